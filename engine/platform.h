@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The few basics the engine needs from its surroundings: fixed-width integers, memcpy/memset and
+ * errno numbers. This is the only engine file that may know whether it is compiled into a kernel.
+ */
+#ifndef BW_PLATFORM_H
+#define BW_PLATFORM_H
+
+#ifdef __KERNEL__
+#include <linux/build_bug.h>
+#include <linux/errno.h>
+#include <linux/stddef.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#else
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#endif
+
+#define BW_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define BW_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+#define BW_US 1000ull		/* one microsecond, in nanoseconds */
+#define BW_MS 1000000ull	/* one millisecond, in nanoseconds */
+#define BW_S  1000000000ull	/* one second, in nanoseconds */
+#define BW_NEVER UINT64_MAX	/* a deadline that never comes */
+
+static inline uint64_t bw_min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline uint64_t bw_max_u64(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+#endif
