@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line: one subcommand per noun, one way to report what went wrong."""
+
+import sys
+
+import typer
+
+from beowire import __version__, lab_cli
+from beowire.errors import BeowireError
+from beowire.terminal import note
+
+app = typer.Typer(
+    name="beowire",
+    help="Faster messages on ordinary Ethernet clusters.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+)
+app.add_typer(lab_cli.app, name="lab")
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(f"beowire {__version__}")
+
+
+def main() -> None:
+    try:
+        app()
+    except BeowireError as error:
+        note(str(error))
+        sys.exit(error.code)
+    except KeyboardInterrupt:
+        note("interrupted")
+        sys.exit(130)

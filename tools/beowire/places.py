@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where things lie: the checkout, the build's products and the run-time state.
+
+One place to ask, so that no other module spells a path.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from beowire.errors import BeowireError
+
+
+def root() -> Path:
+    """The checkout: set by the bootstrap script, else found from this file."""
+    given = os.environ.get("BEOWIRE_ROOT")
+    return Path(given) if given else Path(__file__).resolve().parents[2]
+
+
+def build_dir() -> Path:
+    """The build directory; BEOWIRE_BUILD selects another one."""
+    return Path(os.environ.get("BEOWIRE_BUILD") or root() / "build")
+
+
+def package_file(name: str) -> Path:
+    """A file that ships inside this package."""
+    return Path(__file__).resolve().parent / name
+
+
+def product(relative: str) -> Path:
+    """A product of the build, by its path inside the build directory; it must exist."""
+    path = build_dir() / relative
+    if not path.exists():
+        raise BeowireError(
+            f"{relative} has not been built (looked for {path}).",
+            "Build it: meson setup build && ninja -C build   (or ./beowire test)",
+        )
+    return path
+
+
+def provider_dir() -> Path:
+    """The directory that holds libbeowire-fi.so, as FI_PROVIDER_PATH wants it."""
+    return product("adapters/libfabric/libbeowire-fi.so").parent
+
+
+def library_dir() -> Path:
+    """The directory that holds libbeowire.so."""
+    return product("hosts/user/libbeowire.so").parent
+
+
+def example(name: str) -> Path:
+    """One of the MPI example programs."""
+    return product(f"examples/{name}")
+
+
+def state_dir() -> Path:
+    """Run-time state: BEOWIRE_STATE, else /run for root, else the user's run-time directory."""
+    if given := os.environ.get("BEOWIRE_STATE"):
+        return Path(given)
+    if os.geteuid() == 0:
+        return Path("/run/beowire")
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    return Path(base) / "beowire" if base else Path(f"/tmp/beowire-{os.getuid()}")
+
+
+def program(name: str, package: str) -> str:
+    """The full path of a system program, or an error that names the package that has it."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")
+    if path is None:
+        raise BeowireError(f"{name} is not installed.", f"Install it: apt-get install {package}")
+    return path
