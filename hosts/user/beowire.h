@@ -104,6 +104,8 @@ BW_API const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer);
 /* Longest message that bw_send() copies and sends eagerly to this peer now, in bytes. */
 BW_API uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer);
 
+#define BW_CODE_MAX 127 /* largest `code` of bw_send(); the eighth bit marks envelopes on the wire */
+
 enum bw_send_flags {
 	BW_SEND_SYNC = 1,  /* complete only when the receiver has taken the data (envelope and pull) */
 	BW_SEND_EAGER = 2, /* never make it an envelope: -EMSGSIZE if longer than BW_EAGER_LIMIT */
@@ -134,7 +136,10 @@ BW_API int bw_send_cancel(struct bw_ep *ep, void *op);
  * envelopes only. */
 BW_API void bw_ep_pressure(struct bw_ep *ep, bool on);
 
-/* Handle what has arrived and what is due; never sleeps. Number of frames and messages handled. */
+/* Handle what has arrived and what is due. Number of frames and messages handled. Does not wait;
+ * only where more threads are runnable than cores are granted and nothing arrived for many calls in
+ * a row, it gives its core away for some microseconds (never with BEOWIRE_WAIT=spin, and never while
+ * the caller holds bw_ep_lock()). */
 BW_API int bw_progress(struct bw_ep *ep);
 
 /* Progress, and wait for more: spin, then sleep, as BEOWIRE_WAIT says. Returns as bw_progress() as
