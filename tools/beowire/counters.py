@@ -21,7 +21,7 @@ class NodeCounters:
     tx_frames: int
     rx_frames: int
     ip_out_octets: int
-    """Bytes in IP packets sent, IP headers included; loopback is included."""
+    """Bytes in IP packets sent (versions 4 and 6), IP headers included, over loopback too."""
     ip_in_octets: int
     ip_out_packets: int
     tcp_out_segments: int
@@ -35,15 +35,10 @@ class NodeCounters:
 
     @property
     def raw_bytes(self) -> int:
-        """Bytes sent in frames that are not IP (ARP among them), the Ethernet headers of IP
-        packets estimated at one per packet."""
-        ip_on_wire = self.ip_out_octets - self.loopback_ip_octets + 14 * self.ip_out_packets
-        return max(self.tx_bytes - ip_on_wire, 0)
-
-    @property
-    def loopback_ip_octets(self) -> int:
-        """The loopback interface counts a 14-byte header with each packet; few enough pass."""
-        return self.loopback_bytes
+        """Bytes sent in frames that are not IP, ARP among them. The Ethernet headers of IP packets
+        are taken off as one for each packet that IP sent; both interfaces count one."""
+        all_bytes = self.tx_bytes + self.loopback_bytes
+        return max(all_bytes - self.ip_out_octets - 14 * self.ip_out_packets, 0)
 
 
 def _named_counters(text: str) -> dict[str, int]:
@@ -55,6 +50,14 @@ def _named_counters(text: str) -> dict[str, int]:
         for name, number in zip(names[1:], numbers[1:], strict=False):
             counters[f"{prefix}.{name}"] = int(number)
     return counters
+
+
+def _plain_counters(path: Path) -> dict[str, int]:
+    """Parses /proc/net/snmp6, a name and a number a line; absent where there is no IPv6."""
+    if not path.exists():
+        return {}
+    pairs = (line.split() for line in path.read_text().splitlines())
+    return {name: int(number) for name, number in pairs}
 
 
 def _interfaces(text: str) -> dict[str, list[int]]:
@@ -70,6 +73,7 @@ def read() -> NodeCounters:
     """The counters of the calling thread's network namespace."""
     net = Path("/proc/thread-self/net")
     named = _named_counters((net / "snmp").read_text() + (net / "netstat").read_text())
+    named |= _plain_counters(net / "snmp6")
     interfaces = _interfaces((net / "dev").read_text())
     outside = [numbers for name, numbers in interfaces.items() if name != "lo"]
     return NodeCounters(
@@ -77,9 +81,9 @@ def read() -> NodeCounters:
         rx_frames=sum(numbers[1] for numbers in outside),
         tx_bytes=sum(numbers[8] for numbers in outside),
         tx_frames=sum(numbers[9] for numbers in outside),
-        ip_out_octets=named["IpExt.OutOctets"],
-        ip_in_octets=named["IpExt.InOctets"],
-        ip_out_packets=named["Ip.OutRequests"],
+        ip_out_octets=named["IpExt.OutOctets"] + named.get("Ip6OutOctets", 0),
+        ip_in_octets=named["IpExt.InOctets"] + named.get("Ip6InOctets", 0),
+        ip_out_packets=named["Ip.OutRequests"] + named.get("Ip6OutRequests", 0),
         tcp_out_segments=named["Tcp.OutSegs"],
         tcp_retransmitted_segments=named["Tcp.RetransSegs"],
         loopback_bytes=interfaces.get("lo", [0] * 16)[8],

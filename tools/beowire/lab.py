@@ -120,7 +120,7 @@ class Lab:
         """The processes that live on the lab's nodes."""
         if self.mode == "namespace":
             return namespaces.processes(self.namespace_paths())
-        return _marked_processes(f"BEOWIRE_LAB={self.name}")
+        return marked_processes(f"BEOWIRE_LAB={self.name}")
 
     def save(self) -> None:
         """Writes the description in one step: a reader sees the old one or the new one."""
@@ -139,7 +139,7 @@ def labs_dir() -> Path:
     return places.state_dir() / "labs"
 
 
-def _marked_processes(mark: str) -> list[int]:
+def marked_processes(mark: str) -> list[int]:
     """The processes that carry `mark` in their environment, this one excepted."""
     found = []
     for pid in namespaces.other_processes():

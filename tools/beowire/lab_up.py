@@ -16,8 +16,8 @@ import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 from functools import partial
+from pathlib import Path
 from types import FrameType
 
 from pyroute2 import IPRoute

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where a job runs: the nodes of a lab, or real hosts over ssh, seen alike by the launchers."""
+
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+from beowire import places
+from beowire.errors import BeowireError
+from beowire.lab import Lab, load_ready
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A set of hosts and how to reach them."""
+
+    hosts: list[str]
+    agent: list[str]
+    """The command that executes something on a host: AGENT HOST COMMAND."""
+    head: list[str] = field(default_factory=list)
+    """What goes before the launcher's command to start it where it belongs; empty: here."""
+    network: str = ""
+    """What the launcher and TCP should use, a.b.c.d/n; empty: their own choice."""
+    interface: str = ""
+    """The interface of that network on the hosts; empty: the launcher's own choice."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Variables that the agent needs."""
+    shares_cores: bool = False
+    """The hosts are one machine, as in a lab."""
+    lab: Lab | None = None
+
+
+def of_lab(name: str) -> Cluster:
+    made = load_ready(name)
+    loopback = made.mode == "loopback"
+    return Cluster(
+        hosts=made.node_names(),
+        agent=[str(places.package_file("agent.sh"))],
+        head=[] if loopback else ["sh", str(made.enter_path("node1"))],
+        network="127.0.0.0/8" if loopback else made.network(),
+        interface="lo" if loopback else "eth0",
+        environment={"BEOWIRE_LAB_DIR": str(made.directory)},
+        shares_cores=True,
+        lab=made,
+    )
+
+
+def of_hosts(hosts: list[str], ssh: str = "ssh", network: str = "") -> Cluster:
+    """Real hosts; `ssh` may carry options. Host names may be sets: node[1-4]."""
+    try:
+        expanded = [str(each) for text in hosts for each in NodeSet(text)]
+    except NodeSetException as error:
+        raise BeowireError(
+            f"These hosts cannot be read: {error}.", "Write A,B or node[1-4]."
+        ) from (error)
+    if not expanded:
+        raise BeowireError("No hosts named.", "Write --hosts A,B or --hostfile FILE.")
+    return Cluster(
+        hosts=list(dict.fromkeys(expanded)),
+        agent=[*shlex.split(ssh), "-o", "BatchMode=yes"] if ssh == "ssh" else shlex.split(ssh),
+        network=network,
+    )
+
+
+def read_hostfile(path: Path) -> list[str]:
+    """The hosts named in a file, one a line; comments and slot counts are left out."""
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise BeowireError(f"{path} cannot be read: {error.strerror}.") from error
+    return [
+        words[0].partition(":")[0] for line in lines if (words := line.partition("#")[0].split())
+    ]

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command lines that start an MPI program, over Beowire or over TCP.
+
+A job plus a cluster gives a command and its environment, nothing else: no process is started
+here. What is built is what a person would type, and it is printed before it is used.
+"""
+
+import math
+import os
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from beowire import places
+from beowire.cluster import Cluster
+from beowire.errors import BeowireError
+
+Transport = Literal["beowire", "tcp"]
+Mpi = Literal["openmpi", "mpich"]
+Bind = Literal["none", "core"]
+TcpStack = Literal["native", "ofi", "ucx"]
+
+# Variables of the bootstrap and of these tools, which a program has no use for.
+_OWN_VARIABLES = {"BEOWIRE_ROOT", "BEOWIRE_BUILD", "BEOWIRE_STATE", "BEOWIRE_LAB_MODE"}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to run: a program on so many ranks."""
+
+    program: list[str]
+    ranks: int
+    transport: Transport
+    mpi: Mpi = "openmpi"
+    per_node: int = 0
+    """Ranks on each node; 0: spread evenly."""
+    bind: Bind = "none"
+    tcp_stack: TcpStack = "native"
+    """Over which software an MPI speaks TCP: its own, libfabric's or UCX's."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Variables for the ranks, beside those of BEOWIRE_* set here."""
+    provider_dir: str = ""
+    """Where libbeowire-fi.so lies on the nodes; empty: in this build."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line and the variables it needs beyond those that are set already."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+
+    def text(self) -> str:
+        """As a person would type it."""
+        variables = [f"{key}={shlex.quote(value)}" for key, value in self.environment.items()]
+        return " ".join([*variables, shlex.join(self.arguments)])
+
+
+def command(job: Job, cluster: Cluster, session_dir: Path | None = None) -> Command:
+    """The command that runs the job; the launcher keeps its own files in `session_dir`."""
+    slots = place(job, cluster)
+    builder = _openmpi if job.mpi == "openmpi" else _mpich
+    built = builder(job, cluster, slots, session_dir)
+    return Command([*cluster.head, *built.arguments], {**cluster.environment, **built.environment})
+
+
+def place(job: Job, cluster: Cluster) -> dict[str, int]:
+    """How many ranks each host gets, in order; hosts without ranks are left out."""
+    if job.ranks < 1:
+        raise BeowireError(f"A job of {job.ranks} ranks?", "Give -n 1 or more.")
+    per_node = job.per_node or math.ceil(job.ranks / len(cluster.hosts))
+    if job.per_node < 0 or per_node * len(cluster.hosts) < job.ranks:
+        raise BeowireError(
+            f"{job.ranks} ranks do not fit on {len(cluster.hosts)} nodes with {per_node} each.",
+            f"Give --ppn {math.ceil(job.ranks / len(cluster.hosts))} or more nodes.",
+        )
+    slots = {}
+    left = job.ranks
+    for host in cluster.hosts:
+        if left > 0:
+            slots[host] = min(per_node, left)
+            left -= slots[host]
+    return slots
+
+
+def _rank_environment(job: Job, cluster: Cluster) -> dict[str, str]:
+    """The variables that every rank gets."""
+    carried = {
+        key: value
+        for key, value in os.environ.items()
+        if key.startswith("BEOWIRE_") and key not in _OWN_VARIABLES
+    }
+    if job.transport == "beowire":
+        carried["FI_PROVIDER_PATH"] = job.provider_dir or str(places.provider_dir())
+        carried["FI_PROVIDER"] = "beowire"
+    if cluster.lab is not None:
+        carried.pop("BEOWIRE_LAB", None)
+    return {**carried, **job.environment}
+
+
+def _program(job: Job, cluster: Cluster) -> list[str]:
+    """The program, on a lab behind the script that pins by global rank."""
+    if job.bind == "core" and cluster.shares_cores:
+        return [str(places.package_file("pin.sh")), *job.program]
+    return job.program
+
+
+def _crowded(job: Job, cluster: Cluster) -> bool:
+    """More ranks than cores: waiting ranks should make way, over either transport."""
+    return cluster.shares_cores and job.ranks > (os.cpu_count() or 1)
+
+
+def _openmpi(
+    job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None
+) -> Command:
+    settings: dict[str, str] = {"plm_rsh_agent": " ".join(cluster.agent)}
+    if session_dir is not None:
+        settings["orte_tmpdir_base"] = str(session_dir)
+    if cluster.network:
+        settings["oob_tcp_if_include"] = cluster.network
+    if job.transport == "beowire":
+        # btl without tcp: what is not carried by Beowire fails instead of going over TCP.
+        settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "beowire"}
+        settings["btl"] = "self,vader"
+    elif job.tcp_stack == "native":
+        settings |= {"pml": "ob1", "btl": "tcp,vader,self"}
+        if cluster.network:
+            settings["btl_tcp_if_include"] = cluster.network
+    elif job.tcp_stack == "ofi":
+        settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp;ofi_rxm"}
+    else:
+        settings |= {"pml": "ucx", "osc": "ucx"}
+    if _crowded(job, cluster):
+        settings["mpi_yield_when_idle"] = "1"
+    environment = _rank_environment(job, cluster)
+    if job.transport == "tcp" and job.tcp_stack == "ofi":
+        environment["FI_PROVIDER"] = "tcp"
+    elif job.transport == "tcp" and job.tcp_stack == "ucx":
+        environment["UCX_TLS"] = "tcp,self,sm"
+    hosts = ",".join(f"{host}:{count}" for host, count in slots.items())
+    arguments = [places.program("mpirun.openmpi", "openmpi-bin")]
+    if os.geteuid() == 0:
+        arguments.append("--allow-run-as-root")
+    arguments += ["--host", hosts, "-n", str(job.ranks)]
+    arguments += [
+        "--bind-to",
+        "core" if job.bind == "core" and not cluster.shares_cores else "none",
+    ]
+    for key, value in settings.items():
+        arguments += ["--mca", key, value]
+    for key, value in environment.items():
+        arguments += ["-x", f"{key}={value}"]
+    return Command([*arguments, *_program(job, cluster)], {})
+
+
+def mpich_dir() -> Path:
+    """The environment that holds the MPICH wheel (Debian's own MPICH knows no libfabric)."""
+    path = places.root() / ".venv" / "mpich"
+    if not (path / "bin" / "mpiexec.hydra").exists():
+        raise BeowireError(
+            "The MPICH that speaks libfabric (a Python wheel) is not installed.",
+            f"Install it: python3 -m venv {path} && {path}/bin/pip install 'mpich>=4.3,<6'"
+            "   (./beowire test does that)",
+        )
+    return path
+
+
+def mpich_library_path() -> str:
+    """A library path by which programs built with Debian's MPICH find the wheel's library."""
+    base = mpich_dir()
+    alias = base / "abi" / "libmpich.so.12"
+    if not alias.is_symlink():
+        alias.parent.mkdir(exist_ok=True)
+        alias.symlink_to(base / "lib" / "libmpi.so.12")
+    return f"{alias.parent}:{base / 'lib'}:{base / 'lib' / 'mpich'}"
+
+
+def _mpich(job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None) -> Command:
+    del session_dir
+    environment = _rank_environment(job, cluster)
+    environment["LD_LIBRARY_PATH"] = mpich_library_path()
+    if job.transport == "beowire" or job.tcp_stack != "ucx":
+        environment["MPIR_CVAR_CH4_NETMOD"] = "ofi"
+        environment.setdefault("FI_PROVIDER", "tcp")
+    else:
+        environment |= {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "tcp,self"}
+    arguments = [str(mpich_dir() / "bin" / "mpiexec.hydra"), "-launcher", "ssh"]
+    arguments += ["-launcher-exec", *cluster.agent[:1]]
+    if cluster.interface:
+        arguments += ["-iface", cluster.interface]
+    hosts = ",".join(f"{host}:{count}" for host, count in slots.items())
+    arguments += ["-hosts", hosts, "-n", str(job.ranks)]
+    arguments += ["-bind-to", "core" if job.bind == "core" and not cluster.shares_cores else "none"]
+    for key, value in environment.items():
+        arguments += ["-genv", key, value]
+    return Command([*arguments, *_program(job, cluster)], {})

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Which way the payload went, proved by two independent witnesses.
+
+Beowire's endpoints count what they sent; the kernel counts what crossed each node's interface
+and what of it was IP. A job over Beowire is believed only when the frames that are not IP (or
+UDP, on that link) are Beowire's and TCP carried the launcher alone; a job over TCP, when no
+endpoint of Beowire existed and the IP bytes account for the payload.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from beowire.counters import NodeCounters
+from beowire.errors import BeowireError
+from beowire.launch import Job
+
+# What an MPI launcher sends over TCP for wiring up and for forwarding output; measured for
+# Open MPI's and MPICH's launchers, with room. Grows with the nodes and the ranks.
+LAUNCHER_NODE_BYTES = 400_000
+LAUNCHER_RANK_BYTES = 40_000
+
+# Frames beside the job: ARP, IPv6 neighbour discovery.
+HOUSEKEEPING_NODE_BYTES = 16_384
+
+_UDP_IP_HEADER_BYTES = 28
+_RAW_FRAME_OVERHEAD_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The counters that one endpoint of Beowire wrote when it closed."""
+
+    node: str
+    pid: int
+    links: dict[str, dict[str, int]]
+    retransmits: int
+    drops: dict[str, int]
+
+    def sum(self, counter: str, *links: str) -> int:
+        return sum(self.links.get(link, {}).get(counter, 0) for link in links)
+
+
+@dataclass(frozen=True)
+class JobRecord:
+    """How a job ended and what was counted while it ran."""
+
+    job: Job
+    command: str
+    exit_status: int
+    timed_out: bool
+    elapsed_ns: int
+    nodes: dict[str, NodeCounters] = field(default_factory=dict)
+    endpoints: list[Endpoint] = field(default_factory=list)
+
+    def sum(self, counter: str, *links: str) -> int:
+        """A counter of all endpoints over the given links."""
+        return sum(endpoint.sum(counter, *links) for endpoint in self.endpoints)
+
+    @property
+    def payload_bytes(self) -> int:
+        """Payload that Beowire received from other nodes."""
+        return self.sum("rx_payload", "packet", "udp")
+
+    @property
+    def raw_bytes(self) -> int:
+        """Bytes that crossed the interfaces in frames that are not IP."""
+        return sum(node.raw_bytes for node in self.nodes.values())
+
+    @property
+    def udp_octets(self) -> int:
+        """IP bytes of the udp link, headers included."""
+        return self.sum("tx_bytes", "udp") + _UDP_IP_HEADER_BYTES * self.sum("tx_frames", "udp")
+
+    @property
+    def tcp_octets(self) -> int:
+        """IP bytes that are not the udp link's: the launcher's and, over TCP, the payload."""
+        return sum(node.ip_out_octets for node in self.nodes.values()) - self.udp_octets
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "command": self.command,
+            "transport": self.job.transport,
+            "exit_status": self.exit_status,
+            "timed_out": self.timed_out,
+            "elapsed_ns": self.elapsed_ns,
+            "endpoints": len(self.endpoints),
+            "beowire_payload_bytes": self.payload_bytes,
+            "beowire_packet_bytes": self.sum("tx_bytes", "packet"),
+            "beowire_udp_bytes": self.sum("tx_bytes", "udp"),
+            "beowire_local_bytes": self.sum("tx_payload", "local"),
+            "retransmits": sum(endpoint.retransmits for endpoint in self.endpoints),
+            "interface_raw_bytes": self.raw_bytes,
+            "tcp_bytes": self.tcp_octets,
+        }
+
+
+def read_endpoints(directory: Path) -> list[Endpoint]:
+    """The counters that the endpoints of a job left in BEOWIRE_STATS."""
+    endpoints = []
+    for path in sorted(directory.glob("*.json")):
+        try:
+            fields = json.loads(path.read_text())
+            endpoints.append(
+                Endpoint(
+                    node=str(fields["node"]),
+                    pid=int(fields["pid"]),
+                    links=fields["links"],
+                    retransmits=int(fields["retransmits"]),
+                    drops=fields["drops"],
+                )
+            )
+        except (ValueError, KeyError) as error:
+            raise BeowireError(f"{path.name} is no counters file of Beowire: {error!r}.") from error
+    return endpoints
+
+
+def launcher_bytes(record: JobRecord) -> int:
+    """The most that launching this job may send over TCP."""
+    return LAUNCHER_NODE_BYTES * len(record.nodes) + LAUNCHER_RANK_BYTES * record.job.ranks
+
+
+def prove(record: JobRecord, payload_bytes: int = 0) -> None:
+    """Fails unless the job's payload went over the transport that was asked for.
+
+    `payload_bytes` is what the program is known to have sent between nodes (a lower bound).
+    """
+    faults = (
+        _beowire_faults(record, payload_bytes)
+        if record.job.transport == "beowire"
+        else _tcp_faults(record, payload_bytes)
+    )
+    if faults:
+        raise BeowireError(
+            f"The job did not go over {record.job.transport} as asked: {'; '.join(faults)}.",
+            f"It was started by: {record.command}",
+            code=4,
+        )
+
+
+def _beowire_faults(record: JobRecord, payload_bytes: int) -> list[str]:
+    faults = []
+    if len(record.endpoints) < record.job.ranks:
+        faults.append(
+            f"{len(record.endpoints)} endpoints of Beowire left counters, for {record.job.ranks} "
+            "ranks"
+        )
+    if record.payload_bytes < payload_bytes:
+        faults.append(
+            f"Beowire carried {record.payload_bytes:,} bytes of the {payload_bytes:,} sent between "
+            "nodes"
+        )
+    if record.nodes and record.tcp_octets > launcher_bytes(record):
+        faults.append(
+            f"TCP carried {record.tcp_octets:,} bytes, more than the {launcher_bytes(record):,} "
+            "that a launcher needs"
+        )
+    sent = record.sum("tx_bytes", "packet")
+    overhead = _RAW_FRAME_OVERHEAD_BYTES * record.sum("tx_frames", "packet")
+    housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
+    if (
+        record.nodes
+        and not sent - housekeeping <= record.raw_bytes <= sent + overhead + housekeeping
+    ):
+        faults.append(
+            f"{record.raw_bytes:,} bytes of raw frames crossed the interfaces, Beowire counts "
+            f"{sent:,}"
+        )
+    return faults
+
+
+def _tcp_faults(record: JobRecord, payload_bytes: int) -> list[str]:
+    faults = []
+    if record.endpoints:
+        faults.append(f"{len(record.endpoints)} endpoints of Beowire were open")
+    if record.nodes and record.tcp_octets < payload_bytes:
+        faults.append(
+            f"IP carried {record.tcp_octets:,} bytes of the {payload_bytes:,} sent between nodes"
+        )
+    housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
+    if record.raw_bytes > housekeeping:
+        faults.append(f"{record.raw_bytes:,} bytes crossed the interfaces in raw frames")
+    return faults

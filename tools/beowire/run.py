@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs one MPI job and leaves nothing of it behind.
+
+The launcher is a child in our process group, so that its input, output and Ctrl-C are the
+program's own. Every process of the job carries the job's name in its environment; what the
+launcher leaves alive is found and killed by it.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from beowire import counters, launch, namespaces
+from beowire.cluster import Cluster
+from beowire.counters import NodeCounters
+from beowire.lab import marked_processes
+from beowire.launch import Command, Job
+from beowire.path import JobRecord, read_endpoints
+from beowire.terminal import note
+
+_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+_PATIENCE_S = 10.0
+_PR_SET_PDEATHSIG = 1
+
+
+def run(
+    job: Job,
+    cluster: Cluster,
+    *,
+    output: IO[bytes] | int | None = None,
+    errors: IO[bytes] | int | None = None,
+    announce: bool = True,
+    working_dir: Path | None = None,
+    limit_s: float | None = None,
+    keep_stats: Path | None = None,
+) -> JobRecord:
+    """Runs the job to its end; the record says how it ended and what was counted meanwhile.
+
+    `output` and `errors` are as for subprocess; `limit_s` bounds the job's time, after which it
+    is killed and the record says so. The endpoints' own counters are copied to `keep_stats`.
+    """
+    with session(cluster) as directory:
+        stats_dir = directory / "stats"
+        stats_dir.mkdir()
+        mark = f"BEOWIRE_JOB={uuid.uuid4()}"
+        environment = {"BEOWIRE_STATS": str(stats_dir), **job.environment}
+        stated = launch.command(job, cluster, None)
+        command = launch.command(replace(job, environment=environment), cluster, directory)
+        if announce:
+            note(stated.text())
+        before = _count(cluster)
+        started_ns = time.monotonic_ns()
+        try:
+            status, timed_out = _execute(command, mark, output, errors, working_dir, limit_s)
+        finally:
+            left = namespaces.kill(lambda: marked_processes(mark))
+        elapsed_ns = time.monotonic_ns() - started_ns
+        if left:
+            note(f"these processes of the job do not die: {left}")
+        after = _count(cluster)
+        if keep_stats is not None:
+            shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
+        return JobRecord(
+            job=job,
+            command=stated.text(),
+            exit_status=status,
+            timed_out=timed_out,
+            elapsed_ns=elapsed_ns,
+            nodes={node: after[node].since(before[node]) for node in after},
+            endpoints=read_endpoints(stats_dir),
+        )
+
+
+def _count(cluster: Cluster) -> dict[str, NodeCounters]:
+    """The kernel's counters of each node; none where the nodes are not ours alone."""
+    if cluster.lab is None or cluster.lab.mode == "loopback":
+        return {}
+    return counters.of_lab(cluster.lab)
+
+
+@contextlib.contextmanager
+def session(cluster: Cluster) -> Iterator[Path]:
+    """A directory for the launcher's files and the counters, gone afterwards. In a lab it lies in
+    the lab's own directory, so that removing the lab removes it whatever happens to us."""
+    parent = cluster.lab.directory if cluster.lab else None
+    directory = Path(tempfile.mkdtemp(prefix="job-", dir=parent))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _execute(
+    command: Command,
+    mark: str,
+    output: IO[bytes] | int | None,
+    errors: IO[bytes] | int | None,
+    working_dir: Path | None,
+    limit_s: float | None,
+) -> tuple[int, bool]:
+    """Starts the command and waits, passing on signals that only we got. The status is that of
+    a shell: 128 + N when signal N ended it."""
+    name, _, value = mark.partition("=")
+    environment = {**os.environ, **command.environment, name: value}
+    waited = {*_SIGNALS, signal.SIGCHLD}
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    parent = os.getpid()
+
+    def in_child() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+    try:
+        child = subprocess.Popen(
+            command.arguments,
+            env=environment,
+            stdout=output,
+            stderr=errors,
+            cwd=working_dir,
+            preexec_fn=in_child,
+        )
+        return _wait(child, waited, limit_s)
+    finally:
+        # A signal that came for the job was dealt with; none may strike twice.
+        while signal.sigtimedwait(waited, 0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+
+def _wait(
+    child: "subprocess.Popen[bytes]", waited: set[signal.Signals], limit_s: float | None
+) -> tuple[int, bool]:
+    deadline = time.monotonic() + limit_s if limit_s else None
+    timed_out = False
+    ending: int | None = None
+    while child.poll() is None:
+        left = max(deadline - time.monotonic(), 0) if deadline else 1.0
+        received = signal.sigtimedwait(waited, min(left, 1.0))
+        if received is not None and received.si_signo in _SIGNALS:
+            ending = ending or received.si_signo
+            deadline = time.monotonic() + _PATIENCE_S
+            if received.si_code <= 0:  # sent to us alone; the terminal signals the whole group
+                child.send_signal(received.si_signo)
+        elif deadline and time.monotonic() >= deadline:
+            timed_out = ending is None
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=2.0)
+            child.kill()
+            child.wait()
+    status = child.returncode
+    if ending is not None:
+        return 128 + ending, False
+    return (128 - status if status < 0 else status), timed_out
