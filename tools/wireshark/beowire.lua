@@ -107,7 +107,7 @@ local function structure(name, rows)
 		if type(kind) == "number" then
 			f, size = field(ProtoField.bytes, abbr, label), kind
 		elseif type(kind) == "table" then
-			f, size = field(ProtoField.stringz, abbr, label), kind[1]
+			f, size = field(ProtoField.string, abbr, label), kind[1]
 		else
 			f = field(MAKERS[kind][1], abbr, label, shown or base.DEC, names)
 			size = MAKERS[kind][2]
@@ -282,7 +282,7 @@ beowire.experts = {
 local Frame = {}
 Frame.__index = Frame
 
--- Everything readable is whole as long as this holds; afterwards checksums cannot be verified.
+-- The frame's parts cannot be told apart from here on: its checksum cannot be verified.
 function Frame:fail(item, why)
 	item:add_proto_expert_info(why)
 	self.broken = true
@@ -317,6 +317,11 @@ function Frame:add(tree, s)
 	self.covered[#self.covered + 1] = { self.at, s.size }
 	self.at = self.at + s.size
 	return items, ranges
+end
+
+-- A zero-padded name, with what cannot be printed as a dot.
+local function text_of(r)
+	return (r:raw():gsub("%z.*", ""):gsub("[^\32-\126]", "."))
 end
 
 local function add_bits(item, list, r)
@@ -371,7 +376,7 @@ function Frame:hello(tree)
 	local sub = tree:add(self.tvb(self.at, hello.size), "Hello")
 	local items, ranges = self:add(sub, hello)
 	add_bits(items.features, hello_features, ranges.features)
-	self:say(string.format("%s inc=%08x", ranges.name:stringz(), ranges.inc:le_uint()))
+	self:say(string.format("%s inc=%08x", text_of(ranges.name), ranges.inc:le_uint()))
 end
 
 function Frame:ackblk(tree)
@@ -394,7 +399,7 @@ function Frame:ack(tree)
 	local items, ranges = self:add(sub, ack)
 	local count = ranges.ranges:le_uint()
 	if count > RANGES_MAX then
-		self:fail(items.ranges, bad.ranges)
+		items.ranges:add_proto_expert_info(bad.ranges)
 	end
 	for _ = 1, count do
 		if not self:room(range.size) then
@@ -404,7 +409,7 @@ function Frame:ack(tree)
 		local _, r = self:add(row, range)
 		local gap, run = r.gap:le_uint(), r.run:le_uint()
 		if gap == 0 or run == 0 then
-			self:fail(row, bad.zero)
+			row:add_proto_expert_info(bad.zero)
 		end
 		local first = (last + gap + 1) % 2 ^ 32
 		last = (last + gap + run) % 2 ^ 32
@@ -438,7 +443,7 @@ function Frame:part_rest(sub, kind, plen)
 	else
 		text = message_text(kind, r, plen)
 		if kind == MESSAGE and r.offset:le_uint64() + plen > r.total:le_uint64() then
-			self:fail(items.offset, bad.segment)
+			items.offset:add_proto_expert_info(bad.segment)
 		elseif kind == PULL then
 			add_bits(items.status, pull_flags, r.status)
 		elseif kind == PULL_ERROR then
@@ -515,7 +520,7 @@ function Frame:refuse(tree)
 	local items, ranges = self:add(sub, refuse)
 	items.why:add_proto_expert_info(bad.refused)
 	local why = ranges.why:le_uint()
-	self:say(string.format("%s: %s", ranges.name:stringz(), REFUSALS[why] or "reason " .. why))
+	self:say(string.format("%s: %s", text_of(ranges.name), REFUSALS[why] or "reason " .. why))
 end
 
 function Frame:bye() end
@@ -565,7 +570,7 @@ function Frame:header(tree)
 	self.stated = HEADER_BYTES + ranges.len:le_uint()
 	self.limit = math.min(self.stated, self.tvb:len())
 	if ranges.path:le_uint() >= PATHS_MAX then
-		self:fail(items.path, bad.path)
+		items.path:add_proto_expert_info(bad.path)
 	end
 	if ranges.dst_inc:le_uint() == 0 and self.type ~= HELLO and self.type ~= REFUSE then
 		items.dst_inc:add_proto_expert_info(bad.inc)
