@@ -41,7 +41,7 @@ struct bw_rx_frame {
 struct bw_tx_segment {
 	uint32_t head_end; /* this payload follows the head bytes up to here (offset in head) */
 	uint32_t len;	   /* payload bytes */
-	uint64_t buf;	   /* host cookie of the buffer, as submitted */
+	uint64_t buf;	   /* host cookie of the buffer, as submitted; 0: len zero bytes (padding) */
 	uint64_t off;	   /* offset in that buffer */
 };
 struct bw_tx_frame {
@@ -123,7 +123,7 @@ struct bw_op {
 			uint16_t dst_ep;
 			uint16_t src_ep;
 			uint8_t code;
-			bool quiet; /* no SENT event unless it fails and no buffer (len 0) is held */
+			bool urgent; /* somebody waits for SENT: ask for an acknowledgement at once */
 		} send;
 		struct {
 			uint64_t key;

@@ -92,7 +92,8 @@ struct bw_hello {
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first
  * contact. A MESSAGE is charged bw_charge(total, charge_min) when its first byte is first sent, and
  * granted again when the receiving host took it; BULK is charged byte by byte, retransmissions
- * never. PULL and PULL_ERROR are free (BW_CONTROL_MAX of them may be unacknowledged).
+ * never. PULL and PULL_ERROR are free (numbers of unacknowledged ones differ by
+ * less than BW_CONTROL_MAX).
  */
 #define BW_CREDIT_UNIT 64 /* bytes that one unit of credit stands for */
 #define BW_CONTROL_MAX 256
@@ -127,7 +128,7 @@ struct bw_range {
 
 enum bw_part_kind {
 	BW_PART_MESSAGE = 1,	/* part_msg: (a segment of) an eager message */
-	BW_PART_PULL = 2,	/* part_msg: "send me this region"; ordered in the control flow */
+	BW_PART_PULL = 2,	/* part_msg: "send me this region"; control flow */
 	BW_PART_PULL_ERROR = 3, /* part_msg: that pull cannot be served; control flow */
 	BW_PART_BULK = 4,	/* part_bulk: data of a pull */
 	BW_PART_PAD = 5,	/* part_bulk: padding that probes the size of a path; ignored */
@@ -143,7 +144,8 @@ struct bw_part {
 
 struct bw_part_msg {
 	struct bw_part part;
-	uint64_t id;	 /* message number in its flow, from 0 without gaps */
+	uint64_t id;	 /* number in its flow, from 0 without gaps. MESSAGE: delivered in that order;
+			  * control flow: acted upon in any order, once */
 	uint64_t offset; /* MESSAGE: of this segment; PULL: offset within the region */
 	uint64_t total;	 /* MESSAGE: length of the whole message; PULL: bytes wanted */
 	uint64_t tag;	 /* MESSAGE: the adapter's; PULL: region key; PULL_ERROR: pull id */

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Acknowledgements. Packets are acknowledged, per path: gap-free ones by one number that rides on
+ * every DATA frame, the others as ranges in ACK frames. An ACK frame is sent at once when something
+ * is missing or somebody waits, else after a few packets or a short delay.
+ */
+#include "reliable.h"
+
+#define BW_ACK_PACKETS_GAPS 2 /* packets per acknowledgement while something is missing */
+
+void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
+		 const struct bw_rx_frame *f, bool now)
+{
+	bool gap = t->rx_any ? pn != t->rx_max + 1 : pn != 1;
+
+	if (!t->rx_any || pn > t->rx_max) {
+		t->rx_max = pn;
+		t->rx_max_ns = e->now;
+	}
+	t->rx_any = true;
+	t->rx_unacked++;
+	if (f->mark) {
+		t->rx_marks++;
+		e->count.marks_rx++;
+	}
+	if (now || gap || t->rx_unacked >= (t->rx.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
+		t->ack_now = true;
+	if (t->ack_now)
+		bw_peer_ready(e, p);
+	else
+		t->ack_at = bw_min_u64(t->ack_at, e->now + e->cfg.ack_delay_ns);
+}
+
+static void bw_ack_settled(struct bw_path *t)
+{
+	t->ack_now = false;
+	t->ack_at = BW_NEVER;
+	t->rx_unacked = 0;
+}
+
+void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b)
+{
+	b->ack = (uint32_t)(t->rx.base - 1);
+	b->floor = (uint32_t)t->floor;
+	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
+	b->flags = (e->pressure ? BW_ACKBLK_PRESSURE : 0) | (t->rx_any ? 0 : BW_ACKBLK_NO_ACK);
+	b->marks = t->rx_marks;
+	bw_credit_told(p);
+	if (!t->rx.n)
+		bw_ack_settled(t);
+}
+
+void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f)
+{
+	struct bw_hdr *h = (struct bw_hdr *)f->head;
+	struct bw_ackblk *b = (struct bw_ackblk *)(h + 1);
+	struct bw_ack *a = (struct bw_ack *)(b + 1);
+	struct bw_range *r = (struct bw_range *)(a + 1);
+	uint64_t from = t->rx.base;
+	uint32_t i;
+
+	bw_hdr_fill(e, p, h, BW_FRAME_ACK);
+	h->path = (uint8_t)(t - p->path);
+	bw_ack_block(e, p, t, b);
+	memset(a, 0, sizeof(*a));
+	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx_max_ns, UINT32_MAX);
+	a->largest = (uint32_t)t->rx_max;
+	a->ranges = (uint16_t)t->rx.n;
+	for (i = 0; i < t->rx.n; i++) {
+		r[i].gap = (uint32_t)(t->rx.span[i].lo - from);
+		r[i].run = (uint32_t)(t->rx.span[i].hi - t->rx.span[i].lo);
+		from = t->rx.span[i].hi;
+	}
+	bw_ack_settled(t);
+	f->to = t->to;
+	f->segments = 0;
+	f->head_len = f->len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
+	bw_head_seal(e, h, f->head_len, f->len);
+	e->count.acks_tx++;
+}
+
+bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	uint8_t i;
+
+	if (p->state != BW_PEER_UP)
+		return false;
+	for (i = 0; i < p->npaths; i++) {
+		if (!p->path[i].ack_now)
+			continue;
+		bw_ack_build(e, p, &p->path[i], f);
+		return true;
+	}
+	return false;
+}
+
+/* What one frame acknowledges for the first time. */
+struct bw_acked {
+	uint64_t bytes, largest, largest_sent_ns;
+	uint32_t packets;
+};
+
+/* Records from *at on, up to the end of [lo, hi), are acknowledged; *at moves behind them. */
+static void bw_ack_span(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			struct bw_list **at, uint64_t lo, uint64_t hi, struct bw_acked *sum)
+{
+	while (*at != &t->flight) {
+		struct bw_record *r = bw_entry(*at, struct bw_record, list);
+
+		if (r->pn >= hi)
+			return;
+		*at = r->list.next;
+		if (r->pn < lo)
+			continue;
+		if (r->pn != sum->largest)
+			sum->packets++;
+		sum->bytes += r->frame_len;
+		sum->largest = r->pn;
+		sum->largest_sent_ns = r->sent_ns;
+		t->inflight -= r->frame_len;
+		bw_record_acked(e, p, t, r);
+	}
+}
+
+/* Packets that were concluded lost and now turn out to have arrived: wait longer next time. */
+static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo, uint64_t hi)
+{
+	uint32_t i;
+
+	if (BW_LIKELY(!t->lost_n))
+		return;
+	for (i = 0; i < BW_LOST_RING; i++) {
+		uint64_t pn = t->lost[i].pn;
+
+		if (!pn || pn < lo || pn >= hi)
+			continue;
+		t->lost[i].pn = 0;
+		e->count.spurious++;
+		bw_path_cc_undo(t);
+		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
+			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
+	}
+}
+
+static void bw_ack_rtt(struct bw_engine *e, struct bw_path *t, const struct bw_acked *sum,
+		       const struct bw_ack *a)
+{
+	uint64_t sample = e->now - sum->largest_sent_ns;
+
+	if (a && (uint32_t)sum->largest == a->largest) {
+		if (sample > a->delay_ns)
+			sample -= a->delay_ns;
+		bw_path_rtt(t, sample);
+	} else if (sample < t->srtt || !t->srtt) {
+		/* The peer's program took its time to answer: an upper bound only. */
+		bw_path_rtt(t, sample);
+	}
+}
+
+void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		     const struct bw_hdr *h, const struct bw_ackblk *b, const struct bw_ack *a,
+		     const struct bw_range *r)
+{
+	struct bw_acked sum = {0};
+	struct bw_list *at = t->flight.next;
+	uint64_t lo = t->floor, hi = bw_unwrap(t->pn_next, b->ack) + 1;
+	uint32_t i;
+
+	bw_credit_limit(e, p, b->credit);
+	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
+	bw_pnset_floor(&t->rx, bw_unwrap(t->rx.base, b->floor));
+	if ((b->flags & BW_ACKBLK_NO_ACK) || hi > t->pn_next)
+		return;
+	bw_ack_spurious(e, t, lo, hi);
+	bw_ack_span(e, p, t, &at, 0, hi, &sum);
+	for (i = 0; a && i < a->ranges; i++) {
+		lo = hi + r[i].gap;
+		hi = lo + r[i].run;
+		if (hi > t->pn_next)
+			break;
+		bw_ack_spurious(e, t, lo, hi);
+		bw_ack_span(e, p, t, &at, lo, hi, &sum);
+	}
+	if (sum.packets) {
+		t->pto_count = 0;
+		t->acked_max = bw_max_u64(t->acked_max, sum.largest);
+		bw_ack_rtt(e, t, &sum, a);
+		bw_path_cc_ack(e, t, sum.bytes, sum.largest);
+		t->limited = false;
+		bw_loss_detect(e, p, t);
+		bw_peer_ready(e, p);
+	}
+	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
+		bw_path_cc_marks(e, t, b->marks, sum.packets);
+	bw_loss_floor(e, t);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The invariants of the reliable protocol, written down once: every range has one owner, counts agree with lists,
+ * packet numbers ascend, credit is never exceeded. Slow; tests call it between steps.
+ */
+#include "reliable.h"
+
+static const char *bw_check_spans(const struct bw_span *s, uint32_t n, uint32_t max)
+{
+	uint32_t i;
+
+	if (n > max)
+		return "more spans than their array holds";
+	for (i = 0; i < n; i++) {
+		if (s[i].lo >= s[i].hi)
+			return "empty span";
+		if (i && s[i].lo <= s[i - 1].hi)
+			return "spans out of order, overlapping or touching";
+	}
+	return NULL;
+}
+
+static const char *bw_check_path(const struct bw_path *t)
+{
+	uint64_t bytes = 0, pn = 0;
+	struct bw_list *l;
+
+	for (l = t->flight.next; l != &t->flight; l = l->next) {
+		const struct bw_record *r = bw_entry(l, struct bw_record, list);
+
+		if (r->pn < pn || r->pn >= t->pn_next)
+			return "records in flight out of order";
+		if (r->pn != pn && !r->frame_len)
+			return "packet in flight without its length";
+		if (r->pn < t->floor)
+			return "packet in flight below the floor";
+		pn = r->pn;
+		bytes += r->frame_len;
+	}
+	if (bytes != t->inflight)
+		return "bytes in flight miscounted";
+	if (t->acked_max >= t->pn_next)
+		return "acknowledged a packet never sent";
+	if (t->rx.n && t->rx.span[0].lo <= t->rx.base)
+		return "received packets not settled";
+	return bw_check_spans(t->rx.span, t->rx.n, BW_PNSET_SPANS);
+}
+
+static uint32_t bw_check_refs(const struct bw_list *l, const void *obj)
+{
+	const struct bw_list *at;
+	uint32_t n = 0;
+
+	for (at = l->next; at != l; at = at->next)
+		n += bw_entry(at, struct bw_record, list)->obj == obj;
+	return n;
+}
+
+static uint32_t bw_check_owned(const struct bw_peer *p, const void *obj)
+{
+	uint32_t n = bw_check_refs(&p->again, obj);
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		n += bw_check_refs(&p->path[i].flight, obj);
+	return n;
+}
+
+static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list *list)
+{
+	const struct bw_list *l;
+
+	for (l = list->next; l != list; l = l->next) {
+		const struct bw_txmsg *m = bw_entry(l, struct bw_txmsg, all);
+
+		if (m->refs != bw_check_owned(p, m))
+			return "message's ranges miscounted";
+		if (m->sent != bw_list_empty(&m->queue))
+			return "message sent and queued, or neither";
+		if (m->sent && (!m->refs || m->next_off != m->len))
+			return "message sent completely, but not settled";
+	}
+	return NULL;
+}
+
+static const char *bw_check_serves(const struct bw_peer *p)
+{
+	const struct bw_list *l;
+
+	for (l = p->serves.next; l != &p->serves; l = l->next) {
+		const struct bw_serve *s = bw_entry(l, struct bw_serve, all);
+
+		if (s->refs != bw_check_owned(p, s))
+			return "serve's ranges miscounted";
+		if (!s->refs && (s->aborted || s->next_off == s->len))
+			return "serve ended, but not settled";
+		if (s->next_off > s->len)
+			return "served beyond the end";
+	}
+	return NULL;
+}
+
+static const char *bw_check_flow(const struct bw_flow *flow)
+{
+	const struct bw_list *l;
+	uint64_t next = flow->rx_next;
+	const char *bad;
+
+	for (l = flow->rx.next; l != &flow->rx; l = l->next) {
+		const struct bw_rxmsg *m = bw_entry(l, struct bw_rxmsg, queue);
+
+		if (m->id < next)
+			return "arriving messages out of order";
+		if (m->id == flow->rx_next && m->received == m->total)
+			return "complete message not delivered";
+		if (m->received > m->total)
+			return "more received than sent";
+		bad = bw_check_spans(m->span, m->nspans, BW_MSG_SPANS);
+		if (bad)
+			return bad;
+		next = m->id + 1;
+	}
+	return NULL;
+}
+
+static const char *bw_check_peer(const struct bw_peer *p)
+{
+	const struct bw_flow *flow;
+	const struct bw_list *l;
+	const char *bad = NULL;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths && !bad; i++)
+		bad = bw_check_path(&p->path[i]);
+	for (flow = &p->app; flow && !bad; flow = flow->next)
+		bad = bw_check_flow(flow);
+	if (!bad)
+		bad = bw_check_sends(p, &p->txmsgs);
+	if (!bad)
+		bad = bw_check_sends(p, &p->controls);
+	if (!bad)
+		bad = bw_check_serves(p);
+	for (l = p->pulls.next; l != &p->pulls && !bad; l = l->next) {
+		const struct bw_pull *u = bw_entry(l, struct bw_pull, all);
+
+		bad = bw_check_spans(u->span, u->nspans, BW_MSG_SPANS);
+		if (!bad && u->len && u->received >= u->len)
+			bad = "pull complete, but not ended";
+	}
+	if (!bad && p->tx_used > p->tx_limit)
+		bad = "more charged than credited";
+	if (!bad && p->rx_limit < p->rx_taken)
+		bad = "limit below what was taken";
+	return bad;
+}
+
+const char *bw_reliable_check(void *mem)
+{
+	struct bw_engine *e = mem;
+	const char *bad = NULL;
+	struct bw_list *l;
+	uint64_t peers = 0;
+
+	for (l = e->peers.next; l != &e->peers && !bad; l = l->next) {
+		bad = bw_check_peer(bw_entry(l, struct bw_peer, all));
+		peers++;
+	}
+	if (!bad && !e->closed && peers != e->count.peers)
+		bad = "peers miscounted";
+	return bad;
+}

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * First contact, refusal and farewell. A HELLO is repeated on every path until its answer comes; the
+ * answer carries the same facts back. Handles exchanged here address all later frames, so that a
+ * frame for a dead incarnation or a forgotten peer is recognized and refused, never delivered.
+ */
+#include "reliable.h"
+
+#define BW_HELLO_BYTES	(sizeof(struct bw_hdr) + sizeof(struct bw_hello))
+#define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
+
+void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type)
+{
+	memset(h, 0, sizeof(*h));
+	h->magic = BW_MAGIC;
+	h->version = BW_VERSION;
+	h->type = type;
+	h->cluster = e->cfg.cluster;
+	h->src_engine = e->cfg.engine;
+	if (!p)
+		return;
+	h->dst_engine = p->engine;
+	h->dst_inc = p->inc;
+	h->conn = p->conn;
+}
+
+void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t frame_len)
+{
+	struct bw_hdr *h = head;
+
+	h->len = (uint16_t)(frame_len - sizeof(*h));
+	h->hcrc = 0;
+	h->hcrc = e->ops->crc32c(0, head, head_len);
+}
+
+static struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine,
+				       uint32_t inc)
+{
+	struct bw_list *l;
+
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		if (p->engine == engine && p->node == node && (p->inc == inc || !p->inc || !inc))
+			return p;
+	}
+	return NULL;
+}
+
+static bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
+/* The path with this address; a new one while there is room; NULL. */
+static struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
+				       const struct bw_link_addr *to)
+{
+	struct bw_path *t;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		if (bw_link_same(&p->path[i].to, to))
+			return &p->path[i];
+	if (p->npaths == BW_PATHS_MAX)
+		return NULL;
+	t = &p->path[p->npaths++];
+	bw_path_init(e, t, to);
+	t->owner = p;
+	return t;
+}
+
+int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = NULL;
+	uint16_t i;
+
+	if (!op->connect.paths || op->connect.paths > BW_PATHS_MAX)
+		return -EINVAL;
+	if (op->connect.node)
+		p = bw_contact_find(e, op->connect.node, op->connect.engine, op->connect.inc);
+	if (!p) {
+		p = bw_peer_new(e);
+		if (!p)
+			return -EAGAIN;
+		p->node = op->connect.node;
+		p->engine = op->connect.engine;
+		p->inc = op->connect.inc;
+	}
+	for (i = 0; i < op->connect.paths; i++)
+		bw_contact_path(e, p, &op->connect.path[i]);
+	op->peer = p->handle;
+	bw_peer_ready(e, p);
+	bw_peer_schedule(e, p);
+	return 0;
+}
+
+static void bw_contact_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			     struct bw_tx_frame *f)
+{
+	struct bw_hdr *h = (struct bw_hdr *)f->head;
+	struct bw_hello *b = (struct bw_hello *)(h + 1);
+
+	bw_hdr_fill(e, p, h, BW_FRAME_HELLO);
+	h->flags = t->hello_answer ? BW_HDR_ANSWER : 0;
+	h->path = (uint8_t)(t - p->path);
+	memset(b, 0, sizeof(*b));
+	b->node = e->cfg.node;
+	b->features = e->cfg.features;
+	b->inc = e->cfg.incarnation;
+	b->conn = p->handle;
+	b->version_min = b->version_max = BW_VERSION;
+	b->engine = e->cfg.engine;
+	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
+	b->charge_min = e->cfg.charge_min;
+	b->frame_max = e->cfg.link_mtu[t->to.link % 8];
+	b->target_node = p->node;
+	b->target_inc = p->inc;
+	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
+	f->to = t->to;
+	f->segments = 0;
+	f->head_len = f->len = BW_HELLO_BYTES;
+	bw_head_seal(e, h, f->head_len, f->len);
+	if (!t->hello_answer)
+		t->hello_sent = e->now;
+	t->hello_due = t->hello_answer = false;
+}
+
+bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		if (!p->path[i].hello_due)
+			continue;
+		bw_contact_build(e, p, &p->path[i], f);
+		return true;
+	}
+	return false;
+}
+
+static struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_addr *to)
+{
+	struct bw_stray *s = &e->stray[e->stray_head % BW_STRAYS];
+
+	if (e->stray_head - e->stray_tail == BW_STRAYS)
+		return NULL;
+	e->stray_head++;
+	s->to = *to;
+	return s;
+}
+
+void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+		       enum bw_refusal why)
+{
+	struct bw_stray *s = bw_stray_new(e, &f->from);
+	struct bw_hdr *r;
+	struct bw_refuse *b;
+
+	if (!s)
+		return;
+	r = (struct bw_hdr *)s->head;
+	b = (struct bw_refuse *)(r + 1);
+	bw_hdr_fill(e, NULL, r, BW_FRAME_REFUSE);
+	r->dst_engine = h->src_engine;
+	memset(b, 0, sizeof(*b));
+	b->why = (uint8_t)why;
+	b->version_min = b->version_max = BW_VERSION;
+	b->echo_type = h->type;
+	b->echo_engine = h->dst_engine;
+	b->echo_inc = h->dst_inc;
+	b->echo_conn = h->conn;
+	if (h->type == BW_FRAME_HELLO)
+		b->echo_conn = ((const struct bw_hello *)(h + 1))->conn;
+	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
+	s->len = BW_REFUSE_BYTES;
+	bw_head_seal(e, r, s->len, s->len);
+	e->count.refusals_tx++;
+}
+
+bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f)
+{
+	struct bw_stray *s;
+
+	if (e->stray_head == e->stray_tail)
+		return false;
+	s = &e->stray[e->stray_tail++ % BW_STRAYS];
+	f->to = s->to;
+	f->segments = 0;
+	f->head_len = f->len = s->len;
+	memcpy(f->head, s->head, s->len);
+	return true;
+}
+
+static void bw_contact_name(struct bw_peer *p, const uint8_t *name)
+{
+	memcpy(p->name, name, BW_NAME_MAX);
+	p->name[BW_NAME_MAX] = 0;
+}
+
+/* What a HELLO says of its sender becomes the peer's state. */
+static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struct bw_hello *b)
+{
+	if (p->state != BW_PEER_HELLO)
+		return;
+	p->node = b->node;
+	p->inc = b->inc;
+	p->conn = b->conn;
+	p->charge_min = b->charge_min;
+	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
+	p->version_min = b->version_min;
+	p->version_max = b->version_max;
+	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;
+	bw_contact_name(p, b->name);
+	p->state = BW_PEER_UP;
+	bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
+}
+
+/* The peer that a HELLO which answers nothing comes from: found, or new. */
+static struct bw_peer *bw_contact_caller(struct bw_engine *e, const struct bw_hello *b)
+{
+	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
+
+	if (p && p->state == BW_PEER_UP && p->conn != b->conn) {
+		/* Same incarnation, new handle: it gave us up and starts again. */
+		bw_peer_down(e, p, BW_DOWN_RESTART);
+		p = NULL;
+	}
+	if (p)
+		return p;
+	p = bw_peer_new(e);
+	if (!p)
+		return NULL;
+	p->node = b->node;
+	p->engine = b->engine;
+	return p;
+}
+
+/* Another incarnation of the same engine speaks: the old one is asked whether it still lives. An
+ * old HELLO that arrives late thus cannot end a living peer. */
+static void bw_contact_doubt(struct bw_engine *e, const struct bw_hello *b)
+{
+	struct bw_list *l;
+
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		if (p->engine != b->engine || p->node != b->node || p->inc == b->inc)
+			continue;
+		if (p->state == BW_PEER_UP) {
+			p->ping_due = true;
+			bw_peer_ready(e, p);
+		}
+	}
+}
+
+static struct bw_peer *bw_contact_answerer(struct bw_engine *e, const struct bw_hdr *h,
+					   const struct bw_hello *b)
+{
+	struct bw_peer *p = bw_peer_get(e, h->conn);
+
+	if (!p || p->engine != b->engine || (p->inc && p->inc != b->inc) ||
+	    (p->node && p->node != b->node))
+		return NULL;
+	return p;
+}
+
+int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
+	bool answer = h->flags & BW_HDR_ANSWER;
+	struct bw_peer *p;
+	struct bw_path *t;
+
+	if (h->len < sizeof(*b) || f->len < BW_HELLO_BYTES)
+		return -BW_DROP_SHORT;
+	if (!bw_recv_head_ok(e, f, BW_HELLO_BYTES))
+		return -BW_DROP_HEADER;
+	if (b->version_min > BW_VERSION || b->version_max < BW_VERSION) {
+		bw_contact_refuse(e, f, h, BW_REFUSAL_VERSION);
+		return -BW_DROP_VERSION;
+	}
+	if (!b->node || !b->inc || !b->conn || b->engine != h->src_engine || h->path >= BW_PATHS_MAX)
+		return -BW_DROP_MALFORMED;
+	if ((h->dst_inc && h->dst_inc != e->cfg.incarnation) ||
+	    (b->target_node && b->target_node != e->cfg.node)) {
+		if (!answer)
+			bw_contact_refuse(e, f, h, BW_REFUSAL_INCARNATION);
+		return -BW_DROP_INCARNATION;
+	}
+	p = answer ? bw_contact_answerer(e, h, b) : bw_contact_caller(e, b);
+	if (!p)
+		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
+	if (!answer)
+		bw_contact_doubt(e, b);
+	t = bw_contact_path(e, p, &f->from);
+	if (!t)
+		return -BW_DROP_EARLY;
+	t->remote_no = h->path;
+	t->frame_max = b->frame_max;
+	bw_contact_adopt(e, p, b);
+	bw_peer_heard(e, p);
+	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
+		bw_path_rtt(t, e->now - t->hello_sent);
+	bw_path_up(e, p, t);
+	t->hello_due = t->hello_answer = !answer;
+	bw_peer_ready(e, p);
+	bw_peer_schedule(e, p);
+	return 0;
+}
+
+static struct bw_peer *bw_contact_refused_peer(struct bw_engine *e, const struct bw_refuse *b)
+{
+	struct bw_peer *p;
+	struct bw_list *l;
+
+	if (b->echo_type == BW_FRAME_HELLO) {
+		p = bw_peer_get(e, b->echo_conn);
+		return p && p->engine == b->echo_engine && p->inc == b->echo_inc ? p : NULL;
+	}
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		p = bw_entry(l, struct bw_peer, all);
+		if (p->state == BW_PEER_UP && p->engine == b->echo_engine &&
+		    p->inc == b->echo_inc && p->conn == b->echo_conn)
+			return p;
+	}
+	return NULL;
+}
+
+/* A path on which nobody answers for the peer is given up; the peer lives while another may work. */
+static bool bw_contact_other_path(struct bw_peer *p, const struct bw_link_addr *from)
+{
+	bool other = false;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		if (p->path[i].state == BW_PATH_TRYING && bw_link_same(&p->path[i].to, from))
+			p->path[i].state = BW_PATH_NONE;
+		other |= p->path[i].state == BW_PATH_TRYING && p->path[i].to.link != from->link;
+	}
+	return other;
+}
+
+int bw_contact_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	const struct bw_refuse *b = (const struct bw_refuse *)(h + 1);
+	struct bw_peer *p;
+	int32_t status = BW_DOWN_REFUSED;
+
+	if (h->len < sizeof(*b) || f->len < BW_REFUSE_BYTES)
+		return -BW_DROP_SHORT;
+	if (!bw_recv_head_ok(e, f, BW_REFUSE_BYTES))
+		return -BW_DROP_HEADER;
+	p = bw_contact_refused_peer(e, b);
+	if (!p)
+		return -BW_DROP_ECHO;
+	e->count.refusals_rx++;
+	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&
+	    bw_contact_other_path(p, &f->from))
+		return 0;
+	bw_contact_name(p, b->name);
+	p->version_min = b->version_min;
+	p->version_max = b->version_max;
+	if (b->why == BW_REFUSAL_VERSION)
+		status = BW_DOWN_VERSION;
+	else if (b->why == BW_REFUSAL_HANDLE)
+		status = BW_DOWN_RESTART;
+	bw_peer_down(e, p, status);
+	return 0;
+}
+
+int bw_contact_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	struct bw_peer *p;
+
+	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
+		return -BW_DROP_HEADER;
+	p = bw_peer_get(e, h->conn);
+	if (h->dst_inc != e->cfg.incarnation)
+		return -BW_DROP_INCARNATION;
+	if (!p || p->engine != h->src_engine)
+		return -BW_DROP_HANDLE;
+	bw_peer_down(e, p, BW_DOWN_CLOSED);
+	return 0;
+}
+
+void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_stray *s;
+
+	if (p->state != BW_PEER_UP)
+		return;
+	s = bw_stray_new(e, &p->path[p->best].to);
+	if (!s)
+		return;
+	bw_hdr_fill(e, p, (struct bw_hdr *)s->head, BW_FRAME_BYE);
+	s->len = sizeof(struct bw_hdr);
+	bw_head_seal(e, s->head, s->len, s->len);
+}
+
+bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f)
+{
+	struct bw_peer *p;
+	uint8_t i;
+
+	while (!bw_list_empty(&e->peers)) {
+		p = bw_first(&e->peers, struct bw_peer, all);
+		for (i = 0; p->state == BW_PEER_UP && i < p->npaths; i++) {
+			if (p->path[i].ack_at == BW_NEVER && !p->path[i].ack_now)
+				continue;
+			bw_ack_build(e, p, &p->path[i], f);
+			return true;
+		}
+		bw_list_del(&p->all);
+		bw_contact_bid_bye(e, p);
+		if (bw_stray_frame(e, f))
+			return true;
+	}
+	return false;
+}

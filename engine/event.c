@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The queue of events. Its nodes lie in the objects that the events are about, so that queueing never
+ * fails; an object is freed when its last event is taken. A peer's PEER_DOWN comes after all its other events.
+ */
+#include "reliable.h"
+
+void bw_event_push(struct bw_engine *e, struct bw_evnode *n, enum bw_event_type type)
+{
+	if (n->type)
+		return; /* PATH: one event tells the latest state */
+	n->type = (uint8_t)type;
+	n->next = NULL;
+	if (e->ev_last)
+		e->ev_last->next = n;
+	else
+		e->ev_first = n;
+	e->ev_last = n;
+}
+
+static void bw_event_message(struct bw_engine *e, struct bw_rxmsg *m, struct bw_event *out)
+{
+	out->peer = m->peer_handle;
+	out->len = m->total;
+	out->tag = m->tag;
+	out->imm = m->imm;
+	out->buf = m->buf;
+	out->frame_off = m->frame_off;
+	out->dst_ep = m->dst_ep;
+	out->src_ep = m->src_ep;
+	out->code = m->code;
+	e->count.rx_messages++;
+	if (m->peer->state == BW_PEER_UP)
+		bw_credit_taken(e, m->peer, bw_credit_charge(m->total, e->cfg.charge_min));
+	bw_slab_free(&e->rxmsgs, m);
+}
+
+static void bw_event_peer(struct bw_peer *p, struct bw_event *out)
+{
+	out->peer = p->handle;
+	out->node = p->node;
+	out->inc = p->inc;
+	out->engine = p->engine;
+	out->version_min = p->version_min;
+	out->version_max = p->version_max;
+	memcpy(out->name, p->name, sizeof(out->name));
+}
+
+static void bw_event_path(struct bw_path *t, struct bw_peer *p, struct bw_event *out)
+{
+	out->peer = p->handle;
+	out->path = (uint8_t)(t - p->path);
+	out->usable = t->state == BW_PATH_UP;
+	out->mtu = t->mtu;
+	out->from = t->to;
+}
+
+bool bw_event_next(struct bw_engine *e, struct bw_event *out)
+{
+	struct bw_evnode *n = e->ev_first;
+	struct bw_txmsg *tx;
+	struct bw_pull *u;
+	struct bw_region *g;
+	struct bw_peer *p;
+
+	if (!n)
+		return false;
+	e->ev_first = n->next;
+	if (!e->ev_first)
+		e->ev_last = NULL;
+	out->type = n->type;
+	out->status = 0;
+	n->type = 0;
+	switch (out->type) {
+	case BW_EV_MESSAGE:
+		bw_event_message(e, bw_entry(n, struct bw_rxmsg, ev), out);
+		break;
+	case BW_EV_SENT:
+		tx = bw_entry(n, struct bw_txmsg, ev);
+		out->status = tx->status;
+		out->peer = tx->peer_handle;
+		out->cookie = tx->cookie;
+		bw_slab_free(&e->txmsgs, tx);
+		break;
+	case BW_EV_PULLED:
+		u = bw_entry(n, struct bw_pull, ev);
+		out->status = u->status;
+		out->peer = u->peer_handle;
+		out->cookie = u->cookie;
+		out->len = u->received;
+		bw_slab_free(&e->pulls, u);
+		break;
+	case BW_EV_REGION_DONE:
+		g = bw_entry(n, struct bw_region, ev);
+		out->status = g->status;
+		out->peer = g->peer_handle;
+		out->cookie = g->cookie;
+		bw_slab_free(&e->regions, g);
+		break;
+	case BW_EV_PEER_UP:
+		p = bw_entry(n, struct bw_peer, ev_up);
+		bw_event_peer(p, out);
+		out->from = p->path[p->best].to;
+		break;
+	case BW_EV_PEER_DOWN:
+		p = bw_entry(n, struct bw_peer, ev_down);
+		bw_event_peer(p, out);
+		out->status = p->down_status;
+		bw_peer_free(e, p);
+		break;
+	case BW_EV_PATH: {
+		struct bw_path *t = bw_entry(n, struct bw_path, ev);
+
+		bw_event_path(t, t->owner, out);
+		break;
+	}
+	}
+	return true;
+}

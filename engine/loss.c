@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What becomes of a sent packet's ranges: acknowledged, or sent again. A packet counts as lost when
+ * later ones were acknowledged beyond the reordering window (in packets, adaptive; or in time, RFC
+ * 9002 6.1.2); a lost tail is found by a probe, which is the oldest packet sent again [B4].
+ */
+#include "reliable.h"
+
+#define BW_LOST_LIFE 4 /* smoothed round trips for which a lost packet is remembered */
+
+static void bw_record_drop(struct bw_engine *e, struct bw_record *r)
+{
+	bw_list_del(&r->list);
+	bw_slab_free(&e->records, r);
+}
+
+void bw_record_forget(struct bw_engine *e, struct bw_record *r)
+{
+	if (r->kind == BW_OWNED_MESSAGE)
+		((struct bw_txmsg *)r->obj)->refs--;
+	else if (r->kind == BW_OWNED_BULK)
+		((struct bw_serve *)r->obj)->refs--;
+	bw_record_drop(e, r);
+}
+
+void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_record *r)
+{
+	void *obj = r->obj;
+	uint8_t kind = r->kind;
+	uint32_t size = r->len;
+
+	bw_record_forget(e, r);
+	if (kind == BW_OWNED_MESSAGE)
+		bw_txmsg_settle(e, obj);
+	else if (kind == BW_OWNED_BULK)
+		bw_serve_settle(e, obj);
+	else if (kind == BW_OWNED_PAD)
+		bw_path_probe_acked(e, p, t, size);
+}
+
+/* The range of a packet that is taken for lost goes to the end of the retransmission queue. */
+static void bw_record_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			   struct bw_record *r)
+{
+	uint32_t size = r->len;
+
+	t->inflight -= r->frame_len;
+	r->frame_len = 0;
+	if (r->kind == BW_OWNED_PING) {
+		bw_record_drop(e, r);
+		p->ping_due = true;
+	} else if (r->kind == BW_OWNED_PAD) {
+		bw_record_drop(e, r);
+		bw_path_probe_lost(e, p, t, size);
+	} else if (r->kind == BW_OWNED_BULK && ((struct bw_serve *)r->obj)->aborted) {
+		struct bw_serve *s = r->obj;
+
+		bw_record_forget(e, r);
+		bw_serve_settle(e, s);
+	} else {
+		bw_list_del(&r->list);
+		bw_list_add_before(&p->again, &r->list);
+	}
+	bw_peer_ready(e, p);
+}
+
+static void bw_loss_remember(struct bw_engine *e, struct bw_path *t, uint64_t pn, uint64_t sent_ns)
+{
+	uint32_t i = t->lost_n++ % BW_LOST_RING;
+
+	t->lost[i].pn = pn;
+	t->lost[i].sent_ns = sent_ns;
+	if (!t->lost_n)
+		t->lost_n = BW_LOST_RING; /* 0 means: never used */
+}
+
+/* All records of the packet that r is the first of. */
+static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			   struct bw_record *r)
+{
+	uint64_t pn = r->pn;
+
+	bw_loss_remember(e, t, pn, r->sent_ns);
+	while (&r->list != &t->flight && r->pn == pn) {
+		struct bw_list *next = r->list.next;
+
+		bw_record_lost(e, p, t, r);
+		r = bw_entry(next, struct bw_record, list);
+	}
+}
+
+void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	uint64_t srtt = t->srtt ? t->srtt : BW_RTT_INITIAL;
+	uint64_t late = srtt + srtt / 8 + bw_max_u64(4 * t->rttvar, BW_PTO_MIN);
+	bool response = false;
+
+	t->loss_at = BW_NEVER;
+	while (!bw_list_empty(&t->flight)) {
+		struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
+		bool pad = r->kind == BW_OWNED_PAD;
+		uint64_t pn = r->pn;
+
+		if (pn >= t->acked_max)
+			break;
+		if (t->acked_max - pn < t->reorder && r->sent_ns + late > e->now) {
+			t->loss_at = r->sent_ns + late;
+			break;
+		}
+		e->count.losses++;
+		bw_loss_packet(e, p, t, r);
+		if (!pad) { /* a probe that does not pass says nothing about congestion */
+			bw_path_cc_loss(e, t, pn);
+			response = true;
+		}
+	}
+	if (!response && t->reorder > BW_REORDER_MIN && t->acked_max >= t->round_pn)
+		t->reorder -= (t->reorder - BW_REORDER_MIN + 63) / 64;
+}
+
+void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
+	uint32_t frame_len = r->frame_len;
+	bool other = false;
+	uint8_t i;
+
+	t->pto_count++;
+	t->last_sent = e->now;
+	t->probe_allow = true;
+	e->count.probes++;
+	if (t->pto_count >= 3 && frame_len > BW_FRAME_MIN_MTU && r->kind != BW_OWNED_PAD &&
+	    frame_len > BW_MTU_BASE / 2)
+		bw_path_black_hole(e, p, t);
+	if (t->pto_count == 3)
+		bw_path_cc_loss(e, t, t->pn_next);
+	bw_loss_packet(e, p, t, r);
+	for (i = 0; i < p->npaths; i++)
+		other |= &p->path[i] != t && p->path[i].state == BW_PATH_UP;
+	if (t->pto_count >= 4 && other) {
+		bw_loss_requeue_path(e, p, t);
+		t->state = BW_PATH_TRYING;
+		t->hello_pause = BW_HELLO_FIRST;
+		t->hello_next = e->now + BW_HELLO_FIRST;
+		bw_event_push(e, &t->ev, BW_EV_PATH);
+		bw_path_choose(e, p);
+	}
+	bw_loss_floor(e, t);
+}
+
+void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	while (!bw_list_empty(&t->flight))
+		bw_loss_packet(e, p, t, bw_first(&t->flight, struct bw_record, list));
+}
+
+void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn)
+{
+	struct bw_list *l = t->flight.prev;
+
+	while (l != &t->flight && bw_entry(l, struct bw_record, list)->pn == pn) {
+		struct bw_record *r = bw_entry(l, struct bw_record, list);
+
+		l = l->prev;
+		bw_record_lost(e, p, t, r);
+	}
+	bw_loss_floor(e, t);
+}
+
+void bw_loss_floor(struct bw_engine *e, struct bw_path *t)
+{
+	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * (t->srtt ? t->srtt : BW_RTT_INITIAL);
+	bool live = false;
+	uint32_t i;
+
+	if (!bw_list_empty(&t->flight))
+		floor = bw_first(&t->flight, struct bw_record, list)->pn;
+	for (i = 0; t->lost_n && i < BW_LOST_RING; i++) {
+		if (!t->lost[i].pn)
+			continue;
+		if (t->lost[i].sent_ns + life + BW_PTO_MIN < e->now) {
+			t->lost[i].pn = 0;
+			continue;
+		}
+		floor = bw_min_u64(floor, t->lost[i].pn);
+		live = true;
+	}
+	if (!live)
+		t->lost_n = 0;
+	t->floor = bw_max_u64(t->floor, floor);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Life of a peer's state: made on first contact, scheduled by one deadline that stands for all its
+ * timers, and taken down with every operation that hangs on it.
+ */
+#include "reliable.h"
+
+struct bw_peer *bw_peer_new(struct bw_engine *e)
+{
+	struct bw_peer *p = bw_slab_alloc(&e->peers_slab);
+	struct bw_list *lists[] = {&p->txmsgs, &p->controls, &p->pulls, &p->regions,
+				   &p->serves, &p->serving, &p->again, &p->all,
+				   &p->ready, &p->app.tx,   &p->app.rx, &p->control.tx,
+				   &p->control.rx};
+	uint32_t i;
+
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p));
+	p->handle = bw_table_add(&e->peer_table, p);
+	if (!p->handle) {
+		bw_slab_free(&e->peers_slab, p);
+		return NULL;
+	}
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		bw_list_init(lists[i]);
+	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
+	p->ping_at = BW_NEVER;
+	p->heard = e->now;
+	bw_credit_start(e, p);
+	bw_list_add_before(&e->peers, &p->all);
+	e->count.peers++;
+	return p;
+}
+
+struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle)
+{
+	struct bw_peer *p = bw_table_get(&e->peer_table, handle);
+
+	return p && p->state != BW_PEER_DOWN ? p : NULL;
+}
+
+struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		if (p->path[i].remote_no == remote_no)
+			return &p->path[i];
+	return NULL;
+}
+
+struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+			     uint16_t remote_ep)
+{
+	struct bw_flow *f;
+
+	for (f = &p->app; f; f = f->next)
+		if (f->local_ep == local_ep && f->remote_ep == remote_ep)
+			return f;
+	f = bw_slab_alloc(&e->flows);
+	if (!f)
+		return NULL;
+	memset(f, 0, sizeof(*f));
+	f->local_ep = local_ep;
+	f->remote_ep = remote_ep;
+	bw_list_init(&f->tx);
+	bw_list_init(&f->rx);
+	f->next = p->app.next;
+	p->app.next = f;
+	return f;
+}
+
+void bw_peer_ready(struct bw_engine *e, struct bw_peer *p)
+{
+	if (p->is_ready || p->state == BW_PEER_DOWN)
+		return;
+	p->is_ready = true;
+	p->quantum = BW_QUANTUM;
+	bw_list_add_before(&e->ready, &p->ready);
+}
+
+void bw_peer_heard(struct bw_engine *e, struct bw_peer *p)
+{
+	p->heard = e->now;
+	p->ping_pause = 0;
+}
+
+static bool bw_peer_expects(const struct bw_peer *p)
+{
+	return !bw_list_empty(&p->pulls) || p->credit_stalled;
+}
+
+bool bw_peer_waits(const struct bw_peer *p)
+{
+	uint8_t i;
+
+	if (p->state == BW_PEER_HELLO || bw_peer_expects(p) || !bw_list_empty(&p->again))
+		return true;
+	for (i = 0; i < p->npaths; i++)
+		if (!bw_list_empty(&p->path[i].flight))
+			return true;
+	return false;
+}
+
+/* When to ask an expected or watched, but silent peer whether it lives. */
+static void bw_peer_plan_ping(struct bw_engine *e, struct bw_peer *p)
+{
+	bool expects = bw_peer_expects(p);
+
+	if (p->state != BW_PEER_UP || (!expects && !p->watch)) {
+		p->ping_at = BW_NEVER;
+		p->ping_pause = 0;
+		return;
+	}
+	if (p->ping_pause)
+		return;
+	p->ping_pause = e->cfg.dead_ns / 4;
+	if (expects)
+		p->ping_pause = bw_min_u64(p->ping_pause,
+					   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]),
+						      10 * BW_MS));
+	p->ping_at = e->now + p->ping_pause;
+}
+
+static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path *t)
+{
+	uint64_t at;
+
+	if (t->state == BW_PATH_TRYING)
+		return t->hello_next;
+	if (t->state != BW_PATH_UP)
+		return BW_NEVER;
+	at = bw_min_u64(t->ack_at, t->loss_at);
+	if (!bw_list_empty(&t->flight))
+		at = bw_min_u64(at, t->last_sent + bw_path_pto(e, t));
+	return at;
+}
+
+void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
+{
+	uint64_t at;
+	uint8_t i;
+
+	if (p->state == BW_PEER_DOWN)
+		return;
+	bw_peer_plan_ping(e, p);
+	at = p->ping_at;
+	for (i = 0; i < p->npaths; i++)
+		at = bw_min_u64(at, bw_path_deadline(e, &p->path[i]));
+	if (!bw_peer_waits(p)) {
+		p->waiting_since = 0;
+	} else {
+		if (!p->waiting_since)
+			p->waiting_since = e->now ? e->now : 1;
+		at = bw_min_u64(at, bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns);
+	}
+	bw_timer_set(e, p, at);
+}
+
+static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	uint64_t longest = p->state == BW_PEER_UP ? BW_HELLO_RETRY : BW_HELLO_LAST;
+
+	if (t->state == BW_PATH_TRYING && e->now >= t->hello_next) {
+		t->hello_due = true;
+		t->hello_repeated = true;
+		t->hello_pause = bw_min_u64(2 * t->hello_pause, longest);
+		t->hello_next = e->now + t->hello_pause;
+	}
+	if (t->state != BW_PATH_UP)
+		return;
+	if (e->now >= t->ack_at)
+		t->ack_now = true;
+	if (e->now >= t->loss_at)
+		bw_loss_detect(e, p, t);
+	if (!bw_list_empty(&t->flight) && e->now >= t->last_sent + bw_path_pto(e, t))
+		bw_loss_probe(e, p, t);
+}
+
+void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i;
+
+	if (p->waiting_since &&
+	    e->now >= bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns) {
+		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
+		return;
+	}
+	for (i = 0; i < p->npaths; i++)
+		bw_path_timers(e, p, &p->path[i]);
+	if (e->now >= p->ping_at) {
+		p->ping_due = true;
+		p->ping_pause = bw_min_u64(2 * p->ping_pause,
+					   bw_peer_expects(p) ? BW_PING_MAX : e->cfg.dead_ns / 4);
+		p->ping_at = e->now + p->ping_pause;
+	}
+	bw_peer_ready(e, p);
+	bw_peer_schedule(e, p);
+}
+
+static void bw_peer_end_records(struct bw_engine *e, struct bw_list *l)
+{
+	while (!bw_list_empty(l))
+		bw_record_forget(e, bw_first(l, struct bw_record, list));
+}
+
+static void bw_peer_end_sends(struct bw_engine *e, struct bw_peer *p, int32_t status)
+{
+	while (!bw_list_empty(&p->txmsgs)) {
+		struct bw_txmsg *m = bw_first(&p->txmsgs, struct bw_txmsg, all);
+
+		bw_list_del(&m->all);
+		bw_list_del(&m->queue);
+		m->status = status;
+		e->work--;
+		bw_event_push(e, &m->ev, BW_EV_SENT);
+	}
+	while (!bw_list_empty(&p->controls)) {
+		struct bw_txmsg *m = bw_first(&p->controls, struct bw_txmsg, all);
+
+		bw_list_del(&m->all);
+		bw_list_del(&m->queue);
+		if (m->pull)
+			m->pull->request = NULL;
+		bw_slab_free(&e->txmsgs, m);
+	}
+}
+
+void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
+{
+	struct bw_flow *f;
+	uint8_t i;
+
+	if (p->state == BW_PEER_DOWN)
+		return;
+	bw_timer_remove(e, p);
+	bw_list_del(&p->ready);
+	p->is_ready = false;
+	p->state = BW_PEER_DOWN;
+	p->down_status = status;
+	for (i = 0; i < p->npaths; i++)
+		bw_peer_end_records(e, &p->path[i].flight);
+	bw_peer_end_records(e, &p->again);
+	while (!bw_list_empty(&p->serves)) {
+		struct bw_serve *s = bw_first(&p->serves, struct bw_serve, all);
+
+		bw_list_del(&s->all);
+		bw_list_del(&s->turn);
+		e->work--;
+		bw_slab_free(&e->serves, s);
+	}
+	bw_peer_end_sends(e, p, status);
+	while (!bw_list_empty(&p->pulls))
+		bw_pull_end(e, bw_first(&p->pulls, struct bw_pull, all), status);
+	while (!bw_list_empty(&p->regions))
+		bw_region_end(e, bw_first(&p->regions, struct bw_region, all), status);
+	for (f = &p->app; f; f = f->next)
+		bw_flow_drop(e, f);
+	bw_list_del(&p->all);
+	e->count.peers--;
+	bw_event_push(e, &p->ev_down, BW_EV_PEER_DOWN);
+}
+
+void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_flow *f;
+
+	while ((f = p->app.next)) {
+		p->app.next = f->next;
+		bw_slab_free(&e->flows, f);
+	}
+	bw_table_remove(&e->peer_table, p->handle);
+	bw_slab_free(&e->peers_slab, p);
+}

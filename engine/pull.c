@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Pulls: the receiver of long data asks for a region of the sender, and the data goes straight where
+ * it is wanted. Three objects: the region at its owner, the pull at who asked, and the serve, which
+ * is a peer's pull as the owner works on it.
+ */
+#include "reliable.h"
+
+/* SplitMix64's finalizer: keys that cannot be guessed without the secret. */
+static uint64_t bw_mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
+	x = (x ^ x >> 27) * 0x94D049BB133111EBull;
+	return x ^ x >> 31;
+}
+
+int bw_pull_expose(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = bw_peer_get(e, op->peer);
+	struct bw_region *g;
+	uint32_t handle;
+
+	if (!p)
+		return -ENOTCONN;
+	if (!op->expose.buf && op->expose.len)
+		return -EINVAL;
+	g = bw_slab_alloc(&e->regions);
+	if (!g)
+		return -EAGAIN;
+	handle = bw_table_add(&e->region_table, g);
+	if (!handle) {
+		bw_slab_free(&e->regions, g);
+		return -EAGAIN;
+	}
+	memset(g, 0, sizeof(*g));
+	g->peer = p;
+	g->peer_handle = p->handle;
+	g->key = bw_mix(e->cfg.secret + ++e->nonce * 0x9E3779B97F4A7C15ull) << 32 | handle;
+	g->cookie = op->cookie;
+	g->buf = op->expose.buf;
+	g->buf_off = op->expose.buf_off;
+	g->len = op->expose.len;
+	bw_list_add_before(&p->regions, &g->all);
+	e->work++;
+	op->expose.key = g->key;
+	return 0;
+}
+
+static struct bw_region *bw_region_get(struct bw_engine *e, uint64_t key)
+{
+	struct bw_region *g = bw_table_get(&e->region_table, (uint32_t)key);
+
+	return g && g->key == key ? g : NULL;
+}
+
+void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
+{
+	struct bw_list *l;
+
+	for (l = g->peer->serves.next; l != &g->peer->serves; l = l->next) {
+		struct bw_serve *s = bw_entry(l, struct bw_serve, all);
+
+		if (s->region == g)
+			s->region = NULL;
+	}
+	bw_table_remove(&e->region_table, (uint32_t)g->key);
+	bw_list_del(&g->all);
+	g->status = status;
+	e->work--;
+	bw_event_push(e, &g->ev, BW_EV_REGION_DONE);
+}
+
+static bool bw_pull_reject(struct bw_engine *e, struct bw_peer *p, uint64_t pull_id, int32_t status)
+{
+	struct bw_txmsg *m = bw_send_control(e, p, BW_PART_PULL_ERROR);
+
+	if (!m)
+		return false;
+	m->tag = pull_id;
+	m->wire_status = status;
+	return true;
+}
+
+void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
+{
+	if (s->refs || (!s->aborted && s->next_off < s->len))
+		return;
+	if (s->final && s->region && !s->aborted)
+		bw_region_end(e, s->region, 0);
+	bw_list_del(&s->all);
+	bw_list_del(&s->turn);
+	e->work--;
+	bw_slab_free(&e->serves, s);
+}
+
+int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_region *g = bw_region_get(e, op->expose.key);
+	struct bw_list *l, *next;
+
+	if (!g)
+		return -ENOENT;
+	for (l = g->peer->serves.next; l != &g->peer->serves; l = next) {
+		struct bw_serve *s = bw_entry(l, struct bw_serve, all);
+
+		next = l->next;
+		if (s->region != g)
+			continue;
+		if (!bw_pull_reject(e, g->peer, s->pull_id, -ECANCELED))
+			return -EAGAIN;
+		s->aborted = true;
+		s->region = NULL;
+		bw_list_del(&s->turn);
+		bw_serve_settle(e, s);
+	}
+	bw_region_end(e, g, -ECANCELED);
+	return 0;
+}
+
+/* Where the requested bytes lie; 0 or a negative errno for the asker. */
+static int32_t bw_pull_locate(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w,
+			      struct bw_region **region, uint64_t *buf, uint64_t *off)
+{
+	struct bw_region *g;
+
+	*region = NULL;
+	if (w->status & BW_PULL_HOST_KEY)
+		return e->ops->region_find(e->host, p->handle, w->tag, w->offset, w->total, buf,
+					   off);
+	g = bw_region_get(e, w->tag);
+	if (!g)
+		return -ENOENT;
+	if (g->peer != p)
+		return -EACCES;
+	if (w->offset > g->len || w->total > g->len - w->offset)
+		return -EINVAL;
+	*region = g;
+	*buf = g->buf;
+	*off = g->buf_off + w->offset;
+	return 0;
+}
+
+int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
+{
+	struct bw_region *g;
+	struct bw_serve *s;
+	uint64_t buf = 0, off = 0;
+	int32_t status = bw_pull_locate(e, p, w, &g, &buf, &off);
+
+	if (status)
+		return bw_pull_reject(e, p, w->imm, status) ? 0 : -BW_DROP_NO_BUFFER;
+	e->count.tx_pulls++;
+	if (!w->total) {
+		if (g && (w->status & BW_PULL_FINAL))
+			bw_region_end(e, g, 0);
+		return 0;
+	}
+	s = bw_slab_alloc(&e->serves);
+	if (!s)
+		return -BW_DROP_NO_BUFFER;
+	memset(s, 0, sizeof(*s));
+	s->peer = p;
+	s->region = g;
+	s->pull_id = w->imm;
+	s->buf = buf;
+	s->buf_off = off;
+	s->len = w->total;
+	s->final = w->status & BW_PULL_FINAL;
+	bw_list_add_before(&p->serves, &s->all);
+	bw_list_add_before(&p->serving, &s->turn);
+	e->work++;
+	bw_peer_ready(e, p);
+	return 0;
+}
+
+static struct bw_pull *bw_pull_get(struct bw_engine *e, uint64_t id)
+{
+	struct bw_pull *u = bw_table_get(&e->pull_table, (uint32_t)id);
+
+	return u && u->id == id ? u : NULL;
+}
+
+void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status)
+{
+	if (u->request)
+		u->request->pull = NULL;
+	bw_table_remove(&e->pull_table, (uint32_t)u->id);
+	bw_list_del(&u->all);
+	u->status = status;
+	if (!status)
+		e->count.rx_pulls++;
+	bw_event_push(e, &u->ev, BW_EV_PULLED);
+}
+
+void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
+{
+	struct bw_pull *u = bw_pull_get(e, w->tag);
+
+	if (u && u->peer == p)
+		bw_pull_end(e, u, w->status < 0 ? w->status : -EIO);
+}
+
+int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = bw_peer_get(e, op->peer);
+	struct bw_txmsg *m;
+	struct bw_pull *u;
+	uint32_t handle;
+
+	if (!p)
+		return -ENOTCONN;
+	if ((op->pull.len && !op->pull.buf) || op->pull.flags & ~(BW_PULL_FINAL | BW_PULL_HOST_KEY))
+		return -EINVAL;
+	u = bw_slab_alloc(&e->pulls);
+	if (!u)
+		return -EAGAIN;
+	memset(u, 0, offsetof(struct bw_pull, span));
+	handle = bw_table_add(&e->pull_table, u);
+	m = handle ? bw_send_control(e, p, BW_PART_PULL) : NULL;
+	if (!m) {
+		if (handle)
+			bw_table_remove(&e->pull_table, handle);
+		bw_slab_free(&e->pulls, u);
+		return -EAGAIN;
+	}
+	u->id = ++e->serial << 32 | handle;
+	u->peer = p;
+	u->peer_handle = p->handle;
+	u->request = m;
+	u->cookie = op->cookie;
+	u->buf = op->pull.buf;
+	u->buf_off = op->pull.buf_off;
+	u->len = op->pull.len;
+	bw_list_add_before(&p->pulls, &u->all);
+	m->pull = u;
+	m->tag = op->pull.key;
+	m->imm = u->id;
+	m->offset = op->pull.off;
+	m->total = op->pull.len;
+	m->wire_status = (int32_t)op->pull.flags;
+	m->urgent = !op->pull.len; /* nothing but the acknowledgement ends it */
+	op->pull.id = u->id;
+	return 0;
+}
+
+int bw_pull_cancel(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_pull *u = bw_pull_get(e, op->pull_id);
+
+	if (!u)
+		return -ENOENT;
+	bw_pull_end(e, u, -ECANCELED);
+	return 0;
+}
+
+int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+		 const struct bw_part_bulk *w, uint32_t at)
+{
+	struct bw_pull *u = bw_pull_get(e, w->id);
+	uint64_t lo = w->offset, hi = lo + w->part.plen, added;
+
+	if (!u || u->peer != p) {
+		/* Data of a pull that has ended: the sender must still get its credit back. */
+		e->count.drop[BW_DROP_STALE]++;
+		bw_credit_taken(e, p, w->part.plen);
+		return 0;
+	}
+	if (!w->part.plen || hi < lo || hi > u->len)
+		return -BW_DROP_MALFORMED;
+	if (bw_spans_cover(u->span, u->nspans, lo, hi))
+		return 0;
+	if (!bw_spans_fit(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
+		return -BW_DROP_RANGES;
+	if (e->ops->place(e->host, u->buf, u->buf_off + lo, f, at, w->part.plen, p->checksum,
+			  w->part.crc))
+		return -BW_DROP_DATA;
+	added = bw_spans_add(u->span, &u->nspans, lo, hi);
+	u->received += added;
+	e->count.rx_payload += added;
+	bw_credit_taken(e, p, added);
+	if (u->received == u->len)
+		bw_pull_end(e, u, 0);
+	return 0;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Received DATA and ACK frames. The header's check is verified over every fixed part before anything
+ * is believed; a packet is acknowledged only when all its parts were taken, so that whatever could
+ * not be (no buffer, damaged payload) comes again.
+ */
+#include "reliable.h"
+
+#define BW_DATA_HEAD   (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+#define BW_PARTS_MAX   64 /* parts of one frame that are believed */
+
+uint64_t bw_unwrap(uint64_t near, uint32_t wire)
+{
+	return near + (int64_t)(int32_t)(wire - (uint32_t)near);
+}
+
+/* CRC over the header with its check field zero, then over what follows up to `fixed`. */
+static uint32_t bw_recv_crc_begin(struct bw_engine *e, const struct bw_rx_frame *f)
+{
+	struct bw_hdr h;
+
+	memcpy(&h, f->head, sizeof(h));
+	h.hcrc = 0;
+	return e->ops->crc32c(0, &h, sizeof(h));
+}
+
+bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed)
+{
+	const struct bw_hdr *h = f->head;
+	uint32_t crc;
+
+	if (fixed > f->head_len || fixed > f->len || sizeof(*h) + h->len != fixed)
+		return false;
+	crc = bw_recv_crc_begin(e, f);
+	crc = e->ops->crc32c(crc, h + 1, fixed - sizeof(*h));
+	return crc == h->hcrc;
+}
+
+static uint32_t bw_part_bytes(uint8_t kind)
+{
+	switch (kind) {
+	case BW_PART_MESSAGE:
+	case BW_PART_PULL:
+	case BW_PART_PULL_ERROR:
+		return sizeof(struct bw_part_msg);
+	case BW_PART_BULK:
+	case BW_PART_PAD:
+		return sizeof(struct bw_part_bulk);
+	}
+	return 0;
+}
+
+/* Where the next part of a DATA frame lies; `at` is its start, `pay` that of its payload. */
+struct bw_walk {
+	const struct bw_rx_frame *f;
+	uint32_t at, pay, end;
+	const struct bw_part *part;
+};
+
+/* 1: there is a part, 0: the end, negative: malformed. */
+static int bw_walk_next(struct bw_walk *w)
+{
+	uint32_t size;
+
+	w->at = w->part ? (w->pay + w->part->plen + 7) & ~7u : (uint32_t)BW_DATA_HEAD;
+	if (w->at >= w->end)
+		return 0;
+	if (w->at + sizeof(struct bw_part) > w->end || w->at + sizeof(struct bw_part) > w->f->head_len)
+		return -BW_DROP_MALFORMED;
+	w->part = (const struct bw_part *)((const uint8_t *)w->f->head + w->at);
+	size = bw_part_bytes(w->part->kind);
+	w->pay = w->at + size;
+	if (!size || w->pay > w->f->head_len || w->pay + w->part->plen > w->end)
+		return -BW_DROP_MALFORMED;
+	return 1;
+}
+
+/* Structure and header checksum of a DATA frame. */
+static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len};
+	const uint8_t *head = f->head;
+	uint32_t from = sizeof(*h), parts = 0, crc;
+	int r;
+
+	if (h->len < sizeof(struct bw_ackblk) || w.end > f->len)
+		return -BW_DROP_SHORT;
+	crc = bw_recv_crc_begin(e, f);
+	while ((r = bw_walk_next(&w)) > 0) {
+		if (++parts > BW_PARTS_MAX)
+			return -BW_DROP_MALFORMED;
+		crc = e->ops->crc32c(crc, head + from, w.pay - from);
+		from = w.pay + w.part->plen;
+	}
+	if (r < 0)
+		return r;
+	if (from < w.end) { /* no part at all, or padding behind the last one */
+		if (w.end > f->head_len)
+			return -BW_DROP_MALFORMED;
+		crc = e->ops->crc32c(crc, head + from, w.end - from);
+	}
+	return crc == h->hcrc ? 0 : -BW_DROP_HEADER;
+}
+
+/* The peer that sent the frame, known and alive; else the reason to drop it (and refuse it). */
+static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+			struct bw_peer **out, struct bw_path **path)
+{
+	struct bw_peer *p;
+
+	if (h->dst_inc != e->cfg.incarnation) {
+		if (h->type == BW_FRAME_DATA)
+			bw_contact_refuse(e, f, h, BW_REFUSAL_INCARNATION);
+		return -BW_DROP_INCARNATION;
+	}
+	p = bw_peer_get(e, h->conn);
+	if (!p || p->engine != h->src_engine) {
+		if (h->type == BW_FRAME_DATA)
+			bw_contact_refuse(e, f, h, BW_REFUSAL_HANDLE);
+		return -BW_DROP_HANDLE;
+	}
+	*path = bw_peer_path(p, h->path);
+	if (p->state != BW_PEER_UP || !*path)
+		return -BW_DROP_EARLY;
+	*out = p;
+	return 0;
+}
+
+static void bw_rxmsg_push(struct bw_engine *e, struct bw_flow *flow, struct bw_rxmsg *m)
+{
+	flow->rx_next++;
+	bw_event_push(e, &m->ev, BW_EV_MESSAGE);
+}
+
+/* Messages that were waiting for the one just delivered. */
+static void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
+{
+	while (!bw_list_empty(&flow->rx)) {
+		struct bw_rxmsg *m = bw_first(&flow->rx, struct bw_rxmsg, queue);
+
+		if (m->id != flow->rx_next || m->received != m->total)
+			return;
+		bw_list_del(&m->queue);
+		bw_rxmsg_push(e, flow, m);
+	}
+}
+
+void bw_flow_drop(struct bw_engine *e, struct bw_flow *flow)
+{
+	while (!bw_list_empty(&flow->rx)) {
+		struct bw_rxmsg *m = bw_first(&flow->rx, struct bw_rxmsg, queue);
+
+		bw_list_del(&m->queue);
+		if (m->buf)
+			e->ops->buf_put(e->host, m->buf);
+		bw_slab_free(&e->rxmsgs, m);
+	}
+}
+
+static struct bw_rxmsg *bw_rxmsg_new(struct bw_engine *e, struct bw_peer *p,
+				     const struct bw_part_msg *w)
+{
+	struct bw_rxmsg *m = bw_slab_alloc(&e->rxmsgs);
+
+	if (!m)
+		return NULL;
+	m->ev.type = 0;
+	bw_list_init(&m->queue);
+	m->peer = p;
+	m->peer_handle = p->handle;
+	m->id = w->id;
+	m->tag = w->tag;
+	m->imm = w->imm;
+	m->total = w->total;
+	m->buf = 0;
+	m->received = 0;
+	m->frame_off = 0;
+	m->nspans = 0;
+	m->dst_ep = w->dst_ep;
+	m->src_ep = w->src_ep;
+	m->code = w->part.code;
+	return m;
+}
+
+/* The common case: the whole message lies in this frame, and its turn has come. */
+static int bw_recv_whole(struct bw_engine *e, struct bw_peer *p, struct bw_flow *flow,
+			 const struct bw_rx_frame *f, const struct bw_part_msg *w, uint32_t at)
+{
+	struct bw_rxmsg *m;
+
+	if (w->part.plen && p->checksum &&
+	    e->ops->place(e->host, 0, 0, f, at, w->part.plen, true, w->part.crc))
+		return -BW_DROP_DATA;
+	m = bw_rxmsg_new(e, p, w);
+	if (!m)
+		return -BW_DROP_NO_BUFFER;
+	m->received = m->total;
+	m->frame_off = at;
+	e->count.rx_payload += m->total;
+	bw_rxmsg_push(e, flow, m);
+	bw_flow_deliver(e, flow);
+	return 0;
+}
+
+/* The arriving message with this number, or the place in the queue before which it belongs. */
+static struct bw_rxmsg *bw_flow_find(struct bw_flow *flow, uint64_t id, struct bw_list **before)
+{
+	struct bw_list *l = flow->rx.prev;
+
+	while (l != &flow->rx && bw_entry(l, struct bw_rxmsg, queue)->id > id)
+		l = l->prev;
+	*before = l->next;
+	if (l != &flow->rx && bw_entry(l, struct bw_rxmsg, queue)->id == id)
+		return bw_entry(l, struct bw_rxmsg, queue);
+	return NULL;
+}
+
+static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flow *flow,
+			   const struct bw_rx_frame *f, const struct bw_part_msg *w, uint32_t at)
+{
+	uint64_t lo = w->offset, hi = lo + w->part.plen, added;
+	struct bw_list *before;
+	struct bw_rxmsg *m = bw_flow_find(flow, w->id, &before);
+
+	if (!m && w->id == flow->rx_next && w->part.plen == w->total)
+		return bw_recv_whole(e, p, flow, f, w, at);
+	if (!m) {
+		m = bw_rxmsg_new(e, p, w);
+		if (!m)
+			return -BW_DROP_NO_BUFFER;
+		m->buf = m->total ? e->ops->buf_get(e->host, m->total) : 0;
+		if (m->total && !m->buf) {
+			bw_slab_free(&e->rxmsgs, m);
+			return -BW_DROP_NO_BUFFER;
+		}
+		bw_list_add_before(before, &m->queue);
+	}
+	if (m->total != w->total)
+		return -BW_DROP_MALFORMED;
+	if (w->part.plen && !bw_spans_cover(m->span, m->nspans, lo, hi)) {
+		if (!bw_spans_fit(m->span, m->nspans, BW_MSG_SPANS, lo, hi))
+			return -BW_DROP_RANGES;
+		if (e->ops->place(e->host, m->buf, lo, f, at, w->part.plen, p->checksum,
+				  w->part.crc))
+			return -BW_DROP_DATA;
+		added = bw_spans_add(m->span, &m->nspans, lo, hi);
+		m->received += added;
+		e->count.rx_payload += added;
+	}
+	bw_flow_deliver(e, flow);
+	return 0;
+}
+
+static int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+			   const struct bw_part_msg *w, uint32_t at)
+{
+	struct bw_flow *flow;
+
+	if (w->total > BW_EAGER_LIMIT || w->offset > w->total ||
+	    w->part.plen > w->total - w->offset || (w->total && !w->part.plen) ||
+	    w->dst_ep == BW_EP_CONTROL || w->src_ep == BW_EP_CONTROL)
+		return -BW_DROP_MALFORMED;
+	flow = bw_peer_flow(e, p, w->dst_ep, w->src_ep);
+	if (!flow)
+		return -BW_DROP_NO_BUFFER;
+	if (w->id < flow->rx_next)
+		return 0; /* delivered before */
+	if (w->id - flow->rx_next >= BW_FLOW_WINDOW)
+		return -BW_DROP_WINDOW;
+	return bw_recv_segment(e, p, flow, f, w, at);
+}
+
+/* Control messages act in any order, once: a window of seen numbers outlives them [RFC 6479]. */
+static int bw_recv_control(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
+{
+	uint64_t *word = &p->control_seen[w->id % BW_CONTROL_MAX / 64], bit = 1ull << w->id % 64;
+	int r = 0;
+
+	if (w->id < p->control_seen_base)
+		return 0;
+	if (w->id - p->control_seen_base >= BW_CONTROL_MAX)
+		return -BW_DROP_WINDOW;
+	if (*word & bit)
+		return 0;
+	if (w->part.kind == BW_PART_PULL)
+		r = bw_pull_request(e, p, w);
+	else
+		bw_pull_error(e, p, w);
+	if (r)
+		return r;
+	*word |= bit;
+	for (;;) {
+		uint64_t base = p->control_seen_base;
+
+		word = &p->control_seen[base % BW_CONTROL_MAX / 64];
+		if (!(*word & 1ull << base % 64))
+			return 0;
+		*word &= ~(1ull << base % 64);
+		p->control_seen_base++;
+	}
+}
+
+static int bw_recv_part(struct bw_engine *e, struct bw_peer *p, const struct bw_walk *w)
+{
+	switch (w->part->kind) {
+	case BW_PART_MESSAGE:
+		return bw_recv_message(e, p, w->f, (const struct bw_part_msg *)w->part, w->pay);
+	case BW_PART_PULL:
+	case BW_PART_PULL_ERROR:
+		return bw_recv_control(e, p, (const struct bw_part_msg *)w->part);
+	case BW_PART_BULK:
+		return bw_pull_data(e, p, w->f, (const struct bw_part_bulk *)w->part, w->pay);
+	}
+	return 0; /* PAD */
+}
+
+static int bw_recv_parts(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+			 const struct bw_hdr *h)
+{
+	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len};
+	int r, worst = 0;
+
+	while (bw_walk_next(&w) > 0) {
+		r = bw_recv_part(e, p, &w);
+		if (r)
+			worst = r;
+	}
+	return worst;
+}
+
+int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	struct bw_peer *p;
+	struct bw_path *t;
+	uint64_t pn;
+	int r;
+
+	r = bw_recv_verify(e, f, h);
+	if (r)
+		return r;
+	r = bw_recv_peer(e, f, h, &p, &t);
+	if (r)
+		return r;
+	bw_peer_heard(e, p);
+	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
+	pn = bw_unwrap(t->rx_any ? t->rx_max + 1 : 1, h->pn);
+	if (bw_pnset_has(&t->rx, pn)) {
+		t->ack_now = true;
+		bw_peer_ready(e, p);
+		return -BW_DROP_DUPLICATE;
+	}
+	if (pn != t->rx.base && !bw_spans_fit(t->rx.span, t->rx.n, BW_PNSET_SPANS, pn, pn + 1)) {
+		t->ack_now = true;
+		bw_peer_ready(e, p);
+		return -BW_DROP_RANGES;
+	}
+	r = bw_recv_parts(e, p, f, h);
+	if (!r) {
+		bw_pnset_add(&t->rx, pn);
+		bw_ack_note(e, p, t, pn, f, h->flags & BW_HDR_ACK_NOW);
+	}
+	bw_peer_schedule(e, p);
+	return r;
+}
+
+int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	const struct bw_ackblk *b = (const struct bw_ackblk *)(h + 1);
+	const struct bw_ack *a = (const struct bw_ack *)(b + 1);
+	struct bw_peer *p;
+	struct bw_path *t;
+	int r;
+
+	if (h->len < sizeof(*b) + sizeof(*a))
+		return -BW_DROP_SHORT;
+	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
+		return -BW_DROP_HEADER;
+	if (h->len < sizeof(*b) + sizeof(*a) + a->ranges * sizeof(struct bw_range) ||
+	    a->ranges > BW_ACK_RANGES_MAX)
+		return -BW_DROP_MALFORMED;
+	r = bw_recv_peer(e, f, h, &p, &t);
+	if (r)
+		return r;
+	e->count.acks_rx++;
+	bw_peer_heard(e, p);
+	bw_ack_received(e, p, t, h, b, a, (const struct bw_range *)(a + 1));
+	bw_peer_schedule(e, p);
+	return 0;
+}

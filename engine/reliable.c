@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The reliable message protocol [A5 A12 B4] behind the common interface: start and end of an engine, and which
+ * of its parts handles what comes in and what goes out. Retransmission and order of work: see reliable.h.
+ */
+#include "reliable.h"
+
+#define BW_FIRST_ARENA 131072 /* bytes; enough for the first pages of the tables and a few peers */
+
+static size_t bw_reliable_size(const struct bw_config *cfg)
+{
+	return sizeof(struct bw_engine) + BW_FIRST_ARENA;
+}
+
+static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct bw_host_ops *ops,
+			    void *host, uint64_t now)
+{
+	struct bw_engine *e = mem;
+
+	if (!cfg->node || !cfg->incarnation || !cfg->dead_ns)
+		return -EINVAL;
+	memset(e, 0, sizeof(*e));
+	e->cfg = *cfg;
+	if (!e->cfg.ack_delay_ns)
+		e->cfg.ack_delay_ns = BW_ACK_DELAY;
+	e->ops = ops;
+	e->host = host;
+	e->now = now;
+	bw_arena_add(&e->arena, e + 1, BW_FIRST_ARENA);
+	bw_slab_init(&e->peers_slab, &e->arena, sizeof(struct bw_peer));
+	bw_slab_init(&e->flows, &e->arena, sizeof(struct bw_flow));
+	bw_slab_init(&e->txmsgs, &e->arena, sizeof(struct bw_txmsg));
+	bw_slab_init(&e->rxmsgs, &e->arena, sizeof(struct bw_rxmsg));
+	bw_slab_init(&e->pulls, &e->arena, sizeof(struct bw_pull));
+	bw_slab_init(&e->regions, &e->arena, sizeof(struct bw_region));
+	bw_slab_init(&e->serves, &e->arena, sizeof(struct bw_serve));
+	bw_slab_init(&e->records, &e->arena, sizeof(struct bw_record));
+	bw_table_init(&e->peer_table, &e->arena);
+	bw_table_init(&e->pull_table, &e->arena);
+	bw_table_init(&e->region_table, &e->arena);
+	bw_list_init(&e->peers);
+	bw_list_init(&e->ready);
+	return 0;
+}
+
+static void bw_reliable_close(void *mem, uint64_t now)
+{
+	struct bw_engine *e = mem;
+	struct bw_list *l;
+	struct bw_flow *flow;
+
+	e->now = now;
+	e->closed = true;
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		for (flow = &p->app; flow; flow = flow->next)
+			bw_flow_drop(e, flow);
+	}
+	while (e->ev_first) { /* buffers of messages that nobody took */
+		struct bw_evnode *n = e->ev_first;
+		struct bw_rxmsg *m = bw_entry(n, struct bw_rxmsg, ev);
+
+		e->ev_first = n->next;
+		if (n->type == BW_EV_MESSAGE && m->buf)
+			e->ops->buf_put(e->host, m->buf);
+	}
+	e->ev_last = NULL;
+}
+
+static void bw_reliable_grow(void *mem, void *more)
+{
+	struct bw_engine *e = mem;
+	struct bw_list *l;
+
+	bw_arena_add(&e->arena, more, BW_GROW_BYTES);
+	if (!e->starved)
+		return;
+	e->starved = false;
+	for (l = e->peers.next; l != &e->peers; l = l->next)
+		bw_peer_ready(e, bw_entry(l, struct bw_peer, all));
+}
+
+static int bw_reliable_watch(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = bw_peer_get(e, op->peer);
+
+	if (!p)
+		return -ENOTCONN;
+	p->watch = op->on;
+	bw_peer_schedule(e, p);
+	return 0;
+}
+
+static int bw_reliable_disconnect(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = bw_peer_get(e, op->peer);
+
+	if (!p)
+		return -ENOTCONN;
+	bw_contact_bid_bye(e, p);
+	bw_peer_down(e, p, BW_DOWN_CANCELED);
+	return 0;
+}
+
+static void bw_reliable_pressure(struct bw_engine *e, bool on)
+{
+	struct bw_list *l;
+
+	if (e->pressure == on)
+		return;
+	e->pressure = on;
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		if (p->state != BW_PEER_UP)
+			continue;
+		p->path[p->best].ack_now = true;
+		bw_peer_ready(e, p);
+	}
+}
+
+static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
+{
+	struct bw_engine *e = mem;
+
+	e->now = now;
+	switch (op->type) {
+	case BW_OP_CONNECT:
+		return bw_contact_connect(e, op);
+	case BW_OP_DISCONNECT:
+		return bw_reliable_disconnect(e, op);
+	case BW_OP_SEND:
+		return bw_send_submit(e, op);
+	case BW_OP_PULL:
+		return bw_pull_submit(e, op);
+	case BW_OP_EXPOSE:
+		return bw_pull_expose(e, op);
+	case BW_OP_RETRACT:
+		return bw_pull_retract(e, op);
+	case BW_OP_CANCEL_PULL:
+		return bw_pull_cancel(e, op);
+	case BW_OP_PRESSURE:
+		bw_reliable_pressure(e, op->on);
+		return 0;
+	case BW_OP_WATCH:
+		return bw_reliable_watch(e, op);
+	}
+	return -EINVAL;
+}
+
+static int bw_reliable_dispatch(struct bw_engine *e, const struct bw_rx_frame *f)
+{
+	const struct bw_hdr *h = f->head;
+	bool lasting; /* types whose layout is the same in all versions */
+
+	if (f->len < sizeof(*h) || f->head_len < sizeof(*h))
+		return -BW_DROP_SHORT;
+	if (h->magic != BW_MAGIC)
+		return -BW_DROP_FOREIGN;
+	lasting = h->type == BW_FRAME_HELLO || h->type == BW_FRAME_REFUSE;
+	if (h->version != BW_VERSION && !lasting)
+		return -BW_DROP_VERSION;
+	if (h->cluster != e->cfg.cluster)
+		return -BW_DROP_CLUSTER;
+	if (h->dst_engine != e->cfg.engine)
+		return -BW_DROP_ENGINE;
+	if (sizeof(*h) + h->len > f->len)
+		return -BW_DROP_SHORT;
+	switch (h->type) {
+	case BW_FRAME_DATA:
+		return bw_recv_data(e, f, h);
+	case BW_FRAME_ACK:
+		return bw_recv_ack(e, f, h);
+	case BW_FRAME_HELLO:
+		return bw_contact_hello(e, f, h);
+	case BW_FRAME_REFUSE:
+		return bw_contact_refused(e, f, h);
+	case BW_FRAME_BYE:
+		return bw_contact_bye(e, f, h);
+	}
+	return -BW_DROP_TYPE;
+}
+
+static int bw_reliable_rx(void *mem, const struct bw_rx_frame *f, uint64_t now)
+{
+	struct bw_engine *e = mem;
+	int r;
+
+	e->now = now;
+	e->count.rx_frames++;
+	r = bw_reliable_dispatch(e, f);
+	if (r)
+		e->count.drop[-r]++;
+	return r;
+}
+
+/* The next frame of one peer: first contact, urgent acknowledgements with gaps to tell, data, and
+ * acknowledgements that no data frame took along. */
+static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	struct bw_path *t = &p->path[p->best];
+
+	if (bw_contact_frame(e, p, f))
+		return true;
+	if (t->ack_now && t->rx.n && bw_ack_frame(e, p, f))
+		return true;
+	return bw_send_frame(e, p, f) || bw_ack_frame(e, p, f);
+}
+
+static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
+{
+	struct bw_peer *p;
+
+	while ((p = bw_timer_due(e, e->now)))
+		bw_peer_timers(e, p);
+	if (bw_stray_frame(e, f))
+		return true;
+	while (!bw_list_empty(&e->ready)) {
+		p = bw_first(&e->ready, struct bw_peer, ready);
+		if (bw_reliable_peer_frame(e, p, f)) {
+			e->last.peer = p->handle;
+			if (!--p->quantum) {
+				p->quantum = BW_QUANTUM;
+				bw_list_del(&p->ready);
+				bw_list_add_before(&e->ready, &p->ready);
+			}
+			return true;
+		}
+		bw_list_del(&p->ready);
+		p->is_ready = false;
+		bw_peer_schedule(e, p);
+	}
+	return false;
+}
+
+static bool bw_reliable_next_frame(void *mem, struct bw_tx_frame *f, uint64_t now)
+{
+	struct bw_engine *e = mem;
+	const struct bw_hdr *h = (const struct bw_hdr *)f->head;
+
+	e->now = now;
+	e->last.peer = 0;
+	if (e->closed ? !bw_contact_farewell(e, f) : !bw_reliable_open_frame(e, f))
+		return false;
+	e->last.type = h->type;
+	e->last.path = h->path;
+	e->count.tx_frames++;
+	return true;
+}
+
+static void bw_reliable_unsent(void *mem, uint64_t now)
+{
+	struct bw_engine *e = mem;
+	struct bw_peer *p = bw_peer_get(e, e->last.peer);
+	struct bw_path *t;
+
+	e->now = now;
+	e->count.tx_frames--;
+	if (!p)
+		return;
+	t = &p->path[e->last.path];
+	if (e->last.type == BW_FRAME_DATA) {
+		bw_loss_requeue_packet(e, p, t, e->last.pn);
+	} else if (e->last.type == BW_FRAME_ACK) {
+		t->ack_now = true;
+	} else if (t->state != BW_PATH_NONE) {
+		t->hello_due = true;
+		t->hello_answer = t->state == BW_PATH_UP;
+	}
+	bw_peer_ready(e, p);
+	e->last.peer = 0;
+}
+
+static bool bw_reliable_next_event(void *mem, struct bw_event *out)
+{
+	return bw_event_next(mem, out);
+}
+
+static uint64_t bw_reliable_next_deadline(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	if (!bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
+		return e->now;
+	return bw_timer_next(e);
+}
+
+static bool bw_reliable_hungry(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	return bw_arena_low(&e->arena);
+}
+
+static bool bw_reliable_busy(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	return e->work != 0;
+}
+
+static const struct bw_counters *bw_reliable_counters(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	return &e->count;
+}
+
+bool bw_reliable_pressed(void *mem, uint32_t peer)
+{
+	struct bw_peer *p = bw_peer_get(mem, peer);
+
+	return p && p->pressed;
+}
+
+int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu, uint8_t *link)
+{
+	struct bw_peer *p = bw_peer_get(mem, peer);
+	const struct bw_path *t;
+
+	if (!p || p->state != BW_PEER_UP)
+		return -ENOTCONN;
+	t = &p->path[p->best];
+	*srtt_ns = t->srtt;
+	*mtu = t->mtu;
+	*link = t->to.link;
+	return 0;
+}
+
+size_t bw_reliable_peer_bytes(void)
+{
+	return sizeof(struct bw_peer) + sizeof(struct bw_slot);
+}
+
+const struct bw_protocol bw_reliable = {
+	.name = "reliable",
+	.version = BW_VERSION,
+	.size = bw_reliable_size,
+	.open = bw_reliable_open,
+	.close = bw_reliable_close,
+	.grow = bw_reliable_grow,
+	.submit = bw_reliable_submit,
+	.rx = bw_reliable_rx,
+	.next_frame = bw_reliable_next_frame,
+	.next_event = bw_reliable_next_event,
+	.next_deadline = bw_reliable_next_deadline,
+	.hungry = bw_reliable_hungry,
+	.unsent = bw_reliable_unsent,
+	.busy = bw_reliable_busy,
+	.counters = bw_reliable_counters,
+};

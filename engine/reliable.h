@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * State of the reliable message protocol. An engine has peers; a peer has paths (packet numbers,
+ * acknowledgements, round trip, congestion: all per path), flows (order of messages) and the pulls
+ * between the two. Acknowledged are packets, retransmitted are ranges of messages: a sent record
+ * names the range a packet carried, and each range has exactly one owner at a time, either unsent in its object,
+ * or a record under way on a path, or a record in the peer's retransmission queue.
+ */
+#ifndef BW_RELIABLE_H
+#define BW_RELIABLE_H
+
+#include "slab.h"
+#include "spans.h"
+
+#define BW_MTU_BASE	 1280		/* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
+#define BW_PROBE_TRIES	 3		/* lost probes of one size before it counts as not passing */
+#define BW_PROBE_GRAIN	 128		/* bytes; the search for a path's frame size ends below this */
+#define BW_HELLO_FIRST	 (1 * BW_MS)	/* first repetition of HELLO; doubles */
+#define BW_HELLO_LAST	 BW_S		/* longest pause between HELLOs during first contact */
+#define BW_HELLO_RETRY	 (30 * BW_S)	/* longest pause between HELLOs on a path that is down */
+#define BW_ACK_DELAY	 (100 * BW_US)	/* default longest delay of an acknowledgement */
+#define BW_ACK_PACKETS	 16		/* packets that may wait for one acknowledgement */
+#define BW_REORDER_MIN	 3		/* packets; as RFC 9002 6.1.1 */
+#define BW_REORDER_MAX	 512
+#define BW_PTO_MIN	 (50 * BW_US)	/* below this a probe would only meet scheduling noise */
+#define BW_PTO_MAX	 BW_S		/* longest pause between tail probes */
+#define BW_RTT_INITIAL	 (1 * BW_MS)	/* assumed before the first sample: a local network */
+#define BW_PING_MAX	 (5 * BW_S)	/* longest pause between pings while waiting for the peer */
+#define BW_CWND_INITIAL	 65536		/* bytes */
+#define BW_CWND_MAX	 (8u << 20)	/* bytes */
+#define BW_CWND_PACKETS	 4		/* the window never falls below so many frames */
+#define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
+#define BW_FLOW_WINDOW	 4096		/* messages that may arrive ahead of the one due */
+#define BW_MSG_SPANS	 16		/* gaps+1 remembered within one message or pull */
+#define BW_LOST_RING	 16		/* packets concluded lost that are remembered for a while */
+#define BW_QUANTUM	 16		/* frames a peer may send before the next one's turn */
+#define BW_EAGER_TURN	 8		/* eager frames before pulls get a turn */
+
+struct bw_engine;
+struct bw_peer;
+
+/* Hook in the queue of events; every object that can end in an event carries its own. */
+struct bw_evnode {
+	struct bw_evnode *next;
+	uint8_t type; /* enum bw_event_type; 0: not queued */
+};
+
+struct bw_list {
+	struct bw_list *next, *prev;
+};
+
+/* A numbered order of messages between two endpoints of the two engines. */
+struct bw_flow {
+	struct bw_flow *next; /* of the peer */
+	uint16_t local_ep, remote_ep;
+	uint64_t tx_next;     /* number of the next message submitted */
+	struct bw_list tx;    /* bw_txmsg.queue: not yet completely sent */
+	uint64_t rx_next;     /* number of the next message to deliver */
+	struct bw_list rx;    /* bw_rxmsg.queue: ahead of it or incomplete, by number */
+};
+
+enum bw_owned_kind { BW_OWNED_MESSAGE = 1, BW_OWNED_BULK, BW_OWNED_PING, BW_OWNED_PAD };
+
+/* A message being sent: eager, or a control message (PULL, PULL_ERROR). */
+struct bw_txmsg {
+	struct bw_evnode ev;
+	struct bw_list queue; /* in flow.tx until completely sent, then unlinked */
+	struct bw_list all;   /* in peer.txmsgs, or peer.controls for control messages */
+	struct bw_peer *peer;
+	struct bw_flow *flow;
+	struct bw_pull *pull; /* PULL: whose request this is, while it lives */
+	uint64_t id, tag, imm, offset, total;
+	uint64_t buf, buf_off, cookie;
+	uint32_t len;	    /* payload bytes */
+	uint32_t next_off;  /* first byte never sent */
+	uint32_t refs;	    /* records that own a range of it */
+	int32_t wire_status; /* part_msg.status */
+	int32_t status;	    /* of the SENT event */
+	uint32_t peer_handle;
+	uint8_t kind;	    /* enum bw_part_kind */
+	uint8_t code;
+	bool sent;	    /* all ranges have left at least once */
+	bool charged;	    /* its credit is taken */
+	bool urgent;
+};
+
+/* A message arriving. */
+struct bw_rxmsg {
+	struct bw_evnode ev;
+	struct bw_list queue; /* in flow.rx while not delivered */
+	struct bw_peer *peer; /* NULL once the peer is gone */
+	uint64_t id, tag, imm, total;
+	uint64_t buf;	    /* from buf_get(), 0: in the frame, or empty */
+	uint64_t received;  /* bytes */
+	uint32_t peer_handle;
+	uint32_t frame_off;
+	uint32_t nspans;
+	uint16_t dst_ep, src_ep;
+	uint8_t code;
+	struct bw_span span[BW_MSG_SPANS];
+};
+
+/* A pull of ours. */
+struct bw_pull {
+	struct bw_evnode ev;
+	struct bw_list all; /* in peer.pulls */
+	struct bw_peer *peer;
+	struct bw_txmsg *request; /* until acknowledged */
+	uint64_t id;	    /* serial << 32 | handle */
+	uint64_t cookie, buf, buf_off, len, received;
+	int32_t status;
+	uint32_t peer_handle;
+	uint32_t nspans;
+	struct bw_span span[BW_MSG_SPANS];
+};
+
+/* A buffer that a peer may pull. */
+struct bw_region {
+	struct bw_evnode ev;
+	struct bw_list all; /* in peer.regions */
+	struct bw_peer *peer;
+	uint64_t key;	    /* nonce << 32 | handle */
+	uint64_t cookie, buf, buf_off, len;
+	int32_t status;
+	uint32_t peer_handle;
+};
+
+/* A pull of a peer that we serve. */
+struct bw_serve {
+	struct bw_list all; /* in peer.serves */
+	struct bw_list turn; /* in peer.serving while bytes are unsent */
+	struct bw_peer *peer;
+	struct bw_region *region; /* NULL: host key, or the region has ended */
+	uint64_t pull_id, buf, buf_off, len, next_off;
+	uint32_t refs;
+	bool final;
+	bool aborted; /* send nothing more of it */
+};
+
+/* What one packet carried; packets with several parts have several records with the same number. */
+struct bw_record {
+	struct bw_list list; /* in path.flight or peer.again */
+	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING and PAD */
+	uint64_t pn, sent_ns, off;
+	uint32_t len;	     /* bytes of the range; PAD: frame size probed */
+	uint32_t frame_len;  /* bytes of the whole frame, on its first record only */
+	uint8_t kind;	     /* enum bw_owned_kind */
+};
+
+#define BW_PATH_UNKNOWN 0xFF
+
+enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
+
+struct bw_path {
+	struct bw_peer *owner;
+	struct bw_evnode ev;
+	struct bw_link_addr to;
+	uint8_t state;	   /* enum bw_path_state */
+	uint8_t remote_no; /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
+	bool hello_due, hello_answer; /* a HELLO is to be sent now; as an answer */
+	bool hello_repeated;	      /* its answer gives no round-trip sample */
+	bool ack_now;
+	bool probe_allow; /* one frame may leave beyond the window */
+	bool limited;	  /* the window, not the program, bounded sending since the last ack */
+	uint64_t hello_sent, hello_next, hello_pause;
+
+	/* sending */
+	uint64_t pn_next;   /* from 1 */
+	uint64_t floor;	    /* lowest number of interest to us */
+	struct bw_list flight; /* bw_record, by packet number */
+	uint64_t inflight;  /* bytes */
+	uint64_t acked_max; /* largest number acknowledged, 0: none */
+	uint64_t last_sent; /* time of the last DATA */
+	uint64_t loss_at;   /* when the oldest suspect counts as lost; BW_NEVER */
+	uint32_t reorder;   /* adaptive reordering window, packets */
+	uint32_t pto_count; /* tail probes since the last progress */
+	struct {
+		uint64_t pn, sent_ns;
+	} lost[BW_LOST_RING];
+	uint32_t lost_n;    /* ever written to the ring */
+
+	/* round trip, ns */
+	uint64_t srtt, rttvar, rtt_min;
+
+	/* congestion */
+	uint64_t cwnd, ssthresh;
+	uint64_t recovery_pn; /* losses below this number belong to an answered event */
+	uint64_t undo_cwnd, undo_ssthresh; /* before the last response; 0: nothing to undo */
+	uint64_t round_pn;    /* end of the current round for marks */
+	uint32_t round_packets, round_marks, mark_alpha; /* alpha in 1/1024, as RFC 8257 */
+	uint16_t marks_seen;
+
+	/* frame size */
+	uint32_t frame_max;	/* what the peer can receive here, from its HELLO; 0 unknown */
+	uint32_t mtu, mtu_fail; /* passes; smallest size known or assumed not to */
+	uint32_t probe_size;	/* size under probe, 0: none due */
+	uint32_t probe_tries;
+	bool probe_flying;
+
+	/* receiving */
+	struct bw_pnset rx;
+	uint64_t rx_max, rx_max_ns; /* largest number and when it came */
+	bool rx_any;
+	uint32_t rx_unacked;	    /* packets since the last acknowledgement */
+	uint64_t ack_at;	    /* BW_NEVER: none owed */
+	uint16_t rx_marks;
+};
+
+enum bw_peer_state { BW_PEER_HELLO, BW_PEER_UP, BW_PEER_DOWN };
+
+struct bw_peer {
+	struct bw_list all; /* in engine.peers */
+	struct bw_list ready; /* in engine.ready while it may have something to send */
+	struct bw_evnode ev_up, ev_down;
+	uint8_t state; /* enum bw_peer_state */
+	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
+	uint8_t npaths, best; /* best: path in use */
+	uint16_t engine;
+	uint32_t handle, inc, conn;
+	uint64_t node;
+	uint32_t charge_min;
+	int32_t down_status;
+	uint8_t version_min, version_max;
+	char name[BW_NAME_MAX + 1];
+
+	struct bw_flow app, control;
+	uint64_t control_seen_base;
+	uint64_t control_seen[BW_CONTROL_MAX / 64]; /* bit id % BW_CONTROL_MAX */
+	struct bw_list txmsgs, controls, pulls, regions, serves, serving, again;
+	uint32_t eager_turn, serve_turn, quantum;
+
+	/* credit, bytes since first contact */
+	uint64_t tx_limit, tx_used;
+	uint64_t rx_taken, rx_limit, rx_told;
+	uint64_t rx_epoch;
+
+	/* time */
+	uint64_t heard, waiting_since, ping_at, ping_pause;
+	struct bw_peer *heap_child, *heap_next, *heap_prev; /* pairing heap; prev: parent if first child */
+	uint64_t heap_key, deadline;
+	bool in_heap;
+
+	struct bw_path path[BW_PATHS_MAX];
+};
+
+/* Frames that belong to no peer (any more): refusals and farewells. */
+#define BW_STRAYS 32
+struct bw_stray {
+	struct bw_link_addr to;
+	uint32_t len;
+	uint64_t head[(32 + 128) / 8];
+};
+
+struct bw_engine {
+	struct bw_config cfg;
+	const struct bw_host_ops *ops;
+	void *host;
+	uint64_t now;
+	struct bw_arena arena;
+	struct bw_slab peers_slab, flows, txmsgs, rxmsgs, pulls, regions, serves, records;
+	struct bw_table peer_table, pull_table, region_table;
+	struct bw_list peers, ready;
+	struct bw_evnode *ev_first, *ev_last;
+	struct bw_peer *heap;
+	uint64_t serial, nonce;
+	bool closed, pressure, starved;
+	uint64_t work; /* txmsgs, regions and serves alive */
+
+	/* credit across all senders */
+	uint64_t epoch;
+	uint32_t active, active_before;
+
+	struct bw_stray stray[BW_STRAYS];
+	uint32_t stray_head, stray_tail;
+
+	struct { /* for unsent() */
+		uint32_t peer;
+		uint8_t type, path;
+		uint64_t pn;
+	} last;
+	struct bw_counters count;
+};
+
+/* list */
+static inline void bw_list_init(struct bw_list *l)
+{
+	l->next = l->prev = l;
+}
+
+static inline bool bw_list_empty(const struct bw_list *l)
+{
+	return l->next == l;
+}
+
+static inline void bw_list_add_before(struct bw_list *at, struct bw_list *n)
+{
+	n->next = at;
+	n->prev = at->prev;
+	at->prev->next = n;
+	at->prev = n;
+}
+
+static inline void bw_list_del(struct bw_list *n)
+{
+	n->prev->next = n->next;
+	n->next->prev = n->prev;
+	n->next = n->prev = n;
+}
+
+#define bw_entry(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define bw_first(head, type, member) bw_entry((head)->next, type, member)
+
+/* event.c */
+void bw_event_push(struct bw_engine *e, struct bw_evnode *n, enum bw_event_type type);
+bool bw_event_next(struct bw_engine *e, struct bw_event *out);
+
+/* timer.c: peers by deadline; keys may lag behind deadlines that moved later */
+void bw_timer_set(struct bw_engine *e, struct bw_peer *p, uint64_t deadline);
+void bw_timer_remove(struct bw_engine *e, struct bw_peer *p);
+uint64_t bw_timer_next(struct bw_engine *e);
+/* A peer whose deadline has come, taken out of the heap; NULL if there is none. */
+struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now);
+
+/* peer.c */
+struct bw_peer *bw_peer_new(struct bw_engine *e);
+struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle);
+void bw_peer_ready(struct bw_engine *e, struct bw_peer *p);
+void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status);
+void bw_peer_free(struct bw_engine *e, struct bw_peer *p);
+/* Recompute when the peer needs attention. Call after everything that changes its state. */
+void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p);
+void bw_peer_timers(struct bw_engine *e, struct bw_peer *p);
+/* Is there something that only the peer's frames can finish? */
+bool bw_peer_waits(const struct bw_peer *p);
+/* A valid frame of the peer has come. */
+void bw_peer_heard(struct bw_engine *e, struct bw_peer *p);
+struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no);
+struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+			     uint16_t remote_ep);
+
+/* contact.c: HELLO, REFUSE, BYE */
+int bw_contact_connect(struct bw_engine *e, struct bw_op *op);
+int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+int bw_contact_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+int bw_contact_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+		       enum bw_refusal why);
+bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* The peer is dropped by us: leave a BYE for next_frame(). */
+void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p);
+/* While closing: last acknowledgements and BYEs. */
+bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f);
+bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
+void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);
+/* Last step before a frame leaves: length and header checksum. */
+void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t frame_len);
+
+/* path.c: round trip, congestion, frame size */
+void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
+void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
+void bw_path_rtt(struct bw_path *t, uint64_t sample);
+uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
+void bw_path_cc_ack(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
+void bw_path_cc_loss(struct bw_engine *e, struct bw_path *t, uint64_t pn);
+void bw_path_cc_undo(struct bw_path *t);
+void bw_path_cc_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
+void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
+void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
+void bw_path_black_hole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+
+/* ack.c: acknowledgements both ways */
+void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		     const struct bw_hdr *h, const struct bw_ackblk *b, const struct bw_ack *a,
+		     const struct bw_range *r);
+void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
+		 const struct bw_rx_frame *f, bool now);
+void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b);
+bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		  struct bw_tx_frame *f);
+
+/* loss.c: what becomes of records */
+void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_loss_floor(struct bw_engine *e, struct bw_path *t);
+/* All packets of a path that is given up, or those of one number, go back to be sent again. */
+void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
+void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_record *r);
+void bw_record_forget(struct bw_engine *e, struct bw_record *r);
+
+/* credit.c */
+uint64_t bw_credit_charge(uint64_t total, uint32_t charge_min);
+void bw_credit_taken(struct bw_engine *e, struct bw_peer *p, uint64_t bytes);
+void bw_credit_start(struct bw_engine *e, struct bw_peer *p);
+void bw_credit_told(struct bw_peer *p);
+void bw_credit_limit(struct bw_engine *e, struct bw_peer *p, uint32_t wire);
+
+/* send.c: DATA frames */
+int bw_send_submit(struct bw_engine *e, struct bw_op *op);
+struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind);
+bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
+
+/* recv.c: DATA frames */
+int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed);
+uint64_t bw_unwrap(uint64_t near, uint32_t wire);
+void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
+
+/* pull.c */
+int bw_pull_submit(struct bw_engine *e, struct bw_op *op);
+int bw_pull_cancel(struct bw_engine *e, struct bw_op *op);
+int bw_pull_expose(struct bw_engine *e, struct bw_op *op);
+int bw_pull_retract(struct bw_engine *e, struct bw_op *op);
+int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);
+void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);
+int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+		 const struct bw_part_bulk *b, uint32_t at);
+void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status);
+void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status);
+void bw_serve_settle(struct bw_engine *e, struct bw_serve *s);
+
+#endif

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * DATA frames: what is to be sent again first, then control messages, then eager messages and pulled
+ * data in turns, as many parts as fit, within the window of the path and the credit of the peer.
+ */
+#include "reliable.h"
+
+#define BW_DATA_HEAD	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+#define BW_SERVE_TURN	32 /* frames one pull may send before the next one's turn */
+#define BW_ALIGN8(x)	(((x) + 7u) & ~7u)
+
+struct bw_builder {
+	struct bw_engine *e;
+	struct bw_peer *p;
+	struct bw_path *t;
+	struct bw_tx_frame *f;
+	uint32_t mtu;
+	uint32_t parts;
+	struct bw_record *first; /* record of the first part */
+	bool urgent;
+	bool full; /* nothing more fits */
+};
+
+static uint32_t bw_builder_room(const struct bw_builder *b, uint32_t part)
+{
+	uint32_t at = BW_ALIGN8(b->f->len) + part;
+
+	if (b->full || b->f->segments == BW_TX_SEGMENTS || b->parts == BW_TX_SEGMENTS ||
+	    BW_ALIGN8(b->f->head_len) + part + 8 > sizeof(b->f->head))
+		return 0;
+	return at < b->mtu ? b->mtu - at : 0;
+}
+
+/* Append the fixed part (zero padding before it), then the payload. */
+static void *bw_builder_part(struct bw_builder *b, uint32_t size)
+{
+	struct bw_tx_frame *f = b->f;
+	uint32_t pad = BW_ALIGN8(f->len) - f->len;
+	uint8_t *at = (uint8_t *)f->head + f->head_len;
+
+	memset(at, 0, pad);
+	at += pad;
+	f->head_len += pad + size;
+	f->len += pad + size;
+	b->parts++;
+	return at;
+}
+
+static void bw_builder_payload(struct bw_builder *b, struct bw_part *part, uint64_t buf,
+			       uint64_t off, uint32_t len)
+{
+	struct bw_tx_frame *f = b->f;
+	struct bw_tx_segment *s;
+
+	part->plen = (uint16_t)len;
+	part->crc = 0;
+	if (!len)
+		return;
+	if (b->p->checksum)
+		part->crc = b->e->ops->payload_crc(b->e->host, buf, off, len);
+	s = &f->segment[f->segments++];
+	s->head_end = f->head_len;
+	s->len = len;
+	s->buf = buf;
+	s->off = off;
+	f->len += len;
+}
+
+static void bw_builder_record(struct bw_builder *b, struct bw_record *r)
+{
+	r->pn = b->t->pn_next;
+	r->sent_ns = b->e->now;
+	r->frame_len = 0;
+	if (!b->first)
+		b->first = r;
+	bw_list_add_before(&b->t->flight, &r->list);
+}
+
+static struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
+				       uint32_t len)
+{
+	struct bw_record *r = bw_slab_alloc(&e->records);
+
+	if (!r) {
+		e->starved = true;
+		return NULL;
+	}
+	bw_list_init(&r->list);
+	r->kind = kind;
+	r->obj = obj;
+	r->off = off;
+	r->len = len;
+	return r;
+}
+
+static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, uint32_t off,
+			       uint32_t len)
+{
+	struct bw_part_msg *w = bw_builder_part(b, sizeof(*w));
+
+	w->part.kind = m->kind;
+	w->part.code = m->code;
+	w->id = m->id;
+	w->offset = m->kind == BW_PART_MESSAGE ? off : m->offset;
+	w->total = m->total;
+	w->tag = m->tag;
+	w->imm = m->imm;
+	w->dst_ep = m->flow->remote_ep;
+	w->src_ep = m->flow->local_ep;
+	w->status = m->wire_status;
+	b->urgent |= m->urgent;
+	bw_builder_payload(b, &w->part, m->buf, m->buf_off + off, len);
+}
+
+static void bw_builder_bulk(struct bw_builder *b, const struct bw_serve *s, uint64_t off,
+			    uint32_t len)
+{
+	struct bw_part_bulk *w = bw_builder_part(b, sizeof(*w));
+
+	w->part.kind = BW_PART_BULK;
+	w->part.code = 0;
+	w->id = s->pull_id;
+	w->offset = off;
+	b->urgent |= off + len == s->len;
+	bw_builder_payload(b, &w->part, s->buf, s->buf_off + off, len);
+	b->full = true; /* bulk travels alone or last */
+}
+
+/* One range of the retransmission queue, as much of it as fits. False: nothing was added. */
+static bool bw_builder_again(struct bw_builder *b)
+{
+	struct bw_record *r = bw_first(&b->p->again, struct bw_record, list), *piece = r;
+	bool bulk = r->kind == BW_OWNED_BULK;
+	uint32_t room = bw_builder_room(b, bulk ? sizeof(struct bw_part_bulk)
+						: sizeof(struct bw_part_msg));
+	uint32_t len = (uint32_t)bw_min_u64(r->len, room);
+
+	if ((b->parts && (bulk || len < r->len)) || (!room && (r->len || b->parts)))
+		return false;
+	if (bulk && ((struct bw_serve *)r->obj)->aborted) {
+		struct bw_serve *s = r->obj;
+
+		bw_record_forget(b->e, r);
+		bw_serve_settle(b->e, s);
+		return true;
+	}
+	if (len < r->len) {
+		piece = bw_record_new(b->e, r->kind, r->obj, r->off, len);
+		if (!piece)
+			return false;
+		if (bulk)
+			((struct bw_serve *)r->obj)->refs++;
+		else
+			((struct bw_txmsg *)r->obj)->refs++;
+		r->off += len;
+		r->len -= len;
+	} else {
+		bw_list_del(&r->list);
+	}
+	b->e->count.retransmits++;
+	if (bulk)
+		bw_builder_bulk(b, piece->obj, piece->off, len);
+	else
+		bw_builder_message(b, piece->obj, (uint32_t)piece->off, len);
+	bw_builder_record(b, piece);
+	return true;
+}
+
+/* Sent completely for the first time: the message leaves its flow's queue. */
+static void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
+{
+	m->sent = true;
+	bw_list_del(&m->queue);
+	if (m->kind == BW_PART_MESSAGE)
+		e->count.tx_messages++;
+}
+
+static bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
+{
+	struct bw_txmsg *m = bw_first(&flow->tx, struct bw_txmsg, queue);
+	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_msg));
+	uint32_t left = m->len - m->next_off, len = left < room ? left : room;
+	struct bw_peer *p = b->p;
+	struct bw_record *r;
+
+	if (len < left && (b->parts || !room))
+		return false;
+	if (!left && !bw_builder_room(b, sizeof(struct bw_part_msg) - 1))
+		return false;
+	if (!m->charged && m->kind == BW_PART_MESSAGE) {
+		uint64_t charge = bw_credit_charge(m->total, p->charge_min);
+
+		if (p->tx_used + charge > p->tx_limit) {
+			b->e->count.credit_stalls += !p->credit_stalled;
+			p->credit_stalled = true;
+			return false;
+		}
+		p->tx_used += charge;
+	}
+	r = bw_record_new(b->e, BW_OWNED_MESSAGE, m, m->next_off, len);
+	if (!r) {
+		if (!m->charged && m->kind == BW_PART_MESSAGE)
+			p->tx_used -= bw_credit_charge(m->total, p->charge_min);
+		return false;
+	}
+	m->charged = true;
+	m->refs++;
+	bw_builder_message(b, m, m->next_off, len);
+	bw_builder_record(b, r);
+	m->next_off += len;
+	b->e->count.tx_payload += len;
+	if (m->next_off == m->len)
+		bw_txmsg_left(b->e, m);
+	return true;
+}
+
+static bool bw_builder_next_control(struct bw_builder *b)
+{
+	struct bw_peer *p = b->p;
+	struct bw_txmsg *m = bw_first(&p->control.tx, struct bw_txmsg, queue);
+	struct bw_txmsg *oldest = bw_first(&p->controls, struct bw_txmsg, all);
+
+	if (m->id - oldest->id >= BW_CONTROL_MAX)
+		return false;
+	return bw_builder_next_message(b, &p->control);
+}
+
+static bool bw_builder_next_bulk(struct bw_builder *b)
+{
+	struct bw_peer *p = b->p;
+	struct bw_serve *s = bw_first(&p->serving, struct bw_serve, turn);
+	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_bulk));
+	uint32_t len = (uint32_t)bw_min_u64(s->len - s->next_off, room);
+	struct bw_record *r;
+
+	if (b->parts || !room)
+		return false;
+	if (p->tx_used + len > p->tx_limit) {
+		b->e->count.credit_stalls += !p->credit_stalled;
+		p->credit_stalled = true;
+		return false;
+	}
+	r = bw_record_new(b->e, BW_OWNED_BULK, s, s->next_off, len);
+	if (!r)
+		return false;
+	p->tx_used += len;
+	s->refs++;
+	bw_builder_bulk(b, s, s->next_off, len);
+	bw_builder_record(b, r);
+	s->next_off += len;
+	b->e->count.tx_payload += len;
+	if (s->next_off == s->len) {
+		bw_list_del(&s->turn);
+		p->serve_turn = 0;
+	} else if (++p->serve_turn >= BW_SERVE_TURN) {
+		bw_list_del(&s->turn);
+		bw_list_add_before(&p->serving, &s->turn);
+		p->serve_turn = 0;
+	}
+	return true;
+}
+
+static bool bw_builder_next_eager(struct bw_builder *b)
+{
+	struct bw_flow *flow;
+
+	for (flow = &b->p->app; flow; flow = flow->next)
+		if (!bw_list_empty(&flow->tx) && bw_builder_next_message(b, flow))
+			return true;
+	return false;
+}
+
+static void bw_builder_fill(struct bw_builder *b)
+{
+	struct bw_peer *p = b->p;
+
+	while (!bw_list_empty(&p->again) && bw_builder_again(b))
+		;
+	while (!bw_list_empty(&p->control.tx) && bw_builder_next_control(b))
+		;
+	if (!bw_list_empty(&p->serving) && p->eager_turn >= BW_EAGER_TURN) {
+		p->eager_turn = 0;
+		if (bw_builder_next_bulk(b))
+			return;
+	}
+	if (bw_builder_next_eager(b)) {
+		p->eager_turn++;
+		while (bw_builder_next_eager(b))
+			;
+	} else if (!bw_list_empty(&p->serving)) {
+		bw_builder_next_bulk(b);
+	}
+}
+
+static void bw_builder_begin(struct bw_builder *b)
+{
+	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
+
+	bw_hdr_fill(b->e, b->p, h, BW_FRAME_DATA);
+	h->pn = (uint32_t)b->t->pn_next;
+	h->path = (uint8_t)(b->t - b->p->path);
+	b->f->segments = 0;
+	b->f->head_len = b->f->len = BW_DATA_HEAD;
+}
+
+static void bw_builder_end(struct bw_builder *b)
+{
+	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
+	struct bw_path *t = b->t;
+
+	t->inflight += b->f->len;
+	b->first->frame_len = b->f->len;
+	if (b->urgent || t->inflight >= t->cwnd)
+		h->flags |= BW_HDR_ACK_NOW;
+	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
+	b->f->to = t->to;
+	b->e->last.pn = t->pn_next++;
+	t->last_sent = b->e->now;
+	t->probe_allow = false;
+	bw_head_seal(b->e, h, b->f->head_len, b->f->len);
+}
+
+/* A frame with no part but a record of its own: a ping, or padding that probes the frame size. */
+static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
+{
+	struct bw_record *r = bw_record_new(b->e, kind, NULL, 0, size);
+	struct bw_part_bulk *w;
+
+	if (!r)
+		return false;
+	if (kind == BW_OWNED_PAD) {
+		w = bw_builder_part(b, sizeof(*w));
+		memset(w, 0, sizeof(*w));
+		w->part.kind = BW_PART_PAD;
+		w->part.plen = (uint16_t)(size - b->f->len);
+		b->f->segment[0].head_end = b->f->head_len;
+		b->f->segment[0].len = w->part.plen;
+		b->f->segment[0].buf = 0; /* zeroes */
+		b->f->segment[0].off = 0;
+		b->f->segments = 1;
+		b->f->len = size;
+	}
+	b->urgent = true;
+	bw_builder_record(b, r);
+	return true;
+}
+
+static bool bw_builder_probe(struct bw_builder *b)
+{
+	struct bw_path *t = b->t;
+
+	if (BW_LIKELY(!t->probe_size) || t->probe_flying)
+		return false;
+	if (!bw_builder_alone(b, BW_OWNED_PAD, t->probe_size))
+		return false;
+	t->probe_flying = true;
+	return true;
+}
+
+static bool bw_builder_data(struct bw_builder *b)
+{
+	struct bw_path *t = b->t;
+
+	if (t->inflight >= t->cwnd && !t->probe_allow) {
+		t->limited = true;
+		return false;
+	}
+	bw_builder_fill(b);
+	return b->first;
+}
+
+static bool bw_builder_ping(struct bw_builder *b)
+{
+	if (!b->p->ping_due)
+		return false;
+	b->p->ping_due = false;
+	return bw_builder_alone(b, BW_OWNED_PING, 0);
+}
+
+bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	struct bw_builder b = {.e = e, .p = p, .t = &p->path[p->best], .f = f};
+
+	if (p->state != BW_PEER_UP || b.t->state != BW_PATH_UP)
+		return false;
+	b.mtu = b.t->mtu;
+	bw_builder_begin(&b);
+	if (!bw_builder_probe(&b) && !bw_builder_data(&b) && !bw_builder_ping(&b))
+		return false;
+	bw_builder_end(&b);
+	return true;
+}
+
+void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
+{
+	if (m->refs || !m->sent)
+		return;
+	bw_list_del(&m->all);
+	if (m->kind == BW_PART_MESSAGE) {
+		e->work--;
+		m->status = 0;
+		bw_event_push(e, &m->ev, BW_EV_SENT);
+		return;
+	}
+	if (m->pull) {
+		m->pull->request = NULL;
+		if (!m->pull->len)
+			bw_pull_end(e, m->pull, 0);
+	}
+	bw_slab_free(&e->txmsgs, m);
+}
+
+static struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer *p, struct bw_flow *flow)
+{
+	struct bw_txmsg *m = bw_slab_alloc(&e->txmsgs);
+
+	if (!m)
+		return NULL;
+	memset(m, 0, sizeof(*m));
+	m->peer = p;
+	m->peer_handle = p->handle;
+	m->flow = flow;
+	m->id = flow->tx_next++;
+	bw_list_add_before(&flow->tx, &m->queue);
+	bw_list_init(&m->all);
+	bw_peer_ready(e, p);
+	return m;
+}
+
+int bw_send_submit(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = bw_peer_get(e, op->peer);
+	struct bw_flow *flow;
+	struct bw_txmsg *m;
+
+	if (!p)
+		return -ENOTCONN;
+	if (op->send.len > BW_EAGER_LIMIT)
+		return -EMSGSIZE;
+	if ((op->send.len && !op->send.buf) || op->send.src_ep == BW_EP_CONTROL ||
+	    op->send.dst_ep == BW_EP_CONTROL)
+		return -EINVAL;
+	flow = bw_peer_flow(e, p, op->send.src_ep, op->send.dst_ep);
+	m = flow ? bw_txmsg_new(e, p, flow) : NULL;
+	if (!m)
+		return -EAGAIN;
+	m->kind = BW_PART_MESSAGE;
+	m->code = op->send.code;
+	m->tag = op->send.tag;
+	m->imm = op->send.imm;
+	m->buf = op->send.buf;
+	m->buf_off = op->send.buf_off;
+	m->len = op->send.len;
+	m->total = op->send.len;
+	m->cookie = op->cookie;
+	m->urgent = op->send.urgent;
+	bw_list_add_before(&p->txmsgs, &m->all);
+	e->work++;
+	return 0;
+}
+
+struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind)
+{
+	struct bw_txmsg *m = bw_txmsg_new(e, p, &p->control);
+
+	if (!m)
+		return NULL;
+	m->kind = kind;
+	bw_list_add_before(&p->controls, &m->all);
+	return m;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Pools of equal objects, carved from memory that the host hands in, and tables of handles whose
+ * generation number makes a stale handle recognizable. Objects go back to their pool, never to the host.
+ */
+#ifndef BW_SLAB_H
+#define BW_SLAB_H
+
+#include "protocol.h"
+
+/* Memory not yet given to a pool: the current chunk, and untouched ones chained through their start. */
+struct bw_arena {
+	uint8_t *at;
+	uint8_t *end;
+	void *chunks;
+	uint32_t spare; /* untouched chunks */
+};
+
+struct bw_slab {
+	struct bw_arena *arena;
+	void *free;	/* chained through the first word of each object */
+	uint32_t size;	/* bytes of an object, multiple of 8 */
+	uint32_t in_use;
+};
+
+void bw_arena_add(struct bw_arena *a, void *mem, size_t bytes);
+/* Zeroed memory, or NULL when the arena is empty. */
+void *bw_arena_take(struct bw_arena *a, uint32_t bytes);
+/* True when less than half a chunk is left. */
+bool bw_arena_low(const struct bw_arena *a);
+
+void bw_slab_init(struct bw_slab *s, struct bw_arena *a, uint32_t size);
+/* An object with undefined contents, or NULL. */
+void *bw_slab_alloc(struct bw_slab *s);
+void bw_slab_free(struct bw_slab *s, void *obj);
+
+#define BW_TABLE_PAGE	256
+#define BW_TABLE_PAGES	2048
+#define BW_HANDLE_INDEX 0xFFFFFu /* low 20 bits of a handle; the high 12 are its generation, never 0 */
+
+struct bw_slot {
+	void *obj;     /* NULL: free */
+	uint32_t gen;  /* generation of the current or next user */
+	uint32_t next; /* free list: index + 1 */
+};
+
+struct bw_table {
+	struct bw_arena *arena;
+	struct bw_slot *page[BW_TABLE_PAGES];
+	uint32_t slots; /* in existing pages */
+	uint32_t free;	/* index + 1 of the first free slot, 0: none */
+};
+
+void bw_table_init(struct bw_table *t, struct bw_arena *a);
+/* A fresh handle (never 0) for obj; 0 when memory is short. */
+uint32_t bw_table_add(struct bw_table *t, void *obj);
+/* The object, or NULL if the handle is stale. */
+void *bw_table_get(const struct bw_table *t, uint32_t handle);
+void bw_table_remove(struct bw_table *t, uint32_t handle);
+
+#endif
