@@ -191,17 +191,17 @@ def _enter_script(lab: Lab, node: str) -> str:
         nsenter = places.program("nsenter", "util-linux")
         host = shlex.quote(f"--uts={lab.host_name_path(node)}")
         become = f'{nsenter} {host} -- {ip} netns exec {lab.namespace(node)} "$@"'
-        variables = {"BEOWIRE_LAB": lab.name}
+        variables = {}
     else:
         become = '"$@"'
         variables = {
-            "BEOWIRE_LAB": lab.name,
             "BEOWIRE_NODE": node,
             "BEOWIRE_LINKS": "local,udp",
             "BEOWIRE_INTERFACE": "lo",
             "BEOWIRE_UDP_ADDRESS": lab.address(node),
         }
-    exports = "".join(f"export {key}={value}\n" for key, value in variables.items())
+    variables |= {"BEOWIRE_LAB": lab.name, "BEOWIRE_LAB_DIR": str(lab.directory)}
+    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
     purpose = f"# Executes its arguments on {node} of lab {lab.name}."
     return f"#!/bin/sh\n{purpose}\n{exports}exec {become}\n"
 

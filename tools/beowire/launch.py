@@ -23,6 +23,7 @@ TcpStack = Literal["native", "ofi", "ucx"]
 
 # Variables of the bootstrap and of these tools, which a program has no use for.
 _OWN_VARIABLES = {"BEOWIRE_ROOT", "BEOWIRE_BUILD", "BEOWIRE_STATE", "BEOWIRE_LAB_MODE"}
+_OWN_VARIABLES |= {"BEOWIRE_LAB", "BEOWIRE_LAB_DIR", "BEOWIRE_JOB"}
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,6 @@ def _rank_environment(job: Job, cluster: Cluster) -> dict[str, str]:
     if job.transport == "beowire":
         carried["FI_PROVIDER_PATH"] = job.provider_dir or str(places.provider_dir())
         carried["FI_PROVIDER"] = "beowire"
-    if cluster.lab is not None:
-        carried.pop("BEOWIRE_LAB", None)
     return {**carried, **job.environment}
 
 
@@ -130,7 +129,7 @@ def _openmpi(
     elif job.tcp_stack == "ofi":
         settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp;ofi_rxm"}
     else:
-        settings |= {"pml": "ucx", "osc": "ucx"}
+        settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
     if _crowded(job, cluster):
         settings["mpi_yield_when_idle"] = "1"
     environment = _rank_environment(job, cluster)

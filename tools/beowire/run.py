@@ -23,6 +23,7 @@ from typing import IO
 from beowire import counters, launch, namespaces
 from beowire.cluster import Cluster
 from beowire.counters import NodeCounters
+from beowire.errors import BeowireError
 from beowire.lab import marked_processes
 from beowire.launch import Command, Job
 from beowire.path import JobRecord, read_endpoints
@@ -79,6 +80,34 @@ def run(
             nodes={node: after[node].since(before[node]) for node in after},
             endpoints=read_endpoints(stats_dir),
         )
+
+
+def run_captured(
+    job: Job, cluster: Cluster, limit_s: float, working_dir: Path | None = None
+) -> tuple[JobRecord, str]:
+    """Runs a job and returns its output; a job that fails is an error that shows why."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        record = run(
+            job,
+            cluster,
+            output=output,
+            errors=errors,
+            announce=False,
+            working_dir=working_dir,
+            limit_s=limit_s,
+        )
+        output.seek(0)
+        errors.seek(0)
+        text = output.read().decode(errors="replace")
+        complaint = errors.read().decode(errors="replace")
+    if record.exit_status != 0:
+        ending = "took too long" if record.timed_out else f"ended with {record.exit_status}"
+        tail = "\n".join((text + complaint).splitlines()[-15:])
+        raise BeowireError(
+            f"A run over {job.transport} {ending}:\n{tail}",
+            f"It was started by: {record.command}",
+        )
+    return record, text
 
 
 def _count(cluster: Cluster) -> dict[str, NodeCounters]:
@@ -151,7 +180,8 @@ def _wait(
         if received is not None and received.si_signo in _SIGNALS:
             ending = ending or received.si_signo
             deadline = time.monotonic() + _PATIENCE_S
-            if received.si_code <= 0:  # sent to us alone; the terminal signals the whole group
+            # A negative or zero code: sent to us alone. The terminal signals the whole group.
+            if received.si_code <= 0:
                 child.send_signal(received.si_signo)
         elif deadline and time.monotonic() >= deadline:
             timed_out = ending is None

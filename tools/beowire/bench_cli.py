@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line of `beowire bench`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from beowire import bench, run_cli
+from beowire.errors import BeowireError
+from beowire.terminal import note, out
+
+app = typer.Typer(help="Compare transports.", no_args_is_help=True)
+
+
+def parse_modes(text: str) -> tuple[bench.Mode, ...]:
+    wanted = [each.strip() for each in text.split(",") if each.strip()]
+    modes = tuple(mode for mode in bench.MODES if mode in wanted)
+    if not modes or len(modes) != len(set(wanted)):
+        raise BeowireError(f"--mode {text}?", f"Choose among {', '.join(bench.MODES)}.")
+    return modes
+
+
+@app.callback()
+def bench_() -> None:
+    """Compare transports."""
+
+
+@app.command()
+def pingpong(
+    lab: run_cli.Lab = None,
+    hosts: run_cli.Hosts = None,
+    hostfile: run_cli.HostFile = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure to this file.")
+    ] = None,
+    mode: Annotated[str, typer.Option(help="latency, bandwidth, rate; with commas.")] = ",".join(
+        bench.MODES
+    ),
+    sizes: Annotated[str, typer.Option(help="Message sizes: 8,1k,1m.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of TCP and Beowire.")] = 5,
+    iterations: Annotated[
+        int, typer.Option("--iters", min=0, help="Round trips or windows per run and size.")
+    ] = 0,
+    window: Annotated[int, typer.Option(min=1, help="Messages in flight.")] = 64,
+    bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "core",
+    mpi: Annotated[Literal["openmpi", "mpich"], typer.Option(help="Which MPI.")] = "openmpi",
+    baseline: Annotated[
+        Literal["fastest", "native", "ofi", "ucx"], typer.Option(help="Which TCP to compare with.")
+    ] = "fastest",
+    ssh: run_cli.Ssh = "ssh",
+    network: run_cli.Network = "",
+) -> None:
+    """Ping-pong over TCP and over Beowire in turn: percentiles, ratios and their intervals."""
+    where = run_cli.choose_cluster(lab, hosts, hostfile, ssh, network)
+    plan = bench.Plan(
+        modes=parse_modes(mode),
+        sizes=sizes,
+        rounds=rounds,
+        iterations=iterations,
+        window=window,
+        bind=bind,
+        mpi=mpi,
+        baseline=baseline,
+    )
+    if json_file is not None and not json_file.absolute().parent.is_dir():
+        raise BeowireError(
+            f"There is no directory {json_file.parent}.", "Make it, or name another."
+        )
+    report = bench.compare(plan, where, note)
+    if json_file is not None:
+        json_file.write_text(json.dumps(report.as_json(), indent=1) + "\n")
+    out().print(figures_table(report.figures))
+    for name, stack in report.baseline.items():
+        out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")
+
+
+def figures_table(figures: list[bench.Figure]) -> Table:
+    table = Table("figure", "bytes", "unit", "TCP p50", "p99", "Beowire p50", "p99", "ratio [95 %]")
+    for each in figures:
+        # The bad end of a rate is its low one.
+        tail = "p99" if each.lower_is_better else "min"
+        table.add_row(
+            each.mode,
+            f"{each.size_bytes:,}",
+            each.unit,
+            f"{each.tcp['p50']:,.2f}",
+            f"{each.tcp[tail]:,.2f}",
+            f"{each.beowire['p50']:,.2f}",
+            f"{each.beowire[tail]:,.2f}",
+            str(each.ratio),
+        )
+    return table

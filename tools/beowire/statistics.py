@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Numbers out of samples: percentiles, and ratios with the uncertainty that belongs to them.
+
+Two transports are compared by runs that alternate (A B A B). The samples inside a run are not
+independent of one another, the rounds are; so a ratio's interval is drawn by resampling rounds,
+both runs of a round together.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+PERCENTILES = (50, 90, 99)
+CONFIDENCE = 0.95
+_RESAMPLES = 4000
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A quotient of medians and the interval that holds it with 95 % confidence."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+def percentiles(samples: Sequence[float]) -> dict[str, float]:
+    """The median and the upper percentiles, as {"p50": ...}, with the extremes and the count."""
+    values = np.asarray(samples, dtype=float)
+    if values.size == 0:
+        raise ValueError("no samples")
+    result = {f"p{each}": float(np.percentile(values, each)) for each in PERCENTILES}
+    return {**result, "min": float(values.min()), "max": float(values.max()), "count": values.size}
+
+
+def ratio(over: Sequence[float], under: Sequence[float]) -> Ratio:
+    """The median of `over` divided by that of `under`, one number from each run; `over[i]` and
+    `under[i]` come from the same round. With one round the interval is the value alone."""
+    upper = np.asarray(over, dtype=float)
+    lower = np.asarray(under, dtype=float)
+    if upper.size != lower.size or upper.size == 0:
+        raise ValueError("as many numbers above as below, and at least one")
+    if (upper <= 0).any() or (lower <= 0).any():
+        raise ValueError("a ratio needs numbers above zero")
+    value = float(np.median(upper) / np.median(lower))
+    drawn = _resampled_ratios(upper, lower)
+    tail = 100 * (1 - CONFIDENCE) / 2
+    low, high = (float(each) for each in np.percentile(drawn, (tail, 100 - tail)))
+    return Ratio(value, min(low, value), max(high, value))
+
+
+def _resampled_ratios(
+    upper: NDArray[np.float64], lower: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Ratios of medians over rounds drawn with replacement; the seed is fixed, so that the same
+    samples give the same interval."""
+    generator = np.random.default_rng(_SEED)
+    rounds = generator.integers(0, upper.size, size=(_RESAMPLES, upper.size))
+    result: NDArray[np.float64] = np.median(upper[rounds], axis=1) / np.median(
+        lower[rounds], axis=1
+    )
+    return result
