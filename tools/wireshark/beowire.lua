@@ -303,6 +303,12 @@ function Frame:missing(tree)
 	end
 end
 
+-- The header checksum counts the next n bytes.
+function Frame:cover(n)
+	self.covered[#self.covered + 1] = { self.at, n }
+	self.at = self.at + n
+end
+
 -- Adds every member of a structure at the current position; returns items and ranges by member.
 function Frame:add(tree, s)
 	local items, ranges = {}, {}
@@ -314,8 +320,7 @@ function Frame:add(tree, s)
 			items[row.member]:add_proto_expert_info(bad.reserved)
 		end
 	end
-	self.covered[#self.covered + 1] = { self.at, s.size }
-	self.at = self.at + s.size
+	self:cover(s.size)
 	return items, ranges
 end
 
@@ -489,8 +494,7 @@ function Frame:align(tree)
 	local gap = math.min(-self.at % 8, self.limit - self.at)
 	if gap > 0 then
 		tree:add(gap_field, self.tvb(self.at, gap))
-		self.covered[#self.covered + 1] = { self.at, gap }
-		self.at = self.at + gap
+		self:cover(gap)
 	end
 end
 
@@ -599,13 +603,17 @@ function Frame:body(tree, items)
 	if body then
 		body(self, tree)
 		if not self.broken and self.at < self.limit then
-			self:fail(items.len, bad.length)
+			items.len:add_proto_expert_info(bad.length)
+			tree:add(foreign_body, self.tvb(self.at, self.limit - self.at))
+			self:cover(self.limit - self.at)
 		end
 	end
 	if self.stated > self.reported and not self.broken then
 		self:fail(items.len, bad.short)
 	end
-	self:rest_undecoded(tree)
+	if self.broken then
+		self:rest_undecoded(tree)
+	end
 end
 
 local function ours(tvb)
