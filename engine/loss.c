@@ -43,9 +43,12 @@ static void bw_record_lost(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 			   struct bw_record *r)
 {
 	uint32_t size = r->len;
+	bool large = r->frame_len > BW_MTU_BASE / 2;
 
 	t->inflight -= r->frame_len;
 	r->frame_len = 0;
+	if (large && r->kind != BW_OWNED_PAD)
+		bw_path_large_lost(e, p, t);
 	if (r->kind == BW_OWNED_PING) {
 		bw_record_drop(e, r);
 		p->ping_due = true;
@@ -121,7 +124,6 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
-	uint32_t frame_len = r->frame_len;
 	bool other = false;
 	uint8_t i;
 
@@ -129,11 +131,10 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	t->last_sent = e->now;
 	t->probe_allow = true;
 	e->count.probes++;
-	if (t->pto_count >= 3 && frame_len > BW_FRAME_MIN_MTU && r->kind != BW_OWNED_PAD &&
-	    frame_len > BW_MTU_BASE / 2)
-		bw_path_black_hole(e, p, t);
-	if (t->pto_count == 3)
+	if (t->pto_count == BW_PTO_PING)
 		bw_path_cc_loss(e, t, t->pn_next);
+	if (t->pto_count >= BW_PTO_PING)
+		p->ping_due = true;
 	bw_loss_packet(e, p, t, r);
 	for (i = 0; i < p->npaths; i++)
 		other |= &p->path[i] != t && p->path[i].state == BW_PATH_UP;

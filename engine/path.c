@@ -173,7 +173,8 @@ static void bw_path_probe_next(struct bw_engine *e, struct bw_peer *p, struct bw
 	t->probe_size = 0;
 	if (t->mtu_fail > t->mtu + BW_PROBE_GRAIN)
 		t->probe_size = (t->mtu + (t->mtu_fail - t->mtu) / 2) & ~7u;
-	bw_event_push(e, &t->ev, BW_EV_PATH);
+	else
+		bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_peer_ready(e, p);
 }
 
@@ -196,11 +197,22 @@ void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 	bw_path_probe_next(e, p, t);
 }
 
-void bw_path_black_hole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+/* A frame larger than what always passes: did it arrive? When several in a row do not, while smaller
+ * ones do, the path no longer takes this size (a "black hole", RFC 8899 4.3). */
+void bw_path_large_acked(struct bw_path *t)
 {
-	if (t->mtu <= BW_FRAME_MIN_MTU)
+	t->large_lost = 0;
+	t->small_acked = false;
+}
+
+void bw_path_large_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	if (++t->large_lost < BW_BLACK_HOLE || !t->small_acked)
 		return;
+	t->large_lost = 0;
+	t->small_acked = false;
 	t->mtu_fail = t->mtu;
 	t->mtu = t->mtu > BW_MTU_BASE ? BW_MTU_BASE : BW_FRAME_MIN_MTU;
+	bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_path_probe_next(e, p, t);
 }

@@ -155,7 +155,8 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 			p->waiting_since = e->now ? e->now : 1;
 		at = bw_min_u64(at, bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns);
 	}
-	bw_timer_set(e, p, at);
+	/* Never now: a timer whose work waits for something else must not be run again at once. */
+	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }
 
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
@@ -170,8 +171,10 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	}
 	if (t->state != BW_PATH_UP)
 		return;
-	if (e->now >= t->ack_at)
+	if (e->now >= t->ack_at) {
 		t->ack_now = true;
+		t->ack_at = BW_NEVER;
+	}
 	if (e->now >= t->loss_at)
 		bw_loss_detect(e, p, t);
 	if (!bw_list_empty(&t->flight) && e->now >= t->last_sent + bw_path_pto(e, t))

@@ -14,6 +14,8 @@
 
 #define BW_MTU_BASE	 1280		/* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
 #define BW_PROBE_TRIES	 3		/* lost probes of one size before it counts as not passing */
+#define BW_BLACK_HOLE	 6		/* large frames lost in a row before the size is doubted */
+#define BW_PTO_PING	 3		/* tail probes before a small frame is tried instead */
 #define BW_PROBE_GRAIN	 128		/* bytes; the search for a path's frame size ends below this */
 #define BW_HELLO_FIRST	 (1 * BW_MS)	/* first repetition of HELLO; doubles */
 #define BW_HELLO_LAST	 BW_S		/* longest pause between HELLOs during first contact */
@@ -196,6 +198,8 @@ struct bw_path {
 	uint32_t probe_size;	/* size under probe, 0: none due */
 	uint32_t probe_tries;
 	bool probe_flying;
+	bool small_acked;    /* a small frame was acknowledged since the last large one */
+	uint32_t large_lost; /* large frames lost since the last one acknowledged */
 
 	/* receiving */
 	struct bw_pnset rx;
@@ -367,7 +371,8 @@ void bw_path_cc_undo(struct bw_path *t);
 void bw_path_cc_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-void bw_path_black_hole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_path_large_acked(struct bw_path *t);
+void bw_path_large_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 
 /* ack.c: acknowledgements both ways */
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,

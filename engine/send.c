@@ -31,33 +31,27 @@ static uint32_t bw_builder_room(const struct bw_builder *b, uint32_t part)
 	return at < b->mtu ? b->mtu - at : 0;
 }
 
-/* Append the fixed part (zero padding before it), then the payload. */
-static void *bw_builder_part(struct bw_builder *b, uint32_t size)
+/* Append a fixed part (zero padding before it) and its payload; buf 0: zeroes. Parts are aligned in
+ * the frame, but not in `head`, which lacks the payloads: hence the copy. */
+static void bw_builder_part(struct bw_builder *b, struct bw_part *part, uint32_t size, uint64_t buf,
+			    uint64_t off, uint32_t len)
 {
 	struct bw_tx_frame *f = b->f;
 	uint32_t pad = BW_ALIGN8(f->len) - f->len;
 	uint8_t *at = (uint8_t *)f->head + f->head_len;
-
-	memset(at, 0, pad);
-	at += pad;
-	f->head_len += pad + size;
-	f->len += pad + size;
-	b->parts++;
-	return at;
-}
-
-static void bw_builder_payload(struct bw_builder *b, struct bw_part *part, uint64_t buf,
-			       uint64_t off, uint32_t len)
-{
-	struct bw_tx_frame *f = b->f;
 	struct bw_tx_segment *s;
 
 	part->plen = (uint16_t)len;
 	part->crc = 0;
+	if (len && buf && b->p->checksum)
+		part->crc = b->e->ops->payload_crc(b->e->host, buf, off, len);
+	memset(at, 0, pad);
+	memcpy(at + pad, part, size);
+	f->head_len += pad + size;
+	f->len += pad + size;
+	b->parts++;
 	if (!len)
 		return;
-	if (b->p->checksum)
-		part->crc = b->e->ops->payload_crc(b->e->host, buf, off, len);
 	s = &f->segment[f->segments++];
 	s->head_end = f->head_len;
 	s->len = len;
@@ -96,33 +90,30 @@ static struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *
 static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, uint32_t off,
 			       uint32_t len)
 {
-	struct bw_part_msg *w = bw_builder_part(b, sizeof(*w));
+	struct bw_part_msg w = {
+		.part.kind = m->kind,
+		.part.code = m->code,
+		.id = m->id,
+		.offset = m->kind == BW_PART_MESSAGE ? off : m->offset,
+		.total = m->total,
+		.tag = m->tag,
+		.imm = m->imm,
+		.dst_ep = m->flow->remote_ep,
+		.src_ep = m->flow->local_ep,
+		.status = m->wire_status,
+	};
 
-	w->part.kind = m->kind;
-	w->part.code = m->code;
-	w->id = m->id;
-	w->offset = m->kind == BW_PART_MESSAGE ? off : m->offset;
-	w->total = m->total;
-	w->tag = m->tag;
-	w->imm = m->imm;
-	w->dst_ep = m->flow->remote_ep;
-	w->src_ep = m->flow->local_ep;
-	w->status = m->wire_status;
 	b->urgent |= m->urgent;
-	bw_builder_payload(b, &w->part, m->buf, m->buf_off + off, len);
+	bw_builder_part(b, &w.part, sizeof(w), m->buf, m->buf_off + off, len);
 }
 
 static void bw_builder_bulk(struct bw_builder *b, const struct bw_serve *s, uint64_t off,
 			    uint32_t len)
 {
-	struct bw_part_bulk *w = bw_builder_part(b, sizeof(*w));
+	struct bw_part_bulk w = {.part.kind = BW_PART_BULK, .id = s->pull_id, .offset = off};
 
-	w->part.kind = BW_PART_BULK;
-	w->part.code = 0;
-	w->id = s->pull_id;
-	w->offset = off;
 	b->urgent |= off + len == s->len;
-	bw_builder_payload(b, &w->part, s->buf, s->buf_off + off, len);
+	bw_builder_part(b, &w.part, sizeof(w), s->buf, s->buf_off + off, len);
 	b->full = true; /* bulk travels alone or last */
 }
 
@@ -324,22 +315,12 @@ static void bw_builder_end(struct bw_builder *b)
 static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
 {
 	struct bw_record *r = bw_record_new(b->e, kind, NULL, 0, size);
-	struct bw_part_bulk *w;
+	struct bw_part_bulk w = {.part.kind = BW_PART_PAD};
 
 	if (!r)
 		return false;
-	if (kind == BW_OWNED_PAD) {
-		w = bw_builder_part(b, sizeof(*w));
-		memset(w, 0, sizeof(*w));
-		w->part.kind = BW_PART_PAD;
-		w->part.plen = (uint16_t)(size - b->f->len);
-		b->f->segment[0].head_end = b->f->head_len;
-		b->f->segment[0].len = w->part.plen;
-		b->f->segment[0].buf = 0; /* zeroes */
-		b->f->segment[0].off = 0;
-		b->f->segments = 1;
-		b->f->len = size;
-	}
+	if (kind == BW_OWNED_PAD)
+		bw_builder_part(b, &w.part, sizeof(w), 0, 0, size - BW_DATA_HEAD - sizeof(w));
 	b->urgent = true;
 	bw_builder_record(b, r);
 	return true;
@@ -385,7 +366,8 @@ bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 		return false;
 	b.mtu = b.t->mtu;
 	bw_builder_begin(&b);
-	if (!bw_builder_probe(&b) && !bw_builder_data(&b) && !bw_builder_ping(&b))
+	if (!(b.t->pto_count >= BW_PTO_PING && bw_builder_ping(&b)) && !bw_builder_probe(&b) &&
+	    !bw_builder_data(&b) && !bw_builder_ping(&b))
 		return false;
 	bw_builder_end(&b);
 	return true;
