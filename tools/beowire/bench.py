@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import path, places, statistics
+from beowire import path, places, samples
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.launch import Bind, Job, Mpi, TcpStack, Transport
@@ -54,7 +54,7 @@ class Figure:
     lower_is_better: bool
     tcp: dict[str, float]
     beowire: dict[str, float]
-    ratio: statistics.Ratio
+    ratio: samples.Ratio
     """Beowire's median over TCP's."""
 
 
@@ -183,11 +183,11 @@ def figures(mode: Mode, tcp: list[dict[str, Any]], beowire: list[dict[str, Any]]
                 size_bytes=size_bytes,
                 unit={"latency": "us", "bandwidth": "MB/s", "rate": "messages/s"}[mode],
                 lower_is_better=mode == "latency",
-                tcp=statistics.percentiles([each for run in rounds_tcp for each in run]),
-                beowire=statistics.percentiles([each for run in rounds_beowire for each in run]),
-                ratio=statistics.ratio(
-                    [statistics.percentiles(run)["p50"] for run in rounds_beowire],
-                    [statistics.percentiles(run)["p50"] for run in rounds_tcp],
+                tcp=samples.percentiles([each for run in rounds_tcp for each in run]),
+                beowire=samples.percentiles([each for run in rounds_beowire for each in run]),
+                ratio=samples.ratio(
+                    [samples.percentiles(run)["p50"] for run in rounds_beowire],
+                    [samples.percentiles(run)["p50"] for run in rounds_tcp],
                 ),
             )
         )

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The command line of labs: `beowire lab up|exec|set|status|counters|down`."""
+"""The command line of labs: `beowire lab up|exec|set|status|counters|down`.
+
+What makes and changes labs (lab_up, and netlink with it) is imported where it is used: entering a
+node should not wait for it.
+"""
 
 import dataclasses
 import json
@@ -10,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import counters, lab, lab_up
+from beowire import counters, lab
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
@@ -86,6 +90,8 @@ def up(
     drop_raw: DropRaw = None,
 ) -> None:
     """Make a lab of nodes node1 to nodeN, joined by a switch."""
+    from beowire import lab_up
+
     if offloads not in ("on", "off"):
         raise BeowireError(f"--offloads {offloads}?", "Give on or off.")
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
@@ -130,6 +136,8 @@ def set_(
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
     if not changes:
         raise BeowireError("Nothing to set.", "Name at least one of --loss, --corrupt, --rate ...")
+    from beowire import lab_up
+
     made = lab.load_ready(name)
     shapes = {
         each: dataclasses.replace(made.shape(each), **changes)  # type: ignore[arg-type]
@@ -141,6 +149,8 @@ def set_(
 @app.command()
 def down(name: Name) -> None:
     """Remove a lab and kill what still runs on its nodes."""
+    from beowire import lab_up
+
     lab_up.down(name)
 
 
@@ -173,6 +183,8 @@ def status(
 
 
 def _described(each: lab.Lab) -> dict[str, object]:
+    from beowire import lab_up
+
     ports = lab_up.port_counts(each) if each.ready and each.mode == "namespace" else {}
     return {
         **dataclasses.asdict(each),

@@ -76,7 +76,7 @@ def check_shape(lab: Lab, shape: Shape) -> None:
 
 
 @contextlib.contextmanager
-def _termination_raises() -> Iterator[None]:
+def termination_raises() -> Iterator[None]:
     """Lets SIGTERM and SIGHUP unwind like Ctrl-C, so that both undo what was begun."""
 
     def unwind(number: int, frame: FrameType | None) -> None:
@@ -113,7 +113,7 @@ def up(
     check_size(nodes, mtu_bytes)
     shape = shape or Shape()
     mode, reason = choose_mode()
-    with _termination_raises(), locked():
+    with termination_raises(), locked():
         if exists(name):
             raise BeowireError(
                 f"There is a lab {name} already.",

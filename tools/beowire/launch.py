@@ -85,7 +85,7 @@ def place(job: Job, cluster: Cluster) -> dict[str, int]:
     return slots
 
 
-def _rank_environment(job: Job, cluster: Cluster) -> dict[str, str]:
+def _rank_environment(job: Job) -> dict[str, str]:
     """The variables that every rank gets."""
     carried = {
         key: value
@@ -132,7 +132,7 @@ def _openmpi(
         settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
     if _crowded(job, cluster):
         settings["mpi_yield_when_idle"] = "1"
-    environment = _rank_environment(job, cluster)
+    environment = _rank_environment(job)
     if job.transport == "tcp" and job.tcp_stack == "ofi":
         environment["FI_PROVIDER"] = "tcp"
     elif job.transport == "tcp" and job.tcp_stack == "ucx":
@@ -177,7 +177,7 @@ def mpich_library_path() -> str:
 
 def _mpich(job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None) -> Command:
     del session_dir
-    environment = _rank_environment(job, cluster)
+    environment = _rank_environment(job)
     environment["LD_LIBRARY_PATH"] = mpich_library_path()
     if job.transport == "beowire" or job.tcp_stack != "ucx":
         environment["MPIR_CVAR_CH4_NETMOD"] = "ofi"

@@ -50,6 +50,8 @@ class JobRecord:
     command: str
     exit_status: int
     timed_out: bool
+    interrupted_by: int
+    """The signal that came for the command while the job ran; 0: none."""
     elapsed_ns: int
     nodes: dict[str, NodeCounters] = field(default_factory=dict)
     endpoints: list[Endpoint] = field(default_factory=list)
@@ -62,6 +64,10 @@ class JobRecord:
     def payload_bytes(self) -> int:
         """Payload that Beowire received from other nodes."""
         return self.sum("rx_payload", "packet", "udp")
+
+    @property
+    def retransmits(self) -> int:
+        return sum(endpoint.retransmits for endpoint in self.endpoints)
 
     @property
     def raw_bytes(self) -> int:
@@ -90,7 +96,7 @@ class JobRecord:
             "beowire_packet_bytes": self.sum("tx_bytes", "packet"),
             "beowire_udp_bytes": self.sum("tx_bytes", "udp"),
             "beowire_local_bytes": self.sum("tx_payload", "local"),
-            "retransmits": sum(endpoint.retransmits for endpoint in self.endpoints),
+            "retransmits": self.retransmits,
             "interface_raw_bytes": self.raw_bytes,
             "tcp_bytes": self.tcp_octets,
         }

@@ -18,7 +18,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from beowire import counters, launch, namespaces
 from beowire.cluster import Cluster
@@ -32,6 +32,14 @@ from beowire.terminal import note
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _PATIENCE_S = 10.0
 _PR_SET_PDEATHSIG = 1
+
+
+class Ending(NamedTuple):
+    """How a job ended."""
+
+    status: int
+    timed_out: bool
+    interrupted_by: int
 
 
 def run(
@@ -62,7 +70,7 @@ def run(
         before = _count(cluster)
         started_ns = time.monotonic_ns()
         try:
-            status, timed_out = _execute(command, mark, output, errors, working_dir, limit_s)
+            ending = _execute(command, mark, output, errors, working_dir, limit_s)
         finally:
             left = namespaces.kill(lambda: marked_processes(mark))
         elapsed_ns = time.monotonic_ns() - started_ns
@@ -74,8 +82,9 @@ def run(
         return JobRecord(
             job=job,
             command=stated.text(),
-            exit_status=status,
-            timed_out=timed_out,
+            exit_status=ending.status,
+            timed_out=ending.timed_out,
+            interrupted_by=ending.interrupted_by,
             elapsed_ns=elapsed_ns,
             nodes={node: after[node].since(before[node]) for node in after},
             endpoints=read_endpoints(stats_dir),
@@ -100,6 +109,10 @@ def run_captured(
         errors.seek(0)
         text = output.read().decode(errors="replace")
         complaint = errors.read().decode(errors="replace")
+    if record.interrupted_by == signal.SIGINT:
+        raise KeyboardInterrupt
+    if record.interrupted_by:
+        raise SystemExit(128 + record.interrupted_by)
     if record.exit_status != 0:
         ending = "took too long" if record.timed_out else f"ended with {record.exit_status}"
         tail = "\n".join((text + complaint).splitlines()[-15:])
@@ -136,7 +149,7 @@ def _execute(
     errors: IO[bytes] | int | None,
     working_dir: Path | None,
     limit_s: float | None,
-) -> tuple[int, bool]:
+) -> Ending:
     """Starts the command and waits, passing on signals that only we got. The status is that of
     a shell: 128 + N when signal N ended it."""
     name, _, value = mark.partition("=")
@@ -170,27 +183,27 @@ def _execute(
 
 def _wait(
     child: "subprocess.Popen[bytes]", waited: set[signal.Signals], limit_s: float | None
-) -> tuple[int, bool]:
+) -> Ending:
     deadline = time.monotonic() + limit_s if limit_s else None
     timed_out = False
-    ending: int | None = None
+    interrupted_by = 0
     while child.poll() is None:
         left = max(deadline - time.monotonic(), 0) if deadline else 1.0
         received = signal.sigtimedwait(waited, min(left, 1.0))
         if received is not None and received.si_signo in _SIGNALS:
-            ending = ending or received.si_signo
+            interrupted_by = interrupted_by or received.si_signo
             deadline = time.monotonic() + _PATIENCE_S
             # A negative or zero code: sent to us alone. The terminal signals the whole group.
             if received.si_code <= 0:
                 child.send_signal(received.si_signo)
         elif deadline and time.monotonic() >= deadline:
-            timed_out = ending is None
+            timed_out = not interrupted_by
             child.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(timeout=2.0)
             child.kill()
             child.wait()
     status = child.returncode
-    if ending is not None:
-        return 128 + ending, False
-    return (128 - status if status < 0 else status), timed_out
+    if interrupted_by:
+        status = -interrupted_by
+    return Ending(128 - status if status < 0 else status, timed_out, interrupted_by)

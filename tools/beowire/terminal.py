@@ -6,10 +6,14 @@ from functools import cache
 
 from rich.console import Console
 
+_WIDTH_OF_FILES = 132
+
 
 @cache
 def out() -> Console:
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    """Results; where there is no terminal, tables are as wide as they need."""
+    width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
+    return Console(highlight=False, width=width)
 
 
 @cache
