@@ -14,7 +14,7 @@
 
 #define BW_MTU_BASE	 1280		/* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
 #define BW_PROBE_TRIES	 3		/* lost probes of one size before it counts as not passing */
-#define BW_BLACK_HOLE	 6		/* large frames lost in a row before the size is doubted */
+#define BW_BLACK_HOLE	 10		/* large frames lost in a row before the size is doubted */
 #define BW_PTO_PING	 3		/* tail probes before a small frame is tried instead */
 #define BW_PROBE_GRAIN	 128		/* bytes; the search for a path's frame size ends below this */
 #define BW_HELLO_FIRST	 (1 * BW_MS)	/* first repetition of HELLO; doubles */
