@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The manual pages: clean to their formatter, and complete against what they describe.
+
+Options are asked of the command line itself, variables and functions are read from the sources.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted((ROOT / "docs" / "man").glob("*.[1-8]"))
+
+
+def formatted(page: Path) -> str:
+    """The page as text; a warning of the formatter is a failure."""
+    done = subprocess.run(
+        ["man", "--nh", "--warnings", "-E", "UTF-8", "-Tutf8", "-l", str(page)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"LC_ALL": "C.UTF-8", "MANWIDTH": "200", "GROFF_NO_SGR": "1"},
+    )
+    assert done.stderr == ""
+    return re.sub(r".\x08", "", done.stdout).replace("\N{HYPHEN}", "-")
+
+
+def page(name: str) -> Path:
+    return ROOT / "docs" / "man" / name
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_formatter_has_no_complaint(path: Path) -> None:
+    text = formatted(path)
+    assert "NAME" in text
+    assert "SEE ALSO" in text
+
+
+@pytest.mark.skipif(shutil.which("mandoc") is None, reason="mandoc is not installed")
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_mandoc_has_no_complaint(path: Path) -> None:
+    done = subprocess.run(
+        ["mandoc", "-Tlint", "-Wwarning", str(path)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == ""
+
+
+def test_references_lead_somewhere() -> None:
+    ours = {path.name for path in PAGES}
+    for path in PAGES:
+        for name, number in re.findall(r"^\.Xr (\S*beowire\S*) (\d)", path.read_text(), re.M):
+            assert f"{name}.{number}" in ours, path.name
+
+
+def options() -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Every command of the command line, by the words that lead to it, with its options."""
+    from beowire.cli import app
+
+    def walk(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            names = [*command.params]
+            yield words, [name for each in names for name in (*each.opts, *each.secondary_opts)]
+        for name, each in (inner or {}).items():
+            yield from walk(each, (*words, name))
+
+    yield from walk(typer.main.get_command(app), ())
+
+
+def test_the_command_line_is_described() -> None:
+    text = formatted(page("beowire.1"))
+    for words, names in options():
+        assert " ".join(words) in text, words
+        for name in names:
+            if name.startswith("-"):
+                assert re.search(rf"{name}(?![\w-])", text), (words, name)
+
+
+def test_no_option_is_invented() -> None:
+    known = {name for _, names in options() for name in names}
+    described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", formatted(page("beowire.1"))))
+    assert described <= known
+
+
+def test_every_variable_is_described() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "hosts" / "user").glob("*.c"))
+    read = set(re.findall(r'"(BEOWIRE_\w+)"', source))
+    text = page("beowire.7").read_text()
+    described = set(re.findall(r"^\.It Ev (BEOWIRE_\w+)", text, flags=re.M))
+    assert described == read
+
+
+def test_every_function_is_described() -> None:
+    header = (ROOT / "hosts" / "user" / "beowire.h").read_text()
+    declared = set(re.findall(r"^BW_API [^;(]*?\b(bw_\w+)\(", header, flags=re.M))
+    text = page("libbeowire.3").read_text()
+    assert set(re.findall(r"^\.F[no] (bw_\w+)", text.split(".Sh DESCRIPTION")[0], re.M)) == declared
