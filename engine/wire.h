@@ -58,7 +58,7 @@ struct bw_hdr {
 	uint32_t cluster;    /* cluster id: frames of another cluster are counted and dropped */
 	uint16_t dst_engine; /* number of the engine addressed on its node: filters steer by it */
 	uint16_t src_engine; /* number of the sending engine on its node */
-	uint32_t dst_inc;    /* incarnation addressed; 0 only in HELLO ("any") and REFUSE */
+	uint32_t dst_inc;    /* incarnation addressed; 0 only in HELLO and DGRAM ("any"), and REFUSE */
 	uint32_t conn;	     /* the receiver's own handle for the sender, from its HELLO; 0 in a first HELLO */
 	uint32_t pn;	     /* DATA: low 32 bits of the packet number on this path; else 0 */
 	uint8_t path;	     /* the sender's number of the path this frame travels, < BW_PATHS_MAX */
