@@ -59,15 +59,17 @@ def test_references_lead_somewhere() -> None:
             assert f"{name}.{number}" in ours, path.name
 
 
-def options() -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Every command of the command line, by the words that lead to it, with its options."""
+def options() -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
+    """Every command, by the words that lead to it: its options, and their negations."""
     from beowire.cli import app
 
-    def walk(command: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    def walk(
+        command: Any, words: tuple[str, ...]
+    ) -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
         inner = getattr(command, "commands", None)
         if inner is None:
-            names = [*command.params]
-            yield words, [name for each in names for name in (*each.opts, *each.secondary_opts)]
+            names = [name for each in command.params for name in each.opts]
+            yield words, names, [name for each in command.params for name in each.secondary_opts]
         for name, each in (inner or {}).items():
             yield from walk(each, (*words, name))
 
@@ -76,7 +78,7 @@ def options() -> Iterator[tuple[tuple[str, ...], list[str]]]:
 
 def test_the_command_line_is_described() -> None:
     text = formatted(page("beowire.1"))
-    for words, names in options():
+    for words, names, _ in options():
         assert " ".join(words) in text, words
         for name in names:
             if name.startswith("-"):
@@ -84,7 +86,7 @@ def test_the_command_line_is_described() -> None:
 
 
 def test_no_option_is_invented() -> None:
-    known = {name for _, names in options() for name in names}
+    known = {name for _, names, negations in options() for name in (*names, *negations)}
     described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", formatted(page("beowire.1"))))
     assert described <= known
 

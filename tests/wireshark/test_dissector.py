@@ -113,7 +113,7 @@ def bye() -> Frame:
 
 
 def dgram() -> Frame:
-    frame = header("DGRAM").add("dgram", dst_ep=1, src_ep=2, plen=100, crc=0)
+    frame = header("DGRAM", dst_inc=0, conn=0).add("dgram", dst_ep=1, src_ep=2, plen=100, crc=0)
     return frame.payload(bytes(100))
 
 

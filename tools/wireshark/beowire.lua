@@ -25,6 +25,7 @@ local TYPES = {
 	[BYE] = "BYE",
 	[DGRAM] = "DGRAM",
 }
+local CONTACT = { [DATA] = true, [ACK] = true, [BYE] = true } -- types that follow first contact
 local KINDS = {
 	[MESSAGE] = "MESSAGE",
 	[PULL] = "PULL",
@@ -576,7 +577,7 @@ function Frame:header(tree)
 	if ranges.path:le_uint() >= PATHS_MAX then
 		items.path:add_proto_expert_info(bad.path)
 	end
-	if ranges.dst_inc:le_uint() == 0 and self.type ~= HELLO and self.type ~= REFUSE then
+	if ranges.dst_inc:le_uint() == 0 and CONTACT[self.type] then
 		items.dst_inc:add_proto_expert_info(bad.inc)
 	end
 	local answer = self.type == HELLO and band(ranges.flags:le_uint(), HDR_ANSWER) ~= 0
