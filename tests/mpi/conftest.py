@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The labs in which the MPI programs run, made once for all tests of this directory."""
+
+from collections.abc import Iterator
+
+import pytest
+from beowire.cluster import Cluster
+from mpi_lab import FaultySwitch, lab_behind, lab_of
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[Cluster]:
+    """Two nodes."""
+    with lab_of(2) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def four() -> Iterator[Cluster]:
+    """Four nodes."""
+    with lab_of(4) as made:
+        yield made
+
+
+@pytest.fixture
+def faulty(pair: Cluster) -> Iterator[FaultySwitch]:
+    """Two nodes and a switch that loses and damages frames as the test says."""
+    if lab_behind(pair).mode == "loopback":
+        pytest.skip(f"no switch that could lose frames: {lab_behind(pair).reason}")
+    switch = FaultySwitch(pair)
+    yield switch
+    switch.shape()

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Labs for the MPI programs, and a switch that does harm while a test lasts."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from beowire import cluster, lab_up
+from beowire.cluster import Cluster
+from beowire.lab import MTU_DEFAULT_BYTES, Lab, Shape, load_ready
+
+
+@contextlib.contextmanager
+def lab_of(nodes: int) -> Iterator[Cluster]:
+    """A lab of that many nodes, for as long as the context lasts."""
+    name = f"test-mpi-{os.getpid()}-{nodes}"
+    lab_up.up(name, nodes, MTU_DEFAULT_BYTES)
+    try:
+        yield cluster.of_lab(name)
+    finally:
+        lab_up.down(name)
+
+
+def lab_behind(where: Cluster) -> Lab:
+    """The lab of a cluster that is one."""
+    assert where.lab is not None
+    return where.lab
+
+
+class FaultySwitch:
+    """The switch of a lab, made to lose or damage frames."""
+
+    def __init__(self, where: Cluster) -> None:
+        self.cluster = where
+
+    def shape(self, *, loss: float = 0.0, corrupt: float = 0.0) -> None:
+        """From now on these shares of frames are lost and damaged, on every port."""
+        made = lab_behind(self.cluster)
+        shape = Shape(loss=loss, corrupt=corrupt)
+        lab_up.reshape(made.name, dict.fromkeys(made.node_names(), shape))
+
+    def counts(self) -> tuple[int, int]:
+        """The frames lost and the frames damaged since shape() was called."""
+        ports = lab_up.port_counts(load_ready(lab_behind(self.cluster).name)).values()
+        return sum(port.lost for port in ports), sum(port.corrupted for port in ports)

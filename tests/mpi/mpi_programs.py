@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs the MPI programs of this directory and the examples, and believes nothing unproved.
+
+A run counts only if the program says `ok`, ends with 0, and the counters of Beowire's endpoints
+and of the kernel agree that the payload went the way that was asked for.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from beowire import path, places
+from beowire.cluster import Cluster
+from beowire.launch import Job, Mpi, Transport
+from beowire.path import JobRecord
+from beowire.run import run_captured
+
+HANG_S = 240.0
+"""A run that takes longer hangs; nothing is measured by it."""
+
+MEBI = 1 << 20
+
+PROGRAMS = (
+    "big",
+    "cancel",
+    "collectives",
+    "communicators",
+    "crowd",
+    "datatypes",
+    "matching",
+    "modes",
+    "onesided",
+    "overlap",
+    "probe",
+    "self",
+    "sizes",
+    "storm",
+    "threads",
+    "truncation",
+    "unexpected",
+)
+
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    # Where messages move only inside MPI calls, this fails instead of only saying so.
+    "overlap": ("--require", "1"),
+}
+
+PAYLOAD_BYTES: Mapping[str, int] = {
+    # What the programs of two ranks send at least between them.
+    "big": 2 * sum(3 * (MEBI << step) - 4096 for step in range(7)),
+    "overlap": 32 * MEBI,
+    "sizes": 2 * sum(range(10001)),
+    "unexpected": 100_000 * 8 + 5001 * 3000 + 101 * 300_000,
+}
+
+ENVIRONMENT: Mapping[Mpi, Mapping[str, str]] = {
+    # Debian's settings leave Open MPI without a component for one-sided operations over messages.
+    "openmpi": {"OMPI_MCA_osc": "pt2pt"},
+    "mpich": {},
+}
+
+
+def executable(relative: str, mpi: Mpi) -> Path:
+    """A program built for this MPI, by its path in the build directory."""
+    return places.product(relative + (".mpich" if mpi == "mpich" else ""))
+
+
+def run_program(
+    name: str,
+    cluster: Cluster,
+    ranks: int,
+    mpi: Mpi,
+    *,
+    transport: Transport = "beowire",
+    arguments: tuple[str, ...] | None = None,
+    environment: Mapping[str, str] | None = None,
+    per_node: int = 0,
+    payload_bytes: int = 0,
+) -> tuple[JobRecord, str]:
+    """Runs a test program to its `ok`, proves the path and returns its output."""
+    program = executable(f"tests/mpi/{name}", mpi)
+    job = Job(
+        [str(program), *(ARGUMENTS.get(name, ()) if arguments is None else arguments)],
+        ranks,
+        transport,
+        mpi=mpi,
+        per_node=per_node,
+        environment={**ENVIRONMENT[mpi], **(environment or {})},
+    )
+    record, output = run_captured(job, cluster, HANG_S)
+    assert f"ok {program.name}" in output.splitlines(), output
+    path.prove(record, payload_bytes)
+    return record, output
+
+
+def run_example(
+    name: str,
+    cluster: Cluster,
+    ranks: int,
+    mpi: Mpi,
+    arguments: tuple[str, ...],
+    *,
+    transport: Transport = "beowire",
+    payload_bytes: int = 0,
+) -> tuple[JobRecord, str]:
+    """Runs an example program, proves the path and returns its output."""
+    program = executable(f"examples/{name}", mpi)
+    job = Job([str(program), *arguments], ranks, transport, mpi=mpi)
+    record, output = run_captured(job, cluster, HANG_S)
+    path.prove(record, payload_bytes)
+    return record, output
