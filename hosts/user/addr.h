@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What stands in the 64 bytes of a struct bw_addr: who an endpoint is and by which links it can be
+ * reached. Little-endian like the wire; programs treat it as opaque bytes.
+ */
+#ifndef BW_ADDR_H
+#define BW_ADDR_H
+
+#include <stdint.h>
+
+#include "beowire.h"
+#include "wire.h"
+
+#define BW_ADDR_MAGIC	0xADBE
+#define BW_ADDR_VERSION 1
+
+struct bw_addr_fields {
+	uint16_t magic;	 /* BW_ADDR_MAGIC */
+	uint8_t version; /* BW_ADDR_VERSION */
+	uint8_t links;	 /* set of enum bw_env_link: which of the following are filled in */
+	uint32_t cluster;
+	uint64_t node;	     /* identity of the node (network namespace) */
+	uint32_t inc;	     /* incarnation of the endpoint */
+	uint16_t engine;     /* number on its node */
+	uint16_t ethertype;  /* packet: of its frames */
+	uint8_t mac[6];	     /* packet */
+	uint16_t udp_port;   /* udp, host byte order of a little-endian machine */
+	uint8_t ip[16];	     /* udp: IPv4 in the first 4 bytes, the rest 0 */
+	uint32_t packet_mtu; /* packet: bytes of the largest frame, Ethernet header excluded; 0:
+				unknown */
+	uint32_t udp_mtu;    /* udp: likewise */
+	uint8_t reserved[4]; /* 0 */
+	uint32_t crc;	     /* CRC32C of the 60 bytes before it */
+};
+
+_Static_assert(sizeof(struct bw_addr_fields) == sizeof(struct bw_addr), "address format");
+
+/* Fill in magic, version and check, and give out the bytes. */
+void bw_addr_pack(struct bw_addr_fields *f, struct bw_addr *addr);
+
+/* 0, -EINVAL if these are not the bytes of an address, -EPROTONOSUPPORT for another version. */
+int bw_addr_unpack(const struct bw_addr *addr, struct bw_addr_fields *f);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frames on their way into a socket: collected, then given to the kernel by one system call. Short
+ * frames are made contiguous; of longer ones the payload is referred to until the flush. Frames
+ * that the kernel has no room for are copied and kept, so that no reference outlives a flush.
+ */
+#ifndef BW_BATCH_H
+#define BW_BATCH_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "protocol.h"
+
+#define BW_BATCH_FRAMES 32
+#define BW_BATCH_FLAT	2048 /* bytes; frames up to this length are made contiguous */
+#define BW_BATCH_PREFIX 16   /* room for the link's own header before a frame */
+
+struct bw_batch_slot {
+	uint8_t prefix[BW_BATCH_PREFIX]; /* the link's header is its end */
+	uint8_t flat[BW_BATCH_FLAT];	 /* the whole frame, or its head parts */
+	struct iovec iov[2 * BW_TX_SEGMENTS + 2];
+	struct sockaddr_in to;
+	void *spill; /* malloc'ed copy while the kernel has no room */
+};
+
+struct bw_batch {
+	unsigned int count;  /* frames collected */
+	unsigned int done;   /* of these given to the kernel already */
+	unsigned int prefix; /* bytes of the link's header */
+	uint64_t errors;     /* frames that the kernel refused for good: lost */
+	struct mmsghdr msg[BW_BATCH_FRAMES];
+	struct bw_batch_slot slot[BW_BATCH_FRAMES];
+};
+
+/* prefix: bytes of the link's own header (0 to 16); named: frames carry a destination address. */
+struct bw_batch *bw_batch_new(unsigned int prefix, bool named);
+void bw_batch_free(struct bw_batch *b);
+
+static inline bool bw_batch_full(const struct bw_batch *b)
+{
+	return b->count == BW_BATCH_FRAMES;
+}
+
+/* The slot that the next bw_batch_add() fills: the link writes its header or address there. */
+static inline struct bw_batch_slot *bw_batch_slot(struct bw_batch *b)
+{
+	return &b->slot[b->count];
+}
+
+static inline uint8_t *bw_batch_header(struct bw_batch *b)
+{
+	return b->slot[b->count].prefix + BW_BATCH_PREFIX - b->prefix;
+}
+
+/* Collect a frame; the batch must not be full. */
+void bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f);
+
+/* Bytes of payload in a frame; padding is none. */
+static inline uint32_t bw_batch_payload_bytes(const struct bw_tx_frame *f)
+{
+	return f->segments && f->segment[0].buf ? f->len - f->head_len : 0;
+}
+
+/* Give all to the kernel. False if it has no room now: flush again later, add nothing until then.
+ */
+bool bw_batch_flush(struct bw_batch *b, int fd);
+
+#endif

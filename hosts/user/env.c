@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Every environment variable of libbeowire in one table: name, what is allowed (for the message
+ * when a value is wrong), and the function that parses it. An empty value counts as not set.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "env.h"
+#include "wire.h"
+
+#define BW_ENV_RING_BYTES (8u << 20)
+#define BW_ENV_UDP_LO	  47100
+#define BW_ENV_UDP_HI	  47999
+
+uint64_t bw_env_hash(uint64_t hash, const void *p, size_t n)
+{
+	const uint8_t *b = p;
+
+	for (size_t i = 0; i < n; i++)
+		hash = (hash ^ b[i]) * 0x100000001b3u;
+	return hash;
+}
+
+/* A number within [lo, hi], nothing behind it. */
+static bool bw_env_number(const char *text, int base, uint64_t lo, uint64_t hi, uint64_t *value)
+{
+	char *end;
+
+	*value = 0;
+	if (strchr(text, '-') || strchr(text, '+') || strchr(text, ' '))
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, base);
+	return !errno && end != text && !*end && *value >= lo && *value <= hi;
+}
+
+/* Index of text[0..n) in a NULL-terminated list of words, -1 if it is not there. */
+static int bw_env_word(const char *text, size_t n, const char *const *words)
+{
+	for (int i = 0; words[i]; i++) {
+		if (strlen(words[i]) == n && !strncmp(text, words[i], n))
+			return i;
+	}
+	return -1;
+}
+
+static bool bw_env_interface(struct bw_env *env, const char *text)
+{
+	env->interface = text;
+	return true;
+}
+
+static bool bw_env_stats(struct bw_env *env, const char *text)
+{
+	env->stats_dir = text;
+	return true;
+}
+
+static bool bw_env_node(struct bw_env *env, const char *text)
+{
+	env->node = text;
+	return true;
+}
+
+static bool bw_env_links(struct bw_env *env, const char *text)
+{
+	static const char *const words[] = {"local", "packet", "udp", NULL};
+
+	env->links = 0;
+	while (true) {
+		size_t n = strcspn(text, ",");
+		int word = bw_env_word(text, n, words);
+
+		if (word < 0)
+			return false;
+		env->links |= 1u << word;
+		if (!text[n])
+			return true;
+		text += n + 1;
+	}
+}
+
+static bool bw_env_wait(struct bw_env *env, const char *text)
+{
+	static const char *const words[] = {"spin", "adaptive", "block", NULL};
+	int word = bw_env_word(text, strlen(text), words);
+
+	env->wait = (enum bw_env_wait)word;
+	return word >= 0;
+}
+
+static bool bw_env_log(struct bw_env *env, const char *text)
+{
+	static const char *const words[] = {"error", "warn", "info", "debug", NULL};
+	int word = bw_env_word(text, strlen(text), words);
+
+	env->log = (enum bw_log_level)word;
+	return word >= 0;
+}
+
+static bool bw_env_switch(const char *text, bool *on)
+{
+	static const char *const words[] = {"off", "on", NULL};
+	int word = bw_env_word(text, strlen(text), words);
+
+	*on = word == 1;
+	return word >= 0;
+}
+
+static bool bw_env_checksum(struct bw_env *env, const char *text)
+{
+	return bw_env_switch(text, &env->checksum);
+}
+
+static bool bw_env_helper(struct bw_env *env, const char *text)
+{
+	return bw_env_switch(text, &env->helper);
+}
+
+static bool bw_env_ethertype(struct bw_env *env, const char *text)
+{
+	uint64_t value;
+	bool ok = bw_env_number(text, 16, 0x0600, 0xFFFF, &value);
+
+	env->ethertype = (uint16_t)value;
+	return ok;
+}
+
+static bool bw_env_cluster(struct bw_env *env, const char *text)
+{
+	uint64_t value, hash = bw_env_hash(BW_ENV_HASH, text, strlen(text));
+
+	if (bw_env_number(text, 0, 0, UINT32_MAX, &value))
+		env->cluster = (uint32_t)value;
+	else
+		env->cluster = (uint32_t)(hash ^ hash >> 32);
+	return true;
+}
+
+static bool bw_env_udp_ports(struct bw_env *env, const char *text)
+{
+	char lo[8];
+	const char *dash = strchr(text, '-');
+	uint64_t low, high;
+
+	if (!dash || (size_t)(dash - text) >= sizeof(lo))
+		return false;
+	memcpy(lo, text, (size_t)(dash - text));
+	lo[dash - text] = 0;
+	if (!bw_env_number(lo, 10, 1, 65535, &low) ||
+	    !bw_env_number(dash + 1, 10, low, 65535, &high))
+		return false;
+	env->udp_lo = (uint16_t)low;
+	env->udp_hi = (uint16_t)high;
+	return true;
+}
+
+static bool bw_env_udp_address(struct bw_env *env, const char *text)
+{
+	return inet_pton(AF_INET, text, &env->udp_address) == 1;
+}
+
+static bool bw_env_u32(const char *text, uint64_t lo, uint64_t hi, uint32_t *value)
+{
+	uint64_t wide;
+	bool ok = bw_env_number(text, 10, lo, hi, &wide);
+
+	*value = (uint32_t)wide;
+	return ok;
+}
+
+static bool bw_env_mtu(struct bw_env *env, const char *text)
+{
+	return bw_env_u32(text, BW_FRAME_MIN_MTU, BW_FRAME_MAX_MTU, &env->mtu);
+}
+
+static bool bw_env_eager_max(struct bw_env *env, const char *text)
+{
+	return bw_env_u32(text, 1, BW_EAGER_LIMIT, &env->eager_max);
+}
+
+static bool bw_env_ring(struct bw_env *env, const char *text)
+{
+	return bw_env_u32(text, 256 << 10, 1 << 30, &env->ring_bytes);
+}
+
+static bool bw_env_dead_timeout(struct bw_env *env, const char *text)
+{
+	uint64_t seconds;
+	bool ok = bw_env_number(text, 10, 1, 86400, &seconds);
+
+	env->dead_ns = seconds * BW_S;
+	return ok;
+}
+
+static const struct {
+	const char *name;
+	const char *allowed;
+	bool (*parse)(struct bw_env *env, const char *text);
+} bw_env_table[] = {
+	{"BEOWIRE_LOG", "error, warn, info or debug", bw_env_log},
+	{"BEOWIRE_INTERFACE",
+	 "a comma list of interface names, MAC addresses or IPv4 subnets a.b.c.d/n",
+	 bw_env_interface},
+	{"BEOWIRE_LINKS", "a comma list of local, packet and udp", bw_env_links},
+	{"BEOWIRE_ETHERTYPE", "a hexadecimal number from 0600 to FFFF", bw_env_ethertype},
+	{"BEOWIRE_CLUSTER", "a name, or a number below 2^32", bw_env_cluster},
+	{"BEOWIRE_NODE", "a name", bw_env_node},
+	{"BEOWIRE_WAIT", "spin, adaptive or block", bw_env_wait},
+	{"BEOWIRE_DEAD_TIMEOUT", "a number of seconds from 1 to 86400", bw_env_dead_timeout},
+	{"BEOWIRE_EAGER_MAX", "a number of bytes from 1 to 65536", bw_env_eager_max},
+	{"BEOWIRE_UDP_PORTS", "a range of ports lo-hi within 1 to 65535", bw_env_udp_ports},
+	{"BEOWIRE_UDP_ADDRESS", "an IPv4 address of this node", bw_env_udp_address},
+	{"BEOWIRE_CHECKSUM", "on or off", bw_env_checksum},
+	{"BEOWIRE_HELPER", "on or off", bw_env_helper},
+	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
+	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
+	{"BEOWIRE_STATS", "a directory", bw_env_stats},
+};
+
+int bw_env_read(struct bw_env *env, const char **why)
+{
+	memset(env, 0, sizeof(*env));
+	env->links = BW_LINK_LOCAL | BW_LINK_PACKET | BW_LINK_UDP;
+	env->wait = BW_WAIT_ADAPTIVE;
+	env->log = BW_LOG_WARN;
+	env->checksum = true;
+	env->helper = true;
+	env->ethertype = BW_ETHERTYPE;
+	env->udp_lo = BW_ENV_UDP_LO;
+	env->udp_hi = BW_ENV_UDP_HI;
+	env->ring_bytes = BW_ENV_RING_BYTES;
+	env->dead_ns = 60 * BW_S;
+	bw_env_cluster(env, "default");
+	for (size_t i = 0; i < sizeof(bw_env_table) / sizeof(bw_env_table[0]); i++) {
+		const char *text = getenv(bw_env_table[i].name);
+
+		if (text && *text && !bw_env_table[i].parse(env, text))
+			return bw_fail(why, -EINVAL, "%s=%s is not valid: it must be %s",
+				       bw_env_table[i].name, text, bw_env_table[i].allowed);
+	}
+	bw_log_limit = env->log;
+	return 0;
+}

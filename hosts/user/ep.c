@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Endpoints: opening (which links are to be had, and what to say of those that are not), one round
+ * of progress, and closing. An empty round costs one look at the ring and one at the local link;
+ * the clock is read every few rounds.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "claim.h"
+#include "ep.h"
+
+#define BW_EP_BATCH	 64    /* frames taken from one link per round */
+#define BW_EP_CLOCK	 8     /* empty rounds per reading of the clock */
+#define BW_EP_EAGER	 16384 /* bytes; default of BEOWIRE_EAGER_MAX */
+#define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
+#define BW_EP_CHORES_NS	 (5 * BW_MS)
+#define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
+
+/* Identity of this node: the kernel's boot and our network namespace, or BEOWIRE_NODE. */
+static uint64_t bw_ep_node(const struct bw_env *env, const char *host)
+{
+	uint64_t hash = BW_ENV_HASH;
+	char boot[64];
+	struct stat ns;
+	FILE *f;
+
+	if (env->node) {
+		hash = bw_env_hash(hash, env->node, strlen(env->node));
+		return hash ? hash : 1;
+	}
+	f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	if (f && fgets(boot, sizeof(boot), f))
+		hash = bw_env_hash(hash, boot, strlen(boot));
+	else
+		hash = bw_env_hash(hash, host, strlen(host));
+	if (f)
+		fclose(f);
+	if (stat("/proc/self/ns/net", &ns) == 0)
+		hash = bw_env_hash(hash, &ns.st_ino, sizeof(ns.st_ino));
+	return hash ? hash : 1;
+}
+
+static bool bw_ep_only(const struct bw_env *env, enum bw_env_link link)
+{
+	return env->links == (unsigned int)link;
+}
+
+/* Raw frames. Not having them is an error only if nothing else is allowed, or if what was asked for
+ * by name does not exist. */
+static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
+{
+	const char *text = "";
+	int error;
+
+	if (!(ep->env.links & BW_LINK_PACKET))
+		return 0;
+	error = bw_iface_choose(&ep->env, &ep->iface, &text);
+	if (error && (ep->env.interface || bw_ep_only(&ep->env, BW_LINK_PACKET)))
+		return bw_fail(why, error, "%s", text);
+	if (!error)
+		error = bw_packet_open(&ep->packet, &ep->env, &ep->iface, ep->self.engine, &text);
+	if (error && bw_ep_only(&ep->env, BW_LINK_PACKET))
+		return bw_fail(why, error, "%s", text);
+	if (error) {
+		bw_log_once(BW_LOG_INFO, "no-packet", "no raw Ethernet frames: %s", text);
+		return 0;
+	}
+	ep->has_packet = true;
+	ep->self.links |= BW_LINK_PACKET;
+	ep->self.ethertype = ep->env.ethertype;
+	memcpy(ep->self.mac, ep->iface.mac, 6);
+	ep->self.packet_mtu = ep->packet.mtu;
+	return 0;
+}
+
+static int bw_ep_open_udp(struct bw_ep *ep, const char **why)
+{
+	const char *text = "";
+	struct bw_iface iface;
+	int error;
+
+	if (!(ep->env.links & BW_LINK_UDP))
+		return 0;
+	error = bw_iface_choose_ip(&ep->env, ep->has_packet ? &ep->iface : NULL, &iface, &text);
+	if (!error)
+		error = bw_udp_open(&ep->udp, &ep->env, &iface, &text);
+	if (error &&
+	    (bw_ep_only(&ep->env, BW_LINK_UDP) || ep->env.udp_address.s_addr != INADDR_ANY ||
+	     (error == -EADDRINUSE && !ep->has_packet)))
+		return bw_fail(why, error, "%s", text);
+	if (error) {
+		bw_log_once(BW_LOG_INFO, "no-udp", "no udp: %s", text);
+		return 0;
+	}
+	ep->has_udp = true;
+	ep->self.links |= BW_LINK_UDP;
+	ep->self.udp_port = ep->udp.port;
+	ep->self.udp_mtu = ep->udp.mtu;
+	memcpy(ep->self.ip, &ep->udp.address, 4);
+	return 0;
+}
+
+static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
+{
+	struct bw_local_attr attr = {
+		.self =
+			{
+				.node = ep->self.node,
+				.cluster = ep->self.cluster,
+				.incarnation = ep->self.inc,
+				.engine = ep->self.engine,
+				.pid = (uint32_t)getpid(),
+			},
+		.claim = claim,
+		.handlers = &bw_message_local_handlers,
+		.arg = ep,
+	};
+	int error;
+
+	snprintf(attr.self.name, sizeof(attr.self.name), "%.31s", ep->host);
+	error = bw_local_open(&ep->local, &attr);
+	if (error)
+		return bw_fail(why, error, "cannot open the local link: %s", strerror(-error));
+	ep->claim = -1; /* the link's now */
+	ep->self.links |= BW_LINK_LOCAL;
+	return 0;
+}
+
+static int bw_ep_open_links(struct bw_ep *ep, const char **why)
+{
+	int error = bw_ep_open_packet(ep, why);
+
+	if (!error)
+		error = bw_ep_open_udp(ep, why);
+	if (!error && (ep->env.links & BW_LINK_LOCAL))
+		error = bw_ep_open_local(ep, ep->claim, why);
+	if (error)
+		return error;
+	if (!ep->self.links)
+		return bw_fail(why, -ENODEV,
+			       "none of the links that BEOWIRE_LINKS allows can be used here; "
+			       "BEOWIRE_LOG=info says why");
+	return 0;
+}
+
+static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why)
+{
+	struct bw_config cfg = {
+		.node = ep->self.node,
+		.secret = secret,
+		.incarnation = ep->self.inc,
+		.cluster = ep->self.cluster,
+		.engine = ep->self.engine,
+		.features = ep->env.checksum ? BW_FEATURE_CHECKSUM : 0,
+		.dead_ns = ep->env.dead_ns,
+	};
+	int error;
+
+	for (int i = 0; i < 8; i++)
+		cfg.link_mtu[i] = BW_FRAME_MIN_MTU;
+	if (ep->has_udp) {
+		cfg.link_mtu[BW_LINK_NO_UDP] = ep->udp.mtu;
+		cfg.rx_budget = ep->udp.rcvbuf / 2;
+		cfg.charge_min = BW_EP_UDP_CHARGE;
+	}
+	if (ep->has_packet) {
+		cfg.link_mtu[BW_LINK_NO_PACKET] = ep->packet.mtu;
+		cfg.rx_budget = (uint32_t)(ep->packet.ring_bytes / 4 * 3);
+		cfg.charge_min = ep->packet.slot_bytes;
+	}
+	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
+	ep->engine = aligned_alloc(64, (bw_reliable.size(&cfg) + 63) & ~(size_t)63);
+	if (!ep->engine)
+		return bw_fail(why, -ENOMEM, "out of memory");
+	error = bw_reliable.open(ep->engine, &cfg, &bw_host_ops, ep, ep->now);
+	if (error)
+		return bw_fail(why, error, "cannot start the protocol engine: %s",
+			       strerror(-error));
+	return 0;
+}
+
+static int bw_ep_open_identity(struct bw_ep *ep, uint64_t *secret, const char **why)
+{
+	struct {
+		uint64_t secret;
+		uint32_t inc, number;
+	} random;
+
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return bw_fail(why, -EIO, "cannot get random numbers: %s", strerror(errno));
+	gethostname(ep->host, sizeof(ep->host) - 1);
+	*secret = random.secret;
+	ep->self.inc = random.inc ? random.inc : 1;
+	ep->self.cluster = ep->env.cluster;
+	ep->self.node = bw_ep_node(&ep->env, ep->host);
+	ep->claim = bw_claim_engine(random.number, &ep->self.engine);
+	if (ep->claim == -EADDRINUSE)
+		return bw_fail(why, -EADDRINUSE, "all 65535 engine numbers of this node are taken");
+	if (ep->claim < 0)
+		return bw_fail(why, ep->claim, "cannot claim an engine number: %s",
+			       strerror(-ep->claim));
+	return 0;
+}
+
+static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
+{
+	int error;
+
+	bw_crowd_init(&ep->crowd, ep->now);
+	ep->spin_ns = BW_EP_SPIN_NS;
+	ep->idle_since = ep->now;
+	ep->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (ep->wake_fd < 0)
+		return bw_fail(why, -errno, "cannot make an event descriptor: %s", strerror(errno));
+	if (attr->no_helper || !ep->env.helper)
+		return 0;
+	error = bw_helper_start(ep);
+	if (error)
+		return bw_fail(why, error, "cannot start a thread: %s", strerror(-error));
+	return 0;
+}
+
+/* Everything but the engine's farewell. */
+static void bw_ep_free(struct bw_ep *ep)
+{
+	if (ep->local)
+		bw_local_close(ep->local);
+	if (ep->claim >= 0)
+		close(ep->claim);
+	if (ep->has_packet)
+		bw_packet_close(&ep->packet);
+	if (ep->has_udp)
+		bw_udp_close(&ep->udp);
+	bw_watch_close(&ep->watch);
+	if (ep->wake_fd >= 0)
+		close(ep->wake_fd);
+	if (ep->epoll_fd >= 0)
+		close(ep->epoll_fd);
+	free(ep->engine);
+	while (ep->grown) {
+		void *next = *(void **)ep->grown;
+
+		free(ep->grown);
+		ep->grown = next;
+	}
+	bw_buffer_free_all(&ep->buffers);
+	bw_remote_free_all(&ep->remotes);
+	free(ep);
+}
+
+static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
+{
+	uint64_t secret = 0;
+	int error = bw_env_read(&ep->env, why);
+
+	if (!error)
+		error = bw_ep_open_identity(ep, &secret, why);
+	if (!error && bw_remote_init(&ep->remotes))
+		error = bw_fail(why, -ENOMEM, "out of memory");
+	if (!error)
+		error = bw_ep_open_links(ep, why);
+	if (!error)
+		error = bw_ep_open_engine(ep, secret, why);
+	if (error)
+		return error;
+	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
+	ep->chores_at = ep->has_packet ? ep->now : BW_NEVER;
+	return bw_ep_open_waiting(ep, attr, why);
+}
+
+int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **why)
+{
+	struct bw_ep *ep;
+	int error;
+
+	bw_fail(why, 0, "no error");
+	if (!attr || !attr->handlers || !attr->handlers->message || !attr->handlers->sent ||
+	    !attr->handlers->pulled || !attr->handlers->peer_down)
+		return bw_fail(why, -EINVAL, "a handler is missing");
+	ep = aligned_alloc(64, (sizeof(*ep) + 63) & ~(size_t)63);
+	if (!ep)
+		return bw_fail(why, -ENOMEM, "out of memory");
+	memset(ep, 0, sizeof(*ep));
+	ep->handlers = attr->handlers;
+	ep->arg = attr->arg;
+	ep->now = bw_clock_now();
+	ep->deadline = BW_NEVER;
+	ep->claim = ep->wake_fd = ep->epoll_fd = ep->helper.fd = -1;
+	ep->memory.use = BW_BUFFER_MEMORY;
+	bw_watch_init(&ep->watch);
+	error = bw_ep_setup(ep, attr, why);
+	if (error) {
+		bw_ep_free(ep);
+		return error;
+	}
+	bw_process_add(ep);
+	*out = ep;
+	return 0;
+}
+
+static bool bw_ep_busy(struct bw_ep *ep)
+{
+	return ep->stuck || bw_reliable.busy(ep->engine) || (ep->local && bw_local_busy(ep->local));
+}
+
+/* Frames of farewell; what the kernel has no room for now is not worth waiting for. */
+static void bw_ep_farewell(struct bw_ep *ep)
+{
+	bw_lock_take(&ep->lock);
+	ep->now = bw_clock_now();
+	ep->dead = true;
+	bw_reliable.close(ep->engine, ep->now);
+	bw_host_transmit(ep);
+	bw_lock_release(&ep->lock);
+}
+
+void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
+{
+	if (!ep->dead) {
+		uint64_t began = bw_clock_now(), now = began;
+
+		bw_lock_take(&ep->lock);
+		while (bw_ep_busy(ep) && now - began < timeout_ns) {
+			bw_wait(ep, timeout_ns - (now - began));
+			now = bw_clock_now();
+		}
+		bw_lock_release(&ep->lock);
+		bw_helper_stop(ep);
+		bw_process_remove(ep);
+		bw_stats_write(ep);
+		bw_ep_farewell(ep);
+	}
+	bw_ep_free(ep);
+}
+
+void bw_ep_abandon(struct bw_ep *ep)
+{
+	memset(&ep->lock, 0, sizeof(ep->lock));
+	ep->dead = true;
+	ep->helper.running = false;
+	if (ep->helper.fd >= 0)
+		close(ep->helper.fd);
+	if (ep->has_packet)
+		bw_packet_close(&ep->packet);
+	if (ep->has_udp)
+		bw_udp_close(&ep->udp);
+	bw_watch_close(&ep->watch);
+	close(ep->wake_fd);
+	if (ep->epoll_fd >= 0)
+		close(ep->epoll_fd);
+	if (ep->claim >= 0)
+		close(ep->claim);
+	ep->helper.fd = ep->wake_fd = ep->epoll_fd = ep->claim = -1;
+	ep->has_packet = ep->has_udp = false;
+	if (ep->local)
+		bw_local_close(ep->local); /* closes, and says no goodbye in a child */
+	ep->local = NULL;
+}
+
+void bw_ep_addr(struct bw_ep *ep, struct bw_addr *addr)
+{
+	struct bw_addr_fields self = ep->self;
+
+	bw_addr_pack(&self, addr);
+}
+
+void bw_ep_lock(struct bw_ep *ep)
+{
+	bw_lock_take(&ep->lock);
+}
+
+void bw_ep_unlock(struct bw_ep *ep)
+{
+	bw_lock_release(&ep->lock);
+}
+
+static void bw_ep_receive_packet(struct bw_ep *ep)
+{
+	struct bw_packet *p = &ep->packet;
+	struct bw_rx_frame f;
+	int n = 0;
+
+	ep->now = bw_clock_now();
+	f.mark = bw_packet_crowded(p);
+	do {
+		bw_packet_frame(p, &f);
+		bw_host_receive(ep, &f);
+		bw_packet_release(p);
+	} while (++n < BW_EP_BATCH && bw_packet_ready(p));
+	ep->handled += (unsigned int)n;
+}
+
+static void bw_ep_receive_refusals(struct bw_ep *ep)
+{
+	struct bw_refuse_frame refusal;
+	struct bw_rx_frame f;
+
+	while (bw_udp_refusal(&ep->udp, ep->self.cluster, &refusal, &f)) {
+		bw_host_receive(ep, &f);
+		ep->handled++;
+	}
+}
+
+static void bw_ep_receive_udp(struct bw_ep *ep)
+{
+	struct bw_rx_frame f;
+	int n, all = 0;
+
+	do {
+		n = bw_udp_receive(&ep->udp);
+		if (n)
+			ep->now = bw_clock_now();
+		if (n < 0)
+			bw_ep_receive_refusals(ep);
+		for (int i = 0; i < n; i++) {
+			bw_udp_frame(&ep->udp, i, &f);
+			bw_host_receive(ep, &f);
+			ep->handled++;
+			ep->udp_hot = BW_UDP_HOT;
+		}
+		all += n;
+	} while (n == BW_UDP_FRAMES && all < BW_EP_BATCH);
+}
+
+/* Looking at the udp socket costs a system call: often only while datagrams come. */
+static bool bw_ep_udp_due(struct bw_ep *ep)
+{
+	if (ep->udp_hot) {
+		ep->udp_hot--;
+		return true;
+	}
+	if (++ep->udp_turn < BW_UDP_EVERY && ep->has_packet)
+		return false;
+	ep->udp_turn = 0;
+	return true;
+}
+
+/* What is not urgent: the watch, and links that should pass but do not. */
+static void bw_ep_chores(struct bw_ep *ep)
+{
+	ep->chores_at = ep->now + BW_EP_CHORES_NS;
+	bw_watch_visit(ep);
+	bw_remote_check_links(ep);
+}
+
+int bw_ep_round(struct bw_ep *ep)
+{
+	uint64_t before = ep->handled;
+	bool due;
+
+	if (ep->has_packet && bw_packet_ready(&ep->packet))
+		bw_ep_receive_packet(ep);
+	if (ep->has_udp && bw_ep_udp_due(ep))
+		bw_ep_receive_udp(ep);
+	if (ep->local)
+		ep->handled += (unsigned int)bw_local_poll(ep->local, ep->now, false);
+	if (ep->handled != before)
+		ep->idle = 0;
+	else if (++ep->idle % BW_EP_CLOCK == 0)
+		ep->now = bw_clock_now();
+	due = ep->now >= ep->deadline;
+	if (ep->handled != before || due || ep->stuck)
+		bw_host_transmit(ep);
+	if (ep->now >= ep->chores_at)
+		bw_ep_chores(ep);
+	if (ep->dirty)
+		bw_host_events(ep);
+	return (int)(ep->handled - before);
+}
+
+int bw_progress(struct bw_ep *ep)
+{
+	int n = 0;
+
+	bw_lock_take(&ep->lock);
+	if (!ep->dead && !ep->dispatching) {
+		ep->rounds++;
+		ep->armed = false;
+		n = bw_ep_round(ep);
+		if (!n && bw_wait_yield(ep))
+			n = bw_ep_round(ep);
+		if (n && atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
+			bw_ep_wake(ep);
+	}
+	bw_lock_release(&ep->lock);
+	return n;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The inside of an endpoint: one engine, the links it speaks over, and the peers it knows. All of
+ * it is guarded by `lock`; the few atomics are what threads look at without it.
+ *
+ * Where to read on: ep.c opens, closes and makes progress; host.c serves the engine's callbacks and
+ * transmits; remote.c knows peers; message.c sends, pulls and delivers; wait.c sleeps; helper.c is
+ * the thread that serves peers while the program computes.
+ */
+#ifndef BW_EP_H
+#define BW_EP_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "addr.h"
+#include "beowire.h"
+#include "buffer.h"
+#include "clock.h"
+#include "crowd.h"
+#include "env.h"
+#include "link.h"
+#include "local.h"
+#include "lock.h"
+#include "packet.h"
+#include "protocol.h"
+#include "remote.h"
+#include "stats.h"
+#include "udp.h"
+#include "watch.h"
+
+#define BW_UDP_HOT   4096 /* rounds without a datagram before the udp socket is looked at rarely */
+#define BW_UDP_EVERY 64	  /* rounds between such looks, while other links are in use */
+
+struct bw_helper {
+	pthread_t thread;
+	bool running;
+	bool stop;
+	bool serving; /* asleep on all descriptors, until `until` */
+	int fd;	      /* eventfd that wakes it */
+	uint64_t until;
+	uint64_t rounds; /* ep.rounds at its last look */
+};
+
+struct bw_ep {
+	struct bw_lock lock;
+
+	/* progress */
+	void *engine;		/* instance of bw_reliable */
+	uint64_t now;		/* the clock, as read last */
+	uint64_t deadline;	/* when the engine wants attention */
+	uint64_t rounds;	/* rounds made by the program */
+	uint64_t handled;	/* frames and messages handled, ever */
+	uint32_t idle;		/* rounds in a row without anything */
+	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
+	bool dirty;		/* the engine may have events */
+	bool dispatching;	/* inside the loop that takes events */
+	bool stuck;		/* a batch waits for room in the kernel */
+	bool has_packet, has_udp;
+	bool dead;	   /* closed, or inherited by fork() */
+	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
+	uint32_t udp_turn; /* rounds since it was looked at */
+	struct bw_packet packet;
+	struct bw_local *local; /* NULL: not in use */
+	uint32_t eager_max;	/* bytes, over the engine */
+	struct bw_remotes remotes;
+	struct bw_buffers buffers;
+	const struct bw_handlers *handlers;
+	void *arg;
+
+	/* waiting */
+	_Atomic uint32_t sleepers; /* threads asleep in bw_wait() */
+	_Atomic uint32_t wakes;	   /* calls of bw_ep_wake(), ever */
+	bool armed;		   /* a program sleeps on bw_ep_fd() */
+	uint32_t armed_wakes;	   /* `wakes` that bw_ep_arm() has told of */
+	int wake_fd;		   /* eventfd */
+	int epoll_fd;		   /* bw_ep_fd(), -1 before its first use */
+	uint64_t spin_ns;	   /* how long bw_wait() spins now */
+	uint64_t idle_since;	   /* when a row of empty bw_progress() calls was last timed */
+	struct bw_crowd crowd;
+	struct bw_helper helper;
+
+	/* rarely */
+	struct bw_udp udp;
+	struct bw_watch watch;
+	struct bw_buffer memory;   /* BW_BUFFER_MEMORY */
+	struct bw_buffer *pending; /* sends that can be canceled */
+	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
+	struct bw_env env;
+	struct bw_addr_fields self;
+	struct bw_iface iface;
+	struct bw_tx_frame tx;
+	void *grown; /* chunks handed to the engine, chained through their first word */
+	uint64_t grown_bytes;
+	int claim;	    /* descriptor that holds our engine number, -1: the local link has it */
+	struct bw_ep *next; /* all endpoints of the process */
+	char host[65];	    /* name of this node, for people */
+	unsigned int serial; /* number of the endpoint in its process, from 0 */
+};
+
+/* One round of progress, lock held: receive, deliver, transmit. What was handled. */
+int bw_ep_round(struct bw_ep *ep);
+/* In a child of fork(): give up all descriptors, touch nothing that the parent shares. */
+void bw_ep_abandon(struct bw_ep *ep);
+
+/* host.c */
+extern const struct bw_host_ops bw_host_ops;
+/* Send what the engine wants sent, and note when it wants to be asked again. */
+void bw_host_transmit(struct bw_ep *ep);
+/* Deliver the engine's events. */
+void bw_host_events(struct bw_ep *ep);
+/* Submit an operation, growing the engine as needed. */
+int bw_host_submit(struct bw_ep *ep, struct bw_op *op);
+/* Hand the engine a frame and deliver what comes of it. */
+void bw_host_receive(struct bw_ep *ep, const struct bw_rx_frame *f);
+/* The time for an operation called by the program: handlers use that of their round. */
+static inline void bw_host_tick(struct bw_ep *ep)
+{
+	if (!ep->dispatching)
+		ep->now = bw_clock_now();
+}
+
+/* message.c */
+void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
+extern const struct bw_local_handlers bw_message_local_handlers;
+
+/* wait.c */
+/* Make ready to sleep on bw_wait_fds(): 0, or -EAGAIN if there is work at once. */
+int bw_wait_arm(struct bw_ep *ep);
+/* What to sleep on; at most BW_WAIT_FDS entries. */
+#define BW_WAIT_FDS 6
+struct pollfd;
+int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
+/* Nanoseconds from `now` until the engine or a chore wants attention. */
+uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now);
+/* After a round of the program without result: get out of the way of others if cores are short.
+ * True if it slept, so that another round is due. */
+bool bw_wait_yield(struct bw_ep *ep);
+
+/* helper.c */
+int bw_helper_start(struct bw_ep *ep);
+/* Called without the lock. */
+void bw_helper_stop(struct bw_ep *ep);
+/* The engine's deadline moved: wake the helper if it would sleep past it. */
+void bw_helper_deadline(struct bw_ep *ep);
+
+/* process.c: all endpoints of this process, for fork() and exit() */
+void bw_process_add(struct bw_ep *ep);
+void bw_process_remove(struct bw_ep *ep);
+
+#endif

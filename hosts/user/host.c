@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The host's half of the engine's interface: its callbacks (buffers, placement, checksums), frames
+ * in and out, and memory to grow by. Everything here runs under the endpoint's lock.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "checksum.h"
+#include "ep.h"
+
+#define BW_HOST_GROWN_MAX (1ull << 30) /* bytes that one engine may take */
+
+static uint32_t bw_host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
+{
+	return bw_checksum(0, bw_buffer_at(bw_buffer_of(buf), off), n);
+}
+
+static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
+			 uint32_t at, uint32_t n, bool check, uint32_t crc)
+{
+	struct bw_ep *ep = host;
+	const uint8_t *from = (const uint8_t *)f->head + at;
+
+	if (!buf) {
+		if (check && bw_checksum(0, from, n) != crc)
+			return -EBADMSG;
+	} else {
+		void *to = bw_buffer_at(bw_buffer_of(buf), off);
+
+		if (!check)
+			memcpy(to, from, n);
+		else if (bw_checksum_copy(0, to, from, n) != crc)
+			return -EBADMSG;
+	}
+	if (f->from.link == BW_LINK_NO_PACKET)
+		ep->packet.count.rx_payload += n;
+	else
+		ep->udp.count.rx_payload += n;
+	return 0;
+}
+
+static uint64_t bw_host_buf_get(void *host, uint64_t n)
+{
+	struct bw_ep *ep = host;
+	struct bw_buffer *b = bw_buffer_get(&ep->buffers, n);
+
+	if (b)
+		b->use = BW_BUFFER_ARRIVING;
+	return bw_buffer_cookie(b);
+}
+
+static void bw_host_buf_put(void *host, uint64_t buf)
+{
+	struct bw_ep *ep = host;
+
+	bw_buffer_put(&ep->buffers, bw_buffer_of(buf));
+}
+
+static int bw_host_region_find(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
+			       uint64_t *buf, uint64_t *buf_off)
+{
+	struct bw_ep *ep = host;
+	const struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
+	const void *at;
+
+	if (!p || !ep->handlers->region)
+		return -EACCES;
+	at = ep->handlers->region(ep->arg, p->number, key, off, n);
+	if (!at)
+		return -EACCES;
+	*buf = bw_buffer_cookie(&ep->memory);
+	*buf_off = (uint64_t)(uintptr_t)at;
+	return 0;
+}
+
+const struct bw_host_ops bw_host_ops = {
+	.crc32c = bw_checksum,
+	.payload_crc = bw_host_payload_crc,
+	.place = bw_host_place,
+	.buf_get = bw_host_buf_get,
+	.buf_put = bw_host_buf_put,
+	.region_find = bw_host_region_find,
+};
+
+/* More memory for the engine. */
+static bool bw_host_grow(struct bw_ep *ep)
+{
+	struct {
+		void *next;
+	} * chunk;
+
+	if (ep->grown_bytes >= BW_HOST_GROWN_MAX)
+		return false;
+	chunk = aligned_alloc(64, BW_GROW_BYTES + 64);
+	if (!chunk)
+		return false;
+	chunk->next = ep->grown;
+	ep->grown = chunk;
+	ep->grown_bytes += BW_GROW_BYTES;
+	bw_reliable.grow(ep->engine, (uint8_t *)chunk + 64);
+	return true;
+}
+
+int bw_host_submit(struct bw_ep *ep, struct bw_op *op)
+{
+	int error;
+
+	do {
+		error = bw_reliable.submit(ep->engine, op, ep->now);
+	} while (error == -EAGAIN && bw_host_grow(ep));
+	ep->dirty = true;
+	return error;
+}
+
+void bw_host_events(struct bw_ep *ep)
+{
+	struct bw_event ev;
+
+	if (ep->dispatching) /* called by a handler: the loop further out goes on */
+		return;
+	ep->dispatching = true;
+	ep->dirty = false;
+	while (bw_reliable.next_event(ep->engine, &ev)) {
+		ep->handled++;
+		bw_message_event(ep, &ev);
+	}
+	ep->dispatching = false;
+}
+
+void bw_host_receive(struct bw_ep *ep, const struct bw_rx_frame *f)
+{
+	ep->rx_head = f->head;
+	bw_reliable.rx(ep->engine, f, ep->now);
+	bw_host_events(ep);
+}
+
+static bool bw_host_flush(struct bw_ep *ep)
+{
+	bool gone = true;
+
+	if (ep->has_packet && ep->packet.batch->count)
+		gone &= bw_batch_flush(ep->packet.batch, ep->packet.fd);
+	if (ep->has_udp && ep->udp.batch->count)
+		gone &= bw_batch_flush(ep->udp.batch, ep->udp.fd);
+	return gone;
+}
+
+/* Collect one frame; false when the batch is full now. */
+static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
+{
+	if (f->to.link == BW_LINK_NO_PACKET && ep->has_packet) {
+		bw_packet_add(&ep->packet, f);
+		return !bw_batch_full(ep->packet.batch);
+	}
+	if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
+		bw_udp_add(&ep->udp, f);
+		return !bw_batch_full(ep->udp.batch);
+	}
+	return true; /* a link that was named by no one: the frame is lost */
+}
+
+void bw_host_transmit(struct bw_ep *ep)
+{
+	bool more = true;
+
+	ep->stuck = ep->stuck && !bw_host_flush(ep);
+	while (more && !ep->stuck) {
+		more = bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
+		if (!more || !bw_host_collect(ep, &ep->tx))
+			ep->stuck = !bw_host_flush(ep);
+	}
+	if (bw_reliable.hungry(ep->engine))
+		bw_host_grow(ep);
+	ep->dirty = true;
+	ep->deadline = bw_reliable.next_deadline(ep->engine);
+	bw_helper_deadline(ep);
+}

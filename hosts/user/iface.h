@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Network interfaces of this node, and the choice of the one that Beowire uses. */
+#ifndef BW_IFACE_H
+#define BW_IFACE_H
+
+#include <net/if.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "env.h"
+
+#define BW_IFACE_MAX 64 /* interfaces looked at */
+
+struct bw_iface {
+	char name[IFNAMSIZ];
+	int index;
+	uint8_t mac[6];
+	bool ethernet; /* carries Ethernet frames */
+	bool up;
+	bool carrier;
+	bool loopback;
+	bool gateway;		/* the default route leads through it */
+	uint32_t mtu;		/* bytes */
+	struct in_addr address; /* its first IPv4 address, INADDR_ANY: none */
+	struct in_addr mask;
+};
+
+/* All interfaces of this network namespace: their number, or a negative errno. */
+int bw_iface_list(struct bw_iface iface[BW_IFACE_MAX]);
+
+/* Choose the interface for raw frames by env->interface, or else the best one. 0, or -ENODEV with
+ * *why listing what there is. */
+int bw_iface_choose(const struct bw_env *env, struct bw_iface *chosen, const char **why);
+
+/* Choose the interface whose IPv4 address the udp link binds: env->udp_address if given, else
+ * `preferred` (may be NULL) if it has an address, else the best one. 0 or -ENODEV with *why. */
+int bw_iface_choose_ip(const struct bw_env *env, const struct bw_iface *preferred,
+		       struct bw_iface *chosen, const char **why);
+
+#endif

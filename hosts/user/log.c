@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages to people. "Once per job" is a claim on an abstract unix socket named after the job and
+ * the message: the first process to bind it speaks, and the name vanishes with that process.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "claim.h"
+#include "log.h"
+
+enum bw_log_level bw_log_limit = BW_LOG_WARN;
+
+static const char *const bw_log_names[] = {"error", "warning", "info", "debug"};
+
+static void bw_log_line(enum bw_log_level level, const char *format, va_list args)
+{
+	char line[1024], host[65] = "";
+	int n;
+
+	gethostname(host, sizeof(host) - 1);
+	n = snprintf(line, sizeof(line), "beowire: %s: %s: ", host, bw_log_names[level]);
+	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
+	if ((size_t)n > sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	line[n] = '\n';
+	/* One write, so that lines of several processes do not mix. There is nobody to tell if it
+	 * fails. */
+	if (write(STDERR_FILENO, line, (size_t)n + 1) < 0)
+		return;
+}
+
+void bw_log(enum bw_log_level level, const char *format, ...)
+{
+	va_list args;
+
+	if (level > bw_log_limit)
+		return;
+	va_start(args, format);
+	bw_log_line(level, format, args);
+	va_end(args);
+}
+
+/* What all processes of a job on this node have in common: the launcher's name for it, or else the
+ * session they run in. */
+static void bw_log_job(char *name, size_t n)
+{
+	static const char *const variables[] = {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid",
+						"PMI_JOBID", "SLURM_JOB_ID"};
+
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+		const char *value = getenv(variables[i]);
+
+		if (value && *value) {
+			snprintf(name, n, "%.60s", value);
+			return;
+		}
+	}
+	snprintf(name, n, "session-%d", (int)getsid(0));
+}
+
+void bw_log_once(enum bw_log_level level, const char *what, const char *format, ...)
+{
+	char job[64], name[108];
+	va_list args;
+
+	if (level > bw_log_limit)
+		return;
+	bw_log_job(job, sizeof(job));
+	snprintf(name, sizeof(name), "beowire/said/%s/%s", job, what);
+	/* The descriptor is kept on purpose: the claim lives as long as the process. */
+	if (bw_claim_name(name) < 0)
+		return;
+	va_start(args, format);
+	bw_log_line(level, format, args);
+	va_end(args);
+}
+
+int bw_fail(const char **why, int error, const char *format, ...)
+{
+	static _Thread_local char text[1024];
+	va_list args;
+
+	if (!why)
+		return error;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	*why = text;
+	return error;
+}

@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages on top of the engine's two operations. A short message is copied into a buffer of ours
+ * and sent eagerly. Of a long one an envelope is sent, an eager message of the same flow (so that
+ * order is kept) with the top bit of its code set; its payload is struct bw_envelope, and the
+ * receiver pulls the data, which releases the sender. The local link has both operations itself.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ep.h"
+
+#define BW_CODE_ENVELOPE 0x80 /* on the wire: the payload is a bw_envelope */
+#define BW_EAGER_PRESSED                                                                           \
+	64 /* bytes; shorter messages cost a peer under pressure no more than                      \
+	    * an envelope would */
+
+struct bw_envelope {
+	uint64_t key; /* of the exposed region */
+	uint64_t len; /* bytes of the message */
+};
+
+_Static_assert(sizeof(struct bw_envelope) == 16, "wire format");
+
+/* struct bw_rndv: which transport, and its own idea of where the data lies. */
+enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
+enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2 };
+
+_Static_assert(sizeof(struct bw_local_envelope) <= 3 * sizeof(uint64_t), "struct bw_rndv");
+
+static void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b)
+{
+	b->prev = NULL;
+	b->next = ep->pending;
+	if (b->next)
+		b->next->prev = b;
+	ep->pending = b;
+}
+
+static void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b)
+{
+	if (b->prev)
+		b->prev->next = b->next;
+	else
+		ep->pending = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
+}
+
+/* A copied message: on the way to the peer. */
+static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
+			    const void *buf, uint64_t len, bool notify, void *user_op)
+{
+	struct bw_buffer *b = NULL;
+	int error;
+
+	if (len || notify) {
+		b = bw_buffer_get(&ep->buffers, len);
+		if (!b)
+			return -EAGAIN;
+		if (len)
+			memcpy(b->data, buf, len);
+		b->use = BW_BUFFER_COPY;
+		b->notify = notify;
+		b->op = user_op;
+		b->peer = p->number;
+	}
+	op->type = BW_OP_SEND;
+	op->peer = p->handle;
+	op->cookie = bw_buffer_cookie(b);
+	op->send.buf = len ? op->cookie : 0;
+	op->send.buf_off = 0;
+	op->send.len = (uint32_t)len;
+	op->send.dst_ep = 0;
+	op->send.src_ep = 0;
+	op->send.urgent = notify;
+	error = bw_host_submit(ep, op);
+	if (error && b)
+		bw_buffer_put(&ep->buffers, b);
+	return error;
+}
+
+static int bw_message_expose(struct bw_ep *ep, struct bw_remote *p, const void *buf, uint64_t len,
+			     void *user_op, struct bw_buffer **out)
+{
+	struct bw_buffer *b = bw_buffer_describe(&ep->buffers, (void *)(uintptr_t)buf, len);
+	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = p->handle};
+	int error;
+
+	if (!b)
+		return -EAGAIN;
+	op.cookie = bw_buffer_cookie(b);
+	op.expose.buf = op.cookie;
+	op.expose.buf_off = 0;
+	op.expose.len = len;
+	error = bw_host_submit(ep, &op);
+	if (error) {
+		bw_buffer_put(&ep->buffers, b);
+		return error;
+	}
+	b->use = BW_BUFFER_EXPOSED;
+	b->notify = true;
+	b->op = user_op;
+	b->peer = p->number;
+	b->key = op.expose.key;
+	bw_message_pend(ep, b);
+	*out = b;
+	return 0;
+}
+
+/* A long message: its region is exposed, then the envelope sent. */
+static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
+			       const void *buf, uint64_t len, void *user_op)
+{
+	struct bw_buffer *b;
+	struct bw_envelope envelope = {.len = len};
+	int error = bw_message_expose(ep, p, buf, len, user_op, &b);
+
+	if (error)
+		return error;
+	envelope.key = b->key;
+	op->send.code |= BW_CODE_ENVELOPE;
+	error = bw_message_eager(ep, p, op, &envelope, sizeof(envelope), false, NULL);
+	if (error) {
+		struct bw_op retract = {.type = BW_OP_RETRACT, .peer = p->handle};
+
+		/* Its REGION_DONE comes, but nobody is to hear of it. */
+		b->notify = false;
+		retract.expose.key = b->key;
+		bw_host_submit(ep, &retract);
+	}
+	return error;
+}
+
+static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
+{
+	if (p->local) {
+		uint32_t max = bw_local_eager_max(p->local);
+
+		return max ? max : BW_EAGER_PRESSED;
+	}
+	if (p->handle && bw_reliable_pressed(ep->engine, p->handle))
+		return BW_EAGER_PRESSED;
+	return ep->eager_max;
+}
+
+uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer)
+{
+	struct bw_remote *p;
+	uint32_t max = 0;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (p && !p->status && !p->connected)
+		bw_remote_connect(ep, p); /* if it cannot be connected now, the send will tell */
+	if (p)
+		max = bw_message_eager_max(ep, p);
+	bw_lock_release(&ep->lock);
+	return max;
+}
+
+static int bw_message_local(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op,
+			    const void *buf, uint64_t len, unsigned int flags, void *user_op)
+{
+	uint32_t eager =
+		flags & BW_SEND_EAGER ? bw_local_send_limit(p->local) : bw_message_eager_max(ep, p);
+	struct bw_buffer *b;
+	int error;
+
+	if (len <= eager && !(flags & (BW_SEND_SYNC | BW_SEND_ACKED))) {
+		error = bw_local_send(p->local, op->send.code, op->send.tag, op->send.imm, buf, len,
+				      NULL);
+		return error ? error : 1;
+	}
+	b = bw_buffer_describe(&ep->buffers, (void *)(uintptr_t)buf, len);
+	if (!b)
+		return -EAGAIN;
+	b->use = flags & BW_SEND_SYNC || len > eager ? BW_BUFFER_EXPOSED : BW_BUFFER_COPY;
+	b->op = user_op;
+	b->peer = p->number;
+	b->key = 0;
+	if (b->use == BW_BUFFER_EXPOSED)
+		error = bw_local_offer(p->local, op->send.code, op->send.tag, op->send.imm, buf,
+				       len, b);
+	else
+		error = bw_local_send(p->local, op->send.code, op->send.tag, op->send.imm, buf, len,
+				      b);
+	if (error) {
+		bw_buffer_put(&ep->buffers, b);
+		return error;
+	}
+	bw_message_pend(ep, b);
+	return 0;
+}
+
+static int bw_message_engine(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
+			     const void *buf, uint64_t len, unsigned int flags, void *user_op)
+{
+	uint32_t eager = flags & BW_SEND_EAGER ? BW_EAGER_LIMIT : bw_message_eager_max(ep, p);
+	bool acked = flags & BW_SEND_ACKED;
+	int error;
+
+	if ((flags & BW_SEND_SYNC) || len > eager)
+		error = bw_message_envelope(ep, p, op, buf, len, user_op);
+	else
+		error = bw_message_eager(ep, p, op, buf, len, acked, user_op);
+	bw_host_transmit(ep);
+	if (error)
+		return error;
+	return (flags & BW_SEND_SYNC) || len > eager || acked ? 0 : 1;
+}
+
+static int bw_message_send(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op, const void *buf,
+			   uint64_t len, unsigned int flags, void *user_op)
+{
+	int error;
+
+	if (p->status)
+		return p->status;
+	bw_host_tick(ep);
+	if (BW_UNLIKELY(!p->connected)) {
+		error = bw_remote_connect(ep, p);
+		if (error)
+			return error;
+	}
+	if (p->local)
+		return bw_message_local(ep, p, op, buf, len, flags, user_op);
+	return bw_message_engine(ep, p, op, buf, len, flags, user_op);
+}
+
+int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+	    const void *buf, uint64_t len, unsigned flags, void *user_op)
+{
+	struct bw_remote *p;
+	struct bw_op op;
+	int result;
+
+	if (code > BW_CODE_MAX || (len && !buf) ||
+	    (flags & ~(unsigned int)(BW_SEND_SYNC | BW_SEND_EAGER | BW_SEND_ACKED)) ||
+	    (flags & (BW_SEND_SYNC | BW_SEND_EAGER)) == (BW_SEND_SYNC | BW_SEND_EAGER))
+		return -EINVAL;
+	if ((flags & BW_SEND_EAGER) && len > BW_EAGER_LIMIT)
+		return -EMSGSIZE;
+	op.send.code = code;
+	op.send.tag = tag;
+	op.send.imm = imm;
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	result = p && !ep->dead ? bw_message_send(ep, p, &op, buf, len, flags, user_op) : -EINVAL;
+	bw_lock_release(&ep->lock);
+	return result;
+}
+
+/* Common to pulls and reads over the engine. */
+static int bw_message_fetch(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op, void *buf,
+			    uint64_t len, void *user_op)
+{
+	struct bw_buffer *b = bw_buffer_describe(&ep->buffers, buf, len);
+	int error;
+
+	if (!b)
+		return -EAGAIN;
+	b->use = BW_BUFFER_PULLING;
+	b->notify = user_op != NULL;
+	b->op = user_op;
+	b->peer = p->number;
+	op->type = BW_OP_PULL;
+	op->peer = p->handle;
+	op->cookie = bw_buffer_cookie(b);
+	op->pull.len = len;
+	op->pull.buf = op->cookie;
+	op->pull.buf_off = 0;
+	error = bw_host_submit(ep, op);
+	if (error)
+		bw_buffer_put(&ep->buffers, b);
+	else
+		bw_host_transmit(ep);
+	return error;
+}
+
+static int bw_message_pull_local(struct bw_remote *p, const struct bw_rndv *rndv, void *buf,
+				 uint64_t len, void *user_op)
+{
+	struct bw_local_envelope envelope;
+
+	if (!p->local)
+		return -EINVAL;
+	memcpy(&envelope, rndv->word, sizeof(envelope));
+	return bw_local_pull(p->local, &envelope, buf, len, user_op);
+}
+
+static int bw_message_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_rndv *rndv,
+			   void *buf, uint64_t len, void *user_op)
+{
+	struct bw_op op;
+
+	if (p->status)
+		return p->status;
+	if (rndv->word[BW_RNDV_KIND] == BW_RNDV_LOCAL)
+		return bw_message_pull_local(p, rndv, buf, len, user_op);
+	if (rndv->word[BW_RNDV_KIND] != BW_RNDV_ENGINE || !p->handle)
+		return -EINVAL;
+	bw_host_tick(ep);
+	op.pull.key = rndv->word[BW_RNDV_KEY];
+	op.pull.off = 0;
+	op.pull.flags = BW_PULL_FINAL;
+	if (len > rndv->word[BW_RNDV_LEN])
+		len = rndv->word[BW_RNDV_LEN];
+	return bw_message_fetch(ep, p, &op, buf, len, user_op);
+}
+
+int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
+	    void *user_op)
+{
+	struct bw_remote *p;
+	int error = -EINVAL;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (p && !ep->dead && (buf || !len))
+		error = bw_message_pull(ep, p, rndv, buf, len, user_op);
+	bw_lock_release(&ep->lock);
+	return error;
+}
+
+static int bw_message_read(struct bw_ep *ep, struct bw_remote *p, uint64_t key, uint64_t off,
+			   void *buf, uint64_t len, void *user_op)
+{
+	struct bw_op op;
+	int error;
+
+	if (p->status)
+		return p->status;
+	bw_host_tick(ep);
+	if (!p->connected) {
+		error = bw_remote_connect(ep, p);
+		if (error)
+			return error;
+	}
+	if (p->local)
+		return bw_local_read(p->local, key, off, buf, len, user_op);
+	op.pull.key = key;
+	op.pull.off = off;
+	op.pull.flags = BW_PULL_HOST_KEY;
+	return bw_message_fetch(ep, p, &op, buf, len, user_op);
+}
+
+int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
+	    void *user_op)
+{
+	struct bw_remote *p;
+	int error = -EINVAL;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (p && !ep->dead && (buf || !len))
+		error = bw_message_read(ep, p, key, off, buf, len, user_op);
+	bw_lock_release(&ep->lock);
+	return error;
+}
+
+static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
+{
+	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
+	struct bw_op op = {.type = BW_OP_RETRACT};
+
+	if (b->use != BW_BUFFER_EXPOSED)
+		return -ENOENT;
+	if (!b->key)
+		return p->local ? bw_local_retract(p->local, b) : -ENOENT;
+	bw_host_tick(ep);
+	op.peer = p->handle;
+	op.expose.key = b->key;
+	int error = bw_host_submit(ep, &op);
+
+	bw_host_transmit(ep);
+	return error ? -ENOENT : 0;
+}
+
+int bw_send_cancel(struct bw_ep *ep, void *user_op)
+{
+	struct bw_buffer *b;
+	int error = -ENOENT;
+
+	bw_lock_take(&ep->lock);
+	for (b = ep->pending; b && b->op != user_op; b = b->next)
+		;
+	if (b && !ep->dead)
+		error = bw_message_cancel(ep, b);
+	bw_lock_release(&ep->lock);
+	return error;
+}
+
+void bw_ep_pressure(struct bw_ep *ep, bool on)
+{
+	struct bw_op op = {.type = BW_OP_PRESSURE, .on = on};
+
+	bw_lock_take(&ep->lock);
+	bw_host_tick(ep);
+	bw_host_submit(ep, &op);
+	bw_host_transmit(ep);
+	if (ep->local)
+		bw_local_pressure(ep->local, on);
+	bw_lock_release(&ep->lock);
+}
+
+/* Deliver a message whose bytes are at `data`. */
+static void bw_message_deliver(struct bw_ep *ep, struct bw_remote *p, const struct bw_event *ev,
+			       const void *data)
+{
+	struct bw_message m = {
+		.peer = p->number,
+		.code = ev->code & BW_CODE_MAX,
+		.tag = ev->tag,
+		.imm = ev->imm,
+		.len = ev->len,
+		.data = data,
+	};
+
+	if (ev->code & BW_CODE_ENVELOPE) {
+		struct bw_envelope envelope;
+
+		if (ev->len != sizeof(envelope))
+			return; /* not something that bw_send() makes: nothing to pull */
+		memcpy(&envelope, data, sizeof(envelope));
+		m.envelope = true;
+		m.data = NULL;
+		m.len = envelope.len;
+		m.rndv.word[BW_RNDV_KEY] = envelope.key;
+		m.rndv.word[BW_RNDV_LEN] = envelope.len;
+		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_ENGINE;
+	}
+	ep->handlers->message(ep->arg, &m);
+}
+
+static void bw_message_arrived(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
+	struct bw_buffer *b = bw_buffer_of(ev->buf);
+
+	if (p && !p->status) {
+		const uint8_t *data = b ? b->data : ep->rx_head + ev->frame_off;
+
+		bw_message_deliver(ep, p, ev, data);
+	}
+	if (b)
+		bw_buffer_put(&ep->buffers, b);
+}
+
+static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_buffer *b = bw_buffer_of(ev->cookie);
+	bool notify;
+	void *op;
+
+	if (!b)
+		return;
+	if (b->use == BW_BUFFER_EXPOSED)
+		bw_message_unpend(ep, b);
+	notify = b->notify;
+	op = b->op;
+	bw_buffer_put(&ep->buffers, b);
+	if (notify)
+		ep->handlers->sent(ep->arg, op, ev->status);
+}
+
+static void bw_message_pulled(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_buffer *b = bw_buffer_of(ev->cookie);
+	bool notify = b->notify;
+	void *op = b->op;
+
+	bw_buffer_put(&ep->buffers, b);
+	if (notify)
+		ep->handlers->pulled(ep->arg, op, ev->status, ev->len);
+}
+
+void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)
+{
+	switch (ev->type) {
+	case BW_EV_MESSAGE:
+		bw_message_arrived(ep, ev);
+		break;
+	case BW_EV_SENT:
+	case BW_EV_REGION_DONE:
+		bw_message_sent(ep, ev);
+		break;
+	case BW_EV_PULLED:
+		bw_message_pulled(ep, ev);
+		break;
+	case BW_EV_PEER_UP:
+	case BW_EV_PEER_DOWN:
+	case BW_EV_PATH:
+		bw_remote_event(ep, ev);
+		break;
+	}
+}
+
+static int bw_message_local_new(void *arg, struct bw_local_peer *local,
+				const struct bw_local_id *id, void **ctx)
+{
+	struct bw_ep *ep = arg;
+	struct bw_remote *p = bw_remote_make(&ep->remotes, id->node, id->engine, id->incarnation);
+
+	if (!p)
+		return -ENOMEM;
+	if (p->status)
+		return -ECONNREFUSED;
+	p->local = local;
+	p->addr.links |= BW_LINK_LOCAL;
+	p->connected = true;
+	memcpy(p->name, id->name, BW_NAME_MAX);
+	*ctx = p;
+	return 0;
+}
+
+static void bw_message_local_arrived(void *arg, void *ctx, const struct bw_local_message *in)
+{
+	struct bw_ep *ep = arg;
+	struct bw_remote *p = ctx;
+	struct bw_message m = {
+		.peer = p->number,
+		.code = in->code & BW_CODE_MAX,
+		.tag = in->tag,
+		.imm = in->imm,
+		.len = in->len,
+		.data = in->data,
+		.envelope = in->is_envelope,
+	};
+
+	if (p->status)
+		return;
+	if (in->is_envelope) {
+		memcpy(m.rndv.word, &in->envelope, sizeof(in->envelope));
+		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_LOCAL;
+	}
+	ep->handlers->message(ep->arg, &m);
+}
+
+static void bw_message_local_sent(void *arg, void *ctx, void *op, int status)
+{
+	struct bw_ep *ep = arg;
+	struct bw_buffer *b = op;
+	void *user_op = b->op;
+
+	bw_message_unpend(ep, b);
+	bw_buffer_put(&ep->buffers, b);
+	if (!ep->dead)
+		ep->handlers->sent(ep->arg, user_op, status);
+}
+
+static void bw_message_local_pulled(void *arg, void *ctx, void *op, int status, uint64_t len)
+{
+	struct bw_ep *ep = arg;
+
+	if (!ep->dead)
+		ep->handlers->pulled(ep->arg, op, status, len);
+}
+
+static void bw_message_local_down(void *arg, void *ctx, int status)
+{
+	struct bw_ep *ep = arg;
+	struct bw_remote *p = ctx;
+
+	p->local = NULL;
+	if (p->handle) {
+		struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle};
+
+		bw_host_submit(ep, &op);
+	}
+	bw_remote_down(ep, p, status);
+}
+
+static void *bw_message_local_region(void *arg, void *ctx, uint64_t key, uint64_t off, uint64_t n)
+{
+	struct bw_ep *ep = arg;
+	struct bw_remote *p = ctx;
+
+	return ep->handlers->region ? ep->handlers->region(ep->arg, p->number, key, off, n) : NULL;
+}
+
+const struct bw_local_handlers bw_message_local_handlers = {
+	.peer_new = bw_message_local_new,
+	.message = bw_message_local_arrived,
+	.sent = bw_message_local_sent,
+	.pulled = bw_message_local_pulled,
+	.peer_down = bw_message_local_down,
+	.region = bw_message_local_region,
+};

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The AF_PACKET socket behind the packet link. The ring has the second format of the kernel's
+ * mapped rings, whose slots become visible one by one (the third hands over blocks by time-out,
+ * which would add latency), and a filter keeps out everything that is not for this engine.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "packet.h"
+
+#define BW_PACKET_RING_MIN (256u << 10) /* bytes; a smaller ring is not worth having */
+#define BW_PACKET_BLOCK	   (64u << 10)	/* bytes; at least one slot */
+#define BW_PACKET_SNDBUF   (8 << 20)	/* bytes of frames the device may hold for us */
+#define BW_PACKET_OVERHEAD 128 /* bytes of a slot before the frame: ring header, address, padding  \
+				*/
+
+/* Only whole frames with our magic, for this engine, sent to this interface's own address. */
+static int bw_packet_filter(int fd, uint16_t engine)
+{
+	/* The fields are little-endian, BPF loads are big-endian. */
+	const uint32_t magic = (BW_MAGIC & 0xFF) << 8 | BW_MAGIC >> 8;
+	const uint32_t number = (uint32_t)(engine & 0xFF) << 8 | (uint32_t)engine >> 8;
+	const uint32_t at_magic = ETH_HLEN + offsetof(struct bw_hdr, magic);
+	const uint32_t at_engine = ETH_HLEN + offsetof(struct bw_hdr, dst_engine);
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, at_engine),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 5),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, at_magic),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, magic, 0, 3),
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_HOST, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	int on = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)))
+		return -errno;
+	return 0;
+}
+
+static int bw_packet_map(struct bw_packet *p, uint32_t bytes)
+{
+	int version = TPACKET_V2;
+
+	if (setsockopt(p->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)))
+		return -errno;
+	p->slot_bytes = (p->mtu + ETH_HLEN + BW_PACKET_OVERHEAD + 63) & ~63u;
+	p->block_bytes = BW_PACKET_BLOCK;
+	while (p->block_bytes < p->slot_bytes)
+		p->block_bytes *= 2;
+	p->per_block = p->block_bytes / p->slot_bytes;
+	for (; bytes >= BW_PACKET_RING_MIN; bytes /= 2) {
+		struct tpacket_req request = {
+			.tp_block_size = p->block_bytes,
+			.tp_block_nr = bytes / p->block_bytes,
+			.tp_frame_size = p->slot_bytes,
+			.tp_frame_nr = bytes / p->block_bytes * p->per_block,
+		};
+
+		if (setsockopt(p->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)))
+			continue;
+		p->slots = request.tp_frame_nr;
+		p->ring_bytes = (size_t)request.tp_block_nr * p->block_bytes;
+		p->ring = mmap(NULL, p->ring_bytes, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_POPULATE, p->fd, 0);
+		if (p->ring == MAP_FAILED) {
+			p->ring = NULL;
+			return -errno;
+		}
+		/* A child of fork() must not see, nor hold, frames of its parent. */
+		madvise(p->ring, p->ring_bytes, MADV_DONTFORK);
+		p->next = (struct tpacket2_hdr *)p->ring;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+static int bw_packet_bind(struct bw_packet *p, int interface)
+{
+	struct sockaddr_ll address = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = p->ethertype,
+		.sll_ifindex = interface,
+	};
+	int on = 1, bytes = BW_PACKET_SNDBUF;
+
+	if (setsockopt(p->fd, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on)))
+		return -errno;
+	if (setsockopt(p->fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(p->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	return bind(p->fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
+}
+
+static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env,
+			   const struct bw_iface *iface, uint16_t engine, const char **why)
+{
+	int error = bw_packet_filter(p->fd, engine);
+
+	if (error)
+		return bw_fail(why, error, "cannot attach a packet filter: %s", strerror(-error));
+	error = bw_packet_map(p, env->ring_bytes);
+	if (error)
+		return bw_fail(
+			why, error,
+			"cannot map a receive ring of %u bytes: %s; mend: a smaller BEOWIRE_RING",
+			env->ring_bytes, strerror(-error));
+	error = bw_packet_bind(p, iface->index);
+	if (error)
+		return bw_fail(why, error, "cannot bind to interface %s: %s", iface->name,
+			       strerror(-error));
+	p->batch = bw_batch_new(ETH_HLEN, false);
+	return p->batch ? 0 : bw_fail(why, -ENOMEM, "out of memory");
+}
+
+int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
+		   uint16_t engine, const char **why)
+{
+	memset(p, 0, sizeof(*p));
+	p->ethertype = htons(env->ethertype);
+	memcpy(p->mac, iface->mac, 6);
+	p->mtu = iface->mtu < BW_FRAME_MAX_MTU ? iface->mtu : BW_FRAME_MAX_MTU;
+	if (env->mtu && env->mtu < p->mtu)
+		p->mtu = env->mtu;
+	if (p->mtu < BW_FRAME_MIN_MTU) {
+		p->fd = -1;
+		return bw_fail(why, -EINVAL, "interface %s has an MTU of %u; at least %u is needed",
+			       iface->name, iface->mtu, BW_FRAME_MIN_MTU);
+	}
+	/* Protocol 0: nothing is received before the filter stands. */
+	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (p->fd < 0 && (errno == EPERM || errno == EACCES))
+		return bw_fail(why, -EACCES,
+			       "raw Ethernet frames need the capability CAP_NET_RAW, which this "
+			       "process lacks; mend: grant it, or use BEOWIRE_LINKS=local,udp");
+	if (p->fd < 0)
+		return bw_fail(why, -errno, "cannot open a packet socket: %s", strerror(errno));
+	int error = bw_packet_setup(p, env, iface, engine, why);
+
+	if (error)
+		bw_packet_close(p);
+	return error;
+}
+
+void bw_packet_close(struct bw_packet *p)
+{
+	if (p->ring)
+		munmap(p->ring, p->ring_bytes);
+	if (p->fd >= 0)
+		close(p->fd);
+	bw_batch_free(p->batch);
+	p->ring = NULL;
+	p->batch = NULL;
+	p->fd = -1;
+}
+
+static struct tpacket2_hdr *bw_packet_slot(const struct bw_packet *p, uint32_t index)
+{
+	return (struct tpacket2_hdr *)(p->ring + (size_t)(index / p->per_block) * p->block_bytes +
+				       (size_t)(index % p->per_block) * p->slot_bytes);
+}
+
+void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f)
+{
+	const struct tpacket2_hdr *slot = p->next;
+	const uint8_t *mac = (const uint8_t *)slot + slot->tp_mac;
+
+	/* The status was seen; now what it stands for. */
+	atomic_thread_fence(memory_order_acquire);
+	f->head = mac + ETH_HLEN;
+	f->len = slot->tp_snaplen - ETH_HLEN;
+	f->head_len = f->len;
+	memset(&f->from, 0, sizeof(f->from));
+	f->from.link = BW_LINK_NO_PACKET;
+	f->from.len = 6;
+	memcpy(f->from.bytes, mac + 6, 6);
+	f->cookie = NULL;
+	p->count.rx_frames++;
+	p->count.rx_bytes += f->len;
+}
+
+void bw_packet_release(struct bw_packet *p)
+{
+	struct tpacket2_hdr *slot = p->next;
+
+	if (++p->index == p->slots)
+		p->index = 0;
+	p->next = bw_packet_slot(p, p->index);
+	__builtin_prefetch(p->next);
+	/* All reads of the slot come before the kernel may write to it again. */
+	atomic_thread_fence(memory_order_release);
+	*(volatile uint32_t *)&slot->tp_status = TP_STATUS_KERNEL;
+}
+
+bool bw_packet_crowded(const struct bw_packet *p)
+{
+	uint32_t half = p->index + p->slots / 2;
+
+	if (half >= p->slots)
+		half -= p->slots;
+	return *(volatile uint32_t *)&bw_packet_slot(p, half)->tp_status & TP_STATUS_USER;
+}
+
+void bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f)
+{
+	uint8_t *ether = bw_batch_header(p->batch);
+
+	memcpy(ether, f->to.bytes, 6);
+	memcpy(ether + 6, p->mac, 6);
+	memcpy(ether + 12, &p->ethertype, 2);
+	bw_batch_add(p->batch, f);
+	p->count.tx_frames++;
+	p->count.tx_bytes += f->len;
+	p->count.tx_payload += bw_batch_payload_bytes(f);
+}
+
+void bw_packet_overruns(struct bw_packet *p)
+{
+	struct tpacket_stats stats;
+	socklen_t len = sizeof(stats);
+
+	if (getsockopt(p->fd, SOL_PACKET, PACKET_STATISTICS, &stats, &len) == 0)
+		p->count.rx_overruns += stats.tp_drops;
+}

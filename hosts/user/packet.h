@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The packet link: Ethernet frames with Beowire's own EtherType through an AF_PACKET socket,
+ * received from a ring that the kernel fills and we poll without system calls, sent past the
+ * queueing discipline.
+ */
+#ifndef BW_PACKET_H
+#define BW_PACKET_H
+
+#include <linux/if_packet.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "batch.h"
+#include "env.h"
+#include "iface.h"
+#include "link.h"
+#include "protocol.h"
+
+struct bw_packet {
+	int fd;
+	uint8_t *ring;		   /* mapped; slots of slot_bytes, blocks of block_bytes */
+	struct tpacket2_hdr *next; /* the slot that the kernel fills next */
+	uint32_t index;		   /* of that slot */
+	uint32_t slots;		   /* in the ring */
+	uint32_t per_block;
+	uint32_t slot_bytes, block_bytes;
+	size_t ring_bytes;
+	uint32_t mtu; /* bytes of the largest frame, Ethernet header excluded */
+	uint8_t mac[6];
+	uint16_t ethertype; /* network byte order */
+	struct bw_batch *batch;
+	struct bw_link_counters count;
+};
+
+/* Open on this interface for the engine of this number. 0, or a negative errno with *why. */
+int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
+		   uint16_t engine, const char **why);
+void bw_packet_close(struct bw_packet *p);
+
+static inline bool bw_packet_ready(const struct bw_packet *p)
+{
+	return *(volatile uint32_t *)&p->next->tp_status & TP_STATUS_USER;
+}
+
+/* The frame in the slot that bw_packet_ready() found; valid until bw_packet_release(). */
+void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f);
+void bw_packet_release(struct bw_packet *p);
+
+/* Is the ring more than half full? */
+bool bw_packet_crowded(const struct bw_packet *p);
+
+/* Collect a frame for bw_batch_flush(p->batch). */
+void bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f);
+
+/* Bring count.rx_overruns up to date (a system call). */
+void bw_packet_overruns(struct bw_packet *p);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The endpoints of this process as a whole: a child of fork() must not speak with its parent's
+ * voice, and a program that exits without closing must not lose its counters.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ep.h"
+
+#define BW_PROCESS_EXIT_TRIES 1000 /* of 100 us each: how long exit waits for a busy endpoint */
+
+static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct bw_ep *bw_process_first;
+static unsigned int bw_process_serial;
+static bool bw_process_ready;
+
+static void bw_process_before_fork(void)
+{
+	pthread_mutex_lock(&bw_process_mutex);
+}
+
+static void bw_process_in_parent(void)
+{
+	pthread_mutex_unlock(&bw_process_mutex);
+}
+
+/* The child keeps its memory, but no descriptor: names and sockets are the parent's alone. */
+static void bw_process_in_child(void)
+{
+	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next)
+		bw_ep_abandon(ep);
+	bw_process_first = NULL;
+	pthread_mutex_unlock(&bw_process_mutex);
+}
+
+void bw_process_add(struct bw_ep *ep)
+{
+	pthread_mutex_lock(&bw_process_mutex);
+	if (!bw_process_ready)
+		bw_process_ready = !pthread_atfork(bw_process_before_fork, bw_process_in_parent,
+						   bw_process_in_child);
+	ep->serial = bw_process_serial++;
+	ep->next = bw_process_first;
+	bw_process_first = ep;
+	pthread_mutex_unlock(&bw_process_mutex);
+}
+
+void bw_process_remove(struct bw_ep *ep)
+{
+	struct bw_ep **at;
+
+	pthread_mutex_lock(&bw_process_mutex);
+	for (at = &bw_process_first; *at; at = &(*at)->next) {
+		if (*at == ep) {
+			*at = ep->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&bw_process_mutex);
+}
+
+/* exit() or unloading of the library: counters of what was never closed. A thread that still holds
+ * the lock may have been ended in the middle; then the counters are read as they are. */
+__attribute__((destructor)) static void bw_process_exit(void)
+{
+	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
+		bool locked = false;
+
+		if (!ep->env.stats_dir)
+			continue;
+		for (int i = 0; i < BW_PROCESS_EXIT_TRIES && !locked; i++) {
+			locked = bw_lock_try(&ep->lock);
+			if (!locked)
+				usleep(100);
+		}
+		bw_stats_write(ep);
+		if (locked)
+			bw_lock_release(&ep->lock);
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A killed process cannot refuse anything any more; whoever sees a frame for it does so in its
+ * place. The refusal echoes what only a witness of the frame can know.
+ */
+#include <string.h>
+
+#include "checksum.h"
+#include "refuse.h"
+
+bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t cluster,
+		     const char *name)
+{
+	struct bw_hdr h;
+	struct bw_hello hello;
+
+	if (len < sizeof(h))
+		return false;
+	memcpy(&h, refused, sizeof(h));
+	if (h.magic != BW_MAGIC || h.version != BW_VERSION || h.cluster != cluster ||
+	    h.type == BW_FRAME_REFUSE || h.type == BW_FRAME_BYE)
+		return false;
+	memset(r, 0, sizeof(*r));
+	r->hdr.magic = BW_MAGIC;
+	r->hdr.version = BW_VERSION;
+	r->hdr.type = BW_FRAME_REFUSE;
+	r->hdr.cluster = cluster;
+	r->hdr.dst_engine = h.src_engine;
+	r->hdr.src_engine = h.dst_engine;
+	r->hdr.len = sizeof(r->body);
+	r->body.why = BW_REFUSAL_NO_ENGINE;
+	r->body.version_min = BW_VERSION;
+	r->body.version_max = BW_VERSION;
+	r->body.echo_type = h.type;
+	r->body.echo_engine = h.dst_engine;
+	r->body.echo_inc = h.dst_inc;
+	r->body.echo_conn = h.conn;
+	if (h.type == BW_FRAME_HELLO) {
+		if (len < sizeof(h) + sizeof(hello))
+			return false;
+		memcpy(&hello, (const uint8_t *)refused + sizeof(h), sizeof(hello));
+		r->body.echo_conn = hello.conn;
+	}
+	memcpy(r->body.name, name, strnlen(name, BW_NAME_MAX));
+	r->hdr.hcrc = bw_checksum(0, r, sizeof(*r));
+	return true;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* REFUSE frames that the host makes itself, for engines that do not exist (any more). */
+#ifndef BW_REFUSE_H
+#define BW_REFUSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire.h"
+
+struct bw_refuse_frame {
+	struct bw_hdr hdr;
+	struct bw_refuse body;
+};
+
+/* The refusal of a frame whose first `len` bytes are at `refused`, to be read by the engine that
+ * sent it. False if it must not be refused: too short, not ours, or a refusal itself. name: host
+ * name of the refusing node, at most BW_NAME_MAX bytes. */
+bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t cluster,
+		     const char *name);
+
+#endif

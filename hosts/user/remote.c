@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Peers: their table, the choice of the way to each of them, and what becomes of them. Processes of
+ * one node use the local link, or udp where that is not possible: a raw frame to the own address
+ * never comes back.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ep.h"
+
+#define BW_REMOTE_BUCKETS  64	      /* at first; doubled when as many peers are known */
+#define BW_REMOTE_CHECK_NS (3 * BW_S) /* probing of links and frame sizes has ended by then */
+
+int bw_remote_init(struct bw_remotes *r)
+{
+	memset(r, 0, sizeof(*r));
+	r->buckets = BW_REMOTE_BUCKETS;
+	r->by_id = calloc(r->buckets, sizeof(*r->by_id));
+	r->by_handle = calloc(r->buckets, sizeof(*r->by_handle));
+	return r->by_id && r->by_handle ? 0 : -ENOMEM;
+}
+
+void bw_remote_free_all(struct bw_remotes *r)
+{
+	for (uint32_t i = 0; i < r->count; i++)
+		free(r->at[i]);
+	free(r->at);
+	free(r->by_id);
+	free(r->by_handle);
+	memset(r, 0, sizeof(*r));
+}
+
+static struct bw_remote **bw_remote_id_bucket(const struct bw_remotes *r, uint64_t node,
+					      uint16_t engine, uint32_t inc)
+{
+	uint64_t hash = (node ^ (uint64_t)inc << 16 ^ engine) * 0x9E3779B97F4A7C15u;
+
+	return &r->by_id[(hash >> 32) & (r->buckets - 1)];
+}
+
+static struct bw_remote **bw_remote_handle_bucket(const struct bw_remotes *r, uint32_t handle)
+{
+	return &r->by_handle[handle & (r->buckets - 1)];
+}
+
+struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint16_t engine,
+				 uint32_t inc)
+{
+	struct bw_remote *p = *bw_remote_id_bucket(r, node, engine, inc);
+
+	while (p && (p->addr.node != node || p->addr.engine != engine || p->addr.inc != inc))
+		p = p->next_id;
+	return p;
+}
+
+struct bw_remote *bw_remote_by_handle(const struct bw_remotes *r, uint32_t handle)
+{
+	struct bw_remote *p = *bw_remote_handle_bucket(r, handle);
+
+	while (p && p->handle != handle)
+		p = p->next_handle;
+	return p;
+}
+
+static void bw_remote_link(struct bw_remotes *r, struct bw_remote *p)
+{
+	struct bw_remote **id = bw_remote_id_bucket(r, p->addr.node, p->addr.engine, p->addr.inc);
+
+	p->next_id = *id;
+	*id = p;
+	if (p->handle) {
+		struct bw_remote **handle = bw_remote_handle_bucket(r, p->handle);
+
+		p->next_handle = *handle;
+		*handle = p;
+	}
+}
+
+void bw_remote_set_handle(struct bw_remotes *r, struct bw_remote *p, uint32_t handle)
+{
+	struct bw_remote **at;
+
+	if (p->handle == handle)
+		return;
+	if (p->handle) {
+		at = bw_remote_handle_bucket(r, p->handle);
+		while (*at != p)
+			at = &(*at)->next_handle;
+		*at = p->next_handle;
+	}
+	p->handle = handle;
+	if (handle) {
+		at = bw_remote_handle_bucket(r, handle);
+		p->next_handle = *at;
+		*at = p;
+	}
+}
+
+static int bw_remote_grow(struct bw_remotes *r)
+{
+	uint32_t room = r->room ? 2 * r->room : BW_REMOTE_BUCKETS;
+	struct bw_remote **at = realloc(r->at, room * sizeof(*at));
+	struct bw_remote **by_id, **by_handle;
+
+	if (!at)
+		return -ENOMEM;
+	r->at = at;
+	r->room = room;
+	by_id = calloc(room, sizeof(*by_id));
+	by_handle = calloc(room, sizeof(*by_handle));
+	if (!by_id || !by_handle) { /* longer chains, then */
+		free(by_id);
+		free(by_handle);
+		return 0;
+	}
+	free(r->by_id);
+	free(r->by_handle);
+	r->by_id = by_id;
+	r->by_handle = by_handle;
+	r->buckets = room;
+	for (uint32_t i = 0; i < r->count; i++)
+		bw_remote_link(r, r->at[i]);
+	return 0;
+}
+
+struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine, uint32_t inc)
+{
+	struct bw_remote *p = bw_remote_find(r, node, engine, inc);
+
+	if (p || (r->count == r->room && bw_remote_grow(r)))
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->addr.node = node;
+	p->addr.engine = engine;
+	p->addr.inc = inc;
+	p->check_at = BW_NEVER;
+	p->number = r->count;
+	r->at[r->count++] = p;
+	bw_remote_link(r, p);
+	return p;
+}
+
+/* Links through the engine that both ends have. */
+static uint16_t bw_remote_paths(const struct bw_ep *ep, const struct bw_addr_fields *a,
+				struct bw_link_addr *path)
+{
+	uint16_t n = 0;
+
+	/* A frame to the own address would leave the node and not come back. */
+	if (ep->has_packet && (a->links & BW_LINK_PACKET) && a->ethertype == ep->self.ethertype &&
+	    a->node != ep->self.node && memcmp(a->mac, ep->self.mac, 6)) {
+		memset(&path[n], 0, sizeof(path[n]));
+		path[n].link = BW_LINK_NO_PACKET;
+		path[n].len = 6;
+		memcpy(path[n++].bytes, a->mac, 6);
+	}
+	if (ep->has_udp && (a->links & BW_LINK_UDP)) {
+		struct in_addr ip;
+
+		memcpy(&ip, a->ip, 4);
+		bw_udp_link_addr(&path[n++], ip, a->udp_port);
+	}
+	return n;
+}
+
+static int bw_remote_connect_local(struct bw_ep *ep, struct bw_remote *p)
+{
+	struct bw_local_peer *local;
+	int error = bw_local_connect(ep->local, p->addr.engine, p->addr.inc, p, &local);
+
+	if (error && error != -EEXIST)
+		return error;
+	p->local = local;
+	p->connected = true;
+	return 0;
+}
+
+static int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
+{
+	struct bw_op op = {.type = BW_OP_CONNECT};
+	int error;
+
+	op.connect.node = p->addr.node;
+	op.connect.engine = p->addr.engine;
+	op.connect.inc = p->addr.inc;
+	op.connect.paths = bw_remote_paths(ep, &p->addr, op.connect.path);
+	if (!op.connect.paths)
+		return -EHOSTUNREACH;
+	for (uint16_t i = 0; i < op.connect.paths; i++)
+		p->offered |= (uint8_t)(1u << op.connect.path[i].link);
+	error = bw_host_submit(ep, &op);
+	if (error)
+		return error;
+	bw_remote_set_handle(&ep->remotes, p, op.peer);
+	p->connected = true;
+	if (p->watch) {
+		struct bw_op watch = {.type = BW_OP_WATCH, .peer = p->handle, .on = true};
+
+		bw_host_submit(ep, &watch);
+	}
+	return 0;
+}
+
+static bool bw_remote_may_local(const struct bw_ep *ep, const struct bw_addr_fields *a)
+{
+	return ep->local && a->node == ep->self.node && (a->links & BW_LINK_LOCAL);
+}
+
+int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
+{
+	int error;
+
+	if (p->handle || p->local) {
+		p->connected = true;
+		return 0;
+	}
+	if (!bw_remote_may_local(ep, &p->addr))
+		return bw_remote_connect_engine(ep, p);
+	error = bw_remote_connect_local(ep, p);
+	if (!error || error == -EAGAIN)
+		return error;
+	if (bw_remote_connect_engine(ep, p) == 0) {
+		bw_log_once(BW_LOG_INFO, "local",
+			    "no shared memory with engine %u of this node (%s): using udp",
+			    p->addr.engine, strerror(-error));
+		return 0;
+	}
+	return error == -ECONNREFUSED ? error : -EHOSTUNREACH;
+}
+
+int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
+{
+	struct bw_addr_fields a;
+	struct bw_link_addr path[BW_PATHS_MAX];
+	struct bw_remote *p;
+	int error = bw_addr_unpack(addr, &a);
+
+	if (error)
+		return error;
+	if (a.cluster != ep->self.cluster)
+		return -EPROTONOSUPPORT;
+	if (!bw_remote_may_local(ep, &a) && !bw_remote_paths(ep, &a, path))
+		return -EHOSTUNREACH;
+	bw_lock_take(&ep->lock);
+	p = bw_remote_make(&ep->remotes, a.node, a.engine, a.inc);
+	if (!p) {
+		bw_lock_release(&ep->lock);
+		return -ENOMEM;
+	}
+	*peer = p->number;
+	if (!p->complete) {
+		p->addr = a;
+		p->complete = true;
+		/* It made contact before: now all its links are known. */
+		if (p->handle && !p->status) {
+			bw_host_tick(ep);
+			error = bw_remote_connect_engine(ep, p);
+			bw_host_transmit(ep);
+		}
+	}
+	bw_lock_release(&ep->lock);
+	return error;
+}
+
+int bw_peer_addr(struct bw_ep *ep, bw_peer peer, struct bw_addr *addr)
+{
+	struct bw_remote *p;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (p) {
+		struct bw_addr_fields a = p->addr;
+
+		a.cluster = ep->self.cluster;
+		bw_addr_pack(&a, addr);
+	}
+	bw_lock_release(&ep->lock);
+	return p ? 0 : -EINVAL;
+}
+
+int bw_peer_status(struct bw_ep *ep, bw_peer peer)
+{
+	struct bw_remote *p;
+	int status;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	status = p ? p->status : -EINVAL;
+	bw_lock_release(&ep->lock);
+	return status;
+}
+
+void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
+{
+	struct bw_remote *p;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (p && p->watch != on && !p->status) {
+		struct bw_op op = {.type = BW_OP_WATCH, .on = on};
+
+		p->watch = on;
+		bw_host_tick(ep);
+		if (!p->connected)
+			bw_remote_connect(ep, p); /* without a way it is not connected yet */
+		op.peer = p->handle;
+		if (p->handle)
+			bw_host_submit(ep, &op);
+		bw_host_transmit(ep);
+	}
+	bw_lock_release(&ep->lock);
+}
+
+const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
+{
+	static _Thread_local char text[160];
+	static const char *const links[] = {"packet", "udp"};
+	struct bw_remote *p;
+	const char *link = "not connected";
+	uint64_t srtt;
+	uint32_t mtu;
+	uint8_t number;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (!p) {
+		bw_lock_release(&ep->lock);
+		return "no such peer";
+	}
+	if (p->status)
+		link = "down";
+	else if (p->local)
+		link = "local";
+	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
+		 number < BW_LINK_NUMBERS)
+		link = links[number];
+	snprintf(text, sizeof(text), "%s (node %016llx) engine %u, %s",
+		 p->name[0] ? p->name : "unknown host", (unsigned long long)p->addr.node,
+		 p->addr.engine, link);
+	bw_lock_release(&ep->lock);
+	return text;
+}
+
+static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_remote *p = bw_remote_make(&ep->remotes, ev->node, ev->engine, ev->inc);
+
+	if (!p || p->status) {
+		/* No memory for it, or it was given up before and is not taken back. */
+		struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = ev->peer};
+
+		bw_host_submit(ep, &op);
+		return;
+	}
+	bw_remote_set_handle(&ep->remotes, p, ev->peer);
+	memcpy(p->name, ev->name, sizeof(p->name));
+	p->up = true;
+	if (!p->complete && ev->from.link == BW_LINK_NO_PACKET) {
+		p->addr.links |= BW_LINK_PACKET;
+		p->addr.ethertype = ep->self.ethertype;
+		memcpy(p->addr.mac, ev->from.bytes, 6);
+	} else if (!p->complete) {
+		p->addr.links |= BW_LINK_UDP;
+		memcpy(p->addr.ip, ev->from.bytes, 4);
+		memcpy(&p->addr.udp_port, ev->from.bytes + 4, 2);
+	}
+	p->check_at = ep->now + BW_REMOTE_CHECK_NS;
+}
+
+static void bw_remote_path(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
+	uint8_t link = ev->from.link;
+
+	if (!p || link >= BW_LINK_NUMBERS)
+		return;
+	if (ev->usable)
+		p->usable |= (uint8_t)(1u << link);
+	else
+		p->usable &= (uint8_t) ~(1u << link);
+	p->mtu[link] = ev->mtu;
+}
+
+void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
+{
+	if (p->status)
+		return;
+	p->status = status;
+	p->check_at = BW_NEVER;
+	bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s", p->name[0] ? p->name : "(unknown)",
+	       p->addr.engine, strerror(-status));
+	ep->handlers->peer_down(ep->arg, p->number, status);
+}
+
+static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
+
+	if (!p)
+		return;
+	bw_remote_set_handle(&ep->remotes, p, 0);
+	if (p->local)
+		bw_local_disconnect(p->local);
+	if (ev->name[0])
+		memcpy(p->name, ev->name, sizeof(p->name));
+	if (ev->status == BW_DOWN_VERSION)
+		bw_log_once(BW_LOG_ERROR, "version",
+			    "%s engine %u speaks versions %u to %u of the wire protocol, %s speaks "
+			    "%u; mend: install the same Beowire on both",
+			    p->name[0] ? p->name : "a peer", p->addr.engine, ev->version_min,
+			    ev->version_max, ep->host, BW_VERSION);
+	bw_remote_down(ep, p, ev->status);
+}
+
+void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev)
+{
+	if (ev->type == BW_EV_PEER_UP)
+		bw_remote_up(ep, ev);
+	else if (ev->type == BW_EV_PEER_DOWN)
+		bw_remote_gone(ep, ev);
+	else
+		bw_remote_path(ep, ev);
+}
+
+/* The lower node of a pair speaks, so that one warning comes for both. */
+static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
+{
+	const uint8_t packet = 1u << BW_LINK_NO_PACKET;
+	uint32_t expected =
+		ep->packet.mtu < p->addr.packet_mtu ? ep->packet.mtu : p->addr.packet_mtu;
+
+	if (ep->self.node > p->addr.node)
+		return;
+	if ((p->offered & packet) && !(p->usable & packet) && p->usable)
+		bw_log_once(
+			BW_LOG_WARN, "raw",
+			"raw Ethernet frames (EtherType 0x%04X) do not pass from %s on %s to %s: "
+			"using udp. If a switch or hypervisor filters them, set BEOWIRE_LINKS="
+			"local,udp to skip the attempt",
+			ep->env.ethertype, ep->host, ep->iface.name, p->name);
+	/* The search for the size ends below this grain. */
+	if ((p->usable & packet) && p->complete && p->mtu[BW_LINK_NO_PACKET] + 128 < expected)
+		bw_log_once(
+			BW_LOG_WARN, "jumbo",
+			"frames of %u bytes do not pass from %s on %s to %s: using %u. Give every "
+			"switch on the way the same MTU, or set BEOWIRE_MTU",
+			expected, ep->host, ep->iface.name, p->name, p->mtu[BW_LINK_NO_PACKET]);
+}
+
+void bw_remote_check_links(struct bw_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->remotes.count; i++) {
+		struct bw_remote *p = ep->remotes.at[i];
+
+		if (p->check_at > ep->now)
+			continue;
+		p->check_at = BW_NEVER;
+		bw_remote_check(ep, p);
+	}
+}

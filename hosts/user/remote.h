@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The peers of an endpoint: numbered, found by who they are (node, engine, incarnation) and by the
+ * engine's handle. A peer is made when the program names its address or when it makes contact with
+ * us, whichever comes first, and stays until the endpoint is closed.
+ */
+#ifndef BW_REMOTE_H
+#define BW_REMOTE_H
+
+#include "addr.h"
+#include "link.h"
+#include "local.h"
+#include "protocol.h"
+
+struct bw_ep;
+
+struct bw_remote {
+	struct bw_addr_fields addr;    /* as far as known */
+	uint32_t number;	       /* the program's bw_peer */
+	uint32_t handle;	       /* the engine's; 0: none */
+	struct bw_local_peer *local;   /* NULL: reached through the engine */
+	int status;		       /* 0, or why it is down */
+	bool connected;		       /* the way to send to it is chosen: local or handle */
+	bool complete;		       /* addr was given by the program, not pieced together */
+	bool up;		       /* the engine made first contact */
+	bool watch;		       /* bw_peer_watch() */
+	uint8_t offered;	       /* links named in CONNECT, bit per link number */
+	uint8_t usable;		       /* of these, those that pass */
+	uint32_t mtu[BW_LINK_NUMBERS]; /* frame size that passes, in bytes */
+	uint64_t check_at;	       /* when to look whether all links pass; BW_NEVER: done */
+	char name[BW_NAME_MAX + 1];    /* its host name, "" before contact */
+	struct bw_remote *next_id, *next_handle; /* hash chains */
+};
+
+struct bw_remotes {
+	struct bw_remote **at; /* by number */
+	uint32_t count, room;
+	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */
+	uint32_t buckets;
+};
+
+int bw_remote_init(struct bw_remotes *r);
+void bw_remote_free_all(struct bw_remotes *r);
+
+static inline struct bw_remote *bw_remote_get(const struct bw_remotes *r, uint32_t number)
+{
+	return number < r->count ? r->at[number] : NULL;
+}
+
+/* The peer with this identity, or NULL. */
+struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint16_t engine,
+				 uint32_t inc);
+/* The same, made if it is new; NULL without memory. */
+struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine,
+				 uint32_t inc);
+struct bw_remote *bw_remote_by_handle(const struct bw_remotes *r, uint32_t handle);
+void bw_remote_set_handle(struct bw_remotes *r, struct bw_remote *p, uint32_t handle);
+
+/* Choose how to send to a peer, on first use: local, or the engine over what it has in common with
+ * us. 0, -EAGAIN, -EHOSTUNREACH, -ENOMEM. */
+int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p);
+
+/* The engine's events about peers. */
+void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev);
+
+/* The peer is lost: remember why, and tell the program (once). */
+void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status);
+
+/* Warn of links that should pass but do not; called now and then. */
+void bw_remote_check_links(struct bw_ep *ep);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Counters as JSON. The file of BEOWIRE_STATS appears under its name only when it is complete, so
+ * that a tool never reads half of one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ep.h"
+#include "stats.h"
+
+static void bw_stats_string(FILE *f, const char *s)
+{
+	fputc('"', f);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			fputc('\\', f);
+		if ((unsigned char)*s >= 0x20)
+			fputc(*s, f);
+	}
+	fputc('"', f);
+}
+
+static void bw_stats_link(FILE *f, const char *name, const struct bw_link_counters *c, bool more)
+{
+	fprintf(f,
+		"\"%s\":{\"tx_frames\":%llu,\"rx_frames\":%llu,\"tx_bytes\":%llu,\"rx_bytes\":%llu,"
+		"\"tx_payload\":%llu,\"rx_payload\":%llu,\"rx_overruns\":%llu}%s",
+		name, (unsigned long long)c->tx_frames, (unsigned long long)c->rx_frames,
+		(unsigned long long)c->tx_bytes, (unsigned long long)c->rx_bytes,
+		(unsigned long long)c->tx_payload, (unsigned long long)c->rx_payload,
+		(unsigned long long)c->rx_overruns, more ? "," : "");
+}
+
+static void bw_stats_local(FILE *f, const struct bw_ep *ep)
+{
+	struct bw_link_counters c = {0};
+	struct bw_local_counters none = {0};
+	const struct bw_local_counters *l = ep->local ? bw_local_counters(ep->local) : &none;
+
+	c.tx_frames = l->tx_frames;
+	c.rx_frames = l->rx_frames;
+	c.tx_bytes = l->tx_bytes;
+	c.rx_bytes = l->rx_bytes;
+	c.tx_payload = l->tx_payload;
+	c.rx_payload = l->rx_payload;
+	bw_stats_link(f, "local", &c, false);
+}
+
+static void bw_stats_drops(FILE *f, const struct bw_ep *ep, const struct bw_counters *c)
+{
+	uint64_t errors = (ep->has_packet ? ep->packet.batch->errors : 0) +
+			  (ep->has_udp ? ep->udp.batch->errors : 0);
+
+	fprintf(f, "\"drops\":{");
+	for (int why = 1; why < BW_DROP_REASONS; why++) {
+		uint64_t n = c->drop[why] + (why == BW_DROP_FOREIGN ? ep->watch.foreign : 0);
+
+		fprintf(f, "\"%s\":%llu,", bw_drop_name((enum bw_drop)why), (unsigned long long)n);
+	}
+	fprintf(f, "\"overrun\":%llu,\"send_error\":%llu}",
+		(unsigned long long)(ep->packet.count.rx_overruns + ep->udp.count.rx_overruns),
+		(unsigned long long)errors);
+}
+
+void bw_stats_print(struct bw_ep *ep, FILE *f)
+{
+	const struct bw_counters *c = bw_reliable.counters(ep->engine);
+	const struct {
+		const char *name;
+		uint64_t value;
+	} plain[] = {
+		{"retransmits", c->retransmits},
+		{"acks_tx", c->acks_tx},
+		{"acks_rx", c->acks_rx},
+		{"tx_messages", c->tx_messages},
+		{"rx_messages", c->rx_messages},
+		{"tx_pulls", c->tx_pulls},
+		{"rx_pulls", c->rx_pulls},
+		{"losses", c->losses},
+		{"probes", c->probes},
+		{"spurious", c->spurious},
+		{"marks_rx", c->marks_rx},
+		{"backoffs", c->backoffs},
+		{"refusals_tx", c->refusals_tx + ep->watch.refused},
+		{"refusals_rx", c->refusals_rx},
+		{"credit_stalls", c->credit_stalls},
+		{"rounds", ep->rounds},
+		{"memory_bytes", ep->buffers.bytes + ep->grown_bytes},
+	};
+
+	if (ep->has_packet)
+		bw_packet_overruns(&ep->packet);
+	fprintf(f, "{\"host\":");
+	bw_stats_string(f, ep->host);
+	fprintf(f, ",\"pid\":%d,\"node\":\"%016llx\",\"engine\":%u,\"interface\":", (int)getpid(),
+		(unsigned long long)ep->self.node, ep->self.engine);
+	bw_stats_string(f, ep->has_packet ? ep->iface.name : "");
+	fprintf(f, ",\"links\":{");
+	bw_stats_link(f, "packet", &ep->packet.count, true);
+	bw_stats_link(f, "udp", &ep->udp.count, true);
+	bw_stats_local(f, ep);
+	fprintf(f, "},");
+	bw_stats_drops(f, ep, c);
+	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		fprintf(f, ",\"%s\":%llu", plain[i].name, (unsigned long long)plain[i].value);
+	fprintf(f, ",\"peers\":%u}", ep->remotes.count);
+}
+
+char *bw_ep_stats(struct bw_ep *ep)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+
+	if (!f)
+		return NULL;
+	bw_lock_take(&ep->lock);
+	if (!ep->dead)
+		bw_stats_print(ep, f);
+	bw_lock_release(&ep->lock);
+	if (fclose(f)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}
+
+void bw_stats_write(struct bw_ep *ep)
+{
+	char path[512], part[528];
+	FILE *f;
+	bool ok;
+
+	if (!ep->env.stats_dir)
+		return;
+	snprintf(path, sizeof(path), "%s/%s-%d-%u.json", ep->env.stats_dir, ep->host, (int)getpid(),
+		 ep->serial);
+	snprintf(part, sizeof(part), "%s.part", path);
+	f = fopen(part, "we");
+	if (f) {
+		bw_stats_print(ep, f);
+		fputc('\n', f);
+	}
+	ok = f && !ferror(f);
+	ok = f && !fclose(f) && ok && !rename(part, path);
+	if (!ok) {
+		bw_log(BW_LOG_ERROR,
+		       "cannot write the counters to %s: %s; the run itself is not affected", path,
+		       strerror(errno));
+		unlink(part);
+	}
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Waiting. First spin, since what is waited for is often only a round trip away; then sleep on all
+ * descriptors at once. How long to spin is learned from how long the last waits took, and nobody
+ * spins where cores are short.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "ep.h"
+
+#define BW_WAIT_SPIN_MIN (2 * BW_US)
+#define BW_WAIT_SPIN_MAX (50 * BW_US) /* about what sleeping and waking costs both sides */
+#define BW_WAIT_STUCK_NS (20 * BW_US) /* next try after the kernel had no room */
+#define BW_WAIT_ROW	 64	      /* empty bw_progress() calls in a row that are timed */
+#define BW_WAIT_DENSE_NS (2 * BW_US)  /* per call: a program that does nothing but poll */
+#define BW_WAIT_YIELD_NS (1 * BW_MS)  /* longest sleep inside bw_progress() */
+
+uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
+{
+	uint64_t at = ep->deadline;
+
+	if (ep->stuck)
+		return BW_WAIT_STUCK_NS;
+	if (ep->has_packet)
+		at = bw_min_u64(at, ep->watch.claim_at);
+	if (ep->watch.fd >= 0 && ep->watch.visit_at > now)
+		at = bw_min_u64(at, ep->watch.visit_at);
+	if (at == BW_NEVER)
+		return BW_NEVER;
+	return at > now ? at - now : 0;
+}
+
+int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
+{
+	int n = 0;
+	short out = ep->stuck ? POLLIN | POLLOUT : POLLIN;
+
+	fds[n++] = (struct pollfd){.fd = ep->wake_fd, .events = POLLIN};
+	if (ep->has_packet)
+		fds[n++] = (struct pollfd){.fd = ep->packet.fd, .events = out};
+	if (ep->has_udp)
+		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = out};
+	if (ep->watch.fd >= 0 && ep->now >= ep->watch.visit_at)
+		fds[n++] = (struct pollfd){.fd = ep->watch.fd, .events = POLLIN};
+	if (ep->local)
+		fds[n++] = (struct pollfd){.fd = bw_local_fd(ep->local), .events = POLLIN};
+	return n;
+}
+
+int bw_wait_arm(struct bw_ep *ep)
+{
+	if (ep->dirty || (ep->has_packet && bw_packet_ready(&ep->packet)))
+		return -EAGAIN;
+	return ep->local ? bw_local_arm(ep->local) : 0;
+}
+
+static void bw_wait_drain(struct bw_ep *ep)
+{
+	uint64_t count;
+
+	/* Empty if another thread was faster. */
+	if (read(ep->wake_fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+/* Sleep, lock held once before and after. 0, or -EINTR. */
+static int bw_wait_sleep(struct bw_ep *ep, uint64_t timeout_ns)
+{
+	struct pollfd fds[BW_WAIT_FDS];
+	struct timespec span;
+	uint32_t depth = ep->lock.depth;
+	int n, rc;
+
+	if (bw_wait_arm(ep))
+		return 0;
+	n = bw_wait_fds(ep, fds);
+	timeout_ns = bw_min_u64(timeout_ns, bw_wait_limit(ep, ep->now));
+	atomic_fetch_add(&ep->sleepers, 1);
+	ep->lock.depth = 1;
+	bw_lock_release(&ep->lock);
+	rc = ppoll(fds, (nfds_t)n, bw_clock_span(timeout_ns, &span), NULL);
+	rc = rc < 0 && errno == EINTR ? -EINTR : 0;
+	bw_lock_take(&ep->lock);
+	ep->lock.depth = depth;
+	/* The last one to leave takes the wake-up along: the others must still find it. */
+	if (atomic_fetch_sub(&ep->sleepers, 1) == 1 && (fds[0].revents & POLLIN))
+		bw_wait_drain(ep);
+	if (ep->local)
+		bw_local_disarm(ep->local);
+	ep->udp_hot = BW_UDP_HOT;
+	return rc;
+}
+
+/* A wait of `took` has ended, asleep or not: spin longer if that would have saved a sleep. */
+static void bw_wait_learn(struct bw_ep *ep, uint64_t took, bool slept)
+{
+	if (took < 2 * BW_WAIT_SPIN_MAX)
+		ep->spin_ns =
+			bw_min_u64(slept ? 2 * ep->spin_ns : ep->spin_ns + BW_US, BW_WAIT_SPIN_MAX);
+	else
+		ep->spin_ns = bw_max_u64(ep->spin_ns - ep->spin_ns / 4, BW_WAIT_SPIN_MIN);
+}
+
+static uint64_t bw_wait_spin(struct bw_ep *ep)
+{
+	if (ep->env.wait == BW_WAIT_SPIN)
+		return BW_NEVER;
+	if (ep->env.wait == BW_WAIT_BLOCK)
+		return 0;
+	bw_crowd_sample(&ep->crowd, ep->now);
+	return ep->crowd.crowded ? 0 : ep->spin_ns;
+}
+
+/* Let other threads have the lock for a moment. */
+static void bw_wait_breathe(struct bw_ep *ep)
+{
+	uint32_t depth = ep->lock.depth;
+
+	ep->lock.depth = 1;
+	bw_lock_release(&ep->lock);
+	bw_lock_take(&ep->lock);
+	ep->lock.depth = depth;
+}
+
+static int bw_wait_locked(struct bw_ep *ep, uint64_t timeout_ns)
+{
+	uint64_t handled = ep->handled, began = bw_clock_now();
+	uint32_t wakes = atomic_load(&ep->wakes);
+	bool slept = false;
+	uint64_t spin;
+	int n, rc;
+
+	ep->now = began;
+	spin = bw_wait_spin(ep);
+	while (true) {
+		ep->rounds++;
+		n = bw_ep_round(ep);
+		if (n || ep->handled != handled) {
+			bw_wait_learn(ep, ep->now - began, slept);
+			return n ? n : 1;
+		}
+		if (atomic_load(&ep->wakes) != wakes)
+			return 0;
+		ep->now = bw_clock_now();
+		if (ep->now - began >= timeout_ns)
+			return 0;
+		if (ep->now - began < spin) {
+			bw_wait_breathe(ep);
+			continue;
+		}
+		slept = true;
+		rc = bw_wait_sleep(ep, timeout_ns - (ep->now - began));
+		if (rc)
+			return rc;
+		ep->now = bw_clock_now();
+	}
+}
+
+int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
+{
+	int n;
+
+	bw_lock_take(&ep->lock);
+	n = ep->dead || ep->dispatching ? -EINVAL : bw_wait_locked(ep, timeout_ns);
+	bw_lock_release(&ep->lock);
+	return n;
+}
+
+/* Does the program do nothing but poll? Told by the time that a row of empty calls took. */
+static bool bw_wait_dense(struct bw_ep *ep)
+{
+	uint64_t now = bw_clock_now(), since = ep->idle_since;
+
+	ep->now = now;
+	ep->idle_since = now;
+	return now - since < BW_WAIT_ROW * BW_WAIT_DENSE_NS;
+}
+
+bool bw_wait_yield(struct bw_ep *ep)
+{
+	if (ep->idle % BW_WAIT_ROW || ep->env.wait == BW_WAIT_SPIN)
+		return false;
+	bool dense = bw_wait_dense(ep);
+
+	bw_crowd_sample(&ep->crowd, ep->now);
+	if (!dense || ep->lock.depth > 1 || (!ep->crowd.crowded && ep->env.wait != BW_WAIT_BLOCK))
+		return false;
+	bw_wait_sleep(ep, BW_WAIT_YIELD_NS);
+	/* The next row is not timed from before this sleep. */
+	ep->idle_since = bw_clock_now();
+	return true;
+}
+
+void bw_ep_wake(struct bw_ep *ep)
+{
+	const uint64_t one = 1;
+
+	atomic_fetch_add(&ep->wakes, 1);
+	/* Fails only when the counter is full, which wakes as well. */
+	if (write(ep->wake_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+static void bw_wait_epoll_add(struct bw_ep *ep, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+int bw_ep_fd(struct bw_ep *ep)
+{
+	struct pollfd fds[BW_WAIT_FDS];
+
+	bw_lock_take(&ep->lock);
+	if (ep->epoll_fd < 0 && !ep->dead) {
+		int n = bw_wait_fds(ep, fds);
+
+		ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		for (int i = 0; i < n && ep->epoll_fd >= 0; i++) {
+			if (fds[i].fd != ep->watch.fd)
+				bw_wait_epoll_add(ep, fds[i].fd);
+		}
+	}
+	bw_lock_release(&ep->lock);
+	return ep->epoll_fd;
+}
+
+int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
+{
+	int error;
+
+	bw_lock_take(&ep->lock);
+	ep->now = bw_clock_now();
+	*timeout_ns = bw_wait_limit(ep, ep->now);
+	error = ep->dead ? -EINVAL : bw_wait_arm(ep);
+	if (!error && !*timeout_ns)
+		error = -EAGAIN;
+	if (!error && ep->armed_wakes != atomic_load(&ep->wakes)) {
+		/* Woken since it was armed last. */
+		ep->armed_wakes = atomic_load(&ep->wakes);
+		bw_wait_drain(ep);
+		error = -EAGAIN;
+	}
+	if (!error)
+		ep->armed = true;
+	bw_lock_release(&ep->lock);
+	return error;
+}
