@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The functions that the provider's files offer one another. "Locked" means: called with the
+ * endpoint's lock (bw_ep_lock) held. Errors are negative FI_E* numbers, which equal errno's.
+ */
+#ifndef BWF_CALLS_H
+#define BWF_CALLS_H
+
+/* getinfo.c, fabric.c, domain.c */
+int bwf_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
+		const struct fi_info *hints, struct fi_info **info);
+int bwf_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fid, void *context);
+int bwf_domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **dom,
+		    void *context);
+int bwf_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **dom,
+		     uint64_t flags, void *context);
+
+/* none.c: slots of operation tables that refuse */
+int bwf_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+int bwf_no_control(struct fid *fid, int command, void *arg);
+int bwf_no_ops_open(struct fid *fid, const char *name, uint64_t flags, void **ops, void *context);
+int bwf_no_tostr(const struct fid *fid, char *buf, size_t len);
+int bwf_no_ops_set(struct fid *fid, const char *name, uint64_t flags, void *ops, void *context);
+#define BWF_FID_OPS(close_, bind_, control_)                                                       \
+	{                                                                                          \
+		.size = sizeof(struct fi_ops), .close = (close_), .bind = (bind_),                 \
+		.control = (control_), .ops_open = bwf_no_ops_open, .tostr = bwf_no_tostr,         \
+		.ops_set = bwf_no_ops_set,                                                         \
+	}
+
+/* mr.c */
+extern struct fi_ops_mr bwf_mr_ops;
+/* The n bytes that peers call (key, addr), if `access` allows all that is asked; else NULL. *mr is
+ * set when it is not NULL. */
+void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t n, uint64_t access,
+		  struct bwf_mr **mr);
+
+/* av.c */
+int bwf_av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **av, void *context);
+/* Copies the address of fi_addr; false if there is none. */
+bool bwf_av_get(struct bwf_av *av, fi_addr_t fi_addr, struct bw_addr *addr);
+/* The fi_addr_t of an address, FI_ADDR_NOTAVAIL if it was not inserted. */
+fi_addr_t bwf_av_search(struct bwf_av *av, const struct bw_addr *addr);
+int bwf_av_attach(struct bwf_av *av, struct bwf_ep *ep);
+void bwf_av_detach(struct bwf_av *av, struct bwf_ep *ep);
+
+/* ep.c, ep_bind.c */
+int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep, void *context);
+int bwf_ep_open2(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ep, uint64_t flags,
+		 void *context);
+int bwf_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
+void bwf_ep_unbind_all(struct bwf_ep *ep);
+int bwf_ep_control(struct fid *fid, int command, void *arg);
+void bwf_ep_progress(struct bwf_ep *ep);
+int bwf_ep_alias(struct bwf_face *of, const struct fi_alias *alias);
+extern struct fi_ops_ep bwf_ep_ops;
+extern struct fi_ops_cm bwf_ep_cm_ops;
+extern struct fi_ops_msg bwf_msg_ops;
+extern struct fi_ops_tagged bwf_tagged_ops;
+extern struct fi_ops_rma bwf_rma_ops;
+extern struct fi_ops_atomic bwf_atomic_ops;
+extern struct fi_ops_collective bwf_collective_ops;
+extern const struct bw_handlers bwf_handlers;
+
+/* peer.c, all locked */
+/* The slot of a peer, made if need be; NULL without memory. */
+struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer peer);
+/* fi_addr_t to bw_peer for the first use of an address. */
+int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer);
+fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer peer);
+void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr);
+void bwf_peer_down(void *arg, bw_peer peer, int status);
+/* Why no message can come for a receive from peer (or BWF_MATCH_ANY); 0: one may come. */
+int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer peer);
+
+static inline int bwf_peer_of(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer)
+{
+	if (addr < ep->peer_of_count && ep->peer_of[addr] != BW_PEER_NONE) {
+		*peer = ep->peer_of[addr];
+		return 0;
+	}
+	return bwf_peer_resolve(ep, addr, peer);
+}
+
+/* wait.c */
+void bwf_port_init(struct bwf_port *port, enum fi_wait_obj wait_obj);
+void bwf_port_close(struct bwf_port *port);
+int bwf_port_add(struct bwf_port *port, struct bwf_ep *ep);
+void bwf_port_del(struct bwf_port *port, struct bwf_ep *ep);
+/* Drive the endpoints, unless another thread is doing so. */
+void bwf_port_progress(struct bwf_port *port);
+/* Sleep until something may have happened (0) or until `deadline_ns` of bwf_now_ns(); -FI_EINTR.
+ * The caller has counted itself among the sleepers. */
+int bwf_port_sleep(struct bwf_port *port, uint64_t deadline_ns);
+/* Wake sleepers and armed descriptors. */
+void bwf_port_wake(struct bwf_port *port);
+/* The descriptor to poll, made if need be; negative error. */
+int bwf_port_fd(struct bwf_port *port);
+/* Before a program polls the descriptor: -FI_EAGAIN if an endpoint has work already. */
+int bwf_port_arm(struct bwf_port *port);
+int bwf_port_getwait(struct bwf_port *port, int command, void *arg);
+uint64_t bwf_now_ns(void);
+uint64_t bwf_deadline_ns(int timeout_ms);
+
+/* Called by a producer with the owner's lock held, after it has added something. */
+static inline void bwf_port_notify(struct bwf_port *port)
+{
+	if (__builtin_expect(atomic_load_explicit(&port->sleepers, memory_order_relaxed) ||
+				     atomic_load_explicit(&port->armed, memory_order_relaxed),
+			     false))
+		bwf_port_wake(port);
+}
+
+/* cq.c, cntr.c, eq.c, poll.c */
+int bwf_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
+void bwf_cq_push(struct bwf_cq *cq, const struct bwf_cqe *e);
+bool bwf_cq_ready(struct bwf_cq *cq);
+int bwf_cq_trywait(struct bwf_cq *cq);
+int bwf_cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
+		  void *context);
+void bwf_cntr_count(struct bwf_cntr *cntr, int status);
+int bwf_cntr_trywait(struct bwf_cntr *cntr);
+int bwf_eq_open(struct fid_fabric *fid, struct fi_eq_attr *attr, struct fid_eq **eq, void *context);
+int bwf_eq_trywait(struct bwf_eq *eq);
+void bwf_eq_post(struct bwf_eq *eq, uint32_t event, const struct fi_eq_entry *entry);
+int bwf_poll_open(struct fid_domain *fid, struct fi_poll_attr *attr, struct fid_poll **poll);
+int bwf_wait_open(struct fid_fabric *fid, struct fi_wait_attr *attr, struct fid_wait **wait);
+
+/* rx.c, peek.c, unexpected.c */
+struct bwf_rx_args {
+	const struct iovec *iov;
+	size_t n;
+	fi_addr_t addr;
+	uint64_t tag, ignore;
+	void *context;
+	uint64_t flags;
+};
+ssize_t bwf_rx_post(struct bwf_ep *ep, const struct bwf_rx_args *a, bool tagged);
+ssize_t bwf_rx_peek(struct bwf_ep *ep, const struct bwf_rx_args *a);
+ssize_t bwf_rx_claimed(struct bwf_ep *ep, const struct bwf_rx_args *a);
+/* From here on locked. The source that a receive names, or BWF_MATCH_ANY. */
+int bwf_rx_source(struct bwf_ep *ep, const struct bwf_rx_args *a, uint32_t *peer);
+/* Fill in a new receive that is not posted. */
+void bwf_rx_set(struct bwf_ep *ep, struct bwf_rx *rx, const struct bwf_rx_args *a, bool tagged);
+void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m);
+/* Cancel the receive with this context: 0, or -FI_ENOENT. */
+int bwf_rx_cancel(struct bwf_ep *ep, void *context);
+/* End the posted receives from `peer` (or of any source) with a positive error. */
+void bwf_rx_fail(struct bwf_ep *ep, uint32_t peer, int err);
+void bwf_rx_free_all(struct bwf_ep *ep);
+struct bwf_rx *bwf_rx_new(struct bwf_ep *ep);
+void bwf_rx_put(struct bwf_ep *ep, struct bwf_rx *rx);
+/* Hand a message to a receive: copy it, or start to fetch it. */
+void bwf_rx_deliver(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m);
+
+struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m);
+void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
+void bwf_unexpected_free_all(struct bwf_ep *ep);
+void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m);
+void bwf_unexpected_init(struct bwf_ep *ep);
+
+/* op.c, all locked */
+struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer peer);
+/* One part ended; the last one finishes the operation. */
+void bwf_op_part(struct bwf_ep *ep, struct bwf_op *op, int status);
+void bwf_op_put(struct bwf_ep *ep, struct bwf_op *op);
+uint64_t bwf_op_token(const struct bwf_op *op);
+struct bwf_op *bwf_op_find(struct bwf_ep *ep, uint64_t token);
+void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer peer, int status);
+int bwf_op_cancel(struct bwf_ep *ep, void *context);
+/* Does any operation wait for its target's answer? */
+bool bwf_op_awaiting(struct bwf_ep *ep);
+void bwf_op_free_all(struct bwf_ep *ep);
+
+/* tx.c */
+struct bwf_tx_args {
+	const struct iovec *iov;
+	size_t n;
+	fi_addr_t addr;
+	uint64_t tag, data;
+	void *context;
+	uint64_t flags;
+	uint8_t code;
+};
+ssize_t bwf_tx_send(struct bwf_face *face, const struct bwf_tx_args *a);
+ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_addr_t addr,
+		      uint64_t tag, uint64_t data, uint8_t code);
+/* Is a fence on operations to this peer still closed? Locked. */
+static inline bool bwf_tx_fenced(struct bwf_ep *ep, bw_peer peer, uint64_t flags)
+{
+	return (flags & FI_FENCE) && peer < ep->peer_count && ep->peer[peer].busy;
+}
+/* Report the end of an operation of the initiator. */
+void bwf_tx_report(struct bwf_ep *ep, void *context, uint64_t flags, int status);
+
+/* todo.c, all locked */
+void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+		   uint64_t len, struct bwf_done *done);
+void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
+		   uint64_t len, struct bwf_done *done);
+/* `owned`: buf was malloc'ed for this and is freed with it. */
+void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+		   void *buf, uint64_t len, unsigned flags, bool owned, struct bwf_done *done);
+void bwf_todo_retry(struct bwf_ep *ep);
+void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer peer, int status);
+void bwf_todo_free_all(struct bwf_ep *ep);
+/* A short message that answers a request: never fails towards the caller. */
+void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+		     const void *buf, uint64_t len);
+
+/* rma.c, atomic.c (initiator), target.c (target) */
+void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m);
+void *bwf_target_region(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n);
+void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer);
+void bwf_target_free_all(struct bwf_ep *ep);
+void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m);
+/* Apply one atomic operation (atomic_ops.c): count elements of `type` at dst become op(dst, src),
+ * or for comparing ones op(dst, cmp, src); what was there goes to `old` unless NULL. */
+void bwf_atomic_apply(enum fi_datatype type, enum fi_op op, void *dst, const void *src,
+		      const void *cmp, void *old, size_t count);
+/* Bytes of one element; 0 if the operation is not offered for this type and kind. */
+size_t bwf_atomic_size(enum fi_datatype type, enum fi_op op, int kind);
+int bwf_atomic_query(struct fid_domain *fid, enum fi_datatype type, enum fi_op op,
+		     struct fi_atomic_attr *attr, uint64_t flags);
+
+/* log.c */
+enum bwf_log_level { BWF_LOG_ERROR, BWF_LOG_WARN, BWF_LOG_INFO, BWF_LOG_DEBUG };
+void bwf_log(enum bwf_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* True for the first process of this node (network namespace) that asks for this key. */
+bool bwf_log_first(uint64_t key);
+
+#endif

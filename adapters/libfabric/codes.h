@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What providers say to one another: the codes of their messages and the requests that the payload
+ * of some of them begins with. All integers are little-endian, as in Beowire's frames.
+ */
+#ifndef BWF_CODES_H
+#define BWF_CODES_H
+
+#include <stdint.h>
+
+/* Low bits of a message's code. */
+enum bwf_code {
+	BWF_CODE_MSG = 1,    /* imm: the sender's data */
+	BWF_CODE_TAGGED = 2, /* tag: the tag; imm: the sender's data */
+	BWF_CODE_WRITE = 3,  /* payload: bwf_write_request, segments, data */
+	BWF_CODE_WRITE_LONG =
+		4, /* payload: bwf_write_request, segments; data follow in WRITE_DATA */
+	BWF_CODE_WRITE_DATA = 5,  /* tag: token of the WRITE_LONG; payload: the data */
+	BWF_CODE_WRITE_DONE = 6,  /* tag: token; imm: 0 or a positive errno */
+	BWF_CODE_ATOMIC = 7,	  /* payload: bwf_atomic_request, segments, operands [, compare] */
+	BWF_CODE_ATOMIC_DONE = 8, /* tag: token; imm: as above; payload: the values before */
+};
+#define BWF_CODE_MASK 0x3F
+#define BWF_CODE_DATA 0x40 /* MSG, TAGGED: imm is remote CQ data */
+
+/* A piece of the target's memory. */
+struct bwf_segment {
+	uint64_t addr;
+	uint64_t len; /* bytes; of an atomic: elements */
+	uint64_t key;
+};
+
+#define BWF_WRITE_HAS_DATA 0x1 /* `data` is to be put into the target's completion queue */
+
+struct bwf_write_request {
+	uint64_t token; /* names the operation in the answer */
+	uint64_t data;
+	uint64_t len;	   /* bytes of data written */
+	uint32_t flags;	   /* BWF_WRITE_* */
+	uint32_t segments; /* bwf_segment that follow, 1 to BWF_IOV_MAX */
+};
+
+enum bwf_atomic_kind {
+	BWF_ATOMIC_BASE = 0,
+	BWF_ATOMIC_FETCH = 1,
+	BWF_ATOMIC_COMPARE = 2,
+};
+
+struct bwf_atomic_request {
+	uint64_t token;
+	uint64_t data;
+	uint32_t count;	   /* elements of all segments together */
+	uint32_t flags;	   /* BWF_WRITE_* */
+	uint16_t type, op; /* enum fi_datatype, fi_op */
+	uint16_t kind;	   /* enum bwf_atomic_kind */
+	uint16_t segments; /* 1 to BWF_IOV_MAX */
+};
+
+#endif

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Peers of an endpoint: translation between fi_addr_t (an index into the address vector) and
+ * libbeowire's bw_peer numbers, made at first use, and what happens when a peer is gone: every
+ * operation with it ends with an error, and so do receives from anybody once nobody is left.
+ */
+#include "bwf.h"
+
+#include <stdlib.h>
+
+struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer peer)
+{
+	if (peer >= ep->peer_count) {
+		size_t count = ep->peer_count ? ep->peer_count : 64;
+		struct bwf_peer *grown;
+
+		while (count <= peer)
+			count *= 2;
+		grown = realloc(ep->peer, count * sizeof(*grown));
+		if (!grown)
+			return NULL;
+		for (size_t i = ep->peer_count; i < count; i++)
+			grown[i] = (struct bwf_peer){.addr = FI_ADDR_NOTAVAIL};
+		ep->peer = grown;
+		ep->peer_count = count;
+	}
+	return &ep->peer[peer];
+}
+
+/* Room for the translation of addr. */
+static bool bwf_peer_reserve(struct bwf_ep *ep, fi_addr_t addr)
+{
+	size_t count = ep->peer_of_count ? ep->peer_of_count : 64;
+	bw_peer *grown;
+
+	if (addr < ep->peer_of_count)
+		return true;
+	while (count <= addr)
+		count *= 2;
+	grown = realloc(ep->peer_of, count * sizeof(*grown));
+	if (!grown)
+		return false;
+	for (size_t i = ep->peer_of_count; i < count; i++)
+		grown[i] = BW_PEER_NONE;
+	ep->peer_of = grown;
+	ep->peer_of_count = count;
+	return true;
+}
+
+int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
+{
+	struct bwf_peer *peer;
+	struct bw_addr bytes;
+	int ret;
+
+	if (!ep->av || !bwf_av_get(ep->av, addr, &bytes))
+		return -FI_EINVAL;
+	ret = bw_peer_find(ep->bw, &bytes, out);
+	if (ret)
+		return ret;
+	peer = bwf_peer_get(ep, *out);
+	if (!peer || !bwf_peer_reserve(ep, addr))
+		return -FI_ENOMEM;
+	if (peer->addr == FI_ADDR_NOTAVAIL)
+		peer->addr = addr;
+	ep->peer_of[addr] = *out;
+	if (!peer->known) {
+		peer->known = true;
+		bw_peer_watch(ep->bw, *out, true);
+	}
+	return 0;
+}
+
+fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer number)
+{
+	struct bwf_peer *peer = bwf_peer_get(ep, number);
+	struct bw_addr bytes;
+
+	if (!peer || !ep->av)
+		return FI_ADDR_NOTAVAIL;
+	if (peer->addr == FI_ADDR_NOTAVAIL && bw_peer_addr(ep->bw, number, &bytes) == 0)
+		peer->addr = bwf_av_search(ep->av, &bytes);
+	return peer->addr;
+}
+
+void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
+{
+	if (addr >= ep->peer_of_count || ep->peer_of[addr] == BW_PEER_NONE)
+		return;
+	if (ep->peer[ep->peer_of[addr]].addr == addr)
+		ep->peer[ep->peer_of[addr]].addr = FI_ADDR_NOTAVAIL;
+	ep->peer_of[addr] = BW_PEER_NONE;
+}
+
+static bool bwf_peer_is_self(struct bwf_ep *ep, const struct bw_addr *addr)
+{
+	struct bw_addr self;
+
+	bw_ep_addr(ep->bw, &self);
+	return memcmp(&self, addr, sizeof(self)) == 0;
+}
+
+/* Is there anybody else from whom a message could come? Peers not talked to so far are looked up,
+ * so that their death is noticed, too. */
+static bool bwf_peer_any_alive(struct bwf_ep *ep)
+{
+	struct bw_addr addr;
+	bool alive = false;
+	bw_peer number;
+
+	for (fi_addr_t i = 0; ep->av && i < ep->av->count; i++) {
+		if (!bwf_av_get(ep->av, i, &addr) || bwf_peer_is_self(ep, &addr))
+			continue;
+		if (bwf_peer_of(ep, i, &number) == 0 && !ep->peer[number].down)
+			alive = true;
+	}
+	for (size_t i = 0; i < ep->peer_count && !alive; i++) {
+		alive = ep->peer[i].known && !ep->peer[i].down &&
+			bw_peer_addr(ep->bw, (bw_peer)i, &addr) == 0 &&
+			!bwf_peer_is_self(ep, &addr);
+	}
+	return alive;
+}
+
+int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer peer)
+{
+	if (peer != BWF_MATCH_ANY)
+		return peer < ep->peer_count ? ep->peer[peer].down : 0;
+	if (!ep->crashed || bwf_peer_any_alive(ep))
+		return 0;
+	return ep->crashed;
+}
+
+static uint64_t bwf_peer_hash(const struct bw_addr *addr)
+{
+	uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
+
+	for (size_t i = 0; i < sizeof(addr->bytes); i++)
+		h = (h ^ addr->bytes[i]) * 0x100000001B3u;
+	return h;
+}
+
+static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer number, int status)
+{
+	struct bw_addr addr;
+
+	if (bw_peer_addr(ep->bw, number, &addr) || !bwf_log_first(bwf_peer_hash(&addr)))
+		return;
+	bwf_log(BWF_LOG_WARN, "%s is gone (%s): operations with it end with an error",
+		bw_peer_describe(ep->bw, number), strerror(-status));
+}
+
+void bwf_peer_down(void *arg, bw_peer number, int status)
+{
+	struct bwf_ep *ep = arg;
+	struct bwf_peer *peer = bwf_peer_get(ep, number);
+
+	if (!peer || peer->down)
+		return;
+	peer->down = status;
+	bwf_todo_fail_peer(ep, number, status);
+	bwf_op_fail_peer(ep, number, status);
+	bwf_target_fail_peer(ep, number);
+	bwf_rx_fail(ep, number, -status);
+	if (status == -ESHUTDOWN)
+		return;
+	bwf_peer_mourn(ep, number, status);
+	ep->crashed = status;
+	status = bwf_peer_hopeless(ep, BWF_MATCH_ANY);
+	if (status)
+		bwf_rx_fail(ep, BWF_MATCH_ANY, -status);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Calls of libbeowire that the application cannot repeat itself: when one of them finds no room
+ * (-EAGAIN), it is kept here and repeated after progress. Their order does not matter: whatever
+ * must keep an order goes through the application's own calls. Every call is finished one day: by
+ * success, by its error, or by the peer's death.
+ */
+#include "bwf.h"
+
+#include <stdlib.h>
+
+static int bwf_todo_try(struct bwf_ep *ep, const struct bwf_todo *t)
+{
+	switch (t->kind) {
+	case BWF_TODO_PULL:
+		return bw_pull(ep->bw, t->peer, &t->rndv, t->buf, t->len, t->done);
+	case BWF_TODO_READ:
+		return bw_read(ep->bw, t->peer, t->tag, t->imm, t->buf, t->len, t->done);
+	default:
+		return bw_send(ep->bw, t->peer, t->code, t->tag, t->imm, t->buf, t->len, t->flags,
+			       t->done);
+	}
+}
+
+/* A call that returned ret (not -EAGAIN) is over as far as this file is concerned. */
+static void bwf_todo_finish(struct bwf_ep *ep, const struct bwf_todo *t, int ret)
+{
+	if (t->owned)
+		free(t->buf);
+	if (!t->done || ret == 0)
+		return;
+	if (ret > 0)
+		ret = 0; /* bw_send(): done at once, `sent` will not come */
+	t->done->call(ep, t->done, ret, 0);
+}
+
+/* Call, or keep for later. */
+static void bwf_todo_start(struct bwf_ep *ep, const struct bwf_todo *t)
+{
+	struct bwf_todo *kept;
+	int ret = bwf_todo_try(ep, t);
+
+	if (ret != -EAGAIN) {
+		bwf_todo_finish(ep, t, ret);
+		return;
+	}
+	kept = malloc(sizeof(*kept));
+	if (!kept) {
+		bwf_todo_finish(ep, t, -FI_ENOMEM);
+		return;
+	}
+	*kept = *t;
+	kept->next = NULL;
+	*ep->todo_end = kept;
+	ep->todo_end = &kept->next;
+}
+
+void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+		   uint64_t len, struct bwf_done *done)
+{
+	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_PULL,
+					      .peer = peer,
+					      .rndv = *rndv,
+					      .buf = buf,
+					      .len = len,
+					      .done = done});
+}
+
+void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
+		   uint64_t len, struct bwf_done *done)
+{
+	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_READ,
+					      .peer = peer,
+					      .tag = key,
+					      .imm = off,
+					      .buf = buf,
+					      .len = len,
+					      .done = done});
+}
+
+void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+		   void *buf, uint64_t len, unsigned flags, bool owned, struct bwf_done *done)
+{
+	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_SEND,
+					      .peer = peer,
+					      .code = code,
+					      .tag = tag,
+					      .imm = imm,
+					      .buf = buf,
+					      .len = len,
+					      .flags = flags,
+					      .owned = owned,
+					      .done = done});
+}
+
+void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+		     const void *buf, uint64_t len)
+{
+	void *copy = NULL;
+
+	if (bw_send(ep->bw, peer, code, tag, imm, buf, len, BW_SEND_EAGER, NULL) != -EAGAIN)
+		return; /* sent; or the peer is gone, and nobody waits for the answer */
+	if (len) {
+		copy = malloc(len);
+		if (!copy) {
+			bwf_log(BWF_LOG_ERROR, "out of memory: an answer to %s is lost",
+				bw_peer_describe(ep->bw, peer));
+			return;
+		}
+		memcpy(copy, buf, len);
+	}
+	bwf_todo_send(ep, peer, code, tag, imm, copy, len, BW_SEND_EAGER, len != 0, NULL);
+}
+
+/* Handlers may run inside the calls made here and append to the list: it is taken off first. A peer
+ * without room is not asked again in the same round. */
+void bwf_todo_retry(struct bwf_ep *ep)
+{
+	struct bwf_todo *list = ep->todo, *t;
+	struct bwf_todo *kept = NULL, **kept_end = &kept;
+	uint32_t round = ++ep->todo_round;
+
+	if (ep->todo_busy)
+		return;
+	ep->todo_busy = true;
+	ep->todo = NULL;
+	ep->todo_end = &ep->todo;
+	while ((t = list)) {
+		int ret = -EAGAIN;
+
+		list = t->next;
+		if (ep->peer[t->peer].blocked != round)
+			ret = bwf_todo_try(ep, t);
+		if (ret == -EAGAIN) {
+			ep->peer[t->peer].blocked = round;
+			t->next = NULL;
+			*kept_end = t;
+			kept_end = &t->next;
+		} else {
+			bwf_todo_finish(ep, t, ret);
+			free(t);
+		}
+	}
+	if (kept) {
+		*kept_end = ep->todo;
+		if (!ep->todo)
+			ep->todo_end = kept_end;
+		ep->todo = kept;
+	}
+	ep->todo_busy = false;
+}
+
+void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer peer, int status)
+{
+	struct bwf_todo *list = ep->todo, *t;
+
+	ep->todo = NULL;
+	ep->todo_end = &ep->todo;
+	while ((t = list)) {
+		list = t->next;
+		if (t->peer == peer) {
+			bwf_todo_finish(ep, t, status);
+			free(t);
+		} else {
+			t->next = NULL;
+			*ep->todo_end = t;
+			ep->todo_end = &t->next;
+		}
+	}
+}
+
+void bwf_todo_free_all(struct bwf_ep *ep)
+{
+	while (ep->todo) {
+		struct bwf_todo *t = ep->todo;
+
+		ep->todo = t->next;
+		if (t->owned)
+			free(t->buf);
+		free(t);
+	}
+	ep->todo_end = &ep->todo;
+}

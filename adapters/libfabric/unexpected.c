@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Memory of messages that came before their receive. Short ones live in slabs by size and are used
+ * again; long ones are allocated each. When all together exceed a limit, peers are told to send
+ * envelopes only, and told again when half of it is free: programs that send far ahead work in
+ * bounded memory.
+ */
+#include "bwf.h"
+#include "codes.h"
+
+#include <stdlib.h>
+
+#define BWF_UNEXPECTED_MAX (64ULL << 20) /* default limit in bytes */
+#define BWF_SLAB_BYTES	   (256U << 10)
+
+static const size_t bwf_unexpected_size[BWF_UNEXPECTED_CLASSES] = {16, 64, 512, 4096, SIZE_MAX};
+
+struct bwf_slab {
+	struct bwf_slab *next;
+};
+
+void bwf_unexpected_init(struct bwf_ep *ep)
+{
+	const char *wish = getenv("BEOWIRE_UNEXPECTED_MAX");
+	char *end;
+
+	ep->unexpected.limit = BWF_UNEXPECTED_MAX;
+	if (!wish)
+		return;
+	errno = 0;
+	ep->unexpected.limit = strtoull(wish, &end, 10);
+	if (errno || end == wish || *end) {
+		bwf_log(BWF_LOG_WARN, "BEOWIRE_UNEXPECTED_MAX=%s is not a number of bytes: ignored",
+			wish);
+		ep->unexpected.limit = BWF_UNEXPECTED_MAX;
+	}
+}
+
+static uint8_t bwf_unexpected_class(size_t len)
+{
+	uint8_t c = 0;
+
+	while (len > bwf_unexpected_size[c])
+		c++;
+	return c;
+}
+
+static size_t bwf_unexpected_bytes(const struct bwf_unexpected *u)
+{
+	size_t room = bwf_unexpected_size[u->size_class];
+
+	if (u->envelope)
+		return sizeof(*u);
+	return sizeof(*u) + (room == SIZE_MAX ? u->len : room);
+}
+
+/* Cut a new slab into entries of one class. */
+static bool bwf_unexpected_grow(struct bwf_unexpected_pool *pool, uint8_t c)
+{
+	size_t step = (sizeof(struct bwf_unexpected) + bwf_unexpected_size[c] + 15) & ~(size_t)15;
+	struct bwf_slab *slab = malloc(BWF_SLAB_BYTES);
+	char *at = (char *)slab + 16;
+
+	if (!slab)
+		return false;
+	slab->next = pool->slabs;
+	pool->slabs = slab;
+	for (; at + step <= (char *)slab + BWF_SLAB_BYTES; at += step) {
+		struct bwf_unexpected *u = (struct bwf_unexpected *)at;
+
+		u->next = pool->spare[c];
+		pool->spare[c] = u;
+	}
+	return true;
+}
+
+static void bwf_unexpected_charge(struct bwf_ep *ep, size_t before)
+{
+	struct bwf_unexpected_pool *pool = &ep->unexpected;
+
+	if (pool->bytes > before && pool->bytes > pool->limit && !pool->pressure) {
+		pool->pressure = true;
+		bwf_log(BWF_LOG_INFO, "unexpected messages fill %zu bytes: peers send envelopes",
+			pool->bytes);
+		bw_ep_pressure(ep->bw, true);
+	} else if (pool->pressure && pool->bytes <= pool->limit / 2) {
+		pool->pressure = false;
+		bw_ep_pressure(ep->bw, false);
+	}
+}
+
+struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m)
+{
+	struct bwf_unexpected_pool *pool = &ep->unexpected;
+	size_t len = m->envelope ? 0 : m->len;
+	uint8_t c = bwf_unexpected_class(len);
+	size_t before = pool->bytes;
+	struct bwf_unexpected *u;
+
+	if (c == BWF_UNEXPECTED_CLASSES - 1) {
+		u = malloc(sizeof(*u) + len);
+	} else {
+		if (!pool->spare[c] && !bwf_unexpected_grow(pool, c))
+			return NULL;
+		u = pool->spare[c];
+		pool->spare[c] = u->next;
+	}
+	if (!u)
+		return NULL;
+	u->size_class = c;
+	u->arrived.tag = (m->code & BWF_CODE_MASK) == BWF_CODE_TAGGED ? m->tag : 0;
+	u->arrived.peer = m->peer;
+	u->peer = m->peer;
+	u->code = m->code;
+	u->imm = m->imm;
+	u->len = m->len;
+	u->envelope = m->envelope;
+	if (m->envelope)
+		u->rndv = m->rndv;
+	else
+		memcpy(u->data, m->data, len);
+	pool->bytes += bwf_unexpected_bytes(u);
+	bwf_unexpected_charge(ep, before);
+	return u;
+}
+
+void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
+{
+	struct bwf_unexpected_pool *pool = &ep->unexpected;
+	size_t before = pool->bytes;
+
+	pool->bytes -= bwf_unexpected_bytes(u);
+	if (u->size_class == BWF_UNEXPECTED_CLASSES - 1) {
+		free(u);
+	} else {
+		u->next = pool->spare[u->size_class];
+		pool->spare[u->size_class] = u;
+	}
+	bwf_unexpected_charge(ep, before);
+}
+
+void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m)
+{
+	*m = (struct bw_message){
+		.peer = u->peer,
+		.code = u->code,
+		.tag = u->arrived.tag,
+		.imm = u->imm,
+		.len = u->len,
+		.data = u->envelope ? NULL : u->data,
+		.envelope = u->envelope,
+	};
+	if (u->envelope)
+		m->rndv = u->rndv;
+}
+
+static void bwf_unexpected_free_queue(struct bwf_match *m)
+{
+	while (m->arrived_head) {
+		struct bwf_unexpected *u = BWF_OF(m->arrived_head, struct bwf_unexpected, arrived);
+
+		bwf_match_unstore(m, &u->arrived);
+		if (u->size_class == BWF_UNEXPECTED_CLASSES - 1)
+			free(u);
+	}
+}
+
+void bwf_unexpected_free_all(struct bwf_ep *ep)
+{
+	struct bwf_slab *slab = ep->unexpected.slabs;
+
+	bwf_unexpected_free_queue(&ep->msg);
+	bwf_unexpected_free_queue(&ep->tagged);
+	while (ep->claimed) {
+		struct bwf_unexpected *u = ep->claimed;
+
+		ep->claimed = u->next;
+		if (u->size_class == BWF_UNEXPECTED_CLASSES - 1)
+			free(u);
+	}
+	while (slab) {
+		struct bwf_slab *next = slab->next;
+
+		free(slab);
+		slab = next;
+	}
+	ep->unexpected = (struct bwf_unexpected_pool){0};
+}
