@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Two libfabric programs without a launcher: when one is killed, the other must be told.
+
+libfabric's own fi_pingpong runs between two nodes; nobody but the transport can tell the
+survivor that its peer is gone.
+"""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from beowire import places
+from beowire.cluster import Cluster
+from beowire.lab import Lab
+from mpi_lab import lab_behind
+from mpi_programs import HANG_S
+
+DEAD_TIMEOUT_S = 5
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("fi_pingpong") is None,
+    reason="fi_pingpong is not installed: apt-get install libfabric-bin",
+)
+
+
+def _start(lab: Lab, node: str, *arguments: str) -> "subprocess.Popen[str]":
+    environment = {
+        **os.environ,
+        "FI_PROVIDER_PATH": str(places.provider_dir()),
+        "FI_PROVIDER": "beowire",
+        "BEOWIRE_DEAD_TIMEOUT": str(DEAD_TIMEOUT_S),
+    }
+    command = ["fi_pingpong", "-p", "beowire", "-e", "rdm", *arguments]
+    return subprocess.Popen(
+        ["sh", str(lab.enter_path(node)), *command],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+@contextlib.contextmanager
+def _talking(lab: Lab, iterations: int) -> Iterator[tuple["subprocess.Popen[str]", ...]]:
+    """A server on node1 and a client on node2 that sends to it; both are gone afterwards."""
+    often = ("-I", str(iterations), "-S", "64")
+    server = _start(lab, "node1", *often)
+    time.sleep(1)  # the client gives up at once if nobody listens yet
+    client = _start(lab, "node2", *often, lab.address("node1"))
+    try:
+        yield server, client
+    finally:
+        for process in (server, client):
+            process.kill()
+            process.communicate()
+
+
+def _program(process: "subprocess.Popen[str]") -> int:
+    """The process that runs fi_pingpong: the one started, or its child."""
+    pids = [process.pid]
+    for pid in pids:
+        if Path(f"/proc/{pid}/comm").read_text().strip() == "fi_pingpong":
+            return pid
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        pids.extend(int(child) for child in children)
+    raise AssertionError("fi_pingpong does not run")
+
+
+def test_pingpong_ends_well(pair: Cluster) -> None:
+    with _talking(lab_behind(pair), 1000) as pingpong:
+        for process in pingpong:
+            output, _ = process.communicate(timeout=HANG_S)
+            assert process.returncode == 0, output
+            assert "64" in output
+
+
+@pytest.mark.parametrize("victim", ["server", "client"])
+def test_survivor_is_told(victim: str, pair: Cluster) -> None:
+    with _talking(lab_behind(pair), 1_000_000_000) as (server, client):
+        time.sleep(2)
+        assert server.poll() is None
+        assert client.poll() is None
+        killed, survivor = (server, client) if victim == "server" else (client, server)
+        os.kill(_program(killed), signal.SIGKILL)
+        output, _ = survivor.communicate(timeout=HANG_S)
+        assert survivor.returncode != 0, output
