@@ -296,6 +296,7 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 	t = bw_contact_path(e, p, &f->from);
 	if (!t)
 		return -BW_DROP_EARLY;
+	t->heard = e->now;
 	t->remote_no = h->path;
 	t->frame_max = b->frame_max;
 	bw_contact_adopt(e, p, b);

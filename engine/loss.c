@@ -121,13 +121,41 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		t->reorder -= (t->reorder - BW_REORDER_MIN + 63) / 64;
 }
 
+static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	bw_loss_requeue_path(e, p, t);
+	t->state = BW_PATH_TRYING;
+	t->hello_pause = BW_HELLO_FIRST;
+	t->hello_next = e->now + BW_HELLO_FIRST;
+	bw_event_push(e, &t->ev, BW_EV_PATH);
+	bw_path_choose(e, p);
+}
+
+/* A path stays silent. A busy peer is silent on all of them: so ask on the others, and leave this
+ * one only when another has answered since. */
+static void bw_loss_doubt_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	bool answered = false;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *other = &p->path[i];
+
+		if (other == t || other->state != BW_PATH_UP)
+			continue;
+		other->hello_due = true;
+		answered |= other->heard > t->pto_since;
+	}
+	if (answered && t->pto_count >= BW_PTO_LEAVE && t->heard < t->pto_since)
+		bw_loss_leave_path(e, p, t);
+}
+
 void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
-	bool other = false;
-	uint8_t i;
 
-	t->pto_count++;
+	if (!t->pto_count++)
+		t->pto_since = e->now;
 	t->last_sent = e->now;
 	t->probe_allow = true;
 	e->count.probes++;
@@ -136,16 +164,8 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	if (t->pto_count >= BW_PTO_PING)
 		p->ping_due = true;
 	bw_loss_packet(e, p, t, r);
-	for (i = 0; i < p->npaths; i++)
-		other |= &p->path[i] != t && p->path[i].state == BW_PATH_UP;
-	if (t->pto_count >= 4 && other) {
-		bw_loss_requeue_path(e, p, t);
-		t->state = BW_PATH_TRYING;
-		t->hello_pause = BW_HELLO_FIRST;
-		t->hello_next = e->now + BW_HELLO_FIRST;
-		bw_event_push(e, &t->ev, BW_EV_PATH);
-		bw_path_choose(e, p);
-	}
+	if (t->pto_count >= BW_PTO_ASK)
+		bw_loss_doubt_path(e, p, t);
 	bw_loss_floor(e, t);
 }
 

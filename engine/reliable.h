@@ -15,6 +15,8 @@
 #define BW_MTU_BASE	 1280		/* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
 #define BW_PROBE_TRIES	 3		/* lost probes of one size before it counts as not passing */
 #define BW_BLACK_HOLE	 10		/* large frames lost in a row before the size is doubted */
+#define BW_PTO_ASK	 4		/* tail probes before the other paths are asked */
+#define BW_PTO_LEAVE	 6		/* tail probes before a path is left for one that answers */
 #define BW_PTO_PING	 3		/* tail probes before a small frame is tried instead */
 #define BW_PROBE_GRAIN	 128		/* bytes; the search for a path's frame size ends below this */
 #define BW_HELLO_FIRST	 (1 * BW_MS)	/* first repetition of HELLO; doubles */
@@ -165,6 +167,7 @@ struct bw_path {
 	bool probe_allow; /* one frame may leave beyond the window */
 	bool limited;	  /* the window, not the program, bounded sending since the last ack */
 	uint64_t hello_sent, hello_next, hello_pause;
+	uint64_t heard; /* when the last frame came on this path */
 
 	/* sending */
 	uint64_t pn_next;   /* from 1 */
@@ -176,6 +179,7 @@ struct bw_path {
 	uint64_t loss_at;   /* when the oldest suspect counts as lost; BW_NEVER */
 	uint32_t reorder;   /* adaptive reordering window, packets */
 	uint32_t pto_count; /* tail probes since the last progress */
+	uint64_t pto_since; /* time of the first of them */
 	struct {
 		uint64_t pn, sent_ns;
 	} lost[BW_LOST_RING];
