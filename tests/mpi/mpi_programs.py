@@ -48,6 +48,7 @@ PAYLOAD_BYTES: Mapping[str, int] = {
     # What the programs of two ranks send at least between them.
     "big": 2 * sum(3 * (MEBI << step) - 4096 for step in range(7)),
     "overlap": 32 * MEBI,
+    "self": 0,
     "sizes": 2 * sum(range(10001)),
     "unexpected": 100_000 * 8 + 5001 * 3000 + 101 * 300_000,
 }
