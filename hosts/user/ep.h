@@ -29,7 +29,7 @@
 #include "udp.h"
 #include "watch.h"
 
-#define BW_UDP_HOT   4096 /* rounds without a datagram before the udp socket is looked at rarely */
+#define BW_UDP_HOT   256 /* rounds without a datagram before the udp socket is looked at rarely */
 #define BW_UDP_EVERY 64	  /* rounds between such looks, while other links are in use */
 
 struct bw_helper {
@@ -131,6 +131,8 @@ int bw_wait_arm(struct bw_ep *ep);
 #define BW_WAIT_FDS 6
 struct pollfd;
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
+/* What poll() said of them. */
+void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n);
 /* Nanoseconds from `now` until the engine or a chore wants attention. */
 uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now);
 /* After a round of the program without result: get out of the way of others if cores are short.

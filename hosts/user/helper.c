@@ -50,7 +50,6 @@ static void bw_helper_serve(struct bw_ep *ep)
 	int n;
 
 	ep->now = bw_clock_now();
-	ep->udp_hot = BW_UDP_HOT;
 	n = bw_ep_round(ep);
 	if (ep->handled != handled && (ep->armed || atomic_load(&ep->sleepers)))
 		bw_ep_wake(ep);
@@ -66,6 +65,7 @@ static void bw_helper_serve(struct bw_ep *ep)
 	bw_helper_sleep(h, fds + 1, n - 1, limit);
 	bw_lock_take(&ep->lock);
 	h->serving = false;
+	bw_wait_seen(ep, fds, n);
 	if (ep->local)
 		bw_local_disarm(ep->local);
 }

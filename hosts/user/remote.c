@@ -378,11 +378,11 @@ static void bw_remote_path(struct bw_ep *ep, const struct bw_event *ev)
 
 	if (!p || link >= BW_LINK_NUMBERS)
 		return;
-	if (ev->usable)
-		p->usable |= (uint8_t)(1u << link);
-	else
-		p->usable &= (uint8_t) ~(1u << link);
-	p->mtu[link] = ev->mtu;
+	if (!ev->usable)
+		return;
+	p->passed |= (uint8_t)(1u << link);
+	if (ev->mtu > p->mtu[link])
+		p->mtu[link] = ev->mtu;
 }
 
 void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
@@ -435,7 +435,7 @@ static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 
 	if (ep->self.node > p->addr.node)
 		return;
-	if ((p->offered & packet) && !(p->usable & packet) && p->usable)
+	if ((p->offered & packet) && !(p->passed & packet) && p->passed)
 		bw_log_once(
 			BW_LOG_WARN, "raw",
 			"raw Ethernet frames (EtherType 0x%04X) do not pass from %s on %s to %s: "
@@ -443,7 +443,7 @@ static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 			"local,udp to skip the attempt",
 			ep->env.ethertype, ep->host, ep->iface.name, p->name);
 	/* The search for the size ends below this grain. */
-	if ((p->usable & packet) && p->complete && p->mtu[BW_LINK_NO_PACKET] + 128 < expected)
+	if ((p->passed & packet) && p->complete && p->mtu[BW_LINK_NO_PACKET] + 128 < expected)
 		bw_log_once(
 			BW_LOG_WARN, "jumbo",
 			"frames of %u bytes do not pass from %s on %s to %s: using %u. Give every "

@@ -25,8 +25,8 @@ struct bw_remote {
 	bool up;		       /* the engine made first contact */
 	bool watch;		       /* bw_peer_watch() */
 	uint8_t offered;	       /* links named in CONNECT, bit per link number */
-	uint8_t usable;		       /* of these, those that pass */
-	uint32_t mtu[BW_LINK_NUMBERS]; /* frame size that passes, in bytes */
+	uint8_t passed;		       /* of these, those that were usable once */
+	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
 	uint64_t check_at;	       /* when to look whether all links pass; BW_NEVER: done */
 	char name[BW_NAME_MAX + 1];    /* its host name, "" before contact */
 	struct bw_remote *next_id, *next_handle; /* hash chains */

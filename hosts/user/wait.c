@@ -53,6 +53,14 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 	return n;
 }
 
+void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
+{
+	for (int i = 0; i < n && ep->has_udp; i++) {
+		if (fds[i].fd == ep->udp.fd && fds[i].revents)
+			ep->udp_hot = BW_UDP_HOT;
+	}
+}
+
 int bw_wait_arm(struct bw_ep *ep)
 {
 	if (ep->dirty || (ep->has_packet && bw_packet_ready(&ep->packet)))
@@ -93,7 +101,7 @@ static int bw_wait_sleep(struct bw_ep *ep, uint64_t timeout_ns)
 		bw_wait_drain(ep);
 	if (ep->local)
 		bw_local_disarm(ep->local);
-	ep->udp_hot = BW_UDP_HOT;
+	bw_wait_seen(ep, fds, n);
 	return rc;
 }
 
