@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A second implementation of the wire protocol, written from docs/wire-protocol.md alone.
+
+It knows the formats from the layout of engine/wire.h and nothing of the engine's code. It speaks
+over UDP, sends exactly what a test asks for, and shows what comes back as parsed frames.
+"""
+
+import contextlib
+import random
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from wire_frames import Frame, crc32c
+from wire_layout import wire_layout
+
+C = wire_layout().constants
+WAIT_S = 20.0
+"""Longest wait for a frame that must come; nothing is measured by it."""
+
+Values = dict[str, int]
+
+
+@dataclass
+class Part:
+    kind: str
+    values: Values
+    payload: bytes
+
+
+@dataclass
+class Received:
+    """A frame of the other side: `kind` is its type, `values` its members without their
+    structure's name where that is plain (hdr.* come first)."""
+
+    kind: str
+    hdr: Values
+    body: Values = field(default_factory=dict)
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    name: str = ""
+
+
+_KINDS = {value: name.removeprefix("BW_PART_") for name, value in C.items() if "_PART_" in name}
+_TYPES = {
+    value: name.removeprefix("BW_FRAME_")
+    for name, value in C.items()
+    if name.startswith("BW_FRAME_") and not name.endswith("_MTU")
+}
+
+
+def unpack(name: str, data: bytes, at: int) -> Values:
+    """The integers of a structure."""
+    return {
+        member.name: struct.unpack_from("<" + member.format, data, at + member.offset)[0]
+        for member in wire_layout().structures[name].members
+        if not member.count
+    }
+
+
+def size(name: str) -> int:
+    return wire_layout().structures[name].size
+
+
+def parse(data: bytes) -> Received:
+    """A frame, checked as section 3 of the document says."""
+    hdr = unpack("hdr", data, 0)
+    assert (hdr["magic"], hdr["version"]) == (C["BW_MAGIC"], C["BW_VERSION"])
+    end = size("hdr") + hdr["len"]
+    assert end <= len(data)
+    frame = Received(_TYPES[hdr["type"]], hdr)
+    at = size("hdr")
+    covered = [data[:28] + bytes(4)]
+    if frame.kind in ("HELLO", "REFUSE"):
+        shape = frame.kind.lower()
+        frame.body = unpack(shape, data, at)
+        names = [item for item in wire_layout().structures[shape].members if item.name == "name"]
+        start = at + names[0].offset
+        frame.name = data[start : start + names[0].size].rstrip(b"\0").decode()
+    elif frame.kind == "ACK":
+        frame.body = unpack("ackblk", data, at) | unpack("ack", data, at + size("ackblk"))
+        first = at + size("ackblk") + size("ack")
+        for number in range(frame.body["ranges"]):
+            row = unpack("range", data, first + number * size("range"))
+            frame.ranges.append((row["gap"], row["run"]))
+    elif frame.kind == "DATA":
+        frame.body = unpack("ackblk", data, at)
+        at = _parts(frame, data, at, end, covered)
+    covered.append(data[at:end])
+    assert crc32c(b"".join(covered)) == hdr["hcrc"]
+    return frame
+
+
+def _parts(frame: Received, data: bytes, at: int, end: int, covered: list[bytes]) -> int:
+    """The parts; what the checksum covers but the rest, whose beginning is returned."""
+    start = at
+    at += size("ackblk")
+    while at < end:
+        part = unpack("part", data, at)
+        kind = _KINDS[part["kind"]]
+        shape = "part_bulk" if kind in ("BULK", "PAD") else "part_msg"
+        behind = at + size(shape)
+        payload = data[behind : behind + part["plen"]]
+        assert len(payload) == part["plen"]
+        if part["crc"]:
+            assert crc32c(payload) == part["crc"]
+        frame.parts.append(Part(kind, part | unpack(shape, data, at), payload))
+        covered.append(data[start:behind])
+        start = behind + part["plen"]
+        at = -(-start // 8) * 8
+    return start
+
+
+class Second:
+    """One engine of the second implementation, with one peer, whose 64-byte address it is given."""
+
+    def __init__(self, address: bytes) -> None:
+        # magic version links cluster node inc engine ethertype mac port ip ...
+        fields = struct.unpack("<HBBIQIHH6sH16s", address[:48])
+        self.cluster, self.node_there = fields[3], fields[4]
+        self.inc_there, self.engine_there = fields[5], fields[6]
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.connect((socket.inet_ntoa(fields[10][:4]), fields[9]))
+        self.node = random.getrandbits(63) | 1
+        self.inc = random.getrandbits(31) | 1
+        self.engine = random.randrange(1, 65535)
+        self.conn = 4711
+        self.conn_there = 0
+        self.path = 2
+        self.pn = 0
+        self.features = C["BW_FEATURE_CHECKSUM"]
+        self.received: set[int] = set()
+        self.inbox: list[Received] = []
+        self.silent = False
+        """Acknowledge nothing by itself."""
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def frame(self, kind: str, **values: int) -> Frame:
+        """A frame from here to there, with its header only."""
+        defaults = {
+            "magic": C["BW_MAGIC"],
+            "version": C["BW_VERSION"],
+            "type": C[f"BW_FRAME_{kind}"],
+            "cluster": self.cluster,
+            "dst_engine": self.engine_there,
+            "src_engine": self.engine,
+            "dst_inc": self.inc_there,
+            "conn": self.conn_there,
+            "path": self.path,
+        }
+        return Frame().add("hdr", **(defaults | values))
+
+    def send(self, frame: Frame) -> None:
+        self.socket.send(bytes(frame.seal().data))
+
+    def hello(self, **values: int) -> Frame:
+        hdr = {key: values.pop(key) for key in ("dst_inc", "version", "flags") if key in values}
+        defaults = {
+            "node": self.node,
+            "inc": self.inc,
+            "conn": self.conn,
+            "features": self.features,
+            "version_min": 1,
+            "version_max": 1,
+            "engine": self.engine,
+            "credit": (1 << 20) // C["BW_CREDIT_UNIT"],
+            "frame_max": 65000,
+            "target_node": self.node_there,
+            "target_inc": self.inc_there,
+        }
+        return self.frame("HELLO", **({"conn": 0} | hdr)).add("hello", **(defaults | values))
+
+    def meet(self) -> Received:
+        """First contact; its answer."""
+        self.send(self.hello())
+        answer = self.wait(lambda each: each.kind == "HELLO")
+        self.conn_there = answer.body["conn"]
+        return answer
+
+    def ackblk(self, frame: Frame) -> Frame:
+        """What every DATA and ACK frame says of the opposite direction."""
+        ack = 0
+        while ack + 1 in self.received:
+            ack += 1
+        flags = 0 if self.received else C["BW_ACKBLK_NO_ACK"]
+        credit = (64 << 20) // C["BW_CREDIT_UNIT"]
+        return frame.add("ackblk", ack=ack, floor=1, credit=credit, flags=flags)
+
+    def data(self, pn: int = 0, flags: int = 0) -> Frame:
+        """A packet without parts; the next number unless one is given."""
+        if not pn:
+            self.pn += 1
+            pn = self.pn
+        frame = self.frame("DATA", pn=pn & 0xFFFFFFFF, flags=flags)
+        return self.ackblk(frame)
+
+    def acknowledge(self) -> None:
+        frame = self.ackblk(self.frame("ACK"))
+        ack = next(item.value for item in frame.fields if item.name == "ackblk.ack")
+        assert isinstance(ack, int)
+        runs: list[tuple[int, int]] = []
+        last = ack
+        for number in sorted(each for each in self.received if each > ack):
+            if runs and number == last + 1:
+                runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+            else:
+                runs.append((number - last - 1, 1))
+            last = number
+        frame.add("ack", largest=max(self.received, default=0), ranges=len(runs))
+        for gap, run in runs:
+            frame.add("range", gap=gap, run=run)
+        self.send(frame)
+
+    def listen(self, seconds: float) -> None:
+        """Waits that long for a frame and keeps it for frames(); packets are acknowledged unless
+        `silent`."""
+        self.socket.settimeout(seconds)
+        with contextlib.suppress(TimeoutError):
+            frame = parse(self.socket.recv(65536))
+            if frame.kind == "DATA" and not self.silent:
+                self.received.add(frame.hdr["pn"])
+                self.acknowledge()
+            self.inbox.append(frame)
+
+    def frames(self, seconds: float) -> Iterator[Received]:
+        """What arrives within that time, each frame once."""
+        deadline = time.monotonic() + seconds
+        while self.inbox or (left := deadline - time.monotonic()) > 0:
+            if self.inbox:
+                yield self.inbox.pop(0)
+            else:
+                self.listen(left)
+
+    def wait(self, wanted: Callable[[Received], bool]) -> Received:
+        """The first frame that is wanted; what comes before is passed over."""
+        for frame in self.frames(WAIT_S):
+            if wanted(frame):
+                return frame
+        raise AssertionError("the frame that had to come did not come")
+
+    def parts(self, kind: str, count: int) -> list[Part]:
+        """So many parts of a kind."""
+        found: list[Part] = []
+        for frame in self.frames(WAIT_S):
+            found += [part for part in frame.parts if part.kind == kind]
+            if len(found) >= count:
+                return found
+        raise AssertionError(f"{len(found)} parts {kind} came, not {count}")
+
+    def part(self, kind: str) -> Part:
+        return self.parts(kind, 1)[0]

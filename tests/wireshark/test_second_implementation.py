@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The document is complete: an implementation written from it alone speaks with libbeowire.
+
+Each test is a conversation over UDP on the loopback device between second.py and echo.c, a program
+on libbeowire; it shows one section of docs/wire-protocol.md at work.
+"""
+
+import os
+import select
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import pytest
+from beowire import places
+from second import WAIT_S, C, Part, Received, Second
+from wire_frames import Frame, crc32c
+from wire_layout import ROOT
+
+ECHO, LONG, ENVELOPE = 1, 2, 0x80
+ACK_NOW = C["BW_HDR_ACK_NOW"]
+
+
+@pytest.fixture(scope="session")
+def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The compiled program."""
+    binary = tmp_path_factory.mktemp("echo") / "echo"
+    library = places.library_dir()
+    subprocess.run(
+        [
+            *("cc", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"),
+            *("-I", ROOT / "hosts" / "user", "-o", binary),
+            ROOT / "tests" / "wireshark" / "echo.c",
+            *(f"-L{library}", f"-Wl,-rpath,{library}", "-lbeowire"),
+        ],
+        check=True,
+    )
+    return binary
+
+
+@dataclass
+class Pair:
+    """Both sides of a conversation."""
+
+    second: Second
+    process: "subprocess.Popen[str]"
+    output: IO[str]
+
+    def said(self) -> str:
+        """The program's next line; until it comes, packets are acknowledged."""
+        while not select.select([self.output], [], [], 0)[0]:
+            self.second.listen(0.02)
+        return self.output.readline().strip()
+
+    def send(self, *parts: Frame) -> None:
+        for part in parts:
+            self.second.send(part)
+
+    def message(self, frame: Frame, data: bytes, **values: int) -> Frame:
+        """Adds the part of a whole message, or with `offset` and `total` of a segment."""
+        code = values.pop("code", ECHO)
+        total = values.pop("total", len(data))
+        return frame.part("MESSAGE", data, code=code, checksum=True, total=total, **values)
+
+
+@pytest.fixture
+def strangers(echo: Path) -> Iterator[Pair]:
+    """A program and a second implementation that have not met."""
+    environment = {key: value for key, value in os.environ.items() if "BEOWIRE_" not in key}
+    environment |= {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
+    environment |= {"BEOWIRE_CLUSTER": str(os.getpid()), "BEOWIRE_DEAD_TIMEOUT": "60"}
+    with subprocess.Popen(
+        [echo], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        second = Second(bytes.fromhex(process.stdout.readline()))
+        yield Pair(second, process, process.stdout)
+        second.close()
+        process.stdin.close()
+        assert process.wait(timeout=60) == 0
+
+
+@pytest.fixture
+def pair(strangers: Pair) -> Pair:
+    """The same after first contact."""
+    strangers.second.meet()
+    return strangers
+
+
+def test_first_contact(strangers: Pair) -> None:
+    second = strangers.second
+    answer = second.meet()
+    assert answer.hdr["flags"] == C["BW_HDR_ANSWER"]
+    assert (answer.hdr["dst_inc"], answer.hdr["conn"]) == (second.inc, second.conn)
+    assert (answer.hdr["dst_engine"], answer.hdr["pn"]) == (second.engine, 0)
+    assert answer.body["node"] == second.node_there
+    assert answer.body["inc"] == second.inc_there
+    assert answer.body["engine"] == second.engine_there
+    assert answer.body["features"] & C["BW_FEATURE_CHECKSUM"]
+    assert answer.body["credit"] * C["BW_CREDIT_UNIT"] >= 131072
+    assert C["BW_FRAME_MIN_MTU"] <= answer.body["frame_max"] <= C["BW_FRAME_MAX_MTU"]
+    assert answer.body["conn"] != 0
+    assert answer.name == os.uname().nodename[:32]
+
+
+def test_a_hello_is_answered_each_time(pair: Pair) -> None:
+    pair.send(pair.second.hello())
+    again = pair.second.wait(lambda each: each.kind == "HELLO")
+    assert again.body["conn"] == pair.second.conn_there
+
+
+def test_an_answer_is_not_answered(pair: Pair) -> None:
+    second = pair.second
+    frame = second.hello(flags=C["BW_HDR_ANSWER"], dst_inc=second.inc_there)
+    frame.set("hdr.conn", second.conn_there)
+    pair.send(frame)
+    assert not [each for each in second.frames(0.3) if each.kind == "HELLO"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 5, 64, 1000])
+def test_a_message_is_echoed(pair: Pair, size: int) -> None:
+    data = bytes(range(256)) * 4
+    frame = pair.message(pair.second.data(), data[:size], tag=2**63 + 9, imm=77)
+    pair.send(frame)
+    part = pair.second.part("MESSAGE")
+    assert part.payload == data[:size]
+    values = part.values
+    assert (values["id"], values["offset"], values["total"]) == (0, 0, size)
+    assert (values["code"], values["tag"], values["imm"]) == (ECHO, 2**63 + 9, 77)
+    assert (values["dst_ep"], values["src_ep"]) == (0, 0)
+    assert (values["crc"] != 0) == (size != 0)
+
+
+def test_several_parts_in_one_frame(pair: Pair) -> None:
+    frame = pair.second.data()
+    for number in range(5):
+        pair.message(frame, b"x" * (number + 1), id=number)
+    pair.send(frame)
+    parts = pair.second.parts("MESSAGE", 5)
+    assert [len(part.payload) for part in parts] == [1, 2, 3, 4, 5]
+
+
+def test_order_is_that_of_the_numbers(pair: Pair) -> None:
+    for number in (2, 0, 1):
+        pair.send(pair.message(pair.second.data(), bytes([number]), id=number))
+    parts = pair.second.parts("MESSAGE", 3)
+    assert [part.payload for part in parts] == [b"\0", b"\1", b"\2"]
+
+
+def test_segments_may_come_in_any_order_and_overlap(pair: Pair) -> None:
+    data = bytes(range(200))
+    for start, end in ((150, 200), (0, 60), (40, 160), (40, 160)):
+        frame = pair.second.data()
+        pair.send(pair.message(frame, data[start:end], offset=start, total=len(data)))
+    assert pair.second.part("MESSAGE").payload == data
+
+
+def test_what_comes_twice_is_delivered_once(pair: Pair) -> None:
+    """A packet that comes again, and its message again in a new packet."""
+    second = pair.second
+    frame = pair.message(second.data(), b"once")
+    pair.send(frame, frame, pair.message(second.data(), b"once"))
+    pair.send(pair.message(second.data(), b"next", id=1))
+    parts = second.parts("MESSAGE", 2)
+    assert [part.payload for part in parts] == [b"once", b"next"]
+
+
+def test_gaps_are_told_and_the_floor_ends_them(pair: Pair) -> None:
+    second = pair.second
+    for pn in (1, 2, 4, 5, 8):
+        pair.send(second.data(pn=pn))
+    told = second.wait(lambda each: each.kind == "ACK" and each.body["largest"] == 8)
+    assert told.body["ack"] == 2
+    assert told.ranges == [(1, 2), (2, 1)]
+    assert told.hdr["path"] == 0
+    frame = second.data(pn=9, flags=ACK_NOW).set("ackblk.floor", 7)
+    pair.send(frame)
+    told = second.wait(lambda each: "ack" in each.body and each.body["ack"] >= 6)
+    assert (told.body["ack"], told.ranges) == (6, [(1, 2)])
+
+
+def test_acknowledge_now(pair: Pair) -> None:
+    pair.send(pair.second.data(flags=ACK_NOW))
+    pair.second.wait(lambda each: each.body.get("ack") == 1)
+
+
+def test_a_damaged_payload_is_not_acknowledged(pair: Pair) -> None:
+    second = pair.second
+    frame = pair.message(second.data(flags=ACK_NOW), b"damaged").seal()
+    frame.data[-1] ^= 1
+    second.socket.send(bytes(frame.data))
+    pair.send(second.data(flags=ACK_NOW))
+    told = second.wait(lambda each: each.kind == "ACK")
+    assert told.body["flags"] & C["BW_ACKBLK_NO_ACK"] or told.body["ack"] == 0
+    assert told.ranges == [(1, 1)]
+    pair.send(pair.message(second.data(), b"damaged"))
+    assert second.part("MESSAGE").payload == b"damaged"
+
+
+def test_a_damaged_header_has_no_effect(pair: Pair) -> None:
+    second = pair.second
+    frame = pair.message(second.data(flags=ACK_NOW), b"x").seal()
+    for at in (12, 20, 25, 33, 50, 60):
+        damaged = bytearray(frame.data)
+        damaged[at] ^= 4
+        second.socket.send(bytes(damaged))
+    for heard in second.frames(0.3):
+        assert [part.kind for part in heard.parts] == ["PAD"]
+        assert heard.body["flags"] & C["BW_ACKBLK_NO_ACK"]
+
+
+def test_checksums_are_left_out_if_one_side_does_not_offer_them(strangers: Pair) -> None:
+    second = strangers.second
+    second.features = 0
+    second.meet()
+    frame = second.data().part("MESSAGE", b"plain", checksum=False, total=5, code=ECHO)
+    strangers.send(frame)
+    part = second.part("MESSAGE")
+    assert (part.payload, part.values["crc"]) == (b"plain", 0)
+
+
+def test_what_is_not_acknowledged_comes_again_under_a_new_number(pair: Pair) -> None:
+    second = pair.second
+    second.silent = True
+    pair.send(pair.message(second.data(), b"again"))
+    seen: list[tuple[int, Part]] = []
+    for frame in second.frames(20.0):
+        seen += [(frame.hdr["pn"], part) for part in frame.parts if part.kind == "MESSAGE"]
+        if len(seen) == 3:
+            break
+    assert len({pn for pn, _ in seen}) == 3
+    assert {(part.values["id"], part.payload) for _, part in seen} == {(0, b"again")}
+
+
+def pull(frame: Frame, **values: int) -> Frame:
+    control = C["BW_EP_CONTROL"]
+    return frame.part("PULL", b"", checksum=False, dst_ep=control, src_ep=control, **values)
+
+
+def test_our_region_is_pulled(pair: Pair) -> None:
+    """An envelope, the pull, the data in disorder and in overlapping pieces."""
+    second = pair.second
+    data = bytes(number * 31 & 0xFF for number in range(40000))
+    envelope = (0xABCD).to_bytes(8, "little") + len(data).to_bytes(8, "little")
+    pair.send(pair.message(second.data(), envelope, code=ECHO | ENVELOPE, tag=5, imm=6))
+    asked = second.part("PULL").values
+    assert (asked["tag"], asked["offset"], asked["total"]) == (0xABCD, 0, len(data))
+    assert asked["status"] == C["BW_PULL_FINAL"]
+    assert (asked["dst_ep"], asked["src_ep"]) == (C["BW_EP_CONTROL"], C["BW_EP_CONTROL"])
+    for start, end in ((30000, 40000), (0, 20000), (10000, 31000)):
+        pair.send(second.data().part("BULK", data[start:end], id=asked["imm"], offset=start))
+    assert pair.said() == f"pulled 0 {len(data)}"
+    assert gathered(second, "MESSAGE", len(data))[0] == data
+
+
+def gathered(second: Second, kind: str, total: int) -> tuple[bytes, int]:
+    """Data that comes in several parts, maybe repeated: all of it, and the longest part."""
+    data = bytearray(total)
+    missing = set(range(total))
+    longest = 0
+    for frame in second.frames(WAIT_S):
+        for part in frame.parts:
+            if part.kind == kind:
+                start = part.values["offset"]
+                data[start : start + len(part.payload)] = part.payload
+                missing -= set(range(start, start + len(part.payload)))
+                longest = max(longest, len(part.payload))
+        if not missing:
+            return bytes(data), longest
+    raise AssertionError(f"{len(missing)} bytes of {total} did not come")
+
+
+def test_a_refused_pull_ends_with_its_error(pair: Pair) -> None:
+    second = pair.second
+    envelope = (1).to_bytes(8, "little") + (1000).to_bytes(8, "little")
+    pair.send(pair.message(second.data(), envelope, code=ECHO | ENVELOPE))
+    asked = second.part("PULL").values
+    control = C["BW_EP_CONTROL"]
+    frame = second.data().part(
+        "PULL_ERROR", tag=asked["imm"], status=-13, dst_ep=control, src_ep=control
+    )
+    pair.send(frame)
+    assert pair.said() == "pulled -13 0"
+
+
+def offered(pair: Pair, size: int) -> int:
+    """Makes the program offer a long message; its key."""
+    pair.send(pair.message(pair.second.data(), b"", code=LONG, imm=size, tag=3))
+    part = pair.second.part("MESSAGE")
+    assert part.values["code"] == LONG | ENVELOPE
+    assert part.values["tag"] == 3
+    assert int.from_bytes(part.payload[8:], "little") == size
+    return int.from_bytes(part.payload[:8], "little")
+
+
+def test_their_region_is_pulled(pair: Pair) -> None:
+    second = pair.second
+    key = offered(pair, 100_000)
+    pair.send(pull(second.data(), tag=key, imm=99, offset=10, total=5, status=0))
+    part = second.part("BULK")
+    assert (part.values["id"], part.values["offset"]) == (99, 0)
+    assert part.payload == bytes(number * 7 & 0xFF for number in range(10, 15))
+    frame = second.data()
+    pair.send(pull(frame, id=1, tag=key, imm=100, total=100_000, status=C["BW_PULL_FINAL"]))
+    whole, _ = gathered(second, "BULK", 100_000)
+    assert whole == bytes(number * 7 & 0xFF for number in range(100_000))
+    assert pair.said() == "sent 0"
+
+
+def test_a_pull_of_nothing_releases_the_region(pair: Pair) -> None:
+    key = offered(pair, 100_000)
+    pair.send(pull(pair.second.data(), tag=key, imm=1, status=C["BW_PULL_FINAL"]))
+    assert pair.said() == "sent 0"
+
+
+def test_control_messages_act_in_any_order_but_once(pair: Pair) -> None:
+    key = offered(pair, 100_000)
+    second = pair.second
+    second_pull = pull(second.data(), id=1, tag=key, imm=11, offset=1, total=1)
+    first_pull = pull(second.data(), id=0, tag=key, imm=10, offset=0, total=1)
+    again = pull(second.data(), id=1, tag=key, imm=11, offset=1, total=1)
+    pair.send(second_pull, first_pull, again)
+    pair.send(pull(second.data(), id=2, tag=key, imm=12, offset=2, total=1))
+    parts = second.parts("BULK", 3)
+    assert sorted(part.values["id"] for part in parts) == [10, 11, 12]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [({"tag": 12345}, -2), ({"offset": 100_000, "total": 1}, -22), ({"total": 2**64 - 1}, -22)],
+)
+def test_pulls_that_cannot_be_served(pair: Pair, change: dict[str, int], error: int) -> None:
+    key = offered(pair, 100_000)
+    pair.send(pull(pair.second.data(), **({"tag": key, "imm": 55, "total": 1} | change)))
+    part = pair.second.part("PULL_ERROR")
+    assert (part.values["tag"], part.values["status"]) == (55, error)
+    assert part.values["dst_ep"] == C["BW_EP_CONTROL"]
+
+
+def test_host_keys_are_the_hosts_business(pair: Pair) -> None:
+    """This program allows no remote reads."""
+    frame = pull(pair.second.data(), imm=7, total=8, status=C["BW_PULL_HOST_KEY"])
+    pair.send(frame)
+    assert pair.second.part("PULL_ERROR").values["status"] == -13
+
+
+def test_charges_stay_below_the_limit(strangers: Pair) -> None:
+    """With credit for one message the program sends no second one until it gets more."""
+    second = strangers.second
+    second.send(second.hello(credit=1024 // C["BW_CREDIT_UNIT"]))
+    answer = second.wait(lambda each: each.kind == "HELLO")
+    second.conn_there = answer.body["conn"]
+    for number in range(2):
+        frame = strangers.message(second.data(), b"c" * 1000, id=number)
+        second.send(frame.set("ackblk.credit", 1024 // C["BW_CREDIT_UNIT"]))
+    second.silent = True
+    seen = [part for frame in second.frames(0.5) for part in frame.parts if part.kind == "MESSAGE"]
+    assert {part.values["id"] for part in seen} == {0}
+    second.silent = False
+    second.send(second.data())
+    second.wait(lambda each: any(part.values["id"] == 1 for part in each.parts))
+
+
+def test_the_frame_size_is_probed_before_it_is_used(pair: Pair) -> None:
+    second = pair.second
+    probe = second.wait(lambda each: any(part.kind == "PAD" for part in each.parts))
+    assert [part.kind for part in probe.parts] == ["PAD"]
+    longest = 32 + probe.hdr["len"]
+    assert longest > 1280
+    data = bytes(30000)
+    pair.send(pair.message(second.data(), data))
+    assert gathered(second, "MESSAGE", len(data))[1] > 1280
+
+
+def refused(second: Second, frame: Frame) -> Received:
+    second.send(frame)
+    return second.wait(lambda each: each.kind == "REFUSE")
+
+
+def check_refusal(answer: Received, second: Second, why: str, kind: str) -> None:
+    body = answer.body
+    assert body["why"] == C[f"BW_REFUSAL_{why}"]
+    assert body["echo_type"] == C[f"BW_FRAME_{kind}"]
+    assert body["echo_engine"] == second.engine_there
+    assert (answer.hdr["dst_engine"], answer.hdr["dst_inc"]) == (second.engine, 0)
+    assert (body["version_min"], body["version_max"]) == (1, 1)
+
+
+def test_a_dead_incarnation_is_refused(strangers: Pair) -> None:
+    second = strangers.second
+    answer = refused(second, second.hello(dst_inc=second.inc_there ^ 1))
+    check_refusal(answer, second, "INCARNATION", "HELLO")
+    assert (answer.body["echo_inc"], answer.body["echo_conn"]) == (
+        second.inc_there ^ 1,
+        second.conn,
+    )
+    second.meet()
+    frame = second.data().set("hdr.dst_inc", second.inc_there ^ 1)
+    answer = refused(second, frame)
+    check_refusal(answer, second, "INCARNATION", "DATA")
+    assert answer.body["echo_conn"] == second.conn_there
+
+
+def test_an_unknown_handle_is_refused(pair: Pair) -> None:
+    second = pair.second
+    answer = refused(second, second.data().set("hdr.conn", second.conn_there + 1))
+    check_refusal(answer, second, "HANDLE", "DATA")
+
+
+def test_another_version_is_refused(strangers: Pair) -> None:
+    second = strangers.second
+    answer = refused(second, second.hello(version=2, version_min=2, version_max=3))
+    check_refusal(answer, second, "VERSION", "HELLO")
+
+
+def test_our_refusal_ends_the_peer(pair: Pair) -> None:
+    """The program has sent us something; we say that we do not know it."""
+    second = pair.second
+    pair.send(pair.message(second.data(), b"x"))
+    second.part("MESSAGE")
+    values = {
+        "echo_type": C["BW_FRAME_DATA"],
+        "echo_engine": second.engine,
+        "echo_inc": second.inc,
+        "echo_conn": second.conn,
+    }
+    wrong = second.frame("REFUSE", dst_inc=0, conn=0)
+    pair.send(wrong.add("refuse", why=1, **(values | {"echo_inc": second.inc ^ 1})))
+    pair.send(pair.message(second.data(), b"y", id=1))
+    assert second.part("MESSAGE").payload == b"y"
+    right = second.frame("REFUSE", dst_inc=0, conn=0)
+    pair.send(right.add("refuse", why=1, **values))
+    assert pair.said() == "down -111"
+
+
+def test_a_new_handle_ends_what_was(pair: Pair) -> None:
+    """The same incarnation starts afresh. libbeowire keeps a lost peer lost and takes leave."""
+    second = pair.second
+    second.conn += 1
+    pair.send(second.hello())
+    bye = second.wait(lambda each: each.kind == "BYE")
+    assert bye.hdr["conn"] == second.conn
+    assert pair.said() == "down -104"
+
+
+def test_a_new_incarnation_is_a_new_peer(pair: Pair) -> None:
+    """The old one is asked whether it lives; it is gone, and so its successor refuses."""
+    second = pair.second
+    old, old_conn = second.inc, second.conn
+    second.inc, second.conn, second.pn = second.inc ^ 1, second.conn + 1, 0
+    second.silent = True
+    pair.send(second.hello())
+    question = None
+    echo = b""
+    for frame in second.frames(WAIT_S):
+        if frame.kind == "HELLO":
+            second.conn_there = frame.body["conn"]
+            pair.send(pair.message(second.data(), b"afresh"))
+        elif frame.hdr["dst_inc"] == old and not frame.parts:
+            question = frame
+            values = {"echo_inc": old, "echo_conn": old_conn, "echo_engine": second.engine}
+            answer = second.frame("REFUSE", dst_inc=0, conn=0)
+            pair.send(answer.add("refuse", why=1, echo_type=C["BW_FRAME_DATA"], **values))
+        elif frame.parts and frame.parts[0].kind == "MESSAGE":
+            echo = frame.parts[0].payload
+        if question and echo:
+            break
+    assert question is not None
+    assert question.hdr["flags"] & ACK_NOW
+    assert echo == b"afresh"
+    assert pair.said() == "down -111"
+
+
+def test_goodbye_from_us(pair: Pair) -> None:
+    pair.send(pair.second.frame("BYE"))
+    assert pair.said() == "down -108"
+
+
+def test_goodbye_from_them(pair: Pair) -> None:
+    assert pair.process.stdin is not None
+    pair.process.stdin.close()
+    bye = pair.second.wait(lambda each: each.kind == "BYE")
+    assert (bye.hdr["dst_inc"], bye.hdr["conn"]) == (pair.second.inc, pair.second.conn)
+
+
+def test_another_cluster_is_not_heard(strangers: Pair) -> None:
+    second = strangers.second
+    second.cluster ^= 1
+    second.send(second.hello())
+    assert not list(second.frames(0.3))
+
+
+def test_bytes_behind_the_stated_length_are_ignored(pair: Pair) -> None:
+    frame = pair.message(pair.second.data(), b"padded").seal()
+    pair.second.socket.send(bytes(frame.data) + b"\xff" * 30)
+    assert pair.second.part("MESSAGE").payload == b"padded"
+
+
+def test_packet_numbers_are_taken_modulo_2_to_the_32(pair: Pair) -> None:
+    """Numbers jump by less than 2^31 each, past the end of 32 bits."""
+    second = pair.second
+    for pn in (2**31 - 5, 2**32 - 8, 2**32 + 3):
+        frame = second.data(pn=pn, flags=ACK_NOW).set("ackblk.floor", pn & 0xFFFFFFFF)
+        pair.send(frame)
+        second.wait(lambda each, pn=pn: each.body.get("ack") == pn & 0xFFFFFFFF)  # type: ignore[misc]
+
+
+def test_checksum_of_the_document() -> None:
+    assert crc32c(b"123456789") == 0xE3069283
