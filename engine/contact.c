@@ -417,5 +417,5 @@ bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f)
 		if (bw_stray_frame(e, f))
 			return true;
 	}
-	return false;
+	return bw_stray_frame(e, f);
 }
