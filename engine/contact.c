@@ -216,11 +216,34 @@ static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struc
 	bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
 }
 
+/* A peer whose node we do not know yet, but whom we call at this address. */
+static struct bw_peer *bw_contact_called(struct bw_engine *e, const struct bw_hello *b,
+					 const struct bw_link_addr *from)
+{
+	struct bw_list *l;
+	uint8_t i;
+
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		if (p->state != BW_PEER_HELLO || p->node || p->engine != b->engine ||
+		    (p->inc && p->inc != b->inc))
+			continue;
+		for (i = 0; i < p->npaths; i++)
+			if (bw_link_same(&p->path[i].to, from))
+				return p;
+	}
+	return NULL;
+}
+
 /* The peer that a HELLO which answers nothing comes from: found, or new. */
-static struct bw_peer *bw_contact_caller(struct bw_engine *e, const struct bw_hello *b)
+static struct bw_peer *bw_contact_caller(struct bw_engine *e, const struct bw_hello *b,
+					 const struct bw_link_addr *from)
 {
 	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
 
+	if (!p)
+		p = bw_contact_called(e, b, from);
 	if (p && p->state == BW_PEER_UP && p->conn != b->conn) {
 		/* Same incarnation, new handle: it gave us up and starts again. */
 		bw_peer_down(e, p, BW_DOWN_RESTART);
@@ -288,7 +311,7 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 			bw_contact_refuse(e, f, h, BW_REFUSAL_INCARNATION);
 		return -BW_DROP_INCARNATION;
 	}
-	p = answer ? bw_contact_answerer(e, h, b) : bw_contact_caller(e, b);
+	p = answer ? bw_contact_answerer(e, h, b) : bw_contact_caller(e, b, &f->from);
 	if (!p)
 		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
 	if (!answer)
