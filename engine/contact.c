@@ -77,6 +77,9 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 
 	if (!op->connect.paths || op->connect.paths > BW_PATHS_MAX)
 		return -EINVAL;
+	for (i = 0; i < op->connect.paths; i++)
+		if (e->cfg.link_mtu[op->connect.path[i].link % 8] < BW_FRAME_MIN_MTU)
+			return -EINVAL;
 	if (op->connect.node)
 		p = bw_contact_find(e, op->connect.node, op->connect.engine, op->connect.inc);
 	if (!p) {
@@ -303,7 +306,8 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 		bw_contact_refuse(e, f, h, BW_REFUSAL_VERSION);
 		return -BW_DROP_VERSION;
 	}
-	if (!b->node || !b->inc || !b->conn || b->engine != h->src_engine || h->path >= BW_PATHS_MAX)
+	if (!b->node || !b->inc || !b->conn || b->engine != h->src_engine ||
+	    h->path >= BW_PATHS_MAX || b->frame_max < BW_FRAME_MIN_MTU)
 		return -BW_DROP_MALFORMED;
 	if ((h->dst_inc && h->dst_inc != e->cfg.incarnation) ||
 	    (b->target_node && b->target_node != e->cfg.node)) {

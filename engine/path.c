@@ -33,7 +33,7 @@ static uint32_t bw_path_ceiling(const struct bw_engine *e, const struct bw_path 
 {
 	uint32_t mtu = e->cfg.link_mtu[t->to.link % 8];
 
-	return t->frame_max && t->frame_max < mtu ? t->frame_max : mtu;
+	return t->frame_max < mtu ? t->frame_max : mtu;
 }
 
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)

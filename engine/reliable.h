@@ -197,7 +197,7 @@ struct bw_path {
 	uint16_t marks_seen;
 
 	/* frame size */
-	uint32_t frame_max;	/* what the peer can receive here, from its HELLO; 0 unknown */
+	uint32_t frame_max;	/* what the peer can receive here, from its HELLO */
 	uint32_t mtu, mtu_fail; /* passes; smallest size known or assumed not to */
 	uint32_t probe_size;	/* size under probe, 0: none due */
 	uint32_t probe_tries;

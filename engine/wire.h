@@ -31,7 +31,7 @@
 
 #define BW_FRAME_MIN_MTU 576  /* bytes; smallest path the protocol works on, hdr included */
 #define BW_FRAME_MAX_MTU 65000 /* bytes; largest frame, hdr included */
-#define BW_HEAD_MAX	 512  /* bytes of a frame that the engine itself may read (never payload) */
+#define BW_HEAD_MAX	 1024 /* bytes at a frame's start in which all headers and parts lie (not all payload) */
 #define BW_PATHS_MAX	 4    /* paths of one peer (links it can be reached by) */
 #define BW_NAME_MAX	 32   /* bytes of a node's name in HELLO and REFUSE, zero-padded */
 #define BW_ACK_RANGES_MAX 32  /* received ranges an ACK frame states at most */
@@ -78,7 +78,8 @@ struct bw_hello {
 	uint16_t engine;       /* equals hdr.src_engine */
 	uint32_t credit;       /* first credit limit, in BW_CREDIT_UNIT bytes */
 	uint32_t charge_min;   /* bytes of credit that each frame costs at least (receive ring slot) */
-	uint32_t frame_max;    /* largest frame the sender can receive on this path, in bytes */
+	uint32_t frame_max;    /* largest frame the sender can receive on this path, in bytes; at
+				* least BW_FRAME_MIN_MTU */
 	uint64_t target_node;  /* node the sender means to reach (0: unknown) */
 	uint32_t target_inc;   /* incarnation it means to reach (0: any) */
 	uint32_t reserved0;    /* 0 */
