@@ -11,7 +11,11 @@
 
 uint64_t bw_unwrap(uint64_t near, uint32_t wire)
 {
-	return near + (int64_t)(int32_t)(wire - (uint32_t)near);
+	int32_t diff = (int32_t)(wire - (uint32_t)near);
+
+	if (diff < 0 && near < (uint64_t) - (int64_t)diff)
+		return 0; /* before the first number: nobody sent that */
+	return near + (uint64_t)(int64_t)diff;
 }
 
 /* CRC over the header with its check field zero, then over what follows up to `fixed`. */
