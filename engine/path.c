@@ -143,12 +143,14 @@ void bw_path_cc_undo(struct bw_path *t)
 
 void bw_path_cc_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets)
 {
-	uint16_t fresh = (uint16_t)(marks - t->marks_seen);
+	int16_t fresh = (int16_t)(marks - t->marks_seen);
 	uint32_t share;
 
-	t->marks_seen = marks;
 	t->round_packets += packets;
-	t->round_marks += fresh;
+	if (fresh > 0) { /* else the frame is older than what is known */
+		t->marks_seen = marks;
+		t->round_marks += (uint32_t)fresh;
+	}
 	if (t->acked_max < t->round_pn || !t->round_packets)
 		return;
 	share = t->round_marks >= t->round_packets ? BW_ALPHA_ONE
