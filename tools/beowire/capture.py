@@ -66,7 +66,8 @@ def raw_frames(lab: Lab, node: str) -> Iterator[list[Frame]]:
                     frames.append(frame)
 
     thread = threading.Thread(target=collect)
-    thread.start()
+    with namespaces.uninterrupted():
+        thread.start()
     try:
         yield frames
     finally:

@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from beowire import __version__, bench_cli, demo_cli, info_cli, lab_cli, run_cli
+from beowire import __version__, bench_cli, demo_cli, info_cli, lab_cli, run_cli, selftest_cli
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.add_typer(lab_cli.app, name="lab")
 app.add_typer(bench_cli.app, name="bench")
 app.command("demo")(demo_cli.demo_)
+app.command("test")(selftest_cli.run_tests)
 app.command("info")(info_cli.info)
 app.command("run", context_settings={"allow_interspersed_args": False})(run_cli.run)
 

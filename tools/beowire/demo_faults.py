@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from beowire import lab, lab_up, path, places
+from beowire import lab, lab_up, namespaces, path, places
 from beowire.cluster import Cluster
 from beowire.demo_programs import PROGRAMS
 from beowire.errors import BeowireError
@@ -128,7 +128,8 @@ class _Assassin:
         self._thread = threading.Thread(target=self._hunt)
 
     def start(self) -> None:
-        self._thread.start()
+        with namespaces.uninterrupted():
+            self._thread.start()
 
     def stop(self) -> None:
         self._ending.set()

@@ -94,17 +94,6 @@ def termination_raises() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-@contextlib.contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Holds back Ctrl-C and termination for the short time that undoing takes."""
-    held = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, held)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
-
-
 def up(
     name: str, nodes: int, mtu_bytes: int, *, offloads: bool = True, shape: Shape | None = None
 ) -> Lab:
@@ -113,7 +102,7 @@ def up(
     check_size(nodes, mtu_bytes)
     shape = shape or Shape()
     mode, reason = choose_mode()
-    with termination_raises(), locked():
+    with locked(), namespaces.uninterrupted():
         if exists(name):
             raise BeowireError(
                 f"There is a lab {name} already.",
@@ -135,8 +124,7 @@ def up(
         try:
             _make(lab)
         except BaseException as error:
-            with _uninterrupted():
-                _destroy(lab)
+            _destroy(lab)
             if isinstance(error, OSError):
                 raise _explained(error, lab) from error
             raise
@@ -165,6 +153,7 @@ def _make(lab: Lab) -> None:
     if lab.mode == "namespace":
         namespaces.create(lab.namespace_path("switch"), None, "")
         for node in lab.node_names():
+            namespaces.check_interrupted()
             namespaces.create(lab.namespace_path(node), lab.host_name_path(node), node)
             _write_hosts(lab, node)
         _connect(lab)
@@ -210,6 +199,7 @@ def _connect(lab: Lab) -> None:
     """The switch, its cables and the nodes' addresses."""
     namespaces.within(lab.namespace_path("switch"), partial(_make_switch, lab))
     for node in lab.node_names():
+        namespaces.check_interrupted()
         namespaces.within(lab.namespace_path(node), partial(_start_node, lab.address(node)))
     _set_offloads(lab)
 
@@ -321,7 +311,7 @@ def reshape(name: str, shapes: dict[str, Shape]) -> Lab:
             check_shape(lab, shape)
             lab.shapes[node] = shape
         lab.shapes = {node: shape for node, shape in lab.shapes.items() if shape != Shape()}
-        with _uninterrupted():
+        with namespaces.uninterrupted():
             if lab.mode == "namespace":
                 _apply_shapes(lab, list(shapes))
             lab.save()
@@ -330,7 +320,7 @@ def reshape(name: str, shapes: dict[str, Shape]) -> Lab:
 
 def down(name: str) -> None:
     """Removes a lab, whole or half made, and kills what still runs on its nodes."""
-    with locked(), _uninterrupted():
+    with locked(), namespaces.uninterrupted():
         _destroy(load(name))
 
 

@@ -14,7 +14,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +29,8 @@ _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_SHARED = 1 << 20
 _MNT_DETACH = 2
+
+_HELD_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -59,6 +61,32 @@ def _share_directory(directory: Path) -> None:
         _mount("", str(directory), _MS_SHARED | _MS_REC)
 
 
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Holds back Ctrl-C and termination, for steps that must not be cut in two.
+
+    Python raises KeyboardInterrupt between any two instructions, inside the standard library's
+    locks too, which then stay taken; so whoever starts threads or forks does it in here.
+    """
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_SIGNALS)
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+
+
+def check_interrupted() -> None:
+    """A point at which a long `uninterrupted` step may end: raises what was held back."""
+    received = signal.sigtimedwait(_HELD_SIGNALS, 0)
+    if received is None:
+        return
+    if received.si_signo == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + received.si_signo)
+
+
+@uninterrupted()
 def create(network: Path, host: Path | None, host_name: str) -> None:
     """Creates a network namespace pinned at `network` and, where `host` is given, a host-name
     namespace pinned there. Both paths must be new. Undoes itself on failure."""
@@ -97,7 +125,6 @@ def _hold_new_namespaces(
 ) -> None:
     """The child's part of `create`: makes the namespaces and holds them until they are pinned."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.close(leave_write)
         answer = b"0"
         try:
@@ -141,13 +168,15 @@ def within(network: Path, function: Callable[[], T]) -> T:
             failure.append(error)
 
     thread = threading.Thread(target=enter)
-    thread.start()
-    thread.join()
+    with uninterrupted():
+        thread.start()
+        thread.join()
     if failure:
         raise failure[0]
     return result[0]
 
 
+@uninterrupted()
 def refusal() -> str | None:
     """Why this process cannot make the nodes of a lab, or None when it can."""
     read_end, write_end = os.pipe()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs the command as a user does, in a process of its own, and gives tests labs of their own."""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from itertools import count
+
+from beowire import lab, lab_up, namespaces
+
+COMMAND = [sys.executable, "-P", "-m", "beowire"]
+
+NO_NAMESPACES = namespaces.refusal()
+"""Why tests with namespaces and raw frames cannot run here; None when they can."""
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command did."""
+
+    status: int
+    output: str
+    errors: str
+
+
+def beowire(*arguments: str, text: str = "", **variables: str) -> Answer:
+    """Runs the command with these arguments; `variables` are added to its environment."""
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **variables},
+    )
+    return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def fresh_name() -> str:
+    """A lab name that no other process uses."""
+    return f"t{os.getpid()}-{next(_numbers)}"
+
+
+def remove(name: str) -> None:
+    """Removes the lab if there is one."""
+    if lab.exists(name):
+        lab_up.down(name)
+
+
+def traces(name: str) -> list[str]:
+    """All that a lab of that name leaves on the machine."""
+    places = [lab.labs_dir(), namespaces.NETNS_DIR, lab.Path("/etc/netns")]
+    found = []
+    for place in places:
+        if place.is_dir():
+            found += [
+                str(entry)
+                for entry in place.iterdir()
+                if entry.name == name or entry.name.startswith(f"bw-{name}-")
+            ]
+    mounts = lab.Path("/proc/self/mountinfo").read_text().splitlines()
+    return found + [line for line in mounts if f"bw-{name}-" in line or f"/labs/{name}/" in line]
