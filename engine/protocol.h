@@ -50,7 +50,7 @@ struct bw_tx_frame {
 	uint32_t segments; /* used entries of segment */
 	uint32_t len;	   /* head_len plus all payloads */
 	struct bw_tx_segment segment[BW_TX_SEGMENTS];
-	uint64_t head[(BW_HEAD_MAX + 512) / 8]; /* fixed parts one after another, and padding zeroes */
+	uint64_t head[BW_HEAD_MAX / 8]; /* fixed parts one after another, and padding zeroes */
 };
 
 /* What a protocol asks of its host. All are called synchronously from the protocol's functions. */

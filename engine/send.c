@@ -26,7 +26,7 @@ static uint32_t bw_builder_room(const struct bw_builder *b, uint32_t part)
 	uint32_t at = BW_ALIGN8(b->f->len) + part;
 
 	if (b->full || b->f->segments == BW_TX_SEGMENTS || b->parts == BW_TX_SEGMENTS ||
-	    BW_ALIGN8(b->f->head_len) + part + 8 > sizeof(b->f->head))
+	    at > BW_HEAD_MAX)
 		return 0;
 	return at < b->mtu ? b->mtu - at : 0;
 }
