@@ -118,10 +118,8 @@ static void bw_ack_span(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 		sum->largest = r->pn;
 		sum->largest_sent_ns = r->sent_ns;
 		t->inflight -= r->frame_len;
-		if (r->frame_len > t->mtu / 2 && r->kind != BW_OWNED_PAD)
-			bw_path_large_acked(t);
-		else if (r->frame_len)
-			t->small_acked = true;
+		if (r->frame_len && r->kind != BW_OWNED_PAD)
+			bw_path_size_acked(t, r->frame_len);
 		bw_record_acked(e, p, t, r);
 	}
 }

@@ -38,23 +38,19 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 		bw_path_probe_acked(e, p, t, size);
 }
 
-/* The range of a packet that is taken for lost goes to the end of the retransmission queue. */
-static void bw_record_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			   struct bw_record *r)
+/* The range of a packet that is taken for lost, or never left, goes to the end of the retransmission
+ * queue. */
+static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			    struct bw_record *r)
 {
-	uint32_t size = r->len;
-	bool large = r->frame_len > BW_MTU_BASE / 2;
-
 	t->inflight -= r->frame_len;
 	r->frame_len = 0;
-	if (large && r->kind != BW_OWNED_PAD)
-		bw_path_large_lost(e, p, t);
 	if (r->kind == BW_OWNED_PING) {
 		bw_record_drop(e, r);
 		p->ping_due = true;
 	} else if (r->kind == BW_OWNED_PAD) {
 		bw_record_drop(e, r);
-		bw_path_probe_lost(e, p, t, size);
+		t->probe_flying = false;
 	} else if (r->kind == BW_OWNED_BULK && ((struct bw_serve *)r->obj)->aborted) {
 		struct bw_serve *s = r->obj;
 
@@ -84,10 +80,14 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	uint64_t pn = r->pn;
 
 	bw_loss_remember(e, t, pn, r->sent_ns);
+	if (r->kind == BW_OWNED_PAD)
+		bw_path_probe_lost(e, p, t, r->len);
+	else
+		bw_path_size_lost(e, p, t, r->frame_len);
 	while (&r->list != &t->flight && r->pn == pn) {
 		struct bw_list *next = r->list.next;
 
-		bw_record_lost(e, p, t, r);
+		bw_record_again(e, p, t, r);
 		r = bw_entry(next, struct bw_record, list);
 	}
 }
@@ -183,7 +183,7 @@ void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		struct bw_record *r = bw_entry(l, struct bw_record, list);
 
 		l = l->prev;
-		bw_record_lost(e, p, t, r);
+		bw_record_again(e, p, t, r);
 	}
 	bw_loss_floor(e, t);
 }

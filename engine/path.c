@@ -199,20 +199,29 @@ void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 	bw_path_probe_next(e, p, t);
 }
 
-/* A frame larger than what always passes: did it arrive? When several in a row do not, while smaller
- * ones do, the path no longer takes this size (a "black hole", RFC 8899 4.3). */
-void bw_path_large_acked(struct bw_path *t)
+/* When several large frames in a row get lost, and none of their size or larger arrives in between,
+ * but smaller ones do, the path no longer takes this size (a "black hole", RFC 8899 4.3). */
+void bw_path_size_acked(struct bw_path *t, uint32_t size)
 {
-	t->large_lost = 0;
-	t->small_acked = false;
+	if (BW_LIKELY(!t->large_lost))
+		return;
+	if (size < t->large_least)
+		t->small_acked = true;
+	else
+		t->large_lost = 0;
 }
 
-void bw_path_large_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size)
 {
+	if (size <= BW_MTU_BASE / 2)
+		return;
+	if (!t->large_lost)
+		t->small_acked = false;
+	if (!t->large_lost || size < t->large_least)
+		t->large_least = size;
 	if (++t->large_lost < BW_BLACK_HOLE || !t->small_acked)
 		return;
 	t->large_lost = 0;
-	t->small_acked = false;
 	t->mtu_fail = t->mtu;
 	t->mtu = t->mtu > BW_MTU_BASE ? BW_MTU_BASE : BW_FRAME_MIN_MTU;
 	bw_event_push(e, &t->ev, BW_EV_PATH);

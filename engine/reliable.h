@@ -202,8 +202,9 @@ struct bw_path {
 	uint32_t probe_size;	/* size under probe, 0: none due */
 	uint32_t probe_tries;
 	bool probe_flying;
-	bool small_acked;    /* a small frame was acknowledged since the last large one */
-	uint32_t large_lost; /* large frames lost since the last one acknowledged */
+	uint32_t large_lost;  /* large frames lost since one of their size was acknowledged */
+	uint32_t large_least; /* the shortest of them */
+	bool small_acked;     /* a shorter frame was acknowledged meanwhile */
 
 	/* receiving */
 	struct bw_pnset rx;
@@ -375,8 +376,8 @@ void bw_path_cc_undo(struct bw_path *t);
 void bw_path_cc_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-void bw_path_large_acked(struct bw_path *t);
-void bw_path_large_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_path_size_acked(struct bw_path *t, uint32_t size);
+void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 
 /* ack.c: acknowledgements both ways */
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
