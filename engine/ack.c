@@ -138,9 +138,11 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo,
 			continue;
 		t->lost[i].pn = 0;
 		e->count.spurious++;
-		bw_path_cc_undo(t);
+		if (pn < t->recovery_pn)
+			bw_path_cc_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
 			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
+		t->reorder_pn = t->pn_next;
 	}
 }
 

@@ -117,8 +117,10 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 			response = true;
 		}
 	}
-	if (!response && t->reorder > BW_REORDER_MIN && t->acked_max >= t->round_pn)
+	if (!response && t->reorder > BW_REORDER_MIN && t->acked_max >= t->reorder_pn) {
 		t->reorder -= (t->reorder - BW_REORDER_MIN + 63) / 64;
+		t->reorder_pn = t->pn_next;
+	}
 }
 
 static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)

@@ -178,6 +178,7 @@ struct bw_path {
 	uint64_t last_sent; /* time of the last DATA */
 	uint64_t loss_at;   /* when the oldest suspect counts as lost; BW_NEVER */
 	uint32_t reorder;   /* adaptive reordering window, packets */
+	uint64_t reorder_pn; /* it shrinks again once packets from here on are acknowledged */
 	uint32_t pto_count; /* tail probes since the last progress */
 	uint64_t pto_since; /* time of the first of them */
 	struct {
