@@ -55,19 +55,23 @@ static struct bw_region *bw_region_get(struct bw_engine *e, uint64_t key)
 
 void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
 {
-	struct bw_list *l;
-
-	for (l = g->peer->serves.next; l != &g->peer->serves; l = l->next) {
-		struct bw_serve *s = bw_entry(l, struct bw_serve, all);
-
-		if (s->region == g)
-			s->region = NULL;
-	}
 	bw_table_remove(&e->region_table, (uint32_t)g->key);
 	bw_list_del(&g->all);
 	g->status = status;
 	e->work--;
 	bw_event_push(e, &g->ev, BW_EV_REGION_DONE);
+}
+
+/* The asker has no more use for it: it ends as soon as nothing is read from it any more. */
+static void bw_region_release(struct bw_engine *e, struct bw_region *g)
+{
+	struct bw_list *l;
+
+	g->released = true;
+	for (l = g->peer->serves.next; l != &g->peer->serves; l = l->next)
+		if (bw_entry(l, struct bw_serve, all)->region == g)
+			return;
+	bw_region_end(e, g, 0);
 }
 
 static bool bw_pull_reject(struct bw_engine *e, struct bw_peer *p, uint64_t pull_id, int32_t status)
@@ -83,13 +87,15 @@ static bool bw_pull_reject(struct bw_engine *e, struct bw_peer *p, uint64_t pull
 
 void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 {
+	struct bw_region *g = s->region;
+
 	if (s->refs || (!s->aborted && s->next_off < s->len))
 		return;
-	if (s->final && s->region && !s->aborted)
-		bw_region_end(e, s->region, 0);
 	bw_list_del(&s->all);
 	bw_list_del(&s->turn);
 	e->work--;
+	if (g && (s->final || g->released))
+		bw_region_release(e, g);
 	bw_slab_free(&e->serves, s);
 }
 
@@ -128,7 +134,7 @@ static int32_t bw_pull_locate(struct bw_engine *e, struct bw_peer *p, const stru
 		return e->ops->region_find(e->host, p->handle, w->tag, w->offset, w->total, buf,
 					   off);
 	g = bw_region_get(e, w->tag);
-	if (!g)
+	if (!g || g->released)
 		return -ENOENT;
 	if (g->peer != p)
 		return -EACCES;
@@ -152,7 +158,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	e->count.tx_pulls++;
 	if (!w->total) {
 		if (g && (w->status & BW_PULL_FINAL))
-			bw_region_end(e, g, 0);
+			bw_region_release(e, g);
 		return 0;
 	}
 	s = bw_slab_alloc(&e->serves);

@@ -127,6 +127,7 @@ struct bw_region {
 	uint64_t cookie, buf, buf_off, len;
 	int32_t status;
 	uint32_t peer_handle;
+	bool released; /* by its peer; ends with the last serve that reads it */
 };
 
 /* A pull of a peer that we serve. */
@@ -134,7 +135,7 @@ struct bw_serve {
 	struct bw_list all; /* in peer.serves */
 	struct bw_list turn; /* in peer.serving while bytes are unsent */
 	struct bw_peer *peer;
-	struct bw_region *region; /* NULL: host key, or the region has ended */
+	struct bw_region *region; /* NULL: host key, or the region was taken back */
 	uint64_t pull_id, buf, buf_off, len, next_off;
 	uint32_t refs;
 	bool final;
