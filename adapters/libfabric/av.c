@@ -5,6 +5,7 @@
  * their first use (peer.c), so inserting thousands costs no traffic.
  */
 #include "bwf.h"
+#include "name.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,60 +107,80 @@ static bool bwf_av_reserve(struct bwf_av *av, size_t n)
 	return true;
 }
 
-static void bwf_av_report_each(struct bwf_av *av, size_t count, uint64_t flags, void *context,
-			       int err)
+/* Add one address. A name is resolved first, without the lock: its owner may take time to answer.
+ */
+static int bwf_av_add(struct bwf_av *av, const struct bw_addr *addr, fi_addr_t *fi_addr)
 {
-	if ((flags & FI_SYNC_ERR) && context) {
-		for (size_t i = 0; i < count; i++)
-			((int *)context)[i] = err;
+	struct bw_addr found = *addr;
+	int ret = bwf_name_is(&found) ? bwf_name_resolve(&found) : 0;
+
+	if (ret)
+		return ret;
+	bwf_lock_take(&av->lock);
+	if (bwf_av_reserve(av, 1)) {
+		av->entry[av->count] = (struct bwf_av_entry){.addr = found, .valid = true};
+		*fi_addr = av->count++;
+	} else {
+		ret = -FI_ENOMEM;
 	}
+	bwf_lock_drop(&av->lock);
+	return ret;
+}
+
+/* The end of an insertion: the number of addresses, told at once or by an event. */
+static int bwf_av_inserted(struct bwf_av *av, int count, void *context)
+{
+	if (!av->eq)
+		return count;
+	bwf_eq_post(av->eq, FI_AV_COMPLETE,
+		    &(struct fi_eq_entry){
+			    .fid = &av->fid.fid, .context = context, .data = (uint64_t)count});
+	return 0;
 }
 
 static int bwf_av_insert(struct fid_av *fid, const void *addr, size_t count, fi_addr_t *fi_addr,
 			 uint64_t flags, void *context)
 {
 	struct bwf_av *av = BWF_OF(fid, struct bwf_av, fid);
-	const struct bw_addr *in = addr;
-	bool room;
+	int *errors = (flags & FI_SYNC_ERR) ? context : NULL;
+	int inserted = 0;
 
 	if (flags & ~(FI_MORE | FI_SYNC_ERR))
 		return -FI_EBADFLAGS;
-	if (av->eq && (flags & FI_SYNC_ERR))
+	if ((av->eq && (flags & FI_SYNC_ERR)) || (count && !addr))
 		return -FI_EINVAL;
-	if (count && !addr)
-		return -FI_EINVAL;
-	bwf_lock_take(&av->lock);
-	room = bwf_av_reserve(av, count);
-	for (size_t i = 0; i < count && room; i++) {
-		struct bwf_av_entry *entry = &av->entry[av->count];
+	for (size_t i = 0; i < count; i++) {
+		fi_addr_t index = FI_ADDR_NOTAVAIL;
+		struct bw_addr one;
+		int ret;
 
-		memcpy(&entry->addr, in + i, sizeof(entry->addr));
-		entry->valid = true;
+		memcpy(&one, (const char *)addr + i * sizeof(one), sizeof(one));
+		ret = bwf_av_add(av, &one, &index);
 		if (fi_addr)
-			fi_addr[i] = av->count;
-		av->count++;
+			fi_addr[i] = index;
+		if (errors)
+			errors[i] = -ret;
+		if (!ret)
+			inserted++;
 	}
-	bwf_lock_drop(&av->lock);
-	if (!room) {
-		bwf_av_report_each(av, count, flags, context, FI_ENOMEM);
-		return -FI_ENOMEM;
-	}
-	bwf_av_report_each(av, count, flags, context, 0);
-	if (!av->eq)
-		return (int)count;
-	bwf_eq_post(av->eq, FI_AV_COMPLETE,
-		    &(struct fi_eq_entry){.fid = &av->fid.fid, .context = context, .data = count});
-	return 0;
+	return bwf_av_inserted(av, inserted, context);
 }
 
 static int bwf_av_insertsvc(struct fid_av *fid, const char *node, const char *service,
 			    fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
-	return -FI_ENOSYS;
+	struct bw_addr name;
+	int ret;
+
+	if (!node || !service)
+		return -FI_EINVAL;
+	ret = bwf_name_make(node, service, false, &name);
+	return ret ? ret : bwf_av_insert(fid, &name, 1, fi_addr, flags, context);
 }
 
-static int bwf_av_insertsym(struct fid_av *fid, const char *node, size_t nodes, const char *service,
-			    size_t services, fi_addr_t *fi_addr, uint64_t flags, void *context)
+static int bwf_av_no_insertsym(struct fid_av *fid, const char *node, size_t nodes,
+			       const char *service, size_t services, fi_addr_t *fi_addr,
+			       uint64_t flags, void *context)
 {
 	return -FI_ENOSYS;
 }
@@ -232,7 +253,7 @@ static struct fi_ops_av bwf_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = bwf_av_insert,
 	.insertsvc = bwf_av_insertsvc,
-	.insertsym = bwf_av_insertsym,
+	.insertsym = bwf_av_no_insertsym,
 	.remove = bwf_av_remove,
 	.lookup = bwf_av_lookup,
 	.straddr = bwf_av_straddr,

@@ -308,6 +308,7 @@ struct bwf_ep {
 	struct bwf_av *av;
 	struct bwf_eq *eq;
 	struct bw_ep *bw;
+	struct bwf_names *names; /* answers to the endpoint's name; NULL if it has none */
 	struct bwf_cq *tx_cq, *rx_cq;
 	bool tx_selective, rx_selective;
 	bool source;   /* completions tell the sender's fi_addr_t */

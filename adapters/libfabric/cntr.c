@@ -91,8 +91,6 @@ static int bwf_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout_m
 	uint64_t errors = atomic_load_explicit(&cntr->errors, memory_order_acquire);
 	uint64_t deadline_ns = bwf_deadline_ns(timeout_ms);
 
-	if (cntr->port.wait_obj == FI_WAIT_NONE)
-		return -FI_ENOSYS;
 	for (;;) {
 		int ret = bwf_cntr_test(cntr, threshold, errors);
 

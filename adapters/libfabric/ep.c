@@ -5,6 +5,7 @@
  */
 #include "bwf.h"
 #include "codes.h"
+#include "name.h"
 
 #include <stdlib.h>
 
@@ -167,6 +168,7 @@ static int bwf_ep_close(struct fid *fid)
 	}
 	if (atomic_load(&ep->aliases))
 		return -FI_EBUSY;
+	bwf_names_close(ep->names);
 	bwf_ep_flush(ep);
 	bwf_ep_unbind_all(ep);
 	bw_ep_close(ep->bw, BWF_CLOSE_TIMEOUT_NS);
@@ -219,6 +221,24 @@ int bwf_ep_alias(struct bwf_face *of, const struct fi_alias *alias)
 	return 0;
 }
 
+/* Answer to the name that the application chose, if it did. */
+static int bwf_ep_open_name(struct bwf_ep *ep, const void *name, size_t len)
+{
+	struct bw_addr self, wish;
+	int ret;
+
+	if (!name || len != sizeof(wish))
+		return 0;
+	memcpy(&wish, name, sizeof(wish));
+	if (!bwf_name_has_port(&wish))
+		return 0;
+	bw_ep_addr(ep->bw, &self);
+	ret = bwf_names_open(&ep->names, &wish, &self);
+	if (ret)
+		bwf_log(BWF_LOG_ERROR, "cannot listen for the endpoint's name: %s", strerror(-ret));
+	return ret;
+}
+
 int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **out, void *context)
 {
 	struct bwf_ep *ep;
@@ -242,6 +262,12 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = bw_ep_open(&ep->bw, &(struct bw_ep_attr){.handlers = &bwf_handlers, .arg = ep}, &why);
 	if (ret) {
 		bwf_log(BWF_LOG_ERROR, "cannot open an endpoint: %s", why);
+		free(ep);
+		return ret;
+	}
+	ret = bwf_ep_open_name(ep, info->src_addr, info->src_addrlen);
+	if (ret) {
+		bw_ep_close(ep->bw, 0);
 		free(ep);
 		return ret;
 	}

@@ -5,6 +5,7 @@
  * room to spare.
  */
 #include "bwf.h"
+#include "name.h"
 
 #include <stdlib.h>
 
@@ -24,10 +25,11 @@
 #define BWF_SEND_CAPS	 (FI_SEND | FI_RECV)
 #define BWF_ACCESS_CAPS	 (FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 
-/* Messages keep their order, and so do atomics, which are messages to the target's provider. */
+/* Messages keep their order, and so do atomics and short writes (up to max_order_waw_size), which
+ * are messages to the target's provider. */
 #define BWF_ORDER                                                                                  \
-	(FI_ORDER_SAS | FI_ORDER_ATOMIC_RAR | FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR |          \
-	 FI_ORDER_ATOMIC_WAW)
+	(FI_ORDER_SAS | FI_ORDER_WAW | FI_ORDER_RMA_WAW | FI_ORDER_ATOMIC_RAR |                    \
+	 FI_ORDER_ATOMIC_RAW | FI_ORDER_ATOMIC_WAR | FI_ORDER_ATOMIC_WAW)
 #define BWF_TX_OP_FLAGS                                                                            \
 	(FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE |                   \
 	 FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE | FI_FENCE | FI_MORE | FI_REMOTE_CQ_DATA)
@@ -288,13 +290,46 @@ static struct fi_info *bwf_info_make(uint32_t version, const struct fi_info *hin
 	return info;
 }
 
+/* Names given as node and service: of the endpoint itself with FI_SOURCE, else of the one to talk
+ * to. */
+static int bwf_info_name(struct fi_info *info, const char *node, const char *service,
+			 uint64_t flags, const struct fi_info *hints)
+{
+	bool numeric = (flags & FI_NUMERICHOST) != 0;
+	struct bw_addr addr;
+	int ret = 0;
+
+	if (!hints || !hints->src_addr)
+		ret = bwf_name_make(NULL, NULL, false, info->src_addr);
+	if (ret || (!node && !service))
+		return ret;
+	ret = bwf_name_make(node, service, numeric, &addr);
+	if (ret)
+		return ret;
+	if ((flags & FI_SOURCE) || !node)
+		return bwf_info_copy_addr(&info->src_addr, &info->src_addrlen, &addr) ? 0
+										      : -FI_ENOMEM;
+	return bwf_info_copy_addr(&info->dest_addr, &info->dest_addrlen, &addr) ? 0 : -FI_ENOMEM;
+}
+
 int bwf_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
-	if (flags & FI_PROV_ATTR_ONLY)
+	int ret;
+
+	if (flags & FI_PROV_ATTR_ONLY) {
 		hints = NULL;
+		node = service = NULL;
+	}
 	if (hints && !bwf_info_fits(hints, version))
 		return -FI_ENODATA;
 	*info = bwf_info_make(version, hints);
-	return *info ? 0 : -FI_ENOMEM;
+	if (!*info)
+		return -FI_ENOMEM;
+	ret = bwf_info_name(*info, node, service, flags, hints);
+	if (ret) {
+		bwf_info_free(*info);
+		*info = NULL;
+	}
+	return ret;
 }

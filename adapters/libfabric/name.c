@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Names of endpoints: see name.h. A question is 16 bytes, an answer repeats them and adds the
+ * address. Both are single datagrams; the asker repeats its question until it is answered.
+ */
+#include "bwf.h"
+#include "name.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BWF_NAME_MAGIC	0x3F454D414E5742BEULL /* "\xBE" "BWNAME?" */
+#define BWF_NAME_TRY_MS 100
+#define BWF_NAME_TRIES	100 /* together ten seconds: the other program may still be starting */
+
+/* A name inside a struct bw_addr. libbeowire's own addresses do not begin with this magic. */
+struct bwf_name {
+	uint64_t magic;
+	uint16_t port;	 /* network byte order; 0: none */
+	uint16_t family; /* AF_INET, AF_INET6, or 0: any address of this host */
+	uint32_t scope;
+	uint8_t ip[16];
+};
+_Static_assert(sizeof(struct bwf_name) <= sizeof(struct bw_addr),
+	       "a name takes an address's place");
+
+struct bwf_name_question {
+	uint64_t magic;
+	uint64_t nonce;
+};
+
+struct bwf_name_answer {
+	struct bwf_name_question question;
+	struct bw_addr addr;
+};
+
+struct bwf_names {
+	pthread_t thread;
+	int fd, stop_fd;
+	struct bw_addr addr;
+};
+
+bool bwf_name_is(const struct bw_addr *addr)
+{
+	struct bwf_name name;
+
+	memcpy(&name, addr->bytes, sizeof(name));
+	return name.magic == BWF_NAME_MAGIC;
+}
+
+bool bwf_name_has_port(const struct bw_addr *addr)
+{
+	struct bwf_name name;
+
+	memcpy(&name, addr->bytes, sizeof(name));
+	return name.magic == BWF_NAME_MAGIC && name.port;
+}
+
+int bwf_name_make(const char *node, const char *service, bool numeric, struct bw_addr *addr)
+{
+	struct addrinfo hints = {
+		.ai_socktype = SOCK_DGRAM,
+		.ai_flags = node ? (numeric ? AI_NUMERICHOST : 0) : AI_PASSIVE,
+	};
+	struct bwf_name name = {.magic = BWF_NAME_MAGIC};
+	struct addrinfo *found;
+
+	memset(addr, 0, sizeof(*addr));
+	if (node || service) {
+		if (getaddrinfo(node, service, &hints, &found))
+			return -FI_ENODATA;
+		if (found->ai_family == AF_INET) {
+			const struct sockaddr_in *sin = (const void *)found->ai_addr;
+
+			name.port = sin->sin_port;
+			memcpy(name.ip, &sin->sin_addr, sizeof(sin->sin_addr));
+		} else {
+			const struct sockaddr_in6 *sin = (const void *)found->ai_addr;
+
+			name.port = sin->sin6_port;
+			name.scope = sin->sin6_scope_id;
+			memcpy(name.ip, &sin->sin6_addr, sizeof(sin->sin6_addr));
+		}
+		name.family = node ? (uint16_t)found->ai_family : 0;
+		freeaddrinfo(found);
+	}
+	memcpy(addr->bytes, &name, sizeof(name));
+	return 0;
+}
+
+/* The socket address of a name; the length, 0 if it has none. */
+static socklen_t bwf_name_sockaddr(const struct bwf_name *name, struct sockaddr_storage *to)
+{
+	struct sockaddr_in6 *sin6 = (void *)to;
+	struct sockaddr_in *sin = (void *)to;
+
+	memset(to, 0, sizeof(*to));
+	if (name->family == AF_INET6) {
+		sin6->sin6_family = AF_INET6;
+		sin6->sin6_port = name->port;
+		sin6->sin6_scope_id = name->scope;
+		memcpy(&sin6->sin6_addr, name->ip, sizeof(sin6->sin6_addr));
+		return sizeof(*sin6);
+	}
+	sin->sin_family = AF_INET;
+	sin->sin_port = name->port;
+	if (name->family == AF_INET)
+		memcpy(&sin->sin_addr, name->ip, sizeof(sin->sin_addr));
+	else
+		sin->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return sizeof(*sin);
+}
+
+/* Ask once and wait a moment for the answer. */
+static bool bwf_name_ask(int fd, uint64_t nonce, struct bw_addr *addr)
+{
+	struct bwf_name_question question = {BWF_NAME_MAGIC, nonce};
+	struct bwf_name_answer answer;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (send(fd, &question, sizeof(question), 0) < 0 && errno != ECONNREFUSED)
+		return false;
+	if (poll(&p, 1, BWF_NAME_TRY_MS) != 1)
+		return false;
+	if (recv(fd, &answer, sizeof(answer), 0) != sizeof(answer)) {
+		usleep(BWF_NAME_TRY_MS * 1000); /* refused: nobody is there yet */
+		return false;
+	}
+	if (memcmp(&answer.question, &question, sizeof(question)) != 0)
+		return false;
+	*addr = answer.addr;
+	return true;
+}
+
+int bwf_name_resolve(struct bw_addr *addr)
+{
+	struct sockaddr_storage to;
+	struct bwf_name name;
+	socklen_t len;
+	bool found = false;
+	int fd;
+
+	memcpy(&name, addr->bytes, sizeof(name));
+	if (!name.port)
+		return -FI_EHOSTUNREACH;
+	len = bwf_name_sockaddr(&name, &to);
+	fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&to, len) == 0) {
+		for (int i = 0; i < BWF_NAME_TRIES && !found; i++)
+			found = bwf_name_ask(fd, bwf_now_ns(), addr);
+	}
+	close(fd);
+	return found ? 0 : -FI_EHOSTUNREACH;
+}
+
+static void *bwf_names_run(void *arg)
+{
+	struct bwf_names *names = arg;
+	struct pollfd p[2] = {{.fd = names->fd, .events = POLLIN},
+			      {.fd = names->stop_fd, .events = POLLIN}};
+
+	while (!(p[1].revents & POLLIN)) {
+		struct bwf_name_answer answer = {.addr = names->addr};
+		struct sockaddr_storage from;
+		socklen_t len = sizeof(from);
+
+		if (poll(p, 2, -1) < 0 || !(p[0].revents & POLLIN))
+			continue;
+		if (recvfrom(names->fd, &answer.question, sizeof(answer.question), MSG_DONTWAIT,
+			     (struct sockaddr *)&from, &len) == sizeof(answer.question) &&
+		    answer.question.magic == BWF_NAME_MAGIC)
+			sendto(names->fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from,
+			       len);
+	}
+	return NULL;
+}
+
+/* The socket that questions come to: an unbound name listens on every address of the host. */
+static int bwf_names_socket(const struct bwf_name *name)
+{
+	struct sockaddr_storage at;
+	struct sockaddr_in *sin = (void *)&at;
+	socklen_t len = bwf_name_sockaddr(name, &at);
+	int fd = socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	if (!name->family)
+		sin->sin_addr.s_addr = htonl(INADDR_ANY);
+	if (bind(fd, (struct sockaddr *)&at, len) == 0)
+		return fd;
+	ret = -errno;
+	close(fd);
+	return ret;
+}
+
+int bwf_names_open(struct bwf_names **out, const struct bw_addr *addr, const struct bw_addr *self)
+{
+	struct bwf_names *names = calloc(1, sizeof(*names));
+	struct bwf_name name;
+	int ret;
+
+	if (!names)
+		return -FI_ENOMEM;
+	memcpy(&name, addr->bytes, sizeof(name));
+	names->addr = *self;
+	names->fd = bwf_names_socket(&name);
+	names->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (names->fd < 0)
+		ret = names->fd;
+	else if (names->stop_fd < 0)
+		ret = -errno;
+	else
+		ret = -pthread_create(&names->thread, NULL, bwf_names_run, names);
+	if (ret) {
+		if (names->fd >= 0)
+			close(names->fd);
+		if (names->stop_fd >= 0)
+			close(names->stop_fd);
+		free(names);
+		return ret;
+	}
+	*out = names;
+	return 0;
+}
+
+void bwf_names_close(struct bwf_names *names)
+{
+	if (!names)
+		return;
+	eventfd_write(names->stop_fd, 1);
+	pthread_join(names->thread, NULL);
+	close(names->fd);
+	close(names->stop_fd);
+	free(names);
+}
