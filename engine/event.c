@@ -88,7 +88,7 @@ bool bw_event_next(struct bw_engine *e, struct bw_event *out)
 		out->peer = u->peer_handle;
 		out->cookie = u->cookie;
 		out->len = u->received;
-		bw_slab_free(&e->pulls, u);
+		bw_pull_told(e, u);
 		break;
 	case BW_EV_REGION_DONE:
 		g = bw_entry(n, struct bw_region, ev);

@@ -8,9 +8,9 @@
 struct bw_peer *bw_peer_new(struct bw_engine *e)
 {
 	struct bw_peer *p = bw_slab_alloc(&e->peers_slab);
-	struct bw_list *lists[] = {&p->txmsgs, &p->controls, &p->pulls, &p->regions,
-				   &p->serves, &p->serving, &p->again, &p->all,
-				   &p->ready, &p->app.tx,   &p->app.rx, &p->control.tx,
+	struct bw_list *lists[] = {&p->txmsgs, &p->controls, &p->pulls, &p->given_up,
+				   &p->regions, &p->serves, &p->serving, &p->again, &p->all,
+				   &p->ready, &p->app.tx, &p->app.rx, &p->control.tx,
 				   &p->control.rx};
 	uint32_t i;
 
@@ -256,6 +256,8 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	bw_peer_end_sends(e, p, status);
 	while (!bw_list_empty(&p->pulls))
 		bw_pull_end(e, bw_first(&p->pulls, struct bw_pull, all), status);
+	while (!bw_list_empty(&p->given_up))
+		bw_pull_end(e, bw_first(&p->given_up, struct bw_pull, all), status);
 	while (!bw_list_empty(&p->regions))
 		bw_region_end(e, bw_first(&p->regions, struct bw_region, all), status);
 	for (f = &p->app; f; f = f->next)

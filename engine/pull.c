@@ -74,13 +74,16 @@ static void bw_region_release(struct bw_engine *e, struct bw_region *g)
 	bw_region_end(e, g, 0);
 }
 
-static bool bw_pull_reject(struct bw_engine *e, struct bw_peer *p, uint64_t pull_id, int32_t status)
+/* `charged`: bytes of the pull that have been sent, for whose credit the asker must account. */
+static bool bw_pull_reject(struct bw_engine *e, struct bw_peer *p, uint64_t pull_id, int32_t status,
+			   uint64_t charged)
 {
 	struct bw_txmsg *m = bw_send_control(e, p, BW_PART_PULL_ERROR);
 
 	if (!m)
 		return false;
 	m->tag = pull_id;
+	m->total = charged;
 	m->wire_status = status;
 	return true;
 }
@@ -112,7 +115,7 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 		next = l->next;
 		if (s->region != g)
 			continue;
-		if (!bw_pull_reject(e, g->peer, s->pull_id, -ECANCELED))
+		if (!bw_pull_reject(e, g->peer, s->pull_id, -ECANCELED, s->next_off))
 			return -EAGAIN;
 		s->aborted = true;
 		s->region = NULL;
@@ -154,7 +157,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	int32_t status = bw_pull_locate(e, p, w, &g, &buf, &off);
 
 	if (status)
-		return bw_pull_reject(e, p, w->imm, status) ? 0 : -BW_DROP_NO_BUFFER;
+		return bw_pull_reject(e, p, w->imm, status, 0) ? 0 : -BW_DROP_NO_BUFFER;
 	e->count.tx_pulls++;
 	if (!w->total) {
 		if (g && (w->status & BW_PULL_FINAL))
@@ -186,24 +189,51 @@ static struct bw_pull *bw_pull_get(struct bw_engine *e, uint64_t id)
 	return u && u->id == id ? u : NULL;
 }
 
-void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status)
+/* Nothing more can come of it, all its credit is given back: its id is forgotten. */
+static void bw_pull_settle(struct bw_engine *e, struct bw_pull *u)
+{
+	bw_table_remove(&e->pull_table, (uint32_t)u->id);
+	bw_list_del(&u->all);
+	u->settled = true;
+	if (u->told)
+		bw_slab_free(&e->pulls, u);
+}
+
+void bw_pull_told(struct bw_engine *e, struct bw_pull *u)
+{
+	u->told = true;
+	if (u->settled)
+		bw_slab_free(&e->pulls, u);
+}
+
+static void bw_pull_report(struct bw_engine *e, struct bw_pull *u, int32_t status)
 {
 	if (u->request)
 		u->request->pull = NULL;
-	bw_table_remove(&e->pull_table, (uint32_t)u->id);
-	bw_list_del(&u->all);
+	u->request = NULL;
+	u->ended = true;
 	u->status = status;
 	if (!status)
 		e->count.rx_pulls++;
 	bw_event_push(e, &u->ev, BW_EV_PULLED);
 }
 
+void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status)
+{
+	if (!u->ended)
+		bw_pull_report(e, u, status);
+	bw_pull_settle(e, u);
+}
+
 void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
 {
 	struct bw_pull *u = bw_pull_get(e, w->tag);
 
-	if (u && u->peer == p)
-		bw_pull_end(e, u, w->status < 0 ? w->status : -EIO);
+	if (!u || u->peer != p)
+		return;
+	if (w->total > u->received && w->total <= u->len)
+		bw_credit_taken(e, p, w->total - u->received);
+	bw_pull_end(e, u, w->status < 0 ? w->status : -EIO);
 }
 
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
@@ -253,38 +283,48 @@ int bw_pull_cancel(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_pull *u = bw_pull_get(e, op->pull_id);
 
-	if (!u)
+	if (!u || u->ended)
 		return -ENOENT;
-	bw_pull_end(e, u, -ECANCELED);
+	bw_pull_report(e, u, -ECANCELED);
+	bw_list_del(&u->all);
+	bw_list_add_before(&u->peer->given_up, &u->all);
+	if (!u->len)
+		bw_pull_settle(e, u);
 	return 0;
+}
+
+/* Bytes [lo, hi) of a pull have come; each is credited once, wanted or not. */
+static void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, uint64_t hi)
+{
+	uint64_t added = bw_spans_add(u->span, &u->nspans, lo, hi);
+
+	u->received += added;
+	if (!u->ended)
+		e->count.rx_payload += added;
+	bw_credit_taken(e, u->peer, added);
+	if (u->received == u->len)
+		bw_pull_end(e, u, 0);
 }
 
 int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		 const struct bw_part_bulk *w, uint32_t at)
 {
 	struct bw_pull *u = bw_pull_get(e, w->id);
-	uint64_t lo = w->offset, hi = lo + w->part.plen, added;
+	uint64_t lo = w->offset, hi = lo + w->part.plen;
 
-	if (!u || u->peer != p) {
-		/* Data of a pull that has ended: the sender must still get its credit back. */
+	if (!u || u->peer != p || u->ended)
 		e->count.drop[BW_DROP_STALE]++;
-		bw_credit_taken(e, p, w->part.plen);
-		return 0;
-	}
+	if (!u || u->peer != p)
+		return 0; /* its credit was given back when the pull ended */
 	if (!w->part.plen || hi < lo || hi > u->len)
 		return -BW_DROP_MALFORMED;
 	if (bw_spans_cover(u->span, u->nspans, lo, hi))
 		return 0;
 	if (!bw_spans_fit(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
 		return -BW_DROP_RANGES;
-	if (e->ops->place(e->host, u->buf, u->buf_off + lo, f, at, w->part.plen, p->checksum,
-			  w->part.crc))
+	if (!u->ended && e->ops->place(e->host, u->buf, u->buf_off + lo, f, at, w->part.plen,
+				       p->checksum, w->part.crc))
 		return -BW_DROP_DATA;
-	added = bw_spans_add(u->span, &u->nspans, lo, hi);
-	u->received += added;
-	e->count.rx_payload += added;
-	bw_credit_taken(e, p, added);
-	if (u->received == u->len)
-		bw_pull_end(e, u, 0);
+	bw_pull_count(e, u, lo, hi);
 	return 0;
 }

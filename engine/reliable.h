@@ -104,16 +104,19 @@ struct bw_rxmsg {
 	struct bw_span span[BW_MSG_SPANS];
 };
 
-/* A pull of ours. */
+/* A pull of ours. One that was canceled stays until all its data has come, for the sake of credit. */
 struct bw_pull {
 	struct bw_evnode ev;
-	struct bw_list all; /* in peer.pulls */
+	struct bw_list all; /* in peer.pulls, or peer.given_up */
 	struct bw_peer *peer;
 	struct bw_txmsg *request; /* until acknowledged */
 	uint64_t id;	    /* serial << 32 | handle */
 	uint64_t cookie, buf, buf_off, len, received;
 	int32_t status;
 	uint32_t peer_handle;
+	bool ended;   /* its event is queued or taken */
+	bool told;    /* taken */
+	bool settled; /* no data can come for it */
 	uint32_t nspans;
 	struct bw_span span[BW_MSG_SPANS];
 };
@@ -237,7 +240,7 @@ struct bw_peer {
 	struct bw_flow app, control;
 	uint64_t control_seen_base;
 	uint64_t control_seen[BW_CONTROL_MAX / 64]; /* bit id % BW_CONTROL_MAX */
-	struct bw_list txmsgs, controls, pulls, regions, serves, serving, again;
+	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
 	uint32_t eager_turn, serve_turn, quantum;
 
 	/* credit, bytes since first contact */
@@ -432,6 +435,7 @@ void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_
 int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		 const struct bw_part_bulk *b, uint32_t at);
 void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status);
+void bw_pull_told(struct bw_engine *e, struct bw_pull *u);
 void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status);
 void bw_serve_settle(struct bw_engine *e, struct bw_serve *s);
 

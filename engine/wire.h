@@ -148,7 +148,8 @@ struct bw_part_msg {
 	uint64_t id;	 /* number in its flow, from 0 without gaps. MESSAGE: delivered in that order;
 			  * control flow: acted upon in any order, once */
 	uint64_t offset; /* MESSAGE: of this segment; PULL: offset within the region */
-	uint64_t total;	 /* MESSAGE: length of the whole message; PULL: bytes wanted */
+	uint64_t total;	 /* MESSAGE: length of the whole message; PULL: bytes wanted; PULL_ERROR: bytes
+			  * of that pull which were sent, lost or not: the asker grants them again */
 	uint64_t tag;	 /* MESSAGE: the adapter's; PULL: region key; PULL_ERROR: pull id */
 	uint64_t imm;	 /* MESSAGE: the adapter's; PULL: pull id */
 	uint16_t dst_ep; /* endpoint within the engine addressed; BW_EP_CONTROL: control flow */
