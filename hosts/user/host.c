@@ -147,16 +147,17 @@ static bool bw_host_flush(struct bw_ep *ep)
 	return gone;
 }
 
-/* Collect one frame; false when the batch is full now. */
+/* Collect one frame; false when the batch is better sent now: it is full, or the frame is a short one,
+ * which says that the engine has no more for its peer, and that somebody waits for it. */
 static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 {
 	if (f->to.link == BW_LINK_NO_PACKET && ep->has_packet) {
 		bw_packet_add(&ep->packet, f);
-		return !bw_batch_full(ep->packet.batch);
+		return f->len > BW_BATCH_FLAT && !bw_batch_full(ep->packet.batch);
 	}
 	if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
 		bw_udp_add(&ep->udp, f);
-		return !bw_batch_full(ep->udp.batch);
+		return f->len > BW_BATCH_FLAT && !bw_batch_full(ep->udp.batch);
 	}
 	return true; /* a link that was named by no one: the frame is lost */
 }

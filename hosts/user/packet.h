@@ -43,6 +43,13 @@ static inline bool bw_packet_ready(const struct bw_packet *p)
 	return *(volatile uint32_t *)&p->next->tp_status & TP_STATUS_USER;
 }
 
+/* Start to fetch what a short frame in the next slot consists of. */
+static inline void bw_packet_prefetch(const struct bw_packet *p)
+{
+	__builtin_prefetch((const uint8_t *)p->next + 64);
+	__builtin_prefetch((const uint8_t *)p->next + 128);
+}
+
 /* The frame in the slot that bw_packet_ready() found; valid until bw_packet_release(). */
 void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f);
 void bw_packet_release(struct bw_packet *p);
