@@ -7,6 +7,7 @@ PDML is read, since it states for every field where its bytes lie in the frame.
 import os
 import subprocess
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +93,14 @@ def decode(capture: Path, *options: str) -> list[Packet]:
     if "Lua Error" in text:
         raise RuntimeError(text[text.index("Lua Error") :][:400])
     return [_packet(element) for element in ElementTree.fromstring(text).iter("packet")]
+
+
+def columns(capture: Path, fields: list[str], *options: str) -> Iterator[list[list[str]]]:
+    """For each packet the values of each of these fields, as text; faster than decode()."""
+    wanted = [word for name in fields for word in ("-e", name)]
+    text = _tshark(["-r", str(capture), "-T", "fields", *wanted, *options])
+    for line in text.splitlines():
+        yield [cell.split(",") if cell else [] for cell in line.split("\t")]
 
 
 def summaries(capture: Path, *options: str) -> list[str]:
