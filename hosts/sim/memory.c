@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The hosts' memory. What is sent needs no memory of its own, since its content is a stretch of one
+ * pattern; what is received is real memory, compared with that stretch when it is complete. A cookie
+ * names a buffer and its generation, so that every use after its end is noticed.
+ */
+#include "sim.h"
+
+#include <stdlib.h>
+
+#define SIM_PIECE (BW_FRAME_MAX_MTU + 1) /* bytes of content that lie in one piece behind any place */
+
+uint64_t sim_buf_new(struct sim_node *n, enum sim_buf_kind kind, uint64_t len, uint64_t base)
+{
+	struct sim_buf *b;
+	uint32_t i;
+
+	if (!n->free_buf) {
+		n->bufs = realloc(n->bufs, (n->nbufs + 256) * sizeof(*n->bufs));
+		if (!n->bufs)
+			abort();
+		for (i = n->nbufs + 256; i > n->nbufs; i--) {
+			n->bufs[i - 1] = (struct sim_buf){.gen = 1, .next_free = n->free_buf};
+			n->free_buf = i;
+		}
+		n->nbufs += 256;
+	}
+	i = n->free_buf;
+	b = &n->bufs[i - 1];
+	n->free_buf = b->next_free;
+	b->kind = kind;
+	b->len = len;
+	b->base = base % SIM_PATTERN;
+	b->mem = NULL;
+	if (kind == SIM_BUF_TARGET || kind == SIM_BUF_MESSAGE) {
+		b->mem = malloc(len ? len : 1);
+		if (!b->mem)
+			abort();
+	}
+	return (uint64_t)b->gen << 32 | i;
+}
+
+struct sim_buf *sim_buf_get(struct sim_node *n, uint64_t cookie)
+{
+	uint32_t i = (uint32_t)cookie;
+	struct sim_buf *b;
+
+	if (!i || i > n->nbufs)
+		return NULL;
+	b = &n->bufs[i - 1];
+	return b->kind != SIM_BUF_FREE && b->gen == cookie >> 32 ? b : NULL;
+}
+
+void sim_buf_end(struct sim_node *n, uint64_t cookie)
+{
+	struct sim_buf *b = sim_buf_get(n, cookie);
+
+	free(b->mem);
+	b->mem = NULL;
+	b->kind = SIM_BUF_FREE;
+	b->gen++;
+	b->next_free = n->free_buf;
+	n->free_buf = (uint32_t)cookie;
+}
+
+const uint8_t *sim_content(const struct sim *s, uint64_t base, uint64_t off)
+{
+	return s->pattern + (base + off) % SIM_PATTERN;
+}
+
+bool sim_content_same(const struct sim *s, const uint8_t *p, uint64_t base, uint64_t off, uint64_t n)
+{
+	uint64_t piece;
+
+	for (; n; n -= piece, p += piece, off += piece) {
+		piece = n < SIM_PIECE ? n : SIM_PIECE;
+		if (memcmp(p, sim_content(s, base, off), piece))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t sim_ops_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
+{
+	struct sim_node *node = host;
+	struct sim_buf *b = sim_buf_get(node, buf);
+
+	if (!b || (b->kind != SIM_BUF_SOURCE && b->kind != SIM_BUF_HOST)) {
+		sim_fail(node->sim, "node %u reads a buffer after its completion", node->number);
+		return 0;
+	}
+	if (off > b->len || n > b->len - off) {
+		sim_fail(node->sim, "node %u reads beyond the end of a buffer", node->number);
+		return 0;
+	}
+	return sim_crc32c(0, sim_content(node->sim, b->base, off), n);
+}
+
+static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
+			 uint32_t at, uint32_t n, bool check, uint32_t crc)
+{
+	struct sim_node *node = host;
+	const struct sim_frame *frame = f->cookie;
+	const uint8_t *from = (const uint8_t *)frame->data + at;
+	struct sim_buf *b;
+
+	if (frame != node->current || at > f->len || n > f->len - at) {
+		sim_fail(node->sim, "node %u places bytes that are not in the frame", node->number);
+		return -EBADMSG;
+	}
+	if (check && sim_crc32c(0, from, n) != crc)
+		return -EBADMSG;
+	if (!buf)
+		return 0;
+	b = sim_buf_get(node, buf);
+	if (!b || !b->mem) {
+		sim_fail(node->sim, "node %u writes into a buffer after its completion",
+			 node->number);
+		return -EBADMSG;
+	}
+	if (off > b->len || n > b->len - off) {
+		sim_fail(node->sim, "node %u writes beyond the end of a buffer", node->number);
+		return -EBADMSG;
+	}
+	memcpy(b->mem + off, from, n);
+	node->sim->progress_frames = node->sim->frames;
+	return 0;
+}
+
+static uint64_t sim_ops_buf_get(void *host, uint64_t n)
+{
+	struct sim_node *node = host;
+
+	if (sim_chance(&node->sim->rng, node->sim->spec.no_buffer_ppm))
+		return 0;
+	if (!n || n > BW_EAGER_LIMIT)
+		sim_fail(node->sim, "node %u asks for a buffer of %llu bytes", node->number,
+			 (unsigned long long)n);
+	node->engine_bufs++;
+	return sim_buf_new(node, SIM_BUF_MESSAGE, n, 0);
+}
+
+static void sim_ops_buf_put(void *host, uint64_t buf)
+{
+	struct sim_node *node = host;
+	struct sim_buf *b = sim_buf_get(node, buf);
+
+	if (!b || b->kind != SIM_BUF_MESSAGE) {
+		sim_fail(node->sim, "node %u puts back a buffer that it does not have",
+			 node->number);
+		return;
+	}
+	node->engine_bufs--;
+	sim_buf_end(node, buf);
+}
+
+static int sim_ops_region_find(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
+			       uint64_t *buf, uint64_t *buf_off)
+{
+	struct sim_node *node = host;
+	struct sim_peer *p = sim_peer_find(node, peer);
+
+	if (!p || p->gone)
+		sim_fail(node->sim, "node %u is asked for memory by no peer", node->number);
+	if (key != node->host_key)
+		return -EACCES;
+	if (off > node->host_len || n > node->host_len - off)
+		return -EINVAL;
+	*buf = node->host_buf;
+	*buf_off = off;
+	return 0;
+}
+
+#ifdef __x86_64__
+__attribute__((target("sse4.2"))) static uint32_t sim_crc32c_x86(uint32_t crc, const void *p,
+								 size_t n)
+{
+	const uint8_t *b = p;
+	uint64_t c = (uint32_t)~crc, word;
+
+	for (; n >= 8; n -= 8, b += 8) {
+		memcpy(&word, b, 8);
+		c = __builtin_ia32_crc32di(c, word);
+	}
+	for (; n; n--, b++)
+		c = __builtin_ia32_crc32qi((uint32_t)c, *b);
+	return ~(uint32_t)c;
+}
+#endif
+
+uint32_t sim_crc32c(uint32_t crc, const void *p, size_t n)
+{
+#ifdef __x86_64__
+	static int fast = -1;
+
+	if (fast < 0)
+		fast = __builtin_cpu_supports("sse4.2") != 0;
+	if (fast)
+		return sim_crc32c_x86(crc, p, n);
+#endif
+	return bw_crc32c(crc, p, n);
+}
+
+const struct bw_host_ops sim_host_ops = {
+	.crc32c = sim_crc32c,
+	.payload_crc = sim_ops_payload_crc,
+	.place = sim_ops_place,
+	.buf_get = sim_ops_buf_get,
+	.buf_put = sim_ops_buf_put,
+	.region_find = sim_ops_region_find,
+};
