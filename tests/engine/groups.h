@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The groups of unit tests of the engine, one per file; each returns how many of its tests failed. */
+#ifndef TEST_GROUPS_H
+#define TEST_GROUPS_H
+
+#include <stdlib.h>
+
+#include "world.h"
+
+int contact_tests(void);
+
+#endif

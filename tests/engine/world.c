@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Nodes, wire and clock of the test world; see world.h. */
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STEPS_MAX 200000 /* frames and deadlines of one test; more is an endless exchange */
+
+struct world world;
+
+static void step(void)
+{
+	if (++world.steps > STEPS_MAX)
+		fail_msg("endless exchange of frames, or deadlines without end");
+}
+
+/* Credit of the direction from node n to node m: what was told never exceeds what was granted, and
+ * what was taken never exceeds what was charged. */
+static void check_credit(int n, int m)
+{
+	struct bw_peer *p = peer(n, m), *q;
+
+	if (!p || p->state != BW_PEER_UP || !world.node[m].mem ||
+	    p->inc != world.node[m].cfg.incarnation)
+		return;
+	q = bw_peer_get(engine(m), p->conn);
+	if (!q || q->state != BW_PEER_UP || q->conn != p->handle)
+		return;
+	if (p->tx_limit > q->rx_limit)
+		fail_msg("%c knows of more credit than %c granted", 'A' + n, 'A' + m);
+	if (q->rx_taken > p->tx_used)
+		fail_msg("%c gives back more credit than %c was charged", 'A' + m, 'A' + n);
+}
+
+static void check(int n)
+{
+	const char *bad;
+	int m;
+
+	if (!world.node[n].mem || world.node[n].protocol != &bw_reliable)
+		return;
+	bad = bw_reliable_check(world.node[n].mem);
+	if (bad)
+		fail_msg("%c: %s", 'A' + n, bad);
+	for (m = 0; m < NODES; m++) {
+		check_credit(n, m);
+		check_credit(m, n);
+	}
+}
+
+/* What every host does after calling its engine. */
+static void after(int n)
+{
+	struct node *node = &world.node[n];
+
+	take_events(n);
+	while (node->protocol->hungry(node->mem) && node->grown_n < node->grow_max) {
+		void *more = aligned_alloc(64, BW_GROW_BYTES);
+
+		node->grown[node->grown_n++] = more;
+		node->protocol->grow(node->mem, more);
+	}
+	check(n);
+}
+
+int world_setup(void **state)
+{
+	int n;
+
+	memset(&world, 0, sizeof(world));
+	world.now = BW_S;
+	for (n = 0; n < NODES; n++) {
+		struct node *node = &world.node[n];
+		struct bw_config *cfg = &node->cfg;
+		unsigned int i;
+
+		node->protocol = &bw_reliable;
+		node->grow_max = 64;
+		cfg->node = 0xA0 + (uint64_t)n;
+		cfg->secret = 0x5EC2E7 + (uint64_t)n;
+		cfg->incarnation = 0x10000u * (uint32_t)(n + 1);
+		cfg->cluster = CLUSTER;
+		cfg->engine = (uint16_t)(n + 1);
+		cfg->rx_budget = BW_SHARE_MIN;
+		cfg->features = BW_FEATURE_CHECKSUM;
+		cfg->dead_ns = 60 * BW_S;
+		for (i = 0; i < 8; i++)
+			cfg->link_mtu[i] = BW_MTU_BASE;
+		cfg->name[0] = (char)('A' + n);
+	}
+	return 0;
+}
+
+static void node_forget(int n)
+{
+	struct node *node = &world.node[n];
+	struct buffer *b, *next;
+
+	frame_free(node->last_rx);
+	node->last_rx = NULL;
+	while (node->grown_n)
+		free(node->grown[--node->grown_n]);
+	free(node->mem);
+	node->mem = NULL;
+	node->buffers_out = 0;
+	memset(node->peer, 0, sizeof(node->peer));
+	for (b = world.buffers; b; b = next) {
+		next = b->next;
+		if (b->node == n)
+			buffer_free(b);
+	}
+}
+
+int world_teardown(void **state)
+{
+	int n;
+
+	world.fate = NULL;
+	for (n = 0; n < NODES; n++)
+		if (world.node[n].mem)
+			node_close(n);
+	drop_all();
+	return 0;
+}
+
+void node_open(int n)
+{
+	struct node *node = &world.node[n];
+
+	node->mem = aligned_alloc(64, (node->protocol->size(&node->cfg) + 63) & ~(size_t)63);
+	assert_int_equal(node->protocol->open(node->mem, &node->cfg, &host_ops, node, world.now), 0);
+	after(n);
+}
+
+void node_kill(int n)
+{
+	node_forget(n);
+}
+
+void node_restart(int n)
+{
+	node_kill(n);
+	world.node[n].cfg.incarnation++;
+	node_open(n);
+}
+
+void node_close(int n)
+{
+	struct node *node = &world.node[n];
+
+	take_events(n);
+	node->protocol->close(node->mem, world.now);
+	flush(n);
+	assert_int_equal(node->buffers_out, 0);
+	node_forget(n);
+}
+
+struct bw_peer *peer(int n, int of)
+{
+	return world.node[n].mem ? bw_peer_get(engine(n), world.node[n].peer[of]) : NULL;
+}
+
+struct bw_path *path(int n, int of, unsigned int no)
+{
+	struct bw_peer *p = peer(n, of);
+
+	assert_non_null(p);
+	assert_true(no < p->npaths);
+	return &p->path[no];
+}
+
+const struct bw_counters *count(int n)
+{
+	return world.node[n].protocol->counters(world.node[n].mem);
+}
+
+struct bw_link_addr address(int n, uint8_t link)
+{
+	struct bw_link_addr a = {.link = link, .len = 2, .bytes = {(uint8_t)(n + 1), link}};
+
+	return a;
+}
+
+int submit(int n, struct bw_op *op)
+{
+	struct node *node = &world.node[n];
+	int r = node->protocol->submit(node->mem, op, world.now);
+
+	after(n);
+	return r;
+}
+
+void flush(int n)
+{
+	struct node *node = &world.node[n];
+	struct bw_tx_frame t;
+	char text[4096];
+
+	while (node->mem && node->protocol->next_frame(node->mem, &t, world.now)) {
+		struct frame *f = frame_new(&t, buffer_read);
+		enum fate fate;
+
+		step();
+		f->from = n;
+		f->to = t.to.bytes[0] - 1;
+		assert_true(f->to >= 0 && f->to < NODES && f->link < 4);
+		fate = world.fate ? world.fate(f) : PASS;
+		f->mark = fate == MARK;
+		frame_describe(f, &world.view[f->to][n][f->link], text, sizeof(text));
+		if (!world.quiet)
+			log_line(world.frames, f->link ? "%c>%c/%u %s%s" : "%c>%c%.0u %s%s", 'A' + n,
+				 'A' + f->to, f->link, text, fate == LOSE ? " lost" : "");
+		if (fate == LOSE)
+			frame_free(f);
+		else
+			give(f);
+		check(n);
+	}
+	take_events(n);
+}
+
+void give(struct frame *f)
+{
+	assert_true(world.wire_n < WIRE_MAX);
+	world.wire[world.wire_n++] = f;
+}
+
+struct frame *take(unsigned int i)
+{
+	struct frame *f;
+
+	assert_true(i < world.wire_n);
+	f = world.wire[i];
+	world.wire_n--;
+	memmove(&world.wire[i], &world.wire[i + 1], (world.wire_n - i) * sizeof(f));
+	return f;
+}
+
+int receive(struct frame *f)
+{
+	struct node *node = &world.node[f->to];
+	struct bw_rx_frame rx = {.head = f->bytes,
+				 .head_len = f->len,
+				 .len = f->len,
+				 .from = address(f->from, f->link),
+				 .mark = f->mark};
+	int r;
+
+	step();
+	if (!node->mem) {
+		frame_free(f);
+		return 0;
+	}
+	take_events(f->to);
+	frame_free(node->last_rx);
+	node->last_rx = f;
+	r = node->protocol->rx(node->mem, &rx, world.now);
+	after(f->to);
+	return r;
+}
+
+int deliver(unsigned int i)
+{
+	return receive(take(i));
+}
+
+void deliver_all(void)
+{
+	unsigned int n = world.wire_n;
+
+	world.now += HOP_NS;
+	while (n--)
+		deliver(0);
+}
+
+void drop(unsigned int i)
+{
+	frame_free(take(i));
+}
+
+void drop_all(void)
+{
+	while (world.wire_n)
+		drop(0);
+}
+
+void reverse(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < world.wire_n / 2; i++) {
+		struct frame *f = world.wire[i];
+
+		world.wire[i] = world.wire[world.wire_n - 1 - i];
+		world.wire[world.wire_n - 1 - i] = f;
+	}
+}
+
+void pass(uint64_t ns)
+{
+	world.now += ns;
+}
+
+void settle(void)
+{
+	int n;
+
+	for (;;) {
+		for (n = 0; n < NODES; n++)
+			flush(n);
+		if (!world.wire_n)
+			return;
+		deliver_all();
+	}
+}
+
+uint64_t deadline(void)
+{
+	uint64_t at = BW_NEVER;
+	int n;
+
+	for (n = 0; n < NODES; n++)
+		if (world.node[n].mem)
+			at = bw_min_u64(at, world.node[n].protocol->next_deadline(world.node[n].mem));
+	return at;
+}
+
+void run(uint64_t ns)
+{
+	uint64_t end = world.now + ns;
+
+	for (;;) {
+		uint64_t next;
+
+		settle();
+		next = deadline();
+		if (next > end)
+			break;
+		if (next <= world.now)
+			fail_msg("a deadline that is over, though nobody has anything to send");
+		world.now = next;
+		step();
+	}
+	world.now = bw_max_u64(world.now, end);
+}
