@@ -34,13 +34,15 @@ class Ratio:
 
 
 def percentiles(samples: Sequence[float]) -> dict[str, float]:
-    """The median and other percentiles, as {"p50": ...}, with the extremes and the count."""
+    """The median and other percentiles by nearest rank, as {"p50": ...}, with the extremes and
+    the count."""
     import numpy as np
 
     values = np.asarray(samples, dtype=float)
     if values.size == 0:
         raise ValueError("no samples")
-    result = {f"p{each}": float(np.percentile(values, each)) for each in PERCENTILES}
+    ranked = np.percentile(values, PERCENTILES, method="inverted_cdf")
+    result = {f"p{each}": float(value) for each, value in zip(PERCENTILES, ranked, strict=True)}
     return {**result, "min": float(values.min()), "max": float(values.max()), "count": values.size}
 
 
