@@ -123,9 +123,8 @@ def test_every_frame_decodes_and_the_payload_adds_up(run: Run) -> None:
     node_of: dict[str, str] = {}
     types: Counter[int] = Counter()
     pad = str(C["BW_PART_PAD"])
-    for source, kind, length, kinds, sizes, head, payloads, problems, node in columns(
-        run.capture, FIELDS, "-o", "beowire.payload:TRUE"
-    ):
+    for row in columns(run.capture, FIELDS, "-o", "beowire.payload:TRUE"):
+        (source,), kind, length, kinds, sizes, head, payloads, problems, node = row
         assert problems == []
         assert head == ["1"]
         data = [int(size) for part, size in zip(kinds, sizes, strict=True) if part != pad]
@@ -133,10 +132,10 @@ def test_every_frame_decodes_and_the_payload_adds_up(run: Run) -> None:
         assert checked == ["1" if size else "2" for size in data]
         types[int(kind[0])] += 1
         if node:
-            node_of[source[0]] = node[0].removeprefix("0x")
+            node_of[source] = node[0].removeprefix("0x")
         if int(kind[0]) == C["BW_FRAME_BYE"]:
             continue
-        total = sent.setdefault(source[0], Sent())
+        total = sent.setdefault(source, Sent())
         size = 32 + int(length[0])
         total.frames += 1
         total.bytes_ += size

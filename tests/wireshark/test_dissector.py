@@ -363,9 +363,11 @@ def broken_frames() -> dict[str, Frame]:
     """The problem that must be named -> a frame with a good checksum that has it."""
     too_long = ackblk(header("DATA")).part("MESSAGE", b"12345678", total=8)
     too_many = C["BW_ACK_RANGES_MAX"] + 1
+    deep = ackblk(header("DATA")).part("MESSAGE", bytes(C["BW_HEAD_MAX"] - 159), total=865)
     return {
         "type.unknown": header("BYE", type=99),
         "part.kind.unknown": ackblk(header("DATA")).part("PULL").set("part.kind", 9),
+        "part.place": deep.part("PULL"),
         "part.plen.long": too_long.set("part.plen", 9),
         "part_msg.segment": ackblk(header("DATA")).part("MESSAGE", b"1234", offset=5, total=8),
         "hdr.path.range": header("BYE", path=C["BW_PATHS_MAX"]),

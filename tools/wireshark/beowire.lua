@@ -12,6 +12,8 @@ local VERSION = 1
 local HEADER_BYTES = 32
 local PATHS_MAX = 4
 local RANGES_MAX = 32
+local HEAD_MAX = 1024 -- bytes in which all parts lie
+local PARTS_MAX = 64
 local ETHERTYPES = { 0x88B5, 0x080A }
 
 local HELLO, DATA, ACK, REFUSE, BYE, DGRAM = 1, 2, 3, 4, 5, 6
@@ -263,6 +265,7 @@ local bad = {
 	hcrc = problem("hdr.hcrc.bad", "Wrong header checksum", g.CHECKSUM, sev.ERROR),
 	crc = problem("part.crc.bad", "Wrong payload checksum", g.CHECKSUM, sev.ERROR),
 	kind = problem("part.kind.unknown", "Unknown kind of part", g.MALFORMED, sev.ERROR),
+	deep = problem("part.place", "A part beyond the first 1024 bytes, or the 65th", g.MALFORMED, sev.ERROR),
 	plen = problem("part.plen.long", "The payload runs beyond the body", g.MALFORMED, sev.ERROR),
 	segment = problem("part_msg.segment", "The segment lies beyond its message's end", g.MALFORMED, sev.ERROR),
 	path = problem("hdr.path.range", "No such path: a peer has at most 4", g.MALFORMED, sev.ERROR),
@@ -274,7 +277,7 @@ local bad = {
 	pull = problem("pull.error", "A pull cannot be served", g.RESPONSE_CODE, sev.NOTE),
 }
 beowire.experts = {
-	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.crc, bad.kind, bad.plen, bad.segment,
+	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.crc, bad.kind, bad.deep, bad.plen, bad.segment,
 	bad.path, bad.zero, bad.ranges, bad.reserved, bad.inc, bad.refused, bad.pull,
 }
 
@@ -478,6 +481,10 @@ function Frame:part(tree)
 	if not self:part_rest(sub, kind, plen) then
 		return false
 	end
+	self.parts = self.parts + 1
+	if self.at > HEAD_MAX or self.parts > PARTS_MAX then
+		sub:add_proto_expert_info(bad.deep)
+	end
 	if self.at + plen > self.stated then
 		self:fail(items.plen, bad.plen)
 		return false
@@ -629,7 +636,8 @@ function beowire.dissector(tvb, pinfo, tree)
 	pinfo.cols.protocol = "Beowire"
 	local top = tree:add(beowire, tvb())
 	local frame = setmetatable({
-		tvb = tvb, at = 0, limit = tvb:len(), stated = HEADER_BYTES, reported = tvb:reported_len(), covered = {}, info = {},
+		tvb = tvb, at = 0, limit = tvb:len(), stated = HEADER_BYTES, reported = tvb:reported_len(), parts = 0,
+		covered = {}, info = {},
 	}, Frame)
 	if not frame:room(HEADER_BYTES) then
 		frame:missing(top)
