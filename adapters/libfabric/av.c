@@ -45,19 +45,6 @@ bool bwf_av_get(struct bwf_av *av, fi_addr_t fi_addr, struct bw_addr *addr)
 	return found;
 }
 
-fi_addr_t bwf_av_search(struct bwf_av *av, const struct bw_addr *addr)
-{
-	fi_addr_t found = FI_ADDR_NOTAVAIL;
-
-	bwf_lock_take(&av->lock);
-	for (size_t i = 0; i < av->count && found == FI_ADDR_NOTAVAIL; i++) {
-		if (av->entry[i].valid && memcmp(&av->entry[i].addr, addr, sizeof(*addr)) == 0)
-			found = i;
-	}
-	bwf_lock_drop(&av->lock);
-	return found;
-}
-
 int bwf_av_attach(struct bwf_av *av, struct bwf_ep *ep)
 {
 	struct bwf_ep **eps;
@@ -120,6 +107,7 @@ static int bwf_av_add(struct bwf_av *av, const struct bw_addr *addr, fi_addr_t *
 	if (bwf_av_reserve(av, 1)) {
 		av->entry[av->count] = (struct bwf_av_entry){.addr = found, .valid = true};
 		*fi_addr = av->count++;
+		atomic_fetch_add(&av->inserted, 1);
 	} else {
 		ret = -FI_ENOMEM;
 	}

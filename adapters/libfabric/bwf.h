@@ -99,7 +99,8 @@ struct bwf_av {
 	struct bwf_lock lock;
 	struct bwf_av_entry *entry; /* indexed by fi_addr_t */
 	size_t count, room;
-	struct bwf_ep **eps; /* bound endpoints */
+	_Atomic uint64_t inserted; /* addresses, ever */
+	struct bwf_ep **eps;	   /* bound endpoints */
 	size_t eps_count;
 	atomic_int refs;
 };
@@ -114,6 +115,7 @@ struct bwf_port {
 	struct bw_ep *waiting;	 /* a thread is in bw_wait() on it; or NULL */
 	int event_fd;		 /* readable: woken; -1 until needed */
 	int epoll_fd;		 /* event_fd and the endpoints' descriptors; -1 until needed */
+	_Atomic uint32_t wakes;	 /* times that sleepers were told of something */
 	atomic_int sleepers;	 /* threads asleep; guarded by the owner's lock */
 	atomic_bool armed;	 /* a program sleeps on epoll_fd: the next entry must wake it */
 	atomic_bool signalled;	 /* fi_cq_signal(): the next sleeper returns at once */
@@ -306,6 +308,7 @@ struct bwf_ep {
 	struct bwf_face face;
 	struct bwf_domain *dom;
 	struct bwf_av *av;
+	uint64_t av_seen; /* av->inserted when all sources were last looked up */
 	struct bwf_eq *eq;
 	struct bw_ep *bw;
 	struct bwf_names *names; /* answers to the endpoint's name; NULL if it has none */

@@ -39,8 +39,6 @@ void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t 
 int bwf_av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **av, void *context);
 /* Copies the address of fi_addr; false if there is none. */
 bool bwf_av_get(struct bwf_av *av, fi_addr_t fi_addr, struct bw_addr *addr);
-/* The fi_addr_t of an address, FI_ADDR_NOTAVAIL if it was not inserted. */
-fi_addr_t bwf_av_search(struct bwf_av *av, const struct bw_addr *addr);
 int bwf_av_attach(struct bwf_av *av, struct bwf_ep *ep);
 void bwf_av_detach(struct bwf_av *av, struct bwf_ep *ep);
 
@@ -67,6 +65,7 @@ extern const struct bw_handlers bwf_handlers;
 struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer peer);
 /* fi_addr_t to bw_peer for the first use of an address. */
 int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer);
+/* The fi_addr_t of a peer, FI_ADDR_NOTAVAIL if its address was not inserted. */
 fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer peer);
 void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr);
 void bwf_peer_down(void *arg, bw_peer peer, int status);
@@ -90,8 +89,9 @@ void bwf_port_del(struct bwf_port *port, struct bwf_ep *ep);
 /* Drive the endpoints, unless another thread is doing so. */
 void bwf_port_progress(struct bwf_port *port);
 /* Sleep until something may have happened (0) or until `deadline_ns` of bwf_now_ns(); -FI_EINTR.
- * The caller has counted itself among the sleepers. */
-int bwf_port_sleep(struct bwf_port *port, uint64_t deadline_ns);
+ * With the owner's lock held the caller has found nothing, counted itself among the sleepers and
+ * read `wakes`. */
+int bwf_port_sleep(struct bwf_port *port, uint32_t wakes, uint64_t deadline_ns);
 /* Wake sleepers and armed descriptors. */
 void bwf_port_wake(struct bwf_port *port);
 /* The descriptor to poll, made if need be; negative error. */

@@ -93,6 +93,7 @@ static int bwf_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout_m
 
 	for (;;) {
 		int ret = bwf_cntr_test(cntr, threshold, errors);
+		uint32_t wakes;
 
 		if (ret != -FI_EAGAIN)
 			return ret;
@@ -101,11 +102,12 @@ static int bwf_cntr_wait(struct fid_cntr *fid, uint64_t threshold, int timeout_m
 		ret = bwf_cntr_test(cntr, threshold, errors);
 		if (ret == -FI_EAGAIN)
 			atomic_fetch_add(&cntr->port.sleepers, 1);
+		wakes = atomic_load(&cntr->port.wakes);
 		bwf_lock_drop(&cntr->lock);
 		if (ret != -FI_EAGAIN)
 			return ret;
 		if (deadline_ns == UINT64_MAX || bwf_now_ns() < deadline_ns)
-			ret = bwf_port_sleep(&cntr->port, deadline_ns);
+			ret = bwf_port_sleep(&cntr->port, wakes, deadline_ns);
 		else
 			ret = -FI_ETIMEDOUT;
 		atomic_fetch_sub(&cntr->port.sleepers, 1);

@@ -154,6 +154,7 @@ static ssize_t bwf_cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_
 		return -FI_ENOSYS;
 	for (;;) {
 		ssize_t n = bwf_cq_readfrom(fid, buf, count, src);
+		uint32_t wakes;
 		bool sleep;
 
 		if (n != -FI_EAGAIN)
@@ -168,10 +169,11 @@ static ssize_t bwf_cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_
 		sleep = !bwf_cq_ready(cq);
 		if (sleep)
 			atomic_fetch_add(&cq->port.sleepers, 1);
+		wakes = atomic_load(&cq->port.wakes);
 		bwf_lock_drop(&cq->lock);
 		if (!sleep)
 			continue;
-		n = bwf_port_sleep(&cq->port, deadline_ns);
+		n = bwf_port_sleep(&cq->port, wakes, deadline_ns);
 		atomic_fetch_sub(&cq->port.sleepers, 1);
 		if (n == -FI_EINTR && !bwf_cq_ready(cq))
 			return -FI_EINTR;

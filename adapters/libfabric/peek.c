@@ -38,7 +38,8 @@ static void bwf_rx_report_peek(struct bwf_ep *ep, const struct bwf_rx_args *a,
 	bwf_cq_push(ep->rx_cq, &e);
 }
 
-static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a)
+/* `last`: report that there is nothing; else only return 1 then. */
+static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a, bool last)
 {
 	struct bwf_unexpected *u = NULL;
 	struct bwf_arrived *arrived;
@@ -48,10 +49,8 @@ static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 	if (ret)
 		return ret;
 	arrived = bwf_match_find(&ep->tagged, peer, a->tag, a->ignore);
-	if (!arrived) {
-		bwf_ep_progress(ep);
-		arrived = bwf_match_find(&ep->tagged, peer, a->tag, a->ignore);
-	}
+	if (!arrived && !last)
+		return 1;
 	if (!arrived) {
 		ret = -bwf_peer_hopeless(ep, peer);
 		bwf_rx_report_peek(ep, a, NULL, ret ? ret : FI_ENOMSG);
@@ -72,12 +71,19 @@ static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 	return 0;
 }
 
+/* A program that only peeks would never see a message come: peeking makes progress. */
 ssize_t bwf_rx_peek(struct bwf_ep *ep, const struct bwf_rx_args *a)
 {
 	ssize_t ret;
 
 	bw_ep_lock(ep->bw);
-	ret = bwf_rx_peek_locked(ep, a);
+	ret = bwf_rx_peek_locked(ep, a, false);
+	bw_ep_unlock(ep->bw);
+	if (ret != 1)
+		return ret;
+	bwf_ep_progress(ep);
+	bw_ep_lock(ep->bw);
+	ret = bwf_rx_peek_locked(ep, a, true);
 	bw_ep_unlock(ep->bw);
 	return ret;
 }

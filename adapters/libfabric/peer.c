@@ -47,7 +47,8 @@ static bool bwf_peer_reserve(struct bwf_ep *ep, fi_addr_t addr)
 	return true;
 }
 
-int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
+/* The peer that an address names; no traffic comes of it. */
+static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
 {
 	struct bwf_peer *peer;
 	struct bw_addr bytes;
@@ -59,28 +60,44 @@ int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
 	if (ret)
 		return ret;
 	peer = bwf_peer_get(ep, *out);
-	if (!peer || !bwf_peer_reserve(ep, addr))
+	if (!peer)
 		return -FI_ENOMEM;
 	if (peer->addr == FI_ADDR_NOTAVAIL)
 		peer->addr = addr;
+	return 0;
+}
+
+int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
+{
+	int ret = bwf_peer_lookup(ep, addr, out);
+
+	if (ret)
+		return ret;
+	if (!bwf_peer_reserve(ep, addr))
+		return -FI_ENOMEM;
 	ep->peer_of[addr] = *out;
-	if (!peer->known) {
-		peer->known = true;
+	if (!ep->peer[*out].known) {
+		ep->peer[*out].known = true;
 		bw_peer_watch(ep->bw, *out, true);
 	}
 	return 0;
 }
 
+/* Peers may speak before their address is inserted, so the question is put again when more are. */
 fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer number)
 {
-	struct bwf_peer *peer = bwf_peer_get(ep, number);
-	struct bw_addr bytes;
+	uint64_t inserted;
+	bw_peer ignored;
 
-	if (!peer || !ep->av)
+	if (number >= ep->peer_count || !ep->av)
 		return FI_ADDR_NOTAVAIL;
-	if (peer->addr == FI_ADDR_NOTAVAIL && bw_peer_addr(ep->bw, number, &bytes) == 0)
-		peer->addr = bwf_av_search(ep->av, &bytes);
-	return peer->addr;
+	inserted = atomic_load(&ep->av->inserted);
+	if (ep->peer[number].addr == FI_ADDR_NOTAVAIL && ep->av_seen != inserted) {
+		for (fi_addr_t i = 0; i < ep->av->count; i++)
+			bwf_peer_lookup(ep, i, &ignored);
+		ep->av_seen = inserted;
+	}
+	return ep->peer[number].addr;
 }
 
 void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
@@ -92,33 +109,20 @@ void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
 	ep->peer_of[addr] = BW_PEER_NONE;
 }
 
-static bool bwf_peer_is_self(struct bwf_ep *ep, const struct bw_addr *addr)
-{
-	struct bw_addr self;
-
-	bw_ep_addr(ep->bw, &self);
-	return memcmp(&self, addr, sizeof(self)) == 0;
-}
-
-/* Is there anybody else from whom a message could come? Peers not talked to so far are looked up,
- * so that their death is noticed, too. */
+/* Is there anybody else from whom a message could come? Peers not talked to so far are looked up
+ * and watched, so that their death is noticed, too. */
 static bool bwf_peer_any_alive(struct bwf_ep *ep)
 {
+	bw_peer self = BW_PEER_NONE, number;
 	struct bw_addr addr;
 	bool alive = false;
-	bw_peer number;
 
-	for (fi_addr_t i = 0; ep->av && i < ep->av->count; i++) {
-		if (!bwf_av_get(ep->av, i, &addr) || bwf_peer_is_self(ep, &addr))
-			continue;
-		if (bwf_peer_of(ep, i, &number) == 0 && !ep->peer[number].down)
-			alive = true;
-	}
-	for (size_t i = 0; i < ep->peer_count && !alive; i++) {
-		alive = ep->peer[i].known && !ep->peer[i].down &&
-			bw_peer_addr(ep->bw, (bw_peer)i, &addr) == 0 &&
-			!bwf_peer_is_self(ep, &addr);
-	}
+	bw_ep_addr(ep->bw, &addr);
+	bw_peer_find(ep->bw, &addr, &self);
+	for (fi_addr_t i = 0; ep->av && i < ep->av->count; i++)
+		bwf_peer_of(ep, i, &number);
+	for (size_t i = 0; i < ep->peer_count && !alive; i++)
+		alive = i != self && ep->peer[i].known && !ep->peer[i].down;
 	return alive;
 }
 

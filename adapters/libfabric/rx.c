@@ -171,7 +171,7 @@ static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 		bwf_rx_pull(ep, rx, m);
 		return;
 	}
-	if (rx->n == 1)
+	if (rx->n == 1 && m->len)
 		memcpy(rx->iov[0].iov_base, m->data, m->len < rx->len ? m->len : rx->len);
 	else
 		bwf_rx_scatter(rx, m->data, m->len);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define BWF_NS_PER_MS	   1000000ULL
+#define BWF_SLEEP_SLICE_NS (100 * BWF_NS_PER_MS) /* longest sleep before looking again */
 #define BWF_SECOND_SLEEPER 10 /* ms that a thread sleeps while another one drives the endpoints */
 
 /* The port whose endpoint this thread drives from bwf_port_sleep(): it needs no waking. */
@@ -123,6 +124,7 @@ void bwf_port_progress(struct bwf_port *port)
 
 void bwf_port_wake(struct bwf_port *port)
 {
+	atomic_fetch_add(&port->wakes, 1);
 	if (bwf_port_mine == port && atomic_load(&port->sleepers) == 1 &&
 	    !atomic_load(&port->armed))
 		return;
@@ -203,18 +205,25 @@ int bwf_port_arm(struct bwf_port *port)
 	return ret;
 }
 
-/* Sleep inside the only endpoint. Called with `busy`. */
-static int bwf_port_wait_one(struct bwf_port *port, uint64_t timeout_ns)
+/* Sleep inside the only endpoint. Called with `busy`. Handlers cannot run between the last look at
+ * `wakes` and the sleep, since bw_wait() gives the endpoint's lock away only then; for what other
+ * threads add in between (a signal, a counter set by hand) the sleep has a limit. */
+static int bwf_port_wait_one(struct bwf_port *port, uint32_t wakes, uint64_t timeout_ns)
 {
 	struct bwf_ep *ep = port->eps[0];
-	int n;
+	int n = 0;
 
 	bwf_lock_take(&port->fd_lock);
 	port->waiting = ep->bw;
 	bwf_lock_drop(&port->fd_lock);
 	bwf_port_mine = port;
-	n = bw_wait(ep->bw, timeout_ns);
-	bwf_ep_progress(ep);
+	bw_ep_lock(ep->bw);
+	if (atomic_load(&port->wakes) == wakes)
+		n = bw_wait(ep->bw,
+			    timeout_ns < BWF_SLEEP_SLICE_NS ? timeout_ns : BWF_SLEEP_SLICE_NS);
+	if (ep->todo)
+		bwf_todo_retry(ep);
+	bw_ep_unlock(ep->bw);
 	bwf_port_mine = NULL;
 	bwf_lock_take(&port->fd_lock);
 	port->waiting = NULL;
@@ -230,7 +239,7 @@ static int bwf_port_poll(int fd, uint64_t timeout_ns)
 	return poll(&p, 1, ms > INT32_MAX ? -1 : (int)ms) < 0 ? -errno : 0;
 }
 
-int bwf_port_sleep(struct bwf_port *port, uint64_t deadline_ns)
+int bwf_port_sleep(struct bwf_port *port, uint32_t wakes, uint64_t deadline_ns)
 {
 	uint64_t now_ns = bwf_now_ns();
 	uint64_t timeout_ns = UINT64_MAX;
@@ -244,7 +253,7 @@ int bwf_port_sleep(struct bwf_port *port, uint64_t deadline_ns)
 		return bwf_port_poll(-1, timeout_ns);
 	}
 	if (port->count == 1) {
-		ret = bwf_port_wait_one(port, timeout_ns);
+		ret = bwf_port_wait_one(port, wakes, timeout_ns);
 		bwf_lock_drop(&port->busy);
 		return ret;
 	}
@@ -252,7 +261,7 @@ int bwf_port_sleep(struct bwf_port *port, uint64_t deadline_ns)
 	bwf_lock_drop(&port->busy);
 	if (ret == -FI_EAGAIN)
 		return 0;
-	if (!ret)
+	if (!ret && atomic_load(&port->wakes) == wakes)
 		ret = bwf_port_poll(port->epoll_fd, timeout_ns);
 	bwf_port_progress(port);
 	return ret;
