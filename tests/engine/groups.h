@@ -9,4 +9,9 @@
 
 int contact_tests(void);
 
+int order_tests(void);
+int segments_tests(void);
+int pull_tests(void);
+int ack_tests(void);
+int loss_tests(void);
 #endif

@@ -9,6 +9,11 @@ static const struct {
 	int (*run)(void);
 } groups[] = {
 	{"contact", contact_tests},
+	{"order", order_tests},
+	{"segments", segments_tests},
+	{"pull", pull_tests},
+	{"ack", ack_tests},
+	{"loss", loss_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

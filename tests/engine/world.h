@@ -31,6 +31,7 @@ struct buffer {
 	uint64_t len;
 	int node;
 	uint64_t cookie, seed, seed_off; /* of the operation it serves */
+	uint64_t key;			 /* EXPOSE: of the region */
 	enum bw_op_type use;		 /* 0: an incoming message */
 };
 
@@ -92,7 +93,7 @@ void connect_to(int n, int to);
 void post(int n, int to, uint64_t tag, uint32_t len);
 /* A region of node n for node `to`; returns its key. */
 uint64_t expose(int n, int to, uint64_t tag, uint64_t len);
-/* Node n pulls [off, off + len) of the region (of `to`) that was exposed with `tag`; returns the id. */
+/* Node n pulls [off, off + len) of the region with this key, with `tag` as its cookie; returns the id. */
 uint64_t pull(int n, int to, uint64_t key, uint64_t tag, uint64_t off, uint64_t len, uint32_t flags);
 int retract(int n, uint64_t key);
 int cancel(int n, uint64_t pull_id);

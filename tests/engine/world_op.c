@@ -58,19 +58,24 @@ void post(int n, int to, uint64_t tag, uint32_t len)
 uint64_t expose(int n, int to, uint64_t tag, uint64_t len)
 {
 	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = world.node[n].peer[to], .cookie = tag};
+	struct buffer *b = operand(n, BW_OP_EXPOSE, tag, len);
 
-	op.expose.buf = (uint64_t)(uintptr_t)operand(n, BW_OP_EXPOSE, tag, len);
+	op.expose.buf = (uint64_t)(uintptr_t)b;
 	op.expose.len = len;
 	assert_int_equal(submit(n, &op), 0);
 	assert_int_not_equal(op.expose.key, 0);
+	b->key = op.expose.key;
 	return op.expose.key;
 }
 
 uint64_t pull(int n, int to, uint64_t key, uint64_t tag, uint64_t off, uint64_t len, uint32_t flags)
 {
 	struct bw_op op = {.type = BW_OP_PULL, .peer = world.node[n].peer[to], .cookie = tag};
-	struct buffer *b = operand(n, BW_OP_PULL, tag, len);
+	struct buffer *b = operand(n, BW_OP_PULL, tag, len), *region;
 
+	for (region = world.buffers; region; region = region->next)
+		if (region->key == key)
+			b->seed = region->seed;
 	b->seed_off = off;
 	op.pull.key = key;
 	op.pull.off = off;
@@ -119,10 +124,12 @@ void pressure(int n, bool on)
 
 void host_region(int n, uint64_t key, uint64_t tag, uint64_t len)
 {
+	struct buffer *b = operand(n, BW_OP_EXPOSE, tag, len);
+
+	b->key = key;
 	world.node[n].host_key = key;
 	world.node[n].host_len = len;
-	world.node[n].host_buf =
-		(uint64_t)(uintptr_t)operand(n, BW_OP_EXPOSE, tag, len);
+	world.node[n].host_buf = (uint64_t)(uintptr_t)b;
 }
 
 void meet(int n, int m)
@@ -132,10 +139,9 @@ void meet(int n, int m)
 	if (!world.node[m].mem)
 		node_open(m);
 	connect_to(n, m);
-	run(BW_MS);
-	assert_non_null(peer(n, m));
-	assert_non_null(peer(m, n));
-	assert_int_equal(peer(n, m)->state, BW_PEER_UP);
+	run(10 * BW_MS);
+	assert_int_equal(path(n, m, 0)->state, BW_PATH_UP);
+	assert_int_equal(path(m, n, 0)->state, BW_PATH_UP);
 	forget_logs();
 }
 

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Pulls: long data goes from an exposed region straight into the asker's buffer. Their ends are many:
+ * complete, final, refused, canceled, taken back; each is reported once, and credit is settled exactly.
+ */
+#include "groups.h"
+
+#define BULK (1280 - 32 - 16 - 24) /* payload of a full frame */
+
+/* What A was charged, B has given back: to be true once nothing is under way. */
+static void expect_credit_settled(int owner, int asker)
+{
+	assert_int_equal(peer(owner, asker)->tx_used, peer(asker, owner)->rx_taken);
+}
+
+static void pull__fetches_a_region(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 3000);
+	pull(B, A, key, 2, 0, 3000, BW_PULL_FINAL);
+	settle();
+	expect_frames("B>A DATA 1 [PULL 0 0+3000 final]", "A>B DATA 1 ack 1 [BULK 0+1208]",
+		      "A>B DATA 2 [BULK 1208+1208]", "A>B DATA 3 now [BULK 2416+584]", "B>A ACK 3",
+		      NULL);
+	expect_events("B PULLED 2 len 3000", "A REGION_DONE 1", NULL);
+	expect_credit_settled(A, B);
+	assert_int_equal(count(A)->tx_pulls, 1);
+	assert_int_equal(count(B)->rx_pulls, 1);
+	assert_false(bw_reliable.busy(engine(A)));
+	run(BW_S);
+	assert_int_equal(deadline(), BW_NEVER);
+}
+
+static void pull__of_a_part_leaves_the_region(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 3000);
+	pull(B, A, key, 2, 1000, 500, 0);
+	run(BW_MS);
+	expect_events("B PULLED 2 len 500", NULL);
+	pull(B, A, key, 3, 2999, 1, 0);
+	run(BW_MS);
+	expect_events("B PULLED 3 len 1", NULL);
+	pull(B, A, key, 4, 0, 3000, BW_PULL_FINAL);
+	run(BW_MS);
+	expect_events("B PULLED 4 len 3000", "A REGION_DONE 1", NULL);
+}
+
+static void pull__of_nothing_releases_the_region(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 3000);
+	pull(B, A, key, 2, 0, 0, BW_PULL_FINAL);
+	settle();
+	expect_frames("B>A DATA 1 now [PULL 0 0+0 final]", "A>B ACK 1", NULL);
+	expect_events("A REGION_DONE 1", "B PULLED 2 len 0", NULL);
+}
+
+static void pull__of_nothing_without_final_changes_nothing(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 3000);
+	pull(B, A, key, 2, 0, 0, 0);
+	run(BW_MS);
+	expect_events("B PULLED 2 len 0", NULL);
+	pull(B, A, key, 3, 0, 3000, BW_PULL_FINAL);
+	run(BW_MS);
+	expect_events("B PULLED 3 len 3000", "A REGION_DONE 1", NULL);
+}
+
+static void region__done_only_when_all_data_is_acknowledged(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 100, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	drop(0);
+	expect_events(NULL, NULL);
+	run(10 * BW_MS);
+	expect_events("B PULLED 2 len 100", "A REGION_DONE 1", NULL);
+}
+
+static void region__released_stays_until_its_other_pulls_are_served(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	pull(B, A, key, 2, 0, 100000, 0);
+	pull(B, A, key, 3, 0, 10, BW_PULL_FINAL);
+	run(50 * BW_MS);
+	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
+	assert_int_equal(events_with("B PULLED 3 len 10"), 1);
+	assert_int_equal(events_with("A REGION_DONE 1"), 1);
+	expect_credit_settled(A, B);
+}
+
+static void region__released_is_no_longer_found(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	pull(B, A, key, 2, 0, 100000, 0);
+	flush(B);
+	deliver_all();
+	flush(A);
+	pull(B, A, key, 3, 0, 0, BW_PULL_FINAL);
+	pull(B, A, key, 4, 0, 10, 0);
+	run(50 * BW_MS);
+	assert_int_equal(events_with("B PULLED 4 ENOENT"), 1);
+	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
+	assert_int_equal(events_with("A REGION_DONE 1"), 1);
+}
+
+static void pull__with_an_unknown_key(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key + (1ull << 32), 2, 0, 100, 0); /* right handle, wrong secret */
+	settle();
+	assert_int_equal(frames_with("[PULL_ERROR 0 ENOENT]"), 1);
+	expect_events("B PULLED 2 ENOENT", NULL);
+	pull(B, A, key + 1, 3, 0, 100, 0);
+	pull(B, A, key ^ 1 << 20, 4, 0, 100, 0);
+	settle();
+	expect_events("B PULLED 3 ENOENT", "B PULLED 4 ENOENT", NULL);
+}
+
+static void pull__of_another_peers_region(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	meet(A, C);
+	key = expose(A, B, 1, 100);
+	pull(C, A, key, 2, 0, 100, BW_PULL_FINAL);
+	settle();
+	expect_events("C PULLED 2 EACCES", NULL);
+	pull(B, A, key, 3, 0, 100, BW_PULL_FINAL);
+	settle();
+	expect_events("B PULLED 3 len 100", "A REGION_DONE 1", NULL);
+}
+
+static void pull__beyond_the_region(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 101, 0);
+	pull(B, A, key, 3, 100, 1, 0);
+	pull(B, A, key, 4, UINT64_MAX - 1, 100, 0);
+	settle();
+	expect_events("B PULLED 2 EINVAL", "B PULLED 3 EINVAL", "B PULLED 4 EINVAL", NULL);
+}
+
+static void pull__of_host_memory(void **state)
+{
+	meet(A, B);
+	host_region(A, 0xFEED, 5, 4000);
+	pull(B, A, 0xFEED, 5, 0, 4000, BW_PULL_HOST_KEY);
+	settle();
+	expect_events("B PULLED 5 len 4000", NULL);
+	pull(B, A, 0xFEED, 6, 1, 4000, BW_PULL_HOST_KEY);
+	pull(B, A, 0xFEEE, 7, 0, 4, BW_PULL_HOST_KEY);
+	settle();
+	expect_events("B PULLED 6 ERANGE", "B PULLED 7 ENOKEY", NULL);
+	expect_credit_settled(A, B);
+}
+
+static void pull__data_in_any_order_and_twice(void **state)
+{
+	struct frame *again;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 5 * BULK);
+	pull(B, A, key, 2, 0, 5 * BULK, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	again = frame_copy(world.wire[1]);
+	reverse();
+	deliver(0);
+	deliver(0);
+	frame_hdr(again)->pn = 6;
+	frame_seal(again);
+	assert_int_equal(receive(again), 0);
+	expect_events(NULL, NULL);
+	deliver_all();
+	expect_events("B PULLED 2 len 6040", NULL);
+	assert_int_equal(count(B)->rx_payload, 5 * BULK);
+}
+
+static void pull__repeated_request_is_served_once(void **state)
+{
+	struct frame *again;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 100, 0);
+	flush(B);
+	again = frame_copy(world.wire[0]);
+	settle();
+	forget_logs();
+	frame_hdr(again)->pn = 2; /* a late duplicate of a finished request, in a packet of its own */
+	frame_seal(again);
+	assert_int_equal(receive(again), 0);
+	settle();
+	assert_int_equal(frames_with("BULK"), 0);
+	assert_int_equal(count(A)->tx_pulls, 1);
+}
+
+static void pull__requests_in_any_order_are_each_served_once(void **state)
+{
+	struct frame *again;
+	uint64_t key;
+	int i;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	for (i = 0; i < 3; i++) {
+		pull(B, A, key, 10 + (uint64_t)i, 0, 100, 0);
+		flush(B);
+	}
+	again = frame_copy(world.wire[2]);
+	reverse();
+	deliver(0);
+	frame_hdr(again)->pn = 9;
+	frame_seal(again);
+	receive(again);
+	settle();
+	assert_int_equal(events_with("B PULLED"), 3);
+	assert_int_equal(count(A)->tx_pulls, 3);
+}
+
+static void pull__payload_damaged_comes_again(void **state)
+{
+	struct frame *f;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 3000);
+	pull(B, A, key, 2, 0, 3000, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	f = take(1);
+	frame_payload(f, frame_part(f, 0))[7] ^= 1;
+	assert_int_equal(receive(f), -BW_DROP_DATA);
+	run(10 * BW_MS);
+	expect_events("B PULLED 2 len 3000", "A REGION_DONE 1", NULL);
+	expect_credit_settled(A, B);
+}
+
+static void cancel__ends_a_pull_at_once(void **state)
+{
+	uint64_t key, id;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	id = pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	deliver(0);
+	assert_int_equal(cancel(B, id), 0);
+	expect_events("B PULLED 2 ECANCELED", NULL);
+	assert_int_equal(cancel(B, id), -ENOENT);
+	run(50 * BW_MS);
+	expect_events("A REGION_DONE 1", NULL); /* the rest was sent, acknowledged and dropped */
+	assert_true(count(B)->drop[BW_DROP_STALE] > 0);
+	expect_credit_settled(A, B);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+}
+
+static void cancel__before_the_request_left(void **state)
+{
+	uint64_t key, id;
+
+	meet(A, B);
+	key = expose(A, B, 1, 2000);
+	id = pull(B, A, key, 2, 0, 2000, BW_PULL_FINAL);
+	assert_int_equal(cancel(B, id), 0);
+	run(10 * BW_MS);
+	expect_events("B PULLED 2 ECANCELED", "A REGION_DONE 1", NULL);
+	expect_credit_settled(A, B);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+	id = pull(B, A, key, 3, 0, 0, 0);
+	assert_int_equal(cancel(B, id), 0);
+	run(10 * BW_MS);
+	expect_events("B PULLED 3 ECANCELED", NULL);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+}
+
+static void cancel__of_a_pull_that_is_then_refused(void **state)
+{
+	uint64_t id;
+
+	meet(A, B);
+	id = pull(B, A, 0x1234, 2, 0, 2000, 0);
+	assert_int_equal(cancel(B, id), 0);
+	run(10 * BW_MS);
+	expect_events("B PULLED 2 ECANCELED", NULL);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+}
+
+static void cancel__then_the_peer_goes(void **state)
+{
+	uint64_t key, id;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	id = pull(B, A, key, 2, 0, 100000, 0);
+	assert_int_equal(cancel(B, id), 0);
+	disconnect(B, A);
+	expect_events("B PULLED 2 ECANCELED", "B PEER_DOWN A ECANCELED", NULL);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+}
+
+static void cancel__id_is_not_that_of_a_later_pull(void **state)
+{
+	uint64_t key, id, next;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	id = pull(B, A, key, 2, 0, 100, 0);
+	settle();
+	next = pull(B, A, key, 3, 0, 100, 0);
+	assert_int_not_equal(next, id);
+	assert_int_equal(cancel(B, id), -ENOENT);
+	settle();
+	expect_events("B PULLED 2 len 100", "B PULLED 3 len 100", NULL);
+}
+
+static void retract__of_an_idle_region(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	assert_int_equal(retract(A, key), 0);
+	expect_events("A REGION_DONE 1 ECANCELED", NULL);
+	assert_int_equal(retract(A, key), -ENOENT);
+	pull(B, A, key, 2, 0, 100, 0);
+	settle();
+	expect_events("B PULLED 2 ENOENT", NULL);
+}
+
+static void retract__during_service(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	assert_int_equal(retract(A, key), 0);
+	expect_events("A REGION_DONE 1 ECANCELED", NULL);
+	run(50 * BW_MS);
+	expect_events("B PULLED 2 ECANCELED", NULL);
+	expect_credit_settled(A, B);
+	assert_false(bw_reliable.busy(engine(A)));
+}
+
+/* Data of a region that was taken back is not sent again, whatever got lost of it: the memory is no
+ * longer the engine's. Its credit must not be lost with it. */
+static void retract__credit_of_lost_data_comes_back(void **state)
+{
+	int i;
+
+	meet(A, B);
+	for (i = 0; i < 10; i++) {
+		uint64_t key = expose(A, B, 1, 60000);
+
+		pull(B, A, key, 2, 0, 60000, BW_PULL_FINAL);
+		flush(B);
+		deliver(0);
+		flush(A);
+		drop_all();
+		assert_int_equal(retract(A, key), 0);
+		run(3 * BW_S);
+		assert_int_equal(events_with("A REGION_DONE 1 ECANCELED"), i + 1);
+		assert_int_equal(events_with("B PULLED 2 ECANCELED"), i + 1);
+		expect_credit_settled(A, B);
+	}
+	post(A, B, 3, 60000);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 3 len 60000"), 1);
+	assert_int_equal(events_with("A SENT 3"), 1);
+}
+
+static void retract__overtaken_by_data(void **state)
+{
+	struct frame *f;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	f = take(3); /* a piece that comes behind the error */
+	assert_int_equal(retract(A, key), 0);
+	run(50 * BW_MS);
+	expect_events("A REGION_DONE 1 ECANCELED", "B PULLED 2 ECANCELED", NULL);
+	receive(f);
+	settle();
+	expect_events(NULL, NULL);
+	expect_credit_settled(A, B);
+}
+
+static void pull__data_that_comes_again_after_the_end_gives_no_credit(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 2000);
+	pull(B, A, key, 2, 0, 2000, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	deliver_all();
+	flush(B);
+	drop_all(); /* the acknowledgement */
+	run(10 * BW_MS);
+	expect_events("B PULLED 2 len 2000", "A REGION_DONE 1", NULL);
+	assert_true(count(A)->retransmits > 0);
+	expect_credit_settled(A, B);
+}
+
+static void pulls__take_turns_with_messages(void **state)
+{
+	uint64_t key;
+	int i;
+
+	meet(A, B);
+	key = expose(A, B, 1, 1000000);
+	pull(B, A, key, 2, 0, 1000000, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	for (i = 0; i < 40; i++)
+		post(A, B, 100 + (uint64_t)i, 1000);
+	flush(A);
+	assert_true(frames_with("BULK") > 0);
+	assert_true(frames_with("MESSAGE") > frames_with("BULK"));
+	run(100 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE"), 40);
+	assert_int_equal(events_with("B PULLED 2"), 1);
+}
+
+static void pulls__more_than_the_control_window(void **state)
+{
+	uint64_t key;
+	int i;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	for (i = 0; i < 1000; i++)
+		pull(B, A, key, 1000 + (uint64_t)i, 0, 100, 0);
+	flush(B);
+	assert_true(frames_with("PULL") <= BW_CONTROL_MAX);
+	run(100 * BW_MS);
+	assert_int_equal(events_with("B PULLED"), 1000);
+	expect_drop(A, BW_DROP_WINDOW, 0);
+	expect_credit_settled(A, B);
+}
+
+static void pulls__control_window_waits_for_the_oldest(void **state)
+{
+	uint64_t key;
+	int i;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 999, 0, 100, 0);
+	flush(B);
+	drop_all();
+	for (i = 0; i < 600; i++)
+		pull(B, A, key, 1000 + (uint64_t)i, 0, 100, 0);
+	flush(B);
+	while (world.wire_n)
+		deliver(0);
+	/* number 0 is missing: nothing beyond 255 may have been sent */
+	assert_int_equal(peer(A, B)->control_seen_base, 0);
+	assert_int_equal(frames_with("[PULL 255"), 1);
+	assert_int_equal(frames_with("[PULL 256"), 0);
+	run(500 * BW_MS);
+	assert_int_equal(events_with("B PULLED"), 601);
+	expect_drop(A, BW_DROP_WINDOW, 0);
+}
+
+static void control__beyond_the_window_is_dropped(void **state)
+{
+	struct bw_part_msg *m;
+	struct frame *f;
+
+	meet(A, B);
+	pull(B, A, 0x1234, 2, 0, 100, 0);
+	flush(B);
+	f = take(0);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->id = BW_CONTROL_MAX;
+	frame_seal(f);
+	assert_int_equal(receive(frame_copy(f)), -BW_DROP_WINDOW);
+	m->id = BW_CONTROL_MAX - 1;
+	frame_seal(f);
+	assert_int_equal(receive(f), 0);
+}
+
+static void bulk__of_another_peers_pull_is_not_placed(void **state)
+{
+	struct bw_part_bulk *b;
+	uint64_t key, id;
+	struct frame *f;
+
+	meet(A, B);
+	meet(C, B);
+	key = expose(A, B, 1, 100);
+	id = pull(B, A, 0, 2, 0, 100, 0);
+	key = expose(C, B, 3, 100);
+	pull(B, C, key, 4, 0, 100, 0);
+	flush(B);
+	drop(0);
+	deliver(0);
+	flush(C);
+	f = take(0);
+	b = (struct bw_part_bulk *)frame_part(f, 0);
+	b->id = id;
+	frame_seal(f);
+	assert_int_equal(receive(f), 0);
+	expect_events(NULL, NULL);
+	expect_drop(B, BW_DROP_STALE, 1);
+}
+
+static void bulk__beyond_the_pull_is_dropped(void **state)
+{
+	struct bw_part_bulk *b;
+	struct frame *f;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 100, 0);
+	flush(B);
+	deliver(0);
+	flush(A);
+	f = frame_copy(world.wire[0]);
+	b = (struct bw_part_bulk *)frame_part(f, 0);
+	b->offset = 1;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	f = frame_copy(world.wire[0]);
+	b = (struct bw_part_bulk *)frame_part(f, 0);
+	b->offset = UINT64_MAX - 10;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	settle();
+	expect_events("B PULLED 2 len 100", NULL);
+}
+
+static void submit__refuses_pulls_that_make_no_sense(void **state)
+{
+	struct bw_op op = {.type = BW_OP_PULL};
+
+	meet(A, B);
+	op.peer = world.node[A].peer[B];
+	op.pull.len = 10;
+	assert_int_equal(submit(A, &op), -EINVAL); /* no buffer */
+	op.pull.len = 0;
+	op.pull.flags = 4;
+	assert_int_equal(submit(A, &op), -EINVAL);
+	op.peer++;
+	op.pull.flags = 0;
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+	op = (struct bw_op){.type = BW_OP_EXPOSE, .peer = world.node[A].peer[B]};
+	op.expose.len = 10;
+	assert_int_equal(submit(A, &op), -EINVAL);
+}
+
+int pull_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(pull__fetches_a_region),
+		TEST(pull__of_a_part_leaves_the_region),
+		TEST(pull__of_nothing_releases_the_region),
+		TEST(pull__of_nothing_without_final_changes_nothing),
+		TEST(region__done_only_when_all_data_is_acknowledged),
+		TEST(region__released_stays_until_its_other_pulls_are_served),
+		TEST(region__released_is_no_longer_found),
+		TEST(pull__with_an_unknown_key),
+		TEST(pull__of_another_peers_region),
+		TEST(pull__beyond_the_region),
+		TEST(pull__of_host_memory),
+		TEST(pull__data_in_any_order_and_twice),
+		TEST(pull__repeated_request_is_served_once),
+		TEST(pull__requests_in_any_order_are_each_served_once),
+		TEST(pull__payload_damaged_comes_again),
+		TEST(pull__data_that_comes_again_after_the_end_gives_no_credit),
+		TEST(cancel__ends_a_pull_at_once),
+		TEST(cancel__before_the_request_left),
+		TEST(cancel__of_a_pull_that_is_then_refused),
+		TEST(cancel__then_the_peer_goes),
+		TEST(cancel__id_is_not_that_of_a_later_pull),
+		TEST(retract__of_an_idle_region),
+		TEST(retract__during_service),
+		TEST(retract__credit_of_lost_data_comes_back),
+		TEST(retract__overtaken_by_data),
+		TEST(pulls__take_turns_with_messages),
+		TEST(pulls__more_than_the_control_window),
+		TEST(pulls__control_window_waits_for_the_oldest),
+		TEST(control__beyond_the_window_is_dropped),
+		TEST(bulk__of_another_peers_pull_is_not_placed),
+		TEST(bulk__beyond_the_pull_is_dropped),
+		TEST(submit__refuses_pulls_that_make_no_sense),
+	};
+
+	return cmocka_run_group_tests_name("pull", tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages longer than a frame travel in segments, placed by their offset in any order; damaged or
+ * unplaced ones are not acknowledged and come again.
+ */
+#include "groups.h"
+
+#define SEG (1280 - 32 - 16 - 56) /* payload of a full frame */
+
+static void segments__fill_frames(void **state)
+{
+	meet(A, B);
+	post(A, B, 7, 3000);
+	settle();
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+1176/3000]", "A>B DATA 2 [MESSAGE 0 1176+1176/3000]",
+		      "A>B DATA 3 [MESSAGE 0 2352+648/3000]", NULL);
+	expect_events("B MESSAGE 7 len 3000", NULL);
+}
+
+static void segments__in_any_order(void **state)
+{
+	meet(A, B);
+	post(A, B, 7, 5 * SEG);
+	flush(A);
+	reverse();
+	deliver_all();
+	expect_events("B MESSAGE 7 len 5880", NULL);
+	assert_int_equal(count(B)->rx_payload, 5 * SEG);
+}
+
+static void segments__of_a_message_of_the_greatest_length(void **state)
+{
+	meet(A, B);
+	post(A, B, 7, BW_EAGER_LIMIT);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE 7 len 65536"), 1);
+	assert_int_equal(events_with("A SENT 7"), 1);
+	assert_int_equal(count(A)->retransmits, 0);
+	assert_int_equal(frames_with("A>B DATA"), (BW_EAGER_LIMIT + SEG - 1) / SEG);
+}
+
+static void segments__next_message_begins_a_frame_of_its_own_or_fits_whole(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, SEG + 100);
+	post(A, B, 2, 200);
+	post(A, B, 3, 1100);
+	flush(A);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+1176/1276]",
+		      "A>B DATA 2 [MESSAGE 0 1176+100/1276] [MESSAGE 1 0+200/200]",
+		      "A>B DATA 3 [MESSAGE 2 0+1100/1100]", NULL);
+}
+
+static void segments__lost_one_alone_is_sent_again(void **state)
+{
+	meet(A, B);
+	post(A, B, 7, 6 * SEG);
+	flush(A);
+	drop(1);
+	forget_logs();
+	settle();
+	assert_int_equal(frames_with("MESSAGE"), 1);
+	assert_int_equal(frames_with("[MESSAGE 0 1176+1176/7056]"), 1);
+	assert_int_equal(count(A)->retransmits, 1);
+	expect_events("B MESSAGE 7 len 7056", NULL);
+}
+
+static void payload__damaged_comes_again(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 1, 100);
+	flush(A);
+	f = take(0);
+	frame_payload(f, frame_part(f, 0))[50] ^= 4;
+	assert_int_equal(receive(f), -BW_DROP_DATA);
+	expect_events(NULL, NULL);
+	assert_false(path(B, A, 0)->rx_any);
+	run(10 * BW_MS);
+	expect_events("B MESSAGE 1 len 100", "A SENT 1", NULL);
+}
+
+static void payload__damaged_segment_comes_again(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 1, 3000);
+	flush(A);
+	f = take(1);
+	frame_payload(f, frame_part(f, 0))[3] ^= 0x80;
+	assert_int_equal(receive(f), -BW_DROP_DATA);
+	run(10 * BW_MS);
+	expect_events("B MESSAGE 1 len 3000", "A SENT 1", NULL);
+	assert_int_equal(count(B)->rx_payload, 3000);
+}
+
+static void payload__damaged_in_a_bundle_spares_the_others(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 1, 100);
+	post(A, B, 2, 100);
+	post(A, B, 3, 100);
+	flush(A);
+	f = take(0);
+	frame_payload(f, frame_part(f, 1))[0] ^= 1;
+	assert_int_equal(receive(f), -BW_DROP_DATA);
+	expect_events("B MESSAGE 1 len 100", NULL);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE"), 2);
+	assert_int_equal(events_with("A SENT"), 3);
+}
+
+static void payload__is_not_checked_without_the_feature(void **state)
+{
+	const struct bw_part *part;
+
+	world.node[B].cfg.features = 0;
+	meet(A, B);
+	post(A, B, 1, 100);
+	flush(A);
+	part = frame_part(world.wire[0], 0);
+	assert_int_equal(part->crc, 0);
+	deliver_all();
+	expect_events("B MESSAGE 1 len 100", NULL);
+}
+
+static void buffer__none_now_is_asked_for_again(void **state)
+{
+	meet(A, B);
+	world.node[B].no_buffers = true;
+	post(A, B, 1, 3000);
+	settle();
+	expect_events(NULL, NULL);
+	expect_drop(B, BW_DROP_NO_BUFFER, 3);
+	assert_false(path(B, A, 0)->rx_any);
+	world.node[B].no_buffers = false;
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE 1 len 3000"), 1);
+	assert_int_equal(world.node[B].buffers_out, 0);
+}
+
+static void buffer__not_needed_for_a_whole_message_in_turn(void **state)
+{
+	meet(A, B);
+	world.node[B].no_buffers = true;
+	post(A, B, 1, 1000);
+	settle();
+	expect_events("B MESSAGE 1 len 1000", NULL);
+}
+
+static void buffer__put_back_when_the_peer_goes(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 3000);
+	flush(A);
+	deliver(0);
+	assert_int_equal(world.node[B].buffers_out, 1);
+	disconnect(B, A);
+	assert_int_equal(world.node[B].buffers_out, 0);
+}
+
+static void segment__contradicting_the_message_is_dropped(void **state)
+{
+	struct bw_part_msg *m;
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 1, 3000);
+	flush(A);
+	deliver(0);
+	f = frame_copy(world.wire[0]);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->total = 4000;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	f = frame_copy(world.wire[0]);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->offset = 2000; /* 2000 + 1176 > 3000 */
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	f = frame_copy(world.wire[0]);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->offset = UINT64_MAX - 100;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	f = frame_copy(world.wire[0]);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->total = BW_EAGER_LIMIT + 1;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	f = frame_copy(world.wire[0]);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->dst_ep = BW_EP_CONTROL;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	settle();
+	expect_events("B MESSAGE 1 len 3000", NULL);
+}
+
+static void segments__more_pieces_than_are_remembered_come_again(void **state)
+{
+	unsigned int i;
+
+	meet(A, B);
+	post(A, B, 1, 50 * SEG);
+	flush(A);
+	for (i = 0; i < 50; i += 2) /* every second one */
+		give(take(0)), drop(0);
+	deliver_all();
+	assert_true(count(B)->drop[BW_DROP_RANGES] > 0);
+	run(50 * BW_MS);
+	expect_events("B MESSAGE 1 len 58800", "A SENT 1", NULL);
+}
+
+int segments_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(segments__fill_frames),
+		TEST(segments__in_any_order),
+		TEST(segments__of_a_message_of_the_greatest_length),
+		TEST(segments__next_message_begins_a_frame_of_its_own_or_fits_whole),
+		TEST(segments__lost_one_alone_is_sent_again),
+		TEST(segments__more_pieces_than_are_remembered_come_again),
+		TEST(payload__damaged_comes_again),
+		TEST(payload__damaged_segment_comes_again),
+		TEST(payload__damaged_in_a_bundle_spares_the_others),
+		TEST(payload__is_not_checked_without_the_feature),
+		TEST(buffer__none_now_is_asked_for_again),
+		TEST(buffer__not_needed_for_a_whole_message_in_turn),
+		TEST(buffer__put_back_when_the_peer_goes),
+		TEST(segment__contradicting_the_message_is_dropped),
+	};
+
+	return cmocka_run_group_tests_name("segments", tests, NULL, NULL);
+}
