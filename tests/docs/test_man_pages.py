@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import typer
+from beowire import places
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "man").glob("*.[1-8]"))
@@ -89,6 +90,18 @@ def test_no_option_is_invented() -> None:
     known = {name for _, names, negations in options() for name in (*names, *negations)}
     described = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", formatted(page("beowire.1"))))
     assert described <= known
+
+
+def test_the_simulators_options_are_described() -> None:
+    help_text = subprocess.run(
+        [places.product("hosts/sim/beowire-sim"), "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    known = set(re.findall(r"--[a-z]+", help_text)) | {"--help"}
+    described = set(re.findall(r"--[a-z]+", formatted(page("beowire-sim.1"))))
+    assert described == known
 
 
 def test_every_variable_is_described() -> None:

@@ -2,7 +2,11 @@
 """docs/new-protocol.md against the engine: its excerpts are real code, its example is short."""
 
 import re
+import shlex
+import subprocess
 from pathlib import Path
+
+from beowire import places
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "new-protocol.md"
@@ -34,3 +38,14 @@ def test_every_operation_is_explained() -> None:
 def test_the_example_is_as_short_as_promised() -> None:
     assert "under 200 lines" in squeezed(PAGE.read_text())
     assert len(EXAMPLE.read_text().splitlines()) < 200
+
+
+def test_the_commands_work() -> None:
+    block = re.search(r"^```sh\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert block is not None
+    commands = [line for line in block[1].splitlines() if line.startswith("build/")]
+    assert len(commands) >= 3
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        binary = places.product(program.removeprefix("build/"))
+        subprocess.run([binary, *arguments], check=True, stdout=subprocess.DEVNULL)
