@@ -30,7 +30,7 @@
 #include "watch.h"
 
 #define BW_UDP_HOT   256 /* rounds without a datagram before the udp socket is looked at rarely */
-#define BW_UDP_EVERY 64	  /* rounds between such looks, while other links are in use */
+#define BW_UDP_EVERY 64	 /* rounds between such looks, while other links are in use */
 
 struct bw_helper {
 	pthread_t thread;
@@ -40,6 +40,7 @@ struct bw_helper {
 	int fd;	      /* eventfd that wakes it */
 	uint64_t until;
 	uint64_t rounds; /* ep.rounds at its last look */
+	uint32_t brisk;	 /* looks left that follow closely, since messages may wait for them */
 };
 
 struct bw_ep {
@@ -56,6 +57,7 @@ struct bw_ep {
 	bool dirty;		/* the engine may have events */
 	bool dispatching;	/* inside the loop that takes events */
 	bool stuck;		/* a batch waits for room in the kernel */
+	uint64_t retry_at;	/* while stuck: no try before */
 	bool has_packet, has_udp;
 	bool dead;	   /* closed, or inherited by fork() */
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
@@ -143,6 +145,8 @@ bool bw_wait_yield(struct bw_ep *ep);
 int bw_helper_start(struct bw_ep *ep);
 /* Called without the lock. */
 void bw_helper_stop(struct bw_ep *ep);
+/* Will the helper look soon, so that messages may wait for one another? */
+bool bw_helper_brisk(struct bw_ep *ep);
 /* The engine's deadline moved: wake the helper if it would sleep past it. */
 void bw_helper_deadline(struct bw_ep *ep);
 

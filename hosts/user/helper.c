@@ -15,8 +15,10 @@
 #include "ep.h"
 
 #define BW_HELPER_PAUSE_MIN (1 * BW_MS) /* between two looks at a program that makes rounds */
-#define BW_HELPER_PAUSE_MAX (8 * BW_MS)
-#define BW_HELPER_STACK	    (1 << 20) /* bytes; the program's handlers run on it */
+#define BW_HELPER_PAUSE_MAX (2 * BW_MS)
+#define BW_HELPER_BRISK	    (200 * BW_US) /* between two looks while messages may wait */
+#define BW_HELPER_LOOKS	    50		  /* such looks after the last message that waited */
+#define BW_HELPER_STACK	    (1 << 20)	  /* bytes; the program's handlers run on it */
 
 static void bw_helper_sleep(struct bw_helper *h, struct pollfd *fds, int n, uint64_t timeout_ns)
 {
@@ -76,6 +78,7 @@ static void *bw_helper_main(void *arg)
 	struct bw_helper *h = &ep->helper;
 	struct pollfd fds[1];
 	uint64_t pause = BW_HELPER_PAUSE_MIN;
+	bool brisk;
 
 	while (true) {
 		bool held = bw_lock_try(&ep->lock);
@@ -88,9 +91,12 @@ static void *bw_helper_main(void *arg)
 			bw_lock_release(&ep->lock);
 			continue;
 		}
+		brisk = h->brisk != 0;
+		if (held && brisk)
+			h->brisk--;
 		if (held)
 			bw_lock_release(&ep->lock);
-		bw_helper_sleep(h, fds, 0, pause);
+		bw_helper_sleep(h, fds, 0, brisk ? BW_HELPER_BRISK : pause);
 		pause = bw_min_u64(pause + pause / 4, BW_HELPER_PAUSE_MAX);
 	}
 	bw_lock_release(&ep->lock);
@@ -132,6 +138,18 @@ static void bw_helper_kick(struct bw_helper *h)
 	/* Fails only when the counter is full, which wakes as well. */
 	if (write(h->fd, &one, sizeof(one)) < 0)
 		return;
+}
+
+bool bw_helper_brisk(struct bw_ep *ep)
+{
+	struct bw_helper *h = &ep->helper;
+
+	if (!h->running || h->serving)
+		return false;
+	if (!h->brisk)
+		bw_helper_kick(h);
+	h->brisk = BW_HELPER_LOOKS;
+	return true;
 }
 
 void bw_helper_deadline(struct bw_ep *ep)
