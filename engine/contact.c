@@ -70,6 +70,25 @@ static struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 	return t;
 }
 
+/* The peer of this engine number (and incarnation, 0: any) that has a path to the address. */
+static struct bw_peer *bw_contact_at(struct bw_engine *e, const struct bw_link_addr *addr,
+				     uint16_t engine, uint32_t inc)
+{
+	struct bw_list *l;
+	uint8_t i;
+
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		if (p->engine != engine || (p->inc && inc && p->inc != inc))
+			continue;
+		for (i = 0; i < p->npaths; i++)
+			if (bw_link_same(&p->path[i].to, addr))
+				return p;
+	}
+	return NULL;
+}
+
 int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = NULL;
@@ -82,6 +101,8 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 			return -EINVAL;
 	if (op->connect.node)
 		p = bw_contact_find(e, op->connect.node, op->connect.engine, op->connect.inc);
+	for (i = 0; !op->connect.node && !p && i < op->connect.paths; i++)
+		p = bw_contact_at(e, &op->connect.path[i], op->connect.engine, op->connect.inc);
 	if (!p) {
 		p = bw_peer_new(e);
 		if (!p)
@@ -219,38 +240,16 @@ static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struc
 	bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
 }
 
-/* A peer whose node we do not know yet, but whom we call at this address. */
-static struct bw_peer *bw_contact_called(struct bw_engine *e, const struct bw_hello *b,
-					 const struct bw_link_addr *from)
-{
-	struct bw_list *l;
-	uint8_t i;
-
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
-
-		if (p->state != BW_PEER_HELLO || p->node || p->engine != b->engine ||
-		    (p->inc && p->inc != b->inc))
-			continue;
-		for (i = 0; i < p->npaths; i++)
-			if (bw_link_same(&p->path[i].to, from))
-				return p;
-	}
-	return NULL;
-}
-
 /* The peer that a HELLO which answers nothing comes from: found, or new. */
 static struct bw_peer *bw_contact_caller(struct bw_engine *e, const struct bw_hello *b,
 					 const struct bw_link_addr *from)
 {
 	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
 
-	if (!p)
-		p = bw_contact_called(e, b, from);
-	if (p && p->state == BW_PEER_UP && p->conn != b->conn) {
-		/* Same incarnation, new handle: it gave us up and starts again. */
-		bw_peer_down(e, p, BW_DOWN_RESTART);
-		p = NULL;
+	if (!p) {
+		p = bw_contact_at(e, from, b->engine, b->inc);
+		if (p && p->node && p->node != b->node)
+			p = NULL;
 	}
 	if (p)
 		return p;
@@ -291,6 +290,20 @@ static struct bw_peer *bw_contact_answerer(struct bw_engine *e, const struct bw_
 	return p;
 }
 
+/* The same incarnation speaks by another handle than before: it gave us up and starts again, or one
+ * of its HELLOs is an old one. Frames of the two must never meet in one peer. Asked by the handle that
+ * we know, it refuses if it gave that up; its new HELLO comes again meanwhile. */
+static int bw_contact_rebound(struct bw_engine *e, struct bw_peer *p, bool answer)
+{
+	if (!p->confirmed) {
+		bw_peer_down(e, p, BW_DOWN_RESTART);
+	} else if (!answer) {
+		p->ping_due = true;
+		bw_peer_ready(e, p);
+	}
+	return -BW_DROP_EARLY;
+}
+
 int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
@@ -320,6 +333,8 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
 	if (!answer)
 		bw_contact_doubt(e, b);
+	if (p->conn && p->conn != b->conn)
+		return bw_contact_rebound(e, p, answer);
 	t = bw_contact_path(e, p, &f->from);
 	if (!t)
 		return -BW_DROP_EARLY;
@@ -330,7 +345,10 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 	bw_peer_heard(e, p);
 	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
 		bw_path_rtt(t, e->now - t->hello_sent);
-	bw_path_up(e, p, t);
+	if (answer || h->conn == p->handle)
+		p->confirmed = true;
+	if (p->confirmed)
+		bw_path_up(e, p, t);
 	t->hello_due = t->hello_answer = !answer;
 	bw_peer_ready(e, p);
 	bw_peer_schedule(e, p);

@@ -95,7 +95,7 @@ bool bw_peer_waits(const struct bw_peer *p)
 {
 	uint8_t i;
 
-	if (p->state == BW_PEER_HELLO || bw_peer_expects(p) || !bw_list_empty(&p->again))
+	if (!p->confirmed || bw_peer_expects(p) || !bw_list_empty(&p->again))
 		return true;
 	for (i = 0; i < p->npaths; i++)
 		if (!bw_list_empty(&p->path[i].flight))
@@ -161,7 +161,7 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t longest = p->state == BW_PEER_UP ? BW_HELLO_RETRY : BW_HELLO_LAST;
+	uint64_t longest = p->confirmed ? BW_HELLO_RETRY : BW_HELLO_LAST;
 
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello_next) {
 		t->hello_due = true;

@@ -126,6 +126,10 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	*path = bw_peer_path(p, h->path);
 	if (p->state != BW_PEER_UP || !*path)
 		return -BW_DROP_EARLY;
+	if (!p->confirmed) {
+		p->confirmed = true;
+		bw_path_up(e, p, *path);
+	}
 	(*path)->heard = e->now;
 	*out = p;
 	return 0;

@@ -227,6 +227,7 @@ struct bw_peer {
 	struct bw_list ready; /* in engine.ready while it may have something to send */
 	struct bw_evnode ev_up, ev_down;
 	uint8_t state; /* enum bw_peer_state */
+	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;

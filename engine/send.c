@@ -362,7 +362,7 @@ bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 {
 	struct bw_builder b = {.e = e, .p = p, .t = &p->path[p->best], .f = f};
 
-	if (p->state != BW_PEER_UP || b.t->state != BW_PATH_UP)
+	if (!p->confirmed || b.t->state != BW_PATH_UP)
 		return false;
 	b.mtu = b.t->mtu;
 	bw_builder_begin(&b);

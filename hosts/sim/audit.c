@@ -305,7 +305,7 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat)
 	if (h->type == BW_FRAME_HELLO) {
 		p = sim_audit_theirs(n, flat->src, b->inc, b->conn);
 		p->charge_min = b->charge_min;
-		if (h->conn)
+		if (h->conn && sim_peer_find(n, h->conn))
 			p->ours = h->conn;
 		sim_audit_credit(p, b->credit);
 		return;

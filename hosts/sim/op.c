@@ -53,7 +53,7 @@ void sim_op_end(struct sim_node *n, uint64_t cookie)
 		sim_buf_end(n, op->buf);
 	if (op->type == BW_OP_PULL && !op->host_key) {
 		s->regions[op->object].pulls--;
-		s->regions[op->object].finals -= op->final && op->len;
+		s->regions[op->object].finals -= op->final && op->len && !op->must_fail;
 	}
 	if (op->type == BW_OP_EXPOSE) {
 		s->regions[op->object].op = 0;

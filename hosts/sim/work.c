@@ -26,7 +26,7 @@ static struct sim_peer *sim_work_reach(struct sim_node *n, uint32_t remote)
 	if (sim_chance(&s->rng, 200000))
 		op.connect.inc = s->nodes[remote].cfg.incarnation;
 	for (plane = 0; plane < s->spec.planes; plane++)
-		if (s->spec.steady || !sim_chance(&s->rng, 200000))
+		if (!op.connect.node || s->spec.steady || !sim_chance(&s->rng, 200000))
 			op.connect.path[op.connect.paths++] = sim_node_addr(remote, plane);
 	if (!op.connect.paths)
 		op.connect.path[op.connect.paths++] = sim_node_addr(remote, 0);
@@ -139,7 +139,7 @@ static bool sim_work_pull(struct sim_node *n, struct sim_peer *p, const struct s
 	op.pull.flags = (w->final ? BW_PULL_FINAL : 0) | (w->host_key ? BW_PULL_HOST_KEY : 0);
 	if (!w->host_key) {
 		s->regions[w->region].pulls++;
-		s->regions[w->region].finals += w->final && w->len;
+		s->regions[w->region].finals += w->final && w->len && !w->must_fail;
 	}
 	r = sim_node_submit(n, &op);
 	mine->pull_id = op.pull.id;
@@ -149,7 +149,7 @@ static bool sim_work_pull(struct sim_node *n, struct sim_peer *p, const struct s
 			sim_fail(s, "node %u: PULL gives %d", n->number, r);
 		return false;
 	}
-	if (w->final)
+	if (w->final && !w->must_fail)
 		s->regions[w->region].final_asked = true;
 	return true;
 }
@@ -187,7 +187,6 @@ static void sim_work_fetch(struct sim_node *n, struct sim_peer *p, uint64_t numb
 		if (w.off + w.len <= s->regions[number].len && dice < 90)
 			return;
 		sim_work_pull(n, p, &w);
-		s->regions[number].final_asked = false;
 	}
 	for (; dice >= 60 && dice < 85; dice -= 8) {
 		w = sim_work_part(s, number, false);
@@ -334,7 +333,7 @@ static void sim_work_mix(struct sim_node *n)
 	if (!p)
 		return;
 	if (!s->reliable)
-		dice = dice < 995 || s->spec.quiet ? 0 : 980;
+		dice = dice < 995 || s->spec.quiet ? 0 : 995;
 	if (s->spec.quiet && dice >= 900)
 		dice -= 900;
 	if (dice < 500)
