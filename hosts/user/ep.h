@@ -51,6 +51,8 @@ struct bw_ep {
 	uint64_t now;		/* the clock, as read last */
 	uint64_t deadline;	/* when the engine wants attention */
 	uint64_t rounds;	/* rounds made by the program */
+	uint64_t burst_round;	/* `rounds` when the current row of sends began */
+	uint32_t burst;		/* sends in this row */
 	uint64_t handled;	/* frames and messages handled, ever */
 	uint32_t idle;		/* rounds in a row without anything */
 	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
