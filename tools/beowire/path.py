@@ -18,8 +18,8 @@ from beowire.launch import Job
 
 # What an MPI launcher sends over TCP for wiring up and for forwarding output; measured for
 # Open MPI's and MPICH's launchers, with room. Grows with the nodes and the ranks.
-LAUNCHER_NODE_BYTES = 400_000
-LAUNCHER_RANK_BYTES = 40_000
+LAUNCHER_NODE_BYTES = 100_000
+LAUNCHER_RANK_BYTES = 20_000
 
 # Frames beside the job: ARP, IPv6 neighbour discovery.
 HOUSEKEEPING_NODE_BYTES = 16_384
