@@ -296,9 +296,14 @@ static bool has_work(const struct bw_local_peer *p)
 	return p->down || p->lost || bw_local_rx_ready(p) || bw_local_pulls_ready(p);
 }
 
+static void awake(struct bw_local *l)
+{
+	__atomic_store_n(&l->status->sleeping, ++l->sleeping, __ATOMIC_RELAXED);
+}
+
 int bw_local_arm(struct bw_local *l)
 {
-	bool work = l->endeds > 0 || l->downs > 0 || l->look_soon;
+	bool work = l->endeds > 0 || l->downs > 0;
 
 	if (!(l->sleeping & 1))
 		__atomic_store_n(&l->status->sleeping, ++l->sleeping, __ATOMIC_RELAXED);
@@ -322,14 +327,17 @@ int bw_local_arm(struct bw_local *l)
 	}
 	if (!work)
 		return 0;
-	bw_local_disarm(l);
+	awake(l);
 	return -EAGAIN;
 }
 
 void bw_local_disarm(struct bw_local *l)
 {
-	if (l->sleeping & 1)
-		__atomic_store_n(&l->status->sleeping, ++l->sleeping, __ATOMIC_RELAXED);
+	if (!(l->sleeping & 1))
+		return;
+	awake(l);
+	/* A doorbell may have been rung: left unread, it would end the next sleep at once. */
+	l->look_soon = true;
 }
 
 void bw_local_pressure(struct bw_local *l, bool on)
