@@ -161,7 +161,7 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	t->last_sent = e->now;
 	t->probe_allow = true;
 	e->count.probes++;
-	if (t->pto_count == BW_PTO_PING)
+	if (t->pto_count == BW_PTO_PING && r->kind != BW_OWNED_PAD)
 		bw_path_cc_loss(e, t, t->pn_next);
 	if (t->pto_count >= BW_PTO_PING)
 		p->ping_due = true;

@@ -213,8 +213,10 @@ void bw_path_size_acked(struct bw_path *t, uint32_t size)
 
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size)
 {
-	if (size <= BW_MTU_BASE / 2)
+	if (size <= BW_MTU_BASE / 2) { /* then it is not for their size that frames get lost */
+		t->large_lost = 0;
 		return;
+	}
 	if (!t->large_lost)
 		t->small_acked = false;
 	if (!t->large_lost || size < t->large_least)
