@@ -63,12 +63,12 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_peer_ready(e, p);
 }
 
-static void bw_loss_remember(struct bw_engine *e, struct bw_path *t, uint64_t pn, uint64_t sent_ns)
+static void bw_loss_remember(struct bw_engine *e, struct bw_path *t, uint64_t pn)
 {
 	uint32_t i = t->lost_n++ % BW_LOST_RING;
 
 	t->lost[i].pn = pn;
-	t->lost[i].sent_ns = sent_ns;
+	t->lost[i].since_ns = e->now;
 	if (!t->lost_n)
 		t->lost_n = BW_LOST_RING; /* 0 means: never used */
 }
@@ -79,7 +79,7 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 {
 	uint64_t pn = r->pn;
 
-	bw_loss_remember(e, t, pn, r->sent_ns);
+	bw_loss_remember(e, t, pn);
 	if (r->kind == BW_OWNED_PAD)
 		bw_path_probe_lost(e, p, t, r->len);
 	else
@@ -201,7 +201,7 @@ void bw_loss_floor(struct bw_engine *e, struct bw_path *t)
 	for (i = 0; t->lost_n && i < BW_LOST_RING; i++) {
 		if (!t->lost[i].pn)
 			continue;
-		if (t->lost[i].sent_ns + life + BW_PTO_MIN < e->now) {
+		if (t->lost[i].since_ns + life + BW_PTO_MIN < e->now) {
 			t->lost[i].pn = 0;
 			continue;
 		}

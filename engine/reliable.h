@@ -186,7 +186,7 @@ struct bw_path {
 	uint32_t pto_count; /* tail probes since the last progress */
 	uint64_t pto_since; /* time of the first of them */
 	struct {
-		uint64_t pn, sent_ns;
+		uint64_t pn, since_ns;
 	} lost[BW_LOST_RING];
 	uint32_t lost_n;    /* ever written to the ring */
 
@@ -231,7 +231,10 @@ struct bw_peer {
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;
-	uint32_t handle, inc, conn;
+	uint32_t handle; /* what the host calls it */
+	uint32_t wire;	 /* our handle that the peer is to use; at first the same */
+	uint32_t conn;	 /* the peer's handle for us; 0 unknown */
+	uint32_t inc;
 	uint64_t node;
 	uint32_t charge_min;
 	int32_t down_status;
