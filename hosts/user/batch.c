@@ -168,10 +168,15 @@ bool bw_batch_flush(struct bw_batch *b, int fd)
 
 		if (n > 0) {
 			b->done += (unsigned int)n;
+			b->tries = 0;
 			again = false;
 			continue;
 		}
-		if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
+		/* ENOBUFS: the device had no room, or cannot carry such a frame at all: there is no
+		 * telling, so the tries are limited. */
+		if (errno == EAGAIN || errno == EINTR ||
+		    (errno == ENOBUFS && b->tries < BW_BATCH_TRIES)) {
+			b->tries++;
 			bw_batch_keep(b);
 			return false;
 		}
@@ -183,6 +188,7 @@ bool bw_batch_flush(struct bw_batch *b, int fd)
 		}
 		b->errors++;
 		b->done++;
+		b->tries = 0;
 		again = false;
 	}
 	bw_batch_empty(b);

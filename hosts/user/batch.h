@@ -17,6 +17,7 @@
 #define BW_BATCH_FRAMES 32
 #define BW_BATCH_FLAT	2048 /* bytes; frames up to this length are made contiguous */
 #define BW_BATCH_PREFIX 16   /* room for the link's own header before a frame */
+#define BW_BATCH_TRIES	8    /* flushes that may fail for one frame with ENOBUFS */
 
 struct bw_batch_slot {
 	uint8_t prefix[BW_BATCH_PREFIX]; /* the link's header is its end */
@@ -29,6 +30,7 @@ struct bw_batch_slot {
 struct bw_batch {
 	unsigned int count;  /* frames collected */
 	unsigned int done;   /* of these given to the kernel already */
+	unsigned int tries;  /* flushes that failed for the next frame */
 	unsigned int prefix; /* bytes of the link's header */
 	uint64_t errors;     /* frames that the kernel refused for good: lost */
 	struct mmsghdr msg[BW_BATCH_FRAMES];

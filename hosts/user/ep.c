@@ -471,7 +471,7 @@ int bw_ep_round(struct bw_ep *ep)
 	else if (++ep->idle % BW_EP_CLOCK == 0)
 		ep->now = bw_clock_now();
 	due = ep->now >= ep->deadline;
-	if (ep->handled != before || due || ep->stuck)
+	if (ep->handled != before || due)
 		bw_host_transmit(ep);
 	if (ep->now >= ep->chores_at)
 		bw_ep_chores(ep);

@@ -10,6 +10,7 @@
 #include "checksum.h"
 #include "ep.h"
 
+#define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
 #define BW_HOST_GROWN_MAX (1ull << 30) /* bytes that one engine may take */
 
 static uint32_t bw_host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
@@ -147,8 +148,8 @@ static bool bw_host_flush(struct bw_ep *ep)
 	return gone;
 }
 
-/* Collect one frame; false when the batch is better sent now: it is full, or the frame is a short one,
- * which says that the engine has no more for its peer, and that somebody waits for it. */
+/* Collect one frame; false when the batch is better sent now: it is full, or the frame is a short
+ * one, which says that the engine has no more for its peer, and that somebody waits for it. */
 static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 {
 	if (f->to.link == BW_LINK_NO_PACKET && ep->has_packet) {
@@ -166,6 +167,8 @@ void bw_host_transmit(struct bw_ep *ep)
 {
 	bool more = true;
 
+	if (ep->stuck && ep->now < ep->retry_at)
+		return;
 	ep->stuck = ep->stuck && !bw_host_flush(ep);
 	while (more && !ep->stuck) {
 		more = bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
@@ -176,5 +179,9 @@ void bw_host_transmit(struct bw_ep *ep)
 		bw_host_grow(ep);
 	ep->dirty = true;
 	ep->deadline = bw_reliable.next_deadline(ep->engine);
+	if (ep->stuck) {
+		ep->retry_at = ep->now + BW_HOST_RETRY_NS;
+		ep->deadline = ep->retry_at;
+	}
 	bw_helper_deadline(ep);
 }

@@ -82,13 +82,16 @@ void bw_log_once(enum bw_log_level level, const char *what, const char *format, 
 int bw_fail(const char **why, int error, const char *format, ...)
 {
 	static _Thread_local char text[1024];
+	char fresh[sizeof(text)];
 	va_list args;
 
 	if (!why)
 		return error;
+	/* An argument may be the text itself. */
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	vsnprintf(fresh, sizeof(fresh), format, args);
 	va_end(args);
+	memcpy(text, fresh, sizeof(text));
 	*why = text;
 	return error;
 }

@@ -369,6 +369,9 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 		memcpy(&p->addr.udp_port, ev->from.bytes + 4, 2);
 	}
 	p->check_at = ep->now + BW_REMOTE_CHECK_NS;
+	/* It came first, by one link: try the others that its address names. */
+	if (p->complete && !p->offered)
+		bw_remote_connect_engine(ep, p);
 }
 
 static void bw_remote_path(struct bw_ep *ep, const struct bw_event *ev)

@@ -16,7 +16,6 @@
 
 #define BW_WAIT_SPIN_MIN (2 * BW_US)
 #define BW_WAIT_SPIN_MAX (50 * BW_US) /* about what sleeping and waking costs both sides */
-#define BW_WAIT_STUCK_NS (20 * BW_US) /* next try after the kernel had no room */
 #define BW_WAIT_ROW	 64	      /* empty bw_progress() calls in a row that are timed */
 #define BW_WAIT_DENSE_NS (2 * BW_US)  /* per call: a program that does nothing but poll */
 #define BW_WAIT_YIELD_NS (1 * BW_MS)  /* longest sleep inside bw_progress() */
@@ -25,8 +24,6 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 {
 	uint64_t at = ep->deadline;
 
-	if (ep->stuck)
-		return BW_WAIT_STUCK_NS;
 	if (ep->has_packet)
 		at = bw_min_u64(at, ep->watch.claim_at);
 	if (ep->watch.fd >= 0 && ep->watch.visit_at > now)
@@ -39,13 +36,12 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 {
 	int n = 0;
-	short out = ep->stuck ? POLLIN | POLLOUT : POLLIN;
 
 	fds[n++] = (struct pollfd){.fd = ep->wake_fd, .events = POLLIN};
 	if (ep->has_packet)
-		fds[n++] = (struct pollfd){.fd = ep->packet.fd, .events = out};
+		fds[n++] = (struct pollfd){.fd = ep->packet.fd, .events = POLLIN};
 	if (ep->has_udp)
-		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = out};
+		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = POLLIN};
 	if (ep->watch.fd >= 0 && ep->now >= ep->watch.visit_at)
 		fds[n++] = (struct pollfd){.fd = ep->watch.fd, .events = POLLIN};
 	if (ep->local)

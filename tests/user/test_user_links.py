@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Interfaces of every shape, the choice among them, and paths that do not pass everything."""
+
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from beowire import lab, lab_up, namespaces
+
+import user_net
+from user_actor import ACKED, LATER, NOW, Actor, Couple, actor, couple
+from user_net import address, ip, link_set
+
+
+def prove(two: Couple, link: str) -> None:
+    """Short and long messages pass both ways, over this link."""
+    for one, to, other in ((two.a, two.to_b, two.b), (two.b, two.to_a, two.a)):
+        assert one.send(to, tag=1, length=8) == NOW
+        assert other.expect("message", tag=1)["ok"]
+        assert one.send(to, tag=2, length=2_000_000, op=2) == LATER
+        assert other.expect("pulled", tag=2)["ok"]
+        assert one.expect("sent", op=2)["status"] == 0
+        assert one.link(to) == link
+        sent = one.stats()["links"][link]
+        assert sent["tx_payload"] >= 2_000_008 or link == "local"
+
+
+def wait_until(what: str, ready: Callable[[], bool]) -> None:
+    """Polls until a condition holds."""
+    for _ in range(600):
+        if ready():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"never happened: {what}")
+
+
+def test_packet_comes_before_udp(nodes: tuple[str, str]) -> None:
+    with couple(nodes) as two:
+        prove(two, "packet")
+
+
+def test_local_comes_first(nodes: tuple[str, str]) -> None:
+    with couple((nodes[0], nodes[0])) as two:
+        prove(two, "local")
+
+
+def test_processes_of_one_node_use_udp_without_local(nodes: tuple[str, str]) -> None:
+    with couple((nodes[0], nodes[0]), BEOWIRE_LINKS="packet,udp") as two:
+        prove(two, "udp")
+
+
+def test_named_nodes_on_loopback_use_udp(nodes: tuple[str, str]) -> None:
+    one = {"BEOWIRE_NODE": "n1", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
+    two = {"BEOWIRE_NODE": "n2", "BEOWIRE_UDP_ADDRESS": "127.0.0.2"}
+    with actor(nodes[0], "n1", **one) as a, actor(nodes[0], "n2", **two) as b:
+        addr_a, addr_b = a.open(), b.open()
+        prove(Couple(a, b, a.find(addr_b), b.find(addr_a)), "udp")
+
+
+def test_no_link_in_common(nodes: tuple[str, str]) -> None:
+    with (
+        actor(nodes[0], BEOWIRE_LINKS="packet") as a,
+        actor(nodes[1], BEOWIRE_LINKS="udp") as b,
+    ):
+        a.open()
+        found = a.ask(f"peer {b.open()}", "peer")
+        assert found["result"] == -113  # EHOSTUNREACH
+
+
+def test_another_cluster_is_refused_and_ignored(nodes: tuple[str, str]) -> None:
+    with (
+        actor(nodes[0], BEOWIRE_CLUSTER="red") as a,
+        actor(nodes[1], BEOWIRE_CLUSTER="blue") as b,
+    ):
+        a.open()
+        assert a.ask(f"peer {b.open()}", "peer")["result"] == -93  # EPROTONOSUPPORT
+
+
+def test_bridge() -> None:
+    """Two nodes behind a switch; a third endpoint on the switch's own interface."""
+    with user_net.network() as net:
+        one, two, switch = net.node("a"), net.node("b"), net.node("s")
+        net.veth(one, switch, ("eth0", "p1"))
+        net.veth(two, switch, ("eth0", "p2"))
+        net.bridge(switch, ["p1", "p2"])
+        with couple((one, two), BEOWIRE_LINKS="packet") as pair:
+            prove(pair, "packet")
+        with couple((one, switch), BEOWIRE_LINKS="packet", BEOWIRE_INTERFACE="eth0,br0") as pair:
+            prove(pair, "packet")
+
+
+def test_macvlan() -> None:
+    """Three nodes' worth of interfaces on one cable: two macvlans of one interface and its peer."""
+    with user_net.network() as net:
+        host, far, one, two = net.node("h"), net.node("f"), net.node("a"), net.node("b")
+        net.veth(host, far, ("eth0", "eth0"))
+        for node in (one, two):
+            ip(f"-n {host} link add link eth0 name mv0 type macvlan mode bridge")
+            ip(f"-n {host} link set mv0 netns {node}")
+            link_set(node, "mv0", "up")
+        with couple((one, two), BEOWIRE_LINKS="packet") as pair:
+            prove(pair, "packet")
+        with couple((one, far), BEOWIRE_LINKS="packet") as pair:
+            prove(pair, "packet")
+
+
+def test_vlan() -> None:
+    with user_net.pair(ips=False) as (one, two):
+        try:
+            ip(f"-n {one} link add link eth0 name eth0.5 type vlan id 5")
+        except OSError as error:
+            pytest.skip(f"this kernel has no VLAN interfaces: {error}")
+        ip(f"-n {two} link add link eth0 name eth0.5 type vlan id 5")
+        for node in (one, two):
+            link_set(node, "eth0.5", "up")
+        with couple((one, two), BEOWIRE_LINKS="packet", BEOWIRE_INTERFACE="eth0.5") as pair:
+            prove(pair, "packet")
+
+
+def test_frames_that_a_switch_tags_pass() -> None:
+    """VLAN-aware bridges: between them the nodes' frames travel with a tag."""
+    with user_net.network() as net:
+        one, two, left, right = (net.node(n) for n in "ablr")
+        net.veth(one, left, ("eth0", "p1"))
+        net.veth(left, right, ("trunk", "trunk"))
+        net.veth(two, right, ("eth0", "p1"))
+        for switch in (left, right):
+            try:
+                ip(f"-n {switch} link add br0 type bridge vlan_filtering 1 forward_delay 0")
+            except OSError as error:
+                pytest.skip(f"this kernel's bridge has no VLAN filter: {error}")
+            for port in ("p1", "trunk"):
+                link_set(switch, port, "master br0")
+            ip(f"-n {switch} link set br0 up")
+        with couple((one, two), BEOWIRE_LINKS="packet") as pair:
+            prove(pair, "packet")
+
+
+def described(node: str, **variables: str) -> str:
+    """The interface that an endpoint chooses."""
+    with actor(node, **variables) as one:
+        one.open()
+        return str(one.stats()["interface"])
+
+
+def test_interface_is_chosen_and_named() -> None:
+    with user_net.network() as net:
+        node, far = net.node("a"), net.node("b")
+        for name in ("plain", "cluster", "public"):
+            net.veth(node, far, (name, name))
+        address(node, "cluster", 9, net="10.55.0")
+        address(node, "public", 9, net="198.51.100")
+        ip(f"-n {node} route add default via 198.51.100.1 dev public")
+        assert described(node) == "cluster"
+        assert described(node, BEOWIRE_INTERFACE="public") == "public"
+        assert described(node, BEOWIRE_INTERFACE="198.51.100.0/24") == "public"
+        assert described(node, BEOWIRE_INTERFACE="no,such,plain,cluster") == "plain"
+        mac = ip(f"-n {node} -br link show plain").split()[2]
+        assert described(node, BEOWIRE_INTERFACE=mac.upper()) == "plain"
+        link_set(node, "cluster", "down")
+        assert described(node) == "public"
+        link_set(far, "public", "down")  # no carrier on the other end
+        wait_until("no carrier", lambda: described(node) == "plain")
+
+
+def test_wrong_interface_lists_what_there_is(nodes: tuple[str, str]) -> None:
+    with actor(nodes[0], BEOWIRE_INTERFACE="eth7") as one:
+        failed = one.open_failure()
+    assert failed["result"] == -19  # ENODEV
+    assert "BEOWIRE_INTERFACE=eth7" in failed["why"]
+    assert "eth0" in failed["why"]
+    assert "10.77.0.1" in failed["why"]
+    assert "lo" in failed["why"]
+
+
+def test_interface_that_is_down_is_named_with_its_mend() -> None:
+    with user_net.pair() as (one, _):
+        link_set(one, "eth0", "down")
+        with actor(one, BEOWIRE_INTERFACE="eth0") as a:
+            assert "ip link set eth0 up" in a.open_failure()["why"]
+
+
+def test_frames_grow_to_what_passes() -> None:
+    with user_net.pair(mtu=9000) as nodes, couple(nodes, BEOWIRE_LINKS="packet") as two:
+        prove(two, "packet")
+        before = two.a.stats()["links"]["packet"]
+        two.a.send(two.to_b, tag=5, length=9_000_000, op=5)
+        two.a.expect("sent", op=5)
+        after = two.a.stats()["links"]["packet"]
+        per_frame = 9_000_000 / (after["tx_frames"] - before["tx_frames"])
+        assert per_frame > 6000
+
+
+def test_jumbo_frames_that_do_not_pass_are_not_used() -> None:
+    """The switch's ports take 1500 bytes, the nodes believe in 9000: works, with one warning."""
+    with user_net.network() as net:
+        one, two, switch = net.node("a"), net.node("b"), net.node("s")
+        for node, port in ((one, "p1"), (two, "p2")):
+            net.veth(node, switch, ("eth0", port))
+            link_set(switch, port, "mtu 1500")
+        net.bridge(switch, ["p1", "p2"])
+        with couple((one, two), BEOWIRE_LINKS="packet", PMIX_NAMESPACE=f"{one}-job") as pair:
+            prove(pair, "packet")
+
+            def said() -> bool:
+                return "do not pass" in pair.a.complaints + pair.b.complaints
+
+            wait_until("the warning", said)
+            time.sleep(1)
+            everything = pair.a.complaints + pair.b.complaints
+            assert everything.count("frames of 9000 bytes do not pass") == 1, everything
+
+
+def test_raw_frames_that_do_not_pass_are_replaced_by_udp() -> None:
+    name = f"us{os.getpid()}raw"
+    made = lab_up.up(name, 2, 1500)
+    try:
+        lab_up.reshape(name, dict.fromkeys(made.node_names(), lab.Shape(drop_raw=True)))
+        spaces = tuple(made.namespace(node) for node in made.node_names())
+        with couple((spaces[0], spaces[1]), PMIX_NAMESPACE=f"{name}-job") as two:
+            prove(two, "udp")
+
+            def said() -> bool:
+                return "do not pass" in two.a.complaints + two.b.complaints
+
+            wait_until("the warning", said)
+            assert "using udp" in two.a.complaints + two.b.complaints
+    finally:
+        lab_up.down(name)
+
+
+def test_link_that_goes_down_and_comes_back() -> None:
+    with user_net.pair() as nodes, couple(nodes, BEOWIRE_LINKS="packet") as two:
+        prove(two, "packet")
+        link_set(nodes[1], "eth0", "down")
+        assert two.a.send(two.to_b, tag=8, length=100, flags=ACKED, op=8) == LATER
+        time.sleep(1)
+        link_set(nodes[1], "eth0", "up")
+        assert two.b.expect("message", tag=8)["ok"]
+        assert two.a.expect("sent", op=8)["status"] == 0
+
+
+def raw_sender(node: str, interface: str, frames: list[bytes]) -> None:
+    """Sends Ethernet frames from a namespace."""
+
+    def send() -> None:
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW) as sender:
+            sender.bind((interface, 0))
+            for frame in frames:
+                sender.send(frame)
+
+    namespaces.within(namespaces.NETNS_DIR / node, send)
+
+
+def mac_of(node: str, interface: str) -> bytes:
+    """The address of an interface."""
+    text = ip(f"-n {node} -br link show {interface}").split()[2]
+    return bytes.fromhex(text.replace(":", ""))
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[Actor, str, str]]:
+    """An endpoint and the node beside it."""
+    with user_net.pair() as (one, two), actor(one, BEOWIRE_LINKS="packet") as a:
+        a.open()
+        yield a, one, two
+
+
+def test_foreign_frames_are_counted_and_warned_of_once(
+    listener: tuple[Actor, str, str],
+) -> None:
+    a, one, two = listener
+    frame = mac_of(one, "eth0") + mac_of(two, "eth0") + b"\x88\xb5" + bytes(60)
+    a.stats()
+    for _ in range(30):
+        raw_sender(two, "eth0", [frame] * 20)
+        time.sleep(0.02)
+    wait_until("foreign frames counted", lambda: a.stats()["drops"]["foreign"] >= 100)
+    wait_until("the warning", lambda: "BEOWIRE_ETHERTYPE" in a.complaints)
+    assert a.complaints.count("BEOWIRE_ETHERTYPE") == 1
+
+
+def test_damaged_frames_are_dropped_with_a_reason(listener: tuple[Actor, str, str]) -> None:
+    a, one, two = listener
+    engine = a.stats()["engine"]
+    to = mac_of(one, "eth0") + mac_of(two, "eth0") + b"\x88\xb5"
+    header = struct.pack("<HBBI HH III BBH I", 0xBE0A, 1, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
+    raw_sender(two, "eth0", [to + header + bytes(60)])
+    wait_until("counted", lambda: a.stats()["drops"]["cluster"] == 1)
+    raw_sender(two, "eth0", [to + header[:20]])
+    a.send(0, tag=1, length=1)  # still alive
+    assert a.stats()["links"]["packet"]["rx_frames"] >= 1
