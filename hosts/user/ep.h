@@ -67,6 +67,7 @@ struct bw_ep {
 	struct bw_packet packet;
 	struct bw_local *local; /* NULL: not in use */
 	uint32_t eager_max;	/* bytes, over the engine */
+	uint64_t copied;	/* bytes of eager messages on their way through the engine */
 	struct bw_remotes remotes;
 	struct bw_buffers buffers;
 	const struct bw_handlers *handlers;

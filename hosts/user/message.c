@@ -17,6 +17,11 @@
 	64 /* bytes; shorter messages cost a peer under pressure no more than                      \
 	    * an envelope would */
 
+/* Bytes of copied messages that may be on their way, each with what is kept about it: a program far
+ * ahead of its peers is told -EAGAIN instead of filling memory. */
+#define BW_COPIED_MAX  (16u << 20)
+#define BW_COPIED_EACH 256
+
 struct bw_envelope {
 	uint64_t key; /* of the exposed region */
 	uint64_t len; /* bytes of the message */
@@ -56,10 +61,13 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	struct bw_buffer *b = NULL;
 	int error;
 
+	if (ep->copied > BW_COPIED_MAX)
+		return -EAGAIN;
 	if (len || notify) {
 		b = bw_buffer_get(&ep->buffers, len);
 		if (!b)
 			return -EAGAIN;
+		b->len = len;
 		if (len)
 			memcpy(b->data, buf, len);
 		b->use = BW_BUFFER_COPY;
@@ -77,7 +85,9 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	op->send.src_ep = 0;
 	op->send.urgent = notify;
 	error = bw_host_submit(ep, op);
-	if (error && b)
+	if (!error && b)
+		ep->copied += len + BW_COPIED_EACH;
+	else if (b)
 		bw_buffer_put(&ep->buffers, b);
 	return error;
 }
@@ -479,6 +489,8 @@ static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
 		return;
 	if (b->use == BW_BUFFER_EXPOSED)
 		bw_message_unpend(ep, b);
+	else
+		ep->copied -= b->len + BW_COPIED_EACH;
 	notify = b->notify;
 	op = b->op;
 	bw_buffer_put(&ep->buffers, b);
