@@ -14,4 +14,7 @@ int segments_tests(void);
 int pull_tests(void);
 int ack_tests(void);
 int loss_tests(void);
+int credit_tests(void);
+int congestion_tests(void);
+int path_tests(void);
 #endif

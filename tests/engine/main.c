@@ -14,6 +14,9 @@ static const struct {
 	{"pull", pull_tests},
 	{"ack", ack_tests},
 	{"loss", loss_tests},
+	{"credit", credit_tests},
+	{"congestion", congestion_tests},
+	{"path", path_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

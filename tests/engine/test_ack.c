@@ -242,6 +242,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 static void floor__lets_the_receiver_forget_gaps(void **state)
 {
 	struct frame *late;
+	unsigned int i;
 
 	meet(A, B);
 	send_packets(6);
@@ -250,16 +251,18 @@ static void floor__lets_the_receiver_forget_gaps(void **state)
 	settle(); /* 2 counts as lost, its message travels in packet 7 */
 	assert_int_equal(events_with("B MESSAGE"), 6);
 	assert_int_equal(path(B, A, 0)->rx.n, 1); /* the gap at 2 is still remembered */
-	run(10 * BW_MS);
-	post(A, B, 100, 8);
-	run(BW_MS);
+	for (i = 0; i < 2; i++) { /* the first one's acknowledgement moves the floor */
+		run(10 * BW_MS);
+		post(A, B, 100 + i, 8);
+		run(BW_MS);
+	}
 	assert_int_equal(path(B, A, 0)->rx.n, 0);
-	assert_int_equal(path(B, A, 0)->rx.base, 9);
+	assert_int_equal(path(B, A, 0)->rx.base, 10);
 	/* what lies below the floor has no effect, but is acknowledged again */
 	forget_logs();
 	assert_int_equal(receive(late), -BW_DROP_DUPLICATE);
 	flush(B);
-	expect_frames("B>A ACK 8", NULL);
+	expect_frames("B>A ACK 9", NULL);
 	expect_events(NULL, NULL);
 }
 

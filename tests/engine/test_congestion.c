@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Congestion: a window of bytes under way, which grows while it limits the sender, and answers losses
+ * and marks at most once per round trip; an answer to a loss that was none is taken back.
+ */
+#include "groups.h"
+
+static void send_packets(unsigned int n, uint64_t first_tag)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		post(A, B, first_tag + i, 1168); /* frames of 1272 bytes */
+	flush(A);
+}
+
+static struct bw_path *sender(void)
+{
+	return path(A, B, 0);
+}
+
+static void acknowledge(void)
+{
+	path(B, A, 0)->ack_now = true;
+	bw_peer_ready(engine(B), peer(B, A));
+	flush(B);
+	deliver_all();
+}
+
+static void big_credit(void)
+{
+	world.node[B].cfg.rx_budget = 64u << 20;
+	meet(A, B);
+	post(A, B, 9999, 8);
+	run(BW_MS);
+	forget_logs();
+}
+
+static void window__bounds_what_is_under_way(void **state)
+{
+	big_credit();
+	send_packets(200, 1);
+	assert_int_equal(world.wire_n, BW_CWND_INITIAL / 1272 + 1);
+	assert_true(sender()->inflight >= BW_CWND_INITIAL);
+	assert_true(sender()->inflight < BW_CWND_INITIAL + 1272);
+	/* the packet that fills it asks for an acknowledgement */
+	assert_true(frame_hdr(world.wire[world.wire_n - 1])->flags & BW_HDR_ACK_NOW);
+	assert_false(frame_hdr(world.wire[world.wire_n - 2])->flags & BW_HDR_ACK_NOW);
+}
+
+static void window__doubles_per_round_trip_at_first(void **state)
+{
+	uint64_t sent;
+
+	big_credit();
+	send_packets(200, 1);
+	sent = sender()->inflight;
+	while (world.wire_n)
+		deliver(0);
+	pass(HOP_NS);
+	acknowledge();
+	assert_int_equal(sender()->inflight, 0);
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL + sent);
+}
+
+static void window__does_not_grow_while_the_program_limits(void **state)
+{
+	int i;
+
+	big_credit();
+	for (i = 0; i < 20; i++) {
+		send_packets(10, 1 + 10 * (uint64_t)i);
+		run(BW_MS);
+	}
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL);
+}
+
+static void window__grows_by_a_frame_per_round_trip_later(void **state)
+{
+	uint64_t before;
+
+	big_credit();
+	sender()->ssthresh = BW_CWND_INITIAL;
+	send_packets(200, 1);
+	before = sender()->cwnd;
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	assert_in_range(sender()->cwnd, before + 1200, before + 1300);
+}
+
+static void window__stops_doubling_when_queues_build_up(void **state)
+{
+	big_credit();
+	sender()->rtt_min = 20 * BW_US;
+	send_packets(200, 1);
+	while (world.wire_n)
+		deliver(0);
+	sender()->srtt = 2 * 20 * BW_US + 500 * BW_US + 100 * BW_US;
+	pass(600 * BW_US);
+	acknowledge();
+	assert_int_equal(sender()->ssthresh, BW_CWND_INITIAL);
+	assert_true(sender()->cwnd < BW_CWND_INITIAL + 2000);
+}
+
+static void window__has_an_upper_limit(void **state)
+{
+	big_credit();
+	sender()->cwnd = BW_CWND_MAX - 100;
+	sender()->limited = true;
+	bw_path_cc_ack(engine(A), sender(), 1000, sender()->pn_next);
+	assert_int_equal(sender()->cwnd, BW_CWND_MAX);
+}
+
+static void loss__shrinks_the_window_once_per_round_trip(void **state)
+{
+	big_credit();
+	send_packets(20, 1);
+	drop(5);
+	drop(0);
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	assert_int_equal(count(A)->losses, 2);
+	assert_int_equal(count(A)->backoffs, 1);
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->ssthresh, BW_CWND_INITIAL * 7 / 10);
+	/* a loss in the next round trip is another event */
+	settle();
+	send_packets(20, 100);
+	drop(0);
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	assert_int_equal(count(A)->backoffs, 2);
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10 * 7 / 10);
+}
+
+static void loss__never_shrinks_it_below_four_frames(void **state)
+{
+	int i;
+
+	big_credit();
+	for (i = 0; i < 20; i++)
+		bw_path_cc_loss(engine(A), sender(), sender()->pn_next++);
+	assert_int_equal(sender()->cwnd, 4 * 1280);
+}
+
+static void loss__that_was_none_is_taken_back(void **state)
+{
+	struct frame *late;
+
+	big_credit();
+	send_packets(10, 1);
+	late = take(0);
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	receive(late);
+	acknowledge();
+	assert_int_equal(count(A)->spurious, 1);
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL);
+	assert_int_equal(sender()->ssthresh, UINT64_MAX);
+}
+
+static void loss__of_an_earlier_event_is_not_taken_back(void **state)
+{
+	struct frame *late;
+
+	big_credit();
+	send_packets(10, 1);
+	drop(0); /* really lost */
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	settle();
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	run(BW_MS);
+	send_packets(1, 100);
+	late = take(0);
+	world.now = deadline();
+	flush(A); /* a tail probe: no response to the congestion, though the packet is only late */
+	assert_int_equal(count(A)->probes, 1);
+	receive(late);
+	settle();
+	run(BW_MS);
+	assert_int_equal(count(A)->spurious, 1);
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+}
+
+static enum fate lost(const struct frame *f)
+{
+	return f->from == A ? LOSE : PASS;
+}
+
+static void tail__third_probe_is_a_congestion_event(void **state)
+{
+	big_credit();
+	send_packets(1, 1);
+	drop_all();
+	world.fate = lost;
+	world.now = deadline();
+	settle();
+	world.now = deadline();
+	settle();
+	assert_int_equal(count(A)->probes, 2);
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL);
+	world.now = deadline();
+	settle();
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	world.now = deadline();
+	settle();
+	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+}
+
+static enum fate marked(const struct frame *f)
+{
+	return f->from == A ? MARK : PASS;
+}
+
+static void marks__are_counted_and_told(void **state)
+{
+	big_credit();
+	world.view[A][B][0].marks = true;
+	world.fate = marked;
+	send_packets(3, 1);
+	while (world.wire_n)
+		deliver(0);
+	assert_int_equal(count(B)->marks_rx, 3);
+	forget_logs();
+	acknowledge();
+	expect_frames("B>A ACK 4 marks 3", NULL);
+	assert_int_equal(sender()->marks_seen, 3);
+}
+
+static void marks__shrink_the_window_by_their_smoothed_share(void **state)
+{
+	uint64_t cwnd = BW_CWND_INITIAL;
+
+	big_credit();
+	world.fate = marked;
+	send_packets(10, 1);
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	/* share 1024, alpha 64 - 4 = 60: cwnd loses 60/2048 */
+	cwnd -= cwnd * 60 / 2048;
+	assert_int_equal(sender()->cwnd, cwnd);
+	assert_int_equal(sender()->ssthresh, cwnd);
+	assert_int_equal(count(A)->backoffs, 1);
+	world.fate = NULL;
+	send_packets(10, 100);
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	assert_int_equal(sender()->cwnd, cwnd); /* a round without marks does not shrink it */
+	assert_true(sender()->mark_alpha < 60);
+}
+
+static void marks__of_an_old_frame_are_no_news(void **state)
+{
+	struct frame *old;
+	uint64_t cwnd;
+
+	big_credit();
+	path(B, A, 0)->rx_marks = 100;
+	post(B, A, 1, 8);
+	flush(B);
+	drop_all();
+	post(B, A, 2, 8);
+	flush(B);
+	old = take(0); /* states 100 marks */
+	path(B, A, 0)->rx_marks = 101;
+	post(B, A, 3, 8);
+	flush(B);
+	deliver(0);
+	cwnd = sender()->cwnd;
+	receive(old);
+	assert_int_equal(sender()->marks_seen, 101);
+	assert_true(sender()->round_marks <= 101);
+	send_packets(5, 50);
+	path(B, A, 0)->rx_marks = 101;
+	run(BW_MS);
+	assert_true(sender()->cwnd >= cwnd - cwnd / 16);
+}
+
+static void marks__count_wraps(void **state)
+{
+	big_credit();
+	path(B, A, 0)->rx_marks = 65535;
+	sender()->marks_seen = 65535;
+	world.fate = marked;
+	send_packets(2, 1);
+	while (world.wire_n)
+		deliver(0);
+	acknowledge();
+	assert_int_equal(sender()->marks_seen, 1);
+	assert_int_equal(count(A)->backoffs, 1);
+}
+
+int congestion_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(window__bounds_what_is_under_way),
+		TEST(window__doubles_per_round_trip_at_first),
+		TEST(window__does_not_grow_while_the_program_limits),
+		TEST(window__grows_by_a_frame_per_round_trip_later),
+		TEST(window__stops_doubling_when_queues_build_up),
+		TEST(window__has_an_upper_limit),
+		TEST(loss__shrinks_the_window_once_per_round_trip),
+		TEST(loss__never_shrinks_it_below_four_frames),
+		TEST(loss__that_was_none_is_taken_back),
+		TEST(loss__of_an_earlier_event_is_not_taken_back),
+		TEST(tail__third_probe_is_a_congestion_event),
+		TEST(marks__are_counted_and_told),
+		TEST(marks__shrink_the_window_by_their_smoothed_share),
+		TEST(marks__of_an_old_frame_are_no_news),
+		TEST(marks__count_wraps),
+	};
+
+	return cmocka_run_group_tests_name("congestion", tests, NULL, NULL);
+}
