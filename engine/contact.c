@@ -132,7 +132,7 @@ static void bw_contact_build(struct bw_engine *e, struct bw_peer *p, struct bw_p
 	b->node = e->cfg.node;
 	b->features = e->cfg.features;
 	b->inc = e->cfg.incarnation;
-	b->conn = p->handle;
+	b->conn = p->wire;
 	b->version_min = b->version_max = BW_VERSION;
 	b->engine = e->cfg.engine;
 	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
@@ -225,7 +225,7 @@ static void bw_contact_name(struct bw_peer *p, const uint8_t *name)
 /* What a HELLO says of its sender becomes the peer's state. */
 static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struct bw_hello *b)
 {
-	if (p->state != BW_PEER_HELLO)
+	if (p->conn)
 		return;
 	p->node = b->node;
 	p->inc = b->inc;
@@ -236,8 +236,9 @@ static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struc
 	p->version_max = b->version_max;
 	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;
 	bw_contact_name(p, b->name);
+	if (p->state == BW_PEER_HELLO)
+		bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
 	p->state = BW_PEER_UP;
-	bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
 }
 
 /* The peer that a HELLO which answers nothing comes from: found, or new. */
@@ -284,24 +285,33 @@ static struct bw_peer *bw_contact_answerer(struct bw_engine *e, const struct bw_
 {
 	struct bw_peer *p = bw_peer_get(e, h->conn);
 
-	if (!p || p->engine != b->engine || (p->inc && p->inc != b->inc) ||
-	    (p->node && p->node != b->node))
+	if (!p || p->wire != h->conn || p->engine != b->engine ||
+	    (p->inc && p->inc != b->inc) || (p->node && p->node != b->node))
 		return NULL;
 	return p;
 }
 
 /* The same incarnation speaks by another handle than before: it gave us up and starts again, or one
- * of its HELLOs is an old one. Frames of the two must never meet in one peer. Asked by the handle that
- * we know, it refuses if it gave that up; its new HELLO comes again meanwhile. */
-static int bw_contact_rebound(struct bw_engine *e, struct bw_peer *p, bool answer)
+ * of its HELLOs is an old one. While nothing but HELLOs was exchanged, the latest counts; but frames
+ * of the two must never meet in one peer, so it is to use a new handle of ours. Later, it is asked by
+ * the handle that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. */
+static int bw_contact_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 {
-	if (!p->confirmed) {
-		bw_peer_down(e, p, BW_DOWN_RESTART);
-	} else if (!answer) {
-		p->ping_due = true;
-		bw_peer_ready(e, p);
+	uint32_t wire;
+
+	bw_peer_ready(e, p);
+	if (p->confirmed) {
+		p->ping_due |= !answer;
+		return -BW_DROP_EARLY;
 	}
-	return -BW_DROP_EARLY;
+	wire = bw_table_add(&e->peer_table, p);
+	if (!wire)
+		return -BW_DROP_NO_BUFFER;
+	if (p->wire != p->handle)
+		bw_table_remove(&e->peer_table, p->wire);
+	p->wire = wire;
+	p->conn = 0;
+	return 0;
 }
 
 int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
@@ -310,6 +320,7 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 	bool answer = h->flags & BW_HDR_ANSWER;
 	struct bw_peer *p;
 	struct bw_path *t;
+	int r;
 
 	if (h->len < sizeof(*b) || f->len < BW_HELLO_BYTES)
 		return -BW_DROP_SHORT;
@@ -333,11 +344,15 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
 	if (!answer)
 		bw_contact_doubt(e, b);
-	if (p->conn && p->conn != b->conn)
-		return bw_contact_rebound(e, p, answer);
 	t = bw_contact_path(e, p, &f->from);
 	if (!t)
 		return -BW_DROP_EARLY;
+	if (p->conn && p->conn != b->conn) {
+		r = bw_contact_rebind(e, p, answer);
+		t->hello_due |= answer && !r; /* what it answered has become void */
+		if (r || answer)
+			return r ? r : -BW_DROP_EARLY;
+	}
 	t->heard = e->now;
 	t->remote_no = h->path;
 	t->frame_max = b->frame_max;
@@ -345,7 +360,7 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 	bw_peer_heard(e, p);
 	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
 		bw_path_rtt(t, e->now - t->hello_sent);
-	if (answer || h->conn == p->handle)
+	if (answer || h->conn == p->wire)
 		p->confirmed = true;
 	if (p->confirmed)
 		bw_path_up(e, p, t);
@@ -362,7 +377,7 @@ static struct bw_peer *bw_contact_refused_peer(struct bw_engine *e, const struct
 
 	if (b->echo_type == BW_FRAME_HELLO) {
 		p = bw_peer_get(e, b->echo_conn);
-		return p && p->engine == b->echo_engine && p->inc == b->echo_inc ? p : NULL;
+		return p && p->wire == b->echo_conn && p->engine == b->echo_engine && p->inc == b->echo_inc ? p : NULL;
 	}
 	for (l = e->peers.next; l != &e->peers; l = l->next) {
 		p = bw_entry(l, struct bw_peer, all);
@@ -424,7 +439,7 @@ int bw_contact_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struc
 	p = bw_peer_get(e, h->conn);
 	if (h->dst_inc != e->cfg.incarnation)
 		return -BW_DROP_INCARNATION;
-	if (!p || p->engine != h->src_engine)
+	if (!p || p->wire != h->conn || p->engine != h->src_engine)
 		return -BW_DROP_HANDLE;
 	bw_peer_down(e, p, BW_DOWN_CLOSED);
 	return 0;
@@ -434,7 +449,7 @@ void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p)
 {
 	struct bw_stray *s;
 
-	if (p->state != BW_PEER_UP)
+	if (!p->conn)
 		return;
 	s = bw_stray_new(e, &p->path[p->best].to);
 	if (!s)

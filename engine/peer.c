@@ -24,6 +24,7 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	}
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
 		bw_list_init(lists[i]);
+	p->wire = p->handle;
 	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
 	p->ping_at = BW_NEVER;
 	p->heard = e->now;
@@ -275,6 +276,8 @@ void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
 		p->app.next = f->next;
 		bw_slab_free(&e->flows, f);
 	}
+	if (p->wire != p->handle)
+		bw_table_remove(&e->peer_table, p->wire);
 	bw_table_remove(&e->peer_table, p->handle);
 	bw_slab_free(&e->peers_slab, p);
 }

@@ -118,13 +118,13 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		return -BW_DROP_INCARNATION;
 	}
 	p = bw_peer_get(e, h->conn);
-	if (!p || p->engine != h->src_engine) {
+	if (!p || p->wire != h->conn || p->engine != h->src_engine) {
 		if (h->type == BW_FRAME_DATA)
 			bw_contact_refuse(e, f, h, BW_REFUSAL_HANDLE);
 		return -BW_DROP_HANDLE;
 	}
 	*path = bw_peer_path(p, h->path);
-	if (p->state != BW_PEER_UP || !*path)
+	if (!p->conn || !*path)
 		return -BW_DROP_EARLY;
 	if (!p->confirmed) {
 		p->confirmed = true;

@@ -293,7 +293,7 @@ static void sim_audit_credit(struct sim_audit_peer *p, uint32_t units)
 	p->credited = true;
 }
 
-void sim_audit_received(struct sim_node *n, const struct sim_frame *flat)
+void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, bool taken)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
 	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
@@ -303,9 +303,11 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat)
 	if (flat->damaged || flat->len < sizeof(*h) + sizeof(*ack))
 		return;
 	if (h->type == BW_FRAME_HELLO) {
+		if (!taken)
+			return;
 		p = sim_audit_theirs(n, flat->src, b->inc, b->conn);
 		p->charge_min = b->charge_min;
-		if (h->conn && sim_peer_find(n, h->conn))
+		if (h->conn)
 			p->ours = h->conn;
 		sim_audit_credit(p, b->credit);
 		return;
