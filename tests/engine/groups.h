@@ -17,4 +17,12 @@ int loss_tests(void);
 int credit_tests(void);
 int congestion_tests(void);
 int path_tests(void);
+int parser_tests(void);
+int dead_tests(void);
+int spans_tests(void);
+int slab_tests(void);
+int timer_tests(void);
+int wrap_tests(void);
+int memory_tests(void);
+int datagram_tests(void);
 #endif

@@ -158,6 +158,7 @@ static void take_message(int n, const struct bw_event *e)
 {
 	struct node *node = &world.node[n];
 	const uint8_t *bytes = node->last_rx ? node->last_rx->bytes + e->frame_off : NULL;
+	uint64_t tag = node->protocol == &bw_reliable ? e->tag : 0; /* others carry none */
 	char ep[24] = "", code[16] = "";
 
 	if (e->buf) {
@@ -167,12 +168,12 @@ static void take_message(int n, const struct bw_event *e)
 		assert_non_null(node->last_rx);
 		assert_true(e->frame_off + e->len <= node->last_rx->len);
 	}
-	expect_pattern(bytes, e->tag, 0, e->len);
+	expect_pattern(bytes, tag, 0, e->len);
 	if (e->src_ep || e->dst_ep)
 		snprintf(ep, sizeof(ep), " ep %u>%u", e->src_ep, e->dst_ep);
 	if (e->code)
 		snprintf(code, sizeof(code), " code %u", e->code);
-	log_line(world.events, "%c MESSAGE %llu len %llu%s%s", 'A' + n, (unsigned long long)e->tag,
+	log_line(world.events, "%c MESSAGE %llu len %llu%s%s", 'A' + n, (unsigned long long)tag,
 		 (unsigned long long)e->len, ep, code);
 	if (e->buf)
 		buffer_free(buffer_get(e->buf, 0, 0));
@@ -201,11 +202,13 @@ static void take_completion(int n, const struct bw_event *e, enum bw_op_type use
 
 static void take_peer_up(int n, const struct bw_event *e)
 {
-	int from = e->name[0] - 'A';
+	int from = e->from.bytes[0] - 1;
 
 	assert_true(from >= 0 && from < NODES);
 	world.node[n].peer[from] = e->peer;
-	log_line(world.events, "%c PEER_UP %s", 'A' + n, e->name);
+	if (world.node[n].protocol == &bw_reliable)
+		assert_string_equal(e->name, world.node[from].cfg.name);
+	log_line(world.events, "%c PEER_UP %c", 'A' + n, 'A' + from);
 }
 
 static void take_peer_down(int n, const struct bw_event *e)

@@ -17,6 +17,14 @@ static const struct {
 	{"credit", credit_tests},
 	{"congestion", congestion_tests},
 	{"path", path_tests},
+	{"parser", parser_tests},
+	{"dead", dead_tests},
+	{"spans", spans_tests},
+	{"slab", slab_tests},
+	{"timer", timer_tests},
+	{"wrap", wrap_tests},
+	{"memory", memory_tests},
+	{"datagram", datagram_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

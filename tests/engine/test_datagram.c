@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The minimal datagram protocol behind the same interface: a send is a frame, a frame is a message,
+ * nothing comes again.
+ */
+#include "groups.h"
+
+static void open_both(void)
+{
+	world.node[A].protocol = world.node[B].protocol = &bw_datagram;
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+}
+
+/* DGRAM carries no tag: all payloads are the pattern of 0. */
+static void send_one(uint64_t cookie, uint32_t len)
+{
+	struct bw_op op = op_send(A, B, 0, len);
+
+	world.buffers->cookie = op.cookie = cookie;
+	assert_int_equal(submit(A, &op), 0);
+}
+
+static void send__makes_one_frame_and_one_message(void **state)
+{
+	open_both();
+	send_one(1, 8);
+	send_one(2, 0);
+	settle();
+	expect_frames("A>B DGRAM 8", "A>B DGRAM 0", NULL);
+	expect_events("A SENT 1", "A SENT 2", "B PEER_UP A", "B MESSAGE 0 len 8",
+		      "B MESSAGE 0 len 0", NULL);
+	assert_int_equal(deadline(), BW_NEVER);
+}
+
+static void send__lost_is_lost(void **state)
+{
+	open_both();
+	send_one(1, 8);
+	flush(A);
+	drop_all();
+	run(10 * BW_S);
+	expect_frames("A>B DGRAM 8", NULL);
+	expect_events("A SENT 1", NULL);
+}
+
+static void send__fits_a_frame_or_is_refused(void **state)
+{
+	struct bw_op op;
+
+	open_both();
+	op = op_send(A, B, 0, 1280 - 48 + 1);
+	assert_int_equal(submit(A, &op), -EMSGSIZE);
+	send_one(1, 1280 - 48);
+	settle();
+	assert_int_equal(events_with("B MESSAGE 0 len 1232"), 1);
+	op.peer = 77;
+	op.send.len = 8;
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+	op.type = BW_OP_PULL;
+	assert_int_equal(submit(A, &op), -EINVAL);
+}
+
+static void unsent__goes_again(void **state)
+{
+	struct bw_tx_frame t;
+
+	open_both();
+	send_one(1, 8);
+	assert_true(bw_datagram.next_frame(world.node[A].mem, &t, world.now));
+	bw_datagram.unsent(world.node[A].mem, world.now);
+	settle();
+	expect_frames("A>B DGRAM 8", NULL);
+	assert_int_equal(events_with("B MESSAGE"), 1);
+	assert_int_equal(events_with("A SENT"), 1);
+}
+
+static void ring__full_says_again(void **state)
+{
+	unsigned int i;
+	struct bw_op op;
+
+	open_both();
+	for (i = 0; i < 256; i++)
+		send_one(i, 0);
+	op = op_send(A, B, 0, 0);
+	assert_int_equal(submit(A, &op), -EAGAIN);
+	settle();
+	assert_int_equal(events_with("B MESSAGE"), 256);
+	assert_int_equal(submit(A, &op), 0);
+	settle();
+	assert_int_equal(events_with("B MESSAGE"), 257);
+}
+
+static void receive__damaged_foreign_or_short_is_dropped(void **state)
+{
+	struct frame *f, *g;
+
+	open_both();
+	send_one(1, 8);
+	flush(A);
+	f = take(0);
+	g = frame_copy(f);
+	frame_hdr(g)->magic++;
+	assert_int_equal(receive(g), -BW_DROP_FOREIGN);
+	g = frame_copy(f);
+	frame_hdr(g)->version++;
+	assert_int_equal(receive(g), -BW_DROP_VERSION);
+	g = frame_copy(f);
+	frame_hdr(g)->cluster++;
+	assert_int_equal(receive(g), -BW_DROP_CLUSTER);
+	g = frame_copy(f);
+	frame_hdr(g)->dst_engine++;
+	assert_int_equal(receive(g), -BW_DROP_ENGINE);
+	g = frame_copy(f);
+	frame_hdr(g)->type = BW_FRAME_DATA;
+	assert_int_equal(receive(g), -BW_DROP_TYPE);
+	g = frame_copy(f);
+	g->bytes[33] ^= 1;
+	assert_int_equal(receive(g), -BW_DROP_HEADER);
+	g = frame_copy(f);
+	g->bytes[48] ^= 1;
+	assert_int_equal(receive(g), -BW_DROP_DATA);
+	g = frame_copy(f);
+	frame_hdr(g)->len--;
+	assert_true(receive(g) < 0);
+	g = frame_copy(f);
+	g->len = 31;
+	assert_int_equal(receive(g), -BW_DROP_SHORT);
+	assert_int_equal(events_with("B"), 0);
+	assert_int_equal(receive(f), 0);
+	assert_int_equal(events_with("B MESSAGE"), 1);
+}
+
+static void disconnect__forgets_the_peer_in_its_turn(void **state)
+{
+	struct bw_op op;
+
+	open_both();
+	send_one(1, 8);
+	disconnect(A, B);
+	op = op_send(A, B, 0, 8);
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+	settle();
+	expect_events("A SENT 1", "A PEER_DOWN B ECANCELED", "B PEER_UP A", "B MESSAGE 0 len 8", NULL);
+	assert_int_equal(count(A)->peers, 0);
+}
+
+static void connect__same_address_same_handle(void **state)
+{
+	struct bw_op op;
+
+	open_both();
+	op = op_connect(A, B);
+	assert_int_equal(submit(A, &op), 0);
+	assert_int_equal(op.peer, world.node[A].peer[B]);
+	op = op_connect(A, C);
+	assert_int_equal(submit(A, &op), 0);
+	assert_int_not_equal(op.peer, world.node[A].peer[B]);
+	assert_int_equal(count(A)->peers, 2);
+}
+
+int datagram_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(send__makes_one_frame_and_one_message),
+		TEST(send__lost_is_lost),
+		TEST(send__fits_a_frame_or_is_refused),
+		TEST(unsent__goes_again),
+		TEST(ring__full_says_again),
+		TEST(receive__damaged_foreign_or_short_is_dropped),
+		TEST(disconnect__forgets_the_peer_in_its_turn),
+		TEST(connect__same_address_same_handle),
+	};
+
+	return cmocka_run_group_tests_name("datagram", tests, NULL, NULL);
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Silent peers: given up after a bounded time when something is expected of them, with every operation
+ * reported; survived when they were only stopped; watched on request; never asked without a reason.
+ */
+#include "groups.h"
+#include "host.h"
+
+static void silent__given_up_after_dead_ns_with_everything_reported(void **state)
+{
+	uint64_t key, begin;
+
+	meet(A, B);
+	key = expose(B, A, 9, 100);
+	expose(A, B, 1, 100);
+	pull(A, B, key, 2, 0, 100, 0);
+	post(A, B, 3, 8);
+	post(A, B, 4, 60000);
+	node_kill(B);
+	begin = world.now;
+	run(59 * BW_S);
+	expect_events(NULL, NULL);
+	run(2 * BW_S);
+	expect_events("A SENT 3 ETIMEDOUT", "A SENT 4 ETIMEDOUT", "A PULLED 2 ETIMEDOUT",
+		      "A REGION_DONE 1 ETIMEDOUT", "A PEER_DOWN B ETIMEDOUT", NULL);
+	assert_in_range(world.now - begin, 60 * BW_S, 62 * BW_S);
+	assert_false(bw_reliable.busy(engine(A)));
+	assert_int_equal(deadline(), BW_NEVER);
+	assert_int_equal(count(A)->peers, 0);
+	assert_int_equal(engine(A)->records.in_use, 0);
+	assert_int_equal(engine(A)->txmsgs.in_use, 0);
+	assert_int_equal(engine(A)->peers_slab.in_use, 0);
+	assert_int_equal(engine(A)->flows.in_use, 0);
+}
+
+static void silent__time_counts_from_when_it_was_last_heard(void **state)
+{
+	world.node[A].cfg.dead_ns = 2 * BW_S;
+	meet(A, B);
+	pass(3600 * BW_S); /* idle for an hour: nothing was expected */
+	post(A, B, 1, 8);
+	run(BW_MS);
+	assert_int_equal(events_with("A SENT 1"), 1);
+	forget_logs();
+	node_kill(B);
+	pass(100 * BW_S);
+	post(A, B, 2, 8);
+	run(1900 * BW_MS);
+	expect_events(NULL, NULL);
+	run(200 * BW_MS);
+	expect_events("A SENT 2 ETIMEDOUT", "A PEER_DOWN B ETIMEDOUT", NULL);
+}
+
+static void silent__during_first_contact(void **state)
+{
+	world.node[A].cfg.dead_ns = 3 * BW_S;
+	node_open(A);
+	connect_to(A, B);
+	post(A, B, 1, 8);
+	run(2900 * BW_MS);
+	expect_events(NULL, NULL);
+	run(200 * BW_MS);
+	expect_events("A SENT 1 ETIMEDOUT", "A PEER_DOWN B ETIMEDOUT", NULL);
+	assert_int_equal(deadline(), BW_NEVER);
+}
+
+static bool stopped;
+
+static enum fate while_stopped(const struct frame *f)
+{
+	return stopped && (f->from == B || f->to == B) ? LOSE : PASS;
+}
+
+static void stopped__for_30_s_is_survived(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	world.fate = while_stopped;
+	stopped = true;
+	key = expose(A, B, 1, 100000);
+	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
+	post(A, B, 3, 8);
+	run(30 * BW_S);
+	expect_events(NULL, NULL);
+	stopped = false;
+	run(10 * BW_S);
+	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
+	assert_int_equal(events_with("A REGION_DONE 1"), 1);
+	assert_int_equal(events_with("B MESSAGE 3"), 1);
+	assert_int_equal(events_with("A SENT 3"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
+/* The peer lives, and acknowledges, but its host has no data for us: the pull waits as long as it must. */
+static void pull__waits_for_a_living_peer(void **state)
+{
+	uint64_t key;
+
+	world.node[A].cfg.dead_ns = world.node[B].cfg.dead_ns = 2 * BW_S;
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	peer(A, B)->tx_used = peer(A, B)->tx_limit; /* no credit: it cannot send */
+	pull(B, A, key, 2, 0, 100, 0);
+	forget_logs();
+	run(20 * BW_S);
+	expect_events(NULL, NULL);
+	/* it is asked whether it lives: after 10 ms without news, as long as it answers */
+	assert_in_range(frames_with("B>A DATA"), 100, 2000);
+	peer(A, B)->tx_used = peer(B, A)->rx_taken;
+	peer(A, B)->credit_stalled = false;
+	bw_peer_ready(engine(A), peer(A, B));
+	run(BW_S);
+	expect_events("B PULLED 2 len 100", NULL);
+}
+
+static void pull__of_a_dead_peer_is_reported(void **state)
+{
+	uint64_t key;
+
+	world.node[B].cfg.dead_ns = 2 * BW_S;
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	peer(A, B)->tx_used = peer(A, B)->tx_limit;
+	pull(B, A, key, 2, 0, 100, 0);
+	run(BW_S); /* the request has been acknowledged: nothing of B is under way */
+	assert_true(bw_list_empty(&path(B, A, 0)->flight));
+	node_kill(A);
+	run(3 * BW_S);
+	expect_events("B PULLED 2 ETIMEDOUT", "B PEER_DOWN A ETIMEDOUT", NULL);
+}
+
+static void credit__waited_for_from_a_dead_peer(void **state)
+{
+	world.node[A].cfg.dead_ns = 2 * BW_S;
+	meet(A, B);
+	peer(A, B)->tx_used = peer(A, B)->tx_limit;
+	post(A, B, 1, 8);
+	run(10 * BW_S);
+	expect_events(NULL, NULL); /* B lives */
+	node_kill(B);
+	run(3 * BW_S);
+	expect_events("A SENT 1 ETIMEDOUT", "A PEER_DOWN B ETIMEDOUT", NULL);
+}
+
+static void idle__peer_is_not_asked(void **state)
+{
+	meet(A, B);
+	expose(A, B, 1, 100); /* waiting to be pulled is not expecting */
+	node_kill(B);
+	run(1000 * BW_S);
+	expect_frames(NULL, NULL);
+	expect_events(NULL, NULL);
+}
+
+static void watch__notices_the_death_of_an_idle_peer(void **state)
+{
+	meet(A, B);
+	watch(A, B, true);
+	run(100 * BW_S);
+	assert_in_range(frames_with("A>B DATA"), 5, 8); /* each 15 s */
+	assert_int_equal(frames_with("A>B DATA"), frames_with("B>A ACK"));
+	forget_logs();
+	node_kill(B);
+	run(80 * BW_S);
+	expect_events("A PEER_DOWN B ETIMEDOUT", NULL);
+}
+
+static void watch__ends_on_request(void **state)
+{
+	meet(A, B);
+	watch(A, B, true);
+	run(20 * BW_S);
+	watch(A, B, false);
+	run(BW_S);
+	forget_logs();
+	run(1000 * BW_S);
+	expect_frames(NULL, NULL);
+	assert_int_equal(deadline(), BW_NEVER);
+}
+
+static void watch__learns_at_once_of_a_restart(void **state)
+{
+	meet(A, B);
+	watch(A, B, true);
+	node_restart(B);
+	run(16 * BW_S);
+	expect_events("A PEER_DOWN B ECONNREFUSED", NULL);
+}
+
+static void down__others_live_on(void **state)
+{
+	world.node[A].cfg.dead_ns = 2 * BW_S;
+	meet(A, B);
+	meet(A, C);
+	node_kill(B);
+	post(A, B, 1, 8);
+	post(A, C, 2, 8);
+	run(3 * BW_S);
+	post(A, C, 3, 8);
+	run(BW_MS);
+	assert_int_equal(events_with("C MESSAGE"), 2);
+	assert_int_equal(events_with("A PEER_DOWN B ETIMEDOUT"), 1);
+	assert_int_equal(count(A)->peers, 1);
+}
+
+static void down__messages_that_arrived_are_delivered_before(void **state)
+{
+	meet(A, B);
+	world.node[B].ignore_events = true;
+	post(A, B, 1, 2000);
+	run(BW_MS);
+	disconnect(B, A);
+	world.node[B].ignore_events = false;
+	forget_logs();
+	take_events(B);
+	expect_events("B MESSAGE 1 len 2000", "B PEER_DOWN A ECANCELED", NULL);
+}
+
+int dead_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(silent__given_up_after_dead_ns_with_everything_reported),
+		TEST(silent__time_counts_from_when_it_was_last_heard),
+		TEST(silent__during_first_contact),
+		TEST(stopped__for_30_s_is_survived),
+		TEST(pull__waits_for_a_living_peer),
+		TEST(pull__of_a_dead_peer_is_reported),
+		TEST(credit__waited_for_from_a_dead_peer),
+		TEST(idle__peer_is_not_asked),
+		TEST(watch__notices_the_death_of_an_idle_peer),
+		TEST(watch__ends_on_request),
+		TEST(watch__learns_at_once_of_a_restart),
+		TEST(down__others_live_on),
+		TEST(down__messages_that_arrived_are_delivered_before),
+	};
+
+	return cmocka_run_group_tests_name("dead", tests, NULL, NULL);
+}

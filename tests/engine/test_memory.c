@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory: an empty pool is a typed "again", never a failure; what was used comes back; an idle peer is
+ * small. And of time: an idle engine has no deadline.
+ */
+#include "groups.h"
+
+static void peer__idle_is_small(void **state)
+{
+	assert_true(bw_reliable_peer_bytes() <= 8192);
+	assert_true(bw_reliable_peer_bytes() >= sizeof(struct bw_peer));
+}
+
+static void open__refuses_what_cannot_work(void **state)
+{
+	struct node *node = &world.node[A];
+	void *mem = malloc(bw_reliable.size(&node->cfg));
+	struct bw_config cfg;
+
+	cfg = node->cfg;
+	cfg.node = 0;
+	assert_int_equal(bw_reliable.open(mem, &cfg, NULL, NULL, 0), -EINVAL);
+	cfg = node->cfg;
+	cfg.incarnation = 0;
+	assert_int_equal(bw_reliable.open(mem, &cfg, NULL, NULL, 0), -EINVAL);
+	cfg = node->cfg;
+	cfg.dead_ns = 0;
+	assert_int_equal(bw_reliable.open(mem, &cfg, NULL, NULL, 0), -EINVAL);
+	free(mem);
+}
+
+static void submit__again_when_the_pool_is_empty(void **state)
+{
+	struct bw_op op;
+	unsigned int sent = 0;
+	int r;
+
+	world.node[A].grow_max = 0;
+	meet(A, B);
+	for (;;) {
+		op = op_send(A, B, sent, 8);
+		r = submit(A, &op);
+		if (r)
+			break;
+		sent++;
+	}
+	assert_int_equal(r, -EAGAIN);
+	assert_true(sent > 10);
+	assert_true(bw_reliable.hungry(engine(A)));
+	op = (struct bw_op){.type = BW_OP_EXPOSE, .peer = world.node[A].peer[B]};
+	/* other pools may have room or not, but nothing breaks */
+	r = submit(A, &op);
+	assert_true(r == 0 || r == -EAGAIN);
+	run(100 * BW_MS); /* records are missing too: it goes slower, or waits for memory */
+	world.node[A].grow_max = 64;
+	op = op_connect(A, B);
+	assert_int_equal(submit(A, &op), 0); /* after each call the host offers what is wanted */
+	run(100 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE"), sent);
+	assert_int_equal(events_with("A SENT"), sent);
+	op = op_send(A, B, 5000, 8);
+	assert_int_equal(submit(A, &op), 0);
+	run(BW_MS);
+	assert_int_equal(events_with("A SENT 5000"), 1);
+}
+
+static void connect__again_when_the_pool_is_empty(void **state)
+{
+	struct bw_op op;
+	unsigned int n = 0;
+	int r;
+
+	world.node[A].grow_max = 0;
+	node_open(A);
+	for (;;) {
+		op = op_connect(A, B);
+		op.connect.node = 1000 + n;
+		r = submit(A, &op);
+		if (r)
+			break;
+		n++;
+	}
+	assert_int_equal(r, -EAGAIN);
+	assert_true(n > 3);
+	assert_int_equal(count(A)->peers, n);
+}
+
+static void receiver__without_memory_drops_and_recovers(void **state)
+{
+	unsigned int i;
+
+	world.node[B].grow_max = 0;
+	world.node[B].cfg.rx_budget = 64u << 20;
+	meet(A, B);
+	path(A, B, 0)->cwnd = 4u << 20;
+	while (bw_slab_alloc(&engine(B)->rxmsgs)) /* somebody else took it all */
+		;
+	for (i = 0; i < 20; i++)
+		post(A, B, i, 100);
+	run(BW_MS);
+	assert_true(count(B)->drop[BW_DROP_NO_BUFFER] > 0);
+	assert_int_equal(events_with("B MESSAGE"), 0);
+	world.node[B].grow_max = 64;
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE"), 20);
+	assert_int_equal(events_with("A SENT"), 20);
+}
+
+static void objects__all_come_back(void **state)
+{
+	struct bw_engine *e;
+	int round, i;
+
+	meet(A, B);
+	for (round = 0; round < 5; round++) {
+		uint64_t key = expose(A, B, 1, 30000);
+
+		pull(B, A, key, 2, 0, 30000, BW_PULL_FINAL);
+		for (i = 0; i < 20; i++) {
+			post(A, B, 100 + (uint64_t)i, 3000);
+			post(B, A, 200 + (uint64_t)i, 30);
+		}
+		flush(A);
+		flush(B);
+		while (world.wire_n > 3) {
+			drop(2);
+			give(take(0));
+			deliver(0);
+		}
+		run(BW_S);
+		for (i = A; i <= B; i++) {
+			e = engine(i);
+			assert_int_equal(e->records.in_use, 0);
+			assert_int_equal(e->txmsgs.in_use, 0);
+			assert_int_equal(e->rxmsgs.in_use, 0);
+			assert_int_equal(e->pulls.in_use, 0);
+			assert_int_equal(e->regions.in_use, 0);
+			assert_int_equal(e->serves.in_use, 0);
+			assert_int_equal(e->peers_slab.in_use, 1);
+			assert_int_equal(e->flows.in_use, 0);
+			assert_false(bw_reliable.busy(e));
+		}
+		assert_int_equal(deadline(), BW_NEVER);
+		assert_int_equal(world.node[A].buffers_out + world.node[B].buffers_out, 0);
+	}
+}
+
+static void payload__counted_once(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 10000);
+	pull(B, A, key, 2, 0, 10000, BW_PULL_FINAL);
+	post(A, B, 3, 5000);
+	flush(B);
+	deliver(0);
+	flush(A);
+	drop(4);
+	drop(1);
+	run(BW_S);
+	assert_true(count(A)->retransmits >= 2);
+	assert_int_equal(count(A)->tx_payload, 15000);
+	assert_int_equal(count(B)->rx_payload, 15000);
+	assert_int_equal(count(A)->tx_messages, 1);
+	assert_int_equal(count(B)->rx_messages, 1);
+}
+
+static void frames__counted(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 5000);
+	post(B, A, 2, 8);
+	run(BW_S);
+	assert_int_equal(count(A)->tx_frames, count(B)->rx_frames);
+	assert_int_equal(count(B)->tx_frames, count(A)->rx_frames);
+	assert_int_equal(count(A)->acks_tx, count(B)->acks_rx);
+	assert_int_equal(count(B)->acks_tx, count(A)->acks_rx);
+	assert_int_equal(frames_with("A>B ACK"), count(A)->acks_tx);
+}
+
+static void turn__a_busy_peer_does_not_starve_another(void **state)
+{
+	int i;
+
+	meet(A, B);
+	meet(A, C);
+	for (i = 0; i < 45; i++)
+		post(A, B, (uint64_t)i, 1100);
+	post(A, C, 100, 8);
+	flush(A);
+	for (i = 0; (unsigned int)i < world.wire_n && world.wire[i]->to != C; i++)
+		;
+	assert_in_range(i, 1, BW_QUANTUM);
+	settle();
+}
+
+int memory_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(peer__idle_is_small),
+		TEST(open__refuses_what_cannot_work),
+		TEST(submit__again_when_the_pool_is_empty),
+		TEST(connect__again_when_the_pool_is_empty),
+		TEST(receiver__without_memory_drops_and_recovers),
+		TEST(objects__all_come_back),
+		TEST(payload__counted_once),
+		TEST(frames__counted),
+		TEST(turn__a_busy_peer_does_not_starve_another),
+	};
+
+	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+}

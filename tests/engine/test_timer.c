@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Peers by deadline: the heap against a plain array, at random, with deadlines that move both ways.
+ */
+#include "groups.h"
+
+#define PEERS 50
+
+static uint64_t seed;
+
+static uint32_t next_random(void)
+{
+	seed = seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(seed >> 33);
+}
+
+static uint64_t earliest(const struct bw_peer *p)
+{
+	uint64_t at = BW_NEVER;
+	int i;
+
+	for (i = 0; i < PEERS; i++)
+		at = bw_min_u64(at, p[i].deadline);
+	return at;
+}
+
+static void timer__like_a_plain_array(void **state)
+{
+	static struct bw_peer p[PEERS];
+	static struct bw_engine e;
+	uint64_t now = 1000;
+	int i, round;
+
+	for (seed = 1; seed < 20; seed++) {
+		memset(&e, 0, sizeof(e));
+		memset(p, 0, sizeof(p));
+		for (i = 0; i < PEERS; i++)
+			p[i].deadline = BW_NEVER;
+		for (round = 0; round < 500; round++) {
+			struct bw_peer *due, *which = &p[next_random() % PEERS];
+
+			switch (next_random() % 4) {
+			case 0:
+				bw_timer_remove(&e, which);
+				which->deadline = BW_NEVER;
+				break;
+			case 1:
+				bw_timer_set(&e, which, BW_NEVER);
+				break;
+			default:
+				bw_timer_set(&e, which, now + 1 + next_random() % 100);
+			}
+			assert_int_equal(bw_timer_next(&e), earliest(p));
+			now += next_random() % 10;
+			while ((due = bw_timer_due(&e, now))) {
+				assert_true(due->deadline <= now);
+				assert_int_equal(due->deadline, earliest(p));
+				due->deadline = BW_NEVER;
+			}
+			assert_true(earliest(p) > now);
+		}
+	}
+}
+
+static void timer__none(void **state)
+{
+	static struct bw_engine e;
+
+	memset(&e, 0, sizeof(e));
+	assert_int_equal(bw_timer_next(&e), BW_NEVER);
+	assert_null(bw_timer_due(&e, BW_NEVER - 1));
+}
+
+static void timer__moved_later_is_not_due_early(void **state)
+{
+	static struct bw_engine e;
+	static struct bw_peer p;
+
+	memset(&e, 0, sizeof(e));
+	memset(&p, 0, sizeof(p));
+	bw_timer_set(&e, &p, 100);
+	bw_timer_set(&e, &p, 200);
+	assert_null(bw_timer_due(&e, 150));
+	assert_ptr_equal(bw_timer_due(&e, 200), &p);
+	assert_null(bw_timer_due(&e, 200));
+	assert_int_equal(bw_timer_next(&e), BW_NEVER);
+}
+
+int timer_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(timer__like_a_plain_array),
+		cmocka_unit_test(timer__none),
+		cmocka_unit_test(timer__moved_later_is_not_due_early),
+	};
+
+	return cmocka_run_group_tests_name("timer", tests, NULL, NULL);
+}
