@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Negotiation: what fi_getinfo() grants, echoes and refuses, and endpoints found by node and
+ * service.
+ */
+#include "pair.h"
+
+static struct fi_info *hints;
+
+static int setup(void **state)
+{
+	hints = pair_hints();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	fi_freeinfo(hints);
+	return 0;
+}
+
+static struct fi_info *granted(uint32_t version)
+{
+	struct fi_info *info;
+
+	assert_int_equal(fi_getinfo(version, NULL, NULL, 0, hints, &info), 0);
+	return info;
+}
+
+static void refused(uint32_t version)
+{
+	struct fi_info *info;
+
+	assert_int_equal(fi_getinfo(version, NULL, NULL, 0, hints, &info), -FI_ENODATA);
+}
+
+#define NEW FI_VERSION(1, 17)
+
+static void caps__what_is_asked_for_and_no_other_primary_ones(void **state)
+{
+	struct fi_info *info;
+
+	hints->caps = FI_TAGGED;
+	info = granted(NEW);
+	assert_int_equal(info->caps & (FI_MSG | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV), 0);
+	assert_int_equal(info->caps & (FI_TAGGED | FI_SEND | FI_RECV),
+			 FI_TAGGED | FI_SEND | FI_RECV);
+	assert_int_equal(info->tx_attr->caps & ~info->caps, 0);
+	assert_int_equal(info->rx_attr->caps & ~info->caps, 0);
+	fi_freeinfo(info);
+	hints->caps = FI_TAGGED | FI_MULTICAST;
+	refused(NEW);
+	hints->caps = FI_TAGGED | FI_HMEM;
+	refused(NEW);
+	hints->caps = FI_TAGGED | FI_TRIGGER;
+	refused(NEW);
+	hints->caps = FI_TAGGED;
+	hints->tx_attr->caps = FI_RMA;
+	refused(NEW);
+}
+
+/* What Open MPI and MPICH do: take all that is offered, and ask for exactly that. */
+static void caps__all_that_is_offered_can_be_asked_for(void **state)
+{
+	struct fi_info *all, *again;
+
+	hints->caps = 0;
+	all = granted(NEW);
+	hints->caps = all->caps;
+	hints->tx_attr->caps = all->tx_attr->caps;
+	hints->rx_attr->caps = all->rx_attr->caps;
+	again = granted(NEW);
+	assert_int_equal(again->caps, all->caps);
+	fi_freeinfo(all);
+	fi_freeinfo(again);
+}
+
+static void choices__come_back_as_hinted(void **state)
+{
+	static const enum fi_threading threading[] = {FI_THREAD_SAFE, FI_THREAD_FID,
+						      FI_THREAD_DOMAIN, FI_THREAD_COMPLETION,
+						      FI_THREAD_ENDPOINT};
+
+	for (size_t i = 0; i < sizeof(threading) / sizeof(threading[0]); i++) {
+		struct fi_info *info;
+
+		hints->domain_attr->threading = threading[i];
+		hints->domain_attr->av_type = i % 2 ? FI_AV_MAP : FI_AV_TABLE;
+		hints->domain_attr->data_progress = i % 2 ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
+		hints->tx_attr->op_flags = i % 2 ? FI_COMPLETION : FI_DELIVERY_COMPLETE;
+		info = granted(NEW);
+		assert_int_equal(info->domain_attr->threading, threading[i]);
+		assert_int_equal(info->domain_attr->av_type, hints->domain_attr->av_type);
+		assert_int_equal(info->domain_attr->data_progress,
+				 hints->domain_attr->data_progress);
+		assert_int_equal(info->tx_attr->op_flags, hints->tx_attr->op_flags);
+		fi_freeinfo(info);
+	}
+}
+
+static void mr_mode__for_every_version(void **state)
+{
+	static const struct {
+		uint32_t version;
+		int asked, granted;
+	} table[] = {
+		{FI_VERSION(1, 0), FI_MR_UNSPEC, FI_MR_SCALABLE},
+		{FI_VERSION(1, 0), FI_MR_BASIC, FI_MR_BASIC},
+		{FI_VERSION(1, 4), FI_MR_SCALABLE, FI_MR_SCALABLE},
+		{FI_VERSION(1, 5), 0, 0},
+		{FI_VERSION(1, 5), FI_MR_BASIC, FI_MR_BASIC},
+		{FI_VERSION(1, 17), FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct fi_info *info;
+
+		hints->domain_attr->mr_mode = table[i].asked;
+		info = granted(table[i].version);
+		assert_int_equal(info->domain_attr->mr_mode, table[i].granted);
+		fi_freeinfo(info);
+	}
+}
+
+static void limits__beyond_them_is_refused(void **state)
+{
+	struct fi_info *info = granted(NEW);
+	size_t inject = info->tx_attr->inject_size, iov = info->tx_attr->iov_limit;
+	size_t size = info->ep_attr->max_msg_size;
+
+	fi_freeinfo(info);
+	hints->tx_attr->inject_size = inject;
+	hints->tx_attr->iov_limit = iov;
+	hints->ep_attr->max_msg_size = size;
+	fi_freeinfo(granted(NEW));
+	hints->tx_attr->inject_size = inject + 1;
+	refused(NEW);
+	hints->tx_attr->inject_size = 0;
+	hints->tx_attr->iov_limit = iov + 1;
+	refused(NEW);
+	hints->tx_attr->iov_limit = 0;
+	hints->ep_attr->max_msg_size = size + 1;
+	refused(NEW);
+	hints->ep_attr->max_msg_size = 0;
+	hints->ep_attr->type = FI_EP_MSG;
+	refused(NEW);
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->addr_format = FI_SOCKADDR_IN;
+	refused(NEW);
+	hints->addr_format = FI_FORMAT_UNSPEC;
+	hints->tx_attr->msg_order = FI_ORDER_SAS;
+	fi_freeinfo(granted(NEW));
+	hints->tx_attr->msg_order = FI_ORDER_RAS;
+	refused(NEW);
+}
+
+/* A server is opened with a service of its node; a client knows only that, and sends to it. */
+static void name__leads_to_the_endpoint(void **state)
+{
+	struct fi_info *server, *client, *nobody;
+	struct fi_av_attr av_attr = {0};
+	fi_addr_t addr[3];
+	struct fid_ep *ep;
+	struct fid_av *av;
+	char text[200], bytes[64], own[64];
+	size_t n = sizeof(own);
+
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
+	assert_int_equal(fi_getinfo(NEW, "127.0.0.1", "47311", FI_SOURCE, hints, &server), 0);
+	assert_int_equal(fi_getinfo(NEW, "127.0.0.1", "47311", 0, hints, &client), 0);
+	assert_int_equal(fi_getinfo(NEW, "no-such-host.invalid", "47311", 0, hints, &nobody),
+			 -FI_ENODATA);
+	assert_int_equal(client->dest_addrlen, sizeof(bytes));
+	assert_int_equal(fi_endpoint(pair_domain, server, &ep, NULL), 0);
+	assert_int_equal(fi_getname(&ep->fid, own, &n), 0);
+	assert_int_equal(fi_av_open(pair_domain, &av_attr, &av, NULL), 0);
+	assert_int_equal(fi_av_insert(av, client->dest_addr, 1, &addr[0], 0, NULL), 1);
+	assert_int_equal(fi_av_insertsvc(av, "127.0.0.1", "47311", &addr[1], 0, NULL), 1);
+	for (int i = 0; i < 2; i++) {
+		n = sizeof(bytes);
+		assert_int_equal(fi_av_lookup(av, addr[i], bytes, &n), 0);
+		assert_memory_equal(bytes, own, sizeof(own));
+	}
+	n = sizeof(text);
+	assert_non_null(strstr(fi_av_straddr(av, own, text, &n), "fi_addr_beowire://"));
+	assert_int_equal(n, strlen(text) + 1);
+	assert_int_equal(fi_av_remove(av, addr, 1, 0), 0);
+	n = sizeof(bytes);
+	assert_int_equal(fi_av_lookup(av, addr[0], bytes, &n), -FI_EINVAL);
+	assert_int_equal(fi_av_lookup(av, addr[1], bytes, &n), 0);
+	assert_int_equal(fi_close(&ep->fid), 0);
+	assert_int_equal(fi_close(&av->fid), 0);
+	fi_freeinfo(server);
+	fi_freeinfo(client);
+	pair_close();
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(caps__what_is_asked_for_and_no_other_primary_ones),
+		TEST(caps__all_that_is_offered_can_be_asked_for),
+		TEST(choices__come_back_as_hinted),
+		TEST(mr_mode__for_every_version),
+		TEST(limits__beyond_them_is_refused),
+		TEST(name__leads_to_the_endpoint),
+	};
+
+	return cmocka_run_group_tests_name("getinfo", tests, NULL, NULL);
+}

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Waiting: for completions, on descriptors, for counters and by poll sets, and being woken by the
+ * endpoint's helper thread, by other threads and by signals. A lost wake-up shows as a hang, which
+ * the test runner ends.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+#define ROUNDS 300
+
+static char buf[64];
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static int setup_fd(void **state)
+{
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_FD});
+	return 0;
+}
+
+static int setup_none(void **state)
+{
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_NONE});
+	return 0;
+}
+
+/* The other end in a thread of its own, which only ever waits. */
+static void *echo(void *arg)
+{
+	struct fi_cq_tagged_entry e;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		while (fi_trecv(b.ep, buf, 8, NULL, b.peer, 1, 0, NULL))
+			;
+		while (fi_cq_sread(b.rx, &e, 1, NULL, -1) != 1)
+			;
+		if (i % 16 == 0)
+			usleep(2000); /* long enough for the other end to fall asleep */
+		while (fi_tinject(b.ep, buf, 8, b.peer, 2) == -FI_EAGAIN)
+			;
+	}
+	return NULL;
+}
+
+static void sread__wakes_for_every_message(void **state)
+{
+	struct fi_cq_tagged_entry e;
+	pthread_t thread;
+	char back[8];
+
+	assert_int_equal(pthread_create(&thread, NULL, echo, NULL), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		pair_retry(fi_trecv(a.ep, back, 8, NULL, a.peer, 2, 0, NULL));
+		pair_retry(fi_tinject(a.ep, "12345678", 8, a.peer, 1));
+		assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, -1), 1);
+	}
+	pthread_join(thread, NULL);
+}
+
+static void sread__ends_with_its_time(void **state)
+{
+	struct fi_cq_tagged_entry e;
+	uint64_t began = now_ms();
+
+	assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, 30), -FI_EAGAIN);
+	assert_true(now_ms() - began >= 30);
+	assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, 0), -FI_EAGAIN);
+	/* an error is not slept through */
+	pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, buf));
+	assert_int_equal(fi_cancel(&a.ep->fid, buf), 0);
+	assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, -1), -FI_EAVAIL);
+	assert_int_equal(pair_error(a.rx).err, FI_ECANCELED);
+}
+
+static void *signal_later(void *arg)
+{
+	usleep(20000);
+	fi_cq_signal(arg);
+	return NULL;
+}
+
+static void signal__ends_a_sleep_now_or_the_next_one(void **state)
+{
+	struct fi_cq_tagged_entry e;
+	pthread_t thread;
+
+	assert_int_equal(fi_cq_signal(a.rx), 0);
+	assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, -1), -FI_EAGAIN);
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, signal_later, a.rx), 0);
+		assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, -1), -FI_EAGAIN);
+		pthread_join(thread, NULL);
+	}
+}
+
+static void none__cannot_be_waited_on(void **state)
+{
+	struct fi_cq_tagged_entry e;
+	int fd;
+
+	assert_int_equal(fi_cq_sread(a.rx, &e, 1, NULL, 1), -FI_ENOSYS);
+	assert_int_equal(fi_control(&a.rx->fid, FI_GETWAIT, &fd), -FI_ENODATA);
+}
+
+/* As a program does that waits for other things, too. */
+static void wait_on_descriptor(struct fid_cq *cq, int fd)
+{
+	struct fid *fid = &cq->fid;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (fi_trywait(pair_fabric, &fid, 1) == 0)
+		assert_true(poll(&p, 1, -1) >= 0);
+}
+
+static void *echo_fd(void *arg)
+{
+	struct fi_cq_tagged_entry e;
+	int fd;
+
+	assert_int_equal(fi_control(&b.rx->fid, FI_GETWAIT, &fd), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		while (fi_trecv(b.ep, buf, 8, NULL, b.peer, 1, 0, NULL))
+			;
+		while (fi_cq_read(b.rx, &e, 1) != 1)
+			wait_on_descriptor(b.rx, fd);
+		if (i % 16 == 0)
+			usleep(2000);
+		while (fi_tinject(b.ep, buf, 8, b.peer, 2) == -FI_EAGAIN)
+			;
+	}
+	return NULL;
+}
+
+static void descriptor__wakes_for_every_message(void **state)
+{
+	struct fi_cq_tagged_entry e;
+	pthread_t thread;
+	char back[8];
+	int fd;
+
+	assert_int_equal(fi_control(&a.rx->fid, FI_GETWAIT, &fd), 0);
+	assert_int_equal(pthread_create(&thread, NULL, echo_fd, NULL), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		pair_retry(fi_trecv(a.ep, back, 8, NULL, a.peer, 2, 0, NULL));
+		pair_retry(fi_tinject(a.ep, "12345678", 8, a.peer, 1));
+		while (fi_cq_read(a.rx, &e, 1) != 1)
+			wait_on_descriptor(a.rx, fd);
+	}
+	pthread_join(thread, NULL);
+}
+
+static void descriptor__is_quiet_while_nothing_comes(void **state)
+{
+	struct fid *fid = &a.rx->fid;
+	struct pollfd p = {.events = POLLIN};
+	int quiet = 0;
+
+	assert_int_equal(fi_control(&a.rx->fid, FI_GETWAIT, &p.fd), 0);
+	for (int i = 0; i < 200 && quiet < 5; i++) {
+		if (fi_trywait(pair_fabric, &fid, 1) == 0 && poll(&p, 1, 20) == 0)
+			quiet++;
+	}
+	assert_int_equal(quiet, 5);
+}
+
+static void *send_later(void *arg)
+{
+	usleep(20000);
+	for (int i = 0; i < 10; i++) {
+		while (fi_inject(a.ep, "x", 1, a.peer) == -FI_EAGAIN)
+			;
+	}
+	return NULL;
+}
+
+static void counter__waits_for_a_threshold(void **state)
+{
+	pthread_t thread;
+	uint64_t began = now_ms();
+
+	for (int i = 0; i < 10; i++)
+		pair_retry(fi_recv(b.ep, buf, 1, NULL, FI_ADDR_UNSPEC, NULL));
+	assert_int_equal(fi_cntr_wait(b.received, 1, 30), -FI_ETIMEDOUT);
+	assert_true(now_ms() - began >= 30);
+	assert_int_equal(pthread_create(&thread, NULL, send_later, NULL), 0);
+	assert_int_equal(fi_cntr_wait(b.received, 10, -1), 0);
+	assert_int_equal(fi_cntr_read(b.received), 10);
+	pthread_join(thread, NULL);
+	/* an error ends the wait */
+	pair_retry(fi_recv(b.ep, buf, 1, NULL, FI_ADDR_UNSPEC, buf));
+	assert_int_equal(fi_cancel(&b.ep->fid, buf), 0);
+	assert_int_equal(fi_cntr_readerr(b.received), 1);
+	assert_int_equal(fi_cntr_set(b.received, 5), 0);
+	assert_int_equal(fi_cntr_add(b.received, 2), 0);
+	assert_int_equal(fi_cntr_read(b.received), 7);
+}
+
+static void poll_set__names_what_is_ready(void **state)
+{
+	struct fi_poll_attr attr = {0};
+	struct fid_poll *set;
+	void *context;
+
+	b.rx->fid.context = &b.rx;
+	assert_int_equal(fi_poll_open(pair_domain, &attr, &set), 0);
+	assert_int_equal(fi_poll_add(set, &b.rx->fid, 0), 0);
+	assert_int_equal(fi_poll_add(set, &b.sent->fid, 0), 0);
+	assert_int_equal(fi_poll(set, &context, 1), 0);
+	pair_retry(fi_recv(b.ep, buf, 1, NULL, FI_ADDR_UNSPEC, NULL));
+	pair_retry(fi_inject(a.ep, "x", 1, a.peer));
+	while (fi_poll(set, &context, 1) == 0)
+		pair_progress();
+	assert_ptr_equal(context, &b.rx);
+	pair_completion(b.rx);
+	assert_int_equal(fi_poll_del(set, &b.rx->fid, 0), 0);
+	assert_int_equal(fi_close(&set->fid), 0);
+}
+
+/* Two threads on one endpoint and one queue: everything comes exactly once. */
+static atomic_int taken;
+
+static void *take(void *arg)
+{
+	struct fi_cq_tagged_entry e;
+
+	while (atomic_load(&taken) < 2 * ROUNDS) {
+		if (fi_cq_sread(b.rx, &e, 1, NULL, 1) == 1)
+			atomic_fetch_add(&taken, 1);
+	}
+	return NULL;
+}
+
+static void *give(void *arg)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		while (fi_trecv(b.ep, buf, 8, NULL, b.peer, 1, 0, NULL))
+			;
+		while (fi_tinject(a.ep, "12345678", 8, a.peer, 1) == -FI_EAGAIN)
+			;
+	}
+	return NULL;
+}
+
+static void threads__share_an_endpoint(void **state)
+{
+	void *(*const jobs[])(void *) = {take, take, give, give};
+	pthread_t threads[4];
+
+	atomic_store(&taken, 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, jobs[i], NULL), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(atomic_load(&taken), 2 * ROUNDS);
+	pair_nothing(b.rx);
+	pair_count(b.received, 2 * ROUNDS);
+}
+
+/* Nobody calls anything at the receiver: its helper thread completes the transfer. */
+static void progress__goes_on_without_the_receiver(void **state)
+{
+	static char out[1 << 20], in[1 << 20];
+	struct fi_cq_tagged_entry e;
+
+	pair_fill(out, sizeof(out), 1);
+	pair_retry(fi_trecv(b.ep, in, sizeof(in), NULL, b.peer, 1, 0, NULL));
+	pair_retry(fi_tsend(a.ep, out, sizeof(out), NULL, a.peer, 1, NULL));
+	assert_int_equal(fi_cq_sread(a.tx, &e, 1, NULL, -1), 1);
+	assert_true(pair_filled(in, sizeof(in), 1));
+	pair_completion(b.rx);
+}
+
+int main(void)
+{
+#define TEST(f, with) cmocka_unit_test_setup_teardown(f, with, pair_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(sread__wakes_for_every_message, pair_setup),
+		TEST(sread__ends_with_its_time, pair_setup),
+		TEST(signal__ends_a_sleep_now_or_the_next_one, pair_setup),
+		TEST(none__cannot_be_waited_on, setup_none),
+		TEST(descriptor__wakes_for_every_message, setup_fd),
+		TEST(descriptor__is_quiet_while_nothing_comes, setup_fd),
+		TEST(counter__waits_for_a_threshold, pair_setup),
+		TEST(poll_set__names_what_is_ready, pair_setup),
+		TEST(threads__share_an_endpoint, pair_setup),
+		TEST(progress__goes_on_without_the_receiver, pair_setup),
+	};
+
+	return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);
+}
