@@ -298,6 +298,7 @@ static struct bw_peer *bw_contact_answerer(struct bw_engine *e, const struct bw_
 static int bw_contact_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 {
 	uint32_t wire;
+	uint8_t i;
 
 	bw_peer_ready(e, p);
 	if (p->confirmed) {
@@ -311,6 +312,8 @@ static int bw_contact_rebind(struct bw_engine *e, struct bw_peer *p, bool answer
 		bw_table_remove(&e->peer_table, p->wire);
 	p->wire = wire;
 	p->conn = 0;
+	for (i = 0; i < p->npaths; i++)
+		p->path[i].remote_no = BW_PATH_UNKNOWN;
 	return 0;
 }
 

@@ -293,17 +293,24 @@ static void sim_audit_credit(struct sim_audit_peer *p, uint32_t units)
 	p->credited = true;
 }
 
-void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, bool taken)
+/* Did the engine believe the header, although it may have dropped (part of) the rest? */
+static bool sim_audit_believed(int r)
+{
+	return !r || r == -BW_DROP_DUPLICATE || r == -BW_DROP_RANGES || r == -BW_DROP_DATA ||
+	       r == -BW_DROP_NO_BUFFER || r == -BW_DROP_WINDOW;
+}
+
+void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
 	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
 	const struct bw_ackblk *ack = (const struct bw_ackblk *)(h + 1);
 	struct sim_audit_peer *p;
 
-	if (flat->damaged || flat->len < sizeof(*h) + sizeof(*ack))
+	if (!sim_audit_believed(r) || flat->len < sizeof(*h) + sizeof(*ack))
 		return;
 	if (h->type == BW_FRAME_HELLO) {
-		if (!taken)
+		if (r)
 			return;
 		p = sim_audit_theirs(n, flat->src, b->inc, b->conn);
 		p->charge_min = b->charge_min;

@@ -297,7 +297,7 @@ static void sim_node_rx(struct sim_node *n, struct sim_frame *f)
 	n->current = f;
 	n->idle_runs = 0;
 	r = s->protocol->rx(n->engine, &rx, sim_node_clock(n));
-	sim_audit_received(n, f, !r);
+	sim_audit_received(n, f, r);
 	if (s->trace)
 		sim_log(s, "      node%u takes #%llu%s%s%s", n->number,
 			(unsigned long long)f->serial, f->mark ? " marked" : "", r ? ": " : "",

@@ -38,7 +38,6 @@ struct sim_frame {
 	uint8_t plane;
 	uint8_t kind; /* enum sim_frame_kind */
 	bool mark;
-	bool damaged; /* not as it was sent */
 	uint64_t data[];
 };
 
@@ -300,8 +299,8 @@ void sim_trouble_end(struct sim *s, struct sim_node *n, enum sim_trouble what);
 
 /* audit.c: each frame that an engine sends is checked by an independent reader of wire.h */
 void sim_audit_frame(struct sim_node *n, const struct bw_tx_frame *f, const struct sim_frame *flat);
-/* taken: the engine did not drop it. */
-void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, bool taken);
+/* r: what the engine's rx() said to it. */
+void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r);
 void sim_audit_reset(struct sim_node *n);
 void sim_audit_end(struct sim_node *n);
 

@@ -16,7 +16,6 @@ static struct sim_frame *sim_frame_fresh(struct sim_frame *f, uint32_t len)
 {
 	f->len = len;
 	f->mark = false;
-	f->damaged = false;
 	f->kind = SIM_FRAME_ENGINE;
 	return f;
 }
@@ -152,7 +151,6 @@ static void sim_wire_garbage(struct sim *s, const struct sim_frame *like, struct
 
 	for (i = (uint32_t)(sim_chance(&s->rng, 500000) ? sim_below(&s->rng, 64) : 0); i < len; i++)
 		((uint8_t *)f->data)[i] = (uint8_t)sim_random(&s->rng);
-	f->damaged = true;
 	s->fate[SIM_FATE_GARBAGE]++;
 	sim_wire_fly(s, f, p, depart);
 }
@@ -171,12 +169,10 @@ static bool sim_wire_harm(struct sim *s, struct sim_frame *f, struct sim_port *p
 	}
 	if (sim_chance(&s->rng, w->corrupt_ppm)) {
 		sim_wire_fate(s, f, SIM_FATE_DAMAGED, "corrupted");
-		f->damaged = true;
 		sim_frame_corrupt(s, f);
 	}
 	if (sim_chance(&s->rng, w->truncate_ppm)) {
 		sim_wire_fate(s, f, SIM_FATE_DAMAGED, "truncated");
-		f->damaged = true;
 		f->len = (uint32_t)sim_below(&s->rng, f->len);
 	}
 	return f->len > 0;
