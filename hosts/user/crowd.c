@@ -112,8 +112,7 @@ static double bw_crowd_quota_cores(struct bw_crowd *c)
 	return cores;
 }
 
-/* Cores that this process may use at the same time. */
-static double bw_crowd_cores(struct bw_crowd *c)
+double bw_crowd_cores(struct bw_crowd *c)
 {
 	cpu_set_t set;
 	double cores = 1, quota = bw_crowd_quota_cores(c);

@@ -28,4 +28,7 @@ void bw_crowd_init(struct bw_crowd *c, uint64_t now);
 /* Look again if it is time. */
 void bw_crowd_sample(struct bw_crowd *c, uint64_t now);
 
+/* Cores that this process may use at the same time, by affinity and quota. */
+double bw_crowd_cores(struct bw_crowd *c);
+
 #endif

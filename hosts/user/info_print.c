@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How beowire-info tells what it found: for people, and as one JSON object for machines. */
+#include "info.h"
+
+#include <string.h>
+
+static void mac_print(FILE *f, const struct info_interface *x)
+{
+	for (int i = 0; i < 6; i++)
+		fprintf(f, "%s%02x", i ? ":" : "", x->iface.mac[i]);
+}
+
+static void interface_print(const struct info_interface *x)
+{
+	printf("  %c %-12s ", x->chosen ? '*' : ' ', x->iface.name);
+	if (x->iface.ethernet)
+		mac_print(stdout, x);
+	else
+		printf("%-17s", x->iface.loopback ? "loopback" : "not Ethernet");
+	printf("  MTU %-5u  %-10s", x->iface.mtu,
+	       !x->iface.up ? "down" : (x->iface.carrier ? "up" : "no carrier"));
+	if (x->speed > 0)
+		printf("  %lld Mbit/s", (long long)x->speed);
+	if (x->driver[0])
+		printf("  %s", x->driver);
+	for (unsigned int i = 0; i < x->addresses; i++)
+		printf("%s%s", i ? ", " : "  ", x->address[i]);
+	printf("\n");
+}
+
+static void link_print(const struct info_link *x)
+{
+	printf("  %-7s %-4s %s", x->name, x->usable ? "yes" : "no", x->why);
+	if (x->frame_bytes)
+		printf(", up to %u bytes", x->frame_bytes);
+	printf("\n");
+}
+
+void info_print(const struct info *info)
+{
+	printf("Beowire %s on %s, Linux %s\n\nInterfaces (* carries raw frames)\n", info->version,
+	       info->host, info->kernel);
+	for (int i = 0; i < info->interfaces; i++)
+		interface_print(&info->interface[i]);
+	if (info->interface_why[0])
+		printf("  none carries raw frames: %s\n", info->interface_why);
+	printf("\nLinks, the best first\n");
+	for (int i = 0; i < INFO_LINKS; i++)
+		link_print(&info->link[i]);
+	printf("\nLong messages within the node: %s\n",
+	       info->cma ? "one copy, by cross-memory attach" : "copied through shared memory");
+	if (!info->cma)
+		printf("  since %s\n", info->cma_why);
+	printf("Checksum (CRC32C): %s\n", info->checksum);
+	printf("Cores: %.4g granted, %u allowed, %u online\n", info->cores_granted,
+	       info->cores_allowed, info->cores_online);
+	printf("Settings: %s\n", info->variables ? "" : "none, all as by default");
+	for (unsigned int i = 0; i < info->variables; i++)
+		printf("  %s\n", info->variable[i]);
+}
+
+void info_print_peer(const struct info_peer *peer)
+{
+	printf("%s, node %016llx, engine %u\n", peer->host, (unsigned long long)peer->node,
+	       peer->engine);
+	for (int i = 0; i < INFO_LINKS; i++) {
+		const struct info_path *x = &peer->path[i];
+
+		printf("  %-7s %-4s %s", x->name, x->used ? "used" : (x->passes ? "yes" : "no"),
+		       x->why);
+		if (x->passes && x->frame_bytes)
+			printf(", frames up to %u bytes", x->frame_bytes);
+		printf("\n");
+	}
+	printf("Round trip of 8 bytes: %.1f us\n", (double)peer->round_trip_ns / 1e3);
+}
+
+/* ---- JSON ---- */
+
+static void quoted(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		if ((unsigned char)*text >= ' ')
+			putchar(*text);
+	}
+	putchar('"');
+}
+
+static const char *truth(bool x)
+{
+	return x ? "true" : "false";
+}
+
+static void json_interface(const struct info_interface *x)
+{
+	printf("{\"name\": ");
+	quoted(x->iface.name);
+	printf(", \"mac\": \"");
+	mac_print(stdout, x);
+	printf("\", \"mtu\": %u, \"speed_mbit\": ", x->iface.mtu);
+	if (x->speed > 0)
+		printf("%lld", (long long)x->speed);
+	else
+		printf("null");
+	printf(", \"driver\": ");
+	quoted(x->driver);
+	printf(", \"up\": %s, \"carrier\": %s, \"ethernet\": %s, \"loopback\": %s, \"chosen\": %s, "
+	       "\"addresses\": [",
+	       truth(x->iface.up), truth(x->iface.carrier), truth(x->iface.ethernet),
+	       truth(x->iface.loopback), truth(x->chosen));
+	for (unsigned int i = 0; i < x->addresses; i++) {
+		printf("%s", i ? ", " : "");
+		quoted(x->address[i]);
+	}
+	printf("]}");
+}
+
+static void json_links(const struct info *info)
+{
+	for (int i = 0; i < INFO_LINKS; i++) {
+		const struct info_link *x = &info->link[i];
+
+		printf("%s\n  \"%s\": {\"usable\": %s, \"why\": ", i ? "," : "", x->name,
+		       truth(x->usable));
+		quoted(x->why);
+		printf(", \"frame_bytes\": %u}", x->frame_bytes);
+	}
+}
+
+static void json_variables(const struct info *info)
+{
+	for (unsigned int i = 0; i < info->variables; i++) {
+		const char *text = info->variable[i], *equals = strchr(text, '=');
+
+		printf("%s\"%.*s\": ", i ? ", " : "", (int)(equals - text), text);
+		quoted(equals + 1);
+	}
+}
+
+static void json_peer(const struct info_peer *peer)
+{
+	printf(",\n \"peer\": {\"host\": ");
+	quoted(peer->host);
+	printf(", \"node\": \"%016llx\", \"engine\": %u, \"link\": ",
+	       (unsigned long long)peer->node, peer->engine);
+	for (int i = 0; i < INFO_LINKS; i++)
+		if (peer->path[i].used)
+			quoted(peer->path[i].name);
+	printf(", \"frame_bytes\": %u, \"round_trip_ns\": %llu, \"text\": ", peer->frame_bytes,
+	       (unsigned long long)peer->round_trip_ns);
+	quoted(peer->text);
+	printf(", \"links\": {");
+	for (int i = 0; i < INFO_LINKS; i++) {
+		const struct info_path *x = &peer->path[i];
+
+		printf("%s\n  \"%s\": {\"used\": %s, \"passes\": %s, \"frame_bytes\": %u, "
+		       "\"why\": ",
+		       i ? "," : "", x->name, truth(x->used), truth(x->passes), x->frame_bytes);
+		quoted(x->why);
+		printf("}");
+	}
+	printf("}}");
+}
+
+void info_print_json(const struct info *info, const struct info_peer *peer)
+{
+	printf("{\"version\": \"%s\", \"host\": ", info->version);
+	quoted(info->host);
+	printf(", \"kernel\": ");
+	quoted(info->kernel);
+	printf(",\n \"interfaces\": [");
+	for (int i = 0; i < info->interfaces; i++) {
+		printf("%s\n  ", i ? "," : "");
+		json_interface(&info->interface[i]);
+	}
+	printf("],\n \"links\": {");
+	json_links(info);
+	printf("},\n \"cma\": {\"usable\": %s, \"why\": ", truth(info->cma));
+	quoted(info->cma_why);
+	printf("},\n \"checksum\": \"%s\",\n \"cores\": {\"granted\": %.4g, \"allowed\": %u, "
+	       "\"online\": %u},\n \"environment\": {",
+	       info->checksum, info->cores_granted, info->cores_allowed, info->cores_online);
+	json_variables(info);
+	printf("}");
+	if (peer)
+		json_peer(peer);
+	printf("}\n");
+}
