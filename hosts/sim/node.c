@@ -401,6 +401,16 @@ void sim_node_stop(struct sim_node *n, bool farewell)
 
 int sim_node_submit(struct sim_node *n, struct bw_op *op)
 {
+	struct sim_peer *p;
+	int r;
+
 	n->idle_runs = 0;
-	return n->sim->protocol->submit(n->engine, op, sim_node_clock(n));
+	r = n->sim->protocol->submit(n->engine, op, sim_node_clock(n));
+	if (r != -ENOTCONN)
+		return r;
+	/* The peer is lost, and the event that says so waits behind the one being taken. */
+	p = sim_peer_find(n, op->peer);
+	if (p)
+		p->lost = true;
+	return -EAGAIN;
 }

@@ -172,9 +172,9 @@ static void sim_oracle_peers(struct sim *s)
 
 	for (i = 0; i < s->spec.nodes; i++)
 		for (p = s->nodes[i].peers; p; p = p->next)
-			if (p->failing && !p->gone)
+			if ((p->failing || p->lost) && !p->gone)
 				sim_fail(s, "node %u: an operation failed with %d for no reason", i,
-					 p->failing);
+					 p->failing ? p->failing : -ENOTCONN);
 }
 
 void sim_oracle_final(struct sim *s)
