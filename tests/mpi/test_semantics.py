@@ -41,14 +41,14 @@ def test_one_rank_on_each_of_four_nodes(name: str, mpi: Mpi, four: Cluster) -> N
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-@pytest.mark.parametrize("name", ["collectives", "communicators", "crowd"])
+@pytest.mark.parametrize("name", ["communicators", "crowd"])
 def test_sixteen_ranks_on_four_nodes(name: str, mpi: Mpi, four: Cluster) -> None:
     run_program(name, four, 16, mpi, payload_bytes=1)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mpi", MPIS)
-@pytest.mark.parametrize("name", ["matching", "onesided", "storm", "threads"])
+@pytest.mark.parametrize("name", ["collectives", "matching", "onesided", "storm", "threads"])
 def test_sixteen_ranks_on_four_nodes_at_length(name: str, mpi: Mpi, four: Cluster) -> None:
     run_program(name, four, 16, mpi, payload_bytes=1)
 
