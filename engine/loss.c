@@ -63,11 +63,12 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_peer_ready(e, p);
 }
 
-static void bw_loss_remember(struct bw_engine *e, struct bw_path *t, uint64_t pn)
+static void bw_loss_remember(struct bw_engine *e, struct bw_path *t, uint64_t pn, uint64_t sent_ns)
 {
 	uint32_t i = t->lost_n++ % BW_LOST_RING;
 
 	t->lost[i].pn = pn;
+	t->lost[i].sent_ns = sent_ns;
 	t->lost[i].since_ns = e->now;
 	if (!t->lost_n)
 		t->lost_n = BW_LOST_RING; /* 0 means: never used */
@@ -79,7 +80,7 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 {
 	uint64_t pn = r->pn;
 
-	bw_loss_remember(e, t, pn);
+	bw_loss_remember(e, t, pn, r->sent_ns);
 	if (r->kind == BW_OWNED_PAD)
 		bw_path_probe_lost(e, p, t, r->len);
 	else

@@ -186,7 +186,7 @@ struct bw_path {
 	uint32_t pto_count; /* tail probes since the last progress */
 	uint64_t pto_since; /* time of the first of them */
 	struct {
-		uint64_t pn, since_ns;
+		uint64_t pn, sent_ns, since_ns;
 	} lost[BW_LOST_RING];
 	uint32_t lost_n;    /* ever written to the ring */
 
