@@ -29,6 +29,8 @@ class Cluster:
     """Variables that the agent needs."""
     shares_cores: bool = False
     """The hosts are one machine, as in a lab."""
+    shares_host_name: bool = False
+    """The hosts have one host name, as on loopback addresses."""
     lab: Lab | None = None
 
 
@@ -43,6 +45,7 @@ def of_lab(name: str) -> Cluster:
         interface="lo" if loopback else "eth0",
         environment={"BEOWIRE_LAB_DIR": str(made.directory)},
         shares_cores=True,
+        shares_host_name=loopback,
         lab=made,
     )
 

@@ -10,6 +10,9 @@ from pathlib import Path
 from beowire import namespaces
 from beowire.lab import Lab
 
+FILES = ("snmp", "netstat", "dev", "snmp6")
+"""Where the kernel keeps them, in /proc/net."""
+
 
 @dataclass(frozen=True)
 class NodeCounters:
@@ -52,11 +55,9 @@ def _named_counters(text: str) -> dict[str, int]:
     return counters
 
 
-def _plain_counters(path: Path) -> dict[str, int]:
-    """Parses /proc/net/snmp6, a name and a number a line; absent where there is no IPv6."""
-    if not path.exists():
-        return {}
-    pairs = (line.split() for line in path.read_text().splitlines())
+def _plain_counters(text: str) -> dict[str, int]:
+    """Parses /proc/net/snmp6, a name and a number a line; empty where there is no IPv6."""
+    pairs = (line.split() for line in text.splitlines())
     return {name: int(number) for name, number in pairs}
 
 
@@ -72,9 +73,14 @@ def _interfaces(text: str) -> dict[str, list[int]]:
 def read() -> NodeCounters:
     """The counters of the calling thread's network namespace."""
     net = Path("/proc/thread-self/net")
-    named = _named_counters((net / "snmp").read_text() + (net / "netstat").read_text())
-    named |= _plain_counters(net / "snmp6")
-    interfaces = _interfaces((net / "dev").read_text())
+    return parse({name: (net / name).read_text() for name in FILES if (net / name).exists()})
+
+
+def parse(texts: dict[str, str]) -> NodeCounters:
+    """Counters out of the contents of `FILES`, by name; the last may be empty or missing."""
+    named = _named_counters(texts["snmp"] + texts["netstat"])
+    named |= _plain_counters(texts.get("snmp6", ""))
+    interfaces = _interfaces(texts["dev"])
     outside = [numbers for name, numbers in interfaces.items() if name != "lo"]
     return NodeCounters(
         rx_bytes=sum(numbers[0] for numbers in outside),

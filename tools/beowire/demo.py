@@ -9,16 +9,16 @@ import hashlib
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import bench, capture, lab, lab_up, path, places, samples
+from beowire import bench, capture, demo_place, lab, lab_up, path, places, samples
 from beowire.cluster import Cluster, of_lab
 from beowire.demo_faults import Killed, Lossy, kill_a_rank, lose_frames
-from beowire.demo_programs import HPCC_INPUT, PROGRAMS, Outcome, Program, hpcc_input
+from beowire.demo_place import Place
+from beowire.demo_programs import PROGRAMS, Outcome, Program
 from beowire.errors import BeowireError
 from beowire.launch import Job, Transport
 from beowire.progress import Progress
@@ -68,9 +68,10 @@ class Result:
         return {**asdict(self), "order": "A B A B, A is TCP", "machine": bench.machine()}
 
 
-def steps() -> int:
-    """How many steps `on_lab` tells."""
-    return sum(2 * program.rounds for program in PROGRAMS) + 4
+def steps(hosts: bool) -> int:
+    """How many steps are told."""
+    runs = sum(2 * program.rounds for program in PROGRAMS)
+    return runs + (1 if hosts else 4)
 
 
 def on_lab(name: str, progress: Progress) -> Result:
@@ -87,9 +88,8 @@ def on_lab(name: str, progress: Progress) -> Result:
 def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     cluster = of_lab(made.name)
     result = Result()
-    with tempfile.TemporaryDirectory(prefix="beowire-demo-") as directory:
-        working_dir = Path(directory)
-        compare(cluster, working_dir, result, progress)
+    with demo_place.on_lab(cluster, NODES) as place:
+        compare(place, result, progress)
         if made.mode == "loopback":
             result.left_out = [
                 f"no raw frames ({made.reason}): the udp link on loopback addresses was used",
@@ -98,7 +98,7 @@ def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
             ]
         else:
             progress.begin("catching frames")
-            result.frames = _show_frames(made, cluster, working_dir)
+            result.frames = _show_frames(made, cluster, place.directory)
             progress.begin("losing 1 % of the frames")
             result.lossy = lose_frames(made, cluster, result.answers)
         progress.begin("killing a rank")
@@ -106,17 +106,28 @@ def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     return result
 
 
-def compare(cluster: Cluster, working_dir: Path, result: Result, progress: Progress) -> None:
+def on_hosts(cluster: Cluster, progress: Progress) -> Result:
+    """The table alone, between real hosts; what is copied there is removed again."""
+    result = Result(left_out=["on real hosts: decoded frames, lost frames, a killed rank"])
+    with lab_up.termination_raises():
+        progress.begin(f"copying what is needed to {', '.join(cluster.hosts)}")
+        with demo_place.on_hosts(cluster, NODES) as place:
+            compare(place, result, progress)
+    return result
+
+
+def compare(place: Place, result: Result, progress: Progress) -> None:
     """Runs every program over both transports in turn and adds what came of it to `result`."""
-    (working_dir / HPCC_INPUT).write_text(hpcc_input(NODES))
     result.library = mpi_library(places.example("pi"))
-    result.stock = checksums([Path(places.program("hpcc", "hpcc")), Path(result.library)])
+    stock = [Path(result.library)]
+    if isinstance(place, demo_place.LabPlace):
+        stock.append(Path(places.program("hpcc", "hpcc")))
+    result.stock = checksums(stock)
     outcomes: dict[tuple[str, Transport], list[Outcome]] = {}
     for program, number, transport in _turns():
         progress.begin(f"{program.name} over {transport}, round {number} of {program.rounds}")
-        job = program_job(program, transport)
-        record, output = run_captured(job, cluster, RUN_LIMIT_S, working_dir)
-        outcome = program.read(output, working_dir)
+        record, output = run_captured(place.job(program, transport), place.cluster, RUN_LIMIT_S)
+        outcome = program.read(output if program.is_example else place.take_report())
         path.prove(record, outcome.payload_bytes)
         outcomes.setdefault((program.name, transport), []).append(outcome)
         result.commands[f"{program.name} over {transport}"] = record.command
@@ -126,7 +137,7 @@ def compare(cluster: Cluster, working_dir: Path, result: Result, progress: Progr
         for program in PROGRAMS
     ]
     result.answers = {program.name: outcomes[program.name, "tcp"][0].answer for program in PROGRAMS}
-    if checksums([Path(file) for file in result.stock]) != result.stock:
+    if checksums(stock) != result.stock:
         raise BeowireError("A program or library changed while it was measured.")
 
 
@@ -137,15 +148,6 @@ def _turns() -> Iterator[tuple[Program, int, Transport]]:
             if number <= program.rounds:
                 for transport in TRANSPORTS:
                     yield program, number, transport
-
-
-def program_job(program: Program, transport: Transport) -> Job:
-    executable = (
-        str(places.example(program.executable))
-        if program.is_example
-        else places.program(program.executable, program.executable)
-    )
-    return Job([executable, *program.arguments], program.ranks, transport, bind="core")
 
 
 def _row(program: Program, tcp: list[Outcome], beowire: list[Outcome]) -> Row:

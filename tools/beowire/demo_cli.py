@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import demo
+from beowire import cluster, demo, run_cli
 from beowire.errors import BeowireError
 from beowire.progress import Progress
 from beowire.terminal import out
@@ -20,21 +20,29 @@ def demo_(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write all that was found to this file.")
     ] = None,
+    hosts: Annotated[
+        str | None, typer.Option(help="Between these real machines, over ssh, instead of a lab.")
+    ] = None,
+    ssh: run_cli.Ssh = "ssh",
+    network: run_cli.Network = "",
 ) -> None:
-    """Show unmodified MPI programs over TCP and over Beowire on a lab of four nodes."""
+    """Show unmodified MPI programs over TCP and over Beowire, on a lab of four nodes."""
     if json_file is not None and not json_file.absolute().parent.is_dir():
         raise BeowireError(
             f"There is no directory {json_file.parent}.", "Make it, or name another."
         )
     demo.check_tools()
-    with Progress(demo.steps()).shown() as progress:
-        result = demo.on_lab(f"demo{os.getpid()}", progress)
-    tell(result, progress.elapsed_s)
+    with Progress(demo.steps(hosts is not None)).shown() as progress:
+        if hosts is not None:
+            result = demo.on_hosts(cluster.of_hosts([hosts], ssh, network), progress)
+        else:
+            result = demo.on_lab(f"demo{os.getpid()}", progress)
+    tell(result, progress.elapsed_s, hosts is not None)
     if json_file is not None:
         json_file.write_text(json.dumps(result.as_json(), indent=1) + "\n")
 
 
-def tell(result: demo.Result, elapsed_s: int) -> None:
+def tell(result: demo.Result, elapsed_s: int, hosts: bool) -> None:
     """Prints the result; the table last, where the eye rests."""
     say = out().print
     if result.frames:
@@ -68,9 +76,13 @@ def tell(result: demo.Result, elapsed_s: int) -> None:
     say(_rows_table(result.rows))
     say(
         "A ratio is Beowire's median over TCP's, with its 95 % interval: below 1 is better for "
-        "times, above 1 for MB/s.\nThe nodes' links are virtual. Between real machines a NIC's "
-        "interrupts and the wire add the same to both sides, and ratios shrink towards 1."
+        "times, above 1 for MB/s."
     )
+    if not hosts:
+        say(
+            "The nodes' links are virtual. Between real machines a NIC's interrupts and the wire "
+            "add the same to both sides, and ratios shrink towards 1."
+        )
 
 
 def _carried_table(result: demo.Result) -> Table:

@@ -61,7 +61,7 @@ def lose_frames(made: lab.Lab, cluster: Cluster, answers: dict[str, str]) -> Los
             job = Job([executable, *program.arguments], program.ranks, "beowire", bind="core")
             record, output = run_captured(job, cluster, RUN_LIMIT_S)
             path.prove(record)
-            answer = program.read(output, Path()).answer
+            answer = program.read(output).answer
             if answer != answers[program.name]:
                 raise BeowireError(
                     f"With frames lost {program.name} computes {answer} instead of "

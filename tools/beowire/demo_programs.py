@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -47,8 +46,8 @@ class Program:
     executable: str
     """Name of an example program, or of a system program."""
     arguments: tuple[str, ...]
-    read: Callable[[str, Path], Outcome]
-    """Reads the standard output and the working directory."""
+    read: Callable[[str], Outcome]
+    """Reads the program's report: its standard output, or for hpcc the file that it writes."""
     is_example: bool = True
 
 
@@ -60,22 +59,19 @@ def _report(output: str) -> dict[str, Any]:
     return report
 
 
-def _read_timed(output: str, directory: Path) -> Outcome:
+def _read_timed(output: str) -> Outcome:
     """pi and tridiagonal: the time, and the result down to its last bit."""
-    del directory
     report = _report(output)
     return Outcome(int(report["time_ns"]) / 1e9, f"{report['checksum']}")
 
 
-def _read_latency(output: str, directory: Path) -> Outcome:
-    del directory
+def _read_latency(output: str) -> Outcome:
     report = _report(output)
     figure = float(report["results"][0]["p50_ns"]) / 1e3
     return Outcome(figure, "", between_nodes_bytes(report))
 
 
-def _read_bandwidth(output: str, directory: Path) -> Outcome:
-    del directory
+def _read_bandwidth(output: str) -> Outcome:
     report = _report(output)
     figure = float(report["results"][0]["bytes_per_s"]) / 1e6
     return Outcome(figure, "", between_nodes_bytes(report))
@@ -86,12 +82,8 @@ _HPL_RESIDUAL = re.compile(r"^\|\|Ax-b.*=\s*([\d.e+-]+)\s*\.+ (PASSED|FAILED)", 
 _SUCCESS = re.compile(r"^Success=1$", re.MULTILINE)
 
 
-def _read_hpcc(output: str, directory: Path) -> Outcome:
-    """HPL out of hpcc's report file, which is removed so that the next run begins a new one."""
-    del output
-    path = directory / HPCC_OUTPUT
-    text = path.read_text()
-    path.unlink()
+def _read_hpcc(text: str) -> Outcome:
+    """HPL out of hpcc's report."""
     times = [float(each) for each in _HPL_TIME.findall(text)]
     residuals = _HPL_RESIDUAL.findall(text)
     if len(times) != HPL_REPEATS or not all(verdict == "PASSED" for _, verdict in residuals):

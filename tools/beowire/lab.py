@@ -113,6 +113,10 @@ class Lab:
         """The script that executes its arguments on the node."""
         return self.directory / f"{node}.enter"
 
+    def temporary_path(self, node: str) -> Path:
+        """The directory for temporary files of a node without a host name of its own."""
+        return self.directory / f"{node}.tmp"
+
     def shape(self, node: str) -> Shape:
         return self.shapes.get(node, Shape())
 

@@ -160,6 +160,8 @@ def _make(lab: Lab) -> None:
         if lab.shapes:
             _apply_shapes(lab, lab.node_names())
     for node in lab.node_names():
+        if lab.mode == "loopback":
+            lab.temporary_path(node).mkdir()
         lab.enter_path(node).write_text(_enter_script(lab, node))
     lab.ready = True
     lab.save()
@@ -188,6 +190,8 @@ def _enter_script(lab: Lab, node: str) -> str:
             "BEOWIRE_LINKS": "local,udp",
             "BEOWIRE_INTERFACE": "lo",
             "BEOWIRE_UDP_ADDRESS": lab.address(node),
+            # Launchers keep files by host name, which these nodes share.
+            "TMPDIR": str(lab.temporary_path(node)),
         }
     variables |= {"BEOWIRE_LAB": lab.name, "BEOWIRE_LAB_DIR": str(lab.directory)}
     exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())

@@ -43,6 +43,8 @@ class Job:
     """Variables for the ranks, beside those of BEOWIRE_* set here."""
     provider_dir: str = ""
     """Where libbeowire-fi.so lies on the nodes; empty: in this build."""
+    working_dir: str = ""
+    """Where the ranks start, on the nodes; empty: where the launcher was started."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,10 @@ def _openmpi(
     job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None
 ) -> Command:
     settings: dict[str, str] = {"plm_rsh_agent": " ".join(cluster.agent)}
-    if session_dir is not None:
+    own: dict[str, str] = {}
+    if session_dir is not None and cluster.shares_host_name:
+        own["TMPDIR"] = str(session_dir)  # each node sets its own, see lab_up
+    elif session_dir is not None and cluster.lab is not None:
         settings["orte_tmpdir_base"] = str(session_dir)
     if cluster.network:
         settings["oob_tcp_if_include"] = cluster.network
@@ -122,6 +127,8 @@ def _openmpi(
         # btl without tcp: what is not carried by Beowire fails instead of going over TCP.
         settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "beowire"}
         settings["btl"] = "self,vader"
+        # Debian's settings exclude the one-sided component that works over messages.
+        settings["osc"] = "sm,pt2pt"
     elif job.tcp_stack == "native":
         settings |= {"pml": "ob1", "btl": "tcp,vader,self"}
         if cluster.network:
@@ -146,11 +153,13 @@ def _openmpi(
         "--bind-to",
         "core" if job.bind == "core" and not cluster.shares_cores else "none",
     ]
+    if job.working_dir:
+        arguments += ["--wdir", job.working_dir]
     for key, value in settings.items():
         arguments += ["--mca", key, value]
     for key, value in environment.items():
         arguments += ["-x", f"{key}={value}"]
-    return Command([*arguments, *_program(job, cluster)], {})
+    return Command([*arguments, *_program(job, cluster)], own)
 
 
 def mpich_dir() -> Path:
@@ -177,6 +186,11 @@ def mpich_library_path() -> str:
 
 def _mpich(job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None) -> Command:
     del session_dir
+    if cluster.agent[1:] and cluster.agent[0] != "ssh":
+        raise BeowireError(
+            f"MPICH's launcher takes a command without options: {' '.join(cluster.agent)}",
+            "Put options into ~/.ssh/config, or into a script that --ssh names.",
+        )
     environment = _rank_environment(job)
     environment["LD_LIBRARY_PATH"] = mpich_library_path()
     if job.transport == "beowire" or job.tcp_stack != "ucx":
@@ -191,6 +205,8 @@ def _mpich(job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path 
     hosts = ",".join(f"{host}:{count}" for host, count in slots.items())
     arguments += ["-hosts", hosts, "-n", str(job.ranks)]
     arguments += ["-bind-to", "core" if job.bind == "core" and not cluster.shares_cores else "none"]
+    if job.working_dir:
+        arguments += ["-wdir", job.working_dir]
     for key, value in environment.items():
         arguments += ["-genv", key, value]
     return Command([*arguments, *_program(job, cluster)], {})

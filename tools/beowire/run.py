@@ -20,12 +20,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import counters, launch, namespaces
+from beowire import launch, namespaces
 from beowire.cluster import Cluster
-from beowire.counters import NodeCounters
 from beowire.errors import BeowireError
 from beowire.lab import marked_processes
 from beowire.launch import Command, Job
+from beowire.observer import observed
 from beowire.path import JobRecord, read_endpoints
 from beowire.terminal import note
 
@@ -49,7 +49,6 @@ def run(
     output: IO[bytes] | int | None = None,
     errors: IO[bytes] | int | None = None,
     announce: bool = True,
-    working_dir: Path | None = None,
     limit_s: float | None = None,
     keep_stats: Path | None = None,
 ) -> JobRecord:
@@ -61,22 +60,15 @@ def run(
     with session(cluster) as directory:
         stats_dir = directory / "stats"
         stats_dir.mkdir()
-        mark = f"BEOWIRE_JOB={uuid.uuid4()}"
-        environment = {"BEOWIRE_STATS": str(stats_dir), **job.environment}
         stated = launch.command(job, cluster, None)
-        command = launch.command(replace(job, environment=environment), cluster, directory)
         if announce:
             note(stated.text())
-        before = _count(cluster)
-        started_ns = time.monotonic_ns()
-        try:
-            ending = _execute(command, mark, output, errors, working_dir, limit_s)
-        finally:
-            left = namespaces.kill(lambda: marked_processes(mark))
-        elapsed_ns = time.monotonic_ns() - started_ns
-        if left:
-            note(f"these processes of the job do not die: {left}")
-        after = _count(cluster)
+        with observed(cluster, stats_dir) as observation:
+            environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
+            command = launch.command(replace(job, environment=environment), cluster, directory)
+            started_ns = time.monotonic_ns()
+            ending = _execute_whole(command, output, errors, limit_s)
+            elapsed_ns = time.monotonic_ns() - started_ns
         if keep_stats is not None:
             shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
         return JobRecord(
@@ -86,14 +78,29 @@ def run(
             timed_out=ending.timed_out,
             interrupted_by=ending.interrupted_by,
             elapsed_ns=elapsed_ns,
-            nodes={node: after[node].since(before[node]) for node in after},
+            nodes=observation.nodes,
+            exclusive=observation.exclusive,
             endpoints=read_endpoints(stats_dir),
         )
 
 
-def run_captured(
-    job: Job, cluster: Cluster, limit_s: float, working_dir: Path | None = None
-) -> tuple[JobRecord, str]:
+def _execute_whole(
+    command: Command,
+    output: IO[bytes] | int | None,
+    errors: IO[bytes] | int | None,
+    limit_s: float | None,
+) -> Ending:
+    """Executes the command, and kills what is left of the job afterwards."""
+    mark = f"BEOWIRE_JOB={uuid.uuid4()}"
+    try:
+        return _execute(command, mark, output, errors, limit_s)
+    finally:
+        left = namespaces.kill(lambda: marked_processes(mark))
+        if left:
+            note(f"these processes of the job do not die: {left}")
+
+
+def run_captured(job: Job, cluster: Cluster, limit_s: float) -> tuple[JobRecord, str]:
     """Runs a job and returns its output; a job that fails is an error that shows why."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         record = run(
@@ -102,7 +109,6 @@ def run_captured(
             output=output,
             errors=errors,
             announce=False,
-            working_dir=working_dir,
             limit_s=limit_s,
         )
         output.seek(0)
@@ -123,13 +129,6 @@ def run_captured(
     return record, text
 
 
-def _count(cluster: Cluster) -> dict[str, NodeCounters]:
-    """The kernel's counters of each node; none where the nodes are not ours alone."""
-    if cluster.lab is None or cluster.lab.mode == "loopback":
-        return {}
-    return counters.of_lab(cluster.lab)
-
-
 @contextlib.contextmanager
 def session(cluster: Cluster) -> Iterator[Path]:
     """A directory for the launcher's files and the counters, gone afterwards. In a lab it lies in
@@ -147,7 +146,6 @@ def _execute(
     mark: str,
     output: IO[bytes] | int | None,
     errors: IO[bytes] | int | None,
-    working_dir: Path | None,
     limit_s: float | None,
 ) -> Ending:
     """Starts the command and waits, passing on signals that only we got. The status is that of
@@ -170,7 +168,6 @@ def _execute(
             env=environment,
             stdout=output,
             stderr=errors,
-            cwd=working_dir,
             preexec_fn=in_child,
         )
         return _wait(child, waited, limit_s)
