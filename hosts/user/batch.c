@@ -183,6 +183,7 @@ bool bw_batch_flush(struct bw_batch *b, int fd)
 		/* An error of an earlier datagram (ICMP) is reported by the next call, whose frame
 		 * deserves a second try; anything else concerns this frame. */
 		if (errno == ECONNREFUSED && !again) {
+			b->refused = true;
 			again = true;
 			continue;
 		}

@@ -31,6 +31,7 @@ struct bw_batch {
 	unsigned int count;  /* frames collected */
 	unsigned int done;   /* of these given to the kernel already */
 	unsigned int tries;  /* flushes that failed for the next frame */
+	bool refused;	     /* the error queue of the socket has something: reset by its reader */
 	unsigned int prefix; /* bytes of the link's header */
 	uint64_t errors;     /* frames that the kernel refused for good: lost */
 	struct mmsghdr msg[BW_BATCH_FRAMES];

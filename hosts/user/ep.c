@@ -292,7 +292,7 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	ep->handlers = attr->handlers;
 	ep->arg = attr->arg;
 	ep->now = bw_clock_now();
-	ep->deadline = BW_NEVER;
+	ep->deadline = ep->links_at = BW_NEVER;
 	ep->claim = ep->wake_fd = ep->epoll_fd = ep->helper.fd = -1;
 	ep->memory.use = BW_BUFFER_MEMORY;
 	bw_watch_init(&ep->watch);
@@ -311,33 +311,33 @@ static bool bw_ep_busy(struct bw_ep *ep)
 	return ep->stuck || bw_reliable.busy(ep->engine) || (ep->local && bw_local_busy(ep->local));
 }
 
-/* Frames of farewell; what the kernel has no room for now is not worth waiting for. */
-static void bw_ep_farewell(struct bw_ep *ep)
+/* What the kernel has no room for now is not worth waiting for. */
+void bw_ep_farewell(struct bw_ep *ep)
 {
-	bw_lock_take(&ep->lock);
 	ep->now = bw_clock_now();
 	ep->dead = true;
 	bw_reliable.close(ep->engine, ep->now);
 	bw_host_transmit(ep);
-	bw_lock_release(&ep->lock);
 }
 
 void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 {
-	if (!ep->dead) {
-		uint64_t began = bw_clock_now(), now = began;
+	uint64_t began = bw_clock_now(), now = began;
 
-		bw_lock_take(&ep->lock);
-		while (bw_ep_busy(ep) && now - began < timeout_ns) {
-			bw_wait(ep, timeout_ns - (now - began));
-			now = bw_clock_now();
-		}
-		bw_lock_release(&ep->lock);
-		bw_helper_stop(ep);
-		bw_process_remove(ep);
+	bw_lock_take(&ep->lock);
+	while (!ep->dead && bw_ep_busy(ep) && now - began < timeout_ns) {
+		bw_wait(ep, timeout_ns - (now - began));
+		now = bw_clock_now();
+	}
+	bw_lock_release(&ep->lock);
+	bw_helper_stop(ep);
+	bw_process_remove(ep);
+	bw_lock_take(&ep->lock);
+	if (!ep->dead) {
 		bw_stats_write(ep);
 		bw_ep_farewell(ep);
 	}
+	bw_lock_release(&ep->lock);
 	bw_ep_free(ep);
 }
 
@@ -437,8 +437,8 @@ static void bw_ep_receive_udp(struct bw_ep *ep)
 /* Looking at the udp socket costs a system call: often only while datagrams come. */
 static bool bw_ep_udp_due(struct bw_ep *ep)
 {
-	if (ep->udp_hot) {
-		ep->udp_hot--;
+	if (ep->udp_hot || ep->udp.batch->refused) {
+		ep->udp_hot -= ep->udp_hot != 0;
 		return true;
 	}
 	if (++ep->udp_turn < BW_UDP_EVERY && ep->has_packet)

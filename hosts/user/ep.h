@@ -91,6 +91,7 @@ struct bw_ep {
 	struct bw_buffer memory;   /* BW_BUFFER_MEMORY */
 	struct bw_buffer *pending; /* sends that can be canceled */
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
+	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
 	struct bw_addr_fields self;
 	struct bw_iface iface;
@@ -105,6 +106,8 @@ struct bw_ep {
 
 /* One round of progress, lock held: receive, deliver, transmit. What was handled. */
 int bw_ep_round(struct bw_ep *ep);
+/* Say goodbye to all peers; nothing but freeing may follow. Lock held. */
+void bw_ep_farewell(struct bw_ep *ep);
 /* In a child of fork(): give up all descriptors, touch nothing that the parent shares. */
 void bw_ep_abandon(struct bw_ep *ep);
 

@@ -83,7 +83,7 @@ static void *bw_helper_main(void *arg)
 	while (true) {
 		bool held = bw_lock_try(&ep->lock);
 
-		if (held && h->stop)
+		if (held && (h->stop || ep->dead))
 			break;
 		if (held && !bw_helper_attended(ep)) {
 			pause = BW_HELPER_PAUSE_MIN;

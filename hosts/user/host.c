@@ -108,6 +108,8 @@ int bw_host_submit(struct bw_ep *ep, struct bw_op *op)
 {
 	int error;
 
+	if (ep->dead)
+		return -EINVAL;
 	do {
 		error = bw_reliable.submit(ep->engine, op, ep->now);
 	} while (error == -EAGAIN && bw_host_grow(ep));

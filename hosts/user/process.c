@@ -8,7 +8,8 @@
 
 #include "ep.h"
 
-#define BW_PROCESS_EXIT_TRIES 1000 /* of 100 us each: how long exit waits for a busy endpoint */
+#define BW_PROCESS_EXIT_TRIES	 1000 /* to get hold of a busy endpoint */
+#define BW_PROCESS_EXIT_PAUSE_US 100  /* between them */
 
 static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bw_ep *bw_process_first;
@@ -60,22 +61,23 @@ void bw_process_remove(struct bw_ep *ep)
 	pthread_mutex_unlock(&bw_process_mutex);
 }
 
-/* exit() or unloading of the library: counters of what was never closed. A thread that still holds
- * the lock may have been ended in the middle; then the counters are read as they are. */
+/* exit() or unloading of the library without a close: the counters are written, and peers are told.
+ * A thread that holds the lock may have been ended in the middle; then there is no touching the
+ * engine, and the counters are read as they are. */
 __attribute__((destructor)) static void bw_process_exit(void)
 {
 	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
-		bool locked = false;
+		bool locked = bw_lock_try(&ep->lock);
 
-		if (!ep->env.stats_dir)
-			continue;
 		for (int i = 0; i < BW_PROCESS_EXIT_TRIES && !locked; i++) {
+			usleep(BW_PROCESS_EXIT_PAUSE_US);
 			locked = bw_lock_try(&ep->lock);
-			if (!locked)
-				usleep(100);
 		}
 		bw_stats_write(ep);
-		if (locked)
-			bw_lock_release(&ep->lock);
+		if (!locked)
+			continue;
+		if (!ep->dispatching)
+			bw_ep_farewell(ep);
+		bw_lock_release(&ep->lock);
 	}
 }

@@ -369,6 +369,7 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 		memcpy(&p->addr.udp_port, ev->from.bytes + 4, 2);
 	}
 	p->check_at = ep->now + BW_REMOTE_CHECK_NS;
+	ep->links_at = bw_min_u64(ep->links_at, p->check_at);
 	/* It came first, by one link: try the others that its address names. */
 	if (p->complete && !p->offered)
 		bw_remote_connect_engine(ep, p);
@@ -456,11 +457,16 @@ static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 
 void bw_remote_check_links(struct bw_ep *ep)
 {
+	if (ep->now < ep->links_at)
+		return;
+	ep->links_at = BW_NEVER;
 	for (uint32_t i = 0; i < ep->remotes.count; i++) {
 		struct bw_remote *p = ep->remotes.at[i];
 
-		if (p->check_at > ep->now)
+		if (p->check_at > ep->now) {
+			ep->links_at = bw_min_u64(ep->links_at, p->check_at);
 			continue;
+		}
 		p->check_at = BW_NEVER;
 		bw_remote_check(ep, p);
 	}

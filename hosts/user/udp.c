@@ -147,7 +147,10 @@ int bw_udp_receive(struct bw_udp *u)
 
 	if (n >= 0)
 		return (int)n;
-	return errno == ECONNREFUSED || errno == EHOSTUNREACH ? -ECONNREFUSED : 0;
+	if (errno == EAGAIN && !u->batch->refused)
+		return 0;
+	u->batch->refused = false;
+	return -ECONNREFUSED;
 }
 
 void bw_udp_link_addr(struct bw_link_addr *a, struct in_addr address, uint16_t port)
@@ -184,6 +187,20 @@ void bw_udp_frame(struct bw_udp *u, int i, struct bw_rx_frame *f)
 	u->count.rx_bytes += f->len;
 }
 
+/* Is this, from the error queue, what became of a datagram to a port that nobody has? */
+static bool bw_udp_port_closed(struct msghdr *m)
+{
+	const struct sock_extended_err *error;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != IPPROTO_IP || c->cmsg_type != IP_RECVERR)
+			continue;
+		error = (const struct sock_extended_err *)CMSG_DATA(c);
+		return error->ee_errno == ECONNREFUSED;
+	}
+	return false;
+}
+
 bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *r,
 		    struct bw_rx_frame *f)
 {
@@ -201,12 +218,7 @@ bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *
 
 		if (n < 0)
 			return false;
-		const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-		const struct sock_extended_err *error =
-			c ? (const struct sock_extended_err *)CMSG_DATA(c) : NULL;
-
-		if (error && error->ee_errno == ECONNREFUSED &&
-		    bw_refuse_build(r, bytes, (uint32_t)n, cluster, ""))
+		if (bw_udp_port_closed(&m) && bw_refuse_build(r, bytes, (uint32_t)n, cluster, ""))
 			break;
 		m.msg_namelen = sizeof(to);
 		m.msg_controllen = sizeof(control);

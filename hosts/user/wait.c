@@ -24,8 +24,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 {
 	uint64_t at = ep->deadline;
 
-	if (ep->has_packet)
-		at = bw_min_u64(at, ep->watch.claim_at);
+	if (ep->has_packet && ep->watch.claim < 0)
+		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
 	if (ep->watch.fd >= 0 && ep->watch.visit_at > now)
 		at = bw_min_u64(at, ep->watch.visit_at);
 	if (at == BW_NEVER)
@@ -52,8 +52,10 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
 {
 	for (int i = 0; i < n && ep->has_udp; i++) {
-		if (fds[i].fd == ep->udp.fd && fds[i].revents)
-			ep->udp_hot = BW_UDP_HOT;
+		if (fds[i].fd != ep->udp.fd || !fds[i].revents)
+			continue;
+		ep->udp_hot = BW_UDP_HOT;
+		ep->udp.batch->refused |= fds[i].revents & POLLERR;
 	}
 }
 

@@ -18,7 +18,7 @@
 #include "ep.h"
 #include "refuse.h"
 
-#define BW_WATCH_PAUSE_NS (5 * BW_MS) /* between two visits */
+#define BW_WATCH_PAUSE_NS (5 * BW_MS) /* until the next visit after one that found something */
 #define BW_WATCH_CLAIM_NS (1 * BW_S)  /* between two tries for the claim */
 #define BW_WATCH_FRAMES	  32	      /* looked at per visit */
 #define BW_WATCH_RCVBUF	  (64 << 10)  /* bytes; what does not fit is not missed */
@@ -104,7 +104,9 @@ static void bw_watch_try(struct bw_ep *ep)
 	if (w->fd < 0) {
 		close(w->claim);
 		w->claim = -1;
+		return;
 	}
+	w->claim_at = BW_NEVER;
 }
 
 static void bw_watch_foreign(struct bw_ep *ep)
@@ -157,7 +159,6 @@ void bw_watch_visit(struct bw_ep *ep)
 
 	if (ep->now < w->visit_at || ep->stuck)
 		return;
-	w->visit_at = ep->now + BW_WATCH_PAUSE_NS;
 	if (w->claim < 0 && ep->now >= w->claim_at)
 		bw_watch_try(ep);
 	for (int i = 0; i < BW_WATCH_FRAMES && w->fd >= 0 && !bw_batch_full(ep->packet.batch);
@@ -166,6 +167,8 @@ void bw_watch_visit(struct bw_ep *ep)
 
 		if (n < 0)
 			break;
+		/* However many come, they are looked at a few at a time. */
+		w->visit_at = ep->now + BW_WATCH_PAUSE_NS;
 		bw_watch_frame(ep, frame, (uint32_t)n);
 	}
 	if (ep->packet.batch->count)

@@ -15,8 +15,8 @@ struct bw_ep;
 struct bw_watch {
 	int claim;	   /* descriptor of the claim, -1: another endpoint keeps the watch */
 	int fd;		   /* the socket, -1 without the claim */
-	uint64_t visit_at; /* not looked at before */
-	uint64_t claim_at; /* when to try for the claim again */
+	uint64_t visit_at; /* not looked at before that */
+	uint64_t claim_at; /* when to try for the claim again; BW_NEVER: it is ours */
 	uint64_t foreign;  /* frames without our magic */
 	uint64_t refused;  /* frames refused for the dead */
 };

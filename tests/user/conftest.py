@@ -31,4 +31,3 @@ def each_link(request: pytest.FixtureRequest, nodes: tuple[str, str]) -> Iterato
     where = (nodes[0], nodes[0]) if link == "local" else nodes
     with couple(where, BEOWIRE_LINKS=link) as made:
         yield made
-        assert made.a.link(made.to_b) == link

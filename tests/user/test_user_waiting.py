@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Waiting in every way, the helper thread, and what becomes of fork() and exit()."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from user_actor import ACKED, LATER, NOW, Couple, actor, couple
+
+
+def processor_s(pid: int) -> float:
+    """Processor time that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("wait", ["spin", "adaptive", "block"])
+@pytest.mark.parametrize("mode", ["wait", "progress", "fd"])
+def test_messages_pass_in_every_mode(nodes: tuple[str, str], wait: str, mode: str) -> None:
+    for where in (nodes, (nodes[0], nodes[0])):
+        with couple(where, BEOWIRE_WAIT=wait) as two:
+            two.b.ask(f"mode {mode}", "mode")
+            for tag in range(20):
+                assert two.a.send(two.to_b, tag=tag, length=100) == NOW
+                assert two.b.expect("message", tag=tag)["ok"]
+            two.a.send(two.to_b, tag=50, length=1_000_000, op=50)
+            assert two.b.expect("pulled", tag=50)["ok"]
+            assert two.a.expect("sent", op=50)["status"] == 0
+
+
+@pytest.mark.parametrize("wait", ["adaptive", "block"])
+@pytest.mark.parametrize("mode", ["wait", "fd"])
+def test_sleepers_use_no_processor(nodes: tuple[str, str], wait: str, mode: str) -> None:
+    """An endpoint that waits for nothing in particular costs almost nothing."""
+    with couple(nodes, BEOWIRE_WAIT=wait) as two:
+        two.a.send(two.to_b, tag=1, length=8, flags=ACKED, op=1)
+        two.a.expect("sent", op=1)
+        two.b.ask(f"mode {mode}", "mode")
+        before = processor_s(two.b.pid)
+        time.sleep(2)
+        assert processor_s(two.b.pid) - before < 0.5
+
+
+def test_idle_program_costs_nothing(nodes: tuple[str, str]) -> None:
+    """Nobody makes progress: the helper sleeps."""
+    with couple(nodes) as two:
+        two.b.ask("mode idle", "mode")
+        time.sleep(0.5)
+        before = processor_s(two.b.pid)
+        time.sleep(2)
+        assert processor_s(two.b.pid) - before < 0.1
+
+
+def test_timeout_of_wait_is_kept(nodes: tuple[str, str]) -> None:
+    with actor(nodes[0], BEOWIRE_WAIT="block") as one:
+        one.open()
+        one.ask("mode idle", "mode")
+        assert one.ask("wait 300", "wait")["ms"] >= 300
+
+
+def test_signal_ends_a_wait(nodes: tuple[str, str]) -> None:
+    """SIGCONT after SIGSTOP interrupts a sleeping system call; the wait tells or goes on."""
+    with actor(nodes[0], BEOWIRE_WAIT="block") as one:
+        one.open()
+        one.ask("mode idle", "mode")
+        one.tell("wait 1500")
+        time.sleep(0.3)
+        os.kill(one.pid, signal.SIGSTOP)
+        os.kill(one.pid, signal.SIGCONT)
+        assert one.expect("wait")["result"] in (0, -4)
+
+
+def test_helper_serves_while_the_program_computes(each_link: Couple) -> None:
+    """A peer's acknowledgement, its pull of a long message and its read need no program."""
+    a, b = each_link.a, each_link.b
+    a.ask("mode idle", "mode")
+    b.ask("policy hold", "policy")
+    assert a.send(each_link.to_b, tag=1, length=2_000_000, op=1) == LATER
+    b.expect("message", tag=1)
+    a.tell("compute 4000")
+    b.send(each_link.to_a, tag=2, length=100, flags=ACKED, op=2)
+    assert b.expect("sent", op=2)["status"] == 0
+    b.tell("pull 3 2000000")
+    assert b.expect("pulled", op=3)["ok"]
+    assert b.ask(f"read {each_link.to_a} 77 0 1000000 4", "read")["result"] == 0
+    assert b.expect("pulled", op=4)["ok"]
+    assert not [e for e in a.seen if e["event"] == "compute"], "it was over before"
+    a.expect("compute")
+
+
+def test_message_leaves_before_the_program_computes(nodes: tuple[str, str]) -> None:
+    with couple(nodes, BEOWIRE_LINKS="packet", BEOWIRE_HELPER="off") as two:
+        two.a.send(two.to_b, tag=1, length=8, flags=ACKED, op=1)
+        two.a.expect("sent", op=1)
+        two.a.ask("mode idle", "mode")
+        two.a.tell(f"send {two.to_b} 1 7 1000 0 0")
+        two.a.tell("compute 3000")
+        assert two.b.expect("message", tag=7)["ok"]
+        assert not [e for e in two.a.seen if e["event"] == "compute"]
+
+
+def test_without_helper_nothing_is_served_meanwhile(nodes: tuple[str, str]) -> None:
+    """The opposite of the above: it is the helper that does it."""
+    with couple(nodes, "no_helper", BEOWIRE_LINKS="packet") as two:
+        two.a.send(two.to_b, tag=1, length=8, flags=ACKED, op=1)
+        two.a.expect("sent", op=1)
+        two.a.ask("mode idle", "mode")
+        two.a.tell("compute 1500")
+        two.b.send(two.to_a, tag=2, length=100, flags=ACKED, op=2)
+        two.a.expect("compute")
+        assert not [e for e in two.b.seen if e["event"] == "sent"]
+        two.a.ask("mode wait", "mode")
+        assert two.b.expect("sent", op=2)["status"] == 0
+
+
+@pytest.mark.parametrize("how", ["close", "exit"])
+def test_fork_leaves_the_endpoint_to_the_parent(each_link: Couple, how: str) -> None:
+    a = each_link.a
+    a.send(each_link.to_b, tag=1, length=8, flags=ACKED, op=1)
+    a.expect("sent", op=1)
+    assert a.ask(f"fork {how}", "fork")["status"] == 0
+    a.send(each_link.to_b, tag=2, length=1_000_000, op=2)
+    assert each_link.b.expect("pulled", tag=2)["ok"]
+    assert a.expect("sent", op=2)["status"] == 0
+
+
+def test_child_does_not_keep_a_dead_parents_endpoint(nodes: tuple[str, str]) -> None:
+    """The engine's number is free as soon as the parent dies, though its child lives on."""
+    with couple(nodes, BEOWIRE_LINKS="udp") as two:
+        two.a.send(two.to_b, tag=1, length=8, flags=ACKED, op=1)
+        two.a.expect("sent", op=1)
+        child = two.b.ask("fork linger", "fork")["child"]
+        try:
+            two.b.process.kill()
+            two.b.process.wait()
+            assert two.a.send(two.to_b, tag=2, length=8, flags=ACKED, op=2) == LATER
+            assert two.a.expect("sent", op=2)["status"] == -111
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_nothing_is_left_behind(nodes: tuple[str, str]) -> None:
+    """After kill -9: no shared-memory file, no claim."""
+    before = set(Path("/dev/shm").iterdir())
+    with couple((nodes[1], nodes[1])) as two:
+        two.a.send(two.to_b, tag=1, length=3_000_000, op=1)
+        two.a.expect("sent", op=1)
+        engine = two.b.stats()["engine"]
+        claim = f"@beowire.{engine}"
+        assert claim in sockets(nodes[1])
+        two.a.process.kill()
+        two.b.process.kill()
+        two.a.process.wait()
+        two.b.process.wait()
+        assert claim not in sockets(nodes[1])
+    assert {path for path in Path("/dev/shm").iterdir() if "beowire" in path.name} <= before
+
+
+def sockets(node: str) -> str:
+    """The unix sockets of a namespace."""
+    command = ["ip", "netns", "exec", node, "cat", "/proc/self/net/unix"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_more_processes_than_cores_make_progress(nodes: tuple[str, str]) -> None:
+    """Pollers that share one core give it to one another."""
+    core = str(min(os.sched_getaffinity(0)))
+    with couple(nodes) as two:
+        for one in (two.a, two.b):
+            subprocess.run(["taskset", "-acp", core, str(one.pid)], check=True, capture_output=True)
+            one.ask("mode progress", "mode")
+        for tag in range(200):
+            two.a.send(two.to_b, tag=tag, length=8)
+            two.b.expect("message", tag=tag)
