@@ -178,7 +178,7 @@ class Second:
     def meet(self) -> Received:
         """First contact; its answer."""
         self.send(self.hello())
-        answer = self.wait(lambda each: each.kind == "HELLO")
+        answer = self.wait(lambda each: each.kind == "HELLO" and each.hdr["conn"] == self.conn)
         self.conn_there = answer.body["conn"]
         return answer
 

@@ -85,8 +85,9 @@ def strangers(echo: Path) -> Iterator[Pair]:
 
 @pytest.fixture
 def pair(strangers: Pair) -> Pair:
-    """The same after first contact."""
+    """The same after first contact, both confirmed."""
     strangers.second.meet()
+    strangers.second.acknowledge()
     return strangers
 
 
@@ -117,7 +118,8 @@ def test_an_answer_is_not_answered(pair: Pair) -> None:
     frame = second.hello(flags=C["BW_HDR_ANSWER"], dst_inc=second.inc_there)
     frame.set("hdr.conn", second.conn_there)
     pair.send(frame)
-    assert not [each for each in second.frames(0.3) if each.kind == "HELLO"]
+    answers = [each for each in second.frames(0.3) if each.hdr["flags"] & C["BW_HDR_ANSWER"]]
+    assert [each for each in answers if each.kind == "HELLO"] == []
 
 
 @pytest.mark.parametrize("size", [0, 1, 5, 64, 1000])
@@ -436,14 +438,45 @@ def test_our_refusal_ends_the_peer(pair: Pair) -> None:
     assert pair.said() == "down -111"
 
 
-def test_a_new_handle_ends_what_was(pair: Pair) -> None:
-    """The same incarnation starts afresh. libbeowire keeps a lost peer lost and takes leave."""
-    second = pair.second
+def test_unconfirmed_the_latest_hello_counts(strangers: Pair) -> None:
+    """It gets a handle that frames of the earlier conversation do not carry."""
+    second = strangers.second
+    first = second.meet().body["conn"]
     second.conn += 1
+    assert second.meet().body["conn"] != first
+    late = strangers.message(second.data(pn=1), b"late").set("hdr.conn", first)
+    answer = refused(second, late)
+    check_refusal(answer, second, "HANDLE", "DATA")
+    strangers.send(strangers.message(second.data(pn=1), b"now"))
+    assert second.part("MESSAGE").payload == b"now"
+
+
+def test_unconfirmed_they_say_hello_again(strangers: Pair) -> None:
+    second = strangers.second
+    answer = second.meet()
+    again = second.wait(lambda each: each.kind == "HELLO")
+    assert again.hdr["flags"] == 0
+    assert again.hdr["conn"] == second.conn
+    assert again.body["conn"] == answer.body["conn"]
+
+
+def test_a_confirmed_peer_is_asked_before_a_new_handle_counts(pair: Pair) -> None:
+    """We deny what was, and the old peer is down. libbeowire keeps a lost peer lost and takes
+    leave of it when it comes again."""
+    second = pair.second
+    second.silent = True
+    old = second.conn
+    second.conn += 1
+    pair.send(second.hello())
+    second.wait(lambda each: each.kind == "DATA" and not each.parts)
+    values = {"echo_engine": second.engine, "echo_inc": second.inc, "echo_conn": old}
+    answer = second.frame("REFUSE", dst_inc=0, conn=0)
+    why, kind = C["BW_REFUSAL_HANDLE"], C["BW_FRAME_DATA"]
+    pair.send(answer.add("refuse", why=why, echo_type=kind, **values))
+    assert pair.said() == "down -104"
     pair.send(second.hello())
     bye = second.wait(lambda each: each.kind == "BYE")
     assert bye.hdr["conn"] == second.conn
-    assert pair.said() == "down -104"
 
 
 def test_a_new_incarnation_is_a_new_peer(pair: Pair) -> None:
