@@ -194,14 +194,13 @@ static bool sim_node_transmit(struct sim_node *n)
 
 static bool sim_node_events(struct sim_node *n)
 {
-	struct bw_event e;
+	struct bw_event *e = &n->sim->event; /* all zero, but while one is taken */
 	bool any = false;
 
-	memset(&e, 0, sizeof(e));
-	while (!n->sim->failed && n->sim->protocol->next_event(n->engine, &e)) {
-		sim_event_take(n, &e);
+	while (!n->sim->failed && n->sim->protocol->next_event(n->engine, e)) {
+		sim_event_take(n, e);
 		any = true;
-		memset(&e, 0, sizeof(e));
+		memset(e, 0, sizeof(*e));
 	}
 	return any;
 }

@@ -67,6 +67,9 @@ void sim_op_end(struct sim_node *n, uint64_t cookie)
 	op->next_free = n->free_op;
 	n->free_op = (uint32_t)cookie;
 	s->progress_frames = s->frames;
+	if (n->full)
+		sim_queue_add(&s->queue, s->now, SIM_WORK, n, n->work_gen);
+	n->full = false;
 }
 
 struct sim_peer *sim_peer_find(struct sim_node *n, uint32_t handle)

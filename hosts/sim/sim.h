@@ -127,6 +127,7 @@ struct sim_node {
 	struct sim_peer *live[SIM_NODES]; /* handle in use for each other node */
 	struct sim_op *ops;
 	uint32_t nops, free_op, pending;
+	bool full; /* as many operations are under way as may be */
 	struct sim_buf *bufs;
 	uint32_t nbufs, free_buf;
 	uint32_t engine_bufs; /* MESSAGE buffers in the engine's hands */
@@ -197,6 +198,7 @@ struct sim {
 	uint8_t *pattern; /* SIM_PATTERN bytes, and the start once more */
 	uint32_t *index;  /* unreliable protocols: place of a word in the pattern, plus 1 */
 
+	struct bw_event event; /* being taken */
 	struct sim_frame *spare[4];
 	struct sim_tcp *tcps;
 	bool failed;

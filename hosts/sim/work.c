@@ -422,9 +422,11 @@ void sim_work_next(struct sim_node *n)
 		sim_work_ping(n);
 	else if (s->spec.work != SIM_WORK_MIX)
 		sim_work_stream(n);
-	else if (n->pending < s->spec.pending && !n->paused)
+	else if (n->pending >= s->spec.pending)
+		n->full = true;
+	else if (!n->paused)
 		sim_work_mix(n);
-	if (s->working && s->spec.work != SIM_WORK_PING)
+	if (s->working && s->spec.work != SIM_WORK_PING && !n->full)
 		sim_queue_add(&s->queue, s->now + sim_below(&s->rng, 2 * s->spec.gap_ns + 1),
 			      SIM_WORK, n, n->work_gen);
 	sim_node_run(n);
