@@ -114,7 +114,9 @@ static void say_part(struct line *l, const struct bw_part *part)
 {
 	const struct bw_part_msg *m = (const struct bw_part_msg *)part;
 	const struct bw_part_bulk *b = (const struct bw_part_bulk *)part;
-	unsigned long long id = m->id, off = m->offset, total = m->total;
+	/* Both kinds of parts begin alike; only the longer one has a total. */
+	bool is_short = part->kind == BW_PART_BULK || part->kind == BW_PART_PAD;
+	unsigned long long id = b->id, off = b->offset, total = is_short ? 0 : m->total;
 
 	switch (part->kind) {
 	case BW_PART_MESSAGE:

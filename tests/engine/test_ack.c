@@ -81,6 +81,24 @@ static void ack__at_once_when_something_is_missing(void **state)
 	expect_frames("B>A ACK 0 +[2,4)", NULL);
 }
 
+static void ack__ranges_are_told_though_data_goes_the_other_way(void **state)
+{
+	meet(A, B);
+	send_packets(3);
+	drop(0);
+	deliver(0);
+	flush(B);
+	deliver(0); /* 3 waits for its acknowledgement */
+	post(B, A, 50, 8);
+	forget_logs();
+	flush(B);
+	assert_int_equal(frames_with("B>A DATA 1"), 1);
+	pass(BW_ACK_DELAY);
+	forget_logs();
+	flush(B);
+	expect_frames("B>A ACK 0 +[2,4)", NULL);
+}
+
 static void ack__at_once_for_the_first_packet_if_it_is_not_number_1(void **state)
 {
 	meet(A, B);
@@ -412,6 +430,7 @@ int ack_tests(void)
 		TEST(ack__at_the_latest_after_16_packets),
 		TEST(ack__rides_on_data),
 		TEST(ack__at_once_when_something_is_missing),
+		TEST(ack__ranges_are_told_though_data_goes_the_other_way),
 		TEST(ack__at_once_for_the_first_packet_if_it_is_not_number_1),
 		TEST(ack__ranges_are_exactly_what_came),
 		TEST(ack__ranges_settle_exactly_those_packets),

@@ -408,6 +408,29 @@ static void retract__credit_of_lost_data_comes_back(void **state)
 	assert_int_equal(events_with("A SENT 3"), 1);
 }
 
+static void retract__data_that_waits_to_be_sent_again_is_not(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 10 * BULK);
+	pull(B, A, key, 2, 0, 10 * BULK, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	drop(2);
+	deliver_all();
+	flush(B);
+	deliver_all(); /* A knows that a packet is lost, but has not sent anything yet */
+	assert_int_equal(count(A)->losses, 1);
+	assert_int_equal(retract(A, key), 0);
+	forget_logs();
+	run(10 * BW_MS);
+	assert_int_equal(frames_with("BULK"), 0);
+	assert_int_equal(events_with("B PULLED 2 ECANCELED"), 1);
+	expect_credit_settled(A, B);
+}
+
 static void retract__overtaken_by_data(void **state)
 {
 	struct frame *f;
@@ -624,6 +647,7 @@ int pull_tests(void)
 		TEST(retract__of_an_idle_region),
 		TEST(retract__during_service),
 		TEST(retract__credit_of_lost_data_comes_back),
+		TEST(retract__data_that_waits_to_be_sent_again_is_not),
 		TEST(retract__overtaken_by_data),
 		TEST(pulls__take_turns_with_messages),
 		TEST(pulls__more_than_the_control_window),

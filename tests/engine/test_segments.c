@@ -4,6 +4,7 @@
  * unplaced ones are not acknowledged and come again.
  */
 #include "groups.h"
+#include "host.h"
 
 #define SEG (1280 - 32 - 16 - 56) /* payload of a full frame */
 
@@ -49,6 +50,37 @@ static void segments__next_message_begins_a_frame_of_its_own_or_fits_whole(void 
 	expect_frames("A>B DATA 1 [MESSAGE 0 0+1176/1276]",
 		      "A>B DATA 2 [MESSAGE 0 1176+100/1276] [MESSAGE 1 0+200/200]",
 		      "A>B DATA 3 [MESSAGE 2 0+1100/1100]", NULL);
+}
+
+/* A piece of message 7, cut elsewhere than the sender did: as after a change of the frame size. */
+static struct frame *piece(const struct frame *like, uint32_t pn, uint64_t off)
+{
+	struct frame *f = frame_copy(like);
+	struct bw_part_msg *m = (struct bw_part_msg *)frame_part(f, 0);
+
+	m->offset = off;
+	pattern(7, off, frame_payload(f, &m->part), m->part.plen);
+	m->part.crc = bw_crc32c(0, frame_payload(f, &m->part), m->part.plen);
+	frame_hdr(f)->pn = pn;
+	frame_seal(f);
+	return f;
+}
+
+static void segments__overlapping_are_counted_once(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 7, 3000);
+	flush(A);
+	f = piece(world.wire[0], 9, 588);
+	deliver(0);
+	assert_int_equal(receive(f), 0);
+	deliver(0);
+	expect_events(NULL, NULL);
+	deliver(0);
+	expect_events("B MESSAGE 7 len 3000", NULL);
+	assert_int_equal(count(B)->rx_payload, 3000);
 }
 
 static void segments__lost_one_alone_is_sent_again(void **state)
@@ -223,6 +255,7 @@ int segments_tests(void)
 		TEST(segments__in_any_order),
 		TEST(segments__of_a_message_of_the_greatest_length),
 		TEST(segments__next_message_begins_a_frame_of_its_own_or_fits_whole),
+		TEST(segments__overlapping_are_counted_once),
 		TEST(segments__lost_one_alone_is_sent_again),
 		TEST(segments__more_pieces_than_are_remembered_come_again),
 		TEST(payload__damaged_comes_again),
