@@ -5,14 +5,21 @@
  */
 #include "reliable.h"
 
-struct bw_peer *bw_peer_new(struct bw_engine *e)
+static void bw_peer_init_lists(struct bw_peer *p)
 {
-	struct bw_peer *p = bw_slab_alloc(&e->peers_slab);
 	struct bw_list *lists[] = {&p->txmsgs, &p->controls, &p->pulls, &p->given_up,
 				   &p->regions, &p->serves, &p->serving, &p->again, &p->all,
 				   &p->ready, &p->app.tx, &p->app.rx, &p->control.tx,
 				   &p->control.rx};
 	uint32_t i;
+
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		bw_list_init(lists[i]);
+}
+
+struct bw_peer *bw_peer_new(struct bw_engine *e)
+{
+	struct bw_peer *p = bw_slab_alloc(&e->peers_slab);
 
 	if (!p)
 		return NULL;
@@ -22,8 +29,7 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 		bw_slab_free(&e->peers_slab, p);
 		return NULL;
 	}
-	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-		bw_list_init(lists[i]);
+	bw_peer_init_lists(p);
 	p->wire = p->handle;
 	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
 	p->ping_at = BW_NEVER;
