@@ -4,7 +4,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 import user_net
 from user_actor import Couple, couple
 

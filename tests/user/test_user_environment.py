@@ -7,9 +7,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from beowire import places
-
 import user_net
+from beowire import places
 from user_actor import ACKED, LATER, NOW, actor, couple
 
 WRONG = [

@@ -6,7 +6,6 @@ import signal
 import time
 
 import pytest
-
 import user_net
 from user_actor import ACKED, LATER, SYNC, Couple, actor, couple
 

@@ -27,30 +27,25 @@ def test_example_is_built_by_pkg_config_and_runs(nodes: tuple[str, str], tmp_pat
     }
     ask = ["pkg-config", "--cflags", "--libs", "beowire"]
     flags = subprocess.run(ask, env=environment, check=True, capture_output=True, text=True).stdout
-    hello = tmp_path / "hello"
-    source = places.root() / "hosts" / "user" / "hello.c"
-    subprocess.run(["cc", str(source), *flags.split(), "-o", str(hello)], check=True)
+    example = tmp_path / "example"
+    source = places.root() / "hosts" / "user" / "example.c"
+    subprocess.run(["cc", str(source), *flags.split(), "-o", str(example)], check=True)
     library = next(tmp_path.rglob("libbeowire.so")).parent
     run = {**os.environ, "LD_LIBRARY_PATH": str(library)}
     server = subprocess.Popen(
-        ["ip", "netns", "exec", nodes[0], str(hello)], stdout=subprocess.PIPE, text=True, env=run
+        ["ip", "netns", "exec", nodes[0], str(example)], stdout=subprocess.PIPE, text=True, env=run
     )
     try:
         assert server.stdout is not None
         address = server.stdout.readline().strip()
-        done = subprocess.run(
-            ["ip", "netns", "exec", nodes[1], str(hello), address],
-            env=run,
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
+        client = ["ip", "netns", "exec", nodes[1], str(example), address]
+        subprocess.run(client, env=run, check=True, timeout=60)
+        output, _ = server.communicate(timeout=60)
     finally:
         server.kill()
         server.wait()
-    assert "answer: thank you for 6 bytes of eager data" in done.stdout
-    assert "answer: thank you for 1000000 bytes of pulled data" in done.stdout
+    assert "Hello over the wire" in output
+    assert "and 1048576 bytes: ok" in output
 
 
 def test_only_the_public_interface_is_exported() -> None:

@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from beowire import lab, lab_up, namespaces
-
 import user_net
+from beowire import lab, lab_up, namespaces
 from user_actor import ACKED, LATER, NOW, Actor, Couple, actor, couple
 from user_net import address, ip, link_set
 

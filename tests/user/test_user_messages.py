@@ -2,7 +2,6 @@
 """Messages between two endpoints, over every link: eager, long, read, canceled, truncated."""
 
 import pytest
-
 from user_actor import ACKED, EAGER, LATER, NOW, SYNC, Couple, actor
 
 ENOENT, EACCES, ECANCELED, EMSGSIZE, EINVAL = 2, 13, 125, 90, 22

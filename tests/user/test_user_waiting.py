@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from user_actor import ACKED, LATER, NOW, Couple, actor, couple
 
 
