@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""beowire-info and beowire-pingpong as people and scripts call them, on two nodes with a cable.
+"""beowire-info, beowire-pingpong and beowire-example as people call them, on two joined nodes.
 
 What they say must be what is: links that cannot be used are named with the reason, a peer is
 reached by the link that passes, and every figure of a run is there.
@@ -22,6 +22,7 @@ import pytest
 from beowire import places
 
 INFO = str(places.product("hosts/user/beowire-info"))
+EXAMPLE = str(places.product("hosts/user/beowire-example"))
 PINGPONG = str(places.product("hosts/user/beowire-pingpong"))
 LIMIT_S = 60
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
@@ -410,3 +411,45 @@ def test_pingpong_names_a_port_in_use(nodes: tuple[Node, Node]) -> None:
     assert done.returncode == 1
     assert port in done.stderr
     assert "--port" in done.stderr
+
+
+# ---- beowire-example ----
+
+
+@pytest.mark.parametrize("link", ["packet", "udp", "local"])
+def test_example_greets_and_sends_a_megabyte(nodes: tuple[Node, Node], link: str) -> None:
+    there, here = (nodes[0], nodes[0]) if link == "local" else nodes
+    waiter = subprocess.Popen(
+        there.command(EXAMPLE),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(BEOWIRE_LINKS=link),
+    )
+    try:
+        assert waiter.stdout is not None
+        address = waiter.stdout.readline().strip()
+        done = here.run(EXAMPLE, address, BEOWIRE_LINKS=link)
+        assert done.returncode == 0, done.stderr
+        output, errors = waiter.communicate(timeout=LIMIT_S)
+    finally:
+        waiter.kill()
+        waiter.wait()
+    assert waiter.returncode == 0, errors
+    assert '"Hello over the wire" from' in output
+    assert link in output
+    assert "and 1048576 bytes: ok" in output
+
+
+def test_example_without_a_valid_address_fails(nodes: tuple[Node, Node]) -> None:
+    done = nodes[0].run(EXAMPLE, "bead")
+    assert done.returncode == 1
+    assert "Invalid argument" in done.stderr
+
+
+def test_example_to_somebody_who_is_gone_fails(nodes: tuple[Node, Node]) -> None:
+    with listening(nodes[0]) as address:
+        pass
+    done = nodes[1].run(EXAMPLE, address, BEOWIRE_DEAD_TIMEOUT="2")
+    assert done.returncode == 1
+    assert "Connection timed out" in done.stderr or "Connection refused" in done.stderr
