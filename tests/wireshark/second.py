@@ -156,7 +156,8 @@ class Second:
         return Frame().add("hdr", **(defaults | values))
 
     def send(self, frame: Frame) -> None:
-        self.socket.send(bytes(frame.seal().data))
+        with contextlib.suppress(ConnectionRefusedError):  # from an earlier frame
+            self.socket.send(bytes(frame.seal().data))
 
     def hello(self, **values: int) -> Frame:
         hdr = {key: values.pop(key) for key in ("dst_inc", "version", "flags") if key in values}
@@ -220,7 +221,7 @@ class Second:
         """Waits that long for a frame and keeps it for frames(); packets are acknowledged unless
         `silent`."""
         self.socket.settimeout(seconds)
-        with contextlib.suppress(TimeoutError):
+        with contextlib.suppress(TimeoutError, ConnectionRefusedError):
             frame = parse(self.socket.recv(65536))
             if frame.kind == "DATA" and not self.silent:
                 self.received.add(frame.hdr["pn"])

@@ -210,8 +210,9 @@ def test_a_damaged_header_has_no_effect(pair: Pair) -> None:
         damaged[at] ^= 4
         second.socket.send(bytes(damaged))
     for heard in second.frames(0.3):
-        assert [part.kind for part in heard.parts] == ["PAD"]
-        assert heard.body["flags"] & C["BW_ACKBLK_NO_ACK"]
+        assert heard.kind in ("HELLO", "DATA")
+        assert {part.kind for part in heard.parts} <= {"PAD"}
+        assert heard.kind == "HELLO" or heard.body["flags"] & C["BW_ACKBLK_NO_ACK"]
 
 
 def test_checksums_are_left_out_if_one_side_does_not_offer_them(strangers: Pair) -> None:
@@ -373,8 +374,11 @@ def test_the_frame_size_is_probed_before_it_is_used(pair: Pair) -> None:
     longest = 32 + probe.hdr["len"]
     assert longest > 1280
     data = bytes(30000)
-    pair.send(pair.message(second.data(), data))
-    assert gathered(second, "MESSAGE", len(data))[1] > 1280
+    for number in range(20):  # a probe may have been taken for lost and be tried again
+        pair.send(pair.message(second.data(), data, id=number))
+        if gathered(second, "MESSAGE", len(data))[1] > 1280:
+            return
+    raise AssertionError("long frames are acknowledged, but not used")
 
 
 def refused(second: Second, frame: Frame) -> Received:
