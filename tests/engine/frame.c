@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Frames as bytes and as text; see frame.h. This reads the wire by itself, without the engine's parser. */
+/* Frames as bytes and as text; see frame.h. This reads the wire by itself, without the engine's
+ * parser. */
 #include "frame.h"
 
 #include <stdarg.h>

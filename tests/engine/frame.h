@@ -9,9 +9,9 @@
 #include "protocol.h"
 
 struct frame {
-	int from, to;	/* nodes of the world */
+	int from, to; /* nodes of the world */
 	uint8_t link;
-	bool mark;	/* arrives with a congestion mark */
+	bool mark; /* arrives with a congestion mark */
 	uint32_t len;
 	uint8_t *bytes; /* exactly len of them, so that sanitizers see every byte read too much */
 };

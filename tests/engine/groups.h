@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The groups of unit tests of the engine, one per file; each returns how many of its tests failed. */
+/* The groups of unit tests of the engine, one per file; each returns how many of its tests failed.
+ */
 #ifndef TEST_GROUPS_H
 #define TEST_GROUPS_H
 
@@ -25,4 +26,7 @@ int timer_tests(void);
 int wrap_tests(void);
 int memory_tests(void);
 int datagram_tests(void);
+int refusal_tests(void);
+int farewell_tests(void);
+int pull_end_tests(void);
 #endif

@@ -8,23 +8,16 @@ static const struct {
 	const char *name;
 	int (*run)(void);
 } groups[] = {
-	{"contact", contact_tests},
-	{"order", order_tests},
-	{"segments", segments_tests},
-	{"pull", pull_tests},
-	{"ack", ack_tests},
-	{"loss", loss_tests},
-	{"credit", credit_tests},
-	{"congestion", congestion_tests},
-	{"path", path_tests},
-	{"parser", parser_tests},
-	{"dead", dead_tests},
-	{"spans", spans_tests},
-	{"slab", slab_tests},
-	{"timer", timer_tests},
-	{"wrap", wrap_tests},
-	{"memory", memory_tests},
-	{"datagram", datagram_tests},
+	{"contact", contact_tests},   {"order", order_tests},
+	{"segments", segments_tests}, {"pull", pull_tests},
+	{"ack", ack_tests},	      {"loss", loss_tests},
+	{"credit", credit_tests},     {"congestion", congestion_tests},
+	{"path", path_tests},	      {"parser", parser_tests},
+	{"dead", dead_tests},	      {"spans", spans_tests},
+	{"slab", slab_tests},	      {"timer", timer_tests},
+	{"wrap", wrap_tests},	      {"memory", memory_tests},
+	{"datagram", datagram_tests}, {"refusal", refusal_tests},
+	{"farewell", farewell_tests}, {"pull_end", pull_end_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Congestion: a window of bytes under way, which grows while it limits the sender, and answers losses
- * and marks at most once per round trip; an answer to a loss that was none is taken back.
+ * Congestion: a window of bytes under way, which grows while it limits the sender, and answers
+ * losses and marks at most once per round trip; an answer to a loss that was none is taken back.
  */
 #include "groups.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Credit: a sender never has more under way than the receiver granted; what was taken comes back; the
- * receiver's budget is divided among those who send. Beside these tests, the world checks after each
- * step that nobody knows of more credit than was granted, and nobody gives back more than was charged.
+ * Credit: a sender never has more under way than the receiver granted; what was taken comes back;
+ * the receiver's budget is divided among those who send. Beside these tests, the world checks after
+ * each step that nobody knows of more credit than was granted, and nobody gives back more than was
+ * charged.
  */
 #include "groups.h"
 

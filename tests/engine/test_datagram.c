@@ -143,7 +143,8 @@ static void disconnect__forgets_the_peer_in_its_turn(void **state)
 	op = op_send(A, B, 0, 8);
 	assert_int_equal(submit(A, &op), -ENOTCONN);
 	settle();
-	expect_events("A SENT 1", "A PEER_DOWN B ECANCELED", "B PEER_UP A", "B MESSAGE 0 len 8", NULL);
+	expect_events("A SENT 1", "A PEER_DOWN B ECANCELED", "B PEER_UP A", "B MESSAGE 0 len 8",
+		      NULL);
 	assert_int_equal(count(A)->peers, 0);
 }
 

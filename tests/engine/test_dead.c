@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Silent peers: given up after a bounded time when something is expected of them, with every operation
- * reported; survived when they were only stopped; watched on request; never asked without a reason.
+ * Silent peers: given up after a bounded time when something is expected of them, with every
+ * operation reported; survived when they were only stopped; watched on request; never asked without
+ * a reason.
  */
 #include "groups.h"
 #include "host.h"
@@ -92,7 +93,8 @@ static void stopped__for_30_s_is_survived(void **state)
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
-/* The peer lives, and acknowledges, but its host has no data for us: the pull waits as long as it must. */
+/* The peer lives, and acknowledges, but its host has no data for us: the pull waits as long as it
+ * must. */
 static void pull__waits_for_a_living_peer(void **state)
 {
 	uint64_t key;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Loss: concluded from later acknowledgements, beyond a reordering window that adapts, or from time;
- * a lost tail is found by probes with growing pauses. Exactly the lost ranges are sent again.
+ * Loss: concluded from later acknowledgements, beyond a reordering window that adapts, or from
+ * time; a lost tail is found by probes with growing pauses. Exactly the lost ranges are sent again.
  */
 #include "groups.h"
 
@@ -79,8 +79,9 @@ static void evidence__exactly_what_was_lost_is_sent_again(void **state)
 	forget_logs();
 	flush(A);
 	/* packet 4 is only two behind 6; packet 1 counts as lost: all its parts travel again */
-	expect_frames("A>B DATA 7 [MESSAGE 0 0+300/300] [MESSAGE 1 0+300/300] [MESSAGE 2 0+300/300]",
-		      NULL);
+	expect_frames(
+		"A>B DATA 7 [MESSAGE 0 0+300/300] [MESSAGE 1 0+300/300] [MESSAGE 2 0+300/300]",
+		NULL);
 	settle();
 	run(10 * BW_MS);
 	assert_int_equal(events_with("B MESSAGE"), 8);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory: an empty pool is a typed "again", never a failure; what was used comes back; an idle peer is
- * small. And of time: an idle engine has no deadline.
+ * Memory: an empty pool is a typed "again", never a failure; what was used comes back; an idle peer
+ * is small. And of time: an idle engine has no deadline.
  */
 #include "groups.h"
 

@@ -131,7 +131,8 @@ static void data__longer_than_its_parts(void **state)
 	frame_hdr(f)->flags = BW_HDR_ACK_NOW;
 	frame_payload(f, frame_part(f, 0));
 	frame_seal(f);
-	/* the payload is 8 bytes, so these 7 would be the start of another part: too short for one */
+	/* the payload is 8 bytes, so these 7 would be the start of another part: too short for one
+	 */
 	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
 	expect_events(NULL, NULL);
 }
@@ -235,8 +236,8 @@ static void numbers__far_away_do_no_harm(void **state)
 	assert_int_equal(events_with("MESSAGE"), 1);
 }
 
-/* Does the frame, with one byte changed, leave B as it was? Padding beyond the stated end, and payload
- * without a checksum, do not exist here. */
+/* Does the frame, with one byte changed, leave B as it was? Padding beyond the stated end, and
+ * payload without a checksum, do not exist here. */
 static void every_byte_matters(const struct frame *f)
 {
 	uint32_t i;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Paths: finding the frame size that passes, falling back when it no longer does, several paths of one
- * peer, and going over to another one and back.
+ * Paths: finding the frame size that passes, falling back when it no longer does, several paths of
+ * one peer, and going over to another one and back.
  */
 #include "groups.h"
 
@@ -143,7 +143,8 @@ static void black_hole__is_not_seen_in_random_loss(void **state)
 	links(9000, 9000);
 	meet(A, B);
 	run(BW_S);
-	for (i = 0; i < 40; i++) { /* frames between the base and half the size; each tenth is lost */
+	for (i = 0; i < 40;
+	     i++) { /* frames between the base and half the size; each tenth is lost */
 		int j;
 
 		for (j = 0; j < 10; j++)

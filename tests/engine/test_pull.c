@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pulls: long data goes from an exposed region straight into the asker's buffer. Their ends are many:
- * complete, final, refused, canceled, taken back; each is reported once, and credit is settled exactly.
+ * Pulls: long data goes from an exposed region straight into the asker's buffer, or is refused;
+ * requests are served once each, data counts once each.
  */
 #include "groups.h"
 
@@ -74,55 +74,6 @@ static void pull__of_nothing_without_final_changes_nothing(void **state)
 	pull(B, A, key, 3, 0, 3000, BW_PULL_FINAL);
 	run(BW_MS);
 	expect_events("B PULLED 3 len 3000", "A REGION_DONE 1", NULL);
-}
-
-static void region__done_only_when_all_data_is_acknowledged(void **state)
-{
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100);
-	pull(B, A, key, 2, 0, 100, BW_PULL_FINAL);
-	flush(B);
-	deliver(0);
-	flush(A);
-	drop(0);
-	expect_events(NULL, NULL);
-	run(10 * BW_MS);
-	expect_events("B PULLED 2 len 100", "A REGION_DONE 1", NULL);
-}
-
-static void region__released_stays_until_its_other_pulls_are_served(void **state)
-{
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100000);
-	pull(B, A, key, 2, 0, 100000, 0);
-	pull(B, A, key, 3, 0, 10, BW_PULL_FINAL);
-	run(50 * BW_MS);
-	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
-	assert_int_equal(events_with("B PULLED 3 len 10"), 1);
-	assert_int_equal(events_with("A REGION_DONE 1"), 1);
-	expect_credit_settled(A, B);
-}
-
-static void region__released_is_no_longer_found(void **state)
-{
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100000);
-	pull(B, A, key, 2, 0, 100000, 0);
-	flush(B);
-	deliver_all();
-	flush(A);
-	pull(B, A, key, 3, 0, 0, BW_PULL_FINAL);
-	pull(B, A, key, 4, 0, 10, 0);
-	run(50 * BW_MS);
-	assert_int_equal(events_with("B PULLED 4 ENOENT"), 1);
-	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
-	assert_int_equal(events_with("A REGION_DONE 1"), 1);
 }
 
 static void pull__with_an_unknown_key(void **state)
@@ -219,7 +170,8 @@ static void pull__repeated_request_is_served_once(void **state)
 	again = frame_copy(world.wire[0]);
 	settle();
 	forget_logs();
-	frame_hdr(again)->pn = 2; /* a late duplicate of a finished request, in a packet of its own */
+	frame_hdr(again)->pn =
+		2; /* a late duplicate of a finished request, in a packet of its own */
 	frame_seal(again);
 	assert_int_equal(receive(again), 0);
 	settle();
@@ -266,189 +218,6 @@ static void pull__payload_damaged_comes_again(void **state)
 	assert_int_equal(receive(f), -BW_DROP_DATA);
 	run(10 * BW_MS);
 	expect_events("B PULLED 2 len 3000", "A REGION_DONE 1", NULL);
-	expect_credit_settled(A, B);
-}
-
-static void cancel__ends_a_pull_at_once(void **state)
-{
-	uint64_t key, id;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100000);
-	id = pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
-	flush(B);
-	deliver(0);
-	flush(A);
-	deliver(0);
-	assert_int_equal(cancel(B, id), 0);
-	expect_events("B PULLED 2 ECANCELED", NULL);
-	assert_int_equal(cancel(B, id), -ENOENT);
-	run(50 * BW_MS);
-	expect_events("A REGION_DONE 1", NULL); /* the rest was sent, acknowledged and dropped */
-	assert_true(count(B)->drop[BW_DROP_STALE] > 0);
-	expect_credit_settled(A, B);
-	assert_int_equal(engine(B)->pulls.in_use, 0);
-}
-
-static void cancel__before_the_request_left(void **state)
-{
-	uint64_t key, id;
-
-	meet(A, B);
-	key = expose(A, B, 1, 2000);
-	id = pull(B, A, key, 2, 0, 2000, BW_PULL_FINAL);
-	assert_int_equal(cancel(B, id), 0);
-	run(10 * BW_MS);
-	expect_events("B PULLED 2 ECANCELED", "A REGION_DONE 1", NULL);
-	expect_credit_settled(A, B);
-	assert_int_equal(engine(B)->pulls.in_use, 0);
-	id = pull(B, A, key, 3, 0, 0, 0);
-	assert_int_equal(cancel(B, id), 0);
-	run(10 * BW_MS);
-	expect_events("B PULLED 3 ECANCELED", NULL);
-	assert_int_equal(engine(B)->pulls.in_use, 0);
-}
-
-static void cancel__of_a_pull_that_is_then_refused(void **state)
-{
-	uint64_t id;
-
-	meet(A, B);
-	id = pull(B, A, 0x1234, 2, 0, 2000, 0);
-	assert_int_equal(cancel(B, id), 0);
-	run(10 * BW_MS);
-	expect_events("B PULLED 2 ECANCELED", NULL);
-	assert_int_equal(engine(B)->pulls.in_use, 0);
-}
-
-static void cancel__then_the_peer_goes(void **state)
-{
-	uint64_t key, id;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100000);
-	id = pull(B, A, key, 2, 0, 100000, 0);
-	assert_int_equal(cancel(B, id), 0);
-	disconnect(B, A);
-	expect_events("B PULLED 2 ECANCELED", "B PEER_DOWN A ECANCELED", NULL);
-	assert_int_equal(engine(B)->pulls.in_use, 0);
-}
-
-static void cancel__id_is_not_that_of_a_later_pull(void **state)
-{
-	uint64_t key, id, next;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100);
-	id = pull(B, A, key, 2, 0, 100, 0);
-	settle();
-	next = pull(B, A, key, 3, 0, 100, 0);
-	assert_int_not_equal(next, id);
-	assert_int_equal(cancel(B, id), -ENOENT);
-	settle();
-	expect_events("B PULLED 2 len 100", "B PULLED 3 len 100", NULL);
-}
-
-static void retract__of_an_idle_region(void **state)
-{
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100);
-	assert_int_equal(retract(A, key), 0);
-	expect_events("A REGION_DONE 1 ECANCELED", NULL);
-	assert_int_equal(retract(A, key), -ENOENT);
-	pull(B, A, key, 2, 0, 100, 0);
-	settle();
-	expect_events("B PULLED 2 ENOENT", NULL);
-}
-
-static void retract__during_service(void **state)
-{
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100000);
-	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
-	flush(B);
-	deliver(0);
-	flush(A);
-	assert_int_equal(retract(A, key), 0);
-	expect_events("A REGION_DONE 1 ECANCELED", NULL);
-	run(50 * BW_MS);
-	expect_events("B PULLED 2 ECANCELED", NULL);
-	expect_credit_settled(A, B);
-	assert_false(bw_reliable.busy(engine(A)));
-}
-
-/* Data of a region that was taken back is not sent again, whatever got lost of it: the memory is no
- * longer the engine's. Its credit must not be lost with it. */
-static void retract__credit_of_lost_data_comes_back(void **state)
-{
-	int i;
-
-	meet(A, B);
-	for (i = 0; i < 10; i++) {
-		uint64_t key = expose(A, B, 1, 60000);
-
-		pull(B, A, key, 2, 0, 60000, BW_PULL_FINAL);
-		flush(B);
-		deliver(0);
-		flush(A);
-		drop_all();
-		assert_int_equal(retract(A, key), 0);
-		run(3 * BW_S);
-		assert_int_equal(events_with("A REGION_DONE 1 ECANCELED"), i + 1);
-		assert_int_equal(events_with("B PULLED 2 ECANCELED"), i + 1);
-		expect_credit_settled(A, B);
-	}
-	post(A, B, 3, 60000);
-	run(BW_S);
-	assert_int_equal(events_with("B MESSAGE 3 len 60000"), 1);
-	assert_int_equal(events_with("A SENT 3"), 1);
-}
-
-static void retract__data_that_waits_to_be_sent_again_is_not(void **state)
-{
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 10 * BULK);
-	pull(B, A, key, 2, 0, 10 * BULK, BW_PULL_FINAL);
-	flush(B);
-	deliver(0);
-	flush(A);
-	drop(2);
-	deliver_all();
-	flush(B);
-	deliver_all(); /* A knows that a packet is lost, but has not sent anything yet */
-	assert_int_equal(count(A)->losses, 1);
-	assert_int_equal(retract(A, key), 0);
-	forget_logs();
-	run(10 * BW_MS);
-	assert_int_equal(frames_with("BULK"), 0);
-	assert_int_equal(events_with("B PULLED 2 ECANCELED"), 1);
-	expect_credit_settled(A, B);
-}
-
-static void retract__overtaken_by_data(void **state)
-{
-	struct frame *f;
-	uint64_t key;
-
-	meet(A, B);
-	key = expose(A, B, 1, 100000);
-	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
-	flush(B);
-	deliver(0);
-	flush(A);
-	f = take(3); /* a piece that comes behind the error */
-	assert_int_equal(retract(A, key), 0);
-	run(50 * BW_MS);
-	expect_events("A REGION_DONE 1 ECANCELED", "B PULLED 2 ECANCELED", NULL);
-	receive(f);
-	settle();
-	expect_events(NULL, NULL);
 	expect_credit_settled(A, B);
 }
 
@@ -627,9 +396,6 @@ int pull_tests(void)
 		TEST(pull__of_a_part_leaves_the_region),
 		TEST(pull__of_nothing_releases_the_region),
 		TEST(pull__of_nothing_without_final_changes_nothing),
-		TEST(region__done_only_when_all_data_is_acknowledged),
-		TEST(region__released_stays_until_its_other_pulls_are_served),
-		TEST(region__released_is_no_longer_found),
 		TEST(pull__with_an_unknown_key),
 		TEST(pull__of_another_peers_region),
 		TEST(pull__beyond_the_region),
@@ -639,16 +405,6 @@ int pull_tests(void)
 		TEST(pull__requests_in_any_order_are_each_served_once),
 		TEST(pull__payload_damaged_comes_again),
 		TEST(pull__data_that_comes_again_after_the_end_gives_no_credit),
-		TEST(cancel__ends_a_pull_at_once),
-		TEST(cancel__before_the_request_left),
-		TEST(cancel__of_a_pull_that_is_then_refused),
-		TEST(cancel__then_the_peer_goes),
-		TEST(cancel__id_is_not_that_of_a_later_pull),
-		TEST(retract__of_an_idle_region),
-		TEST(retract__during_service),
-		TEST(retract__credit_of_lost_data_comes_back),
-		TEST(retract__data_that_waits_to_be_sent_again_is_not),
-		TEST(retract__overtaken_by_data),
 		TEST(pulls__take_turns_with_messages),
 		TEST(pulls__more_than_the_control_window),
 		TEST(pulls__control_window_waits_for_the_oldest),

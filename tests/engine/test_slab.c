@@ -74,7 +74,8 @@ static void table__stale_handles_are_recognized(void **state)
 	assert_ptr_equal(bw_table_get(&t, h), &x);
 	assert_null(bw_table_get(&t, h + 1));
 	assert_null(bw_table_get(&t, h | BW_HANDLE_INDEX));
-	/* each generation of a slot has another handle, none is 0, and after all of them it begins anew */
+	/* each generation of a slot has another handle, none is 0, and after all of them it begins
+	 * anew */
 	for (i = 0; i < 0xFFF; i++) {
 		old = h;
 		bw_table_remove(&t, old);

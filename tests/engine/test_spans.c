@@ -5,7 +5,7 @@
 #include "groups.h"
 #include "spans.h"
 
-#define MAX 8
+#define MAX	8
 #define NUMBERS 64
 
 static void add__joins_and_counts(void **state)
@@ -40,8 +40,8 @@ static void fit__only_if_there_is_room_or_a_neighbour(void **state)
 	assert_false(bw_spans_fit(s, n, MAX, 100, 101));
 	assert_false(bw_spans_fit(s, n, MAX, 16, 20));
 	assert_false(bw_spans_fit(s, n, MAX, 6, 10));
-	assert_true(bw_spans_fit(s, n, MAX, 5, 10));  /* touches the one before */
-	assert_true(bw_spans_fit(s, n, MAX, 6, 11));  /* touches the one behind */
+	assert_true(bw_spans_fit(s, n, MAX, 5, 10)); /* touches the one before */
+	assert_true(bw_spans_fit(s, n, MAX, 6, 11)); /* touches the one behind */
 	assert_true(bw_spans_fit(s, n, MAX, 0, 1));
 	assert_true(bw_spans_fit(s, n, MAX, 2, 3));
 	assert_true(bw_spans_fit(s, n, MAX, 0, 100));

@@ -82,8 +82,8 @@ static void flush_once(int n)
 		f->mark = fate == MARK;
 		frame_describe(f, &world.view[f->to][n][f->link], text, sizeof(text));
 		if (!world.quiet)
-			log_line(world.frames, f->link ? "%c>%c/%u %s%s" : "%c>%c%.0u %s%s", 'A' + n,
-				 'A' + f->to, f->link, text, fate == LOSE ? " lost" : "");
+			log_line(world.frames, f->link ? "%c>%c/%u %s%s" : "%c>%c%.0u %s%s",
+				 'A' + n, 'A' + f->to, f->link, text, fate == LOSE ? " lost" : "");
 		if (fate == LOSE)
 			frame_free(f);
 		else
@@ -157,7 +157,8 @@ void node_open(int n)
 	struct node *node = &world.node[n];
 
 	node->mem = aligned_alloc(64, (node->protocol->size(&node->cfg) + 63) & ~(size_t)63);
-	assert_int_equal(node->protocol->open(node->mem, &node->cfg, &host_ops, node, world.now), 0);
+	assert_int_equal(node->protocol->open(node->mem, &node->cfg, &host_ops, node, world.now),
+			 0);
 	after(n);
 }
 
@@ -337,7 +338,8 @@ uint64_t deadline(void)
 
 	for (n = 0; n < NODES; n++)
 		if (world.node[n].mem)
-			at = bw_min_u64(at, world.node[n].protocol->next_deadline(world.node[n].mem));
+			at = bw_min_u64(at,
+					world.node[n].protocol->next_deadline(world.node[n].mem));
 	return at;
 }
 

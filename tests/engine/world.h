@@ -19,10 +19,10 @@
 
 enum { A, B, C, NODES };
 
-#define HOP_NS	   (10 * BW_US) /* time that frames travel in settle() */
-#define WIRE_MAX   4096
-#define LOG_BYTES  (1u << 20)
-#define CLUSTER	   7u
+#define HOP_NS	  (10 * BW_US) /* time that frames travel in settle() */
+#define WIRE_MAX  4096
+#define LOG_BYTES (1u << 20)
+#define CLUSTER	  7u
 
 /* A buffer of a host: cookie is its address. */
 struct buffer {
@@ -47,7 +47,7 @@ struct node {
 	int buffers_out;		/* buf_get() not yet put or delivered */
 	uint64_t host_key, host_len;	/* memory registered with the host, 0: none */
 	uint64_t host_buf;
-	bool ignore_events;		/* the host does not take events */
+	bool ignore_events; /* the host does not take events */
 };
 
 enum fate { PASS, LOSE, MARK };
@@ -58,7 +58,7 @@ struct world {
 	struct frame *wire[WIRE_MAX]; /* under way, oldest first */
 	unsigned int wire_n;
 	enum fate (*fate)(const struct frame *f); /* what becomes of each frame; NULL: all pass */
-	bool quiet; /* frames are not logged */
+	bool quiet;				  /* frames are not logged */
 	struct frame_view view[NODES][NODES][4];
 	char frames[LOG_BYTES], events[LOG_BYTES];
 	struct buffer *buffers;
@@ -93,8 +93,10 @@ void connect_to(int n, int to);
 void post(int n, int to, uint64_t tag, uint32_t len);
 /* A region of node n for node `to`; returns its key. */
 uint64_t expose(int n, int to, uint64_t tag, uint64_t len);
-/* Node n pulls [off, off + len) of the region with this key, with `tag` as its cookie; returns the id. */
-uint64_t pull(int n, int to, uint64_t key, uint64_t tag, uint64_t off, uint64_t len, uint32_t flags);
+/* Node n pulls [off, off + len) of the region with this key, with `tag` as its cookie; returns the
+ * id. */
+uint64_t pull(int n, int to, uint64_t key, uint64_t tag, uint64_t off, uint64_t len,
+	      uint32_t flags);
 int retract(int n, uint64_t key);
 int cancel(int n, uint64_t pull_id);
 void disconnect(int n, int to);
@@ -107,19 +109,19 @@ void host_region(int n, uint64_t key, uint64_t tag, uint64_t len);
 void meet(int n, int m);
 
 /* frames */
-void flush(int n);		 /* all that node n sends now goes onto the wire */
-int deliver(unsigned int i);	 /* frame i of the wire arrives; the result of rx() */
-void deliver_all(void);		 /* all frames on the wire arrive, HOP_NS later */
+void flush(int n);	     /* all that node n sends now goes onto the wire */
+int deliver(unsigned int i); /* frame i of the wire arrives; the result of rx() */
+void deliver_all(void);	     /* all frames on the wire arrive, HOP_NS later */
 void drop(unsigned int i);
 void drop_all(void);
 struct frame *take(unsigned int i); /* out of the wire, now the test's own */
-void give(struct frame *f);	 /* onto the wire, at its end */
-int receive(struct frame *f);	 /* arrives now; freed */
-void reverse(void);		 /* the order of the frames on the wire */
-void pass(uint64_t ns);		 /* time passes, nobody acts */
-void settle(void);		 /* frames travel until nobody has one to send */
-void run(uint64_t ns);		 /* settle and act at deadlines, until that much time has passed */
-uint64_t deadline(void);	 /* the earliest of all nodes */
+void give(struct frame *f);	    /* onto the wire, at its end */
+int receive(struct frame *f);	    /* arrives now; freed */
+void reverse(void);		    /* the order of the frames on the wire */
+void pass(uint64_t ns);		    /* time passes, nobody acts */
+void settle(void);		    /* frames travel until nobody has one to send */
+void run(uint64_t ns);	 /* settle and act at deadlines, until that much time has passed */
+uint64_t deadline(void); /* the earliest of all nodes */
 
 /* the logs; each is emptied by its comparison. The last argument is NULL. */
 void expect_frames(const char *line, ...) __attribute__((sentinel));

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Ends in good order: BYE behind what is owed, everything given back and reported, stale handles.
+ */
+#include "groups.h"
+
+static void close__says_bye(void **state)
+{
+	meet(A, B);
+	meet(A, C);
+	node_close(A);
+	expect_frames("A>B BYE", "A>C BYE", NULL);
+	deliver_all();
+	expect_events("B PEER_DOWN A ESHUTDOWN", "C PEER_DOWN A ESHUTDOWN", NULL);
+}
+
+static void close__acknowledges_what_it_got(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	node_close(B);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A ACK 1", "B>A BYE", NULL);
+	deliver_all();
+	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+static void close__says_bye_behind_refusals_not_yet_sent(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(B, A, 1, 8);
+	flush(B);
+	f = frame_copy(world.wire[0]);
+	drop_all();
+	frame_hdr(f)->conn++;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
+	forget_logs();
+	node_close(A);
+	expect_frames("A>B REFUSE handle", "A>B BYE", NULL);
+}
+
+static void close__gives_buffers_back(void **state)
+{
+	meet(A, B);
+	world.node[B].ignore_events = true;
+	post(A, B, 1, 5000);
+	post(A, B, 2, 5000);
+	flush(A);
+	drop(0); /* a segment of the first message */
+	deliver_all();
+	assert_int_equal(world.node[B].buffers_out, 2);
+	world.node[B].protocol->close(world.node[B].mem, world.now);
+	assert_int_equal(world.node[B].buffers_out, 0);
+	node_kill(B);
+}
+
+static void disconnect__ends_everything_with_ecanceled(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(B, A, 9, 100);
+	expose(A, B, 1, 100);
+	post(A, B, 2, 8);
+	pull(A, B, key, 3, 0, 100, 0);
+	disconnect(A, B);
+	expect_events("A SENT 2 ECANCELED", "A PULLED 3 ECANCELED", "A REGION_DONE 1 ECANCELED",
+		      "A PEER_DOWN B ECANCELED", NULL);
+	settle();
+	expect_frames("A>B BYE", NULL);
+	expect_events("B REGION_DONE 9 ESHUTDOWN", "B PEER_DOWN A ESHUTDOWN", NULL);
+	assert_int_equal(count(A)->peers + count(B)->peers, 0);
+}
+
+static void handle__of_a_peer_that_is_down_is_stale(void **state)
+{
+	struct bw_op op;
+	uint32_t old;
+
+	meet(A, B);
+	old = world.node[A].peer[B];
+	disconnect(A, B);
+	settle();
+	op = op_send(A, B, 1, 8);
+	op.peer = old;
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+	meet(A, B);
+	assert_int_not_equal(world.node[A].peer[B], old);
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+}
+
+static void bye__for_another_incarnation_is_dropped(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	node_close(B);
+	f = take(0);
+	frame_hdr(f)->dst_inc++;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_INCARNATION);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
+int farewell_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(close__says_bye),
+		TEST(close__acknowledges_what_it_got),
+		TEST(close__says_bye_behind_refusals_not_yet_sent),
+		TEST(close__gives_buffers_back),
+		TEST(disconnect__ends_everything_with_ecanceled),
+		TEST(handle__of_a_peer_that_is_down_is_stale),
+		TEST(bye__for_another_incarnation_is_dropped),
+	};
+
+	return cmocka_run_group_tests_name("farewell", tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Refusals and restarts: frames for the dead are refused, never delivered; a refusal must echo what
+ * only a receiver of ours can know; an old frame cannot end a living peer; versions.
+ */
+#include "groups.h"
+
+static void hello__for_another_incarnation_is_refused(void **state)
+{
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	node_restart(B);
+	post(A, B, 3, 8);
+	settle();
+	expect_frames("A>B HELLO", "B>A REFUSE incarnation", NULL);
+	expect_events("A SENT 3 ECONNREFUSED", "A PEER_DOWN B ECONNREFUSED", NULL);
+	expect_drop(B, BW_DROP_INCARNATION, 1);
+	assert_int_equal(count(B)->refusals_tx, 1);
+	assert_int_equal(count(A)->refusals_rx, 1);
+	assert_int_equal(count(B)->peers, 0);
+}
+
+static void hello__for_another_node_is_refused(void **state)
+{
+	struct bw_op op = op_connect(A, B);
+
+	node_open(A);
+	node_open(B);
+	op.connect.node = 0x77;
+	op.connect.inc = 0;
+	assert_int_equal(submit(A, &op), 0);
+	world.node[A].peer[B] = op.peer;
+	settle();
+	expect_frames("A>B HELLO", "B>A REFUSE incarnation", NULL);
+	expect_events("A PEER_DOWN B ECONNREFUSED", NULL);
+}
+
+static void data__for_another_incarnation_is_refused(void **state)
+{
+	meet(A, B);
+	node_restart(B);
+	post(A, B, 1, 8);
+	run(BW_MS);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A REFUSE incarnation", NULL);
+	expect_events("A SENT 1 ECONNREFUSED", "A PEER_DOWN B ECONNREFUSED", NULL);
+}
+
+static void data__of_a_forgotten_peer_is_refused(void **state)
+{
+	meet(A, B);
+	disconnect(B, A);
+	flush(B);
+	drop_all(); /* the BYE gets lost */
+	forget_logs();
+	post(A, B, 1, 8);
+	run(BW_MS);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A REFUSE handle", NULL);
+	expect_events("A SENT 1 ECONNRESET", "A PEER_DOWN B ECONNRESET", NULL);
+	expect_drop(B, BW_DROP_HANDLE, 1);
+	/* and a new first contact may follow */
+	meet(A, B);
+}
+
+static void data__with_the_handle_of_another_engine_is_refused(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	meet(C, B);
+	post(A, B, 1, 8);
+	flush(A);
+	f = take(0);
+	frame_hdr(f)->conn = world.node[B].peer[C];
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
+	run(BW_MS);
+	assert_int_equal(frames_with("REFUSE handle"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 0); /* the echo is not A's handle */
+	assert_int_equal(events_with("B MESSAGE 1"), 1);
+}
+
+static void refuse__echoes_the_frame(void **state)
+{
+	const struct bw_refuse *b;
+	const struct bw_hdr *h;
+	uint32_t inc = world.node[B].cfg.incarnation;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	node_restart(B);
+	flush(A);
+	deliver(0);
+	flush(B);
+	h = frame_hdr(world.wire[0]);
+	b = frame_body(world.wire[0]);
+	assert_int_equal(world.wire[0]->len, 96);
+	assert_int_equal(h->dst_engine, 1);
+	assert_int_equal(h->dst_inc, 0);
+	assert_int_equal(h->conn, 0);
+	assert_int_equal(b->echo_type, BW_FRAME_HELLO);
+	assert_int_equal(b->echo_engine, 2);
+	assert_int_equal(b->echo_inc, inc);
+	assert_int_equal(b->echo_conn, world.node[A].peer[B]);
+	assert_string_equal((const char *)b->name, "B");
+}
+
+/* A refusal made by somebody who has not seen our frames. */
+static struct frame *refusal(uint8_t echo_type, uint16_t engine, uint32_t inc, uint32_t conn)
+{
+	struct frame *f = calloc(1, sizeof(*f));
+	struct bw_refuse *b;
+
+	f->from = B;
+	f->to = A;
+	f->len = sizeof(struct bw_hdr) + sizeof(struct bw_refuse);
+	f->bytes = calloc(1, f->len);
+	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
+					.version = BW_VERSION,
+					.type = BW_FRAME_REFUSE,
+					.cluster = CLUSTER,
+					.dst_engine = 1,
+					.src_engine = 2,
+					.len = sizeof(*b)};
+	b = frame_body(f);
+	b->why = BW_REFUSAL_INCARNATION;
+	b->echo_type = echo_type;
+	b->echo_engine = engine;
+	b->echo_inc = inc;
+	b->echo_conn = conn;
+	frame_seal(f);
+	return f;
+}
+
+static void refuse__without_a_right_echo_is_ignored(void **state)
+{
+	uint32_t inc = world.node[B].cfg.incarnation;
+	uint32_t conn;
+
+	meet(A, B);
+	conn = peer(A, B)->conn;
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, inc, conn + 1)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, inc + 1, conn)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 3, inc, conn)), -BW_DROP_ECHO);
+	conn = world.node[A].peer[B];
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc + 1, conn)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc, conn + 1)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 3, inc, conn)), -BW_DROP_ECHO);
+	expect_drop(A, BW_DROP_ECHO, 6);
+	expect_events(NULL, NULL);
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, inc, peer(A, B)->conn)), 0);
+	expect_events("A PEER_DOWN B ECONNREFUSED", NULL);
+}
+
+static void restart__new_incarnation_is_a_new_peer(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	run(BW_MS);
+	forget_logs();
+	node_restart(B);
+	connect_to(B, A);
+	run(BW_MS);
+	/* the old one is asked whether it lives, and refused */
+	expect_frames("B>A HELLO", "A>B DATA 2 now", "A>B HELLO answer", "B>A REFUSE incarnation",
+		      NULL);
+	expect_events("A PEER_UP B", "B PEER_UP A", "B PATH A link 0 mtu 1280",
+		      "A PEER_DOWN ? ECONNREFUSED", NULL);
+	post(B, A, 2, 8);
+	run(BW_MS);
+	assert_int_equal(events_with("A MESSAGE 2"), 1);
+}
+
+static void restart__same_incarnation_with_a_new_handle(void **state)
+{
+	meet(A, B);
+	disconnect(A, B);
+	flush(A);
+	drop_all();
+	forget_logs();
+	connect_to(A, B);
+	run(BW_MS);
+	assert_int_equal(events_with("B PEER_DOWN A ECONNRESET"), 1);
+	assert_int_equal(events_with("PEER_UP"), 2);
+	assert_int_equal(count(B)->peers, 1);
+}
+
+static void restart__stale_hello_cannot_end_a_living_peer(void **state)
+{
+	struct frame *old;
+	uint32_t living;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	old = take(0);
+	node_restart(A);
+	meet(A, B);
+	living = world.node[B].peer[A];
+	give(old);
+	run(100 * BW_MS); /* its sender is asked, and refused */
+	assert_int_equal(events_with("B PEER_DOWN A ECONNREFUSED"), 1);
+	world.node[B].peer[A] = living;
+	forget_logs();
+	post(A, B, 1, 8);
+	post(B, A, 2, 8);
+	run(BW_MS);
+	assert_int_equal(events_with("MESSAGE"), 2);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(count(B)->peers, 1);
+}
+
+static void restart__stale_hello_of_the_same_incarnation(void **state)
+{
+	struct frame *old;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	old = take(0);
+	disconnect(A, B);
+	meet(A, B);
+	give(old);
+	run(100 * BW_MS);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	forget_logs();
+	post(A, B, 1, 8);
+	post(B, A, 2, 8);
+	run(100 * BW_MS);
+	assert_int_equal(events_with("MESSAGE"), 2);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
+static void version__none_in_common_names_both(void **state)
+{
+	struct bw_hello *b;
+	struct frame *f;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	f = take(0);
+	b = frame_body(f);
+	b->version_min = 2;
+	b->version_max = 3;
+	frame_hdr(f)->version = 3;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_VERSION);
+	flush(B);
+	expect_frames("A>B HELLO", "B>A REFUSE version", NULL);
+	deliver_all();
+	expect_events("A PEER_DOWN B EPROTONOSUPPORT 1..1", NULL);
+	assert_int_equal(count(B)->peers, 0);
+}
+
+static void version__other_versions_of_data_are_not_parsed(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	f = frame_copy(world.wire[0]);
+	frame_hdr(f)->version = 2;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_VERSION);
+	expect_events(NULL, NULL);
+	run(BW_MS);
+	assert_int_equal(events_with("B MESSAGE 1"), 1);
+}
+
+static void version__a_range_that_contains_ours_is_spoken_to(void **state)
+{
+	struct bw_hello *b;
+	struct frame *f;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	f = take(0);
+	b = frame_body(f);
+	b->version_max = 9;
+	frame_seal(f);
+	assert_int_equal(receive(f), 0);
+	settle();
+	assert_int_equal(events_with("PEER_UP"), 2);
+}
+
+int refusal_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(hello__for_another_incarnation_is_refused),
+		TEST(hello__for_another_node_is_refused),
+		TEST(data__for_another_incarnation_is_refused),
+		TEST(data__of_a_forgotten_peer_is_refused),
+		TEST(data__with_the_handle_of_another_engine_is_refused),
+		TEST(refuse__echoes_the_frame),
+		TEST(refuse__without_a_right_echo_is_ignored),
+		TEST(restart__new_incarnation_is_a_new_peer),
+		TEST(restart__same_incarnation_with_a_new_handle),
+		TEST(restart__stale_hello_cannot_end_a_living_peer),
+		TEST(restart__stale_hello_of_the_same_incarnation),
+		TEST(version__none_in_common_names_both),
+		TEST(version__other_versions_of_data_are_not_parsed),
+		TEST(version__a_range_that_contains_ours_is_spoken_to),
+	};
+
+	return cmocka_run_group_tests_name("refusal", tests, NULL, NULL);
+}
