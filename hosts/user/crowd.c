@@ -14,8 +14,9 @@
 
 #include "crowd.h"
 
-#define BW_CROWD_SHARE	  16 /* crowded: more than 1/16 of the time spent waiting for a core */
-#define BW_CROWD_HOLD_MIN (500 * 1000000ull)
+#define BW_CROWD_SHARE	  8 /* evidence: more than 1/8 of the time spent waiting for a core */
+#define BW_CROWD_SAMPLES  2 /* in a row with evidence: crowded */
+#define BW_CROWD_HOLD_MIN (100 * 1000000ull)
 #define BW_CROWD_HOLD_MAX (8 * 1000000000ull)
 
 static size_t bw_crowd_read(const char *path, char *text, size_t n)
@@ -145,11 +146,11 @@ void bw_crowd_init(struct bw_crowd *c, uint64_t now)
 void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 {
 	uint64_t elapsed = now - c->sampled_at;
-	int thread = (int)syscall(SYS_gettid);
 
 	if (elapsed < BW_CROWD_SAMPLE_NS)
 		return;
 	uint64_t delay = bw_crowd_delay(), throttled = bw_crowd_throttled(c);
+	int thread = (int)syscall(SYS_gettid);
 	bool fresh = !c->sampled_at || thread != c->thread || elapsed > 10 * BW_CROWD_SAMPLE_NS;
 	bool crowded = !fresh && ((delay - c->delay_ns) > elapsed / BW_CROWD_SHARE ||
 				  throttled > c->throttled);
@@ -158,6 +159,7 @@ void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 	c->sampled_at = now;
 	c->delay_ns = delay;
 	c->throttled = throttled;
+	c->evidence = crowded ? c->evidence + 1 : 0;
 	if (!c->crowded || now >= c->until)
-		bw_crowd_judge(c, crowded, now);
+		bw_crowd_judge(c, c->evidence >= BW_CROWD_SAMPLES, now);
 }

@@ -19,6 +19,7 @@ struct bw_crowd {
 	uint64_t sampled_at; /* last look; 0: none yet */
 	uint64_t delay_ns;   /* time that this thread had waited for a core then */
 	uint64_t throttled;  /* periods throttled by then */
+	uint32_t evidence;   /* looks in a row that spoke for crowding */
 	int thread;	     /* the thread that looked */
 	char cpu_stat[256];  /* file of the control group with a quota, "" if there is none */
 };
