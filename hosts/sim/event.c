@@ -63,6 +63,7 @@ static void sim_event_pulled(struct sim_node *n, struct sim_op *op, const struct
 		sim_fail(s, "node %u: pulled data has the wrong content", n->number);
 	s->pulled++;
 	n->got_bytes += op->len;
+	s->nodes[op->peer->remote].gave_bytes += op->len;
 	n->got_items++;
 }
 

@@ -11,7 +11,7 @@
 static const char sim_usage[] =
 	"usage: beowire-sim --seed N [--scenario NAME] [--protocol NAME] [--trace]\n"
 	"       beowire-sim [--seeds A-B] [--frames N] [--jobs N] [--scenario NAME] [--json]\n"
-	"       beowire-sim --report [--json]\n"
+	"       beowire-sim --report[=WHAT] [--json]\n"
 	"       beowire-sim --list\n"
 	"\n"
 	"Runs many protocol engines on a virtual clock, over links with seeded faults, and checks\n"
@@ -25,7 +25,7 @@ static const char sim_usage[] =
 	"  --scenario NAME  one of --list instead of one drawn from the seed\n"
 	"  --protocol NAME  reliable (default) or datagram\n"
 	"  --trace          log every frame and event\n"
-	"  --report         measure: loss, incast, sharing with TCP\n"
+	"  --report[=WHAT]  measure all, or one of loss, incast, tcp, ping\n"
 	"  --json           results for machines\n";
 
 static int sim_bad(const char *what, const char *value)
@@ -121,11 +121,12 @@ int main(int argc, char **argv)
 		{"seed", required_argument, NULL, 's'},	    {"seeds", required_argument, NULL, 'S'},
 		{"frames", required_argument, NULL, 'f'},   {"jobs", required_argument, NULL, 'j'},
 		{"scenario", required_argument, NULL, 'c'}, {"protocol", required_argument, NULL, 'p'},
-		{"trace", no_argument, NULL, 't'},	    {"report", no_argument, NULL, 'r'},
+		{"trace", no_argument, NULL, 't'},	    {"report", optional_argument, NULL, 'r'},
 		{"json", no_argument, NULL, 'J'},	    {"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},	    {NULL, 0, NULL, 0}};
 	struct sim_batch b = {.protocol = &bw_reliable, .first = 1, .last = UINT64_MAX};
 	bool one = false, trace = false, report = false, bounded = false;
+	const char *only = NULL;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t jobs = cores > 0 ? (uint64_t)cores : 1;
 	int c;
@@ -167,6 +168,7 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			report = true;
+			only = optarg;
 			break;
 		case 'J':
 			b.json = true;
@@ -184,7 +186,7 @@ int main(int argc, char **argv)
 		return sim_bad("unexpected argument", argv[optind]);
 	b.jobs = (uint32_t)jobs;
 	if (report)
-		return sim_report(b.protocol, b.json);
+		return sim_report(only, b.json);
 	if (one)
 		return sim_one(&b, trace);
 	if (!bounded)

@@ -141,6 +141,7 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 	m->delivered = true;
 	s->delivered++;
 	n->got_bytes += e->len;
+	m->from->node->gave_bytes += e->len;
 	n->got_items++;
 	if (b) {
 		n->engine_bufs--;

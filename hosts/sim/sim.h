@@ -135,9 +135,10 @@ struct sim_node {
 	uint64_t host_len;
 
 	uint64_t got_bytes;   /* payload delivered: messages and pulls */
+	uint64_t gave_bytes;  /* payload of ours that others got */
 	uint64_t got_items;
 	uint64_t ring_drops;
-	uint64_t ping_sum_ns, pings, ping_sent;
+	uint64_t pings, ping_sent, ping_sum_ns, ping_worst_ns;
 	struct sim_tcp *tcp;
 	struct sim_audit *audit;
 };
@@ -321,6 +322,7 @@ uint64_t sim_tcp_bytes(const struct sim_tcp *t);
 void sim_tcp_free(struct sim *s);
 
 /* report.c */
-int sim_report(const struct bw_protocol *protocol, bool json);
+/* Measure and print, perhaps only "loss", "incast", "tcp" or "ping"; the exit status. */
+int sim_report(const char *only, bool json);
 
 #endif

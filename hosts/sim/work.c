@@ -207,6 +207,8 @@ void sim_work_answer(struct sim_node *n, struct sim_peer *p, const struct bw_eve
 	} else if (e->code == SIM_CODE_PONG && s->spec.work == SIM_WORK_PING) {
 		n->pings++;
 		n->ping_sum_ns += s->now - n->ping_sent;
+		if (s->now - n->ping_sent > n->ping_worst_ns)
+			n->ping_worst_ns = s->now - n->ping_sent;
 		if (s->working)
 			sim_queue_add(&s->queue, s->now + s->spec.gap_ns, SIM_WORK, n, n->work_gen);
 	}
