@@ -137,7 +137,7 @@ def test_down_kills_what_runs_on_the_nodes_only(lab_name: str) -> None:
         (["up", "x", "--nodes", "251"], "--nodes 1 to"),
         (["up", "x", "--nodes", "2", "--mtu", "67"], "--mtu 68 to 65535"),
         (["up", "x", "--nodes", "2", "--mtu", "65536"], "--mtu 68 to 65535"),
-        (["up", "x", "--nodes", "two"], "not a valid int"),
+        (["up", "x", "--nodes", "two"], "Invalid value for '--nodes'"),
         (["up", "x", "--nodes", "2", "--loss", "2"], "no share"),
         (["up", "x", "--nodes", "2", "--loss", "101%"], "no share"),
         (["up", "x", "--nodes", "2", "--loss", "much"], "no share"),

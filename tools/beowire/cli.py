@@ -33,7 +33,7 @@ def version() -> None:
 
 def main() -> None:
     try:
-        app()
+        app(prog_name="beowire")
     except BeowireError as error:
         note(str(error))
         sys.exit(error.code)
