@@ -287,6 +287,10 @@ extern const struct bw_protocol bw_datagram; /* datagram.c: the thesis's test st
 /* May eager messages be sent to this peer, or has it asked for envelopes only? */
 bool bw_reliable_pressed(void *p, uint32_t peer);
 
+/* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a peer? Once
+ * region_find() forbids them and this is false, nothing refers to them any more. */
+bool bw_reliable_serving(void *p, uint64_t buf, uint64_t from, uint64_t to);
+
 /* Smoothed round trip (0 before the first sample) and frame size of the path in use. 0 or -ENOTCONN. */
 int bw_reliable_path(void *p, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu, uint8_t *link);
 

@@ -314,6 +314,24 @@ bool bw_reliable_pressed(void *mem, uint32_t peer)
 	return p && p->pressed;
 }
 
+bool bw_reliable_serving(void *mem, uint64_t buf, uint64_t from, uint64_t to)
+{
+	struct bw_engine *e = mem;
+	struct bw_list *l, *k;
+
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		for (k = p->serves.next; k != &p->serves; k = k->next) {
+			const struct bw_serve *s = bw_entry(k, struct bw_serve, all);
+
+			if (s->buf == buf && s->buf_off < to && from < s->buf_off + s->len)
+				return true;
+		}
+	}
+	return false;
+}
+
 int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu, uint8_t *link)
 {
 	struct bw_peer *p = bw_peer_get(mem, peer);

@@ -5,7 +5,6 @@
  * they keep the order of their calls.
  */
 #include "bwf.h"
-#include "codes.h"
 
 struct bwf_atomic_args {
 	enum bwf_atomic_kind kind;

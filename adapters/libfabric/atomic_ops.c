@@ -5,7 +5,6 @@
  * may lie at any address, so elements are copied in and out.
  */
 #include "bwf.h"
-#include "codes.h"
 
 #include <complex.h>
 

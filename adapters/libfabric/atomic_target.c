@@ -5,7 +5,6 @@
  * checked before it is used.
  */
 #include "bwf.h"
-#include "codes.h"
 
 /* The target's side: carry it out on each segment, answer with the values before. */
 static int bwf_atomic_execute(struct bwf_ep *ep, const struct bwf_atomic_request *req,

@@ -28,6 +28,7 @@
 #include <rdma/fi_tagged.h>
 
 #include "beowire.h"
+#include "codes.h"
 #include "lock.h"
 #include "match.h"
 
@@ -82,8 +83,10 @@ struct bwf_domain {
 	struct bwf_lock mr_lock;
 	uint64_t mr_next_key;
 	struct bwf_mr *mr[BWF_MR_BUCKETS];
-	struct bwf_lock
-		atomic_lock; /* makes atomic operations of all endpoints exclude each other */
+	struct bwf_lock ep_lock;
+	struct bwf_ep **eps; /* open endpoints */
+	size_t eps_count;
+	struct bwf_lock atomic_lock; /* atomic operations of all endpoints exclude each other */
 };
 
 struct bwf_av_entry {
@@ -272,9 +275,10 @@ struct bwf_incoming {
 	int status;
 	uint64_t token, data, len;
 	uint32_t flags;
-	uint32_t n;
-	struct iovec to[BWF_IOV_MAX];
-	struct bwf_mr *mr[BWF_IOV_MAX];
+	uint32_t n; /* used entries of the following */
+	struct bwf_segment seg[BWF_IOV_MAX];
+	struct iovec to[BWF_IOV_MAX];	/* where the segments lie, while data are placed */
+	struct bwf_mr *mr[BWF_IOV_MAX]; /* likewise */
 	void *bounce;
 };
 
@@ -334,7 +338,8 @@ struct bwf_ep {
 	struct bwf_unexpected *claimed;
 
 	struct bwf_op_pool ops;
-	struct bwf_incoming *incoming;
+	struct bwf_incoming *incoming; /* their data are still to come */
+	struct bwf_incoming *placing;  /* their data are being fetched */
 	struct bwf_todo *todo, **todo_end;
 	uint32_t todo_round;
 	bool todo_busy; /* bwf_todo_retry() is at work */

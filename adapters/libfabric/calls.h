@@ -15,6 +15,10 @@ int bwf_domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 int bwf_domain_open2(struct fid_fabric *fid, struct fi_info *info, struct fid_domain **dom,
 		     uint64_t flags, void *context);
 
+/* Endpoints enter and leave their domain. */
+int bwf_domain_attach(struct bwf_domain *dom, struct bwf_ep *ep);
+void bwf_domain_detach(struct bwf_domain *dom, struct bwf_ep *ep);
+
 /* none.c: slots of operation tables that refuse */
 int bwf_no_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int bwf_no_control(struct fid *fid, int command, void *arg);
@@ -213,6 +217,8 @@ void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m);
 void *bwf_target_region(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n);
 void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer);
 void bwf_target_free_all(struct bwf_ep *ep);
+/* Are peers reading or writing this region through this endpoint right now? */
+bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr);
 void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m);
 /* Apply one atomic operation (atomic_ops.c): count elements of `type` at dst become op(dst, src),
  * or for comparing ones op(dst, cmp, src); what was there goes to `old` unless NULL. */

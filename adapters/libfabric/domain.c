@@ -7,6 +7,34 @@
 
 #include <stdlib.h>
 
+int bwf_domain_attach(struct bwf_domain *dom, struct bwf_ep *ep)
+{
+	struct bwf_ep **eps;
+
+	bwf_lock_take(&dom->ep_lock);
+	eps = realloc(dom->eps, (dom->eps_count + 1) * sizeof(struct bwf_ep *));
+	if (eps) {
+		eps[dom->eps_count++] = ep;
+		dom->eps = eps;
+		atomic_fetch_add(&dom->refs, 1);
+	}
+	bwf_lock_drop(&dom->ep_lock);
+	return eps ? 0 : -FI_ENOMEM;
+}
+
+void bwf_domain_detach(struct bwf_domain *dom, struct bwf_ep *ep)
+{
+	bwf_lock_take(&dom->ep_lock);
+	for (size_t i = 0; i < dom->eps_count; i++) {
+		if (dom->eps[i] == ep) {
+			dom->eps[i] = dom->eps[--dom->eps_count];
+			atomic_fetch_sub(&dom->refs, 1);
+			break;
+		}
+	}
+	bwf_lock_drop(&dom->ep_lock);
+}
+
 static int bwf_domain_close(struct fid *fid)
 {
 	struct bwf_domain *dom = BWF_OF(fid, struct bwf_domain, fid.fid);
@@ -14,6 +42,7 @@ static int bwf_domain_close(struct fid *fid)
 	if (atomic_load(&dom->refs))
 		return -FI_EBUSY;
 	atomic_fetch_sub(&dom->fabric->refs, 1);
+	free(dom->eps);
 	free(dom);
 	return 0;
 }

@@ -4,7 +4,6 @@
  * closed in good order. An alias shares everything with it but the default flags of operations.
  */
 #include "bwf.h"
-#include "codes.h"
 #include "name.h"
 
 #include <stdlib.h>
@@ -171,6 +170,7 @@ static int bwf_ep_close(struct fid *fid)
 	bwf_names_close(ep->names);
 	bwf_ep_flush(ep);
 	bwf_ep_unbind_all(ep);
+	bwf_domain_detach(ep->dom, ep);
 	bw_ep_close(ep->bw, BWF_CLOSE_TIMEOUT_NS);
 	bwf_todo_free_all(ep);
 	bwf_target_free_all(ep);
@@ -179,7 +179,6 @@ static int bwf_ep_close(struct fid *fid)
 	bwf_op_free_all(ep);
 	bwf_match_free(&ep->msg);
 	bwf_match_free(&ep->tagged);
-	atomic_fetch_sub(&ep->dom->refs, 1);
 	free(ep->peer_of);
 	free(ep->peer);
 	free(ep);
@@ -266,12 +265,14 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 		return ret;
 	}
 	ret = bwf_ep_open_name(ep, info->src_addr, info->src_addrlen);
+	if (!ret)
+		ret = bwf_domain_attach(ep->dom, ep);
 	if (ret) {
+		bwf_names_close(ep->names);
 		bw_ep_close(ep->bw, 0);
 		free(ep);
 		return ret;
 	}
-	atomic_fetch_add(&ep->dom->refs, 1);
 	*out = &ep->face.fid;
 	return 0;
 }

@@ -10,6 +10,8 @@
 #define BWF_MR_ACCESS                                                                              \
 	(FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE | FI_COLLECTIVE)
 
+#define BWF_MR_SETTLE_NS 1000000 /* between two looks at transfers under way */
+
 static struct bwf_mr **bwf_mr_bucket(struct bwf_domain *dom, uint64_t key)
 {
 	return &dom->mr[(key * 0x9E3779B97F4A7C15u >> 32) % BWF_MR_BUCKETS];
@@ -42,6 +44,26 @@ void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t 
 	return p;
 }
 
+/* Transfers that were granted before may still be under way: the last frames of a read whose
+ * receipt is not acknowledged yet, a long write of a peer. They end, or their peer is given up. */
+static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
+{
+	for (size_t i = 0;; i++) {
+		struct bwf_ep *ep = NULL;
+
+		bwf_lock_take(&dom->ep_lock);
+		if (i < dom->eps_count)
+			ep = dom->eps[i];
+		bwf_lock_drop(&dom->ep_lock);
+		if (!ep)
+			return;
+		bw_ep_lock(ep->bw);
+		while (bwf_target_uses(ep, mr))
+			bw_wait(ep->bw, BWF_MR_SETTLE_NS);
+		bw_ep_unlock(ep->bw);
+	}
+}
+
 static int bwf_mr_close(struct fid *fid)
 {
 	struct bwf_mr *mr = BWF_OF(fid, struct bwf_mr, fid.fid);
@@ -53,6 +75,7 @@ static int bwf_mr_close(struct fid *fid)
 		at = &(*at)->next;
 	*at = mr->next;
 	bwf_lock_drop(&dom->mr_lock);
+	bwf_mr_settle(dom, mr);
 	if (mr->cntr)
 		atomic_fetch_sub(&mr->cntr->refs, 1);
 	atomic_fetch_sub(&dom->refs, 1);

@@ -4,7 +4,6 @@
  * the queue for a later receive with the same context, FI_DISCARD drops it.
  */
 #include "bwf.h"
-#include "codes.h"
 
 /* Forget a stored message; the sender of a long one is released. */
 static void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u)

@@ -6,7 +6,6 @@
  * its memory.
  */
 #include "bwf.h"
-#include "codes.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
  * carries FI_MULTI_RECV.
  */
 #include "bwf.h"
-#include "codes.h"
 
 #include <stdlib.h>
 

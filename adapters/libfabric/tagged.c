@@ -3,7 +3,6 @@
  * The tagged message calls: each only fills in the arguments of tx.c and rx.c.
  */
 #include "bwf.h"
-#include "codes.h"
 
 static ssize_t bwf_tagged_recvv(struct fid_ep *fid, const struct iovec *iov, void **desc,
 				size_t count, fi_addr_t src, uint64_t tag, uint64_t ignore,

@@ -5,7 +5,6 @@
  * another process and is checked before it is used.
  */
 #include "bwf.h"
-#include "codes.h"
 
 #include <stdlib.h>
 
@@ -21,9 +20,8 @@ void *bwf_target_region(void *arg, bw_peer peer, uint64_t key, uint64_t off, uin
 	return p;
 }
 
-/* Read a request and find its memory. What is wrong with it is kept in in->status. */
-static const char *bwf_target_parse(struct bwf_ep *ep, const struct bw_message *m,
-				    struct bwf_incoming *in)
+/* Read a request. NULL if its form is wrong; where its data begin. */
+static const char *bwf_target_parse(const struct bw_message *m, struct bwf_incoming *in)
 {
 	struct bwf_write_request req;
 	const char *at = m->data;
@@ -33,6 +31,9 @@ static const char *bwf_target_parse(struct bwf_ep *ep, const struct bw_message *
 		return NULL;
 	memcpy(&req, at, sizeof(req));
 	at += sizeof(req);
+	if (!req.segments || req.segments > BWF_IOV_MAX ||
+	    m->len - sizeof(req) < req.segments * sizeof(struct bwf_segment))
+		return NULL;
 	*in = (struct bwf_incoming){
 		.done.call = bwf_target_pulled,
 		.peer = m->peer,
@@ -42,25 +43,27 @@ static const char *bwf_target_parse(struct bwf_ep *ep, const struct bw_message *
 		.flags = req.flags,
 		.n = req.segments,
 	};
-	if (!req.segments || req.segments > BWF_IOV_MAX ||
-	    m->len - sizeof(req) < req.segments * sizeof(struct bwf_segment))
-		return NULL;
-	for (uint32_t i = 0; i < req.segments; i++, at += sizeof(struct bwf_segment)) {
-		struct bwf_segment seg;
-
-		memcpy(&seg, at, sizeof(seg));
-		in->to[i].iov_len = seg.len;
-		in->to[i].iov_base = bwf_mr_find(ep->dom, seg.key, seg.addr, seg.len,
-						 FI_REMOTE_WRITE, &in->mr[i]);
-		if (seg.len && !in->to[i].iov_base)
-			in->status = -FI_EACCES;
-		if (seg.len > BWF_MESSAGE_MAX)
+	memcpy(in->seg, at, req.segments * sizeof(struct bwf_segment));
+	for (uint32_t i = 0; i < in->n; i++) {
+		if (in->seg[i].len > BWF_MESSAGE_MAX)
 			in->status = -FI_EINVAL;
-		total += seg.len;
+		total += in->seg[i].len;
 	}
 	if (total != req.len)
 		in->status = -FI_EINVAL;
-	return at;
+	return at + req.segments * sizeof(struct bwf_segment);
+}
+
+/* Find the memory of a request whose data are there now: it may have been registered long ago. */
+static void bwf_target_locate(struct bwf_ep *ep, struct bwf_incoming *in)
+{
+	for (uint32_t i = 0; i < in->n && !in->status; i++) {
+		in->to[i].iov_len = in->seg[i].len;
+		in->to[i].iov_base = bwf_mr_find(ep->dom, in->seg[i].key, in->seg[i].addr,
+						 in->seg[i].len, FI_REMOTE_WRITE, &in->mr[i]);
+		if (in->seg[i].len && !in->to[i].iov_base)
+			in->status = -FI_EACCES;
+	}
 }
 
 static void bwf_target_scatter(const struct bwf_incoming *in, const char *data)
@@ -97,10 +100,11 @@ static void bwf_target_finish(struct bwf_ep *ep, const struct bwf_incoming *in)
 static void bwf_target_write(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_incoming in;
-	const char *data = bwf_target_parse(ep, m, &in);
+	const char *data = bwf_target_parse(m, &in);
 
 	if (!data)
 		return;
+	bwf_target_locate(ep, &in);
 	if (m->len - (uint64_t)(data - (const char *)m->data) != in.len)
 		in.status = -FI_EINVAL;
 	if (!in.status)
@@ -112,7 +116,7 @@ static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_incoming *in = malloc(sizeof(*in));
 
-	if (!in || !bwf_target_parse(ep, m, in)) {
+	if (!in || !bwf_target_parse(m, in)) {
 		free(in);
 		return;
 	}
@@ -120,9 +124,10 @@ static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
 	ep->incoming = in;
 }
 
-static struct bwf_incoming *bwf_target_take(struct bwf_ep *ep, bw_peer peer, uint64_t token)
+static struct bwf_incoming *bwf_target_take(struct bwf_incoming **list, bw_peer peer,
+					    uint64_t token)
 {
-	struct bwf_incoming **at = &ep->incoming, *in;
+	struct bwf_incoming **at = list, *in;
 
 	while (*at && ((*at)->token != token || (*at)->peer != peer))
 		at = &(*at)->next;
@@ -136,6 +141,7 @@ static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int stat
 {
 	struct bwf_incoming *in = BWF_OF(done, struct bwf_incoming, done);
 
+	bwf_target_take(&ep->placing, in->peer, in->token);
 	if (!in->status)
 		in->status = status;
 	if (!in->status && in->bounce)
@@ -147,7 +153,7 @@ static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int stat
 
 static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 {
-	struct bwf_incoming *in = bwf_target_take(ep, m->peer, m->tag);
+	struct bwf_incoming *in = bwf_target_take(&ep->incoming, m->peer, m->tag);
 	void *to;
 
 	if (!in) {
@@ -157,6 +163,7 @@ static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 	}
 	if (m->len != in->len && !in->status)
 		in->status = -FI_EINVAL;
+	bwf_target_locate(ep, in);
 	if (!m->envelope) {
 		if (!in->status)
 			bwf_target_scatter(in, m->data);
@@ -170,7 +177,22 @@ static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 		if (!to)
 			in->status = -FI_ENOMEM;
 	}
+	in->next = ep->placing;
+	ep->placing = in;
 	bwf_todo_pull(ep, m->peer, &m->rndv, to, in->status ? 0 : in->len, &in->done);
+}
+
+bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr)
+{
+	const struct bwf_incoming *in;
+
+	for (in = ep->placing; in; in = in->next) {
+		for (uint32_t i = 0; i < in->n; i++) {
+			if (in->mr[i] == mr)
+				return true;
+		}
+	}
+	return bw_ep_serving(ep->bw, mr->base, mr->len);
 }
 
 static void bwf_target_write_done(struct bwf_ep *ep, const struct bw_message *m)
@@ -245,12 +267,19 @@ void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer)
 	}
 }
 
+static void bwf_target_free_list(struct bwf_incoming *in)
+{
+	while (in) {
+		struct bwf_incoming *next = in->next;
+
+		free(in->bounce);
+		free(in);
+		in = next;
+	}
+}
+
 void bwf_target_free_all(struct bwf_ep *ep)
 {
-	while (ep->incoming) {
-		struct bwf_incoming *in = ep->incoming;
-
-		ep->incoming = in->next;
-		free(in);
-	}
+	bwf_target_free_list(ep->incoming);
+	bwf_target_free_list(ep->placing);
 }

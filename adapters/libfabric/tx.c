@@ -4,7 +4,6 @@
  * one, or one whose completion says more than "the buffer is yours again", becomes a bwf_op.
  */
 #include "bwf.h"
-#include "codes.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,6 @@
  * bounded memory.
  */
 #include "bwf.h"
-#include "codes.h"
 
 #include <stdlib.h>
 

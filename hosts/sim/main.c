@@ -169,6 +169,8 @@ int main(int argc, char **argv)
 		case 'r':
 			report = true;
 			only = optarg;
+			if (only && !sim_report_known(only))
+				return sim_bad("no such report", only);
 			break;
 		case 'J':
 			b.json = true;

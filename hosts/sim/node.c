@@ -367,6 +367,25 @@ void sim_node_serve(struct sim_node *n)
 		sim_node_run(n);
 }
 
+/* A process may be killed between rx() and next_event(): what was not taken is close()'s to put back. */
+static void sim_node_untaken(struct sim_node *n)
+{
+	struct sim_frame *f = n->ring_first;
+	struct bw_rx_frame rx;
+
+	if (!f)
+		return;
+	rx = (struct bw_rx_frame){.head = f->data,
+				  .head_len = f->len,
+				  .len = f->len,
+				  .from = sim_node_addr(f->src, f->plane),
+				  .mark = f->mark,
+				  .cookie = f};
+	n->current = f;
+	n->sim->protocol->rx(n->engine, &rx, sim_node_clock(n));
+	n->current = NULL;
+}
+
 void sim_node_stop(struct sim_node *n, bool farewell)
 {
 	struct sim *s = n->sim;
@@ -374,6 +393,7 @@ void sim_node_stop(struct sim_node *n, bool farewell)
 	struct sim_frame *next;
 
 	sim_log(s, "node%u %s", n->number, farewell ? "closes" : "dies");
+	sim_node_untaken(n);
 	s->protocol->close(n->engine, sim_node_clock(n));
 	while (s->protocol->next_frame(n->engine, &f, sim_node_clock(n)) && !s->failed)
 		if (farewell)

@@ -246,6 +246,12 @@ static void report_ping(struct report *r, uint32_t loss_ppm)
 	sim_free(s);
 }
 
+bool sim_report_known(const char *only)
+{
+	return !strcmp(only, "loss") || !strcmp(only, "incast") || !strcmp(only, "tcp") ||
+	       !strcmp(only, "ping");
+}
+
 static bool report_wanted(const char *only, const char *what)
 {
 	return !only || !strcmp(only, what);

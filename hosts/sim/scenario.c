@@ -13,7 +13,7 @@
 
 const struct sim_spec sim_scenarios[] = {
 	{.name = "calm", .about = "nothing goes wrong: not one frame may be sent twice",
-	 .nodes = 4, .steady = true, .quiet = true},
+	 .nodes = 4, .steady = true, .quiet = true, .clean = true},
 	{.name = "loss", .about = "5 % of all frames are lost",
 	 .nodes = 3, .steady = true, .wire = {{.loss_ppm = 50000}}},
 	{.name = "burst", .about = "bursts of losses",
@@ -56,6 +56,13 @@ const struct sim_spec sim_scenarios[] = {
 	{.name = "short", .about = "hosts short of memory and of room in their links",
 	 .nodes = 4, .steady = true, .no_buffer_ppm = 50000, .no_memory_ns = 20 * BW_MS,
 	 .unsent_ppm = 20000, .wire = {{.loss_ppm = 5000}}},
+	{.name = "starve", .about = "memory for a fraction of what is wanted, and late",
+	 .nodes = 8, .steady = true, .quiet = true, .no_memory_ns = 200 * BW_MS, .pending = 2000,
+	 .gap_ns = BW_US, .eager_max = 64, .bulk_max = 2000, .work_ns = 3 * BW_MS},
+	{.name = "killed", .about = "hosts ended while frames lie unserved",
+	 .nodes = 4, .restart_every_ns = 5 * BW_MS, .restart_for_ns = 5 * BW_MS,
+	 .rx_cost_ns = 5 * BW_US, .ring = 512, .dead_ns = BW_S, .bulk_max = 2000,
+	 .wire = {{.loss_ppm = 20000}}},
 	{.name = "squeeze", .about = "a budget of credit for hardly two messages",
 	 .nodes = 5, .steady = true, .rx_budget = 65536, .charge_min = 9216,
 	 .wire = {{.loss_ppm = 5000}}},

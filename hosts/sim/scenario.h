@@ -79,6 +79,7 @@ struct sim_spec {
 	uint32_t stream_len;
 	bool quiet;	       /* no cancels, retracts, disconnects, wrong keys, pressure */
 	bool steady;	       /* nothing happens that excuses the loss of a peer */
+	bool clean;	       /* nothing happens that excuses sending anything twice */
 };
 
 /* The fixed scenarios, ended by one without name. */

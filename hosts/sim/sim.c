@@ -253,6 +253,8 @@ static void sim_check_engines(struct sim *s)
 
 		if (bad)
 			sim_fail(s, "node %u: %s", i, bad);
+		if (s->spec.clean && s->protocol->counters(s->nodes[i].engine)->retransmits)
+			sim_fail(s, "node %u sent something twice without need", i);
 	}
 }
 

@@ -324,5 +324,6 @@ void sim_tcp_free(struct sim *s);
 /* report.c */
 /* Measure and print, perhaps only "loss", "incast", "tcp" or "ping"; the exit status. */
 int sim_report(const char *only, bool json);
+bool sim_report_known(const char *only);
 
 #endif

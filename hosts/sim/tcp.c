@@ -5,7 +5,6 @@
  */
 #include "sim.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define TCP_WINDOW    4096u /* segments that may be under way; a power of two */
@@ -138,6 +137,17 @@ static void tcp_push(struct sim_tcp *t)
 	}
 }
 
+/* Cube root by Newton's method; here x is a number of segments, so that 40 steps are plenty. */
+static double tcp_cube_root(double x)
+{
+	double y = x > 1 ? x : 1;
+	int i;
+
+	for (i = 0; i < 40; i++)
+		y -= (y * y * y - x) / (3 * y * y);
+	return y;
+}
+
 static void tcp_grow(struct sim_tcp *t, uint32_t segments)
 {
 	double seconds, target;
@@ -148,7 +158,7 @@ static void tcp_grow(struct sim_tcp *t, uint32_t segments)
 	}
 	if (!t->epoch) {
 		t->epoch = t->sim->now;
-		t->k = t->w_max > t->cwnd ? cbrt((t->w_max - t->cwnd) / TCP_C) : 0;
+		t->k = t->w_max > t->cwnd ? tcp_cube_root((t->w_max - t->cwnd) / TCP_C) : 0;
 		if (t->w_max < t->cwnd)
 			t->w_max = t->cwnd;
 		t->w_est = t->cwnd;

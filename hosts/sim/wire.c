@@ -149,9 +149,12 @@ static void sim_wire_garbage(struct sim *s, const struct sim_frame *like, struct
 	uint32_t len = (uint32_t)sim_scale(&s->rng, 1, 2000), i;
 	struct sim_frame *f = sim_frame_copy(s, like, len);
 
-	for (i = (uint32_t)(sim_chance(&s->rng, 500000) ? sim_below(&s->rng, 64) : 0); i < len; i++)
+	/* At most the common header is spared: no whole frame may be left of it. */
+	i = (uint32_t)(sim_chance(&s->rng, 500000) ? sim_below(&s->rng, sizeof(struct bw_hdr) + 1)
+						   : 0);
+	for (; i < len; i++)
 		((uint8_t *)f->data)[i] = (uint8_t)sim_random(&s->rng);
-	s->fate[SIM_FATE_GARBAGE]++;
+	sim_wire_fate(s, f, SIM_FATE_GARBAGE, "followed by random bytes");
 	sim_wire_fly(s, f, p, depart);
 }
 

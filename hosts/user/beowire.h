@@ -128,6 +128,10 @@ BW_API int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, v
 BW_API int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, void *op);
 
+/* Are any of these bytes still being read for a peer, as `region` allowed? Memory may go away once `region`
+ * forbids it and this is false; make progress until then. */
+BW_API bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len);
+
 /* Try to take back a send that returned 0 and is not pulled yet: 0 if it will end with
  * sent(-ECANCELED), -ENOENT if it is too late. */
 BW_API int bw_send_cancel(struct bw_ep *ep, void *op);

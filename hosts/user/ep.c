@@ -382,6 +382,14 @@ void bw_ep_unlock(struct bw_ep *ep)
 	bw_lock_release(&ep->lock);
 }
 
+/* The filter passes other frames only to the endpoint that keeps the watch. */
+static bool bw_ep_ours(const struct bw_ep *ep, const struct bw_rx_frame *f)
+{
+	const struct bw_hdr *h = f->head;
+
+	return f->len >= sizeof(*h) && h->dst_engine == ep->self.engine && h->magic == BW_MAGIC;
+}
+
 static void bw_ep_receive_packet(struct bw_ep *ep)
 {
 	struct bw_packet *p = &ep->packet;
@@ -396,7 +404,10 @@ static void bw_ep_receive_packet(struct bw_ep *ep)
 		if (n % BW_EP_CROWDED == BW_EP_CROWDED - 1)
 			f.mark = bw_packet_crowded(p);
 		bw_packet_frame(p, &f);
-		bw_host_receive(ep, &f);
+		if (BW_LIKELY(bw_ep_ours(ep, &f)))
+			bw_host_receive(ep, &f);
+		else
+			bw_watch_frame(ep, &f);
 		bw_packet_release(p);
 	} while (++n < BW_EP_BATCH && bw_packet_ready(p));
 	ep->handled += (unsigned int)n;

@@ -136,7 +136,7 @@ extern const struct bw_local_handlers bw_message_local_handlers;
 /* Make ready to sleep on bw_wait_fds(): 0, or -EAGAIN if there is work at once. */
 int bw_wait_arm(struct bw_ep *ep);
 /* What to sleep on; at most BW_WAIT_FDS entries. */
-#define BW_WAIT_FDS 6
+#define BW_WAIT_FDS 5
 struct pollfd;
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
 /* What poll() said of them. */

@@ -146,7 +146,6 @@ struct bw_local_peer {
 	enum bw_local_cma cma;
 	uint64_t probe_addr, probe_value;
 	struct bw_local_id id;
-	uint32_t uid;
 };
 
 /* An offer that was retracted: its sent handler runs in the next poll. */

@@ -391,6 +391,19 @@ int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *bu
 	return error;
 }
 
+/* The local link asks `region` again for every piece. */
+bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
+{
+	uint64_t from = (uintptr_t)buf;
+	bool serving;
+
+	bw_lock_take(&ep->lock);
+	serving = !ep->dead && bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from,
+						   from + len);
+	bw_lock_release(&ep->lock);
+	return serving;
+}
+
 static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
 {
 	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);

@@ -6,13 +6,13 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "filter.h"
 #include "packet.h"
 
 #define BW_PACKET_RING_MIN (256u << 10) /* bytes; a smaller ring is not worth having */
@@ -20,33 +20,6 @@
 #define BW_PACKET_SNDBUF   (8 << 20)	/* bytes of frames the device may hold for us */
 #define BW_PACKET_OVERHEAD 128 /* bytes of a slot before the frame: ring header, address, padding  \
 				*/
-
-/* Only whole frames with our magic, for this engine, sent to this interface's own address. */
-static int bw_packet_filter(int fd, uint16_t engine)
-{
-	/* The fields are little-endian, BPF loads are big-endian. */
-	const uint32_t magic = (BW_MAGIC & 0xFF) << 8 | BW_MAGIC >> 8;
-	const uint32_t number = (uint32_t)(engine & 0xFF) << 8 | (uint32_t)engine >> 8;
-	const uint32_t at_magic = ETH_HLEN + offsetof(struct bw_hdr, magic);
-	const uint32_t at_engine = ETH_HLEN + offsetof(struct bw_hdr, dst_engine);
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, at_engine),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 5),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, at_magic),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, magic, 0, 3),
-		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_HOST, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-	int on = 1;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ||
-	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)))
-		return -errno;
-	return 0;
-}
 
 static int bw_packet_map(struct bw_packet *p, uint32_t bytes)
 {
@@ -104,7 +77,7 @@ static int bw_packet_bind(struct bw_packet *p, int interface)
 static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env,
 			   const struct bw_iface *iface, uint16_t engine, const char **why)
 {
-	int error = bw_packet_filter(p->fd, engine);
+	int error = bw_filter_own(p->fd, engine);
 
 	if (error)
 		return bw_fail(why, error, "cannot attach a packet filter: %s", strerror(-error));

@@ -26,8 +26,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
-	if (ep->watch.fd >= 0 && ep->watch.visit_at > now)
-		at = bw_min_u64(at, ep->watch.visit_at);
+	if (ep->watch.n)
+		at = bw_min_u64(at, ep->watch.forget_at);
 	if (at == BW_NEVER)
 		return BW_NEVER;
 	return at > now ? at - now : 0;
@@ -42,8 +42,6 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 		fds[n++] = (struct pollfd){.fd = ep->packet.fd, .events = POLLIN};
 	if (ep->has_udp)
 		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = POLLIN};
-	if (ep->watch.fd >= 0 && ep->now >= ep->watch.visit_at)
-		fds[n++] = (struct pollfd){.fd = ep->watch.fd, .events = POLLIN};
 	if (ep->local)
 		fds[n++] = (struct pollfd){.fd = bw_local_fd(ep->local), .events = POLLIN};
 	return n;
@@ -229,10 +227,8 @@ int bw_ep_fd(struct bw_ep *ep)
 		int n = bw_wait_fds(ep, fds);
 
 		ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-		for (int i = 0; i < n && ep->epoll_fd >= 0; i++) {
-			if (fds[i].fd != ep->watch.fd)
-				bw_wait_epoll_add(ep, fds[i].fd);
-		}
+		for (int i = 0; i < n && ep->epoll_fd >= 0; i++)
+			bw_wait_epoll_add(ep, fds[i].fd);
 	}
 	bw_lock_release(&ep->lock);
 	return ep->epoll_fd;

@@ -144,6 +144,18 @@ static void message__a_full_ring_says_so_and_recovers(void **state)
 	assert_int_equal(node_send(&a, 1, 32), 0);
 }
 
+static void message__room_after_a_full_ring_is_news(void **state)
+{
+	b.quiet = true;
+	while (node_send(&a, 1, 32) == 0)
+		;
+	bw_local_poll(a.link, 0, true);
+	assert_int_equal(bw_local_poll(a.link, 0, false), 0);
+	node_settle(&b, &b);
+	assert_int_equal(bw_local_poll(a.link, 0, false), 1);
+	assert_int_equal(bw_local_poll(a.link, 0, false), 0);
+}
+
 static void message__with_ack_ends_when_taken(void **state)
 {
 	assert_int_equal(bw_local_send(a.peer, 1, 0, 3, NULL, 0, "op"), 0);
@@ -699,6 +711,23 @@ static void parting__ends_all_operations(void **state)
 	assert_non_null(strstr(node_story(&a), "sent other -108 | down ESHUTDOWN | "));
 }
 
+static void parting__a_close_reports_what_is_open(void **state)
+{
+	struct node c;
+
+	node_open(&c, 0, 0);
+	node_pair(&c, &a);
+	bw_local_offer(c.peer, 0, 0, 0, c.region, 1000, "retracted");
+	bw_local_retract(c.peer, "retracted");
+	bw_local_offer(c.peer, 0, 0, 0, c.region, 1000, "offer");
+	bw_local_read(c.peer, NODE_REGION_KEY, 0, c.region, 10, "read");
+	bw_local_close(c.link);
+	assert_string_equal(node_story(&c), "sent retracted -125 | sent offer -125 | "
+					    "pulled read -125 len 0 | ");
+	free(c.envelope);
+	free(c.region);
+}
+
 static void parting__fails_a_pull_of_what_is_gone(void **state)
 {
 	static uint8_t to[4 << 20], from[4 << 20];
@@ -809,6 +838,7 @@ int main(void)
 		TEST_SMALL(message__of_every_length_near_an_edge),
 		TEST_SMALL(message__order_is_kept_over_many_rounds_of_the_ring),
 		TEST_SMALL(message__a_full_ring_says_so_and_recovers),
+		TEST_SMALL(message__room_after_a_full_ring_is_news),
 		TEST(message__with_ack_ends_when_taken),
 		TEST(message__may_be_answered_from_the_handler),
 		TEST(envelope__is_pulled_whole),
@@ -845,6 +875,7 @@ int main(void)
 		TEST(parting__however_much_it_was),
 		TEST(parting__even_before_the_other_side_looked),
 		TEST(parting__ends_all_operations),
+		TEST(parting__a_close_reports_what_is_open),
 		TEST(parting__fails_a_pull_of_what_is_gone),
 		TEST(parting__a_new_incarnation_takes_its_place),
 		TEST(many__sixty_peers_and_nothing_is_left),

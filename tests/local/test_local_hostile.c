@@ -519,6 +519,26 @@ static void hostile__data_that_changed_hands_while_it_was_read(void **state)
 	free(to);
 }
 
+/* The process that the kernel names as the peer is not the one that made the offer (it forked, or
+ * passed its socket on): its memory is not read. */
+static void hostile__memory_of_another_process_is_not_read(void **state)
+{
+	uint8_t from[1000] = {0}, to[1000];
+
+	setup_seed(5);
+	victim.on_message = NULL;
+	enemy.link->probe_value++;
+	bw_local_offer(enemy.peer, 1, 1, 1, from, sizeof(from), "op");
+	node_poll(&victim);
+	bw_local_pull(victim.peer, victim.envelope, to, sizeof(to), "it");
+	pulls_open = 1;
+	node_settle(&victim, &enemy);
+	assert_int_equal(victim.last_status, 0);
+	assert_int_equal(bw_local_counters(victim.link)->pulls_direct, 0);
+	assert_int_equal(bw_local_counters(victim.link)->pulls_copied, 1);
+	aftermath();
+}
+
 /* ---- while the victim reads ---- */
 
 static bool stop;
@@ -775,6 +795,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(hostile__each_lie_is_noticed),
 		cmocka_unit_test(hostile__a_release_ends_the_sending),
 		cmocka_unit_test(hostile__data_that_changed_hands_while_it_was_read),
+		cmocka_unit_test(hostile__memory_of_another_process_is_not_read),
 		cmocka_unit_test(hostile__writes_while_the_victim_reads),
 		cmocka_unit_test(hostile__handshakes),
 		cmocka_unit_test(hostile__connections_that_say_nothing),

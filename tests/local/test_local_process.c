@@ -604,12 +604,19 @@ static void fork_child(uint32_t me)
 static void processes__a_forked_child_closes_only_its_own(void **state)
 {
 	struct node b;
+	uint8_t to[100];
 
 	node_open(&mine.node, 0, 0);
 	node_open(&b, 0, 0);
 	node_pair(&mine.node, &b);
+	bw_local_offer(mine.node.peer, 1, 1, 1, mine.node.region, 100, "op");
+	node_poll(&b);
 	node_story(&b);
 	assert_int_equal(status_of(start(fork_child, 0)), 0);
+	/* What the parent has offered is still to be had. */
+	bw_local_pull(b.peer, &b.envelope[0], to, 100, "it");
+	node_settle(&mine.node, &b);
+	assert_string_equal(node_story(&b), "pulled it 0 len 100 | ");
 	node_send(&mine.node, 1, 8);
 	node_settle(&mine.node, &b);
 	assert_string_equal(node_story(&b), "message 1 tag 1 imm 1 len 8 | ");

@@ -27,7 +27,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("mutants.toml")
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
 INCLUDE = ["-I", str(ROOT / "engine"), "-I", str(ROOT / "hosts" / "sim")]
-SIM_ARGUMENTS = ["--seeds", "1-30", "--jobs", "1"]
+# Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
+SIM_RUNS = {
+    "simulator": ["--seeds", "1-30", "--jobs", "1"],
+    "simulator-killed": ["--seeds", "1-2", "--jobs", "1", "--scenario", "killed"],
+    "simulator-starve": ["--seeds", "1-8", "--jobs", "1", "--scenario", "starve"],
+}
 TIMEOUT_S = 60
 
 
@@ -100,7 +105,8 @@ class Workshop:
         sim = self._compile("sim", sim_sources, jobs)
         self.programs = {"unit": (list(tests.values()), ["-lcmocka"], list[str]())}
         if "main.c" in sim:
-            self.programs["simulator"] = (list(sim.values()), [], SIM_ARGUMENTS)
+            for run_name, arguments in SIM_RUNS.items():
+                self.programs[run_name] = (list(sim.values()), [], arguments)
 
     def _compile(self, name: str, sources: Sequence[Path], jobs: int) -> dict[str, Path]:
         folder = self.place / name

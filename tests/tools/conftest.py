@@ -5,8 +5,12 @@ from collections.abc import Iterator
 
 import beowire_cli
 import pytest
-
 from beowire import lab, lab_up
+from hypothesis import settings
+
+# No test asserts how long something takes; hypothesis would, by default.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@
 import os
 
 import pytest
-from beowire_cli import NO_NAMESPACES
-
 from beowire import ebpf, lab_port
 from beowire.lab import Shape
+from beowire_cli import NO_NAMESPACES
 
 needs_root = pytest.mark.skipif(NO_NAMESPACES is not None, reason=f"raw frames: {NO_NAMESPACES}")
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire_cli import COMMAND, NO_NAMESPACES, beowire, fresh_name, traces
-
 from beowire import lab, lab_up, namespaces
 from beowire.errors import BeowireError
+from beowire_cli import COMMAND, NO_NAMESPACES, beowire, fresh_name, traces
 
 needs_namespaces = pytest.mark.skipif(
     NO_NAMESPACES is not None, reason=f"raw frames: {NO_NAMESPACES}"

@@ -7,10 +7,9 @@ import threading
 
 import pytest
 import traffic
-from traffic import raw_frame, receiving, send_raw
-
 from beowire import lab_up
 from beowire.lab import Lab, Shape, load
+from traffic import raw_frame, receiving, send_raw
 
 FRAMES = 4000
 RATE_BITS = 40_000_000

@@ -2,12 +2,11 @@
 """Command lines of the launchers: where ranks go, which transport they are held to."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
-
 from beowire import cluster, launch
 from beowire.errors import BeowireError
 from beowire.launch import Job
+from hypothesis import given
+from hypothesis import strategies as some
 
 
 def hosts(count: int) -> cluster.Cluster:

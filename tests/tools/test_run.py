@@ -12,12 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire_cli import COMMAND, beowire
-
 from beowire import cluster, lab, path
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.run import run, run_captured
+from beowire_cli import COMMAND, beowire
 
 pytestmark = pytest.mark.skipif(
     shutil.which("mpirun.openmpi") is None,

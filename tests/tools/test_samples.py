@@ -2,10 +2,9 @@
 """Percentiles and ratios hold what their definitions promise, for any samples."""
 
 import pytest
+from beowire import samples
 from hypothesis import given
 from hypothesis import strategies as some
-
-from beowire import samples
 
 numbers = some.floats(min_value=1e-3, max_value=1e9)
 rounds = some.lists(some.tuples(numbers, numbers), min_size=1, max_size=9)

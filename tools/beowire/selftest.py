@@ -74,14 +74,61 @@ def _counted(log: Path, status: int, what: str) -> list[Case]:
 
 
 def read_junit(path: Path) -> list[Case]:
-    """The cases of a JUnit file."""
+    """The cases of a JUnit file; a program built on CMocka counts as the cases that it ran."""
     cases = []
     for element in ElementTree.parse(path).iter("testcase"):
         owner = element.get("classname", "")
-        name = f"{owner}: {element.get('name', '')}" if owner else element.get("name", "")
+        name = element.get("name", "")
+        if owner and not name.startswith(owner):
+            name = f"{owner}: {name}"
         verdict, reason = _verdict(element)
-        cases.append(Case(name, verdict, reason))
+        inner = cmocka_cases(
+            name, element.findtext("system-out") or "", element.findtext("system-err") or ""
+        )
+        cases += inner
+        # A program may fail beside its cases: by a crash, a leak, or a time limit.
+        if not inner or (verdict == "failed" and all(case.verdict != "failed" for case in inner)):
+            cases.append(Case(name, verdict, reason))
     return cases
+
+
+_CMOCKA_LINE = re.compile(r"^\[\s*(RUN|OK|SKIPPED)\s*\] (\S+)$")
+
+
+def cmocka_cases(program: str, output: str, errors: str) -> list[Case]:
+    """The cases in the output of a program built on CMocka: a name when a case begins, again when
+    it passes or is skipped, and between the two what the case itself said. Failures are told among
+    the errors; a case that began and did not end has failed too."""
+    cases: dict[str, Case] = {}
+    said = ""
+    for line in output.splitlines():
+        match = _CMOCKA_LINE.match(line)
+        if match is None:
+            said = line.strip() or said
+            continue
+        event, name = match.groups()
+        full = f"{program}: {name}"
+        if event == "RUN":
+            said = ""
+            cases[name] = Case(full, "failed", _cmocka_complaint(name, errors))
+        elif event == "OK":
+            cases[name] = Case(full, "passed")
+        else:
+            cases[name] = Case(full, "skipped", said or "no reason given")
+    return list(cases.values())
+
+
+def _cmocka_complaint(name: str, errors: str) -> str:
+    """The first error that CMocka tells above the line that says this case failed."""
+    complaint = ""
+    for line in errors.splitlines():
+        if line.startswith("[  ERROR   ]") and not complaint:
+            complaint = line.removeprefix("[  ERROR   ] --- ").strip()
+        if line.strip() == f"[  FAILED  ] {name}":
+            return complaint or "failed"
+        if line.startswith("[  FAILED  ]"):
+            complaint = ""
+    return "did not end"
 
 
 def _verdict(element: ElementTree.Element) -> tuple[Verdict, str]:
@@ -91,9 +138,16 @@ def _verdict(element: ElementTree.Element) -> tuple[Verdict, str]:
             return "failed", _line(child.get("message") or child.text or "")
     child = element.find("skipped")
     if child is not None:
-        said = child.get("message") or child.text or element.findtext("system-out") or ""
+        said = child.get("message") or child.text or _last_words(element)
         return "skipped", _line(said) or "no reason given"
     return "passed", ""
+
+
+def _last_words(element: ElementTree.Element) -> str:
+    """The last line that a program printed: why it skipped itself."""
+    text = f"{element.findtext('system-out') or ''}\n{element.findtext('system-err') or ''}"
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
 
 
 def _line(text: str) -> str:

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The packet filters (classic BPF) that decide in the kernel which frames reach an endpoint. */
+#ifndef BW_FILTER_H
+#define BW_FILTER_H
+
+#include <stdint.h>
+
+#define BW_FILTER_ALIVE 64  /* engines that a watching filter can leave out */
+#define BW_FILTER_CUT	160 /* bytes from the inner header on that are kept of frames not for us */
+
+/* Pass only whole frames with our magic, for this engine, sent to the interface's own address. 0 or
+ * a negative errno. */
+int bw_filter_own(int fd, uint16_t engine);
+
+/* Pass these, and cut short: frames without our magic, and frames for other engines whose senders
+ * wait for an answer, except for the n engines that are known to live. */
+int bw_filter_watch(int fd, uint16_t engine, const uint16_t *alive, unsigned int n);
+
+#endif
