@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
     [
         ["ruff", "format", "--check", "tools", "tests"],
         ["ruff", "check", "tools", "tests"],
-        ["mypy", "--strict", "--cache-dir=/dev/null", "-p", "beowire"],
+        ["mypy", "--strict", "--cache-dir=/dev/null", "tools/beowire"],
     ],
     ids=lambda command: " ".join(command[:2]),
 )
