@@ -68,7 +68,8 @@ static void bw_helper_serve(struct bw_ep *ep)
 	bw_lock_take(&ep->lock);
 	h->serving = false;
 	bw_wait_seen(ep, fds, n);
-	if (ep->local)
+	/* A sleeper of the program, come meanwhile, still counts on the local link's doorbell. */
+	if (ep->local && !ep->armed && !atomic_load(&ep->sleepers))
 		bw_local_disarm(ep->local);
 }
 
