@@ -320,7 +320,7 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 	static _Thread_local char text[160];
 	static const char *const links[] = {"packet", "udp"};
 	struct bw_remote *p;
-	const char *link = "not connected";
+	const char *link = "not connected", *host = "unknown host";
 	uint64_t srtt;
 	uint32_t mtu;
 	uint8_t number;
@@ -338,9 +338,12 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
 		 number < BW_LINK_NUMBERS)
 		link = links[number];
-	snprintf(text, sizeof(text), "%s (node %016llx) engine %u, %s",
-		 p->name[0] ? p->name : "unknown host", (unsigned long long)p->addr.node,
-		 p->addr.engine, link);
+	if (p->name[0])
+		host = p->name;
+	else if (p->addr.node == ep->self.node)
+		host = ep->host;
+	snprintf(text, sizeof(text), "%s (node %016llx) engine %u, %s", host,
+		 (unsigned long long)p->addr.node, p->addr.engine, link);
 	bw_lock_release(&ep->lock);
 	return text;
 }

@@ -494,6 +494,7 @@ static void hostile__data_that_changed_hands_while_it_was_read(void **state)
 	if (!bw_local_cma_wanted()) {
 		free(from);
 		free(to);
+		print_message("cross-memory attach is switched off for this run\n");
 		skip();
 	}
 

@@ -537,8 +537,10 @@ static void processes__of_another_user_are_turned_away(void **state)
 {
 	struct node n;
 
-	if (geteuid() != 0)
+	if (geteuid() != 0) {
+		print_message("needs root, to become another user\n");
 		skip();
+	}
 	node_open(&n, 0, 5);
 	board->engine[0] = n.engine;
 

@@ -5,14 +5,16 @@ A run counts only if the program says `ok`, ends with 0, and the counters of Beo
 and of the kernel agree that the payload went the way that was asked for.
 """
 
+import socket
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from beowire import path, places
+from beowire import endings, launch, path, places
 from beowire.cluster import Cluster
 from beowire.launch import Job, Mpi, Transport
 from beowire.path import JobRecord
-from beowire.run import run_captured
+from beowire.run import run, run_captured
 
 HANG_S = 240.0
 """A run that takes longer hangs; nothing is measured by it."""
@@ -109,3 +111,20 @@ def run_example(
     record, output = run_captured(job, cluster, HANG_S)
     path.prove(record, payload_bytes)
     return record, output
+
+
+def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> None:
+    """Runs the program whose last rank kills itself: the job ends, not well, and whoever noticed
+    first, launcher or Beowire, has said which rank or whose peer it was."""
+    job = Job([str(executable("tests/mpi/killed", mpi))], ranks, "beowire", mpi=mpi)
+    with tempfile.TemporaryFile() as output:
+        record = run(job, cluster, output=output, errors=output, announce=False, limit_s=HANG_S)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    assert not record.timed_out, text
+    assert record.exit_status != 0, text
+    assert f"rank {ranks - 1} goes now" in text
+    hosts = [list(launch.place(job, cluster))[-1]]
+    if cluster.shares_host_name:
+        hosts.append(socket.gethostname())
+    assert endings.report_of_death(text, ranks - 1, hosts), text

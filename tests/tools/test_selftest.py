@@ -63,6 +63,19 @@ def test_reasons_are_kept(tmp_path: Path) -> None:
     ]
 
 
+def test_a_skip_without_a_reason_is_a_failure(tmp_path: Path) -> None:
+    silent = "[ RUN      ] a__b\n[  SKIPPED ] a__b\n"
+    cases = (
+        "<testcase classname='t' name='a'><skipped/></testcase>"
+        f"<testcase name='p'><system-out>{silent}</system-out></testcase>"
+    )
+    failed = "it was skipped without a reason"
+    assert junit(tmp_path, cases) == [
+        Case("t: a", "failed", failed),
+        Case("p: a__b", "failed", failed),
+    ]
+
+
 def test_the_summary_counts() -> None:
     cases = [Case("a", "passed"), Case("b", "passed"), Case("c", "skipped", "why")]
     assert summary(cases) == "2 passed, 0 failed, 1 skipped"

@@ -44,6 +44,7 @@ def test_packet_comes_before_udp(nodes: tuple[str, str]) -> None:
 def test_local_comes_first(nodes: tuple[str, str]) -> None:
     with couple((nodes[0], nodes[0])) as two:
         prove(two, "local")
+        assert two.a.describe(two.to_b).startswith(f"{two.a.stats()['host']} (node ")
 
 
 def test_processes_of_one_node_use_udp_without_local(nodes: tuple[str, str]) -> None:

@@ -123,9 +123,13 @@ class Actor:
         answer: Event = self.ask("stats", "stats")["stats"]
         return answer
 
+    def describe(self, peer: int) -> str:
+        """What messages to people call a peer."""
+        return str(self.ask(f"describe {peer}", "describe")["text"])
+
     def link(self, peer: int) -> str:
         """The link in use towards a peer."""
-        return str(self.ask(f"describe {peer}", "describe")["text"]).rsplit(", ", 1)[1]
+        return self.describe(peer).rsplit(", ", 1)[1]
 
     def leave(self) -> int:
         """Ends the process in good order: its exit status."""

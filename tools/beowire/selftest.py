@@ -81,14 +81,16 @@ def read_junit(path: Path) -> list[Case]:
         name = element.get("name", "")
         if owner and not name.startswith(owner):
             name = f"{owner}: {name}"
-        verdict, reason = _verdict(element)
+        outcome = _outcome(name, element)
         inner = cmocka_cases(
             name, element.findtext("system-out") or "", element.findtext("system-err") or ""
         )
         cases += inner
         # A program may fail beside its cases: by a crash, a leak, or a time limit.
-        if not inner or (verdict == "failed" and all(case.verdict != "failed" for case in inner)):
-            cases.append(Case(name, verdict, reason))
+        if not inner or (
+            outcome.verdict == "failed" and all(case.verdict != "failed" for case in inner)
+        ):
+            cases.append(outcome)
     return cases
 
 
@@ -114,7 +116,7 @@ def cmocka_cases(program: str, output: str, errors: str) -> list[Case]:
         elif event == "OK":
             cases[name] = Case(full, "passed")
         else:
-            cases[name] = Case(full, "skipped", said or "no reason given")
+            cases[name] = _skipped(full, said)
     return list(cases.values())
 
 
@@ -131,16 +133,23 @@ def _cmocka_complaint(name: str, errors: str) -> str:
     return "did not end"
 
 
-def _verdict(element: ElementTree.Element) -> tuple[Verdict, str]:
+def _outcome(name: str, element: ElementTree.Element) -> Case:
+    """The case as its runner reports it."""
     for tag in ("failure", "error"):
         child = element.find(tag)
         if child is not None:
-            return "failed", _line(child.get("message") or child.text or "")
+            return Case(name, "failed", _line(child.get("message") or child.text or ""))
     child = element.find("skipped")
     if child is not None:
-        said = child.get("message") or child.text or _last_words(element)
-        return "skipped", _line(said) or "no reason given"
-    return "passed", ""
+        return _skipped(name, _line(child.get("message") or child.text or _last_words(element)))
+    return Case(name, "passed")
+
+
+def _skipped(name: str, reason: str) -> Case:
+    """A skipped case; without a reason nobody could judge it, which is a failure of the test."""
+    if not reason:
+        return Case(name, "failed", "it was skipped without a reason")
+    return Case(name, "skipped", reason)
 
 
 def _last_words(element: ElementTree.Element) -> str:
