@@ -64,6 +64,23 @@ static void submit__again_when_the_pool_is_empty(void **state)
 	assert_int_equal(events_with("A SENT 5000"), 1);
 }
 
+static void grow__wakes_what_waited_for_memory(void **state)
+{
+	world.node[A].grow_max = 0;
+	meet(A, B);
+	post(A, B, 1, 8);
+	while (bw_slab_alloc(&engine(A)->records)) /* somebody else took it all */
+		;
+	settle();
+	assert_int_equal(frames_with("A>B DATA"), 0);
+	assert_int_equal(deadline(), BW_NEVER); /* no timer helps */
+	world.node[A].grow_max = 64;
+	assert_int_equal(retract(A, 1), -ENOENT); /* after any call the host offers memory */
+	run(BW_MS);
+	assert_int_equal(events_with("B MESSAGE 1"), 1);
+	assert_int_equal(events_with("A SENT 1"), 1);
+}
+
 static void connect__again_when_the_pool_is_empty(void **state)
 {
 	struct bw_op op;
@@ -201,6 +218,7 @@ int memory_tests(void)
 		TEST(peer__idle_is_small),
 		TEST(open__refuses_what_cannot_work),
 		TEST(submit__again_when_the_pool_is_empty),
+		TEST(grow__wakes_what_waited_for_memory),
 		TEST(connect__again_when_the_pool_is_empty),
 		TEST(receiver__without_memory_drops_and_recovers),
 		TEST(objects__all_come_back),

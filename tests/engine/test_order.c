@@ -61,6 +61,26 @@ static void flow__does_not_wait_for_another(void **state)
 	assert_int_equal(events_with("B MESSAGE 1"), 1);
 }
 
+static void flow__is_a_pair_of_endpoints(void **state)
+{
+	static const uint16_t ends[][2] = {{1, 2}, {1, 3}, {4, 2}};
+	unsigned int i;
+
+	meet(A, B);
+	for (i = 0; i < 3; i++) {
+		struct bw_op op = op_send(A, B, i, 300);
+
+		op.send.src_ep = ends[i][0];
+		op.send.dst_ep = ends[i][1];
+		assert_int_equal(submit(A, &op), 0);
+	}
+	settle();
+	assert_int_equal(frames_with("[MESSAGE 0 0+300/300 ep 1>2]"), 1);
+	assert_int_equal(frames_with("[MESSAGE 0 0+300/300 ep 1>3]"), 1);
+	assert_int_equal(frames_with("[MESSAGE 0 0+300/300 ep 4>2]"), 1);
+	assert_int_equal(events_with("B MESSAGE"), 3);
+}
+
 static void flow__directions_are_numbered_apart(void **state)
 {
 	meet(A, B);
@@ -276,6 +296,7 @@ int order_tests(void)
 		TEST(order__kept_when_frames_are_reversed),
 		TEST(order__waits_for_the_missing_one_only),
 		TEST(flow__does_not_wait_for_another),
+		TEST(flow__is_a_pair_of_endpoints),
 		TEST(flow__directions_are_numbered_apart),
 		TEST(bundle__messages_share_a_frame),
 		TEST(bundle__parts_begin_at_multiples_of_8),

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,8 @@ SIM_RUNS = {
     "simulator-killed": ["--seeds", "1-2", "--jobs", "1", "--scenario", "killed"],
     "simulator-starve": ["--seeds", "1-8", "--jobs", "1", "--scenario", "starve"],
 }
-TIMEOUT_S = 60
+CPU_S = 20  # a program that computes longer hangs; wall time would depend on what else runs
+WALL_S = 1200
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Verdict:
 
 class CompileError(Exception):
     """The compiler refused a file; the text is its complaint."""
+
+
+class StuckError(Exception):
+    """A program neither ended nor computed: no verdict."""
 
 
 def load(path: Path) -> list[Mutant]:
@@ -137,17 +143,19 @@ def run(program: Path, arguments: Sequence[str]) -> str:
     """What the program complains of, "" if it is content."""
     try:
         done = subprocess.run(
-            [str(program), *arguments],
+            ["sh", "-c", f'ulimit -t {CPU_S}; exec "$@"', "sh", str(program), *arguments],
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=TIMEOUT_S,
+            timeout=WALL_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no end within {TIMEOUT_S} s"
+        raise StuckError(f"{program.name} waits for something, without computing") from None
     if not done.returncode:
         return ""
+    if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
+        return f"no end within {CPU_S} s of computing"
     output = done.stdout + done.stderr
     failed = re.search(r"\[  (?:FAILED|ERROR) +\] (\w+__\w+)", output)
     if failed:
@@ -170,7 +178,7 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
         who, what = workshop.try_all(folder, workshop.engine | {source.name: target})
         caught_by = f"{who}: {what}" if who else ""
         problem = "" if who else "nothing noticed it"
-    except (ValueError, CompileError) as error:
+    except (ValueError, CompileError, StuckError) as error:
         problem = str(error)
     finally:
         shutil.rmtree(folder)
@@ -221,7 +229,7 @@ def main() -> int:
         try:
             workshop = Workshop(Path(place), args.jobs)
             check_unchanged(workshop)
-        except CompileError as error:
+        except (CompileError, StuckError) as error:
             sys.exit(f"the unchanged engine or its tests cannot be built:\n{error}")
         with ThreadPoolExecutor(args.jobs) as pool:
             verdicts = list(pool.map(lambda m: examine(workshop, m), mutants))
