@@ -12,7 +12,8 @@ from pathlib import Path
 
 from beowire import endings, launch, path, places
 from beowire.cluster import Cluster
-from beowire.launch import Job, Mpi, Transport
+from beowire.launch import Job, Transport
+from beowire.mpi import Mpi, find
 from beowire.path import JobRecord
 from beowire.run import run, run_captured
 
@@ -55,16 +56,10 @@ PAYLOAD_BYTES: Mapping[str, int] = {
     "unexpected": 100_000 * 8 + 5001 * 3000 + 101 * 300_000,
 }
 
-ENVIRONMENT: Mapping[Mpi, Mapping[str, str]] = {
-    # Debian's settings leave Open MPI without a component for one-sided operations over messages.
-    "openmpi": {"OMPI_MCA_osc": "pt2pt"},
-    "mpich": {},
-}
-
 
 def executable(relative: str, mpi: Mpi) -> Path:
     """A program built for this MPI, by its path in the build directory."""
-    return places.product(relative + (".mpich" if mpi == "mpich" else ""))
+    return places.product(relative + (".mpich" if find(mpi).family == "mpich" else ""))
 
 
 def run_program(
@@ -87,7 +82,7 @@ def run_program(
         transport,
         mpi=mpi,
         per_node=per_node,
-        environment={**ENVIRONMENT[mpi], **(environment or {})},
+        environment=dict(environment or {}),
     )
     record, output = run_captured(job, cluster, HANG_S)
     assert f"ok {program.name}" in output.splitlines(), output

@@ -3,7 +3,7 @@
 
 import pytest
 from beowire.cluster import Cluster
-from beowire.launch import Mpi
+from beowire.mpi import Mpi
 from mpi_programs import run_killed, run_program
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")

@@ -9,7 +9,8 @@ import pytest
 from beowire.bench import between_nodes_bytes
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
-from beowire.launch import Mpi, Transport
+from beowire.launch import Transport
+from beowire.mpi import Mpi
 from mpi_programs import executable, run_example
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from beowire.cluster import Cluster
-from beowire.launch import Mpi
+from beowire.mpi import Mpi
 from mpi_programs import PAYLOAD_BYTES, PROGRAMS, run_program
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")

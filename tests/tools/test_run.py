@@ -2,17 +2,19 @@
 """Jobs end as their programs end and leave no process; a path not taken is not believed."""
 
 import json
+import mmap
 import os
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, path
+from beowire import cluster, lab, mpi, path, places
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.run import run, run_captured
@@ -183,3 +185,57 @@ def test_uncounted_raw_frames_are_not_believed(tcp_record: path.JobRecord) -> No
     }
     with pytest.raises(BeowireError, match="in raw frames"):
         path.prove(replace(tcp_record, nodes=nodes))
+
+
+@pytest.fixture
+def shared_memory() -> Iterator[Path]:
+    """A name for files in shared memory such as MPICH makes, removed afterwards."""
+    stem = Path(f"/dev/shm/mpich_shm_{os.getpid():x}")
+    yield stem
+    for file in stem.parent.glob(f"{stem.name}*"):
+        file.unlink()
+
+
+def test_shared_memory_of_the_job_is_swept(job_lab: lab.Lab, shared_memory: Path) -> None:
+    """Only what the job made: not what was there before, what others use, or other files."""
+    before, used, opened, left, other = (
+        shared_memory.with_name(f"{shared_memory.name}{end}")
+        for end in ("_before", "_used", "_opened", "_left", "_0")
+    )
+    other = other.with_name(f"not-{other.name}")
+    before.touch()
+    arguments = ["run", "--lab", job_lab.name, "-n", "1", "--transport", "tcp"]
+    script = f"sleep 0.1; echo 1 > {left}; echo 1 > {other}; echo made; read line"
+    process = subprocess.Popen(
+        [*COMMAND, *arguments, "--", "sh", "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"made\n"
+    used.write_bytes(b"1")
+    try:
+        with used.open("r+b") as stream, mmap.mmap(stream.fileno(), 1), opened.open("wb"):
+            stream.close()
+            process.communicate(b"\n", LIMIT_S)
+            there = [file.exists() for file in (before, used, opened, left, other)]
+        assert process.returncode == 0
+        assert there == [True, True, True, False, True]
+    finally:
+        other.unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("name", ["mpich", "mpich5", "openmpi5"])
+def test_a_killed_rank_leaves_no_shared_memory(name: str, job_lab: lab.Lab) -> None:
+    directory = mpi.wheel_dir(name)
+    if not (directory / "bin" / "mpirun").exists():
+        pytest.skip(f"{name} is not installed in {directory}")
+    suffix = ".mpich" if mpi.find(str(directory)).family == "mpich" else ""
+    program = places.product(f"tests/mpi/killed{suffix}")
+    before = set(Path("/dev/shm").iterdir())
+    job = Job([str(program)], 4, "tcp", mpi=str(directory))
+    with pytest.raises(BeowireError):
+        run_captured(job, cluster.of_lab(job_lab.name), LIMIT_S)
+    assert set(Path("/dev/shm").iterdir()) - before == set()

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import path, places, samples
+from beowire import mpi, path, places, samples
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
-from beowire.launch import Bind, Job, Mpi, TcpStack, Transport
+from beowire.launch import Bind, Job, TcpStack, Transport
+from beowire.mpi import Mpi
 from beowire.run import run_captured
 
 Mode = Literal["latency", "bandwidth", "rate"]
@@ -85,7 +86,7 @@ def machine() -> dict[str, Any]:
 
 
 def pingpong_job(plan: Plan, mode: Mode, transport: Transport, stack: TcpStack) -> Job:
-    suffix = ".mpich" if plan.mpi == "mpich" else ""
+    suffix = ".mpich" if mpi.find(plan.mpi).family == "mpich" else ""
     program = [str(places.example(f"pingpong{suffix}")), "--json", "-", "--mode", mode]
     program += ["--sizes", plan.sizes or SIZES[mode], "--window", str(plan.window)]
     if plan.iterations:
@@ -118,7 +119,7 @@ def choose_stack(plan: Plan, mode: Mode, cluster: Cluster, progress: Progress) -
     """The fastest software for TCP at this mode, by one short run of each that works."""
     if plan.baseline != "fastest":
         return plan.baseline
-    if plan.mpi == "mpich":
+    if mpi.find(plan.mpi).family == "mpich":
         candidates: tuple[TcpStack, ...] = ("ofi", "ucx")
     else:
         candidates = STACKS

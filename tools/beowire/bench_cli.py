@@ -46,7 +46,7 @@ def pingpong(
     ] = 0,
     window: Annotated[int, typer.Option(min=1, help="Messages in flight.")] = 64,
     bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "core",
-    mpi: Annotated[Literal["openmpi", "mpich"], typer.Option(help="Which MPI.")] = "openmpi",
+    mpi: run_cli.Mpi = "openmpi",
     baseline: Annotated[
         Literal["fastest", "native", "ofi", "ucx"], typer.Option(help="Which TCP to compare with.")
     ] = "fastest",

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import places
+from beowire import mpi, places
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
+from beowire.mpi import Installation, Mpi
 
 Transport = Literal["beowire", "tcp"]
-Mpi = Literal["openmpi", "mpich"]
 Bind = Literal["none", "core"]
 TcpStack = Literal["native", "ofi", "ucx"]
 
@@ -34,6 +34,7 @@ class Job:
     ranks: int
     transport: Transport
     mpi: Mpi = "openmpi"
+    """Which MPI starts it: a name or a directory, as `mpi.find` takes them."""
     per_node: int = 0
     """Ranks on each node; 0: spread evenly."""
     bind: Bind = "none"
@@ -63,8 +64,11 @@ class Command:
 def command(job: Job, cluster: Cluster, session_dir: Path | None = None) -> Command:
     """The command that runs the job; the launcher keeps its own files in `session_dir`."""
     slots = place(job, cluster)
-    builder = _openmpi if job.mpi == "openmpi" else _mpich
-    built = builder(job, cluster, slots, session_dir)
+    library = mpi.find(job.mpi)
+    if job.transport == "beowire":
+        library.check_libfabric()
+    builder = {"openmpi": _openmpi, "mpich": _mpich}[library.family]
+    built = builder(job, library, cluster, slots, session_dir)
     return Command([*cluster.head, *built.arguments], {**cluster.environment, **built.environment})
 
 
@@ -87,13 +91,15 @@ def place(job: Job, cluster: Cluster) -> dict[str, int]:
     return slots
 
 
-def _rank_environment(job: Job) -> dict[str, str]:
+def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
     """The variables that every rank gets."""
     carried = {
         key: value
         for key, value in os.environ.items()
         if key.startswith("BEOWIRE_") and key not in _OWN_VARIABLES
     }
+    if path := library.library_path():
+        carried["LD_LIBRARY_PATH"] = path
     if job.transport == "beowire":
         carried["FI_PROVIDER_PATH"] = job.provider_dir or str(places.provider_dir())
         carried["FI_PROVIDER"] = "beowire"
@@ -107,54 +113,52 @@ def _program(job: Job, cluster: Cluster) -> list[str]:
     return job.program
 
 
+def _binding(job: Job, cluster: Cluster) -> str:
+    """What the launcher shall bind a rank to: on a lab nothing, there the script pins."""
+    return "core" if job.bind == "core" and not cluster.shares_cores else "none"
+
+
 def _crowded(job: Job, cluster: Cluster) -> bool:
     """More ranks than cores: waiting ranks should make way, over either transport."""
     return cluster.shares_cores and job.ranks > (os.cpu_count() or 1)
 
 
 def _openmpi(
-    job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None
+    job: Job,
+    library: Installation,
+    cluster: Cluster,
+    slots: dict[str, int],
+    session_dir: Path | None,
 ) -> Command:
-    settings: dict[str, str] = {"plm_rsh_agent": " ".join(cluster.agent)}
+    environment = _rank_environment(job, library)
+    arguments = [str(library.launcher)]
+    if os.geteuid() == 0:
+        arguments.append("--allow-run-as-root")
+    arguments += ["--host", ",".join(f"{host}:{count}" for host, count in slots.items())]
+    arguments += ["-n", str(job.ranks), "--bind-to", _binding(job, cluster)]
+    if job.working_dir:
+        arguments += ["--wdir", job.working_dir]
+    settings = _openmpi_transport(job, library, cluster)
+    launching = {"ssh_agent": " ".join(cluster.agent)}
     own: dict[str, str] = {}
+    if library.library_dir is not None:
+        own["LD_LIBRARY_PATH"] = environment["LD_LIBRARY_PATH"]
+    if cluster.network:
+        launching["if_include"] = cluster.network
     if session_dir is not None and cluster.shares_host_name:
         own["TMPDIR"] = str(session_dir)  # each node sets its own, see lab_up
     elif session_dir is not None and cluster.lab is not None:
-        settings["orte_tmpdir_base"] = str(session_dir)
-    if cluster.network:
-        settings["oob_tcp_if_include"] = cluster.network
-    if job.transport == "beowire":
-        # btl without tcp: what is not carried by Beowire fails instead of going over TCP.
-        settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "beowire"}
-        settings["btl"] = "self,vader"
-        # Debian's settings exclude the one-sided component that works over messages.
-        settings["osc"] = "sm,pt2pt"
-    elif job.tcp_stack == "native":
-        settings |= {"pml": "ob1", "btl": "tcp,vader,self"}
-        if cluster.network:
-            settings["btl_tcp_if_include"] = cluster.network
-    elif job.tcp_stack == "ofi":
-        settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "tcp;ofi_rxm"}
-    else:
-        settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
-    if _crowded(job, cluster):
-        settings["mpi_yield_when_idle"] = "1"
-    environment = _rank_environment(job)
+        launching["tmpdir_base"] = str(session_dir)
     if job.transport == "tcp" and job.tcp_stack == "ofi":
         environment["FI_PROVIDER"] = "tcp"
     elif job.transport == "tcp" and job.tcp_stack == "ucx":
         environment["UCX_TLS"] = "tcp,self,sm"
-    hosts = ",".join(f"{host}:{count}" for host, count in slots.items())
-    arguments = [places.program("mpirun.openmpi", "openmpi-bin")]
-    if os.geteuid() == 0:
-        arguments.append("--allow-run-as-root")
-    arguments += ["--host", hosts, "-n", str(job.ranks)]
-    arguments += [
-        "--bind-to",
-        "core" if job.bind == "core" and not cluster.shares_cores else "none",
-    ]
-    if job.working_dir:
-        arguments += ["--wdir", job.working_dir]
+    modern = library.version >= (5, 0)
+    if modern:  # ranks fill the nodes in turn, which Open MPI 4 does unasked
+        arguments += ["--map-by", "slot"]
+    for key, value in launching.items():
+        option, name = ("--prtemca", _PRRTE[key]) if modern else ("--mca", _ORTE[key])
+        arguments += [option, name, value]
     for key, value in settings.items():
         arguments += ["--mca", key, value]
     for key, value in environment.items():
@@ -162,49 +166,71 @@ def _openmpi(
     return Command([*arguments, *_program(job, cluster)], own)
 
 
-def mpich_dir() -> Path:
-    """The environment that holds the MPICH wheel (Debian's own MPICH knows no libfabric)."""
-    path = places.root() / ".venv" / "mpich"
-    if not (path / "bin" / "mpiexec.hydra").exists():
-        raise BeowireError(
-            "The MPICH that speaks libfabric (a Python wheel) is not installed.",
-            f"Install it: python3 -m venv {path} && {path}/bin/pip install 'mpich>=4.3,<6'"
-            "   (./beowire test does that)",
-        )
-    return path
+# The launchers' settings, by what they mean: Open MPI 4's and, since 5, PRRTE's.
+_ORTE = {
+    "ssh_agent": "plm_rsh_agent",
+    "if_include": "oob_tcp_if_include",
+    "tmpdir_base": "orte_tmpdir_base",
+}
+_PRRTE = {
+    "ssh_agent": "plm_ssh_agent",
+    "if_include": "prte_if_include",
+    "tmpdir_base": "prte_tmpdir_base",
+}
 
 
-def mpich_library_path() -> str:
-    """A library path by which programs built with Debian's MPICH find the wheel's library."""
-    base = mpich_dir()
-    alias = base / "abi" / "libmpich.so.12"
-    if not alias.is_symlink():
-        alias.parent.mkdir(exist_ok=True)
-        alias.symlink_to(base / "lib" / "libmpi.so.12")
-    return f"{alias.parent}:{base / 'lib'}:{base / 'lib' / 'mpich'}"
+def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dict[str, str]:
+    """The settings that hold Open MPI to a transport."""
+    modern = library.version >= (5, 0)
+    memory = "sm" if modern else "vader"
+    settings: dict[str, str] = {}
+    if job.transport == "beowire":
+        # btl without tcp: what is not carried by Beowire fails instead of going over TCP.
+        settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "beowire"}
+        if modern:  # one-sided operations go by btl ofi, which obeys the same include
+            settings["btl"] = "self,sm,ofi"
+        else:  # Debian's settings exclude the one-sided component that works over messages
+            settings |= {"btl": "self,vader", "osc": "sm,pt2pt"}
+    elif job.tcp_stack == "native":
+        settings |= {"pml": "ob1", "btl": f"tcp,{memory},self"}
+        if cluster.network:
+            settings["btl_tcp_if_include"] = cluster.network
+    elif job.tcp_stack == "ofi":
+        provider = "tcp" if modern else "tcp;ofi_rxm"
+        settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": provider}
+    else:
+        settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
+    if _crowded(job, cluster):
+        settings["mpi_yield_when_idle"] = "1"
+    return settings
 
 
-def _mpich(job: Job, cluster: Cluster, slots: dict[str, int], session_dir: Path | None) -> Command:
+def _mpich(
+    job: Job,
+    library: Installation,
+    cluster: Cluster,
+    slots: dict[str, int],
+    session_dir: Path | None,
+) -> Command:
     del session_dir
     if cluster.agent[1:] and cluster.agent[0] != "ssh":
         raise BeowireError(
             f"MPICH's launcher takes a command without options: {' '.join(cluster.agent)}",
             "Put options into ~/.ssh/config, or into a script that --ssh names.",
         )
-    environment = _rank_environment(job)
-    environment["LD_LIBRARY_PATH"] = mpich_library_path()
+    environment = _rank_environment(job, library)
     if job.transport == "beowire" or job.tcp_stack != "ucx":
         environment["MPIR_CVAR_CH4_NETMOD"] = "ofi"
         environment.setdefault("FI_PROVIDER", "tcp")
     else:
         environment |= {"MPIR_CVAR_CH4_NETMOD": "ucx", "UCX_TLS": "tcp,self"}
-    arguments = [str(mpich_dir() / "bin" / "mpiexec.hydra"), "-launcher", "ssh"]
+    arguments = [str(library.launcher), "-launcher", "ssh"]
     arguments += ["-launcher-exec", *cluster.agent[:1]]
     if cluster.interface:
         arguments += ["-iface", cluster.interface]
     hosts = ",".join(f"{host}:{count}" for host, count in slots.items())
     arguments += ["-hosts", hosts, "-n", str(job.ranks)]
-    arguments += ["-bind-to", "core" if job.bind == "core" and not cluster.shares_cores else "none"]
+    arguments += ["-bind-to", _binding(job, cluster)]
     if job.working_dir:
         arguments += ["-wdir", job.working_dir]
     for key, value in environment.items():

@@ -3,7 +3,7 @@
 directory into which Beowire's endpoints write theirs.
 
 In a lab both are at hand; on real hosts they are fetched over ssh, and what else the hosts send
-meanwhile is counted too.
+meanwhile is counted too. What a job left in the hosts' shared memory is removed on the same way.
 """
 
 import base64
@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import counters, remote
+from beowire import counters, places, remote
 from beowire.cluster import Cluster
 from beowire.counters import NodeCounters
 
@@ -57,12 +57,15 @@ def _observed_hosts(cluster: Cluster, directory: Path) -> Iterator[Observation]:
     observation = Observation(distant, exclusive=False)
     name = shlex.quote(distant)
     try:
-        began = remote.execute_everywhere(cluster, f"mkdir -p {name} && {_READ_COUNTERS}")
+        start = f"mkdir -p {name} && touch {name}.began && {_READ_COUNTERS}"
+        began = remote.execute_everywhere(cluster, start)
         yield observation
         collect = f"{_READ_COUNTERS}; echo '{_SEPARATOR}'; tar -C {name} -cf - . | base64"
         ended = remote.execute_everywhere(cluster, collect)
     finally:
-        remote.execute_everywhere(cluster, f"rm -rf {name}")
+        sweep = shlex.quote(places.package_file("sweep.sh").read_text())
+        end = f"sh -c {sweep} sweep.sh {name}.began; rm -rf {name} {name}.began"
+        remote.execute_everywhere(cluster, end)
     for host, told in ended.items():
         *texts, archive = told.decode().split(f"{_SEPARATOR}\n")
         before = _parsed(began[host].decode().split(f"{_SEPARATOR}\n"))

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from beowire import mpi
 from beowire.counters import NodeCounters
 from beowire.errors import BeowireError
 from beowire.launch import Job
 
-# What an MPI launcher sends over TCP for wiring up and for forwarding output; measured for
-# Open MPI's and MPICH's launchers, with room. Grows with the nodes and the ranks.
+# What an MPI launcher sends over TCP for each node, for wiring up and for forwarding output;
+# measured for Open MPI's and MPICH's launchers, with room. What each rank adds, module mpi knows.
 LAUNCHER_NODE_BYTES = 100_000
-LAUNCHER_RANK_BYTES = 20_000
 
 # Frames beside the job: ARP, IPv6 neighbour discovery.
 HOUSEKEEPING_NODE_BYTES = 16_384
@@ -130,7 +130,8 @@ def read_endpoints(directory: Path) -> list[Endpoint]:
 def tcp_limit_bytes(record: JobRecord) -> int:
     """The most that TCP may carry beside Beowire: what the launcher sends. Real hosts send other
     things too; there TCP must carry clearly less than the payload, if there is much of it."""
-    launcher = LAUNCHER_NODE_BYTES * len(record.nodes) + LAUNCHER_RANK_BYTES * record.job.ranks
+    rank_bytes = mpi.find(record.job.mpi).launcher_rank_bytes
+    launcher = LAUNCHER_NODE_BYTES * len(record.nodes) + rank_bytes * record.job.ranks
     return launcher if record.exclusive else max(launcher, record.payload_bytes // 2, 10**7)
 
 

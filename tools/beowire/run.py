@@ -3,7 +3,7 @@
 
 The launcher is a child in our process group, so that its input, output and Ctrl-C are the
 program's own. Every process of the job carries the job's name in its environment; what the
-launcher leaves alive is found and killed by it.
+launcher leaves alive is found and killed by it. Shared memory of killed processes is swept away.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import launch, namespaces
+from beowire import launch, namespaces, places
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.lab import marked_processes
@@ -67,7 +67,7 @@ def run(
             environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
             command = launch.command(replace(job, environment=environment), cluster, directory)
             started_ns = time.monotonic_ns()
-            ending = _execute_whole(command, output, errors, limit_s)
+            ending = _execute_whole(command, directory, output, errors, limit_s)
             elapsed_ns = time.monotonic_ns() - started_ns
         if keep_stats is not None:
             shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
@@ -86,16 +86,21 @@ def run(
 
 def _execute_whole(
     command: Command,
+    directory: Path,
     output: IO[bytes] | int | None,
     errors: IO[bytes] | int | None,
     limit_s: float | None,
 ) -> Ending:
-    """Executes the command, and kills what is left of the job afterwards."""
+    """Executes the command, and kills and removes what is left of the job afterwards."""
     mark = f"BEOWIRE_JOB={uuid.uuid4()}"
+    began = directory / "began"
+    began.touch()
     try:
         return _execute(command, mark, output, errors, limit_s)
     finally:
-        left = namespaces.kill(lambda: marked_processes(mark))
+        with namespaces.uninterrupted():
+            left = namespaces.kill(lambda: marked_processes(mark))
+            subprocess.run(["sh", str(places.package_file("sweep.sh")), str(began)], check=False)
         if left:
             note(f"these processes of the job do not die: {left}")
 

@@ -20,6 +20,7 @@ HostFile = Annotated[
     Path | None, typer.Option("--hostfile", help="Run on the hosts in this file, one a line.")
 ]
 Ssh = Annotated[str, typer.Option(help="The command that reaches a host.")]
+Mpi = Annotated[str, typer.Option(help="Which MPI: openmpi, mpich, or where one is installed.")]
 Network = Annotated[
     str, typer.Option(help="Network a.b.c.d/n for the launcher and for TCP, on real hosts.")
 ]
@@ -47,7 +48,7 @@ def run(
     hosts: Hosts = None,
     hostfile: HostFile = None,
     ppn: Annotated[int, typer.Option(help="Ranks per node; 0: spread evenly.")] = 0,
-    mpi: Annotated[Literal["openmpi", "mpich"], typer.Option(help="Which MPI.")] = "openmpi",
+    mpi: Mpi = "openmpi",
     bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "none",
     tcp_stack: Annotated[
         Literal["native", "ofi", "ucx"], typer.Option(help="Which software speaks TCP.")

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Which MPI starts a program: its launcher, its family and version, and where its library lies.
+
+An MPI is named `openmpi` (the system's), `mpich` (the Python wheel set up by the tests, since
+Debian's MPICH has no libfabric), or by the directory where it is installed. Its launcher is asked
+what it is.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from beowire import places
+from beowire.errors import BeowireError
+from beowire.terminal import note
+
+Mpi = str
+"""`openmpi`, `mpich`, or the directory of an installation."""
+Family = Literal["openmpi", "mpich"]
+
+_LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra")
+_MEND = "Give --mpi openmpi, --mpi mpich, or the directory of an MPI that holds bin/mpirun."
+
+
+@dataclass(frozen=True)
+class Installation:
+    """An MPI as it is installed here."""
+
+    family: Family
+    version: tuple[int, int]
+    launcher: Path
+    library_dir: Path | None
+    """Where its library lies; None: where programs find it by themselves."""
+
+    @property
+    def name(self) -> str:
+        family = {"openmpi": "Open MPI", "mpich": "MPICH"}[self.family]
+        return f"{family} {self.version[0]}.{self.version[1]}"
+
+    @property
+    def launcher_rank_bytes(self) -> int:
+        """What its launcher sends over TCP for each rank, measured, with room. Open MPI 5 tells
+        every rank, by a socket on its own node, all about the machine."""
+        return 250_000 if self.family == "openmpi" and self.version >= (5, 0) else 20_000
+
+    def library_path(self) -> str:
+        """The value of LD_LIBRARY_PATH by which programs find this MPI's library; empty: none is
+        needed."""
+        if self.library_dir is None:
+            return ""
+        own = [str(self.library_dir)]
+        if self.family == "mpich" and (alias := _debian_alias(self.library_dir)) is not None:
+            own.insert(0, str(alias))
+        return ":".join([*own, *os.environ.get("LD_LIBRARY_PATH", "").split(":")]).rstrip(":")
+
+    def check_libfabric(self) -> None:
+        """Fails if this MPI says that it was built without libfabric."""
+        command = {
+            "openmpi": (["ompi_info", "--parsable"], r"^mca:mtl:ofi:", "the component mtl ofi"),
+            "mpich": (["mpichversion"], r"^MPICH Device:.*\bofi\b", "the device ch4:ofi"),
+        }
+        (tool, *options), wanted, what = command[self.family]
+        path = self.launcher.parent / tool
+        if not path.exists():
+            return  # nobody to ask; the program will tell
+        if not re.search(wanted, _output([str(path), *options]), re.MULTILINE):
+            raise BeowireError(
+                f"The {self.name} of {self.launcher} has no libfabric ({what} is missing), and "
+                "Beowire is reached through that.",
+                "Name an MPI that was built with libfabric by --mpi DIR, such as one installed "
+                "from the Python packages openmpi and mpich.",
+            )
+
+
+@cache
+def find(name: Mpi) -> Installation:
+    """The MPI of this name, or an error that says how to get one."""
+    if name == "openmpi":
+        return _system_openmpi()
+    if name == "mpich":
+        return _wheel()
+    prefix = Path(name).expanduser().absolute()
+    if not prefix.is_dir():
+        raise BeowireError(f"--mpi {name}: there is no directory {prefix}.", _MEND)
+    launcher = _first(prefix / "bin" / each for each in _LAUNCHERS)
+    if launcher is None:
+        raise BeowireError(
+            f"--mpi {name}: {prefix} is no installation of an MPI, it has no bin/mpirun.", _MEND
+        )
+    return _asked(launcher, prefix)
+
+
+def wheel_dir(name: str) -> Path:
+    """Where an MPI from a Python wheel is installed for the tests."""
+    return places.root() / ".venv" / name
+
+
+def _wheel() -> Installation:
+    path = wheel_dir("mpich")
+    if not (path / "bin" / "mpirun").exists():
+        python = places.root() / ".venv" / "bin" / "python"
+        raise BeowireError(
+            "The MPICH that speaks libfabric (a Python wheel) is not installed.",
+            f"Install it: {python} -m pip install --prefix {path} 'mpich>=4.3,<5'   (./beowire "
+            "test does that), or name another MPICH by --mpi DIR.",
+        )
+    return _asked(path / "bin" / "mpirun", path)
+
+
+def _system_openmpi() -> Installation:
+    """Debian's name for the launcher tells it from MPICH's; elsewhere it is just mpirun."""
+    for name in ("mpirun.openmpi", "mpirun"):
+        path = shutil.which(name)
+        if path is not None and (told := _family(_output([path, "--version"]))) is not None:
+            family, version = told
+            if family == "openmpi":
+                return Installation(family, version, Path(path), None)
+    raise BeowireError(
+        "Open MPI is not installed.",
+        "Install it: apt-get install openmpi-bin, or name another MPI by --mpi DIR.",
+    )
+
+
+def _asked(launcher: Path, prefix: Path) -> Installation:
+    told = _output([str(launcher), "--version"])
+    found = _family(told)
+    if found is None:
+        said = next(iter(told.splitlines()), "nothing")
+        raise BeowireError(
+            f"{launcher} is the launcher of neither Open MPI nor MPICH: asked for its version, it "
+            f"says {said!r}.",
+            _MEND,
+        )
+    family, version = found
+    library = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12"}[family]
+    beside = _first(prefix / each / library for each in ("lib", "lib64"))
+    return Installation(family, version, launcher, beside.parent if beside else None)
+
+
+def _family(told: str) -> tuple[Family, tuple[int, int]] | None:
+    """Family and version in what a launcher says of itself."""
+    patterns: dict[Family, str] = {
+        "openmpi": r"\((?:Open MPI|OpenRTE)\) (\d+)\.(\d+)",
+        "mpich": r"HYDRA build details:\s+Version:\s+(\d+)\.(\d+)",
+    }
+    for family, pattern in patterns.items():
+        if match := re.search(pattern, told):
+            return family, (int(match[1]), int(match[2]))
+    return None
+
+
+def _output(command: Sequence[str]) -> str:
+    """What a command prints; whether it succeeds is told by that."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=20,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise BeowireError(f"{' '.join(command)} does not end.", _MEND) from error
+    except OSError as error:
+        raise BeowireError(
+            f"{command[0]} cannot be executed: {error.strerror or error}.", _MEND
+        ) from error
+    return done.stdout.decode(errors="replace")
+
+
+def _debian_alias(library_dir: Path) -> Path | None:
+    """A directory by which programs built with Debian's MPICH, which call the library
+    libmpich.so.12, find this one. What the library itself needs lies beside it in `mpich`, as the
+    wheel has it, and is searched for from the alias."""
+    wanted = library_dir / "libmpi.so.12"
+    alias = places.build_dir() / "mpich" / f"{zlib.crc32(str(library_dir).encode()):08x}"
+    links = {alias / "libmpich.so.12": wanted, alias / "mpich": library_dir / "mpich"}
+    try:
+        alias.mkdir(parents=True, exist_ok=True)
+        for link, target in links.items():
+            if not link.is_symlink() and target.exists():
+                _link(link, target)
+    except OSError as error:
+        note(
+            f"{alias} cannot be written ({error.strerror}): programs built with Debian's MPICH "
+            "will not find this library"
+        )
+        return None
+    return alias
+
+
+def _link(link: Path, target: Path) -> None:
+    """Makes a link, whoever else makes it just now."""
+    try:
+        link.symlink_to(target)
+    except FileExistsError:
+        return
+
+
+def _first(paths: Iterable[Path]) -> Path | None:
+    return next((path for path in paths if path.exists()), None)
