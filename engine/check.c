@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The invariants of the reliable protocol, written down once: every range has one owner, counts agree with lists,
- * packet numbers ascend, credit is never exceeded. Slow; tests call it between steps.
+ * The invariants of the reliable protocol, written down once: every range has one owner, counts
+ * agree with lists, packet numbers ascend, credit is never exceeded. Slow; tests call it between
+ * steps.
  */
 #include "reliable.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * First contact, refusal and farewell. A HELLO is repeated on every path until its answer comes; the
- * answer carries the same facts back. Handles exchanged here address all later frames, so that a
- * frame for a dead incarnation or a forgotten peer is recognized and refused, never delivered.
+ * First contact, refusal and farewell. A HELLO is repeated on every path until its answer comes;
+ * the answer carries the same facts back. Handles exchanged here address all later frames, so that
+ * a frame for a dead incarnation or a forgotten peer is recognized and refused, never delivered.
  */
 #include "reliable.h"
 
@@ -285,16 +285,17 @@ static struct bw_peer *bw_contact_answerer(struct bw_engine *e, const struct bw_
 {
 	struct bw_peer *p = bw_peer_get(e, h->conn);
 
-	if (!p || p->wire != h->conn || p->engine != b->engine ||
-	    (p->inc && p->inc != b->inc) || (p->node && p->node != b->node))
+	if (!p || p->wire != h->conn || p->engine != b->engine || (p->inc && p->inc != b->inc) ||
+	    (p->node && p->node != b->node))
 		return NULL;
 	return p;
 }
 
 /* The same incarnation speaks by another handle than before: it gave us up and starts again, or one
- * of its HELLOs is an old one. While nothing but HELLOs was exchanged, the latest counts; but frames
- * of the two must never meet in one peer, so it is to use a new handle of ours. Later, it is asked by
- * the handle that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. */
+ * of its HELLOs is an old one. While nothing but HELLOs was exchanged, the latest counts; but
+ * frames of the two must never meet in one peer, so it is to use a new handle of ours. Later, it is
+ * asked by the handle that we know: it refuses if it gave that up, and its new HELLO comes again
+ * meanwhile. */
 static int bw_contact_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 {
 	uint32_t wire;
@@ -380,7 +381,10 @@ static struct bw_peer *bw_contact_refused_peer(struct bw_engine *e, const struct
 
 	if (b->echo_type == BW_FRAME_HELLO) {
 		p = bw_peer_get(e, b->echo_conn);
-		return p && p->wire == b->echo_conn && p->engine == b->echo_engine && p->inc == b->echo_inc ? p : NULL;
+		return p && p->wire == b->echo_conn && p->engine == b->echo_engine &&
+				       p->inc == b->echo_inc
+			       ? p
+			       : NULL;
 	}
 	for (l = e->peers.next; l != &e->peers; l = l->next) {
 		p = bw_entry(l, struct bw_peer, all);
@@ -391,7 +395,8 @@ static struct bw_peer *bw_contact_refused_peer(struct bw_engine *e, const struct
 	return NULL;
 }
 
-/* A path on which nobody answers for the peer is given up; the peer lives while another may work. */
+/* A path on which nobody answers for the peer is given up; the peer lives while another may
+ * work. */
 static bool bw_contact_other_path(struct bw_peer *p, const struct bw_link_addr *from)
 {
 	bool other = false;

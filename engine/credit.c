@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Credit: the receiver divides what it can take at once (its budget, mostly the receive ring) among the peers
- * that sent lately, and tells each a limit for all it may ever have charged. Every peer always has BW_SHARE_MIN.
+ * Credit: the receiver divides what it can take at once (its budget, mostly the receive ring) among
+ * the peers that sent lately, and tells each a limit for all it may ever have charged. Every peer
+ * always has BW_SHARE_MIN.
  */
 #include "reliable.h"
 

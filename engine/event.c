@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The queue of events. Its nodes lie in the objects that the events are about, so that queueing never
- * fails; an object is freed when its last event is taken. A peer's PEER_DOWN comes after all its other events.
+ * The queue of events. Its nodes lie in the objects that the events are about, so that queueing
+ * never fails; an object is freed when its last event is taken. A peer's PEER_DOWN comes after all
+ * its other events.
  */
 #include "reliable.h"
 

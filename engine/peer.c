@@ -7,10 +7,10 @@
 
 static void bw_peer_init_lists(struct bw_peer *p)
 {
-	struct bw_list *lists[] = {&p->txmsgs, &p->controls, &p->pulls, &p->given_up,
-				   &p->regions, &p->serves, &p->serving, &p->again, &p->all,
-				   &p->ready, &p->app.tx, &p->app.rx, &p->control.tx,
-				   &p->control.rx};
+	struct bw_list *lists[] = {&p->txmsgs,	   &p->controls,  &p->pulls,   &p->given_up,
+				   &p->regions,	   &p->serves,	  &p->serving, &p->again,
+				   &p->all,	   &p->ready,	  &p->app.tx,  &p->app.rx,
+				   &p->control.tx, &p->control.rx};
 	uint32_t i;
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
@@ -124,9 +124,9 @@ static void bw_peer_plan_ping(struct bw_engine *e, struct bw_peer *p)
 		return;
 	p->ping_pause = e->cfg.dead_ns / 4;
 	if (expects)
-		p->ping_pause = bw_min_u64(p->ping_pause,
-					   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]),
-						      10 * BW_MS));
+		p->ping_pause =
+			bw_min_u64(p->ping_pause,
+				   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]), 10 * BW_MS));
 	p->ping_at = e->now + p->ping_pause;
 }
 
@@ -192,8 +192,7 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 {
 	uint8_t i;
 
-	if (p->waiting_since &&
-	    e->now >= bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns) {
+	if (p->waiting_since && e->now >= bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
 		return;
 	}

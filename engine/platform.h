@@ -24,10 +24,10 @@
 #define BW_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define BW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-#define BW_US 1000ull		/* one microsecond, in nanoseconds */
-#define BW_MS 1000000ull	/* one millisecond, in nanoseconds */
-#define BW_S  1000000000ull	/* one second, in nanoseconds */
-#define BW_NEVER UINT64_MAX	/* a deadline that never comes */
+#define BW_US	 1000ull       /* one microsecond, in nanoseconds */
+#define BW_MS	 1000000ull    /* one millisecond, in nanoseconds */
+#define BW_S	 1000000000ull /* one second, in nanoseconds */
+#define BW_NEVER UINT64_MAX    /* a deadline that never comes */
 
 static inline uint64_t bw_min_u64(uint64_t a, uint64_t b)
 {

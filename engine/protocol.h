@@ -2,7 +2,8 @@
 /*
  * The interface between a protocol and its host [A1 A2]: a protocol is a pure state machine behind
  * struct bw_protocol, a host (simulator, user space, kernel) moves frames, bytes and time for it.
- * Nothing here reads a clock, allocates, locks or touches payload; a whole run repeats from its inputs.
+ * Nothing here reads a clock, allocates, locks or touches payload; a whole run repeats from its
+ * inputs.
  *
  * How a host drives a protocol, under one lock per instance:
  *
@@ -28,12 +29,13 @@ struct bw_link_addr {
 
 /* A received frame, valid during rx() and until the next rx() (events may refer to it). */
 struct bw_rx_frame {
-	const void *head;    /* its first bytes, contiguous, 8-aligned */
-	uint32_t head_len;   /* at least min(len, BW_HEAD_MAX); the whole frame unless the host scatters */
-	uint32_t len;	     /* bytes of the whole frame from hdr on, link header excluded */
+	const void *head;  /* its first bytes, contiguous, 8-aligned */
+	uint32_t head_len; /* at least min(len, BW_HEAD_MAX); the whole frame unless the host
+			    * scatters */
+	uint32_t len;	   /* bytes of the whole frame from hdr on, link header excluded */
 	struct bw_link_addr from;
-	bool mark;	     /* congestion seen: IP ECN CE, or the receive ring more than half full */
-	void *cookie;	     /* the host's own */
+	bool mark;    /* congestion seen: IP ECN CE, or the receive ring more than half full */
+	void *cookie; /* the host's own */
 };
 
 /* A frame to be sent: `head` bytes and, woven in, payload segments. Valid until the next call. */
@@ -41,8 +43,8 @@ struct bw_rx_frame {
 struct bw_tx_segment {
 	uint32_t head_end; /* this payload follows the head bytes up to here (offset in head) */
 	uint32_t len;	   /* payload bytes */
-	uint64_t buf;	   /* host cookie of the buffer, as submitted; 0: len zero bytes (padding) */
-	uint64_t off;	   /* offset in that buffer */
+	uint64_t buf; /* host cookie of the buffer, as submitted; 0: len zero bytes (padding) */
+	uint64_t off; /* offset in that buffer */
 };
 struct bw_tx_frame {
 	struct bw_link_addr to;
@@ -60,31 +62,33 @@ struct bw_host_ops {
 	uint32_t (*crc32c)(uint32_t crc, const void *p, size_t n);
 	/* CRC32C of n bytes of a submitted buffer (for a frame about to be sent). */
 	uint32_t (*payload_crc)(void *host, uint64_t buf, uint64_t off, uint32_t n);
-	/* Copy n payload bytes at frame offset `at` into buffer `buf` at `off`; buf 0: copy nothing,
-	 * only check. With `check`, return -EBADMSG unless their CRC32C is `crc`. 0 on success. */
+	/* Copy n payload bytes at frame offset `at` into buffer `buf` at `off`; buf 0: copy
+	 * nothing, only check. With `check`, return -EBADMSG unless their CRC32C is `crc`. 0 on
+	 * success. */
 	int (*place)(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 		     uint32_t at, uint32_t n, bool check, uint32_t crc);
-	/* A buffer for an incoming message of n bytes, 0 if there is none now. Ownership goes back to
-	 * the host with BW_EV_MESSAGE, or by buf_put(). */
+	/* A buffer for an incoming message of n bytes, 0 if there is none now. Ownership goes back
+	 * to the host with BW_EV_MESSAGE, or by buf_put(). */
 	uint64_t (*buf_get)(void *host, uint64_t n);
 	void (*buf_put)(void *host, uint64_t buf);
-	/* May `peer` pull n bytes at `off` of the host's own memory key? 0 and the buffer cookie and
-	 * offset that data is read from, or a negative errno. */
+	/* May `peer` pull n bytes at `off` of the host's own memory key? 0 and the buffer cookie
+	 * and offset that data is read from, or a negative errno. */
 	int (*region_find)(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
 			   uint64_t *buf, uint64_t *buf_off);
 };
 
 struct bw_config {
-	uint64_t node;	       /* identity of this node; not 0 */
-	uint64_t secret;       /* entropy: makes region keys unguessable */
-	uint32_t incarnation;  /* fresh random number; not 0 */
+	uint64_t node;	      /* identity of this node; not 0 */
+	uint64_t secret;      /* entropy: makes region keys unguessable */
+	uint32_t incarnation; /* fresh random number; not 0 */
 	uint32_t cluster;
-	uint16_t engine;       /* number of this engine on its node */
+	uint16_t engine; /* number of this engine on its node */
 	uint16_t reserved0;
-	uint32_t rx_budget;    /* bytes that all peers together may have under way to us */
-	uint32_t charge_min;   /* bytes of budget that one frame costs at least (ring slot); may be 0 */
-	uint64_t features;     /* BW_FEATURE_* to offer */
-	uint64_t dead_ns;      /* a peer silent for so long while we wait for it is given up (60 s) */
+	uint32_t rx_budget;  /* bytes that all peers together may have under way to us */
+	uint32_t charge_min; /* bytes of budget that one frame costs at least (ring slot); may be
+			      * 0 */
+	uint64_t features;   /* BW_FEATURE_* to offer */
+	uint64_t dead_ns;    /* a peer silent for so long while we wait for it is given up (60 s) */
 	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; 0: default */
 	uint32_t link_mtu[8];  /* per host link number: largest frame (hdr included), in bytes */
 	char name[BW_NAME_MAX];
@@ -108,10 +112,10 @@ struct bw_op {
 	uint64_t cookie; /* the host's own; comes back in the completion event */
 	union {
 		struct {
-			uint64_t node;	 /* 0: unknown */
+			uint64_t node; /* 0: unknown */
 			uint16_t engine;
-			uint16_t paths;	 /* used entries of path, at least 1 */
-			uint32_t inc;	 /* 0: any */
+			uint16_t paths; /* used entries of path, at least 1 */
+			uint32_t inc;	/* 0: any */
 			struct bw_link_addr path[BW_PATHS_MAX];
 		} connect;
 		struct {
@@ -123,7 +127,8 @@ struct bw_op {
 			uint16_t dst_ep;
 			uint16_t src_ep;
 			uint8_t code;
-			bool urgent; /* somebody waits for SENT: ask for an acknowledgement at once */
+			bool urgent; /* somebody waits for SENT: ask for an acknowledgement at
+				      * once */
 		} send;
 		struct {
 			uint64_t key;
@@ -149,20 +154,21 @@ enum bw_event_type {
 	BW_EV_MESSAGE = 1, /* a message arrived, in its flow's order */
 	BW_EV_SENT,	   /* a send was acknowledged (status 0) or failed; its buffer is free */
 	BW_EV_PULLED,	   /* a pull ended; .len bytes are in place when status is 0 */
-	BW_EV_REGION_DONE, /* an exposed region was released by its peer, or failed; buffer is free */
+	BW_EV_REGION_DONE, /* an exposed region was released by its peer, or failed; buffer is
+			    * free */
 	BW_EV_PEER_UP,	   /* first contact made */
-	BW_EV_PEER_DOWN,   /* peer lost; all its operations fail with the same status; handle invalid
-			    * after this event */
-	BW_EV_PATH,	   /* a path became usable, was lost, or changed its frame size */
+	BW_EV_PEER_DOWN, /* peer lost; all its operations fail with the same status; handle invalid
+			  * after this event */
+	BW_EV_PATH,	 /* a path became usable, was lost, or changed its frame size */
 };
 
 /* Reasons in .status of PEER_DOWN (negative errno, Linux numbers). */
-#define BW_DOWN_TIMEOUT	 (-ETIMEDOUT)	   /* silent for dead_ns */
-#define BW_DOWN_REFUSED	 (-ECONNREFUSED)   /* no such incarnation or engine there (any more) */
-#define BW_DOWN_RESTART	 (-ECONNRESET)	   /* a new incarnation took its place */
+#define BW_DOWN_TIMEOUT	 (-ETIMEDOUT)	    /* silent for dead_ns */
+#define BW_DOWN_REFUSED	 (-ECONNREFUSED)    /* no such incarnation or engine there (any more) */
+#define BW_DOWN_RESTART	 (-ECONNRESET)	    /* a new incarnation took its place */
 #define BW_DOWN_VERSION	 (-EPROTONOSUPPORT) /* no version in common */
-#define BW_DOWN_CLOSED	 (-ESHUTDOWN)	   /* it said BYE */
-#define BW_DOWN_CANCELED (-ECANCELED)	   /* DISCONNECT */
+#define BW_DOWN_CLOSED	 (-ESHUTDOWN)	    /* it said BYE */
+#define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
 
 struct bw_event {
 	enum bw_event_type type;
@@ -173,8 +179,8 @@ struct bw_event {
 	/* MESSAGE */
 	uint64_t tag;
 	uint64_t imm;
-	uint64_t buf;	     /* the buffer from buf_get(), now the host's; 0: the payload is in the frame
-			      * of the rx() just called (or empty), at frame_off */
+	uint64_t buf; /* the buffer from buf_get(), now the host's; 0: the payload is in the frame
+		       * of the rx() just called (or empty), at frame_off */
 	uint32_t frame_off;
 	uint16_t dst_ep;
 	uint16_t src_ep;
@@ -184,11 +190,11 @@ struct bw_event {
 	bool usable;	     /* PATH */
 	uint8_t version_min; /* PEER_DOWN with BW_DOWN_VERSION: what the peer speaks */
 	uint8_t version_max;
-	uint32_t mtu;	     /* PATH: frame size in use */
-	uint64_t node;	     /* PEER_UP: the peer's node identity */
-	uint32_t inc;	     /* PEER_UP: its incarnation */
-	uint16_t engine;     /* PEER_UP, PEER_DOWN: its number */
-	struct bw_link_addr from; /* PEER_UP, PATH */
+	uint32_t mtu;		    /* PATH: frame size in use */
+	uint64_t node;		    /* PEER_UP: the peer's node identity */
+	uint32_t inc;		    /* PEER_UP: its incarnation */
+	uint16_t engine;	    /* PEER_UP, PEER_DOWN: its number */
+	struct bw_link_addr from;   /* PEER_UP, PATH */
 	char name[BW_NAME_MAX + 1]; /* PEER_UP, PEER_DOWN: its host name, "" if unknown */
 };
 
@@ -197,12 +203,13 @@ struct bw_protocol {
 	uint32_t version;
 	/* Bytes of memory for one instance under this configuration. */
 	size_t (*size)(const struct bw_config *cfg);
-	/* Start an instance in `mem` (8-aligned, size() bytes, owned by the host, freed after close).
-	 * ops must outlive it. 0 or -EINVAL. */
+	/* Start an instance in `mem` (8-aligned, size() bytes, owned by the host, freed after
+	 * close). ops must outlive it. 0 or -EINVAL. */
 	int (*open)(void *mem, const struct bw_config *cfg, const struct bw_host_ops *ops,
 		    void *host, uint64_t now);
-	/* End at once: buffers from buf_get() are put back, other cookies are forgotten, and farewell
-	 * frames (BYE) are left for next_frame(). Afterwards only next_frame() may be called. */
+	/* End at once: buffers from buf_get() are put back, other cookies are forgotten, and
+	 * farewell frames (BYE) are left for next_frame(). Afterwards only next_frame() may be
+	 * called. */
 	void (*close)(void *p, uint64_t now);
 	/* Hand in memory to grow by (BW_GROW_BYTES, 64-aligned, kept until after close). */
 	void (*grow)(void *p, void *mem);
@@ -214,14 +221,16 @@ struct bw_protocol {
 	/* True and *f filled while there is a frame to send now. Runs timers that are due. */
 	bool (*next_frame)(void *p, struct bw_tx_frame *f, uint64_t now);
 	bool (*next_event)(void *p, struct bw_event *e);
-	/* When next_frame() is to be called even if nothing else happens; BW_NEVER if not at all. */
+	/* When next_frame() is to be called even if nothing else happens; BW_NEVER if not at
+	 * all. */
 	uint64_t (*next_deadline)(void *p);
 	/* True when a pool ran low: grow() should be called. */
 	bool (*hungry)(void *p);
-	/* The last frame from next_frame() could not be sent (link queue full): forget that it left.
-	 * It counts as lost at once, without a congestion response. */
+	/* The last frame from next_frame() could not be sent (link queue full): forget that it
+	 * left. It counts as lost at once, without a congestion response. */
 	void (*unsent)(void *p, uint64_t now);
-	/* True while something submitted is not yet acknowledged or fetched (what close would lose). */
+	/* True while something submitted is not yet acknowledged or fetched (what close would
+	 * lose). */
 	bool (*busy)(void *p);
 	/* Counters since open; valid as long as the instance. */
 	const struct bw_counters *(*counters)(void *p);
@@ -258,17 +267,17 @@ struct bw_counters {
 	uint64_t tx_frames, rx_frames;	 /* all types */
 	uint64_t tx_payload, rx_payload; /* first transmissions; bytes placed once */
 	uint64_t tx_messages, rx_messages;
-	uint64_t tx_pulls, rx_pulls;	 /* pulls served; pulls fetched */
-	uint64_t acks_tx, acks_rx;	 /* ACK frames */
-	uint64_t retransmits;		 /* parts sent again */
-	uint64_t losses;		 /* packets concluded lost from evidence */
-	uint64_t probes;		 /* tail probes */
-	uint64_t spurious;		 /* packets concluded lost that had arrived */
-	uint64_t marks_rx;		 /* frames that arrived with a congestion mark */
-	uint64_t backoffs;		 /* congestion responses */
+	uint64_t tx_pulls, rx_pulls; /* pulls served; pulls fetched */
+	uint64_t acks_tx, acks_rx;   /* ACK frames */
+	uint64_t retransmits;	     /* parts sent again */
+	uint64_t losses;	     /* packets concluded lost from evidence */
+	uint64_t probes;	     /* tail probes */
+	uint64_t spurious;	     /* packets concluded lost that had arrived */
+	uint64_t marks_rx;	     /* frames that arrived with a congestion mark */
+	uint64_t backoffs;	     /* congestion responses */
 	uint64_t refusals_tx, refusals_rx;
-	uint64_t credit_stalls;		 /* times a sender had data, but no credit */
-	uint64_t peers;			 /* peers known now */
+	uint64_t credit_stalls; /* times a sender had data, but no credit */
+	uint64_t peers;		/* peers known now */
 };
 
 /* Short lower-case name of a drop reason ("foreign", "cluster" ...), for counters and logs. */
@@ -287,11 +296,12 @@ extern const struct bw_protocol bw_datagram; /* datagram.c: the thesis's test st
 /* May eager messages be sent to this peer, or has it asked for envelopes only? */
 bool bw_reliable_pressed(void *p, uint32_t peer);
 
-/* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a peer? Once
- * region_find() forbids them and this is false, nothing refers to them any more. */
+/* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a
+ * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */
 bool bw_reliable_serving(void *p, uint64_t buf, uint64_t from, uint64_t to);
 
-/* Smoothed round trip (0 before the first sample) and frame size of the path in use. 0 or -ENOTCONN. */
+/* Smoothed round trip (0 before the first sample) and frame size of the path in use. 0 or
+ * -ENOTCONN. */
 int bw_reliable_path(void *p, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu, uint8_t *link);
 
 /* Bytes of memory that one idle peer holds. */

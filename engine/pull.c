@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Pulls: the receiver of long data asks for a region of the sender, and the data goes straight where
- * it is wanted. Three objects: the region at its owner, the pull at who asked, and the serve, which
- * is a peer's pull as the owner works on it.
+ * Pulls: the receiver of long data asks for a region of the sender, and the data goes straight
+ * where it is wanted. Three objects: the region at its owner, the pull at who asked, and the serve,
+ * which is a peer's pull as the owner works on it.
  */
 #include "reliable.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Received DATA and ACK frames. The header's check is verified over every fixed part before anything
- * is believed; a packet is acknowledged only when all its parts were taken, so that whatever could
- * not be (no buffer, damaged payload) comes again.
+ * Received DATA and ACK frames. The header's check is verified over every fixed part before
+ * anything is believed; a packet is acknowledged only when all its parts were taken, so that
+ * whatever could not be (no buffer, damaged payload) comes again.
  */
 #include "reliable.h"
 
-#define BW_DATA_HEAD   (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
-#define BW_PARTS_MAX   64 /* parts of one frame that are believed */
+#define BW_DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+#define BW_PARTS_MAX 64 /* parts of one frame that are believed */
 
 uint64_t bw_unwrap(uint64_t near, uint32_t wire)
 {
@@ -69,7 +69,8 @@ static int bw_walk_next(struct bw_walk *w)
 	w->at = w->part ? (w->pay + w->part->plen + 7) & ~7u : (uint32_t)BW_DATA_HEAD;
 	if (w->at >= w->end)
 		return 0;
-	if (w->at + sizeof(struct bw_part) > w->end || w->at + sizeof(struct bw_part) > w->f->head_len)
+	if (w->at + sizeof(struct bw_part) > w->end ||
+	    w->at + sizeof(struct bw_part) > w->f->head_len)
 		return -BW_DROP_MALFORMED;
 	w->part = (const struct bw_part *)((const uint8_t *)w->f->head + w->at);
 	size = bw_part_bytes(w->part->kind);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The reliable message protocol [A5 A12 B4] behind the common interface: start and end of an engine, and which
- * of its parts handles what comes in and what goes out. Retransmission and order of work: see reliable.h.
+ * The reliable message protocol [A5 A12 B4] behind the common interface: start and end of an
+ * engine, and which of its parts handles what comes in and what goes out. Retransmission and order
+ * of work: see reliable.h.
  */
 #include "reliable.h"
 

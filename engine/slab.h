@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Pools of equal objects, carved from memory that the host hands in, and tables of handles whose
- * generation number makes a stale handle recognizable. Objects go back to their pool, never to the host.
+ * generation number makes a stale handle recognizable. Objects go back to their pool, never to the
+ * host.
  */
 #ifndef BW_SLAB_H
 #define BW_SLAB_H
 
 #include "protocol.h"
 
-/* Memory not yet given to a pool: the current chunk, and untouched ones chained through their start. */
+/* Memory not yet given to a pool: the current chunk, and untouched ones chained through their
+ * start. */
 struct bw_arena {
 	uint8_t *at;
 	uint8_t *end;
@@ -18,8 +20,8 @@ struct bw_arena {
 
 struct bw_slab {
 	struct bw_arena *arena;
-	void *free;	/* chained through the first word of each object */
-	uint32_t size;	/* bytes of an object, multiple of 8 */
+	void *free;    /* chained through the first word of each object */
+	uint32_t size; /* bytes of an object, multiple of 8 */
 	uint32_t in_use;
 };
 
@@ -34,9 +36,10 @@ void bw_slab_init(struct bw_slab *s, struct bw_arena *a, uint32_t size);
 void *bw_slab_alloc(struct bw_slab *s);
 void bw_slab_free(struct bw_slab *s, void *obj);
 
-#define BW_TABLE_PAGE	256
-#define BW_TABLE_PAGES	2048
-#define BW_HANDLE_INDEX 0xFFFFFu /* low 20 bits of a handle; the high 12 are its generation, never 0 */
+#define BW_TABLE_PAGE  256
+#define BW_TABLE_PAGES 2048
+/* Low 20 bits of a handle; the high 12 are its generation, never 0. */
+#define BW_HANDLE_INDEX 0xFFFFFu
 
 struct bw_slot {
 	void *obj;     /* NULL: free */

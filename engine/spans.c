@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Sets of numbers as spans; see spans.h. Searches start at the end, where arrivals mostly belong. */
+/* Sets of numbers as spans; see spans.h. Searches start at the end, where arrivals mostly
+ * belong. */
 #include "spans.h"
 
 /* Spans [first, last) are those that overlap or touch [lo, hi). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Peers by deadline, in a pairing heap (Fredman et al. 1986). Deadlines mostly move later, with every
- * frame; the heap then keeps the earlier key and is set right only when that key comes up.
+ * Peers by deadline, in a pairing heap (Fredman et al. 1986). Deadlines mostly move later, with
+ * every frame; the heap then keeps the earlier key and is set right only when that key comes up.
  */
 #include "reliable.h"
 

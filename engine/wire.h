@@ -29,13 +29,13 @@
 #define BW_MAGIC	   0xBE0A
 #define BW_VERSION	   1
 
-#define BW_FRAME_MIN_MTU 576  /* bytes; smallest path the protocol works on, hdr included */
-#define BW_FRAME_MAX_MTU 65000 /* bytes; largest frame, hdr included */
-#define BW_HEAD_MAX	 1024 /* bytes at a frame's start in which all headers and parts lie (not all payload) */
-#define BW_PATHS_MAX	 4    /* paths of one peer (links it can be reached by) */
-#define BW_NAME_MAX	 32   /* bytes of a node's name in HELLO and REFUSE, zero-padded */
-#define BW_ACK_RANGES_MAX 32  /* received ranges an ACK frame states at most */
-#define BW_EAGER_LIMIT	 65536 /* bytes; an eager message is never longer */
+#define BW_FRAME_MIN_MTU  576	/* bytes; smallest path the protocol works on, hdr included */
+#define BW_FRAME_MAX_MTU  65000 /* bytes; largest frame, hdr included */
+#define BW_HEAD_MAX	  1024	/* bytes at a frame's start: all headers and parts lie there */
+#define BW_PATHS_MAX	  4	/* paths of one peer (links it can be reached by) */
+#define BW_NAME_MAX	  32	/* bytes of a node's name in HELLO and REFUSE, zero-padded */
+#define BW_ACK_RANGES_MAX 32	/* received ranges an ACK frame states at most */
+#define BW_EAGER_LIMIT	  65536 /* bytes; an eager message is never longer */
 
 enum bw_frame_type {
 	BW_FRAME_HELLO = 1,
@@ -58,33 +58,34 @@ struct bw_hdr {
 	uint32_t cluster;    /* cluster id: frames of another cluster are counted and dropped */
 	uint16_t dst_engine; /* number of the engine addressed on its node: filters steer by it */
 	uint16_t src_engine; /* number of the sending engine on its node */
-	uint32_t dst_inc;    /* incarnation addressed; 0 only in HELLO and DGRAM ("any"), and REFUSE */
-	uint32_t conn;	     /* the receiver's own handle for the sender, from its HELLO; 0 in a first HELLO */
-	uint32_t pn;	     /* DATA: low 32 bits of the packet number on this path; else 0 */
-	uint8_t path;	     /* the sender's number of the path this frame travels, < BW_PATHS_MAX */
-	uint8_t flags;	     /* BW_HDR_* */
-	uint16_t len;	     /* bytes of the body that follow hdr, payloads included */
-	uint32_t hcrc;	     /* CRC32C of all but the payloads, with this field 0 */
+	uint32_t dst_inc; /* incarnation addressed; 0 only in HELLO and DGRAM ("any"), and REFUSE */
+	uint32_t conn;	  /* the receiver's own handle for the sender, from its HELLO; 0 in a first
+			   * HELLO */
+	uint32_t pn;	  /* DATA: low 32 bits of the packet number on this path; else 0 */
+	uint8_t path;	  /* the sender's number of the path this frame travels, < BW_PATHS_MAX */
+	uint8_t flags;	  /* BW_HDR_* */
+	uint16_t len;	  /* bytes of the body that follow hdr, payloads included */
+	uint32_t hcrc;	  /* CRC32C of all but the payloads, with this field 0 */
 };
 
 /* Body of HELLO: who I am and what I can do. Its layout never changes between versions. */
 struct bw_hello {
-	uint64_t node;	       /* identity of the sender's node (network namespace); never 0 */
-	uint64_t features;     /* BW_FEATURE_* that the sender offers */
-	uint32_t inc;	       /* the sender's incarnation; never 0 */
-	uint32_t conn;	       /* the sender's handle for the receiver: put into hdr.conn from now on */
-	uint8_t version_min;   /* versions that the sender speaks */
+	uint64_t node;	   /* identity of the sender's node (network namespace); never 0 */
+	uint64_t features; /* BW_FEATURE_* that the sender offers */
+	uint32_t inc;	   /* the sender's incarnation; never 0 */
+	uint32_t conn;	   /* the sender's handle for the receiver: put into hdr.conn from now on */
+	uint8_t version_min; /* versions that the sender speaks */
 	uint8_t version_max;
-	uint16_t engine;       /* equals hdr.src_engine */
-	uint32_t credit;       /* first credit limit, in BW_CREDIT_UNIT bytes */
-	uint32_t charge_min;   /* bytes of credit that each frame costs at least (receive ring slot) */
-	uint32_t frame_max;    /* largest frame the sender can receive on this path, in bytes; at
-				* least BW_FRAME_MIN_MTU */
-	uint64_t target_node;  /* node the sender means to reach (0: unknown) */
-	uint32_t target_inc;   /* incarnation it means to reach (0: any) */
-	uint32_t reserved0;    /* 0 */
+	uint16_t engine;      /* equals hdr.src_engine */
+	uint32_t credit;      /* first credit limit, in BW_CREDIT_UNIT bytes */
+	uint32_t charge_min;  /* bytes of credit that each message costs at least (a ring slot) */
+	uint32_t frame_max;   /* largest frame the sender can receive on this path, in bytes; at
+			       * least BW_FRAME_MIN_MTU */
+	uint64_t target_node; /* node the sender means to reach (0: unknown) */
+	uint32_t target_inc;  /* incarnation it means to reach (0: any) */
+	uint32_t reserved0;   /* 0 */
 	uint8_t name[BW_NAME_MAX]; /* host name of the sender, for messages to people */
-	uint8_t reserved[40];  /* 0 */
+	uint8_t reserved[40];	   /* 0 */
 };
 
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
@@ -101,10 +102,12 @@ struct bw_hello {
 
 /* What every DATA and ACK frame tells about the opposite direction. */
 struct bw_ackblk {
-	uint32_t ack;	 /* all packets of hdr.path up to and including this number, that the peer still
-			  * counts as outstanding, have been received (low 32 bits) */
-	uint32_t floor;	 /* lowest own packet number of hdr.path still of interest: forget older gaps */
-	uint32_t credit; /* credit limit in BW_CREDIT_UNIT, low 32 bits, counted since first contact */
+	uint32_t ack;	 /* all packets of hdr.path up to and including this number, that the peer
+			  * still counts as outstanding, have been received (low 32 bits) */
+	uint32_t floor;	 /* lowest own packet number of hdr.path still of interest: forget older
+			  * gaps */
+	uint32_t credit; /* credit limit in BW_CREDIT_UNIT, low 32 bits, counted since first
+			  * contact */
 	uint16_t flags;	 /* BW_ACKBLK_* */
 	uint16_t marks;	 /* low 16 bits of the count of congestion marks received on hdr.path */
 };
@@ -137,24 +140,26 @@ enum bw_part_kind {
 
 /* First 8 bytes of every part. Parts start at multiples of 8 from the start of the frame. */
 struct bw_part {
-	uint8_t kind;	/* enum bw_part_kind */
-	uint8_t code;	/* MESSAGE: the adapter's own operation code, passed through */
-	uint16_t plen;	/* payload bytes behind this part, padded to a multiple of 8 if a part follows */
-	uint32_t crc;	/* CRC32C of the payload, when the feature is agreed on; else 0 */
+	uint8_t kind;  /* enum bw_part_kind */
+	uint8_t code;  /* MESSAGE: the adapter's own operation code, passed through */
+	uint16_t plen; /* payload bytes behind this part, padded to a multiple of 8 if a part
+			* follows */
+	uint32_t crc;  /* CRC32C of the payload, when the feature is agreed on; else 0 */
 };
 
 struct bw_part_msg {
 	struct bw_part part;
-	uint64_t id;	 /* number in its flow, from 0 without gaps. MESSAGE: delivered in that order;
-			  * control flow: acted upon in any order, once */
+	uint64_t id; /* number in its flow, from 0 without gaps. MESSAGE: delivered in that order;
+		      * control flow: acted upon in any order, once */
 	uint64_t offset; /* MESSAGE: of this segment; PULL: offset within the region */
-	uint64_t total;	 /* MESSAGE: length of the whole message; PULL: bytes wanted; PULL_ERROR: bytes
-			  * of that pull which were sent, lost or not: the asker grants them again */
+	uint64_t total;	 /* MESSAGE: length of the whole message; PULL: bytes wanted; PULL_ERROR:
+			  * bytes of that pull which were sent, lost or not: they are granted
+			  * again */
 	uint64_t tag;	 /* MESSAGE: the adapter's; PULL: region key; PULL_ERROR: pull id */
 	uint64_t imm;	 /* MESSAGE: the adapter's; PULL: pull id */
 	uint16_t dst_ep; /* endpoint within the engine addressed; BW_EP_CONTROL: control flow */
 	uint16_t src_ep;
-	int32_t status;	 /* PULL_ERROR: negative errno (Linux numbers); PULL: BW_PULL_* flags */
+	int32_t status; /* PULL_ERROR: negative errno (Linux numbers); PULL: BW_PULL_* flags */
 };
 
 struct bw_part_bulk {
@@ -166,7 +171,7 @@ struct bw_part_bulk {
 #define BW_EP_CONTROL 0xFFFF
 
 #define BW_PULL_FINAL	 0x1 /* the region is released once this pull has been acknowledged */
-#define BW_PULL_HOST_KEY 0x2 /* the key is the host's own (registered memory), not an exposed region */
+#define BW_PULL_HOST_KEY 0x2 /* the key is the host's own (registered memory), not a region's */
 
 enum bw_refusal {
 	BW_REFUSAL_INCARNATION = 1, /* that incarnation is not (or no longer) alive here */
@@ -177,14 +182,14 @@ enum bw_refusal {
 
 /* Body of REFUSE; the echo proves that the sender saw the refused frame. hdr.dst_inc is 0. */
 struct bw_refuse {
-	uint8_t why;	       /* enum bw_refusal */
-	uint8_t version_min;   /* versions that the refusing engine speaks */
+	uint8_t why;	     /* enum bw_refusal */
+	uint8_t version_min; /* versions that the refusing engine speaks */
 	uint8_t version_max;
-	uint8_t echo_type;     /* hdr.type of the refused frame */
-	uint16_t echo_engine;  /* its hdr.dst_engine */
+	uint8_t echo_type;    /* hdr.type of the refused frame */
+	uint16_t echo_engine; /* its hdr.dst_engine */
 	uint16_t reserved0;
-	uint32_t echo_inc;     /* its hdr.dst_inc */
-	uint32_t echo_conn;    /* its hdr.conn; for a HELLO its hello.conn */
+	uint32_t echo_inc;	   /* its hdr.dst_inc */
+	uint32_t echo_conn;	   /* its hdr.conn; for a HELLO its hello.conn */
 	uint8_t name[BW_NAME_MAX]; /* host name of the refusing node */
 	uint64_t reserved1;
 	uint64_t reserved2;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every frame that an engine sends is read by somebody else than an engine: does it follow wire.h in layout, checks
- * and sizes, is each packet number new, and is nothing sent beyond the credit that was received?
+ * Every frame that an engine sends is read by somebody else than an engine: does it follow wire.h
+ * in layout, checks and sizes, is each packet number new, and is nothing sent beyond the credit
+ * that was received?
  */
 #include "sim.h"
 
@@ -22,7 +23,7 @@ struct sim_audit_peer {
 	uint32_t inc;	       /* of the receiver */
 	uint16_t dst;
 	bool credited;
-	uint64_t limit, used;  /* bytes of credit */
+	uint64_t limit, used; /* bytes of credit */
 	uint32_t charge_min;
 	bool pn_any[BW_PATHS_MAX];
 	uint32_t pn[BW_PATHS_MAX];
@@ -153,7 +154,8 @@ static void sim_audit_message(struct sim_node *n, struct sim_audit_peer *p,
 	if (m->id < *next)
 		return;
 	*next = m->id + 1;
-	sim_audit_charge(n, p, flat, (bytes + BW_CREDIT_UNIT - 1) / BW_CREDIT_UNIT * BW_CREDIT_UNIT);
+	sim_audit_charge(n, p, flat,
+			 (bytes + BW_CREDIT_UNIT - 1) / BW_CREDIT_UNIT * BW_CREDIT_UNIT);
 }
 
 static void sim_audit_bulk(struct sim_node *n, struct sim_audit_peer *p,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Many runs. Worker processes take every n-th seed and tell of each through a pipe before and after it; the first
- * failure ends all and prints the command that replays it.
+ * Many runs. Worker processes take every n-th seed and tell of each through a pipe before and after
+ * it; the first failure ends all and prints the command that replays it.
  */
 #include "batch.h"
 
@@ -138,12 +138,14 @@ static void sim_batch_end(const struct sim_batch *b, struct sim_batch_state *st,
 	}
 }
 
-static int sim_batch_result(const struct sim_batch *b, const struct sim_batch_state *st, double took)
+static int sim_batch_result(const struct sim_batch *b, const struct sim_batch_state *st,
+			    double took)
 {
 	const char *scenario = b->scenario ? b->scenario->name : "random";
 
 	if (b->json)
-		printf("{\"protocol\": \"%s\", \"scenario\": \"%s\", \"runs\": %llu, \"frames\": %llu, "
+		printf("{\"protocol\": \"%s\", \"scenario\": \"%s\", \"runs\": %llu, \"frames\": "
+		       "%llu, "
 		       "\"messages\": %llu, \"pulls\": %llu, \"peers_lost\": %llu, "
 		       "\"checks\": %llu, \"seconds\": %.2f, \"failed_seed\": ",
 		       b->protocol->name, scenario, (unsigned long long)st->runs,
@@ -151,7 +153,8 @@ static int sim_batch_result(const struct sim_batch *b, const struct sim_batch_st
 		       (unsigned long long)st->pulled, (unsigned long long)st->downs,
 		       (unsigned long long)st->checks, took);
 	else
-		printf("%s, scenario %s: %llu runs, %.1f million frames, %llu messages, %llu pulls, "
+		printf("%s, scenario %s: %llu runs, %.1f million frames, %llu messages, %llu "
+		       "pulls, "
 		       "%llu peers lost, %.1f s\n",
 		       b->protocol->name, scenario, (unsigned long long)st->runs,
 		       (double)st->frames / 1e6, (unsigned long long)st->delivered,

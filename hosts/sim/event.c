@@ -11,7 +11,8 @@ static void sim_event_message(struct sim_node *n, struct sim_peer *p, const stru
 		sim_work_answer(n, p, e);
 }
 
-/* An operation failed; the only reason left is that its peer is lost, as PEER_DOWN must say next. */
+/* An operation failed; the only reason left is that its peer is lost, as PEER_DOWN must say
+ * next. */
 static void sim_event_failing(struct sim_peer *p, int32_t status)
 {
 	if (p->failing && p->failing != status)

@@ -117,13 +117,18 @@ static int sim_one(const struct sim_batch *b, bool trace)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"seed", required_argument, NULL, 's'},	    {"seeds", required_argument, NULL, 'S'},
-		{"frames", required_argument, NULL, 'f'},   {"jobs", required_argument, NULL, 'j'},
-		{"scenario", required_argument, NULL, 'c'}, {"protocol", required_argument, NULL, 'p'},
-		{"trace", no_argument, NULL, 't'},	    {"report", optional_argument, NULL, 'r'},
-		{"json", no_argument, NULL, 'J'},	    {"list", no_argument, NULL, 'l'},
-		{"help", no_argument, NULL, 'h'},	    {NULL, 0, NULL, 0}};
+	static const struct option options[] = {{"seed", required_argument, NULL, 's'},
+						{"seeds", required_argument, NULL, 'S'},
+						{"frames", required_argument, NULL, 'f'},
+						{"jobs", required_argument, NULL, 'j'},
+						{"scenario", required_argument, NULL, 'c'},
+						{"protocol", required_argument, NULL, 'p'},
+						{"trace", no_argument, NULL, 't'},
+						{"report", optional_argument, NULL, 'r'},
+						{"json", no_argument, NULL, 'J'},
+						{"list", no_argument, NULL, 'l'},
+						{"help", no_argument, NULL, 'h'},
+						{NULL, 0, NULL, 0}};
 	struct sim_batch b = {.protocol = &bw_reliable, .first = 1, .last = UINT64_MAX};
 	bool one = false, trace = false, report = false, bounded = false;
 	const char *only = NULL;
@@ -192,6 +197,7 @@ int main(int argc, char **argv)
 	if (one)
 		return sim_one(&b, trace);
 	if (!bounded)
-		return sim_bad("what is to be run?", "--seed, --seeds, --frames or --report is needed");
+		return sim_bad("what is to be run?",
+			       "--seed, --seeds, --frames or --report is needed");
 	return sim_batch_run(&b);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The hosts' memory. What is sent needs no memory of its own, since its content is a stretch of one
- * pattern; what is received is real memory, compared with that stretch when it is complete. A cookie
- * names a buffer and its generation, so that every use after its end is noticed.
+ * pattern; what is received is real memory, compared with that stretch when it is complete. A
+ * cookie names a buffer and its generation, so that every use after its end is noticed.
  */
 #include "sim.h"
 
 #include <stdlib.h>
 
-#define SIM_PIECE (BW_FRAME_MAX_MTU + 1) /* bytes of content that lie in one piece behind any place */
+/* Bytes of content that lie in one piece behind any place. */
+#define SIM_PIECE (BW_FRAME_MAX_MTU + 1)
 
 uint64_t sim_buf_new(struct sim_node *n, enum sim_buf_kind kind, uint64_t len, uint64_t base)
 {
@@ -68,7 +69,8 @@ const uint8_t *sim_content(const struct sim *s, uint64_t base, uint64_t off)
 	return s->pattern + (base + off) % SIM_PATTERN;
 }
 
-bool sim_content_same(const struct sim *s, const uint8_t *p, uint64_t base, uint64_t off, uint64_t n)
+bool sim_content_same(const struct sim *s, const uint8_t *p, uint64_t base, uint64_t off,
+		      uint64_t n)
 {
 	uint64_t piece;
 

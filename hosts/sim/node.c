@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A host: it drives its engine exactly as protocol.h says, under one virtual CPU that takes time per
- * received frame, with a finite receive ring, a clock of its own and memory that may be short.
+ * A host: it drives its engine exactly as protocol.h says, under one virtual CPU that takes time
+ * per received frame, with a finite receive ring, a clock of its own and memory that may be short.
  */
 #include "sim.h"
 
@@ -11,7 +11,7 @@
 #define SIM_IDLE_RUNS  200	    /* wake-ups in a row that may have been for nothing */
 #define SIM_LIVELOCK   300000	    /* frames of all nodes without any progress */
 #define SIM_BATCH      8	    /* frames received before the engine is asked for frames */
-#define SIM_RETRY_NS   (10 * BW_US) /* after a frame could not be sent for no reason of the wire's */
+#define SIM_RETRY_NS   (10 * BW_US) /* after a frame that the wire did not refuse was not sent */
 
 struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane)
 {
@@ -300,7 +300,7 @@ static void sim_node_rx(struct sim_node *n, struct sim_frame *f)
 	if (s->trace)
 		sim_log(s, "      node%u takes #%llu%s%s%s", n->number,
 			(unsigned long long)f->serial, f->mark ? " marked" : "", r ? ": " : "",
-			r ? bw_drop_name((enum bw_drop)-r) : "");
+			r ? bw_drop_name((enum bw_drop)(-r)) : "");
 	if (r > 0 || r <= -BW_DROP_REASONS)
 		sim_fail(s, "node %u: rx() returned %d", n->number, r);
 	sim_node_events(n);
@@ -367,7 +367,8 @@ void sim_node_serve(struct sim_node *n)
 		sim_node_run(n);
 }
 
-/* A process may be killed between rx() and next_event(): what was not taken is close()'s to put back. */
+/* A process may be killed between rx() and next_event(): what was not taken is close()'s to put
+ * back. */
 static void sim_node_untaken(struct sim_node *n)
 {
 	struct sim_frame *f = n->ring_first;

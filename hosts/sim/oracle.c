@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What must become of messages: each is delivered exactly once, whole, in the order of its pair of endpoints, to
- * the incarnation it was sent to; and one that was acknowledged is delivered unless a side of it ended.
+ * What must become of messages: each is delivered exactly once, whole, in the order of its pair of
+ * endpoints, to the incarnation it was sent to; and one that was acknowledged is delivered unless a
+ * side of it ended.
  */
 #include "sim.h"
 
@@ -49,8 +50,8 @@ uint64_t sim_oracle_region(struct sim *s, struct sim_peer *p, uint64_t len)
 	return s->nregions++;
 }
 
-/* The message that an unreliable protocol delivers is known by the place of its first bytes in the pattern;
- * the latest one with that place is meant. */
+/* The message that an unreliable protocol delivers is known by the place of its first bytes in the
+ * pattern; the latest one with that place is meant. */
 static uint64_t sim_oracle_recognize(struct sim *s, const uint8_t *p, uint64_t len)
 {
 	uint64_t first, slot, base, number;

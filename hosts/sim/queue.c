@@ -11,7 +11,8 @@ static bool sim_event_before(const struct sim_event *a, const struct sim_event *
 
 void sim_queue_add(struct sim_queue *q, uint64_t at, uint32_t kind, void *what, uint32_t arg)
 {
-	struct sim_event e = {.at = at, .order = q->inserted++, .what = what, .arg = arg, .kind = kind};
+	struct sim_event e = {
+		.at = at, .order = q->inserted++, .what = what, .arg = arg, .kind = kind};
 	uint32_t i = q->used++, up;
 
 	if (i == q->room) {

@@ -11,6 +11,8 @@
 
 #define GBIT 1000000000ull
 
+/* A table, each scenario in a few lines. */
+/* clang-format off */
 const struct sim_spec sim_scenarios[] = {
 	{.name = "calm", .about = "nothing goes wrong: not one frame may be sent twice",
 	 .nodes = 4, .steady = true, .quiet = true, .clean = true},
@@ -76,6 +78,7 @@ const struct sim_spec sim_scenarios[] = {
 		   .loss_ppm = 2000}}},
 	{.name = NULL},
 };
+/* clang-format on */
 
 const struct sim_spec *sim_scenario_find(const char *name)
 {

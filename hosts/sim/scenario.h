@@ -13,15 +13,16 @@
 #define SIM_NODES  64 /* most nodes of a run */
 #define SIM_PLANES 3  /* most networks that each node is attached to */
 
-/* One network: each node has a port into its switch and one out of it. Rates in parts per million. */
+/* One network: each node has a port into its switch and one out of it. Rates in parts per
+ * million. */
 struct sim_wire {
-	uint64_t rate_bps;	/* of each port, bits per second */
-	uint64_t delay_ns;	/* node to node, one way, without queueing */
-	uint64_t jitter_ns;	/* up to so much more, order kept */
-	uint32_t queue_bytes;	/* of a port out of the switch; a frame that does not fit is lost */
-	uint32_t mark_bytes;	/* frames that meet a longer queue get a congestion mark */
-	uint32_t loss_ppm;	/* independent losses */
-	uint32_t burst_ppm;	/* chance per frame that a burst of losses begins [Gilbert, Elliott] */
+	uint64_t rate_bps;    /* of each port, bits per second */
+	uint64_t delay_ns;    /* node to node, one way, without queueing */
+	uint64_t jitter_ns;   /* up to so much more, order kept */
+	uint32_t queue_bytes; /* of a port out of the switch; a frame that does not fit is lost */
+	uint32_t mark_bytes;  /* frames that meet a longer queue get a congestion mark */
+	uint32_t loss_ppm;    /* independent losses */
+	uint32_t burst_ppm; /* chance per frame that a burst of losses begins [Gilbert, Elliott] */
 	uint32_t burst_end_ppm; /* chance per frame that it ends */
 	uint32_t dup_ppm;	/* frames that arrive twice */
 	uint32_t reorder_ppm;	/* frames that are late by up to reorder_ns */
@@ -36,7 +37,8 @@ struct sim_wire {
 enum sim_work {
 	SIM_WORK_MIX,	 /* everybody does everything with everybody */
 	SIM_WORK_INCAST, /* all send to node 0 */
-	SIM_WORK_STREAM, /* node 0 keeps `depth` transfers of `stream_len` bytes under way to node 1 */
+	SIM_WORK_STREAM, /* node 0 keeps `depth` transfers of `stream_len` bytes under way to node
+			  * 1 */
 	SIM_WORK_EAGER,	 /* the same with eager messages */
 	SIM_WORK_PING,	 /* one small message to and fro */
 };
@@ -69,17 +71,17 @@ struct sim_spec {
 
 	/* work */
 	enum sim_work work;
-	uint64_t work_ns;      /* virtual time after which nothing new is begun ... */
-	uint64_t work_frames;  /* ... or frames */
-	uint64_t gap_ns;       /* mean pause between operations of a node */
-	uint32_t pending;      /* operations that a node may have under way */
-	uint32_t eager_max;    /* longest eager message */
-	uint32_t bulk_max;     /* longest region */
-	uint32_t depth;	       /* STREAM, EAGER: transfers under way */
+	uint64_t work_ns;     /* virtual time after which nothing new is begun ... */
+	uint64_t work_frames; /* ... or frames */
+	uint64_t gap_ns;      /* mean pause between operations of a node */
+	uint32_t pending;     /* operations that a node may have under way */
+	uint32_t eager_max;   /* longest eager message */
+	uint32_t bulk_max;    /* longest region */
+	uint32_t depth;	      /* STREAM, EAGER: transfers under way */
 	uint32_t stream_len;
-	bool quiet;	       /* no cancels, retracts, disconnects, wrong keys, pressure */
-	bool steady;	       /* nothing happens that excuses the loss of a peer */
-	bool clean;	       /* nothing happens that excuses sending anything twice */
+	bool quiet;  /* no cancels, retracts, disconnects, wrong keys, pressure */
+	bool steady; /* nothing happens that excuses the loss of a peer */
+	bool clean;  /* nothing happens that excuses sending anything twice */
 };
 
 /* The fixed scenarios, ended by one without name. */

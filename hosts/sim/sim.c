@@ -199,9 +199,8 @@ static void sim_calm(struct sim *s)
 
 static void sim_fail_pending(struct sim *s)
 {
-	static const char *const names[] = {[BW_OP_SEND] = "SEND",
-					    [BW_OP_PULL] = "PULL",
-					    [BW_OP_EXPOSE] = "EXPOSE"};
+	static const char *const names[] = {
+		[BW_OP_SEND] = "SEND", [BW_OP_PULL] = "PULL", [BW_OP_EXPOSE] = "EXPOSE"};
 	uint32_t i, k;
 
 	for (i = 0; i < s->spec.nodes; i++)
@@ -248,8 +247,7 @@ static void sim_check_engines(struct sim *s)
 	uint32_t i;
 
 	for (i = 0; s->reliable && i < s->spec.nodes; i++) {
-		const char *bad =
-			s->nodes[i].engine ? bw_reliable_check(s->nodes[i].engine) : NULL;
+		const char *bad = s->nodes[i].engine ? bw_reliable_check(s->nodes[i].engine) : NULL;
 
 		if (bad)
 			sim_fail(s, "node %u: %s", i, bad);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The simulator: many hosts, each with an engine of any protocol, on one virtual clock. The hosts drive
- * the engines as protocol.h asks; the network between them does what the scenario says; an oracle
- * knows of every message and region what must become of it.
+ * The simulator: many hosts, each with an engine of any protocol, on one virtual clock. The hosts
+ * drive the engines as protocol.h asks; the network between them does what the scenario says; an
+ * oracle knows of every message and region what must become of it.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -14,14 +14,14 @@
 #include <stdio.h>
 
 enum sim_event_kind {
-	SIM_AT_SWITCH,	/* sim_frame: at the switch, before the port out */
-	SIM_AT_NODE,	/* sim_frame: at the receiving host */
-	SIM_SERVE,	/* sim_node: its host has time for the next frame of the ring */
-	SIM_WAKE,	/* sim_node: the engine's deadline; arg: generation */
-	SIM_WORK,	/* sim_node: begin the next operation; arg: generation */
-	SIM_TROUBLE,	/* arg: enum sim_trouble */
-	SIM_HEAL,	/* what: sim_node or NULL; arg: enum sim_trouble */
-	SIM_TCP_TIMER,	/* sim_tcp; arg: generation */
+	SIM_AT_SWITCH, /* sim_frame: at the switch, before the port out */
+	SIM_AT_NODE,   /* sim_frame: at the receiving host */
+	SIM_SERVE,     /* sim_node: its host has time for the next frame of the ring */
+	SIM_WAKE,      /* sim_node: the engine's deadline; arg: generation */
+	SIM_WORK,      /* sim_node: begin the next operation; arg: generation */
+	SIM_TROUBLE,   /* arg: enum sim_trouble */
+	SIM_HEAL,      /* what: sim_node or NULL; arg: enum sim_trouble */
+	SIM_TCP_TIMER, /* sim_tcp; arg: generation */
 };
 
 enum sim_trouble { SIM_RESTART, SIM_PAUSE, SIM_CUT, SIM_PATH, SIM_TROUBLES };
@@ -58,15 +58,15 @@ struct sim_tcp;
 struct sim_peer {
 	struct sim_peer *next; /* of the node, newest first */
 	struct sim_node *node;
-	uint32_t node_inc;     /* incarnation of `node` it belongs to */
+	uint32_t node_inc; /* incarnation of `node` it belongs to */
 	uint32_t handle;
-	int32_t remote;	       /* number of the node, -1: unknown */
-	uint32_t remote_inc;   /* 0: unknown */
+	int32_t remote;		   /* number of the node, -1: unknown */
+	uint32_t remote_inc;	   /* 0: unknown */
 	uint32_t pending, exposed; /* operations not completed; regions among them */
-	bool up, gone, leaving; /* leaving: DISCONNECT was submitted */
-	bool lost;		/* an operation found it not connected: PEER_DOWN must follow */
-	int32_t failing;	/* status of operations that failed; PEER_DOWN must follow */
-	struct sim_peer *rx_from; /* the other side's view whose messages come here */
+	bool up, gone, leaving;	   /* leaving: DISCONNECT was submitted */
+	bool lost;		   /* an operation found it not connected: PEER_DOWN must follow */
+	int32_t failing;	   /* status of operations that failed; PEER_DOWN must follow */
+	struct sim_peer *rx_from;  /* the other side's view whose messages come here */
 	uint64_t tx_seq[SIM_EPS][SIM_EPS]; /* messages submitted, by own and remote endpoint */
 	uint64_t rx_seq[SIM_EPS][SIM_EPS]; /* messages of the other side's peer that came here */
 };
@@ -76,11 +76,11 @@ struct sim_op {
 	enum bw_op_type type; /* 0: free */
 	uint32_t gen, next_free;
 	struct sim_peer *peer;
-	uint64_t object;      /* SEND: message number; EXPOSE, PULL: region number */
+	uint64_t object; /* SEND: message number; EXPOSE, PULL: region number */
 	uint64_t buf;
-	uint64_t pull_id;     /* PULL */
-	uint64_t base, len;   /* PULL: what must arrive */
-	uint64_t since;	      /* ns */
+	uint64_t pull_id;   /* PULL */
+	uint64_t base, len; /* PULL: what must arrive */
+	uint64_t since;	    /* ns */
 	bool canceled, final, host_key, must_fail;
 };
 
@@ -98,19 +98,19 @@ struct sim_node {
 	struct sim *sim;
 	uint32_t number;
 	uint64_t identity;
-	void *engine;	   /* NULL: down */
-	void **chunks;	   /* memory handed in by grow() */
+	void *engine;  /* NULL: down */
+	void **chunks; /* memory handed in by grow() */
 	uint32_t nchunks;
 	struct bw_config cfg;
 	struct sim_port out[SIM_PLANES], in[SIM_PLANES]; /* to the switch, from the switch */
-	uint32_t side;	   /* part of the network while it is cut */
-	uint64_t clock_offset; /* its clock minus the simulator's */
+	uint32_t side;					 /* part of the network while it is cut */
+	uint64_t clock_offset;				 /* its clock minus the simulator's */
 
 	/* receive ring */
 	struct sim_frame *ring_first, *ring_last;
 	uint32_t ring_used;
 	bool serving, paused;
-	uint32_t batch; /* frames served, to run the engine after some */
+	uint32_t batch;		   /* frames served, to run the engine after some */
 	struct sim_frame *current; /* the frame of the rx() under way or just made */
 	uint64_t *head_copy;	   /* its first bytes, where frames are scattered */
 
@@ -119,7 +119,7 @@ struct sim_node {
 	uint64_t wake_at;
 	uint64_t blocked_until; /* the link's queue is full */
 	uint64_t no_memory_until;
-	uint64_t idle_runs;	/* calls in a row that changed nothing */
+	uint64_t idle_runs; /* calls in a row that changed nothing */
 	uint64_t runs;
 	uint64_t frames_out;
 
@@ -134,8 +134,8 @@ struct sim_node {
 	uint64_t host_buf, host_key, host_base;
 	uint64_t host_len;
 
-	uint64_t got_bytes;   /* payload delivered: messages and pulls */
-	uint64_t gave_bytes;  /* payload of ours that others got */
+	uint64_t got_bytes;  /* payload delivered: messages and pulls */
+	uint64_t gave_bytes; /* payload of ours that others got */
 	uint64_t got_items;
 	uint64_t ring_drops;
 	uint64_t pings, ping_sent, ping_sum_ns, ping_worst_ns;
@@ -165,9 +165,9 @@ struct sim_region {
 	uint32_t pulls, finals; /* under way, as the puller knows; of these with FINAL and data */
 };
 
-#define SIM_TARGET_OFF 24 /* bytes of a pull's target buffer before the place of its data */
-#define SIM_INDEX   (1u << 20) /* places of a hash table of all 8-byte words of the pattern */
-#define SIM_PATTERN 256271u /* bytes; no power of two, so that misplaced data never looks right */
+#define SIM_TARGET_OFF 24	  /* bytes of a pull's target buffer before the place of its data */
+#define SIM_INDEX      (1u << 20) /* places of a hash table of all 8-byte words of the pattern */
+#define SIM_PATTERN    256271u	  /* bytes; no power of two: misplaced data never looks right */
 
 struct sim {
 	uint64_t seed;
@@ -180,15 +180,15 @@ struct sim {
 	struct sim_node *nodes;
 	FILE *trace;
 
-	uint64_t frames;     /* given to the network */
-	uint64_t delivered;  /* messages */
-	uint64_t pulled;     /* pulls */
-	uint64_t downs;	     /* PEER_DOWN events */
-	uint64_t fate[8];    /* enum sim_fate */
-	bool working;	     /* new operations are begun */
-	bool calm;	     /* nothing goes wrong any more, but what the wires always do */
-	uint64_t ended_ns;   /* when working stopped */
-	uint64_t pending;    /* operations under way at all nodes */
+	uint64_t frames;    /* given to the network */
+	uint64_t delivered; /* messages */
+	uint64_t pulled;    /* pulls */
+	uint64_t downs;	    /* PEER_DOWN events */
+	uint64_t fate[8];   /* enum sim_fate */
+	bool working;	    /* new operations are begun */
+	bool calm;	    /* nothing goes wrong any more, but what the wires always do */
+	uint64_t ended_ns;  /* when working stopped */
+	uint64_t pending;   /* operations under way at all nodes */
 	uint64_t checks;
 	uint64_t progress_frames; /* frames when the last payload was placed or operation ended */
 
@@ -262,7 +262,8 @@ void sim_buf_end(struct sim_node *n, uint64_t cookie);
 /* The bytes that belong at `off` of content `base`, at most 64 KiB in one piece. */
 const uint8_t *sim_content(const struct sim *s, uint64_t base, uint64_t off);
 /* Do the n bytes at p equal the content? */
-bool sim_content_same(const struct sim *s, const uint8_t *p, uint64_t base, uint64_t off, uint64_t n);
+bool sim_content_same(const struct sim *s, const uint8_t *p, uint64_t base, uint64_t off,
+		      uint64_t n);
 uint32_t sim_crc32c(uint32_t crc, const void *p, size_t n);
 
 /* op.c: operations under way, and peers, as the host knows them */
@@ -315,7 +316,8 @@ void sim_text_frame(char *text, size_t size, const void *frame, uint32_t len);
 void sim_conserve_check(struct sim *s);
 
 /* tcp.c: a model of a CUBIC flow, to share queues with */
-struct sim_tcp *sim_tcp_new(struct sim *s, uint32_t from, uint32_t to, uint32_t mss, uint64_t start);
+struct sim_tcp *sim_tcp_new(struct sim *s, uint32_t from, uint32_t to, uint32_t mss,
+			    uint64_t start);
 void sim_tcp_receive(struct sim *s, struct sim_frame *f);
 void sim_tcp_timer(struct sim_tcp *t, uint32_t generation);
 uint64_t sim_tcp_bytes(const struct sim_tcp *t);

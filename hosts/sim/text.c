@@ -12,8 +12,8 @@ struct sim_text {
 	size_t left;
 };
 
-static void __attribute__((format(printf, 2, 3))) sim_text_add(struct sim_text *t,
-							       const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+sim_text_add(struct sim_text *t, const char *format, ...)
 {
 	va_list args;
 	int n;

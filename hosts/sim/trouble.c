@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What goes wrong at times: hosts restart with a new incarnation or stand still, the network falls in
- * two, single paths die. Each kind comes at random intervals and heals by itself.
+ * What goes wrong at times: hosts restart with a new incarnation or stand still, the network falls
+ * in two, single paths die. Each kind comes at random intervals and heals by itself.
  */
 #include "sim.h"
 
@@ -54,7 +54,9 @@ static void sim_path_kill(struct sim *s, struct sim_node *n)
 	n->out[plane].dead = how != 0;
 	n->in[plane].dead = how != 1;
 	sim_log(s, "node%u: plane %u is dead %s", n->number, plane,
-		how == 0 ? "inwards" : how == 1 ? "outwards" : "both ways");
+		how == 0   ? "inwards"
+		: how == 1 ? "outwards"
+			   : "both ways");
 }
 
 void sim_trouble_begin(struct sim *s, enum sim_trouble what)
@@ -94,7 +96,8 @@ static void sim_node_resume(struct sim_node *n)
 	n->paused = false;
 	if (n->ring_first && !n->serving) {
 		n->serving = true;
-		sim_queue_add(&n->sim->queue, n->sim->now + n->sim->spec.rx_cost_ns, SIM_SERVE, n, 0);
+		sim_queue_add(&n->sim->queue, n->sim->now + n->sim->spec.rx_cost_ns, SIM_SERVE, n,
+			      0);
 	}
 	sim_node_run(n);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The network: each node has, per plane, a port into a switch and a port out of it. Misfortune strikes
- * on the way in; queues, drops for want of room and marks are on the way out, where senders meet.
+ * The network: each node has, per plane, a port into a switch and a port out of it. Misfortune
+ * strikes on the way in; queues, drops for want of room and marks are on the way out, where senders
+ * meet.
  */
 #include "sim.h"
 
 #include <stdlib.h>
 
-#define SIM_ETHERNET_BYTES 38	   /* header, FCS, preamble and gap around each frame */
-#define SIM_DRIVER_BYTES   262144  /* what a host's own transmit queue holds */
+#define SIM_ETHERNET_BYTES 38	  /* header, FCS, preamble and gap around each frame */
+#define SIM_DRIVER_BYTES   262144 /* what a host's own transmit queue holds */
 
 static const uint32_t sim_frame_rooms[4] = {256, 2048, 9216, 65536};
 

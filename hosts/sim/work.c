@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the hosts do: a random mixture of everything that the interface offers, or the steady streams
- * that measurements need. A region is offered by a message that carries its number.
+ * What the hosts do: a random mixture of everything that the interface offers, or the steady
+ * streams that measurements need. A region is offered by a message that carries its number.
  */
 #include "sim.h"
 
@@ -229,8 +229,8 @@ static void sim_work_burst(struct sim_node *n, struct sim_peer *p)
 {
 	uint64_t many = sim_scale(&n->sim->rng, 2, 200);
 
-	while (many-- && sim_work_send(n, p, (uint32_t)sim_between(&n->sim->rng, 8, 64),
-				       SIM_CODE_PLAIN, 0))
+	while (many-- &&
+	       sim_work_send(n, p, (uint32_t)sim_between(&n->sim->rng, 8, 64), SIM_CODE_PLAIN, 0))
 		;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * libbeowire: reliable messages between the processes of a cluster, over Ethernet frames, UDP or
- * shared memory, whichever is the best that passes. One bw_ep is one endpoint with an address of its
- * own; it talks to any number of peers without connections, descriptors or threads for each of them.
+ * shared memory, whichever is the best that passes. One bw_ep is one endpoint with an address of
+ * its own; it talks to any number of peers without connections, descriptors or threads for each of
+ * them.
  *
  * Messages from one endpoint to another arrive in the order in which they were sent, exactly once.
  * Short ones travel eagerly (copied: the buffer is free at once); of a long one only an envelope
@@ -10,10 +11,10 @@
  *
  * Threads: every function may be called from any thread. Each endpoint has one lock, taken by every
  * call; bw_ep_lock() lets a caller hold it over several calls (it is recursive for its holder's
- * bw_* calls on that endpoint). Handlers run with the lock held, in whatever thread makes progress: a caller of
- * bw_progress()/bw_wait(), any bw_* call, or the endpoint's own helper thread, which serves peers
- * while the program computes. Handlers may call bw_* on the same endpoint except bw_progress(),
- * bw_wait() and bw_ep_close().
+ * bw_* calls on that endpoint). Handlers run with the lock held, in whatever thread makes progress:
+ * a caller of bw_progress()/bw_wait(), any bw_* call, or the endpoint's own helper thread, which
+ * serves peers while the program computes. Handlers may call bw_* on the same endpoint except
+ * bw_progress(), bw_wait() and bw_ep_close().
  *
  * Errors are returned as negative errno numbers; 0 is success unless stated otherwise.
  */
@@ -48,13 +49,13 @@ struct bw_rndv {
 
 struct bw_message {
 	bw_peer peer;
-	uint8_t code;	       /* the sender's `code`, `tag` and `imm` */
+	uint8_t code; /* the sender's `code`, `tag` and `imm` */
 	uint64_t tag;
 	uint64_t imm;
-	uint64_t len;	       /* bytes of the whole message */
-	const void *data;      /* all bytes, valid during the handler only; NULL if `envelope` */
-	struct bw_rndv rndv;   /* when `envelope`: for bw_pull() */
-	bool envelope;	       /* data must be fetched (or discarded) with bw_pull(), even if len is 0 */
+	uint64_t len;	     /* bytes of the whole message */
+	const void *data;    /* all bytes, valid during the handler only; NULL if `envelope` */
+	struct bw_rndv rndv; /* when `envelope`: for bw_pull() */
+	bool envelope; /* data must be fetched (or discarded) with bw_pull(), even if len is 0 */
 };
 
 struct bw_handlers {
@@ -65,10 +66,11 @@ struct bw_handlers {
 	/* A bw_pull() or bw_read() ended; len bytes are in the buffer when status is 0. */
 	void (*pulled)(void *arg, void *op, int status, uint64_t len);
 	/* A peer is gone (negative errno: -ETIMEDOUT silent too long, -ECONNREFUSED its endpoint is
-	 * dead, -ECONNRESET restarted, -ESHUTDOWN closed in good order, -EPROTONOSUPPORT version). Its pending
-	 * operations end with the same status, before this call. */
+	 * dead, -ECONNRESET restarted, -ESHUTDOWN closed in good order, -EPROTONOSUPPORT version).
+	 * Its pending operations end with the same status, before this call. */
 	void (*peer_down)(void *arg, bw_peer peer, int status);
-	/* bw_read() of a peer: where are n bytes of memory `key` at `off`? NULL forbids. May be NULL. */
+	/* bw_read() of a peer: where are n bytes of memory `key` at `off`? NULL forbids. May be
+	 * NULL. */
 	void *(*region)(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n);
 };
 
@@ -79,8 +81,9 @@ struct bw_ep_attr {
 };
 
 /* Open an endpoint. Interfaces, links and limits come from the environment (BEOWIRE_INTERFACE,
- * BEOWIRE_LINKS, ..., see beowire(7)). On failure *why (static or thread-local text, never NULL) says what is wrong and
- * what mends it; `why` may be NULL. -EACCES, -ENODEV, -ENOMEM, -EINVAL, -EADDRINUSE. */
+ * BEOWIRE_LINKS, ..., see beowire(7)). On failure *why (static or thread-local text, never NULL)
+ * says what is wrong and what mends it; `why` may be NULL. -EACCES, -ENODEV, -ENOMEM, -EINVAL,
+ * -EADDRINUSE. */
 BW_API int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why);
 
 /* Let pending sends reach their peers (up to timeout_ns), say goodbye, free everything. */
@@ -94,7 +97,8 @@ BW_API void bw_ep_unlock(struct bw_ep *ep);
  * -EHOSTUNREACH: no link in common, -EPROTONOSUPPORT: another version or cluster. */
 BW_API int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer);
 BW_API int bw_peer_addr(struct bw_ep *ep, bw_peer peer, struct bw_addr *addr);
-/* 0, or why it is down. A peer that is down stays down; its address's next incarnation is a new peer. */
+/* 0, or why it is down. A peer that is down stays down; its address's next incarnation is a new
+ * peer. */
 BW_API int bw_peer_status(struct bw_ep *ep, bw_peer peer);
 /* Keep an eye on an idle peer, so that peer_down is called soon after it dies. */
 BW_API void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on);
@@ -104,32 +108,33 @@ BW_API const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer);
 /* Longest message that bw_send() copies and sends eagerly to this peer now, in bytes. */
 BW_API uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer);
 
-#define BW_CODE_MAX 127 /* largest `code` of bw_send(); the eighth bit marks envelopes on the wire */
+#define BW_CODE_MAX 127 /* largest `code` of bw_send(); the eighth bit marks envelopes */
 
 enum bw_send_flags {
-	BW_SEND_SYNC = 1,  /* complete only when the receiver has taken the data (envelope and pull) */
+	BW_SEND_SYNC = 1,  /* complete only when the receiver has taken the data */
 	BW_SEND_EAGER = 2, /* never make it an envelope: -EMSGSIZE if longer than BW_EAGER_LIMIT */
 	BW_SEND_ACKED = 4, /* complete only when the peer's endpoint has acknowledged it */
 };
 
-/* Send len bytes. Returns 1: done, the buffer is free, no `sent` call comes; 0: the buffer is in use
- * until `sent(op)`; -EAGAIN: no room now, make progress and try again; else the peer is down or
+/* Send len bytes. Returns 1: done, the buffer is free, no `sent` call comes; 0: the buffer is in
+ * use until `sent(op)`; -EAGAIN: no room now, make progress and try again; else the peer is down or
  * arguments are wrong. Never calls handlers itself for this operation. */
 BW_API int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
 		   const void *buf, uint64_t len, unsigned flags, void *op);
 
 /* Fetch a long message into buf; len may be shorter than the message (the rest is dropped), 0
- * discards it. Always releases the sender. `pulled(op)` follows unless op is NULL. Returns 0, -EAGAIN, or an error. */
+ * discards it. Always releases the sender. `pulled(op)` follows unless op is NULL. Returns 0,
+ * -EAGAIN, or an error. */
 BW_API int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, void *op);
 
-/* Read len bytes at off of the peer's memory `key`, as its `region` handler allows. Completion, flags
- * and errors as bw_pull(); the peer's program is not involved. */
+/* Read len bytes at off of the peer's memory `key`, as its `region` handler allows. Completion,
+ * flags and errors as bw_pull(); the peer's program is not involved. */
 BW_API int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, void *op);
 
-/* Are any of these bytes still being read for a peer, as `region` allowed? Memory may go away once `region`
- * forbids it and this is false; make progress until then. */
+/* Are any of these bytes still being read for a peer, as `region` allowed? Memory may go away once
+ * `region` forbids it and this is false; make progress until then. */
 BW_API bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len);
 
 /* Try to take back a send that returned 0 and is not pulled yet: 0 if it will end with
@@ -142,8 +147,8 @@ BW_API void bw_ep_pressure(struct bw_ep *ep, bool on);
 
 /* Handle what has arrived and what is due. Number of frames and messages handled. Does not wait;
  * only where more threads are runnable than cores are granted and nothing arrived for many calls in
- * a row, it gives its core away for some microseconds (never with BEOWIRE_WAIT=spin, and never while
- * the caller holds bw_ep_lock()). */
+ * a row, it gives its core away for some microseconds (never with BEOWIRE_WAIT=spin, and never
+ * while the caller holds bw_ep_lock()). */
 BW_API int bw_progress(struct bw_ep *ep);
 
 /* Progress, and wait for more: spin, then sleep, as BEOWIRE_WAIT says. Returns as bw_progress() as
@@ -151,7 +156,8 @@ BW_API int bw_progress(struct bw_ep *ep);
 BW_API int bw_wait(struct bw_ep *ep, uint64_t timeout_ns);
 
 /* A descriptor that polls readable when bw_progress() may have work. Before sleeping on it call
- * bw_ep_arm(): 0 means sleep, for at most *timeout_ns; -EAGAIN means there is work already. Owned by ep. */
+ * bw_ep_arm(): 0 means sleep, for at most *timeout_ns; -EAGAIN means there is work already. Owned
+ * by ep. */
 BW_API int bw_ep_fd(struct bw_ep *ep);
 BW_API int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns);
 /* Make bw_wait() and sleepers on bw_ep_fd() return; from any thread, also without the lock. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An endpoint on strings: does what the lines on its standard input say, with libbeowire's public API
- * alone, and tells every result and event as one JSON object per line. Contents of messages follow
- * from tag and length, so that the receiver checks every byte by itself.
+ * An endpoint on strings: does what the lines on its standard input say, with libbeowire's public
+ * API alone, and tells every result and event as one JSON object per line. Contents of messages
+ * follow from tag and length, so that the receiver checks every byte by itself.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 
 #include "beowire.h"
 
-#define ACTOR_REGION_KEY   77	      /* the only memory that may be read */
+#define ACTOR_REGION_KEY   77 /* the only memory that may be read */
 #define ACTOR_REGION_BYTES (4u << 20)
 #define ACTOR_OPS	   4096
 
@@ -345,7 +345,8 @@ static void do_close(const char *rest)
 
 	bw_ep_close(actor_ep, strtoull(rest, NULL, 10) * 1000000);
 	actor_ep = NULL;
-	say("{\"event\":\"close\",\"ms\":%llu}", (unsigned long long)((now_ns() - began) / 1000000));
+	say("{\"event\":\"close\",\"ms\":%llu}",
+	    (unsigned long long)((now_ns() - began) / 1000000));
 }
 
 /* Keep the processor busy without a call of the library: only the helper can serve peers. */
