@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Entry of `python -m beowire`, which the bootstrap script executes."""
+"""`python -m beowire`. Ctrl-C may come while the command is still being loaded: that ends like any
+other time."""
 
-from beowire.cli import main
+import sys
 
-if __name__ == "__main__":
-    main()
+try:
+    from beowire.cli import main
+except KeyboardInterrupt:
+    print("beowire: interrupted", file=sys.stderr)
+    sys.exit(130)
+
+main()
