@@ -3,13 +3,14 @@
 
 import os
 import signal
+import socket
 import tempfile
 import threading
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from beowire import lab, lab_up, namespaces, path, places
+from beowire import endings, lab, lab_up, launch, namespaces, path, places
 from beowire.cluster import Cluster
 from beowire.demo_programs import PROGRAMS
 from beowire.errors import BeowireError
@@ -44,7 +45,7 @@ class Killed:
     reported_after_s: float
     """From the kill to the end of the job."""
     report: str
-    """What the launcher said."""
+    """What the launcher or Beowire said of it."""
 
 
 def lose_frames(made: lab.Lab, cluster: Cluster, answers: dict[str, str]) -> Lossy:
@@ -102,19 +103,22 @@ def kill_a_rank(cluster: Cluster) -> Killed:
         text = output.read().decode(errors="replace")
     if assassin.killed_ns == 0:
         raise BeowireError(f"No rank was found to kill. The job said:\n{text[-2000:]}")
-    if record.timed_out or record.exit_status == 0:
+    report = endings.report_of_death(text, KILL_RANK, _names(job, cluster))
+    if record.timed_out or record.exit_status == 0 or not report:
         raise BeowireError(f"The killed rank was not reported. The job said:\n{text[-2000:]}")
     return Killed(
         rank=KILL_RANK,
         exit_status=record.exit_status,
         reported_after_s=(ended_ns - assassin.killed_ns) / 1e9,
-        report=_telling_line(text),
+        report=report,
     )
 
 
-def _telling_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if "signal 9" in line or "Killed" in line]
-    return lines[0] if lines else text.strip().splitlines()[-1]
+def _names(job: Job, cluster: Cluster) -> list[str]:
+    """What the host of the killed rank is called."""
+    hosts = [host for host, ranks in launch.place(job, cluster).items() for _ in range(ranks)]
+    own = [socket.gethostname()] if cluster.shares_host_name else []
+    return [hosts[KILL_RANK], *own]
 
 
 class _Assassin:
