@@ -7,6 +7,7 @@
 #include "common.h"
 
 #include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdarg.h>
@@ -37,12 +38,28 @@ _Noreturn void ex_quit(int code, const char *format, ...)
 	exit(code);
 }
 
-_Noreturn void ex_help(const char *text)
+static _Noreturn void ex_help(const char *text)
 {
 	if (ex_rank() == 0)
 		fputs(text, stdout);
 	MPI_Finalize();
 	exit(0);
+}
+
+int ex_option(int argc, char **argv, const struct option *table, const char *help)
+{
+	int option;
+
+	opterr = 0;
+	option = getopt_long(argc, argv, "", table, NULL);
+	if (option == 'h')
+		ex_help(help);
+	if (option == '?')
+		ex_quit(EX_EXIT_USAGE, "'%s' is no option here or lacks a value; see --help",
+			argv[optind - 1]);
+	if (option == EX_OPTIONS_END && optind < argc)
+		ex_quit(EX_EXIT_USAGE, "'%s' is not expected; see --help", argv[optind]);
+	return option;
 }
 
 _Noreturn void ex_abort(const char *format, ...)

@@ -22,8 +22,14 @@
  */
 _Noreturn void ex_quit(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Rank 0 prints @text to stdout; every rank finalizes and exits with 0. Every rank must call it. */
-_Noreturn void ex_help(const char *text);
+/*
+ * The next option of the command line as getopt_long() gives it by its @table, EX_OPTIONS_END after the
+ * last. An unknown option, a missing value and anything that is no option end the program by
+ * ex_quit(), and "help", 'h' in the table, by rank 0 printing @help. Every rank must call it.
+ */
+#define EX_OPTIONS_END (-1)
+struct option;
+int ex_option(int argc, char **argv, const struct option *table, const char *help);
 
 /* For a failure of one rank alone: prints it with the rank's number and aborts the whole job. */
 _Noreturn void ex_abort(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -47,8 +47,7 @@ static struct options options_read(int argc, char **argv)
 	struct options options = {.precision = 1e-8, .slice = 1000};
 	int option;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((option = ex_option(argc, argv, table, help)) != EX_OPTIONS_END) {
 		switch (option) {
 		case 'p':
 			options.precision = ex_parse_real("--precision", optarg, 1e-11, 0.1);
@@ -59,16 +58,8 @@ static struct options options_read(int argc, char **argv)
 		case 'j':
 			options.json = true;
 			break;
-		case 'h':
-			ex_help(help);
-		default:
-			ex_quit(EX_EXIT_USAGE,
-				"'%s' is no option here or lacks a value; see --help",
-				argv[optind - 1]);
 		}
 	}
-	if (optind < argc)
-		ex_quit(EX_EXIT_USAGE, "'%s' is not expected; see --help", argv[optind]);
 	return options;
 }
 

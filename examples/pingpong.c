@@ -119,8 +119,7 @@ static struct options options_read(int argc, char **argv)
 	struct options options = {.window = 64};
 	int option;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((option = ex_option(argc, argv, table, help)) != EX_OPTIONS_END) {
 		switch (option) {
 		case 'm':
 			options.mode = mode_read(optarg);
@@ -147,16 +146,8 @@ static struct options options_read(int argc, char **argv)
 		case 'v':
 			options.verify = true;
 			break;
-		case 'h':
-			ex_help(help);
-		default:
-			ex_quit(EX_EXIT_USAGE,
-				"'%s' is no option here or lacks a value; see --help",
-				argv[optind - 1]);
 		}
 	}
-	if (optind < argc)
-		ex_quit(EX_EXIT_USAGE, "'%s' is not expected; see --help", argv[optind]);
 	options_check(&options);
 	return options;
 }

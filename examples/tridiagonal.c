@@ -67,8 +67,7 @@ static struct options options_read(int argc, char **argv, int ranks)
 	struct options options = {.size = 2000000, .repeat = 5};
 	int option;
 
-	opterr = 0;
-	while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
+	while ((option = ex_option(argc, argv, table, help)) != EX_OPTIONS_END) {
 		switch (option) {
 		case 's':
 			options.size = ex_parse_integer("--size", optarg, 2, 1u << 30);
@@ -79,16 +78,8 @@ static struct options options_read(int argc, char **argv, int ranks)
 		case 'j':
 			options.json = true;
 			break;
-		case 'h':
-			ex_help(help);
-		default:
-			ex_quit(EX_EXIT_USAGE,
-				"'%s' is no option here or lacks a value; see --help",
-				argv[optind - 1]);
 		}
 	}
-	if (optind < argc)
-		ex_quit(EX_EXIT_USAGE, "'%s' is not expected; see --help", argv[optind]);
 	if (options.size < 2 * (uint64_t)ranks)
 		ex_quit(EX_EXIT_USAGE, "--size: %llu unknowns are too few for %d ranks",
 			(unsigned long long)options.size, ranks);
