@@ -192,7 +192,6 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		t->acked_max = bw_max_u64(t->acked_max, sum.largest);
 		bw_ack_rtt(e, t, &sum, a);
 		bw_path_cc_ack(e, t, sum.bytes, sum.largest);
-		t->limited = false;
 		bw_loss_detect(e, p, t);
 		bw_peer_ready(e, p);
 	}

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is known of one path to a peer: its round trip (RFC 6298), how much may be under way on it
- * (additive increase, multiplicative decrease, marks as in RFC 8257), and how large a frame passes
- * (probing as in RFC 8899). All in integers.
+ * (CUBIC, RFC 9438; marks as in RFC 8257), and how large a frame passes (probing as in RFC 8899).
+ * All in integers.
  */
 #include "reliable.h"
 
-#define BW_ALPHA_ONE 1024 /* mark_alpha: all packets marked */
+#define BW_ALPHA_ONE   1024	   /* mark_alpha: all packets marked */
+#define BW_CUBIC_C     410	   /* 0.4 frames a second cubed, in 1/1024; RFC 9438 5 */
+#define BW_CUBIC_ALPHA 542	   /* 3 * (1 - 0.7) / (1 + 0.7), in 1/1024; RFC 9438 4.3 */
+#define BW_CUBIC_FAR   (30 * 1024) /* 1/1024 s; beyond it the curve is as good as vertical */
 
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to)
 {
@@ -104,19 +107,87 @@ static uint64_t bw_path_cwnd_min(const struct bw_path *t)
 	return (uint64_t)BW_CWND_PACKETS * t->mtu;
 }
 
+/* The integer cube root of x, rounded down. */
+static uint64_t bw_cube_root(uint64_t x)
+{
+	uint64_t root = 0;
+
+	for (int bit = 20; bit >= 0; bit--) {
+		uint64_t more = root | 1ull << bit;
+
+		if (more * more * more <= x)
+			root = more;
+	}
+	return root;
+}
+
+/* A new curve (RFC 9438 4.2) begins at the present window; it reaches the window before the last
+ * response, w_max, after cubic_k. Time is counted in 1/1024 s, so that its cube fits. */
+static void bw_path_cubic_begin(struct bw_engine *e, struct bw_path *t)
+{
+	uint64_t lack = t->w_max > t->cwnd ? (t->w_max - t->cwnd) / t->mtu : 0;
+
+	t->cubic_since = e->now;
+	t->cubic_k = (uint32_t)bw_cube_root((lack << 30) * 1024 / BW_CUBIC_C);
+	t->w_max = bw_max_u64(t->w_max, t->cwnd);
+	t->w_reno = t->cwnd;
+}
+
+/* Where the curve will be a round trip from now, in bytes. */
+static uint64_t bw_path_cubic_target(const struct bw_engine *e, const struct bw_path *t)
+{
+	uint64_t tick = (e->now - t->cubic_since + t->srtt) / (BW_S / 1024);
+	uint64_t far = tick > t->cubic_k ? tick - t->cubic_k : t->cubic_k - tick;
+	uint64_t step;
+
+	far = bw_min_u64(far, BW_CUBIC_FAR);
+	step = (far * far * far * BW_CUBIC_C >> 30) * t->mtu / 1024;
+	if (tick > t->cubic_k)
+		return t->w_max + step;
+	return t->w_max > step ? t->w_max - step : 0;
+}
+
+/* Congestion avoidance: the curve, or where that is slower than what standard TCP would do, the
+ * latter (RFC 9438 4.3). */
+static void bw_path_cubic_ack(struct bw_engine *e, struct bw_path *t, uint64_t bytes)
+{
+	uint64_t target, grown = bytes * t->mtu / t->cwnd;
+
+	if (!t->cubic_since)
+		bw_path_cubic_begin(e, t);
+	t->w_reno += t->w_reno < t->w_max ? grown * BW_CUBIC_ALPHA / 1024 : grown;
+	target = bw_min_u64(bw_path_cubic_target(e, t), t->cwnd + t->cwnd / 2);
+	if (target > t->cwnd)
+		t->cwnd += (target - t->cwnd) * bytes / t->cwnd;
+	t->cwnd = bw_max_u64(t->cwnd, t->w_reno);
+}
+
 void bw_path_cc_ack(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn)
 {
-	bool slow_start = t->cwnd < t->ssthresh;
-
-	if (!t->limited || pn < t->recovery_pn)
+	if (pn >= t->limited_pn) {
+		t->cubic_since = 0; /* the curve does not go on while nothing tests the window */
 		return;
-	if (slow_start && t->rtt_min && t->srtt > 2 * t->rtt_min + 500 * BW_US) {
+	}
+	if (pn < t->recovery_pn)
+		return;
+	if (t->cwnd < t->ssthresh && t->rtt_min && t->srtt > 2 * t->rtt_min + 500 * BW_US)
 		/* Queues build up: the delay says so before a loss does. */
 		t->ssthresh = t->cwnd;
-		slow_start = false;
-	}
-	t->cwnd += slow_start ? bytes : (uint64_t)t->mtu * bytes / t->cwnd + 1;
+	if (t->cwnd < t->ssthresh)
+		t->cwnd += bytes;
+	else
+		bw_path_cubic_ack(e, t, bytes);
 	t->cwnd = bw_min_u64(t->cwnd, BW_CWND_MAX);
+}
+
+/* The window shrinks to `cwnd`. A flow that did not reach its former window gives way to new ones:
+ * it aims lower ("fast convergence", RFC 9438 4.7). */
+static void bw_path_cc_shrink(struct bw_path *t, uint64_t cwnd)
+{
+	t->w_max = t->cwnd < t->w_max ? t->cwnd * 17 / 20 : t->cwnd;
+	t->cwnd = bw_max_u64(cwnd, bw_path_cwnd_min(t));
+	t->ssthresh = t->cwnd;
+	t->cubic_since = 0;
 }
 
 void bw_path_cc_loss(struct bw_engine *e, struct bw_path *t, uint64_t pn)
@@ -125,8 +196,8 @@ void bw_path_cc_loss(struct bw_engine *e, struct bw_path *t, uint64_t pn)
 		return;
 	t->undo_cwnd = t->cwnd;
 	t->undo_ssthresh = t->ssthresh;
-	t->cwnd = bw_max_u64(t->cwnd * 7 / 10, bw_path_cwnd_min(t)); /* factor of RFC 9438 4.6 */
-	t->ssthresh = t->cwnd;
+	t->undo_w_max = t->w_max;
+	bw_path_cc_shrink(t, t->cwnd * 7 / 10); /* RFC 9438 4.6 */
 	t->recovery_pn = t->pn_next;
 	e->count.backoffs++;
 }
@@ -137,6 +208,8 @@ void bw_path_cc_undo(struct bw_path *t)
 		return;
 	t->cwnd = bw_max_u64(t->cwnd, t->undo_cwnd);
 	t->ssthresh = bw_max_u64(t->ssthresh, t->undo_ssthresh);
+	t->w_max = t->undo_w_max;
+	t->cubic_since = 0;
 	t->recovery_pn = 0;
 	t->undo_cwnd = 0;
 }
@@ -153,14 +226,13 @@ void bw_path_cc_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, ui
 	}
 	if (t->acked_max < t->round_pn || !t->round_packets)
 		return;
-	share = t->round_marks >= t->round_packets ? BW_ALPHA_ONE
-						   : t->round_marks * BW_ALPHA_ONE / t->round_packets;
+	share = t->round_marks >= t->round_packets
+			? BW_ALPHA_ONE
+			: t->round_marks * BW_ALPHA_ONE / t->round_packets;
 	t->mark_alpha += share / 16;
 	t->mark_alpha -= t->mark_alpha / 16; /* gain of RFC 8257 4.2 */
 	if (t->round_marks) {
-		t->cwnd -= t->cwnd * t->mark_alpha / (2 * BW_ALPHA_ONE);
-		t->cwnd = bw_max_u64(t->cwnd, bw_path_cwnd_min(t));
-		t->ssthresh = t->cwnd;
+		bw_path_cc_shrink(t, t->cwnd - t->cwnd * t->mark_alpha / (2 * BW_ALPHA_ONE));
 		e->count.backoffs++;
 	}
 	t->round_pn = t->pn_next;

@@ -12,33 +12,33 @@
 #include "slab.h"
 #include "spans.h"
 
-#define BW_MTU_BASE	 1280		/* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
-#define BW_PROBE_TRIES	 3		/* lost probes of one size before it counts as not passing */
-#define BW_BLACK_HOLE	 10		/* large frames lost in a row before the size is doubted */
-#define BW_PTO_ASK	 4		/* tail probes before the other paths are asked */
-#define BW_PTO_LEAVE	 6		/* tail probes before a path is left for one that answers */
-#define BW_PTO_PING	 3		/* tail probes before a small frame is tried instead */
-#define BW_PROBE_GRAIN	 128		/* bytes; the search for a path's frame size ends below this */
-#define BW_HELLO_FIRST	 (1 * BW_MS)	/* first repetition of HELLO; doubles */
-#define BW_HELLO_LAST	 BW_S		/* longest pause between HELLOs during first contact */
-#define BW_HELLO_RETRY	 (30 * BW_S)	/* longest pause between HELLOs on a path that is down */
-#define BW_ACK_DELAY	 (100 * BW_US)	/* default longest delay of an acknowledgement */
-#define BW_ACK_PACKETS	 16		/* packets that may wait for one acknowledgement */
-#define BW_REORDER_MIN	 3		/* packets; as RFC 9002 6.1.1 */
-#define BW_REORDER_MAX	 512
-#define BW_PTO_MIN	 (50 * BW_US)	/* below this a probe would only meet scheduling noise */
-#define BW_PTO_MAX	 BW_S		/* longest pause between tail probes */
-#define BW_RTT_INITIAL	 (1 * BW_MS)	/* assumed before the first sample: a local network */
-#define BW_PING_MAX	 (5 * BW_S)	/* longest pause between pings while waiting for the peer */
-#define BW_CWND_INITIAL	 65536		/* bytes */
-#define BW_CWND_MAX	 (8u << 20)	/* bytes */
-#define BW_CWND_PACKETS	 4		/* the window never falls below so many frames */
-#define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
-#define BW_FLOW_WINDOW	 4096		/* messages that may arrive ahead of the one due */
-#define BW_MSG_SPANS	 16		/* gaps+1 remembered within one message or pull */
-#define BW_LOST_RING	 16		/* packets concluded lost that are remembered for a while */
-#define BW_QUANTUM	 16		/* frames a peer may send before the next one's turn */
-#define BW_EAGER_TURN	 8		/* eager frames before pulls get a turn */
+#define BW_MTU_BASE	1280 /* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
+#define BW_PROBE_TRIES	3    /* lost probes of one size before it counts as not passing */
+#define BW_BLACK_HOLE	10   /* large frames lost in a row before the size is doubted */
+#define BW_PTO_ASK	4    /* tail probes before the other paths are asked */
+#define BW_PTO_LEAVE	6    /* tail probes before a path is left for one that answers */
+#define BW_PTO_PING	3    /* tail probes before a small frame is tried instead */
+#define BW_PROBE_GRAIN	128  /* bytes; the search for a path's frame size ends below this */
+#define BW_HELLO_FIRST	(1 * BW_MS)   /* first repetition of HELLO; doubles */
+#define BW_HELLO_LAST	BW_S	      /* longest pause between HELLOs during first contact */
+#define BW_HELLO_RETRY	(30 * BW_S)   /* longest pause between HELLOs on a path that is down */
+#define BW_ACK_DELAY	(100 * BW_US) /* default longest delay of an acknowledgement */
+#define BW_ACK_PACKETS	16	      /* packets that may wait for one acknowledgement */
+#define BW_REORDER_MIN	3	      /* packets; as RFC 9002 6.1.1 */
+#define BW_REORDER_MAX	512
+#define BW_PTO_MIN	(50 * BW_US) /* below this a probe would only meet scheduling noise */
+#define BW_PTO_MAX	BW_S	     /* longest pause between tail probes */
+#define BW_RTT_INITIAL	(1 * BW_MS)  /* assumed before the first sample: a local network */
+#define BW_PING_MAX	(5 * BW_S)   /* longest pause between pings while waiting for the peer */
+#define BW_CWND_INITIAL 65536	     /* bytes */
+#define BW_CWND_MAX	(8u << 20)   /* bytes */
+#define BW_CWND_PACKETS 2	     /* the window never falls below so many frames */
+#define BW_SHARE_MIN	(2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
+#define BW_FLOW_WINDOW	4096		      /* messages that may arrive ahead of the one due */
+#define BW_MSG_SPANS	16		      /* gaps+1 remembered within one message or pull */
+#define BW_LOST_RING	16 /* packets concluded lost that are remembered for a while */
+#define BW_QUANTUM	16 /* frames a peer may send before the next one's turn */
+#define BW_EAGER_TURN	8  /* eager frames before pulls get a turn */
 
 struct bw_engine;
 struct bw_peer;
@@ -57,10 +57,10 @@ struct bw_list {
 struct bw_flow {
 	struct bw_flow *next; /* of the peer */
 	uint16_t local_ep, remote_ep;
-	uint64_t tx_next;     /* number of the next message submitted */
-	struct bw_list tx;    /* bw_txmsg.queue: not yet completely sent */
-	uint64_t rx_next;     /* number of the next message to deliver */
-	struct bw_list rx;    /* bw_rxmsg.queue: ahead of it or incomplete, by number */
+	uint64_t tx_next;  /* number of the next message submitted */
+	struct bw_list tx; /* bw_txmsg.queue: not yet completely sent */
+	uint64_t rx_next;  /* number of the next message to deliver */
+	struct bw_list rx; /* bw_rxmsg.queue: ahead of it or incomplete, by number */
 };
 
 enum bw_owned_kind { BW_OWNED_MESSAGE = 1, BW_OWNED_BULK, BW_OWNED_PING, BW_OWNED_PAD };
@@ -75,16 +75,16 @@ struct bw_txmsg {
 	struct bw_pull *pull; /* PULL: whose request this is, while it lives */
 	uint64_t id, tag, imm, offset, total;
 	uint64_t buf, buf_off, cookie;
-	uint32_t len;	    /* payload bytes */
-	uint32_t next_off;  /* first byte never sent */
-	uint32_t refs;	    /* records that own a range of it */
+	uint32_t len;	     /* payload bytes */
+	uint32_t next_off;   /* first byte never sent */
+	uint32_t refs;	     /* records that own a range of it */
 	int32_t wire_status; /* part_msg.status */
-	int32_t status;	    /* of the SENT event */
+	int32_t status;	     /* of the SENT event */
 	uint32_t peer_handle;
-	uint8_t kind;	    /* enum bw_part_kind */
+	uint8_t kind; /* enum bw_part_kind */
 	uint8_t code;
-	bool sent;	    /* all ranges have left at least once */
-	bool charged;	    /* its credit is taken */
+	bool sent;    /* all ranges have left at least once */
+	bool charged; /* its credit is taken */
 	bool urgent;
 };
 
@@ -94,8 +94,8 @@ struct bw_rxmsg {
 	struct bw_list queue; /* in flow.rx while not delivered */
 	struct bw_peer *peer; /* NULL once the peer is gone */
 	uint64_t id, tag, imm, total;
-	uint64_t buf;	    /* from buf_get(), 0: in the frame, or empty */
-	uint64_t received;  /* bytes */
+	uint64_t buf;	   /* from buf_get(), 0: in the frame, or empty */
+	uint64_t received; /* bytes */
 	uint32_t peer_handle;
 	uint32_t frame_off;
 	uint32_t nspans;
@@ -110,7 +110,7 @@ struct bw_pull {
 	struct bw_list all; /* in peer.pulls, or peer.given_up */
 	struct bw_peer *peer;
 	struct bw_txmsg *request; /* until acknowledged */
-	uint64_t id;	    /* serial << 32 | handle */
+	uint64_t id;		  /* serial << 32 | handle */
 	uint64_t cookie, buf, buf_off, len, received;
 	int32_t status;
 	uint32_t peer_handle;
@@ -126,7 +126,7 @@ struct bw_region {
 	struct bw_evnode ev;
 	struct bw_list all; /* in peer.regions */
 	struct bw_peer *peer;
-	uint64_t key;	    /* nonce << 32 | handle */
+	uint64_t key; /* nonce << 32 | handle */
 	uint64_t cookie, buf, buf_off, len;
 	int32_t status;
 	uint32_t peer_handle;
@@ -135,7 +135,7 @@ struct bw_region {
 
 /* A pull of a peer that we serve. */
 struct bw_serve {
-	struct bw_list all; /* in peer.serves */
+	struct bw_list all;  /* in peer.serves */
 	struct bw_list turn; /* in peer.serving while bytes are unsent */
 	struct bw_peer *peer;
 	struct bw_region *region; /* NULL: host key, or the region was taken back */
@@ -150,9 +150,9 @@ struct bw_record {
 	struct bw_list list; /* in path.flight or peer.again */
 	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING and PAD */
 	uint64_t pn, sent_ns, off;
-	uint32_t len;	     /* bytes of the range; PAD: frame size probed */
-	uint32_t frame_len;  /* bytes of the whole frame, on its first record only */
-	uint8_t kind;	     /* enum bw_owned_kind */
+	uint32_t len;	    /* bytes of the range; PAD: frame size probed */
+	uint32_t frame_len; /* bytes of the whole frame, on its first record only */
+	uint8_t kind;	    /* enum bw_owned_kind */
 };
 
 #define BW_PATH_UNKNOWN 0xFF
@@ -169,34 +169,38 @@ struct bw_path {
 	bool hello_repeated;	      /* its answer gives no round-trip sample */
 	bool ack_now;
 	bool probe_allow; /* one frame may leave beyond the window */
-	bool limited;	  /* the window, not the program, bounded sending since the last ack */
 	uint64_t hello_sent, hello_next, hello_pause;
 	uint64_t heard; /* when the last frame came on this path */
 
 	/* sending */
-	uint64_t pn_next;   /* from 1 */
-	uint64_t floor;	    /* lowest number of interest to us */
+	uint64_t pn_next;      /* from 1 */
+	uint64_t floor;	       /* lowest number of interest to us */
 	struct bw_list flight; /* bw_record, by packet number */
-	uint64_t inflight;  /* bytes */
-	uint64_t acked_max; /* largest number acknowledged, 0: none */
-	uint64_t last_sent; /* time of the last DATA */
-	uint64_t loss_at;   /* when the oldest suspect counts as lost; BW_NEVER */
-	uint32_t reorder;   /* adaptive reordering window, packets */
-	uint64_t reorder_pn; /* it shrinks again once packets from here on are acknowledged */
-	uint32_t pto_count; /* tail probes since the last progress */
-	uint64_t pto_since; /* time of the first of them */
+	uint64_t inflight;     /* bytes */
+	uint64_t acked_max;    /* largest number acknowledged, 0: none */
+	uint64_t last_sent;    /* time of the last DATA */
+	uint64_t loss_at;      /* when the oldest suspect counts as lost; BW_NEVER */
+	uint32_t reorder;      /* adaptive reordering window, packets */
+	uint64_t reorder_pn;   /* it shrinks again once packets from here on are acknowledged */
+	uint32_t pto_count;    /* tail probes since the last progress */
+	uint64_t pto_since;    /* time of the first of them */
 	struct {
 		uint64_t pn, sent_ns, since_ns;
 	} lost[BW_LOST_RING];
-	uint32_t lost_n;    /* ever written to the ring */
+	uint32_t lost_n; /* ever written to the ring */
 
 	/* round trip, ns */
 	uint64_t srtt, rttvar, rtt_min;
 
 	/* congestion */
 	uint64_t cwnd, ssthresh;
+	uint64_t limited_pn;  /* packets below it were under way while the window was full */
 	uint64_t recovery_pn; /* losses below this number belong to an answered event */
-	uint64_t undo_cwnd, undo_ssthresh; /* before the last response; 0: nothing to undo */
+	uint64_t undo_cwnd, undo_ssthresh, undo_w_max; /* before the last response; cwnd 0: none */
+	uint64_t w_max,
+		w_reno;	      /* CUBIC: window before the last response; what plain TCP would use */
+	uint64_t cubic_since; /* when the present curve began, 0: none has */
+	uint32_t cubic_k;     /* when it reaches w_max, 1/1024 s */
 	uint64_t round_pn;    /* end of the current round for marks */
 	uint32_t round_packets, round_marks, mark_alpha; /* alpha in 1/1024, as RFC 8257 */
 	uint16_t marks_seen;
@@ -215,18 +219,18 @@ struct bw_path {
 	struct bw_pnset rx;
 	uint64_t rx_max, rx_max_ns; /* largest number and when it came */
 	bool rx_any;
-	uint32_t rx_unacked;	    /* packets since the last acknowledgement */
-	uint64_t ack_at;	    /* BW_NEVER: none owed */
+	uint32_t rx_unacked; /* packets since the last acknowledgement */
+	uint64_t ack_at;     /* BW_NEVER: none owed */
 	uint16_t rx_marks;
 };
 
 enum bw_peer_state { BW_PEER_HELLO, BW_PEER_UP, BW_PEER_DOWN };
 
 struct bw_peer {
-	struct bw_list all; /* in engine.peers */
+	struct bw_list all;   /* in engine.peers */
 	struct bw_list ready; /* in engine.ready while it may have something to send */
 	struct bw_evnode ev_up, ev_down;
-	uint8_t state; /* enum bw_peer_state */
+	uint8_t state;	/* enum bw_peer_state */
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	uint8_t npaths, best; /* best: path in use */
@@ -254,7 +258,8 @@ struct bw_peer {
 
 	/* time */
 	uint64_t heard, waiting_since, ping_at, ping_pause;
-	struct bw_peer *heap_child, *heap_next, *heap_prev; /* pairing heap; prev: parent if first child */
+	struct bw_peer *heap_child, *heap_next,
+		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
 	bool in_heap;
 
@@ -325,7 +330,7 @@ static inline void bw_list_del(struct bw_list *n)
 	n->next = n->prev = n;
 }
 
-#define bw_entry(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define bw_entry(ptr, type, member)  ((type *)((char *)(ptr)-offsetof(type, member)))
 #define bw_first(head, type, member) bw_entry((head)->next, type, member)
 
 /* event.c */
@@ -396,8 +401,7 @@ void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint
 		 const struct bw_rx_frame *f, bool now);
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b);
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
-void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-		  struct bw_tx_frame *f);
+void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f);
 
 /* loss.c: what becomes of records */
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
@@ -406,7 +410,8 @@ void bw_loss_floor(struct bw_engine *e, struct bw_path *t);
 /* All packets of a path that is given up, or those of one number, go back to be sent again. */
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
-void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_record *r);
+void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		     struct bw_record *r);
 void bw_record_forget(struct bw_engine *e, struct bw_record *r);
 
 /* credit.c */

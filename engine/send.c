@@ -5,9 +5,9 @@
  */
 #include "reliable.h"
 
-#define BW_DATA_HEAD	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
-#define BW_SERVE_TURN	32 /* frames one pull may send before the next one's turn */
-#define BW_ALIGN8(x)	(((x) + 7u) & ~7u)
+#define BW_DATA_HEAD  (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+#define BW_SERVE_TURN 32 /* frames one pull may send before the next one's turn */
+#define BW_ALIGN8(x)  (((x) + 7u) & ~7u)
 
 struct bw_builder {
 	struct bw_engine *e;
@@ -122,8 +122,8 @@ static bool bw_builder_again(struct bw_builder *b)
 {
 	struct bw_record *r = bw_first(&b->p->again, struct bw_record, list), *piece = r;
 	bool bulk = r->kind == BW_OWNED_BULK;
-	uint32_t room = bw_builder_room(b, bulk ? sizeof(struct bw_part_bulk)
-						: sizeof(struct bw_part_msg));
+	uint32_t room =
+		bw_builder_room(b, bulk ? sizeof(struct bw_part_bulk) : sizeof(struct bw_part_msg));
 	uint32_t len = (uint32_t)bw_min_u64(r->len, room);
 
 	if ((b->parts && (bulk || len < r->len)) || (!room && (r->len || b->parts)))
@@ -343,7 +343,7 @@ static bool bw_builder_data(struct bw_builder *b)
 	struct bw_path *t = b->t;
 
 	if (t->inflight >= t->cwnd && !t->probe_allow) {
-		t->limited = true;
+		t->limited_pn = t->pn_next;
 		return false;
 	}
 	bw_builder_fill(b);

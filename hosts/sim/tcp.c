@@ -7,13 +7,15 @@
 
 #include <stdlib.h>
 
-#define TCP_WINDOW    4096u /* segments that may be under way; a power of two */
-#define TCP_HEADERS   40    /* bytes of IP and TCP before the payload */
-#define TCP_ACK_BYTES 52
-#define TCP_BETA      0.7   /* RFC 9438 4.6 */
-#define TCP_C	      0.4   /* RFC 9438 5.1, segments per second cubed */
-#define TCP_DUPTHRESH 3
-#define TCP_RTO_MIN   (200 * BW_MS) /* of Linux */
+#define TCP_WINDOW     4096u /* segments that may be under way; a power of two */
+#define TCP_HEADERS    40    /* bytes of IP and TCP before the payload */
+#define TCP_ACK_BYTES  52
+#define TCP_BETA       0.7 /* RFC 9438 4.6 */
+#define TCP_C	       0.4 /* RFC 9438 5.1, segments per second cubed */
+#define TCP_DUPTHRESH  3
+#define TCP_RTO_MIN    (200 * BW_MS) /* of Linux */
+#define TCP_BURST      65536u /* bytes handed to the network at once: segmentation offload of Linux */
+#define TCP_BURST_PART 3 /* but no more than this part of the window: tcp_tso_win_divisor there */
 
 enum tcp_segment { TCP_FREE, TCP_SENT, TCP_LOST, TCP_ARRIVED };
 
@@ -21,7 +23,7 @@ enum tcp_segment { TCP_FREE, TCP_SENT, TCP_LOST, TCP_ARRIVED };
 struct tcp_frame {
 	struct sim_tcp *flow;
 	uint64_t number; /* segment, or the one that caused this ACK */
-	uint64_t below;  /* ACK: all below have arrived */
+	uint64_t below;	 /* ACK: all below have arrived */
 	uint64_t sent_ns;
 };
 
@@ -30,13 +32,15 @@ struct sim_tcp {
 	struct sim *sim;
 	uint32_t from, to, mss, timer_gen;
 	/* sender, in segments */
-	uint64_t acked, to_send, high; /* all below acked; next new one; highest known to have come */
-	uint64_t recover;	       /* losses below belong to an answered event */
+	uint64_t acked, to_send,
+		high;	  /* all below acked; next new one; highest known to have come */
+	uint64_t recover; /* losses below belong to an answered event */
 	uint32_t flying;
 	uint8_t state[TCP_WINDOW];
 	uint64_t sent_at[TCP_WINDOW];
 	uint64_t order[TCP_WINDOW], sends; /* in which order copies were sent */
 	double cwnd, ssthresh, w_max, w_est, k;
+	bool limited;	/* by the window, else it does not grow (RFC 7661) */
 	bool timed_out; /* and not yet recovered: the window grows nevertheless */
 	uint64_t epoch; /* when the current cubic began; 0: not begun */
 	uint64_t srtt, rttvar;
@@ -90,7 +94,8 @@ static void tcp_emit(struct sim_tcp *t, bool ack, uint64_t number, uint64_t sent
 	f->dst = (uint16_t)(ack ? t->from : t->to);
 	f->plane = 0;
 	f->serial = t->sim->frames;
-	*w = (struct tcp_frame){.flow = t, .number = number, .below = t->expected, .sent_ns = sent_ns};
+	*w = (struct tcp_frame){
+		.flow = t, .number = number, .below = t->expected, .sent_ns = sent_ns};
 	sim_wire_send(t->sim, f);
 }
 
@@ -125,11 +130,31 @@ static uint64_t tcp_next(const struct sim_tcp *t)
 	return t->to_send;
 }
 
+/* New data leaves in bursts, as a stack with segmentation offload sends it. A model without them fits
+ * each segment exactly into the place in the queue that the one before it made free, and never loses
+ * one: the "phase effect" of Floyd and Jacobson (1991). */
+static bool tcp_burst_waits(const struct sim_tcp *t)
+{
+	uint32_t burst = TCP_BURST / t->mss, part = (uint32_t)t->cwnd / TCP_BURST_PART;
+
+	if (burst > part)
+		burst = part;
+	return t->flying && t->flying + burst > (uint32_t)t->cwnd && tcp_next(t) == t->to_send;
+}
+
 static void tcp_push(struct sim_tcp *t)
 {
-	while (t->flying < (uint32_t)t->cwnd && t->to_send - t->acked < TCP_WINDOW - 1 &&
-	       sim_wire_ready(t->sim, &t->sim->nodes[t->from], 0)) {
+	t->limited = true;
+	if (tcp_burst_waits(t))
+		return;
+	while (t->flying < (uint32_t)t->cwnd) {
 		uint64_t n = tcp_next(t);
+
+		if (t->to_send - t->acked >= TCP_WINDOW - 1 ||
+		    !sim_wire_ready(t->sim, &t->sim->nodes[t->from], 0)) {
+			t->limited = false;
+			return;
+		}
 
 		tcp_send_segment(t, n);
 		if (n == t->to_send)
@@ -248,7 +273,7 @@ static void tcp_ack(struct sim_tcp *t, const struct tcp_frame *w)
 	}
 	tcp_detect(t);
 	t->timed_out = t->timed_out && t->acked < t->recover;
-	if (fresh && (t->acked >= t->recover || t->timed_out))
+	if (fresh && t->limited && (t->acked >= t->recover || t->timed_out))
 		tcp_grow(t, fresh);
 	if (fresh)
 		tcp_timer_set(t);

@@ -398,8 +398,8 @@ bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
 	bool serving;
 
 	bw_lock_take(&ep->lock);
-	serving = !ep->dead && bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from,
-						   from + len);
+	serving = !ep->dead &&
+		  bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from, from + len);
 	bw_lock_release(&ep->lock);
 	return serving;
 }

@@ -89,6 +89,69 @@ static void window__grows_by_a_frame_per_round_trip_later(void **state)
 	assert_in_range(sender()->cwnd, before + 1200, before + 1300);
 }
 
+/* A round trip after a loss that shrank the window from 1000 frames, told from its start. */
+static void answered_loss(uint64_t srtt)
+{
+	big_credit();
+	sender()->cwnd = 1000 * 1280;
+	bw_path_cc_loss(engine(A), sender(), sender()->pn_next);
+	assert_int_equal(sender()->cwnd, 700 * 1280);
+	sender()->srtt = srtt;
+	sender()->limited_pn = UINT64_MAX;
+}
+
+static void acknowledge_windows(unsigned int round_trips)
+{
+	for (unsigned int i = 0; i < round_trips; i++) {
+		engine(A)->now += sender()->srtt;
+		bw_path_cc_ack(engine(A), sender(), sender()->cwnd, sender()->pn_next);
+	}
+}
+
+/* RFC 9438 4.2: K is the cube root of 300 / 0.4, 9.09 s. */
+static void window__follows_the_cubic_curve(void **state)
+{
+	answered_loss(100 * BW_MS);
+	acknowledge_windows(45);
+	/* 1000 - 0.4 * (9.09 - 4.5)^3 */
+	assert_in_range(sender()->cwnd, 959 * 1280, 963 * 1280);
+	acknowledge_windows(45);
+	assert_in_range(sender()->cwnd, 999 * 1280, 1000 * 1280);
+	acknowledge_windows(46);
+	assert_in_range(sender()->cwnd, 1034 * 1280, 1040 * 1280);
+}
+
+static void window__grows_no_slower_than_standard_tcp(void **state)
+{
+	answered_loss(BW_MS);
+	acknowledge_windows(100);
+	/* RFC 9438 4.3: 9/17 of a frame per round trip below the former window, a frame above */
+	assert_in_range(sender()->cwnd, 751 * 1280, 754 * 1280);
+	acknowledge_windows(900);
+	assert_in_range(sender()->cwnd, 1420 * 1280, 1445 * 1280);
+}
+
+static void window__starts_a_new_curve_when_it_is_tested_again(void **state)
+{
+	answered_loss(100 * BW_MS);
+	acknowledge_windows(1);
+	sender()->limited_pn = 0;
+	acknowledge_windows(1000);
+	assert_in_range(sender()->cwnd, 700 * 1280, 735 * 1280);
+	sender()->limited_pn = UINT64_MAX;
+	acknowledge_windows(10);
+	assert_true(sender()->cwnd < 900 * 1280);
+}
+
+static void loss__before_the_former_window_aims_lower(void **state)
+{
+	answered_loss(100 * BW_MS);
+	sender()->recovery_pn = 0;
+	sender()->cwnd = 800 * 1280;
+	bw_path_cc_loss(engine(A), sender(), sender()->pn_next);
+	assert_int_equal(sender()->w_max, 680 * 1280);
+}
+
 static void window__stops_doubling_when_queues_build_up(void **state)
 {
 	big_credit();
@@ -107,7 +170,7 @@ static void window__has_an_upper_limit(void **state)
 {
 	big_credit();
 	sender()->cwnd = BW_CWND_MAX - 100;
-	sender()->limited = true;
+	sender()->limited_pn = sender()->pn_next + 1;
 	bw_path_cc_ack(engine(A), sender(), 1000, sender()->pn_next);
 	assert_int_equal(sender()->cwnd, BW_CWND_MAX);
 }
@@ -136,14 +199,14 @@ static void loss__shrinks_the_window_once_per_round_trip(void **state)
 	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10 * 7 / 10);
 }
 
-static void loss__never_shrinks_it_below_four_frames(void **state)
+static void loss__never_shrinks_it_below_two_frames(void **state)
 {
 	int i;
 
 	big_credit();
 	for (i = 0; i < 20; i++)
 		bw_path_cc_loss(engine(A), sender(), sender()->pn_next++);
-	assert_int_equal(sender()->cwnd, 4 * 1280);
+	assert_int_equal(sender()->cwnd, 2 * 1280);
 }
 
 static void loss__that_was_none_is_taken_back(void **state)
@@ -306,10 +369,14 @@ int congestion_tests(void)
 		TEST(window__doubles_per_round_trip_at_first),
 		TEST(window__does_not_grow_while_the_program_limits),
 		TEST(window__grows_by_a_frame_per_round_trip_later),
+		TEST(window__follows_the_cubic_curve),
+		TEST(window__grows_no_slower_than_standard_tcp),
+		TEST(window__starts_a_new_curve_when_it_is_tested_again),
+		TEST(loss__before_the_former_window_aims_lower),
 		TEST(window__stops_doubling_when_queues_build_up),
 		TEST(window__has_an_upper_limit),
 		TEST(loss__shrinks_the_window_once_per_round_trip),
-		TEST(loss__never_shrinks_it_below_four_frames),
+		TEST(loss__never_shrinks_it_below_two_frames),
 		TEST(loss__that_was_none_is_taken_back),
 		TEST(loss__of_an_earlier_event_is_not_taken_back),
 		TEST(tail__third_probe_is_a_congestion_event),
