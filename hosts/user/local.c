@@ -6,12 +6,10 @@
  */
 #include "local_impl.h"
 
-#include <linux/membarrier.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define TAKE_BUDGET 64	   /* records per peer and poll */
@@ -19,11 +17,6 @@
 #define COLD_SHARE  4	   /* of such peers per poll */
 #define LOOK_NS	    50000u /* the sockets are looked at so often ... */
 #define LOOK_POLLS  20000u /* ... or after so many polls, if the caller's clock stands still */
-
-static int membarrier(int command)
-{
-	return (int)syscall(__NR_membarrier, command, 0, 0);
-}
 
 static int listener_open(struct bw_local *l, int claim)
 {
@@ -90,7 +83,6 @@ int bw_local_open(struct bw_local **link, const struct bw_local_attr *attr)
 	l->status_fd = -1;
 	l->epoll = -1;
 	l->cma = bw_local_cma_wanted();
-	l->barrier = membarrier(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED) == 0;
 	error = resources_open(l, attr->claim);
 	if (error < 0) {
 		resources_close(l);
@@ -301,6 +293,16 @@ static void awake(struct bw_local *l)
 	__atomic_store_n(&l->status->sleeping, ++l->sleeping, __ATOMIC_RELAXED);
 }
 
+/* What peers must know of one who sleeps. */
+static void arm_peer(struct bw_local_peer *p)
+{
+	struct bw_local_tx *tx = &p->tx;
+
+	bw_local_publish(p);
+	if (p->stalled)
+		__atomic_store_n(&tx->control->want_room, ++tx->want_room, __ATOMIC_RELAXED);
+}
+
 int bw_local_arm(struct bw_local *l)
 {
 	bool work = l->endeds > 0 || l->downs > 0;
@@ -308,22 +310,20 @@ int bw_local_arm(struct bw_local *l)
 	if (!(l->sleeping & 1))
 		__atomic_store_n(&l->status->sleeping, ++l->sleeping, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < l->peers; i++)
-		if (l->peer[i]->stalled) {
-			struct bw_local_tx *tx = &l->peer[i]->tx;
-
-			__atomic_store_n(&tx->control->want_room, ++tx->want_room,
-					 __ATOMIC_RELAXED);
-		}
-	/* Peers either see the words above before their next write, or we see what they wrote. */
+		arm_peer(l->peer[i]);
+	/* Pairs with those of bw_local_commit() and bw_local_take(): a peer sees the words above
+	 * after its next write, or we see now what it wrote. membarrier(2) here would spare peers
+	 * their barrier, but it costs microseconds and interrupts every core on which a peer
+	 * computes. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (l->barrier && l->peers > 0)
-		membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-	for (uint32_t i = 0; i < l->peers && !work; i++) {
+	for (uint32_t i = 0; i < l->peers; i++) {
 		struct bw_local_peer *p = l->peer[i];
 
-		work = has_work(p) || (p->stalled && bw_local_has_room(p));
-		if (work)
-			bw_local_peer_heat(p);
+		bw_local_wake_producer(p);
+		if (work || !(has_work(p) || (p->stalled && bw_local_has_room(p))))
+			continue;
+		work = true;
+		bw_local_peer_heat(p);
 	}
 	if (!work)
 		return 0;

@@ -25,7 +25,6 @@ static void hello_fill(const struct bw_local *l, struct bw_local_hello *h)
 	*h = (struct bw_local_hello){
 		.magic = BW_LOCAL_MAGIC,
 		.version = BW_LOCAL_VERSION,
-		.flags = l->barrier ? BW_LOCAL_BARRIER : 0,
 		.node = l->self.node,
 		.cluster = l->self.cluster,
 		.incarnation = l->self.incarnation,
@@ -161,7 +160,6 @@ static void learn(struct bw_local_peer *p, const struct bw_local_hello *h, uint3
 	id_fill(&p->id, h, pid);
 	p->probe_addr = h->probe_addr;
 	p->probe_value = h->probe_value;
-	p->fence = !(p->link->barrier && (h->flags & BW_LOCAL_BARRIER));
 }
 
 /* Is this hello meant for us, by somebody we can talk to? 0 or the negative errno to answer. */

@@ -47,7 +47,8 @@ struct bw_local_rx {
 	uint64_t key;
 	uint32_t bytes;
 	uint32_t want_served; /* the producer's want_room that we rang for */
-	uint64_t rung_pos;    /* pos when the want was first seen */
+	uint64_t rung_pos;    /* pos when we rang for one last */
+	uint64_t published;   /* pos as the producer knows it */
 	struct bw_local_control *control;
 	uint8_t *states; /* of the peer's offers */
 };
@@ -121,7 +122,6 @@ struct bw_local_peer {
 	uint32_t index;	   /* in link->peer */
 	uint32_t rung;	   /* the peer's sleeping word that we rang for */
 	const struct bw_local_status *status; /* its page; NULL before it answered: ring always */
-	bool fence;			      /* a full barrier is needed after writing a record */
 	struct bw_local_tx tx;
 	struct bw_local *link;
 	void *ctx;
@@ -164,7 +164,6 @@ struct bw_local {
 	struct bw_local_status *status;
 	int status_fd;
 	uint32_t sleeping;    /* as written into status */
-	bool barrier;	      /* membarrier(2) works here */
 	bool cma;	      /* cross-memory attach may be tried */
 	int pid;	      /* that opened the link: a fork's child must not speak for it */
 	uint64_t probe_value; /* peers read it to prove that they can */
@@ -239,6 +238,8 @@ void bw_local_slots_end(struct bw_local_peer *p, int status);
 /* local_recv.c: taking records out of a ring */
 bool bw_local_rx_ready(const struct bw_local_peer *p);
 int bw_local_take(struct bw_local_peer *p, uint32_t budget);
+void bw_local_publish(struct bw_local_peer *p);
+void bw_local_wake_producer(struct bw_local_peer *p);
 
 /* local.c */
 int bw_local_end_later(struct bw_local_peer *p, void *op, int status);

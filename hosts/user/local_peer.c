@@ -64,7 +64,6 @@ struct bw_local_peer *bw_local_peer_make(struct bw_local *l, const struct bw_loc
 	p->link = l;
 	p->id = *id;
 	p->ctx = ctx;
-	p->fence = true;
 	p->slot_free = BW_LOCAL_NO_SLOT;
 	p->queued.last = &p->queued.first;
 	p->direct.last = &p->direct.first;

@@ -5,7 +5,7 @@
  */
 #include "local_impl.h"
 
-#define PUBLISH_SHARE 8 /* the producer is told of room at least each 1/8 of the ring */
+#define PUBLISH_SHARE 16 /* the producer is told of room after each 1/16 of the ring */
 
 static struct bw_local_record *next_record(const struct bw_local_rx *rx)
 {
@@ -19,23 +19,25 @@ bool bw_local_rx_ready(const struct bw_local_peer *p)
 	return __atomic_load_n(&next_record(rx)->commit, __ATOMIC_ACQUIRE) == rx->key + rx->pos;
 }
 
-/* Tell the producer how far we are. If it sleeps for want of room, wake it once that is worth it.
- */
-static void publish(struct bw_local_peer *p)
+/* Tell the producer how far we are, without a barrier. */
+void bw_local_publish(struct bw_local_peer *p)
 {
 	struct bw_local_rx *rx = &p->rx;
 
-	__atomic_store_n(&rx->control->head, rx->pos, __ATOMIC_RELEASE);
-	if (p->self)
+	if (rx->published == rx->pos)
 		return;
-	/* As in bw_local_commit(): it sees our head, or we see that it wants room. */
-	if (p->fence)
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	else
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	rx->published = rx->pos;
+	__atomic_store_n(&rx->control->head, rx->pos, __ATOMIC_RELEASE);
+}
+
+/* After a barrier that follows bw_local_publish(): if the producer sleeps for want of room, wake it
+ * once that is worth it. */
+void bw_local_wake_producer(struct bw_local_peer *p)
+{
+	struct bw_local_rx *rx = &p->rx;
 	uint32_t want = __atomic_load_n(&rx->control->want_room, __ATOMIC_RELAXED);
 
-	if (BW_LIKELY(want == rx->want_served))
+	if (BW_LIKELY(want == rx->want_served) || p->self)
 		return;
 	if (rx->pos - rx->rung_pos >= rx->bytes / 2 || !bw_local_rx_ready(p)) {
 		rx->want_served = want;
@@ -155,7 +157,6 @@ int bw_local_take(struct bw_local_peer *p, uint32_t budget)
 {
 	struct bw_local_rx *rx = &p->rx;
 	struct bw_local_counters *c = &p->link->counters;
-	uint64_t published = rx->pos;
 	uint32_t n = 0;
 
 	while (n < budget && !p->down && bw_local_rx_ready(p)) {
@@ -176,12 +177,14 @@ int bw_local_take(struct bw_local_peer *p, uint32_t budget)
 		c->rx_frames++;
 		c->rx_bytes += bw_local_record_bytes(head.len);
 		n++;
-		if (rx->pos - published >= rx->bytes / PUBLISH_SHARE) {
-			publish(p);
-			published = rx->pos;
+		/* Seldom, since the barrier costs as much as a short message: the producer sees
+		 * its head, or we see that it wants room, as in bw_local_commit(). The rest is told
+		 * when we sleep; it is less than the producer needs to go on. */
+		if (rx->pos - rx->published >= rx->bytes / PUBLISH_SHARE) {
+			bw_local_publish(p);
+			__atomic_thread_fence(__ATOMIC_SEQ_CST);
+			bw_local_wake_producer(p);
 		}
 	}
-	if (rx->pos != published)
-		publish(p);
 	return (int)n;
 }

@@ -61,12 +61,8 @@ void bw_local_commit(struct bw_local_peer *p, struct bw_local_record *r, uint64_
 	if (p->self)
 		return;
 	/* The record must be visible before the peer's word is read: either it sees the record when
-	 * it looks a last time, or we see that it sleeps. A peer with membarrier(2) does that for
-	 * us. */
-	if (p->fence)
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	else
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	 * it looks a last time, or we see that it sleeps. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (p->status) {
 		uint32_t sleeping = __atomic_load_n(&p->status->sleeping, __ATOMIC_RELAXED);
 

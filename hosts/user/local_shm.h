@@ -50,10 +50,6 @@ struct bw_local_hello {
 };
 _Static_assert(sizeof(struct bw_local_hello) == 112, "bw_local_hello");
 
-/* The sender runs memory barriers on all its peers before it sleeps (membarrier(2)), so that they
- * need none after writing a record. */
-#define BW_LOCAL_BARRIER 0x1
-
 /* An endpoint's status page: written by it, mapped read-only by its peers. */
 struct bw_local_status {
 	uint32_t sleeping; /* odd: a doorbell is needed. Grows by one at each change */

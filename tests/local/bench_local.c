@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Speed of the local link between two processes: latency of short messages (spinning and sleeping),
- * rate, and bandwidth of eager messages, of pulls by cross-memory attach and of pulls through the
- * ring. Prints figures; it is no test.
+ * Speed of the local link between two processes, on a core each: "latency" one way, spinning or
+ * "sleeping", and a "stream" in one direction, with messages sent eagerly or offered and pulled.
+ *
+ *	bench_local latency|sleeping|stream eager|pull BYTES ...
+ *
+ * Prints a line per length: what, how, bytes, and nanoseconds per message (of many short batches
+ * the best, the median and the 90th percentile). It is no test.
  */
 #include "local.h"
+#include "platform.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,16 +23,21 @@
 #include <unistd.h>
 
 #define LONG_BYTES (1u << 20)
-#define ROUNDS	   100 /* round trips in a batch */
-#define BATCHES	   400
+#define ROUNDS	   50 /* round trips in a batch */
+#define WINDOW	   64 /* messages of a stream in a batch */
+#define BATCHES	   200
+
+struct how {
+	uint64_t len;
+	bool pull, sleeping;
+};
 
 struct node {
 	struct bw_local *link;
 	struct bw_local_peer *peer;
-	uint64_t got;  /* messages received */
-	uint64_t done; /* pulls or sends ended */
+	uint64_t got;	      /* messages received */
+	uint64_t begun, done; /* offers and pulls */
 	uint8_t *buf;
-	bool pull; /* pull envelopes at once */
 	bool down;
 };
 
@@ -51,6 +62,7 @@ static void on_message(void *arg, void *ctx, const struct bw_local_message *m)
 	struct node *n = arg;
 
 	n->got++;
+	n->begun += m->is_envelope;
 	if (m->is_envelope)
 		bw_local_pull(n->peer, &m->envelope, n->buf, m->len, n);
 	else if (m->len > 0)
@@ -115,24 +127,39 @@ static void put(struct node *n, const void *buf, uint64_t len, bool offer)
 		int r = offer ? bw_local_offer(n->peer, 0, 0, 0, buf, len, n)
 			      : bw_local_send(n->peer, 0, 0, 0, buf, len, NULL);
 
-		if (r != -11)
+		if (r != -EAGAIN) {
+			n->begun += offer;
 			return;
+		}
 		bw_local_poll(n->link, 0, false);
 	}
 }
 
-static void pingpong(struct node *n, bool first, uint64_t rounds, uint64_t len, bool sleeping)
+static void pingpong(struct node *n, bool first, const struct how *how)
 {
-	for (uint64_t i = 0; i < rounds; i++) {
+	for (uint64_t i = 0; i < ROUNDS; i++) {
 		uint64_t want = n->got + 1;
 
 		if (first)
-			put(n, n->buf, len, false);
-		while (n->got < want && !n->down)
-			turn(n, sleeping);
+			put(n, n->buf, how->len, how->pull);
+		while ((n->got < want || n->done < n->begun) && !n->down)
+			turn(n, how->sleeping);
 		if (!first)
-			put(n, n->buf, len, false);
+			put(n, n->buf, how->len, how->pull);
 	}
+}
+
+/* In one direction, with a word back at the end of each batch. */
+static void stream(struct node *n, bool first, const struct how *how)
+{
+	uint64_t end = n->got + (first ? 1 : WINDOW);
+
+	for (uint64_t i = 0; first && i < WINDOW; i++)
+		put(n, n->buf, how->len, how->pull);
+	while ((n->got < end || n->done < n->begun) && !n->down)
+		turn(n, false);
+	if (!first)
+		put(n, n->buf, 0, false);
 }
 
 static int by_value(const void *a, const void *b)
@@ -142,83 +169,56 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Batches of round trips, so that what other processes of the machine do shows in few of them. */
-static void latency(struct node *n, bool first, uint64_t len, bool sleeping)
+/* Batches, so that what other processes of the machine do shows in few of them. */
+static void measure(struct node *n, bool first, const char *what, const struct how *how)
 {
+	bool streams = strcmp(what, "stream") == 0;
+	double per_batch = streams ? WINDOW : 2 * ROUNDS;
 	uint64_t spent[BATCHES];
 
 	for (int i = 0; i < BATCHES; i++) {
 		uint64_t t = now_ns();
 
-		pingpong(n, first, ROUNDS, len, sleeping);
+		if (streams)
+			stream(n, first, how);
+		else
+			pingpong(n, first, how);
 		spent[i] = now_ns() - t;
 	}
 	qsort(spent, BATCHES, sizeof(spent[0]), by_value);
 	if (first)
-		printf("%s %6lu bytes, one way: best %8.1f ns, median %8.1f, p90 %8.1f\n",
-		       sleeping ? "sleeping" : "latency", (unsigned long)len,
-		       (double)spent[0] / ROUNDS / 2, (double)spent[BATCHES / 2] / ROUNDS / 2,
-		       (double)spent[BATCHES * 9 / 10] / ROUNDS / 2);
+		printf("%s %s %lu %.1f %.1f %.1f\n", what, how->pull ? "pull" : "eager",
+		       (unsigned long)how->len, (double)spent[0] / per_batch,
+		       (double)spent[BATCHES / 2] / per_batch,
+		       (double)spent[BATCHES * 9 / 10] / per_batch);
 }
 
-static void stream(struct node *n, bool first, uint64_t count, uint64_t len, bool offer)
+static void run(struct node *n, bool first, char **argv)
 {
-	uint64_t end = n->got + count, done = n->done;
+	struct how how = {
+		.pull = strcmp(argv[2], "pull") == 0,
+		.sleeping = strcmp(argv[1], "sleeping") == 0,
+	};
 
-	if (!first) {
-		while ((n->got < end || (offer && n->done - done < count)) && !n->down)
-			turn(n, false);
-		put(n, NULL, 0, false);
-		return;
-	}
-	for (uint64_t i = 0; i < count; i++) {
-		put(n, n->buf, len, offer);
-		while (offer && i + 1 - (n->done - done) >= 16)
-			turn(n, false);
-	}
-	for (end = n->got + 1; n->got < end && !n->down;)
-		turn(n, false);
-}
-
-static void run(struct node *n, bool first)
-{
-	static const uint64_t sizes[] = {8, 32, 64, 256, 1024, 4096, 16384};
-	uint64_t t;
-
-	pingpong(n, first, 1000, 8, false);
-	for (int i = 0; i < 7; i++)
-		latency(n, first, sizes[i], false);
-	latency(n, first, 8, true);
-	for (int i = 0; i < 7; i++) {
-		t = now_ns();
-		stream(n, first, 500000 / (1 + sizes[i] / 512), sizes[i], false);
-		t = now_ns() - t;
-		if (first)
-			printf("eager  %6lu bytes %7.2f million/s %7.2f GB/s\n",
-			       (unsigned long)sizes[i],
-			       1e3 * (500000 / (1 + sizes[i] / 512)) / (double)t,
-			       (double)sizes[i] * (500000 / (1 + sizes[i] / 512)) / (double)t);
-	}
-	for (uint64_t len = 4096; len <= LONG_BYTES; len *= 4) {
-		uint64_t count = 2000 + 200000000 / len;
-
-		t = now_ns();
-		stream(n, first, count, len, true);
-		t = now_ns() - t;
-		if (first)
-			printf("pull  %7lu bytes %7.2f GB/s %8.1f us\n", (unsigned long)len,
-			       (double)len * (double)count / (double)t,
-			       (double)t / (double)count / 1e3);
+	for (char **length = argv + 3; *length; length++) {
+		how.len = bw_min_u64(strtoull(*length, NULL, 10), LONG_BYTES);
+		measure(n, first, argv[1], &how);
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	uint16_t engine = (uint16_t)(60000 + getpid() % 5000);
 	struct node n;
 	cpu_set_t cpu;
-	pid_t child = fork();
+	pid_t child;
 
+	if (argc < 4) {
+		fprintf(stderr,
+			"usage: bench_local latency|sleeping|stream eager|pull BYTES ...\n");
+		return 2;
+	}
+	child = fork();
 	CPU_ZERO(&cpu);
 	CPU_SET(child ? 0 : 1, &cpu);
 	sched_setaffinity(0, sizeof(cpu), &cpu);
@@ -228,7 +228,7 @@ int main(void)
 		bw_local_connect(n.link, (uint16_t)(engine), engine, NULL, &n.peer);
 	while (child && !n.peer)
 		bw_local_poll(n.link, now_ns(), false);
-	run(&n, child != 0);
+	run(&n, child != 0, argv);
 	if (!child)
 		while (!n.down)
 			bw_local_poll(n.link, now_ns(), false);

@@ -1,104 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The local link between real processes: everything at once among four of them, kill -9 in the
- * middle, sleeping and waking without a lost wake-up, other users, and a kernel that forbids
- * cross-memory attach. With the argument "long" more rounds of each. A round that stands still for
- * STUCK_MS fails.
+ * The local link between real processes: everything at once among four of them, and kill -9 in the
+ * middle. With the argument "long" more rounds of each.
  */
-#include "node.h"
+#include "process.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <poll.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
-
-#define STUCK_MS   20000
-#define NOBODY	   65534
-#define PROCESSES  4
-#define LONGEST	   200000 /* bytes of a message in the stress */
-#define SMALL_RING (16u << 10)
-
-static uint64_t effort = 1; /* multiplies rounds */
-
-/* What the processes of a test see of each other. */
-static struct board {
-	uint16_t engine[PROCESSES];
-	uint32_t ready, done;
-	uint64_t taken;
-} * board;
-
-/* In a child: say where and end. The parent's assertion on the exit status fails then. */
-#define CHECK(condition)                                                                           \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #condition);            \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
-
-static int setup(void **state)
-{
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	return board == MAP_FAILED ? -1 : 0;
-}
-
-static int teardown(void **state)
-{
-	return munmap(board, sizeof(*board));
-}
-
-static void reach(uint32_t *counter, uint32_t value)
-{
-	for (uint64_t begin = now_ns(); __atomic_load_n(counter, __ATOMIC_ACQUIRE) < value;) {
-		CHECK(now_ns() - begin < STUCK_MS * 1000000ull);
-		usleep(200);
-	}
-}
-
-static pid_t start(void (*body)(uint32_t), uint32_t me)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		body(me);
-		_exit(0);
-	}
-	return pid;
-}
-
-static int status_of(pid_t pid)
-{
-	int status;
-
-	while (waitpid(pid, &status, 0) < 0)
-		assert_int_equal(errno, EINTR);
-	return status;
-}
-
-/* Poll; sleep if nothing happened. A sleep without end is a lost wake-up. */
-static void turn(struct node *n)
-{
-	struct pollfd fd = {.fd = bw_local_fd(n->link), .events = POLLIN};
-
-	if (bw_local_poll(n->link, now_ns(), false) > 0 || bw_local_arm(n->link) < 0)
-		return;
-	CHECK(poll(&fd, 1, STUCK_MS) == 1);
-	bw_local_poll(n->link, now_ns(), true);
-}
 
 /* ---- everything at once ---- */
 
@@ -375,17 +290,6 @@ static void victim(uint32_t seed)
 	storm(&n, UINT64_MAX);
 }
 
-static int entries(const char *directory)
-{
-	DIR *d = opendir(directory);
-	int n = 0;
-
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static void processes__kill_9_in_the_middle(void **state)
 {
 	for (uint32_t seed = 0; seed < 30 * effort; seed++) {
@@ -424,220 +328,13 @@ static void processes__kill_9_in_the_middle(void **state)
 	}
 }
 
-/* ---- sleeping and waking ---- */
-
-static void spin(uint64_t turns)
-{
-	for (volatile uint64_t i = 0; i < turns; i++)
-		;
-}
-
-static void rendezvous(struct node *n, uint32_t me)
-{
-	seed_set(me);
-	node_open(n, SMALL_RING, 9);
-	n->quiet = true;
-	board->engine[me] = n->engine;
-	__atomic_fetch_add(&board->ready, 1, __ATOMIC_ACQ_REL);
-	reach(&board->ready, 2);
-	if (me == 0)
-		CHECK(bw_local_connect(n->link, board->engine[1], 9, NULL, &n->peer) == 0);
-	/* Before the answer every message rings the doorbell: that would hide what is tested. */
-	for (struct bw_local_id id = {0}; id.name[0] == 0;) {
-		node_poll(n);
-		if (n->peer)
-			bw_local_peer_id(n->peer, &id);
-	}
-}
-
-static void part(void)
-{
-	__atomic_fetch_add(&board->done, 1, __ATOMIC_ACQ_REL);
-	reach(&board->done, 2);
-}
-
-/* The sender waits, beside the link, until a message was taken, and a moment longer: the next one
- * falls into the very time in which the receiver goes to sleep. */
-static void sleepless(uint32_t me)
-{
-	struct node n;
-	uint64_t rounds = 40000 * effort;
-
-	rendezvous(&n, me);
-	for (uint64_t i = 0; i < rounds; i++) {
-		if (me == 0) {
-			for (int k = 0; __atomic_load_n(&board->taken, __ATOMIC_ACQUIRE) < i; k++)
-				if (k > 1000)
-					sched_yield();
-			spin(draw(2000));
-			CHECK(node_send(&n, i, 8) == 0);
-			continue;
-		}
-		while (n.messages == i)
-			turn(&n);
-		__atomic_store_n(&board->taken, i + 1, __ATOMIC_RELEASE);
-	}
-	part();
-}
-
-static void processes__no_wake_up_is_lost(void **state)
-{
-	pid_t pid[2] = {start(sleepless, 0), start(sleepless, 1)};
-
-	assert_int_equal(status_of(pid[0]), 0);
-	assert_int_equal(status_of(pid[1]), 0);
-}
-
-/* One side sleeps when the ring is full, the other when it is empty. */
-static void full_and_empty(uint32_t me)
-{
-	struct node n;
-	uint64_t count = 300000 * effort;
-
-	rendezvous(&n, me);
-	for (uint64_t i = 0; me == 0 && i < count; i++) {
-		int r;
-
-		while ((r = node_send(&n, i, draw(200))) == -EAGAIN)
-			turn(&n);
-		CHECK(r == 0);
-		if (draw(500) == 0)
-			spin(draw(3000));
-	}
-	while (me == 1 && n.messages < count) {
-		turn(&n);
-		if (draw(10) == 0)
-			spin(draw(300));
-	}
-	CHECK(n.spoilt == 0);
-	part();
-}
-
-static void processes__a_full_ring_wakes_its_sender(void **state)
-{
-	pid_t pid[2] = {start(full_and_empty, 0), start(full_and_empty, 1)};
-
-	assert_int_equal(status_of(pid[0]), 0);
-	assert_int_equal(status_of(pid[1]), 0);
-}
-
-/* ---- permissions ---- */
-
-static void stranger(uint32_t me)
-{
-	struct node n;
-
-	CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
-	node_open(&n, 0, 0);
-	CHECK(bw_local_connect(n.link, board->engine[0], 5, NULL, &n.peer) == -EACCES);
-	node_close(&n);
-}
-
-static void processes__of_another_user_are_turned_away(void **state)
-{
-	struct node n;
-
-	if (geteuid() != 0) {
-		print_message("needs root, to become another user\n");
-		skip();
-	}
-	node_open(&n, 0, 5);
-	board->engine[0] = n.engine;
-
-	pid_t pid = start(stranger, 0);
-
-	assert_int_equal(status_of(pid), 0);
-	node_settle(&n, &n);
-	assert_string_equal(node_story(&n), "");
-	node_close(&n);
-}
-
-/* A process that cannot be dumped cannot be read by its like either. */
-static void unreadable(uint32_t me)
-{
-	static uint8_t from[100000], to[100000];
-	struct node n;
-
-	if (geteuid() == 0)
-		CHECK(setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
-	CHECK(prctl(PR_SET_DUMPABLE, 0) == 0);
-	node_open(&n, 0, 9);
-	n.quiet = true;
-	board->engine[me] = n.engine;
-	__atomic_fetch_add(&board->ready, 1, __ATOMIC_ACQ_REL);
-	reach(&board->ready, 2);
-	if (me == 0) {
-		CHECK(bw_local_connect(n.link, board->engine[1], 9, NULL, &n.peer) == 0);
-		pattern_fill(from, sizeof(from), 3);
-		CHECK(bw_local_offer(n.peer, 1, 3, 0, from, sizeof(from), "op") == 0);
-		while (n.sents == 0)
-			turn(&n);
-		CHECK(n.last_status == 0);
-	} else {
-		while (n.messages == 0)
-			turn(&n);
-		CHECK(bw_local_pull(n.peer, n.envelope, to, sizeof(to), "it") == 0);
-		while (n.pulleds == 0)
-			turn(&n);
-		CHECK(n.last_status == 0 && pattern_holds(to, sizeof(to), 3));
-		CHECK(bw_local_counters(n.link)->pulls_direct == 0);
-		CHECK(bw_local_counters(n.link)->pulls_copied == 1);
-		while (bw_local_busy(n.link))
-			turn(&n);
-	}
-	__atomic_fetch_add(&board->done, 1, __ATOMIC_ACQ_REL);
-	reach(&board->done, 2);
-}
-
-static void processes__that_may_not_read_each_other_copy(void **state)
-{
-	pid_t pid[2] = {start(unreadable, 0), start(unreadable, 1)};
-
-	assert_int_equal(status_of(pid[0]), 0);
-	assert_int_equal(status_of(pid[1]), 0);
-}
-
-static void fork_child(uint32_t me)
-{
-	/* What a program does that forks and then ends in the ordinary way. */
-	bw_local_close(mine.node.link);
-}
-
-static void processes__a_forked_child_closes_only_its_own(void **state)
-{
-	struct node b;
-	uint8_t to[100];
-
-	node_open(&mine.node, 0, 0);
-	node_open(&b, 0, 0);
-	node_pair(&mine.node, &b);
-	bw_local_offer(mine.node.peer, 1, 1, 1, mine.node.region, 100, "op");
-	node_poll(&b);
-	node_story(&b);
-	assert_int_equal(status_of(start(fork_child, 0)), 0);
-	/* What the parent has offered is still to be had. */
-	bw_local_pull(b.peer, &b.envelope[0], to, 100, "it");
-	node_settle(&mine.node, &b);
-	assert_string_equal(node_story(&b), "pulled it 0 len 100 | ");
-	node_send(&mine.node, 1, 8);
-	node_settle(&mine.node, &b);
-	assert_string_equal(node_story(&b), "message 1 tag 1 imm 1 len 8 | ");
-	node_close(&mine.node);
-	node_close(&b);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, board_setup, board_teardown)
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(processes__everything_at_once),
 		TEST(processes__kill_9_in_the_middle),
-		TEST(processes__no_wake_up_is_lost),
-		TEST(processes__a_full_ring_wakes_its_sender),
-		TEST(processes__of_another_user_are_turned_away),
-		TEST(processes__that_may_not_read_each_other_copy),
-		TEST(processes__a_forked_child_closes_only_its_own),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "long") == 0)

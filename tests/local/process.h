@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Tests between real processes: a child runs a function, tells what went wrong and fails its parent
+ * by its exit status; what all of them see lies on one board of shared memory. A wait that stands
+ * still for STUCK_MS fails.
+ */
+#ifndef TEST_LOCAL_PROCESS_H
+#define TEST_LOCAL_PROCESS_H
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "node.h"
+
+#define STUCK_MS   20000
+#define NOBODY	   65534 /* user and group without rights */
+#define PROCESSES  4
+#define LONGEST	   200000 /* bytes of a message in storms */
+#define SMALL_RING (16u << 10)
+
+/* What the processes of a test see of each other. */
+struct board {
+	uint16_t engine[PROCESSES];
+	uint32_t ready, done;
+	uint64_t taken;
+	struct {
+		uint64_t rounds; /* see meet() */
+		uint8_t pad[120];
+	} gate[2];
+};
+
+extern struct board *board;
+extern uint64_t effort; /* multiplies rounds */
+
+/* In a child: say where and end. The parent's assertion on the exit status fails then. */
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __func__, __LINE__, #condition);            \
+			_exit(1);                                                                  \
+		}                                                                                  \
+	} while (0)
+
+/* A fresh board; setup and teardown of a test. */
+int board_setup(void **state);
+int board_teardown(void **state);
+
+/* Run body(me) in a child, which ends with its parent. */
+pid_t start(void (*body)(uint32_t), uint32_t me);
+/* Wait for its end: as waitpid(). */
+int status_of(pid_t pid);
+/* Run body in two children that must both end well. */
+void two(void (*body)(uint32_t));
+
+/* Wait until a counter of the board has reached a value. */
+void reach(uint32_t *counter, uint32_t value);
+/* Go on when both of two processes are here, and as much at the same time as can be. */
+void meet(uint32_t me);
+/* Open n as one of two endpoints that know each other. */
+void rendezvous(struct node *n, uint32_t me, uint32_t ring_bytes);
+/* Leave when both have come here. */
+void part(void);
+/* Poll; sleep if nothing happened. A sleep without end is a lost wake-up. */
+void turn(struct node *n);
+/* Pass some time, without a system call. */
+void spin(uint64_t turns);
+
+/* Entries of a directory. */
+int entries(const char *directory);
+
+#endif
