@@ -151,39 +151,56 @@ static ssize_t bwf_atomic_start(struct fid_ep *fid, const struct bwf_atomic_args
 	return ret;
 }
 
+/* With what the three kinds of messages have in common. */
+static ssize_t bwf_atomic_start_msg(struct fid_ep *fid, struct bwf_atomic_args *a,
+				    const struct fi_msg_atomic *msg, uint64_t flags)
+{
+	a->iov = msg->msg_iov;
+	a->n = msg->iov_count;
+	a->rma = msg->rma_iov;
+	a->rma_n = msg->rma_iov_count;
+	a->addr = msg->addr;
+	a->type = msg->datatype;
+	a->op = msg->op;
+	a->data = msg->data;
+	a->context = msg->context;
+	a->flags = flags;
+	return bwf_atomic_start(fid, a);
+}
+
+/* With one range of the target, of `count` elements. */
+static ssize_t bwf_atomic_start_at(struct fid_ep *fid, struct bwf_atomic_args *a, uint64_t addr,
+				   size_t count, uint64_t key)
+{
+	struct fi_rma_ioc rma = {addr, count, key};
+
+	a->rma = &rma;
+	a->rma_n = 1;
+	a->flags = a->silent ? 0 : BWF_FACE(fid)->tx_flags;
+	return bwf_atomic_start(fid, a);
+}
+
 /* Operations without a result. */
 static ssize_t bwf_atomic_writemsg(struct fid_ep *fid, const struct fi_msg_atomic *msg,
 				   uint64_t flags)
 {
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_BASE,
-							       .iov = msg->msg_iov,
-							       .n = msg->iov_count,
-							       .rma = msg->rma_iov,
-							       .rma_n = msg->rma_iov_count,
-							       .addr = msg->addr,
-							       .type = msg->datatype,
-							       .op = msg->op,
-							       .data = msg->data,
-							       .context = msg->context,
-							       .flags = flags});
+	return bwf_atomic_start_msg(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_BASE}, msg,
+				    flags);
 }
 
 static ssize_t bwf_atomic_writev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
 				 size_t count, fi_addr_t dest, uint64_t addr, uint64_t key,
 				 enum fi_datatype type, enum fi_op op, void *context)
 {
-	struct fi_rma_ioc rma = {addr, bwf_atomic_count(iov, count), key};
+	struct bwf_atomic_args a = {.kind = BWF_ATOMIC_BASE,
+				    .iov = iov,
+				    .n = count,
+				    .addr = dest,
+				    .type = type,
+				    .op = op,
+				    .context = context};
 
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_BASE,
-							       .iov = iov,
-							       .n = count,
-							       .rma = &rma,
-							       .rma_n = 1,
-							       .addr = dest,
-							       .type = type,
-							       .op = op,
-							       .context = context,
-							       .flags = BWF_FACE(fid)->tx_flags});
+	return bwf_atomic_start_at(fid, &a, addr, bwf_atomic_count(iov, count), key);
 }
 
 static ssize_t bwf_atomic_write(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -199,17 +216,15 @@ static ssize_t bwf_atomic_inject(struct fid_ep *fid, const void *buf, size_t cou
 				 uint64_t addr, uint64_t key, enum fi_datatype type, enum fi_op op)
 {
 	struct fi_ioc iov = {(void *)buf, count};
-	struct fi_rma_ioc rma = {addr, count, key};
+	struct bwf_atomic_args a = {.kind = BWF_ATOMIC_BASE,
+				    .iov = &iov,
+				    .n = 1,
+				    .addr = dest,
+				    .type = type,
+				    .op = op,
+				    .silent = true};
 
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_BASE,
-							       .iov = &iov,
-							       .n = 1,
-							       .rma = &rma,
-							       .rma_n = 1,
-							       .addr = dest,
-							       .type = type,
-							       .op = op,
-							       .silent = true});
+	return bwf_atomic_start_at(fid, &a, addr, count, key);
 }
 
 /* Operations that fetch the values before. */
@@ -217,19 +232,10 @@ static ssize_t bwf_atomic_readwritemsg(struct fid_ep *fid, const struct fi_msg_a
 				       struct fi_ioc *resultv, void **result_desc,
 				       size_t result_count, uint64_t flags)
 {
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_FETCH,
-							       .iov = msg->msg_iov,
-							       .n = msg->iov_count,
-							       .result = resultv,
-							       .result_n = result_count,
-							       .rma = msg->rma_iov,
-							       .rma_n = msg->rma_iov_count,
-							       .addr = msg->addr,
-							       .type = msg->datatype,
-							       .op = msg->op,
-							       .data = msg->data,
-							       .context = msg->context,
-							       .flags = flags});
+	struct bwf_atomic_args a = {
+		.kind = BWF_ATOMIC_FETCH, .result = resultv, .result_n = result_count};
+
+	return bwf_atomic_start_msg(fid, &a, msg, flags);
 }
 
 static ssize_t bwf_atomic_readwritev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -238,20 +244,17 @@ static ssize_t bwf_atomic_readwritev(struct fid_ep *fid, const struct fi_ioc *io
 				     uint64_t key, enum fi_datatype type, enum fi_op op,
 				     void *context)
 {
-	struct fi_rma_ioc rma = {addr, bwf_atomic_count(resultv, result_count), key};
+	struct bwf_atomic_args a = {.kind = BWF_ATOMIC_FETCH,
+				    .iov = iov,
+				    .n = count,
+				    .result = resultv,
+				    .result_n = result_count,
+				    .addr = dest,
+				    .type = type,
+				    .op = op,
+				    .context = context};
 
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_FETCH,
-							       .iov = iov,
-							       .n = count,
-							       .result = resultv,
-							       .result_n = result_count,
-							       .rma = &rma,
-							       .rma_n = 1,
-							       .addr = dest,
-							       .type = type,
-							       .op = op,
-							       .context = context,
-							       .flags = BWF_FACE(fid)->tx_flags});
+	return bwf_atomic_start_at(fid, &a, addr, bwf_atomic_count(resultv, result_count), key);
 }
 
 static ssize_t bwf_atomic_readwrite(struct fid_ep *fid, const void *buf, size_t count, void *desc,
@@ -271,21 +274,13 @@ static ssize_t bwf_atomic_compwritemsg(struct fid_ep *fid, const struct fi_msg_a
 				       size_t compare_count, struct fi_ioc *resultv,
 				       void **result_desc, size_t result_count, uint64_t flags)
 {
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_COMPARE,
-							       .iov = msg->msg_iov,
-							       .n = msg->iov_count,
-							       .compare = comparev,
-							       .compare_n = compare_count,
-							       .result = resultv,
-							       .result_n = result_count,
-							       .rma = msg->rma_iov,
-							       .rma_n = msg->rma_iov_count,
-							       .addr = msg->addr,
-							       .type = msg->datatype,
-							       .op = msg->op,
-							       .data = msg->data,
-							       .context = msg->context,
-							       .flags = flags});
+	struct bwf_atomic_args a = {.kind = BWF_ATOMIC_COMPARE,
+				    .compare = comparev,
+				    .compare_n = compare_count,
+				    .result = resultv,
+				    .result_n = result_count};
+
+	return bwf_atomic_start_msg(fid, &a, msg, flags);
 }
 
 static ssize_t bwf_atomic_compwritev(struct fid_ep *fid, const struct fi_ioc *iov, void **desc,
@@ -296,22 +291,19 @@ static ssize_t bwf_atomic_compwritev(struct fid_ep *fid, const struct fi_ioc *io
 				     uint64_t key, enum fi_datatype type, enum fi_op op,
 				     void *context)
 {
-	struct fi_rma_ioc rma = {addr, bwf_atomic_count(iov, count), key};
+	struct bwf_atomic_args a = {.kind = BWF_ATOMIC_COMPARE,
+				    .iov = iov,
+				    .n = count,
+				    .compare = comparev,
+				    .compare_n = compare_count,
+				    .result = resultv,
+				    .result_n = result_count,
+				    .addr = dest,
+				    .type = type,
+				    .op = op,
+				    .context = context};
 
-	return bwf_atomic_start(fid, &(struct bwf_atomic_args){.kind = BWF_ATOMIC_COMPARE,
-							       .iov = iov,
-							       .n = count,
-							       .compare = comparev,
-							       .compare_n = compare_count,
-							       .result = resultv,
-							       .result_n = result_count,
-							       .rma = &rma,
-							       .rma_n = 1,
-							       .addr = dest,
-							       .type = type,
-							       .op = op,
-							       .context = context,
-							       .flags = BWF_FACE(fid)->tx_flags});
+	return bwf_atomic_start_at(fid, &a, addr, bwf_atomic_count(iov, count), key);
 }
 
 static ssize_t bwf_atomic_compwrite(struct fid_ep *fid, const void *buf, size_t count, void *desc,

@@ -235,5 +235,7 @@ void bwf_log(enum bwf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* True for the first process of this node (network namespace) that asks for this key. */
 bool bwf_log_first(uint64_t key);
+/* Text of an error number, in buf if there is one. */
+const char *bwf_strerror(int prov_errno, char *buf, size_t len);
 
 #endif

@@ -202,12 +202,7 @@ static int bwf_cq_signal(struct fid_cq *fid)
 static const char *bwf_cq_strerror(struct fid_cq *fid, int prov_errno, const void *err_data,
 				   char *buf, size_t len)
 {
-	const char *text = strerror(prov_errno);
-
-	if (!buf || !len)
-		return text;
-	snprintf(buf, len, "%s", text);
-	return buf;
+	return bwf_strerror(prov_errno, buf, len);
 }
 
 int bwf_cq_trywait(struct bwf_cq *cq)

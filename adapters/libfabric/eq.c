@@ -138,12 +138,7 @@ static ssize_t bwf_eq_sread(struct fid_eq *fid, uint32_t *event, void *buf, size
 static const char *bwf_eq_strerror(struct fid_eq *fid, int prov_errno, const void *err_data,
 				   char *buf, size_t len)
 {
-	const char *text = strerror(prov_errno);
-
-	if (!buf || !len)
-		return text;
-	snprintf(buf, len, "%s", text);
-	return buf;
+	return bwf_strerror(prov_errno, buf, len);
 }
 
 int bwf_eq_trywait(struct bwf_eq *eq)

@@ -55,3 +55,13 @@ bool bwf_log_first(uint64_t key)
 	close(fd);
 	return n != EADDRINUSE;
 }
+
+const char *bwf_strerror(int prov_errno, char *buf, size_t len)
+{
+	const char *text = strerror(prov_errno);
+
+	if (!buf || !len)
+		return text;
+	snprintf(buf, len, "%s", text);
+	return buf;
+}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CRC32C on x86-64 in two ways. "sse42": the crc32 instruction takes 3 cycles but can start every
- * cycle, so three streams run interleaved and are joined by a carry-less multiplication. "avx512":
- * 256 bytes at once are folded, that is multiplied by a power of x modulo the polynomial and added
- * to the next 256.
+ * CRC32C on x86-64 in two ways. "sse42": the crc32 instruction, in the streams of crc32c_streams.h.
+ * "avx512": 256 bytes at once are folded, that is multiplied by a power of x modulo the polynomial
+ * and added to the next 256.
  *
  * All constants are bit-reflected powers of x modulo the Castagnoli polynomial 0x11EDC6F41.
  */
@@ -16,105 +15,29 @@
 
 #define SSE42  __attribute__((target("sse4.2,pclmul")))
 #define AVX512 __attribute__((target("avx512f,avx512dq,avx512vl,vpclmulqdq,pclmul,sse4.2")))
-#define INLINE static inline __attribute__((always_inline))
 
-INLINE uint64_t load64(const uint8_t *p)
-{
-	uint64_t v;
+#define CRC_TARGET SSE42
+#define crc_step8  _mm_crc32_u8
+#define crc_step16 _mm_crc32_u16
+#define crc_step32 _mm_crc32_u32
+#define crc_step64 _mm_crc32_u64
+#define crc_product(state, by)                                                                     \
+	((uint64_t)_mm_cvtsi128_si64(_mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)(state)),     \
+							  _mm_cvtsi32_si128((int)(by)), 0)))
+typedef uint64_t crc_state; /* what the instruction leaves, with no need to clear its upper half */
 
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-/* One stream, on the inverted checksum: the shortest way for headers and for what the others leave.
- */
-SSE42 INLINE uint32_t serial(uint32_t state, const uint8_t *p, size_t n)
-{
-	uint64_t wide = state;
-
-	for (; n >= 8; p += 8, n -= 8)
-		wide = _mm_crc32_u64(wide, load64(p));
-	state = (uint32_t)wide;
-	if (n & 4) {
-		uint32_t v;
-
-		memcpy(&v, p, sizeof(v));
-		state = _mm_crc32_u32(state, v);
-		p += 4;
-	}
-	if (n & 2) {
-		uint16_t v;
-
-		memcpy(&v, p, sizeof(v));
-		state = _mm_crc32_u16(state, v);
-		p += 2;
-	}
-	if (n & 1)
-		state = _mm_crc32_u8(state, *p);
-	return state;
-}
+#include "crc32c_streams.h"
 
 /* ---- sse42 ---- */
 
-/* Bytes of each of the three streams, and x^(8*bytes - 33), x^(16*bytes - 33): the missing 33 come
- * from the reflected product and from the crc32 instruction that reduces it. */
-#define LONG_STREAM  1024
-#define LONG_BY_ONE  0x170076fa
-#define LONG_BY_TWO  0xa51b6135
-#define SHORT_STREAM 128
-#define SHORT_BY_ONE 0xd3b6092
-#define SHORT_BY_TWO 0xb9e02b86
-
-SSE42 INLINE uint64_t advance(uint64_t state, uint32_t by)
-{
-	__m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)(uint32_t)state),
-					       _mm_cvtsi32_si128((int)by), 0);
-
-	return (uint64_t)_mm_cvtsi128_si64(product);
-}
-
-/* Three streams of `stream` bytes each. */
-SSE42 INLINE uint32_t triple(uint32_t state, const uint8_t *p, size_t stream, uint32_t by_one,
-			     uint32_t by_two)
-{
-	uint64_t a = state, b = 0, c = 0;
-
-	for (size_t i = 0; i < stream; i += 8) {
-		a = _mm_crc32_u64(a, load64(p + i));
-		b = _mm_crc32_u64(b, load64(p + stream + i));
-		c = _mm_crc32_u64(c, load64(p + 2 * stream + i));
-	}
-	return (uint32_t)(c ^ _mm_crc32_u64(0, advance(a, by_two) ^ advance(b, by_one)));
-}
-
-SSE42 INLINE uint32_t sse42(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n, bool copy)
-{
-	uint32_t state = ~crc;
-
-	/* A copied piece is checksummed where it went, while it is in the first-level cache. */
-	while (n >= 3 * LONG_STREAM) {
-		const uint8_t *p = copy ? memcpy(dst, src, 3 * LONG_STREAM) : src;
-
-		state = triple(state, p, LONG_STREAM, LONG_BY_ONE, LONG_BY_TWO);
-		dst += copy ? 3 * LONG_STREAM : 0;
-		src += 3 * LONG_STREAM;
-		n -= 3 * LONG_STREAM;
-	}
-	if (copy)
-		src = memcpy(dst, src, n);
-	for (; n >= 3 * SHORT_STREAM; src += 3 * SHORT_STREAM, n -= 3 * SHORT_STREAM)
-		state = triple(state, src, SHORT_STREAM, SHORT_BY_ONE, SHORT_BY_TWO);
-	return ~serial(state, src, n);
-}
-
 SSE42 static uint32_t sse42_crc(uint32_t crc, const void *p, size_t n)
 {
-	return sse42(crc, NULL, p, n, false);
+	return crc_streams(crc, NULL, p, n, false);
 }
 
 SSE42 static uint32_t sse42_copy(uint32_t crc, void *dst, const void *src, size_t n)
 {
-	return sse42(crc, dst, src, n, true);
+	return crc_streams(crc, dst, src, n, true);
 }
 
 static bool sse42_usable(void)
@@ -145,7 +68,7 @@ const struct bw_checksum_candidate bw_crc32c_sse42 = {
 #define FOLD_128_LOW   0xf20c0dfe
 #define FOLD_128_HIGH  0x14cd00bd6
 
-AVX512 INLINE __m512i fold(__m512i x, __m512i by, __m512i next)
+AVX512 CRC_INLINE __m512i fold(__m512i x, __m512i by, __m512i next)
 {
 	__m512i low = _mm512_clmulepi64_epi128(x, by, 0x00);
 	__m512i high = _mm512_clmulepi64_epi128(x, by, 0x11);
@@ -153,7 +76,7 @@ AVX512 INLINE __m512i fold(__m512i x, __m512i by, __m512i next)
 	return _mm512_ternarylogic_epi64(low, high, next, 0x96); /* exclusive or of all three */
 }
 
-AVX512 INLINE __m512i take(uint8_t *dst, const uint8_t *src, size_t at, bool copy)
+AVX512 CRC_INLINE __m512i take(uint8_t *dst, const uint8_t *src, size_t at, bool copy)
 {
 	__m512i x = _mm512_loadu_si512(src + at);
 
@@ -163,7 +86,7 @@ AVX512 INLINE __m512i take(uint8_t *dst, const uint8_t *src, size_t at, bool cop
 }
 
 /* The four 128-bit lanes to one, and that to 32 bits. */
-AVX512 INLINE uint32_t reduce(__m512i x)
+AVX512 CRC_INLINE uint32_t reduce(__m512i x)
 {
 	const __m512i by = _mm512_set_epi64(0, 0, FOLD_128_HIGH, FOLD_128_LOW, FOLD_256_HIGH,
 					    FOLD_256_LOW, FOLD_384_HIGH, FOLD_384_LOW);
@@ -178,7 +101,8 @@ AVX512 INLINE uint32_t reduce(__m512i x)
 	return (uint32_t)_mm_crc32_u64(state, (uint64_t)_mm_extract_epi64(one, 1));
 }
 
-AVX512 INLINE uint32_t avx512(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n, bool copy)
+AVX512 CRC_INLINE uint32_t avx512(uint32_t crc, uint8_t *dst, const uint8_t *src, size_t n,
+				  bool copy)
 {
 	const __m512i by512 = _mm512_broadcast_i32x4(_mm_set_epi64x(FOLD_512_HIGH, FOLD_512_LOW));
 	const __m512i by2048 =
@@ -189,7 +113,7 @@ AVX512 INLINE uint32_t avx512(uint32_t crc, uint8_t *dst, const uint8_t *src, si
 	if (n < FOLD_MIN) {
 		if (copy)
 			src = memcpy(dst, src, n);
-		return ~serial(state, src, n);
+		return ~crc_serial(state, src, n);
 	}
 
 	__m512i a = take(dst, src, 0, copy);
@@ -213,7 +137,7 @@ AVX512 INLINE uint32_t avx512(uint32_t crc, uint8_t *dst, const uint8_t *src, si
 	state = reduce(a);
 	if (copy)
 		memcpy(dst + at, src + at, n - at);
-	return ~serial(state, (copy ? dst : src) + at, n - at);
+	return ~crc_serial(state, (copy ? dst : src) + at, n - at);
 }
 
 AVX512 static uint32_t avx512_crc(uint32_t crc, const void *p, size_t n)
