@@ -58,6 +58,20 @@ static void close__gives_buffers_back(void **state)
 	node_kill(B);
 }
 
+static void close__gives_back_buffers_of_messages_not_taken(void **state)
+{
+	meet(A, B);
+	world.node[B].ignore_events = true;
+	post(A, B, 1, 5000);
+	flush(A);
+	while (world.wire_n) /* complete: its event waits for the host */
+		deliver(0);
+	assert_int_equal(world.node[B].buffers_out, 1);
+	world.node[B].protocol->close(world.node[B].mem, world.now);
+	assert_int_equal(world.node[B].buffers_out, 0);
+	node_kill(B);
+}
+
 static void disconnect__ends_everything_with_ecanceled(void **state)
 {
 	uint64_t key;
@@ -113,6 +127,7 @@ int farewell_tests(void)
 		TEST(close__acknowledges_what_it_got),
 		TEST(close__says_bye_behind_refusals_not_yet_sent),
 		TEST(close__gives_buffers_back),
+		TEST(close__gives_back_buffers_of_messages_not_taken),
 		TEST(disconnect__ends_everything_with_ecanceled),
 		TEST(handle__of_a_peer_that_is_down_is_stale),
 		TEST(bye__for_another_incarnation_is_dropped),
