@@ -119,7 +119,7 @@ struct sim_reading {
 
 static void sim_reading_take(struct sim_reading *r, uint32_t to)
 {
-	r->crc = sim_crc32c(r->crc, r->frame + r->from, to - r->from);
+	r->crc = bw_checksum(r->crc, r->frame + r->from, to - r->from);
 	r->from = to;
 }
 
@@ -130,7 +130,7 @@ static void sim_reading_begin(struct sim_reading *r, const void *frame, uint32_t
 	memcpy(&h, frame, sizeof(h));
 	h.hcrc = 0;
 	*r = (struct sim_reading){.frame = frame, .end = end, .from = sizeof(h)};
-	r->crc = sim_crc32c(0, &h, sizeof(h));
+	r->crc = bw_checksum(0, &h, sizeof(h));
 }
 
 static void sim_audit_charge(struct sim_node *n, struct sim_audit_peer *p,
@@ -208,7 +208,7 @@ static uint32_t sim_audit_payload_crc(const struct sim_node *n, const uint8_t *p
 {
 	if (!part->plen || part->kind == BW_PART_PAD || n->sim->spec.no_checksum)
 		return 0;
-	return sim_crc32c(0, payload, part->plen);
+	return bw_checksum(0, payload, part->plen);
 }
 
 static void sim_audit_data(struct sim_node *n, const struct sim_frame *flat, struct sim_reading *r)

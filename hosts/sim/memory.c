@@ -95,7 +95,7 @@ static uint32_t sim_ops_payload_crc(void *host, uint64_t buf, uint64_t off, uint
 		sim_fail(node->sim, "node %u reads beyond the end of a buffer", node->number);
 		return 0;
 	}
-	return sim_crc32c(0, sim_content(node->sim, b->base, off), n);
+	return bw_checksum(0, sim_content(node->sim, b->base, off), n);
 }
 
 static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
@@ -110,7 +110,7 @@ static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw
 		sim_fail(node->sim, "node %u places bytes that are not in the frame", node->number);
 		return -EBADMSG;
 	}
-	if (check && sim_crc32c(0, from, n) != crc)
+	if (check && bw_checksum(0, from, n) != crc)
 		return -EBADMSG;
 	if (!buf)
 		return 0;
@@ -173,38 +173,8 @@ static int sim_ops_region_find(void *host, uint32_t peer, uint64_t key, uint64_t
 	return 0;
 }
 
-#ifdef __x86_64__
-__attribute__((target("sse4.2"))) static uint32_t sim_crc32c_x86(uint32_t crc, const void *p,
-								 size_t n)
-{
-	const uint8_t *b = p;
-	uint64_t c = (uint32_t)~crc, word;
-
-	for (; n >= 8; n -= 8, b += 8) {
-		memcpy(&word, b, 8);
-		c = __builtin_ia32_crc32di(c, word);
-	}
-	for (; n; n--, b++)
-		c = __builtin_ia32_crc32qi((uint32_t)c, *b);
-	return ~(uint32_t)c;
-}
-#endif
-
-uint32_t sim_crc32c(uint32_t crc, const void *p, size_t n)
-{
-#ifdef __x86_64__
-	static int fast = -1;
-
-	if (fast < 0)
-		fast = __builtin_cpu_supports("sse4.2") != 0;
-	if (fast)
-		return sim_crc32c_x86(crc, p, n);
-#endif
-	return bw_crc32c(crc, p, n);
-}
-
 const struct bw_host_ops sim_host_ops = {
-	.crc32c = sim_crc32c,
+	.crc32c = bw_checksum,
 	.payload_crc = sim_ops_payload_crc,
 	.place = sim_ops_place,
 	.buf_get = sim_ops_buf_get,

@@ -85,6 +85,7 @@ void sim_node_start(struct sim_node *n)
 	n->blocked_until = 0;
 	n->no_memory_until = 0;
 	n->idle_runs = 0;
+	n->wake_at = n->alarm_at = BW_NEVER;
 	n->host_key = sim_random(&s->rng);
 	n->host_base = sim_below(&s->rng, SIM_PATTERN);
 	n->host_len = s->spec.bulk_max;
@@ -223,14 +224,22 @@ static void sim_node_feed(struct sim_node *n)
 	s->protocol->grow(n->engine, n->chunks[n->nchunks++]);
 }
 
+/* Deadlines mostly move later: an event that comes too early is only put off when it comes. */
+static void sim_node_alarm(struct sim_node *n)
+{
+	if (n->wake_at >= n->alarm_at)
+		return;
+	n->alarm_at = n->wake_at;
+	sim_queue_add(&n->sim->queue, n->alarm_at, SIM_WAKE, n, ++n->wake_gen);
+}
+
 static void sim_node_plan(struct sim_node *n)
 {
 	struct sim *s = n->sim;
 	uint64_t deadline = s->protocol->next_deadline(n->engine), at;
 
 	if (deadline == BW_NEVER && !s->protocol->hungry(n->engine)) {
-		n->wake_gen++;
-		n->wake_at = 0;
+		n->wake_at = BW_NEVER;
 		return;
 	}
 	at = deadline == BW_NEVER ? n->no_memory_until : sim_node_when(n, deadline);
@@ -238,11 +247,8 @@ static void sim_node_plan(struct sim_node *n)
 	if (s->protocol->hungry(n->engine) && n->no_memory_until > s->now &&
 	    n->no_memory_until < at)
 		at = n->no_memory_until;
-	at = at > s->now ? at : s->now + 1;
-	if (at == n->wake_at)
-		return;
-	n->wake_at = at;
-	sim_queue_add(&s->queue, at, SIM_WAKE, n, ++n->wake_gen);
+	n->wake_at = at > s->now ? at : s->now + 1;
+	sim_node_alarm(n);
 }
 
 bool sim_node_run(struct sim_node *n)
@@ -270,7 +276,12 @@ void sim_node_wake(struct sim_node *n)
 {
 	bool blocked = n->blocked_until > n->sim->now;
 
-	n->wake_at = 0;
+	n->alarm_at = BW_NEVER;
+	if (n->wake_at > n->sim->now) {
+		sim_node_alarm(n);
+		return;
+	}
+	n->wake_at = BW_NEVER;
 	n->idle_runs = sim_node_run(n) || blocked ? 0 : n->idle_runs + 1;
 	if (n->idle_runs > SIM_IDLE_RUNS)
 		sim_fail(n->sim, "node %u: %u wake-ups in a row for nothing", n->number,
@@ -415,7 +426,7 @@ void sim_node_stop(struct sim_node *n, bool farewell)
 	free(n->engine);
 	n->engine = NULL;
 	n->wake_gen++;
-	n->wake_at = 0;
+	n->wake_at = n->alarm_at = BW_NEVER;
 	n->work_gen++;
 }
 

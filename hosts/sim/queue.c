@@ -4,9 +4,25 @@
 
 #include <stdlib.h>
 
-static bool sim_event_before(const struct sim_event *a, const struct sim_event *b)
+/* Time and insertion number as one number, so that comparing needs no branch: what comes first is a
+ * toss-up, which no processor predicts. */
+static inline unsigned __int128 sim_event_key(const struct sim_event *e)
 {
-	return a->at < b->at || (a->at == b->at && a->order < b->order);
+	return (unsigned __int128)e->at << 64 | e->order;
+}
+
+/* The least of the heap's entries [child, end). */
+static inline uint32_t sim_queue_least(const struct sim_queue *q, uint32_t child, uint32_t end)
+{
+	unsigned __int128 key, least = sim_event_key(&q->heap[child]);
+	uint32_t best = child;
+
+	while (++child < end) {
+		key = sim_event_key(&q->heap[child]);
+		best = key < least ? child : best;
+		least = key < least ? key : least;
+	}
+	return best;
 }
 
 void sim_queue_add(struct sim_queue *q, uint64_t at, uint32_t kind, void *what, uint32_t arg)
@@ -23,7 +39,7 @@ void sim_queue_add(struct sim_queue *q, uint64_t at, uint32_t kind, void *what, 
 	}
 	for (; i > 0; i = up) {
 		up = (i - 1) / 4;
-		if (!sim_event_before(&e, &q->heap[up]))
+		if (sim_event_key(&e) > sim_event_key(&q->heap[up]))
 			break;
 		q->heap[i] = q->heap[up];
 	}
@@ -44,10 +60,8 @@ bool sim_queue_take(struct sim_queue *q, struct sim_event *out)
 		if (child >= q->used)
 			break;
 		end = child + 4 < q->used ? child + 4 : q->used;
-		for (best = child++; child < end; child++)
-			if (sim_event_before(&q->heap[child], &q->heap[best]))
-				best = child;
-		if (!sim_event_before(&q->heap[best], &last))
+		best = sim_queue_least(q, child, end);
+		if (sim_event_key(&q->heap[best]) > sim_event_key(&last))
 			break;
 		q->heap[i] = q->heap[best];
 		i = best;

@@ -46,9 +46,11 @@ static void sim_pattern_make(struct sim *s)
 	s->pattern = malloc(SIM_PATTERN + BW_FRAME_MAX_MTU + 8);
 	if (!s->pattern)
 		abort();
-	for (i = 0; i < SIM_PATTERN + BW_FRAME_MAX_MTU + 8; i++)
-		s->pattern[i] = i < SIM_PATTERN ? (uint8_t)sim_random(&s->rng)
-						: s->pattern[i - SIM_PATTERN];
+	for (i = 0; i < SIM_PATTERN; i += 8) {
+		word = sim_random(&s->rng);
+		memcpy(s->pattern + i, &word, 8);
+	}
+	memcpy(s->pattern + SIM_PATTERN, s->pattern, BW_FRAME_MAX_MTU + 8);
 	if (s->reliable)
 		return;
 	s->index = calloc(SIM_INDEX, sizeof(*s->index));

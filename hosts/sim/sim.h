@@ -7,6 +7,7 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include "checksum.h"
 #include "protocol.h"
 #include "queue.h"
 #include "scenario.h"
@@ -116,7 +117,8 @@ struct sim_node {
 
 	/* driving the engine */
 	uint32_t wake_gen, work_gen;
-	uint64_t wake_at;
+	uint64_t wake_at;	/* when the engine wants to run */
+	uint64_t alarm_at;	/* when the earliest event for that comes, perhaps too early */
 	uint64_t blocked_until; /* the link's queue is full */
 	uint64_t no_memory_until;
 	uint64_t idle_runs; /* calls in a row that changed nothing */
@@ -264,7 +266,6 @@ const uint8_t *sim_content(const struct sim *s, uint64_t base, uint64_t off);
 /* Do the n bytes at p equal the content? */
 bool sim_content_same(const struct sim *s, const uint8_t *p, uint64_t base, uint64_t off,
 		      uint64_t n);
-uint32_t sim_crc32c(uint32_t crc, const void *p, size_t n);
 
 /* op.c: operations under way, and peers, as the host knows them */
 uint64_t sim_op_new(struct sim_node *n, struct sim_peer *p, enum bw_op_type type);

@@ -10,16 +10,13 @@
 #define SIM_CODE_ECHO	2 /* please send a message back */
 #define SIM_CODE_PONG	3
 
-/* Some peer that is not gone; a new one by CONNECT where there is none. NULL for now. */
-static struct sim_peer *sim_work_reach(struct sim_node *n, uint32_t remote)
+static struct sim_peer *sim_work_connect(struct sim_node *n, uint32_t remote)
 {
 	struct sim *s = n->sim;
 	struct bw_op op = {.type = BW_OP_CONNECT};
-	struct sim_peer *p = n->live[remote];
+	struct sim_peer *p;
 	uint8_t plane;
 
-	if (p && !p->gone)
-		return p->leaving ? NULL : p;
 	op.connect.engine = s->nodes[remote].cfg.engine;
 	if (!sim_chance(&s->rng, 100000) || s->spec.steady)
 		op.connect.node = s->nodes[remote].identity;
@@ -38,6 +35,16 @@ static struct sim_peer *sim_work_reach(struct sim_node *n, uint32_t remote)
 	sim_log(s, "node%u: CONNECT node%u is peer %x", n->number, remote, op.peer);
 	n->live[remote] = p;
 	return p;
+}
+
+/* Some peer that is not gone; a new one by CONNECT where there is none. NULL for now. */
+static struct sim_peer *sim_work_reach(struct sim_node *n, uint32_t remote)
+{
+	struct sim_peer *p = n->live[remote];
+
+	if (p && !p->gone)
+		return p->leaving ? NULL : p;
+	return sim_work_connect(n, remote);
 }
 
 static bool sim_work_send(struct sim_node *n, struct sim_peer *p, uint32_t len, uint8_t code,

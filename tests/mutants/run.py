@@ -27,7 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("mutants.toml")
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
-INCLUDE = ["-I", str(ROOT / "engine"), "-I", str(ROOT / "hosts" / "sim")]
+INCLUDE = [f"-I{ROOT / room}" for room in ("engine", "hosts/sim", "hosts/user")]
+SIM_SOURCES = ("sim/*.c", "user/checksum.c", "user/crc32c_*.c")
 # Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
 SIM_RUNS = {
     "simulator": ["--seeds", "1-30", "--jobs", "1"],
@@ -107,7 +108,7 @@ class Workshop:
         self.place = place
         self.engine = self._compile("engine", sorted((ROOT / "engine").glob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
-        sim_sources = sorted((ROOT / "hosts" / "sim").glob("*.c"))
+        sim_sources = sorted(file for each in SIM_SOURCES for file in (ROOT / "hosts").glob(each))
         sim = self._compile("sim", sim_sources, jobs)
         self.programs = {"unit": (list(tests.values()), ["-lcmocka"], list[str]())}
         if "main.c" in sim:
