@@ -138,7 +138,8 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo,
 			continue;
 		t->lost[i].pn = 0;
 		e->count.spurious++;
-		/* This is how long to wait; other samples, of frames acknowledged at once, hide it. */
+		/* This is how long to wait; other samples, of frames acknowledged at once, hide
+		 * it. */
 		bw_path_rtt(t, e->now - t->lost[i].sent_ns);
 		if (pn < t->recovery_pn)
 			bw_path_cc_undo(t);

@@ -150,8 +150,10 @@ static const char *bw_check_peer(const struct bw_peer *p)
 	}
 	if (!bad && p->tx_used > p->tx_limit)
 		bad = "more charged than credited";
-	if (!bad && p->rx_limit < p->rx_taken)
-		bad = "limit below what was taken";
+	if (!bad && p->rx_limit < p->rx_used)
+		bad = "more arrived than was credited";
+	if (!bad && p->rx_used < p->rx_taken)
+		bad = "more taken than arrived";
 	return bad;
 }
 

@@ -52,18 +52,25 @@ static bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* The path with this address; a new one while there is room; NULL. */
-static struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
-				       const struct bw_link_addr *to)
+/* The path with this address, or NULL. */
+static struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_addr *to)
 {
-	struct bw_path *t;
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++)
 		if (bw_link_same(&p->path[i].to, to))
 			return &p->path[i];
-	if (p->npaths == BW_PATHS_MAX)
-		return NULL;
+	return NULL;
+}
+
+/* The path with this address; a new one while there is room; NULL. */
+static struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
+				       const struct bw_link_addr *to)
+{
+	struct bw_path *t = bw_contact_known_path(p, to);
+
+	if (t || p->npaths == BW_PATHS_MAX)
+		return t;
 	t = &p->path[p->npaths++];
 	bw_path_init(e, t, to);
 	t->owner = p;
@@ -75,16 +82,14 @@ static struct bw_peer *bw_contact_at(struct bw_engine *e, const struct bw_link_a
 				     uint16_t engine, uint32_t inc)
 {
 	struct bw_list *l;
-	uint8_t i;
 
 	for (l = e->peers.next; l != &e->peers; l = l->next) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
 
 		if (p->engine != engine || (p->inc && inc && p->inc != inc))
 			continue;
-		for (i = 0; i < p->npaths; i++)
-			if (bw_link_same(&p->path[i].to, addr))
-				return p;
+		if (bw_contact_known_path(p, addr))
+			return p;
 	}
 	return NULL;
 }
@@ -348,15 +353,17 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
 	if (!answer)
 		bw_contact_doubt(e, b);
-	t = bw_contact_path(e, p, &f->from);
-	if (!t)
-		return -BW_DROP_EARLY;
+	t = bw_contact_known_path(p, &f->from);
 	if (p->conn && p->conn != b->conn) {
 		r = bw_contact_rebind(e, p, answer);
-		t->hello_due |= answer && !r; /* what it answered has become void */
+		if (t)
+			t->hello_due |= answer && !r; /* what it answered has become void */
 		if (r || answer)
 			return r ? r : -BW_DROP_EARLY;
 	}
+	t = bw_contact_path(e, p, &f->from);
+	if (!t)
+		return -BW_DROP_EARLY;
 	t->heard = e->now;
 	t->remote_no = h->path;
 	t->frame_max = b->frame_max;
@@ -433,7 +440,7 @@ int bw_contact_refused(struct bw_engine *e, const struct bw_rx_frame *f, const s
 	if (b->why == BW_REFUSAL_VERSION)
 		status = BW_DOWN_VERSION;
 	else if (b->why == BW_REFUSAL_HANDLE)
-		status = BW_DOWN_RESTART;
+		status = BW_DOWN_RESET;
 	bw_peer_down(e, p, status);
 	return 0;
 }
@@ -453,18 +460,48 @@ int bw_contact_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struc
 	return 0;
 }
 
+static void bw_contact_say_bye(struct bw_engine *e, const struct bw_leave *l,
+			       const struct bw_link_addr *to)
+{
+	struct bw_stray *s = bw_stray_new(e, to);
+	struct bw_hdr *h;
+
+	if (!s)
+		return;
+	h = (struct bw_hdr *)s->head;
+	bw_hdr_fill(e, NULL, h, BW_FRAME_BYE);
+	h->dst_engine = l->engine;
+	h->dst_inc = l->inc;
+	h->conn = l->conn;
+	s->len = sizeof(*h);
+	bw_head_seal(e, s->head, s->len, s->len);
+}
+
 void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p)
 {
-	struct bw_stray *s;
+	struct bw_leave *l;
 
 	if (!p->conn)
 		return;
-	s = bw_stray_new(e, &p->path[p->best].to);
-	if (!s)
+	l = &e->leave[e->leaves++ % BW_LEAVES];
+	l->wire = p->wire;
+	l->inc = p->inc;
+	l->conn = p->conn;
+	l->engine = p->engine;
+	bw_contact_say_bye(e, l, &p->path[p->best].to);
+}
+
+void bw_contact_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	uint32_t i;
+
+	for (i = 0; h->conn && i < BW_LEAVES; i++) {
+		if (e->leave[i].wire != h->conn || e->leave[i].engine != h->src_engine)
+			continue;
+		bw_contact_say_bye(e, &e->leave[i], &f->from);
 		return;
-	bw_hdr_fill(e, p, (struct bw_hdr *)s->head, BW_FRAME_BYE);
-	s->len = sizeof(struct bw_hdr);
-	bw_head_seal(e, s->head, s->len, s->len);
+	}
+	bw_contact_refuse(e, f, h, BW_REFUSAL_HANDLE);
 }
 
 bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f)

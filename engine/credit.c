@@ -10,7 +10,7 @@
 
 uint64_t bw_credit_charge(uint64_t total, uint32_t charge_min)
 {
-	uint64_t bytes = bw_max_u64(total, charge_min);
+	uint64_t bytes = bw_max_u64(bw_max_u64(total, charge_min), 1);
 
 	return (bytes + BW_CREDIT_UNIT - 1) & ~(uint64_t)(BW_CREDIT_UNIT - 1);
 }
@@ -40,6 +40,11 @@ void bw_credit_start(struct bw_engine *e, struct bw_peer *p)
 	p->rx_epoch = BW_NEVER;
 }
 
+bool bw_credit_covers(const struct bw_peer *p, uint64_t bytes)
+{
+	return bytes <= p->rx_limit - p->rx_used;
+}
+
 void bw_credit_taken(struct bw_engine *e, struct bw_peer *p, uint64_t bytes)
 {
 	uint64_t share = bw_credit_share(e, p);
@@ -66,5 +71,6 @@ void bw_credit_limit(struct bw_engine *e, struct bw_peer *p, uint32_t wire)
 		return;
 	p->tx_limit += (uint64_t)more * BW_CREDIT_UNIT;
 	p->credit_stalled = false;
+	bw_peer_progress(p);
 	bw_peer_ready(e, p);
 }

@@ -38,8 +38,8 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 		bw_path_probe_acked(e, p, t, size);
 }
 
-/* The range of a packet that is taken for lost, or never left, goes to the end of the retransmission
- * queue. */
+/* The range of a packet that is taken for lost, or never left, goes to the end of the
+ * retransmission queue. */
 static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			    struct bw_record *r)
 {

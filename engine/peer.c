@@ -57,14 +57,23 @@ struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no)
 	return NULL;
 }
 
-struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
-			     uint16_t remote_ep)
+struct bw_flow *bw_peer_flow_find(struct bw_peer *p, uint16_t local_ep, uint16_t remote_ep)
 {
 	struct bw_flow *f;
 
 	for (f = &p->app; f; f = f->next)
 		if (f->local_ep == local_ep && f->remote_ep == remote_ep)
 			return f;
+	return NULL;
+}
+
+struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+			     uint16_t remote_ep)
+{
+	struct bw_flow *f = bw_peer_flow_find(p, local_ep, remote_ep);
+
+	if (f)
+		return f;
 	f = bw_slab_alloc(&e->flows);
 	if (!f)
 		return NULL;
@@ -90,6 +99,12 @@ void bw_peer_ready(struct bw_engine *e, struct bw_peer *p)
 void bw_peer_heard(struct bw_engine *e, struct bw_peer *p)
 {
 	p->heard = e->now;
+	if (p->ping_pause)
+		p->ping_at = e->now + p->ping_pause;
+}
+
+void bw_peer_progress(struct bw_peer *p)
+{
 	p->ping_pause = 0;
 }
 
@@ -110,7 +125,14 @@ bool bw_peer_waits(const struct bw_peer *p)
 	return false;
 }
 
-/* When to ask an expected or watched, but silent peer whether it lives. */
+/* The longest pause between questions: an answer must come well before the peer is given up. */
+static uint64_t bw_peer_ping_max(const struct bw_engine *e, bool expects)
+{
+	return bw_min_u64(e->cfg.dead_ns / 4, expects ? BW_PING_MAX : BW_NEVER);
+}
+
+/* When to ask a peer whether it lives: one that is watched, or lets us wait. The longer it answers
+ * without giving what is expected, the rarer. */
 static void bw_peer_plan_ping(struct bw_engine *e, struct bw_peer *p)
 {
 	bool expects = bw_peer_expects(p);
@@ -120,13 +142,14 @@ static void bw_peer_plan_ping(struct bw_engine *e, struct bw_peer *p)
 		p->ping_pause = 0;
 		return;
 	}
-	if (p->ping_pause)
+	if (p->ping_pause && p->ping_expects == expects)
 		return;
-	p->ping_pause = e->cfg.dead_ns / 4;
+	p->ping_expects = expects;
+	p->ping_pause = bw_peer_ping_max(e, expects);
 	if (expects)
 		p->ping_pause =
 			bw_min_u64(p->ping_pause,
-				   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]), 10 * BW_MS));
+				   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]), BW_PING_MIN));
 	p->ping_at = e->now + p->ping_pause;
 }
 
@@ -200,8 +223,7 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 		bw_path_timers(e, p, &p->path[i]);
 	if (e->now >= p->ping_at) {
 		p->ping_due = true;
-		p->ping_pause = bw_min_u64(2 * p->ping_pause,
-					   bw_peer_expects(p) ? BW_PING_MAX : e->cfg.dead_ns / 4);
+		p->ping_pause = bw_min_u64(2 * p->ping_pause, bw_peer_ping_max(e, p->ping_expects));
 		p->ping_at = e->now + p->ping_pause;
 	}
 	bw_peer_ready(e, p);

@@ -71,8 +71,8 @@ struct bw_host_ops {
 	 * to the host with BW_EV_MESSAGE, or by buf_put(). */
 	uint64_t (*buf_get)(void *host, uint64_t n);
 	void (*buf_put)(void *host, uint64_t buf);
-	/* May `peer` pull n bytes at `off` of the host's own memory key? 0 and the buffer cookie
-	 * and offset that data is read from, or a negative errno. */
+	/* May `peer` pull n (perhaps 0) bytes at `off` of the host's own memory key? 0 and the
+	 * buffer cookie and offset that data is read from, or a negative errno. */
 	int (*region_find)(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
 			   uint64_t *buf, uint64_t *buf_off);
 };
@@ -165,7 +165,7 @@ enum bw_event_type {
 /* Reasons in .status of PEER_DOWN (negative errno, Linux numbers). */
 #define BW_DOWN_TIMEOUT	 (-ETIMEDOUT)	    /* silent for dead_ns */
 #define BW_DOWN_REFUSED	 (-ECONNREFUSED)    /* no such incarnation or engine there (any more) */
-#define BW_DOWN_RESTART	 (-ECONNRESET)	    /* a new incarnation took its place */
+#define BW_DOWN_RESET	 (-ECONNRESET)	    /* it lives, but gave us up */
 #define BW_DOWN_VERSION	 (-EPROTONOSUPPORT) /* no version in common */
 #define BW_DOWN_CLOSED	 (-ESHUTDOWN)	    /* it said BYE */
 #define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
@@ -259,6 +259,7 @@ enum bw_drop {
 	BW_DROP_WINDOW,	     /* beyond the reordering window of its flow */
 	BW_DROP_STALE,	     /* data of a pull that has ended */
 	BW_DROP_ECHO,	     /* a refusal that echoes nothing of ours */
+	BW_DROP_CREDIT,	     /* more than its sender was granted: not acknowledged */
 	BW_DROP_REASONS,
 };
 

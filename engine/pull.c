@@ -74,8 +74,9 @@ static void bw_region_release(struct bw_engine *e, struct bw_region *g)
 	bw_region_end(e, g, 0);
 }
 
-/* `charged`: bytes of the pull that have been sent, for whose credit the asker must account. */
-static bool bw_pull_reject(struct bw_engine *e, struct bw_peer *p, uint64_t pull_id, int32_t status,
+/* The end of a pull that data does not bring about: an error, or 0 for a pull of nothing.
+ * `charged`: bytes of the pull that have been sent, for whose credit the asker must account. */
+static bool bw_pull_answer(struct bw_engine *e, struct bw_peer *p, uint64_t pull_id, int32_t status,
 			   uint64_t charged)
 {
 	struct bw_txmsg *m = bw_send_control(e, p, BW_PART_PULL_ERROR);
@@ -115,7 +116,7 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 		next = l->next;
 		if (s->region != g)
 			continue;
-		if (!bw_pull_reject(e, g->peer, s->pull_id, -ECANCELED, s->next_off))
+		if (!bw_pull_answer(e, g->peer, s->pull_id, -ECANCELED, s->next_off))
 			return -EAGAIN;
 		s->aborted = true;
 		s->region = NULL;
@@ -156,10 +157,12 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	uint64_t buf = 0, off = 0;
 	int32_t status = bw_pull_locate(e, p, w, &g, &buf, &off);
 
+	if ((status || !w->total) && !bw_pull_answer(e, p, w->imm, status, 0))
+		return -BW_DROP_NO_BUFFER;
 	if (status)
-		return bw_pull_reject(e, p, w->imm, status, 0) ? 0 : -BW_DROP_NO_BUFFER;
-	e->count.tx_pulls++;
+		return 0;
 	if (!w->total) {
+		e->count.tx_pulls++;
 		if (g && (w->status & BW_PULL_FINAL))
 			bw_region_release(e, g);
 		return 0;
@@ -167,6 +170,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	s = bw_slab_alloc(&e->serves);
 	if (!s)
 		return -BW_DROP_NO_BUFFER;
+	e->count.tx_pulls++;
 	memset(s, 0, sizeof(*s));
 	s->peer = p;
 	s->region = g;
@@ -228,12 +232,18 @@ void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status)
 void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
 {
 	struct bw_pull *u = bw_pull_get(e, w->tag);
+	uint64_t missing;
 
 	if (!u || u->peer != p)
 		return;
-	if (w->total > u->received && w->total <= u->len)
-		bw_credit_taken(e, p, w->total - u->received);
-	bw_pull_end(e, u, w->status < 0 ? w->status : -EIO);
+	missing = w->total > u->received && w->total <= u->len ? w->total - u->received : 0;
+	if (!bw_credit_covers(p, missing)) {
+		e->count.drop[BW_DROP_CREDIT]++;
+	} else if (missing) {
+		p->rx_used += missing;
+		bw_credit_taken(e, p, missing);
+	}
+	bw_pull_end(e, u, w->status < 0 ? w->status : u->len ? -EIO : 0);
 }
 
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
@@ -274,7 +284,6 @@ int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
 	m->offset = op->pull.off;
 	m->total = op->pull.len;
 	m->wire_status = (int32_t)op->pull.flags;
-	m->urgent = !op->pull.len; /* nothing but the acknowledgement ends it */
 	op->pull.id = u->id;
 	return 0;
 }
@@ -299,6 +308,8 @@ static void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, u
 	uint64_t added = bw_spans_add(u->span, &u->nspans, lo, hi);
 
 	u->received += added;
+	u->peer->rx_used += added;
+	bw_peer_progress(u->peer);
 	if (!u->ended)
 		e->count.rx_payload += added;
 	bw_credit_taken(e, u->peer, added);
@@ -322,6 +333,8 @@ int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_fram
 		return 0;
 	if (!bw_spans_fit(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
 		return -BW_DROP_RANGES;
+	if (!bw_credit_covers(p, w->part.plen))
+		return -BW_DROP_CREDIT;
 	if (!u->ended && e->ops->place(e->host, u->buf, u->buf_off + lo, f, at, w->part.plen,
 				       p->checksum, w->part.crc))
 		return -BW_DROP_DATA;

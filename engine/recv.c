@@ -121,7 +121,7 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	p = bw_peer_get(e, h->conn);
 	if (!p || p->wire != h->conn || p->engine != h->src_engine) {
 		if (h->type == BW_FRAME_DATA)
-			bw_contact_refuse(e, f, h, BW_REFUSAL_HANDLE);
+			bw_contact_unknown(e, f, h);
 		return -BW_DROP_HANDLE;
 	}
 	*path = bw_peer_path(p, h->path);
@@ -189,6 +189,7 @@ static struct bw_rxmsg *bw_rxmsg_new(struct bw_engine *e, struct bw_peer *p,
 	m->dst_ep = w->dst_ep;
 	m->src_ep = w->src_ep;
 	m->code = w->part.code;
+	p->rx_used += bw_credit_charge(w->total, e->cfg.charge_min);
 	return m;
 }
 
@@ -232,17 +233,22 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 	struct bw_list *before;
 	struct bw_rxmsg *m = bw_flow_find(flow, w->id, &before);
 
+	if (!m && !bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min)))
+		return -BW_DROP_CREDIT;
 	if (!m && w->id == flow->rx_next && w->part.plen == w->total)
 		return bw_recv_whole(e, p, flow, f, w, at);
 	if (!m) {
-		m = bw_rxmsg_new(e, p, w);
-		if (!m)
+		uint64_t buf = w->total ? e->ops->buf_get(e->host, w->total) : 0;
+
+		if (w->total && !buf)
 			return -BW_DROP_NO_BUFFER;
-		m->buf = m->total ? e->ops->buf_get(e->host, m->total) : 0;
-		if (m->total && !m->buf) {
-			bw_slab_free(&e->rxmsgs, m);
+		m = bw_rxmsg_new(e, p, w);
+		if (!m) {
+			if (buf)
+				e->ops->buf_put(e->host, buf);
 			return -BW_DROP_NO_BUFFER;
 		}
+		m->buf = buf;
 		bw_list_add_before(before, &m->queue);
 	}
 	if (m->total != w->total)
@@ -261,6 +267,19 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 	return 0;
 }
 
+/* The flow of a message; one that its sender opens is made, while it has not opened too many. */
+static struct bw_flow *bw_recv_flow(struct bw_engine *e, struct bw_peer *p,
+				    const struct bw_part_msg *w)
+{
+	struct bw_flow *flow = bw_peer_flow_find(p, w->dst_ep, w->src_ep);
+
+	if (flow || p->flows_opened == BW_FLOWS_MAX)
+		return flow;
+	flow = bw_peer_flow(e, p, w->dst_ep, w->src_ep);
+	p->flows_opened += flow != NULL;
+	return flow;
+}
+
 static int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 			   const struct bw_part_msg *w, uint32_t at)
 {
@@ -270,7 +289,7 @@ static int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct 
 	    w->part.plen > w->total - w->offset || (w->total && !w->part.plen) ||
 	    w->dst_ep == BW_EP_CONTROL || w->src_ep == BW_EP_CONTROL)
 		return -BW_DROP_MALFORMED;
-	flow = bw_peer_flow(e, p, w->dst_ep, w->src_ep);
+	flow = bw_recv_flow(e, p, w);
 	if (!flow)
 		return -BW_DROP_NO_BUFFER;
 	if (w->id < flow->rx_next)

@@ -3,8 +3,8 @@
  * State of the reliable message protocol. An engine has peers; a peer has paths (packet numbers,
  * acknowledgements, round trip, congestion: all per path), flows (order of messages) and the pulls
  * between the two. Acknowledged are packets, retransmitted are ranges of messages: a sent record
- * names the range a packet carried, and each range has exactly one owner at a time, either unsent in its object,
- * or a record under way on a path, or a record in the peer's retransmission queue.
+ * names the range a packet carried, and each range has exactly one owner at a time, either unsent
+ * in its object, or a record under way on a path, or a record in the peer's retransmission queue.
  */
 #ifndef BW_RELIABLE_H
 #define BW_RELIABLE_H
@@ -29,12 +29,15 @@
 #define BW_PTO_MIN	(50 * BW_US) /* below this a probe would only meet scheduling noise */
 #define BW_PTO_MAX	BW_S	     /* longest pause between tail probes */
 #define BW_RTT_INITIAL	(1 * BW_MS)  /* assumed before the first sample: a local network */
-#define BW_PING_MAX	(5 * BW_S)   /* longest pause between pings while waiting for the peer */
+#define BW_PING_MIN	(10 * BW_MS) /* first pause between pings while waiting; doubles */
+#define BW_PING_MAX	BW_S	     /* longest one */
 #define BW_CWND_INITIAL 65536	     /* bytes */
 #define BW_CWND_MAX	(8u << 20)   /* bytes */
 #define BW_CWND_PACKETS 2	     /* the window never falls below so many frames */
 #define BW_SHARE_MIN	(2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	4096		      /* messages that may arrive ahead of the one due */
+#define BW_FLOWS_MAX	1024		      /* flows that the messages of one peer may open */
+#define BW_LEAVES	64		      /* peers left by BYE that are remembered */
 #define BW_MSG_SPANS	16		      /* gaps+1 remembered within one message or pull */
 #define BW_LOST_RING	16 /* packets concluded lost that are remembered for a while */
 #define BW_QUANTUM	16 /* frames a peer may send before the next one's turn */
@@ -104,7 +107,8 @@ struct bw_rxmsg {
 	struct bw_span span[BW_MSG_SPANS];
 };
 
-/* A pull of ours. One that was canceled stays until all its data has come, for the sake of credit. */
+/* A pull of ours. One that was canceled stays until all its data has come, for the sake of
+ * credit. */
 struct bw_pull {
 	struct bw_evnode ev;
 	struct bw_list all; /* in peer.pulls, or peer.given_up */
@@ -233,6 +237,7 @@ struct bw_peer {
 	uint8_t state;	/* enum bw_peer_state */
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
+	bool ping_expects;    /* the pings are planned because something is expected */
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;
 	uint32_t handle; /* what the host calls it */
@@ -250,9 +255,11 @@ struct bw_peer {
 	uint64_t control_seen[BW_CONTROL_MAX / 64]; /* bit id % BW_CONTROL_MAX */
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
 	uint32_t eager_turn, serve_turn, quantum;
+	uint32_t flows_opened; /* flows that its messages made */
 
 	/* credit, bytes since first contact */
 	uint64_t tx_limit, tx_used;
+	uint64_t rx_used; /* charged for what has arrived, taken or not */
 	uint64_t rx_taken, rx_limit, rx_told;
 	uint64_t rx_epoch;
 
@@ -272,6 +279,14 @@ struct bw_stray {
 	struct bw_link_addr to;
 	uint32_t len;
 	uint64_t head[(32 + 128) / 8];
+};
+
+/* A conversation that we ended by BYE. Its peer may not know it yet, as a BYE is not
+ * acknowledged. */
+struct bw_leave {
+	uint32_t wire;	    /* our handle in it; 0: unused */
+	uint32_t inc, conn; /* the peer's */
+	uint16_t engine;
 };
 
 struct bw_engine {
@@ -295,6 +310,8 @@ struct bw_engine {
 
 	struct bw_stray stray[BW_STRAYS];
 	uint32_t stray_head, stray_tail;
+	struct bw_leave leave[BW_LEAVES];
+	uint32_t leaves; /* ever written to it */
 
 	struct { /* for unsent() */
 		uint32_t peer;
@@ -357,7 +374,12 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p);
 bool bw_peer_waits(const struct bw_peer *p);
 /* A valid frame of the peer has come. */
 void bw_peer_heard(struct bw_engine *e, struct bw_peer *p);
+/* Some of what is expected of the peer has come, or more is expected: pings begin anew. */
+void bw_peer_progress(struct bw_peer *p);
 struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no);
+/* The flow between two endpoints: NULL if there is none yet. */
+struct bw_flow *bw_peer_flow_find(struct bw_peer *p, uint16_t local_ep, uint16_t remote_ep);
+/* The same, made if need be; NULL if the pool is empty. */
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep);
 
@@ -371,6 +393,8 @@ void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const s
 bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* The peer is dropped by us: leave a BYE for next_frame(). */
 void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p);
+/* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
+void bw_contact_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 /* While closing: last acknowledgements and BYEs. */
 bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
@@ -416,6 +440,8 @@ void bw_record_forget(struct bw_engine *e, struct bw_record *r);
 
 /* credit.c */
 uint64_t bw_credit_charge(uint64_t total, uint32_t charge_min);
+/* Was the peer granted so much beyond what has arrived of it? */
+bool bw_credit_covers(const struct bw_peer *p, uint64_t bytes);
 void bw_credit_taken(struct bw_engine *e, struct bw_peer *p, uint64_t bytes);
 void bw_credit_start(struct bw_engine *e, struct bw_peer *p);
 void bw_credit_told(struct bw_peer *p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * DATA frames: what is to be sent again first, then control messages, then eager messages and pulled
- * data in turns, as many parts as fit, within the window of the path and the credit of the peer.
+ * DATA frames: what is to be sent again first, then control messages, then eager messages and
+ * pulled data in turns, as many parts as fit, within the window of the path and the credit of the
+ * peer.
  */
 #include "reliable.h"
 
@@ -166,6 +167,16 @@ static void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
 		e->count.tx_messages++;
 }
 
+/* There is something to send, but no credit for it: the peer is expected to give some. */
+static void bw_builder_stall(struct bw_builder *b)
+{
+	if (b->p->credit_stalled)
+		return;
+	b->p->credit_stalled = true;
+	b->e->count.credit_stalls++;
+	bw_peer_progress(b->p);
+}
+
 static bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
 {
 	struct bw_txmsg *m = bw_first(&flow->tx, struct bw_txmsg, queue);
@@ -182,8 +193,7 @@ static bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
 		uint64_t charge = bw_credit_charge(m->total, p->charge_min);
 
 		if (p->tx_used + charge > p->tx_limit) {
-			b->e->count.credit_stalls += !p->credit_stalled;
-			p->credit_stalled = true;
+			bw_builder_stall(b);
 			return false;
 		}
 		p->tx_used += charge;
@@ -227,8 +237,7 @@ static bool bw_builder_next_bulk(struct bw_builder *b)
 	if (b->parts || !room)
 		return false;
 	if (p->tx_used + len > p->tx_limit) {
-		b->e->count.credit_stalls += !p->credit_stalled;
-		p->credit_stalled = true;
+		bw_builder_stall(b);
 		return false;
 	}
 	r = bw_record_new(b->e, BW_OWNED_BULK, s, s->next_off, len);
@@ -384,11 +393,8 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
 		bw_event_push(e, &m->ev, BW_EV_SENT);
 		return;
 	}
-	if (m->pull) {
+	if (m->pull)
 		m->pull->request = NULL;
-		if (!m->pull->len)
-			bw_pull_end(e, m->pull, 0);
-	}
 	bw_slab_free(&e->txmsgs, m);
 }
 

@@ -6,12 +6,12 @@
  *
  *	hdr (32) | body
  *
- *	HELLO	hdr | hello (128)			first contact, feature exchange; never acknowledged
- *	DATA	hdr | ackblk (16) | part [payload] ...	the only type with a packet number of its own
- *	ACK	hdr | ackblk (16) | ack (16) | range ...	received ranges; never acknowledged
- *	REFUSE	hdr | refuse (64)			"I do not know that incarnation / version / handle"
- *	BYE	hdr					the sending engine closes
- *	DGRAM	hdr | dgram (16) | payload		the minimal datagram protocol, see datagram.c
+ *	HELLO	hdr | hello (128): first contact, feature exchange; never acknowledged
+ *	DATA	hdr | ackblk (16) | part [payload] ...: the only type with a packet number
+ *	ACK	hdr | ackblk (16) | ack (16) | range ...: received ranges; never acknowledged
+ *	REFUSE	hdr | refuse (64): "I do not know that incarnation / version / handle"
+ *	BYE	hdr: the sending engine closes
+ *	DGRAM	hdr | dgram (16) | payload: the minimal datagram protocol, see datagram.c
  *
  * Bytes after the stated length are legal and ignored, since Ethernet pads to 60 bytes.
  */
@@ -92,9 +92,9 @@ struct bw_hello {
 
 /*
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first
- * contact. A MESSAGE is charged bw_charge(total, charge_min) when its first byte is first sent, and
- * granted again when the receiving host took it; BULK is charged byte by byte, retransmissions
- * never. PULL and PULL_ERROR are free (numbers of unacknowledged ones differ by
+ * contact. A MESSAGE is charged bw_credit_charge(total, charge_min) when its first byte is first
+ * sent, and granted again when the receiving host took it; BULK is charged byte by byte,
+ * retransmissions never. PULL and PULL_ERROR are free (numbers of unacknowledged ones differ by
  * less than BW_CONTROL_MAX).
  */
 #define BW_CREDIT_UNIT 64 /* bytes that one unit of credit stands for */
@@ -133,7 +133,7 @@ struct bw_range {
 enum bw_part_kind {
 	BW_PART_MESSAGE = 1,	/* part_msg: (a segment of) an eager message */
 	BW_PART_PULL = 2,	/* part_msg: "send me this region"; control flow */
-	BW_PART_PULL_ERROR = 3, /* part_msg: that pull cannot be served; control flow */
+	BW_PART_PULL_ERROR = 3, /* part_msg: no (more) data of that pull; control flow */
 	BW_PART_BULK = 4,	/* part_bulk: data of a pull */
 	BW_PART_PAD = 5,	/* part_bulk: padding that probes the size of a path; ignored */
 };
@@ -159,7 +159,8 @@ struct bw_part_msg {
 	uint64_t imm;	 /* MESSAGE: the adapter's; PULL: pull id */
 	uint16_t dst_ep; /* endpoint within the engine addressed; BW_EP_CONTROL: control flow */
 	uint16_t src_ep;
-	int32_t status; /* PULL_ERROR: negative errno (Linux numbers); PULL: BW_PULL_* flags */
+	int32_t status; /* PULL_ERROR: negative errno (Linux numbers), or 0: a pull of 0 bytes is
+			 * granted; PULL: BW_PULL_* flags */
 };
 
 struct bw_part_bulk {

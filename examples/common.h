@@ -23,8 +23,8 @@
 _Noreturn void ex_quit(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * The next option of the command line as getopt_long() gives it by its @table, EX_OPTIONS_END after the
- * last. An unknown option, a missing value and anything that is no option end the program by
+ * The next option of the command line as getopt_long() gives it by its @table, EX_OPTIONS_END after
+ * the last. An unknown option, a missing value and anything that is no option end the program by
  * ex_quit(), and "help", 'h' in the table, by rank 0 printing @help. Every rank must call it.
  */
 #define EX_OPTIONS_END (-1)

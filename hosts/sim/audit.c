@@ -144,7 +144,8 @@ static void sim_audit_charge(struct sim_node *n, struct sim_audit_peer *p,
 static void sim_audit_message(struct sim_node *n, struct sim_audit_peer *p,
 			      const struct sim_frame *flat, const struct bw_part_msg *m)
 {
-	uint64_t *next, bytes = m->total > p->charge_min ? m->total : p->charge_min;
+	uint64_t *next, least = p->charge_min ? p->charge_min : 1;
+	uint64_t bytes = m->total > least ? m->total : least;
 
 	if (m->src_ep >= SIM_EPS || m->dst_ep >= SIM_EPS) {
 		sim_audit_fail(n, flat, "unknown endpoint");

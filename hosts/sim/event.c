@@ -55,7 +55,7 @@ static void sim_event_pulled(struct sim_node *n, struct sim_op *op, const struct
 			sim_event_failing(op->peer, e->status);
 		return;
 	}
-	if (op->must_fail && op->len) /* nothing can be had from anywhere */
+	if (op->must_fail)
 		sim_fail(s, "node %u: a pull succeeded that must not", n->number);
 	else if (e->len != op->len)
 		sim_fail(s, "node %u: pulled %llu bytes instead of %llu", n->number,
@@ -146,9 +146,8 @@ static bool sim_down_excused(const struct sim *s, const struct sim_peer *p, int3
 {
 	if (s->spec.steady)
 		return false;
-	return status == BW_DOWN_TIMEOUT || status == BW_DOWN_REFUSED ||
-	       status == BW_DOWN_RESTART || status == BW_DOWN_CLOSED ||
-	       (status == BW_DOWN_CANCELED && p->leaving);
+	return status == BW_DOWN_TIMEOUT || status == BW_DOWN_REFUSED || status == BW_DOWN_RESET ||
+	       status == BW_DOWN_CLOSED || (status == BW_DOWN_CANCELED && p->leaving);
 }
 
 static void sim_event_down(struct sim_node *n, struct sim_peer *p, const struct bw_event *e)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Measurements of the reliable protocol on virtual links, where everything but the protocol is ideal: what a loss
- * costs, whether many senders share a port fairly, and whether a bulk transfer leaves TCP its part.
+ * Measurements of the reliable protocol on virtual links, where everything but the protocol is
+ * ideal: what a loss costs, whether many senders share a port fairly, and whether a bulk transfer
+ * leaves TCP its part.
  */
 #include "sim.h"
 

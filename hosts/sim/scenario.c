@@ -68,7 +68,7 @@ const struct sim_spec sim_scenarios[] = {
 	{.name = "squeeze", .about = "a budget of credit for hardly two messages",
 	 .nodes = 5, .steady = true, .rx_budget = 65536, .charge_min = 9216,
 	 .wire = {{.loss_ppm = 5000}}},
-	{.name = "jumbo", .about = "frames of 9000 bytes on 10 Gbit/s with little room in the switch",
+	{.name = "jumbo", .about = "frames of 9000 bytes on 10 Gbit/s, little room in the switch",
 	 .nodes = 4, .steady = true,
 	 .wire = {{.mtu = 9000, .rate_bps = 10 * GBIT, .queue_bytes = 100000,
 		   .mark_bytes = 30000, .delay_ns = 10 * BW_US}}},

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A model of one bulk TCP flow with CUBIC (RFC 9438) and selective acknowledgements, so that an engine can share a
- * queue with it. It moves lengths only, no bytes: segment numbers and what a real stack would know.
+ * A model of one bulk TCP flow with CUBIC (RFC 9438) and selective acknowledgements, so that an
+ * engine can share a queue with it. It moves lengths only, no bytes: segment numbers and what a
+ * real stack would know.
  */
 #include "sim.h"
 
@@ -14,7 +15,7 @@
 #define TCP_C	       0.4 /* RFC 9438 5.1, segments per second cubed */
 #define TCP_DUPTHRESH  3
 #define TCP_RTO_MIN    (200 * BW_MS) /* of Linux */
-#define TCP_BURST      65536u /* bytes handed to the network at once: segmentation offload of Linux */
+#define TCP_BURST      65536u	     /* bytes handed over at once, as segmentation offload does */
 #define TCP_BURST_PART 3 /* but no more than this part of the window: tcp_tso_win_divisor there */
 
 enum tcp_segment { TCP_FREE, TCP_SENT, TCP_LOST, TCP_ARRIVED };
@@ -130,9 +131,9 @@ static uint64_t tcp_next(const struct sim_tcp *t)
 	return t->to_send;
 }
 
-/* New data leaves in bursts, as a stack with segmentation offload sends it. A model without them fits
- * each segment exactly into the place in the queue that the one before it made free, and never loses
- * one: the "phase effect" of Floyd and Jacobson (1991). */
+/* New data leaves in bursts, as a stack with segmentation offload sends it. A model without them
+ * fits each segment exactly into the place in the queue that the one before it made free, and never
+ * loses one: the "phase effect" of Floyd and Jacobson (1991). */
 static bool tcp_burst_waits(const struct sim_tcp *t)
 {
 	uint32_t burst = TCP_BURST / t->mss, part = (uint32_t)t->cwnd / TCP_BURST_PART;

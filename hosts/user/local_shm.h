@@ -20,7 +20,7 @@
 #define BW_LOCAL_MAGIC	 0x4C774265u /* "eBwL" */
 #define BW_LOCAL_VERSION 1
 
-#define BW_LOCAL_PAGE	      4096 /* bytes; smallest unit of the layout, multiplied by larger pages */
+#define BW_LOCAL_PAGE	      4096 /* bytes; unit of the layout, or a multiple for larger pages */
 #define BW_LOCAL_RING_MIN     (16u << 10)
 #define BW_LOCAL_RING_MAX     (16u << 20)
 #define BW_LOCAL_RING_DEFAULT (256u << 10)

@@ -18,9 +18,7 @@
 #define BW_PACKET_RING_MIN (256u << 10) /* bytes; a smaller ring is not worth having */
 #define BW_PACKET_BLOCK	   (64u << 10)	/* bytes; at least one slot */
 #define BW_PACKET_SNDBUF   (8 << 20)	/* bytes of frames the device may hold for us */
-#define BW_PACKET_OVERHEAD                                                                         \
-	128 /* bytes of a slot before the frame: ring header, address, padding  \
-				*/
+#define BW_PACKET_OVERHEAD 128 /* bytes of a slot before the frame: header, address, padding */
 
 static int bw_packet_map(struct bw_packet *p, uint32_t bytes)
 {

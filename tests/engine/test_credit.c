@@ -9,7 +9,8 @@
 
 static void charge__is_rounded_up_to_units(void **state)
 {
-	assert_int_equal(bw_credit_charge(0, 0), 0);
+	assert_int_equal(bw_credit_charge(0, 0),
+			 64); /* nothing is free, or it would be without bound */
 	assert_int_equal(bw_credit_charge(1, 0), 64);
 	assert_int_equal(bw_credit_charge(64, 0), 64);
 	assert_int_equal(bw_credit_charge(65, 0), 128);
@@ -43,12 +44,12 @@ static void limit__stops_the_sender(void **state)
 	path(A, B, 0)->cwnd = 4u << 20;
 	world.node[B].ignore_events = true; /* the host takes nothing */
 	for (i = 0; i < 5; i++)
-		post(A, B, (uint64_t)i, 40000);
+		post(A, B, (uint64_t)i, 44000);
 	run(10 * BW_MS);
-	/* 131072 bytes: three messages; the fourth would be 160000 */
-	assert_int_equal(peer(A, B)->tx_used, 3 * 40000);
+	/* 131072 bytes: two messages; the third would make it 132096 */
+	assert_int_equal(peer(A, B)->tx_used, 2 * 44032);
 	assert_int_equal(count(A)->credit_stalls, 1);
-	assert_int_equal(events_with("A SENT"), 3);
+	assert_int_equal(events_with("A SENT"), 2);
 	world.node[B].ignore_events = false;
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE"), 5);
@@ -111,7 +112,7 @@ static void news__of_credit_come_when_half_is_used(void **state)
 
 	world.view[A][B][0].credit = true;
 	meet(A, B);
-	peer(A, B)->tx_used = peer(B, A)->rx_taken = BW_SHARE_MIN / 2 - 128;
+	peer(A, B)->tx_used = peer(B, A)->rx_used = peer(B, A)->rx_taken = BW_SHARE_MIN / 2 - 128;
 	for (i = 1; i <= 3; i++) {
 		post(A, B, (uint64_t)i, 64);
 		flush(A);
@@ -217,6 +218,104 @@ static void limit__an_old_frame_does_not_take_credit_back(void **state)
 	assert_int_equal(peer(A, B)->tx_limit, limit);
 }
 
+/* A sender that does not keep to its credit. */
+static void overdraw(int n, int to)
+{
+	peer(n, to)->tx_used = 0;
+	peer(n, to)->credit_stalled = false;
+	bw_peer_ready(engine(n), peer(n, to));
+}
+
+static void limit__is_enforced_on_messages(void **state)
+{
+	int i;
+
+	meet(A, B);
+	path(A, B, 0)->cwnd = 4u << 20;
+	world.node[B].ignore_events = true;
+	post(A, B, 0, 30000);
+	flush(A);
+	drop(0); /* a segment of the first message, for which all others have to wait */
+	for (i = 1; i <= 6; i++)
+		post(A, B, (uint64_t)i, 30000);
+	flush(A);
+	overdraw(A, B);
+	flush(A);
+	drop(world.wire_n - 1);
+	while (world.wire_n)
+		deliver(0);
+	assert_int_equal(world.node[B].buffers_out, 4); /* 120000 of 131072 bytes */
+	assert_true(count(B)->drop[BW_DROP_CREDIT] >= 25);
+	assert_int_equal(peer(B, A)->rx_used, 4 * 30016);
+	node_kill(A);
+}
+
+static void limit__is_enforced_on_pulled_data(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	path(A, B, 0)->cwnd = 4u << 20;
+	world.node[B].ignore_events = true;
+	post(A, B, 1, 65536);
+	post(A, B, 2, 65536);
+	run(10 * BW_MS); /* all credit is used */
+	key = expose(A, B, 3, 1000);
+	pull(B, A, key, 4, 0, 1000, 0);
+	flush(B);
+	deliver(0);
+	overdraw(A, B);
+	flush(A);
+	assert_int_equal(deliver(0), -BW_DROP_CREDIT);
+	peer(A, B)->tx_used = BW_SHARE_MIN + 1000;
+	world.node[B].ignore_events = false;
+	run(BW_S); /* once there is credit for it, it comes again */
+	assert_int_equal(events_with("B PULLED 4 len 1000"), 1);
+}
+
+static void limit__is_enforced_on_what_a_failed_pull_claims(void **state)
+{
+	struct bw_part_msg *m;
+	struct frame *f;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 1000000);
+	peer(A, B)->tx_used = peer(A, B)->tx_limit;
+	pull(B, A, key, 2, 0, 1000000, 0);
+	settle();
+	retract(A, key);
+	flush(A);
+	f = take(0);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	assert_int_equal(m->part.kind, BW_PART_PULL_ERROR);
+	m->total = 1000000; /* "all of it was sent" */
+	frame_seal(f);
+	receive(f);
+	expect_drop(B, BW_DROP_CREDIT, 1);
+	assert_int_equal(peer(B, A)->rx_limit, BW_SHARE_MIN);
+	assert_int_equal(events_with("B PULLED 2 ECANCELED"), 1);
+}
+
+static void flows__that_a_peer_opens_are_bounded(void **state)
+{
+	unsigned int i;
+
+	meet(A, B);
+	for (i = 0; i < BW_FLOWS_MAX + 3; i++) {
+		struct bw_op op = op_send(A, B, i, 0);
+
+		op.send.src_ep = (uint16_t)(i + 1);
+		assert_int_equal(submit(A, &op), 0);
+	}
+	world.quiet = true;
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE"), BW_FLOWS_MAX);
+	assert_true(count(B)->drop[BW_DROP_NO_BUFFER] > 0);
+	assert_int_equal(peer(B, A)->flows_opened, BW_FLOWS_MAX);
+	node_kill(A);
+}
+
 static void wire__counts_wrap(void **state)
 {
 	struct bw_peer *a, *b;
@@ -226,7 +325,7 @@ static void wire__counts_wrap(void **state)
 	meet(A, B);
 	a = peer(A, B);
 	b = peer(B, A);
-	a->tx_used = b->rx_taken = near;
+	a->tx_used = b->rx_used = b->rx_taken = near;
 	a->tx_limit = b->rx_limit = b->rx_told = near + BW_SHARE_MIN;
 	for (i = 0; i < 10; i++)
 		post(A, B, (uint64_t)i, 60000);
@@ -247,6 +346,10 @@ int credit_tests(void)
 		TEST(limit__does_not_stop_requests),
 		TEST(limit__exactly_used_up),
 		TEST(limit__an_old_frame_does_not_take_credit_back),
+		TEST(limit__is_enforced_on_messages),
+		TEST(limit__is_enforced_on_pulled_data),
+		TEST(limit__is_enforced_on_what_a_failed_pull_claims),
+		TEST(flows__that_a_peer_opens_are_bounded),
 		TEST(news__of_credit_come_when_half_is_used),
 		TEST(news__lost_are_asked_for),
 		TEST(share__of_one_sender_is_the_whole_budget),

@@ -107,13 +107,62 @@ static void pull__waits_for_a_living_peer(void **state)
 	forget_logs();
 	run(20 * BW_S);
 	expect_events(NULL, NULL);
-	/* it is asked whether it lives: after 10 ms without news, as long as it answers */
-	assert_in_range(frames_with("B>A DATA"), 100, 2000);
+	/* it is asked whether it lives, ever rarer down to a quarter of dead_ns, unless it asks
+	 * itself */
+	assert_in_range(frames_with("B>A DATA"), 20, 50);
 	peer(A, B)->tx_used = peer(B, A)->rx_taken;
 	peer(A, B)->credit_stalled = false;
 	bw_peer_ready(engine(A), peer(A, B));
 	run(BW_S);
 	expect_events("B PULLED 2 len 100", NULL);
+}
+
+static void pull__asks_a_living_peer_ever_rarer(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 5000);
+	peer(A, B)->tx_used = peer(A, B)->tx_limit;
+	pull(B, A, key, 2, 0, 5000, 0);
+	settle();
+	pass(10 * BW_MS);
+	forget_logs();
+	run(BW_S); /* after 10, 20, 40 ... ms */
+	assert_in_range(frames_with("B>A DATA"), 6, 8);
+	assert_true(peer(B, A)->ping_at - world.now > 200 * BW_MS);
+	run(9 * BW_S);
+	forget_logs();
+	run(10 * BW_S); /* each second, unless it asks itself */
+	assert_in_range(frames_with("B>A DATA"), 4, 11);
+	/* Some of the data comes: it is worth asking soon again. */
+	peer(A, B)->tx_used -= 1280;
+	peer(A, B)->credit_stalled = false;
+	bw_peer_ready(engine(A), peer(A, B));
+	flush(A);
+	deliver(0);
+	flush(B);
+	drop_all();
+	assert_in_range(peer(B, A)->ping_at - world.now, BW_MS, 20 * BW_MS);
+	forget_logs();
+	run(BW_S);
+	expect_events("B PULLED 2 len 5000", NULL);
+}
+
+static void credit__is_asked_for_soon_though_a_pull_waits_long(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	peer(A, B)->tx_used = peer(A, B)->tx_limit;
+	pull(B, A, key, 2, 0, 100, 0);
+	run(10 * BW_S);
+	peer(B, A)->tx_used = peer(B, A)->tx_limit;
+	post(B, A, 3, 8);
+	flush(B);
+	assert_in_range(peer(B, A)->ping_at - world.now, BW_MS, 20 * BW_MS);
+	peer(B, A)->tx_used = 0;
 }
 
 static void pull__of_a_dead_peer_is_reported(void **state)
@@ -227,6 +276,8 @@ int dead_tests(void)
 		TEST(silent__during_first_contact),
 		TEST(stopped__for_30_s_is_survived),
 		TEST(pull__waits_for_a_living_peer),
+		TEST(pull__asks_a_living_peer_ever_rarer),
+		TEST(credit__is_asked_for_soon_though_a_pull_waits_long),
 		TEST(pull__of_a_dead_peer_is_reported),
 		TEST(credit__waited_for_from_a_dead_peer),
 		TEST(idle__peer_is_not_asked),

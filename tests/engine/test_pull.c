@@ -58,7 +58,7 @@ static void pull__of_nothing_releases_the_region(void **state)
 	key = expose(A, B, 1, 3000);
 	pull(B, A, key, 2, 0, 0, BW_PULL_FINAL);
 	settle();
-	expect_frames("B>A DATA 1 now [PULL 0 0+0 final]", "A>B ACK 1", NULL);
+	expect_frames("B>A DATA 1 [PULL 0 0+0 final]", "A>B DATA 1 ack 1 [PULL_ERROR 0 0]", NULL);
 	expect_events("A REGION_DONE 1", "B PULLED 2 len 0", NULL);
 }
 
@@ -90,6 +90,68 @@ static void pull__with_an_unknown_key(void **state)
 	pull(B, A, key ^ 1 << 20, 4, 0, 100, 0);
 	settle();
 	expect_events("B PULLED 3 ENOENT", "B PULLED 4 ENOENT", NULL);
+}
+
+static void pull__of_nothing_must_be_allowed_too(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	meet(A, C);
+	key = expose(A, B, 1, 100);
+	host_region(A, 0xFEED, 5, 4000);
+	pull(B, A, key + (1ull << 32), 2, 0, 0, BW_PULL_FINAL);
+	pull(C, A, key, 3, 0, 0, BW_PULL_FINAL);
+	pull(B, A, key, 4, 101, 0, 0);
+	pull(B, A, 0xFEEE, 5, 0, 0, BW_PULL_HOST_KEY);
+	run(BW_MS);
+	expect_events("B PULLED 2 ENOENT", "B PULLED 4 EINVAL", "B PULLED 5 ENOKEY",
+		      "C PULLED 3 EACCES", NULL);
+	pull(B, A, 0xFEED, 6, 0, 0, BW_PULL_HOST_KEY);
+	pull(B, A, key, 7, 100, 0, BW_PULL_FINAL);
+	run(BW_MS);
+	expect_events("A REGION_DONE 1", "B PULLED 6 len 0", "B PULLED 7 len 0", NULL);
+	assert_int_equal(count(A)->tx_pulls, 2);
+}
+
+static void pull__of_nothing_waits_for_its_answer(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 0, 0);
+	flush(B);
+	deliver(0);
+	flush(A);
+	drop_all(); /* answer and acknowledgement */
+	forget_logs();
+	run(BW_S);
+	assert_true(frames_with("[PULL_ERROR 0 0]") > 0);
+	expect_events("B PULLED 2 len 0", NULL);
+	assert_int_equal(engine(A)->txmsgs.in_use, 0);
+	assert_int_equal(engine(B)->txmsgs.in_use, 0);
+	assert_int_equal(engine(B)->pulls.in_use, 0);
+}
+
+static void pull__of_something_is_not_ended_by_a_mere_answer(void **state)
+{
+	struct bw_part_msg *m;
+	struct frame *f;
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key + 1, 2, 0, 100, 0);
+	flush(B);
+	deliver(0);
+	flush(A);
+	f = take(0);
+	m = (struct bw_part_msg *)frame_part(f, 0);
+	m->status = 0;
+	frame_seal(f);
+	receive(f);
+	expect_events("B PULLED 2 EIO", NULL);
 }
 
 static void pull__of_another_peers_region(void **state)
@@ -397,6 +459,9 @@ int pull_tests(void)
 		TEST(pull__of_nothing_releases_the_region),
 		TEST(pull__of_nothing_without_final_changes_nothing),
 		TEST(pull__with_an_unknown_key),
+		TEST(pull__of_nothing_must_be_allowed_too),
+		TEST(pull__of_nothing_waits_for_its_answer),
+		TEST(pull__of_something_is_not_ended_by_a_mere_answer),
 		TEST(pull__of_another_peers_region),
 		TEST(pull__beyond_the_region),
 		TEST(pull__of_host_memory),

@@ -46,12 +46,23 @@ static void data__for_another_incarnation_is_refused(void **state)
 	expect_events("A SENT 1 ECONNREFUSED", "A PEER_DOWN B ECONNREFUSED", NULL);
 }
 
+static bool cut;
+
+static enum fate while_cut(const struct frame *f)
+{
+	return cut ? LOSE : PASS;
+}
+
 static void data__of_a_forgotten_peer_is_refused(void **state)
 {
+	world.node[B].cfg.dead_ns = BW_S;
 	meet(A, B);
-	disconnect(B, A);
-	flush(B);
-	drop_all(); /* the BYE gets lost */
+	world.fate = while_cut;
+	cut = true;
+	post(B, A, 7, 8);
+	run(2 * BW_S);
+	expect_events("B SENT 7 ETIMEDOUT", "B PEER_DOWN A ETIMEDOUT", NULL);
+	cut = false;
 	forget_logs();
 	post(A, B, 1, 8);
 	run(BW_MS);
@@ -172,12 +183,89 @@ static void restart__new_incarnation_is_a_new_peer(void **state)
 	assert_int_equal(events_with("A MESSAGE 2"), 1);
 }
 
-static void restart__same_incarnation_with_a_new_handle(void **state)
+/* Whoever took leave did so in good order, though its BYE gets lost ... */
+static void leave__bye_that_got_lost_is_said_again(void **state)
 {
+	meet(A, B);
+	disconnect(B, A);
+	flush(B);
+	drop_all();
+	forget_logs();
+	post(A, B, 1, 8);
+	run(BW_MS);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A BYE", NULL);
+	expect_events("A SENT 1 ESHUTDOWN", "A PEER_DOWN B ESHUTDOWN", NULL);
+	expect_drop(B, BW_DROP_HANDLE, 1);
+}
+
+/* ... or comes behind the HELLO of a new conversation. */
+static void leave__and_quick_return(void **state)
+{
+	struct frame *bye;
+
+	meet(A, B);
+	disconnect(A, B);
+	flush(A);
+	bye = take(0);
+	forget_logs();
+	connect_to(A, B);
+	run(BW_MS);
+	assert_int_equal(events_with("B PEER_DOWN A ESHUTDOWN"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 1);
+	give(bye);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("PEER_DOWN"), 1);
+	assert_int_equal(events_with("PEER_UP"), 2);
+	assert_int_equal(count(B)->peers, 1);
+}
+
+static void leave__is_remembered_for_a_while_only(void **state)
+{
+	unsigned int i;
+
+	meet(A, B);
+	disconnect(B, A);
+	flush(B);
+	drop_all();
+	for (i = 0; i < BW_LEAVES; i++) {
+		meet(B, C);
+		disconnect(B, C);
+		settle();
+	}
+	forget_logs();
+	post(A, B, 1, 8);
+	run(BW_MS);
+	assert_int_equal(frames_with("B>A REFUSE handle"), 1);
+	assert_int_equal(events_with("A PEER_DOWN B ECONNRESET"), 1);
+}
+
+static void hello__that_is_dropped_adds_no_path(void **state)
+{
+	struct bw_op op = op_connect(A, B);
+
 	meet(A, B);
 	disconnect(A, B);
 	flush(A);
 	drop_all();
+	op.connect.path[0] = address(B, 1);
+	assert_int_equal(submit(A, &op), 0);
+	flush(A);
+	assert_int_equal(deliver(0), -BW_DROP_EARLY); /* the peer is confirmed by another handle */
+	assert_int_equal(peer(B, A)->npaths, 1);
+	run(100 * BW_MS);
+	assert_int_equal(events_with("B PEER_DOWN A ESHUTDOWN"), 1);
+	assert_int_equal(events_with("B PEER_UP A"), 1);
+}
+
+static void restart__same_incarnation_with_a_new_handle(void **state)
+{
+	world.node[A].cfg.dead_ns = BW_S;
+	meet(A, B);
+	world.fate = while_cut;
+	cut = true;
+	post(A, B, 7, 8);
+	run(2 * BW_S);
+	cut = false;
 	forget_logs();
 	connect_to(A, B);
 	run(BW_MS);
@@ -302,6 +390,10 @@ int refusal_tests(void)
 		TEST(refuse__echoes_the_frame),
 		TEST(refuse__without_a_right_echo_is_ignored),
 		TEST(restart__new_incarnation_is_a_new_peer),
+		TEST(leave__bye_that_got_lost_is_said_again),
+		TEST(leave__and_quick_return),
+		TEST(leave__is_remembered_for_a_while_only),
+		TEST(hello__that_is_dropped_adds_no_path),
 		TEST(restart__same_incarnation_with_a_new_handle),
 		TEST(restart__stale_hello_cannot_end_a_living_peer),
 		TEST(restart__stale_hello_of_the_same_incarnation),

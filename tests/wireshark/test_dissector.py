@@ -241,6 +241,14 @@ def test_a_pulls_flags_have_names(tmp_path: Path, flag: str, constant: str) -> N
     assert flags == {"final": 0, "host_key": 0} | {flag: 1}
 
 
+@pytest.mark.parametrize(("status", "problems"), [(-2, {"pull.error"}), (0, set())])
+def test_a_granted_pull_of_nothing_is_no_problem(
+    tmp_path: Path, status: int, problems: set[str]
+) -> None:
+    frame = ackblk(header("DATA")).part("PULL_ERROR", status=status)
+    assert one(tmp_path, frame.seal()).problems == problems
+
+
 def test_every_flag_of_the_header_file_is_tested() -> None:
     prefixes = ("BW_HDR_", "BW_FEATURE_", "BW_ACKBLK_")
     declared = {name for name in C if name.startswith(prefixes)}

@@ -316,6 +316,18 @@ def test_their_region_is_pulled(pair: Pair) -> None:
 def test_a_pull_of_nothing_releases_the_region(pair: Pair) -> None:
     key = offered(pair, 100_000)
     pair.send(pull(pair.second.data(), tag=key, imm=1, status=C["BW_PULL_FINAL"]))
+    answer = pair.second.part("PULL_ERROR").values
+    assert (answer["tag"], answer["total"], answer["status"]) == (1, 0, 0)
+    assert pair.said() == "sent 0"
+
+
+def test_a_pull_of_nothing_by_a_wrong_key_is_refused(pair: Pair) -> None:
+    key = offered(pair, 100_000)
+    pair.send(pull(pair.second.data(), tag=key + 1, imm=1, status=C["BW_PULL_FINAL"]))
+    answer = pair.second.part("PULL_ERROR").values
+    assert (answer["tag"], answer["total"]) == (1, 0)
+    assert answer["status"] & 0xFFFFFFFF == 2**32 - 2
+    pair.send(pull(pair.second.data(), id=1, tag=key, imm=2, status=C["BW_PULL_FINAL"]))
     assert pair.said() == "sent 0"
 
 

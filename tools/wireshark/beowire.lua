@@ -456,7 +456,9 @@ function Frame:part_rest(sub, kind, plen)
 		elseif kind == PULL then
 			add_bits(items.status, pull_flags, r.status)
 		elseif kind == PULL_ERROR then
-			items.status:add_proto_expert_info(bad.pull)
+			if r.status:le_int() ~= 0 then
+				items.status:add_proto_expert_info(bad.pull)
+			end
 		end
 	end
 	sub:append_text(" " .. KINDS[kind] .. " " .. text)
