@@ -17,9 +17,11 @@ SHORT = ("big", "matching", "onesided")
 
 
 @pytest.fixture(params=[("openmpi", 5), ("mpich", 5)], ids=["openmpi5", "mpich5"])
-def modern(request: pytest.FixtureRequest) -> mpi.Mpi:
+def modern(request: pytest.FixtureRequest, pair: Cluster) -> mpi.Mpi:
     """Where an MPI of this family and major version is installed."""
     family, major = request.param
+    if family == "openmpi" and pair.shares_host_name:
+        pytest.skip("Open MPI 5 starts nothing on loopback addresses; namespaces are refused here")
     directory = mpi.wheel_dir(f"{family}{major}")
     if not (directory / "bin" / "mpirun").exists():
         pytest.skip(f"{family} {major} is not installed in {directory}")

@@ -46,6 +46,8 @@ def test_run(name: str, transport: str, job_lab: lab.Lab, nothing_left: Path) ->
         pytest.skip("Open MPI is not installed")
     if name != "openmpi" and not Path(chosen).is_dir():
         pytest.skip(f"{name} is not installed in {chosen}")
+    if name == "openmpi5" and job_lab.mode == "loopback":
+        pytest.skip("Open MPI 5 starts nothing on loopback addresses; namespaces are refused here")
     suffix = ".mpich" if "mpich" in name else ""
     script = f"echo begun $((40 + 2)); exec {places.example(f'pi{suffix}')} --precision 1e-11"
     arguments = ["run", "--lab", job_lab.name, "-n", "4", "--transport", transport]

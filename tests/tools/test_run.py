@@ -232,6 +232,8 @@ def test_a_killed_rank_leaves_no_shared_memory(name: str, job_lab: lab.Lab) -> N
     directory = mpi.wheel_dir(name)
     if not (directory / "bin" / "mpirun").exists():
         pytest.skip(f"{name} is not installed in {directory}")
+    if name == "openmpi5" and job_lab.mode == "loopback":
+        pytest.skip("Open MPI 5 starts nothing on loopback addresses; namespaces are refused here")
     suffix = ".mpich" if mpi.find(str(directory)).family == "mpich" else ""
     program = places.product(f"tests/mpi/killed{suffix}")
     before = set(Path("/dev/shm").iterdir())

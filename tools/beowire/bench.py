@@ -124,16 +124,18 @@ def choose_stack(plan: Plan, mode: Mode, cluster: Cluster, progress: Progress) -
     else:
         candidates = STACKS
     times = {}
+    complaint = ""
     for stack in candidates:
         progress(f"{mode}: trying TCP by {stack}")
         try:
             report, _ = run_pingpong(pingpong_job(plan, mode, "tcp", stack), cluster)
-        except BeowireError:
+        except BeowireError as error:
+            complaint = error.what
             continue
         times[stack] = sum(float(result["p50_ns"]) for result in report["results"])
     if not times:
         raise BeowireError(
-            "No software that speaks TCP works here.",
+            f"No software that speaks TCP works here. {complaint}",
             "Try one by hand: ./beowire run --lab NAME -n 2 --transport tcp -- PROGRAM",
         )
     return min(times, key=lambda stack: times[stack])
@@ -141,6 +143,11 @@ def choose_stack(plan: Plan, mode: Mode, cluster: Cluster, progress: Progress) -
 
 def compare(plan: Plan, cluster: Cluster, progress: Progress) -> Report:
     """Measures everything in the plan, rounds of TCP and Beowire in turn."""
+    if len(cluster.hosts) < 2:
+        raise BeowireError(
+            f"A ping-pong needs two nodes; there is {cluster.hosts[0]} alone.",
+            "Give a lab of two nodes (./beowire lab up NAME --nodes 2), or two hosts.",
+        )
     report = Report(rounds=plan.rounds)
     for mode in plan.modes:
         stack = choose_stack(plan, mode, cluster, progress)

@@ -2,13 +2,14 @@
 """The command line of `beowire bench`."""
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
 
-from beowire import bench, run_cli
+from beowire import bench, places, run_cli
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
@@ -21,6 +22,13 @@ def parse_modes(text: str) -> tuple[bench.Mode, ...]:
     if not modes or len(modes) != len(set(wanted)):
         raise BeowireError(f"--mode {text}?", f"Choose among {', '.join(bench.MODES)}.")
     return modes
+
+
+def check_sizes(text: str) -> None:
+    """Sizes are read by the program; what it would refuse is refused before anything is started."""
+    for each in text.split(",") if text else []:
+        if not re.fullmatch(r"\d+[kmgKMG]?", each.strip()):
+            raise BeowireError(f"--sizes {text}?", "Give sizes in bytes, such as 8,1k,1m.")
 
 
 @app.callback()
@@ -55,6 +63,7 @@ def pingpong(
 ) -> None:
     """Ping-pong over TCP and over Beowire in turn: percentiles, ratios and their intervals."""
     where = run_cli.choose_cluster(lab, hosts, hostfile, ssh, network)
+    check_sizes(sizes)
     plan = bench.Plan(
         modes=parse_modes(mode),
         sizes=sizes,
@@ -65,13 +74,11 @@ def pingpong(
         mpi=mpi,
         baseline=baseline,
     )
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise BeowireError(
-            f"There is no directory {json_file.parent}.", "Make it, or name another."
-        )
+    if json_file is not None:
+        places.check_output(json_file)
     report = bench.compare(plan, where, note)
     if json_file is not None:
-        json_file.write_text(json.dumps(report.as_json(), indent=1) + "\n")
+        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")

@@ -1,11 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line: one subcommand per noun, one way to report what went wrong."""
 
+import errno
 import sys
 
 import typer
 
-from beowire import __version__, bench_cli, demo_cli, info_cli, lab_cli, run_cli, selftest_cli
+from beowire import (
+    __version__,
+    bench_cli,
+    demo_cli,
+    info_cli,
+    lab_cli,
+    places,
+    run_cli,
+    selftest_cli,
+)
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -37,6 +47,12 @@ def main() -> None:
     except BeowireError as error:
         note(str(error))
         sys.exit(error.code)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = error.filename or places.state_dir()
+        note(f"No space is left for {where}.\n  Free some there; TMPDIR and BEOWIRE_STATE move it.")
+        sys.exit(1)
     except KeyboardInterrupt:
         note("interrupted")
         sys.exit(130)

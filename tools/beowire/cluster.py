@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Where a job runs: the nodes of a lab, or real hosts over ssh, seen alike by the launchers."""
 
+import ipaddress
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,18 +62,39 @@ def of_hosts(hosts: list[str], ssh: str = "ssh", network: str = "") -> Cluster:
     if not expanded:
         raise BeowireError("No hosts named.", "Write --hosts A,B or --hostfile FILE.")
     return Cluster(
-        hosts=list(dict.fromkeys(expanded)),
-        agent=[*shlex.split(ssh), "-o", "BatchMode=yes"] if ssh == "ssh" else shlex.split(ssh),
-        network=network,
+        hosts=list(dict.fromkeys(expanded)), agent=_agent(ssh), network=_checked(network)
     )
+
+
+def _agent(ssh: str) -> list[str]:
+    """The words of the command that reaches a host."""
+    try:
+        words = shlex.split(ssh)
+    except ValueError as error:
+        raise BeowireError(f"--ssh {ssh} cannot be read: {error}.", "Close the quotes.") from error
+    if not words:
+        raise BeowireError("--ssh names no command.", "Leave it out, or name one such as ssh.")
+    return [*words, "-o", "BatchMode=yes"] if ssh == "ssh" else words
+
+
+def _checked(network: str) -> str:
+    try:
+        return str(ipaddress.ip_network(network, strict=False)) if network else ""
+    except ValueError as error:
+        raise BeowireError(
+            f"--network {network} is no network: {error}.", "Write one such as 10.0.0.0/24."
+        ) from error
 
 
 def read_hostfile(path: Path) -> list[str]:
     """The hosts named in a file, one a line; comments and slot counts are left out."""
     try:
         lines = path.read_text().splitlines()
-    except OSError as error:
-        raise BeowireError(f"{path} cannot be read: {error.strerror}.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BeowireError(
+            f"{path} cannot be read: {why}.", "Give a file with the name of a host on each line."
+        ) from error
     return [
         words[0].partition(":")[0] for line in lines if (words := line.partition("#")[0].split())
     ]

@@ -10,8 +10,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import cluster, demo, run_cli
-from beowire.errors import BeowireError
+from beowire import cluster, demo, places, run_cli
 from beowire.progress import Progress
 from beowire.terminal import out
 
@@ -27,10 +26,8 @@ def demo_(
     network: run_cli.Network = "",
 ) -> None:
     """Show unmodified MPI programs over TCP and over Beowire, on a lab of four nodes."""
-    if json_file is not None and not json_file.absolute().parent.is_dir():
-        raise BeowireError(
-            f"There is no directory {json_file.parent}.", "Make it, or name another."
-        )
+    if json_file is not None:
+        places.check_output(json_file)
     demo.check_tools()
     with Progress(demo.steps(hosts is not None)).shown() as progress:
         if hosts is not None:
@@ -39,7 +36,7 @@ def demo_(
             result = demo.on_lab(f"demo{os.getpid()}", progress)
     tell(result, progress.elapsed_s, hosts is not None)
     if json_file is not None:
-        json_file.write_text(json.dumps(result.as_json(), indent=1) + "\n")
+        places.write_output(json_file, json.dumps(result.as_json(), indent=1) + "\n")
 
 
 def tell(result: demo.Result, elapsed_s: int, hosts: bool) -> None:

@@ -176,8 +176,22 @@ def load(name: str) -> Lab:
         raise BeowireError(
             f"There is no lab {name}.", f"Make it: ./beowire lab up {name} --nodes 2"
         ) from None
-    fields["shapes"] = {node: Shape(**shape) for node, shape in fields["shapes"].items()}
-    return Lab(**fields)
+    except (OSError, ValueError) as error:
+        raise _damaged(name, error) from error
+    try:
+        fields["shapes"] = {node: Shape(**shape) for node, shape in fields["shapes"].items()}
+        return Lab(**fields)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise _damaged(name, error) from error
+
+
+def _damaged(name: str, error: Exception) -> BeowireError:
+    directory = labs_dir() / name
+    return BeowireError(
+        f"The description of lab {name} in {directory}/lab.json cannot be read: {error!r}.",
+        f"Remove what is left of the lab: its namespaces (ip netns list | grep bw-{name}-; ip "
+        f"netns del ...), then rm -r {directory}",
+    )
 
 
 def load_ready(name: str) -> Lab:
@@ -202,7 +216,10 @@ def names() -> list[str]:
 def choose_subnet(name: str, mode: Mode) -> str:
     """Three numbers of an address that no other lab uses; the same name gets the same ones
     again unless they are taken."""
-    taken = {load(other).subnet for other in names()}
+    taken = set()
+    for other in names():
+        with contextlib.suppress(BeowireError):  # a damaged description takes no subnet
+            taken.add(load(other).subnet)
     first = 10 if mode == "namespace" else 127
     start = zlib.crc32(name.encode())
     for offset in range(128 * 256):

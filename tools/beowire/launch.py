@@ -8,6 +8,7 @@ here. What is built is what a person would type, and it is printed before it is 
 import math
 import os
 import shlex
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -70,6 +71,44 @@ def command(job: Job, cluster: Cluster, session_dir: Path | None = None) -> Comm
     builder = {"openmpi": _openmpi, "mpich": _mpich}[library.family]
     built = builder(job, library, cluster, slots, session_dir)
     return Command([*cluster.head, *built.arguments], {**cluster.environment, **built.environment})
+
+
+def check_program(job: Job, cluster: Cluster) -> None:
+    """Fails if the program cannot be started, where its nodes are this machine; launchers say that
+    in many ways, few of them clear."""
+    if not cluster.shares_cores:
+        return
+    name = job.program[0]
+    found = shutil.which(name)
+    if found is None:
+        path = Path(name)
+        if "/" not in name:
+            raise BeowireError(
+                f"There is no program {name} on the search path.",
+                f"Write its path, such as ./{name}.",
+            )
+        if path.is_dir():
+            raise BeowireError(f"{name} is a directory.", "Name the program in it.")
+        if path.exists():
+            raise BeowireError(f"{name} is not executable.", f"Make it so: chmod +x {name}")
+        raise BeowireError(f"There is no program {name}.", "Build it, or mend the path.")
+    try:
+        with open(found, "rb") as stream:
+            start = stream.read(4)
+    except OSError:
+        return  # it may be executed, though not read
+    if start != b"\x7fELF" and not start.startswith(b"#!") and not _others_known():
+        raise BeowireError(
+            f"{found} is no program: it begins neither as ELF files do nor with #!.",
+            "Build it again; a script needs a first line such as #!/bin/sh.",
+        )
+
+
+def _others_known() -> bool:
+    """Whether the kernel was told of further kinds of programs (binfmt_misc)."""
+    directory = Path("/proc/sys/fs/binfmt_misc")
+    known = {entry.name for entry in directory.iterdir()} if directory.is_dir() else set()
+    return bool(known - {"register", "status"})
 
 
 def place(job: Job, cluster: Cluster) -> dict[str, int]:
@@ -154,6 +193,11 @@ def _openmpi(
     elif job.transport == "tcp" and job.tcp_stack == "ucx":
         environment["UCX_TLS"] = "tcp,self,sm"
     modern = library.version >= (5, 0)
+    if modern and cluster.shares_host_name:
+        raise BeowireError(
+            f"{library.name} starts no ranks on loopback addresses, and this lab has no others.",
+            "Take --mpi mpich or Open MPI 4, or a lab of namespaces (as root, on a host).",
+        )
     if modern:  # ranks fill the nodes in turn, which Open MPI 4 does unasked
         arguments += ["--map-by", "slot"]
     for key, value in launching.items():

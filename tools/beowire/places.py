@@ -53,6 +53,43 @@ def example(name: str) -> Path:
     return product(f"examples/{name}")
 
 
+def check_output(file: Path) -> None:
+    """Fails unless this file can be written, so that nothing is measured in vain."""
+    existed = file.exists()
+    try:
+        with file.open("a"):
+            pass
+        if not existed:
+            file.unlink()
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def write_output(file: Path, text: str) -> None:
+    """Writes a result for the user."""
+    try:
+        file.write_text(text)
+    except OSError as error:
+        raise _unwritable(file, error) from error
+
+
+def make_output_dir(directory: Path) -> None:
+    """Makes a directory for results, unless it is there."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(directory, error) from error
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise BeowireError(f"{directory} cannot be written to.", "Name another directory.")
+
+
+def _unwritable(path: Path, error: OSError) -> BeowireError:
+    return BeowireError(
+        f"{path} cannot be written: {error.strerror or error}.",
+        "Name another place, or make that one writable.",
+    )
+
+
 def state_dir() -> Path:
     """Run-time state: BEOWIRE_STATE, else /run for root, else the user's run-time directory."""
     if given := os.environ.get("BEOWIRE_STATE"):

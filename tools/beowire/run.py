@@ -31,6 +31,8 @@ from beowire.terminal import note
 
 _SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _PATIENCE_S = 10.0
+_ROOM_BYTES = 24 << 20
+_ROOM_FILES = 100
 _PR_SET_PDEATHSIG = 1
 
 
@@ -57,6 +59,7 @@ def run(
     `output` and `errors` are as for subprocess; `limit_s` bounds the job's time, after which it
     is killed and the record says so. The endpoints' own counters are copied to `keep_stats`.
     """
+    launch.check_program(job, cluster)
     with session(cluster) as directory:
         stats_dir = directory / "stats"
         stats_dir.mkdir()
@@ -138,12 +141,26 @@ def run_captured(job: Job, cluster: Cluster, limit_s: float) -> tuple[JobRecord,
 def session(cluster: Cluster) -> Iterator[Path]:
     """A directory for the launcher's files and the counters, gone afterwards. In a lab it lies in
     the lab's own directory, so that removing the lab removes it whatever happens to us."""
-    parent = cluster.lab.directory if cluster.lab else None
+    parent = cluster.lab.directory if cluster.lab else Path(tempfile.gettempdir())
+    _check_room(parent)
     directory = Path(tempfile.mkdtemp(prefix="job-", dir=parent))
     try:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _check_room(directory: Path) -> None:
+    """Fails where the launcher would, with words that tell nothing, for want of space."""
+    disk = os.statvfs(directory)
+    free_bytes = disk.f_bavail * disk.f_frsize
+    # Some file systems do not count files; they say that they have room for none.
+    if free_bytes < _ROOM_BYTES or (disk.f_files and disk.f_favail < _ROOM_FILES):
+        raise BeowireError(
+            f"There is room for {free_bytes >> 10} KiB and {disk.f_favail} files in {directory}; "
+            f"an MPI's launcher needs {_ROOM_BYTES >> 10} KiB and {_ROOM_FILES} files.",
+            "Free some space there.",
+        )
 
 
 def _execute(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from beowire import cluster, launch, path
+from beowire import cluster, launch, path, places
 from beowire.errors import BeowireError
 from beowire.run import run as run_job
 from beowire.terminal import note
@@ -74,10 +74,11 @@ def run(
         tcp_stack=tcp_stack,
     )
     if stats is not None:
-        stats.mkdir(parents=True, exist_ok=True)
+        places.make_output_dir(stats)
     record = run_job(job, where, keep_stats=stats)
     if stats is not None:
-        (stats / "job.json").write_text(json.dumps(record.as_json(), indent=1) + "\n")
+        told = json.dumps(record.as_json(), indent=1) + "\n"
+        places.write_output(stats / "job.json", told)
     if prove and record.exit_status == 0:
         path.prove(record)
         note(f"proved: {describe(record)}")
