@@ -452,9 +452,9 @@ static bool bw_ep_udp_due(struct bw_ep *ep)
 		ep->udp_hot -= ep->udp_hot != 0;
 		return true;
 	}
-	if (++ep->udp_turn < BW_UDP_EVERY && ep->has_packet)
+	if (ep->now - ep->udp_seen < BW_UDP_PAUSE_NS && ep->has_packet)
 		return false;
-	ep->udp_turn = 0;
+	ep->udp_seen = ep->now;
 	return true;
 }
 

@@ -29,8 +29,8 @@
 #include "udp.h"
 #include "watch.h"
 
-#define BW_UDP_HOT   256 /* rounds without a datagram before the udp socket is looked at rarely */
-#define BW_UDP_EVERY 64	 /* rounds between such looks, while other links are in use */
+#define BW_UDP_HOT	256 /* rounds without a datagram before the udp socket is looked at rarely */
+#define BW_UDP_PAUSE_NS (20 * BW_US) /* between such looks, while other links are in use */
 
 struct bw_helper {
 	pthread_t thread;
@@ -63,7 +63,7 @@ struct bw_ep {
 	bool has_packet, has_udp;
 	bool dead;	   /* closed, or inherited by fork() */
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
-	uint32_t udp_turn; /* rounds since it was looked at */
+	uint64_t udp_seen; /* when it was looked at last */
 	struct bw_packet packet;
 	struct bw_local *local; /* NULL: not in use */
 	uint32_t eager_max;	/* bytes, over the engine */
