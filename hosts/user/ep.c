@@ -471,6 +471,8 @@ int bw_ep_round(struct bw_ep *ep)
 	uint64_t before = ep->handled;
 	bool due;
 
+	if (BW_UNLIKELY(ep->helper.asleep))
+		bw_helper_rouse(ep);
 	if (ep->has_packet && bw_packet_ready(&ep->packet))
 		bw_ep_receive_packet(ep);
 	if (ep->has_udp && bw_ep_udp_due(ep))

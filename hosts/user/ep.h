@@ -36,7 +36,8 @@ struct bw_helper {
 	pthread_t thread;
 	bool running;
 	bool stop;
-	bool serving; /* asleep on all descriptors, until `until` */
+	bool serving; /* asleep on all descriptors, and nobody else looks at them */
+	bool asleep;  /* until `until`, an event, or the program's next round */
 	int fd;	      /* eventfd that wakes it */
 	uint64_t until;
 	uint64_t rounds; /* ep.rounds at its last look */
@@ -153,6 +154,9 @@ int bw_helper_start(struct bw_ep *ep);
 void bw_helper_stop(struct bw_ep *ep);
 /* Will the helper look soon, so that messages may wait for one another? */
 bool bw_helper_brisk(struct bw_ep *ep);
+/* The program makes a round, which ends what the local link's peers know of sleepers: the helper, if
+ * it is asleep, is to look how it goes on. */
+void bw_helper_rouse(struct bw_ep *ep);
 /* The engine's deadline moved: wake the helper if it would sleep past it. */
 void bw_helper_deadline(struct bw_ep *ep);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The helper thread: serves peers (acknowledgements, pulls, deadlines) while the program computes.
- * As long as the program makes rounds itself, or sleeps in bw_wait() where it wakes itself, the
- * helper only looks up now and then, and stays off the sockets: a sleeper there would make every
- * frame cost a wake-up.
+ * As long as the program makes rounds itself the helper only looks up now and then, and stays off
+ * the sockets: a sleeper there would make every frame cost a wake-up. While the program sleeps, the
+ * helper sleeps as well, until the program's next round or until the program is late for something.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,27 +20,38 @@
 #define BW_HELPER_LOOKS	    50		  /* such looks after the last message that waited */
 #define BW_HELPER_STACK	    (1 << 20)	  /* bytes; the program's handlers run on it */
 
-static void bw_helper_sleep(struct bw_helper *h, struct pollfd *fds, int n, uint64_t timeout_ns)
+/* How the program treats the endpoint. */
+enum bw_helper_program {
+	BW_HELPER_ROUNDS, /* makes rounds, or will soon */
+	BW_HELPER_SLEEPS, /* in bw_wait() or on bw_ep_fd(), where it wakes itself */
+	BW_HELPER_COMPUTES,
+};
+
+/* True if somebody kicked. */
+static bool bw_helper_sleep(struct bw_helper *h, struct pollfd *fds, int n, uint64_t timeout_ns)
 {
 	struct timespec span;
 	uint64_t count;
 
 	fds[n] = (struct pollfd){.fd = h->fd, .events = POLLIN};
-	if (ppoll(fds, (nfds_t)n + 1, bw_clock_span(timeout_ns, &span), NULL) > 0 &&
-	    (fds[n].revents & POLLIN) && read(h->fd, &count, sizeof(count)) < 0)
-		return;
+	return ppoll(fds, (nfds_t)n + 1, bw_clock_span(timeout_ns, &span), NULL) > 0 &&
+	       (fds[n].revents & POLLIN) && read(h->fd, &count, sizeof(count)) > 0;
 }
 
-/* Does the program look after the endpoint itself? */
-static bool bw_helper_attended(struct bw_ep *ep)
+static enum bw_helper_program bw_helper_look(struct bw_ep *ep)
 {
 	struct bw_helper *h = &ep->helper;
 	bool rounds = ep->rounds != h->rounds;
 
 	h->rounds = ep->rounds;
-	/* Who sleeps on bw_ep_fd() may be late: frames that waited for a whole pause are served. */
-	return rounds || atomic_load(&ep->sleepers) ||
-	       (ep->armed && !(ep->has_packet && bw_packet_ready(&ep->packet)));
+	if (rounds)
+		return BW_HELPER_ROUNDS;
+	if (!ep->armed && !atomic_load(&ep->sleepers))
+		return BW_HELPER_COMPUTES;
+	if (!h->brisk)
+		return BW_HELPER_SLEEPS;
+	/* One thread sleeps, but another one sends. */
+	return bw_clock_now() < ep->deadline ? BW_HELPER_ROUNDS : BW_HELPER_COMPUTES;
 }
 
 /* Serve until there is nothing more to do, then sleep on everything. Lock held before and after. */
@@ -60,17 +71,46 @@ static void bw_helper_serve(struct bw_ep *ep)
 	ep->now = bw_clock_now();
 	limit = bw_wait_limit(ep, ep->now);
 	h->until = limit == BW_NEVER ? BW_NEVER : ep->now + limit;
-	h->serving = true;
+	h->serving = h->asleep = true;
 	n = bw_wait_fds(ep, fds);
 	/* The first one is for sleepers of the program. */
 	bw_lock_release(&ep->lock);
 	bw_helper_sleep(h, fds + 1, n - 1, limit);
 	bw_lock_take(&ep->lock);
-	h->serving = false;
+	h->serving = h->asleep = false;
 	bw_wait_seen(ep, fds, n);
 	/* A sleeper of the program, come meanwhile, still counts on the local link's doorbell. */
 	if (ep->local && !ep->armed && !atomic_load(&ep->sleepers))
 		bw_local_disarm(ep->local);
+}
+
+/* Sleep while the program sleeps. What wakes the program wakes us too; a pause later it has made a
+ * round, or it is late, since it armed the endpoint and then went to do something else: then it is
+ * served. Lock held before and after. */
+static void bw_helper_watch(struct bw_ep *ep)
+{
+	struct bw_helper *h = &ep->helper;
+	struct pollfd fds[BW_WAIT_FDS + 1];
+	uint64_t now = bw_clock_now(), limit = bw_wait_limit(ep, now);
+	bool kicked;
+	int n;
+
+	h->until = limit == BW_NEVER ? BW_NEVER : now + limit;
+	h->asleep = true;
+	n = bw_wait_fds(ep, fds);
+	bw_lock_release(&ep->lock);
+	/* The first one is for sleepers of the program. */
+	kicked = bw_helper_sleep(h, fds + 1, n - 1, limit) ||
+		 bw_helper_sleep(h, fds, 0, BW_HELPER_PAUSE_MAX);
+	bw_lock_take(&ep->lock);
+	h->asleep = false;
+	if (kicked || h->stop || ep->dead || ep->rounds != h->rounds)
+		return;
+	/* Late. Should it sleep after all, it has to arm again. */
+	bw_ep_wake(ep);
+	ep->armed = false;
+	bw_wait_seen(ep, fds, n);
+	bw_helper_serve(ep);
 }
 
 static void *bw_helper_main(void *arg)
@@ -79,6 +119,7 @@ static void *bw_helper_main(void *arg)
 	struct bw_helper *h = &ep->helper;
 	struct pollfd fds[1];
 	uint64_t pause = BW_HELPER_PAUSE_MIN;
+	enum bw_helper_program program;
 	bool brisk;
 
 	while (true) {
@@ -86,9 +127,13 @@ static void *bw_helper_main(void *arg)
 
 		if (held && (h->stop || ep->dead))
 			break;
-		if (held && !bw_helper_attended(ep)) {
+		program = held ? bw_helper_look(ep) : BW_HELPER_ROUNDS;
+		if (program != BW_HELPER_ROUNDS) {
 			pause = BW_HELPER_PAUSE_MIN;
-			bw_helper_serve(ep);
+			if (program == BW_HELPER_SLEEPS)
+				bw_helper_watch(ep);
+			else
+				bw_helper_serve(ep);
 			bw_lock_release(&ep->lock);
 			continue;
 		}
@@ -157,10 +202,16 @@ void bw_helper_deadline(struct bw_ep *ep)
 {
 	struct bw_helper *h = &ep->helper;
 
-	if (!h->serving || ep->deadline >= h->until)
+	if (!h->asleep || ep->deadline >= h->until)
 		return;
 	h->until = ep->deadline;
 	bw_helper_kick(h);
+}
+
+void bw_helper_rouse(struct bw_ep *ep)
+{
+	ep->helper.asleep = false;
+	bw_helper_kick(&ep->helper);
 }
 
 void bw_helper_stop(struct bw_ep *ep)

@@ -98,6 +98,9 @@ static int bw_wait_sleep(struct bw_ep *ep, uint64_t timeout_ns)
 	if (ep->local)
 		bw_local_disarm(ep->local);
 	bw_wait_seen(ep, fds, n);
+	/* After a signal no round may follow. */
+	if (rc && ep->helper.asleep)
+		bw_helper_rouse(ep);
 	return rc;
 }
 

@@ -54,6 +54,29 @@ def test_idle_program_costs_nothing(nodes: tuple[str, str]) -> None:
         assert processor_s(two.b.pid) - before < 0.1
 
 
+def helper_naps(pid: int) -> int:
+    """How often the helper thread of a process has gone to sleep."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (task / "comm").read_text() == "beowire\n":
+            status = (task / "status").read_text()
+            return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
+    raise AssertionError("there is no helper thread")
+
+
+@pytest.mark.parametrize("pastime", ["mode fd", "wait 6000", "compute 6000", "mode idle"])
+def test_helper_of_an_idle_endpoint_hardly_wakes_up(each_link: Couple, pastime: str) -> None:
+    """Less than 5 times a second, whether the program sleeps or computes."""
+    each_link.a.send(each_link.to_b, tag=1, length=8, flags=ACKED, op=1)
+    each_link.a.expect("sent", op=1)
+    each_link.b.expect("message", tag=1)
+    each_link.b.ask("mode idle", "mode")
+    each_link.b.tell(pastime)
+    time.sleep(0.5)
+    before = helper_naps(each_link.b.pid)
+    time.sleep(3)
+    assert helper_naps(each_link.b.pid) - before < 15
+
+
 def test_timeout_of_wait_is_kept(nodes: tuple[str, str]) -> None:
     with actor(nodes[0], BEOWIRE_WAIT="block") as one:
         one.open()

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The helper thread and a program that sleeps, told by two endpoints in one process: `a` asks, `b`
+ * is asked, and the test looks into b's helper to know where it stands. Runs over the local link and
+ * over UDP.
+ */
+#include "ep.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SOON_MS	      5000 /* far beyond what anything here takes */
+#define ACQUAINTED_MS 5
+
+static struct bw_ep *a, *b;
+static bw_peer to_b;
+static _Atomic uint32_t arrived, ended;
+
+static void on_message(void *arg, const struct bw_message *m)
+{
+	arrived++;
+}
+
+static void on_sent(void *arg, void *op, int status)
+{
+	assert_int_equal(status, 0);
+	ended++;
+}
+
+static void on_pulled(void *arg, void *op, int status, uint64_t len)
+{
+}
+
+static void on_down(void *arg, bw_peer peer, int status)
+{
+}
+
+static const struct bw_handlers handlers = {on_message, on_sent, on_pulled, on_down, NULL};
+
+static struct bw_ep *open_one(bool helper)
+{
+	struct bw_ep_attr attr = {.handlers = &handlers, .no_helper = !helper};
+	struct bw_ep *ep;
+	const char *why;
+
+	if (bw_ep_open(&ep, &attr, &why))
+		fail_msg("%s", why);
+	return ep;
+}
+
+/* A message that ends when b's endpoint has it. */
+static void ask(void)
+{
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, "word", 4, BW_SEND_ACKED, &to_b), 0);
+}
+
+/* a makes rounds until a counter is there. False if that takes too long. */
+static bool soon(_Atomic uint32_t *counter, uint32_t value)
+{
+	uint64_t until = bw_clock_now() + SOON_MS * BW_MS;
+
+	while (*counter < value && bw_clock_now() < until)
+		bw_progress(a);
+	return *counter >= value;
+}
+
+static int setup(void **state)
+{
+	struct bw_addr addr;
+
+	arrived = ended = 0;
+	a = open_one(false);
+	b = open_one(true);
+	bw_ep_addr(b, &addr);
+	assert_int_equal(bw_peer_find(a, &addr, &to_b), 0);
+	/* They know each other, and nothing is under way: before that a always rings. */
+	ask();
+	for (uint64_t until = bw_clock_now() + ACQUAINTED_MS * BW_MS;
+	     ended == 0 || bw_clock_now() < until; bw_progress(b))
+		bw_progress(a);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bw_ep_close(a, BW_S);
+	bw_ep_close(b, BW_S);
+	return 0;
+}
+
+enum state { AWAKE, SERVING, WATCHING };
+
+/* Wait for a state of b's helper. */
+static void await(enum state wanted)
+{
+	uint64_t until = bw_clock_now() + SOON_MS * BW_MS;
+	enum state now;
+
+	do {
+		bw_progress(a);
+		usleep(100);
+		bw_ep_lock(b);
+		now = !b->helper.asleep ? AWAKE : b->helper.serving ? SERVING : WATCHING;
+		bw_ep_unlock(b);
+	} while (now != wanted && bw_clock_now() < until);
+	assert_int_equal(now, wanted);
+}
+
+static void kick(void)
+{
+	const uint64_t one = 1;
+
+	assert_int_equal(write(b->helper.fd, &one, sizeof(one)), sizeof(one));
+}
+
+/* The program of b is about to sleep on its descriptor, which is silent, while the helper sleeps on
+ * everything. */
+static void arm(void)
+{
+	struct pollfd fd = {.fd = bw_ep_fd(b), .events = POLLIN};
+	uint64_t timeout_ns;
+
+	do {
+		while (bw_progress(b) + bw_progress(a))
+			;
+		await(SERVING);
+	} while (bw_ep_arm(b, &timeout_ns) || poll(&fd, 1, 0));
+}
+
+/* The helper wakes up for a reason of its own while the program sleeps too. It must not take along
+ * what peers look at before they ring. */
+static void helper__leaves_peers_to_ring_for_a_sleeping_program(void **state)
+{
+	struct pollfd fd = {.fd = bw_ep_fd(b), .events = POLLIN};
+
+	arm();
+	kick();
+	await(WATCHING);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	ask();
+	bw_progress(a);
+	assert_int_equal(poll(&fd, 1, SOON_MS), 1);
+	for (int i = 0; ended < 2 && i < SOON_MS; i++) {
+		bw_progress(b);
+		bw_progress(a);
+	}
+	assert_int_equal(ended, 2);
+}
+
+/* A round of the program tells peers that nobody sleeps here, which is not true of the helper. */
+static void helper__serves_after_a_single_round(void **state)
+{
+	for (uint32_t i = 2; i < 6; i++) {
+		await(SERVING);
+		bw_progress(b);
+		ask();
+		assert_true(soon(&ended, i));
+	}
+}
+
+/* Armed, and then busy with something else: peers must not wait for it. */
+static void helper__serves_a_program_that_armed_and_computes(void **state)
+{
+	arm();
+	kick();
+	await(WATCHING);
+	for (uint32_t i = 2; i < 6; i++) {
+		ask();
+		assert_true(soon(&ended, i));
+	}
+}
+
+static void on_alarm(int number)
+{
+}
+
+/* A wait that a signal has ended, and no round after it. */
+static void helper__serves_after_an_interrupted_wait(void **state)
+{
+	struct sigaction action = {.sa_handler = on_alarm};
+	struct itimerval soon_once = {.it_value.tv_usec = 100000};
+
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon_once, NULL), 0);
+	kick();
+	while (bw_wait(b, UINT64_MAX) != -EINTR)
+		;
+	ask();
+	assert_true(soon(&ended, 2));
+}
+
+/* What the program sends from another thread while it sleeps is its helper's to repeat: the helper
+ * knows of the new deadline. */
+static void helper__sees_to_deadlines_of_a_sleeping_program(void **state)
+{
+	uint64_t until;
+
+	arm();
+	kick();
+	await(WATCHING);
+	bw_ep_lock(b);
+	b->deadline = bw_clock_now() + 10 * BW_MS;
+	until = b->deadline;
+	bw_helper_deadline(b);
+	bw_ep_unlock(b);
+	for (uint64_t end = until + SOON_MS * BW_MS; bw_clock_now() < end;) {
+		bw_ep_lock(b);
+		bool seen = b->deadline != until;
+
+		bw_ep_unlock(b);
+		if (seen)
+			return;
+		usleep(1000);
+	}
+	fail_msg("the deadline passed unseen");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(helper__leaves_peers_to_ring_for_a_sleeping_program),
+		TEST(helper__serves_after_a_single_round),
+		TEST(helper__serves_a_program_that_armed_and_computes),
+		TEST(helper__serves_after_an_interrupted_wait),
+		TEST(helper__sees_to_deadlines_of_a_sleeping_program),
+	};
+
+	return cmocka_run_group_tests_name("helper", tests, NULL, NULL);
+}
