@@ -290,6 +290,10 @@ uint32_t bw_crc32c(uint32_t crc, const void *p, size_t n);
 extern const struct bw_protocol bw_reliable; /* reliable.c: the reliable message protocol */
 extern const struct bw_protocol bw_datagram; /* datagram.c: the thesis's test stack [A12] */
 
+/* All of them, the last one NULL, and the one of this name or NULL. See protocols.c. */
+extern const struct bw_protocol *const bw_protocols[];
+const struct bw_protocol *bw_protocol_find(const char *name);
+
 /*
  * Beyond the common interface, of the reliable protocol only:
  */

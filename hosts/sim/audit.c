@@ -259,6 +259,19 @@ static void sim_audit_hello(struct sim_node *n, const struct sim_frame *flat)
 		sim_audit_theirs(n, flat->dst, h->dst_inc, h->conn)->ours = b->conn;
 }
 
+/* A frame of a protocol that is not known here: its payloads are what its engine took from the
+ * host. */
+static void sim_audit_segments(const struct bw_tx_frame *f, struct sim_reading *r)
+{
+	uint32_t i, payload = 0;
+
+	for (i = 0; i < f->segments; i++) {
+		sim_reading_take(r, f->segment[i].head_end + payload);
+		r->from += f->segment[i].len;
+		payload += f->segment[i].len;
+	}
+}
+
 void sim_audit_frame(struct sim_node *n, const struct bw_tx_frame *f, const struct sim_frame *flat)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
@@ -278,8 +291,8 @@ void sim_audit_frame(struct sim_node *n, const struct bw_tx_frame *f, const stru
 		sim_audit_data(n, flat, &r);
 	else if (h->type == BW_FRAME_HELLO)
 		sim_audit_hello(n, flat);
-	else if (h->type == BW_FRAME_DGRAM)
-		r.end = sizeof(*h) + sizeof(struct bw_dgram);
+	else if (h->type > BW_FRAME_BYE)
+		sim_audit_segments(f, &r);
 	if (n->sim->failed)
 		return;
 	sim_reading_take(&r, r.end > r.from ? r.end : r.from);

@@ -23,7 +23,7 @@ static const char sim_usage[] =
 	"  --frames N       enough runs for so many frames in total\n"
 	"  --jobs N         processes (default: one per core)\n"
 	"  --scenario NAME  one of --list instead of one drawn from the seed\n"
-	"  --protocol NAME  reliable (default) or datagram\n"
+	"  --protocol NAME  reliable (default), datagram, or what else engine/protocols.c lists\n"
 	"  --trace          log every frame and event\n"
 	"  --report[=WHAT]  measure all, or one of loss, incast, tcp, ping\n"
 	"  --json           results for machines\n";
@@ -64,26 +64,18 @@ static int sim_list(void)
 
 static void sim_print_drops(const struct sim *s)
 {
-	uint64_t drop[BW_DROP_REASONS] = {0}, again = 0, spurious = 0;
-	uint32_t i, k;
+	struct bw_counters sum = s->ended;
+	uint32_t i;
 
-	for (i = 0; i < s->spec.nodes; i++) {
-		const struct bw_counters *c;
-
-		if (!s->nodes[i].engine)
-			continue;
-		c = s->protocol->counters(s->nodes[i].engine);
-		again += c->retransmits;
-		spurious += c->spurious;
-		for (k = 0; k < BW_DROP_REASONS; k++)
-			drop[k] += c->drop[k];
-	}
-	printf("retransmits %llu, spurious %llu, drops:", (unsigned long long)again,
-	       (unsigned long long)spurious);
-	for (k = 0; k < BW_DROP_REASONS; k++)
-		if (drop[k])
-			printf(" %s %llu", bw_drop_name((enum bw_drop)k),
-			       (unsigned long long)drop[k]);
+	for (i = 0; i < s->spec.nodes; i++)
+		if (s->nodes[i].engine)
+			sim_node_tally(&s->nodes[i], &sum);
+	printf("retransmits %llu, spurious %llu, drops:", (unsigned long long)sum.retransmits,
+	       (unsigned long long)sum.spurious);
+	for (i = 0; i < BW_DROP_REASONS; i++)
+		if (sum.drop[i])
+			printf(" %s %llu", bw_drop_name((enum bw_drop)i),
+			       (unsigned long long)sum.drop[i]);
 	printf("\n");
 }
 
@@ -163,9 +155,8 @@ int main(int argc, char **argv)
 				return sim_bad("no such scenario (see --list)", optarg);
 			break;
 		case 'p':
-			if (!strcmp(optarg, "datagram"))
-				b.protocol = &bw_datagram;
-			else if (strcmp(optarg, "reliable"))
+			b.protocol = bw_protocol_find(optarg);
+			if (!b.protocol)
 				return sim_bad("no such protocol", optarg);
 			break;
 		case 't':

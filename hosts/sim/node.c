@@ -398,6 +398,17 @@ static void sim_node_untaken(struct sim_node *n)
 	n->current = NULL;
 }
 
+void sim_node_tally(const struct sim_node *n, struct bw_counters *sum)
+{
+	const struct bw_counters *c = n->sim->protocol->counters(n->engine);
+	uint32_t i;
+
+	sum->retransmits += c->retransmits;
+	sum->spurious += c->spurious;
+	for (i = 0; i < BW_DROP_REASONS; i++)
+		sum->drop[i] += c->drop[i];
+}
+
 void sim_node_stop(struct sim_node *n, bool farewell)
 {
 	struct sim *s = n->sim;
@@ -410,6 +421,7 @@ void sim_node_stop(struct sim_node *n, bool farewell)
 	while (s->protocol->next_frame(n->engine, &f, sim_node_clock(n)) && !s->failed)
 		if (farewell)
 			sim_node_send(n, &f);
+	sim_node_tally(n, &s->ended);
 	if (n->engine_bufs)
 		sim_fail(s, "node %u: %u buffers not put back by close()", n->number,
 			 n->engine_bufs);

@@ -194,6 +194,8 @@ struct sim {
 	uint64_t checks;
 	uint64_t progress_frames; /* frames when the last payload was placed or operation ended */
 
+	struct bw_counters ended; /* sums over the engines that have ended */
+
 	struct sim_msg *msgs;
 	uint64_t nmsgs, msgs_room;
 	struct sim_region *regions;
@@ -244,6 +246,8 @@ uint64_t sim_wire_time(uint64_t rate_bps, uint32_t bytes);
 /* node.c: a host and its engine */
 void sim_node_start(struct sim_node *n);
 /* End the engine: with BYE, or as if the process was killed. */
+/* Add what the node's engine counted (drops, retransmits, spurious) to sum. */
+void sim_node_tally(const struct sim_node *n, struct bw_counters *sum);
 void sim_node_stop(struct sim_node *n, bool farewell);
 void sim_node_receive(struct sim_node *n, struct sim_frame *f);
 void sim_node_serve(struct sim_node *n);

@@ -3,6 +3,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -49,3 +50,35 @@ def test_the_commands_work() -> None:
         program, *arguments = shlex.split(command)
         binary = places.product(program.removeprefix("build/"))
         subprocess.run([binary, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_a_new_protocol_runs_after_the_steps_of_section_6(tmp_path: Path) -> None:
+    """The example under another name, with a frame type that nobody else knows."""
+    for room in ("engine", "hosts"):
+        shutil.copytree(ROOT / room, tmp_path / room)
+    engine = tmp_path / "engine"
+    source = (engine / "datagram.c").read_text()
+    for old, new in (("datagram", "newcomer"), ("BW_FRAME_DGRAM", "77")):
+        source = source.replace(old, new)
+    (engine / "newcomer.c").write_text(source)
+    edit(engine / "protocol.h", "/* All of them", "extern const struct bw_protocol bw_newcomer;\n")
+    edit(engine / "protocols.c", "NULL}", "&bw_newcomer, ")
+    shared = [*engine.glob("*.c"), *(tmp_path / "hosts" / "user").glob("crc32c_*.c")]
+    shared += [tmp_path / "hosts" / "user" / "checksum.c"]
+    programs = {
+        "sim": ([*(tmp_path / "hosts" / "sim").glob("*.c")], ["--protocol", "newcomer"]),
+        "user": ([tmp_path / "hosts" / "user" / "protocol.c"], ["newcomer"]),
+    }
+    includes = [f"-I{tmp_path / room}" for room in ("engine", "hosts/sim", "hosts/user")]
+    for name, (own, arguments) in programs.items():
+        program = tmp_path / name
+        compiler = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", *includes]
+        subprocess.run([*compiler, "-o", program, *own, *shared], check=True)
+        more = ["--seeds", "1-3"] if name == "sim" else []
+        subprocess.run([program, *arguments, *more], check=True)
+
+
+def edit(path: Path, before: str, text: str) -> None:
+    source = path.read_text()
+    assert source.count(before) == 1
+    path.write_text(source.replace(before, text + before))

@@ -16,6 +16,8 @@ if cmp -s "$dir/first" "$dir/other"; then
 	echo "different seeds give the same run"
 	exit 1
 fi
+"$sim" --seed 7 --scenario damage | grep -q 'drops:.* header [1-9].* data [1-9]' ||
+	{ echo "a run does not tell what was dropped"; exit 1; }
 
 refused() {
 	status=0
