@@ -16,6 +16,9 @@
  * serves peers while the program computes. Handlers may call bw_* on the same endpoint except
  * bw_progress(), bw_wait() and bw_ep_close().
  *
+ * A child of fork() cannot use its parent's endpoints (-EINVAL, and a message to the log); it may
+ * close them, and open its own. Within a handler fork() only to exec.
+ *
  * Errors are returned as negative errno numbers; 0 is success unless stated otherwise.
  */
 #ifndef BEOWIRE_H

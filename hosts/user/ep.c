@@ -334,8 +334,8 @@ void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 	bw_process_remove(ep);
 	bw_lock_take(&ep->lock);
 	if (!ep->dead) {
-		bw_stats_write(ep);
 		bw_ep_farewell(ep);
+		bw_stats_write(ep); /* the farewell counts too */
 	}
 	bw_lock_release(&ep->lock);
 	bw_ep_free(ep);
@@ -344,7 +344,7 @@ void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 void bw_ep_abandon(struct bw_ep *ep)
 {
 	memset(&ep->lock, 0, sizeof(ep->lock));
-	ep->dead = true;
+	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
 	if (ep->helper.fd >= 0)
 		close(ep->helper.fd);
@@ -361,8 +361,17 @@ void bw_ep_abandon(struct bw_ep *ep)
 	ep->helper.fd = ep->wake_fd = ep->epoll_fd = ep->claim = -1;
 	ep->has_packet = ep->has_udp = false;
 	if (ep->local)
-		bw_local_close(ep->local); /* closes, and says no goodbye in a child */
+		bw_local_abandon(ep->local);
 	ep->local = NULL;
+}
+
+/* A child of fork() tries to use its parent's endpoint. */
+static void bw_ep_complain(const struct bw_ep *ep)
+{
+	bw_log_once(BW_LOG_ERROR, "inherited",
+		    "process %d uses an endpoint that it inherited by fork(); only the process "
+		    "that opened it can: mend: open one after fork(), or start the child by exec",
+		    (int)getpid());
 }
 
 void bw_ep_addr(struct bw_ep *ep, struct bw_addr *addr)
@@ -506,6 +515,8 @@ int bw_progress(struct bw_ep *ep)
 			n = bw_ep_round(ep);
 		if (n && atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
 			bw_ep_wake(ep);
+	} else if (ep->inherited) {
+		bw_ep_complain(ep);
 	}
 	bw_lock_release(&ep->lock);
 	return n;

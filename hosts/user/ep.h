@@ -63,6 +63,8 @@ struct bw_ep {
 	uint64_t retry_at;	/* while stuck: no try before */
 	bool has_packet, has_udp;
 	bool dead;	   /* closed, or inherited by fork() */
+	bool inherited;	   /* by fork() */
+	bool fork_held;	   /* the thread that forks holds the lock meanwhile */
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
 	uint64_t udp_seen; /* when it was looked at last */
 	struct bw_packet packet;

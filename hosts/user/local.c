@@ -104,12 +104,44 @@ static void greetings_close(struct bw_local *l)
 	}
 }
 
+static void fd_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void abandon_peer(struct bw_local_peer *p)
+{
+	for (int i = 0; i < 2; i++) {
+		if (p->conn[i])
+			fd_close(&p->conn[i]->fd);
+		bw_local_segment_unmap(&p->segment[i]);
+	}
+	bw_local_status_unmap(p->status);
+	p->status = NULL;
+}
+
+void bw_local_abandon(struct bw_local *l)
+{
+	for (uint32_t i = 0; i < l->peers; i++)
+		abandon_peer(l->peer[i]);
+	for (struct bw_local_conn *c = l->greeting; c; c = c->next)
+		fd_close(&c->fd);
+	fd_close(&l->listener.fd);
+	fd_close(&l->epoll);
+	fd_close(&l->status_fd);
+	bw_local_status_unmap(l->status);
+	l->status = NULL;
+}
+
 void bw_local_close(struct bw_local *l)
 {
-	/* A child of fork() shares everything, but must not say goodbye in its parent's name. */
-	bool mine = getpid() == l->pid;
-
-	while (mine && l->peers > 0) {
+	if (getpid() != l->pid) {
+		bw_local_abandon(l);
+		return;
+	}
+	while (l->peers > 0) {
 		struct bw_local_peer *p = l->peer[l->peers - 1];
 
 		bw_local_peer_fail(p, -ECANCELED);

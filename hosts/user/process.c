@@ -8,21 +8,40 @@
 
 #include "ep.h"
 
-#define BW_PROCESS_EXIT_TRIES	 1000 /* to get hold of a busy endpoint */
-#define BW_PROCESS_EXIT_PAUSE_US 100  /* between them */
+#define BW_PROCESS_TRIES    1000 /* to get hold of a busy endpoint */
+#define BW_PROCESS_PAUSE_US 100	 /* between them */
 
 static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bw_ep *bw_process_first;
 static unsigned int bw_process_serial;
 static bool bw_process_ready;
 
+/* Take its lock; false if that takes too long: whoever holds it may wait for us. */
+static bool bw_process_hold(struct bw_ep *ep)
+{
+	bool held = bw_lock_try(&ep->lock);
+
+	for (int i = 0; i < BW_PROCESS_TRIES && !held; i++) {
+		usleep(BW_PROCESS_PAUSE_US);
+		held = bw_lock_try(&ep->lock);
+	}
+	return held;
+}
+
+/* The child is to find every endpoint at rest, not in the hands of a thread that it has not. */
 static void bw_process_before_fork(void)
 {
 	pthread_mutex_lock(&bw_process_mutex);
+	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next)
+		ep->fork_held = bw_process_hold(ep);
 }
 
 static void bw_process_in_parent(void)
 {
+	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
+		if (ep->fork_held)
+			bw_lock_release(&ep->lock);
+	}
 	pthread_mutex_unlock(&bw_process_mutex);
 }
 
@@ -67,17 +86,12 @@ void bw_process_remove(struct bw_ep *ep)
 __attribute__((destructor)) static void bw_process_exit(void)
 {
 	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
-		bool locked = bw_lock_try(&ep->lock);
+		bool held = bw_process_hold(ep);
 
-		for (int i = 0; i < BW_PROCESS_EXIT_TRIES && !locked; i++) {
-			usleep(BW_PROCESS_EXIT_PAUSE_US);
-			locked = bw_lock_try(&ep->lock);
-		}
-		bw_stats_write(ep);
-		if (!locked)
-			continue;
-		if (!ep->dispatching)
+		if (held && !ep->dispatching)
 			bw_ep_farewell(ep);
-		bw_lock_release(&ep->lock);
+		bw_stats_write(ep);
+		if (held)
+			bw_lock_release(&ep->lock);
 	}
 }

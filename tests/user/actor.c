@@ -365,12 +365,14 @@ static void do_fork(const char *rest)
 	pid_t child = fork();
 	int status = 0;
 
+	if (child == 0 && strstr(rest, "linger")) {
+		sleep(30);
+		_exit(0);
+	}
 	if (child == 0) {
 		int rc = bw_send(actor_ep, 0, 1, 1, 0, "x", 1, 0, NULL);
 
 		bw_progress(actor_ep);
-		if (strstr(rest, "linger"))
-			sleep(30);
 		if (strstr(rest, "exit"))
 			exit(rc == -EINVAL ? 0 : 1); /* destructors run */
 		bw_ep_close(actor_ep, 1000000000);

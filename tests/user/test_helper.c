@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,11 +24,15 @@
 
 static struct bw_ep *a, *b;
 static bw_peer to_b;
-static _Atomic uint32_t arrived, ended;
+static _Atomic uint32_t ended;
+static _Atomic bool slow_handler, in_handler;
 
 static void on_message(void *arg, const struct bw_message *m)
 {
-	arrived++;
+	in_handler = slow_handler;
+	if (slow_handler)
+		usleep(20000);
+	in_handler = false;
 }
 
 static void on_sent(void *arg, void *op, int status)
@@ -77,7 +82,7 @@ static int setup(void **state)
 {
 	struct bw_addr addr;
 
-	arrived = ended = 0;
+	ended = 0;
 	a = open_one(false);
 	b = open_one(true);
 	bw_ep_addr(b, &addr);
@@ -224,6 +229,27 @@ static void helper__sees_to_deadlines_of_a_sleeping_program(void **state)
 	fail_msg("the deadline passed unseen");
 }
 
+/* A thread in the middle of a handler when another one forks: the child is to find the endpoint at
+ * rest, since that thread will not go on there. */
+static void helper__is_let_finish_before_a_fork(void **state)
+{
+	int status;
+	pid_t child;
+
+	slow_handler = true;
+	await(SERVING);
+	ask();
+	while (!in_handler)
+		bw_progress(a);
+	child = fork();
+	if (child == 0)
+		_exit(in_handler);
+	slow_handler = false;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(soon(&ended, 2));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -234,6 +260,7 @@ int main(void)
 		TEST(helper__serves_a_program_that_armed_and_computes),
 		TEST(helper__serves_after_an_interrupted_wait),
 		TEST(helper__sees_to_deadlines_of_a_sleeping_program),
+		TEST(helper__is_let_finish_before_a_fork),
 	};
 
 	return cmocka_run_group_tests_name("helper", tests, NULL, NULL);

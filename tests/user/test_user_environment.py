@@ -189,6 +189,25 @@ def test_counters_are_written(nodes: tuple[str, str], tmp_path: Path, ending: st
     assert {"node", "engine", "retransmits", "acks_tx", "acks_rx"} <= counters.keys()
 
 
+@pytest.mark.parametrize("link", ["packet", "udp"])
+@pytest.mark.parametrize("how", ["close 1000", "exit 0"])
+def test_counters_include_the_farewell(
+    nodes: tuple[str, str], tmp_path: Path, link: str, how: str
+) -> None:
+    """What one side says it sent is what the other side got, the goodbye too."""
+    with couple(nodes, BEOWIRE_STATS=str(tmp_path), BEOWIRE_LINKS=link) as two:
+        two.a.send(two.to_b, tag=1, length=8, flags=ACKED, op=1)
+        two.a.expect("sent", op=1)
+        engine = two.a.stats()["engine"]
+        two.a.tell(how)
+        two.b.expect("down", status=-108)
+        got = two.b.stats()["links"][link]["rx_frames"]
+        two.a.leave()
+    written = [json.loads(path.read_text()) for path in tmp_path.iterdir()]
+    sent = [each["links"][link]["tx_frames"] for each in written if each["engine"] == engine]
+    assert sent == [got]
+
+
 def test_full_disk_is_reported_and_harmless(nodes: tuple[str, str]) -> None:
     full = f"/dev/shm/us-full-{os.getpid()}"
     Path(full).mkdir()

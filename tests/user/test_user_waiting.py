@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Waiting in every way, the helper thread, and what becomes of fork() and exit()."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from user_actor import ACKED, LATER, NOW, Couple, actor, couple
+from user_actor import ACKED, LATER, NOW, PATIENCE_S, Couple, actor, couple
 
 
 def processor_s(pid: int) -> float:
@@ -150,19 +151,62 @@ def test_fork_leaves_the_endpoint_to_the_parent(each_link: Couple, how: str) -> 
     assert a.expect("sent", op=2)["status"] == 0
 
 
-def test_child_does_not_keep_a_dead_parents_endpoint(nodes: tuple[str, str]) -> None:
-    """The engine's number is free as soon as the parent dies, though its child lives on."""
-    with couple(nodes, BEOWIRE_LINKS="udp") as two:
+def test_child_that_uses_the_endpoint_is_told(each_link: Couple) -> None:
+    a = each_link.a
+    a.ask("fork close", "fork")
+    a.ask("fork exit", "fork")
+    assert a.leave() == 0
+    assert a.complaints.count("inherited by fork()") == 2, a.complaints
+
+
+@pytest.mark.parametrize("link", ["udp", "local"])
+def test_child_does_not_keep_a_dead_parents_endpoint(nodes: tuple[str, str], link: str) -> None:
+    """Peers notice, and the engine's number is free, as soon as the parent dies."""
+    where = (nodes[1], nodes[1]) if link == "local" else nodes
+    with couple(where, BEOWIRE_LINKS=link) as two:
         two.a.send(two.to_b, tag=1, length=8, flags=ACKED, op=1)
         two.a.expect("sent", op=1)
+        claim = f"@beowire.{two.b.stats()['engine']}"
         child = two.b.ask("fork linger", "fork")["child"]
         try:
+            assert claim in sockets(nodes[1])
             two.b.process.kill()
             two.b.process.wait()
+            assert claim not in sockets(nodes[1])
+            if link == "local":
+                two.a.expect("down", status=-111)
+                return
             assert two.a.send(two.to_b, tag=2, length=8, flags=ACKED, op=2) == LATER
             assert two.a.expect("sent", op=2)["status"] == -111
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+def test_child_holds_nothing_of_its_parents_endpoint(each_link: Couple) -> None:
+    """Neither a descriptor nor a mapping of shared memory."""
+    b = each_link.b
+    each_link.a.send(each_link.to_b, tag=1, length=8, flags=ACKED, op=1)
+    each_link.a.expect("sent", op=1)
+    assert held(b.pid), "there is something to be held"
+    child = b.ask("fork linger", "fork")["child"]
+    try:
+        until = time.monotonic() + PATIENCE_S
+        while held(child) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert held(child) == set()
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def held(pid: int) -> set[str]:
+    """Sockets, queues and shared memory that a process holds, but for what it was started with."""
+    targets = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            if int(path.name) > 2:
+                targets.add(os.readlink(path))
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return targets | {line.split()[5] for line in lines if "beowire-" in line or "packet" in line}
 
 
 def test_nothing_is_left_behind(nodes: tuple[str, str]) -> None:
