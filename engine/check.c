@@ -101,6 +101,18 @@ static const char *bw_check_serves(const struct bw_peer *p)
 	return NULL;
 }
 
+static const char *bw_check_asked(const struct bw_peer *p)
+{
+	const struct bw_list *l;
+	uint32_t n = 0;
+
+	for (l = p->serves.next; l != &p->serves; l = l->next)
+		n++;
+	for (l = p->controls.next; l != &p->controls; l = l->next)
+		n += bw_entry(l, struct bw_txmsg, all)->kind == BW_PART_PULL_ERROR;
+	return n == p->asked ? NULL : "pulls of the peer miscounted";
+}
+
 static const char *bw_check_flow(const struct bw_flow *flow)
 {
 	const struct bw_list *l;
@@ -141,6 +153,8 @@ static const char *bw_check_peer(const struct bw_peer *p)
 		bad = bw_check_sends(p, &p->controls);
 	if (!bad)
 		bad = bw_check_serves(p);
+	if (!bad)
+		bad = bw_check_asked(p);
 	for (l = p->pulls.next; l != &p->pulls && !bad; l = l->next) {
 		const struct bw_pull *u = bw_entry(l, struct bw_pull, all);
 

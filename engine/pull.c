@@ -83,6 +83,7 @@ static bool bw_pull_answer(struct bw_engine *e, struct bw_peer *p, uint64_t pull
 
 	if (!m)
 		return false;
+	p->asked++;
 	m->tag = pull_id;
 	m->total = charged;
 	m->wire_status = status;
@@ -98,6 +99,7 @@ void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 	bw_list_del(&s->all);
 	bw_list_del(&s->turn);
 	e->work--;
+	s->peer->asked--;
 	if (g && (s->final || g->released))
 		bw_region_release(e, g);
 	bw_slab_free(&e->serves, s);
@@ -155,8 +157,11 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	struct bw_region *g;
 	struct bw_serve *s;
 	uint64_t buf = 0, off = 0;
-	int32_t status = bw_pull_locate(e, p, w, &g, &buf, &off);
+	int32_t status;
 
+	if (p->asked >= BW_ASKED_MAX)
+		return -BW_DROP_NO_BUFFER;
+	status = bw_pull_locate(e, p, w, &g, &buf, &off);
 	if ((status || !w->total) && !bw_pull_answer(e, p, w->imm, status, 0))
 		return -BW_DROP_NO_BUFFER;
 	if (status)
@@ -171,6 +176,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	if (!s)
 		return -BW_DROP_NO_BUFFER;
 	e->count.tx_pulls++;
+	p->asked++;
 	memset(s, 0, sizeof(*s));
 	s->peer = p;
 	s->region = g;

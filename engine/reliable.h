@@ -37,6 +37,7 @@
 #define BW_SHARE_MIN	(2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	4096		      /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	1024		      /* flows that the messages of one peer may open */
+#define BW_ASKED_MAX	16384		      /* pulls of one peer served or answered at a time */
 #define BW_LEAVES	64		      /* peers left by BYE that are remembered */
 #define BW_MSG_SPANS	16		      /* gaps+1 remembered within one message or pull */
 #define BW_LOST_RING	16 /* packets concluded lost that are remembered for a while */
@@ -256,6 +257,7 @@ struct bw_peer {
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
 	uint32_t eager_turn, serve_turn, quantum;
 	uint32_t flows_opened; /* flows that its messages made */
+	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
 
 	/* credit, bytes since first contact */
 	uint64_t tx_limit, tx_used;

@@ -395,6 +395,7 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
 	}
 	if (m->pull)
 		m->pull->request = NULL;
+	m->peer->asked -= m->kind == BW_PART_PULL_ERROR;
 	bw_slab_free(&e->txmsgs, m);
 }
 

@@ -154,6 +154,34 @@ static void pull__of_something_is_not_ended_by_a_mere_answer(void **state)
 	expect_events("B PULLED 2 EIO", NULL);
 }
 
+/* Requests for the region, as if they had come in packets; how many were taken. */
+static uint32_t request_many(uint64_t key, uint32_t many)
+{
+	struct bw_part_msg m = {.part.kind = BW_PART_PULL, .tag = key, .total = 1};
+
+	for (m.imm = 1; m.imm <= many; m.imm++) {
+		if (bw_pull_request(engine(A), peer(A, B), &m))
+			return (uint32_t)m.imm - 1;
+		if (m.imm % 128 == 0)
+			assert_int_equal(retract(A, 1), -ENOENT); /* the host offers memory */
+	}
+	return many;
+}
+
+static void pull__too_many_at_a_time_have_to_wait(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	assert_int_equal(request_many(key, BW_ASKED_MAX - 1), BW_ASKED_MAX - 1);
+	assert_int_equal(request_many(key + 1, 2), 1); /* an answer counts too */
+	pull(B, A, key, 2, 0, 100, 0);
+	flush(B);
+	assert_int_equal(deliver(0), -BW_DROP_NO_BUFFER);
+	node_kill(B);
+}
+
 static void pull__of_another_peers_region(void **state)
 {
 	uint64_t key;
@@ -460,6 +488,7 @@ int pull_tests(void)
 		TEST(pull__of_nothing_without_final_changes_nothing),
 		TEST(pull__with_an_unknown_key),
 		TEST(pull__of_nothing_must_be_allowed_too),
+		TEST(pull__too_many_at_a_time_have_to_wait),
 		TEST(pull__of_nothing_waits_for_its_answer),
 		TEST(pull__of_something_is_not_ended_by_a_mere_answer),
 		TEST(pull__of_another_peers_region),
