@@ -11,6 +11,7 @@ import re
 import pytest
 from beowire import mpi
 from beowire.cluster import Cluster
+from mpi_lab import FaultySwitch
 from mpi_programs import PAYLOAD_BYTES, PROGRAMS, run_example, run_killed, run_program
 
 SHORT = ("big", "matching", "onesided")
@@ -53,6 +54,24 @@ def test_pi(transport: str, modern: mpi.Mpi, pair: Cluster) -> None:
 
 def test_killed_rank_ends_the_job(modern: mpi.Mpi, pair: Cluster) -> None:
     run_killed(pair, 4, modern)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["collectives", "matching", "onesided", "storm", "truncation"])
+def test_frames_lost(name: str, modern: mpi.Mpi, faulty: FaultySwitch) -> None:
+    faulty.shape(loss=0.01)
+    record, _ = run_program(name, faulty.cluster, 2, modern, payload_bytes=1)
+    assert faulty.counts()[0] > 0
+    assert record.retransmits > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["sizes", "storm"])
+def test_frames_damaged(name: str, modern: mpi.Mpi, faulty: FaultySwitch) -> None:
+    faulty.shape(corrupt=0.01)
+    record, _ = run_program(name, faulty.cluster, 2, modern, payload_bytes=1)
+    assert faulty.counts()[1] > 0
+    assert record.retransmits > 0
 
 
 @pytest.mark.long

@@ -102,6 +102,25 @@ def test_sizes_that_are_none(sizes: str, job_lab: lab.Lab) -> None:
     assert f"--sizes {sizes}?" in refused(*bench, "--sizes", sizes)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("BEOWIRE_INTERFACE", "nosuch", "no such interface; there are: lo"),
+        ("BEOWIRE_LINKS", "smoke", "comma list of local, packet and udp"),
+        ("BEOWIRE_MTU", "10", "from 576 to 65000"),
+    ],
+)
+def test_settings_are_refused_once(variable: str, value: str, said: str, job_lab: lab.Lab) -> None:
+    """In one voice, instead of every rank's."""
+    if job_lab.mode == "loopback" and variable != "BEOWIRE_MTU":
+        pytest.skip("raw frames: the nodes' interfaces and links are given on loopback addresses")
+    run = ["run", "--lab", job_lab.name, "-n", "4", "--transport", "beowire", "--", "true"]
+    bench = ["bench", "pingpong", "--lab", job_lab.name, *BENCH]
+    for command in (run, bench):
+        words = refused(*command, **{variable: value})
+        assert words.count(said) == 1
+
+
 def test_a_ping_pong_of_one_node(lab_name: str) -> None:
     lab_up.up(lab_name, 1, 9000)
     assert "needs two nodes" in refused("bench", "pingpong", "--lab", lab_name)

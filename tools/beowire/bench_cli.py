@@ -11,6 +11,7 @@ from rich.table import Table
 
 from beowire import bench, places, run_cli
 from beowire.errors import BeowireError
+from beowire.run import check_settings
 from beowire.terminal import note, out
 
 app = typer.Typer(help="Compare transports.", no_args_is_help=True)
@@ -76,6 +77,7 @@ def pingpong(
     )
     if json_file is not None:
         places.check_output(json_file)
+    check_settings(where)
     report = bench.compare(plan, where, note)
     if json_file is not None:
         places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")

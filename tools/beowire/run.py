@@ -137,6 +137,22 @@ def run_captured(job: Job, cluster: Cluster, limit_s: float) -> tuple[JobRecord,
     return record, text
 
 
+def check_settings(cluster: Cluster) -> None:
+    """Fails if Beowire cannot be used on the first node of a lab as its variables demand: once, and
+    not in every rank between the complaints of an MPI."""
+    if cluster.lab is None:
+        return
+    info = str(places.product("hosts/user/beowire-info"))
+    enter = ["sh", str(cluster.lab.enter_path(cluster.hosts[0]))]
+    done = subprocess.run([*enter, info], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise BeowireError(
+            done.stderr.decode(errors="replace").strip().removeprefix("beowire-info: "),
+            f"Change or unset that variable; ./beowire lab exec {cluster.lab.name} "
+            f"{cluster.hosts[0]} -- {info} tells more.",
+        )
+
+
 @contextlib.contextmanager
 def session(cluster: Cluster) -> Iterator[Path]:
     """A directory for the launcher's files and the counters, gone afterwards. In a lab it lies in

@@ -9,6 +9,7 @@ import typer
 
 from beowire import cluster, launch, path, places
 from beowire.errors import BeowireError
+from beowire.run import check_settings
 from beowire.run import run as run_job
 from beowire.terminal import note
 
@@ -73,6 +74,8 @@ def run(
         bind=bind,
         tcp_stack=tcp_stack,
     )
+    if transport == "beowire":
+        check_settings(where)
     if stats is not None:
         places.make_output_dir(stats)
     record = run_job(job, where, keep_stats=stats)
