@@ -210,3 +210,15 @@ def test_a_user_without_privileges(as_nobody: list[str], lab_name: str) -> None:
         assert list((state / "labs").iterdir()) == []
     finally:
         shutil.rmtree(state)
+
+
+def test_a_build_directory_that_cannot_be() -> None:
+    done = subprocess.run(
+        [places.root() / "beowire", "info"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "BEOWIRE_BUILD": "/proc/nothing"},
+    )
+    assert done.returncode == 1
+    assert "name another in BEOWIRE_BUILD" in done.stderr
