@@ -29,7 +29,9 @@
 #include "udp.h"
 #include "watch.h"
 
-#define BW_UDP_HOT	256 /* rounds without a datagram before the udp socket is looked at rarely */
+#define BW_UDP_HOT                                                                                 \
+	256			     /* rounds without a datagram before the udp socket is looked at
+				      * rarely */
 #define BW_UDP_PAUSE_NS (20 * BW_US) /* between such looks, while other links are in use */
 
 struct bw_helper {
@@ -156,8 +158,8 @@ int bw_helper_start(struct bw_ep *ep);
 void bw_helper_stop(struct bw_ep *ep);
 /* Will the helper look soon, so that messages may wait for one another? */
 bool bw_helper_brisk(struct bw_ep *ep);
-/* The program makes a round, which ends what the local link's peers know of sleepers: the helper, if
- * it is asleep, is to look how it goes on. */
+/* The program makes a round, which ends what the local link's peers know of sleepers: the helper,
+ * if it is asleep, is to look how it goes on. */
 void bw_helper_rouse(struct bw_ep *ep);
 /* The engine's deadline moved: wake the helper if it would sleep past it. */
 void bw_helper_deadline(struct bw_ep *ep);

@@ -121,9 +121,10 @@ int bw_local_open(struct bw_local **l, const struct bw_local_attr *attr);
  * is called. To lose nothing call bw_local_poll() before until bw_local_busy() is false. */
 void bw_local_close(struct bw_local *l);
 
-/* In a child of fork(), which must neither speak in its parent's name nor keep alive what peers take
- * for the parent: close all descriptors, unmap what is shared. Says no goodbye, calls no handler,
- * frees nothing; no other function may be called afterwards. bw_local_close() in a child does this. */
+/* In a child of fork(), which must neither speak in its parent's name nor keep alive what peers
+ * take for the parent: close all descriptors, unmap what is shared. Says no goodbye, calls no
+ * handler, frees nothing; no other function may be called afterwards. bw_local_close() in a child
+ * does this. */
 void bw_local_abandon(struct bw_local *l);
 
 /* Something sent is not yet taken, or a pull has not ended (what close would lose). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The helper thread and a program that sleeps, told by two endpoints in one process: `a` asks, `b`
- * is asked, and the test looks into b's helper to know where it stands. Runs over the local link and
- * over UDP.
+ * is asked, and the test looks into b's helper to know where it stands. Runs over the local link
+ * and over UDP.
  */
 #include "ep.h"
 

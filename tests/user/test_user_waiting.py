@@ -204,7 +204,7 @@ def held(pid: int) -> set[str]:
     for path in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             if int(path.name) > 2:
-                targets.add(os.readlink(path))
+                targets.add(str(path.readlink()))
     lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
     return targets | {line.split()[5] for line in lines if "beowire-" in line or "packet" in line}
 
