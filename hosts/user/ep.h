@@ -29,9 +29,7 @@
 #include "udp.h"
 #include "watch.h"
 
-#define BW_UDP_HOT                                                                                 \
-	256			     /* rounds without a datagram before the udp socket is looked at
-				      * rarely */
+#define BW_UDP_HOT	256	     /* rounds without a datagram, then udp is looked at rarely */
 #define BW_UDP_PAUSE_NS (20 * BW_US) /* between such looks, while other links are in use */
 
 struct bw_helper {
