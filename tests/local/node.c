@@ -2,6 +2,7 @@
 /* The recording endpoint of the local link's tests. */
 #include "node.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -246,4 +247,15 @@ int node_send(struct node *n, uint64_t tag, uint64_t len)
 
 	pattern_fill(buf, len, tag);
 	return bw_local_send(n->peer, 1, tag, tag, buf, len, NULL);
+}
+
+int entries(const char *directory)
+{
+	DIR *d = opendir(directory);
+	int n = 0;
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
 }

@@ -67,4 +67,7 @@ uint64_t draw(uint64_t below);
 
 uint64_t now_ns(void);
 
+/* Entries of a directory, such as /proc/self/fd. */
+int entries(const char *directory);
+
 #endif

@@ -65,7 +65,4 @@ void turn(struct node *n);
 /* Pass some time, without a system call. */
 void spin(uint64_t turns);
 
-/* Entries of a directory. */
-int entries(const char *directory);
-
 #endif

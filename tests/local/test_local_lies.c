@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One lie of a peer at a time: each must be noticed for what it is.
+ */
+#include "hostile.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+static uint64_t in_flight; /* reads that the victim has asked the enemy for */
+
+static void lie(uint32_t kind, uint32_t slot, uint32_t len, uint64_t a, uint64_t b)
+{
+	struct bw_local_record *r = bw_local_reserve(enemy.peer, 64, 0);
+
+	assert_non_null(r);
+	r->len = len;
+	r->what = BW_LOCAL_WHAT(kind, 0, slot);
+	r->a = a;
+	r->b = b;
+	bw_local_commit(enemy.peer, r, len < 64 ? len : 64);
+}
+
+static void lie_too_long(void)
+{
+	lie(BW_LOCAL_MESSAGE, BW_LOCAL_NO_SLOT, bw_local_record_limit(victim.peer->rx.bytes) + 1, 0,
+	    0);
+}
+
+static void lie_kind_0(void)
+{
+	lie(0, 0, 0, 0, 0);
+}
+
+static void lie_kind_9(void)
+{
+	lie(9, 0, 0, 0, 0);
+}
+
+static void lie_envelope_length(void)
+{
+	lie(BW_LOCAL_ENVELOPE, 0, 15, 0, 0);
+}
+
+static void lie_release_of_a_free_slot(void)
+{
+	lie(BW_LOCAL_RELEASE, 5, 0, 0, 0);
+}
+
+static void lie_release_twice(void)
+{
+	lie(BW_LOCAL_RELEASE, 0, 0, 0, 0);
+	lie(BW_LOCAL_RELEASE, 0, 0, 0, 0);
+}
+
+static void lie_release_of_no_slot(void)
+{
+	lie(BW_LOCAL_RELEASE, BW_LOCAL_NO_SLOT, 0, 0, 0);
+}
+
+static void lie_pull_of_a_free_slot(void)
+{
+	lie(BW_LOCAL_PULL, 5, 0, 10, 0);
+}
+
+static void lie_pull_of_a_message(void)
+{
+	lie(BW_LOCAL_PULL, 1, 0, 10, 0);
+}
+
+static void lie_pull_beyond_the_end(void)
+{
+	lie(BW_LOCAL_PULL, 0, 0, BUFFER + 1, 0);
+}
+
+static void lie_pull_of_nothing(void)
+{
+	lie(BW_LOCAL_PULL, 0, 0, 0, 0);
+}
+
+static void lie_pull_id(void)
+{
+	lie(BW_LOCAL_PULL, 0, 0, 10, BW_LOCAL_WINDOW);
+}
+
+static void lie_too_many_pulls(void)
+{
+	for (uint64_t i = 0; i <= BW_LOCAL_WINDOW; i++)
+		lie(BW_LOCAL_PULL, 0, 0, 10, 0);
+}
+
+static void lie_grant_unasked(void)
+{
+	lie(BW_LOCAL_GRANT, BW_LOCAL_NO_SLOT, 0, 0, in_flight);
+}
+
+static void lie_refusal_unasked(void)
+{
+	lie(BW_LOCAL_REFUSED, BW_LOCAL_NO_SLOT, 0, 0, UINT64_MAX);
+}
+
+static void lie_data_unasked(void)
+{
+	lie(BW_LOCAL_DATA, BW_LOCAL_NO_SLOT, 8, 0, BW_LOCAL_WINDOW + 3);
+}
+
+static void lie_data_elsewhere(void)
+{
+	lie(BW_LOCAL_DATA, BW_LOCAL_NO_SLOT, 8, 8, 0);
+}
+
+static void lie_data_too_long(void)
+{
+	lie(BW_LOCAL_DATA, BW_LOCAL_NO_SLOT, 31, 0, 0);
+}
+
+static void lie_head_beyond(void)
+{
+	victim.peer->tx.control->head = victim.peer->tx.pos + victim.peer->tx.bytes;
+}
+
+static void lie_head_backwards(void)
+{
+	victim.peer->tx.control->head = victim.peer->tx.head_seen - 64;
+}
+
+static void hostile__each_lie_is_noticed(void **state)
+{
+	static void (*const lies[])(void) = {
+		lie_too_long,
+		lie_kind_0,
+		lie_kind_9,
+		lie_envelope_length,
+		lie_release_of_a_free_slot,
+		lie_release_twice,
+		lie_release_of_no_slot,
+		lie_pull_of_a_free_slot,
+		lie_pull_of_a_message,
+		lie_pull_beyond_the_end,
+		lie_pull_of_nothing,
+		lie_pull_id,
+		lie_too_many_pulls,
+		lie_grant_unasked,
+		lie_refusal_unasked,
+		lie_data_unasked,
+		lie_data_elsewhere,
+		lie_data_too_long,
+		lie_head_beyond,
+		lie_head_backwards,
+	};
+
+	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+		setup_seed(i + 1);
+		/* An envelope in slot 0, a message to be acknowledged in slot 1, a read of 30
+		 * bytes. */
+		bw_local_offer(victim.peer, 1, 1, 1, buffer, BUFFER, "op");
+		bw_local_send(victim.peer, 1, 1, 1, NULL, 0, "op");
+		sends_open = 2;
+		victim_read(30);
+		in_flight = 1;
+		for (int k = 0; k < 3; k++)
+			node_poll(&victim);
+		assert_int_equal(victim.downs, 0);
+		lies[i]();
+		/* A full ring makes the victim look at the enemy's head. */
+		while (victim.peer && node_send(&victim, 1, 1000) == 0)
+			;
+		node_poll(&victim);
+		if (victim.downs != 1)
+			fail_msg("lie %zu was believed", i);
+		assert_int_equal(bw_local_counters(victim.link)->broken, 1);
+		aftermath();
+	}
+}
+
+/* The data of an envelope is being sent when the enemy says that it does not need it any more: the
+ * victim's program may free the buffer at once. */
+static void hostile__a_release_ends_the_sending(void **state)
+{
+	uint8_t *mine = malloc(200000);
+
+	setup_seed(3);
+	bw_local_offer(victim.peer, 1, 1, 1, mine, 200000, "op");
+	sends_open = 1;
+	lie(BW_LOCAL_PULL, 0, 0, 200000, 0);
+	node_poll(&victim);
+	lie(BW_LOCAL_RELEASE, 0, 0, 0, 0);
+	for (int i = 0; i < 2; i++) {
+		if (i == 1)
+			memset(mine, 0, 200000);
+		node_poll(&victim);
+		if (victim.sents == 1 && mine) {
+			free(mine);
+			mine = NULL;
+			break;
+		}
+	}
+	assert_null(mine);
+	enemy.peer->rx.control->head = enemy.peer->rx.pos = victim.peer->tx.pos;
+	for (int i = 0; i < 5; i++)
+		node_poll(&victim);
+	assert_int_equal(victim.downs, 0);
+	aftermath();
+}
+
+/* Poll the victim without a look at its sockets. */
+static void victim_poll_blind(int times)
+{
+	for (int i = 0; i < times; i++)
+		bw_local_poll(victim.link, 0, false);
+}
+
+/* The two cases in which data read by cross-memory attach is not the message any more. */
+static void hostile__data_that_changed_hands_while_it_was_read(void **state)
+{
+	enum { LONG = 5 << 20 };
+	uint8_t *from = malloc(LONG), *to = malloc(LONG);
+
+	if (!bw_local_cma_wanted()) {
+		free(from);
+		free(to);
+		print_message("cross-memory attach is switched off for this run\n");
+		skip();
+	}
+
+	for (int withdrawn = 0; withdrawn < 2; withdrawn++) {
+		setup_seed(4);
+		victim.on_message = NULL;
+		bw_local_offer(enemy.peer, 1, 1, 1, from, LONG, "op");
+		node_poll(&victim);
+		bw_local_pull(victim.peer, victim.envelope, to, LONG, "it");
+		pulls_open = 1;
+		victim_poll_blind(2);
+		assert_int_equal(victim.pulleds, 0);
+		if (withdrawn)
+			enemy.peer->tx.states[0] = BW_LOCAL_RETRACTED;
+		else
+			shutdown(enemy.peer->conn[enemy.peer->conn[0] ? 0 : 1]->fd, SHUT_RDWR);
+		victim_poll_blind(10);
+		assert_int_equal(victim.pulleds, 1);
+		assert_int_equal(victim.last_status, withdrawn ? -ECANCELED : -ECONNREFUSED);
+		aftermath();
+	}
+	free(from);
+	free(to);
+}
+
+/* The process that the kernel names as the peer is not the one that made the offer (it forked, or
+ * passed its socket on): its memory is not read. */
+static void hostile__memory_of_another_process_is_not_read(void **state)
+{
+	uint8_t from[1000] = {0}, to[1000];
+
+	setup_seed(5);
+	victim.on_message = NULL;
+	enemy.link->probe_value++;
+	bw_local_offer(enemy.peer, 1, 1, 1, from, sizeof(from), "op");
+	node_poll(&victim);
+	bw_local_pull(victim.peer, victim.envelope, to, sizeof(to), "it");
+	pulls_open = 1;
+	node_settle(&victim, &enemy);
+	assert_int_equal(victim.last_status, 0);
+	assert_int_equal(bw_local_counters(victim.link)->pulls_direct, 0);
+	assert_int_equal(bw_local_counters(victim.link)->pulls_copied, 1);
+	aftermath();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hostile__each_lie_is_noticed),
+		cmocka_unit_test(hostile__a_release_ends_the_sending),
+		cmocka_unit_test(hostile__data_that_changed_hands_while_it_was_read),
+		cmocka_unit_test(hostile__memory_of_another_process_is_not_read),
+	};
+
+	return cmocka_run_group_tests_name("lies", tests, NULL, NULL);
+}
