@@ -120,6 +120,7 @@ static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
 				.pid = (uint32_t)getpid(),
 			},
 		.claim = claim,
+		.eager_max = ep->env.eager_max,
 		.handlers = &bw_message_local_handlers,
 		.arg = ep,
 	};

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define EAGER_MAX   16384  /* bytes; above, one copy with a system call beats two without */
 #define TAKE_BUDGET 64	   /* records per peer and poll */
 #define QUIET_POLLS 1000   /* without anything, then a peer is looked at now and then only */
 #define COLD_SHARE  4	   /* of such peers per poll */
@@ -79,6 +80,7 @@ int bw_local_open(struct bw_local **link, const struct bw_local_attr *attr)
 	l->handlers = attr->handlers;
 	l->arg = attr->arg;
 	l->ring_bytes = bytes;
+	l->eager_max = attr->eager_max ? attr->eager_max : EAGER_MAX;
 	l->pid = getpid();
 	l->status_fd = -1;
 	l->epoll = -1;

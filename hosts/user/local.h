@@ -88,6 +88,7 @@ struct bw_local_attr {
 	struct bw_local_id self;
 	int claim; /* from bw_local_claim(self.engine); owned by the link if open succeeds */
 	uint32_t ring_bytes; /* per direction, a power of two from 16 KiB to 16 MiB; 0: 256 KiB */
+	uint32_t eager_max;  /* bytes, for bw_local_eager_max(); 0: what is fastest as a rule */
 	const struct bw_local_handlers *handlers; /* must outlive the link */
 	void *arg;				  /* first argument of every handler */
 };

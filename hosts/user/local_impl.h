@@ -160,6 +160,7 @@ struct bw_local {
 	const struct bw_local_handlers *handlers;
 	void *arg;
 	uint32_t ring_bytes;
+	uint32_t eager_max; /* bytes */
 
 	struct bw_local_status *status;
 	int status_fd;

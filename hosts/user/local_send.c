@@ -11,7 +11,6 @@
 #define SPARE_SHARE 16 /* 1/16 of a ring is kept for notes */
 #define SLOTS_FIRST 16
 #define NOTES_FIRST 16
-#define EAGER_BEST  16384 /* bytes; above, one copy with a system call beats two without */
 
 /* Room in the ring, after a look at what the consumer has taken out. */
 static uint64_t fresh_room(struct bw_local_peer *p)
@@ -189,7 +188,7 @@ uint32_t bw_local_eager_max(const struct bw_local_peer *p)
 
 	if (status && __atomic_load_n(&status->pressure, __ATOMIC_RELAXED))
 		return 0;
-	return limit < EAGER_BEST ? limit : EAGER_BEST;
+	return limit < p->link->eager_max ? limit : p->link->eager_max;
 }
 
 static struct bw_local_record *message_reserve(struct bw_local_peer *p, uint64_t len)

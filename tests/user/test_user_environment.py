@@ -108,8 +108,10 @@ def test_no_interface_at_all_is_no_error_for_local() -> None:
             assert one.open_failure()["result"] == -19  # ENODEV
 
 
-def test_eager_limit_is_obeyed(nodes: tuple[str, str]) -> None:
-    with couple(nodes, BEOWIRE_EAGER_MAX="100", BEOWIRE_LINKS="packet") as two:
+@pytest.mark.parametrize("link", ["packet", "udp", "local"])
+def test_eager_limit_is_obeyed(nodes: tuple[str, str], link: str) -> None:
+    where = (nodes[0], nodes[0]) if link == "local" else nodes
+    with couple(where, BEOWIRE_EAGER_MAX="100", BEOWIRE_LINKS=link) as two:
         assert two.a.send(two.to_b, tag=1, length=100) == NOW
         assert two.a.send(two.to_b, tag=2, length=101, op=2) == LATER
         assert not two.b.expect("message", tag=1)["envelope"]
