@@ -48,6 +48,22 @@ static uint64_t bw_ep_node(const struct bw_env *env, const char *host)
 	return hash ? hash : 1;
 }
 
+/* What an error says to people, with its mend where it is a limit of the process. */
+static const char *bw_ep_reason(int error)
+{
+	switch (error) {
+	case -EMFILE:
+		return "too many open files; mend: a higher limit (ulimit -n)";
+	case -ENFILE:
+		return "too many open files on this node; mend: a higher fs.file-max";
+	case -EAGAIN:
+	case -ENOMEM:
+		return "out of memory or threads; mend: higher limits (ulimit -v, -u, -l)";
+	default:
+		return strerror(-error);
+	}
+}
+
 static bool bw_ep_only(const struct bw_env *env, enum bw_env_link link)
 {
 	return env->links == (unsigned int)link;
@@ -129,7 +145,7 @@ static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
 	snprintf(attr.self.name, sizeof(attr.self.name), "%.31s", ep->host);
 	error = bw_local_open(&ep->local, &attr);
 	if (error)
-		return bw_fail(why, error, "cannot open the local link: %s", strerror(-error));
+		return bw_fail(why, error, "cannot open the local link: %s", bw_ep_reason(error));
 	ep->claim = -1; /* the link's now */
 	ep->self.links |= BW_LINK_LOCAL;
 	return 0;
@@ -207,7 +223,7 @@ static int bw_ep_open_identity(struct bw_ep *ep, uint64_t *secret, const char **
 		return bw_fail(why, -EADDRINUSE, "all 65535 engine numbers of this node are taken");
 	if (ep->claim < 0)
 		return bw_fail(why, ep->claim, "cannot claim an engine number: %s",
-			       strerror(-ep->claim));
+			       bw_ep_reason(ep->claim));
 	return 0;
 }
 
@@ -220,12 +236,13 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 	ep->idle_since = ep->now;
 	ep->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ep->wake_fd < 0)
-		return bw_fail(why, -errno, "cannot make an event descriptor: %s", strerror(errno));
+		return bw_fail(why, -errno, "cannot make an event descriptor: %s",
+			       bw_ep_reason(-errno));
 	if (attr->no_helper || !ep->env.helper)
 		return 0;
 	error = bw_helper_start(ep);
 	if (error)
-		return bw_fail(why, error, "cannot start a thread: %s", strerror(-error));
+		return bw_fail(why, error, "cannot start a thread: %s", bw_ep_reason(error));
 	return 0;
 }
 

@@ -108,6 +108,29 @@ def test_no_interface_at_all_is_no_error_for_local() -> None:
             assert one.open_failure()["result"] == -19  # ENODEV
 
 
+def test_too_few_descriptors_are_named_with_the_mend() -> None:
+    """However far opening gets: the same error, nothing left, and at last it works."""
+    command = [str(places.product("tests/user/actor"))]
+    results = []
+    for limit in range(4, 40):
+        done = subprocess.run(
+            ["prlimit", f"--nofile={limit}", *command],
+            input="open\n",
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"BEOWIRE_LINKS": "local"},
+        )
+        opened = json.loads(done.stdout)
+        results.append(opened["result"])
+        if opened["result"] == 0:
+            break
+        assert opened["result"] == -24  # EMFILE
+        assert "ulimit -n" in opened["why"]
+    assert len(results) > 3
+    assert results[-1] == 0
+
+
 @pytest.mark.parametrize("link", ["packet", "udp", "local"])
 def test_eager_limit_is_obeyed(nodes: tuple[str, str], link: str) -> None:
     where = (nodes[0], nodes[0]) if link == "local" else nodes
