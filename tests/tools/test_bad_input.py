@@ -162,7 +162,8 @@ def test_a_job_without_room(small_disk: Path, lab_name: str) -> None:
     run = ["run", "--lab", lab_name, "-n", "2", "--transport", "tcp", "--", "true"]
     assert "Free some space" in refused(*run, **state)
     fill(small_disk / "fill")
-    assert "No space is left" in refused("lab", "set", lab_name, "--loss", "1%", **state)
+    if os.environ.get("BEOWIRE_LAB_MODE") != "loopback":
+        assert "No space is left" in refused("lab", "set", lab_name, "--loss", "1%", **state)
     assert beowire("lab", "down", lab_name, **state).status == 0
     assert traces(lab_name) == []
     assert list((small_disk / "labs").iterdir()) == []

@@ -81,7 +81,7 @@ def test_bench(when: str, baseline: str, job_lab: lab.Lab, nothing_left: Path) -
 
 @pytest.mark.skipif(shutil.which("hpcc") is None, reason="hpcc is not installed")
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-@pytest.mark.parametrize("when", ["making a lab", "pi over tcp", "pi over beowire"])
+@pytest.mark.parametrize("when", ["making a lab|pi over tcp", "pi over tcp", "pi over beowire"])
 def test_demo(when: str, nothing_left: Path) -> None:
     with on_terminal(nothing_left, "demo") as terminal:
         terminal.expect(when)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, mpi, path, places
+from beowire import cluster, lab, lab_up, mpi, path, places
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.run import run, run_captured
@@ -241,3 +241,12 @@ def test_a_killed_rank_leaves_no_shared_memory(name: str, job_lab: lab.Lab) -> N
     with pytest.raises(BeowireError):
         run_captured(job, cluster.of_lab(job_lab.name), LIMIT_S)
     assert set(Path("/dev/shm").iterdir()) - before == set()
+
+
+def test_nodes_on_loopback_share_no_memory(lab_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have one host name, after which Open MPI names its segments of shared memory."""
+    monkeypatch.setenv("BEOWIRE_LAB_MODE", "loopback")
+    where = cluster.of_lab(lab_up.up(lab_name, 2, 9000).name)
+    job = Job([str(places.example("pi")), "--precision", "1e-6"], 4, "tcp")
+    for _ in range(4):
+        run_captured(job, where, LIMIT_S)

@@ -192,6 +192,7 @@ def _enter_script(lab: Lab, node: str) -> str:
             "BEOWIRE_UDP_ADDRESS": lab.address(node),
             # Launchers keep files by host name, which these nodes share.
             "TMPDIR": str(lab.temporary_path(node)),
+            "OMPI_MCA_btl_vader_backing_directory": str(lab.temporary_path(node)),
         }
     variables |= {"BEOWIRE_LAB": lab.name, "BEOWIRE_LAB_DIR": str(lab.directory)}
     exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
