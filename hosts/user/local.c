@@ -33,6 +33,8 @@ static int resources_open(struct bw_local *l, int claim)
 {
 	int error = bw_local_status_make(&l->status, &l->status_fd);
 
+	if (error == 0)
+		error = bw_local_spare(l);
 	if (error < 0)
 		return error;
 	l->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -49,6 +51,8 @@ static void resources_close(struct bw_local *l)
 		close(l->epoll);
 	if (l->status_fd >= 0)
 		close(l->status_fd);
+	if (l->spare_fd >= 0)
+		close(l->spare_fd);
 	bw_local_status_unmap(l->status);
 	free(l->peer);
 	free(l->ended);
@@ -82,7 +86,7 @@ int bw_local_open(struct bw_local **link, const struct bw_local_attr *attr)
 	l->ring_bytes = bytes;
 	l->eager_max = attr->eager_max ? attr->eager_max : EAGER_MAX;
 	l->pid = getpid();
-	l->status_fd = -1;
+	l->status_fd = l->spare_fd = -1;
 	l->epoll = -1;
 	l->cma = bw_local_cma_wanted();
 	error = resources_open(l, attr->claim);
@@ -133,6 +137,7 @@ void bw_local_abandon(struct bw_local *l)
 	fd_close(&l->listener.fd);
 	fd_close(&l->epoll);
 	fd_close(&l->status_fd);
+	fd_close(&l->spare_fd);
 	bw_local_status_unmap(l->status);
 	l->status = NULL;
 }

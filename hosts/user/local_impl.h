@@ -164,6 +164,7 @@ struct bw_local {
 
 	struct bw_local_status *status;
 	int status_fd;
+	int spare_fd; /* given up for the time of turning somebody away when there is no other */
 	uint32_t sleeping;    /* as written into status */
 	bool cma;	      /* cross-memory attach may be tried */
 	int pid;	      /* that opened the link: a fork's child must not speak for it */
@@ -210,6 +211,7 @@ uint32_t bw_local_name(uint16_t engine, struct sockaddr_un *sun);
 struct bw_local_conn *bw_local_conn_make(struct bw_local *l, int fd, struct bw_local_peer *p);
 void bw_local_conn_close(struct bw_local *l, struct bw_local_conn *c);
 void bw_local_conn_reap(struct bw_local *l);
+int bw_local_spare(struct bw_local *l);
 int bw_local_look(struct bw_local *l);
 void bw_local_ring(struct bw_local_peer *p);
 bool bw_local_alive(struct bw_local_peer *p);

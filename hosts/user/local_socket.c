@@ -6,6 +6,7 @@
  */
 #include "local_impl.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -114,12 +115,42 @@ bool bw_local_alive(struct bw_local_peer *p)
 	return !p->lost;
 }
 
+/* Have a descriptor in reserve. */
+int bw_local_spare(struct bw_local *l)
+{
+	if (l->spare_fd < 0)
+		l->spare_fd = fcntl(l->status_fd, F_DUPFD_CLOEXEC, 0);
+	return l->spare_fd < 0 ? -errno : 0;
+}
+
+/* A call that cannot be taken for want of descriptors would keep the listener readable, and whoever
+ * sleeps on it awake, for ever: it is turned away in place of the one in reserve. True if so. */
+static bool accept_without(struct bw_local *l)
+{
+	int fd;
+
+	if ((errno != EMFILE && errno != ENFILE) || l->spare_fd < 0)
+		return false;
+	close(l->spare_fd);
+	l->spare_fd = -1;
+	fd = accept4(l->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd >= 0) {
+		bw_local_turn_away(l, fd, -EAGAIN);
+		close(fd);
+	}
+	bw_local_spare(l);
+	return fd >= 0;
+}
+
 static void accept_all(struct bw_local *l)
 {
+	bw_local_spare(l);
 	for (;;) {
 		int fd = accept4(l->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct bw_local_conn *c;
 
+		if (fd < 0 && accept_without(l))
+			continue;
 		if (fd < 0)
 			return;
 		c = l->greetings < GREETINGS_MAX ? bw_local_conn_make(l, fd, NULL) : NULL;

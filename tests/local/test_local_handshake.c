@@ -6,10 +6,12 @@
 #include "hostile.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -198,11 +200,45 @@ static void hostile__connections_that_say_nothing(void **state)
 	aftermath();
 }
 
+/* The lowest free descriptor. */
+static int next_fd(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+/* Calls that cannot be accepted must not keep the victim awake. */
+static void hostile__calls_when_there_are_no_descriptors(void **state)
+{
+	struct rlimit normal, none;
+	struct pollfd fd;
+	int call[3];
+
+	setup_seed(6);
+	fd = (struct pollfd){.fd = bw_local_fd(victim.link), .events = POLLIN};
+	for (int i = 0; i < 3; i++)
+		call[i] = dial();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &normal), 0);
+	none = (struct rlimit){.rlim_cur = (rlim_t)next_fd(), .rlim_max = normal.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	node_poll(&victim);
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_int_equal(bw_local_counters(victim.link)->turned_away, 3);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &normal), 0);
+	for (int i = 0; i < 3; i++)
+		close(call[i]);
+	aftermath();
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hostile__handshakes),
 		cmocka_unit_test(hostile__connections_that_say_nothing),
+		cmocka_unit_test(hostile__calls_when_there_are_no_descriptors),
 	};
 
 	if (argc > 1)
