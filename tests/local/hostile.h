@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A victim with a friend and an enemy. The enemy's side of the pair is written into by the test; the
- * victim may give that peer up, but must neither crash, nor lose an operation, nor stop serving its
- * friend. Build with -Db_sanitize=address,undefined to see the most.
+ * A victim with a friend and an enemy. The enemy's side of the pair is written into by the test;
+ * the victim may give that peer up, but must neither crash, nor lose an operation, nor stop serving
+ * its friend. Build with -Db_sanitize=address,undefined to see the most.
  */
 #ifndef TEST_LOCAL_HOSTILE_H
 #define TEST_LOCAL_HOSTILE_H

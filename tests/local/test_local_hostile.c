@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Nonsense in records and in every shared word, before the victim looks and, from a thread, while it
- * reads. Seeded; the argument is the number of rounds.
+ * Nonsense in records and in every shared word, before the victim looks and, from a thread, while
+ * it reads. Seeded; the argument is the number of rounds.
  */
 #include "hostile.h"
 

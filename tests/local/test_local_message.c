@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages and envelopes over the local link: what arrives, in which order, who completes when. Runs
- * with cross-memory attach and without (BEOWIRE_LOCAL_CMA=off).
+ * Messages and envelopes over the local link: what arrives, in which order, who completes when.
+ * Runs with cross-memory attach and without (BEOWIRE_LOCAL_CMA=off).
  */
 #include "couple.h"
 

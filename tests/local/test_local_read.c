@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The local link beside messages: reads of registered memory, an endpoint that speaks to itself, and
- * going to sleep. Runs with cross-memory attach and without (BEOWIRE_LOCAL_CMA=off).
+ * The local link beside messages: reads of registered memory, an endpoint that speaks to itself,
+ * and going to sleep. Runs with cross-memory attach and without (BEOWIRE_LOCAL_CMA=off).
  */
 #include "couple.h"
 
