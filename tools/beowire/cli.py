@@ -15,6 +15,7 @@ from beowire import (
     places,
     run_cli,
     selftest_cli,
+    vm_cli,
 )
 from beowire.errors import BeowireError
 from beowire.terminal import note
@@ -32,6 +33,7 @@ app.add_typer(bench_cli.app, name="bench")
 app.command("demo")(demo_cli.demo_)
 app.command("test")(selftest_cli.run_tests)
 app.command("info")(info_cli.info)
+app.command("vm", context_settings={"allow_interspersed_args": False})(vm_cli.run)
 app.command("run", context_settings={"allow_interspersed_args": False})(run_cli.run)
 
 

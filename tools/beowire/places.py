@@ -100,6 +100,14 @@ def state_dir() -> Path:
     return Path(base) / "beowire" if base else Path(f"/tmp/beowire-{os.getuid()}")
 
 
+def cache_dir() -> Path:
+    """What was fetched and can be fetched again: BEOWIRE_CACHE, else as the XDG standard says."""
+    if given := os.environ.get("BEOWIRE_CACHE"):
+        return Path(given)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "beowire"
+
+
 def program(name: str, package: str) -> str:
     """The full path of a system program, or an error that names the package that has it."""
     path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/bin:/bin")

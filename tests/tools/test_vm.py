@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Guests: what runs in them, what they may touch, and what fails them."""
+
+import os
+from pathlib import Path
+
+import pytest
+from beowire import vm, vm_kernel
+from beowire.errors import BeowireError
+from beowire_cli import beowire
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kernel() -> vm_kernel.Kernel:
+    try:
+        return vm_kernel.find()
+    except BeowireError as error:
+        pytest.skip(f"no kernel for guests: {error}")
+
+
+def run(*words: str, limit_s: float = 120, shares: tuple[Path, ...] = ()) -> tuple[vm.Outcome, str]:
+    read, write = os.pipe()
+    with os.fdopen(read) as output:
+        try:
+            outcome = vm.run(
+                vm.Guest(list(words), memory_mb=512, limit_s=limit_s, shares=list(shares)),
+                write,
+            )
+        finally:
+            os.close(write)
+        return outcome, output.read()
+
+
+def test_exit_status_and_output_are_the_commands(kernel: vm_kernel.Kernel) -> None:
+    outcome, text = run("sh", "-c", "uname -r; echo two words; exit 7")
+    assert outcome.exit_status == 7
+    assert outcome.complaints == []
+    assert text == f"{kernel.release}\ntwo words\n"
+
+
+def test_only_shared_directories_are_written_to(tmp_path: Path) -> None:
+    private = Path(__file__).with_name("written-by-a-guest")
+    script = f"echo in > {private} && cat {private} && echo out > {tmp_path}/shared"
+    outcome, text = run("sh", "-c", script, shares=(tmp_path,))
+    assert (outcome.exit_status, text) == (0, "in\n")
+    assert not private.exists()
+    assert (tmp_path / "shared").read_text() == "out\n"
+
+
+def test_modules_of_the_kernel_can_be_loaded() -> None:
+    outcome, _ = run("sh", "-c", "modprobe 8021q && test -d /proc/net/vlan")
+    assert outcome.exit_status == 0
+
+
+def test_a_complaint_of_the_kernel_fails_the_run() -> None:
+    outcome, _ = run("sh", "-c", "echo c > /proc/sysrq-trigger; sleep 60")
+    assert outcome.exit_status == vm.BROKEN
+    assert any("Kernel panic" in line for line in outcome.complaints), outcome.console
+
+
+def test_a_complaint_that_the_command_survives_fails_the_command_line(
+    tmp_path: Path,
+) -> None:
+    console = tmp_path / "console"
+    script = "echo 'WARNING: CPU: 0 PID: 1 at planted.c:1' > /dev/kmsg"
+    done = beowire("vm", "--memory", "512", "--console", str(console), "--", "sh", "-c", script)
+    assert done.status == 1
+    assert "planted.c:1" in done.errors
+    assert "planted.c:1" in console.read_text()
+
+
+def test_a_guest_that_hangs_is_ended() -> None:
+    outcome, _ = run("sleep", "1000", limit_s=20)
+    assert outcome.exit_status == vm.BROKEN
+    assert outcome.complaints == ["the guest did not end within 20 s"]
+
+
+def test_missing_command() -> None:
+    outcome, text = run("no-such-command")
+    assert outcome.exit_status == 127
+    assert "no-such-command" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mend"),
+    [
+        (["--kernel", "0.0-none", "--", "true"], "apt-get update"),
+        (["--share", "/no/such/directory", "--", "true"], "--share"),
+        (["--memory", "1", "--", "true"], "256"),
+    ],
+)
+def test_bad_arguments(arguments: list[str], mend: str) -> None:
+    done = beowire("vm", *arguments)
+    assert done.status != 0
+    assert mend in done.errors
+
+
+@pytest.mark.parametrize(
+    ("line", "bad"),
+    [
+        ("[  1.0] BUG: sleeping function called from invalid context at x.c:1", True),
+        ("[  1.0] WARNING: possible circular locking dependency detected", True),
+        ("[  1.0] kmemleak: 1 new suspected memory leaks", True),
+        ("[  1.0] unreferenced object 0xffff (size 32):", True),
+        ("[  1.0] mtrr: your CPUs had inconsistent MTRRdefType settings", False),
+        ("[  1.0] systemd warning: nothing", False),
+    ],
+)
+def test_what_counts_as_a_complaint(line: str, bad: bool) -> None:
+    assert bool(vm.complaints(f"before\n{line}\nafter\n")) == bad

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Stock kernels for guests: the distribution's own packages, unpacked but never installed.
+
+A package is fetched once, into the user's cache. Guests boot its uncompressed image (PVH, twice
+as fast as the compressed one under emulation) and load its modules.
+"""
+
+import fcntl
+import lzma
+import platform
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from beowire import places
+from beowire.errors import BeowireError
+from beowire.terminal import note
+
+_ELF = b"\x7fELF"
+_NEWEST = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An unpacked kernel: `release` as uname tells it, `image` and the folder of its modules."""
+
+    release: str
+    image: Path
+    modules: Path
+
+    def module_files(self, names: list[str]) -> list[Path]:
+        """These modules and all that they need, in the order of loading."""
+        needs: dict[str, list[str]] = {}
+        paths: dict[str, str] = {}
+        for line in (self.modules / "modules.dep").read_text().splitlines():
+            file, _, rest = line.partition(":")
+            name = _module_name(file)
+            paths[name] = file
+            needs[name] = [_module_name(each) for each in rest.split()]
+        order: list[str] = []
+
+        def visit(name: str) -> None:
+            if name in order:
+                return
+            for each in reversed(needs[name]):
+                visit(each)
+            order.append(name)
+
+        for name in names:
+            if name in paths:  # else it is built in
+                visit(name)
+        return [self.modules / paths[name] for name in order]
+
+
+def _module_name(file: str) -> str:
+    return Path(file).name.partition(".")[0].replace("-", "_")
+
+
+def find(release: str = "") -> Kernel:
+    """The kernel of this release, by default the distribution's own; fetched if need be."""
+    if platform.machine() != "x86_64":
+        raise BeowireError("Guests are made for x86-64 only.", "Run this on such a machine.")
+    home = places.cache_dir() / "guest-kernels"
+    home.mkdir(parents=True, exist_ok=True)
+    with _one_at_a_time(home):
+        package = f"linux-image-{release}" if release else _newest()
+        tree = home / package
+        if not (tree / "ready").exists():
+            _fetch(package, tree)
+            (tree / "ready").touch()
+    image = next(tree.glob("vmlinux-*"))
+    name = image.name.removeprefix("vmlinux-")
+    return Kernel(name, image, tree / "lib" / "modules" / name)
+
+
+@contextmanager
+def _one_at_a_time(home: Path) -> Iterator[None]:
+    with (home / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _apt(command: list[str], what: str, cwd: Path | None = None) -> str:
+    program = places.program(command[0], "apt")
+    done = subprocess.run(
+        [program, *command[1:]], capture_output=True, text=True, check=False, cwd=cwd
+    )
+    if done.returncode:
+        raise BeowireError(
+            f"{what}: {done.stderr.strip() or 'no reason given'}",
+            "Refresh the package lists: apt-get update. `apt-cache search linux-image` shows "
+            "which kernels there are.",
+        )
+    return done.stdout
+
+
+def _depends(package: str) -> list[str]:
+    text = _apt(["apt-cache", "depends", package], f"No package {package}")
+    return re.findall(r"^\s*Depends: (\S+)", text, re.MULTILINE)
+
+
+def _newest() -> str:
+    """The kernel package that the distribution's own name for "the kernel" stands for."""
+    for name in _NEWEST:
+        known = subprocess.run(
+            [places.program("apt-cache", "apt"), "show", name], capture_output=True, check=False
+        )
+        if known.returncode:
+            continue
+        for each in _depends(name):
+            if re.match(r"linux-image-\d", each):
+                return each
+    raise BeowireError(
+        f"The package archive has no {' and no '.join(_NEWEST)}.",
+        "Refresh the package lists: apt-get update. Or name a kernel by --kernel RELEASE.",
+    )
+
+
+def _fetch(package: str, tree: Path) -> None:
+    note(f"fetching the kernel package {package} for guests (it is unpacked, not installed)")
+    tree.mkdir(exist_ok=True)
+    wanted = [package, *(p for p in _depends(package) if p.startswith("linux-modules-"))]
+    _apt(["apt-get", "download", *wanted], f"{package} cannot be fetched", cwd=tree)
+    for archive in tree.glob("*.deb"):
+        _apt(["dpkg-deb", "-x", archive.name, "."], f"{archive.name} cannot be unpacked", cwd=tree)
+        archive.unlink()
+    packed = next((tree / "boot").glob("vmlinuz-*"))
+    release = packed.name.removeprefix("vmlinuz-")
+    (tree / f"vmlinux-{release}").write_bytes(_uncompressed(packed.read_bytes()))
+    depmod = places.program("depmod", "kmod")
+    subprocess.run([depmod, "-b", str(tree), release], check=True)
+
+
+def _unxz(data: bytes) -> bytes:
+    return lzma.LZMADecompressor(lzma.FORMAT_XZ).decompress(data)
+
+
+def _unzstd(data: bytes) -> bytes:
+    zstd = places.program("zstd", "zstd")
+    return subprocess.run([zstd, "-dcq"], input=data, capture_output=True, check=False).stdout
+
+
+_PACKERS: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
+    (b"\xfd7zXZ\x00", _unxz),
+    (b"\x28\xb5\x2f\xfd", _unzstd),
+)
+
+
+def _uncompressed(packed: bytes) -> bytes:
+    """The ELF image inside a compressed kernel: what unpacks so, behind a packer's magic."""
+    for magic, unpack in _PACKERS:
+        at = packed.find(magic)
+        while at >= 0:
+            try:
+                image = unpack(packed[at:])
+            except lzma.LZMAError:
+                image = b""
+            if image.startswith(_ELF):
+                return image
+            at = packed.find(magic, at + 1)
+    raise BeowireError(
+        "The kernel's image is packed in a way that is not known here.",
+        "Name a kernel that is packed with xz or zstd by --kernel RELEASE.",
+    )

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The first process of a guest. It makes the host's root directory its own, with all writes kept in
+ * the guest's memory, runs /job with /bin/sh on the second serial line, and ends the guest with the
+ * job's exit status. What else it needs to know lies beside it in the initial file system: /modules
+ * (files to load, in order), /release (where the kernel's modules lie), /shares (directories that
+ * are the host's own).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/io.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#define EXIT_PORT   0xf4 /* of QEMU's isa-debug-exit */
+#define EXIT_BROKEN 125	 /* the guest could not be set up */
+#define PATH_ROOM   4096
+#define NINE_P	    "trans=virtio,version=9p2000.L,msize=524288"
+
+static void end(int status)
+{
+	sync();
+	if (ioperm(EXIT_PORT, 4, 1) == 0)
+		outb((unsigned char)status, EXIT_PORT);
+	for (;;)
+		pause();
+}
+
+static void fail(const char *format, ...)
+{
+	int error = errno;
+	va_list args;
+
+	fputs("beowire guest: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fprintf(stderr, ": %s\n", strerror(error));
+	end(EXIT_BROKEN);
+}
+
+static void make_directory(const char *path)
+{
+	char part[PATH_ROOM];
+
+	snprintf(part, sizeof(part), "%s", path);
+	for (char *at = part + 1; *at; at++) {
+		if (*at != '/')
+			continue;
+		*at = '\0';
+		mkdir(part, 0755);
+		*at = '/';
+	}
+	if (mkdir(part, 0755) && errno != EEXIST)
+		fail("cannot make %s", path);
+}
+
+static void attach(const char *what, const char *where, const char *type, unsigned long flags,
+		   const char *options)
+{
+	make_directory(where);
+	if (mount(what, where, type, flags, options))
+		fail("cannot mount %s on %s", what, where);
+}
+
+/* The lines of a file, one call each; the file may be missing. */
+static void each_line(const char *file, void (*use)(char *line))
+{
+	FILE *in = fopen(file, "re");
+	char line[PATH_ROOM];
+
+	while (in && fgets(line, sizeof(line), in)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (*line)
+			use(line);
+	}
+	if (in)
+		fclose(in);
+}
+
+static void load_module(char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || (syscall(SYS_finit_module, fd, "", 0) && errno != EEXIST))
+		fail("cannot load %s", path);
+	close(fd);
+}
+
+/* The kernel's modules, where modprobe looks for them: "RELEASE DIRECTORY". */
+static void attach_modules(char *line)
+{
+	char from[PATH_ROOM + 8], to[PATH_ROOM + 32];
+	char *directory = strchr(line, ' ');
+
+	if (!directory)
+		return;
+	*directory++ = '\0';
+	snprintf(from, sizeof(from), "/root%s", directory);
+	snprintf(to, sizeof(to), "/root/lib/modules/%s", line);
+	attach(from, to, NULL, MS_BIND, NULL);
+}
+
+/* A directory of the host that the guest may write to: "TAG PATH". */
+static void attach_share(char *line)
+{
+	char to[PATH_ROOM + 8];
+	char *path = strchr(line, ' ');
+
+	if (!path)
+		return;
+	*path++ = '\0';
+	snprintf(to, sizeof(to), "/root%s", path);
+	attach(line, to, "9p", 0, NINE_P);
+}
+
+static void set_up_root(void)
+{
+	attach("root", "/host", "9p", MS_RDONLY, NINE_P ",cache=loose");
+	attach("tmpfs", "/over", "tmpfs", 0, "mode=755");
+	make_directory("/over/upper");
+	make_directory("/over/work");
+	attach("overlay", "/root", "overlay", 0,
+	       "lowerdir=/host,upperdir=/over/upper,workdir=/over/work");
+	each_line("/release", attach_modules);
+	attach("tmpfs", "/root/tmp", "tmpfs", 0, "mode=1777");
+	attach("tmpfs", "/root/run", "tmpfs", 0, "mode=755");
+	each_line("/shares", attach_share);
+	attach("proc", "/root/proc", "proc", 0, NULL);
+	attach("sysfs", "/root/sys", "sysfs", 0, NULL);
+	attach("cgroup2", "/root/sys/fs/cgroup", "cgroup2", 0, NULL);
+	attach("debugfs", "/root/sys/kernel/debug", "debugfs", 0, NULL);
+	attach("devtmpfs", "/root/dev", "devtmpfs", 0, NULL);
+	attach("devpts", "/root/dev/pts", "devpts", 0, "ptmxmode=666");
+	attach("tmpfs", "/root/dev/shm", "tmpfs", 0, "mode=1777");
+	symlink("/proc/self/fd", "/root/dev/fd");
+}
+
+static void copy_job(void)
+{
+	int from = open("/job", O_RDONLY | O_CLOEXEC);
+	int to = open("/root/run/job", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	char block[PATH_ROOM];
+	ssize_t n = 0;
+
+	while (from >= 0 && to >= 0 && (n = read(from, block, sizeof(block))) > 0)
+		if (write(to, block, (size_t)n) != n)
+			break;
+	if (from < 0 || to < 0 || n)
+		fail("cannot copy the job");
+	close(from);
+	close(to);
+}
+
+/* Bytes go out as they are: no carriage returns. */
+static void open_output(void)
+{
+	int out = open("/dev/ttyS1", O_WRONLY | O_NOCTTY);
+	int in = open("/dev/null", O_RDONLY);
+	struct termios mode;
+
+	if (out < 0 || in < 0)
+		fail("cannot open the second serial line");
+	tcgetattr(out, &mode);
+	cfmakeraw(&mode);
+	tcsetattr(out, TCSANOW, &mode);
+	dup2(in, STDIN_FILENO);
+	dup2(out, STDOUT_FILENO);
+	dup2(out, STDERR_FILENO);
+}
+
+static int run_job(void)
+{
+	pid_t job = fork(), gone;
+	int status = 0;
+
+	if (job < 0)
+		fail("cannot start the job");
+	if (!job) {
+		setsid();
+		open_output();
+		execl("/bin/sh", "sh", "/run/job", NULL);
+		_exit(127);
+	}
+	/* Orphans end up here as well. */
+	do {
+		gone = wait(&status);
+	} while (gone != job);
+	int out = open("/dev/ttyS1", O_WRONLY | O_NOCTTY);
+
+	if (out >= 0)
+		tcdrain(out);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int main(void)
+{
+	attach("devtmpfs", "/dev", "devtmpfs", 0, NULL);
+	freopen("/dev/console", "w", stderr);
+	setvbuf(stderr, NULL, _IOLBF, 0);
+	each_line("/modules", load_module);
+	set_up_root();
+	copy_job();
+	sethostname("guest", 5);
+	if (chroot("/root") || chdir("/"))
+		fail("cannot change to the host's root directory");
+	end(run_job());
+}
