@@ -69,3 +69,44 @@ def test_header_is_valid_cplusplus(tmp_path: Path) -> None:
     command = ["c++", "-Wall", "-Wextra", "-Werror", f"-I{include}", str(source), "-o"]
     subprocess.run([*command, str(tmp_path / "try")], check=True)
     subprocess.run([str(tmp_path / "try")], check=True)
+
+
+UNLOADER = """
+#include <dlfcn.h>
+#include <unistd.h>
+#include "beowire.h"
+
+static void message(void *arg, const struct bw_message *m) {}
+static void sent(void *arg, void *op, int status) {}
+static void pulled(void *arg, void *op, int status, uint64_t len) {}
+static void down(void *arg, bw_peer peer, int status) {}
+
+int main(int argc, char **argv)
+{
+	const struct bw_handlers handlers = {message, sent, pulled, down, 0};
+	const struct bw_ep_attr attr = {&handlers, 0, false};
+	void *library = dlopen(argv[1], RTLD_NOW);
+	int (*open)(struct bw_ep **, const struct bw_ep_attr *, const char **);
+	struct bw_ep *ep;
+	const char *why;
+
+	open = library ? dlsym(library, "bw_ep_open") : 0;
+	if (!open || open(&ep, &attr, &why))
+		return 1;
+	dlclose(library);
+	usleep(100000);
+	return fork() < 0;
+}
+"""
+
+
+def test_unloading_with_an_open_endpoint_does_no_harm(tmp_path: Path) -> None:
+    """The code stays where the helper thread runs, and where fork() looks for its handlers."""
+    source = tmp_path / "unload.c"
+    source.write_text(UNLOADER)
+    program = tmp_path / "unload"
+    include = places.root() / "hosts" / "user"
+    subprocess.run(["cc", f"-I{include}", str(source), "-ldl", "-o", str(program)], check=True)
+    library = places.product("hosts/user/libbeowire.so")
+    run = {**os.environ, "BEOWIRE_LINKS": "local"}
+    assert subprocess.run([str(program), str(library)], env=run, check=False).returncode == 0
