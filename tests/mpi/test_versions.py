@@ -15,6 +15,7 @@ from mpi_lab import FaultySwitch
 from mpi_programs import PAYLOAD_BYTES, PROGRAMS, run_example, run_killed, run_program
 
 SHORT = ("big", "matching", "onesided")
+LOSSY = ("collectives", "matching", "onesided", "storm", "truncation")
 
 
 @pytest.fixture(params=[("openmpi", 5), ("mpich", 5)], ids=["openmpi5", "mpich5"])
@@ -57,20 +58,20 @@ def test_killed_rank_ends_the_job(modern: mpi.Mpi, pair: Cluster) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["collectives", "matching", "onesided", "storm", "truncation"])
-def test_frames_lost(name: str, modern: mpi.Mpi, faulty: FaultySwitch) -> None:
-    faulty.shape(loss=0.01)
+@pytest.mark.parametrize(
+    ("name", "loss", "corrupt"),
+    [
+        *((name, 0.01, 0.0) for name in LOSSY),
+        *((name, 0.0, 0.01) for name in ("sizes", "storm")),
+    ],
+)
+def test_frames_lost_or_damaged(
+    name: str, loss: float, corrupt: float, modern: mpi.Mpi, faulty: FaultySwitch
+) -> None:
+    faulty.shape(loss=loss, corrupt=corrupt)
     record, _ = run_program(name, faulty.cluster, 2, modern, payload_bytes=1)
-    assert faulty.counts()[0] > 0
-    assert record.retransmits > 0
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", ["sizes", "storm"])
-def test_frames_damaged(name: str, modern: mpi.Mpi, faulty: FaultySwitch) -> None:
-    faulty.shape(corrupt=0.01)
-    record, _ = run_program(name, faulty.cluster, 2, modern, payload_bytes=1)
-    assert faulty.counts()[1] > 0
+    lost, damaged = faulty.counts()
+    assert (lost > 0, damaged > 0) == (loss > 0, corrupt > 0)
     assert record.retransmits > 0
 
 

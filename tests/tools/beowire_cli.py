@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Runs the command as a user does, in a process of its own, and gives tests labs of their own."""
 
+import contextlib
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 
+import pytest
 from beowire import lab, lab_up, namespaces
 
 COMMAND = [sys.executable, "-P", "-m", "beowire"]
@@ -39,6 +43,18 @@ def beowire(*arguments: str, text: str = "", **variables: str) -> Answer:
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
+@contextlib.contextmanager
+def small_file_system(place: Path, options: str) -> Iterator[None]:
+    """A file system in memory at this place, with the room that the options give it."""
+    if os.geteuid() != 0 or NO_NAMESPACES:
+        pytest.skip("mounting a small file system needs root")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
 def fresh_name() -> str:
     """A lab name that no other process uses."""
     return f"t{os.getpid()}-{next(_numbers)}"
@@ -52,7 +68,7 @@ def remove(name: str) -> None:
 
 def traces(name: str) -> list[str]:
     """All that a lab of that name leaves on the machine."""
-    places = [lab.labs_dir(), namespaces.NETNS_DIR, lab.Path("/etc/netns")]
+    places = [lab.labs_dir(), namespaces.NETNS_DIR, Path("/etc/netns")]
     found = []
     for place in places:
         if place.is_dir():
@@ -61,5 +77,5 @@ def traces(name: str) -> list[str]:
                 for entry in place.iterdir()
                 if entry.name == name or entry.name.startswith(f"bw-{name}-")
             ]
-    mounts = lab.Path("/proc/self/mountinfo").read_text().splitlines()
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return found + [line for line in mounts if f"bw-{name}-" in line or f"/labs/{name}/" in line]

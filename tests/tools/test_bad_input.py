@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from beowire import lab, lab_up, places
-from beowire_cli import COMMAND, NO_NAMESPACES, Answer, beowire, traces
+from beowire_cli import COMMAND, Answer, beowire, small_file_system, traces
 
 pytestmark = pytest.mark.skipif(
     shutil.which("mpirun.openmpi") is None,
@@ -142,11 +142,8 @@ def test_a_damaged_description(content: str, lab_name: str, tmp_path: Path) -> N
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for a lab, and little else."""
-    if os.geteuid() != 0 or NO_NAMESPACES:
-        pytest.skip("mounting a small file system needs root")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", tmp_path], check=True)
-    yield tmp_path
-    subprocess.run(["umount", tmp_path], check=True)
+    with small_file_system(tmp_path, "size=1m"):
+        yield tmp_path
 
 
 def fill(file: Path) -> None:

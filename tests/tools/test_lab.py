@@ -2,7 +2,6 @@
 """Labs are made whole or not at all, live side by side, and leave nothing behind."""
 
 import json
-import os
 import signal
 import subprocess
 import time
@@ -13,7 +12,7 @@ import beowire_cli
 import pytest
 from beowire import lab, lab_up, namespaces
 from beowire.errors import BeowireError
-from beowire_cli import COMMAND, NO_NAMESPACES, beowire, fresh_name, traces
+from beowire_cli import COMMAND, NO_NAMESPACES, beowire, fresh_name, small_file_system, traces
 
 needs_namespaces = pytest.mark.skipif(
     NO_NAMESPACES is not None, reason=f"raw frames: {NO_NAMESPACES}"
@@ -231,11 +230,8 @@ def test_killed_making_can_be_cleaned_up(lab_name: str, delay_s: float) -> None:
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system without room for the state of a lab."""
-    if os.geteuid() != 0 or NO_NAMESPACES:
-        pytest.skip("mounting a small file system needs root")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=12", "none", tmp_path], check=True)
-    yield tmp_path
-    subprocess.run(["umount", tmp_path], check=True)
+    with small_file_system(tmp_path, "nr_inodes=12"):
+        yield tmp_path
 
 
 def test_full_disk_leaves_nothing(lab_name: str, full_disk: Path) -> None:
