@@ -49,7 +49,7 @@ static void fail(const char *format, ...)
 
 static void make_directory(const char *path)
 {
-	char part[PATH_ROOM];
+	char part[PATH_ROOM + 32]; /* the longest that callers make */
 
 	snprintf(part, sizeof(part), "%s", path);
 	for (char *at = part + 1; *at; at++) {
