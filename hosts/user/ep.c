@@ -144,8 +144,13 @@ static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
 
 	snprintf(attr.self.name, sizeof(attr.self.name), "%.31s", ep->host);
 	error = bw_local_open(&ep->local, &attr);
-	if (error)
+	if (error && bw_ep_only(&ep->env, BW_LINK_LOCAL))
 		return bw_fail(why, error, "cannot open the local link: %s", bw_ep_reason(error));
+	if (error) {
+		bw_log_once(BW_LOG_INFO, "no-local", "no shared memory within this node: %s",
+			    bw_ep_reason(error));
+		return 0;
+	}
 	ep->claim = -1; /* the link's now */
 	ep->self.links |= BW_LINK_LOCAL;
 	return 0;

@@ -131,6 +131,27 @@ def test_too_few_descriptors_are_named_with_the_mend() -> None:
     assert results[-1] == 0
 
 
+def test_without_shared_memory_other_links_are_used(nodes: tuple[str, str]) -> None:
+    """Where no file may grow, memory to be shared cannot be made either."""
+    node = ["ip", "netns", "exec", nodes[0]]
+    limited = ["sh", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$0"']
+    for links, result in (("local,udp", 0), ("local", -27)):  # EFBIG
+        done = subprocess.run(
+            [*node, *limited, str(places.product("tests/user/actor"))],
+            input="open\n",
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "BEOWIRE_LINKS": links, "BEOWIRE_LOG": "info"},
+        )
+        opened = json.loads(done.stdout)
+        assert opened["result"] == result, opened
+        if result == 0:
+            assert "no shared memory within this node: File too large" in done.stderr
+        else:
+            assert "cannot open the local link: File too large" in opened["why"]
+
+
 @pytest.mark.parametrize("link", ["packet", "udp", "local"])
 def test_eager_limit_is_obeyed(nodes: tuple[str, str], link: str) -> None:
     where = (nodes[0], nodes[0]) if link == "local" else nodes
