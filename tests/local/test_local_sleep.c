@@ -152,8 +152,8 @@ static void fill(struct node *n, uint64_t count)
 	}
 }
 
-/* One side sleeps when the ring is full, the other when it is empty. */
-static void full_and_empty(uint32_t me)
+/* One side sleeps when the ring is full; the other one takes what is there, in its own way. */
+static void full(uint32_t me, void (*take)(struct node *n))
 {
 	struct node n;
 	uint64_t count = 100000 * effort;
@@ -161,13 +161,23 @@ static void full_and_empty(uint32_t me)
 	rendezvous(&n, me, SMALL_RING);
 	if (me == 0)
 		fill(&n, count);
-	while (me == 1 && n.messages < count) {
-		turn(&n);
-		if (draw(10) == 0)
-			spin(draw(300));
-	}
+	while (me == 1 && n.messages < count)
+		take(&n);
 	CHECK(n.spoilt == 0);
 	part();
+}
+
+/* It sleeps when the ring is empty. */
+static void take_and_sleep(struct node *n)
+{
+	turn(n);
+	if (draw(10) == 0)
+		spin(draw(300));
+}
+
+static void full_and_empty(uint32_t me)
+{
+	full(me, take_and_sleep);
 }
 
 static void sleep__for_room_in_a_full_ring(void **state)
@@ -175,21 +185,16 @@ static void sleep__for_room_in_a_full_ring(void **state)
 	two(full_and_empty);
 }
 
-/* The same with somebody who never sleeps, and so never has a reason to tell how far it is. */
+/* It never sleeps, and so never has a reason to tell how far it is. */
+static void take_restlessly(struct node *n)
+{
+	if (bw_local_poll(n->link, 0, false) == 0)
+		sched_yield();
+}
+
 static void full_and_restless(uint32_t me)
 {
-	struct node n;
-	uint64_t count = 100000 * effort;
-
-	rendezvous(&n, me, SMALL_RING);
-	if (me == 0)
-		fill(&n, count);
-	while (me == 1 && n.messages < count) {
-		if (bw_local_poll(n.link, 0, false) == 0)
-			sched_yield();
-	}
-	CHECK(n.spoilt == 0);
-	part();
+	full(me, take_restlessly);
 }
 
 static void sleep__for_room_that_a_restless_peer_makes(void **state)
