@@ -47,6 +47,13 @@ def test_only_shared_directories_are_written_to(tmp_path: Path) -> None:
     assert (tmp_path / "shared").read_text() == "out\n"
 
 
+def test_the_host_s_directory_for_temporary_files_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("seen\n")
+    outcome, text = run("sh", "-c", f"cd {tmp_path} && cat given && echo > /tmp/own")
+    assert (outcome.exit_status, text) == (0, "seen\n")
+    assert not Path("/tmp/own").exists()
+
+
 def test_modules_of_the_kernel_can_be_loaded() -> None:
     outcome, _ = run("sh", "-c", "modprobe 8021q && test -d /proc/net/vlan")
     assert outcome.exit_status == 0

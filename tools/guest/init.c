@@ -131,7 +131,6 @@ static void set_up_root(void)
 	attach("overlay", "/root", "overlay", 0,
 	       "lowerdir=/host,upperdir=/over/upper,workdir=/over/work");
 	each_line("/release", attach_modules);
-	attach("tmpfs", "/root/tmp", "tmpfs", 0, "mode=1777");
 	attach("tmpfs", "/root/run", "tmpfs", 0, "mode=755");
 	each_line("/shares", attach_share);
 	attach("proc", "/root/proc", "proc", 0, NULL);
