@@ -122,11 +122,17 @@ static bool bw_env_helper(struct bw_env *env, const char *text)
 
 static bool bw_env_ethertype(struct bw_env *env, const char *text)
 {
+	/* IPv4, ARP, IPv6, VLAN tags: such frames would end up in every host's network stack. */
+	static const uint16_t taken[] = {0x0800, 0x0806, 0x86DD, 0x8100, 0x88A8};
 	uint64_t value;
-	bool ok = bw_env_number(text, 16, 0x0600, 0xFFFF, &value);
 
+	if (!bw_env_number(text, 16, 0x0600, 0xFFFF, &value))
+		return false;
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		if (value == taken[i])
+			return false;
 	env->ethertype = (uint16_t)value;
-	return ok;
+	return true;
 }
 
 static bool bw_env_cluster(struct bw_env *env, const char *text)
@@ -206,7 +212,9 @@ static const struct {
 	 "a comma list of interface names, MAC addresses or IPv4 subnets a.b.c.d/n",
 	 bw_env_interface},
 	{"BEOWIRE_LINKS", "a comma list of local, packet and udp", bw_env_links},
-	{"BEOWIRE_ETHERTYPE", "a hexadecimal number from 0600 to FFFF", bw_env_ethertype},
+	{"BEOWIRE_ETHERTYPE",
+	 "a hexadecimal number from 0600 to FFFF, and none of IP's, ARP's or VLANs'",
+	 bw_env_ethertype},
 	{"BEOWIRE_CLUSTER", "a name, or a number below 2^32", bw_env_cluster},
 	{"BEOWIRE_NODE", "a name", bw_env_node},
 	{"BEOWIRE_WAIT", "spin, adaptive or block", bw_env_wait},

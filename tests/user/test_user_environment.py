@@ -17,6 +17,8 @@ WRONG = [
     ("BEOWIRE_LINKS", "packet,", "local, packet and udp"),
     ("BEOWIRE_ETHERTYPE", "0x12", "hexadecimal"),
     ("BEOWIRE_ETHERTYPE", "88B5x", "hexadecimal"),
+    ("BEOWIRE_ETHERTYPE", "0800", "none of IP's"),
+    ("BEOWIRE_ETHERTYPE", "8100", "none of IP's"),
     ("BEOWIRE_DEAD_TIMEOUT", "0", "from 1 to 86400"),
     ("BEOWIRE_DEAD_TIMEOUT", "-5", "from 1 to 86400"),
     ("BEOWIRE_EAGER_MAX", "70000", "from 1 to 65536"),
