@@ -318,9 +318,9 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
 const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 {
 	static _Thread_local char text[160];
-	static const char *const links[] = {"packet", "udp"};
+	static const char *const links[] = {", packet", ", udp"};
 	struct bw_remote *p;
-	const char *link = "not connected", *host = "unknown host";
+	const char *link = ", not connected", *host = "unknown host";
 	uint64_t srtt;
 	uint32_t mtu;
 	uint8_t number;
@@ -332,9 +332,9 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 		return "no such peer";
 	}
 	if (p->status)
-		link = "down";
+		link = ""; /* it has none any more */
 	else if (p->local)
-		link = "local";
+		link = ", local";
 	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
 		 number < BW_LINK_NUMBERS)
 		link = links[number];
@@ -342,7 +342,7 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 		host = p->name;
 	else if (p->addr.node == ep->self.node)
 		host = ep->host;
-	snprintf(text, sizeof(text), "%s (node %016llx) engine %u, %s", host,
+	snprintf(text, sizeof(text), "%s (node %016llx) engine %u%s", host,
 		 (unsigned long long)p->addr.node, p->addr.engine, link);
 	bw_lock_release(&ep->lock);
 	return text;

@@ -108,9 +108,9 @@ def run_example(
     return record, output
 
 
-def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> None:
+def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> str:
     """Runs the program whose last rank kills itself: the job ends, not well, and whoever noticed
-    first, launcher or Beowire, has said which rank or whose peer it was."""
+    first, launcher or Beowire, has said which rank or whose peer it was. All that was said."""
     job = Job([str(executable("tests/mpi/killed", mpi))], ranks, "beowire", mpi=mpi)
     with tempfile.TemporaryFile() as output:
         record = run(job, cluster, output=output, errors=output, announce=False, limit_s=HANG_S)
@@ -123,3 +123,4 @@ def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> None:
     if cluster.shares_host_name:
         hosts.append(socket.gethostname())
     assert endings.report_of_death(text, ranks - 1, hosts), text
+    return text

@@ -15,6 +15,13 @@ def test_killed_rank_ends_the_job(ranks: int, mpi: Mpi, pair: Cluster) -> None:
     run_killed(pair, ranks, mpi)
 
 
+def test_a_death_is_told_once_per_job(four: Cluster) -> None:
+    """Three nodes notice it; `beowire run` hands on what they say once."""
+    said = run_killed(four, 4, "mpich").splitlines()
+    told = [line for line in said if line.startswith("beowire: ") and "is gone" in line]
+    assert len(told) <= 1, said
+
+
 @pytest.mark.parametrize(("mpi", "seconds"), [("openmpi", 30), ("mpich", 5)])
 def test_stopped_rank_is_waited_for(mpi: Mpi, seconds: int, pair: Cluster) -> None:
     run_program("stopped", pair, 2, mpi, arguments=("--seconds", str(seconds)), payload_bytes=1)

@@ -15,7 +15,7 @@ MPICH = """\
 =   CLEANING UP REMAINING PROCESSES
 """
 BEOWIRE = (
-    "beowire: node3 (node e4517a1c1b2590ea) engine 26, down is gone (Connection refused): "
+    "beowire: node3 (node e4517a1c1b2590ea) engine 26 is gone (Connection refused): "
     "operations with it end with an error"
 )
 NOTHING = """\

@@ -18,7 +18,7 @@ def report_of_death(output: str, rank: int, hosts: Iterable[str]) -> str:
         rf"\S+ noticed that process rank {rank} with PID \d+ on node {host} exited on signal 9\b.*",
         # MPICH, in two lines of a frame
         rf"PID \d+ RUNNING AT {host}\n=\s+(?:EXIT CODE: 9|KILLED BY SIGNAL: 9\b.*)$",
-        rf"beowire: {host} \(node [0-9a-f]+\) engine \d+, .*is gone \(.+\): .*",
+        rf"beowire: {host} \(node [0-9a-f]+\) engine \d+ is gone \(.+\): .*",
     )
     for report in reports:
         if found := re.search(report, output, re.MULTILINE):

@@ -2,8 +2,9 @@
 """Runs one MPI job and leaves nothing of it behind.
 
 The launcher is a child in our process group, so that its input, output and Ctrl-C are the
-program's own. Every process of the job carries the job's name in its environment; what the
-launcher leaves alive is found and killed by it. Shared memory of killed processes is swept away.
+program's own; of its standard error only repeated remarks of Beowire's are left out. Every process
+of the job carries the job's name in its environment; what the launcher leaves alive is found and
+killed by it. Shared memory of killed processes is swept away.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ from beowire.errors import BeowireError
 from beowire.lab import marked_processes
 from beowire.launch import Command, Job
 from beowire.observer import observed
+from beowire.once import told_once
 from beowire.path import JobRecord, read_endpoints
 from beowire.terminal import note
 
@@ -70,7 +72,8 @@ def run(
             environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
             command = launch.command(replace(job, environment=environment), cluster, directory)
             started_ns = time.monotonic_ns()
-            ending = _execute_whole(command, directory, output, errors, limit_s)
+            with told_once(errors) as told:
+                ending = _execute_whole(command, directory, output, told, limit_s)
             elapsed_ns = time.monotonic_ns() - started_ns
         if keep_stats is not None:
             shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
