@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,9 +17,9 @@
 
 #define BW_WAIT_SPIN_MIN (2 * BW_US)
 #define BW_WAIT_SPIN_MAX (50 * BW_US) /* about what sleeping and waking costs both sides */
-#define BW_WAIT_ROW	 64	      /* empty bw_progress() calls in a row that are timed */
-#define BW_WAIT_DENSE_NS (2 * BW_US)  /* per call: a program that does nothing but poll */
-#define BW_WAIT_YIELD_NS (1 * BW_MS)  /* longest sleep inside bw_progress() */
+#define BW_WAIT_ROW	 256	      /* empty bw_progress() calls in a row that are timed */
+#define BW_WAIT_DENSE_NS (2 * BW_US) /* per call: a program that does nothing but poll */
+#define BW_WAIT_YIELD_NS (1 * BW_MS) /* longest sleep inside bw_progress() */
 
 uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 {
@@ -179,14 +180,23 @@ int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 	return n;
 }
 
-/* Does the program do nothing but poll? Told by the time that a row of empty calls took. */
+/* Does the program do nothing but poll? Told by the processor time that a row of empty calls took:
+ * what others did meanwhile, to whom the program may have yielded, does not count. */
 static bool bw_wait_dense(struct bw_ep *ep)
 {
-	uint64_t now = bw_clock_now(), since = ep->idle_since;
+	uint64_t cpu = bw_clock_cpu(), since = ep->idle_since;
 
-	ep->now = now;
-	ep->idle_since = now;
-	return now - since < BW_WAIT_ROW * BW_WAIT_DENSE_NS;
+	ep->now = bw_clock_now();
+	ep->idle_since = cpu;
+	/* Another thread's clock may be behind. */
+	return cpu >= since && cpu - since < BW_WAIT_ROW * BW_WAIT_DENSE_NS;
+}
+
+static void bw_wait_step_aside(struct bw_ep *ep)
+{
+	bw_lock_release(&ep->lock);
+	sched_yield();
+	bw_lock_take(&ep->lock);
 }
 
 bool bw_wait_yield(struct bw_ep *ep)
@@ -196,11 +206,17 @@ bool bw_wait_yield(struct bw_ep *ep)
 	bool dense = bw_wait_dense(ep);
 
 	bw_crowd_sample(&ep->crowd, ep->now);
-	if (!dense || ep->lock.depth > 1 || (!ep->crowd.crowded && ep->env.wait != BW_WAIT_BLOCK))
+	if (!dense || ep->lock.depth > 1)
 		return false;
+	if (!ep->crowd.crowded && ep->env.wait != BW_WAIT_BLOCK) {
+		/* Somebody may wait for this core, perhaps the peer that is waited for here: only
+		 * who has lost the core can tell by its own waiting that cores are short. */
+		bw_wait_step_aside(ep);
+		return false;
+	}
 	bw_wait_sleep(ep, BW_WAIT_YIELD_NS);
 	/* The next row is not timed from before this sleep. */
-	ep->idle_since = bw_clock_now();
+	ep->idle_since = bw_clock_cpu();
 	return true;
 }
 
