@@ -18,8 +18,8 @@
 #define BW_WAIT_SPIN_MIN (2 * BW_US)
 #define BW_WAIT_SPIN_MAX (50 * BW_US) /* about what sleeping and waking costs both sides */
 #define BW_WAIT_ROW	 256	      /* empty bw_progress() calls in a row that are timed */
-#define BW_WAIT_DENSE_NS (2 * BW_US) /* per call: a program that does nothing but poll */
-#define BW_WAIT_YIELD_NS (1 * BW_MS) /* longest sleep inside bw_progress() */
+#define BW_WAIT_DENSE_NS (2 * BW_US)  /* per call: a program that does nothing but poll */
+#define BW_WAIT_YIELD_NS (1 * BW_MS)  /* longest sleep inside bw_progress() */
 
 uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 {
