@@ -14,15 +14,6 @@ static inline uint64_t bw_clock_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Processor time of the calling thread; a system call. */
-static inline uint64_t bw_clock_cpu(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* For ppoll(): the relative time `ns` in t, or NULL for "no limit". */
 static inline const struct timespec *bw_clock_span(uint64_t ns, struct timespec *t)
 {

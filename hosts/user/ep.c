@@ -238,6 +238,7 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 
 	bw_crowd_init(&ep->crowd, ep->now);
 	ep->spin_ns = BW_EP_SPIN_NS;
+	ep->idle_since = ep->now;
 	ep->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (ep->wake_fd < 0)
 		return bw_fail(why, -errno, "cannot make an event descriptor: %s",

@@ -84,8 +84,7 @@ struct bw_ep {
 	int wake_fd;		   /* eventfd */
 	int epoll_fd;		   /* bw_ep_fd(), -1 before its first use */
 	uint64_t spin_ns;	   /* how long bw_wait() spins now */
-	uint64_t
-		idle_since; /* processor time when a row of empty bw_progress() calls was last timed */
+	uint64_t idle_since;	   /* when a row of empty bw_progress() calls was last timed */
 	struct bw_crowd crowd;
 	struct bw_helper helper;
 

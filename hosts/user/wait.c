@@ -180,16 +180,15 @@ int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 	return n;
 }
 
-/* Does the program do nothing but poll? Told by the processor time that a row of empty calls took:
- * what others did meanwhile, to whom the program may have yielded, does not count. */
+/* Does the program do nothing but poll, and nobody else run? Told by the time that a row of empty
+ * calls took. */
 static bool bw_wait_dense(struct bw_ep *ep)
 {
-	uint64_t cpu = bw_clock_cpu(), since = ep->idle_since;
+	uint64_t now = bw_clock_now(), since = ep->idle_since;
 
-	ep->now = bw_clock_now();
-	ep->idle_since = cpu;
-	/* Another thread's clock may be behind. */
-	return cpu >= since && cpu - since < BW_WAIT_ROW * BW_WAIT_DENSE_NS;
+	ep->now = now;
+	ep->idle_since = now;
+	return now - since < BW_WAIT_ROW * BW_WAIT_DENSE_NS;
 }
 
 static void bw_wait_step_aside(struct bw_ep *ep)
@@ -206,17 +205,17 @@ bool bw_wait_yield(struct bw_ep *ep)
 	bool dense = bw_wait_dense(ep);
 
 	bw_crowd_sample(&ep->crowd, ep->now);
-	if (!dense || ep->lock.depth > 1)
+	if (ep->lock.depth > 1)
 		return false;
-	if (!ep->crowd.crowded && ep->env.wait != BW_WAIT_BLOCK) {
-		/* Somebody may wait for this core, perhaps the peer that is waited for here: only
-		 * who has lost the core can tell by its own waiting that cores are short. */
+	if (!dense || (!ep->crowd.crowded && ep->env.wait != BW_WAIT_BLOCK)) {
+		/* Somebody may wait for this core, perhaps the peer that is waited for here, and
+		 * whoever has the core sees no sign of it. */
 		bw_wait_step_aside(ep);
 		return false;
 	}
 	bw_wait_sleep(ep, BW_WAIT_YIELD_NS);
 	/* The next row is not timed from before this sleep. */
-	ep->idle_since = bw_clock_cpu();
+	ep->idle_since = bw_clock_now();
 	return true;
 }
 
