@@ -7,10 +7,9 @@ one place where all that is said comes together is where the launcher was starte
 
 import contextlib
 import os
-import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO
 
 _OURS = b"beowire: "
@@ -68,36 +67,43 @@ def told_once(errors: IO[bytes] | int | None) -> Iterator[int]:
     A process of its own passes the text on, in a session of its own: a launcher has to find a
     reader even when we are killed, or it would die of what it says while it cleans up.
     """
-    reader = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(Path(__file__).resolve())],
-        stdin=subprocess.PIPE,
-        stdout=sys.stderr.fileno() if errors is None else errors,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    assert reader.stdin is not None
+    if errors is None:
+        target = sys.stderr.fileno()
+    else:
+        target = errors if isinstance(errors, int) else errors.fileno()
+    reading, writing = os.pipe()
+    reader = os.fork()
+    if reader == 0:
+        try:
+            os.setsid()
+            os.close(writing)
+            _pass_on(reading, target)
+        finally:
+            os._exit(0)
+    os.close(reading)
     try:
-        yield reader.stdin.fileno()
+        yield writing
     finally:
-        reader.stdin.close()
-        # A process that left the job and lives on may hold the other end.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            reader.wait(_PATIENCE_S)
+        os.close(writing)
+        _await(reader)
 
 
-def main() -> None:
-    """Standard input to standard output, until the last writer is gone."""
+def _await(reader: int) -> None:
+    """Waits for the reader's end, but not for ever: a process that left the job and lives on may
+    hold the other end."""
+    patience = time.monotonic() + _PATIENCE_S
+    while os.waitpid(reader, os.WNOHANG) == (0, 0) and time.monotonic() < patience:
+        time.sleep(0.005)
+
+
+def _pass_on(reading: int, target: int) -> None:
     once = Once()
-    while piece := os.read(sys.stdin.fileno(), 65536):
-        _write(once.feed(piece))
-    _write(once.end())
+    while piece := os.read(reading, 65536):
+        _write(target, once.feed(piece))
+    _write(target, once.end())
 
 
-def _write(data: bytes) -> None:
+def _write(target: int, data: bytes) -> None:
     with contextlib.suppress(OSError):  # nobody reads any more; the writers need not know
         while data:
-            data = data[os.write(sys.stdout.fileno(), data) :]
-
-
-if __name__ == "__main__":
-    main()
+            data = data[os.write(target, data) :]
