@@ -189,6 +189,13 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }
 
+/* Up to a quarter of the pause, by incarnation. Two engines that start again at the same time would
+ * else repeat their HELLOs in step for ever; each that crosses another makes both answers void. */
+static uint64_t bw_hello_lag(const struct bw_engine *e, uint64_t pause)
+{
+	return pause / 4 * ((e->cfg.incarnation * 2654435761u) >> 24) / 256;
+}
+
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	uint64_t longest = p->confirmed ? BW_HELLO_RETRY : BW_HELLO_LAST;
@@ -197,7 +204,7 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		t->hello_due = true;
 		t->hello_repeated = true;
 		t->hello_pause = bw_min_u64(2 * t->hello_pause, longest);
-		t->hello_next = e->now + t->hello_pause;
+		t->hello_next = e->now + t->hello_pause + bw_hello_lag(e, t->hello_pause);
 	}
 	if (t->state != BW_PATH_UP)
 		return;
