@@ -42,7 +42,8 @@ static bool sim_pull_excused(const struct sim_node *n, const struct sim_op *op, 
 		return false;
 	if (r->retracted && (status == -ECANCELED || status == -ENOENT))
 		return true;
-	/* A final pull that overtook this one releases the region, though others may still read it. */
+	/* A final pull that overtook this one releases the region, though others may still read
+	 * it. */
 	return (r->done || (r->final_asked && !op->final)) && status == -ENOENT;
 }
 
