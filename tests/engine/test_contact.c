@@ -47,12 +47,29 @@ static void connect__hello_is_repeated_until_answered(void **state)
 	node_open(A);
 	connect_to(A, B);
 	run(100 * BW_MS);
-	/* at 0, 1, 3, 7, 15, 31 and 63 ms */
+	/* at 0, 1, 3, 7, 15, 31 and 63 ms, each pause but the first longer by up to a quarter */
 	assert_int_equal(frames_with("A>B HELLO"), 7);
 	node_open(B);
 	run(100 * BW_MS);
 	assert_int_equal(events_with("A PEER_UP B"), 1);
 	assert_int_equal(frames_with("B>A HELLO answer"), 1);
+}
+
+/* HELLOs that cross each other make both answers void; two sides in step would never meet. */
+static void connect__hellos_of_two_engines_do_not_stay_in_step(void **state)
+{
+	uint64_t a, b;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, C);
+	connect_to(B, C);
+	run(10 * BW_S);
+	a = path(A, C, 0)->hello_next - path(A, C, 0)->hello_sent;
+	b = path(B, C, 0)->hello_next - path(B, C, 0)->hello_sent;
+	assert_in_range(a, BW_HELLO_LAST, BW_HELLO_LAST * 5 / 4);
+	assert_in_range(b, BW_HELLO_LAST, BW_HELLO_LAST * 5 / 4);
+	assert_true(a > b ? a - b > BW_MS : b - a > BW_MS);
 }
 
 static void connect__lost_answer_is_given_again(void **state)
@@ -327,6 +344,7 @@ int contact_tests(void)
 		TEST(connect__answerer_asks_too_when_nothing_follows),
 		TEST(connect__data_confirms_the_contact),
 		TEST(connect__hello_is_repeated_until_answered),
+		TEST(connect__hellos_of_two_engines_do_not_stay_in_step),
 		TEST(connect__lost_answer_is_given_again),
 		TEST(connect__both_at_once),
 		TEST(connect__both_at_once_without_knowing_the_node),

@@ -94,6 +94,7 @@ def test_missing_command() -> None:
         (["--kernel", "0.0-none", "--", "true"], "apt-get update"),
         (["--share", "/no/such/directory", "--", "true"], "--share"),
         (["--memory", "1", "--", "true"], "256"),
+        (["--console", "/no/such/file", "--", "true"], "cannot be written"),
     ],
 )
 def test_bad_arguments(arguments: list[str], mend: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import vm
+from beowire import places, vm
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -30,6 +30,8 @@ def run(
     for directory in share or []:
         if not directory.is_dir():
             raise BeowireError(f"{directory} is no directory.", "Name an existing one by --share.")
+    if console is not None:
+        places.check_output(console)
     guest = vm.Guest(
         command=command,
         kernel=kernel,
@@ -40,7 +42,7 @@ def run(
     )
     outcome = vm.run(guest)
     if console is not None:
-        console.write_text(outcome.console)
+        places.write_output(console, outcome.console)
     for line in outcome.complaints:
         note(f"the guest's kernel: {line}")
     if outcome.exit_status == vm.BROKEN and outcome.console:

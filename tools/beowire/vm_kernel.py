@@ -83,8 +83,9 @@ def _one_at_a_time(home: Path) -> Iterator[None]:
         yield
 
 
-def _apt(command: list[str], what: str, cwd: Path | None = None) -> str:
-    program = places.program(command[0], "apt")
+def _told(command: list[str], what: str, cwd: Path | None = None, package: str = "apt") -> str:
+    """What a command of the package system prints; `what` failed if it fails."""
+    program = places.program(command[0], package)
     done = subprocess.run(
         [program, *command[1:]], capture_output=True, text=True, check=False, cwd=cwd
     )
@@ -98,7 +99,7 @@ def _apt(command: list[str], what: str, cwd: Path | None = None) -> str:
 
 
 def _depends(package: str) -> list[str]:
-    text = _apt(["apt-cache", "depends", package], f"No package {package}")
+    text = _told(["apt-cache", "depends", package], f"No package {package}")
     return re.findall(r"^\s*Depends: (\S+)", text, re.MULTILINE)
 
 
@@ -123,15 +124,14 @@ def _fetch(package: str, tree: Path) -> None:
     note(f"fetching the kernel package {package} for guests (it is unpacked, not installed)")
     tree.mkdir(exist_ok=True)
     wanted = [package, *(p for p in _depends(package) if p.startswith("linux-modules-"))]
-    _apt(["apt-get", "download", *wanted], f"{package} cannot be fetched", cwd=tree)
+    _told(["apt-get", "download", *wanted], f"{package} cannot be fetched", cwd=tree)
     for archive in tree.glob("*.deb"):
-        _apt(["dpkg-deb", "-x", archive.name, "."], f"{archive.name} cannot be unpacked", cwd=tree)
+        _told(["dpkg-deb", "-x", archive.name, "."], f"{archive.name} cannot be unpacked", cwd=tree)
         archive.unlink()
     packed = next((tree / "boot").glob("vmlinuz-*"))
     release = packed.name.removeprefix("vmlinuz-")
     (tree / f"vmlinux-{release}").write_bytes(_uncompressed(packed.read_bytes()))
-    depmod = places.program("depmod", "kmod")
-    subprocess.run([depmod, "-b", str(tree), release], check=True)
+    _told(["depmod", "-b", str(tree), release], f"The modules of {package}", package="kmod")
 
 
 def _unxz(data: bytes) -> bytes:
