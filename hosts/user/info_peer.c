@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -30,13 +31,6 @@ struct caller {
 	uint64_t answers;
 	int down;
 };
-
-static volatile sig_atomic_t interrupted;
-
-static void on_signal(int number)
-{
-	interrupted = 1;
-}
 
 static void on_message(void *arg, const struct bw_message *m)
 {
@@ -202,38 +196,50 @@ static void address_tell(int listener, const char *text)
 	close(fd);
 }
 
-/* Sleep until somebody calls or a message may have come. */
-static void listen_turn(struct caller *c, int listener, const char *text)
+/* Sleep until somebody calls, a message may have come, or a signal asks for the end: false then. */
+static bool listen_turn(struct caller *c, int listener, int signals, const char *text)
 {
-	struct pollfd fd[2] = {{.fd = listener, .events = POLLIN},
-			       {.fd = bw_ep_fd(c->ep), .events = POLLIN}};
+	struct pollfd fd[] = {{.fd = listener, .events = POLLIN},
+			      {.fd = signals, .events = POLLIN},
+			      {.fd = bw_ep_fd(c->ep), .events = POLLIN}};
 	uint64_t timeout;
 	struct timespec span;
 
 	if (bw_ep_arm(c->ep, &timeout) < 0)
 		timeout = 0; /* there is work already, but who calls is not to wait for its end */
-	if (ppoll(fd, 2, bw_clock_span(timeout, &span), NULL) > 0 && (fd[0].revents & POLLIN))
-		address_tell(listener, text);
+	if (ppoll(fd, 3, bw_clock_span(timeout, &span), NULL) > 0) {
+		if (fd[0].revents & POLLIN)
+			address_tell(listener, text);
+		if (fd[1].revents & POLLIN)
+			return false;
+	}
 	bw_progress(c->ep);
+	return true;
 }
 
-int info_listen(const char *port)
+/*
+ * A descriptor that is readable once SIGINT or SIGTERM has come. A handler that sets a flag would
+ * miss the one that comes between looking at the flag and going to sleep.
+ */
+static int signals_open(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
-	struct caller c = {0};
+	sigset_t mask;
+	int fd;
+
+	sigemptyset(&mask);
+	sigaddset(&mask, SIGINT);
+	sigaddset(&mask, SIGTERM);
+	sigprocmask(SIG_BLOCK, &mask, NULL);
+	fd = signalfd(-1, &mask, SFD_CLOEXEC);
+	return fd < 0 ? info_fail("cannot listen: %s", strerror(errno)) : fd;
+}
+
+static void listen_until_signal(struct caller *c, int listener, int signals, const char *port)
+{
 	struct bw_addr addr;
 	char text[INFO_HEX + 1];
-	int listener = tcp_listen(port);
 
-	if (listener < 0)
-		return -1;
-	if (endpoint_open(&c) < 0) {
-		close(listener);
-		return -1;
-	}
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	bw_ep_addr(c.ep, &addr);
+	bw_ep_addr(c->ep, &addr);
 	address_print(&addr, text);
 	printf("%s\n", text);
 	fflush(stdout);
@@ -241,11 +247,28 @@ int info_listen(const char *port)
 		"beowire-info: listening, give `beowire-info --peer` this host's name%s%s or the "
 		"line above\n",
 		strcmp(port, INFO_PORT) ? ":" : "", strcmp(port, INFO_PORT) ? port : "");
-	while (!interrupted)
-		listen_turn(&c, listener, text);
+	while (listen_turn(c, listener, signals, text))
+		;
+}
+
+int info_listen(const char *port)
+{
+	struct caller c = {0};
+	int listener = tcp_listen(port), signals, rc = -1;
+
+	if (listener < 0)
+		return -1;
+	signals = signals_open();
+	if (signals >= 0) {
+		if (endpoint_open(&c) == 0) {
+			listen_until_signal(&c, listener, signals, port);
+			bw_ep_close(c.ep, FAREWELL_NS);
+			rc = 0;
+		}
+		close(signals);
+	}
 	close(listener);
-	bw_ep_close(c.ep, FAREWELL_NS);
-	return 0;
+	return rc;
 }
 
 /* ---- looking at a peer ---- */

@@ -23,6 +23,7 @@ from beowire import places
 
 INFO = str(places.product("hosts/user/beowire-info"))
 EXAMPLE = str(places.product("hosts/user/beowire-example"))
+EARLY_SIGNAL = str(places.product("tests/local/early_signal.so"))
 PINGPONG = str(places.product("hosts/user/beowire-pingpong"))
 LIMIT_S = 60
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
@@ -266,6 +267,11 @@ def test_info_leaves_no_listener_behind(nodes: tuple[Node, Node]) -> None:
         pass
     done = nodes[0].run(INFO, "--peer", f"{nodes[0].address}:47313")
     assert "Connection refused" in done.stderr
+
+
+def test_info_hears_a_signal_that_comes_as_it_falls_asleep(nodes: tuple[Node, Node]) -> None:
+    done = nodes[0].run(INFO, "--listen", LD_PRELOAD=EARLY_SIGNAL)
+    assert done.returncode == 0, done.stderr
 
 
 # ---- beowire-pingpong ----
