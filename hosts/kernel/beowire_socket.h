@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What programs see of the kernel module: the address family, its addresses, options, control
+ * messages and ioctls. A socket that is bound (or sends first) owns a *port*: an engine of its own
+ * in the kernel, with the number that other nodes address; docs/kernel-module.md has the semantics
+ * of each call.
+ *
+ *	SOCK_DGRAM	unreliable datagrams (protocol module beowire_datagram)
+ *	SOCK_RDM	reliable messages between ports, no connections
+ *	SOCK_SEQPACKET	connections that keep message boundaries
+ *	SOCK_STREAM	connections that carry bytes
+ *
+ * socket()'s third argument is 0, or the number of a registered protocol for SOCK_DGRAM.
+ */
+#ifndef BEOWIRE_SOCKET_H
+#define BEOWIRE_SOCKET_H
+
+#include <linux/ioctl.h>
+#include <linux/socket.h>
+#include <linux/sockios.h>
+#include <linux/types.h>
+
+/*
+ * Linux gives numbers of families to none but its own protocols, so an abandoned one is taken; the
+ * module's parameter `family` chooses another. /proc/net/beowire/family tells which it is.
+ */
+#define AF_BEOWIRE  19
+#define SOL_BEOWIRE 319
+
+#define BEOWIRE_PORTS	32767 /* ports are 1 to this; larger engine numbers are user space's */
+#define BEOWIRE_MSG_MAX (1ull << 30) /* bytes; the longest message of SOCK_RDM and SOCK_SEQPACKET */
+
+struct sockaddr_beowire {
+	__kernel_sa_family_t sbw_family; /* AF_BEOWIRE */
+	__u16 sbw_port;	   /* engine number on its node; 0 in bind(): any that is free */
+	__u32 sbw_ifindex; /* interface; 0: the first that is attached */
+	__u64 sbw_node;	   /* identity of the node; 0: unknown */
+	__u32 sbw_inc;	   /* incarnation of the port; 0: any */
+	__u8 sbw_mac[6];   /* Ethernet address; all 0 in bind() */
+	__u8 sbw_zero[2];
+};
+
+/* Options of level SOL_BEOWIRE; int unless stated. */
+enum beowire_option {
+	BEOWIRE_BUSY_US = 1, /* receive calls spin so long before they sleep; 0 to 1000000 */
+	BEOWIRE_CHECKSUM,    /* payload checksum, 0 or 1 (default); before the port is made */
+	BEOWIRE_COPY_MAX,    /* bytes; longer sends take the pages instead of copying them */
+	BEOWIRE_EAGER_MAX,   /* bytes; longer messages travel as envelopes; at most 65536 */
+	BEOWIRE_DEAD_MS,     /* a silent peer is given up after so long; before the port is made */
+	BEOWIRE_INFO_WANTED, /* SOCK_RDM: recvmsg() gives every event with its beowire_info */
+	BEOWIRE_COUNTERS,    /* read only: struct beowire_counters of the port */
+	BEOWIRE_PEER_NUMBER, /* read only: struct sockaddr_beowire in, its peer number out */
+};
+
+/* Kinds of what recvmsg() gives. Without BEOWIRE_INFO_WANTED there are only messages, and a long
+ * one is fetched within the call. */
+enum beowire_event {
+	BEOWIRE_MESSAGE = 1, /* its bytes are in the iovec */
+	BEOWIRE_ENVELOPE,    /* of `len` bytes: to be fetched by BEOWIRE_IOC_PULL with `key` */
+	BEOWIRE_SENT,	     /* the send with this cookie ended: its buffer is free */
+	BEOWIRE_PULLED,	     /* the pull with this cookie ended, `len` bytes are in place */
+	BEOWIRE_DOWN,	     /* peer `peer` is lost, `status` says why */
+};
+
+/* Control message of level SOL_BEOWIRE, type BEOWIRE_INFO, of SOCK_RDM: what goes with a message,
+ * in both directions. */
+#define BEOWIRE_INFO 1
+struct beowire_info {
+	__u64 tag;    /* passed through */
+	__u64 imm;    /* passed through */
+	__u64 cookie; /* send: not 0 asks for BEOWIRE_SENT; comes back in events */
+	__u64 len;    /* receive: bytes of the whole message */
+	__u64 key;    /* receive: ENVELOPE: for BEOWIRE_IOC_PULL */
+	__u32 peer;   /* number of the peer in this socket; send: 0: by msg_name instead */
+	__s32 status; /* receive: 0 or a negative errno */
+	__u8 event;   /* receive: enum beowire_event */
+	__u8 code;    /* 0 to 127, passed through */
+	__u16 flags;  /* send: BEOWIRE_SEND_* */
+	__u32 reserved;
+};
+
+#define BEOWIRE_SEND_ASYNC                                                                         \
+	0x1 /* of a long message: return at once, the buffer is busy until SENT */
+#define BEOWIRE_SEND_ACKED 0x2 /* SENT only once the peer's port has it */
+
+/* BEOWIRE_IOC_PULL: fetch an envelope's bytes (as many as `len`, or less) into `buf`. */
+struct beowire_pull {
+	__u64 key;
+	__u64 buf;    /* address in the caller's memory */
+	__u64 len;    /* bytes; 0 discards the message */
+	__u64 cookie; /* of the event BEOWIRE_PULLED; 0: none */
+	__u32 peer;
+	__u32 reserved;
+};
+
+/* An interface of the network namespace. */
+struct beowire_iface {
+	char name[16];
+	__u32 ifindex; /* result */
+	__u32 mtu;     /* result: bytes of the largest frame, Ethernet header excluded */
+};
+
+/* ioctl()s on any socket of the family. CAP_NET_ADMIN: ATTACH, DETACH. */
+#define BEOWIRE_IOC_ATTACH (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
+#define BEOWIRE_IOC_DETACH (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
+#define BEOWIRE_IOC_PULL   (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
+
+#define BEOWIRE_DROP_REASONS 24
+
+struct beowire_counters {
+	__u64 tx_frames, rx_frames;
+	__u64 tx_payload, rx_payload; /* bytes */
+	__u64 tx_messages, rx_messages;
+	__u64 retransmits, losses, probes;
+	__u64 copied_tx, copied_rx; /* bytes of payload copied by the processor */
+	__u64 pinned;		    /* bytes sent from or received into pinned pages */
+	__u64 memlock_limited;	    /* sends that were copied since RLIMIT_MEMLOCK was reached */
+	__u64 tx_busy;		    /* frames given back since the interface's queue was full */
+	__u64 peers;
+	__u64 drop[BEOWIRE_DROP_REASONS]; /* by enum bw_drop of the engine */
+};
+
+#endif
