@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import places, vm_kernel
+from beowire import places, vm_kernel, vm_module
 from beowire.errors import BeowireError
 
 BROKEN = 125  # exit status of a guest that did not get as far as the command, or had to be ended
@@ -34,7 +34,10 @@ _COMPLAINT = re.compile(
 
 @dataclass(frozen=True)
 class Guest:
-    """What to run, and in what machine. `shares` are directories that the guest may write to."""
+    """What to run, and in what machine. `shares` are directories that the guest may write to.
+
+    With `modules` the project's kernel modules are built and loaded before the command runs.
+    """
 
     command: list[str]
     kernel: str = ""
@@ -42,6 +45,7 @@ class Guest:
     memory_mb: int = 1024
     limit_s: float = 600
     shares: list[Path] = field(default_factory=list)
+    modules: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,20 @@ def _share(tag: str, directory: Path, options: str) -> list[str]:
     return ["-fsdev", where, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
 
 
-def _job(guest: Guest) -> str:
+def _loading(kernel: vm_kernel.Kernel | None) -> list[str]:
+    """Lines of the job that load the project's modules for this kernel, if there is one."""
+    if kernel is None:
+        return []
+    modules = vm_module.build(kernel)
+    files = [shlex.quote(str(file)) for file in modules.files]
+    return [
+        f"export BEOWIRE_MODULES={shlex.quote(shlex.join(str(file) for file in modules.files))}",
+        *(f"modprobe {name} || exit {BROKEN}" for name in modules.stock),
+        *(f"insmod {file} || exit {BROKEN}" for file in files),
+    ]
+
+
+def _job(guest: Guest, kernel: vm_kernel.Kernel) -> str:
     """The command as a script, in this directory and with this environment's search path."""
     words = shlex.join(guest.command)
     lines = [
@@ -117,6 +134,7 @@ def _job(guest: Guest) -> str:
         f"export BEOWIRE_ROOT={shlex.quote(str(places.root()))}",
         f"export BEOWIRE_BUILD={shlex.quote(str(places.build_dir()))}",
         "ip link set lo up",
+        *_loading(kernel if guest.modules else None),
         f"cd {shlex.quote(str(Path.cwd()))} || exit {BROKEN}",
         f"exec {words}",
     ]
@@ -135,7 +153,7 @@ def _initial_files(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
     archive.add("release", f"{kernel.release} {kernel.modules}\n".encode())
     shares = [f"share{number} {path}\n" for number, path in enumerate(guest.shares)]
     archive.add("shares", "".join(shares).encode())
-    archive.add("job", _job(guest).encode())
+    archive.add("job", _job(guest, kernel).encode())
     return archive.end()
 
 

@@ -22,6 +22,9 @@ def run(
     share: Annotated[
         list[Path] | None, typer.Option(help="Directory that the guest may write to.")
     ] = None,
+    modules: Annotated[
+        bool, typer.Option("--modules", help="Build Beowire's kernel modules and load them.")
+    ] = False,
     console: Annotated[
         Path | None, typer.Option(help="Write the guest kernel's messages to this file.")
     ] = None,
@@ -39,6 +42,7 @@ def run(
         memory_mb=memory,
         limit_s=timeout,
         shares=[directory.resolve() for directory in share or []],
+        modules=modules,
     )
     outcome = vm.run(guest)
     if console is not None:

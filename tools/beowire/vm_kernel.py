@@ -18,6 +18,7 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
+from beowire.vm_packages import STOCK, told
 
 _ELF = b"\x7fELF"
 _NEWEST = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
@@ -25,11 +26,16 @@ _NEWEST = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
 
 @dataclass(frozen=True)
 class Kernel:
-    """An unpacked kernel: `release` as uname tells it, `image` and the folder of its modules."""
+    """An unpacked kernel: `release` as uname tells it, `image` and the folder of its modules.
+
+    `tree` is where all of it was unpacked, `package` the package that it came in.
+    """
 
     release: str
     image: Path
     modules: Path
+    tree: Path
+    package: str
 
     def module_files(self, names: list[str]) -> list[Path]:
         """These modules and all that they need, in the order of loading."""
@@ -65,7 +71,7 @@ def find(release: str = "") -> Kernel:
         raise BeowireError("Guests are made for x86-64 only.", "Run this on such a machine.")
     home = places.cache_dir() / "guest-kernels"
     home.mkdir(parents=True, exist_ok=True)
-    with _one_at_a_time(home):
+    with one_at_a_time(home):
         package = f"linux-image-{release}" if release else _newest()
         tree = home / package
         if not (tree / "ready").exists():
@@ -73,45 +79,23 @@ def find(release: str = "") -> Kernel:
             (tree / "ready").touch()
     image = next(tree.glob("vmlinux-*"))
     name = image.name.removeprefix("vmlinux-")
-    return Kernel(name, image, tree / "lib" / "modules" / name)
+    return Kernel(name, image, tree / "lib" / "modules" / name, tree, package)
 
 
 @contextmanager
-def _one_at_a_time(home: Path) -> Iterator[None]:
+def one_at_a_time(home: Path) -> Iterator[None]:
+    """Nobody else is inside for the same directory, which exists."""
     with (home / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _told(command: list[str], what: str, cwd: Path | None = None, package: str = "apt") -> str:
-    """What a command of the package system prints; `what` failed if it fails."""
-    program = places.program(command[0], package)
-    done = subprocess.run(
-        [program, *command[1:]], capture_output=True, text=True, check=False, cwd=cwd
-    )
-    if done.returncode:
-        raise BeowireError(
-            f"{what}: {done.stderr.strip() or 'no reason given'}",
-            "Refresh the package lists: apt-get update. `apt-cache search linux-image` shows "
-            "which kernels there are.",
-        )
-    return done.stdout
-
-
-def _depends(package: str) -> list[str]:
-    text = _told(["apt-cache", "depends", package], f"No package {package}")
-    return re.findall(r"^\s*Depends: (\S+)", text, re.MULTILINE)
-
-
 def _newest() -> str:
     """The kernel package that the distribution's own name for "the kernel" stands for."""
     for name in _NEWEST:
-        known = subprocess.run(
-            [places.program("apt-cache", "apt"), "show", name], capture_output=True, check=False
-        )
-        if known.returncode:
+        if not STOCK.has(name):
             continue
-        for each in _depends(name):
+        for each in STOCK.needs(name):
             if re.match(r"linux-image-\d", each):
                 return each
     raise BeowireError(
@@ -122,16 +106,12 @@ def _newest() -> str:
 
 def _fetch(package: str, tree: Path) -> None:
     note(f"fetching the kernel package {package} for guests (it is unpacked, not installed)")
-    tree.mkdir(exist_ok=True)
-    wanted = [package, *(p for p in _depends(package) if p.startswith("linux-modules-"))]
-    _told(["apt-get", "download", *wanted], f"{package} cannot be fetched", cwd=tree)
-    for archive in tree.glob("*.deb"):
-        _told(["dpkg-deb", "-x", archive.name, "."], f"{archive.name} cannot be unpacked", cwd=tree)
-        archive.unlink()
+    modules = [each for each in STOCK.needs(package) if each.startswith("linux-modules-")]
+    STOCK.unpack([package, *modules], tree)
     packed = next((tree / "boot").glob("vmlinuz-*"))
     release = packed.name.removeprefix("vmlinuz-")
     (tree / f"vmlinux-{release}").write_bytes(_uncompressed(packed.read_bytes()))
-    _told(["depmod", "-b", str(tree), release], f"The modules of {package}", package="kmod")
+    told(["depmod", "-b", str(tree), release], f"The modules of {package}", package="kmod")
 
 
 def _unxz(data: bytes) -> bytes:

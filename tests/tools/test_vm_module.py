@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Kernel modules for guests: how they are built, when, and how they get into a guest.
+
+The modules are small ones of the tests' own, in a checkout of their own.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import vm_checkout
+from beowire import vm, vm_kernel, vm_module
+from beowire.errors import BeowireError
+
+
+@pytest.fixture(scope="module")
+def kernel() -> vm_kernel.Kernel:
+    try:
+        return vm_kernel.find()
+    except BeowireError as error:
+        pytest.skip(f"no kernel for guests: {error}")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return vm_checkout.make(tmp_path / "checkout", monkeypatch)
+
+
+def files(place: Path) -> list[Path]:
+    return sorted(place.rglob("*"))
+
+
+def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "-C", str(checkout / "hosts/kernel"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_modules_are_loaded_in_their_order(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+    sources = files(checkout / "hosts") + files(checkout / "engine")
+    read = checkout / "said"
+    script = "dmesg | grep -o -e 'first: 7 .*' -e 'second: 11'; lsmod | grep -q libcrc32c"
+    with read.open("w") as output:
+        guest = vm.Guest(
+            ["sh", "-c", f"{script} && rmmod second first"], memory_mb=512, modules=True
+        )
+        outcome = vm.run(guest, output.fileno())
+    said = read.read_text().split("\n")
+    assert (outcome.exit_status, outcome.complaints) == (0, [])
+    assert said[0].startswith("first: 7 ")
+    assert said[1] == "second: 11"
+    assert files(checkout / "hosts") + files(checkout / "engine") == sources
+    assert (checkout / "build/kernel" / kernel.release / "first.ko").exists()
+
+
+def test_a_module_that_does_not_load_ends_the_guest(checkout: Path) -> None:
+    main = checkout / "hosts/kernel/main.c"
+    main.write_text(main.read_text().replace("return 0;", "return -ENODEV;"))
+    outcome = vm.run(vm.Guest(["true"], memory_mb=512, modules=True))
+    assert outcome.exit_status == vm.BROKEN
+
+
+def test_only_what_changed_is_built_again(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+    first, second = vm_module.build(kernel).files
+    times = first.stat().st_mtime_ns, second.stat().st_mtime_ns
+    assert vm_module.build(kernel).files == [first, second]
+    assert (first.stat().st_mtime_ns, second.stat().st_mtime_ns) == times
+    source = checkout / "engine/sum.c"
+    source.write_text(source.read_text().replace("a + b", "b + a + 1"))
+    vm_module.build(kernel)
+    assert first.stat().st_mtime_ns > times[0]
+    assert second.stat().st_mtime_ns == times[1]
+
+
+def test_a_warning_is_an_error_each_time(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+    source = checkout / "engine/sum.c"
+    source.write_text(source.read_text().replace("{\n", "{\n\tint spare;\n\n"))
+    for _ in range(2):
+        with pytest.raises(BeowireError, match="spare"):
+            vm_module.build(kernel)
+
+
+def test_a_symbol_that_no_kernel_has_is_an_error(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+    source = checkout / "engine/sum.c"
+    source.write_text("int absent(int a);\n" + source.read_text().replace("a + b", "absent(b)"))
+    with pytest.raises(BeowireError, match="absent"):
+        vm_module.build(kernel)
+
+
+def test_make_names_the_package_of_missing_headers(checkout: Path) -> None:
+    done = make(checkout, f"KDIR={checkout}/none")
+    assert done.returncode != 0
+    assert "apt-get install linux-headers-" in done.stderr
+
+
+def test_the_tree_for_dkms_is_built_without_the_checkout(
+    kernel: vm_kernel.Kernel, checkout: Path, tmp_path: Path
+) -> None:
+    tree = tmp_path / "dkms"
+    done = make(checkout, "dkms", f"DKMS_TREE={tree}")
+    assert done.returncode == 0, done.stderr
+    (checkout / "hosts").rename(tmp_path / "gone")
+    (checkout / "engine").rename(tmp_path / "gone-too")
+    script = f'. {tree}/dkms.conf; echo "$PACKAGE_VERSION"; eval "${{MAKE[0]}}"'
+    (tmp_path / "beowire/0.1.0").mkdir(parents=True)
+    (tmp_path / "beowire/0.1.0/build").symlink_to(tree)
+    done = subprocess.run(
+        ["bash", "-c", script],
+        env={
+            "PATH": "/usr/bin:/bin",
+            "kernel_source_dir": str(vm_module.headers(kernel)),
+            "dkms_tree": str(tmp_path),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith("0.1.0\n")
+    assert (tree / "first.ko").exists()
