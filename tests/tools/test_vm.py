@@ -18,14 +18,25 @@ def kernel() -> vm_kernel.Kernel:
         pytest.skip(f"no kernel for guests: {error}")
 
 
-def run(*words: str, limit_s: float = 120, shares: tuple[Path, ...] = ()) -> tuple[vm.Outcome, str]:
+def run(
+    *words: str,
+    limit_s: float = 120,
+    shares: tuple[Path, ...] = (),
+    cpus: int = 2,
+    icount: bool = False,
+) -> tuple[vm.Outcome, str]:
+    guest = vm.Guest(
+        list(words),
+        memory_mb=512,
+        limit_s=limit_s,
+        shares=list(shares),
+        cpus=cpus,
+        icount=icount,
+    )
     read, write = os.pipe()
     with os.fdopen(read) as output:
         try:
-            outcome = vm.run(
-                vm.Guest(list(words), memory_mb=512, limit_s=limit_s, shares=list(shares)),
-                write,
-            )
+            outcome = vm.run(guest, write)
         finally:
             os.close(write)
         return outcome, output.read()
@@ -82,6 +93,19 @@ def test_a_guest_that_hangs_is_ended() -> None:
     assert outcome.complaints == ["the guest did not end within 20 s"]
 
 
+def test_counted_instructions_repeat() -> None:
+    script = (
+        "import time; t = time.perf_counter_ns(); n = sum(range(200000)); "
+        "print(time.perf_counter_ns() - t)"
+    )
+    told = []
+    for _ in range(2):
+        outcome, text = run("python3", "-I", "-c", script, cpus=1, icount=True)
+        assert (outcome.exit_status, outcome.complaints) == (0, [])
+        told.append(int(text))
+    assert abs(told[0] - told[1]) < 0.02 * told[0], told
+
+
 def test_missing_command() -> None:
     outcome, text = run("no-such-command")
     assert outcome.exit_status == 127
@@ -94,6 +118,7 @@ def test_missing_command() -> None:
         (["--kernel", "0.0-none", "--", "true"], "apt-get update"),
         (["--share", "/no/such/directory", "--", "true"], "--share"),
         (["--memory", "1", "--", "true"], "256"),
+        (["--icount", "--cpus", "2", "--", "true"], "--cpus 1"),
         (["--console", "/no/such/file", "--", "true"], "cannot be written"),
     ],
 )

@@ -36,7 +36,9 @@ _COMPLAINT = re.compile(
 class Guest:
     """What to run, and in what machine. `shares` are directories that the guest may write to.
 
-    With `modules` the project's kernel modules are built and loaded before the command runs.
+    With `modules` the project's kernel modules are built and loaded before the command runs. With
+    `icount` the guest's clock counts the instructions that its only processor executes, one for
+    each nanosecond, so that a figure in nanoseconds is one in instructions and repeats.
     """
 
     command: list[str]
@@ -46,6 +48,7 @@ class Guest:
     limit_s: float = 600
     shares: list[Path] = field(default_factory=list)
     modules: bool = False
+    icount: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,8 +96,7 @@ def run(guest: Guest, output: int | None = None) -> Outcome:
 def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", "-accel", "tcg,thread=multi", "-cpu", "max"),
-        *("-smp", str(guest.cpus), "-m", str(guest.memory_mb)),
+        *("-machine", "q35", *_processors(guest), "-m", str(guest.memory_mb)),
         *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", _COMMAND_LINE),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
@@ -106,6 +108,18 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
     for number, directory in enumerate(guest.shares):
         arguments += _share(f"share{number}", directory, "")
     return arguments
+
+
+def _processors(guest: Guest) -> list[str]:
+    if not guest.icount:
+        return ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(guest.cpus)]
+    if guest.cpus != 1:
+        raise BeowireError("Instructions are counted on one processor only.", "Add --cpus 1.")
+    # No instruction that copies a whole buffer, none that is random; time is the count alone.
+    return [
+        *("-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm,-rdrand,-rdseed", "-smp", "1"),
+        *("-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", "1"),
+    ]
 
 
 def _share(tag: str, directory: Path, options: str) -> list[str]:

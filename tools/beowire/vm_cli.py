@@ -16,7 +16,10 @@ def run(
     kernel: Annotated[
         str, typer.Option(help="Release of the kernel, such as 6.1.0-30-amd64; default: stock.")
     ] = "",
-    cpus: Annotated[int, typer.Option(min=1, max=64, help="Processors of the guest.")] = 2,
+    cpus: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Processors of the guest; default: 2, with --icount 1."),
+    ] = None,
     memory: Annotated[int, typer.Option(min=256, help="Memory of the guest, MiB.")] = 1024,
     timeout: Annotated[float, typer.Option(min=1, help="Longest run, seconds.")] = 600,
     share: Annotated[
@@ -24,6 +27,9 @@ def run(
     ] = None,
     modules: Annotated[
         bool, typer.Option("--modules", help="Build Beowire's kernel modules and load them.")
+    ] = False,
+    icount: Annotated[
+        bool, typer.Option("--icount", help="Each instruction takes a nanosecond: for counting.")
     ] = False,
     console: Annotated[
         Path | None, typer.Option(help="Write the guest kernel's messages to this file.")
@@ -38,11 +44,12 @@ def run(
     guest = vm.Guest(
         command=command,
         kernel=kernel,
-        cpus=cpus,
+        cpus=cpus or (1 if icount else 2),
         memory_mb=memory,
         limit_s=timeout,
         shares=[directory.resolve() for directory in share or []],
         modules=modules,
+        icount=icount,
     )
     outcome = vm.run(guest)
     if console is not None:
