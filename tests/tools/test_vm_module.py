@@ -13,12 +13,16 @@ from beowire import vm, vm_kernel, vm_module
 from beowire.errors import BeowireError
 
 
+def found(name: str) -> vm_kernel.Kernel:
+    try:
+        return vm.find_kernel(name)
+    except BeowireError as error:
+        pytest.skip(f"no such kernel for guests: {error}")
+
+
 @pytest.fixture(scope="module")
 def kernel() -> vm_kernel.Kernel:
-    try:
-        return vm_kernel.find()
-    except BeowireError as error:
-        pytest.skip(f"no kernel for guests: {error}")
+    return found("")
 
 
 @pytest.fixture
@@ -35,13 +39,15 @@ def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_modules_are_loaded_in_their_order(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+@pytest.mark.parametrize("name", ["", vm_kernel.NEWER])
+def test_modules_are_loaded_in_their_order(name: str, checkout: Path) -> None:
+    kernel = found(name)
     sources = files(checkout / "hosts") + files(checkout / "engine")
     read = checkout / "said"
     script = "dmesg | grep -o -e 'first: 7 .*' -e 'second: 11'; lsmod | grep -q libcrc32c"
     with read.open("w") as output:
         guest = vm.Guest(
-            ["sh", "-c", f"{script} && rmmod second first"], memory_mb=512, modules=True
+            ["sh", "-c", f"{script} && rmmod second first"], name, memory_mb=512, modules=True
         )
         outcome = vm.run(guest, output.fileno())
     said = read.read_text().split("\n")

@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import places, vm_kernel, vm_module
+from beowire import places, vm_debug, vm_kernel, vm_module
 from beowire.errors import BeowireError
 
 BROKEN = 125  # exit status of a guest that did not get as far as the command, or had to be ended
@@ -65,11 +65,16 @@ def complaints(console: str) -> list[str]:
     return [found.group().strip() for found in _COMPLAINT.finditer(console)]
 
 
+def find_kernel(name: str) -> vm_kernel.Kernel:
+    """The kernel that --kernel calls so; it is made ready if need be."""
+    return vm_debug.find() if name == vm_debug.NAME else vm_kernel.find(name)
+
+
 def run(guest: Guest, output: int | None = None) -> Outcome:
     """Boots a guest, runs its command and waits. The command's output goes to `output`."""
     qemu = places.program("qemu-system-x86_64", "qemu-system-x86")
     init = places.product("tools/guest/guest-init")
-    kernel = vm_kernel.find(guest.kernel)
+    kernel = find_kernel(guest.kernel)
     with tempfile.TemporaryDirectory(prefix="beowire-vm-") as name:
         work = Path(name)
         console = work / "console"
@@ -160,10 +165,10 @@ def _initial_files(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
     archive = Archive()
     loaded = kernel.module_files(_MODULES)
     archive.add("init", init.read_bytes(), 0o755)
-    for number, file in enumerate(loaded):
-        archive.add(f"{number:02}-{file.name}", file.read_bytes())
-    names = [f"/{number:02}-{file.name}\n" for number, file in enumerate(loaded)]
-    archive.add("modules", "".join(names).encode())
+    names = [f"{number:02}-{file.name}" for number, file in enumerate(loaded)]
+    for name, file in zip(names, loaded, strict=True):
+        archive.add(name, vm_kernel.module_bytes(file))
+    archive.add("modules", "".join(f"/{name}\n" for name in names).encode())
     archive.add("release", f"{kernel.release} {kernel.modules}\n".encode())
     shares = [f"share{number} {path}\n" for number, path in enumerate(guest.shares)]
     archive.add("shares", "".join(shares).encode())

@@ -18,17 +18,21 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_packages import STOCK, told
+from beowire.vm_packages import STOCK, Archive, backports, told
 
 _ELF = b"\x7fELF"
-_NEWEST = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
+_USUAL = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
+
+NEWER = "newer"
+"""What --kernel calls the newest kernel of the distribution's archive of newer packages."""
 
 
 @dataclass(frozen=True)
 class Kernel:
     """An unpacked kernel: `release` as uname tells it, `image` and the folder of its modules.
 
-    `tree` is where all of it was unpacked, `package` the package that it came in.
+    `tree` is where all of it was unpacked, `package` the package that it came in. `build` is what
+    modules are built against, if that came with it.
     """
 
     release: str
@@ -36,6 +40,7 @@ class Kernel:
     modules: Path
     tree: Path
     package: str
+    build: Path | None = None
 
     def module_files(self, names: list[str]) -> list[Path]:
         """These modules and all that they need, in the order of loading."""
@@ -66,20 +71,49 @@ def _module_name(file: str) -> str:
 
 
 def find(release: str = "") -> Kernel:
-    """The kernel of this release, by default the distribution's own; fetched if need be."""
+    """The kernel of this release, by default the distribution's own; fetched if need be. NEWER is
+    the newest that the distribution offers."""
     if platform.machine() != "x86_64":
         raise BeowireError("Guests are made for x86-64 only.", "Run this on such a machine.")
-    home = places.cache_dir() / "guest-kernels"
-    home.mkdir(parents=True, exist_ok=True)
-    with one_at_a_time(home):
-        package = f"linux-image-{release}" if release else _newest()
-        tree = home / package
+    with one_at_a_time(home()):
+        tree = home() / f"linux-image-{release}"
         if not (tree / "ready").exists():
-            _fetch(package, tree)
-            (tree / "ready").touch()
+            archive, package = _offered(release)
+            tree = home() / package
+            if not (tree / "ready").exists():
+                _fetch(archive, package, tree)
+                (tree / "ready").touch()
     image = next(tree.glob("vmlinux-*"))
     name = image.name.removeprefix("vmlinux-")
-    return Kernel(name, image, tree / "lib" / "modules" / name, tree, package)
+    return Kernel(name, image, tree / "lib" / "modules" / name, tree, tree.name)
+
+
+def archive_of(package: str) -> Archive:
+    """The archive that has this package: the machine's own, or that of newer ones."""
+    return STOCK if STOCK.has(package) else backports()
+
+
+def _offered(release: str) -> tuple[Archive, str]:
+    """The archive that has the kernel of this release, and its package."""
+    if not release:
+        return STOCK, _newest(STOCK, _USUAL)
+    if release != NEWER:
+        package = f"linux-image-{release}"
+        return archive_of(package), package
+    if (
+        platform.freedesktop_os_release()["ID"] == "ubuntu"
+    ):  # its newer ones are in the same archive
+        version = platform.freedesktop_os_release()["VERSION_ID"]
+        return STOCK, _newest(STOCK, (f"linux-image-virtual-hwe-{version}",))
+    archive = backports()
+    return archive, _newest(archive, _USUAL)
+
+
+def home() -> Path:
+    """The directory in which kernels are kept."""
+    place = places.cache_dir() / "guest-kernels"
+    place.mkdir(parents=True, exist_ok=True)
+    return place
 
 
 @contextmanager
@@ -90,24 +124,24 @@ def one_at_a_time(home: Path) -> Iterator[None]:
         yield
 
 
-def _newest() -> str:
+def _newest(archive: Archive, names: tuple[str, ...]) -> str:
     """The kernel package that the distribution's own name for "the kernel" stands for."""
-    for name in _NEWEST:
-        if not STOCK.has(name):
+    for name in names:
+        if not archive.has(name):
             continue
-        for each in STOCK.needs(name):
+        for each in archive.needs(name):
             if re.match(r"linux-image-\d", each):
                 return each
     raise BeowireError(
-        f"The package archive has no {' and no '.join(_NEWEST)}.",
+        f"The package archive has no {' and no '.join(names)}.",
         "Refresh the package lists: apt-get update. Or name a kernel by --kernel RELEASE.",
     )
 
 
-def _fetch(package: str, tree: Path) -> None:
+def _fetch(archive: Archive, package: str, tree: Path) -> None:
     note(f"fetching the kernel package {package} for guests (it is unpacked, not installed)")
-    modules = [each for each in STOCK.needs(package) if each.startswith("linux-modules-")]
-    STOCK.unpack([package, *modules], tree)
+    modules = [each for each in archive.needs(package) if each.startswith("linux-modules-")]
+    archive.unpack([package, *modules], tree)
     packed = next((tree / "boot").glob("vmlinuz-*"))
     release = packed.name.removeprefix("vmlinuz-")
     (tree / f"vmlinux-{release}").write_bytes(_uncompressed(packed.read_bytes()))
@@ -127,6 +161,15 @@ _PACKERS: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
     (b"\xfd7zXZ\x00", _unxz),
     (b"\x28\xb5\x2f\xfd", _unzstd),
 )
+
+
+def module_bytes(file: Path) -> bytes:
+    """What is in a file of a module, which may be packed."""
+    data = file.read_bytes()
+    for magic, unpack in _PACKERS:
+        if data.startswith(magic):
+            return unpack(data)
+    return data
 
 
 def _uncompressed(packed: bytes) -> bytes:

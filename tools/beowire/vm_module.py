@@ -15,8 +15,8 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_kernel import Kernel, one_at_a_time
-from beowire.vm_packages import STOCK
+from beowire.vm_kernel import Kernel, archive_of, one_at_a_time
+from beowire.vm_packages import Archive
 
 _PARTS = re.compile(r"linux-(?:.+-)?(?:headers|kbuild)-")
 # The compiler may be a later build than the kernel's own: the same ABI, and said to be harmless.
@@ -75,12 +75,15 @@ def _needs(files: list[Path]) -> list[str]:
 
 def headers(kernel: Kernel) -> Path:
     """What modules for this kernel are built against; fetched if need be."""
+    if kernel.build is not None:
+        return kernel.build
     tree = kernel.tree / "headers"
     package = kernel.package.replace("-image-", "-headers-", 1)
     with one_at_a_time(kernel.tree):
         if not (tree / "ready").exists():
             note(f"fetching {package} (it is unpacked, not installed)")
-            STOCK.unpack(_parts(package), tree)
+            archive = archive_of(package)
+            archive.unpack(_parts(archive, package), tree)
             _move(tree)
             (tree / "ready").touch()
     place = tree / "usr" / "src" / f"linux-headers-{kernel.release}"
@@ -88,11 +91,11 @@ def headers(kernel: Kernel) -> Path:
     return place
 
 
-def _parts(package: str) -> list[str]:
+def _parts(archive: Archive, package: str) -> list[str]:
     """The package and those that hold the rest of its files."""
     parts = [package]
     for each in parts:  # grows underway
-        parts += [need for need in STOCK.needs(each) if _PARTS.match(need) and need not in parts]
+        parts += [need for need in archive.needs(each) if _PARTS.match(need) and need not in parts]
     return parts
 
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Packages of the distribution, looked up and unpacked into a directory, but never installed."""
 
+import platform
 import re
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from beowire import places
 from beowire.errors import BeowireError
+
+_FRESH_S = 24 * 3600  # a list of packages is taken for true so long
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,48 @@ def told(command: list[str], what: str, cwd: Path | None = None, package: str = 
             "which kernels there are.",
         )
     return done.stdout
+
+
+def backports() -> Archive:
+    """The distribution's archive of newer packages, known to apt only in here: its list lies in the
+    cache, and the machine's own lists stay as they are. Raises if it cannot be reached."""
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    suite = f"{release}-backports"
+    place = places.cache_dir() / "backports"
+    for directory in ("lists/partial", "cache/archives/partial"):
+        (place / directory).mkdir(parents=True, exist_ok=True)
+    source = place / "list.sources"
+    archive = Archive(
+        (
+            *("-o", f"Dir::Etc::sourcelist={source}", "-o", "Dir::Etc::sourceparts=-"),
+            *("-o", f"Dir::State::lists={place}/lists", "-o", f"Dir::Cache={place}/cache"),
+            *("-o", "APT::Sandbox::User=root"),  # the cache is the user's alone
+        )
+    )
+    index = place / "fresh"
+    if index.exists() and time.time() - index.stat().st_mtime < _FRESH_S:
+        return archive
+    lines = [f"URIs: {_site(release)}", f"Suites: {suite}", "Components: main"]
+    source.write_text("\n".join(["Types: deb", *lines]) + "\n")
+    try:
+        update = ["apt-get", *archive.options, "-o", "APT::Update::Error-Mode=any", "update"]
+        told(update, f"{suite} cannot be reached")
+    except BeowireError:
+        if not index.exists():
+            raise
+        return archive
+    index.touch()
+    return archive
+
+
+def _site(release: str) -> str:
+    """Where the machine gets the distribution's own packages from."""
+    form = "$(SITE) $(CODENAME) $(COMPONENT) $(CREATED_BY)"
+    for line in told(["apt-get", "indextargets", "--format", form], "No sources").splitlines():
+        site, *rest = line.split()
+        if rest == [release, "main", "Packages"]:
+            return site
+    raise BeowireError(
+        f"apt has no source of packages for {release or 'this distribution'}.",
+        "Refresh the package lists: apt-get update.",
+    )
