@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import bench, places, run_cli
+from beowire import bench, kernel_cli, places, run_cli
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.terminal import note, out
@@ -30,6 +30,9 @@ def check_sizes(text: str) -> None:
     for each in text.split(",") if text else []:
         if not re.fullmatch(r"\d+[kmgKMG]?", each.strip()):
             raise BeowireError(f"--sizes {text}?", "Give sizes in bytes, such as 8,1k,1m.")
+
+
+app.command("kernel")(kernel_cli.run)
 
 
 @app.callback()

@@ -19,7 +19,7 @@ from beowire.errors import BeowireError
 
 BROKEN = 125  # exit status of a guest that did not get as far as the command, or had to be ended
 _MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
-_COMMAND_LINE = (
+COMMAND_LINE = (
     "console=ttyS0 8250.nr_uarts=2 loglevel=5 panic=-1 oops=panic panic_on_warn=1 nokaslr "
     "tsc=reliable no_timer_check cryptomgr.notests mitigations=off audit=0"
 )
@@ -101,8 +101,8 @@ def run(guest: Guest, output: int | None = None) -> Outcome:
 def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", *_processors(guest), "-m", str(guest.memory_mb)),
-        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", _COMMAND_LINE),
+        *("-machine", "q35", *processors(guest.icount, guest.cpus), "-m", str(guest.memory_mb)),
+        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
@@ -115,10 +115,11 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
     return arguments
 
 
-def _processors(guest: Guest) -> list[str]:
-    if not guest.icount:
-        return ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(guest.cpus)]
-    if guest.cpus != 1:
+def processors(icount: bool, cpus: int) -> list[str]:
+    """QEMU's arguments for the processors and their clock."""
+    if not icount:
+        return ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus)]
+    if cpus != 1:
         raise BeowireError("Instructions are counted on one processor only.", "Add --cpus 1.")
     # No instruction that copies a whole buffer, none that is random; time is the count alone.
     return [

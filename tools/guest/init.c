@@ -4,7 +4,8 @@
  * the guest's memory, runs /job with /bin/sh on the second serial line, and ends the guest with the
  * job's exit status. What else it needs to know lies beside it in the initial file system: /modules
  * (files to load, in order), /release (where the kernel's modules lie), /shares (directories that
- * are the host's own).
+ * are the host's own). Where /program lies instead of /job, it is run, with a word for each line of
+ * /words, and sees nothing of the host: so nothing in the guest depends on when the host answers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@
 #define EXIT_PORT   0xf4 /* of QEMU's isa-debug-exit */
 #define EXIT_BROKEN 125	 /* the guest could not be set up */
 #define PATH_ROOM   4096
+#define WORDS_MAX   256
 #define NINE_P	    "trans=virtio,version=9p2000.L,msize=524288"
 
 static void end(int status)
@@ -143,6 +145,12 @@ static void set_up_root(void)
 	symlink("/proc/self/fd", "/root/dev/fd");
 }
 
+static void set_up_alone(void)
+{
+	attach("proc", "/proc", "proc", 0, NULL);
+	attach("sysfs", "/sys", "sysfs", 0, NULL);
+}
+
 static void copy_job(void)
 {
 	int from = open("/job", O_RDONLY | O_CLOEXEC);
@@ -176,7 +184,17 @@ static void open_output(void)
 	dup2(out, STDERR_FILENO);
 }
 
-static int run_job(void)
+static char *words[WORDS_MAX + 2] = {"/program"};
+
+static void add_word(char *line)
+{
+	static int count = 1;
+
+	if (count <= WORDS_MAX)
+		words[count++] = strdup(line);
+}
+
+static int run_job(char **command)
 {
 	pid_t job = fork(), gone;
 	int status = 0;
@@ -186,7 +204,7 @@ static int run_job(void)
 	if (!job) {
 		setsid();
 		open_output();
-		execl("/bin/sh", "sh", "/run/job", NULL);
+		execv(command[0], command);
 		_exit(127);
 	}
 	/* Orphans end up here as well. */
@@ -206,10 +224,15 @@ int main(void)
 	freopen("/dev/console", "w", stderr);
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	each_line("/modules", load_module);
+	if (!access("/program", X_OK)) {
+		set_up_alone();
+		each_line("/words", add_word);
+		end(run_job(words));
+	}
 	set_up_root();
 	copy_job();
 	sethostname("guest", 5);
 	if (chroot("/root") || chdir("/"))
 		fail("cannot change to the host's root directory");
-	end(run_job());
+	end(run_job((char *[]){"/bin/sh", "/run/job", NULL}));
 }

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The module's sockets, used as a program would: an interface is attached, a port bound, the peer
+ * connected to.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "../beowire_socket.h"
+#include "bench.h"
+
+#define BUSY_US 1000000 /* longer than any wait, so that nobody sleeps */
+
+static __kernel_sa_family_t family(void)
+{
+	__kernel_sa_family_t number = AF_BEOWIRE;
+	FILE *in = fopen("/proc/net/beowire/family", "re");
+
+	if (in && fscanf(in, "%hu", &number) != 1)
+		number = AF_BEOWIRE;
+	if (in)
+		fclose(in);
+	return number;
+}
+
+static void attach_interface(const struct bench_end *end, int fd)
+{
+	struct beowire_iface interface = {0};
+
+	strncpy(interface.name, end->net->ifname[end->side], sizeof(interface.name) - 1);
+	if (ioctl(fd, BEOWIRE_IOC_ATTACH, &interface) && errno != EEXIST)
+		bench_fail("beowire: cannot attach %s", interface.name);
+}
+
+static void open_beowire(struct bench_end *end, int type)
+{
+	struct sockaddr_beowire own = {.sbw_family = family()};
+	socklen_t bytes = sizeof(own);
+	int fd = bench_socket(own.sbw_family, type, 0);
+
+	attach_interface(end, fd);
+	bench_option(fd, SOL_BEOWIRE, BEOWIRE_CHECKSUM, end->c->checksum);
+	if (end->c->wait == BENCH_BUSY)
+		bench_option(fd, SOL_BEOWIRE, BEOWIRE_BUSY_US, BUSY_US);
+	if (bind(fd, (struct sockaddr *)&own, sizeof(own)) ||
+	    getsockname(fd, (struct sockaddr *)&own, &bytes))
+		bench_fail("%s: cannot bind", end->c->transport->name);
+	end->port = own.sbw_port;
+	end->fd = fd;
+}
+
+static void connect_beowire(struct bench_end *end, const struct bench_end *peer)
+{
+	struct sockaddr_beowire address = {
+		.sbw_family = family(),
+		.sbw_port = peer->port,
+		.sbw_ifindex = (__u32)end->net->ifindex[end->side],
+	};
+
+	memcpy(address.sbw_mac, end->net->mac[peer->side], sizeof(address.sbw_mac));
+	if (connect(end->fd, (struct sockaddr *)&address, sizeof(address)))
+		bench_fail("%s: cannot connect", end->c->transport->name);
+}
+
+static void open_rdm(struct bench_end *end)
+{
+	open_beowire(end, SOCK_RDM);
+}
+
+static void open_datagram(struct bench_end *end)
+{
+	open_beowire(end, SOCK_DGRAM);
+}
+
+static void open_connected(struct bench_end *end, int type)
+{
+	open_beowire(end, type);
+	if (end->side == 0)
+		return;
+	end->listener = end->fd;
+	end->fd = -1;
+	if (listen(end->listener, 1))
+		bench_fail("%s: cannot listen", end->c->transport->name);
+}
+
+static void open_seqpacket(struct bench_end *end)
+{
+	open_connected(end, SOCK_SEQPACKET);
+}
+
+static void open_stream(struct bench_end *end)
+{
+	open_connected(end, SOCK_STREAM);
+}
+
+static void join_connected(struct bench_end *end, const struct bench_end *peer)
+{
+	if (end->side == 0) {
+		connect_beowire(end, peer);
+		return;
+	}
+	end->fd = accept(end->listener, NULL, NULL);
+	if (end->fd < 0)
+		bench_fail("%s: cannot accept", end->c->transport->name);
+	if (end->c->wait == BENCH_BUSY)
+		bench_option(end->fd, SOL_BEOWIRE, BEOWIRE_BUSY_US, BUSY_US);
+}
+
+static void count_beowire(const struct bench_end *end, struct bench_counters *counters)
+{
+	struct beowire_counters read;
+	socklen_t bytes = sizeof(read);
+
+	if (getsockopt(end->fd, SOL_BEOWIRE, BEOWIRE_COUNTERS, &read, &bytes))
+		bench_fail("%s: cannot read counters", end->c->transport->name);
+	*counters = (struct bench_counters){
+		.copied_tx = read.copied_tx,
+		.copied_rx = read.copied_rx,
+		.pinned = read.pinned,
+		.tx_frames = read.tx_frames,
+		.rx_frames = read.rx_frames,
+		.retransmits = read.retransmits,
+	};
+}
+
+const struct bench_transport bench_rdm = {
+	.name = "rdm",
+	.open = open_rdm,
+	.join = connect_beowire,
+	.send = bench_send_all,
+	.receive = bench_receive_whole,
+	.count = count_beowire,
+};
+
+const struct bench_transport bench_datagram = {
+	.name = "datagram",
+	.open = open_datagram,
+	.join = connect_beowire,
+	.send = bench_send_all,
+	.receive = bench_receive_whole,
+};
+
+const struct bench_transport bench_seqpacket = {
+	.name = "seqpacket",
+	.open = open_seqpacket,
+	.join = join_connected,
+	.send = bench_send_all,
+	.receive = bench_receive_whole,
+	.count = count_beowire,
+};
+
+const struct bench_transport bench_stream = {
+	.name = "stream",
+	.stream = true,
+	.open = open_stream,
+	.join = join_connected,
+	.send = bench_send_all,
+	.receive = bench_receive_all,
+	.count = count_beowire,
+};

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Instructions counted in guests: they repeat exactly, and each belongs to a function."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from beowire import kernel_bench, kernel_profile, places, vm_counted, vm_kernel
+from beowire.errors import BeowireError
+from beowire.kernel_figures import Figure, Row
+from beowire.kernel_profile import Symbol, Symbols
+from beowire_cli import beowire
+
+
+@pytest.fixture(scope="module")
+def kernel() -> vm_kernel.Kernel:
+    try:
+        return vm_kernel.find()
+    except BeowireError as error:
+        pytest.skip(f"no kernel for guests: {error}")
+
+
+def run(kernel: vm_kernel.Kernel, *words: str) -> str:
+    program = places.product(kernel_bench.PROGRAM)
+    return vm_counted.run(vm_counted.Guest(program, list(words), stock=["veth"]), kernel)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_guests_agree_and_raw_sockets_need_less_than_tcp(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    words = ("--figure", "blocking-1", "--transport", "raw", "--rounds", "1", "--repeats", "2")
+    done = beowire("bench", "kernel", *words, "--json", str(file))
+    assert done.status == 0, done.errors
+    assert "agree to the last bit" in done.output
+    told = json.loads(file.read_text())
+    assert told["identical"]
+    (figure,) = told["figures"]
+    tcp, raw = figure["rows"]
+    assert tcp["case"].startswith("transport=tcp")
+    assert 5_000 < raw["p50"] < tcp["p50"] < 100_000
+    assert raw["ratio"]["value"] == pytest.approx(raw["p50"] / tcp["p50"], rel=0.01)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_profile_finds_the_functions_that_every_round_trip_calls(tmp_path: Path) -> None:
+    file = tmp_path / "profile.json"
+    words = ("--figure", "one-thread-1", "--transport", "raw", "--profile", "20")
+    done = beowire("bench", "kernel", *words, "--json", str(file))
+    assert done.status == 0, done.errors
+    told = json.loads(file.read_text())
+    raw = {each["function"]: each for case in told if "raw" in case for each in told[case]}
+    assert raw["packet_sendmsg"]["calls"] == 2
+    assert raw["packet_recvmsg"]["calls"] == 2
+    assert raw["veth_xmit"]["place"] == "veth"
+    assert raw["veth_xmit"]["calls"] == 2
+    assert raw["send_raw"]["place"] == "program"
+    assert 9_000 < sum(each["instructions"] for each in raw.values()) < 20_000
+
+
+def test_rows_of_messages_and_bulk_are_moved(kernel: vm_kernel.Kernel) -> None:
+    few = "trips=5,warmup=2"
+    output = run(
+        kernel,
+        f"transport=tcp,wait=one,count=64,bytes=64,together=on,{few}",
+        f"transport=udp,wait=block,count=64,bytes=64,together=on,{few}",
+        f"transport=raw-all,wait=one,bulk=65536,{few}",
+        f"transport=tcp,mtu=1500,offloads=off,bytes=5000,wait=poll,{few}",
+    )
+    told = [json.loads(line) for line in output.splitlines()]
+    assert told[0]["kernel"] == kernel.release
+    assert [each["case"] for each in told[1:]] == [0, 1, 2, 3]
+    assert all(len(each["whole"]) == 5 for each in told[1:])
+    assert all(s < w for s, w in zip(told[1]["sent"], told[1]["whole"], strict=True))
+
+
+def test_a_program_that_fails_fails_the_guest(kernel: vm_kernel.Kernel) -> None:
+    with pytest.raises(BeowireError, match="carrier-pigeon: not understood"):
+        run(kernel, "transport=carrier-pigeon")
+
+
+@pytest.mark.parametrize("case", ["wait=one", "transport=tcp,bytes=0", "transport=tcp,bulk=1"])
+def test_a_case_that_is_not_understood(case: str) -> None:
+    program = places.product(kernel_bench.PROGRAM)
+    done = subprocess.run([program, case], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "not understood" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "mend"),
+    [(["--figure", "none"], "blocking-1"), (["--transport", "none"], "raw-all")],
+)
+def test_bad_arguments(words: list[str], mend: str) -> None:
+    done = beowire("bench", "kernel", *words)
+    assert done.status == 1
+    assert mend in done.errors
+
+
+def record(*whole: int) -> list[dict[str, Any]]:
+    return [{"round": number, "whole": [value] * 3} for number, value in enumerate(whole)]
+
+
+def test_growth_is_what_remains_without_the_bulk_and_without_the_trip() -> None:
+    figure = Figure("g", "growth", [Row("raw-all", "one"), Row("raw", "one")], bulk=1000)
+    records = {
+        "transport=raw-all,wait=one,bytes=1": record(100, 100),
+        "transport=raw,wait=one,bytes=1": record(90, 90),
+        "transport=none,wait=one,bytes=1,bulk=1000": record(5000, 5010),
+        "transport=raw-all,wait=one,bytes=1,bulk=1000": record(5300, 5310),
+        "transport=raw,wait=one,bytes=1,bulk=1000": record(5140, 5150),
+    }
+    assert set(kernel_bench.cases_of(figure)) == set(records)
+    everything, own = kernel_bench.evaluate(figure, records)
+    assert (everything.p50, own.p50) == (200, 50)
+    assert everything.ratio is None
+    assert own.ratio is not None
+    assert own.ratio.value == 0.25
+
+
+def test_rows_are_told_per_message_and_copies_per_byte() -> None:
+    tcp = Row("tcp", "one", 64, {"count": 4, "together": "off"})
+    rdm = Row("rdm", "one", 64, {"count": 4, "together": "on"})
+    counters = {"copied_tx": 3 * 4 * 64, "copied_rx": 3 * 4 * 32, "retransmits": 1}
+    records = {
+        tcp.case: [{"whole": [400, 400, 400], "sent": [200, 200, 200]}],
+        rdm.case: [
+            {"whole": [100, 100, 100], "sent": [40, 40, 40], "tx": counters, "rx": counters}
+        ],
+    }
+    _, told = kernel_bench.evaluate(Figure("r", "rows", [tcp, rdm]), records)
+    assert (told.p50, told.sent_p50, told.copied_tx, told.copied_rx) == (25, 10, 1, 0.5)
+    assert told.ratio is not None
+    assert told.ratio.value == 0.25
+    assert told.retransmits == 1
+
+
+def test_an_address_belongs_to_the_function_before_it() -> None:
+    kernel_start = 0xFFFFFFFF81000000
+    symbols = Symbols(
+        [
+            Symbol(kernel_start, "first", "kernel"),
+            Symbol(kernel_start + 0x40, "zeta", "kernel"),
+            Symbol(kernel_start + 0x40, "alias", "kernel"),
+            Symbol(0x10001000, "main", "program"),
+        ]
+    )
+    assert symbols.at(kernel_start + 0x3F).name == "first"
+    assert symbols.at(kernel_start + 0x40).name == "alias"
+    assert symbols.at(0x10001004).name == "main"
+    assert symbols.at(0x7FFF00000000).name == "main"
+    assert symbols.at(0x1000).name == "?"
+    counts = kernel_profile.Counter({kernel_start: 4, kernel_start + 4: 4, 0x10001004: 2})
+    first, program = kernel_profile.shares(counts, symbols, trips=2)
+    assert (first.function, first.instructions, first.calls) == ("first", 4, 2)
+    assert (program.function, program.instructions, program.calls) == ("main", 1, 0)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line of `beowire bench kernel`."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from beowire import kernel_bench, kernel_figures, places
+from beowire.errors import BeowireError
+from beowire.terminal import note, out
+
+_SHOWN = 30
+"""Functions of a profile that are shown; the file has all."""
+
+
+def parse_figures(text: str) -> list[kernel_figures.Figure]:
+    names = [figure.name for figure in kernel_figures.FIGURES]
+    wanted = [each.strip() for each in text.split(",") if each.strip()] if text else names
+    if not wanted or not set(wanted) <= set(names):
+        raise BeowireError(f"--figure {text}?", f"Choose among {', '.join(names)}.")
+    return [figure for figure in kernel_figures.FIGURES if figure.name in wanted]
+
+
+def parse_transports(text: str) -> set[str]:
+    rows = [row for figure in kernel_figures.FIGURES for row in figure.rows]
+    names = list(dict.fromkeys(row.transport for row in rows))
+    wanted = {each.strip() for each in text.split(",")}
+    if not wanted <= set(names):
+        raise BeowireError(f"--transport {text}?", f"Choose among {', '.join(names)}.")
+    return wanted
+
+
+def run(
+    figure: Annotated[str, typer.Option(help="Names of figures, with commas; default: all.")] = "",
+    transport: Annotated[
+        str, typer.Option(help="Only these transports beside the first, with commas.")
+    ] = "",
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure to this file.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of all cases in a guest.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Guests, whose output must agree.")] = 3,
+    profile: Annotated[
+        int, typer.Option(min=0, help="Instead: where the instructions of N round trips go.")
+    ] = 0,
+    kernel: Annotated[
+        str, typer.Option(help="Release of the kernel, such as 6.1.0-30-amd64; default: stock.")
+    ] = "",
+) -> None:
+    """The kernel module beside TCP, UDP and raw sockets, in a guest that counts instructions."""
+    figures = parse_figures(figure)
+    if transport:
+        figures = [each.only(parse_transports(transport)) for each in figures]
+    if json_file is not None:
+        places.check_output(json_file)
+    bench = kernel_bench.Bench(kernel_bench.Plan(figures, kernel, rounds, repeats, profile))
+    if not bench.has_module:
+        note("there is no kernel module in this checkout: only what it is compared with is here")
+    if profile:
+        _profile(bench, json_file)
+    else:
+        _measure(bench, json_file)
+
+
+def _write(file: Path | None, result: dict[str, object]) -> None:
+    if file is not None:
+        places.write_output(file, json.dumps(result, indent=1) + "\n")
+
+
+def _measure(bench: kernel_bench.Bench, json_file: Path | None) -> None:
+    report = bench.measure(note)
+    for figure, rows in report.figures:
+        out().print(figure_table(figure, rows))
+    _write(json_file, report.as_json())
+    if bench.plan.repeats > 1 and any(not figure.wall for figure, _ in report.figures):
+        same = "agree to the last bit" if report.identical else "do not agree"
+        out().print(f"Kernel {report.kernel}. The {report.repeats} guests {same}.")
+    if not report.identical:
+        raise typer.Exit(1)
+
+
+def _profile(bench: kernel_bench.Bench, json_file: Path | None) -> None:
+    profiles = bench.profile(note)
+    for each in profiles:
+        out().print(profile_table(each))
+    _write(json_file, {each.row.case: [asdict(s) for s in each.shares] for each in profiles})
+
+
+def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured]) -> Table:
+    """One figure; copied bytes are told by the module's counters, and for each byte of payload."""
+    unit = "ns" if figure.wall else "instructions"
+    table = Table("transport", "waiting", "options", title=f"{figure.name}: {figure.what}, {unit}")
+    for heading in ("p50", "mean", "ratio", "until sent", "copied tx", "rx"):
+        table.add_column(heading, justify="right")
+    for each in rows:
+        table.add_row(
+            each.row.transport,
+            each.row.wait,
+            each.row.remarks,
+            f"{each.p50:,.0f}",
+            f"{each.mean:,.0f}",
+            "" if each.ratio is None else _told(each.ratio.value, 3),
+            _told(each.sent_p50, 0),
+            _told(each.copied_tx, 2),
+            _told(each.copied_rx, 2),
+        )
+    return table
+
+
+def _told(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"
+
+
+def profile_table(profile: kernel_bench.Profile) -> Table:
+    whole = sum(share.instructions for share in profile.shares)
+    table = Table("function", "in", title=profile.row.case, caption=f"{whole:,.0f} in all")
+    for heading in ("instructions", "share", "calls"):
+        table.add_column(heading, justify="right")
+    for share in profile.shares[:_SHOWN]:
+        table.add_row(
+            share.function,
+            share.place,
+            f"{share.instructions:,.1f}",
+            f"{100 * share.instructions / whole:.1f} %",
+            f"{share.calls:.2f}",
+        )
+    return table

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where the instructions of a round trip go, by function of the kernel, a module or the program."""
+
+import bisect
+import json
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from beowire import places, vm, vm_kernel
+from beowire.errors import BeowireError
+from beowire.vm_debugger import Debugger
+
+_USER_END = 1 << 47
+_CODE = "tTwW"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one function executes, per round trip."""
+
+    function: str
+    place: str
+    """A module's name, `kernel` or `program`."""
+    instructions: float
+    calls: float
+    """How often its first instruction is executed."""
+
+
+@dataclass(frozen=True, order=True)
+class Symbol:
+    """A function's first address."""
+
+    address: int
+    name: str
+    place: str
+
+
+class Symbols:
+    """Functions by address; of several at one address the first by name stands for all."""
+
+    def __init__(self, symbols: Iterable[Symbol]) -> None:
+        by_address: dict[int, Symbol] = {}
+        for symbol in sorted(symbols):
+            by_address.setdefault(symbol.address, symbol)
+        self._symbols = list(by_address.values())
+        self._addresses = list(by_address)
+
+    def at(self, address: int) -> Symbol:
+        at = bisect.bisect_right(self._addresses, address)
+        found = self._symbols[at - 1] if at else Symbol(0, "?", "program")
+        if (found.address < _USER_END) != (address < _USER_END):
+            return Symbol(0, "?", "program")
+        return found
+
+
+def of_kernel(kernel: vm_kernel.Kernel, name: str) -> list[Symbol]:
+    """The kernel's own, as it tells them itself (its addresses are the same at every boot).
+
+    `name` is what --kernel calls it."""
+    kept = kernel.tree / "kallsyms"
+    if not kept.exists():
+        with tempfile.TemporaryDirectory(dir=kernel.tree) as directory:
+            share = Path(directory)
+            command = ["sh", "-c", f"cat /proc/kallsyms > {share}/kallsyms"]
+            outcome = vm.run(vm.Guest(command, name, shares=[share]))
+            if outcome.exit_status or outcome.complaints:
+                raise BeowireError("A guest does not tell its kernel's symbols.")
+            (share / "kallsyms").rename(kept)
+    symbols = []
+    for line in kept.read_text().splitlines():
+        address, kind, name, *module = line.split()
+        if kind in _CODE and not module:
+            symbols.append(Symbol(int(address, 16), name, "kernel"))
+    return symbols
+
+
+def of_modules(output: str) -> list[Symbol]:
+    """Those of modules, as the guest's program tells them."""
+    symbols = []
+    for line in output.splitlines():
+        told = json.loads(line)
+        if "symbol" in told:
+            symbols.append(Symbol(told["address"], told["symbol"], told["module"]))
+    return symbols
+
+
+def of_program(program: Path) -> list[Symbol]:
+    nm = places.program("nm", "binutils")
+    told = subprocess.run([nm, str(program)], capture_output=True, text=True, check=True).stdout
+    symbols = []
+    for line in told.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[1] in _CODE:
+            symbols.append(Symbol(int(words[0], 16), words[2], "program"))
+    return symbols
+
+
+class Recorder:
+    """Follows a guest: counts what it executes between the program's two marks, `cases` times."""
+
+    def __init__(self, program: Path, cases: int) -> None:
+        marks = {symbol.name: symbol.address for symbol in of_program(program)}
+        self._begin = marks["bench_mark_begin"]
+        self._end = marks["bench_mark_end"]
+        self._cases = cases
+        self.counts: list[Counter[int]] = []
+
+    def follow(self, path: Path) -> None:
+        with Debugger(path) as debugger:
+            for _ in range(self._cases):
+                debugger.run_to(self._begin)
+                log = path.with_name("executed")
+                self.counts.append(debugger.executed(self._end, log))
+                log.unlink()
+            debugger.leave()
+
+
+def shares(counts: "Counter[int]", symbols: Symbols, trips: int) -> list[Share]:
+    """Counted addresses by function, the largest first."""
+    sums: Counter[Symbol] = Counter()
+    calls: Counter[Symbol] = Counter()
+    for address, times in counts.items():
+        symbol = symbols.at(address)
+        sums[symbol] += times
+        if address == symbol.address:
+            calls[symbol] += times
+    return [
+        Share(symbol.name, symbol.place, times / trips, calls[symbol] / trips)
+        for symbol, times in sums.most_common()
+    ]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A guest's debugger: stops it at addresses, and has QEMU write down what it executes in between.
+
+QEMU speaks the remote protocol of gdb ("Remote Serial Protocol" in gdb's manual) on a socket; its
+packet qRcmd takes the commands of QEMU's monitor.
+"""
+
+import re
+import socket
+import time
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+
+from beowire.errors import BeowireError
+
+_START_LIMIT_S = 30.0
+_ANSWER_LIMIT_S = 600.0
+_EXECUTED = re.compile(r"^Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
+_NOT_EXECUTED = re.compile(r"^Stopped execution of TB chain before 0x[0-9a-f]+ \[([0-9a-f]+)\]")
+
+
+class Debugger:
+    """The connection to a guest that was started stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.settimeout(_ANSWER_LIMIT_S)
+        self._read = b""
+        until = time.monotonic() + _START_LIMIT_S
+        while True:
+            try:
+                self._socket.connect(str(path))
+                return
+            except OSError as error:
+                if time.monotonic() > until:
+                    self._socket.close()
+                    raise BeowireError(f"QEMU's debugger does not answer: {error}") from error
+                time.sleep(0.05)
+
+    def __enter__(self) -> "Debugger":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    def run_to(self, address: int) -> None:
+        """Lets the guest run until it is about to execute this address."""
+        self._ask(f"Z0,{address:x},1")
+        self._send("c")
+        stopped = self._receive()
+        if not stopped.startswith("T05"):
+            raise BeowireError(f"The guest stopped where it should not ({stopped}).")
+        self._ask(f"z0,{address:x},1")
+
+    def executed(self, until: int, log: Path) -> "Counter[int]":
+        """How often each address is executed until this one is."""
+        self._monitor(f"logfile {log}")
+        self._monitor("singlestep on")  # each instruction by itself
+        self._monitor("log exec,nochain")
+        self.run_to(until)
+        self._monitor("log none")
+        self._monitor("singlestep off")
+        self._monitor("logfile /dev/null")
+        return count(log)
+
+    def leave(self) -> None:
+        """The guest runs on by itself."""
+        self._ask("D")
+
+    def _monitor(self, command: str) -> None:
+        self._send("qRcmd," + command.encode().hex())
+        told = ""
+        while (answer := self._receive()) != "OK":
+            if not answer.startswith("O"):
+                raise BeowireError(f"QEMU's monitor refuses {command!r}: {answer}")
+            told += bytes.fromhex(answer[1:]).decode()
+        if told.strip():
+            raise BeowireError(f"QEMU's monitor refuses {command!r}: {told.strip()}")
+
+    def _ask(self, packet: str) -> None:
+        self._send(packet)
+        if (answer := self._receive()) != "OK":
+            raise BeowireError(f"QEMU's debugger refuses {packet!r}: {answer or 'unknown'}")
+
+    def _send(self, packet: str) -> None:
+        self._socket.sendall(f"${packet}#{sum(packet.encode()) & 255:02x}".encode())
+
+    def _receive(self) -> str:
+        """The next packet, which is acknowledged."""
+        while (found := re.search(rb"\$([^#]*)#..", self._read)) is None:
+            more = self._socket.recv(65536)
+            if not more:
+                raise BeowireError("The guest ended before it came where it should stop.")
+            self._read += more
+        self._read = self._read[found.end() :]
+        self._socket.sendall(b"+")
+        return found[1].decode()
+
+
+def count(log: Path) -> "Counter[int]":
+    """Executed addresses in a log of QEMU's (-d exec), each instruction a line."""
+    counts: Counter[int] = Counter()
+    with log.open(errors="replace") as lines:
+        for line in lines:
+            if found := _EXECUTED.match(line):
+                counts[int(found[1], 16)] += 1
+            elif found := _NOT_EXECUTED.match(line):
+                counts[int(found[1], 16)] -= 1
+    return counts
