@@ -87,18 +87,27 @@ static bool parse_switch(struct bench_case *c, const char *name, const char *tex
 	return true;
 }
 
+static bool parse_value(struct bench_case *c, const char *name, const char *value)
+{
+	if (!strcmp(name, "transport"))
+		return parse_transport(c, value);
+	if (!strcmp(name, "wait"))
+		return parse_wait(c, value);
+	return parse_numbered(c, name, value) || parse_switch(c, name, value);
+}
+
+/* The word is whole again afterwards. */
 static bool parse_word(struct bench_case *c, char *word)
 {
-	char *value = strchr(word, '=');
+	char *equals = strchr(word, '=');
+	bool good;
 
-	if (!value)
+	if (!equals)
 		return false;
-	*value++ = '\0';
-	if (!strcmp(word, "transport"))
-		return parse_transport(c, value);
-	if (!strcmp(word, "wait"))
-		return parse_wait(c, value);
-	return parse_numbered(c, word, value) || parse_switch(c, word, value);
+	*equals = '\0';
+	good = parse_value(c, word, equals + 1);
+	*equals = '=';
+	return good;
 }
 
 /* NULL, or what is wrong. The text is changed. */
