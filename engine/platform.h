@@ -9,9 +9,15 @@
 #ifdef __KERNEL__
 #include <linux/build_bug.h>
 #include <linux/errno.h>
+#include <linux/limits.h>
 #include <linux/stddef.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#define INT32_MAX  S32_MAX
+#define UINT8_MAX  U8_MAX
+#define UINT16_MAX U16_MAX
+#define UINT32_MAX U32_MAX
+#define UINT64_MAX U64_MAX
 #else
 #include <assert.h>
 #include <errno.h>

@@ -12,8 +12,9 @@
 
 #include "claim.h"
 #include "local.h"
+#include "wire.h"
 
-#define BW_CLAIM_ENGINES 65535u /* numbers 1 to 65535; 0 is never an engine */
+#define BW_CLAIM_ENGINES (UINT16_MAX - BW_ENGINE_KERNEL) /* numbers above the kernel host's */
 
 int bw_claim_name(const char *name)
 {
@@ -41,7 +42,7 @@ int bw_claim_engine(uint32_t random, uint16_t *engine)
 	int fd = -EADDRINUSE;
 
 	for (uint32_t i = 0; i < BW_CLAIM_ENGINES && fd == -EADDRINUSE; i++) {
-		*engine = (uint16_t)((random + i) % BW_CLAIM_ENGINES + 1);
+		*engine = (uint16_t)(BW_ENGINE_KERNEL + 1 + (random + i) % BW_CLAIM_ENGINES);
 		fd = bw_local_claim(*engine);
 	}
 	return fd;

@@ -225,7 +225,7 @@ static int bw_ep_open_identity(struct bw_ep *ep, uint64_t *secret, const char **
 	ep->self.node = bw_ep_node(&ep->env, ep->host);
 	ep->claim = bw_claim_engine(random.number, &ep->self.engine);
 	if (ep->claim == -EADDRINUSE)
-		return bw_fail(why, -EADDRINUSE, "all 65535 engine numbers of this node are taken");
+		return bw_fail(why, -EADDRINUSE, "all 32768 engine numbers of this node are taken");
 	if (ep->claim < 0)
 		return bw_fail(why, ep->claim, "cannot claim an engine number: %s",
 			       bw_ep_reason(ep->claim));

@@ -10,7 +10,6 @@
 
 #include "ep.h"
 
-#define BW_CODE_ENVELOPE 0x80 /* on the wire: the payload is a bw_envelope */
 #define BW_BURST_START	 4    /* sends without a round between them that leave at once each */
 #define BW_BURST_BYTES	 512  /* longer messages end a bundle */
 #define BW_EAGER_PRESSED                                                                           \
@@ -21,13 +20,6 @@
  * ahead of its peers is told -EAGAIN instead of filling memory. */
 #define BW_COPIED_MAX  (16u << 20)
 #define BW_COPIED_EACH 256
-
-struct bw_envelope {
-	uint64_t key; /* of the exposed region */
-	uint64_t len; /* bytes of the message */
-};
-
-_Static_assert(sizeof(struct bw_envelope) == 16, "wire format");
 
 /* struct bw_rndv: which transport, and its own idea of where the data lies. */
 enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
@@ -81,8 +73,8 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	op->send.buf = len ? op->cookie : 0;
 	op->send.buf_off = 0;
 	op->send.len = (uint32_t)len;
-	op->send.dst_ep = 0;
-	op->send.src_ep = 0;
+	op->send.dst_ep = BW_EP_MESSAGES;
+	op->send.src_ep = BW_EP_MESSAGES;
 	op->send.urgent = notify;
 	error = bw_host_submit(ep, op);
 	if (!error && b)

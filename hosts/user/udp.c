@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "checksum.h"
+#include "refuse.h"
 #include "udp.h"
 
 #define BW_UDP_BUFFER (4 << 20) /* bytes asked of the kernel for each direction */
@@ -218,7 +220,8 @@ bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *
 
 		if (n < 0)
 			return false;
-		if (bw_udp_port_closed(&m) && bw_refuse_build(r, bytes, (uint32_t)n, cluster, ""))
+		if (bw_udp_port_closed(&m) &&
+		    bw_refuse_build(r, bytes, (uint32_t)n, cluster, "", bw_checksum))
 			break;
 		m.msg_namelen = sizeof(to);
 		m.msg_controllen = sizeof(control);

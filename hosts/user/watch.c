@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "checksum.h"
 #include "claim.h"
 #include "ep.h"
 #include "refuse.h"
@@ -49,6 +50,7 @@ static void bw_watch_try(struct bw_ep *ep)
 	if (w->claim < 0)
 		return;
 	w->claim_at = BW_NEVER;
+	w->kernel = access(BW_KERNEL_PROC, F_OK) == 0;
 	w->forget_at = ep->now + BW_WATCH_FORGET_NS;
 	bw_watch_filter(ep);
 }
@@ -63,6 +65,7 @@ void bw_watch_visit(struct bw_ep *ep)
 		return;
 	if (ep->now >= w->forget_at) {
 		w->forget_at = ep->now + BW_WATCH_FORGET_NS;
+		w->kernel = access(BW_KERNEL_PROC, F_OK) == 0;
 		w->changed |= w->n > 0;
 		w->n = 0;
 	}
@@ -79,6 +82,12 @@ static void bw_watch_foreign(struct bw_ep *ep)
 		"frames that are not Beowire's use its EtherType 0x%04X on %s: they are ignored, "
 		"but cost time; mend: another BEOWIRE_ETHERTYPE, the same on all nodes",
 		ep->env.ethertype, ep->iface.name);
+}
+
+/* Ports of the kernel module are its own affair, as long as it is loaded. */
+static bool bw_watch_kernel(const struct bw_watch *w, uint16_t engine)
+{
+	return engine <= BW_ENGINE_KERNEL && w->kernel;
 }
 
 static bool bw_watch_lives(struct bw_watch *w, uint16_t engine)
@@ -102,7 +111,7 @@ static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 	struct bw_tx_frame *out = &ep->tx;
 
 	if (ep->stuck || bw_batch_full(ep->packet.batch) ||
-	    !bw_refuse_build(&refusal, f->head, f->len, ep->self.cluster, ep->host))
+	    !bw_refuse_build(&refusal, f->head, f->len, ep->self.cluster, ep->host, bw_checksum))
 		return;
 	out->to = f->from;
 	out->segments = 0;
@@ -119,6 +128,7 @@ void bw_watch_frame(struct bw_ep *ep, const struct bw_rx_frame *f)
 
 	if (f->len < sizeof(*h) || h->magic != BW_MAGIC)
 		bw_watch_foreign(ep);
-	else if (!bw_watch_lives(&ep->watch, h->dst_engine))
+	else if (!bw_watch_kernel(&ep->watch, h->dst_engine) &&
+		 !bw_watch_lives(&ep->watch, h->dst_engine))
 		bw_watch_refuse(ep, f);
 }

@@ -12,6 +12,8 @@
 
 #include "filter.h"
 
+#define BW_KERNEL_PROC "/proc/net/beowire" /* is there while the kernel module is loaded */
+
 struct bw_ep;
 struct bw_rx_frame;
 
@@ -21,6 +23,7 @@ struct bw_watch {
 	uint64_t forget_at; /* when to ask again whether the engines in alive[] live */
 	uint16_t alive[BW_FILTER_ALIVE]; /* engines of this node that the filter leaves out */
 	unsigned int n;			 /* of these */
+	bool kernel;			 /* the kernel module is loaded */
 	bool changed;			 /* alive[] is not what the filter has */
 	uint64_t foreign;		 /* frames without our magic */
 	uint64_t refused;		 /* frames refused for the dead */

@@ -3,9 +3,6 @@
 #ifndef BW_REFUSE_H
 #define BW_REFUSE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "wire.h"
 
 struct bw_refuse_frame {
@@ -15,8 +12,8 @@ struct bw_refuse_frame {
 
 /* The refusal of a frame whose first `len` bytes are at `refused`, to be read by the engine that
  * sent it. False if it must not be refused: too short, not ours, or a refusal itself. name: host
- * name of the refusing node, at most BW_NAME_MAX bytes. */
+ * name of the refusing node, at most BW_NAME_MAX bytes; crc32c as in struct bw_host_ops. */
 bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t cluster,
-		     const char *name);
+		     const char *name, uint32_t (*crc32c)(uint32_t crc, const void *p, size_t n));
 
 #endif

@@ -3,13 +3,10 @@
  * A killed process cannot refuse anything any more; whoever sees a frame for it does so in its
  * place. The refusal echoes what only a witness of the frame can know.
  */
-#include <string.h>
-
-#include "checksum.h"
 #include "refuse.h"
 
 bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t cluster,
-		     const char *name)
+		     const char *name, uint32_t (*crc32c)(uint32_t crc, const void *p, size_t n))
 {
 	struct bw_hdr h;
 	struct bw_hello hello;
@@ -42,6 +39,6 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t le
 		r->body.echo_conn = hello.conn;
 	}
 	memcpy(r->body.name, name, strnlen(name, BW_NAME_MAX));
-	r->hdr.hcrc = bw_checksum(0, r, sizeof(*r));
+	r->hdr.hcrc = crc32c(0, r, sizeof(*r));
 	return true;
 }

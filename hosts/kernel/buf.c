@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Buffers; see buf.h. Bytes are copied, checked and attached to frames here and nowhere else. */
+#include "buf.h"
+
+#include <linux/highmem.h>
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#include "crc.h"
+
+static struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
+{
+	struct bwk_buf *b = kmalloc(sizeof(*b) + flat, gfp);
+
+	if (!b)
+		return NULL;
+	memset(b, 0, sizeof(*b));
+	INIT_LIST_HEAD(&b->all);
+	b->kind = kind;
+	b->len = len;
+	return b;
+}
+
+static struct bwk_buf *bwk_buf_new_pages(u8 kind, u64 len, u32 npages)
+{
+	struct bwk_buf *b = bwk_buf_new(kind, len, 0, GFP_KERNEL);
+
+	if (!b)
+		return NULL;
+	b->pages = kvmalloc_array(npages, sizeof(*b->pages), GFP_KERNEL_ACCOUNT);
+	if (!b->pages) {
+		kfree(b);
+		return NULL;
+	}
+	return b;
+}
+
+struct bwk_buf *bwk_buf_room(size_t len)
+{
+	u32 npages = DIV_ROUND_UP(len, PAGE_SIZE);
+	struct bwk_buf *b;
+
+	if (len <= BWK_BUF_FLAT)
+		return bwk_buf_new(BWK_BUF_IN, len, len, GFP_KERNEL);
+	b = bwk_buf_new_pages(BWK_BUF_PAGES, len, npages);
+	for (; b && b->npages < npages; b->npages++) {
+		b->pages[b->npages] = alloc_page(GFP_KERNEL_ACCOUNT);
+		if (!b->pages[b->npages]) {
+			bwk_buf_free(b);
+			return NULL;
+		}
+	}
+	return b;
+}
+
+struct bwk_buf *bwk_buf_copy(struct iov_iter *from, size_t len)
+{
+	struct bwk_buf *b = bwk_buf_room(len);
+	size_t done = 0, n;
+	bool whole = true;
+
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	if (b->kind == BWK_BUF_IN)
+		whole = copy_from_iter_full(b->flat, len, from);
+	for (; b->kind == BWK_BUF_PAGES && done < len && whole; done += n) {
+		n = min_t(size_t, len - done, PAGE_SIZE);
+		whole = copy_page_from_iter(b->pages[done / PAGE_SIZE], 0, n, from) == n;
+	}
+	if (whole)
+		return b;
+	bwk_buf_free(b);
+	return ERR_PTR(-EFAULT);
+}
+
+/* Locked memory is charged to the user, as mlock() charges it; false: the limit is reached. */
+static bool bwk_buf_charge(struct bwk_buf *b, u32 npages)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	struct user_struct *user = current_user();
+	long now = atomic_long_add_return(npages, &user->locked_vm);
+
+	if (now > limit && !capable(CAP_IPC_LOCK)) {
+		atomic_long_sub(npages, &user->locked_vm);
+		return false;
+	}
+	b->user = get_uid(user);
+	return true;
+}
+
+static void bwk_buf_unpin(struct bwk_buf *b)
+{
+	if (!b->user)
+		return;
+	if (b->use == BWK_BUF_PULL)
+		unpin_user_pages_dirty_lock(b->pages, b->npages, true);
+	else
+		unpin_user_pages(b->pages, b->npages);
+	atomic_long_sub(b->charge, &b->user->locked_vm);
+	free_uid(b->user);
+}
+
+static bool bwk_buf_pin_pages(struct bwk_buf *b, unsigned long at, u32 npages, bool writing)
+{
+	int n;
+
+	if (!bwk_buf_charge(b, npages))
+		return false;
+	b->charge = npages;
+	while (b->npages < npages) {
+		n = pin_user_pages_fast(at + b->npages * PAGE_SIZE, npages - b->npages,
+					writing ? FOLL_WRITE : 0, b->pages + b->npages);
+		if (n <= 0)
+			return false;
+		b->npages += n;
+	}
+	return true;
+}
+
+struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
+{
+	struct iovec part;
+	unsigned long at;
+	struct bwk_buf *b;
+	u32 npages;
+
+	if (!user_backed_iter(from))
+		return ERR_PTR(-EAGAIN);
+	part = iov_iter_iovec(from);
+	if (part.iov_len < len)
+		return ERR_PTR(-EAGAIN); /* scattered */
+	at = (unsigned long)part.iov_base;
+	npages = DIV_ROUND_UP(offset_in_page(at) + len, PAGE_SIZE);
+	b = bwk_buf_new_pages(BWK_BUF_USER, len, npages);
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	b->first = offset_in_page(at);
+	b->use = writing ? BWK_BUF_PULL : BWK_BUF_EXPOSED;
+	if (!bwk_buf_pin_pages(b, at & PAGE_MASK, npages, writing)) {
+		bwk_buf_free(b);
+		return ERR_PTR(-EAGAIN);
+	}
+	iov_iter_advance(from, len);
+	return b;
+}
+
+struct bwk_buf *bwk_buf_arriving(u64 len)
+{
+	struct bwk_buf *b = bwk_buf_new(BWK_BUF_SKB, len, 0, GFP_ATOMIC);
+	int error;
+
+	if (!b)
+		return NULL;
+	b->skb = alloc_skb_with_frags(0, len, PAGE_ALLOC_COSTLY_ORDER, &error, GFP_ATOMIC);
+	if (!b->skb) {
+		kfree(b);
+		return NULL;
+	}
+	b->skb->len = b->skb->data_len = len;
+	return b;
+}
+
+void bwk_buf_free_now(struct bwk_buf *b)
+{
+	u32 i;
+
+	switch (b->kind) {
+	case BWK_BUF_IN:
+		break;
+	case BWK_BUF_PAGES:
+		for (i = 0; i < b->npages; i++)
+			put_page(b->pages[i]);
+		break;
+	case BWK_BUF_USER:
+		bwk_buf_unpin(b);
+		break;
+	case BWK_BUF_SKB:
+		kfree_skb(b->skb);
+		break;
+	}
+	if (b->pages)
+		kvfree(b->pages);
+	kfree(b);
+}
+
+/* Marking a page as written to sleeps. */
+static LLIST_HEAD(bwk_buf_later);
+
+static void bwk_buf_work_run(struct work_struct *work)
+{
+	struct llist_node *list = llist_del_all(&bwk_buf_later);
+	struct bwk_buf *b, *next;
+
+	llist_for_each_entry_safe(b, next, list, later) bwk_buf_free_now(b);
+}
+
+static DECLARE_WORK(bwk_buf_work, bwk_buf_work_run);
+
+void bwk_buf_free(struct bwk_buf *b)
+{
+	if (b->kind == BWK_BUF_USER && b->use == BWK_BUF_PULL) {
+		llist_add(&b->later, &bwk_buf_later);
+		schedule_work(&bwk_buf_work);
+	} else {
+		bwk_buf_free_now(b);
+	}
+}
+
+void bwk_buf_flush(void)
+{
+	flush_work(&bwk_buf_work);
+}
+
+/* The page that byte `off` lies in, and how many bytes of it follow, at most `max`. */
+static struct page *bwk_buf_at(const struct bwk_buf *b, u64 off, u32 max, u32 *in_page, u32 *n)
+{
+	u64 at = b->first + off;
+
+	*in_page = offset_in_page(at);
+	*n = min_t(u32, max, PAGE_SIZE - *in_page);
+	return b->pages[at >> PAGE_SHIFT];
+}
+
+int bwk_buf_attach(const struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb)
+{
+	while (n) {
+		int i = skb_shinfo(skb)->nr_frags;
+		u32 in_page, part;
+		struct page *page = bwk_buf_at(b, off, n, &in_page, &part);
+
+		if (skb_can_coalesce(skb, i, page, in_page)) {
+			skb_frag_size_add(&skb_shinfo(skb)->frags[i - 1], part);
+		} else {
+			if (i == MAX_SKB_FRAGS)
+				return -EMSGSIZE;
+			get_page(page);
+			skb_fill_page_desc(skb, i, page, in_page, part);
+		}
+		skb->len += part;
+		skb->data_len += part;
+		skb->truesize += part;
+		off += part;
+		n -= part;
+	}
+	return 0;
+}
+
+/* Bytes between a buffer and linear memory, piece by piece. */
+static void bwk_buf_move(const struct bwk_buf *b, u64 off, void *linear, u32 n, bool in)
+{
+	while (n) {
+		u32 in_page, part;
+		struct page *page = bwk_buf_at(b, off, n, &in_page, &part);
+		void *at = kmap_local_page(page);
+
+		if (in)
+			memcpy(at + in_page, linear, part);
+		else
+			memcpy(linear, at + in_page, part);
+		kunmap_local(at);
+		linear += part;
+		off += part;
+		n -= part;
+	}
+}
+
+void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n)
+{
+	if (b->kind == BWK_BUF_IN)
+		memcpy(to, b->flat + off, n);
+	else
+		bwk_buf_move(b, off, to, n, false);
+}
+
+u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
+{
+	u32 crc = 0;
+
+	if (b->kind == BWK_BUF_IN)
+		return bwk_crc(0, b->flat + off, n);
+	while (n) {
+		u32 in_page, part;
+		struct page *page = bwk_buf_at(b, off, n, &in_page, &part);
+		void *at = kmap_local_page(page);
+
+		crc = bwk_crc(crc, at + in_page, part);
+		kunmap_local(at);
+		off += part;
+		n -= part;
+	}
+	return crc;
+}
+
+static int bwk_buf_write(struct bwk_buf *b, u64 off, void *from, u32 n)
+{
+	switch (b->kind) {
+	case BWK_BUF_IN:
+		memcpy(b->flat + off, from, n);
+		return 0;
+	case BWK_BUF_SKB:
+		return skb_store_bits(b->skb, off, from, n);
+	default:
+		bwk_buf_move(b, off, from, n, true);
+		return 0;
+	}
+}
+
+/* One contiguous piece of a received frame. */
+static int bwk_buf_place_part(struct bwk_buf *b, u64 off, void *from, u32 n, u32 *crc)
+{
+	if (crc)
+		*crc = bwk_crc(*crc, from, n);
+	return b ? bwk_buf_write(b, off, from, n) : 0;
+}
+
+int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc)
+{
+	struct skb_seq_state walk;
+	const u8 *piece;
+	u32 part, done = 0;
+	int error = 0;
+
+	if (at + n <= skb_headlen(skb))
+		return bwk_buf_place_part(b, off, skb->data + at, n, crc);
+	skb_prepare_seq_read(skb, at, at + n, &walk);
+	while (!error && (part = skb_seq_read(done, &piece, &walk))) {
+		error = bwk_buf_place_part(b, off + done, (void *)piece, part, crc);
+		done += part;
+	}
+	skb_abort_seq_read(&walk);
+	return error;
+}
+
+int bwk_buf_to_iter(const struct bwk_buf *b, size_t n, struct iov_iter *to)
+{
+	size_t done = 0;
+
+	if (b->kind == BWK_BUF_IN)
+		return copy_to_iter(b->flat, n, to) == n ? 0 : -EFAULT;
+	while (done < n) {
+		u32 in_page, part;
+		struct page *page =
+			bwk_buf_at(b, done, min_t(size_t, n - done, PAGE_SIZE), &in_page, &part);
+
+		if (copy_page_to_iter(page, in_page, part, to) != part)
+			return -EFAULT;
+		done += part;
+	}
+	return 0;
+}

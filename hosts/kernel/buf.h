@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Buffers: the bytes behind the engine's cookies. Short ones lie within, copied; longer ones in
+ * pages of the kernel's, copied, or in pages of the user's, pinned. What arrives in pieces is put
+ * together in a socket buffer.
+ */
+#ifndef BWK_BUF_H
+#define BWK_BUF_H
+
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/skbuff.h>
+#include <linux/uio.h>
+
+#include "protocol.h"
+
+#define BWK_BUF_FLAT 1024 /* bytes; longer ones lie in pages, which frames can refer to */
+
+enum bwk_buf_kind {
+	BWK_BUF_IN, /* bytes in `flat` */
+	BWK_BUF_PAGES,
+	BWK_BUF_USER, /* pinned pages */
+	BWK_BUF_SKB,  /* arriving */
+};
+
+enum bwk_buf_use {
+	BWK_BUF_SEND = 1, /* an eager message */
+	BWK_BUF_EXPOSED,  /* a long one, to be pulled */
+	BWK_BUF_PULL,	  /* destination of a pull */
+};
+
+struct bwk_buf {
+	struct list_head all; /* in port.bufs while the engine has it, then in sock.done, or none */
+	u8 kind;	      /* enum bwk_buf_kind */
+	u8 use;		      /* enum bwk_buf_use */
+	bool notify;	      /* its end is an event for the program */
+	bool awaited;	      /* a thread sleeps until it is done */
+	bool done;	      /* it has ended: `status` and `got` are valid */
+	int status;
+	u32 peer;    /* number in its socket */
+	u32 handle;  /* of the peer in the engine */
+	u32 first;   /* offset of its first byte in the first page */
+	u32 npages;  /* of `pages` */
+	u32 charge;  /* pages that its user is charged for locked memory */
+	u32 sending; /* bytes that its socket is charged for a send under way */
+	u64 len, got;
+	u64 cookie; /* the program's */
+	u64 key;    /* EXPOSED: of the region */
+	struct page **pages;
+	struct sk_buff *skb;
+	struct user_struct *user; /* USER: charged for locked memory */
+	struct llist_node later;
+	u8 flat[];
+};
+
+static inline u64 bwk_buf_cookie(const struct bwk_buf *b)
+{
+	return (u64)(uintptr_t)b;
+}
+
+static inline struct bwk_buf *bwk_buf_of(u64 cookie)
+{
+	return (struct bwk_buf *)(uintptr_t)cookie;
+}
+
+/* A copy of the next `len` bytes. Sleeps. ERR_PTR(-ENOMEM or -EFAULT). */
+struct bwk_buf *bwk_buf_copy(struct iov_iter *from, size_t len);
+/* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(); `writing`: it is to
+ * be written. Sleeps. ERR_PTR(-EAGAIN): the user's RLIMIT_MEMLOCK is reached, or this memory cannot
+ * be pinned: copy it. */
+struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing);
+/* Room for `len` bytes to be filled by a pull, to be copied out of later. Sleeps. */
+struct bwk_buf *bwk_buf_room(size_t len);
+/* For a message of `len` bytes that arrives in pieces; NULL without memory. Any context. */
+struct bwk_buf *bwk_buf_arriving(u64 len);
+/* Any context. Pages that were written to are let go a little later, by a work queue. */
+void bwk_buf_free(struct bwk_buf *b);
+/* The same at once, in process context without locks. */
+void bwk_buf_free_now(struct bwk_buf *b);
+/* Wait until all that bwk_buf_free() put off is done. */
+void bwk_buf_flush(void);
+
+/* Bytes `off` to off+n (excluded) attached to a frame, or copied behind its linear part. */
+int bwk_buf_attach(const struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb);
+void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n);
+u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
+/* Copy n bytes from `at` of the socket buffer to `off`; their CRC32C into *crc if it is wanted. b
+ * may be NULL: only the CRC. */
+int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);
+/* Copy the first n bytes to a program. -EFAULT. */
+int bwk_buf_to_iter(const struct bwk_buf *b, size_t n, struct iov_iter *to);
+
+#endif

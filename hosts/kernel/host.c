@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The host's half of the engine's interface: its callbacks, frames in, events out, time, and memory
+ * to grow by. All but bwk_port_feed() runs with the port's lock held.
+ */
+#include <linux/etherdevice.h>
+#include <linux/ktime.h>
+#include <linux/mm.h>
+
+#include "crc.h"
+#include "port.h"
+
+#define BWK_RETRY_NS   (50 * BW_US) /* until the next try when an interface had no room */
+#define BWK_GROWN_HEAD 64	    /* bytes before each chunk */
+
+static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
+{
+	return bwk_buf_crc(bwk_buf_of(buf), off, n);
+}
+
+static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame *f, u32 at, u32 n,
+			  bool check, u32 crc)
+{
+	struct bwk_port *port = host;
+	struct bwk_buf *b = bwk_buf_of(buf);
+	u32 found = 0;
+	int error = bwk_buf_place(b, off, f->cookie, at, n, check ? &found : NULL);
+
+	if (!error && check && found != crc)
+		error = -EBADMSG;
+	if (b && !error) {
+		if (b->kind == BWK_BUF_USER)
+			port->pinned += n;
+		port->copied_rx += n;
+	}
+	return error;
+}
+
+static u64 bwk_host_buf_get(void *host, u64 n)
+{
+	return bwk_buf_cookie(bwk_buf_arriving(n));
+}
+
+static void bwk_host_buf_put(void *host, u64 buf)
+{
+	bwk_buf_free(bwk_buf_of(buf));
+}
+
+static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u64 *buf,
+				u64 *buf_off)
+{
+	return -EACCES; /* ports have no registered memory */
+}
+
+const struct bw_host_ops bwk_host_ops = {
+	.crc32c = bwk_crc,
+	.payload_crc = bwk_host_payload_crc,
+	.place = bwk_host_place,
+	.buf_get = bwk_host_buf_get,
+	.buf_put = bwk_host_buf_put,
+	.region_find = bwk_host_region_find,
+};
+
+int bwk_port_feed(struct bwk_port *port)
+{
+	void *chunk;
+	int error = 0;
+
+	if (port->grown_bytes + BW_GROW_BYTES > port->node->set.memory_max)
+		return -ENOBUFS;
+	chunk = kvmalloc(BW_GROW_BYTES + BWK_GROWN_HEAD, GFP_KERNEL_ACCOUNT);
+	if (!chunk)
+		return -ENOMEM;
+	bwk_port_lock(port);
+	if (port->dead) {
+		error = -ESHUTDOWN;
+	} else {
+		*(void **)chunk = port->grown;
+		port->grown = chunk;
+		port->grown_bytes += BW_GROW_BYTES;
+		port->protocol->grow(port->engine, chunk + BWK_GROWN_HEAD);
+		port->hungry = false;
+		bwk_port_run(port);
+	}
+	bwk_port_unlock(port);
+	if (error)
+		kvfree(chunk);
+	return error;
+}
+
+int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
+{
+	return port->dead ? -ESHUTDOWN : port->protocol->submit(port->engine, op, ktime_get_ns());
+}
+
+static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
+{
+	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
+	struct bwk_buf *b = bwk_buf_of(ev->buf);
+
+	if (peer && port->ops && b) {
+		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
+	} else if (peer && port->ops) {
+		port->ops->message(port->owner, peer, ev, port->rx, ev->frame_off, !port->rx_used);
+		port->rx_used = true;
+	}
+	if (b)
+		bwk_buf_free(b);
+}
+
+static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
+{
+	struct bwk_buf *b = bwk_buf_of(ev->cookie);
+
+	if (!b)
+		return;
+	list_del_init(&b->all);
+	b->status = ev->status;
+	b->got = ev->len;
+	if (port->ops)
+		port->ops->done(port->owner, b);
+	else
+		bwk_buf_free(b);
+}
+
+static void bwk_port_events(struct bwk_port *port)
+{
+	struct bw_event ev;
+
+	while (port->protocol->next_event(port->engine, &ev)) {
+		switch (ev.type) {
+		case BW_EV_MESSAGE:
+			bwk_port_message(port, &ev);
+			break;
+		case BW_EV_SENT:
+		case BW_EV_PULLED:
+		case BW_EV_REGION_DONE:
+			bwk_port_done(port, &ev);
+			break;
+		case BW_EV_PEER_UP:
+		case BW_EV_PEER_DOWN:
+		case BW_EV_PATH:
+			bwk_peer_event(port, &ev);
+			break;
+		}
+	}
+}
+
+/* True if the interface had no room: what was to be sent is sent later. */
+static bool bwk_port_transmit(struct bwk_port *port, u64 now)
+{
+	while (port->protocol->next_frame(port->engine, &port->tx, now)) {
+		if (bwk_transmit(port, &port->tx) != -EBUSY)
+			continue;
+		port->protocol->unsent(port->engine, now);
+		port->tx_busy++;
+		return true;
+	}
+	return false;
+}
+
+/* A timer that goes off too early costs less than setting it anew each time. */
+static void bwk_port_timer_set(struct bwk_port *port, u64 now, u64 deadline)
+{
+	if (deadline >= port->timer_at)
+		return;
+	port->timer_at = deadline;
+	hrtimer_start(&port->timer, ns_to_ktime(max(deadline, now)), HRTIMER_MODE_ABS_SOFT);
+}
+
+void bwk_port_run(struct bwk_port *port)
+{
+	u64 now = ktime_get_ns(), deadline;
+	bool busy = false;
+
+	if (port->running) /* called by an event's handler: the loop further out goes on */
+		return;
+	port->running = true;
+	bwk_port_events(port);
+	while ((deadline = port->protocol->next_deadline(port->engine)) <= now && !busy) {
+		busy = bwk_port_transmit(port, now);
+		bwk_port_events(port);
+	}
+	port->running = false;
+	if (port->protocol->hungry(port->engine) && !port->hungry) {
+		port->hungry = true;
+		bwk_port_later(port);
+	}
+	if (port->lingering) {
+		if (!port->protocol->busy(port->engine))
+			bwk_port_later(port);
+		deadline = min(deadline, port->linger_until);
+	}
+	bwk_port_timer_set(port, now, busy ? now + BWK_RETRY_NS : deadline);
+}
+
+enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
+{
+	struct bwk_port *port = container_of(timer, struct bwk_port, timer);
+
+	spin_lock(&port->lock);
+	port->timer_at = BW_NEVER;
+	if (!port->dead)
+		bwk_port_run(port);
+	spin_unlock(&port->lock);
+	return HRTIMER_NORESTART;
+}
+
+/* How much of a frame must lie in one piece: all heads of its parts. A frame of one part, which long
+ * messages make, has one at its start; the payload then stays in its pages. */
+static u32 bwk_frame_head(const struct sk_buff *skb)
+{
+	const u32 fixed = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);
+	const struct bw_hdr *h = (const struct bw_hdr *)skb->data;
+	const struct bw_part *part = (const struct bw_part *)(skb->data + fixed);
+	u32 size;
+
+	if (h->type != BW_FRAME_DATA || skb_headlen(skb) < fixed + sizeof(struct bw_part_msg))
+		return min_t(u32, skb->len, BW_HEAD_MAX);
+	size = part->kind == BW_PART_BULK ? sizeof(struct bw_part_bulk)
+					  : sizeof(struct bw_part_msg);
+	if (fixed + size + part->plen == sizeof(*h) + h->len)
+		return fixed + size;
+	return min_t(u32, skb->len, BW_HEAD_MAX);
+}
+
+void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface)
+{
+	struct bw_rx_frame f = {.from = {.link = iface->link, .len = ETH_ALEN}};
+
+	if (!pskb_may_pull(skb, bwk_frame_head(skb))) {
+		kfree_skb(skb);
+		return;
+	}
+	f.head = skb->data;
+	f.head_len = skb_headlen(skb);
+	f.len = skb->len;
+	f.cookie = skb;
+	ether_addr_copy(f.from.bytes, eth_hdr(skb)->h_source);
+	spin_lock(&port->lock);
+	if (!port->dead) {
+		port->rx = skb;
+		port->rx_used = false;
+		port->protocol->rx(port->engine, &f, ktime_get_ns());
+		bwk_port_events(port);
+		port->rx = NULL;
+		bwk_port_run(port);
+	}
+	spin_unlock(&port->lock);
+	consume_skb(skb);
+}

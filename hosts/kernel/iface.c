@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Interfaces in use, and the frames that come in by them. The handler is registered for one device
+ * each, so that others do not pay for it. Frames for larger engine numbers belong to endpoints in
+ * user space, which see them on their own sockets: they are neither handled nor refused here.
+ */
+#include <linux/etherdevice.h>
+#include <linux/if_arp.h>
+#include <linux/ratelimit.h>
+
+#include "port.h"
+
+static DEFINE_RATELIMIT_STATE(bwk_refusals, HZ, 1000);
+
+static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct packet_type *type,
+			   struct net_device *orig)
+{
+	struct bwk_iface *iface = container_of(type, struct bwk_iface, type);
+	struct bwk_node *node = iface->node;
+	const struct bw_hdr *h;
+	struct bwk_port *port;
+
+	if (skb->pkt_type != PACKET_HOST)
+		goto drop;
+	if (!pskb_may_pull(skb, sizeof(*h))) {
+		this_cpu_inc(node->count->malformed);
+		goto drop;
+	}
+	h = (const struct bw_hdr *)skb->data;
+	if (h->magic != BW_MAGIC) {
+		this_cpu_inc(node->count->foreign);
+		goto drop;
+	}
+	if (h->dst_engine > BW_ENGINE_KERNEL)
+		goto drop;
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (!skb)
+		return NET_RX_DROP;
+	port = bwk_port_find(node, h->dst_engine);
+	if (port) {
+		bwk_port_receive(port, skb, iface);
+		return NET_RX_SUCCESS;
+	}
+	this_cpu_inc(node->count->unclaimed);
+	if (pskb_may_pull(skb, min_t(u32, skb->len, sizeof(*h) + sizeof(struct bw_hello))) &&
+	    __ratelimit(&bwk_refusals))
+		bwk_transmit_refusal(iface, skb);
+drop:
+	kfree_skb(skb);
+	return NET_RX_DROP;
+}
+
+struct bwk_iface *bwk_iface_find(struct bwk_node *node, u32 ifindex)
+{
+	int i;
+
+	for (i = 0; i < BWK_IFACES; i++) {
+		struct bwk_iface *iface = rcu_dereference(node->iface[i]);
+
+		if (iface && (!ifindex || (u32)iface->dev->ifindex == ifindex))
+			return iface;
+	}
+	return NULL;
+}
+
+static struct bwk_iface *bwk_iface_slot(struct bwk_node *node, int i)
+{
+	return rcu_dereference_protected(node->iface[i], lockdep_is_held(&node->lock));
+}
+
+static int bwk_iface_add(struct bwk_node *node, struct net_device *dev)
+{
+	struct bwk_iface *iface;
+	int i, at = -1;
+
+	for (i = BWK_IFACES - 1; i >= 0; i--) {
+		if (!bwk_iface_slot(node, i))
+			at = i;
+		else if (bwk_iface_slot(node, i)->dev == dev)
+			return -EEXIST;
+	}
+	if (at < 0)
+		return -ENOSPC;
+	iface = kzalloc(sizeof(*iface), GFP_KERNEL);
+	if (!iface)
+		return -ENOMEM;
+	iface->type.type = htons(BW_ETHERTYPE);
+	iface->type.dev = dev;
+	iface->type.func = bwk_iface_frame;
+	iface->dev = dev;
+	iface->node = node;
+	iface->link = (u8)at;
+	dev_hold(dev);
+	rcu_assign_pointer(node->iface[at], iface);
+	dev_add_pack(&iface->type);
+	return 0;
+}
+
+int bwk_iface_attach(struct bwk_node *node, struct net_device *dev)
+{
+	int error;
+
+	if (dev->type != ARPHRD_ETHER || dev->mtu < BW_FRAME_MIN_MTU)
+		return -EINVAL;
+	mutex_lock(&node->lock);
+	error = bwk_iface_add(node, dev);
+	mutex_unlock(&node->lock);
+	return error;
+}
+
+static void bwk_iface_remove(struct bwk_node *node, int i)
+{
+	struct bwk_iface *iface = bwk_iface_slot(node, i);
+
+	RCU_INIT_POINTER(node->iface[i], NULL);
+	dev_remove_pack(&iface->type); /* waits for handlers */
+	dev_put(iface->dev);
+	kfree_rcu(iface, rcu);
+}
+
+int bwk_iface_detach(struct bwk_node *node, const struct net_device *dev)
+{
+	int i, error = -ENODEV;
+
+	mutex_lock(&node->lock);
+	for (i = 0; i < BWK_IFACES; i++) {
+		if (!bwk_iface_slot(node, i) || bwk_iface_slot(node, i)->dev != dev)
+			continue;
+		bwk_iface_remove(node, i);
+		error = 0;
+	}
+	mutex_unlock(&node->lock);
+	return error;
+}
+
+void bwk_iface_detach_all(struct bwk_node *node)
+{
+	int i;
+
+	mutex_lock(&node->lock);
+	for (i = 0; i < BWK_IFACES; i++)
+		if (bwk_iface_slot(node, i))
+			bwk_iface_remove(node, i);
+	mutex_unlock(&node->lock);
+}
+
+/* A device that goes away takes its attachment along. */
+static int bwk_iface_event(struct notifier_block *block, unsigned long event, void *info)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(info);
+
+	if (event == NETDEV_UNREGISTER)
+		bwk_iface_detach(bwk_node_of(dev_net(dev)), dev);
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block bwk_iface_notifier = {.notifier_call = bwk_iface_event};
+
+int bwk_iface_init(void)
+{
+	return register_netdevice_notifier(&bwk_iface_notifier);
+}
+
+void bwk_iface_exit(void)
+{
+	unregister_netdevice_notifier(&bwk_iface_notifier);
+}

@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sockets without connections, SOCK_RDM and SOCK_DGRAM: each message goes to the address it is sent
+ * to. A short message is copied and sent eagerly; of a long one the receiver gets an envelope and
+ * pulls the bytes out of the sender's pages straight into its own.
+ */
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <linux/sched/signal.h>
+
+#include "sock.h"
+
+/* ---- what comes from the port, its lock held ---- */
+
+static void bwk_msg_pressure(struct bwk_sock *bs, bool on)
+{
+	struct bw_op op = {.type = BW_OP_PRESSURE, .on = on};
+
+	bs->pressed = on;
+	if (bs->protocol == &bw_reliable)
+		bwk_port_submit(bs->port, &op);
+}
+
+static void bwk_msg_skb_free(struct sk_buff *skb)
+{
+	struct bwk_peer *peer = bwk_cb(skb)->peer;
+
+	if (peer)
+		bwk_peer_put(peer);
+	consume_skb(skb);
+}
+
+/* The message of an envelope, or 0 if it is none that a host makes. */
+static bool bwk_msg_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
+{
+	struct bw_envelope envelope;
+
+	if (cb->len != sizeof(envelope) ||
+	    skb_copy_bits(skb, cb->off, &envelope, sizeof(envelope)) || envelope.len > U32_MAX)
+		return false;
+	cb->event = BEOWIRE_ENVELOPE;
+	cb->key = envelope.key;
+	cb->len = (u32)envelope.len;
+	return true;
+}
+
+static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
+			    struct sk_buff *skb, u32 off, bool whole)
+{
+	struct bwk_sock *bs = owner;
+	struct sock *sk = &bs->sk;
+	struct bwk_cb cb = {
+		.tag = ev->tag,
+		.imm = ev->imm,
+		.off = off,
+		.len = (u32)ev->len,
+		.event = BEOWIRE_MESSAGE,
+		.code = ev->code & ~BW_CODE_ENVELOPE,
+	};
+
+	if (ev->dst_ep != BW_EP_MESSAGES)
+		return;
+	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_msg_open_envelope(skb, &cb))
+		return;
+	/* A frame with several messages is queued several times. */
+	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
+	if (!skb) {
+		atomic_inc(&sk->sk_drops);
+		return;
+	}
+	refcount_inc(&peer->refs);
+	cb.peer = peer;
+	skb_orphan(skb);
+	*bwk_cb(skb) = cb;
+	skb_set_owner_r(skb, sk);
+	skb_queue_tail(&sk->sk_receive_queue, skb);
+	if (!bs->pressed && atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
+		bwk_msg_pressure(bs, true);
+	sk->sk_data_ready(sk);
+}
+
+static void bwk_msg_done(void *owner, struct bwk_buf *b)
+{
+	struct bwk_sock *bs = owner;
+
+	if (b->sending)
+		bwk_sock_uncharge(bs, b->sending);
+	if (b->awaited) {
+		smp_store_release(&b->done, true);
+		wake_up_interruptible_all(sk_sleep(&bs->sk));
+	} else if (b->notify) {
+		list_add_tail(&b->all, &bs->done);
+		bs->sk.sk_data_ready(&bs->sk);
+	} else {
+		bwk_buf_free(b);
+	}
+}
+
+static void bwk_msg_peer_up(void *owner, struct bwk_peer *peer)
+{
+}
+
+static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
+{
+	struct bwk_sock *bs = owner;
+	struct sock *sk = &bs->sk;
+
+	if (bs->info_wanted) {
+		refcount_inc(&peer->refs);
+		list_add_tail(&peer->down, &bs->downs);
+	} else if (peer->status != -ESHUTDOWN) {
+		sk->sk_err = -peer->status;
+	}
+	sk->sk_data_ready(sk);
+}
+
+static const struct bwk_port_ops bwk_msg_port_ops = {
+	.message = bwk_msg_message,
+	.done = bwk_msg_done,
+	.peer_up = bwk_msg_peer_up,
+	.peer_down = bwk_msg_peer_down,
+};
+
+/* ---- sending ---- */
+
+/* What a send is to be. */
+struct bwk_send {
+	struct sockaddr_beowire to;
+	struct beowire_info info;
+	struct bwk_buf *buf, *envelope;
+	bool nonblock, more;
+};
+
+static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_send *s)
+{
+	struct cmsghdr *c;
+
+	for_each_cmsghdr(c, m)
+	{
+		if (!CMSG_OK(m, c))
+			return -EINVAL;
+		if (c->cmsg_level != SOL_BEOWIRE)
+			continue;
+		if (c->cmsg_type != BEOWIRE_INFO || bs->sk.sk_type != SOCK_RDM ||
+		    c->cmsg_len != CMSG_LEN(sizeof(s->info)))
+			return -EINVAL;
+		memcpy(&s->info, CMSG_DATA(c), sizeof(s->info));
+		if ((s->info.code & BW_CODE_ENVELOPE) ||
+		    (s->info.flags & ~(BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_ACKED)))
+			return -EINVAL;
+	}
+	return 0;
+}
+
+static int bwk_msg_send_target(struct bwk_sock *bs, struct msghdr *m, struct bwk_send *s)
+{
+	if (m->msg_name)
+		return bwk_sock_addr(m->msg_name, m->msg_namelen, &s->to);
+	if (s->info.peer)
+		return 0;
+	mutex_lock(&bs->lock);
+	s->to = bs->to;
+	mutex_unlock(&bs->lock);
+	return s->to.sbw_port ? 0 : -EDESTADDRREQ;
+}
+
+/* Lock held. */
+static int bwk_msg_submit_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
+				const struct bwk_send *s, u8 code)
+{
+	struct bw_op op = {.type = BW_OP_SEND, .peer = handle, .cookie = bwk_buf_cookie(b)};
+	int error;
+
+	op.send.buf = b->len ? bwk_buf_cookie(b) : 0;
+	op.send.buf_off = 0;
+	op.send.tag = s->info.tag;
+	op.send.imm = s->info.imm;
+	op.send.len = (u32)b->len;
+	op.send.dst_ep = op.send.src_ep = BW_EP_MESSAGES;
+	op.send.code = code;
+	op.send.urgent = false;
+	error = bwk_port_submit(port, &op);
+	if (!error)
+		list_add(&b->all, &port->bufs);
+	return error;
+}
+
+/* Lock held. The envelope's buffer has been made before, so that nothing is half done. */
+static int bwk_msg_submit_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
+{
+	struct bwk_buf *b = s->buf;
+	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = handle, .cookie = bwk_buf_cookie(b)};
+	struct bw_envelope envelope = {.len = b->len};
+	int error;
+
+	op.expose.buf = bwk_buf_cookie(b);
+	op.expose.buf_off = 0;
+	op.expose.len = b->len;
+	error = bwk_port_submit(port, &op);
+	if (error)
+		return error;
+	b->use = BWK_BUF_EXPOSED;
+	b->key = envelope.key = op.expose.key;
+	list_add(&b->all, &port->bufs);
+	memcpy(s->envelope->flat, &envelope, sizeof(envelope));
+	error = bwk_msg_submit_eager(port, handle, s->envelope, s, s->info.code | BW_CODE_ENVELOPE);
+	if (!error) {
+		s->envelope = NULL;
+		return 0;
+	}
+	op.type = BW_OP_RETRACT;
+	b->cookie = 0; /* its end is nobody's business */
+	b->notify = b->awaited = false;
+	bwk_port_submit(port, &op);
+	return error;
+}
+
+/* Lock held. */
+static int bwk_msg_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
+{
+	struct bwk_peer *peer =
+		s->info.peer ? bwk_peer_by_number(port, s->info.peer) : bwk_peer_find(port, &s->to);
+
+	if (!peer)
+		return -ENOTCONN;
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	s->buf->peer = peer->number;
+	s->buf->handle = peer->handle;
+	if (s->envelope && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER ||
+			    bw_reliable_pressed(port->engine, peer->handle)))
+		return bwk_msg_submit_long(port, peer->handle, s);
+	return bwk_msg_submit_eager(port, peer->handle, s->buf, s, s->info.code);
+}
+
+/* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
+static struct bwk_buf *bwk_msg_take(struct bwk_sock *bs, struct bwk_port *port, struct msghdr *m,
+				    size_t len, const struct bwk_send *s)
+{
+	bool async = s->info.flags & BEOWIRE_SEND_ASYNC;
+	struct bwk_buf *b;
+
+	if (len > bs->eager_max && len > bs->copy_max && (async || !s->nonblock)) {
+		b = bwk_buf_pin(&m->msg_iter, len, false);
+		if (b != ERR_PTR(-EAGAIN))
+			return b;
+		port->memlock_limited++;
+	}
+	return bwk_buf_copy(&m->msg_iter, len);
+}
+
+static int bwk_msg_prepare(struct bwk_sock *bs, struct bwk_port *port, struct msghdr *m, size_t len,
+			   struct bwk_send *s)
+{
+	if (bs->protocol == &bw_reliable && len > sizeof(struct bw_envelope)) {
+		s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
+		if (!s->envelope)
+			return -ENOMEM;
+	}
+	s->buf = bwk_msg_take(bs, port, m, len, s);
+	if (IS_ERR(s->buf))
+		return PTR_ERR(s->buf);
+	s->buf->use = BWK_BUF_SEND;
+	s->buf->cookie = s->info.cookie;
+	s->buf->notify = s->info.cookie != 0;
+	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
+	s->buf->sending = (u32)(len + BWK_SEND_COST);
+	return 0;
+}
+
+/* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back,
+ * and whoever hears of its end frees it. */
+static int bwk_msg_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b,
+			 struct bw_op *op)
+{
+	int error = bwk_sock_wait_buf(&bs->sk, b, true);
+
+	if (!error)
+		return 0;
+	bwk_port_lock(port);
+	if (!b->done) {
+		b->awaited = b->notify = false;
+		bwk_port_submit(port, op);
+		bwk_port_run(port);
+	} else {
+		bwk_buf_free(b);
+	}
+	bwk_port_unlock(port);
+	return error;
+}
+
+static int bwk_msg_send(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
+{
+	struct bw_op retract = {.type = BW_OP_RETRACT};
+	struct bwk_buf *b = s->buf;
+	bool awaited = b->awaited, taken;
+	int error;
+
+	do {
+		bwk_port_lock(port);
+		error = bwk_msg_submit(bs, port, s);
+		taken = !list_empty(&b->all);
+		retract.peer = b->handle;
+		retract.expose.key = b->key;
+		/* Of a row of messages the last one takes all along. */
+		if (!s->more || error)
+			bwk_port_run(port);
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);
+	if (!taken) {
+		bwk_sock_uncharge(bs, b->sending);
+		bwk_buf_free_now(b);
+	} else if (awaited && !error) {
+		error = bwk_msg_await(bs, port, b, &retract);
+		if (!error) {
+			error = b->status;
+			bwk_buf_free_now(b);
+		}
+	}
+	return error == -EAGAIN ? -ENOBUFS : error;
+}
+
+static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct bwk_send s = {.nonblock = m->msg_flags & MSG_DONTWAIT,
+			     .more = m->msg_flags & MSG_BATCH};
+	struct bwk_port *port;
+	int error;
+
+	if (m->msg_flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	if (len > (bs->protocol == &bw_reliable ? BEOWIRE_MSG_MAX : U16_MAX))
+		return -EMSGSIZE;
+	if (m->msg_controllen) {
+		error = bwk_msg_send_info(bs, m, &s);
+		if (error)
+			return error;
+	}
+	error = bwk_msg_send_target(bs, m, &s);
+	if (error)
+		return error;
+	port = bwk_sock_port(bs, &bwk_msg_port_ops, bs);
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	error = bwk_sock_charge(bs, len, s.nonblock);
+	if (error)
+		return error;
+	error = bwk_msg_prepare(bs, port, m, len, &s);
+	if (error)
+		bwk_sock_uncharge(bs, (u32)(len + BWK_SEND_COST));
+	else
+		error = bwk_msg_send(bs, port, &s);
+	if (s.envelope)
+		bwk_buf_free_now(s.envelope);
+	return error ? error : (int)len;
+}
+
+/* ---- receiving ---- */
+
+static bool bwk_msg_ready(const struct sock *sk)
+{
+	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
+	       !list_empty_careful(&bwk_sk(sk)->done) || !list_empty_careful(&bwk_sk(sk)->downs);
+}
+
+static void bwk_msg_relief(struct bwk_sock *bs)
+{
+	struct bwk_port *port = bs->port;
+
+	if (!READ_ONCE(bs->pressed) ||
+	    atomic_read(&bs->sk.sk_rmem_alloc) > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
+		return;
+	bwk_port_lock(port);
+	if (bs->pressed)
+		bwk_msg_pressure(bs, false);
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+}
+
+static int bwk_msg_put_info(const struct bwk_sock *bs, struct msghdr *m,
+			    const struct beowire_info *info)
+{
+	if (!bs->info_wanted)
+		return 0;
+	return put_cmsg(m, SOL_BEOWIRE, BEOWIRE_INFO, sizeof(*info), (void *)info);
+}
+
+/* The end of a send, of a pull, or of a peer, if there is one to report. */
+static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info)
+{
+	struct bwk_buf *b = NULL;
+	struct bwk_peer *peer = NULL;
+
+	if (list_empty_careful(&bs->done) && list_empty_careful(&bs->downs))
+		return false;
+	bwk_port_lock(bs->port);
+	b = list_first_entry_or_null(&bs->done, struct bwk_buf, all);
+	if (b) {
+		list_del_init(&b->all);
+	} else {
+		peer = list_first_entry_or_null(&bs->downs, struct bwk_peer, down);
+		if (peer)
+			list_del_init(&peer->down);
+	}
+	bwk_port_unlock(bs->port);
+	if (b) {
+		info->event = b->use == BWK_BUF_PULL ? BEOWIRE_PULLED : BEOWIRE_SENT;
+		info->cookie = b->cookie;
+		info->status = b->status;
+		info->len = b->got;
+		info->peer = b->peer;
+		bwk_buf_free_now(b);
+	} else if (peer) {
+		info->event = BEOWIRE_DOWN;
+		info->peer = peer->number;
+		info->status = peer->status;
+		bwk_peer_put(peer);
+	}
+	return b || peer;
+}
+
+/* Submit a pull, whose number goes into *id. Lock not held. */
+static int bwk_msg_fetch(struct bwk_port *port, u32 handle, u64 key, struct bwk_buf *b, u64 *id)
+{
+	struct bw_op op = {.type = BW_OP_PULL, .peer = handle, .cookie = bwk_buf_cookie(b)};
+	int error;
+
+	op.pull.key = key;
+	op.pull.off = 0;
+	op.pull.len = b->len;
+	op.pull.buf = b->len ? bwk_buf_cookie(b) : 0;
+	op.pull.buf_off = 0;
+	op.pull.flags = BW_PULL_FINAL;
+	b->use = BWK_BUF_PULL;
+	do {
+		bwk_port_lock(port);
+		error = bwk_port_submit(port, &op);
+		if (!error) {
+			*id = op.pull.id;
+			list_add(&b->all, &port->bufs);
+			bwk_port_run(port);
+		}
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
+	return error;
+}
+
+/* Memory of the program to be pulled into, or else of ours. */
+static struct bwk_buf *bwk_msg_destination(struct bwk_sock *bs, struct iov_iter *to, size_t len)
+{
+	struct bwk_buf *b = ERR_PTR(-EAGAIN);
+
+	if (len > bs->copy_max)
+		b = bwk_buf_pin(to, len, true);
+	if (b == ERR_PTR(-EAGAIN)) {
+		b = bwk_buf_room(len);
+		return b ? b : ERR_PTR(-ENOMEM);
+	}
+	return b;
+}
+
+/* Fetch a long message within the receive call. */
+static int bwk_msg_fetch_now(struct bwk_sock *bs, const struct bwk_cb *cb, struct msghdr *m,
+			     size_t len)
+{
+	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL, .peer = cb->peer->handle};
+	struct bwk_buf *b = bwk_msg_destination(bs, &m->msg_iter, len);
+	int error;
+
+	if (IS_ERR(b))
+		return PTR_ERR(b);
+	b->awaited = true;
+	error = bwk_msg_fetch(bs->port, cb->peer->handle, cb->key, b, &cancel.pull_id);
+	if (error) {
+		bwk_buf_free_now(b);
+		return error;
+	}
+	error = bwk_msg_await(bs, bs->port, b, &cancel);
+	if (error)
+		return error;
+	error = b->status;
+	if (!error && b->kind != BWK_BUF_USER)
+		error = bwk_buf_to_iter(b, len, &m->msg_iter);
+	bwk_buf_free_now(b);
+	return error;
+}
+
+/* One message out of its socket buffer. */
+static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t len,
+			   int flags)
+{
+	const struct bwk_cb *cb = bwk_cb(skb);
+	struct beowire_info info = {
+		.tag = cb->tag,
+		.imm = cb->imm,
+		.len = cb->len,
+		.key = cb->key,
+		.peer = cb->peer->number,
+		.event = cb->event,
+		.code = cb->code,
+	};
+	size_t n = min_t(size_t, len, cb->len);
+	int error = 0;
+
+	if (m->msg_name) {
+		memcpy(m->msg_name, &cb->peer->addr, sizeof(cb->peer->addr));
+		m->msg_namelen = sizeof(cb->peer->addr);
+	}
+	if (cb->event == BEOWIRE_MESSAGE)
+		error = skb_copy_datagram_msg(skb, cb->off, m, (int)n);
+	else if (bs->info_wanted || (flags & MSG_PEEK))
+		n = 0;
+	else
+		error = bwk_msg_fetch_now(bs, cb, m, n);
+	if (!error)
+		error = bwk_msg_put_info(bs, m, &info);
+	if (error)
+		return error;
+	if (n < cb->len && !bs->info_wanted)
+		m->msg_flags |= MSG_TRUNC;
+	return flags & MSG_TRUNC ? (int)cb->len : (int)n;
+}
+
+static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)
+{
+	struct sock *sk = sock->sk;
+	struct bwk_sock *bs = bwk_sk(sk);
+	struct beowire_info info = {0};
+	struct sk_buff *skb;
+	int error;
+
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return -EOPNOTSUPP;
+	do {
+		if (bs->info_wanted && bwk_msg_take_event(bs, &info)) {
+			error = bwk_msg_put_info(bs, m, &info);
+			return error;
+		}
+		if (flags & MSG_PEEK) {
+			spin_lock_bh(&sk->sk_receive_queue.lock);
+			skb = skb_peek(&sk->sk_receive_queue);
+			if (skb)
+				skb_get(skb);
+			spin_unlock_bh(&sk->sk_receive_queue.lock);
+		} else {
+			skb = skb_dequeue(&sk->sk_receive_queue);
+		}
+		if (skb)
+			break;
+		error = sock_error(sk);
+		if (error)
+			return error;
+		if (sk->sk_shutdown & RCV_SHUTDOWN)
+			return 0;
+		error = bwk_sock_wait(sk, bwk_msg_ready, sock_rcvtimeo(sk, flags & MSG_DONTWAIT));
+	} while (!error);
+	if (!skb)
+		return error;
+	error = bwk_msg_deliver(bs, skb, m, len, flags);
+	if (flags & MSG_PEEK) {
+		consume_skb(skb);
+	} else {
+		bwk_msg_skb_free(skb);
+		bwk_msg_relief(bs);
+	}
+	return error;
+}
+
+int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_peer *peer;
+	struct iov_iter to;
+	struct iovec part;
+	struct bwk_buf *b;
+	u32 handle = 0;
+	u64 id;
+	int error;
+
+	if (!port)
+		return -ENOTCONN;
+	if (pull->reserved || pull->len > BEOWIRE_MSG_MAX)
+		return -EINVAL;
+	error = import_single_range(READ, (void __user *)pull->buf, pull->len, &part, &to);
+	if (error)
+		return error;
+	b = pull->len ? bwk_buf_pin(&to, pull->len, true) : bwk_buf_room(0);
+	if (b == ERR_PTR(-EAGAIN))
+		return -ENOBUFS;
+	if (!b || IS_ERR(b))
+		return b ? PTR_ERR(b) : -ENOMEM;
+	bwk_port_lock(port);
+	peer = bwk_peer_by_number(port, pull->peer);
+	if (peer)
+		handle = peer->handle;
+	bwk_port_unlock(port);
+	b->cookie = pull->cookie;
+	b->notify = pull->cookie != 0;
+	b->peer = pull->peer;
+	error = handle ? bwk_msg_fetch(port, handle, pull->key, b, &id) : -ENOTCONN;
+	if (error)
+		bwk_buf_free_now(b);
+	return error;
+}
+
+/* ---- the rest of the calls ---- */
+
+static int bwk_msg_bind(struct socket *sock, bwk_sockaddr *addr, int len)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct sockaddr_beowire self;
+	int error = bwk_sock_addr(addr, len, &self);
+
+	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_msg_port_ops, bs);
+}
+
+static int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct sockaddr_beowire to = {0};
+	int error = 0;
+
+	if (len < (int)sizeof(addr->sa_family))
+		return -EINVAL;
+	if (addr->sa_family != AF_UNSPEC)
+		error = bwk_sock_addr(addr, len, &to);
+	if (!error && addr->sa_family != AF_UNSPEC && !to.sbw_port)
+		error = -EADDRNOTAVAIL;
+	if (error)
+		return error;
+	mutex_lock(&bs->lock);
+	bs->to = to;
+	mutex_unlock(&bs->lock);
+	return 0;
+}
+
+static __poll_t bwk_msg_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	struct sock *sk = sock->sk;
+	__poll_t events = 0;
+
+	sock_poll_wait(file, sock, wait);
+	if (sk->sk_err)
+		events |= EPOLLERR;
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
+		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
+	if (bwk_msg_ready(sk))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf))
+		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
+	return events;
+}
+
+static int bwk_msg_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (!bwk_sk(sk)->to.sbw_port)
+		return -ENOTCONN;
+	sk->sk_shutdown |= how + 1;
+	sk->sk_state_change(sk);
+	return 0;
+}
+
+static int bwk_msg_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	struct bwk_sock *bs;
+	struct sk_buff *skb;
+
+	if (!sk)
+		return 0;
+	bs = bwk_sk(sk);
+	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
+	if (bs->port)
+		bwk_port_release(bs->port);
+	/* From here on the port tells nothing any more. */
+	while ((skb = skb_dequeue(&sk->sk_receive_queue)))
+		bwk_msg_skb_free(skb);
+	while (!list_empty(&bs->done)) {
+		struct bwk_buf *b = list_first_entry(&bs->done, struct bwk_buf, all);
+
+		list_del(&b->all);
+		bwk_buf_free_now(b);
+	}
+	while (!list_empty(&bs->downs)) {
+		struct bwk_peer *peer = list_first_entry(&bs->downs, struct bwk_peer, down);
+
+		list_del(&peer->down);
+		bwk_peer_put(peer);
+	}
+	sock_orphan(sk);
+	sock->sk = NULL;
+	sock_put(sk);
+	return 0;
+}
+
+const struct proto_ops bwk_msg_ops = {
+	.family = AF_BEOWIRE,
+	.owner = THIS_MODULE,
+	.release = bwk_msg_release,
+	.bind = bwk_msg_bind,
+	.connect = bwk_msg_connect,
+	.socketpair = sock_no_socketpair,
+	.accept = sock_no_accept,
+	.getname = bwk_sock_getname,
+	.poll = bwk_msg_poll,
+	.ioctl = bwk_sock_ioctl,
+	.listen = sock_no_listen,
+	.shutdown = bwk_msg_shutdown,
+	.setsockopt = bwk_sock_setsockopt,
+	.getsockopt = bwk_sock_getsockopt,
+	.sendmsg = bwk_msg_sendmsg,
+	.recvmsg = bwk_msg_recvmsg,
+	.mmap = sock_no_mmap,
+};

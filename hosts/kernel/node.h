@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A node: one network namespace as other nodes see it. It has an identity, the interfaces that it
+ * speaks over, and the ports of its sockets.
+ */
+#ifndef BWK_NODE_H
+#define BWK_NODE_H
+
+#include <linux/hashtable.h>
+#include <linux/mutex.h>
+#include <linux/netdevice.h>
+#include <net/net_namespace.h>
+
+#include "protocol.h"
+
+#define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
+#define BWK_PORT_BITS 8
+
+/* An interface in use. Readers hold RCU's read lock. */
+struct bwk_iface {
+	struct packet_type type;
+	struct net_device *dev;
+	struct bwk_node *node;
+	u8 link; /* its number towards engines */
+	struct rcu_head rcu;
+};
+
+/* Settings of a node: /proc/sys/net/beowire. */
+struct bwk_settings {
+	unsigned int cluster;	      /* id that frames carry; others' are ignored */
+	unsigned long group_range[2]; /* groups whose members may open sockets */
+	int qdisc_bypass;	      /* 1: frames go past the queueing discipline */
+	int taps;		      /* 1: frames sent are shown to taps, such as tcpdump's */
+	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX */
+	unsigned int memory_max;      /* bytes that one port's engine may take */
+};
+
+/* Frames that no port counts. */
+struct bwk_node_counters {
+	u64 foreign, version, unclaimed, refused, malformed;
+};
+
+struct bwk_node {
+	struct net *net;
+	u64 id;
+	struct bwk_settings set;
+	struct mutex lock; /* changes of `iface` */
+	struct bwk_iface __rcu *iface[BWK_IFACES];
+	spinlock_t ports_lock;
+	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
+	struct bwk_node_counters __percpu *count;
+	struct ctl_table_header *sysctl;
+	struct ctl_table *table;
+};
+
+extern unsigned int bwk_node_id; /* of struct bwk_node in struct net */
+
+struct bwk_node *bwk_node_of(const struct net *net);
+
+/* node.c */
+int bwk_node_init(void);
+void bwk_node_exit(void);
+
+/* sysctl.c */
+int bwk_sysctl_init(struct bwk_node *node);
+void bwk_sysctl_exit(struct bwk_node *node);
+/* May the current task open sockets of the family? */
+bool bwk_sysctl_allows(struct bwk_node *node);
+
+/* proc.c */
+int bwk_proc_init(struct bwk_node *node);
+void bwk_proc_exit(struct bwk_node *node);
+
+/* iface.c. ATTACH: 0, -ENODEV, -EEXIST, -ENOSPC (too many), -EINVAL (not Ethernet). */
+int bwk_iface_attach(struct bwk_node *node, struct net_device *dev);
+int bwk_iface_detach(struct bwk_node *node, const struct net_device *dev);
+void bwk_iface_detach_all(struct bwk_node *node);
+int bwk_iface_init(void);
+void bwk_iface_exit(void);
+/* The interface with this number, or the first in use for 0. RCU's read lock held. */
+struct bwk_iface *bwk_iface_find(struct bwk_node *node, u32 ifindex);
+
+/* Bytes of the largest frame on this device, Ethernet header excluded. */
+static inline u32 bwk_iface_mtu(const struct net_device *dev)
+{
+	return min_t(u32, dev->mtu, BW_FRAME_MAX_MTU);
+}
+
+#endif

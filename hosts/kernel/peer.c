@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The peers of a port: numbered for programs, found by address and by the engine's handle. */
+#include <linux/etherdevice.h>
+#include <linux/jhash.h>
+#include <linux/slab.h>
+
+#include "port.h"
+
+static u32 bwk_peer_slot(const struct sockaddr_beowire *addr)
+{
+	return hash_32(jhash(addr->sbw_mac, ETH_ALEN, addr->sbw_port), BWK_PEER_BITS);
+}
+
+void bwk_peer_put(struct bwk_peer *peer)
+{
+	if (refcount_dec_and_test(&peer->refs))
+		kfree(peer);
+}
+
+struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle)
+{
+	struct bwk_peer *peer;
+
+	hlist_for_each_entry(peer, &port->by_handle[hash_32(handle, BWK_PEER_BITS)],
+			     by_handle) if (peer->handle == handle) return peer;
+	return NULL;
+}
+
+struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number)
+{
+	struct bwk_peer *peer;
+	int i;
+
+	for (i = 0; i < 1 << BWK_PEER_BITS; i++)
+		hlist_for_each_entry(peer, &port->by_addr[i],
+				     by_addr) if (peer->number == number) return peer;
+	return NULL;
+}
+
+static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
+				     u32 handle)
+{
+	struct bwk_peer *peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
+
+	if (!peer)
+		return NULL;
+	refcount_set(&peer->refs, 1);
+	INIT_LIST_HEAD(&peer->down);
+	peer->number = ++port->peers_made;
+	peer->handle = handle;
+	peer->addr = *addr;
+	peer->addr.sbw_family = AF_BEOWIRE;
+	hlist_add_head(&peer->by_addr, &port->by_addr[bwk_peer_slot(addr)]);
+	hlist_add_head(&peer->by_handle, &port->by_handle[hash_32(handle, BWK_PEER_BITS)]);
+	return peer;
+}
+
+static bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr)
+{
+	return peer->handle && peer->addr.sbw_port == addr->sbw_port &&
+	       ether_addr_equal(peer->addr.sbw_mac, addr->sbw_mac) &&
+	       (!addr->sbw_inc || !peer->addr.sbw_inc || peer->addr.sbw_inc == addr->sbw_inc) &&
+	       (!addr->sbw_ifindex || peer->addr.sbw_ifindex == addr->sbw_ifindex);
+}
+
+struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr)
+{
+	struct bw_op op = {.type = BW_OP_CONNECT};
+	struct sockaddr_beowire full = *addr;
+	struct bwk_iface *iface;
+	struct bwk_peer *peer;
+	int error;
+
+	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)],
+			     by_addr) if (bwk_peer_matches(peer, addr)) return peer;
+	rcu_read_lock();
+	iface = bwk_iface_find(port->node, addr->sbw_ifindex);
+	if (iface) {
+		full.sbw_ifindex = iface->dev->ifindex;
+		op.connect.path[0].link = iface->link;
+	}
+	rcu_read_unlock();
+	if (!iface)
+		return ERR_PTR(-EHOSTUNREACH);
+	op.connect.node = addr->sbw_node;
+	op.connect.engine = addr->sbw_port;
+	op.connect.inc = addr->sbw_inc;
+	op.connect.paths = 1;
+	op.connect.path[0].len = ETH_ALEN;
+	ether_addr_copy(op.connect.path[0].bytes, addr->sbw_mac);
+	error = bwk_port_submit(port, &op);
+	if (error)
+		return ERR_PTR(error);
+	peer = bwk_peer_by_handle(port, op.peer);
+	if (peer)
+		return peer;
+	peer = bwk_peer_new(port, &full, op.peer);
+	if (peer)
+		return peer;
+	op.type = BW_OP_DISCONNECT;
+	bwk_port_submit(port, &op);
+	return ERR_PTR(-ENOMEM);
+}
+
+static void bwk_peer_unhash(struct bwk_peer *peer)
+{
+	hlist_del_init(&peer->by_addr);
+	hlist_del_init(&peer->by_handle);
+	peer->handle = 0;
+}
+
+static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
+{
+	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
+	struct sockaddr_beowire addr = {.sbw_port = ev->engine};
+	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = ev->peer};
+	struct bwk_iface *iface;
+
+	if (!peer) {
+		rcu_read_lock();
+		iface = rcu_dereference(port->node->iface[ev->from.link % BWK_IFACES]);
+		addr.sbw_ifindex = iface ? iface->dev->ifindex : 0;
+		rcu_read_unlock();
+		ether_addr_copy(addr.sbw_mac, ev->from.bytes);
+		peer = bwk_peer_new(port, &addr, ev->peer);
+	}
+	if (!peer) {
+		bwk_port_submit(port, &op);
+		return;
+	}
+	peer->up = true;
+	peer->addr.sbw_node = ev->node;
+	peer->addr.sbw_inc = ev->inc;
+	if (port->ops)
+		port->ops->peer_up(port->owner, peer);
+}
+
+static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int status)
+{
+	peer->status = status;
+	bwk_peer_unhash(peer);
+	if (port->ops)
+		port->ops->peer_down(port->owner, peer);
+	bwk_peer_put(peer);
+}
+
+void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev)
+{
+	struct bwk_peer *peer;
+
+	if (ev->type == BW_EV_PEER_UP) {
+		bwk_peer_came(port, ev);
+	} else if (ev->type == BW_EV_PEER_DOWN) {
+		peer = bwk_peer_by_handle(port, ev->peer);
+		if (peer)
+			bwk_peer_went(port, peer, ev->status);
+	}
+}
+
+void bwk_peer_end_all(struct bwk_port *port)
+{
+	struct bwk_peer *peer;
+	struct hlist_node *next;
+	int i;
+
+	for (i = 0; i < 1 << BWK_PEER_BITS; i++)
+		hlist_for_each_entry_safe(peer, next, &port->by_handle[i], by_handle)
+			bwk_peer_went(port, peer, -ESHUTDOWN);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Ports: opening, numbers, and the way to their end. See port.h. */
+#include "port.h"
+
+#include <linux/module.h>
+#include <linux/random.h>
+#include <linux/slab.h>
+#include <linux/utsname.h>
+
+#define BWK_PORT_FIRST 1024 /* numbers given out begin here */
+#define BWK_LINGER_NS  (60 * BW_S)
+
+static struct workqueue_struct *bwk_port_queue;
+
+int bwk_port_init(void)
+{
+	bwk_port_queue = alloc_workqueue("beowire", WQ_UNBOUND, 0);
+	return bwk_port_queue ? 0 : -ENOMEM;
+}
+
+void bwk_port_exit(void)
+{
+	bwk_port_flush();
+	destroy_workqueue(bwk_port_queue);
+}
+
+void bwk_port_later(struct bwk_port *port)
+{
+	bwk_port_hold(port);
+	if (!queue_work(bwk_port_queue, &port->work))
+		bwk_port_put(port);
+}
+
+void bwk_port_hold(struct bwk_port *port)
+{
+	refcount_inc(&port->refs);
+}
+
+static void bwk_port_free(struct work_struct *work)
+{
+	struct bwk_port *port = container_of(to_rcu_work(work), struct bwk_port, free);
+
+	while (port->grown) {
+		void *next = *(void **)port->grown;
+
+		kvfree(port->grown);
+		port->grown = next;
+	}
+	kvfree(port->engine);
+	module_put(port->module);
+	kfree(port);
+}
+
+void bwk_port_put(struct bwk_port *port)
+{
+	if (refcount_dec_and_test(&port->refs)) {
+		INIT_RCU_WORK(&port->free, bwk_port_free);
+		queue_rcu_work(bwk_port_queue, &port->free);
+	}
+}
+
+struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number)
+{
+	struct bwk_port *port;
+
+	hash_for_each_possible_rcu(node->ports, port, hash,
+				   number) if (port->number == number) return port;
+	return NULL;
+}
+
+/* Into the node's table under its number, or any free one. The table has a reference. */
+static int bwk_port_claim(struct bwk_port *port)
+{
+	struct bwk_node *node = port->node;
+	u32 tries = port->number ? 1 : BEOWIRE_PORTS - BWK_PORT_FIRST, n = get_random_u32();
+	int error = -EADDRINUSE;
+
+	spin_lock_bh(&node->ports_lock);
+	for (; tries; tries--, n++) {
+		u16 number = port->number;
+
+		if (!number)
+			number = BWK_PORT_FIRST + n % (BEOWIRE_PORTS - BWK_PORT_FIRST + 1);
+		if (bwk_port_find(node, number))
+			continue;
+		port->number = number;
+		hash_add_rcu(node->ports, &port->hash, number);
+		error = 0;
+		break;
+	}
+	spin_unlock_bh(&node->ports_lock);
+	return error;
+}
+
+static void bwk_port_unhash(struct bwk_port *port)
+{
+	spin_lock_bh(&port->node->ports_lock);
+	hash_del_rcu(&port->hash);
+	spin_unlock_bh(&port->node->ports_lock);
+	bwk_port_put(port);
+}
+
+/* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. */
+static void bwk_port_end(struct bwk_port *port)
+{
+	struct bwk_buf *b, *next;
+	bool gone;
+
+	bwk_port_lock(port);
+	gone = port->dead;
+	port->dead = true;
+	if (!gone) {
+		port->protocol->close(port->engine, ktime_get_ns());
+		while (port->protocol->next_frame(port->engine, &port->tx, ktime_get_ns()))
+			bwk_transmit(port, &port->tx);
+		bwk_peer_end_all(port);
+	}
+	bwk_port_unlock(port);
+	if (gone)
+		return;
+	hrtimer_cancel(&port->timer);
+	list_for_each_entry_safe(b, next, &port->bufs, all) bwk_buf_free(b);
+	bwk_port_unhash(port);
+}
+
+static void bwk_port_work(struct work_struct *work)
+{
+	struct bwk_port *port = container_of(work, struct bwk_port, work);
+	bool over;
+
+	bwk_port_feed(port);
+	bwk_port_lock(port);
+	over = port->lingering &&
+	       (!port->protocol->busy(port->engine) || ktime_get_ns() >= port->linger_until);
+	bwk_port_unlock(port);
+	if (over)
+		bwk_port_end(port);
+	bwk_port_put(port);
+}
+
+static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_attr *attr)
+{
+	struct bw_config cfg = {
+		.node = port->node->id,
+		.secret = get_random_u64(),
+		.incarnation = port->inc,
+		.cluster = port->node->set.cluster,
+		.engine = port->number,
+		.rx_budget = attr->rx_budget,
+		.features = attr->checksum ? BW_FEATURE_CHECKSUM : 0,
+		.dead_ns = attr->dead_ms * BW_MS,
+	};
+	int i, usable = 0;
+
+	rcu_read_lock();
+	for (i = 0; i < BWK_IFACES; i++) {
+		struct bwk_iface *iface = rcu_dereference(port->node->iface[i]);
+
+		cfg.link_mtu[i] = iface ? bwk_iface_mtu(iface->dev) : BW_FRAME_MIN_MTU;
+		usable += iface != NULL;
+	}
+	rcu_read_unlock();
+	if (!usable)
+		return -EADDRNOTAVAIL;
+	strncpy(cfg.name, init_utsname()->nodename, sizeof(cfg.name));
+	port->engine = kvzalloc(port->protocol->size(&cfg), GFP_KERNEL_ACCOUNT);
+	if (!port->engine)
+		return -ENOMEM;
+	return port->protocol->open(port->engine, &cfg, &bwk_host_ops, port, ktime_get_ns());
+}
+
+struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
+{
+	struct bwk_port *port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
+	int error;
+
+	if (!port)
+		return ERR_PTR(-ENOMEM);
+	refcount_set(&port->refs, 2); /* the owner's, the table's */
+	spin_lock_init(&port->lock);
+	INIT_WORK(&port->work, bwk_port_work);
+	INIT_LIST_HEAD(&port->bufs);
+	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	port->timer_at = BW_NEVER;
+	port->node = node;
+	port->protocol = attr->protocol;
+	port->ops = attr->ops;
+	port->owner = attr->owner;
+	port->number = attr->number;
+	port->uid = current_euid();
+	port->inc = get_random_u32() | 1;
+	port->dead = true; /* for frames that come before the engine is open */
+	error = bwk_port_claim(port);
+	if (error) {
+		kfree(port);
+		return ERR_PTR(error);
+	}
+	error = bwk_port_open_engine(port, attr);
+	if (error) {
+		bwk_port_unhash(port);
+		bwk_port_put(port);
+		return ERR_PTR(error);
+	}
+	port->module = attr->module;
+	bwk_port_lock(port);
+	port->dead = false;
+	bwk_port_unlock(port);
+	return port;
+}
+
+void bwk_port_release(struct bwk_port *port)
+{
+	bool busy;
+
+	bwk_port_lock(port);
+	port->ops = NULL;
+	port->owner = NULL;
+	port->lingering = true;
+	port->linger_until = ktime_get_ns() + BWK_LINGER_NS;
+	busy = !port->dead && port->protocol->busy(port->engine);
+	if (busy)
+		bwk_port_run(port);
+	bwk_port_unlock(port);
+	if (!busy)
+		bwk_port_end(port);
+	bwk_port_put(port);
+}
+
+void bwk_port_end_all(struct bwk_node *node)
+{
+	struct bwk_port *port;
+	int bucket;
+
+	do {
+		bool found = false;
+
+		rcu_read_lock();
+		hash_for_each_rcu(node->ports, bucket, port, hash)
+		{
+			found = refcount_inc_not_zero(&port->refs);
+			if (found)
+				break;
+		}
+		rcu_read_unlock();
+		if (!found)
+			break;
+		bwk_port_end(port);
+		bwk_port_put(port);
+	} while (true);
+	bwk_port_flush();
+}
+
+void bwk_port_flush(void)
+{
+	flush_workqueue(bwk_port_queue);
+	rcu_barrier();
+	flush_workqueue(bwk_port_queue);
+	bwk_buf_flush();
+}

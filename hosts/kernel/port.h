@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A port: one engine of a node with its number, lock and timer. Frames for it are handled in softirq
+ * as they arrive, and so are acknowledgements and repair, whatever the program does.
+ *
+ * One engine for each port instead of one for the whole node: a user's port can neither use up
+ * another one's memory nor wait for its lock, and other nodes cannot tell it from an endpoint of
+ * user space, so that both speak with one another.
+ *
+ * A port outlives its socket until its peers have what was sent (`lingering`).
+ */
+#ifndef BWK_PORT_H
+#define BWK_PORT_H
+
+#include <linux/hrtimer.h>
+#include <linux/list.h>
+#include <linux/skbuff.h>
+#include <linux/workqueue.h>
+
+#include "beowire_socket.h"
+#include "buf.h"
+#include "compat.h"
+#include "node.h"
+#include "protocol.h"
+
+struct bwk_port;
+
+/* A peer of a port as sockets know it. Guarded by the port's lock; freed with its last reference. */
+struct bwk_peer {
+	struct hlist_node by_addr, by_handle;
+	refcount_t refs;
+	u32 number; /* the program's, from 1 */
+	u32 handle; /* the engine's; 0 once it is down */
+	int status; /* 0, or why it is down */
+	bool up;
+	bool told;	       /* its end was reported */
+	struct list_head down; /* in sock.downs: its end is to be reported */
+	struct sockaddr_beowire addr;
+	void *conn; /* of SOCK_SEQPACKET and SOCK_STREAM */
+};
+
+/* What the owner of a port is told. All are called with the port's lock held, in any context. */
+struct bwk_port_ops {
+	/* A message, whose bytes begin at `off` of skb; `whole`: nothing else is in it. The owner
+	 * takes a reference of its own if it keeps skb. */
+	void (*message)(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
+			struct sk_buff *skb, u32 off, bool whole);
+	/* A buffer is free, as `status` and `got` in it say; the owner frees it. */
+	void (*done)(void *owner, struct bwk_buf *b);
+	/* A peer was met, or is lost (status). */
+	void (*peer_up)(void *owner, struct bwk_peer *peer);
+	void (*peer_down)(void *owner, struct bwk_peer *peer);
+};
+
+#define BWK_PEER_BITS 6
+
+struct bwk_port {
+	struct hlist_node hash; /* in node.ports */
+	refcount_t refs;
+	spinlock_t lock;
+	struct bwk_node *node;
+	u16 number;
+	u32 inc;
+	const struct bw_protocol *protocol;
+	struct module *module; /* of the protocol */
+	void *engine;
+	const struct bwk_port_ops *ops; /* NULL once the socket is closed */
+	void *owner;
+	kuid_t uid;
+
+	struct sk_buff *rx; /* the frame in the engine's hands */
+	bool rx_used;	    /* a message of it was delivered */
+	bool running;	    /* inside bwk_port_run() */
+	bool stuck;	    /* an interface had no room */
+	bool lingering;	    /* its socket is closed; it ends when its peers have everything */
+	bool dead;
+	u64 linger_until;
+	u64 timer_at; /* when the timer goes off; BW_NEVER: not set */
+	struct hrtimer timer;
+	struct work_struct work; /* grows the engine, ends the port */
+	bool hungry;
+	struct bw_tx_frame tx;
+	struct list_head bufs; /* buffers that the engine has */
+	void *grown;	       /* chained through the first word */
+	u64 grown_bytes;
+
+	u32 peers_made;
+	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
+	u64 copied_tx, copied_rx, pinned, memlock_limited, tx_busy;
+	struct rcu_work free;
+};
+
+struct bwk_port_attr {
+	const struct bw_protocol *protocol;
+	struct module *module; /* a reference goes to the port */
+	const struct bwk_port_ops *ops;
+	void *owner;
+	u16 number; /* 0: any that is free */
+	bool checksum;
+	u32 dead_ms;
+	u32 rx_budget; /* bytes under way to us */
+};
+
+/* port.c. Process context. ERR_PTR(-EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM ...). */
+struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr);
+/* The owner goes: nothing is told any more. What was sent still reaches its peers. */
+void bwk_port_release(struct bwk_port *port);
+void bwk_port_hold(struct bwk_port *port);
+void bwk_port_put(struct bwk_port *port);
+/* Ends all ports of a node, lingering ones too. */
+void bwk_port_end_all(struct bwk_node *node);
+void bwk_port_flush(void);
+int bwk_port_init(void);
+void bwk_port_exit(void);
+/* Feed the engine, or end the port, soon and in process context. Lock held. */
+void bwk_port_later(struct bwk_port *port);
+/* The port with this number. RCU's read lock held. */
+struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
+
+static inline void bwk_port_lock(struct bwk_port *port)
+{
+	spin_lock_bh(&port->lock);
+}
+
+static inline void bwk_port_unlock(struct bwk_port *port)
+{
+	spin_unlock_bh(&port->lock);
+}
+
+/* host.c: the rest with the port's lock held */
+extern const struct bw_host_ops bwk_host_ops;
+/* Submit an operation; -EAGAIN: bwk_port_feed() without the lock, and try again. */
+int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
+/* Deliver events, transmit, and set the timer. */
+void bwk_port_run(struct bwk_port *port);
+/* A frame has come. Its reference is used up. */
+void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
+/* More memory for the engine. Process context, lock not held. 0, -ENOMEM, -ENOBUFS (its limit). */
+int bwk_port_feed(struct bwk_port *port);
+enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
+
+/* peer.c */
+struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
+struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number);
+/* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such
+ * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM). */
+struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr);
+void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev);
+void bwk_peer_put(struct bwk_peer *peer);
+/* All peers are forgotten. */
+void bwk_peer_end_all(struct bwk_port *port);
+
+/* tx.c: 0, -EBUSY: the interface has no room now, -ENETDOWN: the frame is lost. */
+int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
+/* Refuse a frame for a port that there is not. */
+void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused);
+
+#endif

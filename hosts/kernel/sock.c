@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The socket family, and what its types have in common: ports, options, waiting. See sock.h. */
+#include "sock.h"
+
+#include <linux/capability.h>
+#include <linux/etherdevice.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
+
+#include "registry.h"
+
+#define BWK_EAGER_MAX 16384
+#define BWK_DEAD_MS   60000
+#define BWK_BUSY_MAX  1000000
+
+int bwk_family = AF_BEOWIRE;
+module_param_named(family, bwk_family, int, 0444);
+MODULE_PARM_DESC(family, "number of the address family (default 19)");
+
+struct proto bwk_proto = {
+	.name = "BEOWIRE",
+	.owner = THIS_MODULE,
+	.obj_size = sizeof(struct bwk_sock),
+};
+
+int bwk_sock_addr(const void *addr, int len, struct sockaddr_beowire *out)
+{
+	if (len < (int)sizeof(*out))
+		return -EINVAL;
+	memcpy(out, addr, sizeof(*out));
+	if (out->sbw_family != bwk_family)
+		return -EAFNOSUPPORT;
+	if (out->sbw_zero[0] || out->sbw_zero[1])
+		return -EINVAL;
+	return 0;
+}
+
+static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_port_ops *ops,
+			      void *owner)
+{
+	struct bwk_port_attr attr = {
+		.protocol = bs->protocol,
+		.module = bs->module,
+		.ops = ops,
+		.owner = owner,
+		.number = number,
+		.checksum = bs->checksum,
+		.dead_ms = bs->dead_ms,
+		.rx_budget = max_t(u32, READ_ONCE(bs->sk.sk_rcvbuf), 65536),
+	};
+	struct bwk_port *port = bwk_port_open(bwk_node_of(sock_net(&bs->sk)), &attr);
+
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	bs->module = NULL;
+	smp_store_release(&bs->port, port);
+	return 0;
+}
+
+struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	int error = 0;
+
+	if (port)
+		return port;
+	mutex_lock(&bs->lock);
+	if (!bs->port)
+		error = bwk_sock_open_port(bs, 0, ops, owner);
+	port = bs->port;
+	mutex_unlock(&bs->lock);
+	return error ? ERR_PTR(error) : port;
+}
+
+int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
+		     const struct bwk_port_ops *ops, void *owner)
+{
+	int error = -EINVAL;
+
+	if (addr->sbw_port > BEOWIRE_PORTS || !is_zero_ether_addr(addr->sbw_mac))
+		return -EADDRNOTAVAIL;
+	mutex_lock(&bs->lock);
+	if (!bs->port)
+		error = bwk_sock_open_port(bs, addr->sbw_port, ops, owner);
+	mutex_unlock(&bs->lock);
+	return error;
+}
+
+int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct sockaddr_beowire *out = (struct sockaddr_beowire *)addr;
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_iface *iface;
+
+	memset(out, 0, sizeof(*out));
+	if (peer) {
+		mutex_lock(&bs->lock);
+		*out = bs->to;
+		mutex_unlock(&bs->lock);
+		return out->sbw_port ? (int)sizeof(*out) : -ENOTCONN;
+	}
+	out->sbw_family = bwk_family;
+	if (!port)
+		return sizeof(*out);
+	out->sbw_port = port->number;
+	out->sbw_inc = port->inc;
+	out->sbw_node = port->node->id;
+	rcu_read_lock();
+	iface = bwk_iface_find(port->node, 0);
+	if (iface) {
+		out->sbw_ifindex = iface->dev->ifindex;
+		ether_addr_copy(out->sbw_mac, iface->dev->dev_addr);
+	}
+	rcu_read_unlock();
+	return sizeof(*out);
+}
+
+/* ---- waiting ---- */
+
+static bool bwk_sock_has_room(const struct sock *sk)
+{
+	return atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf);
+}
+
+int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock)
+{
+	int error;
+
+	if (!bwk_sock_has_room(&bs->sk)) {
+		error = bwk_sock_wait(&bs->sk, bwk_sock_has_room, sock_sndtimeo(&bs->sk, nonblock));
+		if (error)
+			return error;
+	}
+	atomic_add(len + BWK_SEND_COST, &bs->sending);
+	return 0;
+}
+
+void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
+{
+	struct sock *sk = &bs->sk;
+	int before = atomic_sub_return(charge, &bs->sending) + charge;
+
+	if (before >= READ_ONCE(sk->sk_sndbuf) && bwk_sock_has_room(sk))
+		sk->sk_write_space(sk);
+}
+
+/* The receive call looks for a while before it sleeps, and gives its core away between two looks
+ * if others want it. */
+static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk))
+{
+	u64 until = ktime_get_ns() + bwk_sk(sk)->busy_us * BW_US;
+
+	do {
+		if (ready(sk))
+			return true;
+		if (signal_pending(current) || sk->sk_err)
+			return false;
+		if (need_resched() || !single_task_running())
+			yield();
+		else
+			cpu_relax();
+	} while (ktime_get_ns() < until);
+	return false;
+}
+
+int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long timeout)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	int error = 0;
+
+	if (!timeout)
+		return -EAGAIN;
+	if (bwk_sk(sk)->busy_us && bwk_sock_spin(sk, ready))
+		return 0;
+	add_wait_queue(sk_sleep(sk), &wait);
+	while (!ready(sk)) {
+		error = sock_error(sk);
+		if (error || (sk->sk_shutdown & RCV_SHUTDOWN))
+			break;
+		if (signal_pending(current)) {
+			error = sock_intr_errno(timeout);
+			break;
+		}
+		if (!timeout) {
+			error = -EAGAIN;
+			break;
+		}
+		timeout = wait_woken(&wait, TASK_INTERRUPTIBLE, timeout);
+	}
+	remove_wait_queue(sk_sleep(sk), &wait);
+	return error;
+}
+
+int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b, bool killable)
+{
+	if (killable)
+		return wait_event_killable(*sk_sleep(sk), smp_load_acquire(&b->done));
+	return wait_event_interruptible(*sk_sleep(sk), smp_load_acquire(&b->done));
+}
+
+/* ---- options ---- */
+
+static int bwk_sock_set(struct bwk_sock *bs, int name, int value)
+{
+	switch (name) {
+	case BEOWIRE_BUSY_US:
+		if (value < 0 || value > BWK_BUSY_MAX)
+			return -EINVAL;
+		bs->busy_us = value;
+		return 0;
+	case BEOWIRE_CHECKSUM:
+		if (bs->port)
+			return -EISCONN;
+		bs->checksum = value != 0;
+		return value == 0 || value == 1 ? 0 : -EINVAL;
+	case BEOWIRE_COPY_MAX:
+		if (value < 0)
+			return -EINVAL;
+		bs->copy_max = value;
+		return 0;
+	case BEOWIRE_EAGER_MAX:
+		if (value < 0 || value > BW_EAGER_LIMIT)
+			return -EINVAL;
+		bs->eager_max = value;
+		return 0;
+	case BEOWIRE_DEAD_MS:
+		if (bs->port)
+			return -EISCONN;
+		if (value < 1)
+			return -EINVAL;
+		bs->dead_ms = value;
+		return 0;
+	case BEOWIRE_INFO_WANTED:
+		if (bs->sk.sk_type != SOCK_RDM || value < 0 || value > 1)
+			return -EINVAL;
+		bs->info_wanted = value;
+		return 0;
+	}
+	return -ENOPROTOOPT;
+}
+
+int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value, unsigned int len)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	int number, error;
+
+	if (level != SOL_BEOWIRE)
+		return -ENOPROTOOPT;
+	if (len < sizeof(number))
+		return -EINVAL;
+	if (copy_from_sockptr(&number, value, sizeof(number)))
+		return -EFAULT;
+	mutex_lock(&bs->lock);
+	error = bwk_sock_set(bs, name, number);
+	mutex_unlock(&bs->lock);
+	return error;
+}
+
+static int bwk_sock_get(const struct bwk_sock *bs, int name)
+{
+	switch (name) {
+	case BEOWIRE_BUSY_US:
+		return bs->busy_us;
+	case BEOWIRE_CHECKSUM:
+		return bs->checksum;
+	case BEOWIRE_COPY_MAX:
+		return bs->copy_max;
+	case BEOWIRE_EAGER_MAX:
+		return bs->eager_max;
+	case BEOWIRE_DEAD_MS:
+		return bs->dead_ms;
+	case BEOWIRE_INFO_WANTED:
+		return bs->info_wanted;
+	}
+	return -ENOPROTOOPT;
+}
+
+static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *out)
+{
+	const struct bw_counters *c;
+	int i;
+
+	BUILD_BUG_ON(BW_DROP_REASONS > BEOWIRE_DROP_REASONS);
+	memset(out, 0, sizeof(*out));
+	bwk_port_lock(port);
+	c = port->protocol->counters(port->engine);
+	out->tx_frames = c->tx_frames;
+	out->rx_frames = c->rx_frames;
+	out->tx_payload = c->tx_payload;
+	out->rx_payload = c->rx_payload;
+	out->tx_messages = c->tx_messages;
+	out->rx_messages = c->rx_messages;
+	out->retransmits = c->retransmits;
+	out->losses = c->losses;
+	out->probes = c->probes;
+	out->peers = c->peers;
+	for (i = 0; i < BW_DROP_REASONS; i++)
+		out->drop[i] = c->drop[i];
+	out->copied_tx = port->copied_tx;
+	out->copied_rx = port->copied_rx;
+	out->pinned = port->pinned;
+	out->memlock_limited = port->memlock_limited;
+	out->tx_busy = port->tx_busy;
+	bwk_port_unlock(port);
+}
+
+static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct sockaddr_beowire addr;
+	struct bwk_peer *peer;
+	int number;
+
+	if (!port)
+		return -ENOTCONN;
+	if (copy_from_user(&addr, from, sizeof(addr)))
+		return -EFAULT;
+	number = bwk_sock_addr(&addr, sizeof(addr), &addr);
+	if (number)
+		return number;
+	bwk_port_lock(port);
+	peer = bwk_peer_find(port, &addr);
+	number = IS_ERR(peer) ? PTR_ERR(peer) : (int)peer->number;
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+	return number;
+}
+
+int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
+			int __user *len)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct beowire_counters counters;
+	int room, number, n = sizeof(number);
+	const void *from = &number;
+
+	if (level != SOL_BEOWIRE)
+		return -ENOPROTOOPT;
+	if (get_user(room, len))
+		return -EFAULT;
+	if (room < 0)
+		return -EINVAL;
+	if (name == BEOWIRE_COUNTERS) {
+		if (!port)
+			return -ENOTCONN;
+		bwk_sock_counters(port, &counters);
+		from = &counters;
+		n = sizeof(counters);
+	} else {
+		number = name == BEOWIRE_PEER_NUMBER ? bwk_sock_peer_number(bs, value)
+						     : bwk_sock_get(bs, name);
+		if (number < 0)
+			return number;
+	}
+	n = min(n, room);
+	return copy_to_user(value, from, n) || put_user(n, len) ? -EFAULT : 0;
+}
+
+/* ---- ioctl ---- */
+
+static int bwk_sock_attach(struct net *net, struct beowire_iface *iface, bool attach)
+{
+	struct bwk_node *node = bwk_node_of(net);
+	struct net_device *dev;
+	int error;
+
+	if (!ns_capable(net->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	iface->name[sizeof(iface->name) - 1] = '\0';
+	dev = dev_get_by_name(net, iface->name);
+	if (!dev)
+		return -ENODEV;
+	error = attach ? bwk_iface_attach(node, dev) : bwk_iface_detach(node, dev);
+	iface->ifindex = dev->ifindex;
+	iface->mtu = bwk_iface_mtu(dev);
+	dev_put(dev);
+	return error;
+}
+
+int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	void __user *user = (void __user *)arg;
+	struct beowire_iface iface;
+	struct beowire_pull pull;
+	int error;
+
+	switch (command) {
+	case BEOWIRE_IOC_ATTACH:
+	case BEOWIRE_IOC_DETACH:
+		if (copy_from_user(&iface, user, sizeof(iface)))
+			return -EFAULT;
+		error = bwk_sock_attach(sock_net(sock->sk), &iface, command == BEOWIRE_IOC_ATTACH);
+		if (!error && copy_to_user(user, &iface, sizeof(iface)))
+			return -EFAULT;
+		return error;
+	case BEOWIRE_IOC_PULL:
+		if (copy_from_user(&pull, user, sizeof(pull)))
+			return -EFAULT;
+		return sock->type == SOCK_RDM ? bwk_msg_pull(bs, &pull) : -EOPNOTSUPP;
+	}
+	return -ENOIOCTLCMD;
+}
+
+/* ---- the family ---- */
+
+static void bwk_sock_destruct(struct sock *sk)
+{
+	skb_queue_purge(&sk->sk_receive_queue);
+	module_put(bwk_sk(sk)->module);
+}
+
+/* What the type of socket speaks. */
+static int bwk_sock_choose(struct socket *sock, int protocol, struct bwk_sock *bs)
+{
+	if (sock->type == SOCK_RDM && !protocol) {
+		bs->protocol = &bw_reliable;
+		sock->ops = &bwk_msg_ops;
+		return 0;
+	}
+	if (sock->type != SOCK_DGRAM)
+		return protocol ? -EPROTONOSUPPORT : -ESOCKTNOSUPPORT;
+	bs->protocol =
+		bwk_registry_get(protocol ? protocol : BEOWIRE_PROTOCOL_DATAGRAM, &bs->module);
+	sock->ops = &bwk_msg_ops;
+	return bs->protocol ? 0 : -EPROTONOSUPPORT;
+}
+
+static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, int kern)
+{
+	struct bwk_node *node = bwk_node_of(net);
+	struct bwk_sock *bs;
+	struct sock *sk;
+	int error;
+
+	if (!kern && !bwk_sysctl_allows(node))
+		return -EACCES;
+	sk = sk_alloc(net, bwk_family, GFP_KERNEL, &bwk_proto, kern);
+	if (!sk)
+		return -ENOMEM;
+	bs = bwk_sk(sk);
+	sock_init_data(sock, sk);
+	sk->sk_family = bwk_family;
+	sk->sk_destruct = bwk_sock_destruct;
+	mutex_init(&bs->lock);
+	bs->checksum = true;
+	bs->copy_max = node->set.copy_max;
+	bs->eager_max = BWK_EAGER_MAX;
+	bs->dead_ms = BWK_DEAD_MS;
+	atomic_set(&bs->sending, 0);
+	INIT_LIST_HEAD(&bs->done);
+	INIT_LIST_HEAD(&bs->downs);
+	error = bwk_sock_choose(sock, protocol, bs);
+	if (error) {
+		sock_orphan(sk);
+		sock_put(sk);
+		sock->sk = NULL;
+		return error;
+	}
+	sock_prot_inuse_add(net, &bwk_proto, 1);
+	return 0;
+}
+
+static struct net_proto_family bwk_sock_family = {
+	.create = bwk_sock_create,
+	.owner = THIS_MODULE,
+};
+
+int bwk_sock_init(void)
+{
+	int error = proto_register(&bwk_proto, 1);
+
+	if (error)
+		return error;
+	bwk_sock_family.family = bwk_family;
+	error = sock_register(&bwk_sock_family);
+	if (error) {
+		pr_err("beowire: the number %d of the address family is %s; mend: another one by "
+		       "the parameter family, such as 13, 14 or 18\n",
+		       bwk_family, error == -EEXIST ? "taken" : "not possible");
+		proto_unregister(&bwk_proto);
+	}
+	return error;
+}
+
+void bwk_sock_exit(void)
+{
+	sock_unregister(bwk_family);
+	proto_unregister(&bwk_proto);
+}

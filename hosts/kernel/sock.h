@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Sockets of the family: what all types have in common. msg.c has those without connections. */
+#ifndef BWK_SOCK_H
+#define BWK_SOCK_H
+
+#include <net/sock.h>
+
+#include "beowire_socket.h"
+#include "port.h"
+
+#define BWK_SEND_COST 512 /* bytes charged for a send beyond its length */
+
+struct bwk_sock {
+	struct sock sk;	       /* first */
+	struct bwk_port *port; /* once bound; stays until release */
+	const struct bw_protocol *protocol;
+	struct module *module;	    /* of the protocol, until a port takes over the reference */
+	struct sockaddr_beowire to; /* connect(): where messages go; port 0: nowhere */
+	struct mutex lock;	    /* binding, connecting, options */
+	bool info_wanted, checksum, pressed;
+	u32 busy_us, copy_max, eager_max, dead_ms;
+	atomic_t sending;	/* bytes charged for sends under way */
+	struct list_head done;	/* buffers whose end is to be reported; port's lock */
+	struct list_head downs; /* peers likewise */
+};
+
+static inline struct bwk_sock *bwk_sk(const struct sock *sk)
+{
+	return (struct bwk_sock *)sk;
+}
+
+/* What a received message brings along, in its socket buffer. */
+struct bwk_cb {
+	struct bwk_peer *peer; /* a reference; NULL: none */
+	u64 tag, imm, key;
+	u32 off, len; /* of its bytes in the buffer; ENVELOPE: len of the message */
+	u8 event;     /* enum beowire_event */
+	u8 code;
+};
+
+static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct bwk_cb) > sizeof(skb->cb));
+	return (struct bwk_cb *)skb->cb;
+}
+
+/* sock.c */
+int bwk_sock_init(void);
+void bwk_sock_exit(void);
+/* The socket's port; one with any number is made if there is none. Process context. */
+struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner);
+int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
+		     const struct bwk_port_ops *ops, void *owner);
+/* An address from a program: 0 or -EINVAL, -EAFNOSUPPORT. */
+int bwk_sock_addr(const void *addr, int len, struct sockaddr_beowire *out);
+/* Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
+int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock);
+void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
+/* Spin, then sleep, until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. */
+int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long timeout);
+/* Sleep until a buffer is done; -ERESTARTSYS on a signal, only a fatal one if `killable`. */
+int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b, bool killable);
+int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
+			int __user *len);
+int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
+			unsigned int len);
+int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg);
+int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
+
+/* msg.c */
+extern const struct proto_ops bwk_msg_ops;
+int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);
+
+extern struct proto bwk_proto;
+extern int bwk_family; /* number of the address family */
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frames out. A frame's heads and short payloads lie in its linear part, a long payload stays in
+ * the pages it was sent from. Frames belong to no socket: what they cost is charged to the buffers.
+ */
+#include <linux/etherdevice.h>
+#include <linux/utsname.h>
+
+#include "crc.h"
+#include "port.h"
+#include "refuse.h"
+
+#define BWK_TX_FLAT 256 /* bytes; longer payloads are referred to, if they lie in pages */
+
+/* Is this payload to be attached? Only the last one can be. */
+static bool bwk_tx_attached(const struct bw_tx_frame *f, u32 i)
+{
+	const struct bw_tx_segment *s = &f->segment[i];
+
+	return i + 1 == f->segments && s->head_end == f->head_len && s->len > BWK_TX_FLAT &&
+	       s->buf && bwk_buf_of(s->buf)->kind != BWK_BUF_IN;
+}
+
+static void bwk_tx_fill(struct bwk_port *port, const struct bw_tx_frame *f, struct sk_buff *skb)
+{
+	u32 done = 0, i;
+
+	for (i = 0; i < f->segments; i++) {
+		const struct bw_tx_segment *s = &f->segment[i];
+
+		skb_put_data(skb, (const u8 *)f->head + done, s->head_end - done);
+		done = s->head_end;
+		if (bwk_tx_attached(f, i))
+			break;
+		if (!s->buf) {
+			skb_put_zero(skb, s->len);
+			continue;
+		}
+		bwk_buf_read(bwk_buf_of(s->buf), s->off, skb_put(skb, s->len), s->len);
+		port->copied_tx += s->len;
+	}
+	skb_put_data(skb, (const u8 *)f->head + done, f->head_len - done);
+}
+
+static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_frame *f,
+				    const struct net_device *dev)
+{
+	/* The receiver's engine reads the bytes behind the Ethernet header in words. */
+	u32 room = ALIGN(LL_RESERVED_SPACE(dev), 8);
+	const struct bw_tx_segment *last = NULL;
+	u32 flat = f->len;
+	struct sk_buff *skb;
+
+	if (f->segments && bwk_tx_attached(f, f->segments - 1)) {
+		last = &f->segment[f->segments - 1];
+		flat -= last->len;
+	}
+	skb = alloc_skb(room + flat + dev->needed_tailroom, GFP_ATOMIC);
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, room);
+	skb_reset_network_header(skb);
+	bwk_tx_fill(port, f, skb);
+	if (!last)
+		return skb;
+	if (bwk_buf_of(last->buf)->kind == BWK_BUF_USER)
+		port->pinned += last->len;
+	if (bwk_buf_attach(bwk_buf_of(last->buf), last->off, last->len, skb) == 0)
+		return skb;
+	kfree_skb(skb);
+	return NULL;
+}
+
+/* The frame leaves, or -EBUSY and it stays with the caller. */
+static int bwk_tx_send(const struct bwk_node *node, struct sk_buff *skb, struct net_device *dev,
+		       const u8 *to)
+{
+	int code;
+
+	skb->dev = dev;
+	skb->protocol = htons(BW_ETHERTYPE);
+	skb->ip_summed = CHECKSUM_NONE;
+	if (dev_hard_header(skb, dev, BW_ETHERTYPE, to, NULL, skb->len) < 0) {
+		kfree_skb(skb);
+		return -ENETDOWN;
+	}
+	skb_reset_mac_header(skb);
+	if (!node->set.qdisc_bypass) {
+		dev_queue_xmit(skb);
+		return 0;
+	}
+	if (node->set.taps && dev_nit_active(dev))
+		dev_queue_xmit_nit(skb, dev);
+	code = __dev_direct_xmit(skb, 0);
+	if (dev_xmit_complete(code))
+		return 0;
+	kfree_skb(skb);
+	return -EBUSY;
+}
+
+int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
+{
+	struct bwk_iface *iface;
+	struct sk_buff *skb;
+	int error = -ENETDOWN;
+
+	rcu_read_lock();
+	iface = rcu_dereference(port->node->iface[f->to.link % BWK_IFACES]);
+	if (iface && netif_running(iface->dev) && f->len <= bwk_iface_mtu(iface->dev)) {
+		skb = bwk_tx_build(port, f, iface->dev);
+		error = skb ? bwk_tx_send(port->node, skb, iface->dev, f->to.bytes) : -ENETDOWN;
+	}
+	rcu_read_unlock();
+	return error;
+}
+
+void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
+{
+	struct bw_refuse_frame *body;
+	struct net_device *dev = iface->dev;
+	struct sk_buff *skb =
+		alloc_skb(ALIGN(LL_RESERVED_SPACE(dev), 8) + sizeof(*body) + dev->needed_tailroom,
+			  GFP_ATOMIC);
+
+	if (!skb)
+		return;
+	skb_reserve(skb, ALIGN(LL_RESERVED_SPACE(dev), 8));
+	skb_reset_network_header(skb);
+	body = skb_put(skb, sizeof(*body));
+	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), iface->node->set.cluster,
+			     init_utsname()->nodename, bwk_crc)) {
+		kfree_skb(skb);
+		return;
+	}
+	this_cpu_inc(iface->node->count->refused);
+	bwk_tx_send(iface->node, skb, dev, eth_hdr(refused)->h_source);
+}
