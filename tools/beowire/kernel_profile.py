@@ -100,23 +100,20 @@ def of_program(program: Path) -> list[Symbol]:
 
 
 class Recorder:
-    """Follows a guest: counts what it executes between the program's two marks, `cases` times."""
+    """Follows a guest: counts what it executes between the program's two marks, each time."""
 
-    def __init__(self, program: Path, cases: int) -> None:
+    def __init__(self, program: Path) -> None:
         marks = {symbol.name: symbol.address for symbol in of_program(program)}
         self._begin = marks["bench_mark_begin"]
         self._end = marks["bench_mark_end"]
-        self._cases = cases
         self.counts: list[Counter[int]] = []
 
     def follow(self, path: Path) -> None:
         with Debugger(path) as debugger:
-            for _ in range(self._cases):
-                debugger.run_to(self._begin)
+            while debugger.run_to(self._begin):
                 log = path.with_name("executed")
                 self.counts.append(debugger.executed(self._end, log))
                 log.unlink()
-            debugger.leave()
 
 
 def shares(counts: "Counter[int]", symbols: Symbols, trips: int) -> list[Share]:

@@ -49,29 +49,29 @@ class Debugger:
     ) -> None:
         self._socket.close()
 
-    def run_to(self, address: int) -> None:
-        """Lets the guest run until it is about to execute this address."""
+    def run_to(self, address: int) -> bool:
+        """Lets the guest run until it is about to execute this address; false: it ended before."""
         self._ask(f"Z0,{address:x},1")
         self._send("c")
         stopped = self._receive()
+        if stopped.startswith("W"):
+            return False
         if not stopped.startswith("T05"):
             raise BeowireError(f"The guest stopped where it should not ({stopped}).")
         self._ask(f"z0,{address:x},1")
+        return True
 
     def executed(self, until: int, log: Path) -> "Counter[int]":
         """How often each address is executed until this one is."""
         self._monitor(f"logfile {log}")
         self._monitor("singlestep on")  # each instruction by itself
         self._monitor("log exec,nochain")
-        self.run_to(until)
+        if not self.run_to(until):
+            return Counter()
         self._monitor("log none")
         self._monitor("singlestep off")
         self._monitor("logfile /dev/null")
         return count(log)
-
-    def leave(self) -> None:
-        """The guest runs on by itself."""
-        self._ask("D")
 
     def _monitor(self, command: str) -> None:
         self._send("qRcmd," + command.encode().hex())
@@ -92,11 +92,14 @@ class Debugger:
         self._socket.sendall(f"${packet}#{sum(packet.encode()) & 255:02x}".encode())
 
     def _receive(self) -> str:
-        """The next packet, which is acknowledged."""
+        """The next packet, which is acknowledged; "W" also when the guest ended without a word."""
         while (found := re.search(rb"\$([^#]*)#..", self._read)) is None:
-            more = self._socket.recv(65536)
+            try:
+                more = self._socket.recv(65536)
+            except ConnectionResetError:
+                more = b""
             if not more:
-                raise BeowireError("The guest ended before it came where it should stop.")
+                return "W"
             self._read += more
         self._read = self._read[found.end() :]
         self._socket.sendall(b"+")

@@ -73,7 +73,8 @@ struct bench_counters {
  */
 struct bench_transport {
 	const char *name;
-	bool stream; /* a row of messages is received as bytes */
+	bool stream;	    /* a row of messages is received as bytes */
+	bool (*here)(void); /* whether the kernel has it; NULL: always */
 	void (*open)(struct bench_end *end);
 	void (*join)(struct bench_end *end, const struct bench_end *peer);
 	void (*send)(struct bench_end *end, size_t bytes);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "../beowire_socket.h"
 #include "bench.h"
@@ -23,6 +24,36 @@ static __kernel_sa_family_t family(void)
 	if (in)
 		fclose(in);
 	return number;
+}
+
+static bool has_type(int type)
+{
+	int fd = socket(family(), type | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 ||
+	       (errno != EAFNOSUPPORT && errno != ESOCKTNOSUPPORT && errno != EPROTONOSUPPORT);
+}
+
+static bool has_rdm(void)
+{
+	return has_type(SOCK_RDM);
+}
+
+static bool has_datagram(void)
+{
+	return has_type(SOCK_DGRAM);
+}
+
+static bool has_seqpacket(void)
+{
+	return has_type(SOCK_SEQPACKET);
+}
+
+static bool has_stream(void)
+{
+	return has_type(SOCK_STREAM);
 }
 
 static void attach_interface(const struct bench_end *end, int fd)
@@ -127,6 +158,7 @@ static void count_beowire(const struct bench_end *end, struct bench_counters *co
 
 const struct bench_transport bench_rdm = {
 	.name = "rdm",
+	.here = has_rdm,
 	.open = open_rdm,
 	.join = connect_beowire,
 	.send = bench_send_all,
@@ -136,6 +168,7 @@ const struct bench_transport bench_rdm = {
 
 const struct bench_transport bench_datagram = {
 	.name = "datagram",
+	.here = has_datagram,
 	.open = open_datagram,
 	.join = connect_beowire,
 	.send = bench_send_all,
@@ -144,6 +177,7 @@ const struct bench_transport bench_datagram = {
 
 const struct bench_transport bench_seqpacket = {
 	.name = "seqpacket",
+	.here = has_seqpacket,
 	.open = open_seqpacket,
 	.join = join_connected,
 	.send = bench_send_all,
@@ -153,6 +187,7 @@ const struct bench_transport bench_seqpacket = {
 
 const struct bench_transport bench_stream = {
 	.name = "stream",
+	.here = has_stream,
 	.stream = true,
 	.open = open_stream,
 	.join = join_connected,

@@ -94,17 +94,27 @@ static void print_counters(const char *name, const struct bench_counters *counte
 	       counters->tx_frames, counters->rx_frames, counters->retransmits);
 }
 
+static uint64_t *room(unsigned count)
+{
+	uint64_t *numbers = calloc(count, sizeof(*numbers));
+
+	if (!numbers)
+		bench_fail("out of memory");
+	return numbers;
+}
+
 static void run_case(const struct bench_case *c, const struct bench_net *net, int number, int round)
 {
-	struct bench_result result = {
-		.whole = calloc(c->trips, sizeof(uint64_t)),
-		.sent = calloc(c->trips, sizeof(uint64_t)),
-	};
+	struct bench_result result;
 
-	if (!result.whole || !result.sent)
-		bench_fail("out of memory");
-	bench_measure(c, net, &result);
 	printf("{\"case\": %d, \"round\": %d", number, round);
+	if (c->transport->here && !c->transport->here()) {
+		puts(", \"absent\": true}");
+		return;
+	}
+	result.whole = room(c->trips);
+	result.sent = room(c->trips);
+	bench_measure(c, net, &result);
 	print_numbers("whole", result.whole, c->trips);
 	if (c->count)
 		print_numbers("sent", result.sent, c->trips);
