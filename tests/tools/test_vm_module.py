@@ -58,6 +58,14 @@ def test_modules_are_loaded_in_their_order(name: str, checkout: Path) -> None:
     assert (checkout / "build/kernel" / kernel.release / "first.ko").exists()
 
 
+@pytest.mark.usefixtures("kernel", "checkout")
+def test_a_bare_guest_loads_modules() -> None:
+    command = ["sh", "-c", "cd /sys/module/first && cd /sys/module/second"]
+    guest = vm.Guest(command, memory_mb=512, load=["crc32c_generic"], modules=True, bare=True)
+    outcome = vm.run(guest)
+    assert (outcome.exit_status, outcome.complaints) == (0, [])
+
+
 def test_a_module_that_does_not_load_ends_the_guest(checkout: Path) -> None:
     main = checkout / "hosts/kernel/main.c"
     main.write_text(main.read_text().replace("return 0;", "return -ENODEV;"))

@@ -6,19 +6,18 @@ in its memory, but for the directories shared with it. A complaint of its kernel
 if the command was content.
 """
 
-import os
 import re
-import shlex
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, vm_debug, vm_kernel, vm_module
+from beowire import places, vm_debug, vm_initrd, vm_kernel
 from beowire.errors import BeowireError
+from beowire.vm_guest import BROKEN, Guest
 
-BROKEN = 125  # exit status of a guest that did not get as far as the command, or had to be ended
-_MODULES = ["virtio_pci", "9pnet_virtio", "9p", "overlay"]
+__all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run"]
+
 COMMAND_LINE = (
     "console=ttyS0 8250.nr_uarts=2 loglevel=5 panic=-1 oops=panic panic_on_warn=1 nokaslr "
     "tsc=reliable no_timer_check cryptomgr.notests mitigations=off audit=0"
@@ -30,25 +29,6 @@ _COMPLAINT = re.compile(
     r"soft lockup|possible .*deadlock|suspicious RCU usage|refcount_t: ).*$",
     re.MULTILINE,
 )
-
-
-@dataclass(frozen=True)
-class Guest:
-    """What to run, and in what machine. `shares` are directories that the guest may write to.
-
-    With `modules` the project's kernel modules are built and loaded before the command runs. With
-    `icount` the guest's clock counts the instructions that its only processor executes, one for
-    each nanosecond, so that a figure in nanoseconds is one in instructions and repeats.
-    """
-
-    command: list[str]
-    kernel: str = ""
-    cpus: int = 2
-    memory_mb: int = 1024
-    limit_s: float = 600
-    shares: list[Path] = field(default_factory=list)
-    modules: bool = False
-    icount: bool = False
 
 
 @dataclass(frozen=True)
@@ -78,7 +58,7 @@ def run(guest: Guest, output: int | None = None) -> Outcome:
     with tempfile.TemporaryDirectory(prefix="beowire-vm-") as name:
         work = Path(name)
         console = work / "console"
-        (work / "initrd").write_bytes(_initial_files(guest, kernel, init))
+        (work / "initrd").write_bytes(vm_initrd.contents(guest, kernel, init))
         arguments = [qemu, *_machine(guest, kernel, work / "initrd", console)]
         with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=output) as machine:
             try:
@@ -109,7 +89,8 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
         *("-object", "rng-random,id=random,filename=/dev/urandom"),
         *("-device", "virtio-rng-pci,rng=random"),
     ]
-    arguments += _share("root", Path("/"), ",readonly=on")
+    if not guest.bare:
+        arguments += _share("root", Path("/"), ",readonly=on")
     for number, directory in enumerate(guest.shares):
         arguments += _share(f"share{number}", directory, "")
     return arguments
@@ -131,76 +112,3 @@ def processors(icount: bool, cpus: int) -> list[str]:
 def _share(tag: str, directory: Path, options: str) -> list[str]:
     where = f"local,id={tag},path={directory},security_model=none,multidevs=remap{options}"
     return ["-fsdev", where, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
-
-
-def _loading(kernel: vm_kernel.Kernel | None) -> list[str]:
-    """Lines of the job that load the project's modules for this kernel, if there is one."""
-    if kernel is None:
-        return []
-    modules = vm_module.build(kernel)
-    files = [shlex.quote(str(file)) for file in modules.files]
-    return [
-        f"export BEOWIRE_MODULES={shlex.quote(shlex.join(str(file) for file in modules.files))}",
-        *(f"modprobe {name} || exit {BROKEN}" for name in modules.stock),
-        *(f"insmod {file} || exit {BROKEN}" for file in files),
-    ]
-
-
-def _job(guest: Guest, kernel: vm_kernel.Kernel) -> str:
-    """The command as a script, in this directory and with this environment's search path."""
-    words = shlex.join(guest.command)
-    lines = [
-        f"export PATH={shlex.quote(os.environ.get('PATH', ''))}:/usr/sbin:/sbin HOME=/root",
-        f"export BEOWIRE_ROOT={shlex.quote(str(places.root()))}",
-        f"export BEOWIRE_BUILD={shlex.quote(str(places.build_dir()))}",
-        "ip link set lo up",
-        *_loading(kernel if guest.modules else None),
-        f"cd {shlex.quote(str(Path.cwd()))} || exit {BROKEN}",
-        f"exec {words}",
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _initial_files(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
-    """The initial file system: guest-init and what it reads."""
-    archive = Archive()
-    loaded = kernel.module_files(_MODULES)
-    archive.add("init", init.read_bytes(), 0o755)
-    names = [f"{number:02}-{file.name}" for number, file in enumerate(loaded)]
-    for name, file in zip(names, loaded, strict=True):
-        archive.add(name, vm_kernel.module_bytes(file))
-    archive.add("modules", "".join(f"/{name}\n" for name in names).encode())
-    archive.add("release", f"{kernel.release} {kernel.modules}\n".encode())
-    shares = [f"share{number} {path}\n" for number, path in enumerate(guest.shares)]
-    archive.add("shares", "".join(shares).encode())
-    archive.add("job", _job(guest, kernel).encode())
-    return archive.end()
-
-
-class Archive:
-    """A cpio archive of plain files ("newc"; Documentation/driver-api/early-userspace of Linux)."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._files = 0
-
-    def add(self, name: str, content: bytes, mode: int = 0o644) -> None:
-        self._files += 1
-        self._entry(name, content, 0o100000 | mode)
-
-    def end(self) -> bytes:
-        self._entry("TRAILER!!!", b"", 0)
-        return bytes(self._bytes)
-
-    def _entry(self, name: str, content: bytes, mode: int) -> None:
-        if any(ord(letter) > 127 for letter in name):
-            raise BeowireError(f"{name}: only plain names go into an initial file system.")
-        fields = [self._files, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
-        self._bytes += b"070701" + "".join(f"{value:08x}" for value in fields).encode()
-        self._bytes += name.encode() + b"\0"
-        self._pad()
-        self._bytes += content
-        self._pad()
-
-    def _pad(self) -> None:
-        self._bytes += bytes(-len(self._bytes) % 4)

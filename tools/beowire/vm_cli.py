@@ -31,6 +31,15 @@ def run(
     icount: Annotated[
         bool, typer.Option("--icount", help="Each instruction takes a nanosecond: for counting.")
     ] = False,
+    load: Annotated[
+        list[str] | None, typer.Option(help="Module of the kernel to load before the command.")
+    ] = None,
+    bare: Annotated[
+        bool, typer.Option("--bare", help="No files of the host but the command's and --file.")
+    ] = False,
+    file: Annotated[
+        list[Path] | None, typer.Option(help="A file that a bare guest sees, with its libraries.")
+    ] = None,
     console: Annotated[
         Path | None, typer.Option(help="Write the guest kernel's messages to this file.")
     ] = None,
@@ -50,6 +59,9 @@ def run(
         shares=[directory.resolve() for directory in share or []],
         modules=modules,
         icount=icount,
+        load=load or [],
+        bare=bare,
+        files=file or [],
     )
     outcome = vm.run(guest)
     if console is not None:

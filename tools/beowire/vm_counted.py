@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import places, vm, vm_kernel
+from beowire import places, vm, vm_initrd, vm_kernel
 from beowire.errors import BeowireError
 
 Watcher = Callable[[Path], None]
@@ -83,7 +83,7 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, work: Path) -> list[str]:
 
 
 def _initial_files(guest: Guest, kernel: vm_kernel.Kernel) -> bytes:
-    archive = vm.Archive()
+    archive = vm_initrd.Archive()
     archive.add("init", places.product("tools/guest/guest-init").read_bytes(), 0o755)
     files = [*kernel.module_files(guest.stock), *guest.modules]
     names = [f"{number:02}-{file.name}" for number, file in enumerate(files)]

@@ -60,9 +60,13 @@ class Kernel:
                 visit(each)
             order.append(name)
 
+        built_in = (self.modules / "modules.builtin").read_text().splitlines()
+        inside = {_module_name(file) for file in built_in}
         for name in names:
-            if name in paths:  # else it is built in
+            if name in paths:
                 visit(name)
+            elif name not in inside:
+                raise BeowireError(f"The kernel {self.release} has no module {name}.")
         return [self.modules / paths[name] for name in order]
 
 

@@ -6,6 +6,8 @@
  * (files to load, in order), /release (where the kernel's modules lie), /shares (directories that
  * are the host's own). Where /program lies instead of /job, it is run, with a word for each line of
  * /words, and sees nothing of the host: so nothing in the guest depends on when the host answers.
+ * Where /bare lies beside /job, the host's root directory is not used either: the initial file
+ * system has all that the job needs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +28,9 @@
 #define PATH_ROOM   4096
 #define WORDS_MAX   256
 #define NINE_P	    "trans=virtio,version=9p2000.L,msize=524288"
+
+/* Where the job's root directory is made ready. */
+static const char *root = "/root";
 
 static void end(int status)
 {
@@ -73,6 +78,15 @@ static void attach(const char *what, const char *where, const char *type, unsign
 		fail("cannot mount %s on %s", what, where);
 }
 
+/* The same, `where` as the job will see it. */
+static void attach_below(const char *what, const char *where, const char *type, const char *options)
+{
+	char path[PATH_ROOM + 32];
+
+	snprintf(path, sizeof(path), "%s%s", root, where);
+	attach(what, path, type, 0, options);
+}
+
 /* The lines of a file, one call each; the file may be missing. */
 static void each_line(const char *file, void (*use)(char *line))
 {
@@ -106,43 +120,46 @@ static void attach_modules(char *line)
 	if (!directory)
 		return;
 	*directory++ = '\0';
-	snprintf(from, sizeof(from), "/root%s", directory);
-	snprintf(to, sizeof(to), "/root/lib/modules/%s", line);
+	snprintf(from, sizeof(from), "%s%s", root, directory);
+	snprintf(to, sizeof(to), "%s/lib/modules/%s", root, line);
 	attach(from, to, NULL, MS_BIND, NULL);
 }
 
 /* A directory of the host that the guest may write to: "TAG PATH". */
 static void attach_share(char *line)
 {
-	char to[PATH_ROOM + 8];
 	char *path = strchr(line, ' ');
 
 	if (!path)
 		return;
 	*path++ = '\0';
-	snprintf(to, sizeof(to), "/root%s", path);
-	attach(line, to, "9p", 0, NINE_P);
+	attach_below(line, path, "9p", NINE_P);
 }
 
 static void set_up_root(void)
 {
-	attach("root", "/host", "9p", MS_RDONLY, NINE_P ",cache=loose");
-	attach("tmpfs", "/over", "tmpfs", 0, "mode=755");
-	make_directory("/over/upper");
-	make_directory("/over/work");
-	attach("overlay", "/root", "overlay", 0,
-	       "lowerdir=/host,upperdir=/over/upper,workdir=/over/work");
-	each_line("/release", attach_modules);
-	attach("tmpfs", "/root/run", "tmpfs", 0, "mode=755");
+	if (access("/bare", F_OK) == 0) {
+		root = "";
+	} else {
+		attach("root", "/host", "9p", MS_RDONLY, NINE_P ",cache=loose");
+		attach("tmpfs", "/over", "tmpfs", 0, "mode=755");
+		make_directory("/over/upper");
+		make_directory("/over/work");
+		attach("overlay", root, "overlay", 0,
+		       "lowerdir=/host,upperdir=/over/upper,workdir=/over/work");
+		each_line("/release", attach_modules);
+	}
+	attach_below("tmpfs", "/run", "tmpfs", "mode=755");
 	each_line("/shares", attach_share);
-	attach("proc", "/root/proc", "proc", 0, NULL);
-	attach("sysfs", "/root/sys", "sysfs", 0, NULL);
-	attach("cgroup2", "/root/sys/fs/cgroup", "cgroup2", 0, NULL);
-	attach("debugfs", "/root/sys/kernel/debug", "debugfs", 0, NULL);
-	attach("devtmpfs", "/root/dev", "devtmpfs", 0, NULL);
-	attach("devpts", "/root/dev/pts", "devpts", 0, "ptmxmode=666");
-	attach("tmpfs", "/root/dev/shm", "tmpfs", 0, "mode=1777");
-	symlink("/proc/self/fd", "/root/dev/fd");
+	attach_below("proc", "/proc", "proc", NULL);
+	attach_below("sysfs", "/sys", "sysfs", NULL);
+	attach_below("cgroup2", "/sys/fs/cgroup", "cgroup2", NULL);
+	attach_below("debugfs", "/sys/kernel/debug", "debugfs", NULL);
+	if (*root)
+		attach_below("devtmpfs", "/dev", "devtmpfs", NULL);
+	attach_below("devpts", "/dev/pts", "devpts", "ptmxmode=666");
+	attach_below("tmpfs", "/dev/shm", "tmpfs", "mode=1777");
+	symlink("/proc/self/fd", *root ? "/root/dev/fd" : "/dev/fd");
 }
 
 static void set_up_alone(void)
@@ -154,7 +171,7 @@ static void set_up_alone(void)
 static void copy_job(void)
 {
 	int from = open("/job", O_RDONLY | O_CLOEXEC);
-	int to = open("/root/run/job", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+	int to = open(*root ? "/root/run/job" : "/run/job", O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
 	char block[PATH_ROOM];
 	ssize_t n = 0;
 
@@ -232,7 +249,7 @@ int main(void)
 	set_up_root();
 	copy_job();
 	sethostname("guest", 5);
-	if (chroot("/root") || chdir("/"))
+	if (*root && (chroot(root) || chdir("/")))
 		fail("cannot change to the host's root directory");
 	end(run_job((char *[]){"/bin/sh", "/run/job", NULL}));
 }

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What a guest is asked to be and to do."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BROKEN = 125
+"""Exit status of a guest that did not get as far as the command, or had to be ended."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What to run, and in what machine. `shares` are directories that the guest may write to.
+
+    `load` are modules of the kernel to load before the command runs; with `modules` those of the
+    project are built and loaded after them. With `icount` the guest's clock counts the instructions
+    that its only processor executes, one for each nanosecond, so that a figure in nanoseconds is
+    one in instructions. `bare` keeps the host's files away, but for the command's program, `files`
+    and the libraries of both: nothing then comes from outside while it runs, and with `icount` it
+    runs the same way each time.
+    """
+
+    command: list[str]
+    kernel: str = ""
+    cpus: int = 2
+    memory_mb: int = 1024
+    limit_s: float = 600
+    shares: list[Path] = field(default_factory=list)
+    load: list[str] = field(default_factory=list)
+    modules: bool = False
+    icount: bool = False
+    bare: bool = False
+    files: list[Path] = field(default_factory=list)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The initial file system of a guest: its first process and what that reads.
+
+A bare guest has nothing else, so there all that the command needs is in it as well.
+"""
+
+import os
+import re
+import shlex
+import shutil
+import stat
+import subprocess
+from pathlib import Path, PurePosixPath
+
+from beowire import places, vm_kernel, vm_module
+from beowire.errors import BeowireError
+from beowire.vm_guest import BROKEN, Guest
+
+_FOR_FILES = ["9pnet_virtio", "9p"]
+
+
+def contents(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
+    """The archive for this guest; `init` is guest-init."""
+    archive = Archive()
+    archive.add("init", init.read_bytes(), 0o755)
+    own = vm_module.build(kernel) if guest.modules else vm_module.Modules([], [])
+    _add_modules(archive, guest, kernel, own)
+    archive.add("release", f"{kernel.release} {kernel.modules}\n".encode())
+    shares = [f"share{number} {path}\n" for number, path in enumerate(guest.shares)]
+    archive.add("shares", "".join(shares).encode())
+    archive.add("job", _job(guest, own).encode())
+    if guest.bare:
+        archive.add("bare", b"")
+        archive.add_directory(str(Path.cwd()).lstrip("/"))
+        for file in [*_needed(guest), *own.files]:
+            mode = stat.S_IMODE(file.stat().st_mode)
+            archive.add(str(file).lstrip("/"), file.read_bytes(), mode)
+    return archive.end()
+
+
+def _add_modules(
+    archive: "Archive", guest: Guest, kernel: vm_kernel.Kernel, own: vm_module.Modules
+) -> None:
+    """What guest-init loads, in this order: what the guest cannot be set up without, and in a bare
+    guest, which has no modprobe, all the rest."""
+    names = ["virtio_pci"]
+    if guest.shares or not guest.bare:
+        names += _FOR_FILES
+    names += [*guest.load, *own.stock] if guest.bare else ["overlay"]
+    files = [*kernel.module_files(names), *(own.files if guest.bare else [])]
+    packed = [f"{number:02}-{file.name}" for number, file in enumerate(files)]
+    for name, file in zip(packed, files, strict=True):
+        archive.add(name, vm_kernel.module_bytes(file))
+    archive.add("modules", "".join(f"/{name}\n" for name in packed).encode())
+
+
+def _job(guest: Guest, own: vm_module.Modules) -> str:
+    """The command as a script, in this directory and with this environment's search path."""
+    words = shlex.join(guest.command)
+    lines = [
+        f"export PATH={shlex.quote(os.environ.get('PATH', ''))}:/usr/sbin:/sbin HOME=/root",
+        f"export BEOWIRE_ROOT={shlex.quote(str(places.root()))}",
+        f"export BEOWIRE_BUILD={shlex.quote(str(places.build_dir()))}",
+        f"export BEOWIRE_MODULES={shlex.quote(shlex.join(str(file) for file in own.files))}",
+        *([] if guest.bare else _loading(guest, own)),
+        "ip link set lo up",
+        f"cd {shlex.quote(str(Path.cwd()))} || exit {BROKEN}",
+        f"exec {words}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _loading(guest: Guest, own: vm_module.Modules) -> list[str]:
+    """Loaded in the guest itself, where modules find by modprobe what they ask for by alias."""
+    stock = [f"modprobe {shlex.quote(name)}" for name in [*guest.load, *own.stock]]
+    own_files = [f"insmod {shlex.quote(str(file))}" for file in own.files]
+    return [f"{line} || exit {BROKEN}" for line in [*stock, *own_files]]
+
+
+def _needed(guest: Guest) -> list[Path]:
+    """What a bare guest is given: the command, what the job uses, the files named, and for each of
+    them the libraries that it is linked to."""
+    programs = [Path("/bin/sh"), Path(places.program("ip", "iproute2"))]
+    if found := shutil.which(guest.command[0]):
+        programs.append(Path(found).absolute())
+    needed = []
+    for file in [*programs, *(each.absolute() for each in guest.files)]:
+        if not file.is_file():
+            raise BeowireError(f"{file} is no file.", "Name files for a bare guest one by one.")
+        needed += [file, *_libraries(file)]
+    return needed
+
+
+def _libraries(program: Path) -> list[Path]:
+    done = subprocess.run(
+        [places.program("ldd", "libc-bin"), str(program)],
+        capture_output=True,
+        text=True,
+        check=False,  # it fails for what is not linked to any
+    )
+    return [Path(path) for path in re.findall(r"(/\S+) \(0x", done.stdout)]
+
+
+class Archive:
+    """A cpio archive of files ("newc"; Documentation/driver-api/early-userspace of Linux)."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._names: set[str] = set()
+
+    def add(self, name: str, content: bytes, mode: int = 0o644) -> None:
+        """Adds a file, and the directories that it lies in; a name that is there stays as it is."""
+        if name not in self._names:
+            self.add_directory(str(PurePosixPath(name).parent))
+            self._names.add(name)
+            self._entry(name, content, stat.S_IFREG | mode)
+
+    def add_directory(self, name: str) -> None:
+        if name not in (".", *self._names):
+            self.add_directory(str(PurePosixPath(name).parent))
+            self._names.add(name)
+            self._entry(name, b"", stat.S_IFDIR | 0o755)
+
+    def end(self) -> bytes:
+        self._entry("TRAILER!!!", b"", 0)
+        return bytes(self._bytes)
+
+    def _entry(self, name: str, content: bytes, mode: int) -> None:
+        if any(ord(letter) > 127 for letter in name):
+            raise BeowireError(f"{name}: only plain names go into an initial file system.")
+        fields = [len(self._names), mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name) + 1, 0]
+        self._bytes += b"070701" + "".join(f"{value:08x}" for value in fields).encode()
+        self._bytes += name.encode() + b"\0"
+        self._pad()
+        self._bytes += content
+        self._pad()
+
+    def _pad(self) -> None:
+        self._bytes += bytes(-len(self._bytes) % 4)
