@@ -43,10 +43,12 @@ def _add_modules(
 ) -> None:
     """What guest-init loads, in this order: what the guest cannot be set up without, and in a bare
     guest, which has no modprobe, all the rest."""
+    asked = [*guest.load, *own.stock]
+    kernel.module_files(asked)  # what it does not have is told now, not in the guest
     names = ["virtio_pci"]
     if guest.shares or not guest.bare:
         names += _FOR_FILES
-    names += [*guest.load, *own.stock] if guest.bare else ["overlay"]
+    names += asked if guest.bare else ["overlay"]
     files = [*kernel.module_files(names), *(own.files if guest.bare else [])]
     packed = [f"{number:02}-{file.name}" for number, file in enumerate(files)]
     for name, file in zip(packed, files, strict=True):
