@@ -87,7 +87,7 @@ static void bwk_msg_done(void *owner, struct bwk_buf *b)
 		bwk_sock_uncharge(bs, b->sending);
 	if (b->awaited) {
 		smp_store_release(&b->done, true);
-		wake_up_interruptible_all(sk_sleep(&bs->sk));
+		wake_up_all(sk_sleep(&bs->sk));
 	} else if (b->notify) {
 		list_add_tail(&b->all, &bs->done);
 		bs->sk.sk_data_ready(&bs->sk);
