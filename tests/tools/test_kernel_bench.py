@@ -56,7 +56,8 @@ def test_a_profile_finds_the_functions_that_every_round_trip_calls(tmp_path: Pat
     assert raw["veth_xmit"]["place"] == "veth"
     assert raw["veth_xmit"]["calls"] == 2
     assert raw["send_raw"]["place"] == "program"
-    assert 9_000 < sum(each["instructions"] for each in raw.values()) < 20_000
+    assert raw["send_raw"]["whole"] > raw["packet_sendmsg"]["whole"] > raw["veth_xmit"]["whole"]
+    assert 9_000 < sum(each["own"] for each in raw.values()) < 20_000
 
 
 def test_rows_of_messages_and_bulk_are_moved(kernel: vm_kernel.Kernel) -> None:
@@ -151,7 +152,24 @@ def test_an_address_belongs_to_the_function_before_it() -> None:
     assert symbols.at(0x10001004).name == "main"
     assert symbols.at(0x7FFF00000000).name == "main"
     assert symbols.at(0x1000).name == "?"
-    counts = kernel_profile.Counter({kernel_start: 4, kernel_start + 4: 4, 0x10001004: 2})
-    first, program = kernel_profile.shares(counts, symbols, trips=2)
-    assert (first.function, first.instructions, first.calls) == ("first", 4, 2)
-    assert (program.function, program.instructions, program.calls) == ("main", 1, 0)
+
+
+def test_a_function_s_whole_is_what_it_calls_as_well() -> None:
+    start = 0xFFFFFFFF81000000
+    outer, inner, other = (
+        Symbol(start + 0x100 * number, name, "kernel")
+        for number, name in enumerate(("outer", "inner", "other"))
+    )
+    trace = [
+        *(outer.address, outer.address + 4),
+        *(inner.address, inner.address + 4, inner.address + 8),
+        outer.address + 9,
+        *(inner.address, inner.address + 4),
+        outer.address + 14,
+        *(other.address + 8, other.address + 12),  # another process
+    ]
+    told = {
+        each.function: (each.own, each.whole, each.calls)
+        for each in kernel_profile.shares(trace, Symbols([outer, inner, other]), trips=2)
+    }
+    assert told == {"outer": (2, 4.5, 0.5), "inner": (2.5, 2.5, 1), "other": (1, 1, 0)}

@@ -145,8 +145,8 @@ class Bench:
         symbols += kernel_profile.of_modules(output) + kernel_profile.of_program(self.program)
         table = kernel_profile.Symbols(symbols)
         return [
-            Profile(row, kernel_profile.shares(counts, table, trips * row.messages))
-            for row, counts in zip(rows, recorder.counts, strict=True)
+            Profile(row, kernel_profile.shares(trace, table, trips * row.messages))
+            for row, trace in zip(rows, recorder.traces, strict=True)
         ]
 
 

@@ -4,7 +4,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
@@ -13,7 +13,7 @@ from beowire import kernel_bench, kernel_figures, places
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
-_SHOWN = 30
+_SHOWN = 40
 """Functions of a profile that are shown; the file has all."""
 
 
@@ -47,6 +47,10 @@ def run(
     profile: Annotated[
         int, typer.Option(min=0, help="Instead: where the instructions of N round trips go.")
     ] = 0,
+    sort: Annotated[
+        Literal["own", "whole"],
+        typer.Option(help="Functions of a profile by their own instructions, or with callees'."),
+    ] = "own",
     kernel: Annotated[
         str, typer.Option(help="Release of the kernel, such as 6.1.0-30-amd64; default: stock.")
     ] = "",
@@ -61,7 +65,7 @@ def run(
     if not bench.has_module:
         note("there is no kernel module in this checkout: only what it is compared with is here")
     if profile:
-        _profile(bench, json_file)
+        _profile(bench, json_file, sort)
     else:
         _measure(bench, json_file)
 
@@ -83,10 +87,10 @@ def _measure(bench: kernel_bench.Bench, json_file: Path | None) -> None:
         raise typer.Exit(1)
 
 
-def _profile(bench: kernel_bench.Bench, json_file: Path | None) -> None:
+def _profile(bench: kernel_bench.Bench, json_file: Path | None, sort: str) -> None:
     profiles = bench.profile(note)
     for each in profiles:
-        out().print(profile_table(each))
+        out().print(profile_table(each, sort))
     _write(json_file, {each.row.case: [asdict(s) for s in each.shares] for each in profiles})
 
 
@@ -115,17 +119,26 @@ def _told(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def profile_table(profile: kernel_bench.Profile) -> Table:
-    whole = sum(share.instructions for share in profile.shares)
-    table = Table("function", "in", title=profile.row.case, caption=f"{whole:,.0f} in all")
-    for heading in ("instructions", "share", "calls"):
+def profile_table(profile: kernel_bench.Profile, sort: str) -> Table:
+    whole = sum(share.own for share in profile.shares)
+    by_place: dict[str, float] = {}
+    for share in profile.shares:
+        by_place[share.place] = by_place.get(share.place, 0) + share.own
+    parts = ", ".join(f"{name} {own:,.0f}" for name, own in by_place.items())
+    table = Table(
+        "function", "in", title=profile.row.case, caption=f"{whole:,.0f} instructions: {parts}"
+    )
+    for heading in ("own", "share", "with callees", "share", "calls"):
         table.add_column(heading, justify="right")
-    for share in profile.shares[:_SHOWN]:
+    ranked = sorted(profile.shares, key=lambda share: getattr(share, sort), reverse=True)
+    for share in ranked[:_SHOWN]:
         table.add_row(
             share.function,
             share.place,
-            f"{share.instructions:,.1f}",
-            f"{100 * share.instructions / whole:.1f} %",
+            f"{share.own:,.1f}",
+            f"{100 * share.own / whole:.1f} %",
+            f"{share.whole:,.1f}",
+            f"{100 * share.whole / whole:.1f} %",
             f"{share.calls:.2f}",
         )
     return table

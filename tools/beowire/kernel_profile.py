@@ -5,6 +5,7 @@ import bisect
 import json
 import subprocess
 import tempfile
+from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,9 +26,10 @@ class Share:
     function: str
     place: str
     """A module's name, `kernel` or `program`."""
-    instructions: float
+    own: float
+    whole: float
+    """With what it calls, and with what interrupts it."""
     calls: float
-    """How often its first instruction is executed."""
 
 
 @dataclass(frozen=True, order=True)
@@ -37,6 +39,9 @@ class Symbol:
     address: int
     name: str
     place: str
+
+
+_UNKNOWN = Symbol(-1, "?", "program")
 
 
 class Symbols:
@@ -51,9 +56,9 @@ class Symbols:
 
     def at(self, address: int) -> Symbol:
         at = bisect.bisect_right(self._addresses, address)
-        found = self._symbols[at - 1] if at else Symbol(0, "?", "program")
+        found = self._symbols[at - 1] if at else _UNKNOWN
         if (found.address < _USER_END) != (address < _USER_END):
-            return Symbol(0, "?", "program")
+            return _UNKNOWN
         return found
 
 
@@ -100,32 +105,86 @@ def of_program(program: Path) -> list[Symbol]:
 
 
 class Recorder:
-    """Follows a guest: counts what it executes between the program's two marks, each time."""
+    """Follows a guest: keeps what it executes between the program's two marks, each time."""
 
     def __init__(self, program: Path) -> None:
         marks = {symbol.name: symbol.address for symbol in of_program(program)}
         self._begin = marks["bench_mark_begin"]
         self._end = marks["bench_mark_end"]
-        self.counts: list[Counter[int]] = []
+        self.traces: list[array[int]] = []
 
     def follow(self, path: Path) -> None:
         with Debugger(path) as debugger:
             while debugger.run_to(self._begin):
                 log = path.with_name("executed")
-                self.counts.append(debugger.executed(self._end, log))
+                self.traces.append(debugger.executed(self._end, log))
                 log.unlink()
 
 
-def shares(counts: "Counter[int]", symbols: Symbols, trips: int) -> list[Share]:
-    """Counted addresses by function, the largest first."""
-    sums: Counter[Symbol] = Counter()
-    calls: Counter[Symbol] = Counter()
-    for address, times in counts.items():
-        symbol = symbols.at(address)
-        sums[symbol] += times
+class Walk:
+    """Follows executed addresses through calls and returns.
+
+    The first address of a function is a call (or a jump that ends the caller, which is as good);
+    any other address outside the current function is a return to it. A switch between processes
+    returns to where nobody called from: then what was known of callers is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self.own: Counter[Symbol] = Counter()
+        self.whole: Counter[Symbol] = Counter()
+        self.calls: Counter[Symbol] = Counter()
+        self._stack: list[Symbol] = []
+        self._since: dict[Symbol, int] = {}
+        self._now = 0
+
+    def step(self, address: int, symbol: Symbol) -> None:
         if address == symbol.address:
-            calls[symbol] += times
+            self.calls[symbol] += 1
+            self._enter(symbol)
+        elif not self._stack or self._stack[-1] is not symbol:
+            self._return_to(symbol)
+        self.own[symbol] += 1
+        self._now += 1
+
+    def end(self) -> None:
+        while self._stack:
+            self._leave()
+
+    def _enter(self, symbol: Symbol) -> None:
+        if self._stack and self._stack[-1] is symbol:
+            return  # a loop, or a call of itself
+        self._stack.append(symbol)
+        self._since.setdefault(symbol, self._now)
+
+    def _leave(self) -> None:
+        symbol = self._stack.pop()
+        if symbol not in self._stack:
+            self.whole[symbol] += self._now - self._since.pop(symbol)
+
+    def _return_to(self, symbol: Symbol) -> None:
+        while self._stack and self._stack[-1] is not symbol:
+            self._leave()
+        if not self._stack:
+            self._enter(symbol)
+
+
+def shares(trace: Iterable[int], symbols: Symbols, trips: int) -> list[Share]:
+    """Executed addresses by function, the largest first."""
+    known: dict[int, Symbol] = {}
+    walk = Walk()
+    for address in trace:
+        symbol = known.get(address)
+        if symbol is None:
+            symbol = known[address] = symbols.at(address)
+        walk.step(address, symbol)
+    walk.end()
     return [
-        Share(symbol.name, symbol.place, times / trips, calls[symbol] / trips)
-        for symbol, times in sums.most_common()
+        Share(
+            symbol.name,
+            symbol.place,
+            times / trips,
+            walk.whole[symbol] / trips,
+            walk.calls[symbol] / trips,
+        )
+        for symbol, times in walk.own.most_common()
     ]

@@ -8,7 +8,7 @@ packet qRcmd takes the commands of QEMU's monitor.
 import re
 import socket
 import time
-from collections import Counter
+from array import array
 from pathlib import Path
 from types import TracebackType
 
@@ -17,7 +17,7 @@ from beowire.errors import BeowireError
 _START_LIMIT_S = 30.0
 _ANSWER_LIMIT_S = 600.0
 _EXECUTED = re.compile(r"^Trace \d+: 0x[0-9a-f]+ \[[0-9a-f]+/([0-9a-f]+)/")
-_NOT_EXECUTED = re.compile(r"^Stopped execution of TB chain before 0x[0-9a-f]+ \[([0-9a-f]+)\]")
+_NOT_EXECUTED = re.compile(r"^Stopped execution of TB chain before 0x[0-9a-f]+ \[")
 
 
 class Debugger:
@@ -61,17 +61,17 @@ class Debugger:
         self._ask(f"z0,{address:x},1")
         return True
 
-    def executed(self, until: int, log: Path) -> "Counter[int]":
-        """How often each address is executed until this one is."""
+    def executed(self, until: int, log: Path) -> "array[int]":
+        """The address of each instruction that is executed before the one at `until`."""
         self._monitor(f"logfile {log}")
         self._monitor("singlestep on")  # each instruction by itself
         self._monitor("log exec,nochain")
         if not self.run_to(until):
-            return Counter()
+            return array("Q")
         self._monitor("log none")
         self._monitor("singlestep off")
         self._monitor("logfile /dev/null")
-        return count(log)
+        return addresses(log)
 
     def _monitor(self, command: str) -> None:
         self._send("qRcmd," + command.encode().hex())
@@ -106,13 +106,13 @@ class Debugger:
         return found[1].decode()
 
 
-def count(log: Path) -> "Counter[int]":
-    """Executed addresses in a log of QEMU's (-d exec), each instruction a line."""
-    counts: Counter[int] = Counter()
+def addresses(log: Path) -> "array[int]":
+    """The addresses in a log of QEMU's (-d exec), each instruction a line."""
+    found = array("Q")
     with log.open(errors="replace") as lines:
         for line in lines:
-            if found := _EXECUTED.match(line):
-                counts[int(found[1], 16)] += 1
-            elif found := _NOT_EXECUTED.match(line):
-                counts[int(found[1], 16)] -= 1
-    return counts
+            if executed := _EXECUTED.match(line):
+                found.append(int(executed[1], 16))
+            elif _NOT_EXECUTED.match(line):
+                found.pop()
+    return found
