@@ -44,8 +44,9 @@ struct bwk_buf {
 	u32 charge;  /* pages that its user is charged for locked memory */
 	u32 sending; /* bytes that its socket is charged for a send under way */
 	u64 len, got;
-	u64 cookie; /* the program's */
-	u64 key;    /* EXPOSED: of the region */
+	u64 cookie;  /* the program's */
+	u64 key;     /* EXPOSED: of the region */
+	void *owner; /* its socket; NULL once that is closed */
 	struct page **pages;
 	struct sk_buff *skb;
 	struct user_struct *user; /* USER: charged for locked memory */

@@ -12,88 +12,16 @@
 
 /* ---- what comes from the port, its lock held ---- */
 
-static void bwk_msg_pressure(struct bwk_sock *bs, bool on)
-{
-	struct bw_op op = {.type = BW_OP_PRESSURE, .on = on};
-
-	bs->pressed = on;
-	if (bs->protocol == &bw_reliable)
-		bwk_port_submit(bs->port, &op);
-}
-
-static void bwk_msg_skb_free(struct sk_buff *skb)
-{
-	struct bwk_peer *peer = bwk_cb(skb)->peer;
-
-	if (peer)
-		bwk_peer_put(peer);
-	consume_skb(skb);
-}
-
-/* The message of an envelope, or 0 if it is none that a host makes. */
-static bool bwk_msg_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
-{
-	struct bw_envelope envelope;
-
-	if (cb->len != sizeof(envelope) ||
-	    skb_copy_bits(skb, cb->off, &envelope, sizeof(envelope)) || envelope.len > U32_MAX)
-		return false;
-	cb->event = BEOWIRE_ENVELOPE;
-	cb->key = envelope.key;
-	cb->len = (u32)envelope.len;
-	return true;
-}
-
 static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
 			    struct sk_buff *skb, u32 off, bool whole)
 {
-	struct bwk_sock *bs = owner;
-	struct sock *sk = &bs->sk;
-	struct bwk_cb cb = {
-		.tag = ev->tag,
-		.imm = ev->imm,
-		.off = off,
-		.len = (u32)ev->len,
-		.event = BEOWIRE_MESSAGE,
-		.code = ev->code & ~BW_CODE_ENVELOPE,
-	};
-
-	if (ev->dst_ep != BW_EP_MESSAGES)
-		return;
-	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_msg_open_envelope(skb, &cb))
-		return;
-	/* A frame with several messages is queued several times. */
-	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
-	if (!skb) {
-		atomic_inc(&sk->sk_drops);
-		return;
-	}
-	refcount_inc(&peer->refs);
-	cb.peer = peer;
-	skb_orphan(skb);
-	*bwk_cb(skb) = cb;
-	skb_set_owner_r(skb, sk);
-	skb_queue_tail(&sk->sk_receive_queue, skb);
-	if (!bs->pressed && atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
-		bwk_msg_pressure(bs, true);
-	sk->sk_data_ready(sk);
+	if (ev->dst_ep == BW_EP_MESSAGES)
+		bwk_queue_message(owner, peer, ev, skb, off, whole);
 }
 
 static void bwk_msg_done(void *owner, struct bwk_buf *b)
 {
-	struct bwk_sock *bs = owner;
-
-	if (b->sending)
-		bwk_sock_uncharge(bs, b->sending);
-	if (b->awaited) {
-		smp_store_release(&b->done, true);
-		wake_up_all(sk_sleep(&bs->sk));
-	} else if (b->notify) {
-		list_add_tail(&b->all, &bs->done);
-		bs->sk.sk_data_ready(&bs->sk);
-	} else {
-		bwk_buf_free(b);
-	}
+	bwk_sock_done(owner, b);
 }
 
 static void bwk_msg_peer_up(void *owner, struct bwk_peer *peer)
@@ -122,14 +50,6 @@ static const struct bwk_port_ops bwk_msg_port_ops = {
 };
 
 /* ---- sending ---- */
-
-/* What a send is to be. */
-struct bwk_send {
-	struct sockaddr_beowire to;
-	struct beowire_info info;
-	struct bwk_buf *buf, *envelope;
-	bool nonblock, more;
-};
 
 static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_send *s)
 {
@@ -164,167 +84,12 @@ static int bwk_msg_send_target(struct bwk_sock *bs, struct msghdr *m, struct bwk
 	return s->to.sbw_port ? 0 : -EDESTADDRREQ;
 }
 
-/* Lock held. */
-static int bwk_msg_submit_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
-				const struct bwk_send *s, u8 code)
-{
-	struct bw_op op = {.type = BW_OP_SEND, .peer = handle, .cookie = bwk_buf_cookie(b)};
-	int error;
-
-	op.send.buf = b->len ? bwk_buf_cookie(b) : 0;
-	op.send.buf_off = 0;
-	op.send.tag = s->info.tag;
-	op.send.imm = s->info.imm;
-	op.send.len = (u32)b->len;
-	op.send.dst_ep = op.send.src_ep = BW_EP_MESSAGES;
-	op.send.code = code;
-	op.send.urgent = false;
-	error = bwk_port_submit(port, &op);
-	if (!error)
-		list_add(&b->all, &port->bufs);
-	return error;
-}
-
-/* Lock held. The envelope's buffer has been made before, so that nothing is half done. */
-static int bwk_msg_submit_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
-{
-	struct bwk_buf *b = s->buf;
-	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = handle, .cookie = bwk_buf_cookie(b)};
-	struct bw_envelope envelope = {.len = b->len};
-	int error;
-
-	op.expose.buf = bwk_buf_cookie(b);
-	op.expose.buf_off = 0;
-	op.expose.len = b->len;
-	error = bwk_port_submit(port, &op);
-	if (error)
-		return error;
-	b->use = BWK_BUF_EXPOSED;
-	b->key = envelope.key = op.expose.key;
-	list_add(&b->all, &port->bufs);
-	memcpy(s->envelope->flat, &envelope, sizeof(envelope));
-	error = bwk_msg_submit_eager(port, handle, s->envelope, s, s->info.code | BW_CODE_ENVELOPE);
-	if (!error) {
-		s->envelope = NULL;
-		return 0;
-	}
-	op.type = BW_OP_RETRACT;
-	b->cookie = 0; /* its end is nobody's business */
-	b->notify = b->awaited = false;
-	bwk_port_submit(port, &op);
-	return error;
-}
-
-/* Lock held. */
-static int bwk_msg_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
-{
-	struct bwk_peer *peer =
-		s->info.peer ? bwk_peer_by_number(port, s->info.peer) : bwk_peer_find(port, &s->to);
-
-	if (!peer)
-		return -ENOTCONN;
-	if (IS_ERR(peer))
-		return PTR_ERR(peer);
-	s->buf->peer = peer->number;
-	s->buf->handle = peer->handle;
-	if (s->envelope && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER ||
-			    bw_reliable_pressed(port->engine, peer->handle)))
-		return bwk_msg_submit_long(port, peer->handle, s);
-	return bwk_msg_submit_eager(port, peer->handle, s->buf, s, s->info.code);
-}
-
-/* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
-static struct bwk_buf *bwk_msg_take(struct bwk_sock *bs, struct bwk_port *port, struct msghdr *m,
-				    size_t len, const struct bwk_send *s)
-{
-	bool async = s->info.flags & BEOWIRE_SEND_ASYNC;
-	struct bwk_buf *b;
-
-	if (len > bs->eager_max && len > bs->copy_max && (async || !s->nonblock)) {
-		b = bwk_buf_pin(&m->msg_iter, len, false);
-		if (b != ERR_PTR(-EAGAIN))
-			return b;
-		port->memlock_limited++;
-	}
-	return bwk_buf_copy(&m->msg_iter, len);
-}
-
-static int bwk_msg_prepare(struct bwk_sock *bs, struct bwk_port *port, struct msghdr *m, size_t len,
-			   struct bwk_send *s)
-{
-	if (bs->protocol == &bw_reliable && len > sizeof(struct bw_envelope)) {
-		s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
-		if (!s->envelope)
-			return -ENOMEM;
-	}
-	s->buf = bwk_msg_take(bs, port, m, len, s);
-	if (IS_ERR(s->buf))
-		return PTR_ERR(s->buf);
-	s->buf->use = BWK_BUF_SEND;
-	s->buf->cookie = s->info.cookie;
-	s->buf->notify = s->info.cookie != 0;
-	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
-	s->buf->sending = (u32)(len + BWK_SEND_COST);
-	return 0;
-}
-
-/* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back,
- * and whoever hears of its end frees it. */
-static int bwk_msg_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b,
-			 struct bw_op *op)
-{
-	int error = bwk_sock_wait_buf(&bs->sk, b, true);
-
-	if (!error)
-		return 0;
-	bwk_port_lock(port);
-	if (!b->done) {
-		b->awaited = b->notify = false;
-		bwk_port_submit(port, op);
-		bwk_port_run(port);
-	} else {
-		bwk_buf_free(b);
-	}
-	bwk_port_unlock(port);
-	return error;
-}
-
-static int bwk_msg_send(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
-{
-	struct bw_op retract = {.type = BW_OP_RETRACT};
-	struct bwk_buf *b = s->buf;
-	bool awaited = b->awaited, taken;
-	int error;
-
-	do {
-		bwk_port_lock(port);
-		error = bwk_msg_submit(bs, port, s);
-		taken = !list_empty(&b->all);
-		retract.peer = b->handle;
-		retract.expose.key = b->key;
-		/* Of a row of messages the last one takes all along. */
-		if (!s->more || error)
-			bwk_port_run(port);
-		bwk_port_unlock(port);
-	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);
-	if (!taken) {
-		bwk_sock_uncharge(bs, b->sending);
-		bwk_buf_free_now(b);
-	} else if (awaited && !error) {
-		error = bwk_msg_await(bs, port, b, &retract);
-		if (!error) {
-			error = b->status;
-			bwk_buf_free_now(b);
-		}
-	}
-	return error == -EAGAIN ? -ENOBUFS : error;
-}
-
 static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct bwk_send s = {.nonblock = m->msg_flags & MSG_DONTWAIT,
-			     .more = m->msg_flags & MSG_BATCH};
+			     .more = m->msg_flags & MSG_BATCH,
+			     .ep = BW_EP_MESSAGES};
 	struct bwk_port *port;
 	int error;
 
@@ -343,16 +108,7 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	port = bwk_sock_port(bs, &bwk_msg_port_ops, bs);
 	if (IS_ERR(port))
 		return PTR_ERR(port);
-	error = bwk_sock_charge(bs, len, s.nonblock);
-	if (error)
-		return error;
-	error = bwk_msg_prepare(bs, port, m, len, &s);
-	if (error)
-		bwk_sock_uncharge(bs, (u32)(len + BWK_SEND_COST));
-	else
-		error = bwk_msg_send(bs, port, &s);
-	if (s.envelope)
-		bwk_buf_free_now(s.envelope);
+	error = bwk_send(bs, port, &m->msg_iter, len, &s);
 	return error ? error : (int)len;
 }
 
@@ -362,20 +118,6 @@ static bool bwk_msg_ready(const struct sock *sk)
 {
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
 	       !list_empty_careful(&bwk_sk(sk)->done) || !list_empty_careful(&bwk_sk(sk)->downs);
-}
-
-static void bwk_msg_relief(struct bwk_sock *bs)
-{
-	struct bwk_port *port = bs->port;
-
-	if (!READ_ONCE(bs->pressed) ||
-	    atomic_read(&bs->sk.sk_rmem_alloc) > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
-		return;
-	bwk_port_lock(port);
-	if (bs->pressed)
-		bwk_msg_pressure(bs, false);
-	bwk_port_run(port);
-	bwk_port_unlock(port);
 }
 
 static int bwk_msg_put_info(const struct bwk_sock *bs, struct msghdr *m,
@@ -420,72 +162,6 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info)
 	return b || peer;
 }
 
-/* Submit a pull, whose number goes into *id. Lock not held. */
-static int bwk_msg_fetch(struct bwk_port *port, u32 handle, u64 key, struct bwk_buf *b, u64 *id)
-{
-	struct bw_op op = {.type = BW_OP_PULL, .peer = handle, .cookie = bwk_buf_cookie(b)};
-	int error;
-
-	op.pull.key = key;
-	op.pull.off = 0;
-	op.pull.len = b->len;
-	op.pull.buf = b->len ? bwk_buf_cookie(b) : 0;
-	op.pull.buf_off = 0;
-	op.pull.flags = BW_PULL_FINAL;
-	b->use = BWK_BUF_PULL;
-	do {
-		bwk_port_lock(port);
-		error = bwk_port_submit(port, &op);
-		if (!error) {
-			*id = op.pull.id;
-			list_add(&b->all, &port->bufs);
-			bwk_port_run(port);
-		}
-		bwk_port_unlock(port);
-	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
-	return error;
-}
-
-/* Memory of the program to be pulled into, or else of ours. */
-static struct bwk_buf *bwk_msg_destination(struct bwk_sock *bs, struct iov_iter *to, size_t len)
-{
-	struct bwk_buf *b = ERR_PTR(-EAGAIN);
-
-	if (len > bs->copy_max)
-		b = bwk_buf_pin(to, len, true);
-	if (b == ERR_PTR(-EAGAIN)) {
-		b = bwk_buf_room(len);
-		return b ? b : ERR_PTR(-ENOMEM);
-	}
-	return b;
-}
-
-/* Fetch a long message within the receive call. */
-static int bwk_msg_fetch_now(struct bwk_sock *bs, const struct bwk_cb *cb, struct msghdr *m,
-			     size_t len)
-{
-	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL, .peer = cb->peer->handle};
-	struct bwk_buf *b = bwk_msg_destination(bs, &m->msg_iter, len);
-	int error;
-
-	if (IS_ERR(b))
-		return PTR_ERR(b);
-	b->awaited = true;
-	error = bwk_msg_fetch(bs->port, cb->peer->handle, cb->key, b, &cancel.pull_id);
-	if (error) {
-		bwk_buf_free_now(b);
-		return error;
-	}
-	error = bwk_msg_await(bs, bs->port, b, &cancel);
-	if (error)
-		return error;
-	error = b->status;
-	if (!error && b->kind != BWK_BUF_USER)
-		error = bwk_buf_to_iter(b, len, &m->msg_iter);
-	bwk_buf_free_now(b);
-	return error;
-}
-
 /* One message out of its socket buffer. */
 static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t len,
 			   int flags)
@@ -500,6 +176,7 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 		.event = cb->event,
 		.code = cb->code,
 	};
+	struct bwk_source from = {.handle = cb->peer->handle, .key = cb->key, .last = true};
 	size_t n = min_t(size_t, len, cb->len);
 	int error = 0;
 
@@ -512,7 +189,7 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 	else if (bs->info_wanted || (flags & MSG_PEEK))
 		n = 0;
 	else
-		error = bwk_msg_fetch_now(bs, cb, m, n);
+		error = bwk_fetch_now(bs, &from, &m->msg_iter, n);
 	if (!error)
 		error = bwk_msg_put_info(bs, m, &info);
 	if (error)
@@ -561,8 +238,8 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	if (flags & MSG_PEEK) {
 		consume_skb(skb);
 	} else {
-		bwk_msg_skb_free(skb);
-		bwk_msg_relief(bs);
+		bwk_queue_free(skb);
+		bwk_queue_relieve(bs);
 	}
 	return error;
 }
@@ -570,11 +247,11 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_source from = {.key = pull->key, .last = true};
 	struct bwk_peer *peer;
 	struct iov_iter to;
 	struct iovec part;
 	struct bwk_buf *b;
-	u32 handle = 0;
 	u64 id;
 	int error;
 
@@ -593,12 +270,13 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 	bwk_port_lock(port);
 	peer = bwk_peer_by_number(port, pull->peer);
 	if (peer)
-		handle = peer->handle;
+		from.handle = peer->handle;
 	bwk_port_unlock(port);
 	b->cookie = pull->cookie;
 	b->notify = pull->cookie != 0;
 	b->peer = pull->peer;
-	error = handle ? bwk_msg_fetch(port, handle, pull->key, b, &id) : -ENOTCONN;
+	b->owner = bs;
+	error = from.handle ? bwk_fetch(port, &from, b, &id) : -ENOTCONN;
 	if (error)
 		bwk_buf_free_now(b);
 	return error;
@@ -669,7 +347,6 @@ static int bwk_msg_release(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 	struct bwk_sock *bs;
-	struct sk_buff *skb;
 
 	if (!sk)
 		return 0;
@@ -678,8 +355,7 @@ static int bwk_msg_release(struct socket *sock)
 	if (bs->port)
 		bwk_port_release(bs->port);
 	/* From here on the port tells nothing any more. */
-	while ((skb = skb_dequeue(&sk->sk_receive_queue)))
-		bwk_msg_skb_free(skb);
+	bwk_queue_drop_all(bs);
 	while (!list_empty(&bs->done)) {
 		struct bwk_buf *b = list_first_entry(&bs->done, struct bwk_buf, all);
 

@@ -84,6 +84,7 @@ struct bwk_port {
 	void *grown;	       /* chained through the first word */
 	u64 grown_bytes;
 
+	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
 	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
 	u64 copied_tx, copied_rx, pinned, memlock_limited, tx_busy;

@@ -200,6 +200,39 @@ int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b, bool killable)
 	return wait_event_interruptible(*sk_sleep(sk), smp_load_acquire(&b->done));
 }
 
+int bwk_sock_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)
+{
+	int error = bwk_sock_wait_buf(&bs->sk, b, true);
+
+	if (!error)
+		return 0;
+	bwk_port_lock(port);
+	if (!b->done) {
+		b->awaited = b->notify = false;
+		bwk_port_submit(port, op);
+		bwk_port_run(port);
+	} else {
+		bwk_buf_free(b);
+	}
+	bwk_port_unlock(port);
+	return error;
+}
+
+void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
+{
+	if (b->sending)
+		bwk_sock_uncharge(bs, b->sending);
+	if (b->awaited) {
+		smp_store_release(&b->done, true);
+		wake_up_all(sk_sleep(&bs->sk));
+	} else if (b->notify) {
+		list_add_tail(&b->all, &bs->done);
+		bs->sk.sk_data_ready(&bs->sk);
+	} else {
+		bwk_buf_free(b);
+	}
+}
+
 /* ---- options ---- */
 
 static int bwk_sock_set(struct bwk_sock *bs, int name, int value)

@@ -67,6 +67,48 @@ int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t valu
 int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg);
 int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
 
+/* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back, and
+ * whoever hears of its end frees it. */
+int bwk_sock_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
+/* A buffer has come back from the engine: told to who waits for it, or freed. Port's lock held. */
+void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
+
+/* queue.c: what has arrived. MESSAGE and PRESS: the port's lock held. */
+void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
+		       struct sk_buff *skb, u32 off, bool whole);
+void bwk_queue_press(struct bwk_sock *bs, bool on);
+/* After messages were taken. */
+void bwk_queue_relieve(struct bwk_sock *bs);
+void bwk_queue_free(struct sk_buff *skb);
+void bwk_queue_drop_all(struct bwk_sock *bs);
+
+/* send.c: one message. `to`, or info.peer, or `peer` says whom to. */
+/* What a send is to be. */
+struct bwk_send {
+	struct sockaddr_beowire to;
+	struct bwk_peer *peer;
+	struct beowire_info info;
+	struct bwk_buf *buf, *envelope;
+	u16 ep;		     /* BW_EP_* */
+	bool nonblock, more; /* more: others follow at once, the last one takes all along */
+};
+/* 0: sent, and its bytes are free unless it is asynchronous. Process context, sleeps unless
+ * nonblock. */
+int bwk_send(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from, size_t len,
+	     struct bwk_send *s);
+
+/* fetch.c: bytes of a long message. */
+struct bwk_source {
+	u32 handle; /* of the peer */
+	u64 key, off;
+	bool last; /* the sender's buffer is free afterwards */
+};
+/* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */
+int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id);
+/* Fetch `len` bytes into a program's memory, and wait for them. */
+int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov_iter *to,
+		  size_t len);
+
 /* msg.c */
 extern const struct proto_ops bwk_msg_ops;
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);

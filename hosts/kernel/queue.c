@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What has arrived for a socket: its receive queue of socket buffers, which are the frames
+ * themselves. A queue beyond SO_RCVBUF puts the port's peers under pressure, so that they send
+ * envelopes only.
+ */
+#include "sock.h"
+
+void bwk_queue_press(struct bwk_sock *bs, bool on)
+{
+	struct bwk_port *port = bs->port;
+	struct bw_op op = {.type = BW_OP_PRESSURE, .on = on};
+	bool before = port->pressing;
+
+	if (bs->pressed == on)
+		return;
+	bs->pressed = on;
+	port->pressing += on ? 1 : -1;
+	if (before != (port->pressing != 0) && bs->protocol == &bw_reliable)
+		bwk_port_submit(port, &op);
+}
+
+/* The message of an envelope; false if it is none that a host makes. */
+static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
+{
+	struct bw_envelope envelope;
+
+	if (cb->len != sizeof(envelope) ||
+	    skb_copy_bits(skb, cb->off, &envelope, sizeof(envelope)) || envelope.len > U32_MAX)
+		return false;
+	cb->event = BEOWIRE_ENVELOPE;
+	cb->key = envelope.key;
+	cb->len = (u32)envelope.len;
+	return true;
+}
+
+void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
+		       struct sk_buff *skb, u32 off, bool whole)
+{
+	struct sock *sk = &bs->sk;
+	struct bwk_cb cb = {
+		.tag = ev->tag,
+		.imm = ev->imm,
+		.off = off,
+		.len = (u32)ev->len,
+		.event = BEOWIRE_MESSAGE,
+		.code = ev->code & ~BW_CODE_ENVELOPE,
+	};
+
+	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, &cb))
+		return;
+	/* A frame with several messages is queued several times. */
+	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
+	if (!skb) {
+		sk->sk_err = ENOBUFS;
+		sk->sk_data_ready(sk);
+		return;
+	}
+	refcount_inc(&peer->refs);
+	cb.peer = peer;
+	skb_orphan(skb);
+	*bwk_cb(skb) = cb;
+	skb_set_owner_r(skb, sk);
+	skb_queue_tail(&sk->sk_receive_queue, skb);
+	if (!bs->pressed && atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
+		bwk_queue_press(bs, true);
+	sk->sk_data_ready(sk);
+}
+
+void bwk_queue_free(struct sk_buff *skb)
+{
+	bwk_peer_put(bwk_cb(skb)->peer);
+	consume_skb(skb);
+}
+
+void bwk_queue_relieve(struct bwk_sock *bs)
+{
+	struct bwk_port *port = bs->port;
+
+	if (!READ_ONCE(bs->pressed) ||
+	    atomic_read(&bs->sk.sk_rmem_alloc) > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
+		return;
+	bwk_port_lock(port);
+	bwk_queue_press(bs, false);
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+}
+
+void bwk_queue_drop_all(struct bwk_sock *bs)
+{
+	struct sk_buff *skb;
+
+	while ((skb = skb_dequeue(&bs->sk.sk_receive_queue)))
+		bwk_queue_free(skb);
+}

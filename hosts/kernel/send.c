@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * One message on its way out. A short one is copied and sent eagerly. A long one is exposed to its
+ * receiver, who gets an envelope and pulls the bytes: out of the sender's own pages where pinning
+ * them pays [B6], else out of a copy.
+ */
+#include "sock.h"
+
+/* Lock held. */
+static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
+			  const struct bwk_send *s, u8 code)
+{
+	struct bw_op op = {.type = BW_OP_SEND, .peer = handle, .cookie = bwk_buf_cookie(b)};
+	int error;
+
+	op.send.buf = b->len ? bwk_buf_cookie(b) : 0;
+	op.send.buf_off = 0;
+	op.send.tag = s->info.tag;
+	op.send.imm = s->info.imm;
+	op.send.len = (u32)b->len;
+	op.send.dst_ep = op.send.src_ep = s->ep;
+	op.send.code = code;
+	op.send.urgent = false;
+	error = bwk_port_submit(port, &op);
+	if (!error)
+		list_add(&b->all, &port->bufs);
+	return error;
+}
+
+/* Lock held. The envelope's buffer has been made before, so that nothing is half done. */
+static int bwk_send_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
+{
+	struct bwk_buf *b = s->buf;
+	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = handle, .cookie = bwk_buf_cookie(b)};
+	struct bw_envelope envelope = {.len = b->len};
+	int error;
+
+	op.expose.buf = bwk_buf_cookie(b);
+	op.expose.buf_off = 0;
+	op.expose.len = b->len;
+	error = bwk_port_submit(port, &op);
+	if (error)
+		return error;
+	b->use = BWK_BUF_EXPOSED;
+	b->key = envelope.key = op.expose.key;
+	list_add(&b->all, &port->bufs);
+	memcpy(s->envelope->flat, &envelope, sizeof(envelope));
+	error = bwk_send_eager(port, handle, s->envelope, s, s->info.code | BW_CODE_ENVELOPE);
+	if (!error) {
+		s->envelope = NULL;
+		return 0;
+	}
+	op.type = BW_OP_RETRACT;
+	b->cookie = 0; /* its end is nobody's business */
+	b->notify = b->awaited = false;
+	bwk_port_submit(port, &op);
+	return error;
+}
+
+/* The peer that a send goes to. Lock held. */
+static struct bwk_peer *bwk_send_peer(struct bwk_port *port, const struct bwk_send *s)
+{
+	struct bwk_peer *peer = s->peer;
+
+	if (!peer && !s->info.peer)
+		return bwk_peer_find(port, &s->to);
+	if (!peer)
+		peer = bwk_peer_by_number(port, s->info.peer);
+	return peer && peer->handle ? peer : ERR_PTR(-ENOTCONN);
+}
+
+/* Lock held. */
+static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
+{
+	struct bwk_peer *peer = bwk_send_peer(port, s);
+
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	s->buf->peer = peer->number;
+	s->buf->handle = peer->handle;
+	if (s->envelope && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER ||
+			    bw_reliable_pressed(port->engine, peer->handle)))
+		return bwk_send_long(port, peer->handle, s);
+	return bwk_send_eager(port, peer->handle, s->buf, s, s->info.code);
+}
+
+/* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
+static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
+				     struct iov_iter *from, size_t len, const struct bwk_send *s)
+{
+	bool async = s->info.flags & BEOWIRE_SEND_ASYNC;
+	struct bwk_buf *b;
+
+	if (len > bs->eager_max && len > bs->copy_max && (async || !s->nonblock)) {
+		b = bwk_buf_pin(from, len, false);
+		if (b != ERR_PTR(-EAGAIN))
+			return b;
+		port->memlock_limited++;
+	}
+	return bwk_buf_copy(from, len);
+}
+
+/* Copy or pin the bytes of a send. */
+static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from,
+			    size_t len, struct bwk_send *s)
+{
+	if (bs->protocol == &bw_reliable && len > sizeof(struct bw_envelope)) {
+		s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
+		if (!s->envelope)
+			return -ENOMEM;
+	}
+	s->buf = bwk_send_take(bs, port, from, len, s);
+	if (IS_ERR(s->buf))
+		return PTR_ERR(s->buf);
+	s->buf->owner = bs;
+	s->buf->use = BWK_BUF_SEND;
+	s->buf->cookie = s->info.cookie;
+	s->buf->notify = s->info.cookie != 0;
+	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
+	s->buf->sending = (u32)(len + BWK_SEND_COST);
+	return 0;
+}
+
+static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
+{
+	struct bw_op retract = {.type = BW_OP_RETRACT};
+	struct bwk_buf *b = s->buf;
+	bool awaited = b->awaited, taken;
+	int error;
+
+	do {
+		bwk_port_lock(port);
+		error = bwk_send_submit(bs, port, s);
+		taken = !list_empty(&b->all);
+		retract.peer = b->handle;
+		retract.expose.key = b->key;
+		/* Of a row of messages the last one takes all along. */
+		if (!s->more || error)
+			bwk_port_run(port);
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);
+	if (!taken) {
+		bwk_sock_uncharge(bs, b->sending);
+		bwk_buf_free_now(b);
+	} else if (awaited && !error) {
+		error = bwk_sock_await(bs, port, b, &retract);
+		if (!error) {
+			error = b->status;
+			bwk_buf_free_now(b);
+		}
+	}
+	return error == -EAGAIN ? -ENOBUFS : error;
+}
+
+int bwk_send(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from, size_t len,
+	     struct bwk_send *s)
+{
+	int error = bwk_sock_charge(bs, len, s->nonblock);
+
+	if (error)
+		return error;
+	error = bwk_send_prepare(bs, port, from, len, s);
+	if (error)
+		bwk_sock_uncharge(bs, (u32)(len + BWK_SEND_COST));
+	else
+		error = bwk_send_message(bs, port, s);
+	if (s->envelope)
+		bwk_buf_free_now(s->envelope);
+	s->envelope = NULL;
+	return error;
+}
