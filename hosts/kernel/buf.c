@@ -11,6 +11,7 @@
 #include <linux/workqueue.h>
 
 #include "crc.h"
+#include "port.h"
 
 static struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
 {
@@ -182,6 +183,8 @@ void bwk_buf_free_now(struct bwk_buf *b)
 		kfree_skb(b->skb);
 		break;
 	}
+	if (b->end_of)
+		bwk_peer_put(b->end_of);
 	if (b->pages)
 		kvfree(b->pages);
 	kfree(b);

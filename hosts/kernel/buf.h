@@ -16,6 +16,8 @@
 
 #define BWK_BUF_FLAT 1024 /* bytes; longer ones lie in pages, which frames can refer to */
 
+struct bwk_peer;
+
 enum bwk_buf_kind {
 	BWK_BUF_IN, /* bytes in `flat` */
 	BWK_BUF_PAGES,
@@ -44,9 +46,10 @@ struct bwk_buf {
 	u32 charge;  /* pages that its user is charged for locked memory */
 	u32 sending; /* bytes that its socket is charged for a send under way */
 	u64 len, got;
-	u64 cookie;  /* the program's */
-	u64 key;     /* EXPOSED: of the region */
-	void *owner; /* its socket; NULL once that is closed */
+	u64 cookie;		 /* the program's */
+	u64 key;		 /* EXPOSED: of the region */
+	struct bwk_peer *end_of; /* the END of a connection: with whom, a reference */
+	void *owner;		 /* its socket; NULL once that is closed */
 	struct page **pages;
 	struct sk_buff *skb;
 	struct user_struct *user; /* USER: charged for locked memory */

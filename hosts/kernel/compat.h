@@ -35,4 +35,13 @@ typedef struct sockaddr bwk_sockaddr;
 typedef struct sockaddr_unsized bwk_sockaddr;
 #endif
 
+/* What accept() is told. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define BWK_ACCEPT_PARAMETERS int flags, bool kern
+#define BWK_ACCEPT_FLAGS      flags
+#else
+#define BWK_ACCEPT_PARAMETERS struct proto_accept_arg *arg
+#define BWK_ACCEPT_FLAGS      ((unsigned int)arg->flags)
+#endif
+
 #endif

@@ -120,6 +120,12 @@ static bool bwk_msg_ready(const struct sock *sk)
 	       !list_empty_careful(&bwk_sk(sk)->done) || !list_empty_careful(&bwk_sk(sk)->downs);
 }
 
+/* Or nothing more is to be received. */
+static bool bwk_msg_decided(const struct sock *sk)
+{
+	return bwk_msg_ready(sk) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+}
+
 static int bwk_msg_put_info(const struct bwk_sock *bs, struct msghdr *m,
 			    const struct beowire_info *info)
 {
@@ -230,7 +236,7 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 			return error;
 		if (sk->sk_shutdown & RCV_SHUTDOWN)
 			return 0;
-		error = bwk_sock_wait(sk, bwk_msg_ready, sock_rcvtimeo(sk, flags & MSG_DONTWAIT));
+		error = bwk_sock_wait(sk, bwk_msg_decided, sock_rcvtimeo(sk, flags & MSG_DONTWAIT));
 	} while (!error);
 	if (!skb)
 		return error;
@@ -353,7 +359,7 @@ static int bwk_msg_release(struct socket *sock)
 	bs = bwk_sk(sk);
 	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
 	if (bs->port)
-		bwk_port_release(bs->port);
+		bwk_port_release(bs->port, bs);
 	/* From here on the port tells nothing any more. */
 	bwk_queue_drop_all(bs);
 	while (!list_empty(&bs->done)) {

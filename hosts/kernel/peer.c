@@ -48,6 +48,7 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	INIT_LIST_HEAD(&peer->down);
 	peer->number = ++port->peers_made;
 	peer->handle = handle;
+	peer->port = port;
 	peer->addr = *addr;
 	peer->addr.sbw_family = AF_BEOWIRE;
 	hlist_add_head(&peer->by_addr, &port->by_addr[bwk_peer_slot(addr)]);

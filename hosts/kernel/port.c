@@ -186,6 +186,7 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	port->protocol = attr->protocol;
 	port->ops = attr->ops;
 	port->owner = attr->owner;
+	port->users = 1;
 	port->number = attr->number;
 	port->uid = current_euid();
 	port->inc = get_random_u32() | 1;
@@ -208,18 +209,27 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	return port;
 }
 
-void bwk_port_release(struct bwk_port *port)
+void bwk_port_join(struct bwk_port *port)
 {
-	bool busy;
+	port->users++;
+	bwk_port_hold(port);
+}
+
+void bwk_port_release(struct bwk_port *port, const void *owner)
+{
+	bool busy = true;
 
 	bwk_port_lock(port);
-	port->ops = NULL;
-	port->owner = NULL;
-	port->lingering = true;
-	port->linger_until = ktime_get_ns() + BWK_LINGER_NS;
-	busy = !port->dead && port->protocol->busy(port->engine);
-	if (busy)
-		bwk_port_run(port);
+	if (port->owner == owner)
+		port->owner = NULL;
+	if (!--port->users) {
+		port->ops = NULL;
+		port->lingering = true;
+		port->linger_until = ktime_get_ns() + BWK_LINGER_NS;
+		busy = !port->dead && port->protocol->busy(port->engine);
+		if (busy)
+			bwk_port_run(port);
+	}
 	bwk_port_unlock(port);
 	if (!busy)
 		bwk_port_end(port);

@@ -36,7 +36,11 @@ struct bwk_peer {
 	bool told;	       /* its end was reported */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
-	void *conn; /* of SOCK_SEQPACKET and SOCK_STREAM */
+	struct bwk_port *port;
+	/* connections */
+	void *conn;	/* its socket */
+	bool ended;	/* it sends nothing more */
+	bool end_acked; /* it knows that we send nothing more */
 };
 
 /* What the owner of a port is told. All are called with the port's lock held, in any context. */
@@ -66,6 +70,7 @@ struct bwk_port {
 	void *engine;
 	const struct bwk_port_ops *ops; /* NULL once the socket is closed */
 	void *owner;
+	u32 users; /* sockets */
 	kuid_t uid;
 
 	struct sk_buff *rx; /* the frame in the engine's hands */
@@ -104,8 +109,11 @@ struct bwk_port_attr {
 
 /* port.c. Process context. ERR_PTR(-EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM ...). */
 struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr);
-/* The owner goes: nothing is told any more. What was sent still reaches its peers. */
-void bwk_port_release(struct bwk_port *port);
+/* One more socket uses the port. Lock held. */
+void bwk_port_join(struct bwk_port *port);
+/* A socket goes; `owner` is told nothing any more. With the last one the port ends, once its peers
+ * have what was sent. */
+void bwk_port_release(struct bwk_port *port, const void *owner);
 void bwk_port_hold(struct bwk_port *port);
 void bwk_port_put(struct bwk_port *port);
 /* Ends all ports of a node, lingering ones too. */

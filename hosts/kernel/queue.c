@@ -30,6 +30,7 @@ static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
 		return false;
 	cb->event = BEOWIRE_ENVELOPE;
 	cb->key = envelope.key;
+	cb->off = 0;
 	cb->len = (u32)envelope.len;
 	return true;
 }

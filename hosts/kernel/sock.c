@@ -124,12 +124,18 @@ static bool bwk_sock_has_room(const struct sock *sk)
 	return atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf);
 }
 
+/* Or nothing more is to be sent. */
+static bool bwk_sock_may_send(const struct sock *sk)
+{
+	return bwk_sock_has_room(sk) || (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
+}
+
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock)
 {
 	int error;
 
 	if (!bwk_sock_has_room(&bs->sk)) {
-		error = bwk_sock_wait(&bs->sk, bwk_sock_has_room, sock_sndtimeo(&bs->sk, nonblock));
+		error = bwk_sock_wait(&bs->sk, bwk_sock_may_send, sock_sndtimeo(&bs->sk, nonblock));
 		if (error)
 			return error;
 	}
@@ -177,7 +183,7 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long ti
 	add_wait_queue(sk_sleep(sk), &wait);
 	while (!ready(sk)) {
 		error = sock_error(sk);
-		if (error || (sk->sk_shutdown & RCV_SHUTDOWN))
+		if (error)
 			break;
 		if (signal_pending(current)) {
 			error = sock_intr_errno(timeout);
@@ -446,16 +452,39 @@ static void bwk_sock_destruct(struct sock *sk)
 	module_put(bwk_sk(sk)->module);
 }
 
+void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
+{
+	bs->sk.sk_destruct = bwk_sock_destruct;
+	bs->protocol = protocol;
+	mutex_init(&bs->lock);
+	mutex_init(&bs->reading);
+	bs->checksum = true;
+	bs->copy_max = bwk_node_of(sock_net(&bs->sk))->set.copy_max;
+	bs->eager_max = BWK_EAGER_MAX;
+	bs->dead_ms = BWK_DEAD_MS;
+	atomic_set(&bs->sending, 0);
+	INIT_LIST_HEAD(&bs->done);
+	INIT_LIST_HEAD(&bs->downs);
+	INIT_LIST_HEAD(&bs->accept);
+}
+
 /* What the type of socket speaks. */
 static int bwk_sock_choose(struct socket *sock, int protocol, struct bwk_sock *bs)
 {
-	if (sock->type == SOCK_RDM && !protocol) {
+	switch (sock->type) {
+	case SOCK_RDM:
+	case SOCK_SEQPACKET:
+	case SOCK_STREAM:
+		if (protocol)
+			return -EPROTONOSUPPORT;
 		bs->protocol = &bw_reliable;
-		sock->ops = &bwk_msg_ops;
+		sock->ops = sock->type == SOCK_RDM ? &bwk_msg_ops : &bwk_conn_ops;
 		return 0;
+	case SOCK_DGRAM:
+		break;
+	default:
+		return -ESOCKTNOSUPPORT;
 	}
-	if (sock->type != SOCK_DGRAM)
-		return protocol ? -EPROTONOSUPPORT : -ESOCKTNOSUPPORT;
 	bs->protocol =
 		bwk_registry_get(protocol ? protocol : BEOWIRE_PROTOCOL_DATAGRAM, &bs->module);
 	sock->ops = &bwk_msg_ops;
@@ -477,15 +506,7 @@ static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, i
 	bs = bwk_sk(sk);
 	sock_init_data(sock, sk);
 	sk->sk_family = bwk_family;
-	sk->sk_destruct = bwk_sock_destruct;
-	mutex_init(&bs->lock);
-	bs->checksum = true;
-	bs->copy_max = node->set.copy_max;
-	bs->eager_max = BWK_EAGER_MAX;
-	bs->dead_ms = BWK_DEAD_MS;
-	atomic_set(&bs->sending, 0);
-	INIT_LIST_HEAD(&bs->done);
-	INIT_LIST_HEAD(&bs->downs);
+	bwk_sock_begin(bs, NULL);
 	error = bwk_sock_choose(sock, protocol, bs);
 	if (error) {
 		sock_orphan(sk);

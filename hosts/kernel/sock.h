@@ -19,9 +19,12 @@ struct bwk_sock {
 	struct mutex lock;	    /* binding, connecting, options */
 	bool info_wanted, checksum, pressed;
 	u32 busy_us, copy_max, eager_max, dead_ms;
-	atomic_t sending;	/* bytes charged for sends under way */
-	struct list_head done;	/* buffers whose end is to be reported; port's lock */
-	struct list_head downs; /* peers likewise */
+	struct mutex reading;	 /* of connections: one reader at a time */
+	struct bwk_peer *peer;	 /* of a connection; a reference */
+	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
+	atomic_t sending;	 /* bytes charged for sends under way */
+	struct list_head done;	 /* buffers whose end is to be reported; port's lock */
+	struct list_head downs;	 /* peers likewise */
 };
 
 static inline struct bwk_sock *bwk_sk(const struct sock *sk)
@@ -45,6 +48,8 @@ static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
 }
 
 /* sock.c */
+/* Defaults of a new socket. */
+void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol);
 int bwk_sock_init(void);
 void bwk_sock_exit(void);
 /* The socket's port; one with any number is made if there is none. Process context. */
@@ -112,6 +117,9 @@ int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov
 /* msg.c */
 extern const struct proto_ops bwk_msg_ops;
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);
+
+/* conn.c */
+extern const struct proto_ops bwk_conn_ops;
 
 extern struct proto bwk_proto;
 extern int bwk_family; /* number of the address family */
