@@ -9,14 +9,17 @@ if the command was content.
 import re
 import subprocess
 import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, vm_debug, vm_initrd, vm_kernel
+from beowire import places, vm_debug, vm_initrd, vm_kernel, vm_wire
 from beowire.errors import BeowireError
-from beowire.vm_guest import BROKEN, Guest
+from beowire.vm_guest import BROKEN, Guest, Seat
 
-__all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run"]
+__all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "run_all"]
 
 COMMAND_LINE = (
     "console=ttyS0 8250.nr_uarts=2 loglevel=5 panic=-1 oops=panic panic_on_warn=1 nokaslr "
@@ -52,30 +55,59 @@ def find_kernel(name: str) -> vm_kernel.Kernel:
 
 def run(guest: Guest, output: int | None = None) -> Outcome:
     """Boots a guest, runs its command and waits. The command's output goes to `output`."""
+    return run_all([guest], [output])[0]
+
+
+def run_all(guests: list[Guest], outputs: Sequence[int | None]) -> list[Outcome]:
+    """Runs guests side by side and waits for all of them. The output of each goes to its own."""
     qemu = places.program("qemu-system-x86_64", "qemu-system-x86")
     init = places.product("tools/guest/guest-init")
-    kernel = find_kernel(guest.kernel)
-    with tempfile.TemporaryDirectory(prefix="beowire-vm-") as name:
-        work = Path(name)
-        console = work / "console"
-        (work / "initrd").write_bytes(vm_initrd.contents(guest, kernel, init))
-        arguments = [qemu, *_machine(guest, kernel, work / "initrd", console)]
-        with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=output) as machine:
-            try:
-                code = machine.wait(guest.limit_s)
-            except subprocess.TimeoutExpired:
-                code = -1
-            finally:
-                machine.kill()
-        text = console.read_text(errors="replace") if console.exists() else ""
+    started = []
+    with ExitStack() as ends:
+        for guest, output in zip(guests, outputs, strict=True):
+            work = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="beowire-vm-")))
+            kernel = find_kernel(guest.kernel)
+            (work / "initrd").write_bytes(vm_initrd.contents(guest, kernel, init))
+            machine = subprocess.Popen(
+                [qemu, *_machine(guest, kernel, work / "initrd", work / "console")],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+            )
+            ends.callback(machine.wait)
+            ends.callback(machine.kill)
+            started.append((guest, machine, work / "console"))
+        _await(started)
+        return [_outcome(guest, machine.returncode, file) for guest, machine, file in started]
+
+
+def _await(started: list[tuple[Guest, subprocess.Popen[bytes], Path]]) -> None:
+    """Waits for all, each no longer than its limit. Others on its wire are told of one's end."""
+    begun = time.monotonic()
+    running = list(started)
+    while running:
+        time.sleep(0.02)
+        for each in list(running):
+            guest, machine, _ = each
+            over = time.monotonic() - begun > guest.limit_s
+            if machine.poll() is None and not over:
+                continue
+            running.remove(each)
+            if guest.seat:
+                (guest.seat.meet / f"ended.{guest.seat.number}").touch()
+
+
+def _outcome(guest: Guest, code: int | None, console: Path) -> Outcome:
+    """`code` is None for one that did not end."""
+    text = console.read_text(errors="replace") if console.exists() else ""
     found = complaints(text)
-    if code < 0:
+    if code is None:
         found.append(f"the guest did not end within {guest.limit_s:g} s")
     # isa-debug-exit makes QEMU end with twice the value plus one; an even number is QEMU's own end.
-    ended = code > 0 and code % 2 == 1
-    if not ended and not found:
+    if code is not None and code > 0 and code % 2 == 1:
+        return Outcome(code // 2, found, text)
+    if not found:
         found.append("the guest ended before its command did")
-    return Outcome(code // 2 if ended else BROKEN, found, text)
+    return Outcome(BROKEN, found, text)
 
 
 def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
@@ -93,7 +125,18 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
         arguments += _share("root", Path("/"), ",readonly=on")
     for number, directory in enumerate(guest.shares):
         arguments += _share(f"share{number}", directory, "")
-    return arguments
+    return arguments + (_interface(guest.seat) if guest.seat else [])
+
+
+def _interface(seat: Seat) -> list[str]:
+    own = vm_wire.guest_end(seat.wire, seat.number)
+    wire = vm_wire.wire_end(seat.wire, seat.number)
+    ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={wire}"
+    mtu = f",host_mtu={seat.mtu_bytes}" if seat.nic.startswith("virtio") else ""
+    return [
+        *("-netdev", f"dgram,id=wire,{ends}"),
+        *("-device", f"{seat.nic},netdev=wire,mac=52:54:00:00:00:{seat.number:02x}{mtu}"),
+    ]
 
 
 def processors(icount: bool, cpus: int) -> list[str]:

@@ -1,14 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire vm`."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from beowire import places, vm
+from beowire import places, vm, vm_several
 from beowire.errors import BeowireError
 from beowire.terminal import note
+from beowire.vm_wire import Faults
+
+
+class Nic(StrEnum):
+    """The kinds of network interface that QEMU emulates for guests."""
+
+    VIRTIO = "virtio-net-pci"
+    E1000E = "e1000e"
+
+
+def _share_of(what: str) -> typer.models.OptionInfo:
+    option: typer.models.OptionInfo = typer.Option(
+        min=0, max=1, help=f"Share of frames that are {what}."
+    )
+    return option
 
 
 def run(
@@ -40,8 +56,20 @@ def run(
     file: Annotated[
         list[Path] | None, typer.Option(help="A file that a bare guest sees, with its libraries.")
     ] = None,
+    guests: Annotated[
+        int, typer.Option(min=1, max=16, help="So many guests on one wire run the command.")
+    ] = 1,
+    nic: Annotated[Nic, typer.Option(help="Their network interface.")] = Nic.VIRTIO,
+    mtu: Annotated[int, typer.Option(min=68, max=9000, help="Its MTU, bytes.")] = 1500,
+    wire_loss: Annotated[float, _share_of("lost")] = 0,
+    wire_corrupt: Annotated[float, _share_of("changed in one bit")] = 0,
+    wire_duplicate: Annotated[float, _share_of("doubled")] = 0,
+    wire_delay: Annotated[float, typer.Option(min=0, help="Delay of a frame, ms.")] = 0,
+    wire_jitter: Annotated[float, typer.Option(min=0, help="Up to this more, ms.")] = 0,
+    wire_seed: Annotated[int, typer.Option(help="Other faults for another number.")] = 1,
     console: Annotated[
-        Path | None, typer.Option(help="Write the guest kernel's messages to this file.")
+        Path | None,
+        typer.Option(help="Write the guest kernel's messages to this file; several: FILE.1 ..."),
     ] = None,
 ) -> None:
     """Run a command under a stock kernel: vm -- CMD ARGS. Files are the host's, to be read only."""
@@ -63,11 +91,33 @@ def run(
         bare=bare,
         files=file or [],
     )
-    outcome = vm.run(guest)
+    if guests == 1:
+        raise typer.Exit(_told(vm.run(guest), "the guest", console))
+    ns = 1_000_000
+    faults = Faults(
+        wire_loss,
+        wire_corrupt,
+        wire_duplicate,
+        int(wire_delay * ns),
+        int(wire_jitter * ns),
+        wire_seed,
+    )
+    network = vm_several.Network(guests, nic.value, mtu, faults)
+    outcomes = vm_several.run(guest, network)
+    note(f"frames on the wire: {outcomes.wire}")
+    statuses = [
+        _told(outcome, f"guest {number}", console and Path(f"{console}.{number}"))
+        for number, outcome in enumerate(outcomes.guests, 1)
+    ]
+    raise typer.Exit(max(statuses))
+
+
+def _told(outcome: vm.Outcome, who: str, console: Path | None) -> int:
+    """Tells how a guest ended; the exit status for that."""
     if console is not None:
         places.write_output(console, outcome.console)
     for line in outcome.complaints:
-        note(f"the guest's kernel: {line}")
+        note(f"{who}'s kernel: {line}")
     if outcome.exit_status == vm.BROKEN and outcome.console:
-        note("the end of its messages:\n" + "\n".join(outcome.console.splitlines()[-15:]))
-    raise typer.Exit(outcome.exit_status or (1 if outcome.complaints else 0))
+        note(f"the end of the messages of {who}:\n" + "\n".join(outcome.console.splitlines()[-15:]))
+    return outcome.exit_status or (1 if outcome.complaints else 0)

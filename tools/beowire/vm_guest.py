@@ -9,6 +9,20 @@ BROKEN = 125
 
 
 @dataclass(frozen=True)
+class Seat:
+    """A guest's place among several on a wire: the `number` it has, from 1, and the MTU and kind
+    of its interface eth0, whose frames pass through a socket in the directory `wire`. In `meet`,
+    which all share, they wait for one another."""
+
+    number: int
+    guests: int
+    nic: str
+    mtu_bytes: int
+    wire: Path
+    meet: Path
+
+
+@dataclass(frozen=True)
 class Guest:
     """What to run, and in what machine. `shares` are directories that the guest may write to.
 
@@ -31,3 +45,4 @@ class Guest:
     icount: bool = False
     bare: bool = False
     files: list[Path] = field(default_factory=list)
+    seat: Seat | None = None

@@ -14,8 +14,10 @@ from pathlib import Path, PurePosixPath
 
 from beowire import places, vm_kernel, vm_module
 from beowire.errors import BeowireError
-from beowire.vm_guest import BROKEN, Guest
+from beowire.vm_guest import BROKEN, Guest, Seat
 
+# The kinds of network interface and their drivers.
+_NICS = {"virtio-net-pci": "virtio_net", "e1000e": "e1000e"}
 _FOR_FILES = ["9pnet_virtio", "9p"]
 
 
@@ -43,7 +45,7 @@ def _add_modules(
 ) -> None:
     """What guest-init loads, in this order: what the guest cannot be set up without, and in a bare
     guest, which has no modprobe, all the rest."""
-    asked = [*guest.load, *own.stock]
+    asked = _asked(guest, own)
     kernel.module_files(asked)  # what it does not have is told now, not in the guest
     names = ["virtio_pci"]
     if guest.shares or not guest.bare:
@@ -56,6 +58,12 @@ def _add_modules(
     archive.add("modules", "".join(f"/{name}\n" for name in packed).encode())
 
 
+def _asked(guest: Guest, own: vm_module.Modules) -> list[str]:
+    """Modules of the kernel's own that are loaded before the command runs."""
+    nic = [_NICS[guest.seat.nic]] if guest.seat else []
+    return [*nic, *guest.load, *own.stock]
+
+
 def _job(guest: Guest, own: vm_module.Modules) -> str:
     """The command as a script, in this directory and with this environment's search path."""
     words = shlex.join(guest.command)
@@ -66,6 +74,7 @@ def _job(guest: Guest, own: vm_module.Modules) -> str:
         f"export BEOWIRE_MODULES={shlex.quote(shlex.join(str(file) for file in own.files))}",
         *([] if guest.bare else _loading(guest, own)),
         "ip link set lo up",
+        *(_seating(guest.seat) if guest.seat else []),
         f"cd {shlex.quote(str(Path.cwd()))} || exit {BROKEN}",
         f"exec {words}",
     ]
@@ -74,9 +83,21 @@ def _job(guest: Guest, own: vm_module.Modules) -> str:
 
 def _loading(guest: Guest, own: vm_module.Modules) -> list[str]:
     """Loaded in the guest itself, where modules find by modprobe what they ask for by alias."""
-    stock = [f"modprobe {shlex.quote(name)}" for name in [*guest.load, *own.stock]]
+    stock = [f"modprobe {shlex.quote(name)}" for name in _asked(guest, own)]
     own_files = [f"insmod {shlex.quote(str(file))}" for file in own.files]
     return [f"{line} || exit {BROKEN}" for line in [*stock, *own_files]]
+
+
+def _seating(seat: Seat) -> list[str]:
+    """Lines of the job that bring a guest on a wire into the network."""
+    return [
+        f"hostname guest{seat.number}",
+        f"export BEOWIRE_GUEST={seat.number} BEOWIRE_GUESTS={seat.guests}",
+        f"export BEOWIRE_MEET={shlex.quote(str(seat.meet))}",
+        f"export PATH=$PATH:{shlex.quote(str(places.root() / 'tools' / 'guest'))}",
+        f"ip link set eth0 mtu {seat.mtu_bytes} || exit {BROKEN}",
+        f"ip address add 10.0.0.{seat.number}/24 dev eth0 && ip link set eth0 up || exit {BROKEN}",
+    ]
 
 
 def _needed(guest: Guest) -> list[Path]:
