@@ -234,5 +234,5 @@ def _measured(figure: Figure, row: Row, base: list[float], records: Records) -> 
 def _ratio(medians: list[float], base: list[float]) -> samples.Ratio:
     if min(medians) > 0:
         return samples.ratio(medians, base)
-    value = sorted(medians)[len(medians) // 2] / sorted(base)[len(base) // 2]
+    value = samples.percentiles(medians)["p50"] / samples.percentiles(base)["p50"]
     return samples.Ratio(value, value, value)

@@ -64,12 +64,16 @@ def _checked(transport: str, wait: str, size: int, **options: str | int) -> list
 
 def _trips(size: int, wait: str, module_wait: str = "", **options: str | int) -> list[Row]:
     """TCP, UDP, raw sockets and the module's, with messages of one size."""
+    one_frame = size < int(options.get("mtu", 9000))
+    module_wait = module_wait or wait
     rows = [Row(each, wait, size, options) for each in ("tcp", "udp")]
-    if size < int(options.get("mtu", 9000)):
+    if one_frame:
         rows.append(Row("raw", wait, size, options))
     for each in ("rdm", "seqpacket"):
-        rows += _checked(each, module_wait or wait, size, **options)
-    return [*rows, Row("datagram", module_wait or wait, size, options)]
+        rows += _checked(each, module_wait, size, **options)
+    if one_frame:
+        rows.append(Row("datagram", module_wait, size, options))
+    return rows
 
 
 _SEGMENTS_OFF: dict[str, str | int] = {"mtu": 1500, "offloads": "off"}

@@ -116,9 +116,7 @@ class Recorder:
     def follow(self, path: Path) -> None:
         with Debugger(path) as debugger:
             while debugger.run_to(self._begin):
-                log = path.with_name("executed")
-                self.traces.append(debugger.executed(self._end, log))
-                log.unlink()
+                self.traces.append(debugger.executed(self._end, path.with_name("executed")))
 
 
 class Walk:

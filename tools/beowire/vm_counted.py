@@ -52,7 +52,7 @@ def run(guest: Guest, kernel: vm_kernel.Kernel, watcher: Watcher | None = None) 
             finally:
                 machine.kill()
         console, output = (_text(work / each) for each in ("console", "output"))
-    _check(code, console, output, guest.limit_s)
+    _check(code, console, output, guest)
     return output
 
 
@@ -60,13 +60,14 @@ def _text(file: Path) -> str:
     return file.read_text(errors="replace") if file.exists() else ""
 
 
-def _check(code: int, console: str, output: str, limit_s: float) -> None:
+def _check(code: int, console: str, output: str, guest: Guest) -> None:
     if code < 0:
-        raise BeowireError(f"The guest did not end within {limit_s:g} s.\n{output[-2000:]}")
+        raise BeowireError(f"The guest did not end within {guest.limit_s:g} s.\n{output[-2000:]}")
     if found := vm.complaints(console):
         raise BeowireError("The guest's kernel complains:\n" + "\n".join(found))
     if code != 1:  # twice the program's status plus one
-        told = output or "\n".join(console.splitlines()[-15:])
+        message = output[max(0, output.rfind(f"{guest.program.name}: ")) :]
+        told = message or "\n".join(console.splitlines()[-15:])
         raise BeowireError(f"The program in the guest failed:\n{told[-2000:]}")
 
 

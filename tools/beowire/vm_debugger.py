@@ -5,10 +5,12 @@ QEMU speaks the remote protocol of gdb ("Remote Serial Protocol" in gdb's manual
 packet qRcmd takes the commands of QEMU's monitor.
 """
 
+import os
 import re
 import socket
 import time
 from array import array
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
@@ -61,17 +63,33 @@ class Debugger:
         self._ask(f"z0,{address:x},1")
         return True
 
-    def executed(self, until: int, log: Path) -> "array[int]":
-        """The address of each instruction that is executed before the one at `until`."""
-        self._monitor(f"logfile {log}")
+    def executed(self, until: int, pipe: Path) -> "array[int]":
+        """The address of each instruction that is executed before the one at `until`.
+
+        `pipe` is a path where a named pipe may be made for the time being.
+        """
+        os.mkfifo(pipe)
+        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            self._monitor(f"logfile {pipe}")
+            os.set_blocking(reader, True)
+            with ThreadPoolExecutor(1) as pool:
+                result = pool.submit(addresses, reader)
+                try:
+                    self._log_until(until)
+                finally:
+                    self._monitor("logfile /dev/null")  # ends the reader
+                return result.result()
+        finally:
+            os.close(reader)
+            pipe.unlink()
+
+    def _log_until(self, address: int) -> None:
         self._monitor("singlestep on")  # each instruction by itself
         self._monitor("log exec,nochain")
-        if not self.run_to(until):
-            return array("Q")
+        self.run_to(address)
         self._monitor("log none")
         self._monitor("singlestep off")
-        self._monitor("logfile /dev/null")
-        return addresses(log)
 
     def _monitor(self, command: str) -> None:
         self._send("qRcmd," + command.encode().hex())
@@ -106,10 +124,10 @@ class Debugger:
         return found[1].decode()
 
 
-def addresses(log: Path) -> "array[int]":
+def addresses(log: int) -> "array[int]":
     """The addresses in a log of QEMU's (-d exec), each instruction a line."""
     found = array("Q")
-    with log.open(errors="replace") as lines:
+    with open(log, errors="replace", closefd=False) as lines:
         for line in lines:
             if executed := _EXECUTED.match(line):
                 found.append(int(executed[1], 16))
