@@ -29,7 +29,8 @@ COMMAND_LINE = (
 _COMPLAINT = re.compile(
     r"^.*(?:\bBUG: |\bWARNING: |\bOops: |Kernel panic|KASAN: |KCSAN: |unreferenced object|"
     r"kmemleak: \d+ new|general protection fault|INFO: task .* blocked|rcu.*detected stall|"
-    r"soft lockup|possible .*deadlock|suspicious RCU usage|refcount_t: ).*$",
+    r"soft lockup|possible .*deadlock|suspicious RCU usage|refcount_t: |\bBUG \S+ \(|UBSAN: |"
+    r"ODEBUG: |unregister_netdevice: waiting|DEBUG_LOCKS_WARN_ON).*$",
     re.MULTILINE,
 )
 

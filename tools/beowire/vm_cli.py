@@ -118,6 +118,6 @@ def _told(outcome: vm.Outcome, who: str, console: Path | None) -> int:
         places.write_output(console, outcome.console)
     for line in outcome.complaints:
         note(f"{who}'s kernel: {line}")
-    if outcome.exit_status == vm.BROKEN and outcome.console:
-        note(f"the end of the messages of {who}:\n" + "\n".join(outcome.console.splitlines()[-15:]))
+    if outcome.console and (outcome.complaints or outcome.exit_status == vm.BROKEN):
+        note(f"the end of the messages of {who}:\n" + "\n".join(outcome.console.splitlines()[-40:]))
     return outcome.exit_status or (1 if outcome.complaints else 0)

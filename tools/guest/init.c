@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The first process of a guest. It makes the host's root directory its own, with all writes kept in
- * the guest's memory, runs /job with /bin/sh on the second serial line, and ends the guest with the
- * job's exit status. What else it needs to know lies beside it in the initial file system: /modules
- * (files to load, in order), /release (where the kernel's modules lie), /shares (directories that
- * are the host's own). Where /program lies instead of /job, it is run, with a word for each line of
- * /words, and sees nothing of the host: so nothing in the guest depends on when the host answers.
- * Where /bare lies beside /job, the host's root directory is not used either: the initial file
- * system has all that the job needs.
+ * the guest's memory, runs /job with /bin/sh on the second serial line, looks for leaked memory, and
+ * ends the guest with the job's exit status. What else it needs to know lies beside it in the
+ * initial file system: /modules (files to load, in order), /release (where the kernel's modules
+ * lie), /shares (directories that are the host's own). Where /bare lies beside /job, the host's root
+ * directory is not used: the initial file system has all that the job needs. Where /program lies
+ * instead of /job, it is run, with a word for each line of /words, and sees nothing of the host: so
+ * nothing in the guest depends on when the host answers.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,8 @@
 #define EXIT_BROKEN 125	 /* the guest could not be set up */
 #define PATH_ROOM   4096
 #define WORDS_MAX   256
+#define LEAK_FINDER "/sys/kernel/debug/kmemleak"
+#define LEAK_AGE_S  6
 #define NINE_P	    "trans=virtio,version=9p2000.L,msize=524288"
 
 /* Where the job's root directory is made ready. */
@@ -235,8 +238,39 @@ static int run_job(char **command)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static bool tell_leak_finder(const char *what)
+{
+	int fd = open(LEAK_FINDER, O_WRONLY | O_CLOEXEC);
+	bool told = fd >= 0 && write(fd, what, strlen(what)) > 0;
+
+	if (fd >= 0)
+		close(fd);
+	return told;
+}
+
+static void tell_line(char *line)
+{
+	fprintf(stderr, "%s\n", line);
+}
+
+/*
+ * Memory that nothing points to any more is told on the console, where the kernel has kmemleak. It
+ * spares what is younger than five seconds, and a first look may take what moves for lost.
+ */
+static void tell_leaks(void)
+{
+	if (access(LEAK_FINDER, W_OK))
+		return;
+	sleep(LEAK_AGE_S);
+	if (!tell_leak_finder("scan") || !tell_leak_finder("scan"))
+		fail("cannot look for leaks");
+	each_line(LEAK_FINDER, tell_line);
+}
+
 int main(void)
 {
+	int status;
+
 	attach("devtmpfs", "/dev", "devtmpfs", 0, NULL);
 	freopen("/dev/console", "w", stderr);
 	setvbuf(stderr, NULL, _IOLBF, 0);
@@ -251,5 +285,7 @@ int main(void)
 	sethostname("guest", 5);
 	if (*root && (chroot(root) || chdir("/")))
 		fail("cannot change to the host's root directory");
-	end(run_job((char *[]){"/bin/sh", "/run/job", NULL}));
+	status = run_job((char *[]){"/bin/sh", "/run/job", NULL});
+	tell_leaks();
+	end(status);
 }
