@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from beowire import vm, vm_kernel
+from beowire import vm, vm_accel, vm_kernel
 from beowire.errors import BeowireError
 from beowire_cli import beowire
 
@@ -159,6 +159,18 @@ def test_a_bare_guest_has_what_it_was_given(tmp_path: Path) -> None:
     script = f"read line < {given} && echo $line && cd /sys/module/8021q && ! test -e {other}"
     outcome, text = run("sh", "-c", script, bare=True, files=(given,), load=("8021q",))
     assert (outcome.exit_status, outcome.complaints, text) == (0, [], "given\n")
+
+
+def test_hardware_is_used_where_it_works(
+    kernel: vm_kernel.Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = vm_accel.works(kernel)
+    script = "cat /sys/devices/system/clocksource/*/avail*"
+    outcome, text = run("sh", "-c", script)
+    assert outcome.exit_status == 0
+    assert ("kvm-clock" in text) == verdict
+    monkeypatch.setattr(vm_accel, "DEVICE", tmp_path / "none")
+    assert not vm_accel.works(kernel)
 
 
 def test_missing_command() -> None:

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, vm_debug, vm_initrd, vm_kernel, vm_wire
+from beowire import places, vm_accel, vm_debug, vm_initrd, vm_kernel, vm_wire
 from beowire.errors import BeowireError
 from beowire.vm_guest import BROKEN, Guest, Seat
 
@@ -112,9 +112,11 @@ def _outcome(guest: Guest, code: int | None, console: Path) -> Outcome:
 
 
 def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
+    accelerated = not guest.icount and vm_accel.works(kernel)
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", *processors(guest.icount, guest.cpus), "-m", str(guest.memory_mb)),
+        *("-machine", "q35", *processors(guest.icount, guest.cpus, accelerated)),
+        *("-m", str(guest.memory_mb)),
         *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
@@ -140,10 +142,11 @@ def _interface(seat: Seat) -> list[str]:
     ]
 
 
-def processors(icount: bool, cpus: int) -> list[str]:
+def processors(icount: bool, cpus: int, accelerated: bool = False) -> list[str]:
     """QEMU's arguments for the processors and their clock."""
     if not icount:
-        return ["-accel", "tcg,thread=multi", "-cpu", "max", "-smp", str(cpus)]
+        accelerator = "kvm" if accelerated else "tcg,thread=multi"
+        return ["-accel", accelerator, "-cpu", "max", "-smp", str(cpus)]
     if cpus != 1:
         raise BeowireError("Instructions are counted on one processor only.", "Add --cpus 1.")
     # No instruction that copies a whole buffer, none that is random; time is the count alone.
