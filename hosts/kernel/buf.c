@@ -129,9 +129,12 @@ struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
 	struct bwk_buf *b;
 	u32 npages;
 
-	if (!user_backed_iter(from))
+	if (iter_is_ubuf(from)) /* of write() and read() */
+		part = (struct iovec){from->ubuf + from->iov_offset, iov_iter_count(from)};
+	else if (iter_is_iovec(from))
+		part = iov_iter_iovec(from);
+	else
 		return ERR_PTR(-EAGAIN);
-	part = iov_iter_iovec(from);
 	if (part.iov_len < len)
 		return ERR_PTR(-EAGAIN); /* scattered */
 	at = (unsigned long)part.iov_base;

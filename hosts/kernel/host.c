@@ -11,7 +11,8 @@
 #include "port.h"
 
 #define BWK_RETRY_NS   (50 * BW_US) /* until the next try when an interface had no room */
-#define BWK_GROWN_HEAD 64	    /* bytes before each chunk */
+#define BWK_SOON_NS    BW_MS
+#define BWK_GROWN_HEAD 64 /* bytes before each chunk */
 
 static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 {
@@ -192,6 +193,13 @@ void bwk_port_run(struct bwk_port *port)
 		deadline = min(deadline, port->linger_until);
 	}
 	bwk_port_timer_set(port, now, busy ? now + BWK_RETRY_NS : deadline);
+}
+
+void bwk_port_run_soon(struct bwk_port *port)
+{
+	u64 now = ktime_get_ns();
+
+	bwk_port_timer_set(port, now, now + BWK_SOON_NS);
 }
 
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)

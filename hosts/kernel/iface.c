@@ -18,25 +18,28 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 	struct bwk_iface *iface = container_of(type, struct bwk_iface, type);
 	struct bwk_node *node = iface->node;
 	const struct bw_hdr *h;
+	struct bw_hdr room;
 	struct bwk_port *port;
+	u16 number;
 
 	if (skb->pkt_type != PACKET_HOST)
 		goto drop;
-	if (!pskb_may_pull(skb, sizeof(*h))) {
+	h = skb_header_pointer(skb, 0, sizeof(room), &room); /* others may look at skb as well */
+	if (!h) {
 		this_cpu_inc(node->count->malformed);
 		goto drop;
 	}
-	h = (const struct bw_hdr *)skb->data;
 	if (h->magic != BW_MAGIC) {
 		this_cpu_inc(node->count->foreign);
 		goto drop;
 	}
 	if (h->dst_engine > BW_ENGINE_KERNEL)
 		goto drop;
+	number = h->dst_engine;
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (!skb)
 		return NET_RX_DROP;
-	port = bwk_port_find(node, h->dst_engine);
+	port = bwk_port_find(node, number);
 	if (port) {
 		bwk_port_receive(port, skb, iface);
 		return NET_RX_SUCCESS;

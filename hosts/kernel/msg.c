@@ -4,6 +4,7 @@
  * to. A short message is copied and sent eagerly; of a long one the receiver gets an envelope and
  * pulls the bytes out of the sender's pages straight into its own.
  */
+#include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
@@ -15,8 +16,16 @@
 static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
 			    struct sk_buff *skb, u32 off, bool whole)
 {
-	if (ev->dst_ep == BW_EP_MESSAGES)
-		bwk_queue_message(owner, peer, ev, skb, off, whole);
+	struct bwk_sock *bs = owner;
+
+	if (ev->dst_ep != BW_EP_MESSAGES)
+		return;
+	/* A connected socket for datagrams gets those of its peer only, as POSIX says. */
+	if (bs->sk.sk_type == SOCK_DGRAM && bs->to.sbw_port && !bwk_peer_matches(peer, &bs->to)) {
+		atomic_inc(&bs->sk.sk_drops);
+		return;
+	}
+	bwk_queue_message(bs, peer, ev, skb, off, whole);
 }
 
 static void bwk_msg_done(void *owner, struct bwk_buf *b)
@@ -36,10 +45,11 @@ static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 	if (bs->info_wanted) {
 		refcount_inc(&peer->refs);
 		list_add_tail(&peer->down, &bs->downs);
+		sk->sk_data_ready(sk);
 	} else if (peer->status != -ESHUTDOWN) {
 		sk->sk_err = -peer->status;
+		sk_error_report(sk);
 	}
-	sk->sk_data_ready(sk);
 }
 
 static const struct bwk_port_ops bwk_msg_port_ops = {
@@ -72,10 +82,20 @@ static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_s
 	return 0;
 }
 
+/* An address that one can send to, from a program. */
+static int bwk_msg_addr(const void *addr, int len, struct sockaddr_beowire *out)
+{
+	int error = bwk_sock_addr(addr, len, out);
+
+	if (error)
+		return error;
+	return out->sbw_port && is_valid_ether_addr(out->sbw_mac) ? 0 : -EADDRNOTAVAIL;
+}
+
 static int bwk_msg_send_target(struct bwk_sock *bs, struct msghdr *m, struct bwk_send *s)
 {
 	if (m->msg_name)
-		return bwk_sock_addr(m->msg_name, m->msg_namelen, &s->to);
+		return bwk_msg_addr(m->msg_name, m->msg_namelen, &s->to);
 	if (s->info.peer)
 		return 0;
 	mutex_lock(&bs->lock);
@@ -95,6 +115,8 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 
 	if (m->msg_flags & MSG_OOB)
 		return -EOPNOTSUPP;
+	if (sock->sk->sk_shutdown & SEND_SHUTDOWN)
+		return -EPIPE;
 	if (len > (bs->protocol == &bw_reliable ? BEOWIRE_MSG_MAX : U16_MAX))
 		return -EMSGSIZE;
 	if (m->msg_controllen) {
@@ -116,8 +138,11 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 
 static bool bwk_msg_ready(const struct sock *sk)
 {
+	const struct bwk_sock *bs = bwk_sk(sk);
+
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
-	       !list_empty_careful(&bwk_sk(sk)->done) || !list_empty_careful(&bwk_sk(sk)->downs);
+	       (bs->info_wanted &&
+		(!list_empty_careful(&bs->done) || !list_empty_careful(&bs->downs)));
 }
 
 /* Or nothing more is to be received. */
@@ -215,6 +240,8 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -EOPNOTSUPP;
+	if ((flags & MSG_PEEK) && bs->info_wanted)
+		return -EOPNOTSUPP; /* events are given once */
 	do {
 		if (bs->info_wanted && bwk_msg_take_event(bs, &info)) {
 			error = bwk_msg_put_info(bs, m, &info);
@@ -223,8 +250,10 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 		if (flags & MSG_PEEK) {
 			spin_lock_bh(&sk->sk_receive_queue.lock);
 			skb = skb_peek(&sk->sk_receive_queue);
-			if (skb)
+			if (skb) {
 				skb_get(skb);
+				refcount_inc(&bwk_cb(skb)->peer->refs);
+			}
 			spin_unlock_bh(&sk->sk_receive_queue.lock);
 		} else {
 			skb = skb_dequeue(&sk->sk_receive_queue);
@@ -241,12 +270,9 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	if (!skb)
 		return error;
 	error = bwk_msg_deliver(bs, skb, m, len, flags);
-	if (flags & MSG_PEEK) {
-		consume_skb(skb);
-	} else {
-		bwk_queue_free(skb);
+	bwk_queue_free(skb);
+	if (!(flags & MSG_PEEK))
 		bwk_queue_relieve(bs);
-	}
 	return error;
 }
 
@@ -279,7 +305,7 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 		from.handle = peer->handle;
 	bwk_port_unlock(port);
 	b->cookie = pull->cookie;
-	b->notify = pull->cookie != 0;
+	b->notify = pull->cookie && bs->info_wanted;
 	b->peer = pull->peer;
 	b->owner = bs;
 	error = from.handle ? bwk_fetch(port, &from, b, &id) : -ENOTCONN;
@@ -308,13 +334,15 @@ static int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
 	if (addr->sa_family != AF_UNSPEC)
-		error = bwk_sock_addr(addr, len, &to);
-	if (!error && addr->sa_family != AF_UNSPEC && !to.sbw_port)
-		error = -EADDRNOTAVAIL;
+		error = bwk_msg_addr(addr, len, &to);
 	if (error)
 		return error;
 	mutex_lock(&bs->lock);
+	if (bs->port)
+		bwk_port_lock(bs->port);
 	bs->to = to;
+	if (bs->port)
+		bwk_port_unlock(bs->port);
 	mutex_unlock(&bs->lock);
 	return 0;
 }
@@ -329,6 +357,8 @@ static __poll_t bwk_msg_poll(struct file *file, struct socket *sock, poll_table 
 		events |= EPOLLERR;
 	if (sk->sk_shutdown & RCV_SHUTDOWN)
 		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
+	if (sk->sk_shutdown == SHUTDOWN_MASK)
+		events |= EPOLLHUP;
 	if (bwk_msg_ready(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
 	if (atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf))

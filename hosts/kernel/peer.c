@@ -56,7 +56,7 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	return peer;
 }
 
-static bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr)
+bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr)
 {
 	return peer->handle && peer->addr.sbw_port == addr->sbw_port &&
 	       ether_addr_equal(peer->addr.sbw_mac, addr->sbw_mac) &&

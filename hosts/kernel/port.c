@@ -256,6 +256,7 @@ void bwk_port_end_all(struct bwk_node *node)
 			break;
 		bwk_port_end(port);
 		bwk_port_put(port);
+		cond_resched(); /* another thread may be ending it */
 	} while (true);
 	bwk_port_flush();
 }

@@ -142,6 +142,8 @@ extern const struct bw_host_ops bwk_host_ops;
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
 /* Deliver events, transmit, and set the timer. */
 void bwk_port_run(struct bwk_port *port);
+/* The same within a millisecond, unless somebody does it before. */
+void bwk_port_run_soon(struct bwk_port *port);
 /* A frame has come. Its reference is used up. */
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
 /* More memory for the engine. Process context, lock not held. 0, -ENOMEM, -ENOBUFS (its limit). */
@@ -151,6 +153,7 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
 /* peer.c */
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number);
+bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr);
 /* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such
  * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM). */
 struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr);

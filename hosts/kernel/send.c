@@ -115,7 +115,7 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	s->buf->owner = bs;
 	s->buf->use = BWK_BUF_SEND;
 	s->buf->cookie = s->info.cookie;
-	s->buf->notify = s->info.cookie != 0;
+	s->buf->notify = s->info.cookie && bs->info_wanted;
 	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
 	s->buf->sending = (u32)(len + BWK_SEND_COST);
 	return 0;
@@ -134,8 +134,10 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 		taken = !list_empty(&b->all);
 		retract.peer = b->handle;
 		retract.expose.key = b->key;
-		/* Of a row of messages the last one takes all along. */
-		if (!s->more || error)
+		/* Of a row of messages the last one takes all along, if it comes. */
+		if (s->more && !error && !awaited)
+			bwk_port_run_soon(port);
+		else
 			bwk_port_run(port);
 		bwk_port_unlock(port);
 	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);

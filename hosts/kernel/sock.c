@@ -5,6 +5,7 @@
 #include <linux/capability.h>
 #include <linux/etherdevice.h>
 #include <linux/module.h>
+#include <linux/rtnetlink.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
@@ -135,6 +136,10 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock)
 	int error;
 
 	if (!bwk_sock_has_room(&bs->sk)) {
+		/* What takes the room may be a row of messages that waits for this one. */
+		bwk_port_lock(bs->port);
+		bwk_port_run(bs->port);
+		bwk_port_unlock(bs->port);
 		error = bwk_sock_wait(&bs->sk, bwk_sock_may_send, sock_sndtimeo(&bs->sk, nonblock));
 		if (error)
 			return error;
@@ -252,8 +257,10 @@ static int bwk_sock_set(struct bwk_sock *bs, int name, int value)
 	case BEOWIRE_CHECKSUM:
 		if (bs->port)
 			return -EISCONN;
-		bs->checksum = value != 0;
-		return value == 0 || value == 1 ? 0 : -EINVAL;
+		if (value < 0 || value > 1)
+			return -EINVAL;
+		bs->checksum = value;
+		return 0;
 	case BEOWIRE_COPY_MAX:
 		if (value < 0)
 			return -EINVAL;
@@ -389,6 +396,8 @@ int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *v
 		from = &counters;
 		n = sizeof(counters);
 	} else {
+		if (name == BEOWIRE_PEER_NUMBER && room < (int)sizeof(struct sockaddr_beowire))
+			return -EINVAL;
 		number = name == BEOWIRE_PEER_NUMBER ? bwk_sock_peer_number(bs, value)
 						     : bwk_sock_get(bs, name);
 		if (number < 0)
@@ -404,18 +413,19 @@ static int bwk_sock_attach(struct net *net, struct beowire_iface *iface, bool at
 {
 	struct bwk_node *node = bwk_node_of(net);
 	struct net_device *dev;
-	int error;
+	int error = -ENODEV;
 
 	if (!ns_capable(net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	iface->name[sizeof(iface->name) - 1] = '\0';
-	dev = dev_get_by_name(net, iface->name);
-	if (!dev)
-		return -ENODEV;
-	error = attach ? bwk_iface_attach(node, dev) : bwk_iface_detach(node, dev);
-	iface->ifindex = dev->ifindex;
-	iface->mtu = bwk_iface_mtu(dev);
-	dev_put(dev);
+	rtnl_lock(); /* the device stays, or its going is heard of after it is attached */
+	dev = __dev_get_by_name(net, iface->name);
+	if (dev) {
+		error = attach ? bwk_iface_attach(node, dev) : bwk_iface_detach(node, dev);
+		iface->ifindex = dev->ifindex;
+		iface->mtu = bwk_iface_mtu(dev);
+	}
+	rtnl_unlock();
 	return error;
 }
 

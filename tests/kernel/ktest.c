@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* See ktest.h. */
+#include "ktest.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+int kt_attach(void **state)
+{
+	const char *const nodes[] = {"a", "b"};
+
+	for (int i = 0; i < 2; i++) {
+		struct beowire_iface iface = {.name = "eth0"};
+		int fd;
+
+		kt_enter(nodes[i]);
+		fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+		if (ioctl(fd, BEOWIRE_IOC_ATTACH, &iface) != 0 && errno != EEXIST) {
+			fprintf(stderr, "eth0 of %s: %s\n", nodes[i], strerror(errno));
+			return -1;
+		}
+		close(fd);
+	}
+	return 0;
+}
+
+int kt_begin(void **state)
+{
+	alarm(KT_PATIENCE_S);
+	return 0;
+}
+
+int kt_end(void **state)
+{
+	struct dirent *entry;
+	DIR *dir = opendir("/proc/self/fd");
+
+	alarm(0);
+	/* A test that failed has left its sockets open. */
+	while (dir && (entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+
+		if (fd > 2 && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+	return 0;
+}
+
+void kt_enter(const char *node)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/var/run/netns/%s", node);
+	fd = open(path, O_RDONLY);
+	if (fd < 0 || setns(fd, CLONE_NEWNET) != 0) {
+		fprintf(stderr, "namespace %s: %s; the programs run by guest.sh\n", node,
+			strerror(errno));
+		abort();
+	}
+	close(fd);
+}
+
+void kt_shell(const char *format, ...)
+{
+	char command[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	if (system(command) != 0)
+		fail_msg("%s", command);
+}
+
+int kt_open(const char *node, int type)
+{
+	int fd;
+
+	kt_enter(node);
+	fd = socket(AF_BEOWIRE, type, 0);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+int kt_bound(const char *node, int type, uint16_t port)
+{
+	struct sockaddr_beowire addr = {.sbw_family = AF_BEOWIRE, .sbw_port = port};
+	int fd = kt_open(node, type);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+struct sockaddr_beowire kt_at(int fd)
+{
+	struct sockaddr_beowire addr;
+	socklen_t len = sizeof(addr);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	addr.sbw_ifindex = 0;
+	return addr;
+}
+
+struct kt_pair kt_pair(int type)
+{
+	struct kt_pair pair = {.a = kt_bound("a", type, 0), .b = kt_bound("b", type, 0)};
+
+	pair.at_a = kt_at(pair.a);
+	pair.at_b = kt_at(pair.b);
+	return pair;
+}
+
+struct kt_pair kt_couple(int type)
+{
+	struct kt_pair pair = kt_pair(type);
+
+	assert_int_equal(connect(pair.a, (struct sockaddr *)&pair.at_b, sizeof(pair.at_b)), 0);
+	assert_int_equal(connect(pair.b, (struct sockaddr *)&pair.at_a, sizeof(pair.at_a)), 0);
+	return pair;
+}
+
+void kt_close(struct kt_pair *pair)
+{
+	close(pair->a);
+	close(pair->b);
+}
+
+void kt_option(int fd, int name, int value)
+{
+	assert_int_equal(setsockopt(fd, SOL_BEOWIRE, name, &value, sizeof(value)), 0);
+}
+
+ssize_t kt_send_to(int fd, const void *p, size_t n, const struct sockaddr_beowire *to)
+{
+	return sendto(fd, p, n, 0, (const struct sockaddr *)to, sizeof(*to));
+}
+
+int kt_send_info(int fd, const void *p, size_t n, const struct sockaddr_beowire *to,
+		 const struct beowire_info *info, int flags)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(*info))];
+	} control = {
+		.head = {CMSG_LEN(sizeof(*info)), SOL_BEOWIRE, BEOWIRE_INFO},
+	};
+	struct iovec part = {.iov_base = (void *)p, .iov_len = n};
+	struct msghdr m = {
+		.msg_name = (void *)to,
+		.msg_namelen = to ? sizeof(*to) : 0,
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	memcpy(CMSG_DATA(&control.head), info, sizeof(*info));
+	return sendmsg(fd, &m, flags) < 0 ? -errno : 0;
+}
+
+int kt_recv_info(int fd, void *p, size_t n, struct beowire_info *info, int flags)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(*info))];
+	} control;
+	struct iovec part = {.iov_base = p, .iov_len = n};
+	struct msghdr m = {
+		.msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	struct cmsghdr *c;
+
+	memset(info, 0, sizeof(*info));
+	if (recvmsg(fd, &m, flags) < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&m);
+	if (!c || c->cmsg_level != SOL_BEOWIRE || c->cmsg_type != BEOWIRE_INFO)
+		return -ENOMSG;
+	memcpy(info, CMSG_DATA(c), sizeof(*info));
+	return 0;
+}
+
+struct beowire_counters kt_counters(int fd)
+{
+	struct beowire_counters c;
+	socklen_t len = sizeof(c);
+
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_COUNTERS, &c, &len), 0);
+	assert_int_equal(len, sizeof(c));
+	return c;
+}
+
+static uint8_t kt_byte(uint32_t seed, size_t i)
+{
+	return (uint8_t)((seed * 2654435761u + i * 40503u) >> 11);
+}
+
+void kt_fill(void *p, size_t n, uint32_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		((uint8_t *)p)[i] = kt_byte(seed, i);
+}
+
+bool kt_filled(const void *p, size_t n, uint32_t seed)
+{
+	for (size_t i = 0; i < n; i++)
+		if (((const uint8_t *)p)[i] != kt_byte(seed, i))
+			return false;
+	return true;
+}
+
+/* Vigna's splitmix64. */
+uint64_t kt_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9E3779B97F4A7C15u;
+
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+	z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+	return z ^ z >> 31;
+}
+
+uint64_t kt_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t kt_number(const char *node, const char *file, const char *word)
+{
+	char line[256];
+	size_t n = strlen(word);
+	uint64_t found = UINT64_MAX;
+	FILE *f;
+
+	if (node)
+		kt_enter(node);
+	f = fopen(file, "r");
+	assert_non_null(f);
+	while (found == UINT64_MAX && fgets(line, sizeof(line), f))
+		if (!strncmp(line, word, n) && strchr(" :\t", line[n]))
+			found = strtoull(line + n + 1, NULL, 10);
+	fclose(f);
+	if (found == UINT64_MAX)
+		fail_msg("no %s in %s", word, file);
+	return found;
+}
+
+uint64_t kt_pinned(void)
+{
+	FILE *f = fopen("/proc/sys/vm/stat_refresh", "w"); /* each processor counts for itself */
+
+	assert_non_null(f);
+	fputs("1\n", f);
+	fclose(f);
+	return kt_number(NULL, "/proc/vmstat", "nr_foll_pin_acquired") -
+	       kt_number(NULL, "/proc/vmstat", "nr_foll_pin_released");
+}
+
+bool kt_pinned_becomes(uint64_t pages)
+{
+	int tries;
+
+	for (tries = 0; kt_pinned() != pages && tries < 500; tries++)
+		usleep(10000);
+	return tries < 500;
+}
+
+static void *kt_thread_run(void *arg)
+{
+	struct kt_thread *t = arg;
+
+	t->result = t->run(t->arg);
+	return NULL;
+}
+
+void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg)
+{
+	t->run = run;
+	t->arg = arg;
+	assert_int_equal(pthread_create(&t->id, NULL, kt_thread_run, t), 0);
+}
+
+long kt_join(struct kt_thread *t)
+{
+	pthread_join(t->id, NULL);
+	return t->result;
+}

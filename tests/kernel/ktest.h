@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the programs share that test the kernel module in a guest. There are two nodes, the network
+ * namespaces `a` and `b`, joined by their eth0 (see guest.sh); a socket belongs to the node that
+ * its thread was in when it was opened, so that one thread holds both ends of an exchange.
+ */
+#ifndef KTEST_H
+#define KTEST_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#include <cmocka.h>
+
+#include "beowire_socket.h"
+
+#define KT_PATIENCE_S 40 /* a test that takes longer ends its program */
+
+/* Two bound sockets, and where each is reached by the other. */
+struct kt_pair {
+	int a, b;
+	struct sockaddr_beowire at_a, at_b;
+};
+
+/* A call fails with this errno. */
+#define kt_refused(call, code)                                                                     \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		assert_int_equal((call), -1);                                                      \
+		assert_int_equal(errno, (code));                                                   \
+	} while (0)
+
+/* Before all tests of a program: the nodes' interfaces are attached. */
+int kt_attach(void **state);
+/* Before and after each test: a time limit, and nothing that the test forgot to close. */
+int kt_begin(void **state);
+int kt_end(void **state);
+#define kt_test(f) cmocka_unit_test_setup_teardown(f, kt_begin, kt_end)
+
+/* The calling thread goes to a node: "a" or "b", or another namespace. */
+void kt_enter(const char *node);
+/* Runs a command of the shell, which must succeed. */
+void kt_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+int kt_open(const char *node, int type);
+/* A socket bound to this port; 0: any. */
+int kt_bound(const char *node, int type, uint16_t port);
+/* Where others reach it. */
+struct sockaddr_beowire kt_at(int fd);
+struct kt_pair kt_pair(int type);
+/* kt_pair() with each connected to the other. */
+struct kt_pair kt_couple(int type);
+void kt_close(struct kt_pair *pair);
+
+void kt_option(int fd, int name, int value);
+ssize_t kt_send_to(int fd, const void *p, size_t n, const struct sockaddr_beowire *to);
+/* A message with its info, and the next event with its info (to be asked for by
+ * BEOWIRE_INFO_WANTED); 0 or a negative errno. */
+int kt_send_info(int fd, const void *p, size_t n, const struct sockaddr_beowire *to,
+		 const struct beowire_info *info, int flags);
+int kt_recv_info(int fd, void *p, size_t n, struct beowire_info *info, int flags);
+struct beowire_counters kt_counters(int fd);
+
+/* Bytes that follow from a seed. */
+void kt_fill(void *p, size_t n, uint32_t seed);
+bool kt_filled(const void *p, size_t n, uint32_t seed);
+/* The next of a row of random numbers. */
+uint64_t kt_random(uint64_t *state);
+
+uint64_t kt_now_ns(void);
+/* The number behind a word in a file such as /proc/vmstat; `node`: of this namespace, or NULL. */
+uint64_t kt_number(const char *node, const char *file, const char *word);
+/* Pages that are pinned now, in the whole system. */
+uint64_t kt_pinned(void);
+/* Waits until `pages` are pinned, at most 5 s. */
+bool kt_pinned_becomes(uint64_t pages);
+
+/* What another thread does meanwhile. */
+struct kt_thread {
+	unsigned long id;
+	long (*run)(void *arg);
+	void *arg;
+	long result;
+};
+void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg);
+long kt_join(struct kt_thread *t);
+
+#endif

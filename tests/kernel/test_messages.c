@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages arrive whole, once and in order, whatever their size and by whichever call they are sent
+ * and received; and what the calls say of them is true.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ktest.h"
+
+#define MIB (1u << 20)
+
+static uint8_t *bytes_for(size_t n)
+{
+	uint8_t *p = aligned_alloc(4096, (n + 8191) / 4096 * 4096);
+
+	assert_non_null(p);
+	return p;
+}
+
+/* Receives messages of given sizes until one is wrong; gives how many were right. */
+struct expected {
+	int fd;
+	const uint32_t *size;
+	long count;
+	size_t room;
+};
+
+static long receive_expected(void *arg)
+{
+	const struct expected *e = arg;
+	uint8_t *p = malloc(e->room);
+	long i;
+
+	for (i = 0; i < e->count; i++) {
+		memset(p, 0, e->size[i]);
+		if (recv(e->fd, p, e->room, 0) != (ssize_t)e->size[i] ||
+		    !kt_filled(p, e->size[i], (uint32_t)i)) {
+			fprintf(stderr, "message %ld of %u bytes is wrong\n", i, e->size[i]);
+			break;
+		}
+	}
+	free(p);
+	return i;
+}
+
+static void send_and_check(int type, const uint32_t *size, long count, size_t room)
+{
+	struct kt_pair p = kt_couple(type);
+	struct expected e = {.fd = p.b, .size = size, .count = count, .room = room};
+	uint8_t *bytes = bytes_for(room);
+	struct kt_thread t;
+
+	kt_start(&t, receive_expected, &e);
+	for (long i = 0; i < count; i++) {
+		kt_fill(bytes, size[i], (uint32_t)i);
+		assert_int_equal(send(p.a, bytes, size[i], 0), size[i]);
+	}
+	assert_int_equal(kt_join(&t), count);
+	free(bytes);
+	kt_close(&p);
+}
+
+/* ---- sizes ---- */
+
+static void test_sizes(void **state)
+{
+	static const uint32_t sizes[] = {0,	1,     15,     16,	17,    255,   256,
+					 257,	1023,  1024,   1025,	4096,  8900,  8999,
+					 9000,	9001,  9100,   16383,	16384, 16385, 65535,
+					 65536, 65537, 200000, MIB - 1, MIB};
+
+	send_and_check(SOCK_RDM, sizes, sizeof(sizes) / sizeof(sizes[0]), MIB);
+}
+
+static void test_sizes_of_datagrams(void **state)
+{
+	static const uint32_t sizes[] = {0, 1, 255, 256, 257, 1023, 1024, 1025, 8952};
+
+	for (int i = 0; i < 9; i++) /* one at a time: they may be lost when many come at once */
+		send_and_check(SOCK_DGRAM, &sizes[i], 1, 9000);
+}
+
+static void test_too_long(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM), d = kt_couple(SOCK_DGRAM);
+	size_t n = BEOWIRE_MSG_MAX + 1;
+	uint8_t *much =
+		mmap(NULL, n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	assert_ptr_not_equal(much, MAP_FAILED);
+	kt_refused(send(p.a, much, n, 0), EMSGSIZE);
+	kt_refused(send(d.a, much, 9000, 0), EMSGSIZE); /* does not fit one frame */
+	kt_refused(send(d.a, much, 65536, 0), EMSGSIZE);
+	munmap(much, n);
+	kt_close(&p);
+	kt_close(&d);
+}
+
+static void test_many_of_random_sizes(void **state)
+{
+	static uint32_t size[10000];
+	uint64_t random = 7;
+
+	for (int i = 0; i < 10000; i++) {
+		uint64_t r = kt_random(&random);
+
+		size[i] = (uint32_t)((r >> 8) % ((r & 0xff) == 0 ? 100000 : 2000));
+	}
+	send_and_check(SOCK_RDM, size, 10000, 100000);
+}
+
+/* A message of a MiB, wherever it begins in the program's memory and by whichever call. */
+enum sender { BY_SEND, BY_WRITE, BY_WRITEV, BY_NONBLOCK, SENDERS };
+
+static long send_mib(int fd, uint8_t *bytes, enum sender how)
+{
+	struct iovec parts[3] = {{bytes, 0}, {bytes, 5}, {bytes + 5, MIB - 5}};
+	struct pollfd room = {.fd = fd, .events = POLLOUT};
+
+	switch (how) {
+	case BY_WRITE:
+		return write(fd, bytes, MIB);
+	case BY_WRITEV:
+		return writev(fd, parts, 3);
+	case BY_NONBLOCK:
+		poll(&room, 1, -1); /* the message before was copied and may be under way */
+		return send(fd, bytes, MIB, MSG_DONTWAIT);
+	default:
+		return send(fd, bytes, MIB, 0);
+	}
+}
+
+static long receive_mib(void *arg)
+{
+	int fd = *(int *)arg;
+	uint8_t *p = bytes_for(MIB + 100);
+	struct iovec parts[2] = {{p + 3, 1000}, {p + 1003, MIB}};
+	bool good = true;
+
+	for (int i = 0; i < SENDERS; i++) {
+		ssize_t n = i == 0   ? recv(fd, p + 3, MIB, 0)
+			    : i == 1 ? read(fd, p + 3, MIB)
+				     : readv(fd, parts, 2);
+
+		good = good && n == MIB && kt_filled(p + 3, MIB, (uint32_t)i);
+	}
+	free(p);
+	return good;
+}
+
+static void test_every_way_to_send_and_receive(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	uint8_t *bytes = bytes_for(MIB + 100);
+	struct kt_thread t;
+
+	kt_start(&t, receive_mib, &p.b);
+	for (int i = 0; i < SENDERS; i++) {
+		uint8_t *at = bytes + i * 7;
+
+		kt_fill(at, MIB, (uint32_t)i);
+		if (send_mib(p.a, at, i) != MIB)
+			fail_msg("way %d: %s", i, strerror(errno));
+	}
+	assert_int_equal(kt_join(&t), 1);
+	assert_true(kt_counters(p.a).pinned >= 2 * MIB);
+	free(bytes);
+	kt_close(&p);
+	assert_true(kt_pinned_becomes(0));
+}
+
+/* ---- peek, cut, wait ---- */
+
+static void test_peek(void **state)
+{
+	const int types[] = {SOCK_RDM, SOCK_DGRAM};
+	char got[8];
+
+	for (int i = 0; i < 2; i++) {
+		struct kt_pair p = kt_couple(types[i]);
+		struct sockaddr_beowire from;
+		socklen_t len = sizeof(from);
+
+		assert_int_equal(send(p.a, "first", 5, 0), 5);
+		assert_int_equal(send(p.a, "second", 6, 0), 6);
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(recvfrom(p.b, got, sizeof(got), MSG_PEEK,
+						  (struct sockaddr *)&from, &len),
+					 5);
+			assert_memory_equal(got, "first", 5);
+			assert_int_equal(from.sbw_port, p.at_a.sbw_port);
+			assert_memory_equal(from.sbw_mac, p.at_a.sbw_mac, 6);
+		}
+		assert_int_equal(recv(p.b, got, 2, MSG_PEEK | MSG_TRUNC), 5);
+		assert_int_equal(recv(p.b, got, sizeof(got), 0), 5);
+		assert_int_equal(recv(p.b, got, sizeof(got), 0), 6);
+		kt_refused(recv(p.b, got, 1, MSG_PEEK | MSG_DONTWAIT), EAGAIN);
+		kt_close(&p);
+	}
+}
+
+static void test_cut(void **state)
+{
+	struct iovec part;
+	struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+	uint8_t *bytes = bytes_for(100000);
+	const int sizes[] = {100, 100000}; /* eager, and fetched */
+	uint8_t few[10];
+
+	kt_fill(bytes, 100000, 3);
+	for (int i = 0; i < 2; i++) {
+		struct kt_pair p = kt_couple(SOCK_RDM);
+
+		for (int k = 0; k < 3; k++)
+			assert_int_equal(send(p.a, bytes, sizes[i], MSG_DONTWAIT), sizes[i]);
+		part = (struct iovec){few, sizeof(few)};
+		assert_int_equal(recvmsg(p.b, &m, 0), sizeof(few));
+		assert_int_equal(m.msg_flags & MSG_TRUNC, MSG_TRUNC);
+		assert_true(kt_filled(few, sizeof(few), 3));
+		assert_int_equal(recv(p.b, few, sizeof(few), MSG_TRUNC), sizes[i]);
+		assert_int_equal(recv(p.b, few, 0, 0), 0); /* thrown away */
+		kt_refused(recv(p.b, few, 1, MSG_DONTWAIT), EAGAIN);
+		kt_close(&p);
+	}
+	free(bytes);
+}
+
+static void test_empty_messages(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	char byte;
+
+	assert_int_equal(send(p.a, NULL, 0, 0), 0);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 0);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	kt_close(&p);
+}
+
+static void test_source_address(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct sockaddr_beowire from;
+	socklen_t len = sizeof(from);
+	char byte;
+
+	assert_int_equal(kt_send_to(p.a, "q", 1, &p.at_b), 1);
+	assert_int_equal(recvfrom(p.b, &byte, 1, 0, (struct sockaddr *)&from, &len), 1);
+	assert_int_equal(len, sizeof(from));
+	assert_int_equal(from.sbw_family, AF_BEOWIRE);
+	assert_int_equal(from.sbw_node, p.at_a.sbw_node);
+	assert_int_equal(from.sbw_inc, p.at_a.sbw_inc);
+	assert_int_equal(kt_send_to(p.b, "a", 1, &from), 1); /* an answer */
+	assert_int_equal(recv(p.a, &byte, 1, 0), 1);
+	kt_close(&p);
+}
+
+static void test_bad_memory(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	uint8_t *bytes = bytes_for(200000),
+		*hole = mmap(NULL, 8192, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	kt_refused(send(p.a, hole, 10, 0), EFAULT);
+	kt_refused(send(p.a, hole, 200000, 0), EFAULT);
+	kt_refused(send(p.a, (void *)-4096L, 200000, 0), EFAULT);
+	assert_int_equal(send(p.a, bytes, 200000, MSG_DONTWAIT), 200000);
+	kt_refused(recv(p.b, hole, 200000, 0), EFAULT);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	kt_refused(recv(p.b, hole, 1, 0), EFAULT);
+	assert_int_equal(send(p.a, "y", 1, 0), 1); /* both live on */
+	assert_int_equal(recv(p.b, bytes, 1, 0), 1);
+	assert_int_equal(bytes[0], 'y');
+	free(bytes);
+	kt_close(&p);
+}
+
+/* ---- rows ---- */
+
+#define ROW 64
+
+static void fill_row(struct mmsghdr *row, struct iovec *parts, uint8_t *bytes, size_t each)
+{
+	memset(row, 0, ROW * sizeof(*row));
+	for (int i = 0; i < ROW; i++) {
+		parts[i] = (struct iovec){bytes + (size_t)i * each, each};
+		kt_fill(parts[i].iov_base, each, (uint32_t)i);
+		row[i].msg_hdr.msg_iov = &parts[i];
+		row[i].msg_hdr.msg_iovlen = 1;
+	}
+}
+
+static void test_rows(void **state)
+{
+	static uint8_t sent[ROW * 64], got[ROW * 64];
+	struct mmsghdr out[ROW], in[ROW];
+	struct iovec from[ROW], to[ROW];
+	struct kt_pair p = kt_couple(SOCK_RDM);
+
+	fill_row(out, from, sent, 64);
+	fill_row(in, to, got, 64);
+	memset(got, 0, sizeof(got));
+	assert_int_equal(sendmmsg(p.a, out, ROW, 0), ROW);
+	for (int done = 0; done < ROW;) {
+		int n = recvmmsg(p.b, in + done, (unsigned)(ROW - done), MSG_WAITFORONE, NULL);
+
+		assert_true(n > 0);
+		done += n;
+	}
+	assert_memory_equal(sent, got, sizeof(sent));
+	assert_true(kt_counters(p.a).tx_frames < ROW / 2); /* several to a frame */
+	kt_refused(recvmmsg(p.b, in, ROW, MSG_DONTWAIT, NULL), EAGAIN);
+	kt_close(&p);
+}
+
+static long receive_row(void *arg)
+{
+	struct expected *e = arg;
+
+	return receive_expected(e);
+}
+
+/* Long ones are waited for, one by one, though others follow. */
+static void test_rows_of_long_messages(void **state)
+{
+	const size_t each = 40000;
+	uint8_t *bytes = bytes_for(ROW * each);
+	struct mmsghdr out[ROW];
+	struct iovec from[ROW];
+	uint32_t size[ROW];
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct expected e = {.fd = p.b, .size = size, .count = ROW, .room = each};
+	struct kt_thread t;
+
+	for (int i = 0; i < ROW; i++)
+		size[i] = (uint32_t)each;
+	fill_row(out, from, bytes, each);
+	kt_start(&t, receive_row, &e);
+	assert_int_equal(sendmmsg(p.a, out, ROW, 0), ROW);
+	assert_int_equal(kt_join(&t), ROW);
+	free(bytes);
+	kt_close(&p);
+}
+
+/* A row that fills the room for sends goes out to make room. */
+static void test_rows_larger_than_the_room(void **state)
+{
+	static uint8_t bytes[ROW * 1000], got[1000];
+	struct mmsghdr out[ROW];
+	struct iovec from[ROW];
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	int room = 4096;
+
+	setsockopt(p.a, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	fill_row(out, from, bytes, 1000);
+	assert_int_equal(sendmmsg(p.a, out, ROW, 0), ROW);
+	for (int i = 0; i < ROW; i++) {
+		assert_int_equal(recv(p.b, got, sizeof(got), 0), sizeof(got));
+		assert_true(kt_filled(got, sizeof(got), (uint32_t)i));
+	}
+	kt_close(&p);
+}
+
+/* What the call says was sent leaves although the rest of the row was refused. */
+static void test_rows_that_break_off(void **state)
+{
+	static uint8_t bytes[ROW * 8], got[8];
+	struct mmsghdr out[ROW];
+	struct iovec from[ROW];
+	struct kt_pair p = kt_couple(SOCK_RDM);
+
+	fill_row(out, from, bytes, 8);
+	assert_int_equal(send(p.a, "first", 5, 0), 5);
+	assert_int_equal(recv(p.b, got, 8, 0), 5);
+	usleep(100000); /* nothing is under way any more */
+	out[3].msg_hdr.msg_iov = (struct iovec *)8;
+	assert_int_equal(sendmmsg(p.a, out, ROW, 0), 3);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(recv(p.b, got, 8, 0), 8);
+		assert_true(kt_filled(got, 8, (uint32_t)i));
+	}
+	kt_close(&p);
+}
+
+/* ---- events ---- */
+
+static void wanted(const struct kt_pair *p)
+{
+	kt_option(p->a, BEOWIRE_INFO_WANTED, 1);
+	kt_option(p->b, BEOWIRE_INFO_WANTED, 1);
+}
+
+static void test_info_goes_along(void **state)
+{
+	const struct beowire_info sent = {.tag = 11, .imm = 22, .cookie = 33, .code = 44};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct beowire_info got;
+	char byte;
+
+	wanted(&p);
+	assert_int_equal(kt_send_info(p.a, "i", 1, &p.at_b, &sent, 0), 0);
+	assert_int_equal(kt_recv_info(p.b, &byte, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_MESSAGE);
+	assert_int_equal(got.tag, 11);
+	assert_int_equal(got.imm, 22);
+	assert_int_equal(got.code, 44);
+	assert_int_equal(got.len, 1);
+	assert_int_equal(got.cookie, 0);
+	assert_int_equal(got.peer, 1);
+	assert_int_equal(kt_recv_info(p.a, &byte, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_SENT);
+	assert_int_equal(got.cookie, 33);
+	assert_int_equal(got.status, 0);
+	kt_close(&p);
+}
+
+static void test_pull(void **state)
+{
+	const struct beowire_info sent = {.cookie = 5, .flags = BEOWIRE_SEND_ASYNC};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	uint8_t *from = bytes_for(MIB), *to = bytes_for(MIB);
+	struct beowire_info got;
+	struct beowire_pull pull = {.buf = (uintptr_t)to, .len = MIB, .cookie = 6};
+
+	wanted(&p);
+	kt_fill(from, MIB, 9);
+	assert_int_equal(kt_send_info(p.a, from, MIB, &p.at_b, &sent, 0), 0);
+	assert_int_equal(kt_recv_info(p.b, to, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_ENVELOPE);
+	assert_int_equal(got.len, MIB);
+	pull.key = got.key + 1; /* what one may not have ends with an error */
+	pull.peer = got.peer;
+	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	pull.key = got.key;
+	assert_int_equal(kt_recv_info(p.b, to, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_PULLED);
+	assert_true(got.status < 0);
+	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	assert_int_equal(kt_recv_info(p.b, to, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_PULLED);
+	assert_int_equal(got.cookie, 6);
+	assert_int_equal(got.status, 0);
+	assert_int_equal(got.len, MIB);
+	assert_true(kt_filled(to, MIB, 9));
+	assert_int_equal(kt_recv_info(p.a, to, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_SENT);
+	assert_int_equal(got.cookie, 5);
+	assert_int_equal(kt_counters(p.b).pinned, MIB);
+	free(from);
+	free(to);
+	kt_close(&p);
+	assert_true(kt_pinned_becomes(0));
+}
+
+/* Who has not asked for events is not woken by them, and is not given any. */
+static void test_events_unasked_for(void **state)
+{
+	const struct beowire_info info = {.cookie = 1};
+	const struct timeval patience = {.tv_usec = 100000};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	char byte;
+
+	assert_int_equal(kt_send_info(p.a, "x", 1, &p.at_b, &info, 0), 0);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	usleep(50000); /* it is acknowledged */
+	setsockopt(p.a, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	kt_refused(recv(p.a, &byte, 1, 0), EAGAIN);
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(kt_send_info(p.a, "x", 1, &p.at_b, &info, 0), 0);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	usleep(50000);
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 0);
+	kt_refused(recv(p.a, &byte, 1, 0), EAGAIN);
+	kt_refused(recv(p.a, &byte, 1, MSG_PEEK), EAGAIN);
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	kt_refused(recv(p.a, &byte, 1, MSG_PEEK), EOPNOTSUPP);
+	kt_close(&p);
+}
+
+static void test_down_is_an_event(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	const struct beowire_info info = {0};
+	struct beowire_info got;
+	char byte;
+
+	wanted(&p);
+	assert_int_equal(kt_send_info(p.a, "x", 1, &p.at_b, &info, 0), 0);
+	assert_int_equal(kt_recv_info(p.b, &byte, 1, &got, 0), 0);
+	close(p.b);
+	assert_int_equal(kt_recv_info(p.a, &byte, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_DOWN);
+	assert_int_equal(got.status, -ESHUTDOWN);
+	assert_int_equal(got.peer, 1);
+	close(p.a);
+}
+
+/* ---- many at once ---- */
+
+/* Two threads peek and two receive: every message is had once. */
+struct crowd {
+	int fd;
+	bool peeks;
+};
+
+static long crowd_member(void *arg)
+{
+	const struct crowd *c = arg;
+	struct sockaddr_beowire from;
+	socklen_t len = sizeof(from);
+	uint32_t number;
+	long count = 0;
+
+	for (;;) {
+		if (recvfrom(c->fd, &number, 4, c->peeks ? MSG_PEEK : 0, (struct sockaddr *)&from,
+			     &len) != 4)
+			return -1;
+		if (number == UINT32_MAX)
+			return count;
+		count++;
+	}
+}
+
+static void test_peeking_beside_receiving(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct crowd members[4] = {{p.b, true}, {p.b, true}, {p.b, false}, {p.b, false}};
+	struct kt_thread t[4];
+	const uint32_t end = UINT32_MAX;
+
+	for (int i = 0; i < 4; i++)
+		kt_start(&t[i], crowd_member, &members[i]);
+	for (uint32_t i = 0; i < 3000; i++)
+		assert_int_equal(send(p.a, &i, 4, 0), 4);
+	usleep(200000);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(send(p.a, &end, 4, 0), 4);
+		usleep(20000);
+	}
+	assert_int_equal(kt_join(&t[2]) + kt_join(&t[3]), 3000);
+	assert_true(kt_join(&t[0]) >= 0 && kt_join(&t[1]) >= 0);
+	kt_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_sizes),
+		kt_test(test_sizes_of_datagrams),
+		kt_test(test_too_long),
+		kt_test(test_many_of_random_sizes),
+		kt_test(test_every_way_to_send_and_receive),
+		kt_test(test_peek),
+		kt_test(test_cut),
+		kt_test(test_empty_messages),
+		kt_test(test_source_address),
+		kt_test(test_bad_memory),
+		kt_test(test_rows),
+		kt_test(test_rows_of_long_messages),
+		kt_test(test_rows_larger_than_the_room),
+		kt_test(test_rows_that_break_off),
+		kt_test(test_info_goes_along),
+		kt_test(test_pull),
+		kt_test(test_events_unasked_for),
+		kt_test(test_down_is_an_event),
+		kt_test(test_peeking_beside_receiving),
+	};
+
+	return cmocka_run_group_tests(tests, kt_attach, NULL);
+}
