@@ -10,12 +10,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from beowire import kernel_profile, places, samples, vm, vm_counted, vm_module
+from beowire import kernel_profile, places, samples, vm, vm_counted
 from beowire.kernel_figures import Figure, Row
 
 PROGRAM = "hosts/kernel/bench/beowire-kernel-bench"
-_CHECKSUMS = ["crc32c_generic", "crc32c_intel"]
-"""What libcrc32c asks modprobe for, which is not in the guest."""
+_LIMIT_S = 3600
 _WALL = {"trips": 2000, "warmup": 500}
 
 Progress = Callable[[str], None]
@@ -40,13 +39,14 @@ class Measured:
     """One row: per round trip or message, instructions (of wall-clock figures: nanoseconds)."""
 
     row: Row
+    value: float
+    """What is compared: the mean, of wall-clock figures the median."""
     p50: float
-    mean: float
     min: float
     max: float
     ratio: samples.Ratio | None
     """To the figure's first row; none for that row itself."""
-    sent_p50: float | None = None
+    sent: float | None = None
     """Of rows of messages, until the sender's calls had returned."""
     copied_tx: float | None = None
     copied_rx: float | None = None
@@ -59,7 +59,6 @@ class Report:
     """What was measured and how it came about."""
 
     kernel: str
-    module: bool
     rounds: int
     repeats: int
     identical: bool = True
@@ -87,33 +86,30 @@ class Profile:
 
 
 class Bench:
-    """The kernel, the modules and the program, ready to be measured."""
+    """The kernel and the program, ready to be measured."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.kernel = vm.find_kernel(plan.kernel)
         self.program = places.product(PROGRAM)
-        self.modules = vm_module.Modules([], [])
-        self.has_module = (places.root() / "hosts" / "kernel" / "Kbuild").exists()
-        if self.has_module:
-            self.modules = vm_module.build(self.kernel)
-        self.figures = [figure.with_module(self.has_module) for figure in plan.figures]
 
-    def guest(self, words: list[str], wall: bool) -> vm_counted.Guest:
-        return vm_counted.Guest(
-            program=self.program,
-            words=words,
-            stock=["veth", *_CHECKSUMS, *self.modules.stock],
-            modules=self.modules.files,
-            counted=not wall,
+    def guest(self, words: list[str], wall: bool) -> vm.Guest:
+        return vm.Guest(
+            command=[str(self.program), *words],
+            kernel=self.plan.kernel,
             cpus=2 if wall else 1,
+            memory_mb=512,
+            limit_s=_LIMIT_S,
+            load=["veth"],
+            modules=True,
+            icount=not wall,
         )
 
     def measure(self, progress: Progress) -> Report:
         plan = self.plan
-        report = Report(self.kernel.release, self.has_module, plan.rounds, plan.repeats)
+        report = Report(self.kernel.release, plan.rounds, plan.repeats)
         for wall in (False, True):
-            figures = [figure for figure in self.figures if figure.wall == wall]
+            figures = [figure for figure in plan.figures if figure.wall == wall]
             cases = list(dict.fromkeys(case for figure in figures for case in cases_of(figure)))
             if not cases:
                 continue
@@ -121,7 +117,7 @@ class Bench:
             outputs = []
             for number in range(1, (1 if wall else plan.repeats) + 1):
                 progress(f"{'two processors' if wall else f'guest {number} of {plan.repeats}'}")
-                outputs.append(vm_counted.run(self.guest(words, wall), self.kernel))
+                outputs.append(vm_counted.run(self.guest(words, wall)))
             report.identical &= len(set(outputs)) == 1
             records = records_of(cases, outputs[0])
             absent = {case for case in cases if any("absent" in told for told in records[case])}
@@ -130,16 +126,15 @@ class Bench:
         return report
 
     def profile(self, progress: Progress) -> list[Profile]:
-        rows = [row for figure in self.figures if not figure.wall for row in figure.rows]
-        trips = self.plan.profile
+        plan = self.plan
+        rows = [row for figure in plan.figures if not figure.wall for row in figure.rows]
+        trips = plan.profile
         cases = [f"{row.case},profile={trips}" for row in rows]
         progress("the kernel's symbols")
-        symbols = kernel_profile.of_kernel(self.kernel, self.plan.kernel)
+        symbols = kernel_profile.of_kernel(self.kernel, plan.kernel)
         progress(f"{len(cases)} cases, {trips} round trips each")
         recorder = kernel_profile.Recorder(self.program)
-        output = vm_counted.run(
-            self.guest(["--symbols", *cases], wall=False), self.kernel, recorder.follow
-        )
+        output = vm_counted.run(self.guest(["--symbols", *cases], wall=False), recorder.follow)
         records = records_of(cases, output)
         rows = [r for r, case in zip(rows, cases, strict=True) if "absent" not in records[case][0]]
         symbols += kernel_profile.of_modules(output) + kernel_profile.of_program(self.program)
@@ -186,53 +181,65 @@ def records_of(cases: list[str], output: str) -> Records:
 
 def evaluate(figure: Figure, records: Records) -> list[Measured]:
     """The rows of a figure, compared with its first."""
-    base = _medians(figure, figure.rows[0], records)
+    base = _rounds(figure, figure.rows[0], records)
     return [_measured(figure, row, base, records) for row in figure.rows]
 
 
-def _medians(figure: Figure, row: Row, records: Records) -> list[float]:
-    """What each round says of a row: its median trip, or what bulk beside adds to that."""
-    alone = _of_case(_alone(figure, row), records, row.messages)
+def _rounds(figure: Figure, row: Row, records: Records) -> list[float]:
+    """What each round says of a row: the mean of its trips, or what bulk beside adds to that.
+
+    The mean, as what timers do now and then belongs to a transport as well; only of wall-clock
+    times, to which the host adds now and then, the median.
+    """
+    alone = _of_case(figure, _alone(figure, row), records, row.messages)
     if not figure.bulk:
         return alone
-    both = _of_case(_beside_bulk(figure, row), records, row.messages)
-    bulk = _of_case(_bulk_alone(figure), records, 1)
+    both = _of_case(figure, _beside_bulk(figure, row), records, row.messages)
+    bulk = _of_case(figure, _bulk_alone(figure), records, 1)
     return [a - b - c for a, b, c in zip(both, bulk, alone, strict=True)]
 
 
-def _of_case(case: str, records: Records, messages: int) -> list[float]:
-    return [samples.percentiles(each["whole"])["p50"] / messages for each in records[case]]
+def _of_case(figure: Figure, case: str, records: Records, messages: int) -> list[float]:
+    every = [_samples(told["whole"], messages) for told in records[case]]
+    if figure.wall:
+        return [samples.percentiles(each)["p50"] for each in every]
+    return [sum(each) / len(each) for each in every]
+
+
+def _samples(pairs: list[list[int]], messages: int) -> list[float]:
+    """Out of values and how often each is there, per message."""
+    return [value / messages for value, times in pairs for _ in range(times)]
 
 
 def _measured(figure: Figure, row: Row, base: list[float], records: Records) -> Measured:
     told = records[_alone(figure, row)]
-    medians = _medians(figure, row, records)
-    every = [value / row.messages for each in told for value in each["whole"]]
+    rounds = _rounds(figure, row, records)
+    every = [value for each in told for value in _samples(each["whole"], row.messages)]
+    sent = [value for each in told for value in _samples(each.get("sent", []), row.messages)]
+    payload = row.bytes * len(every) * row.messages
     if figure.bulk:
-        every = medians
+        every = rounds
     spread = samples.percentiles(every)
-    sent = [value / row.messages for each in told for value in each.get("sent", [])]
-    payload = row.bytes * sum(len(each["whole"]) for each in told) * row.messages
-    counted = bool(told and "tx" in told[0])
+    counted = "tx" in told[0]
     ratio = None
     if row != figure.rows[0] and min(base) > 0:
-        ratio = _ratio(medians, base)
+        ratio = _ratio(rounds, base)
     return Measured(
         row=row,
+        value=samples.percentiles(rounds)["p50"],
         p50=spread["p50"],
-        mean=sum(every) / len(every),
         min=spread["min"],
         max=spread["max"],
         ratio=ratio,
-        sent_p50=samples.percentiles(sent)["p50"] if sent else None,
+        sent=sum(sent) / len(sent) if sent else None,
         copied_tx=sum(each["tx"]["copied_tx"] for each in told) / payload if counted else None,
         copied_rx=sum(each["rx"]["copied_rx"] for each in told) / payload if counted else None,
         retransmits=sum(each["tx"]["retransmits"] for each in told) if counted else 0,
     )
 
 
-def _ratio(medians: list[float], base: list[float]) -> samples.Ratio:
-    if min(medians) > 0:
-        return samples.ratio(medians, base)
-    value = samples.percentiles(medians)["p50"] / samples.percentiles(base)["p50"]
+def _ratio(rounds: list[float], base: list[float]) -> samples.Ratio:
+    if min(rounds) > 0:
+        return samples.ratio(rounds, base)
+    value = samples.percentiles(rounds)["p50"] / samples.percentiles(base)["p50"]
     return samples.Ratio(value, value, value)

@@ -62,8 +62,6 @@ def run(
     if json_file is not None:
         places.check_output(json_file)
     bench = kernel_bench.Bench(kernel_bench.Plan(figures, kernel, rounds, repeats, profile))
-    if not bench.has_module:
-        note("there is no kernel module in this checkout: only what it is compared with is here")
     if profile:
         _profile(bench, json_file, sort)
     else:
@@ -98,17 +96,19 @@ def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured
     """One figure; copied bytes are told by the module's counters, and for each byte of payload."""
     unit = "ns" if figure.wall else "instructions"
     table = Table("transport", "waiting", "options", title=f"{figure.name}: {figure.what}, {unit}")
-    for heading in ("p50", "mean", "ratio", "until sent", "copied tx", "rx"):
+    value = "p50" if figure.wall else "mean"
+    for heading in (value, "min", "max", "ratio", "until sent", "copied tx", "rx"):
         table.add_column(heading, justify="right")
     for each in rows:
         table.add_row(
             each.row.transport,
             each.row.wait,
             each.row.remarks,
-            f"{each.p50:,.0f}",
-            f"{each.mean:,.0f}",
+            f"{each.value:,.0f}",
+            f"{each.min:,.0f}",
+            f"{each.max:,.0f}",
             "" if each.ratio is None else _told(each.ratio.value, 3),
-            _told(each.sent_p50, 0),
+            _told(each.sent, 0),
             _told(each.copied_tx, 2),
             _told(each.copied_rx, 2),
         )

@@ -8,7 +8,7 @@ others are compared with.
 from dataclasses import dataclass, field, replace
 
 MODULE = ("rdm", "seqpacket", "datagram", "stream")
-"""Transports that need the project's module."""
+"""Transports of the project's modules."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,6 @@ class Figure:
     bulk: int = 0
     wall: bool = False
     """Two processors, and the host's clock."""
-
-    def with_module(self, loaded: bool) -> "Figure":
-        return replace(self, rows=[r for r in self.rows if loaded or r.transport not in MODULE])
 
     def only(self, transports: set[str]) -> "Figure":
         """The first row and those of these transports."""

@@ -21,7 +21,7 @@ from beowire.vm_guest import BROKEN, Guest, Seat
 
 __all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "run_all"]
 
-COMMAND_LINE = (
+_COMMAND_LINE = (
     "console=ttyS0 8250.nr_uarts=2 loglevel=5 panic=-1 oops=panic panic_on_warn=1 nokaslr "
     "tsc=reliable no_timer_check cryptomgr.notests mitigations=off audit=0"
 )
@@ -115,9 +115,9 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
     accelerated = not guest.icount and vm_accel.works(kernel)
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", "q35", *processors(guest.icount, guest.cpus, accelerated)),
+        *("-machine", "q35", *_processors(guest, accelerated)),
         *("-m", str(guest.memory_mb)),
-        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", COMMAND_LINE),
+        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", _COMMAND_LINE),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
@@ -128,6 +128,8 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
         arguments += _share("root", Path("/"), ",readonly=on")
     for number, directory in enumerate(guest.shares):
         arguments += _share(f"share{number}", directory, "")
+    if guest.debugger:
+        arguments += ["-gdb", f"unix:path={guest.debugger},server=on,wait=off", "-S"]
     return arguments + (_interface(guest.seat) if guest.seat else [])
 
 
@@ -142,12 +144,11 @@ def _interface(seat: Seat) -> list[str]:
     ]
 
 
-def processors(icount: bool, cpus: int, accelerated: bool = False) -> list[str]:
-    """QEMU's arguments for the processors and their clock."""
-    if not icount:
+def _processors(guest: Guest, accelerated: bool) -> list[str]:
+    if not guest.icount:
         accelerator = "kvm" if accelerated else "tcg,thread=multi"
-        return ["-accel", accelerator, "-cpu", "max", "-smp", str(cpus)]
-    if cpus != 1:
+        return ["-accel", accelerator, "-cpu", "max", "-smp", str(guest.cpus)]
+    if guest.cpus != 1:
         raise BeowireError("Instructions are counted on one processor only.", "Add --cpus 1.")
     # No instruction that copies a whole buffer, none that is random; time is the count alone.
     return [

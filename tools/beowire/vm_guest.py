@@ -31,7 +31,8 @@ class Guest:
     that its only processor executes, one for each nanosecond, so that a figure in nanoseconds is
     one in instructions. `bare` keeps the host's files away, but for the command's program, `files`
     and the libraries of both: nothing then comes from outside while it runs, and with `icount` it
-    runs the same way each time.
+    runs the same way each time. With `debugger` it waits at its first instruction for one, who
+    connects to that socket.
     """
 
     command: list[str]
@@ -46,3 +47,4 @@ class Guest:
     bare: bool = False
     files: list[Path] = field(default_factory=list)
     seat: Seat | None = None
+    debugger: Path | None = None

@@ -51,12 +51,13 @@ class Kernel:
             name = _module_name(file)
             paths[name] = file
             needs[name] = [_module_name(each) for each in rest.split()]
+        first = self._wanted_first()
         order: list[str] = []
 
         def visit(name: str) -> None:
             if name in order:
                 return
-            for each in reversed(needs[name]):
+            for each in [*first.get(name, []), *reversed(needs[name])]:
                 visit(each)
             order.append(name)
 
@@ -68,6 +69,19 @@ class Kernel:
             elif name not in inside:
                 raise BeowireError(f"The kernel {self.release} has no module {name}.")
         return [self.modules / paths[name] for name in order]
+
+    def _wanted_first(self) -> dict[str, list[str]]:
+        """By module, those that it will ask for by an alias when it is loaded."""
+        aliases: dict[str, list[str]] = {}
+        for line in (self.modules / "modules.alias").read_text().splitlines():
+            _, alias, *_, module = line.split()
+            aliases.setdefault(alias.replace("-", "_"), []).append(module)
+        first: dict[str, list[str]] = {}
+        for line in (self.modules / "modules.softdep").read_text().splitlines():
+            if found := re.match(r"softdep (\S+) (?:.* )?pre: ([^:]+?)(?: post:.*)?$", line):
+                wanted = [_module_name(each) for each in found[2].split()]
+                first[found[1]] = [module for each in wanted for module in aliases.get(each, [])]
+        return first
 
 
 def _module_name(file: str) -> str:

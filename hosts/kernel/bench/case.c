@@ -120,8 +120,8 @@ const char *bench_case_parse(struct bench_case *c, char *text)
 		.mtu = 9000,
 		.offloads = true,
 		.checksum = true,
-		.trips = 100,
-		.warmup = 50,
+		.trips = 400,
+		.warmup = 100,
 	};
 	for (char *word = strtok(text, ","); word; word = strtok(NULL, ","))
 		if (!parse_word(c, word))

@@ -77,11 +77,26 @@ static void too_long(int signal)
 	_exit(1);
 }
 
-static void print_numbers(const char *name, const uint64_t *numbers, unsigned count)
+static int compare_numbers(const void *a, const void *b)
 {
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorted, each number once with how often it is there: of counted instructions few differ. */
+static void print_numbers(const char *name, uint64_t *numbers, unsigned count)
+{
+	unsigned first = 0;
+
+	qsort(numbers, count, sizeof(*numbers), compare_numbers);
 	printf(", \"%s\": [", name);
-	for (unsigned i = 0; i < count; i++)
-		printf("%s%" PRIu64, i ? "," : "", numbers[i]);
+	for (unsigned i = 1; i <= count; i++) {
+		if (i < count && numbers[i] == numbers[first])
+			continue;
+		printf("%s[%" PRIu64 ",%u]", first ? "," : "", numbers[first], i - first);
+		first = i;
+	}
 	putchar(']');
 }
 
