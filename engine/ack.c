@@ -194,7 +194,8 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		bw_ack_rtt(e, t, &sum, a);
 		bw_path_cc_ack(e, t, sum.bytes, sum.largest);
 		bw_loss_detect(e, p, t);
-		bw_peer_ready(e, p);
+		if (!bw_peer_idle(p))
+			bw_peer_ready(e, p);
 	}
 	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
 		bw_path_cc_marks(e, t, b->marks, sum.packets);

@@ -72,5 +72,6 @@ void bw_credit_limit(struct bw_engine *e, struct bw_peer *p, uint32_t wire)
 	p->tx_limit += (uint64_t)more * BW_CREDIT_UNIT;
 	p->credit_stalled = false;
 	bw_peer_progress(p);
-	bw_peer_ready(e, p);
+	if (!bw_peer_idle(p))
+		bw_peer_ready(e, p);
 }

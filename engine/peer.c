@@ -96,6 +96,23 @@ void bw_peer_ready(struct bw_engine *e, struct bw_peer *p)
 	bw_list_add_before(&e->ready, &p->ready);
 }
 
+bool bw_peer_idle(const struct bw_peer *p)
+{
+	const struct bw_flow *f;
+	uint8_t i;
+
+	if (!bw_list_empty(&p->again) || !bw_list_empty(&p->control.tx) ||
+	    !bw_list_empty(&p->serving) || p->ping_due)
+		return false;
+	for (f = &p->app; f; f = f->next)
+		if (!bw_list_empty(&f->tx))
+			return false;
+	for (i = 0; i < p->npaths; i++)
+		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].probe_size)
+			return false;
+	return true;
+}
+
 void bw_peer_heard(struct bw_engine *e, struct bw_peer *p)
 {
 	p->heard = e->now;

@@ -209,6 +209,14 @@ static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struc
 	return bw_send_frame(e, p, f) || bw_ack_frame(e, p, f);
 }
 
+/* Nothing more is to be sent to a peer until something happens. */
+static void bw_reliable_rest(struct bw_engine *e, struct bw_peer *p)
+{
+	bw_list_del(&p->ready);
+	p->is_ready = false;
+	bw_peer_schedule(e, p);
+}
+
 static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 {
 	struct bw_peer *p;
@@ -219,18 +227,19 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 		return true;
 	while (!bw_list_empty(&e->ready)) {
 		p = bw_first(&e->ready, struct bw_peer, ready);
-		if (bw_reliable_peer_frame(e, p, f)) {
-			e->last.peer = p->handle;
-			if (!--p->quantum) {
-				p->quantum = BW_QUANTUM;
-				bw_list_del(&p->ready);
-				bw_list_add_before(&e->ready, &p->ready);
-			}
-			return true;
+		if (!bw_reliable_peer_frame(e, p, f)) {
+			bw_reliable_rest(e, p);
+			continue;
 		}
-		bw_list_del(&p->ready);
-		p->is_ready = false;
-		bw_peer_schedule(e, p);
+		e->last.peer = p->handle;
+		if (bw_peer_idle(p)) {
+			bw_reliable_rest(e, p);
+		} else if (!--p->quantum) {
+			p->quantum = BW_QUANTUM;
+			bw_list_del(&p->ready);
+			bw_list_add_before(&e->ready, &p->ready);
+		}
+		return true;
 	}
 	return false;
 }

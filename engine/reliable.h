@@ -367,6 +367,8 @@ struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now);
 struct bw_peer *bw_peer_new(struct bw_engine *e);
 struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle);
 void bw_peer_ready(struct bw_engine *e, struct bw_peer *p);
+/* Is there certainly nothing to send to it now? Saves a look that finds nothing. */
+bool bw_peer_idle(const struct bw_peer *p);
 void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status);
 void bw_peer_free(struct bw_engine *e, struct bw_peer *p);
 /* Recompute when the peer needs attention. Call after everything that changes its state. */
