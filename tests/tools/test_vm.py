@@ -78,6 +78,12 @@ def test_modules_of_the_kernel_can_be_loaded() -> None:
     assert outcome.exit_status == 0
 
 
+def test_what_a_module_asks_for_by_alias_is_loaded_before_it(kernel: vm_kernel.Kernel) -> None:
+    names = [file.name.partition(".")[0] for file in kernel.module_files(["libcrc32c"])]
+    assert names[-1] == "libcrc32c"
+    assert "crc32c_generic" in names
+
+
 def test_a_complaint_of_the_kernel_fails_the_run() -> None:
     outcome, _ = run("sh", "-c", "echo c > /proc/sysrq-trigger; sleep 60")
     assert outcome.exit_status == vm.BROKEN

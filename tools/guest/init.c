@@ -5,9 +5,7 @@
  * ends the guest with the job's exit status. What else it needs to know lies beside it in the
  * initial file system: /modules (files to load, in order), /release (where the kernel's modules
  * lie), /shares (directories that are the host's own). Where /bare lies beside /job, the host's root
- * directory is not used: the initial file system has all that the job needs. Where /program lies
- * instead of /job, it is run, with a word for each line of /words, and sees nothing of the host: so
- * nothing in the guest depends on when the host answers.
+ * directory is not used: the initial file system has all that the job needs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +25,6 @@
 #define EXIT_PORT   0xf4 /* of QEMU's isa-debug-exit */
 #define EXIT_BROKEN 125	 /* the guest could not be set up */
 #define PATH_ROOM   4096
-#define WORDS_MAX   256
 #define LEAK_FINDER "/sys/kernel/debug/kmemleak"
 #define LEAK_AGE_S  6
 #define NINE_P	    "trans=virtio,version=9p2000.L,msize=524288"
@@ -165,12 +162,6 @@ static void set_up_root(void)
 	symlink("/proc/self/fd", *root ? "/root/dev/fd" : "/dev/fd");
 }
 
-static void set_up_alone(void)
-{
-	attach("proc", "/proc", "proc", 0, NULL);
-	attach("sysfs", "/sys", "sysfs", 0, NULL);
-}
-
 static void copy_job(void)
 {
 	int from = open("/job", O_RDONLY | O_CLOEXEC);
@@ -204,17 +195,7 @@ static void open_output(void)
 	dup2(out, STDERR_FILENO);
 }
 
-static char *words[WORDS_MAX + 2] = {"/program"};
-
-static void add_word(char *line)
-{
-	static int count = 1;
-
-	if (count <= WORDS_MAX)
-		words[count++] = strdup(line);
-}
-
-static int run_job(char **command)
+static int run_job(void)
 {
 	pid_t job = fork(), gone;
 	int status = 0;
@@ -224,7 +205,7 @@ static int run_job(char **command)
 	if (!job) {
 		setsid();
 		open_output();
-		execv(command[0], command);
+		execl("/bin/sh", "sh", "/run/job", NULL);
 		_exit(127);
 	}
 	/* Orphans end up here as well. */
@@ -275,17 +256,12 @@ int main(void)
 	freopen("/dev/console", "w", stderr);
 	setvbuf(stderr, NULL, _IOLBF, 0);
 	each_line("/modules", load_module);
-	if (!access("/program", X_OK)) {
-		set_up_alone();
-		each_line("/words", add_word);
-		end(run_job(words));
-	}
 	set_up_root();
 	copy_job();
 	sethostname("guest", 5);
 	if (*root && (chroot(root) || chdir("/")))
 		fail("cannot change to the host's root directory");
-	status = run_job((char *[]){"/bin/sh", "/run/job", NULL});
+	status = run_job();
 	tell_leaks();
 	end(status);
 }
