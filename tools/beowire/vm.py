@@ -126,7 +126,7 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
     ]
     if not guest.bare:
         arguments += _share("root", Path("/"), ",readonly=on")
-    for number, directory in enumerate(guest.shares):
+    for number, directory in enumerate(guest.written()):
         arguments += _share(f"share{number}", directory, "")
     if guest.debugger:
         arguments += ["-gdb", f"unix:path={guest.debugger},server=on,wait=off", "-S"]

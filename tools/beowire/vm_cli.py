@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire vm`."""
 
+import tempfile
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from beowire import places, vm, vm_several
+from beowire import places, vm, vm_coverage, vm_several
 from beowire.errors import BeowireError
 from beowire.terminal import note
 from beowire.vm_wire import Faults
@@ -56,6 +58,10 @@ def run(
     file: Annotated[
         list[Path] | None, typer.Option(help="A file that a bare guest sees, with its libraries.")
     ] = None,
+    coverage: Annotated[
+        bool,
+        typer.Option("--coverage", help="Tell which lines of --modules ran; with --kernel debug."),
+    ] = False,
     guests: Annotated[
         int, typer.Option(min=1, max=16, help="So many guests on one wire run the command.")
     ] = 1,
@@ -91,6 +97,10 @@ def run(
         bare=bare,
         files=file or [],
     )
+    if coverage and (guests > 1 or not modules):
+        raise BeowireError("--coverage tells of one guest with --modules.", "Give these options.")
+    if coverage:
+        raise typer.Exit(_with_coverage(guest, console))
     if guests == 1:
         raise typer.Exit(_told(vm.run(guest), "the guest", console))
     ns = 1_000_000
@@ -110,6 +120,16 @@ def run(
         for number, outcome in enumerate(outcomes.guests, 1)
     ]
     raise typer.Exit(max(statuses))
+
+
+def _with_coverage(guest: vm.Guest, console: Path | None) -> int:
+    with tempfile.TemporaryDirectory(prefix="beowire-coverage-") as name:
+        status = _told(vm.run(replace(guest, coverage=Path(name))), "the guest", console)
+        if status == vm.BROKEN:
+            return status
+        for line in vm_coverage.table(vm_coverage.read(Path(name))):
+            print(line)
+        return status
 
 
 def _told(outcome: vm.Outcome, who: str, console: Path | None) -> int:

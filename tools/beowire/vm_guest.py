@@ -32,7 +32,8 @@ class Guest:
     one in instructions. `bare` keeps the host's files away, but for the command's program, `files`
     and the libraries of both: nothing then comes from outside while it runs, and with `icount` it
     runs the same way each time. With `debugger` it waits at its first instruction for one, who
-    connects to that socket.
+    connects to that socket. With `coverage` the kernel counts which lines of the project's modules
+    run, and leaves the counts in that directory.
     """
 
     command: list[str]
@@ -48,3 +49,8 @@ class Guest:
     files: list[Path] = field(default_factory=list)
     seat: Seat | None = None
     debugger: Path | None = None
+    coverage: Path | None = None
+
+    def written(self) -> list[Path]:
+        """All directories of the host that the guest writes to."""
+        return [*self.shares, *([self.coverage] if self.coverage else [])]

@@ -12,7 +12,7 @@ import stat
 import subprocess
 from pathlib import Path, PurePosixPath
 
-from beowire import places, vm_kernel, vm_module
+from beowire import places, vm_coverage, vm_kernel, vm_module
 from beowire.errors import BeowireError
 from beowire.vm_guest import BROKEN, Guest, Seat
 
@@ -25,10 +25,11 @@ def contents(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
     """The archive for this guest; `init` is guest-init."""
     archive = Archive()
     archive.add("init", init.read_bytes(), 0o755)
-    own = vm_module.build(kernel) if guest.modules else vm_module.Modules([], [])
+    counting = guest.coverage is not None
+    own = vm_module.build(kernel, counting) if guest.modules else vm_module.Modules([], [])
     _add_modules(archive, guest, kernel, own)
     archive.add("release", f"{kernel.release} {kernel.modules}\n".encode())
-    shares = [f"share{number} {path}\n" for number, path in enumerate(guest.shares)]
+    shares = [f"share{number} {path}\n" for number, path in enumerate(guest.written())]
     archive.add("shares", "".join(shares).encode())
     archive.add("job", _job(guest, own).encode())
     if guest.bare:
@@ -48,7 +49,7 @@ def _add_modules(
     asked = _asked(guest, own)
     kernel.module_files(asked)  # what it does not have is told now, not in the guest
     names = ["virtio_pci"]
-    if guest.shares or not guest.bare:
+    if guest.written() or not guest.bare:
         names += _FOR_FILES
     names += asked if guest.bare else ["overlay"]
     files = [*kernel.module_files(names), *(own.files if guest.bare else [])]
@@ -76,8 +77,10 @@ def _job(guest: Guest, own: vm_module.Modules) -> str:
         "ip link set lo up",
         *(_seating(guest.seat) if guest.seat else []),
         f"cd {shlex.quote(str(Path.cwd()))} || exit {BROKEN}",
-        f"exec {words}",
+        *([words, "status=$?"] if guest.coverage else [f"exec {words}"]),
     ]
+    if guest.coverage:
+        lines += [*vm_coverage.script(guest.coverage), "exit $status"]
     return "\n".join(lines) + "\n"
 
 

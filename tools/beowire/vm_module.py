@@ -31,18 +31,20 @@ class Modules:
     stock: list[str]
 
 
-def build(kernel: Kernel) -> Modules:
-    """The modules for this kernel, up to date. A warning of the compiler is an error."""
+def build(kernel: Kernel, counting: bool = False) -> Modules:
+    """The modules for this kernel, up to date. A warning of the compiler is an error. They count
+    which of their lines run if `counting`."""
     source = places.root() / "hosts" / "kernel"
     if not (source / "Kbuild").exists():
         raise BeowireError(f"There are no kernel modules in {source}.", "Use a whole checkout.")
     make = places.program("make", "make")
-    stage = places.build_dir() / "kernel" / kernel.release
+    stage = places.build_dir() / "kernel" / f"{kernel.release}{'-counting' if counting else ''}"
     stage.parent.mkdir(parents=True, exist_ok=True)
     with one_at_a_time(stage.parent):
         command = [make, "-s", "-C", str(source), f"KDIR={headers(kernel)}", f"STAGE={stage}"]
+        options = ["GCOV_PROFILE=y"] if counting else []
         done = subprocess.run(
-            [*command, f"-j{os.cpu_count()}", "KCFLAGS=-Werror"],
+            [*command, f"-j{os.cpu_count()}", "KCFLAGS=-Werror", *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
