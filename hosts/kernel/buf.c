@@ -132,7 +132,7 @@ struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
 	if (iter_is_ubuf(from)) /* of write() and read() */
 		part = (struct iovec){from->ubuf + from->iov_offset, iov_iter_count(from)};
 	else if (iter_is_iovec(from))
-		part = iov_iter_iovec(from);
+		part = bwk_iter_first(from);
 	else
 		return ERR_PTR(-EAGAIN);
 	if (part.iov_len < len)

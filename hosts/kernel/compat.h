@@ -6,6 +6,7 @@
 #include <linux/hrtimer.h>
 #include <linux/net.h>
 #include <linux/sysctl.h>
+#include <linux/uio.h>
 #include <linux/version.h>
 #include <net/net_namespace.h>
 
@@ -43,5 +44,26 @@ typedef struct sockaddr_unsized bwk_sockaddr;
 #define BWK_ACCEPT_PARAMETERS struct proto_accept_arg *arg
 #define BWK_ACCEPT_FLAGS      ((unsigned int)arg->flags)
 #endif
+
+/* The first piece of the user's memory that an iterator stands for. */
+static inline struct iovec bwk_iter_first(const struct iov_iter *iter)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	return iov_iter_iovec(iter);
+#else
+	return (struct iovec){.iov_base = iter_iov_addr(iter), .iov_len = iter_iov_len(iter)};
+#endif
+}
+
+/* An iterator over one piece of the user's memory, to be written to; `part` lives as long as it. */
+static inline int bwk_iter_user(void __user *at, size_t len, struct iovec *part,
+				struct iov_iter *iter)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	return import_single_range(ITER_DEST, at, len, part, iter);
+#else
+	return import_ubuf(ITER_DEST, at, len, iter);
+#endif
+}
 
 #endif

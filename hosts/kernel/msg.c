@@ -291,7 +291,7 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 		return -ENOTCONN;
 	if (pull->reserved || pull->len > BEOWIRE_MSG_MAX)
 		return -EINVAL;
-	error = import_single_range(READ, (void __user *)pull->buf, pull->len, &part, &to);
+	error = bwk_iter_user((void __user *)pull->buf, pull->len, &part, &to);
 	if (error)
 		return error;
 	b = pull->len ? bwk_buf_pin(&to, pull->len, true) : bwk_buf_room(0);

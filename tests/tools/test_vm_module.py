@@ -58,6 +58,14 @@ def test_modules_are_loaded_in_their_order(name: str, checkout: Path) -> None:
     assert (checkout / "build/kernel" / kernel.release / "first.ko").exists()
 
 
+@pytest.mark.parametrize("name", ["", vm_kernel.NEWER])
+def test_the_project_s_modules_come_and_go(name: str) -> None:
+    found(name)
+    script = "rmmod beowire_datagram beowire && for each in $BEOWIRE_MODULES; do insmod $each; done"
+    outcome = vm.run(vm.Guest(["sh", "-ec", script], name, memory_mb=512, modules=True))
+    assert (outcome.exit_status, outcome.complaints) == (0, []), outcome.console
+
+
 @pytest.mark.usefixtures("kernel", "checkout")
 def test_a_bare_guest_loads_modules() -> None:
     command = ["sh", "-c", "cd /sys/module/first && cd /sys/module/second"]

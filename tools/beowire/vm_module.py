@@ -52,7 +52,8 @@ def build(kernel: Kernel, counting: bool = False) -> Modules:
             check=False,
         )
         if done.returncode or _WARNING.search(done.stdout):
-            shutil.rmtree(stage)  # what was built with a warning would not be built again
+            if not done.returncode:  # what was built with a warning would not be built again
+                shutil.rmtree(stage)
             raise BeowireError(
                 f"The kernel modules cannot be built for {kernel.release}:\n{done.stdout}",
                 "Mend what is told above.",
