@@ -28,7 +28,7 @@ class Plan:
 
     figures: list[Figure]
     kernel: str = ""
-    rounds: int = 3
+    rounds: int = 2
     repeats: int = 3
     profile: int = 0
     """Round trips of which each instruction is looked at; 0: none."""
@@ -40,7 +40,7 @@ class Measured:
 
     row: Row
     value: float
-    """What is compared: the mean, of wall-clock figures the median."""
+    """What is compared: the mean, of wall-clock times and of growth the median."""
     p50: float
     min: float
     max: float
@@ -188,8 +188,8 @@ def evaluate(figure: Figure, records: Records) -> list[Measured]:
 def _rounds(figure: Figure, row: Row, records: Records) -> list[float]:
     """What each round says of a row: the mean of its trips, or what bulk beside adds to that.
 
-    The mean, as what timers do now and then belongs to a transport as well; only of wall-clock
-    times, to which the host adds now and then, the median.
+    The mean, as what timers do now and then belongs to a transport as well. The median of
+    wall-clock times, to which the host adds now and then, and of growth, a small difference.
     """
     alone = _of_case(figure, _alone(figure, row), records, row.messages)
     if not figure.bulk:
@@ -201,7 +201,7 @@ def _rounds(figure: Figure, row: Row, records: Records) -> list[float]:
 
 def _of_case(figure: Figure, case: str, records: Records, messages: int) -> list[float]:
     every = [_samples(told["whole"], messages) for told in records[case]]
-    if figure.wall:
+    if figure.wall or figure.bulk:
         return [samples.percentiles(each)["p50"] for each in every]
     return [sum(each) / len(each) for each in every]
 

@@ -42,7 +42,7 @@ def run(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure to this file.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of all cases in a guest.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of all cases in a guest.")] = 2,
     repeats: Annotated[int, typer.Option(min=1, help="Guests, whose output must agree.")] = 3,
     profile: Annotated[
         int, typer.Option(min=0, help="Instead: where the instructions of N round trips go.")
@@ -96,7 +96,7 @@ def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured
     """One figure; copied bytes are told by the module's counters, and for each byte of payload."""
     unit = "ns" if figure.wall else "instructions"
     table = Table("transport", "waiting", "options", title=f"{figure.name}: {figure.what}, {unit}")
-    value = "p50" if figure.wall else "mean"
+    value = "p50" if figure.wall or figure.bulk else "mean"
     for heading in (value, "min", "max", "ratio", "until sent", "copied tx", "rx"):
         table.add_column(heading, justify="right")
     for each in rows:

@@ -77,8 +77,8 @@ _SEGMENTS_OFF: dict[str, str | int] = {"mtu": 1500, "offloads": "off"}
 
 
 def _rows(wait: str) -> list[Row]:
-    each: dict[str, str | int] = {"count": 64, "together": "off"}
-    together: dict[str, str | int] = {"count": 64, "together": "on"}
+    row: dict[str, str | int] = {"count": 64, "trips": 40, "warmup": 10}
+    each, together = {**row, "together": "off"}, {**row, "together": "on"}
     return [
         *(Row("tcp", wait, 64, options) for options in (each, together)),
         Row("udp", wait, 64, together),
