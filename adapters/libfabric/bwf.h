@@ -175,7 +175,7 @@ enum bwf_rx_state {
 struct bwf_rx {
 	struct bwf_done done;
 	struct bwf_posted posted;
-	struct bwf_rx *next; /* list of free ones */
+	struct bwf_rx *next; /* list of free ones, or its peer's row */
 	enum bwf_rx_state state;
 	bool tagged;
 	bool report; /* a success makes a completion */
@@ -185,6 +185,7 @@ struct bwf_rx {
 	size_t len; /* bytes of iov */
 	/* multi-receive buffers */
 	struct bwf_rx *parent; /* the buffer that this message is placed in; or NULL */
+	bool over;	       /* ended, but others of the row come first */
 	size_t used;	       /* bytes of the buffer taken so far */
 	uint32_t pulls;	       /* messages still being fetched into the buffer */
 	bool multi, retired;
@@ -192,6 +193,7 @@ struct bwf_rx {
 	uint32_t src;
 	uint64_t msg_len, tag, data;
 	uint64_t flags; /* of the completion */
+	int status;	/* likewise: 0 or a negative errno */
 	void *bounce;	/* data on its way to several segments; or NULL */
 };
 
@@ -289,6 +291,8 @@ struct bwf_peer {
 	int down;	  /* why it is gone: negative errno, 0 while it lives */
 	bool known;	  /* traffic happened or an address was resolved */
 	uint32_t blocked; /* number of the todo round in which it had no room */
+	/* its messages in multi-receive buffers, in order, from the first that is not complete */
+	struct bwf_rx *row_head, *row_tail;
 };
 
 /* The face of an endpoint that the application holds: the endpoint itself, or an alias of it. */

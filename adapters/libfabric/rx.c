@@ -3,7 +3,10 @@
  * Receives: posted, matched, filled, reported. Data of an eager message are copied from the link's
  * buffer straight into the receive's; of a long one they are fetched (bw_pull) straight into it.
  * Each message placed in a multi-receive buffer gets a child receive, and the last child to finish
- * carries FI_MULTI_RECV.
+ * carries FI_MULTI_RECV. Children are reported in the order in which their peer sent the messages,
+ * although a message that is fetched is complete later than a short one sent after it, and fetched
+ * ones overtake one another when frames get lost: such buffers serve as a stream of commands, and
+ * MPICH (4.3) loses a part of some that come too early.
  */
 #include "bwf.h"
 
@@ -97,9 +100,10 @@ static void bwf_rx_leave_parent(struct bwf_ep *ep, struct bwf_rx *rx)
 }
 
 /* Report the end of a receive whose message is known, and free it. */
-static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
+static void bwf_rx_report(struct bwf_ep *ep, struct bwf_rx *rx)
 {
 	size_t len = rx->msg_len < rx->len ? rx->msg_len : rx->len;
+	int status = rx->status;
 
 	if (!status && rx->msg_len > rx->len)
 		status = -FI_ETRUNC;
@@ -122,6 +126,37 @@ static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
 				       });
 	}
 	bwf_rx_put(ep, rx);
+}
+
+/* A child waits for the end of those before it, from the time its message comes. */
+static void bwf_rx_join_row(struct bwf_ep *ep, struct bwf_rx *rx)
+{
+	struct bwf_peer *peer = &ep->peer[rx->src];
+
+	rx->over = false;
+	rx->next = NULL;
+	if (peer->row_head)
+		peer->row_tail->next = rx;
+	else
+		peer->row_head = rx;
+	peer->row_tail = rx;
+}
+
+/* A receive ends: its message is in place, or will never be. */
+static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
+{
+	uint32_t src = rx->src;
+
+	rx->status = status;
+	if (!rx->parent) {
+		bwf_rx_report(ep, rx);
+		return;
+	}
+	rx->over = true;
+	while ((rx = ep->peer[src].row_head) && rx->over) {
+		ep->peer[src].row_head = rx->next;
+		bwf_rx_report(ep, rx);
+	}
 }
 
 static void bwf_rx_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len)
@@ -166,6 +201,8 @@ static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	rx->flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG);
 	if (m->code & BWF_CODE_DATA)
 		rx->flags |= FI_REMOTE_CQ_DATA;
+	if (rx->parent)
+		bwf_rx_join_row(ep, rx);
 	if (m->envelope) {
 		bwf_rx_pull(ep, rx, m);
 		return;

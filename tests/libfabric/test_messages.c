@@ -255,6 +255,46 @@ static void multi_recv__the_last_completion_carries_the_flag(void **state)
 		pair_completion(a.tx);
 }
 
+/* Short messages and others that are fetched, by turns, over several buffers: none overtakes. */
+static void multi_recv__completes_in_the_order_of_sending(void **state)
+{
+	enum { MANY = 60, BUFFER = 3000, LEAST = 500 };
+	struct iovec iov = {.iov_len = BUFFER};
+	struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
+	struct fi_msg out = {.iov_count = 1, .addr = a.peer};
+	size_t least = LEAST, buffers = 0;
+	char *released = NULL;
+
+	assert_int_equal(fi_setopt(&b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+				   sizeof(least)),
+			 0);
+	for (size_t i = 0; i < 10; i++) {
+		iov.iov_base = m.context = rx + i * BUFFER;
+		pair_retry(fi_recvmsg(b.ep, &m, FI_MULTI_RECV));
+	}
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct iovec piece = {tx + i * LEAST, i % 3 ? LEAST : LEAST / 10};
+
+		pair_fill(piece.iov_base, piece.iov_len, i);
+		out.msg_iov = &piece;
+		pair_retry(fi_sendmsg(a.ep, &out, i % 3 ? FI_DELIVERY_COMPLETE : 0));
+	}
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct fi_cq_tagged_entry e = pair_completion(b.rx);
+
+		assert_int_equal(e.len, i % 3 ? LEAST : LEAST / 10);
+		assert_true(pair_filled(e.buf, e.len, i));
+		assert_true((char *)e.op_context > released);
+		if (e.flags & FI_MULTI_RECV) {
+			released = e.op_context;
+			buffers++;
+		}
+	}
+	assert_int_equal(buffers, 8);
+	for (int i = 0; i < MANY; i++)
+		pair_completion(a.tx);
+}
+
 static void cancel__ends_a_receive_once(void **state)
 {
 	struct fi_cq_err_entry error;
@@ -411,6 +451,7 @@ int main(void)
 		TEST(msg__is_another_queue_than_tagged),
 		TEST(peek__tells_claims_and_discards),
 		TEST(multi_recv__the_last_completion_carries_the_flag),
+		TEST(multi_recv__completes_in_the_order_of_sending),
 		TEST(cancel__ends_a_receive_once),
 		TEST(inject__counts_but_does_not_complete),
 		TEST(selective__only_what_asks_for_it_completes),
