@@ -179,10 +179,11 @@ static struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_a
 	return s;
 }
 
-void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
-		       enum bw_refusal why)
+/* A REFUSE with what `echo` holds: why, and what is refused. */
+static void bw_contact_say_refused(struct bw_engine *e, const struct bw_link_addr *to,
+				   uint16_t engine, const struct bw_refuse *echo)
 {
-	struct bw_stray *s = bw_stray_new(e, &f->from);
+	struct bw_stray *s = bw_stray_new(e, to);
 	struct bw_hdr *r;
 	struct bw_refuse *b;
 
@@ -191,20 +192,29 @@ void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const s
 	r = (struct bw_hdr *)s->head;
 	b = (struct bw_refuse *)(r + 1);
 	bw_hdr_fill(e, NULL, r, BW_FRAME_REFUSE);
-	r->dst_engine = h->src_engine;
-	memset(b, 0, sizeof(*b));
-	b->why = (uint8_t)why;
+	r->dst_engine = engine;
+	*b = *echo;
 	b->version_min = b->version_max = BW_VERSION;
-	b->echo_type = h->type;
-	b->echo_engine = h->dst_engine;
-	b->echo_inc = h->dst_inc;
-	b->echo_conn = h->conn;
-	if (h->type == BW_FRAME_HELLO)
-		b->echo_conn = ((const struct bw_hello *)(h + 1))->conn;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	s->len = BW_REFUSE_BYTES;
 	bw_head_seal(e, r, s->len, s->len);
 	e->count.refusals_tx++;
+}
+
+void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+		       enum bw_refusal why)
+{
+	struct bw_refuse echo = {
+		.why = (uint8_t)why,
+		.echo_type = h->type,
+		.echo_engine = h->dst_engine,
+		.echo_inc = h->dst_inc,
+		.echo_conn = h->conn,
+	};
+
+	if (h->type == BW_FRAME_HELLO)
+		echo.echo_conn = ((const struct bw_hello *)(h + 1))->conn;
+	bw_contact_say_refused(e, &f->from, h->src_engine, &echo);
 }
 
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f)
@@ -491,6 +501,21 @@ void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p)
 	bw_contact_say_bye(e, l, &p->path[p->best].to);
 }
 
+/* What its next frame would be answered by whoever is here then. */
+static void bw_contact_say_gone(struct bw_engine *e, const struct bw_peer *p)
+{
+	struct bw_refuse echo = {
+		.why = BW_REFUSAL_INCARNATION,
+		.echo_type = BW_FRAME_DATA,
+		.echo_engine = e->cfg.engine,
+		.echo_inc = e->cfg.incarnation,
+		.echo_conn = p->wire,
+	};
+
+	if (p->conn)
+		bw_contact_say_refused(e, &p->path[p->best].to, p->engine, &echo);
+}
+
 void bw_contact_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	uint32_t i;
@@ -518,7 +543,10 @@ bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f)
 			return true;
 		}
 		bw_list_del(&p->all);
-		bw_contact_bid_bye(e, p);
+		if (e->failed)
+			bw_contact_say_gone(e, p);
+		else
+			bw_contact_bid_bye(e, p);
 		if (bw_stray_frame(e, f))
 			return true;
 	}

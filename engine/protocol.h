@@ -298,6 +298,10 @@ const struct bw_protocol *bw_protocol_find(const char *name);
  * Beyond the common interface, of the reliable protocol only:
  */
 
+/* Before close(): the program has failed. Peers are told what they would learn had it been killed,
+ * that this incarnation is gone (BW_DOWN_REFUSED), and not that it closed in good order. */
+void bw_reliable_failed(void *p);
+
 /* May eager messages be sent to this peer, or has it asked for envelopes only? */
 bool bw_reliable_pressed(void *p, uint32_t peer);
 

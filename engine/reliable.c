@@ -317,6 +317,13 @@ static const struct bw_counters *bw_reliable_counters(void *mem)
 	return &e->count;
 }
 
+void bw_reliable_failed(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	e->failed = true;
+}
+
 bool bw_reliable_pressed(void *mem, uint32_t peer)
 {
 	struct bw_peer *p = bw_peer_get(mem, peer);

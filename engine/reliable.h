@@ -304,6 +304,7 @@ struct bw_engine {
 	struct bw_peer *heap;
 	uint64_t serial, nonce;
 	bool closed, pressure, starved;
+	bool failed;   /* closes, but not in good order */
 	uint64_t work; /* txmsgs, regions and serves alive */
 
 	/* credit across all senders */
@@ -399,7 +400,7 @@ bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame
 void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p);
 /* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
 void bw_contact_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
-/* While closing: last acknowledgements and BYEs. */
+/* While closing: last acknowledgements and BYEs, or refusals if the host failed. */
 bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);

@@ -69,7 +69,8 @@ struct bw_handlers {
 	/* A bw_pull() or bw_read() ended; len bytes are in the buffer when status is 0. */
 	void (*pulled)(void *arg, void *op, int status, uint64_t len);
 	/* A peer is gone (negative errno: -ETIMEDOUT silent too long, -ECONNREFUSED its endpoint is
-	 * dead, -ECONNRESET gave us up, -ESHUTDOWN closed in good order, -EPROTONOSUPPORT version).
+	 * dead or its program ended by exit() with an error, -ECONNRESET gave us up, -ESHUTDOWN
+	 * closed in good order, -EPROTONOSUPPORT version).
 	 * Its pending operations end with the same status, before this call. */
 	void (*peer_down)(void *arg, bw_peer peer, int status);
 	/* bw_read() of a peer: where are n bytes of memory `key` at `off`? NULL forbids. May be

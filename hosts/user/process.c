@@ -15,6 +15,7 @@ static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bw_ep *bw_process_first;
 static unsigned int bw_process_serial;
 static bool bw_process_ready;
+static int bw_process_status; /* of exit() */
 
 /* Take its lock; false if that takes too long: whoever holds it may wait for us. */
 static bool bw_process_hold(struct bw_ep *ep)
@@ -54,12 +55,19 @@ static void bw_process_in_child(void)
 	pthread_mutex_unlock(&bw_process_mutex);
 }
 
+static void bw_process_exits(int status, void *arg)
+{
+	bw_process_status = status & 0xFF;
+}
+
 void bw_process_add(struct bw_ep *ep)
 {
 	pthread_mutex_lock(&bw_process_mutex);
-	if (!bw_process_ready)
+	if (!bw_process_ready) {
 		bw_process_ready = !pthread_atfork(bw_process_before_fork, bw_process_in_parent,
 						   bw_process_in_child);
+		on_exit(bw_process_exits, NULL); /* the library is never unloaded before */
+	}
 	ep->serial = bw_process_serial++;
 	ep->next = bw_process_first;
 	bw_process_first = ep;
@@ -81,15 +89,19 @@ void bw_process_remove(struct bw_ep *ep)
 }
 
 /* exit() or unloading of the library without a close: the counters are written, and peers are told.
- * A thread that holds the lock may have been ended in the middle; then there is no touching the
- * engine, and the counters are read as they are. */
+ * A status other than 0 says that the program failed: a rank of an MPI job that gave up, say, and
+ * others may wait for it in vain. A thread that holds the lock may have been ended in the middle;
+ * then there is no touching the engine, and the counters are read as they are. */
 __attribute__((destructor)) static void bw_process_exit(void)
 {
 	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
 		bool held = bw_process_hold(ep);
 
-		if (held && !ep->dispatching)
+		if (held && !ep->dispatching) {
+			if (bw_process_status)
+				bw_reliable_failed(ep->engine);
 			bw_ep_farewell(ep);
+		}
 		bw_stats_write(ep);
 		if (held)
 			bw_lock_release(&ep->lock);

@@ -107,6 +107,23 @@ static void handle__of_a_peer_that_is_down_is_stale(void **state)
 	assert_int_equal(submit(A, &op), -ENOTCONN);
 }
 
+static void failed__is_told_as_gone_to_those_who_know_us(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	connect_to(A, C);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 3, 0, 100, 0);
+	drop_all();
+	forget_logs();
+	bw_reliable_failed(world.node[A].mem);
+	node_close(A);
+	expect_frames("A>B REFUSE incarnation", NULL);
+	deliver_all();
+	expect_events("B PULLED 3 ECONNREFUSED", "B PEER_DOWN A ECONNREFUSED", NULL);
+}
+
 static void bye__for_another_incarnation_is_dropped(void **state)
 {
 	struct frame *f;
@@ -130,6 +147,7 @@ int farewell_tests(void)
 		TEST(close__gives_back_buffers_of_messages_not_taken),
 		TEST(disconnect__ends_everything_with_ecanceled),
 		TEST(handle__of_a_peer_that_is_down_is_stale),
+		TEST(failed__is_told_as_gone_to_those_who_know_us),
 		TEST(bye__for_another_incarnation_is_dropped),
 	};
 

@@ -108,19 +108,35 @@ def run_example(
     return record, output
 
 
-def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> str:
-    """Runs the program whose last rank kills itself: the job ends, not well, and whoever noticed
-    first, launcher or Beowire, has said which rank or whose peer it was. All that was said."""
-    job = Job([str(executable("tests/mpi/killed", mpi))], ranks, "beowire", mpi=mpi)
+def _run_badly(job: Job, cluster: Cluster) -> tuple[JobRecord, str]:
+    """Runs a job that ends, but not well. Its record, and all that was said."""
     with tempfile.TemporaryFile() as output:
         record = run(job, cluster, output=output, errors=output, announce=False, limit_s=HANG_S)
         output.seek(0)
         text = output.read().decode(errors="replace")
     assert not record.timed_out, text
     assert record.exit_status != 0, text
+    return record, text
+
+
+def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> str:
+    """Runs the program whose last rank kills itself: the job ends, not well, and whoever noticed
+    first, launcher or Beowire, has said which rank or whose peer it was. All that was said."""
+    job = Job([str(executable("tests/mpi/killed", mpi))], ranks, "beowire", mpi=mpi)
+    _, text = _run_badly(job, cluster)
     assert f"rank {ranks - 1} goes now" in text
     hosts = [list(launch.place(job, cluster))[-1]]
     if cluster.shares_host_name:
         hosts.append(socket.gethostname())
     assert endings.report_of_death(text, ranks - 1, hosts), text
     return text
+
+
+def run_given_up(cluster: Cluster, mpi: Mpi) -> None:
+    """Runs the program of which the second of two ranks ends by exit() with an error: the job ends,
+    not well, although the first waits for a message of anybody. A launcher that cleans up may lose
+    what was said last (MPICH's), or kill before the counters are written (Open MPI's)."""
+    job = Job([str(executable("tests/mpi/failed", mpi))], 2, "beowire", mpi=mpi)
+    record, text = _run_badly(job, cluster)
+    spoke = record.sum("tx_payload", "packet", "udp", "local") > 0
+    assert spoke or "rank 1 gives up" in text, text

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Ranks that stop: for good, by SIGKILL, or for half a minute, by SIGSTOP."""
+"""Ranks that stop: for good, by SIGKILL or exit(), or for half a minute, by SIGSTOP."""
 
 import pytest
 from beowire.cluster import Cluster
 from beowire.mpi import Mpi
-from mpi_programs import run_killed, run_program
+from mpi_programs import run_given_up, run_killed, run_program
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")
 
@@ -13,6 +13,12 @@ MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_killed_rank_ends_the_job(ranks: int, mpi: Mpi, pair: Cluster) -> None:
     run_killed(pair, ranks, mpi)
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_rank_that_gives_up_ends_the_job(mpi: Mpi, pair: Cluster) -> None:
+    """MPICH's launcher leaves that to the other rank."""
+    run_given_up(pair, mpi)
 
 
 def test_a_death_is_told_once_per_job(four: Cluster) -> None:

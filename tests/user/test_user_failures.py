@@ -57,6 +57,13 @@ def test_exit_without_close_is_told(each_link: Couple) -> None:
     assert each_link.b.expect("pull", tag=5)["result"] in (REFUSED, SHUT_DOWN)
 
 
+def test_exit_with_an_error_is_no_good_order(each_link: Couple) -> None:
+    """Whoever waits for nothing of that peer in particular must learn that it failed."""
+    acquaint(each_link)
+    each_link.a.tell("exit 3")
+    assert each_link.b.expect("down")["status"] == REFUSED
+
+
 def test_exit_in_the_middle_of_a_pull_is_told(each_link: Couple) -> None:
     acquaint(each_link)
     each_link.a.send(each_link.to_b, tag=5, length=200_000_000, op=5)
