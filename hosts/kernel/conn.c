@@ -44,15 +44,6 @@ static int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 c
 	return error;
 }
 
-/* Forget a peer: nothing more is to be said. Lock held. */
-static void bwk_conn_leave(struct bwk_port *port, const struct bwk_peer *peer)
-{
-	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = peer->handle};
-
-	if (peer->handle)
-		bwk_port_submit(port, &op);
-}
-
 /* ---- what comes from the port, its lock held ---- */
 
 static void bwk_conn_fail(struct bwk_sock *bs, int error)
@@ -131,7 +122,7 @@ static void bwk_conn_ended(struct bwk_port *port, struct bwk_peer *peer)
 	peer->ended = true;
 	if (!bs) {
 		if (peer->end_acked)
-			bwk_conn_leave(port, peer);
+			bwk_peer_leave(port, peer);
 		return;
 	}
 	bs->sk.sk_shutdown |= RCV_SHUTDOWN;
@@ -146,7 +137,7 @@ static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw
 	struct bwk_sock *bs = peer->conn;
 
 	if (ev->dst_ep != BW_EP_CONNECTIONS) {
-		bwk_conn_leave(port, peer); /* it takes us for something else */
+		bwk_peer_leave(port, peer); /* it takes us for something else */
 		return;
 	}
 	switch (ev->code & ~BW_CODE_ENVELOPE) {
@@ -187,7 +178,7 @@ static void bwk_conn_done(void *owner, struct bwk_buf *b)
 	if (peer) {
 		peer->end_acked = true;
 		if (peer->ended && !peer->conn)
-			bwk_conn_leave(peer->port, peer);
+			bwk_peer_leave(peer->port, peer);
 	}
 	bwk_buf_free(b);
 }
@@ -649,7 +640,7 @@ static void bwk_conn_detach(struct bwk_sock *bs)
 	if (peer) {
 		peer->conn = NULL;
 		if (bs->sk.sk_state != TCP_ESTABLISHED || (peer->ended && peer->end_acked))
-			bwk_conn_leave(port, peer);
+			bwk_peer_leave(port, peer);
 	}
 	bwk_port_run(port);
 	bwk_port_unlock(port);

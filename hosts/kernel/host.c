@@ -91,7 +91,7 @@ int bwk_port_feed(struct bwk_port *port)
 
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
 {
-	return port->dead ? -ESHUTDOWN : port->protocol->submit(port->engine, op, ktime_get_ns());
+	return port->dead ? -ESHUTDOWN : port->protocol->submit(port->engine, op, port->now);
 }
 
 static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
@@ -148,12 +148,12 @@ static void bwk_port_events(struct bwk_port *port)
 }
 
 /* True if the interface had no room: what was to be sent is sent later. */
-static bool bwk_port_transmit(struct bwk_port *port, u64 now)
+static bool bwk_port_transmit(struct bwk_port *port)
 {
-	while (port->protocol->next_frame(port->engine, &port->tx, now)) {
+	while (port->protocol->next_frame(port->engine, &port->tx, port->now)) {
 		if (bwk_transmit(port, &port->tx) != -EBUSY)
 			continue;
-		port->protocol->unsent(port->engine, now);
+		port->protocol->unsent(port->engine, port->now);
 		port->tx_busy++;
 		return true;
 	}
@@ -161,45 +161,54 @@ static bool bwk_port_transmit(struct bwk_port *port, u64 now)
 }
 
 /* A timer that goes off too early costs less than setting it anew each time. */
-static void bwk_port_timer_set(struct bwk_port *port, u64 now, u64 deadline)
+static void bwk_port_timer_set(struct bwk_port *port, u64 deadline)
 {
 	if (deadline >= port->timer_at)
 		return;
 	port->timer_at = deadline;
-	hrtimer_start(&port->timer, ns_to_ktime(max(deadline, now)), HRTIMER_MODE_ABS_SOFT);
+	hrtimer_start(&port->timer, ns_to_ktime(max(deadline, port->now)), HRTIMER_MODE_ABS_SOFT);
 }
 
-void bwk_port_run(struct bwk_port *port)
+static void bwk_port_cycle(struct bwk_port *port, bool events)
 {
-	u64 now = ktime_get_ns(), deadline;
 	bool busy = false;
+	u64 deadline;
 
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
-	bwk_port_events(port);
-	while ((deadline = port->protocol->next_deadline(port->engine)) <= now && !busy) {
-		busy = bwk_port_transmit(port, now);
+	if (events)
+		bwk_port_events(port);
+	while ((deadline = port->protocol->next_deadline(port->engine)) <= port->now && !busy) {
+		busy = bwk_port_transmit(port);
 		bwk_port_events(port);
 	}
 	port->running = false;
-	if (port->protocol->hungry(port->engine) && !port->hungry) {
+	if (unlikely(port->protocol->hungry(port->engine)) && !port->hungry) {
 		port->hungry = true;
 		bwk_port_later(port);
 	}
-	if (port->lingering) {
+	if (unlikely(port->lingering)) {
 		if (!port->protocol->busy(port->engine))
 			bwk_port_later(port);
 		deadline = min(deadline, port->linger_until);
 	}
-	bwk_port_timer_set(port, now, busy ? now + BWK_RETRY_NS : deadline);
+	bwk_port_timer_set(port, busy ? port->now + BWK_RETRY_NS : deadline);
+}
+
+void bwk_port_run(struct bwk_port *port)
+{
+	bwk_port_cycle(port, true);
+}
+
+void bwk_port_push(struct bwk_port *port)
+{
+	bwk_port_cycle(port, false);
 }
 
 void bwk_port_run_soon(struct bwk_port *port)
 {
-	u64 now = ktime_get_ns();
-
-	bwk_port_timer_set(port, now, now + BWK_SOON_NS);
+	bwk_port_timer_set(port, port->now + BWK_SOON_NS);
 }
 
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
@@ -207,6 +216,7 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
 	struct bwk_port *port = container_of(timer, struct bwk_port, timer);
 
 	spin_lock(&port->lock);
+	port->now = ktime_get_ns();
 	port->timer_at = BW_NEVER;
 	if (!port->dead)
 		bwk_port_run(port);
@@ -246,13 +256,13 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 	f.cookie = skb;
 	ether_addr_copy(f.from.bytes, eth_hdr(skb)->h_source);
 	spin_lock(&port->lock);
-	if (!port->dead) {
+	port->now = ktime_get_ns();
+	if (likely(!port->dead)) {
 		port->rx = skb;
 		port->rx_used = false;
-		port->protocol->rx(port->engine, &f, ktime_get_ns());
-		bwk_port_events(port);
-		port->rx = NULL;
+		port->protocol->rx(port->engine, &f, port->now);
 		bwk_port_run(port);
+		port->rx = NULL;
 	}
 	spin_unlock(&port->lock);
 	consume_skb(skb);

@@ -28,13 +28,7 @@ struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle)
 
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number)
 {
-	struct bwk_peer *peer;
-	int i;
-
-	for (i = 0; i < 1 << BWK_PEER_BITS; i++)
-		hlist_for_each_entry(peer, &port->by_addr[i],
-				     by_addr) if (peer->number == number) return peer;
-	return NULL;
+	return xa_load(&port->by_number, number);
 }
 
 static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
@@ -44,9 +38,13 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 
 	if (!peer)
 		return NULL;
+	peer->number = ++port->peers_made;
+	if (xa_is_err(xa_store(&port->by_number, peer->number, peer, GFP_ATOMIC))) {
+		kfree(peer);
+		return NULL;
+	}
 	refcount_set(&peer->refs, 1);
 	INIT_LIST_HEAD(&peer->down);
-	peer->number = ++port->peers_made;
 	peer->handle = handle;
 	peer->port = port;
 	peer->addr = *addr;
@@ -103,8 +101,17 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 	return ERR_PTR(-ENOMEM);
 }
 
+void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer)
+{
+	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = peer->handle};
+
+	if (peer->handle)
+		bwk_port_submit(port, &op);
+}
+
 static void bwk_peer_unhash(struct bwk_peer *peer)
 {
+	xa_erase(&peer->port->by_number, peer->number);
 	hlist_del_init(&peer->by_addr);
 	hlist_del_init(&peer->by_handle);
 	peer->handle = 0;

@@ -180,6 +180,7 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	spin_lock_init(&port->lock);
 	INIT_WORK(&port->work, bwk_port_work);
 	INIT_LIST_HEAD(&port->bufs);
+	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;
 	port->node = node;

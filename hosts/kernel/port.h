@@ -13,9 +13,11 @@
 #define BWK_PORT_H
 
 #include <linux/hrtimer.h>
+#include <linux/ktime.h>
 #include <linux/list.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
+#include <linux/xarray.h>
 
 #include "beowire_socket.h"
 #include "buf.h"
@@ -80,6 +82,7 @@ struct bwk_port {
 	bool lingering;	    /* its socket is closed; it ends when its peers have everything */
 	bool dead;
 	u64 linger_until;
+	u64 now;      /* as read when the lock was taken */
 	u64 timer_at; /* when the timer goes off; BW_NEVER: not set */
 	struct hrtimer timer;
 	struct work_struct work; /* grows the engine, ends the port */
@@ -91,6 +94,7 @@ struct bwk_port {
 
 	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
+	struct xarray by_number;
 	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
 	u64 copied_tx, copied_rx, pinned, memlock_limited, tx_busy;
 	struct rcu_work free;
@@ -126,9 +130,11 @@ void bwk_port_later(struct bwk_port *port);
 /* The port with this number. RCU's read lock held. */
 struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
 
+/* With the lock comes the time that everything done under it has. */
 static inline void bwk_port_lock(struct bwk_port *port)
 {
 	spin_lock_bh(&port->lock);
+	port->now = ktime_get_ns();
 }
 
 static inline void bwk_port_unlock(struct bwk_port *port)
@@ -140,8 +146,10 @@ static inline void bwk_port_unlock(struct bwk_port *port)
 extern const struct bw_host_ops bwk_host_ops;
 /* Submit an operation; -EAGAIN: bwk_port_feed() without the lock, and try again. */
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
-/* Deliver events, transmit, and set the timer. */
+/* Deliver events, transmit, and set the timer. PUSH: after something was submitted, of which there
+ * are no events yet. */
 void bwk_port_run(struct bwk_port *port);
+void bwk_port_push(struct bwk_port *port);
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
 /* A frame has come. Its reference is used up. */
@@ -157,6 +165,8 @@ bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire
 /* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such
  * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM). */
 struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr);
+/* Forget a peer: nothing more is to be said to it, and it is told so. */
+void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer);
 void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev);
 void bwk_peer_put(struct bwk_peer *peer);
 /* All peers are forgotten. */

@@ -2,7 +2,7 @@
 /*
  * What has arrived for a socket: its receive queue of socket buffers, which are the frames
  * themselves. A queue beyond SO_RCVBUF puts the port's peers under pressure, so that they send
- * envelopes only.
+ * envelopes only; a peer that fills it further, up to the sysctl memory_max, is left.
  */
 #include "sock.h"
 
@@ -50,6 +50,12 @@ void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 
 	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, &cb))
 		return;
+	if (unlikely(atomic_read(&sk->sk_rmem_alloc) > (int)bs->port->node->set.memory_max)) {
+		/* Nobody reads, and the senders neither stop nor wait: they have to go. */
+		atomic_inc(&sk->sk_drops);
+		bwk_peer_leave(bs->port, peer);
+		return;
+	}
 	/* A frame with several messages is queued several times. */
 	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
 	if (!skb) {

@@ -138,7 +138,7 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 		if (s->more && !error && !awaited)
 			bwk_port_run_soon(port);
 		else
-			bwk_port_run(port);
+			bwk_port_push(port);
 		bwk_port_unlock(port);
 	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);
 	if (!taken) {

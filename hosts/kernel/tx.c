@@ -10,7 +10,8 @@
 #include "port.h"
 #include "refuse.h"
 
-#define BWK_TX_FLAT 256 /* bytes; longer payloads are referred to, if they lie in pages */
+#define BWK_TX_CACHED 1024 /* bytes of memory; longer linear parts are allocated one by one */
+#define BWK_TX_FLAT   256  /* bytes; longer payloads are referred to, if they lie in pages */
 
 /* Is this payload to be attached? Only the last one can be. */
 static bool bwk_tx_attached(const struct bw_tx_frame *f, u32 i)
@@ -42,6 +43,24 @@ static void bwk_tx_fill(struct bwk_port *port, const struct bw_tx_frame *f, stru
 	skb_put_data(skb, (const u8 *)f->head + done, f->head_len - done);
 }
 
+/* Softirqs are off: short frames come from the per-CPU caches that drivers receive with. */
+static struct sk_buff *bwk_tx_alloc(u32 bytes)
+{
+	u32 size = SKB_DATA_ALIGN(bytes) + SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	struct sk_buff *skb;
+	void *data;
+
+	if (size > BWK_TX_CACHED)
+		return alloc_skb(bytes, GFP_ATOMIC);
+	data = napi_alloc_frag(size);
+	if (!data)
+		return NULL;
+	skb = napi_build_skb(data, size);
+	if (!skb)
+		skb_free_frag(data);
+	return skb;
+}
+
 static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_frame *f,
 				    const struct net_device *dev)
 {
@@ -55,7 +74,7 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 		last = &f->segment[f->segments - 1];
 		flat -= last->len;
 	}
-	skb = alloc_skb(room + flat + dev->needed_tailroom, GFP_ATOMIC);
+	skb = bwk_tx_alloc(room + flat + dev->needed_tailroom);
 	if (!skb)
 		return NULL;
 	skb_reserve(skb, room);
