@@ -53,6 +53,9 @@ module_exit(stop);
     "engine/sum.c": '#include "sum.h"\nint sum(int a, int b)\n{\n\treturn a + b;\n}\n',
 }
 
+OWN = ("hosts/kernel/Makefile", "hosts/kernel/dkms.conf", "meson.build", "tools/guest/debug.config")
+"""What it has in common with the project's checkout."""
+
 
 def make(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Makes it and lets the tools take it for the project's."""
@@ -60,7 +63,8 @@ def make(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     own = places.root()
-    for name in ("hosts/kernel/Makefile", "hosts/kernel/dkms.conf", "meson.build"):
+    (root / "tools/guest").mkdir(parents=True)
+    for name in OWN:
         shutil.copy(own / name, root / name)
     init = places.product("tools/guest/guest-init")
     (root / "build/tools/guest").mkdir(parents=True)

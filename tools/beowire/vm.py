@@ -23,7 +23,9 @@ __all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "ru
 
 _COMMAND_LINE = (
     "console=ttyS0 8250.nr_uarts=2 loglevel=5 panic=-1 oops=panic panic_on_warn=1 nokaslr "
-    "tsc=reliable no_timer_check cryptomgr.notests mitigations=off audit=0"
+    "tsc=reliable no_timer_check cryptomgr.notests mitigations=off audit=0 "
+    # An emulated processor may stand still for long on a busy host.
+    "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
 )
 # Lockdep, atomic-sleep and leak reports do not panic, so the console is read as well.
 _COMPLAINT = re.compile(
