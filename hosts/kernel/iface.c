@@ -9,6 +9,7 @@
 #include <linux/ratelimit.h>
 
 #include "port.h"
+#include "server.h"
 
 static DEFINE_RATELIMIT_STATE(bwk_refusals, HZ, 1000);
 
@@ -44,6 +45,8 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 		bwk_port_receive(port, skb, iface);
 		return NET_RX_SUCCESS;
 	}
+	if (bwk_server_frame(iface, skb, h->dst_engine))
+		return NET_RX_SUCCESS;
 	this_cpu_inc(node->count->unclaimed);
 	if (pskb_may_pull(skb, min_t(u32, skb->len, sizeof(*h) + sizeof(struct bw_hello))) &&
 	    __ratelimit(&bwk_refusals))

@@ -6,6 +6,7 @@
 #include <linux/module.h>
 
 #include "port.h"
+#include "server.h"
 #include "sock.h"
 
 static int __init bwk_init(void)
@@ -23,7 +24,12 @@ static int __init bwk_init(void)
 	error = bwk_sock_init();
 	if (error)
 		goto no_sock;
+	error = bwk_server_init();
+	if (error)
+		goto no_server;
 	return 0;
+no_server:
+	bwk_sock_exit();
 no_sock:
 	bwk_iface_exit();
 no_iface:
@@ -35,6 +41,7 @@ no_node:
 
 static void __exit bwk_exit(void)
 {
+	bwk_server_exit();
 	bwk_sock_exit();
 	bwk_iface_exit();
 	bwk_node_exit();

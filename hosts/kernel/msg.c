@@ -325,7 +325,7 @@ static int bwk_msg_bind(struct socket *sock, bwk_sockaddr *addr, int len)
 	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_msg_port_ops, bs);
 }
 
-static int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
+int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct sockaddr_beowire to = {0};
@@ -366,7 +366,7 @@ static __poll_t bwk_msg_poll(struct file *file, struct socket *sock, poll_table 
 	return events;
 }
 
-static int bwk_msg_shutdown(struct socket *sock, int how)
+int bwk_msg_shutdown(struct socket *sock, int how)
 {
 	struct sock *sk = sock->sk;
 

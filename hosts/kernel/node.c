@@ -35,6 +35,7 @@ static int __net_init bwk_node_begin(struct net *net)
 	mutex_init(&node->lock);
 	spin_lock_init(&node->ports_lock);
 	hash_init(node->ports);
+	hash_init(node->server_ports);
 	node->count = alloc_percpu(struct bwk_node_counters);
 	if (!node->count)
 		return -ENOMEM;

@@ -11,7 +11,7 @@
 #include <linux/netdevice.h>
 #include <net/net_namespace.h>
 
-#include "protocol.h"
+#include "beowire_protocol.h"
 
 #define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS 8
@@ -44,10 +44,12 @@ struct bwk_node {
 	struct net *net;
 	u64 id;
 	struct bwk_settings set;
-	struct mutex lock; /* changes of `iface` */
+	struct mutex lock; /* changes of `iface` and `servers` */
 	struct bwk_iface __rcu *iface[BWK_IFACES];
 	spinlock_t ports_lock;
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
+	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */
+	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	/* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
 	struct ctl_table_header *sysctl;
 	struct ctl_table *table;

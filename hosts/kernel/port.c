@@ -7,6 +7,8 @@
 #include <linux/slab.h>
 #include <linux/utsname.h>
 
+#include "server.h"
+
 #define BWK_PORT_FIRST 1024 /* numbers given out begin here */
 #define BWK_LINGER_NS  (60 * BW_S)
 
@@ -68,28 +70,34 @@ struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number)
 	return NULL;
 }
 
+u16 bwk_port_pick(struct bwk_node *node, u16 wanted)
+{
+	u32 tries = wanted ? 1 : BEOWIRE_PORTS - BWK_PORT_FIRST, n = get_random_u32();
+
+	for (; tries; tries--, n++) {
+		u16 number =
+			wanted ? wanted : BWK_PORT_FIRST + n % (BEOWIRE_PORTS - BWK_PORT_FIRST + 1);
+
+		if (!bwk_port_find(node, number) && !bwk_server_find(node, number))
+			return number;
+	}
+	return 0;
+}
+
 /* Into the node's table under its number, or any free one. The table has a reference. */
 static int bwk_port_claim(struct bwk_port *port)
 {
 	struct bwk_node *node = port->node;
-	u32 tries = port->number ? 1 : BEOWIRE_PORTS - BWK_PORT_FIRST, n = get_random_u32();
-	int error = -EADDRINUSE;
+	u16 number;
 
 	spin_lock_bh(&node->ports_lock);
-	for (; tries; tries--, n++) {
-		u16 number = port->number;
-
-		if (!number)
-			number = BWK_PORT_FIRST + n % (BEOWIRE_PORTS - BWK_PORT_FIRST + 1);
-		if (bwk_port_find(node, number))
-			continue;
+	number = bwk_port_pick(node, port->number);
+	if (number) {
 		port->number = number;
 		hash_add_rcu(node->ports, &port->hash, number);
-		error = 0;
-		break;
 	}
 	spin_unlock_bh(&node->ports_lock);
-	return error;
+	return number ? 0 : -EADDRINUSE;
 }
 
 static void bwk_port_unhash(struct bwk_port *port)

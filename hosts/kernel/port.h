@@ -127,6 +127,8 @@ int bwk_port_init(void);
 void bwk_port_exit(void);
 /* Feed the engine, or end the port, soon and in process context. Lock held. */
 void bwk_port_later(struct bwk_port *port);
+/* A number that no port has, or 0: `wanted`, or any for 0. The node's ports_lock held. */
+u16 bwk_port_pick(struct bwk_node *node, u16 wanted);
 /* The port with this number. RCU's read lock held. */
 struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
 
@@ -174,6 +176,10 @@ void bwk_peer_end_all(struct bwk_port *port);
 
 /* tx.c: 0, -EBUSY: the interface has no room now, -ENETDOWN: the frame is lost. */
 int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
+/* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no such
+ * interface in use), -EMSGSIZE, -ENETDOWN. */
+int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,
+		       const void *bytes, u32 n);
 /* Refuse a frame for a port that there is not. */
 void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused);
 

@@ -4,6 +4,7 @@
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
 
+#include "server.h"
 #include "sock.h"
 
 static struct bwk_node *bwk_proc_node(struct seq_file *f)
@@ -70,6 +71,26 @@ static int bwk_proc_show_ports(struct seq_file *f, void *unused)
 	return 0;
 }
 
+static int bwk_proc_show_servers(struct seq_file *f, void *unused)
+{
+	struct bwk_node *node = bwk_proc_node(f);
+	int i;
+
+	seq_puts(f, "number protocol        uid        ports  frames-in  dropped    frames-out "
+		    "refused\n");
+	mutex_lock(&node->lock);
+	for (i = 0; i < BEOWIRE_PROTOCOLS; i++) {
+		const struct bwk_server *s = node->servers[i];
+
+		if (s)
+			seq_printf(f, "%-6u %-15s %-10u %-6u %-10llu %-10llu %-10llu %llu\n", i,
+				   s->name, from_kuid_munged(seq_user_ns(f), s->uid), s->count,
+				   s->frames_in, s->dropped, s->frames_out, s->refused);
+	}
+	mutex_unlock(&node->lock);
+	return 0;
+}
+
 int bwk_proc_init(struct bwk_node *node)
 {
 	struct proc_dir_entry *folder = proc_net_mkdir(node->net, "beowire", node->net->proc_net);
@@ -77,7 +98,8 @@ int bwk_proc_init(struct bwk_node *node)
 	if (!folder)
 		return -ENOMEM;
 	if (proc_create_net_single("node", 0444, folder, bwk_proc_show_node, NULL) &&
-	    proc_create_net_single("ports", 0444, folder, bwk_proc_show_ports, NULL))
+	    proc_create_net_single("ports", 0444, folder, bwk_proc_show_ports, NULL) &&
+	    proc_create_net_single("servers", 0444, folder, bwk_proc_show_servers, NULL))
 		return 0;
 	remove_proc_subtree("beowire", node->net->proc_net);
 	return -ENOMEM;

@@ -10,6 +10,7 @@
 #include <linux/sched/stat.h>
 
 #include "registry.h"
+#include "server.h"
 
 #define BWK_EAGER_MAX 16384
 #define BWK_DEAD_MS   60000
@@ -93,7 +94,6 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct sockaddr_beowire *out = (struct sockaddr_beowire *)addr;
 	struct bwk_port *port = smp_load_acquire(&bs->port);
-	struct bwk_iface *iface;
 
 	memset(out, 0, sizeof(*out));
 	if (peer) {
@@ -102,14 +102,23 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer)
 		mutex_unlock(&bs->lock);
 		return out->sbw_port ? (int)sizeof(*out) : -ENOTCONN;
 	}
+	if (port)
+		return bwk_sock_name(port->node, port->number, port->inc, out);
 	out->sbw_family = bwk_family;
-	if (!port)
-		return sizeof(*out);
-	out->sbw_port = port->number;
-	out->sbw_inc = port->inc;
-	out->sbw_node = port->node->id;
+	return sizeof(*out);
+}
+
+int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out)
+{
+	struct bwk_iface *iface;
+
+	memset(out, 0, sizeof(*out));
+	out->sbw_family = bwk_family;
+	out->sbw_port = number;
+	out->sbw_inc = inc;
+	out->sbw_node = node->id;
 	rcu_read_lock();
-	iface = bwk_iface_find(port->node, 0);
+	iface = bwk_iface_find(node, 0);
 	if (iface) {
 		out->sbw_ifindex = iface->dev->ifindex;
 		ether_addr_copy(out->sbw_mac, iface->dev->dev_addr);
@@ -460,6 +469,8 @@ static void bwk_sock_destruct(struct sock *sk)
 {
 	skb_queue_purge(&sk->sk_receive_queue);
 	module_put(bwk_sk(sk)->module);
+	if (bwk_sk(sk)->server)
+		bwk_server_put(bwk_sk(sk)->server);
 }
 
 void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
@@ -498,7 +509,11 @@ static int bwk_sock_choose(struct socket *sock, int protocol, struct bwk_sock *b
 	bs->protocol =
 		bwk_registry_get(protocol ? protocol : BEOWIRE_PROTOCOL_DATAGRAM, &bs->module);
 	sock->ops = &bwk_msg_ops;
-	return bs->protocol ? 0 : -EPROTONOSUPPORT;
+	if (bs->protocol)
+		return 0;
+	bs->server = bwk_server_get(bwk_node_of(sock_net(&bs->sk)), protocol);
+	sock->ops = &bwk_server_sock_ops;
+	return bs->server ? 0 : -EPROTONOSUPPORT;
 }
 
 static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, int kern)

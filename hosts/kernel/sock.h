@@ -14,9 +14,11 @@ struct bwk_sock {
 	struct sock sk;	       /* first */
 	struct bwk_port *port; /* once bound; stays until release */
 	const struct bw_protocol *protocol;
-	struct module *module;	    /* of the protocol, until a port takes over the reference */
-	struct sockaddr_beowire to; /* connect(): where messages go; port 0: nowhere */
-	struct mutex lock;	    /* binding, connecting, options */
+	struct bwk_server *server;	/* that speaks the protocol instead; a reference */
+	struct bwk_server_port *remote; /* then the port, once bound */
+	struct module *module;		/* of the protocol, until a port takes over the reference */
+	struct sockaddr_beowire to;	/* connect(): where messages go; port 0: nowhere */
+	struct mutex lock;		/* binding, connecting, options */
 	bool info_wanted, checksum, pressed;
 	u32 busy_us, copy_max, eager_max, dead_ms;
 	struct mutex reading;	 /* of connections: one reader at a time */
@@ -71,6 +73,8 @@ int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t valu
 			unsigned int len);
 int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg);
 int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
+/* The name of a port of this node; its length. */
+int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out);
 
 /* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back, and
  * whoever hears of its end frees it. */
@@ -116,6 +120,8 @@ int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov
 
 /* msg.c */
 extern const struct proto_ops bwk_msg_ops;
+int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags);
+int bwk_msg_shutdown(struct socket *sock, int how);
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);
 
 /* conn.c */

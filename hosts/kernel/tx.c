@@ -133,6 +133,41 @@ int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
 	return error;
 }
 
+static int bwk_tx_bytes(struct bwk_iface *iface, const u8 *to, const struct bw_hdr *hdr,
+			const void *bytes, u32 n)
+{
+	struct net_device *dev = iface->dev;
+	u32 room = ALIGN(LL_RESERVED_SPACE(dev), 8);
+	struct sk_buff *skb;
+
+	if (!netif_running(dev))
+		return -ENETDOWN;
+	if (n + sizeof(*hdr) > bwk_iface_mtu(dev))
+		return -EMSGSIZE;
+	skb = alloc_skb(room + sizeof(*hdr) + n + dev->needed_tailroom, GFP_ATOMIC);
+	if (!skb)
+		return -ENETDOWN;
+	skb_reserve(skb, room);
+	skb_reset_network_header(skb);
+	skb_put_data(skb, hdr, sizeof(*hdr));
+	skb_put_data(skb, bytes, n);
+	return bwk_tx_send(iface->node, skb, dev, to);
+}
+
+int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,
+		       const void *bytes, u32 n)
+{
+	struct bwk_iface *iface;
+	int error = -ENODEV;
+
+	rcu_read_lock_bh();
+	iface = bwk_iface_find(node, ifindex);
+	if (iface)
+		error = bwk_tx_bytes(iface, to, hdr, bytes, n);
+	rcu_read_unlock_bh();
+	return error;
+}
+
 void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 {
 	struct bw_refuse_frame *body;

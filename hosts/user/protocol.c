@@ -2,7 +2,7 @@
 /*
  * beowire-protocol: any protocol of the engine between two processes over UDP on the loopback
  * device. It sends messages to and fro, compares every byte, and tells what arrived and how fast.
- * Also the smallest host in user space: struct host and the functions named host_* are all of it.
+ * Also the smallest host in user space: struct host, the functions named host_* and plain.c are all of it.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -15,19 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "checksum.h"
 #include "clock.h"
+#include "plain.h"
 #include "protocol.h"
 
 #define MTU	1400	       /* bytes of the longest frame */
 #define WAIT_NS (200 * BW_MS)  /* then a message or its echo counts as lost */
 #define END_NS	(1000 * BW_MS) /* in which what is under way at the end must have arrived */
-
-/* What a buffer's cookie points to: payload of a send, or of an incoming message. */
-struct buffer {
-	uint64_t len;
-	uint8_t bytes[];
-};
 
 struct host {
 	const struct bw_protocol *protocol;
@@ -40,7 +34,7 @@ struct host {
 	uint64_t received, other; /* messages that came: as expected; late, again or changed */
 	uint64_t sends;		  /* not yet completed */
 	int down;		  /* the other side is lost: why */
-	const struct buffer *expected;
+	const struct plain_buffer *expected;
 };
 
 static void die(const char *what)
@@ -48,65 +42,6 @@ static void die(const char *what)
 	perror(what);
 	exit(1);
 }
-
-static struct buffer *buffer_new(uint64_t len)
-{
-	struct buffer *b = malloc(sizeof(*b) + len);
-
-	if (!b)
-		die("malloc");
-	b->len = len;
-	return b;
-}
-
-static struct buffer *buffer_of(uint64_t cookie)
-{
-	return (struct buffer *)(uintptr_t)cookie;
-}
-
-/* ---- what the engine asks for ---- */
-
-static uint32_t host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
-{
-	return bw_checksum(0, buffer_of(buf)->bytes + off, n);
-}
-
-static int host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
-		      uint32_t at, uint32_t n, bool check, uint32_t crc)
-{
-	const uint8_t *from = (const uint8_t *)f->head + at;
-
-	if (check && bw_checksum(0, from, n) != crc)
-		return -EBADMSG;
-	if (buf)
-		memcpy(buffer_of(buf)->bytes + off, from, n);
-	return 0;
-}
-
-static uint64_t host_buf_get(void *host, uint64_t n)
-{
-	return (uintptr_t)buffer_new(n);
-}
-
-static void host_buf_put(void *host, uint64_t buf)
-{
-	free(buffer_of(buf));
-}
-
-static int host_region_find(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
-			    uint64_t *buf, uint64_t *buf_off)
-{
-	return -ENOENT; /* no memory is registered here */
-}
-
-static const struct bw_host_ops host_ops = {
-	.crc32c = bw_checksum,
-	.payload_crc = host_payload_crc,
-	.place = host_place,
-	.buf_get = host_buf_get,
-	.buf_put = host_buf_put,
-	.region_find = host_region_find,
-};
 
 /* ---- frames ---- */
 
@@ -140,15 +75,15 @@ static bool host_send(struct host *h, const struct bw_tx_frame *f)
 		const struct bw_tx_segment *s = &f->segment[i];
 
 		iov[m.msg_iovlen++] = (struct iovec){(uint8_t *)f->head + at, s->head_end - at};
-		iov[m.msg_iovlen++] =
-			(struct iovec){s->buf ? buffer_of(s->buf)->bytes + s->off : zeroes, s->len};
+		iov[m.msg_iovlen++] = (struct iovec){
+			s->buf ? plain_buffer_of(s->buf)->bytes + s->off : zeroes, s->len};
 		at = s->head_end;
 	}
 	iov[m.msg_iovlen++] = (struct iovec){(uint8_t *)f->head + at, f->head_len - at};
 	return sendmsg(h->fd, &m, 0) >= 0 || (errno != EAGAIN && errno != ENOBUFS);
 }
 
-static void host_submit_send(struct host *h, struct buffer *b)
+static void host_submit_send(struct host *h, struct plain_buffer *b)
 {
 	struct bw_op op = {.type = BW_OP_SEND, .peer = h->peer, .cookie = (uintptr_t)b};
 	int error;
@@ -167,11 +102,11 @@ static void host_submit_send(struct host *h, struct buffer *b)
 static void host_message(struct host *h, const struct bw_event *e)
 {
 	const uint8_t *bytes =
-		e->buf ? buffer_of(e->buf)->bytes : (const uint8_t *)h->frame + e->frame_off;
+		e->buf ? plain_buffer_of(e->buf)->bytes : (const uint8_t *)h->frame + e->frame_off;
 
 	h->peer = e->peer;
 	if (h->echo) {
-		struct buffer *b = buffer_new(e->len);
+		struct plain_buffer *b = plain_buffer_new(e->len);
 
 		memcpy(b->bytes, bytes, e->len);
 		host_submit_send(h, b);
@@ -183,7 +118,7 @@ static void host_message(struct host *h, const struct bw_event *e)
 		h->other++;
 	}
 	if (e->buf)
-		free(buffer_of(e->buf));
+		free(plain_buffer_of(e->buf));
 }
 
 static void host_events(struct host *h)
@@ -194,7 +129,7 @@ static void host_events(struct host *h)
 		if (e.type == BW_EV_MESSAGE) {
 			host_message(h, &e);
 		} else if (e.type == BW_EV_SENT) {
-			free(buffer_of(e.cookie));
+			free(plain_buffer_of(e.cookie));
 			h->sends--;
 		} else if (e.type == BW_EV_PEER_DOWN) {
 			h->down = e.status;
@@ -275,7 +210,7 @@ static void host_open(struct host *h, const struct bw_protocol *protocol, uint16
 		die("UDP socket on the loopback device");
 	h->port = at.sin_port;
 	h->engine = aligned_alloc(64, (protocol->size(&cfg) + 63) & ~(size_t)63);
-	if (!h->engine || protocol->open(h->engine, &cfg, &host_ops, h, bw_clock_now()))
+	if (!h->engine || protocol->open(h->engine, &cfg, &plain_host_ops, h, bw_clock_now()))
 		die("starting the protocol");
 }
 
@@ -302,9 +237,9 @@ static void echo_side(struct host *h)
 }
 
 /* Message number i: its length and bytes follow from i. */
-static struct buffer *message(uint64_t i, uint32_t longest)
+static struct plain_buffer *message(uint64_t i, uint32_t longest)
 {
-	struct buffer *b = buffer_new(8 + i * 131 % (longest - 7));
+	struct plain_buffer *b = plain_buffer_new(8 + i * 131 % (longest - 7));
 	uint64_t k;
 
 	for (k = 0; k < b->len; k++)
@@ -317,7 +252,7 @@ static uint64_t asking_side(struct host *h, uint64_t count, uint32_t longest)
 	uint64_t i, begin, sum_ns = 0;
 
 	for (i = 0; i < count && !h->down; i++) {
-		struct buffer *expected = message(i, longest);
+		struct plain_buffer *expected = message(i, longest);
 
 		begin = bw_clock_now();
 		h->expected = expected;

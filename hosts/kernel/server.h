@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Protocol servers [A2]: processes that speak a protocol for sockets of others, see
+ * beowire_server.h. server.c is their device, server_ring.c the memory that is shared with them,
+ * server_turn.c what they ask for, server_sock.c the sockets. Nothing here trusts a server: what it
+ * writes is copied once, then checked.
+ */
+#ifndef BWK_SERVER_H
+#define BWK_SERVER_H
+
+#include <linux/xarray.h>
+
+#include "beowire_protocol.h"
+#include "beowire_server.h"
+#include "node.h"
+#include "sock.h"
+
+/* Our end of a ring. */
+struct bwk_ring {
+	spinlock_t lock;	     /* of rings that we write */
+	struct beowire_ring *shared; /* NULL once the server is gone */
+	u8 *data;
+	u32 size; /* bytes, a power of two */
+	u32 at;	  /* bytes ever written, or read */
+};
+
+/* Between two processes; what is in no other comment is guarded by `lock`. */
+struct bwk_server {
+	refcount_t refs; /* of the device's file, sockets and ports */
+	struct rcu_head rcu;
+	struct bwk_node *node;
+	u32 number;
+	char name[16];
+	kuid_t uid;
+	spinlock_t lock;
+	bool dead;
+	struct xarray ports; /* struct bwk_server_port by id */
+	u32 next_id;
+	u32 count;		  /* of ports */
+	struct list_head closing; /* ports whose CLOSE found no room */
+	struct mutex turn;	  /* one turn at a time: the rings out */
+	wait_queue_head_t wait;
+	struct bwk_ring ring[BEOWIRE_RINGS];
+	bool starved; /* somebody waits for room in REQUESTS */
+	void *area;
+	u64 area_bytes;
+	struct user_struct *user; /* whose locked memory the area is */
+	u64 frames_in, dropped;	  /* FRAMES_IN's lock */
+	u64 frames_out, refused;  /* `turn` */
+};
+
+#define BWK_SERVER_OPENING 1
+
+/* A port of a server: a number on the node, while its socket lives and until the server is done. */
+struct bwk_server_port {
+	struct hlist_node hash; /* in node.server_ports */
+	struct list_head closing;
+	refcount_t refs; /* the table's, the socket's */
+	struct rcu_head rcu;
+	struct bwk_server *server;
+	struct sock *sk; /* NULL once closed */
+	u32 id, inc;
+	u16 number;
+	bool closed; /* CLOSE was asked for */
+	int status;  /* BWK_SERVER_OPENING, 0, or why it could not be opened */
+	u32 limit;   /* bytes of the longest message */
+};
+
+/* server.c */
+int bwk_server_init(void);
+void bwk_server_exit(void);
+/* The server of this number with a reference, or NULL. Process context. */
+struct bwk_server *bwk_server_get(struct bwk_node *node, int number);
+void bwk_server_put(struct bwk_server *server);
+void bwk_server_wake(struct bwk_server *server);
+/* A frame for a port of a server: true, and its reference is used up. RCU's read lock held. */
+bool bwk_server_frame(const struct bwk_iface *iface, struct sk_buff *skb, u16 number);
+/* The port with this number. RCU's read lock held, or the node's ports_lock. */
+struct bwk_server_port *bwk_server_find(struct bwk_node *node, u16 number);
+
+/* server_ring.c */
+/* Room for a record with so many bytes of payload, its common fields filled in, or NULL. Lock held,
+ * bwk_ring_commit() follows. */
+struct beowire_record *bwk_ring_reserve(struct bwk_ring *ring, u16 type, u32 id, u32 bytes);
+/* It is complete, with `bytes` as reserved. */
+void bwk_ring_commit(struct bwk_ring *ring, u32 bytes);
+/* Is half of the ring free? Then any record finds room. Any context. */
+bool bwk_ring_roomy(struct bwk_ring *ring);
+/* Has the server left something unread? Any context. */
+bool bwk_ring_waiting(struct bwk_ring *ring);
+/* The next record that the server wrote is copied to *record, its payload is at *bytes and may
+ * change at any time. 1, 0: none, -EPROTO: nonsense; the ring is empty now. */
+int bwk_ring_next(struct bwk_ring *ring, struct beowire_record *record, const u8 **bytes);
+/* It has been dealt with. */
+void bwk_ring_consume(struct bwk_ring *ring, const struct beowire_record *record);
+
+/* server_turn.c: do what is in the rings out. 0, -EPROTO, -EBUSY: an interface has no room now. */
+int bwk_server_turn(struct bwk_server *server);
+
+/* server_sock.c */
+extern const struct proto_ops bwk_server_sock_ops;
+/* Tell the server something in REQUESTS. 0, -EAGAIN (no room), -EPIPE (it is gone). */
+int bwk_server_request(struct bwk_server *server, u16 type, u32 id,
+		       const struct sockaddr_beowire *addr, const void *bytes, u32 n);
+/* A message for a socket, copied. */
+void bwk_server_sock_deliver(struct sock *sk, const struct sockaddr_beowire *from,
+			     const void *bytes, u32 n);
+/* The server is gone. */
+void bwk_server_sock_reset(struct sock *sk);
+void bwk_server_port_put(struct bwk_server_port *port);
+/* Out of the tables; their reference is put. The server's lock held. */
+void bwk_server_port_forget(struct bwk_server_port *port);
+
+#endif

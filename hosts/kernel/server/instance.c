@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The host of an engine whose sockets and frames are behind rings. See instance.h. */
+#include "instance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "plain.h"
+
+#define RETRY_NS  (100 * BW_US) /* until the next try when no frame could be sent */
+#define LINGER_NS (60 * BW_S)
+
+/* A peer that the engine has met. */
+struct instance_peer {
+	struct instance_peer *next;
+	uint32_t handle;
+	struct sockaddr_beowire addr;
+};
+
+/* ---- answers ---- */
+
+/* The kernel takes all answers in its turn, so that there is room after one. */
+static struct beowire_record *instance_reserve(struct rings *rings, uint32_t id, uint16_t type,
+					       uint32_t bytes)
+{
+	struct beowire_record *record = rings_reserve(rings, BEOWIRE_ANSWERS, type, id, bytes);
+
+	if (record)
+		return record;
+	rings_turn(rings, 0);
+	return rings_reserve(rings, BEOWIRE_ANSWERS, type, id, bytes);
+}
+
+void instance_answer(struct rings *rings, uint32_t id, uint16_t type, int status, uint32_t bytes)
+{
+	struct beowire_record *record = instance_reserve(rings, id, type, 0);
+
+	if (!record)
+		return;
+	record->result.status = status;
+	record->result.bytes = bytes;
+	rings_commit(rings, BEOWIRE_ANSWERS, record);
+}
+
+static void instance_deliver(struct instance *in, const struct sockaddr_beowire *from,
+			     const void *bytes, uint32_t len)
+{
+	struct beowire_record *record = instance_reserve(in->rings, in->id, BEOWIRE_ARRIVED, len);
+
+	if (!record)
+		return;
+	record->addr = *from;
+	memcpy(record + 1, bytes, len);
+	rings_commit(in->rings, BEOWIRE_ANSWERS, record);
+}
+
+/* ---- links ---- */
+
+static int instance_link(const struct rings *rings, uint32_t ifindex)
+{
+	int i;
+
+	for (i = 0; i < BEOWIRE_SERVER_IFACES && rings->link[i].ifindex; i++)
+		if (!ifindex || rings->link[i].ifindex == ifindex)
+			return i;
+	return -1;
+}
+
+static struct bw_link_addr instance_address(int link, const uint8_t *mac)
+{
+	struct bw_link_addr a = {.link = (uint8_t)link, .len = 6};
+
+	memcpy(a.bytes, mac, 6);
+	return a;
+}
+
+/* ---- peers ---- */
+
+static struct instance_peer **instance_peer(struct instance *in, uint32_t handle)
+{
+	struct instance_peer **p = &in->peers;
+
+	while (*p && (*p)->handle != handle)
+		p = &(*p)->next;
+	return p;
+}
+
+static void instance_met(struct instance *in, const struct bw_event *e)
+{
+	struct instance_peer *peer = *instance_peer(in, e->peer);
+
+	if (!peer) {
+		peer = calloc(1, sizeof(*peer));
+		if (!peer)
+			return;
+		peer->handle = e->peer;
+		peer->next = in->peers;
+		in->peers = peer;
+	}
+	peer->addr = (struct sockaddr_beowire){
+		.sbw_port = e->engine,
+		.sbw_ifindex = in->rings->link[e->from.link % BEOWIRE_SERVER_IFACES].ifindex,
+		.sbw_node = e->node,
+		.sbw_inc = e->inc,
+	};
+	memcpy(peer->addr.sbw_mac, e->from.bytes, 6);
+}
+
+static void instance_lost(struct instance *in, const struct bw_event *e)
+{
+	struct instance_peer **at = instance_peer(in, e->peer), *peer = *at;
+
+	if (peer) {
+		*at = peer->next;
+		free(peer);
+	}
+	if (e->status != BW_DOWN_CLOSED && e->status != BW_DOWN_CANCELED)
+		instance_answer(in->rings, in->id, BEOWIRE_FAILED, e->status, 0);
+}
+
+/* ---- the engine ---- */
+
+static void instance_message(struct instance *in, const struct bw_event *e, const void *frame)
+{
+	const struct instance_peer *peer = *instance_peer(in, e->peer);
+	const void *bytes =
+		e->buf ? plain_buffer_of(e->buf)->bytes : (const uint8_t *)frame + e->frame_off;
+
+	if (peer)
+		instance_deliver(in, &peer->addr, bytes, (uint32_t)e->len);
+	if (e->buf)
+		free(plain_buffer_of(e->buf));
+}
+
+static void instance_events(struct instance *in, const void *frame)
+{
+	struct bw_event e;
+
+	while (memset(&e, 0, sizeof(e)), in->protocol->next_event(in->engine, &e)) {
+		if (e.type == BW_EV_MESSAGE) {
+			instance_message(in, &e, frame);
+		} else if (e.type == BW_EV_SENT) {
+			struct plain_buffer *b = plain_buffer_of(e.cookie);
+
+			instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
+			free(b);
+		} else if (e.type == BW_EV_PEER_UP) {
+			instance_met(in, &e);
+		} else if (e.type == BW_EV_PEER_DOWN) {
+			instance_lost(in, &e);
+		}
+	}
+}
+
+/* False when there is no room for it. */
+static bool instance_transmit(struct instance *in, const struct bw_tx_frame *f)
+{
+	struct beowire_record *record =
+		rings_reserve(in->rings, BEOWIRE_FRAMES_OUT, BEOWIRE_FRAME, in->id, f->len);
+	uint8_t *to = (uint8_t *)(record + 1);
+	uint32_t at = 0, i;
+
+	if (!record)
+		return false;
+	record->frame.ifindex = in->rings->link[f->to.link % BEOWIRE_SERVER_IFACES].ifindex;
+	memcpy(record->frame.mac, f->to.bytes, 6);
+	for (i = 0; i < f->segments; i++) {
+		const struct bw_tx_segment *s = &f->segment[i];
+
+		memcpy(to, (const uint8_t *)f->head + at, s->head_end - at);
+		to += s->head_end - at;
+		at = s->head_end;
+		if (s->buf)
+			memcpy(to, plain_buffer_of(s->buf)->bytes + s->off, s->len);
+		else
+			memset(to, 0, s->len);
+		to += s->len;
+	}
+	memcpy(to, (const uint8_t *)f->head + at, f->head_len - at);
+	rings_commit(in->rings, BEOWIRE_FRAMES_OUT, record);
+	return true;
+}
+
+static void instance_grow(struct instance *in)
+{
+	uint8_t *chunk = aligned_alloc(64, BW_GROW_BYTES + 64);
+
+	if (!chunk)
+		return;
+	*(void **)chunk = in->grown;
+	in->grown = chunk;
+	in->protocol->grow(in->engine, chunk + 64);
+}
+
+void instance_run(struct instance *in)
+{
+	uint64_t retry_at = BW_NEVER;
+	struct bw_tx_frame f;
+
+	while (in->protocol->next_frame(in->engine, &f, bw_clock_now())) {
+		if (instance_transmit(in, &f))
+			continue;
+		in->protocol->unsent(in->engine, bw_clock_now());
+		retry_at = bw_clock_now() + RETRY_NS;
+		break;
+	}
+	instance_events(in, NULL);
+	if (in->protocol->hungry(in->engine))
+		instance_grow(in);
+	in->deadline = in->protocol->next_deadline(in->engine);
+	if (in->deadline <= bw_clock_now() && retry_at != BW_NEVER)
+		in->deadline = retry_at;
+}
+
+/* Submit an operation, with more memory for the engine if that is what it lacks. */
+static int instance_submit(struct instance *in, struct bw_op *op)
+{
+	int error = in->protocol->submit(in->engine, op, bw_clock_now());
+
+	if (error != -EAGAIN)
+		return error;
+	instance_run(in);
+	instance_grow(in);
+	return in->protocol->submit(in->engine, op, bw_clock_now());
+}
+
+static int instance_submit_send(struct instance *in, const struct sockaddr_beowire *to,
+				struct plain_buffer *b)
+{
+	struct bw_op op = {.type = BW_OP_CONNECT};
+	int link = instance_link(in->rings, to->sbw_ifindex), error;
+
+	if (link < 0)
+		return -EHOSTUNREACH;
+	op.connect.node = to->sbw_node;
+	op.connect.engine = to->sbw_port;
+	op.connect.inc = to->sbw_inc;
+	op.connect.paths = 1;
+	op.connect.path[0] = instance_address(link, to->sbw_mac);
+	error = instance_submit(in, &op);
+	if (error)
+		return error;
+	op = (struct bw_op){.type = BW_OP_SEND, .peer = op.peer, .cookie = (uintptr_t)b};
+	op.send.buf = b->len ? (uintptr_t)b : 0;
+	op.send.len = (uint32_t)b->len;
+	return instance_submit(in, &op);
+}
+
+void instance_send(struct instance *in, const struct beowire_record *send)
+{
+	struct plain_buffer *b = plain_buffer_new(send->bytes);
+	int error;
+
+	memcpy(b->bytes, send + 1, send->bytes);
+	error = instance_submit_send(in, &send->addr, b);
+	if (error) {
+		instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
+		instance_answer(in->rings, in->id, BEOWIRE_FAILED,
+				error == -EAGAIN ? -ENOBUFS : error, 0);
+		free(b);
+	}
+	instance_run(in);
+}
+
+void instance_frame(struct instance *in, const struct beowire_record *record)
+{
+	int link = instance_link(in->rings, record->frame.ifindex);
+	struct bw_rx_frame f = {
+		.head = record + 1,
+		.head_len = record->bytes,
+		.len = record->bytes,
+		.mark = record->frame.mark,
+	};
+
+	if (link < 0)
+		return;
+	f.from = instance_address(link, record->frame.mac);
+	in->protocol->rx(in->engine, &f, bw_clock_now());
+	instance_events(in, f.head); /* while the frame is here */
+	instance_run(in);
+}
+
+/* ---- from OPEN to the end ---- */
+
+/* Messages of other protocols than the reliable one are taken to be one frame each. */
+static uint32_t instance_longest(const struct instance *in, const struct bw_config *cfg)
+{
+	uint32_t longest = in->protocol == &bw_reliable ? BW_EAGER_LIMIT : BW_FRAME_MAX_MTU;
+	int i;
+
+	for (i = 0; in->protocol != &bw_reliable && in->rings->link[i].ifindex; i++)
+		longest = longest < cfg->link_mtu[i] ? longest : cfg->link_mtu[i];
+	if (in->protocol != &bw_reliable)
+		longest -= (uint32_t)(sizeof(struct bw_hdr) + sizeof(struct bw_dgram));
+	return longest;
+}
+
+static int instance_open_engine(struct instance *in, struct bw_config *cfg)
+{
+	size_t size;
+	int i;
+
+	if (rings_read_links(in->rings) || !in->rings->link[0].ifindex)
+		return -EADDRNOTAVAIL;
+	if (getrandom(&cfg->secret, sizeof(cfg->secret), 0) < 0)
+		return -errno;
+	for (i = 0; i < BEOWIRE_SERVER_IFACES; i++)
+		cfg->link_mtu[i] =
+			in->rings->link[i].ifindex ? in->rings->link[i].mtu : BW_FRAME_MIN_MTU;
+	gethostname(cfg->name, sizeof(cfg->name));
+	size = in->protocol->size(cfg);
+	in->engine = aligned_alloc(64, (size + 63) & ~(size_t)63);
+	if (!in->engine)
+		return -ENOMEM;
+	return in->protocol->open(in->engine, cfg, &plain_host_ops, in, bw_clock_now());
+}
+
+static void instance_free(struct instance *in)
+{
+	while (in->grown) {
+		void *next = *(void **)in->grown;
+
+		free(in->grown);
+		in->grown = next;
+	}
+	while (in->peers) {
+		struct instance_peer *next = in->peers->next;
+
+		free(in->peers);
+		in->peers = next;
+	}
+	free(in->engine);
+	free(in);
+}
+
+struct instance *instance_open(struct rings *rings, const struct bw_protocol *protocol,
+			       const struct beowire_record *open)
+{
+	struct instance *in = calloc(1, sizeof(*in));
+	struct bw_config cfg = {
+		.node = rings->node,
+		.incarnation = open->addr.sbw_inc,
+		.cluster = rings->cluster,
+		.engine = open->addr.sbw_port,
+		.rx_budget = 1 << 20,
+		.features = BW_FEATURE_CHECKSUM,
+		.dead_ns = 60 * BW_S,
+	};
+	int error = -ENOMEM;
+
+	if (in) {
+		in->id = open->socket;
+		in->port = open->addr.sbw_port;
+		in->protocol = protocol;
+		in->rings = rings;
+		error = instance_open_engine(in, &cfg);
+	}
+	instance_answer(rings, open->socket, BEOWIRE_OPENED, error,
+			error ? 0 : instance_longest(in, &cfg));
+	if (!error)
+		return in;
+	if (in)
+		instance_free(in);
+	return NULL;
+}
+
+void instance_close(struct instance *in)
+{
+	in->closing = true;
+	in->linger_until = bw_clock_now() + LINGER_NS;
+}
+
+bool instance_over(const struct instance *in)
+{
+	return in->closing &&
+	       (!in->protocol->busy(in->engine) || bw_clock_now() >= in->linger_until);
+}
+
+void instance_end(struct instance *in)
+{
+	struct bw_tx_frame f;
+
+	in->protocol->close(in->engine, bw_clock_now());
+	while (in->protocol->next_frame(in->engine, &f, bw_clock_now()))
+		instance_transmit(in, &f);
+	instance_answer(in->rings, in->id, BEOWIRE_CLOSED, 0, 0);
+	instance_free(in);
+}

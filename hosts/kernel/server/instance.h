@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An instance: the engine of one socket, as the kernel host has one for each of its ports. It lives
+ * from OPEN until nothing is left to be done after CLOSE.
+ */
+#ifndef SERVER_INSTANCE_H
+#define SERVER_INSTANCE_H
+
+#include "protocol.h"
+#include "rings.h"
+
+struct instance {
+	struct instance *next;
+	uint32_t id; /* of the socket */
+	uint16_t port;
+	const struct bw_protocol *protocol;
+	struct rings *rings;
+	void *engine;
+	void *grown; /* chained through the first word */
+	struct instance_peer *peers;
+	uint64_t deadline; /* when instance_run() is due */
+	uint64_t linger_until;
+	bool closing;
+};
+
+/* For this OPEN, which is answered. NULL: refused. */
+struct instance *instance_open(struct rings *rings, const struct bw_protocol *protocol,
+			       const struct beowire_record *open);
+void instance_send(struct instance *in, const struct beowire_record *send);
+void instance_frame(struct instance *in, const struct beowire_record *frame);
+/* All that the engine wants to do now, and when it wants to be asked again. */
+void instance_run(struct instance *in);
+/* The socket is gone. */
+void instance_close(struct instance *in);
+/* Is it closed, and nothing left to be done? */
+bool instance_over(const struct instance *in);
+/* Answer CLOSED. */
+void instance_end(struct instance *in);
+
+/* An answer without bytes, and with a status. */
+void instance_answer(struct rings *rings, uint32_t id, uint16_t type, int status, uint32_t bytes);
+
+#endif
