@@ -17,6 +17,8 @@ static int rings_map(struct rings *r, const struct beowire_server_claim *claim, 
 
 	if (area == MAP_FAILED)
 		return -errno;
+	r->area = area;
+	r->area_bytes = claim->area;
 	for (i = 0; i < BEOWIRE_RINGS; i++)
 		r->ring[i] = (struct ring){
 			.shared = (struct beowire_ring *)(area + claim->at[i].ring),
@@ -34,6 +36,7 @@ int rings_open(struct rings *r, uint32_t number, const char *name)
 	struct beowire_server_claim claim = {.number = number, .ring_bytes = 1 << 20};
 	int error;
 
+	*r = (struct rings){0};
 	r->fd = open("/dev/beowire", O_RDWR | O_CLOEXEC);
 	if (r->fd < 0)
 		return -errno;
@@ -42,8 +45,16 @@ int rings_open(struct rings *r, uint32_t number, const char *name)
 	if (!error)
 		error = rings_map(r, &claim, claim.ring_bytes);
 	if (error)
-		close(r->fd);
+		rings_close(r);
 	return error;
+}
+
+void rings_close(struct rings *r)
+{
+	/* Both the mapping and the descriptor hold the server. */
+	if (r->area)
+		munmap(r->area, r->area_bytes);
+	close(r->fd);
 }
 
 int rings_read_links(struct rings *r)

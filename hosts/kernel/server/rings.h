@@ -22,6 +22,8 @@ struct rings {
 	uint32_t number;
 	uint64_t node;
 	uint32_t cluster;
+	void *area;
+	uint64_t area_bytes;
 	struct ring ring[BEOWIRE_RINGS];
 	struct beowire_server_iface link[BEOWIRE_SERVER_IFACES];
 	bool touched; /* the kernel does not know yet of what was read or written */
@@ -29,6 +31,8 @@ struct rings {
 
 /* Claim the protocol number and map the rings. 0, or a negative errno. */
 int rings_open(struct rings *r, uint32_t number, const char *name);
+/* The number is free again, its sockets fail. */
+void rings_close(struct rings *r);
 /* Learn anew which interfaces are in use. */
 int rings_read_links(struct rings *r);
 

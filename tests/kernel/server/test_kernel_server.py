@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Protocol servers of the kernel module, tested by a program that runs in a guest.
+
+The guest is booted once for each kernel; each test of the program asks for its own verdict here.
+"""
+
+import re
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+from beowire import places, selftest, vm, vm_kernel
+from beowire.errors import BeowireError
+
+SOURCE = Path(__file__).with_name("test_server.c")
+NAMES = re.findall(
+    r"^\t\tcmocka_unit_test_setup_teardown\((\w+),", SOURCE.read_text(), re.MULTILINE
+)
+# Nothing may be left that holds the modules, and what is freed late must be freed then.
+SCRIPT = '"$1" "$2" 2>&1; status=$?; rmmod beowire_datagram beowire || exit 99; exit $status'
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out of a guest."""
+
+    cases: dict[str, selftest.Case]
+    outcome: vm.Outcome
+
+
+@cache
+def run(kernel: str) -> Run:
+    """The program in a guest with this kernel. BeowireError: there is no such guest."""
+    program = places.product("tests/kernel/server/test_server")
+    server = places.product("hosts/kernel/server/beowire-server")
+    with tempfile.TemporaryFile("w+") as said:
+        command = ["sh", "-c", SCRIPT, "sh", str(program), str(server)]
+        guest = vm.Guest(command, kernel, memory_mb=1024, limit_s=150, modules=True)
+        outcome = vm.run(guest, said.fileno())
+        said.seek(0)
+        output = said.read()
+    print(output)
+    cases = selftest.cmocka_cases("test_server", output, output)
+    return Run({case.name.split(": ")[1]: case for case in cases}, outcome)
+
+
+def run_or_skip(kernel: str) -> Run:
+    try:
+        vm.find_kernel(kernel)
+    except BeowireError as error:
+        pytest.skip(f"no such kernel for guests: {error}")
+    return run(kernel)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_server(name: str) -> None:
+    case = run_or_skip("").cases.get(name)
+    assert case is not None, "it was not reached"
+    assert case.verdict == "passed", case
+
+
+@pytest.mark.parametrize(
+    "kernel", ["", pytest.param(vm_kernel.NEWER, marks=pytest.mark.long)], ids=["stock", "newer"]
+)
+def test_nothing_remains_and_the_kernel_is_content(kernel: str) -> None:
+    outcome = run_or_skip(kernel).outcome
+    assert (outcome.exit_status, outcome.complaints) == (0, [])

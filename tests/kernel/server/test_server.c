@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Protocol servers of the kernel module, in a guest: beowire-server in two network namespaces, whose
+ * sockets exchange datagrams; servers that die, sleep, or are hostile. One thread holds both ends,
+ * as a socket belongs to the namespace that the thread was in when it was opened.
+ *
+ *	test_server PATH-OF-BEOWIRE-SERVER
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "beowire_server.h"
+#include "rings.h"
+#include "wire.h"
+
+#define NUMBER	   2 /* of the protocol */
+#define MANY	   200
+#define PATIENCE_S 40
+
+static const char *program;
+
+/* ---- helpers ---- */
+
+static void enter(const char *node)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/var/run/netns/%s", node);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(setns(fd, CLONE_NEWNET), 0);
+	close(fd);
+}
+
+/* A server of this node that has said that it serves. */
+static pid_t serve(const char *node, const char *number, const char *extra)
+{
+	int out[2];
+	char word[16] = "";
+	pid_t pid;
+
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	enter(node);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		dup2(out[1], 1);
+		execl(program, program, "-n", number, "-i", "eth0", "datagram", extra, NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	assert_true(read(out[0], word, sizeof(word) - 1) > 0);
+	assert_memory_equal(word, "serving", 7);
+	close(out[0]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static int open_socket(const char *node, int number)
+{
+	enter(node);
+	return socket(AF_BEOWIRE, SOCK_DGRAM | SOCK_CLOEXEC, number);
+}
+
+static int bind_to(int fd, uint16_t port)
+{
+	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE, .sbw_port = port};
+
+	return bind(fd, (struct sockaddr *)&a, sizeof(a));
+}
+
+static int bound(const char *node, uint16_t port)
+{
+	int fd = open_socket(node, NUMBER);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind_to(fd, port), 0);
+	return fd;
+}
+
+/* Where others reach it. */
+static struct sockaddr_beowire at(int fd)
+{
+	struct sockaddr_beowire a;
+	socklen_t len = sizeof(a);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	assert_int_equal(len, sizeof(a));
+	a.sbw_ifindex = 0;
+	return a;
+}
+
+static ssize_t send_to(int fd, const void *p, size_t n, const struct sockaddr_beowire *to)
+{
+	return sendto(fd, p, n, 0, (const struct sockaddr *)to, sizeof(*to));
+}
+
+/* What /proc/net/beowire/servers tells of this namespace's server of the highest number. */
+static uint64_t listed(int column)
+{
+	char line[256];
+	uint64_t v[9] = {0};
+	char name[32];
+	FILE *f = fopen("/proc/thread-self/net/beowire/servers", "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+	}
+	assert_int_equal(sscanf(line, "%lu %31s %lu %lu %lu %lu %lu %lu", &v[0], name, &v[2], &v[3],
+				&v[4], &v[5], &v[6], &v[7]),
+			 8);
+	fclose(f);
+	return v[column];
+}
+
+enum { PORTS = 3, FRAMES_IN, DROPPED, FRAMES_OUT, REFUSED };
+
+#define refused(call, code)                                                                        \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		assert_int_equal((call), -1);                                                      \
+		assert_int_equal(errno, (code));                                                   \
+	} while (0)
+
+/* ---- a server in each of two nodes ---- */
+
+struct pair {
+	pid_t server[2];
+};
+
+static int pair_begin_with(void **state, const char *extra)
+{
+	static struct pair pair;
+
+	alarm(PATIENCE_S);
+	pair.server[0] = serve("a", "2", extra);
+	pair.server[1] = serve("b", "2", extra);
+	*state = &pair;
+	return 0;
+}
+
+static int pair_begin(void **state)
+{
+	return pair_begin_with(state, NULL);
+}
+
+static int pair_begin_spinning(void **state)
+{
+	return pair_begin_with(state, "-s");
+}
+
+static int pair_end(void **state)
+{
+	struct pair *pair = *state;
+
+	end(pair->server[0]);
+	end(pair->server[1]);
+	alarm(0);
+	return 0;
+}
+
+static void exchange(void **state)
+{
+	static const size_t sizes[] = {0, 1, 7, 1000, 8900};
+	static uint8_t sent[8900], got[8900];
+	int a = bound("a", 5), b = bound("b", 7);
+	struct sockaddr_beowire at_a = at(a), at_b = at(b), from;
+	socklen_t len;
+	size_t i, k;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(*sizes) * 20; i++) {
+		size_t n = sizes[i % (sizeof(sizes) / sizeof(*sizes))];
+
+		for (k = 0; k < n; k++)
+			sent[k] = (uint8_t)(i * 31 + k * 7);
+		len = sizeof(from);
+		assert_int_equal(send_to(a, sent, n, &at_b), n);
+		assert_int_equal(recvfrom(b, got, sizeof(got), 0, (struct sockaddr *)&from, &len),
+				 n);
+		assert_memory_equal(got, sent, n);
+		assert_int_equal(len, sizeof(from));
+		assert_int_equal(from.sbw_port, 5);
+		assert_memory_equal(from.sbw_mac, at_a.sbw_mac, 6);
+		assert_int_equal(send_to(b, got, n, &from), n);
+		assert_int_equal(recv(a, got, sizeof(got), 0), n);
+		assert_memory_equal(got, sent, n);
+	}
+	close(a);
+	close(b);
+}
+
+static void exchange_spinning(void **state)
+{
+	exchange(state);
+}
+
+static void calls(void **state)
+{
+	int a = open_socket("a", NUMBER), b = bound("b", 0), other;
+	struct sockaddr_beowire at_b = at(b), name;
+	struct pollfd p = {.fd = b, .events = POLLIN | POLLOUT};
+	socklen_t len = sizeof(name);
+	char bytes[9000];
+
+	assert_true(at_b.sbw_port >= 1024);
+	refused(send(a, "x", 1, 0), EDESTADDRREQ);
+	assert_int_equal(connect(a, (struct sockaddr *)&at_b, sizeof(at_b)), 0);
+	assert_int_equal(send(a, "hello", 5, 0), 5);
+	assert_true(at(a).sbw_port >= 1024);
+	assert_int_equal(getpeername(a, (struct sockaddr *)&name, &len), 0);
+	assert_int_equal(name.sbw_port, at_b.sbw_port);
+	assert_int_equal(recv(b, bytes, 2, MSG_PEEK), 2);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(p.revents, POLLIN | POLLOUT);
+	assert_int_equal(recv(b, bytes, 2, MSG_TRUNC), 5);
+	refused(recv(b, bytes, 2, MSG_DONTWAIT), EAGAIN);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(p.revents, POLLOUT);
+	refused(send(a, bytes, sizeof(bytes), 0), EMSGSIZE);
+	refused(bind_to(a, 9), EINVAL);
+	other = open_socket("b", NUMBER);
+	refused(bind_to(other, at_b.sbw_port), EADDRINUSE);
+	refused(bind_to(other, 40000), EADDRNOTAVAIL);
+	name.sbw_family = AF_UNIX;
+	refused(send_to(other, "x", 1, &name), EAFNOSUPPORT);
+	close(other);
+	close(a);
+	close(b);
+}
+
+/* Ports of servers and of the kernel's own protocols have one space of numbers. */
+static void one_space_of_numbers(void **state)
+{
+	int own = bound("a", 11), fd = socket(AF_BEOWIRE, SOCK_RDM, 0), i;
+
+	refused(bind_to(fd, 11), EADDRINUSE);
+	assert_int_equal(bind_to(fd, 12), 0);
+	close(own);
+	own = open_socket("a", NUMBER);
+	refused(bind_to(own, 12), EADDRINUSE);
+	/* The server says when the number is free. */
+	for (i = 0; bind_to(own, 11); i++) {
+		assert_int_equal(errno, EADDRINUSE);
+		assert_true(i < 1000);
+		usleep(1000);
+	}
+	close(own);
+	close(fd);
+}
+
+static void numbers_are_claimed_once(void **state)
+{
+	struct rings r;
+
+	enter("a");
+	assert_int_equal(rings_open(&r, NUMBER, "second"), -EBUSY);
+	assert_int_equal(rings_open(&r, BEOWIRE_RINGS + 300, "none"), -EINVAL);
+	assert_int_equal(rings_open(&r, 1, "datagram"), -EINVAL);
+	refused(open_socket("a", 9), EPROTONOSUPPORT);
+	/* The namespaces do not see one another's servers. */
+	assert_int_equal(rings_open(&r, 9, "mine"), 0);
+	refused(open_socket("b", 9), EPROTONOSUPPORT);
+	close(open_socket("a", 9));
+	rings_close(&r);
+	refused(open_socket("a", 9), EPROTONOSUPPORT);
+}
+
+static void many_sockets(void **state)
+{
+	static int a[MANY], b[MANY];
+	static struct sockaddr_beowire at_b[MANY];
+	int i, value;
+
+	for (i = 0; i < MANY; i++) {
+		a[i] = bound("a", 0);
+		b[i] = bound("b", 0);
+		at_b[i] = at(b[i]);
+	}
+	enter("a");
+	assert_int_equal(listed(PORTS), MANY);
+	for (i = 0; i < MANY; i++)
+		assert_int_equal(send_to(a[i], &i, sizeof(i), &at_b[i]), sizeof(i));
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(recv(b[i], &value, sizeof(value), 0), sizeof(value));
+		assert_int_equal(value, i);
+		close(a[i]);
+		close(b[i]);
+	}
+	for (i = 0; listed(PORTS); i++) {
+		assert_true(i < 1000);
+		usleep(1000);
+	}
+}
+
+/* ---- the end of a server ---- */
+
+static void *receive(void *arg)
+{
+	char byte;
+	ssize_t n = recv(*(int *)arg, &byte, 1, 0);
+
+	return (void *)(intptr_t)(n < 0 ? errno : 0);
+}
+
+static void *bind_any(void *arg)
+{
+	return (void *)(intptr_t)(bind_to(*(int *)arg, 0) ? errno : 0);
+}
+
+/* Wait for the thread, whose call has ended with this errno. */
+static void assert_ended(pthread_t thread, int error)
+{
+	void *found;
+
+	assert_int_equal(pthread_join(thread, &found), 0);
+	assert_int_equal((intptr_t)found, error);
+}
+
+static void killed_and_restarted(void **state)
+{
+	struct pair *pair = *state;
+	int a = bound("a", 5), b = bound("b", 7), late = bound("a", 6), unbound;
+	struct sockaddr_beowire at_b = at(b);
+	struct pollfd p = {.fd = a, .events = POLLIN | POLLOUT};
+	pthread_t waiting;
+	int error, i;
+	socklen_t len = sizeof(error);
+	char byte;
+
+	unbound = open_socket("a", NUMBER);
+	assert_int_equal(send_to(b, "q", 1, &(struct sockaddr_beowire){0}), -1);
+	assert_int_equal(pthread_create(&waiting, NULL, receive, &a), 0);
+	usleep(50000);
+	end(pair->server[0]);
+	assert_ended(waiting, ECONNRESET);
+	assert_int_equal(poll(&p, 1, 0), 1);
+	assert_int_equal(p.revents & (POLLERR | POLLHUP | POLLIN), POLLERR | POLLHUP | POLLIN);
+	refused(recv(a, &byte, 1, 0), ECONNRESET);
+	refused(recv(a, &byte, 1, MSG_DONTWAIT), ECONNRESET);
+	refused(send_to(a, "x", 1, &at_b), EPIPE);
+	assert_int_equal(getsockopt(late, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	assert_int_equal(error, ECONNRESET);
+	refused(send_to(late, "x", 1, &at_b), EPIPE);
+	refused(bind_to(unbound, 0), ECONNRESET);
+	refused(connect(unbound, (struct sockaddr *)&at_b, sizeof(at_b)), ECONNRESET);
+	refused(open_socket("a", NUMBER), EPROTONOSUPPORT);
+	pair->server[0] = serve("a", "2", NULL);
+	/* Old sockets stay as they are, new ones work, even under an old number. */
+	refused(recv(a, &byte, 1, 0), ECONNRESET);
+	close(a);
+	a = bound("a", 5);
+	for (i = 0; i < 10; i++) {
+		assert_int_equal(send_to(a, "again", 5, &at_b), 5);
+		assert_int_equal(recv(b, &byte, 1, MSG_TRUNC), 5);
+	}
+	close(a);
+	close(b);
+	close(late);
+	close(unbound);
+}
+
+static void killed_while_it_sleeps(void **state)
+{
+	struct pair *pair = *state;
+	int a = open_socket("a", NUMBER), b = bound("b", 0);
+	pthread_t waiting;
+
+	kill(pair->server[0], SIGSTOP);
+	assert_int_equal(pthread_create(&waiting, NULL, bind_any, &a), 0);
+	usleep(50000);
+	end(pair->server[0]);
+	assert_ended(waiting, ECONNRESET);
+	pair->server[0] = serve("a", "2", NULL);
+	close(a);
+	close(b);
+}
+
+/* Who does not empty the rings holds up senders, who learn of it; then it goes on. */
+static void sleeps_and_wakes(void **state)
+{
+	struct pair *pair = *state;
+	static char bytes[8000];
+	int a = bound("a", 0), b = bound("b", 0), big = 1 << 24, sent = 0, came = 0;
+	struct sockaddr_beowire at_b = at(b);
+	struct pollfd p = {.fd = a, .events = POLLOUT};
+
+	kill(pair->server[0], SIGSTOP);
+	assert_int_equal(setsockopt(a, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big)), 0);
+	while (sendto(a, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&at_b,
+		      sizeof(at_b)) > 0)
+		sent++;
+	assert_int_equal(errno, EAGAIN);
+	assert_in_range(sent, 100, 140); /* what a ring of 1 MiB holds */
+	assert_int_equal(poll(&p, 1, 0), 0);
+	kill(pair->server[0], SIGCONT);
+	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(send_to(a, "x", 1, &at_b), 1);
+	/* The receive buffer holds only some, the rest is dropped; but all buffers come back. */
+	while (usleep(100000), recv(b, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		came++;
+	assert_in_range(came, 1, sent + 1);
+	/* Frames for a server that sleeps are dropped and counted, and no more. */
+	kill(pair->server[1], SIGSTOP);
+	for (sent = 0; sent < 200; sent++)
+		assert_int_equal(send_to(a, bytes, sizeof(bytes), &at_b), sizeof(bytes));
+	enter("b");
+	for (came = 0; !listed(DROPPED); came++) {
+		assert_true(came < 100);
+		usleep(10000);
+	}
+	kill(pair->server[1], SIGCONT);
+	close(a);
+	close(b);
+}
+
+/* ---- servers that mean harm, or do nonsense ---- */
+
+static uint64_t randomness = 1;
+
+static uint64_t draw(void)
+{
+	randomness ^= randomness << 13;
+	randomness ^= randomness >> 7;
+	randomness ^= randomness << 17;
+	return randomness;
+}
+
+/* A server of our own with a socket that it has opened; its number in *id. */
+static int own_server(struct rings *r, uint32_t *id, uint16_t port)
+{
+	const struct beowire_record *open;
+	struct beowire_record *answer;
+	pthread_t binding;
+	int fd;
+
+	enter("a");
+	assert_int_equal(rings_open(r, 3, "own"), 0);
+	fd = open_socket("a", 3);
+	assert_true(fd >= 0);
+	assert_int_equal(bind_to(fd, 40000), -1);
+	*id = 0;
+	assert_int_equal(pthread_create(&binding, NULL, bind_any, &fd), 0);
+	assert_int_equal(rings_turn(r, -1), 0);
+	open = rings_next(r, BEOWIRE_REQUESTS);
+	assert_non_null(open);
+	assert_int_equal(open->type, BEOWIRE_OPEN);
+	*id = open->socket;
+	rings_consume(r, BEOWIRE_REQUESTS, open);
+	answer = rings_reserve(r, BEOWIRE_ANSWERS, BEOWIRE_OPENED, *id, 0);
+	answer->result.bytes = 100;
+	rings_commit(r, BEOWIRE_ANSWERS, answer);
+	assert_int_equal(rings_turn(r, 0), 0);
+	assert_ended(binding, 0);
+	return fd;
+}
+
+static void own_end(struct rings *r, int fd)
+{
+	close(fd);
+	rings_close(r);
+}
+
+static struct beowire_record *frame(struct rings *r, uint32_t id, uint16_t engine)
+{
+	struct bw_hdr hdr = {.magic = BW_MAGIC, .src_engine = engine};
+	struct beowire_record *record = rings_reserve(r, BEOWIRE_FRAMES_OUT, BEOWIRE_FRAME, id, 64);
+
+	assert_non_null(record);
+	memcpy(record + 1, &hdr, sizeof(hdr));
+	rings_commit(r, BEOWIRE_FRAMES_OUT, record);
+	return record;
+}
+
+/* A server sends under the numbers of its own ports only. */
+static void forged_frames(void **state)
+{
+	struct rings r;
+	uint32_t id;
+	int fd = own_server(&r, &id, 0);
+	uint16_t port = at(fd).sbw_port;
+
+	frame(&r, id, port);
+	assert_int_equal(rings_turn(&r, 0), 0);
+	assert_int_equal(listed(FRAMES_OUT), 1);
+	frame(&r, id, port + 1);
+	frame(&r, id + 1, port);
+	((struct bw_hdr *)(frame(&r, id, port) + 1))->magic = 0;
+	frame(&r, id, port)->frame.ifindex = 77;
+	frame(&r, id, port)->type = BEOWIRE_DONE;
+	frame(&r, id, port)->bytes = 31;
+	assert_int_equal(rings_turn(&r, 0), 0);
+	assert_int_equal(listed(FRAMES_OUT), 1);
+	assert_int_equal(listed(REFUSED), 6);
+	own_end(&r, fd);
+}
+
+static void answer(struct rings *r, uint32_t id, uint16_t type, int status, uint32_t bytes)
+{
+	struct beowire_record *record = rings_reserve(r, BEOWIRE_ANSWERS, type, id, 0);
+
+	assert_non_null(record);
+	record->result.status = status;
+	record->result.bytes = bytes;
+	rings_commit(r, BEOWIRE_ANSWERS, record);
+}
+
+/* Answers to what was not asked are counted, and change nothing. */
+static void answers_to_nothing(void **state)
+{
+	struct rings r;
+	uint32_t id;
+	int fd = own_server(&r, &id, 0);
+
+	answer(&r, id, BEOWIRE_OPENED, 0, 9);
+	answer(&r, id, BEOWIRE_DONE, 0, 0);
+	answer(&r, id, BEOWIRE_DONE, 0, UINT32_MAX);
+	answer(&r, id, BEOWIRE_FAILED, 1, 0);
+	answer(&r, id, BEOWIRE_FAILED, INT32_MIN, 0);
+	answer(&r, id, BEOWIRE_CLOSED, 0, 0);
+	answer(&r, id, BEOWIRE_OPEN, 0, 0);
+	answer(&r, id, 999, 0, 0);
+	answer(&r, id + 5, BEOWIRE_ARRIVED, 0, 0);
+	assert_int_equal(rings_turn(&r, 0), 0);
+	assert_int_equal(listed(REFUSED), 9);
+	assert_int_equal(listed(PORTS), 1);
+	answer(&r, id, BEOWIRE_FAILED, -EHOSTUNREACH, 0);
+	assert_int_equal(rings_turn(&r, 0), 0);
+	refused(recv(fd, &id, 1, MSG_DONTWAIT), EHOSTUNREACH);
+	refused(recv(fd, &id, 1, MSG_DONTWAIT), EAGAIN);
+	own_end(&r, fd);
+}
+
+static void records_without_sense(void **state)
+{
+	static const uint32_t lengths[] = {0, 8, 16, 32, 17, 48, 64, 1 << 20, UINT32_MAX, 1 << 31};
+	struct rings r;
+	uint32_t id, i;
+	int fd = own_server(&r, &id, 0);
+	struct ring *ring = &r.ring[BEOWIRE_ANSWERS];
+
+	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		bool good = lengths[i] == 48;
+		struct beowire_record *record =
+			(void *)(ring->data + (ring->at & (ring->size - 1)));
+
+		*record = (struct beowire_record){.len = lengths[i], .type = BEOWIRE_ARRIVED};
+		record->socket = id;
+		record->bytes = good ? 0 : 1;
+		ring->at += 48;
+		__atomic_store_n(&ring->shared->head, ring->at, __ATOMIC_RELEASE);
+		assert_int_equal(rings_turn(&r, 0), good ? 0 : -EPROTO);
+		assert_int_equal(ring->shared->tail, ring->at);
+	}
+	/* More written than there is room for, and not a multiple of anything. */
+	__atomic_store_n(&ring->shared->head, ring->at + (2 << 20), __ATOMIC_RELEASE);
+	assert_int_equal(rings_turn(&r, 0), -EPROTO);
+	__atomic_store_n(&ring->shared->head, ring->at + 5, __ATOMIC_RELEASE);
+	assert_int_equal(rings_turn(&r, 0), -EPROTO);
+	own_end(&r, fd);
+}
+
+/* Random words everywhere, while frames arrive and sockets are used. */
+static void random_rings(void **state)
+{
+	struct rings r;
+	uint32_t id, i, k;
+	int fd = own_server(&r, &id, 0), other = bound("b", 0), refusals = 0;
+	struct sockaddr_beowire here = at(fd), there = at(other);
+	char bytes[100] = "";
+
+	for (i = 0; i < 3000; i++) {
+		for (k = BEOWIRE_ANSWERS; k <= BEOWIRE_FRAMES_OUT; k++) {
+			struct ring *ring = &r.ring[k];
+			uint32_t n = ring->size / 4, at = ring->shared->tail / 4, j, end;
+
+			for (j = 0; j < 64; j++)
+				((uint32_t *)ring->data)[(at + j) % n] = (uint32_t)draw();
+			/* Often enough something that is looked at. */
+			((uint32_t *)ring->data)[at % n] = (uint32_t)(draw() % 16) * 16;
+			((uint32_t *)ring->data)[(at + 1) % n] = (uint32_t)(draw() % 12);
+			((uint32_t *)ring->data)[(at + 2) % n] = id + (uint32_t)(draw() % 2);
+			((uint32_t *)ring->data)[(at + 3) % n] = (uint32_t)(draw() % 100);
+			end = (uint32_t)(draw() % 8 ? draw() % 32 * 16 : draw());
+			__atomic_store_n(&ring->shared->head, ring->shared->tail + end,
+					 __ATOMIC_RELEASE);
+		}
+		for (k = BEOWIRE_REQUESTS; k <= BEOWIRE_FRAMES_IN; k++)
+			if (draw() % 16 == 0)
+				r.ring[k].shared->tail = (uint32_t)draw();
+			else
+				r.ring[k].shared->tail = r.ring[k].shared->head;
+		refusals += rings_turn(&r, 0) == -EPROTO;
+		send_to(other, bytes, draw() % sizeof(bytes), &here);
+		sendto(fd, bytes, draw() % sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&there,
+		       sizeof(there));
+		recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	}
+	assert_in_range(refusals, 100, 2999);
+	enter("a");
+	assert_true(listed(REFUSED) > 100);
+	own_end(&r, fd);
+	close(other);
+}
+
+/* ---- who may serve, and what it costs ---- */
+
+/* The exit status of a process that does this. */
+static int child_status(int (*act)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(act());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int open_as_nobody(void)
+{
+	struct rings r;
+
+	if (setgid(65534) || setuid(65534))
+		return 1;
+	return -rings_open(&r, 4, "mine");
+}
+
+/* CAP_NET_ADMIN suffices; but the rings are locked memory. */
+static int open_with_one_capability(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[2] = {
+		{.effective = 1 << CAP_NET_ADMIN, .permitted = 1 << CAP_NET_ADMIN}};
+	struct rlimit enough = {8 << 20, 8 << 20}, little = {1 << 20, 1 << 20};
+	struct rings r;
+	int error;
+
+	if (prctl(PR_SET_KEEPCAPS, 1) || setgid(65534) || setuid(65534) ||
+	    syscall(SYS_capset, &head, caps) || setrlimit(RLIMIT_MEMLOCK, &enough))
+		return 255;
+	error = rings_open(&r, 4, "mine");
+	if (error)
+		return -error;
+	rings_close(&r);
+	setrlimit(RLIMIT_MEMLOCK, &little);
+	return rings_open(&r, 4, "mine") == -ENOMEM ? 0 : 254;
+}
+
+static void who_may_serve(void **state)
+{
+	enter("a");
+	assert_int_equal(child_status(open_as_nobody), EPERM);
+	assert_int_equal(child_status(open_with_one_capability), 0);
+}
+
+static void calls_of_the_device(void **state)
+{
+	struct beowire_server_turn turn = {.timeout_ns = 1000000};
+	struct beowire_server_claim claim = {.number = 4, .ring_bytes = 1000};
+	struct pollfd p = {.events = POLLIN};
+	int fd;
+
+	enter("a");
+	fd = open("/dev/beowire", O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	refused(ioctl(fd, BEOWIRE_SERVER_TURN, &turn), ENODEV);
+	refused(ioctl(fd, 12345, &turn), ENOTTY);
+	refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0), ENODEV);
+	refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), EINVAL);
+	refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, NULL), EFAULT);
+	claim.ring_bytes = 1 << 19;
+	assert_int_equal(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), 0);
+	refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), EBUSY);
+	refused((int)(intptr_t)mmap(NULL, claim.area + 4096, PROT_READ, MAP_SHARED, fd, 0), EINVAL);
+	refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096), EINVAL);
+	refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL);
+	assert_int_equal(ioctl(fd, BEOWIRE_SERVER_TURN, &turn), 0);
+	p.fd = fd;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	close(fd);
+}
+
+/* ---- all ---- */
+
+static int set_up(void **state)
+{
+	return system("for n in a b; do ip netns add $n; ip -n $n link set lo up; done; "
+		      "ip link add eth0 netns a type veth peer name eth0 netns b; "
+		      "for n in a b; do ip -n $n link set eth0 mtu 9000 up; done");
+}
+
+static int patience(void **state)
+{
+	alarm(PATIENCE_S);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(exchange, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(exchange_spinning, pair_begin_spinning, pair_end),
+		cmocka_unit_test_setup_teardown(calls, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(one_space_of_numbers, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(numbers_are_claimed_once, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(many_sockets, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(killed_and_restarted, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(killed_while_it_sleeps, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(sleeps_and_wakes, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(forged_frames, patience, NULL),
+		cmocka_unit_test_setup_teardown(answers_to_nothing, patience, NULL),
+		cmocka_unit_test_setup_teardown(records_without_sense, patience, NULL),
+		cmocka_unit_test_setup_teardown(random_rings, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(who_may_serve, patience, NULL),
+		cmocka_unit_test_setup_teardown(calls_of_the_device, patience, NULL),
+	};
+
+	if (argc != 2)
+		return 2;
+	program = argv[1];
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
