@@ -12,6 +12,7 @@ from beowire import places
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "new-protocol.md"
 EXAMPLE = ROOT / "engine" / "datagram.c"
+MODULE = ROOT / "hosts" / "kernel" / "datagram_module.c"
 
 
 def squeezed(text: str) -> str:
@@ -19,7 +20,7 @@ def squeezed(text: str) -> str:
 
 
 def test_excerpts_are_taken_from_the_sources() -> None:
-    sources = [squeezed(path.read_text()) for path in (EXAMPLE, ROOT / "engine" / "wire.h")]
+    sources = [squeezed(path.read_text()) for path in (EXAMPLE, MODULE, ROOT / "engine" / "wire.h")]
     blocks = re.findall(r"^```c\n(.*?)^```", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
     assert blocks
     for block in blocks:
