@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a protocol server sees of the kernel module [A2]: a process that holds /dev/beowire open and
- * speaks a protocol for the sockets of other processes. Applications call
- * socket(AF_BEOWIRE, SOCK_DGRAM, number) as for a protocol of the kernel; what they ask for, and the
- * frames that come for their ports, reach the server through rings in memory that both map.
+ * What a protocol server sees of the kernel module [A2]: a process that holds /dev/beowire open
+ * and speaks a protocol for the sockets of other processes. Applications call socket(AF_BEOWIRE,
+ * SOCK_DGRAM, number) as for a protocol of the kernel; what they ask for, and the frames that come
+ * for their ports, reach the server through rings in memory that both map.
  *
  *	open, BEOWIRE_SERVER_CLAIM	the number is the server's, in its network namespace
  *	mmap of `area` bytes at 0	four rings, see struct beowire_ring
@@ -107,11 +107,11 @@ struct beowire_server_turn {
 };
 
 /*
- * CLAIM: EBUSY (the number is taken, or this descriptor has one), EINVAL, ENOMEM (also: the limit of
- * locked memory is reached). TURN: EINTR; EPROTO: something out made no sense, the rest of its ring
- * was thrown away. A record that is well made but refers to nothing is skipped and counted. IFACES:
- * the interfaces
- * in use, ifindex 0 behind the last. poll() says POLLIN when there is something in.
+ * CLAIM: EBUSY (the number is taken, or this descriptor has one), EINVAL, ENOMEM (also: the limit
+ * of locked memory is reached). TURN: EINTR; EPROTO: something out made no sense, the rest of its
+ * ring was thrown away. A record that is well made but refers to nothing is skipped and counted.
+ * LINKS: the interfaces in use, ifindex 0 behind the last. poll() says POLLIN when there is
+ * something in.
  */
 #define BEOWIRE_SERVER_CLAIM _IOWR('B', 1, struct beowire_server_claim)
 #define BEOWIRE_SERVER_TURN  _IOW('B', 2, struct beowire_server_turn)

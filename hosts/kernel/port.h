@@ -176,8 +176,8 @@ void bwk_peer_end_all(struct bwk_port *port);
 
 /* tx.c: 0, -EBUSY: the interface has no room now, -ENETDOWN: the frame is lost. */
 int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
-/* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no such
- * interface in use), -EMSGSIZE, -ENETDOWN. */
+/* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no
+ * such interface in use), -EMSGSIZE, -ENETDOWN. */
 int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,
 		       const void *bytes, u32 n);
 /* Refuse a frame for a port that there is not. */

@@ -2,7 +2,8 @@
 /*
  * beowire-protocol: any protocol of the engine between two processes over UDP on the loopback
  * device. It sends messages to and fro, compares every byte, and tells what arrived and how fast.
- * Also the smallest host in user space: struct host, the functions named host_* and plain.c are all of it.
+ * Also the smallest host in user space: struct host, the functions named host_* and plain.c are all
+ * of it.
  */
 #include <arpa/inet.h>
 #include <poll.h>

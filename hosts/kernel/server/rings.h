@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rings that a protocol server shares with the kernel module, from the server's side. One thread
- * at a time.
+ * The rings that a protocol server shares with the kernel module, from the server's side. One
+ * thread at a time.
  */
 #ifndef SERVER_RINGS_H
 #define SERVER_RINGS_H

@@ -37,7 +37,7 @@ def run(kernel: str) -> Run:
     server = places.product("hosts/kernel/server/beowire-server")
     with tempfile.TemporaryFile("w+") as said:
         command = ["sh", "-c", SCRIPT, "sh", str(program), str(server)]
-        guest = vm.Guest(command, kernel, memory_mb=1024, limit_s=150, modules=True)
+        guest = vm.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
         outcome = vm.run(guest, said.fileno())
         said.seek(0)
         output = said.read()

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protocol servers of the kernel module, in a guest: beowire-server in two network namespaces, whose
- * sockets exchange datagrams; servers that die, sleep, or are hostile. One thread holds both ends,
- * as a socket belongs to the namespace that the thread was in when it was opened.
+ * Protocol servers of the kernel module, in a guest: beowire-server in two network namespaces,
+ * whose sockets exchange datagrams; servers that die, sleep, or are hostile. One thread holds both
+ * ends, as a socket belongs to the namespace that the thread was in when it was opened.
  *
  *	test_server PATH-OF-BEOWIRE-SERVER
  */
@@ -38,7 +38,7 @@
 
 #define NUMBER	   2 /* of the protocol */
 #define MANY	   200
-#define PATIENCE_S 40
+#define PATIENCE_S 90 /* a test that takes longer ends the program */
 
 static const char *program;
 
@@ -597,7 +597,7 @@ static void random_rings(void **state)
 	struct sockaddr_beowire here = at(fd), there = at(other);
 	char bytes[100] = "";
 
-	for (i = 0; i < 3000; i++) {
+	for (i = 0; i < 1000; i++) {
 		for (k = BEOWIRE_ANSWERS; k <= BEOWIRE_FRAMES_OUT; k++) {
 			struct ring *ring = &r.ring[k];
 			uint32_t n = ring->size / 4, at = ring->shared->tail / 4, j, end;
@@ -624,9 +624,9 @@ static void random_rings(void **state)
 		       sizeof(there));
 		recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	}
-	assert_in_range(refusals, 100, 2999);
+	assert_in_range(refusals, 30, 999);
 	enter("a");
-	assert_true(listed(REFUSED) > 100);
+	assert_true(listed(REFUSED) > 30);
 	own_end(&r, fd);
 	close(other);
 }
