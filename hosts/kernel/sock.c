@@ -146,9 +146,11 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock)
 
 	if (!bwk_sock_has_room(&bs->sk)) {
 		/* What takes the room may be a row of messages that waits for this one. */
-		bwk_port_lock(bs->port);
-		bwk_port_run(bs->port);
-		bwk_port_unlock(bs->port);
+		if (bs->port) {
+			bwk_port_lock(bs->port);
+			bwk_port_run(bs->port);
+			bwk_port_unlock(bs->port);
+		}
 		error = bwk_sock_wait(&bs->sk, bwk_sock_may_send, sock_sndtimeo(&bs->sk, nonblock));
 		if (error)
 			return error;
