@@ -160,11 +160,13 @@ int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const s
 	struct bwk_iface *iface;
 	int error = -ENODEV;
 
-	rcu_read_lock_bh();
+	local_bh_disable(); /* a send of a frame expects it, as in softirq */
+	rcu_read_lock();
 	iface = bwk_iface_find(node, ifindex);
 	if (iface)
 		error = bwk_tx_bytes(iface, to, hdr, bytes, n);
-	rcu_read_unlock_bh();
+	rcu_read_unlock();
+	local_bh_enable();
 	return error;
 }
 
