@@ -174,28 +174,6 @@ struct bw_part_bulk {
 
 #define BW_EP_CONTROL 0xFFFF
 
-/* What hosts agree on beyond the engine: endpoints within an engine, and how a long message is
- * announced. */
-#define BW_EP_MESSAGES	  0    /* messages of programs, as they are */
-#define BW_EP_CONNECTIONS 1    /* the kernel host's connections, enum bw_conn_code */
-#define BW_CODE_ENVELOPE  0x80 /* in a MESSAGE's code: its payload is a bw_envelope */
-
-struct bw_envelope {
-	uint64_t key; /* of the exposed region; its bytes are the message */
-	uint64_t len; /* bytes of the message */
-};
-
-/* Codes of messages of BW_EP_CONNECTIONS. Between two engines there is at most one connection at a
- * time. */
-enum bw_conn_code {
-	BW_CONN_REQUEST = 1, /* tag: 1 keeps message boundaries, 2 carries bytes */
-	BW_CONN_ACCEPT = 2,
-	BW_CONN_REFUSE = 3,
-	BW_CONN_DATA = 4,  /* or an envelope */
-	BW_CONN_END = 5,   /* nothing more is sent */
-	BW_CONN_RESET = 6, /* nothing more is received either */
-};
-
 #define BW_PULL_FINAL	 0x1 /* the region is released once this pull has been acknowledged */
 #define BW_PULL_HOST_KEY 0x2 /* the key is the host's own (registered memory), not a region's */
 
@@ -242,7 +220,6 @@ BW_ASSERT_LAYOUT(bw_part_msg, 56);
 BW_ASSERT_LAYOUT(bw_part_bulk, 24);
 BW_ASSERT_LAYOUT(bw_refuse, 64);
 BW_ASSERT_LAYOUT(bw_dgram, 16);
-BW_ASSERT_LAYOUT(bw_envelope, 16);
 _Static_assert(offsetof(struct bw_hdr, dst_engine) == 8, "BPF filters read this offset");
 _Static_assert(offsetof(struct bw_hdr, pn) == 20, "pn");
 _Static_assert(offsetof(struct bw_hdr, hcrc) == 28, "hcrc");

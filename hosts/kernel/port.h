@@ -22,6 +22,7 @@
 #include "beowire_socket.h"
 #include "buf.h"
 #include "compat.h"
+#include "hosts.h"
 #include "node.h"
 #include "protocol.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ep.h"
+#include "hosts.h"
 
 #define BW_BURST_START	 4    /* sends without a round between them that leave at once each */
 #define BW_BURST_BYTES	 512  /* longer messages end a bundle */
