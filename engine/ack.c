@@ -83,7 +83,7 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
 	uint8_t i;
 
-	if (p->state != BW_PEER_UP)
+	if (!p->confirmed) /* it would take this for the confirmation, of whatever conversation */
 		return false;
 	for (i = 0; i < p->npaths; i++) {
 		if (!p->path[i].ack_now)

@@ -308,9 +308,10 @@ static struct bw_peer *bw_contact_answerer(struct bw_engine *e, const struct bw_
 
 /* The same incarnation speaks by another handle than before: it gave us up and starts again, or one
  * of its HELLOs is an old one. While nothing but HELLOs was exchanged, the latest counts; but
- * frames of the two must never meet in one peer, so it is to use a new handle of ours. Later, it is
- * asked by the handle that we know: it refuses if it gave that up, and its new HELLO comes again
- * meanwhile. */
+ * frames of the two must never meet in one peer, so it is to use a new handle of ours. Thus each of
+ * our handles belongs to one of its handles for ever; and as both sides begin with HELLOs, which
+ * name both, whoever uses ours in another frame means the same. Later, it is asked by the handle
+ * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. */
 static int bw_contact_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 {
 	uint32_t wire;
@@ -536,7 +537,7 @@ bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f)
 
 	while (!bw_list_empty(&e->peers)) {
 		p = bw_first(&e->peers, struct bw_peer, all);
-		for (i = 0; p->state == BW_PEER_UP && i < p->npaths; i++) {
+		for (i = 0; p->confirmed && i < p->npaths; i++) {
 			if (p->path[i].ack_at == BW_NEVER && !p->path[i].ack_now)
 				continue;
 			bw_ack_build(e, p, &p->path[i], f);

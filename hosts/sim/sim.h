@@ -314,7 +314,7 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r)
 void sim_audit_reset(struct sim_node *n);
 void sim_audit_end(struct sim_node *n);
 
-/* text.c: a frame in words, such as "DATA#7[MESSAGE 3 8B]" */
+/* text.c: a frame in words, such as "@100002 DATA#7[MESSAGE 3 8B]" */
 void sim_text_frame(char *text, size_t size, const void *frame, uint32_t len);
 
 /* conserve.c: both ends agree when nothing is under way (reliable protocol only) */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A frame in words, short enough for a line of a log or of a test: "DATA#7[MESSAGE 3 8B] ack 4",
- * "ACK 4 6-7", "HELLO.answer". It reads bytes as wire.h states them and trusts none of them.
+ * A frame in words, short enough for a line of a log or of a test: "@100002 DATA#7[MESSAGE 3 8B]",
+ * "@100002 ACK 4 6-7", "@100002 HELLO.answer of 100005" (handles: the receiver's behind the @, the
+ * sender's own in its HELLO). It reads bytes as wire.h states them and trusts none of them.
  */
 #include "sim.h"
 
@@ -105,6 +106,16 @@ static void sim_text_ack(struct sim_text *t, const uint8_t *frame, uint32_t end)
 		sim_text_add(t, " pressure");
 }
 
+static void sim_text_hello(struct sim_text *t, const uint8_t *frame, uint32_t end)
+{
+	const struct bw_hdr *h = (const struct bw_hdr *)frame;
+	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
+
+	sim_text_add(t, h->flags & BW_HDR_ANSWER ? "HELLO.answer" : "HELLO");
+	if (end >= sizeof(*h) + sizeof(*b))
+		sim_text_add(t, " of %x", b->conn);
+}
+
 static const char *sim_text_refusal(uint8_t why)
 {
 	static const char *const names[] = {"?", "incarnation", "version", "handle", "no engine"};
@@ -126,8 +137,10 @@ void sim_text_frame(char *text, size_t size, const void *frame, uint32_t len)
 	end = (uint32_t)sizeof(*h) + (h->len < body ? h->len : body);
 	if (h->path)
 		sim_text_add(&t, "path%u ", h->path);
+	if (h->conn)
+		sim_text_add(&t, "@%x ", h->conn);
 	if (h->type == BW_FRAME_HELLO)
-		sim_text_add(&t, h->flags & BW_HDR_ANSWER ? "HELLO.answer" : "HELLO");
+		sim_text_hello(&t, frame, end);
 	else if (h->type == BW_FRAME_DATA && end >= sizeof(*h) + sizeof(struct bw_ackblk))
 		sim_text_data(&t, frame, end);
 	else if (h->type == BW_FRAME_ACK &&

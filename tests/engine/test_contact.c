@@ -29,6 +29,37 @@ static void connect__answerer_asks_too_when_nothing_follows(void **state)
 	assert_int_equal(deadline(), BW_NEVER);
 }
 
+/* An ACK does not say to which of its sender's HELLOs it belongs. */
+static void connect__answerer_sends_no_ack_either(void **state)
+{
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	pressure(B, true);
+	flush(B);
+	expect_frames("A>B HELLO", "B>A HELLO answer", NULL);
+	deliver_all();
+	run(10 * BW_MS);
+	expect_frames("B>A HELLO", "A>B HELLO answer", "B>A ACK none pressure", NULL);
+}
+
+static void connect__answerer_that_closes_says_bye_only(void **state)
+{
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	pressure(B, true);
+	flush(B);
+	node_close(B);
+	expect_frames("A>B HELLO", "B>A HELLO answer", "B>A BYE", NULL);
+	deliver_all();
+	assert_int_equal(events_with("A PEER_DOWN B ESHUTDOWN"), 1);
+}
+
 static void connect__data_confirms_the_contact(void **state)
 {
 	node_open(A);
@@ -342,6 +373,8 @@ int contact_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(connect__hello_is_answered),
 		TEST(connect__answerer_asks_too_when_nothing_follows),
+		TEST(connect__answerer_sends_no_ack_either),
+		TEST(connect__answerer_that_closes_says_bye_only),
 		TEST(connect__data_confirms_the_contact),
 		TEST(connect__hello_is_repeated_until_answered),
 		TEST(connect__hellos_of_two_engines_do_not_stay_in_step),

@@ -322,6 +322,48 @@ static void restart__stale_hello_of_the_same_incarnation(void **state)
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
+/* A fresh peer takes an old HELLO for its partner's, while the partner learns the handle from a
+ * HELLO that knew nothing of that. The handle alone, in any frame but a HELLO, would confirm the
+ * wrong conversation, and nothing could end it any more. */
+static void restart__handle_told_before_an_old_hello_came(void **state)
+{
+	struct frame *old, *first;
+
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	flush(B);
+	drop_all(); /* the answer */
+	pass(2 * BW_MS);
+	flush(B);
+	old = take(0);
+	disconnect(A, B);
+	disconnect(B, A);
+	flush(B);
+	drop_all(); /* BYE for a handle that is gone anyway */
+	connect_to(A, B);
+	flush(A);
+	first = take(0);
+	assert_int_equal(receive(old), 0);
+	flush(A);
+	drop_all(); /* an answer to a handle that is gone */
+	assert_int_equal(receive(first), 0);
+	pressure(B, true);
+	flush(B);
+	reverse();
+	run(100 * BW_MS);
+	assert_int_equal(peer(A, B)->conn, peer(B, A)->wire);
+	assert_int_equal(peer(B, A)->conn, peer(A, B)->wire);
+	forget_logs();
+	post(A, B, 1, 8);
+	post(B, A, 2, 8);
+	run(100 * BW_MS);
+	assert_int_equal(events_with("MESSAGE"), 2);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
 static void version__none_in_common_names_both(void **state)
 {
 	struct bw_hello *b;
@@ -397,6 +439,7 @@ int refusal_tests(void)
 		TEST(restart__same_incarnation_with_a_new_handle),
 		TEST(restart__stale_hello_cannot_end_a_living_peer),
 		TEST(restart__stale_hello_of_the_same_incarnation),
+		TEST(restart__handle_told_before_an_old_hello_came),
 		TEST(version__none_in_common_names_both),
 		TEST(version__other_versions_of_data_are_not_parsed),
 		TEST(version__a_range_that_contains_ours_is_spoken_to),
