@@ -54,7 +54,7 @@ def run(*words: str, coverage: Path | None = None) -> vm.Outcome:
 
 @pytest.mark.usefixtures("checkout")
 def test_nothing_is_found_in_what_has_no_defect(tmp_path: Path) -> None:
-    script = "grep -q lock-classes /proc/lockdep_stats && rmmod second first"
+    script = "! grep -q la57 /proc/cpuinfo && rmmod second first && cat /proc/lockdep_stats"
     counts = tmp_path / "counts"
     counts.mkdir()
     outcome = run("sh", "-c", script, coverage=counts)
