@@ -10,8 +10,8 @@
 #include "rings.h"
 
 struct instance {
-	struct instance *next;
-	uint32_t id; /* of the socket */
+	struct instance *next, *in_bucket; /* the server's */
+	uint32_t id;			   /* of the socket */
 	uint16_t port;
 	const struct bw_protocol *protocol;
 	struct rings *rings;

@@ -22,6 +22,7 @@
 static struct {
 	struct rings rings;
 	const struct bw_protocol *protocol;
+	struct instance *all;
 	struct instance *bucket[BUCKETS]; /* by the socket's number */
 	bool spin;
 } server;
@@ -37,7 +38,7 @@ static struct instance **server_find(uint32_t id)
 	struct instance **at = &server.bucket[id % BUCKETS];
 
 	while (*at && (*at)->id != id)
-		at = &(*at)->next;
+		at = &(*at)->in_bucket;
 	return at;
 }
 
@@ -49,8 +50,10 @@ static void server_request(const struct beowire_record *record)
 		in = instance_open(&server.rings, server.protocol, record);
 		if (!in)
 			return;
-		in->next = *at;
+		in->in_bucket = *at;
 		*at = in;
+		in->next = server.all;
+		server.all = in;
 		instance_run(in);
 	} else if (record->type == BEOWIRE_SEND && in) {
 		instance_send(in, record);
@@ -84,23 +87,21 @@ static void server_records(void)
 static uint64_t server_timers(void)
 {
 	uint64_t now = bw_clock_now(), next = BW_NEVER;
-	struct instance **at, *in;
-	int i;
+	struct instance **at = &server.all, *in;
 
-	for (i = 0; i < BUCKETS; i++) {
-		for (at = &server.bucket[i]; (in = *at);) {
-			if (in->deadline <= now)
-				instance_run(in);
-			if (instance_over(in)) {
-				*at = in->next;
-				instance_end(in);
-				continue;
-			}
-			if (in->closing && in->deadline > in->linger_until)
-				in->deadline = in->linger_until;
-			next = in->deadline < next ? in->deadline : next;
-			at = &in->next;
+	while ((in = *at)) {
+		if (in->deadline <= now)
+			instance_run(in);
+		if (instance_over(in)) {
+			*at = in->next;
+			*server_find(in->id) = in->in_bucket;
+			instance_end(in);
+			continue;
 		}
+		if (in->closing && in->deadline > in->linger_until)
+			in->deadline = in->linger_until;
+		next = in->deadline < next ? in->deadline : next;
+		at = &in->next;
 	}
 	return next;
 }
