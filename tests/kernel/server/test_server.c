@@ -28,6 +28,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -404,6 +405,13 @@ static void killed_while_it_sleeps(void **state)
 	close(b);
 }
 
+static void *wake(void *arg)
+{
+	usleep(200000); /* somebody waits by now */
+	kill(*(pid_t *)arg, SIGCONT);
+	return NULL;
+}
+
 /* Who does not empty the rings holds up senders, who learn of it; then it goes on. */
 static void sleeps_and_wakes(void **state)
 {
@@ -412,6 +420,8 @@ static void sleeps_and_wakes(void **state)
 	int a = bound("a", 0), b = bound("b", 0), big = 1 << 24, sent = 0, came = 0;
 	struct sockaddr_beowire at_b = at(b);
 	struct pollfd p = {.fd = a, .events = POLLOUT};
+	pthread_t waker;
+	time_t begin;
 
 	kill(pair->server[0], SIGSTOP);
 	assert_int_equal(setsockopt(a, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big)), 0);
@@ -421,8 +431,12 @@ static void sleeps_and_wakes(void **state)
 	assert_int_equal(errno, EAGAIN);
 	assert_in_range(sent, 100, 140); /* what a ring of 1 MiB holds */
 	assert_int_equal(poll(&p, 1, 0), 0);
-	kill(pair->server[0], SIGCONT);
-	assert_int_equal(poll(&p, 1, 10000), 1);
+	assert_int_equal(pthread_create(&waker, NULL, wake, &pair->server[0]), 0);
+	begin = time(NULL);
+	assert_int_equal(poll(&p, 1, 30000), 1);
+	assert_int_equal(p.revents, POLLOUT);
+	assert_in_range(time(NULL) - begin, 0, 20); /* at its end poll() looks again, unwoken */
+	pthread_join(waker, NULL);
 	assert_int_equal(send_to(a, "x", 1, &at_b), 1);
 	/* The receive buffer holds only some, the rest is dropped; but all buffers come back. */
 	while (usleep(100000), recv(b, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
@@ -561,24 +575,27 @@ static void answers_to_nothing(void **state)
 
 static void records_without_sense(void **state)
 {
-	static const uint32_t lengths[] = {0, 8, 16, 32, 17, 48, 64, 1 << 20, UINT32_MAX, 1 << 31};
+	static const uint32_t lengths[] = {0,  8,  16,	    32,		17,	48,
+					   56, 64, 1 << 20, UINT32_MAX, 1 << 31};
 	struct rings r;
 	uint32_t id, i;
 	int fd = own_server(&r, &id, 0);
 	struct ring *ring = &r.ring[BEOWIRE_ANSWERS];
+	char byte;
 
 	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
-		bool good = lengths[i] == 48;
+		bool good = lengths[i] == 64;
 		struct beowire_record *record =
 			(void *)(ring->data + (ring->at & (ring->size - 1)));
 
 		*record = (struct beowire_record){.len = lengths[i], .type = BEOWIRE_ARRIVED};
 		record->socket = id;
 		record->bytes = good ? 0 : 1;
-		ring->at += 48;
+		ring->at += 64;
 		__atomic_store_n(&ring->shared->head, ring->at, __ATOMIC_RELEASE);
 		assert_int_equal(rings_turn(&r, 0), good ? 0 : -EPROTO);
 		assert_int_equal(ring->shared->tail, ring->at);
+		assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), good ? 0 : -1);
 	}
 	/* More written than there is room for, and not a multiple of anything. */
 	__atomic_store_n(&ring->shared->head, ring->at + (2 << 20), __ATOMIC_RELEASE);
