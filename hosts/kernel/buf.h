@@ -47,7 +47,7 @@ struct bwk_buf {
 	u32 sending; /* bytes that its socket is charged for a send under way */
 	u64 len, got;
 	u64 cookie;		 /* the program's */
-	u64 key;		 /* EXPOSED: of the region */
+	u64 key;		 /* EXPOSED: of the region; PULL: its number */
 	struct bwk_peer *end_of; /* the END of a connection: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
 	struct page **pages;

@@ -21,7 +21,8 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 		bwk_port_lock(port);
 		error = bwk_port_submit(port, &op);
 		if (!error) {
-			*id = op.pull.id;
+			*id = b->key = op.pull.id;
+			b->handle = from->handle;
 			list_add(&b->all, &port->bufs);
 			bwk_port_run(port);
 		}

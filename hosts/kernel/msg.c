@@ -379,6 +379,29 @@ int bwk_msg_shutdown(struct socket *sock, int how)
 	return 0;
 }
 
+/* The memory of a program that goes is used no longer; what was copied is still sent. */
+static void bwk_msg_abandon(struct bwk_port *port)
+{
+	struct bwk_buf *b;
+
+	bwk_port_lock(port);
+	list_for_each_entry(b, &port->bufs, all)
+	{
+		struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
+
+		if (b->kind != BWK_BUF_USER)
+			continue;
+		op.expose.key = b->key;
+		if (b->use == BWK_BUF_PULL) {
+			op.type = BW_OP_CANCEL_PULL;
+			op.pull_id = b->key;
+		}
+		bwk_port_submit(port, &op);
+	}
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+}
+
 static int bwk_msg_release(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
@@ -388,8 +411,10 @@ static int bwk_msg_release(struct socket *sock)
 		return 0;
 	bs = bwk_sk(sk);
 	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
-	if (bs->port)
+	if (bs->port) {
+		bwk_msg_abandon(bs->port);
 		bwk_port_release(bs->port, bs);
+	}
 	/* From here on the port tells nothing any more. */
 	bwk_queue_drop_all(bs);
 	while (!list_empty(&bs->done)) {

@@ -3,6 +3,7 @@
  * What has arrived for a socket: its receive queue of socket buffers, which are the frames
  * themselves. A queue beyond SO_RCVBUF puts the port's peers under pressure, so that they send
  * envelopes only; a peer that fills it further, up to the sysctl memory_max, is left.
+ * Datagrams are dropped beyond SO_RCVBUF.
  */
 #include "sock.h"
 
@@ -48,6 +49,11 @@ void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 		.code = ev->code & ~BW_CODE_ENVELOPE,
 	};
 
+	if (bs->protocol != &bw_reliable &&
+	    atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf)) {
+		atomic_inc(&sk->sk_drops);
+		return;
+	}
 	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, &cb))
 		return;
 	if (unlikely(atomic_read(&sk->sk_rmem_alloc) > (int)bs->port->node->set.memory_max)) {

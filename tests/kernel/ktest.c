@@ -277,9 +277,9 @@ bool kt_pinned_becomes(uint64_t pages)
 {
 	int tries;
 
-	for (tries = 0; kt_pinned() != pages && tries < 500; tries++)
+	for (tries = 0; kt_pinned() != pages && tries < 1000; tries++)
 		usleep(10000);
-	return tries < 500;
+	return tries < 1000;
 }
 
 static void *kt_thread_run(void *arg)

@@ -20,7 +20,7 @@
 
 #include "beowire_socket.h"
 
-#define KT_PATIENCE_S 40 /* a test that takes longer ends its program */
+#define KT_PATIENCE_S 100 /* a test that takes longer ends its program */
 
 /* Two bound sockets, and where each is reached by the other. */
 struct kt_pair {
@@ -78,7 +78,7 @@ uint64_t kt_now_ns(void);
 uint64_t kt_number(const char *node, const char *file, const char *word);
 /* Pages that are pinned now, in the whole system. */
 uint64_t kt_pinned(void);
-/* Waits until `pages` are pinned, at most 5 s. */
+/* Waits until so many are, at most 10 s. */
 bool kt_pinned_becomes(uint64_t pages);
 
 /* What another thread does meanwhile. */

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frames of any content, as another machine could send them: what is malformed is counted and does
+ * nothing else, and whatever comes, the node serves others afterwards. They go out of b's interface
+ * by a packet socket.
+ *
+ *	test_frames [SECONDS SEED]	how long to invent frames, and the first random number
+ */
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/virtio_net.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "ktest.h"
+#include "protocol.h"
+
+#define NODE	   "/proc/net/beowire/node"
+#define FRAME_MAX  9018
+#define CORPUS_MAX 256
+#define ETHERNET   14
+
+static unsigned long seconds;
+static uint64_t seed = 1;
+
+struct frame {
+	uint32_t len;
+	uint8_t bytes[FRAME_MAX];
+};
+
+static int raw_open(const char *node, uint16_t type)
+{
+	struct sockaddr_ll addr = {.sll_family = AF_PACKET, .sll_protocol = htons(type)};
+	int fd;
+
+	kt_enter(node);
+	fd = socket(AF_PACKET, SOCK_RAW, 0);
+	addr.sll_ifindex = (int)if_nametoindex("eth0");
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	return fd;
+}
+
+static struct bw_hdr *header(struct frame *f)
+{
+	return (struct bw_hdr *)(f->bytes + ETHERNET);
+}
+
+/* A frame of b's to a's port, well-formed but for what the tests make of it. */
+static struct frame frame_to(const struct kt_pair *p, uint8_t type, uint16_t len)
+{
+	struct frame f = {.len = (uint32_t)(ETHERNET + sizeof(struct bw_hdr) + len)};
+	struct bw_hdr h = {.magic = BW_MAGIC,
+			   .version = BW_VERSION,
+			   .type = type,
+			   .cluster = BW_CLUSTER_DEFAULT,
+			   .dst_engine = p->at_a.sbw_port,
+			   .src_engine = p->at_b.sbw_port,
+			   .dst_inc = p->at_a.sbw_inc,
+			   .len = len};
+	const uint16_t ethertype = htons(BW_ETHERTYPE);
+
+	memcpy(f.bytes, p->at_a.sbw_mac, 6);
+	memcpy(f.bytes + 6, p->at_b.sbw_mac, 6);
+	memcpy(f.bytes + 12, &ethertype, 2);
+	memcpy(f.bytes + ETHERNET, &h, sizeof(h));
+	return f;
+}
+
+/* The checksum of a DATA frame leaves the payloads out. */
+static uint32_t data_crc(const uint8_t *bytes, uint32_t end)
+{
+	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0;
+
+	while (at + sizeof(struct bw_part_msg) <= end) {
+		struct bw_part part;
+		uint32_t pay;
+
+		memcpy(&part, bytes + at, sizeof(part));
+		pay = at + (uint32_t)(part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
+					      ? sizeof(struct bw_part_bulk)
+					      : sizeof(struct bw_part_msg));
+		if (pay + part.plen > end)
+			break;
+		crc = bw_crc32c(crc, bytes + from, pay - from);
+		from = pay + part.plen;
+		at = (from + 7) & ~7u;
+	}
+	return bw_crc32c(crc, bytes + from, end - from);
+}
+
+static void seal(struct frame *f)
+{
+	uint8_t *bytes = f->bytes + ETHERNET;
+	struct bw_hdr h;
+	uint32_t end;
+
+	memcpy(&h, bytes, sizeof(h));
+	end = (uint32_t)sizeof(h) + h.len;
+	if (f->len < ETHERNET + sizeof(h) || end > f->len - ETHERNET)
+		return;
+	memset(bytes + offsetof(struct bw_hdr, hcrc), 0, 4);
+	if (h.type == BW_FRAME_DGRAM && end >= sizeof(h) + sizeof(struct bw_dgram))
+		end = sizeof(h) + sizeof(struct bw_dgram);
+	h.hcrc = h.type == BW_FRAME_DATA ? data_crc(bytes, end) : bw_crc32c(0, bytes, end);
+	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &h.hcrc, 4);
+}
+
+static void inject(int raw, const struct frame *f)
+{
+	assert_int_equal(send(raw, f->bytes, f->len, 0), f->len);
+}
+
+/* ---- counters ---- */
+
+static void count_in_node(const char *word, const struct frame *f, int times)
+{
+	int raw = raw_open("b", ETH_P_ALL);
+	uint64_t before = kt_number("a", NODE, word);
+
+	for (int i = 0; i < times; i++)
+		inject(raw, f);
+	for (int i = 0; i < 100 && kt_number("a", NODE, word) < before + times; i++)
+		usleep(10000);
+	assert_int_equal(kt_number("a", NODE, word), before + times);
+	close(raw);
+}
+
+static void test_counted_by_the_node(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct frame f = frame_to(&p, BW_FRAME_ACK, 0);
+
+	f.len -= 1; /* shorter than any header */
+	count_in_node("malformed", &f, 3);
+	f.len = ETHERNET;
+	count_in_node("malformed", &f, 2);
+	f = frame_to(&p, BW_FRAME_ACK, 0);
+	header(&f)->magic ^= 1;
+	count_in_node("foreign", &f, 4);
+	f = frame_to(&p, BW_FRAME_DATA, 100);
+	header(&f)->dst_engine = 3; /* nobody's */
+	count_in_node("unclaimed", &f, 5);
+	count_in_node("refused", &f, 5);
+	f = frame_to(&p, BW_FRAME_REFUSE, 64);
+	header(&f)->dst_engine = 3;
+	count_in_node("refused", &f, 0); /* refusals are not refused */
+	kt_close(&p);
+}
+
+static void count_in_port(int fd, enum bw_drop why, const struct frame *f)
+{
+	int raw = raw_open("b", ETH_P_ALL);
+	uint64_t before = kt_counters(fd).drop[why];
+
+	inject(raw, f);
+	for (int i = 0; i < 100 && kt_counters(fd).drop[why] == before; i++)
+		usleep(10000);
+	if (kt_counters(fd).drop[why] != before + 1)
+		fail_msg("%s is not counted", bw_drop_name(why));
+	close(raw);
+}
+
+static void test_counted_by_the_port(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct frame f;
+
+	f = frame_to(&p, BW_FRAME_ACK, 32);
+	count_in_port(p.a, BW_DROP_HEADER, &f); /* no checksum */
+	header(&f)->version = 9;
+	seal(&f);
+	count_in_port(p.a, BW_DROP_VERSION, &f);
+	f = frame_to(&p, BW_FRAME_ACK, 32);
+	header(&f)->cluster++;
+	seal(&f);
+	count_in_port(p.a, BW_DROP_CLUSTER, &f);
+	f = frame_to(&p, 99, 0);
+	seal(&f);
+	count_in_port(p.a, BW_DROP_TYPE, &f);
+	f = frame_to(&p, BW_FRAME_ACK, 32);
+	f.len -= 20; /* cut */
+	count_in_port(p.a, BW_DROP_SHORT, &f);
+	f = frame_to(&p, BW_FRAME_ACK, 32);
+	header(&f)->dst_inc++;
+	seal(&f);
+	count_in_port(p.a, BW_DROP_INCARNATION, &f);
+	f = frame_to(&p, BW_FRAME_ACK, 32);
+	header(&f)->conn = 77;
+	seal(&f);
+	count_in_port(p.a, BW_DROP_HANDLE, &f);
+	kt_close(&p);
+}
+
+/* Frames for engines of user space, to others, and of other protocols are none of the module's. */
+static void test_not_ours(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct frame f = frame_to(&p, BW_FRAME_DATA, 100);
+
+	header(&f)->dst_engine = BEOWIRE_PORTS + 1;
+	count_in_node("unclaimed", &f, 0);
+	count_in_node("refused", &f, 0);
+	f = frame_to(&p, BW_FRAME_DATA, 100);
+	header(&f)->dst_engine = 3;
+	memset(f.bytes, 0xff, 6);
+	count_in_node("unclaimed", &f, 0);
+	kt_close(&p);
+}
+
+/* ---- invented frames ---- */
+
+static struct frame corpus[CORPUS_MAX];
+static int recorded;
+
+/* What two ports say to one another. */
+static void record(struct kt_pair *p)
+{
+	static uint8_t bytes[60000];
+	const uint32_t sizes[] = {0, 1, 100, 3000, 20000};
+	int raw = raw_open("b", ETH_P_ALL);
+
+	recorded = 0;
+	for (int i = 0; i < 5; i++) {
+		assert_int_equal(send(p->b, bytes, sizes[i], MSG_DONTWAIT), sizes[i]);
+		assert_int_equal(recv(p->a, bytes, sizeof(bytes), 0), sizes[i]);
+		assert_int_equal(send(p->a, bytes, sizes[i], MSG_DONTWAIT), sizes[i]);
+		assert_int_equal(recv(p->b, bytes, sizeof(bytes), 0), sizes[i]);
+	}
+	while (recorded < CORPUS_MAX) {
+		struct frame *f = &corpus[recorded];
+		ssize_t n = recv(raw, f->bytes, sizeof(f->bytes), MSG_DONTWAIT);
+		uint16_t type;
+
+		if (n < 0)
+			break;
+		memcpy(&type, f->bytes + 12, 2);
+		f->len = (uint32_t)n;
+		recorded += type == htons(BW_ETHERTYPE);
+	}
+	close(raw);
+	assert_true(recorded > 10);
+}
+
+/* Damage one of the recorded frames; it goes to a, mostly with a right checksum. */
+static void invent(struct frame *f, uint64_t *random, const struct kt_pair *p)
+{
+	uint32_t changes = (uint32_t)kt_random(random) % 4;
+
+	*f = corpus[kt_random(random) % (uint64_t)recorded];
+	for (uint32_t i = 0; i < changes; i++) {
+		uint64_t r = kt_random(random);
+		uint32_t span = r & 1 ? f->len : (f->len < 140 ? f->len : 140);
+		uint32_t at = ETHERNET + (uint32_t)(r >> 8) % (span - ETHERNET);
+
+		switch ((r >> 1) % 5) {
+		case 0:
+			f->bytes[at] ^= (uint8_t)(1 << (r >> 40) % 8);
+			break;
+		case 1:
+			f->bytes[at] = (uint8_t)(r >> 40);
+			break;
+		case 2: /* a whole field, all ones or small */
+			memset(f->bytes + (at & ~3u) + 2, r & 0x10000000000 ? 0xff : 0, 4);
+			break;
+		case 3:
+			f->len = at + 1;
+			break;
+		case 4: /* the middle of another one */
+			memcpy(f->bytes + at, corpus[(r >> 40) % (uint64_t)recorded].bytes + at,
+			       f->len - at);
+			break;
+		}
+	}
+	memcpy(f->bytes, p->at_a.sbw_mac, 6);
+	if (kt_random(random) % 8)
+		memcpy(f->bytes + 6, p->at_b.sbw_mac, 6);
+	if (kt_random(random) % 4)
+		header(f)->dst_engine = p->at_a.sbw_port;
+	if (kt_random(random) % 4)
+		header(f)->dst_inc = p->at_a.sbw_inc;
+	if (kt_random(random) % 8)
+		seal(f);
+}
+
+static void exchange(void)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	char byte = 0;
+
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'x');
+	kt_close(&p);
+}
+
+/* Take what there is, and begin to fetch some of the long messages. */
+static void take_all(int fd, uint64_t *random)
+{
+	static uint8_t bytes[60000];
+	struct beowire_info info;
+
+	while (kt_recv_info(fd, bytes, sizeof(bytes) / 2, &info, MSG_DONTWAIT) == 0) {
+		struct beowire_pull pull = {
+			.key = info.key,
+			.peer = info.peer,
+			.buf = (uintptr_t)bytes,
+			.len = kt_random(random) % sizeof(bytes),
+			.cookie = 1,
+		};
+
+		if (info.event == BEOWIRE_ENVELOPE)
+			ioctl(fd, BEOWIRE_IOC_PULL, &pull);
+	}
+}
+
+/* Invented frames meet two ports that talk meanwhile; some of them are believed and end that. */
+static void meet_invented_frames(uint64_t *random, int frames)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	static uint8_t bytes[60000];
+	struct frame f;
+	int raw;
+
+	record(&p);
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	raw = raw_open("b", ETH_P_IP); /* hears nothing of this */
+	for (int i = 0; i < frames; i++) {
+		invent(&f, random, &p);
+		if (f.len >= ETHERNET)
+			inject(raw, &f);
+		if (i % 16 == 0) {
+			send(p.a, bytes, kt_random(random) % sizeof(bytes), MSG_DONTWAIT);
+			send(p.b, bytes, kt_random(random) % sizeof(bytes), MSG_DONTWAIT);
+			take_all(p.a, random);
+		}
+	}
+	close(raw);
+	kt_close(&p);
+}
+
+static void test_invented_frames(void **state)
+{
+	uint64_t random = seed, end = kt_now_ns() + seconds * 1000000000u;
+
+	alarm(0);
+	alarm(KT_PATIENCE_S + (unsigned)seconds);
+	for (int i = 0; i < 8 || kt_now_ns() < end; i++)
+		meet_invented_frames(&random, 500);
+	exchange();
+}
+
+/* A frame in pieces, that others look at as well: it must be put together in a copy. */
+static void test_scattered_and_shared(void **state)
+{
+	struct {
+		struct virtio_net_hdr head;
+		uint8_t bytes[8000];
+	} __attribute__((packed)) whole = {.head = {.hdr_len = ETHERNET}};
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct frame f = frame_to(&p, BW_FRAME_DATA, 7000);
+	int other = raw_open("a", BW_ETHERTYPE), third = raw_open("a", BW_ETHERTYPE);
+	int raw = raw_open("b", ETH_P_IP), on = 1;
+	uint64_t before = kt_counters(p.a).rx_frames;
+
+	assert_int_equal(setsockopt(raw, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
+	memcpy(whole.bytes, f.bytes, f.len);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(send(raw, &whole, sizeof(whole.head) + f.len, 0),
+				 sizeof(whole.head) + f.len);
+	for (int i = 0; i < 100 && kt_counters(p.a).rx_frames < before + 10; i++)
+		usleep(10000);
+	assert_int_equal(kt_counters(p.a).rx_frames, before + 10);
+	exchange();
+	close(other);
+	close(third);
+	close(raw);
+	kt_close(&p);
+}
+
+int main(int count, char **words)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_counted_by_the_node),
+		kt_test(test_counted_by_the_port),
+		kt_test(test_not_ours),
+		kt_test(test_scattered_and_shared),
+		kt_test(test_invented_frames),
+	};
+
+	seconds = count > 1 ? strtoul(words[1], NULL, 10) : 0;
+	seed = count > 2 ? strtoull(words[2], NULL, 10) : 1;
+	return cmocka_run_group_tests(tests, kt_attach, NULL);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The modules are loaded and unloaded: never while a socket is open, and cleanly while frames come
+ * and what was sent is still under way. The last program of a row: it leaves fresh modules.
+ *
+ *	test_loading [ROUNDS]
+ */
+#include <arpa/inet.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ktest.h"
+#include "wire.h"
+
+static unsigned long rounds = 10;
+static char folder[512]; /* of the modules */
+
+/* Both; the last socket is forgotten a moment after its close. */
+static bool unload(void)
+{
+	bool gone = false;
+
+	for (int tries = 0; tries < 50 && !gone; tries++)
+		gone = system("rmmod beowire_datagram beowire 2>/dev/null") == 0 ||
+		       system("rmmod beowire 2>/dev/null") == 0;
+	return gone;
+}
+
+static void load(void)
+{
+	kt_shell("insmod %s/beowire.ko && insmod %s/beowire_datagram.ko", folder, folder);
+	assert_int_equal(kt_attach(NULL), 0);
+}
+
+static void test_not_with_sockets_open(void **state)
+{
+	const int types[] = {SOCK_RDM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
+
+	for (int i = 0; i < 4; i++) {
+		int fd = kt_open("a", types[i]);
+
+		assert_int_not_equal(system("rmmod beowire 2>/dev/null"), 0);
+		if (types[i] == SOCK_DGRAM)
+			assert_int_not_equal(system("rmmod beowire_datagram 2>/dev/null"), 0);
+		close(fd);
+	}
+}
+
+/* Frames for a's module, whether it is there or not. */
+static pid_t begin_traffic(struct kt_pair *p)
+{
+	struct sockaddr_ll addr = {.sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP)};
+	const struct bw_hdr h = {.magic = BW_MAGIC,
+				 .version = BW_VERSION,
+				 .type = BW_FRAME_DATA,
+				 .cluster = BW_CLUSTER_DEFAULT,
+				 .dst_engine = p->at_a.sbw_port};
+	const uint16_t type = htons(BW_ETHERTYPE);
+	uint8_t frame[100] = {0};
+	pid_t pid = fork();
+	int raw;
+
+	if (pid)
+		return pid;
+	kt_close(p);
+	kt_enter("b");
+	raw = socket(AF_PACKET, SOCK_RAW, 0);
+	addr.sll_ifindex = (int)if_nametoindex("eth0");
+	memcpy(frame, p->at_a.sbw_mac, 6);
+	memcpy(frame + 12, &type, 2);
+	memcpy(frame + 14, &h, sizeof(h));
+	while (sendto(raw, frame, sizeof(frame), 0, (struct sockaddr *)&addr, sizeof(addr)) > 0)
+		usleep(200);
+	_exit(1);
+}
+
+static void test_again_and_again_under_traffic(void **state)
+{
+	static char bytes[100000];
+	struct kt_pair first = kt_pair(SOCK_RDM);
+	pid_t traffic = begin_traffic(&first);
+
+	kt_close(&first);
+	alarm(KT_PATIENCE_S + 5 * (unsigned)rounds);
+	for (unsigned long i = 0; i < rounds; i++) {
+		struct kt_pair p = kt_couple(SOCK_RDM), d = kt_couple(SOCK_DGRAM);
+
+		for (int k = 0; k < 10; k++) {
+			send(p.a, bytes, 1000, MSG_DONTWAIT);
+			send(d.b, bytes, 1000, MSG_DONTWAIT);
+		}
+		send(p.a, bytes, sizeof(bytes), MSG_DONTWAIT);
+		assert_int_equal(recv(p.b, bytes, 1000, 0), 1000);
+		kt_close(&p);
+		kt_close(&d);
+		assert_true(unload());
+		load();
+	}
+	assert_int_equal(waitpid(traffic, NULL, WNOHANG), 0); /* it went on all the time */
+	kill(traffic, SIGKILL);
+	waitpid(traffic, NULL, 0);
+}
+
+int main(int count, char **words)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_not_with_sockets_open),
+		kt_test(test_again_and_again_under_traffic),
+	};
+	struct utsname self;
+	char program[256];
+
+	if (count > 1)
+		rounds = strtoul(words[1], NULL, 10);
+	if (uname(&self) || !realpath(words[0], program))
+		return 1;
+	*strrchr(program, '/') = 0;
+	snprintf(folder, sizeof(folder), "%s/../../kernel/%s", program, self.release);
+	return cmocka_run_group_tests(tests, kt_attach, NULL);
+}

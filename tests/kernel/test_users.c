@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Several users on one node: who may open sockets, what one user can do to another (nothing), and
+ * what memory each may lock. Users are processes that have put on another uid.
+ */
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ktest.h"
+
+#define MIB (1u << 20)
+
+enum { ALICE = 1001, BOB = 1002 };
+
+static void settings(const char *name, const char *value)
+{
+	const char *const nodes[] = {"a", "b"};
+
+	for (int i = 0; i < 2; i++)
+		kt_shell("ip netns exec %s sh -c 'echo %s >/proc/sys/net/beowire/%s'", nodes[i],
+			 value, name);
+}
+
+static int open_to_all(void **state)
+{
+	settings("group_range", "1000 2000");
+	return kt_attach(state);
+}
+
+/* A process of this user runs `f`; 0: it was content. */
+static pid_t begin_as(uid_t user, gid_t group, gid_t other, int (*f)(void *), void *arg)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		if (setgroups(1, &other) || setgid(group) || setuid(user))
+			_exit(99);
+		_exit(f(arg));
+	}
+	return pid;
+}
+
+static int end_of(pid_t pid)
+{
+	int status = 0;
+
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int as(uid_t user, int (*f)(void *), void *arg)
+{
+	return end_of(begin_as(user, user, user, f, arg));
+}
+
+/* In processes of users failures are errnos: assertions belong to the test's own process. */
+static int open_socket(void *arg)
+{
+	return socket(AF_BEOWIRE, SOCK_RDM, 0) < 0 ? errno : 0;
+}
+
+static void test_groups_that_may_open(void **state)
+{
+	kt_enter("a");
+	settings("group_range", "1 0");
+	assert_int_equal(as(ALICE, open_socket, NULL), EACCES);
+	assert_int_equal(as(0, open_socket, NULL), 0);
+	settings("group_range", "1001 1001");
+	kt_enter("a");
+	assert_int_equal(as(ALICE, open_socket, NULL), 0);
+	assert_int_equal(as(BOB, open_socket, NULL), EACCES);
+	assert_int_equal(end_of(begin_as(BOB, BOB, 1001, open_socket, NULL)), 0);
+	settings("group_range", "1000 2000");
+}
+
+static int attach(void *arg)
+{
+	struct beowire_iface iface = {.name = "eth0"};
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+	if (ioctl(fd, BEOWIRE_IOC_ATTACH, &iface) == 0 || errno != EPERM)
+		return 1;
+	return ioctl(fd, BEOWIRE_IOC_DETACH, &iface) == 0 || errno != EPERM;
+}
+
+static int change_settings(void *arg)
+{
+	FILE *f = fopen("/proc/sys/net/beowire/memory_max", "w");
+
+	return f != NULL;
+}
+
+static void test_privileges(void **state)
+{
+	kt_enter("a");
+	assert_int_equal(as(ALICE, attach, NULL), 0);
+	assert_int_equal(as(ALICE, change_settings, NULL), 0);
+}
+
+static int bind_of(void *arg)
+{
+	const struct sockaddr_beowire *addr = arg;
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+	return bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? errno : 0;
+}
+
+static void test_a_port_is_its_owners(void **state)
+{
+	struct sockaddr_beowire addr = {.sbw_family = AF_BEOWIRE, .sbw_port = 77};
+	int fd = kt_bound("a", SOCK_RDM, 77);
+
+	assert_int_equal(as(BOB, bind_of, &addr), EADDRINUSE);
+	addr = kt_at(fd); /* neither can an address be had by its parts */
+	addr.sbw_port = 78;
+	assert_int_equal(as(BOB, bind_of, &addr), EADDRNOTAVAIL);
+	close(fd);
+}
+
+/* ---- messages of others ---- */
+
+struct robbery {
+	struct sockaddr_beowire victim;
+	uint64_t key;
+};
+
+/* Bob has learned the key of Alice's message, and asks her port for it. */
+static int rob(void *arg)
+{
+	const struct robbery *r = arg;
+	const struct beowire_info none = {0};
+	const int on = 1;
+	static char loot[MIB];
+	struct beowire_pull pull = {
+		.key = r->key, .buf = (uintptr_t)loot, .len = MIB, .peer = 1, .cookie = 1};
+	struct beowire_info info;
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+	if (setsockopt(fd, SOL_BEOWIRE, BEOWIRE_INFO_WANTED, &on, sizeof(on)) ||
+	    kt_send_info(fd, "hello", 5, &r->victim, &none, 0) ||
+	    ioctl(fd, BEOWIRE_IOC_PULL, &pull) || kt_recv_info(fd, loot, 1, &info, 0))
+		return errno;
+	if (info.event != BEOWIRE_PULLED || info.status >= 0)
+		return 1;
+	for (unsigned i = 0; i < MIB; i++)
+		if (loot[i])
+			return 2;
+	return 0;
+}
+
+static void test_messages_are_their_receivers(void **state)
+{
+	const struct beowire_info sent = {.flags = BEOWIRE_SEND_ASYNC};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct robbery robbery = {.victim = p.at_a};
+	struct beowire_info got;
+	char *bytes = malloc(MIB);
+
+	memset(bytes, 'a', MIB);
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(kt_send_info(p.a, bytes, MIB, &p.at_b, &sent, 0), 0);
+	assert_int_equal(kt_recv_info(p.b, bytes, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_ENVELOPE);
+	robbery.key = got.key;
+	kt_enter("b");
+	assert_int_equal(as(BOB, rob, &robbery), 0);
+	free(bytes);
+	kt_close(&p);
+}
+
+static int send_hello(void *arg)
+{
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+	return kt_send_to(fd, "bob", 3, arg) == 3 ? 0 : errno;
+}
+
+static void test_messages_come_from_their_senders(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct sockaddr_beowire from;
+	socklen_t len = sizeof(from);
+	char bytes[4];
+
+	kt_enter("b");
+	assert_int_equal(as(BOB, send_hello, &p.at_a), 0);
+	assert_int_equal(recvfrom(p.a, bytes, 4, 0, (struct sockaddr *)&from, &len), 3);
+	assert_int_not_equal(from.sbw_port, p.at_b.sbw_port);
+	assert_int_not_equal(from.sbw_inc, p.at_b.sbw_inc);
+	kt_close(&p);
+}
+
+/* Whoever reads nothing does not take the node's memory: who floods him is left. */
+struct flood {
+	struct sockaddr_beowire to;
+	int type;
+};
+
+static int flood(void *arg)
+{
+	const struct timeval patience = {.tv_sec = 2};
+	struct flood *f = arg;
+	int fd = socket(AF_BEOWIRE, f->type, 0);
+	long count;
+
+	if (connect(fd, (struct sockaddr *)&f->to, sizeof(f->to)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
+		return 1;
+	for (count = 0; count < 20000; count++)
+		if (send(fd, "sixteen bytes...", 16, 0) != 16)
+			return 2;
+		else if (f->type == SOCK_RDM && recv(fd, &count, 1, MSG_DONTWAIT) < 0 &&
+			 errno != EAGAIN)
+			return errno == ECONNRESET ? 0 : errno;
+	return 0;
+}
+
+static void hold_back(int type, uint32_t most)
+{
+	struct kt_pair p = kt_pair(type);
+	struct flood f = {p.at_a, type};
+	char bytes[16];
+	uint32_t had = 0;
+
+	kt_enter("b");
+	assert_int_equal(as(BOB, flood, &f), 0);
+	while (recv(p.a, bytes, sizeof(bytes), MSG_DONTWAIT) == 16)
+		had++;
+	assert_in_range(had, 10, most);
+	kt_close(&p);
+}
+
+static void test_a_flood_is_held_back(void **state)
+{
+	settings("memory_max", "1048576");
+	hold_back(SOCK_RDM, 6000);
+	hold_back(SOCK_DGRAM, 2000); /* SO_RCVBUF */
+	settings("memory_max", "67108864");
+}
+
+/* ---- locked memory ---- */
+
+struct sending {
+	int fd, times;
+	rlim_t limit;
+	struct beowire_counters after;
+};
+
+static long receive_all(void *arg)
+{
+	static char bytes[MIB];
+	long n = 0;
+
+	while (recv(*(int *)arg, bytes, MIB, 0) == MIB)
+		n++;
+	return n;
+}
+
+static int send_under_limit(void *arg)
+{
+	const struct sending *s = arg;
+	const struct rlimit limit = {s->limit, s->limit};
+	static char bytes[MIB];
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit))
+		return errno;
+	for (int i = 0; i < s->times; i++)
+		if (send(s->fd, bytes, MIB, 0) != MIB)
+			return errno;
+	return 0;
+}
+
+static void send_long(rlim_t limit, uint64_t pinned, uint64_t limited)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct sending s = {.fd = p.a, .times = 8, .limit = limit};
+	struct beowire_counters c;
+	struct kt_thread t;
+
+	kt_start(&t, receive_all, &p.b);
+	assert_int_equal(as(ALICE, send_under_limit, &s), 0);
+	c = kt_counters(p.a);
+	assert_true(c.pinned >= pinned && !c.pinned == !pinned); /* more if some was lost */
+	assert_int_equal(c.memlock_limited, limited);
+	assert_int_equal(shutdown(p.b, SHUT_RD), 0);
+	assert_int_equal(kt_join(&t), 8);
+	kt_close(&p);
+	assert_true(kt_pinned_becomes(0));
+}
+
+static void test_locked_memory_is_limited(void **state)
+{
+	send_long(0, 0, 8);
+	send_long(2 * MIB, 8 * MIB, 0); /* given back each time */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_groups_that_may_open),
+		kt_test(test_privileges),
+		kt_test(test_a_port_is_its_owners),
+		kt_test(test_messages_are_their_receivers),
+		kt_test(test_messages_come_from_their_senders),
+		kt_test(test_a_flood_is_held_back),
+		kt_test(test_locked_memory_is_limited),
+	};
+
+	return cmocka_run_group_tests(tests, open_to_all, NULL);
+}
