@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Every frame that an engine sends is read by somebody else than an engine: does it follow wire.h
- * in layout, checks and sizes, is each packet number new, and is nothing sent beyond the credit
- * that was received?
+ * in layout, checks and sizes, is each packet number new, is nothing sent beyond the credit that was
+ * received, and nothing but HELLOs before the receiver has used the sender's handle?
  */
 #include "sim.h"
 
@@ -22,6 +22,7 @@ struct sim_audit_peer {
 	uint32_t theirs, ours; /* handles; 0: not seen yet */
 	uint32_t inc;	       /* of the receiver */
 	uint16_t dst;
+	bool confirmed; /* the receiver has used our handle */
 	bool credited;
 	uint64_t limit, used; /* bytes of credit */
 	uint32_t charge_min;
@@ -244,6 +245,14 @@ static void sim_audit_data(struct sim_node *n, const struct sim_frame *flat, str
 	}
 }
 
+static void sim_audit_confirmed(struct sim_node *n, const struct sim_frame *flat)
+{
+	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
+
+	if (!sim_audit_theirs(n, flat->dst, h->dst_inc, h->conn)->confirmed)
+		sim_audit_fail(n, flat, "before its handle was used");
+}
+
 static void sim_audit_hello(struct sim_node *n, const struct sim_frame *flat)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
@@ -287,6 +296,8 @@ void sim_audit_frame(struct sim_node *n, const struct bw_tx_frame *f, const stru
 	if (flat->len > n->cfg.link_mtu[flat->plane] && h->type != BW_FRAME_HELLO)
 		sim_audit_fail(n, flat, "longer than the link allows");
 	sim_reading_begin(&r, flat->data, flat->len);
+	if (h->type == BW_FRAME_DATA || h->type == BW_FRAME_ACK)
+		sim_audit_confirmed(n, flat);
 	if (h->type == BW_FRAME_DATA)
 		sim_audit_data(n, flat, &r);
 	else if (h->type == BW_FRAME_HELLO)
@@ -330,14 +341,18 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r)
 			return;
 		p = sim_audit_theirs(n, flat->src, b->inc, b->conn);
 		p->charge_min = b->charge_min;
-		if (h->conn)
+		if (h->conn) {
 			p->ours = h->conn;
+			p->confirmed = true;
+		}
 		sim_audit_credit(p, b->credit);
 		return;
 	}
 	if (h->type != BW_FRAME_DATA && h->type != BW_FRAME_ACK)
 		return;
 	p = sim_audit_ours(n, flat->src, h->conn);
-	if (p && h->dst_inc == n->cfg.incarnation)
-		sim_audit_credit(p, ack->credit);
+	if (!p || h->dst_inc != n->cfg.incarnation)
+		return;
+	p->confirmed = true;
+	sim_audit_credit(p, ack->credit);
 }

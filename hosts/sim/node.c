@@ -394,7 +394,7 @@ static void sim_node_untaken(struct sim_node *n)
 				  .mark = f->mark,
 				  .cookie = f};
 	n->current = f;
-	n->sim->protocol->rx(n->engine, &rx, sim_node_clock(n));
+	sim_audit_received(n, f, n->sim->protocol->rx(n->engine, &rx, sim_node_clock(n)));
 	n->current = NULL;
 }
 
