@@ -72,7 +72,7 @@ def _make(package: str, fragment: Path, tree: Path) -> None:
     if not source.exists():
         note(f"fetching {package} (it is unpacked, not installed)")
         _unpack(package, tree, source)
-    note("building the kernel that looks for defects: once, 10 to 40 minutes, 3 GB in the cache")
+    note("building the kernel that looks for defects: once, 10 to 60 minutes, 2 GB in the cache")
     log = tree / "log"
     build = tree / "build"
     build.mkdir(exist_ok=True)
