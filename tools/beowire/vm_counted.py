@@ -8,9 +8,9 @@ executed instructions, the same program prints the same to the last bit.
 import os
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
 
 from beowire import vm
 from beowire.errors import BeowireError
@@ -41,10 +41,21 @@ def run(guest: vm.Guest, watcher: Watcher | None = None) -> str:
 
 
 def _watched(guest: vm.Guest, output: int, watcher: Watcher, debugger: Path) -> vm.Outcome:
-    with ThreadPoolExecutor(1) as pool:
-        watching = pool.submit(watcher, debugger)
-        outcome = vm.run(replace(guest, debugger=debugger), output)
-        watching.result()
+    failures: list[Exception] = []
+
+    def watch() -> None:
+        try:
+            watcher(debugger)
+        except (BeowireError, OSError) as error:
+            failures.append(error)
+
+    # Not waited for if the guest is interrupted, which ends what it waits for.
+    watching = Thread(target=watch, daemon=True)
+    watching.start()
+    outcome = vm.run(replace(guest, debugger=debugger), output)
+    watching.join()
+    if failures and not outcome.exit_status:
+        raise failures[0]
     return outcome
 
 
