@@ -72,7 +72,8 @@ struct bw_host_ops {
 	uint64_t (*buf_get)(void *host, uint64_t n);
 	void (*buf_put)(void *host, uint64_t buf);
 	/* May `peer` pull n (perhaps 0) bytes at `off` of the host's own memory key? 0 and the
-	 * buffer cookie and offset that data is read from, or a negative errno. */
+	 * buffer cookie and offset that data is read from, or a negative errno; -EAGAIN: not known
+	 * yet, the request is to come again. */
 	int (*region_find)(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
 			   uint64_t *buf, uint64_t *buf_off);
 };

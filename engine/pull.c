@@ -162,6 +162,8 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	if (p->asked >= BW_ASKED_MAX)
 		return -BW_DROP_NO_BUFFER;
 	status = bw_pull_locate(e, p, w, &g, &buf, &off);
+	if (status == -EAGAIN) /* asked again when the request comes again */
+		return -BW_DROP_NO_BUFFER;
 	if ((status || !w->total) && !bw_pull_answer(e, p, w->imm, status, 0))
 		return -BW_DROP_NO_BUFFER;
 	if (status)

@@ -50,6 +50,8 @@ enum beowire_option {
 	BEOWIRE_INFO_WANTED, /* SOCK_RDM: recvmsg() gives every event with its beowire_info */
 	BEOWIRE_COUNTERS,    /* read only: struct beowire_counters of the port */
 	BEOWIRE_PEER_NUMBER, /* read only: struct sockaddr_beowire in, its peer number out */
+	BEOWIRE_PEER_NAME,   /* read only: a peer's number in, the name of its host out, 0-ended */
+	BEOWIRE_PRESSURE,    /* SOCK_RDM: 1: peers are to send envelopes only */
 };
 
 /* Kinds of what recvmsg() gives. Without BEOWIRE_INFO_WANTED there are only messages, and a long
@@ -59,7 +61,9 @@ enum beowire_event {
 	BEOWIRE_ENVELOPE,    /* of `len` bytes: to be fetched by BEOWIRE_IOC_PULL with `key` */
 	BEOWIRE_SENT,	     /* the send with this cookie ended: its buffer is free */
 	BEOWIRE_PULLED,	     /* the pull with this cookie ended, `len` bytes are in place */
-	BEOWIRE_DOWN,	     /* peer `peer` is lost, `status` says why */
+	BEOWIRE_REGION,	     /* `peer` wants to read memory `key`, `len` bytes at `imm`: answer by
+			      * BEOWIRE_IOC_REGION with `cookie` */
+	BEOWIRE_DOWN,	     /* peer `peer` is lost, `status` says why; its bytes: the host's name */
 };
 
 /* Control message of level SOL_BEOWIRE, type BEOWIRE_INFO, of SOCK_RDM: what goes with a message,
@@ -82,15 +86,37 @@ struct beowire_info {
 #define BEOWIRE_SEND_ASYNC                                                                         \
 	0x1 /* of a long message: return at once, the buffer is busy until SENT */
 #define BEOWIRE_SEND_ACKED 0x2 /* SENT only once the peer's port has it */
+/* At most one of these; without them the length decides. */
+#define BEOWIRE_SEND_EAGER 0x4 /* no envelope; at most 65536 bytes */
+#define BEOWIRE_SEND_SHORT                                                                         \
+	0x8 /* the same, but EMSGSIZE while the peer wants envelopes, unless it is very short */
+#define BEOWIRE_SEND_LONG 0x10 /* an envelope: SENT once the peer has fetched the bytes */
+
+#define BEOWIRE_PULL_MEMORY 0x1 /* of BEOWIRE_IOC_PULL: `key` names memory that the peer registered */
 
 /* BEOWIRE_IOC_PULL: fetch an envelope's bytes (as many as `len`, or less) into `buf`. */
 struct beowire_pull {
 	__u64 key;
+	__u64 off;    /* of the first byte; of an envelope's: 0 */
 	__u64 buf;    /* address in the caller's memory */
 	__u64 len;    /* bytes; 0 discards the message */
 	__u64 cookie; /* of the event BEOWIRE_PULLED; 0: none */
 	__u32 peer;
-	__u32 reserved;
+	__u32 flags; /* BEOWIRE_PULL_* */
+};
+
+/* BEOWIRE_IOC_REGION: the answer to BEOWIRE_REGION; the memory is pinned while it is read.
+ * BEOWIRE_IOC_SERVING: 1 while any of `len` bytes at `buf` are being read for a peer. */
+struct beowire_region {
+	__u64 id;  /* `cookie` of the event */
+	__u64 buf; /* address in the caller's memory; 0: it may not be read */
+	__u64 len; /* bytes */
+};
+
+/* BEOWIRE_IOC_WATCH: a watched peer's death is noticed although it is idle. */
+struct beowire_watch {
+	__u32 peer;
+	__u32 on; /* 0 or 1 */
 };
 
 /* An interface of the network namespace. */
@@ -104,6 +130,11 @@ struct beowire_iface {
 #define BEOWIRE_IOC_ATTACH (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
 #define BEOWIRE_IOC_DETACH (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
 #define BEOWIRE_IOC_PULL   (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
+#define BEOWIRE_IOC_CANCEL (SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send; SOCK_RDM */
+#define BEOWIRE_IOC_WATCH  (SIOCPROTOPRIVATE + 4) /* struct beowire_watch; SOCK_RDM */
+#define BEOWIRE_IOC_REGION (SIOCPROTOPRIVATE + 5) /* struct beowire_region; SOCK_RDM */
+#define BEOWIRE_IOC_SERVING                                                                        \
+	(SIOCPROTOPRIVATE + 6) /* struct beowire_region, without id; SOCK_RDM */
 
 #define BEOWIRE_DROP_REASONS 24
 

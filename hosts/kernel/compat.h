@@ -66,4 +66,15 @@ static inline int bwk_iter_user(void __user *at, size_t len, struct iovec *part,
 #endif
 }
 
+/* The same memory, to be read. */
+static inline int bwk_iter_user_source(void __user *at, size_t len, struct iovec *part,
+				       struct iov_iter *iter)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	return import_single_range(ITER_SOURCE, at, len, part, iter);
+#else
+	return import_ubuf(ITER_SOURCE, at, len, iter);
+#endif
+}
+
 #endif

@@ -15,7 +15,7 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 	op.pull.len = b->len;
 	op.pull.buf = b->len ? bwk_buf_cookie(b) : 0;
 	op.pull.buf_off = 0;
-	op.pull.flags = from->last ? BW_PULL_FINAL : 0;
+	op.pull.flags = (from->last ? BW_PULL_FINAL : 0) | (from->memory ? BW_PULL_HOST_KEY : 0);
 	b->use = BWK_BUF_PULL;
 	do {
 		bwk_port_lock(port);

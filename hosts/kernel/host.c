@@ -50,7 +50,8 @@ static void bwk_host_buf_put(void *host, u64 buf)
 static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u64 *buf,
 				u64 *buf_off)
 {
-	return -EACCES; /* ports have no registered memory */
+	*buf_off = 0;
+	return bwk_region_find(host, peer, key, off, n, buf);
 }
 
 const struct bw_host_ops bwk_host_ops = {
@@ -183,6 +184,8 @@ static void bwk_port_cycle(struct bwk_port *port, bool events)
 		busy = bwk_port_transmit(port);
 		bwk_port_events(port);
 	}
+	if (!list_empty(&port->regions))
+		bwk_region_collect(port);
 	port->running = false;
 	if (unlikely(port->protocol->hungry(port->engine)) && !port->hungry) {
 		port->hungry = true;

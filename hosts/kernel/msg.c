@@ -11,6 +11,9 @@
 
 #include "sock.h"
 
+/* How a message travels; see beowire_socket.h. */
+#define BWK_MSG_WAYS (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT | BEOWIRE_SEND_LONG)
+
 /* ---- what comes from the port, its lock held ---- */
 
 static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
@@ -52,11 +55,22 @@ static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 	}
 }
 
+static bool bwk_msg_region(void *owner)
+{
+	struct bwk_sock *bs = owner;
+
+	if (!bs->info_wanted)
+		return false;
+	bs->sk.sk_data_ready(&bs->sk);
+	return true;
+}
+
 static const struct bwk_port_ops bwk_msg_port_ops = {
 	.message = bwk_msg_message,
 	.done = bwk_msg_done,
 	.peer_up = bwk_msg_peer_up,
 	.peer_down = bwk_msg_peer_down,
+	.region = bwk_msg_region,
 };
 
 /* ---- sending ---- */
@@ -76,7 +90,8 @@ static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_s
 			return -EINVAL;
 		memcpy(&s->info, CMSG_DATA(c), sizeof(s->info));
 		if ((s->info.code & BW_CODE_ENVELOPE) ||
-		    (s->info.flags & ~(BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_ACKED)))
+		    (s->info.flags & ~(BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_ACKED | BWK_MSG_WAYS)) ||
+		    hweight16(s->info.flags & BWK_MSG_WAYS) > 1)
 			return -EINVAL;
 	}
 	return 0;
@@ -124,6 +139,8 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		if (error)
 			return error;
 	}
+	if ((s.info.flags & (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT)) && len > BW_EAGER_LIMIT)
+		return -EMSGSIZE;
 	error = bwk_msg_send_target(bs, m, &s);
 	if (error)
 		return error;
@@ -136,13 +153,22 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 
 /* ---- receiving ---- */
 
+/* Does a peer wait for an answer about the program's memory? */
+static bool bwk_msg_asked(const struct bwk_sock *bs)
+{
+	const struct bwk_port *port = READ_ONCE(bs->port);
+
+	return port && READ_ONCE(port->region_asks);
+}
+
 static bool bwk_msg_ready(const struct sock *sk)
 {
 	const struct bwk_sock *bs = bwk_sk(sk);
 
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
 	       (bs->info_wanted &&
-		(!list_empty_careful(&bs->done) || !list_empty_careful(&bs->downs)));
+		(!list_empty_careful(&bs->done) || !list_empty_careful(&bs->downs) ||
+		 bwk_msg_asked(bs)));
 }
 
 /* Or nothing more is to be received. */
@@ -159,19 +185,36 @@ static int bwk_msg_put_info(const struct bwk_sock *bs, struct msghdr *m,
 	return put_cmsg(m, SOL_BEOWIRE, BEOWIRE_INFO, sizeof(*info), (void *)info);
 }
 
-/* The end of a send, of a pull, or of a peer, if there is one to report. */
-static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info)
+/* The bytes of a pull that could not be put into the program's pages. */
+static int bwk_msg_copy_out(const struct bwk_buf *b)
+{
+	struct iov_iter to;
+	struct iovec part;
+	int error = bwk_iter_user((void __user *)b->to, b->got, &part, &to);
+
+	return error ? error : bwk_buf_to_iter(b, b->got, &to);
+}
+
+/* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg() returns.
+ * A peer's end comes after its last message. */
+static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, struct msghdr *m,
+			       int *got)
 {
 	struct bwk_buf *b = NULL;
 	struct bwk_peer *peer = NULL;
+	struct sockaddr_beowire from = {0};
+	bool asked = false;
+	int error, n = 0;
 
-	if (list_empty_careful(&bs->done) && list_empty_careful(&bs->downs))
+	if (list_empty_careful(&bs->done) && list_empty_careful(&bs->downs) && !bwk_msg_asked(bs))
 		return false;
 	bwk_port_lock(bs->port);
 	b = list_first_entry_or_null(&bs->done, struct bwk_buf, all);
 	if (b) {
 		list_del_init(&b->all);
-	} else {
+	} else if (bwk_region_take(bs->port, info, &from)) {
+		asked = true;
+	} else if (skb_queue_empty(&bs->sk.sk_receive_queue)) {
 		peer = list_first_entry_or_null(&bs->downs, struct bwk_peer, down);
 		if (peer)
 			list_del_init(&peer->down);
@@ -183,14 +226,25 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info)
 		info->status = b->status;
 		info->len = b->got;
 		info->peer = b->peer;
+		if (b->to && !b->status && bwk_msg_copy_out(b))
+			info->status = -EFAULT;
 		bwk_buf_free_now(b);
 	} else if (peer) {
 		info->event = BEOWIRE_DOWN;
 		info->peer = peer->number;
 		info->status = peer->status;
+		info->len = strnlen(peer->name, BW_NAME_MAX);
+		n = copy_to_iter(peer->name, info->len, &m->msg_iter);
 		bwk_peer_put(peer);
+	} else if (!asked) {
+		return false;
+	} else if (m->msg_name) {
+		memcpy(m->msg_name, &from, sizeof(from));
+		m->msg_namelen = sizeof(from);
 	}
-	return b || peer;
+	error = bwk_msg_put_info(bs, m, info);
+	*got = error ? error : n;
+	return true;
 }
 
 /* One message out of its socket buffer. */
@@ -243,10 +297,8 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	if ((flags & MSG_PEEK) && bs->info_wanted)
 		return -EOPNOTSUPP; /* events are given once */
 	do {
-		if (bs->info_wanted && bwk_msg_take_event(bs, &info)) {
-			error = bwk_msg_put_info(bs, m, &info);
+		if (bs->info_wanted && bwk_msg_take_event(bs, &info, m, &error))
 			return error;
-		}
 		if (flags & MSG_PEEK) {
 			spin_lock_bh(&sk->sk_receive_queue.lock);
 			skb = skb_peek(&sk->sk_receive_queue);
@@ -276,29 +328,48 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	return error;
 }
 
+/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned, into ours, to be
+ * copied when the program is told. */
+static struct bwk_buf *bwk_msg_pull_room(const struct bwk_sock *bs, const struct beowire_pull *pull)
+{
+	struct bwk_buf *b = ERR_PTR(-EAGAIN);
+	struct iov_iter to;
+	struct iovec part;
+	int error = bwk_iter_user((void __user *)pull->buf, pull->len, &part, &to);
+
+	if (error)
+		return ERR_PTR(error);
+	if (pull->len > bs->copy_max || !pull->cookie)
+		b = pull->len ? bwk_buf_pin(&to, pull->len, true) : b;
+	if (b != ERR_PTR(-EAGAIN))
+		return b;
+	if (pull->len && !pull->cookie) /* nobody would come to copy it */
+		return ERR_PTR(-ENOBUFS);
+	b = bwk_buf_room(pull->len);
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	b->to = pull->len ? pull->buf : 0;
+	return b;
+}
+
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
-	struct bwk_source from = {.key = pull->key, .last = true};
+	struct bwk_source from = {.key = pull->key, .off = pull->off};
 	struct bwk_peer *peer;
-	struct iov_iter to;
-	struct iovec part;
 	struct bwk_buf *b;
 	u64 id;
 	int error;
 
 	if (!port)
 		return -ENOTCONN;
-	if (pull->reserved || pull->len > BEOWIRE_MSG_MAX)
+	if ((pull->flags & ~BEOWIRE_PULL_MEMORY) || pull->len > BEOWIRE_MSG_MAX)
 		return -EINVAL;
-	error = bwk_iter_user((void __user *)pull->buf, pull->len, &part, &to);
-	if (error)
-		return error;
-	b = pull->len ? bwk_buf_pin(&to, pull->len, true) : bwk_buf_room(0);
-	if (b == ERR_PTR(-EAGAIN))
-		return -ENOBUFS;
-	if (!b || IS_ERR(b))
-		return b ? PTR_ERR(b) : -ENOMEM;
+	from.memory = pull->flags & BEOWIRE_PULL_MEMORY;
+	from.last = !from.memory;
+	b = bwk_msg_pull_room(bs, pull);
+	if (IS_ERR(b))
+		return PTR_ERR(b);
 	bwk_port_lock(port);
 	peer = bwk_peer_by_number(port, pull->peer);
 	if (peer)
@@ -312,6 +383,67 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 	if (error)
 		bwk_buf_free_now(b);
 	return error;
+}
+
+int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bw_op op = {.type = BW_OP_RETRACT};
+	int error = -ENOENT;
+	struct bwk_buf *b;
+
+	if (!port)
+		return -ENOENT;
+	bwk_port_lock(port);
+	list_for_each_entry(b, &port->bufs, all)
+	{
+		if (b->use != BWK_BUF_EXPOSED || b->cookie != cookie || b->owner != bs)
+			continue;
+		op.peer = b->handle;
+		op.expose.key = b->key;
+		error = bwk_port_submit(port, &op) ? -ENOENT : 0;
+		break;
+	}
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+	return error;
+}
+
+int bwk_msg_watch(struct bwk_sock *bs, const struct beowire_watch *watch)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bw_op op = {.type = BW_OP_WATCH, .on = watch->on};
+	struct bwk_peer *peer;
+	int error = -ENOTCONN;
+
+	if (!port)
+		return -ENOTCONN;
+	if (watch->on > 1)
+		return -EINVAL;
+	bwk_port_lock(port);
+	peer = bwk_peer_by_number(port, watch->peer);
+	if (peer && peer->handle) {
+		op.peer = peer->handle;
+		error = bwk_port_submit(port, &op);
+	}
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+	return error;
+}
+
+void bwk_msg_pressure(struct bwk_sock *bs, bool on)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+
+	WRITE_ONCE(bs->hold, on);
+	if (!port)
+		return;
+	bwk_port_lock(port);
+	if (on)
+		bwk_queue_press(bs, true);
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+	bwk_queue_relieve(bs);
 }
 
 /* ---- the rest of the calls ---- */

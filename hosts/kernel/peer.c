@@ -137,6 +137,7 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 		return;
 	}
 	peer->up = true;
+	memcpy(peer->name, ev->name, sizeof(peer->name));
 	peer->addr.sbw_node = ev->node;
 	peer->addr.sbw_inc = ev->inc;
 	if (port->ops)
@@ -160,6 +161,8 @@ void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev)
 		bwk_peer_came(port, ev);
 	} else if (ev->type == BW_EV_PEER_DOWN) {
 		peer = bwk_peer_by_handle(port, ev->peer);
+		if (peer && ev->name[0])
+			memcpy(peer->name, ev->name, sizeof(peer->name));
 		if (peer)
 			bwk_peer_went(port, peer, ev->status);
 	}

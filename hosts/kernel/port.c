@@ -128,6 +128,7 @@ static void bwk_port_end(struct bwk_port *port)
 		return;
 	hrtimer_cancel(&port->timer);
 	list_for_each_entry_safe(b, next, &port->bufs, all) bwk_buf_free(b);
+	bwk_region_drop_all(port);
 	bwk_port_unhash(port);
 }
 
@@ -189,6 +190,7 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	INIT_WORK(&port->work, bwk_port_work);
 	INIT_LIST_HEAD(&port->bufs);
 	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
+	INIT_LIST_HEAD(&port->regions);
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;
 	port->node = node;

@@ -39,6 +39,7 @@ struct bwk_peer {
 	bool told;	       /* its end was reported */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
+	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
 	struct bwk_port *port;
 	/* connections */
 	void *conn;	/* its socket */
@@ -57,6 +58,8 @@ struct bwk_port_ops {
 	/* A peer was met, or is lost (status). */
 	void (*peer_up)(void *owner, struct bwk_peer *peer);
 	void (*peer_down)(void *owner, struct bwk_peer *peer);
+	/* A peer wants to read memory of the program's: true if it will be asked. May be NULL. */
+	bool (*region)(void *owner);
 };
 
 #define BWK_PEER_BITS 6
@@ -92,6 +95,9 @@ struct bwk_port {
 	struct list_head bufs; /* buffers that the engine has */
 	void *grown;	       /* chained through the first word */
 	u64 grown_bytes;
+	struct list_head regions; /* of programs' memory that peers read: region.c */
+	u32 region_count, region_asks;
+	u64 region_ids;
 
 	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
@@ -160,6 +166,14 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 /* More memory for the engine. Process context, lock not held. 0, -ENOMEM, -ENOBUFS (its limit). */
 int bwk_port_feed(struct bwk_port *port);
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
+
+/* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is asked. */
+int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf);
+void bwk_region_collect(struct bwk_port *port);
+void bwk_region_drop_all(struct bwk_port *port);
+/* A question to the program, if there is one, and who asks. */
+bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
+		     struct sockaddr_beowire *from);
 
 /* peer.c */
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);

@@ -27,7 +27,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.refused += c->refused;
 		sum.malformed += c->malformed;
 	}
-	seq_printf(f, "node %016llx\nfamily %d\n", node->id, bwk_family);
+	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\n", node->id, bwk_family,
+		   node->set.cluster);
 	rcu_read_lock();
 	for (i = 0; i < BWK_IFACES; i++) {
 		struct bwk_iface *iface = rcu_dereference(node->iface[i]);

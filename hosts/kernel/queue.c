@@ -90,7 +90,7 @@ void bwk_queue_relieve(struct bwk_sock *bs)
 {
 	struct bwk_port *port = bs->port;
 
-	if (!READ_ONCE(bs->pressed) ||
+	if (!READ_ONCE(bs->pressed) || READ_ONCE(bs->hold) ||
 	    atomic_read(&bs->sk.sk_rmem_alloc) > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
 		return;
 	bwk_port_lock(port);

@@ -6,6 +6,9 @@
  */
 #include "sock.h"
 
+#define BWK_SEND_FLAT	 (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT) /* no envelope */
+#define BWK_SEND_PRESSED 64 /* bytes; an envelope would be no smaller */
+
 /* Lock held. */
 static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
 			  const struct bwk_send *s, u8 code)
@@ -20,7 +23,7 @@ static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
 	op.send.len = (u32)b->len;
 	op.send.dst_ep = op.send.src_ep = s->ep;
 	op.send.code = code;
-	op.send.urgent = false;
+	op.send.urgent = s->info.flags & BEOWIRE_SEND_ACKED;
 	error = bwk_port_submit(port, &op);
 	if (!error)
 		list_add(&b->all, &port->bufs);
@@ -73,25 +76,38 @@ static struct bwk_peer *bwk_send_peer(struct bwk_port *port, const struct bwk_se
 static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
 {
 	struct bwk_peer *peer = bwk_send_peer(port, s);
+	bool pressed;
 
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	s->buf->peer = peer->number;
 	s->buf->handle = peer->handle;
+	pressed = (s->envelope || (s->info.flags & BEOWIRE_SEND_SHORT)) &&
+		  bw_reliable_pressed(port->engine, peer->handle);
+	if (pressed && (s->info.flags & BEOWIRE_SEND_SHORT) && s->buf->len > BWK_SEND_PRESSED)
+		return -EMSGSIZE;
 	if (s->envelope && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER ||
-			    bw_reliable_pressed(port->engine, peer->handle)))
+			    pressed || (s->info.flags & BEOWIRE_SEND_LONG)))
 		return bwk_send_long(port, peer->handle, s);
 	return bwk_send_eager(port, peer->handle, s->buf, s, s->info.code);
+}
+
+/* Are its pages to be sent themselves? */
+static bool bwk_send_pins(const struct bwk_sock *bs, size_t len, const struct bwk_send *s)
+{
+	if ((s->info.flags & BEOWIRE_SEND_ASYNC) && (s->info.flags & BEOWIRE_SEND_LONG))
+		return len != 0; /* it may take long: better the program's memory than ours */
+	return !(s->info.flags & BWK_SEND_FLAT) && len > bs->eager_max && len > bs->copy_max &&
+	       ((s->info.flags & BEOWIRE_SEND_ASYNC) || !s->nonblock);
 }
 
 /* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
 static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 				     struct iov_iter *from, size_t len, const struct bwk_send *s)
 {
-	bool async = s->info.flags & BEOWIRE_SEND_ASYNC;
 	struct bwk_buf *b;
 
-	if (len > bs->eager_max && len > bs->copy_max && (async || !s->nonblock)) {
+	if (bwk_send_pins(bs, len, s)) {
 		b = bwk_buf_pin(from, len, false);
 		if (b != ERR_PTR(-EAGAIN))
 			return b;
@@ -104,7 +120,8 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from,
 			    size_t len, struct bwk_send *s)
 {
-	if (bs->protocol == &bw_reliable && len > sizeof(struct bw_envelope)) {
+	if (bs->protocol == &bw_reliable && !(s->info.flags & BWK_SEND_FLAT) &&
+	    (len > sizeof(struct bw_envelope) || (s->info.flags & BEOWIRE_SEND_LONG))) {
 		s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
 		if (!s->envelope)
 			return -ENOMEM;
@@ -118,6 +135,11 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	s->buf->notify = s->info.cookie && bs->info_wanted;
 	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
 	s->buf->sending = (u32)(len + BWK_SEND_COST);
+	/* What waits in the program's own memory does not keep other messages from leaving. */
+	if (s->buf->kind == BWK_BUF_USER && (s->info.flags & BEOWIRE_SEND_ASYNC)) {
+		bwk_sock_uncharge(bs, s->buf->sending);
+		s->buf->sending = 0;
+	}
 	return 0;
 }
 
@@ -142,7 +164,8 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 		bwk_port_unlock(port);
 	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);
 	if (!taken) {
-		bwk_sock_uncharge(bs, b->sending);
+		if (b->sending)
+			bwk_sock_uncharge(bs, b->sending);
 		bwk_buf_free_now(b);
 	} else if (awaited && !error) {
 		error = bwk_sock_await(bs, port, b, &retract);

@@ -294,6 +294,11 @@ static int bwk_sock_set(struct bwk_sock *bs, int name, int value)
 			return -EINVAL;
 		bs->info_wanted = value;
 		return 0;
+	case BEOWIRE_PRESSURE:
+		if (bs->sk.sk_type != SOCK_RDM || value < 0 || value > 1)
+			return -EINVAL;
+		bwk_msg_pressure(bs, value);
+		return 0;
 	}
 	return -ENOPROTOOPT;
 }
@@ -330,6 +335,8 @@ static int bwk_sock_get(const struct bwk_sock *bs, int name)
 		return bs->dead_ms;
 	case BEOWIRE_INFO_WANTED:
 		return bs->info_wanted;
+	case BEOWIRE_PRESSURE:
+		return bs->hold;
 	}
 	return -ENOPROTOOPT;
 }
@@ -385,6 +392,25 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from)
 	return number;
 }
 
+/* Name of the host of the peer whose number is at `from`. Its length with the 0, or an error. */
+static int bwk_sock_peer_name(struct bwk_sock *bs, const void __user *from, char *name)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_peer *peer;
+	u32 number;
+
+	if (!port)
+		return -ENOTCONN;
+	if (copy_from_user(&number, from, sizeof(number)))
+		return -EFAULT;
+	bwk_port_lock(port);
+	peer = bwk_peer_by_number(port, number);
+	if (peer)
+		strscpy(name, peer->name, BW_NAME_MAX + 1);
+	bwk_port_unlock(port);
+	return peer ? (int)strlen(name) + 1 : -ENOTCONN;
+}
+
 int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
 			int __user *len)
 {
@@ -392,6 +418,7 @@ int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *v
 	struct bwk_port *port = smp_load_acquire(&bs->port);
 	struct beowire_counters counters;
 	int room, number, n = sizeof(number);
+	char text[BW_NAME_MAX + 1];
 	const void *from = &number;
 
 	if (level != SOL_BEOWIRE)
@@ -406,6 +433,11 @@ int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *v
 		bwk_sock_counters(port, &counters);
 		from = &counters;
 		n = sizeof(counters);
+	} else if (name == BEOWIRE_PEER_NAME) {
+		n = room < (int)sizeof(u32) ? -EINVAL : bwk_sock_peer_name(bs, value, text);
+		if (n < 0)
+			return n;
+		from = text;
 	} else {
 		if (name == BEOWIRE_PEER_NUMBER && room < (int)sizeof(struct sockaddr_beowire))
 			return -EINVAL;
@@ -445,7 +477,10 @@ int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	void __user *user = (void __user *)arg;
 	struct beowire_iface iface;
+	struct beowire_region region;
+	struct beowire_watch watch;
 	struct beowire_pull pull;
+	u64 cookie;
 	int error;
 
 	switch (command) {
@@ -461,6 +496,22 @@ int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
 		if (copy_from_user(&pull, user, sizeof(pull)))
 			return -EFAULT;
 		return sock->type == SOCK_RDM ? bwk_msg_pull(bs, &pull) : -EOPNOTSUPP;
+	case BEOWIRE_IOC_CANCEL:
+		if (copy_from_user(&cookie, user, sizeof(cookie)))
+			return -EFAULT;
+		return sock->type == SOCK_RDM ? bwk_msg_cancel(bs, cookie) : -EOPNOTSUPP;
+	case BEOWIRE_IOC_WATCH:
+		if (copy_from_user(&watch, user, sizeof(watch)))
+			return -EFAULT;
+		return sock->type == SOCK_RDM ? bwk_msg_watch(bs, &watch) : -EOPNOTSUPP;
+	case BEOWIRE_IOC_REGION:
+	case BEOWIRE_IOC_SERVING:
+		if (copy_from_user(&region, user, sizeof(region)))
+			return -EFAULT;
+		if (sock->type != SOCK_RDM)
+			return -EOPNOTSUPP;
+		return command == BEOWIRE_IOC_REGION ? bwk_region_answer(bs, &region)
+						     : bwk_region_serving(bs, &region);
 	}
 	return -ENOIOCTLCMD;
 }

@@ -20,6 +20,7 @@ struct bwk_sock {
 	struct sockaddr_beowire to;	/* connect(): where messages go; port 0: nowhere */
 	struct mutex lock;		/* binding, connecting, options */
 	bool info_wanted, checksum, pressed;
+	bool hold; /* BEOWIRE_PRESSURE */
 	u32 busy_us, copy_max, eager_max, dead_ms;
 	struct mutex reading;	 /* of connections: one reader at a time */
 	struct bwk_peer *peer;	 /* of a connection; a reference */
@@ -111,6 +112,7 @@ struct bwk_source {
 	u32 handle; /* of the peer */
 	u64 key, off;
 	bool last; /* the sender's buffer is free afterwards */
+	bool memory; /* it is registered memory of the peer's */
 };
 /* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */
 int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id);
@@ -123,6 +125,16 @@ extern const struct proto_ops bwk_msg_ops;
 int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags);
 int bwk_msg_shutdown(struct socket *sock, int how);
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);
+/* Take back the long send with this cookie. 0, or -ENOENT: too late. */
+int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie);
+int bwk_msg_watch(struct bwk_sock *bs, const struct beowire_watch *watch);
+/* The program wants pressure, or no longer. */
+void bwk_msg_pressure(struct bwk_sock *bs, bool on);
+
+/* region.c: the program's answer to BEOWIRE_REGION. 0, -ENOENT: too late. */
+int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer);
+/* 1 while any of these bytes are being read, else 0. */
+int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what);
 
 /* conn.c */
 extern const struct proto_ops bwk_conn_ops;

@@ -104,6 +104,11 @@ static int bwk_tx_send(const struct bwk_node *node, struct sk_buff *skb, struct 
 		return -ENETDOWN;
 	}
 	skb_reset_mac_header(skb);
+	if (ether_addr_equal(to, dev->dev_addr)) { /* no switch would send it back */
+		skb->protocol = eth_type_trans(skb, dev);
+		netif_rx(skb);
+		return 0;
+	}
 	if (!node->set.qdisc_bypass) {
 		dev_queue_xmit(skb);
 		return 0;

@@ -67,7 +67,7 @@ static bool bw_env_node(struct bw_env *env, const char *text)
 
 static bool bw_env_links(struct bw_env *env, const char *text)
 {
-	static const char *const words[] = {"local", "packet", "udp", NULL};
+	static const char *const words[] = {"local", "packet", "udp", "kernel", NULL};
 
 	env->links = 0;
 	while (true) {
@@ -211,7 +211,7 @@ static const struct {
 	{"BEOWIRE_INTERFACE",
 	 "a comma list of interface names, MAC addresses or IPv4 subnets a.b.c.d/n",
 	 bw_env_interface},
-	{"BEOWIRE_LINKS", "a comma list of local, packet and udp", bw_env_links},
+	{"BEOWIRE_LINKS", "a comma list of local, packet, udp and kernel", bw_env_links},
 	{"BEOWIRE_ETHERTYPE",
 	 "a hexadecimal number from 0600 to FFFF, and none of IP's, ARP's or VLANs'",
 	 bw_env_ethertype},

@@ -9,7 +9,7 @@
 
 #include "log.h"
 
-enum bw_env_link { BW_LINK_LOCAL = 1, BW_LINK_PACKET = 2, BW_LINK_UDP = 4 };
+enum bw_env_link { BW_LINK_LOCAL = 1, BW_LINK_PACKET = 2, BW_LINK_UDP = 4, BW_LINK_KERNEL = 8 };
 enum bw_env_wait { BW_WAIT_SPIN, BW_WAIT_ADAPTIVE, BW_WAIT_BLOCK };
 
 struct bw_env {

@@ -24,7 +24,8 @@
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
 #define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
 
-/* Identity of this node: the kernel's boot and our network namespace, or BEOWIRE_NODE. */
+/* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it with
+ * and without a port of the module agree, or the kernel's boot and our network namespace. */
 static uint64_t bw_ep_node(const struct bw_env *env, const char *host)
 {
 	uint64_t hash = BW_ENV_HASH;
@@ -36,6 +37,8 @@ static uint64_t bw_ep_node(const struct bw_env *env, const char *host)
 		hash = bw_env_hash(hash, env->node, strlen(env->node));
 		return hash ? hash : 1;
 	}
+	if (bw_kernel_node())
+		return bw_kernel_node();
 	f = fopen("/proc/sys/kernel/random/boot_id", "re");
 	if (f && fgets(boot, sizeof(boot), f))
 		hash = bw_env_hash(hash, boot, strlen(boot));
@@ -156,11 +159,28 @@ static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
 	return 0;
 }
 
+/* A port of the kernel module instead of an engine of our own, packet and udp. Not having it is an
+ * error only if nothing else is allowed between nodes. */
+static int bw_ep_open_kernel(struct bw_ep *ep, const char **why)
+{
+	const char *text = "";
+	int error;
+
+	if (!(ep->env.links & BW_LINK_KERNEL))
+		return 0;
+	error = bw_kernel_open(&ep->kernel, &ep->env, &ep->self, &text);
+	if (error && !(ep->env.links & (BW_LINK_PACKET | BW_LINK_UDP)))
+		return bw_fail(why, error, "%s", text);
+	if (error)
+		bw_log_once(BW_LOG_INFO, "no-kernel", "no kernel link: %s", text);
+	return 0;
+}
+
 static int bw_ep_open_links(struct bw_ep *ep, const char **why)
 {
-	int error = bw_ep_open_packet(ep, why);
+	int error = ep->kernel ? 0 : bw_ep_open_packet(ep, why);
 
-	if (!error)
+	if (!error && !ep->kernel)
 		error = bw_ep_open_udp(ep, why);
 	if (!error && (ep->env.links & BW_LINK_LOCAL))
 		error = bw_ep_open_local(ep, ep->claim, why);
@@ -220,10 +240,14 @@ static int bw_ep_open_identity(struct bw_ep *ep, uint64_t *secret, const char **
 		return bw_fail(why, -EIO, "cannot get random numbers: %s", strerror(errno));
 	gethostname(ep->host, sizeof(ep->host) - 1);
 	*secret = random.secret;
-	ep->self.inc = random.inc ? random.inc : 1;
 	ep->self.cluster = ep->env.cluster;
-	ep->self.node = bw_ep_node(&ep->env, ep->host);
-	ep->claim = bw_claim_engine(random.number, &ep->self.engine);
+	if (ep->kernel) { /* it is who its port is */
+		ep->claim = bw_local_claim(ep->self.engine);
+	} else {
+		ep->self.inc = random.inc ? random.inc : 1;
+		ep->self.node = bw_ep_node(&ep->env, ep->host);
+		ep->claim = bw_claim_engine(random.number, &ep->self.engine);
+	}
 	if (ep->claim == -EADDRINUSE)
 		return bw_fail(why, -EADDRINUSE, "all 32768 engine numbers of this node are taken");
 	if (ep->claim < 0)
@@ -256,6 +280,8 @@ static void bw_ep_free(struct bw_ep *ep)
 {
 	if (ep->local)
 		bw_local_close(ep->local);
+	if (ep->kernel)
+		bw_kernel_close(ep->kernel);
 	if (ep->claim >= 0)
 		close(ep->claim);
 	if (ep->has_packet)
@@ -284,6 +310,8 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 	uint64_t secret = 0;
 	int error = bw_env_read(&ep->env, why);
 
+	if (!error)
+		error = bw_ep_open_kernel(ep, why);
 	if (!error)
 		error = bw_ep_open_identity(ep, &secret, why);
 	if (!error && bw_remote_init(&ep->remotes))
@@ -331,7 +359,9 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 
 static bool bw_ep_busy(struct bw_ep *ep)
 {
-	return ep->stuck || bw_reliable.busy(ep->engine) || (ep->local && bw_local_busy(ep->local));
+	return ep->stuck || bw_reliable.busy(ep->engine) ||
+	       (ep->local && bw_local_busy(ep->local)) ||
+	       (ep->kernel && bw_kernel_under_way(ep->kernel));
 }
 
 /* What the kernel has no room for now is not worth waiting for. */
@@ -385,7 +415,10 @@ void bw_ep_abandon(struct bw_ep *ep)
 	ep->has_packet = ep->has_udp = false;
 	if (ep->local)
 		bw_local_abandon(ep->local);
+	if (ep->kernel)
+		bw_kernel_close(ep->kernel);
 	ep->local = NULL;
+	ep->kernel = NULL;
 }
 
 /* A child of fork() tries to use its parent's endpoint. */
@@ -509,6 +542,8 @@ int bw_ep_round(struct bw_ep *ep)
 		bw_ep_receive_packet(ep);
 	if (ep->has_udp && bw_ep_udp_due(ep))
 		bw_ep_receive_udp(ep);
+	if (ep->kernel)
+		ep->handled += (unsigned int)bw_kernel_poll(ep);
 	if (ep->local)
 		ep->handled += (unsigned int)bw_local_poll(ep->local, ep->now, false);
 	if (ep->handled != before)

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "crowd.h"
 #include "env.h"
+#include "kernel.h"
 #include "link.h"
 #include "local.h"
 #include "lock.h"
@@ -68,7 +69,8 @@ struct bw_ep {
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
 	uint64_t udp_seen; /* when it was looked at last */
 	struct bw_packet packet;
-	struct bw_local *local; /* NULL: not in use */
+	struct bw_local *local;	  /* NULL: not in use */
+	struct bw_kernel *kernel; /* NULL: not in use; else there is neither packet nor udp */
 	uint32_t eager_max;	/* bytes, over the engine */
 	uint64_t copied;	/* bytes of eager messages on their way through the engine */
 	struct bw_remotes remotes;
@@ -132,6 +134,12 @@ static inline void bw_host_tick(struct bw_ep *ep)
 }
 
 /* message.c */
+/* struct bw_rndv: which transport, and its own idea of where the data lies. */
+enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
+enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2, BW_RNDV_KERNEL = 3 };
+/* A send that can be canceled, and one that no longer can. */
+void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b);
+void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b);
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
 extern const struct bw_local_handlers bw_message_local_handlers;
 
@@ -139,7 +147,7 @@ extern const struct bw_local_handlers bw_message_local_handlers;
 /* Make ready to sleep on bw_wait_fds(): 0, or -EAGAIN if there is work at once. */
 int bw_wait_arm(struct bw_ep *ep);
 /* What to sleep on; at most BW_WAIT_FDS entries. */
-#define BW_WAIT_FDS 5
+#define BW_WAIT_FDS 6
 struct pollfd;
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
 /* What poll() said of them. */

@@ -17,7 +17,7 @@
 #define INFO_WHY       400
 #define INFO_ADDRESSES 16
 #define INFO_VARIABLES 32
-#define INFO_LINKS     3
+#define INFO_LINKS     4
 #define INFO_PORT      "47098"
 #define INFO_GREETING  "beowire-info 1 " /* then the address in hexadecimal and a newline */
 #define INFO_HEX       (2 * sizeof(struct bw_addr))

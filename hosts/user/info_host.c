@@ -145,6 +145,10 @@ static void link_describe(struct info_link *x, const struct bw_ep *ep, enum bw_e
 
 	if (link == BW_LINK_LOCAL) {
 		snprintf(x->why, sizeof(x->why), "shared memory between processes of this node");
+	} else if (link == BW_LINK_KERNEL) {
+		x->frame_bytes = ep->self.packet_mtu;
+		snprintf(x->why, sizeof(x->why), "port %u of the kernel module, on %s",
+			 ep->self.engine, bw_kernel_interface(ep->kernel));
 	} else if (link == BW_LINK_PACKET) {
 		x->frame_bytes = ep->packet.mtu;
 		snprintf(x->why, sizeof(x->why), "frames of EtherType %04X on %s",
@@ -174,7 +178,12 @@ static void link_try(struct info_link *x, const struct bw_env *env, enum bw_env_
 	const char *why;
 
 	if (!(env->links & (unsigned int)link)) {
-		snprintf(x->why, sizeof(x->why), "BEOWIRE_LINKS=%s does not allow it", before);
+		if (before && *before)
+			snprintf(x->why, sizeof(x->why), "BEOWIRE_LINKS=%s does not allow it",
+				 before);
+		else
+			snprintf(x->why, sizeof(x->why),
+				 "only if BEOWIRE_LINKS names it, such as local,kernel,packet,udp");
 		free(before);
 		return;
 	}
@@ -199,7 +208,10 @@ static void links_find(struct info *info, const struct bw_env *env)
 		const char *name;
 		enum bw_env_link link;
 	} links[INFO_LINKS] = {
-		{"local", BW_LINK_LOCAL}, {"packet", BW_LINK_PACKET}, {"udp", BW_LINK_UDP}};
+		{"local", BW_LINK_LOCAL},
+		{"kernel", BW_LINK_KERNEL},
+		{"packet", BW_LINK_PACKET},
+		{"udp", BW_LINK_UDP}};
 
 	struct bw_ep *ep;
 	const char *why;

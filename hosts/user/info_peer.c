@@ -335,6 +335,16 @@ static const char *local_why(const struct bw_ep *ep, const struct bw_remote *p)
 		       : "it is on this node, but its BEOWIRE_LINKS forbids it";
 }
 
+static const char *kernel_why(const struct bw_ep *ep, const struct bw_remote *p)
+{
+	if (p->kernel)
+		return "by this side's port of the kernel module";
+	if (p->local)
+		return "not needed on one node";
+	return ep->kernel ? "no frame of the kernel module reaches it"
+			  : "this side cannot use it: beowire-info says why";
+}
+
 /* Of a link through the engine. */
 static const char *engine_why(const struct bw_ep *ep, const struct bw_remote *p,
 			      const struct info_path *x, enum bw_env_link link)
@@ -343,6 +353,8 @@ static const char *engine_why(const struct bw_ep *ep, const struct bw_remote *p,
 
 	if (p->local)
 		return "not needed on one node";
+	if (ep->kernel)
+		return "the kernel link stands in for it";
 	if (!here)
 		return "this side cannot use it: beowire-info says why";
 	if (!(p->addr.links & link))
@@ -369,6 +381,7 @@ static void paths_find(struct bw_ep *ep, const struct bw_remote *p, struct info_
 		enum bw_env_link link;
 		int number; /* towards the engine */
 	} links[INFO_LINKS] = {{"local", BW_LINK_LOCAL, -1},
+			       {"kernel", BW_LINK_KERNEL, -1},
 			       {"packet", BW_LINK_PACKET, BW_LINK_NO_PACKET},
 			       {"udp", BW_LINK_UDP, BW_LINK_NO_UDP}};
 	uint64_t srtt;
@@ -382,6 +395,12 @@ static void paths_find(struct bw_ep *ep, const struct bw_remote *p, struct info_
 		struct info_path *x = &peer->path[i];
 
 		x->name = links[i].name;
+		if (links[i].link == BW_LINK_KERNEL) {
+			x->offered = x->passes = x->used = p->kernel != 0;
+			x->frame_bytes = x->used ? ep->self.packet_mtu : 0;
+			x->why = kernel_why(ep, p);
+			continue;
+		}
 		if (links[i].number < 0) {
 			x->offered = x->passes = x->used = p->local != NULL;
 			x->why = local_why(ep, p);

@@ -22,13 +22,9 @@
 #define BW_COPIED_MAX  (16u << 20)
 #define BW_COPIED_EACH 256
 
-/* struct bw_rndv: which transport, and its own idea of where the data lies. */
-enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
-enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2 };
-
 _Static_assert(sizeof(struct bw_local_envelope) <= 3 * sizeof(uint64_t), "struct bw_rndv");
 
-static void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b)
+void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b)
 {
 	b->prev = NULL;
 	b->next = ep->pending;
@@ -37,7 +33,7 @@ static void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b)
 	ep->pending = b;
 }
 
-static void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b)
+void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b)
 {
 	if (b->prev)
 		b->prev->next = b->next;
@@ -144,7 +140,7 @@ static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
 
 		return max ? max : BW_EAGER_PRESSED;
 	}
-	if (p->handle && bw_reliable_pressed(ep->engine, p->handle))
+	if (p->pressed || (p->handle && bw_reliable_pressed(ep->engine, p->handle)))
 		return BW_EAGER_PRESSED;
 	return ep->eager_max;
 }
@@ -250,6 +246,8 @@ static int bw_message_send(struct bw_ep *ep, struct bw_remote *p, struct bw_op *
 	}
 	if (p->local)
 		return bw_message_local(ep, p, op, buf, len, flags, user_op);
+	if (p->kernel)
+		return bw_kernel_send(ep, p, op, buf, len, flags, user_op);
 	return bw_message_engine(ep, p, op, buf, len, flags, user_op);
 }
 
@@ -323,7 +321,8 @@ static int bw_message_pull(struct bw_ep *ep, struct bw_remote *p, const struct b
 		return p->status;
 	if (rndv->word[BW_RNDV_KIND] == BW_RNDV_LOCAL)
 		return bw_message_pull_local(p, rndv, buf, len, user_op);
-	if (rndv->word[BW_RNDV_KIND] != BW_RNDV_ENGINE || !p->handle)
+	if (rndv->word[BW_RNDV_KIND] != (p->kernel ? BW_RNDV_KERNEL : BW_RNDV_ENGINE) ||
+	    (!p->kernel && !p->handle))
 		return -EINVAL;
 	bw_host_tick(ep);
 	op.pull.key = rndv->word[BW_RNDV_KEY];
@@ -331,6 +330,8 @@ static int bw_message_pull(struct bw_ep *ep, struct bw_remote *p, const struct b
 	op.pull.flags = BW_PULL_FINAL;
 	if (len > rndv->word[BW_RNDV_LEN])
 		len = rndv->word[BW_RNDV_LEN];
+	if (p->kernel)
+		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
 	return bw_message_fetch(ep, p, &op, buf, len, user_op);
 }
 
@@ -367,6 +368,8 @@ static int bw_message_read(struct bw_ep *ep, struct bw_remote *p, uint64_t key, 
 	op.pull.key = key;
 	op.pull.off = off;
 	op.pull.flags = BW_PULL_HOST_KEY;
+	if (p->kernel)
+		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
 	return bw_message_fetch(ep, p, &op, buf, len, user_op);
 }
 
@@ -391,8 +394,9 @@ bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
 	bool serving;
 
 	bw_lock_take(&ep->lock);
-	serving = !ep->dead &&
-		  bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from, from + len);
+	serving = !ep->dead && (bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from,
+						    from + len) ||
+				(ep->kernel && bw_kernel_serving(ep, buf, len)));
 	bw_lock_release(&ep->lock);
 	return serving;
 }
@@ -404,6 +408,8 @@ static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
 
 	if (b->use != BW_BUFFER_EXPOSED)
 		return -ENOENT;
+	if (p->kernel)
+		return bw_kernel_cancel(ep, b);
 	if (!b->key)
 		return p->local ? bw_local_retract(p->local, b) : -ENOENT;
 	bw_host_tick(ep);
@@ -439,6 +445,8 @@ void bw_ep_pressure(struct bw_ep *ep, bool on)
 	bw_host_transmit(ep);
 	if (ep->local)
 		bw_local_pressure(ep->local, on);
+	if (ep->kernel && !ep->dead)
+		bw_kernel_pressure(ep, on);
 	bw_lock_release(&ep->lock);
 }
 

@@ -205,6 +205,14 @@ static int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
 	return 0;
 }
 
+/* To another node. */
+static int bw_remote_connect_far(struct bw_ep *ep, struct bw_remote *p)
+{
+	if (!ep->kernel)
+		return bw_remote_connect_engine(ep, p);
+	return bw_kernel_reaches(ep, &p->addr) ? bw_kernel_connect(ep, p) : -EHOSTUNREACH;
+}
+
 static bool bw_remote_may_local(const struct bw_ep *ep, const struct bw_addr_fields *a)
 {
 	return ep->local && a->node == ep->self.node && (a->links & BW_LINK_LOCAL);
@@ -214,19 +222,19 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 {
 	int error;
 
-	if (p->handle || p->local) {
+	if (p->handle || p->local || p->kernel) {
 		p->connected = true;
 		return 0;
 	}
 	if (!bw_remote_may_local(ep, &p->addr))
-		return bw_remote_connect_engine(ep, p);
+		return bw_remote_connect_far(ep, p);
 	error = bw_remote_connect_local(ep, p);
 	if (!error || error == -EAGAIN)
 		return error;
-	if (bw_remote_connect_engine(ep, p) == 0) {
+	if (bw_remote_connect_far(ep, p) == 0) {
 		bw_log_once(BW_LOG_INFO, "local",
-			    "no shared memory with engine %u of this node (%s): using udp",
-			    p->addr.engine, strerror(-error));
+			    "no shared memory with engine %u of this node (%s): using %s",
+			    p->addr.engine, strerror(-error), p->kernel ? "kernel" : "udp");
 		return 0;
 	}
 	return error == -ECONNREFUSED ? error : -EHOSTUNREACH;
@@ -243,7 +251,8 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
 		return error;
 	if (a.cluster != ep->self.cluster)
 		return -EPROTONOSUPPORT;
-	if (!bw_remote_may_local(ep, &a) && !bw_remote_paths(ep, &a, path))
+	if (!bw_remote_may_local(ep, &a) && !bw_kernel_reaches(ep, &a) &&
+	    !bw_remote_paths(ep, &a, path))
 		return -EHOSTUNREACH;
 	bw_lock_take(&ep->lock);
 	p = bw_remote_make(&ep->remotes, a.node, a.engine, a.inc);
@@ -307,6 +316,8 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
 		bw_host_tick(ep);
 		if (!p->connected)
 			bw_remote_connect(ep, p); /* without a way it is not connected yet */
+		if (p->kernel)
+			bw_kernel_watch(ep, p, on);
 		op.peer = p->handle;
 		if (p->handle)
 			bw_host_submit(ep, &op);
@@ -331,10 +342,14 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 		bw_lock_release(&ep->lock);
 		return "no such peer";
 	}
+	if (p->kernel)
+		bw_kernel_name(ep, p);
 	if (p->status)
 		link = ""; /* it has none any more */
 	else if (p->local)
 		link = ", local";
+	else if (p->kernel)
+		link = ", kernel";
 	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
 		 number < BW_LINK_NUMBERS)
 		link = links[number];

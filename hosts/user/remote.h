@@ -18,9 +18,11 @@ struct bw_remote {
 	struct bw_addr_fields addr;    /* as far as known */
 	uint32_t number;	       /* the program's bw_peer */
 	uint32_t handle;	       /* the engine's; 0: none */
-	struct bw_local_peer *local;   /* NULL: reached through the engine */
+	uint32_t kernel;	       /* the kernel link's number; 0: none */
+	struct bw_local_peer *local;   /* NULL: reached through the engine or the kernel link */
 	int status;		       /* 0, or why it is down */
-	bool connected;		       /* the way to send to it is chosen: local or handle */
+	bool connected;		       /* the way to send to it: local, kernel or handle */
+	bool pressed;		       /* kernel: it wanted envelopes when it was last asked */
 	bool complete;		       /* addr was given by the program, not pieced together */
 	bool up;		       /* the engine made first contact */
 	bool watch;		       /* bw_peer_watch() */

@@ -46,7 +46,7 @@ static void bw_stats_local(FILE *f, const struct bw_ep *ep)
 	c.rx_bytes = l->rx_bytes;
 	c.tx_payload = l->tx_payload;
 	c.rx_payload = l->rx_payload;
-	bw_stats_link(f, "local", &c, false);
+	bw_stats_link(f, "local", &c, true);
 }
 
 static void bw_stats_drops(FILE *f, const struct bw_ep *ep, const struct bw_counters *c)
@@ -67,7 +67,11 @@ static void bw_stats_drops(FILE *f, const struct bw_ep *ep, const struct bw_coun
 
 void bw_stats_print(struct bw_ep *ep, FILE *f)
 {
-	const struct bw_counters *c = bw_reliable.counters(ep->engine);
+	struct bw_counters counted = *bw_reliable.counters(ep->engine), *c = &counted;
+	struct bw_link_counters kernel = {0};
+
+	if (ep->kernel)
+		bw_kernel_counters(ep->kernel, c, &kernel);
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -90,18 +94,20 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"rounds", ep->rounds},
 		{"memory_bytes", ep->buffers.bytes + ep->grown_bytes},
 	};
-
 	if (ep->has_packet)
 		bw_packet_overruns(&ep->packet);
 	fprintf(f, "{\"host\":");
 	bw_stats_string(f, ep->host);
 	fprintf(f, ",\"pid\":%d,\"node\":\"%016llx\",\"engine\":%u,\"interface\":", (int)getpid(),
 		(unsigned long long)ep->self.node, ep->self.engine);
-	bw_stats_string(f, ep->has_packet ? ep->iface.name : "");
+	bw_stats_string(f, ep->kernel	    ? bw_kernel_interface(ep->kernel)
+			   : ep->has_packet ? ep->iface.name
+					    : "");
 	fprintf(f, ",\"links\":{");
 	bw_stats_link(f, "packet", &ep->packet.count, true);
 	bw_stats_link(f, "udp", &ep->udp.count, true);
 	bw_stats_local(f, ep);
+	bw_stats_link(f, "kernel", &kernel, false);
 	fprintf(f, "},");
 	bw_stats_drops(f, ep, c);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)

@@ -43,6 +43,8 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 		fds[n++] = (struct pollfd){.fd = ep->packet.fd, .events = POLLIN};
 	if (ep->has_udp)
 		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = POLLIN};
+	if (ep->kernel)
+		fds[n++] = (struct pollfd){.fd = bw_kernel_fd(ep->kernel), .events = POLLIN};
 	if (ep->local)
 		fds[n++] = (struct pollfd){.fd = bw_local_fd(ep->local), .events = POLLIN};
 	return n;

@@ -624,7 +624,7 @@ static void test_ioctl(void **state)
 	close(fd);
 	fd = kt_bound("a", SOCK_RDM, 0);
 	kt_refused(ioctl(fd, BEOWIRE_IOC_PULL, &pull), ENOTCONN); /* no such peer */
-	pull.reserved = 1;
+	pull.flags = 2;
 	kt_refused(ioctl(fd, BEOWIRE_IOC_PULL, &pull), EINVAL);
 	pull = (struct beowire_pull){.len = BEOWIRE_MSG_MAX + 1};
 	kt_refused(ioctl(fd, BEOWIRE_IOC_PULL, &pull), EINVAL);

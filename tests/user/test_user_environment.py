@@ -13,8 +13,8 @@ from user_actor import ACKED, LATER, NOW, actor, couple
 
 WRONG = [
     ("BEOWIRE_WAIT", "sometimes", "spin, adaptive or block"),
-    ("BEOWIRE_LINKS", "packet,pigeon", "local, packet and udp"),
-    ("BEOWIRE_LINKS", "packet,", "local, packet and udp"),
+    ("BEOWIRE_LINKS", "packet,pigeon", "local, packet, udp and kernel"),
+    ("BEOWIRE_LINKS", "packet,", "local, packet, udp and kernel"),
     ("BEOWIRE_ETHERTYPE", "0x12", "hexadecimal"),
     ("BEOWIRE_ETHERTYPE", "88B5x", "hexadecimal"),
     ("BEOWIRE_ETHERTYPE", "0800", "none of IP's"),

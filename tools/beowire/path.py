@@ -65,7 +65,7 @@ class JobRecord:
     @property
     def payload_bytes(self) -> int:
         """Payload that Beowire received from other nodes."""
-        return self.sum("rx_payload", "packet", "udp")
+        return self.sum("rx_payload", "packet", "udp", "kernel")
 
     @property
     def retransmits(self) -> int:

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory of a program that peers read by a key of the program's own. Where it lies only the program
+ * knows, and it is asked: the peer's request is not acknowledged meanwhile and comes again, until the
+ * answer is there. Then the pages are pinned while they are read, and the program is not involved.
+ */
+#include <linux/slab.h>
+
+#include "sock.h"
+
+#define BWK_REGIONS_MAX	  256	      /* questions and answers of a port at a time */
+#define BWK_REGION_EXPIRE (10 * BW_S) /* an answer that nobody has asked for again is forgotten */
+
+enum bwk_region_state {
+	BWK_REGION_ASKED = 1,
+	BWK_REGION_TOLD,
+	BWK_REGION_ANSWERED,
+	BWK_REGION_READ
+};
+
+struct bwk_region {
+	struct list_head all; /* in port.regions */
+	u64 id, key, off, n;
+	u64 at;	    /* its address in the program */
+	u64 expire; /* time */
+	u32 handle; /* of the peer */
+	u32 peer;   /* its number */
+	u8 state;
+	int status;	     /* of the answer */
+	struct bwk_buf *buf; /* the pinned memory */
+};
+
+static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
+{
+	list_del(&r->all);
+	port->region_count--;
+	if (r->buf)
+		bwk_buf_free(r->buf);
+	kfree(r);
+}
+
+static bool bwk_region_busy(struct bwk_port *port, const struct bwk_region *r)
+{
+	if (r->state == BWK_REGION_READ)
+		return bw_reliable_serving(port->engine, bwk_buf_cookie(r->buf), 0, r->n);
+	return ktime_get_ns() < r->expire;
+}
+
+void bwk_region_collect(struct bwk_port *port)
+{
+	struct bwk_region *r, *next;
+
+	list_for_each_entry_safe(r, next, &port->regions, all)
+	{
+		if (!bwk_region_busy(port, r))
+			bwk_region_drop(port, r);
+	}
+}
+
+void bwk_region_drop_all(struct bwk_port *port)
+{
+	struct bwk_region *r, *next;
+
+	list_for_each_entry_safe(r, next, &port->regions, all) bwk_region_drop(port, r);
+}
+
+static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n)
+{
+	struct bwk_peer *peer = bwk_peer_by_handle(port, handle);
+	struct bwk_region *r;
+
+	if (!peer || !port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX ||
+	    !port->ops->region(port->owner))
+		return -EACCES;
+	if (port->region_count >= BWK_REGIONS_MAX)
+		return -EAGAIN;
+	r = kzalloc(sizeof(*r), GFP_ATOMIC | __GFP_ACCOUNT);
+	if (!r)
+		return -EAGAIN;
+	r->id = ++port->region_ids;
+	r->key = key;
+	r->off = off;
+	r->n = n;
+	r->handle = handle;
+	r->peer = peer->number;
+	r->state = BWK_REGION_ASKED;
+	r->expire = ktime_get_ns() + BWK_REGION_EXPIRE;
+	list_add_tail(&r->all, &port->regions);
+	port->region_count++;
+	port->region_asks++;
+	return -EAGAIN;
+}
+
+int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf)
+{
+	struct bwk_region *r;
+	int status;
+
+	list_for_each_entry(r, &port->regions, all)
+	{
+		if (r->state == BWK_REGION_READ || r->handle != handle || r->key != key ||
+		    r->off != off || r->n != n)
+			continue;
+		if (r->state != BWK_REGION_ANSWERED)
+			return -EAGAIN;
+		status = r->status;
+		if (status) {
+			bwk_region_drop(port, r);
+			return status;
+		}
+		r->state = BWK_REGION_READ;
+		*buf = bwk_buf_cookie(r->buf);
+		return 0;
+	}
+	return bwk_region_ask(port, handle, key, off, n);
+}
+
+bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
+		     struct sockaddr_beowire *from)
+{
+	const struct bwk_peer *peer;
+	struct bwk_region *r;
+
+	if (!port->region_asks)
+		return false;
+	port->region_asks--;
+	list_for_each_entry(r, &port->regions, all)
+	{
+		if (r->state != BWK_REGION_ASKED)
+			continue;
+		r->state = BWK_REGION_TOLD;
+		info->event = BEOWIRE_REGION;
+		info->cookie = r->id;
+		info->peer = r->peer;
+		info->key = r->key;
+		info->imm = r->off;
+		info->len = r->n;
+		peer = bwk_peer_by_number(port, r->peer);
+		if (peer)
+			*from = peer->addr;
+		return true;
+	}
+	return false; /* it has expired */
+}
+
+static int bwk_region_settle(struct bwk_port *port, const struct beowire_region *answer,
+			     struct bwk_buf *b)
+{
+	struct bwk_region *r;
+
+	list_for_each_entry(r, &port->regions, all)
+	{
+		if (r->id != answer->id || r->state != BWK_REGION_TOLD)
+			continue;
+		if (b && b->len != r->n)
+			return -EINVAL;
+		r->state = BWK_REGION_ANSWERED;
+		r->status = b ? 0 : -EACCES;
+		r->buf = b;
+		r->at = answer->buf;
+		return 0;
+	}
+	return -ENOENT;
+}
+
+int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_buf *b = NULL;
+	struct iov_iter from;
+	struct iovec part;
+	int error;
+
+	if (!port)
+		return -ENOENT;
+	if (answer->len > BEOWIRE_MSG_MAX)
+		return -EINVAL;
+	if (answer->buf) {
+		error = bwk_iter_user_source((void __user *)answer->buf, answer->len, &part, &from);
+		if (error)
+			return error;
+		b = answer->len ? bwk_buf_pin(&from, answer->len, false) : bwk_buf_room(0);
+		if (b == ERR_PTR(-EAGAIN)) { /* locked memory has its limit: read a copy */
+			port->memlock_limited++;
+			b = bwk_buf_copy(&from, answer->len);
+		}
+		if (!b || IS_ERR(b))
+			return b ? PTR_ERR(b) : -ENOMEM;
+	}
+	bwk_port_lock(port);
+	error = bwk_region_settle(port, answer, b);
+	bwk_port_unlock(port);
+	if (error && b)
+		bwk_buf_free_now(b);
+	return error;
+}
+
+int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what)
+{
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	struct bwk_region *r;
+	int found = 0;
+
+	if (!port)
+		return 0;
+	bwk_port_lock(port);
+	bwk_region_collect(port);
+	list_for_each_entry(r, &port->regions, all) found |=
+		r->buf && r->at < what->buf + what->len && what->buf < r->at + r->n;
+	bwk_port_unlock(port);
+	return found;
+}

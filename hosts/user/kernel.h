@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel link: a socket of the kernel module, whose port is an engine of its own. Acknowledgements
+ * and repair go on in the kernel whatever the program does, and long messages travel between the pages
+ * of the two programs. On the wire it is an endpoint with the packet link, and peers take it for one.
+ *
+ * It stands beside the engine of the endpoint, as the local link does: a peer is reached by one of
+ * the three.
+ */
+#ifndef BW_KERNEL_H
+#define BW_KERNEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "addr.h"
+#include "beowire.h"
+#include "env.h"
+#include "link.h"
+#include "protocol.h"
+
+struct bw_ep;
+struct bw_buffer;
+struct bw_remote;
+struct bw_kernel;
+
+/* Identity that the module gave this node; 0: it is not loaded. */
+uint64_t bw_kernel_node(void);
+
+/* Open a port, and fill in what `self` says of it. 0, or a negative errno with *why naming the mend:
+ * the module is not loaded, no interface is attached, the user may not open sockets ... */
+int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_addr_fields *self,
+		   const char **why);
+/* What was sent eagerly still reaches its peers. */
+void bw_kernel_close(struct bw_kernel *k);
+
+/* Readable when bw_kernel_poll() has work. */
+int bw_kernel_fd(const struct bw_kernel *k);
+const char *bw_kernel_interface(const struct bw_kernel *k);
+/* Operations whose end is awaited. */
+uint32_t bw_kernel_under_way(const struct bw_kernel *k);
+
+/* Can an endpoint with this address be reached? */
+bool bw_kernel_reaches(const struct bw_ep *ep, const struct bw_addr_fields *a);
+/* Choose this link for a peer. 0, -EAGAIN, -EHOSTUNREACH, -ENOMEM. */
+int bw_kernel_connect(struct bw_ep *ep, struct bw_remote *p);
+/* Find out the name of a peer's host, for messages to people. */
+void bw_kernel_name(const struct bw_ep *ep, struct bw_remote *p);
+void bw_kernel_watch(struct bw_ep *ep, const struct bw_remote *p, bool on);
+
+/* As bw_send(), of which `op` holds code, tag and imm. */
+int bw_kernel_send(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op, const void *buf,
+		   uint64_t len, unsigned int flags, void *user_op);
+/* Fetch an envelope's bytes, or with BW_PULL_HOST_KEY in op->pull.flags memory of the peer's. */
+int bw_kernel_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op, void *buf,
+		   uint64_t len, void *user_op);
+int bw_kernel_cancel(struct bw_ep *ep, const struct bw_buffer *b);
+/* Is any of this memory being read for a peer? */
+bool bw_kernel_serving(const struct bw_ep *ep, const void *buf, uint64_t len);
+void bw_kernel_pressure(struct bw_ep *ep, bool on);
+
+/* Deliver what has arrived. How many messages and ends of operations. */
+int bw_kernel_poll(struct bw_ep *ep);
+
+/* Counters of the engine in the kernel, and of the link. */
+void bw_kernel_counters(const struct bw_kernel *k, struct bw_counters *c,
+			struct bw_link_counters *link);
+
+#endif
