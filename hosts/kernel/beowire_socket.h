@@ -63,7 +63,7 @@ enum beowire_event {
 	BEOWIRE_PULLED,	     /* the pull with this cookie ended, `len` bytes are in place */
 	BEOWIRE_REGION,	     /* `peer` wants to read memory `key`, `len` bytes at `imm`: answer by
 			      * BEOWIRE_IOC_REGION with `cookie` */
-	BEOWIRE_DOWN,	     /* peer `peer` is lost, `status` says why; its bytes: the host's name */
+	BEOWIRE_DOWN, /* peer `peer` is lost, `status` says why; its bytes: the host's name */
 };
 
 /* Control message of level SOL_BEOWIRE, type BEOWIRE_INFO, of SOCK_RDM: what goes with a message,
@@ -92,7 +92,8 @@ struct beowire_info {
 	0x8 /* the same, but EMSGSIZE while the peer wants envelopes, unless it is very short */
 #define BEOWIRE_SEND_LONG 0x10 /* an envelope: SENT once the peer has fetched the bytes */
 
-#define BEOWIRE_PULL_MEMORY 0x1 /* of BEOWIRE_IOC_PULL: `key` names memory that the peer registered */
+#define BEOWIRE_PULL_MEMORY                                                                        \
+	0x1 /* of BEOWIRE_IOC_PULL: `key` names memory that the peer registered */
 
 /* BEOWIRE_IOC_PULL: fetch an envelope's bytes (as many as `len`, or less) into `buf`. */
 struct beowire_pull {
@@ -127,14 +128,13 @@ struct beowire_iface {
 };
 
 /* ioctl()s on any socket of the family. CAP_NET_ADMIN: ATTACH, DETACH. */
-#define BEOWIRE_IOC_ATTACH (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
-#define BEOWIRE_IOC_DETACH (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
-#define BEOWIRE_IOC_PULL   (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
-#define BEOWIRE_IOC_CANCEL (SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send; SOCK_RDM */
-#define BEOWIRE_IOC_WATCH  (SIOCPROTOPRIVATE + 4) /* struct beowire_watch; SOCK_RDM */
-#define BEOWIRE_IOC_REGION (SIOCPROTOPRIVATE + 5) /* struct beowire_region; SOCK_RDM */
-#define BEOWIRE_IOC_SERVING                                                                        \
-	(SIOCPROTOPRIVATE + 6) /* struct beowire_region, without id; SOCK_RDM */
+#define BEOWIRE_IOC_ATTACH  (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
+#define BEOWIRE_IOC_DETACH  (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
+#define BEOWIRE_IOC_PULL    (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
+#define BEOWIRE_IOC_CANCEL  (SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send; SOCK_RDM */
+#define BEOWIRE_IOC_WATCH   (SIOCPROTOPRIVATE + 4) /* struct beowire_watch; SOCK_RDM */
+#define BEOWIRE_IOC_REGION  (SIOCPROTOPRIVATE + 5) /* struct beowire_region; SOCK_RDM */
+#define BEOWIRE_IOC_SERVING (SIOCPROTOPRIVATE + 6) /* struct beowire_region, without id; SOCK_RDM */
 
 #define BEOWIRE_DROP_REASONS 24
 

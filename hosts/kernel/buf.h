@@ -48,7 +48,7 @@ struct bwk_buf {
 	u64 len, got;
 	u64 cookie;		 /* the program's */
 	u64 key;		 /* EXPOSED: of the region; PULL: its number */
-	u64 to;		 /* PULL into pages of ours: the program's address; 0: none */
+	u64 to;			 /* PULL into pages of ours: the program's address; 0: none */
 	struct bwk_peer *end_of; /* the END of a connection: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
 	struct page **pages;

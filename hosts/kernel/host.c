@@ -227,8 +227,8 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* How much of a frame must lie in one piece: all heads of its parts. A frame of one part, which long
- * messages make, has one at its start; the payload then stays in its pages. */
+/* How much of a frame must lie in one piece: all heads of its parts. A frame of one part, which
+ * long messages make, has one at its start; the payload then stays in its pages. */
 static u32 bwk_frame_head(const struct sk_buff *skb)
 {
 	const u32 fixed = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);

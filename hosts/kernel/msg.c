@@ -166,9 +166,8 @@ static bool bwk_msg_ready(const struct sock *sk)
 	const struct bwk_sock *bs = bwk_sk(sk);
 
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
-	       (bs->info_wanted &&
-		(!list_empty_careful(&bs->done) || !list_empty_careful(&bs->downs) ||
-		 bwk_msg_asked(bs)));
+	       (bs->info_wanted && (!list_empty_careful(&bs->done) ||
+				    !list_empty_careful(&bs->downs) || bwk_msg_asked(bs)));
 }
 
 /* Or nothing more is to be received. */
@@ -195,8 +194,8 @@ static int bwk_msg_copy_out(const struct bwk_buf *b)
 	return error ? error : bwk_buf_to_iter(b, b->got, &to);
 }
 
-/* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg() returns.
- * A peer's end comes after its last message. */
+/* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg()
+ * returns. A peer's end comes after its last message. */
 static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, struct msghdr *m,
 			       int *got)
 {
@@ -328,8 +327,8 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	return error;
 }
 
-/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned, into ours, to be
- * copied when the program is told. */
+/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned, into ours,
+ * to be copied when the program is told. */
 static struct bwk_buf *bwk_msg_pull_room(const struct bwk_sock *bs, const struct beowire_pull *pull)
 {
 	struct bwk_buf *b = ERR_PTR(-EAGAIN);

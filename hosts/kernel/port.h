@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port: one engine of a node with its number, lock and timer. Frames for it are handled in softirq
- * as they arrive, and so are acknowledgements and repair, whatever the program does.
+ * A port: one engine of a node with its number, lock and timer. Frames for it are handled in
+ * softirq as they arrive, and so are acknowledgements and repair, whatever the program does.
  *
  * One engine for each port instead of one for the whole node: a user's port can neither use up
  * another one's memory nor wait for its lock, and other nodes cannot tell it from an endpoint of
@@ -28,7 +28,8 @@
 
 struct bwk_port;
 
-/* A peer of a port as sockets know it. Guarded by the port's lock; freed with its last reference. */
+/* A peer of a port as sockets know it. Guarded by the port's lock; freed with its last
+ * reference. */
 struct bwk_peer {
 	struct hlist_node by_addr, by_handle;
 	refcount_t refs;
@@ -167,7 +168,8 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 int bwk_port_feed(struct bwk_port *port);
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
 
-/* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is asked. */
+/* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is
+ * asked. */
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf);
 void bwk_region_collect(struct bwk_port *port);
 void bwk_region_drop_all(struct bwk_port *port);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory of a program that peers read by a key of the program's own. Where it lies only the program
- * knows, and it is asked: the peer's request is not acknowledged meanwhile and comes again, until the
- * answer is there. Then the pages are pinned while they are read, and the program is not involved.
+ * Memory of a program that peers read by a key of the program's own. Where it lies only the
+ * program knows, and it is asked: the peer's request is not acknowledged meanwhile and comes
+ * again, until the answer is there. Then the pages are pinned while they are read, and the program
+ * is not involved.
  */
 #include <linux/slab.h>
 

@@ -77,8 +77,8 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
 /* The name of a port of this node; its length. */
 int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out);
 
-/* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back, and
- * whoever hears of its end frees it. */
+/* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back,
+ * and whoever hears of its end frees it. */
 int bwk_sock_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
 /* A buffer has come back from the engine: told to who waits for it, or freed. Port's lock held. */
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
@@ -111,7 +111,7 @@ int bwk_send(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from, 
 struct bwk_source {
 	u32 handle; /* of the peer */
 	u64 key, off;
-	bool last; /* the sender's buffer is free afterwards */
+	bool last;   /* the sender's buffer is free afterwards */
 	bool memory; /* it is registered memory of the peer's */
 };
 /* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */

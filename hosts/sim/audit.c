@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Every frame that an engine sends is read by somebody else than an engine: does it follow wire.h
- * in layout, checks and sizes, is each packet number new, is nothing sent beyond the credit that was
- * received, and nothing but HELLOs before the receiver has used the sender's handle?
+ * in layout, checks and sizes, is each packet number new, is nothing sent beyond the credit that
+ * was received, and nothing but HELLOs before the receiver has used the sender's handle?
  */
 #include "sim.h"
 

@@ -24,8 +24,8 @@
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
 #define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
 
-/* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it with
- * and without a port of the module agree, or the kernel's boot and our network namespace. */
+/* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it
+ * with and without a port of the module agree, or the kernel's boot and our network namespace. */
 static uint64_t bw_ep_node(const struct bw_env *env, const char *host)
 {
 	uint64_t hash = BW_ENV_HASH;

@@ -71,8 +71,8 @@ struct bw_ep {
 	struct bw_packet packet;
 	struct bw_local *local;	  /* NULL: not in use */
 	struct bw_kernel *kernel; /* NULL: not in use; else there is neither packet nor udp */
-	uint32_t eager_max;	/* bytes, over the engine */
-	uint64_t copied;	/* bytes of eager messages on their way through the engine */
+	uint32_t eager_max;	  /* bytes, over the engine */
+	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_remotes remotes;
 	struct bw_buffers buffers;
 	const struct bw_handlers *handlers;

@@ -207,11 +207,10 @@ static void links_find(struct info *info, const struct bw_env *env)
 	static const struct {
 		const char *name;
 		enum bw_env_link link;
-	} links[INFO_LINKS] = {
-		{"local", BW_LINK_LOCAL},
-		{"kernel", BW_LINK_KERNEL},
-		{"packet", BW_LINK_PACKET},
-		{"udp", BW_LINK_UDP}};
+	} links[INFO_LINKS] = {{"local", BW_LINK_LOCAL},
+			       {"kernel", BW_LINK_KERNEL},
+			       {"packet", BW_LINK_PACKET},
+			       {"udp", BW_LINK_UDP}};
 
 	struct bw_ep *ep;
 	const char *why;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel link: a socket of the kernel module, whose port is an engine of its own. Acknowledgements
- * and repair go on in the kernel whatever the program does, and long messages travel between the pages
- * of the two programs. On the wire it is an endpoint with the packet link, and peers take it for one.
+ * The kernel link: a socket of the kernel module, whose port is an engine of its own.
+ * Acknowledgements and repair go on in the kernel whatever the program does, and long messages
+ * travel between the pages of the two programs. On the wire it is an endpoint with the packet
+ * link, and peers take it for one.
  *
  * It stands beside the engine of the endpoint, as the local link does: a peer is reached by one of
  * the three.
@@ -27,8 +28,8 @@ struct bw_kernel;
 /* Identity that the module gave this node; 0: it is not loaded. */
 uint64_t bw_kernel_node(void);
 
-/* Open a port, and fill in what `self` says of it. 0, or a negative errno with *why naming the mend:
- * the module is not loaded, no interface is attached, the user may not open sockets ... */
+/* Open a port, and fill in what `self` says of it. 0, or a negative errno with *why naming the
+ * mend: the module is not loaded, no interface is attached, the user may not open sockets ... */
 int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_addr_fields *self,
 		   const char **why);
 /* What was sent eagerly still reaches its peers. */

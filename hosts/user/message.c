@@ -11,8 +11,8 @@
 #include "ep.h"
 #include "hosts.h"
 
-#define BW_BURST_START	 4    /* sends without a round between them that leave at once each */
-#define BW_BURST_BYTES	 512  /* longer messages end a bundle */
+#define BW_BURST_START 4   /* sends without a round between them that leave at once each */
+#define BW_BURST_BYTES 512 /* longer messages end a bundle */
 #define BW_EAGER_PRESSED                                                                           \
 	64 /* bytes; shorter messages cost a peer under pressure no more than                      \
 	    * an envelope would */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The last rank gives up: it ends by exit() with an error, without MPI_Finalize. The first waits for
- * a message of anybody and must be told, by an MPI error or by the launcher's end, although its peer
- * ended in its own way. The program does not end well: the caller checks that it ends.
+ * The last rank gives up: it ends by exit() with an error, without MPI_Finalize. The first waits
+ * for a message of anybody and must be told, by an MPI error or by the launcher's end, although
+ * its peer ended in its own way. The program does not end well: the caller checks that it ends.
  */
 #include "check.h"
 

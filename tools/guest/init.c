@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The first process of a guest. It makes the host's root directory its own, with all writes kept in
- * the guest's memory, runs /job with /bin/sh on the second serial line, looks for leaked memory, and
- * ends the guest with the job's exit status. What else it needs to know lies beside it in the
- * initial file system: /modules (files to load, in order), /release (where the kernel's modules
- * lie), /shares (directories that are the host's own). Where /bare lies beside /job, the host's root
- * directory is not used: the initial file system has all that the job needs.
+ * The first process of a guest. It makes the host's root directory its own, with all writes kept
+ * in the guest's memory, runs /job with /bin/sh on the second serial line, looks for leaked
+ * memory, and ends the guest with the job's exit status. What else it needs to know lies beside it
+ * in the initial file system: /modules (files to load, in order), /release (where the kernel's
+ * modules lie), /shares (directories that are the host's own). Where /bare lies beside /job, the
+ * host's root directory is not used: the initial file system has all that the job needs.
  */
 #include <errno.h>
 #include <fcntl.h>

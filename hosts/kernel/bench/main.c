@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Measures round trips and rows of messages between two network namespaces, for each transport that
- * a kernel offers. In a guest whose clock counts instructions (QEMU's -icount shift=0) the processor's
- * time stamp counter is the number of executed instructions; elsewhere --monotonic takes the
- * kernel's clock. All cases take their turn in each round. Output: one JSON object a line.
+ * Measures round trips and rows of messages between two network namespaces, for each transport
+ * that a kernel offers. In a guest whose clock counts instructions (QEMU's -icount shift=0) the
+ * processor's time stamp counter is the number of executed instructions; elsewhere --monotonic
+ * takes the kernel's clock. All cases take their turn in each round. Output: one JSON object a
+ * line.
  */
 #include <errno.h>
 #include <getopt.h>

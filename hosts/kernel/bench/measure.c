@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One case: both ends are opened here, then side 1 is left to a second process, unless the case wants
- * one process with both ends. Side 0 reads the clock before and after each round trip, or each row
- * of messages that side 1 answers with one byte.
+ * One case: both ends are opened here, then side 1 is left to a second process, unless the case
+ * wants one process with both ends. Side 0 reads the clock before and after each round trip, or
+ * each row of messages that side 1 answers with one byte.
  */
 #include <sched.h>
 #include <string.h>

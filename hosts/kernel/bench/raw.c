@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Raw sockets, which send and receive Ethernet frames without any protocol: bound to an EtherType of
- * their own, or (ETH_P_ALL) given every frame of the interface, of which they keep theirs. Neither
- * sees what its own node sends.
+ * Raw sockets, which send and receive Ethernet frames without any protocol: bound to an EtherType
+ * of their own, or (ETH_P_ALL) given every frame of the interface, of which they keep theirs.
+ * Neither sees what its own node sends.
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>

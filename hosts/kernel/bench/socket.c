@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What all transports do with their sockets: move a whole message, and wait for it as the case says.
+ * What all transports do with their sockets: move a whole message, and wait for it as the case
+ * says.
  */
 #include <errno.h>
 #include <sched.h>

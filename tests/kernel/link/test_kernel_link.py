@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""libbeowire over the kernel module: the provider's tests in a guest with the kernel link alone, and
-messages between an endpoint with the kernel link and one with the packet link."""
+"""libbeowire over the kernel module, in a guest.
+
+The provider's tests with the kernel link alone, and messages between an endpoint with the kernel
+link and one with the packet link.
+"""
 
 import json
 import tempfile
@@ -28,17 +31,12 @@ def run() -> tuple[dict[str, str], list[str]]:
             str(places.provider_dir()),
         ]
         command += [
-            str(places.product(f"hosts/user/beowire-{each}"))
-            for each in ("pingpong", "info")
+            str(places.product(f"hosts/user/beowire-{each}")) for each in ("pingpong", "info")
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]
-        outcome = vm.run(
-            vm.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True)
-        )
+        outcome = vm.run(vm.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True))
         files = [each for each in out.rglob("*") if each.is_file()]
-        return {
-            each.name: each.read_text(errors="replace") for each in files
-        }, outcome.complaints
+        return {each.name: each.read_text(errors="replace") for each in files}, outcome.complaints
 
 
 @pytest.fixture(scope="session")
@@ -79,15 +77,11 @@ def test_kernel_and_packet_endpoints_speak_with_each_other(
 ) -> None:
     files, _ = guest
     assert "20000 beowire" in files["client"], files["client"] + files["server"]
-    [told] = [
-        json.loads(text) for name, text in files.items() if name.endswith(".json")
-    ]
+    [told] = [json.loads(text) for name, text in files.items() if name.endswith(".json")]
     # Of 20000 bytes each way an envelope travels, and the bytes are pulled.
     assert told["links"]["kernel"]["tx_payload"] > 5 * 20000
     assert told["links"]["kernel"]["rx_payload"] > 5 * 20000
-    assert (
-        told["links"]["packet"]["tx_frames"] == told["links"]["udp"]["tx_frames"] == 0
-    )
+    assert told["links"]["packet"]["tx_frames"] == told["links"]["udp"]["tx_frames"] == 0
 
 
 def test_the_kernel_complains_of_nothing(
