@@ -13,6 +13,8 @@
 #include "crc.h"
 #include "port.h"
 
+#define BWK_BUF_PIECE 32768 /* bytes; of the fragment that a task copies into */
+
 static struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
 {
 	struct bwk_buf *b = kmalloc(sizeof(*b) + flat, gfp);
@@ -58,12 +60,49 @@ struct bwk_buf *bwk_buf_room(size_t len)
 	return b;
 }
 
+/* A piece of the task's own fragment, as TCP takes it: mostly without a look at the page allocator.
+ * NULL: take pages. */
+static struct bwk_buf *bwk_buf_piece(size_t len)
+{
+	struct page_frag *frag = &current->task_frag;
+	u32 first, npages, i;
+	struct bwk_buf *b;
+
+	if (len > BWK_BUF_PIECE || !skb_page_frag_refill((unsigned int)len, frag, GFP_KERNEL))
+		return NULL;
+	first = offset_in_page(frag->offset);
+	npages = DIV_ROUND_UP(first + len, PAGE_SIZE);
+	b = bwk_buf_new(BWK_BUF_PIECE_OF, len, npages * sizeof(*b->pages), GFP_KERNEL);
+	if (!b)
+		return NULL;
+	b->pages = (struct page **)b->flat;
+	b->first = first;
+	b->npages = npages;
+	for (i = 0; i < npages; i++)
+		b->pages[i] = frag->page + (frag->offset >> PAGE_SHIFT) + i;
+	b->whole = frag->page;
+	get_page(b->whole);
+	frag->offset += len;
+	return b;
+}
+
+static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct iov_iter *from)
+{
+	if (copy_page_from_iter(b->pages[0], b->first, b->len, from) == b->len)
+		return b;
+	bwk_buf_free(b);
+	return ERR_PTR(-EFAULT);
+}
+
 struct bwk_buf *bwk_buf_copy(struct iov_iter *from, size_t len)
 {
-	struct bwk_buf *b = bwk_buf_room(len);
+	struct bwk_buf *b = len > BWK_BUF_FLAT ? bwk_buf_piece(len) : NULL;
 	size_t done = 0, n;
 	bool whole = true;
 
+	if (b)
+		return bwk_buf_copy_piece(b, from);
+	b = bwk_buf_room(len);
 	if (!b)
 		return ERR_PTR(-ENOMEM);
 	if (b->kind == BWK_BUF_IN)
@@ -179,6 +218,9 @@ void bwk_buf_free_now(struct bwk_buf *b)
 		for (i = 0; i < b->npages; i++)
 			put_page(b->pages[i]);
 		break;
+	case BWK_BUF_PIECE_OF:
+		put_page(b->whole);
+		break;
 	case BWK_BUF_USER:
 		bwk_buf_unpin(b);
 		break;
@@ -188,7 +230,7 @@ void bwk_buf_free_now(struct bwk_buf *b)
 	}
 	if (b->end_of)
 		bwk_peer_put(b->end_of);
-	if (b->pages)
+	if (b->pages && b->kind != BWK_BUF_PIECE_OF)
 		kvfree(b->pages);
 	kfree(b);
 }

@@ -21,8 +21,9 @@ struct bwk_peer;
 enum bwk_buf_kind {
 	BWK_BUF_IN, /* bytes in `flat` */
 	BWK_BUF_PAGES,
-	BWK_BUF_USER, /* pinned pages */
-	BWK_BUF_SKB,  /* arriving */
+	BWK_BUF_PIECE_OF, /* bytes in one piece of `whole`, a compound page */
+	BWK_BUF_USER,	  /* pinned pages */
+	BWK_BUF_SKB,	  /* arriving */
 };
 
 enum bwk_buf_use {
@@ -52,6 +53,7 @@ struct bwk_buf {
 	struct bwk_peer *end_of; /* the END of a connection: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
 	struct page **pages;
+	struct page *whole; /* PIECE_OF: a reference */
 	struct sk_buff *skb;
 	struct user_struct *user; /* USER: charged for locked memory */
 	struct llist_node later;

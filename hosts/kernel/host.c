@@ -100,6 +100,7 @@ static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
 	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
 	struct bwk_buf *b = bwk_buf_of(ev->buf);
 
+	port->copied_rx += ev->len; /* as it will be, out of the queue */
 	if (peer && port->ops && b) {
 		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
 	} else if (peer && port->ops) {
@@ -236,7 +237,7 @@ static u32 bwk_frame_head(const struct sk_buff *skb)
 	const struct bw_part *part = (const struct bw_part *)(skb->data + fixed);
 	u32 size;
 
-	if (h->type != BW_FRAME_DATA || skb_headlen(skb) < fixed + sizeof(struct bw_part_msg))
+	if (h->type != BW_FRAME_DATA || skb_headlen(skb) < fixed + sizeof(*part))
 		return min_t(u32, skb->len, BW_HEAD_MAX);
 	size = part->kind == BW_PART_BULK ? sizeof(struct bw_part_bulk)
 					  : sizeof(struct bw_part_msg);

@@ -80,6 +80,8 @@ static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bw
 
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
+	if (s->buf->kind != BWK_BUF_USER)
+		port->copied_tx += s->buf->len;
 	s->buf->peer = peer->number;
 	s->buf->handle = peer->handle;
 	pressed = (s->envelope || (s->info.flags & BEOWIRE_SEND_SHORT)) &&

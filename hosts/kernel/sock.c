@@ -251,6 +251,12 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 		list_add_tail(&b->all, &bs->done);
 		bs->sk.sk_data_ready(&bs->sk);
 	} else {
+		/* What is lost without anybody being told by an event is told by the next call. */
+		if (b->status < 0 && b->status != -ECANCELED && b->use != BWK_BUF_PULL &&
+		    !bs->info_wanted) {
+			bs->sk.sk_err = b->status == -ESHUTDOWN ? ECONNRESET : -b->status;
+			sk_error_report(&bs->sk);
+		}
 		bwk_buf_free(b);
 	}
 }

@@ -38,7 +38,6 @@ static void bwk_tx_fill(struct bwk_port *port, const struct bw_tx_frame *f, stru
 			continue;
 		}
 		bwk_buf_read(bwk_buf_of(s->buf), s->off, skb_put(skb, s->len), s->len);
-		port->copied_tx += s->len;
 	}
 	skb_put_data(skb, (const u8 *)f->head + done, f->head_len - done);
 }

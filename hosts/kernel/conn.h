@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Connections, as conn.c, conn_call.c and conn_data.c share them. */
+#ifndef BWK_CONN_H
+#define BWK_CONN_H
+
+#include "sock.h"
+
+extern const struct bwk_port_ops bwk_conn_port_ops;
+
+/* What REQUEST and ACCEPT say of the type of socket. */
+u64 bwk_conn_kind(const struct sock *sk);
+/* A word about the connection, without bytes. `b`: its acknowledgement is wanted. Lock held. 0,
+ * -ENOTCONN, or as bwk_port_submit(). */
+int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 code, u64 tag,
+		 struct bwk_buf *b);
+
+/* conn_data.c */
+bool bwk_conn_readable(const struct sock *sk);
+int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len);
+int bwk_conn_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags);
+
+#endif

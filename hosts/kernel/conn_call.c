@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Connecting, listening and ending: the calls of connections that move no data. See conn.c. */
+#include <linux/module.h>
+#include <linux/poll.h>
+#include <net/tcp_states.h>
+
+#include "conn.h"
+
+static int bwk_conn_bind(struct socket *sock, bwk_sockaddr *addr, int len)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct sockaddr_beowire self;
+	int error = bwk_sock_addr(addr, len, &self);
+
+	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_conn_port_ops, bs);
+}
+
+static int bwk_conn_listen(struct socket *sock, int backlog)
+{
+	struct sock *sk = sock->sk;
+	struct bwk_sock *bs = bwk_sk(sk);
+	struct bwk_port *port;
+	int error = 0;
+
+	if (sock->state != SS_UNCONNECTED)
+		return -EINVAL;
+	port = bwk_sock_port(bs, &bwk_conn_port_ops, bs);
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	bwk_port_lock(port);
+	if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
+		sk->sk_max_ack_backlog = min_t(unsigned int, backlog, SOMAXCONN);
+		sk->sk_state = TCP_LISTEN;
+	} else {
+		error = -EINVAL;
+	}
+	bwk_port_unlock(port);
+	return error;
+}
+
+static bool bwk_conn_acceptable(const struct sock *sk)
+{
+	return !list_empty_careful(&bwk_sk(sk)->accept) ||
+	       (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+}
+
+/* The next connection that waits, or NULL. */
+static struct bwk_sock *bwk_conn_next(struct bwk_sock *listener)
+{
+	struct bwk_sock *bs;
+
+	bwk_port_lock(listener->port);
+	bs = list_first_entry_or_null(&listener->accept, struct bwk_sock, accept);
+	if (bs) {
+		list_del_init(&bs->accept);
+		sk_acceptq_removed(&listener->sk);
+	}
+	bwk_port_unlock(listener->port);
+	return bs;
+}
+
+static int bwk_conn_accept(struct socket *sock, struct socket *new, BWK_ACCEPT_PARAMETERS)
+{
+	struct sock *sk = sock->sk;
+	struct bwk_sock *bs;
+	int error;
+
+	if (READ_ONCE(sk->sk_state) != TCP_LISTEN)
+		return -EINVAL;
+	while (!(bs = bwk_conn_next(bwk_sk(sk)))) {
+		error = bwk_sock_wait(sk, bwk_conn_acceptable,
+				      sock_rcvtimeo(sk, BWK_ACCEPT_FLAGS & O_NONBLOCK));
+		if (error)
+			return error;
+		if (sk->sk_shutdown & RCV_SHUTDOWN)
+			return -EINVAL;
+	}
+	sock_graft(&bs->sk, new);
+	new->state = SS_CONNECTED;
+	return 0;
+}
+
+/* Lock held. */
+static int bwk_conn_begin(struct bwk_sock *bs, struct bwk_port *port,
+			  const struct sockaddr_beowire *to)
+{
+	struct bwk_peer *peer;
+	int error;
+
+	if (bs->sk.sk_state != TCP_CLOSE || bs->peer)
+		return -EISCONN;
+	peer = bwk_peer_find(port, to);
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	if (peer->conn)
+		return -EADDRINUSE;
+	error = bwk_conn_say(port, peer, BW_CONN_REQUEST, bwk_conn_kind(&bs->sk), NULL);
+	if (error)
+		return error;
+	refcount_inc(&peer->refs);
+	peer->conn = bs;
+	bs->peer = peer;
+	bs->to = *to;
+	bs->sk.sk_state = TCP_SYN_SENT;
+	bwk_port_run(port);
+	return 0;
+}
+
+static bool bwk_conn_settled(const struct sock *sk)
+{
+	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT;
+}
+
+static int bwk_conn_start(struct socket *sock, const struct sockaddr_beowire *to)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	struct bwk_port *port = bwk_sock_port(bs, &bwk_conn_port_ops, bs);
+	int error;
+
+	if (IS_ERR(port))
+		return PTR_ERR(port);
+	do {
+		bwk_port_lock(port);
+		error = bwk_conn_begin(bs, port, to);
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
+	if (!error)
+		sock->state = SS_CONNECTING;
+	return error == -EAGAIN ? -ENOBUFS : error;
+}
+
+static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
+{
+	struct sock *sk = sock->sk;
+	struct sockaddr_beowire to;
+	int error = bwk_sock_addr(addr, len, &to);
+
+	if (error)
+		return error;
+	if (!to.sbw_port || to.sbw_port > BEOWIRE_PORTS)
+		return -EADDRNOTAVAIL;
+	if (sock->state == SS_CONNECTED)
+		return -EISCONN;
+	if (sock->state == SS_CONNECTING) {
+		if (flags & O_NONBLOCK && !bwk_conn_settled(sk))
+			return -EALREADY;
+	} else {
+		error = bwk_conn_start(sock, &to);
+		if (error)
+			return error;
+		if (flags & O_NONBLOCK && !bwk_conn_settled(sk))
+			return -EINPROGRESS;
+	}
+	if (!bwk_conn_settled(sk)) {
+		error = bwk_sock_wait(sk, bwk_conn_settled, sock_sndtimeo(sk, 0));
+		if (error == -EAGAIN)
+			return -EINPROGRESS; /* SO_SNDTIMEO */
+		if (error && !bwk_conn_settled(sk))
+			return error;
+	}
+	error = sock_error(sk);
+	if (!error && sk->sk_state != TCP_ESTABLISHED)
+		error = -ECONNREFUSED;
+	sock->state = error ? SS_UNCONNECTED : SS_CONNECTED;
+	return error;
+}
+
+/* ---- the end ---- */
+
+/* Say that nothing more is sent. Process context. */
+static int bwk_conn_end(struct bwk_sock *bs, bool reset)
+{
+	struct bwk_port *port = bs->port;
+	struct bwk_buf *b = bwk_buf_room(0);
+	int error;
+
+	if (!b)
+		return -ENOMEM;
+	b->use = BWK_BUF_SEND;
+	b->end_of = bs->peer;
+	refcount_inc(&bs->peer->refs);
+	do {
+		bwk_port_lock(port);
+		error = bwk_conn_say(port, bs->peer, reset ? BW_CONN_RESET : BW_CONN_END, 0, b);
+		if (!error)
+			bwk_port_run(port);
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
+	if (error)
+		bwk_buf_free_now(b);
+	return error;
+}
+
+static int bwk_conn_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+	struct bwk_sock *bs = bwk_sk(sk);
+	bool ends;
+
+	if (how < SHUT_RD || how > SHUT_RDWR)
+		return -EINVAL;
+	if (sk->sk_state == TCP_LISTEN && how != SHUT_WR) {
+		sk->sk_shutdown |= RCV_SHUTDOWN;
+		sk->sk_state_change(sk);
+		return 0;
+	}
+	if (sk->sk_state != TCP_ESTABLISHED)
+		return -ENOTCONN;
+	bwk_port_lock(bs->port);
+	ends = how != SHUT_RD && !(sk->sk_shutdown & SEND_SHUTDOWN);
+	sk->sk_shutdown |= how + 1;
+	bwk_port_unlock(bs->port);
+	if (ends)
+		bwk_conn_end(bs, false);
+	sk->sk_state_change(sk);
+	return 0;
+}
+
+static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	struct sock *sk = sock->sk;
+	__poll_t events = 0;
+
+	sock_poll_wait(file, sock, wait);
+	if (sk->sk_state == TCP_LISTEN)
+		return bwk_conn_acceptable(sk) ? EPOLLIN | EPOLLRDNORM : 0;
+	if (sk->sk_err)
+		events |= EPOLLERR;
+	if (sk->sk_shutdown & RCV_SHUTDOWN)
+		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
+	if (sk->sk_shutdown == SHUTDOWN_MASK || sk->sk_state == TCP_CLOSE)
+		events |= EPOLLHUP;
+	if (bwk_conn_readable(sk))
+		events |= EPOLLIN | EPOLLRDNORM;
+	if (sk->sk_state != TCP_SYN_SENT &&
+	    atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf))
+		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
+	return events;
+}
+
+/* A socket leaves its peer; what it sent still arrives. */
+static void bwk_conn_detach(struct bwk_sock *bs)
+{
+	struct bwk_port *port = bs->port;
+	struct bwk_peer *peer = bs->peer;
+	struct bwk_buf *b;
+	bool unread = bwk_conn_readable(&bs->sk);
+
+	if (peer && bs->sk.sk_state == TCP_ESTABLISHED && !(bs->sk.sk_shutdown & SEND_SHUTDOWN))
+		bwk_conn_end(bs, unread);
+	bwk_port_lock(port);
+	bwk_queue_press(bs, false);
+	list_for_each_entry(b, &port->bufs, all) if (b->owner == bs) b->owner = NULL;
+	if (peer) {
+		peer->conn = NULL;
+		if (bs->sk.sk_state != TCP_ESTABLISHED || (peer->ended && peer->end_acked))
+			bwk_peer_leave(port, peer);
+	}
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+	bwk_queue_drop_all(bs);
+	if (peer)
+		bwk_peer_put(peer);
+}
+
+static void bwk_conn_free(struct bwk_sock *bs)
+{
+	sock_prot_inuse_add(sock_net(&bs->sk), &bwk_proto, -1);
+	if (bs->port) {
+		bwk_conn_detach(bs);
+		bwk_port_release(bs->port, bs);
+	}
+	sock_orphan(&bs->sk);
+	sock_put(&bs->sk);
+}
+
+static int bwk_conn_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+	struct bwk_sock *bs, *child;
+
+	if (!sk)
+		return 0;
+	bs = bwk_sk(sk);
+	if (bs->port) {
+		bwk_port_lock(bs->port);
+		sk->sk_state = sk->sk_state == TCP_LISTEN ? TCP_CLOSE : sk->sk_state;
+		bwk_port_unlock(bs->port);
+		while ((child = bwk_conn_next(bs)))
+			bwk_conn_free(child);
+	}
+	sock->sk = NULL;
+	bwk_conn_free(bs);
+	return 0;
+}
+
+const struct proto_ops bwk_conn_ops = {
+	.family = AF_BEOWIRE,
+	.owner = THIS_MODULE,
+	.release = bwk_conn_release,
+	.bind = bwk_conn_bind,
+	.connect = bwk_conn_connect,
+	.socketpair = sock_no_socketpair,
+	.accept = bwk_conn_accept,
+	.getname = bwk_sock_getname,
+	.poll = bwk_conn_poll,
+	.ioctl = bwk_sock_ioctl,
+	.listen = bwk_conn_listen,
+	.shutdown = bwk_conn_shutdown,
+	.setsockopt = bwk_sock_setsockopt,
+	.getsockopt = bwk_sock_getsockopt,
+	.sendmsg = bwk_conn_sendmsg,
+	.recvmsg = bwk_conn_recvmsg,
+	.mmap = sock_no_mmap,
+};
