@@ -144,6 +144,7 @@ def test_info_tells_interfaces_links_and_settings(nodes: tuple[Node, Node]) -> N
         "local": True,
         "packet": True,
         "udp": True,
+        "kernel": False,  # only if BEOWIRE_LINKS names it
     }
     assert told["links"]["packet"]["frame_bytes"] == 4000
     assert told["environment"] == {"BEOWIRE_MTU": "4000"}

@@ -106,7 +106,7 @@ def test_sizes_that_are_none(sizes: str, job_lab: lab.Lab) -> None:
     ("variable", "value", "said"),
     [
         ("BEOWIRE_INTERFACE", "nosuch", "no such interface; there are: lo"),
-        ("BEOWIRE_LINKS", "smoke", "comma list of local, packet and udp"),
+        ("BEOWIRE_LINKS", "smoke", "comma list of local, packet, udp and kernel"),
         ("BEOWIRE_MTU", "10", "from 576 to 65000"),
     ],
 )
