@@ -243,7 +243,8 @@ static void bwk_buf_work_run(struct work_struct *work)
 	struct llist_node *list = llist_del_all(&bwk_buf_later);
 	struct bwk_buf *b, *next;
 
-	llist_for_each_entry_safe(b, next, list, later) bwk_buf_free_now(b);
+	llist_for_each_entry_safe(b, next, list, later)
+		bwk_buf_free_now(b);
 }
 
 static DECLARE_WORK(bwk_buf_work, bwk_buf_work_run);

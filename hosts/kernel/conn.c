@@ -174,10 +174,6 @@ static void bwk_conn_done(void *owner, struct bwk_buf *b)
 	bwk_buf_free(b);
 }
 
-static void bwk_conn_peer_up(void *owner, struct bwk_peer *peer)
-{
-}
-
 static void bwk_conn_peer_down(void *owner, struct bwk_peer *peer)
 {
 	struct bwk_sock *bs = peer->conn;
@@ -198,6 +194,5 @@ static void bwk_conn_peer_down(void *owner, struct bwk_peer *peer)
 const struct bwk_port_ops bwk_conn_port_ops = {
 	.message = bwk_conn_message,
 	.done = bwk_conn_done,
-	.peer_up = bwk_conn_peer_up,
 	.peer_down = bwk_conn_peer_down,
 };

@@ -250,7 +250,9 @@ static void bwk_conn_detach(struct bwk_sock *bs)
 		bwk_conn_end(bs, unread);
 	bwk_port_lock(port);
 	bwk_queue_press(bs, false);
-	list_for_each_entry(b, &port->bufs, all) if (b->owner == bs) b->owner = NULL;
+	list_for_each_entry(b, &port->bufs, all)
+		if (b->owner == bs)
+			b->owner = NULL;
 	if (peer) {
 		peer->conn = NULL;
 		if (bs->sk.sk_state != TCP_ESTABLISHED || (peer->ended && peer->end_acked))

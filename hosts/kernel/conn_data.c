@@ -34,7 +34,9 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if (!stream && len > BEOWIRE_MSG_MAX)
 		return -EMSGSIZE;
 	error = bwk_conn_usable(sk);
-	while (!error && (done < len || (!stream && !done))) {
+	if (error || (stream && !len))
+		goto end;
+	do {
 		struct bwk_send s = {
 			.peer = bs->peer,
 			.info = {.code = BW_CONN_DATA},
@@ -47,14 +49,13 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		if (stream)
 			n = min_t(size_t, n, s.nonblock ? bs->eager_max + 1 : BWK_CONN_CHUNK);
 		error = bwk_send(bs, bs->port, &m->msg_iter, n, &s);
-		if (error)
-			break;
-		done += n;
-		error = bwk_conn_usable(sk);
-		if (!done)
-			return error;
-	}
-	if (done)
+		if (!error)
+			done += n;
+		/* What goes wrong meanwhile is told by the next call: part of it is sent. */
+	} while (!error && done < len && sk->sk_state == TCP_ESTABLISHED &&
+		 !(sk->sk_shutdown & SEND_SHUTDOWN));
+end:
+	if (done || !error)
 		return (int)done;
 	if (error == -ENOTCONN && (sk->sk_err || sk->sk_shutdown & SEND_SHUTDOWN))
 		error = -EPIPE;

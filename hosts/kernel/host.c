@@ -81,7 +81,6 @@ int bwk_port_feed(struct bwk_port *port)
 		port->grown = chunk;
 		port->grown_bytes += BW_GROW_BYTES;
 		port->protocol->grow(port->engine, chunk + BWK_GROWN_HEAD);
-		port->hungry = false;
 		bwk_port_run(port);
 	}
 	bwk_port_unlock(port);

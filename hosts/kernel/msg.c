@@ -36,10 +36,6 @@ static void bwk_msg_done(void *owner, struct bwk_buf *b)
 	bwk_sock_done(owner, b);
 }
 
-static void bwk_msg_peer_up(void *owner, struct bwk_peer *peer)
-{
-}
-
 static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 {
 	struct bwk_sock *bs = owner;
@@ -68,7 +64,6 @@ static bool bwk_msg_region(void *owner)
 static const struct bwk_port_ops bwk_msg_port_ops = {
 	.message = bwk_msg_message,
 	.done = bwk_msg_done,
-	.peer_up = bwk_msg_peer_up,
 	.peer_down = bwk_msg_peer_down,
 	.region = bwk_msg_region,
 };
@@ -79,8 +74,7 @@ static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_s
 {
 	struct cmsghdr *c;
 
-	for_each_cmsghdr(c, m)
-	{
+	for_each_cmsghdr(c, m) {
 		if (!CMSG_OK(m, c))
 			return -EINVAL;
 		if (c->cmsg_level != SOL_BEOWIRE)
@@ -394,8 +388,7 @@ int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
 	if (!port)
 		return -ENOENT;
 	bwk_port_lock(port);
-	list_for_each_entry(b, &port->bufs, all)
-	{
+	list_for_each_entry(b, &port->bufs, all) {
 		if (b->use != BWK_BUF_EXPOSED || b->cookie != cookie || b->owner != bs)
 			continue;
 		op.peer = b->handle;
@@ -516,8 +509,7 @@ static void bwk_msg_abandon(struct bwk_port *port)
 	struct bwk_buf *b;
 
 	bwk_port_lock(port);
-	list_for_each_entry(b, &port->bufs, all)
-	{
+	list_for_each_entry(b, &port->bufs, all) {
 		struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
 
 		if (b->kind != BWK_BUF_USER)

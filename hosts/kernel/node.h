@@ -37,7 +37,7 @@ struct bwk_settings {
 
 /* Frames that no port counts. */
 struct bwk_node_counters {
-	u64 foreign, version, unclaimed, refused, malformed;
+	u64 foreign, unclaimed, refused, malformed;
 };
 
 struct bwk_node {

@@ -21,8 +21,9 @@ struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle)
 {
 	struct bwk_peer *peer;
 
-	hlist_for_each_entry(peer, &port->by_handle[hash_32(handle, BWK_PEER_BITS)],
-			     by_handle) if (peer->handle == handle) return peer;
+	hlist_for_each_entry(peer, &port->by_handle[hash_32(handle, BWK_PEER_BITS)], by_handle)
+		if (peer->handle == handle)
+			return peer;
 	return NULL;
 }
 
@@ -70,8 +71,9 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 	struct bwk_peer *peer;
 	int error;
 
-	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)],
-			     by_addr) if (bwk_peer_matches(peer, addr)) return peer;
+	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)], by_addr)
+		if (bwk_peer_matches(peer, addr))
+			return peer;
 	rcu_read_lock();
 	iface = bwk_iface_find(port->node, addr->sbw_ifindex);
 	if (iface) {
@@ -136,12 +138,9 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 		bwk_port_submit(port, &op);
 		return;
 	}
-	peer->up = true;
 	memcpy(peer->name, ev->name, sizeof(peer->name));
 	peer->addr.sbw_node = ev->node;
 	peer->addr.sbw_inc = ev->inc;
-	if (port->ops)
-		port->ops->peer_up(port->owner, peer);
 }
 
 static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int status)

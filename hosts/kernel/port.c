@@ -65,8 +65,9 @@ struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number)
 {
 	struct bwk_port *port;
 
-	hash_for_each_possible_rcu(node->ports, port, hash,
-				   number) if (port->number == number) return port;
+	hash_for_each_possible_rcu(node->ports, port, hash, number)
+		if (port->number == number)
+			return port;
 	return NULL;
 }
 
@@ -127,7 +128,8 @@ static void bwk_port_end(struct bwk_port *port)
 	if (gone)
 		return;
 	hrtimer_cancel(&port->timer);
-	list_for_each_entry_safe(b, next, &port->bufs, all) bwk_buf_free(b);
+	list_for_each_entry_safe(b, next, &port->bufs, all)
+		bwk_buf_free(b);
 	bwk_region_drop_all(port);
 	bwk_port_unhash(port);
 }
@@ -135,9 +137,14 @@ static void bwk_port_end(struct bwk_port *port)
 static void bwk_port_work(struct work_struct *work)
 {
 	struct bwk_port *port = container_of(work, struct bwk_port, work);
-	bool over;
+	bool over, hungry;
 
-	bwk_port_feed(port);
+	bwk_port_lock(port);
+	hungry = port->hungry;
+	port->hungry = false; /* if there is no memory now, it will ask again */
+	bwk_port_unlock(port);
+	if (hungry)
+		bwk_port_feed(port);
 	bwk_port_lock(port);
 	over = port->lingering &&
 	       (!port->protocol->busy(port->engine) || ktime_get_ns() >= port->linger_until);
@@ -256,8 +263,7 @@ void bwk_port_end_all(struct bwk_node *node)
 		bool found = false;
 
 		rcu_read_lock();
-		hash_for_each_rcu(node->ports, bucket, port, hash)
-		{
+		hash_for_each_rcu(node->ports, bucket, port, hash) {
 			found = refcount_inc_not_zero(&port->refs);
 			if (found)
 				break;

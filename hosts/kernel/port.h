@@ -33,11 +33,9 @@ struct bwk_port;
 struct bwk_peer {
 	struct hlist_node by_addr, by_handle;
 	refcount_t refs;
-	u32 number; /* the program's, from 1 */
-	u32 handle; /* the engine's; 0 once it is down */
-	int status; /* 0, or why it is down */
-	bool up;
-	bool told;	       /* its end was reported */
+	u32 number;	       /* the program's, from 1 */
+	u32 handle;	       /* the engine's; 0 once it is down */
+	int status;	       /* 0, or why it is down */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
@@ -56,8 +54,7 @@ struct bwk_port_ops {
 			struct sk_buff *skb, u32 off, bool whole);
 	/* A buffer is free, as `status` and `got` in it say; the owner frees it. */
 	void (*done)(void *owner, struct bwk_buf *b);
-	/* A peer was met, or is lost (status). */
-	void (*peer_up)(void *owner, struct bwk_peer *peer);
+	/* A peer is lost (status). */
 	void (*peer_down)(void *owner, struct bwk_peer *peer);
 	/* A peer wants to read memory of the program's: true if it will be asked. May be NULL. */
 	bool (*region)(void *owner);
@@ -83,7 +80,6 @@ struct bwk_port {
 	struct sk_buff *rx; /* the frame in the engine's hands */
 	bool rx_used;	    /* a message of it was delivered */
 	bool running;	    /* inside bwk_port_run() */
-	bool stuck;	    /* an interface had no room */
 	bool lingering;	    /* its socket is closed; it ends when its peers have everything */
 	bool dead;
 	u64 linger_until;

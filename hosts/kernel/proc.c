@@ -18,8 +18,7 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 	struct bwk_node_counters sum = {0};
 	int cpu, i;
 
-	for_each_possible_cpu(cpu)
-	{
+	for_each_possible_cpu(cpu) {
 		const struct bwk_node_counters *c = per_cpu_ptr(node->count, cpu);
 
 		sum.foreign += c->foreign;
@@ -53,8 +52,7 @@ static int bwk_proc_show_ports(struct seq_file *f, void *unused)
 	seq_puts(f, "port  protocol    uid        state     peers   messages-tx messages-rx "
 		    "memory\n");
 	rcu_read_lock();
-	hash_for_each_rcu(node->ports, bucket, port, hash)
-	{
+	hash_for_each_rcu(node->ports, bucket, port, hash) {
 		const struct bw_counters *c;
 
 		bwk_port_lock(port);

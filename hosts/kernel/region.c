@@ -51,8 +51,7 @@ void bwk_region_collect(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
 
-	list_for_each_entry_safe(r, next, &port->regions, all)
-	{
+	list_for_each_entry_safe(r, next, &port->regions, all) {
 		if (!bwk_region_busy(port, r))
 			bwk_region_drop(port, r);
 	}
@@ -62,7 +61,8 @@ void bwk_region_drop_all(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
 
-	list_for_each_entry_safe(r, next, &port->regions, all) bwk_region_drop(port, r);
+	list_for_each_entry_safe(r, next, &port->regions, all)
+		bwk_region_drop(port, r);
 }
 
 static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n)
@@ -97,8 +97,7 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 	struct bwk_region *r;
 	int status;
 
-	list_for_each_entry(r, &port->regions, all)
-	{
+	list_for_each_entry(r, &port->regions, all) {
 		if (r->state == BWK_REGION_READ || r->handle != handle || r->key != key ||
 		    r->off != off || r->n != n)
 			continue;
@@ -125,8 +124,7 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 	if (!port->region_asks)
 		return false;
 	port->region_asks--;
-	list_for_each_entry(r, &port->regions, all)
-	{
+	list_for_each_entry(r, &port->regions, all) {
 		if (r->state != BWK_REGION_ASKED)
 			continue;
 		r->state = BWK_REGION_TOLD;
@@ -149,8 +147,7 @@ static int bwk_region_settle(struct bwk_port *port, const struct beowire_region 
 {
 	struct bwk_region *r;
 
-	list_for_each_entry(r, &port->regions, all)
-	{
+	list_for_each_entry(r, &port->regions, all) {
 		if (r->id != answer->id || r->state != BWK_REGION_TOLD)
 			continue;
 		if (b && b->len != r->n)
@@ -206,8 +203,8 @@ int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what)
 		return 0;
 	bwk_port_lock(port);
 	bwk_region_collect(port);
-	list_for_each_entry(r, &port->regions, all) found |=
-		r->buf && r->at < what->buf + what->len && what->buf < r->at + r->n;
+	list_for_each_entry(r, &port->regions, all)
+		found |= r->buf && r->at < what->buf + what->len && what->buf < r->at + r->n;
 	bwk_port_unlock(port);
 	return found;
 }

@@ -174,8 +174,7 @@ static void bwk_server_end(struct bwk_server *server)
 		spin_unlock_bh(&server->ring[i].lock);
 	}
 	/* No port is added from here on. */
-	xa_for_each(&server->ports, id, port)
-	{
+	xa_for_each(&server->ports, id, port) {
 		spin_lock_bh(&server->lock);
 		sk = port->sk;
 		if (sk)
@@ -204,8 +203,9 @@ struct bwk_server_port *bwk_server_find(struct bwk_node *node, u16 number)
 {
 	struct bwk_server_port *port;
 
-	hash_for_each_possible_rcu(node->server_ports, port, hash,
-				   number) if (port->number == number) return port;
+	hash_for_each_possible_rcu(node->server_ports, port, hash, number)
+		if (port->number == number)
+			return port;
 	return NULL;
 }
 

@@ -158,8 +158,9 @@ static void bwk_turn_relief(struct bwk_server *server)
 		list_del_init(&port->closing);
 	if (READ_ONCE(server->starved) && bwk_ring_roomy(&server->ring[BEOWIRE_REQUESTS])) {
 		WRITE_ONCE(server->starved, false);
-		xa_for_each(&server->ports, id, port) if (port->sk)
-			port->sk->sk_write_space(port->sk);
+		xa_for_each(&server->ports, id, port)
+			if (port->sk)
+				port->sk->sk_write_space(port->sk);
 	}
 	spin_unlock_bh(&server->lock);
 }

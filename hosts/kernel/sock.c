@@ -215,16 +215,14 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long ti
 	return error;
 }
 
-int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b, bool killable)
+static int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b)
 {
-	if (killable)
-		return wait_event_killable(*sk_sleep(sk), smp_load_acquire(&b->done));
-	return wait_event_interruptible(*sk_sleep(sk), smp_load_acquire(&b->done));
+	return wait_event_killable(*sk_sleep(sk), smp_load_acquire(&b->done));
 }
 
 int bwk_sock_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)
 {
-	int error = bwk_sock_wait_buf(&bs->sk, b, true);
+	int error = bwk_sock_wait_buf(&bs->sk, b);
 
 	if (!error)
 		return 0;

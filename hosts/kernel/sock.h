@@ -66,8 +66,6 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock);
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
 /* Spin, then sleep, until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. */
 int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long timeout);
-/* Sleep until a buffer is done; -ERESTARTSYS on a signal, only a fatal one if `killable`. */
-int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b, bool killable);
 int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
 			int __user *len);
 int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
