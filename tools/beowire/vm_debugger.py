@@ -5,12 +5,10 @@ QEMU speaks the remote protocol of gdb ("Remote Serial Protocol" in gdb's manual
 packet qRcmd takes the commands of QEMU's monitor.
 """
 
-import os
 import re
 import socket
 import time
 from array import array
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
@@ -63,26 +61,18 @@ class Debugger:
         self._ask(f"z0,{address:x},1")
         return True
 
-    def executed(self, until: int, pipe: Path) -> "array[int]":
+    def executed(self, until: int, log: Path) -> "array[int]":
         """The address of each instruction that is executed before the one at `until`.
 
-        `pipe` is a path where a named pipe may be made for the time being.
+        `log` is a path where a file may be made for the time being.
         """
-        os.mkfifo(pipe)
-        reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        self._monitor(f"logfile {log}")
         try:
-            self._monitor(f"logfile {pipe}")
-            os.set_blocking(reader, True)
-            with ThreadPoolExecutor(1) as pool:
-                result = pool.submit(addresses, reader)
-                try:
-                    self._log_until(until)
-                finally:
-                    self._monitor("logfile /dev/null")  # ends the reader
-                return result.result()
+            self._log_until(until)
+            self._monitor("logfile /dev/null")
+            return addresses(log)
         finally:
-            os.close(reader)
-            pipe.unlink()
+            log.unlink(missing_ok=True)
 
     def _log_until(self, address: int) -> None:
         self._monitor("singlestep on")  # each instruction by itself
@@ -124,10 +114,10 @@ class Debugger:
         return found[1].decode()
 
 
-def addresses(log: int) -> "array[int]":
+def addresses(log: Path) -> "array[int]":
     """The addresses in a log of QEMU's (-d exec), each instruction a line."""
     found = array("Q")
-    with open(log, errors="replace", closefd=False) as lines:
+    with log.open(errors="replace") as lines:
         for line in lines:
             if executed := _EXECUTED.match(line):
                 found.append(int(executed[1], 16))
