@@ -306,6 +306,10 @@ void bw_reliable_failed(void *p);
 /* May eager messages be sent to this peer, or has it asked for envelopes only? */
 bool bw_reliable_pressed(void *p, uint32_t peer);
 
+/* Has the peer begun to fetch this exposed region? Until then RETRACT leaves it nothing; afterwards
+ * the peer may have all of it already. */
+bool bw_reliable_begun(void *p, uint64_t key);
+
 /* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a
  * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */
 bool bw_reliable_serving(void *p, uint64_t buf, uint64_t from, uint64_t to);

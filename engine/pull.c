@@ -53,6 +53,13 @@ static struct bw_region *bw_region_get(struct bw_engine *e, uint64_t key)
 	return g && g->key == key ? g : NULL;
 }
 
+bool bw_reliable_begun(void *p, uint64_t key)
+{
+	const struct bw_region *g = bw_region_get(p, key);
+
+	return g && g->begun;
+}
+
 void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
 {
 	bw_table_remove(&e->region_table, (uint32_t)g->key);
@@ -146,6 +153,7 @@ static int32_t bw_pull_locate(struct bw_engine *e, struct bw_peer *p, const stru
 		return -EACCES;
 	if (w->offset > g->len || w->total > g->len - w->offset)
 		return -EINVAL;
+	g->begun = true;
 	*region = g;
 	*buf = g->buf;
 	*off = g->buf_off + w->offset;

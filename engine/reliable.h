@@ -135,6 +135,7 @@ struct bw_region {
 	uint64_t cookie, buf, buf_off, len;
 	int32_t status;
 	uint32_t peer_handle;
+	bool begun;    /* its peer has asked for bytes of it */
 	bool released; /* by its peer; ends with the last serve that reads it */
 };
 

@@ -144,46 +144,118 @@ static void bwk_buf_unpin(struct bwk_buf *b)
 	free_uid(b->user);
 }
 
-static bool bwk_buf_pin_pages(struct bwk_buf *b, unsigned long at, u32 npages, bool writing)
+/* The pieces of memory that an iterator's next `len` bytes lie in, one after another. */
+struct bwk_pieces {
+	struct iov_iter at;
+	size_t left;
+};
+
+static bool bwk_buf_next_piece(struct bwk_pieces *p, unsigned long *at, size_t *len)
 {
+	struct iovec piece;
+
+	while (p->left && iov_iter_count(&p->at)) {
+		if (iter_is_ubuf(&p->at)) /* of write() and read() */
+			piece = (struct iovec){p->at.ubuf + p->at.iov_offset, p->left};
+		else
+			piece = bwk_iter_first(&p->at);
+		*at = (unsigned long)piece.iov_base;
+		*len = min_t(size_t, piece.iov_len, p->left);
+		iov_iter_advance(&p->at, *len);
+		p->left -= *len;
+		if (*len)
+			return true;
+	}
+	return false;
+}
+
+static u32 bwk_buf_pages_of(unsigned long at, size_t len)
+{
+	return DIV_ROUND_UP(offset_in_page(at) + len, PAGE_SIZE);
+}
+
+/* How many pieces there are, and pages that they touch. */
+static u32 bwk_buf_count_pieces(struct bwk_pieces p, u32 *npages)
+{
+	unsigned long at;
+	size_t len;
+	u32 n = 0;
+
+	for (*npages = 0; bwk_buf_next_piece(&p, &at, &len); n++)
+		*npages += bwk_buf_pages_of(at, len);
+	return n;
+}
+
+static bool bwk_buf_pin_piece(struct bwk_buf *b, unsigned long at, u32 npages, bool writing)
+{
+	u32 done = 0;
 	int n;
 
-	if (!bwk_buf_charge(b, npages))
-		return false;
-	b->charge = npages;
-	while (b->npages < npages) {
-		n = pin_user_pages_fast(at + b->npages * PAGE_SIZE, npages - b->npages,
+	for (; done < npages; done += n, b->npages += n) {
+		n = pin_user_pages_fast((at & PAGE_MASK) + done * PAGE_SIZE, npages - done,
 					writing ? FOLL_WRITE : 0, b->pages + b->npages);
 		if (n <= 0)
 			return false;
-		b->npages += n;
 	}
 	return true;
 }
 
+static bool bwk_buf_pin_pieces(struct bwk_buf *b, struct bwk_pieces p, bool writing)
+{
+	unsigned long at;
+	u64 off = 0;
+	size_t len;
+	u32 i;
+
+	for (i = 0; bwk_buf_next_piece(&p, &at, &len); i++, off += len) {
+		if (b->parts)
+			b->parts[i] = (struct bwk_part){off, b->npages, offset_in_page(at)};
+		else
+			b->first = offset_in_page(at);
+		if (!bwk_buf_pin_piece(b, at, bwk_buf_pages_of(at, len), writing))
+			return false;
+	}
+	return true;
+}
+
+/* Room for what describes so many pieces. */
+static struct bwk_buf *bwk_buf_new_user(size_t len, u32 nparts, u32 npages, bool writing)
+{
+	struct bwk_buf *b = bwk_buf_new_pages(BWK_BUF_USER, len, npages);
+
+	if (!b)
+		return NULL;
+	b->use = writing ? BWK_BUF_PULL : BWK_BUF_EXPOSED;
+	b->nparts = nparts;
+	if (nparts == 1)
+		return b;
+	b->parts = kvmalloc_array(nparts, sizeof(*b->parts), GFP_KERNEL_ACCOUNT);
+	if (b->parts)
+		return b;
+	bwk_buf_free(b);
+	return NULL;
+}
+
 struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
 {
-	struct iovec part;
-	unsigned long at;
+	struct bwk_pieces pieces = {.at = *from, .left = len};
+	u32 nparts, npages;
 	struct bwk_buf *b;
-	u32 npages;
 
-	if (iter_is_ubuf(from)) /* of write() and read() */
-		part = (struct iovec){from->ubuf + from->iov_offset, iov_iter_count(from)};
-	else if (iter_is_iovec(from))
-		part = bwk_iter_first(from);
-	else
+	if ((!iter_is_ubuf(from) && !iter_is_iovec(from)) || iov_iter_count(from) < len)
 		return ERR_PTR(-EAGAIN);
-	if (part.iov_len < len)
-		return ERR_PTR(-EAGAIN); /* scattered */
-	at = (unsigned long)part.iov_base;
-	npages = DIV_ROUND_UP(offset_in_page(at) + len, PAGE_SIZE);
-	b = bwk_buf_new_pages(BWK_BUF_USER, len, npages);
+	nparts = bwk_buf_count_pieces(pieces, &npages);
+	if (nparts > 1 && len / nparts < PAGE_SIZE)
+		return ERR_PTR(-EAGAIN);
+	b = bwk_buf_new_user(len, nparts, npages, writing);
 	if (!b)
 		return ERR_PTR(-ENOMEM);
-	b->first = offset_in_page(at);
-	b->use = writing ? BWK_BUF_PULL : BWK_BUF_EXPOSED;
-	if (!bwk_buf_pin_pages(b, at & PAGE_MASK, npages, writing)) {
+	if (!bwk_buf_charge(b, npages)) {
+		bwk_buf_free(b);
+		return ERR_PTR(-EDQUOT);
+	}
+	b->charge = npages;
+	if (!bwk_buf_pin_pieces(b, pieces, writing)) {
 		bwk_buf_free(b);
 		return ERR_PTR(-EAGAIN);
 	}
@@ -232,6 +304,7 @@ void bwk_buf_free_now(struct bwk_buf *b)
 		bwk_peer_put(b->end_of);
 	if (b->pages && b->kind != BWK_BUF_PIECE_OF)
 		kvfree(b->pages);
+	kvfree(b->parts);
 	kfree(b);
 }
 
@@ -264,11 +337,35 @@ void bwk_buf_flush(void)
 	flush_work(&bwk_buf_work);
 }
 
+/* bwk_buf_at() of scattered memory: the part is searched for by halves. */
+static struct page *bwk_buf_at_part(const struct bwk_buf *b, u64 off, u32 max, u32 *in_page, u32 *n)
+{
+	u32 low = 0, high = b->nparts, middle;
+	const struct bwk_part *part;
+	u64 at, end;
+
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (b->parts[middle].off <= off)
+			low = middle;
+		else
+			high = middle;
+	}
+	part = &b->parts[low];
+	end = high < b->nparts ? part[1].off : b->len;
+	at = part->in_page + (off - part->off);
+	*in_page = offset_in_page(at);
+	*n = min_t(u64, min_t(u32, max, PAGE_SIZE - *in_page), end - off);
+	return b->pages[part->page + (at >> PAGE_SHIFT)];
+}
+
 /* The page that byte `off` lies in, and how many bytes of it follow, at most `max`. */
 static struct page *bwk_buf_at(const struct bwk_buf *b, u64 off, u32 max, u32 *in_page, u32 *n)
 {
 	u64 at = b->first + off;
 
+	if (unlikely(b->parts))
+		return bwk_buf_at_part(b, off, max, in_page, n);
 	*in_page = offset_in_page(at);
 	*n = min_t(u32, max, PAGE_SIZE - *in_page);
 	return b->pages[at >> PAGE_SHIFT];
@@ -384,20 +481,19 @@ int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n
 	return error;
 }
 
-int bwk_buf_to_iter(const struct bwk_buf *b, size_t n, struct iov_iter *to)
+int bwk_buf_to_iter(const struct bwk_buf *b, u64 off, size_t n, struct iov_iter *to)
 {
-	size_t done = 0;
-
 	if (b->kind == BWK_BUF_IN)
-		return copy_to_iter(b->flat, n, to) == n ? 0 : -EFAULT;
-	while (done < n) {
+		return copy_to_iter(b->flat + off, n, to) == n ? 0 : -EFAULT;
+	while (n) {
 		u32 in_page, part;
 		struct page *page =
-			bwk_buf_at(b, done, min_t(size_t, n - done, PAGE_SIZE), &in_page, &part);
+			bwk_buf_at(b, off, min_t(size_t, n, PAGE_SIZE), &in_page, &part);
 
 		if (copy_page_to_iter(page, in_page, part, to) != part)
 			return -EFAULT;
-		done += part;
+		off += part;
+		n -= part;
 	}
 	return 0;
 }

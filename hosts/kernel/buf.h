@@ -18,6 +18,13 @@
 
 struct bwk_peer;
 
+/* A stretch of a buffer that lies in consecutive entries of `pages`. */
+struct bwk_part {
+	u64 off;     /* of its first byte in the buffer */
+	u32 page;    /* entry that this byte lies in */
+	u32 in_page; /* and where */
+};
+
 enum bwk_buf_kind {
 	BWK_BUF_IN, /* bytes in `flat` */
 	BWK_BUF_PAGES,
@@ -42,7 +49,7 @@ struct bwk_buf {
 	int status;
 	u32 peer;    /* number in its socket */
 	u32 handle;  /* of the peer in the engine */
-	u32 first;   /* offset of its first byte in the first page */
+	u32 first;   /* offset of its first byte in the first page, if that is where all follow */
 	u32 npages;  /* of `pages` */
 	u32 charge;  /* pages that its user is charged for locked memory */
 	u32 sending; /* bytes that its socket is charged for a send under way */
@@ -52,7 +59,11 @@ struct bwk_buf {
 	u64 to;			 /* PULL into pages of ours: the program's address; 0: none */
 	struct bwk_peer *end_of; /* the END of a connection: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
+	u64 region;		 /* PULL: key to be given up once all is in place; 0: none */
 	struct page **pages;
+	struct bwk_part *parts; /* USER, scattered: `nparts` of them; else NULL */
+	u32 nparts;
+	bool ahead;	    /* PULL: nobody waits; the socket becomes readable */
 	struct page *whole; /* PIECE_OF: a reference */
 	struct sk_buff *skb;
 	struct user_struct *user; /* USER: charged for locked memory */
@@ -72,9 +83,9 @@ static inline struct bwk_buf *bwk_buf_of(u64 cookie)
 
 /* A copy of the next `len` bytes. Sleeps. ERR_PTR(-ENOMEM or -EFAULT). */
 struct bwk_buf *bwk_buf_copy(struct iov_iter *from, size_t len);
-/* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(); `writing`: it is to
- * be written. Sleeps. ERR_PTR(-EAGAIN): the user's RLIMIT_MEMLOCK is reached, or this memory cannot
- * be pinned: copy it. */
+/* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(), scattered or not;
+ * `writing`: it is to be written. Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached;
+ * -EAGAIN: this memory cannot be pinned, or lies in too many small pieces; both: copy it. */
 struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing);
 /* Room for `len` bytes to be filled by a pull, to be copied out of later. Sleeps. */
 struct bwk_buf *bwk_buf_room(size_t len);
@@ -94,7 +105,7 @@ u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
 /* Copy n bytes from `at` of the socket buffer to `off`; their CRC32C into *crc if it is wanted. b
  * may be NULL: only the CRC. */
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);
-/* Copy the first n bytes to a program. -EFAULT. */
-int bwk_buf_to_iter(const struct bwk_buf *b, size_t n, struct iov_iter *to);
+/* Copy n bytes from `off` on to a program. -EFAULT. */
+int bwk_buf_to_iter(const struct bwk_buf *b, u64 off, size_t n, struct iov_iter *to);
 
 #endif

@@ -62,14 +62,14 @@ static struct bwk_sock *bwk_conn_next(struct bwk_sock *listener)
 static int bwk_conn_accept(struct socket *sock, struct socket *new, BWK_ACCEPT_PARAMETERS)
 {
 	struct sock *sk = sock->sk;
+	long timeout = sock_rcvtimeo(sk, BWK_ACCEPT_FLAGS & O_NONBLOCK);
 	struct bwk_sock *bs;
 	int error;
 
 	if (READ_ONCE(sk->sk_state) != TCP_LISTEN)
 		return -EINVAL;
 	while (!(bs = bwk_conn_next(bwk_sk(sk)))) {
-		error = bwk_sock_wait(sk, bwk_conn_acceptable,
-				      sock_rcvtimeo(sk, BWK_ACCEPT_FLAGS & O_NONBLOCK));
+		error = bwk_sock_wait(sk, bwk_conn_acceptable, &timeout);
 		if (error)
 			return error;
 		if (sk->sk_shutdown & RCV_SHUTDOWN)
@@ -132,6 +132,7 @@ static int bwk_conn_start(struct socket *sock, const struct sockaddr_beowire *to
 static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
 {
 	struct sock *sk = sock->sk;
+	long timeout = sock_sndtimeo(sk, 0);
 	struct sockaddr_beowire to;
 	int error = bwk_sock_addr(addr, len, &to);
 
@@ -152,7 +153,7 @@ static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, in
 			return -EINPROGRESS;
 	}
 	if (!bwk_conn_settled(sk)) {
-		error = bwk_sock_wait(sk, bwk_conn_settled, sock_sndtimeo(sk, 0));
+		error = bwk_sock_wait(sk, bwk_conn_settled, &timeout);
 		if (error == -EAGAIN)
 			return -EINPROGRESS; /* SO_SNDTIMEO */
 		if (error && !bwk_conn_settled(sk))
@@ -244,8 +245,9 @@ static void bwk_conn_detach(struct bwk_sock *bs)
 	struct bwk_port *port = bs->port;
 	struct bwk_peer *peer = bs->peer;
 	struct bwk_buf *b;
-	bool unread = bwk_conn_readable(&bs->sk);
+	bool unread = !skb_queue_empty(&bs->sk.sk_receive_queue);
 
+	bwk_fetch_forget(bs);
 	if (peer && bs->sk.sk_state == TCP_ESTABLISHED && !(bs->sk.sk_shutdown & SEND_SHUTDOWN))
 		bwk_conn_end(bs, unread);
 	bwk_port_lock(port);

@@ -2,8 +2,14 @@
 /*
  * The bytes of a long message are fetched: pulled straight into the program's pages where pinning
  * them pays [B2 B6], else into pages of ours and copied from there.
+ *
+ * Who waits for them may be interrupted, and then the message has to be there for the next call:
+ * the sender keeps it until it is told that all has arrived, and a call that may not wait any
+ * longer leaves the bytes to be fetched *ahead* into pages of ours, for a call that comes later.
  */
 #include "sock.h"
+
+#define BWK_FETCH_PIECE (4u << 20) /* bytes pinned, or copied, at a time */
 
 int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id)
 {
@@ -28,7 +34,13 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 		}
 		bwk_port_unlock(port);
 	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
-	return error;
+	return error == -EAGAIN ? -ENOBUFS : error;
+}
+
+/* How a fetch ended: -ECANCELED if the sender has taken the message back. */
+static int bwk_fetch_status(const struct bwk_buf *b)
+{
+	return b->status == -ENOENT ? -ECANCELED : b->status;
 }
 
 /* Memory of the program to be pulled into, or else of ours. */
@@ -38,17 +50,47 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 
 	if (len > bs->copy_max)
 		b = bwk_buf_pin(to, len, true);
-	if (b == ERR_PTR(-EAGAIN)) {
+	if (b == ERR_PTR(-EDQUOT))
+		bs->port->memlock_limited++;
+	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) {
 		b = bwk_buf_room(len);
 		return b ? b : ERR_PTR(-ENOMEM);
 	}
 	return b;
 }
 
-int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov_iter *to,
-		  size_t len)
+/* The sender's buffer is free. A sender that is gone need not be told. */
+static void bwk_fetch_give_up(struct bwk_port *port, u32 handle, u64 key)
+{
+	int error;
+
+	do {
+		bwk_port_lock(port);
+		error = bwk_port_give_up(port, handle, key);
+		bwk_port_run(port);
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
+}
+
+/* What became of a pull that has ended; what it has fetched is copied to the program, if it is not
+ * there yet. */
+static int bwk_fetch_end(struct bwk_sock *bs, struct bwk_buf *b, struct iov_iter *to)
+{
+	int error = bwk_fetch_status(b);
+
+	if (!error && b->region)
+		bwk_fetch_give_up(bs->port, b->handle, b->region);
+	if (!error && b->kind != BWK_BUF_USER)
+		error = bwk_buf_to_iter(b, 0, b->len, to);
+	bwk_buf_free_now(b);
+	return error;
+}
+
+static int bwk_fetch_piece(struct bwk_sock *bs, const struct bwk_source *from, struct iov_iter *to,
+			   size_t len, long *timeout)
 {
 	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL, .peer = from->handle};
+	struct bwk_source piece = *from;
 	struct bwk_buf *b = bwk_fetch_room(bs, to, len);
 	int error;
 
@@ -56,17 +98,131 @@ int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov
 		return PTR_ERR(b);
 	b->owner = bs;
 	b->awaited = true;
-	error = bwk_fetch(bs->port, from, b, &cancel.pull_id);
+	b->region = from->last ? from->key : 0;
+	piece.last = false;
+	error = bwk_fetch(bs->port, &piece, b, &cancel.pull_id);
 	if (error) {
 		bwk_buf_free_now(b);
 		return error;
 	}
-	error = bwk_sock_await(bs, bs->port, b, &cancel);
-	if (error)
+	error = bwk_sock_await(bs, b, timeout);
+	if (error && !bwk_sock_stop(bs->port, b, &cancel))
 		return error;
-	error = b->status;
-	if (!error && b->kind != BWK_BUF_USER)
-		error = bwk_buf_to_iter(b, len, to);
+	if (!error || b->status != -ECANCELED)
+		return bwk_fetch_end(bs, b, to);
 	bwk_buf_free_now(b);
 	return error;
+}
+
+int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov_iter *to,
+		  size_t len, long *timeout)
+{
+	const struct iov_iter begin = *to;
+	struct bwk_source at = *from;
+	int error = 0;
+	size_t n;
+
+	if (!len && from->last)
+		bwk_fetch_give_up(bs->port, from->handle, from->key);
+	for (; len && !error; len -= n, at.off += n) {
+		n = min_t(size_t, len, BWK_FETCH_PIECE);
+		at.last = from->last && n == len;
+		error = bwk_fetch_piece(bs, &at, to, n, timeout);
+	}
+	if (error)
+		*to = begin;
+	return error;
+}
+
+/* ---- ahead ---- */
+
+struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb)
+{
+	const struct bwk_cb *cb = (const struct bwk_cb *)skb->cb;
+
+	return cb->event == BWK_EVENT_AHEAD ? bwk_buf_of(cb->key) : NULL;
+}
+
+int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
+{
+	struct bwk_cb *cb = bwk_cb(skb);
+	struct bwk_source from = {
+		.handle = cb->peer->handle, .key = cb->key, .off = cb->off, .last = true};
+	struct bwk_buf *b;
+	u64 id;
+	int error;
+
+	if (cb->len > bs->port->node->set.memory_max)
+		return -ENOBUFS;
+	if (test_and_set_bit(0, &bs->ahead))
+		return -EAGAIN; /* one at a time */
+	b = bwk_buf_room(cb->len);
+	error = b ? 0 : -ENOMEM;
+	if (b) {
+		b->owner = bs;
+		b->awaited = b->ahead = true;
+		error = bwk_fetch(bs->port, &from, b, &id);
+	}
+	if (error) {
+		if (b)
+			bwk_buf_free_now(b);
+		clear_bit(0, &bs->ahead);
+		return error;
+	}
+	spin_lock_bh(&bs->sk.sk_receive_queue.lock); /* others may look at it there */
+	cb->key = bwk_buf_cookie(b);
+	cb->off = 0;
+	cb->event = BWK_EVENT_AHEAD;
+	spin_unlock_bh(&bs->sk.sk_receive_queue.lock);
+	return 0;
+}
+
+int bwk_fetch_await(struct bwk_sock *bs, const struct sk_buff *skb, long *timeout)
+{
+	const struct bwk_buf *b = bwk_fetch_found(skb);
+	int error = bwk_sock_await(bs, b, timeout);
+
+	return error ? error : bwk_fetch_status(b);
+}
+
+void bwk_fetch_taken(struct bwk_sock *bs, struct bwk_buf *b)
+{
+	clear_bit(0, &bs->ahead);
+	bwk_buf_free_now(b);
+}
+
+/* There is one at most. */
+static struct bwk_buf *bwk_fetch_find_ahead(struct bwk_sock *bs)
+{
+	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
+	struct bwk_buf *b = NULL;
+	struct sk_buff *skb;
+
+	spin_lock_bh(&queue->lock);
+	skb_queue_walk(queue, skb)
+	{
+		b = bwk_fetch_found(skb);
+		if (!b)
+			continue;
+		bwk_cb(skb)->event = BEOWIRE_ENVELOPE;
+		break;
+	}
+	spin_unlock_bh(&queue->lock);
+	return b;
+}
+
+void bwk_fetch_forget(struct bwk_sock *bs)
+{
+	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL};
+	struct bwk_buf *b;
+
+	if (!test_bit(0, &bs->ahead))
+		return;
+	b = bwk_fetch_find_ahead(bs);
+	if (!b)
+		return;
+	cancel.peer = b->handle;
+	cancel.pull_id = b->key;
+	if (bwk_sock_stop(bs->port, b, &cancel))
+		bwk_buf_free_now(b);
 }

@@ -110,6 +110,15 @@ static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
 		bwk_buf_free(b);
 }
 
+int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
+{
+	struct bw_op op = {.type = BW_OP_PULL, .peer = handle};
+
+	op.pull.key = key;
+	op.pull.flags = BW_PULL_FINAL;
+	return bwk_port_submit(port, &op);
+}
+
 static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
 {
 	struct bwk_buf *b = bwk_buf_of(ev->cookie);
@@ -119,6 +128,9 @@ static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
 	list_del_init(&b->all);
 	b->status = ev->status;
 	b->got = ev->len;
+	/* Now, so that it goes along with the acknowledgement of the last bytes. */
+	if (b->region && !b->status && bwk_port_give_up(port, ev->peer, b->region) == 0)
+		b->region = 0;
 	if (port->ops)
 		port->ops->done(port->owner, b);
 	else

@@ -116,7 +116,9 @@ static int bwk_msg_send_target(struct bwk_sock *bs, struct msghdr *m, struct bwk
 static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
-	struct bwk_send s = {.nonblock = m->msg_flags & MSG_DONTWAIT,
+	bool nonblock = m->msg_flags & MSG_DONTWAIT;
+	struct bwk_send s = {.nonblock = nonblock,
+			     .timeout = sock_sndtimeo(sock->sk, nonblock),
 			     .more = m->msg_flags & MSG_BATCH,
 			     .ep = BW_EP_MESSAGES};
 	struct bwk_port *port;
@@ -159,7 +161,7 @@ static bool bwk_msg_ready(const struct sock *sk)
 {
 	const struct bwk_sock *bs = bwk_sk(sk);
 
-	return !skb_queue_empty_lockless(&sk->sk_receive_queue) ||
+	return bwk_queue_ready(sk) ||
 	       (bs->info_wanted && (!list_empty_careful(&bs->done) ||
 				    !list_empty_careful(&bs->downs) || bwk_msg_asked(bs)));
 }
@@ -185,7 +187,7 @@ static int bwk_msg_copy_out(const struct bwk_buf *b)
 	struct iovec part;
 	int error = bwk_iter_user((void __user *)b->to, b->got, &part, &to);
 
-	return error ? error : bwk_buf_to_iter(b, b->got, &to);
+	return error ? error : bwk_buf_to_iter(b, 0, b->got, &to);
 }
 
 /* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg()
@@ -240,9 +242,38 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, s
 	return true;
 }
 
+/* The bytes of a long message. -EAGAIN, a signal's errno, -ENOMEM, -ENOBUFS: not now, another call
+ * may have it. */
+static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
+			 bool nonblock, long *timeout)
+{
+	const struct bwk_cb *cb = bwk_cb(skb);
+	const struct bwk_source from = {.handle = cb->peer->handle, .key = cb->key, .last = true};
+	const struct bwk_buf *b;
+	int error = 0;
+
+	if (nonblock && cb->event == BEOWIRE_ENVELOPE)
+		error = bwk_fetch_ahead(bs, skb);
+	b = bwk_fetch_found(skb);
+	if (b) {
+		error = bwk_fetch_await(bs, skb, timeout);
+		return error ? error : bwk_buf_to_iter(b, cb->off, n, &m->msg_iter);
+	}
+	if (!error)
+		error = bwk_fetch_now(bs, &from, &m->msg_iter, n, timeout);
+	return error;
+}
+
+/* Is the message still there for another call? */
+static bool bwk_msg_stays(int error)
+{
+	return error == -EAGAIN || error == -EINTR || error == -ERESTARTSYS || error == -ENOMEM ||
+	       error == -ENOBUFS;
+}
+
 /* One message out of its socket buffer. */
 static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t len,
-			   int flags)
+			   int flags, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
 	struct beowire_info info = {
@@ -251,10 +282,9 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 		.len = cb->len,
 		.key = cb->key,
 		.peer = cb->peer->number,
-		.event = cb->event,
+		.event = cb->event == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE : cb->event,
 		.code = cb->code,
 	};
-	struct bwk_source from = {.handle = cb->peer->handle, .key = cb->key, .last = true};
 	size_t n = min_t(size_t, len, cb->len);
 	int error = 0;
 
@@ -264,10 +294,10 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 	}
 	if (cb->event == BEOWIRE_MESSAGE)
 		error = skb_copy_datagram_msg(skb, cb->off, m, (int)n);
-	else if (bs->info_wanted || (flags & MSG_PEEK))
+	else if ((bs->info_wanted && cb->event == BEOWIRE_ENVELOPE) || (flags & MSG_PEEK))
 		n = 0;
 	else
-		error = bwk_fetch_now(bs, &from, &m->msg_iter, n);
+		error = bwk_msg_fetch(bs, skb, m, n, flags & MSG_DONTWAIT, timeout);
 	if (!error)
 		error = bwk_msg_put_info(bs, m, &info);
 	if (error)
@@ -277,21 +307,18 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 	return flags & MSG_TRUNC ? (int)cb->len : (int)n;
 }
 
-static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)
+/* The first message, which stays in the queue for MSG_PEEK; NULL: nothing more comes, or an error
+ * in *error, or what was asked for is there: *got. */
+static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int flags,
+				     long *timeout, int *error)
 {
-	struct sock *sk = sock->sk;
-	struct bwk_sock *bs = bwk_sk(sk);
 	struct beowire_info info = {0};
+	struct sock *sk = &bs->sk;
 	struct sk_buff *skb;
-	int error;
 
-	if (flags & (MSG_OOB | MSG_ERRQUEUE))
-		return -EOPNOTSUPP;
-	if ((flags & MSG_PEEK) && bs->info_wanted)
-		return -EOPNOTSUPP; /* events are given once */
 	do {
-		if (bs->info_wanted && bwk_msg_take_event(bs, &info, m, &error))
-			return error;
+		if (bs->info_wanted && bwk_msg_take_event(bs, &info, m, error))
+			return NULL;
 		if (flags & MSG_PEEK) {
 			spin_lock_bh(&sk->sk_receive_queue.lock);
 			skb = skb_peek(&sk->sk_receive_queue);
@@ -304,20 +331,52 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 			skb = skb_dequeue(&sk->sk_receive_queue);
 		}
 		if (skb)
-			break;
-		error = sock_error(sk);
-		if (error)
-			return error;
-		if (sk->sk_shutdown & RCV_SHUTDOWN)
-			return 0;
-		error = bwk_sock_wait(sk, bwk_msg_decided, sock_rcvtimeo(sk, flags & MSG_DONTWAIT));
-	} while (!error);
-	if (!skb)
-		return error;
-	error = bwk_msg_deliver(bs, skb, m, len, flags);
+			return skb;
+		*error = sock_error(sk);
+		if (*error || (sk->sk_shutdown & RCV_SHUTDOWN))
+			return NULL;
+		*error = bwk_sock_wait(sk, bwk_msg_decided, timeout);
+	} while (!*error);
+	return NULL;
+}
+
+/* A message has been dealt with, or is put back. */
+static void bwk_msg_settle(struct bwk_sock *bs, struct sk_buff *skb, int error)
+{
+	if (bwk_msg_stays(error)) {
+		/* The next call is to find more than this one. */
+		if (bwk_cb(skb)->event == BEOWIRE_ENVELOPE)
+			bwk_fetch_ahead(bs, skb);
+		bwk_queue_put_back(bs, skb);
+		return;
+	}
+	if (bwk_fetch_found(skb))
+		bwk_fetch_taken(bs, bwk_fetch_found(skb));
 	bwk_queue_free(skb);
-	if (!(flags & MSG_PEEK))
-		bwk_queue_relieve(bs);
+	bwk_queue_relieve(bs);
+}
+
+static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)
+{
+	struct bwk_sock *bs = bwk_sk(sock->sk);
+	long timeout = sock_rcvtimeo(sock->sk, flags & MSG_DONTWAIT);
+	struct sk_buff *skb;
+	int error = 0;
+
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return -EOPNOTSUPP;
+	if ((flags & MSG_PEEK) && bs->info_wanted)
+		return -EOPNOTSUPP; /* events are given once */
+	do {
+		skb = bwk_msg_first(bs, m, flags, &timeout, &error);
+		if (!skb)
+			return error;
+		error = bwk_msg_deliver(bs, skb, m, len, flags, &timeout);
+		if (flags & MSG_PEEK)
+			bwk_queue_free(skb);
+		else
+			bwk_msg_settle(bs, skb, error);
+	} while (error == -ECANCELED); /* its sender has taken it back */
 	return error;
 }
 
@@ -334,7 +393,7 @@ static struct bwk_buf *bwk_msg_pull_room(const struct bwk_sock *bs, const struct
 		return ERR_PTR(error);
 	if (pull->len > bs->copy_max || !pull->cookie)
 		b = pull->len ? bwk_buf_pin(&to, pull->len, true) : b;
-	if (b != ERR_PTR(-EAGAIN))
+	if (b != ERR_PTR(-EAGAIN) && b != ERR_PTR(-EDQUOT))
 		return b;
 	if (pull->len && !pull->cookie) /* nobody would come to copy it */
 		return ERR_PTR(-ENOBUFS);
@@ -535,6 +594,7 @@ static int bwk_msg_release(struct socket *sock)
 	bs = bwk_sk(sk);
 	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
 	if (bs->port) {
+		bwk_fetch_forget(bs);
 		bwk_msg_abandon(bs->port);
 		bwk_port_release(bs->port, bs);
 	}

@@ -152,6 +152,8 @@ static inline void bwk_port_unlock(struct bwk_port *port)
 extern const struct bw_host_ops bwk_host_ops;
 /* Submit an operation; -EAGAIN: bwk_port_feed() without the lock, and try again. */
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
+/* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
+int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
 /* Deliver events, transmit, and set the timer. PUSH: after something was submitted, of which there
  * are no events yet. */
 void bwk_port_run(struct bwk_port *port);

@@ -80,6 +80,28 @@ void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	sk->sk_data_ready(sk);
 }
 
+bool bwk_queue_ready_ahead(const struct sock *sk)
+{
+	struct sk_buff_head *queue = (struct sk_buff_head *)&sk->sk_receive_queue;
+	const struct bwk_buf *b;
+	struct sk_buff *skb;
+	bool ready;
+
+	spin_lock_bh(&queue->lock);
+	skb = skb_peek(queue);
+	b = skb ? bwk_fetch_found(skb) : NULL;
+	ready = skb && (!b || smp_load_acquire(&b->done));
+	spin_unlock_bh(&queue->lock);
+	return ready;
+}
+
+void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb)
+{
+	skb_queue_head(&bs->sk.sk_receive_queue, skb);
+	if (bwk_queue_ready(&bs->sk))
+		bs->sk.sk_data_ready(&bs->sk);
+}
+
 void bwk_queue_free(struct sk_buff *skb)
 {
 	bwk_peer_put(bwk_cb(skb)->peer);

@@ -178,10 +178,10 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 		if (error)
 			return error;
 		b = answer->len ? bwk_buf_pin(&from, answer->len, false) : bwk_buf_room(0);
-		if (b == ERR_PTR(-EAGAIN)) { /* locked memory has its limit: read a copy */
+		if (b == ERR_PTR(-EDQUOT))
 			port->memlock_limited++;
-			b = bwk_buf_copy(&from, answer->len);
-		}
+		if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */
+			b = bwk_send_copy(bs, &from, answer->len);
 		if (!b || IS_ERR(b))
 			return b ? PTR_ERR(b) : -ENOMEM;
 	}

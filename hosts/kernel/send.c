@@ -94,13 +94,26 @@ static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bw
 	return bwk_send_eager(port, peer->handle, s->buf, s, s->info.code);
 }
 
+/* Does somebody wait for the end of this send, or will be told of it? */
+static bool bwk_send_attended(const struct bwk_send *s)
+{
+	return (s->info.flags & BEOWIRE_SEND_ASYNC) || !s->nonblock;
+}
+
 /* Are its pages to be sent themselves? */
 static bool bwk_send_pins(const struct bwk_sock *bs, size_t len, const struct bwk_send *s)
 {
 	if ((s->info.flags & BEOWIRE_SEND_ASYNC) && (s->info.flags & BEOWIRE_SEND_LONG))
 		return len != 0; /* it may take long: better the program's memory than ours */
 	return !(s->info.flags & BWK_SEND_FLAT) && len > bs->eager_max && len > bs->copy_max &&
-	       ((s->info.flags & BEOWIRE_SEND_ASYNC) || !s->nonblock);
+	       bwk_send_attended(s);
+}
+
+struct bwk_buf *bwk_send_copy(const struct bwk_sock *bs, struct iov_iter *from, size_t len)
+{
+	if (len > bs->port->node->set.memory_max)
+		return ERR_PTR(-ENOBUFS);
+	return bwk_buf_copy(from, len);
 }
 
 /* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
@@ -111,11 +124,12 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 
 	if (bwk_send_pins(bs, len, s)) {
 		b = bwk_buf_pin(from, len, false);
-		if (b != ERR_PTR(-EAGAIN))
+		if (b == ERR_PTR(-EDQUOT))
+			port->memlock_limited++;
+		else if (b != ERR_PTR(-EAGAIN))
 			return b;
-		port->memlock_limited++;
 	}
-	return bwk_buf_copy(from, len);
+	return bwk_send_copy(bs, from, len);
 }
 
 /* Copy or pin the bytes of a send. */
@@ -145,6 +159,31 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	return 0;
 }
 
+/* Wait for the receiver. A call that may not wait any longer takes its message back, if the
+ * receiver has not begun to fetch it; else that may have all of it already, and the end is waited
+ * for, unless the caller is killed. */
+static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b,
+			  struct bw_op *retract, long *timeout)
+{
+	int error = bwk_sock_await(bs, b, timeout), status;
+	bool done = true, begun;
+
+	if (error) {
+		bwk_port_lock(port);
+		begun = !b->done && bw_reliable_begun(port->engine, b->key);
+		if (!begun)
+			done = bwk_sock_stop_locked(port, b, retract);
+		bwk_port_unlock(port);
+		if (begun && wait_event_killable(*sk_sleep(&bs->sk), smp_load_acquire(&b->done)))
+			done = bwk_sock_stop(port, b, retract);
+	}
+	if (!done)
+		return error;
+	status = b->status;
+	bwk_buf_free_now(b);
+	return error && status == -ECANCELED ? error : status;
+}
+
 static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
 {
 	struct bw_op retract = {.type = BW_OP_RETRACT};
@@ -170,11 +209,7 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 			bwk_sock_uncharge(bs, b->sending);
 		bwk_buf_free_now(b);
 	} else if (awaited && !error) {
-		error = bwk_sock_await(bs, port, b, &retract);
-		if (!error) {
-			error = b->status;
-			bwk_buf_free_now(b);
-		}
+		return bwk_send_await(bs, port, b, &retract, &s->timeout);
 	}
 	return error == -EAGAIN ? -ENOBUFS : error;
 }
@@ -182,8 +217,11 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 int bwk_send(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from, size_t len,
 	     struct bwk_send *s)
 {
-	int error = bwk_sock_charge(bs, len, s->nonblock);
+	int error;
 
+	if (!bwk_send_attended(s) && len > READ_ONCE(bs->sk.sk_sndbuf))
+		return -EMSGSIZE; /* there will never be room for its copy */
+	error = bwk_sock_charge(bs, len, &s->timeout);
 	if (error)
 		return error;
 	error = bwk_send_prepare(bs, port, from, len, s);

@@ -270,9 +270,8 @@ static bool bwk_server_sock_roomy(const struct sock *sk)
 
 static int bwk_server_sock_send(struct bwk_sock *bs, struct bwk_server_port *port,
 				const struct sockaddr_beowire *to, const void *bytes, u32 n,
-				bool nonblock)
+				long *timeout)
 {
-	long timeout = sock_sndtimeo(&bs->sk, nonblock);
 	int error;
 
 	while ((error = bwk_server_request(port->server, BEOWIRE_SEND, port->id, to, bytes, n)) ==
@@ -298,7 +297,7 @@ static int bwk_server_sock_target(struct bwk_sock *bs, const struct msghdr *m,
 static int bwk_server_sock_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
-	bool nonblock = m->msg_flags & MSG_DONTWAIT;
+	long timeout = sock_sndtimeo(&bs->sk, m->msg_flags & MSG_DONTWAIT);
 	struct bwk_server_port *port;
 	struct sockaddr_beowire to;
 	void *bytes;
@@ -316,7 +315,7 @@ static int bwk_server_sock_sendmsg(struct socket *sock, struct msghdr *m, size_t
 		return PTR_ERR(port);
 	if (len > port->limit)
 		return -EMSGSIZE;
-	error = bwk_sock_charge(bs, len, nonblock);
+	error = bwk_sock_charge(bs, len, &timeout);
 	if (error)
 		return error;
 	/* Not straight into the ring: a page that is slow to come must not hold up others. */
@@ -325,7 +324,7 @@ static int bwk_server_sock_sendmsg(struct socket *sock, struct msghdr *m, size_t
 	if (!error && !copy_from_iter_full(bytes, len, &m->msg_iter))
 		error = -EFAULT;
 	if (!error)
-		error = bwk_server_sock_send(bs, port, &to, bytes, (u32)len, nonblock);
+		error = bwk_server_sock_send(bs, port, &to, bytes, (u32)len, &timeout);
 	kvfree(bytes);
 	if (!error)
 		return (int)len;
@@ -370,7 +369,7 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 			return -ECONNRESET;
 		if (sk->sk_shutdown & RCV_SHUTDOWN)
 			return 0;
-		error = bwk_sock_wait(sk, bwk_server_sock_ready, timeout);
+		error = bwk_sock_wait(sk, bwk_server_sock_ready, &timeout);
 	}
 	whole = (int)skb->len;
 	n = min_t(size_t, len, skb->len);

@@ -140,7 +140,7 @@ static bool bwk_sock_may_send(const struct sock *sk)
 	return bwk_sock_has_room(sk) || (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
 }
 
-int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock)
+int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout)
 {
 	int error;
 
@@ -151,7 +151,7 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock)
 			bwk_port_run(bs->port);
 			bwk_port_unlock(bs->port);
 		}
-		error = bwk_sock_wait(&bs->sk, bwk_sock_may_send, sock_sndtimeo(&bs->sk, nonblock));
+		error = bwk_sock_wait(&bs->sk, bwk_sock_may_send, timeout);
 		if (error)
 			return error;
 	}
@@ -187,12 +187,12 @@ static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk))
 	return false;
 }
 
-int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long timeout)
+int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	int error = 0;
 
-	if (!timeout)
+	if (!*timeout)
 		return -EAGAIN;
 	if (bwk_sk(sk)->busy_us && bwk_sock_spin(sk, ready))
 		return 0;
@@ -202,40 +202,55 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long ti
 		if (error)
 			break;
 		if (signal_pending(current)) {
-			error = sock_intr_errno(timeout);
+			error = sock_intr_errno(*timeout);
 			break;
 		}
-		if (!timeout) {
+		if (!*timeout) {
 			error = -EAGAIN;
 			break;
 		}
-		timeout = wait_woken(&wait, TASK_INTERRUPTIBLE, timeout);
+		*timeout = wait_woken(&wait, TASK_INTERRUPTIBLE, *timeout);
 	}
 	remove_wait_queue(sk_sleep(sk), &wait);
 	return error;
 }
 
-static int bwk_sock_wait_buf(struct sock *sk, const struct bwk_buf *b)
+int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout)
 {
-	return wait_event_killable(*sk_sleep(sk), smp_load_acquire(&b->done));
+	long left = *timeout;
+
+	if (smp_load_acquire(&b->done))
+		return 0;
+	if (!left)
+		return -EAGAIN;
+	left = wait_event_interruptible_timeout(*sk_sleep(&bs->sk), smp_load_acquire(&b->done),
+						left);
+	if (left == -ERESTARTSYS)
+		return sock_intr_errno(*timeout);
+	*timeout = left;
+	return left ? 0 : -EAGAIN;
 }
 
-int bwk_sock_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)
+bool bwk_sock_stop_locked(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)
 {
-	int error = bwk_sock_wait_buf(&bs->sk, b);
-
-	if (!error)
-		return 0;
-	bwk_port_lock(port);
 	if (!b->done) {
-		b->awaited = b->notify = false;
 		bwk_port_submit(port, op);
 		bwk_port_run(port);
-	} else {
-		bwk_buf_free(b);
 	}
+	if (b->done)
+		return true;
+	b->awaited = b->notify = b->ahead = false;
+	return false;
+}
+
+bool bwk_sock_stop(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)
+{
+	bool done;
+
+	bwk_port_lock(port);
+	done = bwk_sock_stop_locked(port, b, op);
 	bwk_port_unlock(port);
-	return error;
+	return done;
 }
 
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
@@ -243,8 +258,13 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 	if (b->sending)
 		bwk_sock_uncharge(bs, b->sending);
 	if (b->awaited) {
+		bool ahead = b->ahead;
+
 		smp_store_release(&b->done, true);
-		wake_up_all(sk_sleep(&bs->sk));
+		if (ahead)
+			bs->sk.sk_data_ready(&bs->sk);
+		else
+			wake_up_all(sk_sleep(&bs->sk));
 	} else if (b->notify) {
 		list_add_tail(&b->all, &bs->done);
 		bs->sk.sk_data_ready(&bs->sk);

@@ -26,6 +26,7 @@ struct bwk_sock {
 	struct bwk_peer *peer;	 /* of a connection; a reference */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
 	atomic_t sending;	 /* bytes charged for sends under way */
+	unsigned long ahead;	 /* bit 0: one of what has arrived is fetched ahead */
 	struct list_head done;	 /* buffers whose end is to be reported; port's lock */
 	struct list_head downs;	 /* peers likewise */
 };
@@ -35,12 +36,16 @@ static inline struct bwk_sock *bwk_sk(const struct sock *sk)
 	return (struct bwk_sock *)sk;
 }
 
+#define BWK_EVENT_AHEAD                                                                            \
+	0x80 /* an envelope whose bytes are fetched, or were, into a buffer of ours */
+
 /* What a received message brings along, in its socket buffer. */
 struct bwk_cb {
 	struct bwk_peer *peer; /* a reference; NULL: none */
-	u64 tag, imm, key;
-	u32 off, len; /* of its bytes in the buffer; ENVELOPE: len of the message */
-	u8 event;     /* enum beowire_event */
+	u64 tag, imm;
+	u64 key;      /* ENVELOPE: to fetch it by; AHEAD: the buffer's cookie */
+	u32 off, len; /* of its bytes in the buffer; ENVELOPE: in the message */
+	u8 event;     /* enum beowire_event, or BWK_EVENT_AHEAD */
 	u8 code;
 };
 
@@ -62,10 +67,11 @@ int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
 /* An address from a program: 0 or -EINVAL, -EAFNOSUPPORT. */
 int bwk_sock_addr(const void *addr, int len, struct sockaddr_beowire *out);
 /* Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
-int bwk_sock_charge(struct bwk_sock *bs, size_t len, bool nonblock);
+int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
-/* Spin, then sleep, until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. */
-int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long timeout);
+/* Spin, then sleep, until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error.
+ * *timeout: jiffies, which become less by those that have passed. */
+int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout);
 int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
 			int __user *len);
 int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
@@ -75,9 +81,13 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
 /* The name of a port of this node; its length. */
 int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out);
 
-/* Sleep until a buffer is done: 0. If the thread is killed meanwhile, `op` takes the buffer back,
- * and whoever hears of its end frees it. */
-int bwk_sock_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
+/* Sleep until a buffer is done: 0. Else, while it is still under way, -EAGAIN or a signal's errno,
+ * as of bwk_sock_wait(). */
+int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout);
+/* Take back by `op` what is awaited. True: it is done; else whoever hears of its end frees it.
+ * Port's lock held for STOP_LOCKED. */
+bool bwk_sock_stop(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
+bool bwk_sock_stop_locked(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
 /* A buffer has come back from the engine: told to who waits for it, or freed. Port's lock held. */
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
 
@@ -87,6 +97,16 @@ void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 void bwk_queue_press(struct bwk_sock *bs, bool on);
 /* After messages were taken. */
 void bwk_queue_relieve(struct bwk_sock *bs);
+/* The same while something is fetched ahead. */
+bool bwk_queue_ready_ahead(const struct sock *sk);
+/* Is there something first that need not be waited for? Any context. */
+static inline bool bwk_queue_ready(const struct sock *sk)
+{
+	return !skb_queue_empty_lockless(&sk->sk_receive_queue) &&
+	       (likely(!test_bit(0, &bwk_sk(sk)->ahead)) || bwk_queue_ready_ahead(sk));
+}
+/* What was taken out is put back to be taken again. */
+void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb);
 void bwk_queue_free(struct sk_buff *skb);
 void bwk_queue_drop_all(struct bwk_sock *bs);
 
@@ -99,11 +119,15 @@ struct bwk_send {
 	struct bwk_buf *buf, *envelope;
 	u16 ep;		     /* BW_EP_* */
 	bool nonblock, more; /* more: others follow at once, the last one takes all along */
+	long timeout;	     /* jiffies; at first 0 if nonblock */
 };
-/* 0: sent, and its bytes are free unless it is asynchronous. Process context, sleeps unless
- * nonblock. */
+/* 0: sent, and its bytes are free unless it is asynchronous; else it is not sent. Process context,
+ * sleeps unless nonblock. */
 int bwk_send(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from, size_t len,
 	     struct bwk_send *s);
+/* A copy of what cannot be pinned, up to the sysctl memory_max. ERR_PTR(-ENOBUFS, and as
+ * bwk_buf_copy()). */
+struct bwk_buf *bwk_send_copy(const struct bwk_sock *bs, struct iov_iter *from, size_t len);
 
 /* fetch.c: bytes of a long message. */
 struct bwk_source {
@@ -114,9 +138,21 @@ struct bwk_source {
 };
 /* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */
 int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id);
-/* Fetch `len` bytes into a program's memory, and wait for them. */
+/* Fetch `len` bytes into a program's memory, and wait for them. -EAGAIN, or a signal's errno: not
+ * all have come, and the message is still the sender's. */
 int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov_iter *to,
-		  size_t len);
+		  size_t len, long *timeout);
+/* Begin to fetch all of an envelope into memory of ours, and make it BWK_EVENT_AHEAD. -EAGAIN: it
+ * is not its turn; -ENOBUFS: it is too long. */
+int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb);
+/* The buffer of what is fetched ahead, or NULL. */
+struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb);
+/* Wait for its end. 0, or as bwk_fetch_now(). */
+int bwk_fetch_await(struct bwk_sock *bs, const struct sk_buff *skb, long *timeout);
+/* It has been used up; its envelope is in no queue any more. */
+void bwk_fetch_taken(struct bwk_sock *bs, struct bwk_buf *b);
+/* Before a socket leaves its port: nothing of it is fetched any more. */
+void bwk_fetch_forget(struct bwk_sock *bs);
 
 /* msg.c */
 extern const struct proto_ops bwk_msg_ops;

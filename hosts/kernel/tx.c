@@ -60,6 +60,23 @@ static struct sk_buff *bwk_tx_alloc(u32 bytes)
 	return skb;
 }
 
+/* A frame whose payload lies in more places than a frame can refer to: all of it is copied. */
+static struct sk_buff *bwk_tx_build_flat(struct bwk_port *port, const struct bw_tx_frame *f,
+					 u32 room, u32 tailroom)
+{
+	const struct bw_tx_segment *last = &f->segment[f->segments - 1];
+	struct sk_buff *skb = bwk_tx_alloc(room + f->len + tailroom);
+
+	if (!skb)
+		return NULL;
+	skb_reserve(skb, room);
+	skb_reset_network_header(skb);
+	bwk_tx_fill(port, f, skb);
+	bwk_buf_read(bwk_buf_of(last->buf), last->off, skb_put(skb, last->len), last->len);
+	port->copied_tx += last->len;
+	return skb;
+}
+
 static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_frame *f,
 				    const struct net_device *dev)
 {
@@ -81,12 +98,13 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 	bwk_tx_fill(port, f, skb);
 	if (!last)
 		return skb;
-	if (bwk_buf_of(last->buf)->kind == BWK_BUF_USER)
-		port->pinned += last->len;
-	if (bwk_buf_attach(bwk_buf_of(last->buf), last->off, last->len, skb) == 0)
+	if (bwk_buf_attach(bwk_buf_of(last->buf), last->off, last->len, skb) == 0) {
+		if (bwk_buf_of(last->buf)->kind == BWK_BUF_USER)
+			port->pinned += last->len;
 		return skb;
+	}
 	kfree_skb(skb);
-	return NULL;
+	return bwk_tx_build_flat(port, f, room, dev->needed_tailroom);
 }
 
 /* The frame leaves, or -EBUSY and it stays with the caller. */

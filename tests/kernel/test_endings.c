@@ -303,7 +303,9 @@ static void no_more_nodes(void)
 static void test_interface_is_deleted(void **state)
 {
 	struct kt_pair p = own_nodes("eth7");
+	const int room = 2 * MIB;
 
+	setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
 	send(p.a, bytes, MIB, MSG_DONTWAIT);
 	kt_shell("ip -n c link del eth7"); /* does not wait for us */
 	kt_refused(kt_send_to(kt_open("c", SOCK_RDM), "x", 1, &p.at_b), EADDRNOTAVAIL);
@@ -325,7 +327,9 @@ static void test_interface_leaves_its_namespace(void **state)
 static void test_namespace_is_deleted(void **state)
 {
 	struct kt_pair p = own_nodes("eth7");
+	const int room = 2 * MIB;
 
+	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
 	kt_shell("ip netns del c");
 	assert_int_equal(send(p.a, "y", 1, 0), 1); /* sockets keep it */
 	assert_int_equal(recv(p.b, bytes, 1, 0), 1);

@@ -161,8 +161,10 @@ static void test_every_way_to_send_and_receive(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
 	uint8_t *bytes = bytes_for(MIB + 100);
+	const int room = 2 * MIB;
 	struct kt_thread t;
 
+	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
 	kt_start(&t, receive_mib, &p.b);
 	for (int i = 0; i < SENDERS; i++) {
 		uint8_t *at = bytes + i * 7;
