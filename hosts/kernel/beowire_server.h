@@ -21,7 +21,7 @@
 #define BEOWIRE_SERVER_BYTES  65536 /* longest message, and longest frame from its header on */
 
 enum beowire_ring_number {
-	BEOWIRE_REQUESTS,   /* to the server: OPEN, SEND, CLOSE */
+	BEOWIRE_REQUESTS,   /* to the server: OPEN, SEND, PRESSED, CLOSE */
 	BEOWIRE_FRAMES_IN,  /* to the server: FRAME */
 	BEOWIRE_ANSWERS,    /* from the server: OPENED, ARRIVED, DONE, FAILED, CLOSED */
 	BEOWIRE_FRAMES_OUT, /* from the server: FRAME */
@@ -53,7 +53,14 @@ enum beowire_record_type {
 	BEOWIRE_DONE,	 /* the answer to SEND of result.bytes, which need not be kept any longer */
 	BEOWIRE_FAILED,	 /* a peer is lost, or the like: result.status is the socket's error */
 	BEOWIRE_CLOSED,	 /* the answer to CLOSE: the port is free, its frames no longer come */
+	BEOWIRE_PRESSED, /* result.status 1: more than SO_RCVBUF of what ARRIVED is unread; 0: not
+			  * even half of it any more */
 };
+
+/* In the answer OPENED: of what ARRIVED nothing is to be dropped beyond SO_RCVBUF, as the server
+ * heeds PRESSED; what comes on in spite of that is kept up to the sysctl memory_max, then dropped, and
+ * the socket has the error ENOBUFS. */
+#define BEOWIRE_OPENED_KEEP 0x1
 
 struct beowire_frame {
 	__u32 ifindex;
@@ -75,6 +82,7 @@ struct beowire_record {
 		struct {
 			__s32 status; /* 0 or a negative errno */
 			__u32 bytes;
+			__u32 flags; /* OPENED: BEOWIRE_OPENED_* */
 		} result;
 	};
 };
@@ -92,9 +100,9 @@ struct beowire_server_claim {
 	__u32 ring_bytes; /* size of each ring: a power of two, 512 KiB to 8 MiB; 0: 1 MiB */
 	char name[16];	  /* of the protocol, for listings */
 	/* results */
-	__u64 node;    /* identity of this node */
-	__u64 area;    /* bytes to map */
-	__u32 cluster; /* id that frames carry */
+	__aligned_u64 node; /* identity of this node */
+	__aligned_u64 area; /* bytes to map */
+	__u32 cluster;	    /* id that frames carry */
 	__u32 reserved;
 	struct {
 		__u32 ring; /* offset of its struct beowire_ring in the area */
@@ -103,7 +111,8 @@ struct beowire_server_claim {
 };
 
 struct beowire_server_turn {
-	__s64 timeout_ns; /* longest wait for something in; 0: none; negative: no limit */
+	__s64 timeout_ns __attribute__((
+		aligned(8))); /* longest wait for something in; 0: none; negative: no limit */
 };
 
 /*

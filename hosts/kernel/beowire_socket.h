@@ -11,6 +11,8 @@
  *	SOCK_STREAM	connections that carry bytes
  *
  * socket()'s third argument is 0, or the number of a registered protocol for SOCK_DGRAM.
+ *
+ * All structures have the same layout for programs of 32 bits: hence __aligned_u64.
  */
 #ifndef BEOWIRE_SOCKET_H
 #define BEOWIRE_SOCKET_H
@@ -32,11 +34,11 @@
 
 struct sockaddr_beowire {
 	__kernel_sa_family_t sbw_family; /* AF_BEOWIRE */
-	__u16 sbw_port;	   /* engine number on its node; 0 in bind(): any that is free */
-	__u32 sbw_ifindex; /* interface; 0: the first that is attached */
-	__u64 sbw_node;	   /* identity of the node; 0: unknown */
-	__u32 sbw_inc;	   /* incarnation of the port; 0: any */
-	__u8 sbw_mac[6];   /* Ethernet address; all 0 in bind() */
+	__u16 sbw_port;		/* engine number on its node; 0 in bind(): any that is free */
+	__u32 sbw_ifindex;	/* interface; 0: the first that is attached */
+	__aligned_u64 sbw_node; /* identity of the node; 0: unknown */
+	__u32 sbw_inc;		/* incarnation of the port; 0: any */
+	__u8 sbw_mac[6];	/* Ethernet address; all 0 in bind() */
 	__u8 sbw_zero[2];
 };
 
@@ -70,16 +72,16 @@ enum beowire_event {
  * in both directions. */
 #define BEOWIRE_INFO 1
 struct beowire_info {
-	__u64 tag;    /* passed through */
-	__u64 imm;    /* passed through */
-	__u64 cookie; /* send: not 0 asks for BEOWIRE_SENT; comes back in events */
-	__u64 len;    /* receive: bytes of the whole message */
-	__u64 key;    /* receive: ENVELOPE: for BEOWIRE_IOC_PULL */
-	__u32 peer;   /* number of the peer in this socket; send: 0: by msg_name instead */
-	__s32 status; /* receive: 0 or a negative errno */
-	__u8 event;   /* receive: enum beowire_event */
-	__u8 code;    /* 0 to 127, passed through */
-	__u16 flags;  /* send: BEOWIRE_SEND_* */
+	__aligned_u64 tag;    /* passed through */
+	__aligned_u64 imm;    /* passed through */
+	__aligned_u64 cookie; /* send: not 0 asks for BEOWIRE_SENT; comes back in events */
+	__aligned_u64 len;    /* receive: bytes of the whole message */
+	__aligned_u64 key;    /* receive: ENVELOPE: for BEOWIRE_IOC_PULL */
+	__u32 peer;	      /* number of the peer in this socket; send: 0: by msg_name instead */
+	__s32 status;	      /* receive: 0 or a negative errno */
+	__u8 event;	      /* receive: enum beowire_event */
+	__u8 code;	      /* 0 to 127, passed through */
+	__u16 flags;	      /* send: BEOWIRE_SEND_* */
 	__u32 reserved;
 };
 
@@ -97,11 +99,11 @@ struct beowire_info {
 
 /* BEOWIRE_IOC_PULL: fetch an envelope's bytes (as many as `len`, or less) into `buf`. */
 struct beowire_pull {
-	__u64 key;
-	__u64 off;    /* of the first byte; of an envelope's: 0 */
-	__u64 buf;    /* address in the caller's memory */
-	__u64 len;    /* bytes; 0 discards the message */
-	__u64 cookie; /* of the event BEOWIRE_PULLED; 0: none */
+	__aligned_u64 key;
+	__aligned_u64 off;    /* of the first byte; of an envelope's: 0 */
+	__aligned_u64 buf;    /* address in the caller's memory */
+	__aligned_u64 len;    /* bytes; 0 discards the message */
+	__aligned_u64 cookie; /* of the event BEOWIRE_PULLED; 0: none */
 	__u32 peer;
 	__u32 flags; /* BEOWIRE_PULL_* */
 };
@@ -109,9 +111,9 @@ struct beowire_pull {
 /* BEOWIRE_IOC_REGION: the answer to BEOWIRE_REGION; the memory is pinned while it is read.
  * BEOWIRE_IOC_SERVING: 1 while any of `len` bytes at `buf` are being read for a peer. */
 struct beowire_region {
-	__u64 id;  /* `cookie` of the event */
-	__u64 buf; /* address in the caller's memory; 0: it may not be read */
-	__u64 len; /* bytes */
+	__aligned_u64 id;  /* `cookie` of the event */
+	__aligned_u64 buf; /* address in the caller's memory; 0: it may not be read */
+	__aligned_u64 len; /* bytes */
 };
 
 /* BEOWIRE_IOC_WATCH: a watched peer's death is noticed although it is idle. */
@@ -128,10 +130,11 @@ struct beowire_iface {
 };
 
 /* ioctl()s on any socket of the family. CAP_NET_ADMIN: ATTACH, DETACH. */
-#define BEOWIRE_IOC_ATTACH  (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
-#define BEOWIRE_IOC_DETACH  (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
-#define BEOWIRE_IOC_PULL    (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
-#define BEOWIRE_IOC_CANCEL  (SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send; SOCK_RDM */
+#define BEOWIRE_IOC_ATTACH (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
+#define BEOWIRE_IOC_DETACH (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
+#define BEOWIRE_IOC_PULL   (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
+#define BEOWIRE_IOC_CANCEL                                                                         \
+	(SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send; SOCK_RDM */
 #define BEOWIRE_IOC_WATCH   (SIOCPROTOPRIVATE + 4) /* struct beowire_watch; SOCK_RDM */
 #define BEOWIRE_IOC_REGION  (SIOCPROTOPRIVATE + 5) /* struct beowire_region; SOCK_RDM */
 #define BEOWIRE_IOC_SERVING (SIOCPROTOPRIVATE + 6) /* struct beowire_region, without id; SOCK_RDM */
@@ -139,16 +142,16 @@ struct beowire_iface {
 #define BEOWIRE_DROP_REASONS 24
 
 struct beowire_counters {
-	__u64 tx_frames, rx_frames;
-	__u64 tx_payload, rx_payload; /* bytes */
-	__u64 tx_messages, rx_messages;
-	__u64 retransmits, losses, probes;
-	__u64 copied_tx, copied_rx; /* bytes of payload copied by the processor */
-	__u64 pinned;		    /* bytes sent from or received into pinned pages */
-	__u64 memlock_limited;	    /* sends that were copied since RLIMIT_MEMLOCK was reached */
-	__u64 tx_busy;		    /* frames given back since the interface's queue was full */
-	__u64 peers;
-	__u64 drop[BEOWIRE_DROP_REASONS]; /* by enum bw_drop of the engine */
+	__aligned_u64 tx_frames, rx_frames;
+	__aligned_u64 tx_payload, rx_payload; /* bytes */
+	__aligned_u64 tx_messages, rx_messages;
+	__aligned_u64 retransmits, losses, probes;
+	__aligned_u64 copied_tx, copied_rx; /* bytes of payload copied by the processor */
+	__aligned_u64 pinned;		    /* bytes sent from or received into pinned pages */
+	__aligned_u64 memlock_limited; /* sends that were copied since RLIMIT_MEMLOCK was reached */
+	__aligned_u64 tx_busy;	       /* frames given back since the interface's queue was full */
+	__aligned_u64 peers;
+	__aligned_u64 drop[BEOWIRE_DROP_REASONS]; /* by enum bw_drop of the engine */
 };
 
 #endif

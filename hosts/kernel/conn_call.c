@@ -309,6 +309,9 @@ const struct proto_ops bwk_conn_ops = {
 	.getname = bwk_sock_getname,
 	.poll = bwk_conn_poll,
 	.ioctl = bwk_sock_ioctl,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = bwk_sock_compat_ioctl,
+#endif
 	.listen = bwk_conn_listen,
 	.shutdown = bwk_conn_shutdown,
 	.setsockopt = bwk_sock_setsockopt,

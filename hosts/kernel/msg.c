@@ -629,6 +629,9 @@ const struct proto_ops bwk_msg_ops = {
 	.getname = bwk_sock_getname,
 	.poll = bwk_msg_poll,
 	.ioctl = bwk_sock_ioctl,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = bwk_sock_compat_ioctl,
+#endif
 	.listen = sock_no_listen,
 	.shutdown = bwk_msg_shutdown,
 	.setsockopt = bwk_sock_setsockopt,

@@ -42,6 +42,7 @@ struct bwk_server {
 	wait_queue_head_t wait;
 	struct bwk_ring ring[BEOWIRE_RINGS];
 	bool starved; /* somebody waits for room in REQUESTS */
+	bool untold;  /* a port's PRESSED found no room; `lock` */
 	void *area;
 	u64 area_bytes;
 	struct user_struct *user; /* whose locked memory the area is */
@@ -64,6 +65,9 @@ struct bwk_server_port {
 	bool closed; /* CLOSE was asked for */
 	int status;  /* BWK_SERVER_OPENING, 0, or why it could not be opened */
 	u32 limit;   /* bytes of the longest message */
+	bool keep;   /* BEOWIRE_OPENED_KEEP */
+	/* more is unread than SO_RCVBUF; and what the server knows of that; server's lock */
+	bool pressed, told;
 };
 
 /* server.c */
@@ -103,8 +107,10 @@ extern const struct proto_ops bwk_server_sock_ops;
 int bwk_server_request(struct bwk_server *server, u16 type, u32 id,
 		       const struct sockaddr_beowire *addr, const void *bytes, u32 n);
 /* A message for a socket, copied. */
-void bwk_server_sock_deliver(struct sock *sk, const struct sockaddr_beowire *from,
-			     const void *bytes, u32 n);
+void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
+			     const struct sockaddr_beowire *from, const void *bytes, u32 n);
+/* Tell the server of pressure, if it does not know. The server's lock held. */
+void bwk_server_port_tell(struct bwk_server_port *port);
 /* The server is gone. */
 void bwk_server_sock_reset(struct sock *sk);
 void bwk_server_port_put(struct bwk_server_port *port);

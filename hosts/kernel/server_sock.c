@@ -42,8 +42,9 @@ void bwk_server_port_forget(struct bwk_server_port *port)
 	bwk_server_port_put(port);
 }
 
-int bwk_server_request(struct bwk_server *server, u16 type, u32 id,
-		       const struct sockaddr_beowire *addr, const void *bytes, u32 n)
+/* A record with its particulars, and n bytes behind it. */
+static int bwk_server_tell(struct bwk_server *server, u16 type, u32 id,
+			   const struct beowire_record *particulars, const void *bytes, u32 n)
 {
 	struct bwk_ring *ring = &server->ring[BEOWIRE_REQUESTS];
 	struct beowire_record *record = NULL;
@@ -55,8 +56,7 @@ int bwk_server_request(struct bwk_server *server, u16 type, u32 id,
 		record = bwk_ring_reserve(ring, type, id, n);
 	}
 	if (record) {
-		if (addr)
-			record->addr = *addr;
+		record->addr = particulars->addr; /* the longest of what there is */
 		memcpy(record + 1, bytes, n);
 		bwk_ring_commit(ring, n);
 		error = 0;
@@ -65,6 +65,24 @@ int bwk_server_request(struct bwk_server *server, u16 type, u32 id,
 	if (!error)
 		bwk_server_wake(server);
 	return error;
+}
+
+int bwk_server_request(struct bwk_server *server, u16 type, u32 id,
+		       const struct sockaddr_beowire *addr, const void *bytes, u32 n)
+{
+	struct beowire_record particulars = {0};
+
+	if (addr)
+		particulars.addr = *addr;
+	return bwk_server_tell(server, type, id, &particulars, bytes, n);
+}
+
+/* The same with a status. */
+static int bwk_server_request_result(struct bwk_server *server, u16 type, u32 id, int status)
+{
+	const struct beowire_record particulars = {.result = {.status = status}};
+
+	return bwk_server_tell(server, type, id, &particulars, NULL, 0);
 }
 
 /* The socket has no more to do with the port; the server says when the number is free. */
@@ -181,26 +199,74 @@ static struct bwk_server_port *bwk_server_sock_port(struct bwk_sock *bs)
 
 /* ---- what comes from the server ---- */
 
-void bwk_server_sock_deliver(struct sock *sk, const struct sockaddr_beowire *from,
-			     const void *bytes, u32 n)
+void bwk_server_port_tell(struct bwk_server_port *port)
 {
-	struct sockaddr_beowire *addr;
-	struct sk_buff *skb = NULL;
-	u32 flat = min_t(u32, n, SKB_MAX_ALLOC);
+	struct bwk_server *server = port->server;
 	int error;
 
-	if (atomic_read(&sk->sk_rmem_alloc) < READ_ONCE(sk->sk_rcvbuf))
-		skb = alloc_skb_with_frags(flat, n - flat, PAGE_ALLOC_COSTLY_ORDER, &error,
-					   GFP_KERNEL);
-	if (!skb) {
-		atomic_inc(&sk->sk_drops);
+	if (port->pressed == port->told || port->closed || server->dead)
 		return;
-	}
+	error = bwk_server_request_result(server, BEOWIRE_PRESSED, port->id, port->pressed);
+	if (!error)
+		port->told = port->pressed;
+	else if (error == -EAGAIN)
+		WRITE_ONCE(server->untold, true);
+}
+
+/* After messages were queued, or taken: does the server have to know? */
+static void bwk_server_port_press(struct bwk_server_port *port, const struct sock *sk)
+{
+	int full = READ_ONCE(sk->sk_rcvbuf), used;
+
+	spin_lock_bh(&port->server->lock);
+	used = atomic_read(&sk->sk_rmem_alloc);
+	if (used > full)
+		WRITE_ONCE(port->pressed, true);
+	smp_mb(); /* a reader that takes the last one sees it, or is seen here */
+	if (atomic_read(&sk->sk_rmem_alloc) <= full / 2)
+		WRITE_ONCE(port->pressed, false);
+	bwk_server_port_tell(port);
+	spin_unlock_bh(&port->server->lock);
+}
+
+static struct sk_buff *bwk_server_sock_skb(const void *bytes, u32 n)
+{
+	u32 flat = min_t(u32, n, SKB_MAX_ALLOC);
+	int error;
+	struct sk_buff *skb =
+		alloc_skb_with_frags(flat, n - flat, PAGE_ALLOC_COSTLY_ORDER, &error, GFP_KERNEL);
+
+	if (!skb)
+		return NULL;
 	skb_put(skb, flat);
 	skb->data_len = n - flat;
 	skb->len = n;
-	if (skb_store_bits(skb, 0, bytes, (int)n)) {
-		kfree_skb(skb);
+	if (!skb_store_bits(skb, 0, bytes, (int)n))
+		return skb;
+	kfree_skb(skb);
+	return NULL;
+}
+
+/* How much may be unread. */
+static int bwk_server_sock_most(const struct bwk_server_port *port, const struct sock *sk)
+{
+	return port->keep ? (int)port->server->node->set.memory_max : READ_ONCE(sk->sk_rcvbuf);
+}
+
+void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
+			     const struct sockaddr_beowire *from, const void *bytes, u32 n)
+{
+	struct sockaddr_beowire *addr;
+	struct sk_buff *skb = NULL;
+
+	if (atomic_read(&sk->sk_rmem_alloc) < bwk_server_sock_most(port, sk))
+		skb = bwk_server_sock_skb(bytes, n);
+	if (!skb) {
+		atomic_inc(&sk->sk_drops);
+		if (port->keep) {
+			sk->sk_err = ENOBUFS;
+			sk_error_report(sk);
+		}
 		return;
 	}
 	BUILD_BUG_ON(sizeof(*addr) > sizeof(skb->cb));
@@ -210,6 +276,8 @@ void bwk_server_sock_deliver(struct sock *sk, const struct sockaddr_beowire *fro
 	addr->sbw_zero[0] = addr->sbw_zero[1] = 0;
 	skb_set_owner_r(skb, sk);
 	skb_queue_tail(&sk->sk_receive_queue, skb);
+	if (atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
+		bwk_server_port_press(port, sk);
 	sk->sk_data_ready(sk);
 }
 
@@ -379,6 +447,9 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 		m->msg_namelen = sizeof(struct sockaddr_beowire);
 	}
 	consume_skb(skb);
+	smp_mb(); /* as in bwk_server_port_press() */
+	if (bwk_sk(sk)->remote && READ_ONCE(bwk_sk(sk)->remote->pressed))
+		bwk_server_port_press(bwk_sk(sk)->remote, sk);
 	if (error)
 		return error;
 	if ((int)n < whole)
@@ -435,6 +506,9 @@ const struct proto_ops bwk_server_sock_ops = {
 	.getname = bwk_server_sock_getname,
 	.poll = bwk_server_sock_poll,
 	.ioctl = bwk_sock_ioctl,
+#ifdef CONFIG_COMPAT
+	.compat_ioctl = bwk_sock_compat_ioctl,
+#endif
 	.listen = sock_no_listen,
 	.shutdown = bwk_msg_shutdown,
 	.setsockopt = bwk_sock_setsockopt,

@@ -25,8 +25,10 @@ static int bwk_turn_opened(struct bwk_server_port *port, struct sock *sk,
 {
 	int status = record->result.status;
 
-	if (!sk || port->status != BWK_SERVER_OPENING || status > 0 || status < -MAX_ERRNO)
+	if (!sk || port->status != BWK_SERVER_OPENING || status > 0 || status < -MAX_ERRNO ||
+	    (record->result.flags & ~BEOWIRE_OPENED_KEEP))
 		return -EINVAL;
+	port->keep = record->result.flags & BEOWIRE_OPENED_KEEP;
 	port->limit = min_t(u32, record->result.bytes, BEOWIRE_SERVER_BYTES);
 	smp_store_release(&port->status, status);
 	sk->sk_state_change(sk);
@@ -81,7 +83,7 @@ static int bwk_turn_answer(struct bwk_server *server, const struct beowire_recor
 		break;
 	case BEOWIRE_ARRIVED:
 		if (sk)
-			bwk_server_sock_deliver(sk, &record->addr, bytes, record->bytes);
+			bwk_server_sock_deliver(port, sk, &record->addr, bytes, record->bytes);
 		error = sk ? 0 : -EINVAL;
 		break;
 	case BEOWIRE_DONE:
@@ -145,7 +147,8 @@ static int bwk_turn_ring(struct bwk_server *server, struct bwk_ring *ring,
 	return 0;
 }
 
-/* Requests that found no room: the ends of ports, and whoever waits with a send. */
+/* Requests that found no room: the ends of ports, words of pressure, and whoever waits with a
+ * send. */
 static void bwk_turn_relief(struct bwk_server *server)
 {
 	struct bwk_server_port *port;
@@ -156,6 +159,11 @@ static void bwk_turn_relief(struct bwk_server *server)
 						closing)) &&
 	       !bwk_server_request(server, BEOWIRE_CLOSE, port->id, NULL, NULL, 0))
 		list_del_init(&port->closing);
+	if (server->untold) {
+		server->untold = false;
+		xa_for_each(&server->ports, id, port)
+			bwk_server_port_tell(port);
+	}
 	if (READ_ONCE(server->starved) && bwk_ring_roomy(&server->ring[BEOWIRE_REQUESTS])) {
 		WRITE_ONCE(server->starved, false);
 		xa_for_each(&server->ports, id, port)
@@ -173,7 +181,8 @@ int bwk_server_turn(struct bwk_server *server)
 		return -EINTR;
 	error = bwk_turn_ring(server, &server->ring[BEOWIRE_ANSWERS], bwk_turn_answer);
 	busy = bwk_turn_ring(server, &server->ring[BEOWIRE_FRAMES_OUT], bwk_turn_frame);
-	if (READ_ONCE(server->starved) || !list_empty_careful(&server->closing))
+	if (READ_ONCE(server->starved) || READ_ONCE(server->untold) ||
+	    !list_empty_careful(&server->closing))
 		bwk_turn_relief(server);
 	mutex_unlock(&server->turn);
 	return error ? error : busy;

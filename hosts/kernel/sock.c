@@ -3,6 +3,7 @@
 #include "sock.h"
 
 #include <linux/capability.h>
+#include <linux/compat.h>
 #include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
@@ -539,6 +540,13 @@ int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
 	}
 	return -ENOIOCTLCMD;
 }
+
+#ifdef CONFIG_COMPAT
+int bwk_sock_compat_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
+{
+	return bwk_sock_ioctl(sock, command, (unsigned long)compat_ptr(arg));
+}
+#endif
 
 /* ---- the family ---- */
 

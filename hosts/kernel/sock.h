@@ -77,6 +77,8 @@ int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *v
 int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
 			unsigned int len);
 int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg);
+/* Of programs of 32 bits; our structures have the same layout there. */
+int bwk_sock_compat_ioctl(struct socket *sock, unsigned int command, unsigned long arg);
 int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer);
 /* The name of a port of this node; its length. */
 int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_beowire *out);

@@ -104,6 +104,18 @@ def test_the_simulators_options_are_described() -> None:
     assert described == known
 
 
+def test_the_servers_options_are_described() -> None:
+    usage = subprocess.run(
+        [places.product("hosts/kernel/server/beowire-server")],
+        check=False,
+        capture_output=True,
+        text=True,
+    ).stderr
+    known = set(re.findall(r"(?<!\w)-[a-z]\b", usage))
+    described = set(re.findall(r"(?<!\w)-[a-z]\b", formatted(page("beowire-server.1"))))
+    assert described == known
+
+
 def test_every_variable_is_described() -> None:
     source = "".join(path.read_text() for path in (ROOT / "hosts" / "user").glob("*.c"))
     read = set(re.findall(r'"(BEOWIRE_\w+)"', source))

@@ -8,7 +8,7 @@ others are compared with.
 from dataclasses import dataclass, field, replace
 
 MODULE = ("rdm", "seqpacket", "datagram", "stream")
-"""Transports of the project's modules."""
+"""Transports of the project's modules, their protocols in the kernel."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,11 @@ FIGURES = [
         "busy-1",
         "1 byte, busy waiting in the call (others poll)",
         [Row("tcp"), *_trips(1, "poll", "busy")],
+    ),
+    Figure(
+        "server-1",
+        "1 byte, blocking, the protocol in the kernel and in servers",
+        [Row(each) for each in ("datagram", "server", "udp", "tcp")],
     ),
     Figure("one-thread-1", "1 byte, one thread holding both ends", _trips(1, "one")),
     Figure("blocking-5000", "5000 bytes, blocking, MTU 9000", _trips(5000, "block")),

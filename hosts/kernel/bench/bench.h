@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 #define BENCH_BYTES_MAX (16u << 20) /* of one message or of one row of messages */
 #define BENCH_COUNT_MAX 1024	    /* messages of a row */
@@ -59,6 +60,7 @@ struct bench_end {
 	struct iovec *iov;   /* BENCH_COUNT_MAX, for rows */
 	struct mmsghdr *row; /* BENCH_COUNT_MAX, for rows */
 	uint8_t *buffer;     /* BENCH_BYTES_MAX */
+	pid_t helper;	     /* process that ends with the case; 0: none */
 };
 
 /* Bytes of payload that the processor copied, and frames; all 0 if the transport does not tell. */
@@ -84,6 +86,7 @@ struct bench_transport {
 
 extern const struct bench_transport bench_tcp, bench_udp, bench_raw, bench_raw_all, bench_none;
 extern const struct bench_transport bench_rdm, bench_seqpacket, bench_datagram, bench_stream;
+extern const struct bench_transport bench_server;
 
 /* What was measured, in the clock's unit. */
 struct bench_result {
@@ -108,6 +111,11 @@ void bench_send_all(struct bench_end *end, size_t bytes);
 size_t bench_receive_some(struct bench_end *end, size_t offset, size_t bytes);
 void bench_receive_all(struct bench_end *end, size_t bytes);
 void bench_receive_whole(struct bench_end *end, size_t bytes);
+
+/* beowire.c */
+void bench_beowire_attach(const struct bench_end *end);
+void bench_beowire_bind(struct bench_end *end, int type, int protocol);
+void bench_beowire_connect(struct bench_end *end, const struct bench_end *peer);
 
 /* row.c: `count` messages, as the case says */
 void bench_row_send(struct bench_end *end, size_t bytes, unsigned count);

@@ -56,22 +56,23 @@ static bool has_stream(void)
 	return has_type(SOCK_STREAM);
 }
 
-static void attach_interface(const struct bench_end *end, int fd)
+void bench_beowire_attach(const struct bench_end *end)
 {
 	struct beowire_iface interface = {0};
+	int fd = bench_socket(family(), SOCK_RDM, 0);
 
 	strncpy(interface.name, end->net->ifname[end->side], sizeof(interface.name) - 1);
 	if (ioctl(fd, BEOWIRE_IOC_ATTACH, &interface) && errno != EEXIST)
 		bench_fail("beowire: cannot attach %s", interface.name);
+	close(fd);
 }
 
-static void open_beowire(struct bench_end *end, int type)
+void bench_beowire_bind(struct bench_end *end, int type, int protocol)
 {
 	struct sockaddr_beowire own = {.sbw_family = family()};
 	socklen_t bytes = sizeof(own);
-	int fd = bench_socket(own.sbw_family, type, 0);
+	int fd = bench_socket(own.sbw_family, type, protocol);
 
-	attach_interface(end, fd);
 	bench_option(fd, SOL_BEOWIRE, BEOWIRE_CHECKSUM, end->c->checksum);
 	if (end->c->wait == BENCH_BUSY)
 		bench_option(fd, SOL_BEOWIRE, BEOWIRE_BUSY_US, BUSY_US);
@@ -82,7 +83,13 @@ static void open_beowire(struct bench_end *end, int type)
 	end->fd = fd;
 }
 
-static void connect_beowire(struct bench_end *end, const struct bench_end *peer)
+static void open_beowire(struct bench_end *end, int type)
+{
+	bench_beowire_attach(end);
+	bench_beowire_bind(end, type, 0);
+}
+
+void bench_beowire_connect(struct bench_end *end, const struct bench_end *peer)
 {
 	struct sockaddr_beowire address = {
 		.sbw_family = family(),
@@ -129,7 +136,7 @@ static void open_stream(struct bench_end *end)
 static void join_connected(struct bench_end *end, const struct bench_end *peer)
 {
 	if (end->side == 0) {
-		connect_beowire(end, peer);
+		bench_beowire_connect(end, peer);
 		return;
 	}
 	end->fd = accept(end->listener, NULL, NULL);
@@ -160,7 +167,7 @@ const struct bench_transport bench_rdm = {
 	.name = "rdm",
 	.here = has_rdm,
 	.open = open_rdm,
-	.join = connect_beowire,
+	.join = bench_beowire_connect,
 	.send = bench_send_all,
 	.receive = bench_receive_whole,
 	.count = count_beowire,
@@ -170,7 +177,7 @@ const struct bench_transport bench_datagram = {
 	.name = "datagram",
 	.here = has_datagram,
 	.open = open_datagram,
-	.join = connect_beowire,
+	.join = bench_beowire_connect,
 	.send = bench_send_all,
 	.receive = bench_receive_whole,
 };

@@ -10,7 +10,7 @@
 
 static const struct bench_transport *const transports[] = {
 	&bench_tcp, &bench_udp,	      &bench_raw,      &bench_raw_all, &bench_none,
-	&bench_rdm, &bench_seqpacket, &bench_datagram, &bench_stream,
+	&bench_rdm, &bench_seqpacket, &bench_datagram, &bench_stream,  &bench_server,
 };
 
 static const char *const waits[] = {

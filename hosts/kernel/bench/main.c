@@ -25,8 +25,8 @@
 
 static const char usage[] =
 	"usage: beowire-kernel-bench [--rounds N] [--monotonic] [--symbols] CASE ...\n"
-	"A case: transport=tcp|udp|raw|raw-all|rdm|seqpacket|datagram|stream|none, and with "
-	"commas\n"
+	"A case: transport=tcp|udp|raw|raw-all|rdm|seqpacket|datagram|stream|server|none, "
+	"and with commas\n"
 	"wait=block|poll|busy|one bytes=N count=N together=on|off mtu=N offloads=on|off\n"
 	"checksum=on|off bulk=N trips=N warmup=N profile=N\n";
 

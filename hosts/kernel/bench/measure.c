@@ -5,6 +5,7 @@
  * each row of messages that side 1 answers with one byte.
  */
 #include <sched.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -61,6 +62,10 @@ static void close_pair(struct pair *p)
 			close(end->fd);
 		if (end->listener >= 0)
 			close(end->listener);
+		if (end->helper) {
+			kill(end->helper, SIGKILL);
+			waitpid(end->helper, NULL, 0);
+		}
 		munmap(end->iov, BENCH_COUNT_MAX * sizeof(struct iovec));
 		munmap(end->row, BENCH_COUNT_MAX * sizeof(struct mmsghdr));
 		munmap(end->buffer, BENCH_BYTES_MAX);

@@ -12,6 +12,15 @@
 
 #define RETRY_NS  (100 * BW_US) /* until the next try when no frame could be sent */
 #define LINGER_NS (60 * BW_S)
+#define HELD_NS	  BW_MS		/* until the next look at what is held back */
+#define ASK_NS	  (200 * BW_MS) /* until one of it is sent to hear whether more may be */
+
+/* A message whose receiver asks for nothing more just now. */
+struct instance_held {
+	struct instance_held *next;
+	struct sockaddr_beowire to;
+	struct plain_buffer *bytes;
+};
 
 /* A peer that the engine has met. */
 struct instance_peer {
@@ -34,7 +43,8 @@ static struct beowire_record *instance_reserve(struct rings *rings, uint32_t id,
 	return rings_reserve(rings, BEOWIRE_ANSWERS, type, id, bytes);
 }
 
-void instance_answer(struct rings *rings, uint32_t id, uint16_t type, int status, uint32_t bytes)
+static void instance_answer_with(struct rings *rings, uint32_t id, uint16_t type, int status,
+				 uint32_t bytes, uint32_t flags)
 {
 	struct beowire_record *record = instance_reserve(rings, id, type, 0);
 
@@ -42,7 +52,13 @@ void instance_answer(struct rings *rings, uint32_t id, uint16_t type, int status
 		return;
 	record->result.status = status;
 	record->result.bytes = bytes;
+	record->result.flags = flags;
 	rings_commit(rings, BEOWIRE_ANSWERS, record);
+}
+
+void instance_answer(struct rings *rings, uint32_t id, uint16_t type, int status, uint32_t bytes)
+{
+	instance_answer_with(rings, id, type, status, bytes, 0);
 }
 
 static void instance_deliver(struct instance *in, const struct sockaddr_beowire *from,
@@ -195,11 +211,15 @@ static void instance_grow(struct instance *in)
 	in->protocol->grow(in->engine, chunk + 64);
 }
 
+static void instance_retry(struct instance *in);
+
 void instance_run(struct instance *in)
 {
 	uint64_t retry_at = BW_NEVER;
 	struct bw_tx_frame f;
 
+	if (in->held && !in->retrying) /* called again out of it */
+		instance_retry(in);
 	while (in->protocol->next_frame(in->engine, &f, bw_clock_now())) {
 		if (instance_transmit(in, &f))
 			continue;
@@ -213,6 +233,8 @@ void instance_run(struct instance *in)
 	in->deadline = in->protocol->next_deadline(in->engine);
 	if (in->deadline <= bw_clock_now() && retry_at != BW_NEVER)
 		in->deadline = retry_at;
+	if (in->held && in->deadline > bw_clock_now() + HELD_NS)
+		in->deadline = bw_clock_now() + HELD_NS;
 }
 
 /* Submit an operation, with more memory for the engine if that is what it lacks. */
@@ -227,8 +249,10 @@ static int instance_submit(struct instance *in, struct bw_op *op)
 	return in->protocol->submit(in->engine, op, bw_clock_now());
 }
 
+/* -EBUSY: the receiver is under pressure; `ask`: send it all the same. The word that pressure is
+ * over may be lost, and comes again only with an acknowledgement. */
 static int instance_submit_send(struct instance *in, const struct sockaddr_beowire *to,
-				struct plain_buffer *b)
+				struct plain_buffer *b, bool ask)
 {
 	struct bw_op op = {.type = BW_OP_CONNECT};
 	int link = instance_link(in->rings, to->sbw_ifindex), error;
@@ -243,25 +267,106 @@ static int instance_submit_send(struct instance *in, const struct sockaddr_beowi
 	error = instance_submit(in, &op);
 	if (error)
 		return error;
+	if (!ask && in->protocol == &bw_reliable && bw_reliable_pressed(in->engine, op.peer))
+		return -EBUSY;
 	op = (struct bw_op){.type = BW_OP_SEND, .peer = op.peer, .cookie = (uintptr_t)b};
 	op.send.buf = b->len ? (uintptr_t)b : 0;
 	op.send.len = (uint32_t)b->len;
 	return instance_submit(in, &op);
 }
 
+static bool instance_same(const struct sockaddr_beowire *a, const struct sockaddr_beowire *b)
+{
+	return a->sbw_port == b->sbw_port && !memcmp(a->sbw_mac, b->sbw_mac, sizeof(a->sbw_mac));
+}
+
+/* Messages to one receiver keep their order. */
+static bool instance_holds(const struct instance *in, const struct sockaddr_beowire *to,
+			   const struct instance_held *before)
+{
+	const struct instance_held *h;
+
+	for (h = in->held; h != before; h = h->next)
+		if (instance_same(&h->to, to))
+			return true;
+	return false;
+}
+
+/* It has been sent, or never will be. */
+static void instance_sent(struct instance *in, struct plain_buffer *b, int error)
+{
+	if (!error)
+		return;
+	instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
+	instance_answer(in->rings, in->id, BEOWIRE_FAILED, error == -EAGAIN ? -ENOBUFS : error, 0);
+	free(b);
+}
+
+/* Does it go now? */
+static int instance_try_held(struct instance *in, const struct instance_held *h)
+{
+	if (instance_holds(in, &h->to, h))
+		return -EBUSY;
+	return instance_submit_send(in, &h->to, h->bytes, bw_clock_now() >= in->ask_at);
+}
+
+static void instance_retry(struct instance *in)
+{
+	struct instance_held **at = &in->held, *h;
+	int error;
+
+	in->retrying = true;
+	while ((h = *at)) {
+		error = instance_try_held(in, h);
+		if (error == -EBUSY) {
+			at = &h->next;
+			continue;
+		}
+		in->ask_at = bw_clock_now() + ASK_NS;
+		instance_sent(in, h->bytes, error);
+		*at = h->next;
+		free(h);
+	}
+	in->retrying = false;
+}
+
+/* For later. */
+static int instance_hold(struct instance *in, const struct sockaddr_beowire *to,
+			 struct plain_buffer *b)
+{
+	struct instance_held **at = &in->held, *h = malloc(sizeof(*h));
+
+	if (!h)
+		return -ENOMEM;
+	if (!in->held)
+		in->ask_at = bw_clock_now() + ASK_NS;
+	*h = (struct instance_held){.to = *to, .bytes = b};
+	while (*at)
+		at = &(*at)->next;
+	*at = h;
+	return 0;
+}
+
 void instance_send(struct instance *in, const struct beowire_record *send)
 {
 	struct plain_buffer *b = plain_buffer_new(send->bytes);
-	int error;
+	int error = -EBUSY;
 
 	memcpy(b->bytes, send + 1, send->bytes);
-	error = instance_submit_send(in, &send->addr, b);
-	if (error) {
-		instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
-		instance_answer(in->rings, in->id, BEOWIRE_FAILED,
-				error == -EAGAIN ? -ENOBUFS : error, 0);
-		free(b);
-	}
+	if (!instance_holds(in, &send->addr, NULL))
+		error = instance_submit_send(in, &send->addr, b, false);
+	if (error == -EBUSY)
+		error = instance_hold(in, &send->addr, b);
+	instance_sent(in, b, error);
+	instance_run(in);
+}
+
+void instance_press(struct instance *in, bool on)
+{
+	struct bw_op op = {.type = BW_OP_PRESSURE, .on = on};
+
+	if (in->protocol == &bw_reliable)
+		instance_submit(in, &op);
 	instance_run(in);
 }
 
@@ -332,6 +437,13 @@ static void instance_free(struct instance *in)
 		free(in->peers);
 		in->peers = next;
 	}
+	while (in->held) {
+		struct instance_held *next = in->held->next;
+
+		free(in->held->bytes);
+		free(in->held);
+		in->held = next;
+	}
 	free(in->engine);
 	free(in);
 }
@@ -358,8 +470,9 @@ struct instance *instance_open(struct rings *rings, const struct bw_protocol *pr
 		in->rings = rings;
 		error = instance_open_engine(in, &cfg);
 	}
-	instance_answer(rings, open->socket, BEOWIRE_OPENED, error,
-			error ? 0 : instance_longest(in, &cfg));
+	instance_answer_with(rings, open->socket, BEOWIRE_OPENED, error,
+			     error ? 0 : instance_longest(in, &cfg),
+			     protocol == &bw_reliable ? BEOWIRE_OPENED_KEEP : 0);
 	if (!error)
 		return in;
 	if (in)
@@ -375,8 +488,8 @@ void instance_close(struct instance *in)
 
 bool instance_over(const struct instance *in)
 {
-	return in->closing &&
-	       (!in->protocol->busy(in->engine) || bw_clock_now() >= in->linger_until);
+	return in->closing && ((!in->protocol->busy(in->engine) && !in->held) ||
+			       bw_clock_now() >= in->linger_until);
 }
 
 void instance_end(struct instance *in)

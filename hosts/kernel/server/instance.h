@@ -18,6 +18,9 @@ struct instance {
 	void *engine;
 	void *grown; /* chained through the first word */
 	struct instance_peer *peers;
+	struct instance_held *held; /* messages, the oldest first */
+	uint64_t ask_at;	    /* then one of them is sent all the same */
+	bool retrying;
 	uint64_t deadline; /* when instance_run() is due */
 	uint64_t linger_until;
 	bool closing;
@@ -27,6 +30,8 @@ struct instance {
 struct instance *instance_open(struct rings *rings, const struct bw_protocol *protocol,
 			       const struct beowire_record *open);
 void instance_send(struct instance *in, const struct beowire_record *send);
+/* The socket has too much unread, or no longer. */
+void instance_press(struct instance *in, bool on);
 void instance_frame(struct instance *in, const struct beowire_record *frame);
 /* All that the engine wants to do now, and when it wants to be asked again. */
 void instance_run(struct instance *in);

@@ -57,8 +57,9 @@ static void enter(const char *node)
 	close(fd);
 }
 
-/* A server of this node that has said that it serves. */
-static pid_t serve(const char *node, const char *number, const char *extra)
+/* A server of this node that has said that it serves this protocol. */
+static pid_t serve_protocol(const char *node, const char *number, const char *protocol,
+			    const char *extra)
 {
 	int out[2];
 	char word[16] = "";
@@ -70,7 +71,7 @@ static pid_t serve(const char *node, const char *number, const char *extra)
 	assert_true(pid >= 0);
 	if (!pid) {
 		dup2(out[1], 1);
-		execl(program, program, "-n", number, "-i", "eth0", "datagram", extra, NULL);
+		execl(program, program, "-n", number, "-i", "eth0", protocol, extra, NULL);
 		_exit(127);
 	}
 	close(out[1]);
@@ -78,6 +79,11 @@ static pid_t serve(const char *node, const char *number, const char *extra)
 	assert_memory_equal(word, "serving", 7);
 	close(out[0]);
 	return pid;
+}
+
+static pid_t serve(const char *node, const char *number, const char *extra)
+{
+	return serve_protocol(node, number, "datagram", extra);
 }
 
 static void end(pid_t pid)
@@ -320,6 +326,61 @@ static void many_sockets(void **state)
 		assert_true(i < 1000);
 		usleep(1000);
 	}
+}
+
+/* ---- a reader that is slow ---- */
+
+static int reliable_begin(void **state)
+{
+	static struct pair pair;
+
+	alarm(PATIENCE_S);
+	pair.server[0] = serve_protocol("a", "2", "reliable", NULL);
+	pair.server[1] = serve_protocol("b", "2", "reliable", NULL);
+	*state = &pair;
+	return 0;
+}
+
+/* As much as goes without waiting long. */
+static uint32_t pour(int a, const struct sockaddr_beowire *to, uint32_t from, uint32_t end)
+{
+	struct pollfd room = {.fd = a, .events = POLLOUT};
+	uint32_t message[250] = {0};
+
+	for (; from < end && poll(&room, 1, 500) == 1; from++) {
+		message[0] = from;
+		assert_int_equal(send_to(a, message, sizeof(message), to), sizeof(message));
+	}
+	return from;
+}
+
+/* A full receive buffer holds its senders up, and nobody else; then all is had, in order. */
+static void nothing_is_lost_by_a_full_buffer(void **state)
+{
+	const uint32_t count = 3000;
+	int a = bound("a", 0), b = bound("b", 0), idle = bound("b", 0), small = 8192;
+	struct sockaddr_beowire at_b = at(b), at_idle = at(idle);
+	uint32_t message[250], sent, next = 0;
+
+	setsockopt(b, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	sent = pour(a, &at_b, 0, count);
+	assert_true(sent > 8 && sent < count);
+	small = 1 << 22; /* the room for sends is for all receivers */
+	assert_int_equal(setsockopt(a, SOL_SOCKET, SO_SNDBUFFORCE, &small, sizeof(small)), 0);
+	assert_int_equal(send_to(a, "y", 1, &at_idle), 1);
+	assert_int_equal(recv(idle, message, sizeof(message), 0), 1);
+	while (next < count) {
+		usleep(1000);
+		for (; next < sent; next++) {
+			assert_int_equal(recv(b, message, sizeof(message), 0), sizeof(message));
+			assert_int_equal(message[0], next);
+		}
+		sent = pour(a, &at_b, sent, count);
+	}
+	refused(recv(b, message, 4, MSG_DONTWAIT), EAGAIN);
+	close(a);
+	close(b);
+	close(idle);
 }
 
 /* ---- the end of a server ---- */
@@ -751,6 +812,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(one_space_of_numbers, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(numbers_are_claimed_once, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(many_sockets, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(nothing_is_lost_by_a_full_buffer, reliable_begin,
+						pair_end),
 		cmocka_unit_test_setup_teardown(killed_and_restarted, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(killed_while_it_sleeps, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(sleeps_and_wakes, pair_begin, pair_end),
