@@ -57,7 +57,8 @@ struct bwk_buf {
 	u64 cookie;		 /* the program's */
 	u64 key;		 /* EXPOSED: of the region; PULL: its number */
 	u64 to;			 /* PULL into pages of ours: the program's address; 0: none */
-	struct bwk_peer *end_of; /* the END of a connection: with whom, a reference */
+	struct bwk_peer *end_of; /* the END of a connection, or what is still to be fetched of
+				  * one that is closed: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
 	u64 region;		 /* PULL: key to be given up once all is in place; 0: none */
 	struct page **pages;

@@ -37,7 +37,7 @@ int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 code, u6
 	return error;
 }
 
-static void bwk_conn_fail(struct bwk_sock *bs, int error)
+void bwk_conn_fail(struct bwk_sock *bs, int error)
 {
 	struct sock *sk = &bs->sk;
 
@@ -82,15 +82,20 @@ static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 {
 	struct bwk_sock *bs = NULL;
 
-	if (listener && listener->sk.sk_state == TCP_LISTEN && !peer->conn && !peer->ended &&
+	if (listener && listener->sk.sk_state == TCP_LISTEN &&
+	    !(listener->sk.sk_shutdown & RCV_SHUTDOWN) && !peer->conn && !peer->ended &&
 	    kind == bwk_conn_kind(&listener->sk) && !sk_acceptq_is_full(&listener->sk))
 		bs = bwk_conn_child(listener, peer);
+	/* Who cannot be answered for want of memory is left: it would wait for ever. */
 	if (!bs) {
-		bwk_conn_say(port, peer, BW_CONN_REFUSE, 0, NULL);
+		if (bwk_conn_say(port, peer, BW_CONN_REFUSE, 0, NULL))
+			bwk_peer_leave(port, peer);
 		return;
 	}
-	if (bwk_conn_say(port, peer, BW_CONN_ACCEPT, kind, NULL))
+	if (bwk_conn_say(port, peer, BW_CONN_ACCEPT, kind, NULL)) {
 		bwk_conn_fail(bs, ENOBUFS);
+		bwk_peer_leave(port, peer);
+	}
 	list_add_tail(&bs->accept, &listener->accept);
 	sk_acceptq_added(&listener->sk);
 	listener->sk.sk_data_ready(&listener->sk);
@@ -105,6 +110,18 @@ static void bwk_conn_accepted(struct bwk_sock *bs)
 	bs->sk.sk_write_space(&bs->sk);
 }
 
+void bwk_conn_part(struct bwk_port *port, const struct bwk_peer *peer)
+{
+	const struct bwk_buf *b;
+
+	if (peer->conn || !peer->ended || !peer->end_acked)
+		return;
+	list_for_each_entry(b, &port->bufs, all)
+		if (b->use == BWK_BUF_EXPOSED && b->handle == peer->handle)
+			return; /* it has yet to fetch a long message */
+	bwk_peer_leave(port, peer);
+}
+
 /* The other side sends nothing more. */
 static void bwk_conn_ended(struct bwk_port *port, struct bwk_peer *peer)
 {
@@ -112,8 +129,7 @@ static void bwk_conn_ended(struct bwk_port *port, struct bwk_peer *peer)
 
 	peer->ended = true;
 	if (!bs) {
-		if (peer->end_acked)
-			bwk_peer_leave(port, peer);
+		bwk_conn_part(port, peer);
 		return;
 	}
 	bs->sk.sk_shutdown |= RCV_SHUTDOWN;
@@ -143,10 +159,10 @@ static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw
 			bwk_conn_fail(bs, ECONNREFUSED);
 		break;
 	case BW_CONN_DATA:
-		if (bs && !(bs->sk.sk_shutdown & RCV_SHUTDOWN))
-			bwk_queue_message(bs, peer, ev, skb, off, whole);
-		else
+		if (!bs || bs->sk.sk_shutdown & RCV_SHUTDOWN)
 			bwk_conn_say(port, peer, BW_CONN_RESET, 0, NULL);
+		else if (!bwk_queue_message(bs, peer, ev, skb, off, whole))
+			bwk_peer_leave(port, peer); /* what follows would close the gap */
 		break;
 	case BW_CONN_END:
 		bwk_conn_ended(port, peer);
@@ -161,16 +177,19 @@ static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw
 static void bwk_conn_done(void *owner, struct bwk_buf *b)
 {
 	struct bwk_peer *peer = b->end_of;
+	struct bwk_sock *bs = b->owner;
 
-	if (b->owner) {
-		bwk_sock_done(b->owner, b);
+	if (bs) {
+		/* That the connection is no more was told once. */
+		if (!b->awaited && b->status && bs->sk.sk_state == TCP_CLOSE)
+			b->status = -ECANCELED;
+		bwk_sock_done(bs, b);
 		return;
 	}
-	if (peer) {
+	if (peer && b->use != BWK_BUF_EXPOSED)
 		peer->end_acked = true;
-		if (peer->ended && !peer->conn)
-			bwk_peer_leave(peer->port, peer);
-	}
+	if (peer)
+		bwk_conn_part(peer->port, peer);
 	bwk_buf_free(b);
 }
 

@@ -14,6 +14,12 @@ u64 bwk_conn_kind(const struct sock *sk);
 int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 code, u64 tag,
 		 struct bwk_buf *b);
 
+/* The connection is no more, and programs are told this error. Lock held. */
+void bwk_conn_fail(struct bwk_sock *bs, int error);
+/* Forget a peer that no socket speaks with any more, once both sides have all they are to have.
+ * Lock held. */
+void bwk_conn_part(struct bwk_port *port, const struct bwk_peer *peer);
+
 /* conn_data.c */
 bool bwk_conn_readable(const struct sock *sk);
 int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Connecting, listening and ending: the calls of connections that move no data. See conn.c. */
+#include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/poll.h>
+#include <linux/sched.h>
 #include <net/tcp_states.h>
 
 #include "conn.h"
@@ -13,6 +15,19 @@ static int bwk_conn_bind(struct socket *sock, bwk_sockaddr *addr, int len)
 	int error = bwk_sock_addr(addr, len, &self);
 
 	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_conn_port_ops, bs);
+}
+
+/* What is left of an attempt to connect that failed. Lock held. */
+static void bwk_conn_forget(struct bwk_sock *bs)
+{
+	struct bwk_peer *peer = bs->peer;
+
+	if (!peer)
+		return;
+	peer->conn = NULL;
+	bs->peer = NULL;
+	bs->sk.sk_shutdown = 0;
+	bwk_peer_put(peer);
 }
 
 static int bwk_conn_listen(struct socket *sock, int backlog)
@@ -29,6 +44,7 @@ static int bwk_conn_listen(struct socket *sock, int backlog)
 		return PTR_ERR(port);
 	bwk_port_lock(port);
 	if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
+		bwk_conn_forget(bs);
 		sk->sk_max_ack_backlog = min_t(unsigned int, backlog, SOMAXCONN);
 		sk->sk_state = TCP_LISTEN;
 	} else {
@@ -87,8 +103,9 @@ static int bwk_conn_begin(struct bwk_sock *bs, struct bwk_port *port,
 	struct bwk_peer *peer;
 	int error;
 
-	if (bs->sk.sk_state != TCP_CLOSE || bs->peer)
-		return -EISCONN;
+	if (bs->sk.sk_state != TCP_CLOSE)
+		return bs->sk.sk_state == TCP_SYN_SENT ? -EALREADY : -EISCONN;
+	bwk_conn_forget(bs);
 	peer = bwk_peer_find(port, to);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
@@ -106,9 +123,23 @@ static int bwk_conn_begin(struct bwk_sock *bs, struct bwk_port *port,
 	return 0;
 }
 
+/* An error is set before the state, both under the lock. */
 static bool bwk_conn_settled(const struct sock *sk)
 {
-	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT;
+	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT || READ_ONCE(sk->sk_err);
+}
+
+/* How the attempt to connect ended. */
+static int bwk_conn_outcome(struct bwk_sock *bs)
+{
+	int error;
+
+	bwk_port_lock(bs->port);
+	error = sock_error(&bs->sk);
+	if (!error && bs->sk.sk_state != TCP_ESTABLISHED)
+		error = -ECONNREFUSED;
+	bwk_port_unlock(bs->port);
+	return error;
 }
 
 static int bwk_conn_start(struct socket *sock, const struct sockaddr_beowire *to)
@@ -138,7 +169,7 @@ static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, in
 
 	if (error)
 		return error;
-	if (!to.sbw_port || to.sbw_port > BEOWIRE_PORTS)
+	if (!to.sbw_port || to.sbw_port > BEOWIRE_PORTS || !is_valid_ether_addr(to.sbw_mac))
 		return -EADDRNOTAVAIL;
 	if (sock->state == SS_CONNECTED)
 		return -EISCONN;
@@ -159,9 +190,7 @@ static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, in
 		if (error && !bwk_conn_settled(sk))
 			return error;
 	}
-	error = sock_error(sk);
-	if (!error && sk->sk_state != TCP_ESTABLISHED)
-		error = -ECONNREFUSED;
+	error = bwk_conn_outcome(bwk_sk(sk));
 	sock->state = error ? SS_UNCONNECTED : SS_CONNECTED;
 	return error;
 }
@@ -196,6 +225,7 @@ static int bwk_conn_shutdown(struct socket *sock, int how)
 {
 	struct sock *sk = sock->sk;
 	struct bwk_sock *bs = bwk_sk(sk);
+	int error = 0;
 	bool ends;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
@@ -212,9 +242,17 @@ static int bwk_conn_shutdown(struct socket *sock, int how)
 	sk->sk_shutdown |= how + 1;
 	bwk_port_unlock(bs->port);
 	if (ends)
-		bwk_conn_end(bs, false);
+		error = bwk_conn_end(bs, false);
 	sk->sk_state_change(sk);
-	return 0;
+	return error;
+}
+
+/* The peer of a connection that is not there yet, or no more, has no name. */
+static int bwk_conn_getname(struct socket *sock, struct sockaddr *addr, int peer)
+{
+	if (peer == 1 && READ_ONCE(sock->sk->sk_state) != TCP_ESTABLISHED)
+		return -ENOTCONN;
+	return bwk_sock_getname(sock, addr, peer);
 }
 
 static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table *wait)
@@ -233,32 +271,51 @@ static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table
 		events |= EPOLLHUP;
 	if (bwk_conn_readable(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (sk->sk_state != TCP_SYN_SENT &&
-	    atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf))
+	if (sk->sk_shutdown & SEND_SHUTDOWN ||
+	    (sk->sk_state != TCP_SYN_SENT &&
+	     atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf)))
 		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 	return events;
 }
 
-/* A socket leaves its peer; what it sent still arrives. */
-static void bwk_conn_detach(struct bwk_sock *bs)
+/* Nobody will hear of these buffers; a long message among them is still to be fetched. Lock held. */
+static void bwk_conn_disown(struct bwk_sock *bs)
+{
+	struct bwk_buf *b;
+
+	list_for_each_entry(b, &bs->port->bufs, all) {
+		if (b->owner != bs)
+			continue;
+		b->owner = NULL;
+		if (b->use != BWK_BUF_EXPOSED)
+			continue;
+		b->end_of = bs->peer;
+		refcount_inc(&bs->peer->refs);
+	}
+}
+
+/* A socket leaves its peer; what it sent still arrives. The peer is told that something was left
+ * unread. */
+static void bwk_conn_detach(struct bwk_sock *bs, bool reset)
 {
 	struct bwk_port *port = bs->port;
 	struct bwk_peer *peer = bs->peer;
-	struct bwk_buf *b;
-	bool unread = !skb_queue_empty(&bs->sk.sk_receive_queue);
+	bool lost = false;
 
+	reset |= !skb_queue_empty(&bs->sk.sk_receive_queue);
 	bwk_fetch_forget(bs);
-	if (peer && bs->sk.sk_state == TCP_ESTABLISHED && !(bs->sk.sk_shutdown & SEND_SHUTDOWN))
-		bwk_conn_end(bs, unread);
+	if (peer && bs->sk.sk_state == TCP_ESTABLISHED &&
+	    (reset || !(bs->sk.sk_shutdown & SEND_SHUTDOWN)))
+		lost = bwk_conn_end(bs, reset) != 0;
 	bwk_port_lock(port);
 	bwk_queue_press(bs, false);
-	list_for_each_entry(b, &port->bufs, all)
-		if (b->owner == bs)
-			b->owner = NULL;
+	bwk_conn_disown(bs);
 	if (peer) {
 		peer->conn = NULL;
-		if (bs->sk.sk_state != TCP_ESTABLISHED || (peer->ended && peer->end_acked))
+		if (lost || bs->sk.sk_state != TCP_ESTABLISHED)
 			bwk_peer_leave(port, peer);
+		else
+			bwk_conn_part(port, peer);
 	}
 	bwk_port_run(port);
 	bwk_port_unlock(port);
@@ -267,21 +324,28 @@ static void bwk_conn_detach(struct bwk_sock *bs)
 		bwk_peer_put(peer);
 }
 
-static void bwk_conn_free(struct bwk_sock *bs)
+static void bwk_conn_free(struct bwk_sock *bs, bool reset)
 {
 	sock_prot_inuse_add(sock_net(&bs->sk), &bwk_proto, -1);
 	if (bs->port) {
-		bwk_conn_detach(bs);
+		bwk_conn_detach(bs, reset);
 		bwk_port_release(bs->port, bs);
 	}
 	sock_orphan(&bs->sk);
 	sock_put(&bs->sk);
 }
 
+static bool bwk_conn_drained(const struct sock *sk)
+{
+	return !atomic_read(&bwk_sk(sk)->sending);
+}
+
 static int bwk_conn_release(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 	struct bwk_sock *bs, *child;
+	bool lingers;
+	long patience;
 
 	if (!sk)
 		return 0;
@@ -291,10 +355,14 @@ static int bwk_conn_release(struct socket *sock)
 		sk->sk_state = sk->sk_state == TCP_LISTEN ? TCP_CLOSE : sk->sk_state;
 		bwk_port_unlock(bs->port);
 		while ((child = bwk_conn_next(bs)))
-			bwk_conn_free(child);
+			bwk_conn_free(child, true); /* nobody has accepted it */
 	}
+	lingers = sock_flag(sk, SOCK_LINGER);
+	patience = min_t(unsigned long, sk->sk_lingertime, MAX_SCHEDULE_TIMEOUT);
+	if (lingers && patience && !(current->flags & PF_EXITING))
+		bwk_sock_wait(sk, bwk_conn_drained, &patience);
 	sock->sk = NULL;
-	bwk_conn_free(bs);
+	bwk_conn_free(bs, lingers && !sk->sk_lingertime);
 	return 0;
 }
 
@@ -306,7 +374,7 @@ const struct proto_ops bwk_conn_ops = {
 	.connect = bwk_conn_connect,
 	.socketpair = sock_no_socketpair,
 	.accept = bwk_conn_accept,
-	.getname = bwk_sock_getname,
+	.getname = bwk_conn_getname,
 	.poll = bwk_conn_poll,
 	.ioctl = bwk_sock_ioctl,
 #ifdef CONFIG_COMPAT

@@ -19,6 +19,26 @@ static int bwk_conn_usable(const struct sock *sk)
 	return READ_ONCE(sk->sk_state) == TCP_ESTABLISHED ? 0 : -ENOTCONN;
 }
 
+/* Why nothing was sent, to be told to the program; an error of the connection goes first. */
+static int bwk_conn_unsent(struct sock *sk, int error, int flags)
+{
+	struct bwk_sock *bs = bwk_sk(sk);
+
+	if (error == -ESHUTDOWN) { /* the peer's port has ended meanwhile */
+		bwk_port_lock(bs->port);
+		error = -EPIPE;
+		bwk_port_unlock(bs->port);
+	}
+	if (error != -EPIPE)
+		return error;
+	error = sock_error(sk);
+	if (error)
+		return error;
+	if (!(flags & MSG_NOSIGNAL))
+		send_sig(SIGPIPE, current, 0);
+	return -EPIPE;
+}
+
 int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct sock *sk = sock->sk;
@@ -54,17 +74,13 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		timeout = s.timeout;
 		if (!error)
 			done += n;
-		/* What goes wrong meanwhile is told by the next call: part of it is sent. */
 	} while (!error && done < len && sk->sk_state == TCP_ESTABLISHED &&
 		 !(sk->sk_shutdown & SEND_SHUTDOWN));
+	/* What went wrong meanwhile is told by the next call: part of it is sent. */
+	if (done && (error == -ECONNRESET || error == -ETIMEDOUT))
+		sk->sk_err = -error;
 end:
-	if (done || !error)
-		return (int)done;
-	if (error == -ENOTCONN && (sk->sk_err || sk->sk_shutdown & SEND_SHUTDOWN))
-		error = -EPIPE;
-	if (error == -EPIPE && stream && !(m->msg_flags & MSG_NOSIGNAL))
-		send_sig(SIGPIPE, current, 0);
-	return error;
+	return done || !error ? (int)done : bwk_conn_unsent(sk, error, m->msg_flags);
 }
 
 bool bwk_conn_readable(const struct sock *sk)
@@ -75,68 +91,8 @@ bool bwk_conn_readable(const struct sock *sk)
 /* Or nothing more comes. */
 static bool bwk_conn_decided(const struct sock *sk)
 {
-	return bwk_conn_readable(sk) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
-}
-
-/* The first message, which stays in the queue; NULL: nothing more comes, or an error in *error. */
-static struct sk_buff *bwk_conn_first(struct sock *sk, long *timeout, int *error)
-{
-	struct sk_buff *skb;
-
-	for (;;) {
-		skb = skb_peek(&sk->sk_receive_queue);
-		if (skb)
-			return skb;
-		*error = sock_error(sk);
-		if (*error || (sk->sk_shutdown & RCV_SHUTDOWN))
-			return NULL;
-		if (sk->sk_state != TCP_ESTABLISHED) {
-			*error = -ENOTCONN;
-			return NULL;
-		}
-		*error = bwk_sock_wait(sk, bwk_conn_decided, timeout);
-		if (*error)
-			return NULL;
-	}
-}
-
-/* Bytes of a long message. A call that may not wait any longer leaves it to be fetched ahead. */
-static int bwk_conn_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
-			  bool last, int flags, long *timeout)
-{
-	const struct bwk_cb *cb = bwk_cb(skb);
-	const struct bwk_source from = {
-		.handle = cb->peer->handle, .key = cb->key, .off = cb->off, .last = last};
-	int error;
-
-	if (flags & MSG_DONTWAIT)
-		return bwk_fetch_ahead(bs, skb);
-	error = bwk_fetch_now(bs, &from, &m->msg_iter, n, timeout);
-	if (error == -EAGAIN || error == -EINTR || error == -ERESTARTSYS)
-		bwk_fetch_ahead(bs, skb);
-	return error;
-}
-
-/* Bytes of the first message, from where the last call left off. */
-static int bwk_conn_take(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
-			 bool last, int flags, long *timeout)
-{
-	struct bwk_cb *cb = bwk_cb(skb);
-	int error;
-
-	if (cb->event == BEOWIRE_MESSAGE)
-		return skb_copy_datagram_msg(skb, cb->off, m, (int)n);
-	if (cb->event == BEOWIRE_ENVELOPE) {
-		if (flags & MSG_PEEK)
-			return -EOPNOTSUPP; /* its bytes are still the sender's */
-		if (!cb->peer->handle)
-			return -ECONNRESET;
-		error = bwk_conn_fetch(bs, skb, m, n, last, flags, timeout);
-		if (error || cb->event == BEOWIRE_ENVELOPE)
-			return error;
-	}
-	error = bwk_fetch_await(bs, skb, timeout);
-	return error ? error : bwk_buf_to_iter(bwk_fetch_found(skb), cb->off, n, &m->msg_iter);
+	return bwk_conn_readable(sk) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN) ||
+	       READ_ONCE(sk->sk_err);
 }
 
 static void bwk_conn_drop(struct bwk_sock *bs, struct sk_buff *skb)
@@ -150,79 +106,159 @@ static void bwk_conn_drop(struct bwk_sock *bs, struct sk_buff *skb)
 	bwk_queue_relieve(bs);
 }
 
-static int bwk_conn_recv_packet(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m,
-				size_t len, int flags, long *timeout)
+/* Its sender cannot give the first message any more. -ECANCELED: nobody has missed it, the next one
+ * is to be taken instead. */
+static int bwk_conn_lost(struct bwk_sock *bs, struct sk_buff *skb, int error)
 {
-	u32 whole = bwk_cb(skb)->len;
-	size_t n = min_t(size_t, len, whole);
-	int error = bwk_conn_take(bs, skb, m, n, true, flags, timeout);
+	bool begun = bwk_cb(skb)->imm;
 
-	if (error)
-		return error;
-	if (n < whole)
-		m->msg_flags |= MSG_TRUNC;
-	if (!(flags & MSG_PEEK))
-		bwk_conn_drop(bs, skb);
-	return flags & MSG_TRUNC ? (int)whole : (int)n;
+	bwk_conn_drop(bs, skb);
+	if (error == -ECANCELED && !begun)
+		return -ECANCELED; /* taken back: that call sent nothing */
+	bwk_port_lock(bs->port);
+	if (bs->sk.sk_state == TCP_ESTABLISHED) {
+		bwk_conn_say(bs->port, bs->peer, BW_CONN_RESET, 0, NULL);
+		bwk_conn_fail(bs, ECONNRESET);
+		bwk_port_run(bs->port);
+	}
+	bwk_port_unlock(bs->port);
+	error = sock_error(&bs->sk);
+	return error ? error : -ECONNRESET;
 }
 
-static int bwk_conn_recv_bytes(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m,
-			       size_t len, int flags, long *timeout)
+/* Bytes of a long message. A call that may not wait any longer leaves it to be fetched ahead. */
+static int bwk_conn_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
+			  bool last, long *timeout)
+{
+	const struct bwk_cb *cb = bwk_cb(skb);
+	const struct bwk_source from = {
+		.handle = cb->peer->handle, .key = cb->key, .off = cb->off, .last = last};
+	int error;
+
+	if (!from.handle)
+		return -ESHUTDOWN;
+	if (!*timeout)
+		return bwk_fetch_ahead(bs, skb);
+	error = bwk_fetch_now(bs, &from, &m->msg_iter, n, timeout);
+	if (error == -EAGAIN || error == -EINTR || error == -ERESTARTSYS)
+		bwk_fetch_ahead(bs, skb);
+	return error;
+}
+
+/* Bytes of the first message, from where the last call left off; `last`: of what is left all. */
+static int bwk_conn_take(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t n,
+			 bool last, long *timeout)
 {
 	struct bwk_cb *cb = bwk_cb(skb);
-	size_t n = min_t(size_t, len, cb->len);
-	bool last = n == cb->len;
-	int error = bwk_conn_take(bs, skb, m, n, last, flags, timeout);
+	int error;
 
-	if (error)
-		return error;
-	if (!(flags & MSG_PEEK)) {
-		cb->off += n;
-		cb->len -= n;
-		if (last)
-			bwk_conn_drop(bs, skb);
+	if (cb->event == BEOWIRE_MESSAGE)
+		return skb_copy_datagram_msg(skb, cb->off, m, (int)n);
+	if (cb->event == BEOWIRE_ENVELOPE) {
+		error = bwk_conn_fetch(bs, skb, m, n, last, timeout);
+		if (error || cb->event == BEOWIRE_ENVELOPE)
+			return error;
 	}
-	return (int)n;
+	error = bwk_fetch_await(bs, skb, timeout);
+	return error ? error : bwk_buf_to_iter(bwk_fetch_found(skb), cb->off, n, &m->msg_iter);
 }
 
-/* One reader at a time; who may not wait does not wait for another one either. */
-static int bwk_conn_begin_reading(struct bwk_sock *bs, int flags)
+/* Does a message whose bytes could not be had for this reason stay for the next call? */
+static bool bwk_conn_stays(int error)
 {
-	if (flags & MSG_DONTWAIT)
-		return mutex_trylock(&bs->reading) ? 0 : -EAGAIN;
-	return mutex_lock_interruptible(&bs->reading);
+	return error == -EFAULT || error == -ENOMEM || error == -ENOBUFS || error == -EAGAIN ||
+	       error == -EINTR || error == -ERESTARTSYS;
+}
+
+/* The next bytes: how many, or an error; -ECANCELED: nothing is to be had of this message. */
+static int bwk_conn_give(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr *m, size_t len,
+			 int flags, long *timeout)
+{
+	bool stream = bs->sk.sk_type == SOCK_STREAM, peek = flags & MSG_PEEK;
+	struct bwk_cb *cb = bwk_cb(skb);
+	u32 whole = cb->len;
+	size_t n = min_t(size_t, len, whole);
+	bool over = !stream || n == whole;
+	int error = bwk_conn_take(bs, skb, m, n, over && !peek, timeout);
+
+	if (error)
+		return bwk_conn_stays(error) ? error : bwk_conn_lost(bs, skb, error);
+	if (!stream)
+		m->msg_flags |= MSG_EOR | (n < whole ? MSG_TRUNC : 0);
+	if (!peek) {
+		cb->off += n;
+		cb->len -= n;
+		cb->imm = 1; /* a part of it was given: it cannot be taken back any more */
+		if (over)
+			bwk_conn_drop(bs, skb);
+	}
+	return !stream && (flags & MSG_TRUNC) ? (int)whole : (int)n;
+}
+
+/* The next bytes of what has come: how many, -ENOMSG: there are none, or an error. Who may not wait
+ * does not wait for another reader either. */
+static int bwk_conn_step(struct bwk_sock *bs, struct msghdr *m, size_t len, int flags,
+			 long *timeout)
+{
+	struct sk_buff *skb;
+	int got;
+
+	if (!*timeout && !mutex_trylock(&bs->reading))
+		return -EAGAIN;
+	if (*timeout && mutex_lock_interruptible(&bs->reading))
+		return sock_intr_errno(*timeout);
+	do {
+		skb = skb_peek(&bs->sk.sk_receive_queue);
+		got = skb ? bwk_conn_give(bs, skb, m, len, flags, timeout) : -ENOMSG;
+	} while (got == -ECANCELED);
+	mutex_unlock(&bs->reading);
+	return got;
+}
+
+/* Wait for more. 0: look again, 1: nothing more comes, or an error. What was given already (`done`)
+ * is to be told first: an error then stays for the next call. */
+static int bwk_conn_await(struct sock *sk, bool done, int flags, long *timeout)
+{
+	bool over = READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN, failed = READ_ONCE(sk->sk_err);
+	int error;
+
+	if (done && !(flags & MSG_WAITALL))
+		return 1;
+	smp_rmb(); /* what came before the end is in the queue now */
+	if (!skb_queue_empty_lockless(&sk->sk_receive_queue))
+		return 0;
+	if (done && (over || failed))
+		return 1;
+	error = sock_error(sk);
+	if (error)
+		return error;
+	if (over)
+		return 1;
+	if (READ_ONCE(sk->sk_state) != TCP_ESTABLISHED && !bwk_conn_decided(sk))
+		return -ENOTCONN;
+	return bwk_sock_wait(sk, bwk_conn_decided, timeout);
 }
 
 int bwk_conn_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)
 {
 	struct sock *sk = sock->sk;
-	struct bwk_sock *bs = bwk_sk(sk);
-	long timeout = sock_rcvtimeo(sk, flags & MSG_DONTWAIT), none = 0;
-	bool stream = sk->sk_type == SOCK_STREAM, again;
-	struct sk_buff *skb;
+	bool stream = sk->sk_type == SOCK_STREAM;
+	long timeout = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
 	size_t done = 0;
-	int got, error = 0;
+	int got, error;
 
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -EOPNOTSUPP;
 	m->msg_namelen = 0;
-	error = bwk_conn_begin_reading(bs, flags);
-	if (error)
-		return error;
 	do {
-		skb = bwk_conn_first(sk, done && !(flags & MSG_WAITALL) ? &none : &timeout, &error);
-		if (!skb)
-			break;
-		got = stream ? bwk_conn_recv_bytes(bs, skb, m, len - done, flags, &timeout)
-			     : bwk_conn_recv_packet(bs, skb, m, len, flags, &timeout);
-		again = got == -ECANCELED;
-		if (again)
-			bwk_conn_drop(bs, skb); /* its sender has taken it back */
-		else if (got < 0)
-			error = got;
-		else
+		got = bwk_conn_step(bwk_sk(sk), m, len - done, flags, &timeout);
+		error = got < 0 ? got : 0;
+		if (got > 0)
 			done += got;
-	} while (again || (stream && !error && done < len && !(flags & MSG_PEEK)));
-	mutex_unlock(&bs->reading);
-	return done ? (int)done : error;
+		if (!error && (!stream || done == len || (flags & MSG_PEEK)))
+			break;
+		if (error == -ENOMSG)
+			error = bwk_conn_await(sk, done, flags, &timeout);
+	} while (!error);
+	return done || error > 0 ? (int)done : error;
 }

@@ -53,6 +53,8 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 	if (b == ERR_PTR(-EDQUOT))
 		bs->port->memlock_limited++;
 	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) {
+		if (fault_in_iov_iter_writeable(to, len))
+			return ERR_PTR(-EFAULT); /* before its sender gives the bytes away */
 		b = bwk_buf_room(len);
 		return b ? b : ERR_PTR(-ENOMEM);
 	}

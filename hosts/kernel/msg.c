@@ -9,7 +9,7 @@
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 
-#include "sock.h"
+#include "conn.h"
 
 /* How a message travels; see beowire_socket.h. */
 #define BWK_MSG_WAYS (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT | BEOWIRE_SEND_LONG)
@@ -21,8 +21,11 @@ static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_
 {
 	struct bwk_sock *bs = owner;
 
-	if (ev->dst_ep != BW_EP_MESSAGES)
+	if (ev->dst_ep != BW_EP_MESSAGES) {
+		if (ev->code == BW_CONN_REQUEST && bs->protocol == &bw_reliable)
+			bwk_conn_say(peer->port, peer, BW_CONN_REFUSE, 0, NULL);
 		return;
+	}
 	/* A connected socket for datagrams gets those of its peer only, as POSIX says. */
 	if (bs->sk.sk_type == SOCK_DGRAM && bs->to.sbw_port && !bwk_peer_matches(peer, &bs->to)) {
 		atomic_inc(&bs->sk.sk_drops);

@@ -36,7 +36,7 @@ static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
 	return true;
 }
 
-void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
+bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
 		       struct sk_buff *skb, u32 off, bool whole)
 {
 	struct sock *sk = &bs->sk;
@@ -52,22 +52,22 @@ void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	if (bs->protocol != &bw_reliable &&
 	    atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf)) {
 		atomic_inc(&sk->sk_drops);
-		return;
+		return false;
 	}
 	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, &cb))
-		return;
+		return false;
 	if (unlikely(atomic_read(&sk->sk_rmem_alloc) > (int)bs->port->node->set.memory_max)) {
 		/* Nobody reads, and the senders neither stop nor wait: they have to go. */
 		atomic_inc(&sk->sk_drops);
 		bwk_peer_leave(bs->port, peer);
-		return;
+		return false;
 	}
 	/* A frame with several messages is queued several times. */
 	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
 	if (!skb) {
 		sk->sk_err = ENOBUFS;
 		sk->sk_data_ready(sk);
-		return;
+		return false;
 	}
 	refcount_inc(&peer->refs);
 	cb.peer = peer;
@@ -78,6 +78,7 @@ void bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	if (!bs->pressed && atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
 		bwk_queue_press(bs, true);
 	sk->sk_data_ready(sk);
+	return true;
 }
 
 bool bwk_queue_ready_ahead(const struct sock *sk)

@@ -75,9 +75,12 @@ static struct bwk_peer *bwk_send_peer(struct bwk_port *port, const struct bwk_se
 /* Lock held. */
 static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
 {
-	struct bwk_peer *peer = bwk_send_peer(port, s);
+	struct bwk_peer *peer;
 	bool pressed;
 
+	if (bs->sk.sk_shutdown & SEND_SHUTDOWN) /* since it began to wait */
+		return -EPIPE;
+	peer = bwk_send_peer(port, s);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
 	if (s->buf->kind != BWK_BUF_USER)

@@ -163,9 +163,10 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout)
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
 {
 	struct sock *sk = &bs->sk;
-	int before = atomic_sub_return(charge, &bs->sending) + charge;
+	int now = atomic_sub_return(charge, &bs->sending), before = now + (int)charge;
 
-	if (before >= READ_ONCE(sk->sk_sndbuf) && bwk_sock_has_room(sk))
+	if ((before >= READ_ONCE(sk->sk_sndbuf) && bwk_sock_has_room(sk)) ||
+	    (!now && sock_flag(sk, SOCK_LINGER))) /* close() may wait */
 		sk->sk_write_space(sk);
 }
 

@@ -5,8 +5,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +131,54 @@ struct kt_pair kt_couple(int type)
 	assert_int_equal(connect(pair.a, (struct sockaddr *)&pair.at_b, sizeof(pair.at_b)), 0);
 	assert_int_equal(connect(pair.b, (struct sockaddr *)&pair.at_a, sizeof(pair.at_a)), 0);
 	return pair;
+}
+
+int kt_connect(int fd, const struct sockaddr_beowire *to)
+{
+	return connect(fd, (const struct sockaddr *)to, sizeof(*to)) ? -errno : 0;
+}
+
+int kt_listener(int type, int backlog)
+{
+	int fd = kt_bound("b", type, 0);
+
+	assert_int_equal(listen(fd, backlog), 0);
+	return fd;
+}
+
+struct kt_pair kt_connection(int type)
+{
+	int listener = kt_listener(type, 1);
+	struct kt_pair pair = {.at_b = kt_at(listener), .a = kt_open("a", type)};
+
+	assert_int_equal(kt_connect(pair.a, &pair.at_b), 0);
+	pair.b = accept(listener, NULL, NULL);
+	assert_true(pair.b >= 0);
+	pair.at_a = kt_at(pair.a);
+	close(listener);
+	return pair;
+}
+
+int kt_error(int fd)
+{
+	socklen_t len = sizeof(int);
+	int error = -1;
+
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	return error;
+}
+
+int kt_events(int fd, short asked)
+{
+	struct pollfd poller = {.fd = fd, .events = asked};
+
+	assert_in_range(poll(&poller, 1, 5000), 0, 1);
+	return poller.revents;
+}
+
+void kt_link_of_b(const char *how)
+{
+	kt_shell("ip -n b link set eth0 %s", how);
 }
 
 void kt_close(struct kt_pair *pair)
@@ -280,6 +330,32 @@ bool kt_pinned_becomes(uint64_t pages)
 	for (tries = 0; kt_pinned() != pages && tries < 1000; tries++)
 		usleep(10000);
 	return tries < 1000;
+}
+
+volatile int kt_signals;
+
+static void kt_on_signal(int number)
+{
+	kt_signals++;
+}
+
+void kt_count_signal(int number, int flags)
+{
+	const struct sigaction action = {.sa_handler = kt_on_signal, .sa_flags = flags};
+
+	kt_signals = 0;
+	assert_int_equal(sigaction(number, &action, NULL), 0);
+}
+
+void kt_interrupt_in_ms(int ms, int flags)
+{
+	struct itimerspec when = {.it_value = {.tv_nsec = ms * 1000000L}};
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	timer_t timer;
+
+	kt_count_signal(SIGUSR1, flags);
+	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	assert_int_equal(timer_settime(timer, 0, &when, NULL), 0);
 }
 
 static void *kt_thread_run(void *arg)

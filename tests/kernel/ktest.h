@@ -56,7 +56,21 @@ struct sockaddr_beowire kt_at(int fd);
 struct kt_pair kt_pair(int type);
 /* kt_pair() with each connected to the other. */
 struct kt_pair kt_couple(int type);
+/* A connection of this type: `a` was connected, `b` accepted; at_b is the listener's address, and
+ * it is closed. */
+struct kt_pair kt_connection(int type);
 void kt_close(struct kt_pair *pair);
+
+/* A socket of b's that listens. */
+int kt_listener(int type, int backlog);
+/* connect(): 0 or a negative errno. */
+int kt_connect(int fd, const struct sockaddr_beowire *to);
+/* The error that waits at a socket; it is taken. */
+int kt_error(int fd);
+/* What poll() says within 5 s of what it is asked for. */
+int kt_events(int fd, short asked);
+/* b's interface goes "down" or "up": frames are lost meanwhile. */
+void kt_link_of_b(const char *how);
 
 void kt_option(int fd, int name, int value);
 ssize_t kt_send_to(int fd, const void *p, size_t n, const struct sockaddr_beowire *to);
@@ -80,6 +94,12 @@ uint64_t kt_number(const char *node, const char *file, const char *word);
 uint64_t kt_pinned(void);
 /* Waits until so many are, at most 10 s. */
 bool kt_pinned_becomes(uint64_t pages);
+
+/* A signal, SIGUSR1, comes to the process after this time; flags as for sigaction(). */
+void kt_interrupt_in_ms(int ms, int flags);
+/* How many times a signal came since the last kt_interrupt_in_ms() or kt_count_signal(). */
+extern volatile int kt_signals;
+void kt_count_signal(int number, int flags);
 
 /* What another thread does meanwhile. */
 struct kt_thread {

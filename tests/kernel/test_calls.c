@@ -330,26 +330,6 @@ static void test_send_waits_for_room(void **state)
 	close(poller.fd);
 }
 
-static volatile int signals;
-
-static void on_signal(int number)
-{
-	signals++;
-}
-
-static void interrupt_in_ms(int ms, int flags)
-{
-	struct sigaction action = {.sa_handler = on_signal, .sa_flags = flags};
-	struct itimerspec when = {.it_value = {.tv_nsec = ms * 1000000L}};
-	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-	timer_t timer;
-
-	signals = 0;
-	sigaction(SIGUSR1, &action, NULL);
-	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-	assert_int_equal(timer_settime(timer, 0, &when, NULL), 0);
-}
-
 static void test_signals(void **state)
 {
 	const struct timeval patience = {.tv_sec = 5};
@@ -357,18 +337,18 @@ static void test_signals(void **state)
 	int full = full_socket(), busy = 1000000;
 	char byte;
 
-	interrupt_in_ms(50, 0);
+	kt_interrupt_in_ms(50, 0);
 	kt_refused(recv(p.a, &byte, 1, 0), EINTR);
-	interrupt_in_ms(50, 0);
+	kt_interrupt_in_ms(50, 0);
 	kt_refused(send(full, "x", 1, 0), EINTR);
 	/* With a time limit a call is never restarted, as signal(7) says. */
 	setsockopt(p.a, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	interrupt_in_ms(50, SA_RESTART);
+	kt_interrupt_in_ms(50, SA_RESTART);
 	kt_refused(recv(p.a, &byte, 1, 0), EINTR);
 	kt_option(p.a, BEOWIRE_BUSY_US, busy);
-	interrupt_in_ms(50, 0);
+	kt_interrupt_in_ms(50, 0);
 	kt_refused(recv(p.a, &byte, 1, 0), EINTR);
-	assert_int_equal(signals, 1);
+	assert_int_equal(kt_signals, 1);
 	close(full);
 	kt_close(&p);
 }
@@ -378,14 +358,14 @@ static void test_restart_after_a_signal(void **state)
 	struct kt_pair p = kt_couple(SOCK_RDM);
 	char byte = 0;
 
-	interrupt_in_ms(50, SA_RESTART);
+	kt_interrupt_in_ms(50, SA_RESTART);
 	if (fork() == 0) {
 		usleep(200000);
 		_exit(send(p.b, "r", 1, 0) != 1);
 	}
 	assert_int_equal(recv(p.a, &byte, 1, 0), 1);
 	assert_int_equal(byte, 'r');
-	assert_int_equal(signals, 1);
+	assert_int_equal(kt_signals, 1);
 	wait(NULL);
 	kt_close(&p);
 }
