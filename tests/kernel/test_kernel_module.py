@@ -3,24 +3,28 @@
 
 All programs beside this file run in one guest, which is booted once; each of their tests then asks
 for its own verdict here. Nothing is skipped where guests exist. The long tests run them under the
-kernel that looks for defects, and for long.
+newest kernel, and under the one that looks for defects, where the lines that run are counted, and
+some for an hour: BEOWIRE_TEST_HOUR_S says how long an hour is.
 """
 
+import os
 import re
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest, vm, vm_debug
+from beowire import places, selftest, vm, vm_coverage, vm_debug, vm_kernel
 from beowire.errors import BeowireError
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = tuple(sorted(source.stem for source in HERE.glob("test_*.c")))
 LIMIT_S = 240  # of one program
-HOUR_S = 3600
+HOUR_S = int(os.environ.get("BEOWIRE_TEST_HOUR_S", "3600"))
 SLOWER = 10  # the kernel that looks for defects, at most
+COVERAGE_LEAST = 0.8
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class Run:
     errors: dict[str, str]
     """What each program wrote to its standard error."""
     complaints: list[str]
+    lines: dict[Path, vm_coverage.Lines] = field(default_factory=dict)
 
     def check(self, program: str, test: str) -> None:
         """This test passed."""
@@ -48,30 +53,41 @@ CASES = [(program, test) for program in PROGRAMS for test in cases_of(program)]
 
 
 @cache
-def run(kernel: str, commands: tuple[str, ...], limit_s: int) -> Run:
+def run(kernel: str, commands: tuple[str, ...], limit_s: int, coverage: bool = False) -> Run:
     """These programs, each with its arguments, one after another in a guest with this kernel."""
     try:
         vm.find_kernel(kernel)
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
-    programs = [command.split()[0] for command in commands]
-    with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
+    with (
+        tempfile.TemporaryDirectory(dir=places.build_dir()) as name,
+        tempfile.TemporaryDirectory(dir=places.build_dir()) as counts,
+    ):
         out = Path(name)
         words = [str(HERE / "guest.sh"), name, str(limit_s)]
-        for program, command in zip(programs, commands, strict=True):
-            words += [str(places.product(f"tests/kernel/{program}")), *command.split()[1:], "--"]
-        total_s = 60 * SLOWER + limit_s * len(commands)
-        guest = vm.Guest(words, kernel, memory_mb=2048, limit_s=total_s, shares=[out], modules=True)
+        for command in commands:
+            program, *arguments = command.split()
+            words += [str(places.product(f"tests/kernel/{program}")), *arguments, "--"]
+        guest = vm.Guest(
+            words,
+            kernel,
+            memory_mb=2048,
+            limit_s=60 * SLOWER + limit_s * len(commands),
+            shares=[out],
+            modules=True,
+            coverage=Path(counts) if coverage else None,
+        )
         outcome = vm.run(guest)
         read = {each.name: each.read_text(errors="replace") for each in out.iterdir()}
+        lines = vm_coverage.read(Path(counts)) if coverage else {}
     cases: dict[str, selftest.Case] = {}
     errors = {}
-    for program in programs:
+    for program in (Path(command.split()[0]).name for command in commands):
         said = read.get(f"{program}.out", "")
         errors[program] = read.get(f"{program}.err", "it did not run")
         for case in selftest.cmocka_cases(program, said, errors[program]):
             cases[case.name] = case
-    return Run(cases, errors, outcome.complaints)
+    return Run(cases, errors, outcome.complaints, lines)
 
 
 @pytest.mark.parametrize(("program", "test"), CASES)
@@ -85,25 +101,62 @@ def test_the_kernel_complains_of_nothing() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("program", "test"), CASES)
+def test_under_the_newest_kernel(program: str, test: str) -> None:
+    run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).check(program, test)
+
+
+@pytest.mark.long
+def test_the_newest_kernel_complains_of_nothing() -> None:
+    assert run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).complaints == []
+
+
+def under_the_debug_kernel() -> Run:
+    """All programs, and the one of protocol servers, with lines counted. The modules are loaded
+    anew at the very end, so that one pair of them does all the counting."""
+    try:
+        release = vm.find_kernel(vm_debug.NAME).release
+    except BeowireError as error:
+        pytest.skip(f"there are no guests with this kernel here: {error}")
+    server = places.product("hosts/kernel/server/beowire-server")
+    commands = [each for each in PROGRAMS if each != "test_loading"]
+    commands.append(f"server/test_server {server}")
+    commands.append(f"test_loading 10 {places.build_dir()}/kernel/{release}-counting")
+    return run(vm_debug.NAME, tuple(commands), LIMIT_S * SLOWER, True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("program", "test"), CASES)
 def test_under_a_kernel_that_looks_for_defects(program: str, test: str) -> None:
-    run(vm_debug.NAME, PROGRAMS, LIMIT_S * SLOWER).check(program, test)
+    under_the_debug_kernel().check(program, test)
 
 
 @pytest.mark.long
 def test_that_kernel_complains_of_nothing() -> None:
-    assert run(vm_debug.NAME, PROGRAMS, LIMIT_S * SLOWER).complaints == []
+    assert under_the_debug_kernel().complaints == []
+
+
+@pytest.mark.long
+def test_most_lines_of_the_module_run() -> None:
+    lines = under_the_debug_kernel().lines
+    told = "\n".join(vm_coverage.table(lines))
+    (places.build_dir() / "kernel-coverage.txt").write_text(f"{told}\n")
+    own = [each for name, each in lines.items() if name.parent == Path("hosts/kernel")]
+    share = sum(len(each.ran) for each in own) / sum(len(each.all) for each in own)
+    assert share >= COVERAGE_LEAST, told
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "test"),
     [
-        (f"test_random {HOUR_S} 1000", "test_random_calls"),
-        (f"test_frames {HOUR_S // 2} 1000", "test_invented_frames"),
+        (f"test_random {HOUR_S} {int(time.time())}", "test_random_calls"),
+        (f"test_frames {HOUR_S // 2} {int(time.time())}", "test_invented_frames"),
         ("test_loading 200", "test_again_and_again_under_traffic"),
     ],
+    ids=["random calls", "invented frames", "loading"],
 )
 def test_for_long(command: str, test: str) -> None:
-    found = run(vm_debug.NAME, (command,), 2 * HOUR_S)
+    print(command)
+    found = run(vm_debug.NAME, (command,), 2 * HOUR_S + LIMIT_S * SLOWER)
     found.check(command.split()[0], test)
-    assert found.complaints == []
+    assert found.complaints == [], command

@@ -3,7 +3,7 @@
  * The modules are loaded and unloaded: never while a socket is open, and cleanly while frames come
  * and what was sent is still under way. The last program of a row: it leaves fresh modules.
  *
- *	test_loading [ROUNDS]
+ *	test_loading [ROUNDS [FOLDER]]		FOLDER: of the modules
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -124,5 +124,7 @@ int main(int count, char **words)
 		return 1;
 	*strrchr(program, '/') = 0;
 	snprintf(folder, sizeof(folder), "%s/../../kernel/%s", program, self.release);
+	if (count > 2)
+		snprintf(folder, sizeof(folder), "%s", words[2]);
 	return cmocka_run_group_tests(tests, kt_attach, NULL);
 }

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Random system calls on sockets of all types, by processes that are killed in the midst of them:
- * whatever they do, the kernel complains of nothing, nothing stays pinned, and others are served.
+ * Random system calls on sockets of all types and on protocol servers' device, by processes that are
+ * killed in the midst of them, each with two threads that share its descriptors: whatever they do,
+ * the kernel complains of nothing, nothing stays pinned, and others are served.
  *
  *	test_random [SECONDS SEED]
  */
 #include <fcntl.h>
 #include <net/if.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "beowire_server.h"
 #include "ktest.h"
 
 #define PROCESSES 6
@@ -31,10 +38,11 @@ static uint64_t seed = 1;
 static uint8_t mac[2][6]; /* of the nodes a and b */
 static _Alignas(4096) uint8_t memory[MEMORY + 4096];
 
-/* One process: its sockets and its random numbers. */
-static struct {
+static int fds[POOL]; /* of a process */
+
+/* One thread. */
+static __thread struct {
 	uint64_t random;
-	int fd[POOL];
 	int node;		  /* where new sockets are opened */
 	struct beowire_info info; /* the last one received */
 } self;
@@ -51,7 +59,7 @@ static bool rarely(void)
 
 static int *any(void)
 {
-	return &self.fd[below(POOL)];
+	return &fds[below(POOL)];
 }
 
 /* A value of interest, or any. */
@@ -99,11 +107,12 @@ static void do_socket(void)
 	int *fd = any();
 
 	close(*fd);
-	if (rarely()) {
+	if (rarely() && getuid() == 0) {
 		self.node = !self.node;
 		kt_enter(self.node ? "b" : "a");
 	}
-	*fd = socket(AF_BEOWIRE, types[below(5)] | SOCK_NONBLOCK, rarely() ? (int)below(20) : 0);
+	*fd = socket(AF_BEOWIRE, types[below(5)] | (rarely() ? 0 : SOCK_NONBLOCK),
+		     rarely() ? (int)below(20) : 0);
 }
 
 static void do_name(void)
@@ -152,7 +161,7 @@ static int flags(void)
 {
 	static const int known[] = {MSG_PEEK,	 MSG_TRUNC, MSG_MORE,
 				    MSG_WAITALL, MSG_OOB,   MSG_ERRQUEUE};
-	int f = MSG_DONTWAIT | MSG_NOSIGNAL;
+	int f = (rarely() ? 0 : MSG_DONTWAIT) | MSG_NOSIGNAL; /* a timer ends what waits */
 
 	for (uint32_t i = below(3); i; i--)
 		f |= known[below(6)];
@@ -200,9 +209,10 @@ static void do_receive(void)
 {
 	struct sockaddr_beowire from;
 	socklen_t n = sizeof(from);
-	struct iovec parts[2] = {{pointer(), length() / 2}, {pointer(), length() / 2}};
+	struct iovec parts[4] = {{pointer(), length() / 2}, {pointer(), length() / 2}};
+	struct mmsghdr row[4];
 
-	switch (below(4)) {
+	switch (below(5)) {
 	case 0:
 		recv(*any(), pointer(), length(), flags());
 		break;
@@ -215,31 +225,79 @@ static void do_receive(void)
 	case 3:
 		(void)!readv(*any(), parts, 2);
 		break;
+	case 4:
+		memset(row, 0, sizeof(row));
+		for (int i = 0; i < 4; i++) {
+			parts[i] = (struct iovec){pointer(), length() / 2};
+			row[i].msg_hdr.msg_iov = &parts[i];
+			row[i].msg_hdr.msg_iovlen = 1;
+		}
+		recvmmsg(*any(), row, 4, (unsigned)flags() | MSG_DONTWAIT, NULL);
+		break;
 	}
+}
+
+/* Bytes that never are in the program's memory. */
+static void do_files(void)
+{
+	int file = memfd_create("file", 0), pipes[2];
+
+	if (ftruncate(file, (off_t)length()) || pipe(pipes)) {
+		close(file);
+		return;
+	}
+	sendfile(*any(), file, NULL, length());
+	(void)!write(pipes[1], memory, 1 + below(4096));
+	splice(pipes[0], NULL, *any(), NULL, 4096, SPLICE_F_NONBLOCK);
+	splice(*any(), NULL, pipes[1], NULL, 4096, SPLICE_F_NONBLOCK);
+	close(file);
+	close(pipes[0]);
+	close(pipes[1]);
 }
 
 static void do_option(void)
 {
+	const struct linger linger = {.l_onoff = (int)below(2), .l_linger = (int)below(2)};
+	const struct timeval patience = {.tv_usec = below(20000)};
 	int number = (int)value();
 	socklen_t n = rarely() ? below(300) : sizeof(number);
+	struct sockaddr_beowire a = address();
 	uint8_t room[300];
 
 	memcpy(room, &number, sizeof(number));
-	switch (below(4)) {
+	switch (below(6)) {
 	case 0:
 	case 1:
-		setsockopt(*any(), SOL_BEOWIRE, (int)below(10),
+		setsockopt(*any(), SOL_BEOWIRE, (int)below(12),
 			   below(2) ? (void *)&(int){(int)below(2)} : room, sizeof(int));
 		break;
 	case 2:
-		getsockopt(*any(), SOL_BEOWIRE, (int)below(10), room, &n);
+		n = below(2) ? sizeof(room) : n;
+		if (below(2))
+			memcpy(room, &a, sizeof(a));
+		getsockopt(*any(), SOL_BEOWIRE, (int)below(12), room, &n);
 		break;
 	case 3:
 		number &= 0xfffff;
 		setsockopt(*any(), SOL_SOCKET, below(2) ? SO_SNDBUF : SO_RCVBUF, &number,
 			   sizeof(number));
 		break;
+	case 4:
+		setsockopt(*any(), SOL_SOCKET, below(2) ? SO_SNDTIMEO : SO_RCVTIMEO, &patience,
+			   sizeof(patience));
+		break;
+	case 5:
+		setsockopt(*any(), SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+		break;
 	}
+}
+
+static void do_interface(void)
+{
+	struct beowire_iface iface = {.name = "eth0"};
+
+	if (rarely())
+		ioctl(*any(), below(8) ? BEOWIRE_IOC_ATTACH : BEOWIRE_IOC_DETACH, &iface);
 }
 
 static void do_ioctl(void)
@@ -248,23 +306,87 @@ static void do_ioctl(void)
 				    .buf = (uintptr_t)pointer(),
 				    .len = length(),
 				    .cookie = below(2),
-				    .peer = self.info.peer};
-	struct beowire_iface iface = {.name = "eth0"};
+				    .peer = below(4) ? self.info.peer : below(4),
+				    .flags = below(8) == 0};
+	struct beowire_region region = {.id = self.info.event == BEOWIRE_REGION ? self.info.cookie
+										: below(4),
+					.buf = (uintptr_t)pointer(),
+					.len = below(2) ? self.info.len : length()};
+	struct beowire_watch watch = {.peer = below(4), .on = below(3)};
+	uint64_t cookie = below(3);
 
 	if (rarely())
 		((uint8_t *)&pull)[below(sizeof(pull))] = (uint8_t)value();
-	if (rarely() && rarely())
-		ioctl(*any(), below(8) ? BEOWIRE_IOC_ATTACH : BEOWIRE_IOC_DETACH, &iface);
-	else
+	switch (below(8)) {
+	case 0:
+		ioctl(*any(), BEOWIRE_IOC_CANCEL, &cookie);
+		break;
+	case 1:
+		ioctl(*any(), BEOWIRE_IOC_WATCH, &watch);
+		break;
+	case 2:
+		ioctl(*any(), BEOWIRE_IOC_REGION, &region);
+		break;
+	case 3:
+		ioctl(*any(), BEOWIRE_IOC_SERVING, &region);
+		break;
+	case 4:
+		do_interface();
+		break;
+	case 5:
+		ioctl(*any(), rarely() ? (unsigned long)value() : BEOWIRE_IOC_ATTACH + below(12),
+		      pointer());
+		break;
+	default:
 		ioctl(*any(), BEOWIRE_IOC_PULL, &pull);
+	}
+}
+
+/* Protocol servers: they claim, write anything into the rings, and take turns. */
+static void do_server(void)
+{
+	struct beowire_server_claim claim = {.number = 2 + below(4),
+					     .ring_bytes = rarely() ? (uint32_t)value() : 0,
+					     .name = "r"};
+	struct beowire_server_turn turn = {.timeout_ns = below(1000000)};
+	struct beowire_server_iface links[BEOWIRE_SERVER_IFACES];
+	int fd = open("/dev/beowire", O_RDWR);
+	uint8_t *area;
+
+	if (fd >= 0 && ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim) == 0) {
+		area = mmap(NULL, claim.area, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		for (int i = below(8); area != MAP_FAILED && i; i--) {
+			struct beowire_ring *ring =
+				(struct beowire_ring *)(area + claim.at[below(BEOWIRE_RINGS)].ring);
+			struct beowire_record r = {.len = 48 + below(4) * 16,
+						   .type = (uint16_t)below(14),
+						   .socket = below(4),
+						   .bytes = below(64),
+						   .addr = address()};
+
+			if (rarely())
+				((uint8_t *)&r)[below(sizeof(r))] = (uint8_t)value();
+			memcpy(area + claim.at[2 + below(2)].data, &r, sizeof(r));
+			ring->head = rarely() ? (uint32_t)value() : ring->head + r.len;
+			ioctl(fd, BEOWIRE_SERVER_TURN, &turn);
+			ioctl(fd, BEOWIRE_SERVER_LINKS, links);
+			poll(&(struct pollfd){fd, POLLIN, 0}, 1, 0);
+			close(socket(AF_BEOWIRE, SOCK_DGRAM, (int)claim.number));
+		}
+		if (area != MAP_FAILED)
+			munmap(area, claim.area);
+	}
+	close(*any());
+	*any() = fd; /* it may live on, as a socket that others take it for */
 }
 
 static void do_other(void)
 {
 	struct pollfd poller = {.fd = *any(), .events = (short)value()};
-	int *fd = any();
+	struct epoll_event event = {.events = (uint32_t)value() & ~(uint32_t)EPOLLWAKEUP};
+	int *fd = any(), set;
 
-	switch (below(3)) {
+	switch (below(6)) {
 	case 0:
 		poll(&poller, 1, (int)below(3));
 		break;
@@ -276,23 +398,64 @@ static void do_other(void)
 		close(*fd);
 		*fd = -1;
 		break;
+	case 3:
+		set = epoll_create1(0);
+		for (int i = 0; i < 4; i++)
+			epoll_ctl(set, EPOLL_CTL_ADD, *any(), &event);
+		epoll_wait(set, &event, 1, (int)below(3));
+		close(set);
+		break;
+	case 4:
+		fcntl(*any(), F_SETFL, rarely() ? 0 : O_NONBLOCK);
+		break;
+	case 5: /* a child that has all descriptors too, for a moment */
+		if (rarely() && fork() == 0)
+			_exit(0);
+		break;
 	}
 }
 
-/* Until a signal ends it. */
-static void misbehave(uint64_t random)
+/* Until a signal ends the process. */
+static void *misbehave(void *random)
 {
 	static void (*const calls[])(void) = {
-		do_socket,  do_socket,	do_name,    do_connections, do_send,  do_send, do_send,
-		do_receive, do_receive, do_receive, do_option,	    do_ioctl, do_other};
-	const struct rlimit limit = {8 * MEMORY, 8 * MEMORY};
+		do_socket, do_socket, do_name,	  do_connections, do_connections, do_send,
+		do_send,   do_send,   do_receive, do_receive,	  do_receive,	  do_option,
+		do_ioctl,  do_ioctl,  do_other,	  do_other};
 
-	self.random = random;
-	memset(self.fd, -1, sizeof(self.fd));
-	setrlimit(RLIMIT_MEMLOCK, &limit);
-	kt_enter("a");
-	for (;;)
+	self.random = *(uint64_t *)random;
+	self.node = self.random & 1;
+	for (;;) {
 		calls[below(sizeof(calls) / sizeof(calls[0]))]();
+		if (rarely() && rarely())
+			below(2) ? do_server() : do_files();
+	}
+	return NULL;
+}
+
+static void nothing(int number)
+{
+}
+
+static void begin_process(uint64_t random)
+{
+	/* What waits is interrupted, so that the next call comes. */
+	const struct itimerval often = {{.tv_usec = 20000}, {.tv_usec = 20000}};
+	const struct sigaction action = {.sa_handler = nothing};
+	const struct rlimit limit = {8 * MEMORY, 8 * MEMORY};
+	uint64_t other = random + 4;
+	pthread_t thread;
+
+	memset(fds, -1, sizeof(fds));
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	signal(SIGCHLD, SIG_IGN);
+	kt_enter(random & 1 ? "b" : "a");
+	if (random & 2 && (setgid(1001) || setuid(1001))) /* whose locked memory is limited */
+		_exit(1);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	pthread_create(&thread, NULL, misbehave, &other);
+	misbehave(&random);
 }
 
 static void attached_macs(void)
@@ -316,7 +479,11 @@ static void test_random_calls(void **state)
 	pid_t pid[PROCESSES] = {0};
 
 	alarm(KT_PATIENCE_S + (unsigned)seconds);
+	fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
 	attached_macs();
+	for (int i = 0; i < 2; i++)
+		kt_shell("ip netns exec %s sh -c 'echo 0 2000 >/proc/sys/net/beowire/group_range'",
+			 i ? "b" : "a");
 	memset(memory, 1, sizeof(memory));
 	while (kt_now_ns() < end) {
 		int i = (int)(kt_random(&random) >> 8) % PROCESSES;
@@ -329,7 +496,7 @@ static void test_random_calls(void **state)
 		}
 		pid[i] = fork();
 		if (pid[i] == 0)
-			misbehave(its);
+			begin_process(its);
 		usleep(200000);
 	}
 	for (int i = 0; i < PROCESSES; i++) {
