@@ -8,6 +8,7 @@ set -eu
 out=$1
 limit=$2
 shift 2
+export KT_PATIENCE_S=$((limit / 2)) # of one test
 
 ip link set lo up
 for node in a b; do

@@ -35,9 +35,16 @@ int kt_attach(void **state)
 	return 0;
 }
 
+unsigned kt_patience_s(void)
+{
+	const char *given = getenv("KT_PATIENCE_S");
+
+	return given ? (unsigned)strtoul(given, NULL, 10) : 100;
+}
+
 int kt_begin(void **state)
 {
-	alarm(KT_PATIENCE_S);
+	alarm(kt_patience_s());
 	return 0;
 }
 

@@ -20,7 +20,8 @@
 
 #include "beowire_socket.h"
 
-#define KT_PATIENCE_S 100 /* a test that takes longer ends its program */
+/* Seconds; a test that takes longer ends its program. By the variable KT_PATIENCE_S, or 100. */
+unsigned kt_patience_s(void);
 
 /* Two bound sockets, and where each is reached by the other. */
 struct kt_pair {

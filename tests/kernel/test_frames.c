@@ -349,7 +349,7 @@ static void test_invented_frames(void **state)
 	uint64_t random = seed, end = kt_now_ns() + seconds * 1000000000u;
 
 	alarm(0);
-	alarm(KT_PATIENCE_S + (unsigned)seconds);
+	alarm(kt_patience_s() + (unsigned)seconds);
 	for (int i = 0; i < 8 || kt_now_ns() < end; i++)
 		meet_invented_frames(&random, 500);
 	exchange();

@@ -89,7 +89,7 @@ static void test_again_and_again_under_traffic(void **state)
 	pid_t traffic = begin_traffic(&first);
 
 	kt_close(&first);
-	alarm(KT_PATIENCE_S + 5 * (unsigned)rounds);
+	alarm(kt_patience_s() + 5 * (unsigned)rounds);
 	for (unsigned long i = 0; i < rounds; i++) {
 		struct kt_pair p = kt_couple(SOCK_RDM), d = kt_couple(SOCK_DGRAM);
 

@@ -478,7 +478,7 @@ static void test_random_calls(void **state)
 	char byte = 0;
 	pid_t pid[PROCESSES] = {0};
 
-	alarm(KT_PATIENCE_S + (unsigned)seconds);
+	alarm(kt_patience_s() + (unsigned)seconds);
 	fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
 	attached_macs();
 	for (int i = 0; i < 2; i++)
