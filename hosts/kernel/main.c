@@ -8,11 +8,13 @@
 #include "port.h"
 #include "server.h"
 #include "sock.h"
+#include "threshold.h"
 
 static int __init bwk_init(void)
 {
 	int error = bwk_port_init();
 
+	bwk_threshold_measure();
 	if (error)
 		return error;
 	error = bwk_node_init();

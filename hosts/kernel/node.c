@@ -7,7 +7,6 @@
 
 #include "port.h"
 
-#define BWK_COPY_MAX   16384	  /* bytes; copying beats mapping below about this [B6] */
 #define BWK_MEMORY_MAX (64 << 20) /* bytes */
 
 unsigned int bwk_node_id;
@@ -29,7 +28,6 @@ static int __net_init bwk_node_begin(struct net *net)
 		.group_range = {1, 0},
 		.qdisc_bypass = 1,
 		.taps = 1,
-		.copy_max = BWK_COPY_MAX,
 		.memory_max = BWK_MEMORY_MAX,
 	};
 	mutex_init(&node->lock);

@@ -31,7 +31,7 @@ struct bwk_settings {
 	unsigned long group_range[2]; /* groups whose members may open sockets */
 	int qdisc_bypass;	      /* 1: frames go past the queueing discipline */
 	int taps;		      /* 1: frames sent are shown to taps, such as tcpdump's */
-	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX */
+	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX; 0: as measured */
 	unsigned int memory_max;      /* bytes that one port's engine may take */
 };
 

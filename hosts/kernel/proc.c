@@ -6,6 +6,7 @@
 
 #include "server.h"
 #include "sock.h"
+#include "threshold.h"
 
 static struct bwk_node *bwk_proc_node(struct seq_file *f)
 {
@@ -26,8 +27,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.refused += c->refused;
 		sum.malformed += c->malformed;
 	}
-	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\n", node->id, bwk_family,
-		   node->set.cluster);
+	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\ncopy-max %u\n", node->id, bwk_family,
+		   node->set.cluster, node->set.copy_max ?: bwk_threshold);
 	rcu_read_lock();
 	for (i = 0; i < BWK_IFACES; i++) {
 		struct bwk_iface *iface = rcu_dereference(node->iface[i]);

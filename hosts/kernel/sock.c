@@ -12,6 +12,7 @@
 
 #include "registry.h"
 #include "server.h"
+#include "threshold.h"
 
 #define BWK_EAGER_MAX 16384
 #define BWK_DEAD_MS   60000
@@ -566,7 +567,7 @@ void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
 	mutex_init(&bs->lock);
 	mutex_init(&bs->reading);
 	bs->checksum = true;
-	bs->copy_max = bwk_node_of(sock_net(&bs->sk))->set.copy_max;
+	bs->copy_max = bwk_node_of(sock_net(&bs->sk))->set.copy_max ?: bwk_threshold;
 	bs->eager_max = BWK_EAGER_MAX;
 	bs->dead_ms = BWK_DEAD_MS;
 	atomic_set(&bs->sending, 0);

@@ -520,6 +520,30 @@ static void test_options(void **state)
 	close(fd);
 }
 
+static int copy_max(void)
+{
+	int fd = kt_open("a", SOCK_RDM), value = -1;
+	socklen_t len = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_COPY_MAX, &value, &len), 0);
+	close(fd);
+	assert_int_equal(kt_number("a", "/proc/net/beowire/node", "copy-max"), value);
+	return value;
+}
+
+/* The length that pinning begins at is measured, unless a number is set. */
+static void test_measured_threshold(void **state)
+{
+	const int measured = copy_max();
+
+	assert_in_range(measured, 4096, 65536);
+	assert_int_equal(measured & (measured - 1), 0);
+	kt_shell("ip netns exec a sh -c 'echo 5000 >/proc/sys/net/beowire/copy_max'");
+	assert_int_equal(copy_max(), 5000);
+	kt_shell("ip netns exec a sh -c 'echo 0 >/proc/sys/net/beowire/copy_max'");
+	assert_int_equal(copy_max(), measured);
+}
+
 static void test_option_counters(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
@@ -684,6 +708,7 @@ int main(void)
 		kt_test(test_fork_and_dup),
 		kt_test(test_close_after_send),
 		kt_test(test_options),
+		kt_test(test_measured_threshold),
 		kt_test(test_option_counters),
 		kt_test(test_option_peer_number),
 		kt_test(test_options_of_sockets),
