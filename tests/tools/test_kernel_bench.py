@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import kernel_bench, kernel_profile, places, vm, vm_counted, vm_kernel
+from beowire import kernel_bench, kernel_cli, kernel_profile, places, vm, vm_counted, vm_kernel
 from beowire.errors import BeowireError
 from beowire.kernel_figures import Figure, Row
 from beowire.kernel_profile import Symbol, Symbols
@@ -142,6 +142,30 @@ def test_rows_are_told_per_message_and_copies_per_byte() -> None:
     assert told.ratio is not None
     assert told.ratio.value == 0.25
     assert told.retransmits == 1
+
+
+def test_the_checksum_is_told_apart() -> None:
+    tcp = Row("tcp")
+    off, on = (Row("rdm", options={"checksum": each}) for each in ("off", "on"))
+    records = {tcp.case: record(100), off.case: record(60), on.case: record(75)}
+    told = kernel_bench.evaluate(Figure("c", "checksum", [tcp, off, on]), records)
+    assert [each.checksum for each in told] == [None, None, 15]
+    shown = kernel_cli.figure_table(Figure("c", "checksum", [tcp, off, on]), told)
+    (column,) = (each for each in shown.columns if each.header == "checksum")
+    assert list(column.cells) == ["", "", "15"]
+
+
+def test_times_are_compared_with_an_interval() -> None:
+    rows = [Row("tcp", "poll"), Row("rdm", "busy")]
+    figure = Figure("w", "wall", rows, wall=True)
+    cases = kernel_bench.cases_of(figure)
+    records = {cases[0]: record(100, 110, 100), cases[1]: record(50, 44, 60)}
+    _, told = kernel_bench.evaluate(figure, records)
+    assert told.ratio is not None
+    assert told.ratio.low < told.ratio.value == 0.5 < told.ratio.high
+    shown = kernel_cli.figure_table(figure, [told])
+    (column,) = (each for each in shown.columns if each.header == "ratio")
+    assert list(column.cells) == [f"0.50 [{told.ratio.low:.2f}, {told.ratio.high:.2f}]"]
 
 
 def test_an_address_belongs_to_the_function_before_it() -> None:

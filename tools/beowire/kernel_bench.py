@@ -16,6 +16,8 @@ from beowire.kernel_figures import Figure, Row
 PROGRAM = "hosts/kernel/bench/beowire-kernel-bench"
 _LIMIT_S = 3600
 _WALL = {"trips": 2000, "warmup": 500}
+_WALL_ROUNDS = 9
+"""At least: other work of the host's disturbs some, and the ratio's interval is drawn from them."""
 
 Progress = Callable[[str], None]
 Records = dict[str, list[dict[str, Any]]]
@@ -51,6 +53,8 @@ class Measured:
     copied_tx: float | None = None
     copied_rx: float | None = None
     """Bytes that the processor copied for each byte of payload."""
+    checksum: float | None = None
+    """Of a row with the payload checksum: what it takes, the row without it subtracted."""
     retransmits: int = 0
 
 
@@ -113,7 +117,8 @@ class Bench:
             cases = list(dict.fromkeys(case for figure in figures for case in cases_of(figure)))
             if not cases:
                 continue
-            words = ["--rounds", str(plan.rounds), *(["--monotonic"] if wall else []), *cases]
+            rounds = max(plan.rounds, _WALL_ROUNDS) if wall else plan.rounds
+            words = ["--rounds", str(rounds), *(["--monotonic"] if wall else []), *cases]
             outputs = []
             for number in range(1, (1 if wall else plan.repeats) + 1):
                 progress(f"{'two processors' if wall else f'guest {number} of {plan.repeats}'}")
@@ -182,7 +187,17 @@ def records_of(cases: list[str], output: str) -> Records:
 def evaluate(figure: Figure, records: Records) -> list[Measured]:
     """The rows of a figure, compared with its first."""
     base = _rounds(figure, figure.rows[0], records)
-    return [_measured(figure, row, base, records) for row in figure.rows]
+    rows = [_measured(figure, row, base, records) for row in figure.rows]
+    values = {each.row.case: each.value for each in rows}
+    return [replace(each, checksum=_checksum(each, values)) for each in rows]
+
+
+def _checksum(measured: Measured, values: dict[str, float]) -> float | None:
+    row = measured.row
+    unchecked = replace(row, options={**row.options, "checksum": "off"}).case
+    if row.options.get("checksum") != "on" or unchecked not in values:
+        return None
+    return measured.value - values[unchecked]
 
 
 def _rounds(figure: Figure, row: Row, records: Records) -> list[float]:

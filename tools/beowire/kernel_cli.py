@@ -93,11 +93,12 @@ def _profile(bench: kernel_bench.Bench, json_file: Path | None, sort: str) -> No
 
 
 def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured]) -> Table:
-    """One figure; copied bytes are told by the module's counters, and for each byte of payload."""
+    """One figure; copied bytes are told by the module's counters, and for each byte of payload;
+    the payload checksum's part of a row is told apart."""
     unit = "ns" if figure.wall else "instructions"
     table = Table("transport", "waiting", "options", title=f"{figure.name}: {figure.what}, {unit}")
     value = "p50" if figure.wall or figure.bulk else "mean"
-    for heading in (value, "min", "max", "ratio", "until sent", "copied tx", "rx"):
+    for heading in (value, "min", "max", "ratio", "checksum", "until sent", "copied tx", "rx"):
         table.add_column(heading, justify="right")
     for each in rows:
         table.add_row(
@@ -107,12 +108,20 @@ def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured
             f"{each.value:,.0f}",
             f"{each.min:,.0f}",
             f"{each.max:,.0f}",
-            "" if each.ratio is None else _told(each.ratio.value, 3),
+            _ratio(figure, each),
+            _told(each.checksum, 0),
             _told(each.sent, 0),
             _told(each.copied_tx, 2),
             _told(each.copied_rx, 2),
         )
     return table
+
+
+def _ratio(figure: kernel_figures.Figure, measured: kernel_bench.Measured) -> str:
+    """Counted instructions repeat; of times the interval is told as well."""
+    if measured.ratio is None:
+        return ""
+    return str(measured.ratio) if figure.wall else f"{measured.ratio.value:.3f}"
 
 
 def _told(value: float | None, digits: int) -> str:
