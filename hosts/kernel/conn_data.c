@@ -39,6 +39,14 @@ static int bwk_conn_unsent(struct sock *sk, int error, int flags)
 	return -EPIPE;
 }
 
+/* Bytes of a stream that make one message: as many as may be copied at once. */
+static size_t bwk_conn_chunk(const struct bwk_sock *bs, bool nonblock)
+{
+	if (nonblock)
+		return min_t(size_t, bs->eager_max + 1, READ_ONCE(bs->sk.sk_sndbuf));
+	return min_t(size_t, BWK_CONN_CHUNK, bs->port->node->set.memory_max);
+}
+
 int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct sock *sk = sock->sk;
@@ -69,7 +77,7 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 
 		n = len - done;
 		if (stream)
-			n = min_t(size_t, n, s.nonblock ? bs->eager_max + 1 : BWK_CONN_CHUNK);
+			n = min_t(size_t, n, bwk_conn_chunk(bs, s.nonblock));
 		error = bwk_send(bs, bs->port, &m->msg_iter, n, &s);
 		timeout = s.timeout;
 		if (!error)

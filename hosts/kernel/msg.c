@@ -310,8 +310,8 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 	return flags & MSG_TRUNC ? (int)cb->len : (int)n;
 }
 
-/* The first message, which stays in the queue for MSG_PEEK; NULL: nothing more comes, or an error
- * in *error, or what was asked for is there: *got. */
+/* The first message, which stays in the queue for MSG_PEEK; NULL: nothing more comes, an
+ * error, or an event that was given instead: *error. */
 static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int flags,
 				     long *timeout, int *error)
 {

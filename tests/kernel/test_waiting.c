@@ -447,6 +447,30 @@ static void test_room_for_copies(void **state)
 	kt_close(&p);
 }
 
+/* A stream takes as much as there is room for, however little that is. */
+static void test_little_room_for_a_stream(void **state)
+{
+	struct kt_pair p = pair_of(SOCK_STREAM);
+	size_t sent = 0, had = 0;
+
+	room(p.a, 2048);
+	kt_fill(out, 100000, 16);
+	for (int tries = 0; had < 100000 && tries < 10000; tries++) {
+		ssize_t n = send(p.a, out + sent, 100000 - sent, MSG_DONTWAIT);
+
+		assert_true(n >= 0 || errno == EAGAIN);
+		sent += n > 0 ? (size_t)n : 0;
+		n = recv(p.b, in + had, 100000 - had, MSG_DONTWAIT);
+		assert_true(n > 0 || errno == EAGAIN);
+		had += n > 0 ? (size_t)n : 0;
+		if (n < 0)
+			usleep(1000);
+	}
+	assert_int_equal(had, 100000);
+	assert_true(kt_filled(in, had, 16));
+	kt_close(&p);
+}
+
 /* Runs in a process whose locked memory is limited. */
 static long limited(rlim_t bytes, long (*run)(void *arg), void *arg)
 {
@@ -612,6 +636,7 @@ int main(void)
 		kt_test(test_closed_while_it_is_fetched),
 		kt_test(test_parts_of_what_is_fetched),
 		kt_test(test_room_for_copies),
+		kt_test(test_little_room_for_a_stream),
 		kt_test(test_long_sends_at_the_limit),
 		kt_test(test_long_receives_at_the_limit),
 		kt_test(test_scattered_memory),
