@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The kernel host with each seeded defect of mutants.toml: the program named there must notice it,
+or the guest's kernel."""
+
+import shutil
+import subprocess
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from beowire import places, selftest, vm, vm_module
+from beowire.errors import BeowireError
+
+pytestmark = pytest.mark.long
+
+HERE = Path(__file__).resolve().parent
+LIMIT_S = {"": 200, "debug": 900}  # of a program, by kernel
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A defect: `old`, which occurs once in `file`, becomes `new`."""
+
+    name: str
+    file: str
+    says: str
+    program: str
+    old: str
+    new: str
+    kernel: str = ""
+    arguments: str = ""
+
+
+MUTANTS = [Mutant(**row) for row in tomllib.loads((HERE / "mutants.toml").read_text())["mutant"]]
+UNCHANGED = Mutant("unchanged", "main.c", "nothing", "test_parting", "", "")
+
+
+class Workshop:
+    """A copy of the kernel host, of which one file at a time is changed."""
+
+    def __init__(self, place: Path) -> None:
+        self._place = place
+        self._source = place / "hosts" / "kernel"
+        root = places.root()
+        shutil.copytree(root / "hosts" / "kernel", self._source)
+        shutil.copytree(root / "engine", place / "engine")
+
+    def modules(self, mutant: Mutant) -> list[Path]:
+        """The modules with this defect."""
+        file = self._source / mutant.file
+        before = file.read_text()
+        assert not mutant.old or before.count(mutant.old) == 1, "the table does not fit any more"
+        file.write_text(before.replace(mutant.old, mutant.new) if mutant.old else before)
+        kernel = vm.find_kernel(mutant.kernel)
+        stage = self._place / f"stage{mutant.kernel}"
+        command = [places.program("make", "make"), "-s", "-C", str(self._source)]
+        command += [f"KDIR={vm_module.headers(kernel)}", f"STAGE={stage}", "KCFLAGS=-w"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        finally:
+            file.write_text(before)
+        assert done.returncode == 0, done.stderr
+        return [stage / "beowire.ko", stage / "beowire_datagram.ko"]
+
+
+@pytest.fixture(scope="module")
+def workshop() -> Iterator[Workshop]:
+    with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
+        yield Workshop(Path(name))
+
+
+def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
+    """By the program, and by the kernel. Nothing for a host without defects."""
+    limit_s = LIMIT_S[mutant.kernel]
+    program = places.product(f"tests/kernel/{mutant.program}")
+    needs = subprocess.run(
+        [places.program("modinfo", "kmod"), "-F", "depends", str(modules[0])],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
+        script = f"insmod {modules[0]} && insmod {modules[1]} && exec {HERE}/guest.sh {name} "
+        script += f"{limit_s - 60} {program} {mutant.arguments}"
+        guest = vm.Guest(
+            ["sh", "-c", script],
+            mutant.kernel,
+            memory_mb=2048,
+            limit_s=limit_s,
+            shares=[Path(name)],
+            load=needs.strip().replace(",", " ").split(),
+        )
+        outcome = vm.run(guest)
+        said, errors = (Path(name) / f"{mutant.program}.{each}" for each in ("out", "err"))
+        text = said.read_text() if said.exists() else ""
+        assert "[ RUN " in text, f"it did not run: {outcome.console}"
+        cases = selftest.cmocka_cases(mutant.program, text, errors.read_text())
+    noticed = [f"{each.name}: {each.reason}" for each in cases if each.verdict != "passed"]
+    return noticed + outcome.complaints
+
+
+@pytest.mark.parametrize("mutant", [UNCHANGED, *MUTANTS], ids=lambda mutant: mutant.name)
+def test_mutant(mutant: Mutant, workshop: Workshop) -> None:
+    try:
+        vm.find_kernel(mutant.kernel)
+    except BeowireError as error:
+        pytest.skip(f"there are no guests with this kernel here: {error}")
+    noticed = what_is_noticed(workshop.modules(mutant), mutant)
+    print(noticed[:3])
+    assert bool(noticed) == (mutant is not UNCHANGED), noticed or mutant.says
