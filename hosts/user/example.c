@@ -156,9 +156,12 @@ int main(int argc, char **argv)
 		p.status = greet(&p, argv[1]);
 	else
 		address_print(p.ep);
-	/* bw_wait() handles what arrives and sleeps when nothing does. */
+	/* bw_wait() handles what arrives and sleeps when nothing does, without the lock. Held
+	 * otherwise, the lock keeps handlers from running between our look and the sleep. */
+	bw_ep_lock(p.ep);
 	while (!p.finished && p.status == 0)
 		bw_wait(p.ep, SECOND);
+	bw_ep_unlock(p.ep);
 	if (p.status < 0)
 		fprintf(stderr, "beowire-example: %s\n", strerror(-p.status));
 	/* What is still under way gets a second to arrive. */

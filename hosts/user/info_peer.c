@@ -273,8 +273,9 @@ int info_listen(const char *port)
 
 /* ---- looking at a peer ---- */
 
-/* One message there and back; its time in *ns. */
-static int echo(struct caller *c, bw_peer peer, uint64_t *ns)
+/* One message there and back; its time in *ns. The lock is held, so that an answer is not handled
+ * between the look at `answers` and the sleep. */
+static int echo_locked(struct caller *c, bw_peer peer, uint64_t *ns)
 {
 	uint64_t begin = bw_clock_now(), word = begin;
 	uint64_t want = __atomic_load_n(&c->answers, __ATOMIC_RELAXED) + 1;
@@ -296,6 +297,16 @@ static int echo(struct caller *c, bw_peer peer, uint64_t *ns)
 	}
 	*ns = bw_clock_now() - begin;
 	return 0;
+}
+
+static int echo(struct caller *c, bw_peer peer, uint64_t *ns)
+{
+	int error;
+
+	bw_ep_lock(c->ep);
+	error = echo_locked(c, peer, ns);
+	bw_ep_unlock(c->ep);
+	return error;
 }
 
 static int by_value(const void *a, const void *b)

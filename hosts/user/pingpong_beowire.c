@@ -142,8 +142,7 @@ static int turn(struct beowire *b)
 	return 0;
 }
 
-/* Make progress until *counter is `value`. */
-static int await(struct beowire *b, const uint64_t *counter, uint64_t value)
+static int counter_await(struct beowire *b, const uint64_t *counter, uint64_t value)
 {
 	uint64_t begin = 0;
 
@@ -159,15 +158,26 @@ static int await(struct beowire *b, const uint64_t *counter, uint64_t value)
 	return 0;
 }
 
-static int beowire_send(void *state, const void *buf, size_t n)
+/* Make progress until *counter is `value`. Who sleeps holds the lock from the look at the counter
+ * on: bw_wait() gives it away, so that the helper cannot serve in between, unnoticed. */
+static int await(struct beowire *b, const uint64_t *counter, uint64_t value)
 {
-	struct beowire *b = state;
+	int error;
 
+	if (b->spin)
+		return counter_await(b, counter, value);
+	bw_ep_lock(b->ep);
+	error = counter_await(b, counter, value);
+	bw_ep_unlock(b->ep);
+	return error;
+}
+
+static int message_send(struct beowire *b, const void *buf, size_t n)
+{
 	for (;;) {
 		int r = bw_send(b->ep, b->peer, 1, 0, 0, buf, n, 0, b);
 
 		b->begun += r == 0;
-
 		if (r >= 0)
 			return 0;
 		if (r != -EAGAIN)
@@ -175,6 +185,17 @@ static int beowire_send(void *state, const void *buf, size_t n)
 		if (turn(b) < 0)
 			return -1;
 	}
+}
+
+static int beowire_send(void *state, const void *buf, size_t n)
+{
+	struct beowire *b = state;
+	int error;
+
+	bw_ep_lock(b->ep);
+	error = message_send(b, buf, n);
+	bw_ep_unlock(b->ep);
+	return error;
 }
 
 static int beowire_receive(void *state, void *buf, size_t n)

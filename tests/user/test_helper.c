@@ -24,11 +24,12 @@
 
 static struct bw_ep *a, *b;
 static bw_peer to_b;
-static _Atomic uint32_t ended;
+static _Atomic uint32_t ended, arrived;
 static _Atomic bool slow_handler, in_handler;
 
 static void on_message(void *arg, const struct bw_message *m)
 {
+	arrived++;
 	in_handler = slow_handler;
 	if (slow_handler)
 		usleep(20000);
@@ -229,6 +230,30 @@ static void helper__sees_to_deadlines_of_a_sleeping_program(void **state)
 	fail_msg("the deadline passed unseen");
 }
 
+/* Who holds the lock from its look at what handlers set until it sleeps misses nothing. */
+static void helper__stays_out_between_a_locked_look_and_the_sleep(void **state)
+{
+	uint64_t began;
+	uint32_t before;
+
+	await(SERVING);
+	bw_ep_lock(b);
+	before = arrived;
+	ask();
+	for (int i = 0; i < 20; i++) {
+		bw_progress(a);
+		usleep(1000);
+	}
+	assert_int_equal(arrived, before);
+	began = bw_clock_now();
+	while (arrived == before && bw_clock_now() < began + SOON_MS * BW_MS)
+		bw_wait(b, SOON_MS * BW_MS);
+	bw_ep_unlock(b);
+	assert_int_equal(arrived, before + 1);
+	assert_true(bw_clock_now() - began < SOON_MS * BW_MS / 2);
+	assert_true(soon(&ended, 2));
+}
+
 /* A thread in the middle of a handler when another one forks: the child is to find the endpoint at
  * rest, since that thread will not go on there. */
 static void helper__is_let_finish_before_a_fork(void **state)
@@ -260,6 +285,7 @@ int main(void)
 		TEST(helper__serves_a_program_that_armed_and_computes),
 		TEST(helper__serves_after_an_interrupted_wait),
 		TEST(helper__sees_to_deadlines_of_a_sleeping_program),
+		TEST(helper__stays_out_between_a_locked_look_and_the_sleep),
 		TEST(helper__is_let_finish_before_a_fork),
 	};
 
