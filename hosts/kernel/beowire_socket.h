@@ -54,6 +54,8 @@ enum beowire_option {
 	BEOWIRE_PEER_NUMBER, /* read only: struct sockaddr_beowire in, its peer number out */
 	BEOWIRE_PEER_NAME,   /* read only: a peer's number in, the name of its host out, 0-ended */
 	BEOWIRE_PRESSURE,    /* SOCK_RDM: 1: peers are to send envelopes only */
+	BEOWIRE_PEER_UP,     /* read only: struct sockaddr_beowire in, of which node, port and
+			      * incarnation count; 1 out: that peer has answered, 0: not yet */
 };
 
 /* Kinds of what recvmsg() gives. Without BEOWIRE_INFO_WANTED there are only messages, and a long

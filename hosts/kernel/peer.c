@@ -32,6 +32,18 @@ struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number)
 	return xa_load(&port->by_number, number);
 }
 
+bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who)
+{
+	struct bwk_peer *peer;
+	unsigned long number;
+
+	xa_for_each(&port->by_number, number, peer)
+		if (peer->up && peer->addr.sbw_node == who->sbw_node &&
+		    peer->addr.sbw_port == who->sbw_port && peer->addr.sbw_inc == who->sbw_inc)
+			return true;
+	return false;
+}
+
 static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
 				     u32 handle)
 {
@@ -141,6 +153,7 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 	memcpy(peer->name, ev->name, sizeof(peer->name));
 	peer->addr.sbw_node = ev->node;
 	peer->addr.sbw_inc = ev->inc;
+	peer->up = true;
 }
 
 static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int status)

@@ -36,6 +36,7 @@ struct bwk_peer {
 	u32 number;	       /* the program's, from 1 */
 	u32 handle;	       /* the engine's; 0 once it is down */
 	int status;	       /* 0, or why it is down */
+	bool up;	       /* first contact was made */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
@@ -177,6 +178,8 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 
 /* peer.c */
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
+/* Is there contact with this node, port and incarnation? */
+bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who);
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number);
 bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr);
 /* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such

@@ -397,7 +397,8 @@ static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *ou
 	bwk_port_unlock(port);
 }
 
-static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from)
+/* BEOWIRE_PEER_NUMBER, or with `ask` BEOWIRE_PEER_UP. */
+static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bool ask)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
 	struct sockaddr_beowire addr;
@@ -412,9 +413,13 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from)
 	if (number)
 		return number;
 	bwk_port_lock(port);
-	peer = bwk_peer_find(port, &addr);
-	number = IS_ERR(peer) ? PTR_ERR(peer) : (int)peer->number;
-	bwk_port_run(port);
+	if (ask) {
+		number = bwk_peer_is_up(port, &addr);
+	} else {
+		peer = bwk_peer_find(port, &addr);
+		number = IS_ERR(peer) ? PTR_ERR(peer) : (int)peer->number;
+		bwk_port_run(port);
+	}
 	bwk_port_unlock(port);
 	return number;
 }
@@ -466,10 +471,11 @@ int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *v
 			return n;
 		from = text;
 	} else {
-		if (name == BEOWIRE_PEER_NUMBER && room < (int)sizeof(struct sockaddr_beowire))
+		bool ask = name == BEOWIRE_PEER_UP, peer = ask || name == BEOWIRE_PEER_NUMBER;
+
+		if (peer && room < (int)sizeof(struct sockaddr_beowire))
 			return -EINVAL;
-		number = name == BEOWIRE_PEER_NUMBER ? bwk_sock_peer_number(bs, value)
-						     : bwk_sock_get(bs, name);
+		number = peer ? bwk_sock_peer_number(bs, value, ask) : bwk_sock_get(bs, name);
 		if (number < 0)
 			return number;
 	}

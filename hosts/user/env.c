@@ -232,7 +232,7 @@ static const struct {
 int bw_env_read(struct bw_env *env, const char **why)
 {
 	memset(env, 0, sizeof(*env));
-	env->links = BW_LINK_LOCAL | BW_LINK_PACKET | BW_LINK_UDP;
+	env->links = BW_LINK_LOCAL | BW_LINK_KERNEL | BW_LINK_PACKET | BW_LINK_UDP;
 	env->wait = BW_WAIT_ADAPTIVE;
 	env->log = BW_LOG_WARN;
 	env->checksum = true;

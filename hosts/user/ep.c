@@ -108,12 +108,13 @@ static int bw_ep_open_udp(struct bw_ep *ep, const char **why)
 
 	if (!(ep->env.links & BW_LINK_UDP))
 		return 0;
-	error = bw_iface_choose_ip(&ep->env, ep->has_packet ? &ep->iface : NULL, &iface, &text);
+	error = bw_iface_choose_ip(&ep->env, ep->has_packet || ep->kernel ? &ep->iface : NULL,
+				   &iface, &text);
 	if (!error)
 		error = bw_udp_open(&ep->udp, &ep->env, &iface, &text);
 	if (error &&
 	    (bw_ep_only(&ep->env, BW_LINK_UDP) || ep->env.udp_address.s_addr != INADDR_ANY ||
-	     (error == -EADDRINUSE && !ep->has_packet)))
+	     (error == -EADDRINUSE && !ep->has_packet && !ep->kernel)))
 		return bw_fail(why, error, "%s", text);
 	if (error) {
 		bw_log_once(BW_LOG_INFO, "no-udp", "no udp: %s", text);
@@ -159,8 +160,8 @@ static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
 	return 0;
 }
 
-/* A port of the kernel module instead of an engine of our own, packet and udp. Not having it is an
- * error only if nothing else is allowed between nodes. */
+/* A port of the kernel module instead of raw frames. Not having it is an error only if nothing else
+ * is allowed between nodes. */
 static int bw_ep_open_kernel(struct bw_ep *ep, const char **why)
 {
 	const char *text = "";
@@ -168,10 +169,11 @@ static int bw_ep_open_kernel(struct bw_ep *ep, const char **why)
 
 	if (!(ep->env.links & BW_LINK_KERNEL))
 		return 0;
-	error = bw_kernel_open(&ep->kernel, &ep->env, &ep->self, &text);
+	error = bw_kernel_open(&ep->kernel, &ep->env, &ep->self, &ep->iface, &text);
 	if (error && !(ep->env.links & (BW_LINK_PACKET | BW_LINK_UDP)))
 		return bw_fail(why, error, "%s", text);
-	if (error)
+	/* That a module is not loaded is nothing to tell of. */
+	if (error && bw_kernel_node())
 		bw_log_once(BW_LOG_INFO, "no-kernel", "no kernel link: %s", text);
 	return 0;
 }
@@ -180,7 +182,7 @@ static int bw_ep_open_links(struct bw_ep *ep, const char **why)
 {
 	int error = ep->kernel ? 0 : bw_ep_open_packet(ep, why);
 
-	if (!error && !ep->kernel)
+	if (!error)
 		error = bw_ep_open_udp(ep, why);
 	if (!error && (ep->env.links & BW_LINK_LOCAL))
 		error = bw_ep_open_local(ep, ep->claim, why);
@@ -502,7 +504,8 @@ static void bw_ep_receive_udp(struct bw_ep *ep)
 			bw_ep_receive_refusals(ep);
 		for (int i = 0; i < n; i++) {
 			bw_udp_frame(&ep->udp, i, &f);
-			bw_host_receive(ep, &f);
+			if (!ep->kernel || bw_kernel_admits(ep, &f))
+				bw_host_receive(ep, &f);
 			ep->handled++;
 			ep->udp_hot = BW_UDP_HOT;
 		}
@@ -517,7 +520,7 @@ static bool bw_ep_udp_due(struct bw_ep *ep)
 		ep->udp_hot -= ep->udp_hot != 0;
 		return true;
 	}
-	if (ep->now - ep->udp_seen < BW_UDP_PAUSE_NS && ep->has_packet)
+	if (ep->now - ep->udp_seen < BW_UDP_PAUSE_NS && (ep->has_packet || ep->kernel))
 		return false;
 	ep->udp_seen = ep->now;
 	return true;

@@ -70,7 +70,7 @@ struct bw_ep {
 	uint64_t udp_seen; /* when it was looked at last */
 	struct bw_packet packet;
 	struct bw_local *local;	  /* NULL: not in use */
-	struct bw_kernel *kernel; /* NULL: not in use; else there is neither packet nor udp */
+	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_remotes remotes;
@@ -85,6 +85,7 @@ struct bw_ep {
 	uint32_t armed_wakes;	   /* `wakes` that bw_ep_arm() has told of */
 	int wake_fd;		   /* eventfd */
 	int epoll_fd;		   /* bw_ep_fd(), -1 before its first use */
+	short epoll_kernel;	   /* what it waits for at the kernel link */
 	uint64_t spin_ns;	   /* how long bw_wait() spins now */
 	uint64_t idle_since;	   /* when a row of empty bw_progress() calls was last timed */
 	struct bw_crowd crowd;

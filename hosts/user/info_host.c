@@ -178,12 +178,8 @@ static void link_try(struct info_link *x, const struct bw_env *env, enum bw_env_
 	const char *why;
 
 	if (!(env->links & (unsigned int)link)) {
-		if (before && *before)
-			snprintf(x->why, sizeof(x->why), "BEOWIRE_LINKS=%s does not allow it",
-				 before);
-		else
-			snprintf(x->why, sizeof(x->why),
-				 "only if BEOWIRE_LINKS names it, such as local,kernel,packet,udp");
+		snprintf(x->why, sizeof(x->why), "BEOWIRE_LINKS=%s does not allow it",
+			 before ? before : "");
 		free(before);
 		return;
 	}

@@ -348,7 +348,7 @@ static const char *local_why(const struct bw_ep *ep, const struct bw_remote *p)
 
 static const char *kernel_why(const struct bw_ep *ep, const struct bw_remote *p)
 {
-	if (p->kernel)
+	if (bw_remote_by_kernel(p))
 		return "by this side's port of the kernel module";
 	if (p->local)
 		return "not needed on one node";
@@ -364,8 +364,10 @@ static const char *engine_why(const struct bw_ep *ep, const struct bw_remote *p,
 
 	if (p->local)
 		return "not needed on one node";
-	if (ep->kernel)
+	if (ep->kernel && link == BW_LINK_PACKET)
 		return "the kernel link stands in for it";
+	if (bw_remote_by_kernel(p))
+		return "not needed where the kernel link passes";
 	if (!here)
 		return "this side cannot use it: beowire-info says why";
 	if (!(p->addr.links & link))
@@ -407,7 +409,7 @@ static void paths_find(struct bw_ep *ep, const struct bw_remote *p, struct info_
 
 		x->name = links[i].name;
 		if (links[i].link == BW_LINK_KERNEL) {
-			x->offered = x->passes = x->used = p->kernel != 0;
+			x->offered = x->passes = x->used = bw_remote_by_kernel(p);
 			x->frame_bytes = x->used ? ep->self.packet_mtu : 0;
 			x->why = kernel_why(ep, p);
 			continue;

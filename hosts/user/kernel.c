@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Messages over a socket of the kernel module; see kernel.h. Opening it is in kernel_open.c. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -12,6 +13,7 @@
 
 #define BW_KERNEL_ROUND	  64 /* messages taken in one round */
 #define BW_KERNEL_PRESSED 64 /* bytes; shorter messages are welcome under pressure too */
+#define BW_KERNEL_SHORT_NS BW_MS /* until the next try where the kernel lacked memory */
 
 /* ---- peers ---- */
 
@@ -97,7 +99,7 @@ static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 	p = bw_remote_make(&ep->remotes, from->sbw_node, from->sbw_port, from->sbw_inc);
 	if (!p || p->status || bw_kernel_note(k, number, p))
 		return NULL;
-	p->up = true;
+	p->up = p->met = true;
 	if (!p->complete) {
 		p->addr.links |= BW_LINK_PACKET;
 		p->addr.ethertype = ep->self.ethertype;
@@ -108,8 +110,26 @@ static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 
 /* ---- sending ---- */
 
-static int bw_kernel_sendmsg(const struct bw_kernel *k, const struct beowire_info *info,
-			     const void *buf, uint64_t len)
+/* What a failed call means: what there is no room for now waits for room. */
+static int bw_kernel_error(struct bw_ep *ep)
+{
+	struct bw_kernel *k = ep->kernel;
+
+	switch (errno) {
+	case EAGAIN:
+		k->full = true;
+		return -EAGAIN;
+	case ENOBUFS:
+	case ENOMEM:
+		k->short_at = ep->now + BW_KERNEL_SHORT_NS;
+		return -EAGAIN;
+	default:
+		return -errno;
+	}
+}
+
+static int bw_kernel_sendmsg(struct bw_ep *ep, const struct beowire_info *info, const void *buf,
+			     uint64_t len)
 {
 	union {
 		struct cmsghdr header;
@@ -127,10 +147,9 @@ static int bw_kernel_sendmsg(const struct bw_kernel *k, const struct beowire_inf
 	control.header.cmsg_type = BEOWIRE_INFO;
 	control.header.cmsg_len = CMSG_LEN(sizeof(*info));
 	memcpy(CMSG_DATA(&control.header), info, sizeof(*info));
-	if (sendmsg(k->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (sendmsg(ep->kernel->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
-	/* Whatever it lacks comes back as messages are acknowledged. */
-	return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno;
+	return bw_kernel_error(ep);
 }
 
 /* One whose end is told: the peer has it, or has fetched it. */
@@ -148,7 +167,7 @@ static int bw_kernel_send_told(struct bw_ep *ep, struct bw_remote *p, struct beo
 	b->key = 0;
 	b->notify = true;
 	info->cookie = bw_buffer_cookie(b);
-	error = bw_kernel_sendmsg(ep->kernel, info, buf, len);
+	error = bw_kernel_sendmsg(ep, info, buf, len);
 	if (error) {
 		bw_buffer_put(&ep->buffers, b);
 		return error;
@@ -168,7 +187,7 @@ static int bw_kernel_send_eager(struct bw_ep *ep, struct bw_remote *p, struct be
 		info->flags |= BEOWIRE_SEND_ACKED;
 		return bw_kernel_send_told(ep, p, info, buf, len, user_op);
 	}
-	error = bw_kernel_sendmsg(ep->kernel, info, buf, len);
+	error = bw_kernel_sendmsg(ep, info, buf, len);
 	return error ? error : 1;
 }
 
@@ -223,8 +242,10 @@ int bw_kernel_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op
 	b->op = user_op;
 	b->peer = p->number;
 	if (ioctl(ep->kernel->fd, BEOWIRE_IOC_PULL, &pull) < 0) {
+		int error = bw_kernel_error(ep);
+
 		bw_buffer_put(&ep->buffers, b);
-		return errno == ENOBUFS || errno == ENOMEM ? -EAGAIN : -errno;
+		return error;
 	}
 	ep->kernel->under_way++;
 	return 0;
@@ -295,10 +316,14 @@ static void bw_kernel_down(struct bw_ep *ep, const struct beowire_info *info, co
 	if (!p)
 		return;
 	k->peer[info->peer] = NULL;
+	k->meetings -= p->meeting;
+	p->meeting = false;
+	p->kernel = 0;
+	if (p->by_engine && !p->met) /* raw frames do not reach it, as is known */
+		return;
 	if (info->len)
 		snprintf(p->name, sizeof(p->name), "%.*s", (int)info->len, name);
 	bw_remote_down(ep, p, info->status);
-	p->kernel = 0;
 }
 
 /* A peer wants to read memory of ours: the module serves it once it knows where that lies. */
@@ -367,8 +392,27 @@ static int bw_kernel_take(struct bw_ep *ep)
 	return n < 0 ? 0 : n;
 }
 
+/* Sends that found no room may be tried again: an event for who waits for that. */
+static int bw_kernel_room(struct bw_ep *ep)
+{
+	struct bw_kernel *k = ep->kernel;
+	struct pollfd fd = {.fd = k->fd, .events = POLLOUT};
+	int n = 0;
+
+	if (k->full && poll(&fd, 1, 0) > 0 && (fd.revents & POLLOUT)) {
+		k->full = false;
+		n++;
+	}
+	if (ep->now >= k->short_at) {
+		k->short_at = BW_NEVER;
+		n++;
+	}
+	return n;
+}
+
 int bw_kernel_poll(struct bw_ep *ep)
 {
+	struct bw_kernel *k = ep->kernel;
 	int n, all = 0;
 
 	ep->dispatching = true;
@@ -379,5 +423,9 @@ int bw_kernel_poll(struct bw_ep *ep)
 	ep->dispatching = false;
 	if (all)
 		ep->now = bw_clock_now();
+	if (k->full || k->short_at != BW_NEVER)
+		all += bw_kernel_room(ep);
+	if (k->meetings && ep->now >= k->meet_at)
+		all += bw_kernel_meetings(ep);
 	return all;
 }

@@ -4,6 +4,7 @@
  * user have a socket, and what is its port? What is not right is told with its mend.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +74,20 @@ uint64_t bw_kernel_node(void)
 	return bw_kernel_ask(&t, 0) ? t.node : 0;
 }
 
+/* The interface with this number, or the one that was found before. */
+static void bw_kernel_iface(struct bw_iface *iface, uint32_t number)
+{
+	struct bw_iface list[BW_IFACE_MAX];
+	int n = bw_iface_list(list);
+
+	for (int i = 0; i < n; i++)
+		if (list[i].index == (int)number)
+			*iface = list[i];
+}
+
 /* Do the settings allow what the module does? */
-static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, const char **why)
+static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, struct bw_iface *out,
+			   const char **why)
 {
 	struct bw_iface iface = {0};
 	const char *text = "";
@@ -110,6 +123,7 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, c
 	if (env->node || env->mtu)
 		return bw_fail(why, -EINVAL, "the kernel module goes not by %s",
 			       env->node ? "BEOWIRE_NODE" : "BEOWIRE_MTU");
+	bw_kernel_iface(out, t->ifindex);
 	return 0;
 }
 
@@ -181,12 +195,12 @@ static int bw_kernel_begin(struct bw_kernel *k)
 }
 
 int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_addr_fields *self,
-		   const char **why)
+		   struct bw_iface *iface, const char **why)
 {
 	struct bw_kernel_told told;
 	struct sockaddr_beowire addr;
 	struct bw_kernel *k;
-	int error = bw_kernel_check(env, &told, why);
+	int error = bw_kernel_check(env, &told, iface, why);
 
 	if (error)
 		return error;
@@ -194,6 +208,7 @@ int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_a
 	if (!k)
 		return bw_fail(why, -ENOMEM, "out of memory");
 	k->fd = -1;
+	k->short_at = k->meet_at = BW_NEVER;
 	k->family = told.family;
 	k->ifindex = told.ifindex;
 	k->mtu = told.mtu;
@@ -232,6 +247,16 @@ int bw_kernel_fd(const struct bw_kernel *k)
 	return k->fd;
 }
 
+short bw_kernel_awaits(const struct bw_kernel *k)
+{
+	return k->full ? POLLIN | POLLOUT : POLLIN;
+}
+
+uint64_t bw_kernel_due(const struct bw_kernel *k)
+{
+	return bw_min_u64(k->short_at, k->meetings ? k->meet_at : BW_NEVER);
+}
+
 const char *bw_kernel_interface(const struct bw_kernel *k)
 {
 	return k->interface;
@@ -254,11 +279,11 @@ void bw_kernel_counters(const struct bw_kernel *k, struct bw_counters *c,
 	link->rx_frames = told.rx_frames;
 	link->tx_payload = told.tx_payload;
 	link->rx_payload = told.rx_payload;
-	c->tx_messages = told.tx_messages;
-	c->rx_messages = told.rx_messages;
-	c->retransmits = told.retransmits;
-	c->losses = told.losses;
-	c->probes = told.probes;
+	c->tx_messages += told.tx_messages;
+	c->rx_messages += told.rx_messages;
+	c->retransmits += told.retransmits;
+	c->losses += told.losses;
+	c->probes += told.probes;
 	for (int i = 0; i < BW_DROP_REASONS; i++)
-		c->drop[i] = told.drop[i];
+		c->drop[i] += told.drop[i];
 }

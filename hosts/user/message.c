@@ -246,7 +246,7 @@ static int bw_message_send(struct bw_ep *ep, struct bw_remote *p, struct bw_op *
 	}
 	if (p->local)
 		return bw_message_local(ep, p, op, buf, len, flags, user_op);
-	if (p->kernel)
+	if (bw_remote_by_kernel(p))
 		return bw_kernel_send(ep, p, op, buf, len, flags, user_op);
 	return bw_message_engine(ep, p, op, buf, len, flags, user_op);
 }
@@ -316,13 +316,15 @@ static int bw_message_pull(struct bw_ep *ep, struct bw_remote *p, const struct b
 			   void *buf, uint64_t len, void *user_op)
 {
 	struct bw_op op;
+	bool kernel;
 
 	if (p->status)
 		return p->status;
 	if (rndv->word[BW_RNDV_KIND] == BW_RNDV_LOCAL)
 		return bw_message_pull_local(p, rndv, buf, len, user_op);
-	if (rndv->word[BW_RNDV_KIND] != (p->kernel ? BW_RNDV_KERNEL : BW_RNDV_ENGINE) ||
-	    (!p->kernel && !p->handle))
+	/* Back by the way that the envelope came. */
+	kernel = rndv->word[BW_RNDV_KIND] == BW_RNDV_KERNEL;
+	if (kernel ? !p->kernel : rndv->word[BW_RNDV_KIND] != BW_RNDV_ENGINE || !p->handle)
 		return -EINVAL;
 	bw_host_tick(ep);
 	op.pull.key = rndv->word[BW_RNDV_KEY];
@@ -330,7 +332,7 @@ static int bw_message_pull(struct bw_ep *ep, struct bw_remote *p, const struct b
 	op.pull.flags = BW_PULL_FINAL;
 	if (len > rndv->word[BW_RNDV_LEN])
 		len = rndv->word[BW_RNDV_LEN];
-	if (p->kernel)
+	if (kernel)
 		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
 	return bw_message_fetch(ep, p, &op, buf, len, user_op);
 }
@@ -368,7 +370,7 @@ static int bw_message_read(struct bw_ep *ep, struct bw_remote *p, uint64_t key, 
 	op.pull.key = key;
 	op.pull.off = off;
 	op.pull.flags = BW_PULL_HOST_KEY;
-	if (p->kernel)
+	if (bw_remote_by_kernel(p))
 		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
 	return bw_message_fetch(ep, p, &op, buf, len, user_op);
 }
@@ -408,10 +410,10 @@ static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
 
 	if (b->use != BW_BUFFER_EXPOSED)
 		return -ENOENT;
-	if (p->kernel)
-		return bw_kernel_cancel(ep, b);
+	if (!b->key && p->local)
+		return bw_local_retract(p->local, b);
 	if (!b->key)
-		return p->local ? bw_local_retract(p->local, b) : -ENOENT;
+		return p->kernel ? bw_kernel_cancel(ep, b) : -ENOENT;
 	bw_host_tick(ep);
 	op.peer = p->handle;
 	op.expose.key = b->key;

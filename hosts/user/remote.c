@@ -167,6 +167,13 @@ static uint16_t bw_remote_paths(const struct bw_ep *ep, const struct bw_addr_fie
 	return n;
 }
 
+bool bw_remote_engine_reaches(const struct bw_ep *ep, const struct bw_addr_fields *a)
+{
+	struct bw_link_addr path[BW_PATHS_MAX];
+
+	return bw_remote_paths(ep, a, path) != 0;
+}
+
 static int bw_remote_connect_local(struct bw_ep *ep, struct bw_remote *p)
 {
 	struct bw_local_peer *local;
@@ -179,7 +186,7 @@ static int bw_remote_connect_local(struct bw_ep *ep, struct bw_remote *p)
 	return 0;
 }
 
-static int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
+int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
 {
 	struct bw_op op = {.type = BW_OP_CONNECT};
 	int error;
@@ -196,6 +203,7 @@ static int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
 	if (error)
 		return error;
 	bw_remote_set_handle(&ep->remotes, p, op.peer);
+	p->by_engine |= !p->connected;
 	p->connected = true;
 	if (p->watch) {
 		struct bw_op watch = {.type = BW_OP_WATCH, .peer = p->handle, .on = true};
@@ -208,9 +216,10 @@ static int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
 /* To another node. */
 static int bw_remote_connect_far(struct bw_ep *ep, struct bw_remote *p)
 {
-	if (!ep->kernel)
+	if (!bw_kernel_reaches(ep, &p->addr))
 		return bw_remote_connect_engine(ep, p);
-	return bw_kernel_reaches(ep, &p->addr) ? bw_kernel_connect(ep, p) : -EHOSTUNREACH;
+	return bw_remote_engine_reaches(ep, &p->addr) ? bw_kernel_meet(ep, p)
+						      : bw_kernel_connect(ep, p);
 }
 
 static bool bw_remote_may_local(const struct bw_ep *ep, const struct bw_addr_fields *a)
@@ -222,7 +231,10 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 {
 	int error;
 
+	if (p->meeting)
+		return bw_kernel_meet(ep, p);
 	if (p->handle || p->local || p->kernel) {
+		p->by_engine = p->handle && !p->kernel;
 		p->connected = true;
 		return 0;
 	}
@@ -231,19 +243,20 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 	error = bw_remote_connect_local(ep, p);
 	if (!error || error == -EAGAIN)
 		return error;
-	if (bw_remote_connect_far(ep, p) == 0) {
+	error = bw_remote_connect_far(ep, p) == -EAGAIN ? -EAGAIN : error;
+	if (p->connected) {
 		bw_log_once(BW_LOG_INFO, "local",
 			    "no shared memory with engine %u of this node (%s): using %s",
-			    p->addr.engine, strerror(-error), p->kernel ? "kernel" : "udp");
+			    p->addr.engine, strerror(-error),
+			    bw_remote_by_kernel(p) ? "kernel" : "udp");
 		return 0;
 	}
-	return error == -ECONNREFUSED ? error : -EHOSTUNREACH;
+	return error == -ECONNREFUSED || error == -EAGAIN ? error : -EHOSTUNREACH;
 }
 
 int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
 {
 	struct bw_addr_fields a;
-	struct bw_link_addr path[BW_PATHS_MAX];
 	struct bw_remote *p;
 	int error = bw_addr_unpack(addr, &a);
 
@@ -252,7 +265,7 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
 	if (a.cluster != ep->self.cluster)
 		return -EPROTONOSUPPORT;
 	if (!bw_remote_may_local(ep, &a) && !bw_kernel_reaches(ep, &a) &&
-	    !bw_remote_paths(ep, &a, path))
+	    !bw_remote_engine_reaches(ep, &a))
 		return -EHOSTUNREACH;
 	bw_lock_take(&ep->lock);
 	p = bw_remote_make(&ep->remotes, a.node, a.engine, a.inc);
@@ -265,7 +278,7 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
 		p->addr = a;
 		p->complete = true;
 		/* It made contact before: now all its links are known. */
-		if (p->handle && !p->status) {
+		if (p->handle && !p->status && !bw_remote_by_kernel(p)) {
 			bw_host_tick(ep);
 			error = bw_remote_connect_engine(ep, p);
 			bw_host_transmit(ep);
@@ -316,7 +329,7 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
 		bw_host_tick(ep);
 		if (!p->connected)
 			bw_remote_connect(ep, p); /* without a way it is not connected yet */
-		if (p->kernel)
+		if (bw_remote_by_kernel(p) && p->connected)
 			bw_kernel_watch(ep, p, on);
 		op.peer = p->handle;
 		if (p->handle)
@@ -348,8 +361,8 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 		link = ""; /* it has none any more */
 	else if (p->local)
 		link = ", local";
-	else if (p->kernel)
-		link = ", kernel";
+	else if (bw_remote_by_kernel(p))
+		link = p->connected ? ", kernel" : link;
 	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
 		 number < BW_LINK_NUMBERS)
 		link = links[number];
@@ -389,7 +402,7 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 	p->check_at = ep->now + BW_REMOTE_CHECK_NS;
 	ep->links_at = bw_min_u64(ep->links_at, p->check_at);
 	/* It came first, by one link: try the others that its address names. */
-	if (p->complete && !p->offered)
+	if (p->complete && !p->offered && !bw_remote_by_kernel(p))
 		bw_remote_connect_engine(ep, p);
 }
 

@@ -19,6 +19,10 @@ struct bw_remote {
 	uint32_t number;	       /* the program's bw_peer */
 	uint32_t handle;	       /* the engine's; 0: none */
 	uint32_t kernel;	       /* the kernel link's number; 0: none */
+	bool by_engine;		       /* sends go by the engine, though `kernel` may be there */
+	bool meeting;		       /* kernel: whether raw frames pass is being found out, */
+	uint64_t meet_until;	       /* until then */
+	bool met;		       /* kernel: it was heard of there */
 	struct bw_local_peer *local;   /* NULL: reached through the engine or the kernel link */
 	int status;		       /* 0, or why it is down */
 	bool connected;		       /* the way to send to it: local, kernel or handle */
@@ -49,6 +53,12 @@ static inline struct bw_remote *bw_remote_get(const struct bw_remotes *r, uint32
 	return number < r->count ? r->at[number] : NULL;
 }
 
+/* Do sends to it go by the kernel link? */
+static inline bool bw_remote_by_kernel(const struct bw_remote *p)
+{
+	return p->kernel && !p->by_engine;
+}
+
 /* The peer with this identity, or NULL. */
 struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint16_t engine,
 				 uint32_t inc);
@@ -61,6 +71,11 @@ void bw_remote_set_handle(struct bw_remotes *r, struct bw_remote *p, uint32_t ha
 /* Choose how to send to a peer, on first use: local, or the engine over what it has in common with
  * us. 0, -EAGAIN, -EHOSTUNREACH, -ENOMEM. */
 int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p);
+
+/* The same, by the engine: with another call, links that were learnt of since. */
+int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p);
+/* Have engine and address a link in common? */
+bool bw_remote_engine_reaches(const struct bw_ep *ep, const struct bw_addr_fields *a);
 
 /* The engine's events about peers. */
 void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev);

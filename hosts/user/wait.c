@@ -27,6 +27,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
+	if (ep->kernel)
+		at = bw_min_u64(at, bw_kernel_due(ep->kernel));
 	if (ep->watch.n)
 		at = bw_min_u64(at, ep->watch.forget_at);
 	if (at == BW_NEVER)
@@ -44,7 +46,8 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 	if (ep->has_udp)
 		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = POLLIN};
 	if (ep->kernel)
-		fds[n++] = (struct pollfd){.fd = bw_kernel_fd(ep->kernel), .events = POLLIN};
+		fds[n++] = (struct pollfd){.fd = bw_kernel_fd(ep->kernel),
+					   .events = bw_kernel_awaits(ep->kernel)};
 	if (ep->local)
 		fds[n++] = (struct pollfd){.fd = bw_local_fd(ep->local), .events = POLLIN};
 	return n;
@@ -231,11 +234,21 @@ void bw_ep_wake(struct bw_ep *ep)
 		return;
 }
 
-static void bw_wait_epoll_add(struct bw_ep *ep, int fd)
+static void bw_wait_epoll(struct bw_ep *ep, int what, int fd, short events)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	struct epoll_event event = {.events = (uint32_t)events};
 
-	epoll_ctl(ep->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+	epoll_ctl(ep->epoll_fd, what, fd, &event);
+}
+
+/* What is awaited of the kernel link changes. */
+static void bw_wait_epoll_kernel(struct bw_ep *ep)
+{
+	short events = bw_kernel_awaits(ep->kernel);
+
+	if (ep->epoll_fd >= 0 && ep->epoll_kernel != events)
+		bw_wait_epoll(ep, EPOLL_CTL_MOD, bw_kernel_fd(ep->kernel), events);
+	ep->epoll_kernel = events;
 }
 
 int bw_ep_fd(struct bw_ep *ep)
@@ -248,7 +261,8 @@ int bw_ep_fd(struct bw_ep *ep)
 
 		ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 		for (int i = 0; i < n && ep->epoll_fd >= 0; i++)
-			bw_wait_epoll_add(ep, fds[i].fd);
+			bw_wait_epoll(ep, EPOLL_CTL_ADD, fds[i].fd, fds[i].events);
+		ep->epoll_kernel = ep->kernel ? bw_kernel_awaits(ep->kernel) : 0;
 	}
 	bw_lock_release(&ep->lock);
 	return ep->epoll_fd;
@@ -261,6 +275,8 @@ int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
 	bw_lock_take(&ep->lock);
 	ep->now = bw_clock_now();
 	*timeout_ns = bw_wait_limit(ep, ep->now);
+	if (ep->kernel)
+		bw_wait_epoll_kernel(ep);
 	error = ep->dead ? -EINVAL : bw_wait_arm(ep);
 	if (!error && !*timeout_ns)
 		error = -EAGAIN;
