@@ -145,6 +145,7 @@ struct beowire_iface {
 
 struct beowire_counters {
 	__aligned_u64 tx_frames, rx_frames;
+	__aligned_u64 tx_bytes, rx_bytes;     /* of these frames, Ethernet headers excluded */
 	__aligned_u64 tx_payload, rx_payload; /* bytes */
 	__aligned_u64 tx_messages, rx_messages;
 	__aligned_u64 retransmits, losses, probes;

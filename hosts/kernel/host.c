@@ -164,8 +164,10 @@ static void bwk_port_events(struct bwk_port *port)
 static bool bwk_port_transmit(struct bwk_port *port)
 {
 	while (port->protocol->next_frame(port->engine, &port->tx, port->now)) {
-		if (bwk_transmit(port, &port->tx) != -EBUSY)
+		if (bwk_transmit(port, &port->tx) != -EBUSY) {
+			port->tx_bytes += port->tx.len;
 			continue;
+		}
 		port->protocol->unsent(port->engine, port->now);
 		port->tx_busy++;
 		return true;
@@ -273,6 +275,7 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 	spin_lock(&port->lock);
 	port->now = ktime_get_ns();
 	if (likely(!port->dead)) {
+		port->rx_bytes += skb->len;
 		port->rx = skb;
 		port->rx_used = false;
 		port->protocol->rx(port->engine, &f, port->now);

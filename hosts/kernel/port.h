@@ -101,6 +101,7 @@ struct bwk_port {
 	u32 peers_made;
 	struct xarray by_number;
 	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
+	u64 tx_bytes, rx_bytes; /* of frames */
 	u64 copied_tx, copied_rx, pinned, memlock_limited, tx_busy;
 	struct rcu_work free;
 };

@@ -379,6 +379,8 @@ static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *ou
 	c = port->protocol->counters(port->engine);
 	out->tx_frames = c->tx_frames;
 	out->rx_frames = c->rx_frames;
+	out->tx_bytes = port->tx_bytes;
+	out->rx_bytes = port->rx_bytes;
 	out->tx_payload = c->tx_payload;
 	out->rx_payload = c->rx_payload;
 	out->tx_messages = c->tx_messages;

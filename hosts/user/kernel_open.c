@@ -13,59 +13,9 @@
 
 #include "iface.h"
 #include "kernel_impl.h"
-#include "watch.h"
+#include "kernel_told.h"
 
-#define BW_KERNEL_NODE	  BW_KERNEL_PROC "/node"
 #define BW_KERNEL_BUFFERS (4 << 20) /* bytes of sends and of messages that wait, each */
-
-/* What the module says of this node. */
-struct bw_kernel_told {
-	uint64_t node;
-	uint32_t cluster;
-	int family;
-	uint32_t ifindex, mtu; /* of the interface that is meant */
-	char name[IF_NAMESIZE];
-	uint8_t mac[6];
-	bool any; /* an interface is attached */
-};
-
-/* `meant`: number of the interface that is wanted; 0: the first. */
-static void bw_kernel_line(struct bw_kernel_told *t, const char *line, uint32_t meant)
-{
-	unsigned long long node;
-	unsigned int mac[6], number, mtu;
-	char name[IF_NAMESIZE];
-
-	if (sscanf(line, "node %llx", &node) == 1)
-		t->node = node;
-	sscanf(line, "family %d", &t->family);
-	sscanf(line, "cluster %u", &t->cluster);
-	if (sscanf(line, "interface %15s %u %x:%x:%x:%x:%x:%x %u", name, &number, &mac[0], &mac[1],
-		   &mac[2], &mac[3], &mac[4], &mac[5], &mtu) != 9)
-		return;
-	t->any = true;
-	if (t->ifindex || (meant && meant != number))
-		return;
-	t->ifindex = number;
-	t->mtu = mtu;
-	memcpy(t->name, name, sizeof(t->name));
-	for (int i = 0; i < 6; i++)
-		t->mac[i] = (uint8_t)mac[i];
-}
-
-static bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant)
-{
-	FILE *f = fopen(BW_KERNEL_NODE, "re");
-	char line[160];
-
-	memset(t, 0, sizeof(*t));
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f))
-		bw_kernel_line(t, line, meant);
-	fclose(f);
-	return t->node != 0;
-}
 
 uint64_t bw_kernel_node(void)
 {
@@ -101,14 +51,14 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, s
 	if (!t->any)
 		return bw_fail(
 			why, -ENODEV,
-			"the kernel module is loaded, but uses no interface; mend: attach one, "
-			"as root");
+			"the kernel module is loaded, but uses no interface; mend: "
+			"beowire-attach with the name of one, as root");
 	if (!t->ifindex)
 		return bw_fail(
 			why, -ENODEV,
 			"the kernel module does not use %s, which BEOWIRE_INTERFACE=%s names; "
-			"mend: attach it, as root",
-			iface.name, env->interface);
+			"mend: beowire-attach %s, as root",
+			iface.name, env->interface, iface.name);
 	if (env->ethertype != BW_ETHERTYPE)
 		return bw_fail(
 			why, -EINVAL,
@@ -277,6 +227,8 @@ void bw_kernel_counters(const struct bw_kernel *k, struct bw_counters *c,
 		return;
 	link->tx_frames = told.tx_frames;
 	link->rx_frames = told.rx_frames;
+	link->tx_bytes = told.tx_bytes;
+	link->rx_bytes = told.rx_bytes;
 	link->tx_payload = told.tx_payload;
 	link->rx_payload = told.rx_payload;
 	c->tx_messages += told.tx_messages;

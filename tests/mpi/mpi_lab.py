@@ -3,19 +3,36 @@
 
 import contextlib
 import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
-from beowire import cluster, lab_up
+from beowire import cluster, lab_up, places
 from beowire.cluster import Cluster
 from beowire.lab import MTU_DEFAULT_BYTES, Lab, Shape, load_ready
 
 
+MODULE = Path("/proc/net/beowire")
+"""It is there where the kernel module is loaded."""
+
+
+def attach(where: Lab) -> None:
+    """Every node's interface to the kernel module, as its administrator would do it."""
+    command = [str(places.product("hosts/user/beowire-attach")), "eth0"]
+    for node in where.node_names():
+        enter = ["nsenter", f"--net={where.namespace_path(node)}", "--"]
+        subprocess.run([*enter, *command], check=True)
+
+
 @contextlib.contextmanager
 def lab_of(nodes: int) -> Iterator[Cluster]:
-    """A lab of that many nodes, for as long as the context lasts."""
+    """A lab of that many nodes, for as long as the context lasts. The kernel module is used where
+    it is loaded."""
     name = f"test-mpi-{os.getpid()}-{nodes}"
     lab_up.up(name, nodes, MTU_DEFAULT_BYTES)
     try:
+        if MODULE.exists():
+            attach(load_ready(name))
         yield cluster.of_lab(name)
     finally:
         lab_up.down(name)

@@ -98,6 +98,7 @@ class JobRecord:
             "elapsed_ns": self.elapsed_ns,
             "endpoints": len(self.endpoints),
             "beowire_payload_bytes": self.payload_bytes,
+            "beowire_kernel_bytes": self.sum("tx_bytes", "kernel"),
             "beowire_packet_bytes": self.sum("tx_bytes", "packet"),
             "beowire_udp_bytes": self.sum("tx_bytes", "udp"),
             "beowire_local_bytes": self.sum("tx_payload", "local"),
@@ -177,8 +178,8 @@ def _beowire_faults(record: JobRecord, payload_bytes: int) -> list[str]:
 
 def _raw_faults(record: JobRecord) -> list[str]:
     """Whether the interfaces' raw frames are those that Beowire says it sent."""
-    sent = record.sum("tx_bytes", "packet")
-    overhead = _RAW_FRAME_OVERHEAD_BYTES * record.sum("tx_frames", "packet")
+    sent = record.sum("tx_bytes", "packet", "kernel")
+    overhead = _RAW_FRAME_OVERHEAD_BYTES * record.sum("tx_frames", "packet", "kernel")
     housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
     too_few = record.raw_bytes < sent - housekeeping
     too_many = record.exclusive and record.raw_bytes > sent + overhead + housekeeping
