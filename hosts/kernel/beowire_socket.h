@@ -70,6 +70,12 @@ enum beowire_event {
 	BEOWIRE_DOWN, /* peer `peer` is lost, `status` says why; its bytes: the host's name */
 };
 
+/*
+ * mmap() of one page at offset 0 of a SOCK_RDM socket: its first 32-bit word counts up whenever
+ * something new is to be received. Look at the word, then receive until EAGAIN; as long as the word
+ * stays, there is nothing new.
+ */
+
 /* Control message of level SOL_BEOWIRE, type BEOWIRE_INFO, of SOCK_RDM: what goes with a message,
  * in both directions. */
 #define BEOWIRE_INFO 1

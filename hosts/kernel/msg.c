@@ -641,5 +641,5 @@ const struct proto_ops bwk_msg_ops = {
 	.getsockopt = bwk_sock_getsockopt,
 	.sendmsg = bwk_msg_sendmsg,
 	.recvmsg = bwk_msg_recvmsg,
-	.mmap = sock_no_mmap,
+	.mmap = bwk_bell_mmap,
 };

@@ -564,6 +564,8 @@ static void bwk_sock_destruct(struct sock *sk)
 {
 	skb_queue_purge(&sk->sk_receive_queue);
 	module_put(bwk_sk(sk)->module);
+	if (bwk_sk(sk)->bell)
+		put_page(bwk_sk(sk)->bell);
 	if (bwk_sk(sk)->server)
 		bwk_server_put(bwk_sk(sk)->server);
 }

@@ -25,6 +25,8 @@ struct bwk_sock {
 	struct mutex reading;	 /* of connections: one reader at a time */
 	struct bwk_peer *peer;	 /* of a connection; a reference */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
+	struct page *bell;		   /* that the program looks at; NULL: it does not */
+	void (*ready)(struct sock *sk);	   /* sk_data_ready without the bell */
 	atomic_t sending;	 /* bytes charged for sends under way */
 	unsigned long ahead;	 /* bit 0: one of what has arrived is fetched ahead */
 	struct list_head done;	 /* buffers whose end is to be reported; port's lock */
@@ -171,6 +173,9 @@ void bwk_msg_pressure(struct bwk_sock *bs, bool on);
 int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer);
 /* 1 while any of these bytes are being read, else 0. */
 int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what);
+
+/* bell.c: mmap() */
+int bwk_bell_mmap(struct file *file, struct socket *sock, struct vm_area_struct *vma);
 
 /* conn.c */
 extern const struct proto_ops bwk_conn_ops;

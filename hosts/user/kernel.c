@@ -382,6 +382,8 @@ static int bw_kernel_take(struct bw_ep *ep)
 	struct bw_kernel *k = ep->kernel;
 	int n = recvmmsg(k->fd, k->in, BW_KERNEL_BATCH, MSG_DONTWAIT, NULL);
 
+	/* After an error there may be more. */
+	k->more = n == BW_KERNEL_BATCH || (n < 0 && errno != EAGAIN);
 	for (int i = 0; i < n; i++) {
 		struct msghdr *m = &k->in[i].msg_hdr;
 
@@ -410,9 +412,22 @@ static int bw_kernel_room(struct bw_ep *ep)
 	return n;
 }
 
-int bw_kernel_poll(struct bw_ep *ep)
+/* Has something arrived since the last look? That costs no system call. */
+static bool bw_kernel_rung(struct bw_kernel *k)
 {
-	struct bw_kernel *k = ep->kernel;
+	uint32_t count;
+
+	if (!k->bell)
+		return true;
+	count = __atomic_load_n(k->bell, __ATOMIC_ACQUIRE);
+	if (count == k->heard && !k->more)
+		return false;
+	k->heard = count;
+	return true;
+}
+
+static int bw_kernel_take_all(struct bw_ep *ep)
+{
 	int n, all = 0;
 
 	ep->dispatching = true;
@@ -423,6 +438,14 @@ int bw_kernel_poll(struct bw_ep *ep)
 	ep->dispatching = false;
 	if (all)
 		ep->now = bw_clock_now();
+	return all;
+}
+
+int bw_kernel_poll(struct bw_ep *ep)
+{
+	struct bw_kernel *k = ep->kernel;
+	int all = bw_kernel_rung(k) ? bw_kernel_take_all(ep) : 0;
+
 	if (k->full || k->short_at != BW_NEVER)
 		all += bw_kernel_room(ep);
 	if (k->meetings && ep->now >= k->meet_at)

@@ -23,6 +23,9 @@ struct bw_kernel {
 	int family;
 	uint32_t ifindex, mtu;
 	char interface[IF_NAMESIZE];
+	const uint32_t *bell; /* page that counts what arrives; NULL: the module has none */
+	uint32_t heard;	      /* the count before the last look */
+	bool more;	      /* not all was taken then */
 	uint32_t under_way;
 	bool full;	   /* a send found no room: SO_SNDBUF */
 	uint64_t short_at; /* it found no memory: when to try again; BW_NEVER */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -126,6 +127,9 @@ static int bw_kernel_bind(struct bw_kernel *k, const struct bw_env *env,
 
 static int bw_kernel_begin(struct bw_kernel *k)
 {
+	void *bell = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, k->fd, 0);
+
+	k->bell = bell == MAP_FAILED ? NULL : bell;
 	k->room = malloc((size_t)BW_KERNEL_BATCH * BW_EAGER_LIMIT);
 	if (!k->room)
 		return -ENOMEM;
@@ -185,6 +189,8 @@ int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_a
 
 void bw_kernel_close(struct bw_kernel *k)
 {
+	if (k->bell)
+		munmap((void *)(uintptr_t)k->bell, (size_t)sysconf(_SC_PAGESIZE));
 	if (k->fd >= 0)
 		close(k->fd);
 	free(k->room);
