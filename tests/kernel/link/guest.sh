@@ -1,39 +1,63 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# What a guest runs: a node whose interface the module uses, and in it the provider's tests over the kernel link;
-# then a second node without the module's help, and messages between the two. Results go to files of OUT.
+# What a guest runs, with the kernel module loaded. Results go to files of OUT.
 #
-#	guest.sh OUT LIMIT PROVIDER PINGPONG INFO TEST ...
+#	guest.sh OUT LIMIT PROVIDER PROGRAMS ROOM TEST ...
+#
+#	a ---- b		both attached, MTU 9000: the provider's tests in a, messages between the two
+#	c ---- r ---- d		c and d attached, but r forwards IP only: raw frames do not reach the other
 set -eu
 out=$1
 limit=$2
 export FI_PROVIDER_PATH="$3" FI_PROVIDER=beowire
-pingpong=$4
-info=$5
+programs=$4
+room=$5
 shift 5
 
-for node in a b; do
-	ip netns add $node
-	ip -n $node link set lo up
-done
-ip link add eth0 netns a type veth peer name eth0 netns b
-ip -n a addr add 10.78.9.1/24 dev eth0
-ip -n b addr add 10.78.9.2/24 dev eth0
-for node in a b; do
-	ip -n $node link set eth0 mtu 9000 up
-done
-
-inside() {
-	node=$1
-	shift
-	timeout -k 5 "$limit" ip netns exec "$node" "$@"
+node() {
+	ip netns add "$1"
+	ip -n "$1" link set lo up
 }
 
-BEOWIRE_LINKS=kernel inside a "$info" >"$out/before" 2>&1 || true
-# BEOWIRE_IOC_ATTACH, see hosts/kernel/beowire_socket.h
-inside a python3 -c 'import fcntl, socket
-fcntl.ioctl(socket.socket(19, socket.SOCK_RDM, 0), 0x89E0, b"eth0".ljust(24, b"\0"))'
-BEOWIRE_LINKS=kernel inside a "$info" >"$out/after" 2>&1 || true
+link() {
+	ip link add "$2" netns "$1" type veth peer name "$4" netns "$3"
+	ip -n "$1" link set "$2" up
+	ip -n "$3" link set "$4" up
+}
+
+inside() {
+	where=$1
+	shift
+	timeout -k 5 "$limit" ip netns exec "$where" "$@"
+}
+
+for each in a b c r d; do
+	node $each
+done
+link a eth0 b eth0
+link c eth0 r eth0
+link d eth0 r eth1
+ip -n a link set eth0 mtu 9000
+ip -n b link set eth0 mtu 9000
+ip -n a addr add 10.78.9.1/24 dev eth0
+ip -n b addr add 10.78.9.2/24 dev eth0
+ip -n c addr add 10.78.1.1/24 dev eth0
+ip -n r addr add 10.78.1.2/24 dev eth0
+ip -n d addr add 10.78.2.1/24 dev eth0
+ip -n r addr add 10.78.2.2/24 dev eth1
+ip -n c route add default via 10.78.1.2
+ip -n d route add default via 10.78.2.2
+ip netns exec r sysctl -q -w net.ipv4.ip_forward=1
+
+inside a "$programs/beowire-info" >"$out/before" 2>&1 || true
+for each in a b c d; do
+	inside $each "$programs/beowire-attach" eth0
+done
+inside a "$programs/beowire-info" >"$out/after" 2>&1 || true
+inside a "$programs/beowire-attach" eth0 nothere >"$out/attach" 2>&1 || true
+# Nobody's group may not open the module's sockets, and it may send no raw frames either.
+inside a setpriv --reuid 65534 --regid 65534 --clear-groups env BEOWIRE_LOG=info \
+	"$programs/beowire-info" >"$out/nobody" 2>&1 || true
 
 for program in "$@"; do
 	name=$(basename "$program")
@@ -41,8 +65,30 @@ for program in "$@"; do
 		echo "status $?" >>"$out/$name.err"
 done
 
-mkdir "$out/stats"
-BEOWIRE_LINKS=packet inside b "$pingpong" --once --wait block >"$out/server" 2>&1 &
-sleep 2
-BEOWIRE_LINKS=kernel BEOWIRE_STATS="$out/stats" inside a "$pingpong" --transport beowire --wait block \
-	--rounds 1 --iterations 5 --size 8,20000 10.78.9.2 >"$out/client" 2>&1 || true
+# messages NAME SERVER'S-NODE ITS-LINKS CLIENT'S-NODE ITS-LINKS ADDRESS OPTION...
+messages() {
+	name=$1
+	server=$2
+	server_links=$3
+	client=$4
+	client_links=$5
+	address=$6
+	shift 6
+	mkdir -p "$out/$name/server" "$out/$name/client"
+	BEOWIRE_LINKS=$server_links BEOWIRE_STATS="$out/$name/server" \
+		inside "$server" "$programs/beowire-pingpong" --once --wait block >"$out/$name/waiting" 2>&1 &
+	sleep 1
+	BEOWIRE_LINKS=$client_links BEOWIRE_STATS="$out/$name/client" \
+		inside "$client" "$programs/beowire-pingpong" --transport beowire --wait block --rounds 1 "$@" \
+		"$address" >"$out/$name/said" 2>&1 || echo "status $?" >>"$out/$name/said"
+	wait $!
+}
+
+# An empty value counts as not set: the default.
+messages default b "" a "" 10.78.9.2 --iterations 3 \
+	--size 1,64,65,8903,8904,16384,16385,64K,65537,1M,16M
+messages packet b packet,udp a "" 10.78.9.2 --iterations 3 --size 8,16384,16385,1M
+messages udp b udp a "" 10.78.9.2 --iterations 3 --size 8,1M
+messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
+messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
+BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true

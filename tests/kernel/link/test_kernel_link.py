@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """libbeowire over the kernel module, in a guest.
 
-The provider's tests with the kernel link alone, and messages between an endpoint with the kernel
-link and one with the packet link.
+The provider's tests with the kernel link alone, and messages between endpoints with and without
+the module, where raw frames pass and where they do not.
 """
 
 import json
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from beowire import places, selftest, vm
@@ -19,9 +21,32 @@ PROGRAMS = ["test_getinfo", "test_memory", "test_messages", "test_waiting"]
 LIMIT_S = 120  # of one program
 
 
-@cache
-def run() -> tuple[dict[str, str], list[str]]:
+@dataclass(frozen=True)
+class Told:
     """What the guest wrote, by file, and what its kernel complained of."""
+
+    files: dict[str, str]
+    complaints: list[str]
+
+    def carried(self, name: str, side: str) -> dict[str, int]:
+        """Payload that an endpoint sent by each link, of those by which it sent any."""
+        found = [
+            json.loads(text)
+            for file, text in self.files.items()
+            if file.startswith(f"{name}/{side}/")
+        ]
+        assert len(found) == 1, self.files
+        links: dict[str, Any] = found[0]["links"]
+        return {link: each["tx_payload"] for link, each in links.items() if each["tx_payload"]}
+
+    def said(self, name: str) -> str:
+        said = self.files[f"{name}/said"]
+        assert "status" not in said, said + self.files[f"{name}/waiting"]
+        return said
+
+
+@cache
+def run() -> Told:
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         out = Path(name)
         command = [
@@ -29,18 +54,18 @@ def run() -> tuple[dict[str, str], list[str]]:
             name,
             str(LIMIT_S),
             str(places.provider_dir()),
-        ]
-        command += [
-            str(places.product(f"hosts/user/beowire-{each}")) for each in ("pingpong", "info")
+            str(places.product("hosts/user/beowire-attach").parent),
+            str(places.product("tests/kernel/link_room")),
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]
         outcome = vm.run(vm.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True))
         files = [each for each in out.rglob("*") if each.is_file()]
-        return {each.name: each.read_text(errors="replace") for each in files}, outcome.complaints
+        texts = {str(each.relative_to(out)): each.read_text(errors="replace") for each in files}
+        return Told(texts, outcome.complaints)
 
 
 @pytest.fixture(scope="session")
-def guest() -> tuple[dict[str, str], list[str]]:
+def guest() -> Told:
     try:
         vm.find_kernel("")
     except BeowireError as error:
@@ -49,43 +74,62 @@ def guest() -> tuple[dict[str, str], list[str]]:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_provider_over_the_kernel_link(
-    program: str, guest: tuple[dict[str, str], list[str]]
-) -> None:
-    files, complaints = guest
-    said = files.get(f"{program}.out", "") + files.get(f"{program}.err", "")
+def test_provider_over_the_kernel_link(program: str, guest: Told) -> None:
+    said = guest.files.get(f"{program}.out", "") + guest.files.get(f"{program}.err", "")
     cases = selftest.cmocka_cases(
         program,
-        files.get(f"{program}.out", ""),
-        files.get(f"{program}.err", "it did not run"),
+        guest.files.get(f"{program}.out", ""),
+        guest.files.get(f"{program}.err", "it did not run"),
     )
-    assert cases, f"{said} {complaints}"
+    assert cases, f"{said} {guest.complaints}"
     assert [each.name for each in cases if each.verdict != "passed"] == [], said
-    assert "status" not in files[f"{program}.err"]
+    assert "status" not in guest.files[f"{program}.err"]
 
 
-def test_info_tells_why_it_cannot_be_used(
-    guest: tuple[dict[str, str], list[str]],
-) -> None:
-    files, _ = guest
-    assert "uses no interface" in files["before"]
-    assert "of the kernel module, on eth0, up to 9000 bytes" in files["after"]
+def test_info_tells_whether_it_can_be_used(guest: Told) -> None:
+    assert "uses no interface; mend: beowire-attach" in guest.files["before"]
+    assert "of the kernel module, on eth0, up to 9000 bytes" in guest.files["after"]
 
 
-def test_kernel_and_packet_endpoints_speak_with_each_other(
-    guest: tuple[dict[str, str], list[str]],
-) -> None:
-    files, _ = guest
-    assert "20000 beowire" in files["client"], files["client"] + files["server"]
-    [told] = [json.loads(text) for name, text in files.items() if name.endswith(".json")]
-    # Of 20000 bytes each way an envelope travels, and the bytes are pulled.
-    assert told["links"]["kernel"]["tx_payload"] > 5 * 20000
-    assert told["links"]["kernel"]["rx_payload"] > 5 * 20000
-    assert told["links"]["packet"]["tx_frames"] == told["links"]["udp"]["tx_frames"] == 0
+def test_attach_tells_what_is_wrong(guest: Told) -> None:
+    assert "eth0: the module uses it already" in guest.files["attach"]
+    assert "nothere: " in guest.files["attach"]
 
 
-def test_the_kernel_complains_of_nothing(
-    guest: tuple[dict[str, str], list[str]],
-) -> None:
-    _, complaints = guest
-    assert complaints == []
+def test_without_permission_another_link_is_used_and_that_is_told_once(guest: Told) -> None:
+    said = guest.files["nobody"]
+    # Once to the log, and once in the table of links.
+    assert said.count("may not open sockets of the kernel module") == 2, said
+    assert said.count("info: no kernel link: ") == 1
+    assert "udp     yes" in said
+
+
+def test_messages_of_all_lengths_go_by_the_kernel_link_by_default(guest: Told) -> None:
+    said = guest.said("default")
+    for size in (1, 64, 65, 8903, 8904, 16384, 16385, 65536, 65537, 1 << 20, 16 << 20):
+        assert f" {size} beowire" in said, said
+    for side in ("server", "client"):
+        carried = guest.carried("default", side)
+        assert list(carried) == ["kernel"]
+        assert carried["kernel"] > 3 * (17 << 20)
+
+
+def test_kernel_and_packet_endpoints_speak_with_each_other(guest: Told) -> None:
+    assert f" {1 << 20} beowire" in guest.said("packet")
+    assert list(guest.carried("packet", "client")) == ["kernel"]
+    assert list(guest.carried("packet", "server")) == ["packet"]
+
+
+@pytest.mark.parametrize("name", ["udp", "routed", "routed-packet"])
+def test_udp_reaches_whom_raw_frames_do_not(name: str, guest: Told) -> None:
+    assert f" {1 << 20} beowire" in guest.said(name)
+    for side in ("server", "client"):
+        assert list(guest.carried(name, side)) == ["udp"]
+
+
+def test_who_finds_no_room_for_a_send_is_woken(guest: Told) -> None:
+    assert guest.files["room"] == "ok 0\n"
+
+
+def test_the_kernel_complains_of_nothing(guest: Told) -> None:
+    assert guest.complaints == []
