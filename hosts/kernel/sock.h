@@ -25,12 +25,12 @@ struct bwk_sock {
 	struct mutex reading;	 /* of connections: one reader at a time */
 	struct bwk_peer *peer;	 /* of a connection; a reference */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
-	struct page *bell;		   /* that the program looks at; NULL: it does not */
-	void (*ready)(struct sock *sk);	   /* sk_data_ready without the bell */
-	atomic_t sending;	 /* bytes charged for sends under way */
-	unsigned long ahead;	 /* bit 0: one of what has arrived is fetched ahead */
-	struct list_head done;	 /* buffers whose end is to be reported; port's lock */
-	struct list_head downs;	 /* peers likewise */
+	struct page *bell;	 /* that the program looks at; NULL: it does not */
+	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
+	atomic_t sending;		/* bytes charged for sends under way */
+	unsigned long ahead;		/* bit 0: one of what has arrived is fetched ahead */
+	struct list_head done;		/* buffers whose end is to be reported; port's lock */
+	struct list_head downs;		/* peers likewise */
 };
 
 static inline struct bwk_sock *bwk_sk(const struct sock *sk)

@@ -14,9 +14,9 @@
 #include "beowire_socket.h"
 #include "kernel_told.h"
 
-static const char usage[] =
-	"usage: beowire-attach [-d] INTERFACE...\n"
-	"The kernel module is to use these interfaces of this network namespace; with -d, no longer.\n";
+static const char usage[] = "usage: beowire-attach [-d] INTERFACE...\n"
+			    "The kernel module is to use these interfaces of this network "
+			    "namespace; with -d, no longer.\n";
 
 static const char *mend(int error)
 {

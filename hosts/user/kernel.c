@@ -11,8 +11,8 @@
 #include "ep.h"
 #include "kernel_impl.h"
 
-#define BW_KERNEL_ROUND	  64 /* messages taken in one round */
-#define BW_KERNEL_PRESSED 64 /* bytes; shorter messages are welcome under pressure too */
+#define BW_KERNEL_ROUND	   64	 /* messages taken in one round */
+#define BW_KERNEL_PRESSED  64	 /* bytes; shorter messages are welcome under pressure too */
 #define BW_KERNEL_SHORT_NS BW_MS /* until the next try where the kernel lacked memory */
 
 /* ---- peers ---- */

@@ -27,9 +27,9 @@ struct bw_kernel {
 	uint32_t heard;	      /* the count before the last look */
 	bool more;	      /* not all was taken then */
 	uint32_t under_way;
-	bool full;	   /* a send found no room: SO_SNDBUF */
-	uint64_t short_at; /* it found no memory: when to try again; BW_NEVER */
-	uint32_t meetings; /* peers that meeting is set of */
+	bool full;		      /* a send found no room: SO_SNDBUF */
+	uint64_t short_at;	      /* it found no memory: when to try again; BW_NEVER */
+	uint32_t meetings;	      /* peers that meeting is set of */
 	uint64_t meet_at, meet_pause; /* next look at them */
 	struct bw_kernel_caller caller[BW_KERNEL_CALLERS];
 	uint32_t peers;

@@ -12,7 +12,7 @@
 #include "ep.h"
 #include "kernel_impl.h"
 
-#define BW_MEET_NS	    BW_S /* raw frames that have not passed by then do not pass */
+#define BW_MEET_NS	    BW_S	  /* raw frames that have not passed by then do not pass */
 #define BW_MEET_PAUSE_FIRST (100 * BW_US) /* between two looks; doubles */
 #define BW_MEET_PAUSE_LAST  (5 * BW_MS)
 

@@ -50,10 +50,9 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, s
 		return bw_fail(why, -ENODEV, "%s", text);
 	bw_kernel_ask(t, (uint32_t)iface.index);
 	if (!t->any)
-		return bw_fail(
-			why, -ENODEV,
-			"the kernel module is loaded, but uses no interface; mend: "
-			"beowire-attach with the name of one, as root");
+		return bw_fail(why, -ENODEV,
+			       "the kernel module is loaded, but uses no interface; mend: "
+			       "beowire-attach with the name of one, as root");
 	if (!t->ifindex)
 		return bw_fail(
 			why, -ENODEV,
