@@ -11,7 +11,6 @@ from beowire import cluster, lab_up, places
 from beowire.cluster import Cluster
 from beowire.lab import MTU_DEFAULT_BYTES, Lab, Shape, load_ready
 
-
 MODULE = Path("/proc/net/beowire")
 """It is there where the kernel module is loaded."""
 
