@@ -129,12 +129,6 @@ FIGURES = [
         bulk=64 << 10,
     ),
     Figure(
-        "growth-own",
-        "the same growth, compared with a raw socket bound to its own EtherType",
-        [Row(each, "one") for each in ("raw", "udp", "tcp", *MODULE)],
-        bulk=64 << 10,
-    ),
-    Figure(
         "wall",
         "1 byte, two processors, wall clock",
         [
