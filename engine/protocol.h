@@ -137,7 +137,7 @@ struct bw_op {
 			uint64_t len;
 			uint64_t buf; /* destination, written until PULLED */
 			uint64_t buf_off;
-			uint32_t flags; /* BW_PULL_* */
+			uint32_t flags; /* BW_PULL_*, BW_OP_QUIET */
 			uint64_t id;	/* result: names the pull for CANCEL_PULL */
 		} pull;
 		struct {
@@ -150,6 +150,10 @@ struct bw_op {
 		bool on;	      /* PRESSURE, WATCH */
 	};
 };
+
+/* Of a PULL of no bytes with BW_PULL_FINAL, which only gives a region up: no PULLED follows, and the
+ * owner does not answer. */
+#define BW_OP_QUIET 0x100
 
 enum bw_event_type {
 	BW_EV_MESSAGE = 1, /* a message arrived, in its flow's order */

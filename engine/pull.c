@@ -172,7 +172,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	status = bw_pull_locate(e, p, w, &g, &buf, &off);
 	if (status == -EAGAIN) /* asked again when the request comes again */
 		return -BW_DROP_NO_BUFFER;
-	if ((status || !w->total) && !bw_pull_answer(e, p, w->imm, status, 0))
+	if ((status || !w->total) && w->imm && !bw_pull_answer(e, p, w->imm, status, 0))
 		return -BW_DROP_NO_BUFFER;
 	if (status)
 		return 0;
@@ -262,6 +262,30 @@ void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_
 	bw_pull_end(e, u, w->status < 0 ? w->status : u->len ? -EIO : 0);
 }
 
+/* What a pull asks for, under this id; 0: without an answer. */
+static void bw_pull_ask(struct bw_txmsg *m, const struct bw_op *op, uint64_t id)
+{
+	m->tag = op->pull.key;
+	m->imm = id;
+	m->offset = op->pull.off;
+	m->total = op->pull.len;
+	m->wire_status = (int32_t)(op->pull.flags & ~BW_OP_QUIET);
+}
+
+/* The region is of no more use to us. */
+static int bw_pull_give_up(struct bw_engine *e, struct bw_peer *p, struct bw_op *op)
+{
+	struct bw_txmsg *m;
+
+	if (op->pull.len || op->pull.flags != (BW_PULL_FINAL | BW_OP_QUIET))
+		return -EINVAL;
+	m = bw_send_control(e, p, BW_PART_PULL);
+	if (!m)
+		return -EAGAIN;
+	bw_pull_ask(m, op, 0);
+	return 0;
+}
+
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = bw_peer_get(e, op->peer);
@@ -271,6 +295,8 @@ int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
 
 	if (!p)
 		return -ENOTCONN;
+	if (op->pull.flags & BW_OP_QUIET)
+		return bw_pull_give_up(e, p, op);
 	if ((op->pull.len && !op->pull.buf) || op->pull.flags & ~(BW_PULL_FINAL | BW_PULL_HOST_KEY))
 		return -EINVAL;
 	u = bw_slab_alloc(&e->pulls);
@@ -295,11 +321,7 @@ int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
 	u->len = op->pull.len;
 	bw_list_add_before(&p->pulls, &u->all);
 	m->pull = u;
-	m->tag = op->pull.key;
-	m->imm = u->id;
-	m->offset = op->pull.off;
-	m->total = op->pull.len;
-	m->wire_status = (int32_t)op->pull.flags;
+	bw_pull_ask(m, op, u->id);
 	op->pull.id = u->id;
 	return 0;
 }

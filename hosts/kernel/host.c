@@ -115,7 +115,7 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
 	struct bw_op op = {.type = BW_OP_PULL, .peer = handle};
 
 	op.pull.key = key;
-	op.pull.flags = BW_PULL_FINAL;
+	op.pull.flags = BW_PULL_FINAL | BW_OP_QUIET;
 	return bwk_port_submit(port, &op);
 }
 

@@ -62,6 +62,24 @@ static void pull__of_nothing_releases_the_region(void **state)
 	expect_events("A REGION_DONE 1", "B PULLED 2 len 0", NULL);
 }
 
+/* Neither the owner nor the engine says anything about it. */
+static void pull__that_gives_up_is_not_answered(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 1000);
+	pull(B, A, key, 2, 0, 1000, 0);
+	settle();
+	expect_frames("B>A DATA 1 [PULL 0 0+1000]", "A>B DATA 1 now ack 1 [BULK 0+1000]",
+		      "B>A ACK 1", NULL);
+	expect_events("B PULLED 2 len 1000", NULL);
+	pull(B, A, key, 3, 0, 0, BW_PULL_FINAL | BW_OP_QUIET);
+	settle();
+	expect_frames("B>A DATA 2 [PULL 1 0+0 final]", NULL);
+	expect_events("A REGION_DONE 1", NULL);
+}
+
 static void pull__of_nothing_without_final_changes_nothing(void **state)
 {
 	uint64_t key;
@@ -471,6 +489,8 @@ static void submit__refuses_pulls_that_make_no_sense(void **state)
 	op.pull.len = 0;
 	op.pull.flags = 4;
 	assert_int_equal(submit(A, &op), -EINVAL);
+	op.pull.flags = BW_OP_QUIET; /* and not final */
+	assert_int_equal(submit(A, &op), -EINVAL);
 	op.peer++;
 	op.pull.flags = 0;
 	assert_int_equal(submit(A, &op), -ENOTCONN);
@@ -485,6 +505,7 @@ int pull_tests(void)
 		TEST(pull__fetches_a_region),
 		TEST(pull__of_a_part_leaves_the_region),
 		TEST(pull__of_nothing_releases_the_region),
+		TEST(pull__that_gives_up_is_not_answered),
 		TEST(pull__of_nothing_without_final_changes_nothing),
 		TEST(pull__with_an_unknown_key),
 		TEST(pull__of_nothing_must_be_allowed_too),

@@ -250,7 +250,7 @@ static void test_signal_and_a_send_that_goes_on(void **state)
 /* Signals that come again and again do not keep a message from ever being had. */
 static void test_many_signals(void **state)
 {
-	const struct itimerspec each = {{0, 2 * MS}, {0, 2 * MS}};
+	const struct itimerspec each = {{0, 20 * MS}, {0, 20 * MS}};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
 	timer_t timer;
 
