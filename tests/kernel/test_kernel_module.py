@@ -111,6 +111,7 @@ def test_the_newest_kernel_complains_of_nothing() -> None:
     assert run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).complaints == []
 
 
+@cache
 def under_the_debug_kernel() -> Run:
     """All programs, and the one of protocol servers, with lines counted. The modules are loaded
     anew at the very end, so that one pair of them does all the counting."""
