@@ -151,8 +151,8 @@ struct bw_op {
 	};
 };
 
-/* Of a PULL of no bytes with BW_PULL_FINAL, which only gives a region up: no PULLED follows, and the
- * owner does not answer. */
+/* Of a PULL of no bytes with BW_PULL_FINAL, which only gives a region up: no PULLED follows, and
+ * the owner does not answer. */
 #define BW_OP_QUIET 0x100
 
 enum bw_event_type {

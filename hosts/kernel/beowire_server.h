@@ -58,8 +58,8 @@ enum beowire_record_type {
 };
 
 /* In the answer OPENED: of what ARRIVED nothing is to be dropped beyond SO_RCVBUF, as the server
- * heeds PRESSED; what comes on in spite of that is kept up to the sysctl memory_max, then dropped, and
- * the socket has the error ENOBUFS. */
+ * heeds PRESSED; what comes on in spite of that is kept up to the sysctl memory_max, then dropped,
+ * and the socket has the error ENOBUFS. */
 #define BEOWIRE_OPENED_KEEP 0x1
 
 struct beowire_frame {

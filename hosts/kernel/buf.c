@@ -337,8 +337,8 @@ void bwk_buf_flush(void)
 	flush_work(&bwk_buf_work);
 }
 
-/* bwk_buf_at() of scattered memory: the part is searched for by halves. Apart, so that the common case
- * stays short. */
+/* bwk_buf_at() of scattered memory: the part is searched for by halves. Apart, so that the common
+ * case stays short. */
 static noinline struct page *bwk_buf_at_part(const struct bwk_buf *b, u64 off, u32 max,
 					     u32 *in_page, u32 *n)
 {

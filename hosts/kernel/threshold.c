@@ -3,7 +3,8 @@
  * From which length on pages are pinned instead of copied [B6]: measured when the module is
  * loaded, with the very functions that sends use, on memory of the process that loads it. It takes
  * a few hundred microseconds. Of each length the best of several tries counts, so that what comes
- * between does not matter, and only powers of two come out, so that the same machine finds the same.
+ * between does not matter, and only powers of two come out, so that the same machine finds the
+ * same.
  */
 #include "threshold.h"
 
