@@ -17,7 +17,7 @@ from beowire.errors import BeowireError
 pytestmark = pytest.mark.long
 
 HERE = Path(__file__).resolve().parent
-LIMIT_S = {"": 200, "debug": 900}  # of a program, by kernel
+LIMIT_S = {"": 400, "debug": 1500}  # of a program, by kernel
 
 
 @dataclass(frozen=True)
