@@ -349,9 +349,10 @@ static void test_receiving_has_a_time_limit(void **state)
 			if (pid == 0)
 				while (send(p.a, "x", 1, 0) == 1)
 					usleep(20000);
+			assert_true(kt_events(p.b, POLLIN) & POLLIN);
 			begin = kt_now_ns();
-			assert_in_range(recv(p.b, got, 1000, MSG_WAITALL), 1, 100);
-			assert_in_range(kt_now_ns() - begin, 80000000, 3000000000);
+			assert_in_range(recv(p.b, got, 1000, MSG_WAITALL), 1, 999);
+			assert_in_range(kt_now_ns() - begin, 80000000, 5000000000);
 			kill(pid, SIGKILL);
 			waitpid(pid, NULL, 0);
 		}
