@@ -16,6 +16,7 @@ from beowire.launch import Job, Transport
 from beowire.mpi import Mpi, find
 from beowire.path import JobRecord
 from beowire.run import run, run_captured
+from mpi_lab import MODULE
 
 HANG_S = 240.0
 """A run that takes longer hangs; nothing is measured by it."""
@@ -87,6 +88,9 @@ def run_program(
     record, output = run_captured(job, cluster, HANG_S)
     assert f"ok {program.name}" in output.splitlines(), output
     path.prove(record, payload_bytes)
+    if MODULE.exists() and transport == "beowire":
+        assert record.sum("tx_frames", "packet", "udp") == 0
+        assert record.payload_bytes == record.sum("rx_payload", "kernel")
     return record, output
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import bench, kernel_cli, places, run_cli
+from beowire import bench, kernel_cli, lab_cli, overlap_bench, places, run_cli
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.terminal import note, out
@@ -33,6 +33,36 @@ def check_sizes(text: str) -> None:
 
 
 app.command("kernel")(kernel_cli.run)
+
+
+@app.command()
+def overlap(
+    rate: Annotated[str, typer.Option(help="Of the port between the nodes.")] = "50mbit",
+    rounds: Annotated[int, typer.Option(min=1, help="Of transfer, computing, and both.")] = 7,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure to this file.")
+    ] = None,
+    kernel: Annotated[
+        str, typer.Option(help="Release of the kernel, such as 6.1.0-30-amd64; default: stock.")
+    ] = "",
+) -> None:
+    """MPI_Isend of 4 MiB, computing, MPI_Wait over the kernel module, in a guest."""
+    lab_cli.parse_rate(rate)
+    if json_file is not None:
+        places.check_output(json_file)
+    told = overlap_bench.measure(rate, rounds, kernel)
+    if json_file is not None:
+        places.write_output(json_file, json.dumps(told.as_json(), indent=1) + "\n")
+    table = Table("", "ms", title=f"{told.bytes:,} bytes at {rate}, {told.library}")
+    table.columns[1].justify = "right"
+    for name, ns in (
+        ("transfer", told.transfer_ns),
+        ("computing", told.compute_ns),
+        ("both at once", told.both_ns),
+    ):
+        table.add_row(name, f"{ns / 1e6:,.2f}")
+    table.add_row("both to the longer of the two", str(told.ratio))
+    out().print(table)
 
 
 @app.callback()
