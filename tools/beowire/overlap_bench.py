@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Sending while computing over the kernel module: MPI_Isend, computing, MPI_Wait [B1].
 
-Measured by the clock, in a guest with two processors. The port between its two nodes is made so slow
-that the transfer waits for it, not for the emulated processors; so the ratio depends little on the
-host's speed and load. (A clock that counts instructions would run ahead whenever the guest waits
-for the host's files, which an MPI library needs.)
+Measured by the clock, in a guest with two processors, so on a quiet host. The port between its two
+nodes is made so slow that the transfer waits for it, not for the emulated processors. (A clock that
+counts instructions would run ahead whenever the guest waits for the host's files, which an MPI
+library needs.)
 """
 
 import json
@@ -33,6 +33,8 @@ class Overlap:
     compute_ns: float
     both_ns: float
     ratio: samples.Ratio
+    rounds: list[tuple[int, int, int]]
+    """Transfer, computing, and both, in nanoseconds."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -51,6 +53,7 @@ def evaluate(told: dict[str, Any], rate: str) -> Overlap:
         compute_ns=compute,
         both_ns=both,
         ratio=samples.ratio(rows[2], longer),
+        rounds=list(zip(*rows, strict=True)),
     )
 
 
