@@ -61,7 +61,7 @@ def kernel() -> None:
 @pytest.mark.parametrize(
     "tests",
     [
-        pytest.param(tuple(QUICK), id="quick"),
+        pytest.param(tuple(QUICK), id="quick", marks=pytest.mark.long),
         pytest.param(tuple(ALL), id="all", marks=pytest.mark.long),
     ],
 )
