@@ -164,6 +164,23 @@ static void bw_ack_rtt(struct bw_engine *e, struct bw_path *t, const struct bw_a
 	}
 }
 
+/* What the acknowledged packets mean for the path. */
+static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			    const struct bw_ackblk *b, const struct bw_ack *a,
+			    const struct bw_acked *sum)
+{
+	if (sum->packets) {
+		t->pto_count = 0;
+		t->acked_max = bw_max_u64(t->acked_max, sum->largest);
+		bw_ack_rtt(e, t, sum, a);
+		bw_path_cc_ack(e, t, sum->bytes, sum->largest);
+		bw_loss_detect(e, p, t);
+	}
+	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
+		bw_path_cc_marks(e, t, b->marks, sum->packets);
+	bw_loss_floor(e, t);
+}
+
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		     const struct bw_hdr *h, const struct bw_ackblk *b, const struct bw_ack *a,
 		     const struct bw_range *r)
@@ -171,33 +188,25 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	struct bw_acked sum = {0};
 	struct bw_list *at = t->flight.next;
 	uint64_t lo = t->floor, hi = bw_unwrap(t->pn_next, b->ack) + 1;
+	bool news = bw_credit_limit(p, b->credit);
 	uint32_t i;
 
-	bw_credit_limit(e, p, b->credit);
 	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
 	bw_pnset_floor(&t->rx, bw_unwrap(t->rx.base, b->floor));
-	if ((b->flags & BW_ACKBLK_NO_ACK) || hi > t->pn_next)
-		return;
-	bw_ack_spurious(e, t, lo, hi);
-	bw_ack_span(e, p, t, &at, 0, hi, &sum);
-	for (i = 0; a && i < a->ranges; i++) {
-		lo = hi + r[i].gap;
-		hi = lo + r[i].run;
-		if (hi > t->pn_next)
-			break;
+	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
 		bw_ack_spurious(e, t, lo, hi);
-		bw_ack_span(e, p, t, &at, lo, hi, &sum);
+		bw_ack_span(e, p, t, &at, 0, hi, &sum);
+		for (i = 0; a && i < a->ranges; i++) {
+			lo = hi + r[i].gap;
+			hi = lo + r[i].run;
+			if (hi > t->pn_next)
+				break;
+			bw_ack_spurious(e, t, lo, hi);
+			bw_ack_span(e, p, t, &at, lo, hi, &sum);
+		}
+		bw_ack_progress(e, p, t, b, a, &sum);
+		news |= sum.packets != 0;
 	}
-	if (sum.packets) {
-		t->pto_count = 0;
-		t->acked_max = bw_max_u64(t->acked_max, sum.largest);
-		bw_ack_rtt(e, t, &sum, a);
-		bw_path_cc_ack(e, t, sum.bytes, sum.largest);
-		bw_loss_detect(e, p, t);
-		if (!bw_peer_idle(p))
-			bw_peer_ready(e, p);
-	}
-	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
-		bw_path_cc_marks(e, t, b->marks, sum.packets);
-	bw_loss_floor(e, t);
+	if (news && !p->is_ready && !bw_peer_idle(p))
+		bw_peer_ready(e, p);
 }

@@ -63,15 +63,14 @@ void bw_credit_told(struct bw_peer *p)
 	p->rx_told = p->rx_limit;
 }
 
-void bw_credit_limit(struct bw_engine *e, struct bw_peer *p, uint32_t wire)
+bool bw_credit_limit(struct bw_peer *p, uint32_t wire)
 {
 	int32_t more = (int32_t)(wire - (uint32_t)(p->tx_limit / BW_CREDIT_UNIT));
 
 	if (more <= 0)
-		return;
+		return false;
 	p->tx_limit += (uint64_t)more * BW_CREDIT_UNIT;
 	p->credit_stalled = false;
 	bw_peer_progress(p);
-	if (!bw_peer_idle(p))
-		bw_peer_ready(e, p);
+	return true;
 }

@@ -176,7 +176,9 @@ static bool datagram_busy(void *mem)
 
 static uint64_t datagram_next_deadline(void *mem)
 {
-	return datagram_busy(mem) ? 0 : BW_NEVER;
+	const struct datagram *d = mem;
+
+	return datagram_busy(mem) || d->news_due || d->reported != d->passed ? 0 : BW_NEVER;
 }
 
 const struct bw_protocol bw_datagram = {

@@ -122,7 +122,8 @@ void bw_peer_heard(struct bw_engine *e, struct bw_peer *p)
 
 void bw_peer_progress(struct bw_peer *p)
 {
-	p->ping_pause = 0;
+	if (p->ping_pause != p->ping_first)
+		p->ping_pause = 0;
 }
 
 static bool bw_peer_expects(const struct bw_peer *p)
@@ -167,6 +168,7 @@ static void bw_peer_plan_ping(struct bw_engine *e, struct bw_peer *p)
 		p->ping_pause =
 			bw_min_u64(p->ping_pause,
 				   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]), BW_PING_MIN));
+	p->ping_first = p->ping_pause;
 	p->ping_at = e->now + p->ping_pause;
 }
 
@@ -206,6 +208,12 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }
 
+void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at)
+{
+	if (!p->in_heap || at < p->deadline)
+		bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
+}
+
 /* Up to a quarter of the pause, by incarnation. Two engines that start again at the same time would
  * else repeat their HELLOs in step for ever; each that crosses another makes both answers void. */
 static uint64_t bw_hello_lag(const struct bw_engine *e, uint64_t pause)
@@ -239,7 +247,8 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 {
 	uint8_t i;
 
-	if (p->waiting_since && e->now >= bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns) {
+	if (p->waiting_since && bw_peer_waits(p) &&
+	    e->now >= bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
 		return;
 	}

@@ -39,6 +39,8 @@ struct bw_rx_frame {
 };
 
 /* A frame to be sent: `head` bytes and, woven in, payload segments. Valid until the next call. */
+struct bw_event;
+
 #define BW_TX_SEGMENTS 14
 struct bw_tx_segment {
 	uint32_t head_end; /* this payload follows the head bytes up to here (offset in head) */
@@ -76,6 +78,13 @@ struct bw_host_ops {
 	 * yet, the request is to come again. */
 	int (*region_find)(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
 			   uint64_t *buf, uint64_t *buf_off);
+	/* A quiet send was acknowledged: its buffer is free. The protocol must not be called. May
+	 * be NULL if no send is quiet. */
+	void (*sent)(void *host, uint64_t cookie);
+	/* Takes a message at once, as BW_EV_MESSAGE would tell it: the last thing that rx() does,
+	 * and only if no event waited before. What the same frame ended is told by events
+	 * afterwards. May be NULL: events tell all messages. */
+	void (*message)(void *host, const struct bw_event *ev);
 };
 
 struct bw_config {
@@ -130,6 +139,7 @@ struct bw_op {
 			uint8_t code;
 			bool urgent; /* somebody waits for SENT: ask for an acknowledgement at
 				      * once */
+			bool quiet;  /* ops->sent() will do for SENT, unless it fails */
 		} send;
 		struct {
 			uint64_t key;
@@ -227,7 +237,7 @@ struct bw_protocol {
 	bool (*next_frame)(void *p, struct bw_tx_frame *f, uint64_t now);
 	bool (*next_event)(void *p, struct bw_event *e);
 	/* When next_frame() is to be called even if nothing else happens; BW_NEVER if not at
-	 * all. */
+	 * all; now (or before) while a frame or an event waits. */
 	uint64_t (*next_deadline)(void *p);
 	/* True when a pool ran low: grow() should be called. */
 	bool (*hungry)(void *p);

@@ -280,8 +280,8 @@ static struct bw_flow *bw_recv_flow(struct bw_engine *e, struct bw_peer *p,
 	return flow;
 }
 
-static int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
-			   const struct bw_part_msg *w, uint32_t at)
+int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+		    const struct bw_part_msg *w, uint32_t at)
 {
 	struct bw_flow *flow;
 
@@ -364,6 +364,8 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	uint64_t pn;
 	int r;
 
+	if (bw_single_received(e, f, &r))
+		return r;
 	r = bw_recv_verify(e, f, h);
 	if (r)
 		return r;

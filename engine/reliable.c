@@ -227,14 +227,16 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 		return true;
 	while (!bw_list_empty(&e->ready)) {
 		p = bw_first(&e->ready, struct bw_peer, ready);
-		if (!bw_reliable_peer_frame(e, p, f)) {
-			bw_reliable_rest(e, p);
-			continue;
-		}
 		e->last.peer = p->handle;
-		if (bw_peer_idle(p)) {
-			bw_reliable_rest(e, p);
-		} else if (!--p->quantum) {
+		if (!bw_single_frame(e, p, f)) {
+			if (!bw_reliable_peer_frame(e, p, f)) {
+				bw_reliable_rest(e, p);
+				continue;
+			}
+			if (bw_peer_idle(p))
+				bw_reliable_rest(e, p);
+		}
+		if (p->is_ready && !--p->quantum) {
 			p->quantum = BW_QUANTUM;
 			bw_list_del(&p->ready);
 			bw_list_add_before(&e->ready, &p->ready);
@@ -291,7 +293,7 @@ static uint64_t bw_reliable_next_deadline(void *mem)
 {
 	struct bw_engine *e = mem;
 
-	if (!bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
+	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
 		return e->now;
 	return bw_timer_next(e);
 }

@@ -89,7 +89,7 @@ struct bw_txmsg {
 	uint8_t code;
 	bool sent;    /* all ranges have left at least once */
 	bool charged; /* its credit is taken */
-	bool urgent;
+	bool urgent, quiet;
 };
 
 /* A message arriving. */
@@ -267,7 +267,8 @@ struct bw_peer {
 	uint64_t rx_epoch;
 
 	/* time */
-	uint64_t heard, waiting_since, ping_at, ping_pause;
+	uint64_t heard, waiting_since;
+	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
@@ -302,6 +303,7 @@ struct bw_engine {
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
 	struct bw_evnode *ev_first, *ev_last;
+	struct bw_event told; /* for ops->message() */
 	struct bw_peer *heap;
 	uint64_t serial, nonce;
 	bool closed, pressure, starved;
@@ -375,6 +377,8 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status);
 void bw_peer_free(struct bw_engine *e, struct bw_peer *p);
 /* Recompute when the peer needs attention. Call after everything that changes its state. */
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p);
+/* The same where nothing but this one time can have come nearer. */
+void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at);
 void bw_peer_timers(struct bw_engine *e, struct bw_peer *p);
 /* Is there something that only the peer's frames can finish? */
 bool bw_peer_waits(const struct bw_peer *p);
@@ -451,15 +455,28 @@ bool bw_credit_covers(const struct bw_peer *p, uint64_t bytes);
 void bw_credit_taken(struct bw_engine *e, struct bw_peer *p, uint64_t bytes);
 void bw_credit_start(struct bw_engine *e, struct bw_peer *p);
 void bw_credit_told(struct bw_peer *p);
-void bw_credit_limit(struct bw_engine *e, struct bw_peer *p, uint32_t wire);
+/* What the peer tells of its limit; true if there is more credit than before. */
+bool bw_credit_limit(struct bw_peer *p, uint32_t wire);
+
+/* single.c: the common DATA frames. False: nothing was done, it is for the general way. After a
+ * frame the peer is no longer ready if nothing else is to be sent to it. */
+bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result);
+bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 
 /* send.c: DATA frames */
+struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
+				uint32_t len);
+/* Sent completely for the first time: the message leaves its flow's queue. */
+void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m);
 int bw_send_submit(struct bw_engine *e, struct bw_op *op);
 struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind);
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 
 /* recv.c: DATA frames */
+/* A MESSAGE part whose payload is at `at`: 0, or the negative of enum bw_drop. */
+int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+		    const struct bw_part_msg *w, uint32_t at);
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed);

@@ -71,8 +71,8 @@ static void bw_builder_record(struct bw_builder *b, struct bw_record *r)
 	bw_list_add_before(&b->t->flight, &r->list);
 }
 
-static struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
-				       uint32_t len)
+struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
+				uint32_t len)
 {
 	struct bw_record *r = bw_slab_alloc(&e->records);
 
@@ -158,8 +158,7 @@ static bool bw_builder_again(struct bw_builder *b)
 	return true;
 }
 
-/* Sent completely for the first time: the message leaves its flow's queue. */
-static void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
+void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
 {
 	m->sent = true;
 	bw_list_del(&m->queue);
@@ -390,7 +389,12 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
 	if (m->kind == BW_PART_MESSAGE) {
 		e->work--;
 		m->status = 0;
-		bw_event_push(e, &m->ev, BW_EV_SENT);
+		if (!m->quiet) {
+			bw_event_push(e, &m->ev, BW_EV_SENT);
+			return;
+		}
+		e->ops->sent(e->host, m->cookie);
+		bw_slab_free(&e->txmsgs, m);
 		return;
 	}
 	if (m->pull)
@@ -405,11 +409,18 @@ static struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer *p, str
 
 	if (!m)
 		return NULL;
-	memset(m, 0, sizeof(*m));
+	m->ev.type = 0;
 	m->peer = p;
 	m->peer_handle = p->handle;
 	m->flow = flow;
+	m->pull = NULL;
 	m->id = flow->tx_next++;
+	m->tag = m->imm = m->offset = m->total = 0;
+	m->buf = m->buf_off = m->cookie = 0;
+	m->len = m->next_off = m->refs = 0;
+	m->wire_status = m->status = 0;
+	m->kind = m->code = 0;
+	m->sent = m->charged = m->urgent = m->quiet = false;
 	bw_list_add_before(&flow->tx, &m->queue);
 	bw_list_init(&m->all);
 	bw_peer_ready(e, p);
@@ -443,6 +454,7 @@ int bw_send_submit(struct bw_engine *e, struct bw_op *op)
 	m->total = op->send.len;
 	m->cookie = op->cookie;
 	m->urgent = op->send.urgent;
+	m->quiet = op->send.quiet;
 	bw_list_add_before(&p->txmsgs, &m->all);
 	e->work++;
 	return 0;

@@ -32,6 +32,10 @@ uint64_t bw_spans_add(struct bw_span *s, uint32_t *n, uint64_t lo, uint64_t hi)
 	uint64_t added = hi - lo;
 	uint32_t first, last, i;
 
+	if (BW_LIKELY(*n && s[*n - 1].hi == lo)) { /* the last one grows */
+		s[*n - 1].hi = hi;
+		return added;
+	}
 	bw_spans_touching(s, *n, lo, hi, &first, &last);
 	if (first == last) {
 		memmove(&s[first + 1], &s[first], (*n - first) * sizeof(*s));

@@ -14,17 +14,22 @@
 #include "port.h"
 
 #define BWK_BUF_PIECE 32768 /* bytes; of the fragment that a task copies into */
+#define BWK_SPARES    64    /* small buffers that a socket keeps */
+
+/* As if it were new. */
+static void bwk_buf_begin(struct bwk_buf *b, u8 kind, u64 len)
+{
+	memset(b, 0, sizeof(*b));
+	b->kind = kind;
+	b->len = len;
+}
 
 static struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
 {
 	struct bwk_buf *b = kmalloc(sizeof(*b) + flat, gfp);
 
-	if (!b)
-		return NULL;
-	memset(b, 0, sizeof(*b));
-	INIT_LIST_HEAD(&b->all);
-	b->kind = kind;
-	b->len = len;
+	if (b)
+		bwk_buf_begin(b, kind, len);
 	return b;
 }
 
@@ -94,12 +99,69 @@ static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct iov_iter *fr
 	return ERR_PTR(-EFAULT);
 }
 
-struct bwk_buf *bwk_buf_copy(struct iov_iter *from, size_t len)
+static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, size_t len)
 {
-	struct bwk_buf *b = len > BWK_BUF_FLAT ? bwk_buf_piece(len) : NULL;
+	struct llist_node *node = NULL;
+	struct bwk_buf *b;
+
+	/* Only one at a time may take from such a list. */
+	if (!llist_empty(&spares->list) && !test_and_set_bit_lock(0, &spares->taking)) {
+		node = llist_del_first(&spares->list);
+		clear_bit_unlock(0, &spares->taking);
+	}
+	if (node) {
+		atomic_dec(&spares->count);
+		b = llist_entry(node, struct bwk_buf, later);
+		bwk_buf_begin(b, BWK_BUF_IN, len);
+	} else {
+		b = bwk_buf_new(BWK_BUF_IN, len, BWK_BUF_SMALL, GFP_KERNEL);
+	}
+	if (b)
+		b->small = true;
+	return b;
+}
+
+bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b)
+{
+	if (!b->small || b->end_of || atomic_read(&spares->count) >= BWK_SPARES)
+		return false;
+	atomic_inc(&spares->count);
+	llist_add(&b->later, &spares->list);
+	return true;
+}
+
+void bwk_spares_free(struct bwk_spares *spares)
+{
+	struct bwk_buf *b, *next;
+
+	llist_for_each_entry_safe(b, next, llist_del_all(&spares->list), later)
+		bwk_buf_free_now(b);
+}
+
+/* The length is within the buffer's room, whose type says it: the slab allocator need not be asked
+ * (hardened user copies), which would cost more than the copy. */
+static struct bwk_buf *bwk_buf_copy_small(struct bwk_spares *spares, struct iov_iter *from,
+					  size_t len)
+{
+	struct bwk_buf *b = bwk_spares_take(spares, len);
+
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	if (_copy_from_iter(b->flat, len, from) == len)
+		return b;
+	bwk_buf_free_now(b);
+	return ERR_PTR(-EFAULT);
+}
+
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, size_t len)
+{
+	struct bwk_buf *b;
 	size_t done = 0, n;
 	bool whole = true;
 
+	if (spares && len <= BWK_BUF_SMALL)
+		return bwk_buf_copy_small(spares, from, len);
+	b = len > BWK_BUF_FLAT ? bwk_buf_piece(len) : NULL;
 	if (b)
 		return bwk_buf_copy_piece(b, from);
 	b = bwk_buf_room(len);
@@ -265,18 +327,74 @@ struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
 
 struct bwk_buf *bwk_buf_arriving(u64 len)
 {
-	struct bwk_buf *b = bwk_buf_new(BWK_BUF_SKB, len, 0, GFP_ATOMIC);
-	int error;
+	return bwk_buf_new(BWK_BUF_CHAIN, len, 0, GFP_ATOMIC);
+}
 
-	if (!b)
-		return NULL;
-	b->skb = alloc_skb_with_frags(0, len, PAGE_ALLOC_COSTLY_ORDER, &error, GFP_ATOMIC);
-	if (!b->skb) {
-		kfree(b);
-		return NULL;
+bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n)
+{
+	struct sk_buff *head = b->skb;
+
+	if (b->kind != BWK_BUF_CHAIN || off != b->got || skb->len != at + n || skb_cloned(skb) ||
+	    skb_has_frag_list(skb) || at > skb_headlen(skb))
+		return false;
+	skb_get(skb);
+	skb_orphan(skb);
+	__skb_pull(skb, at);
+	skb->next = NULL;
+	if (!head) {
+		b->skb = skb;
+	} else {
+		if (b->tail)
+			b->tail->next = skb;
+		else
+			skb_shinfo(head)->frag_list = skb;
+		b->tail = skb;
+		head->len += n;
+		head->data_len += n;
+		head->truesize += skb->truesize;
 	}
-	b->skb->len = b->skb->data_len = len;
-	return b;
+	b->got += n;
+	return true;
+}
+
+/* The bytes of `from` at the beginning of `to`. */
+static int bwk_buf_take_over(struct sk_buff *to, struct sk_buff *from)
+{
+	struct skb_seq_state walk;
+	const u8 *piece;
+	u32 part, done = 0;
+	int error = 0;
+
+	skb_prepare_seq_read(from, 0, from->len, &walk);
+	while (!error && (part = skb_seq_read(done, &piece, &walk))) {
+		error = skb_store_bits(to, done, piece, part);
+		done += part;
+	}
+	skb_abort_seq_read(&walk);
+	return error;
+}
+
+/* A chain becomes memory that can be filled in any order. */
+static int bwk_buf_unchain(struct bwk_buf *b)
+{
+	struct sk_buff *chain = b->skb, *skb;
+	int error = 0;
+
+	skb = alloc_skb_with_frags(0, b->len, PAGE_ALLOC_COSTLY_ORDER, &error, GFP_ATOMIC);
+	if (!skb)
+		return -ENOMEM;
+	skb->len = skb->data_len = b->len;
+	if (chain)
+		error = bwk_buf_take_over(skb, chain);
+	if (error) {
+		kfree_skb(skb);
+		return error;
+	}
+	kfree_skb(chain);
+	b->skb = skb;
+	b->tail = NULL;
+	b->kind = BWK_BUF_SKB;
+	return 0;
 }
 
 void bwk_buf_free_now(struct bwk_buf *b)
@@ -296,6 +414,7 @@ void bwk_buf_free_now(struct bwk_buf *b)
 	case BWK_BUF_USER:
 		bwk_buf_unpin(b);
 		break;
+	case BWK_BUF_CHAIN:
 	case BWK_BUF_SKB:
 		kfree_skb(b->skb);
 		break;
@@ -445,6 +564,10 @@ u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
 
 static int bwk_buf_write(struct bwk_buf *b, u64 off, void *from, u32 n)
 {
+	int error = b->kind == BWK_BUF_CHAIN ? bwk_buf_unchain(b) : 0;
+
+	if (error)
+		return error;
 	switch (b->kind) {
 	case BWK_BUF_IN:
 		memcpy(b->flat + off, from, n);
@@ -465,6 +588,32 @@ static int bwk_buf_place_part(struct bwk_buf *b, u64 off, void *from, u32 n, u32
 	return b ? bwk_buf_write(b, off, from, n) : 0;
 }
 
+/* The same of a frame whose pages can be addressed: what a driver or another node's pages made. */
+static int bwk_buf_place_pages(struct bwk_buf *b, u64 off, const struct sk_buff *skb, u32 at, u32 n,
+			       u32 *crc)
+{
+	const skb_frag_t *frag = skb_shinfo(skb)->frags;
+	u32 size = skb_headlen(skb), part;
+	void *piece = skb->data;
+	int error = 0;
+
+	while (n && !error) {
+		if (at < size) {
+			part = min(n, size - at);
+			error = bwk_buf_place_part(b, off, piece + at, part, crc);
+			off += part;
+			n -= part;
+			at += part;
+		}
+		if (!n)
+			break;
+		at -= size;
+		piece = skb_frag_address(frag);
+		size = skb_frag_size(frag++);
+	}
+	return error;
+}
+
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc)
 {
 	struct skb_seq_state walk;
@@ -474,6 +623,8 @@ int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n
 
 	if (at + n <= skb_headlen(skb))
 		return bwk_buf_place_part(b, off, skb->data + at, n, crc);
+	if (!IS_ENABLED(CONFIG_HIGHMEM) && !skb_has_frag_list(skb))
+		return bwk_buf_place_pages(b, off, skb, at, n, crc);
 	skb_prepare_seq_read(skb, at, at + n, &walk);
 	while (!error && (part = skb_seq_read(done, &piece, &walk))) {
 		error = bwk_buf_place_part(b, off + done, (void *)piece, part, crc);

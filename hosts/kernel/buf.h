@@ -14,7 +14,8 @@
 
 #include "protocol.h"
 
-#define BWK_BUF_FLAT 1024 /* bytes; longer ones lie in pages, which frames can refer to */
+#define BWK_BUF_FLAT  1024 /* bytes; longer ones lie in pages, which frames can refer to */
+#define BWK_BUF_SMALL 256  /* bytes; shorter ones are kept by their socket for its next send */
 
 struct bwk_peer;
 
@@ -30,7 +31,8 @@ enum bwk_buf_kind {
 	BWK_BUF_PAGES,
 	BWK_BUF_PIECE_OF, /* bytes in one piece of `whole`, a compound page */
 	BWK_BUF_USER,	  /* pinned pages */
-	BWK_BUF_SKB,	  /* arriving */
+	BWK_BUF_CHAIN,	  /* arriving, so far in order: the frames themselves */
+	BWK_BUF_SKB,	  /* arriving in any order: copied */
 };
 
 enum bwk_buf_use {
@@ -40,12 +42,14 @@ enum bwk_buf_use {
 };
 
 struct bwk_buf {
-	struct list_head all; /* in port.bufs while the engine has it, then in sock.done, or none */
+	struct hlist_node held; /* in port.bufs while the engine has it */
+	struct list_head ended; /* in sock.done, perhaps, afterwards */
 	u8 kind;	      /* enum bwk_buf_kind */
 	u8 use;		      /* enum bwk_buf_use */
 	bool notify;	      /* its end is an event for the program */
 	bool awaited;	      /* a thread sleeps until it is done */
 	bool done;	      /* it has ended: `status` and `got` are valid */
+	bool small;	      /* there is room for BWK_BUF_SMALL bytes in it */
 	int status;
 	u32 peer;    /* number in its socket */
 	u32 handle;  /* of the peer in the engine */
@@ -66,7 +70,7 @@ struct bwk_buf {
 	u32 nparts;
 	bool ahead;	    /* PULL: nobody waits; the socket becomes readable */
 	struct page *whole; /* PIECE_OF: a reference */
-	struct sk_buff *skb;
+	struct sk_buff *skb, *tail; /* CHAIN: the first frame, and the last one beside it */
 	struct user_struct *user; /* USER: charged for locked memory */
 	struct llist_node later;
 	u8 flat[];
@@ -82,8 +86,19 @@ static inline struct bwk_buf *bwk_buf_of(u64 cookie)
 	return (struct bwk_buf *)(uintptr_t)cookie;
 }
 
-/* A copy of the next `len` bytes. Sleeps. ERR_PTR(-ENOMEM or -EFAULT). */
-struct bwk_buf *bwk_buf_copy(struct iov_iter *from, size_t len);
+/* Small buffers of a socket that its sends no longer need, for the next ones. */
+struct bwk_spares {
+	struct llist_head list;
+	unsigned long taking; /* bit 0: a thread takes one, others do without */
+	atomic_t count;
+};
+
+/* A copy of the next `len` bytes, in a spare buffer where that will do (`spares` may be NULL).
+ * Sleeps. ERR_PTR(-ENOMEM or -EFAULT). */
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, size_t len);
+/* Keep a buffer that has ended; false: it is not such a one, or there are enough. Any context. */
+bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b);
+void bwk_spares_free(struct bwk_spares *spares);
 /* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(), scattered or not;
  * `writing`: it is to be written. Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached;
  * -EAGAIN: this memory cannot be pinned, or lies in too many small pieces; both: copy it. */
@@ -103,6 +118,9 @@ void bwk_buf_flush(void);
 int bwk_buf_attach(const struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb);
 void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n);
 u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
+/* The frame itself becomes the next n bytes at `off` of what arrives, if nothing but them follows
+ * its first `at` bytes and nobody else refers to it; true: the buffer has a reference to it. */
+bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n);
 /* Copy n bytes from `at` of the socket buffer to `off`; their CRC32C into *crc if it is wanted. b
  * may be NULL: only the CRC. */
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);

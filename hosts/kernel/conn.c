@@ -33,7 +33,7 @@ int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 code, u6
 	op.send.urgent = false;
 	error = bwk_port_submit(port, &op);
 	if (!error && b)
-		list_add(&b->all, &port->bufs);
+		hlist_add_head(&b->held, &port->bufs);
 	return error;
 }
 
@@ -116,7 +116,7 @@ void bwk_conn_part(struct bwk_port *port, const struct bwk_peer *peer)
 
 	if (peer->conn || !peer->ended || !peer->end_acked)
 		return;
-	list_for_each_entry(b, &port->bufs, all)
+	hlist_for_each_entry(b, &port->bufs, held)
 		if (b->use == BWK_BUF_EXPOSED && b->handle == peer->handle)
 			return; /* it has yet to fetch a long message */
 	bwk_peer_leave(port, peer);

@@ -283,7 +283,7 @@ static void bwk_conn_disown(struct bwk_sock *bs)
 {
 	struct bwk_buf *b;
 
-	list_for_each_entry(b, &bs->port->bufs, all) {
+	hlist_for_each_entry(b, &bs->port->bufs, held) {
 		if (b->owner != bs)
 			continue;
 		b->owner = NULL;

@@ -52,7 +52,7 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	struct sock *sk = sock->sk;
 	struct bwk_sock *bs = bwk_sk(sk);
 	bool stream = sk->sk_type == SOCK_STREAM;
-	long timeout = sock_sndtimeo(sk, m->msg_flags & MSG_DONTWAIT);
+	struct bwk_send s;
 	size_t done = 0, n;
 	int error;
 
@@ -65,21 +65,15 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	error = bwk_conn_usable(sk);
 	if (error || (stream && !len))
 		goto end;
+	bwk_send_begin(&s, sk, m, BW_EP_CONNECTIONS);
+	s.peer = bs->peer;
+	s.info.code = BW_CONN_DATA;
+	s.more |= (m->msg_flags & MSG_MORE) != 0;
 	do {
-		struct bwk_send s = {
-			.peer = bs->peer,
-			.info = {.code = BW_CONN_DATA},
-			.nonblock = m->msg_flags & MSG_DONTWAIT,
-			.timeout = timeout,
-			.more = m->msg_flags & (MSG_BATCH | MSG_MORE),
-			.ep = BW_EP_CONNECTIONS,
-		};
-
 		n = len - done;
 		if (stream)
 			n = min_t(size_t, n, bwk_conn_chunk(bs, s.nonblock));
 		error = bwk_send(bs, bs->port, &m->msg_iter, n, &s);
-		timeout = s.timeout;
 		if (!error)
 			done += n;
 	} while (!error && done < len && sk->sk_state == TCP_ESTABLISHED &&

@@ -15,10 +15,20 @@
 
 static u32 bwk_crc_short(u32 crc, const u8 *p, size_t n)
 {
+	const u64 *q = (const u64 *)p;
 	u64 c = crc;
 
-	for (; n >= 8; n -= 8, p += 8)
-		asm("crc32q %1, %0" : "+r"(c) : "m"(*(const u64 *)p));
+#define BWK_CRC_WORD(i) asm("crc32q %1, %0" : "+r"(c) : "m"(q[i]))
+	for (; n >= 32; n -= 32, q += 4) {
+		BWK_CRC_WORD(0);
+		BWK_CRC_WORD(1);
+		BWK_CRC_WORD(2);
+		BWK_CRC_WORD(3);
+	}
+	for (; n >= 8; n -= 8, q++)
+		BWK_CRC_WORD(0);
+	p = (const u8 *)q;
+#undef BWK_CRC_WORD
 	crc = (u32)c;
 	for (; n; n--, p++)
 		asm("crc32b %1, %0" : "+r"(crc) : "m"(*p));

@@ -29,7 +29,7 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 		if (!error) {
 			*id = b->key = op.pull.id;
 			b->handle = from->handle;
-			list_add(&b->all, &port->bufs);
+			hlist_add_head(&b->held, &port->bufs);
 			bwk_port_run(port);
 		}
 		bwk_port_unlock(port);

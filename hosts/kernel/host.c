@@ -19,17 +19,42 @@ static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 	return bwk_buf_crc(bwk_buf_of(buf), off, n);
 }
 
+/* Is this frame nothing but a segment of one message? Then it can stay as it is. */
+static bool bwk_host_keeps(const struct bwk_buf *b, u32 at)
+{
+	return b && b->kind == BWK_BUF_CHAIN &&
+	       at == sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_part_msg);
+}
+
+static int bwk_host_check(const struct bw_rx_frame *f, u32 at, u32 n, u32 crc)
+{
+	u32 found = 0;
+
+	if (at + n <= f->head_len)
+		found = bwk_crc(0, f->head + at, n);
+	else
+		bwk_buf_place(NULL, 0, f->cookie, at, n, &found);
+	return found == crc ? 0 : -EBADMSG;
+}
+
 static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame *f, u32 at, u32 n,
 			  bool check, u32 crc)
 {
 	struct bwk_port *port = host;
 	struct bwk_buf *b = bwk_buf_of(buf);
 	u32 found = 0;
-	int error = bwk_buf_place(b, off, f->cookie, at, n, check ? &found : NULL);
+	int error;
 
+	if (!b || bwk_host_keeps(b, at)) {
+		error = check ? bwk_host_check(f, at, n, crc) : 0;
+		if (error || !b || bwk_buf_chain(b, off, f->cookie, at, n))
+			return error;
+		check = false;
+	}
+	error = bwk_buf_place(b, off, f->cookie, at, n, check ? &found : NULL);
 	if (!error && check && found != crc)
 		error = -EBADMSG;
-	if (b && !error) {
+	if (!error) {
 		if (b->kind == BWK_BUF_USER)
 			port->pinned += n;
 		port->copied_rx += n;
@@ -54,6 +79,45 @@ static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u
 	return bwk_region_find(host, peer, key, off, n, buf);
 }
 
+static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
+{
+	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
+	struct bwk_buf *b = bwk_buf_of(ev->buf);
+
+	port->copied_rx += ev->len; /* as it will be, out of the queue */
+	if (peer && port->ops && b) {
+		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
+	} else if (peer && port->ops) {
+		port->ops->message(port->owner, peer, ev, port->frame.cookie, ev->frame_off, !port->rx_used);
+		port->rx_used = true;
+	}
+	if (b)
+		bwk_buf_free(b);
+}
+
+/* A buffer is no longer the engine's. */
+static void bwk_port_returned(struct bwk_port *port, struct bwk_buf *b)
+{
+	if (port->ops)
+		port->ops->done(port->owner, b);
+	else
+		bwk_buf_free(b);
+}
+
+static void bwk_host_sent(void *host, u64 cookie)
+{
+	struct bwk_port *port = host;
+	struct bwk_buf *b = bwk_buf_of(cookie);
+
+	hlist_del_init(&b->held);
+	bwk_port_returned(port, b);
+}
+
+static void bwk_host_message(void *host, const struct bw_event *ev)
+{
+	bwk_port_message(host, ev);
+}
+
 const struct bw_host_ops bwk_host_ops = {
 	.crc32c = bwk_crc,
 	.payload_crc = bwk_host_payload_crc,
@@ -61,6 +125,8 @@ const struct bw_host_ops bwk_host_ops = {
 	.buf_get = bwk_host_buf_get,
 	.buf_put = bwk_host_buf_put,
 	.region_find = bwk_host_region_find,
+	.sent = bwk_host_sent,
+	.message = bwk_host_message,
 };
 
 int bwk_port_feed(struct bwk_port *port)
@@ -94,22 +160,6 @@ int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
 	return port->dead ? -ESHUTDOWN : port->protocol->submit(port->engine, op, port->now);
 }
 
-static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
-{
-	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
-	struct bwk_buf *b = bwk_buf_of(ev->buf);
-
-	port->copied_rx += ev->len; /* as it will be, out of the queue */
-	if (peer && port->ops && b) {
-		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
-	} else if (peer && port->ops) {
-		port->ops->message(port->owner, peer, ev, port->rx, ev->frame_off, !port->rx_used);
-		port->rx_used = true;
-	}
-	if (b)
-		bwk_buf_free(b);
-}
-
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
 {
 	struct bw_op op = {.type = BW_OP_PULL, .peer = handle};
@@ -125,16 +175,13 @@ static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
 
 	if (!b)
 		return;
-	list_del_init(&b->all);
+	hlist_del_init(&b->held);
 	b->status = ev->status;
 	b->got = ev->len;
 	/* Now, so that it goes along with the acknowledgement of the last bytes. */
 	if (b->region && !b->status && bwk_port_give_up(port, ev->peer, b->region) == 0)
 		b->region = 0;
-	if (port->ops)
-		port->ops->done(port->owner, b);
-	else
-		bwk_buf_free(b);
+	bwk_port_returned(port, b);
 }
 
 static void bwk_port_events(struct bwk_port *port)
@@ -160,19 +207,19 @@ static void bwk_port_events(struct bwk_port *port)
 	}
 }
 
-/* True if the interface had no room: what was to be sent is sent later. */
-static bool bwk_port_transmit(struct bwk_port *port)
+/* One frame; false if there is none. *busy: the interface had no room, it is sent later. */
+static bool bwk_port_transmit(struct bwk_port *port, bool *busy)
 {
-	while (port->protocol->next_frame(port->engine, &port->tx, port->now)) {
-		if (bwk_transmit(port, &port->tx) != -EBUSY) {
-			port->tx_bytes += port->tx.len;
-			continue;
-		}
-		port->protocol->unsent(port->engine, port->now);
-		port->tx_busy++;
+	if (!port->protocol->next_frame(port->engine, &port->tx, port->now))
+		return false;
+	if (bwk_transmit(port, &port->tx) != -EBUSY) {
+		port->tx_bytes += port->tx.len;
 		return true;
 	}
-	return false;
+	port->protocol->unsent(port->engine, port->now);
+	port->tx_busy++;
+	*busy = true;
+	return true;
 }
 
 /* A timer that goes off too early costs less than setting it anew each time. */
@@ -184,7 +231,7 @@ static void bwk_port_timer_set(struct bwk_port *port, u64 deadline)
 	hrtimer_start(&port->timer, ns_to_ktime(max(deadline, port->now)), HRTIMER_MODE_ABS_SOFT);
 }
 
-static void bwk_port_cycle(struct bwk_port *port, bool events)
+void bwk_port_run(struct bwk_port *port)
 {
 	bool busy = false;
 	u64 deadline;
@@ -192,12 +239,9 @@ static void bwk_port_cycle(struct bwk_port *port, bool events)
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
-	if (events)
-		bwk_port_events(port);
-	while ((deadline = port->protocol->next_deadline(port->engine)) <= port->now && !busy) {
-		busy = bwk_port_transmit(port);
-		bwk_port_events(port);
-	}
+	while ((deadline = port->protocol->next_deadline(port->engine)) <= port->now && !busy)
+		if (!bwk_port_transmit(port, &busy))
+			bwk_port_events(port);
 	if (!list_empty(&port->regions))
 		bwk_region_collect(port);
 	port->running = false;
@@ -211,16 +255,6 @@ static void bwk_port_cycle(struct bwk_port *port, bool events)
 		deadline = min(deadline, port->linger_until);
 	}
 	bwk_port_timer_set(port, busy ? port->now + BWK_RETRY_NS : deadline);
-}
-
-void bwk_port_run(struct bwk_port *port)
-{
-	bwk_port_cycle(port, true);
-}
-
-void bwk_port_push(struct bwk_port *port)
-{
-	bwk_port_cycle(port, false);
 }
 
 void bwk_port_run_soon(struct bwk_port *port)
@@ -261,27 +295,29 @@ static u32 bwk_frame_head(const struct sk_buff *skb)
 
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface)
 {
-	struct bw_rx_frame f = {.from = {.link = iface->link, .len = ETH_ALEN}};
+	struct bw_rx_frame *f = &port->frame;
 
 	if (!pskb_may_pull(skb, bwk_frame_head(skb))) {
 		kfree_skb(skb);
 		return;
 	}
-	f.head = skb->data;
-	f.head_len = skb_headlen(skb);
-	f.len = skb->len;
-	f.cookie = skb;
-	ether_addr_copy(f.from.bytes, eth_hdr(skb)->h_source);
 	spin_lock(&port->lock);
 	port->now = ktime_get_ns();
 	if (likely(!port->dead)) {
 		port->rx_bytes += skb->len;
-		port->rx = skb;
+		f->head = skb->data;
+		f->head_len = skb_headlen(skb);
+		f->len = skb->len;
+		f->cookie = skb;
+		f->from.link = iface->link;
+		ether_addr_copy(f->from.bytes, eth_hdr(skb)->h_source);
 		port->rx_used = false;
-		port->protocol->rx(port->engine, &f, port->now);
+		port->running = true; /* what is told meanwhile is followed by the run below */
+		port->protocol->rx(port->engine, f, port->now);
+		port->running = false;
 		bwk_port_run(port);
-		port->rx = NULL;
+		f->cookie = NULL;
 	}
 	spin_unlock(&port->lock);
-	consume_skb(skb);
+	napi_consume_skb(skb, 1); /* in softirq: it goes where the next frame is taken from */
 }

@@ -104,26 +104,11 @@ static int bwk_msg_addr(const void *addr, int len, struct sockaddr_beowire *out)
 	return out->sbw_port && is_valid_ether_addr(out->sbw_mac) ? 0 : -EADDRNOTAVAIL;
 }
 
-static int bwk_msg_send_target(struct bwk_sock *bs, struct msghdr *m, struct bwk_send *s)
-{
-	if (m->msg_name)
-		return bwk_msg_addr(m->msg_name, m->msg_namelen, &s->to);
-	if (s->info.peer)
-		return 0;
-	mutex_lock(&bs->lock);
-	s->to = bs->to;
-	mutex_unlock(&bs->lock);
-	return s->to.sbw_port ? 0 : -EDESTADDRREQ;
-}
-
 static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
-	bool nonblock = m->msg_flags & MSG_DONTWAIT;
-	struct bwk_send s = {.nonblock = nonblock,
-			     .timeout = sock_sndtimeo(sock->sk, nonblock),
-			     .more = m->msg_flags & MSG_BATCH,
-			     .ep = BW_EP_MESSAGES};
+	struct sockaddr_beowire to;
+	struct bwk_send s;
 	struct bwk_port *port;
 	int error;
 
@@ -131,6 +116,7 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		return -EOPNOTSUPP;
 	if (sock->sk->sk_shutdown & SEND_SHUTDOWN)
 		return -EPIPE;
+	bwk_send_begin(&s, sock->sk, m, BW_EP_MESSAGES);
 	if (len > (bs->protocol == &bw_reliable ? BEOWIRE_MSG_MAX : U16_MAX))
 		return -EMSGSIZE;
 	if (m->msg_controllen) {
@@ -140,9 +126,14 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	}
 	if ((s.info.flags & (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT)) && len > BW_EAGER_LIMIT)
 		return -EMSGSIZE;
-	error = bwk_msg_send_target(bs, m, &s);
-	if (error)
-		return error;
+	if (m->msg_name) {
+		error = bwk_msg_addr(m->msg_name, m->msg_namelen, &to);
+		if (error)
+			return error;
+		s.to = &to;
+	} else if (!s.info.peer && !READ_ONCE(bs->to.sbw_port)) {
+		return -EDESTADDRREQ;
+	}
 	port = bwk_sock_port(bs, &bwk_msg_port_ops, bs);
 	if (IS_ERR(port))
 		return PTR_ERR(port);
@@ -207,9 +198,9 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, s
 	if (list_empty_careful(&bs->done) && list_empty_careful(&bs->downs) && !bwk_msg_asked(bs))
 		return false;
 	bwk_port_lock(bs->port);
-	b = list_first_entry_or_null(&bs->done, struct bwk_buf, all);
+	b = list_first_entry_or_null(&bs->done, struct bwk_buf, ended);
 	if (b) {
-		list_del_init(&b->all);
+		list_del(&b->ended);
 	} else if (bwk_region_take(bs->port, info, &from)) {
 		asked = true;
 	} else if (skb_queue_empty(&bs->sk.sk_receive_queue)) {
@@ -295,7 +286,10 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 		memcpy(m->msg_name, &cb->peer->addr, sizeof(cb->peer->addr));
 		m->msg_namelen = sizeof(cb->peer->addr);
 	}
-	if (cb->event == BEOWIRE_MESSAGE)
+	if (cb->event == BEOWIRE_MESSAGE && cb->off + n <= skb_headlen(skb))
+		/* The bounds were looked at just now: hardened user copies need not do it again. */
+		error = _copy_to_iter(skb->data + cb->off, n, &m->msg_iter) == n ? 0 : -EFAULT;
+	else if (cb->event == BEOWIRE_MESSAGE)
 		error = skb_copy_datagram_msg(skb, cb->off, m, (int)n);
 	else if ((bs->info_wanted && cb->event == BEOWIRE_ENVELOPE) || (flags & MSG_PEEK))
 		n = 0;
@@ -450,7 +444,7 @@ int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
 	if (!port)
 		return -ENOENT;
 	bwk_port_lock(port);
-	list_for_each_entry(b, &port->bufs, all) {
+	hlist_for_each_entry(b, &port->bufs, held) {
 		if (b->use != BWK_BUF_EXPOSED || b->cookie != cookie || b->owner != bs)
 			continue;
 		op.peer = b->handle;
@@ -571,7 +565,7 @@ static void bwk_msg_abandon(struct bwk_port *port)
 	struct bwk_buf *b;
 
 	bwk_port_lock(port);
-	list_for_each_entry(b, &port->bufs, all) {
+	hlist_for_each_entry(b, &port->bufs, held) {
 		struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
 
 		if (b->kind != BWK_BUF_USER)
@@ -604,9 +598,9 @@ static int bwk_msg_release(struct socket *sock)
 	/* From here on the port tells nothing any more. */
 	bwk_queue_drop_all(bs);
 	while (!list_empty(&bs->done)) {
-		struct bwk_buf *b = list_first_entry(&bs->done, struct bwk_buf, all);
+		struct bwk_buf *b = list_first_entry(&bs->done, struct bwk_buf, ended);
 
-		list_del(&b->all);
+		list_del(&b->ended);
 		bwk_buf_free_now(b);
 	}
 	while (!list_empty(&bs->downs)) {

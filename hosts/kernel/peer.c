@@ -83,9 +83,14 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 	struct bwk_peer *peer;
 	int error;
 
-	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)], by_addr)
-		if (bwk_peer_matches(peer, addr))
-			return peer;
+	if (port->last && bwk_peer_matches(port->last, addr))
+		return port->last;
+	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)], by_addr) {
+		if (!bwk_peer_matches(peer, addr))
+			continue;
+		port->last = peer;
+		return peer;
+	}
 	rcu_read_lock();
 	iface = bwk_iface_find(port->node, addr->sbw_ifindex);
 	if (iface) {
@@ -128,6 +133,8 @@ static void bwk_peer_unhash(struct bwk_peer *peer)
 	xa_erase(&peer->port->by_number, peer->number);
 	hlist_del_init(&peer->by_addr);
 	hlist_del_init(&peer->by_handle);
+	if (peer->port->last == peer)
+		peer->port->last = NULL;
 	peer->handle = 0;
 }
 

@@ -12,6 +12,10 @@
 #define BWK_PORT_FIRST 1024 /* numbers given out begin here */
 #define BWK_LINGER_NS  (60 * BW_S)
 
+/* Each time it runs out is an interrupt: as rare as repair on a local network allows. Whoever waits
+ * for an acknowledgement asks for it at once. */
+#define BWK_ACK_DELAY (500 * BW_US)
+
 static struct workqueue_struct *bwk_port_queue;
 
 int bwk_port_init(void)
@@ -112,7 +116,8 @@ static void bwk_port_unhash(struct bwk_port *port)
 /* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. */
 static void bwk_port_end(struct bwk_port *port)
 {
-	struct bwk_buf *b, *next;
+	struct hlist_node *next;
+	struct bwk_buf *b;
 	bool gone;
 
 	bwk_port_lock(port);
@@ -128,7 +133,7 @@ static void bwk_port_end(struct bwk_port *port)
 	if (gone)
 		return;
 	hrtimer_cancel(&port->timer);
-	list_for_each_entry_safe(b, next, &port->bufs, all)
+	hlist_for_each_entry_safe(b, next, &port->bufs, held)
 		bwk_buf_free(b);
 	bwk_region_drop_all(port);
 	bwk_port_unhash(port);
@@ -165,6 +170,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.rx_budget = attr->rx_budget,
 		.features = attr->checksum ? BW_FEATURE_CHECKSUM : 0,
 		.dead_ns = attr->dead_ms * BW_MS,
+		.ack_delay_ns = BWK_ACK_DELAY,
 	};
 	int i, usable = 0;
 
@@ -195,11 +201,11 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	refcount_set(&port->refs, 2); /* the owner's, the table's */
 	spin_lock_init(&port->lock);
 	INIT_WORK(&port->work, bwk_port_work);
-	INIT_LIST_HEAD(&port->bufs);
 	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&port->regions);
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;
+	port->frame.from.len = ETH_ALEN;
 	port->node = node;
 	port->protocol = attr->protocol;
 	port->ops = attr->ops;

@@ -78,8 +78,8 @@ struct bwk_port {
 	u32 users; /* sockets */
 	kuid_t uid;
 
-	struct sk_buff *rx; /* the frame in the engine's hands */
-	bool rx_used;	    /* a message of it was delivered */
+	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
+	bool rx_used;		  /* a message of it was delivered */
 	bool running;	    /* inside bwk_port_run() */
 	bool lingering;	    /* its socket is closed; it ends when its peers have everything */
 	bool dead;
@@ -90,7 +90,7 @@ struct bwk_port {
 	struct work_struct work; /* grows the engine, ends the port */
 	bool hungry;
 	struct bw_tx_frame tx;
-	struct list_head bufs; /* buffers that the engine has */
+	struct hlist_head bufs; /* buffers that the engine has */
 	void *grown;	       /* chained through the first word */
 	u64 grown_bytes;
 	struct list_head regions; /* of programs' memory that peers read: region.c */
@@ -99,6 +99,7 @@ struct bwk_port {
 
 	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
+	struct bwk_peer *last; /* found by its address, as the next one mostly is */
 	struct xarray by_number;
 	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
 	u64 tx_bytes, rx_bytes; /* of frames */
@@ -156,10 +157,8 @@ extern const struct bw_host_ops bwk_host_ops;
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
 /* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
-/* Deliver events, transmit, and set the timer. PUSH: after something was submitted, of which there
- * are no events yet. */
+/* Transmit, deliver events, and set the timer. */
 void bwk_port_run(struct bwk_port *port);
-void bwk_port_push(struct bwk_port *port);
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
 /* A frame has come. Its reference is used up. */

@@ -36,32 +36,31 @@ static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
 	return true;
 }
 
+/* May this message be queued? If not, it is lost. */
+static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
+{
+	struct sock *sk = &bs->sk;
+	int used = atomic_read(&sk->sk_rmem_alloc);
+
+	if (likely(used <= READ_ONCE(sk->sk_rcvbuf)))
+		return true;
+	if (bs->protocol == &bw_reliable && used <= (int)bs->port->node->set.memory_max)
+		return true;
+	atomic_inc(&sk->sk_drops);
+	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
+	if (bs->protocol == &bw_reliable)
+		bwk_peer_leave(bs->port, peer);
+	return false;
+}
+
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
 		       struct sk_buff *skb, u32 off, bool whole)
 {
 	struct sock *sk = &bs->sk;
-	struct bwk_cb cb = {
-		.tag = ev->tag,
-		.imm = ev->imm,
-		.off = off,
-		.len = (u32)ev->len,
-		.event = BEOWIRE_MESSAGE,
-		.code = ev->code & ~BW_CODE_ENVELOPE,
-	};
+	struct bwk_cb *cb;
 
-	if (bs->protocol != &bw_reliable &&
-	    atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf)) {
-		atomic_inc(&sk->sk_drops);
+	if (!bwk_queue_admits(bs, peer))
 		return false;
-	}
-	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, &cb))
-		return false;
-	if (unlikely(atomic_read(&sk->sk_rmem_alloc) > (int)bs->port->node->set.memory_max)) {
-		/* Nobody reads, and the senders neither stop nor wait: they have to go. */
-		atomic_inc(&sk->sk_drops);
-		bwk_peer_leave(bs->port, peer);
-		return false;
-	}
 	/* A frame with several messages is queued several times. */
 	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
 	if (!skb) {
@@ -69,10 +68,21 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 		sk->sk_data_ready(sk);
 		return false;
 	}
+	cb = bwk_cb(skb);
+	cb->tag = ev->tag;
+	cb->imm = ev->imm;
+	cb->key = 0;
+	cb->off = off;
+	cb->len = (u32)ev->len;
+	cb->event = BEOWIRE_MESSAGE;
+	cb->code = ev->code & ~BW_CODE_ENVELOPE;
+	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, cb)) {
+		kfree_skb(skb);
+		return false;
+	}
 	refcount_inc(&peer->refs);
-	cb.peer = peer;
+	cb->peer = peer;
 	skb_orphan(skb);
-	*bwk_cb(skb) = cb;
 	skb_set_owner_r(skb, sk);
 	skb_queue_tail(&sk->sk_receive_queue, skb);
 	if (!bs->pressed && atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
@@ -106,7 +116,9 @@ void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb)
 void bwk_queue_free(struct sk_buff *skb)
 {
 	bwk_peer_put(bwk_cb(skb)->peer);
-	consume_skb(skb);
+	local_bh_disable(); /* so that it can go where the next frame is taken from */
+	napi_consume_skb(skb, 1);
+	local_bh_enable();
 }
 
 void bwk_queue_relieve(struct bwk_sock *bs)

@@ -8,14 +8,18 @@
 
 #define BWK_SEND_FLAT	 (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT) /* no envelope */
 #define BWK_SEND_PRESSED 64 /* bytes; an envelope would be no smaller */
+#define BWK_SEND_FOLD	 1  /* not an error: an envelope is to be made first */
 
 /* Lock held. */
 static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
 			  const struct bwk_send *s, u8 code)
 {
-	struct bw_op op = {.type = BW_OP_SEND, .peer = handle, .cookie = bwk_buf_cookie(b)};
+	struct bw_op op;
 	int error;
 
+	op.type = BW_OP_SEND;
+	op.peer = handle;
+	op.cookie = bwk_buf_cookie(b);
 	op.send.buf = b->len ? bwk_buf_cookie(b) : 0;
 	op.send.buf_off = 0;
 	op.send.tag = s->info.tag;
@@ -23,10 +27,11 @@ static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
 	op.send.len = (u32)b->len;
 	op.send.dst_ep = op.send.src_ep = s->ep;
 	op.send.code = code;
-	op.send.urgent = s->info.flags & BEOWIRE_SEND_ACKED;
+	op.send.urgent = (s->info.flags & BEOWIRE_SEND_ACKED) || s->last;
+	op.send.quiet = true;
 	error = bwk_port_submit(port, &op);
 	if (!error)
-		list_add(&b->all, &port->bufs);
+		hlist_add_head(&b->held, &port->bufs);
 	return error;
 }
 
@@ -46,7 +51,7 @@ static int bwk_send_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
 		return error;
 	b->use = BWK_BUF_EXPOSED;
 	b->key = envelope.key = op.expose.key;
-	list_add(&b->all, &port->bufs);
+	hlist_add_head(&b->held, &port->bufs);
 	memcpy(s->envelope->flat, &envelope, sizeof(envelope));
 	error = bwk_send_eager(port, handle, s->envelope, s, s->info.code | BW_CODE_ENVELOPE);
 	if (!error) {
@@ -60,40 +65,62 @@ static int bwk_send_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
 	return error;
 }
 
+void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msghdr *m, u16 ep)
+{
+	s->to = NULL;
+	s->peer = NULL;
+	s->info.tag = s->info.imm = s->info.cookie = 0;
+	s->info.peer = 0;
+	s->info.code = 0;
+	s->info.flags = 0;
+	s->buf = s->envelope = NULL;
+	s->ep = ep;
+	s->last = false;
+	s->nonblock = m->msg_flags & MSG_DONTWAIT;
+	s->more = m->msg_flags & MSG_BATCH;
+	s->timeout = sock_sndtimeo(sk, s->nonblock);
+}
+
 /* The peer that a send goes to. Lock held. */
-static struct bwk_peer *bwk_send_peer(struct bwk_port *port, const struct bwk_send *s)
+static struct bwk_peer *bwk_send_peer(const struct bwk_sock *bs, struct bwk_port *port,
+				      const struct bwk_send *s)
 {
 	struct bwk_peer *peer = s->peer;
 
 	if (!peer && !s->info.peer)
-		return bwk_peer_find(port, &s->to);
+		return bwk_peer_find(port, s->to ? s->to : &bs->to);
 	if (!peer)
 		peer = bwk_peer_by_number(port, s->info.peer);
 	return peer && peer->handle ? peer : ERR_PTR(-ENOTCONN);
 }
 
-/* Lock held. */
+/* May an envelope go instead of the message? */
+static bool bwk_send_foldable(const struct bwk_sock *bs, const struct bwk_send *s)
+{
+	return bs->protocol == &bw_reliable && !(s->info.flags & BWK_SEND_FLAT) &&
+	       (s->buf->len > sizeof(struct bw_envelope) || (s->info.flags & BEOWIRE_SEND_LONG));
+}
+
+/* Lock held. BWK_SEND_FOLD: with an envelope. */
 static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
 {
+	bool fold = bwk_send_foldable(bs, s), pressed = false;
 	struct bwk_peer *peer;
-	bool pressed;
 
 	if (bs->sk.sk_shutdown & SEND_SHUTDOWN) /* since it began to wait */
 		return -EPIPE;
-	peer = bwk_send_peer(port, s);
+	peer = bwk_send_peer(bs, port, s);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
-	if (s->buf->kind != BWK_BUF_USER)
-		port->copied_tx += s->buf->len;
 	s->buf->peer = peer->number;
 	s->buf->handle = peer->handle;
-	pressed = (s->envelope || (s->info.flags & BEOWIRE_SEND_SHORT)) &&
-		  bw_reliable_pressed(port->engine, peer->handle);
+	if (fold || (s->info.flags & BEOWIRE_SEND_SHORT))
+		pressed = bw_reliable_pressed(port->engine, peer->handle);
 	if (pressed && (s->info.flags & BEOWIRE_SEND_SHORT) && s->buf->len > BWK_SEND_PRESSED)
 		return -EMSGSIZE;
-	if (s->envelope && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER ||
-			    pressed || (s->info.flags & BEOWIRE_SEND_LONG)))
-		return bwk_send_long(port, peer->handle, s);
+	if (fold && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER || pressed ||
+		     (s->info.flags & BEOWIRE_SEND_LONG)))
+		return s->envelope ? bwk_send_long(port, peer->handle, s) : BWK_SEND_FOLD;
 	return bwk_send_eager(port, peer->handle, s->buf, s, s->info.code);
 }
 
@@ -112,11 +139,11 @@ static bool bwk_send_pins(const struct bwk_sock *bs, size_t len, const struct bw
 	       bwk_send_attended(s);
 }
 
-struct bwk_buf *bwk_send_copy(const struct bwk_sock *bs, struct iov_iter *from, size_t len)
+struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t len)
 {
 	if (len > bs->port->node->set.memory_max)
 		return ERR_PTR(-ENOBUFS);
-	return bwk_buf_copy(from, len);
+	return bwk_buf_copy(&bs->spares, from, len);
 }
 
 /* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
@@ -139,12 +166,6 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from,
 			    size_t len, struct bwk_send *s)
 {
-	if (bs->protocol == &bw_reliable && !(s->info.flags & BWK_SEND_FLAT) &&
-	    (len > sizeof(struct bw_envelope) || (s->info.flags & BEOWIRE_SEND_LONG))) {
-		s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
-		if (!s->envelope)
-			return -ENOMEM;
-	}
 	s->buf = bwk_send_take(bs, port, from, len, s);
 	if (IS_ERR(s->buf))
 		return PTR_ERR(s->buf);
@@ -154,6 +175,7 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	s->buf->notify = s->info.cookie && bs->info_wanted;
 	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
 	s->buf->sending = (u32)(len + BWK_SEND_COST);
+	s->last = atomic_read(&bs->sending) + (int)s->buf->sending > READ_ONCE(bs->sk.sk_sndbuf);
 	/* What waits in the program's own memory does not keep other messages from leaving. */
 	if (s->buf->kind == BWK_BUF_USER && (s->info.flags & BEOWIRE_SEND_ASYNC)) {
 		bwk_sock_uncharge(bs, s->buf->sending);
@@ -166,19 +188,21 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
  * receiver has not begun to fetch it; else that may have all of it already, and the end is waited
  * for, unless the caller is killed. */
 static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b,
-			  struct bw_op *retract, long *timeout)
+			  long *timeout)
 {
+	struct bw_op retract = {.type = BW_OP_RETRACT, .peer = b->handle};
 	int error = bwk_sock_await(bs, b, timeout), status;
 	bool done = true, begun;
 
+	retract.expose.key = b->key;
 	if (error) {
 		bwk_port_lock(port);
 		begun = !b->done && bw_reliable_begun(port->engine, b->key);
 		if (!begun)
-			done = bwk_sock_stop_locked(port, b, retract);
+			done = bwk_sock_stop_locked(port, b, &retract);
 		bwk_port_unlock(port);
 		if (begun && wait_event_killable(*sk_sleep(&bs->sk), smp_load_acquire(&b->done)))
-			done = bwk_sock_stop(port, b, retract);
+			done = bwk_sock_stop(port, b, &retract);
 	}
 	if (!done)
 		return error;
@@ -187,9 +211,21 @@ static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk
 	return error && status == -ECANCELED ? error : status;
 }
 
+/* Is there now what was missing? */
+static bool bwk_send_mends(struct bwk_port *port, struct bwk_send *s, int *error)
+{
+	if (*error == -EAGAIN)
+		return bwk_port_feed(port) == 0;
+	if (*error != BWK_SEND_FOLD)
+		return false;
+	s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
+	if (!s->envelope)
+		*error = -ENOMEM;
+	return s->envelope;
+}
+
 static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
 {
-	struct bw_op retract = {.type = BW_OP_RETRACT};
 	struct bwk_buf *b = s->buf;
 	bool awaited = b->awaited, taken;
 	int error;
@@ -197,22 +233,22 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 	do {
 		bwk_port_lock(port);
 		error = bwk_send_submit(bs, port, s);
-		taken = !list_empty(&b->all);
-		retract.peer = b->handle;
-		retract.expose.key = b->key;
+		taken = !hlist_unhashed(&b->held);
+		if (taken && b->kind != BWK_BUF_USER)
+			port->copied_tx += b->len;
 		/* Of a row of messages the last one takes all along, if it comes. */
 		if (s->more && !error && !awaited)
 			bwk_port_run_soon(port);
 		else
-			bwk_port_push(port);
+			bwk_port_run(port);
 		bwk_port_unlock(port);
-	} while (error == -EAGAIN && !taken && bwk_port_feed(port) == 0);
+	} while (!taken && bwk_send_mends(port, s, &error));
 	if (!taken) {
 		if (b->sending)
 			bwk_sock_uncharge(bs, b->sending);
 		bwk_buf_free_now(b);
 	} else if (awaited && !error) {
-		return bwk_send_await(bs, port, b, &retract, &s->timeout);
+		return bwk_send_await(bs, port, b, &s->timeout);
 	}
 	return error == -EAGAIN ? -ENOBUFS : error;
 }

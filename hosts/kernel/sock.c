@@ -269,7 +269,7 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 		else
 			wake_up_all(sk_sleep(&bs->sk));
 	} else if (b->notify) {
-		list_add_tail(&b->all, &bs->done);
+		list_add_tail(&b->ended, &bs->done);
 		bs->sk.sk_data_ready(&bs->sk);
 	} else {
 		/* What is lost without anybody being told by an event is told by the next call. */
@@ -278,7 +278,8 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 			bs->sk.sk_err = b->status == -ESHUTDOWN ? ECONNRESET : -b->status;
 			sk_error_report(&bs->sk);
 		}
-		bwk_buf_free(b);
+		if (!bwk_spares_keep(&bs->spares, b))
+			bwk_buf_free(b);
 	}
 }
 
@@ -563,6 +564,7 @@ int bwk_sock_compat_ioctl(struct socket *sock, unsigned int command, unsigned lo
 static void bwk_sock_destruct(struct sock *sk)
 {
 	skb_queue_purge(&sk->sk_receive_queue);
+	bwk_spares_free(&bwk_sk(sk)->spares);
 	module_put(bwk_sk(sk)->module);
 	if (bwk_sk(sk)->bell)
 		put_page(bwk_sk(sk)->bell);

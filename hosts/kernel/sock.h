@@ -29,6 +29,7 @@ struct bwk_sock {
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
 	unsigned long ahead;		/* bit 0: one of what has arrived is fetched ahead */
+	struct bwk_spares spares;
 	struct list_head done;		/* buffers whose end is to be reported; port's lock */
 	struct list_head downs;		/* peers likewise */
 };
@@ -117,21 +118,24 @@ void bwk_queue_drop_all(struct bwk_sock *bs);
 /* send.c: one message. `to`, or info.peer, or `peer` says whom to. */
 /* What a send is to be. */
 struct bwk_send {
-	struct sockaddr_beowire to;
+	const struct sockaddr_beowire *to; /* NULL: where the socket is connected to */
 	struct bwk_peer *peer;
 	struct beowire_info info;
 	struct bwk_buf *buf, *envelope;
 	u16 ep;		     /* BW_EP_* */
 	bool nonblock, more; /* more: others follow at once, the last one takes all along */
+	bool last;	     /* another one like it has to wait for room */
 	long timeout;	     /* jiffies; at first 0 if nonblock */
 };
+/* As the flags of a call say. */
+void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msghdr *m, u16 ep);
 /* 0: sent, and its bytes are free unless it is asynchronous; else it is not sent. Process context,
  * sleeps unless nonblock. */
 int bwk_send(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from, size_t len,
 	     struct bwk_send *s);
 /* A copy of what cannot be pinned, up to the sysctl memory_max. ERR_PTR(-ENOBUFS, and as
  * bwk_buf_copy()). */
-struct bwk_buf *bwk_send_copy(const struct bwk_sock *bs, struct iov_iter *from, size_t len);
+struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t len);
 
 /* fetch.c: bytes of a long message. */
 struct bwk_source {

@@ -22,24 +22,26 @@ static bool bwk_tx_attached(const struct bw_tx_frame *f, u32 i)
 	       s->buf && bwk_buf_of(s->buf)->kind != BWK_BUF_IN;
 }
 
-static void bwk_tx_fill(struct bwk_port *port, const struct bw_tx_frame *f, struct sk_buff *skb)
+/* Heads and the payloads that are not attached, into the linear part. */
+static void bwk_tx_fill(const struct bw_tx_frame *f, u8 *to, bool attached)
 {
 	u32 done = 0, i;
 
 	for (i = 0; i < f->segments; i++) {
 		const struct bw_tx_segment *s = &f->segment[i];
 
-		skb_put_data(skb, (const u8 *)f->head + done, s->head_end - done);
+		memcpy(to, (const u8 *)f->head + done, s->head_end - done);
+		to += s->head_end - done;
 		done = s->head_end;
-		if (bwk_tx_attached(f, i))
+		if (attached && i + 1 == f->segments)
 			break;
-		if (!s->buf) {
-			skb_put_zero(skb, s->len);
-			continue;
-		}
-		bwk_buf_read(bwk_buf_of(s->buf), s->off, skb_put(skb, s->len), s->len);
+		if (s->buf)
+			bwk_buf_read(bwk_buf_of(s->buf), s->off, to, s->len);
+		else
+			memset(to, 0, s->len);
+		to += s->len;
 	}
-	skb_put_data(skb, (const u8 *)f->head + done, f->head_len - done);
+	memcpy(to, (const u8 *)f->head + done, f->head_len - done);
 }
 
 /* Softirqs are off: short frames come from the per-CPU caches that drivers receive with. */
@@ -71,8 +73,7 @@ static struct sk_buff *bwk_tx_build_flat(struct bwk_port *port, const struct bw_
 		return NULL;
 	skb_reserve(skb, room);
 	skb_reset_network_header(skb);
-	bwk_tx_fill(port, f, skb);
-	bwk_buf_read(bwk_buf_of(last->buf), last->off, skb_put(skb, last->len), last->len);
+	bwk_tx_fill(f, skb_put(skb, f->len), false);
 	port->copied_tx += last->len;
 	return skb;
 }
@@ -95,7 +96,7 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 		return NULL;
 	skb_reserve(skb, room);
 	skb_reset_network_header(skb);
-	bwk_tx_fill(port, f, skb);
+	bwk_tx_fill(f, skb_put(skb, flat), last);
 	if (!last)
 		return skb;
 	if (bwk_buf_attach(bwk_buf_of(last->buf), last->off, last->len, skb) == 0) {
@@ -107,19 +108,48 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 	return bwk_tx_build_flat(port, f, room, dev->needed_tailroom);
 }
 
+/* Does the driver take this frame as it is? Then there is nothing to be validated. */
+static bool bwk_tx_plain(const struct sk_buff *skb, const struct net_device *dev)
+{
+	const struct net_device_ops *ops = dev->netdev_ops;
+
+	return !skb_is_nonlinear(skb) ||
+	       ((dev->features & NETIF_F_SG) &&
+		(!ops->ndo_features_check || ops->ndo_features_check == passthru_features_check));
+}
+
+/* To the driver, past the queueing discipline [A6]: what __dev_direct_xmit() does, for frames that
+ * ask nothing of the device. As there, without a carrier the frame is lost. */
+static int bwk_tx_direct(struct sk_buff *skb, struct net_device *dev)
+{
+	struct netdev_queue *queue;
+	int code = NETDEV_TX_BUSY;
+
+	if (unlikely(!bwk_tx_plain(skb, dev) || !netif_carrier_ok(dev)))
+		return __dev_direct_xmit(skb, 0);
+	skb_set_queue_mapping(skb, 0);
+	queue = netdev_get_tx_queue(dev, 0);
+	HARD_TX_LOCK(dev, queue, smp_processor_id());
+	if (!netif_xmit_frozen_or_drv_stopped(queue))
+		code = netdev_start_xmit(skb, dev, queue, false);
+	HARD_TX_UNLOCK(dev, queue);
+	return code;
+}
+
 /* The frame leaves, or -EBUSY and it stays with the caller. */
 static int bwk_tx_send(const struct bwk_node *node, struct sk_buff *skb, struct net_device *dev,
 		       const u8 *to)
 {
+	struct ethhdr *eth;
 	int code;
 
 	skb->dev = dev;
 	skb->protocol = htons(BW_ETHERTYPE);
 	skb->ip_summed = CHECKSUM_NONE;
-	if (dev_hard_header(skb, dev, BW_ETHERTYPE, to, NULL, skb->len) < 0) {
-		kfree_skb(skb);
-		return -ENETDOWN;
-	}
+	eth = skb_push(skb, ETH_HLEN); /* only Ethernet is attached: iface.c */
+	ether_addr_copy(eth->h_dest, to);
+	ether_addr_copy(eth->h_source, dev->dev_addr);
+	eth->h_proto = htons(BW_ETHERTYPE);
 	skb_reset_mac_header(skb);
 	if (ether_addr_equal(to, dev->dev_addr)) { /* no switch would send it back */
 		skb->protocol = eth_type_trans(skb, dev);
@@ -132,7 +162,7 @@ static int bwk_tx_send(const struct bwk_node *node, struct sk_buff *skb, struct 
 	}
 	if (node->set.taps && dev_nit_active(dev))
 		dev_queue_xmit_nit(skb, dev);
-	code = __dev_direct_xmit(skb, 0);
+	code = bwk_tx_direct(skb, dev);
 	if (dev_xmit_complete(code))
 		return 0;
 	kfree_skb(skb);

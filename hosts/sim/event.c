@@ -123,6 +123,17 @@ static void sim_event_completion(struct sim_node *n, const struct bw_event *e)
 		sim_work_ended(n, p);
 }
 
+void sim_event_quiet(struct sim_node *n, uint64_t cookie)
+{
+	struct sim_op *op = sim_op_get(n, cookie);
+	struct bw_event e = {.type = BW_EV_SENT, .cookie = cookie};
+
+	if (!op || !op->quiet)
+		sim_fail(n->sim, "node %u: a send ends quietly that is not quiet", n->number);
+	e.peer = op ? op->peer->handle : 0;
+	sim_event_completion(n, &e);
+}
+
 static void sim_event_up(struct sim_node *n, const struct bw_event *e)
 {
 	struct sim *s = n->sim;

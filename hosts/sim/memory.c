@@ -173,11 +173,26 @@ static int sim_ops_region_find(void *host, uint32_t peer, uint64_t key, uint64_t
 	return 0;
 }
 
-const struct bw_host_ops sim_host_ops = {
-	.crc32c = bw_checksum,
-	.payload_crc = sim_ops_payload_crc,
-	.place = sim_ops_place,
-	.buf_get = sim_ops_buf_get,
-	.buf_put = sim_ops_buf_put,
-	.region_find = sim_ops_region_find,
-};
+/* Dealt with after rx(), as the protocol must not be called now. */
+static void sim_ops_sent(void *host, uint64_t cookie)
+{
+	struct sim_node *node = host;
+
+	node->quiet = realloc(node->quiet, (node->nquiet + 1) * sizeof(*node->quiet));
+	if (!node->quiet)
+		abort();
+	node->quiet[node->nquiet++] = cookie;
+}
+
+static void sim_ops_message(void *host, const struct bw_event *ev)
+{
+	sim_event_take(host, ev);
+}
+
+#define SIM_HOST_OPS                                                                               \
+	.crc32c = bw_checksum, .payload_crc = sim_ops_payload_crc, .place = sim_ops_place,         \
+	.buf_get = sim_ops_buf_get, .buf_put = sim_ops_buf_put,                                    \
+	.region_find = sim_ops_region_find, .sent = sim_ops_sent
+
+const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
+const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message};

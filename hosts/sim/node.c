@@ -80,7 +80,9 @@ void sim_node_start(struct sim_node *n)
 	if (!n->engine)
 		abort();
 	memset(n->engine, 0xA5, bytes);
-	if (s->protocol->open(n->engine, &n->cfg, &sim_host_ops, n, sim_node_clock(n)))
+	if (s->protocol->open(n->engine, &n->cfg,
+			      s->spec.direct ? &sim_host_ops_direct : &sim_host_ops, n,
+			      sim_node_clock(n)))
 		sim_fail(s, "node %u: open failed", n->number);
 	n->blocked_until = 0;
 	n->no_memory_until = 0;
@@ -196,8 +198,12 @@ static bool sim_node_transmit(struct sim_node *n)
 static bool sim_node_events(struct sim_node *n)
 {
 	struct bw_event *e = &n->sim->event; /* all zero, but while one is taken */
-	bool any = false;
+	bool any = n->nquiet != 0;
+	uint32_t i;
 
+	for (i = 0; i < n->nquiet; i++)
+		sim_event_quiet(n, n->quiet[i]);
+	n->nquiet = 0;
 	while (!n->sim->failed && n->sim->protocol->next_event(n->engine, e)) {
 		sim_event_take(n, e);
 		any = true;
@@ -433,6 +439,7 @@ void sim_node_stop(struct sim_node *n, bool farewell)
 	n->paused = false;
 	sim_buf_end(n, n->host_buf);
 	sim_op_forget_all(n);
+	n->nquiet = 0;
 	while (n->nchunks)
 		free(n->chunks[--n->nchunks]);
 	free(n->engine);

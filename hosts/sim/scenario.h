@@ -56,6 +56,7 @@ struct sim_spec {
 	uint32_t no_buffer_ppm; /* calls of buf_get() that get nothing */
 	uint64_t no_memory_ns;	/* grow() is withheld for up to so long */
 	uint32_t unsent_ppm;	/* frames that the host cannot send when they come */
+	bool direct;		/* hosts take messages at once where they may */
 	bool scatter;		/* only the first BW_HEAD_MAX bytes of a frame lie in one piece */
 	bool no_checksum;	/* data checksum not offered */
 

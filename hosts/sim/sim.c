@@ -322,6 +322,7 @@ static void sim_node_free(struct sim_node *n)
 	free(n->bufs);
 	free(n->ops);
 	free(n->head_copy);
+	free(n->quiet);
 }
 
 void sim_free(struct sim *s)

@@ -82,7 +82,7 @@ struct sim_op {
 	uint64_t pull_id;   /* PULL */
 	uint64_t base, len; /* PULL: what must arrive */
 	uint64_t since;	    /* ns */
-	bool canceled, final, host_key, must_fail;
+	bool canceled, final, host_key, must_fail, quiet;
 };
 
 enum sim_buf_kind { SIM_BUF_FREE, SIM_BUF_SOURCE, SIM_BUF_TARGET, SIM_BUF_MESSAGE, SIM_BUF_HOST };
@@ -113,6 +113,8 @@ struct sim_node {
 	bool serving, paused;
 	uint32_t batch;		   /* frames served, to run the engine after some */
 	struct sim_frame *current; /* the frame of the rx() under way or just made */
+	uint64_t *quiet;	   /* cookies of quiet sends that ended */
+	uint32_t nquiet;
 	uint64_t *head_copy;	   /* its first bytes, where frames are scattered */
 
 	/* driving the engine */
@@ -262,6 +264,7 @@ struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane);
 
 /* memory.c: buffers */
 extern const struct bw_host_ops sim_host_ops;
+extern const struct bw_host_ops sim_host_ops_direct; /* takes messages at once */
 uint64_t sim_buf_new(struct sim_node *n, enum sim_buf_kind kind, uint64_t len, uint64_t base);
 struct sim_buf *sim_buf_get(struct sim_node *n, uint64_t cookie);
 void sim_buf_end(struct sim_node *n, uint64_t cookie);
@@ -290,6 +293,8 @@ void sim_work_ended(struct sim_node *n, struct sim_peer *p);
 
 /* event.c: events taken and checked */
 void sim_event_take(struct sim_node *n, const struct bw_event *e);
+/* A quiet send was acknowledged. */
+void sim_event_quiet(struct sim_node *n, uint64_t cookie);
 
 /* oracle.c: what must become of messages and regions */
 uint64_t sim_oracle_message(struct sim *s, struct sim_peer *p, uint32_t len);

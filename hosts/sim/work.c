@@ -76,6 +76,7 @@ static bool sim_work_send(struct sim_node *n, struct sim_peer *p, uint32_t len, 
 	op.send.code = code;
 	op.send.dst_ep = m->dst_ep;
 	op.send.src_ep = m->src_ep;
+	op.send.quiet = mine->quiet = number % 2;
 	op.send.urgent = sim_chance(&s->rng, 300000);
 	r = sim_node_submit(n, &op);
 	if (!r) {

@@ -142,6 +142,8 @@ enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2, BW_RNDV_KERNEL = 3 };
 void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b);
 void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b);
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
+/* A quiet send has ended. Calls nobody. */
+void bw_message_acked(struct bw_ep *ep, uint64_t cookie);
 extern const struct bw_local_handlers bw_message_local_handlers;
 
 /* wait.c */

@@ -76,6 +76,11 @@ static int bw_host_region_find(void *host, uint32_t peer, uint64_t key, uint64_t
 	return 0;
 }
 
+static void bw_host_sent(void *host, uint64_t cookie)
+{
+	bw_message_acked(host, cookie);
+}
+
 const struct bw_host_ops bw_host_ops = {
 	.crc32c = bw_checksum,
 	.payload_crc = bw_host_payload_crc,
@@ -83,6 +88,7 @@ const struct bw_host_ops bw_host_ops = {
 	.buf_get = bw_host_buf_get,
 	.buf_put = bw_host_buf_put,
 	.region_find = bw_host_region_find,
+	.sent = bw_host_sent,
 };
 
 /* More memory for the engine. */

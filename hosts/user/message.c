@@ -73,6 +73,7 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	op->send.dst_ep = BW_EP_MESSAGES;
 	op->send.src_ep = BW_EP_MESSAGES;
 	op->send.urgent = notify;
+	op->send.quiet = !notify;
 	error = bw_host_submit(ep, op);
 	if (!error && b)
 		ep->copied += len + BW_COPIED_EACH;
@@ -512,6 +513,17 @@ static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
 	bw_buffer_put(&ep->buffers, b);
 	if (notify)
 		ep->handlers->sent(ep->arg, op, ev->status);
+}
+
+void bw_message_acked(struct bw_ep *ep, uint64_t cookie)
+{
+	struct bw_buffer *b = bw_buffer_of(cookie);
+
+	ep->handled++;
+	if (!b)
+		return;
+	ep->copied -= b->len + BW_COPIED_EACH;
+	bw_buffer_put(&ep->buffers, b);
 }
 
 static void bw_message_pulled(struct bw_ep *ep, const struct bw_event *ev)

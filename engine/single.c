@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The common frames, in a straight line: a message, a segment of one or a piece of a pull, alone in
+ * its frame, in order, on a path where nothing is missing. What such a frame looks like is foreseen
+ * ("header prediction", Jacobson 1988); whatever is not so is left to recv.c and send.c, which also
+ * handle all this, and nothing is changed before that is certain.
+ */
+#include "reliable.h"
+
+/* The start of a DATA frame with one part. */
+struct bw_single {
+	struct bw_hdr h;
+	struct bw_ackblk b;
+	union {
+		struct bw_part part;
+		struct bw_part_msg msg;
+		struct bw_part_bulk bulk;
+	};
+};
+
+#define BW_SINGLE_FIXED (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+
+BW_ASSERT_LAYOUT(bw_single, BW_SINGLE_FIXED + sizeof(struct bw_part_msg));
+
+/* Bytes of the frame before the payload; 0: it carries something else. */
+static uint32_t bw_single_head(const struct bw_rx_frame *f)
+{
+	const struct bw_single *s = f->head;
+	uint32_t size = BW_SINGLE_FIXED;
+
+	if (f->head_len < BW_SINGLE_FIXED + sizeof(s->part))
+		return 0;
+	if (s->part.kind == BW_PART_MESSAGE)
+		size += sizeof(s->msg);
+	else if (s->part.kind == BW_PART_BULK)
+		size += sizeof(s->bulk);
+	else
+		return 0;
+	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen ? size : 0;
+}
+
+static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uint32_t head)
+{
+	const uint8_t *from = (const uint8_t *)s;
+	uint64_t h[4]; /* the header, its check 0: the last four bytes */
+	uint32_t crc, i;
+
+	for (i = 0; i < 4; i++)
+		memcpy(&h[i], from + 8 * i, 8);
+	h[3] &= UINT32_MAX;
+	crc = e->ops->crc32c(0, h, sizeof(h));
+	return e->ops->crc32c(crc, &s->b, head - sizeof(h)) == s->h.hcrc;
+}
+
+/* Has nothing to be said of the path but that another packet came? */
+static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
+{
+	return t->state == BW_PATH_UP && !t->rx.n && s->h.pn == (uint32_t)t->rx.base &&
+	       (int32_t)(s->b.floor - (uint32_t)t->rx.base) <= 0 && !s->b.flags;
+}
+
+/* Is the acknowledgement as it mostly is: of nothing, or of the one packet under way, that carried
+ * one message? */
+static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
+{
+	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
+
+	if (t->lost_n || s->b.marks != t->marks_seen || t->round_marks || t->mark_alpha)
+		return false;
+	return bw_list_empty(&t->flight) ||
+	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
+		r->kind == BW_OWNED_MESSAGE && !t->large_lost && t->reorder == BW_REORDER_MIN &&
+		r->pn >= t->limited_pn && t->srtt);
+}
+
+static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			    const struct bw_single *s)
+{
+	struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
+	struct bw_txmsg *m = NULL;
+
+	if (!bw_single_acks(t, s)) {
+		bw_ack_received(e, p, t, &s->h, &s->b, NULL, NULL);
+		return;
+	}
+	p->pressed = false;
+	bw_credit_limit(p, s->b.credit);
+	t->floor = t->pn_next;
+	t->loss_at = BW_NEVER;
+	if (!bw_list_empty(&t->flight)) {
+		m = r->obj;
+		m->refs--;
+		t->inflight = 0;
+		t->pto_count = 0;
+		t->acked_max = r->pn;
+		t->cubic_since = 0; /* nothing tests the window: bw_path_cc_ack() */
+		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
+			bw_path_rtt(t, e->now - r->sent_ns);
+		bw_list_init(&t->flight);
+		bw_slab_free(&e->records, r);
+		bw_txmsg_settle(e, m);
+	}
+	if (!p->is_ready && !bw_peer_idle(p))
+		bw_peer_ready(e, p);
+}
+
+/* Can the message be handed over at once? */
+static bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
+			  const struct bw_flow *flow, const struct bw_part_msg *w)
+{
+	return e->ops->message && !e->ev_first && flow && w->id == flow->rx_next &&
+	       w->total == w->part.plen && bw_list_empty(&flow->rx) &&
+	       bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min));
+}
+
+static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
+{
+	struct bw_event *ev = &e->told;
+	uint64_t charge = bw_credit_charge(w->total, e->cfg.charge_min);
+
+	p->rx_used += charge;
+	e->count.rx_payload += w->total;
+	e->count.rx_messages++;
+	bw_credit_taken(e, p, charge);
+	ev->type = BW_EV_MESSAGE;
+	ev->peer = p->handle;
+	ev->len = w->total;
+	ev->tag = w->tag;
+	ev->imm = w->imm;
+	ev->frame_off = sizeof(struct bw_single);
+	ev->dst_ep = w->dst_ep;
+	ev->src_ep = w->src_ep;
+	ev->code = w->part.code;
+}
+
+/* What recv.c does with a part. *told: the message is to be handed over. */
+static int bw_single_part(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
+			  const struct bw_single *s, uint32_t head, bool *told)
+{
+	struct bw_flow *flow;
+
+	if (s->part.kind == BW_PART_BULK)
+		return bw_pull_data(e, p, f, &s->bulk, head);
+	flow = bw_peer_flow_find(p, s->msg.dst_ep, s->msg.src_ep);
+	if (!bw_single_due(e, p, flow, &s->msg))
+		return bw_recv_message(e, p, f, &s->msg, head);
+	if (p->checksum && s->part.plen &&
+	    e->ops->place(e->host, 0, 0, f, head, s->part.plen, true, s->part.crc))
+		return -BW_DROP_DATA;
+	flow->rx_next++;
+	bw_single_tell(e, p, &s->msg);
+	*told = true;
+	return 0;
+}
+
+/* When the peer needs attention next. */
+static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			   const struct bw_single *s)
+{
+	if (s->part.kind == BW_PART_BULK && (!p->ping_pause || bw_list_empty(&p->pulls))) {
+		bw_peer_schedule(e, p);
+		return;
+	}
+	if (!bw_peer_waits(p))
+		p->waiting_since = 0;
+	bw_peer_sooner(e, p, bw_min_u64(t->ack_at, t->loss_at));
+}
+
+bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result)
+{
+	const struct bw_single *s = f->head;
+	uint32_t head = bw_single_head(f);
+	bool told = false;
+	struct bw_peer *p;
+	struct bw_path *t;
+
+	if (!head || s->h.dst_inc != e->cfg.incarnation)
+		return false;
+	p = bw_peer_get(e, s->h.conn);
+	if (!p || p->wire != s->h.conn || p->engine != s->h.src_engine || !p->confirmed ||
+	    p->credit_stalled)
+		return false;
+	t = bw_peer_path(p, s->h.path);
+	if (!t || !bw_single_smooth(t, s) || !bw_single_intact(e, s, head))
+		return false;
+	t->heard = e->now;
+	bw_peer_heard(e, p);
+	bw_single_acked(e, p, t, s);
+	*result = bw_single_part(e, p, f, s, head, &told);
+	if (!*result)
+		bw_ack_note(e, p, t, t->rx.base++, f, s->h.flags & BW_HDR_ACK_NOW);
+	bw_single_plan(e, p, t, s);
+	if (told)
+		e->ops->message(e->host, &e->told);
+	return true;
+}
+
+/* Is there nothing to be sent to this peer but messages and pulled data, by its only path? */
+static bool bw_single_clear(const struct bw_peer *p)
+{
+	const struct bw_path *t = &p->path[0];
+
+	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
+	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
+	       t->inflight < t->cwnd;
+}
+
+/* The first flow with messages to be sent; *only: there is one message, no more. */
+static struct bw_flow *bw_single_flow(struct bw_peer *p, bool *only)
+{
+	struct bw_flow *flow = &p->app, *other;
+
+	while (flow && bw_list_empty(&flow->tx))
+		flow = flow->next;
+	*only = flow && flow->tx.next == flow->tx.prev;
+	for (other = flow ? flow->next : NULL; other && *only; other = other->next)
+		*only = bw_list_empty(&other->tx);
+	return flow;
+}
+
+static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p,
+					 struct bw_tx_frame *f)
+{
+	struct bw_single *s = (struct bw_single *)f->head;
+
+	bw_hdr_fill(e, p, &s->h, BW_FRAME_DATA);
+	s->h.pn = (uint32_t)p->path[0].pn_next;
+	bw_ack_block(e, p, &p->path[0], &s->b);
+	return s;
+}
+
+/* The payload of the part, and all that is the same for its kinds. */
+static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f,
+			  struct bw_record *r, uint32_t head, uint64_t buf, uint64_t off,
+			  bool urgent)
+{
+	struct bw_single *s = (struct bw_single *)f->head;
+	struct bw_path *t = &p->path[0];
+	const uint32_t len = r->len;
+
+	s->part.plen = (uint16_t)len;
+	s->part.crc = len && p->checksum ? e->ops->payload_crc(e->host, buf, off, len) : 0;
+	f->to = t->to;
+	f->segments = len != 0;
+	f->segment[0].head_end = f->head_len = head;
+	f->segment[0].len = len;
+	f->segment[0].buf = buf;
+	f->segment[0].off = off;
+	f->len = head + len;
+	t->inflight += f->len;
+	if (urgent || t->inflight >= t->cwnd)
+		s->h.flags = BW_HDR_ACK_NOW;
+	bw_head_seal(e, s, head, f->len);
+	r->pn = e->last.pn = t->pn_next++;
+	r->sent_ns = t->last_sent = e->now;
+	r->frame_len = f->len;
+	bw_list_add_before(&t->flight, &r->list);
+	t->probe_allow = false;
+	e->count.tx_payload += len;
+	if (!p->waiting_since)
+		p->waiting_since = e->now ? e->now : 1;
+	bw_peer_sooner(e, p,
+		       bw_min_u64(e->now + bw_path_pto(e, t),
+				  bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns));
+}
+
+static void bw_single_rest(struct bw_peer *p)
+{
+	bw_list_del(&p->ready);
+	p->is_ready = false;
+}
+
+static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_txmsg *m,
+			      struct bw_tx_frame *f)
+{
+	uint32_t room = p->path[0].mtu - (uint32_t)sizeof(struct bw_single);
+	uint32_t off = m->next_off, len = m->len - off < room ? m->len - off : room;
+	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, p->charge_min);
+	struct bw_record *r;
+	struct bw_single *s;
+
+	if (p->tx_used + charge > p->tx_limit)
+		return false;
+	r = bw_record_new(e, BW_OWNED_MESSAGE, m, off, len);
+	if (!r)
+		return false;
+	p->tx_used += charge;
+	m->charged = true;
+	m->refs++;
+	m->next_off += len;
+	s = bw_single_begin(e, p, f);
+	s->part.kind = BW_PART_MESSAGE;
+	s->part.code = m->code;
+	s->msg.id = m->id;
+	s->msg.offset = off;
+	s->msg.total = m->total;
+	s->msg.tag = m->tag;
+	s->msg.imm = m->imm;
+	s->msg.dst_ep = m->flow->remote_ep;
+	s->msg.src_ep = m->flow->local_ep;
+	s->msg.status = 0;
+	bw_single_end(e, p, f, r, sizeof(*s), m->buf, m->buf_off + off, m->urgent);
+	p->eager_turn++;
+	if (m->next_off == m->len) {
+		bw_txmsg_left(e, m);
+		bw_single_rest(p);
+	}
+	return true;
+}
+
+static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_serve *v,
+			   struct bw_tx_frame *f)
+{
+	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
+	uint32_t room = p->path[0].mtu - head;
+	uint64_t off = v->next_off;
+	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);
+	struct bw_record *r;
+	struct bw_single *s;
+
+	if (p->tx_used + len > p->tx_limit)
+		return false;
+	r = bw_record_new(e, BW_OWNED_BULK, v, off, len);
+	if (!r)
+		return false;
+	p->tx_used += len;
+	v->refs++;
+	v->next_off += len;
+	s = bw_single_begin(e, p, f);
+	s->part.kind = BW_PART_BULK;
+	s->part.code = 0;
+	s->bulk.id = v->pull_id;
+	s->bulk.offset = off;
+	bw_single_end(e, p, f, r, head, v->buf, v->buf_off + off, v->next_off == v->len);
+	p->serve_turn = 0; /* there is no other one */
+	if (v->next_off == v->len) {
+		bw_list_del(&v->turn);
+		bw_single_rest(p);
+	}
+	return true;
+}
+
+bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	struct bw_flow *flow;
+	bool only;
+
+	if (!bw_single_clear(p))
+		return false;
+	flow = bw_single_flow(p, &only);
+	if (bw_list_empty(&p->serving))
+		return only && bw_single_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue),
+						 f);
+	if (flow || p->serving.next != p->serving.prev)
+		return false;
+	return bw_single_bulk(e, p, bw_first(&p->serving, struct bw_serve, turn), f);
+}
