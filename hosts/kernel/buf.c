@@ -378,14 +378,13 @@ static int bwk_buf_take_over(struct sk_buff *to, struct sk_buff *from)
 static int bwk_buf_unchain(struct bwk_buf *b)
 {
 	struct sk_buff *chain = b->skb, *skb;
-	int error = 0;
+	int error;
 
 	skb = alloc_skb_with_frags(0, b->len, PAGE_ALLOC_COSTLY_ORDER, &error, GFP_ATOMIC);
 	if (!skb)
 		return -ENOMEM;
 	skb->len = skb->data_len = b->len;
-	if (chain)
-		error = bwk_buf_take_over(skb, chain);
+	error = chain ? bwk_buf_take_over(skb, chain) : 0;
 	if (error) {
 		kfree_skb(skb);
 		return error;
