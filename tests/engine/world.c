@@ -220,6 +220,16 @@ int submit(int n, struct bw_op *op)
 	return r;
 }
 
+/* Of a host that leaves its events alone: what comes next beside them. */
+static uint64_t node_deadline(const struct node *node)
+{
+	struct bw_engine *e = node->mem;
+
+	if (node->ignore_events && node->protocol == &bw_reliable && bw_list_empty(&e->ready))
+		return bw_timer_next(e);
+	return node->protocol->next_deadline(node->mem);
+}
+
 /* Whatever the node has to send now, until it waits for something. */
 void flush(int n)
 {
@@ -233,7 +243,7 @@ void flush(int n)
 		take_events(n); /* what the host takes may leave something to tell */
 		if (++rounds > 4)
 			fail_msg("%c: a deadline that is over, but nothing to send", 'A' + n);
-	} while (node->protocol->next_deadline(node->mem) <= world.now);
+	} while (node_deadline(node) <= world.now);
 }
 
 void give(struct frame *f)
@@ -338,8 +348,7 @@ uint64_t deadline(void)
 
 	for (n = 0; n < NODES; n++)
 		if (world.node[n].mem)
-			at = bw_min_u64(at,
-					world.node[n].protocol->next_deadline(world.node[n].mem));
+			at = bw_min_u64(at, node_deadline(&world.node[n]));
 	return at;
 }
 
