@@ -161,8 +161,6 @@ static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_peer_schedule(e, p);
 		return;
 	}
-	if (!bw_peer_waits(p))
-		p->waiting_since = 0;
 	bw_peer_sooner(e, p, bw_min_u64(t->ack_at, t->loss_at));
 }
 
