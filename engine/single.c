@@ -56,7 +56,8 @@ static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uin
 static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 {
 	return t->state == BW_PATH_UP && !t->rx.n && s->h.pn == (uint32_t)t->rx.base &&
-	       (int32_t)(s->b.floor - (uint32_t)t->rx.base) <= 0 && !s->b.flags;
+	       (int32_t)(s->b.floor - (uint32_t)t->rx.base) <= 0 &&
+	       !(s->b.flags & ~BW_ACKBLK_NO_ACK);
 }
 
 /* Is the acknowledgement as it mostly is: of nothing, or of the one packet under way, that carried
@@ -70,7 +71,7 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
 		r->kind == BW_OWNED_MESSAGE && !t->large_lost && t->reorder == BW_REORDER_MIN &&
-		r->pn >= t->limited_pn && t->srtt);
+		r->pn >= t->limited_pn && t->srtt && !s->b.flags);
 }
 
 static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,

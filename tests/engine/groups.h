@@ -29,4 +29,5 @@ int datagram_tests(void);
 int refusal_tests(void);
 int farewell_tests(void);
 int pull_end_tests(void);
+int single_tests(void);
 #endif

@@ -130,14 +130,32 @@ static int host_region_find(void *host, uint32_t from, uint64_t key, uint64_t of
 	return 0;
 }
 
-const struct bw_host_ops host_ops = {
-	.crc32c = bw_crc32c,
-	.payload_crc = host_payload_crc,
-	.place = host_place,
-	.buf_get = host_buf_get,
-	.buf_put = host_buf_put,
-	.region_find = host_region_find,
-};
+static void take_event(int n, const struct bw_event *e);
+
+static void host_sent(void *host, uint64_t cookie)
+{
+	const struct node *node = host;
+	struct bw_event e = {.type = BW_EV_SENT, .cookie = cookie};
+
+	take_event((int)(node - world.node), &e);
+	log_line(world.events, "(quietly)");
+}
+
+static void host_message(void *host, const struct bw_event *e)
+{
+	const struct node *node = host;
+
+	take_event((int)(node - world.node), e);
+	log_line(world.events, "(at once)");
+}
+
+#define HOST_OPS                                                                                   \
+	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
+	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
+	.sent = host_sent
+
+const struct bw_host_ops host_ops = {HOST_OPS};
+const struct bw_host_ops host_ops_direct = {HOST_OPS, .message = host_message};
 
 static char name_of(int n, uint32_t handle)
 {

@@ -9,6 +9,7 @@
 #include "world.h"
 
 extern const struct bw_host_ops host_ops;
+extern const struct bw_host_ops host_ops_direct; /* takes messages at once where it may */
 
 struct buffer *buffer_new(int node, uint64_t len);
 void buffer_free(struct buffer *b);
