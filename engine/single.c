@@ -94,7 +94,7 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		t->inflight = 0;
 		t->pto_count = 0;
 		t->acked_max = r->pn;
-		t->cubic_since = 0; /* nothing tests the window: bw_path_cc_ack() */
+		t->cubic_since = 0;		   /* nothing tests the window: bw_path_cc_ack() */
 		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
 			bw_path_rtt(t, e->now - r->sent_ns);
 		bw_list_init(&t->flight);
@@ -201,8 +201,7 @@ static bool bw_single_clear(const struct bw_peer *p)
 
 	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
 	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
-	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
-	       t->inflight < t->cwnd;
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) && t->inflight < t->cwnd;
 }
 
 /* The first flow with messages to be sent; *only: there is one message, no more. */
@@ -349,8 +348,8 @@ bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame 
 		return false;
 	flow = bw_single_flow(p, &only);
 	if (bw_list_empty(&p->serving))
-		return only && bw_single_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue),
-						 f);
+		return only &&
+		       bw_single_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue), f);
 	if (flow || p->serving.next != p->serving.prev)
 		return false;
 	return bw_single_bulk(e, p, bw_first(&p->serving, struct bw_serve, turn), f);

@@ -44,12 +44,12 @@ enum bwk_buf_use {
 struct bwk_buf {
 	struct hlist_node held; /* in port.bufs while the engine has it */
 	struct list_head ended; /* in sock.done, perhaps, afterwards */
-	u8 kind;	      /* enum bwk_buf_kind */
-	u8 use;		      /* enum bwk_buf_use */
-	bool notify;	      /* its end is an event for the program */
-	bool awaited;	      /* a thread sleeps until it is done */
-	bool done;	      /* it has ended: `status` and `got` are valid */
-	bool small;	      /* there is room for BWK_BUF_SMALL bytes in it */
+	u8 kind;		/* enum bwk_buf_kind */
+	u8 use;			/* enum bwk_buf_use */
+	bool notify;		/* its end is an event for the program */
+	bool awaited;		/* a thread sleeps until it is done */
+	bool done;		/* it has ended: `status` and `got` are valid */
+	bool small;		/* there is room for BWK_BUF_SMALL bytes in it */
 	int status;
 	u32 peer;    /* number in its socket */
 	u32 handle;  /* of the peer in the engine */
@@ -68,10 +68,10 @@ struct bwk_buf {
 	struct page **pages;
 	struct bwk_part *parts; /* USER, scattered: `nparts` of them; else NULL */
 	u32 nparts;
-	bool ahead;	    /* PULL: nobody waits; the socket becomes readable */
-	struct page *whole; /* PIECE_OF: a reference */
+	bool ahead;		    /* PULL: nobody waits; the socket becomes readable */
+	struct page *whole;	    /* PIECE_OF: a reference */
 	struct sk_buff *skb, *tail; /* CHAIN: the first frame, and the last one beside it */
-	struct user_struct *user; /* USER: charged for locked memory */
+	struct user_struct *user;   /* USER: charged for locked memory */
 	struct llist_node later;
 	u8 flat[];
 };

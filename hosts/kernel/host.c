@@ -88,7 +88,8 @@ static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
 	if (peer && port->ops && b) {
 		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
 	} else if (peer && port->ops) {
-		port->ops->message(port->owner, peer, ev, port->frame.cookie, ev->frame_off, !port->rx_used);
+		port->ops->message(port->owner, peer, ev, port->frame.cookie, ev->frame_off,
+				   !port->rx_used);
 		port->rx_used = true;
 	}
 	if (b)

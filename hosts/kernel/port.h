@@ -80,8 +80,8 @@ struct bwk_port {
 
 	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
 	bool rx_used;		  /* a message of it was delivered */
-	bool running;	    /* inside bwk_port_run() */
-	bool lingering;	    /* its socket is closed; it ends when its peers have everything */
+	bool running;		  /* inside bwk_port_run() */
+	bool lingering;		  /* its socket is closed; it ends when its peers have everything */
 	bool dead;
 	u64 linger_until;
 	u64 now;      /* as read when the lock was taken */
@@ -91,7 +91,7 @@ struct bwk_port {
 	bool hungry;
 	struct bw_tx_frame tx;
 	struct hlist_head bufs; /* buffers that the engine has */
-	void *grown;	       /* chained through the first word */
+	void *grown;		/* chained through the first word */
 	u64 grown_bytes;
 	struct list_head regions; /* of programs' memory that peers read: region.c */
 	u32 region_count, region_asks;

@@ -30,8 +30,8 @@ struct bwk_sock {
 	atomic_t sending;		/* bytes charged for sends under way */
 	unsigned long ahead;		/* bit 0: one of what has arrived is fetched ahead */
 	struct bwk_spares spares;
-	struct list_head done;		/* buffers whose end is to be reported; port's lock */
-	struct list_head downs;		/* peers likewise */
+	struct list_head done;	/* buffers whose end is to be reported; port's lock */
+	struct list_head downs; /* peers likewise */
 };
 
 static inline struct bwk_sock *bwk_sk(const struct sock *sk)

@@ -115,7 +115,7 @@ struct sim_node {
 	struct sim_frame *current; /* the frame of the rx() under way or just made */
 	uint64_t *quiet;	   /* cookies of quiet sends that ended */
 	uint32_t nquiet;
-	uint64_t *head_copy;	   /* its first bytes, where frames are scattered */
+	uint64_t *head_copy; /* its first bytes, where frames are scattered */
 
 	/* driving the engine */
 	uint32_t wake_gen, work_gen;

@@ -185,7 +185,8 @@ static void tail__comes_after_two_round_trips_and_the_delay_of_acknowledgements(
 	sender()->rttvar = 200 * BW_US;
 	send_packets(1, 2);
 	drop_all();
-	assert_int_equal(exact_deadline(), world.now + 300 * BW_US + 4 * 200 * BW_US + BW_ACK_DELAY);
+	assert_int_equal(exact_deadline(),
+			 world.now + 300 * BW_US + 4 * 200 * BW_US + BW_ACK_DELAY);
 	sender()->srtt = 1;
 	sender()->rttvar = 0;
 	send_packets(1, 3);
