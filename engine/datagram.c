@@ -176,9 +176,8 @@ static bool datagram_busy(void *mem)
 
 static uint64_t datagram_next_deadline(void *mem)
 {
-	const struct datagram *d = mem;
-
-	return datagram_busy(mem) || d->news_due || d->reported != d->passed ? 0 : BW_NEVER;
+	const struct datagram *d = mem; /* what is not yet passed is not reported either */
+	return d->reported != d->submitted || d->news_due ? 0 : BW_NEVER;
 }
 
 const struct bw_protocol bw_datagram = {

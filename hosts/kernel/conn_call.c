@@ -278,7 +278,8 @@ static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table
 	return events;
 }
 
-/* Nobody will hear of these buffers; a long message among them is still to be fetched. Lock held. */
+/* Nobody will hear of these buffers; a long message among them is still to be fetched.
+ * Lock held. */
 static void bwk_conn_disown(struct bwk_sock *bs)
 {
 	struct bwk_buf *b;

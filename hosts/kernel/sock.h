@@ -96,7 +96,8 @@ bool bwk_sock_stop_locked(struct bwk_port *port, struct bwk_buf *b, struct bw_op
 /* A buffer has come back from the engine: told to who waits for it, or freed. Port's lock held. */
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
 
-/* queue.c: what has arrived. MESSAGE and PRESS: the port's lock held. MESSAGE: false: it is lost. */
+/* queue.c: what has arrived. MESSAGE and PRESS: the port's lock held. MESSAGE: false: it is
+ * lost. */
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
 		       struct sk_buff *skb, u32 off, bool whole);
 void bwk_queue_press(struct bwk_sock *bs, bool on);

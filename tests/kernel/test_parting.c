@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connections end: by shutdown() each way, by close() with and without bytes that nobody has read,
- * by the death of a program or of a node. What was sent before arrives, and what went wrong is told.
+ * by the death of a program or of a node. What was sent before arrives, and what went wrong is
+ * told.
  */
 #include <poll.h>
 #include <signal.h>

@@ -3,8 +3,8 @@
  * Two guests on a wire talk by sockets of all types, both ways at once, and each checks every byte
  * that it gets: what the wire loses, doubles, damages and overtakes must not show.
  *
- *	exchange MESSAGES NAME	in both of two guests; MESSAGES: of each type and way; NAME: of points
- *				where they meet, another one each time
+ *	exchange MESSAGES NAME	in both of two guests; MESSAGES: of each type and way;
+ *				NAME: of points where they meet, another one each time
  */
 #include <errno.h>
 #include <pthread.h>
