@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Random system calls on sockets of all types and on protocol servers' device, by processes that
- * are killed in the midst of them, each with two threads that share its descriptors: whatever they do,
- * the kernel complains of nothing, nothing stays pinned, and others are served.
+ * are killed in the midst of them, each with two threads that share its descriptors: whatever they
+ * do, the kernel complains of nothing, nothing stays pinned, and others are served.
  *
  *	test_random [SECONDS SEED]
  */
