@@ -110,7 +110,7 @@ static bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
 			  const struct bw_flow *flow, const struct bw_part_msg *w)
 {
 	return e->ops->message && !e->ev_first && flow && w->id == flow->rx_next &&
-	       w->total == w->part.plen && bw_list_empty(&flow->rx) &&
+	       w->total == w->part.plen && !w->offset && bw_list_empty(&flow->rx) &&
 	       bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min));
 }
 

@@ -102,6 +102,20 @@ static void head__damaged(void **state)
 	expect_drop(B, BW_DROP_HEADER, 1);
 }
 
+static void head__of_a_message_that_begins_late(void **state)
+{
+	struct frame *f;
+
+	open_direct();
+	post(A, B, 2, 8);
+	flush(A);
+	f = take(0);
+	((struct bw_part_msg *)frame_part(f, 0))->offset = 1;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	expect_drop(B, BW_DROP_MALFORMED, 1);
+}
+
 static void twice__is_delivered_once(void **state)
 {
 	struct frame *f, *copy;
@@ -181,6 +195,7 @@ int single_tests(void)
 		TEST(head__of_a_dead_incarnation),
 		TEST(head__of_another_engine),
 		TEST(head__damaged),
+		TEST(head__of_a_message_that_begins_late),
 		TEST(twice__is_delivered_once),
 		TEST(quiet__send_is_told_within_rx),
 		TEST(quiet__failure_is_an_event),
