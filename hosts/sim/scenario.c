@@ -18,8 +18,11 @@ const struct sim_spec sim_scenarios[] = {
 	 .nodes = 4, .steady = true, .quiet = true, .clean = true},
 	{.name = "loss", .about = "5 % of all frames are lost",
 	 .nodes = 3, .steady = true, .wire = {{.loss_ppm = 50000}}},
+	/* A burst ends after some frames, not after some time: of one probe a second 60 are all lost
+	 * in one of 20 bursts, which is longer than peers usually wait. */
 	{.name = "burst", .about = "bursts of losses",
-	 .nodes = 3, .steady = true, .wire = {{.burst_ppm = 3000, .burst_end_ppm = 50000}}},
+	 .nodes = 3, .steady = true, .dead_ns = 600 * BW_S,
+	 .wire = {{.burst_ppm = 3000, .burst_end_ppm = 50000}}},
 	{.name = "reorder", .about = "a third of all frames are late, some by many round trips",
 	 .nodes = 3, .steady = true,
 	 .wire = {{.reorder_ppm = 300000, .reorder_ns = 2 * BW_MS}}},
