@@ -27,6 +27,8 @@ struct bw_link_addr {
 	uint8_t bytes[22];
 };
 
+struct bw_event;
+
 /* A received frame, valid during rx() and until the next rx() (events may refer to it). */
 struct bw_rx_frame {
 	const void *head;  /* its first bytes, contiguous, 8-aligned */
@@ -39,8 +41,6 @@ struct bw_rx_frame {
 };
 
 /* A frame to be sent: `head` bytes and, woven in, payload segments. Valid until the next call. */
-struct bw_event;
-
 #define BW_TX_SEGMENTS 14
 struct bw_tx_segment {
 	uint32_t head_end; /* this payload follows the head bytes up to here (offset in head) */

@@ -16,6 +16,11 @@
 #define BWK_BUF_PIECE 32768 /* bytes; of the fragment that a task copies into */
 #define BWK_SPARES    64    /* small buffers that a socket keeps */
 
+/* Memory that the frames of a chain may take, in bytes and per byte of the message: four times is
+ * more than any driver's frames of full size take, and a sender of tiny ones gets no more. */
+#define BWK_CHAIN_TIMES 4
+#define BWK_CHAIN_MORE	16384
+
 /* As if it were new. */
 static void bwk_buf_begin(struct bwk_buf *b, u8 kind, u64 len)
 {
@@ -336,6 +341,8 @@ bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 
 
 	if (b->kind != BWK_BUF_CHAIN || off != b->got || skb->len != at + n || skb_cloned(skb) ||
 	    skb_has_frag_list(skb) || at > skb_headlen(skb))
+		return false;
+	if (head && head->truesize + skb->truesize > BWK_CHAIN_TIMES * b->len + BWK_CHAIN_MORE)
 		return false;
 	skb_get(skb);
 	skb_orphan(skb);

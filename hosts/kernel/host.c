@@ -79,8 +79,9 @@ static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u
 	return bwk_region_find(host, peer, key, off, n, buf);
 }
 
-static void bwk_port_message(struct bwk_port *port, const struct bw_event *ev)
+static void bwk_host_message(void *host, const struct bw_event *ev)
 {
+	struct bwk_port *port = host;
 	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
 	struct bwk_buf *b = bwk_buf_of(ev->buf);
 
@@ -112,11 +113,6 @@ static void bwk_host_sent(void *host, u64 cookie)
 
 	hlist_del_init(&b->held);
 	bwk_port_returned(port, b);
-}
-
-static void bwk_host_message(void *host, const struct bw_event *ev)
-{
-	bwk_port_message(host, ev);
 }
 
 const struct bw_host_ops bwk_host_ops = {
@@ -192,7 +188,7 @@ static void bwk_port_events(struct bwk_port *port)
 	while (port->protocol->next_event(port->engine, &ev)) {
 		switch (ev.type) {
 		case BW_EV_MESSAGE:
-			bwk_port_message(port, &ev);
+			bwk_host_message(port, &ev);
 			break;
 		case BW_EV_SENT:
 		case BW_EV_PULLED:

@@ -18,8 +18,8 @@ const struct sim_spec sim_scenarios[] = {
 	 .nodes = 4, .steady = true, .quiet = true, .clean = true},
 	{.name = "loss", .about = "5 % of all frames are lost",
 	 .nodes = 3, .steady = true, .wire = {{.loss_ppm = 50000}}},
-	/* A burst ends after some frames, not after some time: of one probe a second 60 are all lost
-	 * in one of 20 bursts, which is longer than peers usually wait. */
+	/* A burst ends after some frames, not after some time: of one probe a second 60 are all
+	 * lost in one of 20 bursts, which is longer than peers usually wait. */
 	{.name = "burst", .about = "bursts of losses",
 	 .nodes = 3, .steady = true, .dead_ns = 600 * BW_S,
 	 .wire = {{.burst_ppm = 3000, .burst_end_ppm = 50000}}},

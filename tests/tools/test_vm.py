@@ -3,10 +3,11 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from beowire import vm, vm_accel, vm_kernel
+from beowire import places, vm, vm_accel, vm_kernel
 from beowire.errors import BeowireError
 from beowire_cli import beowire
 
@@ -105,6 +106,18 @@ def test_a_guest_that_hangs_is_ended() -> None:
     outcome, _ = run("sleep", "1000", limit_s=20)
     assert outcome.exit_status == vm.BROKEN
     assert outcome.complaints == ["the guest did not end within 20 s"]
+
+
+def test_a_guest_s_clock_is_right_on_a_busy_machine() -> None:
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(6)]
+    try:
+        _, output = run("sh", "-c", "dmesg | grep -o 'tsc: Detected [0-9.]* MHz'")
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    rate = subprocess.run([places.product("tools/guest/tsc-rate")], stdout=subprocess.PIPE).stdout
+    assert float(output.split()[2]) * 1000 == pytest.approx(int(rate), rel=1e-3)
 
 
 PING = r"""

@@ -6,6 +6,7 @@ in its memory, but for the directories shared with it. A complaint of its kernel
 if the command was content.
 """
 
+import functools
 import re
 import subprocess
 import tempfile
@@ -113,13 +114,22 @@ def _outcome(guest: Guest, code: int | None, console: Path) -> Outcome:
     return Outcome(BROKEN, found, text)
 
 
+@functools.cache
+def _tsc_rate_khz() -> int:
+    """How fast a guest's clock counts whose processor is emulated: as fast as the host's."""
+    command = [places.product("tools/guest/tsc-rate")]
+    return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
 def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
     accelerated = not guest.icount and vm_accel.works(kernel)
+    clock = "" if guest.icount or accelerated else f" tsc_early_khz={_tsc_rate_khz()}"
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", *_processors(guest, accelerated)),
         *("-m", str(guest.memory_mb)),
-        *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", _COMMAND_LINE),
+        *("-kernel", str(kernel.image), "-initrd", str(initrd)),
+        *("-append", _COMMAND_LINE + clock),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
