@@ -4,6 +4,7 @@
 
 #include <linux/highmem.h>
 #include <linux/mm.h>
+#include <linux/moduleparam.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/user.h>
@@ -184,6 +185,18 @@ struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, s
 	return ERR_PTR(-EFAULT);
 }
 
+static atomic_long_t bwk_buf_pinned; /* pages, of all users */
+
+static int bwk_buf_pinned_show(char *to, const struct kernel_param *param)
+{
+	return sysfs_emit(to, "%ld\n", atomic_long_read(&bwk_buf_pinned));
+}
+
+static const struct kernel_param_ops bwk_buf_pinned_ops = {.get = bwk_buf_pinned_show};
+
+module_param_cb(pinned_pages, &bwk_buf_pinned_ops, NULL, 0400);
+MODULE_PARM_DESC(pinned_pages, "pages of programs that are in use now (read only)");
+
 /* Locked memory is charged to the user, as mlock() charges it; false: the limit is reached. */
 static bool bwk_buf_charge(struct bwk_buf *b, u32 npages)
 {
@@ -196,7 +209,17 @@ static bool bwk_buf_charge(struct bwk_buf *b, u32 npages)
 		return false;
 	}
 	b->user = get_uid(user);
+	b->charge = npages;
+	atomic_long_add(npages, &bwk_buf_pinned);
 	return true;
+}
+
+static void bwk_buf_put_pages(struct bwk_buf *b)
+{
+	u32 i;
+
+	for (i = 0; i < b->npages; i++)
+		put_page(b->pages[i]);
 }
 
 static void bwk_buf_unpin(struct bwk_buf *b)
@@ -206,8 +229,9 @@ static void bwk_buf_unpin(struct bwk_buf *b)
 	if (b->use == BWK_BUF_PULL)
 		unpin_user_pages_dirty_lock(b->pages, b->npages, true);
 	else
-		unpin_user_pages(b->pages, b->npages);
+		bwk_buf_put_pages(b);
 	atomic_long_sub(b->charge, &b->user->locked_vm);
+	atomic_long_sub(b->charge, &bwk_buf_pinned);
 	free_uid(b->user);
 }
 
@@ -253,14 +277,18 @@ static u32 bwk_buf_count_pieces(struct bwk_pieces p, u32 *npages)
 	return n;
 }
 
+/* What is only read is referred to, as MSG_ZEROCOPY does; what is written to is pinned, so that its
+ * file system knows (Documentation/core-api/pin_user_pages.rst). */
 static bool bwk_buf_pin_piece(struct bwk_buf *b, unsigned long at, u32 npages, bool writing)
 {
+	struct page **to;
 	u32 done = 0;
 	int n;
 
-	for (; done < npages; done += n, b->npages += n) {
-		n = pin_user_pages_fast((at & PAGE_MASK) + done * PAGE_SIZE, npages - done,
-					writing ? FOLL_WRITE : 0, b->pages + b->npages);
+	for (at &= PAGE_MASK; done < npages; at += n * PAGE_SIZE, done += n, b->npages += n) {
+		to = b->pages + b->npages;
+		n = writing ? pin_user_pages_fast(at, npages - done, FOLL_WRITE, to)
+			    : get_user_pages_fast(at, npages - done, 0, to);
 		if (n <= 0)
 			return false;
 	}
@@ -321,7 +349,6 @@ struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
 		bwk_buf_free(b);
 		return ERR_PTR(-EDQUOT);
 	}
-	b->charge = npages;
 	if (!bwk_buf_pin_pieces(b, pieces, writing)) {
 		bwk_buf_free(b);
 		return ERR_PTR(-EAGAIN);
@@ -405,14 +432,11 @@ static int bwk_buf_unchain(struct bwk_buf *b)
 
 void bwk_buf_free_now(struct bwk_buf *b)
 {
-	u32 i;
-
 	switch (b->kind) {
 	case BWK_BUF_IN:
 		break;
 	case BWK_BUF_PAGES:
-		for (i = 0; i < b->npages; i++)
-			put_page(b->pages[i]);
+		bwk_buf_put_pages(b);
 		break;
 	case BWK_BUF_PIECE_OF:
 		put_page(b->whole);
@@ -500,25 +524,25 @@ static struct page *bwk_buf_at(const struct bwk_buf *b, u64 off, u32 max, u32 *i
 
 int bwk_buf_attach(const struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb)
 {
-	while (n) {
-		int i = skb_shinfo(skb)->nr_frags;
-		u32 in_page, part;
-		struct page *page = bwk_buf_at(b, off, n, &in_page, &part);
+	struct skb_shared_info *to = skb_shinfo(skb);
+	u32 left = n, in_page, part;
+	int i = to->nr_frags;
+
+	for (; left; off += part, left -= part) {
+		struct page *page = bwk_buf_at(b, off, left, &in_page, &part);
 
 		if (skb_can_coalesce(skb, i, page, in_page)) {
-			skb_frag_size_add(&skb_shinfo(skb)->frags[i - 1], part);
-		} else {
-			if (i == MAX_SKB_FRAGS)
-				return -EMSGSIZE;
-			get_page(page);
-			skb_fill_page_desc(skb, i, page, in_page, part);
+			skb_frag_size_add(&to->frags[i - 1], part);
+			continue;
 		}
-		skb->len += part;
-		skb->data_len += part;
-		skb->truesize += part;
-		off += part;
-		n -= part;
+		if (i == MAX_SKB_FRAGS)
+			return -EMSGSIZE;
+		get_page(page);
+		skb_fill_page_desc(skb, i++, page, in_page, part);
 	}
+	skb->len += n;
+	skb->data_len += n;
+	skb->truesize += n;
 	return 0;
 }
 
@@ -568,26 +592,30 @@ u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
 	return crc;
 }
 
-static int bwk_buf_write(struct bwk_buf *b, u64 off, void *from, u32 n)
+static int bwk_buf_write_arriving(struct bwk_buf *b, u64 off, void *from, u32 n)
 {
 	int error = b->kind == BWK_BUF_CHAIN ? bwk_buf_unchain(b) : 0;
 
-	if (error)
-		return error;
-	switch (b->kind) {
-	case BWK_BUF_IN:
+	return error ? error : skb_store_bits(b->skb, off, from, n);
+}
+
+static inline int bwk_buf_write(struct bwk_buf *b, u64 off, void *from, u32 n)
+{
+	u64 at = b->first + off;
+
+	if (b->kind == BWK_BUF_CHAIN || b->kind == BWK_BUF_SKB)
+		return bwk_buf_write_arriving(b, off, from, n);
+	if (b->kind == BWK_BUF_IN)
 		memcpy(b->flat + off, from, n);
-		return 0;
-	case BWK_BUF_SKB:
-		return skb_store_bits(b->skb, off, from, n);
-	default:
+	else if (likely(!b->parts && offset_in_page(at) + n <= PAGE_SIZE))
+		memcpy_to_page(b->pages[at >> PAGE_SHIFT], offset_in_page(at), from, n);
+	else
 		bwk_buf_move(b, off, from, n, true);
-		return 0;
-	}
+	return 0;
 }
 
 /* One contiguous piece of a received frame. */
-static int bwk_buf_place_part(struct bwk_buf *b, u64 off, void *from, u32 n, u32 *crc)
+static inline int bwk_buf_place_part(struct bwk_buf *b, u64 off, void *from, u32 n, u32 *crc)
 {
 	if (crc)
 		*crc = bwk_crc(*crc, from, n);
@@ -620,17 +648,15 @@ static int bwk_buf_place_pages(struct bwk_buf *b, u64 off, const struct sk_buff 
 	return error;
 }
 
-int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc)
+/* The same of any frame. Apart, so that the common case stays short. */
+static noinline int bwk_buf_place_walk(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at,
+				       u32 n, u32 *crc)
 {
 	struct skb_seq_state walk;
 	const u8 *piece;
 	u32 part, done = 0;
 	int error = 0;
 
-	if (at + n <= skb_headlen(skb))
-		return bwk_buf_place_part(b, off, skb->data + at, n, crc);
-	if (!IS_ENABLED(CONFIG_HIGHMEM) && !skb_has_frag_list(skb))
-		return bwk_buf_place_pages(b, off, skb, at, n, crc);
 	skb_prepare_seq_read(skb, at, at + n, &walk);
 	while (!error && (part = skb_seq_read(done, &piece, &walk))) {
 		error = bwk_buf_place_part(b, off + done, (void *)piece, part, crc);
@@ -638,6 +664,15 @@ int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n
 	}
 	skb_abort_seq_read(&walk);
 	return error;
+}
+
+int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc)
+{
+	if (at + n <= skb_headlen(skb))
+		return bwk_buf_place_part(b, off, skb->data + at, n, crc);
+	if (!IS_ENABLED(CONFIG_HIGHMEM) && !skb_has_frag_list(skb))
+		return bwk_buf_place_pages(b, off, skb, at, n, crc);
+	return bwk_buf_place_walk(b, off, skb, at, n, crc);
 }
 
 int bwk_buf_to_iter(const struct bwk_buf *b, u64 off, size_t n, struct iov_iter *to)

@@ -4,12 +4,15 @@
  * lost or overtake one another, interfaces and namespaces that go away. Nothing hangs, nothing is
  * left pinned, what arrives is right.
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -173,6 +176,40 @@ static void test_puller_is_killed(void **state)
 	end(pid);
 	assert_true(kt_pinned_becomes(0));
 	kt_shell("ip -n a link set eth0 up");
+}
+
+/* A file's pages are sealed against writing only while nobody else refers to them. */
+static bool sealed(int file, int tries)
+{
+	bool done = false;
+
+	while (!done && tries--) {
+		done = fcntl(file, F_ADD_SEALS, F_SEAL_WRITE) == 0;
+		if (!done)
+			assert_int_equal(errno, EBUSY);
+	}
+	return done;
+}
+
+static void test_pages_are_let_go(void **state)
+{
+	const struct beowire_info info = {.flags = BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_LONG};
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	int file = memfd_create("pages", MFD_ALLOW_SEALING);
+	void *at;
+
+	assert_int_equal(ftruncate(file, MIB), 0);
+	at = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	assert_true(at != MAP_FAILED);
+	kt_fill(at, MIB, 9);
+	assert_int_equal(kt_send_info(p.a, at, MIB, NULL, &info, 0), 0);
+	munmap(at, MIB);
+	assert_false(sealed(file, 1));
+	assert_int_equal(recv(p.b, bytes, MIB, 0), MIB);
+	assert_true(kt_filled(bytes, MIB, 9));
+	assert_true(sealed(file, 50)); /* each waits for a fraction of a second */
+	close(file);
+	kt_close(&p);
 }
 
 static void test_stopped_receiver(void **state)
@@ -387,21 +424,14 @@ static void test_attaching_what_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_nobody_has_the_port),
-		kt_test(test_nobody_has_the_address),
-		kt_test(test_another_incarnation),
-		kt_test(test_receiver_is_killed),
-		kt_test(test_sender_is_killed),
-		kt_test(test_asynchronous_sender_is_killed),
-		kt_test(test_puller_is_killed),
-		kt_test(test_stopped_receiver),
-		kt_test(test_loss),
-		kt_test(test_reordering_and_doubles),
-		kt_test(test_damage),
-		kt_test(test_interface_is_deleted),
-		kt_test(test_interface_leaves_its_namespace),
-		kt_test(test_namespace_is_deleted),
-		kt_test(test_smaller_mtu),
+		kt_test(test_nobody_has_the_port),    kt_test(test_nobody_has_the_address),
+		kt_test(test_another_incarnation),    kt_test(test_receiver_is_killed),
+		kt_test(test_sender_is_killed),	      kt_test(test_asynchronous_sender_is_killed),
+		kt_test(test_puller_is_killed),	      kt_test(test_pages_are_let_go),
+		kt_test(test_stopped_receiver),	      kt_test(test_loss),
+		kt_test(test_reordering_and_doubles), kt_test(test_damage),
+		kt_test(test_interface_is_deleted),   kt_test(test_interface_leaves_its_namespace),
+		kt_test(test_namespace_is_deleted),   kt_test(test_smaller_mtu),
 		kt_test(test_attaching_what_goes),
 	};
 
