@@ -403,7 +403,9 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
 	bw_slab_free(&e->txmsgs, m);
 }
 
-static struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer *p, struct bw_flow *flow)
+/* Inline: what a caller sets is then not cleared before. */
+static inline struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer *p,
+					    struct bw_flow *flow)
 {
 	struct bw_txmsg *m = bw_slab_alloc(&e->txmsgs);
 

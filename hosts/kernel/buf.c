@@ -22,20 +22,15 @@
 #define BWK_CHAIN_TIMES 4
 #define BWK_CHAIN_MORE	16384
 
-/* As if it were new. */
-static void bwk_buf_begin(struct bwk_buf *b, u8 kind, u64 len)
-{
-	memset(b, 0, sizeof(*b));
-	b->kind = kind;
-	b->len = len;
-}
-
 static struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
 {
 	struct bwk_buf *b = kmalloc(sizeof(*b) + flat, gfp);
 
-	if (b)
-		bwk_buf_begin(b, kind, len);
+	if (!b)
+		return NULL;
+	memset(b, 0, sizeof(*b));
+	b->kind = kind;
+	b->len = len;
 	return b;
 }
 
@@ -118,7 +113,9 @@ static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, size_t len)
 	if (node) {
 		atomic_dec(&spares->count);
 		b = llist_entry(node, struct bwk_buf, later);
-		bwk_buf_begin(b, BWK_BUF_IN, len);
+		memset(b, 0, offsetof(struct bwk_buf, first)); /* as if it were new */
+		b->kind = BWK_BUF_IN;
+		b->len = len;
 	} else {
 		b = bwk_buf_new(BWK_BUF_IN, len, BWK_BUF_SMALL, GFP_KERNEL);
 	}
@@ -573,12 +570,10 @@ void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n)
 		bwk_buf_move(b, off, to, n, false);
 }
 
-u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
+static noinline u32 bwk_buf_crc_pages(const struct bwk_buf *b, u64 off, u32 n)
 {
 	u32 crc = 0;
 
-	if (b->kind == BWK_BUF_IN)
-		return bwk_crc(0, b->flat + off, n);
 	while (n) {
 		u32 in_page, part;
 		struct page *page = bwk_buf_at(b, off, n, &in_page, &part);
@@ -590,6 +585,11 @@ u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
 		n -= part;
 	}
 	return crc;
+}
+
+u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
+{
+	return b->kind == BWK_BUF_IN ? bwk_crc(0, b->flat + off, n) : bwk_buf_crc_pages(b, off, n);
 }
 
 static int bwk_buf_write_arriving(struct bwk_buf *b, u64 off, void *from, u32 n)

@@ -53,22 +53,23 @@ struct bwk_buf {
 	int status;
 	u32 peer;    /* number in its socket */
 	u32 handle;  /* of the peer in the engine */
-	u32 first;   /* offset of its first byte in the first page, if that is where all follow */
-	u32 npages;  /* of `pages` */
-	u32 charge;  /* pages that its user is charged for locked memory */
 	u32 sending; /* bytes that its socket is charged for a send under way */
 	u64 len, got;
 	u64 cookie;		 /* the program's */
 	u64 key;		 /* EXPOSED: of the region; PULL: its number */
-	u64 to;			 /* PULL into pages of ours: the program's address; 0: none */
 	struct bwk_peer *end_of; /* the END of a connection, or what is still to be fetched of
 				  * one that is closed: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
-	u64 region;		 /* PULL: key to be given up once all is in place; 0: none */
+	/* From here on 0 in small buffers, all the time. */
+	u32 first;  /* offset of its first byte in the first page, if that is where all follow */
+	u32 npages; /* of `pages` */
+	u32 charge; /* pages that its user is charged for locked memory */
+	u32 nparts; /* of `parts` */
+	u64 to;	    /* PULL into pages of ours: the program's address; 0: none */
+	u64 region; /* PULL: key to be given up once all is in place; 0: none */
+	bool ahead; /* PULL: nobody waits; the socket becomes readable */
 	struct page **pages;
-	struct bwk_part *parts; /* USER, scattered: `nparts` of them; else NULL */
-	u32 nparts;
-	bool ahead;		    /* PULL: nobody waits; the socket becomes readable */
+	struct bwk_part *parts;	    /* USER, scattered; else NULL */
 	struct page *whole;	    /* PIECE_OF: a reference */
 	struct sk_buff *skb, *tail; /* CHAIN: the first frame, and the last one beside it */
 	struct user_struct *user;   /* USER: charged for locked memory */

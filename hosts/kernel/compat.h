@@ -45,6 +45,14 @@ typedef struct sockaddr_unsized bwk_sockaddr;
 #define BWK_ACCEPT_FLAGS      ((unsigned int)arg->flags)
 #endif
 
+/* A local variable that is filled before it is read: kernels that are built to clear all of them need
+ * not clear this one. */
+#if __has_attribute(__uninitialized__) || __has_attribute(uninitialized)
+#define BWK_FILLED __attribute__((uninitialized))
+#else
+#define BWK_FILLED
+#endif
+
 /* The first piece of the user's memory that an iterator stands for. */
 static inline struct iovec bwk_iter_first(const struct iov_iter *iter)
 {

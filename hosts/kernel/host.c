@@ -22,7 +22,7 @@ static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 /* Is this frame nothing but a segment of one message? Then it can stay as it is. */
 static bool bwk_host_keeps(const struct bwk_buf *b, u32 at)
 {
-	return b && b->kind == BWK_BUF_CHAIN &&
+	return b->kind == BWK_BUF_CHAIN &&
 	       at == sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_part_msg);
 }
 
@@ -37,17 +37,15 @@ static int bwk_host_check(const struct bw_rx_frame *f, u32 at, u32 n, u32 crc)
 	return found == crc ? 0 : -EBADMSG;
 }
 
-static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame *f, u32 at, u32 n,
-			  bool check, u32 crc)
+static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 off,
+				  const struct bw_rx_frame *f, u32 at, u32 n, bool check, u32 crc)
 {
-	struct bwk_port *port = host;
-	struct bwk_buf *b = bwk_buf_of(buf);
 	u32 found = 0;
 	int error;
 
-	if (!b || bwk_host_keeps(b, at)) {
+	if (bwk_host_keeps(b, at)) {
 		error = check ? bwk_host_check(f, at, n, crc) : 0;
-		if (error || !b || bwk_buf_chain(b, off, f->cookie, at, n))
+		if (error || bwk_buf_chain(b, off, f->cookie, at, n))
 			return error;
 		check = false;
 	}
@@ -60,6 +58,14 @@ static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame
 		port->copied_rx += n;
 	}
 	return error;
+}
+
+static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame *f, u32 at, u32 n,
+			  bool check, u32 crc)
+{
+	if (buf)
+		return bwk_host_fill(host, bwk_buf_of(buf), off, f, at, n, check, crc);
+	return check ? bwk_host_check(f, at, n, crc) : 0;
 }
 
 static u64 bwk_host_buf_get(void *host, u64 n)

@@ -19,7 +19,7 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 	struct bwk_iface *iface = container_of(type, struct bwk_iface, type);
 	struct bwk_node *node = iface->node;
 	const struct bw_hdr *h;
-	struct bw_hdr room;
+	struct bw_hdr room BWK_FILLED;
 	struct bwk_port *port;
 	u16 number;
 

@@ -107,8 +107,8 @@ static int bwk_msg_addr(const void *addr, int len, struct sockaddr_beowire *out)
 static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
-	struct sockaddr_beowire to;
-	struct bwk_send s;
+	struct sockaddr_beowire to BWK_FILLED;
+	struct bwk_send s BWK_FILLED;
 	struct bwk_port *port;
 	int error;
 
@@ -166,12 +166,25 @@ static bool bwk_msg_decided(const struct sock *sk)
 	return bwk_msg_ready(sk) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 }
 
-static int bwk_msg_put_info(const struct bwk_sock *bs, struct msghdr *m,
-			    const struct beowire_info *info)
+static int bwk_msg_put_info(struct msghdr *m, const struct beowire_info *info)
 {
-	if (!bs->info_wanted)
-		return 0;
 	return put_cmsg(m, SOL_BEOWIRE, BEOWIRE_INFO, sizeof(*info), (void *)info);
+}
+
+/* What is to be said of a message. */
+static noinline int bwk_msg_describe(struct msghdr *m, const struct bwk_cb *cb)
+{
+	const struct beowire_info info = {
+		.tag = cb->tag,
+		.imm = cb->imm,
+		.len = cb->len,
+		.key = cb->key,
+		.peer = cb->peer->number,
+		.event = cb->event == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE : cb->event,
+		.code = cb->code,
+	};
+
+	return bwk_msg_put_info(m, &info);
 }
 
 /* The bytes of a pull that could not be put into the program's pages. */
@@ -186,9 +199,9 @@ static int bwk_msg_copy_out(const struct bwk_buf *b)
 
 /* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg()
  * returns. A peer's end comes after its last message. */
-static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, struct msghdr *m,
-			       int *got)
+static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, int *got)
 {
+	struct beowire_info info = {0};
 	struct bwk_buf *b = NULL;
 	struct bwk_peer *peer = NULL;
 	struct sockaddr_beowire from = {0};
@@ -201,7 +214,7 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, s
 	b = list_first_entry_or_null(&bs->done, struct bwk_buf, ended);
 	if (b) {
 		list_del(&b->ended);
-	} else if (bwk_region_take(bs->port, info, &from)) {
+	} else if (bwk_region_take(bs->port, &info, &from)) {
 		asked = true;
 	} else if (skb_queue_empty(&bs->sk.sk_receive_queue)) {
 		peer = list_first_entry_or_null(&bs->downs, struct bwk_peer, down);
@@ -210,20 +223,20 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, s
 	}
 	bwk_port_unlock(bs->port);
 	if (b) {
-		info->event = b->use == BWK_BUF_PULL ? BEOWIRE_PULLED : BEOWIRE_SENT;
-		info->cookie = b->cookie;
-		info->status = b->status;
-		info->len = b->got;
-		info->peer = b->peer;
+		info.event = b->use == BWK_BUF_PULL ? BEOWIRE_PULLED : BEOWIRE_SENT;
+		info.cookie = b->cookie;
+		info.status = b->status;
+		info.len = b->got;
+		info.peer = b->peer;
 		if (b->to && !b->status && bwk_msg_copy_out(b))
-			info->status = -EFAULT;
+			info.status = -EFAULT;
 		bwk_buf_free_now(b);
 	} else if (peer) {
-		info->event = BEOWIRE_DOWN;
-		info->peer = peer->number;
-		info->status = peer->status;
-		info->len = strnlen(peer->name, BW_NAME_MAX);
-		n = copy_to_iter(peer->name, info->len, &m->msg_iter);
+		info.event = BEOWIRE_DOWN;
+		info.peer = peer->number;
+		info.status = peer->status;
+		info.len = strnlen(peer->name, BW_NAME_MAX);
+		n = copy_to_iter(peer->name, info.len, &m->msg_iter);
 		bwk_peer_put(peer);
 	} else if (!asked) {
 		return false;
@@ -231,7 +244,7 @@ static bool bwk_msg_take_event(struct bwk_sock *bs, struct beowire_info *info, s
 		memcpy(m->msg_name, &from, sizeof(from));
 		m->msg_namelen = sizeof(from);
 	}
-	error = bwk_msg_put_info(bs, m, info);
+	error = bwk_msg_put_info(m, &info);
 	*got = error ? error : n;
 	return true;
 }
@@ -270,15 +283,6 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 			   int flags, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
-	struct beowire_info info = {
-		.tag = cb->tag,
-		.imm = cb->imm,
-		.len = cb->len,
-		.key = cb->key,
-		.peer = cb->peer->number,
-		.event = cb->event == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE : cb->event,
-		.code = cb->code,
-	};
 	size_t n = min_t(size_t, len, cb->len);
 	int error = 0;
 
@@ -295,8 +299,8 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 		n = 0;
 	else
 		error = bwk_msg_fetch(bs, skb, m, n, flags & MSG_DONTWAIT, timeout);
-	if (!error)
-		error = bwk_msg_put_info(bs, m, &info);
+	if (!error && bs->info_wanted)
+		error = bwk_msg_describe(m, cb);
 	if (error)
 		return error;
 	if (n < cb->len && !bs->info_wanted)
@@ -309,12 +313,11 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int flags,
 				     long *timeout, int *error)
 {
-	struct beowire_info info = {0};
 	struct sock *sk = &bs->sk;
 	struct sk_buff *skb;
 
 	do {
-		if (bs->info_wanted && bwk_msg_take_event(bs, &info, m, error))
+		if (bs->info_wanted && bwk_msg_take_event(bs, m, error))
 			return NULL;
 		if (flags & MSG_PEEK) {
 			spin_lock_bh(&sk->sk_receive_queue.lock);

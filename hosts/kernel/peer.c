@@ -75,7 +75,9 @@ bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire
 	       (!addr->sbw_ifindex || peer->addr.sbw_ifindex == addr->sbw_ifindex);
 }
 
-struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr)
+/* First contact. */
+static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
+					       const struct sockaddr_beowire *addr)
 {
 	struct bw_op op = {.type = BW_OP_CONNECT};
 	struct sockaddr_beowire full = *addr;
@@ -83,14 +85,6 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 	struct bwk_peer *peer;
 	int error;
 
-	if (port->last && bwk_peer_matches(port->last, addr))
-		return port->last;
-	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)], by_addr) {
-		if (!bwk_peer_matches(peer, addr))
-			continue;
-		port->last = peer;
-		return peer;
-	}
 	rcu_read_lock();
 	iface = bwk_iface_find(port->node, addr->sbw_ifindex);
 	if (iface) {
@@ -118,6 +112,21 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 	op.type = BW_OP_DISCONNECT;
 	bwk_port_submit(port, &op);
 	return ERR_PTR(-ENOMEM);
+}
+
+struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr)
+{
+	struct bwk_peer *peer;
+
+	if (port->last && bwk_peer_matches(port->last, addr))
+		return port->last;
+	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)], by_addr) {
+		if (!bwk_peer_matches(peer, addr))
+			continue;
+		port->last = peer;
+		return peer;
+	}
+	return bwk_peer_meet(port, addr);
 }
 
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer)

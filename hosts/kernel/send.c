@@ -14,7 +14,7 @@
 static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
 			  const struct bwk_send *s, u8 code)
 {
-	struct bw_op op;
+	struct bw_op op BWK_FILLED;
 	int error;
 
 	op.type = BW_OP_SEND;
@@ -105,6 +105,7 @@ static bool bwk_send_foldable(const struct bwk_sock *bs, const struct bwk_send *
 static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s)
 {
 	bool fold = bwk_send_foldable(bs, s), pressed = false;
+	struct bwk_buf *b = s->buf;
 	struct bwk_peer *peer;
 
 	if (bs->sk.sk_shutdown & SEND_SHUTDOWN) /* since it began to wait */
@@ -112,16 +113,16 @@ static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bw
 	peer = bwk_send_peer(bs, port, s);
 	if (IS_ERR(peer))
 		return PTR_ERR(peer);
-	s->buf->peer = peer->number;
-	s->buf->handle = peer->handle;
+	b->peer = peer->number;
+	b->handle = peer->handle;
 	if (fold || (s->info.flags & BEOWIRE_SEND_SHORT))
 		pressed = bw_reliable_pressed(port->engine, peer->handle);
-	if (pressed && (s->info.flags & BEOWIRE_SEND_SHORT) && s->buf->len > BWK_SEND_PRESSED)
+	if (pressed && (s->info.flags & BEOWIRE_SEND_SHORT) && b->len > BWK_SEND_PRESSED)
 		return -EMSGSIZE;
-	if (fold && (s->buf->len > bs->eager_max || s->buf->kind == BWK_BUF_USER || pressed ||
+	if (fold && (b->len > bs->eager_max || b->kind == BWK_BUF_USER || pressed ||
 		     (s->info.flags & BEOWIRE_SEND_LONG)))
 		return s->envelope ? bwk_send_long(port, peer->handle, s) : BWK_SEND_FOLD;
-	return bwk_send_eager(port, peer->handle, s->buf, s, s->info.code);
+	return bwk_send_eager(port, peer->handle, b, s, s->info.code);
 }
 
 /* Does somebody wait for the end of this send, or will be told of it? */
@@ -166,20 +167,22 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct iov_iter *from,
 			    size_t len, struct bwk_send *s)
 {
-	s->buf = bwk_send_take(bs, port, from, len, s);
-	if (IS_ERR(s->buf))
-		return PTR_ERR(s->buf);
-	s->buf->owner = bs;
-	s->buf->use = BWK_BUF_SEND;
-	s->buf->cookie = s->info.cookie;
-	s->buf->notify = s->info.cookie && bs->info_wanted;
-	s->buf->awaited = s->buf->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
-	s->buf->sending = (u32)(len + BWK_SEND_COST);
-	s->last = atomic_read(&bs->sending) + (int)s->buf->sending > READ_ONCE(bs->sk.sk_sndbuf);
+	struct bwk_buf *b = bwk_send_take(bs, port, from, len, s);
+
+	s->buf = b;
+	if (IS_ERR(b))
+		return PTR_ERR(b);
+	b->owner = bs;
+	b->use = BWK_BUF_SEND;
+	b->cookie = s->info.cookie;
+	b->notify = s->info.cookie && bs->info_wanted;
+	b->awaited = b->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
+	b->sending = (u32)(len + BWK_SEND_COST);
+	s->last = atomic_read(&bs->sending) + (int)b->sending > READ_ONCE(bs->sk.sk_sndbuf);
 	/* What waits in the program's own memory does not keep other messages from leaving. */
-	if (s->buf->kind == BWK_BUF_USER && (s->info.flags & BEOWIRE_SEND_ASYNC)) {
-		bwk_sock_uncharge(bs, s->buf->sending);
-		s->buf->sending = 0;
+	if (b->kind == BWK_BUF_USER && (s->info.flags & BEOWIRE_SEND_ASYNC)) {
+		bwk_sock_uncharge(bs, b->sending);
+		b->sending = 0;
 	}
 	return 0;
 }

@@ -172,22 +172,25 @@ void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
 }
 
 /* The receive call looks for a while before it sleeps, and gives its core away between two looks
- * if others want it. */
+ * if others want it. The while begins at the second look: mostly there is none. */
 static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk))
 {
-	u64 until = ktime_get_ns() + bwk_sk(sk)->busy_us * BW_US;
+	u64 until = 0;
+	bool again = false;
 
-	do {
-		if (ready(sk))
-			return true;
+	for (; !ready(sk); again = true) {
 		if (signal_pending(current) || sk->sk_err)
 			return false;
+		if (until && ktime_get_ns() >= until)
+			return false;
+		if (again && !until)
+			until = ktime_get_ns() + bwk_sk(sk)->busy_us * BW_US;
 		if (need_resched() || !single_task_running())
 			yield();
 		else
 			cpu_relax();
-	} while (ktime_get_ns() < until);
-	return false;
+	}
+	return true;
 }
 
 int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)

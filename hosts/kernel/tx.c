@@ -169,20 +169,16 @@ static int bwk_tx_send(const struct bwk_node *node, struct sk_buff *skb, struct 
 	return -EBUSY;
 }
 
+/* Softirqs are off, which stands for a section of RCU. */
 int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
 {
-	struct bwk_iface *iface;
+	struct bwk_iface *iface = rcu_dereference_bh(port->node->iface[f->to.link % BWK_IFACES]);
 	struct sk_buff *skb;
-	int error = -ENETDOWN;
 
-	rcu_read_lock();
-	iface = rcu_dereference(port->node->iface[f->to.link % BWK_IFACES]);
-	if (iface && netif_running(iface->dev) && f->len <= bwk_iface_mtu(iface->dev)) {
-		skb = bwk_tx_build(port, f, iface->dev);
-		error = skb ? bwk_tx_send(port->node, skb, iface->dev, f->to.bytes) : -ENETDOWN;
-	}
-	rcu_read_unlock();
-	return error;
+	if (!iface || !netif_running(iface->dev) || f->len > bwk_iface_mtu(iface->dev))
+		return -ENETDOWN;
+	skb = bwk_tx_build(port, f, iface->dev);
+	return skb ? bwk_tx_send(port->node, skb, iface->dev, f->to.bytes) : -ENETDOWN;
 }
 
 static int bwk_tx_bytes(struct bwk_iface *iface, const u8 *to, const struct bw_hdr *hdr,
