@@ -327,13 +327,11 @@ static void bwk_conn_detach(struct bwk_sock *bs, bool reset)
 
 static void bwk_conn_free(struct bwk_sock *bs, bool reset)
 {
-	sock_prot_inuse_add(sock_net(&bs->sk), &bwk_proto, -1);
 	if (bs->port) {
 		bwk_conn_detach(bs, reset);
 		bwk_port_release(bs->port, bs);
 	}
-	sock_orphan(&bs->sk);
-	sock_put(&bs->sk);
+	bwk_sock_end(&bs->sk);
 }
 
 static bool bwk_conn_drained(const struct sock *sk)

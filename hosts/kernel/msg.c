@@ -592,7 +592,6 @@ static int bwk_msg_release(struct socket *sock)
 	if (!sk)
 		return 0;
 	bs = bwk_sk(sk);
-	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
 	if (bs->port) {
 		bwk_fetch_forget(bs);
 		bwk_msg_abandon(bs->port);
@@ -612,9 +611,8 @@ static int bwk_msg_release(struct socket *sock)
 		list_del(&peer->down);
 		bwk_peer_put(peer);
 	}
-	sock_orphan(sk);
 	sock->sk = NULL;
-	sock_put(sk);
+	bwk_sock_end(sk);
 	return 0;
 }
 

@@ -485,13 +485,11 @@ static int bwk_server_sock_release(struct socket *sock)
 	if (!sk)
 		return 0;
 	bs = bwk_sk(sk);
-	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
 	if (bs->remote)
 		bwk_server_port_close(bs->remote);
 	skb_queue_purge(&sk->sk_receive_queue);
-	sock_orphan(sk);
 	sock->sk = NULL;
-	sock_put(sk);
+	bwk_sock_end(sk);
 	return 0;
 }
 

@@ -259,6 +259,14 @@ bool bwk_sock_stop(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op)
 	return done;
 }
 
+/* Is the end of a send to be told by the socket's next call? Not where an event tells it, nor of a
+ * connection whose end was told before, with which all its sends end. */
+static bool bwk_sock_blames(const struct bwk_sock *bs, const struct bwk_buf *b)
+{
+	return b->status < 0 && b->status != -ECANCELED && b->use != BWK_BUF_PULL &&
+	       !bs->info_wanted && !(bs->peer && bs->sk.sk_state == TCP_CLOSE);
+}
+
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 {
 	if (b->sending)
@@ -275,9 +283,7 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 		list_add_tail(&b->ended, &bs->done);
 		bs->sk.sk_data_ready(&bs->sk);
 	} else {
-		/* What is lost without anybody being told by an event is told by the next call. */
-		if (b->status < 0 && b->status != -ECANCELED && b->use != BWK_BUF_PULL &&
-		    !bs->info_wanted) {
+		if (unlikely(b->status) && bwk_sock_blames(bs, b)) {
 			bs->sk.sk_err = b->status == -ESHUTDOWN ? ECONNRESET : -b->status;
 			sk_error_report(&bs->sk);
 		}
@@ -616,6 +622,13 @@ static int bwk_sock_choose(struct socket *sock, int protocol, struct bwk_sock *b
 	bs->server = bwk_server_get(bwk_node_of(sock_net(&bs->sk)), protocol);
 	sock->ops = &bwk_server_sock_ops;
 	return bs->server ? 0 : -EPROTONOSUPPORT;
+}
+
+void bwk_sock_end(struct sock *sk)
+{
+	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
+	sock_orphan(sk);
+	sock_put(sk);
 }
 
 static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, int kern)

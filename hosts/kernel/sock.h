@@ -61,6 +61,8 @@ static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
 /* sock.c */
 /* Defaults of a new socket. */
 void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol);
+/* The last of a socket that its port no longer knows: what its program held of it. */
+void bwk_sock_end(struct sock *sk);
 int bwk_sock_init(void);
 void bwk_sock_exit(void);
 /* The socket's port; one with any number is made if there is none. Process context. */

@@ -499,6 +499,7 @@ static void test_random_calls(void **state)
 			waitpid(pid[i], NULL, 0);
 		}
 		pid[i] = fork();
+		assert_true(pid[i] >= 0);
 		if (pid[i] == 0)
 			begin_process(its);
 		usleep(200000);

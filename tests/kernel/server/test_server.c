@@ -570,7 +570,8 @@ static struct beowire_record *frame(struct rings *r, uint32_t id, uint16_t engin
 	struct beowire_record *record = rings_reserve(r, BEOWIRE_FRAMES_OUT, BEOWIRE_FRAME, id, 64);
 
 	assert_non_null(record);
-	memcpy(record + 1, &hdr, sizeof(hdr));
+	if (record) /* the compiler does not know that the line above ends the test */
+		memcpy(record + 1, &hdr, sizeof(hdr));
 	rings_commit(r, BEOWIRE_FRAMES_OUT, record);
 	return record;
 }
