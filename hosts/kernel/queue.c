@@ -2,9 +2,13 @@
 /*
  * What has arrived for a socket: its receive queue of socket buffers, which are the frames
  * themselves. A queue beyond SO_RCVBUF puts the port's peers under pressure, so that they send
- * envelopes only; a peer that fills it further, up to the sysctl memory_max, is left.
+ * envelopes only; a peer that fills it further, up to the sysctl memory_max, or all sockets up to
+ * the module's overflow_max, is left.
  * Datagrams are dropped beyond SO_RCVBUF.
  */
+#include <linux/mm.h>
+#include <linux/moduleparam.h>
+
 #include "sock.h"
 
 void bwk_queue_press(struct bwk_sock *bs, bool on)
@@ -36,6 +40,28 @@ static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
 	return true;
 }
 
+/* What waits beyond SO_RCVBUF, in all sockets together: a program can have many, each with a peer
+ * that heeds no pressure. Below it a socket never depends on others. */
+static atomic_long_t bwk_overflow;
+static unsigned long bwk_overflow_max;
+
+module_param_named(overflow_max, bwk_overflow_max, ulong, 0644);
+MODULE_PARM_DESC(overflow_max, "bytes that may wait in all sockets together beyond SO_RCVBUF of "
+			       "each; 0: an eighth of the memory");
+
+static bool bwk_queue_may_overflow(void)
+{
+	unsigned long most = READ_ONCE(bwk_overflow_max) ?: (totalram_pages() << PAGE_SHIFT) / 8;
+
+	return (unsigned long)atomic_long_read(&bwk_overflow) < most;
+}
+
+static void bwk_queue_overflow_free(struct sk_buff *skb)
+{
+	atomic_long_sub(skb->truesize, &bwk_overflow);
+	sock_rfree(skb);
+}
+
 /* May this message be queued? If not, it is lost. */
 static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
@@ -44,7 +70,8 @@ static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 
 	if (likely(used <= READ_ONCE(sk->sk_rcvbuf)))
 		return true;
-	if (bs->protocol == &bw_reliable && used <= (int)bs->port->node->set.memory_max)
+	if (bs->protocol == &bw_reliable && used <= (int)bs->port->node->set.memory_max &&
+	    bwk_queue_may_overflow())
 		return true;
 	atomic_inc(&sk->sk_drops);
 	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
@@ -84,9 +111,12 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	cb->peer = peer;
 	skb_orphan(skb);
 	skb_set_owner_r(skb, sk);
-	skb_queue_tail(&sk->sk_receive_queue, skb);
-	if (!bs->pressed && atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
+	if (unlikely(atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))) {
+		atomic_long_add(skb->truesize, &bwk_overflow);
+		skb->destructor = bwk_queue_overflow_free;
 		bwk_queue_press(bs, true);
+	}
+	skb_queue_tail(&sk->sk_receive_queue, skb);
 	sk->sk_data_ready(sk);
 	return true;
 }

@@ -242,6 +242,9 @@ static void test_a_flood_is_held_back(void **state)
 	hold_back(SOCK_RDM, 6000);
 	hold_back(SOCK_DGRAM, 2000); /* SO_RCVBUF */
 	settings("memory_max", "67108864");
+	kt_shell("echo 1048576 >/sys/module/beowire/parameters/overflow_max");
+	hold_back(SOCK_RDM, 6000);
+	kt_shell("echo 0 >/sys/module/beowire/parameters/overflow_max");
 }
 
 /* ---- locked memory ---- */
