@@ -45,9 +45,9 @@ typedef struct sockaddr_unsized bwk_sockaddr;
 #define BWK_ACCEPT_FLAGS      ((unsigned int)arg->flags)
 #endif
 
-/* A local variable that is filled before it is read: kernels that are built to clear all of them need
- * not clear this one. */
-#if __has_attribute(__uninitialized__) || __has_attribute(uninitialized)
+/* A local variable that is filled before it is read: kernels that are built to clear all of them
+ * need not clear this one. */
+#if __has_attribute(uninitialized)
 #define BWK_FILLED __attribute__((uninitialized))
 #else
 #define BWK_FILLED
