@@ -16,11 +16,12 @@ for node in a b; do
 	ip -n $node link set lo up
 done
 ip link add eth0 netns a type veth peer name eth0 netns b
-for node in a b; do
-	ip -n $node link set eth0 mtu 9000 up
-done
 
 while [ $# -gt 0 ]; do
+	# A test that failed may have left them otherwise.
+	for node in a b; do
+		ip -n $node link set eth0 mtu 9000 up
+	done
 	name=$(basename "$1")
 	command=
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
