@@ -189,7 +189,15 @@ static int bwk_buf_pinned_show(char *to, const struct kernel_param *param)
 	return sysfs_emit(to, "%ld\n", atomic_long_read(&bwk_buf_pinned));
 }
 
-static const struct kernel_param_ops bwk_buf_pinned_ops = {.get = bwk_buf_pinned_show};
+static int bwk_buf_pinned_set(const char *value, const struct kernel_param *param)
+{
+	return -EPERM; /* when the module is loaded; afterwards the file's mode says so */
+}
+
+static const struct kernel_param_ops bwk_buf_pinned_ops = {
+	.get = bwk_buf_pinned_show,
+	.set = bwk_buf_pinned_set,
+};
 
 module_param_cb(pinned_pages, &bwk_buf_pinned_ops, NULL, 0400);
 MODULE_PARM_DESC(pinned_pages, "pages of programs that are in use now (read only)");

@@ -62,20 +62,34 @@ static void bwk_queue_overflow_free(struct sk_buff *skb)
 	sock_rfree(skb);
 }
 
+bool bwk_queue_has_room(const struct sock *sk, u64 most)
+{
+	int used = atomic_read(&sk->sk_rmem_alloc);
+
+	return likely(used <= READ_ONCE(sk->sk_rcvbuf)) ||
+	       ((u64)used <= most && bwk_queue_may_overflow());
+}
+
+bool bwk_queue_own(struct sock *sk, struct sk_buff *skb)
+{
+	skb_set_owner_r(skb, sk);
+	if (likely(atomic_read(&sk->sk_rmem_alloc) <= READ_ONCE(sk->sk_rcvbuf)))
+		return false;
+	atomic_long_add(skb->truesize, &bwk_overflow);
+	skb->destructor = bwk_queue_overflow_free;
+	return true;
+}
+
 /* May this message be queued? If not, it is lost. */
 static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
-	struct sock *sk = &bs->sk;
-	int used = atomic_read(&sk->sk_rmem_alloc);
+	bool keep = bs->protocol == &bw_reliable;
 
-	if (likely(used <= READ_ONCE(sk->sk_rcvbuf)))
+	if (bwk_queue_has_room(&bs->sk, keep ? bs->port->node->set.memory_max : 0))
 		return true;
-	if (bs->protocol == &bw_reliable && used <= (int)bs->port->node->set.memory_max &&
-	    bwk_queue_may_overflow())
-		return true;
-	atomic_inc(&sk->sk_drops);
+	atomic_inc(&bs->sk.sk_drops);
 	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
-	if (bs->protocol == &bw_reliable)
+	if (keep)
 		bwk_peer_leave(bs->port, peer);
 	return false;
 }
@@ -110,12 +124,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	refcount_inc(&peer->refs);
 	cb->peer = peer;
 	skb_orphan(skb);
-	skb_set_owner_r(skb, sk);
-	if (unlikely(atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))) {
-		atomic_long_add(skb->truesize, &bwk_overflow);
-		skb->destructor = bwk_queue_overflow_free;
+	if (bwk_queue_own(sk, skb))
 		bwk_queue_press(bs, true);
-	}
 	skb_queue_tail(&sk->sk_receive_queue, skb);
 	sk->sk_data_ready(sk);
 	return true;

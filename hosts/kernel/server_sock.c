@@ -247,19 +247,14 @@ static struct sk_buff *bwk_server_sock_skb(const void *bytes, u32 n)
 	return NULL;
 }
 
-/* How much may be unread. */
-static int bwk_server_sock_most(const struct bwk_server_port *port, const struct sock *sk)
-{
-	return port->keep ? (int)port->server->node->set.memory_max : READ_ONCE(sk->sk_rcvbuf);
-}
-
 void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 			     const struct sockaddr_beowire *from, const void *bytes, u32 n)
 {
 	struct sockaddr_beowire *addr;
 	struct sk_buff *skb = NULL;
+	bool beyond;
 
-	if (atomic_read(&sk->sk_rmem_alloc) < bwk_server_sock_most(port, sk))
+	if (bwk_queue_has_room(sk, port->keep ? port->server->node->set.memory_max : 0))
 		skb = bwk_server_sock_skb(bytes, n);
 	if (!skb) {
 		atomic_inc(&sk->sk_drops);
@@ -274,9 +269,9 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	*addr = *from;
 	addr->sbw_family = bwk_family;
 	addr->sbw_zero[0] = addr->sbw_zero[1] = 0;
-	skb_set_owner_r(skb, sk);
+	beyond = bwk_queue_own(sk, skb);
 	skb_queue_tail(&sk->sk_receive_queue, skb);
-	if (atomic_read(&sk->sk_rmem_alloc) > READ_ONCE(sk->sk_rcvbuf))
+	if (beyond)
 		bwk_server_port_press(port, sk);
 	sk->sk_data_ready(sk);
 }

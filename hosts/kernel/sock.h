@@ -103,6 +103,11 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
 		       struct sk_buff *skb, u32 off, bool whole);
 void bwk_queue_press(struct bwk_sock *bs, bool on);
+/* May more wait? Within SO_RCVBUF always; beyond it up to `most` bytes, 0: no more, and to what all
+ * sockets together may. Any context. */
+bool bwk_queue_has_room(const struct sock *sk, u64 most);
+/* The socket is charged for what is to wait; true: it is beyond SO_RCVBUF. Any context. */
+bool bwk_queue_own(struct sock *sk, struct sk_buff *skb);
 /* After messages were taken. */
 void bwk_queue_relieve(struct bwk_sock *bs);
 /* The same while something is fetched ahead. */

@@ -15,6 +15,15 @@ static void open_direct(void)
 	forget_logs();
 }
 
+/* The frame of A's next message to B, of `len` bytes: on its way. */
+static struct frame *direct_frame(uint32_t len)
+{
+	open_direct();
+	post(A, B, 2, len);
+	flush(A);
+	return take(0);
+}
+
 static void direct__message_is_taken_within_rx(void **state)
 {
 	open_direct();
@@ -46,13 +55,8 @@ static void direct__not_before_what_waits(void **state)
 
 static void direct__damaged_payload_is_not(void **state)
 {
-	struct frame *f, *copy;
+	struct frame *f = direct_frame(100), *copy = frame_copy(f);
 
-	open_direct();
-	post(A, B, 2, 100);
-	flush(A);
-	f = take(0);
-	copy = frame_copy(f);
 	*frame_payload(f, frame_part(f, 0)) ^= 1;
 	assert_int_equal(receive(f), -BW_DROP_DATA);
 	expect_drop(B, BW_DROP_DATA, 1);
@@ -63,12 +67,8 @@ static void direct__damaged_payload_is_not(void **state)
 
 static void head__of_a_dead_incarnation(void **state)
 {
-	struct frame *f;
+	struct frame *f = direct_frame(8);
 
-	open_direct();
-	post(A, B, 2, 8);
-	flush(A);
-	f = take(0);
 	frame_hdr(f)->dst_inc ^= 1;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_INCARNATION);
@@ -77,12 +77,8 @@ static void head__of_a_dead_incarnation(void **state)
 
 static void head__of_another_engine(void **state)
 {
-	struct frame *f;
+	struct frame *f = direct_frame(8);
 
-	open_direct();
-	post(A, B, 2, 8);
-	flush(A);
-	f = take(0);
 	frame_hdr(f)->src_engine ^= 1;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_HANDLE);
@@ -91,12 +87,8 @@ static void head__of_another_engine(void **state)
 
 static void head__damaged(void **state)
 {
-	struct frame *f;
+	struct frame *f = direct_frame(8);
 
-	open_direct();
-	post(A, B, 2, 8);
-	flush(A);
-	f = take(0);
 	((struct bw_part_msg *)frame_part(f, 0))->tag ^= 1;
 	assert_int_equal(receive(f), -BW_DROP_HEADER);
 	expect_drop(B, BW_DROP_HEADER, 1);
@@ -104,12 +96,8 @@ static void head__damaged(void **state)
 
 static void head__of_a_message_that_begins_late(void **state)
 {
-	struct frame *f;
+	struct frame *f = direct_frame(8);
 
-	open_direct();
-	post(A, B, 2, 8);
-	flush(A);
-	f = take(0);
 	((struct bw_part_msg *)frame_part(f, 0))->offset = 1;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
@@ -118,13 +106,8 @@ static void head__of_a_message_that_begins_late(void **state)
 
 static void twice__is_delivered_once(void **state)
 {
-	struct frame *f, *copy;
+	struct frame *f = direct_frame(8), *copy = frame_copy(f);
 
-	open_direct();
-	post(A, B, 2, 8);
-	flush(A);
-	f = take(0);
-	copy = frame_copy(f);
 	assert_int_equal(receive(f), 0);
 	assert_int_equal(receive(copy), -BW_DROP_DUPLICATE);
 	expect_drop(B, BW_DROP_DUPLICATE, 1);

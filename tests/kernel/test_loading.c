@@ -34,10 +34,27 @@ static bool unload(void)
 	return gone;
 }
 
+static int loads_with(const char *parameter)
+{
+	char command[4096];
+
+	snprintf(command, sizeof(command), "insmod %s/beowire.ko %s 2>/dev/null", folder,
+		 parameter);
+	return system(command);
+}
+
 static void load(void)
 {
 	kt_shell("insmod %s/beowire.ko && insmod %s/beowire_datagram.ko", folder, folder);
 	assert_int_equal(kt_attach(NULL), 0);
+}
+
+static void test_parameters_that_are_none(void **state)
+{
+	assert_true(unload());
+	assert_int_not_equal(loads_with("pinned_pages=1"), 0);
+	assert_int_not_equal(loads_with("overflow_max=much"), 0);
+	load();
 }
 
 static void test_not_with_sockets_open(void **state)
@@ -112,6 +129,7 @@ static void test_again_and_again_under_traffic(void **state)
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
+		kt_test(test_parameters_that_are_none),
 		kt_test(test_not_with_sockets_open),
 		kt_test(test_again_and_again_under_traffic),
 	};

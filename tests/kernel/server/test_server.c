@@ -35,128 +35,11 @@
 
 #include "beowire_server.h"
 #include "rings.h"
+#include "servertest.h"
 #include "wire.h"
 
-#define NUMBER	   2 /* of the protocol */
 #define MANY	   200
 #define PATIENCE_S 90 /* a test that takes longer ends the program */
-
-static const char *program;
-
-/* ---- helpers ---- */
-
-static void enter(const char *node)
-{
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/var/run/netns/%s", node);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_true(fd >= 0);
-	assert_int_equal(setns(fd, CLONE_NEWNET), 0);
-	close(fd);
-}
-
-/* A server of this node that has said that it serves this protocol. */
-static pid_t serve_protocol(const char *node, const char *number, const char *protocol,
-			    const char *extra)
-{
-	int out[2];
-	char word[16] = "";
-	pid_t pid;
-
-	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-	enter(node);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		dup2(out[1], 1);
-		execl(program, program, "-n", number, "-i", "eth0", protocol, extra, NULL);
-		_exit(127);
-	}
-	close(out[1]);
-	assert_true(read(out[0], word, sizeof(word) - 1) > 0);
-	assert_memory_equal(word, "serving", 7);
-	close(out[0]);
-	return pid;
-}
-
-static pid_t serve(const char *node, const char *number, const char *extra)
-{
-	return serve_protocol(node, number, "datagram", extra);
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-static int open_socket(const char *node, int number)
-{
-	enter(node);
-	return socket(AF_BEOWIRE, SOCK_DGRAM | SOCK_CLOEXEC, number);
-}
-
-static int bind_to(int fd, uint16_t port)
-{
-	struct sockaddr_beowire a = {.sbw_family = AF_BEOWIRE, .sbw_port = port};
-
-	return bind(fd, (struct sockaddr *)&a, sizeof(a));
-}
-
-static int bound(const char *node, uint16_t port)
-{
-	int fd = open_socket(node, NUMBER);
-
-	assert_true(fd >= 0);
-	assert_int_equal(bind_to(fd, port), 0);
-	return fd;
-}
-
-/* Where others reach it. */
-static struct sockaddr_beowire at(int fd)
-{
-	struct sockaddr_beowire a;
-	socklen_t len = sizeof(a);
-
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-	assert_int_equal(len, sizeof(a));
-	a.sbw_ifindex = 0;
-	return a;
-}
-
-static ssize_t send_to(int fd, const void *p, size_t n, const struct sockaddr_beowire *to)
-{
-	return sendto(fd, p, n, 0, (const struct sockaddr *)to, sizeof(*to));
-}
-
-/* What /proc/net/beowire/servers tells of this namespace's server of the highest number. */
-static uint64_t listed(int column)
-{
-	char line[256];
-	uint64_t v[9] = {0};
-	char name[32];
-	FILE *f = fopen("/proc/thread-self/net/beowire/servers", "r");
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f)) {
-	}
-	assert_int_equal(sscanf(line, "%lu %31s %lu %lu %lu %lu %lu %lu", &v[0], name, &v[2], &v[3],
-				&v[4], &v[5], &v[6], &v[7]),
-			 8);
-	fclose(f);
-	return v[column];
-}
-
-enum { PORTS = 3, FRAMES_IN, DROPPED, FRAMES_OUT, REFUSED };
-
-#define refused(call, code)                                                                        \
-	do {                                                                                       \
-		errno = 0;                                                                         \
-		assert_int_equal((call), -1);                                                      \
-		assert_int_equal(errno, (code));                                                   \
-	} while (0)
 
 /* ---- a server in each of two nodes ---- */
 
@@ -169,8 +52,8 @@ static int pair_begin_with(void **state, const char *extra)
 	static struct pair pair;
 
 	alarm(PATIENCE_S);
-	pair.server[0] = serve("a", "2", extra);
-	pair.server[1] = serve("b", "2", extra);
+	pair.server[0] = st_serve("a", "2", extra);
+	pair.server[1] = st_serve("b", "2", extra);
 	*state = &pair;
 	return 0;
 }
@@ -189,8 +72,8 @@ static int pair_end(void **state)
 {
 	struct pair *pair = *state;
 
-	end(pair->server[0]);
-	end(pair->server[1]);
+	st_end(pair->server[0]);
+	st_end(pair->server[1]);
 	alarm(0);
 	return 0;
 }
@@ -199,8 +82,8 @@ static void exchange(void **state)
 {
 	static const size_t sizes[] = {0, 1, 7, 1000, 8900};
 	static uint8_t sent[8900], got[8900];
-	int a = bound("a", 5), b = bound("b", 7);
-	struct sockaddr_beowire at_a = at(a), at_b = at(b), from;
+	int a = st_bound("a", 5), b = st_bound("b", 7);
+	struct sockaddr_beowire at_a = st_at(a), at_b = st_at(b), from;
 	socklen_t len;
 	size_t i, k;
 
@@ -210,14 +93,14 @@ static void exchange(void **state)
 		for (k = 0; k < n; k++)
 			sent[k] = (uint8_t)(i * 31 + k * 7);
 		len = sizeof(from);
-		assert_int_equal(send_to(a, sent, n, &at_b), n);
+		assert_int_equal(st_send_to(a, sent, n, &at_b), n);
 		assert_int_equal(recvfrom(b, got, sizeof(got), 0, (struct sockaddr *)&from, &len),
 				 n);
 		assert_memory_equal(got, sent, n);
 		assert_int_equal(len, sizeof(from));
 		assert_int_equal(from.sbw_port, 5);
 		assert_memory_equal(from.sbw_mac, at_a.sbw_mac, 6);
-		assert_int_equal(send_to(b, got, n, &from), n);
+		assert_int_equal(st_send_to(b, got, n, &from), n);
 		assert_int_equal(recv(a, got, sizeof(got), 0), n);
 		assert_memory_equal(got, sent, n);
 	}
@@ -232,33 +115,33 @@ static void exchange_spinning(void **state)
 
 static void calls(void **state)
 {
-	int a = open_socket("a", NUMBER), b = bound("b", 0), other;
-	struct sockaddr_beowire at_b = at(b), name;
+	int a = st_open_socket("a", NUMBER), b = st_bound("b", 0), other;
+	struct sockaddr_beowire at_b = st_at(b), name;
 	struct pollfd p = {.fd = b, .events = POLLIN | POLLOUT};
 	socklen_t len = sizeof(name);
 	char bytes[9000];
 
 	assert_true(at_b.sbw_port >= 1024);
-	refused(send(a, "x", 1, 0), EDESTADDRREQ);
+	st_refused(send(a, "x", 1, 0), EDESTADDRREQ);
 	assert_int_equal(connect(a, (struct sockaddr *)&at_b, sizeof(at_b)), 0);
 	assert_int_equal(send(a, "hello", 5, 0), 5);
-	assert_true(at(a).sbw_port >= 1024);
+	assert_true(st_at(a).sbw_port >= 1024);
 	assert_int_equal(getpeername(a, (struct sockaddr *)&name, &len), 0);
 	assert_int_equal(name.sbw_port, at_b.sbw_port);
 	assert_int_equal(recv(b, bytes, 2, MSG_PEEK), 2);
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(p.revents, POLLIN | POLLOUT);
 	assert_int_equal(recv(b, bytes, 2, MSG_TRUNC), 5);
-	refused(recv(b, bytes, 2, MSG_DONTWAIT), EAGAIN);
+	st_refused(recv(b, bytes, 2, MSG_DONTWAIT), EAGAIN);
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(p.revents, POLLOUT);
-	refused(send(a, bytes, sizeof(bytes), 0), EMSGSIZE);
-	refused(bind_to(a, 9), EINVAL);
-	other = open_socket("b", NUMBER);
-	refused(bind_to(other, at_b.sbw_port), EADDRINUSE);
-	refused(bind_to(other, 40000), EADDRNOTAVAIL);
+	st_refused(send(a, bytes, sizeof(bytes), 0), EMSGSIZE);
+	st_refused(st_bind_to(a, 9), EINVAL);
+	other = st_open_socket("b", NUMBER);
+	st_refused(st_bind_to(other, at_b.sbw_port), EADDRINUSE);
+	st_refused(st_bind_to(other, 40000), EADDRNOTAVAIL);
 	name.sbw_family = AF_UNIX;
-	refused(send_to(other, "x", 1, &name), EAFNOSUPPORT);
+	st_refused(st_send_to(other, "x", 1, &name), EAFNOSUPPORT);
 	close(other);
 	close(a);
 	close(b);
@@ -267,15 +150,15 @@ static void calls(void **state)
 /* Ports of servers and of the kernel's own protocols have one space of numbers. */
 static void one_space_of_numbers(void **state)
 {
-	int own = bound("a", 11), fd = socket(AF_BEOWIRE, SOCK_RDM, 0), i;
+	int own = st_bound("a", 11), fd = socket(AF_BEOWIRE, SOCK_RDM, 0), i;
 
-	refused(bind_to(fd, 11), EADDRINUSE);
-	assert_int_equal(bind_to(fd, 12), 0);
+	st_refused(st_bind_to(fd, 11), EADDRINUSE);
+	assert_int_equal(st_bind_to(fd, 12), 0);
 	close(own);
-	own = open_socket("a", NUMBER);
-	refused(bind_to(own, 12), EADDRINUSE);
+	own = st_open_socket("a", NUMBER);
+	st_refused(st_bind_to(own, 12), EADDRINUSE);
 	/* The server says when the number is free. */
-	for (i = 0; bind_to(own, 11); i++) {
+	for (i = 0; st_bind_to(own, 11); i++) {
 		assert_int_equal(errno, EADDRINUSE);
 		assert_true(i < 1000);
 		usleep(1000);
@@ -288,17 +171,17 @@ static void numbers_are_claimed_once(void **state)
 {
 	struct rings r;
 
-	enter("a");
+	st_enter("a");
 	assert_int_equal(rings_open(&r, NUMBER, "second"), -EBUSY);
 	assert_int_equal(rings_open(&r, BEOWIRE_RINGS + 300, "none"), -EINVAL);
 	assert_int_equal(rings_open(&r, 1, "datagram"), -EINVAL);
-	refused(open_socket("a", 9), EPROTONOSUPPORT);
+	st_refused(st_open_socket("a", 9), EPROTONOSUPPORT);
 	/* The namespaces do not see one another's servers. */
 	assert_int_equal(rings_open(&r, 9, "mine"), 0);
-	refused(open_socket("b", 9), EPROTONOSUPPORT);
-	close(open_socket("a", 9));
+	st_refused(st_open_socket("b", 9), EPROTONOSUPPORT);
+	close(st_open_socket("a", 9));
 	rings_close(&r);
-	refused(open_socket("a", 9), EPROTONOSUPPORT);
+	st_refused(st_open_socket("a", 9), EPROTONOSUPPORT);
 }
 
 static void many_sockets(void **state)
@@ -308,21 +191,21 @@ static void many_sockets(void **state)
 	int i, value;
 
 	for (i = 0; i < MANY; i++) {
-		a[i] = bound("a", 0);
-		b[i] = bound("b", 0);
-		at_b[i] = at(b[i]);
+		a[i] = st_bound("a", 0);
+		b[i] = st_bound("b", 0);
+		at_b[i] = st_at(b[i]);
 	}
-	enter("a");
-	assert_int_equal(listed(PORTS), MANY);
+	st_enter("a");
+	assert_int_equal(st_listed(PORTS), MANY);
 	for (i = 0; i < MANY; i++)
-		assert_int_equal(send_to(a[i], &i, sizeof(i), &at_b[i]), sizeof(i));
+		assert_int_equal(st_send_to(a[i], &i, sizeof(i), &at_b[i]), sizeof(i));
 	for (i = 0; i < MANY; i++) {
 		assert_int_equal(recv(b[i], &value, sizeof(value), 0), sizeof(value));
 		assert_int_equal(value, i);
 		close(a[i]);
 		close(b[i]);
 	}
-	for (i = 0; listed(PORTS); i++) {
+	for (i = 0; st_listed(PORTS); i++) {
 		assert_true(i < 1000);
 		usleep(1000);
 	}
@@ -335,8 +218,8 @@ static int reliable_begin(void **state)
 	static struct pair pair;
 
 	alarm(PATIENCE_S);
-	pair.server[0] = serve_protocol("a", "2", "reliable", NULL);
-	pair.server[1] = serve_protocol("b", "2", "reliable", NULL);
+	pair.server[0] = st_serve_protocol("a", "2", "reliable", NULL);
+	pair.server[1] = st_serve_protocol("b", "2", "reliable", NULL);
 	*state = &pair;
 	return 0;
 }
@@ -349,7 +232,7 @@ static uint32_t pour(int a, const struct sockaddr_beowire *to, uint32_t from, ui
 
 	for (; from < end && poll(&room, 1, 50) == 1; from++) {
 		message[0] = from;
-		assert_int_equal(send_to(a, message, sizeof(message), to), sizeof(message));
+		assert_int_equal(st_send_to(a, message, sizeof(message), to), sizeof(message));
 	}
 	return from;
 }
@@ -358,8 +241,8 @@ static uint32_t pour(int a, const struct sockaddr_beowire *to, uint32_t from, ui
 static void nothing_is_lost_by_a_full_buffer(void **state)
 {
 	const uint32_t count = 3000;
-	int a = bound("a", 0), b = bound("b", 0), idle = bound("b", 0), small = 8192;
-	struct sockaddr_beowire at_b = at(b), at_idle = at(idle);
+	int a = st_bound("a", 0), b = st_bound("b", 0), idle = st_bound("b", 0), small = 8192;
+	struct sockaddr_beowire at_b = st_at(b), at_idle = st_at(idle);
 	uint32_t message[250], sent, next = 0;
 
 	setsockopt(b, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
@@ -367,7 +250,7 @@ static void nothing_is_lost_by_a_full_buffer(void **state)
 	assert_true(sent > 8 && sent < count);
 	small = 1 << 22; /* the room for sends is for all receivers */
 	assert_int_equal(setsockopt(a, SOL_SOCKET, SO_SNDBUFFORCE, &small, sizeof(small)), 0);
-	assert_int_equal(send_to(a, "y", 1, &at_idle), 1);
+	assert_int_equal(st_send_to(a, "y", 1, &at_idle), 1);
 	assert_int_equal(recv(idle, message, sizeof(message), 0), 1);
 	while (next < count) {
 		usleep(1000);
@@ -377,7 +260,7 @@ static void nothing_is_lost_by_a_full_buffer(void **state)
 		}
 		sent = pour(a, &at_b, sent, count);
 	}
-	refused(recv(b, message, 4, MSG_DONTWAIT), EAGAIN);
+	st_refused(recv(b, message, 4, MSG_DONTWAIT), EAGAIN);
 	close(a);
 	close(b);
 	close(idle);
@@ -395,7 +278,7 @@ static void *receive(void *arg)
 
 static void *bind_any(void *arg)
 {
-	return (void *)(intptr_t)(bind_to(*(int *)arg, 0) ? errno : 0);
+	return (void *)(intptr_t)(st_bind_to(*(int *)arg, 0) ? errno : 0);
 }
 
 /* Wait for the thread, whose call has ended with this errno. */
@@ -410,38 +293,38 @@ static void assert_ended(pthread_t thread, int error)
 static void killed_and_restarted(void **state)
 {
 	struct pair *pair = *state;
-	int a = bound("a", 5), b = bound("b", 7), late = bound("a", 6), unbound;
-	struct sockaddr_beowire at_b = at(b);
+	int a = st_bound("a", 5), b = st_bound("b", 7), late = st_bound("a", 6), unbound;
+	struct sockaddr_beowire at_b = st_at(b);
 	struct pollfd p = {.fd = a, .events = POLLIN | POLLOUT};
 	pthread_t waiting;
 	int error, i;
 	socklen_t len = sizeof(error);
 	char byte;
 
-	unbound = open_socket("a", NUMBER);
-	assert_int_equal(send_to(b, "q", 1, &(struct sockaddr_beowire){0}), -1);
+	unbound = st_open_socket("a", NUMBER);
+	assert_int_equal(st_send_to(b, "q", 1, &(struct sockaddr_beowire){0}), -1);
 	assert_int_equal(pthread_create(&waiting, NULL, receive, &a), 0);
 	usleep(50000);
-	end(pair->server[0]);
+	st_end(pair->server[0]);
 	assert_ended(waiting, ECONNRESET);
 	assert_int_equal(poll(&p, 1, 0), 1);
 	assert_int_equal(p.revents & (POLLERR | POLLHUP | POLLIN), POLLERR | POLLHUP | POLLIN);
-	refused(recv(a, &byte, 1, 0), ECONNRESET);
-	refused(recv(a, &byte, 1, MSG_DONTWAIT), ECONNRESET);
-	refused(send_to(a, "x", 1, &at_b), EPIPE);
+	st_refused(recv(a, &byte, 1, 0), ECONNRESET);
+	st_refused(recv(a, &byte, 1, MSG_DONTWAIT), ECONNRESET);
+	st_refused(st_send_to(a, "x", 1, &at_b), EPIPE);
 	assert_int_equal(getsockopt(late, SOL_SOCKET, SO_ERROR, &error, &len), 0);
 	assert_int_equal(error, ECONNRESET);
-	refused(send_to(late, "x", 1, &at_b), EPIPE);
-	refused(bind_to(unbound, 0), ECONNRESET);
-	refused(connect(unbound, (struct sockaddr *)&at_b, sizeof(at_b)), ECONNRESET);
-	refused(open_socket("a", NUMBER), EPROTONOSUPPORT);
-	pair->server[0] = serve("a", "2", NULL);
+	st_refused(st_send_to(late, "x", 1, &at_b), EPIPE);
+	st_refused(st_bind_to(unbound, 0), ECONNRESET);
+	st_refused(connect(unbound, (struct sockaddr *)&at_b, sizeof(at_b)), ECONNRESET);
+	st_refused(st_open_socket("a", NUMBER), EPROTONOSUPPORT);
+	pair->server[0] = st_serve("a", "2", NULL);
 	/* Old sockets stay as they are, new ones work, even under an old number. */
-	refused(recv(a, &byte, 1, 0), ECONNRESET);
+	st_refused(recv(a, &byte, 1, 0), ECONNRESET);
 	close(a);
-	a = bound("a", 5);
+	a = st_bound("a", 5);
 	for (i = 0; i < 10; i++) {
-		assert_int_equal(send_to(a, "again", 5, &at_b), 5);
+		assert_int_equal(st_send_to(a, "again", 5, &at_b), 5);
 		assert_int_equal(recv(b, &byte, 1, MSG_TRUNC), 5);
 	}
 	close(a);
@@ -453,15 +336,15 @@ static void killed_and_restarted(void **state)
 static void killed_while_it_sleeps(void **state)
 {
 	struct pair *pair = *state;
-	int a = open_socket("a", NUMBER), b = bound("b", 0);
+	int a = st_open_socket("a", NUMBER), b = st_bound("b", 0);
 	pthread_t waiting;
 
 	kill(pair->server[0], SIGSTOP);
 	assert_int_equal(pthread_create(&waiting, NULL, bind_any, &a), 0);
 	usleep(50000);
-	end(pair->server[0]);
+	st_end(pair->server[0]);
 	assert_ended(waiting, ECONNRESET);
-	pair->server[0] = serve("a", "2", NULL);
+	pair->server[0] = st_serve("a", "2", NULL);
 	close(a);
 	close(b);
 }
@@ -478,8 +361,8 @@ static void sleeps_and_wakes(void **state)
 {
 	struct pair *pair = *state;
 	static char bytes[8000];
-	int a = bound("a", 0), b = bound("b", 0), big = 1 << 24, sent = 0, came = 0;
-	struct sockaddr_beowire at_b = at(b);
+	int a = st_bound("a", 0), b = st_bound("b", 0), big = 1 << 24, sent = 0, came = 0;
+	struct sockaddr_beowire at_b = st_at(b);
 	struct pollfd p = {.fd = a, .events = POLLOUT};
 	pthread_t waker;
 	time_t begin;
@@ -498,7 +381,7 @@ static void sleeps_and_wakes(void **state)
 	assert_int_equal(p.revents, POLLOUT);
 	assert_in_range(time(NULL) - begin, 0, 20); /* at its end poll() looks again, unwoken */
 	pthread_join(waker, NULL);
-	assert_int_equal(send_to(a, "x", 1, &at_b), 1);
+	assert_int_equal(st_send_to(a, "x", 1, &at_b), 1);
 	/* The receive buffer holds only some, the rest is dropped; but all buffers come back. */
 	while (usleep(100000), recv(b, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		came++;
@@ -506,9 +389,9 @@ static void sleeps_and_wakes(void **state)
 	/* Frames for a server that sleeps are dropped and counted, and no more. */
 	kill(pair->server[1], SIGSTOP);
 	for (sent = 0; sent < 200; sent++)
-		assert_int_equal(send_to(a, bytes, sizeof(bytes), &at_b), sizeof(bytes));
-	enter("b");
-	for (came = 0; !listed(DROPPED); came++) {
+		assert_int_equal(st_send_to(a, bytes, sizeof(bytes), &at_b), sizeof(bytes));
+	st_enter("b");
+	for (came = 0; !st_listed(DROPPED); came++) {
 		assert_true(came < 100);
 		usleep(10000);
 	}
@@ -537,11 +420,11 @@ static int own_server(struct rings *r, uint32_t *id, uint16_t port)
 	pthread_t binding;
 	int fd;
 
-	enter("a");
+	st_enter("a");
 	assert_int_equal(rings_open(r, 3, "own"), 0);
-	fd = open_socket("a", 3);
+	fd = st_open_socket("a", 3);
 	assert_true(fd >= 0);
-	assert_int_equal(bind_to(fd, 40000), -1);
+	assert_int_equal(st_bind_to(fd, 40000), -1);
 	*id = 0;
 	assert_int_equal(pthread_create(&binding, NULL, bind_any, &fd), 0);
 	assert_int_equal(rings_turn(r, -1), 0);
@@ -582,11 +465,11 @@ static void forged_frames(void **state)
 	struct rings r;
 	uint32_t id;
 	int fd = own_server(&r, &id, 0);
-	uint16_t port = at(fd).sbw_port;
+	uint16_t port = st_at(fd).sbw_port;
 
 	frame(&r, id, port);
 	assert_int_equal(rings_turn(&r, 0), 0);
-	assert_int_equal(listed(FRAMES_OUT), 1);
+	assert_int_equal(st_listed(FRAMES_OUT), 1);
 	frame(&r, id, port + 1);
 	frame(&r, id + 1, port);
 	((struct bw_hdr *)(frame(&r, id, port) + 1))->magic = 0;
@@ -594,8 +477,8 @@ static void forged_frames(void **state)
 	frame(&r, id, port)->type = BEOWIRE_DONE;
 	frame(&r, id, port)->bytes = 31;
 	assert_int_equal(rings_turn(&r, 0), 0);
-	assert_int_equal(listed(FRAMES_OUT), 1);
-	assert_int_equal(listed(REFUSED), 6);
+	assert_int_equal(st_listed(FRAMES_OUT), 1);
+	assert_int_equal(st_listed(REFUSED), 6);
 	own_end(&r, fd);
 }
 
@@ -626,12 +509,12 @@ static void answers_to_nothing(void **state)
 	answer(&r, id, 999, 0, 0);
 	answer(&r, id + 5, BEOWIRE_ARRIVED, 0, 0);
 	assert_int_equal(rings_turn(&r, 0), 0);
-	assert_int_equal(listed(REFUSED), 9);
-	assert_int_equal(listed(PORTS), 1);
+	assert_int_equal(st_listed(REFUSED), 9);
+	assert_int_equal(st_listed(PORTS), 1);
 	answer(&r, id, BEOWIRE_FAILED, -EHOSTUNREACH, 0);
 	assert_int_equal(rings_turn(&r, 0), 0);
-	refused(recv(fd, &id, 1, MSG_DONTWAIT), EHOSTUNREACH);
-	refused(recv(fd, &id, 1, MSG_DONTWAIT), EAGAIN);
+	st_refused(recv(fd, &id, 1, MSG_DONTWAIT), EHOSTUNREACH);
+	st_refused(recv(fd, &id, 1, MSG_DONTWAIT), EAGAIN);
 	own_end(&r, fd);
 }
 
@@ -672,8 +555,8 @@ static void random_rings(void **state)
 {
 	struct rings r;
 	uint32_t id, i, k;
-	int fd = own_server(&r, &id, 0), other = bound("b", 0), refusals = 0;
-	struct sockaddr_beowire here = at(fd), there = at(other);
+	int fd = own_server(&r, &id, 0), other = st_bound("b", 0), refusals = 0;
+	struct sockaddr_beowire here = st_at(fd), there = st_at(other);
 	char bytes[100] = "";
 
 	for (i = 0; i < 1000; i++) {
@@ -698,14 +581,14 @@ static void random_rings(void **state)
 			else
 				r.ring[k].shared->tail = r.ring[k].shared->head;
 		refusals += rings_turn(&r, 0) == -EPROTO;
-		send_to(other, bytes, draw() % sizeof(bytes), &here);
+		st_send_to(other, bytes, draw() % sizeof(bytes), &here);
 		sendto(fd, bytes, draw() % sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&there,
 		       sizeof(there));
 		recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	}
 	assert_in_range(refusals, 30, 999);
-	enter("a");
-	assert_true(listed(REFUSED) > 30);
+	st_enter("a");
+	assert_true(st_listed(REFUSED) > 30);
 	own_end(&r, fd);
 	close(other);
 }
@@ -757,7 +640,7 @@ static int open_with_one_capability(void)
 
 static void who_may_serve(void **state)
 {
-	enter("a");
+	st_enter("a");
 	assert_int_equal(child_status(open_as_nobody), EPERM);
 	assert_int_equal(child_status(open_with_one_capability), 0);
 }
@@ -769,20 +652,21 @@ static void calls_of_the_device(void **state)
 	struct pollfd p = {.events = POLLIN};
 	int fd;
 
-	enter("a");
+	st_enter("a");
 	fd = open("/dev/beowire", O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
-	refused(ioctl(fd, BEOWIRE_SERVER_TURN, &turn), ENODEV);
-	refused(ioctl(fd, 12345, &turn), ENOTTY);
-	refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0), ENODEV);
-	refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), EINVAL);
-	refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, NULL), EFAULT);
+	st_refused(ioctl(fd, BEOWIRE_SERVER_TURN, &turn), ENODEV);
+	st_refused(ioctl(fd, 12345, &turn), ENOTTY);
+	st_refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0), ENODEV);
+	st_refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), EINVAL);
+	st_refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, NULL), EFAULT);
 	claim.ring_bytes = 1 << 19;
 	assert_int_equal(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), 0);
-	refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), EBUSY);
-	refused((int)(intptr_t)mmap(NULL, claim.area + 4096, PROT_READ, MAP_SHARED, fd, 0), EINVAL);
-	refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096), EINVAL);
-	refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL);
+	st_refused(ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim), EBUSY);
+	st_refused((int)(intptr_t)mmap(NULL, claim.area + 4096, PROT_READ, MAP_SHARED, fd, 0),
+		   EINVAL);
+	st_refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 4096), EINVAL);
+	st_refused((int)(intptr_t)mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0), EINVAL);
 	assert_int_equal(ioctl(fd, BEOWIRE_SERVER_TURN, &turn), 0);
 	p.fd = fd;
 	assert_int_equal(poll(&p, 1, 0), 0);
@@ -828,6 +712,6 @@ int main(int argc, char **argv)
 
 	if (argc != 2)
 		return 2;
-	program = argv[1];
+	st_program = argv[1];
 	return cmocka_run_group_tests(tests, set_up, NULL);
 }
