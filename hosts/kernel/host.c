@@ -37,6 +37,8 @@ static int bwk_host_check(const struct bw_rx_frame *f, u32 at, u32 n, u32 crc)
 	return found == crc ? 0 : -EBADMSG;
 }
 
+/* Data of many frames into their buffer. Apart: a message of one frame never comes here, and the
+ * variables would be cleared for it as well. */
 static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 off,
 				  const struct bw_rx_frame *f, u32 at, u32 n, bool check, u32 crc)
 {

@@ -171,7 +171,8 @@ static int bwk_msg_put_info(struct msghdr *m, const struct beowire_info *info)
 	return put_cmsg(m, SOL_BEOWIRE, BEOWIRE_INFO, sizeof(*info), (void *)info);
 }
 
-/* What is to be said of a message. */
+/* What is to be said of a message. Apart: Debian's kernels clear every variable on the stack, and
+ * its own is cleared only where somebody asks. */
 static noinline int bwk_msg_describe(struct msghdr *m, const struct bwk_cb *cb)
 {
 	const struct beowire_info info = {
@@ -198,7 +199,7 @@ static int bwk_msg_copy_out(const struct bwk_buf *b)
 }
 
 /* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg()
- * returns. A peer's end comes after its last message. */
+ * returns. A peer's end comes after its last message. Apart for the same reason. */
 static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, int *got)
 {
 	struct beowire_info info = {0};
