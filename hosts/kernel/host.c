@@ -84,6 +84,8 @@ static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u
 				u64 *buf_off)
 {
 	*buf_off = 0;
+	if (!bwk_reliable(((struct bwk_port *)host)->protocol))
+		return -EACCES;
 	return bwk_region_find(host, peer, key, off, n, buf);
 }
 

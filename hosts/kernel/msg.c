@@ -22,7 +22,7 @@ static void bwk_msg_message(void *owner, struct bwk_peer *peer, const struct bw_
 	struct bwk_sock *bs = owner;
 
 	if (ev->dst_ep != BW_EP_MESSAGES) {
-		if (ev->code == BW_CONN_REQUEST && bs->protocol == &bw_reliable)
+		if (ev->code == BW_CONN_REQUEST && bwk_reliable(bs->protocol))
 			bwk_conn_say(peer->port, peer, BW_CONN_REFUSE, 0, NULL);
 		return;
 	}
@@ -117,7 +117,7 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if (sock->sk->sk_shutdown & SEND_SHUTDOWN)
 		return -EPIPE;
 	bwk_send_begin(&s, sock->sk, m, BW_EP_MESSAGES);
-	if (len > (bs->protocol == &bw_reliable ? BEOWIRE_MSG_MAX : U16_MAX))
+	if (len > (bwk_reliable(bs->protocol) ? BEOWIRE_MSG_MAX : U16_MAX))
 		return -EMSGSIZE;
 	if (m->msg_controllen) {
 		error = bwk_msg_send_info(bs, m, &s);

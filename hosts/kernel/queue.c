@@ -21,7 +21,7 @@ void bwk_queue_press(struct bwk_sock *bs, bool on)
 		return;
 	bs->pressed = on;
 	port->pressing += on ? 1 : -1;
-	if (before != (port->pressing != 0) && bs->protocol == &bw_reliable)
+	if (before != (port->pressing != 0) && bwk_reliable(bs->protocol))
 		bwk_port_submit(port, &op);
 }
 
@@ -83,7 +83,7 @@ bool bwk_queue_own(struct sock *sk, struct sk_buff *skb)
 /* May this message be queued? If not, it is lost. */
 static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
-	bool keep = bs->protocol == &bw_reliable;
+	bool keep = bwk_reliable(bs->protocol);
 
 	if (bwk_queue_has_room(&bs->sk, keep ? bs->port->node->set.memory_max : 0))
 		return true;
@@ -117,7 +117,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	cb->len = (u32)ev->len;
 	cb->event = BEOWIRE_MESSAGE;
 	cb->code = ev->code & ~BW_CODE_ENVELOPE;
-	if ((ev->code & BW_CODE_ENVELOPE) && !bwk_queue_open_envelope(skb, cb)) {
+	if ((ev->code & BW_CODE_ENVELOPE) && bwk_reliable(bs->protocol) &&
+	    !bwk_queue_open_envelope(skb, cb)) {
 		kfree_skb(skb);
 		return false;
 	}

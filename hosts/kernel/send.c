@@ -97,7 +97,7 @@ static struct bwk_peer *bwk_send_peer(const struct bwk_sock *bs, struct bwk_port
 /* May an envelope go instead of the message? */
 static bool bwk_send_foldable(const struct bwk_sock *bs, const struct bwk_send *s)
 {
-	return bs->protocol == &bw_reliable && !(s->info.flags & BWK_SEND_FLAT) &&
+	return bwk_reliable(bs->protocol) && !(s->info.flags & BWK_SEND_FLAT) &&
 	       (s->buf->len > sizeof(struct bw_envelope) || (s->info.flags & BEOWIRE_SEND_LONG));
 }
 
@@ -134,10 +134,12 @@ static bool bwk_send_attended(const struct bwk_send *s)
 /* Are its pages to be sent themselves? */
 static bool bwk_send_pins(const struct bwk_sock *bs, size_t len, const struct bwk_send *s)
 {
+	if (!bwk_reliable(bs->protocol))
+		return false;
 	if ((s->info.flags & BEOWIRE_SEND_ASYNC) && (s->info.flags & BEOWIRE_SEND_LONG))
 		return len != 0; /* it may take long: better the program's memory than ours */
-	return !(s->info.flags & BWK_SEND_FLAT) && len > bs->eager_max && len > bs->copy_max &&
-	       bwk_send_attended(s);
+	return !(s->info.flags & BWK_SEND_FLAT) && len > sizeof(struct bw_envelope) &&
+	       len > bs->eager_max && len > bs->copy_max && bwk_send_attended(s);
 }
 
 struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t len)
@@ -154,7 +156,7 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 	struct bwk_buf *b;
 
 	if (bwk_send_pins(bs, len, s)) {
-		b = bwk_buf_pin(from, len, false);
+		b = bwk_buf_pin(from, len, BWK_PIN_READ);
 		if (b == ERR_PTR(-EDQUOT))
 			port->memlock_limited++;
 		else if (b != ERR_PTR(-EAGAIN))

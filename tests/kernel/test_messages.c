@@ -90,6 +90,65 @@ static void test_sizes_of_datagrams(void **state)
 }
 
 static void test_too_long(void **state)
+/* A datagram is sent once its call returns: what the program does with its memory afterwards is
+ * nobody's concern, however long the receiver leaves the message unread. */
+static void test_datagrams_are_copied(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_DGRAM);
+	uint8_t *sent = bytes_for(8000), *got = bytes_for(8000);
+
+	kt_option(p.a, BEOWIRE_EAGER_MAX, 0);
+	kt_option(p.a, BEOWIRE_COPY_MAX, 0);
+	kt_fill(sent, 8000, 1);
+	assert_int_equal(send(p.a, sent, 8000, 0), 8000);
+	kt_fill(sent, 8000, 2);
+	assert_int_equal(recv(p.b, got, 8000, 0), 8000);
+	assert_true(kt_filled(got, 8000, 1));
+	assert_int_equal(kt_counters(p.a).pinned, 0);
+	free(sent);
+	free(got);
+	kt_close(&p);
+}
+
+struct giant {
+	int fd;
+	const void *bytes;
+};
+
+static long send_giant(void *arg)
+{
+	const struct giant *g = arg;
+
+	return send(g->fd, g->bytes, BEOWIRE_MSG_MAX, 0) < 0 ? errno : 0;
+}
+
+/* Messages as long as can be, in room that has no end: what is under way is counted right. */
+static void test_room_is_an_int(void **state)
+{
+	const struct timeval patience = {.tv_sec = 3};
+	const int most = INT_MAX;
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct giant g = {.fd = p.a};
+	struct kt_thread t[2];
+
+	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &most, sizeof(most)), 0);
+	setsockopt(p.a, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	g.bytes = mmap(NULL, BEOWIRE_MSG_MAX, PROT_READ,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	assert_ptr_not_equal(g.bytes, MAP_FAILED);
+	kt_start(&t[0], send_giant, &g);
+	assert_true(kt_pinned_becomes(BEOWIRE_MSG_MAX / 4096));
+	kt_start(&t[1], send_giant, &g);
+	usleep(300000);
+	assert_int_equal(kt_pinned(), BEOWIRE_MSG_MAX / 4096); /* it waits */
+	kt_refused(send(p.a, "", 1, MSG_DONTWAIT), EAGAIN);
+	assert_int_equal(kt_join(&t[0]), EAGAIN);
+	assert_int_equal(kt_join(&t[1]), EAGAIN);
+	munmap((void *)g.bytes, BEOWIRE_MSG_MAX);
+	kt_close(&p);
+	assert_true(kt_pinned_becomes(0));
+}
+
 {
 	struct kt_pair p = kt_couple(SOCK_RDM), d = kt_couple(SOCK_DGRAM);
 	size_t n = BEOWIRE_MSG_MAX + 1;
@@ -559,6 +618,8 @@ int main(void)
 		kt_test(test_sizes),
 		kt_test(test_sizes_of_datagrams),
 		kt_test(test_too_long),
+		kt_test(test_datagrams_are_copied),
+		kt_test(test_room_is_an_int),
 		kt_test(test_many_of_random_sizes),
 		kt_test(test_every_way_to_send_and_receive),
 		kt_test(test_peek),
