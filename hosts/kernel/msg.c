@@ -545,7 +545,7 @@ static __poll_t bwk_msg_poll(struct file *file, struct socket *sock, poll_table 
 		events |= EPOLLHUP;
 	if (bwk_msg_ready(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf))
+	if (bwk_sock_roomy(sk, atomic_read(&bwk_sk(sk)->sending)))
 		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 	return events;
 }

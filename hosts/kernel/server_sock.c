@@ -467,7 +467,7 @@ static __poll_t bwk_server_sock_poll(struct file *file, struct socket *sock, pol
 		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
 	if (bwk_server_sock_ready(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (atomic_read(&bs->sending) < READ_ONCE(sk->sk_sndbuf) && bwk_server_sock_roomy(sk))
+	if (bwk_sock_roomy(sk, atomic_read(&bs->sending)) && bwk_server_sock_roomy(sk))
 		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 	return events;
 }

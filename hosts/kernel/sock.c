@@ -133,31 +133,43 @@ int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_be
 
 static bool bwk_sock_has_room(const struct sock *sk)
 {
-	return atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf);
+	return bwk_sock_roomy(sk, atomic_read(&bwk_sk(sk)->sending));
 }
 
-/* Or nothing more is to be sent. */
+/* Or nothing more is to be sent, which the send then finds. */
+static bool bwk_sock_may_charge(const struct sock *sk, int sending)
+{
+	return bwk_sock_roomy(sk, sending) || (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
+}
+
 static bool bwk_sock_may_send(const struct sock *sk)
 {
-	return bwk_sock_has_room(sk) || (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN);
+	return bwk_sock_may_charge(sk, atomic_read(&bwk_sk(sk)->sending));
+}
+
+static int bwk_sock_await_room(struct bwk_sock *bs, long *timeout)
+{
+	/* What takes the room may be a row of messages that waits for this one. */
+	if (bs->port) {
+		bwk_port_lock(bs->port);
+		bwk_port_run(bs->port);
+		bwk_port_unlock(bs->port);
+	}
+	return bwk_sock_wait(&bs->sk, bwk_sock_may_send, timeout);
 }
 
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout)
 {
-	int error;
+	int sending = atomic_read(&bs->sending), error;
 
-	if (!bwk_sock_has_room(&bs->sk)) {
-		/* What takes the room may be a row of messages that waits for this one. */
-		if (bs->port) {
-			bwk_port_lock(bs->port);
-			bwk_port_run(bs->port);
-			bwk_port_unlock(bs->port);
+	do { /* added to what was seen and nothing else: others charge at the same time */
+		while (unlikely(!bwk_sock_may_charge(&bs->sk, sending))) {
+			error = bwk_sock_await_room(bs, timeout);
+			if (error)
+				return error;
+			sending = atomic_read(&bs->sending);
 		}
-		error = bwk_sock_wait(&bs->sk, bwk_sock_may_send, timeout);
-		if (error)
-			return error;
-	}
-	atomic_add(len + BWK_SEND_COST, &bs->sending);
+	} while (!atomic_try_cmpxchg(&bs->sending, &sending, sending + (int)len + BWK_SEND_COST));
 	return 0;
 }
 
@@ -166,7 +178,7 @@ void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
 	struct sock *sk = &bs->sk;
 	int now = atomic_sub_return(charge, &bs->sending), before = now + (int)charge;
 
-	if ((before >= READ_ONCE(sk->sk_sndbuf) && bwk_sock_has_room(sk)) ||
+	if ((!bwk_sock_roomy(sk, before) && bwk_sock_has_room(sk)) ||
 	    (!now && sock_flag(sk, SOCK_LINGER))) /* close() may wait */
 		sk->sk_write_space(sk);
 }

@@ -10,6 +10,10 @@
 
 #define BWK_SEND_COST 512 /* bytes charged for a send beyond its length */
 
+/* Bytes of SO_SNDBUF that count: below it there is room for a message of any length beside what is
+ * charged already, in an int. */
+#define BWK_SNDBUF_MOST (INT_MAX - BEOWIRE_MSG_MAX - BWK_SEND_COST)
+
 struct bwk_sock {
 	struct sock sk;	       /* first */
 	struct bwk_port *port; /* once bound; stays until release */
@@ -37,6 +41,12 @@ struct bwk_sock {
 static inline struct bwk_sock *bwk_sk(const struct sock *sk)
 {
 	return (struct bwk_sock *)sk;
+}
+
+/* May another send be charged? `sending`: bytes that are. */
+static inline bool bwk_sock_roomy(const struct sock *sk, int sending)
+{
+	return sending < min_t(int, READ_ONCE(sk->sk_sndbuf), BWK_SNDBUF_MOST);
 }
 
 #define BWK_EVENT_AHEAD                                                                            \

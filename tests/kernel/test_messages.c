@@ -3,6 +3,7 @@
  * Messages arrive whole, once and in order, whatever their size and by whichever call they are sent
  * and received; and what the calls say of them is true.
  */
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -148,6 +149,7 @@ static void test_room_is_an_int(void **state)
 	kt_close(&p);
 	assert_true(kt_pinned_becomes(0));
 }
+static void test_too_long(void **state)
 
 {
 	struct kt_pair p = kt_couple(SOCK_RDM), d = kt_couple(SOCK_DGRAM);
