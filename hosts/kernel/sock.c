@@ -436,6 +436,8 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bo
 	number = bwk_sock_addr(&addr, sizeof(addr), &addr);
 	if (number)
 		return number;
+	if (!ask && (!addr.sbw_port || !is_valid_ether_addr(addr.sbw_mac)))
+		return -EINVAL; /* no single port of a single node */
 	bwk_port_lock(port);
 	if (ask) {
 		number = bwk_peer_is_up(port, &addr);

@@ -582,6 +582,12 @@ static void test_option_peer_number(void **state)
 
 	kt_refused(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &len), ENOTCONN);
 	kt_refused(getsockopt(p.a, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &few), EINVAL);
+	u.addr.sbw_port = 0; /* nobody has it */
+	kt_refused(getsockopt(p.a, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &len), EINVAL);
+	u.addr = p.at_b;
+	u.addr.sbw_mac[0] |= 1; /* of many */
+	kt_refused(getsockopt(p.a, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &len), EINVAL);
+	u.addr = p.at_b;
 	assert_int_equal(getsockopt(p.a, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &u, &len), 0);
 	assert_int_equal(u.number, 1);
 	assert_int_equal(kt_send_info(p.a, "n", 1, NULL, &info, 0), 0);
