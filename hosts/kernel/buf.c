@@ -283,24 +283,29 @@ static u32 bwk_buf_count_pieces(struct bwk_pieces p, u32 *npages)
 }
 
 /* What is only read is referred to, as MSG_ZEROCOPY does; what is written to is pinned, so that its
- * file system knows (Documentation/core-api/pin_user_pages.rst). */
-static bool bwk_buf_pin_piece(struct bwk_buf *b, unsigned long at, u32 npages, bool writing)
+ * file system knows (Documentation/core-api/pin_user_pages.rst). A pin that outlives its call lasts
+ * as long as a peer likes, which is that document's case 2: FOLL_LONGTERM first moves the pages to
+ * where they keep nobody from using memory that is to be movable, and refuses those of files that
+ * cannot be held so long, which are then copied. A receive call gives its pins up whenever it ends,
+ * as direct I/O does (case 1), and is spared the search for such pages. */
+static bool bwk_buf_pin_piece(struct bwk_buf *b, unsigned long at, u32 npages, enum bwk_pin how)
 {
+	unsigned int flags = FOLL_WRITE | (how == BWK_PIN_WRITE_LONG ? FOLL_LONGTERM : 0);
 	struct page **to;
 	u32 done = 0;
 	int n;
 
 	for (at &= PAGE_MASK; done < npages; at += n * PAGE_SIZE, done += n, b->npages += n) {
 		to = b->pages + b->npages;
-		n = writing ? pin_user_pages_fast(at, npages - done, FOLL_WRITE, to)
-			    : get_user_pages_fast(at, npages - done, 0, to);
+		n = how == BWK_PIN_READ ? get_user_pages_fast(at, npages - done, 0, to)
+					: pin_user_pages_fast(at, npages - done, flags, to);
 		if (n <= 0)
 			return false;
 	}
 	return true;
 }
 
-static bool bwk_buf_pin_pieces(struct bwk_buf *b, struct bwk_pieces p, bool writing)
+static bool bwk_buf_pin_pieces(struct bwk_buf *b, struct bwk_pieces p, enum bwk_pin how)
 {
 	unsigned long at;
 	u64 off = 0;
@@ -312,7 +317,7 @@ static bool bwk_buf_pin_pieces(struct bwk_buf *b, struct bwk_pieces p, bool writ
 			b->parts[i] = (struct bwk_part){off, b->npages, offset_in_page(at)};
 		else
 			b->first = offset_in_page(at);
-		if (!bwk_buf_pin_piece(b, at, bwk_buf_pages_of(at, len), writing))
+		if (!bwk_buf_pin_piece(b, at, bwk_buf_pages_of(at, len), how))
 			return false;
 	}
 	return true;
@@ -336,7 +341,7 @@ static struct bwk_buf *bwk_buf_new_user(size_t len, u32 nparts, u32 npages, bool
 	return NULL;
 }
 
-struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
+struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how)
 {
 	struct bwk_pieces pieces = {.at = *from, .left = len};
 	u32 nparts, npages;
@@ -347,14 +352,14 @@ struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing)
 	nparts = bwk_buf_count_pieces(pieces, &npages);
 	if (nparts > 1 && len / nparts < PAGE_SIZE)
 		return ERR_PTR(-EAGAIN);
-	b = bwk_buf_new_user(len, nparts, npages, writing);
+	b = bwk_buf_new_user(len, nparts, npages, how != BWK_PIN_READ);
 	if (!b)
 		return ERR_PTR(-ENOMEM);
 	if (!bwk_buf_charge(b, npages)) {
 		bwk_buf_free(b);
 		return ERR_PTR(-EDQUOT);
 	}
-	if (!bwk_buf_pin_pieces(b, pieces, writing)) {
+	if (!bwk_buf_pin_pieces(b, pieces, how)) {
 		bwk_buf_free(b);
 		return ERR_PTR(-EAGAIN);
 	}

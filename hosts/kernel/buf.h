@@ -100,10 +100,17 @@ struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, s
 /* Keep a buffer that has ended; false: it is not such a one, or there are enough. Any context. */
 bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b);
 void bwk_spares_free(struct bwk_spares *spares);
-/* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(), scattered or not;
- * `writing`: it is to be written. Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached;
- * -EAGAIN: this memory cannot be pinned, or lies in too many small pieces; both: copy it. */
-struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, bool writing);
+/* What is done with the program's memory. */
+enum bwk_pin {
+	BWK_PIN_READ,	    /* it is sent */
+	BWK_PIN_WRITE,	    /* it is filled during this call of the program */
+	BWK_PIN_WRITE_LONG, /* or as long as peers take */
+};
+
+/* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(), scattered or not.
+ * Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached; -EAGAIN: this memory cannot be
+ * pinned, or lies in too many small pieces; both: copy it. */
+struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how);
 /* Room for `len` bytes to be filled by a pull, to be copied out of later. Sleeps. */
 struct bwk_buf *bwk_buf_room(size_t len);
 /* For a message of `len` bytes that arrives in pieces; NULL without memory. Any context. */

@@ -49,7 +49,7 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 	struct bwk_buf *b = ERR_PTR(-EAGAIN);
 
 	if (len > bs->copy_max)
-		b = bwk_buf_pin(to, len, true);
+		b = bwk_buf_pin(to, len, BWK_PIN_WRITE);
 	if (b == ERR_PTR(-EDQUOT))
 		bs->port->memlock_limited++;
 	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) {

@@ -381,9 +381,10 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	return error;
 }
 
-/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned, into ours,
- * to be copied when the program is told. */
-static struct bwk_buf *bwk_msg_pull_room(const struct bwk_sock *bs, const struct beowire_pull *pull)
+/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned and the program
+ * is told of the end (`told`), into ours, to be copied then. -EDQUOT, -EAGAIN: neither. */
+static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowire_pull *pull,
+					 bool told)
 {
 	struct bwk_buf *b = ERR_PTR(-EAGAIN);
 	struct iov_iter to;
@@ -392,12 +393,12 @@ static struct bwk_buf *bwk_msg_pull_room(const struct bwk_sock *bs, const struct
 
 	if (error)
 		return ERR_PTR(error);
-	if (pull->len > bs->copy_max || !pull->cookie)
-		b = pull->len ? bwk_buf_pin(&to, pull->len, true) : b;
-	if (b != ERR_PTR(-EAGAIN) && b != ERR_PTR(-EDQUOT))
+	if (pull->len && (pull->len > bs->copy_max || !told))
+		b = bwk_buf_pin(&to, pull->len, BWK_PIN_WRITE_LONG);
+	if (b == ERR_PTR(-EDQUOT) && told)
+		bs->port->memlock_limited++;
+	if ((b != ERR_PTR(-EAGAIN) && b != ERR_PTR(-EDQUOT)) || (pull->len && !told))
 		return b;
-	if (pull->len && !pull->cookie) /* nobody would come to copy it */
-		return ERR_PTR(-ENOBUFS);
 	b = bwk_buf_room(pull->len);
 	if (!b)
 		return ERR_PTR(-ENOMEM);
@@ -405,10 +406,23 @@ static struct bwk_buf *bwk_msg_pull_room(const struct bwk_sock *bs, const struct
 	return b;
 }
 
+/* Nobody would come to copy the bytes later: they are waited for. */
+static int bwk_msg_pull_now(struct bwk_sock *bs, const struct bwk_source *from,
+			    const struct beowire_pull *pull)
+{
+	long timeout = sock_rcvtimeo(&bs->sk, false);
+	struct iov_iter to;
+	struct iovec part;
+	int error = bwk_iter_user((void __user *)pull->buf, pull->len, &part, &to);
+
+	return error ? error : bwk_fetch_now(bs, from, &to, pull->len, &timeout);
+}
+
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
 	struct bwk_source from = {.key = pull->key, .off = pull->off};
+	bool told = pull->cookie && bs->info_wanted;
 	struct bwk_peer *peer;
 	struct bwk_buf *b;
 	u64 id;
@@ -420,19 +434,23 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 		return -EINVAL;
 	from.memory = pull->flags & BEOWIRE_PULL_MEMORY;
 	from.last = !from.memory;
-	b = bwk_msg_pull_room(bs, pull);
-	if (IS_ERR(b))
-		return PTR_ERR(b);
 	bwk_port_lock(port);
 	peer = bwk_peer_by_number(port, pull->peer);
 	if (peer)
 		from.handle = peer->handle;
 	bwk_port_unlock(port);
+	if (!from.handle)
+		return -ENOTCONN;
+	b = bwk_msg_pull_room(bs, pull, told);
+	if (b == ERR_PTR(-EAGAIN) || b == ERR_PTR(-EDQUOT))
+		return bwk_msg_pull_now(bs, &from, pull);
+	if (IS_ERR(b))
+		return PTR_ERR(b);
 	b->cookie = pull->cookie;
-	b->notify = pull->cookie && bs->info_wanted;
+	b->notify = told;
 	b->peer = pull->peer;
 	b->owner = bs;
-	error = from.handle ? bwk_fetch(port, &from, b, &id) : -ENOTCONN;
+	error = bwk_fetch(port, &from, b, &id);
 	if (error)
 		bwk_buf_free_now(b);
 	return error;

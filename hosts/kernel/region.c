@@ -177,7 +177,7 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 		error = bwk_iter_user_source((void __user *)answer->buf, answer->len, &part, &from);
 		if (error)
 			return error;
-		b = answer->len ? bwk_buf_pin(&from, answer->len, false) : bwk_buf_room(0);
+		b = answer->len ? bwk_buf_pin(&from, answer->len, BWK_PIN_READ) : bwk_buf_room(0);
 		if (b == ERR_PTR(-EDQUOT))
 			port->memlock_limited++;
 		if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */

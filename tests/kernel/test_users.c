@@ -1,65 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Several users on one node: who may open sockets, what one user can do to another (nothing), and
- * what memory each may lock. Users are processes that have put on another uid.
+ * what memory each may lock.
  */
-#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "ktest.h"
+#include "kuser.h"
 
 #define MIB (1u << 20)
 
-enum { ALICE = 1001, BOB = 1002 };
-
-static void settings(const char *name, const char *value)
-{
-	const char *const nodes[] = {"a", "b"};
-
-	for (int i = 0; i < 2; i++)
-		kt_shell("ip netns exec %s sh -c 'echo %s >/proc/sys/net/beowire/%s'", nodes[i],
-			 value, name);
-}
-
-static int open_to_all(void **state)
-{
-	settings("group_range", "1000 2000");
-	return kt_attach(state);
-}
-
-/* A process of this user runs `f`; 0: it was content. */
-static pid_t begin_as(uid_t user, gid_t group, gid_t other, int (*f)(void *), void *arg)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		if (setgroups(1, &other) || setgid(group) || setuid(user))
-			_exit(99);
-		_exit(f(arg));
-	}
-	return pid;
-}
-
-static int end_of(pid_t pid)
-{
-	int status = 0;
-
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int as(uid_t user, int (*f)(void *), void *arg)
-{
-	return end_of(begin_as(user, user, user, f, arg));
-}
-
-/* In processes of users failures are errnos: assertions belong to the test's own process. */
 static int open_socket(void *arg)
 {
 	return socket(AF_BEOWIRE, SOCK_RDM, 0) < 0 ? errno : 0;
@@ -68,15 +22,15 @@ static int open_socket(void *arg)
 static void test_groups_that_may_open(void **state)
 {
 	kt_enter("a");
-	settings("group_range", "1 0");
-	assert_int_equal(as(ALICE, open_socket, NULL), EACCES);
-	assert_int_equal(as(0, open_socket, NULL), 0);
-	settings("group_range", "1001 1001");
+	kt_settings("group_range", "1 0");
+	assert_int_equal(kt_as(KT_ALICE, open_socket, NULL), EACCES);
+	assert_int_equal(kt_as(0, open_socket, NULL), 0);
+	kt_settings("group_range", "1001 1001");
 	kt_enter("a");
-	assert_int_equal(as(ALICE, open_socket, NULL), 0);
-	assert_int_equal(as(BOB, open_socket, NULL), EACCES);
-	assert_int_equal(end_of(begin_as(BOB, BOB, 1001, open_socket, NULL)), 0);
-	settings("group_range", "1000 2000");
+	assert_int_equal(kt_as(KT_ALICE, open_socket, NULL), 0);
+	assert_int_equal(kt_as(KT_BOB, open_socket, NULL), EACCES);
+	assert_int_equal(kt_end_of(kt_begin_as(KT_BOB, KT_BOB, 1001, open_socket, NULL)), 0);
+	kt_settings("group_range", "1000 2000");
 }
 
 static int attach(void *arg)
@@ -99,8 +53,8 @@ static int change_settings(void *arg)
 static void test_privileges(void **state)
 {
 	kt_enter("a");
-	assert_int_equal(as(ALICE, attach, NULL), 0);
-	assert_int_equal(as(ALICE, change_settings, NULL), 0);
+	assert_int_equal(kt_as(KT_ALICE, attach, NULL), 0);
+	assert_int_equal(kt_as(KT_ALICE, change_settings, NULL), 0);
 }
 
 static int bind_of(void *arg)
@@ -116,10 +70,10 @@ static void test_a_port_is_its_owners(void **state)
 	struct sockaddr_beowire addr = {.sbw_family = AF_BEOWIRE, .sbw_port = 77};
 	int fd = kt_bound("a", SOCK_RDM, 77);
 
-	assert_int_equal(as(BOB, bind_of, &addr), EADDRINUSE);
+	assert_int_equal(kt_as(KT_BOB, bind_of, &addr), EADDRINUSE);
 	addr = kt_at(fd); /* neither can an address be had by its parts */
 	addr.sbw_port = 78;
-	assert_int_equal(as(BOB, bind_of, &addr), EADDRNOTAVAIL);
+	assert_int_equal(kt_as(KT_BOB, bind_of, &addr), EADDRNOTAVAIL);
 	close(fd);
 }
 
@@ -169,7 +123,7 @@ static void test_messages_are_their_receivers(void **state)
 	assert_int_equal(got.event, BEOWIRE_ENVELOPE);
 	robbery.key = got.key;
 	kt_enter("b");
-	assert_int_equal(as(BOB, rob, &robbery), 0);
+	assert_int_equal(kt_as(KT_BOB, rob, &robbery), 0);
 	free(bytes);
 	kt_close(&p);
 }
@@ -189,7 +143,7 @@ static void test_messages_come_from_their_senders(void **state)
 	char bytes[4];
 
 	kt_enter("b");
-	assert_int_equal(as(BOB, send_hello, &p.at_a), 0);
+	assert_int_equal(kt_as(KT_BOB, send_hello, &p.at_a), 0);
 	assert_int_equal(recvfrom(p.a, bytes, 4, 0, (struct sockaddr *)&from, &len), 3);
 	assert_int_not_equal(from.sbw_port, p.at_b.sbw_port);
 	assert_int_not_equal(from.sbw_inc, p.at_b.sbw_inc);
@@ -229,7 +183,7 @@ static void hold_back(int type, uint32_t most)
 	uint32_t had = 0;
 
 	kt_enter("b");
-	assert_int_equal(as(BOB, flood, &f), 0);
+	assert_int_equal(kt_as(KT_BOB, flood, &f), 0);
 	while (recv(p.a, bytes, sizeof(bytes), MSG_DONTWAIT) == 16)
 		had++;
 	assert_in_range(had, 10, most);
@@ -238,10 +192,10 @@ static void hold_back(int type, uint32_t most)
 
 static void test_a_flood_is_held_back(void **state)
 {
-	settings("memory_max", "1048576");
+	kt_settings("memory_max", "1048576");
 	hold_back(SOCK_RDM, 6000);
 	hold_back(SOCK_DGRAM, 2000); /* SO_RCVBUF */
-	settings("memory_max", "67108864");
+	kt_settings("memory_max", "67108864");
 	kt_shell("echo 1048576 >/sys/module/beowire/parameters/overflow_max");
 	hold_back(SOCK_RDM, 6000);
 	kt_shell("echo 0 >/sys/module/beowire/parameters/overflow_max");
@@ -287,7 +241,7 @@ static void send_long(rlim_t limit, uint64_t pinned, uint64_t limited)
 	struct kt_thread t;
 
 	kt_start(&t, receive_all, &p.b);
-	assert_int_equal(as(ALICE, send_under_limit, &s), 0);
+	assert_int_equal(kt_as(KT_ALICE, send_under_limit, &s), 0);
 	c = kt_counters(p.a);
 	assert_true(c.pinned >= pinned && !c.pinned == !pinned); /* more if some was lost */
 	assert_int_equal(c.memlock_limited, limited);
@@ -303,6 +257,55 @@ static void test_locked_memory_is_limited(void **state)
 	send_long(2 * MIB, 8 * MIB, 0); /* given back each time */
 }
 
+struct pulling {
+	int fd;
+	struct beowire_pull pull;
+};
+
+static int pull_under_limit(void *arg)
+{
+	const struct rlimit limit = {0, 0};
+	const struct pulling *what = arg;
+	struct beowire_pull pull = what->pull;
+	static char bytes[MIB];
+	struct beowire_info info;
+
+	pull.buf = (uintptr_t)bytes;
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) || ioctl(what->fd, BEOWIRE_IOC_PULL, &pull))
+		return errno;
+	if (pull.cookie && (kt_recv_info(what->fd, &info, 1, &info, 0) || info.status))
+		return 1;
+	return kt_filled(bytes, MIB, 3) ? 0 : 2;
+}
+
+static void pull_long(uint64_t cookie)
+{
+	const struct beowire_info sent = {.flags = BEOWIRE_SEND_ASYNC};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct pulling what = {.fd = p.b, .pull = {.len = MIB, .cookie = cookie}};
+	char *bytes = malloc(MIB);
+	struct beowire_info got;
+
+	kt_fill(bytes, MIB, 3);
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(kt_send_info(p.a, bytes, MIB, &p.at_b, &sent, 0), 0);
+	assert_int_equal(kt_recv_info(p.b, &got, 1, &got, 0), 0);
+	what.pull.key = got.key;
+	what.pull.peer = got.peer;
+	assert_int_equal(kt_as(KT_ALICE, pull_under_limit, &what), 0);
+	assert_int_equal(kt_counters(p.b).memlock_limited, 1);
+	free(bytes);
+	kt_close(&p);
+	assert_true(kt_pinned_becomes(0));
+}
+
+/* As sends and receive calls do: bytes that may not be pinned are copied, and that is counted. */
+static void test_pulls_keep_to_the_limit(void **state)
+{
+	pull_long(7);
+	pull_long(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -313,7 +316,8 @@ int main(void)
 		kt_test(test_messages_come_from_their_senders),
 		kt_test(test_a_flood_is_held_back),
 		kt_test(test_locked_memory_is_limited),
+		kt_test(test_pulls_keep_to_the_limit),
 	};
 
-	return cmocka_run_group_tests(tests, open_to_all, NULL);
+	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);
 }

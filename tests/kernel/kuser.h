@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Users for tests of the kernel module: processes that have put on another uid. Failures in them
+ * are their exit status: assertions belong to the test's own process. */
+#ifndef KUSER_H
+#define KUSER_H
+
+#include "ktest.h"
+
+enum { KT_ALICE = 1001, KT_BOB = 1002 };
+
+/* A setting of both nodes, by its name in /proc/sys/net/beowire. */
+void kt_settings(const char *name, const char *value);
+/* Before all tests of a program: kt_attach(), and users may open sockets. */
+int kt_open_to_all(void **state);
+/* A process of this user and these groups runs `f` and exits with what that gives. */
+pid_t kt_begin_as(uid_t user, gid_t group, gid_t other, int (*f)(void *), void *arg);
+/* Its exit status, or 128 and the signal. */
+int kt_end_of(pid_t pid);
+/* Both. */
+int kt_as(uid_t user, int (*f)(void *), void *arg);
+
+#endif
