@@ -50,11 +50,17 @@ static struct bwk_buf *bwk_buf_new_pages(u8 kind, u64 len, u32 npages)
 
 struct bwk_buf *bwk_buf_room(size_t len)
 {
+	return bwk_buf_new(BWK_BUF_IN, len, len, GFP_KERNEL);
+}
+
+/* The same of any length. */
+static struct bwk_buf *bwk_buf_space(size_t len)
+{
 	u32 npages = DIV_ROUND_UP(len, PAGE_SIZE);
 	struct bwk_buf *b;
 
 	if (len <= BWK_BUF_FLAT)
-		return bwk_buf_new(BWK_BUF_IN, len, len, GFP_KERNEL);
+		return bwk_buf_room(len);
 	b = bwk_buf_new_pages(BWK_BUF_PAGES, len, npages);
 	for (; b && b->npages < npages; b->npages++) {
 		b->pages[b->npages] = alloc_page(GFP_KERNEL_ACCOUNT);
@@ -64,6 +70,46 @@ struct bwk_buf *bwk_buf_room(size_t len)
 		}
 	}
 	return b;
+}
+
+/* What a buffer of this length is charged. */
+static u64 bwk_buf_price(u64 len)
+{
+	return len + sizeof(struct bwk_buf);
+}
+
+struct bwk_buf *bwk_buf_held(struct bwk_user *user, size_t len)
+{
+	struct bwk_buf *b;
+
+	if (user && !bwk_user_charge(user, bwk_buf_price(len)))
+		return ERR_PTR(-ENOBUFS); /* before there is anything to be given back */
+	b = bwk_buf_space(len);
+	if (b) {
+		b->payer = user;
+		b->paid = bwk_buf_price(len);
+	} else if (user) {
+		bwk_user_uncharge(user, bwk_buf_price(len));
+	}
+	return b ? b : ERR_PTR(-ENOMEM);
+}
+
+int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user)
+{
+	if (b->payer || b->kind == BWK_BUF_USER)
+		return 0;
+	if (!bwk_user_charge(user, bwk_buf_price(b->len)))
+		return -ENOBUFS;
+	b->payer = user;
+	b->paid = bwk_buf_price(b->len);
+	return 0;
+}
+
+static void bwk_buf_unpay(struct bwk_buf *b)
+{
+	if (b->payer)
+		bwk_user_uncharge(b->payer, b->paid);
+	b->payer = NULL;
 }
 
 /* A piece of the task's own fragment, as TCP takes it: mostly without a look at the page allocator.
@@ -92,12 +138,17 @@ static struct bwk_buf *bwk_buf_piece(size_t len)
 	return b;
 }
 
-static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct iov_iter *from)
+static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct bwk_user *user,
+					  struct iov_iter *from)
 {
-	if (copy_page_from_iter(b->pages[0], b->first, b->len, from) == b->len)
+	int error = user ? bwk_buf_pay(b, user) : 0;
+
+	if (!error && copy_page_from_iter(b->pages[0], b->first, b->len, from) != b->len)
+		error = -EFAULT;
+	if (!error)
 		return b;
 	bwk_buf_free(b);
-	return ERR_PTR(-EFAULT);
+	return ERR_PTR(error);
 }
 
 static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, size_t len)
@@ -113,7 +164,7 @@ static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, size_t len)
 	if (node) {
 		atomic_dec(&spares->count);
 		b = llist_entry(node, struct bwk_buf, later);
-		memset(b, 0, offsetof(struct bwk_buf, first)); /* as if it were new */
+		memset(b, 0, offsetof(struct bwk_buf, payer)); /* as if it were new */
 		b->kind = BWK_BUF_IN;
 		b->len = len;
 	} else {
@@ -128,6 +179,7 @@ bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b)
 {
 	if (!b->small || b->end_of || atomic_read(&spares->count) >= BWK_SPARES)
 		return false;
+	bwk_buf_unpay(b);
 	atomic_inc(&spares->count);
 	llist_add(&b->later, &spares->list);
 	return true;
@@ -156,7 +208,8 @@ static struct bwk_buf *bwk_buf_copy_small(struct bwk_spares *spares, struct iov_
 	return ERR_PTR(-EFAULT);
 }
 
-struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, size_t len)
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
+			     struct iov_iter *from, size_t len)
 {
 	struct bwk_buf *b;
 	size_t done = 0, n;
@@ -166,10 +219,10 @@ struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, s
 		return bwk_buf_copy_small(spares, from, len);
 	b = len > BWK_BUF_FLAT ? bwk_buf_piece(len) : NULL;
 	if (b)
-		return bwk_buf_copy_piece(b, from);
-	b = bwk_buf_room(len);
-	if (!b)
-		return ERR_PTR(-ENOMEM);
+		return bwk_buf_copy_piece(b, user, from);
+	b = bwk_buf_held(len > BWK_BUF_FLAT ? user : NULL, len);
+	if (IS_ERR(b))
+		return b;
 	if (b->kind == BWK_BUF_IN)
 		whole = copy_from_iter_full(b->flat, len, from);
 	for (; b->kind == BWK_BUF_PAGES && done < len && whole; done += n) {
@@ -442,6 +495,7 @@ static int bwk_buf_unchain(struct bwk_buf *b)
 
 void bwk_buf_free_now(struct bwk_buf *b)
 {
+	bwk_buf_unpay(b);
 	switch (b->kind) {
 	case BWK_BUF_IN:
 		break;

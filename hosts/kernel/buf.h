@@ -13,6 +13,7 @@
 #include <linux/uio.h>
 
 #include "protocol.h"
+#include "user.h"
 
 #define BWK_BUF_FLAT  1024 /* bytes; longer ones lie in pages, which frames can refer to */
 #define BWK_BUF_SMALL 256  /* bytes; shorter ones are kept by their socket for its next send */
@@ -60,7 +61,9 @@ struct bwk_buf {
 	struct bwk_peer *end_of; /* the END of a connection, or what is still to be fetched of
 				  * one that is closed: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
-	/* From here on 0 in small buffers, all the time. */
+	/* From here on 0 in small buffers, all the time but `paid`. */
+	struct bwk_user *payer; /* who is charged for it; NULL: nobody */
+	u64 paid;		/* bytes */
 	u32 first;  /* offset of its first byte in the first page, if that is where all follow */
 	u32 npages; /* of `pages` */
 	u32 charge; /* pages that its user is charged for locked memory */
@@ -94,9 +97,14 @@ struct bwk_spares {
 	atomic_t count;
 };
 
-/* A copy of the next `len` bytes, in a spare buffer where that will do (`spares` may be NULL).
- * Sleeps. ERR_PTR(-ENOMEM or -EFAULT). */
-struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct iov_iter *from, size_t len);
+/* A copy of the next `len` bytes, in a spare buffer where that will do (`spares` may be NULL); one
+ * that is longer than BWK_BUF_FLAT is charged to `user`, who may be NULL. Sleeps. ERR_PTR(-ENOMEM,
+ * -EFAULT, or -ENOBUFS: the user holds too much). */
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
+			     struct iov_iter *from, size_t len);
+/* Charge a buffer that may stay for long; nothing if it is charged already, or the program's own
+ * pages. 0 or -ENOBUFS. */
+int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user);
 /* Keep a buffer that has ended; false: it is not such a one, or there are enough. Any context. */
 bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b);
 void bwk_spares_free(struct bwk_spares *spares);
@@ -111,8 +119,11 @@ enum bwk_pin {
  * Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached; -EAGAIN: this memory cannot be
  * pinned, or lies in too many small pieces; both: copy it. */
 struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how);
-/* Room for `len` bytes to be filled by a pull, to be copied out of later. Sleeps. */
+/* Room for `len` bytes, at most BWK_BUF_FLAT, that nobody is charged for. Sleeps. NULL: no memory. */
 struct bwk_buf *bwk_buf_room(size_t len);
+/* Room for any number of bytes to be filled by a pull, to be copied out of later; the user is
+ * charged. Sleeps. ERR_PTR(-ENOMEM, -ENOBUFS). */
+struct bwk_buf *bwk_buf_held(struct bwk_user *user, size_t len);
 /* For a message of `len` bytes that arrives in pieces; NULL without memory. Any context. */
 struct bwk_buf *bwk_buf_arriving(u64 len);
 /* Any context. Pages that were written to are let go a little later, by a work queue. */

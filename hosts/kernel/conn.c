@@ -68,6 +68,7 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	bs->copy_max = listener->copy_max;
 	bs->eager_max = listener->eager_max;
 	bs->port = listener->port;
+	bs->user = bwk_user_hold(listener->user);
 	bwk_port_join(bs->port);
 	refcount_inc(&peer->refs);
 	bs->peer = peer;

@@ -55,8 +55,7 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) {
 		if (fault_in_iov_iter_writeable(to, len))
 			return ERR_PTR(-EFAULT); /* before its sender gives the bytes away */
-		b = bwk_buf_room(len);
-		return b ? b : ERR_PTR(-ENOMEM);
+		return bwk_buf_held(bs->user, len);
 	}
 	return b;
 }
@@ -158,15 +157,15 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 		return -ENOBUFS;
 	if (test_and_set_bit(0, &bs->ahead))
 		return -EAGAIN; /* one at a time */
-	b = bwk_buf_room(cb->len);
-	error = b ? 0 : -ENOMEM;
-	if (b) {
+	b = bwk_buf_held(bs->user, cb->len);
+	error = PTR_ERR_OR_ZERO(b);
+	if (!error) {
 		b->owner = bs;
 		b->awaited = b->ahead = true;
 		error = bwk_fetch(bs->port, &from, b, &id);
 	}
 	if (error) {
-		if (b)
+		if (!IS_ERR(b))
 			bwk_buf_free_now(b);
 		clear_bit(0, &bs->ahead);
 		return error;

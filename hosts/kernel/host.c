@@ -138,14 +138,19 @@ const struct bw_host_ops bwk_host_ops = {
 
 int bwk_port_feed(struct bwk_port *port)
 {
+	const u32 size = BW_GROW_BYTES + BWK_GROWN_HEAD;
 	void *chunk;
 	int error = 0;
 
 	if (port->grown_bytes + BW_GROW_BYTES > port->node->set.memory_max)
 		return -ENOBUFS;
-	chunk = kvmalloc(BW_GROW_BYTES + BWK_GROWN_HEAD, GFP_KERNEL_ACCOUNT);
-	if (!chunk)
+	if (!bwk_user_charge(port->user, size))
+		return -ENOBUFS;
+	chunk = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	if (!chunk) {
+		bwk_user_uncharge(port->user, size);
 		return -ENOMEM;
+	}
 	bwk_port_lock(port);
 	if (port->dead) {
 		error = -ESHUTDOWN;
@@ -153,12 +158,15 @@ int bwk_port_feed(struct bwk_port *port)
 		*(void **)chunk = port->grown;
 		port->grown = chunk;
 		port->grown_bytes += BW_GROW_BYTES;
+		port->paid += size;
 		port->protocol->grow(port->engine, chunk + BWK_GROWN_HEAD);
 		bwk_port_run(port);
 	}
 	bwk_port_unlock(port);
-	if (error)
+	if (error) {
 		kvfree(chunk);
+		bwk_user_uncharge(port->user, size);
+	}
 	return error;
 }
 

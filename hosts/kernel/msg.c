@@ -399,10 +399,9 @@ static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowi
 		bs->port->memlock_limited++;
 	if ((b != ERR_PTR(-EAGAIN) && b != ERR_PTR(-EDQUOT)) || (pull->len && !told))
 		return b;
-	b = bwk_buf_room(pull->len);
-	if (!b)
-		return ERR_PTR(-ENOMEM);
-	b->to = pull->len ? pull->buf : 0;
+	b = bwk_buf_held(bs->user, pull->len);
+	if (!IS_ERR(b))
+		b->to = pull->len ? pull->buf : 0;
 	return b;
 }
 

@@ -13,8 +13,10 @@ static u32 bwk_peer_slot(const struct sockaddr_beowire *addr)
 
 void bwk_peer_put(struct bwk_peer *peer)
 {
-	if (refcount_dec_and_test(&peer->refs))
-		kfree(peer);
+	if (!refcount_dec_and_test(&peer->refs))
+		return;
+	bwk_user_uncharge(peer->user, sizeof(*peer));
+	kfree(peer);
 }
 
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle)
@@ -47,15 +49,19 @@ bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who)
 static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
 				     u32 handle)
 {
-	struct bwk_peer *peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
+	struct bwk_peer *peer;
 
-	if (!peer)
+	if (!bwk_user_charge(port->user, sizeof(*peer)))
 		return NULL;
-	peer->number = ++port->peers_made;
-	if (xa_is_err(xa_store(&port->by_number, peer->number, peer, GFP_ATOMIC))) {
+	peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
+	if (peer)
+		peer->number = ++port->peers_made;
+	if (!peer || xa_is_err(xa_store(&port->by_number, peer->number, peer, GFP_ATOMIC))) {
+		bwk_user_uncharge(port->user, sizeof(*peer));
 		kfree(peer);
 		return NULL;
 	}
+	peer->user = port->user;
 	refcount_set(&peer->refs, 1);
 	INIT_LIST_HEAD(&peer->down);
 	peer->handle = handle;

@@ -54,6 +54,8 @@ static void bwk_port_free(struct work_struct *work)
 	}
 	kvfree(port->engine);
 	module_put(port->module);
+	bwk_user_uncharge(port->user, port->paid);
+	bwk_user_put(port->user);
 	kfree(port);
 }
 
@@ -110,6 +112,7 @@ static void bwk_port_unhash(struct bwk_port *port)
 	spin_lock_bh(&port->node->ports_lock);
 	hash_del_rcu(&port->hash);
 	spin_unlock_bh(&port->node->ports_lock);
+	bwk_user_free_port(port->user);
 	bwk_port_put(port);
 }
 
@@ -173,6 +176,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.ack_delay_ns = BWK_ACK_DELAY,
 	};
 	int i, usable = 0;
+	size_t size;
 
 	rcu_read_lock();
 	for (i = 0; i < BWK_IFACES; i++) {
@@ -185,7 +189,11 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	if (!usable)
 		return -EADDRNOTAVAIL;
 	strncpy(cfg.name, init_utsname()->nodename, sizeof(cfg.name));
-	port->engine = kvzalloc(port->protocol->size(&cfg), GFP_KERNEL_ACCOUNT);
+	size = port->protocol->size(&cfg);
+	if (!bwk_user_charge(port->user, sizeof(*port) + size))
+		return -ENOBUFS;
+	port->paid = sizeof(*port) + size;
+	port->engine = kvzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!port->engine)
 		return -ENOMEM;
 	return port->protocol->open(port->engine, &cfg, &bwk_host_ops, port, ktime_get_ns());
@@ -215,7 +223,15 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	port->uid = current_euid();
 	port->inc = get_random_u32() | 1;
 	port->dead = true; /* for frames that come before the engine is open */
-	error = bwk_port_claim(port);
+	error = bwk_user_take_port(attr->user) ? 0 : -ENOBUFS;
+	if (!error) {
+		port->user = bwk_user_hold(attr->user);
+		error = bwk_port_claim(port);
+		if (error) {
+			bwk_user_free_port(port->user);
+			bwk_user_put(port->user);
+		}
+	}
 	if (error) {
 		kfree(port);
 		return ERR_PTR(error);

@@ -41,6 +41,7 @@ struct bwk_peer {
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
 	struct bwk_port *port;
+	struct bwk_user *user; /* who is charged for it */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -77,6 +78,8 @@ struct bwk_port {
 	void *owner;
 	u32 users; /* sockets */
 	kuid_t uid;
+	struct bwk_user *user; /* who is charged; a reference */
+	u64 paid;	       /* bytes: itself, its engine, what that grew by */
 
 	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
 	bool rx_used;		  /* a message of it was delivered */
@@ -112,13 +115,15 @@ struct bwk_port_attr {
 	struct module *module; /* a reference goes to the port */
 	const struct bwk_port_ops *ops;
 	void *owner;
+	struct bwk_user *user;
 	u16 number; /* 0: any that is free */
 	bool checksum;
 	u32 dead_ms;
 	u32 rx_budget; /* bytes under way to us */
 };
 
-/* port.c. Process context. ERR_PTR(-EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM ...). */
+/* port.c. Process context. ERR_PTR(-EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM,
+ * -ENOBUFS (the user has too many, or holds too much)). */
 struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr);
 /* One more socket uses the port. Lock held. */
 void bwk_port_join(struct bwk_port *port);

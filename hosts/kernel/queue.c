@@ -5,6 +5,10 @@
  * envelopes only; a peer that fills it further, up to the sysctl memory_max, or all sockets up to
  * the module's overflow_max, is left.
  * Datagrams are dropped beyond SO_RCVBUF.
+ *
+ * Of overflow_max a user may have at most as much as is still free: the dynamic threshold of
+ * Choudhury and Hahne, IEEE/ACM Transactions on Networking 6 (1998), with their alpha of 1. One who
+ * reads nothing gets half of it at most, and however many there are, something is left for others.
  */
 #include <linux/mm.h>
 #include <linux/moduleparam.h>
@@ -49,16 +53,18 @@ module_param_named(overflow_max, bwk_overflow_max, ulong, 0644);
 MODULE_PARM_DESC(overflow_max, "bytes that may wait in all sockets together beyond SO_RCVBUF of "
 			       "each; 0: an eighth of the memory");
 
-static bool bwk_queue_may_overflow(void)
+static bool bwk_queue_may_overflow(const struct bwk_user *user)
 {
 	unsigned long most = READ_ONCE(bwk_overflow_max) ?: (totalram_pages() << PAGE_SHIFT) / 8;
+	unsigned long used = atomic_long_read(&bwk_overflow);
 
-	return (unsigned long)atomic_long_read(&bwk_overflow) < most;
+	return used < most && (unsigned long)atomic_long_read(&user->waiting) < most - used;
 }
 
 static void bwk_queue_overflow_free(struct sk_buff *skb)
 {
 	atomic_long_sub(skb->truesize, &bwk_overflow);
+	atomic_long_sub(skb->truesize, &bwk_sk(skb->sk)->user->waiting);
 	sock_rfree(skb);
 }
 
@@ -67,7 +73,7 @@ bool bwk_queue_has_room(const struct sock *sk, u64 most)
 	int used = atomic_read(&sk->sk_rmem_alloc);
 
 	return likely(used <= READ_ONCE(sk->sk_rcvbuf)) ||
-	       ((u64)used <= most && bwk_queue_may_overflow());
+	       ((u64)used <= most && bwk_queue_may_overflow(bwk_sk(sk)->user));
 }
 
 bool bwk_queue_own(struct sock *sk, struct sk_buff *skb)
@@ -76,6 +82,7 @@ bool bwk_queue_own(struct sock *sk, struct sk_buff *skb)
 	if (likely(atomic_read(&sk->sk_rmem_alloc) <= READ_ONCE(sk->sk_rcvbuf)))
 		return false;
 	atomic_long_add(skb->truesize, &bwk_overflow);
+	atomic_long_add(skb->truesize, &bwk_sk(sk)->user->waiting);
 	skb->destructor = bwk_queue_overflow_free;
 	return true;
 }
@@ -88,6 +95,8 @@ static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 	if (bwk_queue_has_room(&bs->sk, keep ? bs->port->node->set.memory_max : 0))
 		return true;
 	atomic_inc(&bs->sk.sk_drops);
+	if (keep)
+		bwk_user_limited();
 	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
 	if (keep)
 		bwk_peer_leave(bs->port, peer);

@@ -146,7 +146,7 @@ struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t
 {
 	if (len > bs->port->node->set.memory_max)
 		return ERR_PTR(-ENOBUFS);
-	return bwk_buf_copy(&bs->spares, from, len);
+	return bwk_buf_copy(&bs->spares, bs->user, from, len);
 }
 
 /* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
@@ -178,6 +178,10 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	b->use = BWK_BUF_SEND;
 	b->cookie = s->info.cookie;
 	b->notify = s->info.cookie && bs->info_wanted;
+	if (b->notify && bwk_buf_pay(b, bs->user)) { /* it stays until that is told */
+		bwk_buf_free_now(b);
+		return -ENOBUFS;
+	}
 	b->awaited = b->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
 	b->sending = (u32)(len + BWK_SEND_COST);
 	s->last = atomic_read(&bs->sending) + (int)b->sending > READ_ONCE(bs->sk.sk_sndbuf);
@@ -217,11 +221,15 @@ static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk
 }
 
 /* Is there now what was missing? */
-static bool bwk_send_mends(struct bwk_port *port, struct bwk_send *s, int *error)
+static bool bwk_send_mends(struct bwk_sock *bs, struct bwk_port *port, struct bwk_send *s,
+			   int *error)
 {
 	if (*error == -EAGAIN)
 		return bwk_port_feed(port) == 0;
 	if (*error != BWK_SEND_FOLD)
+		return false;
+	*error = bwk_buf_pay(s->buf, bs->user); /* it stays until its receiver has it */
+	if (*error)
 		return false;
 	s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
 	if (!s->envelope)
@@ -247,7 +255,7 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 		else
 			bwk_port_run(port);
 		bwk_port_unlock(port);
-	} while (!taken && bwk_send_mends(port, s, &error));
+	} while (!taken && bwk_send_mends(bs, port, s, &error));
 	if (!taken) {
 		if (b->sending)
 			bwk_sock_uncharge(bs, b->sending);

@@ -24,6 +24,8 @@ void bwk_server_port_put(struct bwk_server_port *port)
 
 	if (!refcount_dec_and_test(&port->refs))
 		return;
+	bwk_user_free_port(port->user);
+	bwk_user_put(port->user);
 	kfree_rcu(port, rcu);
 	bwk_server_put(server);
 }
@@ -159,6 +161,11 @@ static int bwk_server_port_new(struct bwk_sock *bs, u16 number)
 
 	if (!port)
 		return -ENOMEM;
+	if (!bwk_user_take_port(bs->user)) {
+		kfree(port);
+		return -ENOBUFS;
+	}
+	port->user = bwk_user_hold(bs->user);
 	refcount_set(&port->refs, 2);
 	refcount_inc(&bs->server->refs);
 	port->server = bs->server;
@@ -168,6 +175,8 @@ static int bwk_server_port_new(struct bwk_sock *bs, u16 number)
 	INIT_LIST_HEAD(&port->closing);
 	error = bwk_server_port_add(bs->server, port, number);
 	if (error) {
+		bwk_user_free_port(port->user);
+		bwk_user_put(port->user);
 		kfree_rcu(port, rcu);
 		bwk_server_put(bs->server);
 		return error == -EPIPE ? -ECONNRESET : error;
@@ -259,6 +268,7 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	if (!skb) {
 		atomic_inc(&sk->sk_drops);
 		if (port->keep) {
+			bwk_user_limited();
 			sk->sk_err = ENOBUFS;
 			sk_error_report(sk);
 		}

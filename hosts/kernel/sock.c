@@ -48,6 +48,7 @@ static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_
 		.module = bs->module,
 		.ops = ops,
 		.owner = owner,
+		.user = bs->user,
 		.number = number,
 		.checksum = bs->checksum,
 		.dead_ms = bs->dead_ms,
@@ -593,6 +594,8 @@ static void bwk_sock_destruct(struct sock *sk)
 		put_page(bwk_sk(sk)->bell);
 	if (bwk_sk(sk)->server)
 		bwk_server_put(bwk_sk(sk)->server);
+	if (bwk_sk(sk)->user)
+		bwk_user_put(bwk_sk(sk)->user);
 }
 
 void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
@@ -661,7 +664,8 @@ static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, i
 	sock_init_data(sock, sk);
 	sk->sk_family = bwk_family;
 	bwk_sock_begin(bs, NULL);
-	error = bwk_sock_choose(sock, protocol, bs);
+	bs->user = bwk_user_of_task();
+	error = bs->user ? bwk_sock_choose(sock, protocol, bs) : -ENOMEM;
 	if (error) {
 		sock_orphan(sk);
 		sock_put(sk);

@@ -17,6 +17,7 @@
 struct bwk_sock {
 	struct sock sk;	       /* first */
 	struct bwk_port *port; /* once bound; stays until release */
+	struct bwk_user *user; /* who opened it; a reference */
 	const struct bw_protocol *protocol;
 	struct bwk_server *server;	/* that speaks the protocol instead; a reference */
 	struct bwk_server_port *remote; /* then the port, once bound */

@@ -35,7 +35,7 @@ static u64 bwk_threshold_try(unsigned long at, size_t len, bool pin)
 	if (bwk_iter_user_source((void __user *)at, len, &part, &from))
 		return U64_MAX;
 	start = ktime_get_ns();
-	b = pin ? bwk_buf_pin(&from, len, BWK_PIN_READ) : bwk_buf_copy(NULL, &from, len);
+	b = pin ? bwk_buf_pin(&from, len, BWK_PIN_READ) : bwk_buf_copy(NULL, NULL, &from, len);
 	if (IS_ERR(b))
 		return U64_MAX;
 	bwk_buf_free_now(b);

@@ -45,6 +45,7 @@
 #include "sysctl.c"
 #include "threshold.c"
 #include "tx.c"
+#include "user.c"
 #include "server.c"
 #include "server_ring.c"
 #include "server_sock.c"

@@ -3,6 +3,9 @@
  * Several users on one node: who may open sockets, what one user can do to another (nothing), and
  * what memory each may lock.
  */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,7 @@
 #include <unistd.h>
 
 #include "kuser.h"
+#include "wire.h"
 
 #define MIB (1u << 20)
 
@@ -148,6 +152,113 @@ static void test_messages_come_from_their_senders(void **state)
 	assert_int_not_equal(from.sbw_port, p.at_b.sbw_port);
 	assert_int_not_equal(from.sbw_inc, p.at_b.sbw_inc);
 	kt_close(&p);
+}
+
+/* Whatever can be said in a call, about the address and the message, by one who knows all of the
+ * victim's address. */
+static int forge(void *arg)
+{
+	static const uint16_t flags[] = {0, BEOWIRE_SEND_EAGER, BEOWIRE_SEND_SHORT,
+					 BEOWIRE_SEND_LONG | BEOWIRE_SEND_ASYNC};
+	const struct kt_pair *p = arg;
+	int rdm = socket(AF_BEOWIRE, SOCK_RDM, 0), dgram = socket(AF_BEOWIRE, SOCK_DGRAM, 0);
+	int seq = socket(AF_BEOWIRE, SOCK_SEQPACKET, 0);
+
+	for (uint32_t i = 0; i < 256; i++) {
+		const struct beowire_info info = {.tag = p->at_b.sbw_port,
+						  .imm = p->at_b.sbw_inc,
+						  .key = p->at_b.sbw_port,
+						  .peer = i / 64 % 2,
+						  .event = (uint8_t)i,
+						  .code = i % 128,
+						  .flags = flags[i % 4]};
+		struct sockaddr_beowire to = p->at_a;
+
+		to.sbw_inc = i & 4 ? to.sbw_inc : 0;
+		to.sbw_node = i & 8 ? p->at_b.sbw_node : to.sbw_node;
+		to.sbw_node = i & 16 ? 0 : to.sbw_node;
+		to.sbw_ifindex = i & 32 ? 1 : 0;
+		kt_send_info(rdm, &p->at_b, sizeof(p->at_b), &to, &info, MSG_DONTWAIT);
+		kt_send_to(dgram, &p->at_b, sizeof(p->at_b), &to);
+	}
+	fcntl(seq, F_SETFL, O_NONBLOCK);
+	kt_connect(seq, &p->at_a);
+	return 0;
+}
+
+/* Frames of b that come to a, as they are on the wire. */
+static void test_no_frame_is_forged(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	union {
+		uint8_t bytes[9100];
+		struct {
+			uint8_t to[6], from[6], type[2], room[2];
+		} eth;
+	} frame;
+	const struct timeval patience = {.tv_usec = 200000};
+	struct sockaddr_ll from;
+	socklen_t len = sizeof(from);
+	int tap, seen = 0;
+	struct bw_hdr h;
+	ssize_t n;
+
+	kt_enter("a");
+	tap = socket(AF_PACKET, SOCK_RAW, htons(BW_ETHERTYPE));
+	assert_true(tap >= 0);
+	setsockopt(tap, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	kt_enter("b");
+	assert_int_equal(kt_as(KT_BOB, forge, &p), 0);
+	while ((n = recvfrom(tap, &frame, sizeof(frame), 0, (struct sockaddr *)&from, &len)) > 0) {
+		if (from.sll_pkttype == PACKET_OUTGOING)
+			continue;
+		assert_true(n >= (ssize_t)(14 + sizeof(h)));
+		memcpy(&h, frame.bytes + 14, sizeof(h));
+		assert_memory_equal(frame.eth.from, p.at_b.sbw_mac, 6);
+		assert_int_not_equal(h.src_engine, p.at_b.sbw_port);
+		seen++;
+	}
+	assert_in_range(seen, 100, 100000);
+	close(tap);
+	kt_close(&p);
+}
+
+/* What can be read about others is the list of ports, which has no incarnations. */
+static int look_around(void *arg)
+{
+	static const char *const secret[] = {"held_bytes", "user_limited", "pinned_pages"};
+	static const char *const open[] = {"ports", "node", "servers"};
+	const struct sockaddr_beowire *victim = arg;
+	char path[96], text[8192], words[2][16];
+	FILE *f;
+
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "/sys/module/beowire/parameters/%s", secret[i]);
+		if (fopen(path, "r") || errno != EACCES)
+			return 1;
+	}
+	snprintf(words[0], sizeof(words[0]), "%u", victim->sbw_inc);
+	snprintf(words[1], sizeof(words[1]), "%08x", victim->sbw_inc);
+	for (int i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "/proc/self/net/beowire/%s", open[i]);
+		f = fopen(path, "r");
+		if (!f)
+			return 2;
+		text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+		fclose(f);
+		if (strstr(text, words[0]) || strstr(text, words[1]))
+			return 3;
+	}
+	return 0;
+}
+
+static void test_what_others_see(void **state)
+{
+	int fd = kt_bound("a", SOCK_RDM, 0);
+	struct sockaddr_beowire addr = kt_at(fd);
+
+	assert_int_equal(kt_as(KT_BOB, look_around, &addr), 0);
+	close(fd);
 }
 
 /* Whoever reads nothing does not take the node's memory: who floods him is left. */
@@ -314,6 +425,8 @@ int main(void)
 		kt_test(test_a_port_is_its_owners),
 		kt_test(test_messages_are_their_receivers),
 		kt_test(test_messages_come_from_their_senders),
+		kt_test(test_no_frame_is_forged),
+		kt_test(test_what_others_see),
 		kt_test(test_a_flood_is_held_back),
 		kt_test(test_locked_memory_is_limited),
 		kt_test(test_pulls_keep_to_the_limit),

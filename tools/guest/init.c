@@ -259,7 +259,9 @@ int main(void)
 	set_up_root();
 	copy_job();
 	sethostname("guest", 5);
-	if (*root && (chroot(root) || chdir("/")))
+	/* As the root of all, not of this process only: else there are no user namespaces. */
+	if (*root && (chdir(root) || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
+		      chdir("/")))
 		fail("cannot change to the host's root directory");
 	status = run_job();
 	tell_leaks();

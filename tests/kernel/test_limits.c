@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What one user can make the module hold, in however many sockets and by whatever way, is bounded,
+ * and others do not feel it. All of it is given back.
+ */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kuser.h"
+
+#define MIB   (1u << 20)
+#define BOUND (16 * MIB) /* of a user's memory */
+
+#define PARAMETERS "/sys/module/beowire/parameters/"
+
+static uint64_t parameter(const char *name)
+{
+	char path[96];
+	uint64_t value;
+	FILE *f;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%" SCNu64, &value), 1);
+	fclose(f);
+	return value;
+}
+
+static void set_parameter(const char *name, uint64_t value)
+{
+	kt_shell("echo %" PRIu64 " >" PARAMETERS "%s", value, name);
+}
+
+/* Everything that was held is given back within 10 s. */
+static bool nothing_is_held(void)
+{
+	for (int i = 0; i < 1000 && parameter("held_bytes"); i++)
+		usleep(10000);
+	return parameter("held_bytes") == 0;
+}
+
+/* ---- ways to make the module hold memory: exit status 0 if one ends by ENOBUFS ---- */
+
+/* Of a port of b's that there is not, so that what is sent to it stays. */
+static struct sockaddr_beowire nowhere(void)
+{
+	struct sockaddr_beowire addr = {.sbw_family = AF_BEOWIRE, .sbw_port = 5};
+
+	memcpy(addr.sbw_mac, "\x02\x00\x00\x00\x00\x99", 6);
+	return addr;
+}
+
+static int socket_with(int option, int value)
+{
+	const int dead_ms = 1500, on = 1;
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+	if (setsockopt(fd, SOL_BEOWIRE, BEOWIRE_DEAD_MS, &dead_ms, sizeof(dead_ms)) ||
+	    setsockopt(fd, SOL_BEOWIRE, BEOWIRE_INFO_WANTED, &on, sizeof(on)) ||
+	    setsockopt(fd, SOL_BEOWIRE, option, &value, sizeof(value)))
+		exit(98);
+	return fd;
+}
+
+static int refused(int error)
+{
+	return error == ENOBUFS ? 0 : error;
+}
+
+struct way {
+	bool keeps; /* its sockets are not closed */
+	long most;  /* times that it may succeed */
+	const void *bytes;
+};
+
+/* Copies of long sends, of which a closed socket keeps the port. */
+static int by_sends(void *arg)
+{
+	const struct beowire_info info = {.flags = BEOWIRE_SEND_ASYNC};
+	const struct sockaddr_beowire to = nowhere();
+	const struct way *way = arg;
+
+	for (long i = 0; i <= way->most; i++) {
+		int fd = socket_with(BEOWIRE_COPY_MAX, INT32_MAX);
+		int error = -kt_send_info(fd, way->bytes, MIB, &to, &info, 0);
+
+		if (error)
+			return refused(error);
+		if (!way->keeps)
+			close(fd);
+	}
+	return 97;
+}
+
+/* The same of many short ones: those that wait to be fetched count whatever their length. */
+static int by_short_sends(void *arg)
+{
+	const struct beowire_info info = {.flags = BEOWIRE_SEND_LONG | BEOWIRE_SEND_ASYNC,
+					  .cookie = 1};
+	const struct sockaddr_beowire to = nowhere();
+	const struct rlimit none = {0, 0}; /* nothing is pinned */
+	const struct way *way = arg;
+
+	if (setrlimit(RLIMIT_MEMLOCK, &none))
+		return 96;
+	for (long i = 0; i <= way->most; i++) {
+		int fd = socket_with(BEOWIRE_EAGER_MAX, 0), error = 0;
+
+		while (!error)
+			error = -kt_send_info(fd, way->bytes, 100, &to, &info, MSG_DONTWAIT);
+		if (error != EAGAIN)
+			return refused(error);
+	}
+	return 97;
+}
+
+/* Pulls that are under way. */
+static int by_pulls(void *arg)
+{
+	union {
+		struct sockaddr_beowire addr;
+		int number;
+	} who = {.addr = nowhere()};
+	const struct way *way = arg;
+	struct beowire_pull pull = {.key = 1, .buf = (uintptr_t)way->bytes, .len = MIB};
+	int fd = socket_with(BEOWIRE_COPY_MAX, INT32_MAX);
+	struct sockaddr_beowire self = {.sbw_family = AF_BEOWIRE};
+	socklen_t len = sizeof(who);
+
+	if (bind(fd, (struct sockaddr *)&self, sizeof(self)) ||
+	    getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &len))
+		return 96;
+	pull.peer = (uint32_t)who.number;
+	for (long i = 0; i <= way->most; i++) {
+		pull.cookie = (uint64_t)i + 1;
+		if (ioctl(fd, BEOWIRE_IOC_PULL, &pull))
+			return refused(errno);
+	}
+	return 97;
+}
+
+/* Events that nobody takes: the ends of sends. */
+static int by_events(void *arg)
+{
+	const struct way *way = arg;
+	int fd = socket_with(BEOWIRE_EAGER_MAX, 0), to = socket_with(BEOWIRE_EAGER_MAX, 0);
+	struct sockaddr_beowire self = {.sbw_family = AF_BEOWIRE};
+	const struct beowire_info sent = {.cookie = 1};
+	struct beowire_info got;
+	int error;
+
+	if (bind(fd, (struct sockaddr *)&self, sizeof(self)) ||
+	    bind(to, (struct sockaddr *)&self, sizeof(self)))
+		return 96;
+	self = kt_at(to);
+	for (long i = 0; i <= way->most; i++) {
+		error = -kt_send_info(fd, way->bytes, 8, &self, &sent, 0);
+		if (error)
+			return refused(error);
+		if (kt_recv_info(to, &got, sizeof(got), &got, 0))
+			return 95;
+	}
+	return 97;
+}
+
+static void bounded(int (*f)(void *), bool keeps, long most, uint64_t bound)
+{
+	struct way way = {.keeps = keeps, .most = most};
+	uint64_t before = parameter("user_limited");
+	void *bytes = aligned_alloc(4096, MIB);
+
+	memset(bytes, 1, MIB);
+	way.bytes = bytes;
+	set_parameter("user_memory_max", bound);
+	kt_enter("a");
+	assert_int_equal(kt_as(KT_BOB, f, &way), 0);
+	assert_in_range(parameter("held_bytes"), 0, bound);
+	assert_true(parameter("user_limited") > before);
+	set_parameter("user_memory_max", 0);
+	free(bytes);
+	assert_true(nothing_is_held());
+}
+
+static void test_many_sockets(void **state)
+{
+	bounded(by_sends, true, BOUND / MIB, BOUND);
+	bounded(by_short_sends, true, 1000, 4 * MIB);
+}
+
+static void test_sockets_that_are_closed(void **state)
+{
+	bounded(by_sends, false, BOUND / MIB, BOUND);
+}
+
+static void test_pulls(void **state)
+{
+	bounded(by_pulls, true, BOUND / MIB, BOUND);
+}
+
+static void test_events_untaken(void **state)
+{
+	bounded(by_events, true, 100000, 2 * MIB);
+}
+
+/* ---- numbers ---- */
+
+static int bind_many(void *arg)
+{
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
+	int most = *(int *)arg, n;
+
+	for (n = 0; n < most; n++) {
+		int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+		if (bind(fd, (struct sockaddr *)&any, sizeof(any)))
+			return errno == ENOBUFS ? n : 99;
+	}
+	return n;
+}
+
+struct subordinate {
+	int ready[2], go[2];
+};
+
+/* Bob in a user namespace of his own, and there another user than himself. */
+static int bind_as_subordinate(void *arg)
+{
+	struct subordinate *s = arg;
+	int one = 1;
+	char byte = unshare(CLONE_NEWUSER) ? (char)errno : 0;
+
+	if (write(s->ready[1], &byte, 1) != 1 || byte || read(s->go[0], &byte, 1) != 1 || setuid(1))
+		return 98;
+	return bind_many(&one);
+}
+
+static int hold_ports(void *arg)
+{
+	struct subordinate *s = arg;
+	int most = 8, n = bind_many(&most);
+	char byte;
+
+	if (write(s->ready[1], "", 1) != 1 || read(s->go[0], &byte, 1) != 1)
+		return 98;
+	return n;
+}
+
+static void test_ports(void **state)
+{
+	int most = 100;
+
+	set_parameter("user_ports_max", 8);
+	kt_enter("a");
+	assert_int_equal(kt_as(KT_BOB, bind_many, &most), 8);
+	assert_int_equal(kt_as(KT_BOB, bind_many, &most), 8); /* given back */
+	assert_int_equal(kt_as(0, bind_many, &most), 100);
+	set_parameter("user_ports_max", 4096);
+	assert_true(nothing_is_held());
+}
+
+static void test_nobody_becomes_another(void **state)
+{
+	struct subordinate holder, other;
+	pid_t holding, binding;
+	int one = 1;
+	char byte;
+
+	assert_int_equal(pipe(holder.ready) | pipe(holder.go), 0);
+	assert_int_equal(pipe(other.ready) | pipe(other.go), 0);
+	set_parameter("user_ports_max", 8);
+	kt_enter("a");
+	holding = kt_begin_as(KT_BOB, KT_BOB, KT_BOB, hold_ports, &holder);
+	close(holder.ready[1]); /* if it dies, that is seen */
+	assert_int_equal(read(holder.ready[0], &byte, 1), 1);
+	assert_int_equal(kt_as(KT_ALICE, bind_many, &one), 1);
+	binding = kt_begin_as(KT_BOB, KT_BOB, KT_BOB, bind_as_subordinate, &other);
+	close(other.ready[1]);
+	assert_int_equal(read(other.ready[0], &byte, 1), 1);
+	assert_int_equal(byte, 0);
+	kt_shell("printf '0 %d 1\\n1 5000 1\\n' >/proc/%d/uid_map", KT_BOB, binding);
+	assert_int_equal(write(other.go[1], "", 1), 1);
+	assert_int_equal(kt_end_of(binding), 0);
+	assert_int_equal(write(holder.go[1], "", 1), 1);
+	assert_int_equal(kt_end_of(holding), 8);
+	set_parameter("user_ports_max", 4096);
+}
+
+/* ---- unread messages ---- */
+
+/* A socket of a user who reads nothing until he is told to; then he counts. */
+struct idler {
+	int told[2], count[2];
+	struct sockaddr_beowire at;
+	pid_t pid;
+};
+
+static int idle(void *arg)
+{
+	struct idler *idler = arg;
+	struct sockaddr_beowire at = {.sbw_family = AF_BEOWIRE};
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0), n = 0;
+	char bytes[16];
+
+	if (bind(fd, (struct sockaddr *)&at, len) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) ||
+	    write(idler->count[1], &at, sizeof(at)) != sizeof(at) ||
+	    read(idler->told[0], bytes, 1) != 1)
+		return 98;
+	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) == 16)
+		n++;
+	return write(idler->count[1], &n, sizeof(n)) == sizeof(n) ? 0 : 98;
+}
+
+static void begin_idling(struct idler *idler, uid_t user)
+{
+	kt_enter("a");
+	assert_int_equal(pipe(idler->told) | pipe(idler->count), 0);
+	idler->pid = kt_begin_as(user, user, user, idle, idler);
+	close(idler->count[1]); /* if it dies, that is seen */
+	assert_int_equal(read(idler->count[0], &idler->at, sizeof(idler->at)), sizeof(idler->at));
+	idler->at.sbw_ifindex = 0;
+}
+
+static int end_idling(const struct idler *idler)
+{
+	int n = -1;
+
+	assert_int_equal(write(idler->told[1], "", 1), 1);
+	assert_int_equal(read(idler->count[0], &n, sizeof(n)), sizeof(n));
+	assert_int_equal(kt_end_of(idler->pid), 0);
+	return n;
+}
+
+/* Sends until the receiver has left, or so many; gives how many. */
+static int flood(const struct sockaddr_beowire *to, int most)
+{
+	int fd = kt_bound("b", SOCK_RDM, 0), n;
+
+	for (n = 0; n < most && kt_send_to(fd, "sixteen bytes...", 16, to) == 16; n++)
+		;
+	usleep(100000);
+	if (kt_error(fd) == ECONNRESET)
+		n = -n;
+	close(fd);
+	return n;
+}
+
+/* Of the room for what is unread beyond SO_RCVBUF one who reads nothing leaves half to others. */
+static void test_one_users_unread_messages(void **state)
+{
+	struct idler bob[3], alice;
+	int i, n;
+
+	set_parameter("overflow_max", 4 * MIB);
+	for (i = 0; i < 3; i++) {
+		begin_idling(&bob[i], KT_BOB);
+		flood(&bob[i].at, 20000);
+	}
+	begin_idling(&alice, KT_ALICE);
+	assert_int_equal(flood(&alice.at, 1000), 1000); /* four times what SO_RCVBUF takes */
+	assert_int_equal(end_idling(&alice), 1000);
+	for (i = 0; i < 3; i++) {
+		n = end_idling(&bob[i]);
+		assert_in_range(n, 100, 10000);
+	}
+	set_parameter("overflow_max", 0);
+	assert_true(nothing_is_held());
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_many_sockets),
+		kt_test(test_sockets_that_are_closed),
+		kt_test(test_pulls),
+		kt_test(test_events_untaken),
+		kt_test(test_ports),
+		kt_test(test_nobody_becomes_another),
+		kt_test(test_one_users_unread_messages),
+	};
+
+	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);
+}
