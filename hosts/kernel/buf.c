@@ -94,7 +94,7 @@ struct bwk_buf *bwk_buf_held(struct bwk_user *user, size_t len)
 	return b ? b : ERR_PTR(-ENOMEM);
 }
 
-int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user)
+noinline int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user)
 {
 	if (b->payer || b->kind == BWK_BUF_USER)
 		return 0;
@@ -107,7 +107,7 @@ int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user)
 
 static void bwk_buf_unpay(struct bwk_buf *b)
 {
-	if (b->payer)
+	if (unlikely(b->payer))
 		bwk_user_uncharge(b->payer, b->paid);
 	b->payer = NULL;
 }
@@ -208,15 +208,14 @@ static struct bwk_buf *bwk_buf_copy_small(struct bwk_spares *spares, struct iov_
 	return ERR_PTR(-EFAULT);
 }
 
-struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
-			     struct iov_iter *from, size_t len)
+/* Apart, so that the common case stays short. */
+static noinline struct bwk_buf *bwk_buf_copy_long(struct bwk_user *user, struct iov_iter *from,
+						  size_t len)
 {
 	struct bwk_buf *b;
 	size_t done = 0, n;
 	bool whole = true;
 
-	if (spares && len <= BWK_BUF_SMALL)
-		return bwk_buf_copy_small(spares, from, len);
 	b = len > BWK_BUF_FLAT ? bwk_buf_piece(len) : NULL;
 	if (b)
 		return bwk_buf_copy_piece(b, user, from);
@@ -233,6 +232,14 @@ struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
 		return b;
 	bwk_buf_free(b);
 	return ERR_PTR(-EFAULT);
+}
+
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
+			     struct iov_iter *from, size_t len)
+{
+	if (spares && len <= BWK_BUF_SMALL)
+		return bwk_buf_copy_small(spares, from, len);
+	return bwk_buf_copy_long(user, from, len);
 }
 
 static atomic_long_t bwk_buf_pinned; /* pages, of all users */

@@ -119,7 +119,8 @@ enum bwk_pin {
  * Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached; -EAGAIN: this memory cannot be
  * pinned, or lies in too many small pieces; both: copy it. */
 struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how);
-/* Room for `len` bytes, at most BWK_BUF_FLAT, that nobody is charged for. Sleeps. NULL: no memory. */
+/* Room for `len` bytes, at most BWK_BUF_FLAT, that nobody is charged for. Sleeps. NULL without
+ * memory. */
 struct bwk_buf *bwk_buf_room(size_t len);
 /* Room for any number of bytes to be filled by a pull, to be copied out of later; the user is
  * charged. Sleeps. ERR_PTR(-ENOMEM, -ENOBUFS). */

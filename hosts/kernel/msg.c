@@ -381,8 +381,8 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 	return error;
 }
 
-/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned and the program
- * is told of the end (`told`), into ours, to be copied then. -EDQUOT, -EAGAIN: neither. */
+/* Where a pull puts its bytes: into the program's pages, or if they cannot be pinned and the
+ * program is told of the end (`told`), into ours, to be copied then. -EDQUOT, -EAGAIN: neither. */
 static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowire_pull *pull,
 					 bool told)
 {

@@ -144,10 +144,11 @@ u16 bwk_port_pick(struct bwk_node *node, u16 wanted);
 /* The port with this number. RCU's read lock held. */
 struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
 
-/* Does this protocol keep a message until its receiver has fetched it, unless it is taken back? Only
- * then may frames refer to a program's own pages, or a message stay with its sender. Others send at
- * once and are done, though a receiver on the same machine holds the very frame. Of engines, too,
- * only this one may be asked what reliable.h declares: the memory of others is not its own. */
+/* Does this protocol keep a message until its receiver has fetched it, unless it is taken back?
+ * Only then may frames refer to a program's own pages, or a message stay with its sender. Others
+ * send at once and are done, though a receiver on the same machine holds the very frame. Of
+ * engines, too, only this one may be asked what reliable.h declares: the memory of others has
+ * another form. */
 static inline bool bwk_reliable(const struct bw_protocol *protocol)
 {
 	return protocol == &bw_reliable;

@@ -148,7 +148,7 @@ static bool bwk_sock_may_send(const struct sock *sk)
 	return bwk_sock_may_charge(sk, atomic_read(&bwk_sk(sk)->sending));
 }
 
-static int bwk_sock_await_room(struct bwk_sock *bs, long *timeout)
+static noinline int bwk_sock_await_room(struct bwk_sock *bs, long *timeout)
 {
 	/* What takes the room may be a row of messages that waits for this one. */
 	if (bs->port) {
