@@ -260,8 +260,8 @@ int main(void)
 	copy_job();
 	sethostname("guest", 5);
 	/* As the root of all, not of this process only: else there are no user namespaces. */
-	if (*root && (chdir(root) || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") ||
-		      chdir("/")))
+	if (*root &&
+	    (chdir(root) || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/")))
 		fail("cannot change to the host's root directory");
 	status = run_job();
 	tell_leaks();
