@@ -4,9 +4,15 @@
  * by a REQUEST that a listening socket's port ACCEPTs or REFUSEs, and finished by an END each way.
  * The sockets that accept() makes share the listener's port, each with a peer of its own.
  *
- * All of a connection's state is guarded by its port's lock; sk_state is as TCP's: CLOSE, SYN_SENT,
- * LISTEN, ESTABLISHED. Here is what comes from the port, always with its lock held; conn_call.c and
- * conn_data.c have the calls of programs.
+ * All of a connection's state (sk_state, sk_shutdown, peer, connected, untold) is written with its
+ * port's lock held; sk_state is as TCP's: CLOSE, SYN_SENT, LISTEN, ESTABLISHED. A socket has one
+ * connection in its life: attempts may fail and be made again, each with a peer of its own, but
+ * once ESTABLISHED was reached `connected` stays, and with it the peer and the receive queue, until
+ * the socket is closed. Hence who has seen ESTABLISHED once may use `peer` without the lock, over
+ * any wait; all others hold it. sock->state is not used: nothing guards it.
+ *
+ * Here is what comes from the port, always with its lock held; conn_call.c and conn_data.c have the
+ * calls of programs.
  */
 #include <net/tcp_states.h>
 
@@ -41,8 +47,10 @@ void bwk_conn_fail(struct bwk_sock *bs, int error)
 {
 	struct sock *sk = &bs->sk;
 
+	if (sk->sk_state == TCP_CLOSE)
+		return;
 	sk->sk_err = error;
-	sk->sk_state = TCP_CLOSE;
+	bwk_conn_set_state(sk, TCP_CLOSE);
 	sk->sk_shutdown = SHUTDOWN_MASK;
 	sk->sk_state_change(sk);
 	sk_error_report(sk);
@@ -73,6 +81,7 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	refcount_inc(&peer->refs);
 	bs->peer = peer;
 	bs->to = peer->addr;
+	bs->connected = true;
 	peer->conn = bs;
 	sock_prot_inuse_add(sock_net(sk), &bwk_proto, 1);
 	return bs;
@@ -106,7 +115,8 @@ static void bwk_conn_accepted(struct bwk_sock *bs)
 {
 	if (!bs || bs->sk.sk_state != TCP_SYN_SENT)
 		return;
-	bs->sk.sk_state = TCP_ESTABLISHED;
+	bs->connected = true;
+	bwk_conn_set_state(&bs->sk, TCP_ESTABLISHED);
 	bs->sk.sk_state_change(&bs->sk);
 	bs->sk.sk_write_space(&bs->sk);
 }
@@ -131,6 +141,10 @@ static void bwk_conn_ended(struct bwk_port *port, struct bwk_peer *peer)
 	peer->ended = true;
 	if (!bs) {
 		bwk_conn_part(port, peer);
+		return;
+	}
+	if (!bs->connected) { /* that is no answer to a request */
+		bwk_conn_fail(bs, ECONNREFUSED);
 		return;
 	}
 	bs->sk.sk_shutdown |= RCV_SHUTDOWN;
@@ -160,7 +174,7 @@ static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw
 			bwk_conn_fail(bs, ECONNREFUSED);
 		break;
 	case BW_CONN_DATA:
-		if (!bs || bs->sk.sk_shutdown & RCV_SHUTDOWN)
+		if (!bs || !bs->connected || bs->sk.sk_shutdown & RCV_SHUTDOWN)
 			bwk_conn_say(port, peer, BW_CONN_RESET, 0, NULL);
 		else if (!bwk_queue_message(bs, peer, ev, skb, off, whole))
 			bwk_peer_leave(port, peer); /* what follows would close the gap */

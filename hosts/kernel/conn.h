@@ -7,6 +7,18 @@
 
 extern const struct bwk_port_ops bwk_conn_port_ops;
 
+/* sk_state, for who does not hold the lock: what was written before it is seen as well. */
+static inline int bwk_conn_state(const struct sock *sk)
+{
+	return smp_load_acquire(&sk->sk_state);
+}
+
+/* Lock held. */
+static inline void bwk_conn_set_state(struct sock *sk, int state)
+{
+	smp_store_release(&sk->sk_state, state);
+}
+
 /* What REQUEST and ACCEPT say of the type of socket. */
 u64 bwk_conn_kind(const struct sock *sk);
 /* A word about the connection, without bytes. `b`: its acknowledgement is wanted. Lock held. 0,
@@ -14,7 +26,8 @@ u64 bwk_conn_kind(const struct sock *sk);
 int bwk_conn_say(struct bwk_port *port, const struct bwk_peer *peer, u8 code, u64 tag,
 		 struct bwk_buf *b);
 
-/* The connection is no more, and programs are told this error. Lock held. */
+/* The connection, or the attempt, is no more, and programs are told this error, unless they were
+ * told one before. Lock held. */
 void bwk_conn_fail(struct bwk_sock *bs, int error);
 /* Forget a peer that no socket speaks with any more, once both sides have all they are to have.
  * Lock held. */

@@ -22,12 +22,20 @@ static void bwk_conn_forget(struct bwk_sock *bs)
 {
 	struct bwk_peer *peer = bs->peer;
 
+	bs->untold = false;
 	if (!peer)
 		return;
 	peer->conn = NULL;
 	bs->peer = NULL;
+	bs->sk.sk_err = 0;
 	bs->sk.sk_shutdown = 0;
 	bwk_peer_put(peer);
+}
+
+/* May the socket begin something new? Lock held. */
+static bool bwk_conn_idle(const struct bwk_sock *bs)
+{
+	return bs->sk.sk_state == TCP_CLOSE && !bs->connected;
 }
 
 static int bwk_conn_listen(struct socket *sock, int backlog)
@@ -37,16 +45,14 @@ static int bwk_conn_listen(struct socket *sock, int backlog)
 	struct bwk_port *port;
 	int error = 0;
 
-	if (sock->state != SS_UNCONNECTED)
-		return -EINVAL;
 	port = bwk_sock_port(bs, &bwk_conn_port_ops, bs);
 	if (IS_ERR(port))
 		return PTR_ERR(port);
 	bwk_port_lock(port);
-	if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
+	if (bwk_conn_idle(bs) || sk->sk_state == TCP_LISTEN) {
 		bwk_conn_forget(bs);
 		sk->sk_max_ack_backlog = min_t(unsigned int, backlog, SOMAXCONN);
-		sk->sk_state = TCP_LISTEN;
+		bwk_conn_set_state(sk, TCP_LISTEN);
 	} else {
 		error = -EINVAL;
 	}
@@ -82,7 +88,7 @@ static int bwk_conn_accept(struct socket *sock, struct socket *new, BWK_ACCEPT_P
 	struct bwk_sock *bs;
 	int error;
 
-	if (READ_ONCE(sk->sk_state) != TCP_LISTEN)
+	if (bwk_conn_state(sk) != TCP_LISTEN)
 		return -EINVAL;
 	while (!(bs = bwk_conn_next(bwk_sk(sk)))) {
 		error = bwk_sock_wait(sk, bwk_conn_acceptable, &timeout);
@@ -92,19 +98,20 @@ static int bwk_conn_accept(struct socket *sock, struct socket *new, BWK_ACCEPT_P
 			return -EINVAL;
 	}
 	sock_graft(&bs->sk, new);
-	new->state = SS_CONNECTED;
 	return 0;
 }
 
-/* Lock held. */
+/* Lock held. 0: it has begun; -EALREADY: how another attempt ends is to be told. */
 static int bwk_conn_begin(struct bwk_sock *bs, struct bwk_port *port,
 			  const struct sockaddr_beowire *to)
 {
 	struct bwk_peer *peer;
 	int error;
 
-	if (bs->sk.sk_state != TCP_CLOSE)
-		return bs->sk.sk_state == TCP_SYN_SENT ? -EALREADY : -EISCONN;
+	if (bs->untold)
+		return -EALREADY;
+	if (!bwk_conn_idle(bs))
+		return -EISCONN;
 	bwk_conn_forget(bs);
 	peer = bwk_peer_find(port, to);
 	if (IS_ERR(peer))
@@ -118,33 +125,36 @@ static int bwk_conn_begin(struct bwk_sock *bs, struct bwk_port *port,
 	peer->conn = bs;
 	bs->peer = peer;
 	bs->to = *to;
-	bs->sk.sk_state = TCP_SYN_SENT;
+	bs->untold = true;
+	bwk_conn_set_state(&bs->sk, TCP_SYN_SENT);
 	bwk_port_run(port);
 	return 0;
 }
 
-/* An error is set before the state, both under the lock. */
 static bool bwk_conn_settled(const struct sock *sk)
 {
-	return READ_ONCE(sk->sk_state) != TCP_SYN_SENT || READ_ONCE(sk->sk_err);
+	return bwk_conn_state(sk) != TCP_SYN_SENT;
 }
 
-/* How the attempt to connect ended. */
-static int bwk_conn_outcome(struct bwk_sock *bs)
+/* How the attempt to connect ended; `error`: the socket's, if it was taken already. */
+static int bwk_conn_outcome(struct bwk_sock *bs, int error)
 {
-	int error;
-
 	bwk_port_lock(bs->port);
-	error = sock_error(&bs->sk);
+	if (!error)
+		error = sock_error(&bs->sk);
+	if (bs->sk.sk_state != TCP_SYN_SENT)
+		bs->untold = false;
+	else if (!error)
+		error = -EALREADY; /* another thread was told, and has begun anew */
 	if (!error && bs->sk.sk_state != TCP_ESTABLISHED)
-		error = -ECONNREFUSED;
+		error = bs->connected ? -ECONNRESET : -ECONNREFUSED;
 	bwk_port_unlock(bs->port);
 	return error;
 }
 
-static int bwk_conn_start(struct socket *sock, const struct sockaddr_beowire *to)
+/* As bwk_conn_begin(). */
+static int bwk_conn_start(struct bwk_sock *bs, const struct sockaddr_beowire *to)
 {
-	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct bwk_port *port = bwk_sock_port(bs, &bwk_conn_port_ops, bs);
 	int error;
 
@@ -155,8 +165,6 @@ static int bwk_conn_start(struct socket *sock, const struct sockaddr_beowire *to
 		error = bwk_conn_begin(bs, port, to);
 		bwk_port_unlock(port);
 	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
-	if (!error)
-		sock->state = SS_CONNECTING;
 	return error == -EAGAIN ? -ENOBUFS : error;
 }
 
@@ -171,52 +179,50 @@ static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, in
 		return error;
 	if (!to.sbw_port || to.sbw_port > BEOWIRE_PORTS || !is_valid_ether_addr(to.sbw_mac))
 		return -EADDRNOTAVAIL;
-	if (sock->state == SS_CONNECTED)
-		return -EISCONN;
-	if (sock->state == SS_CONNECTING) {
-		if (flags & O_NONBLOCK && !bwk_conn_settled(sk))
-			return -EALREADY;
-	} else {
-		error = bwk_conn_start(sock, &to);
-		if (error)
-			return error;
-		if (flags & O_NONBLOCK && !bwk_conn_settled(sk))
-			return -EINPROGRESS;
-	}
-	if (!bwk_conn_settled(sk)) {
-		error = bwk_sock_wait(sk, bwk_conn_settled, &timeout);
-		if (error == -EAGAIN)
-			return -EINPROGRESS; /* SO_SNDTIMEO */
-		if (error && !bwk_conn_settled(sk))
-			return error;
-	}
-	error = bwk_conn_outcome(bwk_sk(sk));
-	sock->state = error ? SS_UNCONNECTED : SS_CONNECTED;
-	return error;
+	error = bwk_conn_start(bwk_sk(sk), &to);
+	if (error && error != -EALREADY)
+		return error;
+	if (flags & O_NONBLOCK && !bwk_conn_settled(sk))
+		return error ? error : -EINPROGRESS;
+	error = bwk_conn_settled(sk) ? 0 : bwk_sock_wait(sk, bwk_conn_settled, &timeout);
+	if (error == -EAGAIN)
+		return -EINPROGRESS; /* SO_SNDTIMEO */
+	if (error == -EINTR || error == -ERESTARTSYS)
+		return error;
+	return bwk_conn_outcome(bwk_sk(sk), error);
 }
 
 /* ---- the end ---- */
 
-/* Say that nothing more is sent. Process context. */
+/* Say that nothing more is sent, if that was not said; with `reset` that all is over. 0, -ENOTCONN,
+ * or it is not said. Process context. */
 static int bwk_conn_end(struct bwk_sock *bs, bool reset)
 {
 	struct bwk_port *port = bs->port;
 	struct bwk_buf *b = bwk_buf_room(0);
+	bool said = false;
 	int error;
 
 	if (!b)
 		return -ENOMEM;
 	b->use = BWK_BUF_SEND;
-	b->end_of = bs->peer;
-	refcount_inc(&bs->peer->refs);
 	do {
 		bwk_port_lock(port);
-		error = bwk_conn_say(port, bs->peer, reset ? BW_CONN_RESET : BW_CONN_END, 0, b);
-		if (!error)
+		error = bs->sk.sk_state == TCP_ESTABLISHED ? 0 : -ENOTCONN;
+		if (!error && (reset || !(bs->sk.sk_shutdown & SEND_SHUTDOWN))) {
+			error = bwk_conn_say(port, bs->peer, reset ? BW_CONN_RESET : BW_CONN_END, 0,
+					     b);
+			said = !error;
+		}
+		if (said) {
+			refcount_inc(&bs->peer->refs);
+			b->end_of = bs->peer;
+			bs->sk.sk_shutdown |= SEND_SHUTDOWN;
 			bwk_port_run(port);
+		}
 		bwk_port_unlock(port);
 	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
-	if (error)
+	if (!said)
 		bwk_buf_free_now(b);
 	return error;
 }
@@ -225,32 +231,32 @@ static int bwk_conn_shutdown(struct socket *sock, int how)
 {
 	struct sock *sk = sock->sk;
 	struct bwk_sock *bs = bwk_sk(sk);
+	struct bwk_port *port = smp_load_acquire(&bs->port);
+	bool listens;
 	int error = 0;
-	bool ends;
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (sk->sk_state == TCP_LISTEN && how != SHUT_WR) {
-		sk->sk_shutdown |= RCV_SHUTDOWN;
-		sk->sk_state_change(sk);
-		return 0;
-	}
-	if (sk->sk_state != TCP_ESTABLISHED)
+	if (!port)
 		return -ENOTCONN;
-	bwk_port_lock(bs->port);
-	ends = how != SHUT_RD && !(sk->sk_shutdown & SEND_SHUTDOWN);
-	sk->sk_shutdown |= how + 1;
-	bwk_port_unlock(bs->port);
-	if (ends)
+	bwk_port_lock(port);
+	listens = sk->sk_state == TCP_LISTEN && how != SHUT_WR;
+	if (!listens && sk->sk_state != TCP_ESTABLISHED)
+		error = -ENOTCONN;
+	else if (how != SHUT_WR)
+		sk->sk_shutdown |= RCV_SHUTDOWN;
+	bwk_port_unlock(port);
+	if (!error && !listens && how != SHUT_RD)
 		error = bwk_conn_end(bs, false);
-	sk->sk_state_change(sk);
+	if (!error)
+		sk->sk_state_change(sk);
 	return error;
 }
 
 /* The peer of a connection that is not there yet, or no more, has no name. */
 static int bwk_conn_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
-	if (peer == 1 && READ_ONCE(sock->sk->sk_state) != TCP_ESTABLISHED)
+	if (peer == 1 && bwk_conn_state(sock->sk) != TCP_ESTABLISHED)
 		return -ENOTCONN;
 	return bwk_sock_getname(sock, addr, peer);
 }
@@ -305,7 +311,7 @@ static void bwk_conn_detach(struct bwk_sock *bs, bool reset)
 
 	reset |= !skb_queue_empty(&bs->sk.sk_receive_queue);
 	bwk_fetch_forget(bs);
-	if (peer && bs->sk.sk_state == TCP_ESTABLISHED &&
+	if (peer && bwk_conn_state(&bs->sk) == TCP_ESTABLISHED &&
 	    (reset || !(bs->sk.sk_shutdown & SEND_SHUTDOWN)))
 		lost = bwk_conn_end(bs, reset) != 0;
 	bwk_port_lock(port);
@@ -351,7 +357,8 @@ static int bwk_conn_release(struct socket *sock)
 	bs = bwk_sk(sk);
 	if (bs->port) {
 		bwk_port_lock(bs->port);
-		sk->sk_state = sk->sk_state == TCP_LISTEN ? TCP_CLOSE : sk->sk_state;
+		if (sk->sk_state == TCP_LISTEN)
+			bwk_conn_set_state(sk, TCP_CLOSE);
 		bwk_port_unlock(bs->port);
 		while ((child = bwk_conn_next(bs)))
 			bwk_conn_free(child, true); /* nobody has accepted it */

@@ -16,7 +16,7 @@ static int bwk_conn_usable(const struct sock *sk)
 		return sock_error((struct sock *)sk);
 	if (sk->sk_shutdown & SEND_SHUTDOWN)
 		return -EPIPE;
-	return READ_ONCE(sk->sk_state) == TCP_ESTABLISHED ? 0 : -ENOTCONN;
+	return bwk_conn_state(sk) == TCP_ESTABLISHED ? 0 : -ENOTCONN;
 }
 
 /* Why nothing was sent, to be told to the program; an error of the connection goes first. */
@@ -66,7 +66,7 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if (error || (stream && !len))
 		goto end;
 	bwk_send_begin(&s, sk, m, BW_EP_CONNECTIONS);
-	s.peer = bs->peer;
+	s.peer = bs->peer; /* it stays: conn.c */
 	s.info.code = BW_CONN_DATA;
 	s.more |= (m->msg_flags & MSG_MORE) != 0;
 	do {
@@ -133,8 +133,10 @@ static int bwk_conn_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghd
 			  bool last, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
-	const struct bwk_source from = {
-		.handle = cb->peer->handle, .key = cb->key, .off = cb->off, .last = last};
+	const struct bwk_source from = {.handle = READ_ONCE(cb->peer->handle),
+					.key = cb->key,
+					.off = cb->off,
+					.last = last};
 	int error;
 
 	if (!from.handle)

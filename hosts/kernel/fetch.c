@@ -147,8 +147,10 @@ struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb)
 int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 {
 	struct bwk_cb *cb = bwk_cb(skb);
-	struct bwk_source from = {
-		.handle = cb->peer->handle, .key = cb->key, .off = cb->off, .last = true};
+	struct bwk_source from = {.handle = READ_ONCE(cb->peer->handle),
+				  .key = cb->key,
+				  .off = cb->off,
+				  .last = true};
 	struct bwk_buf *b;
 	u64 id;
 	int error;

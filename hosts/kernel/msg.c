@@ -256,7 +256,8 @@ static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 			 bool nonblock, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
-	const struct bwk_source from = {.handle = cb->peer->handle, .key = cb->key, .last = true};
+	const struct bwk_source from = {
+		.handle = READ_ONCE(cb->peer->handle), .key = cb->key, .last = true};
 	const struct bwk_buf *b;
 	int error = 0;
 
@@ -573,9 +574,11 @@ int bwk_msg_shutdown(struct socket *sock, int how)
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (!bwk_sk(sk)->to.sbw_port)
+	if (!READ_ONCE(bwk_sk(sk)->to.sbw_port))
 		return -ENOTCONN;
+	spin_lock_bh(&sk->sk_lock.slock);
 	sk->sk_shutdown |= how + 1;
+	spin_unlock_bh(&sk->sk_lock.slock);
 	sk->sk_state_change(sk);
 	return 0;
 }

@@ -91,6 +91,8 @@ static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
 	struct bwk_peer *peer;
 	int error;
 
+	if (!addr->sbw_port) /* connect() meanwhile: nowhere */
+		return ERR_PTR(-EDESTADDRREQ);
 	rcu_read_lock();
 	iface = bwk_iface_find(port->node, addr->sbw_ifindex);
 	if (iface) {
@@ -150,7 +152,7 @@ static void bwk_peer_unhash(struct bwk_peer *peer)
 	hlist_del_init(&peer->by_handle);
 	if (peer->port->last == peer)
 		peer->port->last = NULL;
-	peer->handle = 0;
+	WRITE_ONCE(peer->handle, 0); /* readers of what has arrived do not lock */
 }
 
 static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)

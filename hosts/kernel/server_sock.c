@@ -288,8 +288,10 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 
 void bwk_server_sock_reset(struct sock *sk)
 {
+	spin_lock_bh(&sk->sk_lock.slock);
 	sk->sk_err = ECONNRESET;
 	sk->sk_shutdown = SHUTDOWN_MASK;
+	spin_unlock_bh(&sk->sk_lock.slock);
 	sk->sk_state_change(sk);
 	sk_error_report(sk);
 }

@@ -28,7 +28,9 @@ struct bwk_sock {
 	bool hold; /* BEOWIRE_PRESSURE */
 	u32 busy_us, copy_max, eager_max, dead_ms;
 	struct mutex reading;	 /* of connections: one reader at a time */
-	struct bwk_peer *peer;	 /* of a connection; a reference */
+	struct bwk_peer *peer;	 /* of a connection; a reference. See conn.c */
+	bool connected;		 /* a connection came about, whatever became of it */
+	bool untold;		 /* of an attempt to connect: connect() has not said how it ended */
 	struct list_head accept; /* of a listener: connections to be accepted; of one: its place */
 	struct page *bell;	 /* that the program looks at; NULL: it does not */
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */

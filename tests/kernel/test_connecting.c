@@ -5,9 +5,14 @@
  * listeners node b's.
  */
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -309,6 +314,219 @@ static void test_connect_interrupted(void **state)
 	close(listener);
 }
 
+/* ---- one connection in a socket's life ---- */
+
+/* A page that is not there: who touches it sleeps until come() gives it. */
+struct late_page {
+	int fd;
+	void *page;
+};
+
+static struct late_page late_page(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	struct late_page late = {.fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC)};
+
+	late.page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(late.fd >= 0 && late.page != MAP_FAILED);
+	range.range = (struct uffdio_range){(uintptr_t)late.page, 4096};
+	assert_int_equal(ioctl(late.fd, UFFDIO_API, &api), 0);
+	assert_int_equal(ioctl(late.fd, UFFDIO_REGISTER, &range), 0);
+	return late;
+}
+
+static void come(struct late_page *late)
+{
+	struct uffdio_zeropage zero = {.range = {(uintptr_t)late->page, 4096}};
+
+	assert_int_equal(ioctl(late->fd, UFFDIO_ZEROPAGE, &zero), 0);
+}
+
+struct late_send {
+	int fd;
+	struct late_page late;
+};
+
+static long send_late(void *arg)
+{
+	struct late_send *s = arg;
+
+	return send(s->fd, s->late.page, 8, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* What was connected stays what it was, whatever a thread that is asleep in a call finds. */
+static void test_never_connected_anew(void **state)
+{
+	for_each_type(type)
+	{
+		int listener = kt_listener(*type, 1), b;
+		struct late_send s = {.fd = kt_open("a", *type), .late = late_page()};
+		struct sockaddr_beowire at = kt_at(listener);
+		struct uffd_msg touched;
+		struct kt_thread t;
+
+		nonblocking(s.fd, true);
+		kt_link_of_b("down");
+		assert_int_equal(-kt_connect(s.fd, &at), EINPROGRESS);
+		kt_link_of_b("up");
+		assert_int_equal(kt_events(s.fd, POLLOUT), POLLOUT); /* and nobody asks connect() */
+		b = accept(listener, NULL, NULL);
+		assert_int_equal(send(s.fd, "unread", 6, 0), 6);
+		kt_start(&t, send_late, &s);
+		assert_int_equal(read(s.late.fd, &touched, sizeof(touched)), sizeof(touched));
+		assert_true(kt_events(b, POLLIN) & POLLIN);
+		close(b);
+		assert_true(kt_events(s.fd, POLLIN) & POLLERR);
+		assert_int_equal(-kt_connect(s.fd, &at), ECONNRESET);
+		assert_int_equal(-kt_connect(s.fd, &at), EISCONN);
+		kt_refused(listen(s.fd, 1), EINVAL);
+		kt_refused(shutdown(s.fd, SHUT_WR), ENOTCONN);
+		close(listener);
+		usleep(200000); /* its port ends, and what is known of it */
+		come(&s.late);
+		assert_int_equal(-kt_join(&t), EPIPE);
+		munmap(s.late.page, 4096);
+		close(s.late.fd);
+		close(s.fd);
+	}
+}
+
+/* Threads that use one socket without order, and another one in its place now and then. */
+struct crowd {
+	int fd, type;
+	struct sockaddr_beowire at;
+	uint64_t end;
+};
+
+static int crowd_socket(const struct crowd *c)
+{
+	const struct timeval patience = {.tv_usec = 4000};
+	int fd = kt_open("a", c->type);
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	return fd;
+}
+
+static long crowd_at_a(void *arg)
+{
+	struct crowd *c = arg;
+	uint64_t random = (uintptr_t)&random;
+	struct sockaddr_beowire name;
+	static __thread char bytes[40000];
+	socklen_t len;
+	int fd;
+
+	while (kt_now_ns() < c->end) {
+		switch (kt_random(&random) >> 7 & 15) {
+		case 0:
+		case 1:
+		case 2:
+			kt_connect(c->fd, &c->at);
+			break;
+		case 3:
+		case 4:
+		case 5:
+			send(c->fd, bytes, 1 + (kt_random(&random) & 32767), MSG_NOSIGNAL);
+			break;
+		case 6:
+		case 7:
+			recv(c->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+			break;
+		case 8:
+			recv(c->fd, bytes, sizeof(bytes), 0);
+			break;
+		case 9:
+			shutdown(c->fd, (int)(kt_random(&random) >> 7 & 1) + SHUT_WR);
+			break;
+		case 10:
+			listen(c->fd, 1);
+			break;
+		case 11:
+			fd = accept4(c->fd, NULL, NULL, SOCK_NONBLOCK);
+			if (fd >= 0)
+				close(fd);
+			break;
+		case 12:
+			len = sizeof(name);
+			getpeername(c->fd, (struct sockaddr *)&name, &len);
+			poll(&(struct pollfd){c->fd, POLLIN | POLLOUT, 0}, 1, 1);
+			break;
+		case 13:
+			fcntl(c->fd, F_SETFL, random & 1 ? O_NONBLOCK : 0);
+			break;
+		default:
+			fd = crowd_socket(c);
+			dup2(fd, c->fd);
+			close(fd);
+		}
+	}
+	return 0;
+}
+
+/* Accepts, reads a little or nothing, says a word, and goes: often what it leaves is unread. */
+static long crowd_at_b(void *arg)
+{
+	struct crowd *c = arg;
+	uint64_t random = 7;
+	char bytes[100];
+
+	while (kt_now_ns() < c->end) {
+		int listener, fd;
+
+		kt_enter("b");
+		listener = socket(AF_BEOWIRE, c->type, 0);
+		fd = -1;
+		if (bind(listener,
+			 (struct sockaddr *)&(struct sockaddr_beowire){.sbw_family = AF_BEOWIRE,
+								       .sbw_port = c->at.sbw_port},
+			 sizeof(struct sockaddr_beowire)) == 0 &&
+		    listen(listener, 2) == 0 && kt_events(listener, POLLIN) & POLLIN)
+			fd = accept(listener, NULL, NULL);
+		if (random & 1)
+			close(listener);
+		if (fd >= 0) {
+			send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
+			usleep((unsigned)(kt_random(&random) & 2047));
+			if (random & 2)
+				recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+			close(fd);
+		}
+		if (!(random & 1))
+			close(listener);
+	}
+	return 0;
+}
+
+static void test_threads_on_one_socket(void **state)
+{
+	for_each_type(type)
+	{
+		int listener = kt_listener(*type, 1);
+		struct crowd c = {.type = *type, .at = kt_at(listener)};
+		struct kt_thread t[5];
+		struct kt_pair p;
+		char byte = 0;
+
+		close(listener);
+		c.at.sbw_inc = 0;
+		c.fd = crowd_socket(&c);
+		c.end = kt_now_ns() + 1500000000;
+		for (int i = 0; i < 5; i++)
+			kt_start(&t[i], i ? crowd_at_a : crowd_at_b, &c);
+		for (int i = 0; i < 5; i++)
+			kt_join(&t[i]);
+		close(c.fd);
+		p = kt_connection(*type);
+		assert_int_equal(send(p.a, "x", 1, 0), 1);
+		assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+		assert_int_equal(byte, 'x');
+		kt_close(&p);
+	}
+	assert_true(kt_pinned_becomes(0));
+}
+
 /* ---- listeners ---- */
 
 static void test_backlog(void **state)
@@ -471,6 +689,8 @@ int main(void)
 		kt_test(test_connect_without_waiting),
 		kt_test(test_connect_to_nobody),
 		kt_test(test_connect_interrupted),
+		kt_test(test_never_connected_anew),
+		kt_test(test_threads_on_one_socket),
 		kt_test(test_backlog),
 		kt_test(test_accept_waits),
 		kt_test(test_listener_is_shut_down),
