@@ -240,7 +240,7 @@ static int bwk_conn_await(struct sock *sk, bool done, int flags, long *timeout)
 		return 1;
 	if (READ_ONCE(sk->sk_state) != TCP_ESTABLISHED && !bwk_conn_decided(sk))
 		return -ENOTCONN;
-	return bwk_sock_wait(sk, bwk_conn_decided, timeout);
+	return bwk_sock_wait_busy(sk, bwk_conn_decided, timeout);
 }
 
 int bwk_conn_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags)

@@ -337,7 +337,7 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 		*error = sock_error(sk);
 		if (*error || (sk->sk_shutdown & RCV_SHUTDOWN))
 			return NULL;
-		*error = bwk_sock_wait(sk, bwk_msg_decided, timeout);
+		*error = bwk_sock_wait_busy(sk, bwk_msg_decided, timeout);
 	} while (!*error);
 	return NULL;
 }

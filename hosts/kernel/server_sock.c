@@ -444,7 +444,7 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 			return -ECONNRESET;
 		if (sk->sk_shutdown & RCV_SHUTDOWN)
 			return 0;
-		error = bwk_sock_wait(sk, bwk_server_sock_ready, &timeout);
+		error = bwk_sock_wait_busy(sk, bwk_server_sock_ready, &timeout);
 	}
 	whole = (int)skb->len;
 	n = min_t(size_t, len, skb->len);

@@ -185,17 +185,19 @@ void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
 }
 
 /* The receive call looks for a while before it sleeps, and gives its core away between two looks
- * if others want it. The while begins at the second look: mostly there is none. */
-static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk))
+ * if others want it. The while begins at the second look: mostly there is none. It lasts no longer
+ * than the call may wait. */
+static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)
 {
+	unsigned long begin = jiffies, patience = *timeout;
 	u64 until = 0;
-	bool again = false;
+	bool again = false, found;
 
-	for (; !ready(sk); again = true) {
+	for (; !(found = ready(sk)); again = true) {
 		if (signal_pending(current) || sk->sk_err)
-			return false;
-		if (until && ktime_get_ns() >= until)
-			return false;
+			break;
+		if (until && (ktime_get_ns() >= until || jiffies - begin >= patience))
+			break;
 		if (again && !until)
 			until = ktime_get_ns() + bwk_sk(sk)->busy_us * BW_US;
 		if (need_resched() || !single_task_running())
@@ -203,7 +205,16 @@ static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk))
 		else
 			cpu_relax();
 	}
-	return true;
+	if (*timeout != MAX_SCHEDULE_TIMEOUT)
+		*timeout -= min(jiffies - begin, patience);
+	return found;
+}
+
+int bwk_sock_wait_busy(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)
+{
+	if (*timeout && bwk_sk(sk)->busy_us && bwk_sock_spin(sk, ready, timeout))
+		return 0;
+	return bwk_sock_wait(sk, ready, timeout);
 }
 
 int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)
@@ -213,8 +224,6 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *t
 
 	if (!*timeout)
 		return -EAGAIN;
-	if (bwk_sk(sk)->busy_us && bwk_sock_spin(sk, ready))
-		return 0;
 	add_wait_queue(sk_sleep(sk), &wait);
 	while (!ready(sk)) {
 		error = sock_error(sk);

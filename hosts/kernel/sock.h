@@ -87,9 +87,12 @@ int bwk_sock_addr(const void *addr, int len, struct sockaddr_beowire *out);
 /* Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
-/* Spin, then sleep, until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error.
- * *timeout: jiffies, which become less by those that have passed. */
+/* Sleep until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. *timeout: jiffies,
+ * which become less by those that have passed. */
 int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout);
+/* The same of a receive call: it looks for up to busy_us, which are a part of the timeout, before
+ * it sleeps. */
+int bwk_sock_wait_busy(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout);
 int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
 			int __user *len);
 int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value,

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "ktest.h"
@@ -351,6 +352,51 @@ static void test_signals(void **state)
 	assert_int_equal(kt_signals, 1);
 	close(full);
 	kt_close(&p);
+}
+
+static uint64_t spent_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Looking is a part of the wait, and only receive calls look. */
+static void test_busy_waiting_has_bounds(void **state)
+{
+	const struct timeval patience = {.tv_usec = 500000}, short_patience = {.tv_usec = 50000};
+	int full = full_socket(), busy = 100000;
+	uint64_t begin, spent;
+	char byte;
+
+	for_each_type(type)
+	{
+		int fd = kt_bound("a", *type, 0);
+
+		kt_option(fd, BEOWIRE_BUSY_US, busy);
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+		begin = kt_now_ns();
+		spent = spent_ns();
+		kt_refused(recv(fd, &byte, 1, 0), EAGAIN);
+		spent = spent_ns() - spent;
+		assert_in_range(kt_now_ns() - begin, 480000000, 5000000000);
+		assert_in_range(spent, 1000000, 300000000); /* it looked, then it slept */
+		kt_option(fd, BEOWIRE_BUSY_US, 1000000);
+		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &short_patience, sizeof(patience));
+		begin = kt_now_ns();
+		kt_refused(recv(fd, &byte, 1, 0), EAGAIN);
+		assert_in_range(kt_now_ns() - begin, 30000000, 900000000);
+		close(fd);
+	}
+	kt_option(full, BEOWIRE_BUSY_US, 1000000);
+	setsockopt(full, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	begin = kt_now_ns();
+	spent = spent_ns();
+	kt_refused(send(full, "x", 1, 0), EAGAIN);
+	assert_in_range(spent_ns() - spent, 0, 200000000);
+	assert_in_range(kt_now_ns() - begin, 480000000, 5000000000);
+	close(full);
 }
 
 static void test_restart_after_a_signal(void **state)
@@ -707,6 +753,7 @@ int main(void)
 		kt_test(test_dontwait_and_timeouts),
 		kt_test(test_send_waits_for_room),
 		kt_test(test_signals),
+		kt_test(test_busy_waiting_has_bounds),
 		kt_test(test_restart_after_a_signal),
 		kt_test(test_poll),
 		kt_test(test_epoll),
