@@ -153,7 +153,7 @@ static int bwk_server_port_open(struct bwk_sock *bs, struct bwk_server_port *por
 	return port->status <= 0 ? port->status : -ECONNRESET;
 }
 
-/* The socket's lock is held. */
+/* bs->opening is held: who waits for it meanwhile can be interrupted. */
 static int bwk_server_port_new(struct bwk_sock *bs, u16 number)
 {
 	struct bwk_server_port *port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
@@ -197,12 +197,12 @@ static struct bwk_server_port *bwk_server_sock_port(struct bwk_sock *bs)
 
 	if (port)
 		return port;
-	if (mutex_lock_interruptible(&bs->lock))
+	if (mutex_lock_interruptible(&bs->opening))
 		return ERR_PTR(-ERESTARTSYS);
 	if (!bs->remote)
 		error = bwk_server_port_new(bs, 0);
 	port = bs->remote;
-	mutex_unlock(&bs->lock);
+	mutex_unlock(&bs->opening);
 	return error ? ERR_PTR(error) : port;
 }
 
@@ -308,10 +308,10 @@ static int bwk_server_sock_bind(struct socket *sock, bwk_sockaddr *addr, int len
 		return error;
 	if (self.sbw_port > BEOWIRE_PORTS || !is_zero_ether_addr(self.sbw_mac))
 		return -EADDRNOTAVAIL;
-	if (mutex_lock_interruptible(&bs->lock))
+	if (mutex_lock_interruptible(&bs->opening))
 		return -ERESTARTSYS;
 	error = bs->remote ? -EINVAL : bwk_server_port_new(bs, self.sbw_port);
-	mutex_unlock(&bs->lock);
+	mutex_unlock(&bs->opening);
 	return error;
 }
 

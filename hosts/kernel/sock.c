@@ -612,6 +612,7 @@ void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
 	bs->sk.sk_destruct = bwk_sock_destruct;
 	bs->protocol = protocol;
 	mutex_init(&bs->lock);
+	mutex_init(&bs->opening);
 	mutex_init(&bs->reading);
 	bs->checksum = true;
 	bs->copy_max = bwk_node_of(sock_net(&bs->sk))->set.copy_max ?: bwk_threshold;

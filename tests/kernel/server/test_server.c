@@ -441,6 +441,39 @@ static int own_server(struct rings *r, uint32_t *id, uint16_t port)
 	return fd;
 }
 
+/* A server that says nothing holds up who waits for its word, and nobody else. */
+static void a_server_without_words(void **state)
+{
+	struct sockaddr_beowire name = {.sbw_family = AF_BEOWIRE, .sbw_port = 9, .sbw_mac = {2}};
+	socklen_t len = sizeof(int);
+	struct rings r;
+	pthread_t binding;
+	pid_t user;
+	int fd, busy = 7, status = 0;
+
+	st_enter("a");
+	assert_int_equal(rings_open(&r, 3, "own"), 0);
+	fd = st_open_socket("a", 3);
+	user = fork(); /* of the same socket, as a thread would be */
+	if (user == 0) {
+		pthread_create(&binding, NULL, bind_any, &fd);
+		while (!rings_next(&r, BEOWIRE_REQUESTS)) /* now it waits */
+			usleep(1000);
+		alarm(5);
+		status = setsockopt(fd, SOL_BEOWIRE, BEOWIRE_BUSY_US, &busy, sizeof(busy)) ||
+			 getsockopt(fd, SOL_BEOWIRE, BEOWIRE_BUSY_US, &busy, &len) ||
+			 connect(fd, (struct sockaddr *)&name, sizeof(name));
+		len = sizeof(name);
+		_exit(status || getpeername(fd, (struct sockaddr *)&name, &len));
+	}
+	for (int i = 0; i < 2000 && waitpid(user, &status, WNOHANG) == 0; i++)
+		usleep(10000);
+	assert_true(WIFEXITED(status)); /* it is gone, not held up beyond its alarm clock */
+	assert_int_equal(WEXITSTATUS(status), 0);
+	close(fd);
+	rings_close(&r);
+}
+
 static void own_end(struct rings *r, int fd)
 {
 	close(fd);
@@ -702,6 +735,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(killed_and_restarted, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(killed_while_it_sleeps, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(sleeps_and_wakes, pair_begin, pair_end),
+		cmocka_unit_test_setup_teardown(a_server_without_words, patience, NULL),
 		cmocka_unit_test_setup_teardown(forged_frames, patience, NULL),
 		cmocka_unit_test_setup_teardown(answers_to_nothing, patience, NULL),
 		cmocka_unit_test_setup_teardown(records_without_sense, patience, NULL),
