@@ -312,6 +312,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 		bw_list_del(&s->all);
 		bw_list_del(&s->turn);
 		e->work--;
+		e->serves_ended++;
 		bw_slab_free(&e->serves, s);
 	}
 	bw_peer_end_sends(e, p, status);

@@ -328,6 +328,9 @@ bool bw_reliable_begun(void *p, uint64_t key);
  * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */
 bool bw_reliable_serving(void *p, uint64_t buf, uint64_t from, uint64_t to);
 
+/* Counts up whenever bw_reliable_serving() may have become false for something. */
+uint64_t bw_reliable_served(const void *p);
+
 /* Smoothed round trip (0 before the first sample) and frame size of the path in use. 0 or
  * -ENOTCONN. */
 int bw_reliable_path(void *p, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu, uint8_t *link);

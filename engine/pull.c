@@ -109,6 +109,7 @@ void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 	s->peer->asked--;
 	if (g && (s->final || g->released))
 		bw_region_release(e, g);
+	e->serves_ended++;
 	bw_slab_free(&e->serves, s);
 }
 

@@ -306,6 +306,7 @@ struct bw_engine {
 	struct bw_event told; /* for ops->message() */
 	struct bw_peer *heap;
 	uint64_t serial, nonce;
+	uint64_t serves_ended;
 	bool closed, pressure, starved;
 	bool failed;   /* closes, but not in good order */
 	uint64_t work; /* txmsgs, regions and serves alive */

@@ -6,6 +6,7 @@
 #ifndef BWK_NODE_H
 #define BWK_NODE_H
 
+#include <linux/bitmap.h>
 #include <linux/hashtable.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
@@ -47,6 +48,7 @@ struct bwk_node {
 	struct mutex lock; /* changes of `iface` and `servers` */
 	struct bwk_iface __rcu *iface[BWK_IFACES];
 	spinlock_t ports_lock;
+	DECLARE_BITMAP(numbers, BEOWIRE_PORTS + 1); /* of both kinds of ports; `ports_lock` */
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
 	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	/* by number; `lock` */

@@ -79,16 +79,20 @@ struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number)
 
 u16 bwk_port_pick(struct bwk_node *node, u16 wanted)
 {
-	u32 tries = wanted ? 1 : BEOWIRE_PORTS - BWK_PORT_FIRST, n = get_random_u32();
+	unsigned long first = BWK_PORT_FIRST, number = wanted;
 
-	for (; tries; tries--, n++) {
-		u16 number =
-			wanted ? wanted : BWK_PORT_FIRST + n % (BEOWIRE_PORTS - BWK_PORT_FIRST + 1);
-
-		if (!bwk_port_find(node, number) && !bwk_server_find(node, number))
-			return number;
+	if (!wanted) {
+		first += get_random_u32() % (BEOWIRE_PORTS - BWK_PORT_FIRST + 1);
+		number = find_next_zero_bit(node->numbers, BEOWIRE_PORTS + 1, first);
+		if (number > BEOWIRE_PORTS)
+			number = find_next_zero_bit(node->numbers, first, BWK_PORT_FIRST);
 	}
-	return 0;
+	return __test_and_set_bit(number, node->numbers) ? 0 : (u16)number;
+}
+
+void bwk_port_drop(struct bwk_node *node, u16 number)
+{
+	__clear_bit(number, node->numbers);
 }
 
 /* Into the node's table under its number, or any free one. The table has a reference. */
@@ -111,6 +115,7 @@ static void bwk_port_unhash(struct bwk_port *port)
 {
 	spin_lock_bh(&port->node->ports_lock);
 	hash_del_rcu(&port->hash);
+	bwk_port_drop(port->node, port->number);
 	spin_unlock_bh(&port->node->ports_lock);
 	bwk_user_free_port(port->user);
 	bwk_port_put(port);
@@ -211,6 +216,7 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	INIT_WORK(&port->work, bwk_port_work);
 	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&port->regions);
+	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;
 	port->frame.from.len = ETH_ALEN;

@@ -99,6 +99,9 @@ struct bwk_port {
 	struct list_head regions; /* of programs' memory that peers read: region.c */
 	u32 region_count, region_asks;
 	u64 region_ids;
+	u64 region_served; /* bw_reliable_served() when they were last looked at */
+	u64 region_expire; /* the first one of them does; BW_NEVER: none */
+	bool region_begun; /* one has been given to the engine since then */
 
 	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
@@ -139,8 +142,10 @@ int bwk_port_init(void);
 void bwk_port_exit(void);
 /* Feed the engine, or end the port, soon and in process context. Lock held. */
 void bwk_port_later(struct bwk_port *port);
-/* A number that no port has, or 0: `wanted`, or any for 0. The node's ports_lock held. */
+/* Takes a number that no port has, or 0: `wanted`, or any for 0. DROP: it is free again. The node's
+ * ports_lock held. */
 u16 bwk_port_pick(struct bwk_node *node, u16 wanted);
+void bwk_port_drop(struct bwk_node *node, u16 number);
 /* The port with this number. RCU's read lock held. */
 struct bwk_port *bwk_port_find(struct bwk_node *node, u16 number);
 
@@ -185,6 +190,7 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
 /* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is
  * asked. */
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf);
+/* What is neither read nor waited for any more is let go, if there may be some. Cheap if not. */
 void bwk_region_collect(struct bwk_port *port);
 void bwk_region_drop_all(struct bwk_port *port);
 /* A question to the program, if there is one, and who asks. */

@@ -44,16 +44,31 @@ static bool bwk_region_busy(struct bwk_port *port, const struct bwk_region *r)
 {
 	if (r->state == BWK_REGION_READ)
 		return bw_reliable_serving(port->engine, bwk_buf_cookie(r->buf), 0, r->n);
-	return ktime_get_ns() < r->expire;
+	return port->now < r->expire;
+}
+
+/* To look at all takes time, and this runs with each frame: only when something has ended, or may
+ * never have begun. */
+static bool bwk_region_due(const struct bwk_port *port)
+{
+	return port->region_begun || port->now >= port->region_expire ||
+	       bw_reliable_served(port->engine) != port->region_served;
 }
 
 void bwk_region_collect(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
 
+	if (!bwk_region_due(port))
+		return;
+	port->region_begun = false;
+	port->region_served = bw_reliable_served(port->engine);
+	port->region_expire = BW_NEVER;
 	list_for_each_entry_safe(r, next, &port->regions, all) {
 		if (!bwk_region_busy(port, r))
 			bwk_region_drop(port, r);
+		else if (r->state != BWK_REGION_READ)
+			port->region_expire = min(port->region_expire, r->expire);
 	}
 }
 
@@ -85,7 +100,8 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	r->handle = handle;
 	r->peer = peer->number;
 	r->state = BWK_REGION_ASKED;
-	r->expire = ktime_get_ns() + BWK_REGION_EXPIRE;
+	r->expire = port->now + BWK_REGION_EXPIRE;
+	port->region_expire = min(port->region_expire, r->expire);
 	list_add_tail(&r->all, &port->regions);
 	port->region_count++;
 	port->region_asks++;
@@ -109,6 +125,7 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 			return status;
 		}
 		r->state = BWK_REGION_READ;
+		port->region_begun = true;
 		*buf = bwk_buf_cookie(r->buf);
 		return 0;
 	}

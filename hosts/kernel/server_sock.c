@@ -40,6 +40,7 @@ void bwk_server_port_forget(struct bwk_server_port *port)
 	server->count--;
 	spin_lock(&server->node->ports_lock);
 	hash_del_rcu(&port->hash);
+	bwk_port_drop(server->node, port->number);
 	spin_unlock(&server->node->ports_lock);
 	bwk_server_port_put(port);
 }
