@@ -39,6 +39,7 @@ struct bwk_settings {
 /* Frames that no port counts. */
 struct bwk_node_counters {
 	u64 foreign, unclaimed, refused, malformed;
+	u64 dropped; /* ours, by a queueing discipline or the device below it */
 };
 
 struct bwk_node {

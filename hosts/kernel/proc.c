@@ -26,6 +26,7 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.unclaimed += c->unclaimed;
 		sum.refused += c->refused;
 		sum.malformed += c->malformed;
+		sum.dropped += c->dropped;
 	}
 	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\ncopy-max %u\n", node->id, bwk_family,
 		   node->set.cluster, node->set.copy_max ?: bwk_threshold);
@@ -39,8 +40,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 				   bwk_iface_mtu(iface->dev));
 	}
 	rcu_read_unlock();
-	seq_printf(f, "foreign %llu\nmalformed %llu\nunclaimed %llu\nrefused %llu\n", sum.foreign,
-		   sum.malformed, sum.unclaimed, sum.refused);
+	seq_printf(f, "foreign %llu\nmalformed %llu\nunclaimed %llu\nrefused %llu\ndropped %llu\n",
+		   sum.foreign, sum.malformed, sum.unclaimed, sum.refused, sum.dropped);
 	return 0;
 }
 

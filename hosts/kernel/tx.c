@@ -157,7 +157,11 @@ static int bwk_tx_send(const struct bwk_node *node, struct sk_buff *skb, struct 
 		return 0;
 	}
 	if (!node->set.qdisc_bypass) {
-		dev_queue_xmit(skb);
+		/* The port's lock is held. What a filter sends back to us from there comes by the
+		 * backlog (net/sched/act_mirred.c of 6.1.y and of 6.8 and later), never at once. */
+		code = dev_queue_xmit(skb);
+		if (net_xmit_eval(code))
+			this_cpu_inc(node->count->dropped);
 		return 0;
 	}
 	if (node->set.taps && dev_nit_active(dev))

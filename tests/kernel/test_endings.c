@@ -285,6 +285,66 @@ static void over_bad_wire(const char *netem, uint32_t count)
 	kt_close(&p);
 }
 
+static void pass_queueing_discipline(bool pass)
+{
+	kt_shell("ip netns exec a sh -c 'echo %d >/proc/sys/net/beowire/qdisc_bypass'", pass);
+}
+
+static uint64_t dropped_at_a(void)
+{
+	return kt_number("a", "/proc/net/beowire/node", "dropped");
+}
+
+/* What the discipline of our own interface drops is counted, and sent again. */
+static void test_full_queueing_discipline(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct row row = {p.b, 60};
+	uint64_t before = dropped_at_a();
+	struct kt_thread t;
+
+	pass_queueing_discipline(false);
+	kt_shell("tc -n a qdisc add dev eth0 root netem delay 5ms limit 3");
+	kt_start(&t, receive_row, &row);
+	for (uint32_t i = 0; i < row.count; i++) {
+		kt_fill(bytes, length(i), i);
+		assert_int_equal(send(p.a, bytes, length(i), 0), length(i));
+	}
+	assert_int_equal(kt_join(&t), row.count);
+	kt_shell("tc -n a qdisc del dev eth0 root");
+	pass_queueing_discipline(true);
+	assert_true(dropped_at_a() > before);
+	kt_close(&p);
+}
+
+/* A filter hands every frame that leaves to the node's own receivers, so that a port hears itself:
+ * in the midst of its sending nothing may wait for it. */
+static void test_frames_that_come_back(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct sockaddr_beowire to = p.at_b;
+	uint64_t before = kt_counters(p.a).rx_frames;
+	char byte;
+
+	to.sbw_port = p.at_a.sbw_port;
+	to.sbw_inc = 0;
+	pass_queueing_discipline(false);
+	kt_shell("tc -n a qdisc add dev eth0 clsact");
+	kt_shell("tc -n a filter add dev eth0 egress matchall action mirred ingress redirect "
+		 "dev eth0");
+	assert_int_equal(kt_send_to(p.a, "x", 1, &to), 1);
+	for (int i = 0; i < 500 && kt_counters(p.a).rx_frames == before; i++)
+		usleep(10000);
+	assert_true(kt_counters(p.a).rx_frames > before);
+	kt_shell("tc -n a qdisc del dev eth0 clsact");
+	pass_queueing_discipline(true);
+	kt_close(&p);
+	p = kt_couple(SOCK_RDM);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	kt_close(&p);
+}
+
 static void test_loss(void **state)
 {
 	over_bad_wire("loss 2%", 400);
@@ -424,14 +484,24 @@ static void test_attaching_what_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_nobody_has_the_port),    kt_test(test_nobody_has_the_address),
-		kt_test(test_another_incarnation),    kt_test(test_receiver_is_killed),
-		kt_test(test_sender_is_killed),	      kt_test(test_asynchronous_sender_is_killed),
-		kt_test(test_puller_is_killed),	      kt_test(test_pages_are_let_go),
-		kt_test(test_stopped_receiver),	      kt_test(test_loss),
-		kt_test(test_reordering_and_doubles), kt_test(test_damage),
-		kt_test(test_interface_is_deleted),   kt_test(test_interface_leaves_its_namespace),
-		kt_test(test_namespace_is_deleted),   kt_test(test_smaller_mtu),
+		kt_test(test_nobody_has_the_port),
+		kt_test(test_nobody_has_the_address),
+		kt_test(test_another_incarnation),
+		kt_test(test_receiver_is_killed),
+		kt_test(test_sender_is_killed),
+		kt_test(test_asynchronous_sender_is_killed),
+		kt_test(test_puller_is_killed),
+		kt_test(test_pages_are_let_go),
+		kt_test(test_stopped_receiver),
+		kt_test(test_loss),
+		kt_test(test_full_queueing_discipline),
+		kt_test(test_frames_that_come_back),
+		kt_test(test_reordering_and_doubles),
+		kt_test(test_damage),
+		kt_test(test_interface_is_deleted),
+		kt_test(test_interface_leaves_its_namespace),
+		kt_test(test_namespace_is_deleted),
+		kt_test(test_smaller_mtu),
 		kt_test(test_attaching_what_goes),
 	};
 
