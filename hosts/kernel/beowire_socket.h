@@ -24,7 +24,7 @@
 
 /*
  * Linux gives numbers of families to none but its own protocols, so an abandoned one is taken; the
- * module's parameter `family` chooses another. /proc/net/beowire/family tells which it is.
+ * module's parameter `family` chooses another. /proc/net/beowire/node tells which it is.
  */
 #define AF_BEOWIRE  19
 #define SOL_BEOWIRE 319

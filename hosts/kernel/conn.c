@@ -83,7 +83,7 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	bs->to = peer->addr;
 	bs->connected = true;
 	peer->conn = bs;
-	sock_prot_inuse_add(sock_net(sk), &bwk_proto, 1);
+	bwk_sock_show(bs);
 	return bs;
 }
 

@@ -308,11 +308,21 @@ static u32 bwk_frame_head(const struct sk_buff *skb)
 	return min_t(u32, skb->len, BW_HEAD_MAX);
 }
 
+/* Neither damaged on the way nor late: its sender is wrong. */
+static bool bwk_frame_is_malformed(int error)
+{
+	return error == -BW_DROP_SHORT || error == -BW_DROP_VERSION || error == -BW_DROP_TYPE ||
+	       error == -BW_DROP_MALFORMED;
+}
+
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface)
 {
 	struct bw_rx_frame *f = &port->frame;
+	int error;
 
-	if (!pskb_may_pull(skb, bwk_frame_head(skb))) {
+	if (unlikely(!pskb_may_pull(skb, bwk_frame_head(skb)))) {
+		this_cpu_inc(port->node->count->malformed);
+		bwk_bad_frame(iface, skb, -BW_DROP_SHORT);
 		kfree_skb(skb);
 		return;
 	}
@@ -328,8 +338,10 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 		ether_addr_copy(f->from.bytes, eth_hdr(skb)->h_source);
 		port->rx_used = false;
 		port->running = true; /* what is told meanwhile is followed by the run below */
-		port->protocol->rx(port->engine, f, port->now);
+		error = port->protocol->rx(port->engine, f, port->now);
 		port->running = false;
+		if (unlikely(error < 0) && bwk_frame_is_malformed(error))
+			bwk_bad_frame(iface, skb, error);
 		bwk_port_run(port);
 		f->cookie = NULL;
 	}

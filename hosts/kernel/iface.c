@@ -6,12 +6,9 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
-#include <linux/ratelimit.h>
 
 #include "port.h"
 #include "server.h"
-
-static DEFINE_RATELIMIT_STATE(bwk_refusals, HZ, 1000);
 
 static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct packet_type *type,
 			   struct net_device *orig)
@@ -28,6 +25,7 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 	h = skb_header_pointer(skb, 0, sizeof(room), &room); /* others may look at skb as well */
 	if (!h) {
 		this_cpu_inc(node->count->malformed);
+		bwk_bad_frame(iface, skb, -BW_DROP_SHORT);
 		goto drop;
 	}
 	if (h->magic != BW_MAGIC) {
@@ -49,7 +47,7 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 		return NET_RX_SUCCESS;
 	this_cpu_inc(node->count->unclaimed);
 	if (pskb_may_pull(skb, min_t(u32, skb->len, sizeof(*h) + sizeof(struct bw_hello))) &&
-	    __ratelimit(&bwk_refusals))
+	    __ratelimit(&node->refusals))
 		bwk_transmit_refusal(iface, skb);
 drop:
 	kfree_skb(skb);

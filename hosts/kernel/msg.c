@@ -95,13 +95,16 @@ static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_s
 }
 
 /* An address that one can send to, from a program. */
-static int bwk_msg_addr(const void *addr, int len, struct sockaddr_beowire *out)
+static int bwk_msg_addr(const struct sock *sk, const void *addr, int len,
+			struct sockaddr_beowire *out)
 {
-	int error = bwk_sock_addr(addr, len, out);
+	int error = bwk_sock_addr(sk, addr, len, out);
 
 	if (error)
 		return error;
-	return out->sbw_port && is_valid_ether_addr(out->sbw_mac) ? 0 : -EADDRNOTAVAIL;
+	if (likely(out->sbw_port && is_valid_ether_addr(out->sbw_mac)))
+		return 0;
+	return bwk_sock_bad(sk, BWK_BAD_ADDRESS, -EADDRNOTAVAIL);
 }
 
 static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
@@ -127,7 +130,7 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if ((s.info.flags & (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT)) && len > BW_EAGER_LIMIT)
 		return -EMSGSIZE;
 	if (m->msg_name) {
-		error = bwk_msg_addr(m->msg_name, m->msg_namelen, &to);
+		error = bwk_msg_addr(sock->sk, m->msg_name, m->msg_namelen, &to);
 		if (error)
 			return error;
 		s.to = &to;
@@ -522,7 +525,7 @@ static int bwk_msg_bind(struct socket *sock, bwk_sockaddr *addr, int len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct sockaddr_beowire self;
-	int error = bwk_sock_addr(addr, len, &self);
+	int error = bwk_sock_addr(sock->sk, addr, len, &self);
 
 	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_msg_port_ops, bs);
 }
@@ -536,7 +539,7 @@ int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
 	if (addr->sa_family != AF_UNSPEC)
-		error = bwk_msg_addr(addr, len, &to);
+		error = bwk_msg_addr(sock->sk, addr, len, &to);
 	if (error)
 		return error;
 	mutex_lock(&bs->lock);
@@ -613,6 +616,7 @@ static int bwk_msg_release(struct socket *sock)
 	if (!sk)
 		return 0;
 	bs = bwk_sk(sk);
+	bwk_sock_hide(bs);
 	if (bs->port) {
 		bwk_fetch_forget(bs);
 		bwk_msg_abandon(bs->port);

@@ -8,6 +8,7 @@
 #include "port.h"
 
 #define BWK_MEMORY_MAX (64 << 20) /* bytes */
+#define BWK_REFUSALS   1000	  /* a second */
 
 unsigned int bwk_node_id;
 
@@ -33,6 +34,10 @@ static int __net_init bwk_node_begin(struct net *net)
 	mutex_init(&node->lock);
 	spin_lock_init(&node->ports_lock);
 	hash_init(node->ports);
+	spin_lock_init(&node->socks_lock);
+	INIT_HLIST_HEAD(&node->socks);
+	ratelimit_state_init(&node->refusals, HZ, BWK_REFUSALS);
+	ratelimit_set_flags(&node->refusals, RATELIMIT_MSG_ON_RELEASE); /* it is no complaint */
 	hash_init(node->server_ports);
 	node->count = alloc_percpu(struct bwk_node_counters);
 	if (!node->count)

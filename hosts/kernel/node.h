@@ -10,6 +10,7 @@
 #include <linux/hashtable.h>
 #include <linux/mutex.h>
 #include <linux/netdevice.h>
+#include <linux/ratelimit.h>
 #include <net/net_namespace.h>
 
 #include "beowire_protocol.h"
@@ -36,10 +37,14 @@ struct bwk_settings {
 	unsigned int memory_max;      /* bytes that one port's engine may take */
 };
 
-/* Frames that no port counts. */
+/* Kinds of what programs get wrong. */
+enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
+
+/* Frames that no port counts, and malformed calls. */
 struct bwk_node_counters {
 	u64 foreign, unclaimed, refused, malformed;
 	u64 dropped; /* ours, by a queueing discipline or the device below it */
+	u64 bad[BWK_BAD_KINDS];
 };
 
 struct bwk_node {
@@ -51,6 +56,9 @@ struct bwk_node {
 	spinlock_t ports_lock;
 	DECLARE_BITMAP(numbers, BEOWIRE_PORTS + 1); /* of both kinds of ports; `ports_lock` */
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
+	spinlock_t socks_lock;
+	struct hlist_head socks; /* bwk_sock.listed */
+	struct ratelimit_state refusals;
 	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	/* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
@@ -59,12 +67,19 @@ struct bwk_node {
 };
 
 extern unsigned int bwk_node_id; /* of struct bwk_node in struct net */
+extern int bwk_family;		 /* number of the address family */
 
 struct bwk_node *bwk_node_of(const struct net *net);
 
 /* node.c */
 int bwk_node_init(void);
 void bwk_node_exit(void);
+
+/* complaint.c. An error of a call, counted and told if it is one of malformed arguments; `error` is
+ * returned. Process context. */
+int bwk_bad_call(const struct bwk_node *node, enum bwk_bad kind, int error);
+/* The same of a frame, which is counted by its reason already. */
+void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff *skb, int reason);
 
 /* sysctl.c */
 int bwk_sysctl_init(struct bwk_node *node);

@@ -67,7 +67,7 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	peer->handle = handle;
 	peer->port = port;
 	peer->addr = *addr;
-	peer->addr.sbw_family = AF_BEOWIRE;
+	peer->addr.sbw_family = bwk_family;
 	hlist_add_head(&peer->by_addr, &port->by_addr[bwk_peer_slot(addr)]);
 	hlist_add_head(&peer->by_handle, &port->by_handle[hash_32(handle, BWK_PEER_BITS)]);
 	return peer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* /proc/net/beowire: what a node is, its interfaces, its sockets' ports, and what was dropped. */
+/* /proc/net/beowire: what a node is, its interfaces, its sockets and their ports, what was dropped. */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>
@@ -27,6 +27,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.refused += c->refused;
 		sum.malformed += c->malformed;
 		sum.dropped += c->dropped;
+		for (i = 0; i < BWK_BAD_KINDS; i++)
+			sum.bad[i] += c->bad[i];
 	}
 	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\ncopy-max %u\n", node->id, bwk_family,
 		   node->set.cluster, node->set.copy_max ?: bwk_threshold);
@@ -42,6 +44,69 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 	rcu_read_unlock();
 	seq_printf(f, "foreign %llu\nmalformed %llu\nunclaimed %llu\nrefused %llu\ndropped %llu\n",
 		   sum.foreign, sum.malformed, sum.unclaimed, sum.refused, sum.dropped);
+	seq_printf(f, "bad-addresses %llu\nbad-options %llu\nbad-ioctls %llu\n",
+		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
+	return 0;
+}
+
+static const char *bwk_proc_type(const struct sock *sk)
+{
+	switch (sk->sk_type) {
+	case SOCK_RDM:
+		return "rdm";
+	case SOCK_SEQPACKET:
+		return "seqpacket";
+	case SOCK_STREAM:
+		return "stream";
+	}
+	return bwk_sk(sk)->server ? "server" : "dgram";
+}
+
+static const char *bwk_proc_state(const struct sock *sk, bool bound, bool connected)
+{
+	if (sk->sk_type != SOCK_SEQPACKET && sk->sk_type != SOCK_STREAM)
+		return connected ? "connected" : bound ? "bound" : "new";
+	switch (READ_ONCE(sk->sk_state)) {
+	case TCP_LISTEN:
+		return "listening";
+	case TCP_ESTABLISHED:
+		return "connected";
+	}
+	return READ_ONCE(sk->sk_socket) && sk->sk_socket->state == SS_CONNECTING ? "connecting"
+	       : READ_ONCE(sk->sk_shutdown)					 ? "ended"
+	       : bound								 ? "bound"
+										 : "new";
+}
+
+/* As ss(8) tells of other families' sockets: of all users', and of none what it carries. The list's
+ * lock keeps a socket and its port; where it is connected to may change meanwhile. */
+static void bwk_proc_show_sock(struct seq_file *f, struct bwk_sock *bs)
+{
+	const struct sock *sk = &bs->sk;
+	const struct bwk_port *port = smp_load_acquire(&bs->port);
+	const struct bwk_server_port *remote = READ_ONCE(bs->remote);
+	u16 number = port ? port->number : remote ? remote->number : 0;
+	u16 to = READ_ONCE(bs->to.sbw_port);
+
+	seq_printf(f, "%-9s %-10s %-5u %pM %-5u %-10d %-10d %-10u %lu\n", bwk_proc_type(sk),
+		   bwk_proc_state(sk, number, to), number, bs->to.sbw_mac, to,
+		   sk_rmem_alloc_get(sk), atomic_read(&bs->sending),
+		   from_kuid_munged(seq_user_ns(f), sk->sk_uid), sock_i_ino((struct sock *)sk));
+}
+
+static int bwk_proc_show_sockets(struct seq_file *f, void *unused)
+{
+	struct bwk_node *node = bwk_proc_node(f);
+	struct bwk_sock *bs;
+
+	seq_puts(f, "type      state      port  to                      waiting    sending    "
+		    "uid        inode\n");
+	spin_lock_bh(&node->socks_lock);
+	rcu_read_lock(); /* ports of servers */
+	hlist_for_each_entry(bs, &node->socks, listed)
+		bwk_proc_show_sock(f, bs);
+	rcu_read_unlock();
+	spin_unlock_bh(&node->socks_lock);
 	return 0;
 }
 
@@ -99,6 +164,7 @@ int bwk_proc_init(struct bwk_node *node)
 	if (!folder)
 		return -ENOMEM;
 	if (proc_create_net_single("node", 0444, folder, bwk_proc_show_node, NULL) &&
+	    proc_create_net_single("sockets", 0444, folder, bwk_proc_show_sockets, NULL) &&
 	    proc_create_net_single("ports", 0444, folder, bwk_proc_show_ports, NULL) &&
 	    proc_create_net_single("servers", 0444, folder, bwk_proc_show_servers, NULL))
 		return 0;

@@ -384,7 +384,7 @@ static int bwk_server_links(struct bwk_node *node, void __user *user)
 	return copy_to_user(user, list, sizeof(list)) ? -EFAULT : 0;
 }
 
-static long bwk_server_ioctl(struct file *file, unsigned int command, unsigned long arg)
+static int bwk_server_control(struct file *file, unsigned int command, unsigned long arg)
 {
 	struct bwk_server_file *f = file->private_data;
 	struct bwk_server *server = bwk_server_of(file);
@@ -399,6 +399,14 @@ static long bwk_server_ioctl(struct file *file, unsigned int command, unsigned l
 		return bwk_server_links(bwk_node_of(f->net), user);
 	}
 	return -ENOTTY;
+}
+
+static long bwk_server_ioctl(struct file *file, unsigned int command, unsigned long arg)
+{
+	const struct bwk_server_file *f = file->private_data;
+	int result = bwk_server_control(file, command, arg);
+
+	return result < 0 ? bwk_bad_call(bwk_node_of(f->net), BWK_BAD_IOCTL, result) : result;
 }
 
 static const struct file_operations bwk_server_file_ops = {

@@ -28,16 +28,18 @@ struct proto bwk_proto = {
 	.obj_size = sizeof(struct bwk_sock),
 };
 
-int bwk_sock_addr(const void *addr, int len, struct sockaddr_beowire *out)
+int bwk_sock_addr(const struct sock *sk, const void *addr, int len, struct sockaddr_beowire *out)
 {
+	int error = 0;
+
 	if (len < (int)sizeof(*out))
-		return -EINVAL;
+		return bwk_sock_bad(sk, BWK_BAD_ADDRESS, -EINVAL);
 	memcpy(out, addr, sizeof(*out));
 	if (out->sbw_family != bwk_family)
-		return -EAFNOSUPPORT;
-	if (out->sbw_zero[0] || out->sbw_zero[1])
-		return -EINVAL;
-	return 0;
+		error = -EAFNOSUPPORT;
+	else if (out->sbw_zero[0] || out->sbw_zero[1])
+		error = -EINVAL;
+	return unlikely(error) ? bwk_sock_bad(sk, BWK_BAD_ADDRESS, error) : 0;
 }
 
 static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_port_ops *ops,
@@ -367,16 +369,18 @@ int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t valu
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	int number, error;
 
-	if (level != SOL_BEOWIRE)
-		return -ENOPROTOOPT;
-	if (len < sizeof(number))
-		return -EINVAL;
-	if (copy_from_sockptr(&number, value, sizeof(number)))
-		return -EFAULT;
-	mutex_lock(&bs->lock);
-	error = bwk_sock_set(bs, name, number);
-	mutex_unlock(&bs->lock);
-	return error;
+	if (level != SOL_BEOWIRE) {
+		error = -ENOPROTOOPT;
+	} else if (len < sizeof(number)) {
+		error = -EINVAL;
+	} else if (copy_from_sockptr(&number, value, sizeof(number))) {
+		error = -EFAULT;
+	} else {
+		mutex_lock(&bs->lock);
+		error = bwk_sock_set(bs, name, number);
+		mutex_unlock(&bs->lock);
+	}
+	return error ? bwk_sock_bad(&bs->sk, BWK_BAD_OPTION, error) : 0;
 }
 
 static int bwk_sock_get(const struct bwk_sock *bs, int name)
@@ -443,7 +447,7 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bo
 		return -ENOTCONN;
 	if (copy_from_user(&addr, from, sizeof(addr)))
 		return -EFAULT;
-	number = bwk_sock_addr(&addr, sizeof(addr), &addr);
+	number = bwk_sock_addr(&bs->sk, &addr, sizeof(addr), &addr);
 	if (number)
 		return number;
 	if (!ask && (!addr.sbw_port || !is_valid_ether_addr(addr.sbw_mac)))
@@ -479,10 +483,9 @@ static int bwk_sock_peer_name(struct bwk_sock *bs, const void __user *from, char
 	return peer ? (int)strlen(name) + 1 : -ENOTCONN;
 }
 
-int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
-			int __user *len)
+static int bwk_sock_read(struct bwk_sock *bs, int level, int name, char __user *value,
+			 int __user *len)
 {
-	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct bwk_port *port = smp_load_acquire(&bs->port);
 	struct beowire_counters counters;
 	int room, number, n = sizeof(number);
@@ -519,6 +522,14 @@ int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *v
 	return copy_to_user(value, from, n) || put_user(n, len) ? -EFAULT : 0;
 }
 
+int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
+			int __user *len)
+{
+	int error = bwk_sock_read(bwk_sk(sock->sk), level, name, value, len);
+
+	return error ? bwk_sock_bad(sock->sk, BWK_BAD_OPTION, error) : 0;
+}
+
 /* ---- ioctl ---- */
 
 static int bwk_sock_attach(struct net *net, struct beowire_iface *iface, bool attach)
@@ -541,7 +552,7 @@ static int bwk_sock_attach(struct net *net, struct beowire_iface *iface, bool at
 	return error;
 }
 
-int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
+static int bwk_sock_control(struct socket *sock, unsigned int command, unsigned long arg)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	void __user *user = (void __user *)arg;
@@ -583,6 +594,13 @@ int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
 						     : bwk_region_serving(bs, &region);
 	}
 	return -ENOIOCTLCMD;
+}
+
+int bwk_sock_ioctl(struct socket *sock, unsigned int command, unsigned long arg)
+{
+	int result = bwk_sock_control(sock, command, arg);
+
+	return result < 0 ? bwk_sock_bad(sock->sk, BWK_BAD_IOCTL, result) : result;
 }
 
 #ifdef CONFIG_COMPAT
@@ -651,9 +669,28 @@ static int bwk_sock_choose(struct socket *sock, int protocol, struct bwk_sock *b
 	return bs->server ? 0 : -EPROTONOSUPPORT;
 }
 
+void bwk_sock_show(struct bwk_sock *bs)
+{
+	struct bwk_node *node = bwk_node_of(sock_net(&bs->sk));
+
+	spin_lock_bh(&node->socks_lock);
+	hlist_add_head(&bs->listed, &node->socks);
+	spin_unlock_bh(&node->socks_lock);
+	sock_prot_inuse_add(node->net, &bwk_proto, 1);
+}
+
+void bwk_sock_hide(struct bwk_sock *bs)
+{
+	struct bwk_node *node = bwk_node_of(sock_net(&bs->sk));
+
+	spin_lock_bh(&node->socks_lock);
+	hlist_del_init(&bs->listed);
+	spin_unlock_bh(&node->socks_lock);
+	sock_prot_inuse_add(node->net, &bwk_proto, -1);
+}
+
 void bwk_sock_end(struct sock *sk)
 {
-	sock_prot_inuse_add(sock_net(sk), &bwk_proto, -1);
 	sock_orphan(sk);
 	sock_put(sk);
 }
@@ -682,7 +719,7 @@ static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, i
 		sock->sk = NULL;
 		return error;
 	}
-	sock_prot_inuse_add(net, &bwk_proto, 1);
+	bwk_sock_show(bs);
 	return 0;
 }
 

@@ -25,6 +25,7 @@ struct bwk_sock {
 	struct sockaddr_beowire to;	/* connect(): where messages go; port 0: nowhere */
 	struct mutex lock;		/* binding, connecting, options: never over a long wait */
 	struct mutex opening;		/* of servers' sockets: one thread asks for the port */
+	struct hlist_node listed;	/* in node.socks */
 	bool info_wanted, checksum, pressed;
 	bool hold; /* BEOWIRE_PRESSURE */
 	u32 busy_us, copy_max, eager_max, dead_ms;
@@ -75,6 +76,10 @@ static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
 /* sock.c */
 /* Defaults of a new socket. */
 void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol);
+/* A socket is listed and counted from its beginning on, until it begins to end: then HIDE, while its
+ * port is still there. SHOW: any context. */
+void bwk_sock_show(struct bwk_sock *bs);
+void bwk_sock_hide(struct bwk_sock *bs);
 /* The last of a socket that its port no longer knows: what its program held of it. */
 void bwk_sock_end(struct sock *sk);
 int bwk_sock_init(void);
@@ -84,7 +89,12 @@ struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *o
 int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
 		     const struct bwk_port_ops *ops, void *owner);
 /* An address from a program: 0 or -EINVAL, -EAFNOSUPPORT. */
-int bwk_sock_addr(const void *addr, int len, struct sockaddr_beowire *out);
+int bwk_sock_addr(const struct sock *sk, const void *addr, int len, struct sockaddr_beowire *out);
+
+static inline int bwk_sock_bad(const struct sock *sk, enum bwk_bad kind, int error)
+{
+	return bwk_bad_call(bwk_node_of(sock_net(sk)), kind, error);
+}
 /* Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
@@ -210,6 +220,5 @@ int bwk_bell_mmap(struct file *file, struct socket *sock, struct vm_area_struct 
 extern const struct proto_ops bwk_conn_ops;
 
 extern struct proto bwk_proto;
-extern int bwk_family; /* number of the address family */
 
 #endif

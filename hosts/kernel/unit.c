@@ -25,6 +25,7 @@
 
 #include "bell.c"
 #include "buf.c"
+#include "complaint.c"
 #include "conn.c"
 #include "conn_call.c"
 #include "conn_data.c"
