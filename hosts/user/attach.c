@@ -71,8 +71,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (!bw_kernel_ask(&told, 0)) {
-		fprintf(stderr, "beowire-attach: the kernel module is not loaded; mend: modprobe "
-				"beowire, as root\n");
+		fprintf(stderr, "beowire-attach: %s\n", bw_kernel_absent());
 		return 1;
 	}
 	fd = socket(told.family, SOCK_RDM | SOCK_CLOEXEC, 0);

@@ -44,8 +44,7 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, s
 	const char *text = "";
 
 	if (!bw_kernel_ask(t, 0))
-		return bw_fail(why, -ENODEV,
-			       "the kernel module is not loaded; mend: modprobe beowire, as root");
+		return bw_fail(why, -ENODEV, "%s", bw_kernel_absent());
 	if (env->interface && bw_iface_choose(env, &iface, &text))
 		return bw_fail(why, -ENODEV, "%s", text);
 	bw_kernel_ask(t, (uint32_t)iface.index);

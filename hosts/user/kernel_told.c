@@ -32,6 +32,34 @@ static void bw_kernel_line(struct bw_kernel_told *t, const char *line, uint32_t 
 		t->mac[i] = (uint8_t)mac[i];
 }
 
+/* Does a file of the kernel's hold this word? */
+static bool bw_kernel_says(const char *path, const char *word)
+{
+	FILE *f = fopen(path, "re");
+	char line[160] = "";
+	bool found;
+
+	if (!f)
+		return false;
+	found = fgets(line, sizeof(line), f) && strstr(line, word);
+	fclose(f);
+	return found;
+}
+
+const char *bw_kernel_absent(void)
+{
+	/* Secure Boot locks the kernel down, which then takes signed modules only; it may also be
+	 * told to take no others (kernel's admin-guide/module-signing). */
+	if (bw_kernel_says("/sys/module/module/parameters/sig_enforce", "Y") ||
+	    bw_kernel_says("/sys/kernel/security/lockdown", "[integrity]") ||
+	    bw_kernel_says("/sys/kernel/security/lockdown", "[confidentiality]"))
+		return "the kernel module is not loaded; mend, as root: modprobe beowire. This "
+		       "kernel takes signed modules only (Secure Boot): if it refuses the key, "
+		       "enrol the one that DKMS signs with: mokutil --import "
+		       "/var/lib/dkms/mok.pub, then start the machine anew and confirm";
+	return "the kernel module is not loaded; mend: modprobe beowire, as root";
+}
+
 bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant)
 {
 	FILE *f = fopen(BW_KERNEL_NODE, "re");

@@ -19,5 +19,7 @@ struct bw_kernel_told {
 
 /* Ask, of the interface with number `meant`, or with 0 of the first. False: it is not loaded. */
 bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant);
+/* What to say, and to do, when it is not loaded; static text. */
+const char *bw_kernel_absent(void);
 
 #endif

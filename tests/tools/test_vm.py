@@ -29,6 +29,7 @@ def run(
     bare: bool = False,
     files: tuple[Path, ...] = (),
     load: tuple[str, ...] = (),
+    boot: str = "",
 ) -> tuple[vm.Outcome, str]:
     guest = vm.Guest(
         list(words),
@@ -40,6 +41,7 @@ def run(
         bare=bare,
         files=list(files),
         load=list(load),
+        boot=boot,
     )
     read, write = os.pipe()
     with os.fdopen(read) as output:
@@ -83,6 +85,17 @@ def test_what_a_module_asks_for_by_alias_is_loaded_before_it(kernel: vm_kernel.K
     names = [file.name.partition(".")[0] for file in kernel.module_files(["libcrc32c"])]
     assert names[-1] == "libcrc32c"
     assert "crc32c_generic" in names
+
+
+def test_who_needs_the_module_is_told_of_signatures_where_they_matter() -> None:
+    attach = str(places.product("hosts/user/beowire-attach"))
+    outcome, text = run("sh", "-c", f"{attach} eth0 2>&1")
+    assert outcome.exit_status == 1
+    assert "modprobe beowire" in text
+    assert "mokutil" not in text
+    outcome, text = run("sh", "-c", f"{attach} eth0 2>&1", boot="module.sig_enforce=1")
+    assert outcome.exit_status == 1
+    assert "mokutil --import /var/lib/dkms/mok.pub" in text
 
 
 def test_a_complaint_of_the_kernel_fails_the_run() -> None:

@@ -4,12 +4,14 @@
 The modules are small ones of the tests' own, in a checkout of their own.
 """
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import vm_checkout
-from beowire import vm, vm_kernel, vm_module
+from beowire import places, vm, vm_kernel, vm_module
 from beowire.errors import BeowireError
 
 
@@ -139,3 +141,45 @@ def test_the_tree_for_dkms_is_built_without_the_checkout(
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.startswith("0.1.0\n")
     assert (tree / "first.ko").exists()
+
+
+def test_dkms_builds_signs_and_installs_what_a_kernel_loads(
+    kernel: vm_kernel.Kernel, tmp_path: Path
+) -> None:
+    """By DKMS itself, in a mount namespace of its own: nothing of it stays on this machine."""
+    if os.geteuid() != 0:
+        pytest.skip("DKMS writes to places of root's")
+    if shutil.which("dkms") is None:
+        pytest.skip("DKMS is not installed: apt-get install dkms")
+    installed = tmp_path / "installed"
+    Path("/lib/modules").mkdir(exist_ok=True)  # a machine without a stock kernel has none
+    place = f"/lib/modules/{kernel.release}"
+    steps = [
+        *(f"mount -t tmpfs none {each}" for each in ("/var/lib/dkms", "/usr/src", "/lib/modules")),
+        f"mkdir {place}",
+        f"ln -s {vm_module.headers(kernel)} {place}/build",
+        f"make -s -C {places.root()}/hosts/kernel dkms",
+        f"dkms install --no-depmod beowire/0.1.0 -k {kernel.release}",
+        f"cp -r {place}/updates/dkms {installed}",
+    ]
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-ec", "\n".join(steps)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "mokutil --import" in done.stdout
+    files = [next(installed.rglob(f"{name}.ko*")) for name in ("beowire", "beowire_datagram")]
+    for file in files:
+        told = subprocess.run(["modinfo", "-F", "signer", file], capture_output=True, text=True)
+        assert "DKMS" in told.stdout, told
+    # No alias: nothing loads the module by itself when a program opens a socket of the family.
+    told = subprocess.run(["modinfo", "-F", "alias", files[0]], capture_output=True, text=True)
+    assert [each for each in told.stdout.split() if each.startswith("net-pf-")] == []
+    load = "; ".join(f"insmod {file}" for file in files)
+    guest = vm.Guest(
+        ["sh", "-ec", f"modprobe libcrc32c; {load}; test -e /proc/net/beowire/node"], memory_mb=512
+    )
+    outcome = vm.run(guest)
+    assert (outcome.exit_status, outcome.complaints) == (0, []), outcome.console

@@ -129,7 +129,7 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
         *("-machine", "q35", *_processors(guest, accelerated)),
         *("-m", str(guest.memory_mb)),
         *("-kernel", str(kernel.image), "-initrd", str(initrd)),
-        *("-append", _COMMAND_LINE + clock),
+        *("-append", f"{_COMMAND_LINE}{clock} {guest.boot}"),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),

@@ -52,6 +52,9 @@ def run(
     load: Annotated[
         list[str] | None, typer.Option(help="Module of the kernel to load before the command.")
     ] = None,
+    boot: Annotated[
+        str, typer.Option(help="More for the kernel's command line: 'isolcpus=1 quiet'.")
+    ] = "",
     bare: Annotated[
         bool, typer.Option("--bare", help="No files of the host but the command's and --file.")
     ] = False,
@@ -92,6 +95,7 @@ def run(
         limit_s=timeout,
         shares=[directory.resolve() for directory in share or []],
         modules=modules,
+        boot=boot,
         icount=icount,
         load=load or [],
         bare=bare,

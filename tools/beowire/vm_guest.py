@@ -33,7 +33,7 @@ class Guest:
     and the libraries of both: nothing then comes from outside while it runs, and with `icount` it
     runs the same way each time. With `debugger` it waits at its first instruction for one, who
     connects to that socket. With `coverage` the kernel counts which lines of the project's modules
-    run, and leaves the counts in that directory.
+    run, and leaves the counts in that directory. `boot` goes to the kernel's command line.
     """
 
     command: list[str]
@@ -50,6 +50,7 @@ class Guest:
     seat: Seat | None = None
     debugger: Path | None = None
     coverage: Path | None = None
+    boot: str = ""
 
     def written(self) -> list[Path]:
         """All directories of the host that the guest writes to."""
