@@ -23,7 +23,9 @@ int bwk_bell_mmap(struct file *file, struct socket *sock, struct vm_area_struct 
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct page *page;
 
-	if (sock->type != SOCK_RDM || vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE)
+	if (sock->type != SOCK_RDM)
+		return -ENODEV;
+	if (vma->vm_pgoff || vma->vm_end - vma->vm_start != PAGE_SIZE)
 		return -EINVAL;
 	if (!READ_ONCE(bs->bell)) {
 		page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_ZERO);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the module tells of itself: its sockets and ports in /proc/net/beowire, malformed calls and
- * frames in counters and in the kernel's log, frames to taps.
+ * frames in counters and in the kernel's log, arrivals to a mapped page, frames to taps.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -313,6 +314,56 @@ static void test_malformed_frames(void **state)
 	kt_close(&p);
 }
 
+/* ---- the bell ---- */
+
+static void test_a_word_counts_what_comes(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	const volatile uint32_t *word = mmap(NULL, page, PROT_READ, MAP_SHARED, p.b, 0);
+	uint32_t before;
+	char bytes[8];
+
+	assert_ptr_not_equal(word, MAP_FAILED);
+	before = *word;
+	for (uint32_t i = 1; i <= 3; i++) {
+		assert_int_equal(send(p.a, "12345678", 8, 0), 8);
+		kt_events(p.b, POLLIN);
+		assert_true(*word != before);
+		before = *word;
+		assert_int_equal(recv(p.b, bytes, 8, MSG_DONTWAIT), 8);
+		kt_refused(recv(p.b, bytes, 8, MSG_DONTWAIT), EAGAIN);
+		assert_int_equal(*word, before);
+	}
+	/* It is the last reference to what the mapping shows. */
+	kt_close(&p);
+	assert_int_equal(*word, before);
+	munmap((void *)word, page);
+}
+
+static void refuse_mapping(int fd, size_t bytes, off_t off, int code)
+{
+	errno = 0;
+	assert_ptr_equal(mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, off), MAP_FAILED);
+	assert_int_equal(errno, code);
+}
+
+static void test_other_mappings(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const int others[] = {SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
+	int fd = kt_open("a", SOCK_RDM);
+
+	refuse_mapping(fd, 2 * page, 0, EINVAL);
+	refuse_mapping(fd, page, (off_t)page, EINVAL);
+	close(fd);
+	for (int i = 0; i < 3; i++) {
+		fd = kt_open("a", others[i]);
+		refuse_mapping(fd, page, 0, ENODEV);
+		close(fd);
+	}
+}
+
 /* ---- taps ---- */
 
 /* Frames of a's that a tap on a's own interface sees, of one message. */
@@ -356,6 +407,8 @@ int main(void)
 		kt_test(test_malformed_calls),
 		kt_test(test_complaints_have_a_rate),
 		kt_test(test_malformed_frames),
+		kt_test(test_a_word_counts_what_comes),
+		kt_test(test_other_mappings),
 		kt_test(test_taps),
 	};
 
