@@ -62,20 +62,19 @@ static const char *bwk_proc_type(const struct sock *sk)
 	return bwk_sk(sk)->server ? "server" : "dgram";
 }
 
-static const char *bwk_proc_state(const struct sock *sk, bool bound, bool connected)
+static const char *bwk_proc_state(const struct bwk_sock *bs, bool bound, bool connected)
 {
-	if (sk->sk_type != SOCK_SEQPACKET && sk->sk_type != SOCK_STREAM)
-		return connected ? "connected" : bound ? "bound" : "new";
-	switch (READ_ONCE(sk->sk_state)) {
+	switch (smp_load_acquire(&bs->sk.sk_state)) {
 	case TCP_LISTEN:
 		return "listening";
+	case TCP_SYN_SENT:
+		return "connecting";
 	case TCP_ESTABLISHED:
 		return "connected";
 	}
-	return READ_ONCE(sk->sk_socket) && sk->sk_socket->state == SS_CONNECTING ? "connecting"
-	       : READ_ONCE(sk->sk_shutdown)					 ? "ended"
-	       : bound								 ? "bound"
-										 : "new";
+	if (bs->sk.sk_type == SOCK_SEQPACKET || bs->sk.sk_type == SOCK_STREAM)
+		return READ_ONCE(bs->connected) ? "ended" : bound ? "bound" : "new";
+	return connected ? "connected" : bound ? "bound" : "new";
 }
 
 /* As ss(8) tells of other families' sockets: of all users', and of none what it carries. The list's
@@ -89,7 +88,7 @@ static void bwk_proc_show_sock(struct seq_file *f, struct bwk_sock *bs)
 	u16 to = READ_ONCE(bs->to.sbw_port);
 
 	seq_printf(f, "%-9s %-10s %-5u %pM %-5u %-10d %-10d %-10u %lu\n", bwk_proc_type(sk),
-		   bwk_proc_state(sk, number, to), number, bs->to.sbw_mac, to,
+		   bwk_proc_state(bs, number, to), number, bs->to.sbw_mac, to,
 		   sk_rmem_alloc_get(sk), atomic_read(&bs->sending),
 		   from_kuid_munged(seq_user_ns(f), sk->sk_uid), sock_i_ino((struct sock *)sk));
 }
