@@ -2,7 +2,8 @@
 """The MPI programs of tests/mpi over the kernel module, in a guest.
 
 The same tests run there as here; where the module is loaded the nodes of their labs use it, and a
-run counts only if all that crossed the nodes' borders went by the kernel link.
+run counts only if all that crossed the nodes' borders went by the kernel link. Some run with a node
+that does not use the module: one job then spans both kinds.
 """
 
 import os
@@ -23,12 +24,13 @@ LIMIT_S = 6000.0
 
 
 @cache
-def run(tests: tuple[str, ...]) -> dict[str, str]:
-    """The verdict of each test in the guest."""
+def run(tests: tuple[str, ...], without: int) -> dict[str, str]:
+    """The verdict of each test in the guest, where so many nodes of a lab do not use the module."""
     root = places.root()
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         share = Path(name)
         settings = ["BEOWIRE_STATE=/tmp/state", "HOME=/tmp", f"PYTHONPATH={root}/tools"]
+        settings.append(f"BEOWIRE_TEST_NODES_WITHOUT_MODULE={without}")
         command = ["env", "--chdir=/tmp", *settings, sys.executable, "-P", "-m", "pytest", "-q"]
         command += ["-p", "no:cacheprovider", "-c", str(root / "tools" / "pyproject.toml")]
         command += [f"--junitxml={share}/report.xml", *(f"{root}/{each}" for each in tests)]
@@ -58,15 +60,17 @@ def kernel() -> None:
         pytest.skip(f"there are no guests here: {error}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "tests",
+    ("tests", "without"),
     [
-        pytest.param(tuple(QUICK), id="quick", marks=pytest.mark.long),
-        pytest.param(tuple(ALL), id="all", marks=pytest.mark.long),
+        pytest.param(tuple(QUICK), 0, id="quick"),
+        pytest.param(tuple(QUICK), 1, id="mixed"),
+        pytest.param(tuple(ALL), 0, id="all"),
     ],
 )
-def test_mpi_programs_over_the_module(tests: tuple[str, ...]) -> None:
+def test_mpi_programs_over_the_module(tests: tuple[str, ...], without: int) -> None:
     assert os.environ.get("BEOWIRE_LINKS", "") == ""
-    verdicts = run(tests)
+    verdicts = run(tests, without)
     assert len(verdicts) >= len(tests)
     assert {name: told for name, told in verdicts.items() if told != "passed"} == {}
