@@ -278,8 +278,7 @@ static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table
 	if (bwk_conn_readable(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
 	if (sk->sk_shutdown & SEND_SHUTDOWN ||
-	    (sk->sk_state != TCP_SYN_SENT &&
-	     atomic_read(&bwk_sk(sk)->sending) < READ_ONCE(sk->sk_sndbuf)))
+	    (sk->sk_state != TCP_SYN_SENT && bwk_sock_roomy(sk, atomic_read(&bwk_sk(sk)->sending))))
 		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 	return events;
 }
