@@ -32,8 +32,9 @@ static struct bwk_user *bwk_user_find(kuid_t uid)
 {
 	struct bwk_user *user;
 
-	hash_for_each_possible(bwk_users, user, hash,
-			       __kuid_val(uid)) if (uid_eq(user->uid, uid)) return user;
+	hash_for_each_possible(bwk_users, user, hash, __kuid_val(uid))
+		if (uid_eq(user->uid, uid))
+			return user;
 	return NULL;
 }
 
@@ -164,7 +165,8 @@ static int bwk_user_held_show(char *to, const struct kernel_param *param)
 	int bucket;
 
 	spin_lock_bh(&bwk_users_lock);
-	hash_for_each(bwk_users, bucket, user, hash) sum += percpu_counter_sum(&user->held);
+	hash_for_each(bwk_users, bucket, user, hash)
+		sum += percpu_counter_sum(&user->held);
 	spin_unlock_bh(&bwk_users_lock);
 	return sysfs_emit(to, "%lld\n", sum);
 }
