@@ -56,7 +56,12 @@ enum beowire_option {
 	BEOWIRE_PRESSURE,    /* SOCK_RDM: 1: peers are to send envelopes only */
 	BEOWIRE_PEER_UP,     /* read only: struct sockaddr_beowire in, of which node, port and
 			      * incarnation count; 1 out: that peer has answered, 0: not yet */
+	BEOWIRE_WAIT,	     /* BEOWIRE_WAIT_*: whether BEOWIRE_BUSY_US is always made use of */
 };
+
+#define BEOWIRE_WAIT_FIXED 0 /* receive calls look for BEOWIRE_BUSY_US, then sleep (default) */
+#define BEOWIRE_WAIT_ADAPTIVE                                                                      \
+	1 /* no longer than waiting took lately; not at all where that was more than BUSY_US */
 
 /* Kinds of what recvmsg() gives. Without BEOWIRE_INFO_WANTED there are only messages, and a long
  * one is fetched within the call. */

@@ -78,6 +78,7 @@ struct bwk_port {
 	void *owner;
 	u32 users; /* sockets */
 	kuid_t uid;
+	u32 priority;	       /* SO_PRIORITY of the socket that sent last */
 	struct bwk_user *user; /* who is charged; a reference */
 	u64 paid;	       /* bytes: itself, its engine, what that grew by */
 

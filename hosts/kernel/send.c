@@ -249,6 +249,7 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 		taken = !hlist_unhashed(&b->held);
 		if (taken && b->kind != BWK_BUF_USER)
 			port->copied_tx += b->len;
+		port->priority = READ_ONCE(bs->sk.sk_priority);
 		/* Of a row of messages the last one takes all along, if it comes. */
 		if (s->more && !error && !awaited)
 			bwk_port_run_soon(port);

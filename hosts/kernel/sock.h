@@ -26,7 +26,7 @@ struct bwk_sock {
 	struct mutex lock;		/* binding, connecting, options: never over a long wait */
 	struct mutex opening;		/* of servers' sockets: one thread asks for the port */
 	struct hlist_node listed;	/* in node.socks */
-	bool info_wanted, checksum, pressed;
+	bool info_wanted, checksum, pressed, adaptive;
 	bool hold; /* BEOWIRE_PRESSURE */
 	u32 busy_us, copy_max, eager_max, dead_ms;
 	struct mutex reading;	 /* of connections: one reader at a time */
@@ -38,6 +38,7 @@ struct bwk_sock {
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
 	unsigned long ahead;		/* bit 0: one of what has arrived is fetched ahead */
+	u64 waited_ns;			/* lately, if adaptive */
 	struct bwk_spares spares;
 	struct list_head done;	/* buffers whose end is to be reported; port's lock */
 	struct list_head downs; /* peers likewise */
@@ -95,7 +96,7 @@ static inline int bwk_sock_bad(const struct sock *sk, enum bwk_bad kind, int err
 {
 	return bwk_bad_call(bwk_node_of(sock_net(sk)), kind, error);
 }
-/* Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
+/* sock_wait.c. Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
 /* Sleep until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. *timeout: jiffies,
@@ -104,6 +105,7 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *t
 /* The same of a receive call: it looks for up to busy_us, which are a part of the timeout, before
  * it sleeps. */
 int bwk_sock_wait_busy(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout);
+/* sock_option.c */
 int bwk_sock_getsockopt(struct socket *sock, int level, int name, char __user *value,
 			int __user *len);
 int bwk_sock_setsockopt(struct socket *sock, int level, int name, sockptr_t value,

@@ -182,7 +182,10 @@ int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
 	if (!iface || !netif_running(iface->dev) || f->len > bwk_iface_mtu(iface->dev))
 		return -ENETDOWN;
 	skb = bwk_tx_build(port, f, iface->dev);
-	return skb ? bwk_tx_send(port->node, skb, iface->dev, f->to.bytes) : -ENETDOWN;
+	if (!skb)
+		return -ENETDOWN;
+	skb->priority = port->priority;
+	return bwk_tx_send(port->node, skb, iface->dev, f->to.bytes);
 }
 
 static int bwk_tx_bytes(struct bwk_iface *iface, const u8 *to, const struct bw_hdr *hdr,

@@ -43,6 +43,8 @@
 #include "region.c"
 #include "send.c"
 #include "sock.c"
+#include "sock_option.c"
+#include "sock_wait.c"
 #include "sysctl.c"
 #include "threshold.c"
 #include "tx.c"

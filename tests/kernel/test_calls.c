@@ -399,6 +399,46 @@ static void test_busy_waiting_has_bounds(void **state)
 	close(full);
 }
 
+/* What the calling thread spends on `n` receives, each of which waits for so long; the socket looks
+ * for up to 50 ms. */
+static uint64_t spent_waiting(struct kt_pair *p, int n, int wait_ms)
+{
+	uint64_t begin = spent_ns();
+	char byte;
+
+	for (int i = 0; i < n; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			usleep((useconds_t)wait_ms * 1000);
+			_exit(send(p->b, "x", 1, 0) != 1);
+		}
+		assert_int_equal(recv(p->a, &byte, 1, 0), 1);
+		waitpid(pid, NULL, 0);
+	}
+	return spent_ns() - begin;
+}
+
+/* Adaptive waiting spends nothing on waits that are longer than it may look, once it knows. */
+static void test_adaptive_waiting(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	uint64_t fixed, adaptive;
+	int value = 2;
+
+	kt_refused(setsockopt(p.a, SOL_BEOWIRE, BEOWIRE_WAIT, &value, sizeof(value)), EINVAL);
+	kt_option(p.a, BEOWIRE_BUSY_US, 50000);
+	fixed = spent_waiting(&p, 4, 200);
+	kt_option(p.a, BEOWIRE_WAIT, BEOWIRE_WAIT_ADAPTIVE);
+	spent_waiting(&p, 8, 200); /* until it knows */
+	adaptive = spent_waiting(&p, 4, 200);
+	assert_true(fixed > 4 * 15000000);
+	assert_true(adaptive < fixed / 2);
+	spent_waiting(&p, 24, 2); /* it forgets, and looks again */
+	assert_true(spent_waiting(&p, 4, 15) > adaptive);
+	kt_close(&p);
+}
+
 static void test_restart_after_a_signal(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
@@ -754,6 +794,7 @@ int main(void)
 		kt_test(test_send_waits_for_room),
 		kt_test(test_signals),
 		kt_test(test_busy_waiting_has_bounds),
+		kt_test(test_adaptive_waiting),
 		kt_test(test_restart_after_a_signal),
 		kt_test(test_poll),
 		kt_test(test_epoll),

@@ -317,6 +317,27 @@ static void test_full_queueing_discipline(void **state)
 	kt_close(&p);
 }
 
+/* A queueing discipline with classes takes a frame's priority for the number of its class. */
+static void test_priority(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	const int class = 0x10010; /* 1:10 */
+	char byte;
+
+	pass_queueing_discipline(false);
+	kt_shell("tc -n a qdisc add dev eth0 root handle 1: htb default 20");
+	kt_shell("tc -n a class add dev eth0 classid 1:10 htb rate 1gbit");
+	kt_shell("tc -n a class add dev eth0 classid 1:20 htb rate 1gbit");
+	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_PRIORITY, &class, sizeof(class)), 0);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	kt_shell("tc -n a -s class show dev eth0 | grep -A 1 'class htb 1:10 ' | "
+		 "grep -q 'Sent [1-9]'");
+	kt_shell("tc -n a qdisc del dev eth0 root");
+	pass_queueing_discipline(true);
+	kt_close(&p);
+}
+
 /* A filter hands every frame that leaves to the node's own receivers, so that a port hears itself:
  * in the midst of its sending nothing may wait for it. */
 static void test_frames_that_come_back(void **state)
@@ -495,6 +516,7 @@ int main(void)
 		kt_test(test_stopped_receiver),
 		kt_test(test_loss),
 		kt_test(test_full_queueing_discipline),
+		kt_test(test_priority),
 		kt_test(test_frames_that_come_back),
 		kt_test(test_reordering_and_doubles),
 		kt_test(test_damage),
