@@ -2,7 +2,8 @@
 /*
  * From the hold to the kernel, many frames in one call. Segments of one super-frame that are due by
  * now and follow each other leave as one super-frame again: the receiver gets the same bytes, for
- * less work. A frame's lateness is taken at its share of the time that the call took.
+ * less work. The kernel hands the messages of a call to the device one after another: each frame is
+ * taken to have left at its share of the time that the call took.
  */
 #include <errno.h>
 #include <string.h>
@@ -87,7 +88,7 @@ static void em_give_done(struct em_direction *d, uint32_t n, uint64_t begin, uin
 	uint32_t i, first = b->done, at = first ? b->end[first - 1] : 0;
 
 	for (i = 0; i < n; i++) {
-		uint64_t given = begin + (end - begin) * (i + 1) / n;
+		uint64_t given = begin + (end - begin) * i / n;
 
 		for (; at < b->end[first + i]; at++) {
 			em_tally_given(&d->tally, &d->last, &b->parcel[at].fate, given);

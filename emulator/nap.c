@@ -17,8 +17,8 @@ void em_nap_open(struct em_nap *n, bool realtime)
 {
 	memset(n, 0, sizeof(*n));
 	bw_crowd_init(&n->crowd, em_now());
-	n->cores = bw_crowd_cores(&n->crowd) >= 2;
-	n->realtime = realtime;
+	/* a spinning real-time thread yields to nobody: both directions must leave cores to others */
+	n->cores = bw_crowd_cores(&n->crowd) >= (realtime ? 4 : 2);
 	n->late = EM_NAP_FIRST;
 }
 
@@ -110,7 +110,7 @@ void em_nap(struct em_nap *n, const struct em_nap_for *f)
 		return;
 	spin = em_nap_may_spin(n, now);
 	if (f->due == EM_NAP_NEVER) {
-		if (spin && f->fast && !n->realtime && now < f->active + EM_NAP_IDLE)
+		if (spin && f->fast && now < f->active + EM_NAP_IDLE)
 			em_nap_spin(n, f, f->active + EM_NAP_IDLE);
 		else
 			em_nap_sleep(n, f, now + 500 * (uint64_t)EM_NAP_STEP, now);

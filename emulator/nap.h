@@ -22,8 +22,7 @@
 
 struct em_nap {
 	struct bw_crowd crowd;
-	bool cores;	    /* more than one is ours */
-	bool realtime;	    /* spinning would keep everything else from running */
+	bool cores;	    /* enough are ours for spinning */
 	uint64_t late;	    /* ns of oversleeping, smoothed */
 	uint64_t deviation; /* of it, smoothed */
 	uint64_t naps, spins;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Runs the groups of unit tests named on the command line, all of them without one. */
+#include "groups.h"
+
+static const struct {
+	const char *name;
+	int (*run)(void);
+} groups[] = {
+	{"settings", settings_tests}, {"request", request_tests}, {"model", model_tests},
+	{"queue", queue_tests},	      {"chance", chance_tests},	  {"histogram", histogram_tests},
+	{"hold", hold_tests},	      {"headers", headers_tests}, {"segment", segment_tests},
+	{"tally", tally_tests},
+};
+
+#define GROUPS (sizeof(groups) / sizeof(groups[0]))
+
+static int run_group(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < GROUPS; i++)
+		if (!strcmp(groups[i].name, name))
+			return groups[i].run();
+	fprintf(stderr, "no group of tests is called \"%s\"; there are:", name);
+	for (i = 0; i < GROUPS; i++)
+		fprintf(stderr, " %s", groups[i].name);
+	fprintf(stderr, "\n");
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	int failed = 0, i;
+
+	for (i = 1; i < argc; i++)
+		failed += run_group(argv[i]);
+	for (i = 0; argc == 1 && i < (int)GROUPS; i++)
+		failed += groups[i].run();
+	return failed ? 1 : 0;
+}
