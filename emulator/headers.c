@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "wire.h"
+#include "ethernet.h"
 
 #define EM_IPV4_BYTES 20u /* at least */
 #define EM_IPV6_BYTES 40u

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "wire.h"
+#include "ethernet.h"
 
 #define EM_NS 1000000000u /* in a second */
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "headers.h"
-#include "wire.h"
+#include "ethernet.h"
 
 #define EM_IPV4_BYTES 20u
 #define EM_IPV6_BYTES 40u

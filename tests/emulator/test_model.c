@@ -2,7 +2,7 @@
 /* When frames leave, against arithmetic: max(arrival, wire free) + size / rate + delay. */
 #include "groups.h"
 #include "model.h"
-#include "wire.h"
+#include "ethernet.h"
 
 #define MS 1000000ull
 #define S  1000000000ull

@@ -18,7 +18,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-TARGETS = ("reliable", "datagram")
+TARGETS = ("reliable", "datagram", "link_text", "link_frame")
+INCLUDE = [f"-I{ROOT / room}" for room in ("engine", "emulator", "hosts/sim", "hosts/user")]
+# Of the link emulator, for targets whose name begins with link_.
+LINK_SOURCES = ("headers.c", "segment.c", "settings.c", "request.c")
 FLAGS = [
     "-std=gnu11",
     "-D_GNU_SOURCE",
@@ -35,7 +38,9 @@ def build(target: str, folder: Path) -> Path:
     """Compile a target with clang."""
     program = folder / f"fuzz-{target}"
     sources = [HERE / "fuzz.c", HERE / f"fuzz_{target}.c", *sorted((ROOT / "engine").glob("*.c"))]
-    command = [os.environ.get("CLANG", "clang"), *FLAGS, "-I", str(ROOT / "engine")]
+    if target.startswith("link_"):
+        sources += [ROOT / "emulator" / name for name in LINK_SOURCES]
+    command = [os.environ.get("CLANG", "clang"), *FLAGS, *INCLUDE]
     try:
         subprocess.run([*command, *map(str, sources), "-o", str(program)], check=True)
     except FileNotFoundError:

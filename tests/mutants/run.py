@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Build the engine with each seeded defect of mutants.toml; some test must notice each of them.
+"""Build the engine, or the link emulator's model, with each seeded defect of mutants.toml; some
+test must notice each of them.
 
-A defect is tried against the unit tests first and, if they let it pass, against the simulator
-with fixed seeds. Tests and simulator are compiled once, and for each mutant the changed file only.
+A defect is tried against the unit tests of its room first and, if it is one of the engine and they
+let it pass, against the simulator with fixed seeds. Tests and simulator are compiled once, and for
+each mutant the changed file only.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("mutants.toml")
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
-INCLUDE = [f"-I{ROOT / room}" for room in ("engine", "hosts/sim", "hosts/user")]
+INCLUDE = [f"-I{ROOT / room}" for room in ("engine", "emulator", "hosts/sim", "hosts/user")]
+# What of the link emulator only computes: meson.build there has the same list.
+MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 SIM_SOURCES = ("sim/*.c", "user/checksum.c", "user/crc32c_*.c")
 # Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
 SIM_RUNS = {
@@ -101,19 +105,43 @@ def cc(arguments: Sequence[str]) -> None:
         raise CompileError(done.stderr.strip())
 
 
+@dataclass(frozen=True)
+class House:
+    """The objects that mutants are mixed with, and the programs made of them."""
+
+    objects: dict[str, Path]
+    programs: dict[str, tuple[list[Path], list[str], list[str]]]
+    """By name: what else is linked, libraries, arguments."""
+
+
 class Workshop:
-    """Objects of the unchanged engine, its unit tests and the simulator."""
+    """Objects of the unchanged rooms, their unit tests and the simulator."""
 
     def __init__(self, place: Path, jobs: int) -> None:
         self.place = place
-        self.engine = self._compile("engine", sorted((ROOT / "engine").glob("*.c")), jobs)
+        self.houses = {"engine": self._engine(jobs), "emulator": self._emulator(jobs)}
+
+    def _engine(self, jobs: int) -> House:
+        engine = self._compile("engine", sorted((ROOT / "engine").glob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
         sim_sources = sorted(file for each in SIM_SOURCES for file in (ROOT / "hosts").glob(each))
         sim = self._compile("sim", sim_sources, jobs)
-        self.programs = {"unit": (list(tests.values()), ["-lcmocka"], list[str]())}
+        programs = {"unit": (list(tests.values()), ["-lcmocka"], list[str]())}
         if "main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
-                self.programs[run_name] = (list(sim.values()), [], arguments)
+                programs[run_name] = (list(sim.values()), [], arguments)
+        return House(engine, programs)
+
+    def _emulator(self, jobs: int) -> House:
+        listed = MODEL_LIST.search((ROOT / "emulator" / "meson.build").read_text())
+        if listed is None:
+            raise CompileError("emulator/meson.build no longer lists emulator_pure_sources")
+        sources = [ROOT / "emulator" / name for name in re.findall(r"'([^']+)'", listed[1])]
+        model = self._compile("emulator", sources, jobs)
+        tests = self._compile(
+            "tests-emulator", sorted((ROOT / "tests" / "emulator").glob("*.c")), jobs
+        )
+        return House(model, {"unit": (list(tests.values()), ["-lcmocka", "-lm"], [])})
 
     def _compile(self, name: str, sources: Sequence[Path], jobs: int) -> dict[str, Path]:
         folder = self.place / name
@@ -128,9 +156,10 @@ class Workshop:
         """Compile one file, in the folder of which its includes are looked for first."""
         cc([*FLAGS, *INCLUDE, "-c", str(source), "-o", str(target)])
 
-    def try_all(self, folder: Path, objects: dict[str, Path]) -> tuple[str, str]:
+    def try_all(self, house: House, folder: Path, changed: dict[str, Path]) -> tuple[str, str]:
         """Link and run program after program: the first complaint, and who made it ("" if none)."""
-        for name, (own, libraries, arguments) in self.programs.items():
+        objects = house.objects | changed
+        for name, (own, libraries, arguments) in house.programs.items():
             program = folder / name
             cc(["-o", str(program), *map(str, [*own, *objects.values()]), *libraries])
             complaint = run(program, arguments)
@@ -176,7 +205,8 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
         source.write_text(mutant.text())
         target = folder / "mutated.o"
         workshop.compile(source, target)
-        who, what = workshop.try_all(folder, workshop.engine | {source.name: target})
+        house = workshop.houses[mutant.file.split("/")[0]]
+        who, what = workshop.try_all(house, folder, {source.name: target})
         caught_by = f"{who}: {what}" if who else ""
         problem = "" if who else "nothing noticed it"
     except (ValueError, CompileError, StuckError) as error:
@@ -187,12 +217,13 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
 
 
 def check_unchanged(workshop: Workshop) -> None:
-    """The engine as it is must pass, or nothing below means anything."""
-    folder = workshop.place / "unchanged"
-    folder.mkdir()
-    who, what = workshop.try_all(folder, workshop.engine)
-    if who:
-        sys.exit(f"the unchanged engine already fails ({who}: {what}); mend that first")
+    """All as it is must pass, or nothing below means anything."""
+    for room, house in workshop.houses.items():
+        folder = workshop.place / f"unchanged-{room}"
+        folder.mkdir()
+        who, what = workshop.try_all(house, folder, {})
+        if who:
+            sys.exit(f"the unchanged {room} already fails ({who}: {what}); mend that first")
 
 
 def arguments() -> argparse.Namespace:
@@ -231,7 +262,7 @@ def main() -> int:
             workshop = Workshop(Path(place), args.jobs)
             check_unchanged(workshop)
         except (CompileError, StuckError) as error:
-            sys.exit(f"the unchanged engine or its tests cannot be built:\n{error}")
+            sys.exit(f"the unchanged sources or their tests cannot be built:\n{error}")
         with ThreadPoolExecutor(args.jobs) as pool:
             verdicts = list(pool.map(lambda m: examine(workshop, m), mutants))
     return report(mutants, verdicts, args.json)

@@ -4,8 +4,8 @@
  * address to the end of the data, padded to 60; the frame check sequence; and what is on the wire
  * between frames: preamble, start of frame, gap.
  */
-#ifndef EM_WIRE_H
-#define EM_WIRE_H
+#ifndef EM_ETHERNET_H
+#define EM_ETHERNET_H
 
 #include <stdint.h>
 
