@@ -88,7 +88,7 @@ static int em_cpus_check(const struct em_link *l, char *why)
 
 static enum em_options em_wrong(char *why, const char *option, const char *like)
 {
-	snprintf(why, EM_WHY_MAX, "--%s must be %s", option, like);
+	snprintf(why, EM_WHY_MAX, "--%s: not a value it takes; give %s", option, like);
 	return EM_OPTIONS_WRONG;
 }
 
