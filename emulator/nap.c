@@ -17,7 +17,7 @@ void em_nap_open(struct em_nap *n, bool realtime)
 {
 	memset(n, 0, sizeof(*n));
 	bw_crowd_init(&n->crowd, em_now());
-	/* a spinning real-time thread yields to nobody: both directions must leave cores to others */
+	/* a spinning real-time thread yields to nobody: both must leave cores to others */
 	n->cores = bw_crowd_cores(&n->crowd) >= (realtime ? 4 : 2);
 	n->late = EM_NAP_FIRST;
 }

@@ -38,12 +38,13 @@ struct em_tally {
 	struct em_histogram late; /* ns from when a frame was due to when it was handed over */
 };
 
-/* Count a frame as handed to the kernel at `given`. `last` keeps what the next one is compared to. */
+/* The frame before, to which the next one of the same busy period is compared. */
 struct em_last {
 	uint64_t given, sent, charged;
 	uint32_t period;
 	bool any;
 };
+/* Count a frame as handed to the kernel at `given`. */
 void em_tally_given(struct em_tally *t, struct em_last *last, const struct em_fate *fate,
 		    uint64_t given);
 

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 # The first folder of a path that is meant as one, in backquotes.
-_ROOMS = r"(?:engine|hosts|adapters|tools|examples|tests|docs)"
+_ROOMS = r"(?:engine|hosts|emulator|adapters|tools|examples|tests|docs)"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -104,6 +104,21 @@ def test_the_simulators_options_are_described() -> None:
     assert described == known
 
 
+def test_the_link_emulators_options_and_settings_are_described() -> None:
+    help_text = subprocess.run(
+        [places.product("emulator/beowire-link"), "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    source = page("beowire-link.1").read_text()
+    text = formatted(page("beowire-link.1"))
+    described = set(re.findall(r"(?<![\w-])--[a-z]+(?:-[a-z]+)*", text))
+    assert described == set(re.findall(r"--[a-z]+(?:-[a-z]+)*", help_text))
+    settings = set(re.findall(r"^\.It Cm (\w+) Ns = Ns", source, re.M))
+    assert settings == set(re.findall(r"\b([a-z]+)=[A-Z]", help_text))
+
+
 def test_the_servers_options_are_described() -> None:
     usage = subprocess.run(
         [places.product("hosts/kernel/server/beowire-server")],

@@ -118,7 +118,7 @@ static void set__frames_under_way_keep_their_time(void **state)
 	s.rate = 100000000;
 	s.delay = 0;
 	em_model_set(&m, &s);
-	/* sent behind the first one at a tenth of the rate; not past it, though the way is shorter */
+	/* behind the first one at a tenth of the rate; not past it, though the way is shorter */
 	assert_int_equal(due(&m, S, 1514), S + 12304 + 5 * MS);
 	assert_int_equal(fate[0].sent, S + 12304 + 123040);
 	assert_int_equal(due(&m, 2 * S, 1514), 2 * S + 123040);

@@ -142,7 +142,7 @@ static void check__values_that_do_not_fit_together(void **state)
 	assert_int_equal(em_settings_check(&s, why), -EINVAL);
 }
 
-/* p / (L (1 - p)) <= 1: with half of all frames lost a burst may be of one; at 60 % it needs 1.5. */
+/* p / (L (1 - p)) <= 1: with half of all frames lost bursts may be of one, at 60 % of 1.5. */
 static void check__bursts_long_enough_for_the_loss(void **state)
 {
 	struct em_settings s = {.loss = EM_SHARE_ONE / 2, .burst = 1000};
