@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define EM_RING_BYTES	 (16u << 20)
+#define EM_RING_BYTES	 (32u << 20)
 #define EM_RING_LEAST	 (1u << 20)
 #define EM_RING_BLOCK	 (64u << 10)
 #define EM_RING_OVERHEAD 160	    /* bytes of a slot beside the packet: headers, padding */

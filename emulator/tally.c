@@ -9,16 +9,19 @@
 void em_tally_given(struct em_tally *t, struct em_last *last, const struct em_fate *fate,
 		    uint64_t given)
 {
+	bool follows = last->any && fate->period == last->period;
+
 	t->given++;
 	em_histogram_add(&t->late, given > fate->due ? given - fate->due : 0);
 	if (fate->held_back)
 		return;
-	if (last->any && fate->period == last->period) {
+	if (follows) {
+		t->busy.periods += !last->follows;
 		t->busy.took_ns += given - last->given;
 		t->busy.planned_ns += fate->sent - last->sent;
 		t->busy.wire_bytes += fate->charged - last->charged;
 	}
-	*last = (struct em_last){given, fate->sent, fate->charged, fate->period, true};
+	*last = (struct em_last){given, fate->sent, fate->charged, fate->period, true, follows};
 }
 
 void em_tally_reset(struct em_tally *t)
@@ -85,19 +88,21 @@ static void em_reason_late(struct em_reasons *r, const struct em_tally *t, const
 		 r->direction, (double)late / 1e3, (double)bound / 1e3);
 }
 
-static void em_reason_rate(struct em_reasons *r, const struct em_tally *t)
+/* Each busy period may begin or end as late as a frame may be: that is judged by the lateness. */
+static void em_reason_rate(struct em_reasons *r, const struct em_tally *t, const struct em_bound *b)
 {
-	const struct em_busy *b = &t->busy;
-	uint64_t off = b->took_ns > b->planned_ns ? b->took_ns - b->planned_ns
-						  : b->planned_ns - b->took_ns;
+	const struct em_busy *y = &t->busy;
+	uint64_t off = y->took_ns > y->planned_ns ? y->took_ns - y->planned_ns
+						  : y->planned_ns - y->took_ns;
+	uint64_t edges = y->periods * em_bound_late(b, t->delay_least);
 
-	if (b->planned_ns < EM_RATE_LEAST_NS || r->n == EM_REASONS ||
-	    off <= (unsigned __int128)b->planned_ns * EM_RATE_SHARE / EM_SHARE_ONE)
+	if (y->planned_ns < EM_RATE_LEAST_NS || r->n == EM_REASONS || off <= edges ||
+	    off - edges <= (unsigned __int128)y->planned_ns * EM_RATE_SHARE / EM_SHARE_ONE)
 		return;
 	snprintf(r->text[r->n++], EM_WHY_MAX,
 		 "%s: the busy link took %.3f s for what takes %.3f s at its rate; lower the rate, "
 		 "or give it a core (--cpu)",
-		 r->direction, (double)b->took_ns / 1e9, (double)b->planned_ns / 1e9);
+		 r->direction, (double)y->took_ns / 1e9, (double)y->planned_ns / 1e9);
 }
 
 int em_verdict(const struct em_tally *t, const struct em_bound *b, const char *direction,
@@ -106,7 +111,7 @@ int em_verdict(const struct em_tally *t, const struct em_bound *b, const char *d
 	struct em_reasons r = {reason, direction, 0};
 
 	em_reason_late(&r, t, b);
-	em_reason_rate(&r, t);
+	em_reason_rate(&r, t, b);
 	em_reason(&r, t->missed, "were missed: the receive ring was full");
 	em_reason(&r, t->refused, "could not be sent: the kernel had no room for them");
 	em_reason(&r, em_tally_dropped(t), "were thrown away by the outgoing interface");

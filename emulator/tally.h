@@ -18,6 +18,7 @@ struct em_busy {
 	uint64_t took_ns;    /* as it was */
 	uint64_t planned_ns; /* as it should have been */
 	uint64_t wire_bytes; /* in that time */
+	uint64_t periods;    /* of more than one frame */
 };
 
 struct em_tally {
@@ -42,7 +43,7 @@ struct em_tally {
 struct em_last {
 	uint64_t given, sent, charged;
 	uint32_t period;
-	bool any;
+	bool any, follows; /* there is one; it was not the first of its period */
 };
 /* Count a frame as handed to the kernel at `given`. */
 void em_tally_given(struct em_tally *t, struct em_last *last, const struct em_fate *fate,

@@ -41,11 +41,13 @@ static void rate__while_busy_only(void **state)
 	assert_int_equal(t.busy.planned_ns, MS);
 	assert_int_equal(em_tally_rate(&t), 1000000000);
 	assert_int_equal(t.given, 12);
+	assert_int_equal(t.busy.periods, 1);
 	/* the next frame comes 100 us late */
 	given(101, 2, 105000);
 	assert_int_equal(t.busy.took_ns, MS + 200000);
 	assert_int_equal(em_tally_rate(&t), 1000000000ull * 11 / 12);
 	assert_int_equal(t.late.max, 105000);
+	assert_int_equal(t.busy.periods, 2);
 }
 
 static void rate__held_back_frames_say_nothing(void **state)
@@ -96,15 +98,21 @@ static void verdict__late(void **state)
 
 static void verdict__rate(void **state)
 {
-	t.busy = (struct em_busy){.took_ns = 102 * MS, .planned_ns = 100 * MS, .wire_bytes = 1};
+	struct em_busy *y = &t.busy;
+
+	/* 2 % of the time, and 100 us for the edges of each of three periods */
+	*y = (struct em_busy){.planned_ns = 100 * MS, .wire_bytes = 1, .periods = 3};
+	y->took_ns = 102 * MS + 300000;
 	assert_int_equal(em_verdict(&t, &bound, "ba", reason), 0);
-	t.busy.took_ns++;
+	y->took_ns++;
 	assert_int_equal(em_verdict(&t, &bound, "ba", reason), 1);
 	assert_non_null(strstr(reason[0], "ba: the busy link"));
-	t.busy.took_ns = 98 * MS - 1;
+	y->took_ns = 98 * MS - 300000;
+	assert_int_equal(em_verdict(&t, &bound, "ba", reason), 0);
+	y->took_ns--;
 	assert_int_equal(em_verdict(&t, &bound, "ba", reason), 1);
 	/* too short to judge by */
-	t.busy = (struct em_busy){.took_ns = 9 * MS, .planned_ns = 1 * MS, .wire_bytes = 1};
+	*y = (struct em_busy){.took_ns = 9 * MS, .planned_ns = 1 * MS, .wire_bytes = 1};
 	assert_int_equal(em_verdict(&t, &bound, "ba", reason), 0);
 }
 
