@@ -111,14 +111,15 @@ static void *em_direction_run(void *whom)
 	bool room, more;
 
 	em_direction_settle(d);
-	while (!d->stopped) {
+	for (;;) {
 		em_direction_orders(d);
+		if (d->stopped)
+			return NULL;
 		room = em_give(d);
 		more = em_take(d);
 		if (!more)
 			em_direction_wait(d, room);
 	}
-	return NULL;
 }
 
 int em_direction_open(struct em_direction *d, struct em_port *in, struct em_port *out,
