@@ -164,6 +164,32 @@ def test_corruption_is_one_bit_and_spares_arp(net: Net) -> None:
     assert [each.bytes[14:] for each in spared if each.bytes[14:] == bytes(46)] == [bytes(46)] * 50
 
 
+def _folded(data: bytes) -> int:
+    """The Internet checksum's sum [RFC 1071]."""
+    total = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def test_corrupted_frames_have_the_checksum_that_was_right(net: Net) -> None:
+    """The sender's kernel leaves it to the device, which here is the emulator."""
+    payload = random.Random(5).randbytes(1000)
+    with (
+        net.raw("b", 0x0800) as receiver,
+        net.udp("a") as sender,
+        link(net, "ab.corrupt=100%"),
+    ):
+        for _ in range(50):
+            sender.sendto(payload, (ADDRESS["b"], 9))
+        arrivals = [each.bytes for each in received(receiver)]
+    wrong = [each for each in arrivals if len(each) == 1042 and each[42:] != payload]
+    assert len(wrong) > 30
+    for each in wrong:
+        pseudo = each[26:34] + struct.pack("!HH", 17, 1008)
+        assert _folded(pseudo + each[34:42] + payload) == 0xFFFF
+
+
 def _stream(one: socket.socket, data: bytes) -> threading.Thread:
     def pump() -> None:
         with one:
