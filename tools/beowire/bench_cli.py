@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import bench, kernel_cli, lab_cli, overlap_bench, places, run_cli
+from beowire import bench, kernel_cli, overlap_bench, places, run_cli
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.terminal import note, out
+from beowire.topology_keys import parse_rate
 
 app = typer.Typer(help="Compare transports.", no_args_is_help=True)
 
@@ -47,7 +48,7 @@ def overlap(
     ] = "",
 ) -> None:
     """MPI_Isend of 4 MiB, computing, MPI_Wait over the kernel module, in a guest."""
-    lab_cli.parse_rate(rate)
+    parse_rate(rate)
     if json_file is not None:
         places.check_output(json_file)
     told = overlap_bench.measure(rate, rounds, kernel)

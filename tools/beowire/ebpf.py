@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A very small eBPF assembler and loader, enough for the switch port's faults.
+"""A very small eBPF assembler and loader, enough for the faults of a lab's links.
 
 A program is a list of instructions with named labels; `Program.load` resolves the labels and
 hands the code to the kernel by bpf(2). No compiler is needed where a lab is made. The
@@ -26,6 +26,7 @@ _PROG_TYPE_SCHED_CLS = 3
 
 HELPER_PRANDOM_U32 = 7
 HELPER_SKB_STORE_BYTES = 9
+HELPER_REDIRECT = 23
 HELPER_SKB_LOAD_BYTES = 26
 
 _SYSCALL = {"x86_64": 321, "aarch64": 280, "riscv64": 280, "ppc64le": 361, "s390x": 351}
@@ -110,6 +111,10 @@ class Program:
         self.alu("mov", 0, result)
         self._add(0x95, 0, 0, 0, 0)
 
+    def leave_with_result(self) -> None:
+        """Ends with what the last helper returned."""
+        self._add(0x95, 0, 0, 0, 0)
+
     def assemble(self) -> bytes:
         """The machine code, labels resolved to distances in slots."""
         out = bytearray()
@@ -143,8 +148,10 @@ class Program:
         except OSError as error:
             if error.errno in (errno.EPERM, errno.ENOSYS):
                 raise BeowireError(
-                    f"The kernel refuses eBPF programs ({error.strerror}), which make the losses.",
-                    "Use a lab without --loss and --corrupt, or run as root outside a container.",
+                    f"The kernel refuses eBPF programs ({error.strerror}), which lose frames and "
+                    "join links that touch no switch.",
+                    "Use a lab of nodes at a switch without loss, corrupt, mtu and drop-raw, or "
+                    "run as root outside a container.",
                 ) from None
             lines = log.value.decode(errors="replace").strip()
             raise RuntimeError(f"eBPF program refused: {error}\n{lines}") from error

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A lab: a virtual cluster on this machine, as it is written down.
 
-Node K of lab NAME is the network namespace `bw-NAME-nodeK` with a host name of its own; the
-switch that joins the nodes is a bridge in the namespace `bw-NAME-switch`. Every name derives
-from the lab's name and its number of nodes, so that a lab can be removed whatever happened to
-the process that made it. Where the kernel forbids namespaces, the nodes are loopback addresses.
+Each node and router of lab NAME is the network namespace `bw-NAME-DEVICE` with a host name of its
+own; each switch is a bridge in a namespace of its own, where neither the machine's packet filters
+nor its network manager see it. Every name derives from the lab's name and its topology, so that a
+lab can be removed whatever happened to the process that made it. Where the kernel forbids
+namespaces, the nodes are loopback addresses.
 """
 
 import contextlib
 import fcntl
+import ipaddress
 import json
 import os
 import re
@@ -19,15 +21,34 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import namespaces, places
+from beowire import namespaces, places, topology
 from beowire.errors import BeowireError
+from beowire.topology import (
+    MTU_DEFAULT_BYTES,
+    MTU_MAX_BYTES,
+    MTU_MIN_BYTES,
+    NODES_MAX,
+    Link,
+    Model,
+    Topology,
+)
 
-NODES_MAX = 250
-MTU_MIN_BYTES = 68
-MTU_MAX_BYTES = 65535
-MTU_DEFAULT_BYTES = 9000
+__all__ = [
+    "MTU_DEFAULT_BYTES",
+    "MTU_MAX_BYTES",
+    "MTU_MIN_BYTES",
+    "NODES_MAX",
+    "Lab",
+    "Mode",
+    "Shape",
+    "Wire",
+    "WireKind",
+]
 
 Mode = Literal["namespace", "loopback"]
+WireKind = Literal["plain", "kernel", "netem", "beowire-link"]
+WIRES = "wires"
+"""The namespace in which links lie that touch no switch."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?")
 
@@ -53,54 +74,101 @@ class Shape:
     drop_raw: bool = False
     """Drop what is neither IP nor ARP, as some clouds do."""
 
+    def models(self) -> tuple[Model, Model]:
+        """What befalls the frames that the node sends, and those it receives."""
+        out = Model(
+            loss=self.loss,
+            corrupt=self.corrupt,
+            mtu_bytes=self.longest_bytes,
+            drop_raw=self.drop_raw,
+        )
+        return out, Model(rate_bits=self.rate_bits, queue_bytes=self.queue_bytes)
+
+
+@dataclass
+class Wire:
+    """How a link is made."""
+
+    kind: WireKind
+    """plain: a cable to the switch, with what its port can do; kernel: token buckets and
+    classifiers in both directions; else the emulator between the cable's halves."""
+    pid: int = 0
+    """The process that emulates the link; 0: none."""
+
 
 @dataclass
 class Lab:
     """A lab's description, kept as JSON in its state directory."""
 
     name: str
-    nodes: int
-    mtu_bytes: int
-    subnet: str
-    """The first three numbers of the nodes' addresses; node K has K as the fourth."""
+    topology: Topology
     mode: Mode
-    offloads: bool = True
+    subnets: list[str]
+    """The first three numbers of the addresses of each network; a node is the same host in all."""
+    addresses: dict[str, dict[str, str]]
+    """a.b.c.d/n by interface, by node or router."""
     ready: bool = False
     """False while the lab is being made (or was left half made by a killed command)."""
     reason: str = ""
     """Why the lab is on loopback addresses; empty for namespaces."""
-    shapes: dict[str, Shape] = field(default_factory=dict)
-    """Shapes of the ports by node name; a node without one is unshaped."""
+    wires: dict[str, Wire] = field(default_factory=dict)
+    """By link."""
+    quotas: dict[str, str] = field(default_factory=dict)
+    """The control group that limits a node's processor time, by node; without one: no limit."""
 
     @property
     def directory(self) -> Path:
         return labs_dir() / self.name
 
+    @property
+    def nodes(self) -> int:
+        """How many nodes."""
+        return len(self.topology.nodes)
+
+    @property
+    def subnet(self) -> str:
+        """The first three numbers of the first network's addresses."""
+        return self.subnets[0]
+
     def node_names(self) -> list[str]:
-        return [f"node{number}" for number in range(1, self.nodes + 1)]
+        return self.topology.node_names()
+
+    def host_names(self) -> list[str]:
+        """What can be entered: nodes and routers."""
+        return [host.name for host in self.topology.hosts()]
 
     def check_node(self, node: str) -> None:
-        if node not in self.node_names():
-            raise BeowireError(
-                f"Lab {self.name} has no node {node}.", f"Its nodes are node1 to node{self.nodes}."
-            )
+        if node not in self.host_names():
+            names = self.host_names()
+            told = f"{names[0]} to {names[-1]}" if len(names) > 1 else names[0]
+            raise BeowireError(f"Lab {self.name} has no node {node}.", f"Its nodes are {told}.")
 
     def address(self, node: str) -> str:
-        return f"{self.subnet}.{int(node.removeprefix('node'))}"
+        """The node's address on its first interface."""
+        return next(iter(self.addresses[node].values())).partition("/")[0]
 
     def network(self) -> str:
-        """The subnet as a.b.c.0/24."""
-        return f"{self.subnet}.0/24"
+        """The smallest network, as a.b.c.d/n, that holds all addresses."""
+        interfaces = [
+            ipaddress.IPv4Interface(text)
+            for by_interface in self.addresses.values()
+            for text in by_interface.values()
+        ]
+        whole = interfaces[0].network
+        while not all(each.network.subnet_of(whole) for each in interfaces):
+            whole = whole.supernet()
+        return str(whole)
 
-    def namespace(self, node: str) -> str:
-        """The name of the network namespace of a node, or of the switch."""
-        return f"bw-{self.name}-{node}"
+    def namespace(self, device: str) -> str:
+        """The name of the network namespace of a node, router or switch."""
+        return f"bw-{self.name}-{device}"
 
-    def namespace_path(self, node: str) -> Path:
-        return namespaces.NETNS_DIR / self.namespace(node)
+    def namespace_path(self, device: str) -> Path:
+        return namespaces.NETNS_DIR / self.namespace(device)
 
-    def namespace_paths(self) -> list[Path]:
-        return [self.namespace_path(node) for node in ["switch", *self.node_names()]]
+    def switch_names(self) -> list[str]:
+        """The namespaces that are no hosts."""
+        return [*self.topology.switch_names(), WIRES]
 
     def settings_path(self, node: str) -> Path:
         """The directory of files that `ip netns exec` lays over /etc in that namespace."""
@@ -117,14 +185,51 @@ class Lab:
         """The directory for temporary files of a node without a host name of its own."""
         return self.directory / f"{node}.tmp"
 
+    def link(self, name: str) -> Link:
+        """The link of that name, or the only one of the node of that name."""
+        link = self.topology.link(name)
+        if link is None:
+            raise BeowireError(
+                f"Lab {self.name} has no link {name}.",
+                f"Its links are {', '.join(each.name for each in self.topology.links)}.",
+            )
+        return link
+
     def shape(self, node: str) -> Shape:
-        return self.shapes.get(node, Shape())
+        """What the port of the node's first link does, as far as a shape can say it."""
+        link = self.topology.links_of(node)[0]
+        leaving = link.leaving(node)
+        out, back = link.model(leaving), link.model("ba" if leaving == "ab" else "ab")
+        return Shape(
+            loss=out.loss,
+            corrupt=out.corrupt,
+            rate_bits=back.rate_bits,
+            queue_bytes=back.queue_bytes,
+            longest_bytes=out.mtu_bytes,
+            drop_raw=out.drop_raw,
+        )
 
     def processes(self) -> list[int]:
         """The processes that live on the lab's nodes."""
         if self.mode == "namespace":
-            return namespaces.processes(self.namespace_paths())
+            return namespaces.processes(map(self.namespace_path, self.host_names()))
         return marked_processes(f"BEOWIRE_LAB={self.name}")
+
+    def wire_processes(self) -> list[int]:
+        """The processes that live at the lab's switches: emulators of links."""
+        if self.mode == "namespace":
+            return namespaces.processes(map(self.namespace_path, self.switch_names()))
+        return []
+
+    def dead_wires(self) -> list[str]:
+        """The links whose emulator does not run, though the lab needs it."""
+        place = self.namespace_path
+        switches = {namespaces.inode(place(name)) for name in self.switch_names()} - {None}
+        return [
+            name
+            for name, wire in self.wires.items()
+            if wire.pid and namespaces.network_of(wire.pid) not in switches
+        ]
 
     def save(self) -> None:
         """Writes the description in one step: a reader sees the old one or the new one."""
@@ -179,7 +284,8 @@ def load(name: str) -> Lab:
     except (OSError, ValueError) as error:
         raise _damaged(name, error) from error
     try:
-        fields["shapes"] = {node: Shape(**shape) for node, shape in fields["shapes"].items()}
+        fields["topology"] = topology.decode(fields["topology"])
+        fields["wires"] = {link: Wire(**wire) for link, wire in fields["wires"].items()}
         return Lab(**fields)
     except (AttributeError, KeyError, TypeError) as error:
         raise _damaged(name, error) from error
@@ -202,6 +308,11 @@ def load_ready(name: str) -> Lab:
             f"Lab {name} is not complete: it is being made, or the command that made it died.",
             f"Remove it: ./beowire lab down {name}",
         )
+    if lab.mode == "namespace" and (dead := lab.dead_wires()):
+        raise BeowireError(
+            f"In lab {name} the emulator of link {', '.join(dead)} is dead: nothing passes there.",
+            f"Remove the lab (./beowire lab down {name}) and make it again.",
+        )
     return lab
 
 
@@ -213,20 +324,23 @@ def names() -> list[str]:
     return sorted(entry.name for entry in directory.iterdir() if (entry / "lab.json").exists())
 
 
-def choose_subnet(name: str, mode: Mode) -> str:
-    """Three numbers of an address that no other lab uses; the same name gets the same ones
-    again unless they are taken."""
-    taken = set()
+def choose_subnets(name: str, mode: Mode, count: int) -> list[str]:
+    """For each of `count` networks the first three numbers of addresses that no other lab uses, in
+    a row that one larger network covers; the same name gets the same ones unless they are taken."""
+    taken: set[str] = set()
     for other in names():
         with contextlib.suppress(BeowireError):  # a damaged description takes no subnet
-            taken.add(load(other).subnet)
+            taken.update(load(other).subnets)
     first = 10 if mode == "namespace" else 127
     start = zlib.crc32(name.encode())
-    for offset in range(128 * 256):
-        number = (start + offset) % (128 * 256)
-        subnet = f"{first}.{64 + number // 256}.{number % 256}"
-        if subnet not in taken:
-            return subnet
+    step = 1 << (count - 1).bit_length()
+    for offset in range(0, 128 * 256, step):
+        number = (start + offset) % (128 * 256) // step * step
+        subnets = [
+            f"{first}.{64 + each // 256}.{each % 256}" for each in range(number, number + count)
+        ]
+        if taken.isdisjoint(subnets):
+            return subnets
     raise BeowireError("All lab subnets are taken.", "Remove labs: ./beowire lab down NAME")
 
 

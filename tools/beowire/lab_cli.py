@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The command line of labs: `beowire lab up|exec|set|status|counters|down`.
+"""The command line of labs: `beowire lab up|exec|shell|link|set|status|graph|capture|down` and on.
 
 What makes and changes labs (lab_up, and netlink with it) is imported where it is used: entering a
 node should not wait for it.
@@ -8,49 +8,27 @@ node should not wait for it.
 import dataclasses
 import json
 import os
-import re
 from typing import Annotated
 
 import typer
 from rich.table import Table
 
-from beowire import counters, lab
+from beowire import counters, lab, lab_link_cli
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
+from beowire.topology_keys import parse_rate, parse_share
 
 app = typer.Typer(help="Make and use virtual clusters on this machine.", no_args_is_help=True)
-
-_RATE_UNITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
-_RATE_MAX_BITS = 30 * 10**9
+app.add_typer(lab_link_cli.app, name="link")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name.")]
+Json = Annotated[bool, typer.Option("--json", help="For machines.")]
 Loss = Annotated[str | None, typer.Option(help="Share of frames lost: 1% or 0.01.")]
 Corrupt = Annotated[str | None, typer.Option(help="Share of frames with a bit flipped.")]
 Rate = Annotated[str | None, typer.Option(help="Rate towards each node: 1gbit; 0: unlimited.")]
 Queue = Annotated[int | None, typer.Option(help="Room of the queue before that rate, in bytes.")]
 Longest = Annotated[int | None, typer.Option(help="Drop packets longer than this; 0: none.")]
 DropRaw = Annotated[bool | None, typer.Option(help="Drop what is neither IP nor ARP.")]
-
-
-def parse_share(text: str) -> float:
-    """`1%` or `0.01` as a number between 0 and 1."""
-    number = text.removesuffix("%")
-    try:
-        share = float(number) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise BeowireError(f"{text!r} is no share.", "Write 1% or 0.01; at most 100%.")
-    return share
-
-
-def parse_rate(text: str) -> int:
-    """`1gbit`, `100mbit`, ... in bits per second; `0` is no limit."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(bit|kbit|mbit|gbit)?", text.lower())
-    bits = round(float(match[1]) * _RATE_UNITS[match[2] or "bit"]) if match else -1
-    if bits != 0 and not 8000 <= bits <= _RATE_MAX_BITS:
-        raise BeowireError(f"{text!r} is no rate.", "Write 8kbit to 30gbit, or 0 for no limit.")
-    return bits
 
 
 def _shape_changes(
@@ -79,9 +57,12 @@ def _shape_changes(
 @app.command()
 def up(
     name: Name,
-    nodes: Annotated[int, typer.Option(help="How many nodes.")],
-    mtu: Annotated[int, typer.Option(help="MTU of every link, in bytes.")] = lab.MTU_DEFAULT_BYTES,
-    offloads: Annotated[str, typer.Option(help="Segmentation offloads: on or off.")] = "on",
+    nodes: Annotated[int | None, typer.Option(help="How many nodes, at one switch.")] = None,
+    topology: Annotated[
+        str | None, typer.Option(help="Instead: a topology's file, or the name of a ready one.")
+    ] = None,
+    mtu: Annotated[int | None, typer.Option(help="MTU of every link, in bytes.")] = None,
+    offloads: Annotated[str | None, typer.Option(help="Segmentation offloads: on or off.")] = None,
     loss: Loss = None,
     corrupt: Corrupt = None,
     rate: Rate = None,
@@ -89,19 +70,59 @@ def up(
     longest_bytes: Longest = None,
     drop_raw: DropRaw = None,
 ) -> None:
-    """Make a lab of nodes node1 to nodeN, joined by a switch."""
-    from beowire import lab_up
+    """Make a lab: of nodes node1 to nodeN at a switch, or of a topology."""
+    from beowire import lab_up, topology_ready
 
-    if offloads not in ("on", "off"):
-        raise BeowireError(f"--offloads {offloads}?", "Give on or off.")
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
-    shape = dataclasses.replace(lab.Shape(), **changes)  # type: ignore[arg-type]
-    made = lab_up.up(name, nodes, mtu, offloads=offloads == "on", shape=shape)
+    if (nodes is None) == (topology is None):
+        raise BeowireError("What kind of lab?", "Give either --nodes N or --topology FILE.")
+    if offloads not in (None, "on", "off"):
+        raise BeowireError(f"--offloads {offloads}?", "Give on or off.")
+    if topology is not None:
+        if changes or mtu is not None or offloads is not None:
+            raise BeowireError(
+                "What links do stands in the topology.",
+                "Leave the other options out; ./beowire lab link set changes links afterwards.",
+            )
+        made = lab_up.up_topology(name, topology_ready.find(topology))
+    else:
+        shape = dataclasses.replace(lab.Shape(), **changes)  # type: ignore[arg-type]
+        mtu_bytes = lab.MTU_DEFAULT_BYTES if mtu is None else mtu
+        made = lab_up.up(name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape)
     if made.mode == "loopback":
         note(loopback_notice(made))
+    first = made.node_names()[0]
     out().print(
-        f"Lab {name}: {nodes} nodes, {made.address('node1')} and on, MTU {mtu}. "
-        f"Next: ./beowire lab exec {name} node1 -- hostname"
+        f"Lab {name}: {made.topology.description or made.topology.name}; {first} is "
+        f"{made.address(first)}, MTU {made.topology.mtu_bytes()}. "
+        f"Next: ./beowire lab exec {name} {first} -- hostname"
+    )
+
+
+@app.command()
+def topologies() -> None:
+    """List the topologies that come with Beowire."""
+    from beowire import topology_ready
+
+    table = Table("topology", "nodes", "what it is")
+    for name in topology_ready.names():
+        read = topology_ready.find(name)
+        table.add_row(name, str(len(read.nodes)), read.description)
+    out().print(table)
+    out().print(f"They are files, to start from: {topology_ready.directory()}")
+
+
+@app.command()
+def check(topology: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
+    """Check a topology without making a lab of it."""
+    from beowire import topology_ready
+
+    read = topology_ready.find(topology)
+    networks = len(read.networks())
+    out().print(
+        f"{read.source} is good: {len(read.nodes)} nodes, {len(read.switches)} switches, "
+        f"{len(read.routers)} routers, {len(read.links)} links, {networks} "
+        f"network{'s' if networks > 1 else ''}."
     )
 
 
@@ -119,6 +140,15 @@ def exec_(name: Name, node: str, command: Annotated[list[str], typer.Argument()]
     made = lab.load_ready(name)
     made.check_node(node)
     os.execv("/bin/sh", ["sh", str(made.enter_path(node)), *command])
+
+
+@app.command()
+def shell(name: Name, node: str) -> None:
+    """Open a shell on a node."""
+    made = lab.load_ready(name)
+    made.check_node(node)
+    program = os.environ.get("SHELL") or "/bin/sh"
+    os.execv("/bin/sh", ["sh", str(made.enter_path(node)), program])
 
 
 @app.command("set")
@@ -157,62 +187,33 @@ def down(name: Name) -> None:
 @app.command()
 def status(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+    as_json: Json = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Rates and losses of NAME's links, again and again.")
+    ] = False,
 ) -> None:
     """Show the labs of this machine."""
+    from beowire import lab_status
+
+    if live:
+        if name is None:
+            raise BeowireError("Which lab?", "Name it: ./beowire lab status NAME --live")
+        lab_status.watch(lab.load_ready(name))
+        return
     labs = [lab.load(each) for each in ([name] if name else lab.names())]
     if as_json:
-        print(json.dumps([_described(each) for each in labs], indent=1))
-        return
-    if not labs:
+        print(json.dumps([lab_status.described(each) for each in labs], indent=1))
+    elif not labs:
         out().print("No labs. Make one: ./beowire lab up NAME --nodes 2")
-        return
-    table = Table("lab", "nodes", "addresses", "MTU", "kind", "ports", "processes")
-    for each in labs:
-        shapes = sorted({_shape_text(shape) for shape in each.shapes.values()})
-        table.add_row(
-            each.name if each.ready else f"{each.name} (incomplete)",
-            str(each.nodes),
-            each.network(),
-            str(each.mtu_bytes),
-            each.mode,
-            "; ".join(shapes) or "clear",
-            str(len(each.processes())),
-        )
-    out().print(table)
-
-
-def _described(each: lab.Lab) -> dict[str, object]:
-    from beowire import lab_up
-
-    ports = lab_up.port_counts(each) if each.ready and each.mode == "namespace" else {}
-    return {
-        **dataclasses.asdict(each),
-        "addresses": {node: each.address(node) for node in each.node_names()},
-        "processes": each.processes(),
-        "ports": {node: dataclasses.asdict(counts) for node, counts in ports.items()},
-    }
-
-
-def _shape_text(shape: lab.Shape) -> str:
-    parts = []
-    if shape.loss:
-        parts.append(f"loss {shape.loss:.3%}")
-    if shape.corrupt:
-        parts.append(f"corrupt {shape.corrupt:.3%}")
-    if shape.rate_bits:
-        parts.append(f"{shape.rate_bits / 1e6:g} Mbit/s")
-    if shape.longest_bytes:
-        parts.append(f"at most {shape.longest_bytes} B")
-    if shape.drop_raw:
-        parts.append("IP only")
-    return ", ".join(parts)
+    else:
+        out().print(lab_status.table(labs))
+        for each in labs:
+            for remark in lab_status.remarks(each):
+                note(remark)
 
 
 @app.command("counters")
-def counters_(
-    name: Name, as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False
-) -> None:
+def counters_(name: Name, as_json: Json = False) -> None:
     """Show what the kernel counted on each node: bytes, frames, IP and TCP among them."""
     read = counters.of_lab(lab.load_ready(name))
     if as_json:

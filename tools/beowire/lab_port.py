@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The shape of a switch port: rate limit, losses, corruption, frames that do not pass.
+"""What the kernel itself does to the frames at an interface: rate, losses, corruption, frames that
+do not pass, and the way on to another interface.
 
-Everything sits on the switch's end of the link. A sender that bypasses its queueing
-discipline would pass any limit on its own end, so that raw frames and TCP would be treated
-differently; on the switch both meet the same port. What a node sends is judged by an eBPF
-program at the port's ingress; what it receives is paced by a token bucket at the port's egress.
+Everything sits on the switch's end of a link. A sender that bypasses its queueing discipline
+would pass any limit on its own end, so that raw frames and TCP would be treated differently; on
+the switch both meet the same interface. What comes in is judged by an eBPF program at the
+ingress; what goes out is paced by a token bucket at the egress.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl import TC_H_CLSACT, TC_H_ROOT
 
 from beowire import ebpf
-from beowire.lab import Shape
+from beowire.topology import Model
 
 # Results of a classifier and fields of its context (linux/pkt_cls.h, linux/bpf.h).
 _TC_ACT_OK = 0
@@ -37,7 +38,7 @@ _COUNTERS = ("frames", "lost", "corrupted", "too_long", "raw_dropped")
 
 @dataclass(frozen=True)
 class PortCounts:
-    """What the program at a port has done to the frames that the node sent."""
+    """What the program at an interface has done to the frames that came in there."""
 
     frames: int
     lost: int
@@ -55,28 +56,35 @@ def _threshold(share: float) -> int:
     return min(round(share * 2**32), 2**32)
 
 
-def fault_program(shape: Shape, counters: int) -> ebpf.Program:
-    """The classifier of a port. r6 holds the context, r9 the counters."""
+def fault_program(model: Model, counters: int, redirect: int) -> ebpf.Program:
+    """The classifier of an interface, which hands what is left to the interface `redirect`, or to
+    the bridge if that is 0. r6 holds the context, r9 the counters."""
     program = ebpf.Program()
     program.alu_register("mov", 6, 1)
     program.load_map_value(9, counters)
     _count(program, "frames")
-    if shape.longest_bytes:
-        _drop_long(program, shape.longest_bytes)
-    if shape.drop_raw:
+    if model.mtu_bytes:
+        _drop_long(program, model.mtu_bytes)
+    if model.drop_raw:
         program.load(4, 2, 6, _CONTEXT_PROTOCOL)
         for ethertype in (*_ETHERTYPES_IP, _ETHERTYPE_ARP):
             program.jump_if("eq", 2, _in_network_order(ethertype), "not_raw")
         _count_and_leave(program, "raw_dropped", _TC_ACT_SHOT)
         program.label("not_raw")
-    if shape.loss:
-        _draw(program, shape.loss, "kept")
+    if model.loss:
+        _draw(program, model.loss, "kept")
         _count_and_leave(program, "lost", _TC_ACT_SHOT)
         program.label("kept")
-    if shape.corrupt:
-        _corrupt(program, shape.corrupt)
+    if model.corrupt:
+        _corrupt(program, model.corrupt)
     program.label("pass")
-    program.leave(_TC_ACT_OK)
+    if redirect:
+        program.alu("mov", 1, redirect)
+        program.alu("mov", 2, 0)
+        program.call(ebpf.HELPER_REDIRECT)
+        program.leave_with_result()
+    else:
+        program.leave(_TC_ACT_OK)
     return program
 
 
@@ -148,40 +156,49 @@ def _locate_byte(program: ebpf.Program) -> None:
     program.alu("mov", 4, 1)
 
 
-def needs_program(shape: Shape) -> bool:
-    return bool(shape.loss or shape.corrupt or shape.longest_bytes or shape.drop_raw)
+def queue_bytes(model: Model) -> int:
+    """Room before the rate: what is asked for, or 2 ms of it and at least 128 KiB, as of a small
+    switch."""
+    return model.queue_bytes or max(model.rate_bits // 8 // 500, 128 * 1024)
 
 
-def queue_bytes(shape: Shape) -> int:
-    """Room of the queue before a limited port: 2 ms at its rate, at least 128 KiB, so that a
-    burst of a few jumbo frames of every sender fits, as in a small switch."""
-    return shape.queue_bytes or max(shape.rate_bits // 8 // 500, 128 * 1024)
-
-
-def apply(switch: IPRoute, node: str, shape: Shape, mtu_bytes: int) -> int:
-    """Gives the node's port this shape and no other; returns the id of the counters' map, 0
-    when the shape needs none."""
-    index = switch.link_lookup(ifname=node)[0]
+def clear(switch: IPRoute, index: int) -> None:
+    """Takes everything off the interface."""
     for parent in (TC_H_ROOT, TC_H_CLSACT):
         with contextlib.suppress(NetlinkError):
             switch.tc("del", index=index, parent=parent)
-    if shape.rate_bits:
-        rate_bytes = shape.rate_bits // 8
-        burst_bytes = max(rate_bytes // 1000, 2 * (mtu_bytes + _ETHERNET_HEADER_BYTES))
-        switch.tc(
-            "add",
-            "tbf",
-            index=index,
-            handle="1:",
-            rate=rate_bytes,
-            burst=burst_bytes,
-            limit=queue_bytes(shape),
-        )
-    if not needs_program(shape):
-        return 0
+
+
+def pace(switch: IPRoute, index: int, model: Model, mtu_bytes: int) -> None:
+    """Frames leave the interface at the model's rate, behind a drop-tail queue."""
+    if model.rate_bits:
+        add_bucket(switch, index, model, mtu_bytes, parent=TC_H_ROOT, handle="1:")
+
+
+def add_bucket(
+    switch: IPRoute, index: int, model: Model, mtu_bytes: int, *, parent: int | str, handle: str
+) -> None:
+    """A token bucket of the model's rate as a queueing discipline at `parent`. Its burst is 1 ms
+    of the rate, and at least two frames."""
+    rate_bytes = model.rate_bits // 8
+    switch.tc(
+        "add",
+        "tbf",
+        index=index,
+        parent=parent,
+        handle=handle,
+        rate=rate_bytes,
+        burst=max(rate_bytes // 1000, 2 * (mtu_bytes + _ETHERNET_HEADER_BYTES)),
+        limit=queue_bytes(model),
+    )
+
+
+def judge(switch: IPRoute, index: int, model: Model, redirect: int = 0) -> int:
+    """Frames that come in at the interface meet the model's faults, and go on to the interface
+    `redirect`, if that is not 0. Returns the id of the counters' map."""
     counters = ebpf.create_counters(len(_COUNTERS))
     try:
-        program = fault_program(shape, counters).load_classifier("beowire_port")
+        program = fault_program(model, counters, redirect).load_classifier("beowire_port")
         try:
             switch.tc("add", "clsact", index)
             switch.tc(

@@ -11,18 +11,25 @@ one, so that whatever stops the making, removal finds everything.
 import contextlib
 import errno
 import os
-import shlex
 import shutil
 import signal
 import threading
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from pyroute2 import IPRoute
-
-from beowire import ethtool, lab_port, namespaces, places
+from beowire import (
+    lab_address,
+    lab_emulator,
+    lab_node,
+    lab_port,
+    lab_quota,
+    lab_wire,
+    namespaces,
+    places,
+    topology_check,
+)
 from beowire.errors import BeowireError
 from beowire.lab import (
     MTU_MAX_BYTES,
@@ -32,14 +39,13 @@ from beowire.lab import (
     Mode,
     Shape,
     check_name,
-    choose_subnet,
+    choose_subnets,
     exists,
     load,
     load_ready,
     locked,
 )
-
-BRIDGE = "switch"
+from beowire.topology import CLEAR, Direction, Link, Model, Topology, plain
 
 
 def choose_mode() -> tuple[Mode, str]:
@@ -66,11 +72,13 @@ def check_size(nodes: int, mtu_bytes: int) -> None:
         )
 
 
-def check_shape(lab: Lab, shape: Shape) -> None:
-    if shape != Shape() and lab.mode == "loopback":
+def check_loopback(name: str, topology: Topology, reason: str) -> None:
+    """Loopback addresses have no links that could do anything."""
+    busy = any(link.ab != CLEAR or link.ba != CLEAR for link in topology.links)
+    if busy or len(topology.networks()) > 1 or any(node.cpus for node in topology.nodes):
         raise BeowireError(
-            f"Lab {lab.name} runs on loopback addresses ({lab.reason}); it has no switch that "
-            "could lose or pace frames.",
+            f"Lab {name} runs on loopback addresses ({reason}); it has no switch that could lose "
+            "or pace frames, no several networks and no limits of processor time.",
             "Use a lab of namespaces: run as root where the kernel allows them.",
         )
 
@@ -97,28 +105,35 @@ def termination_raises() -> Iterator[None]:
 def up(
     name: str, nodes: int, mtu_bytes: int, *, offloads: bool = True, shape: Shape | None = None
 ) -> Lab:
-    """Makes a lab, completely or not at all."""
+    """Makes a lab of nodes at one switch, completely or not at all."""
     check_name(name)
     check_size(nodes, mtu_bytes)
-    shape = shape or Shape()
+    out, back = (shape or Shape()).models()
+    return up_topology(name, plain(nodes, mtu_bytes, offloads=offloads, out=out, back=back))
+
+
+def up_topology(name: str, topology: Topology) -> Lab:
+    """Makes a lab of this topology, completely or not at all."""
+    check_name(name)
+    topology_check.check(topology)
     mode, reason = choose_mode()
+    if mode == "loopback":
+        check_loopback(name, topology, reason)
     with locked(), namespaces.uninterrupted():
         if exists(name):
             raise BeowireError(
                 f"There is a lab {name} already.",
                 f"Remove it (./beowire lab down {name}) or choose another name.",
             )
+        subnets = choose_subnets(name, mode, len(topology.networks()))
         lab = Lab(
             name=name,
-            nodes=nodes,
-            mtu_bytes=mtu_bytes,
-            subnet=choose_subnet(name, mode),
+            topology=topology,
+            subnets=subnets,
+            addresses=lab_address.assign(topology, subnets),
             mode=mode,
             reason=reason,
-            offloads=offloads,
-            shapes={} if shape == Shape() else {f"node{k + 1}": shape for k in range(nodes)},
         )
-        check_shape(lab, shape)
         if mode == "namespace":
             _check_unclaimed(lab)
         try:
@@ -132,7 +147,8 @@ def up(
 
 
 def _check_unclaimed(lab: Lab) -> None:
-    for path in lab.namespace_paths():
+    for device in [*lab.switch_names(), *lab.host_names()]:
+        path = lab.namespace_path(device)
         if path.exists():
             raise BeowireError(
                 f"A network namespace {path.name} exists already and belongs to no lab known here.",
@@ -151,175 +167,84 @@ def _explained(error: OSError, lab: Lab) -> BeowireError:
 def _make(lab: Lab) -> None:
     lab.save()
     if lab.mode == "namespace":
-        namespaces.create(lab.namespace_path("switch"), None, "")
-        for node in lab.node_names():
+        lab_quota.make(lab)
+        for switch in lab.switch_names():
+            namespaces.create(lab.namespace_path(switch), None, "")
+        for host in lab.host_names():
             namespaces.check_interrupted()
-            namespaces.create(lab.namespace_path(node), lab.host_name_path(node), node)
-            _write_hosts(lab, node)
-        _connect(lab)
-        if lab.shapes:
-            _apply_shapes(lab, lab.node_names())
-    for node in lab.node_names():
+            namespaces.create(lab.namespace_path(host), lab.host_name_path(host), host)
+            lab_node.write_hosts(lab, host)
+        lab_wire.make(lab)
+        lab_node.start(lab)
+    for node in lab.host_names():
         if lab.mode == "loopback":
             lab.temporary_path(node).mkdir()
-        lab.enter_path(node).write_text(_enter_script(lab, node))
+        lab.enter_path(node).write_text(lab_node.enter_script(lab, node))
     lab.ready = True
     lab.save()
 
 
-def _write_hosts(lab: Lab, node: str) -> None:
-    directory = lab.settings_path(node)
-    directory.mkdir(parents=True)
-    lines = ["127.0.0.1 localhost", "::1 localhost"]
-    lines += [f"{lab.address(other)} {other}" for other in lab.node_names()]
-    (directory / "hosts").write_text("\n".join(lines) + "\n")
-
-
-def _enter_script(lab: Lab, node: str) -> str:
-    """A script that becomes the command given to it, on the node."""
-    if lab.mode == "namespace":
-        ip = places.program("ip", "iproute2")
-        nsenter = places.program("nsenter", "util-linux")
-        host = shlex.quote(f"--uts={lab.host_name_path(node)}")
-        become = f'{nsenter} {host} -- {ip} netns exec {lab.namespace(node)} "$@"'
-        variables = {}
-    else:
-        become = '"$@"'
-        variables = {
-            "BEOWIRE_NODE": node,
-            "BEOWIRE_LINKS": "local,udp",
-            "BEOWIRE_INTERFACE": "lo",
-            "BEOWIRE_UDP_ADDRESS": lab.address(node),
-            # Launchers keep files by host name, which these nodes share.
-            "TMPDIR": str(lab.temporary_path(node)),
-            "OMPI_MCA_btl_vader_backing_directory": str(lab.temporary_path(node)),
-        }
-    variables |= {"BEOWIRE_LAB": lab.name, "BEOWIRE_LAB_DIR": str(lab.directory)}
-    exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
-    purpose = f"# Executes its arguments on {node} of lab {lab.name}."
-    return f"#!/bin/sh\n{purpose}\n{exports}exec {become}\n"
-
-
-def _connect(lab: Lab) -> None:
-    """The switch, its cables and the nodes' addresses."""
-    namespaces.within(lab.namespace_path("switch"), partial(_make_switch, lab))
-    for node in lab.node_names():
-        namespaces.check_interrupted()
-        namespaces.within(lab.namespace_path(node), partial(_start_node, lab.address(node)))
-    _set_offloads(lab)
-
-
-def _make_switch(lab: Lab) -> None:
-    """The bridge and one port for each node; runs in the switch's namespace. The nodes' ends are
-    created right where they belong, so that no interface ever shows up outside the lab."""
-    _silence_ipv6()
-    with IPRoute() as switch:
-        switch.link(
-            "add",
-            ifname=BRIDGE,
-            kind="bridge",
-            mtu=lab.mtu_bytes,
-            br_stp_state=0,
-            br_forward_delay=0,
-            br_mcast_snooping=0,
-        )
-        bridge = switch.link_lookup(ifname=BRIDGE)[0]
-        for number, node in enumerate(lab.node_names(), start=1):
-            end = {
-                "ifname": "eth0",
-                "mtu": lab.mtu_bytes,
-                "address": _hardware_address(lab, number),
-            }
-            descriptor = os.open(lab.namespace_path(node), os.O_RDONLY)
-            try:
-                peer = {**end, "net_ns_fd": descriptor}
-                switch.link("add", ifname=node, kind="veth", mtu=lab.mtu_bytes, peer=peer)
-            finally:
-                os.close(descriptor)
-            switch.link("set", index=switch.link_lookup(ifname=node)[0], master=bridge, state="up")
-        switch.link("set", index=bridge, state="up")
-
-
-def _start_node(address: str) -> None:
-    """Addresses and starts the interfaces of the node in whose namespace this runs."""
-    with IPRoute() as host:
-        index = host.link_lookup(ifname="eth0")[0]
-        host.addr("add", index=index, address=address, prefixlen=24)
-        host.link("set", index=index, state="up")
-        host.link("set", index=host.link_lookup(ifname="lo")[0], state="up")
-
-
-def _silence_ipv6() -> None:
-    """The switch itself speaks no IPv6; a kernel without IPv6 has nothing to silence."""
-    setting = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
-    if setting.exists():
-        setting.write_text("1")
-
-
-def _hardware_address(lab: Lab, number: int) -> str:
-    """A locally administered address that tells lab and node at a glance in a capture."""
-    _, second, third = lab.subnet.split(".")
-    return f"02:be:00:{int(second):02x}:{int(third):02x}:{number:02x}"
-
-
-def _set_offloads(lab: Lab) -> None:
-    """Segmentation by the lab's choice. Where frames are corrupted, checksums are computed and
-    verified, else damage would pass TCP unseen, as it cannot on a wire."""
-    honest_sums = any(shape.corrupt for shape in lab.shapes.values())
-
-    def set_on(interfaces: list[str]) -> None:
-        for interface in interfaces:
-            ethtool.set_tx_checksum(interface, not honest_sums)
-            ethtool.set_segmentation(interface, lab.offloads and not honest_sums)
-
-    for node in lab.node_names():
-        namespaces.within(lab.namespace_path(node), partial(set_on, ["eth0"]))
-    namespaces.within(lab.namespace_path("switch"), partial(set_on, lab.node_names()))
-
-
-def _apply_shapes(lab: Lab, nodes: list[str]) -> None:
-    ids = port_maps(lab)
-
-    def shape_ports() -> None:
-        with IPRoute() as switch:
-            for node in nodes:
-                ids[node] = lab_port.apply(switch, node, lab.shape(node), lab.mtu_bytes)
-
-    namespaces.within(lab.namespace_path("switch"), shape_ports)
-    text = "".join(f"{node} {number}\n" for node, number in ids.items() if number)
-    temporary = lab.directory / ".ports"
-    temporary.write_text(text)
-    temporary.replace(lab.directory / "ports")
-    _set_offloads(lab)
-
-
-def port_maps(lab: Lab) -> dict[str, int]:
-    """The counters' maps of the ports that have a program, by node."""
-    path = lab.directory / "ports"
-    if not path.exists():
-        return {}
-    pairs = (line.split() for line in path.read_text().splitlines())
-    return {node: int(number) for node, number in pairs}
-
-
 def port_counts(lab: Lab) -> dict[str, lab_port.PortCounts]:
-    """What the ports with a program have done to frames, by node."""
-    return {node: lab_port.counts(number) for node, number in port_maps(lab).items()}
+    """What befell the frames that a node sent on its first link, by node; only of links whose
+    kernel part counts."""
+    counts = lab_wire.counts(lab)
+    found = {}
+    for node in lab.node_names():
+        link = lab.topology.links_of(node)[0]
+        if (key := (link.name, link.leaving(node))) in counts:
+            found[node] = counts[key]
+    return found
 
 
 def reshape(name: str, shapes: dict[str, Shape]) -> Lab:
-    """Gives ports of a running lab new shapes; the others keep theirs."""
+    """Gives the first links of nodes new shapes; the others keep theirs."""
+    lab = load_ready(name)
+    models: dict[str, dict[Direction, Model]] = {}
+    for node, shape in shapes.items():
+        lab.check_node(node)
+        link = lab.topology.links_of(node)[0]
+        models[link.name] = _reshaped(link, link.leaving(node), shape)
+    return set_links(name, models)
+
+
+def _reshaped(link: Link, leaving: Direction, shape: Shape) -> dict[Direction, Model]:
+    """The link's models with what the shape says; what no shape can say stays."""
+    out, back = shape.models()
+    return {
+        leaving: replace(
+            link.model(leaving),
+            loss=out.loss,
+            corrupt=out.corrupt,
+            mtu_bytes=out.mtu_bytes,
+            drop_raw=out.drop_raw,
+        ),
+        _opposite(leaving): replace(
+            link.model(_opposite(leaving)),
+            rate_bits=back.rate_bits,
+            queue_bytes=back.queue_bytes,
+        ),
+    }
+
+
+def _opposite(direction: Direction) -> Direction:
+    return "ba" if direction == "ab" else "ab"
+
+
+def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
+    """Gives directions of links of a running lab new models; all else stays as it is."""
     with locked():
         lab = load_ready(name)
-        for node, shape in shapes.items():
-            lab.check_node(node)
-            check_shape(lab, shape)
-            lab.shapes[node] = shape
-        lab.shapes = {node: shape for node, shape in lab.shapes.items() if shape != Shape()}
+        links = {link: lab.link(link).with_models(each) for link, each in models.items()}
+        changed = lab.topology.with_links(links)
+        topology_check.check(replace(changed, source=""))
+        if lab.mode == "loopback":
+            check_loopback(name, changed, lab.reason)
+            return lab
         with namespaces.uninterrupted():
-            if lab.mode == "namespace":
-                _apply_shapes(lab, list(shapes))
-            lab.save()
+            try:
+                lab_wire.change(lab, links)
+            finally:
+                lab.save()
     return lab
 
 
@@ -332,11 +257,14 @@ def down(name: str) -> None:
 def _destroy(lab: Lab) -> None:
     """Undoes `_make`, however far it went. The state directory goes last, so that a removal
     that was itself cut short can be repeated."""
-    living = namespaces.kill(lab.processes)
-    for node in ["switch", *lab.node_names()]:
-        namespaces.remove(lab.namespace_path(node))
-        namespaces.remove(lab.host_name_path(node))
-        shutil.rmtree(lab.settings_path(node), ignore_errors=True)
+    living = namespaces.kill(lambda: [*lab.processes(), *lab.wire_processes()])
+    lab_emulator.reap(lab)
+    if lab.mode == "namespace":
+        lab_quota.remove(lab)
+    for device in [*lab.switch_names(), *lab.host_names()]:
+        namespaces.remove(lab.namespace_path(device))
+        namespaces.remove(lab.host_name_path(device))
+        shutil.rmtree(lab.settings_path(device), ignore_errors=True)
     with contextlib.suppress(OSError):
         Path("/etc/netns").rmdir()
     shutil.rmtree(lab.directory, ignore_errors=True)

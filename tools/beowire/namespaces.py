@@ -213,6 +213,14 @@ def inode(path: Path) -> int | None:
     return status.st_ino if status.st_dev == Path("/proc/self/ns/net").stat().st_dev else None
 
 
+def network_of(pid: int) -> int | None:
+    """The inode of a process's network namespace; None when it does not run."""
+    try:
+        return int(str(Path(f"/proc/{pid}/ns/net").readlink())[len("net:[") : -1])
+    except OSError:
+        return None
+
+
 def other_processes() -> list[int]:
     """All processes of the machine, this one excepted."""
     entries = (entry.name for entry in Path("/proc").iterdir())

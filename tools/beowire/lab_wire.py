@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Makes the links of a lab, and changes them while programs run.
+
+    node           the switch's namespace                     other links
+    eth0 ---- LINK [bridge]                                   plain
+    eth0 ---- LINK === LINK~i ---- LINK~o [bridge]            kernel, netem, beowire-link
+
+A plain link is a cable to the bridge; its port loses what comes in and paces what goes out. Any
+other has a second cable, and `===` is what hands frames on between the two: classifiers of the
+kernel that redirect, or an emulator. It lies in the namespace of the switch at its end `b`, or `a`;
+if neither is one, in the namespace `wires`, with LINK~o plugged into the other host. Changing the
+kind moves the cables, not the hosts' interfaces.
+"""
+
+import contextlib
+import os
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyroute2 import IPRoute
+
+from beowire import ethtool, lab_emulator, lab_netem, lab_port, namespaces
+from beowire.errors import BeowireError
+from beowire.lab import WIRES, Lab, Wire, WireKind
+from beowire.topology import DIRECTIONS, Direction, End, Link, Model, Topology
+
+BRIDGE = "bridge"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a link lies."""
+
+    namespace: str
+    """The switch in whose namespace it is made, or WIRES."""
+    outer: End
+    """The end whose cable comes in there under the link's name."""
+    inner: End
+    """The other: that switch itself, or a host."""
+    inward: Direction
+    """The direction from outer to inner."""
+
+    @property
+    def outward(self) -> Direction:
+        return "ba" if self.inward == "ab" else "ab"
+
+
+def place(topology: Topology, link: Link) -> Place:
+    switches = topology.switch_names()
+    if link.b.device in switches and link.a.device not in switches:
+        return Place(link.b.device, link.a, link.b, "ab")
+    if link.a.device in switches:
+        return Place(link.a.device, link.b, link.a, "ba")
+    return Place(WIRES, link.a, link.b, "ab")
+
+
+def choose_kind(link: Link, where: Place) -> WireKind:
+    """The least that does what the link's models ask for."""
+    if link.emulator == "netem":
+        lab_netem.check(link)
+        return "netem"
+    if link.emulator == "beowire-link" or link.ab.beyond_kernel or link.ba.beyond_kernel:
+        if link.emulator == "kernel":
+            raise BeowireError(
+                f"Link {link.name} is made by the kernel alone, which has rate, queue, loss, "
+                "corrupt, mtu and drop-raw only.",
+                'Give the link emulator = "auto" in the topology.',
+            )
+        if link.ab.drop_raw or link.ba.drop_raw:
+            raise BeowireError(
+                f"Link {link.name}: drop-raw does not go together with an emulator.",
+                "Leave out drop-raw, or what needs the emulator.",
+            )
+        return "beowire-link"
+    inward, outward = link.model(where.inward), link.model(where.outward)
+    if where.namespace == WIRES or inward.rate_bits or outward.faults:
+        return "kernel"
+    return "plain"
+
+
+def _near(link: Link) -> str:
+    """The inner cable's end that the outer cable is joined to."""
+    return f"{link.name}~i"
+
+
+def _far(link: Link) -> str:
+    """The inner cable's end that is the switch's port."""
+    return f"{link.name}~o"
+
+
+def _by_namespace(topology: Topology, links: Iterable[Link]) -> dict[str, list[tuple[Link, Place]]]:
+    grouped = defaultdict(list)
+    for link in links:
+        where = place(topology, link)
+        grouped[where.namespace].append((link, where))
+    return grouped
+
+
+def make(lab: Lab) -> None:
+    """Switches and links of a lab whose namespaces are there; the hosts' interfaces are not up."""
+    for switch in lab.topology.switches:
+        path = lab.namespace_path(switch.name)
+        namespaces.within(path, partial(_make_bridge, lab.topology.mtu_bytes()))
+    namespaces.within(lab.namespace_path(WIRES), _silence_ipv6)
+    for namespace, links in _by_namespace(lab.topology, lab.topology.links).items():
+        namespaces.check_interrupted()
+        namespaces.within(lab.namespace_path(namespace), partial(_lay_cables, lab, links))
+    for link in lab.topology.links:
+        where = place(lab.topology, link)
+        if where.outer.device in lab.topology.switch_names():
+            path = lab.namespace_path(where.outer.device)
+            namespaces.within(path, partial(_plug_in, link.name))
+    join(lab, lab.topology.links)
+
+
+def _silence_ipv6() -> None:
+    """The switch itself speaks no IPv6; a kernel without IPv6 has nothing to silence."""
+    setting = Path("/proc/sys/net/ipv6/conf/default/disable_ipv6")
+    if setting.exists():
+        setting.write_text("1")
+
+
+def _make_bridge(mtu_bytes: int) -> None:
+    _silence_ipv6()
+    with IPRoute() as switch:
+        switch.link(
+            "add",
+            ifname=BRIDGE,
+            kind="bridge",
+            mtu=mtu_bytes,
+            br_stp_state=0,
+            br_forward_delay=0,
+            br_mcast_snooping=0,
+        )
+        switch.link("set", index=_index(switch, BRIDGE), state="up")
+
+
+def _index(switch: IPRoute, interface: str) -> int:
+    found = switch.link_lookup(ifname=interface)
+    return int(found[0]) if found else 0
+
+
+def _plug_in(interface: str) -> None:
+    with IPRoute() as switch:
+        index = _index(switch, interface)
+        switch.link("set", index=index, master=_index(switch, BRIDGE), state="up")
+
+
+def _lay_cables(lab: Lab, links: list[tuple[Link, Place]]) -> None:
+    """The outer cable of each link; runs in the namespace of the switch. The hosts' ends are
+    created right where they belong, so that no interface ever shows up outside the lab."""
+    with IPRoute() as switch:
+        for link, where in links:
+            _lay_cable(switch, lab, link.name, where.outer, link.name)
+            if where.namespace == WIRES:
+                _lay_cable(switch, lab, _near(link), where.inner, link.name)
+
+
+def _lay_cable(switch: IPRoute, lab: Lab, near: str, to: End, at_switch: str) -> None:
+    """A cable from `near`, here, to the interface of a host, or to a port of a switch, which is
+    called `at_switch`."""
+    mtu_bytes = lab.topology.mtu_bytes()
+    peer: dict[str, object] = {"ifname": at_switch, "mtu": mtu_bytes}
+    if to.interface:
+        host = lab.topology.host(to.device)
+        peer = {
+            "ifname": to.interface,
+            "mtu": host.interface(to.interface).mtu_bytes,
+            "address": _hardware_address(lab, to),
+        }
+    descriptor = os.open(lab.namespace_path(to.device), os.O_RDONLY)
+    try:
+        peer["net_ns_fd"] = descriptor
+        switch.link("add", ifname=near, kind="veth", mtu=mtu_bytes, peer=peer)
+    finally:
+        os.close(descriptor)
+    switch.link("set", index=_index(switch, near), state="up")
+
+
+def _hardware_address(lab: Lab, end: End) -> str:
+    """A locally administered address that tells lab, interface and host at a glance in a
+    capture."""
+    _, second, third = lab.subnets[0].split(".")
+    host = lab.topology.host(end.device)
+    number = lab.topology.hosts().index(host) + 1
+    interface = host.interfaces.index(host.interface(end.interface))
+    return f"02:be:{interface:02x}:{int(second):02x}:{int(third):02x}:{number:02x}"
+
+
+def join(lab: Lab, links: Iterable[Link]) -> None:
+    """Makes each of these links do what its models say, whatever it did before, and notes in the
+    lab's description how. The models are already those of the lab's topology."""
+    ids = port_maps(lab)
+    for namespace, here in _by_namespace(lab.topology, links).items():
+        kinds = {link.name: choose_kind(link, where) for link, where in here}
+        for link, _ in here:
+            _stop_emulator(lab, link.name)
+            for direction in DIRECTIONS:
+                ids.pop((link.name, direction), None)
+        path = lab.namespace_path(namespace)
+        ids |= namespaces.within(path, partial(_join_here, lab, here, kinds))
+        lab.wires |= {name: Wire(kind) for name, kind in kinds.items()}
+        _write_port_maps(lab, ids)
+    set_offloads(lab)
+    for link in links:
+        if lab.wires[link.name].kind == "beowire-link":
+            namespaces.check_interrupted()
+            lab.wires[link.name].pid = _start_emulator(lab, link)
+            lab.save()
+
+
+def _join_here(
+    lab: Lab, links: list[tuple[Link, Place]], kinds: dict[str, WireKind]
+) -> dict[tuple[str, Direction], int]:
+    """The kernel's part of `join`, in the namespace of the switch: the maps of counters by link
+    and direction."""
+    ids = {}
+    with IPRoute() as switch:
+        for link, where in links:
+            outer = _index(switch, link.name)
+            inner = _index(switch, _near(link))
+            for index in filter(None, (outer, inner)):
+                lab_port.clear(switch, index)
+            if where.namespace != WIRES:
+                inner = _set_port(switch, lab, link, plain=kinds[link.name] == "plain")
+            for direction, number in _fit(switch, lab, link, where, kinds[link.name], outer, inner):
+                ids[link.name, direction] = number
+    return ids
+
+
+def _set_port(switch: IPRoute, lab: Lab, link: Link, *, plain: bool) -> int:
+    """Makes the outer cable the switch's port, or a second cable behind it; the index of the
+    second cable's near end, 0 where there is none."""
+    outer, near = _index(switch, link.name), _index(switch, _near(link))
+    bridge = _index(switch, BRIDGE)
+    if plain:
+        if near:
+            switch.link("del", index=near)
+        switch.link("set", index=outer, master=bridge)
+        return 0
+    switch.link("set", index=outer, master=0)
+    if not near:
+        mtu_bytes = lab.topology.mtu_bytes()
+        peer = {"ifname": _far(link), "mtu": mtu_bytes}
+        switch.link("add", ifname=_near(link), kind="veth", mtu=mtu_bytes, peer=peer)
+        near = _index(switch, _near(link))
+        switch.link("set", index=_index(switch, _far(link)), master=bridge, state="up")
+        switch.link("set", index=near, state="up")
+    return near
+
+
+def _fit(
+    switch: IPRoute, lab: Lab, link: Link, where: Place, kind: WireKind, outer: int, inner: int
+) -> Iterable[tuple[Direction, int]]:
+    """What the kernel does between the cables; yields the map of each classifier."""
+    inward, outward = link.model(where.inward), link.model(where.outward)
+    mtu_bytes = lab.topology.mtu_bytes()
+    if kind == "plain":
+        lab_port.pace(switch, outer, outward, mtu_bytes)
+        if inward.faults:
+            yield where.inward, lab_port.judge(switch, outer, inward)
+        return
+    if kind == "beowire-link":
+        return
+    if kind == "netem":
+        lab_netem.add(switch, inner, inward, mtu_bytes)
+        lab_netem.add(switch, outer, outward, mtu_bytes)
+        # netem has no MTU; the rest of the model is its own.
+        inward, outward = Model(mtu_bytes=inward.mtu_bytes), Model(mtu_bytes=outward.mtu_bytes)
+    else:
+        lab_port.pace(switch, inner, inward, mtu_bytes)
+        lab_port.pace(switch, outer, outward, mtu_bytes)
+    yield where.inward, lab_port.judge(switch, outer, inward, inner)
+    yield where.outward, lab_port.judge(switch, inner, outward, outer)
+
+
+def _start_emulator(lab: Lab, link: Link) -> int:
+    where = place(lab.topology, link)
+    ends = (link.name, _near(link)) if where.inward == "ab" else (_near(link), link.name)
+    return lab_emulator.start(lab, link, where.namespace, *ends)
+
+
+def _stop_emulator(lab: Lab, link: str) -> None:
+    wire = lab.wires.get(link)
+    if wire and wire.pid and wire.pid in lab.wire_processes():
+        lab_emulator.kill(wire.pid)
+    if wire:
+        wire.pid = 0
+
+
+def change(lab: Lab, links: dict[str, Link]) -> None:
+    """Gives links of a running lab new models, or leaves all as it was."""
+    before = lab.topology
+    old = {name: lab.link(name) for name in links}
+    lab.topology = before.with_links(links)
+    try:
+        _change(lab, old)
+    except BaseException:
+        lab.topology = before
+        with contextlib.suppress(BeowireError, OSError):
+            _change(lab, {name: links[name] for name in old})
+        raise
+
+
+def _change(lab: Lab, old: dict[str, Link]) -> None:
+    """A link that was emulated and still is hears of it through the emulator's socket, so that
+    frames under way stay under way; others are joined anew."""
+    anew = []
+    for name, before in old.items():
+        link = lab.link(name)
+        kind = choose_kind(link, place(lab.topology, link))
+        if kind == lab.wires[name].kind == "beowire-link":
+            lab_emulator.change(lab, before, link)
+        else:
+            anew.append(link)
+    join(lab, anew)
+
+
+def set_offloads(lab: Lab) -> None:
+    """Segmentation by the topology's choice, and never into an emulator, which must see the frames
+    of the wire. Where frames are corrupted, checksums are computed and verified, else damage would
+    pass TCP unseen, as it cannot on a wire."""
+    links = lab.topology.links
+    honest_sums = any(link.ab.corrupt or link.ba.corrupt for link in links)
+    wanted: dict[str, dict[str, tuple[bool, bool]]] = defaultdict(dict)
+    for link in links:
+        where = place(lab.topology, link)
+        kind = lab.wires[link.name].kind
+        checksum = not honest_sums and kind in ("plain", "kernel")
+        choice = (checksum, checksum and link.offloads)
+        here = wanted[where.namespace]
+        here[link.name] = choice
+        if kind != "plain":
+            here[_near(link)] = choice
+        if kind != "plain" and where.namespace != WIRES:
+            here[_far(link)] = choice
+        for end in (where.outer, where.inner):
+            if end.interface:
+                wanted[end.device][end.interface] = choice
+            elif end == where.outer:
+                wanted[end.device][link.name] = choice
+    for device, interfaces in wanted.items():
+        namespaces.within(lab.namespace_path(device), partial(_set_offloads, interfaces))
+
+
+def _set_offloads(interfaces: dict[str, tuple[bool, bool]]) -> None:
+    for interface, (checksum, segmentation) in interfaces.items():
+        ethtool.set_tx_checksum(interface, checksum)
+        ethtool.set_segmentation(interface, segmentation)
+
+
+def port_maps(lab: Lab) -> dict[tuple[str, Direction], int]:
+    """The counters' maps of the links that have a classifier, by link and direction."""
+    path = lab.directory / "ports"
+    if not path.exists():
+        return {}
+    found: dict[tuple[str, Direction], int] = {}
+    for line in path.read_text().splitlines():
+        link, direction, number = line.split()
+        found[link, "ab" if direction == "ab" else "ba"] = int(number)
+    return found
+
+
+def _write_port_maps(lab: Lab, ids: dict[tuple[str, Direction], int]) -> None:
+    text = "".join(f"{link} {direction} {number}\n" for (link, direction), number in ids.items())
+    temporary = lab.directory / ".ports"
+    temporary.write_text(text)
+    temporary.replace(lab.directory / "ports")
+
+
+def counts(lab: Lab) -> dict[tuple[str, Direction], lab_port.PortCounts]:
+    """What the classifiers have done to frames so far, by link and direction."""
+    return {key: lab_port.counts(number) for key, number in port_maps(lab).items()}
+
+
+def passed(link: str, *, inward: bool, plain: bool) -> tuple[tuple[int, int], int]:
+    """(Bytes and frames) that left the link in a direction, and how many the queue before it
+    dropped; asked in the namespace of the switch. Inward, a plain link has no queue: what comes in
+    has passed."""
+    with IPRoute() as switch:
+        interface = link if plain or not inward else f"{link}~i"
+        (told,) = switch.get_links(_index(switch, interface))
+    stats = told.get_attr("IFLA_STATS64")
+    if inward and plain:
+        return (stats["rx_bytes"], stats["rx_packets"]), 0
+    return (stats["tx_bytes"], stats["tx_packets"]), stats["tx_dropped"]
