@@ -8,6 +8,7 @@ node should not wait for it.
 import dataclasses
 import json
 import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -210,6 +211,68 @@ def status(
         for each in labs:
             for remark in lab_status.remarks(each):
                 note(remark)
+
+
+@app.command()
+def graph(
+    lab_or_topology: Annotated[
+        str, typer.Argument(metavar="NAME|FILE", help="A lab, a ready topology, or a file.")
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: stdout.")] = None,
+) -> None:
+    """Draw a lab or a topology as SVG."""
+    from beowire import lab_graph, places, topology_ready
+
+    is_path = "/" in lab_or_topology or "." in lab_or_topology
+    if not is_path and lab.exists(lab_or_topology):
+        made = lab.load(lab_or_topology)
+        image = lab_graph.draw(made.topology, made.addresses)
+    else:
+        image = lab_graph.draw(topology_ready.find(lab_or_topology))
+    if output is None:
+        print(image, end="")
+    else:
+        places.write_output(output, image)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def capture(
+    name: Name,
+    link: Annotated[str, typer.Argument(metavar="NODE|LINK")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- TCPDUMP ARGUMENTS]")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write packets to this file.")
+    ] = None,
+) -> None:
+    """Capture a link's frames by tcpdump, on the switch's side, until Ctrl-C."""
+    from beowire import lab_capture
+
+    lab_capture.become(lab.load_ready(name), link, output, arguments or [])
+
+
+@app.command()
+def check_rates(
+    name: Name,
+    seconds: Annotated[float, typer.Option(help="How long each sender sends.")] = 1.0,
+    as_json: Json = False,
+) -> None:
+    """Check that rates hold for TCP and for senders past the queueing discipline alike."""
+    from beowire import lab_rates
+
+    if not 0.1 <= seconds <= 60:
+        raise BeowireError(f"--seconds {seconds}?", "Give 0.1 to 60.")
+    checks = list(lab_rates.check(lab.load_ready(name), seconds))
+    if as_json:
+        told = [{**dataclasses.asdict(each), "good": each.good} for each in checks]
+        print(json.dumps(told, indent=1))
+    else:
+        out().print(lab_rates.table(checks))
+    if not all(each.good for each in checks):
+        raise BeowireError(
+            f"In lab {name} TCP and raw frames are not seen to get the same rate.",
+            "Run it again on an idle machine; if it stays so, this machine is too slow for the "
+            "rates of the topology.",
+        )
 
 
 @app.command("counters")

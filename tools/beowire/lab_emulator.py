@@ -24,6 +24,9 @@ from beowire.topology_keys import KEYS, settings
 _READY_LIMIT_S = 10.0
 _ANSWER_LIMIT_S = 5.0
 
+_DROPS = ("lost", "dropped_queue", "too_long", "missed", "refused", "dropped_device")
+"""The counters of beowire-link's report that count such frames."""
+
 
 def binary() -> Path:
     """The emulator: BEOWIRE_LINK, else the build's."""
@@ -173,11 +176,15 @@ def change(lab: Lab, old: Link, new: Link) -> None:
         ask(lab, new.name, f"set {' '.join(words)}")
 
 
-def stats(lab: Lab, link: str) -> dict[str, int]:
-    """How many frames a running emulator has lost, in each direction and for any reason."""
+def stats(lab: Lab, link: str) -> dict[str, Any]:
+    """What a running emulator has counted, by direction, and whether it kept to its settings."""
     told = ask(lab, link, "stats")
-    keys = ("lost", "queue_drops", "too_long")
-    return {
-        direction: sum(int(told.get(direction, {}).get(key, 0)) for key in keys)
-        for direction in DIRECTIONS
-    }
+    for direction in DIRECTIONS:
+        told.get(direction, {}).get("lateness_us", {}).pop("histogram", None)
+    return told
+
+
+def dropped(told: dict[str, Any], direction: Direction) -> int:
+    """How many frames the emulator that told these statistics did not hand on, for any reason."""
+    counted = told[direction]
+    return sum(int(counted[key]) for key in _DROPS)

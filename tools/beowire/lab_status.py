@@ -50,6 +50,7 @@ def described(lab: Lab) -> dict[str, Any]:
 def links(lab: Lab) -> list[dict[str, Any]]:
     """How each link is made and what it does."""
     counts = lab_wire.counts(lab) if lab.ready and lab.mode == "namespace" else {}
+    dead = lab.dead_wires() if lab.mode == "namespace" else []
     result = []
     for link in lab.topology.links:
         wire = lab.wires.get(link.name, Wire("plain"))
@@ -59,10 +60,12 @@ def links(lab: Lab) -> list[dict[str, Any]]:
             "b": str(link.b),
             "made_by": wire.kind,
             "pid": wire.pid,
-            "offloads": link.offloads and wire.kind in ("plain", "kernel"),
+            "offloads": link.offloads and wire.kind != "netem",
         }
         for direction in DIRECTIONS:
             told[direction] = settings(link.model(direction))
+        if wire.pid and link.name not in dead:
+            told["emulator"] = lab_emulator.stats(lab, link.name)
         told["counts"] = {
             direction: dataclasses.asdict(counts[link.name, direction])
             for direction in DIRECTIONS
@@ -166,7 +169,7 @@ def flows(lab: Lab) -> dict[tuple[str, Direction], Flow]:
             if (link.name, direction) in counts:
                 each = counts[link.name, direction]
                 lost += each.lost + each.too_long + each.raw_dropped
-            lost += told.get(direction, 0)
+            lost += lab_emulator.dropped(told, direction) if told else 0
             found[link.name, direction] = Flow(*passed, lost)
     return found
 

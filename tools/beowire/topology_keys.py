@@ -17,6 +17,7 @@ RATE_MAX_BITS = 30 * 10**9
 DELAY_MAX_NS = 100 * 10**9
 
 _RATE_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_SIZE_UNITS = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "Ki": 1 << 10, "Mi": 1 << 20}
 _TIME_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 
 
@@ -53,9 +54,12 @@ def parse_time(text: str) -> int:
 
 
 def parse_bytes(text: str) -> int:
-    if not re.fullmatch(r"\d{1,10}", text):
-        raise BeowireError(f"{text!r} is no number of bytes.", "Write a number such as 125000.")
-    return int(text)
+    match = re.fullmatch(r"(\d{1,10})(k|K|M|Ki|Mi)?", text)
+    if not match:
+        raise BeowireError(
+            f"{text!r} is no number of bytes.", "Write a number such as 125000, 100K or 64Ki."
+        )
+    return int(match[1]) * _SIZE_UNITS[match[2] or ""]
 
 
 def parse_mtu(text: str) -> int:
@@ -97,7 +101,7 @@ def format_time(time_ns: int) -> str:
 
 
 def _format_share(share: float) -> str:
-    return f"{share:.12g}"
+    return f"{share:.9f}".rstrip("0").rstrip(".")
 
 
 def _format_switch(on: bool) -> str:
@@ -144,7 +148,7 @@ def settings(model: Model) -> dict[str, str]:
 def describe(model: Model) -> str:
     """The model in a few words, such as `rate 1G, delay 10us`; empty when it does nothing."""
     return ", ".join(
-        f"{name} {float(value):.4%}".replace("0000%", "%")
+        f"{name} {float(value) * 100:g}%"
         if name in ("loss", "duplicate", "reorder", "corrupt")
         else f"{name} {value}"
         for name, value in settings(model).items()
