@@ -114,7 +114,8 @@ def pingpong(
     check_settings(where)
     report = bench.compare(plan, where, note)
     if json_file is not None:
-        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
+        result = {**report.as_json(), "lab": run_cli.described_lab(where)}
+        places.write_output(json_file, json.dumps(result, indent=1) + "\n")
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")

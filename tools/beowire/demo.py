@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import bench, capture, demo_place, lab, lab_up, path, places, samples
+from beowire import bench, capture, demo_place, lab, lab_status, lab_up, path, places, samples
 from beowire.cluster import Cluster, of_lab
 from beowire.demo_faults import Killed, Lossy, kill_a_rank, lose_frames
 from beowire.demo_place import Place
@@ -63,6 +63,8 @@ class Result:
     left_out: list[str] = field(default_factory=list)
     """What this machine does not allow to show."""
     answers: dict[str, str] = field(default_factory=dict)
+    lab: dict[str, Any] = field(default_factory=dict)
+    """The lab's own description; empty on real hosts."""
 
     def as_json(self) -> dict[str, Any]:
         return {**asdict(self), "order": "A B A B, A is TCP", "machine": bench.machine()}
@@ -87,7 +89,7 @@ def on_lab(name: str, progress: Progress) -> Result:
 
 def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     cluster = of_lab(made.name)
-    result = Result()
+    result = Result(lab=lab_status.described(made))
     with demo_place.on_lab(cluster, NODES) as place:
         compare(place, result, progress)
         if made.mode == "loopback":

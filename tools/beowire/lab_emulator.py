@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,8 @@ def start(lab: Lab, link: Link, namespace: str, interface_a: str, interface_b: s
         f"--net={lab.namespace_path(namespace)}",
         str(binary()),
         "--json",
+        "--seed",
+        str(zlib.crc32(f"{lab.topology.seed} {link.name}".encode())),
         "--control",
         str(control_path(lab, link.name)),
         interface_a,

@@ -3,11 +3,12 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from beowire import cluster, launch, path, places
+from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.run import run as run_job
@@ -80,12 +81,21 @@ def run(
         places.make_output_dir(stats)
     record = run_job(job, where, keep_stats=stats)
     if stats is not None:
-        told = json.dumps(record.as_json(), indent=1) + "\n"
-        places.write_output(stats / "job.json", told)
+        told = {**record.as_json(), "lab": described_lab(where)}
+        places.write_output(stats / "job.json", json.dumps(told, indent=1) + "\n")
     if prove and record.exit_status == 0:
         path.prove(record)
         note(f"proved: {describe(record)}")
     raise typer.Exit(record.exit_status)
+
+
+def described_lab(where: Cluster) -> dict[str, Any] | None:
+    """The lab, its links and limits, that a result came from; None on real hosts."""
+    if where.lab is None:
+        return None
+    from beowire import lab_status
+
+    return lab_status.described(where.lab)
 
 
 def describe(record: path.JobRecord) -> str:

@@ -158,6 +158,8 @@ class Topology:
     routers: tuple[Host, ...] = ()
     switches: tuple[Switch, ...] = ()
     links: tuple[Link, ...] = ()
+    seed: int = 1
+    """Of all that emulators leave to chance; each link draws a seed of its own from it."""
     source: str = ""
     """The file it was read from; empty: none."""
 

@@ -55,6 +55,7 @@ class Statements:
 
     description: str
     defaults: Table
+    seed: int = 1
     nodes: list[Table] = field(default_factory=list)
     routers: list[Table] = field(default_factory=list)
     switches: list[Table] = field(default_factory=list)
@@ -112,6 +113,7 @@ class _Builder:
                 if each.kind == "switch"
             ),
             links=links,
+            seed=self._told.seed,
             source=self._source,
         )
 

@@ -56,6 +56,12 @@ def _cpus(value: Any) -> float:
     return float(value)
 
 
+def _seed(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 32:
+        raise ValueError(f"{value!r} is no seed: 0 to {(1 << 32) - 1}")
+    return value
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
@@ -200,11 +206,12 @@ def parse(text: str, name: str, source: str) -> Topology:
 
 def _statements(document: _Document) -> topology_build.Statements:
     top = document.table(
-        document.values, (), {"description": _text}, "defaults", "nodes", "switches", "routers",
+        document.values, (), {"description": _text, "seed": _seed}, "defaults", "nodes", "switches", "routers",
         "links",
     )  # fmt: skip
     told = topology_build.Statements(
         description=top.values.get("description", ""),
+        seed=top.values.get("seed", 1),
         defaults=document.table(document.values.get("defaults", {}), ("defaults",), _LINK),
     )
     for way, value in document.tables("nodes"):
