@@ -18,9 +18,9 @@ from beowire import (
     lab_address,
     lab_cli,
     lab_link_cli,
+    lab_place,
     lab_status,
     lab_up,
-    lab_wire,
     namespaces,
     topology_file,
     topology_ready,
@@ -465,7 +465,7 @@ def test_interrupted_making_of_a_topology_leaves_nothing(lab_name: str) -> None:
 
 def test_a_place_is_the_switch_of_the_link() -> None:
     read = topology_file.parse(ROUTED, "test", "test.toml")
-    places = {link.name: lab_wire.place(read, link) for link in read.links}
+    places = {link.name: lab_place.place(read, link) for link in read.links}
     assert {name: (where.namespace, where.inward) for name, where in places.items()} == {
         "node1": ("east", "ab"),
         "node2": ("west", "ab"),

@@ -5,10 +5,11 @@ line."""
 import contextlib
 import dataclasses
 import json
+import re
 import tomllib
 
 import pytest
-from beowire import toml_lines, topology, topology_file, topology_keys, topology_ready
+from beowire import places, toml_lines, topology, topology_file, topology_keys, topology_ready
 from beowire.errors import BeowireError
 from beowire.topology import End, Model, Topology
 from hypothesis import given
@@ -389,3 +390,20 @@ def test_a_tree_of_switches_is_one_network(tree: tuple[int, list[int], list[int]
     if parents:
         assert "loop of switches" in complaint(text + wires + '[[links]]\nname = "extra"\n'
                                                f'a = "s1"\nb = "s{parents[0]}"\n')  # fmt: skip
+
+
+DOCUMENT = (places.root() / "docs" / "lab.md").read_text()
+
+
+def test_the_documented_file_is_good() -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", DOCUMENT, re.DOTALL)
+    read = parse(example)
+    assert len(read.nodes) == 8
+    assert [read.links[-1].ab.rate_bits, read.links[-1].ba.rate_bits] == [10**8, 2 * 10**7]
+
+
+def test_every_key_and_every_ready_topology_is_documented() -> None:
+    described = set(re.findall(r"`([a-z-]+)`", DOCUMENT))
+    assert set(topology_keys.KEYS) | set(topology_ready.names()) <= described
+    tables = topology_file.TABLES.values()
+    assert {key for readers in tables for key in readers} <= described

@@ -21,15 +21,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import namespaces, places, topology
+from beowire import lab_shape, namespaces, places, topology
 from beowire.errors import BeowireError
+from beowire.lab_shape import Shape
 from beowire.topology import (
     MTU_DEFAULT_BYTES,
     MTU_MAX_BYTES,
     MTU_MIN_BYTES,
     NODES_MAX,
     Link,
-    Model,
     Topology,
 )
 
@@ -51,38 +51,6 @@ WIRES = "wires"
 """The namespace in which links lie that touch no switch."""
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What the switch does to the frames of one node's port; nothing by default.
-
-    Losses, corruption and drops hit what the node sends, the rate limits what it receives.
-    """
-
-    loss: float = 0.0
-    """Share of frames lost at random, 0 to 1."""
-    corrupt: float = 0.0
-    """Share of frames in which one random bit behind the Ethernet header is flipped, 0 to 1."""
-    rate_bits: int = 0
-    """Bits per second towards the node; 0: unlimited."""
-    queue_bytes: int = 0
-    """Room of the drop-tail queue before that rate; 0: the default for the rate."""
-    longest_bytes: int = 0
-    """Frames with more payload than this are dropped, as by a switch without jumbo frames;
-    0: none."""
-    drop_raw: bool = False
-    """Drop what is neither IP nor ARP, as some clouds do."""
-
-    def models(self) -> tuple[Model, Model]:
-        """What befalls the frames that the node sends, and those it receives."""
-        out = Model(
-            loss=self.loss,
-            corrupt=self.corrupt,
-            mtu_bytes=self.longest_bytes,
-            drop_raw=self.drop_raw,
-        )
-        return out, Model(rate_bits=self.rate_bits, queue_bytes=self.queue_bytes)
 
 
 @dataclass
@@ -197,17 +165,7 @@ class Lab:
 
     def shape(self, node: str) -> Shape:
         """What the port of the node's first link does, as far as a shape can say it."""
-        link = self.topology.links_of(node)[0]
-        leaving = link.leaving(node)
-        out, back = link.model(leaving), link.model("ba" if leaving == "ab" else "ab")
-        return Shape(
-            loss=out.loss,
-            corrupt=out.corrupt,
-            rate_bits=back.rate_bits,
-            queue_bytes=back.queue_bytes,
-            longest_bytes=out.mtu_bytes,
-            drop_raw=out.drop_raw,
-        )
+        return lab_shape.of_link(self.topology.links_of(node)[0], node)
 
     def processes(self) -> list[int]:
         """The processes that live on the lab's nodes."""

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import NoReturn
 
-from beowire import lab_wire, places
+from beowire import lab_place, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.topology import Link
@@ -32,7 +32,7 @@ def command(lab: Lab, word: str, output: Path | None, arguments: list[str]) -> l
             "Use a lab of namespaces: run as root where the kernel allows them.",
         )
     link = find_link(lab, word)
-    where = lab_wire.place(lab.topology, link)
+    where = lab_place.place(lab.topology, link)
     words = [
         places.program("nsenter", "util-linux"),
         f"--net={lab.namespace_path(where.namespace)}",

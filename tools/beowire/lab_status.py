@@ -8,7 +8,7 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
-from beowire import lab_emulator, lab_quota, lab_up, lab_wire, namespaces
+from beowire import lab_counts, lab_emulator, lab_place, lab_quota, lab_up, namespaces
 from beowire.errors import BeowireError
 from beowire.lab import Lab, Wire
 from beowire.terminal import out
@@ -49,7 +49,7 @@ def described(lab: Lab) -> dict[str, Any]:
 
 def links(lab: Lab) -> list[dict[str, Any]]:
     """How each link is made and what it does."""
-    counts = lab_wire.counts(lab) if lab.ready and lab.mode == "namespace" else {}
+    counts = lab_counts.counts(lab) if lab.ready and lab.mode == "namespace" else {}
     dead = lab.dead_wires() if lab.mode == "namespace" else []
     result = []
     for link in lab.topology.links:
@@ -159,7 +159,7 @@ def _rates(
 def flows(lab: Lab) -> dict[tuple[str, Direction], Flow]:
     """What has passed each link in each direction: the counters of the interfaces at the switch,
     where it comes out, those of the queues and classifiers, and those of emulators."""
-    counts = lab_wire.counts(lab)
+    counts = lab_counts.counts(lab)
     found: dict[tuple[str, Direction], Flow] = {}
     for link in lab.topology.links:
         told = lab_emulator.stats(lab, link.name) if lab.wires[link.name].pid else {}
@@ -176,9 +176,9 @@ def flows(lab: Lab) -> dict[tuple[str, Direction], Flow]:
 
 def _passed(lab: Lab, link: Link, direction: Direction) -> tuple[tuple[int, int], int]:
     """(Bytes and frames) that came out of the link, and how many its queue dropped."""
-    where = lab_wire.place(lab.topology, link)
+    where = lab_place.place(lab.topology, link)
     path = lab.namespace_path(where.namespace)
     plain = lab.wires[link.name].kind == "plain"
     return namespaces.within(
-        path, lambda: lab_wire.passed(link.name, inward=direction == where.inward, plain=plain)
+        path, lambda: lab_counts.passed(link.name, inward=direction == where.inward, plain=plain)
     )

@@ -21,6 +21,7 @@ from types import FrameType
 
 from beowire import (
     lab_address,
+    lab_counts,
     lab_emulator,
     lab_node,
     lab_port,
@@ -187,7 +188,7 @@ def _make(lab: Lab) -> None:
 def port_counts(lab: Lab) -> dict[str, lab_port.PortCounts]:
     """What befell the frames that a node sent on its first link, by node; only of links whose
     kernel part counts."""
-    counts = lab_wire.counts(lab)
+    counts = lab_counts.counts(lab)
     found = {}
     for node in lab.node_names():
         link = lab.topology.links_of(node)[0]

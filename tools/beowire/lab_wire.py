@@ -14,89 +14,20 @@ kind moves the cables, not the hosts' interfaces.
 
 import contextlib
 import os
-from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from pyroute2 import IPRoute
 
-from beowire import ethtool, lab_emulator, lab_netem, lab_port, namespaces
+from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces
 from beowire.errors import BeowireError
 from beowire.lab import WIRES, Lab, Wire, WireKind
-from beowire.topology import DIRECTIONS, Direction, End, Link, Model, Topology
+from beowire.lab_counts import port_maps, write_port_maps
+from beowire.lab_place import Place, by_namespace, choose_kind, far, near, place
+from beowire.topology import DIRECTIONS, Direction, End, Link, Model
 
 BRIDGE = "bridge"
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a link lies."""
-
-    namespace: str
-    """The switch in whose namespace it is made, or WIRES."""
-    outer: End
-    """The end whose cable comes in there under the link's name."""
-    inner: End
-    """The other: that switch itself, or a host."""
-    inward: Direction
-    """The direction from outer to inner."""
-
-    @property
-    def outward(self) -> Direction:
-        return "ba" if self.inward == "ab" else "ab"
-
-
-def place(topology: Topology, link: Link) -> Place:
-    switches = topology.switch_names()
-    if link.b.device in switches and link.a.device not in switches:
-        return Place(link.b.device, link.a, link.b, "ab")
-    if link.a.device in switches:
-        return Place(link.a.device, link.b, link.a, "ba")
-    return Place(WIRES, link.a, link.b, "ab")
-
-
-def choose_kind(link: Link, where: Place) -> WireKind:
-    """The least that does what the link's models ask for."""
-    if link.emulator == "netem":
-        lab_netem.check(link)
-        return "netem"
-    if link.emulator == "beowire-link" or link.ab.beyond_kernel or link.ba.beyond_kernel:
-        if link.emulator == "kernel":
-            raise BeowireError(
-                f"Link {link.name} is made by the kernel alone, which has rate, queue, loss, "
-                "corrupt, mtu and drop-raw only.",
-                'Give the link emulator = "auto" in the topology.',
-            )
-        if link.ab.drop_raw or link.ba.drop_raw:
-            raise BeowireError(
-                f"Link {link.name}: drop-raw does not go together with an emulator.",
-                "Leave out drop-raw, or what needs the emulator.",
-            )
-        return "beowire-link"
-    inward, outward = link.model(where.inward), link.model(where.outward)
-    if where.namespace == WIRES or inward.rate_bits or outward.faults:
-        return "kernel"
-    return "plain"
-
-
-def _near(link: Link) -> str:
-    """The inner cable's end that the outer cable is joined to."""
-    return f"{link.name}~i"
-
-
-def _far(link: Link) -> str:
-    """The inner cable's end that is the switch's port."""
-    return f"{link.name}~o"
-
-
-def _by_namespace(topology: Topology, links: Iterable[Link]) -> dict[str, list[tuple[Link, Place]]]:
-    grouped = defaultdict(list)
-    for link in links:
-        where = place(topology, link)
-        grouped[where.namespace].append((link, where))
-    return grouped
 
 
 def make(lab: Lab) -> None:
@@ -105,7 +36,7 @@ def make(lab: Lab) -> None:
         path = lab.namespace_path(switch.name)
         namespaces.within(path, partial(_make_bridge, lab.topology.mtu_bytes()))
     namespaces.within(lab.namespace_path(WIRES), _silence_ipv6)
-    for namespace, links in _by_namespace(lab.topology, lab.topology.links).items():
+    for namespace, links in by_namespace(lab.topology, lab.topology.links).items():
         namespaces.check_interrupted()
         namespaces.within(lab.namespace_path(namespace), partial(_lay_cables, lab, links))
     for link in lab.topology.links:
@@ -156,7 +87,7 @@ def _lay_cables(lab: Lab, links: list[tuple[Link, Place]]) -> None:
         for link, where in links:
             _lay_cable(switch, lab, link.name, where.outer, link.name)
             if where.namespace == WIRES:
-                _lay_cable(switch, lab, _near(link), where.inner, link.name)
+                _lay_cable(switch, lab, near(link), where.inner, link.name)
 
 
 def _lay_cable(switch: IPRoute, lab: Lab, near: str, to: End, at_switch: str) -> None:
@@ -194,7 +125,7 @@ def join(lab: Lab, links: Iterable[Link]) -> None:
     """Makes each of these links do what its models say, whatever it did before, and notes in the
     lab's description how. The models are already those of the lab's topology."""
     ids = port_maps(lab)
-    for namespace, here in _by_namespace(lab.topology, links).items():
+    for namespace, here in by_namespace(lab.topology, links).items():
         kinds = {link.name: choose_kind(link, where) for link, where in here}
         for link, _ in here:
             _stop_emulator(lab, link.name)
@@ -203,8 +134,8 @@ def join(lab: Lab, links: Iterable[Link]) -> None:
         path = lab.namespace_path(namespace)
         ids |= namespaces.within(path, partial(_join_here, lab, here, kinds))
         lab.wires |= {name: Wire(kind) for name, kind in kinds.items()}
-        _write_port_maps(lab, ids)
-    set_offloads(lab)
+        write_port_maps(lab, ids)
+    lab_offload.set_offloads(lab)
     for link in links:
         if lab.wires[link.name].kind == "beowire-link":
             namespaces.check_interrupted()
@@ -221,7 +152,7 @@ def _join_here(
     with IPRoute() as switch:
         for link, where in links:
             outer = _index(switch, link.name)
-            inner = _index(switch, _near(link))
+            inner = _index(switch, near(link))
             for index in filter(None, (outer, inner)):
                 lab_port.clear(switch, index)
             if where.namespace != WIRES:
@@ -234,22 +165,22 @@ def _join_here(
 def _set_port(switch: IPRoute, lab: Lab, link: Link, *, plain: bool) -> int:
     """Makes the outer cable the switch's port, or a second cable behind it; the index of the
     second cable's near end, 0 where there is none."""
-    outer, near = _index(switch, link.name), _index(switch, _near(link))
+    outer, inner = _index(switch, link.name), _index(switch, near(link))
     bridge = _index(switch, BRIDGE)
     if plain:
-        if near:
-            switch.link("del", index=near)
+        if inner:
+            switch.link("del", index=inner)
         switch.link("set", index=outer, master=bridge)
         return 0
     switch.link("set", index=outer, master=0)
-    if not near:
+    if not inner:
         mtu_bytes = lab.topology.mtu_bytes()
-        peer = {"ifname": _far(link), "mtu": mtu_bytes}
-        switch.link("add", ifname=_near(link), kind="veth", mtu=mtu_bytes, peer=peer)
-        near = _index(switch, _near(link))
-        switch.link("set", index=_index(switch, _far(link)), master=bridge, state="up")
-        switch.link("set", index=near, state="up")
-    return near
+        peer = {"ifname": far(link), "mtu": mtu_bytes}
+        switch.link("add", ifname=near(link), kind="veth", mtu=mtu_bytes, peer=peer)
+        inner = _index(switch, near(link))
+        switch.link("set", index=_index(switch, far(link)), master=bridge, state="up")
+        switch.link("set", index=inner, state="up")
+    return inner
 
 
 def _fit(
@@ -279,7 +210,7 @@ def _fit(
 
 def _start_emulator(lab: Lab, link: Link) -> int:
     where = place(lab.topology, link)
-    ends = (link.name, _near(link)) if where.inward == "ab" else (_near(link), link.name)
+    ends = (link.name, near(link)) if where.inward == "ab" else (near(link), link.name)
     return lab_emulator.start(lab, link, where.namespace, *ends)
 
 
@@ -317,73 +248,3 @@ def _change(lab: Lab, old: dict[str, Link]) -> None:
         else:
             anew.append(link)
     join(lab, anew)
-
-
-def set_offloads(lab: Lab) -> None:
-    """Segmentation by the topology's choice, but never into netem, which would lose 64 KiB as one
-    frame; beowire-link takes such frames apart. Where frames are corrupted, checksums are computed
-    and verified, else damage would pass TCP unseen, as it cannot on a wire."""
-    links = lab.topology.links
-    honest_sums = any(link.ab.corrupt or link.ba.corrupt for link in links)
-    wanted: dict[str, dict[str, tuple[bool, bool]]] = defaultdict(dict)
-    for link in links:
-        where = place(lab.topology, link)
-        kind = lab.wires[link.name].kind
-        checksum = not honest_sums and kind != "netem"
-        choice = (checksum, checksum and link.offloads)
-        here = wanted[where.namespace]
-        here[link.name] = choice
-        if kind != "plain":
-            here[_near(link)] = choice
-        if kind != "plain" and where.namespace != WIRES:
-            here[_far(link)] = choice
-        for end in (where.outer, where.inner):
-            if end.interface:
-                wanted[end.device][end.interface] = choice
-            elif end == where.outer:
-                wanted[end.device][link.name] = choice
-    for device, interfaces in wanted.items():
-        namespaces.within(lab.namespace_path(device), partial(_set_offloads, interfaces))
-
-
-def _set_offloads(interfaces: dict[str, tuple[bool, bool]]) -> None:
-    for interface, (checksum, segmentation) in interfaces.items():
-        ethtool.set_tx_checksum(interface, checksum)
-        ethtool.set_segmentation(interface, segmentation)
-
-
-def port_maps(lab: Lab) -> dict[tuple[str, Direction], int]:
-    """The counters' maps of the links that have a classifier, by link and direction."""
-    path = lab.directory / "ports"
-    if not path.exists():
-        return {}
-    found: dict[tuple[str, Direction], int] = {}
-    for line in path.read_text().splitlines():
-        link, direction, number = line.split()
-        found[link, "ab" if direction == "ab" else "ba"] = int(number)
-    return found
-
-
-def _write_port_maps(lab: Lab, ids: dict[tuple[str, Direction], int]) -> None:
-    text = "".join(f"{link} {direction} {number}\n" for (link, direction), number in ids.items())
-    temporary = lab.directory / ".ports"
-    temporary.write_text(text)
-    temporary.replace(lab.directory / "ports")
-
-
-def counts(lab: Lab) -> dict[tuple[str, Direction], lab_port.PortCounts]:
-    """What the classifiers have done to frames so far, by link and direction."""
-    return {key: lab_port.counts(number) for key, number in port_maps(lab).items()}
-
-
-def passed(link: str, *, inward: bool, plain: bool) -> tuple[tuple[int, int], int]:
-    """(Bytes and frames) that left the link in a direction, and how many the queue before it
-    dropped; asked in the namespace of the switch. Inward, a plain link has no queue: what comes in
-    has passed."""
-    with IPRoute() as switch:
-        interface = link if plain or not inward else f"{link}~i"
-        (told,) = switch.get_links(_index(switch, interface))
-    stats = told.get_attr("IFLA_STATS64")
-    if inward and plain:
-        return (stats["rx_bytes"], stats["rx_packets"]), 0
-    return (stats["tx_bytes"], stats["tx_packets"]), stats["tx_dropped"]

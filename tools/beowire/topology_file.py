@@ -110,6 +110,17 @@ _NODE: dict[str, Reader] = {
 }
 
 
+_SWITCH: dict[str, Reader] = {"name": _text, "mtu": _mtu}
+TABLES = {
+    "nodes": _NODE,
+    "routers": _HOST,
+    "switches": _SWITCH,
+    "links": _LINK,
+    "interfaces": _INTERFACE,
+}
+"""The keys that the tables of a file may have."""
+
+
 @dataclass
 class _Document:
     """The file while it is read: problems are collected, so that all are told at once."""
@@ -205,10 +216,9 @@ def parse(text: str, name: str, source: str) -> Topology:
 
 
 def _statements(document: _Document) -> topology_build.Statements:
-    top = document.table(
-        document.values, (), {"description": _text, "seed": _seed}, "defaults", "nodes", "switches", "routers",
-        "links",
-    )  # fmt: skip
+    arrays = ("nodes", "switches", "routers", "links")
+    readers: dict[str, Reader] = {"description": _text, "seed": _seed}
+    top = document.table(document.values, (), readers, "defaults", *arrays)
     told = topology_build.Statements(
         description=top.values.get("description", ""),
         seed=top.values.get("seed", 1),
@@ -219,7 +229,7 @@ def _statements(document: _Document) -> topology_build.Statements:
     for way, value in document.tables("routers"):
         told.routers.append(_host(document, way, value, _HOST))
     for way, value in document.tables("switches"):
-        table = document.table(value, way, {"name": _text, "mtu": _mtu})
+        table = document.table(value, way, _SWITCH)
         document.require(table, way, "name")
         told.switches.append(table)
     for way, value in document.tables("links"):
