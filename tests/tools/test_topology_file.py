@@ -403,7 +403,7 @@ def test_the_documented_file_is_good() -> None:
 
 
 def test_every_key_and_every_ready_topology_is_documented() -> None:
-    described = set(re.findall(r"`([a-z-]+)`", DOCUMENT))
+    described = set(re.findall(r"(?<=[`. ])[a-z0-9-]+(?=[`. ,])", DOCUMENT))
     assert set(topology_keys.KEYS) | set(topology_ready.names()) <= described
     tables = topology_file.TABLES.values()
     assert {key for readers in tables for key in readers} <= described
