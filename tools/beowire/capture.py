@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from beowire import namespaces, places
+from beowire import lab_place, namespaces, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 
@@ -56,7 +56,9 @@ def raw_frames(lab: Lab, node: str) -> Iterator[list[Frame]]:
     ARP. The list is complete once the context has ended."""
     frames: list[Frame] = []
     ending = threading.Event()
-    tap = namespaces.within(lab.namespace_path("switch"), partial(_open_port, node))
+    link = lab.topology.links_of(node)[0]
+    switch = lab.namespace_path(lab_place.place(lab.topology, link).namespace)
+    tap = namespaces.within(switch, partial(_open_port, link.name))
 
     def collect() -> None:
         while not ending.is_set() and len(frames) < _FRAMES_MAX:

@@ -12,6 +12,7 @@ from beowire import (
     demo_cli,
     info_cli,
     lab_cli,
+    lab_rootless,
     places,
     run_cli,
     selftest_cli,
@@ -45,6 +46,7 @@ def version() -> None:
 
 def main() -> None:
     try:
+        lab_rootless.enter(sys.argv[1:])
         app(prog_name="beowire")
     except BeowireError as error:
         note(str(error))
@@ -58,3 +60,5 @@ def main() -> None:
     except KeyboardInterrupt:
         note("interrupted")
         sys.exit(130)
+    finally:
+        lab_rootless.end_if_unused()

@@ -38,12 +38,13 @@ class Cluster:
 def of_lab(name: str) -> Cluster:
     made = load_ready(name)
     loopback = made.mode == "loopback"
+    first = made.topology.nodes[0]
     return Cluster(
         hosts=made.node_names(),
         agent=[str(places.package_file("agent.sh"))],
-        head=[] if loopback else ["sh", str(made.enter_path("node1"))],
+        head=[] if loopback else ["sh", str(made.enter_path(first.name))],
         network="127.0.0.0/8" if loopback else made.network(),
-        interface="lo" if loopback else "eth0",
+        interface="lo" if loopback else first.interfaces[0].name,
         environment={"BEOWIRE_LAB_DIR": str(made.directory)},
         shares_cores=True,
         shares_host_name=loopback,

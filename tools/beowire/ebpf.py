@@ -12,6 +12,7 @@ import os
 import platform
 import struct
 from dataclasses import dataclass, field
+from functools import cache
 
 from beowire.errors import BeowireError
 
@@ -155,6 +156,18 @@ class Program:
                 ) from None
             lines = log.value.decode(errors="replace").strip()
             raise RuntimeError(f"eBPF program refused: {error}\n{lines}") from error
+
+
+@cache
+def permitted() -> bool:
+    """Whether this process may load programs."""
+    program = Program()
+    program.leave(0)
+    try:
+        os.close(program.load_classifier("probe"))
+    except BeowireError:
+        return False
+    return True
 
 
 def create_counters(count: int) -> int:

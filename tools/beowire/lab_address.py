@@ -8,7 +8,9 @@ the topology's file gives stays as it is.
 import ipaddress
 from collections import deque
 from dataclasses import dataclass
+from itertools import combinations
 
+from beowire.errors import BeowireError
 from beowire.topology import End, Topology
 
 _ROUTER_LAST = 254
@@ -36,7 +38,17 @@ def assign(topology: Topology, subnets: list[str]) -> dict[str, dict[str, str]]:
     for host in topology.hosts():  # in the order of the interfaces, whatever the networks'
         told = addresses[host.name]
         addresses[host.name] = {each.name: told[each.name] for each in host.interfaces}
+    _check_distinct([_network(addresses, ends[0]) for ends in topology.networks()])
     return addresses
+
+
+def _check_distinct(networks: list[str]) -> None:
+    for one, other in combinations(map(ipaddress.IPv4Network, networks), 2):
+        if one.overlaps(other):
+            raise BeowireError(
+                f"Two networks of the topology have overlapping addresses: {one} and {other}.",
+                "Give other addresses in the topology.",
+            )
 
 
 def routes(topology: Topology, addresses: dict[str, dict[str, str]], device: str) -> list[Route]:

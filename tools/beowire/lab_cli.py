@@ -8,6 +8,7 @@ node should not wait for it.
 import dataclasses
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -72,23 +73,26 @@ def up(
     drop_raw: DropRaw = None,
 ) -> None:
     """Make a lab: of nodes node1 to nodeN at a switch, or of a topology."""
-    from beowire import lab_up, topology_ready
+    from beowire import lab_rootless, lab_up, topology_ready
 
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
     if (nodes is None) == (topology is None):
         raise BeowireError("What kind of lab?", "Give either --nodes N or --topology FILE.")
     if offloads not in (None, "on", "off"):
         raise BeowireError(f"--offloads {offloads}?", "Give on or off.")
-    if topology is not None:
+    read = None if topology is None else topology_ready.find(topology)
+    if read is not None:
         if changes or mtu is not None or offloads is not None:
             raise BeowireError(
                 "What links do stands in the topology.",
                 "Leave the other options out; ./beowire lab link set changes links afterwards.",
             )
-        made = lab_up.up_topology(name, topology_ready.find(topology))
+        lab_rootless.begin(sys.argv[1:])
+        made = lab_up.up_topology(name, read)
     else:
         shape = dataclasses.replace(lab.Shape(), **changes)  # type: ignore[arg-type]
         mtu_bytes = lab.MTU_DEFAULT_BYTES if mtu is None else mtu
+        lab_rootless.begin(sys.argv[1:])
         made = lab_up.up(name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape)
     if made.mode == "loopback":
         note(loopback_notice(made))

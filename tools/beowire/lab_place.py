@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from beowire import lab_netem
+from beowire import ebpf, lab_netem
 from beowire.errors import BeowireError
 from beowire.lab import WIRES, WireKind
 from beowire.topology import Direction, End, Link, Topology
@@ -50,16 +50,22 @@ def choose_kind(link: Link, where: Place) -> WireKind:
                 "corrupt, mtu and drop-raw only.",
                 'Give the link emulator = "auto" in the topology.',
             )
-        if link.ab.drop_raw or link.ba.drop_raw:
-            raise BeowireError(
-                f"Link {link.name}: drop-raw does not go together with an emulator.",
-                "Leave out drop-raw, or what needs the emulator.",
-            )
+        check_emulated(link)
         return "beowire-link"
     inward, outward = link.model(where.inward), link.model(where.outward)
-    if where.namespace == WIRES or inward.rate_bits or outward.faults:
-        return "kernel"
-    return "plain"
+    plain = where.namespace != WIRES and not inward.rate_bits and not outward.faults
+    if (inward.faults or not plain) and link.emulator == "auto" and not ebpf.permitted():
+        check_emulated(link)
+        return "beowire-link"
+    return "plain" if plain else "kernel"
+
+
+def check_emulated(link: Link) -> None:
+    if link.ab.drop_raw or link.ba.drop_raw:
+        raise BeowireError(
+            f"Link {link.name}: drop-raw does not go together with an emulator.",
+            "Leave out drop-raw, or what needs the emulator.",
+        )
 
 
 def near(link: Link) -> str:

@@ -19,6 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+from pyroute2.netlink.exceptions import NetlinkError
+
 from beowire import (
     lab_address,
     lab_counts,
@@ -47,6 +49,8 @@ from beowire.lab import (
     locked,
 )
 from beowire.topology import CLEAR, Direction, Link, Model, Topology, plain
+
+_MODULES = "The kernel needs veth, bridge, sch_tbf, sch_ingress and cls_bpf (modprobe NAME)."
 
 
 def choose_mode() -> tuple[Mode, str]:
@@ -141,7 +145,7 @@ def up_topology(name: str, topology: Topology) -> Lab:
             _make(lab)
         except BaseException as error:
             _destroy(lab)
-            if isinstance(error, OSError):
+            if isinstance(error, OSError | NetlinkError):
                 raise _explained(error, lab) from error
             raise
     return lab
@@ -157,10 +161,12 @@ def _check_unclaimed(lab: Lab) -> None:
             )
 
 
-def _explained(error: OSError, lab: Lab) -> BeowireError:
+def _explained(error: OSError | NetlinkError, lab: Lab) -> BeowireError:
     """Turns what the system says into an error that a person can act on."""
     mend = "Nothing of it was left behind."
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, NetlinkError):
+        mend = f"{_MODULES} {mend}"
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         mend = f"Free some space for {places.state_dir()} and /etc/netns. {mend}"
     return BeowireError(f"Lab {lab.name} could not be made: {error}.", mend)
 
@@ -244,6 +250,11 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
         with namespaces.uninterrupted():
             try:
                 lab_wire.change(lab, links)
+            except NetlinkError as error:
+                raise BeowireError(
+                    f"The links of lab {name} could not be changed: {error}.",
+                    f"{_MODULES} The links are as they were.",
+                ) from error
             finally:
                 lab.save()
     return lab

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
 
 from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces
 from beowire.errors import BeowireError
@@ -231,7 +232,7 @@ def change(lab: Lab, links: dict[str, Link]) -> None:
         _change(lab, old)
     except BaseException:
         lab.topology = before
-        with contextlib.suppress(BeowireError, OSError):
+        with contextlib.suppress(BeowireError, OSError, NetlinkError):
             _change(lab, {name: links[name] for name in old})
         raise
 

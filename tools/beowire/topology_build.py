@@ -290,16 +290,11 @@ class _Builder:
             if self._devices[end.device].kind == "switch"
         ]
         limit = min((each for each in limits if each), default=0)
-        senders = [
-            self._devices[end.device].interfaces[end.interface].mtu_bytes
-            for end in link.ends
-            if end.interface
-        ]
-        passes_all = limit == 0 or (len(senders) == 2 and max(senders) <= limit)
-        if len(senders) < 2 and limit:
-            everyone = [i.mtu_bytes for d in self._devices.values() for i in d.interfaces.values()]
-            passes_all = max(everyone) <= limit
-        if passes_all:
+        devices = [self._devices[end.device] for end in link.ends]
+        if any(device.kind == "switch" for device in devices):  # anybody's frames may come there
+            devices = list(self._devices.values())
+        longest = max(each.mtu_bytes for device in devices for each in device.interfaces.values())
+        if not limit or longest <= limit:
             return link
         models = {
             direction: replace(link.model(direction), mtu_bytes=limit)
@@ -312,7 +307,7 @@ class _Builder:
         return tuple(
             Host(
                 each.name,
-                tuple(sorted(each.interfaces.values(), key=lambda interface: interface.name)),
+                tuple(sorted(each.interfaces.values(), key=_interface_order)),
                 each.table.values.get("cpus", 0.0),
                 each.table.line,
             )
@@ -328,3 +323,9 @@ class _Builder:
                 if name not in device.interfaces and not missing[table.line]:
                     missing[table.line] += 1
                     self._complain(table.line, f"{device.name}.{name} has no link.")
+
+
+def _interface_order(interface: Interface) -> tuple[str, int]:
+    """eth2 before eth10."""
+    base = interface.name.rstrip("0123456789")
+    return base, int(interface.name[len(base) :] or 0)

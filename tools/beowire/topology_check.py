@@ -114,6 +114,9 @@ def _addresses(topology: Topology) -> Iterable[Problem]:
                 continue
             if "/" not in text or not 1 <= known[end].network.prefixlen <= 30:
                 yield Problem(host.line, f"{end}: {text!r} names no network: write {text}/24.")
+            network = known[end].network
+            if known[end].ip in (network.network_address, network.broadcast_address):
+                yield Problem(host.line, f"{end}: {text!r} is no host's address in its network.")
             address = str(known[end].ip)
             if address in seen:
                 yield Problem(host.line, f"{end} and {seen[address]} have one address, {address}.")
