@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import beowire_cli
 import pytest
@@ -222,6 +223,15 @@ def test_links_of_a_lab_have_fates_of_their_own(lab_name: str) -> None:
     made = lab_up.up_topology(lab_name, topology_ready.find("two-sites"))
     seeds = {lab_emulator.ask(made, link, "stats")["seed"] for link in ("wan-a", "wan-b")}
     assert len(seeds) == 2
+
+
+def test_emulators_run_where_and_before_whom_the_topology_says(lab_name: str) -> None:
+    processor = min(os.sched_getaffinity(0))
+    made = up(lab_name, f'realtime = true\nemulator-cpus = "{processor}"\n{PAIR}')
+    pid = made.wires["cable"].pid
+    threads = [int(each.name) for each in Path(f"/proc/{pid}/task").iterdir()]
+    assert any(os.sched_getaffinity(thread) == {processor} for thread in threads)
+    assert any(os.sched_getscheduler(thread) == os.SCHED_FIFO for thread in threads)
 
 
 def test_distant_nodes_in_one_subnet_exchange_raw_frames(lab_name: str) -> None:

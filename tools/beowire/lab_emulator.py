@@ -79,6 +79,8 @@ def start(lab: Lab, link: Link, namespace: str, interface_a: str, interface_b: s
         str(zlib.crc32(f"{lab.topology.seed} {link.name}".encode())),
         "--control",
         str(control_path(lab, link.name)),
+        *(["--realtime"] if lab.topology.realtime else []),
+        *(["--cpu", lab.topology.emulator_cpus] if lab.topology.emulator_cpus else []),
         interface_a,
         interface_b,
         *arguments(_models(link), dict.fromkeys(DIRECTIONS, Model())),

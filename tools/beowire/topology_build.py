@@ -56,6 +56,8 @@ class Statements:
     description: str
     defaults: Table
     seed: int = 1
+    realtime: bool = False
+    emulator_cpus: str = ""
     nodes: list[Table] = field(default_factory=list)
     routers: list[Table] = field(default_factory=list)
     switches: list[Table] = field(default_factory=list)
@@ -114,6 +116,8 @@ class _Builder:
             ),
             links=links,
             seed=self._told.seed,
+            realtime=self._told.realtime,
+            emulator_cpus=self._told.emulator_cpus,
             source=self._source,
         )
 

@@ -5,6 +5,7 @@ in topology_check. The format is described in docs/lab.md.
 """
 
 import difflib
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -62,6 +63,12 @@ def _seed(value: Any) -> int:
     return value
 
 
+def _cpu_list(value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", value):
+        raise ValueError(f'{value!r} is no list of processors: write "2", "2,3" or "4-7"')
+    return value
+
+
 def _flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} is neither true nor false")
@@ -110,8 +117,15 @@ _NODE: dict[str, Reader] = {
 }
 
 
+_TOP: dict[str, Reader] = {
+    "description": _text,
+    "seed": _seed,
+    "realtime": _flag,
+    "emulator-cpus": _cpu_list,
+}
 _SWITCH: dict[str, Reader] = {"name": _text, "mtu": _mtu}
 TABLES = {
+    "": _TOP,
     "nodes": _NODE,
     "routers": _HOST,
     "switches": _SWITCH,
@@ -217,11 +231,12 @@ def parse(text: str, name: str, source: str) -> Topology:
 
 def _statements(document: _Document) -> topology_build.Statements:
     arrays = ("nodes", "switches", "routers", "links")
-    readers: dict[str, Reader] = {"description": _text, "seed": _seed}
-    top = document.table(document.values, (), readers, "defaults", *arrays)
+    top = document.table(document.values, (), _TOP, "defaults", *arrays)
     told = topology_build.Statements(
         description=top.values.get("description", ""),
         seed=top.values.get("seed", 1),
+        realtime=top.values.get("realtime", False),
+        emulator_cpus=top.values.get("emulator-cpus", ""),
         defaults=document.table(document.values.get("defaults", {}), ("defaults",), _LINK),
     )
     for way, value in document.tables("nodes"):
