@@ -94,6 +94,21 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 	return false;
 }
 
+bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	uint8_t i;
+
+	for (i = 0; p->confirmed && i < p->npaths; i++) {
+		struct bw_path *t = &p->path[i];
+
+		if (!t->ack_now || (i == p->best && !t->rx.n))
+			continue;
+		bw_ack_build(e, p, t, f);
+		return true;
+	}
+	return false;
+}
+
 /* What one frame acknowledges for the first time. */
 struct bw_acked {
 	uint64_t bytes, largest, largest_sent_ns;
@@ -174,6 +189,8 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		t->acked_max = bw_max_u64(t->acked_max, sum->largest);
 		bw_ack_rtt(e, t, sum, a);
 		bw_path_cc_ack(e, t, sum->bytes, sum->largest);
+		if (p->striped)
+			bw_stripe_acked(e, p, t, sum->bytes);
 		bw_loss_detect(e, p, t);
 	}
 	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)

@@ -62,8 +62,11 @@ static uint32_t bw_check_owned(const struct bw_peer *p, const void *obj)
 	uint32_t n = bw_check_refs(&p->again, obj);
 	uint8_t i;
 
-	for (i = 0; i < p->npaths; i++)
+	n += bw_check_refs(&p->spare, obj);
+	for (i = 0; i < p->npaths; i++) {
 		n += bw_check_refs(&p->path[i].flight, obj);
+		n += bw_check_refs(&p->path[i].share, obj);
+	}
 	return n;
 }
 
@@ -99,6 +102,28 @@ static const char *bw_check_serves(const struct bw_peer *p)
 			return "served beyond the end";
 	}
 	return NULL;
+}
+
+/* What is set aside for paths: bytes of serves, none of them sent. */
+static const char *bw_check_aside(const struct bw_peer *p)
+{
+	const struct bw_list *list = &p->spare, *l;
+	uint32_t n = 0;
+	uint8_t i;
+
+	for (i = 0; i <= p->npaths; i++) {
+		for (l = list->next; l != list; l = l->next) {
+			const struct bw_record *r = bw_entry(l, struct bw_record, list);
+			const struct bw_serve *s = r->obj;
+
+			if (r->kind != BW_OWNED_BULK || !r->len || s->aborted ||
+			    r->off + r->len > s->next_off)
+				return "something else set aside than bytes of a serve";
+			n++;
+		}
+		list = &p->path[i % BW_PATHS_MAX].share;
+	}
+	return n == p->aside ? NULL : "what is set aside for paths miscounted";
 }
 
 static const char *bw_check_asked(const struct bw_peer *p)
@@ -155,6 +180,8 @@ static const char *bw_check_peer(const struct bw_peer *p)
 		bad = bw_check_serves(p);
 	if (!bad)
 		bad = bw_check_asked(p);
+	if (!bad)
+		bad = bw_check_aside(p);
 	for (l = p->pulls.next; l != &p->pulls && !bad; l = l->next) {
 		const struct bw_pull *u = bw_entry(l, struct bw_pull, all);
 

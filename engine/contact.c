@@ -247,6 +247,7 @@ static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struc
 	p->conn = b->conn;
 	p->charge_min = b->charge_min;
 	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
+	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
 	p->version_min = b->version_min;
 	p->version_max = b->version_max;
 	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;

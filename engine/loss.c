@@ -47,7 +47,12 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	r->frame_len = 0;
 	if (r->kind == BW_OWNED_PING) {
 		bw_record_drop(e, r);
-		p->ping_due = true;
+		if (p->striped)
+			t->ask = true;
+		else
+			p->ping_due = true;
+	} else if (r->kind == BW_OWNED_MOVED) {
+		bw_record_drop(e, r);
 	} else if (r->kind == BW_OWNED_PAD) {
 		bw_record_drop(e, r);
 		t->probe_flying = false;
@@ -127,6 +132,8 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	bw_loss_requeue_path(e, p, t);
+	bw_stripe_leave(p, t);
+	t->ask = false;
 	t->state = BW_PATH_TRYING;
 	t->hello_pause = BW_HELLO_FIRST;
 	t->hello_next = e->now + BW_HELLO_FIRST;
@@ -164,9 +171,11 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	e->count.probes++;
 	if (t->pto_count == BW_PTO_PING && r->kind != BW_OWNED_PAD)
 		bw_path_cc_loss(e, t, t->pn_next);
-	if (t->pto_count >= BW_PTO_PING)
+	if (t->pto_count >= BW_PTO_PING && !p->striped)
 		p->ping_due = true;
 	bw_loss_packet(e, p, t, r);
+	if (p->striped)
+		bw_stripe_doubt(e, p, t);
 	if (t->pto_count >= BW_PTO_ASK)
 		bw_loss_doubt_path(e, p, t);
 	bw_loss_floor(e, t);

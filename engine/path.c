@@ -29,6 +29,7 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->cwnd = BW_CWND_INITIAL;
 	t->ssthresh = UINT64_MAX;
 	bw_list_init(&t->flight);
+	bw_list_init(&t->share);
 }
 
 /* Largest frame that both ends can handle on this path. */
@@ -57,18 +58,40 @@ void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	bw_peer_ready(e, p);
 }
 
+/* The first link in the host's order; of those in use together, the one that a short message crosses
+ * soonest. The one in use stays unless another is clearly better. */
+static bool bw_path_better(const struct bw_engine *e, const struct bw_peer *p,
+			   const struct bw_path *a, const struct bw_path *b)
+{
+	uint64_t x, y;
+
+	if (!p->stripes || !bw_stripe_together(e, a, b))
+		return a->to.link < b->to.link;
+	x = bw_stripe_reach(a);
+	y = bw_stripe_reach(b);
+	if (b == &p->path[p->best])
+		y -= y / 4;
+	else if (a == &p->path[p->best])
+		x -= x / 4;
+	return x < y;
+}
+
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p)
 {
-	uint8_t i, best = p->npaths;
+	uint8_t i, best = p->npaths, together = 0;
 
 	for (i = 0; i < p->npaths; i++) {
 		if (p->path[i].state != BW_PATH_UP)
 			continue;
-		if (best == p->npaths || p->path[i].to.link < p->path[best].to.link)
+		if (best == p->npaths || bw_path_better(e, p, &p->path[i], &p->path[best]))
 			best = i;
 	}
 	if (best != p->npaths)
 		p->best = best;
+	for (i = 0; p->stripes && i < p->npaths; i++)
+		together += p->path[i].state == BW_PATH_UP &&
+			    bw_stripe_together(e, &p->path[i], &p->path[p->best]);
+	p->striped = together > 1;
 	bw_peer_ready(e, p);
 }
 

@@ -10,7 +10,7 @@ static void bw_peer_init_lists(struct bw_peer *p)
 	struct bw_list *lists[] = {&p->txmsgs,	   &p->controls,  &p->pulls,   &p->given_up,
 				   &p->regions,	   &p->serves,	  &p->serving, &p->again,
 				   &p->all,	   &p->ready,	  &p->app.tx,  &p->app.rx,
-				   &p->control.tx, &p->control.rx};
+				   &p->control.tx, &p->control.rx, &p->spare};
 	uint32_t i;
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
@@ -102,13 +102,14 @@ bool bw_peer_idle(const struct bw_peer *p)
 	uint8_t i;
 
 	if (!bw_list_empty(&p->again) || !bw_list_empty(&p->control.tx) ||
-	    !bw_list_empty(&p->serving) || p->ping_due)
+	    !bw_list_empty(&p->serving) || p->aside || p->ping_due)
 		return false;
 	for (f = &p->app; f; f = f->next)
 		if (!bw_list_empty(&f->tx))
 			return false;
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].probe_size)
+		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].probe_size ||
+		    p->path[i].ask)
 			return false;
 	return true;
 }
@@ -223,7 +224,8 @@ static uint64_t bw_hello_lag(const struct bw_engine *e, uint64_t pause)
 
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t longest = p->confirmed ? BW_HELLO_RETRY : BW_HELLO_LAST;
+	bool wanted = !p->confirmed || (p->stripes && !bw_list_empty(&p->serves));
+	uint64_t longest = wanted ? BW_HELLO_LAST : BW_HELLO_RETRY;
 
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello_next) {
 		t->hello_due = true;
@@ -303,9 +305,13 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	p->is_ready = false;
 	p->state = BW_PEER_DOWN;
 	p->down_status = status;
-	for (i = 0; i < p->npaths; i++)
+	for (i = 0; i < p->npaths; i++) {
 		bw_peer_end_records(e, &p->path[i].flight);
+		bw_peer_end_records(e, &p->path[i].share);
+	}
 	bw_peer_end_records(e, &p->again);
+	bw_peer_end_records(e, &p->spare);
+	p->aside = 0;
 	while (!bw_list_empty(&p->serves)) {
 		struct bw_serve *s = bw_first(&p->serves, struct bw_serve, all);
 

@@ -101,6 +101,8 @@ struct bw_config {
 	uint64_t dead_ns;    /* a peer silent for so long while we wait for it is given up (60 s) */
 	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; 0: default */
 	uint32_t link_mtu[8];  /* per host link number: largest frame (hdr included), in bytes */
+	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
+				* data together, if both sides offer BW_FEATURE_STRIPE; 0: none */
 	char name[BW_NAME_MAX];
 };
 

@@ -126,9 +126,11 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 		next = l->next;
 		if (s->region != g)
 			continue;
-		if (!bw_pull_answer(e, g->peer, s->pull_id, -ECANCELED, s->next_off))
+		if (!bw_pull_answer(e, g->peer, s->pull_id, -ECANCELED,
+				    s->next_off - bw_stripe_unsent(g->peer, s)))
 			return -EAGAIN;
 		s->aborted = true;
+		bw_stripe_forget(e, g->peer, s);
 		s->region = NULL;
 		bw_list_del(&s->turn);
 		bw_serve_settle(e, s);
@@ -199,6 +201,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	bw_list_add_before(&p->serves, &s->all);
 	bw_list_add_before(&p->serving, &s->turn);
 	e->work++;
+	bw_stripe_retry(e, p);
 	bw_peer_ready(e, p);
 	return 0;
 }

@@ -18,6 +18,7 @@
 #define BW_PTO_ASK	4    /* tail probes before the other paths are asked */
 #define BW_PTO_LEAVE	6    /* tail probes before a path is left for one that answers */
 #define BW_PTO_PING	3    /* tail probes before a small frame is tried instead */
+#define BW_PTO_MOVE	2    /* tail probes before a striped path's data moves to another one */
 #define BW_PROBE_GRAIN	128  /* bytes; the search for a path's frame size ends below this */
 #define BW_HELLO_FIRST	(1 * BW_MS)   /* first repetition of HELLO; doubles */
 #define BW_HELLO_LAST	BW_S	      /* longest pause between HELLOs during first contact */
@@ -41,6 +42,9 @@
 #define BW_LEAVES	64		      /* peers left by BYE that are remembered */
 #define BW_MSG_SPANS	16		      /* gaps+1 remembered within one message or pull */
 #define BW_LOST_RING	16 /* packets concluded lost that are remembered for a while */
+#define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
+#define BW_STRIPE_FRAMES 16    /* frames that may be under way on a striped path at least */
+#define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
 #define BW_QUANTUM	16 /* frames a peer may send before the next one's turn */
 #define BW_EAGER_TURN	8  /* eager frames before pulls get a turn */
 
@@ -67,7 +71,13 @@ struct bw_flow {
 	struct bw_list rx; /* bw_rxmsg.queue: ahead of it or incomplete, by number */
 };
 
-enum bw_owned_kind { BW_OWNED_MESSAGE = 1, BW_OWNED_BULK, BW_OWNED_PING, BW_OWNED_PAD };
+enum bw_owned_kind {
+	BW_OWNED_MESSAGE = 1,
+	BW_OWNED_BULK,
+	BW_OWNED_PING,
+	BW_OWNED_PAD,
+	BW_OWNED_MOVED, /* nothing any more: the range was sent again by another path */
+};
 
 /* A message being sent: eager, or a control message (PULL, PULL_ERROR). */
 struct bw_txmsg {
@@ -153,8 +163,8 @@ struct bw_serve {
 
 /* What one packet carried; packets with several parts have several records with the same number. */
 struct bw_record {
-	struct bw_list list; /* in path.flight or peer.again */
-	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING and PAD */
+	struct bw_list list; /* in path.flight, peer.again, path.share or peer.spare */
+	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING, PAD and MOVED */
 	uint64_t pn, sent_ns, off;
 	uint32_t len;	    /* bytes of the range; PAD: frame size probed */
 	uint32_t frame_len; /* bytes of the whole frame, on its first record only */
@@ -211,6 +221,14 @@ struct bw_path {
 	uint32_t round_packets, round_marks, mark_alpha; /* alpha in 1/1024, as RFC 8257 */
 	uint16_t marks_seen;
 
+	/* striping */
+	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
+	bool ask;	      /* a ping is to be sent by it: does it carry anything? */
+	bool lax;	      /* it could have carried more in the present round */
+	uint64_t delivered;   /* bytes acknowledged */
+	uint64_t rate;	      /* bytes a millisecond; 0: not known */
+	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
+
 	/* frame size */
 	uint32_t frame_max;	/* what the peer can receive here, from its HELLO */
 	uint32_t mtu, mtu_fail; /* passes; smallest size known or assumed not to */
@@ -239,6 +257,8 @@ struct bw_peer {
 	uint8_t state;	/* enum bw_peer_state */
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
+	bool stripes; /* it takes data by several paths together */
+	bool striped; /* and several are up now */
 	bool ping_expects;    /* the pings are planned because something is expected */
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;
@@ -256,6 +276,8 @@ struct bw_peer {
 	uint64_t control_seen_base;
 	uint64_t control_seen[BW_CONTROL_MAX / 64]; /* bit id % BW_CONTROL_MAX */
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
+	struct bw_list spare; /* bw_record: as path.share, but of a path that was given up */
+	uint32_t aside;	      /* records in spare and all shares */
 	uint32_t eager_turn, serve_turn, quantum;
 	uint32_t flows_opened; /* flows that its messages made */
 	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
@@ -436,6 +458,8 @@ void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint
 		 const struct bw_rx_frame *f, bool now);
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b);
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* The same, but only what data by the best path would not take along: where several are in use. */
+bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f);
 
 /* loss.c: what becomes of records */
@@ -464,7 +488,35 @@ bool bw_credit_limit(struct bw_peer *p, uint32_t wire);
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result);
 bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 
+/* stripe.c: several paths that carry pulled data together */
+bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* What this path is to send next of pulled data, up to `room` bytes at a time: a record in its
+ * share; NULL if there is none, or if it is better sent by another path. */
+struct bw_record *bw_stripe_next(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+				 uint32_t room);
+/* Bytes that may be under way on a striped path. */
+uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_path *t);
+/* Are both in use, or to be used, together? */
+bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a,
+			const struct bw_path *b);
+/* When a short message by this path would be answered, in ns; BW_NEVER: it is silent. */
+uint64_t bw_stripe_reach(const struct bw_path *t);
+void bw_stripe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes);
+/* A tail probe of it was sent: is it still alive? */
+void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+/* What was set aside for a path is for any other. */
+void bw_stripe_leave(struct bw_peer *p, struct bw_path *t);
+/* There is data to be sent: paths that are down are asked soon. */
+void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p);
+/* Bytes of a serve that are set aside, not sent; and forget them. */
+uint64_t bw_stripe_unsent(const struct bw_peer *p, const struct bw_serve *s);
+void bw_stripe_forget(struct bw_engine *e, struct bw_peer *p, const struct bw_serve *s);
+
 /* send.c: DATA frames */
+enum bw_send_what { BW_SEND_AGAIN = 1, BW_SEND_MESSAGES = 2, BW_SEND_BULK = 4, BW_SEND_ALL = 7 };
+/* A frame of some of this by one path. */
+bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
+		struct bw_tx_frame *f);
 struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
 				uint32_t len);
 /* Sent completely for the first time: the message leaves its flow's queue. */

@@ -18,6 +18,7 @@ struct bw_builder {
 	uint32_t mtu;
 	uint32_t parts;
 	struct bw_record *first; /* record of the first part */
+	uint32_t what;		 /* enum bw_send_what: what may be sent */
 	bool urgent;
 	bool full; /* nothing more fits */
 };
@@ -225,16 +226,54 @@ static bool bw_builder_next_control(struct bw_builder *b)
 	return bw_builder_next_message(b, &p->control);
 }
 
+/* Some of what is set aside for the path. */
+static bool bw_builder_share(struct bw_builder *b)
+{
+	struct bw_peer *p = b->p;
+	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_bulk)), len;
+	struct bw_record *r, *piece;
+
+	if (b->parts || !room)
+		return false;
+	piece = r = bw_stripe_next(b->e, p, b->t, room);
+	if (!r)
+		return false;
+	len = r->len < room ? r->len : room;
+	if (p->tx_used + len > p->tx_limit) {
+		bw_builder_stall(b);
+		return false;
+	}
+	if (len < r->len) {
+		piece = bw_record_new(b->e, BW_OWNED_BULK, r->obj, r->off, len);
+		if (!piece)
+			return false;
+		((struct bw_serve *)r->obj)->refs++;
+		r->off += len;
+		r->len -= len;
+	} else {
+		bw_list_del(&r->list);
+		p->aside--;
+	}
+	p->tx_used += len;
+	bw_builder_bulk(b, piece->obj, piece->off, len);
+	bw_builder_record(b, piece);
+	b->e->count.tx_payload += len;
+	return true;
+}
+
 static bool bw_builder_next_bulk(struct bw_builder *b)
 {
 	struct bw_peer *p = b->p;
 	struct bw_serve *s = bw_first(&p->serving, struct bw_serve, turn);
 	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_bulk));
-	uint32_t len = (uint32_t)bw_min_u64(s->len - s->next_off, room);
+	uint32_t len;
 	struct bw_record *r;
 
+	if (p->striped || p->aside)
+		return bw_builder_share(b);
 	if (b->parts || !room)
 		return false;
+	len = (uint32_t)bw_min_u64(s->len - s->next_off, room);
 	if (p->tx_used + len > p->tx_limit) {
 		bw_builder_stall(b);
 		return false;
@@ -272,21 +311,23 @@ static bool bw_builder_next_eager(struct bw_builder *b)
 static void bw_builder_fill(struct bw_builder *b)
 {
 	struct bw_peer *p = b->p;
+	bool bulk = b->what & BW_SEND_BULK && (!bw_list_empty(&p->serving) || p->aside);
+	bool messages = b->what & BW_SEND_MESSAGES;
 
-	while (!bw_list_empty(&p->again) && bw_builder_again(b))
+	while (b->what & BW_SEND_AGAIN && !bw_list_empty(&p->again) && bw_builder_again(b))
 		;
-	while (!bw_list_empty(&p->control.tx) && bw_builder_next_control(b))
+	while (messages && !bw_list_empty(&p->control.tx) && bw_builder_next_control(b))
 		;
-	if (!bw_list_empty(&p->serving) && p->eager_turn >= BW_EAGER_TURN) {
+	if (bulk && p->eager_turn >= BW_EAGER_TURN) {
 		p->eager_turn = 0;
 		if (bw_builder_next_bulk(b))
 			return;
 	}
-	if (bw_builder_next_eager(b)) {
+	if (messages && bw_builder_next_eager(b)) {
 		p->eager_turn++;
 		while (bw_builder_next_eager(b))
 			;
-	} else if (!bw_list_empty(&p->serving)) {
+	} else if (bulk) {
 		bw_builder_next_bulk(b);
 	}
 }
@@ -309,7 +350,7 @@ static void bw_builder_end(struct bw_builder *b)
 
 	t->inflight += b->f->len;
 	b->first->frame_len = b->f->len;
-	if (b->urgent || t->inflight >= t->cwnd)
+	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, t) : t->cwnd))
 		h->flags |= BW_HDR_ACK_NOW;
 	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
 	b->f->to = t->to;
@@ -360,25 +401,36 @@ static bool bw_builder_data(struct bw_builder *b)
 
 static bool bw_builder_ping(struct bw_builder *b)
 {
-	if (!b->p->ping_due)
-		return false;
-	b->p->ping_due = false;
+	if (b->t->ask) {
+		b->t->ask = false;
+	} else {
+		if (!b->p->ping_due || !(b->what & BW_SEND_MESSAGES))
+			return false;
+		b->p->ping_due = false;
+	}
 	return bw_builder_alone(b, BW_OWNED_PING, 0);
+}
+
+bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
+		struct bw_tx_frame *f)
+{
+	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .mtu = t->mtu, .what = what};
+
+	if (!p->confirmed || t->state != BW_PATH_UP)
+		return false;
+	bw_builder_begin(&b);
+	if (!(t->pto_count >= BW_PTO_PING && bw_builder_ping(&b)) && !bw_builder_probe(&b) &&
+	    !(what && bw_builder_data(&b)) && !bw_builder_ping(&b))
+		return false;
+	bw_builder_end(&b);
+	return true;
 }
 
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
-	struct bw_builder b = {.e = e, .p = p, .t = &p->path[p->best], .f = f};
-
-	if (!p->confirmed || b.t->state != BW_PATH_UP)
-		return false;
-	b.mtu = b.t->mtu;
-	bw_builder_begin(&b);
-	if (!(b.t->pto_count >= BW_PTO_PING && bw_builder_ping(&b)) && !bw_builder_probe(&b) &&
-	    !bw_builder_data(&b) && !bw_builder_ping(&b))
-		return false;
-	bw_builder_end(&b);
-	return true;
+	if (BW_UNLIKELY(p->striped))
+		return bw_stripe_frame(e, p, f);
+	return bw_send_by(e, p, &p->path[p->best], BW_SEND_ALL, f);
 }
 
 void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)

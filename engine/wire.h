@@ -92,6 +92,7 @@ struct bw_hello {
 };
 
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
+#define BW_FEATURE_STRIPE   0x2 /* takes the data of one pull by several paths at a time */
 
 /*
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first

@@ -21,6 +21,7 @@
 #include "engine/single.c"
 #include "engine/slab.c"
 #include "engine/spans.c"
+#include "engine/stripe.c"
 #include "engine/timer.c"
 
 #include "bell.c"

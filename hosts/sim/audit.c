@@ -5,15 +5,18 @@
  * was received, and nothing but HELLOs before the receiver has used the sender's handle?
  */
 #include "sim.h"
+#include "spans.h"
 
 #include <stdlib.h>
 
 #define SIM_AUDIT_BUCKETS 64
 
-/* How much of one pull was sent at least once. */
+/* What of one pull was sent at least once: ranges that neither overlap nor touch, in order. */
 struct sim_audit_pull {
 	struct sim_audit_pull *next;
-	uint64_t id, sent;
+	uint64_t id;
+	struct bw_span *sent;
+	uint32_t n;
 };
 
 /* One session as its sender's frames show it. */
@@ -50,6 +53,7 @@ static void sim_audit_free(struct sim_audit *a)
 
 				for (u = p->pulls[k]; u; u = after) {
 					after = u->next;
+					free(u->sent);
 					free(u);
 				}
 			}
@@ -160,11 +164,38 @@ static void sim_audit_message(struct sim_node *n, struct sim_audit_peer *p,
 			 (bytes + BW_CREDIT_UNIT - 1) / BW_CREDIT_UNIT * BW_CREDIT_UNIT);
 }
 
+/* Bytes [lo, hi) are sent; how many of them for the first time. */
+static uint64_t sim_audit_fresh(struct sim_audit_pull *u, uint64_t lo, uint64_t hi)
+{
+	uint64_t fresh = hi - lo;
+	uint32_t i = 0, to;
+
+	while (i < u->n && u->sent[i].hi < lo)
+		i++;
+	for (to = i; to < u->n && u->sent[to].lo <= hi; to++) {
+		const struct bw_span *s = &u->sent[to];
+		uint64_t from = s->lo > lo ? s->lo : lo, end = s->hi < hi ? s->hi : hi;
+
+		fresh -= end > from ? end - from : 0;
+	}
+	if (to > i) {
+		lo = u->sent[i].lo < lo ? u->sent[i].lo : lo;
+		hi = u->sent[to - 1].hi > hi ? u->sent[to - 1].hi : hi;
+	}
+	u->sent = realloc(u->sent, (u->n + 1) * sizeof(*u->sent));
+	if (!u->sent)
+		abort();
+	memmove(&u->sent[i + 1], &u->sent[to], (u->n - to) * sizeof(*u->sent));
+	u->n += 1 - (to - i);
+	u->sent[i].lo = lo;
+	u->sent[i].hi = hi;
+	return fresh;
+}
+
 static void sim_audit_bulk(struct sim_node *n, struct sim_audit_peer *p,
 			   const struct sim_frame *flat, const struct bw_part_bulk *b)
 {
 	struct sim_audit_pull **bucket = &p->pulls[b->id % SIM_AUDIT_BUCKETS], *u = *bucket;
-	uint64_t end = b->offset + b->part.plen, from;
 
 	while (u && u->id != b->id)
 		u = u->next;
@@ -176,11 +207,7 @@ static void sim_audit_bulk(struct sim_node *n, struct sim_audit_peer *p,
 		u->next = *bucket;
 		*bucket = u;
 	}
-	if (end <= u->sent)
-		return;
-	from = b->offset > u->sent ? b->offset : u->sent;
-	u->sent = end;
-	sim_audit_charge(n, p, flat, end - from);
+	sim_audit_charge(n, p, flat, sim_audit_fresh(u, b->offset, b->offset + b->part.plen));
 }
 
 static uint32_t sim_audit_part(struct sim_node *n, struct sim_audit_peer *p,

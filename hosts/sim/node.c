@@ -64,8 +64,12 @@ static void sim_node_configure(struct sim_node *n)
 		.dead_ns = spec->dead_ns,
 		.ack_delay_ns = spec->ack_delay_ns,
 	};
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < 8; i++) {
 		n->cfg.link_mtu[i] = spec->wire[i < spec->planes ? i : 0].mtu;
+		n->cfg.link_group[i] = spec->stripe;
+	}
+	if (spec->stripe)
+		n->cfg.features |= BW_FEATURE_STRIPE;
 	snprintf(n->cfg.name, sizeof(n->cfg.name), "node%u", n->number);
 }
 

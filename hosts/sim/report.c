@@ -4,24 +4,11 @@
  * ideal: what a loss costs, whether many senders share a port fairly, and whether a bulk transfer
  * leaves TCP its part.
  */
-#include "sim.h"
+#include "report.h"
 
 #include <stdarg.h>
 
-#define GBIT	     1000000000ull
-#define REPORT_WARM  (200 * BW_MS)
-#define REPORT_SEEDS 3
-
-struct report {
-	bool json;
-	uint32_t rows;
-};
-
-static void report_row(struct report *r, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* One line: for people as it is; the same name=value pairs for machines. */
-static void report_row(struct report *r, const char *format, ...)
+void report_row(struct report *r, const char *format, ...)
 {
 	char text[300], *word, *save = NULL;
 	va_list args;
@@ -49,7 +36,7 @@ static void report_row(struct report *r, const char *format, ...)
 	printf("}");
 }
 
-static struct sim_spec report_spec(uint32_t nodes, uint64_t rate, uint32_t mtu)
+struct sim_spec report_spec(uint32_t nodes, uint64_t rate, uint32_t mtu)
 {
 	struct sim_spec spec = {.name = "report",
 				.nodes = nodes,
@@ -75,8 +62,7 @@ static struct sim_spec report_spec(uint32_t nodes, uint64_t rate, uint32_t mtu)
 	return spec;
 }
 
-/* Payload bytes that a node has received once. */
-static uint64_t report_bytes(const struct sim *s, uint32_t node)
+uint64_t report_bytes(const struct sim *s, uint32_t node)
 {
 	return s->protocol->counters(s->nodes[node].engine)->rx_payload;
 }
@@ -253,7 +239,7 @@ static void report_ping(struct report *r, uint32_t loss_ppm)
 bool sim_report_known(const char *only)
 {
 	return !strcmp(only, "loss") || !strcmp(only, "incast") || !strcmp(only, "tcp") ||
-	       !strcmp(only, "ping");
+	       !strcmp(only, "ping") || !strcmp(only, "stripe");
 }
 
 static bool report_wanted(const char *only, const char *what)
@@ -277,6 +263,8 @@ int sim_report(const char *only, bool json)
 		report_ping(&r, 0);
 		report_ping(&r, 10000);
 	}
+	if (report_wanted(only, "stripe"))
+		report_stripe(&r);
 	if (json)
 		printf("\n]\n");
 	return 0;

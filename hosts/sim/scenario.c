@@ -53,6 +53,23 @@ const struct sim_spec sim_scenarios[] = {
 	 .nodes = 3, .planes = 3, .uneven = true, .path_every_ns = 10 * BW_MS,
 	 .path_for_ns = 200 * BW_MS, .dead_ns = 5 * BW_S, .work_ns = 4 * BW_S,
 	 .wire = {{.loss_ppm = 5000}, {.loss_ppm = 5000}, {.loss_ppm = 5000}}},
+	{.name = "stripe", .about = "two paths that carry data together, one of them a tenth as fast",
+	 .nodes = 3, .planes = 2, .stripe = true, .steady = true,
+	 .wire = {{.rate_bps = GBIT, .queue_bytes = 200000, .loss_ppm = 1000},
+		  {.rate_bps = GBIT / 10, .queue_bytes = 200000, .loss_ppm = 1000}}},
+	{.name = "lossy", .about = "two paths that carry data together; one loses 5 % of the frames",
+	 .nodes = 3, .planes = 2, .stripe = true, .steady = true,
+	 .wire = {{.rate_bps = GBIT, .queue_bytes = 200000},
+		  {.rate_bps = GBIT, .queue_bytes = 200000, .loss_ppm = 50000}}},
+	{.name = "detour", .about = "two paths that carry data together; one takes ten times as long",
+	 .nodes = 3, .planes = 2, .stripe = true, .steady = true,
+	 .wire = {{.rate_bps = GBIT, .queue_bytes = 200000, .delay_ns = 20 * BW_US},
+		  {.rate_bps = GBIT, .queue_bytes = 200000, .delay_ns = 200 * BW_US,
+		   .reorder_ppm = 10000, .reorder_ns = BW_MS}}},
+	{.name = "severed", .about = "three paths that carry data together, and are cut at times",
+	 .nodes = 3, .planes = 3, .stripe = true, .uneven = true, .path_every_ns = 20 * BW_MS,
+	 .path_for_ns = 400 * BW_MS, .dead_ns = 5 * BW_S, .work_ns = 4 * BW_S,
+	 .wire = {{.loss_ppm = 1000}, {.loss_ppm = 1000}, {.dup_ppm = 10000}}},
 	{.name = "hole", .about = "paths on which longer frames than 1500 and 4000 bytes vanish",
 	 .nodes = 3, .planes = 2, .steady = true,
 	 .wire = {{.mtu = 9000, .hole = 1500}, {.mtu = 9000, .hole = 4000}}},
@@ -226,6 +243,7 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 		spec->stream_len = (uint32_t)sim_scale(r, 8, 200000);
 		spec->depth = (uint32_t)sim_scale(r, 1, 64);
 	}
+	spec->stripe = spec->planes > 1 && sim_below(r, 4);
 	sim_scenario_defaults(spec);
 }
 

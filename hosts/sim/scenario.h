@@ -47,6 +47,7 @@ struct sim_spec {
 	const char *name, *about;
 	uint32_t nodes, planes;
 	struct sim_wire wire[SIM_PLANES];
+	bool stripe; /* hosts let the planes carry pulled data together */
 	bool uneven; /* delay, rate and loss differ between nodes and directions */
 
 	/* host */
