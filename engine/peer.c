@@ -102,7 +102,7 @@ bool bw_peer_idle(const struct bw_peer *p)
 	uint8_t i;
 
 	if (!bw_list_empty(&p->again) || !bw_list_empty(&p->control.tx) ||
-	    !bw_list_empty(&p->serving) || p->aside || p->ping_due)
+	    !bw_list_empty(&p->serving) || p->aside || p->ping_due || p->striped)
 		return false;
 	for (f = &p->app; f; f = f->next)
 		if (!bw_list_empty(&f->tx))

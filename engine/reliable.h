@@ -43,7 +43,7 @@
 #define BW_MSG_SPANS	16		      /* gaps+1 remembered within one message or pull */
 #define BW_LOST_RING	16 /* packets concluded lost that are remembered for a while */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
-#define BW_STRIPE_FRAMES 16    /* frames that may be under way on a striped path at least */
+#define BW_STRIPE_FRAMES 4       /* frames that may be under way on a striped path at least */
 #define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
 #define BW_QUANTUM	16 /* frames a peer may send before the next one's turn */
 #define BW_EAGER_TURN	8  /* eager frames before pulls get a turn */
@@ -495,7 +495,8 @@ bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame 
 struct bw_record *bw_stripe_next(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 				 uint32_t room);
 /* Bytes that may be under way on a striped path. */
-uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_path *t);
+uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
+			 const struct bw_path *t);
 /* Are both in use, or to be used, together? */
 bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a,
 			const struct bw_path *b);

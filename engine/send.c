@@ -350,7 +350,7 @@ static void bw_builder_end(struct bw_builder *b)
 
 	t->inflight += b->f->len;
 	b->first->frame_len = b->f->len;
-	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, t) : t->cwnd))
+	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cwnd))
 		h->flags |= BW_HDR_ACK_NOW;
 	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
 	b->f->to = t->to;

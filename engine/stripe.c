@@ -58,30 +58,42 @@ uint64_t bw_stripe_reach(const struct bw_path *t)
 	return bw_stripe_rtt(t) + 2ull * BW_FRAME_MIN_MTU * BW_MS / bw_stripe_rate(t);
 }
 
-uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_path *t)
-{
-	uint64_t ns = bw_stripe_rtt(t) * 3 / 2 + e->cfg.ack_delay_ns + BW_STRIPE_SLACK;
-
-	if (!t->rate)
-		return t->cwnd;
-	return bw_min_u64(t->cwnd, t->rate * ns / BW_MS + BW_STRIPE_FRAMES * t->mtu);
-}
-
-static bool bw_stripe_room(const struct bw_engine *e, struct bw_path *t)
-{
-	if (t->inflight >= t->cwnd) {
-		t->limited_pn = t->pn_next;
-		return false;
-	}
-	return t->inflight < bw_stripe_limit(e, t);
-}
-
 /* Does data go by this path? One that does not answer gets nothing but probes. */
 static bool bw_stripe_usable(const struct bw_engine *e, const struct bw_peer *p,
 			     const struct bw_path *t)
 {
 	return t->state == BW_PATH_UP && !t->pto_count &&
 	       bw_stripe_together(e, t, &p->path[p->best]);
+}
+
+/* The fastest path fills its window. On the others no longer queue than on that one is of use:
+ * it would only hold up the end of messages. */
+uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
+			 const struct bw_path *t)
+{
+	uint64_t rate = bw_stripe_rate(t), ns = 0;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		const struct bw_path *o = &p->path[i];
+
+		if (o == t || bw_stripe_rate(o) <= rate || !bw_stripe_usable(e, p, o))
+			continue;
+		ns = bw_max_u64(ns, o->inflight * BW_MS / bw_stripe_rate(o));
+	}
+	if (!ns || !t->rate)
+		return t->cwnd;
+	ns += bw_stripe_rtt(t) * 3 / 2 + e->cfg.ack_delay_ns + BW_STRIPE_SLACK;
+	return bw_min_u64(t->cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->mtu);
+}
+
+static bool bw_stripe_room(const struct bw_engine *e, const struct bw_peer *p, struct bw_path *t)
+{
+	if (t->inflight >= t->cwnd) {
+		t->limited_pn = t->pn_next;
+		return false;
+	}
+	return t->inflight < bw_stripe_limit(e, p, t);
 }
 
 /* The usable path with room by which a frame would be there first, except those in `tried`. */
@@ -95,7 +107,7 @@ static struct bw_path *bw_stripe_pick(const struct bw_engine *e, struct bw_peer 
 		struct bw_path *t = &p->path[i];
 		uint64_t eta;
 
-		if (tried >> i & 1 || !bw_stripe_usable(e, p, t) || !bw_stripe_room(e, t))
+		if (tried >> i & 1 || !bw_stripe_usable(e, p, t) || !bw_stripe_room(e, p, t))
 			continue;
 		eta = bw_stripe_eta(t, t->mtu);
 		if (!best || eta < least) {
@@ -176,7 +188,7 @@ static struct bw_record *bw_stripe_assign(struct bw_engine *e, struct bw_peer *p
 	struct bw_serve *s = bw_first(&p->serving, struct bw_serve, turn);
 	bool alone = p->serving.next == p->serving.prev;
 	uint64_t rate = bw_stripe_rate(t), left = s->len - s->next_off;
-	uint64_t most = alone ? bw_stripe_limit(e, t) : BW_STRIPE_TURN * room;
+	uint64_t most = alone ? bw_stripe_limit(e, p, t) : BW_STRIPE_TURN * room;
 	uint64_t len = waiting * rate / (2 * (rate + o->rate));
 	struct bw_record *r;
 
@@ -384,17 +396,15 @@ void bw_stripe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 	uint64_t ns = e->now - t->rate_since, rate;
 
 	t->delivered += bytes;
+	t->lax |= !t->inflight;
 	if (t->acked_max < t->rate_pn || (t->rate_since && ns < BW_STRIPE_ROUND))
 		return;
 	if (t->rate_since && ns) {
 		rate = (t->delivered - t->rate_from) * BW_MS / ns;
 		if (t->lax)
-			t->rate = bw_max_u64(t->rate, rate);
+			t->rate = bw_max_u64(t->rate - t->rate / 64, rate);
 		else
 			t->rate = t->rate ? t->rate - t->rate / 4 + rate / 4 : rate;
-		/* More than what is under way can explain: the path has become longer. */
-		if (t->srtt > 4 * (t->rtt_min + BW_STRIPE_SLACK))
-			t->rtt_min = t->srtt / 2;
 	}
 	t->rate_pn = t->pn_next;
 	t->rate_since = e->now;

@@ -133,6 +133,7 @@ void sim_scenario_defaults(struct sim_spec *spec)
 		sim_default_u64(&spec->wire[i].delay_ns, 10 * BW_US);
 	}
 	sim_default_u32(&spec->ring, 1024);
+	sim_default_u32(&spec->driver_bytes, 262144);
 	sim_default_u64(&spec->dead_ns, 30 * BW_S);
 	sim_default_u32(&spec->rx_budget, 4u << 20);
 	sim_default_u64(&spec->work_ns, 10 * BW_S);

@@ -53,6 +53,7 @@ struct sim_spec {
 	/* host */
 	uint64_t rx_cost_ns;	/* time that a host takes for each frame received */
 	uint32_t ring;		/* frames its receive ring holds */
+	uint32_t driver_bytes;	/* what the transmit queue of one of its ports holds */
 	uint64_t clock_ns;	/* granularity of its clock */
 	uint32_t no_buffer_ppm; /* calls of buf_get() that get nothing */
 	uint64_t no_memory_ns;	/* grow() is withheld for up to so long */

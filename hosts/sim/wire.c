@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-#define SIM_ETHERNET_BYTES 38	  /* header, FCS, preamble and gap around each frame */
-#define SIM_DRIVER_BYTES   262144 /* what a host's own transmit queue holds */
+#define SIM_ETHERNET_BYTES 38 /* header, FCS, preamble and gap around each frame */
 
 static const uint32_t sim_frame_rooms[4] = {256, 2048, 9216, 65536};
 
@@ -75,7 +74,7 @@ static uint64_t sim_port_backlog(const struct sim *s, const struct sim_port *p)
 bool sim_wire_ready(struct sim *s, const struct sim_node *n, uint8_t plane)
 {
 	return !n->out[plane].wire.rate_bps ||
-	       sim_port_backlog(s, &n->out[plane]) < SIM_DRIVER_BYTES;
+	       sim_port_backlog(s, &n->out[plane]) < s->spec.driver_bytes;
 }
 
 static void sim_wire_fate(struct sim *s, const struct sim_frame *f, enum sim_fate fate,
