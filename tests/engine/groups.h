@@ -30,4 +30,5 @@ int refusal_tests(void);
 int farewell_tests(void);
 int pull_end_tests(void);
 int single_tests(void);
+int stripe_tests(void);
 #endif

@@ -18,7 +18,7 @@ static const struct {
 	{"wrap", wrap_tests},	      {"memory", memory_tests},
 	{"datagram", datagram_tests}, {"refusal", refusal_tests},
 	{"farewell", farewell_tests}, {"pull_end", pull_end_tests},
-	{"single", single_tests},
+	{"single", single_tests},     {"stripe", stripe_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
