@@ -22,7 +22,7 @@ int bw_addr_unpack(const struct bw_addr *addr, struct bw_addr_fields *f)
 		return -EINVAL;
 	if (f->version != BW_ADDR_VERSION)
 		return -EPROTONOSUPPORT;
-	if (!f->node || !f->inc || !f->engine)
+	if (!f->node || !f->inc || !f->engine || f->more_macs > BW_ADDR_MACS - 1)
 		return -EINVAL;
 	return 0;
 }

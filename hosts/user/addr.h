@@ -13,6 +13,7 @@
 
 #define BW_ADDR_MAGIC	0xADBE
 #define BW_ADDR_VERSION 1
+#define BW_ADDR_MACS	3 /* interfaces that an address has room for */
 
 struct bw_addr_fields {
 	uint16_t magic;	 /* BW_ADDR_MAGIC */
@@ -25,11 +26,13 @@ struct bw_addr_fields {
 	uint16_t ethertype;  /* packet: of its frames */
 	uint8_t mac[6];	     /* packet */
 	uint16_t udp_port;   /* udp, host byte order of a little-endian machine */
-	uint8_t ip[16];	     /* udp: IPv4 in the first 4 bytes, the rest 0 */
+	uint8_t ip[4];	     /* udp: IPv4 */
+	uint8_t more_mac[2][6]; /* packet: of further interfaces, to be used together */
 	uint32_t packet_mtu; /* packet: bytes of the largest frame, Ethernet header excluded; 0:
 				unknown */
 	uint32_t udp_mtu;    /* udp: likewise */
-	uint8_t reserved[4]; /* 0 */
+	uint8_t more_macs;   /* packet: how many of them; 0 in addresses that know none */
+	uint8_t reserved[3]; /* 0 */
 	uint32_t crc;	     /* CRC32C of the 60 bytes before it */
 };
 

@@ -53,6 +53,12 @@ static bool bw_env_interface(struct bw_env *env, const char *text)
 	return true;
 }
 
+static bool bw_env_interfaces(struct bw_env *env, const char *text)
+{
+	env->interfaces = text;
+	return true;
+}
+
 static bool bw_env_stats(struct bw_env *env, const char *text)
 {
 	env->stats_dir = text;
@@ -211,6 +217,9 @@ static const struct {
 	{"BEOWIRE_INTERFACE",
 	 "a comma list of interface names, MAC addresses or IPv4 subnets a.b.c.d/n",
 	 bw_env_interface},
+	{"BEOWIRE_INTERFACES",
+	 "a comma list of interface names, MAC addresses or IPv4 subnets a.b.c.d/n",
+	 bw_env_interfaces},
 	{"BEOWIRE_LINKS", "a comma list of local, packet, udp and kernel", bw_env_links},
 	{"BEOWIRE_ETHERTYPE",
 	 "a hexadecimal number from 0600 to FFFF, and none of IP's, ARP's or VLANs'",

@@ -14,6 +14,7 @@ enum bw_env_wait { BW_WAIT_SPIN, BW_WAIT_ADAPTIVE, BW_WAIT_BLOCK };
 
 struct bw_env {
 	const char *interface;	    /* BEOWIRE_INTERFACE, NULL: choose */
+	const char *interfaces;	    /* BEOWIRE_INTERFACES, NULL: one */
 	const char *stats_dir;	    /* BEOWIRE_STATS, NULL: none */
 	const char *node;	    /* BEOWIRE_NODE, NULL: from the network namespace */
 	unsigned int links;	    /* BEOWIRE_LINKS: set of enum bw_env_link */

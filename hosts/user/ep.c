@@ -22,6 +22,7 @@
 #define BW_EP_EAGER	 16384 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
+#define BW_EP_GROUP	 1 /* of links: interfaces carry long messages together */
 #define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
 
 /* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it
@@ -72,31 +73,61 @@ static bool bw_ep_only(const struct bw_env *env, enum bw_env_link link)
 	return env->links == (unsigned int)link;
 }
 
+static void bw_ep_close_packets(struct bw_ep *ep)
+{
+	while (ep->packets)
+		bw_packet_close(&ep->packet[--ep->packets]);
+	ep->has_packet = false;
+}
+
+/* Raw frames by one more interface. */
+static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, const char **why)
+{
+	int n = ep->packets, error;
+
+	error = bw_packet_open(&ep->packet[n], &ep->env, iface, ep->self.engine,
+			       (uint8_t)(BW_LINK_NO_PACKET + n), why);
+	if (error)
+		return error;
+	ep->packets++;
+	if (n) {
+		memcpy(ep->self.more_mac[n - 1], iface->mac, 6);
+		ep->self.more_macs = (uint8_t)n;
+	} else {
+		ep->iface = *iface;
+		memcpy(ep->self.mac, iface->mac, 6);
+	}
+	return 0;
+}
+
 /* Raw frames. Not having them is an error only if nothing else is allowed, or if what was asked for
  * by name does not exist. */
 static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
 {
+	struct bw_iface iface[BW_PACKET_LINKS];
 	const char *text = "";
-	int error;
+	int error, n;
 
 	if (!(ep->env.links & BW_LINK_PACKET))
 		return 0;
-	error = bw_iface_choose(&ep->env, &ep->iface, &text);
-	if (error && (ep->env.interface || bw_ep_only(&ep->env, BW_LINK_PACKET)))
+	n = bw_iface_choose_all(&ep->env, iface, BW_PACKET_LINKS, &text);
+	error = n < 0 ? n : 0;
+	if (error && (ep->env.interface || ep->env.interfaces ||
+		      bw_ep_only(&ep->env, BW_LINK_PACKET)))
 		return bw_fail(why, error, "%s", text);
-	if (!error)
-		error = bw_packet_open(&ep->packet, &ep->env, &ep->iface, ep->self.engine, &text);
+	for (int i = 0; i < n && !error; i++)
+		error = bw_ep_add_packet(ep, &iface[i], &text);
 	if (error && bw_ep_only(&ep->env, BW_LINK_PACKET))
 		return bw_fail(why, error, "%s", text);
 	if (error) {
+		bw_ep_close_packets(ep);
 		bw_log_once(BW_LOG_INFO, "no-packet", "no raw Ethernet frames: %s", text);
 		return 0;
 	}
 	ep->has_packet = true;
 	ep->self.links |= BW_LINK_PACKET;
 	ep->self.ethertype = ep->env.ethertype;
-	memcpy(ep->self.mac, ep->iface.mac, 6);
-	ep->self.packet_mtu = ep->packet.mtu;
+	ep->self.packet_mtu = ep->packet[0].mtu;
 	return 0;
 }
 
@@ -216,9 +247,18 @@ static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why
 		cfg.charge_min = BW_EP_UDP_CHARGE;
 	}
 	if (ep->has_packet) {
-		cfg.link_mtu[BW_LINK_NO_PACKET] = ep->packet.mtu;
-		cfg.rx_budget = (uint32_t)(ep->packet.ring_bytes / 4 * 3);
-		cfg.charge_min = ep->packet.slot_bytes;
+		/* One ring's, as all that is under way may come by one interface. */
+		cfg.rx_budget = (uint32_t)(ep->packet[0].ring_bytes / 4 * 3);
+		cfg.features |= BW_FEATURE_STRIPE;
+	}
+	for (int i = 0; i < ep->packets; i++) {
+		const struct bw_packet *p = &ep->packet[i];
+
+		cfg.link_mtu[p->link] = p->mtu;
+		cfg.link_group[p->link] = BW_EP_GROUP;
+		cfg.rx_budget = (uint32_t)bw_min_u64(cfg.rx_budget, p->ring_bytes / 4 * 3);
+		if (cfg.charge_min < p->slot_bytes)
+			cfg.charge_min = p->slot_bytes;
 	}
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
 	ep->engine = aligned_alloc(64, (bw_reliable.size(&cfg) + 63) & ~(size_t)63);
@@ -286,8 +326,7 @@ static void bw_ep_free(struct bw_ep *ep)
 		bw_kernel_close(ep->kernel);
 	if (ep->claim >= 0)
 		close(ep->claim);
-	if (ep->has_packet)
-		bw_packet_close(&ep->packet);
+	bw_ep_close_packets(ep);
 	if (ep->has_udp)
 		bw_udp_close(&ep->udp);
 	bw_watch_close(&ep->watch);
@@ -403,8 +442,7 @@ void bw_ep_abandon(struct bw_ep *ep)
 	ep->helper.running = false;
 	if (ep->helper.fd >= 0)
 		close(ep->helper.fd);
-	if (ep->has_packet)
-		bw_packet_close(&ep->packet);
+	bw_ep_close_packets(ep);
 	if (ep->has_udp)
 		bw_udp_close(&ep->udp);
 	bw_watch_close(&ep->watch);
@@ -457,9 +495,8 @@ static bool bw_ep_ours(const struct bw_ep *ep, const struct bw_rx_frame *f)
 	return f->len >= sizeof(*h) && h->dst_engine == ep->self.engine && h->magic == BW_MAGIC;
 }
 
-static void bw_ep_receive_packet(struct bw_ep *ep)
+static void bw_ep_receive_packet(struct bw_ep *ep, struct bw_packet *p)
 {
-	struct bw_packet *p = &ep->packet;
 	struct bw_rx_frame f;
 	int n = 0;
 
@@ -541,8 +578,10 @@ int bw_ep_round(struct bw_ep *ep)
 
 	if (BW_UNLIKELY(ep->helper.asleep))
 		bw_helper_rouse(ep);
-	if (ep->has_packet && bw_packet_ready(&ep->packet))
-		bw_ep_receive_packet(ep);
+	for (int i = 0; i < ep->packets; i++) {
+		if (bw_packet_ready(&ep->packet[i]))
+			bw_ep_receive_packet(ep, &ep->packet[i]);
+	}
 	if (ep->has_udp && bw_ep_udp_due(ep))
 		bw_ep_receive_udp(ep);
 	if (ep->kernel)

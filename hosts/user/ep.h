@@ -68,7 +68,8 @@ struct bw_ep {
 	bool fork_held;	   /* the thread that forks holds the lock meanwhile */
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
 	uint64_t udp_seen; /* when it was looked at last */
-	struct bw_packet packet;
+	struct bw_packet packet[BW_PACKET_LINKS];
+	int packets; /* of these in use, one for each interface */
 	struct bw_local *local;	  /* NULL: not in use */
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
@@ -100,7 +101,7 @@ struct bw_ep {
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
 	struct bw_addr_fields self;
-	struct bw_iface iface;
+	struct bw_iface iface; /* of the first packet link, or of the kernel's port */
 	struct bw_tx_frame tx;
 	void *grown; /* chunks handed to the engine, chained through their first word */
 	uint64_t grown_bytes;
@@ -150,7 +151,7 @@ extern const struct bw_local_handlers bw_message_local_handlers;
 /* Make ready to sleep on bw_wait_fds(): 0, or -EAGAIN if there is work at once. */
 int bw_wait_arm(struct bw_ep *ep);
 /* What to sleep on; at most BW_WAIT_FDS entries. */
-#define BW_WAIT_FDS 6
+#define BW_WAIT_FDS (5 + BW_PACKET_LINKS)
 struct pollfd;
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
 /* What poll() said of them. */

@@ -35,8 +35,8 @@ static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw
 		else if (bw_checksum_copy(0, to, from, n) != crc)
 			return -EBADMSG;
 	}
-	if (f->from.link == BW_LINK_NO_PACKET)
-		ep->packet.count.rx_payload += n;
+	if (f->from.link < BW_LINK_NO_UDP)
+		ep->packet[f->from.link].count.rx_payload += n;
 	else
 		ep->udp.count.rx_payload += n;
 	return 0;
@@ -149,8 +149,10 @@ static bool bw_host_flush(struct bw_ep *ep)
 {
 	bool gone = true;
 
-	if (ep->has_packet && ep->packet.batch->count)
-		gone &= bw_batch_flush(ep->packet.batch, ep->packet.fd);
+	for (int i = 0; i < ep->packets; i++) {
+		if (ep->packet[i].batch->count)
+			gone &= bw_batch_flush(ep->packet[i].batch, ep->packet[i].fd);
+	}
 	if (ep->has_udp && ep->udp.batch->count)
 		gone &= bw_batch_flush(ep->udp.batch, ep->udp.fd);
 	return gone;
@@ -160,9 +162,11 @@ static bool bw_host_flush(struct bw_ep *ep)
  * one, which says that the engine has no more for its peer, and that somebody waits for it. */
 static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 {
-	if (f->to.link == BW_LINK_NO_PACKET && ep->has_packet) {
-		bw_packet_add(&ep->packet, f);
-		return f->len > BW_BATCH_FLAT && !bw_batch_full(ep->packet.batch);
+	if (f->to.link < ep->packets) {
+		struct bw_packet *p = &ep->packet[f->to.link];
+
+		bw_packet_add(p, f);
+		return f->len > BW_BATCH_FLAT && !bw_batch_full(p->batch);
 	}
 	if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
 		bw_udp_add(&ep->udp, f);

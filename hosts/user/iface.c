@@ -248,6 +248,48 @@ int bw_iface_choose(const struct bw_env *env, struct bw_iface *chosen, const cha
 	return 0;
 }
 
+/* Is it one of these already? */
+static bool bw_iface_taken(const struct bw_iface *chosen, int n, const struct bw_iface *iface)
+{
+	for (int i = 0; i < n; i++) {
+		if (chosen[i].index == iface->index)
+			return true;
+	}
+	return false;
+}
+
+int bw_iface_choose_all(const struct bw_env *env, struct bw_iface *chosen, int most,
+			const char **why)
+{
+	struct bw_iface iface[BW_IFACE_MAX];
+	const char *list = env->interfaces;
+	int n, found = 0, error;
+
+	if (!list) {
+		error = bw_iface_choose(env, chosen, why);
+		return error ? error : 1;
+	}
+	n = bw_iface_list(iface);
+	if (n < 0)
+		return bw_fail(why, n, "cannot list the network interfaces: %s", strerror(-n));
+	while (*list && found < most) {
+		size_t len = strcspn(list, ",");
+
+		for (int i = 0; i < n && found < most; i++) {
+			if (bw_iface_meant(&iface[i], list, len) && iface[i].ethernet &&
+			    iface[i].up && !bw_iface_taken(chosen, found, &iface[i]))
+				chosen[found++] = iface[i];
+		}
+		list += len + (list[len] == ',');
+	}
+	if (found)
+		return found;
+	return bw_fail(why, -ENODEV,
+		       "BEOWIRE_INTERFACES=%s: none of these is an Ethernet interface that is up; "
+		       "there are: %s",
+		       env->interfaces, bw_iface_catalogue(iface, n));
+}
+
 int bw_iface_choose_ip(const struct bw_env *env, const struct bw_iface *preferred,
 		       struct bw_iface *chosen, const char **why)
 {

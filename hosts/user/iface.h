@@ -33,6 +33,11 @@ int bw_iface_list(struct bw_iface iface[BW_IFACE_MAX]);
  * *why listing what there is. */
 int bw_iface_choose(const struct bw_env *env, struct bw_iface *chosen, const char **why);
 
+/* Choose those that raw frames travel by, at most `most`: all that env->interfaces names and that
+ * are up, in its order, or the one of bw_iface_choose(). Their number, or -ENODEV with *why. */
+int bw_iface_choose_all(const struct bw_env *env, struct bw_iface *chosen, int most,
+			const char **why);
+
 /* Choose the interface whose IPv4 address the udp link binds: env->udp_address if given, else
  * `preferred` (may be NULL) if it has an address, else the best one. 0 or -ENODEV with *why. */
 int bw_iface_choose_ip(const struct bw_env *env, const struct bw_iface *preferred,

@@ -150,7 +150,7 @@ static void link_describe(struct info_link *x, const struct bw_ep *ep, enum bw_e
 		snprintf(x->why, sizeof(x->why), "port %u of the kernel module, on %s",
 			 ep->self.engine, bw_kernel_interface(ep->kernel));
 	} else if (link == BW_LINK_PACKET) {
-		x->frame_bytes = ep->packet.mtu;
+		x->frame_bytes = ep->packet[0].mtu;
 		snprintf(x->why, sizeof(x->why), "frames of EtherType %04X on %s",
 			 ep->env.ethertype, ep->iface.name);
 	} else {

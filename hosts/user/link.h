@@ -5,8 +5,15 @@
 
 #include <stdint.h>
 
-/* Numbers of the links towards the engine: lower ones are preferred. */
-enum bw_link_number { BW_LINK_NO_PACKET = 0, BW_LINK_NO_UDP = 1, BW_LINK_NUMBERS = 2 };
+#define BW_PACKET_LINKS 3 /* interfaces that one endpoint sends raw frames by, at most */
+
+/* Numbers of the links towards the engine: lower ones are preferred. Those of packet links, one for
+ * each interface, begin with BW_LINK_NO_PACKET. */
+enum bw_link_number {
+	BW_LINK_NO_PACKET = 0,
+	BW_LINK_NO_UDP = BW_LINK_NO_PACKET + BW_PACKET_LINKS,
+	BW_LINK_NUMBERS
+};
 
 struct bw_link_counters {
 	uint64_t tx_frames, rx_frames;

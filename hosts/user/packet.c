@@ -95,9 +95,11 @@ static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env,
 }
 
 int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
-		   uint16_t engine, const char **why)
+		   uint16_t engine, uint8_t link, const char **why)
 {
 	memset(p, 0, sizeof(*p));
+	p->link = link;
+	memcpy(p->name, iface->name, sizeof(p->name));
 	p->ethertype = htons(env->ethertype);
 	memcpy(p->mac, iface->mac, 6);
 	p->mtu = iface->mtu < BW_FRAME_MAX_MTU ? iface->mtu : BW_FRAME_MAX_MTU;
@@ -152,7 +154,7 @@ void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f)
 	f->len = slot->tp_snaplen - ETH_HLEN;
 	f->head_len = f->len;
 	memset(&f->from, 0, sizeof(f->from));
-	f->from.link = BW_LINK_NO_PACKET;
+	f->from.link = p->link;
 	f->from.len = 6;
 	memcpy(f->from.bytes, mac + 6, 6);
 	f->cookie = NULL;

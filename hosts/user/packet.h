@@ -26,6 +26,8 @@ struct bw_packet {
 	uint32_t per_block;
 	uint32_t slot_bytes, block_bytes;
 	size_t ring_bytes;
+	uint8_t link; /* its number towards the engine */
+	char name[IFNAMSIZ];
 	uint32_t mtu; /* bytes of the largest frame, Ethernet header excluded */
 	uint8_t mac[6];
 	uint16_t ethertype; /* network byte order */
@@ -33,9 +35,10 @@ struct bw_packet {
 	struct bw_link_counters count;
 };
 
-/* Open on this interface for the engine of this number. 0, or a negative errno with *why. */
+/* Open on this interface for the engine of this number, as the link of that number. 0, or a
+ * negative errno with *why. */
 int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
-		   uint16_t engine, const char **why);
+		   uint16_t engine, uint8_t link, const char **why);
 void bw_packet_close(struct bw_packet *p);
 
 static inline bool bw_packet_ready(const struct bw_packet *p)

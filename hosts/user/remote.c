@@ -144,6 +144,27 @@ struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t e
 	return p;
 }
 
+/* The interfaces of both ends in pairs, in the order in which they are named; where one end has
+ * more, they share those of the other. */
+static uint16_t bw_remote_pairs(const struct bw_ep *ep, const struct bw_addr_fields *a,
+				struct bw_link_addr *path)
+{
+	int theirs = 1 + a->more_macs, n = ep->packets > theirs ? ep->packets : theirs;
+
+	for (int i = 0; i < n; i++) {
+		int j = i % theirs;
+
+		memset(&path[i], 0, sizeof(path[i]));
+		path[i].link = ep->packet[i % ep->packets].link;
+		path[i].len = 6;
+		memcpy(path[i].bytes, j ? a->more_mac[j - 1] : a->mac, 6);
+	}
+	return (uint16_t)n;
+}
+
+_Static_assert(BW_PACKET_LINKS < BW_PATHS_MAX && BW_ADDR_MACS == BW_PACKET_LINKS,
+	       "a path for each interface, and one for udp");
+
 /* Links through the engine that both ends have. */
 static uint16_t bw_remote_paths(const struct bw_ep *ep, const struct bw_addr_fields *a,
 				struct bw_link_addr *path)
@@ -152,12 +173,8 @@ static uint16_t bw_remote_paths(const struct bw_ep *ep, const struct bw_addr_fie
 
 	/* A frame to the own address would leave the node and not come back. */
 	if (ep->has_packet && (a->links & BW_LINK_PACKET) && a->ethertype == ep->self.ethertype &&
-	    a->node != ep->self.node && memcmp(a->mac, ep->self.mac, 6)) {
-		memset(&path[n], 0, sizeof(path[n]));
-		path[n].link = BW_LINK_NO_PACKET;
-		path[n].len = 6;
-		memcpy(path[n++].bytes, a->mac, 6);
-	}
+	    a->node != ep->self.node && memcmp(a->mac, ep->self.mac, 6))
+		n = bw_remote_pairs(ep, a, path);
 	if (ep->has_udp && (a->links & BW_LINK_UDP)) {
 		struct in_addr ip;
 
@@ -342,7 +359,6 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
 const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 {
 	static _Thread_local char text[160];
-	static const char *const links[] = {", packet", ", udp"};
 	struct bw_remote *p;
 	const char *link = ", not connected", *host = "unknown host";
 	uint64_t srtt;
@@ -365,7 +381,7 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 		link = p->connected ? ", kernel" : link;
 	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
 		 number < BW_LINK_NUMBERS)
-		link = links[number];
+		link = number < BW_LINK_NO_UDP ? ", packet" : ", udp";
 	if (p->name[0])
 		host = p->name;
 	else if (p->addr.node == ep->self.node)
@@ -390,7 +406,7 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 	bw_remote_set_handle(&ep->remotes, p, ev->peer);
 	memcpy(p->name, ev->name, sizeof(p->name));
 	p->up = true;
-	if (!p->complete && ev->from.link == BW_LINK_NO_PACKET) {
+	if (!p->complete && ev->from.link < BW_LINK_NO_UDP) {
 		p->addr.links |= BW_LINK_PACKET;
 		p->addr.ethertype = ep->self.ethertype;
 		memcpy(p->addr.mac, ev->from.bytes, 6);
@@ -464,9 +480,9 @@ void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev)
 /* The lower node of a pair speaks, so that one warning comes for both. */
 static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 {
-	const uint8_t packet = 1u << BW_LINK_NO_PACKET;
-	uint32_t expected =
-		ep->packet.mtu < p->addr.packet_mtu ? ep->packet.mtu : p->addr.packet_mtu;
+	const uint8_t first = 1u << BW_LINK_NO_PACKET, packet = (1u << BW_LINK_NO_UDP) - first;
+	uint32_t mtu = ep->packet[0].mtu;
+	uint32_t expected = mtu < p->addr.packet_mtu ? mtu : p->addr.packet_mtu;
 
 	if (ep->self.node > p->addr.node)
 		return;
@@ -477,8 +493,16 @@ static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 			"using udp. If a switch or hypervisor filters them, set BEOWIRE_LINKS="
 			"local,udp to skip the attempt",
 			ep->env.ethertype, ep->host, ep->iface.name, p->name);
+	for (int i = 0; i < ep->packets && p->passed & packet; i++) {
+		if (p->offered & ~p->passed & 1u << ep->packet[i].link)
+			bw_log_once(BW_LOG_WARN, ep->packet[i].name,
+				    "raw Ethernet frames do not pass from %s on %s to %s: other "
+				    "interfaces carry all. Name the interfaces of BEOWIRE_INTERFACES "
+				    "in the same order on all nodes, by the networks they are on",
+				    ep->host, ep->packet[i].name, p->name);
+	}
 	/* The search for the size ends below this grain. */
-	if ((p->passed & packet) && p->complete && p->mtu[BW_LINK_NO_PACKET] + 128 < expected)
+	if ((p->passed & first) && p->complete && p->mtu[BW_LINK_NO_PACKET] + 128 < expected)
 		bw_log_once(
 			BW_LOG_WARN, "jumbo",
 			"frames of %u bytes do not pass from %s on %s to %s: using %u. Give every "

@@ -49,11 +49,40 @@ static void bw_stats_local(FILE *f, const struct bw_ep *ep)
 	bw_stats_link(f, "local", &c, true);
 }
 
+/* All packet links together. */
+static struct bw_link_counters bw_stats_packet(const struct bw_ep *ep)
+{
+	struct bw_link_counters sum = {0};
+
+	for (int i = 0; i < ep->packets; i++) {
+		const struct bw_link_counters *c = &ep->packet[i].count;
+
+		sum.tx_frames += c->tx_frames;
+		sum.rx_frames += c->rx_frames;
+		sum.tx_bytes += c->tx_bytes;
+		sum.rx_bytes += c->rx_bytes;
+		sum.tx_payload += c->tx_payload;
+		sum.rx_payload += c->rx_payload;
+		sum.rx_overruns += c->rx_overruns;
+	}
+	return sum;
+}
+
+static void bw_stats_interfaces(FILE *f, const struct bw_ep *ep)
+{
+	fprintf(f, "\"interfaces\":{");
+	for (int i = 0; i < ep->packets; i++)
+		bw_stats_link(f, ep->packet[i].name, &ep->packet[i].count, i + 1 < ep->packets);
+	fprintf(f, "},");
+}
+
 static void bw_stats_drops(FILE *f, const struct bw_ep *ep, const struct bw_counters *c)
 {
-	uint64_t errors = (ep->has_packet ? ep->packet.batch->errors : 0) +
-			  (ep->has_udp ? ep->udp.batch->errors : 0);
+	uint64_t errors = ep->has_udp ? ep->udp.batch->errors : 0;
+	struct bw_link_counters packet = bw_stats_packet(ep);
 
+	for (int i = 0; i < ep->packets; i++)
+		errors += ep->packet[i].batch->errors;
 	fprintf(f, "\"drops\":{");
 	for (int why = 1; why < BW_DROP_REASONS; why++) {
 		uint64_t n = c->drop[why] + (why == BW_DROP_FOREIGN ? ep->watch.foreign : 0);
@@ -61,14 +90,14 @@ static void bw_stats_drops(FILE *f, const struct bw_ep *ep, const struct bw_coun
 		fprintf(f, "\"%s\":%llu,", bw_drop_name((enum bw_drop)why), (unsigned long long)n);
 	}
 	fprintf(f, "\"overrun\":%llu,\"send_error\":%llu}",
-		(unsigned long long)(ep->packet.count.rx_overruns + ep->udp.count.rx_overruns),
+		(unsigned long long)(packet.rx_overruns + ep->udp.count.rx_overruns),
 		(unsigned long long)errors);
 }
 
 void bw_stats_print(struct bw_ep *ep, FILE *f)
 {
 	struct bw_counters counted = *bw_reliable.counters(ep->engine), *c = &counted;
-	struct bw_link_counters kernel = {0};
+	struct bw_link_counters kernel = {0}, packet;
 
 	if (ep->kernel)
 		bw_kernel_counters(ep->kernel, c, &kernel);
@@ -94,8 +123,9 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"rounds", ep->rounds},
 		{"memory_bytes", ep->buffers.bytes + ep->grown_bytes},
 	};
-	if (ep->has_packet)
-		bw_packet_overruns(&ep->packet);
+	for (int i = 0; i < ep->packets; i++)
+		bw_packet_overruns(&ep->packet[i]);
+	packet = bw_stats_packet(ep);
 	fprintf(f, "{\"host\":");
 	bw_stats_string(f, ep->host);
 	fprintf(f, ",\"pid\":%d,\"node\":\"%016llx\",\"engine\":%u,\"interface\":", (int)getpid(),
@@ -104,11 +134,12 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 			   : ep->has_packet ? ep->iface.name
 					    : "");
 	fprintf(f, ",\"links\":{");
-	bw_stats_link(f, "packet", &ep->packet.count, true);
+	bw_stats_link(f, "packet", &packet, true);
 	bw_stats_link(f, "udp", &ep->udp.count, true);
 	bw_stats_local(f, ep);
 	bw_stats_link(f, "kernel", &kernel, false);
 	fprintf(f, "},");
+	bw_stats_interfaces(f, ep);
 	bw_stats_drops(f, ep, c);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		fprintf(f, ",\"%s\":%llu", plain[i].name, (unsigned long long)plain[i].value);

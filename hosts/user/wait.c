@@ -41,8 +41,8 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 	int n = 0;
 
 	fds[n++] = (struct pollfd){.fd = ep->wake_fd, .events = POLLIN};
-	if (ep->has_packet)
-		fds[n++] = (struct pollfd){.fd = ep->packet.fd, .events = POLLIN};
+	for (int i = 0; i < ep->packets; i++)
+		fds[n++] = (struct pollfd){.fd = ep->packet[i].fd, .events = POLLIN};
 	if (ep->has_udp)
 		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = POLLIN};
 	if (ep->kernel)
@@ -65,8 +65,12 @@ void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
 
 int bw_wait_arm(struct bw_ep *ep)
 {
-	if (ep->dirty || (ep->has_packet && bw_packet_ready(&ep->packet)))
+	if (ep->dirty)
 		return -EAGAIN;
+	for (int i = 0; i < ep->packets; i++) {
+		if (bw_packet_ready(&ep->packet[i]))
+			return -EAGAIN;
+	}
 	return ep->local ? bw_local_arm(ep->local) : 0;
 }
 

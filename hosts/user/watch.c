@@ -32,7 +32,7 @@ void bw_watch_close(struct bw_watch *w)
 static void bw_watch_filter(struct bw_ep *ep)
 {
 	struct bw_watch *w = &ep->watch;
-	int error = bw_filter_watch(ep->packet.fd, ep->self.engine, w->alive, w->n);
+	int error = bw_filter_watch(ep->packet[0].fd, ep->self.engine, w->alive, w->n);
 
 	w->changed = false;
 	if (error)
@@ -110,7 +110,7 @@ static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 	struct bw_refuse_frame refusal;
 	struct bw_tx_frame *out = &ep->tx;
 
-	if (ep->stuck || bw_batch_full(ep->packet.batch) ||
+	if (ep->stuck || bw_batch_full(ep->packet[0].batch) ||
 	    !bw_refuse_build(&refusal, f->head, f->len, ep->self.cluster, ep->host, bw_checksum))
 		return;
 	out->to = f->from;
@@ -118,7 +118,7 @@ static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 	out->head_len = sizeof(refusal);
 	out->len = sizeof(refusal);
 	memcpy(out->head, &refusal, sizeof(refusal));
-	bw_packet_add(&ep->packet, out);
+	bw_packet_add(&ep->packet[0], out);
 	ep->watch.refused++;
 }
 
