@@ -337,6 +337,21 @@ uint64_t bw_reliable_served(const void *p);
  * -ENOTCONN. */
 int bw_reliable_path(void *p, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu, uint8_t *link);
 
+/* One path to a peer, for people. */
+struct bw_path_view {
+	struct bw_link_addr to;
+	bool up;	   /* first contact was made on it, and it has not been left since */
+	bool silent;	   /* it does not answer now: it gets nothing but probes */
+	bool best;	   /* it carries short messages */
+	bool together;	   /* it carries pulled data together with the best one */
+	uint64_t srtt_ns;  /* smoothed round trip; 0 before the first sample */
+	uint64_t rate_bps; /* what it delivered lately, bits per second; 0: not measured */
+	uint32_t mtu;	   /* frame size in use, in bytes */
+};
+
+/* The path of this index, from 0. 0, -ENOTCONN, or -ENOENT when there are no more. */
+int bw_reliable_path_view(void *p, uint32_t peer, uint8_t index, struct bw_path_view *view);
+
 /* Bytes of memory that one idle peer holds. */
 size_t bw_reliable_peer_bytes(void);
 

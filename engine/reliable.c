@@ -373,6 +373,30 @@ int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu,
 	return 0;
 }
 
+int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_path_view *view)
+{
+	struct bw_peer *p = bw_peer_get(mem, peer);
+	const struct bw_path *t;
+
+	if (!p)
+		return -ENOTCONN;
+	if (index >= p->npaths)
+		return -ENOENT;
+	t = &p->path[index];
+	*view = (struct bw_path_view){
+		.to = t->to,
+		.up = t->state == BW_PATH_UP,
+		.silent = t->pto_count != 0,
+		.best = index == p->best,
+		.together = p->striped && t->state == BW_PATH_UP &&
+			    bw_stripe_together(mem, t, &p->path[p->best]),
+		.srtt_ns = t->srtt,
+		.rate_bps = t->rate * 8000,
+		.mtu = t->mtu,
+	};
+	return 0;
+}
+
 size_t bw_reliable_peer_bytes(void)
 {
 	return sizeof(struct bw_peer) + sizeof(struct bw_slot);

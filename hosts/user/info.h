@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "protocol.h"
 #include "beowire.h"
 #include "iface.h"
 
@@ -65,6 +66,15 @@ struct info_path {
 	const char *why;
 };
 
+/* One pair of interfaces, or of addresses, by which its frames travel. */
+struct info_way {
+	char from[IFNAMSIZ]; /* the interface, or "udp" */
+	char to[32];	     /* Ethernet or IPv4 address */
+	const char *state;   /* "used", "up", "silent" or "down" */
+	uint64_t round_trip_ns, rate_bps;
+	uint32_t frame_bytes;
+};
+
 struct info_peer {
 	char host[65];
 	uint64_t node;
@@ -72,6 +82,8 @@ struct info_peer {
 	uint32_t frame_bytes;	/* in use; 0 for the local link */
 	uint64_t round_trip_ns; /* of an 8-byte message and its answer, median */
 	struct info_path path[INFO_LINKS];
+	struct info_way way[BW_PATHS_MAX];
+	unsigned int ways;
 	char text[INFO_WHY]; /* libbeowire's own words */
 };
 

@@ -97,21 +97,22 @@ static void addresses_find(struct info *info)
 
 static int interfaces_find(struct info *info, const struct bw_env *env)
 {
-	struct bw_iface list[BW_IFACE_MAX], chosen;
+	struct bw_iface list[BW_IFACE_MAX], chosen[BW_PACKET_LINKS];
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	const char *why = "";
-	bool any;
+	int n;
 
 	info->interfaces = bw_iface_list(list);
 	if (info->interfaces < 0)
 		return info_fail("cannot list the network interfaces: %s",
 				 strerror(-info->interfaces));
-	any = bw_iface_choose(env, &chosen, &why) == 0;
-	if (!any)
+	n = bw_iface_choose_all(env, chosen, BW_PACKET_LINKS, &why);
+	if (n < 0)
 		snprintf(info->interface_why, sizeof(info->interface_why), "%s", why);
 	for (int i = 0; i < info->interfaces; i++) {
 		info->interface[i].iface = list[i];
-		info->interface[i].chosen = any && chosen.index == list[i].index;
+		for (int k = 0; k < n; k++)
+			info->interface[i].chosen |= chosen[k].index == list[i].index;
 		if (fd >= 0)
 			driver_ask(fd, &info->interface[i]);
 	}

@@ -397,9 +397,11 @@ static void paths_find(struct bw_ep *ep, const struct bw_remote *p, struct info_
 			       {"kernel", BW_LINK_KERNEL, -1},
 			       {"packet", BW_LINK_PACKET, BW_LINK_NO_PACKET},
 			       {"udp", BW_LINK_UDP, BW_LINK_NO_UDP}};
+	const unsigned int packet = (1u << BW_LINK_NO_UDP) - 1;
 	uint64_t srtt;
 	uint32_t mtu = 0;
 	uint8_t number = UINT8_MAX;
+	unsigned int bits;
 
 	if (p->handle)
 		bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number);
@@ -419,11 +421,45 @@ static void paths_find(struct bw_ep *ep, const struct bw_remote *p, struct info_
 			x->why = local_why(ep, p);
 			continue;
 		}
-		x->offered = p->offered & 1u << links[i].number;
-		x->used = !p->local && number == links[i].number;
-		x->passes = x->used || (p->passed & 1u << links[i].number);
+		bits = links[i].link == BW_LINK_PACKET ? packet : 1u << links[i].number;
+		x->offered = p->offered & bits;
+		x->used = !p->local && number < BW_LINK_NUMBERS && 1u << number & bits;
+		x->passes = x->used || (p->passed & bits);
 		x->frame_bytes = x->used ? mtu : p->mtu[links[i].number];
 		x->why = engine_why(ep, p, x, links[i].link);
+	}
+}
+
+static const char *way_state(const struct bw_path_view *v)
+{
+	if (!v->up)
+		return "down";
+	if (v->silent)
+		return "silent";
+	return v->best || v->together ? "used" : "up";
+}
+
+static void ways_find(struct bw_ep *ep, const struct bw_remote *p, struct info_peer *peer)
+{
+	struct bw_path_view v;
+
+	while (p->handle && !p->local && peer->ways < BW_PATHS_MAX &&
+	       !bw_reliable_path_view(ep->engine, p->handle, (uint8_t)peer->ways, &v)) {
+		struct info_way *w = &peer->way[peer->ways++];
+		const uint8_t *b = v.to.bytes;
+
+		w->state = way_state(&v);
+		w->round_trip_ns = v.srtt_ns;
+		w->rate_bps = v.rate_bps;
+		w->frame_bytes = v.mtu;
+		if (v.to.link < ep->packets) {
+			snprintf(w->from, sizeof(w->from), "%s", ep->packet[v.to.link].name);
+			snprintf(w->to, sizeof(w->to), "%02x:%02x:%02x:%02x:%02x:%02x", b[0], b[1],
+				 b[2], b[3], b[4], b[5]);
+		} else {
+			snprintf(w->from, sizeof(w->from), "udp");
+			snprintf(w->to, sizeof(w->to), "%u.%u.%u.%u", b[0], b[1], b[2], b[3]);
+		}
 	}
 }
 
@@ -438,6 +474,7 @@ static void peer_describe(struct bw_ep *ep, bw_peer number, struct info_peer *pe
 	peer->node = p->addr.node;
 	peer->engine = p->addr.engine;
 	paths_find(ep, p, peer);
+	ways_find(ep, p, peer);
 	bw_ep_unlock(ep);
 }
 

@@ -72,6 +72,15 @@ void info_print_peer(const struct info_peer *peer)
 			printf(", frames up to %u bytes", x->frame_bytes);
 		printf("\n");
 	}
+	for (unsigned int i = 0; i < peer->ways; i++) {
+		const struct info_way *w = &peer->way[i];
+
+		printf("  path %u  %-6s %s to %s, frames of %u bytes, round trip %.1f us", i,
+		       w->state, w->from, w->to, w->frame_bytes, (double)w->round_trip_ns / 1e3);
+		if (w->rate_bps)
+			printf(", %.0f Mbit/s lately", (double)w->rate_bps / 1e6);
+		printf("\n");
+	}
 	printf("Round trip of 8 bytes: %.1f us\n", (double)peer->round_trip_ns / 1e3);
 }
 
@@ -162,7 +171,18 @@ static void json_peer(const struct info_peer *peer)
 		quoted(x->why);
 		printf("}");
 	}
-	printf("}}");
+	printf("}, \"paths\": [");
+	for (unsigned int i = 0; i < peer->ways; i++) {
+		const struct info_way *w = &peer->way[i];
+
+		printf("%s\n  {\"from\": ", i ? "," : "");
+		quoted(w->from);
+		printf(", \"to\": \"%s\", \"state\": \"%s\", \"frame_bytes\": %u, "
+		       "\"round_trip_ns\": %llu, \"rate_bps\": %llu}",
+		       w->to, w->state, w->frame_bytes, (unsigned long long)w->round_trip_ns,
+		       (unsigned long long)w->rate_bps);
+	}
+	printf("]}");
 }
 
 void info_print_json(const struct info *info, const struct info_peer *peer)
