@@ -58,8 +58,8 @@ void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	bw_peer_ready(e, p);
 }
 
-/* The first link in the host's order; of those in use together, the one that a short message crosses
- * soonest. The one in use stays unless another is clearly better. */
+/* The first link in the host's order; of those in use together, the one that a short message
+ * crosses soonest. The one in use stays unless another is clearly better. */
 static bool bw_path_better(const struct bw_engine *e, const struct bw_peer *p,
 			   const struct bw_path *a, const struct bw_path *b)
 {

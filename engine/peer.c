@@ -7,9 +7,9 @@
 
 static void bw_peer_init_lists(struct bw_peer *p)
 {
-	struct bw_list *lists[] = {&p->txmsgs,	   &p->controls,  &p->pulls,   &p->given_up,
-				   &p->regions,	   &p->serves,	  &p->serving, &p->again,
-				   &p->all,	   &p->ready,	  &p->app.tx,  &p->app.rx,
+	struct bw_list *lists[] = {&p->txmsgs,	   &p->controls,   &p->pulls,	&p->given_up,
+				   &p->regions,	   &p->serves,	   &p->serving, &p->again,
+				   &p->all,	   &p->ready,	   &p->app.tx,	&p->app.rx,
 				   &p->control.tx, &p->control.rx, &p->spare};
 	uint32_t i;
 

@@ -204,8 +204,7 @@ static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struc
 
 	if (bw_contact_frame(e, p, f))
 		return true;
-	if (p->striped ? bw_ack_urgent(e, p, f)
-		       : t->ack_now && t->rx.n && bw_ack_frame(e, p, f))
+	if (p->striped ? bw_ack_urgent(e, p, f) : t->ack_now && t->rx.n && bw_ack_frame(e, p, f))
 		return true;
 	return bw_send_frame(e, p, f) || bw_ack_frame(e, p, f);
 }

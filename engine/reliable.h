@@ -12,41 +12,41 @@
 #include "slab.h"
 #include "spans.h"
 
-#define BW_MTU_BASE	1280 /* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
-#define BW_PROBE_TRIES	3    /* lost probes of one size before it counts as not passing */
-#define BW_BLACK_HOLE	10   /* large frames lost in a row before the size is doubted */
-#define BW_PTO_ASK	4    /* tail probes before the other paths are asked */
-#define BW_PTO_LEAVE	6    /* tail probes before a path is left for one that answers */
-#define BW_PTO_PING	3    /* tail probes before a small frame is tried instead */
-#define BW_PTO_MOVE	2    /* tail probes before a striped path's data moves to another one */
-#define BW_PROBE_GRAIN	128  /* bytes; the search for a path's frame size ends below this */
-#define BW_HELLO_FIRST	(1 * BW_MS)   /* first repetition of HELLO; doubles */
-#define BW_HELLO_LAST	BW_S	      /* longest pause between HELLOs during first contact */
-#define BW_HELLO_RETRY	(30 * BW_S)   /* longest pause between HELLOs on a path that is down */
-#define BW_ACK_DELAY	(100 * BW_US) /* default longest delay of an acknowledgement */
-#define BW_ACK_PACKETS	16	      /* packets that may wait for one acknowledgement */
-#define BW_REORDER_MIN	3	      /* packets; as RFC 9002 6.1.1 */
-#define BW_REORDER_MAX	512
-#define BW_PTO_MIN	(50 * BW_US) /* below this a probe would only meet scheduling noise */
-#define BW_PTO_MAX	BW_S	     /* longest pause between tail probes */
-#define BW_RTT_INITIAL	(1 * BW_MS)  /* assumed before the first sample: a local network */
-#define BW_PING_MIN	(10 * BW_MS) /* first pause between pings while waiting; doubles */
-#define BW_PING_MAX	BW_S	     /* longest one */
-#define BW_CWND_INITIAL 65536	     /* bytes */
-#define BW_CWND_MAX	(8u << 20)   /* bytes */
-#define BW_CWND_PACKETS 2	     /* the window never falls below so many frames */
-#define BW_SHARE_MIN	(2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
-#define BW_FLOW_WINDOW	4096		      /* messages that may arrive ahead of the one due */
-#define BW_FLOWS_MAX	1024		      /* flows that the messages of one peer may open */
-#define BW_ASKED_MAX	16384		      /* pulls of one peer served or answered at a time */
-#define BW_LEAVES	64		      /* peers left by BYE that are remembered */
-#define BW_MSG_SPANS	16		      /* gaps+1 remembered within one message or pull */
-#define BW_LOST_RING	16 /* packets concluded lost that are remembered for a while */
+#define BW_MTU_BASE	 1280 /* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
+#define BW_PROBE_TRIES	 3    /* lost probes of one size before it counts as not passing */
+#define BW_BLACK_HOLE	 10   /* large frames lost in a row before the size is doubted */
+#define BW_PTO_ASK	 4    /* tail probes before the other paths are asked */
+#define BW_PTO_LEAVE	 6    /* tail probes before a path is left for one that answers */
+#define BW_PTO_PING	 3    /* tail probes before a small frame is tried instead */
+#define BW_PTO_MOVE	 2    /* tail probes before a striped path's data moves to another one */
+#define BW_PROBE_GRAIN	 128  /* bytes; the search for a path's frame size ends below this */
+#define BW_HELLO_FIRST	 (1 * BW_MS)   /* first repetition of HELLO; doubles */
+#define BW_HELLO_LAST	 BW_S	       /* longest pause between HELLOs during first contact */
+#define BW_HELLO_RETRY	 (30 * BW_S)   /* longest pause between HELLOs on a path that is down */
+#define BW_ACK_DELAY	 (100 * BW_US) /* default longest delay of an acknowledgement */
+#define BW_ACK_PACKETS	 16	       /* packets that may wait for one acknowledgement */
+#define BW_REORDER_MIN	 3	       /* packets; as RFC 9002 6.1.1 */
+#define BW_REORDER_MAX	 512
+#define BW_PTO_MIN	 (50 * BW_US) /* below this a probe would only meet scheduling noise */
+#define BW_PTO_MAX	 BW_S	      /* longest pause between tail probes */
+#define BW_RTT_INITIAL	 (1 * BW_MS)  /* assumed before the first sample: a local network */
+#define BW_PING_MIN	 (10 * BW_MS) /* first pause between pings while waiting; doubles */
+#define BW_PING_MAX	 BW_S	      /* longest one */
+#define BW_CWND_INITIAL	 65536	      /* bytes */
+#define BW_CWND_MAX	 (8u << 20)   /* bytes */
+#define BW_CWND_PACKETS	 2	      /* the window never falls below so many frames */
+#define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
+#define BW_FLOW_WINDOW	 4096		       /* messages that may arrive ahead of the one due */
+#define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
+#define BW_ASKED_MAX	 16384		       /* pulls of one peer served or answered at a time */
+#define BW_LEAVES	 64		       /* peers left by BYE that are remembered */
+#define BW_MSG_SPANS	 16		       /* gaps+1 remembered within one message or pull */
+#define BW_LOST_RING	 16    /* packets concluded lost that are remembered for a while */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
-#define BW_STRIPE_FRAMES 4       /* frames that may be under way on a striped path at least */
+#define BW_STRIPE_FRAMES 4     /* frames that may be under way on a striped path at least */
 #define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
-#define BW_QUANTUM	16 /* frames a peer may send before the next one's turn */
-#define BW_EAGER_TURN	8  /* eager frames before pulls get a turn */
+#define BW_QUANTUM	 16    /* frames a peer may send before the next one's turn */
+#define BW_EAGER_TURN	 8     /* eager frames before pulls get a turn */
 
 struct bw_engine;
 struct bw_peer;
@@ -257,8 +257,8 @@ struct bw_peer {
 	uint8_t state;	/* enum bw_peer_state */
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
-	bool stripes; /* it takes data by several paths together */
-	bool striped; /* and several are up now */
+	bool stripes;	      /* it takes data by several paths together */
+	bool striped;	      /* and several are up now */
 	bool ping_expects;    /* the pings are planned because something is expected */
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;

@@ -18,6 +18,7 @@
 #include "engine/refuse.c"
 #include "engine/reliable.c"
 #include "engine/send.c"
+#include "engine/share.c"
 #include "engine/single.c"
 #include "engine/slab.c"
 #include "engine/spans.c"

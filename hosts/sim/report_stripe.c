@@ -6,8 +6,8 @@
 #include "report.h"
 
 #define STRIPE_NS   (2 * BW_S)
-#define STRIPE_STEP BW_MS	  /* in which the receiver is looked at while a path is cut */
-#define STRIPE_CUT  (1 * BW_S)	  /* for so long a path is cut */
+#define STRIPE_STEP BW_MS	   /* in which the receiver is looked at while a path is cut */
+#define STRIPE_CUT  (1 * BW_S)	   /* for so long a path is cut */
 #define STRIPE_BACK (1500 * BW_MS) /* after its return, until it is measured */
 
 static struct sim_spec stripe_spec(uint64_t first, uint64_t second, uint32_t mtu)
@@ -119,8 +119,7 @@ static void stripe_row_cut(struct report *r, const char *name, const struct sim_
 	report_row(r,
 		   "what=stripe case=%s mtu=%u cut=%u before_mbit=%.1f cut_mbit=%.1f "
 		   "after_mbit=%.1f stall_ms=%.0f",
-		   name, both->wire[0].mtu, plane, whole, cut, back,
-		   (double)stall / (double)BW_MS);
+		   name, both->wire[0].mtu, plane, whole, cut, back, (double)stall / (double)BW_MS);
 	sim_free(s);
 }
 

@@ -20,20 +20,20 @@ struct bw_addr_fields {
 	uint8_t version; /* BW_ADDR_VERSION */
 	uint8_t links;	 /* set of enum bw_env_link: which of the following are filled in */
 	uint32_t cluster;
-	uint64_t node;	     /* identity of the node (network namespace) */
-	uint32_t inc;	     /* incarnation of the endpoint */
-	uint16_t engine;     /* number on its node */
-	uint16_t ethertype;  /* packet: of its frames */
-	uint8_t mac[6];	     /* packet */
-	uint16_t udp_port;   /* udp, host byte order of a little-endian machine */
-	uint8_t ip[4];	     /* udp: IPv4 */
+	uint64_t node;		/* identity of the node (network namespace) */
+	uint32_t inc;		/* incarnation of the endpoint */
+	uint16_t engine;	/* number on its node */
+	uint16_t ethertype;	/* packet: of its frames */
+	uint8_t mac[6];		/* packet */
+	uint16_t udp_port;	/* udp, host byte order of a little-endian machine */
+	uint8_t ip[4];		/* udp: IPv4 */
 	uint8_t more_mac[2][6]; /* packet: of further interfaces, to be used together */
-	uint32_t packet_mtu; /* packet: bytes of the largest frame, Ethernet header excluded; 0:
+	uint32_t packet_mtu;	/* packet: bytes of the largest frame, Ethernet header excluded; 0:
 				unknown */
-	uint32_t udp_mtu;    /* udp: likewise */
-	uint8_t more_macs;   /* packet: how many of them; 0 in addresses that know none */
-	uint8_t reserved[3]; /* 0 */
-	uint32_t crc;	     /* CRC32C of the 60 bytes before it */
+	uint32_t udp_mtu;	/* udp: likewise */
+	uint8_t more_macs;	/* packet: how many of them; 0 in addresses that know none */
+	uint8_t reserved[3];	/* 0 */
+	uint32_t crc;		/* CRC32C of the 60 bytes before it */
 };
 
 _Static_assert(sizeof(struct bw_addr_fields) == sizeof(struct bw_addr), "address format");

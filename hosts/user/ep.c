@@ -22,7 +22,7 @@
 #define BW_EP_EAGER	 16384 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
-#define BW_EP_GROUP	 1 /* of links: interfaces carry long messages together */
+#define BW_EP_GROUP	 1	      /* of links: interfaces carry long messages together */
 #define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
 
 /* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it
@@ -112,8 +112,8 @@ static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
 		return 0;
 	n = bw_iface_choose_all(&ep->env, iface, BW_PACKET_LINKS, &text);
 	error = n < 0 ? n : 0;
-	if (error && (ep->env.interface || ep->env.interfaces ||
-		      bw_ep_only(&ep->env, BW_LINK_PACKET)))
+	if (error &&
+	    (ep->env.interface || ep->env.interfaces || bw_ep_only(&ep->env, BW_LINK_PACKET)))
 		return bw_fail(why, error, "%s", text);
 	for (int i = 0; i < n && !error; i++)
 		error = bw_ep_add_packet(ep, &iface[i], &text);

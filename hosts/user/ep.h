@@ -69,7 +69,7 @@ struct bw_ep {
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
 	uint64_t udp_seen; /* when it was looked at last */
 	struct bw_packet packet[BW_PACKET_LINKS];
-	int packets; /* of these in use, one for each interface */
+	int packets;		  /* of these in use, one for each interface */
 	struct bw_local *local;	  /* NULL: not in use */
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */

@@ -477,6 +477,18 @@ void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev)
 		bw_remote_path(ep, ev);
 }
 
+/* One of several interfaces reaches nobody there. */
+static void bw_remote_check_interface(struct bw_ep *ep, const struct bw_remote *p,
+				      const struct bw_packet *link)
+{
+	if (!(p->offered & ~p->passed & 1u << link->link))
+		return;
+	bw_log_once(BW_LOG_WARN, link->name,
+		    "raw Ethernet frames do not pass from %s on %s to %s: other interfaces carry "
+		    "all. Name the networks of BEOWIRE_INTERFACES in the same order on all nodes",
+		    ep->host, link->name, p->name);
+}
+
 /* The lower node of a pair speaks, so that one warning comes for both. */
 static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 {
@@ -493,14 +505,8 @@ static void bw_remote_check(struct bw_ep *ep, struct bw_remote *p)
 			"using udp. If a switch or hypervisor filters them, set BEOWIRE_LINKS="
 			"local,udp to skip the attempt",
 			ep->env.ethertype, ep->host, ep->iface.name, p->name);
-	for (int i = 0; i < ep->packets && p->passed & packet; i++) {
-		if (p->offered & ~p->passed & 1u << ep->packet[i].link)
-			bw_log_once(BW_LOG_WARN, ep->packet[i].name,
-				    "raw Ethernet frames do not pass from %s on %s to %s: other "
-				    "interfaces carry all. Name the interfaces of BEOWIRE_INTERFACES "
-				    "in the same order on all nodes, by the networks they are on",
-				    ep->host, ep->packet[i].name, p->name);
-	}
+	for (int i = 0; i < ep->packets && p->passed & packet; i++)
+		bw_remote_check_interface(ep, p, &ep->packet[i]);
 	/* The search for the size ends below this grain. */
 	if ((p->passed & first) && p->complete && p->mtu[BW_LINK_NO_PACKET] + 128 < expected)
 		bw_log_once(

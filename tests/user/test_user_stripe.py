@@ -30,6 +30,17 @@ def cluster(net: user_net.Net, slow: str | None = None) -> Iterator[tuple[str, s
     yield one, two, switch
 
 
+@contextlib.contextmanager
+def striped(slow: str | None = None) -> Iterator[tuple[Couple, str]]:
+    """Endpoints of two such nodes that use both interfaces, and the namespace of the switches."""
+    with (
+        user_net.network() as net,
+        cluster(net, slow) as (one, two, switch),
+        couple((one, two), BEOWIRE_INTERFACES=BOTH, **PACKET) as pair,
+    ):
+        yield pair, switch
+
+
 def shape(switch: str, port: str, rate: str) -> None:
     """What leaves by this port of the switch is no faster."""
     command = f"tc -n {switch} qdisc add dev {port} root tbf rate {rate} burst 20kb limit 200kb"
@@ -59,47 +70,44 @@ def end(pair: Couple, op: int) -> None:
 
 @pytest.mark.parametrize("slow", [None, "100mbit"])
 def test_long_messages_travel_by_both(slow: str | None) -> None:
-    with user_net.network() as net, cluster(net, slow) as (one, two, _):
-        with couple((one, two), BEOWIRE_INTERFACES=BOTH, **PACKET) as pair:
-            for op in range(1, 9):
-                transfer(pair, op)
-            sent = carried(pair)
-            assert sum(sent.values()) >= 8 * LONG
-            assert sent["eth0"] > LONG
-            assert sent["eth1"] > (LONG // 20 if slow else LONG)
-            if slow:
-                assert sent["eth0"] > sent["eth1"]
+    with striped(slow) as (pair, _):
+        for op in range(1, 9):
+            transfer(pair, op)
+        sent = carried(pair)
+        assert sum(sent.values()) >= 8 * LONG
+        assert sent["eth0"] > LONG
+        assert sent["eth1"] > (LONG // 20 if slow else LONG)
+        if slow:
+            assert sent["eth0"] > sent["eth1"]
 
 
 def test_short_messages_travel_by_one() -> None:
-    with user_net.network() as net, cluster(net) as (one, two, _):
-        with couple((one, two), BEOWIRE_INTERFACES=BOTH, **PACKET) as pair:
-            for tag in range(1, 50):
-                assert pair.a.send(pair.to_b, tag=tag, length=100) == NOW
-                assert pair.b.expect("message", tag=tag)["ok"]
-            assert sorted(bool(n) for n in carried(pair).values()) in ([False, True], [True, True])
-            assert max(carried(pair).values()) >= 40 * 100
+    with striped() as (pair, _):
+        for tag in range(1, 50):
+            assert pair.a.send(pair.to_b, tag=tag, length=100) == NOW
+            assert pair.b.expect("message", tag=tag)["ok"]
+        assert sorted(bool(n) for n in carried(pair).values()) in ([False, True], [True, True])
+        assert max(carried(pair).values()) >= 40 * 100
 
 
 @pytest.mark.parametrize("cut", [0, 1])
 def test_a_cut_interface_is_left_and_used_again(cut: int) -> None:
-    with user_net.network() as net, cluster(net, "400mbit") as (one, two, switch):
-        with couple((one, two), BEOWIRE_INTERFACES=BOTH, **PACKET) as pair:
-            transfer(pair, 1)
-            begin(pair, 2, 8 * LONG)
-            link_set(switch, f"b{cut}", "down")
-            end(pair, 2)
-            before = carried(pair)
-            transfer(pair, 3)
-            after = carried(pair)
-            assert after[f"eth{1 - cut}"] - before[f"eth{1 - cut}"] >= LONG
-            link_set(switch, f"b{cut}", "up")
-            for op in range(4, 400):
-                transfer(pair, op, LONG)
-                if carried(pair)[f"eth{cut}"] > after[f"eth{cut}"] + LONG // 10:
-                    break
-            else:
-                raise AssertionError("the interface that returned carries nothing")
+    with striped("400mbit") as (pair, switch):
+        transfer(pair, 1)
+        begin(pair, 2, 8 * LONG)
+        link_set(switch, f"b{cut}", "down")
+        end(pair, 2)
+        before = carried(pair)
+        transfer(pair, 3)
+        after = carried(pair)
+        assert after[f"eth{1 - cut}"] - before[f"eth{1 - cut}"] >= LONG
+        link_set(switch, f"b{cut}", "up")
+        for op in range(4, 400):
+            transfer(pair, op, LONG)
+            if carried(pair)[f"eth{cut}"] > after[f"eth{cut}"] + LONG // 10:
+                break
+        else:
+            raise AssertionError("the interface that returned carries nothing")
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -119,10 +127,13 @@ def test_with_a_peer_of_one_interface(which: int) -> None:
 
 
 def test_without_the_setting_one_is_used() -> None:
-    with user_net.network() as net, cluster(net) as (one, two, _):
-        with couple((one, two), **PACKET) as pair:
-            transfer(pair, 1)
-            assert list(carried(pair)) == ["eth0"]
+    with (
+        user_net.network() as net,
+        cluster(net) as (one, two, _),
+        couple((one, two), **PACKET) as pair,
+    ):
+        transfer(pair, 1)
+        assert list(carried(pair)) == ["eth0"]
 
 
 def test_the_interface_that_reaches_a_peer_is_found() -> None:
