@@ -231,6 +231,7 @@ local hdr_flags = bits("hdr.flags", 8, {
 })
 local hello_features = bits("hello.features", 64, {
 	{ "checksum", "Payload checksums", 0x1 },
+	{ "stripe", "Data of one pull by several paths", 0x2 },
 })
 local ackblk_flags = bits("ackblk.flags", 16, {
 	{ "pressure", "Send envelopes only", 0x1 },
