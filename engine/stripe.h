@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the scheduler of striped data (stripe.c) and the shares of paths (share.c) have in common. */
+/* What the scheduler of striped data (stripe.c) and the shares (share.c) have in common. */
 #ifndef BW_STRIPE_H
 #define BW_STRIPE_H
 
