@@ -226,6 +226,15 @@ static bool bw_builder_next_control(struct bw_builder *b)
 	return bw_builder_next_message(b, &p->control);
 }
 
+/* Pulled data, which go out for the first time. */
+static void bw_builder_pulled(struct bw_builder *b, struct bw_record *r)
+{
+	b->p->tx_used += r->len;
+	bw_builder_bulk(b, r->obj, r->off, r->len);
+	bw_builder_record(b, r);
+	b->e->count.tx_payload += r->len;
+}
+
 /* Some of what is set aside for the path. */
 static bool bw_builder_share(struct bw_builder *b)
 {
@@ -254,10 +263,7 @@ static bool bw_builder_share(struct bw_builder *b)
 		bw_list_del(&r->list);
 		p->aside--;
 	}
-	p->tx_used += len;
-	bw_builder_bulk(b, piece->obj, piece->off, len);
-	bw_builder_record(b, piece);
-	b->e->count.tx_payload += len;
+	bw_builder_pulled(b, piece);
 	return true;
 }
 
@@ -281,12 +287,9 @@ static bool bw_builder_next_bulk(struct bw_builder *b)
 	r = bw_record_new(b->e, BW_OWNED_BULK, s, s->next_off, len);
 	if (!r)
 		return false;
-	p->tx_used += len;
 	s->refs++;
-	bw_builder_bulk(b, s, s->next_off, len);
-	bw_builder_record(b, r);
+	bw_builder_pulled(b, r);
 	s->next_off += len;
-	b->e->count.tx_payload += len;
 	if (s->next_off == s->len) {
 		bw_list_del(&s->turn);
 		p->serve_turn = 0;
