@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* /proc/net/beowire: what a node is, its interfaces, its sockets and their ports, what was dropped. */
+/* /proc/net/beowire: what a node is, its interfaces, its sockets, their ports, what was dropped. */
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 #include <linux/seq_file_net.h>

@@ -77,8 +77,8 @@ static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
 /* sock.c */
 /* Defaults of a new socket. */
 void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol);
-/* A socket is listed and counted from its beginning on, until it begins to end: then HIDE, while its
- * port is still there. SHOW: any context. */
+/* A socket is listed and counted from its beginning on, until it begins to end: then HIDE, while
+ * its port is still there. SHOW: any context. */
 void bwk_sock_show(struct bwk_sock *bs);
 void bwk_sock_hide(struct bwk_sock *bs);
 /* The last of a socket that its port no longer knows: what its program held of it. */
@@ -96,7 +96,8 @@ static inline int bwk_sock_bad(const struct sock *sk, enum bwk_bad kind, int err
 {
 	return bwk_bad_call(bwk_node_of(sock_net(sk)), kind, error);
 }
-/* sock_wait.c. Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN, -EINTR ... */
+/* sock_wait.c. Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN,
+ * -EINTR ... */
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
 void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
 /* Sleep until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. *timeout: jiffies,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How calls of sockets wait: for room to send, for what is to be received, for the end of a buffer. */
+/* How calls of sockets wait: for room to send, for what is to be received, for a buffer's end. */
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 
