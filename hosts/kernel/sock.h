@@ -99,7 +99,17 @@ static inline int bwk_sock_bad(const struct sock *sk, enum bwk_bad kind, int err
 /* sock_wait.c. Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN,
  * -EINTR ... */
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
-void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge);
+/* Wake those who wait for that, if there was no room before, or all is sent. */
+void bwk_sock_uncharged(struct bwk_sock *bs, int before, int now);
+
+static inline void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
+{
+	int now = atomic_sub_return(charge, &bs->sending), before = now + (int)charge;
+
+	if (unlikely(!bwk_sock_roomy(&bs->sk, before) || sock_flag(&bs->sk, SOCK_LINGER)))
+		bwk_sock_uncharged(bs, before, now);
+}
+
 /* Sleep until `ready(sk)`. 0, -EAGAIN, a signal's errno, or the socket's error. *timeout: jiffies,
  * which become less by those that have passed. */
 int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout);

@@ -47,10 +47,9 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout)
 	return 0;
 }
 
-void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
+noinline void bwk_sock_uncharged(struct bwk_sock *bs, int before, int now)
 {
 	struct sock *sk = &bs->sk;
-	int now = atomic_sub_return(charge, &bs->sending), before = now + (int)charge;
 
 	if ((!bwk_sock_roomy(sk, before) && bwk_sock_has_room(sk)) ||
 	    (!now && sock_flag(sk, SOCK_LINGER))) /* close() may wait */
