@@ -259,10 +259,12 @@ def test_marks_reach_the_receiver(net: Net, family: int) -> None:
     )
     with net.udp("b", family=family) as receiver, net.udp("a", family=family) as sender:
         receiver.setsockopt(level, tell, 1)
-        receiver.settimeout(0.5)
+        receiver.settimeout(5.0)
         to = ((ADDRESS if ipv4 else ADDRESS6)["b"], receiver.getsockname()[1])
         with link(net, "rate=20M", "mark=10000", "queue=1M") as running:
             sender.sendto(b"first", to)
+            receiver.recv(100)  # the neighbour is known: nothing overtakes what waited for that
+            receiver.settimeout(0.5)
             for capable in (2, 0):
                 sender.setsockopt(level, tos, 0xB8 | capable)
                 for _ in range(40):
@@ -274,10 +276,10 @@ def test_marks_reach_the_receiver(net: Net, family: int) -> None:
                     seen.append(more[0][2][0])
             except TimeoutError:
                 pass
-    assert len(seen) == 81
+    assert len(seen) == 80
     assert seen.count(0xBB) == running.report["ab"]["marked"] > 0
     assert seen.count(0xB8) == 40, "a sender that does not understand marks got one"
-    assert seen[1:11] == [0xBA] * 10, "marked although the queue was short"
+    assert seen[:10] == [0xBA] * 10, "marked although the queue was short"
 
 
 def test_longer_packets_are_dropped(net: Net) -> None:

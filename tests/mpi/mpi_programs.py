@@ -90,7 +90,7 @@ def run_program(
     path.prove(record, payload_bytes)
     if MODULE.exists() and transport == "beowire":
         links = ("kernel", "packet") if NODES_WITHOUT else ("kernel",)
-        assert all(record.sum("rx_payload", link) for link in links)
+        assert all(record.sum("tx_frames", link) for link in links)
         assert record.payload_bytes == record.sum("rx_payload", *links)
         assert record.sum("tx_payload", "udp") == 0
     return record, output
