@@ -362,40 +362,65 @@ static uint64_t spent_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* A call that ends by its time limit, and what it takes: never less than that limit, and once in a
+ * few tries hardly more, however busy the machine is. */
+struct wait {
+	uint64_t took, spent; /* ns, by the clock and by the processor; the least of the tries */
+};
+
+static struct wait wait_in_vain(int fd, ssize_t (*call)(int), int limit_ms)
+{
+	const struct timeval patience = {.tv_usec = limit_ms * 1000};
+	struct wait least = {UINT64_MAX, UINT64_MAX};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	for (int i = 0; i < 5; i++) {
+		uint64_t begin = kt_now_ns(), spent = spent_ns();
+
+		kt_refused(call(fd), EAGAIN);
+		spent = spent_ns() - spent;
+		begin = kt_now_ns() - begin;
+		assert_true(begin >= (uint64_t)limit_ms * 900000);
+		least.took = begin < least.took ? begin : least.took;
+		least.spent = spent < least.spent ? spent : least.spent;
+	}
+	return least;
+}
+
+static ssize_t try_receive(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, 0);
+}
+
+static ssize_t try_send(int fd)
+{
+	return send(fd, "x", 1, 0);
+}
+
 /* Looking is a part of the wait, and only receive calls look. */
 static void test_busy_waiting_has_bounds(void **state)
 {
-	const struct timeval patience = {.tv_usec = 500000}, short_patience = {.tv_usec = 50000};
-	int full = full_socket(), busy = 100000;
-	uint64_t begin, spent;
-	char byte;
+	int full = full_socket();
+	struct wait wait;
 
 	for_each_type(type)
 	{
 		int fd = kt_bound("a", *type, 0);
 
-		kt_option(fd, BEOWIRE_BUSY_US, busy);
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-		begin = kt_now_ns();
-		spent = spent_ns();
-		kt_refused(recv(fd, &byte, 1, 0), EAGAIN);
-		spent = spent_ns() - spent;
-		assert_in_range(kt_now_ns() - begin, 480000000, 5000000000);
-		assert_in_range(spent, 1000000, 300000000); /* it looked, then it slept */
+		kt_option(fd, BEOWIRE_BUSY_US, 50000);
+		wait = wait_in_vain(fd, try_receive, 300);
+		assert_in_range(wait.spent, 1000000, 200000000); /* it looked, then it slept */
 		kt_option(fd, BEOWIRE_BUSY_US, 1000000);
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &short_patience, sizeof(patience));
-		begin = kt_now_ns();
-		kt_refused(recv(fd, &byte, 1, 0), EAGAIN);
-		assert_in_range(kt_now_ns() - begin, 30000000, 900000000);
+		wait = wait_in_vain(fd, try_receive, 50);
+		assert_in_range(wait.took, 0, 800000000);
 		close(fd);
 	}
 	kt_option(full, BEOWIRE_BUSY_US, 1000000);
-	setsockopt(full, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	begin = kt_now_ns();
-	spent = spent_ns();
-	kt_refused(send(full, "x", 1, 0), EAGAIN);
-	assert_in_range(spent_ns() - spent, 0, 200000000);
-	assert_in_range(kt_now_ns() - begin, 480000000, 5000000000);
+	wait = wait_in_vain(full, try_send, 300);
+	assert_in_range(wait.spent, 0, 150000000);
 	close(full);
 }
 
@@ -419,23 +444,28 @@ static uint64_t spent_waiting(struct kt_pair *p, int n, int wait_ms)
 	return spent_ns() - begin;
 }
 
-/* Adaptive waiting spends nothing on waits that are longer than it may look, once it knows. */
+/* Adaptive waiting spends nothing on waits that are longer than it may look, once it knows. Once in
+ * a few tries that is seen, however busy the machine is. */
 static void test_adaptive_waiting(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	uint64_t fixed, adaptive;
+	uint64_t fixed = 0, adaptive = UINT64_MAX;
 	int value = 2;
 
 	kt_refused(setsockopt(p.a, SOL_BEOWIRE, BEOWIRE_WAIT, &value, sizeof(value)), EINVAL);
 	kt_option(p.a, BEOWIRE_BUSY_US, 50000);
-	fixed = spent_waiting(&p, 4, 200);
-	kt_option(p.a, BEOWIRE_WAIT, BEOWIRE_WAIT_ADAPTIVE);
-	spent_waiting(&p, 8, 200); /* until it knows */
-	adaptive = spent_waiting(&p, 4, 200);
+	for (int i = 0; i < 3 && adaptive >= fixed / 2; i++) {
+		kt_option(p.a, BEOWIRE_WAIT, BEOWIRE_WAIT_FIXED);
+		fixed = spent_waiting(&p, 4, 200);
+		kt_option(p.a, BEOWIRE_WAIT, BEOWIRE_WAIT_ADAPTIVE);
+		spent_waiting(&p, 8, 200); /* until it knows */
+		adaptive = spent_waiting(&p, 4, 200);
+	}
 	assert_true(fixed > 4 * 15000000);
 	assert_true(adaptive < fixed / 2);
-	spent_waiting(&p, 24, 2); /* it forgets, and looks again */
-	assert_true(spent_waiting(&p, 4, 15) > adaptive);
+	for (value = 0; value < 3 && spent_waiting(&p, 4, 15) <= adaptive; value++)
+		spent_waiting(&p, 24, 2); /* it forgets, and looks again */
+	assert_in_range(value, 0, 2);
 	kt_close(&p);
 }
 
