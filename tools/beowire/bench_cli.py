@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import bench, kernel_cli, overlap_bench, places, run_cli
+from beowire import bench, kernel_cli, overlap_bench, places, run_cli, wan_cli
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.terminal import note, out
@@ -34,6 +34,7 @@ def check_sizes(text: str) -> None:
 
 
 app.command("kernel")(kernel_cli.run)
+app.command("wan")(wan_cli.run)
 
 
 @app.command()

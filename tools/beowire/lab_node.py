@@ -57,13 +57,20 @@ def write_hosts(lab: Lab, host: str) -> None:
     (directory / "hosts").write_text("\n".join(lines) + "\n")
 
 
+def _with_view(directory: str) -> str:
+    return f'{lab_quota.view_command(directory)}; exec "$@"'
+
+
 def enter_script(lab: Lab, node: str) -> str:
     """A script that becomes the command given to it, on the node."""
     if lab.mode == "namespace":
         ip = places.program("ip", "iproute2")
         nsenter = places.program("nsenter", "util-linux")
         host = shlex.quote(f"--uts={lab.host_name_path(node)}")
-        become = f'{nsenter} {host} -- {ip} netns exec {lab.namespace(node)} "$@"'
+        become = f"{nsenter} {host} -- {ip} netns exec {lab.namespace(node)}"
+        if node in lab.quotas:
+            become += f" sh -c {shlex.quote(_with_view(lab.quotas[node]))} sh"
+        become += ' "$@"'
         variables = {}
     else:
         become = '"$@"'

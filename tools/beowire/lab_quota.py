@@ -18,6 +18,7 @@ PERIOD_US = 20_000
 """Short beside what is measured, long beside the scheduler's tick."""
 
 _MOUNTS = Path("/proc/self/mounts")
+_MOUNT = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,25 @@ def _limit(controller: Controller, directory: Path, quota_us: int) -> None:
 
 
 def join_command(directory: str) -> str:
-    """The line of shell by which a process joins the group."""
-    return f"echo $$ >{shlex.quote(f'{directory}/cgroup.procs')} || exit 1"
+    """The line of shell by which a process joins the group. On a node /sys is one of its own,
+    without the groups; there a process that enters another node, as MPI's launchers do, reaches
+    them by the root of the first process."""
+    here, there = (shlex.quote(f"{root}{directory}/cgroup.procs") for root in ("", "/proc/1/root"))
+    return f"{{ echo $$ >{here}; }} 2>/dev/null || echo $$ >{there} || exit 1"
+
+
+def view_command(directory: str) -> str:
+    """The line of shell that mounts the groups where programs on the node look for their limit: one
+    that knows it does not spin it away. A kernel that refuses leaves them without that."""
+    place = shlex.quote(str(_MOUNT))
+    if (Path(directory) / "cpu.max").exists():
+        return f"mount -t cgroup2 none {place} 2>/dev/null"
+    controllers = Path(directory).parent.parent.name
+    below = shlex.quote(str(_MOUNT / "cpu"))
+    return (
+        f"{{ mount -t tmpfs none {place} && mkdir {below} && "
+        f"mount -t cgroup -o {shlex.quote(controllers)} none {below}; }} 2>/dev/null"
+    )
 
 
 def told(lab: Lab) -> dict[str, dict[str, object]]:

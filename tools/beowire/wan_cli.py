@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line of `beowire bench wan`."""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from beowire import lab_up, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
+from beowire.errors import BeowireError
+from beowire.terminal import note, out
+from beowire.wan_report import Report, Row
+from beowire.wan_results import Results, Setting
+
+_RESULTS = Path("beowire-wan.jsonl")
+
+
+def run(
+    grid: Annotated[
+        str, typer.Option(help="How much: quick (minutes), ready (an hour), paper (as in [C2]).")
+    ] = "quick",
+    results: Annotated[
+        Path, typer.Option(help="Keep each result here; what is here is not run again.")
+    ] = _RESULTS,
+    rounds: Annotated[int, typer.Option(min=0, help="Of the grid; 0: the grid's own.")] = 0,
+    nodes: Annotated[int, typer.Option(help="Nodes, half of them at each site.")] = 4,
+    cpus: Annotated[
+        float, typer.Option(min=0, help="Processor time of each node; 0: equal shares.")
+    ] = 0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how long it would take, after small runs.")
+    ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report", help="Run nothing; show what the file has.")
+    ] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure to this file.")
+    ] = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", help="Draw to this file (.png, .svg, .pdf).")
+    ] = None,
+) -> None:
+    """HPL's work on two sites over an emulated line: delay, rate, problem and block size."""
+    found = wan_grid.find(grid, rounds)
+    for file in (json_file, plot_file):
+        if file is not None:
+            places.check_output(file)
+    if plot_file is not None:
+        wan_plot.check_file(plot_file)
+    cpus = cpus or wan_lab.default_cpus(nodes, os.cpu_count() or 1)
+    wan_run.check_tools()
+    setting = wan_run.setting(nodes, cpus)
+    if report_only and not results.exists():
+        raise BeowireError(f"There is no {results}.", "Name the file of results by --results.")
+    kept = Results(results, setting)
+    if not report_only and not _measure(found, kept, dry_run):
+        return
+    _show(wan_report.evaluate(found, kept), setting, json_file, plot_file)
+
+
+def _measure(grid: wan_grid.Grid, kept: Results, dry_run: bool) -> bool:
+    """Runs what is missing; whether there is something new to show."""
+    with (
+        lab_up.termination_raises(),
+        wan_lab.made(kept.setting.nodes, kept.setting.cpus) as lab,
+    ):
+        model = wan_run.calibrated(lab, kept, note)
+        missing = [each for each in grid.runs() if each not in kept.done()]
+        left = wan_run.duration(model.grid_s(grid, kept.done()))
+        note(
+            f"grid {grid.name}: {len(missing)} runs of {len(list(grid.runs()))} to do, "
+            f"about {left} ({model.flops_per_s / 1e9:.2f} Gflop/s; messages in a row per panel: "
+            + ", ".join(f"{name} {count:.1f}" for name, count in model.messages.items())
+            + ")"
+        )
+        if dry_run:
+            for number, point in missing:
+                out().print(
+                    f"{model.run_s(point):8.1f} s  round {number}  {point}", highlight=False
+                )
+            return False
+        try:
+            wan_run.sweep(lab, grid, kept, model, note)
+        except (KeyboardInterrupt, SystemExit):
+            note(f"what is measured stands in {kept.path}; the same command goes on from there")
+            raise
+    return True
+
+
+def _show(report: Report, setting: Setting, json_file: Path | None, plot_file: Path | None) -> None:
+    told = (
+        f"{setting.nodes} nodes at two sites, one rank and {setting.cpus:g} processors each "
+        f"(limits by control groups), {setting.library}, {setting.machine}"
+    )
+    if json_file is not None:
+        whole = {"setting": setting.as_json(), "order": "A B A B, A is TCP", **report.as_json()}
+        places.write_output(json_file, json.dumps(whole, indent=1) + "\n")
+    if plot_file is not None:
+        wan_plot.draw(report, plot_file)
+    for name in dict.fromkeys(row.sweep for row in report.rows):
+        out().print(_table(name, [row for row in report.rows if row.sweep == name], report))
+    for text in report.notes:
+        out().print(text, highlight=False)
+    out().print(told, highlight=False)
+    invalid = {str(row.point): row.invalid for row in report.rows if row.invalid}
+    for point, reasons in invalid.items():
+        out().print(f"* {point}: the emulator says: {'; '.join(reasons)}", highlight=False)
+
+
+def _table(name: str, rows: list[Row], report: Report) -> Table:
+    """Relative performance of both transports side by side."""
+    table = Table("N", "block", "ms", "Mbit/s", title=f"sweep over {name}", title_justify="left")
+    for heading in ("TCP s", "relative", "Beowire s", "relative", "time, Beowire/TCP", "paper"):
+        table.add_column(heading, justify="right")
+    cases = dict.fromkeys((row.point.problem, row.point.line) for row in rows)
+    for problem, line in cases:
+        cells = []
+        paper = ""
+        for transport in wan_grid.TRANSPORTS:
+            row = next(
+                (each for each in rows if each.point == wan_grid.Point(transport, problem, line)),
+                None,
+            )
+            cells += _cells(row)
+            if row is not None and row.paper is not None:
+                paper = f"{row.paper:.2f}"
+        over = report.over_tcp.get(f"{problem}, {line}")
+        table.add_row(
+            str(problem.size),
+            str(problem.block),
+            f"{line.delay_ms:g}",
+            f"{line.rate_mbit:g}",
+            *cells,
+            str(over) if over else "-",
+            paper,
+        )
+    return table
+
+
+def _cells(row: Row | None) -> list[str]:
+    """Time and relative performance; a star where the emulator objects, a circle where nothing
+    watched."""
+    if row is None:
+        return ["-", "-"]
+    mark = "*" if row.invalid else ("" if row.judged else "°")
+    return [f"{row.time_s:.2f}{mark}", str(row.relative) if row.relative else "-"]

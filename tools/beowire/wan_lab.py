@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The lab of `beowire bench wan`: two sites joined by a router, equal limits of processor time.
+
+It is the ready topology `two-sites` [C1]. Delay and rate are all set on one of the two links of
+the router, so that a single emulator has to keep time; without both it is a plain cable.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from beowire import lab_emulator, lab_up, topology_ready
+from beowire.cluster import Cluster, of_lab
+from beowire.errors import BeowireError
+from beowire.lab import Lab
+from beowire.topology import CLEAR as CLEAR_MODEL
+from beowire.topology import Model, Topology
+from beowire.wan_grid import Line
+from beowire.wan_results import Verdict
+
+TOPOLOGY = "two-sites"
+EMULATED = "wan-b"
+CABLE = "wan-a"
+SITES = ("site-a", "site-b")
+
+PROGRAMS_SHARE = 0.8
+"""Of the machine's processors; the rest is the emulator's and the kernel's."""
+
+
+def default_cpus(nodes: int, processors: int) -> float:
+    """Equal shares of what programs may use, in hundredths of a processor, at most one."""
+    return min(int(100 * PROGRAMS_SHARE * processors / nodes) / 100, 1.0)
+
+
+def topology(cpus: float) -> Topology:
+    """The ready topology with limits of processor time; emulators run before programs."""
+    found = topology_ready.find(TOPOLOGY)
+    nodes = tuple(replace(node, cpus=cpus) for node in found.nodes)
+    clear = {
+        name: link.with_models({"ab": CLEAR_MODEL, "ba": CLEAR_MODEL})
+        for name in (CABLE, EMULATED)
+        if (link := found.link(name)) is not None
+    }
+    return replace(found, nodes=nodes, realtime=True).with_links(clear)
+
+
+def chosen(found: Topology, nodes: int) -> list[str]:
+    """Equally many nodes of both sites, the first site's first."""
+    names = []
+    for site in SITES:
+        here = [
+            end.device
+            for link in found.links_of(site)
+            for end in link.ends
+            if end.device in found.node_names()
+        ]
+        if nodes % 2 or nodes < 2 or nodes // 2 > len(here):
+            raise BeowireError(
+                f"--nodes {nodes}?", f"Give an even number from 2 to {2 * len(here)}."
+            )
+        names += here[: nodes // 2]
+    return names
+
+
+@contextlib.contextmanager
+def made(nodes: int, cpus: float) -> Iterator["WanLab"]:
+    """The lab, gone afterwards."""
+    found = topology(cpus)
+    hosts = chosen(found, nodes)
+    name = f"wan-{os.getpid()}"
+    lab = lab_up.up_topology(name, found)
+    try:
+        yield WanLab(lab, replace(of_lab(name), hosts=hosts))
+    finally:
+        lab_up.down(name)
+
+
+class WanLab:
+    """The lab and its line."""
+
+    def __init__(self, lab: Lab, cluster: Cluster) -> None:
+        self.lab = lab
+        self.cluster = cluster
+        self.line = Line(0, 0)
+
+    def set_line(self, line: Line) -> None:
+        """Joins the sites by this line; nothing may be under way."""
+        if line != self.line:
+            model = Model(
+                delay_ns=round(line.delay_ms * 1e6), rate_bits=round(line.rate_mbit * 1e6)
+            )
+            self.lab = lab_up.set_links(self.lab.name, {EMULATED: {"ab": model, "ba": model}})
+            self.line = line
+
+    def begin(self) -> None:
+        """What the emulator tells at `verdict` begins here."""
+        if self.lab.wires[EMULATED].pid:
+            lab_emulator.ask(self.lab, EMULATED, "reset")
+
+    def verdict(self) -> Verdict:
+        """Whether the emulator kept to its settings since `begin`."""
+        wire = self.lab.wires[EMULATED]
+        if not wire.pid:
+            return Verdict(wire.kind, None)
+        told = lab_emulator.stats(self.lab, EMULATED)
+        return Verdict(wire.kind, bool(told["valid"]), [str(each) for each in told["reasons"]])
