@@ -408,6 +408,13 @@ def test_processor_time_is_limited_equally(lab_name: str) -> None:
     )
     spent = beowire("lab", "exec", lab_name, "node1", "--", "python3", "-c", script).output
     assert float(spent) < 0.25 * 1.5  # a period more, and what ran before the first
+    # A launcher on one node enters another one, where the limit is to be seen too.
+    enter = lab.load(lab_name).enter_path("node2")
+    look = "cat /proc/self/cgroup; cat $(find /sys/fs/cgroup -path '*/node2/*' -name cpu.max -o "
+    look += "-path '*/node2/*' -name cpu.cfs_quota_us)"
+    seen = beowire("lab", "exec", lab_name, "node1", "--", "sh", str(enter), "sh", "-c", look)
+    assert f"/beowire-{lab_name}/node2\n" in seen.output, seen.errors
+    assert seen.output.split("\n")[-2].split()[0] == "5000"
     groups = [Path(place) for place in lab.load(lab_name).quotas.values()]
     assert all(group.is_dir() for group in groups)
     lab_up.down(lab_name)

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from beowire import lab_up, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
 from beowire.errors import BeowireError
+from beowire.samples import Ratio
 from beowire.terminal import note, out
 from beowire.wan_report import Report, Row
 from beowire.wan_results import Results, Setting
@@ -62,7 +63,10 @@ def run(
 
 
 def _measure(grid: wan_grid.Grid, kept: Results, dry_run: bool) -> bool:
-    """Runs what is missing; whether there is something new to show."""
+    """Runs what is missing; whether the results are to be shown."""
+    if all(run in kept.done() for run in grid.runs()):
+        note(f"all runs of grid {grid.name} stand in {kept.path} already")
+        return not dry_run
     with (
         lab_up.termination_raises(),
         wan_lab.made(kept.setting.nodes, kept.setting.cpus) as lab,
@@ -134,7 +138,7 @@ def _table(name: str, rows: list[Row], report: Report) -> Table:
             f"{line.delay_ms:g}",
             f"{line.rate_mbit:g}",
             *cells,
-            str(over) if over else "-",
+            _ratio(over, max((row.rounds for row in rows), default=0)),
             paper,
         )
     return table
@@ -146,4 +150,11 @@ def _cells(row: Row | None) -> list[str]:
     if row is None:
         return ["-", "-"]
     mark = "*" if row.invalid else ("" if row.judged else "°")
-    return [f"{row.time_s:.2f}{mark}", str(row.relative) if row.relative else "-"]
+    return [f"{row.time_s:.2f}{mark}", _ratio(row.relative, row.rounds)]
+
+
+def _ratio(ratio: Ratio | None, rounds: int) -> str:
+    """One round tells nothing of an interval."""
+    if ratio is None:
+        return "-"
+    return str(ratio) if rounds > 1 else f"{ratio.value:.2f}"

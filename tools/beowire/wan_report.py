@@ -34,6 +34,7 @@ class Row:
     """What the paper has for it."""
     invalid: tuple[str, ...]
     """What the emulator says against it; empty: nothing."""
+    rounds: int
     judged: bool
     """An emulator watched itself; a cable or the kernel's token bucket does not."""
 
@@ -94,6 +95,7 @@ def _row(sweep: SweepName, point: Point, found: dict[Point, list[Measured]]) -> 
         relative=_paired(_times(found, base), _times(found, point)),
         paper=PAPER_DELAY.get(point.line.delay_ms) if sweep == "delay" else None,
         invalid=tuple(dict.fromkeys(reasons)),
+        rounds=len(runs),
         judged=all(run.verdict.valid is not None for run in runs),
     )
 
