@@ -40,6 +40,34 @@ def test_tridiagonal_sends_long_messages(ranks: int, mpi: Mpi, four: Cluster) ->
     assert report["residual"] < 1e-13
 
 
+@pytest.fixture
+def linpack() -> None:
+    """The program that ScaLAPACK is needed for is built."""
+    try:
+        executable("examples/linpack", "openmpi")
+    except BeowireError:
+        pytest.skip("examples/linpack is left out: libscalapack-openmpi-dev is missing")
+
+
+@pytest.mark.usefixtures("linpack")
+@pytest.mark.parametrize("block", [7, 40, 300])
+def test_linpack_finds_the_solution_over_both_transports(block: int, four: Cluster) -> None:
+    arguments = ("--size", "180", "--block", str(block), "--json")
+    reports = [
+        json.loads(run_example("linpack", four, 4, "openmpi", arguments, transport=each)[1])
+        for each in TRANSPORTS
+    ]
+    assert reports[0]["checksum"] == reports[1]["checksum"]
+    assert all(0 < report["residual"] < 16 for report in reports)
+    assert reports[0]["flops"] == round(2 / 3 * 180**3 + 3 / 2 * 180**2)
+
+
+@pytest.mark.usefixtures("linpack")
+def test_linpack_names_mistakes(pair: Cluster) -> None:
+    with pytest.raises(BeowireError, match="linpack: --block: 0 is outside 1 to 65536"):
+        run_example("linpack", pair, 2, "openmpi", ("--block", "0"), transport="tcp")
+
+
 @pytest.mark.parametrize("mode", ["latency", "bandwidth", "rate"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("mpi", MPIS)
