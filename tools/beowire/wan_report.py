@@ -10,7 +10,7 @@ from beowire.samples import Ratio
 from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Point, Problem, SweepName
 from beowire.wan_results import Measured, Results
 
-PAPER_DELAY = {0.0: 1.0, 25.0: 0.75, 50.0: 0.5}
+PAPER_DELAY = {25.0: 0.75, 50.0: 0.5}
 """By delay in ms: relative performance [C2]."""
 PAPER_RATE_MBIT = 60.0
 """More rate gains hardly anything [C2]."""
