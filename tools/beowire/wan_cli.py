@@ -76,9 +76,7 @@ def _measure(grid: wan_grid.Grid, kept: Results, dry_run: bool) -> bool:
         left = wan_run.duration(model.grid_s(grid, kept.done()))
         note(
             f"grid {grid.name}: {len(missing)} runs of {len(list(grid.runs()))} to do, "
-            f"about {left} ({model.flops_per_s / 1e9:.2f} Gflop/s; messages in a row per panel: "
-            + ", ".join(f"{name} {count:.1f}" for name, count in model.messages.items())
-            + ")"
+            f"about {left} ({model})"
         )
         if dry_run:
             for number, point in missing:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """How long a point will take, before it is run: computing, messages in a row, and bytes.
 
-In the manner of LogGP (Alexandrov and others, 1995): T = F / (ranks g) + P m (1 + 2 s) D + V / R.
-F are the floating point operations as HPL counts them, P the panels, D the one-way delay, R the
-rate. A panel costs m messages one after the other; each waits for the delay and, where its
-transport has to open its window first (RFC 5681), for s doublings of a round trip. V are the bytes
-that cross the line. g and, for each transport, m are measured by a small run each; the model is
-good for planning hours, not for results.
+In the manner of LogGP (Alexandrov and others, 1995): T = F / g + P m D + V max(1 / R, 2 D / W).
+F are the floating point operations as HPL counts them, g what all ranks compute together; P the
+panels, each of which costs m messages that wait for the one-way delay D one after the other; V the
+bytes that cross the line, at its rate R or with W of them under way in a round trip. g and, for
+each transport, m and W are measured by small runs; the model plans hours, it is no result.
 """
 
 import math
@@ -15,8 +14,6 @@ from dataclasses import dataclass
 from beowire.launch import Transport
 from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Line, Point, Problem
 
-FIRST_WINDOW_BYTES = 10 * 1448
-"""What TCP sends at first (RFC 6928)."""
 START_S = 2.0
 """A launcher's own time without a delay."""
 START_DELAYS = 60
@@ -24,11 +21,11 @@ START_DELAYS = 60
 CROSSINGS = 2
 """How often a panel crosses the line while it is broadcast along the row of ranks."""
 
-COMPUTING = Problem(1200, 100)
-"""The small run that is mostly computing."""
-WAITING = Problem(600, 75)
-"""The one that is mostly waiting, over WAITING_LINE."""
-WAITING_LINE = Line(25, 100)
+LONG = Problem(1200, 120)
+"""The small run that is mostly computing, and over LINE mostly bytes."""
+SHORT = Problem(600, 75)
+"""The one that is mostly waiting."""
+LINE = Line(25, 100)
 
 
 def flops(size: int) -> float:
@@ -41,12 +38,6 @@ def line_bytes(problem: Problem) -> float:
     return CROSSINGS * 8 * problem.size * (problem.size + problem.block) / 2
 
 
-def delays_per_message(problem: Problem) -> float:
-    """The one-way delays that a message of a panel's mean size waits for."""
-    message = line_bytes(problem) / CROSSINGS / problem.panels
-    return 1 + 2 * math.log2(1 + message / FIRST_WINDOW_BYTES)
-
-
 @dataclass(frozen=True)
 class Model:
     """What was measured of the lab."""
@@ -55,6 +46,16 @@ class Model:
     """Of all ranks together, their limits of processor time included."""
     messages: dict[Transport, float]
     """In a row for each panel, by transport."""
+    window_bytes: dict[Transport, float]
+    """Under way at once over a line with a delay, by transport; infinite: the rate is the limit."""
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name} {self.messages[name]:.1f} messages in a row per panel, "
+            f"{self.window_bytes[name] / 1e3:.0f} kB under way"
+            for name in TRANSPORTS
+        ]
+        return f"{self.flops_per_s / 1e9:.2f} Gflop/s; {'; '.join(lines)}"
 
     def solve_s(self, point: Point) -> float:
         """The time that the program will tell."""
@@ -62,9 +63,10 @@ class Model:
         return compute + self._line_s(point)
 
     def _line_s(self, point: Point) -> float:
-        waits = point.problem.panels * delays_per_message(point.problem)
-        latency = self.messages[point.transport] * waits * point.line.delay_ms / 1e3
-        return latency + _transfer_s(point.problem, point.line)
+        delay_s = point.line.delay_ms / 1e3
+        waiting_s = point.problem.panels * self.messages[point.transport] * delay_s
+        byte_s = max(_byte_s(point.line), 2 * delay_s / self.window_bytes[point.transport])
+        return waiting_s + line_bytes(point.problem) * byte_s
 
     def run_s(self, point: Point) -> float:
         """The time of the whole run, launcher included."""
@@ -76,24 +78,43 @@ class Model:
         return sum(self.run_s(run[1]) for run in grid.runs() if run not in (done or set()))
 
 
-def _transfer_s(problem: Problem, line: Line) -> float:
-    return line_bytes(problem) * 8 / (line.rate_mbit * 1e6) if line.rate_mbit else 0.0
+def _byte_s(line: Line) -> float:
+    """What a byte takes at the line's rate."""
+    return 8 / (line.rate_mbit * 1e6) if line.rate_mbit else 0.0
 
 
 def fit(measured_s: dict[Point, float]) -> Model:
     """The model that the small runs of `calibration` tell."""
     messages: dict[Transport, float] = {}
+    windows: dict[Transport, float] = {}
     for transport in TRANSPORTS:
-        there = Point(transport, WAITING, WAITING_LINE)
-        waited = measured_s[there] - measured_s[Point(transport, WAITING, CLEAR)]
-        waited -= _transfer_s(WAITING, WAITING_LINE)
-        waits_s = WAITING.panels * delays_per_message(WAITING) * WAITING_LINE.delay_ms / 1e3
-        messages[transport] = max(waited / waits_s, 1.0)
-    slowest_s = max(measured_s[Point(transport, COMPUTING, CLEAR)] for transport in TRANSPORTS)
-    return Model(flops(COMPUTING.size) / slowest_s, messages)
+        short_s, long_s = (
+            measured_s[Point(transport, problem, LINE)]
+            - measured_s[Point(transport, problem, CLEAR)]
+            for problem in (SHORT, LONG)
+        )
+        messages[transport], windows[transport] = _line_costs(short_s, long_s)
+    slowest_s = max(measured_s[Point(transport, LONG, CLEAR)] for transport in TRANSPORTS)
+    return Model(flops(LONG.size) / slowest_s, messages, windows)
+
+
+def _line_costs(short_s: float, long_s: float) -> tuple[float, float]:
+    """Messages in a row and window, from what LINE added to SHORT and to LONG: two equations, each
+    panels times the cost of one and bytes times that of one."""
+    delay_s = LINE.delay_ms / 1e3
+    determinant = SHORT.panels * line_bytes(LONG) - LONG.panels * line_bytes(SHORT)
+    byte_s = (SHORT.panels * long_s - LONG.panels * short_s) / determinant
+    window = 2 * delay_s / byte_s if byte_s > _byte_s(LINE) else math.inf
+    byte_s = max(byte_s, _byte_s(LINE))
+    panel_s = (short_s - line_bytes(SHORT) * byte_s) / SHORT.panels
+    return max(panel_s / delay_s, 1.0), window
 
 
 def calibration() -> list[Point]:
     """The small runs that `fit` wants."""
-    cases = ((COMPUTING, CLEAR), (WAITING, CLEAR), (WAITING, WAITING_LINE))
-    return [Point(transport, problem, line) for problem, line in cases for transport in TRANSPORTS]
+    return [
+        Point(transport, problem, line)
+        for problem in (LONG, SHORT)
+        for line in (CLEAR, LINE)
+        for transport in TRANSPORTS
+    ]
