@@ -231,6 +231,16 @@ def test_a_drawing_of_no_known_kind_is_refused_at_once(tmp_path: Path) -> None:
     assert "names no kind of drawing" in done.errors
 
 
+def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
+    file = tmp_path / "r.jsonl"
+    done = beowire("bench", "wan", "--nodes", "3", "--results", str(file))
+    assert done.status == 1
+    assert "Give an even number" in done.errors
+    done = beowire("bench", "wan", "--report", "--results", str(file))
+    assert done.status == 1
+    assert not file.exists()
+
+
 def test_nodes_are_chosen_at_both_sites() -> None:
     found = wan_lab.topology(0.25)
     assert wan_lab.chosen(found, 4) == ["node1", "node2", "node5", "node6"]

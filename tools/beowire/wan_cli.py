@@ -51,6 +51,7 @@ def run(
             places.check_output(file)
     if plot_file is not None:
         wan_plot.check_file(plot_file)
+    wan_lab.chosen(wan_lab.topology(cpus), nodes)
     cpus = cpus or wan_lab.default_cpus(nodes, os.cpu_count() or 1)
     wan_run.check_tools()
     setting = wan_run.setting(nodes, cpus)

@@ -9,6 +9,7 @@ each transport, m and W are measured by small runs; the model plans hours, it is
 """
 
 import math
+import statistics
 from dataclasses import dataclass
 
 from beowire.launch import Transport
@@ -94,8 +95,8 @@ def fit(measured_s: dict[Point, float]) -> Model:
             for problem in (SHORT, LONG)
         )
         messages[transport], windows[transport] = _line_costs(short_s, long_s)
-    slowest_s = max(measured_s[Point(transport, LONG, CLEAR)] for transport in TRANSPORTS)
-    return Model(flops(LONG.size) / slowest_s, messages, windows)
+    mean_s = statistics.fmean(measured_s[Point(each, LONG, CLEAR)] for each in TRANSPORTS)
+    return Model(flops(LONG.size) / mean_s, messages, windows)
 
 
 def _line_costs(short_s: float, long_s: float) -> tuple[float, float]:
