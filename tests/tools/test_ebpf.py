@@ -5,7 +5,7 @@ import os
 
 import pytest
 from beowire import ebpf, lab_port
-from beowire.lab import Shape
+from beowire.topology import Model
 from beowire_cli import NO_NAMESPACES
 
 needs_root = pytest.mark.skipif(NO_NAMESPACES is not None, reason=f"raw frames: {NO_NAMESPACES}")
@@ -64,18 +64,19 @@ def test_a_refused_program_shows_the_verifier_s_words() -> None:
 
 
 @needs_root
+@pytest.mark.parametrize("redirect", [0, 1], ids=["to the bridge", "to an interface"])
 @pytest.mark.parametrize(
-    "shape",
+    "model",
     [
-        Shape(loss=0.01),
-        Shape(corrupt=0.01),
-        Shape(longest_bytes=1500),
-        Shape(drop_raw=True),
-        Shape(loss=1, corrupt=1, longest_bytes=68, drop_raw=True),
+        Model(loss=0.01),
+        Model(corrupt=0.01),
+        Model(mtu_bytes=1500),
+        Model(drop_raw=True),
+        Model(loss=1, corrupt=1, mtu_bytes=68, drop_raw=True),
     ],
 )
-def test_the_verifier_accepts_every_fault(shape: Shape) -> None:
+def test_the_verifier_accepts_every_fault(model: Model, redirect: int) -> None:
     counters = ebpf.create_counters(5)
-    os.close(lab_port.fault_program(shape, counters).load_classifier("faults"))
+    os.close(lab_port.fault_program(model, counters, redirect).load_classifier("faults"))
     assert ebpf.read_counters(ebpf.counters_id(counters), 5) == [0] * 5
     os.close(counters)
