@@ -114,6 +114,42 @@ double ex_parse_real(const char *name, const char *text, double min, double max)
 	return value;
 }
 
+size_t ex_parse_integers(const char *name, const char *text, uint64_t min, uint64_t max,
+			 uint64_t *values, size_t room)
+{
+	char *copy = strdup(text), *rest = copy, *item;
+	size_t count = 0;
+
+	while ((item = strsep(&rest, ","))) {
+		if (count == room)
+			ex_quit(EX_EXIT_USAGE, "%s: more than %zu sizes", name, room);
+		values[count++] = ex_parse_integer(name, item, min, max);
+	}
+	free(copy);
+	return count;
+}
+
+FILE *ex_report_open(const char *path)
+{
+	FILE *out = stdout;
+	int error = 0;
+
+	if (ex_rank() == 0 && path && strcmp(path, "-") != 0) {
+		out = fopen(path, "w");
+		error = out ? 0 : errno;
+	}
+	MPI_Bcast(&error, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	if (error)
+		ex_quit(EX_EXIT_USAGE, "cannot write %s: %s", path, strerror(error));
+	return out;
+}
+
+void ex_report_close(FILE *out)
+{
+	if (fflush(out) != 0 || ferror(out) || (out != stdout && fclose(out) != 0))
+		ex_abort("cannot write the results: %s", strerror(errno));
+}
+
 void *ex_alloc(size_t bytes)
 {
 	const size_t page_bytes = 4096;

@@ -41,6 +41,20 @@ _Noreturn void ex_abort(const char *format, ...) __attribute__((format(printf, 1
 uint64_t ex_parse_integer(const char *name, const char *text, uint64_t min, uint64_t max);
 double ex_parse_real(const char *name, const char *text, double min, double max);
 
+/*
+ * Integers with commas between them, each as above, into @values, which has room for @room: their
+ * count.
+ */
+size_t ex_parse_integers(const char *name, const char *text, uint64_t min, uint64_t max,
+			 uint64_t *values, size_t room);
+
+/*
+ * Opens @path for rank 0's report, "-" and NULL being stdout; where that fails, every rank ends by
+ * ex_quit(). Every rank must call it; ex_report_close() is rank 0's alone.
+ */
+FILE *ex_report_open(const char *path);
+void ex_report_close(FILE *out);
+
 /* Memory aligned to pages and touched, so that no page fault falls into a measurement. */
 void *ex_alloc(size_t bytes);
 

@@ -8,7 +8,6 @@
 #include "common.h"
 #include "samples.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -69,16 +68,8 @@ struct pair {
 
 static void sizes_read(struct options *options, const char *list)
 {
-	char *copy = strdup(list), *rest = copy, *item;
-
-	options->size_count = 0;
-	while ((item = strsep(&rest, ","))) {
-		if (options->size_count == SIZES_MAX)
-			ex_quit(EX_EXIT_USAGE, "--sizes: more than %d sizes", SIZES_MAX);
-		options->sizes[options->size_count++] =
-			ex_parse_integer("--sizes", item, 0, SIZE_MAX_BYTES);
-	}
-	free(copy);
+	options->size_count =
+		ex_parse_integers("--sizes", list, 0, SIZE_MAX_BYTES, options->sizes, SIZES_MAX);
 }
 
 static enum mode mode_read(const char *text)
@@ -378,30 +369,6 @@ static void report_json_head(FILE *out, const struct options *options, int ranks
 					      : "time of one acknowledged window");
 }
 
-/* Opens the report at rank 0; all ranks learn whether it went well. */
-static FILE *report_open(const struct options *options, int rank)
-{
-	int error = 0;
-	FILE *out = stdout;
-
-	if (rank == 0 && options->json && strcmp(options->json, "-") != 0) {
-		out = fopen(options->json, "w");
-		error = out ? 0 : errno;
-	}
-	MPI_Bcast(&error, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	if (error)
-		ex_quit(EX_EXIT_USAGE, "cannot write %s: %s", options->json, strerror(error));
-	return out;
-}
-
-static void report_close(FILE *out, const struct options *options)
-{
-	if (options->json)
-		fputs("]}\n", out);
-	if (fflush(out) != 0 || ferror(out) || (out != stdout && fclose(out) != 0))
-		ex_abort("cannot write the results: %s", strerror(errno));
-}
-
 /* Rank 0: measures all sizes against @peer and reports them. */
 static void measure_first(const struct options *options, FILE *out, int ranks)
 {
@@ -423,7 +390,9 @@ static void measure_first(const struct options *options, FILE *out, int ranks)
 		}
 		free(samples.batch_ns);
 	}
-	report_close(out, options);
+	if (options->json)
+		fputs("]}\n", out);
+	ex_report_close(out);
 }
 
 /* The last rank: answers. */
@@ -466,7 +435,7 @@ int main(int argc, char **argv)
 	options = options_read(argc, argv);
 	if (ranks < 2)
 		ex_quit(EX_EXIT_USAGE, "needs at least 2 ranks: mpirun -n 2 ...");
-	out = report_open(&options, rank);
+	out = ex_report_open(options.json);
 	if (rank == 0)
 		measure_first(&options, out, ranks);
 	else if (rank == ranks - 1)

@@ -9,7 +9,17 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import bench, kernel_cli, overlap_bench, places, run_cli, wan_cli
+from beowire import (
+    bench,
+    exchange_bench,
+    exchange_plot,
+    exchange_tables,
+    kernel_cli,
+    overlap_bench,
+    places,
+    run_cli,
+    wan_cli,
+)
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.terminal import note, out
@@ -18,12 +28,13 @@ from beowire.topology_keys import parse_rate
 app = typer.Typer(help="Compare transports.", no_args_is_help=True)
 
 
-def parse_modes(text: str) -> tuple[bench.Mode, ...]:
+def parse_names(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the known names that a list with commas holds, in their own order."""
     wanted = [each.strip() for each in text.split(",") if each.strip()]
-    modes = tuple(mode for mode in bench.MODES if mode in wanted)
-    if not modes or len(modes) != len(set(wanted)):
-        raise BeowireError(f"--mode {text}?", f"Choose among {', '.join(bench.MODES)}.")
-    return modes
+    names = tuple(name for name in known if name in wanted)
+    if not names or len(names) != len(set(wanted)):
+        raise BeowireError(f"{option} {text}?", f"Choose among {', '.join(known)}.")
+    return names
 
 
 def check_sizes(text: str) -> None:
@@ -101,7 +112,9 @@ def pingpong(
     where = run_cli.choose_cluster(lab, hosts, hostfile, ssh, network)
     check_sizes(sizes)
     plan = bench.Plan(
-        modes=parse_modes(mode),
+        modes=tuple(
+            each for each in bench.MODES if each in parse_names("--mode", mode, bench.MODES)
+        ),
         sizes=sizes,
         rounds=rounds,
         iterations=iterations,
@@ -120,6 +133,76 @@ def pingpong(
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")
+
+
+@app.command()
+def exchange(
+    lab: run_cli.Lab = None,
+    hosts: run_cli.Hosts = None,
+    hostfile: run_cli.HostFile = None,
+    pattern: Annotated[
+        Literal["pair", "scatter", "gather"],
+        typer.Option(help="Two ranks of one node; the first node to the others; or from them."),
+    ] = "pair",
+    calls: Annotated[str, typer.Option(help="blocking, nonblocking; with commas.")] = ",".join(
+        exchange_bench.CALLS
+    ),
+    types: Annotated[
+        str, typer.Option(help="byte, double, vector, struct; with commas.")
+    ] = ",".join(exchange_bench.TYPES),
+    sizes: Annotated[str, typer.Option(help="Message sizes: 1k,64k,1m.")] = "",
+    rounds: Annotated[int, typer.Option(min=1, help="How often the settings take turns.")] = 5,
+    iterations: Annotated[
+        int, typer.Option("--iters", min=0, help="Turns for each size; 0: by size.")
+    ] = 0,
+    window: Annotated[
+        int, typer.Option(min=1, help="Messages in flight for each node: scatter, gather.")
+    ] = 16,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure to this file.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw rate against size: FILE.svg, .png or .pdf.")
+    ] = None,
+    bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "core",
+    mpi: run_cli.Mpi = "openmpi",
+    tcp_stack: Annotated[
+        Literal["native", "ofi", "ucx"], typer.Option(help="Which software speaks TCP.")
+    ] = "native",
+    ssh: run_cli.Ssh = "ssh",
+    network: run_cli.Network = "",
+) -> None:
+    """Rates inside a node, or of one node with all others, by size, MPI type and calls."""
+    where = run_cli.choose_cluster(lab, hosts, hostfile, ssh, network)
+    check_sizes(sizes)
+    plan = exchange_bench.Plan(
+        pattern=pattern,
+        calls=parse_names("--calls", calls, exchange_bench.CALLS),
+        types=parse_names("--types", types, exchange_bench.TYPES),
+        sizes=sizes,
+        rounds=rounds,
+        iterations=iterations,
+        window=window,
+        bind=bind,
+        mpi=mpi,
+        tcp_stack=tcp_stack,
+    )
+    exchange_bench.check(plan, where)
+    if plot is not None:
+        exchange_plot.check(plot)
+    for file in (json_file, plot):
+        if file is not None:
+            places.check_output(file)
+    check_settings(where)
+    report = exchange_bench.measure(plan, where, note)
+    if json_file is not None:
+        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
+    if plot is not None:
+        exchange_plot.draw(report, plot)
+    for table in exchange_tables.tables(report):
+        out().print(table)
+    for setting, command in report.commands.items():
+        out().print(f"{setting}: {command}", markup=False)
 
 
 def figures_table(figures: list[bench.Figure]) -> Table:

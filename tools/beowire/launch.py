@@ -18,7 +18,8 @@ from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.mpi import Installation, Mpi
 
-Transport = Literal["beowire", "tcp"]
+Transport = Literal["beowire", "tcp", "memory"]
+"""`memory` is an MPI's own way between the ranks of one node."""
 Bind = Literal["none", "core"]
 TcpStack = Literal["native", "ofi", "ucx"]
 
@@ -41,6 +42,8 @@ class Job:
     bind: Bind = "none"
     tcp_stack: TcpStack = "native"
     """Over which software an MPI speaks TCP: its own, libfabric's or UCX's."""
+    eager_bytes: int = 0
+    """The longest message sent eagerly, over Beowire and over `memory`; 0: their own choice."""
     environment: dict[str, str] = field(default_factory=dict)
     """Variables for the ranks, beside those of BEOWIRE_* set here."""
     provider_dir: str = ""
@@ -142,6 +145,8 @@ def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
     if job.transport == "beowire":
         carried["FI_PROVIDER_PATH"] = job.provider_dir or str(places.provider_dir())
         carried["FI_PROVIDER"] = "beowire"
+        if job.eager_bytes:
+            carried["BEOWIRE_EAGER_MAX"] = str(job.eager_bytes)
     return {**carried, **job.environment}
 
 
@@ -228,7 +233,11 @@ def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dic
     modern = library.version >= (5, 0)
     memory = "sm" if modern else "vader"
     settings: dict[str, str] = {}
-    if job.transport == "beowire":
+    if job.transport == "memory":
+        settings |= {"pml": "ob1", "btl": f"{memory},self"}
+        if job.eager_bytes:
+            settings[f"btl_{memory}_eager_limit"] = str(job.eager_bytes)
+    elif job.transport == "beowire":
         # btl without tcp: what is not carried by Beowire fails instead of going over TCP.
         settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "beowire"}
         if modern:  # one-sided operations go by btl ofi, which obeys the same include
@@ -261,6 +270,11 @@ def _mpich(
         raise BeowireError(
             f"MPICH's launcher takes a command without options: {' '.join(cluster.agent)}",
             "Put options into ~/.ssh/config, or into a script that --ssh names.",
+        )
+    if job.transport == "memory":
+        raise BeowireError(
+            "MPICH cannot be held to its own shared memory by its launcher.",
+            "Take --mpi openmpi, or a directory with an Open MPI.",
         )
     environment = _rank_environment(job, library)
     if job.transport == "beowire" or job.tcp_stack != "ucx":

@@ -4,7 +4,9 @@
 Beowire's endpoints count what they sent; the kernel counts what crossed each node's interface
 and what of it was IP. A job over Beowire is believed only when the frames that are not IP (or
 UDP, on that link) are Beowire's and TCP carried the launcher alone; a job over TCP, when no
-endpoint of Beowire existed and the IP bytes account for the payload.
+endpoint of Beowire existed and the IP bytes account for the payload; a job over an MPI's own shared
+memory, when no endpoint existed and IP carried the launcher alone. Within a node the kernel counts
+nothing: there the endpoints' counters of link `local` are the witness.
 """
 
 import json
@@ -136,16 +138,20 @@ def tcp_limit_bytes(record: JobRecord) -> int:
     return launcher if record.exclusive else max(launcher, record.payload_bytes // 2, 10**7)
 
 
-def prove(record: JobRecord, payload_bytes: int = 0) -> None:
+def prove(record: JobRecord, payload_bytes: int = 0, local_bytes: int = 0) -> None:
     """Fails unless the job's payload went over the transport that was asked for.
 
-    `payload_bytes` is what the program is known to have sent between nodes (a lower bound).
+    `payload_bytes` is what the program is known to have sent between nodes, `local_bytes` within
+    nodes (lower bounds).
     """
-    faults = (
-        _beowire_faults(record, payload_bytes)
-        if record.job.transport == "beowire"
-        else _tcp_faults(record, payload_bytes)
-    )
+    faults = {
+        "beowire": lambda: [
+            *_beowire_faults(record, payload_bytes),
+            *_local_faults(record, local_bytes),
+        ],
+        "tcp": lambda: _tcp_faults(record, payload_bytes),
+        "memory": lambda: _memory_faults(record),
+    }[record.job.transport]()
     if faults:
         raise BeowireError(
             f"The job did not go over {record.job.transport} as asked: {'; '.join(faults)}.",
@@ -166,14 +172,34 @@ def _beowire_faults(record: JobRecord, payload_bytes: int) -> list[str]:
             f"Beowire carried {record.payload_bytes:,} bytes of the {payload_bytes:,} sent between "
             "nodes"
         )
-    if record.nodes and record.tcp_octets > tcp_limit_bytes(record):
-        faults.append(
-            f"TCP carried {record.tcp_octets:,} bytes, more than the {tcp_limit_bytes(record):,} "
-            "that a launcher needs"
-        )
+    faults += _launcher_faults(record)
     if record.nodes:
         faults += _raw_faults(record)
     return faults
+
+
+def _launcher_faults(record: JobRecord) -> list[str]:
+    """Whether TCP carried more than the launcher's messages."""
+    if not record.nodes or record.tcp_octets <= tcp_limit_bytes(record):
+        return []
+    return [
+        f"TCP carried {record.tcp_octets:,} bytes, more than the {tcp_limit_bytes(record):,} "
+        "that a launcher needs"
+    ]
+
+
+def _local_faults(record: JobRecord, local_bytes: int) -> list[str]:
+    """Whether link `local` carried what was sent within nodes."""
+    carried = record.sum("rx_payload", "local")
+    if carried >= local_bytes:
+        return []
+    return [
+        f"Beowire's link `local` carried {carried:,} bytes of the {local_bytes:,} sent within nodes"
+    ]
+
+
+def _memory_faults(record: JobRecord) -> list[str]:
+    return [*_endpoint_faults(record), *_launcher_faults(record), *_housekeeping_faults(record)]
 
 
 def _raw_faults(record: JobRecord) -> list[str]:
@@ -191,14 +217,24 @@ def _raw_faults(record: JobRecord) -> list[str]:
 
 
 def _tcp_faults(record: JobRecord, payload_bytes: int) -> list[str]:
-    faults = []
-    if record.endpoints:
-        faults.append(f"{len(record.endpoints)} endpoints of Beowire were open")
+    faults = _endpoint_faults(record)
     if record.nodes and record.tcp_octets < payload_bytes:
         faults.append(
             f"IP carried {record.tcp_octets:,} bytes of the {payload_bytes:,} sent between nodes"
         )
+    return faults + _housekeeping_faults(record)
+
+
+def _endpoint_faults(record: JobRecord) -> list[str]:
+    """Whether Beowire was there at all, where it should not be."""
+    if not record.endpoints:
+        return []
+    return [f"{len(record.endpoints)} endpoints of Beowire were open"]
+
+
+def _housekeeping_faults(record: JobRecord) -> list[str]:
+    """Whether raw frames carried more than what nodes say to each other unasked."""
     housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
-    if record.exclusive and record.raw_bytes > housekeeping:
-        faults.append(f"{record.raw_bytes:,} bytes crossed the interfaces in raw frames")
-    return faults
+    if not record.exclusive or record.raw_bytes <= housekeeping:
+        return []
+    return [f"{record.raw_bytes:,} bytes crossed the interfaces in raw frames"]
