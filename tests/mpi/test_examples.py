@@ -136,13 +136,13 @@ def test_one_rank_is_too_few_for_pingpong(pair: Cluster) -> None:
         run_example("pingpong", pair, 1, "mpich", (), transport="tcp")
 
 
-@pytest.mark.parametrize("name", ["pi", "tridiagonal", "pingpong"])
+@pytest.mark.parametrize("name", ["pi", "tridiagonal", "pingpong", "exchange"])
 def test_help(name: str, pair: Cluster) -> None:
     _, output = run_example(name, pair, 2, "openmpi", ("--help",), transport="tcp")
     assert output.count("usage: ") == 1
 
 
-@pytest.mark.parametrize("name", ["pi", "tridiagonal", "pingpong"])
+@pytest.mark.parametrize("name", ["pi", "tridiagonal", "pingpong", "exchange"])
 @pytest.mark.parametrize("mpi", MPIS)
 def test_programs_know_nothing_of_beowire(name: str, mpi: Mpi) -> None:
     """Stock MPI programs: linked with the distribution's MPI and the C library, nothing else."""
