@@ -132,7 +132,7 @@ def run_captured(job: Job, cluster: Cluster, limit_s: float) -> tuple[JobRecord,
         raise SystemExit(128 + record.interrupted_by)
     if record.exit_status != 0:
         ending = "took too long" if record.timed_out else f"ended with {record.exit_status}"
-        tail = "\n".join((text + complaint).splitlines()[-15:])
+        tail = "\n".join((text + complaint).splitlines()[-30:])
         raise BeowireError(
             f"A run over {job.transport} {ending}:\n{tail}",
             f"It was started by: {record.command}",
