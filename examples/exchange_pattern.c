@@ -69,7 +69,7 @@ static unsigned char *slot(const struct exchange *e, unsigned char *memory, size
 	return memory + index * e->message.span_bytes;
 }
 
-/* Names the content of the @index'th message of this turn between the two ranks, by who sends it. */
+/* Names the content of this turn's message @index between the two ranks, by who sends it. */
 static uint64_t seed(const struct exchange *e, int from, size_t index)
 {
 	int other = e->rank == 0 ? peer(e, index) : e->rank;
