@@ -17,7 +17,7 @@ import pytest
 from beowire import cluster, lab, lab_up, mpi, path, places
 from beowire.errors import BeowireError
 from beowire.launch import Job
-from beowire.run import run, run_captured
+from beowire.run import Ending, _with_late_signal, run, run_captured
 from beowire_cli import COMMAND, beowire
 
 pytestmark = pytest.mark.skipif(
@@ -250,3 +250,19 @@ def test_nodes_on_loopback_share_no_memory(lab_name: str, monkeypatch: pytest.Mo
     job = Job([str(places.example("pi")), "--precision", "1e-6"], 4, "tcp")
     for _ in range(4):
         run_captured(job, where, LIMIT_S)
+
+
+def test_a_signal_that_comes_as_a_job_ends_counts() -> None:
+    waited = {signal.SIGINT, signal.SIGTERM, signal.SIGCHLD}
+    ended = Ending(status=0, timed_out=False, interrupted_by=0)
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    try:
+        assert _with_late_signal(ended, waited) == ended
+        os.kill(os.getpid(), signal.SIGINT)
+        told = _with_late_signal(ended, waited)
+        assert (told.status, told.interrupted_by) == (130, signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert _with_late_signal(told, waited) == told  # none strikes twice
+        assert signal.sigtimedwait(waited, 0) is None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)

@@ -211,12 +211,21 @@ def _execute(
             stderr=errors,
             preexec_fn=in_child,
         )
-        return _wait(child, waited, limit_s)
+        return _with_late_signal(_wait(child, waited, limit_s), waited)
     finally:
         # A signal that came for the job was dealt with; none may strike twice.
         while signal.sigtimedwait(waited, 0) is not None:
             pass
         signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+
+def _with_late_signal(ending: Ending, waited: set[signal.Signals]) -> Ending:
+    """A signal that came as the job ended by itself is one for whoever runs it all the same."""
+    while (received := signal.sigtimedwait(waited, 0)) is not None:
+        if received.si_signo in _SIGNALS and not ending.interrupted_by:
+            number = received.si_signo
+            ending = ending._replace(status=128 + number, interrupted_by=number)
+    return ending
 
 
 def _wait(
