@@ -157,7 +157,7 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo,
 		 * it. */
 		bw_path_rtt(t, e->now - t->lost[i].sent_ns);
 		if (pn < t->recovery_pn)
-			bw_path_cc_undo(t);
+			bw_window_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
 			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
 		t->reorder_pn = t->pn_next;
@@ -173,6 +173,7 @@ static void bw_ack_rtt(struct bw_engine *e, struct bw_path *t, const struct bw_a
 		if (sample > a->delay_ns)
 			sample -= a->delay_ns;
 		bw_path_rtt(t, sample);
+		bw_window_sample(t, sample, sum->largest);
 	} else if (sample < t->srtt || !t->srtt) {
 		/* The peer's program took its time to answer: an upper bound only. */
 		bw_path_rtt(t, sample);
@@ -188,13 +189,14 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		t->pto_count = 0;
 		t->acked_max = bw_max_u64(t->acked_max, sum->largest);
 		bw_ack_rtt(e, t, sum, a);
-		bw_path_cc_ack(e, t, sum->bytes, sum->largest);
+		bw_pace_acked(e, t, sum->bytes, sum->largest);
+		bw_window_acked(e, t, sum->bytes, sum->largest);
 		if (p->striped)
 			bw_stripe_acked(e, p, t, sum->bytes);
 		bw_loss_detect(e, p, t);
 	}
 	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
-		bw_path_cc_marks(e, t, b->marks, sum->packets);
+		bw_window_marks(e, t, b->marks, sum->packets);
 	bw_loss_floor(e, t);
 }
 

@@ -150,7 +150,7 @@ static void bw_contact_build(struct bw_engine *e, struct bw_peer *p, struct bw_p
 	f->segments = 0;
 	f->head_len = f->len = BW_HELLO_BYTES;
 	bw_head_seal(e, h, f->head_len, f->len);
-	if (!t->hello_answer)
+	if (!t->hello_sent)
 		t->hello_sent = e->now;
 	t->hello_due = t->hello_answer = false;
 }
@@ -385,6 +385,8 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 		bw_path_rtt(t, e->now - t->hello_sent);
 	if (answer || h->conn == p->wire)
 		p->confirmed = true;
+	if (answer)
+		bw_path_guess(e, t);
 	if (p->confirmed)
 		bw_path_up(e, p, t);
 	t->hello_due = t->hello_answer = !answer;

@@ -100,7 +100,7 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t srtt = t->srtt ? t->srtt : BW_RTT_INITIAL;
+	uint64_t srtt = bw_path_srtt(t);
 	uint64_t late = srtt + srtt / 8 + bw_max_u64(4 * t->rttvar, BW_PTO_MIN);
 	bool response = false;
 
@@ -119,7 +119,7 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		e->count.losses++;
 		bw_loss_packet(e, p, t, r);
 		if (!pad) { /* a probe that does not pass says nothing about congestion */
-			bw_path_cc_loss(e, t, pn);
+			bw_window_lost(e, t, pn);
 			response = true;
 		}
 	}
@@ -170,7 +170,7 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	t->probe_allow = true;
 	e->count.probes++;
 	if (t->pto_count == BW_PTO_PING && r->kind != BW_OWNED_PAD)
-		bw_path_cc_loss(e, t, t->pn_next);
+		bw_window_respond(e, t, t->pn_next);
 	if (t->pto_count >= BW_PTO_PING && !p->striped)
 		p->ping_due = true;
 	bw_loss_packet(e, p, t, r);
@@ -202,7 +202,7 @@ void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 
 void bw_loss_floor(struct bw_engine *e, struct bw_path *t)
 {
-	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * (t->srtt ? t->srtt : BW_RTT_INITIAL);
+	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_path_srtt(t);
 	bool live = false;
 	uint32_t i;
 

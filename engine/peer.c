@@ -181,7 +181,7 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 		return t->hello_next;
 	if (t->state != BW_PATH_UP)
 		return BW_NEVER;
-	at = bw_min_u64(t->ack_at, t->loss_at);
+	at = bw_min_u64(bw_min_u64(t->ack_at, t->loss_at), t->pace.until);
 	if (!bw_list_empty(&t->flight))
 		at = bw_min_u64(at, t->last_sent + bw_path_pto(e, t));
 	return at;
@@ -239,6 +239,8 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		t->ack_now = true;
 		t->ack_at = BW_NEVER;
 	}
+	if (e->now >= t->pace.until)
+		t->pace.until = BW_NEVER; /* the peer is ready now */
 	if (e->now >= t->loss_at)
 		bw_loss_detect(e, p, t);
 	if (!bw_list_empty(&t->flight) && e->now >= t->last_sent + bw_path_pto(e, t))

@@ -129,6 +129,7 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		return -BW_DROP_EARLY;
 	if (!p->confirmed) {
 		p->confirmed = true;
+		bw_path_guess(e, *path);
 		bw_path_up(e, p, *path);
 	}
 	(*path)->heard = e->now;

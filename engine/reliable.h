@@ -27,14 +27,16 @@
 #define BW_ACK_PACKETS	 16	       /* packets that may wait for one acknowledgement */
 #define BW_REORDER_MIN	 3	       /* packets; as RFC 9002 6.1.1 */
 #define BW_REORDER_MAX	 512
-#define BW_PTO_MIN	 (50 * BW_US) /* below this a probe would only meet scheduling noise */
-#define BW_PTO_MAX	 BW_S	      /* longest pause between tail probes */
-#define BW_RTT_INITIAL	 (1 * BW_MS)  /* assumed before the first sample: a local network */
-#define BW_PING_MIN	 (10 * BW_MS) /* first pause between pings while waiting; doubles */
-#define BW_PING_MAX	 BW_S	      /* longest one */
-#define BW_CWND_INITIAL	 65536	      /* bytes */
-#define BW_CWND_MAX	 (8u << 20)   /* bytes */
-#define BW_CWND_PACKETS	 2	      /* the window never falls below so many frames */
+#define BW_PTO_MIN	 (50 * BW_US)  /* below this a probe would only meet scheduling noise */
+#define BW_PTO_MAX	 BW_S	       /* longest pause between tail probes */
+#define BW_RTT_INITIAL	 (1 * BW_MS)   /* assumed before the first sample: a local network */
+#define BW_RTT_GUESS	 (100 * BW_MS) /* longest one taken from first contact */
+#define BW_PING_MIN	 (10 * BW_MS)  /* first pause between pings while waiting; doubles */
+#define BW_PING_MAX	 BW_S	       /* longest one */
+#define BW_CWND_INITIAL	 65536	       /* bytes */
+#define BW_CWND_MAX	 (8u << 20)    /* bytes */
+#define BW_DISTANT	 (2 * BW_MS)   /* shortest round trip from which a path is distant */
+#define BW_CWND_PACKETS	 2	       /* the window never falls below so many frames */
 #define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	 4096		       /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
@@ -184,8 +186,9 @@ struct bw_path {
 	bool hello_due, hello_answer; /* a HELLO is to be sent now; as an answer */
 	bool hello_repeated;	      /* its answer gives no round-trip sample */
 	bool ack_now;
-	bool probe_allow; /* one frame may leave beyond the window */
-	uint64_t hello_sent, hello_next, hello_pause;
+	bool probe_allow;    /* one frame may leave beyond the window */
+	uint64_t hello_sent; /* the first one, answer or not; 0: none */
+	uint64_t hello_next, hello_pause;
 	uint64_t heard; /* when the last frame came on this path */
 
 	/* sending */
@@ -206,7 +209,8 @@ struct bw_path {
 	uint32_t lost_n; /* ever written to the ring */
 
 	/* round trip, ns */
-	uint64_t srtt, rttvar, rtt_min;
+	uint64_t srtt, rttvar, rtt_min; /* 0: not measured */
+	uint64_t rtt_guess;		/* before the first sample */
 
 	/* congestion */
 	uint64_t cwnd, ssthresh;
@@ -215,9 +219,22 @@ struct bw_path {
 	uint64_t undo_cwnd, undo_ssthresh, undo_w_max; /* before the last response; cwnd 0: none */
 	uint64_t w_max,
 		w_reno;	      /* CUBIC: window before the last response; what plain TCP would use */
-	uint64_t cubic_since; /* when the present curve began, 0: none has */
+	uint64_t cubic_since; /* when the present curve began, 0: none has; less pauses */
+	uint64_t cubic_at;    /* when it was last followed */
 	uint32_t cubic_k;     /* when it reaches w_max, 1/1024 s */
-	uint64_t round_pn;    /* end of the current round for marks */
+	struct {
+		uint64_t end, least;	/* packet number; shortest of its samples */
+		uint32_t samples, slow; /* slow: round trips since growth slowed down */
+	} delay;	    /* the current round trip in slow start; distant paths only */
+	uint64_t loss_from; /* packet number from which losses are counted */
+	uint32_t loss_count;
+	struct {
+		uint64_t at;	/* before then nothing is to leave */
+		uint64_t until; /* when to look again for what waits for that; BW_NEVER */
+		uint64_t rate;	/* bytes a millisecond that it has carried lately; 0: not known */
+		uint64_t end, since, bytes; /* the present round: packet number, ns, acknowledged */
+	} pace;				    /* distant paths only */
+	uint64_t round_pn;		    /* end of the current round for marks */
 	uint32_t round_packets, round_marks, mark_alpha; /* alpha in 1/1024, as RFC 8257 */
 	uint16_t marks_seen;
 
@@ -435,20 +452,48 @@ void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h,
 /* Last step before a frame leaves: length and header checksum. */
 void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t frame_len);
 
-/* path.c: round trip, congestion, frame size */
+/* path.c: state, round trip, frame size */
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
 void bw_path_rtt(struct bw_path *t, uint64_t sample);
+/* An answer to the first HELLO, or to a later one, has come: no round trip is longer than that. */
+void bw_path_guess(const struct bw_engine *e, struct bw_path *t);
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
-void bw_path_cc_ack(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
-void bw_path_cc_loss(struct bw_engine *e, struct bw_path *t, uint64_t pn);
-void bw_path_cc_undo(struct bw_path *t);
-void bw_path_cc_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 void bw_path_size_acked(struct bw_path *t, uint32_t size);
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
+
+static inline uint64_t bw_path_srtt(const struct bw_path *t)
+{
+	return t->srtt ? t->srtt : t->rtt_guess;
+}
+
+/* Is the peer so far away that a window's burst is more than a queue can hold? */
+static inline bool bw_path_distant(const struct bw_path *t)
+{
+	return t->rtt_min >= BW_DISTANT;
+}
+
+/* window.c: how much may be under way */
+/* A round trip was measured, by the acknowledgement of this packet. */
+void bw_window_sample(struct bw_path *t, uint64_t rtt, uint64_t pn);
+void bw_window_acked(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
+/* A packet is taken for lost. */
+void bw_window_lost(struct bw_engine *e, struct bw_path *t, uint64_t pn);
+/* The same, and it is no matter of chance. */
+void bw_window_respond(struct bw_engine *e, struct bw_path *t, uint64_t pn);
+/* The last response was to a loss that was none. */
+void bw_window_undo(struct bw_path *t);
+void bw_window_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
+
+/* pace.c: when it leaves */
+/* Is the path to be let alone for now? */
+bool bw_pace_holds(const struct bw_engine *e, struct bw_path *t);
+/* Packets up to this one have been acknowledged, so many bytes for the first time. */
+void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
+void bw_pace_sent(const struct bw_engine *e, struct bw_path *t, uint64_t bytes);
 
 /* ack.c: acknowledgements both ways */
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,

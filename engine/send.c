@@ -359,6 +359,7 @@ static void bw_builder_end(struct bw_builder *b)
 	b->f->to = t->to;
 	b->e->last.pn = t->pn_next++;
 	t->last_sent = b->e->now;
+	bw_pace_sent(b->e, t, b->f->len);
 	t->probe_allow = false;
 	bw_head_seal(b->e, h, b->f->head_len, b->f->len);
 }
@@ -398,6 +399,8 @@ static bool bw_builder_data(struct bw_builder *b)
 		t->limited_pn = t->pn_next;
 		return false;
 	}
+	if (bw_pace_holds(b->e, t) && !t->probe_allow)
+		return false;
 	bw_builder_fill(b);
 	return b->first;
 }

@@ -94,7 +94,6 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		t->inflight = 0;
 		t->pto_count = 0;
 		t->acked_max = r->pn;
-		t->cubic_since = 0;		   /* nothing tests the window: bw_path_cc_ack() */
 		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
 			bw_path_rtt(t, e->now - r->sent_ns);
 		bw_list_init(&t->flight);
@@ -201,7 +200,8 @@ static bool bw_single_clear(const struct bw_peer *p)
 
 	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
 	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
-	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) && t->inflight < t->cwnd;
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) && t->inflight < t->cwnd &&
+	       !bw_path_distant(t);
 }
 
 /* The first flow with messages to be sent; *only: there is one message, no more. */

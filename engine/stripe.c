@@ -15,7 +15,7 @@ bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a, cons
 
 uint64_t bw_stripe_rate(const struct bw_path *t)
 {
-	uint64_t rate = t->rate ? t->rate : t->cwnd * BW_MS / (t->srtt ? t->srtt : BW_RTT_INITIAL);
+	uint64_t rate = t->rate ? t->rate : t->cwnd * BW_MS / bw_path_srtt(t);
 
 	return bw_max_u64(rate, 1);
 }

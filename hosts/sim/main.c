@@ -25,7 +25,7 @@ static const char sim_usage[] =
 	"  --scenario NAME  one of --list instead of one drawn from the seed\n"
 	"  --protocol NAME  reliable (default), datagram, or what else engine/protocols.c lists\n"
 	"  --trace          log every frame and event\n"
-	"  --report[=WHAT]  measure all, or one of loss, incast, tcp, ping, stripe\n"
+	"  --report[=WHAT]  measure all, or one of loss, incast, tcp, ping, stripe, distance\n"
 	"  --json           results for machines\n";
 
 static int sim_bad(const char *what, const char *value)

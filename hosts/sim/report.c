@@ -239,7 +239,7 @@ static void report_ping(struct report *r, uint32_t loss_ppm)
 bool sim_report_known(const char *only)
 {
 	return !strcmp(only, "loss") || !strcmp(only, "incast") || !strcmp(only, "tcp") ||
-	       !strcmp(only, "ping") || !strcmp(only, "stripe");
+	       !strcmp(only, "ping") || !strcmp(only, "stripe") || !strcmp(only, "distance");
 }
 
 static bool report_wanted(const char *only, const char *what)
@@ -265,6 +265,8 @@ int sim_report(const char *only, bool json)
 	}
 	if (report_wanted(only, "stripe"))
 		report_stripe(&r);
+	if (report_wanted(only, "distance"))
+		report_distance(&r);
 	if (json)
 		printf("\n]\n");
 	return 0;

@@ -23,6 +23,9 @@ struct sim_spec report_spec(uint32_t nodes, uint64_t rate, uint32_t mtu);
 /* Payload bytes that a node has received once. */
 uint64_t report_bytes(const struct sim *s, uint32_t node);
 
+/* report_distance.c: a line that is long and narrower than the nodes' own */
+void report_distance(struct report *r);
+
 /* report_stripe.c: several paths that carry data together */
 void report_stripe(struct report *r);
 

@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#define TCP_WINDOW     4096u /* segments that may be under way; a power of two */
-#define TCP_HEADERS    40    /* bytes of IP and TCP before the payload */
+#define TCP_WINDOW     16384u /* segments that may be under way; a power of two */
+#define TCP_HEADERS    40     /* bytes of IP and TCP before the payload */
 #define TCP_ACK_BYTES  52
 #define TCP_BETA       0.7 /* RFC 9438 4.6 */
 #define TCP_C	       0.4 /* RFC 9438 5.1, segments per second cubed */
@@ -34,8 +34,9 @@ struct sim_tcp {
 	uint32_t from, to, mss, timer_gen;
 	/* sender, in segments */
 	uint64_t acked, to_send,
-		high;	  /* all below acked; next new one; highest known to have come */
-	uint64_t recover; /* losses below belong to an answered event */
+		high;	     /* all below acked; next new one; highest known to have come */
+	uint64_t recover;    /* losses below belong to an answered event */
+	uint64_t lost_below; /* all that are known to be lost */
 	uint32_t flying;
 	uint8_t state[TCP_WINDOW];
 	uint64_t sent_at[TCP_WINDOW];
@@ -125,7 +126,7 @@ static uint64_t tcp_next(const struct sim_tcp *t)
 {
 	uint64_t n;
 
-	for (n = t->acked; n < t->to_send && n < t->recover; n++)
+	for (n = t->acked; n < t->lost_below; n++)
 		if (t->state[n % TCP_WINDOW] == TCP_LOST)
 			return n;
 	return t->to_send;
@@ -223,13 +224,12 @@ static void tcp_detect(struct sim_tcp *t)
 		if (t->state[i] != TCP_SENT || t->order[i] + TCP_DUPTHRESH > t->high_order)
 			continue;
 		t->state[i] = TCP_LOST;
+		t->lost_below = n + 1 > t->lost_below ? n + 1 : t->lost_below;
 		t->flying--;
 		lost |= n >= t->recover;
 	}
 	if (lost)
 		tcp_shrink(t);
-	if (lost || t->recover < t->high)
-		t->recover = t->recover > t->high ? t->recover : t->high;
 }
 
 static void tcp_sample(struct sim_tcp *t, uint64_t sample)
@@ -241,10 +241,8 @@ static void tcp_sample(struct sim_tcp *t, uint64_t sample)
 		t->rttvar = sample / 2;
 		return;
 	}
-	t->rttvar += diff / 4;
-	t->rttvar -= t->rttvar / 4;
-	t->srtt += sample / 8;
-	t->srtt -= t->srtt / 8;
+	t->rttvar = t->rttvar - t->rttvar / 4 + diff / 4;
+	t->srtt = t->srtt - t->srtt / 8 + sample / 8;
 }
 
 static uint32_t tcp_arrived(struct sim_tcp *t, uint64_t number)
@@ -314,6 +312,7 @@ void sim_tcp_timer(struct sim_tcp *t, uint32_t generation)
 			if (t->state[n % TCP_WINDOW] == TCP_SENT)
 				t->state[n % TCP_WINDOW] = TCP_LOST;
 		t->flying = 0;
+		t->lost_below = t->to_send;
 		tcp_shrink(t);
 		t->cwnd = 1;
 		t->timed_out = true;

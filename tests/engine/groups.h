@@ -9,7 +9,6 @@
 #include "world.h"
 
 int contact_tests(void);
-
 int order_tests(void);
 int segments_tests(void);
 int pull_tests(void);
@@ -31,4 +30,5 @@ int farewell_tests(void);
 int pull_end_tests(void);
 int single_tests(void);
 int stripe_tests(void);
+int distance_tests(void);
 #endif

@@ -354,8 +354,8 @@ static void rtt__smoothed_as_in_rfc_6298(void **state)
 	assert_int_equal(t.srtt, 800);
 	assert_int_equal(t.rttvar, 400);
 	bw_path_rtt(&t, 1600); /* rttvar 3/4 400 + 1/4 800; srtt 7/8 800 + 1/8 1600 */
-	assert_int_equal(t.rttvar, 450);
-	assert_int_equal(t.srtt, 875);
+	assert_int_equal(t.rttvar, 500);
+	assert_int_equal(t.srtt, 900);
 	assert_int_equal(t.rtt_min, 800);
 	bw_path_rtt(&t, 0);
 	assert_int_equal(t.rtt_min, 1);
