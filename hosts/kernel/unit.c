@@ -11,6 +11,7 @@
 #include "engine/drop.c"
 #include "engine/event.c"
 #include "engine/loss.c"
+#include "engine/pace.c"
 #include "engine/path.c"
 #include "engine/peer.c"
 #include "engine/pull.c"
@@ -24,6 +25,7 @@
 #include "engine/spans.c"
 #include "engine/stripe.c"
 #include "engine/timer.c"
+#include "engine/window.c"
 
 #include "bell.c"
 #include "buf.c"
