@@ -10,6 +10,7 @@ from beowire import (
     __version__,
     bench_cli,
     demo_cli,
+    doctor_cli,
     info_cli,
     lab_cli,
     lab_rootless,
@@ -31,6 +32,7 @@ app = typer.Typer(
 )
 app.add_typer(lab_cli.app, name="lab")
 app.add_typer(bench_cli.app, name="bench")
+app.add_typer(doctor_cli.app, name="doctor")
 app.command("demo")(demo_cli.demo_)
 app.command("test")(selftest_cli.run_tests)
 app.command("info")(info_cli.info)

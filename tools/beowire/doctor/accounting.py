@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Checks of monitoring, accounting and control groups [A8]: reported, never mended."""
+
+from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
+from beowire.doctor.node import Node
+from beowire.doctor.processes import jobs, named
+from beowire.doctor.rules import exactly, sysctl
+
+_SYSCTL = "kernel: admin-guide/sysctl/kernel.rst"
+_GROUPS = "kernel: admin-guide/cgroup-v2.rst"
+_ROOT = "/sys/fs/cgroup"
+_OWN = "/proc/self/cgroup"
+
+
+def own_groups(node: Node) -> list[str]:
+    """The directories of the caller's control group and of those above it, of version 2."""
+    for line in node.text(_OWN).splitlines():
+        number, _, rest = line.partition(":")
+        if number == "0":
+            parts = rest.partition(":")[2].strip("/").split("/")
+            found = [_ROOT + "".join(f"/{each}" for each in parts[: n + 1]) for n in range(len(parts))]
+            return [each for each in found if each != f"{_ROOT}/"]
+    raise NotApplicable("there are no control groups of version 2")
+
+
+def _quota(node: Node) -> Verdict:
+    limited, throttled = [], 0
+    for group in own_groups(node):
+        if node.exists(f"{group}/cpu.max") and not node.text(f"{group}/cpu.max").startswith("max"):
+            limited.append(group.removeprefix(_ROOT))
+            pairs = (line.split() for line in node.text(f"{group}/cpu.stat").splitlines())
+            throttled += next((int(value) for name, value in pairs if name == "nr_throttled"), 0)
+    if not limited:
+        return Good("no quota of processor time")
+    advice = "Give the job's group no quota (CPUQuota= of its unit, or the batch system's limits)."
+    return Bad(f"quota in {', '.join(limited)}, stopped {throttled} times", "none", advice=advice)
+
+
+def _memory(node: Node) -> Verdict:
+    for group in own_groups(node):
+        if not node.exists(f"{group}/memory.high"):
+            continue
+        if node.text(f"{group}/memory.high").strip() != "max":
+            advice = "MemoryHigh= of the unit slows its processes down; use MemoryMax= alone."
+            return Bad(f"memory.high set in {group.removeprefix(_ROOT)}", "max", advice=advice)
+    return Good("no group slows down for memory")
+
+
+def _audit(node: Node) -> Verdict:
+    if not named(node, "auditd"):
+        return Good("auditd does not run")
+    advice = "If your rules allow it: no rules for system calls on nodes that compute."
+    return Bad("auditd runs", "no auditing of system calls", advice=advice)
+
+
+def _pressure(node: Node) -> Verdict:
+    if not node.exists("/proc/pressure/cpu"):
+        return Good("pressure is not measured")
+    advice = "Add psi=0 to the kernel's command line, unless something uses it (systemd-oomd does)."
+    return Bad("pressure is measured at each switch of tasks", "psi=0", advice=advice)
+
+
+def _priority(node: Node) -> Verdict:
+    running = jobs(node)
+    if not running:
+        raise NotApplicable("no job runs")
+    slow = [f"{each.name} ({each.pid})" for each in running if each.nice > 0]
+    if not slow:
+        return Good(f"{len(running)} processes of jobs at ordinary priority or above")
+    advice = "Start jobs without nice; renice -n 0 -p PID for those that run."
+    return Bad(f"niced down: {', '.join(slow[:5])}", "ordinary priority or above", advice=advice)
+
+
+CHECKS = (
+    Check(
+        name="groups.quota",
+        title="No quota of processor time holds here",
+        why="A process that used up its share waits for the next period, up to 100 ms, and all "
+        "its partners with it.",
+        sources=("[A8]", _GROUPS, "kernel: scheduler/sched-bwc.rst"),
+        reads=(_OWN, f"{_ROOT}/*/cpu.max", f"{_ROOT}/*/cpu.stat"),
+        sure=Sure.DOCUMENTED,
+        weight=Weight.SEVERE,
+        mend=Mend.REPORT,
+        look=_quota,
+    ),
+    Check(
+        name="groups.memory",
+        title="No control group slows its processes down for memory",
+        why="Beyond memory.high each allocation, of frames too, is put to sleep.",
+        sources=("[A8]", _GROUPS),
+        reads=(_OWN, f"{_ROOT}/*/memory.high"),
+        sure=Sure.DOCUMENTED,
+        weight=Weight.COSTLY,
+        mend=Mend.REPORT,
+        look=_memory,
+    ),
+    Check(
+        name="accounting.audit",
+        title="System calls are not audited",
+        why="With rules loaded each system call goes the slow way.",
+        sources=("[A8]",),
+        reads=("/proc/*/comm",),
+        sure=Sure.RULE,
+        weight=Weight.SLIGHT,
+        mend=Mend.REPORT,
+        look=_audit,
+    ),
+    Check(
+        name="accounting.pressure",
+        title="Pressure stall information is off",
+        why="It costs at each switch of tasks and each wake-up.",
+        sources=("[A8]", "kernel: accounting/psi.rst"),
+        reads=("/proc/pressure/cpu",),
+        sure=Sure.RULE,
+        weight=Weight.SLIGHT,
+        mend=Mend.REPORT,
+        look=_pressure,
+    ),
+    *(
+        sysctl(
+            f"accounting.{name}",
+            f"kernel.{setting}",
+            exactly(0),
+            title=title,
+            why=why,
+            sources=("[A8]", _SYSCTL),
+            sure=Sure.DOCUMENTED,
+            weight=Weight.SLIGHT,
+            mend=Mend.REPORT,
+        )
+        for name, setting, title, why in (
+            (
+                "scheduler",
+                "sched_schedstats",
+                "The scheduler keeps no statistics",
+                "They are updated at each switch of tasks.",
+            ),
+            (
+                "delays",
+                "task_delayacct",
+                "Delays of tasks are not accounted",
+                "Clocks are read at each wait.",
+            ),
+            (
+                "programs",
+                "bpf_stats_enabled",
+                "Run times of BPF programs are not measured",
+                "Clocks are read twice for each run, at worst for each frame.",
+            ),
+        )
+    ),
+    Check(
+        name="jobs.priority",
+        title="Jobs are not niced down",
+        why="A niced rank gives way to everything else, and all others wait for it.",
+        sources=("[A9]",),
+        reads=("/proc/*/environ", "/proc/*/maps", "/proc/*/stat"),
+        sure=Sure.DOCUMENTED,
+        weight=Weight.COSTLY,
+        mend=Mend.REPORT,
+        look=_priority,
+    ),
+)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""An examination, a check and a change, for people and for machines."""
+
+import textwrap
+from typing import Any
+
+from beowire.doctor.check import Change, Check, Mend, Weight
+from beowire.doctor.examine import Examination, Outcome, State
+from beowire.doctor.node import Interface
+
+_WIDTH = 100
+_FEW = 3
+
+
+def _rate(bits: int | None) -> str:
+    if bits is None:
+        return "speed not known"
+    return f"{bits / 1e9:g} Gbit/s" if bits >= 10**9 else f"{bits / 1e6:g} Mbit/s"
+
+
+def _interface(interface: Interface) -> str:
+    kind = interface.driver or interface.kind or "virtual"
+    return f"{interface.name} ({kind}, {_rate(interface.speed_bits)})"
+
+
+def _wrapped(text: str, indent: int) -> str:
+    margin = " " * indent
+    return textwrap.fill(
+        text,
+        _WIDTH,
+        initial_indent=margin,
+        subsequent_indent=margin,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def mend_lines(outcome: Outcome) -> list[str]:
+    """How a finding is mended, in lines."""
+    assert outcome.bad is not None
+    lines = []
+    for change in outcome.bad.changes[:_FEW]:
+        lines.append(change.setting.command(change.new))
+    if more := len(outcome.bad.changes) - _FEW:
+        if more > 0:
+            lines.append(f"and {more} more of this kind")
+    if outcome.bad.advice:
+        lines.append(outcome.bad.advice)
+    return lines
+
+
+def verdict(done: Examination, *, verbose: bool = False) -> str:
+    """The readable verdict, worst first."""
+    node = done.node
+    names = ", ".join(_interface(each) for each in node.interfaces) or "none with an address"
+    lines = [
+        f"{node.host}, kernel {node.release}, goal {node.goal}, round trip "
+        f"{node.round_trip_s * 1000:g} ms",
+        f"interfaces: {names}",
+    ]
+    lines += [f"trouble: {each}" for each in done.troubles]
+    weight = None
+    for each in done.findings():
+        assert each.bad is not None
+        if each.weight != weight:
+            weight = each.weight
+            lines += ["", weight.name.capitalize()]
+        lines.append(f"  {each.subject}: {each.said}; good is {each.bad.good}")
+        lines.append(_wrapped(each.check.why, 6))
+        mend = each.check.mend
+        for number, text in enumerate(mend_lines(each)):
+            mark = f"{mend}: " if number == 0 else ""
+            lines.append(_wrapped(f"{mark}{text}", 6))
+    lines.append("")
+    if verbose:
+        lines += _listed(done, State.GOOD) + _listed(done, State.ABSENT)
+    lines += _listed(done, State.DENIED) + _listed(done, State.FAILED)
+    lines.append(_summary(done))
+    return "\n".join(lines)
+
+
+def _listed(done: Examination, state: State) -> list[str]:
+    found = done.of(state)
+    if not found:
+        return []
+    return [f"{str(state).capitalize()}:", *(f"  {each.subject}: {each.said}" for each in found), ""]
+
+
+def _summary(done: Examination) -> str:
+    counts = {state: len(done.of(state)) for state in State}
+    text = (
+        f"{len(done.outcomes)} looked at: {counts[State.BAD]} findings, {counts[State.GOOD]} good, "
+        f"{counts[State.ABSENT]} not here"
+    )
+    if counts[State.DENIED]:
+        text += f", {counts[State.DENIED]} need root"
+    if counts[State.FAILED]:
+        text += f", {counts[State.FAILED]} cannot be judged"
+    if counts[State.BAD]:
+        text += ".\nWhy: beowire doctor --why CHECK. What can be mended: beowire doctor fix --dry-run"
+    return text + "."
+
+
+def explained(check: Check) -> str:
+    """All about a check."""
+    kinds = {
+        Mend.LIVE: "live: takes effect at once, nothing is disturbed",
+        Mend.INTERRUPTS: "the link may be down for seconds",
+        Mend.REBOOT: "by hand; takes effect after a reboot",
+        Mend.REPORT: "by hand; the doctor reports and leaves it alone",
+    }
+    rows = (
+        ("matters", check.why),
+        ("goals", ", ".join(sorted(check.goals))),
+        ("reads", "; ".join(check.reads)),
+        ("source", "; ".join(check.sources)),
+        ("sure", str(check.sure)),
+        ("costs", Weight(check.weight).name.lower()),
+        ("mend", kinds[check.mend]),
+    )
+    lines = [f"{check.name}: {check.title}"]
+    for name, text in rows:
+        body = _wrapped(text, 11).lstrip()
+        lines.append(f"  {name:<9}{body}")
+    return "\n".join(lines)
+
+
+def change_lines(change: Change) -> list[str]:
+    """A change, and how it is undone."""
+    return [change.setting.command(change.new), f"  undo: {change.setting.command(change.old)}"]
+
+
+def as_json(done: Examination) -> dict[str, Any]:
+    """The examination for machines."""
+    node = done.node
+    return {
+        "host": node.host,
+        "kernel": node.release,
+        "goal": str(node.goal),
+        "round_trip_s": node.round_trip_s,
+        "interfaces": [
+            {
+                "name": each.name,
+                "driver": each.driver,
+                "kind": each.kind,
+                "speed_bits": each.speed_bits,
+                "mtu": each.link["mtu"],
+            }
+            for each in node.interfaces
+        ],
+        "troubles": done.troubles,
+        "outcomes": [_outcome(each) for each in done.outcomes],
+    }
+
+
+def _outcome(each: Outcome) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "check": each.check.name,
+        "interface": each.interface,
+        "state": str(each.state),
+        "read": each.said,
+    }
+    if each.bad is not None:
+        found |= {
+            "good": each.bad.good,
+            "weight": each.weight.name.lower(),
+            "why": each.check.why,
+            "sources": list(each.check.sources),
+            "sure": str(each.check.sure),
+            "mend": str(each.check.mend),
+            "advice": each.bad.advice,
+            "changes": [
+                {
+                    "setting": str(change.setting),
+                    "old": change.old,
+                    "new": change.new,
+                    "command": change.setting.command(change.new),
+                    "undo": change.setting.command(change.old),
+                }
+                for change in each.bad.changes
+            ],
+        }
+    return found

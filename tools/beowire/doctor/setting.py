@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A value of the kernel's that can be read, written and put back, and the command that a person
+would type for it."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from beowire.doctor.source import Reader, Source
+
+_SYSCTL = "/proc/sys/"
+_CHOSEN = re.compile(r"\[([^\]]+)\]")
+
+
+@dataclass(frozen=True)
+class FileSetting:
+    """A file in /proc/sys or /sys. `of_choices`: reading lists all values, the chosen in brackets,
+    and only that one can be written back."""
+
+    path: str
+    of_choices: bool = False
+
+    def read(self, source: Reader) -> str:
+        text = source.text(self.path)
+        if not self.of_choices:
+            return text
+        chosen = _CHOSEN.search(text)
+        return chosen[1] if chosen else text.strip()
+
+    def write(self, source: Source, value: str) -> None:
+        source.write(self.path, value)
+
+    def command(self, value: str) -> str:
+        if self.path.startswith(_SYSCTL):
+            return f"sysctl -w {self.sysctl}='{' '.join(value.split())}'"
+        return f"echo {' '.join(value.split())} > {self.path}"
+
+    @property
+    def sysctl(self) -> str:
+        """The name that sysctl(8) gives it; empty for other files. A dot in a part of the path
+        (an interface such as eth0.5) becomes a slash there."""
+        if not self.path.startswith(_SYSCTL):
+            return ""
+        parts = self.path.removeprefix(_SYSCTL).split("/")
+        return ".".join(part.replace(".", "/") for part in parts)
+
+    def __str__(self) -> str:
+        return self.sysctl or self.path
+
+
+_ETHTOOL_OPTIONS = {
+    "features": "-K",
+    "rings": "-G",
+    "channels": "-L",
+    "coalesce": "-C",
+    "pause": "-A",
+    "eee": "--set-eee",
+}
+_SWITCHES = {"pause", "eee", "features"}
+_SWITCHES_OF_COALESCING = {"adaptive-rx", "adaptive-tx"}
+
+
+@dataclass(frozen=True)
+class EthtoolSetting:
+    """A number or switch of a NIC, by ethtool's netlink family; switches are 0 and 1."""
+
+    interface: str
+    kind: str
+    name: str
+
+    def read(self, source: Reader) -> str:
+        answer = source.ethtool(self.interface, self.kind)
+        if self.kind == "features":
+            return str(int(self.name in answer["active"]))
+        return str(answer[self.name])
+
+    def write(self, source: Source, value: str) -> None:
+        source.set_ethtool(self.interface, self.kind, self.name, int(value))
+
+    def command(self, value: str) -> str:
+        option = _ETHTOOL_OPTIONS[self.kind]
+        switch = self.kind in _SWITCHES or self.name in _SWITCHES_OF_COALESCING
+        shown = ("off", "on")[int(value)] if switch else value
+        name = "eee" if (self.kind, self.name) == ("eee", "enabled") else self.name
+        return f"ethtool {option} {self.interface} {name} {shown}"
+
+    def __str__(self) -> str:
+        return f"{self.interface} {self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class LinkSetting:
+    """An attribute of an interface by rtnetlink: mtu, txqlen, gso_max_size, gro_max_size."""
+
+    interface: str
+    name: str
+
+    def read(self, source: Reader) -> str:
+        for link in source.answer("links"):
+            if link["name"] == self.interface:
+                return str(link[self.name])
+        raise OSError(19, "No such device")
+
+    def write(self, source: Source, value: str) -> None:
+        source.set_link(self.interface, self.name, int(value))
+
+    def command(self, value: str) -> str:
+        name = "txqueuelen" if self.name == "txqlen" else self.name
+        return f"ip link set {self.interface} {name} {value}"
+
+    def __str__(self) -> str:
+        return f"{self.interface} {self.name}"
+
+
+Setting = FileSetting | EthtoolSetting | LinkSetting
+
+_KINDS: dict[str, type[Setting]] = {
+    "file": FileSetting,
+    "ethtool": EthtoolSetting,
+    "link": LinkSetting,
+}
+
+
+def to_json(setting: Setting) -> dict[str, Any]:
+    """The setting for a journal; from_json() makes it again."""
+    kind = next(name for name, each in _KINDS.items() if isinstance(setting, each))
+    return {"kind": kind, **vars(setting)}
+
+
+def from_json(value: dict[str, Any]) -> Setting:
+    fields = {name: each for name, each in value.items() if name != "kind"}
+    return _KINDS[value["kind"]](**fields)
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two texts are one value: the kernel separates fields by tabs and ends lines."""
+    return one.split() == other.split()
