@@ -18,7 +18,9 @@ def own_groups(node: Node) -> list[str]:
         number, _, rest = line.partition(":")
         if number == "0":
             parts = rest.partition(":")[2].strip("/").split("/")
-            found = [_ROOT + "".join(f"/{each}" for each in parts[: n + 1]) for n in range(len(parts))]
+            found = [
+                _ROOT + "".join(f"/{each}" for each in parts[: n + 1]) for n in range(len(parts))
+            ]
             return [each for each in found if each != f"{_ROOT}/"]
     raise NotApplicable("there are no control groups of version 2")
 

@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of the clock: what reads it, and whether it agrees with others."""
 
-from beowire.doctor.check import Bad, Change, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
+from beowire.doctor.check import (
+    Bad,
+    Change,
+    Check,
+    Good,
+    Mend,
+    NotApplicable,
+    Sure,
+    Verdict,
+    Weight,
+)
 from beowire.doctor.node import Node
 from beowire.doctor.setting import FileSetting
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Checks of interrupt coalescing: what suits long messages delays short ones, and the reverse [D5].
-"""
+"""Checks of interrupt coalescing: what suits long messages delays short ones, and the reverse [D5]."""
 
 from beowire.doctor.check import (
     LATENCY,
@@ -75,7 +74,9 @@ def _long(node: Node, interface: Interface) -> Verdict:
     if now is None:
         raise NotApplicable("the driver has no time to set")
     if _adapts(interface, coalesce) or now >= _SHORT_US:
-        return Good(f"rx-usecs {now}, adaptive-rx {'on' if _adapts(interface, coalesce) else 'off'}")
+        return Good(
+            f"rx-usecs {now}, adaptive-rx {'on' if _adapts(interface, coalesce) else 'off'}"
+        )
     if "adaptive-rx" in coalesce:
         change = Change(_setting(interface, "adaptive-rx"), "0", "1")
     else:

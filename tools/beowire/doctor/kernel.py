@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of how the kernel was built and started [A8]."""
 
+import re
+
 from beowire.doctor.check import (
     LATENCY,
     Bad,
@@ -54,10 +56,8 @@ def options(node: Node) -> dict[str, str]:
 
 def preemption(node: Node) -> str:
     """The model in force: none, voluntary, full, lazy or rt."""
-    try:
-        return node.chosen(_LIVE_MODEL).strip("()")
-    except OSError:
-        pass
+    if node.exists(_LIVE_MODEL) and (found := re.search(r"\((\w+)\)", node.text(_LIVE_MODEL))):
+        return found[1]
     built = options(node)
     if built.get("PREEMPT_RT") == "y":
         return "rt"

@@ -158,7 +158,9 @@ def _xdp(_: Node, interface: Interface) -> Verdict:
     mode = interface.link.get("xdp")
     if mode not in ("skb", "xdpgeneric", 2):
         return Good("no program in generic mode")
-    advice = f"Attach it in native mode, or take it off: ip link set {interface.name} xdpgeneric off"
+    advice = (
+        f"Attach it in native mode, or take it off: ip link set {interface.name} xdpgeneric off"
+    )
     return Bad("an XDP program in generic mode", "native mode or none", advice=advice)
 
 

@@ -89,12 +89,6 @@ class Node:
             raise Malformed(f"{path} reads {text[:60]!r}, which is no number")
         return found
 
-    def chosen(self, path: str) -> str:
-        """A file that lists choices, as [this] or that; without brackets its one word."""
-        text = self.text(path)
-        found = re.search(r"\[([^\]]+)\]", text)
-        return found[1] if found else text.strip()
-
     def exists(self, path: str) -> bool:
         try:
             self.text(path)
@@ -137,6 +131,11 @@ class Node:
             word.partition("=")[2] for word in self.command_line if word.partition("=")[0] == name
         ]
         return found[-1] if found else None
+
+    @property
+    def in_first_network(self) -> bool:
+        """The network namespace is the machine's first, which has settings that others lack."""
+        return self.exists("/proc/sys/net/core/netdev_budget")
 
     def cpus(self) -> list[int]:
         """Processors that are online."""

@@ -83,7 +83,11 @@ def _listed(done: Examination, state: State) -> list[str]:
     found = done.of(state)
     if not found:
         return []
-    return [f"{str(state).capitalize()}:", *(f"  {each.subject}: {each.said}" for each in found), ""]
+    return [
+        f"{str(state).capitalize()}:",
+        *(f"  {each.subject}: {each.said}" for each in found),
+        "",
+    ]
 
 
 def _summary(done: Examination) -> str:
@@ -97,7 +101,9 @@ def _summary(done: Examination) -> str:
     if counts[State.FAILED]:
         text += f", {counts[State.FAILED]} cannot be judged"
     if counts[State.BAD]:
-        text += ".\nWhy: beowire doctor --why CHECK. What can be mended: beowire doctor fix --dry-run"
+        text += (
+            ".\nWhy: beowire doctor --why CHECK. What can be mended: beowire doctor fix --dry-run"
+        )
     return text + "."
 
 

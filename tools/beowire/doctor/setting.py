@@ -2,8 +2,12 @@
 """A value of the kernel's that can be read, written and put back, and the command that a person
 would type for it."""
 
+import contextlib
+import os
 import re
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from beowire.doctor.source import Reader, Source
@@ -112,12 +116,71 @@ class LinkSetting:
         return f"{self.interface} {self.name}"
 
 
-Setting = FileSetting | EthtoolSetting | LinkSetting
+ABSENT = "\0"
+"""The value of a configuration file that is not there."""
+
+
+@dataclass(frozen=True)
+class ConfigurationSetting:
+    """A whole configuration file; unlike the kernel's files it outlives a reboot. Replaced in one
+    step, so that nobody sees half of it."""
+
+    path: str
+
+    def read(self, source: Reader) -> str:
+        try:
+            return source.text(self.path)
+        except FileNotFoundError:
+            return ABSENT
+
+    def write(self, source: Source, value: str) -> None:
+        place = source.place(self.path)
+        if value == ABSENT:
+            place.unlink(missing_ok=True)
+        else:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            _replace(place, value)
+        if place.parent.is_dir():
+            synchronize_directory(place.parent)
+
+    def command(self, value: str) -> str:
+        return f"rm {self.path}" if value == ABSENT else f"write {self.path}"
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def _replace(place: Path, text: str) -> None:
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, place)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def synchronize_directory(directory: Path) -> None:
+    """New and removed names in it survive a power failure."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+Setting = FileSetting | EthtoolSetting | LinkSetting | ConfigurationSetting
 
 _KINDS: dict[str, type[Setting]] = {
     "file": FileSetting,
     "ethtool": EthtoolSetting,
     "link": LinkSetting,
+    "configuration": ConfigurationSetting,
 }
 
 

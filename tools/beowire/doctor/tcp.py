@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of TCP's settings, which carry whatever does not go by Beowire."""
 
-from beowire.doctor.check import CLUSTER, LATENCY, Bad, Change, Check, Good, Mend, Sure, Verdict, Weight
+from beowire.doctor.check import (
+    CLUSTER,
+    LATENCY,
+    Bad,
+    Change,
+    Check,
+    Good,
+    Mend,
+    Sure,
+    Verdict,
+    Weight,
+)
 from beowire.doctor.node import Goal, Node
 from beowire.doctor.rules import at_least, exactly, field_at_least, none_of, sysctl
 from beowire.doctor.setting import FileSetting
@@ -11,9 +22,11 @@ _CONGESTION = "/proc/sys/net/ipv4/tcp_congestion_control"
 _AVAILABLE = "/proc/sys/net/ipv4/tcp_available_congestion_control"
 _CONTROLS = {
     Goal.LATENCY: ("cubic", "dctcp", "reno"),
-    Goal.THROUGHPUT: ("cubic", "dctcp"),
+    Goal.THROUGHPUT: ("cubic", "dctcp", "reno"),
     Goal.WAN: ("bbr", "cubic", "htcp"),
 }
+_ALLOWED = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
+"""What other network namespaces than the first may choose."""
 _PORTS = 28000
 
 
@@ -23,7 +36,7 @@ def _congestion(node: Node) -> Verdict:
     wanted = _CONTROLS[node.goal]
     if old.strip() in wanted:
         return Good(f"{setting} = {old.strip()}")
-    available = node.text(_AVAILABLE).split()
+    available = node.text(_AVAILABLE if node.in_first_network else _ALLOWED).split()
     better = next((each for each in wanted if each in available), None)
     return Bad(
         f"{setting} = {old.strip()}",
@@ -123,7 +136,7 @@ CHECKS = (
         why="A control made for other paths is slow here: delay-based ones give way to all "
         "others, and Reno needs minutes to fill a distant path.",
         sources=("RFC 9438", "RFC 8257", _IP_SYSCTL),
-        reads=(_CONGESTION, _AVAILABLE),
+        reads=(_CONGESTION, _AVAILABLE, _ALLOWED),
         sure=Sure.RULE,
         weight=Weight.COSTLY,
         mend=Mend.LIVE,
@@ -260,7 +273,9 @@ CHECKS = (
     sysctl(
         "tcp.memory",
         "net.ipv4.tcp_mem",
-        lambda node: field_at_least(2, 2 * 16 * node.bandwidth_delay_bytes() // 4096, "limit, pages,"),
+        lambda node: field_at_least(
+            2, 2 * 16 * node.bandwidth_delay_bytes() // 4096, "limit, pages,"
+        ),
         title="There is memory for full buffers of all connections",
         why="Near the limit the kernel shrinks windows and drops segments of all connections.",
         sources=(_IP_SYSCTL,),

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Applies mends, each change only after the journal has it, and undoes them."""
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from beowire.doctor import journal
+from beowire.doctor.check import Change, Mend
+from beowire.doctor.examine import Examination, Outcome, State, choose, judge
+from beowire.doctor.journal import Entry, Journal, Past
+from beowire.doctor.node import Node
+from beowire.doctor.setting import ConfigurationSetting, FileSetting, same
+from beowire.doctor.source import Source
+
+
+class Result(enum.StrEnum):
+    """What became of a change, or of undoing one."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """The kernel or the driver did not take it."""
+    LEFT = "left"
+    """Someone changed it since; it is left as it is."""
+    GONE = "gone"
+    """It ended by itself: a reboot, or its interface is not here any more."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One change, made or undone."""
+
+    what: str
+    result: Result
+    said: str
+
+
+def mendable(done: Examination, *, interrupting: bool) -> list[Outcome]:
+    """The findings that the doctor can mend itself: live ones, or those that interrupt a link."""
+    wanted = Mend.INTERRUPTS if interrupting else Mend.LIVE
+    return [
+        each
+        for each in done.findings()
+        if each.bad and each.bad.changes and each.check.mend is wanted
+    ]
+
+
+def apply(source: Source, node: Node, outcomes: Iterable[Outcome], log: Journal) -> Iterator[Step]:
+    """Mends findings of a node one by one. Each is judged anew just before, since an earlier mend
+    may have touched the same setting."""
+    names = [each.name for each in node.interfaces]
+    for outcome in outcomes:
+        again = _judge_anew(source, node, names, outcome)
+        if again.bad is None:
+            yield Step(outcome.subject, Result.DONE, f"already mended: {again.said}")
+            continue
+        for change in again.bad.changes:
+            yield _apply_one(source, outcome, change, log)
+
+
+def _judge_anew(source: Source, node: Node, names: list[str], outcome: Outcome) -> Outcome:
+    fresh = Node(source, node.goal, round_trip_s=node.round_trip_s, peer=node.peer)
+    choose(fresh, names)
+    if not outcome.interface:
+        return judge(outcome.check, fresh, None)
+    for interface in fresh.interfaces:
+        if interface.name == outcome.interface:
+            return judge(outcome.check, fresh, interface)
+    return Outcome(outcome.check, outcome.interface, State.ABSENT, "the interface is gone")
+
+
+def _apply_one(source: Source, outcome: Outcome, change: Change, log: Journal) -> Step:
+    log.before(change)
+    what = f"{outcome.subject}: {change.setting}"
+    try:
+        change.setting.write(source, change.new)
+        now = change.setting.read(source)
+    except OSError as error:
+        return Step(what, Result.REFUSED, _refusal(error))
+    log.after(now)
+    if same(now, change.old) and not same(change.old, change.new):
+        return Step(what, Result.REFUSED, f"it still reads {' '.join(now.split())}")
+    shown = [" ".join(text.split()) for text in (change.old, now)]
+    return Step(what, Result.DONE, f"{shown[0]} -> {shown[1]}")
+
+
+def _refusal(error: OSError) -> str:
+    said = (error.strerror or str(error)).lower()
+    if isinstance(error, PermissionError):
+        return f"{said}: run it as root; in a container or namespace it may be read-only"
+    return f"the kernel or the driver does not take it: {said}"
+
+
+def undo(source: Source, past: Past, *, force: bool = False) -> Iterator[Step]:
+    """Puts back what a journal changed, the last change first. The journal is history afterwards,
+    unless something was refused."""
+    rebooted = bool(past.boot) and past.boot != journal.boot_of(source)
+    refused = False
+    for entry in reversed(past.entries):
+        if rebooted and not isinstance(entry.setting, ConfigurationSetting):
+            yield Step(str(entry.setting), Result.GONE, "the node was rebooted since")
+            continue
+        step = _undo_one(source, entry, force)
+        refused = refused or step.result is Result.REFUSED
+        yield step
+    if not refused:
+        journal.set_undone(past.path)
+
+
+def _undo_one(source: Source, entry: Entry, force: bool) -> Step:
+    setting, what = entry.setting, str(entry.setting)
+    try:
+        now = setting.read(source)
+    except OSError as error:
+        return Step(what, Result.GONE, error.strerror or str(error))
+    if now == entry.old:
+        return Step(what, Result.DONE, "it has its old value")
+    if entry.became is not None and now != entry.became and not force:
+        shown = " ".join(now.split())[:60]
+        return Step(what, Result.LEFT, f"changed since to {shown}; --force puts it back too")
+    try:
+        setting.write(source, entry.old)
+        now = setting.read(source)
+    except OSError as error:
+        return Step(what, Result.REFUSED, _refusal(error))
+    if now != entry.old and not (isinstance(setting, FileSetting) and same(now, entry.old)):
+        return Step(what, Result.REFUSED, f"it reads {' '.join(now.split())[:60]}")
+    shown = "absent" if entry.old == "\0" else " ".join(entry.old.split())[:60]
+    return Step(what, Result.DONE, f"back to {shown}")
