@@ -101,6 +101,11 @@ def _flapping() -> None:
             route.link("set", index=index, state=state)
 
 
+def _narrow() -> None:
+    with IPRoute() as route:
+        route.link("set", index=route.link_lookup(ifname="n1")[0], mtu=1500)
+
+
 def _shaped() -> None:
     with IPRoute() as route:
         index = route.link_lookup(ifname="n0")[0]
@@ -165,12 +170,22 @@ _fault("tcp.congestion_control", _reno, goals=frozenset({Goal.WAN}))
 _BIG = "268435456"
 for _side, _setting in (("receive", "tcp_rmem"), ("send", "tcp_wmem")):
     _fault(f"buffers.tcp_{_side}", _sysctl(f"ipv4/{_setting}", "4096 131072 262144"), touches=_side)
-    _fault(f"buffers.tcp_{_side}_first", _sysctl(f"ipv4/{_setting}", f"4096 8192 {_BIG}"), touches=_side)
+    _fault(
+        f"buffers.tcp_{_side}_first",
+        _sysctl(f"ipv4/{_setting}", f"4096 8192 {_BIG}"),
+        touches=_side,
+    )
 _fault("buffers.control", _sysctl("core/optmem_max", "4096"))
 _fault("path.forwarding", _sysctl("ipv4/ip_forward", "1"), touches="forwarding")
 _fault("path.answers", _sysctl("ipv4/conf/all/arp_ignore", "0"))
 _fault("path.return", _sysctl("ipv4/conf/all/rp_filter", "1"))
-_fault("path.bridge", lambda world: world.run(_in_bridge))
+_fault(
+    "path.bridge",
+    lambda world: world.run(_in_bridge),
+    touches="carrier",
+    also=("path.mtu",),
+)
+_fault("path.mtu", lambda world: world.run_there(_narrow), touches="carrier")
 _fault("path.taps", _tapped)
 _fault("netfilter.rules", lambda world: world.run(_ruled))
 
@@ -188,8 +203,8 @@ _fault("offloads.gso_size", _set(gso_max_size=16384))
 _fault("offloads.gro_size", _set(gro_max_size=16384))
 _fault("link.queue_length", _set(txqlen=10))
 _fault("link.mtu", _set(mtu=1500))
-_fault("link.carrier", _set(state="down"), touches="carrier")
-_fault("link.flaps", lambda world: world.run(_flapping), touches="carrier")
+_fault("link.carrier", _set(state="down"), touches="carrier", also=("path.mtu",))
+_fault("link.flaps", lambda world: world.run_there(_flapping), touches="carrier")
 _fault("qdisc.shaping", lambda world: world.run(_shaped))
 _fault("qdisc.filters", lambda world: world.run(_filtered))
 _fault("queues.channels", _few_channels, touches="queues")
@@ -369,7 +384,9 @@ def _built(text: str) -> Callable[[World], None]:
 
 def _started(words: str) -> Callable[[World], None]:
     def plant(world: World) -> None:
-        world.good.files["/proc/cmdline"] = world.good.files["/proc/cmdline"].strip() + f" {words}\n"
+        world.good.files["/proc/cmdline"] = (
+            world.good.files["/proc/cmdline"].strip() + f" {words}\n"
+        )
 
     return plant
 

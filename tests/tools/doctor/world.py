@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A network namespace of a test's own with the good node in it, and a source that reads both.
 
-    n0 ---- n1      a pair with a queue for each processor, n0 under examination
+    n0 ---- n1      a pair with a queue for each processor, n0 under examination; n1 is another
+                    node, in a namespace of its own
     m0 ---- m1      another one, m0 in the network of n0
     other           a bridge that has nothing to do with them
 
@@ -11,13 +12,14 @@ Everything happens in one thread, which lives in the namespaces and ends them wi
 import contextlib
 import ctypes
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from beowire.doctor.examine import Examination, State, examine
 from beowire.doctor.ethtool_netlink import Ethtool
+from beowire.doctor.examine import Examination, State, examine
 from beowire.doctor.node import Goal, Node
 from beowire.doctor.registry import ALL
 from beowire.doctor.source import Source
@@ -31,6 +33,7 @@ _CLONE_NEWNET = 0x4000_0000
 _MS_REC_PRIVATE = 0x4000 | (1 << 18)
 _libc = ctypes.CDLL(None, use_errno=True)
 
+PEER = "10.9.9.9"
 EXAMINED = ("n0", "nic0", "nic1")
 _SWITCHED_ON = ("tx-checksum-ip-generic", "tx-scatter-gather", "tx-tcp-segmentation", "rx-gro")
 _LIVE = (
@@ -131,6 +134,7 @@ class World:
         self.source = Layered(self.good)
         self._kept: list[Any] = []
         self._thread = ThreadPoolExecutor(max_workers=1)
+        self._other = ThreadPoolExecutor(max_workers=1)
         self.run(self._enter)
 
     def run(self, function: Callable[..., T], *arguments: Any) -> T:
@@ -145,11 +149,16 @@ class World:
         """Closes this with the namespace."""
         self._kept.append(kept)
 
+    def run_there(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Calls the function on the other node."""
+        return self._other.submit(function, *arguments).result()
+
     def close(self) -> None:
         for each in self._kept:
             each.close()
         self.run(self.source.close)
         self._thread.shutdown()
+        self._other.shutdown()
 
     def _enter(self) -> None:
         _check(_libc.unshare(_CLONE_NEWNET | _CLONE_NEWNS))
@@ -172,6 +181,9 @@ class World:
                 index = route.link_lookup(ifname=f"{name}0")[0]
                 route.addr("add", index=index, address=f"10.9.9.{number}", prefixlen=24)
             route.link("add", ifname="other", kind="bridge")
+            n1 = route.link_lookup(ifname="n1")[0]
+            route.link("set", index=n1, net_ns_fd=self.run_there(self._enter_other))
+        self.run_there(self._start_other)
         ethtool = Ethtool()
         for side in ("rx", "tx"):
             ethtool.set("n0", "channels", side, CPUS)
@@ -183,12 +195,22 @@ class World:
             mask = f"{1 << queue % here:x}"
             Path(f"/sys/class/net/n0/queues/tx-{queue}/xps_cpus").write_text(mask)
 
+    def _enter_other(self) -> str:
+        _check(_libc.unshare(_CLONE_NEWNET))
+        return f"/proc/self/task/{threading.get_native_id()}/ns/net"
+
+    def _start_other(self) -> None:
+        with IPRoute() as route:
+            index = route.link_lookup(ifname="n1")[0]
+            route.addr("add", index=index, address=PEER, prefixlen=24)
+            route.link("set", index=index, state="up")
+
     def sysctl(self, name: str, value: str) -> None:
         """Changes a sysctl of the namespace, below net."""
         self.run(Path("/proc/sys/net", name).write_text, value)
 
     def node(self) -> Node:
-        return Node(self.source, self.goal)
+        return Node(self.source, self.goal, peer=PEER)
 
     def examine(self, *names: str) -> Examination:
         """Examines by all checks, or those named."""

@@ -49,7 +49,7 @@ class Mend(enum.StrEnum):
     """The administrator's own decision, or nothing that software can mend."""
 
 
-class NotApplicable(Exception):  # noqa: N818: no error, an answer
+class NotApplicable(Exception):  # noqa: N818
     """The node has nothing that this check could judge; the text says what is missing."""
 
 

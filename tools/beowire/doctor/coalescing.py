@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Checks of interrupt coalescing: what suits long messages delays short ones, and the reverse [D5]."""
+"""Checks of interrupt coalescing: what suits long messages delays short ones [D5]."""
 
 from beowire.doctor.check import (
     LATENCY,

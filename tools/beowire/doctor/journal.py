@@ -38,7 +38,7 @@ def network_of(source: Source) -> str:
     """What the settings of a source belong to: the thread's network namespace, or the tree."""
     if isinstance(source, Recorded):
         return str(source.root.resolve())
-    return os.readlink("/proc/thread-self/ns/net")
+    return str(Path("/proc/thread-self/ns/net").readlink())
 
 
 def boot_of(source: Source) -> str:

@@ -30,7 +30,7 @@ SUPPOSED_ROUND_TRIP_S = {Goal.LATENCY: 0.001, Goal.THROUGHPUT: 0.001, Goal.WAN: 
 """Where the caller measured none: a loaded cluster network, and a continent."""
 
 
-class Malformed(Exception):
+class Malformed(Exception):  # noqa: N818
     """A file of the kernel's reads otherwise than it should."""
 
 

@@ -41,9 +41,9 @@ def mend_lines(outcome: Outcome) -> list[str]:
     lines = []
     for change in outcome.bad.changes[:_FEW]:
         lines.append(change.setting.command(change.new))
-    if more := len(outcome.bad.changes) - _FEW:
-        if more > 0:
-            lines.append(f"and {more} more of this kind")
+    more = len(outcome.bad.changes) - _FEW
+    if more > 0:
+        lines.append(f"and {more} more of this kind")
     if outcome.bad.advice:
         lines.append(outcome.bad.advice)
     return lines

@@ -3,6 +3,7 @@
 table of neighbours."""
 
 import ipaddress
+import socket
 
 from beowire.doctor.check import (
     Bad,
@@ -99,7 +100,38 @@ def _return_path(node: Node) -> Verdict:
     return Bad(f"{', '.join(strict)} drop what came by the other", "rp_filter = 2", advice=advice)
 
 
+def _path_mtu(node: Node) -> Verdict:
+    if not node.peer:
+        raise NotApplicable("no other node was named (--peer)")
+    try:
+        path = node.source.path_to(node.peer, node.round_trip_s)
+    except socket.gaierror:
+        return Bad(f"{node.peer} is not known", "a node that answers", advice="Name another one.")
+    name, mtu, passes = path["interface"], path["mtu"], path["passes"]
+    if not passes:
+        advice = "Look at its link and its packet filter (ICMP echo)."
+        return Bad(f"{node.peer} does not answer", "a node that answers", advice=advice)
+    if passes >= mtu:
+        return Good(f"{mtu} bytes reach {node.peer} by {name}")
+    advice = (
+        f"Raise the MTU of all switches and of {node.peer}, or: ip link set {name} mtu {passes}"
+    )
+    return Bad(f"{passes} bytes reach {node.peer} by {name}", f"its mtu, {mtu}", advice=advice)
+
+
 CHECKS = (
+    Check(
+        name="path.mtu",
+        title="Frames of the full MTU reach another node",
+        why="One device on the way that does not take jumbo frames drops them silently: short "
+        "messages pass, long ones hang.",
+        sources=("[D6]", "RFC 1191", "RFC 4821"),
+        reads=("ICMP echo that must not be cut",),
+        sure=Sure.MEASURED,
+        weight=Weight.SEVERE,
+        mend=Mend.REPORT,
+        look=_path_mtu,
+    ),
     Check(
         name="path.bridge",
         title="No bridge lies on the path",

@@ -157,11 +157,11 @@ def _replace(place: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, place)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(place)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)
+            Path(temporary).unlink()
         raise
 
 
@@ -186,13 +186,13 @@ _KINDS: dict[str, type[Setting]] = {
 
 def to_json(setting: Setting) -> dict[str, Any]:
     """The setting for a journal; from_json() makes it again."""
-    kind = next(name for name, each in _KINDS.items() if isinstance(setting, each))
-    return {"kind": kind, **vars(setting)}
+    of = next(name for name, each in _KINDS.items() if isinstance(setting, each))
+    return {"of": of, **vars(setting)}
 
 
 def from_json(value: dict[str, Any]) -> Setting:
-    fields = {name: each for name, each in value.items() if name != "kind"}
-    return _KINDS[value["kind"]](**fields)
+    fields = {name: each for name, each in value.items() if name != "of"}
+    return _KINDS[value["of"]](**fields)
 
 
 def same(one: str, other: str) -> bool:

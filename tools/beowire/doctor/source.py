@@ -12,14 +12,14 @@ import gzip
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyroute2.netlink.exceptions import NetlinkError
 
-from beowire.doctor import answers
+from beowire.doctor import answers, probe
 from beowire.doctor.ethtool_netlink import Ethtool
-
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -57,11 +57,11 @@ class Source:
 
     def names(self, path: str) -> list[str]:
         """The entries of a directory, sorted."""
-        return sorted(os.listdir(self.place(path)))
+        return sorted(each.name for each in self.place(path).iterdir())
 
     def target(self, path: str) -> str:
         """What a symbolic link points to."""
-        return os.readlink(self.place(path))
+        return str(self.place(path).readlink())
 
     def writable(self, path: str) -> bool:
         return os.access(self.place(path), os.W_OK)
@@ -86,6 +86,10 @@ class Source:
         """What netlink or a system call tells of `what`, a key of answers.ASKED, as JSON has it."""
         with _as_os_error():
             return answers.ASKED[what]()
+
+    def path_to(self, host: str, round_trip_s: float) -> dict[str, Any]:
+        """The path to another host, by probe.path_to()."""
+        return probe.path_to(host, round_trip_s)
 
     def set_link(self, interface: str, name: str, value: int) -> None:
         """Changes an attribute of an interface by rtnetlink, such as "mtu"."""
@@ -131,6 +135,10 @@ class Recorded(Source):
 
     def answer(self, what: str) -> Any:
         return self._answer(what)
+
+    def path_to(self, host: str, round_trip_s: float) -> dict[str, Any]:  # noqa: ARG002
+        found: dict[str, Any] = self._answer(f"path/{host}")
+        return found
 
     def set_link(self, interface: str, name: str, value: int) -> None:
         links = self._answer("links")
@@ -194,18 +202,21 @@ class Recorder(Source):
         self._keep(f"answers/{what}.json", json.dumps(found))
         return found
 
+    def path_to(self, host: str, round_trip_s: float) -> dict[str, Any]:
+        found = super().path_to(host, round_trip_s)
+        self._keep(f"answers/path/{host}.json", json.dumps(found))
+        return found
+
     def _keep(self, path: str, text: str) -> None:
         place = self.root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
 
 
-class _as_os_error:  # noqa: N801: used as a statement
+@contextlib.contextmanager
+def _as_os_error() -> Iterator[None]:
     """Netlink's errors as the system's."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, NetlinkError):
-            raise OSError(error.code, os.strerror(error.code)) from error
+    try:
+        yield
+    except NetlinkError as error:
+        raise OSError(error.code, os.strerror(error.code)) from error

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Mends are applied and undone, byte for byte, whatever happens in between."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import beowire_cli
+import pytest
+from beowire.doctor import fix, journal
+from beowire.doctor.check import Change
+from beowire.doctor.examine import examine
+from beowire.doctor.fix import Result, Step
+from beowire.doctor.journal import Journal
+from beowire.doctor.registry import ALL
+from beowire.doctor.setting import ABSENT, ConfigurationSetting, FileSetting, Setting
+from beowire.errors import BeowireError
+from faults import FAULTS
+from world import EXAMINED, World, world
+
+pytestmark = pytest.mark.skipif(
+    bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
+)
+
+_NAMED = (
+    "tcp.sack",
+    "tcp.autocorking",
+    "tcp.ports",
+    "buffers.tcp_receive",
+    "buffers.tcp_send_first",
+    "offloads.tso",
+    "offloads.gro_size",
+    "link.queue_length",
+    "napi.threaded",
+    "queues.send",
+    "path.answers",
+)
+_RECORDED = ("memory.huge_pages", "cpu.governor", "coalescing.receive_short", "clock.source")
+
+
+@pytest.fixture(autouse=True)
+def _journals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def ill() -> Iterator[World]:
+    """The good node with faults that can be mended."""
+    with world("latency") as made:
+        for name in (*_NAMED, *_RECORDED):
+            FAULTS[name].plant(made)
+        yield made
+
+
+def settings(made: World) -> list[Setting]:
+    """All that mending would change."""
+    return [
+        change.setting
+        for each in made.examine().findings()
+        if each.bad
+        for change in each.bad.changes
+    ]
+
+
+def values(made: World, which: list[Setting]) -> list[str]:
+    return made.run(lambda: [each.read(made.source) for each in which])
+
+
+def mend(made: World, *, interrupting: bool = False) -> list[Step]:
+    def act() -> list[Step]:
+        done = examine(made.node(), ALL.values(), EXAMINED)
+        log = Journal(made.source, "fix")
+        with contextlib.closing(log):
+            outcomes = fix.mendable(done, interrupting=interrupting)
+            return list(fix.apply(made.source, done.node, outcomes, log))
+
+    return made.run(act)
+
+
+def undo(made: World, *, force: bool = False) -> list[Step]:
+    return made.run(lambda: list(fix.undo(made.source, journal.pending()[0], force=force)))
+
+
+def test_what_is_mended_is_good_and_what_is_undone_is_as_before(ill: World) -> None:
+    which = settings(ill)
+    before = values(ill, which)
+    assert {*_NAMED, *_RECORDED} <= ill.found()
+    steps = mend(ill)
+    assert {step.result for step in steps} == {Result.DONE}
+    assert ill.found() == set()
+    assert values(ill, which) != before
+    assert {step.result for step in undo(ill)} == {Result.DONE}
+    assert values(ill, which) == before
+    assert journal.pending() == []
+
+
+def test_two_mends_of_one_setting_add_up_and_are_both_undone() -> None:
+    with world("latency") as made:
+        made.sysctl("ipv4/tcp_rmem", "4096 8192 65536")
+        setting = FileSetting("/proc/sys/net/ipv4/tcp_rmem")
+        before = values(made, [setting])
+        mend(made)
+        assert made.found() == set()
+        undo(made)
+        assert values(made, [setting]) == before
+
+
+def _kill_at(made: World, number: int, *, after: bool) -> None:
+    """Mends in a child that is killed at its n-th write, just before or just after it."""
+
+    def act() -> None:
+        child = os.fork()
+        if child == 0:
+            writes = 0
+            done = examine(made.node(), ALL.values(), EXAMINED)
+            log = Journal(made.source, "fix")
+
+            def count(_: str) -> None:
+                nonlocal writes
+                writes += 1
+                if writes == number + after:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            made.source.before_write = count
+            for _ in fix.apply(made.source, done.node, fix.mendable(done, interrupting=False), log):
+                pass
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    made.run(act)
+
+
+@pytest.mark.parametrize("number", [1, 2, 5, 9])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_a_kill_in_the_middle_can_be_undone(number: int, after: bool) -> None:
+    with world("latency") as made:
+        for name in _NAMED:
+            FAULTS[name].plant(made)
+        made.run(made.source.close)
+        which = settings(made)
+        before = values(made, which)
+        made.run(made.source.close)
+        _kill_at(made, number, after=after)
+        if number + after > 1:
+            assert values(made, which) != before
+        assert {step.result for step in undo(made)} <= {Result.DONE}
+        assert values(made, which) == before
+        assert set(_NAMED) <= made.found()
+
+
+def test_a_kill_in_the_middle_of_undoing_can_be_undone(ill: World) -> None:
+    which = settings(ill)
+    before = values(ill, which)
+    mend(ill)
+
+    def begin() -> None:
+        steps = fix.undo(ill.source, journal.pending()[0])
+        for _ in range(5):
+            next(steps)
+
+    ill.run(begin)
+    assert values(ill, which) != before
+    undo(ill)
+    assert values(ill, which) == before
+
+
+def test_a_torn_line_is_of_a_change_that_was_not_made(ill: World) -> None:
+    mend(ill)
+    past = journal.pending()[0]
+    lines = past.path.read_bytes().splitlines(keepends=True)
+    past.path.write_bytes(b"".join(lines[:3]) + lines[3][:20])
+    assert len(journal.read(past.path).entries) == 1
+
+
+def test_a_damaged_journal_is_named(ill: World) -> None:
+    mend(ill)
+    past = journal.pending()[0]
+    past.path.write_bytes(b"{]\n" + past.path.read_bytes())
+    with pytest.raises(BeowireError, match=r"damaged.*no JSON"):
+        journal.read(past.path)
+
+
+def test_the_old_value_is_on_disk_before_the_change(ill: World) -> None:
+    known: list[bool] = []
+
+    def look(what: str) -> None:
+        past = journal.pending()[0]
+        last = past.entries[-1]
+        known.append(
+            last.became is None and (what.endswith(str(last.setting)) or what in str(vars(last)))
+        )
+
+    ill.source.before_write = look
+    steps = mend(ill)
+    assert len(known) == len(steps)
+    assert all(known)
+
+
+def test_what_is_refused_is_named_and_the_rest_goes_on(ill: World) -> None:
+    def refuse(path: str) -> None:
+        if path.endswith("tcp_sack"):
+            raise OSError(30, "Read-only file system", path)
+
+    ill.source.before_write = refuse
+    steps = mend(ill)
+    refused = [step for step in steps if step.result is Result.REFUSED]
+    assert [step.what for step in refused] == ["tcp.sack: net.ipv4.tcp_sack"]
+    assert "read-only file system" in refused[0].said
+    assert ill.found() == {"tcp.sack"}
+
+
+def test_what_someone_else_changed_since_is_left_unless_forced(ill: World) -> None:
+    mend(ill)
+    ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
+    left = [step for step in undo(ill) if step.result is Result.LEFT]
+    assert [step.what for step in left] == ["net.ipv4.tcp_rmem"]
+    assert "tcp_sack" in " ".join(map(str, settings(ill)))
+
+
+def test_force_puts_back_what_someone_else_changed(ill: World) -> None:
+    setting = FileSetting("/proc/sys/net/ipv4/tcp_rmem")
+    before = values(ill, [setting])
+    mend(ill)
+    ill.sysctl("ipv4/tcp_rmem", "4096 131072 123456789")
+    undo(ill, force=True)
+    assert values(ill, [setting]) == before
+
+
+def test_after_a_reboot_only_configuration_files_are_put_back(ill: World, tmp_path: Path) -> None:
+    file = tmp_path / "etc" / "90-test.conf"
+    log = ill.run(Journal, ill.source, "test")
+    for setting, old, new in (
+        (FileSetting("/proc/sys/net/ipv4/tcp_sack"), "0\n", "1"),
+        (ConfigurationSetting(str(file)), ABSENT, "a = 1\n"),
+    ):
+        log.before(Change(setting, old, new))
+        log.after(new)
+    log.close()
+    file.parent.mkdir()
+    file.write_text("a = 1\n")
+    ill.good.files[str(file)] = "a = 1\n"
+    ill.good.sysctl("kernel/random/boot_id", "another")
+    results = {step.what: step.result for step in undo(ill)}
+    assert results["net.ipv4.tcp_sack"] is Result.GONE
+    assert results[str(file)] is not Result.GONE
+    assert not file.exists()
+
+
+def test_without_a_place_for_the_undo_file_nothing_is_changed(
+    ill: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path / "file"))
+    which = settings(ill)
+    before = values(ill, which)
+    with pytest.raises(BeowireError, match="Nothing was changed"):
+        mend(ill)
+    assert values(ill, which) == before
+
+
+def test_interrupting_mends_are_apart_from_live_ones() -> None:
+    with world("latency") as made:
+        FAULTS["link.mtu"].plant(made)
+        FAULTS["tcp.sack"].plant(made)
+        FAULTS["rings.receive"].plant(made)
+        mend(made)
+        assert made.found() == {"link.mtu", "rings.receive"}
+        mend(made, interrupting=True)
+        assert made.found() == set()
+
+
+def test_what_is_only_reported_is_never_mended() -> None:
+    reported = [name for name in FAULTS if name.startswith(("netfilter", "groups", "accounting"))]
+    with world("latency") as made:
+        for name in reported:
+            FAULTS[name].plant(made)
+        files = dict(made.good.files)
+        assert mend(made) == []
+        assert mend(made, interrupting=True) == []
+        assert made.good.files == files
