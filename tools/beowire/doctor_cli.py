@@ -13,6 +13,7 @@ import typer
 from beowire import doctor_fix_cli
 from beowire.doctor_options import TROUBLE, Goal, Interface, Only, Peer, Root, RoundTrip, make_node
 from beowire.doctor_options import checks as chosen_checks
+from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
 _FINDINGS = 1
@@ -34,12 +35,15 @@ def doctor(
         Path | None, typer.Option(help="Keep what is read as a tree in this new folder.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-    verbose: Annotated[bool, typer.Option(help="Also what is good or not here.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Also what is good or not here.")
+    ] = False,
     why: Annotated[str | None, typer.Option(metavar="CHECK", help="Explain a check.")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="All checks, a line each.")] = False,
 ) -> None:
     """Examine this node; exit status 0: all is well, 1: findings, 2: it could not be examined."""
     if context.invoked_subcommand is not None:
+        _refuse_options_of(context, context.invoked_subcommand)
         return
     from beowire.doctor import report
     from beowire.doctor.registry import ALL, find
@@ -65,3 +69,18 @@ def doctor(
         raise typer.Exit(TROUBLE)
     if done.findings():
         raise typer.Exit(_FINDINGS)
+
+
+def _refuse_options_of(context: typer.Context, command: str) -> None:
+    """Options of the examination do not pass to a command behind them."""
+    given = [
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    ]
+    if given:
+        raise BeowireError(
+            f"The options before {command} say nothing to it.",
+            f"Write them behind it: beowire doctor {command} --...",
+            code=TROUBLE,
+        )

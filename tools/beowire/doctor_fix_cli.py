@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The doctor's commands that change the node: fix, undo, confirm."""
+"""The doctor's commands that change the node: fix, undo, confirm, persist."""
 
 import os
 import sys
@@ -39,6 +39,7 @@ def add_to(app: typer.Typer) -> None:
     app.command("fix")(fix_)
     app.command("undo")(undo_)
     app.command("confirm")(confirm_)
+    app.command("persist")(persist_)
     app.command("guard", hidden=True)(guard_)
 
 
@@ -261,6 +262,47 @@ def confirm_() -> None:
     for each in waiting:
         journal.confirm(each.path)
         print(f"The changes in {each.path} stay.")
+
+
+def persist_(
+    prefix: Annotated[
+        Path | None, typer.Option(help="Write below this folder, as for a node's image.")
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Make what was fixed outlive a reboot: sysctl.d, .link files, TuneD or tmpfiles.d."""
+    from beowire.doctor import journal, persist
+    from beowire.doctor.source import Source
+
+    source = Source()
+    held = persist.in_force(source, journal.pending())
+    if not held:
+        raise BeowireError(
+            "Nothing that the doctor fixed here is in force.", "First run: beowire doctor fix", 1
+        )
+    made = persist.plan(source, held)
+    base = str(prefix.resolve()) if prefix else ""
+    for path, text in made.files.items():
+        print(f"{base}{path}:")
+        print("".join(f"    {line}\n" for line in text.splitlines()), end="")
+    if made.left:
+        print("No file holds these; let the node's start-up run them:")
+        print("".join(f"    {line}\n" for line in made.left), end="")
+    if dry_run or not made.files:
+        return
+    _ask("Write these files?", yes)
+    log = journal.Journal(source, "persist")
+    refused = False
+    try:
+        for step in persist.write(source, made, log, base):
+            refused = _tell(step) or refused
+    finally:
+        log.close()
+    for each in made.notes:
+        note(each)
+    if refused:
+        raise typer.Exit(1)
 
 
 def guard_(path: Path, within: float = 60.0) -> None:

@@ -55,5 +55,5 @@ def watch(path: Path, within_s: float) -> None:
         time.sleep(_LOOK_S)
     if journal.is_confirmed(path):
         return
-    for _ in fix.undo(Source(), journal.read(path), force=True):
+    for _ in fix.undo(Source(), journal.read(path), force=True, wait=True):
         pass

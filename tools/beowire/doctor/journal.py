@@ -7,9 +7,11 @@ undoing writes its old value in both cases. A torn last line is of a change not 
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -72,13 +74,14 @@ class Past:
 
 
 class Journal:
-    """A journal being written. One writer."""
+    """A journal being written. Its one writer holds a lock on it until close(), or its death."""
 
     def __init__(self, source: Source, what: str) -> None:
         place = directory()
         try:
             place.mkdir(mode=0o755, parents=True, exist_ok=True)
             self.path, self._file = _create(place)
+            fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
             raise BeowireError(
                 f"The undo file cannot be made in {place}: {error.strerror}. Nothing was changed.",
@@ -105,9 +108,9 @@ class Journal:
 
     def close(self) -> None:
         """Ends it. One without changes is removed."""
-        self._file.close()
         if not read(self.path).entries:
             self.path.unlink()
+        self._file.close()
 
     def _append(self, value: dict[str, Any]) -> None:
         self._file.write(json.dumps(value) + "\n")
@@ -173,6 +176,20 @@ def pending() -> list[Past]:
         return []
     paths = (each for each in place.iterdir() if each.name.endswith(_OPEN))
     return [read(path) for path in sorted(paths, key=_number, reverse=True)]
+
+
+@contextlib.contextmanager
+def held(path: Path, *, wait: bool) -> Iterator[None]:
+    """Keeps others from undoing a journal, after its writer has ended; without `wait` a writer at
+    work is an error."""
+    with path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise BeowireError(
+                f"{path} is being written: a fix is at work.", "Wait until it has ended."
+            ) from None
+        yield
 
 
 def set_undone(path: Path) -> None:

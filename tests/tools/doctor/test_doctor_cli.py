@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command as an administrator uses it, in a namespace of its own.
+
+Only checks of the namespace's own settings are mended here, and jobs of the machine are hidden by
+a namespace of processes.
+"""
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import beowire_cli
+import pytest
+from beowire.doctor.examine import State, examine
+from beowire.doctor.node import Goal, Node
+from beowire.doctor.registry import ALL
+from beowire.doctor.source import Source
+from beowire_cli import COMMAND, Answer
+from faults import FAULTS
+from pyroute2 import IPRoute
+from world import PEER, World, world
+
+pytestmark = pytest.mark.skipif(
+    bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
+)
+
+_SACK = Path("/proc/sys/net/ipv4/tcp_sack")
+_NOBODY = 65534
+_TREE = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path / "state"))
+    with world("latency") as here:
+        yield here
+
+
+def doctor(made: World, *arguments: str) -> Answer:
+    return made.run(lambda: beowire_cli.beowire("doctor", *arguments))
+
+
+def alone(made: World, script: str) -> Answer:
+    """Runs a shell script in the namespace, where it sees no processes but its own. `$doctor` is
+    the command."""
+    environment = os.environ | {"doctor": shlex.join([*COMMAND, "doctor"])}
+    command = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script]
+
+    def run() -> Answer:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, cwd=_TREE
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return made.run(run)
+
+
+def mtu(made: World) -> int:
+    def read() -> int:
+        with IPRoute() as route:
+            link = route.get_links(route.link_lookup(ifname="n0")[0])
+            return int(next(iter(link)).get_attr("IFLA_MTU"))
+
+    return made.run(read)
+
+
+def test_the_verdict_names_what_is_wrong_why_and_the_mend(made: World) -> None:
+    made.sysctl("ipv4/tcp_sack", "0")
+    made.sysctl("ipv4/tcp_window_scaling", "0")
+    answer = doctor(made, "--only", "tcp")
+    assert answer.status == 1
+    text = answer.output
+    assert "tcp.sack: net.ipv4.tcp_sack = 0; good is 1" in text
+    assert ALL["tcp.sack"].why in " ".join(text.split())
+    assert "sysctl -w net.ipv4.tcp_sack='1'" in text
+    assert text.index("tcp.window_scaling") < text.index("tcp.sack")
+    assert "2 findings" in text
+
+
+def test_a_clean_node_ends_with_status_0(made: World) -> None:
+    answer = doctor(made, "--only", "tcp.sack", "--only", "offloads", "-i", "n0")
+    assert (answer.status, answer.errors) == (0, "")
+
+
+def test_json_holds_what_a_machine_needs(made: World) -> None:
+    FAULTS["offloads.tso"].plant(made)
+    answer = doctor(made, "--only", "offloads.tso", "-i", "n0", "--json")
+    assert answer.status == 1
+    told = json.loads(answer.output)
+    (outcome,) = told["outcomes"]
+    assert (outcome["check"], outcome["interface"], outcome["state"]) == (
+        "offloads.tso",
+        "n0",
+        "bad",
+    )
+    commands = {change["command"]: change["undo"] for change in outcome["changes"]}
+    assert commands["ethtool -K n0 tx-tcp-segmentation on"] == (
+        "ethtool -K n0 tx-tcp-segmentation off"
+    )
+    assert told["interfaces"][0]["kind"] == "veth"
+
+
+def test_a_missing_interface_is_named_and_the_rest_goes_on(made: World) -> None:
+    answer = doctor(made, "-i", "nosuch", "-i", "n0", "--only", "link.mtu", "--only", "tcp.sack")
+    assert answer.status == 2
+    assert "There is no Ethernet interface nosuch here; there are:" in answer.errors
+    assert "2 looked at" in answer.output
+
+
+def test_a_recorded_tree_gives_the_same_answers(made: World, tmp_path: Path) -> None:
+    tree = str(tmp_path / "tree")
+    told = [
+        json.loads(doctor(made, *arguments, "--json", "--peer", PEER).output)["outcomes"]
+        for arguments in (("--record", tree), ("--root", tree))
+    ]
+    states = [
+        {(each["check"], each["interface"]): (each["state"], each["read"]) for each in outcomes}
+        for outcomes in told
+    ]
+    assert len(states[0]) > 100
+    differing = {key for key in states[0] if states[0][key][0] != states[1].get(key, [""])[0]}
+    # Processes come and go, so that recording all of their files would be a file for each.
+    assert differing <= {("jobs.priority", ""), ("interrupts.balancer", "")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--goal", "speed"), "There is no goal speed"),
+        (("--why", "tcp.sak"), "Did you mean tcp.sack"),
+        (("--only", "nothing.of.it"), "There is no check nothing.of.it"),
+        (("--round-trip-ms", "-1"), "no time of a round trip"),
+        (("--root", "/nowhere"), "There is no tree at /nowhere"),
+        (("--goal", "wan", "undo"), "options before undo say nothing"),
+    ],
+    ids=lambda value: str(value[0]),
+)
+def test_bad_arguments_are_told(arguments: tuple[str, ...], said: str) -> None:
+    answer = beowire_cli.beowire("doctor", *arguments)
+    assert answer.status == 2
+    assert said in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+def test_fix_asks_shows_mends_and_undo_puts_back(made: World) -> None:
+    def sack() -> str:
+        return made.run(_SACK.read_text)
+
+    made.sysctl("ipv4/tcp_sack", "0")
+    only = ("fix", "--only", "tcp.sack")
+    shown = doctor(made, *only, "--dry-run")
+    assert "sysctl -w net.ipv4.tcp_sack='1'" in shown.output
+    assert "undo: sysctl -w net.ipv4.tcp_sack='0'" in shown.output
+    unasked = doctor(made, *only)
+    assert (unasked.status, sack()) == (2, "0\n")
+    assert "nobody to ask" in unasked.errors
+    done = doctor(made, *only, "--yes")
+    assert (done.status, sack()) == (0, "1\n")
+    assert "doctor undo" in done.errors
+    back = doctor(made, "undo")
+    assert (back.status, sack()) == (0, "0\n")
+    assert "nothing to undo" in doctor(made, "undo").output
+
+
+def test_what_lasts_is_written_and_taken_away_again(made: World, tmp_path: Path) -> None:
+    made.sysctl("ipv4/tcp_sack", "0")
+    FAULTS["link.queue_length"].plant(made)
+    FAULTS["napi.threaded"].plant(made)
+    names = ("tcp.sack", "link.queue_length", "napi.threaded")
+    only = [word for name in names for word in ("--only", name)]
+    image = tmp_path / "image"
+    assert doctor(made, "persist", "--yes").status == 1
+    assert doctor(made, "fix", *only, "-i", "n0", "--yes").status == 0
+    etc = image / "etc"
+    (etc / "sysctl.d").mkdir(parents=True)
+    file = etc / "sysctl.d" / "90-beowire.conf"
+    file.write_text("# of someone else\n")
+    answer = doctor(made, "persist", "--prefix", str(image), "--yes")
+    assert answer.status == 0, answer.errors
+    assert "net.ipv4.tcp_sack = 1\n" in file.read_text()
+    link = (etc / "systemd" / "network" / "10-beowire-n0.link").read_text()
+    assert "TransmitQueueLength=1000\n" in link
+    assert "NamePolicy=" in link
+    assert "/sys/class/net/n0/threaded" in "".join(
+        each.read_text() for each in etc.rglob("*.conf") if "sysctl.d" not in str(each)
+    )
+    assert doctor(made, "undo").status == 0
+    assert file.read_text() == "# of someone else\n"
+    assert [each for each in etc.rglob("*") if each.is_file()] == [file]
+    assert made.run(_SACK.read_text) == "1\n"
+
+
+_INTERRUPTING = "$doctor fix --interrupting --only link.mtu -i n0 --yes"
+
+
+def test_an_interrupted_link_is_confirmed_by_a_peer_that_answers(made: World) -> None:
+    FAULTS["link.mtu"].plant(made)
+    answer = alone(made, f"{_INTERRUPTING} --peer {PEER}")
+    assert answer.status == 0, answer.errors
+    assert "the changes stay" in answer.errors
+    assert mtu(made) == 9000
+
+
+def test_an_interrupted_link_is_taken_back_when_nobody_confirms(made: World) -> None:
+    FAULTS["link.mtu"].plant(made)
+    back = "until ip link show n0 | grep -q 'mtu 1500'; do sleep 0.1; done"
+    answer = alone(made, f"{_INTERRUPTING} --peer 10.9.9.77 --within 3; s=$?; {back}; exit $s")
+    assert answer.status == 1
+    assert "taken back" in answer.errors
+    assert "done: link.mtu n0" in answer.output
+    assert mtu(made) == 1500
+
+
+def test_the_guard_outlives_a_fix_that_is_killed(made: World) -> None:
+    FAULTS["link.mtu"].plant(made)
+    script = (
+        f"{_INTERRUPTING} --within 3 & fix=$!; "
+        "until ip link show n0 | grep -q 'mtu 9000'; do sleep 0.05; done; kill -9 $fix; "
+        "until ip link show n0 | grep -q 'mtu 1500'; do sleep 0.1; done"
+    )
+    assert alone(made, script).status == 0
+    assert mtu(made) == 1500
+
+
+def test_another_terminal_can_confirm(made: World) -> None:
+    FAULTS["link.mtu"].plant(made)
+    script = (
+        f"{_INTERRUPTING} --within 60 & fix=$!; "
+        "until ip link show n0 | grep -q 'mtu 9000'; do sleep 0.05; done; "
+        "$doctor confirm && wait $fix"
+    )
+    answer = alone(made, script)
+    assert answer.status == 0, answer.errors
+    assert mtu(made) == 9000
+
+
+def test_a_link_is_not_interrupted_while_a_job_runs(made: World) -> None:
+    FAULTS["link.mtu"].plant(made)
+    script = f"OMPI_COMM_WORLD_RANK=3 sleep 1000 & {_INTERRUPTING}; s=$?; kill $!; exit $s"
+    answer = alone(made, script)
+    assert answer.status == 2
+    assert "Jobs run here: sleep (" in answer.errors
+    assert mtu(made) == 1500
+
+
+def test_without_root_all_is_judged_but_what_needs_it(made: World) -> None:
+    def as_nobody() -> dict[str, str]:
+        read_end, write_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.setgroups([])
+                os.setgid(_NOBODY)
+                os.setuid(_NOBODY)
+                done = examine(Node(Source(), Goal.LATENCY), ALL.values(), ["n0"])
+                told = {each.subject: each.state for each in done.outcomes}
+                os.write(write_end, json.dumps(told).encode())
+            finally:
+                os._exit(0)
+        os.close(write_end)
+        with os.fdopen(read_end) as answer:
+            told = json.loads(answer.read() or "{}")
+        os.waitpid(child, 0)
+        return told
+
+    told = made.run(as_nobody)
+    assert len(told) > 100
+    assert State.FAILED not in told.values()
+    assert told["netfilter.rules"] == State.DENIED
+    assert told["offloads.tso n0"] == State.GOOD
+    assert sum(state == State.DENIED for state in told.values()) < 10
+
+
+def test_every_check_is_listed_and_explained() -> None:
+    from beowire.doctor import report
+
+    listed = beowire_cli.beowire("doctor", "--list").output.splitlines()
+    assert [line.split()[0] for line in listed] == list(ALL)
+    for check in ALL.values():
+        text = report.explained(check)
+        assert check.title in text
+        assert check.sources[0] in " ".join(text.split())
+    answer = beowire_cli.beowire("doctor", "--why", "link.eee")
+    assert answer.output.strip() == report.explained(ALL["link.eee"])
