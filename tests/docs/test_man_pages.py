@@ -68,7 +68,7 @@ def options() -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
         command: Any, words: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
         inner = getattr(command, "commands", None)
-        if inner is None:
+        if inner is None or getattr(command, "invoke_without_command", False):
             names = [name for each in command.params for name in each.opts]
             yield words, names, [name for each in command.params for name in each.secondary_opts]
         for name, each in (inner or {}).items():

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The doctor's commands that change the node: fix, undo, confirm, persist."""
 
-import os
 import sys
 import time
 from collections.abc import Iterable
@@ -40,7 +39,6 @@ def add_to(app: typer.Typer) -> None:
     app.command("undo")(undo_)
     app.command("confirm")(confirm_)
     app.command("persist")(persist_)
-    app.command("guard", hidden=True)(guard_)
 
 
 def fix_(
@@ -303,11 +301,3 @@ def persist_(
         note(each)
     if refused:
         raise typer.Exit(1)
-
-
-def guard_(path: Path, within: float = 60.0) -> None:
-    """Take back what a journal changed unless it is confirmed (started by fix)."""
-    from beowire.doctor import guard
-
-    os.chdir("/")
-    guard.watch(path, within)

@@ -15,16 +15,15 @@ from beowire.doctor import fix, journal
 from beowire.doctor.source import Source
 from beowire.errors import BeowireError
 
-WITHIN_S = 60.0
 _LOOK_S = 0.1
 _READY = "ready"
 
 
 def start(path: Path, within_s: float) -> None:
     """Starts a guard over the journal at `path`; it counts from now."""
-    command = [sys.executable, "-P", "-m", "beowire", "doctor", "guard", str(path)]
     process = subprocess.Popen(
-        [*command, "--within", str(within_s)],
+        [sys.executable, "-P", "-m", "beowire.doctor.guard", str(path.resolve()), str(within_s)],
+        cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -57,3 +56,7 @@ def watch(path: Path, within_s: float) -> None:
         return
     for _ in fix.undo(Source(), journal.read(path), force=True, wait=True):
         pass
+
+
+if __name__ == "__main__":
+    watch(Path(sys.argv[1]), float(sys.argv[2]))
