@@ -16,6 +16,7 @@ from beowire.doctor.node import Node
 from beowire.doctor.setting import FileSetting
 
 _SOURCE = "/sys/devices/system/clocksource/clocksource0"
+CURRENT = f"{_SOURCE}/current_clocksource"
 _DOCUMENT = "kernel: timers/timekeeping.rst"
 _FAST = ("tsc", "arch_sys_counter", "timebase", "kvm-clock", "hyperv_clocksource_tsc_page")
 """Read without a system call, the best first."""
@@ -24,7 +25,7 @@ _OFFSET_US = 1000
 
 
 def _source(node: Node) -> Verdict:
-    setting = FileSetting(f"{_SOURCE}/current_clocksource")
+    setting = FileSetting(CURRENT)
     now = setting.read(node)
     here = node.text(f"{_SOURCE}/available_clocksource").split()
     better = next((each for each in _FAST if each in here), None)
@@ -65,7 +66,7 @@ CHECKS = (
         why="With hpet or acpi_pm each reading takes about a microsecond; MPI_Wtime, timers and "
         "time stamps of frames read it all the time.",
         sources=(_DOCUMENT,),
-        reads=(f"{_SOURCE}/current_clocksource", f"{_SOURCE}/available_clocksource"),
+        reads=(CURRENT, f"{_SOURCE}/available_clocksource"),
         sure=Sure.DOCUMENTED,
         weight=Weight.SEVERE,
         mend=Mend.LIVE,

@@ -4,8 +4,10 @@
 import textwrap
 from typing import Any
 
+from beowire import __version__
 from beowire.doctor.check import Change, Check, Mend, Weight
 from beowire.doctor.examine import Examination, Outcome, State
+from beowire.doctor.facts import facts
 from beowire.doctor.node import Interface
 
 _WIDTH = 100
@@ -140,6 +142,7 @@ def as_json(done: Examination) -> dict[str, Any]:
     """The examination for machines."""
     node = done.node
     return {
+        "version": __version__,
         "host": node.host,
         "kernel": node.release,
         "goal": str(node.goal),
@@ -154,6 +157,7 @@ def as_json(done: Examination) -> dict[str, Any]:
             }
             for each in node.interfaces
         ],
+        "facts": facts(node),
         "troubles": done.troubles,
         "outcomes": [_outcome(each) for each in done.outcomes],
     }

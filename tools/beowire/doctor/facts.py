@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What should be alike on all nodes of a cluster, as a node tells it."""
+
+import contextlib
+from collections.abc import Callable
+
+from beowire import __version__
+from beowire.doctor.check import NotApplicable
+from beowire.doctor.clock import CURRENT as CURRENT_CLOCK
+from beowire.doctor.kernel import preemption
+from beowire.doctor.node import Malformed, Node
+
+_DMI = "/sys/class/dmi/id"
+_GIB_KB = 1024 * 1024
+
+
+def facts(node: Node) -> dict[str, str]:
+    """By name; what cannot be read is left out. Those of interfaces begin with their names."""
+    found = {"beowire": __version__}
+    told: tuple[tuple[str, Callable[[], str]], ...] = (
+        ("kernel", lambda: node.release),
+        ("kernel parameters", lambda: " ".join(_parameters(node))),
+        ("preemption", lambda: preemption(node)),
+        ("processors", lambda: str(len(node.cpus()))),
+        ("NUMA nodes", lambda: str(len(node.numa_nodes()))),
+        ("memory", lambda: _memory(node)),
+        ("clock source", lambda: node.text(CURRENT_CLOCK).strip()),
+        ("board", lambda: node.text(f"{_DMI}/product_name").strip()),
+        ("firmware", lambda: node.text(f"{_DMI}/bios_version").strip()),
+    )
+    for name, tell in told:
+        with contextlib.suppress(OSError, NotApplicable, Malformed):
+            found[name] = tell()
+    for each in node.interfaces:
+        found[f"{each.name} driver"] = each.driver or each.kind
+        found[f"{each.name} mtu"] = str(each.link["mtu"])
+        if each.speed_bits:
+            found[f"{each.name} speed"] = f"{each.speed_bits // 1_000_000} Mbit/s"
+    return found
+
+
+def _parameters(node: Node) -> list[str]:
+    """The kernel's parameters but those that name the node's own disk or address."""
+    own = ("root=", "resume=", "ip=", "BOOT_IMAGE=", "initrd=", "BOOTIF=")
+    return [word for word in node.command_line if not word.startswith(own)]
+
+
+def _memory(node: Node) -> str:
+    for line in node.text("/proc/meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return f"{round(int(line.split()[1]) / _GIB_KB)} GiB"
+    raise Malformed("/proc/meminfo has no MemTotal")
