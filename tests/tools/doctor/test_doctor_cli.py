@@ -5,6 +5,7 @@ Only checks of the namespace's own settings are mended here, and jobs of the mac
 a namespace of processes.
 """
 
+import copy
 import json
 import os
 import shlex
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
+from beowire.doctor import watch
 from beowire.doctor.examine import State, examine
 from beowire.doctor.node import Goal, Node
 from beowire.doctor.registry import ALL
@@ -285,3 +287,29 @@ def test_every_check_is_listed_and_explained() -> None:
         assert check.sources[0] in " ".join(text.split())
     answer = beowire_cli.beowire("doctor", "--why", "link.eee")
     assert answer.output.strip() == report.explained(ALL["link.eee"])
+
+
+def test_watching_tells_what_comes_goes_and_is_lost(made: World) -> None:
+    """Three looks at a node that changes in between."""
+    looks = []
+    for missed, sack in ((10, "0"), (10, "1"), (14, "1")):
+        made.sysctl("ipv4/tcp_sack", sack)
+        made.good.links = copy.deepcopy(made.good.links)
+        made.good.link("nic0")["counters"]["rx_missed_errors"] = missed
+        looks.append(made.examine("tcp.sack", "rings.lost"))
+    assert [(each.kind, each.subject) for each in watch.first(looks[0])] == [("found", "tcp.sack")]
+    assert [(each.kind, each.subject) for each in watch.between(looks[0], looks[1])] == [
+        ("gone", "tcp.sack")
+    ]
+    assert watch.between(looks[1], looks[2]) == [
+        watch.Event("lost", "rings.lost nic0", "4 rx_missed_errors")
+    ]
+    (back,) = watch.between(looks[1], looks[0])
+    assert (back.kind, back.subject) == ("new", "tcp.sack")
+
+
+def test_the_command_watches(made: World) -> None:
+    made.sysctl("ipv4/tcp_sack", "0")
+    answer = doctor(made, "watch", "--only", "tcp.sack", "--looks", "2", "--every", "0.1", "--json")
+    (event,) = map(json.loads, answer.output.splitlines())
+    assert (answer.status, event["kind"], event["subject"]) == (0, "found", "tcp.sack")
