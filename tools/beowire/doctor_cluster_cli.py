@@ -51,7 +51,7 @@ def cluster_(
     chosen = choose_cluster(lab, nodes, hostfile, ssh, "")
     make_node(goal, round_trip_ms, "")
     checks(only)
-    arguments = ["doctor", "--json", "--goal", goal]
+    arguments = ["--json", "--goal", goal]
     if round_trip_ms is not None:
         arguments += ["--round-trip-ms", str(round_trip_ms)]
     for option, values in (("--interface", interface), ("--only", only)):

@@ -314,7 +314,7 @@ _recorded("qdisc.dropped", _dropping)
 _recorded("qdisc.pacing", _unpaced, touches="tcp.congestion_control")
 _recorded("path.tunnel", _link(kind="vxlan"))
 
-for _check_name, _setting, _value in (
+MACHINE = (
     ("napi.budget", "net/core/netdev_budget", "300"),
     ("napi.budget_time", "net/core/netdev_budget_usecs", "2000"),
     ("napi.weight", "net/core/dev_weight", "16"),
@@ -336,7 +336,9 @@ for _check_name, _setting, _value in (
     ("memory.reclaim", "vm/zone_reclaim_mode", "1"),
     ("memory.swappiness", "vm/swappiness", "60"),
     ("netfilter.bridged", "net/bridge/bridge-nf-call-iptables", "1"),
-):
+)
+"""Sysctls of the whole machine: check, name below /proc/sys, faulty value."""
+for _check_name, _setting, _value in MACHINE:
     _recorded(_check_name, _machine(_setting, _value))
 
 

@@ -28,12 +28,12 @@ class Answers:
 
 
 def command(cluster: Cluster, arguments: list[str]) -> str:
-    """The shell command that runs `beowire ARGUMENTS` on a node, with %h for its name."""
+    """The shell command that runs `beowire doctor ARGUMENTS` on a node, with %h for its name."""
     if cluster.lab is not None:
-        # One machine: the same Python, without the bootstrap script for each node.
-        program = [sys.executable, "-P", "-m", "beowire"]
+        # One machine: no bootstrap script for each node, and no more of Python than is needed.
+        program = [sys.executable, "-P", "-m", "beowire.doctor"]
     else:
-        program = [str(places.root() / "beowire")]
+        program = [str(places.root() / "beowire"), "doctor"]
     remote = shlex.join([*program, *arguments]).replace("%", "%%")
     variables = [f"{name}={value}" for name, value in cluster.environment.items()]
     local = shlex.join(["env", *variables, *cluster.agent]).replace("%", "%%")
@@ -41,7 +41,7 @@ def command(cluster: Cluster, arguments: list[str]) -> str:
 
 
 def ask(cluster: Cluster, arguments: list[str], fanout: int, timeout_s: float) -> Answers:
-    """Runs `beowire ARGUMENTS`, which tells JSON, on all nodes of the cluster."""
+    """Runs `beowire doctor ARGUMENTS`, which tells JSON, on all nodes of the cluster."""
     task = task_self()
     task.set_info("fanout", fanout)
     task.set_default("stderr", True)

@@ -114,8 +114,13 @@ def _pause(node: Node, interface: Interface) -> Verdict:
     read = ", ".join(f"{name} pause {'on' if on else 'off'}" for name, on in shown.items())
     if not shown["tx"]:
         return Good(read)
-    change = Change(EthtoolSetting(interface.name, "pause", "tx"), str(shown["tx"]), "0")
-    return Bad(read, "tx pause off", (change,))
+    # What is negotiated cannot be set as well.
+    names = ("autoneg", "tx") if pause.get("autoneg") else ("tx",)
+    changes = tuple(
+        Change(EthtoolSetting(interface.name, "pause", name), str(pause[name]), "0")
+        for name in names
+    )
+    return Bad(read, "tx pause off", changes)
 
 
 def _eee(node: Node, interface: Interface) -> Verdict:

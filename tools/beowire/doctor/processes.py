@@ -32,11 +32,13 @@ def named(node: Node, name: str) -> list[int]:
 
 def jobs(node: Node) -> list[Job]:
     """MPI programs, programs that use libbeowire, and Beowire's endpoints of this network
-    namespace. Without root only the caller's own programs show what they are."""
+    namespace. A node of a lab, which is a namespace, has only those in its own; on a machine those
+    in others count too, since they communicate through it. Without root only the caller's own
+    programs show what they are."""
     found = [
         Job(pid, _text(node, f"/proc/{pid}/comm").strip(), _nice(node, pid))
         for pid in pids(node)
-        if _communicates(node, pid)
+        if (node.in_first_network or _is_here(node, pid)) and _communicates(node, pid)
     ]
     if not found:
         for line in _text(node, "/proc/net/unix").splitlines():
@@ -46,10 +48,19 @@ def jobs(node: Node) -> list[Job]:
 
 
 def _communicates(node: Node, pid: int) -> bool:
-    environment = _text(node, f"/proc/{pid}/environ").split("\0")
-    if any(each.startswith(_RANK_VARIABLES) for each in environment):
+    environment = _text(node, f"/proc/{pid}/environ")
+    if not environment:
+        return False  # a thread of the kernel's, or another user's
+    if any(each.startswith(_RANK_VARIABLES) for each in environment.split("\0")):
         return True
     return bool(_MPI_LIBRARY.search(_text(node, f"/proc/{pid}/maps")))
+
+
+def _is_here(node: Node, pid: int) -> bool:
+    try:
+        return node.target(f"/proc/{pid}/ns/net") == node.target("/proc/thread-self/ns/net")
+    except OSError:
+        return False
 
 
 def _nice(node: Node, pid: int) -> int:

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Faults of a whole machine and of an emulated NIC, in a virtual machine (see in_guest.py)."""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+from beowire import vm, vm_kernel, vm_wire
+from beowire.errors import BeowireError
+from beowire.vm_guest import Seat
+from in_guest import BOOT, BOOTED
+
+_HERE = Path(__file__).parent
+
+
+@pytest.mark.long
+def test_faults_of_a_whole_machine_are_found_mended_and_taken_back(tmp_path: Path) -> None:
+    try:
+        vm_kernel.find()
+    except BeowireError as error:
+        pytest.skip(f"no kernel for guests: {error}")
+    meet = tmp_path / "meet"
+    meet.mkdir()
+    paths = os.pathsep.join((str(_HERE), str(_HERE.parent)))
+    program = f"{sys.executable} {_HERE}/in_guest.py"
+    script = f"PYTHONPATH={paths} BEOWIRE_STATE=/tmp/state exec {program} 2>&1"
+    read, write = os.pipe()
+    with os.fdopen(read) as output, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
+        wire.bind(str(vm_wire.wire_end(tmp_path, 1)))
+        try:
+            outcome = vm.run(
+                vm.Guest(
+                    ["sh", "-c", script],
+                    cpus=4,
+                    limit_s=900,
+                    load=["veth", "br_netfilter", "nf_conntrack"],
+                    seat=Seat(1, 1, "e1000e", 1500, tmp_path, meet),
+                    shares=[meet],
+                    boot=BOOT,
+                ),
+                write,
+            )
+        finally:
+            os.close(write)
+        text = output.read()
+    assert (outcome.exit_status, outcome.complaints) == (0, []), text[-4000:]
+    results = json.loads(text.splitlines()[-1])
+    assert {name: wrong for name, wrong in results.items() if wrong} == {}
+    assert len(results) >= 35
+    assert set(BOOTED) <= set(results)
