@@ -166,11 +166,12 @@ def _apply_guarded(node: "Node", outcomes: list["Outcome"], within: float, yes: 
         log.close()
     if not log.path.exists():
         return
-    if _reached(node, deadline, yes):
-        journal.confirm(log.path)
+    if _reached(node, deadline, yes) and journal.confirm(log.path):
         note(f"the changes stay; undo file: {log.path}; back again: beowire doctor undo")
         return
-    note(f"not confirmed: in {max(deadline - time.monotonic(), 0):.0f} s all is taken back")
+    left = deadline - time.monotonic()
+    when = f"in {left:.0f} s all is taken back" if left > 0 else "all is taken back"
+    note(f"not confirmed in time: {when}")
     raise typer.Exit(1)
 
 
@@ -258,8 +259,13 @@ def confirm_() -> None:
             "If it was taken back already, run beowire doctor fix --interrupting again.",
         )
     for each in waiting:
-        journal.confirm(each.path)
-        print(f"The changes in {each.path} stay.")
+        if journal.confirm(each.path):
+            print(f"The changes in {each.path} stay.")
+        else:
+            raise BeowireError(
+                f"The changes in {each.path} have been taken back.",
+                "Run beowire doctor fix --interrupting again.",
+            )
 
 
 def persist_(

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,7 +32,7 @@ BOOT = "preempt=full nohz_full=3 init_on_alloc=1 psi=1"
 BOOTED = ("kernel.preemption", "kernel.isolation", "kernel.hardening", "accounting.pressure")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _HUGE = "/sys/kernel/mm/transparent_hugepage"
-_WITHOUT = {"kernel.watchdog", "memory.balancing", "memory.reclaim"}
+_WITHOUT = {"kernel.watchdog", "memory.balancing", "memory.reclaim", "napi.budget_time"}
 
 Plant = Callable[[], contextlib.AbstractContextManager[None]]
 FAULTS: dict[str, Plant] = {}
@@ -61,7 +62,7 @@ def nic_fault(*settings: tuple[str, str, int, int]) -> Plant:
         for kind, name, bad, _ in settings:
             source.set_ethtool("eth0", kind, name, bad)
         yield
-        for kind, name, _, good in reversed(settings):
+        for kind, name, _, good in settings:
             source.set_ethtool("eth0", kind, name, good)
         source.close()
 
@@ -126,7 +127,8 @@ def small_mtu() -> Iterator[None]:
 
 def settable() -> Iterator[tuple[str, str, str, str]]:
     """The machine's sysctls that this one has: check, path, bad and good value. An emulated
-    processor has no counters for a watchdog, and one NUMA node has nothing to balance."""
+    processor has no counters for a watchdog, one NUMA node has nothing to balance, and Linux 6.1
+    takes no less time for polling than two of its ticks."""
     good = GoodNode("latency").files
     for name, setting, bad in MACHINE:
         path = f"/proc/sys/{setting}"
@@ -236,15 +238,17 @@ def mended(outcome: Outcome) -> str:
 def main() -> None:
     prepare()
     collect()
+    job = subprocess.Popen(["sleep", "1000"], env=os.environ | {"PMI_RANK": "1"})
     results = {}
     for name, plant in FAULTS.items():
         try:
             results[name] = tried(name, plant)
         except OSError as error:
-            results[name] = f"{error!r}"
+            results[name] = f"{error!r}: {traceback.format_exc().splitlines()[-4:]}"
     for name in BOOTED:
         outcome = look(name)
         results[name] = "" if outcome.bad else f"not found: {outcome.state}, {outcome.said}"
+    job.kill()
     json.dump(results, sys.stdout)
 
 

@@ -280,3 +280,19 @@ def test_what_is_only_reported_is_never_mended() -> None:
         assert mend(made) == []
         assert mend(made, interrupting=True) == []
         assert made.good.files == files
+
+
+def test_a_confirmation_after_the_guard_came_says_so(ill: World) -> None:
+    mend(ill)
+    path = journal.pending()[0].path
+    assert journal.confirm(path)
+    undo(ill)
+    assert not journal.confirm(path)
+    assert not list(path.parent.glob("*.confirmed"))
+
+
+def test_what_a_fix_at_work_writes_is_not_undone(ill: World) -> None:
+    log = ill.run(Journal, ill.source, "fix")
+    with pytest.raises(BeowireError, match="a fix is at work"):
+        undo(ill)
+    log.close()

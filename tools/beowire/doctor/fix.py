@@ -91,14 +91,15 @@ def _refusal(error: OSError) -> str:
     return f"the kernel or the driver does not take it: {said}"
 
 
-def undo(source: Source, past: Past, *, force: bool = False, wait: bool = False) -> Iterator[Step]:
+def undo(source: Source, past: Past, *, force: bool = False) -> Iterator[Step]:
     """Puts back what a journal changed, the last change first. The journal is history afterwards,
-    unless something was refused. A fix still at work is an error, or waited for."""
-    with journal.held(past.path, wait=wait):
-        yield from _undo(source, journal.read(past.path), force)
+    unless something was refused. A fix still at work is an error."""
+    with journal.held(past.path, wait=False):
+        yield from put_back(source, journal.read(past.path), force=force)
 
 
-def _undo(source: Source, past: Past, force: bool) -> Iterator[Step]:
+def put_back(source: Source, past: Past, *, force: bool) -> Iterator[Step]:
+    """What undo() does once nobody else has the journal."""
     rebooted = bool(past.boot) and past.boot != journal.boot_of(source)
     refused = False
     for entry in reversed(past.entries):

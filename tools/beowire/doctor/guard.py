@@ -5,6 +5,7 @@ The guard is a process of its own session, started before the first change: it o
 terminal, whose connection may be what the change cut.
 """
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -52,10 +53,10 @@ def watch(path: Path, within_s: float) -> None:
         if journal.is_confirmed(path) or not path.exists():
             return
         time.sleep(_LOOK_S)
-    if journal.is_confirmed(path):
-        return
-    for _ in fix.undo(Source(), journal.read(path), force=True, wait=True):
-        pass
+    with contextlib.suppress(FileNotFoundError), journal.held(path, wait=True):
+        if path.exists() and not journal.is_confirmed(path):
+            for _ in fix.put_back(Source(), journal.read(path), force=True):
+                pass
 
 
 if __name__ == "__main__":

@@ -199,9 +199,16 @@ def set_undone(path: Path) -> None:
     synchronize_directory(path.parent)
 
 
-def confirm(path: Path) -> None:
-    """What this journal changed may stay: its guard lets it."""
-    path.with_suffix(_CONFIRMED).touch()
+def confirm(path: Path) -> bool:
+    """What this journal changed may stay: its guard lets it. False if it was taken back already."""
+    try:
+        with held(path, wait=True):
+            if not path.exists():
+                return False
+            path.with_suffix(_CONFIRMED).touch()
+            return True
+    except FileNotFoundError:
+        return False
 
 
 def is_confirmed(path: Path) -> bool:

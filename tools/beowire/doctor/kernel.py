@@ -76,7 +76,8 @@ def _preemption(node: Node) -> Verdict:
     if model in good:
         return Good(f"preemption model {model}")
     weight = Weight.SLIGHT if model == "voluntary" else Weight.COSTLY
-    dynamic = options(node).get("PREEMPT_DYNAMIC") == "y"
+    # The file is there only where the model can be chosen.
+    dynamic = node.exists(_LIVE_MODEL) or options(node).get("PREEMPT_DYNAMIC") == "y"
     advice = f"Add preempt={good[-1]} to the kernel's command line."
     if not dynamic:
         advice = "Use a kernel built with CONFIG_PREEMPT_NONE or CONFIG_PREEMPT_DYNAMIC."
