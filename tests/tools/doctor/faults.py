@@ -210,7 +210,7 @@ _fault("qdisc.filters", lambda world: world.run(_filtered))
 _fault("queues.channels", _few_channels, touches="queues")
 _fault("queues.steering", _file("queues/rx-0/rps_cpus", "1"), goals=_LATENCY, touches="queues")
 _fault("queues.send", _file("queues/tx-0/xps_cpus", "0"), touches="queues")
-_fault("napi.threaded", _file("threaded", "1"))
+_fault("napi.threaded", _file("threaded", "1"), touches="offloads")
 _fault("napi.flush", _file("gro_flush_timeout", "20000"))
 _fault("napi.deferral", _file("napi_defer_hard_irqs", "2"))
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import beowire_cli
 import pytest
-from beowire.doctor.examine import State
+from beowire.doctor import report
+from beowire.doctor.examine import Examination, State
 from beowire.doctor.node import Goal
 from beowire.doctor.registry import ALL
 from faults import FAULTS, Fault
@@ -55,7 +56,24 @@ def _fails_and_passes(made: World, fault: Fault) -> None:
     assert made.examine(fault.check).of(State.GOOD)
     assert not made.found(fault.check)
     fault.plant(made)
-    assert made.found() == {fault.check, *fault.also}
+    done = made.examine()
+    assert {each.check.name for each in done.findings()} == {fault.check, *fault.also}
+    assert not done.of(State.DENIED)
+    assert not done.of(State.FAILED)
+    _is_told(done, fault.check)
+
+
+def _is_told(done: Examination, name: str) -> None:
+    """The verdict names the finding and how it is mended; a machine gets the same."""
+    text = report.verdict(done)
+    assert f"  {name}" in text
+    told = [each for each in report.as_json(done)["outcomes"] if each["check"] == name]
+    bad = [each for each in told if each["state"] == "bad"]
+    assert bad
+    for each in bad:
+        assert each["changes"] or each["advice"]
+        for change in each["changes"]:
+            assert change["command"] != change["undo"]
 
 
 _REAL = [each for each in FAULTS.values() if not each.recorded]

@@ -60,9 +60,11 @@ def _dropped(node: Node, interface: Interface) -> Verdict:
 
 
 def _paced(node: Node, interface: Interface) -> Verdict:
-    kinds = _kinds(node, interface)
+    kinds = _kinds(node, interface) - _FILTERS
     if kinds <= {"noqueue"}:
         raise NotApplicable("it has no queue")
+    if kinds & (_SHAPERS - _PACED):
+        raise NotApplicable("its rate is limited, see qdisc.shaping")
     if node.text(_CONTROL).strip() != "bbr":
         raise NotApplicable("TCP does not use BBR")
     if kinds & _PACED:

@@ -90,7 +90,9 @@ def sysctl(
     def look(node: Node) -> Verdict:
         found = judged(node, FileSetting(path), rule(node) if callable(rule) else rule)
         if isinstance(found, Bad) and mend is Mend.REPORT:
-            return Bad(found.read, found.good)
+            (change,) = found.changes
+            advice = f"If nobody needs it: {change.setting.command(change.new)}"
+            return Bad(found.read, found.good, advice=advice)
         return found
 
     return Check(

@@ -59,8 +59,9 @@ _ETHTOOL_OPTIONS = {
     "coalesce": "-C",
     "pause": "-A",
     "eee": "--set-eee",
+    "linkmodes": "-s",
 }
-_SWITCHES = {"pause", "eee", "features"}
+_SWITCHES = {"pause", "eee", "features", "linkmodes"}
 _SWITCHES_OF_COALESCING = {"adaptive-rx", "adaptive-tx"}
 
 
