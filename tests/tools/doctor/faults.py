@@ -33,7 +33,7 @@ class Fault:
     plant: Callable[[World], None]
     recorded: bool
     goals: frozenset[Goal]
-    touches: str
+    touches: frozenset[str]
     """Of two faults that touch the same thing only one is planted."""
     also: frozenset[str] = frozenset()
     """Other checks that see it too."""
@@ -54,7 +54,9 @@ def _fault(
     goals = goals & ALL[check].goals
     assert check not in FAULTS
     assert goals, check
-    FAULTS[check] = Fault(check, plant, recorded, goals, touches or check, frozenset(also))
+    FAULTS[check] = Fault(
+        check, plant, recorded, goals, frozenset((touches or check).split()), frozenset(also)
+    )
 
 
 # In the namespace.
@@ -185,7 +187,7 @@ _fault(
     touches="carrier",
     also=("path.mtu",),
 )
-_fault("path.mtu", lambda world: world.run_there(_narrow), touches="carrier")
+_fault("path.mtu", lambda world: world.run_there(_narrow), touches="carrier link.mtu")
 _fault("path.taps", _tapped)
 _fault("netfilter.rules", lambda world: world.run(_ruled))
 
@@ -210,7 +212,7 @@ _fault("qdisc.filters", lambda world: world.run(_filtered))
 _fault("queues.channels", _few_channels, touches="queues")
 _fault("queues.steering", _file("queues/rx-0/rps_cpus", "1"), goals=_LATENCY, touches="queues")
 _fault("queues.send", _file("queues/tx-0/xps_cpus", "0"), touches="queues")
-_fault("napi.threaded", _file("threaded", "1"), touches="offloads")
+_fault("napi.threaded", _file("threaded", "1"), touches="offloads carrier")
 _fault("napi.flush", _file("gro_flush_timeout", "20000"))
 _fault("napi.deferral", _file("napi_defer_hard_irqs", "2"))
 
