@@ -4,10 +4,11 @@
 import enum
 import errno
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from beowire.doctor.check import Bad, Check, Good, NotApplicable, Weight
 from beowire.doctor.node import Interface, Malformed, Node
+from beowire.doctor.setting import same
 from beowire.errors import BeowireError
 
 _DENIED = {errno.EPERM, errno.EACCES}
@@ -142,6 +143,8 @@ def judge(check: Check, node: Node, interface: Interface | None) -> Outcome:
         return Outcome(check, name, State.FAILED, f"what it reads has another form: {error!r}")
     if isinstance(verdict, Good):
         return Outcome(check, name, State.GOOD, verdict.read)
+    needed = tuple(each for each in verdict.changes if not same(each.old, each.new))
+    verdict = replace(verdict, changes=needed)
     return Outcome(check, name, State.BAD, verdict.read, verdict)
 
 

@@ -15,7 +15,7 @@ from beowire.doctor.check import (
 )
 from beowire.doctor.node import Interface, Node, parse_cpus
 from beowire.doctor.processes import named
-from beowire.doctor.setting import FileSetting, same
+from beowire.doctor.setting import FileSetting
 
 _AFFINITY = "kernel: core-api/irq/irq-affinity.rst"
 _SCALING = "kernel: networking/scaling.rst"
@@ -59,9 +59,7 @@ def _moved(node: Node, interrupts: list[int], cpus: list[int]) -> tuple[Change, 
     changes = []
     for position, interrupt in enumerate(interrupts):
         setting = FileSetting(f"/proc/irq/{interrupt}/smp_affinity_list")
-        change = Change(setting, setting.read(node), str(cpus[position % len(cpus)]))
-        if not same(change.old, change.new):
-            changes.append(change)
+        changes.append(Change(setting, setting.read(node), str(cpus[position % len(cpus)])))
     return tuple(changes)
 
 
