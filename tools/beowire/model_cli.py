@@ -3,14 +3,28 @@
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.table import Table
 
-from beowire import drawing, model_plot, model_report, model_runs, model_trials, places
+from beowire import (
+    bench,
+    drawing,
+    lab_up,
+    model_basis,
+    model_measure,
+    model_plot,
+    model_report,
+    model_results,
+    model_runs,
+    model_trials,
+    places,
+)
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
+
+_RESULTS = Path("beowire-model.jsonl")
 
 app = typer.Typer(help="Speedup: fit it, measure it, bound it.", no_args_is_help=True)
 
@@ -41,10 +55,18 @@ def fit(
     plot_file: PlotFile = None,
 ) -> None:
     """Fit N T = c0 + c1 N + c2 N^3 to measured times: a, n, N_opt and the best speedup."""
-    if json_file is not None:
-        places.check_output(json_file)
-    if plot_file is not None:
-        drawing.check_file(plot_file)
+    _check_outputs(json_file, plot_file)
+    _fit(files, per_node, noise, most, json_file, plot_file)
+
+
+def _fit(
+    files: list[Path],
+    per_node: int,
+    noise: float,
+    most: int,
+    json_file: Path | None,
+    plot_file: Path | None,
+) -> None:
     runs = model_runs.read(files, per_node)
     for line in runs.told():
         note(line)
@@ -113,3 +135,82 @@ def _covered(told: model_trials.Coverage, name: str) -> str:
     width = told.width[name]
     how = f"from {100 * told.bound[name]:.0f}" if width is None else f"{100 * width:.3g}"
     return f"{100 * told.held[name]:.1f}, {how}"
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def measure(
+    command: Annotated[list[str], typer.Argument(metavar="-- CMD {N} ...")],
+    nodes: Annotated[str, typer.Option(help="Numbers of nodes: 1,2,4-8.")],
+    repeats: Annotated[int, typer.Option(min=1, help="Runs at each N.")] = 5,
+    results: Annotated[
+        Path, typer.Option(help="Keep each run here; what is here is not run again.")
+    ] = _RESULTS,
+    lab: Annotated[
+        str | None, typer.Option(help="The nodes are this lab's, with equal limits of cpus.")
+    ] = None,
+    node_cores: Annotated[
+        int, typer.Option(min=0, help="The nodes are machines with that many cores each.")
+    ] = 0,
+    waits: Annotated[
+        bool, typer.Option("--waits", help="Calibrated waits stand for computing.")
+    ] = False,
+    per_node: Annotated[int, typer.Option(min=1, help="Ranks on each node.")] = 1,
+    clock: Annotated[
+        str, typer.Option("--time", help="Expression whose group is the time in the output.")
+    ] = "",
+    unit: Annotated[
+        Literal["s", "ms", "us", "ns"], typer.Option(help="Of the time in the output.")
+    ] = "s",
+    limit: Annotated[float, typer.Option(min=0, help="Seconds a run may take; 0: any.")] = 0,
+    unfit: Annotated[
+        bool, typer.Option("--unfit", help="Measure even if the times are not to be fitted.")
+    ] = False,
+    json_file: JsonFile = None,
+    plot_file: PlotFile = None,
+) -> None:
+    """Run a command at several N, in turns and repeated, then fit: -- mpirun -n {ranks} PROGRAM."""
+    numbers = model_measure.parse_nodes(nodes)
+    plan = model_measure.Plan(command, numbers, repeats, per_node, limit, clock, unit)
+    model_measure.check(plan)
+    _check_outputs(json_file, plot_file)
+    basis = model_basis.find(numbers[-1], per_node, lab, node_cores, waits)
+    if not basis.fits and not unfit:
+        raise BeowireError(
+            f"These runs would say nothing of speedup: {basis.text}.",
+            f"{basis.mend} --unfit measures them all the same, not to be fitted.",
+        )
+    note(f"processors: {basis.text}")
+    told = bench.machine()
+    kept = model_results.Results(
+        results,
+        model_results.Setting(
+            command=command,
+            ranks_per_node=per_node,
+            clock=f"{clock} in {unit}" if clock else "wall clock",
+            machine=f"{told['architecture']}, Linux {told['kernel']}",
+            basis=basis.text,
+            fits=basis.fits,
+        ),
+    )
+    try:
+        with lab_up.termination_raises():
+            failed = model_measure.sweep(plan, kept, note)
+    except (KeyboardInterrupt, SystemExit):
+        note(f"what is measured stands in {results}; the same command goes on from there")
+        raise
+    if not clock:
+        note("the times are the whole command's, launcher included; --time reads them from it")
+    if basis.fits:
+        _fit([results], 0, 0, 0, json_file, plot_file)
+    if failed:
+        raise BeowireError(
+            f"Runs that failed: {failed} of {len(numbers) * repeats}.",
+            "Mend the cause (see above); the same command tries them again.",
+        )
+
+
+def _check_outputs(json_file: Path | None, plot_file: Path | None) -> None:
+    if json_file is not None:
+        places.check_output(json_file)
+    if plot_file is not None:
+        drawing.check_file(plot_file)

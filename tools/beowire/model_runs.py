@@ -179,6 +179,7 @@ def _json_rows(file: Path, text: str, result: Runs) -> list[tuple[str, dict[str,
     rows = []
     for place, each in entries:
         if isinstance(each, dict) and "basis" in each and "time" not in each:
+            _check_basis(file, each)
             result.basis.append(str(each["basis"]))
             continue
         if isinstance(each, dict) and "failed" in each:
@@ -187,6 +188,16 @@ def _json_rows(file: Path, text: str, result: Runs) -> list[tuple[str, dict[str,
             continue
         rows.append((place, _entry(f"{file}, {place}", each)))
     return rows
+
+
+def _check_basis(file: Path, header: dict[str, Any]) -> None:
+    """Runs whose nodes competed for processors say nothing of speedup."""
+    if header.get("fits") is False:
+        raise BeowireError(
+            f"{file} was measured where nodes compete for processors ({header['basis']}): it is "
+            "not to be fitted.",
+            "Measure with equal limits of processor time for each node; docs/model.md says how.",
+        )
 
 
 def _entries(whole: Any) -> list[Any]:
