@@ -13,6 +13,8 @@ from beowire import (
     drawing,
     lab_up,
     model_basis,
+    model_figures,
+    model_graph_cli,
     model_measure,
     model_plot,
     model_report,
@@ -25,6 +27,7 @@ from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
 _RESULTS = Path("beowire-model.jsonl")
+_FIGURES = Path("beowire-figures.svg")
 
 app = typer.Typer(help="Speedup: fit it, measure it, bound it.", no_args_is_help=True)
 
@@ -214,3 +217,16 @@ def _check_outputs(json_file: Path | None, plot_file: Path | None) -> None:
         places.check_output(json_file)
     if plot_file is not None:
         drawing.check_file(plot_file)
+
+
+@app.command()
+def figures(
+    file: Annotated[Path, typer.Option("-o", help="Draw to this file.")] = _FIGURES,
+) -> None:
+    """The thesis's three figures of speedup, drawn again from its formulas."""
+    drawing.check_file(file)
+    model_figures.draw(file)
+    note(f"drawn: {file}")
+
+
+app.command("graph")(model_graph_cli.run)

@@ -171,7 +171,7 @@ def _json_rows(file: Path, text: str, result: Runs) -> list[tuple[str, dict[str,
         entries = [(f"entry {number}", each) for number, each in enumerate(_entries(whole), 1)]
     except json.JSONDecodeError as error:
         lines = [each for each in enumerate(text.splitlines(), 1) if each[1].strip()]
-        if len(lines) < 2 or (error.lineno == 1 and error.msg != "Extra data"):
+        if len(lines) < 2 or not isinstance(_object(lines[0][1]), dict):
             raise BeowireError(
                 f"{file}, line {error.lineno}: no JSON: {error.msg}.", "Mend it there."
             ) from error
