@@ -21,6 +21,7 @@ from beowire import (
     model_results,
     model_runs,
     model_trials,
+    model_whatif_cli,
     places,
 )
 from beowire.errors import BeowireError
@@ -230,3 +231,4 @@ def figures(
 
 
 app.command("graph")(model_graph_cli.run)
+app.command("what-if")(model_whatif_cli.run)

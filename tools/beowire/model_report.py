@@ -89,6 +89,26 @@ def parameters(report: Report) -> Table:
     return table
 
 
+def words(found: Fit) -> tuple[str, str, str, str]:
+    """a, n, N_opt and S(N_opt) with their intervals, or only those where there is no point."""
+    a, n = found.a_interval, found.n_interval
+    optimum, best = found.optimum_interval, found.best_interval
+    share = f"{_percent(found.a)} ({_percents(a)})"
+    if not found.clear:
+        return (
+            share,
+            f"at most {_figure(n.high)}",
+            f"at least {_figure(optimum.low)}",
+            _between(best),
+        )
+    return (
+        share,
+        f"{_figure(found.n)} ({_between(n)})",
+        f"{_figure(found.optimum)} ({_between(optimum)})",
+        f"{_figure(found.best)} ({_between(best)})",
+    )
+
+
 def forms_table(report: Report) -> Table:
     table = Table("form", "N T", title="other laws", title_justify="left")
     for heading in ("unexplained", "AICc above best", "weight"):

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line of `beowire model what-if`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.table import Table
+
+from beowire import drawing, model_loggp, model_report, model_runs, model_whatif, places
+from beowire.errors import BeowireError
+from beowire.model_fit import Fit, fit
+from beowire.model_whatif import Prediction
+from beowire.terminal import note, out
+from beowire.topology_keys import parse_bytes
+
+_STEPS = 200
+
+
+def run(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="As for model fit.")],
+    latency: Annotated[str, typer.Option(help="Of the network: x0.5, or 20us.")] = "",
+    rate: Annotated[str, typer.Option(help="Of the network: x10, or 10G.")] = "",
+    cpu: Annotated[str, typer.Option(help="Speed of the processors: x2.")] = "",
+    message: Annotated[str, typer.Option(help="Bytes of a typical message: 8k.")] = "",
+    pingpong: Annotated[
+        Path | None, typer.Option(help="The network now: a report of bench pingpong.")
+    ] = None,
+    transport: Annotated[
+        Literal["beowire", "tcp"], typer.Option(help="Of that report.")
+    ] = "beowire",
+    network: Annotated[
+        str, typer.Option(help="The network now: latency, overhead, rate: 30us,2us,1G.")
+    ] = "",
+    per_node: Annotated[
+        int, typer.Option(min=0, help="Use the runs with that many ranks per node; 0: all.")
+    ] = 0,
+    noise: Annotated[
+        float, typer.Option(min=0, max=1, help="Of a run as a share of its time, if known.")
+    ] = 0,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", help="Write every figure to this file.")
+    ] = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", help="Draw to this file (.png, .svg, .pdf).")
+    ] = None,
+) -> None:
+    """What a program's speedup would be on another network or with other processors."""
+    if json_file is not None:
+        places.check_output(json_file)
+    if plot_file is not None:
+        drawing.check_file(plot_file)
+    known = _network(pingpong, transport, network)
+    change = model_whatif.parse(latency, rate, cpu, known)
+    if change == model_whatif.Change():
+        raise BeowireError("Nothing is changed.", "Give --latency, --rate or --cpu.")
+    size = parse_bytes(message) if message else 0
+    runs = model_runs.read(files, per_node)
+    for line in runs.told():
+        note(line)
+    now = fit(runs.nodes(), runs.times(), noise)
+    found = model_whatif.predict(now, change, known, size)
+    if json_file is not None:
+        told = {
+            "now": now.as_json(),
+            "network": known.as_json() if known else None,
+            "change": str(change),
+            "predictions": [each.as_json() for each in found],
+        }
+        places.write_output(json_file, json.dumps(told, indent=1) + "\n")
+    if plot_file is not None:
+        _draw(now, found, runs, plot_file)
+    if known is not None:
+        shares = known.shares(size) if size else {}
+        split = ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items())
+        out().print(f"network now: {known}{f'; a message: {split}' if split else ''}")
+    if len(found) > 1:
+        out().print(
+            "The size of a message and the network are not both known (--message, --pingpong): "
+            "between these two."
+        )
+    out().print(_table(now, change, found))
+    nodes = sorted({run.nodes for run in runs.runs})
+    out().print(_times(now, found, nodes))
+
+
+def _network(pingpong: Path | None, transport: str, network: str) -> model_loggp.LogGP | None:
+    if pingpong is not None and network:
+        raise BeowireError("--pingpong and --network both tell the network.", "Give one.")
+    if pingpong is not None:
+        return model_loggp.from_pingpong(pingpong, transport)
+    return model_loggp.parse(network) if network else None
+
+
+def _table(now: Fit, change: model_whatif.Change, found: list[Prediction]) -> Table:
+    table = Table("", "now")
+    columns = [now]
+    for each in found:
+        table.add_column(f"{change}; {each.name}")
+        columns.append(each.fit)
+    rows = [model_report.words(each) for each in columns]
+    for place, name in enumerate(("a", "n", "N_opt", "S(N_opt)")):
+        table.add_row(name, *(row[place] for row in rows))
+    return table
+
+
+def _times(now: Fit, found: list[Prediction], nodes: list[int]) -> Table:
+    """Time at each N that was measured, as a share of the time now."""
+    import numpy as np
+
+    at = np.array(nodes, dtype=float)
+    table = Table("N", *(str(each) for each in nodes), title="time to that now")
+    for each in found:
+        shares = each.fit.time(at) / now.time(at)
+        table.add_row(each.name, *(f"{share:.2f}" for share in shares))
+    return table
+
+
+def _draw(now: Fit, found: list[Prediction], runs: model_runs.Runs, file: Path) -> None:
+    """Speedup over one node of today, measured, fitted and predicted."""
+    import numpy as np
+
+    figure = drawing.figure(8, 6)
+    axes = figure.subplots()
+    nodes = runs.nodes()
+    across = np.linspace(1, 1.5 * float(nodes.max()), _STEPS)
+    axes.plot(nodes, now.alone / runs.times(), "k.", label="measured")
+    axes.plot(across, now.alone / now.time(across), "k", label="now")
+    for each in found:
+        axes.plot(across, now.alone / each.fit.time(across), "--", label=each.name)
+    axes.set_xlabel("N")
+    axes.set_ylabel("speed, one node now = 1")
+    axes.set_ylim(bottom=0)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    drawing.save(figure, file)
