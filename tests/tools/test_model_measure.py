@@ -131,6 +131,34 @@ def wait_until(true: "object") -> None:
     pytest.fail("it does not come about")
 
 
+# --- traffic ---
+
+
+def endpoint(path: Path, **counts: int) -> None:
+    link = {"tx_payload": counts.pop("sent"), "rx_payload": counts.pop("got")}
+    fixed = {"node": path.stem, "pid": 1, "retransmits": 0, "drops": {}}
+    path.write_text(json.dumps({**fixed, "links": {"packet": link}, **counts}))
+
+
+def test_traffic_is_that_of_the_busiest_rank(tmp_path: Path) -> None:
+    assert model_measure.traffic(tmp_path) is None
+    endpoint(tmp_path / "a.json", sent=500, got=100, tx_messages=9, rx_messages=2, rx_pulls=1)
+    endpoint(tmp_path / "b.json", sent=100, got=400, tx_messages=2, rx_messages=8, tx_pulls=3)
+    (tmp_path / "job.json").write_text("{}")
+    # A long message is announced, asked for, and comes: three one after another.
+    assert model_measure.traffic(tmp_path) == model_results.Traffic(messages=14, bytes=500)
+
+
+def test_traffic_is_kept_with_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    told = {"node": "n", "pid": 1, "retransmits": 0, "drops": {}, "links": {}, "tx_messages": 7}
+    script = f"echo '{json.dumps(told)}' >{{stats}}/n.json; echo took {{N}}"
+    plan = replace(PLAN, command=["sh", "-c", script], clock=r"took ([\d.]+)", repeats=1)
+    model_measure.sweep(plan, Results(path, SETTING), quiet)
+    assert set(Results(path, SETTING).traffic) == set(plan.runs())
+    assert {run.messages for run in model_runs.read([path]).runs} == {7}
+
+
 # --- the file ---
 
 

@@ -10,6 +10,7 @@ import pytest
 from beowire import model_fit, model_law, model_loggp, model_whatif, model_whatif_cli
 from beowire.errors import BeowireError
 from beowire.model_loggp import LogGP
+from beowire.model_runs import Run, Runs
 from beowire.model_whatif import Change
 from hypothesis import given
 from hypothesis import strategies as some
@@ -172,6 +173,43 @@ def test_a_split_that_is_not_known_gives_the_extremes() -> None:
     assert found[0].communication < known.communication < found[1].communication
 
 
+# --- counted traffic ---
+
+
+def run(nodes: int, time: float, messages: float, size: float) -> Run:
+    return Run(nodes, time, None, None, "here", messages, size)
+
+
+def test_a_counted_run_changes_by_what_its_traffic_takes() -> None:
+    # 1000 messages: 30 ms of latency, 4 of overhead; a million bytes: 8 ms; the rest computes.
+    one = run(2, 0.142, 1000, 1e6)
+    for change, after in (
+        (Change(latency=0.5), 0.127),
+        (Change(rate=0.5), 0.150),
+        (Change(cpu=2), 0.050 + 0.032 + 0.008),
+    ):
+        time, fits = model_whatif.changed_time(one, change, NETWORK)
+        assert time == pytest.approx(after)
+        assert fits
+
+
+def test_more_traffic_than_time_is_under_way_at_once() -> None:
+    time, fits = model_whatif.changed_time(run(2, 0.021, 1000, 1e6), Change(latency=0.5), NETWORK)
+    assert not fits
+    assert time == pytest.approx(0.021 * 27 / 42)  # shares as before, of the time that there is
+
+
+def test_counted_traffic_is_found_where_the_law_has_none() -> None:
+    """A program whose nodes exchange the same at any N: all of it is in c1."""
+    runs = [run(n, 10 / n + 1 + 0.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)]
+    told = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
+    assert told.fit.a == pytest.approx(1.2 / 11.2, abs=1e-6)
+    assert told.remarks == ()
+    late = [run(n, 10 / n + 1, 1e6 * n, 0) for n in (1, 2, 3, 4, 6, 8)]
+    told = model_whatif.predict_counted(Runs(late), Change(latency=2), NETWORK, 0)
+    assert "At N = 1, 2, 3, 4, 6, 8 the messages" in told.remarks[0]
+
+
 # --- the command ---
 
 
@@ -193,5 +231,12 @@ def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
     (prediction,) = json.loads(told.read_text())["predictions"]
     assert prediction["communication_factor"] == pytest.approx((30 + 4 + 1) / 42)
     assert b"<svg" in drawn.read_bytes()
+    counts = ["messages,bytes", *("1000,1000000" for _ in NODES)]
+    lines = runs.read_text().splitlines()
+    both = [f"{one},{other}" for one, other in zip(lines, counts, strict=True)]
+    runs.write_text("\n".join(both))
+    model_whatif_cli.run([runs], rate="x8", network="30us,2us,1G", json_file=told)
+    (prediction,) = json.loads(told.read_text())["predictions"]
+    assert prediction["split"] == "by counted traffic"
     with pytest.raises(BeowireError, match="Nothing is changed"):
         model_whatif_cli.run([runs])

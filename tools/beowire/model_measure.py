@@ -17,16 +17,20 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isfinite
+from pathlib import Path
 from typing import IO, Literal
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from beowire.errors import BeowireError
-from beowire.model_results import Results
+from beowire.model_results import Results, Traffic
+from beowire.path import read_endpoints
 
 Unit = Literal["s", "ms", "us", "ns"]
 
 UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+_BETWEEN = ("packet", "udp", "kernel")
+"""Links of Beowire between nodes."""
 _PATIENCE_S = 15.0
 """For a command that was told to end, to clean up behind itself."""
 _SHOWN = 300
@@ -44,7 +48,8 @@ class Plan:
     """What is measured."""
 
     command: list[str]
-    """{N} stands for the number of nodes, {ranks} for that of ranks."""
+    """{N} stands for the number of nodes, {ranks} for that of ranks, {stats} for a directory where
+    the command leaves the counters of Beowire's endpoints."""
     nodes: list[int]
     repeats: int
     per_node: int
@@ -54,11 +59,11 @@ class Plan:
     """A regular expression whose group is the time in the output; empty: the wall clock."""
     unit: Unit = "s"
 
-    def words(self, nodes: int) -> list[str]:
+    def words(self, nodes: int, stats: str = "") -> list[str]:
         """The command at so many nodes."""
-        values = {"{N}": str(nodes), "{ranks}": str(nodes * self.per_node)}
+        values = {"{N}": str(nodes), "{ranks}": str(nodes * self.per_node), "{stats}": stats}
         return [
-            re.sub(r"\{N\}|\{ranks\}", lambda found: values[found[0]], word)
+            re.sub(r"\{N\}|\{ranks\}|\{stats\}", lambda found: values[found[0]], word)
             for word in self.command
         ]
 
@@ -114,7 +119,9 @@ def sweep(plan: Plan, results: Results, tell: Tell) -> int:
             left = f", about {each_s * (len(missing) - step):.0f} s left"
         tell(f"{step + 1}/{len(missing)} N = {nodes}, repeat {repeat}{left}")
         try:
-            results.add(nodes, repeat, run_once(plan, nodes))
+            with tempfile.TemporaryDirectory(prefix="beowire-model-") as stats:
+                time_s = run_once(plan, nodes, stats)
+                results.add(nodes, repeat, time_s, traffic(Path(stats)))
         except RunError as why:
             failed += 1
             tell(f"N = {nodes}, repeat {repeat} failed: {why}")
@@ -122,11 +129,25 @@ def sweep(plan: Plan, results: Results, tell: Tell) -> int:
     return failed
 
 
-def run_once(plan: Plan, nodes: int) -> float:
+def traffic(directory: Path) -> Traffic | None:
+    """Of the ranks that exchanged most with other nodes, from the counters of their endpoints, the
+    greater of what was sent and received; None: there are no counters. A long message is asked for
+    and then comes: three one after the other, with the one that announces it."""
+    (directory / "job.json").unlink(missing_ok=True)  # of `beowire run`, about the whole job
+    ends = read_endpoints(directory)
+    if not ends:
+        return None
+    sent = max(each.tx_messages + 2 * each.rx_pulls for each in ends)
+    received = max(each.rx_messages + 2 * each.tx_pulls for each in ends)
+    sizes = [each.sum(f"{way}_payload", *_BETWEEN) for each in ends for way in ("tx", "rx")]
+    return Traffic(max(sent, received), max(sizes))
+
+
+def run_once(plan: Plan, nodes: int, stats: str = "") -> float:
     """The time of one run in seconds. Raises RunError."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         began_ns = time.monotonic_ns()
-        status = _execute(plan.words(nodes), output, errors, plan.limit_s)
+        status = _execute(plan.words(nodes, stats), output, errors, plan.limit_s)
         took_s = (time.monotonic_ns() - began_ns) / 1e9
         if status is None:
             raise RunError(f"it ran longer than {plan.limit_s:g} s")

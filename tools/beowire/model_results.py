@@ -33,6 +33,14 @@ class Setting:
     """The times may be fitted."""
 
 
+@dataclass(frozen=True)
+class Traffic:
+    """What the busiest rank exchanged with other nodes in a run."""
+
+    messages: int
+    bytes: int
+
+
 class Results:
     """A file of runs, open for more. Not for several processes at once."""
 
@@ -41,6 +49,8 @@ class Results:
         self.setting = setting
         self.times: dict[tuple[int, int], float] = {}
         """In seconds, by N and repeat."""
+        self.traffic: dict[tuple[int, int], Traffic] = {}
+        """Of those runs whose traffic was counted."""
         lines = self._lines()
         if lines:
             self._check(lines[0])
@@ -48,10 +58,12 @@ class Results:
             self._take(number, line)
         self._begin()
 
-    def add(self, nodes: int, repeat: int, time_s: float) -> None:
+    def add(self, nodes: int, repeat: int, time_s: float, traffic: Traffic | None = None) -> None:
         """Writes one run."""
-        self._write(self._row(nodes, repeat) | {"time": time_s})
         self.times[nodes, repeat] = time_s
+        if traffic is not None:
+            self.traffic[nodes, repeat] = traffic
+        self._write(self._measured(nodes, repeat))
 
     def add_failure(self, nodes: int, repeat: int, why: str) -> None:
         """Writes that a run failed; the next measurement tries it again."""
@@ -59,6 +71,11 @@ class Results:
 
     def _row(self, nodes: int, repeat: int) -> dict[str, Any]:
         return {"N": nodes, "ranks_per_node": self.setting.ranks_per_node, "repeat": repeat}
+
+    def _measured(self, nodes: int, repeat: int) -> dict[str, Any]:
+        told = self._row(nodes, repeat) | {"time": self.times[nodes, repeat]}
+        traffic = self.traffic.get((nodes, repeat))
+        return told | (asdict(traffic) if traffic else {})
 
     def _lines(self) -> list[str]:
         try:
@@ -88,8 +105,12 @@ class Results:
     def _take(self, number: int, line: str) -> None:
         try:
             told = json.loads(line)
-            if "failed" not in told:
-                self.times[int(told["N"]), int(told["repeat"])] = float(told["time"])
+            if "failed" in told:
+                return
+            key = int(told["N"]), int(told["repeat"])
+            self.times[key] = float(told["time"])
+            if "messages" in told:
+                self.traffic[key] = Traffic(int(told["messages"]), int(told["bytes"]))
         except (ValueError, KeyError, TypeError) as error:
             raise self._unusable(f"line {number} is no run ({error!r})") from error
 
@@ -97,7 +118,7 @@ class Results:
         """Writes what is kept, without failures, in the place of the old file at once."""
         part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         rows = [{"format": FORMAT, **asdict(self.setting)}]
-        rows += [self._row(*key) | {"time": time_s} for key, time_s in self.times.items()]
+        rows += [self._measured(*key) for key in self.times]
         try:
             with part.open("w") as stream:
                 stream.writelines(json.dumps(row) + "\n" for row in rows)

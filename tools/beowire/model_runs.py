@@ -26,6 +26,8 @@ COLUMNS = {
     "time": ("time", "time_s", "seconds", "t"),
     "ranks per node": ("ranks per node", "ranks_per_node", "per_node", "ppn"),
     "repeat": ("repeat", "round", "run", "repetition"),
+    "messages": ("messages",),
+    "bytes": ("bytes",),
 }
 """What a column may be called, in any case of letters."""
 _NEEDED = ("N", "time")
@@ -44,6 +46,10 @@ class Run:
     repeat: str | None
     place: str
     """File and line, for people."""
+    messages: float | None = None
+    """Of the busiest rank, one after the other; None: not counted."""
+    bytes: float | None = None
+    """That the busiest rank sent or received."""
 
 
 @dataclass
@@ -285,7 +291,18 @@ def _run(place: str, row: dict[str, Any]) -> Run:
         per_node = int(ranks)
     repeat = row.get("repeat")
     named = None if repeat in (None, "") else str(repeat)
-    return Run(int(nodes), time, per_node, named, place)
+    messages, size = _count("messages", row), _count("bytes", row)
+    return Run(int(nodes), time, per_node, named, place, messages, size)
+
+
+def _count(name: str, row: dict[str, Any]) -> float | None:
+    """A column that may be left empty."""
+    if row.get(name) in (None, ""):
+        return None
+    count = _number(name, row[name])
+    if count < 0:
+        raise ValueError(f"{name} {count:g} is below 0")
+    return count
 
 
 def _number(name: str, value: Any) -> float:

@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What a fitted program would do on another network or with other processors.
 
-Of N T = c0 + c1 N + c2 N^3 the computing, c0 and c1, is divided by the processors' factor. The
-communication, c2, has three parts by LogGP: latency, overhead (the processors' work for a message)
-and bytes; each follows its own factor. As all changes are factors of the coefficients, the changed
-program is a fit like the first, with intervals. n = c2 / (c0 + c1), so faster processors raise it.
+By LogGP communication has three parts: latency, overhead (the processors' work for a message) and
+bytes; each follows its own factor, computing follows the processors'.
 
-The parts follow from the size of a typical message. Where that is not known, what holds for sure
-are the extremes: all communication is one part.
+Where the traffic of the busiest rank was counted, communication is that: each run's time is changed
+by what its messages and bytes would take less or more, and the changed times are fitted. This finds
+communication wherever it is, also in c0 and c1.
+
+Where it was not, communication is c2 of N T = c0 + c1 N + c2 N^3 alone, and computing c0 and c1. As
+all changes are then factors of the coefficients, the changed program is a fit like the first, with
+its intervals. n = c2 / (c0 + c1), so faster processors raise it. The parts follow from the size of
+a typical message; where that is not known, what holds for sure are the extremes: all is one part.
 """
 
 from dataclasses import dataclass, replace
 from typing import Any
 
 from beowire.errors import BeowireError
-from beowire.model_fit import Fit
+from beowire.model_fit import Fit, fit
 from beowire.model_loggp import PARTS, LogGP, Part, parse_rate, parse_time
+from beowire.model_runs import Run, Runs
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,19 @@ class Prediction:
     """The program, changed."""
 
     name: str
-    """How communication was divided."""
-    communication: float
-    """Factor of c2."""
+    """How communication was found and divided."""
+    communication: float | None
+    """Factor of c2; None: by the traffic of each run."""
     fit: Fit
+    remarks: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        told = self.fit.as_json()
-        return {"split": self.name, "communication_factor": self.communication, "fit": told}
+        return {
+            "split": self.name,
+            "communication_factor": self.communication,
+            "fit": self.fit.as_json(),
+            "remarks": list(self.remarks),
+        }
 
 
 def parse(latency: str, rate: str, cpu: str, network: LogGP | None) -> Change:
@@ -86,21 +96,58 @@ def _factor(option: str, text: str, now: float | None, read: Any) -> float:
     return wanted / now
 
 
-def changed(fit: Fit, change: Change, shares: dict[Part, float]) -> Fit:
+def changed(now: Fit, change: Change, shares: dict[Part, float]) -> Fit:
     """The fit of the changed program."""
     import numpy as np
 
     computing = 1 / change.cpu
     factors = np.array([computing, computing, change.of_communication(shares)])
     return replace(
-        fit,
-        coefficients=fit.coefficients * factors,
-        covariance=fit.covariance * np.outer(factors, factors),
+        now,
+        coefficients=now.coefficients * factors,
+        covariance=now.covariance * np.outer(factors, factors),
     )
 
 
+def counted(runs: list[Run]) -> bool:
+    """The traffic of all runs is known."""
+    return all(run.messages is not None and run.bytes is not None for run in runs)
+
+
+def changed_time(run: Run, change: Change, network: LogGP) -> tuple[float, bool]:
+    """The time of a run whose traffic was counted, changed; and whether its messages, one after
+    another, would take no longer than it took. Times in seconds."""
+    messages, size = run.messages or 0.0, run.bytes or 0.0
+    parts: dict[Part, float] = {
+        "latency": messages * network.latency,
+        "overhead": messages * 2 * network.overhead,
+        "bandwidth": size * network.byte,
+    }
+    whole = sum(parts.values())
+    share = min(1.0, run.time / whole) if whole else 1.0
+    after = sum(share * part * change.of_part(name) for name, part in parts.items())
+    return (run.time - share * whole) / change.cpu + after, whole <= run.time
+
+
+def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) -> Prediction:
+    """By the traffic of each run."""
+    import numpy as np
+
+    found = [changed_time(run, change, network) for run in runs.runs]
+    times = np.array([time for time, _ in found])
+    remarks = []
+    if overlapped := sorted(
+        {run.nodes for run, (_, fits) in zip(runs.runs, found, strict=True) if not fits}
+    ):
+        remarks.append(
+            f"At N = {', '.join(map(str, overlapped))} the messages one after another would take "
+            "longer than the run: some are under way at once, and the gain is overestimated."
+        )
+    return Prediction("by counted traffic", None, fit(runs.nodes(), times, noise), tuple(remarks))
+
+
 def predict(
-    fit: Fit, change: Change, network: LogGP | None, message_bytes: int
+    now: Fit, change: Change, network: LogGP | None, message_bytes: int
 ) -> list[Prediction]:
     """One prediction where the network and the size of a message are known (above 0); else the
     least and the greatest communication that any division gives."""
@@ -110,6 +157,6 @@ def predict(
         extremes = sorted(PARTS, key=change.of_part)
         splits = {f"all is {part}": {part: 1.0} for part in (extremes[0], extremes[-1])}
     return [
-        Prediction(name, change.of_communication(shares), changed(fit, change, shares))
+        Prediction(name, change.of_communication(shares), changed(now, change, shares))
         for name, shares in splits.items()
     ]

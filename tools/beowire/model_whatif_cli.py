@@ -60,7 +60,10 @@ def run(
     for line in runs.told():
         note(line)
     now = fit(runs.nodes(), runs.times(), noise)
-    found = model_whatif.predict(now, change, known, size)
+    if known is not None and not size and model_whatif.counted(runs.runs):
+        found = [model_whatif.predict_counted(runs, change, known, noise)]
+    else:
+        found = model_whatif.predict(now, change, known, size)
     if json_file is not None:
         told = {
             "now": now.as_json(),
@@ -83,6 +86,9 @@ def run(
     out().print(_table(now, change, found))
     nodes = sorted({run.nodes for run in runs.runs})
     out().print(_times(now, found, nodes))
+    for each in found:
+        for line in each.remarks:
+            out().print(line, highlight=False)
 
 
 def _network(pingpong: Path | None, transport: str, network: str) -> model_loggp.LogGP | None:
