@@ -36,16 +36,17 @@ class _Draft:
         if name in self.tasks:
             self.wrong.append(f"task {name} is there twice")
             return
-        self.tasks[name] = self._cost(f"task {name}", cost)
+        self.tasks[name] = self.cost(f"task {name}", cost)
 
     def edge(self, tail: str, head: str, cost: Any) -> None:
         told = f"edge {tail} -> {head}"
         if (tail, head) in self.edges:
             self.wrong.append(f"{told} is there twice")
             return
-        self.edges[tail, head] = self._cost(told, 0 if cost is None else cost)
+        self.edges[tail, head] = self.cost(told, 0 if cost is None else cost)
 
-    def _cost(self, what: str, cost: Any) -> float:
+    def cost(self, what: str, cost: Any) -> float:
+        """The cost as a number; what is wrong with it is noted."""
         if cost is None:
             self.wrong.append(f"{what} has no cost")
             return 0.0
@@ -149,7 +150,7 @@ def _walk_dot(graph: Any, draft: _Draft, task: dict[str, Any], edge: dict[str, A
         tail, head = (_plain(end if end.startswith('"') else end.split(":")[0]) for end in ends)
         if "cost" in task:
             for name in (tail, head):
-                draft.tasks.setdefault(name, draft._cost(f"task {name}", _plain(task["cost"])))
+                draft.tasks.setdefault(name, draft.cost(f"task {name}", _plain(task["cost"])))
         draft.edge(tail, head, _plain((edge | each.get_attributes()).get("cost")))
     for inner in graph.get_subgraphs():
         _walk_dot(inner, draft, task, edge)
