@@ -210,6 +210,14 @@ def test_counted_traffic_is_found_where_the_law_has_none() -> None:
     assert "At N = 1, 2, 3, 4, 6, 8 the messages" in told.remarks[0]
 
 
+def test_a_prediction_is_compared_with_what_was_measured_later() -> None:
+    runs = Runs([run(n, 10 / n + 1.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)])
+    told = model_whatif.predict_counted(runs, Change(rate=4), NETWORK, 0)
+    later = [run(n, (10 / n + 1.2) * off, 0, 0) for n, off in ((2, 1), (2, 2), (2, 0.5), (4, 0.8))]
+    off = model_whatif.errors(told, Runs(later))
+    assert off == pytest.approx({2: 0, 4: 0.25}, abs=1e-6)
+
+
 # --- the command ---
 
 
@@ -235,7 +243,8 @@ def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
     lines = runs.read_text().splitlines()
     both = [f"{one},{other}" for one, other in zip(lines, counts, strict=True)]
     runs.write_text("\n".join(both))
-    model_whatif_cli.run([runs], rate="x8", network="30us,2us,1G", json_file=told)
+    model_whatif_cli.run([runs], rate="x8", network="30us,2us,1G", json_file=told, against=runs)
+    assert "predicted above measured" in capsys.readouterr().out
     (prediction,) = json.loads(told.read_text())["predictions"]
     assert prediction["split"] == "by counted traffic"
     with pytest.raises(BeowireError, match="Nothing is changed"):

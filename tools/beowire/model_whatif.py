@@ -14,7 +14,7 @@ its intervals. n = c2 / (c0 + c1), so faster processors raise it. The parts foll
 a typical message; where that is not known, what holds for sure are the extremes: all is one part.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from beowire.errors import BeowireError
@@ -57,6 +57,14 @@ class Prediction:
     """Factor of c2; None: by the traffic of each run."""
     fit: Fit
     remarks: tuple[str, ...] = ()
+    medians: dict[int, float] = field(default_factory=dict)
+    """By N, of the changed times of the runs; empty where only the law was changed."""
+
+    def time(self, nodes: int) -> float:
+        """The time at N: of the changed runs if there are any, else by the law."""
+        import numpy as np
+
+        return self.medians.get(nodes) or float(self.fit.time(np.array([float(nodes)]))[0])
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -143,7 +151,20 @@ def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) ->
             f"At N = {', '.join(map(str, overlapped))} the messages one after another would take "
             "longer than the run: some are under way at once, and the gain is overestimated."
         )
-    return Prediction("by counted traffic", None, fit(runs.nodes(), times, noise), tuple(remarks))
+    nodes = runs.nodes()
+    medians = {int(each): float(np.median(times[nodes == each])) for each in np.unique(nodes)}
+    return Prediction("by counted traffic", None, fit(nodes, times, noise), tuple(remarks), medians)
+
+
+def errors(prediction: Prediction, measured: Runs) -> dict[int, float]:
+    """By N: how far the prediction is above the median of what was then measured, as a share."""
+    import numpy as np
+
+    nodes, times = measured.nodes(), measured.times()
+    return {
+        int(each): prediction.time(int(each)) / float(np.median(times[nodes == each])) - 1
+        for each in np.unique(nodes)
+    }
 
 
 def predict(

@@ -3,7 +3,8 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from statistics import median
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -33,6 +34,9 @@ def run(
     network: Annotated[
         str, typer.Option(help="The network now: latency, overhead, rate: 30us,2us,1G.")
     ] = "",
+    against: Annotated[
+        Path | None, typer.Option(help="Runs measured after the change, to compare with.")
+    ] = None,
     per_node: Annotated[
         int, typer.Option(min=0, help="Use the runs with that many ranks per node; 0: all.")
     ] = 0,
@@ -59,18 +63,21 @@ def run(
     runs = model_runs.read(files, per_node)
     for line in runs.told():
         note(line)
+    later = model_runs.read([against], per_node) if against is not None else None
     now = fit(runs.nodes(), runs.times(), noise)
     if known is not None and not size and model_whatif.counted(runs.runs):
         found = [model_whatif.predict_counted(runs, change, known, noise)]
     else:
         found = model_whatif.predict(now, change, known, size)
     if json_file is not None:
-        told = {
+        told: dict[str, Any] = {
             "now": now.as_json(),
             "network": known.as_json() if known else None,
             "change": str(change),
             "predictions": [each.as_json() for each in found],
         }
+        if later is not None:
+            told["errors"] = [model_whatif.errors(each, later) for each in found]
         places.write_output(json_file, json.dumps(told, indent=1) + "\n")
     if plot_file is not None:
         _draw(now, found, runs, plot_file)
@@ -86,6 +93,8 @@ def run(
     out().print(_table(now, change, found))
     nodes = sorted({run.nodes for run in runs.runs})
     out().print(_times(now, found, nodes))
+    if later is not None:
+        out().print(_errors(found, later))
     for each in found:
         for line in each.remarks:
             out().print(line, highlight=False)
@@ -120,6 +129,18 @@ def _times(now: Fit, found: list[Prediction], nodes: list[int]) -> Table:
     for each in found:
         shares = each.fit.time(at) / now.time(at)
         table.add_row(each.name, *(f"{share:.2f}" for share in shares))
+    return table
+
+
+def _errors(found: list[Prediction], later: model_runs.Runs) -> Table:
+    """How far the predictions are off, at each N."""
+    nodes = sorted({run.nodes for run in later.runs})
+    table = Table("N", *map(str, nodes), "median", title="predicted above measured, %")
+    for each in found:
+        off = model_whatif.errors(each, later)
+        cells = [f"{100 * off[number]:+.0f}" for number in nodes]
+        middle = median(abs(share) for share in off.values())
+        table.add_row(each.name, *cells, f"{100 * middle:.0f}")
     return table
 
 
