@@ -203,6 +203,7 @@ def test_counted_traffic_is_found_where_the_law_has_none() -> None:
     """A program whose nodes exchange the same at any N: all of it is in c1."""
     runs = [run(n, 10 / n + 1 + 0.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)]
     told = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
+    assert told.fit is not None
     assert told.fit.a == pytest.approx(1.2 / 11.2, abs=1e-6)
     assert told.remarks == ()
     late = [run(n, 10 / n + 1, 1e6 * n, 0) for n in (1, 2, 3, 4, 6, 8)]
@@ -216,6 +217,17 @@ def test_a_prediction_is_compared_with_what_was_measured_later() -> None:
     later = [run(n, (10 / n + 1.2) * off, 0, 0) for n, off in ((2, 1), (2, 2), (2, 0.5), (4, 0.8))]
     off = model_whatif.errors(told, Runs(later))
     assert off == pytest.approx({2: 0, 4: 0.25}, abs=1e-6)
+
+
+def test_a_program_that_only_gets_slower_is_predicted_by_its_traffic() -> None:
+    runs = Runs([run(n, 1.0 + n, 0, n * 1e8) for n in (1, 2, 3, 4, 6, 8)])
+    now = model_whatif.unchanged(runs, 0)
+    assert now.fit is None
+    assert "do not fall with N" in now.remarks[0]
+    told = model_whatif.predict_counted(runs, Change(rate=2), NETWORK, 0)
+    assert told.time(4) == pytest.approx(5 - 3.2 + 1.6)
+    assert told.time(5) is None
+    assert model_whatif.errors(told, Runs([run(5, 1, 0, 0)])) == {}
 
 
 # --- the command ---

@@ -15,12 +15,18 @@ a typical message; where that is not known, what holds for sure are the extremes
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from beowire.errors import BeowireError
 from beowire.model_fit import Fit, fit
 from beowire.model_loggp import PARTS, LogGP, Part, parse_rate, parse_time
 from beowire.model_runs import Run, Runs
+
+if TYPE_CHECKING:
+    from numpy import float64
+    from numpy.typing import NDArray
+
+    Array = NDArray[float64]
 
 
 @dataclass(frozen=True)
@@ -55,22 +61,26 @@ class Prediction:
     """How communication was found and divided."""
     communication: float | None
     """Factor of c2; None: by the traffic of each run."""
-    fit: Fit
+    fit: Fit | None
+    """None: no law can be fitted to its times, which a remark tells."""
     remarks: tuple[str, ...] = ()
     medians: dict[int, float] = field(default_factory=dict)
-    """By N, of the changed times of the runs; empty where only the law was changed."""
+    """By N, of the times of the runs; empty where only the law was changed."""
 
-    def time(self, nodes: int) -> float:
-        """The time at N: of the changed runs if there are any, else by the law."""
+    def time(self, nodes: int) -> float | None:
+        """The time at N: of its runs if there are any, else by the law."""
         import numpy as np
 
-        return self.medians.get(nodes) or float(self.fit.time(np.array([float(nodes)]))[0])
+        if nodes in self.medians or self.fit is None:
+            return self.medians.get(nodes)
+        return float(self.fit.time(np.array([float(nodes)]))[0])
 
     def as_json(self) -> dict[str, Any]:
         return {
             "split": self.name,
             "communication_factor": self.communication,
-            "fit": self.fit.as_json(),
+            "fit": self.fit.as_json() if self.fit else None,
+            "median_times": self.medians,
             "remarks": list(self.remarks),
         }
 
@@ -151,20 +161,36 @@ def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) ->
             f"At N = {', '.join(map(str, overlapped))} the messages one after another would take "
             "longer than the run: some are under way at once, and the gain is overestimated."
         )
-    nodes = runs.nodes()
-    medians = {int(each): float(np.median(times[nodes == each])) for each in np.unique(nodes)}
-    return Prediction("by counted traffic", None, fit(nodes, times, noise), tuple(remarks), medians)
+    law, remark = _fitted(runs.nodes(), times, noise)
+    medians = _medians(runs.nodes(), times)
+    return Prediction("by counted traffic", None, law, (*remarks, *remark), medians)
+
+
+def _fitted(nodes: "Array", times: "Array", noise: float) -> tuple[Fit | None, tuple[str, ...]]:
+    """The law, or why there is none: a program that only gets slower has times all the same."""
+    try:
+        return fit(nodes, times, noise), ()
+    except BeowireError as error:
+        return None, (error.what,)
+
+
+def _medians(nodes: "Array", times: "Array") -> dict[int, float]:
+    import numpy as np
+
+    return {int(each): float(np.median(times[nodes == each])) for each in np.unique(nodes)}
+
+
+def unchanged(runs: Runs, noise: float) -> Prediction:
+    """The program as it is."""
+    law, remarks = _fitted(runs.nodes(), runs.times(), noise)
+    return Prediction("now", 1.0, law, remarks, _medians(runs.nodes(), runs.times()))
 
 
 def errors(prediction: Prediction, measured: Runs) -> dict[int, float]:
     """By N: how far the prediction is above the median of what was then measured, as a share."""
-    import numpy as np
-
-    nodes, times = measured.nodes(), measured.times()
-    return {
-        int(each): prediction.time(int(each)) / float(np.median(times[nodes == each])) - 1
-        for each in np.unique(nodes)
-    }
+    medians = _medians(measured.nodes(), measured.times())
+    told = {nodes: prediction.time(nodes) for nodes in medians}
+    return {nodes: time / medians[nodes] - 1 for nodes, time in told.items() if time is not None}
 
 
 def predict(

@@ -2,6 +2,7 @@
 """The command line of `beowire model what-if`."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Annotated, Any, Literal
@@ -11,7 +12,6 @@ from rich.table import Table
 
 from beowire import drawing, model_loggp, model_report, model_runs, model_whatif, places
 from beowire.errors import BeowireError
-from beowire.model_fit import Fit, fit
 from beowire.model_whatif import Prediction
 from beowire.terminal import note, out
 from beowire.topology_keys import parse_bytes
@@ -64,11 +64,13 @@ def run(
     for line in runs.told():
         note(line)
     later = model_runs.read([against], per_node) if against is not None else None
-    now = fit(runs.nodes(), runs.times(), noise)
+    now = model_whatif.unchanged(runs, noise)
     if known is not None and not size and model_whatif.counted(runs.runs):
         found = [model_whatif.predict_counted(runs, change, known, noise)]
+    elif now.fit is None:
+        raise BeowireError(now.remarks[0], "Count the traffic, with which no law is needed.")
     else:
-        found = model_whatif.predict(now, change, known, size)
+        found = model_whatif.predict(now.fit, change, known, size)
     if json_file is not None:
         told: dict[str, Any] = {
             "now": now.as_json(),
@@ -95,9 +97,9 @@ def run(
     out().print(_times(now, found, nodes))
     if later is not None:
         out().print(_errors(found, later))
-    for each in found:
+    for each in (now, *found):
         for line in each.remarks:
-            out().print(line, highlight=False)
+            out().print(f"{each.name}: {line}", highlight=False)
 
 
 def _network(pingpong: Path | None, transport: str, network: str) -> model_loggp.LogGP | None:
@@ -108,26 +110,21 @@ def _network(pingpong: Path | None, transport: str, network: str) -> model_loggp
     return model_loggp.parse(network) if network else None
 
 
-def _table(now: Fit, change: model_whatif.Change, found: list[Prediction]) -> Table:
-    table = Table("", "now")
-    columns = [now]
-    for each in found:
-        table.add_column(f"{change}; {each.name}")
-        columns.append(each.fit)
-    rows = [model_report.words(each) for each in columns]
+def _table(now: Prediction, change: model_whatif.Change, found: list[Prediction]) -> Table:
+    table = Table("", "now", *(f"{change}; {each.name}" for each in found))
+    laws = [each.fit for each in (now, *found)]
+    rows = [model_report.words(law) if law else ("-",) * 4 for law in laws]
     for place, name in enumerate(("a", "n", "N_opt", "S(N_opt)")):
         table.add_row(name, *(row[place] for row in rows))
     return table
 
 
-def _times(now: Fit, found: list[Prediction], nodes: list[int]) -> Table:
+def _times(now: Prediction, found: list[Prediction], nodes: list[int]) -> Table:
     """Time at each N that was measured, as a share of the time now."""
-    import numpy as np
-
-    at = np.array(nodes, dtype=float)
     table = Table("N", *(str(each) for each in nodes), title="time to that now")
     for each in found:
-        shares = each.fit.time(at) / now.time(at)
+        base = now if each.medians else replace(now, medians={})
+        shares = [(each.time(number) or 0) / (base.time(number) or 1) for number in nodes]
         table.add_row(each.name, *(f"{share:.2f}" for share in shares))
     return table
 
@@ -138,24 +135,28 @@ def _errors(found: list[Prediction], later: model_runs.Runs) -> Table:
     table = Table("N", *map(str, nodes), "median", title="predicted above measured, %")
     for each in found:
         off = model_whatif.errors(each, later)
-        cells = [f"{100 * off[number]:+.0f}" for number in nodes]
-        middle = median(abs(share) for share in off.values())
+        cells = [f"{100 * off[number]:+.0f}" if number in off else "-" for number in nodes]
+        middle = median(abs(share) for share in off.values()) if off else float("nan")
         table.add_row(each.name, *cells, f"{100 * middle:.0f}")
     return table
 
 
-def _draw(now: Fit, found: list[Prediction], runs: model_runs.Runs, file: Path) -> None:
-    """Speedup over one node of today, measured, fitted and predicted."""
+def _draw(now: Prediction, found: list[Prediction], runs: model_runs.Runs, file: Path) -> None:
+    """Speed, one node now being 1: measured, fitted and predicted."""
     import numpy as np
 
     figure = drawing.figure(8, 6)
     axes = figure.subplots()
     nodes = runs.nodes()
+    alone = now.time(1) or max(now.medians.values())
     across = np.linspace(1, 1.5 * float(nodes.max()), _STEPS)
-    axes.plot(nodes, now.alone / runs.times(), "k.", label="measured")
-    axes.plot(across, now.alone / now.time(across), "k", label="now")
-    for each in found:
-        axes.plot(across, now.alone / each.fit.time(across), "--", label=each.name)
+    axes.plot(nodes, alone / runs.times(), "k.", label="measured")
+    for each, line in zip((now, *found), ("k", *["--"] * len(found)), strict=True):
+        if each.fit is not None:
+            axes.plot(across, alone / each.fit.time(across), line, label=each.name)
+        if each is not now and each.medians:
+            speeds = [alone / time for time in each.medians.values()]
+            axes.plot(list(each.medians), speeds, "+", label=f"{each.name}, medians")
     axes.set_xlabel("N")
     axes.set_ylabel("speed, one node now = 1")
     axes.set_ylim(bottom=0)
