@@ -120,6 +120,15 @@ def test_a_quotient_of_what_may_be_nothing_is_unbounded() -> None:
     assert found.quotient((1, 0, 0), (0, 0, 1)) == Interval(-math.inf, math.inf)
 
 
+def test_few_runs_have_wide_intervals() -> None:
+    assert fitted([1, 4, 8, 16], times(0.1, 14, [1, 4, 8, 16], 0.02)).quantile == pytest.approx(
+        12.706, abs=1e-3
+    )
+    assert fitted([1, 8, 24], times(0.1, 14, [1, 8, 24]), 0.02).quantile == pytest.approx(
+        1.960, abs=1e-3
+    )
+
+
 @pytest.mark.parametrize(
     ("nodes", "what"),
     [([4], "only 1 different N"), ([1, 2, 2, 1], "only 2 different"), ([1, 2, 4], "Three runs")],
@@ -179,6 +188,14 @@ def test_the_form_that_made_the_data_is_the_best(name: model_forms.Name) -> None
     if name != "Amdahl":  # which is each of the others with c2 = 0
         assert [each.name for each in model_forms.likely(forms)] == [name]
     assert sum(each.weight or 0 for each in forms) == pytest.approx(1)
+
+
+def test_aicc_pays_for_each_coefficient() -> None:
+    nodes = np.array(FAR, dtype=float)
+    for form in model_forms.compare(nodes, np.array(times(0.1, 14, FAR, 0.02))):
+        free, runs = len(form.coefficients) + 1, len(FAR)
+        fine = 2 * free + 2 * free * (free + 1) / (runs - free - 1)
+        assert form.aicc == pytest.approx(runs * math.log(form.noise**2) + fine)
 
 
 def test_the_form_n_squared_is_the_universal_scalability_law() -> None:

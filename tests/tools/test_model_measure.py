@@ -263,6 +263,15 @@ def test_equal_limits_of_a_lab_stand_for_nodes(limited: str) -> None:
         model_basis.find(4, 1, limited, 0, False)
 
 
+def test_limits_beyond_the_machine_are_none(limited: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = os.cpu_count() or 1
+    each = {f"node{number}": {"cpus": cores / 2 + 0.5} for number in (1, 2, 3)}
+    monkeypatch.setattr(lab_quota, "told", lambda _: each)
+    basis = model_basis.find(2, 1, limited, 0, False)
+    assert not basis.fits
+    assert "exceed the machine" in basis.mend
+
+
 def test_what_was_measured_unfit_is_not_fitted(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Results(path, replace(SETTING, fits=False)).add(1, 1, 2.0)
