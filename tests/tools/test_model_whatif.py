@@ -116,6 +116,11 @@ def test_a_change_that_is_none_is_refused(latency: str, rate: str, cpu: str, wha
         model_whatif.parse(latency, rate, cpu, None)
 
 
+def test_a_latency_of_nothing_cannot_be_changed() -> None:
+    with pytest.raises(BeowireError, match="it is 0 now"):
+        model_whatif.parse("20us", "", "", LogGP(0, 2e-6, 8e-9))
+
+
 def test_each_part_follows_its_own_factor() -> None:
     shares = NETWORK.shares(1000)
     assert Change(latency=0.5).of_communication(shares) == pytest.approx((15 + 4 + 8) / 42)

@@ -106,7 +106,12 @@ def _factor(option: str, text: str, now: float | None, read: Any) -> float:
             raise BeowireError(f"{option} {text}?", "Write a factor such as x0.5 or x2.")
         return value
     wanted: float = read(option, text)
-    if not now:
+    if now == 0:
+        raise BeowireError(
+            f"{option} {text}: it is 0 now, no factor of that.",
+            "By the ping-pong all of it is overhead; give the network by --network.",
+        )
+    if now is None:
         raise BeowireError(
             f"{option} {text} needs to know what it is now.",
             "Give the network (--pingpong or --network), or a factor: x2.",
