@@ -36,7 +36,8 @@ def _curve(axes: "Axes", report: Report) -> None:
     if found.clear:
         far = max(far, min(1.5 * found.optimum, 3 * float(nodes.max())))
     across = np.linspace(1, far, _STEPS)
-    axes.plot(across, found.alone / found.time(across), label="fitted")
+    line, name = ("-", "fitted") if found.clear else ("--", "fitted, its optimum not known")
+    axes.plot(across, found.alone / found.time(across), line, label=name)
     band = [found.speedup(float(each)) for each in across]
     top = 1.5 * float(max((found.alone / report.runs.times()).max(), 1))
     low = [min(max(each.low, 0), 10 * top) for each in band]
