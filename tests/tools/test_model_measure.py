@@ -146,7 +146,9 @@ def test_traffic_is_that_of_the_busiest_rank(tmp_path: Path) -> None:
     endpoint(tmp_path / "b.json", sent=100, got=400, tx_messages=2, rx_messages=8, tx_pulls=3)
     (tmp_path / "job.json").write_text("{}")
     # A long message is announced, asked for, and comes: three one after another.
-    assert model_measure.traffic(tmp_path) == model_results.Traffic(messages=14, bytes=500)
+    assert model_measure.traffic(tmp_path) == model_results.Traffic(
+        messages=14, bytes=500, messages_both=16, bytes_both=600
+    )
 
 
 def test_traffic_is_kept_with_the_run(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -207,21 +208,31 @@ def test_more_traffic_than_time_is_under_way_at_once() -> None:
 def test_counted_traffic_is_found_where_the_law_has_none() -> None:
     """A program whose nodes exchange the same at any N: all of it is in c1."""
     runs = [run(n, 10 / n + 1 + 0.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)]
-    told = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
+    (told,) = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
     assert told.fit is not None
     assert told.fit.a == pytest.approx(1.2 / 11.2, abs=1e-6)
     assert told.remarks == ()
     late = [run(n, 10 / n + 1, 1e6 * n, 0) for n in (1, 2, 3, 4, 6, 8)]
-    told = model_whatif.predict_counted(Runs(late), Change(latency=2), NETWORK, 0)
+    (told,) = model_whatif.predict_counted(Runs(late), Change(latency=2), NETWORK, 0)
     assert "At N = 1, 2, 3, 4, 6, 8 the messages" in told.remarks[0]
 
 
 def test_a_prediction_is_compared_with_what_was_measured_later() -> None:
     runs = Runs([run(n, 10 / n + 1.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)])
-    told = model_whatif.predict_counted(runs, Change(rate=4), NETWORK, 0)
+    (told,) = model_whatif.predict_counted(runs, Change(rate=4), NETWORK, 0)
     later = [run(n, (10 / n + 1.2) * off, 0, 0) for n, off in ((2, 1), (2, 2), (2, 0.5), (4, 0.8))]
     off = model_whatif.errors(told, Runs(later))
     assert off == pytest.approx({2: 0, 4: 0.25}, abs=1e-6)
+
+
+def test_traffic_both_ways_gives_two_predictions() -> None:
+    runs = [
+        replace(run(n, 10 / n + 1.8, 0, 1e8), messages_both=0, bytes_both=1.5e8)
+        for n in (1, 2, 3, 4, 6, 8)
+    ]
+    at_once, after = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
+    assert at_once.time(2) == pytest.approx(6.8 - 0.8 + 0.2)
+    assert after.time(2) == pytest.approx(6.8 - 1.2 + 0.3)
 
 
 def test_a_program_that_only_gets_slower_is_predicted_by_its_traffic() -> None:
@@ -229,7 +240,7 @@ def test_a_program_that_only_gets_slower_is_predicted_by_its_traffic() -> None:
     now = model_whatif.unchanged(runs, 0)
     assert now.fit is None
     assert "do not fall with N" in now.remarks[0]
-    told = model_whatif.predict_counted(runs, Change(rate=2), NETWORK, 0)
+    (told,) = model_whatif.predict_counted(runs, Change(rate=2), NETWORK, 0)
     assert told.time(4) == pytest.approx(5 - 3.2 + 1.6)
     assert told.time(5) is None
     assert model_whatif.errors(told, Runs([run(5, 1, 0, 0)])) == {}
@@ -263,6 +274,6 @@ def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
     model_whatif_cli.run([runs], rate="x8", network="30us,2us,1G", json_file=told, against=runs)
     assert "predicted above measured" in capsys.readouterr().out
     (prediction,) = json.loads(told.read_text())["predictions"]
-    assert prediction["split"] == "by counted traffic"
+    assert prediction["split"] == "by counted traffic, both ways at once"
     with pytest.raises(BeowireError, match="Nothing is changed"):
         model_whatif_cli.run([runs])

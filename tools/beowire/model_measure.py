@@ -22,6 +22,7 @@ from typing import IO, Literal
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
+from beowire import namespaces
 from beowire.errors import BeowireError
 from beowire.model_results import Results, Traffic
 from beowire.path import read_endpoints
@@ -130,17 +131,26 @@ def sweep(plan: Plan, results: Results, tell: Tell) -> int:
 
 
 def traffic(directory: Path) -> Traffic | None:
-    """Of the ranks that exchanged most with other nodes, from the counters of their endpoints, the
-    greater of what was sent and received; None: there are no counters. A long message is asked for
-    and then comes: three one after the other, with the one that announces it."""
+    """Of the ranks that exchanged most with other nodes, from the counters of their endpoints;
+    None: there are no counters. A long message is asked for and then comes: three one after the
+    other, with the one that announces it."""
     (directory / "job.json").unlink(missing_ok=True)  # of `beowire run`, about the whole job
     ends = read_endpoints(directory)
     if not ends:
         return None
-    sent = max(each.tx_messages + 2 * each.rx_pulls for each in ends)
-    received = max(each.rx_messages + 2 * each.tx_pulls for each in ends)
-    sizes = [each.sum(f"{way}_payload", *_BETWEEN) for each in ends for way in ("tx", "rx")]
-    return Traffic(max(sent, received), max(sizes))
+    messages = [
+        (each.tx_messages + 2 * each.rx_pulls, each.rx_messages + 2 * each.tx_pulls)
+        for each in ends
+    ]
+    sizes = [
+        (each.sum("tx_payload", *_BETWEEN), each.sum("rx_payload", *_BETWEEN)) for each in ends
+    ]
+    return Traffic(
+        messages=max(map(max, messages)),
+        bytes=max(map(max, sizes)),
+        messages_both=max(map(sum, messages)),
+        bytes_both=max(map(sum, sizes)),
+    )
 
 
 def run_once(plan: Plan, nodes: int, stats: str = "") -> float:
@@ -174,22 +184,32 @@ def _told(plan: Plan, output: IO[bytes]) -> float:
 
 def _execute(words: list[str], output: IO[bytes], errors: IO[bytes], limit_s: float) -> int | None:
     """The exit status; None: it ran into the limit."""
+    child: subprocess.Popen[bytes] | None = None
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
-        child = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
-        )
+        # An interruption while it is being started would leave it running, unknown to us.
+        with namespaces.uninterrupted():
+            child = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+            )
+        return child.wait(limit_s or None)
+    except subprocess.TimeoutExpired:
+        return None
     except OSError as error:
         raise BeowireError(
             f"{words[0]} cannot be started: {error.strerror or error}.", "Name a program."
         ) from error
-    try:
-        return child.wait(limit_s or None)
-    except subprocess.TimeoutExpired:
-        return None
     finally:
-        _end(child)
+        if child is not None:
+            _end(child)
 
 
+@namespaces.uninterrupted()
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """Ends the command and all of its process group, which is one of its own."""
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -8,7 +8,7 @@ as not written. `beowire model fit` reads the same file.
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,11 @@ class Traffic:
     """What the busiest rank exchanged with other nodes in a run."""
 
     messages: int
+    """Sent or received, the greater."""
     bytes: int
+    messages_both: int
+    """Sent and received, added up."""
+    bytes_both: int
 
 
 class Results:
@@ -110,7 +114,8 @@ class Results:
             key = int(told["N"]), int(told["repeat"])
             self.times[key] = float(told["time"])
             if "messages" in told:
-                self.traffic[key] = Traffic(int(told["messages"]), int(told["bytes"]))
+                counts = {each.name: int(told[each.name]) for each in fields(Traffic)}
+                self.traffic[key] = Traffic(**counts)
         except (ValueError, KeyError, TypeError) as error:
             raise self._unusable(f"line {number} is no run ({error!r})") from error
 

@@ -34,9 +34,11 @@ class Run:
     place: str
     """File and line, for people."""
     messages: float | None = None
-    """Of the busiest rank, one after the other; None: not counted."""
+    """That the busiest rank sent or received, the greater; None: not counted."""
     bytes: float | None = None
-    """That the busiest rank sent or received."""
+    messages_both: float | None = None
+    """That it sent and received, added up."""
+    bytes_both: float | None = None
 
 
 @dataclass
@@ -138,8 +140,12 @@ def _run(place: str, row: dict[str, Any]) -> Run:
         per_node = int(ranks)
     repeat = row.get("repeat")
     named = None if repeat in (None, "") else str(repeat)
-    messages, size = _count("messages", row), _count("bytes", row)
-    return Run(int(nodes), time, per_node, named, place, messages, size)
+    counts = [
+        _count(f"{name}{ways}", row)
+        for ways in ("", " both ways")
+        for name in ("messages", "bytes")
+    ]
+    return Run(int(nodes), time, per_node, named, place, *counts)
 
 
 def _count(name: str, row: dict[str, Any]) -> float | None:

@@ -137,6 +137,15 @@ def counted(runs: list[Run]) -> bool:
     return all(run.messages is not None and run.bytes is not None for run in runs)
 
 
+def one_after_another(runs: Runs) -> Runs | None:
+    """The same runs with what was sent and received added up, as if nothing went both ways at
+    once; None: that was not counted."""
+    if any(run.messages_both is None or run.bytes_both is None for run in runs.runs):
+        return None
+    added = [replace(run, messages=run.messages_both, bytes=run.bytes_both) for run in runs.runs]
+    return replace(runs, runs=added)
+
+
 def changed_time(run: Run, change: Change, network: LogGP) -> tuple[float, bool]:
     """The time of a run whose traffic was counted, changed; and whether its messages, one after
     another, would take no longer than it took. Times in seconds."""
@@ -152,8 +161,16 @@ def changed_time(run: Run, change: Change, network: LogGP) -> tuple[float, bool]
     return (run.time - share * whole) / change.cpu + after, whole <= run.time
 
 
-def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) -> Prediction:
-    """By the traffic of each run."""
+def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) -> list[Prediction]:
+    """By the traffic of each run: as if what is sent and received went at the same time, and, where
+    both were counted, as if one came after the other. Programs are between these."""
+    found = [_by_traffic("both ways at once", runs, change, network, noise)]
+    if (added := one_after_another(runs)) is not None:
+        found.append(_by_traffic("one way after the other", added, change, network, noise))
+    return found
+
+
+def _by_traffic(name: str, runs: Runs, change: Change, network: LogGP, noise: float) -> Prediction:
     import numpy as np
 
     found = [changed_time(run, change, network) for run in runs.runs]
@@ -168,7 +185,7 @@ def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) ->
         )
     law, remark = _fitted(runs.nodes(), times, noise)
     medians = _medians(runs.nodes(), times)
-    return Prediction("by counted traffic", None, law, (*remarks, *remark), medians)
+    return Prediction(f"by counted traffic, {name}", None, law, (*remarks, *remark), medians)
 
 
 def _fitted(nodes: "Array", times: "Array", noise: float) -> tuple[Fit | None, tuple[str, ...]]:

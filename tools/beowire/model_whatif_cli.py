@@ -66,7 +66,7 @@ def run(
     later = model_runs.read([against], per_node) if against is not None else None
     now = model_whatif.unchanged(runs, noise)
     if known is not None and not size and model_whatif.counted(runs.runs):
-        found = [model_whatif.predict_counted(runs, change, known, noise)]
+        found = model_whatif.predict_counted(runs, change, known, noise)
     elif now.fit is None:
         raise BeowireError(now.remarks[0], "Count the traffic, with which no law is needed.")
     else:
@@ -88,10 +88,12 @@ def run(
         split = ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items())
         out().print(f"network now: {known}{f'; a message: {split}' if split else ''}")
     if len(found) > 1:
-        out().print(
-            "The size of a message and the network are not both known (--message, --pingpong): "
-            "between these two."
+        why = (
+            "Whether nodes send and receive at once is not counted"
+            if found[0].medians
+            else "The size of a message and the network are not both known (--message, --pingpong)"
         )
+        out().print(f"{why}: between these two.")
     out().print(_table(now, change, found))
     nodes = sorted({run.nodes for run in runs.runs})
     out().print(_times(now, found, nodes))
