@@ -7,6 +7,7 @@
 #include "reliable.h"
 
 #define BW_PACE_BURST  BW_MS /* what the rate allows in so long may leave at once */
+#define BW_PACE_PART   8     /* or in this part of a round trip: a host may be late by that */
 #define BW_PACE_MEMORY 16 /* round trips in which a rate that is not reached again is forgotten */
 
 /* Once a round trip: what has been acknowledged in it is a rate that the path can carry. Rounds in
@@ -54,8 +55,11 @@ bool bw_pace_holds(const struct bw_engine *e, struct bw_path *t)
 
 void bw_pace_sent(const struct bw_engine *e, struct bw_path *t, uint64_t bytes)
 {
+	uint64_t burst;
+
 	if (BW_LIKELY(!bw_path_distant(t)))
 		return;
-	t->pace.at = bw_max_u64(t->pace.at, e->now > BW_PACE_BURST ? e->now - BW_PACE_BURST : 0) +
-		     bw_pace_ns(t, bytes);
+	burst = bw_max_u64(t->srtt / BW_PACE_PART, BW_PACE_BURST);
+	t->pace.at =
+		bw_max_u64(t->pace.at, e->now > burst ? e->now - burst : 0) + bw_pace_ns(t, bytes);
 }

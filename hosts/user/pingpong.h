@@ -18,7 +18,7 @@
 #define PP_LINE	      512	  /* bytes of a line on the control connection */
 #define PP_CARD_BYTES 64
 #define PP_TEXT	      256
-#define PP_STUCK_NS   10000000000ull /* a message that does not come for so long: give up */
+#define PP_STUCK_NS   60000000000ull /* nothing comes for so long: give up, as an engine does */
 
 enum pp_wait { PP_SPIN, PP_BLOCK, PP_ADAPTIVE };
 enum pp_mode { PP_LATENCY, PP_BANDWIDTH, PP_RATE, PP_MODES };

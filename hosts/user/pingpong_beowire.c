@@ -144,14 +144,16 @@ static int turn(struct beowire *b)
 
 static int counter_await(struct beowire *b, const uint64_t *counter, uint64_t value)
 {
-	uint64_t begin = 0;
+	uint64_t begin = 0, before = 0, now;
 
-	for (uint64_t turns = 1; __atomic_load_n(counter, __ATOMIC_RELAXED) < value; turns++) {
+	for (uint64_t turns = 1; (now = __atomic_load_n(counter, __ATOMIC_RELAXED)) < value;
+	     turns++) {
 		if (turn(b) < 0)
 			return -1;
 		if (b->spin && turns % SPINS_A_LOOK)
 			continue;
-		begin = begin ? begin : pp_now();
+		begin = begin && now == before ? begin : pp_now();
+		before = now;
 		if (pp_now() - begin > PP_STUCK_NS)
 			return pp_fail("nothing came from the other side");
 	}

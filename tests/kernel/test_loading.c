@@ -21,15 +21,21 @@
 #include "ktest.h"
 #include "wire.h"
 
+#define UNLOAD_TRIES	900 /* 90 s: peers are given up after 60 s */
+#define UNLOAD_PAUSE_US 100000
+
 static unsigned long rounds = 10;
 static char folder[512]; /* of the modules */
 
-/* Both, if both are there; the last socket is forgotten a moment after its close. */
+/* Both, if both are there; the last socket is forgotten a moment after its close, and a port whose
+ * last words were not acknowledged when it gives its peer up. */
 static bool unload(void)
 {
 	bool there = true;
 
-	for (int tries = 0; tries < 50 && there; tries++) {
+	for (int tries = 0; tries < UNLOAD_TRIES && there; tries++) {
+		if (tries)
+			usleep(UNLOAD_PAUSE_US);
 		if (system("rmmod beowire_datagram beowire 2>/dev/null") < 0)
 			return false;
 		there = access("/sys/module/beowire", F_OK) == 0;

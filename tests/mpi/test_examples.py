@@ -40,6 +40,26 @@ def test_tridiagonal_sends_long_messages(ranks: int, mpi: Mpi, four: Cluster) ->
     assert report["residual"] < 1e-13
 
 
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("more", [(), ("--wait", "900")], ids=["computing", "waiting"])
+def test_stencil_is_exact(more: tuple[str, ...], mpi: Mpi, four: Cluster) -> None:
+    arguments = ("--rows", "37", "--columns", "5000", "--steps", "9", *more, "--json")
+    # Each of three borders passes a row both ways in each step, and once more at the end.
+    sent = 3 * 2 * 10 * 8 * 5000
+    _, output = run_example("stencil", four, 4, mpi, arguments, payload_bytes=sent)
+    report = json.loads(output)
+    assert report["error"] == 0
+    assert report["message_bytes"] == 40_000
+    if more:
+        # The slowest rank has ten of the 37 rows.
+        assert report["time_ns"] >= 9 * 900_000 * 9 // 37
+
+
+def test_stencil_names_mistakes(pair: Cluster) -> None:
+    with pytest.raises(BeowireError, match="stencil: --rows 1 are fewer than the 2 ranks"):
+        run_example("stencil", pair, 2, "openmpi", ("--rows", "1"), transport="tcp")
+
+
 @pytest.fixture
 def linpack() -> None:
     """The program that ScaLAPACK is needed for is built."""

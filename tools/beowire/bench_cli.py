@@ -15,6 +15,7 @@ from beowire import (
     exchange_plot,
     exchange_tables,
     kernel_cli,
+    line_cli,
     overlap_bench,
     places,
     run_cli,
@@ -45,6 +46,7 @@ def check_sizes(text: str) -> None:
 
 
 app.command("kernel")(kernel_cli.run)
+app.command("line")(line_cli.run)
 app.command("wan")(wan_cli.run)
 
 

@@ -14,6 +14,7 @@ from beowire import (
     info_cli,
     lab_cli,
     lab_rootless,
+    model_cli,
     places,
     run_cli,
     selftest_cli,
@@ -33,6 +34,7 @@ app = typer.Typer(
 app.add_typer(lab_cli.app, name="lab")
 app.add_typer(bench_cli.app, name="bench")
 app.add_typer(doctor_cli.app, name="doctor")
+app.add_typer(model_cli.app, name="model")
 app.command("demo")(demo_cli.demo_)
 app.command("test")(selftest_cli.run_tests)
 app.command("info")(info_cli.info)

@@ -26,6 +26,8 @@ LAUNCHER_NODE_BYTES = 100_000
 # Frames beside the job: ARP, IPv6 neighbour discovery.
 HOUSEKEEPING_NODE_BYTES = 16_384
 
+_MESSAGE_COUNTS = ("tx_messages", "rx_messages", "tx_pulls", "rx_pulls")
+
 _UDP_IP_HEADER_BYTES = 28
 _RAW_FRAME_OVERHEAD_BYTES = 32
 
@@ -39,6 +41,12 @@ class Endpoint:
     links: dict[str, dict[str, int]]
     retransmits: int
     drops: dict[str, int]
+    tx_messages: int = 0
+    """To other nodes; rx_messages from them."""
+    rx_messages: int = 0
+    tx_pulls: int = 0
+    """Long messages that this endpoint asked for; rx_pulls those that it was asked for."""
+    rx_pulls: int = 0
 
     def sum(self, counter: str, *links: str) -> int:
         return sum(self.links.get(link, {}).get(counter, 0) for link in links)
@@ -123,6 +131,7 @@ def read_endpoints(directory: Path) -> list[Endpoint]:
                     links=fields["links"],
                     retransmits=int(fields["retransmits"]),
                     drops=fields["drops"],
+                    **{name: int(fields.get(name, 0)) for name in _MESSAGE_COUNTS},
                 )
             )
         except (ValueError, KeyError) as error:

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Drawings to a file by matplotlib, without a display.
+
+matplotlib is imported where it is used: it would cost every start of the command half a second.
+"""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from beowire import places
+from beowire.errors import BeowireError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def check_file(file: Path) -> None:
+    """Fails unless a drawing can be written there, so that nothing is computed in vain."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if file.suffix.removeprefix(".") not in kinds:
+        raise BeowireError(
+            f"{file} names no kind of drawing.", f"End it with .{', .'.join(sorted(kinds))}."
+        )
+    places.check_output(file)
+
+
+def figure(width: float, height: float) -> "Figure":
+    """An empty figure of that many inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(made)
+    return made
+
+
+def save(drawn: "Figure", file: Path) -> None:
+    """Writes it, whole or not at all."""
+    part = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix}")
+    try:
+        drawn.savefig(part)
+        part.replace(file)
+    except OSError as error:
+        raise BeowireError(
+            f"{file} cannot be written: {error.strerror or error}.", "Name another place."
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
