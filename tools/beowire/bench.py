@@ -202,6 +202,16 @@ def figures(mode: Mode, tcp: list[dict[str, Any]], beowire: list[dict[str, Any]]
     return result
 
 
+def medians(mode: Mode, report: dict[str, Any]) -> list[float]:
+    """The median of each size in one run's report: us one way, MB/s or messages/s."""
+    return [
+        samples.percentiles(_samples(mode, int(each["size_bytes"]), int(report["window"]), each))[
+            "p50"
+        ]
+        for each in report["results"]
+    ]
+
+
 def _samples(mode: Mode, size_bytes: int, window: int, result: dict[str, Any]) -> list[float]:
     """A run's samples in the figure's unit."""
     times_ns = [float(each) for each in result["samples_ns"]]

@@ -8,6 +8,7 @@ import typer
 
 from beowire import (
     __version__,
+    advise_cli,
     bench_cli,
     demo_cli,
     doctor_cli,
@@ -35,6 +36,7 @@ app.add_typer(lab_cli.app, name="lab")
 app.add_typer(bench_cli.app, name="bench")
 app.add_typer(doctor_cli.app, name="doctor")
 app.add_typer(model_cli.app, name="model")
+app.add_typer(advise_cli.app, name="wan")
 app.command("demo")(demo_cli.demo_)
 app.command("test")(selftest_cli.run_tests)
 app.command("info")(info_cli.info)

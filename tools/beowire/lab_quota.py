@@ -3,7 +3,9 @@
 
 A node with `cpus = 0.25` is a control group whose processes together run for at most a quarter of
 each period: cpu.max of version 2, cfs_quota_us of version 1 (Documentation/admin-guide/cgroup-v2
-and scheduler/sched-bwc of the kernel). All groups of a lab lie in one of the lab's.
+and scheduler/sched-bwc of the kernel). All groups of a lab lie in one of the lab's. In a lab whose
+emulators run before programs (`realtime`) the nodes run before the rest of the machine, so that
+their limit is also what they get.
 """
 
 import contextlib
@@ -16,6 +18,9 @@ from beowire.lab import Lab
 
 PERIOD_US = 20_000
 """Short beside what is measured, long beside the scheduler's tick."""
+
+_WEIGHTS = {1: ("cpu.shares", 262144), 2: ("cpu.weight", 10000)}
+"""By version, the file that holds a group's weight beside others and the largest that it takes."""
 
 _MOUNTS = Path("/proc/self/mounts")
 _MOUNT = Path("/sys/fs/cgroup")
@@ -67,6 +72,9 @@ def make(lab: Lab) -> None:
         top.mkdir()
         if controller.version == 2:
             _delegate(top)
+        if lab.topology.realtime:
+            name, largest = _WEIGHTS[controller.version]
+            (top / name).write_text(str(largest))
         for node, cpus in limited.items():
             directory = top / node
             directory.mkdir()

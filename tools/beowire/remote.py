@@ -12,12 +12,24 @@ from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 
 
-def execute(cluster: Cluster, host: str, script: str, data: bytes = b"") -> bytes:
-    """The output of a shell script on a host; its failure is an error."""
+def execute(
+    cluster: Cluster, host: str, script: str, data: bytes = b"", limit_s: float | None = None
+) -> bytes:
+    """The output of a shell script on a host; its failure, or that it takes longer than `limit_s`,
+    is an error."""
     try:
         done = subprocess.run(
-            [*cluster.agent, host, script], input=data, capture_output=True, check=False
+            [*cluster.agent, host, script],
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=limit_s,
         )
+    except subprocess.TimeoutExpired as error:
+        raise BeowireError(
+            f"{host} did not answer within {limit_s:g} s.",
+            f"Try it by hand: {' '.join(cluster.agent)} {host} true",
+        ) from error
     except OSError as error:
         raise BeowireError(
             f"{cluster.agent[0]} cannot be executed: {error.strerror}.",

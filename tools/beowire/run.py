@@ -111,7 +111,9 @@ def _execute_whole(
             note(f"these processes of the job do not die: {left}")
 
 
-def run_captured(job: Job, cluster: Cluster, limit_s: float) -> tuple[JobRecord, str]:
+def run_captured(
+    job: Job, cluster: Cluster, limit_s: float, keep_stats: Path | None = None
+) -> tuple[JobRecord, str]:
     """Runs a job and returns its output; a job that fails is an error that shows why."""
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         record = run(
@@ -121,6 +123,7 @@ def run_captured(job: Job, cluster: Cluster, limit_s: float) -> tuple[JobRecord,
             errors=errors,
             announce=False,
             limit_s=limit_s,
+            keep_stats=keep_stats,
         )
         output.seek(0)
         errors.seek(0)

@@ -41,14 +41,28 @@ class Line:
     delay_ms: float
     rate_mbit: float
     """0: no limit."""
+    loss: float = 0.0
+    """Share of the frames that are lost, in each direction."""
 
     @property
     def clear(self) -> bool:
         """The sites are joined without emulation."""
-        return not self.delay_ms and not self.rate_mbit
+        return not self.delay_ms and not self.rate_mbit and not self.loss
+
+    @property
+    def delay_s(self) -> float:
+        return self.delay_ms / 1e3
+
+    @property
+    def byte_s(self) -> float:
+        """What a byte takes at the line's rate."""
+        return 8 / (self.rate_mbit * 1e6) if self.rate_mbit else 0.0
 
     def __str__(self) -> str:
-        return "no emulation" if self.clear else f"{self.delay_ms:g} ms {self.rate_mbit:g} Mbit/s"
+        if self.clear:
+            return "no emulation"
+        lost = f" {100 * self.loss:g} % lost" if self.loss else ""
+        return f"{self.delay_ms:g} ms {self.rate_mbit:g} Mbit/s{lost}"
 
 
 CLEAR = Line(0, 0)

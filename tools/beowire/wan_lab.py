@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from beowire import lab_emulator, lab_up, topology_ready
+from beowire import lab_emulator, lab_status, lab_up, topology_ready
 from beowire.cluster import Cluster, of_lab
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.topology import CLEAR as CLEAR_MODEL
-from beowire.topology import Model, Topology
+from beowire.topology import DIRECTIONS, Model, Topology
 from beowire.wan_grid import Line
 from beowire.wan_results import Verdict
 
@@ -88,10 +88,21 @@ class WanLab:
         """Joins the sites by this line; nothing may be under way."""
         if line != self.line:
             model = Model(
-                delay_ns=round(line.delay_ms * 1e6), rate_bits=round(line.rate_mbit * 1e6)
+                delay_ns=round(line.delay_ms * 1e6),
+                rate_bits=round(line.rate_mbit * 1e6),
+                loss=line.loss,
             )
             self.lab = lab_up.set_links(self.lab.name, {EMULATED: {"ab": model, "ba": model}})
             self.line = line
+
+    def site(self) -> Cluster:
+        """The nodes of the first site alone."""
+        return replace(self.cluster, hosts=self.cluster.hosts[: len(self.cluster.hosts) // 2])
+
+    def crossed_bytes(self) -> int:
+        """What has crossed between the sites so far, in both directions, headers included."""
+        flows = lab_status.flows(self.lab)
+        return sum(flows[CABLE, direction].bytes for direction in DIRECTIONS)
 
     def begin(self) -> None:
         """What the emulator tells at `verdict` begins here."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """How long a point will take, before it is run: computing, messages in a row, and bytes.
 
-In the manner of LogGP (Alexandrov and others, 1995): T = F / g + P m D + V max(1 / R, 2 D / W).
+T = F / g + P m D + V max(1 / R, 2 D / W), of which `wan_cost` is all but the first term.
 F are the floating point operations as HPL counts them, g what all ranks compute together; P the
 panels, each of which costs m messages that wait for the one-way delay D one after the other; V the
 bytes that cross the line, at its rate R or with W of them under way in a round trip. g and, for
@@ -13,6 +13,7 @@ import statistics
 from dataclasses import dataclass
 
 from beowire.launch import Transport
+from beowire.wan_cost import Cost, Crossing
 from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Line, Point, Problem
 
 START_S = 2.0
@@ -64,10 +65,10 @@ class Model:
         return compute + self._line_s(point)
 
     def _line_s(self, point: Point) -> float:
-        delay_s = point.line.delay_ms / 1e3
-        waiting_s = point.problem.panels * self.messages[point.transport] * delay_s
-        byte_s = max(_byte_s(point.line), 2 * delay_s / self.window_bytes[point.transport])
-        return waiting_s + line_bytes(point.problem) * byte_s
+        messages = point.problem.panels * self.messages[point.transport]
+        window = self.window_bytes[point.transport]
+        crossing = Crossing(line_bytes(point.problem), window)
+        return Cost(messages, (crossing,)).time_s(point.line)
 
     def run_s(self, point: Point) -> float:
         """The time of the whole run, launcher included."""
@@ -77,11 +78,6 @@ class Model:
     def grid_s(self, grid: Grid, done: set[tuple[int, Point]] | None = None) -> float:
         """The time of the grid's runs that are not done."""
         return sum(self.run_s(run[1]) for run in grid.runs() if run not in (done or set()))
-
-
-def _byte_s(line: Line) -> float:
-    """What a byte takes at the line's rate."""
-    return 8 / (line.rate_mbit * 1e6) if line.rate_mbit else 0.0
 
 
 def fit(measured_s: dict[Point, float]) -> Model:
@@ -102,11 +98,11 @@ def fit(measured_s: dict[Point, float]) -> Model:
 def _line_costs(short_s: float, long_s: float) -> tuple[float, float]:
     """Messages in a row and window, from what LINE added to SHORT and to LONG: two equations, each
     panels times the cost of one and bytes times that of one."""
-    delay_s = LINE.delay_ms / 1e3
+    delay_s = LINE.delay_s
     determinant = SHORT.panels * line_bytes(LONG) - LONG.panels * line_bytes(SHORT)
     byte_s = (SHORT.panels * long_s - LONG.panels * short_s) / determinant
-    window = 2 * delay_s / byte_s if byte_s > _byte_s(LINE) else math.inf
-    byte_s = max(byte_s, _byte_s(LINE))
+    window = 2 * delay_s / byte_s if byte_s > LINE.byte_s else math.inf
+    byte_s = max(byte_s, LINE.byte_s)
     panel_s = (short_s - line_bytes(SHORT) * byte_s) / SHORT.panels
     return max(panel_s / delay_s, 1.0), window
 

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line of `beowire wan`: a program's profile, the verdict over a line, and a check of
+both."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from beowire import (
+    advise_tables,
+    places,
+    run_cli,
+    wan_advice,
+    wan_calibrate,
+    wan_check,
+    wan_plan,
+    wan_probe,
+)
+from beowire.errors import BeowireError
+from beowire.terminal import note, out
+from beowire.wan_advice import Answer, Link
+from beowire.wan_profile import Book, Plan
+
+app = typer.Typer(help="Are distant nodes worth it for a program?", no_args_is_help=True)
+
+EXIT_CODES: dict[Answer, int] = {"yes": 0, "no": 10, "unknown": 11}
+
+Json = Annotated[Path | None, typer.Option("--json", help="Write every figure to this file.")]
+Limit = Annotated[float, typer.Option(min=1, help="Seconds until a run is given up.")]
+
+
+@app.callback()
+def wan_() -> None:
+    """Are distant nodes worth it for a program?"""
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def profile(
+    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS...")],
+    file: Annotated[Path, typer.Option("--out", help="The profile; an interrupted one goes on.")],
+    transport: Annotated[
+        Literal["both", "tcp", "beowire"], typer.Option(help="What carries messages.")
+    ] = "both",
+    nodes: Annotated[int, typer.Option(help="Nodes, half of them at each site.")] = 4,
+    ppn: Annotated[int, typer.Option(help="Ranks on each node.")] = 1,
+    cpus: Annotated[
+        float, typer.Option(min=0, help="Processor time of each node; 0: equal shares.")
+    ] = 0,
+    mpi: run_cli.Mpi = "openmpi",
+    delay_max: Annotated[str, typer.Option(help="The longest delay, one way.")] = "50ms",
+    rate_min: Annotated[str, typer.Option(help="The lowest rate.")] = "10M",
+    rate_max: Annotated[str, typer.Option(help="A rate of the better lines.")] = "100M",
+    loss_max: Annotated[str, typer.Option(help="The largest share lost; 0: none.")] = "0.2%",
+    line: Annotated[
+        list[str] | None, typer.Option(help="A further line: delay=25ms,rate=100M,loss=0.1%.")
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Of one site, and of both without a line.")
+    ] = 3,
+    limit: Limit = 600,
+) -> None:
+    """Measure a program on one site and on both over a few lines: profile --out FILE -- PROGRAM."""
+    lines = wan_plan.lines(delay_max, rate_min, rate_max, loss_max)
+    lines += [wan_advice.parse_link(each).line for each in line or []]
+    plan = Plan(rounds, wan_plan.transports(transport), tuple(dict.fromkeys(lines)))
+    setting = wan_calibrate.setting(program, nodes, ppn, cpus, mpi)
+    book = Book.begin(file, "profile", setting, plan)
+    places.check_output(file)
+    wan_calibrate.fill(book, limit, note)
+    for table in advise_tables.of_profile(book):
+        out().print(table)
+    out().print(advise_tables.told(book.setting), highlight=False)
+
+
+@app.command()
+def advise(
+    file: Annotated[Path, typer.Argument(metavar="PROFILE")],
+    program: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- PROGRAM ARGS...]", help="Fail unless it is the profile's."),
+    ] = None,
+    link: Annotated[
+        str, typer.Option(help="The line between the sites: delay=25ms,rate=100M,loss=0.1%.")
+    ] = "",
+    lab: Annotated[
+        str | None, typer.Option("--lab", help="Probe between this lab's first and last node.")
+    ] = None,
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help="Probe between two hosts over ssh: A,B.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Of the probe.")] = 3,
+    worth: Annotated[float, typer.Option(min=0, help="The least speedup that pays.")] = 1.0,
+    json_file: Json = None,
+    ssh: run_cli.Ssh = "ssh",
+    network: run_cli.Network = "",
+) -> None:
+    """Do the nodes of a second site pay? Exit status: 0 yes, 10 no, 11 cannot be told."""
+    if sum(each not in ("", None) for each in (link, lab, hosts)) != 1:
+        raise BeowireError(
+            "Which line joins the sites?",
+            "Give one of --link delay=25ms,rate=100M, --hosts A,B and --lab NAME.",
+        )
+    described = wan_advice.parse_link(link) if link else None
+    book = Book.load(file, "profile")
+    book.check_complete()
+    if program:
+        wan_calibrate.check_program(book, program)
+    if json_file is not None:
+        places.check_output(json_file)
+    found = described or _probed(lab, hosts, ssh, network, rounds)
+    wan_plan.check_losses(book, found.line)
+    advices = wan_advice.advise(book, found, worth)
+    answer = wan_advice.overall(advices)
+    if json_file is not None:
+        told = wan_advice.as_json(book, found, advices, worth)
+        places.write_output(json_file, json.dumps(told, indent=1, allow_nan=False) + "\n")
+    for text in advise_tables.verdict(book, found, advices, worth):
+        out().print(text)
+    raise typer.Exit(EXIT_CODES[answer])
+
+
+def _probed(lab: str | None, hosts: str | None, ssh: str, network: str, rounds: int) -> Link:
+    where = run_cli.choose_cluster(lab, hosts, None, ssh, network)
+    note(f"probing the line between {where.hosts[0]} and {where.hosts[-1]}")
+    return wan_probe.probe(where, rounds)
+
+
+@app.command()
+def check(
+    file: Annotated[Path, typer.Argument(metavar="PROFILE")],
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep each result here; what is here is not run again. Default: PROFILE.check"
+        ),
+    ] = None,
+    line: Annotated[
+        list[str] | None,
+        typer.Option(help="A line to measure: delay=25ms,rate=100M. Default: 12 of them."),
+    ] = None,
+    limit: Limit = 600,
+    json_file: Json = None,
+) -> None:
+    """Measure lines that the profile has not seen, and compare with what it predicts."""
+    book = Book.load(file, "profile")
+    book.check_complete()
+    if json_file is not None:
+        places.check_output(json_file)
+    setting = wan_calibrate.again(book)
+    lines = [wan_advice.parse_link(each).line for each in line or []] or wan_check.LINES
+    for each in lines:
+        wan_plan.check_losses(book, each)
+    plan = Plan(1, book.plan.transports, tuple(lines), ends=False)
+    place = results or file.with_name(file.name + ".check")
+    found = Book.begin(place, "check", setting, plan)
+    places.check_output(place)
+    wan_calibrate.fill(found, limit, note)
+    compared = wan_check.compare(book, found)
+    if not compared:
+        raise BeowireError(
+            "The profile has been fitted to all of these lines; that would prove nothing.",
+            "Name others by --line.",
+        )
+    if json_file is not None:
+        told = {**wan_check.as_json(compared), "setting": advise_tables.setting(book.setting)}
+        places.write_output(json_file, json.dumps(told, indent=1, allow_nan=False) + "\n")
+    out().print(advise_tables.compared(compared))
+    for text in advise_tables.errors(compared):
+        out().print(text, highlight=False)
+    out().print(advise_tables.told(book.setting), highlight=False)
+    worst = max(wan_check.as_json(compared)["median_error"].values())
+    raise typer.Exit(0 if worst <= wan_check.ERROR_MAX else 1)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs the cases of a book that are missing: an unmodified MPI program on one site and on both.
+
+The program is timed from outside, by a library that is preloaded (adapters/stopwatch). A run
+proves which way its payload went; one during which the emulator came late is repeated.
+"""
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from beowire import bench, lab_up, launch, mpi, path, places, wan_lab
+from beowire.cluster import Cluster
+from beowire.errors import BeowireError
+from beowire.launch import Job
+from beowire.run import run_captured
+from beowire.wan_lab import WanLab
+from beowire.wan_profile import Book, Case, Run, Setting
+from beowire.wan_run import ATTEMPTS, BEOWIRE_LINKS, duration
+
+Tell = Callable[[str], None]
+
+
+def stopwatch() -> Path:
+    """The library that times a program."""
+    return places.product("adapters/stopwatch/libbeowire-stopwatch.so")
+
+
+def setting(
+    program: list[str], nodes: int, ranks_per_node: int, cpus: float, mpi_name: str
+) -> Setting:
+    """What is measured, and on what. Fails if the program or a tool is not there."""
+    stopwatch()
+    places.provider_dir()
+    places.product("emulator/beowire-link")
+    if ranks_per_node < 1:
+        raise BeowireError(f"--ppn {ranks_per_node}?", "Give 1 or more ranks for each node.")
+    wan_lab.chosen(wan_lab.topology(cpus), nodes)
+    processors = os.cpu_count() or 1
+    told = bench.machine()
+    return Setting(
+        program=tuple(program),
+        digest=digest(program),
+        nodes=nodes,
+        ranks_per_node=ranks_per_node,
+        cpus=cpus or wan_lab.default_cpus(nodes, processors),
+        processors=processors,
+        machine=f"{told['architecture']}, Linux {told['kernel']}",
+        mpi=mpi_name,
+        library=mpi.find(mpi_name).name,
+    )
+
+
+def digest(program: list[str]) -> str:
+    """Of the executable's bytes, by which another program is told."""
+    launch.check_program(
+        Job(program, 1, "tcp"), Cluster(hosts=["here"], agent=[], shares_cores=True)
+    )
+    found = Path(shutil.which(program[0]) or program[0])
+    try:
+        return hashlib.sha256(found.read_bytes()).hexdigest()
+    except OSError as error:
+        raise BeowireError(
+            f"{found} cannot be read: {error.strerror}.",
+            "A profile keeps a check sum of its program; make it readable.",
+        ) from error
+
+
+def fill(book: Book, limit_s: float, tell: Tell) -> None:
+    """Runs what the book lacks, in a lab that is gone afterwards."""
+    missing = book.missing()
+    if not missing:
+        return
+    book.write()
+    setting = book.setting
+    began_s = time.monotonic()
+    with (
+        lab_up.termination_raises(),
+        wan_lab.made(setting.nodes, setting.cpus) as lab,
+        _kept(book, tell),
+    ):
+        for step, (number, case) in enumerate(missing):
+            left = _left(book, [each for _, each in missing[step:]])
+            tell(f"{step + 1}/{len(missing)} {case}{left}")
+            book.add(_measured(lab, setting, number, case, limit_s))
+    tell(f"{len(missing)} runs in {duration(time.monotonic() - began_s)}")
+
+
+@contextlib.contextmanager
+def _kept(book: Book, tell: Tell) -> Iterator[None]:
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        tell(f"what is measured stands in {book.path}; the same command goes on from there")
+        raise
+
+
+def _left(book: Book, cases: list[Case]) -> str:
+    """The time left, as the runs went so far: those of a line that was not yet run take as long as
+    the others did."""
+    if len(book.runs) < 4:
+        return ""
+    mean_s = sum(run.run_s * run.attempts for run in book.runs) / len(book.runs)
+    return f", about {duration(mean_s * len(cases))} left"
+
+
+def _measured(lab: WanLab, setting: Setting, number: int, case: Case, limit_s: float) -> Run:
+    lab.set_line(case.line)
+    for attempt in range(1, ATTEMPTS + 1):
+        run = _once(lab, setting, number, case, limit_s, attempt)
+        if run.verdict.valid is not False:
+            break
+    return run
+
+
+def _once(
+    lab: WanLab, setting: Setting, number: int, case: Case, limit_s: float, attempt: int
+) -> Run:
+    where = lab.site() if case.sites == "one" else lab.cluster
+    environment = {"LD_PRELOAD": str(stopwatch())}
+    if case.transport == "beowire":
+        environment["BEOWIRE_LINKS"] = BEOWIRE_LINKS
+    job = Job(
+        list(setting.program),
+        len(where.hosts) * setting.ranks_per_node,
+        case.transport,
+        mpi=setting.mpi,
+        per_node=setting.ranks_per_node,
+        environment=environment,
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        before = lab.crossed_bytes()
+        lab.begin()
+        record, _ = run_captured(job, where, limit_s, Path(directory))
+        verdict = lab.verdict()
+        crossed = lab.crossed_bytes() - before
+        path.prove(record)
+        time_s = read_times(Path(directory), job.ranks)
+    return Run(
+        round=number,
+        case=case,
+        time_s=time_s,
+        crossed_bytes=crossed,
+        run_s=record.elapsed_ns / 1e9,
+        verdict=verdict,
+        attempts=attempt,
+    )
+
+
+def read_times(directory: Path, ranks: int) -> float:
+    """What the stopwatch wrote of the slowest rank, in seconds."""
+    times_ns = [int(file.read_text()) for file in directory.glob("*.stopwatch")]
+    if len(times_ns) != ranks:
+        raise BeowireError(
+            f"{len(times_ns)} of {ranks} ranks told when they called MPI_Init and MPI_Finalize.",
+            "The program must be linked with a shared library of its MPI, and end by MPI_Finalize; "
+            "a script must end with the program.",
+        )
+    return max(times_ns) / 1e9
+
+
+def again(book: Book) -> Setting:
+    """The setting of a profile, to be measured in again; fails if this is another machine or the
+    program has changed."""
+    ours = book.setting
+    now = setting(list(ours.program), ours.nodes, ours.ranks_per_node, ours.cpus, ours.mpi)
+    book.check_same(now)
+    return now
+
+
+def check_program(book: Book, program: list[str]) -> None:
+    """Fails unless the profile is of this program with these arguments."""
+    ours = book.setting
+    book.check_same(replace(ours, program=tuple(program), digest=digest(program)))

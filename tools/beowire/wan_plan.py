@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Which lines a program's profile is made from, and what it then can be asked about."""
+
+from beowire.errors import BeowireError
+from beowire.launch import Transport
+from beowire.topology_keys import parse_rate, parse_share, parse_time
+from beowire.wan_grid import TRANSPORTS, Line
+from beowire.wan_profile import Book
+
+NEAR = 0.2
+"""The shorter delay of a profile, as a share of the longest."""
+LOSSY = (0.2, 0.5)
+"""The delays of its lines with losses, likewise."""
+
+
+def transports(name: str) -> tuple[Transport, ...]:
+    return TRANSPORTS if name == "both" else tuple(each for each in TRANSPORTS if each == name)
+
+
+def lines(delay_max: str, rate_min: str, rate_max: str, loss_max: str) -> list[Line]:
+    """Each rate without a delay, each delay with and without a rate, and losses."""
+    far_ms = parse_time(delay_max) / 1e6
+    low, high = (parse_rate(text) / 1e6 for text in (rate_min, rate_max))
+    loss = parse_share(loss_max)
+    if not far_ms or far_ms > 1000:
+        raise BeowireError(
+            f"--delay-max {delay_max}?", "Give the longest delay between sites, such as 50ms."
+        )
+    if not 0 < low < high:
+        raise BeowireError(
+            f"--rate-min {rate_min}, --rate-max {rate_max}?",
+            "Give two rates, the lower one first, such as 10M and 100M.",
+        )
+    if loss > 0.1:
+        raise BeowireError(f"--loss-max {loss_max}?", "Give at most 10%, such as 0.2%.")
+    near_ms = NEAR * far_ms
+    found = [Line(0, low), Line(0, high)]
+    found += [Line(near_ms, 0), Line(near_ms, high), Line(near_ms, low)]
+    found += [Line(far_ms / 2, high), Line(far_ms, 0), Line(far_ms, high)]
+    if loss:
+        found += [Line(share * far_ms, high, loss) for share in LOSSY]
+    return found
+
+
+def check_losses(book: Book, line: Line) -> None:
+    """Fails if losses are asked for that the profile knows nothing about."""
+    if line.loss and not any(each.loss for each in book.plan.lines):
+        raise BeowireError(
+            f"{book.path} was measured without losses; it cannot tell what "
+            f"{100 * line.loss:g} % do.",
+            "Measure some: ./beowire wan profile with --loss-max 0.2%, or leave the loss out.",
+        )
