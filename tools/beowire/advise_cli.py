@@ -149,20 +149,21 @@ def check(
     if json_file is not None:
         places.check_output(json_file)
     setting = wan_calibrate.again(book)
-    lines = [wan_advice.parse_link(each).line for each in line or []] or wan_check.LINES
-    for each in lines:
+    asked = [wan_advice.parse_link(each).line for each in line or []] or wan_check.LINES
+    for each in asked:
         wan_plan.check_losses(book, each)
-    plan = Plan(1, book.plan.transports, tuple(lines), ends=False)
+    lines = tuple(each for each in asked if each not in book.plan.lines)
+    if not lines:
+        raise BeowireError(
+            "The profile has been fitted to all of these lines; that would prove nothing.",
+            "Name others by --line.",
+        )
+    plan = Plan(1, book.plan.transports, lines, ends=False)
     place = results or file.with_name(file.name + ".check")
     found = Book.begin(place, "check", setting, plan)
     places.check_output(place)
     wan_calibrate.fill(found, limit, note)
     compared = wan_check.compare(book, found)
-    if not compared:
-        raise BeowireError(
-            "The profile has been fitted to all of these lines; that would prove nothing.",
-            "Name others by --line.",
-        )
     if json_file is not None:
         told = {**wan_check.as_json(compared), "setting": advise_tables.setting(book.setting)}
         places.write_output(json_file, json.dumps(told, indent=1, allow_nan=False) + "\n")

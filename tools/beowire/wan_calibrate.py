@@ -45,7 +45,7 @@ def setting(
     processors = os.cpu_count() or 1
     told = bench.machine()
     return Setting(
-        program=tuple(program),
+        program=placed(program),
         digest=digest(program),
         nodes=nodes,
         ranks_per_node=ranks_per_node,
@@ -55,6 +55,12 @@ def setting(
         mpi=mpi_name,
         library=mpi.find(mpi_name).name,
     )
+
+
+def placed(program: list[str]) -> tuple[str, ...]:
+    """Its words, so that they mean the same from everywhere."""
+    name, *arguments = program
+    return (str(Path(name).absolute()) if "/" in name else name, *arguments)
 
 
 def digest(program: list[str]) -> str:
@@ -177,4 +183,4 @@ def again(book: Book) -> Setting:
 def check_program(book: Book, program: list[str]) -> None:
     """Fails unless the profile is of this program with these arguments."""
     ours = book.setting
-    book.check_same(replace(ours, program=tuple(program), digest=digest(program)))
+    book.check_same(replace(ours, program=placed(program), digest=digest(program)))
