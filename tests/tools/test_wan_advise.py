@@ -16,6 +16,7 @@ from beowire import (
     lab_up,
     places,
     wan_advice,
+    wan_calibrate,
     wan_check,
     wan_fit,
     wan_plan,
@@ -333,6 +334,43 @@ def test_a_host_that_keeps_silent_is_given_up(monkeypatch: pytest.MonkeyPatch) -
     silent = Cluster(["here", "there"], ["sh", "-c", "sleep 60"])
     with pytest.raises(BeowireError, match="here did not answer within"):
         wan_probe.probe(silent, 1)
+
+
+def test_real_hosts_tell_the_computing_and_the_lab_the_line(tmp_path: Path) -> None:
+    made = book(tmp_path / "p")
+    made.plan = replace(made.plan, hosts=("a", "b"))
+    for number, case in made.missing():
+        made.add(run(case, 1.0 if case.sites == "one" else 0.6, number, None))
+    made = Book.load(tmp_path / "p", "profile")
+    made.check_complete()
+    (found,) = wan_advice.advise(made, described("delay=5ms,rate=100M"), 1.0)
+    assert (found.one_site_s, found.computing_s) == (1.0, 0.6)
+    assert found.both.value == pytest.approx(0.6 + COST.time_s(Line(5, 100)), rel=0.05)
+    with pytest.raises(BeowireError, match="of the hosts a, b"):
+        Book.begin(made.path, "profile", SETTING, replace(made.plan, hosts=("a", "c")))
+
+
+@pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="Open MPI is not installed")
+def test_a_program_is_measured_on_hosts(
+    lab_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes of a lab on loopback addresses, reached as hosts are; the lab's runs are there."""
+    monkeypatch.setenv("BEOWIRE_LAB_MODE", "loopback")
+    monkeypatch.setenv("BEOWIRE_LAB_DIR", str(lab_up.up(lab_name, 2, 9000).directory))
+    program = [str(places.example("pi")), "--precision", "1e-5"]
+    setting = wan_calibrate.setting(program, 2, 1, 0.1, "openmpi")
+    lab_runs = book(tmp_path / "p").runs
+    plan = Plan(3, ("tcp",), LINES, hosts=("node1", "node2"))
+    made = Book(tmp_path / "p", "profile", setting, plan, lab_runs)
+    with pytest.raises(BeowireError, match="lacks 6 runs on node1, node2"):
+        wan_calibrate.fill(made, 60, print)
+    agent = str(places.package_file("agent.sh"))
+    hosts = wan_calibrate.hosts("node[1-2]", agent, "127.0.0.0/8", 2)
+    wan_calibrate.fill(made, 60, print, hosts)
+    made.check_complete()
+    assert all(each.time_s > 0 for each in made.runs if each.case.place == "hosts")
+    with pytest.raises(BeowireError, match="the lab has 4 nodes"):
+        wan_calibrate.hosts("node[1-2]", agent, "", 4)
 
 
 def test_predictions_are_compared_with_lines_not_seen(tmp_path: Path) -> None:

@@ -60,18 +60,26 @@ def profile(
         int, typer.Option(min=1, help="Of one site, and of both without a line.")
     ] = 3,
     limit: Limit = 600,
+    hosts: Annotated[
+        str | None, typer.Option("--hosts", help="Real hosts of one place, as many as nodes.")
+    ] = None,
+    ssh: run_cli.Ssh = "ssh",
+    network: run_cli.Network = "",
 ) -> None:
     """Measure a program on one site and on both over a few lines: profile --out FILE -- PROGRAM."""
     lines = wan_plan.lines(delay_max, rate_min, rate_max, loss_max)
     lines += [wan_advice.parse_link(each).line for each in line or []]
-    plan = Plan(rounds, wan_plan.transports(transport), tuple(dict.fromkeys(lines)))
+    where = wan_calibrate.hosts(hosts, ssh, network, nodes)
+    names = tuple(where.hosts) if where else ()
+    chosen = wan_plan.transports(transport)
+    plan = Plan(rounds, chosen, tuple(dict.fromkeys(lines)), hosts=names)
     setting = wan_calibrate.setting(program, nodes, ppn, cpus, mpi)
     book = Book.begin(file, "profile", setting, plan)
     places.check_output(file)
-    wan_calibrate.fill(book, limit, note)
+    wan_calibrate.fill(book, limit, note, where)
     for table in advise_tables.of_profile(book):
         out().print(table)
-    out().print(advise_tables.told(book.setting), highlight=False)
+    out().print(advise_tables.told(book), highlight=False)
 
 
 @app.command()
@@ -170,6 +178,6 @@ def check(
     out().print(advise_tables.compared(compared))
     for text in advise_tables.errors(compared):
         out().print(text, highlight=False)
-    out().print(advise_tables.told(book.setting), highlight=False)
+    out().print(advise_tables.told(found), highlight=False)
     worst = max(wan_check.as_json(compared)["median_error"].values())
     raise typer.Exit(0 if worst <= wan_check.ERROR_MAX else 1)

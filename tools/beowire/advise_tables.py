@@ -19,8 +19,9 @@ _ANSWERS = {
 }
 
 
-def told(setting: Setting) -> str:
+def told(book: Book) -> str:
     """What the figures came from, in a sentence."""
+    setting = book.setting
     ranks = setting.nodes * setting.ranks_per_node
     quotas = (
         f"Equal limits of processor time stand for computing: {ranks} ranks share "
@@ -32,7 +33,16 @@ def told(setting: Setting) -> str:
         f"{' '.join(setting.program)}: {setting.nodes} nodes at two sites, "
         f"{setting.ranks_per_node} {'rank' if setting.ranks_per_node == 1 else 'ranks'} and "
         f"{setting.cpus:g} processors each (limits by control "
-        f"groups), {setting.library}, {setting.machine}. {quotas}"
+        f"groups), {setting.library}, {setting.machine}. {quotas}{_hosts(book)}"
+    )
+
+
+def _hosts(book: Book) -> str:
+    """Which real hosts take part."""
+    if not book.plan.hosts:
+        return ""
+    return (
+        f" That is so for what a line costs; the rest was measured on {', '.join(book.plan.hosts)}."
     )
 
 
@@ -49,10 +59,10 @@ def of_profile(book: Book) -> list[Table]:
         cases = dict.fromkeys(run.case for run in book.runs if run.case.transport == transport)
         for case in cases:
             runs = [run for run in book.runs if run.case == case]
-            one = case.sites == "one"
+            one = case.sites == "one" or case.place == "hosts"
             late = any(run.verdict.valid is False for run in runs)
             table.add_row(
-                "one site" if one else str(case.line),
+                str(case).removesuffix(f", {transport}"),
                 f"{statistics.median(book.times_s(case)):.2f}{'*' if late else ''}",
                 "" if one else f"{fit.time_s(case.line):.2f}",
                 f"{statistics.median(run.crossed_bytes for run in runs) / 1e6:.1f}",
@@ -92,7 +102,7 @@ def verdict(book: Book, link: Link, advices: list[Advice], worth: float) -> list
         table,
         *map(_terms, advices),
         *wan_advice.next_steps(book, link, advices),
-        told(book.setting),
+        told(book),
     ]
 
 

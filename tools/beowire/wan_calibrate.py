@@ -16,12 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from beowire import bench, lab_up, launch, mpi, path, places, wan_lab
-from beowire.cluster import Cluster
+from beowire.cluster import Cluster, of_hosts
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.run import run_captured
 from beowire.wan_lab import WanLab
-from beowire.wan_profile import Book, Case, Run, Setting
+from beowire.wan_profile import Book, Case, Place, Run, Setting
+from beowire.wan_results import Verdict
 from beowire.wan_run import ATTEMPTS, BEOWIRE_LINKS, duration
 
 Tell = Callable[[str], None]
@@ -57,6 +58,19 @@ def setting(
     )
 
 
+def hosts(names: str | None, ssh: str, network: str, nodes: int) -> Cluster | None:
+    """Real hosts, as many as there are nodes in the lab; None where none are named."""
+    if names is None:
+        return None
+    found = of_hosts([names], ssh, network)
+    if len(found.hosts) != nodes:
+        raise BeowireError(
+            f"--hosts {names} are {len(found.hosts)}, and the lab has {nodes} nodes.",
+            f"Give --nodes {len(found.hosts)}, or {nodes} hosts; half of them stand for a site.",
+        )
+    return found
+
+
 def placed(program: list[str]) -> tuple[str, ...]:
     """Its words, so that they mean the same from everywhere."""
     name, *arguments = program
@@ -78,23 +92,28 @@ def digest(program: list[str]) -> str:
         ) from error
 
 
-def fill(book: Book, limit_s: float, tell: Tell) -> None:
-    """Runs what the book lacks, in a lab that is gone afterwards."""
+def fill(book: Book, limit_s: float, tell: Tell, hosts: Cluster | None = None) -> None:
+    """Runs what the book lacks: over lines in a lab that is gone afterwards, and on real hosts."""
     missing = book.missing()
     if not missing:
         return
+    in_lab = [each for each in missing if each[1].place == "lab"]
+    on_hosts = [each for each in missing if each[1].place == "hosts"]
+    if on_hosts and hosts is None:
+        raise BeowireError(
+            f"{book.path} lacks {len(on_hosts)} runs on {', '.join(book.plan.hosts)}.",
+            "Name these hosts by --hosts again, and how to reach them.",
+        )
     book.write()
-    setting = book.setting
     began_s = time.monotonic()
-    with (
-        lab_up.termination_raises(),
-        wan_lab.made(setting.nodes, setting.cpus) as lab,
-        _kept(book, tell),
-    ):
-        for step, (number, case) in enumerate(missing):
-            left = _left(book, [each for _, each in missing[step:]])
-            tell(f"{step + 1}/{len(missing)} {case}{left}")
-            book.add(_measured(lab, setting, number, case, limit_s))
+    with lab_up.termination_raises(), _kept(book, tell):
+        if in_lab:
+            with wan_lab.made(book.setting.nodes, book.setting.cpus) as lab:
+                for number, case in _told(book, in_lab, tell):
+                    book.add(_in_lab(lab, book.setting, number, case, limit_s))
+        for number, case in _told(book, on_hosts, tell):
+            assert hosts is not None
+            book.add(_on_hosts(hosts, book.setting, number, case, limit_s))
     tell(f"{len(missing)} runs in {duration(time.monotonic() - began_s)}")
 
 
@@ -107,28 +126,48 @@ def _kept(book: Book, tell: Tell) -> Iterator[None]:
         raise
 
 
-def _left(book: Book, cases: list[Case]) -> str:
+def _told(book: Book, cases: list[tuple[int, Case]], tell: Tell) -> Iterator[tuple[int, Case]]:
+    """The cases, each told before it is run."""
+    for step, (number, case) in enumerate(cases):
+        left = _left(book, len(cases) - step, case.place)
+        tell(f"{step + 1}/{len(cases)} {case}{left}")
+        yield number, case
+
+
+def _left(book: Book, count: int, place: Place) -> str:
     """The time left, as the runs went so far: those of a line that was not yet run take as long as
     the others did."""
-    if len(book.runs) < 4:
+    taken_s = [run.run_s * run.attempts for run in book.runs if run.case.place == place]
+    if len(taken_s) < 4:
         return ""
-    mean_s = sum(run.run_s * run.attempts for run in book.runs) / len(book.runs)
-    return f", about {duration(mean_s * len(cases))} left"
+    return f", about {duration(sum(taken_s) / len(taken_s) * count)} left"
 
 
-def _measured(lab: WanLab, setting: Setting, number: int, case: Case, limit_s: float) -> Run:
+def _in_lab(lab: WanLab, setting: Setting, number: int, case: Case, limit_s: float) -> Run:
+    """Repeated while the emulator is late."""
     lab.set_line(case.line)
+    where = lab.site() if case.sites == "one" else lab.cluster
     for attempt in range(1, ATTEMPTS + 1):
-        run = _once(lab, setting, number, case, limit_s, attempt)
+        before = lab.crossed_bytes()
+        lab.begin()
+        time_s, run_s = _once(setting, case, where, limit_s)
+        crossed = lab.crossed_bytes() - before
+        run = Run(number, case, time_s, crossed, run_s, lab.verdict(), attempt)
         if run.verdict.valid is not False:
             break
     return run
 
 
-def _once(
-    lab: WanLab, setting: Setting, number: int, case: Case, limit_s: float, attempt: int
-) -> Run:
-    where = lab.site() if case.sites == "one" else lab.cluster
+def _on_hosts(hosts: Cluster, setting: Setting, number: int, case: Case, limit_s: float) -> Run:
+    """Nobody counts there what crosses between one half of the hosts and the other."""
+    half = hosts.hosts[: len(hosts.hosts) // 2]
+    where = replace(hosts, hosts=half) if case.sites == "one" else hosts
+    time_s, run_s = _once(setting, case, where, limit_s)
+    return Run(number, case, time_s, 0, run_s, Verdict("hosts", None))
+
+
+def _once(setting: Setting, case: Case, where: Cluster, limit_s: float) -> tuple[float, float]:
+    """What the program took, and the whole run."""
     environment = {"LD_PRELOAD": str(stopwatch())}
     if case.transport == "beowire":
         environment["BEOWIRE_LINKS"] = BEOWIRE_LINKS
@@ -141,22 +180,9 @@ def _once(
         environment=environment,
     )
     with tempfile.TemporaryDirectory() as directory:
-        before = lab.crossed_bytes()
-        lab.begin()
         record, _ = run_captured(job, where, limit_s, Path(directory))
-        verdict = lab.verdict()
-        crossed = lab.crossed_bytes() - before
         path.prove(record)
-        time_s = read_times(Path(directory), job.ranks)
-    return Run(
-        round=number,
-        case=case,
-        time_s=time_s,
-        crossed_bytes=crossed,
-        run_s=record.elapsed_ns / 1e9,
-        verdict=verdict,
-        attempts=attempt,
-    )
+        return read_times(Path(directory), job.ranks), record.elapsed_ns / 1e9
 
 
 def read_times(directory: Path, ranks: int) -> float:

@@ -12,13 +12,13 @@ scipy is imported where it is used: it would cost every start of the command a p
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from beowire.launch import Transport
 from beowire.samples import CONFIDENCE, Ratio
 from beowire.wan_cost import FRAME_BYTES, Cost, Crossing
-from beowire.wan_grid import Line
+from beowire.wan_grid import CLEAR, Line
 from beowire.wan_profile import Book, Case, Sites
 
 WINDOWS = (*(15e3 * 2**power for power in range(7)), math.inf)
@@ -87,13 +87,18 @@ class Fit:
 
 
 def of_book(book: Book, transport: Transport) -> Fit:
-    """From all runs on both sites over this transport; several of a line count by their median."""
+    """From all runs on both sites over this transport; several of a line count by their median.
+    Where it was run on real hosts too, they tell the time that does not depend on the line."""
     runs = [run for run in book.runs if run.case.transport == transport]
-    both = [run for run in runs if run.case.sites == "both"]
+    both = [run for run in runs if (run.case.sites, run.case.place) == ("both", "lab")]
     cases = dict.fromkeys(run.case for run in both)
     measured = [Measured(case.line, statistics.median(book.times_s(case))) for case in cases]
     frames = statistics.median(run.crossed_bytes / FRAME_BYTES for run in both)
-    return fit(measured, frames, noise(book, transport, "both"))
+    found = fit(measured, frames, noise(book, transport, "both"))
+    if not book.plan.hosts:
+        return found
+    on_hosts_s = statistics.median(book.times_s(Case(transport, "both", CLEAR, "hosts")))
+    return replace(found, compute_s=on_hosts_s)
 
 
 def noise(book: Book, transport: Transport, sites: Sites) -> float:
@@ -109,8 +114,8 @@ def noise(book: Book, transport: Transport, sites: Sites) -> float:
 
 
 def one_site_s(book: Book, transport: Transport) -> list[float]:
-    """The times of all runs on one site; they do not depend on a line."""
-    return [run.time_s for run in book.runs if run.case == Case(transport, "one", run.case.line)]
+    """The times of all runs on one site, of real hosts if there are any."""
+    return book.times_s(Case(transport, "one", CLEAR, "hosts" if book.plan.hosts else "lab"))
 
 
 def fit(measured: Sequence[Measured], frames: float, spread_min: float = 0.0) -> Fit:

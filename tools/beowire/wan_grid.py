@@ -61,8 +61,8 @@ class Line:
     def __str__(self) -> str:
         if self.clear:
             return "no emulation"
-        lost = f" {100 * self.loss:g} % lost" if self.loss else ""
-        return f"{self.delay_ms:g} ms {self.rate_mbit:g} Mbit/s{lost}"
+        lost = f" {100 * self.loss:.3g} % lost" if self.loss else ""
+        return f"{self.delay_ms:.4g} ms {self.rate_mbit:.4g} Mbit/s{lost}"
 
 
 CLEAR = Line(0, 0)

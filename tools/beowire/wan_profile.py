@@ -22,6 +22,8 @@ from beowire.wan_results import Verdict
 FORMAT = 1
 Kind = Literal["profile", "check"]
 Sites = Literal["one", "both"]
+Place = Literal["lab", "hosts"]
+"""Where a run was: lines are emulated in a lab; hosts are real, all of them at one place."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,11 @@ class Case:
     transport: Transport
     sites: Sites
     line: Line
+    place: Place = "lab"
 
     def __str__(self) -> str:
+        if self.place == "hosts":
+            return f"{'half of the' if self.sites == 'one' else 'all'} hosts, {self.transport}"
         where = "one site" if self.sites == "one" else f"both sites, {self.line}"
         return f"{where}, {self.transport}"
 
@@ -91,6 +96,8 @@ class Plan:
     lines: tuple[Line, ...]
     ends: bool = True
     """Also one site, and both without a line; these in every round, each line in the first only."""
+    hosts: tuple[str, ...] = ()
+    """Real ones, on half of which and all of which it is run too, in every round; or none."""
 
     def cases(self) -> Iterator[tuple[int, Case]]:
         """By round, in the order of measuring: the transports take turns (A B A B)."""
@@ -99,6 +106,8 @@ class Plan:
                 for sites in ("one", "both"):
                     for transport in self.transports:
                         yield number, Case(transport, sites, CLEAR)
+                        if self.hosts:
+                            yield number, Case(transport, sites, CLEAR, "hosts")
             for line in self.lines if number == 1 else ():
                 for transport in self.transports:
                     yield number, Case(transport, "both", line)
@@ -202,7 +211,13 @@ class Book:
         lines = dict.fromkeys((*book.plan.lines, *plan.lines))
         transports = dict.fromkeys((*book.plan.transports, *plan.transports))
         rounds = max(book.plan.rounds, plan.rounds)
-        book.plan = Plan(rounds, tuple(transports), tuple(lines), plan.ends)
+        hosts = plan.hosts or book.plan.hosts
+        if book.plan.hosts and hosts != book.plan.hosts:
+            raise BeowireError(
+                f"{path} is of the hosts {', '.join(book.plan.hosts)}.",
+                "Name the same hosts, or another file.",
+            )
+        book.plan = Plan(rounds, tuple(transports), tuple(lines), plan.ends, hosts)
         return book
 
     def check_same(self, setting: Setting) -> None:
@@ -227,12 +242,13 @@ def _decoded(kind: type[Setting], told: dict[str, Any]) -> Setting:
 
 def _plan(told: dict[str, Any]) -> Plan:
     lines = tuple(Line(**line) for line in told["lines"])
-    return Plan(told["rounds"], tuple(told["transports"]), lines, told["ends"])
+    transports, hosts = tuple(told["transports"]), tuple(told["hosts"])
+    return Plan(told["rounds"], transports, lines, told["ends"], hosts)
 
 
 def _run(told: dict[str, Any]) -> Run:
     case = told["case"]
-    decoded = Case(case["transport"], case["sites"], Line(**case["line"]))
+    decoded = Case(case["transport"], case["sites"], Line(**case["line"]), case["place"])
     run = Run(**{**told, "case": decoded, "verdict": Verdict(**told["verdict"])})
     return replace(run, time_s=float(run.time_s), crossed_bytes=int(run.crossed_bytes))
 
