@@ -161,7 +161,8 @@ class Topology:
     seed: int = 1
     """Of all that emulators leave to chance; each link draws a seed of its own from it."""
     realtime: bool = False
-    """Emulators run before all other threads (SCHED_FIFO), so that programs do not delay them."""
+    """Emulators run before all other threads (SCHED_FIFO), so that programs do not delay them;
+    nodes with a limit of processor time run before the rest of the machine."""
     emulator_cpus: str = ""
     """The processors that emulators run on, as 2 or 2,3 or 4-7; empty: any."""
     source: str = ""
