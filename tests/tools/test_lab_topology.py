@@ -421,6 +421,18 @@ def test_processor_time_is_limited_equally(lab_name: str) -> None:
     assert not any(group.exists() or group.parent.exists() for group in groups)
 
 
+def test_nodes_of_a_lab_for_measuring_go_before_the_rest_of_the_machine(lab_name: str) -> None:
+    try:
+        up(lab_name, "realtime = true\n" + PAIR.replace("count = 2", "count = 2\ncpus = 0.25"))
+    except BeowireError as error:
+        pytest.skip(f"control groups: {error.what}")
+    (top,) = {Path(place).parent for place in lab.load(lab_name).quotas.values()}
+    weights = {"cpu.weight": 100, "cpu.shares": 1024}  # of groups that nobody gave one
+    found = {name: int((top / name).read_text()) for name in weights if (top / name).exists()}
+    assert found
+    assert all(found[name] >= 100 * weights[name] for name in found)
+
+
 def test_rates_are_checked_with_both_kinds_of_sender(lab_name: str) -> None:
     up(lab_name, PAIR + 'rate = "20M"\n')
     answer = beowire("lab", "check-rates", lab_name, "--seconds", "0.5", "--json")
