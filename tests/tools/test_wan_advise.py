@@ -237,7 +237,7 @@ def test_a_profile_is_found_again_and_gone_on_with(tmp_path: Path) -> None:
     again = Book.load(tmp_path / "p", "profile")
     assert (again.runs, again.setting, again.plan) == (made.runs, made.setting, made.plan)
     assert {case.transport for _, case in again.missing()} == {"beowire"}
-    with pytest.raises(BeowireError, match=r"not complete: 16 runs"):
+    with pytest.raises(BeowireError, match=r"not complete: 17 runs"):
         again.check_complete()
     more = Book.begin(tmp_path / "p", "profile", SETTING, Plan(1, ("tcp",), (Line(7, 70),)))
     assert (1, Case("tcp", "both", Line(7, 70))) in more.missing()

@@ -18,7 +18,7 @@ def transports(name: str) -> tuple[Transport, ...]:
 
 
 def lines(delay_max: str, rate_min: str, rate_max: str, loss_max: str) -> list[Line]:
-    """Each rate without a delay, each delay with and without a rate, and losses."""
+    """Each rate without a delay, each delay with and without rates, and losses."""
     far_ms = parse_time(delay_max) / 1e6
     low, high = (parse_rate(text) / 1e6 for text in (rate_min, rate_max))
     loss = parse_share(loss_max)
@@ -33,10 +33,10 @@ def lines(delay_max: str, rate_min: str, rate_max: str, loss_max: str) -> list[L
         )
     if loss > 0.1:
         raise BeowireError(f"--loss-max {loss_max}?", "Give at most 10%, such as 0.2%.")
-    near_ms = NEAR * far_ms
     found = [Line(0, low), Line(0, high)]
-    found += [Line(near_ms, 0), Line(near_ms, high), Line(near_ms, low)]
-    found += [Line(far_ms / 2, high), Line(far_ms, 0), Line(far_ms, high)]
+    for delay_ms in (NEAR * far_ms, far_ms):
+        found += [Line(delay_ms, rate) for rate in (0, high, low)]
+    found.append(Line(far_ms / 2, high))
     if loss:
         found += [Line(share * far_ms, high, loss) for share in LOSSY]
     return found
