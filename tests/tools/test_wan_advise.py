@@ -226,8 +226,11 @@ def test_ranges_that_make_no_sense_are_refused(ranges: tuple[str, str, str, str]
 
 def test_losses_need_a_profile_with_losses(tmp_path: Path) -> None:
     lines = tuple(wan_plan.lines("50ms", "10M", "100M", "0"))
+    made = book(tmp_path / "p", lines=lines)
     with pytest.raises(BeowireError, match="measured without losses"):
-        wan_plan.check_losses(book(tmp_path / "p", lines=lines), Line(1, 10, 0.001))
+        wan_plan.check_losses(made, Line(1, 10, 0.001))
+    assert not any(each.loss for each in wan_check.lines(made))
+    assert any(each.loss for each in wan_check.lines(book(tmp_path / "p")))
 
 
 def test_a_profile_is_found_again_and_gone_on_with(tmp_path: Path) -> None:

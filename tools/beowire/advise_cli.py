@@ -146,7 +146,7 @@ def check(
     ] = None,
     line: Annotated[
         list[str] | None,
-        typer.Option(help="A line to measure: delay=25ms,rate=100M. Default: 12 of them."),
+        typer.Option(help="A line to measure: delay=25ms,rate=100M. Default: 14 of them."),
     ] = None,
     limit: Limit = 600,
     json_file: Json = None,
@@ -157,7 +157,7 @@ def check(
     if json_file is not None:
         places.check_output(json_file)
     setting = wan_calibrate.again(book)
-    asked = [wan_advice.parse_link(each).line for each in line or []] or wan_check.LINES
+    asked = [wan_advice.parse_link(each).line for each in line or []] or wan_check.lines(book)
     for each in asked:
         wan_plan.check_losses(book, each)
     lines = tuple(each for each in asked if each not in book.plan.lines)

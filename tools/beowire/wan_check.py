@@ -5,7 +5,7 @@ import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from beowire import wan_fit
+from beowire import wan_fit, wan_plan
 from beowire.launch import Transport
 from beowire.samples import Ratio
 from beowire.wan_grid import Line
@@ -24,6 +24,8 @@ LINES = (
     Line(35, 100),
     Line(40, 15),
     Line(45, 50),
+    Line(15, 100, 0.001),
+    Line(35, 50, 0.0015),
 )
 """Between those that a profile is made from by default; none is one of them."""
 ERROR_MAX = 0.10
@@ -50,6 +52,11 @@ class Compared:
     @property
     def inside(self) -> bool:
         return self.predicted.low <= self.measured_s <= self.predicted.high
+
+
+def lines(profile: Book) -> tuple[Line, ...]:
+    """Those of LINES of which the profile can tell."""
+    return tuple(each for each in LINES if wan_plan.tells_losses(profile) or not each.loss)
 
 
 def compare(profile: Book, found: Book) -> list[Compared]:

@@ -42,9 +42,14 @@ def lines(delay_max: str, rate_min: str, rate_max: str, loss_max: str) -> list[L
     return found
 
 
+def tells_losses(book: Book) -> bool:
+    """Whether it was measured over a line with losses."""
+    return any(each.loss for each in book.plan.lines)
+
+
 def check_losses(book: Book, line: Line) -> None:
     """Fails if losses are asked for that the profile knows nothing about."""
-    if line.loss and not any(each.loss for each in book.plan.lines):
+    if line.loss and not tells_losses(book):
         raise BeowireError(
             f"{book.path} was measured without losses; it cannot tell what "
             f"{100 * line.loss:g} % do.",
