@@ -104,7 +104,6 @@ def fill(book: Book, limit_s: float, tell: Tell, hosts: Cluster | None = None) -
             f"{book.path} lacks {len(on_hosts)} runs on {', '.join(book.plan.hosts)}.",
             "Name these hosts by --hosts again, and how to reach them.",
         )
-    book.write()
     began_s = time.monotonic()
     with lab_up.termination_raises(), _kept(book, tell):
         if in_lab:
