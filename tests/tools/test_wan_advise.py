@@ -142,7 +142,7 @@ def test_a_line_beyond_all_that_were_measured_is_no_yes(tmp_path: Path) -> None:
         (found,) = wan_advice.advise(made, far, 1.0)
         assert (found.answer, found.beyond) == ("unknown", True)
         (step, *_) = wan_advice.next_steps(made, far, [found])
-        assert f"--line {link}" in step
+        assert f"--transport tcp --line {link}" in step
         assert "-- solve --size 9" in step
 
 
@@ -423,6 +423,10 @@ def test_a_program_is_profiled_advised_about_and_checked(
     assert times["both", CLEAR].time_s < times["both", Line(20, 0)].time_s
     assert times["both", Line(20, 0)].verdict.valid is not None
     assert times["both", CLEAR].crossed_bytes > 2 * exchanges * 8
+    advise_cli.profile(program, path, transport="tcp", nodes=2, line=["delay=5ms"])
+    assert Book.load(path, "profile").plan == replace(
+        made.plan, lines=(*made.plan.lines, Line(5, 0))
+    )
     text = path.read_text()
     monkeypatch.setattr(lab_up, "up_topology", None)  # nothing is measured again
     advise_cli.profile(program, path, transport="tcp", nodes=2, rounds=1)

@@ -57,8 +57,9 @@ def profile(
         list[str] | None, typer.Option(help="A further line: delay=25ms,rate=100M,loss=0.1%.")
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=1, help="Of one site, and of both without a line.")
-    ] = 3,
+        int,
+        typer.Option(min=0, help="Of one site, and of both without a line; 0: 3, or as before."),
+    ] = 0,
     limit: Limit = 600,
     hosts: Annotated[
         str | None, typer.Option("--hosts", help="Real hosts of one place, as many as nodes.")
@@ -68,10 +69,14 @@ def profile(
 ) -> None:
     """Measure a program on one site and on both over a few lines: profile --out FILE -- PROGRAM."""
     lines = wan_plan.lines(delay_max, rate_min, rate_max, loss_max)
+    begun = file.exists()
+    if line and begun:
+        lines = []  # one that is there gets these lines, not others beside its own
     lines += [wan_advice.parse_link(each).line for each in line or []]
     where = wan_calibrate.hosts(hosts, ssh, network, nodes)
     names = tuple(where.hosts) if where else ()
     chosen = wan_plan.transports(transport)
+    rounds = rounds or (1 if begun else wan_plan.ROUNDS)
     plan = Plan(rounds, chosen, tuple(dict.fromkeys(lines)), hosts=names)
     setting = wan_calibrate.setting(program, nodes, ppn, cpus, mpi)
     book = Book.begin(file, "profile", setting, plan)

@@ -3,11 +3,12 @@
 against both as they are predicted over a line, with the interval of the speedup."""
 
 import math
+import shlex
 import statistics
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from beowire import wan_fit
+from beowire import wan_fit, wan_lab
 from beowire.errors import BeowireError
 from beowire.launch import Transport
 from beowire.samples import Ratio
@@ -191,8 +192,8 @@ def next_steps(book: Book, link: Link, advices: list[Advice]) -> list[str]:
     option = f"delay={line.delay_ms:g}ms"
     option += f",rate={line.rate_mbit:g}M" if line.rate_mbit else ""
     option += f",loss={100 * line.loss:g}%" if line.loss else ""
-    program = " ".join(book.setting.program)
-    again = f"./beowire wan profile --out {book.path} --line {option} -- {program}"
+    again = f"./beowire wan profile --out {book.path}{_options(book)} --line {option} -- "
+    again += shlex.join(book.setting.program)
     if any(each.beyond for each in advices):
         steps.append(f"The line is worse than all that were measured; measure it too: {again}")
     else:
@@ -204,6 +205,22 @@ def next_steps(book: Book, link: Link, advices: list[Advice]) -> list[str]:
     rounds = book.plan.rounds
     steps.append(f"More rounds narrow what one site takes: add --rounds {2 * rounds + 1} to that.")
     return steps
+
+
+def _options(book: Book) -> str:
+    """How the profile was made, as far as the defaults do not say it."""
+    setting, transports = book.setting, book.plan.transports
+    equal = wan_lab.default_cpus(setting.nodes, setting.processors)
+    options = {
+        "transport": (transports[0] if len(transports) == 1 else "both", "both"),
+        "nodes": (setting.nodes, 4),
+        "ppn": (setting.ranks_per_node, 1),
+        "cpus": (setting.cpus, equal),
+        "mpi": (setting.mpi, "openmpi"),
+    }
+    return "".join(
+        f" --{name} {value}" for name, (value, usual) in options.items() if value != usual
+    )
 
 
 def as_json(book: Book, link: Link, advices: list[Advice], worth: float) -> dict[str, Any]:

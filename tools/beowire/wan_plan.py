@@ -7,6 +7,8 @@ from beowire.topology_keys import parse_rate, parse_share, parse_time
 from beowire.wan_grid import TRANSPORTS, Line
 from beowire.wan_profile import Book
 
+ROUNDS = 3
+"""Of one site, and of both without a line."""
 NEAR = 0.2
 """The shorter delay of a profile, as a share of the longest."""
 LOSSY = (0.2, 0.5)
