@@ -322,6 +322,9 @@ void bw_reliable_failed(void *p);
 /* May eager messages be sent to this peer, or has it asked for envelopes only? */
 bool bw_reliable_pressed(void *p, uint32_t peer);
 
+/* Is it so far away (a round trip of 2 ms) that one more round trip costs more than any copy? */
+bool bw_reliable_distant(void *p, uint32_t peer);
+
 /* Has the peer begun to fetch this exposed region? Until then RETRACT leaves it nothing; afterwards
  * the peer may have all of it already. */
 bool bw_reliable_begun(void *p, uint64_t key);

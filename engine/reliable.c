@@ -333,6 +333,13 @@ bool bw_reliable_pressed(void *mem, uint32_t peer)
 	return p && p->pressed;
 }
 
+bool bw_reliable_distant(void *mem, uint32_t peer)
+{
+	struct bw_peer *p = bw_peer_get(mem, peer);
+
+	return p && bw_path_distant(&p->path[p->best]);
+}
+
 uint64_t bw_reliable_served(const void *mem)
 {
 	const struct bw_engine *e = mem;

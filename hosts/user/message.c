@@ -143,6 +143,9 @@ static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
 	}
 	if (p->pressed || (p->handle && bw_reliable_pressed(ep->engine, p->handle)))
 		return BW_EAGER_PRESSED;
+	/* Over a distance the round trip that a pull costs is worse than any copy. */
+	if (!ep->env.eager_max && p->handle && bw_reliable_distant(ep->engine, p->handle))
+		return BW_EAGER_LIMIT;
 	return ep->eager_max;
 }
 

@@ -233,6 +233,17 @@ static void loss__with_a_queue_shrinks_it(void **state)
 	assert_int_equal(sender()->cwnd, FRAMES * FRAME * 7 / 10);
 }
 
+static void distant__is_told_to_the_host(void **state)
+{
+	far_apart();
+	assert_true(bw_reliable_distant(engine(A), world.node[A].peer[B]));
+	sender()->rtt_min = BW_DISTANT - 1;
+	assert_false(bw_reliable_distant(engine(A), world.node[A].peer[B]));
+	sender()->rtt_min = 0; /* not measured yet */
+	assert_false(bw_reliable_distant(engine(A), world.node[A].peer[B]));
+	assert_false(bw_reliable_distant(engine(A), 12345));
+}
+
 static void loss__on_a_local_path_shrinks_it(void **state)
 {
 	far_apart();
@@ -259,6 +270,7 @@ int distance_tests(void)
 		TEST(loss__rare_ones_never_add_up),
 		TEST(loss__with_a_queue_shrinks_it),
 		TEST(loss__on_a_local_path_shrinks_it),
+		TEST(distant__is_told_to_the_host),
 	};
 
 	return cmocka_run_group_tests_name("distance", tests, NULL, NULL);

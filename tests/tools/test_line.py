@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from beowire import lab, lab_up, line_flow, places
+from beowire import lab, lab_up, line_bench, line_flow, places
 from beowire.errors import BeowireError
 from beowire.line_bench import Plan, Report, Run
 from beowire.topology import Model
@@ -83,6 +83,26 @@ def test_each_flow_carries_what_it_can_beside_another_one(tmp_path: Path) -> Non
         assert run["bits"] > 0
         assert run["ping_us"]["p50"] >= 2000
     assert not [name for name in lab.names() if name.startswith("line-")]
+
+
+@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.parametrize(("eager", "least", "most"), [("", 0.9, 1.9), ("16384", 2.5, 5.0)])
+def test_messages_of_30_kb_need_no_further_round_trip_over_a_distance(
+    eager: str, least: float, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twenty milliseconds away: a message of its own, or announced first and then asked for."""
+    delay_ns = 20_000_000
+    if eager:
+        monkeypatch.setenv("BEOWIRE_EAGER_MAX", eager)
+    plan = Plan(Model(rate_bits=100_000_000, delay_ns=delay_ns), (), "", False, 1, 1)
+    with line_bench.made(plan) as net, line_flow.pair(net, "node5", 47102) as directory:
+        figures = tmp_path / "figures"
+        words = ["--transport", "beowire", "--size", "30K", "--rounds", "1", "--iterations", "20"]
+        words += ["--port", "47102", "--json", str(figures), net.address("node5")]
+        client = line_flow.pingpong(net, "node1", words, directory / "client")
+        assert client.wait(120) == 0, (directory / "client").read_text()
+        (result,) = json.loads(figures.read_text())["results"]
+    assert least < result["p50_ns"] / delay_ns < most
 
 
 def test_the_kernel_s_controls_are_known() -> None:

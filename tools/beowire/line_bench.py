@@ -120,7 +120,7 @@ def check(plan: Plan) -> None:
 def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
     """Runs the plan; `tell` hears of each run before it begins."""
     report = Report(plan)
-    with lab_up.termination_raises(), _lab(plan) as lab:
+    with lab_up.termination_raises(), made(plan) as lab:
         for number in range(1, plan.rounds + 1):
             for flow in plan.flows:
                 tell(f"round {number} of {plan.rounds}: {flow}")
@@ -129,7 +129,8 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
 
 
 @contextlib.contextmanager
-def _lab(plan: Plan) -> Iterator[Lab]:
+def made(plan: Plan) -> Iterator[Lab]:
+    """The lab with the plan's line, gone afterwards."""
     found = topology_ready.find(TOPOLOGY)
     back = replace(plan.line, loss=0.0, burst_frames=0.0)
     line: dict[Direction, Model] = {"ab": back, "ba": plan.line}
