@@ -113,7 +113,7 @@ void bw_path_guess(const struct bw_engine *e, struct bw_path *t)
 {
 	uint64_t since = e->now - t->hello_sent;
 
-	if (!t->srtt && t->hello_sent)
+	if (!t->srtt && t->hello_sent && since < BW_RTT_LONGEST)
 		t->rtt_guess = bw_min_u64(bw_max_u64(since, BW_RTT_INITIAL), BW_RTT_GUESS);
 }
 

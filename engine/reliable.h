@@ -30,6 +30,7 @@
 #define BW_PTO_MIN	 (50 * BW_US)  /* below this a probe would only meet scheduling noise */
 #define BW_PTO_MAX	 BW_S	       /* longest pause between tail probes */
 #define BW_RTT_INITIAL	 (1 * BW_MS)   /* assumed before the first sample: a local network */
+#define BW_RTT_LONGEST	 BW_S	       /* first contact that takes longer was waiting, no way */
 #define BW_RTT_GUESS	 (100 * BW_MS) /* longest one taken from first contact */
 #define BW_PING_MIN	 (10 * BW_MS)  /* first pause between pings while waiting; doubles */
 #define BW_PING_MAX	 BW_S	       /* longest one */
@@ -457,7 +458,8 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
 void bw_path_rtt(struct bw_path *t, uint64_t sample);
-/* An answer to the first HELLO, or to a later one, has come: no round trip is longer than that. */
+/* An answer to the first HELLO, or to a later one, has come: no round trip is longer than that. If
+ * it took very long, the peer was not there yet, or had nothing to say. */
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t);
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);

@@ -67,12 +67,23 @@ static void guess__has_bounds(void **state)
 {
 	node_open(A);
 	connect_to(A, B);
+	run(300 * BW_MS);
+	node_open(B);
+	run(500 * BW_MS);
+	assert_int_equal(sender()->state, BW_PATH_UP);
+	assert_int_equal(sender()->rtt_guess, BW_RTT_GUESS);
+	assert_true(path(B, A, 0)->rtt_guess < 2 * BW_MS); /* it was answered soon */
+}
+
+static void guess__is_none_of_a_peer_that_came_late(void **state)
+{
+	node_open(A);
+	connect_to(A, B);
 	run(5 * BW_S);
 	node_open(B);
 	run(2 * BW_S);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->rtt_guess, BW_RTT_GUESS);
-	assert_true(path(B, A, 0)->rtt_guess < 2 * BW_MS); /* it was answered soon */
+	assert_int_equal(sender()->rtt_guess, BW_RTT_INITIAL);
 }
 
 /* Who answers learns from the first frame after its answer how far away the other one is. */
@@ -257,6 +268,7 @@ int distance_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(guess__is_how_long_first_contact_took),
 		TEST(guess__has_bounds),
+		TEST(guess__is_none_of_a_peer_that_came_late),
 		TEST(guess__of_the_side_that_answers),
 		TEST(pace__a_window_leaves_over_a_round_trip),
 		TEST(pace__is_twice_the_window_in_slow_start),
