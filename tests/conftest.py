@@ -6,8 +6,13 @@ as ./beowire test --long does.
 """
 
 import os
+import signal
 
 import pytest
+
+# A shell's background jobs ignore Ctrl-C, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_up, mpi, path, places
+from beowire import cluster, lab, lab_up, mpi, namespaces, path, places
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.run import Ending, _with_late_signal, run, run_captured
@@ -250,6 +250,21 @@ def test_nodes_on_loopback_share_no_memory(lab_name: str, monkeypatch: pytest.Mo
     job = Job([str(places.example("pi")), "--precision", "1e-6"], 4, "tcp")
     for _ in range(4):
         run_captured(job, where, LIMIT_S)
+
+
+def test_a_signal_before_the_job_has_become_a_program_ends_it() -> None:
+    """Ctrl-C reaches the whole group, a child that was just forked too."""
+    old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+    def in_child() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        namespaces.release_signals(old)
+
+    try:
+        child = subprocess.Popen(["sleep", "60"], preexec_fn=in_child)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, old)
+    assert child.wait() == -signal.SIGINT
 
 
 def test_a_signal_that_comes_as_a_job_ends_counts() -> None:

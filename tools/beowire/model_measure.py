@@ -195,7 +195,7 @@ def _execute(words: list[str], output: IO[bytes], errors: IO[bytes], limit_s: fl
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,
-                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask),
+                preexec_fn=lambda: namespaces.release_signals(mask),
             )
         return child.wait(limit_s or None)
     except subprocess.TimeoutExpired:

@@ -76,6 +76,15 @@ def uninterrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, old)
 
 
+def release_signals(mask: set[signal.Signals | int]) -> None:
+    """In a forked child, as the last step before exec: what was held back acts on it as it will
+    after exec. A handler of Python's would raise instead, in the middle of Popen."""
+    for number in signal.valid_signals():
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
 def check_interrupted() -> None:
     """A point at which a long `uninterrupted` step may end: raises what was held back."""
     received = signal.sigtimedwait(_HELD_SIGNALS, 0)

@@ -204,7 +204,7 @@ def _execute(
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(128 + signal.SIGTERM)
-        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+        namespaces.release_signals(old_mask)
 
     try:
         child = subprocess.Popen(
