@@ -14,10 +14,11 @@
  * which the program gave less say nothing against a higher one. */
 void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn)
 {
-	uint64_t ns = e->now - t->pace.since;
+	uint64_t ns;
 
 	if (BW_LIKELY(!bw_path_distant(t)))
 		return;
+	ns = e->now - t->pace.since;
 	t->pace.bytes += bytes;
 	if (pn < t->pace.end)
 		return;

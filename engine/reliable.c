@@ -326,18 +326,15 @@ void bw_reliable_failed(void *mem)
 	e->failed = true;
 }
 
-bool bw_reliable_pressed(void *mem, uint32_t peer)
+enum bw_eager bw_reliable_eager(void *mem, uint32_t peer)
 {
 	struct bw_peer *p = bw_peer_get(mem, peer);
 
-	return p && p->pressed;
-}
-
-bool bw_reliable_distant(void *mem, uint32_t peer)
-{
-	struct bw_peer *p = bw_peer_get(mem, peer);
-
-	return p && bw_path_distant(&p->path[p->best]);
+	if (!p)
+		return BW_EAGER_NEAR;
+	if (p->pressed)
+		return BW_EAGER_NONE;
+	return bw_path_distant(&p->path[p->best]) ? BW_EAGER_FAR : BW_EAGER_NEAR;
 }
 
 uint64_t bw_reliable_served(const void *mem)

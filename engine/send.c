@@ -399,7 +399,7 @@ static bool bw_builder_data(struct bw_builder *b)
 		t->limited_pn = t->pn_next;
 		return false;
 	}
-	if (bw_pace_holds(b->e, t) && !t->probe_allow)
+	if (!t->probe_allow && bw_pace_holds(b->e, t))
 		return false;
 	bw_builder_fill(b);
 	return b->first;

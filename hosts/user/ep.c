@@ -364,6 +364,7 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 	if (error)
 		return error;
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
+	ep->eager_far = ep->env.eager_max ? ep->env.eager_max : BW_EAGER_LIMIT;
 	ep->chores_at = ep->has_packet ? ep->now : BW_NEVER;
 	return bw_ep_open_waiting(ep, attr, why);
 }

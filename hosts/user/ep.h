@@ -73,6 +73,7 @@ struct bw_ep {
 	struct bw_local *local;	  /* NULL: not in use */
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
+	uint32_t eager_far;	  /* bytes, over the engine and a distance */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_remotes remotes;
 	struct bw_buffers buffers;

@@ -141,12 +141,18 @@ static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
 
 		return max ? max : BW_EAGER_PRESSED;
 	}
-	if (p->pressed || (p->handle && bw_reliable_pressed(ep->engine, p->handle)))
+	if (p->pressed)
 		return BW_EAGER_PRESSED;
-	/* Over a distance the round trip that a pull costs is worse than any copy. */
-	if (!ep->env.eager_max && p->handle && bw_reliable_distant(ep->engine, p->handle))
-		return BW_EAGER_LIMIT;
-	return ep->eager_max;
+	if (!p->handle)
+		return ep->eager_max;
+	switch (bw_reliable_eager(ep->engine, p->handle)) {
+	case BW_EAGER_NONE:
+		return BW_EAGER_PRESSED;
+	case BW_EAGER_FAR:
+		return ep->eager_far;
+	default:
+		return ep->eager_max;
+	}
 }
 
 uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer)

@@ -76,6 +76,13 @@ class Net:
         """These words, to be run in the emulator's namespace."""
         return ["ip", "netns", "exec", self.name("l"), *words]
 
+    def silence(self) -> None:
+        """Only what the test sends is sent: the kernel announces no addresses of IPv6, and has
+        none any more."""
+        for node in "ab":
+            words = ["sysctl", "-qw", "net.ipv6.conf.eth0.disable_ipv6=1"]
+            subprocess.run(["ip", "netns", "exec", self.name(node), *words], check=True)
+
     def raw(self, node: str, ethertype: int = ETHERTYPE) -> socket.socket:
         """A raw socket on a node, with the kernel's time stamps."""
         return namespaces.within(self.path(node), partial(_raw_socket, ethertype))

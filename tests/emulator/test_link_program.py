@@ -144,11 +144,12 @@ def test_ready_tells_the_settings(net: Net) -> None:
     assert ready["ab"]["settings"]["loss"] == 0.001
 
 
-def test_requests(net: Net, tmp_path: Path) -> None:
+def test_requests(own_net: Net, tmp_path: Path) -> None:
     path = tmp_path / "link"
-    with link(net, options=("--control", str(path))) as running, control(path) as client:
+    own_net.silence()
+    with link(own_net, options=("--control", str(path))) as running, control(path) as client:
         assert path.stat().st_mode & 0o777 == 0o600
-        with net.raw("b") as receiver, net.raw("a") as sender:
+        with own_net.raw("b") as receiver, own_net.raw("a") as sender:
             sender.send(frame(bytes(46)))
             assert len(received(receiver, 10, 1)) == 1
             told = client.ask("stats")

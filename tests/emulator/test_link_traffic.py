@@ -74,9 +74,14 @@ def test_vlan_tags_pass(net: Net, kind: int) -> None:
     assert struct.unpack("IIIHHHH", told)[5:] == (0x6005, kind)
 
 
-def test_delay_by_the_receivers_clock(net: Net) -> None:
+def test_delay_by_the_receivers_clock(own_net: Net) -> None:
     took = []
-    with net.raw("b") as receiver, net.raw("a") as sender, link(net, "delay=20ms") as running:
+    own_net.silence()
+    with (
+        own_net.raw("b") as receiver,
+        own_net.raw("a") as sender,
+        link(own_net, "delay=20ms") as running,
+    ):
         for number in range(40):
             began = time.clock_gettime_ns(time.CLOCK_REALTIME)
             sender.send(frame(number.to_bytes(46, "big")))
@@ -104,11 +109,12 @@ def test_rate_by_the_receivers_clock(net: Net) -> None:
     assert meant - off <= spent <= meant + off
 
 
-def test_loss_duplicates_and_reordering_are_as_counted(net: Net) -> None:
+def test_loss_duplicates_and_reordering_are_as_counted(own_net: Net) -> None:
     frames = 1000
     settings = ("loss=10%", "duplicate=5%", "reorder=3%", "delay=1ms", "burst=3")
-    with net.raw("b") as receiver, net.raw("a") as sender:
-        with link(net, *settings, options=("--seed", "42")) as running:
+    own_net.silence()
+    with own_net.raw("b") as receiver, own_net.raw("a") as sender:
+        with link(own_net, *settings, options=("--seed", "42")) as running:
             for number in range(frames):
                 sender.send(frame(number.to_bytes(46, "big")))
             arrivals = received(receiver)

@@ -247,12 +247,12 @@ static void loss__with_a_queue_shrinks_it(void **state)
 static void distant__is_told_to_the_host(void **state)
 {
 	far_apart();
-	assert_true(bw_reliable_distant(engine(A), world.node[A].peer[B]));
+	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_FAR);
 	sender()->rtt_min = BW_DISTANT - 1;
-	assert_false(bw_reliable_distant(engine(A), world.node[A].peer[B]));
+	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
 	sender()->rtt_min = 0; /* not measured yet */
-	assert_false(bw_reliable_distant(engine(A), world.node[A].peer[B]));
-	assert_false(bw_reliable_distant(engine(A), 12345));
+	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
+	assert_int_equal(bw_reliable_eager(engine(A), 12345), BW_EAGER_NEAR);
 }
 
 static void loss__on_a_local_path_shrinks_it(void **state)

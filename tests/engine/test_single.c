@@ -65,6 +65,23 @@ static void direct__damaged_payload_is_not(void **state)
 	expect_events("B MESSAGE 2 len 100", "(at once)", NULL);
 }
 
+static void head__of_a_later_message(void **state)
+{
+	struct frame *first = direct_frame(8), *second;
+
+	post(A, B, 3, 8);
+	flush(A);
+	second = take(0);
+	frame_hdr(second)->pn = frame_hdr(first)->pn++;
+	frame_seal(first);
+	frame_seal(second);
+	assert_int_equal(receive(second), 0);
+	assert_int_equal(events_with("B MESSAGE"), 0); /* not before its turn */
+	assert_int_equal(receive(first), 0);
+	settle();
+	assert_int_equal(events_with("B MESSAGE"), 2);
+}
+
 static void head__of_a_dead_incarnation(void **state)
 {
 	struct frame *f = direct_frame(8);
@@ -175,6 +192,7 @@ int single_tests(void)
 		TEST(direct__message_is_taken_within_rx),
 		TEST(direct__not_before_what_waits),
 		TEST(direct__damaged_payload_is_not),
+		TEST(head__of_a_later_message),
 		TEST(head__of_a_dead_incarnation),
 		TEST(head__of_another_engine),
 		TEST(head__damaged),

@@ -22,6 +22,7 @@ from beowire import (
     model_measure,
     model_results,
     model_runs,
+    row_file,
     topology,
 )
 from beowire.errors import BeowireError
@@ -328,4 +329,4 @@ def test_what_runs_is_ended_with_the_command(tmp_path: Path, number: signal.Sign
     assert not Path(f"/proc/{pid.read_text().strip()}").exists()
     setting = json.loads(file.read_text().splitlines()[0])
     assert setting["basis"] == "calibrated waits stand for computing (by --waits)"
-    assert setting["format"] == model_results.FORMAT
+    assert setting["format"] == row_file.FORMAT

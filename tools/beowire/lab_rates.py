@@ -16,11 +16,10 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from rich.table import Table
 
-from beowire import namespaces
+from beowire import lab_stream, namespaces
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.topology import End, Model
@@ -147,23 +146,10 @@ def way(lab: Lab, start: str, goal: str) -> list[Model]:
 
 def _received_bits(lab: Lab, receiver: End, seconds: float) -> float:
     """Bits per second that come in at the interface in the latter part of so many seconds."""
-
-    def measure() -> float:
-        time.sleep(seconds * _WARM_UP_SHARE)
-        first, begin = _rx_bytes(receiver.interface), time.monotonic()
-        time.sleep(seconds * (1 - _WARM_UP_SHARE))
-        return (_rx_bytes(receiver.interface) - first) * 8 / (time.monotonic() - begin)
-
-    return namespaces.within(lab.namespace_path(receiver.device), measure)
-
-
-def _rx_bytes(interface: str) -> int:
-    """The interface's counter, in the calling thread's namespace."""
-    for line in Path("/proc/thread-self/net/dev").read_text().splitlines():
-        name, _, numbers = line.partition(":")
-        if name.strip() == interface:
-            return int(numbers.split()[0])
-    raise BeowireError(f"Interface {interface} is gone.", "Make the lab again.")
+    time.sleep(seconds * _WARM_UP_SHARE)
+    first, begin = lab_stream.rx_bytes(lab, receiver), time.monotonic()
+    time.sleep(seconds * (1 - _WARM_UP_SHARE))
+    return (lab_stream.rx_bytes(lab, receiver) - first) * 8 / (time.monotonic() - begin)
 
 
 @contextlib.contextmanager
@@ -178,37 +164,8 @@ def _background(pump: threading.Thread, ending: threading.Event) -> Iterator[Non
 
 
 def _tcp(lab: Lab, sender: End, receiver: End, seconds: float) -> float:
-    address = lab.addresses[receiver.device][receiver.interface].partition("/")[0]
-    path = lab.namespace_path
-    listener = namespaces.within(path(receiver.device), partial(socket.create_server, (address, 0)))
-    with listener:
-        connect = partial(socket.create_connection, listener.getsockname())
-        stream = namespaces.within(path(sender.device), connect)
-        sink, _ = listener.accept()
-    ending = threading.Event()
-
-    def pump() -> None:
-        block = bytes(1 << 16)
-        with contextlib.suppress(OSError):
-            while not ending.is_set():
-                stream.send(block)
-
-    def drain() -> None:
-        with contextlib.suppress(OSError):
-            while sink.recv(1 << 20):
-                pass
-
-    with stream, sink:
-        stream.settimeout(0.2)
-        drainer = threading.Thread(target=drain)
-        with namespaces.uninterrupted():
-            drainer.start()
-        try:
-            with _background(threading.Thread(target=pump), ending):
-                return _received_bits(lab, receiver, seconds)
-        finally:
-            sink.shutdown(socket.SHUT_RDWR)
-            drainer.join()
+    with lab_stream.running(lab, sender, receiver):
+        return _received_bits(lab, receiver, seconds)
 
 
 def _raw(lab: Lab, sender: End, receiver: End, seconds: float) -> tuple[float, float]:

@@ -6,23 +6,20 @@ What arrives is counted by the receiver's interface, headers and all, the same w
 
 import contextlib
 import os
-import socket
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
-from beowire import namespaces, places
+from beowire import lab_stream, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab
+from beowire.topology import End
 
 BEOWIRE = "beowire"
 CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 _BUFFER_BYTES = 64 << 20  # more than any line's product of rate and round trip here
-_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
 # A window is acknowledged by the receiving program, for which a round trip passes: a long one.
 _MESSAGE, _WINDOW, _FOR_EVER = "1M", "128", "1000000"
 _PATIENCE_S = 20
@@ -35,69 +32,27 @@ def controls() -> tuple[str, ...]:
 
 def rx_bytes(lab: Lab, node: str) -> int:
     """Bytes that have come to the node's first interface."""
-    interface = next(iter(lab.addresses[node]))
+    return lab_stream.rx_bytes(lab, _end(lab, node))
 
-    def read() -> int:
-        for line in Path("/proc/thread-self/net/dev").read_text().splitlines():
-            name, _, numbers = line.partition(":")
-            if name.strip() == interface:
-                return int(numbers.split()[0])
-        raise BeowireError(f"Interface {interface} of {node} is gone.", "Make the lab again.")
 
-    return namespaces.within(lab.namespace_path(node), read)
+def _end(lab: Lab, node: str) -> End:
+    return End(node, next(iter(lab.addresses[node])))
 
 
 @contextlib.contextmanager
 def running(lab: Lab, kind: str, source: str, target: str) -> Iterator[None]:
     """Bytes go from `source` to `target` as fast as they can until the end of the block."""
-    flow = _beowire if kind == BEOWIRE else partial(_tcp, control=kind)
-    with flow(lab, source, target):
+    if kind == BEOWIRE:
+        flow = _beowire(lab, source, target)
+    else:
+        ends = _end(lab, source), _end(lab, target)
+        flow = lab_stream.running(lab, *ends, control=kind, buffer_bytes=_BUFFER_BYTES)
+    with flow:
         yield
 
 
-@contextlib.contextmanager
-def _tcp(lab: Lab, source: str, target: str, control: str) -> Iterator[None]:
-    listener = namespaces.within(
-        lab.namespace_path(target), partial(socket.create_server, (lab.address(target), 0))
-    )
-    with listener:
-        listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
-        stream = namespaces.within(
-            lab.namespace_path(source), partial(socket.create_connection, listener.getsockname())
-        )
-        sink, _ = listener.accept()
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
-    stream.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, _BUFFER_BYTES)
-    ending = threading.Event()
-
-    def pump() -> None:
-        block = bytes(1 << 20)
-        with contextlib.suppress(OSError):
-            while not ending.is_set():
-                stream.send(block)
-
-    def drain() -> None:
-        with contextlib.suppress(OSError):
-            while sink.recv(1 << 20):
-                pass
-
-    threads = [threading.Thread(target=each) for each in (pump, drain)]
-    with stream, sink:
-        stream.settimeout(0.2)
-        with namespaces.uninterrupted():
-            for each in threads:
-                each.start()
-        try:
-            yield
-        finally:
-            ending.set()
-            sink.shutdown(socket.SHUT_RDWR)
-            for each in threads:
-                each.join()
-
-
 def pingpong(lab: Lab, node: str, words: list[str], log: Path) -> "subprocess.Popen[bytes]":
-    """beowire-pingpong on a node, in a process group of its own; what it says goes to `log`."""
+    """beowire-pingpong on a node; what it says goes to `log`."""
     program = places.product("hosts/user/beowire-pingpong")
     with log.open("wb") as output:
         return subprocess.Popen(

@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The file of results of `beowire bench wan`: lines of JSON, each written when its run ended.
-
-The first line says what was measured on; results of another machine or setting are not mixed in.
-What is in the file is not run again. A last line that was cut off by a crash counts as not written.
+"""The file of results of `beowire bench wan`, a RowFile: the first line says what was measured on.
+What is in the file is not run again.
 """
 
-import json
-import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire.errors import BeowireError
+from beowire.row_file import RowFile
 from beowire.wan_grid import Line, Point, Problem
-
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -91,17 +85,13 @@ class Results:
         self.path = path
         self.setting = setting
         self.measured: list[Measured] = []
-        text = self._text()
-        whole = text[: text.rfind("\n") + 1]
-        lines = whole.splitlines()
-        if lines:
-            self._check(lines[0])
-            self.measured = [
-                self._decoded(number, line) for number, line in enumerate(lines[1:], 2)
-            ]
-        self._cut(len(whole.encode()))
-        if not lines:
-            self._write({"format": FORMAT, **asdict(setting)})
+        self._file = RowFile(path, "beowire bench wan", asdict(setting))
+        for index, row in enumerate(self._file.rows):
+            try:
+                self.measured.append(decode(row))
+            except (ValueError, KeyError, TypeError) as error:
+                raise self._file.bad_row(index, error) from error
+        self._file.begin(map(asdict, self.measured))
 
     def find(self, number: int, point: Point) -> Measured | None:
         """The result of that round, if it is here."""
@@ -115,56 +105,5 @@ class Results:
 
     def add(self, measured: Measured) -> None:
         """Writes one result, to the disk."""
-        self._write(asdict(measured))
+        self._file.add(asdict(measured))
         self.measured.append(measured)
-
-    def _text(self) -> str:
-        try:
-            return self.path.read_text()
-        except FileNotFoundError:
-            return ""
-        except (OSError, UnicodeDecodeError) as error:
-            raise self._unusable(str(error)) from error
-
-    def _cut(self, length: int) -> None:
-        """Drops a line that was not written whole."""
-        try:
-            with self.path.open("ab") as stream:
-                stream.truncate(length)
-        except OSError as error:
-            raise self._unusable(error.strerror or str(error)) from error
-
-    def _check(self, line: str) -> None:
-        try:
-            told = json.loads(line)
-            found = {key: told[key] for key in asdict(self.setting)}
-            number = told["format"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._unusable(
-                f"its first line is none of `beowire bench wan` ({error!r})"
-            ) from (error)
-        if number != FORMAT:
-            raise self._unusable(f"its format is {number}, not {FORMAT}")
-        wanted = asdict(self.setting)
-        other = [
-            f"{key} {found[key]}, not {wanted[key]}" for key in found if found[key] != wanted[key]
-        ]
-        if other:
-            raise self._unusable(f"it was measured elsewhere: {', '.join(other)}")
-
-    def _decoded(self, number: int, line: str) -> Measured:
-        try:
-            return decode(json.loads(line))
-        except (ValueError, KeyError, TypeError) as error:
-            raise self._unusable(f"line {number} is no result ({error!r})") from error
-
-    def _write(self, told: dict[str, Any]) -> None:
-        with self.path.open("a") as stream:
-            stream.write(json.dumps(told) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    def _unusable(self, why: str) -> BeowireError:
-        return BeowireError(
-            f"Results cannot be kept in {self.path}: {why}.", "Name another file by --results."
-        )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Faults of a whole machine and of an emulated NIC, in a virtual machine (see in_guest.py)."""
+"""Faults of a whole machine and of an emulated NIC, in a virtual machine (see guest_faults.py)."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 from beowire import vm, vm_kernel, vm_wire
 from beowire.errors import BeowireError
 from beowire.vm_guest import Seat
-from in_guest import BOOT, BOOTED
+from guest_faults import BOOT, BOOTED
 
 _HERE = Path(__file__).parent
 
@@ -25,7 +25,7 @@ def test_faults_of_a_whole_machine_are_found_mended_and_taken_back(tmp_path: Pat
     meet = tmp_path / "meet"
     meet.mkdir()
     paths = os.pathsep.join((str(_HERE), str(_HERE.parent)))
-    program = f"{sys.executable} {_HERE}/in_guest.py"
+    program = f"{sys.executable} {_HERE}/guest_faults.py"
     script = f"PYTHONPATH={paths} BEOWIRE_STATE=/tmp/state exec {program} 2>&1"
     read, write = os.pipe()
     with os.fdopen(read) as output, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
