@@ -255,8 +255,8 @@ void bwk_port_run(struct bwk_port *port)
 		return;
 	port->running = true;
 	while ((deadline = port->protocol->next_deadline(port->engine)) <= port->now && !busy)
-		if (!bwk_port_transmit(port, &busy))
-			bwk_port_events(port);
+		if (!bwk_port_transmit(port, &busy) || busy)
+			bwk_port_events(port); /* a message may lie in the frame just received */
 	if (!list_empty(&port->regions))
 		bwk_region_collect(port);
 	port->running = false;

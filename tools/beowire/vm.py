@@ -149,10 +149,12 @@ def _interface(seat: Seat) -> list[str]:
     own = vm_wire.guest_end(seat.wire, seat.number)
     wire = vm_wire.wire_end(seat.wire, seat.number)
     ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={wire}"
-    mtu = f",host_mtu={seat.mtu_bytes}" if seat.nic.startswith("virtio") else ""
+    more = f",host_mtu={seat.mtu_bytes}" if seat.nic.startswith("virtio") else ""
+    if seat.nic_options:
+        more += f",{seat.nic_options}"
     return [
         *("-netdev", f"dgram,id=wire,{ends}"),
-        *("-device", f"{seat.nic},netdev=wire,mac=52:54:00:00:00:{seat.number:02x}{mtu}"),
+        *("-device", f"{seat.nic},netdev=wire,mac=52:54:00:00:00:{seat.number:02x}{more}"),
     ]
 
 

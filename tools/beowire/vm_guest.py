@@ -12,7 +12,7 @@ BROKEN = 125
 class Seat:
     """A guest's place among several on a wire: the `number` it has, from 1, and the MTU and kind
     of its interface eth0, whose frames pass through a socket in the directory `wire`. In `meet`,
-    which all share, they wait for one another."""
+    which all share, they wait for one another. `nic_options` are QEMU's, of the interface."""
 
     number: int
     guests: int
@@ -20,6 +20,7 @@ class Seat:
     mtu_bytes: int
     wire: Path
     meet: Path
+    nic_options: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ class Network:
     nic: str = "virtio-net-pci"
     mtu_bytes: int = 1500
     faults: Faults = field(default_factory=Faults)
+    nic_options: str = ""
+    """As QEMU's -device takes them: "tx=timer,x-txtimer=1000000"."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,15 @@ def run(guest: Guest, network: Network, output: int | None = None) -> Outcomes:
         meet.mkdir()
         seated = []
         for number in range(1, network.guests + 1):
-            seat = Seat(number, network.guests, network.nic, network.mtu_bytes, work, meet)
+            seat = Seat(
+                number,
+                network.guests,
+                network.nic,
+                network.mtu_bytes,
+                work,
+                meet,
+                network.nic_options,
+            )
             seated.append(replace(guest, seat=seat, shares=[*guest.shares, meet]))
         wire = ends.enter_context(Wire(work, network.guests, network.faults))
         target = sys.stdout.fileno() if output is None else output

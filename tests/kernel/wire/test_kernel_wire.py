@@ -54,6 +54,16 @@ def test_every_byte_arrives_over_a_bad_wire(network: vm_several.Network) -> None
     assert min(wire.lost, wire.corrupted, wire.duplicated) > 5, wire
 
 
+def test_a_full_queue_of_the_interface_costs_no_frame() -> None:
+    """A virtual NIC that looks after its queue, of 256 frames, every 50 ms only."""
+    exchange = str(places.product("tests/kernel/wire/exchange"))
+    network = vm_several.Network(2, nic_options="tx=timer,x-txtimer=50000000")
+    _, text = run([exchange, "1000", "full", "at-once"], network, [])
+    assert text.count("1000 messages each way") == 2
+    waited = sum(int(count) for count in re.findall(r"(\d+) frames had to wait", text))
+    assert waited > 0, text
+
+
 def test_endpoints_of_user_space_beside_the_module() -> None:
     words = [str(HERE / "beside.sh"), str(places.product("tests/kernel/wire/exchange"))]
     words.append(str(places.product("hosts/user/beowire-pingpong")))
