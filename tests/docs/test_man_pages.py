@@ -62,7 +62,7 @@ def test_references_lead_somewhere() -> None:
 
 def options() -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
     """Every command, by the words that lead to it: its options, and their negations."""
-    from beowire.cli import app
+    from beowire.cli import command_line
 
     def walk(
         command: Any, words: tuple[str, ...]
@@ -74,7 +74,7 @@ def options() -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
         for name, each in (inner or {}).items():
             yield from walk(each, (*words, name))
 
-    yield from walk(typer.main.get_command(app), ())
+    yield from walk(typer.main.get_command(command_line()), ())
 
 
 def test_the_command_line_is_described() -> None:

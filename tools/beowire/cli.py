@@ -3,24 +3,13 @@
 
 import errno
 import sys
+from collections.abc import Sequence
+from functools import cache
+from importlib import import_module
 
 import typer
 
-from beowire import (
-    __version__,
-    advise_cli,
-    bench_cli,
-    demo_cli,
-    doctor_cli,
-    info_cli,
-    lab_cli,
-    lab_rootless,
-    model_cli,
-    places,
-    run_cli,
-    selftest_cli,
-    vm_cli,
-)
+from beowire import __version__, lab_rootless, places
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -32,16 +21,41 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
 )
-app.add_typer(lab_cli.app, name="lab")
-app.add_typer(bench_cli.app, name="bench")
-app.add_typer(doctor_cli.app, name="doctor")
-app.add_typer(model_cli.app, name="model")
-app.add_typer(advise_cli.app, name="wan")
-app.command("demo")(demo_cli.demo_)
-app.command("test")(selftest_cli.run_tests)
-app.command("info")(info_cli.info)
-app.command("vm", context_settings={"allow_interspersed_args": False})(vm_cli.run)
-app.command("run", context_settings={"allow_interspersed_args": False})(run_cli.run)
+
+# Each command is `app`, or this function, of this module. Its options stop at the first argument
+# where what follows is another program's.
+_COMMANDS = {
+    "lab": ("lab_cli", "app"),
+    "bench": ("bench_cli", "app"),
+    "doctor": ("doctor_cli", "app"),
+    "model": ("model_cli", "app"),
+    "wan": ("advise_cli", "app"),
+    "demo": ("demo_cli", "demo_"),
+    "test": ("selftest_cli", "run_tests"),
+    "info": ("info_cli", "info"),
+    "vm": ("vm_cli", "run"),
+    "run": ("run_cli", "run"),
+}
+_RUNS_ANOTHER = ("vm", "run")
+
+
+@cache
+def _add(name: str) -> None:
+    module, what = _COMMANDS[name]
+    found = getattr(import_module(f"beowire.{module}"), what)
+    if isinstance(found, typer.Typer):
+        app.add_typer(found, name=name)
+    else:
+        settings = {"allow_interspersed_args": False} if name in _RUNS_ANOTHER else {}
+        app.command(name, context_settings=settings)(found)
+
+
+def command_line(words: Sequence[str] = ()) -> typer.Typer:
+    """The commands that these words ask for, which may be all: they take half a second to load."""
+    named = words[0] if words else ""
+    for name in [named] if named in _COMMANDS else _COMMANDS:
+        _add(name)
+    return app
 
 
 @app.command()
@@ -53,7 +67,7 @@ def version() -> None:
 def main() -> None:
     try:
         lab_rootless.enter(sys.argv[1:])
-        app(prog_name="beowire")
+        command_line(sys.argv[1:])(prog_name="beowire")
     except BeowireError as error:
         note(str(error))
         sys.exit(error.code)
