@@ -7,7 +7,6 @@ its router's two links, so that one emulator has to keep time.
 """
 
 import contextlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -180,19 +179,7 @@ def _run(lab: Lab, plan: Plan, flow: str) -> Run:
 
 def _ping(lab: Lab) -> dict[str, float]:
     """Percentiles of a TCP ping-pong of short messages, one way, in microseconds."""
-    with line_flow.pair(lab, RECEIVERS[2], 47101) as directory:
-        figures = directory / "figures"
-        words = ["--transport", "tcp", "--mode", "latency", "--size", str(PING_BYTES)]
-        words += ["--rounds", "1", "--iterations", str(PINGS), "--json", str(figures)]
-        words += ["--port", "47101", lab.address(RECEIVERS[2])]
-        client = line_flow.pingpong(lab, SENDERS[2], words, directory / "client")
-        try:
-            status = client.wait()
-        finally:
-            client.kill()
-            client.wait()
-        if status:
-            said = (directory / "client").read_text(errors="replace").strip()
-            raise BeowireError(f"The ping-pong failed: {said[-300:]}")
-        (result,) = json.loads(figures.read_text())["results"]
-    return {key: result[f"{key}_ns"] / 1e3 for key in ("min", "p50", "p99", "max")}
+    words = ["--transport", "tcp", "--size", str(PING_BYTES), "--iterations", str(PINGS)]
+    with line_flow.latency(lab, SENDERS[2], RECEIVERS[2], words) as told:
+        pass
+    return {key: told[f"{key}_ns"] / 1e3 for key in ("min", "p50", "p99", "max")}

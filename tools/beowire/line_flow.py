@@ -5,11 +5,13 @@ What arrives is counted by the receiver's interface, headers and all, the same w
 """
 
 import contextlib
+import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from beowire import lab_stream, places
 from beowire.errors import BeowireError
@@ -21,7 +23,8 @@ CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 _BUFFER_BYTES = 64 << 20  # more than any line's product of rate and round trip here
 # A window is acknowledged by the receiving program, for which a round trip passes: a long one.
-_MESSAGE, _WINDOW, _FOR_EVER = "1M", "128", "1000000"
+_MESSAGE, _WINDOW, _FOR_EVER = "1M", 128, "1000000"
+_UDP = {"BEOWIRE_LINKS": "udp"}
 _PATIENCE_S = 20
 
 
@@ -43,7 +46,7 @@ def _end(lab: Lab, node: str) -> End:
 def running(lab: Lab, kind: str, source: str, target: str) -> Iterator[None]:
     """Bytes go from `source` to `target` as fast as they can until the end of the block."""
     if kind == BEOWIRE:
-        flow = _beowire(lab, source, target)
+        flow = beowire(lab, source, target)
     else:
         ends = _end(lab, source), _end(lab, target)
         flow = lab_stream.running(lab, *ends, control=kind, buffer_bytes=_BUFFER_BYTES)
@@ -51,8 +54,10 @@ def running(lab: Lab, kind: str, source: str, target: str) -> Iterator[None]:
         yield
 
 
-def pingpong(lab: Lab, node: str, words: list[str], log: Path) -> "subprocess.Popen[bytes]":
-    """beowire-pingpong on a node; what it says goes to `log`."""
+def pingpong(
+    lab: Lab, node: str, words: list[str], log: Path, variables: Mapping[str, str] = _UDP
+) -> "subprocess.Popen[bytes]":
+    """beowire-pingpong on a node, with these variables; what it says goes to `log`."""
     program = places.product("hosts/user/beowire-pingpong")
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -60,16 +65,16 @@ def pingpong(lab: Lab, node: str, words: list[str], log: Path) -> "subprocess.Po
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            env={**os.environ, "BEOWIRE_LINKS": "udp"},
+            env={**os.environ, **variables},
         )
 
 
 @contextlib.contextmanager
-def pair(lab: Lab, target: str, port: int) -> Iterator[Path]:
+def pair(lab: Lab, target: str, port: int, variables: Mapping[str, str] = _UDP) -> Iterator[Path]:
     """A waiting beowire-pingpong on `target`, ended with the block; a directory for its logs."""
     with tempfile.TemporaryDirectory(prefix="beowire-line-") as name:
         directory = Path(name)
-        server = pingpong(lab, target, ["--port", str(port)], directory / "server")
+        server = pingpong(lab, target, ["--port", str(port)], directory / "server", variables)
         try:
             yield directory
         finally:
@@ -78,13 +83,44 @@ def pair(lab: Lab, target: str, port: int) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _beowire(lab: Lab, source: str, target: str) -> Iterator[None]:
+def latency(
+    lab: Lab, source: str, target: str, words: list[str], variables: Mapping[str, str] = _UDP
+) -> Iterator[dict[str, Any]]:
+    """A ping-pong with these arguments; the block ends when it has. Afterwards the dictionary has
+    its figures, as beowire-pingpong's JSON names them."""
+    figures: dict[str, Any] = {}
+    with pair(lab, target, 47101, variables) as directory:
+        file = directory / "figures"
+        words = [*words, "--mode", "latency", "--rounds", "1", "--json", str(file)]
+        words += ["--port", "47101", lab.address(target)]
+        client = pingpong(lab, source, words, directory / "client", variables)
+        try:
+            yield figures
+            status = client.wait()
+        finally:
+            client.kill()
+            client.wait()
+        if status:
+            said = (directory / "client").read_text(errors="replace").strip()
+            raise BeowireError(f"The ping-pong failed: {said[-300:]}")
+        (result,) = json.loads(file.read_text())["results"]
+        figures.update(result)
+
+
+@contextlib.contextmanager
+def beowire(
+    lab: Lab,
+    source: str,
+    target: str,
+    messages: int = _WINDOW,
+    variables: Mapping[str, str] = _UDP,
+) -> Iterator[None]:
+    """Over Beowire, with so many messages on their way; what it uses is told by `variables`."""
     words = ["--transport", BEOWIRE, "--mode", "bandwidth", "--size", _MESSAGE]
-    words += ["--window", _WINDOW, "--iterations", _FOR_EVER, "--rounds", "1"]
-    with pair(lab, target, 47100) as directory:
-        client = pingpong(
-            lab, source, [*words, "--port", "47100", lab.address(target)], directory / "client"
-        )
+    words += ["--window", str(messages), "--iterations", _FOR_EVER, "--rounds", "1"]
+    words += ["--port", "47100", lab.address(target)]
+    with pair(lab, target, 47100, variables) as directory:
+        client = pingpong(lab, source, words, directory / "client", variables)
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 client.wait(0.5)
