@@ -126,6 +126,22 @@ def test_a_ping_pong_of_one_node(lab_name: str) -> None:
     assert "needs two nodes" in refused("bench", "pingpong", "--lab", lab_name)
 
 
+def test_a_lab_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    state = {"BEOWIRE_STATE": str(tmp_path), "BEOWIRE_LAB_MODE": "loopback"}
+    assert beowire("lab", "up", "whole", "--nodes", "2", **state).status == 0
+    try:
+        (tmp_path / "labs" / "broken").mkdir()
+        (tmp_path / "labs" / "broken" / "lab.json").write_text("{")
+        for words in ((), ("--json",)):
+            answer = beowire("lab", "status", *words, **state)
+            assert answer.status == 1
+            assert "whole" in answer.output
+            assert "broken" in answer.errors
+            assert "cannot be read" in answer.errors
+    finally:
+        assert beowire("lab", "down", "whole", **state).status == 0
+
+
 @pytest.mark.parametrize("content", ["{", "[]", '{"name": "x"}', '{"shapes": {"a": {"b": 1}}}'])
 def test_a_damaged_description(content: str, lab_name: str, tmp_path: Path) -> None:
     state = {"BEOWIRE_STATE": str(tmp_path), "BEOWIRE_LAB_MODE": "loopback"}

@@ -205,16 +205,31 @@ def status(
             raise BeowireError("Which lab?", "Name it: ./beowire lab status NAME --live")
         lab_status.watch(lab.load_ready(name))
         return
-    labs = [lab.load(each) for each in ([name] if name else lab.names())]
+    labs, unreadable = ([lab.load(name)], []) if name else _all_labs()
+    for error in unreadable:
+        note(str(error))
     if as_json:
         print(json.dumps([lab_status.described(each) for each in labs], indent=1))
-    elif not labs:
-        out().print("No labs. Make one: ./beowire lab up NAME --nodes 2")
-    else:
+    elif labs:
         out().print(lab_status.table(labs))
         for each in labs:
             for remark in lab_status.remarks(each):
                 note(remark)
+    elif not unreadable:
+        out().print("No labs. Make one: ./beowire lab up NAME --nodes 2")
+    if unreadable:
+        raise typer.Exit(1)
+
+
+def _all_labs() -> tuple[list[lab.Lab], list[BeowireError]]:
+    """Those whose description can be read, and what is wrong with the others."""
+    found, wrong = [], []
+    for each in lab.names():
+        try:
+            found.append(lab.load(each))
+        except BeowireError as error:
+            wrong.append(error)
+    return found, wrong
 
 
 @app.command()
