@@ -64,7 +64,8 @@ static int carrier_open(struct pp_control *c, int i)
 	struct pp_place place = {.wait = pp_opt.wait,
 				 .control = c->fd,
 				 .interface = pp_opt.interface,
-				 .client = true};
+				 .client = true,
+				 .receive_buffer = pp_opt.receive_buffer};
 	char line[PP_LINE], text[2 * PP_CARD_BYTES + 1];
 	struct pp_card mine = {0}, theirs;
 
@@ -72,7 +73,8 @@ static int carrier_open(struct pp_control *c, int i)
 	if (!pp_state[i])
 		return -1;
 	pp_card_print(&mine, text);
-	if (pp_say(c, "open %s %d %s\n", pp_carriers[i]->name, (int)pp_opt.wait, text) < 0 ||
+	if (pp_say(c, "open %s %d %s %lu\n", pp_carriers[i]->name, (int)pp_opt.wait, text,
+		   pp_opt.receive_buffer) < 0 ||
 	    pp_hear(c, line) < 0)
 		return -1;
 	if (strncmp(line, "card ", 5) != 0 || pp_card_scan(line + 5, &theirs) < 0)
@@ -80,27 +82,47 @@ static int carrier_open(struct pp_control *c, int i)
 	return pp_carriers[i]->meet(pp_state[i], &theirs);
 }
 
+static int run_ask(struct pp_control *c, int i, enum pp_mode mode, size_t size, unsigned long count,
+		   unsigned long window)
+{
+	char line[PP_LINE];
+
+	/* What this side rehearses is answered too. */
+	count += mode == PP_SEND || mode == PP_RECEIVE ? PP_REHEARSALS : 0;
+	if (pp_say(c, "run %s %d %zu %lu %lu\n", pp_carriers[i]->name, (int)mode, size, count,
+		   window) < 0)
+		return -1;
+	return pp_hear(c, line);
+}
+
+/* The client's part of `count` messages. */
+static int run(int i, enum pp_mode mode, size_t size, unsigned long count, unsigned long window,
+	       uint64_t *sample)
+{
+	if (mode == PP_LATENCY)
+		return pp_exchange(i, true, size, count, sample);
+	if (pp_timed(mode))
+		return pp_overhead(i, mode, size, count, sample);
+	return pp_stream(i, true, size, count, window);
+}
+
 /* One round of one carrier. */
 static int round_run(struct pp_control *c, int i, enum pp_mode mode, size_t size,
 		     struct pp_figures *f)
 {
-	unsigned long count = pp_opt.iterations, window = mode == PP_LATENCY ? 1 : pp_opt.window;
-	uint64_t *sample = mode == PP_LATENCY ? f->sample + f->samples : NULL;
-	char line[PP_LINE];
+	unsigned long count = pp_opt.iterations, window = pp_timed(mode) ? 1 : pp_opt.window;
+	uint64_t *sample = pp_timed(mode) ? f->sample + f->samples : NULL;
 	uint64_t begin;
 	double spent;
 
 	count = (count + window - 1) / window * window;
-	if (pp_say(c, "run %s %d %zu %lu %lu\n", pp_carriers[i]->name, (int)mode, size, count,
-		   window) < 0 ||
-	    pp_hear(c, line) < 0)
+	if (run_ask(c, i, mode, size, count, window) < 0)
 		return -1;
 	begin = pp_now();
-	if ((mode == PP_LATENCY ? pp_exchange(i, true, size, count, sample)
-				: pp_stream(i, true, size, count, window)) < 0)
+	if (run(i, mode, size, count, window, sample) < 0)
 		return -1;
 	spent = (double)(pp_now() - begin) / 1e9;
-	if (mode == PP_LATENCY) {
+	if (pp_timed(mode)) {
 		uint64_t *copy = malloc(count * sizeof(*copy));
 
 		if (!copy)
@@ -118,17 +140,15 @@ static int round_run(struct pp_control *c, int i, enum pp_mode mode, size_t size
 
 static int warm_up(struct pp_control *c, int i, enum pp_mode mode, size_t size)
 {
-	unsigned long window = mode == PP_LATENCY ? 1 : pp_opt.window;
-	unsigned long count = (WARM_UP + window - 1) / window * window;
-	char line[PP_LINE];
+	enum pp_mode how = pp_timed(mode) ? PP_LATENCY : mode;
+	unsigned long window = pp_timed(mode) ? 1 : pp_opt.window;
+	unsigned long most = pp_opt.iterations < WARM_UP ? pp_opt.iterations : WARM_UP;
+	unsigned long count = (most + window - 1) / window * window;
 
 	count = size > 65536 ? window : count;
-	if (pp_say(c, "run %s %d %zu %lu %lu\n", pp_carriers[i]->name, (int)mode, size, count,
-		   window) < 0 ||
-	    pp_hear(c, line) < 0)
+	if (run_ask(c, i, how, size, count, window) < 0)
 		return -1;
-	return mode == PP_LATENCY ? pp_exchange(i, true, size, count, NULL)
-				  : pp_stream(i, true, size, count, window);
+	return run(i, how, size, count, window, NULL);
 }
 
 /* All rounds of all carriers in turn. */
@@ -150,7 +170,7 @@ static int measure(struct pp_control *c, enum pp_mode mode, size_t size,
 
 static int figures_init(struct pp_figures f[PP_CARRIERS], enum pp_mode mode)
 {
-	size_t samples = mode == PP_LATENCY ? pp_opt.iterations * pp_opt.rounds : 0;
+	size_t samples = pp_timed(mode) ? pp_opt.iterations * pp_opt.rounds : 0;
 
 	for (int i = 0; i < PP_CARRIERS; i++)
 		if (!pp_figures_init(&f[i], samples, pp_opt.rounds))
@@ -208,12 +228,14 @@ static const char usage[] =
 	"\n"
 	"  -t, --transport LIST   beowire, tcp, packet: what to measure, in turn [beowire,tcp]\n"
 	"  -b, --baseline LIST    the same as --transport beowire,LIST\n"
-	"  -m, --mode LIST        latency, bandwidth, rate [latency]\n"
+	"  -m, --mode LIST        latency, bandwidth, rate; send, receive: time in calls "
+	"[latency]\n"
 	"  -s, --size LIST        bytes of a message, K and M are understood [8]\n"
 	"  -w, --wait HOW         spin, block, adaptive (TCP and bare frames block) [spin]\n"
 	"  -r, --rounds N         rounds of each transport [11]\n"
 	"  -n, --iterations N     messages in a round [1000]\n"
 	"  -W, --window N         messages in flight, but for latency [64]\n"
+	"  -B, --receive-buffer N bytes of TCP's receive buffers, on both sides [the kernel's]\n"
 	"  -i, --interface NAME   for bare frames [that of the connection to HOST]\n"
 	"  -p, --port PORT        TCP port of the waiting side [" PP_PORT "]\n"
 	"  -j, --json FILE        write the figures there as JSON, - is the standard output\n"
@@ -232,6 +254,7 @@ static const struct option long_options[] = {
 	{"rounds", required_argument, NULL, 'r'},
 	{"iterations", required_argument, NULL, 'n'},
 	{"window", required_argument, NULL, 'W'},
+	{"receive-buffer", required_argument, NULL, 'B'},
 	{"interface", required_argument, NULL, 'i'},
 	{"port", required_argument, NULL, 'p'},
 	{"json", required_argument, NULL, 'j'},
@@ -263,7 +286,8 @@ static int modes_parse(char *list)
 		while (mode < PP_MODES && strcmp(at, pp_mode_name[mode]) != 0)
 			mode++;
 		if (mode == PP_MODES)
-			return pp_fail("no mode is called \"%.40s\": latency, bandwidth or rate",
+			return pp_fail("no mode is called \"%.40s\": latency, bandwidth, rate, "
+				       "send or receive",
 				       at);
 		pp_opt.modes[mode] = true;
 	}
@@ -330,6 +354,8 @@ static int option_parse(int option)
 		return number_parse(optarg, 1, 10000000, &pp_opt.iterations);
 	case 'W':
 		return number_parse(optarg, 1, 4096, &pp_opt.window);
+	case 'B':
+		return number_parse(optarg, 1, 1ul << 30, &pp_opt.receive_buffer);
 	case 'i':
 		pp_opt.interface = optarg;
 		return 0;
@@ -351,8 +377,8 @@ static int options_parse(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt_long(argc, argv, "t:b:m:s:w:r:n:W:i:p:j:1h", long_options, NULL)) !=
-	       -1) {
+	while ((option = getopt_long(argc, argv, "t:b:m:s:w:r:n:W:B:i:p:j:1h", long_options,
+				     NULL)) != -1) {
 		if (option == 'h') {
 			fputs(usage, stdout);
 			exit(0);

@@ -18,10 +18,18 @@
 #define PP_LINE	      512	  /* bytes of a line on the control connection */
 #define PP_CARD_BYTES 64
 #define PP_TEXT	      256
+#define PP_REHEARSALS 10	     /* exchanges that tell how long an answer takes */
 #define PP_STUCK_NS   60000000000ull /* nothing comes for so long: give up, as an engine does */
 
 enum pp_wait { PP_SPIN, PP_BLOCK, PP_ADAPTIVE };
-enum pp_mode { PP_LATENCY, PP_BANDWIDTH, PP_RATE, PP_MODES };
+enum pp_mode {
+	PP_LATENCY,
+	PP_BANDWIDTH,
+	PP_RATE,
+	PP_SEND,    /* the time in the call that sends */
+	PP_RECEIVE, /* the time in the call that receives what is there already */
+	PP_MODES
+};
 extern const char *const pp_wait_name[], *const pp_mode_name[];
 
 struct pp_options {
@@ -33,6 +41,7 @@ struct pp_options {
 	size_t size[PP_SIZES_MAX];
 	unsigned int sizes;
 	unsigned long rounds, iterations, window;
+	unsigned long receive_buffer; /* bytes of TCP's, on both sides; 0: as the kernel does */
 	bool once;
 };
 extern struct pp_options pp_opt;
@@ -48,6 +57,7 @@ struct pp_place {
 	int control;	       /* the connection between the two programs */
 	const char *interface; /* for bare frames; NULL: the one that the control connection uses */
 	bool client;
+	unsigned long receive_buffer; /* as in the options, of both sides */
 };
 
 /* All functions return 0 or -1, then with pp_error set. Messages are delivered in order. */
@@ -76,6 +86,12 @@ __attribute__((format(printf, 1, 2))) int pp_fail(const char *format, ...);
 
 uint64_t pp_now(void);
 
+/* Whether a mode's samples are times of single messages. */
+static inline bool pp_timed(enum pp_mode mode)
+{
+	return mode == PP_LATENCY || mode == PP_SEND || mode == PP_RECEIVE;
+}
+
 /* pingpong_control.c */
 struct pp_control {
 	int fd;
@@ -93,6 +109,7 @@ int pp_dial(const char *host, const char *port);
 
 /* pingpong_server.c: the loops that both sides run, and the server */
 int pp_exchange(int i, bool client, size_t size, unsigned long count, uint64_t *sample);
+int pp_overhead(int i, enum pp_mode mode, size_t size, unsigned long count, uint64_t *sample);
 int pp_stream(int i, bool client, size_t size, unsigned long count, unsigned long window);
 int pp_carrier_index(const char *name);
 void pp_carriers_close(void);
@@ -100,7 +117,8 @@ int pp_server(void);
 
 /* pingpong_stats.c: figures of one carrier, size and mode */
 struct pp_figures {
-	uint64_t *sample; /* nanoseconds, sorted by pp_figures_sort(); latency only */
+	uint64_t
+		*sample; /* nanoseconds, sorted by pp_figures_sort(); of modes that time messages */
 	size_t samples;
 	double *round; /* per round: median latency in ns, or bytes or messages per second */
 	size_t rounds;

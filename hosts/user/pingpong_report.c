@@ -7,12 +7,17 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-const char *const pp_mode_name[] = {"latency", "bandwidth", "rate"};
+#define SYSTEM_CALLS	   100 /* timed together */
+#define SYSTEM_CALL_ROUNDS 21
+
+const char *const pp_mode_name[] = {"latency", "bandwidth", "rate", "send", "receive"};
 const char *const pp_wait_name[] = {"spin", "block", "adaptive"};
 
-static const char *const unit[] = {"us one way", "GB/s", "million/s"};
-static const double scale[] = {1e3, 1e9, 1e6};
+static const char *const unit[] = {"us one way", "GB/s", "million/s", "us", "us"};
+static const double scale[] = {1e3, 1e9, 1e6, 1e3, 1e3};
 
 /* Text in JSON's quotes. */
 static void quoted(FILE *f, const char *text)
@@ -27,10 +32,26 @@ static void quoted(FILE *f, const char *text)
 	fputc('"', f);
 }
 
+/* What entering and leaving the kernel costs: the median of calls that do nothing there. */
+static double system_call_ns(void)
+{
+	uint64_t time[SYSTEM_CALL_ROUNDS];
+
+	for (int k = 0; k < SYSTEM_CALL_ROUNDS; k++) {
+		uint64_t begin = pp_now();
+
+		for (int i = 0; i < SYSTEM_CALLS; i++)
+			syscall(SYS_getppid);
+		time[k] = pp_now() - begin;
+	}
+	return (double)pp_median_u64(time, SYSTEM_CALL_ROUNDS) / SYSTEM_CALLS;
+}
+
 static void json_begin(FILE *f)
 {
 	fprintf(f, "{\"wait\": \"%s\", \"rounds\": %lu, \"iterations\": %lu, \"window\": %lu,\n",
 		pp_wait_name[pp_opt.wait], pp_opt.rounds, pp_opt.iterations, pp_opt.window);
+	fprintf(f, " \"system_call_ns\": %.1f,\n", system_call_ns());
 	fprintf(f, " \"transports\": {");
 	for (int i = 0, more = 0; i < PP_CARRIERS; i++) {
 		char text[PP_TEXT] = "";
@@ -72,13 +93,12 @@ static void json_result(FILE *f, enum pp_mode mode, size_t size, int i, const st
 
 	fprintf(f, "  {\"mode\": \"%s\", \"size\": %zu, \"transport\": \"%s\", ",
 		pp_mode_name[mode], size, pp_carriers[i]->name);
-	if (mode == PP_LATENCY)
+	if (pp_timed(mode))
 		for (size_t k = 0; k < sizeof(percentile) / sizeof(percentile[0]); k++)
 			fprintf(f, "\"%s_ns\": %llu, ", percentile[k].name,
 				(unsigned long long)pp_percentile(x, percentile[k].share));
 	fprintf(f, "\"%s\": %.1f, ",
-		mode == PP_LATENCY ? "median_ns"
-				   : (mode == PP_RATE ? "messages_per_s" : "bytes_per_s"),
+		pp_timed(mode) ? "median_ns" : (mode == PP_RATE ? "messages_per_s" : "bytes_per_s"),
 		pp_median(x->round, x->rounds));
 	json_rounds(f, x);
 }
@@ -96,7 +116,7 @@ static void table_row(enum pp_mode mode, size_t size, int i, const struct pp_fig
 {
 	printf("%-9s %9zu %-8s %10.3f %-10s", pp_mode_name[mode], size, pp_carriers[i]->name,
 	       pp_median(x->round, x->rounds) / scale[mode], unit[mode]);
-	if (mode == PP_LATENCY)
+	if (pp_timed(mode))
 		printf("  p10 %.2f  p90 %.2f  p99 %.2f", (double)pp_percentile(x, 0.1) / 1e3,
 		       (double)pp_percentile(x, 0.9) / 1e3, (double)pp_percentile(x, 0.99) / 1e3);
 }

@@ -18,6 +18,7 @@ struct tcp {
 	bool spin, client;
 	struct sockaddr_storage there; /* the other program's host */
 	socklen_t there_len;
+	unsigned long receive_buffer;
 };
 
 static void tcp_close(void *state)
@@ -45,6 +46,23 @@ static uint16_t port_of(const struct sockaddr_storage *a)
 					: ((const struct sockaddr_in *)a)->sin_port;
 }
 
+/* Before the handshake, which tells the other side how far windows are scaled. The kernel doubles
+ * what is asked for, for its own use (socket(7)); tcp_rmem counts that in. */
+static int buffer_set(const struct tcp *t, int fd)
+{
+	int bytes = (int)(t->receive_buffer / 2), got = 0;
+	socklen_t len = sizeof(got);
+
+	if (t->receive_buffer == 0)
+		return 0;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
+		return pp_fail("SO_RCVBUF: %s", strerror(errno));
+	if (getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &got, &len) < 0 || got < 2 * bytes)
+		return pp_fail("net.core.rmem_max allows receive buffers of %d bytes only", got);
+	return 0;
+}
+
 /* The server listens where the control connection came in, on a port of its own. */
 static int tcp_listen(struct tcp *t, const struct pp_place *place, struct pp_card *mine)
 {
@@ -56,8 +74,8 @@ static int tcp_listen(struct tcp *t, const struct pp_place *place, struct pp_car
 		return pp_fail("getsockname: %s", strerror(errno));
 	port_set(&here, 0);
 	t->listener = socket(here.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (t->listener < 0 || bind(t->listener, (struct sockaddr *)&here, len) < 0 ||
-	    listen(t->listener, 1) < 0 ||
+	if (t->listener < 0 || buffer_set(t, t->listener) < 0 ||
+	    bind(t->listener, (struct sockaddr *)&here, len) < 0 || listen(t->listener, 1) < 0 ||
 	    getsockname(t->listener, (struct sockaddr *)&here, &len) < 0)
 		return pp_fail("cannot listen for TCP: %s", strerror(errno));
 	port = port_of(&here);
@@ -76,6 +94,7 @@ static void *tcp_open(const struct pp_place *place, struct pp_card *mine)
 	t->fd = t->listener = -1;
 	t->spin = place->wait == PP_SPIN;
 	t->client = place->client;
+	t->receive_buffer = place->receive_buffer;
 	t->there_len = sizeof(t->there);
 	if (getpeername(place->control, (struct sockaddr *)&t->there, &t->there_len) < 0) {
 		pp_fail("getpeername: %s", strerror(errno));
@@ -96,7 +115,8 @@ static int tcp_meet(void *state, const struct pp_card *theirs)
 		memcpy(&port, theirs->bytes, sizeof(port));
 		port_set(&t->there, port);
 		t->fd = socket(t->there.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (t->fd < 0 || connect(t->fd, (struct sockaddr *)&t->there, t->there_len) < 0)
+		if (t->fd < 0 || buffer_set(t, t->fd) < 0 ||
+		    connect(t->fd, (struct sockaddr *)&t->there, t->there_len) < 0)
 			return pp_fail("cannot connect by TCP: %s", strerror(errno));
 	} else {
 		t->fd = accept4(t->listener, NULL, NULL, SOCK_CLOEXEC);
