@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import doctor_cluster_cli, doctor_fix_cli, doctor_watch_cli
+from beowire import doctor_cluster_cli, doctor_fix_cli, doctor_probe_cli, doctor_watch_cli
 from beowire.doctor_options import TROUBLE, Goal, Interface, Only, Peer, Root, RoundTrip, make_node
 from beowire.doctor_options import checks as chosen_checks
 from beowire.errors import BeowireError
@@ -22,6 +22,7 @@ app = typer.Typer(help="Find what slows this node down, say why, and mend it.")
 doctor_fix_cli.add_to(app)
 doctor_cluster_cli.add_to(app)
 doctor_watch_cli.add_to(app)
+doctor_probe_cli.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Measurements between two nodes that take turns: each round does all of them once.
+
+Whatever disturbs the nodes in a round disturbs all of its measurements; so numbers are compared
+round by round.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from beowire.doctor.pair import Pair, Server, client
+from beowire.errors import BeowireError
+
+Transport = Literal["tcp", "packet", "beowire"]
+Wait = Literal["block", "spin"]
+Mode = Literal["latency", "send", "receive", "rate", "bandwidth"]
+
+TRANSPORTS: tuple[Transport, ...] = ("tcp", "packet", "beowire")
+WAITS: tuple[Wait, ...] = ("block", "spin")
+NAMES = {"tcp": "TCP", "packet": "bare frames", "beowire": "Beowire"}
+
+_FIRST = 8
+"""Messages by which is found how many fill a turn."""
+_MOST = 20_000
+_WINDOW_BYTES = 4 << 20
+"""Under way before an answer is waited for: many times what a path holds."""
+_WINDOW_MOST = 256
+_LIMIT_S = 30.0
+"""For a turn. What does not end by then does not work: a bare frame that is lost, for one."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One run of the ping-pong: these transports in turn, one mode, one size."""
+
+    mode: Mode
+    wait: Wait
+    size: int
+    transports: tuple[Transport, ...] = ("tcp",)
+    back: bool = False
+    """From the peer to here."""
+    buffer: int = 0
+    """TCP's receive buffers, in bytes; 0: the kernel's choice."""
+    window: int = 0
+    """Messages before an answer, for rate and bandwidth; 0: as many as fill a long path."""
+
+    def text(self) -> str:
+        way = " to here" if self.back else ""
+        return f"{self.mode} of {self.size:,} bytes{way}, {self.wait}"
+
+
+@dataclass(frozen=True)
+class Key:
+    """What a series is of."""
+
+    transport: Transport
+    mode: Mode
+    wait: Wait
+    size: int
+    back: bool = False
+    buffer: int = 0
+
+
+@dataclass
+class Series:
+    """Numbers by round: seconds for times, else messages or bytes in a second."""
+
+    of: dict[Key, list[float]] = field(default_factory=dict)
+    system_call_s: list[float] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
+    """What could not be measured, and why."""
+
+    def get(
+        self, transport: Transport, mode: Mode, wait: Wait, size: int, *, back: bool = False
+    ) -> list[float]:
+        """A series; empty where it could not be measured."""
+        return self.of.get(Key(transport, mode, wait, size, back), [])
+
+    def sizes(self, transport: Transport, mode: Mode, wait: Wait) -> list[int]:
+        """The sizes that a mode was measured at, from here and with the kernel's buffers."""
+        keys = (key for key in self.of if not key.back and not key.buffer)
+        return sorted(
+            key.size
+            for key in keys
+            if (key.transport, key.mode, key.wait) == (transport, mode, wait)
+        )
+
+
+class Measurer:
+    """Holds the servers of a pair, and how many messages fill a turn."""
+
+    def __init__(self, pair: Pair, turn_s: float) -> None:
+        self.pair = pair
+        self.turn_s = turn_s
+        self._servers: dict[bool, Server] = {}
+        self._counts: dict[Turn, int] = {}
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+        self._servers.clear()
+
+    def usable(self, turns: Iterable[Turn], series: Series) -> list[Turn]:
+        """The turns, without the transports that do not work between these two (told once)."""
+        found = []
+        broken: dict[tuple[Transport, bool], str] = {}
+        for turn in turns:
+            works = []
+            for transport in turn.transports:
+                if (transport, turn.back) in broken:
+                    continue
+                try:
+                    self._count(turn, transport)
+                except BeowireError as error:
+                    way = f"from {self.pair.peer}" if turn.back else f"to {self.pair.peer}"
+                    if transport == "tcp" and not turn.buffer:
+                        raise BeowireError(
+                            f"A ping-pong over TCP {way} failed: {error.what}",
+                            "A firewall may be in the way: it takes two ports.",
+                        ) from error
+                    if not turn.buffer:
+                        broken[transport, turn.back] = error.what
+                    what = f"{NAMES[transport]} {way}"
+                    if turn.buffer:
+                        what += f", receive buffer of {turn.buffer:,} bytes"
+                    series.troubles.append(f"{what}: {error.what}")
+                else:
+                    works.append(transport)
+            if works:
+                usable = Turn(**{**vars(turn), "transports": tuple(works)})
+                self._counts[usable] = min(self._counts[_alone(turn, each)] for each in works)
+                found.append(usable)
+        return found
+
+    def _count(self, turn: Turn, transport: Transport) -> None:
+        alone = _alone(turn, transport)
+        self._counts[alone] = _FIRST
+        key, value = next(iter(self.run(alone).items()))
+        each_s = value if _timed(turn.mode) else (1 if turn.mode == "rate" else key.size) / value
+        each_s *= 4 if turn.mode in ("send", "receive") else 2 if turn.mode == "latency" else 1
+        self._counts[alone] = max(_FIRST, min(int(self.turn_s / each_s), _MOST))
+
+    def run(self, turn: Turn) -> dict[Key, float]:
+        """One turn's numbers."""
+        count = self._counts[turn]
+        window = min(turn.window or _window(turn.size), count)
+        words = ["--transport", ",".join(turn.transports), "--mode", turn.mode]
+        words += ["--wait", turn.wait, "--size", str(turn.size), "--rounds", "1"]
+        words += ["--iterations", str(count), "--window", str(window)]
+        if turn.buffer:
+            words += ["--receive-buffer", str(turn.buffer)]
+        report = self._report(not turn.back, words)
+        scale = 1e-9 if _timed(turn.mode) else 1.0
+        self.system_call_s = float(report["system_call_ns"]) * 1e-9
+        return {
+            Key(each["transport"], turn.mode, turn.wait, turn.size, turn.back, turn.buffer): (
+                float(each["rounds"][0]) * scale
+            )
+            for each in report["results"]
+        }
+
+    def _report(self, there: bool, words: list[str]) -> dict[str, Any]:
+        if there not in self._servers:
+            self._servers[there] = Server(self.pair, there=there)
+        server = self._servers[there]
+        try:
+            return client(server, words, _LIMIT_S)
+        except BeowireError:
+            del self._servers[there]  # it may be waiting for what does not come
+            server.close()
+            raise
+
+
+def _alone(turn: Turn, transport: Transport) -> Turn:
+    return Turn(**{**vars(turn), "transports": (transport,)})
+
+
+def _timed(mode: Mode) -> bool:
+    return mode in ("latency", "send", "receive")
+
+
+def _window(size: int) -> int:
+    return max(1, min(_WINDOW_MOST, _WINDOW_BYTES // size))
+
+
+@contextlib.contextmanager
+def measuring(pair: Pair, turn_s: float):  # type: ignore[no-untyped-def]
+    """A measurer, whose servers are gone with the block."""
+    made = Measurer(pair, turn_s)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def measure(
+    measurer: Measurer, turns: Iterable[Turn], rounds: int, tell: Callable[[str], None]
+) -> Series:
+    """All turns, so many rounds. What does not work is left out and named."""
+    series = Series()
+    tell(f"trying what works between this node and {measurer.pair.peer}")
+    usable = measurer.usable(turns, series)
+    for number, turn in itertools.product(range(1, rounds + 1), usable):
+        tell(f"round {number} of {rounds}: {turn.text()}")
+        for key, value in measurer.run(turn).items():
+            series.of.setdefault(key, []).append(value)
+        series.system_call_s.append(measurer.system_call_s)
+    return series
