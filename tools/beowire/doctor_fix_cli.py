@@ -5,10 +5,11 @@ import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from beowire.doctor_measured import Trials, measured
 from beowire.doctor_options import (
     TROUBLE,
     Goal,
@@ -20,6 +21,7 @@ from beowire.doctor_options import (
     checks,
     make_node,
 )
+from beowire.doctor_probe_cli import From, Lab, Ssh, To, enter
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
@@ -63,10 +65,26 @@ def fix_(
     ] = 60.0,
     dry_run: DryRun = False,
     yes: Yes = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Try each mend with the peer; keep what helps.")
+    ] = False,
+    by: Annotated[
+        Literal["check", "group", "all"],
+        typer.Option(help="What is tried at once: a check's mend, a group's, or all."),
+    ] = "check",
+    rounds: Annotated[
+        int, typer.Option(min=8, help="How often off and on take turns in a trial.")
+    ] = 9,
+    lab: Lab = None,
+    from_: From = "node1",
+    to: To = "node2",
+    ssh: Ssh = "ssh",
 ) -> None:
     """Mend what can be mended. Old values go into an undo file first."""
     from beowire.doctor import examine, fix
 
+    _check_measure(measure, interrupting, root, peer or lab)
+    enter(lab, from_, to, peer)
     node = make_node(goal, round_trip_ms, peer, root)
     done = examine.examine(node, checks(only), interface or ())
     for trouble in done.troubles:
@@ -84,13 +102,29 @@ def fix_(
     if outcomes and not dry_run:
         if interrupting:
             _check_quiet(node)
-        _ask("Change this?", yes)
-        if interrupting and root is None:
+        _ask("Try this, and keep what helps?" if measure else "Change this?", yes)
+        if measure:
+            measured(node, outcomes, Trials(peer, ssh, by, rounds))
+        elif interrupting and root is None:
             _apply_guarded(node, outcomes, within, yes)
         else:
             _apply(node, outcomes)
     if done.troubles:
         raise typer.Exit(TROUBLE)
+
+
+def _check_measure(measure: bool, interrupting: bool, root: Path | None, peer: str | None) -> None:
+    if not measure:
+        return
+    if interrupting or root is not None:
+        what = "--interrupting" if interrupting else "--root"
+        raise BeowireError(
+            f"{what} and --measure do not go together: a trial switches a mend off and on.",
+            "Leave one out; doctor probe before and after tells as much.",
+            TROUBLE,
+        )
+    if not peer:
+        raise BeowireError("It takes two to measure.", "Give --peer NODE, or --lab NAME.", TROUBLE)
 
 
 def _show(outcomes: Iterable["Outcome"]) -> None:

@@ -7,6 +7,7 @@ both runs of a round together. (numpy is imported where it is used: it would cos
 of the command a tenth of a second.)
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -73,3 +74,24 @@ def _resampled_ratios(upper: "NDArray[float64]", lower: "NDArray[float64]") -> "
     rounds = generator.integers(0, upper.size, size=(_RESAMPLES, upper.size))
     result: NDArray[float64] = np.median(upper[rounds], axis=1) / np.median(lower[rounds], axis=1)
     return result
+
+
+def paired(over: Sequence[float], under: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
+    """The median of over[i] / under[i], and the order statistics that hold the true one: how many
+    ratios lie below it is binomial, whatever their distribution. With too few rounds for the
+    confidence nothing is excluded."""
+    if len(over) != len(under) or not over:
+        raise ValueError("as many numbers above as below, and at least one")
+    ratios = sorted(a / b for a, b in zip(over, under, strict=True))
+    count, middle = len(ratios), len(ratios) // 2
+    value = ratios[middle] if count % 2 else (ratios[middle - 1] + ratios[middle]) / 2
+    place = 0
+    outside = 0.0
+    while place < middle:
+        outside += 2 * math.comb(count, place) / 2**count
+        if outside > 1 - confidence:
+            break
+        place += 1
+    if place == 0:
+        return Ratio(value, 0.0, math.inf)
+    return Ratio(value, ratios[place - 1], ratios[count - place])
