@@ -43,7 +43,9 @@ def probe_(
     turn_ms: Annotated[
         float, typer.Option(min=1, help="About how long a run of short messages takes.")
     ] = 100.0,
-    quick: Annotated[bool, typer.Option("--quick", help="One size of each, no files.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Latency and bulk alone, one size, blocking.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Measure this node and a peer: TCP, bare frames and Beowire; tell what they could do."""
@@ -61,8 +63,10 @@ def probe_(
             goal=Goals(goal),
             sizes=plan.sizes[:1],
             bulk_sizes=plan.bulk_sizes[-1:],
+            waits=("block",),
             rounds=rounds,
             turn_s=turn_ms / 1000,
+            calls=False,
             files=False,
         )
     with termination_raises():

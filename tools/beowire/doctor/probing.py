@@ -20,6 +20,7 @@ from beowire.doctor.series import (
     Series,
     Transport,
     Turn,
+    Wait,
     measure,
     measuring,
 )
@@ -32,7 +33,8 @@ BULK_SIZES = (65536, 262144, 1048576)
 RECEIVE_BUFFERS = (10_000, 20_000, 100_000, 1_000_000)
 """The thesis's tcp_rmem [A11], and one more."""
 FILE_BYTES = 4 << 20
-_RATE_WINDOW = 64
+_RATE_WINDOW = 1024
+"""So many short messages that the answer to the last hardly matters."""
 _TURN_S = 0.1
 _BULK_S = 0.5
 _PATIENCE_S = 60.0
@@ -47,9 +49,12 @@ class Plan:
     sizes: tuple[int, ...] = SIZES
     bulk_sizes: tuple[int, ...] = BULK_SIZES
     transports: tuple[Transport, ...] = TRANSPORTS
+    waits: tuple[Wait, ...] = WAITS
     rounds: int = 7
     turn_s: float = _TURN_S
     """About how long each run of short messages takes; one of bulk five times that."""
+    calls: bool = True
+    """Time the calls and the highest rate of short messages, for LogGP."""
     files: bool = True
     findings: bool = True
     """Ask the doctor on both nodes what it finds."""
@@ -95,9 +100,11 @@ class Probe:
 def turns(plan: Plan) -> list[Turn]:
     """The turns of a round of short messages, and of files."""
     found = []
-    for wait in WAITS:
+    for wait in plan.waits:
         every = {"wait": wait, "transports": plan.transports}
         found += [Turn(mode="latency", size=size, **every) for size in plan.sizes]  # type: ignore[arg-type]
+        if not plan.calls:
+            continue
         for mode in ("send", "receive"):
             found.append(Turn(mode=mode, size=plan.short, **every))  # type: ignore[arg-type]
         found.append(Turn(mode="rate", size=plan.short, window=_RATE_WINDOW, **every))  # type: ignore[arg-type]
@@ -107,7 +114,9 @@ def turns(plan: Plan) -> list[Turn]:
 def bulk_turns(plan: Plan) -> list[Turn]:
     """Those that take longer."""
     found = [
-        Turn("bandwidth", wait, size, plan.transports) for wait in WAITS for size in plan.bulk_sizes
+        Turn("bandwidth", wait, size, plan.transports)
+        for wait in plan.waits
+        for size in plan.bulk_sizes
     ]
     largest = max(plan.bulk_sizes)
     found.append(Turn("bandwidth", "block", largest, plan.transports, back=True))
@@ -129,7 +138,7 @@ def probe(pair: Pair, plan: Plan, checks: Iterable[Check], tell: Callable[[str],
     series.of |= long.of
     troubles = list(dict.fromkeys([*series.troubles, *long.troubles]))
     told, more = _told(pair, plan, series, list(checks), tell)
-    pairs = [(transport, wait) for transport in plan.transports for wait in WAITS]
+    pairs = [(transport, wait) for transport in plan.transports for wait in plan.waits]
     fits = [loggp.fit(series, transport, wait, plan.short) for transport, wait in pairs]
     divided = [
         parts.divide(series, transport, plan.short)

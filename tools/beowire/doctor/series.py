@@ -8,7 +8,7 @@ round by round.
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from beowire.doctor.pair import Pair, Server, client
@@ -24,10 +24,14 @@ NAMES = {"tcp": "TCP", "packet": "bare frames", "beowire": "Beowire"}
 
 _FIRST = 8
 """Messages by which is found how many fill a turn."""
+_FIRST_SHORT = 1024
+"""The same at the highest rate of short ones, where an answer must not matter."""
 _MOST = 20_000
 _WINDOW_BYTES = 4 << 20
 """Under way before an answer is waited for: many times what a path holds."""
 _WINDOW_MOST = 256
+_RESTS = 3
+"""Round trips that a message takes when its calls are timed: twice one is waited between them."""
 _LIMIT_S = 30.0
 """For a turn. What does not end by then does not work: a bare frame that is lost, for one."""
 
@@ -130,18 +134,27 @@ class Measurer:
                 else:
                     works.append(transport)
             if works:
-                usable = Turn(**{**vars(turn), "transports": tuple(works)})
+                usable = replace(turn, transports=tuple(works))
                 self._counts[usable] = min(self._counts[_alone(turn, each)] for each in works)
                 found.append(usable)
         return found
 
     def _count(self, turn: Turn, transport: Transport) -> None:
+        """Finds how many messages fill the turn."""
         alone = _alone(turn, transport)
-        self._counts[alone] = _FIRST
-        key, value = next(iter(self.run(alone).items()))
-        each_s = value if _timed(turn.mode) else (1 if turn.mode == "rate" else key.size) / value
-        each_s *= 4 if turn.mode in ("send", "receive") else 2 if turn.mode == "latency" else 1
-        self._counts[alone] = max(_FIRST, min(int(self.turn_s / each_s), _MOST))
+        calls = turn.mode in ("send", "receive")
+        tried = replace(alone, mode="latency") if calls else alone
+        first = _FIRST_SHORT if turn.mode == "rate" else _FIRST
+        self._counts[tried] = self._counts[alone] = first
+        key, value = next(iter(self.run(tried).items()))
+        if calls:
+            self.run(alone)
+            each_s = 2 * value * _RESTS
+        elif turn.mode == "latency":
+            each_s = 2 * value
+        else:
+            each_s = (1 if turn.mode == "rate" else key.size) / value
+        self._counts[alone] = max(first, min(int(self.turn_s / each_s), _MOST))
 
     def run(self, turn: Turn) -> dict[Key, float]:
         """One turn's numbers."""
@@ -175,7 +188,7 @@ class Measurer:
 
 
 def _alone(turn: Turn, transport: Transport) -> Turn:
-    return Turn(**{**vars(turn), "transports": (transport,)})
+    return replace(turn, transports=(transport,))
 
 
 def _timed(mode: Mode) -> bool:
