@@ -67,3 +67,30 @@ def test_nonsense_is_refused(above: list[float], below: list[float]) -> None:
 def test_no_samples_have_no_percentiles() -> None:
     with pytest.raises(ValueError, match="no samples"):
         samples.percentiles([])
+
+
+@given(rounds)
+def test_a_paired_interval_holds_its_ratio(pairs: list[tuple[float, float]]) -> None:
+    ratio = samples.paired([above for above, _ in pairs], [below for _, below in pairs])
+    assert ratio.low <= ratio.value <= ratio.high
+
+
+def test_few_rounds_exclude_nothing() -> None:
+    five = samples.paired([2.0] * 5, [1.0] * 5)
+    assert (five.low, five.value, five.high) == (0, 2, float("inf"))
+    six = samples.paired([2.0, 3.0, 4.0, 5.0, 6.0, 7.0], [1.0] * 6)
+    assert (six.low, six.value, six.high) == (2, 4.5, 7)
+
+
+def test_more_rounds_leave_out_extremes_and_more_confidence_fewer() -> None:
+    above = [float(each) for each in range(1, 10)]
+    usual = samples.paired(above, [1.0] * 9)
+    surer = samples.paired(above, [1.0] * 9, 0.99)
+    assert (usual.low, usual.value, usual.high) == (2, 5, 8)
+    assert (surer.low, surer.value, surer.high) == (1, 5, 9)
+
+
+def test_a_disturbance_of_whole_rounds_cancels() -> None:
+    loads = [1.0, 3.0, 2.0, 9.0, 1.5, 4.0, 2.5]
+    ratio = samples.paired([2 * each for each in loads], loads)
+    assert (ratio.low, ratio.value, ratio.high) == (2, 2, 2)

@@ -62,7 +62,7 @@ def probe_(
         plan = probing.Plan(
             goal=Goals(goal),
             sizes=plan.sizes[:1],
-            bulk_sizes=plan.bulk_sizes[-1:],
+            bulk_sizes=plan.bulk_sizes[:1],
             waits=("block",),
             rounds=rounds,
             turn_s=turn_ms / 1000,

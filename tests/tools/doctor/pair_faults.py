@@ -117,7 +117,12 @@ def probe(made_lab: lab.Lab, *options: str) -> dict[str, Any]:
     words = ["doctor", "probe", "--lab", made_lab.name, "--quick", "--json", *options]
     answer = beowire_cli.beowire(*words)
     assert answer.status == 0, answer.errors
-    told: dict[str, Any] = json.loads(answer.output)
+    return parsed(answer.output)
+
+
+def parsed(output: str) -> dict[str, Any]:
+    """What a probe told a machine."""
+    told: dict[str, Any] = json.loads(output)
     return told
 
 

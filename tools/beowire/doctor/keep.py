@@ -20,7 +20,7 @@ from beowire.doctor.source import Source
 from beowire.samples import CONFIDENCE, Ratio, paired
 
 _SHORT_BYTES = 8
-_LONG_BYTES = 1 << 20
+_LONG_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,8 @@ _FIRST = 8
 """Messages by which is found how many fill a turn."""
 _FIRST_SHORT = 1024
 """The same at the highest rate of short ones, where an answer must not matter."""
+_FIRST_BYTES = 1 << 20
+"""The same of bulk."""
 _MOST = 20_000
 _WINDOW_BYTES = 4 << 20
 """Under way before an answer is waited for: many times what a path holds."""
@@ -144,7 +146,7 @@ class Measurer:
         alone = _alone(turn, transport)
         calls = turn.mode in ("send", "receive")
         tried = replace(alone, mode="latency") if calls else alone
-        first = _FIRST_SHORT if turn.mode == "rate" else _FIRST
+        first = _first(turn)
         self._counts[tried] = self._counts[alone] = first
         key, value = next(iter(self.run(tried).items()))
         if calls:
@@ -185,6 +187,14 @@ class Measurer:
             del self._servers[there]  # it may be waiting for what does not come
             server.close()
             raise
+
+
+def _first(turn: Turn) -> int:
+    if turn.mode == "rate":
+        return _FIRST_SHORT
+    if turn.mode == "bandwidth":
+        return max(1, min(_FIRST, _FIRST_BYTES // turn.size))
+    return _FIRST
 
 
 def _alone(turn: Turn, transport: Transport) -> Turn:
