@@ -10,6 +10,7 @@ import typer
 
 from beowire.doctor_options import TROUBLE, Goal, Only, checks, make_node
 from beowire.errors import BeowireError
+from beowire.progress import Progress
 from beowire.terminal import note, out
 
 if TYPE_CHECKING:
@@ -69,8 +70,10 @@ def probe_(
             calls=False,
             files=False,
         )
-    with termination_raises():
-        found = probing.probe(pair.find(peer, ssh), plan, checks(only), note)
+    chosen = checks(only)
+    progress = Progress(plan.steps())
+    with termination_raises(), progress.shown():
+        found = probing.probe(pair.find(peer, ssh), plan, chosen, progress.begin)
     if as_json:
         print(json.dumps(found.as_json(), indent=1))
     else:

@@ -63,6 +63,10 @@ class Plan:
     def short(self) -> int:
         return min(self.sizes)
 
+    def steps(self) -> int:
+        """How often a probe tells what it does, if all works."""
+        return self.rounds * (len(turns(self)) + len(bulk_turns(self))) + 2 + self.findings
+
 
 @dataclass(frozen=True)
 class Probe:
