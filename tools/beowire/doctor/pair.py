@@ -11,10 +11,12 @@ import os
 import random
 import select
 import shlex
+import signal
 import socket
 import subprocess
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from beowire import namespaces, places
@@ -56,6 +58,7 @@ class Pair:
     def popen(self, script: str, *, there: bool) -> "subprocess.Popen[bytes]":
         """Starts a script, in a session of its own: Ctrl-C is for us, who end it."""
         command = self.command(script, there=there)
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             with namespaces.uninterrupted():
                 return subprocess.Popen(
@@ -65,6 +68,7 @@ class Pair:
                     stderr=subprocess.PIPE,
                     start_new_session=True,
                     env=os.environ | self.cluster.environment,
+                    preexec_fn=partial(namespaces.release_signals, mask),  # noqa: PLW1509
                 )
         except OSError as error:
             raise BeowireError(
