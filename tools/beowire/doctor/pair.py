@@ -68,7 +68,7 @@ class Pair:
                     stderr=subprocess.PIPE,
                     start_new_session=True,
                     env=os.environ | self.cluster.environment,
-                    preexec_fn=partial(namespaces.release_signals, mask),  # noqa: PLW1509
+                    preexec_fn=partial(namespaces.release_signals, mask),
                 )
         except OSError as error:
             raise BeowireError(
