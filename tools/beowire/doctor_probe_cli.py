@@ -80,6 +80,8 @@ def probe_(
         _show(found)
     for each in found.troubles:
         note(each)
+    if found.troubles:
+        raise typer.Exit(TROUBLE)
 
 
 def enter(lab: str | None, from_: str, to: str, peer: str) -> None:

@@ -135,13 +135,14 @@ def bulk_turns(plan: Plan) -> list[Turn]:
 
 def probe(pair: Pair, plan: Plan, checks: Iterable[Check], tell: Callable[[str], None]) -> Probe:
     """Measures everything in the plan."""
+    link = _link(pair)
     with measuring(pair, plan.turn_s) as measurer:
         series = measure(measurer, turns(plan), plan.rounds, tell)
     with measuring(pair, 5 * plan.turn_s) as measurer:
         long = measure(measurer, bulk_turns(plan), plan.rounds, tell)
     series.of |= long.of
     troubles = list(dict.fromkeys([*series.troubles, *long.troubles]))
-    told, more = _told(pair, plan, series, list(checks), tell)
+    told, more = _told(pair, plan, link, series, list(checks), tell)
     pairs = [(transport, wait) for transport in plan.transports for wait in plan.waits]
     fits = [loggp.fit(series, transport, wait, plan.short) for transport, wait in pairs]
     divided = [
@@ -161,10 +162,14 @@ def probe(pair: Pair, plan: Plan, checks: Iterable[Check], tell: Callable[[str],
 
 
 def _told(
-    pair: Pair, plan: Plan, series: Series, checks: list[Check], tell: Callable[[str], None]
+    pair: Pair,
+    plan: Plan,
+    link: dict[str, Any],
+    series: Series,
+    checks: list[Check],
+    tell: Callable[[str], None],
 ) -> tuple[headroom.Told, list[str]]:
     """What the nodes tell of themselves, and what they could not."""
-    link = _link(pair)
     told = headroom.Told(int(link["mtu"]), {}, {})
     if not plan.findings:
         return told, []

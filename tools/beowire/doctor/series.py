@@ -6,8 +6,7 @@ round by round.
 """
 
 import contextlib
-import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -103,6 +102,8 @@ class Measurer:
         self.turn_s = turn_s
         self._servers: dict[bool, Server] = {}
         self._counts: dict[Turn, int] = {}
+        self.system_call_s = 0.0
+        """What a system call took by the latest run."""
 
     def close(self) -> None:
         for server in self._servers.values():
@@ -158,6 +159,22 @@ class Measurer:
             each_s = (1 if turn.mode == "rate" else key.size) / value
         self._counts[alone] = max(first, min(int(self.turn_s / each_s), _MOST))
 
+    def sorted_out(self, turn: Turn, series: Series) -> tuple[Turn, dict[Key, float]]:
+        """Each transport of a turn that failed on its own, and the turn with those that work."""
+        told: dict[Key, float] = {}
+        works: list[Transport] = []
+        for transport in turn.transports:
+            try:
+                told |= self.run(_alone(turn, transport))
+                works.append(transport)
+            except BeowireError as error:
+                if transport == "tcp":
+                    raise
+                series.troubles.append(f"{NAMES[transport]}, {turn.text()}: {error.what}")
+        left = replace(turn, transports=tuple(works))
+        self._counts[left] = self._counts[turn]
+        return left, told
+
     def run(self, turn: Turn) -> dict[Key, float]:
         """One turn's numbers."""
         count = self._counts[turn]
@@ -210,7 +227,7 @@ def _window(size: int) -> int:
 
 
 @contextlib.contextmanager
-def measuring(pair: Pair, turn_s: float):  # type: ignore[no-untyped-def]
+def measuring(pair: Pair, turn_s: float) -> Iterator[Measurer]:
     """A measurer, whose servers are gone with the block."""
     made = Measurer(pair, turn_s)
     try:
@@ -226,9 +243,14 @@ def measure(
     series = Series()
     tell(f"trying what works between this node and {measurer.pair.peer}")
     usable = measurer.usable(turns, series)
-    for number, turn in itertools.product(range(1, rounds + 1), usable):
-        tell(f"round {number} of {rounds}: {turn.text()}")
-        for key, value in measurer.run(turn).items():
-            series.of.setdefault(key, []).append(value)
-        series.system_call_s.append(measurer.system_call_s)
+    for number in range(1, rounds + 1):
+        for place, turn in enumerate(usable):
+            tell(f"round {number} of {rounds}: {turn.text()}")
+            try:
+                told = measurer.run(turn)
+            except BeowireError:
+                usable[place], told = measurer.sorted_out(turn, series)
+            for key, value in told.items():
+                series.of.setdefault(key, []).append(value)
+            series.system_call_s.append(measurer.system_call_s)
     return series
