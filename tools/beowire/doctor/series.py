@@ -245,6 +245,8 @@ def measure(
     usable = measurer.usable(turns, series)
     for number in range(1, rounds + 1):
         for place, turn in enumerate(usable):
+            if not turn.transports:
+                continue
             tell(f"round {number} of {rounds}: {turn.text()}")
             try:
                 told = measurer.run(turn)
