@@ -69,7 +69,7 @@ def test_every_transport_has_a_figure_for_each_round(answers: Answers) -> None:
 
 
 def test_a_transport_that_never_works_is_named_once(answers: Answers) -> None:
-    def refuse(transport: str, call: int) -> None:
+    def refuse(transport: str, _call: int) -> None:
         if transport == "packet":
             raise BeowireError("no raw frames")
 
@@ -92,10 +92,31 @@ def test_a_transport_that_fails_later_is_left_out_from_there(answers: Answers) -
 
 
 def test_without_tcp_there_is_no_probe(answers: Answers) -> None:
-    def refuse(transport: str, call: int) -> None:
+    def refuse(transport: str, _call: int) -> None:
         if transport == "tcp":
             raise BeowireError("cannot connect by TCP")
 
     answers(refuse)
     with pytest.raises(BeowireError, match="TCP to peer failed: cannot connect"):
         measured()
+
+
+def test_each_transport_is_measured_for_as_long(answers: Answers, monkeypatch: Any) -> None:
+    answers(lambda _transport, _call: None)
+    asked: dict[str, set[str]] = {}
+    inner = series.client
+
+    def client(server: Any, words: list[str], limit_s: float) -> dict[str, Any]:
+        options = dict(zip(words[::2], words[1::2], strict=True))
+        asked.setdefault(options["--transport"], set()).add(options["--iterations"])
+        report = inner(server, words, limit_s)
+        slow = options["--transport"] == "tcp"
+        report["results"] = [
+            each | {"rounds": [1e6 if slow else 1e8]} for each in report["results"]
+        ]
+        return report
+
+    monkeypatch.setattr(series, "client", client)
+    turn = Turn("bandwidth", "block", 65536, ("tcp", "packet"))
+    measure(Measurer(_PAIR, 10), [turn], 3, lambda _: None)
+    assert asked == {"tcp": {"8", "152"}, "packet": {"8", "15258"}}

@@ -136,7 +136,9 @@ class Measurer:
                     series.troubles.append(f"{what}: {error.what}")
                 else:
                     works.append(transport)
-            if works:
+            if turn.mode in ("rate", "bandwidth"):  # each for as long, however slow others are
+                found += [_alone(turn, each) for each in works]
+            elif works:
                 usable = replace(turn, transports=tuple(works))
                 self._counts[usable] = min(self._counts[_alone(turn, each)] for each in works)
                 found.append(usable)
