@@ -65,7 +65,9 @@ class Plan:
 
     def steps(self) -> int:
         """How often a probe tells what it does, if all works."""
-        return self.rounds * (len(turns(self)) + len(bulk_turns(self))) + 2 + self.findings
+        every = turns(self) + bulk_turns(self)
+        runs = sum(1 if each.timed else len(each.transports) for each in every)
+        return self.rounds * runs + 2 + self.findings
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,11 @@ class Turn:
     window: int = 0
     """Messages before an answer, for rate and bandwidth; 0: as many as fill a long path."""
 
+    @property
+    def timed(self) -> bool:
+        """Its numbers are times of single messages; else messages or bytes are counted."""
+        return self.mode in ("latency", "send", "receive")
+
     def text(self) -> str:
         way = " to here" if self.back else ""
         return f"{self.mode} of {self.size:,} bytes{way}, {self.wait}"
@@ -136,7 +141,7 @@ class Measurer:
                     series.troubles.append(f"{what}: {error.what}")
                 else:
                     works.append(transport)
-            if turn.mode in ("rate", "bandwidth"):  # each for as long, however slow others are
+            if not turn.timed:  # each for as long, however slow others are
                 found += [_alone(turn, each) for each in works]
             elif works:
                 usable = replace(turn, transports=tuple(works))
@@ -187,7 +192,7 @@ class Measurer:
         if turn.buffer:
             words += ["--receive-buffer", str(turn.buffer)]
         report = self._report(not turn.back, words)
-        scale = 1e-9 if _timed(turn.mode) else 1.0
+        scale = 1e-9 if turn.timed else 1.0
         self.system_call_s = float(report["system_call_ns"]) * 1e-9
         return {
             Key(each["transport"], turn.mode, turn.wait, turn.size, turn.back, turn.buffer): (
@@ -218,10 +223,6 @@ def _first(turn: Turn) -> int:
 
 def _alone(turn: Turn, transport: Transport) -> Turn:
     return replace(turn, transports=(transport,))
-
-
-def _timed(mode: Mode) -> bool:
-    return mode in ("latency", "send", "receive")
 
 
 def _window(size: int) -> int:
