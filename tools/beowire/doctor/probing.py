@@ -32,7 +32,7 @@ SIZES = (8, 1024, 5000, 65536)
 BULK_SIZES = (65536, 262144, 1048576)
 RECEIVE_BUFFERS = (10_000, 20_000, 100_000, 1_000_000)
 """The thesis's tcp_rmem [A11], and one more."""
-FILE_BYTES = 4 << 20
+FILE_BYTES = 1_000_000
 _RATE_WINDOW = 1024
 """So many short messages that the answer to the last hardly matters."""
 _TURN_S = 0.1
