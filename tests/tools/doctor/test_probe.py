@@ -176,7 +176,7 @@ def test_what_was_killed_leaves_no_ping_pong_behind(line: lab.Lab) -> None:
     [
         (["probe"], "Between which nodes"),
         (["probe", "--peer", "no-such-node.invalid"], "no way to no-such-node"),
-        (["probe", "--peer", "127.0.0.1", "--ssh", "false"], "does not start on 127.0.0.1"),
+        (["probe", "--peer", "127.0.0.1"], "no Ethernet interface"),
         (["probe", "--lab", "no-such-lab"], "There is no lab"),
         (["fix", "--measure"], "takes two to measure"),
         (["fix", "--measure", "--peer", "x", "--interrupting"], "do not go together"),
@@ -188,6 +188,15 @@ def test_what_cannot_be_done_is_said(words: list[str], said: str) -> None:
     assert done.status in (1, 2)
     assert said in done.errors
     assert "Traceback" not in done.errors
+
+
+def test_a_peer_that_ssh_does_not_reach_is_named(line: lab.Lab) -> None:
+    here = ["lab", "exec", line.name, "node1", "--", "env", "-u", "BEOWIRE_LAB"]
+    words = [*beowire_cli.COMMAND, "doctor", "probe", "--peer", "node2", "--ssh", "false"]
+    done = beowire_cli.beowire(*here, *words)
+    assert done.status == 1
+    assert "does not start on node2" in done.errors
+    assert "false node2 true" in done.errors
 
 
 def test_a_lab_names_both_nodes(line: lab.Lab) -> None:
