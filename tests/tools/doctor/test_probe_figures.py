@@ -191,3 +191,21 @@ def test_only_a_gain_beyond_doubt_is_kept() -> None:
     assert not helped([gain, loss])
     assert not helped([])
     assert together([], "check") == []
+
+
+def test_the_hardware_is_a_bare_frame_and_the_nic_s_speed() -> None:
+    figures = series(
+        {
+            ("tcp", "latency", "block", 8): 20e-6,
+            ("packet", "latency", "block", 8): 8e-6,
+            ("packet", "latency", "spin", 8): 5e-6,
+            ("tcp", "bandwidth", "block", 65536): 50e6,
+        }
+    )
+    latency, best, most = headroom.predict(figures, Told(1500, speed_bits=10**9), 8).hardware
+    assert latency.factor.value == pytest.approx(4)
+    assert best.factor.value == pytest.approx(1)
+    assert most.at_most
+    assert most.after.value == pytest.approx(125e6 * 1448 / 1538)
+    virtual = headroom.predict(figures, Told(1500), 8)
+    assert not any(gain.at_most for gain in virtual.hardware)

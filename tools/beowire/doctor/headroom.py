@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from beowire.doctor.draws import Estimate, between, estimate, of_rounds
-from beowire.doctor.series import Series
+from beowire.doctor.series import WAITS, Series
 
 if TYPE_CHECKING:
     from beowire.doctor.draws import Draws
@@ -44,6 +44,8 @@ class Told:
     """By HERE and THERE: the outcomes that the doctor there calls bad."""
     buffers: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     """By HERE and THERE: the fields of tcp_rmem and tcp_wmem."""
+    speed_bits: int = 0
+    """Of this node's NIC; 0: not known, or a virtual interface, whose speed says nothing."""
 
 
 @dataclass(frozen=True)
@@ -361,17 +363,24 @@ def _spoken_of(told: Told) -> list[tuple[str, str]]:
 
 def _of_hardware(series: Series, told: Told, size: int) -> list[Gain]:
     rounds = series.get("tcp", "latency", "block", size)
-    bare = series.get("packet", "latency", "spin", size)
+    bare = [series.get("packet", "latency", wait, size) for wait in WAITS]
+    found = [of_rounds(each) for each in bare if each]
     gains = []
-    if rounds and bare:
-        how = "a bare frame, the receiver spinning"
-        gains.append(_gain("", "", "latency", of_rounds(rounds), of_rounds(bare), how))
+    if rounds and found:
+        how = "a bare frame, the receiver spinning or blocking"
+        best = min(found, key=lambda each: float(each[0]))
+        gains.append(_gain("", "", "latency", of_rounds(rounds), best, how))
     for back in (False, True):
         bulk, top = _bulk(series, back), line(series, told, back=back)
         if bulk is not None and top is not None:
             how = "the best of TCP, bare frames and Beowire"
             metric = "bulk back" if back else "bulk"
             gains.append(_gain("", "", metric, bulk, top, how, faster=True))
+        if bulk is not None and told.speed_bits:
+            full = 0 * bulk + told.speed_bits / 8 * share_of_line(told.mtu_bytes)
+            how = f"full frames at the NIC's {told.speed_bits / 1e9:g} Gbit/s"
+            metric = "bulk back" if back else "bulk"
+            gains.append(_gain("", "", metric, bulk, full, how, faster=True, at_most=True))
     return gains
 
 

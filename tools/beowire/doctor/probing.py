@@ -172,7 +172,7 @@ def _told(
     tell: Callable[[str], None],
 ) -> tuple[headroom.Told, list[str]]:
     """What the nodes tell of themselves, and what they could not."""
-    told = headroom.Told(int(link["mtu"]), {}, {})
+    told = headroom.Told(int(link["mtu"]), {}, {}, _speed_bits(link))
     if not plan.findings:
         return told, []
     troubles: list[str] = []
@@ -206,6 +206,14 @@ def _link(pair: Pair) -> dict[str, Any]:
         f"{pair.mine}, from where {pair.peer} is reached, is on no Ethernet interface.",
         "Name another address of the peer.",
     )
+
+
+def _speed_bits(link: dict[str, Any]) -> int:
+    """What the driver of a NIC tells; 0 where there is no NIC."""
+    for each in Node(Source(), Goal.LATENCY).all_interfaces():
+        if each.name == link["name"] and each.physical:
+            return each.speed_bits or 0
+    return 0
 
 
 def _buffers(pair: Pair, *, there: bool) -> dict[str, list[int]]:
