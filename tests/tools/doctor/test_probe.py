@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A probe of a pair of nodes: what it measures, what it foretells, what trials of mends keep."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -27,9 +28,11 @@ _STAMPS = Path("/proc/sys/net/ipv4/tcp_timestamps")
 
 
 @pytest.fixture(scope="module")
-def line() -> Iterator[lab.Lab]:
-    with pair_faults.made(beowire_cli.fresh_name()) as found:
-        yield found
+def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[lab.Lab]:
+    """The lab; undo files lie beside its description."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
+        patch.setenv("BEOWIRE_STATE", str(tmp_path_factory.mktemp("state")))
+        yield stack.enter_context(pair_faults.made(beowire_cli.fresh_name()))
 
 
 @pytest.fixture
