@@ -154,11 +154,13 @@ def _show(found: "Probe") -> None:
             )
         )
         rate = f"1/G {8e-9 / fitted.byte.value:.3g} Gbit/s" if fitted.byte.value > 0 else "G ?"
-        out().print(f"LogGP, {NAMES[fitted.transport]}, {fitted.wait}: {figures}, {rate}")
+        text = f"LogGP, {NAMES[fitted.transport]}, {fitted.wait}: {figures}, {rate}"
+        out().print(text, markup=False, soft_wrap=True)
     for divided in found.parts:
         cells = ", ".join(f"{name} {_time(value)}" for name, value in divided.parts.items())
         name = NAMES[divided.transport]
-        out().print(f"{name}, {divided.size} bytes, {_time(divided.whole)}: {cells}")
+        text = f"{name}, {divided.size} bytes, {_time(divided.whole)}: {cells}"
+        out().print(text, markup=False, soft_wrap=True)
     _show_headroom(found)
 
 
