@@ -75,7 +75,13 @@ def strays(made: lab.Lab) -> list[str]:
     return [name for name in found if name.startswith("beowire-pingpon")]
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.check)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(fault, id=fault.check, marks=[pytest.mark.long] if number else [])
+        for number, fault in enumerate(FAULTS)
+    ],
+)
 def test_what_a_mend_brings_is_foretold(line: lab.Lab, fault: PairFault) -> None:
     found = pair_faults.foretell(line, fault, 3)
     print(f"fault={fault.check} {found} error={found.error:+.3f}")
