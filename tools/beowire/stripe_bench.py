@@ -172,7 +172,7 @@ def _cut(lab: Lab, plan: Plan, link: int) -> Cut:
     """While messages of 1 MiB go to and fro."""
     rate = sum(plan.rates_bits)
     words = ["--transport", line_flow.BEOWIRE, "--size", "1M"]
-    words += ["--iterations", str(int(_CUT_LASTS_S * rate / (2 * _MESSAGE_BITS)))]
+    words += ["--iterations", str(max(20, int(_CUT_LASTS_S * rate / (2 * _MESSAGE_BITS))))]
     variables = _variables(range(len(plan.rates_bits)))
     with line_flow.latency(lab, SENDER, RECEIVER, words, variables) as told:
         time.sleep(WARM_S)
