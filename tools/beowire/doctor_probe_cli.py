@@ -15,7 +15,7 @@ from beowire.terminal import note, out
 
 if TYPE_CHECKING:
     from beowire.doctor.draws import Estimate
-    from beowire.doctor.headroom import Gain
+    from beowire.doctor.gain import Gain
     from beowire.doctor.probing import Probe
 
 Lab = Annotated[

@@ -4,7 +4,7 @@
 import pytest
 from beowire.doctor import headroom, loggp, parts
 from beowire.doctor.draws import between, estimate, of_rounds
-from beowire.doctor.headroom import HERE, THERE, Told
+from beowire.doctor.gain import HERE, THERE, Told
 from beowire.doctor.keep import helped, together
 from beowire.doctor.series import Key, Mode, Series, Transport, Wait
 from beowire.samples import Ratio

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from beowire import __version__, remote
-from beowire.doctor import answers, everywhere, headroom, loggp, parts, report
+from beowire.doctor import answers, everywhere, gain, headroom, loggp, parts, report
 from beowire.doctor.check import Check
 from beowire.doctor.draws import Estimate, estimate, of_rounds
 from beowire.doctor.examine import examine
@@ -170,9 +170,9 @@ def _told(
     series: Series,
     checks: list[Check],
     tell: Callable[[str], None],
-) -> tuple[headroom.Told, list[str]]:
+) -> tuple[gain.Told, list[str]]:
     """What the nodes tell of themselves, and what they could not."""
-    told = headroom.Told(int(link["mtu"]), {}, {}, _speed_bits(link))
+    told = gain.Told(int(link["mtu"]), {}, {}, _speed_bits(link))
     if not plan.findings:
         return told, []
     troubles: list[str] = []
@@ -180,16 +180,14 @@ def _told(
     tell("asking the doctor on both nodes")
     node = Node(Source(), plan.goal, round_trip_s=round_trip_s)
     outcomes = report.as_json(examine(node, checks, [str(link["name"])]))["outcomes"]
-    told.findings[headroom.HERE] = [each for each in outcomes if each["state"] == "bad"]
+    told.findings[gain.HERE] = [each for each in outcomes if each["state"] == "bad"]
     arguments = ["--json", "--goal", str(plan.goal), "--round-trip-ms", str(1e3 * round_trip_s)]
     arguments += [word for check in checks for word in ("--only", check.name)]
     answer = everywhere.ask(pair.cluster, arguments, 1, _PATIENCE_S)
     for there in answer.told.values():
-        told.findings[headroom.THERE] = [
-            each for each in there["outcomes"] if each["state"] == "bad"
-        ]
+        told.findings[gain.THERE] = [each for each in there["outcomes"] if each["state"] == "bad"]
     troubles += [f"{peer} cannot be examined: {why}" for peer, why in answer.failed.items()]
-    for node_name, there_ in ((headroom.HERE, False), (headroom.THERE, True)):
+    for node_name, there_ in ((gain.HERE, False), (gain.THERE, True)):
         try:
             told.buffers[node_name] = _buffers(pair, there=there_)
         except (BeowireError, OSError, ValueError) as error:
