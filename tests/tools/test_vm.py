@@ -115,6 +115,16 @@ def test_a_complaint_that_the_command_survives_fails_the_command_line(
     assert "planted.c:1" in console.read_text()
 
 
+def test_a_guest_that_stands_still_at_boot_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(vm, "_SET_UP_S", 0.5)  # no guest boots so fast
+    outcome, said = run("echo", "here")
+    assert outcome.exit_status == 0
+    assert said == "here\n"
+    assert capsys.readouterr().err.count("started again") == 1
+
+
 def test_a_guest_that_hangs_is_ended() -> None:
     outcome, _ = run("sleep", "1000", limit_s=20)
     assert outcome.exit_status == vm.BROKEN

@@ -434,7 +434,9 @@ def test_a_program_is_profiled_advised_about_and_checked(
     with pytest.raises(typer.Exit) as ended:
         advise_cli.advise(path, program, link="delay=20ms", json_file=told)
     assert ended.value.exit_code == 10
-    assert json.loads(told.read_text())["transports"][0]["waiting_s"] > exchanges * 0.02 / 2
+    (advice,) = json.loads(told.read_text())["transports"]
+    # Few lines do not tell a wait for a message from one for the window that its bytes need.
+    assert advice["waiting_s"] + advice["crossing_s"] > exchanges * 0.02 / 2
     monkeypatch.undo()
     with pytest.raises(typer.Exit):
         advise_cli.check(path, line=["delay=10ms"], json_file=told)

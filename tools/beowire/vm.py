@@ -18,6 +18,7 @@ from pathlib import Path
 
 from beowire import places, vm_accel, vm_debug, vm_initrd, vm_kernel, vm_wire
 from beowire.errors import BeowireError
+from beowire.terminal import note
 from beowire.vm_guest import BROKEN, Guest, Seat
 
 __all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "run_all"]
@@ -28,6 +29,9 @@ _COMMAND_LINE = (
     # An emulated processor may stand still for long on a busy host.
     "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
 )
+# About one boot in some hundreds stands still under emulation on a busy host, before the command.
+_SET_UP = "beowire guest: set up"
+_SET_UP_S = 90.0
 # Lockdep, atomic-sleep and leak reports do not panic, so the console is read as well.
 _COMPLAINT = re.compile(
     r"^.*(?:\bBUG: |\bWARNING: |\bOops: |Kernel panic|KASAN: |KCSAN: |unreferenced object|"
@@ -72,32 +76,68 @@ def run_all(guests: list[Guest], outputs: Sequence[int | None]) -> list[Outcome]
             work = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="beowire-vm-")))
             kernel = find_kernel(guest.kernel)
             (work / "initrd").write_bytes(vm_initrd.contents(guest, kernel, init))
-            machine = subprocess.Popen(
-                [qemu, *_machine(guest, kernel, work / "initrd", work / "console")],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-            )
-            ends.callback(machine.wait)
+            command = [qemu, *_machine(guest, kernel, work / "initrd", work / "console")]
+            machine = _Machine(guest, command, output, work / "console")
             ends.callback(machine.kill)
-            started.append((guest, machine, work / "console"))
+            started.append(machine)
         _await(started)
-        return [_outcome(guest, machine.returncode, file) for guest, machine, file in started]
+        return [_outcome(each.guest, each.status(), each.console) for each in started]
 
 
-def _await(started: list[tuple[Guest, subprocess.Popen[bytes], Path]]) -> None:
+class _Machine:
+    """A guest's QEMU. What it writes goes to `output`."""
+
+    def __init__(self, guest: Guest, command: list[str], output: int | None, console: Path) -> None:
+        self.guest = guest
+        self.console = console
+        self._command = command
+        self._output = output
+        # A debugger's guest waits for it; the debug kernel and counted instructions take long.
+        self._again = not (guest.debugger or guest.icount or guest.kernel)
+        self._start()
+
+    def _start(self) -> None:
+        self._begun = time.monotonic()
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.DEVNULL, stdout=self._output
+        )
+
+    def status(self) -> int | None:
+        """QEMU's exit status; None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def start_again_if_stuck(self) -> None:
+        """Once, if its command has not begun by now."""
+        if not self._again or time.monotonic() - self._begun < _SET_UP_S:
+            return
+        self._again = False
+        said = self.console.read_text(errors="replace") if self.console.exists() else ""
+        if _SET_UP in said:
+            return
+        note(f"a guest stood still for {_SET_UP_S:g} s while it booted: it is started again")
+        self.kill()
+        self._start()
+
+
+def _await(started: list[_Machine]) -> None:
     """Waits for all, each no longer than its limit. Others on its wire are told of one's end."""
     begun = time.monotonic()
     running = list(started)
     while running:
         time.sleep(0.02)
         for each in list(running):
-            guest, machine, _ = each
-            over = time.monotonic() - begun > guest.limit_s
-            if machine.poll() is None and not over:
+            over = time.monotonic() - begun > each.guest.limit_s
+            if each.status() is None and not over:
+                each.start_again_if_stuck()
                 continue
             running.remove(each)
-            if guest.seat:
-                (guest.seat.meet / f"ended.{guest.seat.number}").touch()
+            seat = each.guest.seat
+            if seat:
+                (seat.meet / f"ended.{seat.number}").touch()
 
 
 def _outcome(guest: Guest, code: int | None, console: Path) -> Outcome:
