@@ -26,7 +26,7 @@ from beowire.run import run_captured
 
 NODES = 4
 RUN_LIMIT_S = 120.0
-FRAMES_SHOWN = 400
+FRAMES_SHOWN = 3
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "beowire")
 
 
