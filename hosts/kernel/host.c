@@ -222,7 +222,7 @@ static void bwk_port_events(struct bwk_port *port)
 	}
 }
 
-/* One frame; false if there is none. *busy: the interface had no room, it is sent later. */
+/* One frame; false if none has left. *busy: the interface had no room, it is sent later. */
 static bool bwk_port_transmit(struct bwk_port *port, bool *busy)
 {
 	if (!port->protocol->next_frame(port->engine, &port->tx, port->now))
@@ -234,7 +234,7 @@ static bool bwk_port_transmit(struct bwk_port *port, bool *busy)
 	port->protocol->unsent(port->engine, port->now);
 	port->tx_busy++;
 	*busy = true;
-	return true;
+	return false;
 }
 
 /* A timer that goes off too early costs less than setting it anew each time. */
@@ -255,8 +255,8 @@ void bwk_port_run(struct bwk_port *port)
 		return;
 	port->running = true;
 	while ((deadline = port->protocol->next_deadline(port->engine)) <= port->now && !busy)
-		if (!bwk_port_transmit(port, &busy) || busy)
-			bwk_port_events(port); /* a message may lie in the frame just received */
+		if (!bwk_port_transmit(port, &busy))
+			bwk_port_events(port); /* busy or not: one may lie in the frame received */
 	if (!list_empty(&port->regions))
 		bwk_region_collect(port);
 	port->running = false;

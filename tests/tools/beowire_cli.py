@@ -11,7 +11,8 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from beowire import lab, lab_up, namespaces
+from beowire import lab, lab_up, namespaces, places
+from beowire.errors import BeowireError
 
 COMMAND = [sys.executable, "-P", "-m", "beowire"]
 
@@ -41,6 +42,16 @@ def beowire(*arguments: str, text: str = "", **variables: str) -> Answer:
         env={**os.environ, **variables},
     )
     return Answer(done.returncode, done.stdout, done.stderr)
+
+
+def no_pair() -> str:
+    """What a ping-pong between nodes of a lab needs and this machine lacks."""
+    try:
+        places.product("hosts/user/beowire-pingpong")
+    except BeowireError as error:
+        return str(error)
+    mode, reason = lab_up.choose_mode()
+    return "" if mode == "namespaces" else reason
 
 
 @contextlib.contextmanager

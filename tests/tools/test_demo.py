@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 from beowire import demo
-from beowire_cli import beowire
-from test_line import missing
+from beowire_cli import beowire, no_pair
 
 
-@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.skipif(bool(no_pair()), reason=no_pair())
 def test_the_demonstration(tmp_path: Path) -> None:
     figures = tmp_path / "figures"
     done = beowire("demo", "--json", str(figures))

@@ -5,21 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-from beowire import lab, lab_up, line_bench, line_flow, places
-from beowire.errors import BeowireError
+from beowire import lab, line_bench, line_flow
 from beowire.line_bench import Plan, Report, Run
 from beowire.topology import Model
-from beowire_cli import beowire
-
-
-def missing() -> str:
-    """What the run in a lab needs and this machine lacks."""
-    try:
-        places.product("hosts/user/beowire-pingpong")
-    except BeowireError as error:
-        return str(error)
-    mode, reason = lab_up.choose_mode()
-    return "" if mode == "namespaces" else reason
+from beowire_cli import beowire, no_pair
 
 
 def run_of(flow: str, bits: float, p99_us: float | None = None) -> Run:
@@ -67,7 +56,7 @@ def test_what_cannot_be_measured_is_told(words: tuple[str, ...], why: str) -> No
     assert not [name for name in lab.names() if name.startswith("line-")]
 
 
-@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.skipif(bool(no_pair()), reason=no_pair())
 def test_each_flow_carries_what_it_can_beside_another_one(tmp_path: Path) -> None:
     file = tmp_path / "figures"
     words = ("--rate", "20M", "--delay", "2ms", "--flows", "beowire,cubic", "--beside", "reno")
@@ -85,7 +74,7 @@ def test_each_flow_carries_what_it_can_beside_another_one(tmp_path: Path) -> Non
     assert not [name for name in lab.names() if name.startswith("line-")]
 
 
-@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.skipif(bool(no_pair()), reason=no_pair())
 @pytest.mark.parametrize(("eager", "least", "most"), [("", 0.9, 1.9), ("16384", 2.5, 5.0)])
 def test_messages_of_30_kb_need_no_further_round_trip_over_a_distance(
     eager: str, least: float, most: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from beowire import lab
-from beowire_cli import beowire
-from test_line import missing
+from beowire_cli import beowire, no_pair
 
 FAST, SLOW = 40e6, 10e6
 
@@ -29,7 +28,7 @@ def test_what_cannot_be_measured_is_told(words: tuple[str, ...], why: str) -> No
     assert not [name for name in lab.names() if name.startswith("stripe-")]
 
 
-@pytest.mark.skipif(bool(missing()), reason=missing())
+@pytest.mark.skipif(bool(no_pair()), reason=no_pair())
 def test_unequal_links_add_up_and_one_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "figures"
     words = ("--rates", "40M,10M", "--cut", "1", "--seconds", "2", "--rounds", "1")

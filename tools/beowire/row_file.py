@@ -28,7 +28,7 @@ class RowFile:
         first, *rest = self._lines() or [""]
         if first:
             self._check(first, writer, setting)
-        self.rows = [self._read(number, line) for number, line in enumerate(rest, 2)]
+        self.rows = [self._read(index, line) for index, line in enumerate(rest)]
         """What the lines after the first say."""
 
     def begin(self, rows: Iterable[dict[str, Any]]) -> None:
@@ -86,11 +86,11 @@ class RowFile:
         if other:
             raise self.unusable(f"it has results of another setting: {'; '.join(other)}")
 
-    def _read(self, number: int, line: str) -> dict[str, Any]:
+    def _read(self, index: int, line: str) -> dict[str, Any]:
         try:
             told = json.loads(line)
         except ValueError as error:
-            raise self.bad_row(number - 2, error) from error
+            raise self.bad_row(index, error) from error
         if not isinstance(told, dict):
-            raise self.bad_row(number - 2, TypeError("not an object"))
+            raise self.bad_row(index, TypeError("not an object"))
         return told

@@ -3,6 +3,7 @@
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Annotated
 
 import typer
@@ -41,24 +42,20 @@ def run(
     _show(report)
 
 
-def _median(values: list[float]) -> float:
-    return sorted(values)[len(values) // 2]
-
-
 def _show(report: Report) -> None:
     plan = report.plan
     table = Table("links", title=f"MTU {plan.mtu_bytes}", title_justify="left")
     table.add_column("Mbit/s", justify="right")
     for link, rate in enumerate(plan.rates_bits):
-        alone = _median([each[link] for each in report.alone])
+        alone = median([each[link] for each in report.alone])
         table.add_row(f"link {link + 1} ({format_rate(rate)})", f"{alone / 1e6:.1f}")
-    table.add_row("together", f"{_median(report.together) / 1e6:.1f}")
+    table.add_row("together", f"{median(report.together) / 1e6:.1f}")
     out().print(table)
     out().print(f"Together to the sum: {report.gain}")
     if not report.cuts:
         return
     stall, without, again, returned = (
-        _median([vars(each)[key] for each in report.cuts])
+        median([vars(each)[key] for each in report.cuts])
         for key in ("stall_s", "without_bits", "again_bits", "returned_bits")
     )
     longest = max(each.stall_s for each in report.cuts)

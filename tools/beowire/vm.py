@@ -29,7 +29,7 @@ _COMMAND_LINE = (
     # An emulated processor may stand still for long on a busy host.
     "rcupdate.rcu_cpu_stall_timeout=120 watchdog_thresh=60"
 )
-# About one boot in some hundreds stands still under emulation on a busy host, before the command.
+# Under emulation on a busy host a boot stands still now and then, before the command.
 _SET_UP = "beowire guest: set up"
 _SET_UP_S = 90.0
 # Lockdep, atomic-sleep and leak reports do not panic, so the console is read as well.
@@ -93,7 +93,7 @@ class _Machine:
         self._command = command
         self._output = output
         # A debugger's guest waits for it; the debug kernel and counted instructions take long.
-        self._again = not (guest.debugger or guest.icount or guest.kernel)
+        self._again = not (guest.debugger or guest.icount or guest.kernel == vm_debug.NAME)
         self._start()
 
     def _start(self) -> None:
@@ -118,7 +118,10 @@ class _Machine:
         said = self.console.read_text(errors="replace") if self.console.exists() else ""
         if _SET_UP in said:
             return
-        note(f"a guest stood still for {_SET_UP_S:g} s while it booted: it is started again")
+        note(
+            f"A guest stood still for {_SET_UP_S:g} s while it booted, and is started again.\n"
+            f"  It said last: {said.strip()[-200:] or 'nothing'}"
+        )
         self.kill()
         self._start()
 
