@@ -4,6 +4,7 @@
  * every DATA frame, the others as ranges in ACK frames. An ACK frame is sent at once when something
  * is missing or somebody waits, else after a few packets or a short delay.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 #define BW_ACK_PACKETS_GAPS 2 /* packets per acknowledgement while something is missing */
@@ -132,7 +133,7 @@ static void bw_ack_span(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 		sum->bytes += r->frame_len;
 		sum->largest = r->pn;
 		sum->largest_sent_ns = r->sent_ns;
-		t->inflight -= r->frame_len;
+		bw_duplex_landed(e, t, r->frame_len);
 		if (r->frame_len && r->kind != BW_OWNED_PAD)
 			bw_path_size_acked(t, r->frame_len);
 		bw_record_acked(e, p, t, r);

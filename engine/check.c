@@ -198,18 +198,30 @@ static const char *bw_check_peer(const struct bw_peer *p)
 	return bad;
 }
 
+static uint64_t bw_check_inflight(const struct bw_peer *p)
+{
+	uint64_t bytes = 0;
+
+	for (uint8_t i = 0; i < p->npaths; i++)
+		bytes += p->path[i].inflight;
+	return bytes;
+}
+
 const char *bw_reliable_check(void *mem)
 {
 	struct bw_engine *e = mem;
 	const char *bad = NULL;
 	struct bw_list *l;
-	uint64_t peers = 0;
+	uint64_t peers = 0, inflight = 0;
 
 	for (l = e->peers.next; l != &e->peers && !bad; l = l->next) {
 		bad = bw_check_peer(bw_entry(l, struct bw_peer, all));
+		inflight += bw_check_inflight(bw_entry(l, struct bw_peer, all));
 		peers++;
 	}
 	if (!bad && !e->closed && peers != e->count.peers)
 		bad = "peers miscounted";
+	if (!bad && !e->closed && inflight != e->duplex.inflight)
+		bad = "bytes in flight to all peers miscounted";
 	return bad;
 }

@@ -4,6 +4,7 @@
  * never fails; an object is freed when its last event is taken. A peer's PEER_DOWN comes after all
  * its other events.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 void bw_event_push(struct bw_engine *e, struct bw_evnode *n, enum bw_event_type type)
@@ -30,7 +31,7 @@ static void bw_event_message(struct bw_engine *e, struct bw_rxmsg *m, struct bw_
 	out->dst_ep = m->dst_ep;
 	out->src_ep = m->src_ep;
 	out->code = m->code;
-	e->count.rx_messages++;
+	bw_duplex_received_message(e);
 	if (m->peer->state == BW_PEER_UP)
 		bw_credit_taken(e, m->peer, bw_credit_charge(m->total, e->cfg.charge_min));
 	bw_slab_free(&e->rxmsgs, m);

@@ -4,6 +4,7 @@
  * later ones were acknowledged beyond the reordering window (in packets, adaptive; or in time, RFC
  * 9002 6.1.2); a lost tail is found by a probe, which is the oldest packet sent again [B4].
  */
+#include "duplex.h"
 #include "reliable.h"
 
 #define BW_LOST_LIFE 4 /* smoothed round trips for which a lost packet is remembered */
@@ -43,7 +44,7 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			    struct bw_record *r)
 {
-	t->inflight -= r->frame_len;
+	bw_duplex_landed(e, t, r->frame_len);
 	r->frame_len = 0;
 	if (r->kind == BW_OWNED_PING) {
 		bw_record_drop(e, r);

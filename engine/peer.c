@@ -3,6 +3,7 @@
  * Life of a peer's state: made on first contact, scheduled by one deadline that stands for all its
  * timers, and taken down with every operation that hangs on it.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 static void bw_peer_init_lists(struct bw_peer *p)
@@ -309,6 +310,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	p->down_status = status;
 	for (i = 0; i < p->npaths; i++) {
 		bw_peer_end_records(e, &p->path[i].flight);
+		bw_duplex_landed(e, &p->path[i], p->path[i].inflight);
 		bw_peer_end_records(e, &p->path[i].share);
 	}
 	bw_peer_end_records(e, &p->again);

@@ -285,14 +285,15 @@ struct bw_counters {
 	uint64_t tx_frames, rx_frames;	 /* all types */
 	uint64_t tx_payload, rx_payload; /* first transmissions; bytes placed once */
 	uint64_t tx_messages, rx_messages;
-	uint64_t tx_pulls, rx_pulls; /* pulls served; pulls fetched */
-	uint64_t acks_tx, acks_rx;   /* ACK frames */
-	uint64_t retransmits;	     /* parts sent again */
-	uint64_t losses;	     /* packets concluded lost from evidence */
-	uint64_t probes;	     /* tail probes */
-	uint64_t spurious;	     /* packets concluded lost that had arrived */
-	uint64_t marks_rx;	     /* frames that arrived with a congestion mark */
-	uint64_t backoffs;	     /* congestion responses */
+	uint64_t duplex_payload, duplex_messages; /* received while as much was under way */
+	uint64_t tx_pulls, rx_pulls;		  /* pulls served; pulls fetched */
+	uint64_t acks_tx, acks_rx;		  /* ACK frames */
+	uint64_t retransmits;			  /* parts sent again */
+	uint64_t losses;			  /* packets concluded lost from evidence */
+	uint64_t probes;			  /* tail probes */
+	uint64_t spurious;			  /* packets concluded lost that had arrived */
+	uint64_t marks_rx;			  /* frames that arrived with a congestion mark */
+	uint64_t backoffs;			  /* congestion responses */
 	uint64_t refusals_tx, refusals_rx;
 	uint64_t credit_stalls; /* times a sender had data, but no credit */
 	uint64_t peers;		/* peers known now */

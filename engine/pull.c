@@ -4,6 +4,7 @@
  * where it is wanted. Three objects: the region at its owner, the pull at who asked, and the serve,
  * which is a peer's pull as the owner works on it.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 /* SplitMix64's finalizer: keys that cannot be guessed without the secret. */
@@ -353,7 +354,7 @@ static void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, u
 	u->peer->rx_used += added;
 	bw_peer_progress(u->peer);
 	if (!u->ended)
-		e->count.rx_payload += added;
+		bw_duplex_received(e, added);
 	bw_credit_taken(e, u->peer, added);
 	if (u->received == u->len)
 		bw_pull_end(e, u, 0);

@@ -4,6 +4,7 @@
  * anything is believed; a packet is acknowledged only when all its parts were taken, so that
  * whatever could not be (no buffer, damaged payload) comes again.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 #define BW_DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
@@ -208,7 +209,7 @@ static int bw_recv_whole(struct bw_engine *e, struct bw_peer *p, struct bw_flow 
 		return -BW_DROP_NO_BUFFER;
 	m->received = m->total;
 	m->frame_off = at;
-	e->count.rx_payload += m->total;
+	bw_duplex_received(e, m->total);
 	bw_rxmsg_push(e, flow, m);
 	bw_flow_deliver(e, flow);
 	return 0;
@@ -262,7 +263,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 			return -BW_DROP_DATA;
 		added = bw_spans_add(m->span, &m->nspans, lo, hi);
 		m->received += added;
-		e->count.rx_payload += added;
+		bw_duplex_received(e, added);
 	}
 	bw_flow_deliver(e, flow);
 	return 0;

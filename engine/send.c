@@ -4,6 +4,7 @@
  * pulled data in turns, as many parts as fit, within the window of the path and the credit of the
  * peer.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 #define BW_DATA_HEAD  (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
@@ -164,7 +165,7 @@ void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
 	m->sent = true;
 	bw_list_del(&m->queue);
 	if (m->kind == BW_PART_MESSAGE)
-		e->count.tx_messages++;
+		bw_duplex_sent_message(e);
 }
 
 /* There is something to send, but no credit for it: the peer is expected to give some. */
@@ -209,7 +210,7 @@ static bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
 	bw_builder_message(b, m, m->next_off, len);
 	bw_builder_record(b, r);
 	m->next_off += len;
-	b->e->count.tx_payload += len;
+	bw_duplex_sent(b->e, len);
 	if (m->next_off == m->len)
 		bw_txmsg_left(b->e, m);
 	return true;
@@ -232,7 +233,7 @@ static void bw_builder_pulled(struct bw_builder *b, struct bw_record *r)
 	b->p->tx_used += r->len;
 	bw_builder_bulk(b, r->obj, r->off, r->len);
 	bw_builder_record(b, r);
-	b->e->count.tx_payload += r->len;
+	bw_duplex_sent(b->e, r->len);
 }
 
 /* Some of what is set aside for the path. */
@@ -351,7 +352,7 @@ static void bw_builder_end(struct bw_builder *b)
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	struct bw_path *t = b->t;
 
-	t->inflight += b->f->len;
+	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
 	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cwnd))
 		h->flags |= BW_HDR_ACK_NOW;

@@ -5,6 +5,7 @@
  * ("header prediction", Jacobson 1988); whatever is not so is left to recv.c and send.c, which also
  * handle all this, and nothing is changed before that is certain.
  */
+#include "duplex.h"
 #include "reliable.h"
 
 /* The start of a DATA frame with one part. */
@@ -91,7 +92,7 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	if (!bw_list_empty(&t->flight)) {
 		m = r->obj;
 		m->refs--;
-		t->inflight = 0;
+		bw_duplex_landed(e, t, t->inflight);
 		t->pto_count = 0;
 		t->acked_max = r->pn;
 		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
@@ -119,8 +120,8 @@ static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct 
 	uint64_t charge = bw_credit_charge(w->total, e->cfg.charge_min);
 
 	p->rx_used += charge;
-	e->count.rx_payload += w->total;
-	e->count.rx_messages++;
+	bw_duplex_received(e, w->total);
+	bw_duplex_received_message(e);
 	bw_credit_taken(e, p, charge);
 	ev->type = BW_EV_MESSAGE;
 	ev->peer = p->handle;
@@ -246,7 +247,7 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 	f->segment[0].buf = buf;
 	f->segment[0].off = off;
 	f->len = head + len;
-	t->inflight += f->len;
+	bw_duplex_left(e, t, f->len);
 	if (urgent || t->inflight >= t->cwnd)
 		s->h.flags = BW_HDR_ACK_NOW;
 	bw_head_seal(e, s, head, f->len);
@@ -255,7 +256,7 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 	r->frame_len = f->len;
 	bw_list_add_before(&t->flight, &r->list);
 	t->probe_allow = false;
-	e->count.tx_payload += len;
+	bw_duplex_sent(e, len);
 	if (!p->waiting_since)
 		p->waiting_since = e->now ? e->now : 1;
 	bw_peer_sooner(e, p,

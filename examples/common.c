@@ -169,6 +169,20 @@ uint64_t ex_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void ex_wait(uint64_t ns)
+{
+	uint64_t end_ns = ex_now_ns() + ns;
+	struct timespec end = {
+		.tv_sec = (time_t)(end_ns / 1000000000u),
+		.tv_nsec = (long)(end_ns % 1000000000u),
+	};
+
+	if (!ns)
+		return;
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
+		;
+}
+
 uint64_t ex_hash(uint64_t hash, const void *data, size_t bytes)
 {
 	const uint64_t fnv_prime = 0x100000001b3u;

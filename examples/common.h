@@ -61,6 +61,9 @@ void *ex_alloc(size_t bytes);
 /* The monotonic clock in nanoseconds. */
 uint64_t ex_now_ns(void);
 
+/* Sleeps for @ns from now on; for 0 it returns at once. */
+void ex_wait(uint64_t ns);
+
 /* FNV-1a over @bytes of @data, going on from @hash; begin with EX_HASH_START. */
 #define EX_HASH_START 0xcbf29ce484222325u
 uint64_t ex_hash(uint64_t hash, const void *data, size_t bytes);

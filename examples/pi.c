@@ -18,6 +18,8 @@ static const char help[] =
 	"  --precision E  error allowed, 1e-11 to 0.1 (default 1e-8): about 1/E intervals are "
 	"summed\n"
 	"  --slice N      intervals that a rank sums between two exchanges (default 1000)\n"
+	"  --wait US      wait as well, for so many microseconds a slice, as slower ranks would "
+	"take\n"
 	"  --json         print one JSON object instead of text\n"
 	"  --help         print this\n"
 	"Exits with 0 if pi is within the precision, 1 if not, 2 on bad arguments.\n";
@@ -25,6 +27,7 @@ static const char help[] =
 struct options {
 	double precision;
 	uint64_t slice; /* intervals per slice */
+	uint64_t wait_us;
 	bool json;
 };
 
@@ -40,6 +43,7 @@ static struct options options_read(int argc, char **argv)
 	static const struct option table[] = {
 		{"precision", required_argument, NULL, 'p'},
 		{"slice", required_argument, NULL, 's'},
+		{"wait", required_argument, NULL, 'w'},
 		{"json", no_argument, NULL, 'j'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -54,6 +58,9 @@ static struct options options_read(int argc, char **argv)
 			break;
 		case 's':
 			options.slice = ex_parse_integer("--slice", optarg, 1, 1u << 30);
+			break;
+		case 'w':
+			options.wait_us = ex_parse_integer("--wait", optarg, 1, 1u << 30);
 			break;
 		case 'j':
 			options.json = true;
@@ -110,6 +117,7 @@ static struct result pi_compute(const struct options *options)
 			if (end > result.intervals)
 				end = result.intervals;
 			part = llrint(slice_sum(first, end, result.intervals) * fixed_one);
+			ex_wait(1000 * options->wait_us);
 		}
 		MPI_Allreduce(&part, &sum, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
 		total += sum;
@@ -137,12 +145,14 @@ static void result_print(const struct options *options, const struct result *res
 	}
 	printf("{\"program\": \"pi\", \"library\": ");
 	ex_json_string(stdout, ex_library());
-	printf(", \"ranks\": %d, \"precision\": %g, \"slice\": %llu, \"intervals\": %llu, "
+	printf(", \"ranks\": %d, \"precision\": %g, \"slice\": %llu, \"wait_us\": %llu, "
+	       "\"intervals\": %llu, "
 	       "\"rounds\": %llu, \"pi\": %.17g, \"checksum\": \"%016llx\", \"error\": %.6g, "
 	       "\"time_ns\": %llu}\n",
 	       size, options->precision, (unsigned long long)options->slice,
-	       (unsigned long long)result->intervals, (unsigned long long)result->rounds,
-	       result->pi, (unsigned long long)bits, error, (unsigned long long)result->time_ns);
+	       (unsigned long long)options->wait_us, (unsigned long long)result->intervals,
+	       (unsigned long long)result->rounds, result->pi, (unsigned long long)bits, error,
+	       (unsigned long long)result->time_ns);
 }
 
 int main(int argc, char **argv)

@@ -8,13 +8,11 @@
  */
 #include "common.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static const char help[] =
 	"usage: mpirun -n RANKS stencil [options]\n"
@@ -154,19 +152,6 @@ static void block_step(struct block *block)
 	block->next = swap;
 }
 
-/* Sleeps until @start_ns + @wait_ns of the monotonic clock: a late wake-up does not add up. */
-static void wait_until(uint64_t start_ns, uint64_t wait_ns)
-{
-	uint64_t end_ns = start_ns + wait_ns;
-	struct timespec end = {
-		.tv_sec = (time_t)(end_ns / 1000000000),
-		.tv_nsec = (long)(end_ns % 1000000000),
-	};
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
-		;
-}
-
 /* The largest difference from the solution; one that is no number counts as infinite. */
 static double block_error(const struct block *block)
 {
@@ -199,7 +184,7 @@ static struct result stencil_run(const struct options *options, int rank, int ra
 	for (uint64_t step = 0; step < options->steps; step++) {
 		halo_exchange(&block, above, below);
 		if (options->wait_us)
-			wait_until(ex_now_ns(), wait_ns);
+			ex_wait(wait_ns);
 		else
 			block_step(&block);
 		error = fmax(error, fabs(block.now[block.columns] - solution(block.first + 1, 0)));

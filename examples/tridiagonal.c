@@ -18,6 +18,8 @@ static const char help[] =
 	"  --size N    unknowns, at least 2 for each rank (default 2000000; 8 bytes each, k m g "
 	"allowed)\n"
 	"  --repeat N  number of systems solved, one after the other (default 5)\n"
+	"  --wait US   wait as well, as slower ranks would take: microseconds of a system on one "
+	"rank\n"
 	"  --json      print one JSON object instead of text\n"
 	"  --help      print this\n"
 	"Exits with 0 if the residual is small enough, 1 if not, 2 on bad arguments.\n";
@@ -28,6 +30,7 @@ static const double residual_max = 1e-13;
 struct options {
 	uint64_t size;
 	uint64_t repeat;
+	uint64_t wait_us;
 	bool json;
 };
 
@@ -58,11 +61,9 @@ struct result {
 static struct options options_read(int argc, char **argv, int ranks)
 {
 	static const struct option table[] = {
-		{"size", required_argument, NULL, 's'},
-		{"repeat", required_argument, NULL, 'r'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"size", required_argument, NULL, 's'}, {"repeat", required_argument, NULL, 'r'},
+		{"wait", required_argument, NULL, 'w'}, {"json", no_argument, NULL, 'j'},
+		{"help", no_argument, NULL, 'h'},	{0},
 	};
 	struct options options = {.size = 2000000, .repeat = 5};
 	int option;
@@ -74,6 +75,9 @@ static struct options options_read(int argc, char **argv, int ranks)
 			break;
 		case 'r':
 			options.repeat = ex_parse_integer("--repeat", optarg, 1, 1000000);
+			break;
+		case 'w':
+			options.wait_us = ex_parse_integer("--wait", optarg, 1, 1u << 30);
 			break;
 		case 'j':
 			options.json = true;
@@ -256,8 +260,9 @@ static void interface_solve(const struct partition *part, const struct block_end
 	free(q);
 }
 
+/* @wait_ns: on one rank. */
 static void system_solve(const struct partition *part, struct system *whole, struct system *block,
-			 struct block_ends *ends)
+			 struct block_ends *ends, uint64_t wait_ns)
 {
 	const int ends_doubles = sizeof(*ends) / sizeof(double);
 	struct block_ends own;
@@ -265,6 +270,7 @@ static void system_solve(const struct partition *part, struct system *whole, str
 
 	system_scatter(part, whole, block);
 	own = block_solve(block);
+	ex_wait(wait_ns / (uint64_t)part->ranks);
 	MPI_Allgather(&own, ends_doubles, MPI_DOUBLE, ends, ends_doubles, MPI_DOUBLE,
 		      MPI_COMM_WORLD);
 	interface_solve(part, ends, &left, &right);
@@ -289,7 +295,7 @@ static struct result solve_repeatedly(const struct options *options)
 			system_generate(&whole, i);
 		MPI_Barrier(MPI_COMM_WORLD);
 		start_ns = ex_now_ns();
-		system_solve(&part, &whole, &block, ends);
+		system_solve(&part, &whole, &block, ends, 1000 * options->wait_us);
 		result.time_ns += ex_now_ns() - start_ns;
 		if (part.rank == 0) {
 			result.residual = fmax(result.residual, system_residual(&whole));
@@ -320,10 +326,12 @@ static void result_print(const struct options *options, const struct result *res
 	}
 	printf("{\"program\": \"tridiagonal\", \"library\": ");
 	ex_json_string(stdout, ex_library());
-	printf(", \"ranks\": %d, \"size\": %llu, \"repeat\": %llu, \"message_bytes\": %llu, "
+	printf(", \"ranks\": %d, \"size\": %llu, \"repeat\": %llu, \"wait_us\": %llu, "
+	       "\"message_bytes\": %llu, "
 	       "\"residual\": %.6g, \"checksum\": \"%016llx\", \"time_ns\": %llu}\n",
-	       ranks, size, repeat, block_bytes, result->residual,
-	       (unsigned long long)result->checksum, (unsigned long long)result->time_ns);
+	       ranks, size, repeat, (unsigned long long)options->wait_us, block_bytes,
+	       result->residual, (unsigned long long)result->checksum,
+	       (unsigned long long)result->time_ns);
 }
 
 int main(int argc, char **argv)

@@ -158,6 +158,7 @@ struct beowire_counters {
 	__aligned_u64 tx_bytes, rx_bytes;     /* of these frames, Ethernet headers excluded */
 	__aligned_u64 tx_payload, rx_payload; /* bytes */
 	__aligned_u64 tx_messages, rx_messages;
+	__aligned_u64 duplex_payload, duplex_messages; /* received while as much was under way */
 	__aligned_u64 retransmits, losses, probes;
 	__aligned_u64 copied_tx, copied_rx; /* bytes of payload copied by the processor */
 	__aligned_u64 pinned;		    /* bytes sent from or received into pinned pages */

@@ -119,6 +119,8 @@ static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *ou
 	out->rx_payload = c->rx_payload;
 	out->tx_messages = c->tx_messages;
 	out->rx_messages = c->rx_messages;
+	out->duplex_payload = c->duplex_payload;
+	out->duplex_messages = c->duplex_messages;
 	out->retransmits = c->retransmits;
 	out->losses = c->losses;
 	out->probes = c->probes;

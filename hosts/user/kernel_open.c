@@ -237,6 +237,8 @@ void bw_kernel_counters(const struct bw_kernel *k, struct bw_counters *c,
 	link->rx_payload = told.rx_payload;
 	c->tx_messages += told.tx_messages;
 	c->rx_messages += told.rx_messages;
+	c->duplex_payload += told.duplex_payload;
+	c->duplex_messages += told.duplex_messages;
 	c->retransmits += told.retransmits;
 	c->losses += told.losses;
 	c->probes += told.probes;

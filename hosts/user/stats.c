@@ -110,6 +110,8 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"acks_rx", c->acks_rx},
 		{"tx_messages", c->tx_messages},
 		{"rx_messages", c->rx_messages},
+		{"duplex_payload", c->duplex_payload},
+		{"duplex_messages", c->duplex_messages},
 		{"tx_pulls", c->tx_pulls},
 		{"rx_pulls", c->rx_pulls},
 		{"losses", c->losses},

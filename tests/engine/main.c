@@ -19,7 +19,7 @@ static const struct {
 	{"datagram", datagram_tests}, {"refusal", refusal_tests},
 	{"farewell", farewell_tests}, {"pull_end", pull_end_tests},
 	{"single", single_tests},     {"stripe", stripe_tests},
-	{"distance", distance_tests},
+	{"distance", distance_tests}, {"duplex", duplex_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

@@ -226,6 +226,17 @@ def test_a_law_that_does_not_fit_is_told(tmp_path: Path) -> None:
 # --- what next ---
 
 
+def test_runs_with_a_wild_outlier_are_advised_all_the_same(tmp_path: Path) -> None:
+    """It bends the law below 0 at some of the N."""
+    nodes = [1, 2, 3, 4] * 3
+    seconds = [1.73, 3.30, 0.87, 0.61, 1.86, 0.93, 0.74, 0.57, 1.70, 0.94, 0.74, 0.60]
+    report = evaluated(tmp_path / "r", nodes, seconds)
+    assert report.advice.nodes > 4
+    (told, *_) = model_report.verdict(report)
+    assert told.startswith("The data cannot tell")
+    assert "0 nodes" not in told
+
+
 def test_the_next_point_lies_far_out_and_brings_what_it_promises(tmp_path: Path) -> None:
     seconds = times(0.2, 16, NEAR * 2, 0.02)
     report = evaluated(tmp_path / "r", NEAR * 2, seconds)

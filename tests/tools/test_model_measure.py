@@ -147,9 +147,27 @@ def test_traffic_is_that_of_the_busiest_rank(tmp_path: Path) -> None:
     endpoint(tmp_path / "b.json", sent=100, got=400, tx_messages=2, rx_messages=8, tx_pulls=3)
     (tmp_path / "job.json").write_text("{}")
     # A long message is announced, asked for, and comes: three one after another.
-    assert model_measure.traffic(tmp_path) == model_results.Traffic(
-        messages=14, bytes=500, messages_both=16, bytes_both=600
+    assert model_measure.traffic(tmp_path) == model_results.Traffic(messages=16, bytes=600)
+
+
+@pytest.mark.parametrize(
+    ("at_once", "messages", "size"), [(0, 30, 900), (4, 25, 800), (8, 20, 700)]
+)
+def test_what_comes_while_as_much_goes_counts_once(
+    tmp_path: Path, at_once: int, messages: int, size: int
+) -> None:
+    endpoint(
+        tmp_path / "a.json",
+        sent=700,
+        got=200,
+        tx_messages=16,
+        rx_messages=8,
+        tx_pulls=1,
+        rx_pulls=2,
+        duplex_messages=at_once,
+        duplex_payload=25 * at_once,
     )
+    assert model_measure.traffic(tmp_path) == model_results.Traffic(messages, size)
 
 
 def test_traffic_is_kept_with_the_run(tmp_path: Path) -> None:

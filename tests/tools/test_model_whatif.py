@@ -85,7 +85,10 @@ def test_what_is_no_ping_pong_is_refused(tmp_path: Path, text: str, what: str) -
 
 def test_a_network_may_be_given() -> None:
     assert model_loggp.parse("30us,2us,1G").message(1000) == pytest.approx(NETWORK.message(1000))
-    for wrong in ("30us", "30,2us,1G", "30us,2us,0G", "30us,2us,fast"):
+    bounded = model_loggp.parse("30us,2us,1G,500M")
+    assert bounded.message(1000) == pytest.approx(34e-6 + 16e-6)
+    assert "1 / O 0.5 Gbit/s" in str(bounded)
+    for wrong in ("30us", "30,2us,1G", "30us,2us,0G", "30us,2us,fast", "30us,2us,1G,1G,1G"):
         with pytest.raises(BeowireError, match="--network"):
             model_loggp.parse(wrong)
 
@@ -127,6 +130,17 @@ def test_each_part_follows_its_own_factor() -> None:
     assert Change(latency=0.5).of_communication(shares) == pytest.approx((15 + 4 + 8) / 42)
     assert Change(rate=4).of_communication(shares) == pytest.approx((30 + 4 + 2) / 42)
     assert Change(cpu=2).of_communication(shares) == pytest.approx((30 + 2 + 8) / 42)
+
+
+def test_a_faster_network_brings_no_more_than_processors_manage() -> None:
+    slow = replace(NETWORK, byte_overhead=2e-9)
+    shares = slow.shares(1000)
+    assert Change(rate=2).of_communication(shares, slow) == pytest.approx((34 + 4) / 42)
+    assert Change(rate=100).of_communication(shares, slow) == pytest.approx((34 + 2) / 42)
+    assert Change(rate=100, cpu=2).of_communication(shares, slow) == pytest.approx((32 + 1) / 42)
+    assert Change(cpu=0.1).of_communication(shares, slow) == pytest.approx((30 + 40 + 20) / 42)
+    time, _ = model_whatif.changed_time(run(2, 0.142, 1000, 1e6), Change(rate=100), slow)
+    assert time == pytest.approx(0.142 - 0.006)
 
 
 def test_faster_processors_raise_n_and_lower_the_optimum() -> None:
@@ -208,31 +222,21 @@ def test_more_traffic_than_time_is_under_way_at_once() -> None:
 def test_counted_traffic_is_found_where_the_law_has_none() -> None:
     """A program whose nodes exchange the same at any N: all of it is in c1."""
     runs = [run(n, 10 / n + 1 + 0.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)]
-    (told,) = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
+    told = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
     assert told.fit is not None
     assert told.fit.a == pytest.approx(1.2 / 11.2, abs=1e-6)
     assert told.remarks == ()
     late = [run(n, 10 / n + 1, 1e6 * n, 0) for n in (1, 2, 3, 4, 6, 8)]
-    (told,) = model_whatif.predict_counted(Runs(late), Change(latency=2), NETWORK, 0)
+    told = model_whatif.predict_counted(Runs(late), Change(latency=2), NETWORK, 0)
     assert "At N = 1, 2, 3, 4, 6, 8 the messages" in told.remarks[0]
 
 
 def test_a_prediction_is_compared_with_what_was_measured_later() -> None:
     runs = Runs([run(n, 10 / n + 1.8, 0, 1e8) for n in (1, 2, 3, 4, 6, 8)])
-    (told,) = model_whatif.predict_counted(runs, Change(rate=4), NETWORK, 0)
+    told = model_whatif.predict_counted(runs, Change(rate=4), NETWORK, 0)
     later = [run(n, (10 / n + 1.2) * off, 0, 0) for n, off in ((2, 1), (2, 2), (2, 0.5), (4, 0.8))]
     off = model_whatif.errors(told, Runs(later))
     assert off == pytest.approx({2: 0, 4: 0.25}, abs=1e-6)
-
-
-def test_traffic_both_ways_gives_two_predictions() -> None:
-    runs = [
-        replace(run(n, 10 / n + 1.8, 0, 1e8), messages_both=0, bytes_both=1.5e8)
-        for n in (1, 2, 3, 4, 6, 8)
-    ]
-    at_once, after = model_whatif.predict_counted(Runs(runs), Change(rate=4), NETWORK, 0)
-    assert at_once.time(2) == pytest.approx(6.8 - 0.8 + 0.2)
-    assert after.time(2) == pytest.approx(6.8 - 1.2 + 0.3)
 
 
 def test_a_program_that_only_gets_slower_is_predicted_by_its_traffic() -> None:
@@ -240,7 +244,7 @@ def test_a_program_that_only_gets_slower_is_predicted_by_its_traffic() -> None:
     now = model_whatif.unchanged(runs, 0)
     assert now.fit is None
     assert "do not fall with N" in now.remarks[0]
-    (told,) = model_whatif.predict_counted(runs, Change(rate=2), NETWORK, 0)
+    told = model_whatif.predict_counted(runs, Change(rate=2), NETWORK, 0)
     assert told.time(4) == pytest.approx(5 - 3.2 + 1.6)
     assert told.time(5) is None
     assert model_whatif.errors(told, Runs([run(5, 1, 0, 0)])) == {}
@@ -274,6 +278,6 @@ def test_the_command_tells_and_draws(tmp_path: Path, capsys: pytest.CaptureFixtu
     model_whatif_cli.run([runs], rate="x8", network="30us,2us,1G", json_file=told, against=runs)
     assert "predicted above measured" in capsys.readouterr().out
     (prediction,) = json.loads(told.read_text())["predictions"]
-    assert prediction["split"] == "by counted traffic, both ways at once"
+    assert prediction["split"] == "by counted traffic"
     with pytest.raises(BeowireError, match="Nothing is changed"):
         model_whatif_cli.run([runs])

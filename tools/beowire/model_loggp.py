@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A network in LogGP's terms (Alexandrov and others, 1995), and what a message's time is made of.
 
-A message of s bytes takes L + 2 o + s G from program to program: L the latency of the network, o
-the processor's overhead at each end, G the time for a byte. They come from the report of
-`beowire bench pingpong --json`, or are given.
+A message of s bytes takes L + 2 o + s max(G, O) from program to program: L the latency of the
+network, o the processor's overhead at each end, G the network's time for a byte, O the processor's
+(the O of LogGOP: Hoefler and others, 2010), which works on one packet while others are on their
+way. They come from the report of `beowire bench pingpong --json`, or are given.
 """
 
 import json
@@ -29,15 +30,22 @@ class LogGP:
     latency: float
     overhead: float
     byte: float
+    byte_overhead: float = 0.0
+    """Of the processor at the busier end; 0: not known, taken for less than the network's."""
 
     @property
     def rate_bits(self) -> float:
-        """Bits per second of a long message."""
+        """Bits per second that the network carries."""
         return 8 / self.byte
+
+    @property
+    def per_byte(self) -> float:
+        """Of a long message."""
+        return max(self.byte, self.byte_overhead)
 
     def message(self, size_bytes: int) -> float:
         """What a message takes."""
-        return self.latency + 2 * self.overhead + size_bytes * self.byte
+        return self.latency + 2 * self.overhead + size_bytes * self.per_byte
 
     def shares(self, size_bytes: int) -> dict[Part, float]:
         """How a message's time divides; in sum 1."""
@@ -45,7 +53,7 @@ class LogGP:
         return {
             "latency": self.latency / whole,
             "overhead": 2 * self.overhead / whole,
-            "bandwidth": size_bytes * self.byte / whole,
+            "bandwidth": size_bytes * self.per_byte / whole,
         }
 
     def as_json(self) -> dict[str, Any]:
@@ -55,6 +63,7 @@ class LogGP:
         return (
             f"L {1e6 * self.latency:.3g} us, o {1e6 * self.overhead:.3g} us, "
             f"1 / G {self.rate_bits / 1e9:.3g} Gbit/s"
+            + (f", 1 / O {8e-9 / self.byte_overhead:.3g} Gbit/s" if self.byte_overhead else "")
         )
 
 
@@ -75,14 +84,16 @@ def parse_rate(option: str, text: str) -> float:
 
 
 def parse(text: str) -> LogGP:
-    """`30us,2us,1G`: latency, overhead, rate."""
+    """`30us,2us,1G` or `30us,2us,1G,3G`: latency, overhead, rate, the rate of the processors."""
     words = text.split(",")
-    if len(words) != 3:
+    if len(words) not in (3, 4):
         raise BeowireError(
-            f"--network {text}?", "Write latency, overhead and rate, such as 30us,2us,1G."
+            f"--network {text}?",
+            "Write latency, overhead, rate, and the rate that processors manage if it is known: "
+            "30us,2us,1G or 30us,2us,1G,3G.",
         )
     latency, overhead = (parse_time("--network", word) for word in words[:2])
-    return LogGP(latency, overhead, 8 / parse_rate("--network", words[2]))
+    return LogGP(latency, overhead, *(8 / parse_rate("--network", word) for word in words[2:]))
 
 
 def from_pingpong(file: Path, transport: str) -> LogGP:

@@ -25,7 +25,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 from beowire import namespaces
 from beowire.errors import BeowireError
 from beowire.model_results import Results, Traffic
-from beowire.path import read_endpoints
+from beowire.path import Endpoint, read_endpoints
 
 Unit = Literal["s", "ms", "us", "ns"]
 
@@ -132,25 +132,27 @@ def sweep(plan: Plan, results: Results, tell: Tell) -> int:
 
 def traffic(directory: Path) -> Traffic | None:
     """Of the ranks that exchanged most with other nodes, from the counters of their endpoints;
-    None: there are no counters. A long message is asked for and then comes: three one after the
-    other, with the one that announces it."""
+    None: there are no counters."""
     (directory / "job.json").unlink(missing_ok=True)  # of `beowire run`, about the whole job
     ends = read_endpoints(directory)
     if not ends:
         return None
-    messages = [
-        (each.tx_messages + 2 * each.rx_pulls, each.rx_messages + 2 * each.tx_pulls)
-        for each in ends
-    ]
-    sizes = [
-        (each.sum("tx_payload", *_BETWEEN), each.sum("rx_payload", *_BETWEEN)) for each in ends
-    ]
-    return Traffic(
-        messages=max(map(max, messages)),
-        bytes=max(map(max, sizes)),
-        messages_both=max(map(sum, messages)),
-        bytes_both=max(map(sum, sizes)),
-    )
+    return Traffic(messages=max(map(_messages, ends)), bytes=max(map(_bytes, ends)))
+
+
+def _messages(end: Endpoint) -> int:
+    """One after another. A long message is asked for and then comes: three, with the one that
+    announces it."""
+    sent = end.tx_messages + 2 * end.rx_pulls
+    received = end.rx_messages + 2 * end.tx_pulls
+    fewer = min(end.tx_messages, end.rx_messages)
+    at_once = min(end.duplex_messages / fewer, 1) if fewer else 0
+    return round(sent + received - at_once * min(sent, received))
+
+
+def _bytes(end: Endpoint) -> int:
+    sent, received = (end.sum(counter, *_BETWEEN) for counter in ("tx_payload", "rx_payload"))
+    return sent + received - min(end.duplex_payload, sent, received)
 
 
 def run_once(plan: Plan, nodes: int, stats: str = "") -> float:

@@ -135,10 +135,11 @@ def _optimum(report: Report) -> list[str]:
                 "The times fall faster than the law allows with any communication (c2 is below 0 "
                 "beyond chance): no optimum. Do caches grow with N?"
             ]
-        return [
-            "The data cannot tell where the best speedup is: communication is not clearly above 0. "
-            f"The optimum lies at {_figure(interval.low)} nodes or more."
-        ]
+        told = (
+            "The data cannot tell where the best speedup is: communication is not clearly above 0."
+        )
+        bound = f" The optimum lies at {_figure(interval.low)} nodes or more."
+        return [told + (bound if interval.low >= 1 else "")]
     half = (interval.high - interval.low) / 2 / found.optimum
     told = f"N_opt is known to within {100 * half:.0f} %"
     if found.optimum > most:

@@ -29,14 +29,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Traffic:
-    """What the busiest rank exchanged with other nodes in a run."""
+    """What the busiest rank exchanged with other nodes in a run, sent and received; what came in
+    while as much was going out counts once."""
 
     messages: int
-    """Sent or received, the greater."""
     bytes: int
-    messages_both: int
-    """Sent and received, added up."""
-    bytes_both: int
 
 
 class Results:

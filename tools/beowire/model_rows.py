@@ -20,8 +20,6 @@ COLUMNS = {
     "repeat": ("repeat", "round", "run", "repetition"),
     "messages": ("messages",),
     "bytes": ("bytes",),
-    "messages both ways": ("messages both ways", "messages_both"),
-    "bytes both ways": ("bytes both ways", "bytes_both"),
 }
 """What a column may be called, in any case of letters."""
 HELP = "The first line names the columns: N,time and, if wanted, ranks per node and repeat."

@@ -34,11 +34,8 @@ class Run:
     place: str
     """File and line, for people."""
     messages: float | None = None
-    """That the busiest rank sent or received, the greater; None: not counted."""
+    """That the busiest rank sent and received one after another; None: not counted."""
     bytes: float | None = None
-    messages_both: float | None = None
-    """That it sent and received, added up."""
-    bytes_both: float | None = None
 
 
 @dataclass
@@ -140,11 +137,7 @@ def _run(place: str, row: dict[str, Any]) -> Run:
         per_node = int(ranks)
     repeat = row.get("repeat")
     named = None if repeat in (None, "") else str(repeat)
-    counts = [
-        _count(f"{name}{ways}", row)
-        for ways in ("", " both ways")
-        for name in ("messages", "bytes")
-    ]
+    counts = (_count(name, row) for name in ("messages", "bytes"))
     return Run(int(nodes), time, per_node, named, place, *counts)
 
 

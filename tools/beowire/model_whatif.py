@@ -40,13 +40,17 @@ class Change:
     cpu: float = 1.0
     """Of the processors' speed; above 1 is faster."""
 
-    def of_part(self, part: Part) -> float:
-        """What becomes of the time of this part of a message."""
+    def of_part(self, part: Part, network: LogGP | None = None) -> float:
+        """What becomes of the time of this part of a message. A faster network brings no more than
+        the processors manage, if the network says what that is."""
+        if part == "bandwidth" and network is not None:
+            after = max(network.byte / self.rate, network.byte_overhead / self.cpu)
+            return after / network.per_byte
         return {"latency": self.latency, "overhead": 1 / self.cpu, "bandwidth": 1 / self.rate}[part]
 
-    def of_communication(self, shares: dict[Part, float]) -> float:
+    def of_communication(self, shares: dict[Part, float], network: LogGP | None = None) -> float:
         """What becomes of c2, by how a message's time divides."""
-        return sum(share * self.of_part(part) for part, share in shares.items())
+        return sum(share * self.of_part(part, network) for part, share in shares.items())
 
     def __str__(self) -> str:
         words = (("latency", self.latency), ("rate", self.rate), ("processors", self.cpu))
@@ -119,12 +123,14 @@ def _factor(option: str, text: str, now: float | None, read: Any) -> float:
     return wanted / now
 
 
-def changed(now: Fit, change: Change, shares: dict[Part, float]) -> Fit:
+def changed(
+    now: Fit, change: Change, shares: dict[Part, float], network: LogGP | None = None
+) -> Fit:
     """The fit of the changed program."""
     import numpy as np
 
     computing = 1 / change.cpu
-    factors = np.array([computing, computing, change.of_communication(shares)])
+    factors = np.array([computing, computing, change.of_communication(shares, network)])
     return replace(
         now,
         coefficients=now.coefficients * factors,
@@ -137,15 +143,6 @@ def counted(runs: list[Run]) -> bool:
     return all(run.messages is not None and run.bytes is not None for run in runs)
 
 
-def one_after_another(runs: Runs) -> Runs | None:
-    """The same runs with what was sent and received added up, as if nothing went both ways at
-    once; None: that was not counted."""
-    if any(run.messages_both is None or run.bytes_both is None for run in runs.runs):
-        return None
-    added = [replace(run, messages=run.messages_both, bytes=run.bytes_both) for run in runs.runs]
-    return replace(runs, runs=added)
-
-
 def changed_time(run: Run, change: Change, network: LogGP) -> tuple[float, bool]:
     """The time of a run whose traffic was counted, changed; and whether its messages, one after
     another, would take no longer than it took. Times in seconds."""
@@ -153,24 +150,16 @@ def changed_time(run: Run, change: Change, network: LogGP) -> tuple[float, bool]
     parts: dict[Part, float] = {
         "latency": messages * network.latency,
         "overhead": messages * 2 * network.overhead,
-        "bandwidth": size * network.byte,
+        "bandwidth": size * network.per_byte,
     }
     whole = sum(parts.values())
     share = min(1.0, run.time / whole) if whole else 1.0
-    after = sum(share * part * change.of_part(name) for name, part in parts.items())
+    after = sum(share * part * change.of_part(name, network) for name, part in parts.items())
     return (run.time - share * whole) / change.cpu + after, whole <= run.time
 
 
-def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) -> list[Prediction]:
-    """By the traffic of each run: as if what is sent and received went at the same time, and, where
-    both were counted, as if one came after the other. Programs are between these."""
-    found = [_by_traffic("both ways at once", runs, change, network, noise)]
-    if (added := one_after_another(runs)) is not None:
-        found.append(_by_traffic("one way after the other", added, change, network, noise))
-    return found
-
-
-def _by_traffic(name: str, runs: Runs, change: Change, network: LogGP, noise: float) -> Prediction:
+def predict_counted(runs: Runs, change: Change, network: LogGP, noise: float) -> Prediction:
+    """By the traffic of each run."""
     import numpy as np
 
     found = [changed_time(run, change, network) for run in runs.runs]
@@ -185,7 +174,7 @@ def _by_traffic(name: str, runs: Runs, change: Change, network: LogGP, noise: fl
         )
     law, remark = _fitted(runs.nodes(), times, noise)
     medians = _medians(runs.nodes(), times)
-    return Prediction(f"by counted traffic, {name}", None, law, (*remarks, *remark), medians)
+    return Prediction("by counted traffic", None, law, (*remarks, *remark), medians)
 
 
 def _fitted(nodes: "Array", times: "Array", noise: float) -> tuple[Fit | None, tuple[str, ...]]:
@@ -226,6 +215,10 @@ def predict(
         extremes = sorted(PARTS, key=change.of_part)
         splits = {f"all is {part}": {part: 1.0} for part in (extremes[0], extremes[-1])}
     return [
-        Prediction(name, change.of_communication(shares), changed(now, change, shares))
+        Prediction(
+            name,
+            change.of_communication(shares, network),
+            changed(now, change, shares, network),
+        )
         for name, shares in splits.items()
     ]

@@ -32,7 +32,11 @@ def run(
         Literal["beowire", "tcp"], typer.Option(help="Of that report.")
     ] = "beowire",
     network: Annotated[
-        str, typer.Option(help="The network now: latency, overhead, rate: 30us,2us,1G.")
+        str,
+        typer.Option(
+            help="The network now: latency, overhead, rate, and the rate that the processors "
+            "manage if it is known: 30us,2us,1G,3G."
+        ),
     ] = "",
     against: Annotated[
         Path | None, typer.Option(help="Runs measured after the change, to compare with.")
@@ -66,7 +70,7 @@ def run(
     later = model_runs.read([against], per_node) if against is not None else None
     now = model_whatif.unchanged(runs, noise)
     if known is not None and not size and model_whatif.counted(runs.runs):
-        found = model_whatif.predict_counted(runs, change, known, noise)
+        found = [model_whatif.predict_counted(runs, change, known, noise)]
     elif now.fit is None:
         raise BeowireError(now.remarks[0], "Count the traffic, with which no law is needed.")
     else:
@@ -88,12 +92,10 @@ def run(
         split = ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items())
         out().print(f"network now: {known}{f'; a message: {split}' if split else ''}")
     if len(found) > 1:
-        why = (
-            "Whether nodes send and receive at once is not counted"
-            if found[0].medians
-            else "The size of a message and the network are not both known (--message, --pingpong)"
+        out().print(
+            "The size of a message and the network are not both known (--message, --pingpong): "
+            "between these two."
         )
-        out().print(f"{why}: between these two.")
     out().print(_table(now, change, found))
     nodes = sorted({run.nodes for run in runs.runs})
     out().print(_times(now, found, nodes))

@@ -26,7 +26,14 @@ LAUNCHER_NODE_BYTES = 100_000
 # Frames beside the job: ARP, IPv6 neighbour discovery.
 HOUSEKEEPING_NODE_BYTES = 16_384
 
-_MESSAGE_COUNTS = ("tx_messages", "rx_messages", "tx_pulls", "rx_pulls")
+_MESSAGE_COUNTS = (
+    "tx_messages",
+    "rx_messages",
+    "tx_pulls",
+    "rx_pulls",
+    "duplex_payload",
+    "duplex_messages",
+)
 
 _UDP_IP_HEADER_BYTES = 28
 _RAW_FRAME_OVERHEAD_BYTES = 32
@@ -47,6 +54,9 @@ class Endpoint:
     tx_pulls: int = 0
     """Long messages that this endpoint asked for; rx_pulls those that it was asked for."""
     rx_pulls: int = 0
+    duplex_payload: int = 0
+    """Bytes received from other nodes while as many were under way to them."""
+    duplex_messages: int = 0
 
     def sum(self, counter: str, *links: str) -> int:
         return sum(self.links.get(link, {}).get(counter, 0) for link in links)
