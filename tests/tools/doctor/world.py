@@ -113,8 +113,8 @@ class Layered(Source):
     def answer(self, what: str) -> Any:
         if what == "links":
             return super().answer(what) + self.good.links
-        if what == "clock":
-            return self.good.answers[what]
+        if what in ("clock", "firmware"):
+            return self.good.answers.get(what, {})
         return super().answer(what) + self.good.answers.get(what, [])
 
     def set_link(self, interface: str, name: str, value: int) -> None:

@@ -4,6 +4,7 @@
 Everything acts in the calling thread's network namespace.
 """
 
+import contextlib
 import ctypes
 import os
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from pyroute2 import IPRoute
 from pyroute2.netlink import NLM_F_DUMP, NLM_F_REQUEST, genlmsg
 from pyroute2.netlink.generic import GenericNetlinkSocket
 from pyroute2.nftables.main import NFTables
+
+from beowire import ethtool
 
 Link = dict[str, Any]
 
@@ -169,10 +172,21 @@ def clock() -> Link:
     }
 
 
+def firmware() -> dict[str, str]:
+    """The versions of NICs' firmware, by interface; those that tell one."""
+    found = {}
+    for link in links():
+        with contextlib.suppress(OSError):
+            if version := ethtool.firmware(link["name"]):
+                found[link["name"]] = version
+    return found
+
+
 ASKED: dict[str, Callable[[], Any]] = {
     "links": links,
     "qdiscs": qdiscs,
     "tables": tables,
     "napi": napi,
     "clock": clock,
+    "firmware": firmware,
 }

@@ -27,11 +27,18 @@ def facts(node: Node) -> dict[str, str]:
         ("clock source", lambda: node.text(CURRENT_CLOCK).strip()),
         ("board", lambda: node.text(f"{_DMI}/product_name").strip()),
         ("firmware", lambda: node.text(f"{_DMI}/bios_version").strip()),
+        ("processor model", lambda: _processor(node, "model name")),
+        ("microcode", lambda: _processor(node, "microcode")),
     )
     for name, tell in told:
         with contextlib.suppress(OSError, NotApplicable, Malformed):
             found[name] = tell()
+    versions: dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        versions = node.answer("firmware")
     for each in node.interfaces:
+        if each.name in versions:
+            found[f"{each.name} firmware"] = versions[each.name]
         found[f"{each.name} driver"] = each.driver or each.kind
         found[f"{each.name} mtu"] = str(each.link["mtu"])
         if each.speed_bits:
@@ -43,6 +50,16 @@ def _parameters(node: Node) -> list[str]:
     """The kernel's parameters but those that name the node's own disk or address."""
     own = ("root=", "resume=", "ip=", "BOOT_IMAGE=", "initrd=", "BOOTIF=")
     return [word for word in node.command_line if not word.startswith(own)]
+
+
+def _processor(node: Node, field: str) -> str:
+    """What all processors say of themselves, in the order in which they first say it."""
+    lines = node.text("/proc/cpuinfo").splitlines()
+    pairs = (line.partition(":") for line in lines)
+    told = dict.fromkeys(value.strip() for key, _, value in pairs if key.strip() == field)
+    if not told:
+        raise NotApplicable(f"/proc/cpuinfo has no {field}")
+    return ", ".join(told)
 
 
 def _memory(node: Node) -> str:

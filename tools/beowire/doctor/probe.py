@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Which size of packets reaches another host without being cut on the way [D6].
 
-Asked by ICMP echoes over IPv4 that must not be cut.
+Asked by ICMP echoes that must not be cut: over IPv4, or over IPv6 for a host that has only such an
+address.
 """
 
 import contextlib
@@ -11,16 +12,36 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from beowire.doctor import answers
 
-_ECHO_REQUEST = 8
-_ECHO_REPLY = 0
-_IP_MTU_DISCOVER = 10
-_IP_PMTUDISC_PROBE = 3
+
+@dataclass(frozen=True)
+class _Protocol:
+    """An echo's protocol: RFC 792 and RFC 4443; options as in linux/in.h and linux/in6.h."""
+
+    family: socket.AddressFamily
+    protocol: int
+    request: int
+    reply: int
+    header_bytes: int
+    """Of IP."""
+    header_received: bool
+    """With what a raw socket receives."""
+    level: int
+    discover: int
+    """The socket option IP_MTU_DISCOVER or IPV6_MTU_DISCOVER."""
+
+
+_ECHOES = (
+    _Protocol(socket.AF_INET, socket.IPPROTO_ICMP, 8, 0, 20, True, socket.IPPROTO_IP, 10),
+    _Protocol(socket.AF_INET6, socket.IPPROTO_ICMPV6, 128, 129, 40, False, socket.IPPROTO_IPV6, 23),
+)
+_PMTUDISC_PROBE = 3
 """Do not cut, and do not believe what was learned of the path."""
-_IP_HEADER_BYTES = 20
 _ICMP_HEADER_BYTES = 8
 
 _SMALL_BYTES = 64
@@ -31,23 +52,40 @@ _sequence = itertools.count(1)
 
 
 def echo(host: str, packet_bytes: int, timeout_s: float = 0.5, tries: int = 3) -> bool:
-    """Whether an IPv4 packet of this length gets an answer from the host, in one of some tries.
+    """Whether a packet of this length gets an answer from the host, in one of some tries.
 
     Raises OSError where the host's name is not known, sockets for it are refused, or the packet
     does not fit the interface (EMSGSIZE).
     """
-    address = socket.getaddrinfo(host, None, socket.AF_INET)[0][4]
-    payload = os.urandom(max(packet_bytes - _IP_HEADER_BYTES - _ICMP_HEADER_BYTES, 8))
-    with _open() as (asker, raw):
-        asker.setsockopt(socket.IPPROTO_IP, _IP_MTU_DISCOVER, _IP_PMTUDISC_PROBE)
+    how, address = _address(host)
+    payload = os.urandom(max(packet_bytes - how.header_bytes - _ICMP_HEADER_BYTES, 8))
+    with _open(how) as (asker, raw):
+        asker.setsockopt(how.level, how.discover, _PMTUDISC_PROBE)
         for _ in range(tries):
             number = next(_sequence) & 0xFFFF
-            message = _request(number, payload)
-            with contextlib.suppress(ConnectionError):
+            message = _request(how, number, payload)
+            try:
                 asker.sendto(message, address)
-            if _answered(asker, raw, number, payload, timeout_s):
+            except ConnectionError:
+                pass
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:  # dropped on the way out, which IPv6 tells
+                    raise
+            if _answered(asker, how, raw, number, payload, timeout_s):
                 return True
     return False
+
+
+def _address(host: str) -> tuple[_Protocol, Any]:
+    """The host's first address of IPv4, or else of IPv6, as sockets take it."""
+    unknown: OSError | None = None
+    for how in _ECHOES:
+        try:
+            return how, socket.getaddrinfo(host, None, how.family, socket.SOCK_DGRAM)[0][4]
+        except socket.gaierror as error:
+            unknown = unknown or error
+    assert unknown is not None
+    raise unknown
 
 
 def path_to(host: str, round_trip_s: float) -> dict[str, Any]:
@@ -78,10 +116,10 @@ def _largest(host: str, sizes: list[int], timeout_s: float) -> int:
 
 def _outgoing(host: str) -> dict[str, Any]:
     """The interface by which the kernel would send to the host."""
-    address = socket.getaddrinfo(host, 9, socket.AF_INET, socket.SOCK_DGRAM)[0][4]
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+    how, address = _address(host)
+    with socket.socket(how.family, socket.SOCK_DGRAM) as asker:
         asker.connect(address)
-        mine = asker.getsockname()[0]
+        mine = asker.getsockname()[0].partition("%")[0]
     for link in answers.links():
         if any(each.partition("/")[0] == mine for each in link["addresses"]):
             return link
@@ -89,11 +127,12 @@ def _outgoing(host: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _open():  # type: ignore[no-untyped-def]
-    """A socket for echoes: the unprivileged kind where net.ipv4.ping_group_range allows it."""
+def _open(how: _Protocol) -> Iterator[tuple[socket.socket, bool]]:
+    """A socket for echoes, and whether it is a raw one: it is the unprivileged kind where
+    net.ipv4.ping_group_range allows it."""
     for kind, raw in ((socket.SOCK_DGRAM, False), (socket.SOCK_RAW, True)):
         try:
-            made = socket.socket(socket.AF_INET, kind, socket.IPPROTO_ICMP)
+            made = socket.socket(how.family, kind, how.protocol)
         except PermissionError:
             if raw:
                 raise
@@ -103,9 +142,9 @@ def _open():  # type: ignore[no-untyped-def]
         return
 
 
-def _request(number: int, payload: bytes) -> bytes:
-    """An echo request; its checksum is that of RFC 1071."""
-    head = struct.pack("!BBHHH", _ECHO_REQUEST, 0, 0, os.getpid() & 0xFFFF, number)
+def _request(how: _Protocol, number: int, payload: bytes) -> bytes:
+    """An echo request; its checksum is that of RFC 1071. Of IPv6 the kernel writes it."""
+    head = struct.pack("!BBHHH", how.request, 0, 0, os.getpid() & 0xFFFF, number)
     data = head + payload + (b"\0" if len(payload) % 2 else b"")
     total = sum(word for (word,) in struct.iter_unpack("!H", data))
     while total >> 16:
@@ -115,7 +154,12 @@ def _request(number: int, payload: bytes) -> bytes:
 
 
 def _answered(
-    asker: socket.socket, raw: bool, number: int, payload: bytes, timeout_s: float
+    asker: socket.socket,
+    how: _Protocol,
+    raw: bool,
+    number: int,
+    payload: bytes,
+    timeout_s: float,
 ) -> bool:
     deadline = time.monotonic() + timeout_s
     while (left := deadline - time.monotonic()) > 0:
@@ -128,9 +172,9 @@ def _answered(
             continue
         except OSError:  # an error message of a router about an earlier packet
             continue
-        if raw:
+        if raw and how.header_received:
             answer = answer[4 * (answer[0] & 0xF) :]
         kind, _, _, _, found = struct.unpack_from("!BBHHH", answer)
-        if kind == _ECHO_REPLY and found == number and answer[_ICMP_HEADER_BYTES:] == payload:
+        if kind == how.reply and found == number and answer[_ICMP_HEADER_BYTES:] == payload:
             return True
     return False

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The path's probe over both protocols, between two namespaces."""
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+from beowire import ethtool
+from beowire.doctor import answers, facts, probe
+from beowire.doctor.node import Goal, Node
+from pyroute2 import IPRoute
+from world import PEER, Layered, World
+
+_SIX = "fd00:9::9"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World("throughput")
+
+    def address(interface: str, text: str) -> None:
+        with IPRoute() as route:
+            index = route.link_lookup(ifname=interface)[0]
+            route.addr("add", index=index, address=text, prefixlen=64, flags=2)  # IFA_F_NODAD
+
+    made.run(address, "n0", "fd00:9::1")
+    made.run_there(address, "n1", _SIX)
+    yield made
+    made.close()
+
+
+def _narrow() -> None:
+    with IPRoute() as route:
+        route.link("set", index=route.link_lookup(ifname="n1")[0], mtu=4000)
+
+
+@pytest.mark.parametrize("host", [PEER, _SIX])
+def test_the_largest_packet_that_passes_is_found(world: World, host: str) -> None:
+    found = world.run(probe.path_to, host, 0.01)
+    assert (found["interface"], found["passes"]) == ("n0", found["mtu"])
+    world.run_there(_narrow)
+    found = world.run(probe.path_to, host, 0.01)
+    assert found["passes"] == 4000 < found["mtu"]
+    assert not world.run(probe.echo, host, 4005, 0.1)  # veth lets a VLAN tag more pass
+
+
+def test_a_host_that_does_not_answer_passes_nothing(world: World) -> None:
+    assert world.run(probe.path_to, "fd00:9::7", 0.01)["passes"] == 0
+    with pytest.raises(socket.gaierror):
+        world.run(probe.echo, "no-such-host.invalid", 64)
+
+
+def test_firmware_is_told_where_there_is_any(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert world.run(ethtool.firmware, "n0") == ""  # a virtual link has none
+    assert "n0" not in world.run(answers.firmware)
+    with pytest.raises(OSError, match="No such device"):
+        world.run(ethtool.firmware, "absent")
+    monkeypatch.setattr(ethtool, "firmware", lambda name: "1.2" if name == "n0" else "")
+    assert world.run(answers.firmware) == {"n0": "1.2"}
+
+
+def test_facts_have_the_firmware_of_nics_and_of_processors(world: World) -> None:
+    def tell() -> dict[str, str]:
+        source = Layered(world.good)
+        node = Node(source, Goal.THROUGHPUT)
+        node.interfaces = tuple(each for each in node.all_interfaces() if each.name == "n0")
+        return facts.facts(node)
+
+    world.good.answers["firmware"] = {"n0": "14.32.1010"}
+    world.good.files["/proc/cpuinfo"] = (
+        "processor\t: 0\nmodel name\t: A\nmicrocode\t: 0x1\n\n"
+        "processor\t: 1\nmodel name\t: A\nmicrocode\t: 0x2\n"
+    )
+    told = world.run(tell)
+    assert told["n0 firmware"] == "14.32.1010"
+    assert told["processor model"] == "A"
+    assert told["microcode"] == "0x1, 0x2"
