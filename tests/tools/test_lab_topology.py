@@ -2,6 +2,7 @@
 """Labs are what their topology says, and change while programs run."""
 
 import json
+import signal
 import socket
 import subprocess
 import time
@@ -417,7 +418,10 @@ def test_processor_time_is_limited_equally(lab_name: str) -> None:
     assert seen.output.split("\n")[-2].split()[0] == "5000"
     groups = [Path(place) for place in lab.load(lab_name).quotas.values()]
     assert all(group.is_dir() for group in groups)
-    lab_up.down(lab_name)
+    with subprocess.Popen(["sleep", "100"]) as entering:  # in its group, not yet on its node
+        (groups[0] / "cgroup.procs").write_text(str(entering.pid))
+        lab_up.down(lab_name)
+        assert entering.wait() == -signal.SIGKILL
     assert not any(group.exists() or group.parent.exists() for group in groups)
 
 

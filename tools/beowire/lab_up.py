@@ -269,7 +269,9 @@ def down(name: str) -> None:
 def _destroy(lab: Lab) -> None:
     """Undoes `_make`, however far it went. The state directory goes last, so that a removal
     that was itself cut short can be repeated."""
-    living = namespaces.kill(lambda: [*lab.processes(), *lab.wire_processes()])
+    living = namespaces.kill(
+        lambda: [*lab.processes(), *lab.wire_processes(), *lab_quota.processes(lab)]
+    )
     lab_emulator.reap(lab)
     if lab.mode == "namespace":
         lab_quota.remove(lab)
