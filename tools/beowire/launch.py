@@ -163,7 +163,7 @@ def _binding(job: Job, cluster: Cluster) -> str:
 
 
 def _crowded(job: Job, cluster: Cluster) -> bool:
-    """More ranks than cores: waiting ranks should make way, over either transport."""
+    """More ranks than cores: waiting ranks should make way."""
     return cluster.shares_cores and job.ranks > (os.cpu_count() or 1)
 
 
@@ -254,7 +254,9 @@ def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dic
     else:
         settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
     if _crowded(job, cluster):
-        settings["mpi_yield_when_idle"] = "1"
+        # libbeowire makes way by itself, by sleeping. Ranks that yield in a loop, hundreds of
+        # thousands of times a second, starve others for seconds under Linux 6.18 (lab book).
+        settings["mpi_yield_when_idle"] = str(int(job.transport != "beowire"))
     return settings
 
 
