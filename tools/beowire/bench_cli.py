@@ -11,6 +11,7 @@ from rich.table import Table
 
 from beowire import (
     bench,
+    drawing,
     exchange_bench,
     exchange_plot,
     exchange_tables,
@@ -193,15 +194,14 @@ def exchange(
     )
     exchange_bench.check(plan, where)
     if plot is not None:
-        exchange_plot.check(plot)
-    for file in (json_file, plot):
-        if file is not None:
-            places.check_output(file)
+        drawing.check_file(plot)
+    if json_file is not None:
+        places.check_output(json_file)
     check_settings(where)
     report = exchange_bench.measure(plan, where, note)
     if json_file is not None:
         places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
-    if plot is not None:
+    if drawing.wanted(plot):
         exchange_plot.draw(report, plot)
     for table in exchange_tables.tables(report):
         out().print(table)

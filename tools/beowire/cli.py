@@ -6,16 +6,17 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
-from beowire import __version__, lab_rootless, places
+from beowire import __version__, lab_rootless, places, report
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
 app = typer.Typer(
     name="beowire",
-    help="Faster messages on ordinary Ethernet clusters.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -52,10 +53,24 @@ def _add(name: str) -> None:
 
 def command_line(words: Sequence[str] = ()) -> typer.Typer:
     """The commands that these words ask for, which may be all: they take half a second to load."""
-    named = words[0] if words else ""
+    named = next(iter(report.without(list(words))), "")
     for name in [named] if named in _COMMANDS else _COMMANDS:
         _add(name)
     return app
+
+
+@app.callback()
+def beowire(
+    report_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE", help="Add what the command finds to this HTML file."
+        ),
+    ] = None,
+) -> None:
+    """Faster messages on ordinary Ethernet clusters."""
+    if report_file is not None:
+        report.begin(report_file, sys.argv[1:])
 
 
 @app.command()
@@ -67,7 +82,8 @@ def version() -> None:
 def main() -> None:
     try:
         lab_rootless.enter(sys.argv[1:])
-        command_line(sys.argv[1:])(prog_name="beowire")
+        with report.kept():
+            command_line(sys.argv[1:])(prog_name="beowire")
     except BeowireError as error:
         note(str(error))
         sys.exit(error.code)

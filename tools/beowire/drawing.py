@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Drawings to a file by matplotlib, without a display.
+"""Drawings to a file, and to a report that is open, by matplotlib, without a display.
 
 matplotlib is imported where it is used: it would cost every start of the command half a second.
 """
@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beowire import places
+from beowire import places, report
 from beowire.errors import BeowireError
 
 if TYPE_CHECKING:
@@ -27,6 +27,11 @@ def check_file(file: Path) -> None:
     places.check_output(file)
 
 
+def wanted(file: Path | None) -> bool:
+    """Whether there is any place for a drawing."""
+    return file is not None or report.is_open()
+
+
 def figure(width: float, height: float) -> "Figure":
     """An empty figure of that many inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -37,8 +42,11 @@ def figure(width: float, height: float) -> "Figure":
     return made
 
 
-def save(drawn: "Figure", file: Path) -> None:
-    """Writes it, whole or not at all."""
+def save(drawn: "Figure", file: Path | None) -> None:
+    """Writes it, whole or not at all; None: to the report only."""
+    report.add_figure(drawn)
+    if file is None:
+        return
     part = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix}")
     try:
         drawn.savefig(part)

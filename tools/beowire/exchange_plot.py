@@ -9,42 +9,21 @@ buffers just fill a cache.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beowire.errors import BeowireError
+from beowire import drawing
 from beowire.exchange_bench import Report
 from beowire.exchange_figures import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SUFFIXES = (".svg", ".png", ".pdf")
 _PANEL_INCHES = (6.0, 3.6)
 
 
-def check(file: Path) -> None:
-    """Fails where no picture could be drawn, so that nothing is measured in vain."""
-    if file.suffix not in SUFFIXES:
-        raise BeowireError(
-            f"--plot {file}: the suffix names no kind of picture known here.",
-            f"Choose one of {', '.join(SUFFIXES)}.",
-        )
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise BeowireError(
-            "--plot needs matplotlib, which is not installed.",
-            "Install it: .venv/bin/python -m pip install matplotlib",
-        ) from error
-
-
-def draw(report: Report, file: Path) -> None:
-    """Writes the picture; its kind follows from the suffix."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure as Picture
-
+def draw(report: Report, file: Path | None) -> None:
+    """All panels in one drawing, by drawing.save()."""
     types, calls = report.plan.types, report.plan.calls
     width, height = _PANEL_INCHES
-    picture = Picture(figsize=(width * len(calls), height * len(types)), layout="constrained")
-    FigureCanvasAgg(picture)
+    picture = drawing.figure(width * len(calls), height * len(types))
     grid = picture.subplots(len(types), len(calls), squeeze=False, sharex=True)
     for row, kind in enumerate(types):
         for column, how in enumerate(calls):
@@ -54,13 +33,7 @@ def draw(report: Report, file: Path) -> None:
             _curves(axes, chosen)
             _cache_lines(axes, report, chosen)
     grid[0][0].legend(fontsize="small")
-    try:
-        picture.savefig(file)
-    except OSError as error:
-        raise BeowireError(
-            f"{file} cannot be written: {error.strerror or error}.",
-            "Name another place, or make that one writable.",
-        ) from error
+    drawing.save(picture, file)
 
 
 def _curves(axes: "Axes", figures: list[Figure]) -> None:

@@ -240,7 +240,7 @@ def graph(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: stdout.")] = None,
 ) -> None:
     """Draw a lab or a topology as SVG."""
-    from beowire import lab_graph, places, topology_ready
+    from beowire import lab_graph, places, report, topology_ready
 
     is_path = "/" in lab_or_topology or "." in lab_or_topology
     if not is_path and lab.exists(lab_or_topology):
@@ -248,10 +248,11 @@ def graph(
         image = lab_graph.draw(made.topology, made.addresses)
     else:
         image = lab_graph.draw(topology_ready.find(lab_or_topology))
-    if output is None:
-        print(image, end="")
-    else:
+    report.add_image(image)
+    if output is not None:
         places.write_output(output, image)
+    elif not report.is_open():
+        print(image, end="")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

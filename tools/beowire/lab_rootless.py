@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from beowire import lab, namespaces, places
+from beowire import lab, namespaces, places, report
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -71,7 +71,8 @@ def holder() -> int:
 
 def concerns_labs(arguments: list[str]) -> bool:
     """Whether a command line is about labs: others must stay outside, with the user's network."""
-    words = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    words = report.without(arguments)
+    words = words[: words.index("--")] if "--" in words else words
     return words[:1] == ["lab"] or any(word.partition("=")[0] == "--lab" for word in words)
 
 

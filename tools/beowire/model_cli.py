@@ -84,7 +84,7 @@ def _fit(
         raise
     if json_file is not None:
         places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
-    if plot_file is not None:
+    if drawing.wanted(plot_file):
         model_plot.draw(report, plot_file)
     show(report)
 

@@ -57,7 +57,7 @@ def run(
             ],
         }
         places.write_output(json_file, json.dumps(told, indent=1) + "\n")
-    if plot_file is not None:
+    if drawing.wanted(plot_file):
         model_graph_plot.draw(graph, form, schedules[-1], plot_file)
     out().print(_tiers_table(graph.nodes(data="cost"), form))
     for line in _sentences(len(graph), graph.number_of_edges(), form):

@@ -16,7 +16,7 @@ _NAMED_MOST = 150
 """Tasks up to which their names are written."""
 
 
-def draw(graph: "DiGraph[str]", form: Tiers, schedule: Schedule, file: Path) -> None:
+def draw(graph: "DiGraph[str]", form: Tiers, schedule: Schedule, file: Path | None) -> None:
     """Writes both into one file."""
     across = min(max(8.0, 1.3 * len(form.tiers)), 40.0)
     up = min(max(3.0, 0.6 * form.width), 30.0)

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A fit as a drawing: speedup with its band and the measured points, S against n, residuals.
-
-matplotlib is imported where it is used: it would cost every start of the command half a second.
-"""
+"""A fit as a drawing: speedup with its band and the measured points, S against n, residuals."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +14,8 @@ if TYPE_CHECKING:
 _STEPS = 200
 
 
-def draw(report: Report, file: Path) -> None:
-    """Writes the three drawings into one file."""
+def draw(report: Report, file: Path | None) -> None:
+    """The three drawings in one, by drawing.save()."""
     figure = drawing.figure(15, 5)
     curve, against, rest = figure.subplots(1, 3)
     _curve(curve, report)

@@ -85,7 +85,7 @@ def run(
         if later is not None:
             told["errors"] = [model_whatif.errors(each, later) for each in found]
         places.write_output(json_file, json.dumps(told, indent=1) + "\n")
-    if plot_file is not None:
+    if drawing.wanted(plot_file):
         _draw(now, found, runs, plot_file)
     if known is not None:
         shares = known.shares(size) if size else {}
@@ -145,7 +145,9 @@ def _errors(found: list[Prediction], later: model_runs.Runs) -> Table:
     return table
 
 
-def _draw(now: Prediction, found: list[Prediction], runs: model_runs.Runs, file: Path) -> None:
+def _draw(
+    now: Prediction, found: list[Prediction], runs: model_runs.Runs, file: Path | None
+) -> None:
     """Speed, one node now being 1: measured, fitted and predicted."""
     import numpy as np
 

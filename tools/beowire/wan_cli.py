@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import lab_up, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
+from beowire import drawing, lab_up, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
 from beowire.errors import BeowireError
 from beowire.samples import Ratio
 from beowire.terminal import note, out
@@ -46,11 +46,10 @@ def run(
 ) -> None:
     """HPL's work on two sites over an emulated line: delay, rate, problem and block size."""
     found = wan_grid.find(grid, rounds)
-    for file in (json_file, plot_file):
-        if file is not None:
-            places.check_output(file)
+    if json_file is not None:
+        places.check_output(json_file)
     if plot_file is not None:
-        wan_plot.check_file(plot_file)
+        drawing.check_file(plot_file)
     wan_lab.chosen(wan_lab.topology(cpus), nodes)
     cpus = cpus or wan_lab.default_cpus(nodes, os.cpu_count() or 1)
     wan_run.check_tools()
@@ -101,7 +100,7 @@ def _show(report: Report, setting: Setting, json_file: Path | None, plot_file: P
     if json_file is not None:
         whole = {"setting": setting.as_json(), "order": "A B A B, A is TCP", **report.as_json()}
         places.write_output(json_file, json.dumps(whole, indent=1) + "\n")
-    if plot_file is not None:
+    if drawing.wanted(plot_file):
         wan_plot.draw(report, plot_file)
     for name in dict.fromkeys(row.sweep for row in report.rows):
         out().print(_table(name, [row for row in report.rows if row.sweep == name], report))

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The sweeps of `beowire bench wan` as a drawing, the paper's points beside [C2].
-
-matplotlib is imported where it is used: it would cost every start of the command half a second.
-"""
+"""The sweeps of `beowire bench wan` as a drawing, the paper's points beside [C2]."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beowire.errors import BeowireError
+from beowire import drawing
 from beowire.wan_grid import SweepName
 from beowire.wan_report import PAPER_DELAY, PAPER_FLAT, PAPER_RATE_MBIT, Report, Row
 
@@ -23,32 +20,12 @@ _TITLES: dict[SweepName, tuple[str, str]] = {
 _MARKS = {"tcp": "o-", "beowire": "s--"}
 
 
-def check_file(file: Path) -> None:
-    """Fails unless matplotlib can write a file with such a name."""
-    from matplotlib.backend_bases import FigureCanvasBase
-
-    kinds = FigureCanvasBase.get_supported_filetypes()
-    if file.suffix.removeprefix(".") not in kinds:
-        raise BeowireError(
-            f"{file} names no kind of drawing.", f"End it with .{', .'.join(sorted(kinds))}."
-        )
-
-
-def draw(report: Report, file: Path) -> None:
-    """Writes all sweeps into one file; an invalid point is drawn hollow."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 8), layout="constrained")
-    FigureCanvasAgg(figure)
+def draw(report: Report, file: Path | None) -> None:
+    """All sweeps in one drawing, by drawing.save(); an invalid point is drawn hollow."""
+    figure = drawing.figure(11, 8)
     for axes, name in zip(figure.subplots(2, 2).flat, _TITLES, strict=True):
         _sweep(axes, name, [row for row in report.rows if row.sweep == name])
-    try:
-        figure.savefig(file)
-    except OSError as error:
-        raise BeowireError(
-            f"{file} cannot be written: {error.strerror or error}.", "Name another place."
-        ) from error
+    drawing.save(figure, file)
 
 
 def _sweep(axes: "Axes", name: SweepName, rows: list[Row]) -> None:
