@@ -255,7 +255,8 @@ def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dic
         settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
     if _crowded(job, cluster):
         # libbeowire makes way by itself, by sleeping. Ranks that yield in a loop, hundreds of
-        # thousands of times a second, starve others for seconds under Linux 6.18 (lab book).
+        # thousands of times a second, starve others for seconds under EEVDF (Linux 6.6 and later;
+        # seen with 6.18: lab book; mended in the kernel by commits 79104becf42b and 1319ea57529e).
         settings["mpi_yield_when_idle"] = str(int(job.transport != "beowire"))
     return settings
 
