@@ -20,6 +20,7 @@ class Nic(StrEnum):
 
     VIRTIO = "virtio-net-pci"
     E1000E = "e1000e"
+    VMXNET3 = "vmxnet3"
 
 
 def _share_of(what: str) -> typer.models.OptionInfo:

@@ -17,7 +17,7 @@ from beowire.errors import BeowireError
 from beowire.vm_guest import BROKEN, Guest, Seat
 
 # The kinds of network interface and their drivers.
-_NICS = {"virtio-net-pci": "virtio_net", "e1000e": "e1000e"}
+_NICS = {"virtio-net-pci": "virtio_net", "e1000e": "e1000e", "vmxnet3": "vmxnet3"}
 _FOR_FILES = ["9pnet_virtio", "9p"]
 
 

@@ -22,6 +22,8 @@ _LOST = ("rx_missed_errors", "rx_fifo_errors", "rx_over_errors")
 _LOST_SHARE = 1e-6
 _LOST_FEW = 10
 _SPLIT_OFF = 1
+_ROUNDED = 15 / 16
+"""Drivers round what is asked for: vmxnet3 takes 4032 for the 4096 that it allows at MTU 9000."""
 
 
 def _ring(side: str, node: Node, interface: Interface) -> Verdict:
@@ -30,7 +32,7 @@ def _ring(side: str, node: Node, interface: Interface) -> Verdict:
     if not most:
         raise NotApplicable("the driver has no ring of a size to choose")
     read = f"{side} ring {now} of {most}"
-    if now >= most:
+    if now >= _ROUNDED * most:
         return Good(read)
     change = Change(EthtoolSetting(interface.name, "rings", side), str(now), str(most))
     return Bad(read, str(most), (change,))
