@@ -2,6 +2,7 @@
 """A probe of a pair of nodes: what it measures, what it foretells, what trials of mends keep."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 import beowire_cli
 import pair_faults
 import pytest
-from beowire import lab, namespaces
+from beowire import lab, namespaces, places
 from beowire.doctor import journal
 from pair_faults import FAULTS, PairFault
 
@@ -206,6 +207,20 @@ def test_a_peer_that_ssh_does_not_reach_is_named(line: lab.Lab) -> None:
     assert done.status == 1
     assert "does not start on node2" in done.errors
     assert "false node2 true" in done.errors
+
+
+def test_a_peer_is_reached_by_ssh(line: lab.Lab) -> None:
+    """What stands for ssh takes a host and a command line for a shell there, as ssh does."""
+    here = ["lab", "exec", line.name, "node1", "--", "env", "-u", "BEOWIRE_LAB"]
+    agent = f"sh {places.package_file('agent.sh')}"
+    words = [*beowire_cli.COMMAND, "doctor", "probe", "--peer", "node2", "--ssh", agent]
+    place = f"BEOWIRE_LAB_DIR={line.directory}"
+    done = beowire_cli.beowire(*here, place, *words, "--quick", "--rounds", "3", "--json")
+    assert done.status == 0, done.errors
+    told = json.loads(done.output)
+    assert told["peer"] == "node2"
+    assert {each["transport"] for each in told["figures"]} == {"tcp", "packet", "beowire"}
+    assert strays(line) == []
 
 
 def test_a_lab_names_both_nodes(line: lab.Lab) -> None:
