@@ -2,6 +2,7 @@
 """`--report FILE`: what commands found, in one HTML file."""
 
 import base64
+import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from beowire import drawing, lab_rootless, report
 from beowire.errors import BeowireError
+from beowire.row_file import RowFile
 from beowire_cli import beowire
 
 RUNS = "N,time\n" + "\n".join(f"{n},{10 / n + 0.5 + 0.01 * n * n!r}" for n in (1, 2, 3, 4, 6, 8))
@@ -62,6 +64,20 @@ def test_what_is_no_report_is_refused_and_stays(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     assert "cannot be read" in beowire("--report", str(tmp_path / "binary"), "version").errors
     assert beowire("--report").status == 2
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    """A device, for which a pipe stands here."""
+    pipe = tmp_path / "pipe.svg"
+    os.mkfifo(pipe)
+    for attempt in (
+        lambda: report.begin(pipe, []),
+        lambda: drawing.check_file(pipe),
+        lambda: RowFile(pipe, "beowire model measure", {}),
+    ):
+        with pytest.raises(BeowireError, match="is no regular file"):
+            attempt()
+    assert pipe.is_fifo()
 
 
 def test_an_interruption_loses_nothing(tmp_path: Path) -> None:

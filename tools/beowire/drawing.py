@@ -24,6 +24,7 @@ def check_file(file: Path) -> None:
         raise BeowireError(
             f"{file} names no kind of drawing.", f"End it with .{', .'.join(sorted(kinds))}."
         )
+    places.check_replaceable(file)
     places.check_output(file)
 
 

@@ -65,6 +65,12 @@ def check_output(file: Path) -> None:
         raise _unwritable(file, error) from error
 
 
+def check_replaceable(file: Path) -> None:
+    """Fails if there is something that a new file must not take the place of, such as a device."""
+    if file.exists() and not file.is_file():
+        raise BeowireError(f"{file} is no regular file.", "Name another place.")
+
+
 def write_output(file: Path, text: str) -> None:
     """Writes a result for the user."""
     try:

@@ -112,6 +112,7 @@ def begin(file: Path, words: list[str]) -> None:
     """From here on to the end of `kept()` what is printed and drawn goes to the file as well.
     Raises BeowireError if it cannot be written, or is something else than a report."""
     global _section
+    places.check_replaceable(file)
     places.check_output(file)
     if file.exists() and file.stat().st_size:
         _read(file)

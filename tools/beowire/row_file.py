@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from beowire import places
 from beowire.errors import BeowireError
 
 FORMAT = 1
@@ -23,6 +24,7 @@ class RowFile:
     """
 
     def __init__(self, path: Path, writer: str, setting: dict[str, Any]) -> None:
+        places.check_replaceable(path)
         self.path = path
         self._head = {"format": FORMAT, **setting}
         first, *rest = self._lines() or [""]
