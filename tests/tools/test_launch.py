@@ -51,6 +51,19 @@ def test_beowire_cannot_fall_back_to_tcp() -> None:
     assert "FI_PROVIDER_PATH=/somewhere" in words
 
 
+def test_ranks_that_share_cores_yield_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv(launch.YIELD, raising=False)
+    monkeypatch.setattr(launch, "_crowded", lambda *_: True)
+    assert "mpi_yield_when_idle" in launch.command(job(2), hosts(2)).arguments
+    monkeypatch.setenv(launch.YIELD, "0")
+    assert "mpi_yield_when_idle" not in launch.command(job(2), hosts(2)).arguments
+    monkeypatch.delenv(launch.YIELD)
+    monkeypatch.setattr(launch, "_crowded", lambda *_: False)
+    assert "mpi_yield_when_idle" not in launch.command(job(2), hosts(2)).arguments
+
+
 def test_settings_of_beowire_reach_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BEOWIRE_WAIT", "block")
     monkeypatch.setenv("BEOWIRE_ROOT", "/checkout")

@@ -162,8 +162,14 @@ def _binding(job: Job, cluster: Cluster) -> str:
     return "core" if job.bind == "core" and not cluster.shares_cores else "none"
 
 
+YIELD = "OMPI_MCA_mpi_yield_when_idle"
+"""Who sets it decides. Ranks that exchange without a pause are faster with it where they share
+cores; ranks that wait long and yield in a loop meanwhile starve others for seconds under EEVDF
+(Linux 6.6 and later; seen with 6.18, lab book; mended by 79104becf42b and 1319ea57529e)."""
+
+
 def _crowded(job: Job, cluster: Cluster) -> bool:
-    """More ranks than cores: waiting ranks should make way."""
+    """More ranks than cores: waiting ranks should make way, over either transport."""
     return cluster.shares_cores and job.ranks > (os.cpu_count() or 1)
 
 
@@ -253,11 +259,8 @@ def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dic
         settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": provider}
     else:
         settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
-    if _crowded(job, cluster):
-        # libbeowire makes way by itself, by sleeping. Ranks that yield in a loop, hundreds of
-        # thousands of times a second, starve others for seconds under EEVDF (Linux 6.6 and later;
-        # seen with 6.18: lab book; mended in the kernel by commits 79104becf42b and 1319ea57529e).
-        settings["mpi_yield_when_idle"] = str(int(job.transport != "beowire"))
+    if _crowded(job, cluster) and YIELD not in os.environ:
+        settings["mpi_yield_when_idle"] = "1"
     return settings
 
 

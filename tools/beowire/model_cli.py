@@ -2,6 +2,7 @@
 """The command line of `beowire model`."""
 
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +13,7 @@ from beowire import (
     bench,
     drawing,
     lab_up,
+    launch,
     model_basis,
     model_figures,
     model_graph_cli,
@@ -184,6 +186,8 @@ def measure(
             f"{basis.mend} --unfit measures them all the same, not to be fitted.",
         )
     note(f"processors: {basis.text}")
+    if waits:
+        os.environ.setdefault(launch.YIELD, "0")  # ranks that wait long must not yield in a loop
     told = bench.machine()
     kept = model_results.Results(
         results,
