@@ -365,10 +365,9 @@ struct bw_engine {
 		uint8_t type, path;
 		uint64_t pn;
 	} last;
-	struct {		   /* see duplex.h */
-		uint64_t inflight; /* bytes under way to all peers */
-		uint64_t bytes,
-			messages; /* sent since there were none, and not yet counted as at once */
+	struct {			  /* see duplex.h */
+		uint64_t inflight;	  /* bytes under way to all peers */
+		uint64_t bytes, messages; /* sent since it was 0, not yet counted as at once */
 	} duplex;
 	struct bw_counters count;
 };

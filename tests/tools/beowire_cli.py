@@ -50,8 +50,8 @@ def no_pair() -> str:
         places.product("hosts/user/beowire-pingpong")
     except BeowireError as error:
         return str(error)
-    mode, reason = lab_up.choose_mode()
-    return "" if mode == "namespaces" else reason
+    _, reason = lab_up.choose_mode()
+    return reason
 
 
 @contextlib.contextmanager

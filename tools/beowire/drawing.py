@@ -4,7 +4,6 @@
 matplotlib is imported where it is used: it would cost every start of the command half a second.
 """
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -48,13 +47,10 @@ def save(drawn: "Figure", file: Path | None) -> None:
     report.add_figure(drawn)
     if file is None:
         return
-    part = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix}")
     try:
-        drawn.savefig(part)
-        part.replace(file)
+        with places.replacing(file) as part:
+            drawn.savefig(part)
     except OSError as error:
         raise BeowireError(
             f"{file} cannot be written: {error.strerror or error}.", "Name another place."
         ) from error
-    finally:
-        part.unlink(missing_ok=True)

@@ -4,8 +4,10 @@
 One place to ask, so that no other module spells a path.
 """
 
+import contextlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from beowire.errors import BeowireError
@@ -69,6 +71,19 @@ def check_replaceable(file: Path) -> None:
     """Fails if there is something that a new file must not take the place of, such as a device."""
     if file.exists() and not file.is_file():
         raise BeowireError(f"{file} is no regular file.", "Name another place.")
+
+
+@contextlib.contextmanager
+def replacing(file: Path) -> Iterator[Path]:
+    """A file beside this one to be written, which takes its place once that went well, at once.
+    Failures are the caller's OSErrors."""
+    check_replaceable(file)
+    part = file.with_name(f".{file.stem}.{os.getpid()}{file.suffix}")
+    try:
+        yield part
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def write_output(file: Path, text: str) -> None:

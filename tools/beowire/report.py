@@ -167,12 +167,8 @@ def _end(status: int, why: str = "") -> None:
     with _locked(section.file.absolute().parent):
         page = _read(section.file) if section.file.exists() else ""
         page = (page or _PAGE).replace(_LAST, f"{written}{_LAST}")
-        part = section.file.with_name(f".{section.file.name}.{os.getpid()}")
-        try:
+        with places.replacing(section.file) as part:
             places.write_output(part, page)
-            part.replace(section.file)
-        finally:
-            part.unlink(missing_ok=True)
 
 
 def _read(file: Path) -> str:

@@ -35,17 +35,13 @@ class RowFile:
 
     def begin(self, rows: Iterable[dict[str, Any]]) -> None:
         """Puts a file with these rows in the place of what is there, at once."""
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
-            with part.open("w") as stream:
+            with places.replacing(self.path) as part, part.open("w") as stream:
                 stream.writelines(json.dumps(row) + "\n" for row in (self._head, *rows))
                 stream.flush()
                 os.fsync(stream.fileno())
-            part.replace(self.path)
         except OSError as error:
             raise self.unusable(error.strerror or str(error)) from error
-        finally:
-            part.unlink(missing_ok=True)
 
     def add(self, row: dict[str, Any]) -> None:
         """Writes one row, to the disk."""
