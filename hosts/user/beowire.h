@@ -7,7 +7,8 @@
  *
  * Messages from one endpoint to another arrive in the order in which they were sent, exactly once.
  * Short ones travel eagerly (copied: the buffer is free at once); of a long one only an envelope
- * travels, and the receiver pulls the data straight into its own buffer.
+ * travels, and the receiver pulls the data straight into its own buffer, or, where that takes much
+ * longer than a copy, out of one.
  *
  * Threads: every function may be called from any thread. Each endpoint has one lock, taken by every
  * call; bw_ep_lock() lets a caller hold it over several calls (it is recursive for its holder's

@@ -32,6 +32,7 @@ struct bw_buffer {
 	uint8_t use;		       /* enum bw_buffer_use */
 	uint8_t size_class;
 	bool notify; /* call the handler at the end */
+	bool owned;  /* data is a copy of its own (copies.h) */
 };
 
 struct bw_buffer_chunk;
@@ -71,6 +72,7 @@ static inline struct bw_buffer *bw_buffer_describe(struct bw_buffers *pool, void
 	if (b) {
 		b->data = data;
 		b->len = len;
+		b->owned = false;
 	}
 	return b;
 }

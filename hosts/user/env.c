@@ -11,9 +11,10 @@
 #include "env.h"
 #include "wire.h"
 
-#define BW_ENV_RING_BYTES (8u << 20)
-#define BW_ENV_UDP_LO	  47100
-#define BW_ENV_UDP_HI	  47999
+#define BW_ENV_SEND_COPIES (64u << 20)
+#define BW_ENV_RING_BYTES  (8u << 20)
+#define BW_ENV_UDP_LO	   47100
+#define BW_ENV_UDP_HI	   47999
 
 uint64_t bw_env_hash(uint64_t hash, const void *p, size_t n)
 {
@@ -194,6 +195,11 @@ static bool bw_env_eager_max(struct bw_env *env, const char *text)
 	return bw_env_u32(text, 1, BW_EAGER_LIMIT, &env->eager_max);
 }
 
+static bool bw_env_send_copies(struct bw_env *env, const char *text)
+{
+	return bw_env_u32(text, 0, 1 << 30, &env->send_copies);
+}
+
 static bool bw_env_ring(struct bw_env *env, const char *text)
 {
 	return bw_env_u32(text, 256 << 10, 1 << 30, &env->ring_bytes);
@@ -229,6 +235,7 @@ static const struct {
 	{"BEOWIRE_WAIT", "spin, adaptive or block", bw_env_wait},
 	{"BEOWIRE_DEAD_TIMEOUT", "a number of seconds from 1 to 86400", bw_env_dead_timeout},
 	{"BEOWIRE_EAGER_MAX", "a number of bytes from 1 to 65536", bw_env_eager_max},
+	{"BEOWIRE_SEND_COPIES", "a number of bytes from 0 to 1073741824", bw_env_send_copies},
 	{"BEOWIRE_UDP_PORTS", "a range of ports lo-hi within 1 to 65535", bw_env_udp_ports},
 	{"BEOWIRE_UDP_ADDRESS", "an IPv4 address of this node", bw_env_udp_address},
 	{"BEOWIRE_CHECKSUM", "on or off", bw_env_checksum},
@@ -250,6 +257,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;
 	env->ring_bytes = BW_ENV_RING_BYTES;
+	env->send_copies = BW_ENV_SEND_COPIES;
 	env->dead_ns = 60 * BW_S;
 	bw_env_cluster(env, "default");
 	for (size_t i = 0; i < sizeof(bw_env_table) / sizeof(bw_env_table[0]); i++) {

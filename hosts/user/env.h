@@ -28,6 +28,7 @@ struct bw_env {
 	uint32_t cluster;	    /* BEOWIRE_CLUSTER */
 	uint32_t mtu;		    /* BEOWIRE_MTU, in bytes; 0: no cap */
 	uint32_t eager_max;	    /* BEOWIRE_EAGER_MAX, in bytes; 0: each link's default */
+	uint32_t send_copies;	    /* BEOWIRE_SEND_COPIES, in bytes */
 	uint32_t ring_bytes;	    /* BEOWIRE_RING, in bytes */
 	uint64_t dead_ns;	    /* BEOWIRE_DEAD_TIMEOUT */
 };

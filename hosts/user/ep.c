@@ -341,6 +341,7 @@ static void bw_ep_free(struct bw_ep *ep)
 		free(ep->grown);
 		ep->grown = next;
 	}
+	bw_copies_free_all(ep);
 	bw_buffer_free_all(&ep->buffers);
 	bw_remote_free_all(&ep->remotes);
 	free(ep);

@@ -17,6 +17,7 @@
 #include "beowire.h"
 #include "buffer.h"
 #include "clock.h"
+#include "copies.h"
 #include "crowd.h"
 #include "env.h"
 #include "kernel.h"
@@ -75,6 +76,7 @@ struct bw_ep {
 	uint32_t eager_max;	  /* bytes, over the engine */
 	uint32_t eager_far;	  /* bytes, over the engine and a distance */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
+	struct bw_copies copies;  /* of long messages */
 	struct bw_remotes remotes;
 	struct bw_buffers buffers;
 	const struct bw_handlers *handlers;

@@ -82,8 +82,10 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	return error;
 }
 
+/* With `copy` a copy is exposed, if there is memory: the buffer is then `owned`, and the program
+ * hears no more of it. */
 static int bw_message_expose(struct bw_ep *ep, struct bw_remote *p, const void *buf, uint64_t len,
-			     void *user_op, struct bw_buffer **out)
+			     bool copy, void *user_op, struct bw_buffer **out)
 {
 	struct bw_buffer *b = bw_buffer_describe(&ep->buffers, (void *)(uintptr_t)buf, len);
 	struct bw_op op = {.type = BW_OP_EXPOSE, .peer = p->handle};
@@ -91,32 +93,37 @@ static int bw_message_expose(struct bw_ep *ep, struct bw_remote *p, const void *
 
 	if (!b)
 		return -EAGAIN;
+	if (copy)
+		bw_copies_take(ep, p, b);
 	op.cookie = bw_buffer_cookie(b);
 	op.expose.buf = op.cookie;
 	op.expose.buf_off = 0;
 	op.expose.len = len;
 	error = bw_host_submit(ep, &op);
 	if (error) {
+		if (b->owned)
+			bw_copies_free(ep, p, b);
 		bw_buffer_put(&ep->buffers, b);
 		return error;
 	}
 	b->use = BW_BUFFER_EXPOSED;
-	b->notify = true;
+	b->notify = !b->owned;
 	b->op = user_op;
 	b->peer = p->number;
 	b->key = op.expose.key;
+	bw_copies_exposed(ep, b);
 	bw_message_pend(ep, b);
 	*out = b;
 	return 0;
 }
 
-/* A long message: its region is exposed, then the envelope sent. */
+/* A long message: its region is exposed, then the envelope sent. As bw_send(), 1: done. */
 static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
-			       const void *buf, uint64_t len, void *user_op)
+			       const void *buf, uint64_t len, bool copy, void *user_op)
 {
 	struct bw_buffer *b;
 	struct bw_envelope envelope = {.len = len};
-	int error = bw_message_expose(ep, p, buf, len, user_op, &b);
+	int error = bw_message_expose(ep, p, buf, len, copy, user_op, &b);
 
 	if (error)
 		return error;
@@ -130,8 +137,9 @@ static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_
 		b->notify = false;
 		retract.expose.key = b->key;
 		bw_host_submit(ep, &retract);
+		return error;
 	}
-	return error;
+	return b->owned;
 }
 
 static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
@@ -227,18 +235,21 @@ static int bw_message_engine(struct bw_ep *ep, struct bw_remote *p, struct bw_op
 			     const void *buf, uint64_t len, unsigned int flags, void *user_op)
 {
 	uint32_t eager = flags & BW_SEND_EAGER ? BW_EAGER_LIMIT : bw_message_eager_max(ep, p);
-	bool acked = flags & BW_SEND_ACKED;
-	int error;
+	bool acked = flags & BW_SEND_ACKED, sync = flags & BW_SEND_SYNC;
+	int result;
 
-	if ((flags & BW_SEND_SYNC) || len > eager)
-		error = bw_message_envelope(ep, p, op, buf, len, user_op);
-	else
-		error = bw_message_eager(ep, p, op, buf, len, acked, user_op);
-	if (error || acked || !bw_message_may_wait(ep, len))
+	if (sync || len > eager) {
+		bool copy = !sync && !acked && bw_copies_pay(ep, p, len);
+
+		result = bw_message_envelope(ep, p, op, buf, len, copy, user_op);
+	} else {
+		result = bw_message_eager(ep, p, op, buf, len, acked, user_op);
+		if (!result && !acked)
+			result = 1;
+	}
+	if (result < 0 || acked || !bw_message_may_wait(ep, len))
 		bw_host_transmit(ep);
-	if (error)
-		return error;
-	return (flags & BW_SEND_SYNC) || len > eager || acked ? 0 : 1;
+	return result;
 }
 
 static int bw_message_send(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op, const void *buf,
@@ -513,10 +524,12 @@ static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
 
 	if (!b)
 		return;
-	if (b->use == BW_BUFFER_EXPOSED)
+	if (b->use == BW_BUFFER_EXPOSED) {
 		bw_message_unpend(ep, b);
-	else
+		bw_copies_ended(ep, b, ev->status);
+	} else {
 		ep->copied -= b->len + BW_COPIED_EACH;
+	}
 	notify = b->notify;
 	op = b->op;
 	bw_buffer_put(&ep->buffers, b);

@@ -37,6 +37,11 @@ struct kt_pair {
 		assert_int_equal(errno, (code));                                                   \
 	} while (0)
 
+/* `t` points to one type of socket after another: without connections, and with them. */
+#define kt_each_message_type(t)	   kt_each_type_(t, SOCK_RDM, SOCK_DGRAM)
+#define kt_each_connection_type(t) kt_each_type_(t, SOCK_SEQPACKET, SOCK_STREAM)
+#define kt_each_type_(t, ...)	   for (const int *t = (const int[]){__VA_ARGS__, -1}; *t >= 0; t++)
+
 /* Before all tests of a program: the nodes' interfaces are attached. */
 int kt_attach(void **state);
 /* Before and after each test: a time limit, and nothing that the test forgot to close. */

@@ -21,9 +21,6 @@
 
 #define MIB (1u << 20)
 
-static const int types[] = {SOCK_SEQPACKET, SOCK_STREAM};
-#define for_each_type(t) for (const int *t = types; t < types + 2; t++)
-
 static uint8_t bytes[4 * MIB], got[4 * MIB];
 
 static void patience_ms(int fd, int name, int ms)
@@ -116,8 +113,7 @@ static void test_peek(void **state)
 {
 	const uint32_t sizes[] = {100, 50000};
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 
 		for (int i = 0; i < 2; i++) {
@@ -200,8 +196,7 @@ static void test_every_way(void **state)
 
 static void test_bad_memory(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 
 		kt_refused(send(p.a, (void *)8, 10, 0), EFAULT);
@@ -269,8 +264,7 @@ static long receive_all(void *arg)
 
 static void test_both_ways_at_once(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		struct side one = {p.a, *type, 1000}, back = {p.b, *type, 2000};
 		struct side other = {p.b, *type, 1000}, home = {p.a, *type, 2000};
@@ -334,8 +328,7 @@ static void test_waitall(void **state)
 /* A time limit is one for the call, whatever drops in meanwhile. */
 static void test_receiving_has_a_time_limit(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		uint64_t begin = kt_now_ns();
 
@@ -362,8 +355,7 @@ static void test_receiving_has_a_time_limit(void **state)
 
 static void test_sending_waits_for_room(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		struct pollfd poller = {.fd = p.a, .events = POLLOUT};
 		struct epoll_event event = {.events = EPOLLOUT | EPOLLET};
@@ -435,8 +427,7 @@ static long receive_one(void *arg)
 /* A reader that sleeps keeps no other one waiting who does not want to wait. */
 static void test_readers_do_not_hinder_each_other(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		struct kt_thread t[2];
 
@@ -459,8 +450,7 @@ static void test_readers_do_not_hinder_each_other(void **state)
 
 static void test_signals(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 
 		kt_interrupt_in_ms(50, 0);
@@ -479,8 +469,7 @@ static void test_signals(void **state)
 
 static void test_poll_and_epoll(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		struct pollfd poller = {.fd = p.b, .events = POLLIN | POLLOUT | POLLRDHUP};
 		struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP | EPOLLET};
@@ -514,8 +503,7 @@ static void test_poll_and_epoll(void **state)
 /* A call that was killed has sent nothing: what follows it on the connection arrives. */
 static void test_sender_is_killed_in_a_long_send(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		pid_t pid = fork();
 
@@ -546,8 +534,7 @@ static long send_long(void *arg)
 
 static void test_receiver_goes_in_a_long_send(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		struct kt_thread t;
 

@@ -18,9 +18,6 @@
 
 #include "ktest.h"
 
-static const int types[] = {SOCK_SEQPACKET, SOCK_STREAM};
-#define for_each_type(t) for (const int *t = types; t < types + 2; t++)
-
 static void nonblocking(int fd, bool on)
 {
 	assert_int_equal(fcntl(fd, F_SETFL, on ? O_NONBLOCK : 0), 0);
@@ -47,8 +44,7 @@ static void test_connect_and_accept(void **state)
 {
 	char byte = 0;
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		int listener = kt_listener(*type, 5), a = kt_open("a", *type), b;
 		struct sockaddr_beowire at = kt_at(listener), from, name;
 		socklen_t len = sizeof(from);
@@ -129,8 +125,7 @@ static void test_bad_addresses(void **state)
 /* What one may not do with a socket in its state. */
 static void test_wrong_state(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct sockaddr_beowire self = {.sbw_family = AF_BEOWIRE}, name;
 		struct kt_pair p = kt_connection(*type);
 		int fresh = kt_open("b", *type), listener = kt_listener(*type, 1);
@@ -165,8 +160,7 @@ static void test_wrong_state(void **state)
 
 static void test_refused(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		const int other = *type == SOCK_STREAM ? SOCK_SEQPACKET : SOCK_STREAM;
 		const int deaf[] = {kt_bound("b", *type, 0), kt_listener(other, 1),
 				    kt_bound("b", SOCK_RDM, 0)};
@@ -193,8 +187,7 @@ static void test_refused(void **state)
 /* As Linux has it for TCP: POSIX leaves open what such a socket is good for. */
 static void test_again_after_a_refusal(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		int deaf = kt_bound("b", *type, 0), fd = kt_open("a", *type);
 		struct sockaddr_beowire at = kt_at(deaf);
 		char byte;
@@ -226,8 +219,7 @@ static void test_connect_without_waiting(void **state)
 	int listener, a, b;
 	char byte;
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		listener = kt_listener(*type, 1);
 		at = kt_at(listener);
 		a = kt_open("a", *type);
@@ -358,8 +350,7 @@ static long send_late(void *arg)
 /* What was connected stays what it was, whatever a thread that is asleep in a call finds. */
 static void test_never_connected_anew(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		int listener = kt_listener(*type, 1), b;
 		struct late_send s = {.fd = kt_open("a", *type), .late = late_page()};
 		struct sockaddr_beowire at = kt_at(listener);
@@ -501,8 +492,7 @@ static long crowd_at_b(void *arg)
 
 static void test_threads_on_one_socket(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		int listener = kt_listener(*type, 1);
 		struct crowd c = {.type = *type, .at = kt_at(listener)};
 		struct kt_thread t[5];

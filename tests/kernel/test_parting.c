@@ -14,17 +14,13 @@
 
 #define MIB (1u << 20)
 
-static const int types[] = {SOCK_SEQPACKET, SOCK_STREAM};
-#define for_each_type(t) for (const int *t = types; t < types + 2; t++)
-
 static uint8_t bytes[MIB];
 
 static void test_shutdown_of_sending(void **state)
 {
 	char byte = 0;
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 
 		assert_int_equal(send(p.a, "x", 1, 0), 1);
@@ -62,8 +58,7 @@ static void test_shutdown_of_receiving(void **state)
 {
 	char byte = 0;
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		struct kt_thread t;
 
@@ -92,8 +87,7 @@ static long send_until_refused(void *arg)
 /* A thread that waits for room is told, and nothing is sent behind the end. */
 static void test_shutdown_under_a_sender(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		int room = 4096;
 		struct kt_thread t;
@@ -120,8 +114,7 @@ static void test_close_with_bytes_unread(void **state)
 {
 	char byte;
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		for (int half = 0; half < 2; half++) {
 			struct kt_pair p = kt_connection(*type);
 
@@ -148,8 +141,7 @@ static void test_bytes_before_a_reset(void **state)
 	const struct linger none = {.l_onoff = 1};
 	char got[10];
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 
 		assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
@@ -209,8 +201,7 @@ static void test_linger(void **state)
  * the sender is closed: its bytes are fetched afterwards. */
 static void test_close_before_the_bytes_are_fetched(void **state)
 {
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		int listener = kt_listener(*type, 1), a = kt_open("a", *type), b;
 		struct sockaddr_beowire at = kt_at(listener);
 		int room = 4 * MIB;
@@ -245,8 +236,7 @@ static void test_peer_is_killed(void **state)
 {
 	char byte;
 
-	for_each_type(type)
-	{
+	kt_each_connection_type(type) {
 		struct kt_pair p = kt_connection(*type);
 		pid_t pid = fork();
 

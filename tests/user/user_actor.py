@@ -19,6 +19,9 @@ PATIENCE_S = 60.0
 NOW, LATER = 1, 0  # results of bw_send()
 SYNC, EAGER, ACKED = 1, 2, 4  # its flags
 
+NO_COPIES = {"BEOWIRE_SEND_COPIES": "0"}
+"""Without them the end of a long message does not depend on how busy the machine is."""
+
 Event = dict[str, Any]
 
 
@@ -37,7 +40,7 @@ class Actor:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**environment, **variables},
+            env={**environment, **NO_COPIES, **variables},
         )
         self.seen: list[Event] = []
         self.complaints = ""
