@@ -7,8 +7,8 @@
 
 #include "ep.h"
 
-/* Bytes for one peer: as much as Linux lets a TCP socket keep by default (tcp_wmem, Documentation/networking/
- * ip-sysctl.rst). */
+/* Bytes for one peer: as much as Linux lets a TCP socket keep by default (tcp_wmem,
+ * Documentation/networking/ip-sysctl.rst). */
 #define BW_COPIES_EACH (4u << 20)
 /* Nanoseconds per KiB from exposure to the end of the pull. Memory is copied in about 200; a copy
  * where the pull takes twenty times that costs 5 % of it at most. That is 250 MB/s. */
