@@ -31,6 +31,7 @@ _MESSAGE_COUNTS = (
     "rx_messages",
     "tx_pulls",
     "rx_pulls",
+    "tx_copies",
     "duplex_payload",
     "duplex_messages",
 )
@@ -54,6 +55,8 @@ class Endpoint:
     tx_pulls: int = 0
     """Long messages that this endpoint asked for; rx_pulls those that it was asked for."""
     rx_pulls: int = 0
+    tx_copies: int = 0
+    """Long messages that were sent out of a copy."""
     duplex_payload: int = 0
     """Bytes received from other nodes while as many were under way to them."""
     duplex_messages: int = 0
