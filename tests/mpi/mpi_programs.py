@@ -127,15 +127,18 @@ def _run_badly(job: Job, cluster: Cluster) -> tuple[JobRecord, str]:
 
 def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> str:
     """Runs the program whose last rank kills itself: the job ends, not well, and whoever noticed
-    first, launcher or Beowire, has said which rank or whose peer it was. All that was said."""
+    first, launcher or Beowire, has said which rank or whose peer it was. All that was said. MPICH's
+    launcher loses the last words in about one run of a hundred, so it may try again."""
     job = Job([str(executable("tests/mpi/killed", mpi))], ranks, "beowire", mpi=mpi)
-    _, text = _run_badly(job, cluster)
-    assert f"rank {ranks - 1} goes now" in text
     hosts = [list(launch.place(job, cluster))[-1]]
     if cluster.shares_host_name:
         hosts.append(socket.gethostname())
-    assert endings.report_of_death(text, ranks - 1, hosts), text
-    return text
+    for _ in range(3 if mpi == "mpich" else 1):
+        _, text = _run_badly(job, cluster)
+        told = endings.report_of_death(text, ranks - 1, hosts)
+        if told and f"rank {ranks - 1} goes now" in text:
+            return text
+    raise AssertionError(text)
 
 
 def run_given_up(cluster: Cluster, mpi: Mpi) -> None:
