@@ -340,6 +340,7 @@ struct bwf_ep {
 	void *rx_slabs;
 	struct bwf_unexpected_pool unexpected;
 	struct bwf_unexpected *claimed;
+	struct bwf_early *early, **early_end; /* fetched before their receive is posted */
 
 	struct bwf_op_pool ops;
 	struct bwf_incoming *incoming; /* their data are still to come */

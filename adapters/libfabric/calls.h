@@ -156,12 +156,26 @@ struct bwf_rx *bwf_rx_new(struct bwf_ep *ep);
 void bwf_rx_put(struct bwf_ep *ep, struct bwf_rx *rx);
 /* Hand a message to a receive: copy it, or start to fetch it. */
 void bwf_rx_deliver(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m);
+/* Its data are there, or status says why not: copy them, and end it. */
+void bwf_rx_fill(struct bwf_ep *ep, struct bwf_rx *rx, const void *data, size_t len, int status);
 
 struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m);
 void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
 void bwf_unexpected_free_all(struct bwf_ep *ep);
 void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m);
 void bwf_unexpected_init(struct bwf_ep *ep);
+/* Room for so many bytes, of what unexpected messages may take; false if there is none. */
+bool bwf_unexpected_reserve(struct bwf_ep *ep, size_t bytes);
+void bwf_unexpected_release(struct bwf_ep *ep, size_t bytes);
+
+/* early.c, all locked */
+/* An unexpected message has come: fetch it now if that is worth it. */
+void bwf_early_begin(struct bwf_ep *ep, const struct bw_message *m);
+/* A receive takes this message: true if it gets its data here, now or later. */
+bool bwf_early_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m);
+/* The message is discarded. */
+void bwf_early_drop(struct bwf_ep *ep, uint32_t peer, const struct bw_rndv *rndv);
+void bwf_early_free_all(struct bwf_ep *ep);
 
 /* op.c, all locked */
 struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer peer);

@@ -174,6 +174,7 @@ static int bwf_ep_close(struct fid *fid)
 	bw_ep_close(ep->bw, BWF_CLOSE_TIMEOUT_NS);
 	bwf_todo_free_all(ep);
 	bwf_target_free_all(ep);
+	bwf_early_free_all(ep);
 	bwf_unexpected_free_all(ep);
 	bwf_rx_free_all(ep);
 	bwf_op_free_all(ep);
@@ -257,6 +258,7 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->source = (info->caps & FI_SOURCE) != 0;
 	ep->directed = (info->caps & FI_DIRECTED_RECV) != 0;
 	ep->todo_end = &ep->todo;
+	ep->early_end = &ep->early;
 	bwf_unexpected_init(ep);
 	ret = bw_ep_open(&ep->bw, &(struct bw_ep_attr){.handlers = &bwf_handlers, .arg = ep}, &why);
 	if (ret) {

@@ -8,8 +8,10 @@
 /* Forget a stored message; the sender of a long one is released. */
 static void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
-	if (u->envelope)
+	if (u->envelope) {
+		bwf_early_drop(ep, u->peer, &u->rndv);
 		bwf_todo_pull(ep, u->peer, &u->rndv, NULL, 0, NULL);
+	}
 	bwf_unexpected_put(ep, u);
 }
 

@@ -159,17 +159,22 @@ static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
 	}
 }
 
+void bwf_rx_fill(struct bwf_ep *ep, struct bwf_rx *rx, const void *data, size_t len, int status)
+{
+	if (!status)
+		bwf_rx_scatter(rx, data, len);
+	bwf_rx_complete(ep, rx, status);
+}
+
 static void bwf_rx_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len)
 {
 	struct bwf_rx *rx = BWF_OF(done, struct bwf_rx, done);
 
-	if (rx->bounce) {
-		if (!status)
-			bwf_rx_scatter(rx, rx->bounce, len);
-		free(rx->bounce);
-		rx->bounce = NULL;
-	}
-	bwf_rx_complete(ep, rx, status);
+	void *bounce = rx->bounce;
+
+	rx->bounce = NULL;
+	bwf_rx_fill(ep, rx, bounce, bounce ? len : 0, status);
+	free(bounce);
 }
 
 /* Fetch the data of an envelope. */
@@ -179,6 +184,8 @@ static void bwf_rx_pull(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	void *to = rx->n ? rx->iov[0].iov_base : NULL;
 
 	rx->state = BWF_RX_PULLING;
+	if (bwf_early_take(ep, rx, m))
+		return;
 	if (rx->n > 1) {
 		rx->bounce = malloc(len ? len : 1);
 		if (!rx->bounce) {
@@ -272,11 +279,13 @@ void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
 		return;
 	}
 	u = bwf_unexpected_new(ep, m);
-	if (u)
+	if (u) {
 		bwf_match_store(queue, &u->arrived);
-	else
+		bwf_early_begin(ep, m);
+	} else {
 		bwf_log(BWF_LOG_ERROR, "out of memory: a message of %s is lost",
 			bw_peer_describe(ep->bw, m->peer));
+	}
 }
 
 /* End a receive that is not posted any more and got no message. */

@@ -133,6 +133,12 @@ BW_API int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, u
 BW_API int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, void *op);
 
+/* Fetch a long message before it is known where its data are wanted, so that it need not be waited
+ * for then. Unlike bw_pull(), which must follow, this does not release the sender. -EOPNOTSUPP: the
+ * way from that peer is not so slow that data should be copied once more for that. */
+BW_API int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+			 uint64_t len, void *op);
+
 /* Read len bytes at off of the peer's memory `key`, as its `region` handler allows. Completion,
  * flags and errors as bw_pull(); the peer's program is not involved. */
 BW_API int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,

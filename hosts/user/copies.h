@@ -3,27 +3,21 @@
  * Copies of long messages. A long message stays in the program's memory until its receiver has
  * pulled it, so that a program that sends one after another waits for each peer in turn. Where the
  * way to a peer is much slower than memory, a copy is kept instead and the send is done, as with a
- * socket's send buffer: one fast node then serves many slow ones at once [D3].
- *
- * How slow the way is comes from messages that were pulled while no other was exposed. All with the
+ * socket's send buffer: one fast node then serves many slow ones at once [D3]. All with the
  * endpoint's lock held.
  */
 #ifndef BW_COPIES_H
 #define BW_COPIES_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "cost.h"
 
-struct bw_buffer;
 struct bw_ep;
 struct bw_remote;
 
 struct bw_copies {
-	uint64_t bytes;		      /* of copies whose receivers have not pulled them */
-	uint64_t taken;		      /* copies, ever */
-	uint64_t since;		      /* when `lone` was exposed */
-	uint32_t exposed;	      /* messages that wait for their pull, copies among them */
-	const struct bw_buffer *lone; /* the only one that was exposed all the time; or NULL */
+	uint64_t bytes;	     /* of copies whose receivers have not pulled them */
+	uint64_t taken;	     /* copies, ever */
+	struct bw_lone lone; /* messages that wait for their pull, copies among them */
 };
 
 /* Is a message of len bytes to this peer to be copied? */

@@ -4,8 +4,8 @@
  * it is guarded by `lock`; the few atomics are what threads look at without it.
  *
  * Where to read on: ep.c opens, closes and makes progress; host.c serves the engine's callbacks and
- * transmits; remote.c knows peers; message.c sends, pulls and delivers; wait.c sleeps; helper.c is
- * the thread that serves peers while the program computes.
+ * transmits; remote.c knows peers; message.c sends and delivers, fetch.c pulls; wait.c sleeps;
+ * helper.c is the thread that serves peers while the program computes.
  */
 #ifndef BW_EP_H
 #define BW_EP_H
@@ -77,6 +77,8 @@ struct bw_ep {
 	uint32_t eager_far;	  /* bytes, over the engine and a distance */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_copies copies;  /* of long messages */
+	struct bw_lone fetching;  /* pulls and reads over the engine */
+	uint64_t early;		  /* calls of bw_pull_early() that succeeded */
 	struct bw_remotes remotes;
 	struct bw_buffers buffers;
 	const struct bw_handlers *handlers;
@@ -149,6 +151,9 @@ void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
 /* A quiet send has ended. Calls nobody. */
 void bw_message_acked(struct bw_ep *ep, uint64_t cookie);
 extern const struct bw_local_handlers bw_message_local_handlers;
+
+/* fetch.c */
+void bw_fetch_pulled(struct bw_ep *ep, const struct bw_event *ev);
 
 /* wait.c */
 /* Make ready to sleep on bw_wait_fds(): 0, or -EAGAIN if there is work at once. */

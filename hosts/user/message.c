@@ -295,135 +295,6 @@ int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t
 	return result;
 }
 
-/* Common to pulls and reads over the engine. */
-static int bw_message_fetch(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op, void *buf,
-			    uint64_t len, void *user_op)
-{
-	struct bw_buffer *b = bw_buffer_describe(&ep->buffers, buf, len);
-	int error;
-
-	if (!b)
-		return -EAGAIN;
-	b->use = BW_BUFFER_PULLING;
-	b->notify = user_op != NULL;
-	b->op = user_op;
-	b->peer = p->number;
-	op->type = BW_OP_PULL;
-	op->peer = p->handle;
-	op->cookie = bw_buffer_cookie(b);
-	op->pull.len = len;
-	op->pull.buf = op->cookie;
-	op->pull.buf_off = 0;
-	error = bw_host_submit(ep, op);
-	if (error)
-		bw_buffer_put(&ep->buffers, b);
-	else
-		bw_host_transmit(ep);
-	return error;
-}
-
-static int bw_message_pull_local(struct bw_remote *p, const struct bw_rndv *rndv, void *buf,
-				 uint64_t len, void *user_op)
-{
-	struct bw_local_envelope envelope;
-
-	if (!p->local)
-		return -EINVAL;
-	memcpy(&envelope, rndv->word, sizeof(envelope));
-	return bw_local_pull(p->local, &envelope, buf, len, user_op);
-}
-
-static int bw_message_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_rndv *rndv,
-			   void *buf, uint64_t len, void *user_op)
-{
-	struct bw_op op;
-	bool kernel;
-
-	if (p->status)
-		return p->status;
-	if (rndv->word[BW_RNDV_KIND] == BW_RNDV_LOCAL)
-		return bw_message_pull_local(p, rndv, buf, len, user_op);
-	/* Back by the way that the envelope came. */
-	kernel = rndv->word[BW_RNDV_KIND] == BW_RNDV_KERNEL;
-	if (kernel ? !p->kernel : rndv->word[BW_RNDV_KIND] != BW_RNDV_ENGINE || !p->handle)
-		return -EINVAL;
-	bw_host_tick(ep);
-	op.pull.key = rndv->word[BW_RNDV_KEY];
-	op.pull.off = 0;
-	op.pull.flags = BW_PULL_FINAL;
-	if (len > rndv->word[BW_RNDV_LEN])
-		len = rndv->word[BW_RNDV_LEN];
-	if (kernel)
-		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
-	return bw_message_fetch(ep, p, &op, buf, len, user_op);
-}
-
-int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
-	    void *user_op)
-{
-	struct bw_remote *p;
-	int error = -EINVAL;
-
-	bw_lock_take(&ep->lock);
-	p = bw_remote_get(&ep->remotes, peer);
-	if (p && !ep->dead && (buf || !len))
-		error = bw_message_pull(ep, p, rndv, buf, len, user_op);
-	bw_lock_release(&ep->lock);
-	return error;
-}
-
-static int bw_message_read(struct bw_ep *ep, struct bw_remote *p, uint64_t key, uint64_t off,
-			   void *buf, uint64_t len, void *user_op)
-{
-	struct bw_op op;
-	int error;
-
-	if (p->status)
-		return p->status;
-	bw_host_tick(ep);
-	if (!p->connected) {
-		error = bw_remote_connect(ep, p);
-		if (error)
-			return error;
-	}
-	if (p->local)
-		return bw_local_read(p->local, key, off, buf, len, user_op);
-	op.pull.key = key;
-	op.pull.off = off;
-	op.pull.flags = BW_PULL_HOST_KEY;
-	if (bw_remote_by_kernel(p))
-		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
-	return bw_message_fetch(ep, p, &op, buf, len, user_op);
-}
-
-int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
-	    void *user_op)
-{
-	struct bw_remote *p;
-	int error = -EINVAL;
-
-	bw_lock_take(&ep->lock);
-	p = bw_remote_get(&ep->remotes, peer);
-	if (p && !ep->dead && (buf || !len))
-		error = bw_message_read(ep, p, key, off, buf, len, user_op);
-	bw_lock_release(&ep->lock);
-	return error;
-}
-
-/* The local link asks `region` again for every piece. */
-bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
-{
-	uint64_t from = (uintptr_t)buf;
-	bool serving;
-
-	bw_lock_take(&ep->lock);
-	serving = !ep->dead && (bw_reliable_serving(ep->engine, bw_buffer_cookie(&ep->memory), from,
-						    from + len) ||
-				(ep->kernel && bw_kernel_serving(ep, buf, len)));
-	bw_lock_release(&ep->lock);
-	return serving;
-}
-
 static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
 {
 	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
@@ -435,6 +306,8 @@ static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
 		return bw_local_retract(p->local, b);
 	if (!b->key)
 		return p->kernel ? bw_kernel_cancel(ep, b) : -ENOENT;
+	if (bw_reliable_begun(ep->engine, b->key))
+		return -ENOENT;
 	bw_host_tick(ep);
 	op.peer = p->handle;
 	op.expose.key = b->key;
@@ -548,17 +421,6 @@ void bw_message_acked(struct bw_ep *ep, uint64_t cookie)
 	bw_buffer_put(&ep->buffers, b);
 }
 
-static void bw_message_pulled(struct bw_ep *ep, const struct bw_event *ev)
-{
-	struct bw_buffer *b = bw_buffer_of(ev->cookie);
-	bool notify = b->notify;
-	void *op = b->op;
-
-	bw_buffer_put(&ep->buffers, b);
-	if (notify)
-		ep->handlers->pulled(ep->arg, op, ev->status, ev->len);
-}
-
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)
 {
 	switch (ev->type) {
@@ -570,7 +432,7 @@ void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)
 		bw_message_sent(ep, ev);
 		break;
 	case BW_EV_PULLED:
-		bw_message_pulled(ep, ev);
+		bw_fetch_pulled(ep, ev);
 		break;
 	case BW_EV_PEER_UP:
 	case BW_EV_PEER_DOWN:

@@ -111,6 +111,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"tx_messages", c->tx_messages},
 		{"rx_messages", c->rx_messages},
 		{"tx_copies", ep->copies.taken},
+		{"rx_early", ep->early},
 		{"duplex_payload", c->duplex_payload},
 		{"duplex_messages", c->duplex_messages},
 		{"tx_pulls", c->tx_pulls},

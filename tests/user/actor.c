@@ -103,15 +103,21 @@ static void op_free(struct actor_op *op)
 	op->buf = NULL;
 }
 
-static void pull(bw_peer peer, const struct bw_rndv *rndv, uint64_t tag, uint64_t len, int number)
+static void pull_by(__typeof__(bw_pull) *call, bw_peer peer, const struct bw_rndv *rndv,
+		    uint64_t tag, uint64_t len, int number)
 {
 	struct actor_op *op = op_new(tag, len, number, true);
-	int rc = bw_pull(actor_ep, peer, rndv, len ? op->buf : NULL, len, op);
+	int rc = call(actor_ep, peer, rndv, len ? op->buf : NULL, len, op);
 
 	if (rc) {
 		say("{\"event\":\"pull\",\"result\":%d,\"tag\":%llu}", rc, (unsigned long long)tag);
 		op_free(op);
 	}
+}
+
+static void pull(bw_peer peer, const struct bw_rndv *rndv, uint64_t tag, uint64_t len, int number)
+{
+	pull_by(bw_pull, peer, rndv, tag, len, number);
 }
 
 static void hold(const struct bw_message *m)
@@ -294,6 +300,17 @@ static void do_pull_held(const char *rest)
 	free(h);
 }
 
+/* The oldest message that is held, which stays so. */
+static void do_pull_early(const char *rest)
+{
+	unsigned long long len = 0;
+	int number;
+
+	if (!actor_held || sscanf(rest, "%d %llu", &number, &len) != 2)
+		abort();
+	pull_by(bw_pull_early, actor_held->peer, &actor_held->rndv, actor_held->tag, len, number);
+}
+
 static void do_read(const char *rest)
 {
 	unsigned int peer;
@@ -472,6 +489,8 @@ static void act_locked(const char *line, const char *rest)
 		do_burst(rest);
 	else if (!strcmp(line, "pull"))
 		do_pull_held(rest);
+	else if (!strcmp(line, "early"))
+		do_pull_early(rest);
 	else if (!strcmp(line, "read"))
 		do_read(rest);
 	else if (!strcmp(line, "cancel"))

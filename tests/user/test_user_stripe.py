@@ -2,13 +2,12 @@
 """Endpoints over several interfaces: long messages travel by all of them, and survive a cut."""
 
 import contextlib
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 import user_net
 from user_actor import LATER, NOW, Couple, actor, couple
-from user_net import link_set
+from user_net import link_set, shape
 
 LONG = 4_000_000
 BOTH = "eth0,eth1"
@@ -39,12 +38,6 @@ def striped(slow: str | None = None) -> Iterator[tuple[Couple, str]]:
         couple((one, two), BEOWIRE_INTERFACES=BOTH, **PACKET) as pair,
     ):
         yield pair, switch
-
-
-def shape(switch: str, port: str, rate: str) -> None:
-    """What leaves by this port of the switch is no faster."""
-    command = f"tc -n {switch} qdisc add dev {port} root tbf rate {rate} burst 20kb limit 200kb"
-    subprocess.run(command.split(), check=True)
 
 
 def carried(pair: Couple) -> dict[str, int]:

@@ -83,6 +83,12 @@ def link_set(node: str, interface: str, what: str) -> None:
     ip(f"-n {node} link set {interface} {what}")
 
 
+def shape(node: str, interface: str, rate: str) -> None:
+    """What leaves by this interface, through a socket or as a switch, is no faster."""
+    command = f"tc -n {node} qdisc add dev {interface} root tbf rate {rate} burst 20kb limit 200kb"
+    subprocess.run(command.split(), check=True)
+
+
 @contextlib.contextmanager
 def network() -> Iterator[Net]:
     """A network that is gone afterwards."""

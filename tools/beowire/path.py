@@ -32,6 +32,7 @@ _MESSAGE_COUNTS = (
     "tx_pulls",
     "rx_pulls",
     "tx_copies",
+    "rx_early",
     "duplex_payload",
     "duplex_messages",
 )
@@ -57,6 +58,8 @@ class Endpoint:
     rx_pulls: int = 0
     tx_copies: int = 0
     """Long messages that were sent out of a copy."""
+    rx_early: int = 0
+    """Long messages that were fetched before their receive was posted."""
     duplex_payload: int = 0
     """Bytes received from other nodes while as many were under way to them."""
     duplex_messages: int = 0

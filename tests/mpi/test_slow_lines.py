@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""MPI programs over lines so slow that long messages are copied, and fetched before they are
+received: the same semantics, more at once."""
+
+from collections.abc import Iterator
+
+import pytest
+from beowire import lab_up
+from beowire.cluster import Cluster
+from beowire.lab import Shape
+from beowire.mpi import Mpi
+from mpi_lab import lab_behind, lab_of
+from mpi_programs import MEBI, run_example, run_program
+
+MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")
+RATE_BITS = 300_000_000
+
+# Shorter than over fast lines, where the length adds nothing.
+PROGRAMS: dict[str, tuple[str, ...] | None] = {
+    "big": ("--max", str(2 * MEBI)),
+    "cancel": None,
+    "matching": None,
+    "modes": None,
+    "probe": None,
+    "storm": None,
+    "truncation": None,
+    "unexpected": ("--count", "20000"),
+}
+
+
+@pytest.fixture(scope="module")
+def slow() -> Iterator[Cluster]:
+    """Three nodes."""
+    with lab_of(3) as made:
+        lab = lab_behind(made)
+        if lab.mode == "loopback":
+            pytest.skip(f"no lines whose rate could be limited: {lab.reason}")
+        lab_up.reshape(lab.name, dict.fromkeys(lab.node_names(), Shape(rate_bits=RATE_BITS)))
+        yield made
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_semantics(name: str, mpi: Mpi, slow: Cluster) -> None:
+    run_program(name, slow, 2, mpi, arguments=PROGRAMS[name], payload_bytes=1)
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+@pytest.mark.parametrize("pattern", ["scatter", "gather"])
+def test_blocking_calls_serve_several_at_once(pattern: str, mpi: Mpi, slow: Cluster) -> None:
+    words = ("--pattern", pattern, "--calls", "blocking", "--types", "byte", "--verify")
+    record, _ = run_example(
+        "exchange", slow, 3, mpi, (*words, "--sizes", "100k", "--iters", "20"), payload_bytes=MEBI
+    )
+    copies = sum(each.tx_copies for each in record.endpoints)
+    early = sum(each.rx_early for each in record.endpoints)
+    # MPICH asks for the end of every send to be told when its receiver has it.
+    assert copies > 20 if mpi == "openmpi" else copies == 0
+    assert early > 20 or pattern == "scatter"
