@@ -286,7 +286,7 @@ struct bw_counters {
 	uint64_t tx_payload, rx_payload; /* first transmissions; bytes placed once */
 	uint64_t tx_messages, rx_messages;
 	uint64_t duplex_payload, duplex_messages; /* received while as much was under way */
-	uint64_t tx_pulls, rx_pulls;		  /* pulls served; pulls fetched */
+	uint64_t tx_pulls, rx_pulls;		  /* pulls of data served; fetched */
 	uint64_t acks_tx, acks_rx;		  /* ACK frames */
 	uint64_t retransmits;			  /* parts sent again */
 	uint64_t losses;			  /* packets concluded lost from evidence */

@@ -181,7 +181,6 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	if (status)
 		return 0;
 	if (!w->total) {
-		e->count.tx_pulls++;
 		if (g && (w->status & BW_PULL_FINAL))
 			bw_region_release(e, g);
 		return 0;
@@ -238,7 +237,7 @@ static void bw_pull_report(struct bw_engine *e, struct bw_pull *u, int32_t statu
 	u->request = NULL;
 	u->ended = true;
 	u->status = status;
-	if (!status)
+	if (!status && u->len)
 		e->count.rx_pulls++;
 	bw_event_push(e, &u->ev, BW_EV_PULLED);
 }

@@ -104,11 +104,14 @@ def run_example(
     arguments: tuple[str, ...],
     *,
     transport: Transport = "beowire",
+    environment: Mapping[str, str] | None = None,
     payload_bytes: int = 0,
 ) -> tuple[JobRecord, str]:
     """Runs an example program, proves the path and returns its output."""
     program = executable(f"examples/{name}", mpi)
-    job = Job([str(program), *arguments], ranks, transport, mpi=mpi)
+    job = Job(
+        [str(program), *arguments], ranks, transport, mpi=mpi, environment=dict(environment or {})
+    )
     record, output = run_captured(job, cluster, HANG_S)
     path.prove(record, payload_bytes)
     return record, output
