@@ -132,7 +132,8 @@ def test_the_servers_options_are_described() -> None:
 
 
 def test_every_variable_is_described() -> None:
-    source = "".join(path.read_text() for path in (ROOT / "hosts" / "user").glob("*.c"))
+    files = [*(ROOT / "hosts" / "user").glob("*.c"), *(ROOT / "adapters" / "libfabric").glob("*.c")]
+    source = "".join(path.read_text() for path in files)
     read = set(re.findall(r'"(BEOWIRE_\w+)"', source))
     text = page("beowire.7").read_text()
     described = set(re.findall(r"^\.It Ev (BEOWIRE_\w+)", text, flags=re.M))
