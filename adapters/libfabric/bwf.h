@@ -217,6 +217,7 @@ struct bwf_unexpected_pool {
 	struct bwf_unexpected *spare[BWF_UNEXPECTED_CLASSES];
 	void *slabs;   /* memory blocks, to be freed at the end */
 	size_t bytes;  /* held by unexpected messages now */
+	size_t early;  /* bytes of those that are fetched early */
 	size_t limit;  /* bytes above which peers send envelopes only */
 	bool pressure; /* peers have been told */
 };

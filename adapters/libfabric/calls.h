@@ -164,7 +164,7 @@ void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
 void bwf_unexpected_free_all(struct bwf_ep *ep);
 void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m);
 void bwf_unexpected_init(struct bwf_ep *ep);
-/* Room for so many bytes, of what unexpected messages may take; false if there is none. */
+/* Room for so many bytes of a message that is fetched early; false if there is none. */
 bool bwf_unexpected_reserve(struct bwf_ep *ep, size_t bytes);
 void bwf_unexpected_release(struct bwf_ep *ep, size_t bytes);
 

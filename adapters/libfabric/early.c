@@ -16,7 +16,7 @@ struct bwf_early {
 	struct bwf_rx *rx;   /* the receive that waits for the end; or NULL */
 	struct bw_rndv rndv; /* names the message */
 	uint32_t peer;
-	bool over;    /* data are there, or `status` says why not */
+	bool over;    /* data are there */
 	bool dropped; /* nobody wants it any more */
 	int status;
 	size_t len;
@@ -52,7 +52,7 @@ static void bwf_early_pulled(struct bwf_ep *ep, struct bwf_done *done, int statu
 
 	early->over = true;
 	early->status = status;
-	if (early->dropped)
+	if (early->dropped || (status && !early->rx)) /* who takes it then fails by itself */
 		bwf_early_free(ep, early);
 	else if (early->rx)
 		bwf_early_hand_over(ep, early);
@@ -62,7 +62,9 @@ void bwf_early_begin(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_early *early;
 
-	if (!m->envelope || !m->len || !bwf_unexpected_reserve(ep, m->len))
+	if (!m->envelope || !m->len ||
+	    bw_pull_early(ep->bw, m->peer, &m->rndv, NULL, m->len, NULL) ||
+	    !bwf_unexpected_reserve(ep, m->len))
 		return;
 	early = malloc(sizeof(*early) + m->len);
 	if (early) {
@@ -87,7 +89,7 @@ static struct bwf_early *bwf_early_find(struct bwf_ep *ep, uint32_t peer,
 {
 	struct bwf_early *early = ep->early;
 
-	while (early && (early->peer != peer || early->dropped ||
+	while (early && (early->peer != peer || early->dropped || early->rx ||
 			 memcmp(&early->rndv, rndv, sizeof(*rndv)) != 0))
 		early = early->next;
 	return early;

@@ -153,23 +153,20 @@ void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m
 		m->rndv = u->rndv;
 }
 
-/* Half of the limit at most: the rest is for short messages, and peers are not told. */
+/* Half of the limit, beside what peers are told of. */
 bool bwf_unexpected_reserve(struct bwf_ep *ep, size_t bytes)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
 
-	if (bytes > pool->limit / 2 || pool->bytes > pool->limit / 2 - bytes)
+	if (bytes > pool->limit / 2 || pool->early > pool->limit / 2 - bytes)
 		return false;
-	pool->bytes += bytes;
+	pool->early += bytes;
 	return true;
 }
 
 void bwf_unexpected_release(struct bwf_ep *ep, size_t bytes)
 {
-	size_t before = ep->unexpected.bytes;
-
-	ep->unexpected.bytes -= bytes;
-	bwf_unexpected_charge(ep, before);
+	ep->unexpected.early -= bytes;
 }
 
 static void bwf_unexpected_free_queue(struct bwf_match *m)

@@ -474,7 +474,8 @@ int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
 			continue;
 		op.peer = b->handle;
 		op.expose.key = b->key;
-		error = bwk_port_submit(port, &op) ? -ENOENT : 0;
+		if (!bw_reliable_begun(port->engine, b->key) && !bwk_port_submit(port, &op))
+			error = 0;
 		break;
 	}
 	bwk_port_run(port);

@@ -135,7 +135,8 @@ BW_API int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, v
 
 /* Fetch a long message before it is known where its data are wanted, so that it need not be waited
  * for then. Unlike bw_pull(), which must follow, this does not release the sender. -EOPNOTSUPP: the
- * way from that peer is not so slow that data should be copied once more for that. */
+ * way from that peer is not so slow that data should be copied once more for that. Without a buffer
+ * it only says which. */
 BW_API int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
 			 uint64_t len, void *op);
 

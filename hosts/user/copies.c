@@ -13,8 +13,9 @@
 
 bool bw_copies_pay(const struct bw_ep *ep, const struct bw_remote *p, uint64_t len)
 {
-	return bw_cost_is_high(p->taken_cost) && p->copied + len <= BW_COPIES_EACH &&
-	       ep->copies.bytes + len <= ep->env.send_copies;
+	/* What is long for a peer under pressure alone is to be held back. */
+	return bw_cost_is_high(p->taken_cost) && len > ep->eager_max &&
+	       p->copied + len <= BW_COPIES_EACH && ep->copies.bytes + len <= ep->env.send_copies;
 }
 
 void bw_copies_take(struct bw_ep *ep, struct bw_remote *p, struct bw_buffer *b)
@@ -49,7 +50,7 @@ void bw_copies_ended(struct bw_ep *ep, struct bw_buffer *b, int status)
 	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
 	uint64_t took_ns = bw_lone_end(&ep->copies.lone, b, ep->now);
 
-	if (took_ns && !status && b->len)
+	if (took_ns && !status)
 		bw_cost_learn(&p->taken_cost, took_ns, b->len);
 	if (b->owned)
 		bw_copies_free(ep, p, b);

@@ -16,7 +16,8 @@ struct bw_buffer;
 
 /* Memory is copied in about 200 ns per KiB: a copy of what takes twenty times that costs 5 % of it.
  * That is 250 MB/s. */
-#define BW_COST_SLOW 4096
+#define BW_COST_SLOW  4096
+#define BW_COST_LEAST (32u << 10) /* bytes; what is shorter says nothing of a line's speed */
 /* More does not count: one that was waited for does not make a peer slow, nor does the first one
  * for long. */
 #define BW_COST_LATE (2 * BW_COST_SLOW)
@@ -44,11 +45,14 @@ static inline uint64_t bw_lone_end(struct bw_lone *l, const struct bw_buffer *b,
 	return bw_max_u64(now - l->since, 1);
 }
 
-/* A running mean over some four transfers; 0: none yet. */
+/* A running mean over some four transfers; 0: none yet. The time of short ones is latency. */
 static inline void bw_cost_learn(uint32_t *cost, uint64_t took_ns, uint64_t len)
 {
-	uint32_t fresh = (uint32_t)bw_min_u64(took_ns * 1024 / len, BW_COST_LATE);
+	uint32_t fresh;
 
+	if (len < BW_COST_LEAST)
+		return;
+	fresh = (uint32_t)bw_min_u64(took_ns * 1024 / len, BW_COST_LATE);
 	*cost = *cost ? *cost - *cost / 4 + fresh / 4 : (uint32_t)bw_max_u64(fresh, 1);
 }
 

@@ -96,6 +96,8 @@ static int bw_fetch_early(struct bw_ep *ep, struct bw_remote *p, const struct bw
 	if (rndv->word[BW_RNDV_KIND] != BW_RNDV_ENGINE || !p->handle ||
 	    !bw_cost_is_high(p->fetched_cost))
 		return -EOPNOTSUPP;
+	if (!buf)
+		return 0;
 	bw_host_tick(ep);
 	op.pull.key = rndv->word[BW_RNDV_KEY];
 	op.pull.off = 0;
@@ -113,7 +115,7 @@ int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, vo
 
 	bw_lock_take(&ep->lock);
 	p = bw_remote_get(&ep->remotes, peer);
-	if (p && !ep->dead && buf && len)
+	if (p && !ep->dead && len)
 		error = bw_fetch_early(ep, p, rndv, buf, len, user_op);
 	bw_lock_release(&ep->lock);
 	return error;
@@ -178,7 +180,7 @@ void bw_fetch_pulled(struct bw_ep *ep, const struct bw_event *ev)
 	bool notify = b->notify;
 	void *op = b->op;
 
-	if (took_ns && !ev->status && ev->len)
+	if (took_ns && !ev->status)
 		bw_cost_learn(&bw_remote_get(&ep->remotes, b->peer)->fetched_cost, took_ns,
 			      ev->len);
 	bw_buffer_put(&ep->buffers, b);

@@ -123,8 +123,10 @@ static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_
 {
 	struct bw_buffer *b;
 	struct bw_envelope envelope = {.len = len};
-	int error = bw_message_expose(ep, p, buf, len, copy, user_op, &b);
+	int error = -EAGAIN;
 
+	if (ep->copied <= BW_COPIED_MAX) /* else the envelope cannot leave */
+		error = bw_message_expose(ep, p, buf, len, copy, user_op, &b);
 	if (error)
 		return error;
 	envelope.key = b->key;
@@ -323,7 +325,7 @@ int bw_send_cancel(struct bw_ep *ep, void *user_op)
 	int error = -ENOENT;
 
 	bw_lock_take(&ep->lock);
-	for (b = ep->pending; b && b->op != user_op; b = b->next)
+	for (b = ep->pending; b && (b->owned || b->op != user_op); b = b->next)
 		;
 	if (b && !ep->dead)
 		error = bw_message_cancel(ep, b);

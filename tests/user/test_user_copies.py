@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Long messages that are copied where a pull takes much longer than a copy."""
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ import pytest
 from user_actor import ACKED, LATER, NO_COPIES, NOW, SYNC, Couple, couple
 
 LENGTH = 300_000
+ENOENT = 2
 COPIES = {"BEOWIRE_SEND_COPIES": str(64 << 20)}
 
 
@@ -83,6 +86,19 @@ def test_a_copy_arrives_though_its_sender_closes(nodes: tuple[str, str]) -> None
         two.b.expect("message", tag=1)
         pull(two, 1)
         assert two.a.leave() == 0
+
+
+def test_what_was_done_is_not_taken_back_for_another_send(nodes: tuple[str, str]) -> None:
+    """Whose operation has the address of the one that is done."""
+    with slow(nodes) as two:
+        os.kill(two.b.pid, signal.SIGSTOP)
+        assert two.a.send(two.to_b, tag=1, length=LENGTH, op=1) == NOW
+        assert two.a.send(two.to_b, tag=2, length=100, op=2, flags=ACKED) == LATER
+        assert two.a.ask("cancel 2", "cancel")["result"] == -ENOENT
+        os.kill(two.b.pid, signal.SIGCONT)
+        two.b.expect("message", tag=1)
+        pull(two, 1)
+        assert two.a.expect("sent", op=2)["status"] == 0
 
 
 def test_copies_for_a_dead_peer_are_given_up(nodes: tuple[str, str]) -> None:
