@@ -465,6 +465,7 @@ static long crowd_at_b(void *arg)
 
 	while (kt_now_ns() < c->end) {
 		int listener, fd;
+		bool early; /* close the listener before the connection */
 
 		kt_enter("b");
 		listener = socket(AF_BEOWIRE, c->type, 0);
@@ -475,7 +476,8 @@ static long crowd_at_b(void *arg)
 			 sizeof(struct sockaddr_beowire)) == 0 &&
 		    listen(listener, 2) == 0 && kt_events(listener, POLLIN) & POLLIN)
 			fd = accept(listener, NULL, NULL);
-		if (random & 1)
+		early = random & 1;
+		if (early)
 			close(listener);
 		if (fd >= 0) {
 			send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -484,7 +486,7 @@ static long crowd_at_b(void *arg)
 				recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 			close(fd);
 		}
-		if (!(random & 1))
+		if (!early)
 			close(listener);
 	}
 	return 0;
