@@ -64,12 +64,14 @@ def end(pair: Couple, op: int) -> None:
 @pytest.mark.parametrize("slow", [None, "100mbit"])
 def test_long_messages_travel_by_both(slow: str | None) -> None:
     with striped(slow) as (pair, _):
-        for op in range(1, 9):
+        least = {"eth0": LONG, "eth1": LONG // 20 if slow else LONG}
+        for op in range(1, 33):  # on a busy machine one may be slow for a while
             transfer(pair, op)
-        sent = carried(pair)
-        assert sum(sent.values()) >= 8 * LONG
-        assert sent["eth0"] > LONG
-        assert sent["eth1"] > (LONG // 20 if slow else LONG)
+            sent = carried(pair)
+            assert sum(sent.values()) >= op * LONG
+            if op >= 8 and all(sent[each] > least[each] for each in least):
+                break
+        assert all(sent[each] > least[each] for each in least), sent
         if slow:
             assert sent["eth0"] > sent["eth1"]
 
