@@ -169,7 +169,6 @@ void bwf_rx_fill(struct bwf_ep *ep, struct bwf_rx *rx, const void *data, size_t 
 static void bwf_rx_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len)
 {
 	struct bwf_rx *rx = BWF_OF(done, struct bwf_rx, done);
-
 	void *bounce = rx->bounce;
 
 	rx->bounce = NULL;

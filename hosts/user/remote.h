@@ -35,9 +35,9 @@ struct bw_remote {
 	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
 	uint64_t check_at;	       /* when to look whether all links pass; BW_NEVER: done */
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
-	uint32_t taken_cost;	       /* of long messages to it, from it (cost.h) */
-	uint32_t fetched_cost;
-	char name[BW_NAME_MAX + 1];		 /* its host name, "" before contact */
+	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
+	uint32_t fetched_cost;	       /* of those from it */
+	char name[BW_NAME_MAX + 1];    /* its host name, "" before contact */
 	struct bw_remote *next_id, *next_handle; /* hash chains */
 };
 
