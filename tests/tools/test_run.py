@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_up, mpi, namespaces, path, places
+from beowire import cluster, lab, lab_up, mpi, path, places, signals
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.run import Ending, _with_late_signal, run, run_captured
@@ -258,7 +258,7 @@ def test_a_signal_before_the_job_has_become_a_program_ends_it() -> None:
 
     def in_child() -> None:
         os.kill(os.getpid(), signal.SIGINT)
-        namespaces.release_signals(old)
+        signals.release(old)
 
     try:
         child = subprocess.Popen(["sleep", "60"], preexec_fn=in_child)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from beowire import lab_place, namespaces, places
+from beowire import lab_place, namespaces, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 
@@ -68,7 +68,7 @@ def raw_frames(lab: Lab, node: str) -> Iterator[list[Frame]]:
                     frames.append(frame)
 
     thread = threading.Thread(target=collect)
-    with namespaces.uninterrupted():
+    with signals.uninterrupted():
         thread.start()
     try:
         yield frames

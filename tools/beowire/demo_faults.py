@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from beowire import endings, lab, lab_up, launch, namespaces, path, places
+from beowire import endings, lab, lab_up, launch, path, places, signals
 from beowire.cluster import Cluster
 from beowire.demo_programs import PROGRAMS
 from beowire.errors import BeowireError
@@ -132,7 +132,7 @@ class _Assassin:
         self._thread = threading.Thread(target=self._hunt)
 
     def start(self) -> None:
-        with namespaces.uninterrupted():
+        with signals.uninterrupted():
             self._thread.start()
 
     def stop(self) -> None:

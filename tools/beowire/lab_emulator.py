@@ -16,7 +16,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from beowire import namespaces, places
+from beowire import places, signals
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.topology import DIRECTIONS, Direction, Link, Model
@@ -66,7 +66,7 @@ def _models(link: Link) -> dict[Direction, Model]:
     return {direction: link.model(direction) for direction in DIRECTIONS}
 
 
-@namespaces.uninterrupted()
+@signals.uninterrupted()
 def start(lab: Lab, link: Link, namespace: str, interface_a: str, interface_b: str) -> int:
     """Starts the emulator between two interfaces of the switch's namespace and waits until it is
     ready; its process id. The caller keeps it until `stop`."""
@@ -131,7 +131,7 @@ def _await_ready(pid: int, link: Link, output: Path) -> None:
                 f"The emulator of link {link.name} did not start: {why}",
                 "The link's settings stand in the topology.",
             )
-        namespaces.check_interrupted()
+        signals.check_interrupted()
         time.sleep(0.002)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute
 
-from beowire import lab_address, lab_quota, namespaces, places
+from beowire import lab_address, lab_quota, namespaces, places, signals
 from beowire.lab import Lab
 from beowire.lab_address import Route
 
@@ -19,7 +19,7 @@ def start(lab: Lab) -> None:
     """Gives the hosts of a lab, whose links are made, their addresses and routes."""
     routers = {router.name for router in lab.topology.routers}
     for host in lab.host_names():
-        namespaces.check_interrupted()
+        signals.check_interrupted()
         routes = lab_address.routes(lab.topology, lab.addresses, host)
         start_here = partial(_start_here, lab.addresses[host], routes, forward=host in routers)
         namespaces.within(lab.namespace_path(host), start_here)

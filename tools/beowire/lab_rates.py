@@ -19,7 +19,7 @@ from functools import partial
 
 from rich.table import Table
 
-from beowire import lab_stream, namespaces
+from beowire import lab_stream, namespaces, signals
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.topology import End, Model
@@ -154,7 +154,7 @@ def _received_bits(lab: Lab, receiver: End, seconds: float) -> float:
 
 @contextlib.contextmanager
 def _background(pump: threading.Thread, ending: threading.Event) -> Iterator[None]:
-    with namespaces.uninterrupted():
+    with signals.uninterrupted():
         pump.start()
     try:
         yield

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from beowire import lab, namespaces, places, report
+from beowire import lab, namespaces, places, report, signals
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -104,7 +104,7 @@ def _become(pid: int, arguments: list[str]) -> NoReturn:
     os.execv(nsenter, [*inside, f"--wd={Path.cwd()}", "--", *again])
 
 
-@namespaces.uninterrupted()
+@signals.uninterrupted()
 def _start() -> int:
     """Starts a holder; its process id."""
     unshare = places.program("unshare", "util-linux")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from beowire import namespaces
+from beowire import namespaces, signals
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.topology import End
@@ -65,7 +65,7 @@ def running(
         if buffer_bytes:
             stream.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, buffer_bytes)
         stream.settimeout(0.2)
-        with namespaces.uninterrupted():
+        with signals.uninterrupted():
             for each in threads:
                 each.start()
         try:

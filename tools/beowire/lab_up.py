@@ -31,6 +31,7 @@ from beowire import (
     lab_wire,
     namespaces,
     places,
+    signals,
     topology_check,
 )
 from beowire.errors import BeowireError
@@ -124,7 +125,7 @@ def up_topology(name: str, topology: Topology) -> Lab:
     mode, reason = choose_mode()
     if mode == "loopback":
         check_loopback(name, topology, reason)
-    with locked(), namespaces.uninterrupted():
+    with locked(), signals.uninterrupted():
         if exists(name):
             raise BeowireError(
                 f"There is a lab {name} already.",
@@ -178,7 +179,7 @@ def _make(lab: Lab) -> None:
         for switch in lab.switch_names():
             namespaces.create(lab.namespace_path(switch), None, "")
         for host in lab.host_names():
-            namespaces.check_interrupted()
+            signals.check_interrupted()
             namespaces.create(lab.namespace_path(host), lab.host_name_path(host), host)
             lab_node.write_hosts(lab, host)
         lab_wire.make(lab)
@@ -247,7 +248,7 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
         if lab.mode == "loopback":
             check_loopback(name, changed, lab.reason)
             return lab
-        with namespaces.uninterrupted():
+        with signals.uninterrupted():
             try:
                 lab_wire.change(lab, links)
             except NetlinkError as error:
@@ -262,7 +263,7 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
 
 def down(name: str) -> None:
     """Removes a lab, whole or half made, and kills what still runs on its nodes."""
-    with locked(), namespaces.uninterrupted():
+    with locked(), signals.uninterrupted():
         _destroy(load(name))
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces
+from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces, signals
 from beowire.errors import BeowireError
 from beowire.lab import WIRES, Lab, Wire, WireKind
 from beowire.lab_counts import port_maps, write_port_maps
@@ -38,7 +38,7 @@ def make(lab: Lab) -> None:
         namespaces.within(path, partial(_make_bridge, lab.topology.mtu_bytes()))
     namespaces.within(lab.namespace_path(WIRES), _silence_ipv6)
     for namespace, links in by_namespace(lab.topology, lab.topology.links).items():
-        namespaces.check_interrupted()
+        signals.check_interrupted()
         namespaces.within(lab.namespace_path(namespace), partial(_lay_cables, lab, links))
     for link in lab.topology.links:
         where = place(lab.topology, link)
@@ -139,7 +139,7 @@ def join(lab: Lab, links: Iterable[Link]) -> None:
     lab_offload.set_offloads(lab)
     for link in links:
         if lab.wires[link.name].kind == "beowire-link":
-            namespaces.check_interrupted()
+            signals.check_interrupted()
             lab.wires[link.name].pid = _start_emulator(lab, link)
             lab.save()
 

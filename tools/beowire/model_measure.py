@@ -22,7 +22,7 @@ from typing import IO, Literal
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
-from beowire import namespaces
+from beowire import signals
 from beowire.errors import BeowireError
 from beowire.model_results import Results, Traffic
 from beowire.path import Endpoint, read_endpoints
@@ -190,14 +190,14 @@ def _execute(words: list[str], output: IO[bytes], errors: IO[bytes], limit_s: fl
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     try:
         # An interruption while it is being started would leave it running, unknown to us.
-        with namespaces.uninterrupted():
+        with signals.uninterrupted():
             child = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,
-                preexec_fn=lambda: namespaces.release_signals(mask),
+                preexec_fn=lambda: signals.release(mask),
             )
         return child.wait(limit_s or None)
     except subprocess.TimeoutExpired:
@@ -211,7 +211,7 @@ def _execute(words: list[str], output: IO[bytes], errors: IO[bytes], limit_s: fl
             _end(child)
 
 
-@namespaces.uninterrupted()
+@signals.uninterrupted()
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """Ends the command and all of its process group, which is one of its own."""
     for number in (signal.SIGTERM, signal.SIGKILL):

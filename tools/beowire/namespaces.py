@@ -14,9 +14,11 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
+
+from beowire import signals
 
 T = TypeVar("T")
 
@@ -29,8 +31,6 @@ _MS_BIND = 0x1000
 _MS_REC = 0x4000
 _MS_SHARED = 1 << 20
 _MNT_DETACH = 2
-
-_HELD_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,41 +61,7 @@ def _share_directory(directory: Path) -> None:
         _mount("", str(directory), _MS_SHARED | _MS_REC)
 
 
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Holds back Ctrl-C and termination, for steps that must not be cut in two.
-
-    Python raises KeyboardInterrupt between any two instructions, inside the standard library's
-    locks too, which then stay taken; so whoever starts threads or forks does it in here.
-    """
-    old = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        signal.pthread_sigmask(signal.SIG_BLOCK, _HELD_SIGNALS)
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, old)
-
-
-def release_signals(mask: set[signal.Signals | int]) -> None:
-    """In a forked child, as the last step before exec: what was held back acts on it as it will
-    after exec. A handler of Python's would raise instead, in the middle of Popen."""
-    for number in signal.valid_signals():
-        if callable(signal.getsignal(number)):
-            signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-def check_interrupted() -> None:
-    """A point at which a long `uninterrupted` step may end: raises what was held back."""
-    received = signal.sigtimedwait(_HELD_SIGNALS, 0)
-    if received is None:
-        return
-    if received.si_signo == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + received.si_signo)
-
-
-@uninterrupted()
+@signals.uninterrupted()
 def create(network: Path, host: Path | None, host_name: str) -> None:
     """Creates a network namespace pinned at `network` and, where `host` is given, a host-name
     namespace pinned there. Both paths must be new. Undoes itself on failure."""
@@ -177,7 +143,7 @@ def within(network: Path, function: Callable[[], T]) -> T:
             failure.append(error)
 
     thread = threading.Thread(target=enter)
-    with uninterrupted():
+    with signals.uninterrupted():
         thread.start()
         thread.join()
     if failure:
@@ -185,7 +151,7 @@ def within(network: Path, function: Callable[[], T]) -> T:
     return result[0]
 
 
-@uninterrupted()
+@signals.uninterrupted()
 def refusal() -> str | None:
     """Why this process cannot make the nodes of a lab, or None when it can."""
     read_end, write_end = os.pipe()

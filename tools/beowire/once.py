@@ -7,10 +7,13 @@ one place where all that is said comes together is where the launcher was starte
 
 import contextlib
 import os
+import signal
 import sys
 import time
 from collections.abc import Iterator
 from typing import IO
+
+from beowire import signals
 
 _OURS = b"beowire: "
 _LONGEST = 4096  # bytes of a line that is looked at
@@ -72,15 +75,18 @@ def told_once(errors: IO[bytes] | int | None) -> Iterator[int]:
     else:
         target = errors if isinstance(errors, int) else errors.fileno()
     reading, writing = os.pipe()
-    reader = os.fork()
-    if reader == 0:
-        try:
-            os.setsid()
-            os.close(writing)
-            _pass_on(reading, target)
-        finally:
-            os._exit(0)
-    os.close(reading)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with signals.uninterrupted():
+        reader = os.fork()
+        if reader == 0:
+            try:
+                os.setsid()
+                signals.release(mask)
+                os.close(writing)
+                _pass_on(reading, target)
+            finally:
+                os._exit(0)
+        os.close(reading)
     try:
         yield writing
     finally:

@@ -7,7 +7,7 @@ import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from beowire import namespaces
+from beowire import signals
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 
@@ -46,7 +46,7 @@ def execute(
 
 def execute_everywhere(cluster: Cluster, script: str, data: bytes = b"") -> dict[str, bytes]:
     """The same script on all hosts at once; the outputs by host."""
-    with namespaces.uninterrupted(), ThreadPoolExecutor(max_workers=32) as pool:
+    with signals.uninterrupted(), ThreadPoolExecutor(max_workers=32) as pool:
         futures = {
             host: pool.submit(execute, cluster, host, script, data) for host in cluster.hosts
         }

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import launch, namespaces, places
+from beowire import launch, namespaces, places, signals
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.lab import marked_processes
@@ -31,7 +31,6 @@ from beowire.once import told_once
 from beowire.path import JobRecord, read_endpoints
 from beowire.terminal import note
 
-_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 _PATIENCE_S = 10.0
 _ROOM_BYTES = 24 << 20
 _ROOM_FILES = 100
@@ -104,7 +103,7 @@ def _execute_whole(
     try:
         return _execute(command, mark, output, errors, limit_s)
     finally:
-        with namespaces.uninterrupted():
+        with signals.uninterrupted():
             left = namespaces.kill(lambda: marked_processes(mark))
             subprocess.run(["sh", str(places.package_file("sweep.sh")), str(began)], check=False)
         if left:
@@ -196,7 +195,7 @@ def _execute(
     a shell: 128 + N when signal N ended it."""
     name, _, value = mark.partition("=")
     environment = {**os.environ, **command.environment, name: value}
-    waited = {*_SIGNALS, signal.SIGCHLD}
+    waited = {*signals.ENDING, signal.SIGCHLD}
     old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     parent = os.getpid()
 
@@ -204,7 +203,7 @@ def _execute(
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(128 + signal.SIGTERM)
-        namespaces.release_signals(old_mask)
+        signals.release(old_mask)
 
     try:
         child = subprocess.Popen(
@@ -225,7 +224,7 @@ def _execute(
 def _with_late_signal(ending: Ending, waited: set[signal.Signals]) -> Ending:
     """A signal that came as the job ended by itself is one for whoever runs it all the same."""
     while (received := signal.sigtimedwait(waited, 0)) is not None:
-        if received.si_signo in _SIGNALS and not ending.interrupted_by:
+        if received.si_signo in signals.ENDING and not ending.interrupted_by:
             number = received.si_signo
             ending = ending._replace(status=128 + number, interrupted_by=number)
     return ending
@@ -240,7 +239,7 @@ def _wait(
     while child.poll() is None:
         left = max(deadline - time.monotonic(), 0) if deadline else 1.0
         received = signal.sigtimedwait(waited, min(left, 1.0))
-        if received is not None and received.si_signo in _SIGNALS:
+        if received is not None and received.si_signo in signals.ENDING:
             interrupted_by = interrupted_by or received.si_signo
             deadline = time.monotonic() + _PATIENCE_S
             # A negative or zero code: sent to us alone. The terminal signals the whole group.

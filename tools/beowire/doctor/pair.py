@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from beowire import namespaces, places
+from beowire import places, signals
 from beowire.cluster import Cluster, of_hosts, of_lab
 from beowire.errors import BeowireError
 
@@ -60,7 +60,7 @@ class Pair:
         command = self.command(script, there=there)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
-            with namespaces.uninterrupted():
+            with signals.uninterrupted():
                 return subprocess.Popen(
                     command,
                     stdin=subprocess.PIPE,
@@ -68,7 +68,7 @@ class Pair:
                     stderr=subprocess.PIPE,
                     start_new_session=True,
                     env=os.environ | self.cluster.environment,
-                    preexec_fn=partial(namespaces.release_signals, mask),
+                    preexec_fn=partial(signals.release, mask),
                 )
         except OSError as error:
             raise BeowireError(
@@ -199,7 +199,7 @@ def _communicated(process: "subprocess.Popen[bytes]", limit_s: float) -> tuple[b
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Closes its standard input, by which it ends, and waits; kills it if that does not help."""
-    with namespaces.uninterrupted():
+    with signals.uninterrupted():
         if process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
