@@ -160,9 +160,10 @@ void em_direction_obey(struct em_direction *d, const struct em_order *order)
 {
 	uint64_t ring = 1;
 
-	atomic_store(&d->order, order);
+	/* The bell first: who takes the order reads it too, and it does not ring on. */
 	while (write(d->bell, &ring, sizeof(ring)) < 0 && errno == EINTR)
 		;
+	atomic_store(&d->order, order);
 	while (sem_wait(&d->obeyed) && errno == EINTR)
 		;
 }

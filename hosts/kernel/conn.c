@@ -195,12 +195,6 @@ static void bwk_conn_done(void *owner, struct bwk_buf *b)
 	struct bwk_sock *bs = b->owner;
 
 	if (bs) {
-		/* That the connection is no more was told once. And of a peer that has ended in
-		 * good order the end is told, though its last acknowledgements were lost. */
-		if (!b->awaited && b->status &&
-		    (bs->sk.sk_state == TCP_CLOSE ||
-		     (b->status == -ESHUTDOWN && bs->peer && bs->peer->ended)))
-			b->status = -ECANCELED;
 		bwk_sock_done(bs, b);
 		return;
 	}

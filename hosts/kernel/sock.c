@@ -126,12 +126,20 @@ int bwk_sock_name(struct bwk_node *node, u16 number, u32 inc, struct sockaddr_be
 	return sizeof(*out);
 }
 
-/* Is the end of a send to be told by the socket's next call? Not where an event tells it, nor of a
- * connection whose end was told before, with which all its sends end. */
+/* A connection tells itself, once, that its peer is lost, before or right behind the ends of all
+ * its sends. Behind a peer's end in good order it does not, and what is to be told is that bytes
+ * did not arrive; of a peer that then closes its port, the last acknowledgements may be lost
+ * without harm. */
+static bool bwk_sock_conn_tells(const struct bwk_sock *bs, int status)
+{
+	return bs->sk.sk_state == TCP_CLOSE || !bs->peer->ended || status == -ESHUTDOWN;
+}
+
+/* Is the end of a send to be told by the socket's next call? Not where something else tells it. */
 static bool bwk_sock_blames(const struct bwk_sock *bs, const struct bwk_buf *b)
 {
 	return b->status < 0 && b->status != -ECANCELED && b->use != BWK_BUF_PULL &&
-	       !bs->info_wanted && !(bs->peer && bs->sk.sk_state == TCP_CLOSE);
+	       !bs->info_wanted && !(bs->peer && bwk_sock_conn_tells(bs, b->status));
 }
 
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)

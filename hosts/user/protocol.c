@@ -21,8 +21,8 @@
 #include "protocol.h"
 
 #define MTU	1400	       /* bytes of the longest frame */
-#define WAIT_NS (200 * BW_MS)  /* then a message or its echo counts as lost */
-#define END_NS	(1000 * BW_MS) /* in which what is under way at the end must have arrived */
+#define WAIT_NS (2000 * BW_MS) /* then a message or its echo counts as lost */
+#define END_NS	(5000 * BW_MS) /* in which what is under way at the end must have arrived */
 
 struct host {
 	const struct bw_protocol *protocol;

@@ -251,7 +251,7 @@ class Arrival:
     at: int
 
 
-def received(raw: socket.socket, quiet: float = 0.3, most: int = 1 << 30) -> list[Arrival]:
+def received(raw: socket.socket, quiet: float = 1.0, most: int = 1 << 30) -> list[Arrival]:
     """All that arrives until the wire has been quiet for so long, or as many as asked for."""
     arrivals: list[Arrival] = []
     raw.settimeout(quiet)

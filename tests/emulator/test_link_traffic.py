@@ -51,7 +51,7 @@ def test_frames_pass_unchanged(net: Net, to: str) -> None:
     ):
         for each in frames:
             sender.send(each)
-        arrivals = received(receiver)
+        arrivals = received(receiver, 10, len(frames))
     assert [each.bytes for each in arrivals] == frames
     told = settled(running, len(frames), to)
     assert all(told[name] == 0 for name in COUNTED)
@@ -100,7 +100,7 @@ def test_rate_by_the_receivers_clock(net: Net) -> None:
         with link(net, "rate=10M", "queue=1M") as running:
             for number in range(frames):
                 sender.send(frame(number.to_bytes(size - 14, "big")))
-            arrivals = received(receiver)
+            arrivals = received(receiver, 10, frames)
         assert [int.from_bytes(each.bytes[14:], "big") for each in arrivals] == list(range(frames))
     spent = (arrivals[-1].at - arrivals[0].at) / 1e9
     meant = (frames - 1) * wire_bits(size) / rate
@@ -159,7 +159,7 @@ def test_corruption_is_one_bit_and_spares_arp(net: Net) -> None:
         for number in range(50):
             sender.send(frame(number.to_bytes(100, "big")))
             sender.send(frame(bytes(46), ethertype=0x0806))
-        arrivals = received(receiver)
+        arrivals = received(receiver, 10, 50)
         spared = received(arps)
     assert len(arrivals) == 50
     for number, arrival in enumerate(arrivals):
@@ -270,7 +270,7 @@ def test_marks_reach_the_receiver(net: Net, family: int) -> None:
         with link(net, "rate=20M", "mark=10000", "queue=1M") as running:
             sender.sendto(b"first", to)
             receiver.recv(100)  # the neighbour is known: nothing overtakes what waited for that
-            receiver.settimeout(0.5)
+            receiver.settimeout(1.0)
             for capable in (2, 0):
                 sender.setsockopt(level, tos, 0xB8 | capable)
                 for _ in range(40):
@@ -292,7 +292,7 @@ def test_longer_packets_are_dropped(net: Net) -> None:
     with net.raw("b") as receiver, net.raw("a") as sender, link(net, "mtu=1500") as running:
         for size in (1500, 1501, 9000, 46):
             sender.send(frame(bytes(size)))
-        arrivals = received(receiver)
+        arrivals = received(receiver, 10, 2)
     assert [len(each.bytes) for each in arrivals] == [1514, 60]
     assert running.report["ab"]["too_long"] == 2
 
@@ -315,7 +315,7 @@ def test_coalesced_frames_come_together(net: Net) -> None:
         for number in range(10):
             sender.send(frame(number.to_bytes(46, "big")))
             time.sleep(0.001)
-        arrivals = received(receiver)
+        arrivals = received(receiver, 10, 10)
     # all ten in one group, sent over 10 ms or more, or few groups on a busy machine
     gaps = [b.at - a.at for a, b in pairwise(arrivals)]
     assert len(arrivals) == 10

@@ -39,10 +39,10 @@ static void set_parameter(const char *name, uint64_t value)
 	kt_shell("echo %" PRIu64 " >" PARAMETERS "%s", value, name);
 }
 
-/* No more is held than before, within 10 s; less if ports of others have ended. */
+/* No more is held than before, within 20 s; less if ports of others have ended. */
 static bool all_is_given_back(uint64_t before)
 {
-	for (int i = 0; i < 1000 && parameter("held_bytes") > before; i++)
+	for (int i = 0; i < 2000 && parameter("held_bytes") > before; i++)
 		usleep(10000);
 	return parameter("held_bytes") <= before;
 }
@@ -60,7 +60,7 @@ static struct sockaddr_beowire nowhere(void)
 
 static int socket_with(int option, int value)
 {
-	const int dead_ms = 1500, on = 1;
+	const int dead_ms = 3000, on = 1;
 	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
 
 	if (setsockopt(fd, SOL_BEOWIRE, BEOWIRE_DEAD_MS, &dead_ms, sizeof(dead_ms)) ||

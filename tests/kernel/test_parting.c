@@ -12,7 +12,9 @@
 
 #include "ktest.h"
 
-#define MIB (1u << 20)
+#define MIB   (1u << 20)
+#define PAIRS 4
+#define SENDS 300
 
 static uint8_t bytes[MIB];
 
@@ -283,6 +285,35 @@ static void test_peer_vanishes(void **state)
 	close(listener);
 }
 
+/* Also to a thread that wakes up while the sends end, one after another, before the connection. */
+static void test_that_a_peer_vanished_is_told_once(void **state)
+{
+	int listener = kt_listener(SOCK_STREAM, PAIRS), a[PAIRS], b[PAIRS];
+	struct sockaddr_beowire at = kt_at(listener);
+	struct kt_thread t[PAIRS];
+	char byte;
+
+	for (int i = 0; i < PAIRS; i++) {
+		a[i] = kt_open("a", SOCK_STREAM);
+		kt_option(a[i], BEOWIRE_DEAD_MS, 3000);
+		assert_int_equal(kt_connect(a[i], &at), 0);
+		b[i] = accept(listener, NULL, NULL);
+	}
+	kt_link_of_b("down");
+	for (int i = 0; i < PAIRS; i++)
+		kt_start(&t[i], receive_one, &a[i]);
+	for (int i = 0; i < PAIRS * SENDS; i++)
+		assert_int_equal(send(a[i % PAIRS], "x", 1, MSG_DONTWAIT), 1);
+	for (int i = 0; i < PAIRS; i++) {
+		assert_int_equal(-kt_join(&t[i]), ETIMEDOUT);
+		assert_int_equal(recv(a[i], &byte, 1, 0), 0);
+		close(a[i]);
+		close(b[i]);
+	}
+	kt_link_of_b("up");
+	close(listener);
+}
+
 static void test_shared_by_processes(void **state)
 {
 	struct kt_pair p = kt_connection(SOCK_STREAM);
@@ -312,6 +343,7 @@ int main(void)
 		kt_test(test_close_before_the_bytes_are_fetched),
 		kt_test(test_peer_is_killed),
 		kt_test(test_peer_vanishes),
+		kt_test(test_that_a_peer_vanished_is_told_once),
 		kt_test(test_shared_by_processes),
 	};
 

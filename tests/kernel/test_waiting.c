@@ -310,12 +310,15 @@ static void test_send_with_a_limit(void **state)
 		}
 }
 
-/* A receiver that has begun may have all of it: the call waits, and says what is true. */
-static void test_limit_after_the_receiver_has_begun(void **state)
+/* A receiver that has begun may have all of it: the call waits, and says what is true. False where
+ * the machine stood still for so long that the limit came before the receiver's answer. */
+static bool receiver_has_begun_before_the_limit(void)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
 	struct call c = {p.b, MIB};
 	struct kt_thread t;
+	ssize_t n;
+	int error;
 
 	assert_int_equal(send(p.a, "x", 1, 0), 1); /* they know one another */
 	assert_int_equal(recv(p.b, in, 1, 0), 1);
@@ -324,12 +327,29 @@ static void test_limit_after_the_receiver_has_begun(void **state)
 	limit(p.a, SO_SNDTIMEO, 1500);
 	kt_fill(out, MIB, 7);
 	kt_start(&t, receive, &c);
-	assert_int_equal(send(p.a, out, MIB, 0), MIB);
-	assert_int_equal(kt_join(&t), MIB);
-	assert_true(kt_filled(in, MIB, 7));
+	n = send(p.a, out, MIB, 0);
+	error = errno;
 	kt_shell("tc -n b qdisc del dev eth0 root");
 	kt_shell("ip netns exec b sh -c 'echo 1 >/proc/sys/net/beowire/qdisc_bypass'");
+	if (n < 0) {
+		assert_int_equal(error, EAGAIN);
+		limit(p.a, SO_SNDTIMEO, 0);
+		assert_int_equal(send(p.a, out, MIB, 0), MIB);
+	} else {
+		assert_int_equal(n, MIB);
+	}
+	assert_int_equal(kt_join(&t), MIB);
+	assert_true(kt_filled(in, MIB, 7));
 	kt_close(&p);
+	return n > 0;
+}
+
+static void test_limit_after_the_receiver_has_begun(void **state)
+{
+	int tries = 1;
+
+	while (!receiver_has_begun_before_the_limit())
+		assert_true(tries++ < 3);
 }
 
 /* ---- who may not wait ---- */

@@ -59,13 +59,13 @@ def exchange(pattern: str, mpi: Mpi, slow: Cluster, environment: dict[str, str])
 @pytest.mark.parametrize("mpi", MPIS)
 @pytest.mark.parametrize("pattern", ["scatter", "gather"])
 def test_blocking_calls_serve_several_at_once(pattern: str, mpi: Mpi, slow: Cluster) -> None:
-    record = exchange(pattern, mpi, slow, {})
+    record = exchange(pattern, mpi, slow, {"BEOWIRE_UNEXPECTED_MAX": str(4 * MEBI)})
     copies = sum(each.tx_copies for each in record.endpoints)
     early = sum(each.rx_early for each in record.endpoints)
     # MPICH asks for the end of every send to be told when its receiver has it.
     assert copies > 20 if mpi == "openmpi" else copies == 0
-    # More than there is memory for at a time: it is given back.
-    assert early > 350 or pattern == "scatter"
+    # Three times as many as there is memory for (half of the limit): it is given back.
+    assert early > 60 or pattern == "scatter"
 
 
 def test_what_was_fetched_early_is_not_fetched_again(slow: Cluster) -> None:
@@ -73,4 +73,5 @@ def test_what_was_fetched_early_is_not_fetched_again(slow: Cluster) -> None:
     some = exchange("gather", "openmpi", slow, {})
     assert sum(each.rx_early for each in none.endpoints) == 0
     assert sum(each.rx_early for each in some.endpoints) > 20
-    assert some.payload_bytes < 1.02 * none.payload_bytes
+    # Fetched again, most would count twice; what losses repeat is a few percent.
+    assert some.payload_bytes < 1.2 * none.payload_bytes

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import beowire_cli
 import pytest
 from beowire import lab, lab_up
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # No test asserts how long something takes; hypothesis would, by default.
-settings.register_profile("patient", deadline=None)
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
 

@@ -64,10 +64,11 @@ class Terminal:
 
     def left(self) -> list[str]:
         """What the command has left: processes and temporary files."""
-        processes = [
-            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-            for pid in marked_processes(self.mark)
-        ]
+        processes = []
+        for pid in marked_processes(self.mark):
+            with contextlib.suppress(OSError):  # it has just ended
+                words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
+                processes.append(words.decode())
         return processes + [str(entry) for entry in self.temporary.iterdir()]
 
 

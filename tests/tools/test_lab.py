@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Labs are made whole or not at all, live side by side, and leave nothing behind."""
 
+import gc
 import json
 import signal
 import subprocess
@@ -58,12 +59,14 @@ def test_a_single_node_and_the_extreme_mtus(lab_name: str) -> None:
 
 @needs_namespaces
 def test_nothing_is_left(lab_name: str) -> None:
+    gc.collect()  # other tests' descriptors
     before = {entry.name for entry in Path("/proc/self/fd").iterdir()}
     lab_up.up(lab_name, 2, 9000)
     assert traces(lab_name) != []
     lab_up.down(lab_name)
     assert traces(lab_name) == []
-    assert {entry.name for entry in Path("/proc/self/fd").iterdir()} == before
+    gc.collect()
+    assert {entry.name for entry in Path("/proc/self/fd").iterdir()} <= before
 
 
 @needs_namespaces

@@ -114,7 +114,7 @@ def test_corruption_flips_one_bit_behind_the_ethernet_header(two_nodes: Lab) -> 
 
 
 def test_corruption_does_not_pass_tcp(two_nodes: Lab) -> None:
-    shape(two_nodes, corrupt=0.01)
+    shape(two_nodes, corrupt=0.03)
     sent, got = send_digest(two_nodes, 4 << 20)
     assert sent == got
     assert lab_up.port_counts(two_nodes)["node1"].corrupted > 0
@@ -122,13 +122,14 @@ def test_corruption_does_not_pass_tcp(two_nodes: Lab) -> None:
 
 def test_a_rate_is_the_same_for_tcp_and_for_raw_frames(two_nodes: Lab) -> None:
     shape(two_nodes, rate_bits=RATE_BITS)
-    tcp_bytes = traffic.tcp_bytes(two_nodes, RATE_SECONDS)
-    with receiving(two_nodes, "node2") as received:
-        traffic.flood_raw(two_nodes, "node1", raw_frame(bytes(9000)), RATE_SECONDS)
-    allowed = RATE_BITS / 8 * RATE_SECONDS
-    # The bucket's and the queue's contents come on top; TCP's start and a busy machine take off.
-    for passed in (tcp_bytes, received.bytes):
-        assert 0.6 * allowed < passed < 1.1 * allowed + 2 * 128 * 1024
+
+    def raw_bytes() -> int:
+        with receiving(two_nodes, "node2") as received:
+            traffic.flood_raw(two_nodes, "node1", raw_frame(bytes(9000)), RATE_SECONDS)
+        return received.bytes
+
+    traffic.assert_rate(lambda: traffic.tcp_bytes(two_nodes, RATE_SECONDS), RATE_BITS, RATE_SECONDS)
+    traffic.assert_rate(raw_bytes, RATE_BITS, RATE_SECONDS)
 
 
 def test_long_packets_do_not_pass_a_switch_without_jumbo_frames(two_nodes: Lab) -> None:

@@ -115,7 +115,8 @@ def test_a_lab_that_cannot_be_made_leaves_no_holder(user: User) -> None:
     answer = user.beowire("lab", "up", "one", "--topology", str(file))
     assert answer.status == 1
     assert "rocessor time" in answer.errors
-    assert not user.holder()
+    while user.holder():  # killed a moment ago
+        time.sleep(0.01)
 
 
 def test_commands_that_are_not_about_labs_stay_outside() -> None:

@@ -32,15 +32,24 @@ def test_what_cannot_be_measured_is_told(words: tuple[str, ...], why: str) -> No
 def test_unequal_links_add_up_and_one_is_cut(tmp_path: Path) -> None:
     file = tmp_path / "figures"
     words = ("--rates", "40M,10M", "--cut", "1", "--seconds", "2", "--rounds", "1")
-    done = beowire("bench", "stripe", *words, "--json", str(file))
-    assert done.status == 0, done.errors
-    told = json.loads(file.read_text())
-    fast, slow = told["alone_bits"][0]
-    assert 0.8 * FAST < fast < 1.1 * FAST
-    assert 0.8 * SLOW < slow < 1.1 * SLOW
-    assert told["together_bits"][0] > 1.1 * fast
-    (cut,) = told["cuts"]
-    # Something goes on by the slow link, which the fast one then joins again.
-    assert 0.1 * SLOW < cut["without_bits"] < 1.1 * SLOW
-    assert cut["returned_bits"] > 0.1 * FAST
+    for _ in range(3):  # a busy machine takes off at times
+        done = beowire("bench", "stripe", *words, "--json", str(file))
+        assert done.status == 0, done.errors
+        told = json.loads(file.read_text())
+        fast, slow = told["alone_bits"][0]
+        (together,) = told["together_bits"]
+        (cut,) = told["cuts"]
+        assert fast < 1.1 * FAST
+        assert max(slow, cut["without_bits"]) < 1.1 * SLOW
+        # Something goes on by the slow link, which the fast one then joins again.
+        reached = (
+            fast / (0.8 * FAST),
+            slow / (0.8 * SLOW),
+            together / (1.1 * fast),
+            cut["without_bits"] / (0.1 * SLOW),
+            cut["returned_bits"] / (0.1 * FAST),
+        )
+        if min(reached) > 1:
+            break
+    assert min(reached) > 1, reached
     assert not [name for name in lab.names() if name.startswith("stripe-")]

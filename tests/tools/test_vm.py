@@ -170,10 +170,13 @@ int main(void)
 			;
 		return 0;
 	}
-	start = now();
-	for (int i = 0; i < 500; i++)
-		if (write(to[1], &byte, 1) != 1 || read(from[0], &byte, 1) != 1)
-			return 1;
+	/* What has to be read from the host for it is there after the first round. */
+	for (int round = 0; round < 2; round++) {
+		start = now();
+		for (int i = 0; i < 500; i++)
+			if (write(to[1], &byte, 1) != 1 || read(from[0], &byte, 1) != 1)
+				return 1;
+	}
 	printf("%ld\n", now() - start);
 	return 0;
 }
@@ -187,7 +190,7 @@ def test_counted_instructions_repeat(bare: bool, tmp_path: Path) -> None:
     subprocess.run(["cc", "-O1", str(tmp_path / "ping.c"), "-o", str(program)], check=True)
     told = []
     for _ in range(2):
-        outcome, text = run(str(program), cpus=1, icount=True, bare=bare)
+        outcome, text = run(str(program), cpus=1, icount=True, bare=bare, limit_s=400)
         assert (outcome.exit_status, outcome.complaints) == (0, [])
         told.append(int(text))
     spread = abs(told[0] - told[1])

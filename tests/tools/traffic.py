@@ -8,7 +8,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -140,3 +140,15 @@ def tcp_bytes(lab: Lab, seconds: float) -> int:
 
 def counted(lab: Lab, node: str) -> counters.NodeCounters:
     return counters.of_lab(lab)[node]
+
+
+def assert_rate(passed: Callable[[], int], bits: float, seconds: float) -> None:
+    """The bytes that pass in this time are those of the rate. The bucket's and the queue's contents
+    come on top; a start of TCP's and a busy machine take off, the latter not every time."""
+    allowed = bits / 8 * seconds
+    for _ in range(3):
+        found = passed()
+        assert found < 1.1 * allowed + 2 * 128 * 1024
+        if found > 0.6 * allowed:
+            return
+    raise AssertionError(f"{found} bytes passed of {allowed}")

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -31,8 +32,8 @@ static void on_message(void *arg, const struct bw_message *m)
 {
 	arrived++;
 	in_handler = slow_handler;
-	if (slow_handler)
-		usleep(20000);
+	while (slow_handler)
+		usleep(1000);
 	in_handler = false;
 }
 
@@ -254,10 +255,18 @@ static void helper__stays_out_between_a_locked_look_and_the_sleep(void **state)
 	assert_true(soon(&ended, 2));
 }
 
+static void *end_the_handler(void *arg)
+{
+	usleep(20000);
+	slow_handler = false;
+	return NULL;
+}
+
 /* A thread in the middle of a handler when another one forks: the child is to find the endpoint at
  * rest, since that thread will not go on there. */
 static void helper__is_let_finish_before_a_fork(void **state)
 {
+	pthread_t ender;
 	int status;
 	pid_t child;
 
@@ -266,10 +275,11 @@ static void helper__is_let_finish_before_a_fork(void **state)
 	ask();
 	while (!in_handler)
 		bw_progress(a);
+	assert_int_equal(pthread_create(&ender, NULL, end_the_handler, NULL), 0);
 	child = fork();
 	if (child == 0)
 		_exit(in_handler);
-	slow_handler = false;
+	pthread_join(ender, NULL);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	assert_true(soon(&ended, 2));

@@ -72,11 +72,13 @@ def test_no_copy_of_what_tells_its_end(
 
 def test_no_copy_where_pulls_are_fast(nodes: tuple[str, str]) -> None:
     with couple(nodes, BEOWIRE_LINKS="packet", **COPIES) as two:
-        results = []
-        for tag in range(20):
-            results.append(two.a.send(two.to_b, tag=tag, length=4_000_000, op=tag))
+        # The first may be taken for slow; on a busy machine some later ones are.
+        for tag in range(200):
+            result = two.a.send(two.to_b, tag=tag, length=4_000_000, op=tag)
             assert two.b.expect("pulled", tag=tag)["ok"]
-        assert LATER in results[-10:]
+            if tag > 10 and result == LATER:
+                break
+        assert result == LATER
 
 
 def test_a_copy_arrives_though_its_sender_closes(nodes: tuple[str, str]) -> None:

@@ -172,6 +172,10 @@ def test_child_does_not_keep_a_dead_parents_endpoint(nodes: tuple[str, str], lin
             assert claim in sockets(nodes[1])
             two.b.process.kill()
             two.b.process.wait()
+            # The child lets go once it runs.
+            until = time.monotonic() + PATIENCE_S
+            while claim in sockets(nodes[1]) and time.monotonic() < until:
+                time.sleep(0.01)
             assert claim not in sockets(nodes[1])
             if link == "local":
                 two.a.expect("down", status=-111)

@@ -14,6 +14,7 @@ import ipaddress
 import json
 import os
 import re
+import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -190,13 +191,26 @@ class Lab:
         ]
 
     def save(self) -> None:
-        """Writes the description in one step: a reader sees the old one or the new one."""
-        self.directory.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=self.directory, prefix=".lab")
+        """Writes the description in one step: a reader sees the old one or the new one, or no lab
+        at all, whenever the writer is killed."""
+        if self.directory.is_dir():
+            self._write(self.directory)
+            return
+        unfinished = labs_dir() / f".{self.name}"
+        unfinished.mkdir(parents=True)
+        try:
+            self._write(unfinished)
+            unfinished.rename(self.directory)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+    def _write(self, directory: Path) -> None:
+        descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=".lab")
         try:
             with os.fdopen(descriptor, "w") as stream:
                 json.dump(asdict(self), stream, indent=1)
-            Path(temporary).replace(self.directory / "lab.json")
+            Path(temporary).replace(directory / "lab.json")
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
@@ -279,7 +293,14 @@ def names() -> list[str]:
     directory = labs_dir()
     if not directory.is_dir():
         return []
-    return sorted(entry.name for entry in directory.iterdir() if (entry / "lab.json").exists())
+    return sorted(entry.parent.name for entry in directory.glob("[!.]*/lab.json"))
+
+
+def remove_unfinished() -> None:
+    """Removes what killed commands left that had not yet given a lab its name. The caller holds
+    the lock of labs."""
+    for entry in labs_dir().glob(".*"):
+        shutil.rmtree(entry, ignore_errors=True)
 
 
 def choose_subnets(name: str, mode: Mode, count: int) -> list[str]:

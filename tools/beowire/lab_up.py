@@ -48,6 +48,7 @@ from beowire.lab import (
     load,
     load_ready,
     locked,
+    remove_unfinished,
 )
 from beowire.topology import CLEAR, Direction, Link, Model, Topology, plain
 
@@ -126,6 +127,7 @@ def up_topology(name: str, topology: Topology) -> Lab:
     if mode == "loopback":
         check_loopback(name, topology, reason)
     with locked(), signals.uninterrupted():
+        remove_unfinished()
         if exists(name):
             raise BeowireError(
                 f"There is a lab {name} already.",
@@ -184,6 +186,7 @@ def _make(lab: Lab) -> None:
             lab_node.write_hosts(lab, host)
         lab_wire.make(lab)
         lab_node.start(lab)
+        lab_wire.await_ports(lab)
     for node in lab.host_names():
         if lab.mode == "loopback":
             lab.temporary_path(node).mkdir()

@@ -14,6 +14,7 @@ kind moves the cables, not the hosts' interfaces.
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,9 @@ from beowire.lab_place import Place, by_namespace, choose_kind, far, near, place
 from beowire.topology import DIRECTIONS, Direction, End, Link, Model
 
 BRIDGE = "bridge"
+
+_BR_STATE_FORWARDING = 3  # linux/if_bridge.h
+_PATIENCE_S = 10.0
 
 
 def make(lab: Lab) -> None:
@@ -46,6 +50,31 @@ def make(lab: Lab) -> None:
             path = lab.namespace_path(where.outer.device)
             namespaces.within(path, partial(_plug_in, link.name))
     join(lab, lab.topology.links)
+
+
+def await_ports(lab: Lab) -> None:
+    """Waits until every cable at a switch is up and every port of it forwards: the kernel sees to
+    that some milliseconds after the other end came up, and until then drops what is sent. A lab on
+    a machine that takes longer than some seconds is none the worse for it afterwards."""
+    patience = time.monotonic() + _PATIENCE_S
+    for switch in lab.switch_names():
+        path = lab.namespace_path(switch)
+        while not namespaces.within(path, _ports_are_ready) and time.monotonic() < patience:
+            time.sleep(0.002)
+
+
+def _ports_are_ready() -> bool:
+    with IPRoute() as switch:
+        for link in switch.get_links():
+            kind = link.get_attr("IFLA_LINKINFO")
+            if kind is None or kind.get_attr("IFLA_INFO_KIND") != "veth":
+                continue
+            if link.get_attr("IFLA_OPERSTATE") != "UP":
+                return False
+            port = kind.get_attr("IFLA_INFO_SLAVE_DATA")
+            if port is not None and port.get_attr("IFLA_BRPORT_STATE") != _BR_STATE_FORWARDING:
+                return False
+    return True
 
 
 def _silence_ipv6() -> None:
@@ -249,3 +278,4 @@ def _change(lab: Lab, old: dict[str, Link]) -> None:
         else:
             anew.append(link)
     join(lab, anew)
+    await_ports(lab)

@@ -32,6 +32,7 @@ _COMMAND_LINE = (
 # Under emulation on a busy host a boot stands still now and then, before the command.
 _SET_UP = "beowire guest: set up"
 _SET_UP_S = 90.0
+_SET_UP_COUNTED_S = 240.0  # instructions that are counted take longer
 # Lockdep, atomic-sleep and leak reports do not panic, so the console is read as well.
 _COMPLAINT = re.compile(
     r"^.*(?:\bBUG: |\bWARNING: |\bOops: |Kernel panic|KASAN: |KCSAN: |unreferenced object|"
@@ -92,8 +93,9 @@ class _Machine:
         self.console = console
         self._command = command
         self._output = output
-        # A debugger's guest waits for it; the debug kernel and counted instructions take long.
-        self._again = not (guest.debugger or guest.icount or guest.kernel == vm_debug.NAME)
+        self._patience_s = _SET_UP_COUNTED_S if guest.icount else _SET_UP_S
+        # A debugger's guest waits for it; the debug kernel takes long.
+        self._again = not (guest.debugger or guest.kernel == vm_debug.NAME)
         self._start()
 
     def _start(self) -> None:
@@ -101,6 +103,10 @@ class _Machine:
         self._process = subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=self._output
         )
+
+    def runs_s(self) -> float:
+        """Since when it was started, or started again."""
+        return time.monotonic() - self._begun
 
     def status(self) -> int | None:
         """QEMU's exit status; None while it runs."""
@@ -112,14 +118,14 @@ class _Machine:
 
     def start_again_if_stuck(self) -> None:
         """Once, if its command has not begun by now."""
-        if not self._again or time.monotonic() - self._begun < _SET_UP_S:
+        if not self._again or self.runs_s() < self._patience_s:
             return
         self._again = False
         said = self.console.read_text(errors="replace") if self.console.exists() else ""
         if _SET_UP in said:
             return
         note(
-            f"A guest stood still for {_SET_UP_S:g} s while it booted, and is started again.\n"
+            f"A guest stood still for {self._patience_s:g} s at its boot, and is started again.\n"
             f"  It said last: {said.strip()[-200:] or 'nothing'}"
         )
         self.kill()
@@ -128,13 +134,11 @@ class _Machine:
 
 def _await(started: list[_Machine]) -> None:
     """Waits for all, each no longer than its limit. Others on its wire are told of one's end."""
-    begun = time.monotonic()
     running = list(started)
     while running:
         time.sleep(0.02)
         for each in list(running):
-            over = time.monotonic() - begun > each.guest.limit_s
-            if each.status() is None and not over:
+            if each.status() is None and each.runs_s() <= each.guest.limit_s:
                 each.start_again_if_stuck()
                 continue
             running.remove(each)

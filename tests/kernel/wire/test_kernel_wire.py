@@ -55,9 +55,9 @@ def test_every_byte_arrives_over_a_bad_wire(network: vm_several.Network) -> None
 
 
 def test_a_full_queue_of_the_interface_costs_no_frame() -> None:
-    """A virtual NIC that looks after its queue, of 256 frames, every 50 ms only."""
+    """A virtual NIC that looks after its queue, of 256 frames, every 200 ms only."""
     exchange = str(places.product("tests/kernel/wire/exchange"))
-    network = vm_several.Network(2, nic_options="tx=timer,x-txtimer=50000000")
+    network = vm_several.Network(2, nic_options="tx=timer,x-txtimer=200000000")
     _, text = run([exchange, "1000", "full", "at-once"], network, [])
     assert text.count("1000 messages each way") == 2
     waited = sum(int(count) for count in re.findall(r"(\d+) frames had to wait", text))

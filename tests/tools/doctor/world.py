@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -31,6 +32,7 @@ T = TypeVar("T")
 _CLONE_NEWNS = 0x0002_0000
 _CLONE_NEWNET = 0x4000_0000
 _MS_REC_PRIVATE = 0x4000 | (1 << 18)
+_PATIENCE_S = 30.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 PEER = "10.9.9.9"
@@ -184,6 +186,7 @@ class World:
             n1 = route.link_lookup(ifname="n1")[0]
             route.link("set", index=n1, net_ns_fd=self.run_there(self._enter_other))
         self.run_there(self._start_other)
+        self._await_carrier()
         ethtool = Ethtool()
         for side in ("rx", "tx"):
             ethtool.set("n0", "channels", side, CPUS)
@@ -204,6 +207,15 @@ class World:
             index = route.link_lookup(ifname="n1")[0]
             route.addr("add", index=index, address=PEER, prefixlen=24)
             route.link("set", index=index, state="up")
+
+    def _await_carrier(self) -> None:
+        """The kernel drops what is sent until it has dealt with the other side's start."""
+        patience = time.monotonic() + _PATIENCE_S
+        with IPRoute() as route:
+            index = route.link_lookup(ifname="n0")[0]
+            while next(iter(route.get_links(index))).get_attr("IFLA_OPERSTATE") != "UP":
+                assert time.monotonic() < patience
+                time.sleep(0.002)
 
     def sysctl(self, name: str, value: str) -> None:
         """Changes a sysctl of the namespace, below net."""

@@ -48,6 +48,10 @@ _SMALL_BYTES = 64
 _SIZES = (576, 1006, 1280, 1400, 1450, 1476, 1492, 1500, 2000, 3498, 4000, 4352, 4470, 8000, 9000)
 """MTUs that networks have: RFC 1191's table, tunnels, jumbo frames."""
 
+_FIRST_TRIES = 7
+"""With 0.2 s for each, longer than the second after which a kernel asks again for the address of a
+neighbour that it could not ask (RFC 4861, RETRANS_TIMER, which Linux takes for ARP too)."""
+
 _sequence = itertools.count(1)
 
 
@@ -96,7 +100,7 @@ def path_to(host: str, round_trip_s: float) -> dict[str, Any]:
     link = _outgoing(host)
     mtu = link["mtu"]
     passes = 0
-    if echo(host, _SMALL_BYTES, timeout_s):
+    if echo(host, _SMALL_BYTES, timeout_s, _FIRST_TRIES):
         sizes = [each for each in _SIZES if each < mtu] + [mtu]
         passes = mtu if echo(host, mtu, timeout_s) else _largest(host, sizes, timeout_s)
     return {"interface": link["name"], "mtu": mtu, "passes": passes}
