@@ -50,8 +50,9 @@ void bwk_conn_fail(struct bwk_sock *bs, int error)
 	if (sk->sk_state == TCP_CLOSE)
 		return;
 	sk->sk_err = error;
-	bwk_conn_set_state(sk, TCP_CLOSE);
+	smp_wmb(); /* whoever sees the end sees why, and whoever sees the state sees both */
 	sk->sk_shutdown = SHUTDOWN_MASK;
+	bwk_conn_set_state(sk, TCP_CLOSE);
 	sk->sk_state_change(sk);
 	sk_error_report(sk);
 }

@@ -265,21 +265,26 @@ static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table
 {
 	struct sock *sk = sock->sk;
 	__poll_t events = 0;
+	int state, shutdown;
 
 	sock_poll_wait(file, sock, wait);
-	if (sk->sk_state == TCP_LISTEN)
+	/* Each once: a connection may end meanwhile. */
+	state = bwk_conn_state(sk);
+	shutdown = READ_ONCE(sk->sk_shutdown);
+	if (state == TCP_LISTEN)
 		return bwk_conn_acceptable(sk) ? EPOLLIN | EPOLLRDNORM : 0;
-	if (sk->sk_err)
-		events |= EPOLLERR;
-	if (sk->sk_shutdown & RCV_SHUTDOWN)
+	if (shutdown & RCV_SHUTDOWN)
 		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
-	if (sk->sk_shutdown == SHUTDOWN_MASK || sk->sk_state == TCP_CLOSE)
+	if (shutdown == SHUTDOWN_MASK || state == TCP_CLOSE)
 		events |= EPOLLHUP;
 	if (bwk_conn_readable(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
-	if (sk->sk_shutdown & SEND_SHUTDOWN ||
-	    (sk->sk_state != TCP_SYN_SENT && bwk_sock_roomy(sk, atomic_read(&bwk_sk(sk)->sending))))
+	if (shutdown & SEND_SHUTDOWN ||
+	    (state != TCP_SYN_SENT && bwk_sock_roomy(sk, atomic_read(&bwk_sk(sk)->sending))))
 		events |= EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
+	smp_rmb(); /* why it ended was written before that it has */
+	if (READ_ONCE(sk->sk_err))
+		events |= EPOLLERR;
 	return events;
 }
 

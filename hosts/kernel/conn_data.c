@@ -19,20 +19,25 @@ static int bwk_conn_usable(const struct sock *sk)
 	return bwk_conn_state(sk) == TCP_ESTABLISHED ? 0 : -ENOTCONN;
 }
 
-/* Why nothing was sent, to be told to the program; an error of the connection goes first. */
+/* Why nothing was sent, to be told to the program; an error of the connection goes first, and is
+ * not told again. */
 static int bwk_conn_unsent(struct sock *sk, int error, int flags)
 {
 	struct bwk_sock *bs = bwk_sk(sk);
+	bool lost = error == -ESHUTDOWN || error == -ETIMEDOUT || error == -ECONNRESET ||
+		    error == -ECONNREFUSED;
+	int told;
 
-	if (error == -ESHUTDOWN) { /* the peer's port has ended meanwhile */
+	if (!lost && error != -EPIPE)
+		return error;
+	if (lost) { /* the connection's end lies right behind that of the send */
 		bwk_port_lock(bs->port);
-		error = -EPIPE;
 		bwk_port_unlock(bs->port);
 	}
-	if (error != -EPIPE)
-		return error;
-	error = sock_error(sk);
-	if (error)
+	told = sock_error(sk);
+	if (told)
+		return told;
+	if (error != -EPIPE && error != -ESHUTDOWN)
 		return error;
 	if (!(flags & MSG_NOSIGNAL))
 		send_sig(SIGPIPE, current, 0);

@@ -124,6 +124,7 @@ int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *t
 	if (!*timeout)
 		return -EAGAIN;
 	add_wait_queue(sk_sleep(sk), &wait);
+	smp_mb(); /* pairs with that of skwq_has_sleeper(): it finds us, or we what it wrote */
 	while (!ready(sk)) {
 		error = sock_error(sk);
 		if (error)

@@ -95,6 +95,13 @@ static void bw_helper_watch(struct bw_ep *ep)
 	bool kicked;
 	int n;
 
+	/* A round of another thread may have ended what the sleeper armed: peers would not ring. */
+	if (ep->local && !bw_local_armed(ep->local) && bw_local_arm(ep->local)) {
+		bw_ep_wake(ep);
+		ep->armed = false;
+		bw_helper_serve(ep);
+		return;
+	}
 	h->until = limit == BW_NEVER ? BW_NEVER : now + limit;
 	h->asleep = true;
 	n = bw_wait_fds(ep, fds);

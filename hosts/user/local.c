@@ -342,11 +342,16 @@ static void arm_peer(struct bw_local_peer *p)
 		__atomic_store_n(&tx->control->want_room, ++tx->want_room, __ATOMIC_RELAXED);
 }
 
+bool bw_local_armed(const struct bw_local *l)
+{
+	return l->sleeping & 1;
+}
+
 int bw_local_arm(struct bw_local *l)
 {
 	bool work = l->endeds > 0 || l->downs > 0;
 
-	if (!(l->sleeping & 1))
+	if (!bw_local_armed(l))
 		__atomic_store_n(&l->status->sleeping, ++l->sleeping, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < l->peers; i++)
 		arm_peer(l->peer[i]);
@@ -372,7 +377,7 @@ int bw_local_arm(struct bw_local *l)
 
 void bw_local_disarm(struct bw_local *l)
 {
-	if (!(l->sleeping & 1))
+	if (!bw_local_armed(l))
 		return;
 	awake(l);
 	/* A doorbell may have been rung: left unread, it would end the next sleep at once. */

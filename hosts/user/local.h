@@ -198,6 +198,9 @@ int bw_local_fd(const struct bw_local *l);
 int bw_local_arm(struct bw_local *l);
 void bw_local_disarm(struct bw_local *l);
 
+/* Do peers ring? */
+bool bw_local_armed(const struct bw_local *l);
+
 const struct bw_local_counters *bw_local_counters(const struct bw_local *l);
 
 /* Can this process read another process's memory by cross-memory attach, as far as can be known

@@ -8,8 +8,8 @@
 
 #include "ep.h"
 
-#define BW_PROCESS_TRIES    1000 /* to get hold of a busy endpoint */
-#define BW_PROCESS_PAUSE_US 100	 /* between them */
+#define BW_PROCESS_PATIENCE (5 * BW_S) /* to get hold of a busy endpoint */
+#define BW_PROCESS_PAUSE_US 100	       /* between two tries */
 
 static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bw_ep *bw_process_first;
@@ -20,9 +20,10 @@ static int bw_process_status; /* of exit() */
 /* Take its lock; false if that takes too long: whoever holds it may wait for us. */
 static bool bw_process_hold(struct bw_ep *ep)
 {
+	uint64_t until = bw_clock_now() + BW_PROCESS_PATIENCE;
 	bool held = bw_lock_try(&ep->lock);
 
-	for (int i = 0; i < BW_PROCESS_TRIES && !held; i++) {
+	while (!held && bw_clock_now() < until) {
 		usleep(BW_PROCESS_PAUSE_US);
 		held = bw_lock_try(&ep->lock);
 	}

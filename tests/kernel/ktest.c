@@ -35,6 +35,8 @@ int kt_attach(void **state)
 	return 0;
 }
 
+static void kt_interrupt_no_more(void);
+
 unsigned kt_patience_s(void)
 {
 	const char *given = getenv("KT_PATIENCE_S");
@@ -54,6 +56,7 @@ int kt_end(void **state)
 	DIR *dir = opendir("/proc/self/fd");
 
 	alarm(0);
+	kt_interrupt_no_more();
 	/* A test that failed has left its sockets open. */
 	while (dir && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
@@ -366,15 +369,28 @@ void kt_count_signal(int number, int flags)
 	assert_int_equal(sigaction(number, &action, NULL), 0);
 }
 
+static timer_t kt_timer;
+static bool kt_timer_there;
+
+/* A signal that comes before the call it is to interrupt comes again, much later. */
 void kt_interrupt_in_ms(int ms, int flags)
 {
-	struct itimerspec when = {.it_value = {.tv_nsec = ms * 1000000L}};
+	struct itimerspec when = {.it_value = {.tv_nsec = ms * 1000000L}, .it_interval = {20, 0}};
 	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
-	timer_t timer;
 
 	kt_count_signal(SIGUSR1, flags);
-	assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
-	assert_int_equal(timer_settime(timer, 0, &when, NULL), 0);
+	if (!kt_timer_there)
+		assert_int_equal(timer_create(CLOCK_MONOTONIC, &event, &kt_timer), 0);
+	kt_timer_there = true;
+	assert_int_equal(timer_settime(kt_timer, 0, &when, NULL), 0);
+}
+
+static void kt_interrupt_no_more(void)
+{
+	const struct itimerspec never = {0};
+
+	if (kt_timer_there)
+		timer_settime(kt_timer, 0, &never, NULL);
 }
 
 static void *kt_thread_run(void *arg)

@@ -314,6 +314,25 @@ static void test_that_a_peer_vanished_is_told_once(void **state)
 	close(listener);
 }
 
+static void test_a_waiting_send_is_told_once_that_its_peer_vanished(void **state)
+{
+	int listener = kt_listener(SOCK_STREAM, 1), a = kt_open("a", SOCK_STREAM), b;
+	struct sockaddr_beowire at = kt_at(listener);
+	char byte;
+
+	kt_option(a, BEOWIRE_DEAD_MS, 3000);
+	assert_int_equal(kt_connect(a, &at), 0);
+	b = accept(listener, NULL, NULL);
+	kt_link_of_b("down");
+	kt_refused(send(a, bytes, MIB, 0), ETIMEDOUT);
+	assert_int_equal(recv(a, &byte, 1, 0), 0);
+	assert_int_equal(kt_error(a), 0);
+	kt_link_of_b("up");
+	close(a);
+	close(b);
+	close(listener);
+}
+
 static void test_shared_by_processes(void **state)
 {
 	struct kt_pair p = kt_connection(SOCK_STREAM);
@@ -344,6 +363,7 @@ int main(void)
 		kt_test(test_peer_is_killed),
 		kt_test(test_peer_vanishes),
 		kt_test(test_that_a_peer_vanished_is_told_once),
+		kt_test(test_a_waiting_send_is_told_once_that_its_peer_vanished),
 		kt_test(test_shared_by_processes),
 	};
 

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
@@ -31,8 +32,9 @@ NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-
 _numbers = count(1)
 
 
-def ip(command: str) -> None:
-    subprocess.run(["ip", *command.split()], check=True, capture_output=True, text=True)
+def ip(command: str) -> str:
+    words = ["ip", *command.split()]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
 @dataclass
@@ -78,6 +80,9 @@ def nodes() -> Iterator[tuple[Node, Node]]:
         for node in pair:
             ip(f"-n {node.name} link set eth0 mtu 9000 up")
             ip(f"-n {node.name} addr add {node.address}/24 dev eth0")
+        for node in pair:  # the kernel tells of a carrier up to a second after it is there
+            while ip(f"-n {node.name} -br link show eth0").split()[1] != "UP":
+                time.sleep(0.02)
         yield one, two
 
 

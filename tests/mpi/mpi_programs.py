@@ -136,7 +136,7 @@ def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> str:
     hosts = [list(launch.place(job, cluster))[-1]]
     if cluster.shares_host_name:
         hosts.append(socket.gethostname())
-    for _ in range(3 if mpi == "mpich" else 1):
+    for _ in range(3 if find(mpi).family == "mpich" else 1):
         _, text = _run_badly(job, cluster)
         told = endings.report_of_death(text, ranks - 1, hosts)
         if told and f"rank {ranks - 1} goes now" in text:

@@ -7,6 +7,7 @@ survivor that its peer is gone.
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -46,12 +47,21 @@ def _start(lab: Lab, node: str, *arguments: str) -> "subprocess.Popen[str]":
     )
 
 
+def _await_listener(server: "subprocess.Popen[str]") -> None:
+    """Waits until fi_pingpong listens, in the namespace that the process has entered by then."""
+    patience = time.monotonic() + HANG_S
+    while not re.search(r":B9E8 [0-9A-F:]+ 0A", Path(f"/proc/{server.pid}/net/tcp").read_text()):
+        assert server.poll() is None
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+
+
 @contextlib.contextmanager
 def _talking(lab: Lab, iterations: int) -> Iterator[tuple["subprocess.Popen[str]", ...]]:
     """A server on node1 and a client on node2 that sends to it; both are gone afterwards."""
     often = ("-I", str(iterations), "-S", "64")
     server = _start(lab, "node1", *often)
-    time.sleep(1)  # the client gives up at once if nobody listens yet
+    _await_listener(server)  # the client gives up at once if nobody listens yet
     client = _start(lab, "node2", *often, lab.address("node1"))
     try:
         yield server, client

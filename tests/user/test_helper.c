@@ -194,15 +194,43 @@ static void on_alarm(int number)
 static void helper__serves_after_an_interrupted_wait(void **state)
 {
 	struct sigaction action = {.sa_handler = on_alarm};
-	struct itimerval soon_once = {.it_value.tv_usec = 100000};
+	const struct timeval soon_after = {.tv_usec = 100000};
+	const struct itimerval again = {soon_after, soon_after}, never = {0};
 
 	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
-	assert_int_equal(setitimer(ITIMER_REAL, &soon_once, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &again, NULL), 0);
 	kick();
 	while (bw_wait(b, UINT64_MAX) != -EINTR)
 		;
+	setitimer(ITIMER_REAL, &never, NULL);
 	ask();
 	assert_true(soon(&ended, 2));
+}
+
+static void *wait_for_one(void *arg)
+{
+	uint32_t before = arrived;
+
+	while (arrived == before)
+		bw_wait(b, UINT64_MAX);
+	return NULL;
+}
+
+/* One thread sleeps while another one makes a single round, which ends what the first had armed. */
+static void helper__wakes_a_sleeper_after_a_round_of_another_thread(void **state)
+{
+	pthread_t sleeper;
+
+	assert_int_equal(pthread_create(&sleeper, NULL, wait_for_one, NULL), 0);
+	while (!atomic_load(&b->sleepers))
+		usleep(1000);
+	await(WATCHING);
+	bw_progress(b);
+	usleep(10000);
+	await(WATCHING);
+	ask();
+	assert_true(soon(&ended, 2));
+	pthread_join(sleeper, NULL);
 }
 
 /* What the program sends from another thread while it sleeps is its helper's to repeat: the helper
@@ -294,6 +322,7 @@ int main(void)
 		TEST(helper__serves_after_a_single_round),
 		TEST(helper__serves_a_program_that_armed_and_computes),
 		TEST(helper__serves_after_an_interrupted_wait),
+		TEST(helper__wakes_a_sleeper_after_a_round_of_another_thread),
 		TEST(helper__sees_to_deadlines_of_a_sleeping_program),
 		TEST(helper__stays_out_between_a_locked_look_and_the_sleep),
 		TEST(helper__is_let_finish_before_a_fork),

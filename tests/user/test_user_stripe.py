@@ -78,11 +78,17 @@ def test_long_messages_travel_by_both(slow: str | None) -> None:
 
 def test_short_messages_travel_by_one() -> None:
     with striped() as (pair, _):
-        for tag in range(1, 50):
-            assert pair.a.send(pair.to_b, tag=tag, length=100) == NOW
-            assert pair.b.expect("message", tag=tag)["ok"]
-        assert sorted(bool(n) for n in carried(pair).values()) in ([False, True], [True, True])
-        assert max(carried(pair).values()) >= 40 * 100
+        # The first find out which is better; on a busy machine that may change for a while.
+        for turn in range(8):
+            before = carried(pair)
+            for tag in range(1, 50):
+                assert pair.a.send(pair.to_b, tag=tag, length=100) == NOW
+                assert pair.b.expect("message", tag=tag)["ok"]
+            took = [n - before[interface] for interface, n in carried(pair).items()]
+            assert sum(took) >= 49 * 100, turn
+            if max(took) >= 40 * 100:
+                break
+        assert max(took) >= 40 * 100, took
 
 
 @pytest.mark.parametrize("cut", [0, 1])

@@ -17,7 +17,7 @@ from beowire import signals
 
 _OURS = b"beowire: "
 _LONGEST = 4096  # bytes of a line that is looked at
-_PATIENCE_S = 2.0
+_PATIENCE_S = 10.0
 
 
 class Once:
