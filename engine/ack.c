@@ -51,14 +51,14 @@ void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 		bw_ack_settled(t);
 }
 
-void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f)
+uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head)
 {
-	struct bw_hdr *h = (struct bw_hdr *)f->head;
+	struct bw_hdr *h = head;
 	struct bw_ackblk *b = (struct bw_ackblk *)(h + 1);
 	struct bw_ack *a = (struct bw_ack *)(b + 1);
 	struct bw_range *r = (struct bw_range *)(a + 1);
 	uint64_t from = t->rx.base;
-	uint32_t i;
+	uint32_t i, len;
 
 	bw_hdr_fill(e, p, h, BW_FRAME_ACK);
 	h->path = (uint8_t)(t - p->path);
@@ -73,11 +73,22 @@ void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 		from = t->rx.span[i].hi;
 	}
 	bw_ack_settled(t);
+	len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
+	bw_head_seal(e, h, len, len);
+	e->count.acks_tx++;
+	return len;
+}
+
+void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f)
+{
 	f->to = t->to;
 	f->segments = 0;
-	f->head_len = f->len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
-	bw_head_seal(e, h, f->head_len, f->len);
-	e->count.acks_tx++;
+	f->head_len = f->len = bw_ack_write(e, p, t, f->head);
+}
+
+bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t)
+{
+	return p->confirmed && (t->ack_now || t->ack_at != BW_NEVER);
 }
 
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
@@ -140,8 +151,10 @@ static void bw_ack_span(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 	}
 }
 
-/* Packets that were concluded lost and now turn out to have arrived: wait longer next time. */
-static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo, uint64_t hi)
+/* Packets that were concluded lost and now turn out to have arrived: wait longer next time. What
+ * they carried need not be sent again. */
+static void bw_ack_spurious(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t lo,
+			    uint64_t hi)
 {
 	uint32_t i;
 
@@ -154,6 +167,7 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo,
 			continue;
 		t->lost[i].pn = 0;
 		e->count.spurious++;
+		bw_path_answered(e, p, t);
 		/* This is how long to wait; other samples, of frames acknowledged at once, hide
 		 * it. */
 		bw_path_rtt(t, e->now - t->lost[i].sent_ns);
@@ -162,6 +176,7 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_path *t, uint64_t lo,
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
 			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
 		t->reorder_pn = t->pn_next;
+		bw_late_acked(e, p, t, pn);
 	}
 }
 
@@ -187,6 +202,9 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 			    const struct bw_acked *sum)
 {
 	if (sum->packets) {
+		bw_path_answered(e, p, t);
+		if (t->pto_count)
+			bw_loss_heard(e, t);
 		t->pto_count = 0;
 		t->acked_max = bw_max_u64(t->acked_max, sum->largest);
 		bw_ack_rtt(e, t, sum, a);
@@ -198,7 +216,7 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	}
 	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
 		bw_window_marks(e, t, b->marks, sum->packets);
-	bw_loss_floor(e, t);
+	bw_loss_floor(e, p, t);
 }
 
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -214,14 +232,14 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
 	bw_pnset_floor(&t->rx, bw_unwrap(t->rx.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
-		bw_ack_spurious(e, t, lo, hi);
+		bw_ack_spurious(e, p, t, lo, hi);
 		bw_ack_span(e, p, t, &at, 0, hi, &sum);
 		for (i = 0; a && i < a->ranges; i++) {
 			lo = hi + r[i].gap;
 			hi = lo + r[i].run;
 			if (hi > t->pn_next)
 				break;
-			bw_ack_spurious(e, t, lo, hi);
+			bw_ack_spurious(e, p, t, lo, hi);
 			bw_ack_span(e, p, t, &at, lo, hi, &sum);
 		}
 		bw_ack_progress(e, p, t, b, a, &sum);

@@ -47,27 +47,97 @@ static const char *bw_check_path(const struct bw_path *t)
 	return bw_check_spans(t->rx.span, t->rx.n, BW_PNSET_SPANS);
 }
 
-static uint32_t bw_check_refs(const struct bw_list *l, const void *obj)
+/* What of a message or serve has an owner. */
+struct bw_check_owned {
+	uint32_t records;
+	uint64_t bytes;
+};
+
+static void bw_check_owners(const struct bw_list *l, const void *obj, struct bw_check_owned *sum)
 {
 	const struct bw_list *at;
-	uint32_t n = 0;
 
-	for (at = l->next; at != l; at = at->next)
-		n += bw_entry(at, struct bw_record, list)->obj == obj;
-	return n;
+	for (at = l->next; at != l; at = at->next) {
+		const struct bw_record *r = bw_entry(at, struct bw_record, list);
+
+		sum->records += r->obj == obj;
+		sum->bytes += r->obj == obj ? r->len : 0;
+	}
 }
 
-static uint32_t bw_check_owned(const struct bw_peer *p, const void *obj)
+static struct bw_check_owned bw_check_owned(const struct bw_peer *p, const void *obj)
 {
-	uint32_t n = bw_check_refs(&p->again, obj);
+	struct bw_check_owned sum = {0};
 	uint8_t i;
 
-	n += bw_check_refs(&p->spare, obj);
+	bw_check_owners(&p->again, obj, &sum);
+	bw_check_owners(&p->spare, obj, &sum);
 	for (i = 0; i < p->npaths; i++) {
-		n += bw_check_refs(&p->path[i].flight, obj);
-		n += bw_check_refs(&p->path[i].share, obj);
+		bw_check_owners(&p->path[i].flight, obj, &sum);
+		bw_check_owners(&p->path[i].share, obj, &sum);
 	}
-	return n;
+	return sum;
+}
+
+static bool bw_check_among(const struct bw_list *list, const struct bw_list *hook)
+{
+	const struct bw_list *l = list->next;
+
+	while (l != list && l != hook)
+		l = l->next;
+	return l == hook;
+}
+
+/* Is what the copy names alive, and was it sent so far? */
+static bool bw_check_named(const struct bw_peer *p, const struct bw_record *copy)
+{
+	const struct bw_txmsg *m = copy->obj;
+	const struct bw_serve *s = copy->obj;
+
+	if (copy->kind == BW_OWNED_MESSAGE)
+		return (bw_check_among(&p->txmsgs, &m->all) ||
+			bw_check_among(&p->controls, &m->all)) &&
+		       copy->off + copy->len <= m->next_off;
+	return copy->kind == BW_OWNED_BULK && bw_check_among(&p->serves, &s->all) &&
+	       copy->off + copy->len <= s->next_off;
+}
+
+/* Would an acknowledgement of this packet be noticed, though it owns nothing? */
+static bool bw_check_noticed(const struct bw_path *t, uint64_t pn)
+{
+	const struct bw_list *l;
+	uint32_t i;
+
+	for (i = 0; i < BW_LOST_RING; i++)
+		if (t->lost[i].pn == pn)
+			return t->lost_n != 0;
+	for (l = t->flight.next; l != &t->flight; l = l->next)
+		if (bw_entry(l, struct bw_record, list)->pn == pn)
+			return bw_entry(l, struct bw_record, list)->kind == BW_OWNED_MOVED;
+	return false;
+}
+
+/* What packets carried whose ranges have other owners now. */
+static const char *bw_check_late(const struct bw_peer *p)
+{
+	const struct bw_list *l;
+	uint32_t n = 0;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		const struct bw_path *t = &p->path[i];
+
+		for (l = t->late.next; l != &t->late; l = l->next) {
+			const struct bw_record *r = bw_entry(l, struct bw_record, list);
+
+			if (!bw_check_named(p, r))
+				return "what a lost packet carried has ended, or was never sent";
+			if (!bw_check_noticed(t, r->pn))
+				return "what a forgotten packet carried is remembered";
+			n++;
+		}
+	}
+	return n == p->late ? NULL : "what lost packets carried miscounted";
 }
 
 static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list *list)
@@ -76,9 +146,12 @@ static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list 
 
 	for (l = list->next; l != list; l = l->next) {
 		const struct bw_txmsg *m = bw_entry(l, struct bw_txmsg, all);
+		struct bw_check_owned owned = bw_check_owned(p, m);
 
-		if (m->refs != bw_check_owned(p, m))
+		if (m->refs != owned.records)
 			return "message's ranges miscounted";
+		if (owned.bytes > m->next_off)
+			return "bytes of a message with two owners";
 		if (m->sent != bw_list_empty(&m->queue))
 			return "message sent and queued, or neither";
 		if (m->sent && (!m->refs || m->next_off != m->len))
@@ -93,9 +166,12 @@ static const char *bw_check_serves(const struct bw_peer *p)
 
 	for (l = p->serves.next; l != &p->serves; l = l->next) {
 		const struct bw_serve *s = bw_entry(l, struct bw_serve, all);
+		struct bw_check_owned owned = bw_check_owned(p, s);
 
-		if (s->refs != bw_check_owned(p, s))
+		if (s->refs != owned.records)
 			return "serve's ranges miscounted";
+		if (owned.bytes > s->next_off)
+			return "bytes of a serve with two owners";
 		if (!s->refs && (s->aborted || s->next_off == s->len))
 			return "serve ended, but not settled";
 		if (s->next_off > s->len)
@@ -182,6 +258,8 @@ static const char *bw_check_peer(const struct bw_peer *p)
 		bad = bw_check_asked(p);
 	if (!bad)
 		bad = bw_check_aside(p);
+	if (!bad)
+		bad = bw_check_late(p);
 	for (l = p->pulls.next; l != &p->pulls && !bad; l = l->next) {
 		const struct bw_pull *u = bw_entry(l, struct bw_pull, all);
 

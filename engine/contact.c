@@ -47,11 +47,6 @@ static struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint1
 	return NULL;
 }
 
-static bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
 /* The path with this address, or NULL. */
 static struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_addr *to)
 {
@@ -63,17 +58,44 @@ static struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_
 	return NULL;
 }
 
-/* The path with this address; a new one while there is room; NULL. */
+/* Has nothing but somebody's HELLO ever spoken for this path? Anybody can send that, in the peer's
+ * name. */
+static bool bw_contact_hearsay(const struct bw_path *t)
+{
+	return !t->named && !t->answered && t->state != BW_PATH_UP && t->pn_next == 1 &&
+	       !t->rx_any && !t->ev.type;
+}
+
+/* A place for another path: a new one, or that of the one which is hearsay and was heard of least
+ * recently; NULL. */
+static struct bw_path *bw_contact_place(struct bw_peer *p)
+{
+	struct bw_path *oldest = NULL;
+	uint8_t i;
+
+	if (p->npaths < BW_PATHS_MAX)
+		return &p->path[p->npaths++];
+	for (i = 0; i < p->npaths; i++)
+		if (bw_contact_hearsay(&p->path[i]) &&
+		    (!oldest || p->path[i].heard < oldest->heard))
+			oldest = &p->path[i];
+	return oldest;
+}
+
+/* The path with this address; a new one while there is a place; NULL. */
 static struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 				       const struct bw_link_addr *to)
 {
 	struct bw_path *t = bw_contact_known_path(p, to);
 
-	if (t || p->npaths == BW_PATHS_MAX)
-		return t;
-	t = &p->path[p->npaths++];
-	bw_path_init(e, t, to);
-	t->owner = p;
+	if (!t) {
+		t = bw_contact_place(p);
+		if (!t)
+			return NULL;
+		bw_path_init(e, t, to);
+		t->owner = p;
+	}
+	t->heard = e->now;
 	return t;
 }
 
@@ -97,6 +119,7 @@ static struct bw_peer *bw_contact_at(struct bw_engine *e, const struct bw_link_a
 int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = NULL;
+	struct bw_path *t;
 	uint16_t i;
 
 	if (!op->connect.paths || op->connect.paths > BW_PATHS_MAX)
@@ -116,26 +139,31 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		p->engine = op->connect.engine;
 		p->inc = op->connect.inc;
 	}
-	for (i = 0; i < op->connect.paths; i++)
-		bw_contact_path(e, p, &op->connect.path[i]);
+	for (i = 0; i < op->connect.paths; i++) {
+		t = bw_contact_path(e, p, &op->connect.path[i]);
+		if (t)
+			t->named = true;
+	}
 	op->peer = p->handle;
 	bw_peer_ready(e, p);
 	bw_peer_schedule(e, p);
 	return 0;
 }
 
-static void bw_contact_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+/* On this path; `move`: to the address at which the peer is said to be. */
+static void bw_contact_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, bool move,
 			     struct bw_tx_frame *f)
 {
+	bool answer = t->hello_answer && !move;
 	struct bw_hdr *h = (struct bw_hdr *)f->head;
 	struct bw_hello *b = (struct bw_hello *)(h + 1);
 
 	bw_hdr_fill(e, p, h, BW_FRAME_HELLO);
-	h->flags = t->hello_answer ? BW_HDR_ANSWER : 0;
+	h->flags = answer ? BW_HDR_ANSWER : 0;
 	h->path = (uint8_t)(t - p->path);
 	memset(b, 0, sizeof(*b));
 	b->node = e->cfg.node;
-	b->features = e->cfg.features;
+	b->features = e->cfg.features | BW_FEATURE_ECHO;
 	b->inc = e->cfg.incarnation;
 	b->conn = p->wire;
 	b->version_min = b->version_max = BW_VERSION;
@@ -146,10 +174,23 @@ static void bw_contact_build(struct bw_engine *e, struct bw_peer *p, struct bw_p
 	b->target_node = p->node;
 	b->target_inc = p->inc;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
-	f->to = t->to;
+	if (move) { /* no echo: it might be a question of ours that somebody passes on */
+		b->nonce = t->move.nonce;
+	} else if (answer) {
+		b->echo = t->echo;
+	} else {
+		b->nonce = t->nonce;
+	}
+	f->to = move ? t->move.to : t->to;
 	f->segments = 0;
 	f->head_len = f->len = BW_HELLO_BYTES;
 	bw_head_seal(e, h, f->head_len, f->len);
+	e->last.answer = answer;
+	e->last.move = move;
+	if (move) {
+		t->move.due = false;
+		return;
+	}
 	if (!t->hello_sent)
 		t->hello_sent = e->now;
 	t->hello_due = t->hello_answer = false;
@@ -160,9 +201,9 @@ bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		if (!p->path[i].hello_due)
+		if (!p->path[i].hello_due && !p->path[i].move.due)
 			continue;
-		bw_contact_build(e, p, &p->path[i], f);
+		bw_contact_build(e, p, &p->path[i], !p->path[i].hello_due, f);
 		return true;
 	}
 	return false;
@@ -248,6 +289,7 @@ static void bw_contact_adopt(struct bw_engine *e, struct bw_peer *p, const struc
 	p->charge_min = b->charge_min;
 	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
 	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
+	p->echoes = (b->features & BW_FEATURE_ECHO) != 0;
 	p->version_min = b->version_min;
 	p->version_max = b->version_max;
 	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;
@@ -335,10 +377,48 @@ static int bw_contact_rebind(struct bw_engine *e, struct bw_peer *p, bool answer
 	return 0;
 }
 
+/* The path that the peer numbers so, by the same link but another address of the peer. */
+static struct bw_path *bw_contact_numbered(struct bw_peer *p, const struct bw_link_addr *from,
+					   uint8_t remote_no)
+{
+	struct bw_path *t = bw_peer_path(p, remote_no);
+
+	return t && t->to.link == from->link ? t : NULL;
+}
+
+/* The peer seems to have another address on this path: a network interface was exchanged, or the
+ * frame is somebody else's, or an old one that is sent again. Whoever is there is asked; the path
+ * goes there only when that was answered. */
+static int bw_contact_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			    const struct bw_rx_frame *f, const struct bw_hello *b)
+{
+	bool asked = t->move.nonce && bw_link_same(&t->move.to, &f->from);
+
+	bw_peer_ready(e, p);
+	if (asked && b->echo == t->move.nonce) {
+		t->to = f->from;
+		t->echo = b->nonce ? b->nonce : t->move.echo;
+		t->hello_due = t->hello_answer = t->echo != 0;
+		memset(&t->move, 0, sizeof(t->move));
+		bw_path_answered(e, p, t);
+		bw_path_up(e, p, t);
+		bw_event_push(e, &t->ev, BW_EV_PATH);
+		bw_peer_schedule(e, p);
+		return 0;
+	}
+	if (!asked) {
+		t->move.to = f->from;
+		t->move.nonce = bw_nonce(e);
+	}
+	t->move.echo = b->nonce ? b->nonce : t->move.echo;
+	t->move.due = true;
+	return 0;
+}
+
 int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
-	bool answer = h->flags & BW_HDR_ANSWER;
+	bool answer = h->flags & BW_HDR_ANSWER, proof;
 	struct bw_peer *p;
 	struct bw_path *t;
 	int r;
@@ -373,22 +453,33 @@ int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const str
 		if (r || answer)
 			return r ? r : -BW_DROP_EARLY;
 	}
+	if (!t && bw_contact_numbered(p, &f->from, h->path))
+		return bw_contact_moved(e, p, bw_peer_path(p, h->path), f, b);
 	t = bw_contact_path(e, p, &f->from);
 	if (!t)
 		return -BW_DROP_EARLY;
-	t->heard = e->now;
-	t->remote_no = h->path;
-	t->frame_max = b->frame_max;
+	bw_peer_ready(e, p);
+	proof = p->conn ? !p->echoes : !(b->features & BW_FEATURE_ECHO);
+	proof = proof ? answer : t->nonce && b->echo == t->nonce;
+	if (answer && !proof)
+		return -BW_DROP_ECHO;
+	if (proof || t->remote_no == BW_PATH_UNKNOWN) {
+		t->remote_no = h->path;
+		t->frame_max = b->frame_max;
+	}
 	bw_contact_adopt(e, p, b);
-	bw_peer_heard(e, p);
 	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
 		bw_path_rtt(t, e->now - t->hello_sent);
-	if (answer || h->conn == p->wire)
-		p->confirmed = true;
+	p->confirmed |= proof || h->conn == p->wire;
 	if (answer)
 		bw_path_guess(e, t);
-	if (p->confirmed)
+	if (proof) {
+		t->nonce = bw_nonce(e);
+		bw_path_answered(e, p, t);
+	}
+	if (proof || (p->confirmed && !p->echoes))
 		bw_path_up(e, p, t);
+	t->echo = b->nonce;
 	t->hello_due = t->hello_answer = !answer;
 	bw_peer_ready(e, p);
 	bw_peer_schedule(e, p);
@@ -491,6 +582,26 @@ static void bw_contact_say_bye(struct bw_engine *e, const struct bw_leave *l,
 	bw_head_seal(e, s->head, s->len, s->len);
 }
 
+/* What was received is acknowledged before the leave, while that leaves room for leaves. */
+static void bw_contact_say_ack(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	struct bw_stray *s;
+
+	if (e->stray_head - e->stray_tail >= BW_STRAYS / 2)
+		return;
+	s = bw_stray_new(e, &t->to);
+	s->len = bw_ack_write(e, p, t, s->head);
+}
+
+void bw_contact_settle(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i;
+
+	for (i = 0; p->conn && i < p->npaths; i++)
+		if (bw_ack_owed(p, &p->path[i]))
+			bw_contact_say_ack(e, p, &p->path[i]);
+}
+
 void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p)
 {
 	struct bw_leave *l;
@@ -540,8 +651,8 @@ bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f)
 
 	while (!bw_list_empty(&e->peers)) {
 		p = bw_first(&e->peers, struct bw_peer, all);
-		for (i = 0; p->confirmed && i < p->npaths; i++) {
-			if (p->path[i].ack_at == BW_NEVER && !p->path[i].ack_now)
+		for (i = 0; i < p->npaths; i++) {
+			if (!bw_ack_owed(p, &p->path[i]))
 				continue;
 			bw_ack_build(e, p, &p->path[i], f);
 			return true;

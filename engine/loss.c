@@ -17,11 +17,18 @@ static void bw_record_drop(struct bw_engine *e, struct bw_record *r)
 
 void bw_record_forget(struct bw_engine *e, struct bw_record *r)
 {
+	bw_record_vacate(r);
+	bw_record_drop(e, r);
+}
+
+void bw_record_vacate(struct bw_record *r)
+{
 	if (r->kind == BW_OWNED_MESSAGE)
 		((struct bw_txmsg *)r->obj)->refs--;
 	else if (r->kind == BW_OWNED_BULK)
 		((struct bw_serve *)r->obj)->refs--;
-	bw_record_drop(e, r);
+	r->kind = BW_OWNED_MOVED;
+	r->obj = NULL;
 }
 
 void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_record *r)
@@ -29,6 +36,7 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 	void *obj = r->obj;
 	uint8_t kind = r->kind;
 	uint32_t size = r->len;
+	uint64_t pn = r->pn;
 
 	bw_record_forget(e, r);
 	if (kind == BW_OWNED_MESSAGE)
@@ -37,6 +45,8 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 		bw_serve_settle(e, obj);
 	else if (kind == BW_OWNED_PAD)
 		bw_path_probe_acked(e, p, t, size);
+	else if (kind == BW_OWNED_MOVED)
+		bw_late_acked(e, p, t, pn);
 }
 
 /* The range of a packet that is taken for lost, or never left, goes to the end of the
@@ -69,10 +79,13 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_peer_ready(e, p);
 }
 
-static void bw_loss_remember(struct bw_engine *e, struct bw_path *t, uint64_t pn, uint64_t sent_ns)
+static void bw_loss_remember(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
+			     uint64_t sent_ns)
 {
 	uint32_t i = t->lost_n++ % BW_LOST_RING;
 
+	if (t->lost[i].pn)
+		bw_late_forget(e, p, t, t->lost[i].pn);
 	t->lost[i].pn = pn;
 	t->lost[i].sent_ns = sent_ns;
 	t->lost[i].since_ns = e->now;
@@ -86,14 +99,15 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 {
 	uint64_t pn = r->pn;
 
-	bw_loss_remember(e, t, pn, r->sent_ns);
+	bw_loss_remember(e, p, t, pn, r->sent_ns);
 	if (r->kind == BW_OWNED_PAD)
-		bw_path_probe_lost(e, p, t, r->len);
+		bw_path_probe_lost(e, p, t, r->len, pn < t->acked_max);
 	else
 		bw_path_size_lost(e, p, t, r->frame_len);
 	while (&r->list != &t->flight && r->pn == pn) {
 		struct bw_list *next = r->list.next;
 
+		bw_late_keep(e, p, t, r);
 		bw_record_again(e, p, t, r);
 		r = bw_entry(next, struct bw_record, list);
 	}
@@ -142,22 +156,29 @@ static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw
 	bw_path_choose(e, p);
 }
 
-/* A path stays silent. A busy peer is silent on all of them: so ask on the others, and leave this
- * one only when another has answered since. */
+/* Nothing that is sent on a path is acknowledged. A busy peer answers on none: so ask on the
+ * others, and leave this one only when another has answered since the first tail probe. That frames
+ * of the peer come on this one means nothing: it may be cut in our direction only, or the peer have
+ * moved to another address. It is asked as well, as an answer tells of such a move. If it answers,
+ * if only late and to what was taken for lost, it is slower than we thought, and stays, until it is
+ * silent for another pause between probes. */
 static void bw_loss_doubt_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	bool answered = false;
+	bool answered = false, silent = t->answered <= t->pto_since;
 	uint8_t i;
 
+	t->hello_due = true;
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *other = &p->path[i];
 
 		if (other == t || other->state != BW_PATH_UP)
 			continue;
 		other->hello_due = true;
-		answered |= other->heard > t->pto_since;
+		answered |= other->answered > t->pto_since;
 	}
-	if (answered && t->pto_count >= BW_PTO_LEAVE && t->heard < t->pto_since)
+	if (!silent)
+		t->pto_since = e->now;
+	else if (answered && t->pto_count >= BW_PTO_LEAVE)
 		bw_loss_leave_path(e, p, t);
 }
 
@@ -179,7 +200,7 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		bw_stripe_doubt(e, p, t);
 	if (t->pto_count >= BW_PTO_ASK)
 		bw_loss_doubt_path(e, p, t);
-	bw_loss_floor(e, t);
+	bw_loss_floor(e, p, t);
 }
 
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
@@ -198,10 +219,19 @@ void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		l = l->prev;
 		bw_record_again(e, p, t, r);
 	}
-	bw_loss_floor(e, t);
+	bw_loss_floor(e, p, t);
 }
 
-void bw_loss_floor(struct bw_engine *e, struct bw_path *t)
+void bw_loss_heard(struct bw_engine *e, struct bw_path *t)
+{
+	uint32_t i;
+
+	for (i = 0; t->lost_n && i < BW_LOST_RING; i++)
+		if (t->lost[i].since_ns >= t->pto_since)
+			t->lost[i].since_ns = e->now;
+}
+
+void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_path_srtt(t);
 	bool live = false;
@@ -212,7 +242,8 @@ void bw_loss_floor(struct bw_engine *e, struct bw_path *t)
 	for (i = 0; t->lost_n && i < BW_LOST_RING; i++) {
 		if (!t->lost[i].pn)
 			continue;
-		if (t->lost[i].since_ns + life + BW_PTO_MIN < e->now) {
+		if (!t->pto_count && t->lost[i].since_ns + life + BW_PTO_MIN < e->now) {
+			bw_late_forget(e, p, t, t->lost[i].pn);
 			t->lost[i].pn = 0;
 			continue;
 		}

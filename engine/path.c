@@ -10,6 +10,7 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	memset(t, 0, sizeof(*t));
 	t->to = *to;
 	t->state = BW_PATH_TRYING;
+	t->nonce = bw_nonce(e);
 	t->remote_no = BW_PATH_UNKNOWN;
 	t->hello_due = true;
 	t->hello_pause = BW_HELLO_FIRST;
@@ -26,6 +27,7 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->ssthresh = UINT64_MAX;
 	bw_list_init(&t->flight);
 	bw_list_init(&t->share);
+	bw_list_init(&t->late);
 }
 
 /* Largest frame that both ends can handle on this path. */
@@ -44,6 +46,7 @@ void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		return;
 	t->state = BW_PATH_UP;
 	t->pto_count = 0;
+	bw_loss_floor(e, p, t); /* what was lost long ago is forgotten before anything is sent */
 	t->mtu = ceiling < BW_MTU_BASE ? ceiling : BW_MTU_BASE;
 	t->mtu_fail = ceiling + 1;
 	t->probe_size = ceiling > t->mtu ? ceiling : 0;
@@ -52,6 +55,14 @@ void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	bw_path_choose(e, p);
 	bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_peer_ready(e, p);
+}
+
+void bw_path_answered(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	t->answered = e->now;
+	t->ask |= t->probe_held;
+	t->probe_held = false;
+	bw_peer_proven(e, p);
 }
 
 /* The first link in the host's order; of those in use together, the one that a short message
@@ -124,7 +135,7 @@ uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t)
 	uint32_t shift = t->pto_count < 16 ? t->pto_count : 16;
 
 	pto = bw_max_u64(pto, BW_PTO_MIN) + e->cfg.ack_delay_ns;
-	return bw_min_u64(pto << shift, bw_max_u64(BW_PTO_MAX, pto));
+	return bw_min_u64(pto << shift, BW_PTO_MAX);
 }
 
 /* Halve the interval between what passes and what does not, until it is small. */
@@ -148,12 +159,18 @@ void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path 
 	bw_path_probe_next(e, p, t);
 }
 
-void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size)
+void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size,
+			bool later)
 {
 	t->probe_flying = false;
 	bw_peer_ready(e, p);
-	if (size != t->probe_size || ++t->probe_tries < BW_PROBE_TRIES)
+	if (size != t->probe_size)
 		return;
+	t->ask = true; /* a short packet behind the next try: is it the size, or silence? */
+	t->probe_held = !later;
+	if (!later || ++t->probe_tries < BW_PROBE_TRIES)
+		return;
+	t->ask = false;
 	t->mtu_fail = size;
 	bw_path_probe_next(e, p, t);
 }

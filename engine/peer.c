@@ -34,7 +34,7 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	p->wire = p->handle;
 	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
 	p->ping_at = BW_NEVER;
-	p->heard = e->now;
+	p->proven = e->now;
 	bw_credit_start(e, p);
 	bw_list_add_before(&e->peers, &p->all);
 	e->count.peers++;
@@ -115,9 +115,9 @@ bool bw_peer_idle(const struct bw_peer *p)
 	return true;
 }
 
-void bw_peer_heard(struct bw_engine *e, struct bw_peer *p)
+void bw_peer_proven(struct bw_engine *e, struct bw_peer *p)
 {
-	p->heard = e->now;
+	p->proven = e->now;
 	if (p->ping_pause)
 		p->ping_at = e->now + p->ping_pause;
 }
@@ -137,7 +137,8 @@ bool bw_peer_waits(const struct bw_peer *p)
 {
 	uint8_t i;
 
-	if (!p->confirmed || bw_peer_expects(p) || !bw_list_empty(&p->again))
+	if (!p->confirmed || p->path[p->best].state != BW_PATH_UP || bw_peer_expects(p) ||
+	    !bw_list_empty(&p->again))
 		return true;
 	for (i = 0; i < p->npaths; i++)
 		if (!bw_list_empty(&p->path[i].flight))
@@ -179,7 +180,7 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 	uint64_t at;
 
 	if (t->state == BW_PATH_TRYING)
-		return t->hello_next;
+		return bw_min_u64(t->hello_next, t->ack_at);
 	if (t->state != BW_PATH_UP)
 		return BW_NEVER;
 	at = bw_min_u64(bw_min_u64(t->ack_at, t->loss_at), t->pace.until);
@@ -204,7 +205,7 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	} else {
 		if (!p->waiting_since)
 			p->waiting_since = e->now ? e->now : 1;
-		at = bw_min_u64(at, bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns);
+		at = bw_min_u64(at, bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns);
 	}
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
@@ -225,7 +226,8 @@ static uint64_t bw_hello_lag(const struct bw_engine *e, uint64_t pause)
 
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	bool wanted = !p->confirmed || (p->stripes && !bw_list_empty(&p->serves));
+	bool none = p->path[p->best].state != BW_PATH_UP;
+	bool wanted = !p->confirmed || none || (p->stripes && !bw_list_empty(&p->serves));
 	uint64_t longest = wanted ? BW_HELLO_LAST : BW_HELLO_RETRY;
 
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello_next) {
@@ -234,12 +236,12 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		t->hello_pause = bw_min_u64(2 * t->hello_pause, longest);
 		t->hello_next = e->now + t->hello_pause + bw_hello_lag(e, t->hello_pause);
 	}
-	if (t->state != BW_PATH_UP)
-		return;
-	if (e->now >= t->ack_at) {
+	if (e->now >= t->ack_at) { /* the peer may use a path that we do not */
 		t->ack_now = true;
 		t->ack_at = BW_NEVER;
 	}
+	if (t->state != BW_PATH_UP)
+		return;
 	if (e->now >= t->pace.until)
 		t->pace.until = BW_NEVER; /* the peer is ready now */
 	if (e->now >= t->loss_at)
@@ -253,7 +255,7 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 	uint8_t i;
 
 	if (p->waiting_since && bw_peer_waits(p) &&
-	    e->now >= bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns) {
+	    e->now >= bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
 		return;
 	}
@@ -316,6 +318,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	bw_peer_end_records(e, &p->again);
 	bw_peer_end_records(e, &p->spare);
 	p->aside = 0;
+	bw_late_ended(e, p, NULL);
 	while (!bw_list_empty(&p->serves)) {
 		struct bw_serve *s = bw_first(&p->serves, struct bw_serve, all);
 

@@ -94,11 +94,12 @@ struct bw_config {
 	uint32_t cluster;
 	uint16_t engine; /* number of this engine on its node */
 	uint16_t reserved0;
-	uint32_t rx_budget;  /* bytes that all peers together may have under way to us */
-	uint32_t charge_min; /* bytes of budget that one frame costs at least (ring slot); may be
+	uint32_t rx_budget;    /* bytes that all peers together may have under way to us */
+	uint32_t charge_min;   /* bytes of budget that one frame costs at least (ring slot); may be
 			      * 0 */
-	uint64_t features;   /* BW_FEATURE_* to offer */
-	uint64_t dead_ns;    /* a peer silent for so long while we wait for it is given up (60 s) */
+	uint64_t features;     /* BW_FEATURE_* to offer */
+	uint64_t dead_ns;      /* a peer that answers nothing for so long while we wait for it is
+			      * given up (60 s) */
 	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; 0: default */
 	uint32_t link_mtu[8];  /* per host link number: largest frame (hdr included), in bytes */
 	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
@@ -108,7 +109,8 @@ struct bw_config {
 
 enum bw_op_type {
 	BW_OP_CONNECT = 1, /* make (or find) the state for a peer; sets .peer */
-	BW_OP_DISCONNECT,  /* forget a peer: its operations end with -ECANCELED */
+	BW_OP_DISCONNECT,  /* forget a peer: its operations end with -ECANCELED, and those it has
+			    * under way to us fail, but for what .on acknowledges */
 	BW_OP_SEND,	   /* eager message */
 	BW_OP_PULL,	   /* fetch a region of a peer into a buffer */
 	BW_OP_EXPOSE,	   /* let peers pull a buffer once; sets .expose.key */
@@ -159,7 +161,9 @@ struct bw_op {
 			uint64_t key; /* result; never 0 */
 		} expose;	      /* .peer may pull it; also RETRACT (key) */
 		uint64_t pull_id;     /* CANCEL_PULL */
-		bool on;	      /* PRESSURE, WATCH */
+		bool on;	      /* PRESSURE, WATCH; DISCONNECT: the host has taken all that
+				       * came, which is acknowledged first; without it the peer
+				       * must not believe that it was taken */
 	};
 };
 
@@ -180,7 +184,7 @@ enum bw_event_type {
 };
 
 /* Reasons in .status of PEER_DOWN (negative errno, Linux numbers). */
-#define BW_DOWN_TIMEOUT	 (-ETIMEDOUT)	    /* silent for dead_ns */
+#define BW_DOWN_TIMEOUT	 (-ETIMEDOUT)	    /* no answer for dead_ns */
 #define BW_DOWN_REFUSED	 (-ECONNREFUSED)    /* no such incarnation or engine there (any more) */
 #define BW_DOWN_RESET	 (-ECONNRESET)	    /* it lives, but gave us up */
 #define BW_DOWN_VERSION	 (-EPROTONOSUPPORT) /* no version in common */
@@ -275,7 +279,7 @@ enum bw_drop {
 	BW_DROP_NO_BUFFER,   /* the host had no buffer or the pool was empty; comes again */
 	BW_DROP_WINDOW,	     /* beyond the reordering window of its flow */
 	BW_DROP_STALE,	     /* data of a pull that has ended */
-	BW_DROP_ECHO,	     /* a refusal that echoes nothing of ours */
+	BW_DROP_ECHO,	     /* a refusal or an answer that echoes nothing of ours */
 	BW_DROP_CREDIT,	     /* more than its sender was granted: not acknowledged */
 	BW_DROP_REASONS,
 };

@@ -15,6 +15,13 @@ static uint64_t bw_mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+uint32_t bw_nonce(struct bw_engine *e)
+{
+	uint32_t x = (uint32_t)(bw_mix(e->cfg.secret + ++e->nonce * 0x9E3779B97F4A7C15ull) >> 32);
+
+	return x ? x : 1;
+}
+
 int bw_pull_expose(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = bw_peer_get(e, op->peer);
@@ -36,7 +43,7 @@ int bw_pull_expose(struct bw_engine *e, struct bw_op *op)
 	memset(g, 0, sizeof(*g));
 	g->peer = p;
 	g->peer_handle = p->handle;
-	g->key = bw_mix(e->cfg.secret + ++e->nonce * 0x9E3779B97F4A7C15ull) << 32 | handle;
+	g->key = (uint64_t)bw_nonce(e) << 32 | handle;
 	g->cookie = op->cookie;
 	g->buf = op->expose.buf;
 	g->buf_off = op->expose.buf_off;
@@ -104,6 +111,8 @@ void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 
 	if (s->refs || (!s->aborted && s->next_off < s->len))
 		return;
+	if (s->peer->late)
+		bw_late_ended(e, s->peer, s);
 	bw_list_del(&s->all);
 	bw_list_del(&s->turn);
 	e->work--;
@@ -249,6 +258,23 @@ void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status)
 	bw_pull_settle(e, u);
 }
 
+/* What a peer may say of a pull. Others of its numbers would mean something else to our host, such
+ * as that the peer is lost, or that the pull is to be tried again. Status 0 ends a pull of nothing
+ * only. */
+static int32_t bw_pull_wire_status(int32_t status, uint64_t len)
+{
+	switch (status) {
+	case -ENOENT:
+	case -EACCES:
+	case -EINVAL:
+	case -ECANCELED:
+		return status;
+	case 0:
+		return len ? -EIO : 0;
+	}
+	return -EIO;
+}
+
 void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
 {
 	struct bw_pull *u = bw_pull_get(e, w->tag);
@@ -263,7 +289,7 @@ void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_
 		p->rx_used += missing;
 		bw_credit_taken(e, p, missing);
 	}
-	bw_pull_end(e, u, w->status < 0 ? w->status : u->len ? -EIO : 0);
+	bw_pull_end(e, u, bw_pull_wire_status(w->status, u->len));
 }
 
 /* What a pull asks for, under this id; 0: without an answer. */
@@ -352,6 +378,7 @@ static void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, u
 	u->received += added;
 	u->peer->rx_used += added;
 	bw_peer_progress(u->peer);
+	bw_peer_proven(e, u->peer); /* it has got the PULL */
 	if (!u->ended)
 		bw_duplex_received(e, added);
 	bw_credit_taken(e, u->peer, added);

@@ -131,9 +131,10 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	if (!p->confirmed) {
 		p->confirmed = true;
 		bw_path_guess(e, *path);
-		bw_path_up(e, p, *path);
+		if (bw_link_same(&f->from, &(*path)->to)) /* else it is asked again */
+			bw_path_up(e, p, *path);
+		bw_peer_proven(e, p); /* it has got our HELLO */
 	}
-	(*path)->heard = e->now;
 	*out = p;
 	return 0;
 }
@@ -374,7 +375,6 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	r = bw_recv_peer(e, f, h, &p, &t);
 	if (r)
 		return r;
-	bw_peer_heard(e, p);
 	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
 	pn = bw_unwrap(t->rx_any ? t->rx_max + 1 : 1, h->pn);
 	if (bw_pnset_has(&t->rx, pn)) {
@@ -415,7 +415,6 @@ int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct b
 	if (r)
 		return r;
 	e->count.acks_rx++;
-	bw_peer_heard(e, p);
 	bw_ack_received(e, p, t, h, b, a, (const struct bw_range *)(a + 1));
 	bw_peer_schedule(e, p);
 	return 0;

@@ -99,6 +99,8 @@ static int bw_reliable_disconnect(struct bw_engine *e, struct bw_op *op)
 
 	if (!p)
 		return -ENOTCONN;
+	if (op->on)
+		bw_contact_settle(e, p);
 	bw_contact_bid_bye(e, p);
 	bw_peer_down(e, p, BW_DOWN_CANCELED);
 	return 0;
@@ -276,9 +278,11 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 		bw_loss_requeue_packet(e, p, t, e->last.pn);
 	} else if (e->last.type == BW_FRAME_ACK) {
 		t->ack_now = true;
+	} else if (e->last.move) {
+		t->move.due = true;
 	} else if (t->state != BW_PATH_NONE) {
 		t->hello_due = true;
-		t->hello_answer = t->state == BW_PATH_UP;
+		t->hello_answer = e->last.answer;
 	}
 	bw_peer_ready(e, p);
 	e->last.peer = 0;

@@ -5,6 +5,7 @@
  * between the two. Acknowledged are packets, retransmitted are ranges of messages: a sent record
  * names the range a packet carried, and each range has exactly one owner at a time, either unsent
  * in its object, or a record under way on a path, or a record in the peer's retransmission queue.
+ * Copies of records tell what packets carried that were taken for lost; they own nothing.
  */
 #ifndef BW_RELIABLE_H
 #define BW_RELIABLE_H
@@ -79,7 +80,7 @@ enum bw_owned_kind {
 	BW_OWNED_BULK,
 	BW_OWNED_PING,
 	BW_OWNED_PAD,
-	BW_OWNED_MOVED, /* nothing any more: the range was sent again by another path */
+	BW_OWNED_MOVED, /* nothing any more: another packet has the range, or it is settled */
 };
 
 /* A message being sent: eager, or a control message (PULL, PULL_ERROR). */
@@ -166,7 +167,7 @@ struct bw_serve {
 
 /* What one packet carried; packets with several parts have several records with the same number. */
 struct bw_record {
-	struct bw_list list; /* in path.flight, peer.again, path.share or peer.spare */
+	struct bw_list list; /* in path.flight, peer.again, path.share, peer.spare or path.late */
 	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING, PAD and MOVED */
 	uint64_t pn, sent_ns, off;
 	uint32_t len;	    /* bytes of the range; PAD: frame size probed */
@@ -184,13 +185,23 @@ struct bw_path {
 	struct bw_link_addr to;
 	uint8_t state;	   /* enum bw_path_state */
 	uint8_t remote_no; /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
+	bool named;	   /* by our host, not only by a HELLO */
 	bool hello_due, hello_answer; /* a HELLO is to be sent now; as an answer */
 	bool hello_repeated;	      /* its answer gives no round-trip sample */
 	bool ack_now;
 	bool probe_allow;    /* one frame may leave beyond the window */
 	uint64_t hello_sent; /* the first one, answer or not; 0: none */
 	uint64_t hello_next, hello_pause;
-	uint64_t heard; /* when the last frame came on this path */
+	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
+	uint64_t heard;	   /* when a HELLO came by it last, or our host named it */
+	uint32_t nonce;	   /* of our HELLOs, until one is answered; 0: not drawn yet */
+	uint32_t echo;	   /* nonce of the HELLO that is to be answered */
+	struct {
+		struct bw_link_addr to;
+		uint32_t nonce, echo;
+		bool due; /* a HELLO is to be sent there */
+	} move; /* an address from which the peer is said to use this path now, not yet believed;
+		 * nonce 0: none */
 
 	/* sending */
 	uint64_t pn_next;      /* from 1 */
@@ -203,11 +214,12 @@ struct bw_path {
 	uint32_t reorder;      /* adaptive reordering window, packets */
 	uint64_t reorder_pn;   /* it shrinks again once packets from here on are acknowledged */
 	uint32_t pto_count;    /* tail probes since the last progress */
-	uint64_t pto_since;    /* time of the first of them */
+	uint64_t pto_since;    /* time of the first of them, or of one after a late answer */
 	struct {
 		uint64_t pn, sent_ns, since_ns;
-	} lost[BW_LOST_RING];
-	uint32_t lost_n; /* ever written to the ring */
+	} lost[BW_LOST_RING]; /* they age from when they were concluded lost, or a silence ended */
+	uint32_t lost_n;      /* ever written to the ring */
+	struct bw_list late;  /* bw_record: copies that own nothing, see late.c */
 
 	/* round trip, ns */
 	uint64_t srtt, rttvar, rtt_min; /* 0: not measured */
@@ -253,6 +265,7 @@ struct bw_path {
 	uint32_t probe_size;	/* size under probe, 0: none due */
 	uint32_t probe_tries;
 	bool probe_flying;
+	bool probe_held;      /* the last one met silence: none before the path answers */
 	uint32_t large_lost;  /* large frames lost since one of their size was acknowledged */
 	uint32_t large_least; /* the shortest of them */
 	bool small_acked;     /* a shorter frame was acknowledged meanwhile */
@@ -275,6 +288,7 @@ struct bw_peer {
 	uint8_t state;	/* enum bw_peer_state */
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
+	bool echoes;	      /* its HELLOs echo nonces */
 	bool stripes;	      /* it takes data by several paths together */
 	bool striped;	      /* and several are up now */
 	bool ping_expects;    /* the pings are planned because something is expected */
@@ -296,6 +310,7 @@ struct bw_peer {
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
 	struct bw_list spare; /* bw_record: as path.share, but of a path that was given up */
 	uint32_t aside;	      /* records in spare and all shares */
+	uint32_t late;	      /* records in path.late of all paths */
 	uint32_t eager_turn, serve_turn, quantum;
 	uint32_t flows_opened; /* flows that its messages made */
 	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
@@ -307,7 +322,8 @@ struct bw_peer {
 	uint64_t rx_epoch;
 
 	/* time */
-	uint64_t heard, waiting_since;
+	uint64_t proven; /* when it last answered: what we send arrives there, and the reverse */
+	uint64_t waiting_since;			  /* 0: for nothing */
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
@@ -317,12 +333,16 @@ struct bw_peer {
 	struct bw_path path[BW_PATHS_MAX];
 };
 
+#define BW_ACK_BYTES                                                                               \
+	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_ack) +                \
+	 BW_ACK_RANGES_MAX * sizeof(struct bw_range))
+
 /* Frames that belong to no peer (any more): refusals and farewells. */
 #define BW_STRAYS 32
 struct bw_stray {
 	struct bw_link_addr to;
 	uint32_t len;
-	uint64_t head[(32 + 128) / 8];
+	uint64_t head[BW_ACK_BYTES / 8]; /* the longest of them */
 };
 
 /* A conversation that we ended by BYE. Its peer may not know it yet, as a BYE is not
@@ -363,6 +383,7 @@ struct bw_engine {
 	struct { /* for unsent() */
 		uint32_t peer;
 		uint8_t type, path;
+		bool answer, move; /* HELLO: was it an answer, or to path.move.to? */
 		uint64_t pn;
 	} last;
 	struct {			  /* see duplex.h */
@@ -401,6 +422,11 @@ static inline void bw_list_del(struct bw_list *n)
 #define bw_entry(ptr, type, member)  ((type *)((char *)(ptr)-offsetof(type, member)))
 #define bw_first(head, type, member) bw_entry((head)->next, type, member)
 
+static inline bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
+{
+	return !memcmp(a, b, sizeof(*a));
+}
+
 /* event.c */
 void bw_event_push(struct bw_engine *e, struct bw_evnode *n, enum bw_event_type type);
 bool bw_event_next(struct bw_engine *e, struct bw_event *out);
@@ -427,8 +453,9 @@ void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at);
 void bw_peer_timers(struct bw_engine *e, struct bw_peer *p);
 /* Is there something that only the peer's frames can finish? */
 bool bw_peer_waits(const struct bw_peer *p);
-/* A valid frame of the peer has come. */
-void bw_peer_heard(struct bw_engine *e, struct bw_peer *p);
+/* The peer has answered something that we sent. That frames of it come proves only that one
+ * direction works, and perhaps not even that: they can be old ones. */
+void bw_peer_proven(struct bw_engine *e, struct bw_peer *p);
 /* Some of what is expected of the peer has come, or more is expected: pings begin anew. */
 void bw_peer_progress(struct bw_peer *p);
 struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no);
@@ -446,6 +473,8 @@ int bw_contact_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struc
 void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
 		       enum bw_refusal why);
 bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* Leave the acknowledgements that are owed for next_frame(), before the peer is dropped. */
+void bw_contact_settle(struct bw_engine *e, struct bw_peer *p);
 /* The peer is dropped by us: leave a BYE for next_frame(). */
 void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p);
 /* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
@@ -460,6 +489,8 @@ void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t f
 /* path.c: state, round trip, frame size */
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+/* What was sent on this path was answered on it. */
+void bw_path_answered(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
 void bw_path_rtt(struct bw_path *t, uint64_t sample);
 /* An answer to the first HELLO, or to a later one, has come: no round trip is longer than that. If
@@ -467,7 +498,9 @@ void bw_path_rtt(struct bw_path *t, uint64_t sample);
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t);
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
+/* `later`: a later packet was acknowledged, so that it was not mere silence. */
+void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size,
+			bool later);
 void bw_path_size_acked(struct bw_path *t, uint32_t size);
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 
@@ -511,18 +544,37 @@ void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* The same, but only what data by the best path would not take along: where several are in use. */
 bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* Is an acknowledgement of the path to be sent, now or some time later? */
+bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t);
+/* An ACK frame of the path, up to BW_ACK_BYTES at `head`; its length. */
+uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head);
 void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f);
 
 /* loss.c: what becomes of records */
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
-void bw_loss_floor(struct bw_engine *e, struct bw_path *t);
+/* The path was silent, and has answered: what was taken for lost meanwhile may be late only. */
+void bw_loss_heard(struct bw_engine *e, struct bw_path *t);
+void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* All packets of a path that is given up, or those of one number, go back to be sent again. */
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
 void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		     struct bw_record *r);
 void bw_record_forget(struct bw_engine *e, struct bw_record *r);
+/* Its range is somebody else's or settled; the packet is still under way. */
+void bw_record_vacate(struct bw_record *r);
+
+/* late.c: packets whose ranges others have taken over */
+/* The range of this record, which was sent by the path, gets another owner. */
+void bw_late_keep(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		  const struct bw_record *r);
+/* The packet was acknowledged: settle what it carried. */
+void bw_late_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
+/* An acknowledgement of the packet would not be noticed any more. */
+void bw_late_forget(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
+/* A message or serve has ended; NULL: all have. */
+void bw_late_ended(struct bw_engine *e, struct bw_peer *p, const void *obj);
 
 /* credit.c */
 uint64_t bw_credit_charge(uint64_t total, uint32_t charge_min);
@@ -589,6 +641,8 @@ uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 
 /* pull.c */
+/* 32 bits that nobody can guess without the secret; never 0. */
+uint32_t bw_nonce(struct bw_engine *e);
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op);
 int bw_pull_cancel(struct bw_engine *e, struct bw_op *op);
 int bw_pull_expose(struct bw_engine *e, struct bw_op *op);

@@ -384,7 +384,7 @@ static bool bw_builder_probe(struct bw_builder *b)
 {
 	struct bw_path *t = b->t;
 
-	if (BW_LIKELY(!t->probe_size) || t->probe_flying)
+	if (BW_LIKELY(!t->probe_size) || t->probe_flying || t->probe_held)
 		return false;
 	if (!bw_builder_alone(b, BW_OWNED_PAD, t->probe_size))
 		return false;
@@ -444,6 +444,8 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
 {
 	if (m->refs || !m->sent)
 		return;
+	if (BW_UNLIKELY(m->peer->late))
+		bw_late_ended(e, m->peer, m);
 	bw_list_del(&m->all);
 	if (m->kind == BW_PART_MESSAGE) {
 		e->work--;

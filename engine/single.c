@@ -95,6 +95,7 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_duplex_landed(e, t, t->inflight);
 		t->pto_count = 0;
 		t->acked_max = r->pn;
+		bw_path_answered(e, p, t);
 		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
 			bw_path_rtt(t, e->now - r->sent_ns);
 		bw_list_init(&t->flight);
@@ -162,6 +163,8 @@ static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_peer_schedule(e, p);
 		return;
 	}
+	if (p->waiting_since && !bw_peer_waits(p))
+		p->waiting_since = 0;
 	bw_peer_sooner(e, p, bw_min_u64(t->ack_at, t->loss_at));
 }
 
@@ -182,8 +185,6 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	t = bw_peer_path(p, s->h.path);
 	if (!t || !bw_single_smooth(t, s) || !bw_single_intact(e, s, head))
 		return false;
-	t->heard = e->now;
-	bw_peer_heard(e, p);
 	bw_single_acked(e, p, t, s);
 	*result = bw_single_part(e, p, f, s, head, &told);
 	if (!*result)
@@ -261,7 +262,7 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 		p->waiting_since = e->now ? e->now : 1;
 	bw_peer_sooner(e, p,
 		       bw_min_u64(e->now + bw_path_pto(e, t),
-				  bw_max_u64(p->heard, p->waiting_since) + e->cfg.dead_ns));
+				  bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns));
 }
 
 static void bw_single_rest(struct bw_peer *p)

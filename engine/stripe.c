@@ -153,9 +153,10 @@ static struct bw_path *bw_stripe_hurry(struct bw_engine *e, struct bw_peer *p)
 	again = bw_record_new(e, BW_OWNED_BULK, r->obj, r->off, r->len);
 	if (!again)
 		return NULL;
-	bw_list_add_before(&p->again, &again->list); /* its reference is now the new record's */
-	r->kind = BW_OWNED_MOVED;
-	r->obj = NULL;
+	bw_list_add_before(&p->again, &again->list);
+	((struct bw_serve *)r->obj)->refs++;
+	bw_late_keep(e, p, slow, r);
+	bw_record_vacate(r);
 	return fast;
 }
 
@@ -234,7 +235,7 @@ void bw_stripe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 
 void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	bool heard = false;
+	bool answered = false;
 	uint8_t i;
 
 	t->ask = true;
@@ -243,10 +244,10 @@ void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 
 		if (o == t || o->state != BW_PATH_UP || !bw_stripe_together(e, o, t))
 			continue;
-		heard |= o->heard > t->pto_since;
-		o->ask |= o->heard <= t->pto_since && bw_list_empty(&o->flight);
+		answered |= o->answered > t->pto_since;
+		o->ask |= o->answered <= t->pto_since && bw_list_empty(&o->flight);
 	}
-	if (!heard || t->pto_count < BW_PTO_MOVE)
+	if (!answered || t->pto_count < BW_PTO_MOVE)
 		return;
 	bw_loss_requeue_path(e, p, t);
 	bw_stripe_leave(p, t);

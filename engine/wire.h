@@ -88,11 +88,14 @@ struct bw_hello {
 	uint32_t target_inc;  /* incarnation it means to reach (0: any) */
 	uint32_t reserved0;   /* 0 */
 	uint8_t name[BW_NAME_MAX]; /* host name of the sender, for messages to people */
-	uint8_t reserved[40];	   /* 0 */
+	uint32_t nonce;		   /* drawn by the sender for this address, to be echoed; 0: none */
+	uint32_t echo; /* nonce of the HELLO that came from the address this one goes to; 0: none */
+	uint8_t reserved[32]; /* 0 */
 };
 
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
 #define BW_FEATURE_STRIPE   0x2 /* takes the data of one pull by several paths at a time */
+#define BW_FEATURE_ECHO	    0x4 /* its HELLOs echo the nonce of those that they answer */
 
 /*
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first

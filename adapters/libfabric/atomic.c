@@ -107,7 +107,7 @@ static int bwf_atomic_start_locked(struct bwf_ep *ep, const struct bwf_atomic_ar
 	bool fetch = a->kind != BWF_ATOMIC_BASE;
 	struct bwf_op *op;
 	bw_peer peer;
-	int ret = bwf_peer_of(ep, a->addr, &peer);
+	int ret = bwf_peer_to(ep, a->addr, &peer);
 
 	if (ret)
 		return ret;
@@ -116,7 +116,6 @@ static int bwf_atomic_start_locked(struct bwf_ep *ep, const struct bwf_atomic_ar
 	op = bwf_op_new(ep, peer);
 	if (!op)
 		return -FI_EAGAIN;
-	op->state = BWF_OP_AWAITING;
 	op->parts = 1;
 	op->report = !a->silent && (!ep->tx_selective || (a->flags & FI_COMPLETION));
 	op->context = a->context;
@@ -127,9 +126,12 @@ static int bwf_atomic_start_locked(struct bwf_ep *ep, const struct bwf_atomic_ar
 		op->result[i].iov_base = a->result[i].addr;
 		op->result[i].iov_len = a->result[i].count * size;
 	}
-	ret = bw_send(ep->bw, peer, BWF_CODE_ATOMIC, 0, 0, buf,
-		      bwf_atomic_request(buf, a, bwf_op_token(op), count, size), BW_SEND_EAGER,
-		      NULL);
+	if (bwf_op_await(ep, op, BWF_CODE_ATOMIC_DONE))
+		ret = bw_send(ep->bw, peer, BWF_CODE_ATOMIC, 0, 0, buf,
+			      bwf_atomic_request(buf, a, bwf_op_token(op), count, size),
+			      BW_SEND_EAGER, NULL);
+	else
+		ret = -FI_EAGAIN;
 	if (ret < 0) {
 		bwf_op_put(ep, op);
 		return ret;

@@ -183,9 +183,12 @@ struct bwf_rx {
 	void *context;
 	struct iovec iov[BWF_IOV_MAX];
 	size_t len; /* bytes of iov */
+	/* its peer's row */
+	bool in_row; /* reported in the row's order */
+	bool holds;  /* those behind it in the row come after it */
+	bool over;   /* ended, but others of the row come first */
 	/* multi-receive buffers */
 	struct bwf_rx *parent; /* the buffer that this message is placed in; or NULL */
-	bool over;	       /* ended, but others of the row come first */
 	size_t used;	       /* bytes of the buffer taken so far */
 	uint32_t pulls;	       /* messages still being fetched into the buffer */
 	bool multi, retired;
@@ -219,6 +222,7 @@ struct bwf_unexpected_pool {
 	size_t bytes;  /* held by unexpected messages now */
 	size_t early;  /* bytes of those that are fetched early */
 	size_t limit;  /* bytes above which peers send envelopes only */
+	size_t each;   /* messages that one peer may have waiting */
 	bool pressure; /* peers have been told */
 };
 
@@ -237,6 +241,8 @@ struct bwf_op {
 	uint32_t index, generation; /* together the token that the target's answer names */
 	uint32_t peer;
 	uint32_t parts; /* events still to come before it is finished */
+	uint8_t answer; /* AWAITING: code of the answer that is still to come; or 0 */
+	bool is_long;	/* a write counted in its peer's `writes_out` */
 	int status;
 	bool report; /* a success makes a completion */
 	void *context;
@@ -267,6 +273,7 @@ struct bwf_todo {
 	uint64_t len;
 	unsigned flags;	       /* SEND */
 	bool owned;	       /* SEND: buf is freed after it */
+	bool charged;	       /* the peer asked for it, and accounts for it */
 	struct bwf_done *done; /* or NULL */
 };
 
@@ -287,12 +294,24 @@ struct bwf_incoming {
 
 /* What an endpoint keeps for each bw_peer. */
 struct bwf_peer {
-	fi_addr_t addr;	  /* FI_ADDR_NOTAVAIL until it is looked up */
-	uint32_t busy;	  /* operations of ours that are not finished */
+	fi_addr_t addr;	     /* FI_ADDR_NOTAVAIL until it is looked up */
+	uint32_t busy;	     /* operations of ours that are not finished */
+	uint32_t writes_out; /* long writes of ours among them, BWF_WRITES_MAX at most */
+	uint32_t writes_in;  /* its long writes that are not answered, likewise */
+	/* ours that wait for its answers, and bytes of those: codes.h has their limits */
+	uint32_t requests_out;
+	uint64_t answers_out;
+	/* calls kept for what it asked, and bytes of answers among them */
+	uint32_t kept;
+	uint64_t kept_bytes;
+	/* its messages without a receive, and bytes of those that pressure should have held back */
+	size_t unexpected;
+	uint64_t unexpected_bytes;
+	bool refused;	  /* given up by us: nothing of it is taken any more */
 	int down;	  /* why it is gone: negative errno, 0 while it lives */
 	bool known;	  /* traffic happened or an address was resolved */
 	uint32_t blocked; /* number of the todo round in which it had no room */
-	/* its messages in multi-receive buffers, in order, from the first that is not complete */
+	/* receives of its messages in the order of sending, from the first that others wait for */
 	struct bwf_rx *row_head, *row_tail;
 };
 
@@ -347,6 +366,7 @@ struct bwf_ep {
 	struct bwf_incoming *incoming; /* their data are still to come */
 	struct bwf_incoming *placing;  /* their data are being fetched */
 	struct bwf_todo *todo, **todo_end;
+	_Atomic size_t todo_count; /* calls kept, for a look without the lock */
 	uint32_t todo_round;
 	bool todo_busy; /* bwf_todo_retry() is at work */
 };

@@ -73,6 +73,15 @@ int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer);
 fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer peer);
 void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr);
 void bwf_peer_down(void *arg, bw_peer peer, int status);
+/* Give up a live peer that went beyond its bounds; `why` ends a sentence about it. What is under
+ * way in libbeowire ends as usual; answers of it are not waited for, and all else ends with
+ * FI_ECONNABORTED. */
+void bwf_peer_refuse(struct bwf_ep *ep, bw_peer peer, const char *why);
+/* Why nothing can be done with it: a negative error, or 0. */
+static inline int bwf_peer_gone(const struct bwf_peer *peer)
+{
+	return peer->refused ? -FI_ECONNABORTED : peer->down;
+}
 /* Why no message can come for a receive from peer (or BWF_MATCH_ANY); 0: one may come. */
 int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer peer);
 
@@ -83,6 +92,14 @@ static inline int bwf_peer_of(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer)
 		return 0;
 	}
 	return bwf_peer_resolve(ep, addr, peer);
+}
+
+/* The same for something to be sent there, which fails if the peer is gone. */
+static inline int bwf_peer_to(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer)
+{
+	int ret = bwf_peer_of(ep, addr, peer);
+
+	return ret ? ret : bwf_peer_gone(&ep->peer[*peer]);
 }
 
 /* wait.c */
@@ -164,6 +181,8 @@ void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
 void bwf_unexpected_free_all(struct bwf_ep *ep);
 void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m);
 void bwf_unexpected_init(struct bwf_ep *ep);
+/* May the sender of this message have one more waiting? */
+bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m);
 /* Room for so many bytes of a message that is fetched early; false if there is none. */
 bool bwf_unexpected_reserve(struct bwf_ep *ep, size_t bytes);
 void bwf_unexpected_release(struct bwf_ep *ep, size_t bytes);
@@ -179,11 +198,17 @@ void bwf_early_free_all(struct bwf_ep *ep);
 
 /* op.c, all locked */
 struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer peer);
+/* From now on it waits for an answer of this code, which brings its results; false if too many do.
+ */
+bool bwf_op_await(struct bwf_ep *ep, struct bwf_op *op, uint8_t code);
+/* Wait no longer for a peer's answers. */
+void bwf_op_refuse_peer(struct bwf_ep *ep, bw_peer peer, int status);
 /* One part ended; the last one finishes the operation. */
 void bwf_op_part(struct bwf_ep *ep, struct bwf_op *op, int status);
 void bwf_op_put(struct bwf_ep *ep, struct bwf_op *op);
 uint64_t bwf_op_token(const struct bwf_op *op);
-struct bwf_op *bwf_op_find(struct bwf_ep *ep, uint64_t token);
+/* The operation that an answer of this code from this peer ends: found once for each. */
+struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t token);
 void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer peer, int status);
 int bwf_op_cancel(struct bwf_ep *ep, void *context);
 /* Does any operation wait for its target's answer? */
@@ -216,12 +241,14 @@ void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, 
 		   uint64_t len, struct bwf_done *done);
 void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, struct bwf_done *done);
-/* `owned`: buf was malloc'ed for this and is freed with it. */
-void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
-		   void *buf, uint64_t len, unsigned flags, bool owned, struct bwf_done *done);
+void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, void *buf,
+		   uint64_t len, struct bwf_done *done);
 void bwf_todo_retry(struct bwf_ep *ep);
 void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer peer, int status);
 void bwf_todo_free_all(struct bwf_ep *ep);
+/* Release the sender of a message that has no place here. This and the following charge the peer
+ * with what they keep: who has too much kept is given up. */
+void bwf_todo_discard(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv);
 /* A short message that answers a request: never fails towards the caller. */
 void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
 		     const void *buf, uint64_t len);

@@ -20,8 +20,11 @@ enum bwf_code {
 	BWF_CODE_ATOMIC = 7,	  /* payload: bwf_atomic_request, segments, operands [, compare] */
 	BWF_CODE_ATOMIC_DONE = 8, /* tag: token; imm: as above; payload: the values before */
 };
-#define BWF_CODE_MASK 0x3F
+#define BWF_CODE_MASK 0x1F
 #define BWF_CODE_DATA 0x40 /* MSG, TAGGED: imm is remote CQ data */
+/* MSG, TAGGED, if the data have to be fetched: the sending program was told that it is done, so
+ * that what it sends later must not complete a receive sooner. */
+#define BWF_CODE_DONE 0x20
 
 /* A piece of the target's memory. */
 struct bwf_segment {
@@ -29,6 +32,17 @@ struct bwf_segment {
 	uint64_t len; /* bytes; of an atomic: elements */
 	uint64_t key;
 };
+
+/* WRITE_LONG requests of one initiator that one target keeps at a time: the initiator starts no
+ * more, the target refuses more with ENOBUFS. */
+#define BWF_WRITES_MAX 1024
+/* Requests (WRITE, WRITE_LONG, ATOMIC) of one initiator to one target that are not answered, and
+ * bytes that their answers bring: the initiator starts no more. Who has more answers than that kept
+ * for it, since it does not take them, is given up. */
+#define BWF_REQUESTS_MAX 16384
+#define BWF_ANSWERS_MAX	 (8U << 20)
+/* Larger numbers are no errors of anybody's: an answer with one means EIO. */
+#define BWF_ERRNO_MAX 4095
 
 #define BWF_WRITE_HAS_DATA 0x1 /* `data` is to be put into the target's completion queue */
 

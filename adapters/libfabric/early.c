@@ -32,7 +32,7 @@ static void bwf_early_free(struct bwf_ep *ep, struct bwf_early *early)
 	*at = early->next;
 	if (!early->next)
 		ep->early_end = at;
-	bwf_unexpected_release(ep, early->len);
+	bwf_unexpected_release(ep, sizeof(*early) + early->len);
 	free(early);
 }
 
@@ -51,8 +51,8 @@ static void bwf_early_pulled(struct bwf_ep *ep, struct bwf_done *done, int statu
 	struct bwf_early *early = BWF_OF(done, struct bwf_early, done);
 
 	early->over = true;
-	early->status = status;
-	if (early->dropped || (status && !early->rx)) /* who takes it then fails by itself */
+	early->status = !status && len != early->len ? -FI_EIO : status;
+	if (early->dropped || (early->status && !early->rx)) /* who takes it then fails by itself */
 		bwf_early_free(ep, early);
 	else if (early->rx)
 		bwf_early_hand_over(ep, early);
@@ -62,9 +62,9 @@ void bwf_early_begin(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_early *early;
 
-	if (!m->envelope || !m->len ||
+	if (!m->envelope || !m->len || m->len > BWF_MESSAGE_MAX ||
 	    bw_pull_early(ep->bw, m->peer, &m->rndv, NULL, m->len, NULL) ||
-	    !bwf_unexpected_reserve(ep, m->len))
+	    !bwf_unexpected_reserve(ep, sizeof(*early) + m->len))
 		return;
 	early = malloc(sizeof(*early) + m->len);
 	if (early) {
@@ -81,7 +81,7 @@ void bwf_early_begin(struct bwf_ep *ep, const struct bw_message *m)
 		}
 		free(early);
 	}
-	bwf_unexpected_release(ep, m->len);
+	bwf_unexpected_release(ep, sizeof(*early) + m->len);
 }
 
 static struct bwf_early *bwf_early_find(struct bwf_ep *ep, uint32_t peer,

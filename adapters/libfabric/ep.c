@@ -23,6 +23,8 @@ static void bwf_ep_message(void *arg, const struct bw_message *m)
 		peer->known = true;
 		bw_peer_watch(ep->bw, m->peer, true);
 	}
+	if (ep->peer[m->peer].refused)
+		return;
 	switch (m->code & BWF_CODE_MASK) {
 	case BWF_CODE_MSG:
 	case BWF_CODE_TAGGED:
@@ -64,7 +66,7 @@ const struct bw_handlers bwf_handlers = {
 void bwf_ep_progress(struct bwf_ep *ep)
 {
 	bw_progress(ep->bw);
-	if (ep->todo) {
+	if (atomic_load_explicit(&ep->todo_count, memory_order_relaxed)) {
 		bw_ep_lock(ep->bw);
 		if (ep->todo)
 			bwf_todo_retry(ep);

@@ -50,12 +50,13 @@ static int bwf_ep_bind_cntr(struct bwf_ep *ep, struct bwf_cntr *cntr, uint64_t f
 		known |= slot_flag[i];
 	if (!flags || (flags & ~known))
 		return -FI_EBADFLAGS;
+	for (int i = 0; i < BWF_CNTR_SLOTS; i++)
+		if ((flags & slot_flag[i]) && ep->cntr[i])
+			return -FI_EINVAL;
 	ret = bwf_port_add(&cntr->port, ep);
 	for (int i = 0; i < BWF_CNTR_SLOTS && !ret; i++) {
 		if (!(flags & slot_flag[i]))
 			continue;
-		if (ep->cntr[i])
-			return -FI_EINVAL;
 		ep->cntr[i] = cntr;
 		atomic_fetch_add(&cntr->refs, 1);
 	}

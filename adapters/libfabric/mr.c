@@ -45,7 +45,8 @@ void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t 
 }
 
 /* Transfers that were granted before may still be under way: the last frames of a read whose
- * receipt is not acknowledged yet, a long write of a peer. They end, or their peer is given up. */
+ * receipt is not acknowledged yet, a long write of a peer. They end, or their peer is given up. One
+ * that has found no room to begin is tried again here: nobody else may make progress. */
 static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 {
 	for (size_t i = 0;; i++) {
@@ -58,8 +59,10 @@ static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 		if (!ep)
 			return;
 		bw_ep_lock(ep->bw);
-		while (bwf_target_uses(ep, mr))
+		while (bwf_target_uses(ep, mr)) {
 			bw_wait(ep->bw, BWF_MR_SETTLE_NS);
+			bwf_todo_retry(ep);
+		}
 		bw_ep_unlock(ep->bw);
 	}
 }

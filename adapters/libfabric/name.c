@@ -12,11 +12,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define BWF_NAME_MAGIC	0x3F454D414E5742BEULL /* "\xBE" "BWNAME?" */
-#define BWF_NAME_TRY_MS 100
+#define BWF_NAME_TRY_NS 100000000ULL
 #define BWF_NAME_TRIES	100 /* together ten seconds: the other program may still be starting */
 
 /* A name inside a struct bw_addr. libbeowire's own addresses do not begin with this magic. */
@@ -117,29 +118,40 @@ static socklen_t bwf_name_sockaddr(const struct bwf_name *name, struct sockaddr_
 	return sizeof(*sin);
 }
 
-/* Ask once and wait a moment for the answer. */
-static bool bwf_name_ask(int fd, uint64_t nonce, struct bw_addr *addr)
+/* Is the next datagram the answer to this question, not to another one or an error? */
+static bool bwf_name_read(int fd, const struct bwf_name_question *question, struct bw_addr *addr)
 {
-	struct bwf_name_question question = {BWF_NAME_MAGIC, nonce};
 	struct bwf_name_answer answer;
-	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	if (send(fd, &question, sizeof(question), 0) < 0 && errno != ECONNREFUSED)
-		return false;
-	if (poll(&p, 1, BWF_NAME_TRY_MS) != 1)
-		return false;
-	if (recv(fd, &answer, sizeof(answer), 0) != sizeof(answer)) {
-		usleep(BWF_NAME_TRY_MS * 1000); /* refused: nobody is there yet */
-		return false;
-	}
-	if (memcmp(&answer.question, &question, sizeof(question)) != 0)
+	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC) != sizeof(answer) ||
+	    memcmp(&answer.question, question, sizeof(*question)) != 0)
 		return false;
 	*addr = answer.addr;
 	return true;
 }
 
+/* Ask once and wait a moment for the answer, to this or an earlier try. */
+static bool bwf_name_ask(int fd, const struct bwf_name_question *question, struct bw_addr *addr)
+{
+	uint64_t end_ns = bwf_now_ns() + BWF_NAME_TRY_NS, now_ns;
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	if (send(fd, question, sizeof(*question), 0) < 0 && errno != ECONNREFUSED)
+		p.fd = -1; /* no way there now: wait for the next try */
+	while ((now_ns = bwf_now_ns()) < end_ns) {
+		int ms = (int)((end_ns - now_ns) / 1000000 + 1);
+
+		if (poll(&p, 1, ms) <= 0)
+			continue;
+		if (bwf_name_read(fd, question, addr))
+			return true;
+	}
+	return false;
+}
+
 int bwf_name_resolve(struct bw_addr *addr)
 {
+	struct bwf_name_question question = {.magic = BWF_NAME_MAGIC};
 	struct sockaddr_storage to;
 	struct bwf_name name;
 	socklen_t len;
@@ -153,9 +165,11 @@ int bwf_name_resolve(struct bw_addr *addr)
 	fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&to, len) == 0) {
+	/* One nonce for all tries: an answer may be later than the next question. */
+	if (getrandom(&question.nonce, sizeof(question.nonce), 0) == sizeof(question.nonce) &&
+	    connect(fd, (struct sockaddr *)&to, len) == 0) {
 		for (int i = 0; i < BWF_NAME_TRIES && !found; i++)
-			found = bwf_name_ask(fd, bwf_now_ns(), addr);
+			found = bwf_name_ask(fd, &question, addr);
 	}
 	close(fd);
 	return found ? 0 : -FI_EHOSTUNREACH;
@@ -174,8 +188,10 @@ static void *bwf_names_run(void *arg)
 
 		if (poll(p, 2, -1) < 0 || !(p[0].revents & POLLIN))
 			continue;
-		if (recvfrom(names->fd, &answer.question, sizeof(answer.question), MSG_DONTWAIT,
-			     (struct sockaddr *)&from, &len) == sizeof(answer.question) &&
+		/* Of this length only: else two such services might answer each other for ever. */
+		if (recvfrom(names->fd, &answer.question, sizeof(answer.question),
+			     MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
+			     &len) == sizeof(answer.question) &&
 		    answer.question.magic == BWF_NAME_MAGIC)
 			sendto(names->fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from,
 			       len);

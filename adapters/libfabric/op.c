@@ -48,6 +48,8 @@ struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer number)
 	op->generation++;
 	op->peer = number;
 	op->parts = 0;
+	op->answer = 0;
+	op->is_long = false;
 	op->status = 0;
 	op->report = false;
 	op->cntr = NULL;
@@ -56,9 +58,30 @@ struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer number)
 	return op;
 }
 
+bool bwf_op_await(struct bwf_ep *ep, struct bwf_op *op, uint8_t code)
+{
+	struct bwf_peer *peer = &ep->peer[op->peer];
+	size_t bytes = bwf_iov_len(op->result, op->results);
+
+	if (peer->requests_out >= BWF_REQUESTS_MAX || peer->answers_out + bytes > BWF_ANSWERS_MAX)
+		return false;
+	peer->requests_out++;
+	peer->answers_out += bytes;
+	op->state = BWF_OP_AWAITING;
+	op->answer = code;
+	return true;
+}
+
 void bwf_op_put(struct bwf_ep *ep, struct bwf_op *op)
 {
-	ep->peer[op->peer].busy--;
+	struct bwf_peer *peer = &ep->peer[op->peer];
+
+	peer->busy--;
+	peer->writes_out -= op->is_long;
+	if (op->state == BWF_OP_AWAITING) {
+		peer->requests_out--;
+		peer->answers_out -= bwf_iov_len(op->result, op->results);
+	}
 	free(op->bounce);
 	op->bounce = NULL;
 	op->state = BWF_OP_FREE;
@@ -84,7 +107,7 @@ uint64_t bwf_op_token(const struct bwf_op *op)
 	return (uint64_t)op->generation << 32 | op->index;
 }
 
-struct bwf_op *bwf_op_find(struct bwf_ep *ep, uint64_t token)
+struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t token)
 {
 	uint32_t index = (uint32_t)token;
 	struct bwf_op *op;
@@ -92,7 +115,11 @@ struct bwf_op *bwf_op_find(struct bwf_ep *ep, uint64_t token)
 	if (index / BWF_OP_CHUNK >= ep->ops.chunks)
 		return NULL;
 	op = &ep->ops.chunk[index / BWF_OP_CHUNK][index % BWF_OP_CHUNK];
-	return op->state == BWF_OP_AWAITING && op->generation == token >> 32 ? op : NULL;
+	if (op->state != BWF_OP_AWAITING || op->generation != token >> 32 || op->peer != peer ||
+	    op->answer != code)
+		return NULL;
+	op->answer = 0;
+	return op;
 }
 
 /* libbeowire has called back for all its parts by now: what is left waits for the target's answer.
@@ -104,6 +131,18 @@ void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer peer, int status)
 
 		if (op->state == BWF_OP_AWAITING && op->peer == peer) {
 			op->parts = 1;
+			bwf_op_part(ep, op, status);
+		}
+	}
+}
+
+void bwf_op_refuse_peer(struct bwf_ep *ep, bw_peer peer, int status)
+{
+	for (uint32_t i = 0; i < ep->ops.chunks * BWF_OP_CHUNK; i++) {
+		struct bwf_op *op = &ep->ops.chunk[i / BWF_OP_CHUNK][i % BWF_OP_CHUNK];
+
+		if (op->state == BWF_OP_AWAITING && op->peer == peer && op->answer) {
+			op->answer = 0;
 			bwf_op_part(ep, op, status);
 		}
 	}

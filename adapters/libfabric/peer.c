@@ -122,14 +122,14 @@ static bool bwf_peer_any_alive(struct bwf_ep *ep)
 	for (fi_addr_t i = 0; ep->av && i < ep->av->count; i++)
 		bwf_peer_of(ep, i, &number);
 	for (size_t i = 0; i < ep->peer_count && !alive; i++)
-		alive = i != self && ep->peer[i].known && !ep->peer[i].down;
+		alive = i != self && ep->peer[i].known && !bwf_peer_gone(&ep->peer[i]);
 	return alive;
 }
 
 int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer peer)
 {
 	if (peer != BWF_MATCH_ANY)
-		return peer < ep->peer_count ? ep->peer[peer].down : 0;
+		return peer < ep->peer_count ? bwf_peer_gone(&ep->peer[peer]) : 0;
 	if (!ep->crashed || bwf_peer_any_alive(ep))
 		return 0;
 	return ep->crashed;
@@ -154,6 +154,29 @@ static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer number, int status)
 		bw_peer_describe(ep->bw, number), strerror(-status));
 }
 
+/* A peer is gone that did not say goodbye: is anybody left? */
+static void bwf_peer_crashed(struct bwf_ep *ep, int status)
+{
+	ep->crashed = status;
+	status = bwf_peer_hopeless(ep, BWF_MATCH_ANY);
+	if (status)
+		bwf_rx_fail(ep, BWF_MATCH_ANY, -status);
+}
+
+void bwf_peer_refuse(struct bwf_ep *ep, bw_peer number, const char *why)
+{
+	struct bwf_peer *peer = &ep->peer[number];
+
+	if (bwf_peer_gone(peer))
+		return;
+	peer->refused = true;
+	bwf_log(BWF_LOG_WARN, "%s is given up, since it %s", bw_peer_describe(ep->bw, number), why);
+	bwf_op_refuse_peer(ep, number, -FI_ECONNABORTED);
+	bwf_target_fail_peer(ep, number);
+	bwf_rx_fail(ep, number, FI_ECONNABORTED);
+	bwf_peer_crashed(ep, -FI_ECONNABORTED);
+}
+
 void bwf_peer_down(void *arg, bw_peer number, int status)
 {
 	struct bwf_ep *ep = arg;
@@ -169,8 +192,5 @@ void bwf_peer_down(void *arg, bw_peer number, int status)
 	if (status == -ESHUTDOWN)
 		return;
 	bwf_peer_mourn(ep, number, status);
-	ep->crashed = status;
-	status = bwf_peer_hopeless(ep, BWF_MATCH_ANY);
-	if (status)
-		bwf_rx_fail(ep, BWF_MATCH_ANY, -status);
+	bwf_peer_crashed(ep, status);
 }

@@ -41,12 +41,10 @@ static int bwf_rma_begin(struct bwf_ep *ep, const struct bwf_rma_args *a, uint64
 {
 	struct bwf_op *op;
 	bw_peer peer;
-	int ret = bwf_peer_of(ep, a->addr, &peer);
+	int ret = bwf_peer_to(ep, a->addr, &peer);
 
 	if (ret)
 		return ret;
-	if (peer < ep->peer_count && ep->peer[peer].down)
-		return ep->peer[peer].down;
 	if (bwf_tx_fenced(ep, peer, a->flags))
 		return -FI_EAGAIN;
 	op = bwf_op_new(ep, peer);
@@ -164,6 +162,8 @@ static int bwf_rma_write_long(struct bwf_ep *ep, const struct bwf_rma_args *a, s
 	size_t at = bwf_rma_request(buf, a, bwf_op_token(op), len);
 	int ret;
 
+	if (ep->peer[op->peer].writes_out >= BWF_WRITES_MAX)
+		return -FI_EAGAIN;
 	if (a->n > 1) {
 		data = op->bounce = malloc(len);
 		if (!data)
@@ -173,9 +173,10 @@ static int bwf_rma_write_long(struct bwf_ep *ep, const struct bwf_rma_args *a, s
 	ret = bw_send(ep->bw, op->peer, BWF_CODE_WRITE_LONG, 0, 0, buf, at, BW_SEND_EAGER, NULL);
 	if (ret < 0)
 		return ret;
+	op->is_long = true;
+	ep->peer[op->peer].writes_out++;
 	op->parts++;
-	bwf_todo_send(ep, op->peer, BWF_CODE_WRITE_DATA, bwf_op_token(op), 0, data, len, 0, false,
-		      &op->done);
+	bwf_todo_send(ep, op->peer, BWF_CODE_WRITE_DATA, bwf_op_token(op), data, len, &op->done);
 	return 0;
 }
 
@@ -186,9 +187,12 @@ static int bwf_rma_write_locked(struct bwf_ep *ep, const struct bwf_rma_args *a,
 
 	if (ret)
 		return ret;
-	op->state = BWF_OP_AWAITING;
-	ret = len <= BWF_WRITE_INLINE ? bwf_rma_write_short(ep, a, op, len)
-				      : bwf_rma_write_long(ep, a, op, len);
+	if (!bwf_op_await(ep, op, BWF_CODE_WRITE_DONE))
+		ret = -FI_EAGAIN;
+	else if (len <= BWF_WRITE_INLINE)
+		ret = bwf_rma_write_short(ep, a, op, len);
+	else
+		ret = bwf_rma_write_long(ep, a, op, len);
 	if (ret < 0) {
 		bwf_op_put(ep, op);
 		return ret;

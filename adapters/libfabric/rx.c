@@ -3,10 +3,16 @@
  * Receives: posted, matched, filled, reported. Data of an eager message are copied from the link's
  * buffer straight into the receive's; of a long one they are fetched (bw_pull) straight into it.
  * Each message placed in a multi-receive buffer gets a child receive, and the last child to finish
- * carries FI_MULTI_RECV. Children are reported in the order in which their peer sent the messages,
- * although a message that is fetched is complete later than a short one sent after it, and fetched
- * ones overtake one another when frames get lost: such buffers serve as a stream of commands, and
- * MPICH (4.3) loses a part of some that come too early.
+ * carries FI_MULTI_RECV.
+ *
+ * A message that is fetched is complete later than a short one sent after it, and fetched ones
+ * overtake one another when frames get lost. Two kinds must not be overtaken, so receives wait for
+ * them in a row of their peer's:
+ *  - children of multi-receive buffers: these serve as a stream of commands, and MPICH (4.3) loses
+ *    a part of some that come too early;
+ *  - messages whose sender was told at once that they are done, since a copy is fetched
+ *    (BWF_CODE_DONE): Open MPI's one-sided operations by pt2pt (4.1) send a short "all done" next,
+ *    and whoever gets it reads the buffer.
  */
 #include "bwf.h"
 
@@ -128,11 +134,15 @@ static void bwf_rx_report(struct bwf_ep *ep, struct bwf_rx *rx)
 	bwf_rx_put(ep, rx);
 }
 
-/* A child waits for the end of those before it, from the time its message comes. */
-static void bwf_rx_join_row(struct bwf_ep *ep, struct bwf_rx *rx)
+/* A receive waits for the end of those before it that hold, from the time its message comes. */
+static void bwf_rx_join_row(struct bwf_ep *ep, struct bwf_rx *rx, bool holds)
 {
 	struct bwf_peer *peer = &ep->peer[rx->src];
 
+	rx->in_row = holds || peer->row_head;
+	if (!rx->in_row)
+		return;
+	rx->holds = holds;
 	rx->over = false;
 	rx->next = NULL;
 	if (peer->row_head)
@@ -142,19 +152,42 @@ static void bwf_rx_join_row(struct bwf_ep *ep, struct bwf_rx *rx)
 	peer->row_tail = rx;
 }
 
+/* Take those out of a row that have ended and wait for nobody. The list of them. */
+static struct bwf_rx *bwf_rx_leave_row(struct bwf_peer *peer)
+{
+	struct bwf_rx **at = &peer->row_head, *rx;
+	struct bwf_rx *out = NULL, **out_end = &out;
+	bool held = false;
+
+	peer->row_tail = NULL;
+	while ((rx = *at)) {
+		if (rx->over && !held) {
+			*at = rx->next;
+			*out_end = rx;
+			out_end = &rx->next;
+		} else {
+			held = held || rx->holds;
+			peer->row_tail = rx;
+			at = &rx->next;
+		}
+	}
+	*out_end = NULL;
+	return out;
+}
+
 /* A receive ends: its message is in place, or will never be. */
 static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
 {
-	uint32_t src = rx->src;
+	struct bwf_rx *next;
 
 	rx->status = status;
-	if (!rx->parent) {
+	if (!rx->in_row) {
 		bwf_rx_report(ep, rx);
 		return;
 	}
 	rx->over = true;
-	while ((rx = ep->peer[src].row_head) && rx->over) {
-		ep->peer[src].row_head = rx->next;
+	for (rx = bwf_rx_leave_row(&ep->peer[rx->src]); rx; rx = next) {
+		next = rx->next;
 		bwf_rx_report(ep, rx);
 	}
 }
@@ -172,6 +205,8 @@ static void bwf_rx_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, 
 	void *bounce = rx->bounce;
 
 	rx->bounce = NULL;
+	if (!status && len != (rx->msg_len < rx->len ? rx->msg_len : rx->len))
+		status = -FI_EIO; /* the sender has less than its envelope says */
 	bwf_rx_fill(ep, rx, bounce, bounce ? len : 0, status);
 	free(bounce);
 }
@@ -207,8 +242,7 @@ static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	rx->flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG);
 	if (m->code & BWF_CODE_DATA)
 		rx->flags |= FI_REMOTE_CQ_DATA;
-	if (rx->parent)
-		bwf_rx_join_row(ep, rx);
+	bwf_rx_join_row(ep, rx, rx->parent || (m->envelope && (m->code & BWF_CODE_DONE)));
 	if (m->envelope) {
 		bwf_rx_pull(ep, rx, m);
 		return;
@@ -275,6 +309,10 @@ void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
 
 	if (p) {
 		bwf_rx_deliver(ep, BWF_OF(p, struct bwf_rx, posted), m);
+		return;
+	}
+	if (!bwf_unexpected_admits(ep, m)) {
+		bwf_peer_refuse(ep, m->peer, "sends more than may wait for a receive");
 		return;
 	}
 	u = bwf_unexpected_new(ep, m);

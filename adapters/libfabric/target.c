@@ -112,55 +112,85 @@ static void bwf_target_write(struct bwf_ep *ep, const struct bw_message *m)
 	bwf_target_finish(ep, &in);
 }
 
-static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
+static struct bwf_incoming *bwf_target_find(struct bwf_incoming *list, bw_peer peer, uint64_t token)
 {
-	struct bwf_incoming *in = malloc(sizeof(*in));
-
-	if (!in || !bwf_target_parse(m, in)) {
-		free(in);
-		return;
-	}
-	in->next = ep->incoming;
-	ep->incoming = in;
+	while (list && (list->token != token || list->peer != peer))
+		list = list->next;
+	return list;
 }
 
-static struct bwf_incoming *bwf_target_take(struct bwf_incoming **list, bw_peer peer,
-					    uint64_t token)
+static void bwf_target_unlink(struct bwf_incoming **list, const struct bwf_incoming *in)
 {
-	struct bwf_incoming **at = list, *in;
+	while (*list != in)
+		list = &(*list)->next;
+	*list = in->next;
+}
 
-	while (*at && ((*at)->token != token || (*at)->peer != peer))
-		at = &(*at)->next;
-	in = *at;
-	if (in)
-		*at = in->next;
-	return in;
+/* Forget a request that is in no list any more. */
+static void bwf_target_put(struct bwf_ep *ep, struct bwf_incoming *in)
+{
+	ep->peer[in->peer].writes_in--;
+	free(in->bounce);
+	free(in);
+}
+
+/* Is a request to be kept until its data come? 0, or the error to answer. */
+static int bwf_target_admit(const struct bwf_ep *ep, const struct bwf_incoming *in)
+{
+	if (ep->peer[in->peer].writes_in >= BWF_WRITES_MAX)
+		return -FI_ENOBUFS;
+	if (bwf_target_find(ep->incoming, in->peer, in->token) ||
+	    bwf_target_find(ep->placing, in->peer, in->token))
+		return -FI_EALREADY;
+	return 0;
+}
+
+static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
+{
+	struct bwf_incoming request, *in;
+	int ret;
+
+	if (!bwf_target_parse(m, &request))
+		return;
+	ret = bwf_target_admit(ep, &request);
+	in = ret ? NULL : malloc(sizeof(*in));
+	if (!in) {
+		request.status = ret ? ret : -FI_ENOMEM;
+		bwf_target_finish(ep, &request);
+		return;
+	}
+	*in = request;
+	in->next = ep->incoming;
+	ep->incoming = in;
+	ep->peer[in->peer].writes_in++;
 }
 
 static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len)
 {
 	struct bwf_incoming *in = BWF_OF(done, struct bwf_incoming, done);
 
-	bwf_target_take(&ep->placing, in->peer, in->token);
+	bwf_target_unlink(&ep->placing, in);
 	if (!in->status)
 		in->status = status;
+	if (!in->status && len != in->len)
+		in->status = -FI_EIO;
 	if (!in->status && in->bounce)
 		bwf_target_scatter(in, in->bounce);
 	bwf_target_finish(ep, in);
-	free(in->bounce);
-	free(in);
+	bwf_target_put(ep, in);
 }
 
 static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 {
-	struct bwf_incoming *in = bwf_target_take(&ep->incoming, m->peer, m->tag);
+	struct bwf_incoming *in = bwf_target_find(ep->incoming, m->peer, m->tag);
 	void *to;
 
 	if (!in) {
 		if (m->envelope)
-			bwf_todo_pull(ep, m->peer, &m->rndv, NULL, 0, NULL);
+			bwf_todo_discard(ep, m->peer, &m->rndv);
 		return;
 	}
+	bwf_target_unlink(&ep->incoming, in);
 	if (m->len != in->len && !in->status)
 		in->status = -FI_EINVAL;
 	bwf_target_locate(ep, in);
@@ -168,7 +198,7 @@ static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 		if (!in->status)
 			bwf_target_scatter(in, m->data);
 		bwf_target_finish(ep, in);
-		free(in);
+		bwf_target_put(ep, in);
 		return;
 	}
 	to = in->to[0].iov_base;
@@ -195,32 +225,39 @@ bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr)
 	return bw_ep_serving(ep->bw, mr->base, mr->len);
 }
 
+/* What an answer says about the end of its operation. */
+static int bwf_target_status(const struct bw_message *m)
+{
+	return m->imm > BWF_ERRNO_MAX ? -FI_EIO : -(int)m->imm;
+}
+
 static void bwf_target_write_done(struct bwf_ep *ep, const struct bw_message *m)
 {
-	struct bwf_op *op = bwf_op_find(ep, m->tag);
+	struct bwf_op *op = bwf_op_answered(ep, m->peer, BWF_CODE_WRITE_DONE, m->tag);
 
-	if (op && op->peer == m->peer)
-		bwf_op_part(ep, op, m->imm > INT32_MAX ? -FI_EIO : -(int)m->imm);
+	if (op)
+		bwf_op_part(ep, op, bwf_target_status(m));
 }
 
 /* The answer to an atomic: what was in the target's memory before. */
 static void bwf_target_atomic_done(struct bwf_ep *ep, const struct bw_message *m)
 {
-	struct bwf_op *op = bwf_op_find(ep, m->tag);
+	struct bwf_op *op = bwf_op_answered(ep, m->peer, BWF_CODE_ATOMIC_DONE, m->tag);
+	int status = bwf_target_status(m);
 	const char *data = m->data;
-	size_t left = m->envelope ? 0 : m->len;
 
-	if (!op || op->peer != m->peer)
+	if (!op)
 		return;
-	for (int i = 0; i < op->results && !m->imm; i++) {
-		size_t n = op->result[i].iov_len < left ? op->result[i].iov_len : left;
+	if (!status && (m->envelope || m->len != bwf_iov_len(op->result, op->results)))
+		status = -FI_EIO;
+	for (int i = 0; i < op->results && !status; i++) {
+		size_t n = op->result[i].iov_len;
 
 		if (n)
 			memcpy(op->result[i].iov_base, data, n);
 		data += n;
-		left -= n;
 	}
-	bwf_target_write_done(ep, m);
+	bwf_op_part(ep, op, status);
 }
 
 void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m)
@@ -246,7 +283,7 @@ void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m)
 		break;
 	default:
 		if (m->envelope)
-			bwf_todo_pull(ep, m->peer, &m->rndv, NULL, 0, NULL);
+			bwf_todo_discard(ep, m->peer, &m->rndv);
 	}
 }
 
@@ -260,7 +297,7 @@ void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer)
 
 		if (in->peer == peer) {
 			*at = in->next;
-			free(in);
+			bwf_target_put(ep, in);
 		} else {
 			at = &in->next;
 		}

@@ -3,11 +3,16 @@
  * Calls of libbeowire that the application cannot repeat itself: when one of them finds no room
  * (-EAGAIN), it is kept here and repeated after progress. Their order does not matter: whatever
  * must keep an order goes through the application's own calls. Every call is finished one day: by
- * success, by its error, or by the peer's death.
+ * success, by its error, or by the peer's death. What a peer asked for is bounded, since it may
+ * never make room.
  */
 #include "bwf.h"
 
 #include <stdlib.h>
+
+/* Calls kept for what one peer asked: an answer to each request of one that keeps to codes.h, and
+ * the data of long writes that were refused. */
+#define BWF_TODO_KEPT_MAX (BWF_REQUESTS_MAX + BWF_WRITES_MAX)
 
 static int bwf_todo_try(struct bwf_ep *ep, const struct bwf_todo *t)
 {
@@ -34,17 +39,10 @@ static void bwf_todo_finish(struct bwf_ep *ep, const struct bwf_todo *t, int ret
 	t->done->call(ep, t->done, ret, 0);
 }
 
-/* Call, or keep for later. */
-static void bwf_todo_start(struct bwf_ep *ep, const struct bwf_todo *t)
+static void bwf_todo_keep(struct bwf_ep *ep, const struct bwf_todo *t)
 {
-	struct bwf_todo *kept;
-	int ret = bwf_todo_try(ep, t);
+	struct bwf_todo *kept = malloc(sizeof(*kept));
 
-	if (ret != -EAGAIN) {
-		bwf_todo_finish(ep, t, ret);
-		return;
-	}
-	kept = malloc(sizeof(*kept));
 	if (!kept) {
 		bwf_todo_finish(ep, t, -FI_ENOMEM);
 		return;
@@ -53,6 +51,34 @@ static void bwf_todo_start(struct bwf_ep *ep, const struct bwf_todo *t)
 	kept->next = NULL;
 	*ep->todo_end = kept;
 	ep->todo_end = &kept->next;
+	atomic_fetch_add_explicit(&ep->todo_count, 1, memory_order_relaxed);
+	if (t->charged) {
+		ep->peer[t->peer].kept++;
+		ep->peer[t->peer].kept_bytes += t->len;
+	}
+}
+
+/* Call, or keep for later. */
+static void bwf_todo_start(struct bwf_ep *ep, const struct bwf_todo *t)
+{
+	int ret = bwf_todo_try(ep, t);
+
+	if (ret == -EAGAIN)
+		bwf_todo_keep(ep, t);
+	else
+		bwf_todo_finish(ep, t, ret);
+}
+
+/* A kept call that is in no list any more is over. */
+static void bwf_todo_put(struct bwf_ep *ep, struct bwf_todo *t, int ret)
+{
+	atomic_fetch_sub_explicit(&ep->todo_count, 1, memory_order_relaxed);
+	if (t->charged) {
+		ep->peer[t->peer].kept--;
+		ep->peer[t->peer].kept_bytes -= t->len;
+	}
+	bwf_todo_finish(ep, t, ret);
+	free(t);
 }
 
 void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
@@ -78,19 +104,38 @@ void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, 
 					      .done = done});
 }
 
-void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
-		   void *buf, uint64_t len, unsigned flags, bool owned, struct bwf_done *done)
+void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, void *buf,
+		   uint64_t len, struct bwf_done *done)
 {
 	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_SEND,
 					      .peer = peer,
 					      .code = code,
 					      .tag = tag,
-					      .imm = imm,
 					      .buf = buf,
 					      .len = len,
-					      .flags = flags,
-					      .owned = owned,
 					      .done = done});
+}
+
+/* May one more call be kept for what this peer asked, with so many bytes? If not it is given up. */
+static bool bwf_todo_charge(struct bwf_ep *ep, bw_peer number, uint64_t bytes)
+{
+	const struct bwf_peer *peer = &ep->peer[number];
+
+	if (peer->refused)
+		return false;
+	if (peer->kept < BWF_TODO_KEPT_MAX && peer->kept_bytes + bytes <= BWF_ANSWERS_MAX)
+		return true;
+	bwf_peer_refuse(ep, number, "asks for more than it takes answers to");
+	return false;
+}
+
+void bwf_todo_discard(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv)
+{
+	if (bw_pull(ep->bw, peer, rndv, NULL, 0, NULL) == -EAGAIN && bwf_todo_charge(ep, peer, 0))
+		bwf_todo_keep(ep, &(struct bwf_todo){.kind = BWF_TODO_PULL,
+						     .peer = peer,
+						     .rndv = *rndv,
+						     .charged = true});
 }
 
 void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
@@ -100,6 +145,8 @@ void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag
 
 	if (bw_send(ep->bw, peer, code, tag, imm, buf, len, BW_SEND_EAGER, NULL) != -EAGAIN)
 		return; /* sent; or the peer is gone, and nobody waits for the answer */
+	if (!bwf_todo_charge(ep, peer, len))
+		return;
 	if (len) {
 		copy = malloc(len);
 		if (!copy) {
@@ -109,7 +156,16 @@ void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag
 		}
 		memcpy(copy, buf, len);
 	}
-	bwf_todo_send(ep, peer, code, tag, imm, copy, len, BW_SEND_EAGER, len != 0, NULL);
+	bwf_todo_keep(ep, &(struct bwf_todo){.kind = BWF_TODO_SEND,
+					     .peer = peer,
+					     .code = code,
+					     .tag = tag,
+					     .imm = imm,
+					     .buf = copy,
+					     .len = len,
+					     .flags = BW_SEND_EAGER,
+					     .owned = len != 0,
+					     .charged = true});
 }
 
 /* Handlers may run inside the calls made here and append to the list: it is taken off first. A peer
@@ -137,8 +193,7 @@ void bwf_todo_retry(struct bwf_ep *ep)
 			*kept_end = t;
 			kept_end = &t->next;
 		} else {
-			bwf_todo_finish(ep, t, ret);
-			free(t);
+			bwf_todo_put(ep, t, ret);
 		}
 	}
 	if (kept) {
@@ -159,8 +214,7 @@ void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer peer, int status)
 	while ((t = list)) {
 		list = t->next;
 		if (t->peer == peer) {
-			bwf_todo_finish(ep, t, status);
-			free(t);
+			bwf_todo_put(ep, t, status);
 		} else {
 			t->next = NULL;
 			*ep->todo_end = t;

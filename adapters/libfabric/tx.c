@@ -28,7 +28,11 @@ static void bwf_tx_gather(char *to, const struct iovec *iov, size_t n)
 	}
 }
 
-/* How libbeowire must report the end to satisfy the completion level asked for. */
+/*
+ * How libbeowire must report the end to satisfy the completion level asked for. Without one, and
+ * for FI_INJECT_COMPLETE, the buffer is the program's again; and its receiver has the message
+ * before it has anything sent to it later.
+ */
 static unsigned bwf_tx_level(uint64_t flags)
 {
 	if (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
@@ -48,17 +52,20 @@ static int bwf_tx_start(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_arg
 			size_t len, unsigned level, bool owned, bool report)
 {
 	struct bwf_op *op = bwf_op_new(ep, peer);
+	uint8_t code = a->code;
 	int ret;
 
 	if (!op)
 		return -FI_EAGAIN;
+	if (!level && bw_send_copies(ep->bw, peer, len))
+		code |= BWF_CODE_DONE;
 	op->parts = 1;
 	op->report = report;
 	op->context = a->context;
 	op->flags = bwf_tx_completion(a->code);
 	op->cntr = ep->cntr[BWF_CNTR_SEND];
 	op->bounce = owned ? buf : NULL;
-	ret = bw_send(ep->bw, peer, a->code, a->tag, a->data, buf, len, level, &op->done);
+	ret = bw_send(ep->bw, peer, code, a->tag, a->data, buf, len, level, &op->done);
 	if (ret == 1) {
 		bwf_op_part(ep, op, 0);
 		return 0;
@@ -101,7 +108,7 @@ static int bwf_tx_send_locked(struct bwf_ep *ep, const struct bwf_tx_args *a, si
 	bool report = !ep->tx_selective || (a->flags & FI_COMPLETION);
 	unsigned level = bwf_tx_level(a->flags);
 	bw_peer peer;
-	int ret = bwf_peer_of(ep, a->addr, &peer);
+	int ret = bwf_peer_to(ep, a->addr, &peer);
 
 	if (ret)
 		return ret;
@@ -140,7 +147,7 @@ ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_add
 	if (len > BWF_INJECT_MAX)
 		return -FI_EMSGSIZE;
 	bw_ep_lock(ep->bw);
-	ret = bwf_peer_of(ep, addr, &peer);
+	ret = bwf_peer_to(ep, addr, &peer);
 	if (ret)
 		goto out;
 	if (len <= bw_eager_max(ep->bw, peer)) {
@@ -153,11 +160,13 @@ ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_add
 	} else {
 		struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
 
-		ret = bwf_tx_copy(
-			ep, peer,
-			&(struct bwf_tx_args){
-				.iov = &iov, .n = 1, .tag = tag, .data = data, .code = code},
-			len, 0, false);
+		ret = bwf_tx_copy(ep, peer,
+				  &(struct bwf_tx_args){.iov = &iov,
+							.n = 1,
+							.tag = tag,
+							.data = data,
+							.code = code | BWF_CODE_DONE},
+				  len, 0, false);
 	}
 out:
 	bw_ep_unlock(ep->bw);

@@ -3,7 +3,7 @@
  * Memory of messages that came before their receive. Short ones live in slabs by size and are used
  * again; long ones are allocated each. When all together exceed a limit, peers are told to send
  * envelopes only, and told again when half of it is free: programs that send far ahead work in
- * bounded memory.
+ * bounded memory. A peer that does not listen, or sends ahead without end, is given up.
  */
 #include "bwf.h"
 
@@ -12,27 +12,57 @@
 #define BWF_UNEXPECTED_MAX (64ULL << 20) /* default limit in bytes */
 #define BWF_SLAB_BYTES	   (256U << 10)
 
+/* Messages that one peer may have waiting, by default: an MPI program that sends further ahead than
+ * that of its receiver has lost control of it. */
+#define BWF_UNEXPECTED_EACH (1ULL << 20)
+/* Bytes of one peer beyond the limit, which pressure comes too late for: libbeowire copies 16 MiB
+ * at most of what is sent ahead, and links hold a few more. */
+#define BWF_UNEXPECTED_AHEAD (32U << 20)
+/* Bytes of a message that is no burden: libbeowire sends those under pressure as before. */
+#define BWF_UNEXPECTED_SHORT 64
+
 static const size_t bwf_unexpected_size[BWF_UNEXPECTED_CLASSES] = {16, 64, 512, 4096, SIZE_MAX};
 
 struct bwf_slab {
 	struct bwf_slab *next;
 };
 
-void bwf_unexpected_init(struct bwf_ep *ep)
+static size_t bwf_unexpected_wish(const char *name, size_t otherwise)
 {
-	const char *wish = getenv("BEOWIRE_UNEXPECTED_MAX");
+	const char *wish = getenv(name);
+	size_t value;
 	char *end;
 
-	ep->unexpected.limit = BWF_UNEXPECTED_MAX;
 	if (!wish)
-		return;
+		return otherwise;
 	errno = 0;
-	ep->unexpected.limit = strtoull(wish, &end, 10);
-	if (errno || end == wish || *end) {
-		bwf_log(BWF_LOG_WARN, "BEOWIRE_UNEXPECTED_MAX=%s is not a number of bytes: ignored",
-			wish);
-		ep->unexpected.limit = BWF_UNEXPECTED_MAX;
-	}
+	value = strtoull(wish, &end, 10);
+	if (!errno && end != wish && !*end)
+		return value;
+	bwf_log(BWF_LOG_WARN, "%s=%s is not a number: ignored", name, wish);
+	return otherwise;
+}
+
+void bwf_unexpected_init(struct bwf_ep *ep)
+{
+	ep->unexpected.limit = bwf_unexpected_wish("BEOWIRE_UNEXPECTED_MAX", BWF_UNEXPECTED_MAX);
+	ep->unexpected.each = bwf_unexpected_wish("BEOWIRE_UNEXPECTED_EACH", BWF_UNEXPECTED_EACH);
+}
+
+/* What its sender is charged with, of bytes that it might have kept. */
+static size_t bwf_unexpected_burden(uint64_t len, bool envelope)
+{
+	return envelope || len <= BWF_UNEXPECTED_SHORT ? 0 : len;
+}
+
+bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m)
+{
+	const struct bwf_peer *peer = &ep->peer[m->peer];
+	uint64_t bytes = peer->unexpected_bytes + bwf_unexpected_burden(m->len, m->envelope);
+
+	return peer->unexpected < ep->unexpected.each &&
+	       (bytes <= BWF_UNEXPECTED_AHEAD ||
+		bytes - BWF_UNEXPECTED_AHEAD <= ep->unexpected.limit);
 }
 
 static uint8_t bwf_unexpected_class(size_t len)
@@ -119,6 +149,8 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 	else
 		memcpy(u->data, m->data, len);
 	pool->bytes += bwf_unexpected_bytes(u);
+	ep->peer[m->peer].unexpected++;
+	ep->peer[m->peer].unexpected_bytes += bwf_unexpected_burden(m->len, m->envelope);
 	bwf_unexpected_charge(ep, before);
 	return u;
 }
@@ -129,6 +161,8 @@ void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
 	size_t before = pool->bytes;
 
 	pool->bytes -= bwf_unexpected_bytes(u);
+	ep->peer[u->peer].unexpected--;
+	ep->peer[u->peer].unexpected_bytes -= bwf_unexpected_burden(u->len, u->envelope);
 	if (u->size_class == BWF_UNEXPECTED_CLASSES - 1) {
 		free(u);
 	} else {

@@ -39,7 +39,7 @@ struct sockaddr_beowire {
 	__aligned_u64 sbw_node; /* identity of the node; 0: unknown */
 	__u32 sbw_inc;		/* incarnation of the port; 0: any */
 	__u8 sbw_mac[6];	/* Ethernet address; all 0 in bind() */
-	__u8 sbw_zero[2];
+	__u8 sbw_zero[6];	/* the first two must be 0 */
 };
 
 /* Options of level SOL_BEOWIRE; int unless stated. */

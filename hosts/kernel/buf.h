@@ -69,13 +69,19 @@ struct bwk_buf {
 	u32 charge; /* pages that its user is charged for locked memory */
 	u32 nparts; /* of `parts` */
 	u64 to;	    /* PULL into pages of ours: the program's address; 0: none */
-	u64 region; /* PULL: key to be given up once all is in place; 0: none */
-	bool ahead; /* PULL: nobody waits; the socket becomes readable */
+	struct mm_struct *mm; /* whose address that is: a reference to the structure only */
+	u64 region;	      /* PULL: key to be given up once all is in place; 0: none */
+	bool ahead;	      /* PULL: nobody waits; the socket becomes readable */
 	struct page **pages;
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */
 	struct page *whole;	    /* PIECE_OF: a reference */
 	struct sk_buff *skb, *tail; /* CHAIN: the first frame, and the last one beside it */
 	struct user_struct *user;   /* USER: charged for locked memory */
+	bool pinned;		    /* USER: by FOLL_PIN, else referred to */
+	struct ubuf_info lent;	    /* USER to be sent: frames refer to its pages. Counted are they,
+				     * and 1 until the owner is done with it; 0: nobody is */
+	struct bwk_port *back;	    /* the owner is, and frames are not: a reference to the port
+				     * that is told when they are */
 	struct llist_node later;
 	u8 flat[];
 };
@@ -111,6 +117,7 @@ void bwk_spares_free(struct bwk_spares *spares);
 /* What is done with the program's memory. */
 enum bwk_pin {
 	BWK_PIN_READ,	    /* it is sent */
+	BWK_PIN_READ_LONG,  /* the same, of memory that peers read whenever they like */
 	BWK_PIN_WRITE,	    /* it is filled during this call of the program */
 	BWK_PIN_WRITE_LONG, /* or as long as peers take */
 };
@@ -127,15 +134,22 @@ struct bwk_buf *bwk_buf_room(size_t len);
 struct bwk_buf *bwk_buf_held(struct bwk_user *user, size_t len);
 /* For a message of `len` bytes that arrives in pieces; NULL without memory. Any context. */
 struct bwk_buf *bwk_buf_arriving(u64 len);
-/* Any context. Pages that were written to are let go a little later, by a work queue. */
+/* Any context. Pages that were written to are let go a little later, by a work queue; those that
+ * frames still refer to, with the last frame. */
 void bwk_buf_free(struct bwk_buf *b);
 /* The same at once, in process context without locks. */
 void bwk_buf_free_now(struct bwk_buf *b);
 /* Wait until all that bwk_buf_free() put off is done. */
 void bwk_buf_flush(void);
+/* The same, and until no frame under way refers to a program's pages any more: the module goes. */
+void bwk_buf_exit(void);
+/* The engine is done with a buffer. True: so is everything. False: its bytes may still be read, as
+ * frames that refer to it are under way; with the last one bwk_port_back() is called. Port's lock
+ * held. May be asked again. */
+bool bwk_buf_over(struct bwk_buf *b, struct bwk_port *port);
 
 /* Bytes `off` to off+n (excluded) attached to a frame, or copied behind its linear part. */
-int bwk_buf_attach(const struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb);
+int bwk_buf_attach(struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb);
 void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n);
 u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
 /* The frame itself becomes the next n bytes at `off` of what arrives, if nothing but them follows
@@ -144,7 +158,28 @@ bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 
 /* Copy n bytes from `at` of the socket buffer to `off`; their CRC32C into *crc if it is wanted. b
  * may be NULL: only the CRC. */
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);
+/* The caller is to have the bytes at this address, once they are there: not earlier than that a
+ * thread of the same program asks. OUT: -EFAULT, and for any other program. */
+void bwk_buf_copy_later(struct bwk_buf *b, u64 to);
+int bwk_buf_copy_out(const struct bwk_buf *b);
 /* Copy n bytes from `off` on to a program. -EFAULT. */
 int bwk_buf_to_iter(const struct bwk_buf *b, u64 off, size_t n, struct iov_iter *to);
+
+/* ---- between the files of the buffers ---- */
+
+/* A buffer of this kind (enum bwk_buf_kind), all else 0, with room for `flat` bytes within. NULL
+ * without memory. */
+struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp);
+/* One with room for so many entries of `pages`, of which there are none yet. Sleeps. NULL. */
+struct bwk_buf *bwk_buf_new_pages(u8 kind, u64 len, u32 npages);
+void bwk_buf_put_pages(struct bwk_buf *b);
+/* The work queue goes on with it: bwk_buf_free_now(), or bwk_port_back(). Any context. */
+void bwk_buf_put_off(struct bwk_buf *b);
+/* The program's pages are its own again, and its user is charged no more for them. Sleeps. */
+void bwk_buf_unpin(struct bwk_buf *b);
+/* Its owner is done with it; true: so are all frames. Any context. */
+bool bwk_buf_let_go(struct bwk_buf *b);
+/* A chain becomes memory that can be filled in any order. 0 or a negative errno. Any context. */
+int bwk_buf_unchain(struct bwk_buf *b);
 
 #endif

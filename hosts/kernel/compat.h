@@ -5,6 +5,7 @@
 
 #include <linux/hrtimer.h>
 #include <linux/net.h>
+#include <linux/skbuff.h>
 #include <linux/sysctl.h>
 #include <linux/uio.h>
 #include <linux/version.h>
@@ -51,6 +52,27 @@ typedef struct sockaddr_unsized bwk_sockaddr;
 #define BWK_FILLED __attribute__((uninitialized))
 #else
 #define BWK_FILLED
+#endif
+
+/* A frame lets go of what lies in its pages. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 10, 0)
+#define BWK_LENT_SET(lent, f) ((lent)->callback = (f))
+#else
+#define BWK_LENT_SET(lent, f)                                                                      \
+	do {                                                                                       \
+		static const struct ubuf_info_ops ops = {.complete = (f)};                         \
+		(lent)->ops = &ops;                                                                \
+	} while (0)
+#endif
+
+/* Can all of a frame be read by the processor? Device memory cannot. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+static inline bool bwk_frags_readable(const struct sk_buff *skb)
+{
+	return true;
+}
+#else
+#define bwk_frags_readable skb_frags_readable
 #endif
 
 /* The first piece of the user's memory that an iterator stands for. */

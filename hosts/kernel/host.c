@@ -184,19 +184,54 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
 	return bwk_port_submit(port, &op);
 }
 
+/* How an operation ended goes on to programs, as what a call returns, and decides whether it is
+ * tried again. A peer may have said it: of errors only those that an engine makes are believed. */
+static int bwk_port_status(int status)
+{
+	switch (status) {
+	case -ENOENT: /* of a pull, by its peer: there is no such message, or memory */
+	case -EACCES:
+	case -EINVAL:
+	case -ECANCELED:
+	case BW_DOWN_TIMEOUT: /* of anything, by our own engine */
+	case BW_DOWN_RESET:
+	case BW_DOWN_REFUSED:
+	case BW_DOWN_VERSION:
+	case BW_DOWN_CLOSED:
+		return status;
+	}
+	return status ? -EIO : 0;
+}
+
 static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
 {
 	struct bwk_buf *b = bwk_buf_of(ev->cookie);
 
 	if (!b)
 		return;
-	hlist_del_init(&b->held);
-	b->status = ev->status;
+	b->status = bwk_port_status(ev->status);
 	b->got = ev->len;
 	/* Now, so that it goes along with the acknowledgement of the last bytes. */
 	if (b->region && !b->status && bwk_port_give_up(port, ev->peer, b->region) == 0)
 		b->region = 0;
+	if (!bwk_buf_over(b, port))
+		return;
+	hlist_del_init(&b->held);
 	bwk_port_returned(port, b);
+}
+
+void bwk_port_back(struct bwk_port *port, struct bwk_buf *b)
+{
+	bwk_port_lock(port);
+	b->back = NULL;
+	if (!hlist_unhashed(&b->held)) {
+		hlist_del_init(&b->held);
+		bwk_port_returned(port, b);
+	} else if (!bwk_region_back(port, b)) {
+		bwk_buf_free(b); /* the port has ended */
+	}
+	bwk_port_unlock(port);
+	bwk_port_put(port);
 }
 
 static void bwk_port_events(struct bwk_port *port)
@@ -299,7 +334,7 @@ static u32 bwk_frame_head(const struct sk_buff *skb)
 	const struct bw_part *part = (const struct bw_part *)(skb->data + fixed);
 	u32 size;
 
-	if (h->type != BW_FRAME_DATA || skb_headlen(skb) < fixed + sizeof(*part))
+	if (skb_headlen(skb) < fixed + sizeof(*part) || h->type != BW_FRAME_DATA)
 		return min_t(u32, skb->len, BW_HEAD_MAX);
 	size = part->kind == BW_PART_BULK ? sizeof(struct bw_part_bulk)
 					  : sizeof(struct bw_part_msg);
@@ -345,6 +380,8 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 		bwk_port_run(port);
 		f->cookie = NULL;
 	}
+	/* A message's frame is charged to a socket, which may be closed once the lock is free. In
+	 * softirq a frame goes where the next one is taken from. */
+	napi_consume_skb(skb, 1);
 	spin_unlock(&port->lock);
-	napi_consume_skb(skb, 1); /* in softirq: it goes where the next frame is taken from */
 }

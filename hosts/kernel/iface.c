@@ -6,6 +6,7 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/if_arp.h>
+#include <linux/utsname.h>
 
 #include "port.h"
 #include "server.h"
@@ -94,6 +95,7 @@ static int bwk_iface_add(struct bwk_node *node, struct net_device *dev)
 	iface->dev = dev;
 	iface->node = node;
 	iface->link = (u8)at;
+	strncpy(iface->name, utsname()->nodename, BW_NAME_MAX);
 	dev_hold(dev);
 	rcu_assign_pointer(node->iface[at], iface);
 	dev_add_pack(&iface->type);
@@ -148,12 +150,12 @@ void bwk_iface_detach_all(struct bwk_node *node)
 	mutex_unlock(&node->lock);
 }
 
-/* A device that goes away takes its attachment along. */
+/* A device that goes away, or becomes one of another type, takes its attachment along. */
 static int bwk_iface_event(struct notifier_block *block, unsigned long event, void *info)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
 
-	if (event == NETDEV_UNREGISTER)
+	if (event == NETDEV_UNREGISTER || event == NETDEV_PRE_TYPE_CHANGE)
 		bwk_iface_detach(bwk_node_of(dev_net(dev)), dev);
 	return NOTIFY_DONE;
 }

@@ -191,16 +191,6 @@ static noinline int bwk_msg_describe(struct msghdr *m, const struct bwk_cb *cb)
 	return bwk_msg_put_info(m, &info);
 }
 
-/* The bytes of a pull that could not be put into the program's pages. */
-static int bwk_msg_copy_out(const struct bwk_buf *b)
-{
-	struct iov_iter to;
-	struct iovec part;
-	int error = bwk_iter_user((void __user *)b->to, b->got, &part, &to);
-
-	return error ? error : bwk_buf_to_iter(b, 0, b->got, &to);
-}
-
 /* The end of a send, of a pull, or of a peer, if there is one to report; *got is what recvmsg()
  * returns. A peer's end comes after its last message. Apart for the same reason. */
 static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, int *got)
@@ -232,7 +222,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 		info.status = b->status;
 		info.len = b->got;
 		info.peer = b->peer;
-		if (b->to && !b->status && bwk_msg_copy_out(b))
+		if (b->to && !b->status && bwk_buf_copy_out(b))
 			info.status = -EFAULT;
 		bwk_buf_free_now(b);
 	} else if (peer) {
@@ -404,8 +394,8 @@ static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowi
 	if ((b != ERR_PTR(-EAGAIN) && b != ERR_PTR(-EDQUOT)) || (pull->len && !told))
 		return b;
 	b = bwk_buf_held(bs->user, pull->len);
-	if (!IS_ERR(b))
-		b->to = pull->len ? pull->buf : 0;
+	if (!IS_ERR(b) && pull->len)
+		bwk_buf_copy_later(b, pull->buf);
 	return b;
 }
 

@@ -23,7 +23,8 @@ struct bwk_iface {
 	struct packet_type type;
 	struct net_device *dev;
 	struct bwk_node *node;
-	u8 link; /* its number towards engines */
+	u8 link;		    /* its number towards engines */
+	char name[BW_NAME_MAX + 1]; /* of the host, as who attached it sees it */
 	struct rcu_head rcu;
 };
 
@@ -40,11 +41,11 @@ struct bwk_settings {
 /* Kinds of what programs get wrong. */
 enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
 
-/* Frames that no port counts, and malformed calls. */
+/* Frames that no port counts, and malformed calls. Words, as others read them meanwhile. */
 struct bwk_node_counters {
-	u64 foreign, unclaimed, refused, malformed;
-	u64 dropped; /* ours, by a queueing discipline or the device below it */
-	u64 bad[BWK_BAD_KINDS];
+	unsigned long foreign, unclaimed, refused, malformed;
+	unsigned long dropped; /* ours, by a queueing discipline or the device below it */
+	unsigned long bad[BWK_BAD_KINDS];
 };
 
 struct bwk_node {

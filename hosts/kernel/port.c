@@ -26,6 +26,7 @@ int bwk_port_init(void)
 
 void bwk_port_exit(void)
 {
+	bwk_buf_exit();
 	bwk_port_flush();
 	destroy_workqueue(bwk_port_queue);
 }
@@ -141,9 +142,14 @@ static void bwk_port_end(struct bwk_port *port)
 	if (gone)
 		return;
 	hrtimer_cancel(&port->timer);
-	hlist_for_each_entry_safe(b, next, &port->bufs, held)
-		bwk_buf_free(b);
+	bwk_port_lock(port);
+	hlist_for_each_entry_safe(b, next, &port->bufs, held) {
+		hlist_del_init(&b->held);
+		if (!b->back)
+			bwk_buf_free(b);
+	}
 	bwk_region_drop_all(port);
+	bwk_port_unlock(port);
 	bwk_port_unhash(port);
 }
 
@@ -193,7 +199,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	rcu_read_unlock();
 	if (!usable)
 		return -EADDRNOTAVAIL;
-	strncpy(cfg.name, init_utsname()->nodename, sizeof(cfg.name));
+	strncpy(cfg.name, utsname()->nodename, sizeof(cfg.name)); /* as its program sees it */
 	size = port->protocol->size(&cfg);
 	if (!bwk_user_charge(port->user, sizeof(*port) + size))
 		return -ENOBUFS;

@@ -184,6 +184,9 @@ void bwk_port_run(struct bwk_port *port);
 void bwk_port_run_soon(struct bwk_port *port);
 /* A frame has come. Its reference is used up. */
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
+/* The last frame that referred to a buffer is gone, after the engine was done with it. Process
+ * context; uses up the buffer's reference to the port. */
+void bwk_port_back(struct bwk_port *port, struct bwk_buf *b);
 /* More memory for the engine. Process context, lock not held. 0, -ENOMEM, -ENOBUFS (its limit). */
 int bwk_port_feed(struct bwk_port *port);
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
@@ -194,6 +197,8 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 /* What is neither read nor waited for any more is let go, if there may be some. Cheap if not. */
 void bwk_region_collect(struct bwk_port *port);
 void bwk_region_drop_all(struct bwk_port *port);
+/* No frame refers to this buffer any more. False: it is no region's. */
+bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b);
 /* A question to the program, if there is one, and who asks. */
 bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		     struct sockaddr_beowire *from);

@@ -22,13 +22,13 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 	for_each_possible_cpu(cpu) {
 		const struct bwk_node_counters *c = per_cpu_ptr(node->count, cpu);
 
-		sum.foreign += c->foreign;
-		sum.unclaimed += c->unclaimed;
-		sum.refused += c->refused;
-		sum.malformed += c->malformed;
-		sum.dropped += c->dropped;
+		sum.foreign += READ_ONCE(c->foreign);
+		sum.unclaimed += READ_ONCE(c->unclaimed);
+		sum.refused += READ_ONCE(c->refused);
+		sum.malformed += READ_ONCE(c->malformed);
+		sum.dropped += READ_ONCE(c->dropped);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
-			sum.bad[i] += c->bad[i];
+			sum.bad[i] += READ_ONCE(c->bad[i]);
 	}
 	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\ncopy-max %u\n", node->id, bwk_family,
 		   node->set.cluster, node->set.copy_max ?: bwk_threshold);
@@ -42,9 +42,9 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 				   bwk_iface_mtu(iface->dev));
 	}
 	rcu_read_unlock();
-	seq_printf(f, "foreign %llu\nmalformed %llu\nunclaimed %llu\nrefused %llu\ndropped %llu\n",
+	seq_printf(f, "foreign %lu\nmalformed %lu\nunclaimed %lu\nrefused %lu\ndropped %lu\n",
 		   sum.foreign, sum.malformed, sum.unclaimed, sum.refused, sum.dropped);
-	seq_printf(f, "bad-addresses %llu\nbad-options %llu\nbad-ioctls %llu\n",
+	seq_printf(f, "bad-addresses %lu\nbad-options %lu\nbad-ioctls %lu\n",
 		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
 	return 0;
 }
@@ -150,7 +150,8 @@ static int bwk_proc_show_servers(struct seq_file *f, void *unused)
 		if (s)
 			seq_printf(f, "%-6u %-15s %-10u %-6u %-10llu %-10llu %-10llu %llu\n", i,
 				   s->name, from_kuid_munged(seq_user_ns(f), s->uid), s->count,
-				   s->frames_in, s->dropped, s->frames_out, s->refused);
+				   READ_ONCE(s->frames_in), READ_ONCE(s->dropped),
+				   READ_ONCE(s->frames_out), READ_ONCE(s->refused));
 	}
 	mutex_unlock(&node->lock);
 	return 0;

@@ -35,8 +35,8 @@ static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
 	struct bw_envelope envelope;
 
 	if (cb->len != sizeof(envelope) ||
-	    skb_copy_bits(skb, cb->off, &envelope, sizeof(envelope)) || envelope.len > U32_MAX)
-		return false;
+	    skb_copy_bits(skb, cb->off, &envelope, sizeof(envelope)) || envelope.len > INT_MAX)
+		return false; /* calls return lengths as an int */
 	cb->event = BEOWIRE_ENVELOPE;
 	cb->key = envelope.key;
 	cb->off = 0;
@@ -128,6 +128,7 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	cb->code = ev->code & ~BW_CODE_ENVELOPE;
 	if ((ev->code & BW_CODE_ENVELOPE) && bwk_reliable(bs->protocol) &&
 	    !bwk_queue_open_envelope(skb, cb)) {
+		bwk_peer_leave(bs->port, peer); /* else it would wait for ever */
 		kfree_skb(skb);
 		return false;
 	}

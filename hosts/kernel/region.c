@@ -35,7 +35,7 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 {
 	list_del(&r->all);
 	port->region_count--;
-	if (r->buf)
+	if (r->buf && !r->buf->back) /* else with its last frame */
 		bwk_buf_free(r->buf);
 	kfree(r);
 }
@@ -43,7 +43,8 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 static bool bwk_region_busy(struct bwk_port *port, const struct bwk_region *r)
 {
 	if (r->state == BWK_REGION_READ)
-		return bw_reliable_serving(port->engine, bwk_buf_cookie(r->buf), 0, r->n);
+		return bw_reliable_serving(port->engine, bwk_buf_cookie(r->buf), 0, r->n) ||
+		       !bwk_buf_over(r->buf, port);
 	return port->now < r->expire;
 }
 
@@ -70,6 +71,19 @@ void bwk_region_collect(struct bwk_port *port)
 		else if (r->state != BWK_REGION_READ)
 			port->region_expire = min(port->region_expire, r->expire);
 	}
+}
+
+bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b)
+{
+	struct bwk_region *r;
+
+	list_for_each_entry(r, &port->regions, all) {
+		if (r->buf != b)
+			continue;
+		bwk_region_drop(port, r);
+		return true;
+	}
+	return false;
 }
 
 void bwk_region_drop_all(struct bwk_port *port)
@@ -194,7 +208,8 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 		error = bwk_iter_user_source((void __user *)answer->buf, answer->len, &part, &from);
 		if (error)
 			return error;
-		b = answer->len ? bwk_buf_pin(&from, answer->len, BWK_PIN_READ) : bwk_buf_room(0);
+		b = answer->len ? bwk_buf_pin(&from, answer->len, BWK_PIN_READ_LONG)
+				: bwk_buf_room(0);
 		if (b == ERR_PTR(-EDQUOT))
 			port->memlock_limited++;
 		if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */

@@ -206,7 +206,7 @@ static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk
 	retract.expose.key = b->key;
 	if (error) {
 		bwk_port_lock(port);
-		begun = !b->done && bw_reliable_begun(port->engine, b->key);
+		begun = !b->done && (b->back || bw_reliable_begun(port->engine, b->key));
 		if (!begun)
 			done = bwk_sock_stop_locked(port, b, &retract);
 		bwk_port_unlock(port);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Protocol servers [A2]: processes that speak a protocol for sockets of others, see
- * beowire_server.h. server.c is their device, server_ring.c the memory that is shared with them,
+ * beowire_server.h. server.c is their device, server_ring.h the memory that is shared with them,
  * server_turn.c what they ask for, server_sock.c the sockets. Nothing here trusts a server: what it
  * writes is copied once, then checked.
  */
@@ -13,16 +13,8 @@
 #include "beowire_protocol.h"
 #include "beowire_server.h"
 #include "node.h"
+#include "server_ring.h"
 #include "sock.h"
-
-/* Our end of a ring. */
-struct bwk_ring {
-	spinlock_t lock;	     /* of rings that we write */
-	struct beowire_ring *shared; /* NULL once the server is gone */
-	u8 *data;
-	u32 size; /* bytes, a power of two */
-	u32 at;	  /* bytes ever written, or read */
-};
 
 /* Between two processes; what is in no other comment is guarded by `lock`. */
 struct bwk_server {
@@ -82,22 +74,6 @@ void bwk_server_wake(struct bwk_server *server);
 bool bwk_server_frame(const struct bwk_iface *iface, struct sk_buff *skb, u16 number);
 /* The port with this number. RCU's read lock held, or the node's ports_lock. */
 struct bwk_server_port *bwk_server_find(struct bwk_node *node, u16 number);
-
-/* server_ring.c */
-/* Room for a record with so many bytes of payload, its common fields filled in, or NULL. Lock held,
- * bwk_ring_commit() follows. */
-struct beowire_record *bwk_ring_reserve(struct bwk_ring *ring, u16 type, u32 id, u32 bytes);
-/* It is complete, with `bytes` as reserved. */
-void bwk_ring_commit(struct bwk_ring *ring, u32 bytes);
-/* Is half of the ring free? Then any record finds room. Any context. */
-bool bwk_ring_roomy(struct bwk_ring *ring);
-/* Has the server left something unread? Any context. */
-bool bwk_ring_waiting(struct bwk_ring *ring);
-/* The next record that the server wrote is copied to *record, its payload is at *bytes and may
- * change at any time. 1, 0: none, -EPROTO: nonsense; the ring is empty now. */
-int bwk_ring_next(struct bwk_ring *ring, struct beowire_record *record, const u8 **bytes);
-/* It has been dealt with. */
-void bwk_ring_consume(struct bwk_ring *ring, const struct beowire_record *record);
 
 /* server_turn.c: do what is in the rings out. 0, -EPROTO, -EBUSY: an interface has no room now. */
 int bwk_server_turn(struct bwk_server *server);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rings of records in memory that a server maps. The counts of the other side and the records that
+ * Rings of records; see server_ring.h. The counts of the other side and the records that
  * it writes may be anything at any time: each word is read once, then checked.
  */
-#include "server.h"
+#include "server_ring.h"
 
 static u32 bwk_ring_free(struct bwk_ring *ring)
 {

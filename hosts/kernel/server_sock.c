@@ -279,7 +279,7 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	addr = (struct sockaddr_beowire *)skb->cb;
 	*addr = *from;
 	addr->sbw_family = bwk_family;
-	addr->sbw_zero[0] = addr->sbw_zero[1] = 0;
+	memset(addr->sbw_zero, 0, sizeof(addr->sbw_zero));
 	beyond = bwk_queue_own(sk, skb);
 	skb_queue_tail(&sk->sk_receive_queue, skb);
 	if (beyond)

@@ -20,12 +20,18 @@ static struct bwk_server_port *bwk_turn_port(struct bwk_server *server, u32 id, 
 	return port;
 }
 
+/* The kernel's own errors begin there: calls that return them go on, or are restarted. */
+static bool bwk_turn_is_error(int status)
+{
+	return status < 0 && status > -ERESTARTSYS;
+}
+
 static int bwk_turn_opened(struct bwk_server_port *port, struct sock *sk,
 			   const struct beowire_record *record)
 {
 	int status = record->result.status;
 
-	if (!sk || port->status != BWK_SERVER_OPENING || status > 0 || status < -MAX_ERRNO ||
+	if (!sk || port->status != BWK_SERVER_OPENING || (status && !bwk_turn_is_error(status)) ||
 	    (record->result.flags & ~BEOWIRE_OPENED_KEEP))
 		return -EINVAL;
 	port->keep = record->result.flags & BEOWIRE_OPENED_KEEP;
@@ -48,7 +54,7 @@ static int bwk_turn_done(struct sock *sk, u32 bytes)
 
 static int bwk_turn_failed(struct sock *sk, int status)
 {
-	if (!sk || status >= 0 || status < -MAX_ERRNO)
+	if (!sk || !bwk_turn_is_error(status))
 		return -EINVAL;
 	sk->sk_err = -status;
 	sk_error_report(sk);

@@ -97,7 +97,11 @@ int bwk_sock_getname(struct socket *sock, struct sockaddr *addr, int peer)
 	memset(out, 0, sizeof(*out));
 	if (peer) {
 		mutex_lock(&bs->lock);
+		if (bs->port)
+			bwk_port_lock(bs->port);
 		*out = bs->to;
+		if (bs->port)
+			bwk_port_unlock(bs->port);
 		mutex_unlock(&bs->lock);
 		return out->sbw_port ? (int)sizeof(*out) : -ENOTCONN;
 	}

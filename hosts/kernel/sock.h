@@ -22,10 +22,11 @@ struct bwk_sock {
 	struct bwk_server *server;	/* that speaks the protocol instead; a reference */
 	struct bwk_server_port *remote; /* then the port, once bound */
 	struct module *module;		/* of the protocol, until a port takes over the reference */
-	struct sockaddr_beowire to;	/* connect(): where messages go; port 0: nowhere */
-	struct mutex lock;		/* binding, connecting, options: never over a long wait */
-	struct mutex opening;		/* of servers' sockets: one thread asks for the port */
-	struct hlist_node listed;	/* in node.socks */
+	struct sockaddr_beowire to; /* connect(): where messages go; port 0: nowhere. Written with
+					 * the port's lock held, while there is none with `lock` */
+	struct mutex lock;	    /* binding, connecting, options: never over a long wait */
+	struct mutex opening;	    /* of servers' sockets: one thread asks for the port */
+	struct hlist_node listed;   /* in node.socks */
 	bool info_wanted, checksum, pressed, adaptive;
 	bool hold; /* BEOWIRE_PRESSURE */
 	u32 busy_us, copy_max, eager_max, dead_ms;

@@ -4,7 +4,6 @@
  * the pages it was sent from. Frames belong to no socket: what they cost is charged to the buffers.
  */
 #include <linux/etherdevice.h>
-#include <linux/utsname.h>
 
 #include "crc.h"
 #include "port.h"
@@ -239,7 +238,7 @@ void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 	skb_reset_network_header(skb);
 	body = skb_put(skb, sizeof(*body));
 	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), iface->node->set.cluster,
-			     init_utsname()->nodename, bwk_crc)) {
+			     iface->name, bwk_crc)) {
 		kfree_skb(skb);
 		return;
 	}

@@ -10,6 +10,7 @@
 #include "engine/credit.c"
 #include "engine/drop.c"
 #include "engine/event.c"
+#include "engine/late.c"
 #include "engine/loss.c"
 #include "engine/pace.c"
 #include "engine/path.c"
@@ -29,6 +30,9 @@
 
 #include "bell.c"
 #include "buf.c"
+#include "buf_bytes.c"
+#include "buf_chain.c"
+#include "buf_user.c"
 #include "complaint.c"
 #include "conn.c"
 #include "conn_call.c"

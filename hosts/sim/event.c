@@ -7,8 +7,10 @@
 
 static void sim_event_message(struct sim_node *n, struct sim_peer *p, const struct bw_event *e)
 {
-	if (sim_oracle_delivered(n, p, e))
-		sim_work_answer(n, p, e);
+	if (!sim_oracle_delivered(n, p, e))
+		return;
+	sim_work_answer(n, p, e);
+	sim_work_enough(n, p);
 }
 
 /* An operation failed; the only reason left is that its peer is lost, as PEER_DOWN must say
@@ -21,12 +23,22 @@ static void sim_event_failing(struct sim_peer *p, int32_t status)
 	p->failing = status;
 }
 
+/* Is what the receiver got known here, though it took leave? Unless we took leave ourselves. */
+static bool sim_event_known(const struct sim_node *n, int32_t status)
+{
+	return n->sim->spec.leave_ppm && status != BW_DOWN_CANCELED;
+}
+
 static void sim_event_sent(struct sim_node *n, struct sim_op *op, const struct bw_event *e)
 {
-	if (!e->status)
+	if (!e->status) {
 		n->sim->msgs[op->object].acked = true;
-	else
-		sim_event_failing(op->peer, e->status);
+		return;
+	}
+	if (sim_event_known(n, e->status) && n->sim->msgs[op->object].delivered)
+		sim_fail(n->sim, "node %u: a message ends with %d that node %d got", n->number,
+			 e->status, op->peer->remote);
+	sim_event_failing(op->peer, e->status);
 }
 
 /* May this pull have failed so? */
@@ -68,6 +80,9 @@ static void sim_event_pulled(struct sim_node *n, struct sim_op *op, const struct
 	n->got_bytes += op->len;
 	s->nodes[op->peer->remote].gave_bytes += op->len;
 	n->got_items++;
+	if (op->final && !op->host_key)
+		s->regions[op->object].taken = true;
+	sim_work_enough(n, op->peer);
 }
 
 static void sim_event_region(struct sim_node *n, struct sim_op *op, const struct bw_event *e)
@@ -78,6 +93,9 @@ static void sim_event_region(struct sim_node *n, struct sim_op *op, const struct
 	if (e->status == -ECANCELED && r->retracted)
 		return;
 	if (e->status) {
+		if (sim_event_known(n, e->status) && r->taken && !r->pulls)
+			sim_fail(n->sim, "node %u: a region ends with %d that node %d pulled",
+				 n->number, e->status, op->peer->remote);
 		sim_event_failing(op->peer, e->status);
 		return;
 	}

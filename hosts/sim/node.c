@@ -13,15 +13,21 @@
 #define SIM_BATCH      8	    /* frames received before the engine is asked for frames */
 #define SIM_RETRY_NS   (10 * BW_US) /* after a frame that the wire did not refuse was not sent */
 
-struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane)
+struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane, uint8_t place)
 {
 	struct bw_link_addr a = {.link = plane, .len = 6};
 
 	a.bytes[0] = 2;
+	a.bytes[1] = place;
 	a.bytes[3] = plane;
 	a.bytes[4] = (uint8_t)(number >> 8);
 	a.bytes[5] = (uint8_t)number;
 	return a;
+}
+
+static struct bw_link_addr sim_frame_from(const struct sim_frame *f)
+{
+	return sim_node_addr(f->src, f->plane, f->place);
 }
 
 /* Number of the node with this address. */
@@ -154,7 +160,8 @@ static void sim_node_send(struct sim_node *n, const struct bw_tx_frame *f)
 	struct sim_frame *flat;
 	uint32_t dst = sim_addr_node(&f->to);
 
-	if (f->to.link >= s->spec.planes || dst >= s->spec.nodes) {
+	if (f->to.link >= s->spec.planes || dst >= s->spec.nodes ||
+	    (f->to.bytes[1] && !s->spec.move_every_ns && !s->spec.replay_every_ns)) {
 		sim_fail(s, "node %u sends to an address that does not exist", n->number);
 		return;
 	}
@@ -162,7 +169,13 @@ static void sim_node_send(struct sim_node *n, const struct bw_tx_frame *f)
 	flat->src = (uint16_t)n->number;
 	flat->dst = (uint16_t)dst;
 	flat->plane = f->to.link;
+	flat->place = n->place[flat->plane];
+	flat->astray = f->to.bytes[1] != s->nodes[dst].place[flat->plane];
 	flat->serial = s->frames;
+	/* At first contact nobody can tell; later every address must have answered. */
+	if (s->spec.steady && f->to.bytes[1] >= SIM_FORGED &&
+	    ((struct bw_hdr *)flat->data)->type == BW_FRAME_DATA)
+		sim_fail(s, "node %u sends data to an address that never answered", n->number);
 	sim_audit_frame(n, f, flat);
 	if (s->trace) {
 		char text[600];
@@ -304,7 +317,7 @@ static void sim_node_rx(struct sim_node *n, struct sim_frame *f)
 	struct bw_rx_frame rx = {.head = f->data,
 				 .head_len = f->len,
 				 .len = f->len,
-				 .from = sim_node_addr(f->src, f->plane),
+				 .from = sim_frame_from(f),
 				 .mark = f->mark,
 				 .cookie = f};
 	int r;
@@ -400,7 +413,7 @@ static void sim_node_untaken(struct sim_node *n)
 	rx = (struct bw_rx_frame){.head = f->data,
 				  .head_len = f->len,
 				  .len = f->len,
-				  .from = sim_node_addr(f->src, f->plane),
+				  .from = sim_frame_from(f),
 				  .mark = f->mark,
 				  .cookie = f};
 	n->current = f;

@@ -2,7 +2,8 @@
 /*
  * What must become of messages: each is delivered exactly once, whole, in the order of its pair of
  * endpoints, to the incarnation it was sent to; and one that was acknowledged is delivered unless a
- * side of it ended.
+ * side of it ended. Where a scenario promises it, nothing waits for longer than peers are waited
+ * for.
  */
 #include "sim.h"
 
@@ -10,6 +11,7 @@
 
 #define SIM_TAG_FACTOR	0x9E3779B97F4A7C15ull
 #define SIM_TAG_INVERSE 0xF1DE83E19937733Dull /* the factor's inverse modulo 2^64 */
+#define SIM_OVERDUE_NS	BW_S
 
 uint64_t sim_oracle_tag(const struct sim *s, uint64_t number)
 {
@@ -149,6 +151,35 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 		sim_buf_end(n, e->buf);
 	}
 	return m;
+}
+
+/* The longest that an operation may take: until its peer is given up, counted from when the ways
+ * between the two last changed, and some time to find a way that works. */
+static uint64_t sim_overdue_at(const struct sim *s, const struct sim_op *op, uint32_t node)
+{
+	uint64_t since = sim_fault_since(s, node, (uint32_t)op->peer->remote);
+
+	since = op->since > since ? op->since : since;
+	return since + s->spec.dead_ns + s->spec.dead_ns / 2 + SIM_OVERDUE_NS;
+}
+
+void sim_oracle_overdue(struct sim *s)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < s->spec.nodes; i++)
+		for (k = 0; k < s->nodes[i].nops; k++) {
+			const struct sim_op *op = &s->nodes[i].ops[k];
+
+			if ((op->type != BW_OP_SEND && op->type != BW_OP_PULL) ||
+			    op->peer->remote < 0 || s->now < sim_overdue_at(s, op, i))
+				continue;
+			sim_fail(s, "node %u: %s to node %d, begun at %llu us, takes too long", i,
+				 op->type == BW_OP_SEND ? "SEND" : "PULL", op->peer->remote,
+				 (unsigned long long)(op->since / 1000));
+		}
+	if (s->working || s->pending)
+		sim_queue_add(&s->queue, s->now + SIM_OVERDUE_NS / 10, SIM_OVERDUE, NULL, 0);
 }
 
 /* Does the receiver still have the session in which the message was sent? */

@@ -74,6 +74,20 @@ const struct sim_spec sim_scenarios[] = {
 	 .nodes = 3, .planes = 3, .stripe = true, .uneven = true, .path_every_ns = 20 * BW_MS,
 	 .path_for_ns = 400 * BW_MS, .dead_ns = 5 * BW_S, .work_ns = 4 * BW_S,
 	 .wire = {{.loss_ppm = 1000}, {.loss_ppm = 1000}, {.dup_ppm = 10000}}},
+	{.name = "oneway",
+	 .about = "paths that are cut in one direction for good, never the last one", .nodes = 3,
+	 .planes = 2, .steady = true, .prompt = true, .sever_every_ns = 500 * BW_MS,
+	 .dead_ns = 3 * BW_S, .gap_ns = 4 * BW_MS, .work_ns = 8 * BW_S},
+	{.name = "deaf",
+	 .about = "all paths are cut in one direction, one after the other, for good", .nodes = 4,
+	 .planes = 2, .prompt = true, .sever_every_ns = 200 * BW_MS,
+	 .dead_ns = 2 * BW_S, .gap_ns = 4 * BW_MS, .work_ns = 12 * BW_S},
+	{.name = "moved", .about = "hosts whose address changes on one of two paths",
+	 .nodes = 3, .planes = 2, .steady = true, .prompt = true, .move_every_ns = 300 * BW_MS,
+	 .dead_ns = 3 * BW_S, .gap_ns = 4 * BW_MS, .work_ns = 8 * BW_S},
+	{.name = "replayed", .about = "old HELLOs come again from addresses of nobody",
+	 .nodes = 3, .planes = 2, .stripe = true, .steady = true, .prompt = true,
+	 .replay_every_ns = BW_MS, .dead_ns = 3 * BW_S, .gap_ns = 4 * BW_MS, .work_ns = 8 * BW_S},
 	{.name = "hole", .about = "paths on which longer frames than 1500 and 4000 bytes vanish",
 	 .nodes = 3, .planes = 2, .steady = true,
 	 .wire = {{.mtu = 9000, .hole = 1500}, {.mtu = 9000, .hole = 4000}}},
@@ -89,6 +103,12 @@ const struct sim_spec sim_scenarios[] = {
 	 .nodes = 4, .restart_every_ns = 5 * BW_MS, .restart_for_ns = 5 * BW_MS,
 	 .rx_cost_ns = 5 * BW_US, .ring = 512, .dead_ns = BW_S, .bulk_max = 2000,
 	 .wire = {{.loss_ppm = 20000}}},
+	{.name = "leave",
+	 .about = "hosts that stand still for a while, read some frames, and take leave",
+	 .nodes = 4, .leave_ppm = 30000, .pause_every_ns = 3 * BW_MS, .pause_for_ns = 50 * BW_MS,
+	 .rx_cost_ns = 5 * BW_US, .ring = 1u << 20, .quiet = true, .eager_max = 4000,
+	 .bulk_max = 20000, .pending = 8, .gap_ns = 50 * BW_US,
+	 .wire = {{.jitter_ns = 500 * BW_US}}},
 	{.name = "squeeze", .about = "a budget of credit for hardly two messages",
 	 .nodes = 5, .steady = true, .rx_budget = 65536, .charge_min = 9216,
 	 .wire = {{.loss_ppm = 5000}}},
@@ -249,6 +269,10 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 		spec->depth = (uint32_t)sim_scale(r, 1, 64);
 	}
 	spec->stripe = spec->planes > 1 && sim_below(r, 4);
+	if (!sim_below(r, 4))
+		spec->replay_every_ns = sim_scale(r, 100 * BW_US, BW_S);
+	if (!sim_below(r, 6))
+		spec->move_every_ns = sim_scale(r, 10 * BW_MS, 5 * BW_S);
 	sim_scenario_defaults(spec);
 }
 

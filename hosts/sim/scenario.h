@@ -71,6 +71,9 @@ struct sim_spec {
 	uint64_t pause_every_ns, pause_for_ns;
 	uint64_t cut_every_ns, cut_for_ns;   /* the network falls into two parts */
 	uint64_t path_every_ns, path_for_ns; /* one plane of one node is dead */
+	uint64_t sever_every_ns; /* one plane is cut in one direction between two nodes, for good */
+	uint64_t move_every_ns;	 /* a node's address on plane 0 changes */
+	uint64_t replay_every_ns; /* an old HELLO comes again from elsewhere */
 
 	/* work */
 	enum sim_work work;
@@ -81,10 +84,14 @@ struct sim_spec {
 	uint32_t eager_max;   /* longest eager message */
 	uint32_t bulk_max;    /* longest region */
 	uint32_t depth;	      /* STREAM, EAGER: transfers under way */
+	uint32_t leave_ppm;   /* messages and pulls after which their receiver takes leave at once;
+			       * what it got is then known to the sender, as no frame may get lost
+			       * or overtake another one */
 	uint32_t stream_len;
 	bool quiet;  /* no cancels, retracts, disconnects, wrong keys, pressure */
 	bool steady; /* nothing happens that excuses the loss of a peer */
 	bool clean;  /* nothing happens that excuses sending anything twice */
+	bool prompt; /* every operation must end soon, or fail with its peer after dead_ns */
 };
 
 /* The fixed scenarios, ended by one without name. */

@@ -103,6 +103,7 @@ struct sim *sim_new(const struct sim_spec *spec, const struct bw_protocol *proto
 	s->nodes = calloc(spec->nodes, sizeof(*s->nodes));
 	if (!s->nodes)
 		abort();
+	s->fault = sim_fault_new(s);
 	for (i = 0; i < spec->nodes; i++) {
 		struct sim_node *n = &s->nodes[i];
 
@@ -148,6 +149,9 @@ static void sim_dispatch(struct sim *s, const struct sim_event *e)
 	case SIM_TCP_TIMER:
 		sim_tcp_timer(e->what, e->arg);
 		break;
+	case SIM_OVERDUE:
+		sim_oracle_overdue(s);
+		break;
 	}
 }
 
@@ -182,6 +186,8 @@ void sim_begin(struct sim *s)
 	for (i = 0; i < s->spec.nodes; i++)
 		sim_node_start(&s->nodes[i]);
 	sim_trouble_plan(s);
+	if (s->spec.prompt)
+		sim_oracle_overdue(s);
 }
 
 /* No new operations, and nothing goes wrong any more but what the wires always do. */
@@ -344,6 +350,7 @@ void sim_free(struct sim *s)
 		}
 	}
 	sim_tcp_free(s);
+	sim_fault_free(s);
 	free(s->nodes);
 	free(s->msgs);
 	free(s->regions);

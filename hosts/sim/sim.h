@@ -23,9 +23,19 @@ enum sim_event_kind {
 	SIM_TROUBLE,   /* arg: enum sim_trouble */
 	SIM_HEAL,      /* what: sim_node or NULL; arg: enum sim_trouble */
 	SIM_TCP_TIMER, /* sim_tcp; arg: generation */
+	SIM_OVERDUE,   /* what is under way for too long? */
 };
 
-enum sim_trouble { SIM_RESTART, SIM_PAUSE, SIM_CUT, SIM_PATH, SIM_TROUBLES };
+enum sim_trouble {
+	SIM_RESTART,
+	SIM_PAUSE,
+	SIM_CUT,
+	SIM_PATH,
+	SIM_SEVER,
+	SIM_MOVE,
+	SIM_REPLAY,
+	SIM_TROUBLES
+};
 
 enum sim_frame_kind { SIM_FRAME_ENGINE, SIM_FRAME_TCP_DATA, SIM_FRAME_TCP_ACK };
 
@@ -37,8 +47,10 @@ struct sim_frame {
 	uint32_t room; /* bytes of data */
 	uint16_t src, dst;
 	uint8_t plane;
-	uint8_t kind; /* enum sim_frame_kind */
+	uint8_t place; /* part of the sender's address */
+	uint8_t kind;  /* enum sim_frame_kind */
 	bool mark;
+	bool astray; /* to an address that nobody has any more */
 	uint64_t data[];
 };
 
@@ -105,7 +117,8 @@ struct sim_node {
 	struct bw_config cfg;
 	struct sim_port out[SIM_PLANES], in[SIM_PLANES]; /* to the switch, from the switch */
 	uint32_t side;					 /* part of the network while it is cut */
-	uint64_t clock_offset;				 /* its clock minus the simulator's */
+	uint8_t place[SIM_PLANES]; /* part of its addresses: changes with its interfaces */
+	uint64_t clock_offset;	   /* its clock minus the simulator's */
 
 	/* receive ring */
 	struct sim_frame *ring_first, *ring_last;
@@ -166,6 +179,7 @@ struct sim_region {
 	uint64_t op; /* cookie at the owner, while it is exposed */
 	uint64_t base, len, key;
 	bool retracted, done, final_asked;
+	bool taken;		/* its final pull ended well */
 	uint32_t pulls, finals; /* under way, as the puller knows; of these with FINAL and data */
 };
 
@@ -195,6 +209,7 @@ struct sim {
 	uint64_t pending;   /* operations under way at all nodes */
 	uint64_t checks;
 	uint64_t progress_frames; /* frames when the last payload was placed or operation ended */
+	struct sim_fault *fault;
 
 	struct bw_counters ended; /* sums over the engines that have ended */
 
@@ -260,7 +275,7 @@ void sim_node_wake(struct sim_node *n);
 /* The time that the host's clock shows. */
 uint64_t sim_node_clock(const struct sim_node *n);
 int sim_node_submit(struct sim_node *n, struct bw_op *op);
-struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane);
+struct bw_link_addr sim_node_addr(uint32_t number, uint8_t plane, uint8_t place);
 
 /* memory.c: buffers */
 extern const struct bw_host_ops sim_host_ops;
@@ -288,6 +303,8 @@ void sim_op_forget_all(struct sim_node *n);
 void sim_work_next(struct sim_node *n);
 /* React to a message that asks for it. */
 void sim_work_answer(struct sim_node *n, struct sim_peer *p, const struct bw_event *e);
+/* Something has come: perhaps it was all that the receiver wanted, and he takes leave. */
+void sim_work_enough(struct sim_node *n, struct sim_peer *p);
 /* A transfer has ended: STREAM and the like begin the next one. */
 void sim_work_ended(struct sim_node *n, struct sim_peer *p);
 
@@ -306,6 +323,25 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 				     const struct bw_event *e);
 /* After the run. */
 void sim_oracle_final(struct sim *s);
+
+/* Has anything been under way for longer than peers are waited for? Comes again by itself. */
+void sim_oracle_overdue(struct sim *s);
+
+#define SIM_FORGED 0x80 /* places of nobody begin here */
+
+/* fault.c: what goes wrong for good, or is forged */
+struct sim_fault *sim_fault_new(const struct sim *s);
+void sim_fault_free(struct sim *s);
+/* A frame that an engine sends: is it lost on the way? */
+bool sim_fault_loses(struct sim *s, const struct sim_frame *f);
+/* Since when the ways between two nodes have been as they are. */
+uint64_t sim_fault_since(const struct sim *s, uint32_t a, uint32_t b);
+/* From now on what one host sends to another is lost on one plane. */
+void sim_fault_sever(struct sim *s);
+/* A host's interface of plane 0 is exchanged: it has another address. */
+void sim_fault_move(struct sim *s);
+/* Somebody sends an old HELLO again, from an address of his own. */
+void sim_fault_replay(struct sim *s);
 
 /* trouble.c */
 void sim_trouble_plan(struct sim *s);

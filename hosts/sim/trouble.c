@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What goes wrong at times: hosts restart with a new incarnation or stand still, the network falls
- * in two, single paths die. Each kind comes at random intervals and heals by itself.
+ * in two, single paths die. Each kind comes at random intervals and heals by itself, but those of
+ * fault.c.
  */
 #include "sim.h"
 
 static uint64_t sim_trouble_every(const struct sim_spec *spec, enum sim_trouble what)
 {
 	const uint64_t every[SIM_TROUBLES] = {
-		[SIM_RESTART] = spec->restart_every_ns,
-		[SIM_PAUSE] = spec->pause_every_ns,
-		[SIM_CUT] = spec->cut_every_ns,
-		[SIM_PATH] = spec->path_every_ns,
+		[SIM_RESTART] = spec->restart_every_ns, [SIM_PAUSE] = spec->pause_every_ns,
+		[SIM_CUT] = spec->cut_every_ns,		[SIM_PATH] = spec->path_every_ns,
+		[SIM_SEVER] = spec->sever_every_ns,	[SIM_MOVE] = spec->move_every_ns,
+		[SIM_REPLAY] = spec->replay_every_ns,
 	};
 
 	return every[what];
@@ -82,6 +83,15 @@ void sim_trouble_begin(struct sim *s, enum sim_trouble what)
 		for (i = 0; i < s->spec.nodes; i++)
 			s->nodes[i].side = (uint32_t)sim_below(&s->rng, 2);
 		break;
+	case SIM_SEVER:
+		sim_fault_sever(s);
+		return;
+	case SIM_MOVE:
+		sim_fault_move(s);
+		return;
+	case SIM_REPLAY:
+		sim_fault_replay(s);
+		return;
 	default:
 		sim_path_kill(s, n);
 	}
@@ -117,6 +127,10 @@ void sim_trouble_end(struct sim *s, struct sim_node *n, enum sim_trouble what)
 	case SIM_CUT:
 		for (i = 0; i < s->spec.nodes; i++)
 			s->nodes[i].side = 0;
+		break;
+	case SIM_SEVER:
+	case SIM_MOVE:
+	case SIM_REPLAY:
 		break;
 	default:
 		for (i = 0; i < s->spec.planes; i++)

@@ -15,7 +15,8 @@ static const uint32_t sim_frame_rooms[4] = {256, 2048, 9216, 65536};
 static struct sim_frame *sim_frame_fresh(struct sim_frame *f, uint32_t len)
 {
 	f->len = len;
-	f->mark = false;
+	f->mark = f->astray = false;
+	f->place = 0;
 	f->kind = SIM_FRAME_ENGINE;
 	return f;
 }
@@ -138,6 +139,7 @@ static struct sim_frame *sim_frame_copy(struct sim *s, const struct sim_frame *f
 	copy->src = f->src;
 	copy->dst = f->dst;
 	copy->plane = f->plane;
+	copy->place = f->place;
 	memcpy(copy->data, f->data, len < f->len ? len : f->len);
 	return copy;
 }
@@ -190,7 +192,7 @@ void sim_wire_send(struct sim *s, struct sim_frame *f)
 	s->frames++;
 	depart += sim_wire_time(p->wire.rate_bps, f->len);
 	p->busy_until = depart;
-	if (p->dead || dst->in[f->plane].dead || src->side != dst->side) {
+	if (p->dead || dst->in[f->plane].dead || src->side != dst->side || sim_fault_loses(s, f)) {
 		sim_wire_fate(s, f, SIM_FATE_CUT, "cut off");
 	} else if (p->wire.hole && f->len > p->wire.hole) {
 		sim_wire_fate(s, f, SIM_FATE_HOLE, "too long for the path");

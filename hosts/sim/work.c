@@ -24,9 +24,11 @@ static struct sim_peer *sim_work_connect(struct sim_node *n, uint32_t remote)
 		op.connect.inc = s->nodes[remote].cfg.incarnation;
 	for (plane = 0; plane < s->spec.planes; plane++)
 		if (!op.connect.node || s->spec.steady || !sim_chance(&s->rng, 200000))
-			op.connect.path[op.connect.paths++] = sim_node_addr(remote, plane);
+			op.connect.path[op.connect.paths++] =
+				sim_node_addr(remote, plane, s->nodes[remote].place[plane]);
 	if (!op.connect.paths)
-		op.connect.path[op.connect.paths++] = sim_node_addr(remote, 0);
+		op.connect.path[op.connect.paths++] =
+			sim_node_addr(remote, 0, s->nodes[remote].place[0]);
 	if (sim_node_submit(n, &op))
 		return NULL;
 	p = sim_peer_find(n, op.peer);
@@ -314,12 +316,21 @@ static void sim_work_retract(struct sim_node *n, struct sim_op *mine)
 
 static void sim_work_leave(struct sim_node *n, struct sim_peer *p)
 {
-	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle};
+	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle, .on = true};
 
 	if (sim_node_submit(n, &op))
 		return;
 	sim_log(n->sim, "node%u: DISCONNECT peer %x", n->number, p->handle);
 	p->leaving = true;
+}
+
+void sim_work_enough(struct sim_node *n, struct sim_peer *p)
+{
+	struct sim *s = n->sim;
+
+	if (s->spec.leave_ppm && s->working && !p->leaving &&
+	    sim_chance(&s->rng, s->spec.leave_ppm))
+		sim_work_leave(n, p);
 }
 
 static void sim_work_switch(struct sim_node *n, struct sim_peer *p, enum bw_op_type type)

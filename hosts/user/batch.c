@@ -93,20 +93,24 @@ static size_t bw_batch_pieces(struct bw_batch_slot *slot, unsigned int prefix,
 	return n;
 }
 
-void bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f)
+struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f)
 {
-	struct bw_batch_slot *slot = &b->slot[b->count];
-	struct msghdr *m = &b->msg[b->count].msg_hdr;
+	struct bw_batch_slot *slot;
+	struct msghdr *m;
 
-	b->count++;
+	if (BW_UNLIKELY(bw_batch_full(b)))
+		return NULL;
+	slot = &b->slot[b->count];
+	m = &b->msg[b->count++].msg_hdr;
 	if (f->len <= BW_BATCH_FLAT) {
 		bw_batch_weave(slot->flat, f);
-		slot->iov[0].iov_base = slot->prefix + BW_BATCH_PREFIX - b->prefix;
+		slot->iov[0].iov_base = bw_batch_header(b, slot);
 		slot->iov[0].iov_len = b->prefix + f->len;
 		m->msg_iovlen = 1;
 	} else {
 		m->msg_iovlen = bw_batch_pieces(slot, b->prefix, f);
 	}
+	return slot;
 }
 
 /* Number of frames that the kernel took, or -1 and errno. */
@@ -159,7 +163,22 @@ static void bw_batch_empty(struct bw_batch *b)
 	b->done = 0;
 }
 
-bool bw_batch_flush(struct bw_batch *b, int fd)
+/* The kernel has no room: true if what is left is given up. */
+static bool bw_batch_wait(struct bw_batch *b, uint64_t now)
+{
+	if (!b->tries++)
+		b->since = now;
+	if (now - b->since <= BW_BATCH_PATIENCE) {
+		bw_batch_keep(b);
+		return false;
+	}
+	b->errors += b->count - b->done;
+	b->tries = 0;
+	bw_batch_empty(b);
+	return true;
+}
+
+bool bw_batch_flush(struct bw_batch *b, int fd, uint64_t now)
 {
 	bool again = false;
 
@@ -175,11 +194,8 @@ bool bw_batch_flush(struct bw_batch *b, int fd)
 		/* ENOBUFS: the device had no room, or cannot carry such a frame at all: there is no
 		 * telling, so the tries are limited. */
 		if (errno == EAGAIN || errno == EINTR ||
-		    (errno == ENOBUFS && b->tries < BW_BATCH_TRIES)) {
-			b->tries++;
-			bw_batch_keep(b);
-			return false;
-		}
+		    (errno == ENOBUFS && b->tries < BW_BATCH_TRIES))
+			return bw_batch_wait(b, now);
 		/* An error of an earlier datagram (ICMP) is reported by the next call, whose frame
 		 * deserves a second try; anything else concerns this frame. */
 		if (errno == ECONNREFUSED && !again) {

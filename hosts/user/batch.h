@@ -12,12 +12,17 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#include "clock.h"
 #include "protocol.h"
 
 #define BW_BATCH_FRAMES 32
 #define BW_BATCH_FLAT	2048 /* bytes; frames up to this length are made contiguous */
 #define BW_BATCH_PREFIX 16   /* room for the link's own header before a frame */
 #define BW_BATCH_TRIES	8    /* flushes that may fail for one frame with ENOBUFS */
+
+/* For so long the kernel may take nothing at all; then what is left is lost. The engine must come
+ * to know, or nobody would ever be given up. */
+#define BW_BATCH_PATIENCE (250 * BW_MS)
 
 struct bw_batch_slot {
 	uint8_t prefix[BW_BATCH_PREFIX]; /* the link's header is its end */
@@ -31,9 +36,10 @@ struct bw_batch {
 	unsigned int count;  /* frames collected */
 	unsigned int done;   /* of these given to the kernel already */
 	unsigned int tries;  /* flushes that failed for the next frame */
+	uint64_t since;	     /* when the first of these was; tries is not 0 */
 	bool refused;	     /* the error queue of the socket has something: reset by its reader */
 	unsigned int prefix; /* bytes of the link's header */
-	uint64_t errors;     /* frames that the kernel refused for good: lost */
+	uint64_t errors;     /* frames that the kernel refused for good or for too long: lost */
 	struct mmsghdr msg[BW_BATCH_FRAMES];
 	struct bw_batch_slot slot[BW_BATCH_FRAMES];
 };
@@ -47,19 +53,15 @@ static inline bool bw_batch_full(const struct bw_batch *b)
 	return b->count == BW_BATCH_FRAMES;
 }
 
-/* The slot that the next bw_batch_add() fills: the link writes its header or address there. */
-static inline struct bw_batch_slot *bw_batch_slot(struct bw_batch *b)
-{
-	return &b->slot[b->count];
-}
+/* Collect a frame: its slot, where the link then writes its header or address. NULL if the batch is
+ * full: nothing was collected. */
+struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f);
 
-static inline uint8_t *bw_batch_header(struct bw_batch *b)
+/* Where the link's own header begins in a slot of this batch. */
+static inline uint8_t *bw_batch_header(const struct bw_batch *b, struct bw_batch_slot *slot)
 {
-	return b->slot[b->count].prefix + BW_BATCH_PREFIX - b->prefix;
+	return slot->prefix + BW_BATCH_PREFIX - b->prefix;
 }
-
-/* Collect a frame; the batch must not be full. */
-void bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f);
 
 /* Bytes of payload in a frame; padding is none. */
 static inline uint32_t bw_batch_payload_bytes(const struct bw_tx_frame *f)
@@ -69,6 +71,6 @@ static inline uint32_t bw_batch_payload_bytes(const struct bw_tx_frame *f)
 
 /* Give all to the kernel. False if it has no room now: flush again later, add nothing until then.
  */
-bool bw_batch_flush(struct bw_batch *b, int fd);
+bool bw_batch_flush(struct bw_batch *b, int fd, uint64_t now);
 
 #endif

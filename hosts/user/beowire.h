@@ -72,6 +72,7 @@ struct bw_handlers {
 	/* A peer is gone (negative errno: -ETIMEDOUT silent too long, -ECONNREFUSED its endpoint is
 	 * dead or its program ended by exit() with an error, -ECONNRESET gave us up, -ESHUTDOWN
 	 * closed in good order, -EPROTONOSUPPORT version).
+	 * Called for peers that bw_peer_find() or a handler has told of.
 	 * Its pending operations end with the same status, before this call. */
 	void (*peer_down)(void *arg, bw_peer peer, int status);
 	/* bw_read() of a peer: where are n bytes of memory `key` at `off`? NULL forbids. May be
@@ -91,7 +92,9 @@ struct bw_ep_attr {
  * -EADDRINUSE. */
 BW_API int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why);
 
-/* Let pending sends reach their peers (up to timeout_ns), say goodbye, free everything. */
+/* Let pending sends reach their peers (up to timeout_ns), say goodbye, free everything. bw_wait()
+ * returns -EINVAL in threads that are in it meanwhile; no other call may be under way in another
+ * thread, and none may follow. */
 BW_API void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns);
 
 BW_API void bw_ep_addr(struct bw_ep *ep, struct bw_addr *addr);
@@ -126,6 +129,11 @@ enum bw_send_flags {
  * arguments are wrong. Never calls handlers itself for this operation. */
 BW_API int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
 		   const void *buf, uint64_t len, unsigned flags, void *op);
+
+/* Would bw_send() without flags be done with a message of this length at once, although its
+ * receiver has to fetch it, since a copy is kept (BEOWIRE_SEND_COPIES)? Messages sent later may
+ * then be received before it is fetched. Holds until bw_send() if bw_ep_lock() is held. */
+BW_API bool bw_send_copies(struct bw_ep *ep, bw_peer peer, uint64_t len);
 
 /* Fetch a long message into buf; len may be shorter than the message (the rest is dropped), 0
  * discards it. Always releases the sender. `pulled(op)` follows unless op is NULL. Returns 0,

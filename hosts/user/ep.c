@@ -142,7 +142,7 @@ static int bw_ep_open_udp(struct bw_ep *ep, const char **why)
 	error = bw_iface_choose_ip(&ep->env, ep->has_packet || ep->kernel ? &ep->iface : NULL,
 				   &iface, &text);
 	if (!error)
-		error = bw_udp_open(&ep->udp, &ep->env, &iface, &text);
+		error = bw_udp_open(&ep->udp, &ep->env, &iface, ep->self.engine, &text);
 	if (error &&
 	    (bw_ep_only(&ep->env, BW_LINK_UDP) || ep->env.udp_address.s_addr != INADDR_ANY ||
 	     (error == -EADDRINUSE && !ep->has_packet && !ep->kernel)))
@@ -433,6 +433,7 @@ void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 		bw_ep_farewell(ep);
 		bw_stats_write(ep); /* the farewell counts too */
 	}
+	bw_wait_end_all(ep);
 	bw_lock_release(&ep->lock);
 	bw_ep_free(ep);
 }
@@ -565,10 +566,13 @@ static bool bw_ep_udp_due(struct bw_ep *ep)
 	return true;
 }
 
-/* What is not urgent: the watch, and links that should pass but do not. */
+/* What is not urgent: the watch, interfaces that went down, and links that should pass but do not.
+ */
 static void bw_ep_chores(struct bw_ep *ep)
 {
 	ep->chores_at = ep->now + BW_EP_CHORES_NS;
+	for (int i = 0; i < ep->packets; i++)
+		bw_packet_clear_error(&ep->packet[i]);
 	bw_watch_visit(ep);
 	bw_remote_check_links(ep);
 }

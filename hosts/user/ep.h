@@ -42,8 +42,9 @@ struct bw_helper {
 	bool asleep;  /* until `until`, an event, or the program's next round */
 	int fd;	      /* eventfd that wakes it */
 	uint64_t until;
-	uint64_t rounds; /* ep.rounds at its last look */
-	uint32_t brisk;	 /* looks left that follow closely, since messages may wait for them */
+	uint64_t rounds;	/* ep.rounds at its last look */
+	_Atomic uint32_t brisk; /* looks left that follow closely, since messages may wait for
+				 * them; written under the lock, which a look may not get */
 };
 
 struct bw_ep {
@@ -87,6 +88,7 @@ struct bw_ep {
 	/* waiting */
 	_Atomic uint32_t sleepers; /* threads asleep in bw_wait() */
 	_Atomic uint32_t wakes;	   /* calls of bw_ep_wake(), ever */
+	uint32_t waits;		   /* calls of bw_wait() that have not returned */
 	bool armed;		   /* a program sleeps on bw_ep_fd() */
 	uint32_t armed_wakes;	   /* `wakes` that bw_ep_arm() has told of */
 	int wake_fd;		   /* eventfd */
@@ -166,6 +168,9 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
 void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n);
 /* Nanoseconds from `now` until the engine or a chore wants attention. */
 uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now);
+/* Of an endpoint that is dead: let all calls of bw_wait() return, before it is freed. Lock held
+ * once. */
+void bw_wait_end_all(struct bw_ep *ep);
 /* After a round of the program without result: get out of the way of others if cores are short.
  * True if it slept, so that another round is due. */
 bool bw_wait_yield(struct bw_ep *ep);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The smallest whole program on libbeowire. One side waits and prints its address; the other is
- *given that address (by copying it: any way will do) and sends a greeting and a megabyte. Run on
- *two nodes, or twice on one:
+ * given that address (by copying it: any way will do) and sends a greeting and a megabyte. Run on
+ * two nodes, or twice on one:
  *
  *	node1$ beowire-example
  *	bead0107e8608d6d...
@@ -133,10 +133,12 @@ static int greet(struct program *p, const char *address)
 		return r;
 	/* Messages to one peer arrive in the order in which they are sent. The short one is copied
 	 * on its way: done at once. Of the long one only an envelope goes out, the buffer stays in
-	 * use. */
+	 * use until on_sent(), unless the library has kept a copy of it as well. */
 	r = send_message(p, peer, GREETING, text, strlen(text));
 	if (r >= 0)
 		r = send_message(p, peer, PICTURE, p->picture, LONG_BYTES);
+	if (r > 0)
+		p->finished = true;
 	return r < 0 ? r : 0;
 }
 

@@ -16,11 +16,14 @@
 _Static_assert(BW_FILTER_CUT >= sizeof(struct bw_hdr) + sizeof(struct bw_hello),
 	       "refusals echo it");
 
+#define BW_FILTER_UDP_BYTES 8 /* of a header of UDP, which a filter there sees first */
+
 #define BW_FILTER_MAX (2 * BW_FILTER_ALIVE + 24)
 
 struct bw_filter {
 	struct sock_filter code[BW_FILTER_MAX];
 	unsigned short n;
+	size_t before; /* bytes of the outer header that the filter sees before the inner one */
 };
 
 /* The wire is little-endian, loads of the filter are big-endian. */
@@ -36,7 +39,7 @@ static void bw_filter_add(struct bw_filter *f, uint16_t what, uint8_t yes, uint8
 
 static void bw_filter_load(struct bw_filter *f, uint16_t size, size_t field)
 {
-	bw_filter_add(f, BPF_LD | BPF_ABS | size, 0, 0, (uint32_t)(ETH_HLEN + field));
+	bw_filter_add(f, BPF_LD | BPF_ABS | size, 0, 0, (uint32_t)(f->before + field));
 }
 
 /* Go on if equal, else return `otherwise` bytes. */
@@ -59,14 +62,28 @@ static int bw_filter_attach(int fd, struct bw_filter *f)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ? -errno : 0;
 }
 
+static void bw_filter_need_engine(struct bw_filter *f, uint16_t engine)
+{
+	bw_filter_load(f, BPF_H, offsetof(struct bw_hdr, dst_engine));
+	bw_filter_need(f, bw_filter_swap(engine), 0);
+	bw_filter_load(f, BPF_H, offsetof(struct bw_hdr, magic));
+	bw_filter_need(f, bw_filter_swap(BW_MAGIC), 0);
+}
+
+int bw_filter_udp(int fd, uint16_t engine)
+{
+	struct bw_filter f = {.before = BW_FILTER_UDP_BYTES};
+
+	bw_filter_need_engine(&f, engine);
+	bw_filter_add(&f, BPF_RET | BPF_K, 0, 0, UINT32_MAX);
+	return bw_filter_attach(fd, &f);
+}
+
 int bw_filter_own(int fd, uint16_t engine)
 {
-	struct bw_filter f = {.n = 0};
+	struct bw_filter f = {.before = ETH_HLEN};
 
-	bw_filter_load(&f, BPF_H, offsetof(struct bw_hdr, dst_engine));
-	bw_filter_need(&f, bw_filter_swap(engine), 0);
-	bw_filter_load(&f, BPF_H, offsetof(struct bw_hdr, magic));
-	bw_filter_need(&f, bw_filter_swap(BW_MAGIC), 0);
+	bw_filter_need_engine(&f, engine);
 	bw_filter_need_own_address(&f);
 	bw_filter_add(&f, BPF_RET | BPF_K, 0, 0, UINT32_MAX);
 	return bw_filter_attach(fd, &f);
@@ -75,7 +92,7 @@ int bw_filter_own(int fd, uint16_t engine)
 int bw_filter_watch(int fd, uint16_t engine, const uint16_t *alive, unsigned int n)
 {
 	const uint32_t cut = ETH_HLEN + BW_FILTER_CUT;
-	struct bw_filter f = {.n = 0};
+	struct bw_filter f = {.before = ETH_HLEN};
 
 	bw_filter_load(&f, BPF_H, offsetof(struct bw_hdr, magic));
 	bw_filter_need(&f, bw_filter_swap(BW_MAGIC), cut);

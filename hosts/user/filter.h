@@ -12,6 +12,11 @@
  * a negative errno. */
 int bw_filter_own(int fd, uint16_t engine);
 
+/* The same for a UDP socket: pass only datagrams with our magic, for this engine. What does not
+ * pass takes no room in the socket's buffer; the kernel counts it among what it dropped. 0 or a
+ * negative errno. */
+int bw_filter_udp(int fd, uint16_t engine);
+
 /* Pass these, and cut short: frames without our magic, and frames for other engines whose senders
  * wait for an answer, except for the n engines that are known to live. */
 int bw_filter_watch(int fd, uint16_t engine, const uint16_t *alive, unsigned int n);

@@ -27,6 +27,16 @@ enum bw_helper_program {
 	BW_HELPER_COMPUTES,
 };
 
+static uint32_t bw_helper_looks(const struct bw_helper *h)
+{
+	return atomic_load_explicit(&h->brisk, memory_order_relaxed);
+}
+
+static void bw_helper_set_looks(struct bw_helper *h, uint32_t looks)
+{
+	atomic_store_explicit(&h->brisk, looks, memory_order_relaxed);
+}
+
 /* True if somebody kicked. */
 static bool bw_helper_sleep(struct bw_helper *h, struct pollfd *fds, int n, uint64_t timeout_ns)
 {
@@ -48,7 +58,7 @@ static enum bw_helper_program bw_helper_look(struct bw_ep *ep)
 		return BW_HELPER_ROUNDS;
 	if (!ep->armed && !atomic_load(&ep->sleepers))
 		return BW_HELPER_COMPUTES;
-	if (!h->brisk)
+	if (!bw_helper_looks(h))
 		return BW_HELPER_SLEEPS;
 	/* One thread sleeps, but another one sends. */
 	return bw_clock_now() < ep->deadline ? BW_HELPER_ROUNDS : BW_HELPER_COMPUTES;
@@ -127,7 +137,7 @@ static void *bw_helper_main(void *arg)
 	struct pollfd fds[1];
 	uint64_t pause = BW_HELPER_PAUSE_MIN;
 	enum bw_helper_program program;
-	bool brisk;
+	uint32_t looks;
 
 	while (true) {
 		bool held = bw_lock_try(&ep->lock);
@@ -144,12 +154,12 @@ static void *bw_helper_main(void *arg)
 			bw_lock_release(&ep->lock);
 			continue;
 		}
-		brisk = h->brisk != 0;
-		if (held && brisk)
-			h->brisk--;
+		looks = bw_helper_looks(h);
+		if (held && looks)
+			bw_helper_set_looks(h, looks - 1);
 		if (held)
 			bw_lock_release(&ep->lock);
-		bw_helper_sleep(h, fds, 0, brisk ? BW_HELPER_BRISK : pause);
+		bw_helper_sleep(h, fds, 0, looks ? BW_HELPER_BRISK : pause);
 		pause = bw_min_u64(pause + pause / 4, BW_HELPER_PAUSE_MAX);
 	}
 	bw_lock_release(&ep->lock);
@@ -199,9 +209,9 @@ bool bw_helper_brisk(struct bw_ep *ep)
 
 	if (!h->running || h->serving)
 		return false;
-	if (!h->brisk)
+	if (!bw_helper_looks(h))
 		bw_helper_kick(h);
-	h->brisk = BW_HELPER_LOOKS;
+	bw_helper_set_looks(h, BW_HELPER_LOOKS);
 	return true;
 }
 

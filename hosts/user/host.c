@@ -63,11 +63,12 @@ static int bw_host_region_find(void *host, uint32_t peer, uint64_t key, uint64_t
 			       uint64_t *buf, uint64_t *buf_off)
 {
 	struct bw_ep *ep = host;
-	const struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
 	const void *at;
 
 	if (!p || !ep->handlers->region)
 		return -EACCES;
+	p->known = true;
 	at = ep->handlers->region(ep->arg, p->number, key, off, n);
 	if (!at)
 		return -EACCES;
@@ -151,28 +152,35 @@ static bool bw_host_flush(struct bw_ep *ep)
 
 	for (int i = 0; i < ep->packets; i++) {
 		if (ep->packet[i].batch->count)
-			gone &= bw_batch_flush(ep->packet[i].batch, ep->packet[i].fd);
+			gone &= bw_batch_flush(ep->packet[i].batch, ep->packet[i].fd, ep->now);
 	}
 	if (ep->has_udp && ep->udp.batch->count)
-		gone &= bw_batch_flush(ep->udp.batch, ep->udp.fd);
+		gone &= bw_batch_flush(ep->udp.batch, ep->udp.fd, ep->now);
 	return gone;
 }
 
 /* Collect one frame; false when the batch is better sent now: it is full, or the frame is a short
- * one, which says that the engine has no more for its peer, and that somebody waits for it. */
+ * one, which says that the engine has no more for its peer, and that somebody waits for it. A frame
+ * that finds a full batch, which others have filled, goes back to the engine. */
 static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 {
+	struct bw_batch *batch;
+	bool added;
+
 	if (f->to.link < ep->packets) {
 		struct bw_packet *p = &ep->packet[f->to.link];
 
-		bw_packet_add(p, f);
-		return f->len > BW_BATCH_FLAT && !bw_batch_full(p->batch);
+		batch = p->batch;
+		added = bw_packet_add(p, f);
+	} else if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
+		batch = ep->udp.batch;
+		added = bw_udp_add(&ep->udp, f);
+	} else {
+		return true; /* a link that was named by no one: the frame is lost */
 	}
-	if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
-		bw_udp_add(&ep->udp, f);
-		return f->len > BW_BATCH_FLAT && !bw_batch_full(ep->udp.batch);
-	}
-	return true; /* a link that was named by no one: the frame is lost */
+	if (!added)
+		bw_reliable.unsent(ep->engine, ep->now);
+	return added && f->len > BW_BATCH_FLAT && !bw_batch_full(batch);
 }
 
 void bw_host_transmit(struct bw_ep *ep)

@@ -84,7 +84,7 @@ void bw_kernel_name(const struct bw_ep *ep, struct bw_remote *p)
 	socklen_t n = sizeof(x);
 
 	if (!p->name[0] && getsockopt(ep->kernel->fd, SOL_BEOWIRE, BEOWIRE_PEER_NAME, &x, &n) == 0)
-		memcpy(p->name, x.name, n);
+		bw_remote_name(p, x.name, n);
 }
 
 /* Who sent this: known by number, or met for the first time. */
@@ -305,6 +305,7 @@ static void bw_kernel_arrived(struct bw_ep *ep, const struct beowire_info *info,
 		m.rndv.word[BW_RNDV_LEN] = info->len;
 		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_KERNEL;
 	}
+	p->known = true;
 	ep->handlers->message(ep->arg, &m);
 }
 
@@ -322,7 +323,7 @@ static void bw_kernel_down(struct bw_ep *ep, const struct beowire_info *info, co
 	if (p->by_engine && !p->met) /* raw frames do not reach it, as is known */
 		return;
 	if (info->len)
-		snprintf(p->name, sizeof(p->name), "%.*s", (int)info->len, name);
+		bw_remote_name(p, name, info->len);
 	bw_remote_down(ep, p, info->status);
 }
 
@@ -331,12 +332,14 @@ static void bw_kernel_region(struct bw_ep *ep, const struct beowire_info *info,
 			     const struct sockaddr_beowire *from)
 {
 	struct bw_kernel *k = ep->kernel;
-	const struct bw_remote *p = bw_kernel_peer(ep, info->peer, from);
+	struct bw_remote *p = bw_kernel_peer(ep, info->peer, from);
 	struct beowire_region answer = {.id = info->cookie, .len = info->len};
 
-	if (p && ep->handlers->region)
+	if (p && ep->handlers->region) {
+		p->known = true;
 		answer.buf = (uintptr_t)ep->handlers->region(ep->arg, p->number, info->key,
 							     info->imm, info->len);
+	}
 	if (ioctl(k->fd, BEOWIRE_IOC_REGION, &answer) == 0 || errno == ENOENT)
 		return;
 	/* Memory that is not there is not to be read. */

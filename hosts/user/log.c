@@ -11,8 +11,9 @@
 
 #include "claim.h"
 #include "log.h"
+#include "text.h"
 
-enum bw_log_level bw_log_limit = BW_LOG_WARN;
+_Atomic enum bw_log_level bw_log_limit = BW_LOG_WARN;
 
 static const char *const bw_log_names[] = {"error", "warning", "info", "debug"};
 
@@ -26,6 +27,7 @@ static void bw_log_line(enum bw_log_level level, const char *format, va_list arg
 	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
+	bw_text_line(line);
 	line[n] = '\n';
 	/* One write, so that lines of several processes do not mix. There is nobody to tell if it
 	 * fails. */
@@ -91,6 +93,7 @@ int bw_fail(const char **why, int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(fresh, sizeof(fresh), format, args);
 	va_end(args);
+	bw_text_line(fresh);
 	memcpy(text, fresh, sizeof(text));
 	*why = text;
 	return error;

@@ -10,7 +10,8 @@
 
 enum bw_log_level { BW_LOG_ERROR, BW_LOG_WARN, BW_LOG_INFO, BW_LOG_DEBUG };
 
-extern enum bw_log_level bw_log_limit;
+/* What is more detailed is not told: of the endpoint that was opened last. */
+extern _Atomic enum bw_log_level bw_log_limit;
 
 #define BW_LOG_FORMAT(at, first) __attribute__((format(printf, at, first)))
 

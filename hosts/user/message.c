@@ -297,6 +297,18 @@ int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t
 	return result;
 }
 
+bool bw_send_copies(struct bw_ep *ep, bw_peer peer, uint64_t len)
+{
+	struct bw_remote *p;
+	bool copies;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	copies = p && !p->local && !bw_remote_by_kernel(p) && bw_copies_pay(ep, p, len);
+	bw_lock_release(&ep->lock);
+	return copies;
+}
+
 static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
 {
 	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
@@ -374,6 +386,7 @@ static void bw_message_deliver(struct bw_ep *ep, struct bw_remote *p, const stru
 		m.rndv.word[BW_RNDV_LEN] = envelope.len;
 		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_ENGINE;
 	}
+	p->known = true;
 	ep->handlers->message(ep->arg, &m);
 }
 
@@ -457,7 +470,7 @@ static int bw_message_local_new(void *arg, struct bw_local_peer *local,
 	p->local = local;
 	p->addr.links |= BW_LINK_LOCAL;
 	p->connected = true;
-	memcpy(p->name, id->name, BW_NAME_MAX);
+	bw_remote_name(p, id->name, sizeof(id->name));
 	*ctx = p;
 	return 0;
 }
@@ -482,6 +495,7 @@ static void bw_message_local_arrived(void *arg, void *ctx, const struct bw_local
 		memcpy(m.rndv.word, &in->envelope, sizeof(in->envelope));
 		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_LOCAL;
 	}
+	p->known = true;
 	ep->handlers->message(ep->arg, &m);
 }
 
@@ -524,6 +538,7 @@ static void *bw_message_local_region(void *arg, void *ctx, uint64_t key, uint64_
 	struct bw_ep *ep = arg;
 	struct bw_remote *p = ctx;
 
+	p->known = true;
 	return ep->handlers->region ? ep->handlers->region(ep->arg, p->number, key, off, n) : NULL;
 }
 

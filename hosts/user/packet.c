@@ -184,17 +184,30 @@ bool bw_packet_crowded(const struct bw_packet *p)
 	return *(volatile uint32_t *)&bw_packet_slot(p, half)->tp_status & TP_STATUS_USER;
 }
 
-void bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f)
+bool bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f)
 {
-	uint8_t *ether = bw_batch_header(p->batch);
+	struct bw_batch_slot *slot = bw_batch_add(p->batch, f);
+	uint8_t *ether;
 
+	if (!slot)
+		return false;
+	ether = bw_batch_header(p->batch, slot);
 	memcpy(ether, f->to.bytes, 6);
 	memcpy(ether + 6, p->mac, 6);
 	memcpy(ether + 12, &p->ethertype, 2);
-	bw_batch_add(p->batch, f);
 	p->count.tx_frames++;
 	p->count.tx_bytes += f->len;
 	p->count.tx_payload += bw_batch_payload_bytes(f);
+	return true;
+}
+
+void bw_packet_clear_error(struct bw_packet *p)
+{
+	int error;
+	socklen_t len = sizeof(error);
+
+	/* Frames that are lost meanwhile tell of it. */
+	getsockopt(p->fd, SOL_SOCKET, SO_ERROR, &error, &len);
 }
 
 void bw_packet_overruns(struct bw_packet *p)

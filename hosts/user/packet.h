@@ -60,8 +60,12 @@ void bw_packet_release(struct bw_packet *p);
 /* Is the ring more than half full? */
 bool bw_packet_crowded(const struct bw_packet *p);
 
-/* Collect a frame for bw_batch_flush(p->batch). */
-void bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f);
+/* Collect a frame for bw_batch_flush(p->batch); false if that has to come first. */
+bool bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f);
+
+/* Take the error that an interface which went down has left on the socket: poll() would not sleep
+ * any more (a system call). */
+void bw_packet_clear_error(struct bw_packet *p);
 
 /* Bring count.rx_overruns up to date (a system call). */
 void bw_packet_overruns(struct bw_packet *p);

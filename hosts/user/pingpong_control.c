@@ -4,6 +4,7 @@
  * server what to do next and both exchange how their carriers are reached.
  */
 #include "pingpong.h"
+#include "text.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -28,12 +29,13 @@ int pp_say(struct pp_control *c, const char *format, ...)
 	return fflush(c->out) == 0 ? 0 : pp_fail("the other side is gone");
 }
 
-/* One line without its end. A line "error ..." of the other side is a failure. */
+/* One line without its end, printable. A line "error ..." of the other side is a failure. */
 int pp_hear(struct pp_control *c, char line[PP_LINE])
 {
 	if (!fgets(line, PP_LINE, c->in))
 		return pp_fail("the other side closed the connection");
 	line[strcspn(line, "\n")] = 0;
+	bw_text_printable(line, PP_LINE, line, PP_LINE);
 	if (strncmp(line, "error ", 6) == 0)
 		return pp_fail("the other side: %.200s", line + 6);
 	return 0;

@@ -89,12 +89,25 @@ void bw_process_remove(struct bw_ep *ep)
 	pthread_mutex_unlock(&bw_process_mutex);
 }
 
+/* Keep others from closing endpoints meanwhile; false if that takes too long: exit() was called by
+ * a signal's handler in the middle of it, say. */
+static bool bw_process_lock(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += (time_t)(BW_PROCESS_PATIENCE / BW_S);
+	return pthread_mutex_timedlock(&bw_process_mutex, &until) == 0;
+}
+
 /* exit() or unloading of the library without a close: the counters are written, and peers are told.
  * A status other than 0 says that the program failed: a rank of an MPI job that gave up, say, and
  * others may wait for it in vain. A thread that holds the lock may have been ended in the middle;
  * then there is no touching the engine, and the counters are read as they are. */
 __attribute__((destructor)) static void bw_process_exit(void)
 {
+	bool locked = bw_process_lock();
+
 	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
 		bool held = bw_process_hold(ep);
 
@@ -107,4 +120,6 @@ __attribute__((destructor)) static void bw_process_exit(void)
 		if (held)
 			bw_lock_release(&ep->lock);
 	}
+	if (locked)
+		pthread_mutex_unlock(&bw_process_mutex);
 }

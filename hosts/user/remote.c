@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ep.h"
+#include "text.h"
 
 #define BW_REMOTE_BUCKETS  64	      /* at first; doubled when as many peers are known */
 #define BW_REMOTE_CHECK_NS (3 * BW_S) /* probing of links and frame sizes has ended by then */
@@ -120,16 +121,31 @@ static int bw_remote_grow(struct bw_remotes *r)
 	r->by_id = by_id;
 	r->by_handle = by_handle;
 	r->buckets = room;
-	for (uint32_t i = 0; i < r->count; i++)
-		bw_remote_link(r, r->at[i]);
+	for (uint32_t i = 0; i < r->count; i++) {
+		if (r->at[i])
+			bw_remote_link(r, r->at[i]);
+	}
 	return 0;
+}
+
+/* The number of a new peer; the table has room. */
+static uint32_t bw_remote_number(struct bw_remotes *r)
+{
+	uint32_t number = r->count;
+
+	if (r->count < r->room || !r->vacant)
+		return r->count++;
+	while (r->at[--number])
+		;
+	r->vacant--;
+	return number;
 }
 
 struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine, uint32_t inc)
 {
 	struct bw_remote *p = bw_remote_find(r, node, engine, inc);
 
-	if (p || (r->count == r->room && bw_remote_grow(r)))
+	if (p || (r->count == r->room && !r->vacant && bw_remote_grow(r)))
 		return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -138,10 +154,29 @@ struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t e
 	p->addr.engine = engine;
 	p->addr.inc = inc;
 	p->check_at = BW_NEVER;
-	p->number = r->count;
-	r->at[r->count++] = p;
+	p->number = bw_remote_number(r);
+	r->at[p->number] = p;
 	bw_remote_link(r, p);
 	return p;
+}
+
+/* Nobody refers to it any more. */
+static void bw_remote_forget(struct bw_remotes *r, struct bw_remote *p)
+{
+	struct bw_remote **at = bw_remote_id_bucket(r, p->addr.node, p->addr.engine, p->addr.inc);
+
+	while (*at != p)
+		at = &(*at)->next_id;
+	*at = p->next_id;
+	bw_remote_set_handle(r, p, 0);
+	r->at[p->number] = NULL;
+	r->vacant++;
+	free(p);
+}
+
+void bw_remote_name(struct bw_remote *p, const void *name, size_t n)
+{
+	bw_text_printable(p->name, sizeof(p->name), name, n);
 }
 
 /* The interfaces of both ends in pairs, in the order in which they are named; where one end has
@@ -291,6 +326,7 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
 		return -ENOMEM;
 	}
 	*peer = p->number;
+	p->known = true;
 	if (!p->complete) {
 		p->addr = a;
 		p->complete = true;
@@ -404,7 +440,7 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 		return;
 	}
 	bw_remote_set_handle(&ep->remotes, p, ev->peer);
-	memcpy(p->name, ev->name, sizeof(p->name));
+	bw_remote_name(p, ev->name, sizeof(ev->name));
 	p->up = true;
 	if (!p->complete && ev->from.link < BW_LINK_NO_UDP) {
 		p->addr.links |= BW_LINK_PACKET;
@@ -438,13 +474,16 @@ static void bw_remote_path(struct bw_ep *ep, const struct bw_event *ev)
 
 void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 {
-	if (p->status)
-		return;
-	p->status = status;
-	p->check_at = BW_NEVER;
-	bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s", p->name[0] ? p->name : "(unknown)",
-	       p->addr.engine, strerror(-status));
-	ep->handlers->peer_down(ep->arg, p->number, status);
+	if (!p->status) {
+		p->status = status;
+		p->check_at = BW_NEVER;
+		bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s",
+		       p->name[0] ? p->name : "(unknown)", p->addr.engine, strerror(-status));
+		if (p->known)
+			ep->handlers->peer_down(ep->arg, p->number, status);
+	}
+	if (!p->known && !p->handle && !p->local && !p->kernel)
+		bw_remote_forget(&ep->remotes, p);
 }
 
 static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
@@ -457,11 +496,12 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 	if (p->local)
 		bw_local_disconnect(p->local);
 	if (ev->name[0])
-		memcpy(p->name, ev->name, sizeof(p->name));
-	if (ev->status == BW_DOWN_VERSION)
+		bw_remote_name(p, ev->name, sizeof(ev->name));
+	if (ev->status == BW_DOWN_VERSION && p->known)
 		bw_log_once(BW_LOG_ERROR, "version",
-			    "%s engine %u speaks versions %u to %u of the wire protocol, %s speaks "
-			    "%u; mend: install the same Beowire on both",
+			    "%s engine %u does not talk to us: it says that it speaks versions %u "
+			    "to %u of the wire protocol, %s speaks %u; mend: install the same "
+			    "Beowire on both",
 			    p->name[0] ? p->name : "a peer", p->addr.engine, ev->version_min,
 			    ev->version_max, ep->host, BW_VERSION);
 	bw_remote_down(ep, p, ev->status);
@@ -524,11 +564,14 @@ void bw_remote_check_links(struct bw_ep *ep)
 	for (uint32_t i = 0; i < ep->remotes.count; i++) {
 		struct bw_remote *p = ep->remotes.at[i];
 
+		if (!p)
+			continue;
 		if (p->check_at > ep->now) {
 			ep->links_at = bw_min_u64(ep->links_at, p->check_at);
 			continue;
 		}
 		p->check_at = BW_NEVER;
-		bw_remote_check(ep, p);
+		if (p->known)
+			bw_remote_check(ep, p);
 	}
 }

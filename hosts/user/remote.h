@@ -2,7 +2,8 @@
 /*
  * The peers of an endpoint: numbered, found by who they are (node, engine, incarnation) and by the
  * engine's handle. A peer is made when the program names its address or when it makes contact with
- * us, whichever comes first, and stays until the endpoint is closed.
+ * us, whichever comes first. It stays until the endpoint is closed, or until it is down if the
+ * program never came to know it: else whoever makes contact again and again would fill memory.
  */
 #ifndef BW_REMOTE_H
 #define BW_REMOTE_H
@@ -15,21 +16,22 @@
 struct bw_ep;
 
 struct bw_remote {
-	struct bw_addr_fields addr;    /* as far as known */
-	uint32_t number;	       /* the program's bw_peer */
-	uint32_t handle;	       /* the engine's; 0: none */
-	uint32_t kernel;	       /* the kernel link's number; 0: none */
-	bool by_engine;		       /* sends go by the engine, though `kernel` may be there */
-	bool meeting;		       /* kernel: whether raw frames pass is being found out, */
-	uint64_t meet_until;	       /* until then */
-	bool met;		       /* kernel: it was heard of there */
-	struct bw_local_peer *local;   /* NULL: reached through the engine or the kernel link */
-	int status;		       /* 0, or why it is down */
-	bool connected;		       /* the way to send to it: local, kernel or handle */
-	bool pressed;		       /* kernel: it wanted envelopes when it was last asked */
-	bool complete;		       /* addr was given by the program, not pieced together */
-	bool up;		       /* the engine made first contact */
-	bool watch;		       /* bw_peer_watch() */
+	struct bw_addr_fields addr;  /* as far as known */
+	uint32_t number;	     /* the program's bw_peer */
+	uint32_t handle;	     /* the engine's; 0: none */
+	uint32_t kernel;	     /* the kernel link's number; 0: none */
+	bool by_engine;		     /* sends go by the engine, though `kernel` may be there */
+	bool meeting;		     /* kernel: whether raw frames pass is being found out, */
+	uint64_t meet_until;	     /* until then */
+	bool met;		     /* kernel: it was heard of there */
+	struct bw_local_peer *local; /* NULL: reached through the engine or the kernel link */
+	int status;		     /* 0, or why it is down */
+	bool connected;		     /* the way to send to it: local, kernel or handle */
+	bool pressed;		     /* kernel: it wanted envelopes when it was last asked */
+	bool complete;		     /* addr was given by the program, not pieced together */
+	bool known; /* the program named it, or was called with its number: it is told its end */
+	bool up;    /* the engine made first contact */
+	bool watch; /* bw_peer_watch() */
 	uint8_t offered;	       /* links named in CONNECT, bit per link number */
 	uint8_t passed;		       /* of these, those that were usable once */
 	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
@@ -37,13 +39,14 @@ struct bw_remote {
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */
-	char name[BW_NAME_MAX + 1];    /* its host name, "" before contact */
+	char name[BW_NAME_MAX + 1];    /* its host name, printable; "" before contact */
 	struct bw_remote *next_id, *next_handle; /* hash chains */
 };
 
 struct bw_remotes {
-	struct bw_remote **at; /* by number */
+	struct bw_remote **at; /* by number; NULL: free again */
 	uint32_t count, room;
+	uint32_t vacant;		       /* of `count` */
 	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */
 	uint32_t buckets;
 };
@@ -68,6 +71,8 @@ struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint
 /* The same, made if it is new; NULL without memory. */
 struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine,
 				 uint32_t inc);
+/* What it says its host is called: at most n bytes. */
+void bw_remote_name(struct bw_remote *p, const void *name, size_t n);
 struct bw_remote *bw_remote_by_handle(const struct bw_remotes *r, uint32_t handle);
 void bw_remote_set_handle(struct bw_remotes *r, struct bw_remote *p, uint32_t handle);
 
@@ -83,7 +88,8 @@ bool bw_remote_engine_reaches(const struct bw_ep *ep, const struct bw_addr_field
 /* The engine's events about peers. */
 void bw_remote_event(struct bw_ep *ep, const struct bw_event *ev);
 
-/* The peer is lost: remember why, and tell the program (once). */
+/* The peer is lost: remember why, and tell the program (once). One that the program does not know
+ * is forgotten instead, p is no more. */
 void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status);
 
 /* Warn of links that should pass but do not; called now and then. */

@@ -4,6 +4,8 @@
  * that a tool never reads half of one.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -147,7 +149,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 	bw_stats_drops(f, ep, c);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		fprintf(f, ",\"%s\":%llu", plain[i].name, (unsigned long long)plain[i].value);
-	fprintf(f, ",\"peers\":%u}", ep->remotes.count);
+	fprintf(f, ",\"peers\":%u}", ep->remotes.count - ep->remotes.vacant);
 }
 
 char *bw_ep_stats(struct bw_ep *ep)
@@ -169,28 +171,58 @@ char *bw_ep_stats(struct bw_ep *ep)
 	return text;
 }
 
+/* A new file, which nobody else has prepared: the directory may be everybody's, and the name can be
+ * guessed. What an earlier process of this number left goes. */
+static FILE *bw_stats_create(const char *path)
+{
+	FILE *f;
+	int fd;
+
+	unlink(path);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	if (fd < 0)
+		return NULL;
+	f = fdopen(fd, "w");
+	if (!f)
+		close(fd);
+	return f;
+}
+
+/* False, and errno, if that is not possible. */
+static bool bw_stats_save(struct bw_ep *ep, const char *path, const char *part)
+{
+	FILE *f = bw_stats_create(part);
+	int error = 0;
+
+	if (!f)
+		return false;
+	bw_stats_print(ep, f);
+	fputc('\n', f);
+	if (ferror(f))
+		error = EIO;
+	if (fclose(f))
+		error = errno;
+	if (!error && rename(part, path))
+		error = errno;
+	if (error)
+		unlink(part);
+	errno = error;
+	return !error;
+}
+
 void bw_stats_write(struct bw_ep *ep)
 {
-	char path[512], part[528];
-	FILE *f;
-	bool ok;
+	char path[PATH_MAX], part[PATH_MAX + 8];
+	int n;
 
 	if (!ep->env.stats_dir)
 		return;
-	snprintf(path, sizeof(path), "%s/%s-%d-%u.json", ep->env.stats_dir, ep->host, (int)getpid(),
-		 ep->serial);
+	n = snprintf(path, sizeof(path), "%s/%s-%d-%u.json", ep->env.stats_dir, ep->host,
+		     (int)getpid(), ep->serial);
 	snprintf(part, sizeof(part), "%s.part", path);
-	f = fopen(part, "we");
-	if (f) {
-		bw_stats_print(ep, f);
-		fputc('\n', f);
-	}
-	ok = f && !ferror(f);
-	ok = f && !fclose(f) && ok && !rename(part, path);
-	if (!ok) {
+	errno = ENAMETOOLONG;
+	if (n >= (int)sizeof(path) || !bw_stats_save(ep, path, part))
 		bw_log(BW_LOG_ERROR,
 		       "cannot write the counters to %s: %s; the run itself is not affected", path,
 		       strerror(errno));
-		unlink(part);
-	}
 }

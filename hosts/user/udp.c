@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "checksum.h"
+#include "filter.h"
 #include "refuse.h"
 #include "udp.h"
 
@@ -100,7 +101,7 @@ static int bw_udp_memory(struct bw_udp *u)
 }
 
 int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_iface *iface,
-		const char **why)
+		uint16_t engine, const char **why)
 {
 	uint32_t mtu = iface->mtu - BW_UDP_OVERHEAD;
 	int error;
@@ -115,6 +116,8 @@ int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_ifac
 		return bw_fail(why, -errno, "cannot open a UDP socket: %s", strerror(errno));
 	u->rcvbuf = bw_udp_buffers(u->fd);
 	error = bw_udp_options(u->fd);
+	if (!error)
+		error = bw_filter_udp(u->fd, engine);
 	if (error)
 		bw_fail(why, error, "cannot set up a UDP socket: %s", strerror(-error));
 	if (!error)
@@ -235,17 +238,19 @@ bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *
 	return true;
 }
 
-void bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f)
+bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f)
 {
-	struct sockaddr_in *to = &bw_batch_slot(u->batch)->to;
+	struct bw_batch_slot *slot = bw_batch_add(u->batch, f);
 	uint16_t port;
 
+	if (!slot)
+		return false;
 	memcpy(&port, f->to.bytes + 4, 2);
-	to->sin_family = AF_INET;
-	to->sin_port = htons(port);
-	memcpy(&to->sin_addr, f->to.bytes, 4);
-	bw_batch_add(u->batch, f);
+	slot->to.sin_family = AF_INET;
+	slot->to.sin_port = htons(port);
+	memcpy(&slot->to.sin_addr, f->to.bytes, 4);
 	u->count.tx_frames++;
 	u->count.tx_bytes += f->len;
 	u->count.tx_payload += bw_batch_payload_bytes(f);
+	return true;
 }

@@ -36,9 +36,10 @@ struct bw_udp {
 	struct bw_link_counters count;
 };
 
-/* Open on this interface's IPv4 address. 0, or a negative errno with *why. */
+/* Open on this interface's IPv4 address, for frames to this engine: others that come to the port do
+ * not take the room of ours. 0, or a negative errno with *why. */
 int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_iface *iface,
-		const char **why);
+		uint16_t engine, const char **why);
 void bw_udp_close(struct bw_udp *u);
 
 /* Receive what is there: the number of datagrams, then to be taken one by one with bw_udp_frame();
@@ -51,8 +52,8 @@ void bw_udp_frame(struct bw_udp *u, int i, struct bw_rx_frame *f);
 bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *r,
 		    struct bw_rx_frame *f);
 
-/* Collect a frame for bw_batch_flush(u->batch). */
-void bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f);
+/* Collect a frame for bw_batch_flush(u->batch); false if that has to come first. */
+bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f);
 
 /* The link address of a peer. */
 void bw_udp_link_addr(struct bw_link_addr *a, struct in_addr address, uint16_t port);

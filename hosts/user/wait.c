@@ -19,6 +19,7 @@
 #define BW_WAIT_SPIN_MAX (50 * BW_US) /* about what sleeping and waking costs both sides */
 #define BW_WAIT_ROW	 256	      /* empty bw_progress() calls in a row that are timed */
 #define BW_WAIT_DENSE_NS (2 * BW_US)  /* per call: a program that does nothing but poll */
+#define BW_WAIT_END_US	 50	      /* between two looks whether all waits have ended */
 #define BW_WAIT_YIELD_NS (1 * BW_MS)  /* longest sleep inside bw_progress() */
 
 uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
@@ -155,7 +156,7 @@ static int bw_wait_locked(struct bw_ep *ep, uint64_t timeout_ns)
 
 	ep->now = began;
 	spin = bw_wait_spin(ep);
-	while (true) {
+	while (!ep->dead) {
 		ep->rounds++;
 		n = bw_ep_round(ep);
 		if (n || ep->handled != handled) {
@@ -177,6 +178,7 @@ static int bw_wait_locked(struct bw_ep *ep, uint64_t timeout_ns)
 			return rc;
 		ep->now = bw_clock_now();
 	}
+	return -EINVAL;
 }
 
 int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
@@ -184,9 +186,22 @@ int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 	int n;
 
 	bw_lock_take(&ep->lock);
-	n = ep->dead || ep->dispatching ? -EINVAL : bw_wait_locked(ep, timeout_ns);
+	ep->waits++;
+	n = ep->dispatching ? -EINVAL : bw_wait_locked(ep, timeout_ns);
+	ep->waits--;
 	bw_lock_release(&ep->lock);
 	return n;
+}
+
+void bw_wait_end_all(struct bw_ep *ep)
+{
+	/* Of those who waited when a child was made by fork() none is in the child. */
+	while (ep->waits && !ep->inherited) {
+		bw_ep_wake(ep);
+		bw_lock_release(&ep->lock);
+		usleep(BW_WAIT_END_US);
+		bw_lock_take(&ep->lock);
+	}
 }
 
 /* Does the program do nothing but poll, and nobody else run? Told by the time that a row of empty
@@ -285,9 +300,10 @@ int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
 	if (!error && !*timeout_ns)
 		error = -EAGAIN;
 	if (!error && ep->armed_wakes != atomic_load(&ep->wakes)) {
-		/* Woken since it was armed last. */
+		/* Woken since it was armed last. Threads asleep in bw_wait() must still find it. */
 		ep->armed_wakes = atomic_load(&ep->wakes);
-		bw_wait_drain(ep);
+		if (!atomic_load(&ep->sleepers))
+			bw_wait_drain(ep);
 		error = -EAGAIN;
 	}
 	if (!error)

@@ -16,6 +16,9 @@
 #define BW_WATCH_FORGET_NS (2 * BW_S) /* for so long a living engine is taken to live on */
 #define BW_WATCH_FOREIGN   100	      /* foreign frames that are worth a warning */
 
+/* Of a batch, frames that refusals may fill, so that own frames always find room. */
+#define BW_WATCH_SHARE (BW_BATCH_FRAMES / 2)
+
 void bw_watch_init(struct bw_watch *w)
 {
 	memset(w, 0, sizeof(*w));
@@ -105,21 +108,25 @@ static bool bw_watch_lives(struct bw_watch *w, uint16_t engine)
 	return true;
 }
 
+/* Whoever is not refused now asks again. */
+static bool bw_watch_room(const struct bw_ep *ep)
+{
+	return !ep->stuck && ep->packet[0].batch->count < BW_WATCH_SHARE;
+}
+
 static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 {
 	struct bw_refuse_frame refusal;
 	struct bw_tx_frame *out = &ep->tx;
 
-	if (ep->stuck || bw_batch_full(ep->packet[0].batch) ||
-	    !bw_refuse_build(&refusal, f->head, f->len, ep->self.cluster, ep->host, bw_checksum))
+	if (!bw_refuse_build(&refusal, f->head, f->len, ep->self.cluster, ep->host, bw_checksum))
 		return;
 	out->to = f->from;
 	out->segments = 0;
 	out->head_len = sizeof(refusal);
 	out->len = sizeof(refusal);
 	memcpy(out->head, &refusal, sizeof(refusal));
-	bw_packet_add(&ep->packet[0], out);
-	ep->watch.refused++;
+	ep->watch.refused += bw_packet_add(&ep->packet[0], out);
 }
 
 void bw_watch_frame(struct bw_ep *ep, const struct bw_rx_frame *f)
@@ -128,7 +135,7 @@ void bw_watch_frame(struct bw_ep *ep, const struct bw_rx_frame *f)
 
 	if (f->len < sizeof(*h) || h->magic != BW_MAGIC)
 		bw_watch_foreign(ep);
-	else if (!bw_watch_kernel(&ep->watch, h->dst_engine) &&
+	else if (bw_watch_room(ep) && !bw_watch_kernel(&ep->watch, h->dst_engine) &&
 		 !bw_watch_lives(&ep->watch, h->dst_engine))
 		bw_watch_refuse(ep, f);
 }

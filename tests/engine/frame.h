@@ -11,7 +11,8 @@
 struct frame {
 	int from, to; /* nodes of the world */
 	uint8_t link;
-	bool mark; /* arrives with a congestion mark */
+	uint8_t place; /* of the sender; see struct node */
+	bool mark;     /* arrives with a congestion mark */
 	uint32_t len;
 	uint8_t *bytes; /* exactly len of them, so that sanitizers see every byte read too much */
 };

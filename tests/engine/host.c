@@ -122,9 +122,9 @@ static int host_region_find(void *host, uint32_t from, uint64_t key, uint64_t of
 	const struct node *node = host;
 
 	if (!node->host_key || key != node->host_key)
-		return -ENOKEY;
+		return -EACCES;
 	if (off > node->host_len || n > node->host_len - off)
-		return -ERANGE;
+		return -EINVAL;
 	*buf = node->host_buf;
 	*buf_off = off;
 	return 0;

@@ -20,6 +20,8 @@ static const struct {
 	{"farewell", farewell_tests}, {"pull_end", pull_end_tests},
 	{"single", single_tests},     {"stripe", stripe_tests},
 	{"distance", distance_tests}, {"duplex", duplex_tests},
+	{"late", late_tests},	      {"places", places_tests},
+	{"size", size_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

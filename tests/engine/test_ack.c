@@ -329,6 +329,32 @@ static void delay__is_taken_out_of_the_round_trip(void **state)
 	assert_int_equal(path(A, B, 0)->srtt, srtt);
 }
 
+/* The delay is that of the largest packet; an acknowledgement of an earlier one has none. */
+static void delay__of_another_packet_is_not_taken_out(void **state)
+{
+	uint64_t srtt;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	pass(20 * BW_US);
+	post(A, B, 2, 8);
+	flush(A);
+	pass(HOP_NS);
+	deliver(1);
+	flush(B);
+	pass(HOP_NS);
+	deliver(1); /* of the second one, at once */
+	srtt = path(A, B, 0)->srtt;
+	pass(200 * BW_US);
+	deliver(0);
+	flush(B);
+	deliver(0);
+	assert_int_equal(path(A, B, 0)->acked_max, 2);
+	assert_true(bw_list_empty(&path(A, B, 0)->flight));
+	assert_int_equal(path(A, B, 0)->srtt, srtt);
+}
+
 static void delay__states_how_long_the_packet_lay_there(void **state)
 {
 	const struct bw_ack *a;
@@ -442,6 +468,7 @@ int ack_tests(void)
 		TEST(floor__is_the_oldest_packet_of_interest),
 		TEST(now__is_answered_at_once),
 		TEST(delay__is_taken_out_of_the_round_trip),
+		TEST(delay__of_another_packet_is_not_taken_out),
 		TEST(delay__states_how_long_the_packet_lay_there),
 		TEST(rtt__smoothed_as_in_rfc_6298),
 		TEST(rtt__first_sample_is_the_exchange_of_hellos),

@@ -319,7 +319,7 @@ static void flows__that_a_peer_opens_are_bounded(void **state)
 static void wire__counts_wrap(void **state)
 {
 	struct bw_peer *a, *b;
-	uint64_t near = (1ull << 38) - 64000; /* 32 bits of units of 64 */
+	uint64_t near = (1ull << 38) - BW_SHARE_MIN - 64000; /* 32 bits of units of 64 */
 	int i;
 
 	meet(A, B);

@@ -52,6 +52,159 @@ static void silent__time_counts_from_when_it_was_last_heard(void **state)
 	expect_events("A SENT 2 ETIMEDOUT", "A PEER_DOWN B ETIMEDOUT", NULL);
 }
 
+static int mute;
+
+static enum fate while_mute(const struct frame *f)
+{
+	return f->from == mute ? LOSE : PASS;
+}
+
+/* All that A sends is lost, all that B sends arrives, for ever: nothing may wait for longer than
+ * dead_ns, though B is heard all the time. */
+static void one_way__peer_is_given_up_though_it_is_heard(void **state)
+{
+	uint64_t key;
+	int i;
+
+	world.node[A].cfg.dead_ns = 5 * BW_S;
+	world.node[B].cfg.dead_ns = 3600 * BW_S;
+	meet(A, B);
+	key = expose(B, A, 9, 100);
+	mute = A;
+	world.fate = while_mute;
+	expose(A, B, 1, 100);
+	pull(A, B, key, 2, 0, 100, 0);
+	post(A, B, 3, 8);
+	for (i = 0; i < 49; i++) {
+		post(B, A, 100 + (uint64_t)i, 8);
+		run(100 * BW_MS);
+	}
+	assert_int_equal(events_with("A MESSAGE"), 49);
+	assert_int_equal(events_with("ETIMEDOUT"), 0);
+	forget_logs();
+	run(200 * BW_MS);
+	expect_events("A SENT 3 ETIMEDOUT", "A PULLED 2 ETIMEDOUT", "A REGION_DONE 1 ETIMEDOUT",
+		      "A PEER_DOWN B ETIMEDOUT", NULL);
+}
+
+/* The request came through and nothing after it: the peer is asked though its messages come. */
+static void one_way__pull_does_not_wait_for_ever(void **state)
+{
+	uint64_t key;
+	int i;
+
+	world.node[B].cfg.dead_ns = 5 * BW_S;
+	world.node[A].cfg.dead_ns = 3600 * BW_S;
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 100, 0);
+	flush(B);
+	deliver(0);
+	bw_list_del(&bw_first(&peer(A, B)->serving, struct bw_serve, turn)->turn);
+	run(100 * BW_MS);
+	mute = B;
+	world.fate = while_mute;
+	for (i = 0; i < 55; i++) {
+		post(A, B, 100 + (uint64_t)i, 8);
+		run(100 * BW_MS);
+	}
+	assert_int_equal(events_with("B PULLED 2 ETIMEDOUT"), 1);
+	assert_int_equal(events_with("B PEER_DOWN A ETIMEDOUT"), 1);
+}
+
+/* A peer sends and sends, and serves our pull in its own time: it lives, and is asked. */
+static void pull__waits_for_a_peer_that_sends_other_things(void **state)
+{
+	uint64_t key;
+	int i;
+
+	world.node[B].cfg.dead_ns = 2 * BW_S;
+	meet(A, B);
+	key = expose(A, B, 1, 100);
+	pull(B, A, key, 2, 0, 100, 0);
+	flush(B);
+	deliver(0);
+	bw_list_del(&bw_first(&peer(A, B)->serving, struct bw_serve, turn)->turn);
+	for (i = 0; i < 60; i++) {
+		post(A, B, 100 + (uint64_t)i, 8);
+		run(100 * BW_MS);
+	}
+	assert_int_equal(events_with("B MESSAGE"), 60);
+	assert_int_equal(events_with("DOWN"), 0);
+	bw_list_add_before(&peer(A, B)->serving,
+			   &bw_first(&peer(A, B)->serves, struct bw_serve, all)->turn);
+	bw_peer_ready(engine(A), peer(A, B));
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 2 len 100"), 1);
+}
+
+/* First contact in which only one side is heard. */
+static void one_way__during_first_contact(void **state)
+{
+	world.node[A].cfg.dead_ns = 3 * BW_S;
+	mute = A;
+	world.fate = while_mute;
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	connect_to(B, A);
+	post(A, B, 1, 8);
+	run(2900 * BW_MS);
+	assert_int_equal(events_with("DOWN"), 0);
+	run(200 * BW_MS);
+	assert_int_equal(events_with("A SENT 1 ETIMEDOUT"), 1);
+	assert_int_equal(events_with("A PEER_DOWN B ETIMEDOUT"), 1);
+}
+
+/* What counts is how long the peer is waited for now, whenever it answered last. */
+static void waiting__counts_from_when_it_began(void **state)
+{
+	world.node[A].cfg.dead_ns = 3 * BW_S;
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	post(B, A, 2, 8); /* acknowledges it along with data */
+	deliver(0);
+	flush(B);
+	deliver_all();
+	drop_all();
+	assert_int_equal(events_with("A SENT 1"), 1);
+	pass(2900 * BW_MS);
+	world.fate = while_mute;
+	mute = A;
+	post(A, B, 3, 8);
+	run(2900 * BW_MS);
+	assert_int_equal(events_with("DOWN"), 0);
+	run(200 * BW_MS);
+	assert_int_equal(events_with("A PEER_DOWN B ETIMEDOUT"), 1);
+}
+
+/* It has used our handle, so that it is there, but no path has been proved yet. */
+static void silent__before_a_path_is_up(void **state)
+{
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	deliver_all();
+	flush(B);
+	deliver_all();
+	path(A, B, 0)->hello_due = true;
+	bw_peer_ready(engine(A), peer(A, B));
+	flush(A);
+	deliver_all();
+	assert_true(peer(B, A)->confirmed);
+	assert_int_equal(path(B, A, 0)->state, BW_PATH_TRYING);
+	node_kill(A);
+	drop_all();
+	forget_logs();
+	post(B, A, 1, 8);
+	run(59 * BW_S);
+	expect_events(NULL, NULL);
+	run(2 * BW_S);
+	expect_events("B SENT 1 ETIMEDOUT", "B PEER_DOWN A ETIMEDOUT", NULL);
+}
+
 static void silent__during_first_contact(void **state)
 {
 	world.node[A].cfg.dead_ns = 3 * BW_S;
@@ -273,6 +426,12 @@ int dead_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(silent__given_up_after_dead_ns_with_everything_reported),
 		TEST(silent__time_counts_from_when_it_was_last_heard),
+		TEST(one_way__peer_is_given_up_though_it_is_heard),
+		TEST(one_way__pull_does_not_wait_for_ever),
+		TEST(pull__waits_for_a_peer_that_sends_other_things),
+		TEST(one_way__during_first_contact),
+		TEST(waiting__counts_from_when_it_began),
+		TEST(silent__before_a_path_is_up),
 		TEST(silent__during_first_contact),
 		TEST(stopped__for_30_s_is_survived),
 		TEST(pull__waits_for_a_living_peer),

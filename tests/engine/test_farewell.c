@@ -90,6 +90,81 @@ static void disconnect__ends_everything_with_ecanceled(void **state)
 	assert_int_equal(count(A)->peers + count(B)->peers, 0);
 }
 
+static void disconnect__acknowledges_what_it_got(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	disconnect(B, A);
+	settle();
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A ACK 1", "B>A BYE", NULL);
+	expect_events("B MESSAGE 1 len 8", "B PEER_DOWN A ECANCELED", "A SENT 1",
+		      "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+/* A host that cannot keep a message leaves its sender, who must not believe that it was taken. */
+static void disconnect__does_not_acknowledge_what_was_not_taken(void **state)
+{
+	struct bw_op op = {.type = BW_OP_DISCONNECT};
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	op.peer = world.node[B].peer[A];
+	assert_int_equal(submit(B, &op), 0);
+	settle();
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A BYE", NULL);
+	expect_events("B MESSAGE 1 len 8", "B PEER_DOWN A ECANCELED", "A SENT 1 ESHUTDOWN",
+		      "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+/* As many gaps as can be told. */
+static void disconnect__acknowledges_beyond_gaps(void **state)
+{
+	unsigned int i;
+
+	meet(A, B);
+	for (i = 0; i < 2 * BW_ACK_RANGES_MAX; i++) {
+		post(A, B, i, 600);
+		flush(A);
+	}
+	assert_int_equal(world.wire_n, 2 * BW_ACK_RANGES_MAX);
+	for (i = 0; i < BW_ACK_RANGES_MAX; i++)
+		drop(i);
+	while (world.wire_n)
+		deliver(0);
+	disconnect(B, A);
+	flush(B);
+	deliver_all();
+	assert_int_equal(events_with("A SENT"), 2 * BW_ACK_RANGES_MAX);
+	assert_int_equal(events_with("ESHUTDOWN"), BW_ACK_RANGES_MAX + 1); /* and PEER_DOWN */
+}
+
+/* Leaves are worth more than acknowledgements where little room is left. */
+static void disconnect__leaves_room_for_leaves(void **state)
+{
+	struct frame *f;
+	unsigned int i;
+
+	meet(A, B);
+	post(B, A, 1, 8);
+	flush(B);
+	f = frame_copy(world.wire[0]);
+	deliver_all();
+	frame_hdr(f)->conn++;
+	frame_seal(f);
+	for (i = 0; i < BW_STRAYS / 2; i++)
+		assert_int_equal(receive(frame_copy(f)), -BW_DROP_HANDLE);
+	frame_free(f);
+	disconnect(A, B);
+	flush(A);
+	assert_int_equal(frames_with("REFUSE"), BW_STRAYS / 2);
+	assert_int_equal(frames_with("ACK"), 0);
+	assert_int_equal(frames_with("A>B BYE"), 1);
+}
+
 static void handle__of_a_peer_that_is_down_is_stale(void **state)
 {
 	struct bw_op op;
@@ -146,6 +221,10 @@ int farewell_tests(void)
 		TEST(close__gives_buffers_back),
 		TEST(close__gives_back_buffers_of_messages_not_taken),
 		TEST(disconnect__ends_everything_with_ecanceled),
+		TEST(disconnect__acknowledges_what_it_got),
+		TEST(disconnect__does_not_acknowledge_what_was_not_taken),
+		TEST(disconnect__acknowledges_beyond_gaps),
+		TEST(disconnect__leaves_room_for_leaves),
 		TEST(handle__of_a_peer_that_is_down_is_stale),
 		TEST(failed__is_told_as_gone_to_those_who_know_us),
 		TEST(bye__for_another_incarnation_is_dropped),

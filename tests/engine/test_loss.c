@@ -269,7 +269,8 @@ static void tail__from_the_third_probe_on_a_small_packet_goes_along(void **state
 	assert_int_equal(frames_with("DATA 2 [MESSAGE 0 0+1100/1100] lost"), 1);
 	assert_int_equal(frames_with("DATA 3 [MESSAGE 0 0+1100/1100] lost"), 1);
 	assert_int_equal(frames_with("A>B DATA 4 now"), 1);
-	assert_int_equal(frames_with("B>A ACK 2 +[4,5)"), 1);
+	/* alone, and with the next one */
+	assert_int_equal(frames_with("B>A ACK 0 +[4,5)"), 2);
 }
 
 static void tail__is_sent_even_when_the_window_is_full(void **state)
@@ -488,6 +489,21 @@ static void unsent__says_nothing_of_the_frame_size(void **state)
 	assert_int_equal(events_with("B MESSAGE 1"), 1);
 }
 
+/* However long a round trip once seemed to take. */
+static void tail__probes_come_at_least_once_a_second(void **state)
+{
+	meet(A, B);
+	path(A, B, 0)->srtt = 40 * BW_S;
+	path(A, B, 0)->rttvar = 40 * BW_S;
+	post(A, B, 1, 8);
+	flush(A);
+	drop_all();
+	forget_logs();
+	run(BW_S);
+	assert_int_equal(frames_with("A>B DATA"), 1);
+	assert_int_equal(events_with("A SENT 1"), 1);
+}
+
 int loss_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -514,6 +530,7 @@ int loss_tests(void)
 		TEST(unsent__packet_goes_again_without_a_response),
 		TEST(unsent__acknowledgement_and_hello_go_again),
 		TEST(unsent__says_nothing_of_the_frame_size),
+		TEST(tail__probes_come_at_least_once_a_second),
 	};
 
 	return cmocka_run_group_tests_name("loss", tests, NULL, NULL);

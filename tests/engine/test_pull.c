@@ -123,7 +123,7 @@ static void pull__of_nothing_must_be_allowed_too(void **state)
 	pull(B, A, key, 4, 101, 0, 0);
 	pull(B, A, 0xFEEE, 5, 0, 0, BW_PULL_HOST_KEY);
 	run(BW_MS);
-	expect_events("B PULLED 2 ENOENT", "B PULLED 4 EINVAL", "B PULLED 5 ENOKEY",
+	expect_events("B PULLED 2 ENOENT", "B PULLED 4 EINVAL", "B PULLED 5 EACCES",
 		      "C PULLED 3 EACCES", NULL);
 	pull(B, A, 0xFEED, 6, 0, 0, BW_PULL_HOST_KEY);
 	pull(B, A, key, 7, 100, 0, BW_PULL_FINAL);
@@ -229,6 +229,29 @@ static void pull__beyond_the_region(void **state)
 	expect_events("B PULLED 2 EINVAL", "B PULLED 3 EINVAL", "B PULLED 4 EINVAL", NULL);
 }
 
+/* What the owner's number means to our host must not be the owner's choice. */
+static void pull__status_of_the_owner_is_one_of_a_few(void **state)
+{
+	static const int32_t others[] = {-EAGAIN, -ETIMEDOUT, -ESHUTDOWN, -1, INT32_MIN, 7, 0};
+	struct bw_part_msg *m;
+	unsigned int i;
+
+	meet(A, B);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		pull(B, A, 1234, 2, 0, 100, 0); /* no such region */
+		flush(B);
+		deliver(0);
+		flush(A);
+		m = (struct bw_part_msg *)frame_part(world.wire[0], 0);
+		assert_int_equal(m->part.kind, BW_PART_PULL_ERROR);
+		assert_int_equal(m->status, -ENOENT);
+		m->status = others[i];
+		frame_seal(world.wire[0]);
+		settle();
+		expect_events("B PULLED 2 EIO", NULL);
+	}
+}
+
 static void pull__of_host_memory(void **state)
 {
 	meet(A, B);
@@ -239,7 +262,7 @@ static void pull__of_host_memory(void **state)
 	pull(B, A, 0xFEED, 6, 1, 4000, BW_PULL_HOST_KEY);
 	pull(B, A, 0xFEEE, 7, 0, 4, BW_PULL_HOST_KEY);
 	settle();
-	expect_events("B PULLED 6 ERANGE", "B PULLED 7 ENOKEY", NULL);
+	expect_events("B PULLED 6 EINVAL", "B PULLED 7 EACCES", NULL);
 	expect_credit_settled(A, B);
 }
 
@@ -515,6 +538,7 @@ int pull_tests(void)
 		TEST(pull__of_something_is_not_ended_by_a_mere_answer),
 		TEST(pull__of_another_peers_region),
 		TEST(pull__beyond_the_region),
+		TEST(pull__status_of_the_owner_is_one_of_a_few),
 		TEST(pull__of_host_memory),
 		TEST(pull__data_in_any_order_and_twice),
 		TEST(pull__repeated_request_is_served_once),

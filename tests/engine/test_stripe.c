@@ -209,6 +209,40 @@ static void stripe__the_end_moves_to_the_faster_path(void **state)
 	assert_int_equal(path(A, B, 1)->inflight, 0);
 }
 
+/* What moved arrives by the slow path after all, and is acknowledged there before the faster one's
+ * copy is. */
+static void stripe__what_moved_is_settled_by_either_packet(void **state)
+{
+	unsigned int i;
+
+	meet_both();
+	slow = true;
+	begin(200 * BULK);
+	travel(1);
+	believe(0, 1000000, 2 * HOP_NS);
+	believe(1, 1, 2 * HOP_NS);
+	for (i = 0; i < 6 && !count(A)->retransmits; i++)
+		travel(1);
+	assert_true(count(A)->retransmits > 0);
+	assert_true(peer(A, B)->late > 0);
+	assert_int_equal(events_with("A REGION_DONE"), 0);
+	for (i = 0; i < world.wire_n;) { /* the copies by the faster path get lost */
+		if (!world.wire[i]->link)
+			drop(i);
+		else
+			i++;
+	}
+	while (world.wire_n)
+		deliver(0);
+	flush(B);
+	deliver_all();
+	assert_int_equal(events_with("B PULLED 2 len"), 1);
+	assert_int_equal(events_with("A REGION_DONE 1"), 1);
+	assert_int_equal(count(A)->probes + count(A)->losses, 0);
+	run(BW_S);
+	ended();
+}
+
 static void stripe__what_one_has_set_aside_another_takes_over(void **state)
 {
 	meet_both();
@@ -420,6 +454,7 @@ int stripe_tests(void)
 		TEST(stripe__a_slow_path_is_no_use_for_little),
 		TEST(stripe__the_better_path_carries_messages),
 		TEST(stripe__the_end_moves_to_the_faster_path),
+		TEST(stripe__what_moved_is_settled_by_either_packet),
 		TEST(stripe__what_one_has_set_aside_another_takes_over),
 		TEST(stripe__a_dead_path_is_left_at_once),
 		TEST(stripe__the_best_path_dies),

@@ -77,8 +77,11 @@ static void flush_once(int n)
 		step();
 		f->from = n;
 		f->to = t.to.bytes[0] - 1;
+		f->place = node->place;
 		assert_true(f->to >= 0 && f->to < NODES && f->link < 4);
 		fate = world.fate ? world.fate(f) : PASS;
+		if (t.to.bytes[2] != world.node[f->to].place)
+			fate = LOSE;
 		f->mark = fate == MARK;
 		frame_describe(f, &world.view[f->to][n][f->link], text, sizeof(text));
 		if (!world.quiet)
@@ -206,7 +209,8 @@ const struct bw_counters *count(int n)
 
 struct bw_link_addr address(int n, uint8_t link)
 {
-	struct bw_link_addr a = {.link = link, .len = 2, .bytes = {(uint8_t)(n + 1), link}};
+	struct bw_link_addr a = {
+		.link = link, .len = 3, .bytes = {(uint8_t)(n + 1), link, world.node[n].place}};
 
 	return a;
 }
@@ -273,6 +277,7 @@ int receive(struct frame *f)
 				 .mark = f->mark};
 	int r;
 
+	rx.from.bytes[2] = f->place;
 	step();
 	if (!node->mem) {
 		frame_free(f);

@@ -48,6 +48,7 @@ struct node {
 	uint64_t host_key, host_len;	/* memory registered with the host, 0: none */
 	uint64_t host_buf;
 	bool ignore_events; /* the host does not take events */
+	uint8_t place;	    /* part of its addresses: changes when its interfaces are exchanged */
 };
 
 enum fate { PASS, LOSE, MARK };

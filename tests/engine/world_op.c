@@ -103,7 +103,7 @@ int cancel(int n, uint64_t pull_id)
 
 void disconnect(int n, int to)
 {
-	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = world.node[n].peer[to]};
+	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = world.node[n].peer[to], .on = true};
 
 	assert_int_equal(submit(n, &op), 0);
 }

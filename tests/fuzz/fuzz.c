@@ -2,36 +2,7 @@
 /* The host of the fuzz targets; see fuzz.h. */
 #include "fuzz.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-void fuzz_bad(const char *what)
-{
-	fprintf(stderr, "fuzz: %s\n", what);
-	abort();
-}
-
-uint8_t fuzz_u8(struct fuzz_input *in)
-{
-	return in->at < in->end ? *in->at++ : 0;
-}
-
-uint16_t fuzz_u16(struct fuzz_input *in)
-{
-	uint16_t low = fuzz_u8(in);
-
-	return (uint16_t)(low | fuzz_u8(in) << 8);
-}
-
-const uint8_t *fuzz_bytes(struct fuzz_input *in, uint32_t *n)
-{
-	const uint8_t *at = in->at;
-
-	if (*n > (uint64_t)(in->end - in->at))
-		*n = (uint32_t)(in->end - in->at);
-	in->at += *n;
-	return at;
-}
 
 /* A cookie is an address within fuzz_host.memory, or a buffer from buf_get(). */
 static uint32_t fuzz_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)

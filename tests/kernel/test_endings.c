@@ -6,6 +6,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <net/if_arp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,6 +35,43 @@ static int error_of(int fd, int ms)
 	poll(&poller, 1, ms);
 	getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	return error;
+}
+
+/* ---- sockets that are closed at once ---- */
+
+/* Each of its sockets is closed as soon as it has got something, on another processor than the one
+ * that its frame comes in by: the frame must be let go before the socket it is charged to. */
+static long take_one_and_close(void *arg)
+{
+	int *row = arg, i;
+	char byte;
+
+	for (i = 0; row[i] >= 0; i++) {
+		if (recv(row[i], &byte, 1, 0) != 1)
+			break;
+		close(row[i]);
+	}
+	return i;
+}
+
+static void test_closed_at_once(void **state)
+{
+	enum { ROW = 50 };
+	struct sockaddr_beowire at[ROW];
+	int row[ROW + 1], from = kt_bound("a", SOCK_RDM, 0);
+	struct kt_thread t;
+
+	for (int i = 0; i < ROW; i++) {
+		row[i] = kt_bound("b", SOCK_RDM, 0);
+		kt_option(row[i], BEOWIRE_BUSY_US, 1000000);
+		at[i] = kt_at(row[i]);
+	}
+	row[ROW] = -1;
+	kt_start(&t, take_one_and_close, row);
+	for (int i = 0; i < ROW; i++)
+		assert_int_equal(kt_send_to(from, "x", 1, &at[i]), 1);
+	assert_int_equal(kt_join(&t), ROW);
+	close(from);
 }
 
 /* ---- peers that are not there ---- */
@@ -487,6 +527,26 @@ static long attach_again_and_again(void *arg)
 	return count;
 }
 
+/* Of another type its frames have other headers. */
+static void test_interface_changes_its_type(void **state)
+{
+	struct ifreq request = {.ifr_name = "t0", .ifr_flags = IFF_TAP};
+	struct beowire_iface interface = {.name = "t0"};
+	int fd = kt_open("a", SOCK_RDM), tap;
+
+	kt_shell("modprobe tun");
+	tap = open("/dev/net/tun", O_RDWR);
+	assert_true(tap >= 0);
+	assert_int_equal(ioctl(tap, TUNSETIFF, &request), 0);
+	assert_int_equal(ioctl(fd, BEOWIRE_IOC_ATTACH, &interface), 0);
+	kt_refused(ioctl(fd, BEOWIRE_IOC_ATTACH, &interface), EEXIST);
+	assert_int_equal(ioctl(tap, TUNSETLINK, ARPHRD_LOOPBACK), 0);
+	kt_refused(ioctl(fd, BEOWIRE_IOC_DETACH, &interface), ENODEV);
+	kt_refused(ioctl(fd, BEOWIRE_IOC_ATTACH, &interface), EINVAL);
+	close(tap);
+	close(fd);
+}
+
 static void test_attaching_what_goes(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
@@ -505,6 +565,7 @@ static void test_attaching_what_goes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		kt_test(test_closed_at_once),
 		kt_test(test_nobody_has_the_port),
 		kt_test(test_nobody_has_the_address),
 		kt_test(test_another_incarnation),
@@ -524,6 +585,7 @@ int main(void)
 		kt_test(test_interface_leaves_its_namespace),
 		kt_test(test_namespace_is_deleted),
 		kt_test(test_smaller_mtu),
+		kt_test(test_interface_changes_its_type),
 		kt_test(test_attaching_what_goes),
 	};
 

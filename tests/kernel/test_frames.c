@@ -10,51 +10,24 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "ktest.h"
-#include "protocol.h"
+#include "kframe.h"
 
 #define NODE	   "/proc/net/beowire/node"
-#define FRAME_MAX  9018
 #define CORPUS_MAX 256
-#define ETHERNET   14
 
 static unsigned long seconds;
 static uint64_t seed = 1;
 
-struct frame {
-	uint32_t len;
-	uint8_t bytes[FRAME_MAX];
-};
-
-static int raw_open(const char *node, uint16_t type)
-{
-	struct sockaddr_ll addr = {.sll_family = AF_PACKET, .sll_protocol = htons(type)};
-	int fd;
-
-	kt_enter(node);
-	fd = socket(AF_PACKET, SOCK_RAW, 0);
-	addr.sll_ifindex = (int)if_nametoindex("eth0");
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	return fd;
-}
-
-static struct bw_hdr *header(struct frame *f)
-{
-	return (struct bw_hdr *)(f->bytes + ETHERNET);
-}
-
 /* A frame of b's to a's port, well-formed but for what the tests make of it. */
-static struct frame frame_to(const struct kt_pair *p, uint8_t type, uint16_t len)
+static struct kt_frame frame_to(const struct kt_pair *p, uint8_t type, uint16_t len)
 {
-	struct frame f = {.len = (uint32_t)(ETHERNET + sizeof(struct bw_hdr) + len)};
+	struct kt_frame f = {.len = (uint32_t)(KT_ETHERNET + sizeof(struct bw_hdr) + len)};
 	struct bw_hdr h = {.magic = BW_MAGIC,
 			   .version = BW_VERSION,
 			   .type = type,
@@ -68,63 +41,19 @@ static struct frame frame_to(const struct kt_pair *p, uint8_t type, uint16_t len
 	memcpy(f.bytes, p->at_a.sbw_mac, 6);
 	memcpy(f.bytes + 6, p->at_b.sbw_mac, 6);
 	memcpy(f.bytes + 12, &ethertype, 2);
-	memcpy(f.bytes + ETHERNET, &h, sizeof(h));
+	memcpy(f.bytes + KT_ETHERNET, &h, sizeof(h));
 	return f;
-}
-
-/* The checksum of a DATA frame leaves the payloads out. */
-static uint32_t data_crc(const uint8_t *bytes, uint32_t end)
-{
-	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0;
-
-	while (at + sizeof(struct bw_part_msg) <= end) {
-		struct bw_part part;
-		uint32_t pay;
-
-		memcpy(&part, bytes + at, sizeof(part));
-		pay = at + (uint32_t)(part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
-					      ? sizeof(struct bw_part_bulk)
-					      : sizeof(struct bw_part_msg));
-		if (pay + part.plen > end)
-			break;
-		crc = bw_crc32c(crc, bytes + from, pay - from);
-		from = pay + part.plen;
-		at = (from + 7) & ~7u;
-	}
-	return bw_crc32c(crc, bytes + from, end - from);
-}
-
-static void seal(struct frame *f)
-{
-	uint8_t *bytes = f->bytes + ETHERNET;
-	struct bw_hdr h;
-	uint32_t end;
-
-	memcpy(&h, bytes, sizeof(h));
-	end = (uint32_t)sizeof(h) + h.len;
-	if (f->len < ETHERNET + sizeof(h) || end > f->len - ETHERNET)
-		return;
-	memset(bytes + offsetof(struct bw_hdr, hcrc), 0, 4);
-	if (h.type == BW_FRAME_DGRAM && end >= sizeof(h) + sizeof(struct bw_dgram))
-		end = sizeof(h) + sizeof(struct bw_dgram);
-	h.hcrc = h.type == BW_FRAME_DATA ? data_crc(bytes, end) : bw_crc32c(0, bytes, end);
-	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &h.hcrc, 4);
-}
-
-static void inject(int raw, const struct frame *f)
-{
-	assert_int_equal(send(raw, f->bytes, f->len, 0), f->len);
 }
 
 /* ---- counters ---- */
 
-static void count_in_node(const char *word, const struct frame *f, int times)
+static void count_in_node(const char *word, const struct kt_frame *f, int times)
 {
-	int raw = raw_open("b", ETH_P_ALL);
+	int raw = kt_raw("b", "eth0", ETH_P_ALL);
 	uint64_t before = kt_number("a", NODE, word);
 
 	for (int i = 0; i < times; i++)
-		inject(raw, f);
+		kt_inject(raw, f);
 	for (int i = 0; i < 100 && kt_number("a", NODE, word) < before + times; i++)
 		usleep(10000);
 	assert_int_equal(kt_number("a", NODE, word), before + times);
@@ -134,31 +63,31 @@ static void count_in_node(const char *word, const struct frame *f, int times)
 static void test_counted_by_the_node(void **state)
 {
 	struct kt_pair p = kt_pair(SOCK_RDM);
-	struct frame f = frame_to(&p, BW_FRAME_ACK, 0);
+	struct kt_frame f = frame_to(&p, BW_FRAME_ACK, 0);
 
 	f.len -= 1; /* shorter than any header */
 	count_in_node("malformed", &f, 3);
-	f.len = ETHERNET;
+	f.len = KT_ETHERNET;
 	count_in_node("malformed", &f, 2);
 	f = frame_to(&p, BW_FRAME_ACK, 0);
-	header(&f)->magic ^= 1;
+	kt_header(&f)->magic ^= 1;
 	count_in_node("foreign", &f, 4);
 	f = frame_to(&p, BW_FRAME_DATA, 100);
-	header(&f)->dst_engine = 3; /* nobody's */
+	kt_header(&f)->dst_engine = 3; /* nobody's */
 	count_in_node("unclaimed", &f, 5);
 	count_in_node("refused", &f, 5);
 	f = frame_to(&p, BW_FRAME_REFUSE, 64);
-	header(&f)->dst_engine = 3;
+	kt_header(&f)->dst_engine = 3;
 	count_in_node("refused", &f, 0); /* refusals are not refused */
 	kt_close(&p);
 }
 
-static void count_in_port(int fd, enum bw_drop why, const struct frame *f)
+static void count_in_port(int fd, enum bw_drop why, const struct kt_frame *f)
 {
-	int raw = raw_open("b", ETH_P_ALL);
+	int raw = kt_raw("b", "eth0", ETH_P_ALL);
 	uint64_t before = kt_counters(fd).drop[why];
 
-	inject(raw, f);
+	kt_inject(raw, f);
 	for (int i = 0; i < 100 && kt_counters(fd).drop[why] == before; i++)
 		usleep(10000);
 	if (kt_counters(fd).drop[why] != before + 1)
@@ -169,30 +98,30 @@ static void count_in_port(int fd, enum bw_drop why, const struct frame *f)
 static void test_counted_by_the_port(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	struct frame f;
+	struct kt_frame f;
 
 	f = frame_to(&p, BW_FRAME_ACK, 32);
 	count_in_port(p.a, BW_DROP_HEADER, &f); /* no checksum */
-	header(&f)->version = 9;
-	seal(&f);
+	kt_header(&f)->version = 9;
+	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_VERSION, &f);
 	f = frame_to(&p, BW_FRAME_ACK, 32);
-	header(&f)->cluster++;
-	seal(&f);
+	kt_header(&f)->cluster++;
+	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_CLUSTER, &f);
 	f = frame_to(&p, 99, 0);
-	seal(&f);
+	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_TYPE, &f);
 	f = frame_to(&p, BW_FRAME_ACK, 32);
 	f.len -= 20; /* cut */
 	count_in_port(p.a, BW_DROP_SHORT, &f);
 	f = frame_to(&p, BW_FRAME_ACK, 32);
-	header(&f)->dst_inc++;
-	seal(&f);
+	kt_header(&f)->dst_inc++;
+	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_INCARNATION, &f);
 	f = frame_to(&p, BW_FRAME_ACK, 32);
-	header(&f)->conn = 77;
-	seal(&f);
+	kt_header(&f)->conn = 77;
+	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_HANDLE, &f);
 	kt_close(&p);
 }
@@ -201,13 +130,13 @@ static void test_counted_by_the_port(void **state)
 static void test_not_ours(void **state)
 {
 	struct kt_pair p = kt_pair(SOCK_RDM);
-	struct frame f = frame_to(&p, BW_FRAME_DATA, 100);
+	struct kt_frame f = frame_to(&p, BW_FRAME_DATA, 100);
 
-	header(&f)->dst_engine = BEOWIRE_PORTS + 1;
+	kt_header(&f)->dst_engine = BEOWIRE_PORTS + 1;
 	count_in_node("unclaimed", &f, 0);
 	count_in_node("refused", &f, 0);
 	f = frame_to(&p, BW_FRAME_DATA, 100);
-	header(&f)->dst_engine = 3;
+	kt_header(&f)->dst_engine = 3;
 	memset(f.bytes, 0xff, 6);
 	count_in_node("unclaimed", &f, 0);
 	kt_close(&p);
@@ -215,7 +144,7 @@ static void test_not_ours(void **state)
 
 /* ---- invented frames ---- */
 
-static struct frame corpus[CORPUS_MAX];
+static struct kt_frame corpus[CORPUS_MAX];
 static int recorded;
 
 /* What two ports say to one another. */
@@ -223,7 +152,7 @@ static void record(struct kt_pair *p)
 {
 	static uint8_t bytes[60000];
 	const uint32_t sizes[] = {0, 1, 100, 3000, 20000};
-	int raw = raw_open("b", ETH_P_ALL);
+	int raw = kt_raw("b", "eth0", ETH_P_ALL);
 
 	recorded = 0;
 	for (int i = 0; i < 5; i++) {
@@ -233,7 +162,7 @@ static void record(struct kt_pair *p)
 		assert_int_equal(recv(p->b, bytes, sizeof(bytes), 0), sizes[i]);
 	}
 	while (recorded < CORPUS_MAX) {
-		struct frame *f = &corpus[recorded];
+		struct kt_frame *f = &corpus[recorded];
 		ssize_t n = recv(raw, f->bytes, sizeof(f->bytes), MSG_DONTWAIT);
 		uint16_t type;
 
@@ -248,7 +177,7 @@ static void record(struct kt_pair *p)
 }
 
 /* Damage one of the recorded frames; it goes to a, mostly with a right checksum. */
-static void invent(struct frame *f, uint64_t *random, const struct kt_pair *p)
+static void invent(struct kt_frame *f, uint64_t *random, const struct kt_pair *p)
 {
 	uint32_t changes = (uint32_t)kt_random(random) % 4;
 
@@ -256,7 +185,7 @@ static void invent(struct frame *f, uint64_t *random, const struct kt_pair *p)
 	for (uint32_t i = 0; i < changes; i++) {
 		uint64_t r = kt_random(random);
 		uint32_t span = r & 1 ? f->len : (f->len < 140 ? f->len : 140);
-		uint32_t at = ETHERNET + (uint32_t)(r >> 8) % (span - ETHERNET);
+		uint32_t at = KT_ETHERNET + (uint32_t)(r >> 8) % (span - KT_ETHERNET);
 
 		switch ((r >> 1) % 5) {
 		case 0:
@@ -281,11 +210,11 @@ static void invent(struct frame *f, uint64_t *random, const struct kt_pair *p)
 	if (kt_random(random) % 8)
 		memcpy(f->bytes + 6, p->at_b.sbw_mac, 6);
 	if (kt_random(random) % 4)
-		header(f)->dst_engine = p->at_a.sbw_port;
+		kt_header(f)->dst_engine = p->at_a.sbw_port;
 	if (kt_random(random) % 4)
-		header(f)->dst_inc = p->at_a.sbw_inc;
+		kt_header(f)->dst_inc = p->at_a.sbw_inc;
 	if (kt_random(random) % 8)
-		seal(f);
+		kt_seal(f);
 }
 
 static void exchange(void)
@@ -334,17 +263,17 @@ static void meet_invented_frames(uint64_t *random, int type, int frames)
 {
 	struct kt_pair p = type == SOCK_RDM ? kt_couple(type) : kt_connection(type);
 	static uint8_t bytes[60000];
-	struct frame f;
+	struct kt_frame f;
 	int raw;
 
 	record(&p);
 	if (type == SOCK_RDM)
 		kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
-	raw = raw_open("b", ETH_P_IP); /* hears nothing of this */
+	raw = kt_raw("b", "eth0", ETH_P_IP); /* hears nothing of this */
 	for (int i = 0; i < frames; i++) {
 		invent(&f, random, &p);
-		if (f.len >= ETHERNET)
-			inject(raw, &f);
+		if (f.len >= KT_ETHERNET)
+			kt_inject(raw, &f);
 		if (i % 16 == 0) {
 			const int how = MSG_DONTWAIT | MSG_NOSIGNAL;
 
@@ -383,9 +312,9 @@ static void attach_anew(const char *node)
 }
 
 /* How often this frame has come to a raw socket as it is. */
-static int seen(int raw, const struct frame *f)
+static int seen(int raw, const struct kt_frame *f)
 {
-	uint8_t bytes[FRAME_MAX];
+	uint8_t bytes[KT_FRAME_MAX];
 	ssize_t len;
 	int times = 0;
 
@@ -400,17 +329,17 @@ static void test_scattered_and_shared(void **state)
 	struct {
 		struct virtio_net_hdr head;
 		uint8_t bytes[8000];
-	} __attribute__((packed)) whole = {.head = {.hdr_len = ETHERNET}};
-	int other = raw_open("a", BW_ETHERTYPE), third = raw_open("a", BW_ETHERTYPE);
-	int raw = raw_open("b", ETH_P_IP), on = 1;
+	} __attribute__((packed)) whole = {.head = {.hdr_len = KT_ETHERNET}};
+	int other = kt_raw("a", "eth0", BW_ETHERTYPE), third = kt_raw("a", "eth0", BW_ETHERTYPE);
+	int raw = kt_raw("b", "eth0", ETH_P_IP), on = 1;
 	struct kt_pair p;
-	struct frame f;
+	struct kt_frame f;
 	uint64_t before;
 
 	attach_anew("a");
 	p = kt_couple(SOCK_RDM);
 	f = frame_to(&p, BW_FRAME_DATA, 7000);
-	seal(&f);
+	kt_seal(&f);
 	before = kt_counters(p.a).drop[BW_DROP_MALFORMED]; /* not cut short */
 	assert_int_equal(setsockopt(raw, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
 	memcpy(whole.bytes, f.bytes, f.len);

@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_packet.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,59 @@ static void test_messages_are_their_receivers(void **state)
 	kt_enter("b");
 	assert_int_equal(kt_as(KT_BOB, rob, &robbery), 0);
 	free(bytes);
+	kt_close(&p);
+}
+
+struct heir {
+	int fd;
+	char *bytes; /* where the one who asked wants them */
+};
+
+/* The socket has come to another program, which has memory of its own at that address. */
+static int inherit(void *arg)
+{
+	const struct heir *h = arg;
+	struct beowire_info info;
+	char byte;
+
+	if (kt_recv_info(h->fd, &byte, 1, &info, 0))
+		return errno;
+	if (info.event != BEOWIRE_PULLED || info.cookie != 9 || info.status != -EFAULT)
+		return 1;
+	for (unsigned i = 0; i < MIB; i++)
+		if (h->bytes[i])
+			return 2;
+	return 0;
+}
+
+static void test_pulled_bytes_are_for_who_asked(void **state)
+{
+	const struct beowire_info sent = {.flags = BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_LONG};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	struct beowire_pull pull = {.len = MIB, .cookie = 9};
+	char *bytes = malloc(MIB), *room = calloc(1, MIB);
+	struct heir heir = {p.b, room};
+	struct beowire_info got;
+
+	memset(bytes, 'a', MIB);
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	kt_option(p.b, BEOWIRE_COPY_MAX, MIB); /* nothing is pinned */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(kt_send_info(p.a, bytes, MIB, &p.at_b, &sent, 0), 0);
+		assert_int_equal(kt_recv_info(p.b, &got, 1, &got, 0), 0);
+		pull.key = got.key;
+		pull.peer = got.peer;
+		pull.buf = (uintptr_t)room;
+		assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+		assert_int_equal(kt_events(p.b, POLLIN), POLLIN); /* all is there */
+		if (i == 0)
+			assert_int_equal(kt_as(0, inherit, &heir), 0);
+	}
+	assert_int_equal(kt_recv_info(p.b, &got, 1, &got, 0), 0);
+	assert_int_equal(got.status, 0);
+	assert_memory_equal(room, bytes, MIB);
+	free(bytes);
+	free(room);
 	kt_close(&p);
 }
 
@@ -320,12 +374,14 @@ struct sending {
 	struct beowire_counters after;
 };
 
+/* All of them: those that were copied are sent long before they are received. */
 static long receive_all(void *arg)
 {
+	const struct sending *s = arg;
 	static char bytes[MIB];
 	long n = 0;
 
-	while (recv(*(int *)arg, bytes, MIB, 0) == MIB)
+	while (n < s->times && recv(s->fd, bytes, MIB, 0) == MIB)
 		n++;
 	return n;
 }
@@ -347,16 +403,15 @@ static int send_under_limit(void *arg)
 static void send_long(rlim_t limit, uint64_t pinned, uint64_t limited)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	struct sending s = {.fd = p.a, .times = 8, .limit = limit};
+	struct sending s = {.fd = p.a, .times = 8, .limit = limit}, r = {.fd = p.b, .times = 8};
 	struct beowire_counters c;
 	struct kt_thread t;
 
-	kt_start(&t, receive_all, &p.b);
+	kt_start(&t, receive_all, &r);
 	assert_int_equal(kt_as(KT_ALICE, send_under_limit, &s), 0);
 	c = kt_counters(p.a);
 	assert_true(c.pinned >= pinned && !c.pinned == !pinned); /* more if some was lost */
 	assert_int_equal(c.memlock_limited, limited);
-	assert_int_equal(shutdown(p.b, SHUT_RD), 0);
 	assert_int_equal(kt_join(&t), 8);
 	kt_close(&p);
 	assert_true(kt_pinned_becomes(0));
@@ -424,6 +479,7 @@ int main(void)
 		kt_test(test_privileges),
 		kt_test(test_a_port_is_its_owners),
 		kt_test(test_messages_are_their_receivers),
+		kt_test(test_pulled_bytes_are_for_who_asked),
 		kt_test(test_messages_come_from_their_senders),
 		kt_test(test_no_frame_is_forged),
 		kt_test(test_what_others_see),

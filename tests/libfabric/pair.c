@@ -23,6 +23,16 @@ struct fi_info *pair_hints(void)
 	return hints;
 }
 
+void pair_place(const char *side)
+{
+	const char *interface = getenv(side);
+
+	if (!interface)
+		return;
+	setenv("BEOWIRE_INTERFACE", interface, 1);
+	setenv("BEOWIRE_NODE", interface, 1);
+}
+
 static void side_open(struct side *s, const struct pair_options *o)
 {
 	struct fi_av_attr av = {.type = o->av_type};
@@ -84,7 +94,9 @@ void pair_open(const struct pair_options *options)
 	fi_freeinfo(hints);
 	assert_int_equal(fi_fabric(pair_info->fabric_attr, &pair_fabric, NULL), 0);
 	assert_int_equal(fi_domain(pair_fabric, pair_info, &pair_domain, NULL), 0);
+	pair_place(PAIR_A);
 	side_open(&a, options);
+	pair_place(PAIR_B);
 	side_open(&b, options);
 	side_insert(&a, &b);
 	side_insert(&b, &a);
@@ -118,6 +130,13 @@ void pair_progress(void)
 	sched_yield();
 }
 
+void pair_order(void)
+{
+#ifdef __SANITIZE_THREAD__
+	pair_progress();
+#endif
+}
+
 struct fi_cq_tagged_entry pair_completion(struct fid_cq *cq)
 {
 	struct fi_cq_tagged_entry e;
@@ -126,6 +145,7 @@ struct fi_cq_tagged_entry pair_completion(struct fid_cq *cq)
 	while ((n = fi_cq_read(cq, &e, 1)) == -FI_EAGAIN)
 		pair_progress();
 	assert_int_equal(n, 1);
+	pair_order();
 	return e;
 }
 
@@ -139,6 +159,7 @@ struct fi_cq_err_entry pair_error(struct fid_cq *cq)
 		pair_progress();
 	assert_int_equal(n, -FI_EAVAIL);
 	assert_int_equal(fi_cq_readerr(cq, &error, 0), 1);
+	pair_order();
 	return error;
 }
 
@@ -158,6 +179,7 @@ void pair_count(struct fid_cntr *cntr, uint64_t count)
 		pair_progress();
 	assert_int_equal(fi_cntr_read(cntr), count);
 	assert_int_equal(fi_cntr_readerr(cntr), 0);
+	pair_order();
 }
 
 void pair_fill(void *buf, size_t n, uint32_t seed)

@@ -3,6 +3,13 @@
  * Negotiation: what fi_getinfo() grants, echoes and refuses, and endpoints found by node and
  * service.
  */
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include "pair.h"
 
 static struct fi_info *hints;
@@ -195,6 +202,85 @@ static void name__leads_to_the_endpoint(void **state)
 	pair_close();
 }
 
+enum { QUESTION = 16, ADDRESS = 64, LATE_MS = 250, WRONG = 150 };
+
+/* Answers questions for a name as a busy node does: late, and each twice, after more answers to
+ * somebody else's questions than there are tries. Ends with a datagram of another length. */
+static void *answer_late(void *arg)
+{
+	int fd = *(int *)arg;
+	char answer[QUESTION + ADDRESS], wrong[QUESTION + ADDRESS] = {0};
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+
+	memset(answer + QUESTION, 0x5A, ADDRESS);
+	while (recvfrom(fd, answer, QUESTION, MSG_TRUNC, (struct sockaddr *)&from, &len) ==
+	       QUESTION) {
+		usleep(LATE_MS * 1000);
+		for (int i = 0; i < WRONG; i++)
+			sendto(fd, wrong, sizeof(wrong), 0, (struct sockaddr *)&from, len);
+		for (int i = 0; i < 2; i++)
+			sendto(fd, answer, sizeof(answer), 0, (struct sockaddr *)&from, len);
+	}
+	return NULL;
+}
+
+/* A question is repeated before its answer comes: the answer counts all the same. */
+static void name__late_answers_count(void **state)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct fi_av_attr av_attr = {0};
+	char service[8], bytes[ADDRESS];
+	socklen_t len = sizeof(sin);
+	size_t n = sizeof(bytes);
+	pthread_t thread;
+	struct fid_av *av;
+	fi_addr_t addr;
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&sin, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&sin, &len), 0);
+	snprintf(service, sizeof(service), "%d", ntohs(sin.sin_port));
+	assert_int_equal(pthread_create(&thread, NULL, answer_late, &fd), 0);
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
+	assert_int_equal(fi_av_open(pair_domain, &av_attr, &av, NULL), 0);
+	assert_int_equal(fi_av_insertsvc(av, "127.0.0.1", service, &addr, 0, NULL), 1);
+	assert_int_equal(fi_av_lookup(av, addr, bytes, &n), 0);
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		assert_int_equal(bytes[i], 0x5A);
+	assert_int_equal(fi_close(&av->fid), 0);
+	pair_close();
+	sendto(fd, "end", 3, 0, (struct sockaddr *)&sin, sizeof(sin));
+	pthread_join(thread, NULL);
+	close(fd);
+}
+
+/* An answer must not be taken for a question: two such services would talk for ever. */
+static void name__only_questions_are_answered(void **state)
+{
+	struct sockaddr_in sin = {.sin_family = AF_INET,
+				  .sin_port = htons(47312),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	uint64_t datagram[10] = {0x3F454D414E5742BEULL, 1};
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct fi_info *server;
+	struct fid_ep *ep;
+
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
+	assert_int_equal(fi_getinfo(NEW, "127.0.0.1", "47312", FI_SOURCE, hints, &server), 0);
+	assert_int_equal(fi_endpoint(pair_domain, server, &ep, NULL), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
+	assert_int_equal(send(fd, datagram, sizeof(datagram), 0), sizeof(datagram));
+	datagram[1] = 2;
+	assert_int_equal(send(fd, datagram, QUESTION, 0), QUESTION);
+	assert_int_equal(recv(fd, datagram, sizeof(datagram), 0), QUESTION + ADDRESS);
+	assert_int_equal(datagram[1], 2); /* the first one was passed over */
+	close(fd);
+	assert_int_equal(fi_close(&ep->fid), 0);
+	fi_freeinfo(server);
+	pair_close();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -205,6 +291,8 @@ int main(void)
 		TEST(mr_mode__for_every_version),
 		TEST(limits__beyond_them_is_refused),
 		TEST(name__leads_to_the_endpoint),
+		TEST(name__late_answers_count),
+		TEST(name__only_questions_are_answered),
 	};
 
 	return cmocka_run_group_tests_name("getinfo", tests, NULL, NULL);

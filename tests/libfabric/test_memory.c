@@ -104,6 +104,9 @@ static void write__injected_ones_only_count(void **state)
 		pair_retry(fi_inject_write(a.ep, &word, sizeof(word), a.peer, i * 8, 42));
 	}
 	pair_count(a.written, 1000);
+	assert_int_equal(
+		fi_inject_write(a.ep, mine, pair_info->tx_attr->inject_size + 1, a.peer, 0, 42),
+		-FI_EMSGSIZE);
 	for (uint64_t i = 0; i < 1000; i++)
 		assert_int_equal(((uint64_t *)theirs)[i], i * i);
 	pair_nothing(a.tx);
@@ -193,6 +196,50 @@ static void memory__what_was_not_granted_is_refused(void **state)
 	/* a closed region is gone */
 	pair_retry(fi_read(a.ep, mine, 8, NULL, a.peer, 0, 1, mine));
 	refused(FI_EACCES);
+}
+
+/* Of the pieces of a read one is refused: so is the read, though the others came. */
+static void memory__a_read_is_whole(void **state)
+{
+	struct iovec local[2] = {{mine, 100}, {mine + 100, 100}};
+	struct fi_rma_iov remote[2] = {{0, 100, 42}, {0, 100, 777}};
+	struct fi_msg_rma m = {.msg_iov = local,
+			       .iov_count = 2,
+			       .addr = a.peer,
+			       .rma_iov = remote,
+			       .rma_iov_count = 2,
+			       .context = mine};
+
+	for (int i = 0; i < 2; i++) {
+		pair_retry(fi_readmsg(a.ep, &m, FI_COMPLETION));
+		refused(FI_EACCES);
+		pair_nothing(a.tx);
+		remote[0].key = 777; /* then the first one */
+		remote[1].key = 42;
+	}
+}
+
+/* Its end means that the last piece is there, too: each takes longer than one round. */
+static void memory__a_read_ends_with_its_last_piece(void **state)
+{
+	char *both = malloc(2 * LONG);
+	struct iovec local = {both, 2 * LONG};
+	struct fi_rma_iov remote[2] = {{0, LONG, 42}, {0, LONG, 42}};
+	struct fi_msg_rma m = {.msg_iov = &local,
+			       .iov_count = 1,
+			       .addr = a.peer,
+			       .rma_iov = remote,
+			       .rma_iov_count = 2};
+
+	pair_fill(theirs, LONG, 5);
+	for (int i = 0; i < 8; i++) {
+		memset(both, 0, 2 * LONG);
+		pair_retry(fi_readmsg(a.ep, &m, FI_COMPLETION));
+		pair_completion(a.tx);
+		assert_true(pair_filled(both + LONG, LONG, 5));
+		assert_true(pair_filled(both, LONG, 5));
+	}
+	free(both);
 }
 
 static void memory__virtual_addresses_and_own_keys(void **state)
@@ -344,6 +391,8 @@ int main(void)
 		TEST(write__injected_ones_only_count),
 		TEST(memory__segments_on_both_sides),
 		TEST(memory__what_was_not_granted_is_refused),
+		TEST(memory__a_read_is_whole),
+		TEST(memory__a_read_ends_with_its_last_piece),
 		cmocka_unit_test_setup_teardown(memory__virtual_addresses_and_own_keys, setup_basic,
 						teardown),
 		TEST(region__counts_writes_into_it),

@@ -149,6 +149,11 @@ static void tagged__remote_data(void **state)
 		assert_int_equal(e.data, 0xFEDCBA9876543210);
 		pair_completion(a.tx);
 	}
+	pair_retry(fi_trecv(b.ep, rx, 8, NULL, b.peer, 6, 0, rx));
+	pair_retry(fi_tinjectdata(a.ep, tx, 8, 76, a.peer, 6));
+	e = pair_completion(b.rx);
+	assert_int_equal(e.tag, 6);
+	assert_int_equal(e.data, 76);
 	pair_retry(fi_recv(b.ep, rx, 8, NULL, b.peer, rx));
 	pair_retry(fi_injectdata(a.ep, tx, 8, 77, a.peer));
 	e = pair_completion(b.rx);
@@ -214,6 +219,97 @@ static void peek__tells_claims_and_discards(void **state)
 		/* also the sender of the discarded one is released */
 		for (int k = 0; k < 3; k++)
 			pair_completion(a.tx);
+	}
+}
+
+/* Without a helper thread, and nobody else makes progress. Unless its way is slow a message is seen
+ * soon. */
+static void peek__makes_progress(void **state)
+{
+	struct fi_msg_tagged m = search(5, "look");
+	struct fi_cq_err_entry error;
+	struct fi_cq_tagged_entry e;
+
+	pair_close();
+	setenv("BEOWIRE_HELPER", "off", 1);
+	pair_open(&(struct pair_options){0});
+	unsetenv("BEOWIRE_HELPER");
+	pair_retry(fi_tinject(a.ep, tx, 8, a.peer, 4));
+	pair_retry(fi_trecv(b.ep, rx, 8, NULL, b.peer, 4, 0, NULL));
+	pair_completion(b.rx);
+	m.addr = b.peer;
+	pair_retry(fi_tinject(a.ep, tx, 8, a.peer, 5));
+	for (int i = 0; i < 100000; i++) {
+		assert_int_equal(fi_trecvmsg(b.ep, &m, FI_PEEK), 0);
+		if (fi_cq_read(b.rx, &e, 1) == 1)
+			return;
+		assert_int_equal(fi_cq_readerr(b.rx, &error, 0), 1);
+	}
+	fail_msg("the message was not seen");
+}
+
+/* A claimed message that is discarded completes, and its sender is released; the next stays. */
+static void claim__can_be_discarded(void **state)
+{
+	for (size_t i = 0; i < SIZES; i++) {
+		struct fi_msg_tagged mine = search(5, "claim");
+		struct fi_cq_tagged_entry e;
+		struct fi_cq_err_entry error;
+
+		pair_retry(fi_tsend(a.ep, tx, sizes[i], NULL, a.peer, 5, "first"));
+		pair_retry(fi_tsend(a.ep, tx, sizes[i], NULL, a.peer, 5, "second"));
+		for (;;) {
+			pair_retry(fi_trecvmsg(b.ep, &mine, FI_PEEK | FI_CLAIM));
+			if (fi_cq_read(b.rx, &e, 1) == 1)
+				break;
+			assert_int_equal(fi_cq_readerr(b.rx, &error, 0), 1);
+			assert_int_equal(error.err, FI_ENOMSG);
+			pair_progress();
+		}
+		pair_retry(fi_trecvmsg(b.ep, &mine, FI_CLAIM | FI_DISCARD));
+		e = pair_completion(b.rx);
+		assert_string_equal(e.op_context, "claim");
+		assert_int_equal(e.len, sizes[i]);
+		assert_int_equal(fi_trecvmsg(b.ep, &mine, FI_CLAIM), -FI_EINVAL);
+		pair_retry(fi_trecv(b.ep, rx, LONG, NULL, b.peer, 5, 0, "other"));
+		assert_string_equal(pair_completion(b.rx).op_context, "other");
+		pair_completion(a.tx);
+		pair_completion(a.tx);
+		pair_nothing(b.rx);
+	}
+}
+
+/* A buffer is given back when less than the least is left, not when just that much is: whether its
+ * messages come before it or after. */
+static void multi_recv__exactly_the_least_is_enough(void **state)
+{
+	enum { BUFFER = 1000, LEAST = 400 };
+	struct iovec iov = {rx, BUFFER};
+	struct fi_msg m = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = rx};
+	size_t least = LEAST;
+
+	assert_int_equal(fi_setopt(&b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+				   sizeof(least)),
+			 0);
+	for (int early = 0; early < 2; early++) {
+		struct fi_cq_tagged_entry e;
+
+		if (!early)
+			pair_retry(fi_recvmsg(b.ep, &m, FI_MULTI_RECV));
+		pair_retry(fi_inject(a.ep, tx, BUFFER - LEAST, a.peer));
+		pair_retry(fi_inject(a.ep, tx, LEAST, a.peer));
+		if (early) {
+			for (int i = 0; i < 200; i++)
+				pair_progress();
+			pair_retry(fi_recvmsg(b.ep, &m, FI_MULTI_RECV));
+		}
+		e = pair_completion(b.rx);
+		assert_int_equal(e.len, BUFFER - LEAST);
+		assert_int_equal(e.flags & FI_MULTI_RECV, 0);
+		e = pair_completion(b.rx);
+		assert_int_equal(e.len, LEAST);
+		assert_int_equal(e.flags & FI_MULTI_RECV, FI_MULTI_RECV);
+		assert_ptr_equal(e.buf, rx + BUFFER - LEAST);
 	}
 }
 
@@ -311,6 +407,18 @@ static void cancel__ends_a_receive_once(void **state)
 	assert_string_equal(pair_completion(b.rx).op_context, "two");
 }
 
+static void cancel__ends_one_at_a_time(void **state)
+{
+	for (int i = 0; i < 3; i++)
+		pair_retry(fi_trecv(b.ep, rx, 8, NULL, b.peer, 3, 0, "same"));
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(fi_cancel(&b.ep->fid, "same"), 0);
+		assert_int_equal(pair_error(b.rx).err, FI_ECANCELED);
+		pair_nothing(b.rx);
+	}
+	assert_int_equal(fi_cancel(&b.ep->fid, "same"), -FI_ENOENT);
+}
+
 static void inject__counts_but_does_not_complete(void **state)
 {
 	char word[16];
@@ -329,6 +437,27 @@ static void inject__counts_but_does_not_complete(void **state)
 	pair_nothing(a.tx);
 	assert_int_equal(fi_tinject(a.ep, tx, pair_info->tx_attr->inject_size + 1, a.peer, 2),
 			 -FI_EMSGSIZE);
+}
+
+/* As much as is offered can be injected, by each of the calls. */
+static void inject__up_to_the_limit(void **state)
+{
+	size_t n = pair_info->tx_attr->inject_size;
+	struct iovec iov = {tx, n};
+	struct fi_msg_tagged m = {.msg_iov = &iov, .iov_count = 1, .addr = a.peer, .tag = 2};
+
+	pair_fill(tx, n, 6);
+	pair_retry(fi_tinject(a.ep, tx, n, a.peer, 2));
+	pair_retry(fi_tsendmsg(a.ep, &m, FI_INJECT));
+	memset(tx, 0, n);
+	for (int i = 0; i < 2; i++) {
+		pair_retry(fi_trecv(b.ep, rx, n, NULL, b.peer, 2, 0, NULL));
+		assert_int_equal(pair_completion(b.rx).len, n);
+		assert_true(pair_filled(rx, n, 6));
+	}
+	iov.iov_len = n + 1;
+	assert_int_equal(fi_tsendmsg(a.ep, &m, FI_INJECT), -FI_EMSGSIZE);
+	assert_int_equal(fi_inject(a.ep, tx, n + 1, a.peer), -FI_EMSGSIZE);
 }
 
 static void selective__only_what_asks_for_it_completes(void **state)
@@ -370,6 +499,73 @@ static void delivery_complete__waits_for_the_receive(void **state)
 	}
 }
 
+/* "Transmitted" is said only when the data do not depend on the sender any more: of a long message
+ * once its receiver has fetched them, also where copies are kept. */
+static void transmit_complete__waits_for_who_fetches(void **state)
+{
+	struct iovec iov = {tx, LONG};
+	struct fi_msg_tagged m = {
+		.msg_iov = &iov, .iov_count = 1, .addr = a.peer, .tag = 1, .context = tx};
+
+	for (int i = 0; i < 4; i++) { /* over a slow line this is learned by then */
+		pair_retry(fi_trecv(b.ep, rx, LONG, NULL, b.peer, 1, 0, rx));
+		pair_retry(fi_tsendmsg(a.ep, &m, FI_COMPLETION));
+		pair_completion(b.rx);
+		pair_completion(a.tx);
+	}
+	pair_retry(fi_tsendmsg(a.ep, &m, FI_COMPLETION | FI_TRANSMIT_COMPLETE));
+	pair_nothing(a.tx);
+	pair_retry(fi_trecv(b.ep, rx, LONG, NULL, b.peer, 1, 0, rx));
+	assert_ptr_equal(pair_completion(a.tx).op_context, tx);
+	pair_completion(b.rx);
+}
+
+static void receive_long_before_short(size_t bytes)
+{
+	assert_int_equal(pair_completion(b.rx).tag, 1);
+	assert_true(pair_filled(rx, bytes, 4));
+	assert_int_equal(pair_completion(b.rx).tag, 2);
+}
+
+/* A send is done: its receiver has the message before anything that is sent later, also where the
+ * data are still to be fetched out of a copy. One-sided MPI relies on it (Open MPI's osc pt2pt). */
+static void order__what_is_done_is_not_overtaken(void **state)
+{
+	pair_fill(tx, LONG, 4);
+	for (int i = 0; i < 8; i++) {
+		memset(rx, 0, LONG);
+		pair_retry(fi_trecv(b.ep, rx, LONG, NULL, b.peer, 1, 0, NULL));
+		pair_retry(fi_trecv(b.ep, rx + LONG, 8, NULL, b.peer, 2, 0, NULL));
+		pair_retry(fi_tsend(a.ep, tx, LONG, NULL, a.peer, 1, NULL));
+		pair_completion(a.tx);
+		pair_retry(fi_tinject(a.ep, "all done", 8, a.peer, 2));
+		receive_long_before_short(LONG);
+	}
+}
+
+/* An injected message is done when the call returns, although it has to be fetched where unexpected
+ * messages fill the receiver's memory. */
+static void order__what_is_injected_is_not_overtaken(void **state)
+{
+	enum { BYTES = 16000, FILL = 50, ROUNDS = 50 };
+
+	pair_close();
+	setenv("BEOWIRE_UNEXPECTED_MAX", "4000", 1);
+	pair_open(&(struct pair_options){0});
+	unsetenv("BEOWIRE_UNEXPECTED_MAX");
+	pair_fill(tx, BYTES, 4);
+	for (int i = 0; i < FILL; i++)
+		pair_retry(fi_tinject(a.ep, tx, 1000, a.peer, 3));
+	for (int i = 0; i < ROUNDS; i++) {
+		memset(rx, 0, BYTES);
+		pair_retry(fi_trecv(b.ep, rx, BYTES, NULL, b.peer, 1, 0, NULL));
+		pair_retry(fi_trecv(b.ep, rx + LONG, 8, NULL, b.peer, 2, 0, NULL));
+		pair_retry(fi_tinject(a.ep, tx, BYTES, a.peer, 1));
+		pair_retry(fi_tinject(a.ep, "all done", 8, a.peer, 2));
+		receive_long_before_short(BYTES);
+	}
+}
+
 /* Far more messages than the queue was opened for, then far more than a ring of any link holds. */
 static void queue__is_never_overrun(void **state)
 {
@@ -386,6 +582,24 @@ static void queue__is_never_overrun(void **state)
 		assert_ptr_equal(pair_completion(b.rx).op_context, &rx[MANY - 1 - i]);
 		assert_ptr_equal(pair_completion(a.tx).op_context, &tx[i]);
 	}
+}
+
+/* It also grows while the oldest entry is in its middle. */
+static void queue__grows_in_its_middle(void **state)
+{
+	enum { MANY = 1000, READ = 100 };
+	int read = 0;
+
+	for (int i = 0; i < MANY; i++)
+		pair_retry(fi_trecv(b.ep, rx, 8, NULL, b.peer, 1, 0, &rx[i]));
+	for (int i = 0; i < MANY; i++) {
+		pair_retry(fi_tinject(a.ep, tx, 8, a.peer, 1));
+		if (i < READ)
+			assert_ptr_equal(pair_completion(b.rx).op_context, &rx[read++]);
+	}
+	pair_count(b.received, MANY);
+	while (read < MANY)
+		assert_ptr_equal(pair_completion(b.rx).op_context, &rx[read++]);
 }
 
 /* One tag floods, another is received first; the memory that the flood takes has its limit. */
@@ -411,7 +625,9 @@ static void unexpected__flood_of_another_tag_in_bounded_memory(void **state)
 	getrusage(RUSAGE_SELF, &after);
 	/* 160 MB of messages: 4 MB are kept here, some are on their way, of the rest there are
 	 * envelopes */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they keep what is freed */
 	assert_true(after.ru_maxrss - before.ru_maxrss < 60000);
+#endif
 	while (received < MANY) {
 		memset(rx, 0, BYTES);
 		pair_retry(fi_trecv(b.ep, rx, LONG, NULL, b.peer, 1, 0, rx));
@@ -450,13 +666,22 @@ int main(void)
 		TEST(tagged__remote_data),
 		TEST(msg__is_another_queue_than_tagged),
 		TEST(peek__tells_claims_and_discards),
+		TEST(peek__makes_progress),
+		TEST(claim__can_be_discarded),
+		TEST(multi_recv__exactly_the_least_is_enough),
 		TEST(multi_recv__the_last_completion_carries_the_flag),
 		TEST(multi_recv__completes_in_the_order_of_sending),
 		TEST(cancel__ends_a_receive_once),
+		TEST(cancel__ends_one_at_a_time),
 		TEST(inject__counts_but_does_not_complete),
+		TEST(inject__up_to_the_limit),
 		TEST(selective__only_what_asks_for_it_completes),
 		TEST(delivery_complete__waits_for_the_receive),
+		TEST(transmit_complete__waits_for_who_fetches),
+		TEST(order__what_is_done_is_not_overtaken),
+		TEST(order__what_is_injected_is_not_overtaken),
 		TEST(queue__is_never_overrun),
+		TEST(queue__grows_in_its_middle),
 		TEST(unexpected__flood_of_another_tag_in_bounded_memory),
 		TEST(alias__has_its_own_flags),
 	};

@@ -207,6 +207,62 @@ static void counter__waits_for_a_threshold(void **state)
 	assert_int_equal(fi_cntr_read(b.received), 7);
 }
 
+static atomic_bool enough;
+
+static void *cancel_often(void *arg)
+{
+	while (!atomic_load(&enough)) {
+		usleep(5000);
+		while (fi_recv(b.ep, buf, 1, NULL, FI_ADDR_UNSPEC, buf))
+			;
+		fi_cancel(&b.ep->fid, buf);
+	}
+	return NULL;
+}
+
+/* Who waits for a count hears of an error that comes instead. */
+static void counter__an_error_ends_the_wait(void **state)
+{
+	pthread_t thread;
+
+	atomic_store(&enough, false);
+	assert_int_equal(pthread_create(&thread, NULL, cancel_often, NULL), 0);
+	assert_int_equal(fi_cntr_wait(b.received, 10, 60000), -FI_EAVAIL);
+	atomic_store(&enough, true);
+	pthread_join(thread, NULL);
+}
+
+static void *cancel_later(void *arg)
+{
+	usleep(20000);
+	fi_cancel(&a.ep->fid, buf);
+	return NULL;
+}
+
+/* What another thread completes is told by the descriptor, too; then it is quiet again. */
+static void descriptor__tells_of_another_threads_work(void **state)
+{
+	struct fid *fid = &a.rx->fid;
+	struct pollfd p = {.events = POLLIN};
+	struct fi_cq_tagged_entry e;
+	pthread_t thread;
+
+	assert_int_equal(fi_control(&a.rx->fid, FI_GETWAIT, &p.fd), 0);
+	for (int i = 0; i < 5; i++) {
+		int quiet = 0;
+
+		pair_retry(fi_trecv(a.ep, buf, 8, NULL, a.peer, 1, 0, buf));
+		assert_int_equal(pthread_create(&thread, NULL, cancel_later, NULL), 0);
+		while (fi_cq_read(a.rx, &e, 1) == -FI_EAGAIN)
+			wait_on_descriptor(a.rx, p.fd);
+		pthread_join(thread, NULL);
+		assert_int_equal(pair_error(a.rx).err, FI_ECANCELED);
+		for (int k = 0; k < 200 && !quiet; k++)
+			quiet = fi_trywait(pair_fabric, &fid, 1) == 0 && poll(&p, 1, 20) == 0;
+		assert_true(quiet);
+	}
+}
+
 static void poll_set__names_what_is_ready(void **state)
 {
 	struct fi_poll_attr attr = {0};
@@ -224,6 +280,14 @@ static void poll_set__names_what_is_ready(void **state)
 		pair_progress();
 	assert_ptr_equal(context, &b.rx);
 	pair_completion(b.rx);
+	/* a counter is named once for each change */
+	b.sent->fid.context = &b.sent;
+	for (int i = 0; i < 2; i++) {
+		pair_retry(fi_inject(b.ep, "x", 1, b.peer));
+		assert_int_equal(fi_poll(set, &context, 1), 1);
+		assert_ptr_equal(context, &b.sent);
+		assert_int_equal(fi_poll(set, &context, 1), 0);
+	}
 	assert_int_equal(fi_poll_del(set, &b.rx->fid, 0), 0);
 	assert_int_equal(fi_close(&set->fid), 0);
 }
@@ -278,6 +342,7 @@ static void progress__goes_on_without_the_receiver(void **state)
 	pair_retry(fi_trecv(b.ep, in, sizeof(in), NULL, b.peer, 1, 0, NULL));
 	pair_retry(fi_tsend(a.ep, out, sizeof(out), NULL, a.peer, 1, NULL));
 	assert_int_equal(fi_cq_sread(a.tx, &e, 1, NULL, -1), 1);
+	pair_order();
 	assert_true(pair_filled(in, sizeof(in), 1));
 	pair_completion(b.rx);
 }
@@ -293,6 +358,8 @@ int main(void)
 		TEST(descriptor__wakes_for_every_message, setup_fd),
 		TEST(descriptor__is_quiet_while_nothing_comes, setup_fd),
 		TEST(counter__waits_for_a_threshold, pair_setup),
+		TEST(counter__an_error_ends_the_wait, pair_setup),
+		TEST(descriptor__tells_of_another_threads_work, setup_fd),
 		TEST(poll_set__names_what_is_ready, pair_setup),
 		TEST(threads__share_an_endpoint, pair_setup),
 		TEST(progress__goes_on_without_the_receiver, pair_setup),

@@ -42,6 +42,9 @@ void node_open(struct node *n, uint32_t ring_bytes, uint32_t incarnation);
 /* The same with the number of another node, which has closed. */
 void node_reopen(struct node *n, const struct node *old);
 void node_close(struct node *n);
+
+/* What node_close() does with `region`, for a test that closes the link itself. */
+void node_region_free(struct node *n);
 /* The handlers and their argument, for a link that a test opens itself. */
 extern const struct bw_local_handlers node_handlers;
 

@@ -67,6 +67,23 @@ void two(void (*body)(uint32_t))
 	assert_int_equal(second, 0);
 }
 
+void round_begins(uint64_t round, uint64_t rounds)
+{
+	static uint64_t begin;
+
+	if (round == 0)
+		begin = now_ns();
+	if (round + 1 >= rounds || now_ns() - begin > SPAN_MS * 1000000ull * effort)
+		__atomic_store_n(&board->last, round + 1, __ATOMIC_RELEASE);
+}
+
+uint64_t rounds_in_all(void)
+{
+	uint64_t last = __atomic_load_n(&board->last, __ATOMIC_ACQUIRE);
+
+	return last ? last : UINT64_MAX;
+}
+
 void reach(uint32_t *counter, uint32_t value)
 {
 	for (uint64_t begin = now_ns(); __atomic_load_n(counter, __ATOMIC_ACQUIRE) < value;) {

@@ -2,7 +2,7 @@
 /*
  * Tests between real processes: a child runs a function, tells what went wrong and fails its parent
  * by its exit status; what all of them see lies on one board of shared memory. A wait that stands
- * still for STUCK_MS fails.
+ * still for STUCK_MS fails. Storms of rounds end early, after SPAN_MS, where cores are short.
  */
 #ifndef TEST_LOCAL_PROCESS_H
 #define TEST_LOCAL_PROCESS_H
@@ -12,7 +12,8 @@
 
 #include "node.h"
 
-#define STUCK_MS   20000
+#define STUCK_MS   60000
+#define SPAN_MS	   2000
 #define NOBODY	   65534 /* user and group without rights */
 #define PROCESSES  4
 #define LONGEST	   200000 /* bytes of a message in storms */
@@ -23,6 +24,7 @@ struct board {
 	uint16_t engine[PROCESSES];
 	uint32_t ready, done;
 	uint64_t taken;
+	uint64_t last; /* number of rounds; see round_begins() */
 	struct {
 		uint64_t rounds; /* see meet() */
 		uint8_t pad[120];
@@ -51,6 +53,12 @@ pid_t start(void (*body)(uint32_t), uint32_t me);
 int status_of(pid_t pid);
 /* Run body in two children that must both end well. */
 void two(void (*body)(uint32_t));
+
+/* One process announces each round of a storm before it can be noticed. The others go on while
+ * their round is less than rounds_in_all(), which they ask when they have noticed the one before.
+ */
+void round_begins(uint64_t round, uint64_t rounds);
+uint64_t rounds_in_all(void);
 
 /* Wait until a counter of the board has reached a value. */
 void reach(uint32_t *counter, uint32_t value);

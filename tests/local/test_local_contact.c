@@ -230,7 +230,7 @@ static void parting__a_close_reports_what_is_open(void **state)
 	assert_string_equal(node_story(&c), "sent retracted -125 | sent offer -125 | "
 					    "pulled read -125 len 0 | ");
 	free(c.envelope);
-	free(c.region);
+	node_region_free(&c);
 }
 
 static void parting__fails_a_pull_of_what_is_gone(void **state)

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-static uint64_t rounds = 300;
+static uint64_t rounds = 150;
 
 /* ---- records ---- */
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -180,6 +181,28 @@ static void envelope__is_pulled_in_part(void **state)
 	assert_string_equal(node_story(&a), "sent long 0 | ");
 	assert_true(pattern_holds(to, 999, 9));
 	assert_int_equal(to[999], 0xEE);
+}
+
+/* The kernel reads up to the hole, and tells how far it came: the rest is not what was sent. */
+static void envelope__with_a_hole_is_an_error(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	static uint8_t to[1 << 20];
+	uint8_t *from =
+		mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(from != MAP_FAILED && 3 * page <= sizeof(to));
+	pattern_fill(from, 3 * page, 9);
+	munmap(from + page, page);
+	bw_local_offer(a.peer, 3, 9, 1, from, 3 * page, "holed");
+	node_poll(&b);
+	node_story(&b);
+	bw_local_pull(b.peer, &b.envelope[0], to, 3 * page, "it");
+	node_settle(&a, &b);
+	assert_string_equal(node_story(&b), "pulled it -14 len 0 | ");
+	assert_false(bw_local_busy(a.link) || bw_local_busy(b.link));
+	munmap(from, page);
+	munmap(from + 2 * page, page);
 }
 
 static void envelope__pulled_beyond_its_end_gives_what_there_is(void **state)
@@ -370,5 +393,13 @@ int main(void)
 		TEST(pressure__asks_for_envelopes_only),
 	};
 
-	return cmocka_run_group_tests_name("local link's messages", tests, NULL, NULL);
+	/* Without cross-memory attach the owner itself would fall into the hole. */
+	const struct CMUnitTest attach_tests[] = {
+		TEST(envelope__with_a_hole_is_an_error),
+	};
+	int failed = cmocka_run_group_tests_name("local link's messages", tests, NULL, NULL);
+
+	if (direct())
+		failed += cmocka_run_group_tests_name("attach", attach_tests, NULL, NULL);
+	return failed;
 }

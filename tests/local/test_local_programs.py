@@ -26,7 +26,8 @@ INFO = str(places.product("hosts/user/beowire-info"))
 EXAMPLE = str(places.product("hosts/user/beowire-example"))
 EARLY_SIGNAL = str(places.product("tests/local/early_signal.so"))
 PINGPONG = str(places.product("hosts/user/beowire-pingpong"))
-LIMIT_S = 60
+LIMIT_S = 600
+"""Only what hangs takes that long, beside any number of busy processes."""
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
 
 _numbers = count(1)
@@ -211,7 +212,7 @@ def test_info_of_a_peer_by_host(nodes: tuple[Node, Node]) -> None:
     assert peer["frame_bytes"] == 9000
     assert peer["links"]["packet"]["used"]
     assert not peer["links"]["local"]["passes"]
-    assert 0 < peer["round_trip_ns"] < LIMIT_S * 10**9
+    assert 0 < peer["round_trip_ns"] < 60 * 10**9
 
 
 def test_info_of_a_peer_by_address_and_port(nodes: tuple[Node, Node]) -> None:
@@ -304,7 +305,7 @@ def test_pingpong_latency_of_all_transports(
         nodes,
         tmp_path,
         *("--transport", "beowire,tcp,packet", "--wait", wait),
-        *("--rounds", "6", "--iterations", "40", "--size", "8,20000"),
+        *("--rounds", "3", "--iterations", "10", "--size", "8,20000"),
     )
     assert told["wait"] == wait
     assert "packet" in told["transports"]["beowire"]
@@ -315,7 +316,7 @@ def test_pingpong_latency_of_all_transports(
         order = [each[f"{name}_ns"] for name in ("min", "p10", "p50", "p90", "p99", "p999", "max")]
         assert order == sorted(order)
         assert order[0] > 0
-        assert len(each["rounds"]) == 6
+        assert len(each["rounds"]) == 3
         assert ("ratio" in each) == (each["transport"] != "beowire")
     for each in told["results"]:
         if "ratio" in each:

@@ -83,7 +83,9 @@ static void litmus(uint32_t me)
 
 	litmus_pin(me);
 	rendezvous(&n, me, 0);
-	for (uint64_t i = 0; i < rounds; i++) {
+	for (uint64_t i = 0; i < rounds_in_all(); i++) {
+		if (me == 0)
+			round_begins(i, rounds);
 		lost += litmus_round(&n, me, &asleep);
 		slept += asleep;
 	}
@@ -91,10 +93,12 @@ static void litmus(uint32_t me)
 		fprintf(stderr, "of %llu sleeps %llu lost their wake-up\n",
 			(unsigned long long)slept, (unsigned long long)lost);
 	CHECK(lost == 0);
-	/* It was no test if one of the two always came first. */
-	CHECK(slept > rounds / 10 && slept < rounds - rounds / 10);
+	/* It was no test if one of the two always came first. Where cores are short there are few
+	 * rounds, and chance decides. */
+	if (rounds_in_all() == rounds)
+		CHECK(slept > rounds / 10 && slept < rounds - rounds / 10);
 	if (me == 1)
-		CHECK(n.messages == rounds);
+		CHECK(n.messages == rounds_in_all());
 	part();
 }
 
@@ -116,8 +120,9 @@ static void sleepless(uint32_t me)
 	uint64_t rounds = 40000 * effort;
 
 	rendezvous(&n, me, SMALL_RING);
-	for (uint64_t i = 0; i < rounds; i++) {
+	for (uint64_t i = 0; i < rounds_in_all(); i++) {
 		if (me == 0) {
+			round_begins(i, rounds);
 			for (int k = 0; __atomic_load_n(&board->taken, __ATOMIC_ACQUIRE) < i; k++)
 				if (k > 1000)
 					sched_yield();
@@ -140,10 +145,11 @@ static void sleep__between_messages(void **state)
 /* Messages of all lengths, so that the ring is full with more or less left over. */
 static void fill(struct node *n, uint64_t count)
 {
-	for (uint64_t i = 0; i < count; i++) {
+	for (uint64_t i = 0; i < rounds_in_all(); i++) {
 		uint64_t len = draw(draw(4) ? 200 : bw_local_send_limit(n->peer) + 1);
 		int r;
 
+		round_begins(i, count);
 		while ((r = node_send(n, i, len)) == -EAGAIN)
 			turn(n);
 		CHECK(r == 0);
@@ -161,7 +167,7 @@ static void full(uint32_t me, void (*take)(struct node *n))
 	rendezvous(&n, me, SMALL_RING);
 	if (me == 0)
 		fill(&n, count);
-	while (me == 1 && n.messages < count)
+	while (me == 1 && n.messages < rounds_in_all())
 		take(&n);
 	CHECK(n.spoilt == 0);
 	part();

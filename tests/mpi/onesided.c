@@ -215,6 +215,47 @@ static void get_accumulate(struct window *window, int count)
 	free(sent);
 }
 
+/* A flush is the end of what was asked for, at once, at both sides: the last rank gets, puts and
+ * accumulates at rank 0 and looks at every value behind each flush. */
+static void flushes(struct window *window, int count)
+{
+	int last = window->check.size - 1;
+	int64_t *sent = values_make(last, 0, count), *got = ex_alloc((size_t)count * sizeof(*got));
+
+	window_clear(window);
+	if (window->check.rank == last) {
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window->handle);
+		for (int64_t turn = 0; turn < 4; turn++) {
+			for (int i = 0; i < count; i++)
+				got[i] = -1;
+			MPI_Get(got, count, MPI_INT64_T, 0, 0, count, MPI_INT64_T, window->handle);
+			MPI_Win_flush(0, window->handle);
+			for (int i = 0; i < count; i++)
+				check_that(got[i] == turn * sent[i], "get, flush: %d of %d", i,
+					   count);
+			MPI_Get_accumulate(sent, count, MPI_INT64_T, got, count, MPI_INT64_T, 0, 0,
+					   count, MPI_INT64_T, MPI_SUM, window->handle);
+			MPI_Win_flush(0, window->handle);
+			for (int i = 0; i < count; i++)
+				check_that(got[i] == turn * sent[i],
+					   "get_accumulate, flush: %d of %d", i, count);
+			MPI_Put(sent, count, MPI_INT64_T, 0, count, count, MPI_INT64_T,
+				window->handle);
+			MPI_Win_flush(0, window->handle);
+			MPI_Get(got, count, MPI_INT64_T, 0, count, count, MPI_INT64_T,
+				window->handle);
+			MPI_Win_flush(0, window->handle);
+			for (int i = 0; i < count; i++)
+				check_that(got[i] == sent[i], "put, get, flush: %d of %d", i,
+					   count);
+		}
+		MPI_Win_unlock(0, window->handle);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	free(got);
+	free(sent);
+}
+
 /* Rank 0 exposes its memory to the last rank only. */
 static void post_start(struct window *window, int count)
 {
@@ -249,13 +290,18 @@ static void post_start(struct window *window, int count)
 int main(int argc, char **argv)
 {
 	struct window window = window_make(check_start(&argc, &argv, 2));
+	int max;
 
+	max = (int)check_option(argc, argv, "--max", SLOT, 1, SLOT);
 	check_options(argc, argv);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		if (lengths[i] > max)
+			break;
 		fences(&window, lengths[i]);
 		locks(&window, lengths[i]);
 		accumulates(&window, lengths[i]);
 		get_accumulate(&window, lengths[i]);
+		flushes(&window, lengths[i]);
 		post_start(&window, lengths[i]);
 	}
 	fetching(&window);

@@ -18,15 +18,14 @@ def test_killed_rank_ends_the_job(ranks: int, mpi: Mpi, pair: Cluster) -> None:
 @pytest.mark.parametrize("mpi", MPIS)
 def test_rank_that_gives_up_ends_the_job(mpi: Mpi, pair: Cluster) -> None:
     """MPICH's launcher leaves that to the other rank."""
-    run_given_up(pair, mpi)
+    run_given_up(pair, 2, mpi)
 
 
-def test_a_death_is_told_once_per_job(four: Cluster) -> None:
-    """Three nodes notice it; `beowire run` hands on what they say once. They may tell of one
-    another too, where the launcher takes its time to end them."""
-    said = run_killed(four, 4, "mpich").splitlines()
-    told = [line for line in said if line.startswith("beowire: ") and "is gone" in line]
-    assert len(told) == len(set(told)), said
+def test_an_end_is_told_once_per_job(four: Cluster) -> None:
+    """All three other nodes say it, in the same words, since MPICH's launcher lets them live;
+    `beowire run` hands it on once."""
+    told = run_given_up(four, 4, "mpich")
+    assert len(told) == len(set(told)) > 0, told
 
 
 @pytest.mark.parametrize(("mpi", "seconds"), [("openmpi", 30), ("mpich", 5)])

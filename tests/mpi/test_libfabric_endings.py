@@ -23,6 +23,8 @@ from mpi_lab import lab_behind
 from mpi_programs import HANG_S
 
 DEAD_TIMEOUT_S = 5
+TOLD_S = 11 * DEAD_TIMEOUT_S
+"""Less than the dead timeout would be by default."""
 
 pytestmark = pytest.mark.skipif(
     shutil.which("fi_pingpong") is None,
@@ -98,5 +100,5 @@ def test_survivor_is_told(victim: str, pair: Cluster) -> None:
         assert client.poll() is None
         killed, survivor = (server, client) if victim == "server" else (client, server)
         os.kill(_program(killed), signal.SIGKILL)
-        output, _ = survivor.communicate(timeout=HANG_S)
+        output, _ = survivor.communicate(timeout=TOLD_S)
         assert survivor.returncode != 0, output

@@ -22,6 +22,7 @@ PROGRAMS: dict[str, tuple[str, ...] | None] = {
     "cancel": None,
     "matching": None,
     "modes": None,
+    "onesided": ("--max", "8192"),
     "probe": None,
     "storm": None,
     "truncation": None,

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Build the engine, or the link emulator's model, with each seeded defect of mutants.toml; some
-test must notice each of them.
+"""Build the engine, the link emulator's model, the user host or the libfabric provider with each
+seeded defect of mutants.toml, host.toml and provider.toml; some test must notice each of them.
 
-A defect is tried against the unit tests of its room first and, if it is one of the engine and they
-let it pass, against the simulator with fixed seeds. Tests and simulator are compiled once, and for
-each mutant the changed file only.
+A defect of the user host or the provider names the program that is expected to notice it. Another
+one is tried against the unit tests of its room first and, if it is one of the engine and they let
+it pass, against the simulator with fixed seeds. Tests and simulator are compiled once, and for each
+mutant the changed file only; programs that load the provider are not even linked again.
 """
 
 from __future__ import annotations
@@ -21,45 +22,87 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = Path(__file__).with_name("mutants.toml")
-FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing"]
-INCLUDE = [f"-I{ROOT / room}" for room in ("engine", "emulator", "hosts/sim", "hosts/user")]
+TABLES = [Path(__file__).with_name(name) for name in ("mutants.toml", "host.toml", "provider.toml")]
+FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
+ROOMS = ("engine", "emulator", "hosts/sim", "hosts/user", "hosts/kernel", "adapters/libfabric")
+INCLUDE = [f"-I{ROOT / room}" for room in ROOMS]
 # What of the link emulator only computes: meson.build there has the same list.
 MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
+# What libbeowire and the provider are made of.
+USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
+PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
+# The C tests of the user host: a folder, its programs, and what these share.
+USER_TESTS = (
+    ("user", ("batch", "message", "remote", "stats", "wait", "watch"), ("endpoint",)),
+    ("local", ("local_message",), ("couple", "node")),
+)
+# Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
+WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
+PROVIDER_INSIDE = {"match": "", "atomic_ops": "", "kept": WRAPS, "early": WRAPS, "peers": WRAPS}
+PROVIDER_LOADED = ("bounds", "getinfo", "hostile", "memory", "messages", "objects", "waiting")
+PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "beowire", "BEOWIRE_LINKS": "local"}
 SIM_SOURCES = ("sim/*.c", "user/checksum.c", "user/crc32c_*.c")
 # Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
 SIM_RUNS = {
     "simulator": ["--seeds", "1-30", "--jobs", "1"],
     "simulator-killed": ["--seeds", "1-2", "--jobs", "1", "--scenario", "killed"],
     "simulator-starve": ["--seeds", "1-8", "--jobs", "1", "--scenario", "starve"],
+    "simulator-leave": ["--seeds", "1-4", "--jobs", "1", "--scenario", "leave"],
 }
-CPU_S = 20  # a program that computes longer hangs; wall time would depend on what else runs
+CHANGED_MOST = 30  # mutants of changed files in a sample
 WALL_S = 1200
+SLEEP_S = 60  # of wall time: a program that may sleep for ever takes a second when it does not
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A defect: `old`, which occurs once in `file`, becomes `new`."""
+    """A defect: `old`, which occurs once in `file`, becomes `new`.
+
+    With a `function`, it occurs once in there, however it is wrapped and indented.
+    """
 
     name: str
     file: str
     says: str
     old: str
     new: str
+    function: str = ""
+    test: str = ""
+    """The program that must notice it; "": any."""
+    sleeps: bool = False
+    """It may show as a sleep without end."""
+
+    @property
+    def room(self) -> str:
+        """Whose tests it is for."""
+        return self.file.rpartition("/")[0]
 
     def text(self) -> str:
-        """The changed file. ValueError if the table no longer fits the engine."""
+        """The changed file. ValueError if the table no longer fits the sources."""
         source = (ROOT / self.file).read_text()
+        if self.function:
+            return self._text_of_function(source)
         times = source.count(self.old)
         if times != 1:
             raise ValueError(f"{self.file} contains the text to be changed {times} times, not once")
         return source.replace(self.old, self.new)
+
+    def _text_of_function(self, source: str) -> str:
+        start = rf"^(?![ \t#/*])[^;\n]*\b{self.function}\([^;{{]*?\)\n\{{.*?^\}}"
+        body = re.search(start, source, re.MULTILINE | re.DOTALL)
+        if body is None:
+            raise ValueError(f"{self.file} has no function {self.function}() any more")
+        words = r"\s+".join(re.escape(word) for word in self.old.split())
+        changed, times = re.subn(words, lambda _: self.new, body[0])
+        if times != 1:
+            raise ValueError(f"{self.function}() contains the text {times} times, not once")
+        return source[: body.start()] + changed + source[body.end() :]
 
 
 @dataclass(frozen=True)
@@ -85,15 +128,14 @@ class StuckError(Exception):
     """A program neither ended nor computed: no verdict."""
 
 
-def load(path: Path) -> list[Mutant]:
-    """Read the table; names must be distinct."""
-    with path.open("rb") as file:
-        rows = tomllib.load(file)["mutant"]
+def load(paths: Sequence[Path]) -> list[Mutant]:
+    """Read the tables; names must be distinct."""
+    rows = [row for path in paths for row in tomllib.loads(path.read_text())["mutant"]]
     mutants = [Mutant(**row) for row in rows]
     names = [mutant.name for mutant in mutants]
     for name in names:
         if names.count(name) > 1:
-            sys.exit(f'{path.name}: two mutants are called "{name}"; rename one')
+            sys.exit(f'two mutants are called "{name}"; rename one')
     return mutants
 
 
@@ -106,86 +148,168 @@ def cc(arguments: Sequence[str]) -> None:
 
 
 @dataclass(frozen=True)
+class Program:
+    """A program that may notice a defect."""
+
+    own: list[Path]
+    """What is linked with the room's objects; empty: it loads them."""
+    libraries: Sequence[str] = ()
+    arguments: Sequence[str] = ()
+    ready: Path | None = None
+    """The program itself, if it loads the room's objects."""
+
+
+@dataclass(frozen=True)
 class House:
     """The objects that mutants are mixed with, and the programs made of them."""
 
     objects: dict[str, Path]
-    programs: dict[str, tuple[list[Path], list[str], list[str]]]
-    """By name: what else is linked, libraries, arguments."""
+    programs: dict[str, Program]
+    plugin: Sequence[Path] = ()
+    """What else belongs to the shared object that is loaded."""
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    cpu_s: int = 20
+    """Seconds that a program computes at most: longer is for ever, whatever else runs."""
 
 
 class Workshop:
     """Objects of the unchanged rooms, their unit tests and the simulator."""
 
-    def __init__(self, place: Path, jobs: int) -> None:
+    def __init__(self, place: Path, jobs: int, rooms: set[str]) -> None:
         self.place = place
-        self.houses = {"engine": self._engine(jobs), "emulator": self._emulator(jobs)}
+        engine = self._engine(jobs)
+        self.houses = {"engine": engine}
+        if "emulator" in rooms:
+            self.houses["emulator"] = self._emulator(jobs)
+        if rooms & {"hosts/user", "adapters/libfabric"}:
+            user = self.houses["hosts/user"] = self._user(jobs, engine)
+        if "adapters/libfabric" in rooms:
+            below = [*engine.objects.values(), *user.objects.values()]
+            self.houses["adapters/libfabric"] = self._provider(jobs, below)
 
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").glob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
         sim_sources = sorted(file for each in SIM_SOURCES for file in (ROOT / "hosts").glob(each))
         sim = self._compile("sim", sim_sources, jobs)
-        programs = {"unit": (list(tests.values()), ["-lcmocka"], list[str]())}
+        programs = {"unit": Program(list(tests.values()), ["-lcmocka"])}
         if "main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
-                programs[run_name] = (list(sim.values()), [], arguments)
+                programs[run_name] = Program(list(sim.values()), [], arguments)
         return House(engine, programs)
 
     def _emulator(self, jobs: int) -> House:
-        listed = MODEL_LIST.search((ROOT / "emulator" / "meson.build").read_text())
-        if listed is None:
-            raise CompileError("emulator/meson.build no longer lists emulator_pure_sources")
-        sources = [ROOT / "emulator" / name for name in re.findall(r"'([^']+)'", listed[1])]
-        model = self._compile("emulator", sources, jobs)
+        model = self._compile("emulator", listed("emulator", MODEL_LIST), jobs)
         tests = self._compile(
             "tests-emulator", sorted((ROOT / "tests" / "emulator").glob("*.c")), jobs
         )
-        return House(model, {"unit": (list(tests.values()), ["-lcmocka", "-lm"], [])})
+        return House(model, {"unit": Program(list(tests.values()), ["-lcmocka", "-lm"])})
 
-    def _compile(self, name: str, sources: Sequence[Path], jobs: int) -> dict[str, Path]:
+    def _user(self, jobs: int, engine: House) -> House:
+        user = self._compile("user", listed("hosts/user", USER_LIST), jobs)
+        programs = {}
+        for folder, tests, shared in USER_TESTS:
+            files = [ROOT / "tests" / folder / f"{name}.c" for name in shared]
+            files += [ROOT / "tests" / folder / f"test_{name}.c" for name in tests]
+            made = self._compile(f"tests-{folder}", files, jobs, ROOT / "hosts" / "user")
+            common = [*engine.objects.values(), *(made[f"{name}.c"] for name in shared)]
+            for name in tests:
+                own = [made[f"test_{name}.c"], *common]
+                programs[f"test_{name}"] = Program(own, ["-lcmocka", "-lpthread"])
+        return House(user, programs)
+
+    def _provider(self, jobs: int, below: Sequence[Path]) -> House:
+        folder = ROOT / "tests" / "libfabric"
+        own = self._compile("provider", listed("adapters/libfabric", PROVIDER_LIST), jobs)
+        tests = self._compile("tests-libfabric", sorted(folder.glob("*.c")), jobs)
+        libraries = ["-lcmocka", "-lfabric", "-lpthread", "-lm"]
+        programs = {}
+        for name, more in PROVIDER_INSIDE.items():
+            parts = [tests[f"test_{name}.c"], *below]
+            if more:
+                parts += [tests["pair.c"], tests["inside.c"]]
+            programs[f"test_{name}"] = Program(parts, [*more.split(), *libraries])
+        for name in PROVIDER_LOADED:
+            ready = self.place / f"test_{name}"
+            parts = [tests[f"test_{name}.c"], tests["pair.c"], tests["stranger.c"], *below]
+            cc(["-o", str(ready), *map(str, parts), *libraries])
+            programs[f"test_{name}"] = Program([], ready=ready)
+        return House(own, programs, below, PROVIDER_ENVIRONMENT, cpu_s=5)
+
+    def _compile(
+        self, name: str, sources: Sequence[Path], jobs: int, home: Path | None = None
+    ) -> dict[str, Path]:
         folder = self.place / name
         folder.mkdir()
         objects = {source.name: folder / f"{source.stem}.o" for source in sources}
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda s: self.compile(s, objects[s.name]), sources))
+            list(pool.map(lambda s: self.compile(s, objects[s.name], home), sources))
         return objects
 
     @staticmethod
-    def compile(source: Path, target: Path) -> None:
-        """Compile one file, in the folder of which its includes are looked for first."""
-        cc([*FLAGS, *INCLUDE, "-c", str(source), "-o", str(target)])
+    def compile(source: Path, target: Path, home: Path | None = None) -> None:
+        """Compile one file. Its includes are looked for in its folder first, then at home."""
+        near = [f"-iquote{home}"] if home else []
+        cc([*FLAGS, *near, *INCLUDE, "-c", str(source), "-o", str(target)])
 
-    def try_all(self, house: House, folder: Path, changed: dict[str, Path]) -> tuple[str, str]:
+    def try_all(
+        self,
+        house: House,
+        folder: Path,
+        changed: dict[str, Path],
+        only: str = "",
+        sleeps: bool = False,
+    ) -> tuple[str, str]:
         """Link and run program after program: the first complaint, and who made it ("" if none)."""
-        objects = house.objects | changed
-        for name, (own, libraries, arguments) in house.programs.items():
-            program = folder / name
-            cc(["-o", str(program), *map(str, [*own, *objects.values()]), *libraries])
-            complaint = run(program, arguments)
-            program.unlink()
+        objects = list((house.objects | changed).values())
+        if only and only not in house.programs:
+            raise ValueError(f"there is no program {only}")
+        plugin = folder / "libbeowire-fi.so"
+        for name, program in house.programs.items():
+            if only not in ("", name):
+                continue
+            if program.ready is None:
+                made = folder / name
+                cc(["-o", str(made), *map(str, [*program.own, *objects]), *program.libraries])
+            elif not plugin.exists():
+                parts = map(str, [*objects, *house.plugin])
+                cc(["-shared", "-Wl,-Bsymbolic", "-o", str(plugin), *parts, "-lpthread", "-lm"])
+            call = [str(program.ready or made), *program.arguments]
+            environment = {**os.environ, **house.environment, "FI_PROVIDER_PATH": str(folder)}
+            complaint = run(call, environment, house.cpu_s, sleeps)
             if complaint:
                 return name, complaint
         return "", ""
 
 
-def run(program: Path, arguments: Sequence[str]) -> str:
+def listed(room: str, pattern: re.Pattern[str]) -> list[Path]:
+    """The sources that meson.build of a room has in such lists."""
+    lists = pattern.findall((ROOT / room / "meson.build").read_text())
+    if not lists:
+        raise CompileError(f"{room}/meson.build has no list any more that fits {pattern.pattern}")
+    return [ROOT / room / name for each in lists for name in re.findall(r"'([^']+)'", each)]
+
+
+def run(call: Sequence[str], environment: Mapping[str, str], cpu_s: int, sleeps: bool) -> str:
     """What the program complains of, "" if it is content."""
     try:
         done = subprocess.run(
-            ["sh", "-c", f'ulimit -t {CPU_S}; exec "$@"', "sh", str(program), *arguments],
+            ["sh", "-c", f'ulimit -t {cpu_s}; exec "$@"', "sh", *call],
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=WALL_S,
+            timeout=SLEEP_S if sleeps else WALL_S,
             check=False,
+            env=environment,
         )
     except subprocess.TimeoutExpired:
-        raise StuckError(f"{program.name} waits for something, without computing") from None
+        if sleeps:
+            return "it sleeps for ever"
+        raise StuckError(f"{Path(call[0]).name} waits for something, without computing") from None
     if not done.returncode:
         return ""
     if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
-        return f"no end within {CPU_S} s of computing"
+        return f"no end within {cpu_s} s of computing"
     output = done.stdout + done.stderr
     failed = re.search(r"\[  (?:FAILED|ERROR) +\] (\w+__\w+)", output)
     if failed:
@@ -204,9 +328,11 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
         source = folder / Path(mutant.file).name
         source.write_text(mutant.text())
         target = folder / "mutated.o"
-        workshop.compile(source, target)
-        house = workshop.houses[mutant.file.split("/")[0]]
-        who, what = workshop.try_all(house, folder, {source.name: target})
+        workshop.compile(source, target, (ROOT / mutant.file).parent)
+        house = workshop.houses[mutant.room]
+        who, what = workshop.try_all(
+            house, folder, {source.name: target}, mutant.test, mutant.sleeps
+        )
         caught_by = f"{who}: {what}" if who else ""
         problem = "" if who else "nothing noticed it"
     except (ValueError, CompileError, StuckError) as error:
@@ -216,14 +342,42 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
     return Verdict(mutant.name, caught_by, problem, round(time.monotonic() - begin, 2))
 
 
-def check_unchanged(workshop: Workshop) -> None:
-    """All as it is must pass, or nothing below means anything."""
-    for room, house in workshop.houses.items():
-        folder = workshop.place / f"unchanged-{room}"
-        folder.mkdir()
-        who, what = workshop.try_all(house, folder, {})
+def check_unchanged(workshop: Workshop, mutants: Sequence[Mutant]) -> None:
+    """What is to notice a defect must pass without it, or nothing below means anything."""
+    for room, test in sorted({(mutant.room, mutant.test) for mutant in mutants}):
+        folder = workshop.place / f"unchanged-{room.replace('/', '-')}"
+        folder.mkdir(exist_ok=True)
+        who, what = workshop.try_all(workshop.houses[room], folder, {}, test)
         if who:
             sys.exit(f"the unchanged {room} already fails ({who}: {what}); mend that first")
+
+
+def git(*words: str) -> str:
+    """What git says; nothing where there is no history."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return "" if done.returncode else done.stdout
+
+
+def sample(mutants: Sequence[Mutant], every: int, changed: set[str], turn: int) -> list[Mutant]:
+    """Those of changed files, if there are not too many, and every so many of the others; `turn`
+    says which."""
+    near = [mutant for mutant in mutants if mutant.file in changed]
+    far = [mutant for mutant in mutants if mutant.file not in changed]
+    step = -(-len(near) // CHANGED_MOST) or 1
+    chosen = {mutant.name for mutant in (*near[turn % step :: step], *far[turn % every :: every])}
+    return [mutant for mutant in mutants if mutant.name in chosen]
+
+
+def sample_now(mutants: Sequence[Mutant], every: int) -> list[Mutant]:
+    """The sample whose turn it is with this commit, without history on this day."""
+    changed = set(git("diff", "--name-only", "HEAD~1").split("\n"))
+    commit = git("rev-parse", "HEAD").strip()
+    return sample(mutants, every, changed, int(commit, 16) if commit else int(time.time() / 86400))
 
 
 def arguments() -> argparse.Namespace:
@@ -231,6 +385,14 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument("--only", metavar="NAME", help="try this mutant only")
+    parser.add_argument("--room", metavar="DIR", help="try those of this room only")
+    parser.add_argument(
+        "--sample",
+        type=int,
+        metavar="N",
+        help="try those of the files that changed last, and of the others every Nth, "
+        "which differ from commit to commit",
+    )
     parser.add_argument("--json", action="store_true", help="print results for machines")
     return parser.parse_args()
 
@@ -254,13 +416,17 @@ def report(mutants: Sequence[Mutant], verdicts: Sequence[Verdict], as_json: bool
 def main() -> int:
     """Try all mutants, or the one asked for."""
     args = arguments()
-    mutants = [m for m in load(TABLE) if args.only in (None, m.name)]
+    mutants = [m for m in load(TABLES) if args.only in (None, m.name)]
+    mutants = [m for m in mutants if args.room in (None, m.room)]
     if not mutants:
-        sys.exit(f'no mutant is called "{args.only}"; their names stand in {TABLE.name}')
+        sys.exit("no mutant is called so; their names stand in the tables")
+    if args.sample:
+        total, mutants = len(mutants), sample_now(mutants, args.sample)
+        print(f"{len(mutants)} of {total} mutants are tried", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         try:
-            workshop = Workshop(Path(place), args.jobs)
-            check_unchanged(workshop)
+            workshop = Workshop(Path(place), args.jobs, {m.room for m in mutants})
+            check_unchanged(workshop, mutants)
         except (CompileError, StuckError) as error:
             sys.exit(f"the unchanged sources or their tests cannot be built:\n{error}")
         with ThreadPoolExecutor(args.jobs) as pool:

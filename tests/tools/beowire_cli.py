@@ -59,7 +59,9 @@ def small_file_system(place: Path, options: str) -> Iterator[None]:
     """A file system in memory at this place, with the room that the options give it."""
     if os.geteuid() != 0 or NO_NAMESPACES:
         pytest.skip("mounting a small file system needs root")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"mode=0700,{options}", "none", place], check=True
+    )
     try:
         yield
     finally:

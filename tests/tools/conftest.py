@@ -7,6 +7,7 @@ import beowire_cli
 import pytest
 from beowire import lab, lab_up
 from hypothesis import HealthCheck, settings
+from own_shm import own_shared_memory
 
 # No test asserts how long something takes; hypothesis would, by default.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,6 +28,13 @@ def two_nodes(lab_name: str) -> lab.Lab:
     if beowire_cli.NO_NAMESPACES:
         pytest.skip(f"raw frames: {beowire_cli.NO_NAMESPACES}")
     return lab_up.up(lab_name, 2, 9000, offloads=False)
+
+
+@pytest.fixture(scope="module")
+def own_shm() -> Iterator[None]:
+    """A /dev/shm of the module's own: tests that run beside it leave their traces elsewhere."""
+    with own_shared_memory():
+        yield
 
 
 @pytest.fixture(scope="module")

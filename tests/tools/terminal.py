@@ -19,7 +19,7 @@ from pathlib import Path
 from beowire.lab import marked_processes
 from beowire_cli import COMMAND
 
-PATIENCE_S = 120.0
+PATIENCE_S = 400.0
 
 
 @dataclass

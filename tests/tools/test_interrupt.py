@@ -12,6 +12,8 @@ from beowire import lab, mpi, places
 from beowire_cli import NO_NAMESPACES, traces
 from terminal import Terminal, on_terminal
 
+pytestmark = pytest.mark.usefixtures("own_shm")
+
 INTERRUPTED = (130, -2)
 """Both are 130 to a shell; the second comes while Python defines a class by executing text."""
 

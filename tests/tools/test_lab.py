@@ -245,6 +245,50 @@ def test_full_disk_leaves_nothing(lab_name: str, full_disk: Path) -> None:
     assert list((full_disk / "labs").iterdir()) == []
 
 
+def test_what_cannot_be_executed_on_a_node(lab_name: str, tmp_path: Path) -> None:
+    """As a shell tells it: 127 for what is not there, 126 for what is no program."""
+    lab_up.up(lab_name, 1, 9000)
+    (tmp_path / "text").write_text("no program")
+    script = 'test "$#" = 3 && test "$1" = "a  b" && exit 9'
+    for status, words in (
+        (127, ["nosuchprogram"]),
+        (127, [str(tmp_path / "nothing")]),
+        (126, [str(tmp_path / "text")]),
+        (126, [str(tmp_path)]),
+        (9, ["sh", "-c", script, "sh", "a  b", "$x", ""]),
+    ):
+        answer = beowire("lab", "exec", lab_name, "node1", "--", *words)
+        assert answer.status == status, answer
+        assert words[0] in answer.errors or status == 9
+
+
+def test_a_lab_that_is_not_there_names_those_that_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
+    with pytest.raises(BeowireError) as caught:
+        lab_up.down("nolab")
+    assert (caught.value.what, caught.value.mend) == ("There is no lab nolab.", "There is none.")
+    for name in ("one", "two"):
+        (tmp_path / "labs" / name).mkdir(parents=True)
+        (tmp_path / "labs" / name / "lab.json").write_text("{}")
+    with pytest.raises(BeowireError) as caught:
+        lab_up.down("nolab")
+    assert caught.value.mend == "There are one, two."
+    with pytest.raises(BeowireError) as caught:
+        lab.load("nolab")
+    assert caught.value.mend == "There are one, two; make it: ./beowire lab up nolab --nodes 2"
+
+
+def test_labs_that_cannot_be_listed_are_not_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
+    (tmp_path / "labs").touch()
+    with pytest.raises(BeowireError, match="labs cannot be read: Not a directory"):
+        lab.names()
+
+
 def test_status_tells_machines(lab_name: str) -> None:
     made = lab_up.up(lab_name, 2, 9000)
     (told,) = json.loads(beowire("lab", "status", lab_name, "--json").output)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Command lines of the launchers: where ranks go, which transport they are held to."""
 
+import subprocess
+
 import pytest
 from beowire import cluster, launch
 from beowire.errors import BeowireError
@@ -40,6 +42,21 @@ def test_tcp_is_held_to_tcp() -> None:
     assert words[words.index("pml") + 1] == "ob1"
     assert words[words.index("btl") + 1] == "tcp,vader,self"
     assert not any("FI_PROVIDER" in word for word in words)
+
+
+@pytest.mark.parametrize(("stack", "component"), [("native", "sm,pt2pt"), ("ucx", "ucx")])
+def test_one_sided_operations_have_a_component_over_tcp(
+    stack: launch.TcpStack, component: str
+) -> None:
+    over = Job(["program"], 2, "tcp", tcp_stack=stack)
+    words = launch.command(over, hosts(2)).arguments
+    assert words[words.index("osc") + 1] == component
+
+
+def test_what_is_printed_with_its_variables_can_be_typed() -> None:
+    odd = launch.Command(["env"], {"ODD": "a b'$x\n*", "PLAIN": "1"})
+    done = subprocess.run(["sh", "-c", f"{odd.text()} -0"], capture_output=True, check=True)
+    assert {b"ODD=a b'$x\n*", b"PLAIN=1"} <= set(done.stdout.split(b"\0"))
 
 
 def test_beowire_cannot_fall_back_to_tcp() -> None:
@@ -89,3 +106,12 @@ def test_hosts_may_be_sets(text: list[str], names: list[str]) -> None:
 def test_hosts_that_cannot_be_read(text: list[str]) -> None:
     with pytest.raises(BeowireError, match="osts"):
         cluster.of_hosts(text)
+
+
+def test_an_agent_that_open_mpi_would_tear_apart_is_refused() -> None:
+    """It splits what it is told at each blank, quoted or not; MPICH's launcher takes one word."""
+    torn = cluster.Cluster(["a", "b"], ["/home/my files/agent"])
+    with pytest.raises(BeowireError, match="my files"):
+        launch.command(job(2), torn)
+    whole = launch.command(Job(["program"], 2, "tcp", mpi="mpich"), torn).arguments
+    assert whole[whole.index("-launcher-exec") + 1] == "/home/my files/agent"

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The runs that `beowire model fit` reads: every form of file, and what is wrong in them."""
 
+from itertools import product
 from pathlib import Path
 
 import pytest
-from beowire import model_runs
+from beowire import model_report, model_runs
 from beowire.errors import BeowireError
 from beowire_cli import beowire
 
@@ -138,3 +139,31 @@ def test_the_command_names_rows_and_fails_where_too_few_are_left(tmp_path: Path)
     assert "line 4: time -3 is not above 0" in done.errors
     assert "only 1 different N are measured (1). (Rows left out: 2.)" in done.errors
     assert done.output == ""
+
+
+@pytest.mark.parametrize("factor", [1e300, 1e-300])
+def test_times_beyond_what_can_be_computed_with(tmp_path: Path, factor: float) -> None:
+    file = tmp_path / "runs"
+    times = (8, 5, 3, 2.5, 2.4)
+    file.write_text("N,time\n" + "".join(f"{2**k},{t * factor}\n" for k, t in enumerate(times)))
+    answer = beowire("model", "fit", str(file))
+    assert answer.status == 1
+    assert "is not between 1e-30 and 1e+30" in answer.errors
+    assert "Traceback" not in answer.errors
+
+
+def test_no_numbers_that_are_read_end_in_a_traceback(tmp_path: Path) -> None:
+    """The extremes of what is accepted, in any mixture: a fit or an error for people."""
+    extremes = (1e-30, 1e-10, 1.0, 1e10, 1e30)
+    for number, times in enumerate(product(extremes, repeat=4)):
+        if number % 60:
+            continue
+        rows = zip((1, 2, 1000, 10**9), times, strict=True)
+        text = "N,time\n" + "".join(f"{nodes},{time}\n" for nodes, time in rows)
+        runs = read(tmp_path, text)
+        try:
+            report = model_report.evaluate(runs, 0.0, 0)
+        except BeowireError:
+            continue
+        model_report.verdict(report)
+        model_report.parameters(report)

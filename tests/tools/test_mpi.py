@@ -2,10 +2,11 @@
 """An MPI is known by its name or its directory; what is none is told apart from one that lacks
 something."""
 
+import sys
 from pathlib import Path
 
 import pytest
-from beowire import mpi
+from beowire import mpi, places
 from beowire.errors import BeowireError
 from beowire_cli import beowire
 
@@ -97,6 +98,50 @@ def test_a_launcher_that_does_not_start(content: bytes, mode: int, tmp_path: Pat
     with pytest.raises(BeowireError, match="cannot be executed") as caught:
         mpi.find(str(tmp_path))
     assert "--mpi" in caught.value.mend
+
+
+@pytest.mark.parametrize(
+    ("says", "program", "library"),
+    [(MPICH_4, "examples/pi", "libmpi.so.40"), (OPENMPI_4, "examples/pi.mpich", "libmpich.so.12")],
+)
+def test_a_program_of_another_mpi_is_refused(
+    says: str, program: str, library: str, tmp_path: Path
+) -> None:
+    """Each of its ranks would run alone, and the job would end well."""
+    found = mpi.find(str(installed(tmp_path / "mpi", says)))
+    path = str(places.product(program))
+    for words in ([path], ["nice", "-n", "5", path], ["sh", "-c", path]):
+        with pytest.raises(BeowireError, match=f"pi.* was built with .*{library}") as caught:
+            found.check_program(words)
+        assert "Give --mpi " in caught.value.mend
+    own = path.removesuffix(".mpich") if says == OPENMPI_4 else f"{path}.mpich"
+    for words in (
+        [own],
+        ["sh", "-c", f"{path} x"],
+        [str(tmp_path / "nothing")],
+        [__file__, path[1:]],
+    ):
+        found.check_program(words)
+
+
+@pytest.mark.parametrize(
+    ("told", "families"),
+    [
+        ("libmpi.so.12 => /x (0x1)", ["mpich"]),
+        ("libmpi.so.20 => /x", ["openmpi"]),
+        ("liba.so => /a\n\tlibmpi.so.40 => not found", ["openmpi"]),
+        ("libmpich.so.12 => /x\n\tlibmpi.so.40 => /y", ["mpich", "openmpi"]),
+        ("libmpi_cxx.so.40 => /x\n\tlibnompi.so.12 => /y", []),
+        ("\tstatically linked", []),
+    ],
+)
+def test_families_in_what_ldd_says(
+    told: str, families: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ldd").write_text(f"#!/bin/sh\ncat <<'END'\n\t{told}\nEND\n")
+    (tmp_path / "ldd").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert sorted(mpi._linked_families(Path(sys.executable), "")) == families
 
 
 def test_the_command_names_the_mend() -> None:

@@ -45,7 +45,7 @@ def test_a_remark_without_an_end_is_not_lost() -> None:
 
 def test_what_is_written_to_the_descriptor_arrives() -> None:
     with tempfile.TemporaryFile() as file:
-        with told_once(file) as descriptor, open(descriptor, "wb", closefd=False) as stream:
+        with told_once(file) as told, open(told.descriptor, "wb", closefd=False) as stream:
             stream.write(TEXT)
         file.seek(0)
         assert file.read() == PASSED

@@ -99,6 +99,20 @@ def test_an_interruption_loses_nothing(tmp_path: Path) -> None:
     assert re.search(r"<span style=[^>]*>red</span> &lt;found&gt; so far", page)
 
 
+def test_markup_in_an_error_is_text(tmp_path: Path) -> None:
+    def command() -> None:
+        with report.kept():
+            report.begin(tmp_path / "r.html", ["lab", "up", "<i>"])
+            raise BeowireError("There is no <b>bold</b> lab.")
+
+    with pytest.raises(BeowireError):
+        command()
+    page = (tmp_path / "r.html").read_text()
+    assert "There is no &lt;b&gt;bold&lt;/b&gt; lab." in page
+    assert "&lt;i&gt;" in page
+    assert not re.search("<[bi]>", page)
+
+
 def test_without_a_report_nothing_is_kept(tmp_path: Path) -> None:
     with report.kept():
         report.add_image("<svg/>")

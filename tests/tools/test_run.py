@@ -14,16 +14,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_up, mpi, path, places, signals
+from beowire import cluster, lab, lab_jobs, lab_up, mpi, path, places, signals
 from beowire.errors import BeowireError
-from beowire.launch import Job
-from beowire.run import Ending, _with_late_signal, run, run_captured
+from beowire.launch import Command, Job
+from beowire.once import told_once
+from beowire.run import Ending, _execute, _with_late_signal, run, run_captured
 from beowire_cli import COMMAND, beowire
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("mpirun.openmpi") is None,
-    reason="Open MPI is not installed: apt-get install openmpi-bin",
-)
+pytestmark = [
+    pytest.mark.usefixtures("own_shm"),
+    pytest.mark.skipif(
+        shutil.which("mpirun.openmpi") is None,
+        reason="Open MPI is not installed: apt-get install openmpi-bin",
+    ),
+]
 
 LIMIT_S = 120.0
 
@@ -33,14 +37,6 @@ def tcp_run(made: lab.Lab, *program: str, ranks: int = 2) -> tuple[int, str, str
         "run", "--lab", made.name, "-n", str(ranks), "--transport", "tcp", "--", *program
     )
     return answer.status, answer.output, answer.errors
-
-
-def temporary_files() -> set[str]:
-    """Files of launchers, MPI libraries and ours where such files are put."""
-    marks = ("ompi", "vader", "pmix", "beowire", "job-", "bw-")
-    places = (Path(tempfile.gettempdir()), Path("/dev/shm"))
-    names = {entry.name for place in places for entry in place.iterdir()}
-    return {name for name in names if any(mark in name for mark in marks)}
 
 
 def test_ranks_run_on_the_nodes(job_lab: lab.Lab) -> None:
@@ -98,14 +94,16 @@ def test_too_many_ranks(job_lab: lab.Lab) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_job_leaves_no_process(job_lab: lab.Lab, number: signal.Signals) -> None:
-    files = temporary_files()
+def test_an_interrupted_job_leaves_no_process(
+    job_lab: lab.Lab, number: signal.Signals, tmp_path: Path
+) -> None:
     arguments = ["run", "--lab", job_lab.name, "-n", "2", "--transport", "tcp"]
     script = "echo started; sleep 1000"
     process = subprocess.Popen(
         [*COMMAND, *arguments, "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"started\n"
@@ -119,7 +117,8 @@ def test_an_interrupted_job_leaves_no_process(job_lab: lab.Lab, number: signal.S
             time.sleep(0.05)
     assert lab.load(job_lab.name).processes() == []
     if number != signal.SIGKILL:
-        assert temporary_files() - files == set()
+        left = [*tmp_path.iterdir(), *lab.load(job_lab.name).directory.glob("job-*")]
+        assert left == []
 
 
 def test_a_job_that_takes_too_long_is_ended(job_lab: lab.Lab) -> None:
@@ -137,6 +136,66 @@ def test_a_job_that_takes_too_long_is_ended(job_lab: lab.Lab) -> None:
     assert job_lab.processes() == []
 
 
+GONE = (
+    "beowire: node2 (node e45) engine 2 is gone (Connection timed out): operations with it end "
+    "with an error"
+)
+
+
+def launched(script: str) -> Ending:
+    """How a launcher ended that is this script of a shell."""
+    with tempfile.TemporaryFile() as errors, told_once(errors) as told:
+        return _execute(Command(["sh", "-c", script], {}), "BEOWIRE_JOB=test", None, told, LIMIT_S)
+
+
+def test_a_launcher_that_waits_for_a_lost_node_is_ended() -> None:
+    ending = launched(f"trap '' TERM INT; echo '{GONE}' >&2; exec sleep 1000")
+    assert ending == Ending(1, timed_out=False, interrupted_by=0, lost=True)
+
+
+def test_a_launcher_that_ends_by_itself_has_its_own_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beowire.run._GRACE_S", LIMIT_S)
+    ending = launched(f"echo '{GONE}' >&2; sleep 1.5; exit 7")
+    assert ending == Ending(7, timed_out=False, interrupted_by=0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_a_launcher_that_a_signal_ends_has_the_status_of_a_shell(number: signal.Signals) -> None:
+    ending = launched(f"kill -{number.value} $$")
+    assert ending == Ending(128 + number, timed_out=False, interrupted_by=0)
+
+
+@pytest.mark.parametrize("said", [f"rank 1: {GONE}", "beowire: node2 is slow", f"{GONE}?"])
+def test_other_words_end_no_job(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("beowire.run._GRACE_S", 0.0)
+    ending = launched(f"echo '{said}' >&2; sleep 1.5; exit 0")
+    assert ending == Ending(0, timed_out=False, interrupted_by=0)
+
+
+def test_a_node_that_is_cut_off_for_good_ends_the_job(lab_name: str) -> None:
+    """The launcher would wait for its daemon there as long as TCP does."""
+    made = lab_up.up(lab_name, 2, 9000)
+    if made.mode == "loopback":
+        pytest.skip("raw frames: a link can be cut on nodes in namespaces only")
+    program = [str(places.example("pingpong")), "--sizes", "8", "--iters", "100000000"]
+    with tempfile.TemporaryFile("w+") as errors:
+        job = Job(program, 2, "beowire", environment={"BEOWIRE_DEAD_TIMEOUT": "2"})
+        # Cut once frames pass: the ranks have found one another.
+        count = "$(cat /sys/class/net/eth0/statistics/tx_packets)"
+        flowing = f"until [ {count} -gt 20000 ]; do sleep 0.1; done"
+        enter = ["sh", str(made.enter_path("node2"))]
+        cutter = subprocess.Popen([*enter, "sh", "-c", f"{flowing}; ip link set eth0 down"])
+        where = cluster.of_lab(lab_name)
+        record = run(job, where, errors=errors, output=subprocess.DEVNULL, limit_s=LIMIT_S)
+        cutter.wait()
+        errors.seek(0)
+        said = errors.read()
+    assert "is gone" in said
+    assert not record.timed_out
+    assert record.exit_status != 0
+    assert made.processes() == []
+
+
 def test_what_was_counted_is_written(job_lab: lab.Lab, tmp_path: Path) -> None:
     arguments = ["run", "--lab", job_lab.name, "-n", "2", "--transport", "tcp"]
     answer = beowire(*arguments, "--stats", str(tmp_path / "new"), "--", "true")
@@ -145,7 +204,7 @@ def test_what_was_counted_is_written(job_lab: lab.Lab, tmp_path: Path) -> None:
     assert (told["transport"], told["endpoints"], told["exit_status"]) == ("tcp", 0, 0)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tcp_record(job_lab: lab.Lab) -> path.JobRecord:
     """A job that went over TCP: 20 MB from node1 to node2, by a plain socket."""
     if job_lab.mode == "loopback":
@@ -185,6 +244,58 @@ def test_uncounted_raw_frames_are_not_believed(tcp_record: path.JobRecord) -> No
     }
     with pytest.raises(BeowireError, match="in raw frames"):
         path.prove(replace(tcp_record, nodes=nodes))
+
+
+def test_what_other_jobs_may_have_sent_is_no_evidence(tcp_record: path.JobRecord) -> None:
+    pretended = replace(tcp_record, job=replace(tcp_record.job, transport="memory"), others=2)
+    with pytest.raises(BeowireError, match="cannot be judged: 2 other jobs ran on this lab"):
+        path.prove(pretended)
+    over = replace(pretended, job=replace(tcp_record.job, transport="beowire"))
+    with pytest.raises(BeowireError, match="did not go over beowire as asked: 0 endpoints"):
+        path.prove(over)
+    nodes = {
+        node: replace(counted, tx_bytes=counted.tx_bytes + 5_000_000)
+        for node, counted in tcp_record.nodes.items()
+    }
+    path.prove(replace(tcp_record, nodes=nodes, others=1))
+    with pytest.raises(BeowireError, match="of the 30,000,000 sent"):
+        path.prove(replace(tcp_record, others=1), 30_000_000)
+
+
+def test_a_job_beside_another_is_proved(job_lab: lab.Lab) -> None:
+    arguments = ["run", "--lab", job_lab.name, "-n", "2", "--transport", "beowire", "--"]
+    pi = str(places.example("pi"))
+    beside = subprocess.Popen(
+        [*COMMAND, *arguments, "sh", "-c", f"{pi} --precision 1e-6; echo started; cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert beside.stdout is not None
+    while beside.stdout.readline() not in (b"started\n", b""):
+        pass
+    job = Job([pi, "--precision", "1e-6"], 2, "beowire")
+    record, _ = run_captured(job, cluster.of_lab(job_lab.name), LIMIT_S)
+    beside.communicate(b"", LIMIT_S)
+    assert beside.returncode == 0
+    assert record.others == 1
+    path.prove(record)
+    alone, _ = run_captured(job, cluster.of_lab(job_lab.name), LIMIT_S)
+    assert alone.others == 0
+
+
+def test_jobs_count_one_another(tmp_path: Path) -> None:
+    first, second, third = (tmp_path / f"job-{number}" for number in range(3))
+    for each in (first, second, third, tmp_path / "job-of-the-dead"):
+        each.mkdir()
+    with lab_jobs.counted(tmp_path, first) as of_first:
+        assert of_first() == 0
+        with lab_jobs.counted(tmp_path, second) as of_second:
+            assert (of_first(), of_second()) == (1, 1)
+        with lab_jobs.counted(tmp_path, third) as of_third:
+            assert (of_first(), of_third()) == (2, 1)  # one that ended ran beside it all the same
+    with lab_jobs.counted(tmp_path, second) as of_second:
+        assert of_second() == 0
 
 
 @pytest.fixture
@@ -273,10 +384,10 @@ def test_a_signal_that_comes_as_a_job_ends_counts() -> None:
     old = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
         assert _with_late_signal(ended, waited) == ended
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
         told = _with_late_signal(ended, waited)
         assert (told.status, told.interrupted_by) == (130, signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         assert _with_late_signal(told, waited) == told  # none strikes twice
         assert signal.sigtimedwait(waited, 0) is None
     finally:

@@ -4,6 +4,7 @@ line."""
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import re
 import tomllib
@@ -243,6 +244,25 @@ def test_two_switches_in_a_loop() -> None:
     assert "loop of switches" in told
 
 
+def test_a_loop_is_found_whatever_the_order_of_its_links() -> None:
+    """The one that closes it is named."""
+    ring = [("s1", "s2"), ("s2", "s3"), ("s3", "s1")]
+    head = TWO.replace('b = "switch"', 'b = "s1"').replace('"switch"', '"s1"')
+    head += "".join(f'[[switches]]\nname = "{name}"\n' for name in ("s2", "s3"))
+    for order in itertools.permutations(ring):
+        for turned in itertools.product((False, True), repeat=3):
+            ways = [way[::-1] if turn else way for way, turn in zip(order, turned, strict=True)]
+            links = [
+                f'[[links]]\nname = "x{number}"\na = "{a}"\nb = "{b}"\n'
+                for number, (a, b) in enumerate(ways)
+            ]
+            line = (head + "".join(links[:2])).count("\n") + 1
+            told = complaint(head + "".join(links))
+            assert told.startswith(f"test.toml:{line}: "), (ways, told)
+            assert "loop of switches" in told
+            parse(head + "".join(links[:2]))
+
+
 def test_a_loop_without_a_switch() -> None:
     ring = '[[nodes]]\nname = "n"\ncount = 3\n' + "".join(
         f'[[links]]\nname = "c{a}"\na = "n{a}"\nb = "n{b}"\n' for a, b in ((1, 2), (2, 3), (3, 1))
@@ -273,6 +293,7 @@ b = "b"
         ("10.1.1.1/24", "10.1.2.1/24", "several subnets"),
         ("10.1.1.1", "10.1.1.2", "write 10.1.1.1/24"),
         ("10.1.1.0/24", "10.1.1.2/24", "no host's address"),
+        ("10.1.1.1/24", "10.1.1.255/24", "no host's address"),
         ("10.1.1.1/24", "10.1.1.300/24", "no address"),
     ],
 )

@@ -187,11 +187,11 @@ def test_performance_is_relative_to_the_same_transport_without_emulation(tmp_pat
     tcp, over = found["tcp", FAR], found["beowire", FAR]
     assert tcp.relative is not None
     assert over.relative is not None
-    assert (tcp.relative.value, over.relative.value) == (0.5, 0.8)
+    assert (tcp.relative.value, over.relative.value) == pytest.approx((0.5, 0.8))
     assert (tcp.paper, found["tcp", Line(0, 100)].paper) == (0.75, None)
     assert tcp.invalid == ("too late",)
     assert over.invalid == ()
-    assert report.over_tcp[f"{MAIN}, {FAR}"].value == 2.5 / 4.0
+    assert report.over_tcp[f"{MAIN}, {FAR}"].value == pytest.approx(2.5 / 4.0)
 
 
 def test_a_half_done_grid_is_reported(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 a profile, bad input; and a small program profiled, advised about and checked in labs."""
 
 import json
+import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from beowire.wan_grid import CLEAR, Line
 from beowire.wan_profile import Book, Case, Plan, Run, Setting
 from beowire.wan_results import Verdict
 from beowire_cli import beowire
+from scipy import stats
 
 Capture = pytest.CaptureFixture[str]
 
@@ -105,6 +107,16 @@ def test_the_interval_holds_the_truth_and_grows_with_the_noise(tmp_path: Path) -
         assert much.high / much.low > little.high / little.low > 1
     more = quiet.within(wan_check.LINES[0], 0.2)
     assert more.high > quiet.within(wan_check.LINES[0]).high
+
+
+def test_the_interval_of_a_run_is_no_narrower_than_the_runs_scatter(tmp_path: Path) -> None:
+    """Student's factor times the spread of runs, and what the line is unlike those measured."""
+    fit = wan_fit.of_book(book(tmp_path / "p", 0.05), "tcp")
+    least = float(stats.t.ppf(0.975, fit.freedom)) * fit.spread
+    for line in (*LINES, *wan_check.LINES):
+        told = fit.within(line)
+        assert math.log(told.high / told.value) > least
+        assert math.log(told.value / told.low) > least
 
 
 @pytest.mark.parametrize(

@@ -66,9 +66,9 @@ def make(root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "tools/guest").mkdir(parents=True)
     for name in OWN:
         shutil.copy(own / name, root / name)
-    init = places.product("tools/guest/guest-init")
     (root / "build/tools/guest").mkdir(parents=True)
-    (root / "build/tools/guest/guest-init").symlink_to(init)
+    for name in ("guest-init", "tsc-rate"):
+        (root / "build/tools/guest" / name).symlink_to(places.product(f"tools/guest/{name}"))
     monkeypatch.setenv("BEOWIRE_ROOT", str(root))
     monkeypatch.setenv("BEOWIRE_BUILD", str(root / "build"))
     return root

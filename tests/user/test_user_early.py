@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import user_net
-from user_actor import LATER, Actor, Couple, couple
+from user_actor import ACKED, LATER, Actor, Couple, couple
 
 LENGTH = 200_000
 OPNOTSUPP, ENOENT = 95, 2
@@ -25,7 +25,7 @@ def slow() -> Iterator[Couple]:
 
 
 def send(two: Couple, tag: int) -> None:
-    assert two.a.send(two.to_b, tag=tag, length=LENGTH, op=tag) == LATER
+    assert two.a.send(two.to_b, tag=tag, length=LENGTH, flags=ACKED, op=tag) == LATER
     two.b.expect("message", tag=tag)
 
 

@@ -2,6 +2,7 @@
 """Interfaces of every shape, the choice among them, and paths that do not pass everything."""
 
 import os
+import signal
 import socket
 import struct
 import time
@@ -22,7 +23,7 @@ def prove(two: Couple, link: str) -> None:
     for one, to, other in ((two.a, two.to_b, two.b), (two.b, two.to_a, two.a)):
         assert one.send(to, tag=1, length=8) == NOW
         assert other.expect("message", tag=1)["ok"]
-        assert one.send(to, tag=2, length=2_000_000, op=2) == LATER
+        assert one.send(to, tag=2, length=2_000_000, flags=ACKED, op=2) == LATER
         assert other.expect("pulled", tag=2)["ok"]
         assert one.expect("sent", op=2)["status"] == 0
         assert one.link(to) == link
@@ -299,3 +300,38 @@ def test_damaged_frames_are_dropped_with_a_reason(listener: tuple[Actor, str, st
     raw_sender(two, "eth0", [to + header[:20]])
     a.send(0, tag=1, length=1)  # still alive
     assert a.stats()["links"]["packet"]["rx_frames"] >= 1
+
+
+def datagram_sender(node: str, to: tuple[str, int], datagrams: list[bytes]) -> None:
+    """Sends datagrams from a namespace."""
+
+    def send() -> None:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for datagram in datagrams:
+                sender.sendto(datagram, to)
+
+    namespaces.within(namespaces.NETNS_DIR / node, send)
+
+
+def udp_port(node: str) -> int:
+    """The port of the only UDP socket of a namespace."""
+    (line,) = ip(f"netns exec {node} cat /proc/net/udp").splitlines()[1:]
+    return int(line.split()[1].split(":")[1], 16)
+
+
+def test_datagrams_for_nobody_take_no_room() -> None:
+    """The endpoint's process stands still and many more datagrams come than its socket has room
+    for: foreign ones, and frames for other engines. The frame for this one waits behind them."""
+    with user_net.pair() as (one, two), actor(one, BEOWIRE_LINKS="udp") as a:
+        a.open()
+        engine = a.stats()["engine"]
+        to = ("10.77.0.1", udp_port(one))
+        body = struct.pack("<BBI HH III BBH I", 1, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
+        other = struct.pack("<HBBI H", 0xBE0A, 1, 2, 0, engine ^ 1) + body[10:]
+        foreign = [struct.pack("<H", 0xBE0B) + body, other, b"short"]
+        os.kill(a.pid, signal.SIGSTOP)
+        datagram_sender(two, to, [each + bytes(1000) for each in foreign] * 8000)
+        datagram_sender(two, to, [struct.pack("<H", 0xBE0A) + body + bytes(60)])
+        os.kill(a.pid, signal.SIGCONT)
+        wait_until("counted", lambda: a.stats()["drops"]["cluster"] == 1)
+        assert a.stats()["links"]["udp"]["rx_frames"] == 1

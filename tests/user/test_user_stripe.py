@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 import user_net
-from user_actor import LATER, NOW, Couple, actor, couple
+from user_actor import ACKED, LATER, NOW, Couple, actor, couple
 from user_net import link_set, shape
 
 LONG = 4_000_000
@@ -53,7 +53,7 @@ def transfer(pair: Couple, op: int, length: int = LONG) -> None:
 
 
 def begin(pair: Couple, op: int, length: int = LONG) -> None:
-    assert pair.a.send(pair.to_b, tag=op, length=length, op=op) == LATER
+    assert pair.a.send(pair.to_b, tag=op, length=length, flags=ACKED, op=op) == LATER
 
 
 def end(pair: Couple, op: int) -> None:

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import user_net
 from user_actor import ACKED, LATER, NOW, PATIENCE_S, Couple, actor, couple
 
 
@@ -30,6 +31,17 @@ def test_messages_pass_in_every_mode(nodes: tuple[str, str], wait: str, mode: st
             two.a.send(two.to_b, tag=50, length=1_000_000, op=50)
             assert two.b.expect("pulled", tag=50)["ok"]
             assert two.a.expect("sent", op=50)["status"] == 0
+
+
+@pytest.mark.parametrize("mode", ["wait", "fd"])
+def test_sleepers_use_no_processor_while_the_interface_is_down(mode: str) -> None:
+    """The error that it leaves on the socket must not keep poll() awake."""
+    with user_net.pair() as nodes, couple(nodes, BEOWIRE_LINKS="packet") as two:
+        two.b.ask(f"mode {mode}", "mode")
+        user_net.link_set(nodes[1], "eth0", "down")
+        before = processor_s(two.b.pid)
+        time.sleep(2)
+        assert processor_s(two.b.pid) - before < 0.1
 
 
 @pytest.mark.parametrize("wait", ["adaptive", "block"])
@@ -83,18 +95,6 @@ def test_timeout_of_wait_is_kept(nodes: tuple[str, str]) -> None:
         one.open()
         one.ask("mode idle", "mode")
         assert one.ask("wait 300", "wait")["ms"] >= 300
-
-
-def test_signal_ends_a_wait(nodes: tuple[str, str]) -> None:
-    """SIGCONT after SIGSTOP interrupts a sleeping system call; the wait tells or goes on."""
-    with actor(nodes[0], BEOWIRE_WAIT="block") as one:
-        one.open()
-        one.ask("mode idle", "mode")
-        one.tell("wait 1500")
-        time.sleep(0.3)
-        os.kill(one.pid, signal.SIGSTOP)
-        os.kill(one.pid, signal.SIGCONT)
-        assert one.expect("wait")["result"] in (0, -4)
 
 
 def test_helper_serves_while_the_program_computes(each_link: Couple) -> None:

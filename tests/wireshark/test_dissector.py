@@ -215,6 +215,7 @@ FLAGS = {
     "hdr.flags.ack_now": ("BW_HDR_ACK_NOW", "hdr.flags", data),
     "hello.features.checksum": ("BW_FEATURE_CHECKSUM", "hello.features", hello),
     "hello.features.stripe": ("BW_FEATURE_STRIPE", "hello.features", hello),
+    "hello.features.echo": ("BW_FEATURE_ECHO", "hello.features", hello),
     "ackblk.flags.pressure": ("BW_ACKBLK_PRESSURE", "ackblk.flags", ack),
     "ackblk.flags.no_ack": ("BW_ACKBLK_NO_ACK", "ackblk.flags", ack),
 }

@@ -8,6 +8,7 @@ on libbeowire; it shows one section of docs/wire-protocol.md at work.
 import os
 import select
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,9 @@ class Pair:
 
     def said(self) -> str:
         """The program's next line; until it comes, packets are acknowledged."""
+        until = time.monotonic() + WAIT_S
         while not select.select([self.output], [], [], 0)[0]:
+            assert time.monotonic() < until, "the program says nothing"
             self.second.listen(0.02)
         return self.output.readline().strip()
 
@@ -89,6 +92,15 @@ def pair(strangers: Pair) -> Pair:
     strangers.second.meet()
     strangers.second.acknowledge()
     return strangers
+
+
+@pytest.fixture
+def known(pair: Pair) -> Pair:
+    """The same after a message: now the program knows of its peer, and is told its end."""
+    pair.send(pair.message(pair.second.data(), b"known"))
+    pair.second.part("MESSAGE")
+    pair.second.acknowledge()
+    return pair
 
 
 def test_first_contact(strangers: Pair) -> None:
@@ -476,43 +488,43 @@ def test_unconfirmed_they_say_hello_again(strangers: Pair) -> None:
     assert again.body["conn"] == answer.body["conn"]
 
 
-def test_a_confirmed_peer_is_asked_before_a_new_handle_counts(pair: Pair) -> None:
+def test_a_confirmed_peer_is_asked_before_a_new_handle_counts(known: Pair) -> None:
     """We deny what was, and the old peer is down. libbeowire keeps a lost peer lost and takes
     leave of it when it comes again."""
-    second = pair.second
+    second = known.second
     second.silent = True
     old = second.conn
     second.conn += 1
-    pair.send(second.hello())
+    known.send(second.hello())
     second.wait(lambda each: each.kind == "DATA" and not each.parts)
     values = {"echo_engine": second.engine, "echo_inc": second.inc, "echo_conn": old}
     answer = second.frame("REFUSE", dst_inc=0, conn=0)
     why, kind = C["BW_REFUSAL_HANDLE"], C["BW_FRAME_DATA"]
-    pair.send(answer.add("refuse", why=why, echo_type=kind, **values))
-    assert pair.said() == "down -104"
-    pair.send(second.hello())
+    known.send(answer.add("refuse", why=why, echo_type=kind, **values))
+    assert known.said() == "down -104"
+    known.send(second.hello())
     bye = second.wait(lambda each: each.kind == "BYE")
     assert bye.hdr["conn"] == second.conn
 
 
-def test_a_new_incarnation_is_a_new_peer(pair: Pair) -> None:
+def test_a_new_incarnation_is_a_new_peer(known: Pair) -> None:
     """The old one is asked whether it lives; it is gone, and so its successor refuses."""
-    second = pair.second
+    second = known.second
     old, old_conn = second.inc, second.conn
     second.inc, second.conn, second.pn = second.inc ^ 1, second.conn + 1, 0
     second.silent = True
-    pair.send(second.hello())
+    known.send(second.hello())
     question = None
     echo = b""
     for frame in second.frames(WAIT_S):
         if frame.kind == "HELLO":
             second.conn_there = frame.body["conn"]
-            pair.send(pair.message(second.data(), b"afresh"))
+            known.send(known.message(second.data(), b"afresh"))
         elif frame.hdr["dst_inc"] == old and not frame.parts:
             question = frame
             values = {"echo_inc": old, "echo_conn": old_conn, "echo_engine": second.engine}
             answer = second.frame("REFUSE", dst_inc=0, conn=0)
-            pair.send(answer.add("refuse", why=1, echo_type=C["BW_FRAME_DATA"], **values))
+            known.send(answer.add("refuse", why=1, echo_type=C["BW_FRAME_DATA"], **values))
         elif frame.parts and frame.parts[0].kind == "MESSAGE":
             echo = frame.parts[0].payload
         if question and echo:
@@ -520,12 +532,12 @@ def test_a_new_incarnation_is_a_new_peer(pair: Pair) -> None:
     assert question is not None
     assert question.hdr["flags"] & ACK_NOW
     assert echo == b"afresh"
-    assert pair.said() == "down -111"
+    assert known.said() == "down -111"
 
 
-def test_goodbye_from_us(pair: Pair) -> None:
-    pair.send(pair.second.frame("BYE"))
-    assert pair.said() == "down -108"
+def test_goodbye_from_us(known: Pair) -> None:
+    known.send(known.second.frame("BYE"))
+    assert known.said() == "down -108"
 
 
 def test_goodbye_from_them(pair: Pair) -> None:

@@ -56,7 +56,7 @@ class Figure:
     tcp: dict[str, float]
     beowire: dict[str, float]
     ratio: samples.Ratio
-    """Beowire's median over TCP's."""
+    """Beowire's over TCP's, of the medians of rounds."""
 
 
 @dataclass

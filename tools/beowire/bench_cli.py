@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire bench`."""
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated, Literal
@@ -70,7 +69,7 @@ def overlap(
         places.check_output(json_file)
     told = overlap_bench.measure(rate, rounds, kernel)
     if json_file is not None:
-        places.write_output(json_file, json.dumps(told.as_json(), indent=1) + "\n")
+        places.write_json(json_file, told.as_json())
     table = Table("", "ms", title=f"{told.bytes:,} bytes at {rate}, {told.library}")
     table.columns[1].justify = "right"
     for name, ns in (
@@ -134,7 +133,7 @@ def pingpong(
     report = bench.compare(plan, where, note)
     if json_file is not None:
         result = {**report.as_json(), "lab": run_cli.described_lab(where)}
-        places.write_output(json_file, json.dumps(result, indent=1) + "\n")
+        places.write_json(json_file, result)
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")
@@ -200,7 +199,7 @@ def exchange(
     check_settings(where)
     report = exchange_bench.measure(plan, where, note)
     if json_file is not None:
-        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
+        places.write_json(json_file, report.as_json())
     if drawing.wanted(plot):
         exchange_plot.draw(report, plot)
     for table in exchange_tables.tables(report):
@@ -210,9 +209,10 @@ def exchange(
 
 
 def figures_table(figures: list[bench.Figure]) -> Table:
-    """Medians and the bad one per cent: of times the longest, of rates the lowest."""
+    """Medians of all samples and the bad one per cent: of times the longest, of rates the lowest.
+    Beside them the ratio of each round's medians, which need not be that of all."""
     table = Table("figure", "bytes", "unit")
-    for heading in ("TCP p50", "worst 1 %", "Beowire p50", "worst 1 %", "ratio [95 %]"):
+    for heading in ("TCP p50", "worst 1 %", "Beowire p50", "worst 1 %", "ratio of rounds [95 %]"):
         table.add_column(heading, justify="right")
     for each in figures:
         tail = "p99" if each.lower_is_better else "p1"

@@ -90,7 +90,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        where = error.filename or places.state_dir()
+        where = error.filename or places.state_path()
         note(f"No space is left for {where}.\n  Free some there; TMPDIR and BEOWIRE_STATE move it.")
         sys.exit(1)
     except KeyboardInterrupt:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from beowire import places
+from beowire import host_names, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab, load_ready
 
@@ -33,6 +33,20 @@ class Cluster:
     shares_host_name: bool = False
     """The hosts have one host name, as on loopback addresses."""
     lab: Lab | None = None
+
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            host_names.check(host)
+
+    def reach(self, host: str, script: str) -> list[str]:
+        """The words that execute a shell script on a host. ssh takes what follows -- for a host and
+        not for an option; other agents may not know it."""
+        end = ["--"] if Path(self.agent[0]).name == "ssh" else []
+        return [*self.agent, *end, host, script]
+
+    def by_hand(self, host: str) -> str:
+        """What to type to see whether a host can be reached."""
+        return f"Try it by hand: {shlex.join(self.reach(host, 'true'))}"
 
 
 def of_lab(name: str) -> Cluster:
@@ -96,6 +110,5 @@ def read_hostfile(path: Path) -> list[str]:
         raise BeowireError(
             f"{path} cannot be read: {why}.", "Give a file with the name of a host on each line."
         ) from error
-    return [
-        words[0].partition(":")[0] for line in lines if (words := line.partition("#")[0].split())
-    ]
+    found = [words[0] for line in lines if (words := line.partition("#")[0].split())]
+    return [host if host_names.is_ipv6(host) else host.partition(":")[0] for host in found]

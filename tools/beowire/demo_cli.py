@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire demo`, and how its result is told to a person."""
 
-import json
 import os
 from pathlib import Path
 from statistics import median
@@ -36,7 +35,7 @@ def demo_(
             result = demo.on_lab(f"demo{os.getpid()}", progress)
     tell(result, progress.elapsed_s, hosts is not None)
     if json_file is not None:
-        places.write_output(json_file, json.dumps(result.as_json(), indent=1) + "\n")
+        places.write_json(json_file, result.as_json())
 
 
 def tell(result: demo.Result, elapsed_s: int, hosts: bool) -> None:
@@ -72,8 +71,8 @@ def tell(result: demo.Result, elapsed_s: int, hosts: bool) -> None:
     say(f"\nBoth transports, in turn, one cluster, {elapsed_s} s in all", style="bold")
     say(_rows_table(result.rows))
     say(
-        "A ratio is Beowire's median over TCP's, with its 95 % interval: below 1 is better for "
-        "times, above 1 for MB/s."
+        "A ratio is Beowire's figure over TCP's in the same round, their geometric mean with its "
+        "95 % interval: below 1 is better for times, above 1 for MB/s."
     )
     if not hosts:
         say(

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, remote
+from beowire import places, private_dir, remote
 from beowire.cluster import Cluster
 from beowire.demo_programs import HPCC_INPUT, HPCC_OUTPUT, Program, hpcc_input
 from beowire.errors import BeowireError
@@ -89,7 +89,7 @@ def on_hosts(cluster: Cluster, ranks: int) -> Iterator[HostsPlace]:
     files |= {name: places.example(name) for name in ("pi", "tridiagonal", "pingpong")}
     name = shlex.quote(directory)
     try:
-        unpack = f"mkdir -p {name} && tar -C {name} -xf -"
+        unpack = f"{private_dir.make_script(name)} && tar -C {name} -xf -"
         remote.execute_everywhere(cluster, unpack, remote.packed(files))
         yield HostsPlace(cluster, directory)
     finally:

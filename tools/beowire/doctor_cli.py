@@ -18,7 +18,7 @@ from beowire.terminal import note, out
 
 _FINDINGS = 1
 
-app = typer.Typer(help="Find what slows this node down, say why, and mend it.")
+app = typer.Typer(help="Find what slows this node down, say why, and fix it.")
 doctor_fix_cli.add_to(app)
 doctor_cluster_cli.add_to(app)
 doctor_watch_cli.add_to(app)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from beowire.doctor.words import counted
 from beowire.doctor_options import TROUBLE, Goal, Interface, Only, RoundTrip, checks, make_node
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
 if TYPE_CHECKING:
+    from beowire.cluster import Cluster
     from beowire.doctor import uniformity
     from beowire.doctor.everywhere import Answers
 
@@ -45,10 +47,9 @@ def cluster_(
 ) -> None:
     """Examine many nodes, and tell which of them differ. Exit status as of doctor."""
     from beowire.doctor import everywhere
-    from beowire.doctor.uniformity import differences, findings
-    from beowire.run_cli import choose_cluster
+    from beowire.doctor.uniformity import differences, duplicates, findings
 
-    chosen = choose_cluster(lab, nodes, hostfile, ssh, "")
+    chosen = _chosen(lab, nodes, hostfile, ssh)
     make_node(goal, round_trip_ms, "")
     checks(only)
     arguments = ["--json", "--goal", goal]
@@ -62,25 +63,41 @@ def cluster_(
         _tell_failed(answers)
         raise BeowireError("No node could be examined.", "See the reasons above.", TROUBLE)
     different = differences(answers.told)
+    double = duplicates(answers.told)
     found = findings(answers.told)
     if as_json:
         told = {
             "failed": answers.failed,
             "differences": [dataclasses.asdict(each) for each in different],
+            "duplicates": [dataclasses.asdict(each) for each in double],
             "findings": [dataclasses.asdict(each) | {"differs": each.differs} for each in found],
             "nodes": answers.told,
         }
         print(json.dumps(told, indent=2))
     else:
-        out().print(_verdict(answers, goal, different, found), markup=False, soft_wrap=True)
+        out().print(_verdict(answers, goal, different, double, found), markup=False, soft_wrap=True)
     _tell_failed(answers)
     troubled = [node for node, each in answers.told.items() if each["troubles"]]
     for node in troubled:
         note(f"{node}: {' '.join(answers.told[node]['troubles'])}")
     if answers.failed or troubled:
         raise typer.Exit(TROUBLE)
-    if different or found:
+    if different or double or found:
         raise typer.Exit(_FINDINGS)
+
+
+def _chosen(lab: str | None, nodes: str | None, hostfile: Path | None, ssh: str) -> "Cluster":
+    """The nodes that the options name. Status 1 is for findings."""
+    from beowire.run_cli import choose_cluster
+
+    if sum(option is not None for option in (lab, nodes, hostfile)) != 1:
+        raise BeowireError(
+            "Which nodes?", "Give one of --lab NAME, -w node[01-32] and --hostfile FILE.", TROUBLE
+        )
+    try:
+        return choose_cluster(lab, nodes, hostfile, ssh, "")
+    except BeowireError as error:
+        raise BeowireError(error.what, error.mend.replace("--hosts", "-w"), TROUBLE) from error
 
 
 def _tell_failed(answers: "Answers") -> None:
@@ -97,10 +114,14 @@ def _verdict(
     answers: "Answers",
     goal: str,
     different: "list[uniformity.Difference]",
+    double: "list[uniformity.Duplicate]",
     found: "list[uniformity.Finding]",
 ) -> str:
     count = len(answers.told)
     lines = [f"{count} of {count + len(answers.failed)} nodes examined, goal {goal}"]
+    if double:
+        lines += ["", "Addresses of more than one node"]
+        lines += [_wrapped(f"{each.address}: {each.nodes}", 2) for each in double]
     if different:
         lines += ["", "Not alike"]
         for each in different:
@@ -118,7 +139,10 @@ def _verdict(
         lines.append(_wrapped(f"{' / '.join(finding.read[:3])}; good is {finding.good}", 6))
         lines.append(_wrapped(finding.why, 6))
         lines.append(_wrapped(finding.mend, 6))
-    lines += ["", f"{len(found)} findings, {len(different)} things not alike."]
+    end = f"{counted(len(found), 'finding')}, {counted(len(different), 'difference')}"
+    if double:
+        end += f", {counted(len(double), 'address', 'addresses')} of more than one node"
+    lines += ["", f"{end}."]
     return "\n".join(lines)
 
 

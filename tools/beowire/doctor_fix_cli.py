@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from beowire.doctor.words import counted
 from beowire.doctor_measured import Trials, measured
 from beowire.doctor_options import (
     TROUBLE,
@@ -54,7 +55,7 @@ def fix_(
         bool,
         typer.Option(
             "--interrupting",
-            help="The mends that interrupt a link, instead of those that do not.",
+            help="The fixes that interrupt a link, instead of those that do not.",
         ),
     ] = False,
     within: Annotated[
@@ -66,11 +67,11 @@ def fix_(
     dry_run: DryRun = False,
     yes: Yes = False,
     measure: Annotated[
-        bool, typer.Option("--measure", help="Try each mend with the peer; keep what helps.")
+        bool, typer.Option("--measure", help="Try each fix with the peer; keep what helps.")
     ] = False,
     by: Annotated[
         Literal["check", "group", "all"],
-        typer.Option(help="What is tried at once: a check's mend, a group's, or all."),
+        typer.Option(help="What is tried at once: a check's fix, a group's, or all."),
     ] = "check",
     rounds: Annotated[
         int, typer.Option(min=8, help="How often off and on take turns in a trial.")
@@ -80,7 +81,7 @@ def fix_(
     to: To = "node2",
     ssh: Ssh = "ssh",
 ) -> None:
-    """Mend what can be mended. Old values go into an undo file first."""
+    """Fix what can be fixed. Old values go into an undo file first."""
     from beowire.doctor import examine, fix
 
     _check_measure(measure, interrupting, root, peer or lab)
@@ -92,13 +93,23 @@ def fix_(
     outcomes = fix.mendable(done, interrupting=interrupting)
     others = len(fix.mendable(done, interrupting=not interrupting))
     if others:
-        kind = "do not interrupt" if interrupting else "interrupt"
+        kind = "does not interrupt" if interrupting else "interrupts"
         how = "without" if interrupting else "by"
-        note(f"{others} mends that {kind} the link are left to a run {how} --interrupting")
+        many = counted(others, "fix", "fixes")
+        note(f"left to a run {how} --interrupting, which {kind} the link: {many}")
+    beyond = fix.left_to_the_machine(done, interrupting=interrupting)
+    if beyond:
+        names = ", ".join(each.check.name for each in beyond)
+        note(f"settings of the whole machine, to be fixed outside this network namespace: {names}")
     if outcomes:
         _show(outcomes)
+    elif beyond:
+        raise BeowireError(
+            "What could be fixed are settings of the whole machine; nothing was changed.",
+            "Run it outside this network namespace, where its undo file can be found again.",
+        )
     else:
-        print("There is nothing that this could mend.")
+        print("There is nothing that this could fix.")
     if outcomes and not dry_run:
         if interrupting:
             _check_quiet(node)
@@ -253,13 +264,15 @@ def undo_(
     source = Recorded(root) if root else Source()
     here = journal.network_of(source)
     pasts = journal.pending()
+    unreadable = journal.unreadable()
+    for each in unreadable:
+        note(str(each))
     mine = [each for each in pasts if each.network == here or not each.entries]
-    if len(pasts) > len(mine):
-        note(f"{len(pasts) - len(mine)} undo files belong to other network namespaces or trees")
+    if others := len(pasts) - len(mine):
+        note(f"of other network namespaces or trees: {counted(others, 'undo file')}")
+    refused = bool(unreadable)
     if not mine:
-        print("There is nothing to undo.")
-        return
-    refused = False
+        print("There is nothing to undo." if not unreadable else "Nothing can be undone.")
     for past in mine if every else mine[:1]:
         print(f"{past.what} of {past.started} ({past.path})")
         if dry_run:
@@ -268,7 +281,8 @@ def undo_(
         for step in fix.undo(source, past, force=force):
             refused = _tell(step) or refused
     if not every and len(mine) > 1:
-        note(f"{len(mine) - 1} earlier ones can be undone: run it again, or with --all")
+        more = counted(len(mine) - 1, "earlier undo file")
+        note(f"{more} can be undone: run it again, or with --all")
     if refused:
         raise typer.Exit(1)
 
@@ -311,13 +325,23 @@ def persist_(
 ) -> None:
     """Make what was fixed outlive a reboot: sysctl.d, .link files, TuneD or tmpfiles.d."""
     from beowire.doctor import journal, persist
+    from beowire.doctor.node import Goal as Goals
+    from beowire.doctor.node import Node
     from beowire.doctor.source import Source
 
     source = Source()
     held = persist.in_force(source, journal.pending())
+    for each in journal.unreadable():
+        note(str(each))
     if not held:
         raise BeowireError(
             "Nothing that the doctor fixed here is in force.", "First run: beowire doctor fix", 1
+        )
+    if prefix is None and not Node(source, Goals.LATENCY).in_first_network:
+        raise BeowireError(
+            "What lasts would hold for the whole machine, not for this network namespace.",
+            "Run it outside, or let --prefix name an image's folder.",
+            TROUBLE,
         )
     made = persist.plan(source, held)
     base = str(prefix.resolve()) if prefix else ""
@@ -337,7 +361,7 @@ def persist_(
             refused = _tell(step) or refused
     finally:
         log.close()
-    for each in made.notes:
-        note(each)
+    for text in made.notes:
+        note(text)
     if refused:
         raise typer.Exit(1)

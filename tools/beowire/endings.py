@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""How a job says that one of its ranks was killed.
+"""How a job says that it lost one of its ranks.
 
 Whoever notices first speaks: the launcher that lost a child by a signal, or Beowire in a rank that
 lost a peer. Only a line of theirs that names the right rank or host counts as a report.
@@ -7,6 +7,13 @@ lost a peer. Only a line of theirs that names the right rank or host counts as a
 
 import re
 from collections.abc import Iterable
+
+_LOST = re.compile(rb"beowire: .+ is gone \(.+\): operations with it end with an error")
+
+
+def tells_of_a_loss(line: bytes) -> bool:
+    """Whether in this line Beowire says that a rank lost a peer."""
+    return _LOST.fullmatch(line) is not None
 
 
 def report_of_death(output: str, rank: int, hosts: Iterable[str]) -> str:

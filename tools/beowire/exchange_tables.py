@@ -25,7 +25,7 @@ def rates_table(report: Report) -> Table:
     for setting in columns:
         table.add_column(setting, justify="right")
         if setting in compared:
-            table.add_column("ratio [95 %]", justify="right")
+            table.add_column("ratio of rounds [95 %]", justify="right")
     figures = {(each.setting, *_key(each)): each for each in report.figures}
     for key in dict.fromkeys(_key(each) for each in _by_calls_and_type(report.figures)):
         calls, kind, size_bytes = key
@@ -51,7 +51,7 @@ def _by_calls_and_type(figures: list[Figure]) -> list[Figure]:
 
 def types_table(report: Report) -> Table:
     table = Table("setting", "calls", "type", title="rate to that of bytes, all sizes")
-    for heading in ("ratio [95 %]", "lowest", "at bytes"):
+    for heading in ("ratio of rounds [95 %]", "lowest", "at bytes"):
         table.add_column(heading, justify="right")
     for each in report.type_ratios:
         lowest = (f"{each.lowest:.2f}", f"{each.lowest_bytes:,}")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire bench kernel`."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
@@ -70,7 +69,7 @@ def run(
 
 def _write(file: Path | None, result: dict[str, object]) -> None:
     if file is not None:
-        places.write_output(file, json.dumps(result, indent=1) + "\n")
+        places.write_json(file, result)
 
 
 def _measure(bench: kernel_bench.Bench, json_file: Path | None) -> None:

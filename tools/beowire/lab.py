@@ -250,9 +250,7 @@ def load(name: str) -> Lab:
     try:
         fields = json.loads(path.read_text())
     except FileNotFoundError:
-        raise BeowireError(
-            f"There is no lab {name}.", f"Make it: ./beowire lab up {name} --nodes 2"
-        ) from None
+        raise missing(name, f"make it: ./beowire lab up {name} --nodes 2") from None
     except (OSError, ValueError) as error:
         raise _damaged(name, error) from error
     try:
@@ -261,6 +259,17 @@ def load(name: str) -> Lab:
         return Lab(**fields)
     except (AttributeError, KeyError, TypeError) as error:
         raise _damaged(name, error) from error
+
+
+def missing(name: str, mend: str) -> BeowireError:
+    """That there is no such lab; the mend beside naming one of those that are there."""
+    there = names()
+    known = (
+        f"There {'are' if len(there) > 1 else 'is'} {', '.join(there)}"
+        if there
+        else "There is none"
+    )
+    return BeowireError(f"There is no lab {name}.", f"{known}{f'; {mend}' if mend else '.'}")
 
 
 def _damaged(name: str, error: Exception) -> BeowireError:
@@ -290,10 +299,15 @@ def load_ready(name: str) -> Lab:
 
 def names() -> list[str]:
     """The names of all labs of this machine."""
-    directory = labs_dir()
-    if not directory.is_dir():
+    try:
+        entries = [each for each in labs_dir().iterdir() if not each.name.startswith(".")]
+    except FileNotFoundError:
         return []
-    return sorted(entry.parent.name for entry in directory.glob("[!.]*/lab.json"))
+    except OSError as error:
+        raise BeowireError(
+            f"{labs_dir()} cannot be read: {error.strerror}.", "Look at it, or at BEOWIRE_STATE."
+        ) from error
+    return sorted(each.name for each in entries if (each / "lab.json").exists())
 
 
 def remove_unfinished() -> None:
@@ -326,15 +340,11 @@ def choose_subnets(name: str, mode: Mode, count: int) -> list[str]:
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
     """Only one process at a time makes, changes or removes labs."""
-    directory = places.state_dir()
+    directory = places.make_state_dir()
     try:
-        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
         stream = open(directory / "lock", "w")  # noqa: SIM115
     except OSError as error:
-        raise BeowireError(
-            f"The state of labs cannot be kept in {directory}: {error.strerror}.",
-            "Name a directory that can be written to in BEOWIRE_STATE.",
-        ) from error
+        raise places.state_unwritable(error) from error
     with stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

@@ -144,7 +144,9 @@ def exec_(name: Name, node: str, command: Annotated[list[str], typer.Argument()]
     """Execute a command on a node: lab exec NAME node1 -- CMD ARGS."""
     made = lab.load_ready(name)
     made.check_node(node)
-    os.execv("/bin/sh", ["sh", str(made.enter_path(node)), *command])
+    # A shell's words and status for what cannot be executed: 127 if it is not there, else 126.
+    become = ["sh", "-c", 'exec "$@"', "beowire", *command]
+    os.execv("/bin/sh", ["sh", str(made.enter_path(node)), *become])
 
 
 @app.command()

@@ -108,6 +108,7 @@ def _become(pid: int, arguments: list[str]) -> NoReturn:
 def _start() -> int:
     """Starts a holder; its process id."""
     unshare = places.program("unshare", "util-linux")
+    places.make_state_dir()
     command = [unshare, "--user", "--map-root-user", "--mount", "sh", "-c", _PREPARE, "holder"]
     command.append(sys.executable)
     process = subprocess.Popen(
@@ -124,15 +125,11 @@ def _start() -> int:
         why = " ".join(said.split()[-20:])
         raise BeowireError(f"No lab in a user namespace: {why}.", forbidden())
     try:
-        _file().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _file().write_text(f"{process.pid} {_started(process.pid)}")
     except OSError as error:
         process.kill()
         process.wait()
-        raise BeowireError(
-            f"The state of labs cannot be kept in {_file().parent}: {error.strerror}.",
-            "Name a directory that can be written to in BEOWIRE_STATE.",
-        ) from error
+        raise places.state_unwritable(error) from error
     return process.pid
 
 

@@ -48,6 +48,7 @@ from beowire.lab import (
     load,
     load_ready,
     locked,
+    missing,
     remove_unfinished,
 )
 from beowire.topology import CLEAR, Direction, Link, Model, Topology, plain
@@ -170,7 +171,7 @@ def _explained(error: OSError | NetlinkError, lab: Lab) -> BeowireError:
     if isinstance(error, NetlinkError):
         mend = f"{_MODULES} {mend}"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        mend = f"Free some space for {places.state_dir()} and /etc/netns. {mend}"
+        mend = f"Free some space for {places.state_path()} and /etc/netns. {mend}"
     return BeowireError(f"Lab {lab.name} could not be made: {error}.", mend)
 
 
@@ -267,6 +268,8 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
 def down(name: str) -> None:
     """Removes a lab, whole or half made, and kills what still runs on its nodes."""
     with locked(), signals.uninterrupted():
+        if not exists(name):
+            raise missing(name, "")
         _destroy(load(name))
 
 

@@ -77,11 +77,14 @@ def command(job: Job, cluster: Cluster, session_dir: Path | None = None) -> Comm
 
 
 def check_program(job: Job, cluster: Cluster) -> None:
-    """Fails if the program cannot be started, where its nodes are this machine; launchers say that
-    in many ways, few of them clear."""
-    if not cluster.shares_cores:
-        return
-    name = job.program[0]
+    """Fails if the program cannot be started, where its nodes are this machine, or if it is one of
+    another MPI; launchers say that in many ways, few of them clear, or do not notice."""
+    if cluster.shares_cores:
+        _check_executable(job.program[0])
+    mpi.find(job.mpi).check_program(job.program)
+
+
+def _check_executable(name: str) -> None:
     found = shutil.which(name)
     if found is None:
         path = Path(name)
@@ -180,6 +183,11 @@ def _openmpi(
     slots: dict[str, int],
     session_dir: Path | None,
 ) -> Command:
+    if blank := [word for word in cluster.agent if any(each.isspace() for each in word)]:
+        raise BeowireError(
+            f"Open MPI's launcher cannot start {blank[0]!r}: a blank ends a word there.",
+            "Name a path without blanks, such as that of a symbolic link.",
+        )
     environment = _rank_environment(job, library)
     arguments = [str(library.launcher)]
     if os.geteuid() == 0:
@@ -248,8 +256,8 @@ def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dic
         settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": "beowire"}
         if modern:  # one-sided operations go by btl ofi, which obeys the same include
             settings["btl"] = "self,sm,ofi"
-        else:  # Debian's settings exclude the one-sided component that works over messages
-            settings |= {"btl": "self,vader", "osc": "sm,pt2pt"}
+        else:
+            settings["btl"] = "self,vader"
     elif job.tcp_stack == "native":
         settings |= {"pml": "ob1", "btl": f"tcp,{memory},self"}
         if cluster.network:
@@ -259,6 +267,8 @@ def _openmpi_transport(job: Job, library: Installation, cluster: Cluster) -> dic
         settings |= {"pml": "cm", "mtl": "ofi", "mtl_ofi_provider_include": provider}
     else:
         settings |= {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any", "osc": "ucx"}
+    if not modern:  # Debian's settings exclude the one-sided component that works over messages
+        settings.setdefault("osc", "sm,pt2pt")
     if _crowded(job, cluster) and YIELD not in os.environ:
         settings["mpi_yield_when_idle"] = "1"
     return settings

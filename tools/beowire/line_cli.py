@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire bench line`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -42,7 +41,7 @@ def run(
         bool, typer.Option("--ping", help="Measure a TCP ping-pong beside each flow.")
     ] = False,
     seconds: Annotated[float, typer.Option(min=1, help="Of each flow that are measured.")] = 10,
-    rounds: Annotated[int, typer.Option(min=1, help="Of all flows.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Of all flows.")] = 5,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure to this file.")
     ] = None,
@@ -66,7 +65,7 @@ def run(
         places.check_output(json_file)
     report = line_bench.measure(plan, note)
     if json_file is not None:
-        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
+        places.write_json(json_file, report.as_json())
     _show(report)
 
 

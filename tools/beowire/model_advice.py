@@ -31,10 +31,10 @@ class Advice:
     nodes: int
     """Where one more run narrows the optimum's interval most."""
     width: float | None
-    """Half of the optimum's interval as a share of it, with that run; None: it would still have no
-    upper end."""
+    """How far the upper end of the optimum's interval lies above it, as a share of it, with that
+    run; None: it would still have no upper end."""
     runs: int | None
-    """So many runs there bring the half-width below GOOD; None: a hundred do not."""
+    """So many runs there bring that below GOOD; None: a hundred do not."""
     apart: int | None
     """Where the likely forms differ most; None: only one is likely."""
     apart_sigmas: float
@@ -46,12 +46,12 @@ def advise(fit: Fit, nodes: "Array", forms: list[Form], most: int) -> Advice:
     candidates = sorted({*range(1, min(most, 64) + 1), *_spread(most)})
     rated = [(_width(fit, nodes, each, 1), each) for each in candidates]
     _, best = min(rated)
-    width = _half(fit, nodes, best, 1)
+    width = _off(fit, nodes, best, 1)
     runs = next(
         (
             number
             for number in range(1, _MOST_RUNS + 1)
-            if (half := _half(fit, nodes, best, number)) is not None and half < GOOD
+            if (off := _off(fit, nodes, best, number)) is not None and off < GOOD
         ),
         None,
     )
@@ -88,8 +88,9 @@ def _width(fit: Fit, nodes: "Array", there: int, runs: int) -> float:
     return float(np.sqrt(gradient @ covariance @ gradient))
 
 
-def _half(fit: Fit, nodes: "Array", there: int, runs: int) -> float | None:
-    """Half of the optimum's interval as a share of it, if the estimate stayed."""
+def _off(fit: Fit, nodes: "Array", there: int, runs: int) -> float | None:
+    """How far the upper end of the optimum's interval, the farther one, lies above it as a share of
+    it, if the estimate stayed."""
     from scipy import stats
 
     if fit.coefficients[2] <= 0:
@@ -99,8 +100,7 @@ def _half(fit: Fit, nodes: "Array", there: int, runs: int) -> float | None:
     error = quantile * _width(fit, nodes, there, runs)
     if error >= cube:
         return None
-    high, low = (cube - error) ** (-1 / 3), (cube + error) ** (-1 / 3)
-    return float((high - low) / 2 * cube ** (1 / 3))
+    return float((1 - error / cube) ** (-1 / 3) - 1)
 
 
 def _apart(fit: Fit, candidates: list[int], forms: list[Form]) -> tuple[int | None, float]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire model`."""
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated, Literal
@@ -85,7 +84,7 @@ def _fit(
             ) from error
         raise
     if json_file is not None:
-        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
+        places.write_json(json_file, report.as_json())
     if drawing.wanted(plot_file):
         model_plot.draw(report, plot_file)
     show(report)
@@ -128,7 +127,7 @@ def trials(
         table.add_row(f"{case.a:g}", f"{case.reach:g} N_opt", *cells, f"{100 * told.clear:.0f} %")
     if json_file is not None:
         written = [each.as_json() for each in found]
-        places.write_output(json_file, json.dumps(written, indent=1) + "\n")
+        places.write_json(json_file, written)
     out().print(table)
     out().print(
         "Held: of the trials, %, whose 95 % interval has the truth. Width: median, % of it; from: "

@@ -104,7 +104,9 @@ class Fit:
 
     @property
     def a_interval(self) -> Interval:
-        return self.quotient((0, 1, 0), (1, 1, 0)).within(0, 1)
+        """Within what is possible, if the estimate is."""
+        whole = self.quotient((0, 1, 0), (1, 1, 0))
+        return whole.within(0, 1) if 0 <= self.a <= 1 else whole
 
     @property
     def n_interval(self) -> Interval:

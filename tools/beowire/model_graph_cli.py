@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire model graph`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +55,7 @@ def run(
                 for each in schedules
             ],
         }
-        places.write_output(json_file, json.dumps(told, indent=1) + "\n")
+        places.write_json(json_file, told)
     if drawing.wanted(plot_file):
         model_graph_plot.draw(graph, form, schedules[-1], plot_file)
     out().print(_tiers_table(graph.nodes(data="cost"), form))

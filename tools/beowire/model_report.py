@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.table import Table
 
+from beowire.errors import BeowireError
 from beowire.model_advice import GOOD, Advice, advise
 from beowire.model_fit import Fit, Interval, fit, misfit
 from beowire.model_forms import FORMULAS, Form, compare, likely, usl
@@ -49,12 +50,20 @@ class Report:
 
 def evaluate(runs: Runs, noise: float, most: int) -> Report:
     """`most` is the largest N that can be measured; 0: twice the largest measured."""
+    import numpy as np
+
     nodes, times = runs.nodes(), runs.times()
-    found = fit(nodes, times, noise)
-    forms = compare(nodes, times)
-    limit = most or 2 * int(nodes.max())
-    advice = advise(found, nodes, likely(forms), limit)
-    return Report(runs, found, forms, advice, misfit(nodes, times, found))
+    try:
+        found = fit(nodes, times, noise)
+        forms = compare(nodes, times)
+        limit = most or 2 * int(nodes.max())
+        advice = advise(found, nodes, likely(forms), limit)
+        return Report(runs, found, forms, advice, misfit(nodes, times, found))
+    except (np.linalg.LinAlgError, ArithmeticError) as error:
+        raise BeowireError(
+            f"No law can be fitted to these runs: their times lie too far apart ({error}).",
+            "Are all times in the same unit?",
+        ) from error
 
 
 def summary(report: Report) -> str:
@@ -140,8 +149,9 @@ def _optimum(report: Report) -> list[str]:
         )
         bound = f" The optimum lies at {_figure(interval.low)} nodes or more."
         return [told + (bound if interval.low >= 1 else "")]
-    half = (interval.high - interval.low) / 2 / found.optimum
-    told = f"N_opt is known to within {100 * half:.0f} %"
+    # The farther end: the interval is wider above.
+    off = max(interval.high / found.optimum - 1, 1 - interval.low / found.optimum)
+    told = f"N_opt is known to within {100 * off:.0f} %"
     if found.optimum > most:
         return [f"{told}, if the law holds beyond the largest N measured ({most:g})."]
     return [f"{told}."]
@@ -185,6 +195,8 @@ def _forms(report: Report) -> list[str]:
 
 def _next(report: Report) -> list[str]:
     advice = report.advice
+    if report.fit.a_interval.high < 0:
+        return ["What to measure next is not told: the law does not hold for such a speedup."]
     brings = (
         f"N_opt would be known to within {100 * advice.width:.0f} %"
         if advice.width is not None

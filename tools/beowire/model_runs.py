@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from numpy import float64
     from numpy.typing import NDArray
 
+_NODES_MAX = 1e9
+_TIME_LEAST, _TIME_MOST = 1e-30, 1e30
+"""In whatever unit; with others, squares and cubes leave what floating point can hold."""
 _TOLD_AT_MOST = 20
 
 
@@ -127,8 +130,12 @@ def _run(place: str, row: dict[str, Any]) -> Run:
     time = _number("time", row.get("time"))
     if nodes < 1 or nodes != int(nodes):
         raise ValueError(f"N = {nodes:g} is no number of nodes")
+    if nodes > _NODES_MAX:
+        raise ValueError(f"N = {nodes:g} is above {_NODES_MAX:g}")
     if time <= 0:
         raise ValueError(f"time {time:g} is not above 0")
+    if not _TIME_LEAST <= time <= _TIME_MOST:
+        raise ValueError(f"time {time:g} is not between {_TIME_LEAST:g} and {_TIME_MOST:g}")
     per_node = None
     if row.get("ranks per node") not in (None, ""):
         ranks = _number("ranks per node", row["ranks per node"])

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire model what-if`."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -84,7 +83,7 @@ def run(
         }
         if later is not None:
             told["errors"] = [model_whatif.errors(each, later) for each in found]
-        places.write_output(json_file, json.dumps(told, indent=1) + "\n")
+        places.write_json(json_file, told)
     if drawing.wanted(plot_file):
         _draw(now, found, runs, plot_file)
     if known is not None:

@@ -25,6 +25,7 @@ Mpi = str
 """`openmpi`, `mpich`, or the directory of an installation."""
 Family = Literal["openmpi", "mpich"]
 
+_NAMES: dict[Family, str] = {"openmpi": "Open MPI", "mpich": "MPICH"}
 _LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra")
 _MEND = "Give --mpi openmpi, --mpi mpich, or the directory of an MPI that holds bin/mpirun."
 
@@ -41,8 +42,7 @@ class Installation:
 
     @property
     def name(self) -> str:
-        family = {"openmpi": "Open MPI", "mpich": "MPICH"}[self.family]
-        return f"{family} {self.version[0]}.{self.version[1]}"
+        return f"{_NAMES[self.family]} {self.version[0]}.{self.version[1]}"
 
     @property
     def launcher_rank_bytes(self) -> int:
@@ -59,6 +59,23 @@ class Installation:
         if self.family == "mpich" and (alias := _debian_alias(self.library_dir)) is not None:
             own.insert(0, str(alias))
         return ":".join([*own, *os.environ.get("LD_LIBRARY_PATH", "").split(":")]).rstrip(":")
+
+    def check_program(self, words: list[str]) -> None:
+        """Fails if a program of this command line, as it lies here, is linked with an MPI of
+        another family: each of its ranks would believe that it is alone."""
+        first, *others = words
+        names = [shutil.which(first), *(shutil.which(each) for each in others if "/" in each)]
+        for name in filter(None, names):
+            linked = _linked_families(Path(name), self.library_path())
+            if not linked or self.family in linked:
+                continue
+            family, library = next(iter(linked.items()))
+            raise BeowireError(
+                f"{name} was built with {_NAMES[family]} ({library}) and would be started by "
+                f"{self.name}: each of its ranks would run alone.",
+                f"Give --mpi {family} or the directory of such an MPI by --mpi DIR, or build the "
+                f"program with {self.name}.",
+            )
 
     def check_libfabric(self) -> None:
         """Fails if this MPI says that it was built without libfabric."""
@@ -156,6 +173,10 @@ def _family(told: str) -> tuple[Family, tuple[int, int]] | None:
     return None
 
 
+_LIMIT_S = 120
+"""For a command that only tells something; ompi_info took 20 s on a machine at a load of 40."""
+
+
 def _output(command: Sequence[str]) -> str:
     """What a command prints; whether it succeeds is told by that."""
     try:
@@ -165,7 +186,7 @@ def _output(command: Sequence[str]) -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
-            timeout=20,
+            timeout=_LIMIT_S,
         )
     except subprocess.TimeoutExpired as error:
         raise BeowireError(f"{' '.join(command)} does not end.", _MEND) from error
@@ -174,6 +195,39 @@ def _output(command: Sequence[str]) -> str:
             f"{command[0]} cannot be executed: {error.strerror or error}.", _MEND
         ) from error
     return done.stdout.decode(errors="replace")
+
+
+def _linked_families(program: Path, library_path: str) -> dict[Family, str]:
+    """The families of MPI whose libraries a program is linked with, directly or through others, and
+    the library of each; none for scripts, static programs and where nothing can tell."""
+    try:
+        with program.open("rb") as stream:
+            if stream.read(4) != b"\x7fELF":
+                return {}
+        done = subprocess.run(
+            ["ldd", str(program)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=_LIMIT_S,
+            env={**os.environ, "LC_ALL": "C", "LD_LIBRARY_PATH": library_path},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found: dict[Family, str] = {}
+    for line in done.stdout.decode(errors="replace").splitlines():
+        for family, pattern in _LIBRARIES.items():
+            if match := re.match(pattern, line.strip()):
+                found.setdefault(family, match[0])
+    return found
+
+
+_LIBRARIES: dict[Family, str] = {
+    "openmpi": r"libmpi\.so\.[2-9]\d\b",
+    "mpich": r"libmpich(?:-\w+)?\.so\.\d+|libmpi\.so\.12\b",
+}
+"""Names of shared libraries. MPICH and what is compatible with it agreed on libmpi.so.12; Open MPI
+has higher numbers (20 in version 2, 40 from 3 on)."""
 
 
 def _debian_alias(library_dir: Path) -> Path | None:

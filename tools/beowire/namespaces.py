@@ -48,7 +48,7 @@ def _mount(source: str, target: str, flags: int) -> None:
     )
 
 
-def _share_directory(directory: Path) -> None:
+def share_directory(directory: Path) -> None:
     """Makes `directory` a shared mount, so that namespace files mounted in it are seen alike
     in every mount namespace (and so are their removals)."""
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ def _share_directory(directory: Path) -> None:
 def create(network: Path, host: Path | None, host_name: str) -> None:
     """Creates a network namespace pinned at `network` and, where `host` is given, a host-name
     namespace pinned there. Both paths must be new. Undoes itself on failure."""
-    _share_directory(NETNS_DIR)
+    share_directory(NETNS_DIR)
     flags = _CLONE_NEWNET | (_CLONE_NEWUTS if host else 0)
     ready_read, ready_write = os.pipe()
     leave_read, leave_write = os.pipe()

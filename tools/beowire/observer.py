@@ -14,11 +14,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import counters, places, remote
+from beowire import counters, places, private_dir, remote
 from beowire.cluster import Cluster
 from beowire.counters import NodeCounters
 
 _SEPARATOR = "-- beowire --"
+_BEGAN = ".began"
+"""A file that was made when the job began."""
 
 
 @dataclass
@@ -57,14 +59,15 @@ def _observed_hosts(cluster: Cluster, directory: Path) -> Iterator[Observation]:
     observation = Observation(distant, exclusive=False)
     name = shlex.quote(distant)
     try:
-        start = f"mkdir -p {name} && touch {name}.began && {_READ_COUNTERS}"
+        start = f"{private_dir.make_script(name)} && touch {name}/{_BEGAN} && {_READ_COUNTERS}"
         began = remote.execute_everywhere(cluster, start)
         yield observation
-        collect = f"{_READ_COUNTERS}; echo '{_SEPARATOR}'; tar -C {name} -cf - . | base64"
+        pack = f"tar -C {name} --exclude {_BEGAN} -cf - . | base64"
+        collect = f"{_READ_COUNTERS}; echo '{_SEPARATOR}'; {pack}"
         ended = remote.execute_everywhere(cluster, collect)
     finally:
         sweep = shlex.quote(places.package_file("sweep.sh").read_text())
-        end = f"sh -c {sweep} sweep.sh {name}.began; rm -rf {name} {name}.began"
+        end = f"sh -c {sweep} sweep.sh {name}/{_BEGAN}; rm -rf {name}"
         remote.execute_everywhere(cluster, end)
     for host, told in ended.items():
         *texts, archive = told.decode().split(f"{_SEPARATOR}\n")

@@ -7,13 +7,16 @@ one place where all that is said comes together is where the launcher was starte
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import IO
 
 from beowire import signals
+from beowire.endings import tells_of_a_loss
 
 _OURS = b"beowire: "
 _LONGEST = 4096  # bytes of a line that is looked at
@@ -31,6 +34,7 @@ class Once:
         self._told: set[bytes] = set()
         self._held = b""
         self._inside = False  # in the middle of a line of somebody else's
+        self.lost = False  # a remark told of a peer that was lost
 
     def feed(self, piece: bytes) -> bytes:
         """What may be handed on now."""
@@ -42,6 +46,7 @@ class Once:
                 passed.append(line + newline)
                 self._inside = not newline
             elif newline:
+                self.lost = self.lost or tells_of_a_loss(line)
                 if line not in self._told:
                     passed.append(line + newline)
                     self._told.add(line)
@@ -63,9 +68,22 @@ class Once:
         return line.startswith(_OURS) or _OURS.startswith(line)
 
 
+@dataclass(frozen=True)
+class Passage:
+    """Where a job's standard error goes in."""
+
+    descriptor: int
+    _loss: int
+    """A pipe into which the reader writes once it read of a loss."""
+
+    def loss_was_told(self) -> bool:
+        """Whether a remark of Beowire's that passed told of a peer that was lost."""
+        return bool(select.select([self._loss], [], [], 0)[0])
+
+
 @contextlib.contextmanager
-def told_once(errors: IO[bytes] | int | None) -> Iterator[int]:
-    """A descriptor for a job's standard error, whose text goes on to `errors` (None: to ours).
+def told_once(errors: IO[bytes] | int | None) -> Iterator[Passage]:
+    """A way for a job's standard error, whose text goes on to `errors` (None: to ours).
 
     A process of its own passes the text on, in a session of its own: a launcher has to find a
     reader even when we are killed, or it would die of what it says while it cleans up.
@@ -75,6 +93,7 @@ def told_once(errors: IO[bytes] | int | None) -> Iterator[int]:
     else:
         target = errors if isinstance(errors, int) else errors.fileno()
     reading, writing = os.pipe()
+    loss_reading, loss_writing = os.pipe()
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     with signals.uninterrupted():
         reader = os.fork()
@@ -83,14 +102,17 @@ def told_once(errors: IO[bytes] | int | None) -> Iterator[int]:
                 os.setsid()
                 signals.release(mask)
                 os.close(writing)
-                _pass_on(reading, target)
+                _pass_on(reading, target, loss_writing)
             finally:
                 os._exit(0)
         os.close(reading)
     try:
-        yield writing
+        # Our end of the writing side stays open: the reader's end alone is no loss.
+        yield Passage(writing, loss_reading)
     finally:
         os.close(writing)
+        os.close(loss_reading)
+        os.close(loss_writing)
         _await(reader)
 
 
@@ -102,10 +124,14 @@ def _await(reader: int) -> None:
         time.sleep(0.005)
 
 
-def _pass_on(reading: int, target: int) -> None:
+def _pass_on(reading: int, target: int, loss: int) -> None:
     once = Once()
+    told = False
     while piece := os.read(reading, 65536):
         _write(target, once.feed(piece))
+        if once.lost and not told:
+            told = True
+            _write(loss, b"!")
     _write(target, once.end())
 
 

@@ -7,12 +7,15 @@ UDP, on that link) are Beowire's and TCP carried the launcher alone; a job over 
 endpoint of Beowire existed and the IP bytes account for the payload; a job over an MPI's own shared
 memory, when no endpoint existed and IP carried the launcher alone. Within a node the kernel counts
 nothing: there the endpoints' counters of link `local` are the witness.
+
+The kernel's counters are those of a node, not of a job: where other jobs ran on the same lab, what
+they count beyond the job's own is no evidence against it, and no verdict is given if it would be.
 """
 
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from beowire import mpi
 from beowire.counters import NodeCounters
@@ -82,7 +85,10 @@ class JobRecord:
     nodes: dict[str, NodeCounters] = field(default_factory=dict)
     endpoints: list[Endpoint] = field(default_factory=list)
     exclusive: bool = True
-    """The nodes' counters hold this job's traffic alone; false on real hosts."""
+    """The nodes' counters hold this job's traffic alone, and that of `others`; false on real
+    hosts."""
+    others: int = 0
+    """How many other jobs ran on the same lab meanwhile, whose traffic was counted too."""
 
     def sum(self, counter: str, *links: str) -> int:
         """A counter of all endpoints over the given links."""
@@ -131,6 +137,7 @@ class JobRecord:
             "retransmits": self.retransmits,
             "interface_raw_bytes": self.raw_bytes,
             "tcp_bytes": self.tcp_octets,
+            "other_jobs": self.others,
         }
 
 
@@ -169,33 +176,52 @@ def prove(record: JobRecord, payload_bytes: int = 0, local_bytes: int = 0) -> No
     `payload_bytes` is what the program is known to have sent between nodes, `local_bytes` within
     nodes (lower bounds).
     """
-    faults = {
-        "beowire": lambda: [
-            *_beowire_faults(record, payload_bytes),
-            *_local_faults(record, local_bytes),
-        ],
-        "tcp": lambda: _tcp_faults(record, payload_bytes),
-        "memory": lambda: _memory_faults(record),
-    }[record.job.transport]()
-    if faults:
+    if record.job.transport == "beowire":
+        faults = [*_beowire_faults(record, payload_bytes), *_local_faults(record, local_bytes)]
+    elif record.job.transport == "tcp":
+        faults = _tcp_faults(record, payload_bytes)
+    else:
+        faults = _memory_faults(record)
+    certain = [fault.what for fault in faults if not (fault.shared and record.others)]
+    if certain:
         raise BeowireError(
-            f"The job did not go over {record.job.transport} as asked: {'; '.join(faults)}.",
+            f"The job did not go over {record.job.transport} as asked: {'; '.join(certain)}.",
             f"It was started by: {record.command}",
+            code=4,
+        )
+    if faults:
+        others = "another job" if record.others == 1 else f"{record.others} other jobs"
+        raise BeowireError(
+            f"Whether the job went over {record.job.transport} cannot be judged: {others} ran on "
+            f"this lab meanwhile, and {'; '.join(fault.what for fault in faults)}.",
+            "Run it again when nothing else runs on the lab, or on a lab of its own.",
             code=4,
         )
 
 
-def _beowire_faults(record: JobRecord, payload_bytes: int) -> list[str]:
+class Fault(NamedTuple):
+    """What does not fit in with the transport that was asked for."""
+
+    what: str
+    shared: bool = False
+    """More was counted than the job should have sent, by counters that other jobs share."""
+
+
+def _beowire_faults(record: JobRecord, payload_bytes: int) -> list[Fault]:
     faults = []
     if len(record.endpoints) < record.job.ranks:
         faults.append(
-            f"{len(record.endpoints)} endpoints of Beowire left counters, for {record.job.ranks} "
-            "ranks"
+            Fault(
+                f"{len(record.endpoints)} endpoints of Beowire left counters, for "
+                f"{record.job.ranks} ranks"
+            )
         )
     if record.payload_bytes < payload_bytes:
         faults.append(
-            f"Beowire carried {record.payload_bytes:,} bytes of the {payload_bytes:,} sent between "
-            "nodes"
+            Fault(
+                f"Beowire carried {record.payload_bytes:,} bytes of the {payload_bytes:,} sent "
+                "between nodes"
+            )
         )
     faults += _launcher_faults(record)
     if record.nodes:
@@ -203,63 +229,72 @@ def _beowire_faults(record: JobRecord, payload_bytes: int) -> list[str]:
     return faults
 
 
-def _launcher_faults(record: JobRecord) -> list[str]:
+def _launcher_faults(record: JobRecord) -> list[Fault]:
     """Whether TCP carried more than the launcher's messages."""
     if not record.nodes or record.tcp_octets <= tcp_limit_bytes(record):
         return []
-    return [
+    what = (
         f"TCP carried {record.tcp_octets:,} bytes, more than the {tcp_limit_bytes(record):,} "
         "that a launcher needs"
-    ]
+    )
+    return [Fault(what, shared=True)]
 
 
-def _local_faults(record: JobRecord, local_bytes: int) -> list[str]:
+def _local_faults(record: JobRecord, local_bytes: int) -> list[Fault]:
     """Whether link `local` carried what was sent within nodes."""
     carried = record.sum("rx_payload", "local")
     if carried >= local_bytes:
         return []
-    return [
+    what = (
         f"Beowire's link `local` carried {carried:,} bytes of the {local_bytes:,} sent within nodes"
-    ]
+    )
+    return [Fault(what)]
 
 
-def _memory_faults(record: JobRecord) -> list[str]:
+def _memory_faults(record: JobRecord) -> list[Fault]:
     return [*_endpoint_faults(record), *_launcher_faults(record), *_housekeeping_faults(record)]
 
 
-def _raw_faults(record: JobRecord) -> list[str]:
-    """Whether the interfaces' raw frames are those that Beowire says it sent."""
+def _raw_faults(record: JobRecord) -> list[Fault]:
+    """Whether the interfaces' raw frames are those that Beowire says it sent. Those of other jobs
+    are no sign that this one took another way: too many are none then."""
     sent = record.sum("tx_bytes", "packet", "kernel")
     overhead = _RAW_FRAME_OVERHEAD_BYTES * record.sum("tx_frames", "packet", "kernel")
     housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
     too_few = record.raw_bytes < sent - housekeeping
-    too_many = record.exclusive and record.raw_bytes > sent + overhead + housekeeping
+    alone = record.exclusive and not record.others
+    too_many = alone and record.raw_bytes > sent + overhead + housekeeping
     if not too_few and not too_many:
         return []
-    return [
+    what = (
         f"{record.raw_bytes:,} bytes of raw frames crossed the interfaces, Beowire counts {sent:,}"
-    ]
+    )
+    return [Fault(what)]
 
 
-def _tcp_faults(record: JobRecord, payload_bytes: int) -> list[str]:
+def _tcp_faults(record: JobRecord, payload_bytes: int) -> list[Fault]:
     faults = _endpoint_faults(record)
     if record.nodes and record.tcp_octets < payload_bytes:
         faults.append(
-            f"IP carried {record.tcp_octets:,} bytes of the {payload_bytes:,} sent between nodes"
+            Fault(
+                f"IP carried {record.tcp_octets:,} bytes of the {payload_bytes:,} sent between "
+                "nodes"
+            )
         )
     return faults + _housekeeping_faults(record)
 
 
-def _endpoint_faults(record: JobRecord) -> list[str]:
+def _endpoint_faults(record: JobRecord) -> list[Fault]:
     """Whether Beowire was there at all, where it should not be."""
     if not record.endpoints:
         return []
-    return [f"{len(record.endpoints)} endpoints of Beowire were open"]
+    return [Fault(f"{len(record.endpoints)} endpoints of Beowire were open")]
 
 
-def _housekeeping_faults(record: JobRecord) -> list[str]:
-    """Whether raw frames carried more than what nodes say to each other unasked."""
+def _housekeeping_faults(record: JobRecord) -> list[Fault]:
+    """Whether raw frames carried more than what nodes say to each other unasked. Without an
+    endpoint they are not the job's: so those of other jobs tell nothing."""
     housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
-    if not record.exclusive or record.raw_bytes <= housekeeping:
+    if not record.exclusive or record.others or record.raw_bytes <= housekeeping:
         return []
-    return [f"{record.raw_bytes:,} bytes crossed the interfaces in raw frames"]
+    return [Fault(f"{record.raw_bytes:,} bytes crossed the interfaces in raw frames")]

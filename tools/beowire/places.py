@@ -5,11 +5,15 @@ One place to ask, so that no other module spells a path.
 """
 
 import contextlib
+import json
+import math
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from beowire import private_dir
 from beowire.errors import BeowireError
 
 
@@ -94,6 +98,19 @@ def write_output(file: Path, text: str) -> None:
         raise _unwritable(file, error) from error
 
 
+def write_json(file: Path, told: Any) -> None:
+    """Writes a result for machines. What is no finite number is null: JSON has no other word."""
+    write_output(file, json.dumps(_finite(told), indent=1) + "\n")
+
+
+def _finite(told: Any) -> Any:
+    if isinstance(told, dict):
+        return {key: _finite(each) for key, each in told.items()}
+    if isinstance(told, list | tuple):
+        return [_finite(each) for each in told]
+    return None if isinstance(told, float) and not math.isfinite(told) else told
+
+
 def make_output_dir(directory: Path) -> None:
     """Makes a directory for results, unless it is there."""
     try:
@@ -112,7 +129,32 @@ def _unwritable(path: Path, error: OSError) -> BeowireError:
 
 
 def state_dir() -> Path:
-    """Run-time state: BEOWIRE_STATE, else /run for root, else the user's run-time directory."""
+    """Run-time state: BEOWIRE_STATE, else /run for root, else the user's run-time directory. It may
+    not be there yet; it fails if somebody else could have written what lies there."""
+    directory = state_path()
+    private_dir.check(directory)
+    return directory
+
+
+def make_state_dir() -> Path:
+    """The same, made if it is not there."""
+    directory = state_path()
+    try:
+        private_dir.make(directory)
+    except OSError as error:
+        raise state_unwritable(error) from error
+    return directory
+
+
+def state_unwritable(error: OSError) -> BeowireError:
+    return BeowireError(
+        f"The state of labs cannot be kept in {state_path()}: {error.strerror}.",
+        "Name a directory that can be written to in BEOWIRE_STATE.",
+    )
+
+
+def state_path() -> Path:
+    """Its name alone, to be told."""
     if given := os.environ.get("BEOWIRE_STATE"):
         return Path(given)
     if os.geteuid() == 0:

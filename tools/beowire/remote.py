@@ -19,7 +19,7 @@ def execute(
     is an error."""
     try:
         done = subprocess.run(
-            [*cluster.agent, host, script],
+            cluster.reach(host, script),
             input=data,
             capture_output=True,
             check=False,
@@ -28,7 +28,7 @@ def execute(
     except subprocess.TimeoutExpired as error:
         raise BeowireError(
             f"{host} did not answer within {limit_s:g} s.",
-            f"Try it by hand: {' '.join(cluster.agent)} {host} true",
+            cluster.by_hand(host),
         ) from error
     except OSError as error:
         raise BeowireError(
@@ -39,7 +39,7 @@ def execute(
         words = done.stderr.decode(errors="replace").strip() or f"status {done.returncode}"
         raise BeowireError(
             f"{host} did not do as asked: {words}",
-            f"Try it by hand: {' '.join(cluster.agent)} {host} true",
+            cluster.by_hand(host),
         )
     return done.stdout
 

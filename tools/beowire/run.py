@@ -16,22 +16,25 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import launch, namespaces, places, signals
+from beowire import lab_jobs, launch, namespaces, places, signals
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.lab import marked_processes
 from beowire.launch import Command, Job
 from beowire.observer import observed
-from beowire.once import told_once
+from beowire.once import Passage, told_once
 from beowire.path import JobRecord, read_endpoints
 from beowire.terminal import note
 
 _PATIENCE_S = 10.0
+_GRACE_S = 3.0
+"""For a launcher to end once one of its ranks was lost."""
+_LOOK_S = 1.0
 _ROOM_BYTES = 24 << 20
 _ROOM_FILES = 100
 _PR_SET_PDEATHSIG = 1
@@ -43,6 +46,8 @@ class Ending(NamedTuple):
     status: int
     timed_out: bool
     interrupted_by: int
+    lost: bool = False
+    """It had lost a rank, its launcher did not end, and so it was ended."""
 
 
 def run(
@@ -61,7 +66,7 @@ def run(
     is killed and the record says so. The endpoints' own counters are copied to `keep_stats`.
     """
     launch.check_program(job, cluster)
-    with session(cluster) as directory:
+    with session(cluster) as directory, _others(cluster, directory) as others:
         stats_dir = directory / "stats"
         stats_dir.mkdir()
         stated = launch.command(job, cluster, None)
@@ -74,6 +79,11 @@ def run(
             with told_once(errors) as told:
                 ending = _execute_whole(command, directory, output, told, limit_s)
             elapsed_ns = time.monotonic_ns() - started_ns
+            if ending.lost:
+                note(
+                    "the job lost a rank (see above), and its launcher did not end within "
+                    f"{_GRACE_S:.0f} s: it was ended"
+                )
         if keep_stats is not None:
             shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
         return JobRecord(
@@ -85,6 +95,7 @@ def run(
             elapsed_ns=elapsed_ns,
             nodes=observation.nodes,
             exclusive=observation.exclusive,
+            others=others(),
             endpoints=read_endpoints(stats_dir),
         )
 
@@ -93,7 +104,7 @@ def _execute_whole(
     command: Command,
     directory: Path,
     output: IO[bytes] | int | None,
-    errors: IO[bytes] | int | None,
+    told: Passage,
     limit_s: float | None,
 ) -> Ending:
     """Executes the command, and kills and removes what is left of the job afterwards."""
@@ -101,7 +112,7 @@ def _execute_whole(
     began = directory / "began"
     began.touch()
     try:
-        return _execute(command, mark, output, errors, limit_s)
+        return _execute(command, mark, output, told, limit_s)
     finally:
         with signals.uninterrupted():
             left = namespaces.kill(lambda: marked_processes(mark))
@@ -164,11 +175,21 @@ def session(cluster: Cluster) -> Iterator[Path]:
     the lab's own directory, so that removing the lab removes it whatever happens to us."""
     parent = cluster.lab.directory if cluster.lab else Path(tempfile.gettempdir())
     _check_room(parent)
-    directory = Path(tempfile.mkdtemp(prefix="job-", dir=parent))
+    directory = Path(tempfile.mkdtemp(prefix=lab_jobs.PREFIX, dir=parent))
     try:
         yield directory
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _others(cluster: Cluster, directory: Path) -> Iterator[Callable[[], int]]:
+    """Tells how many other jobs ran on the same lab; nobody knows that of real hosts."""
+    if cluster.lab is None:
+        yield lambda: 0
+        return
+    with lab_jobs.counted(cluster.lab.directory, directory) as others:
+        yield others
 
 
 def _check_room(directory: Path) -> None:
@@ -188,7 +209,7 @@ def _execute(
     command: Command,
     mark: str,
     output: IO[bytes] | int | None,
-    errors: IO[bytes] | int | None,
+    told: Passage,
     limit_s: float | None,
 ) -> Ending:
     """Starts the command and waits, passing on signals that only we got. The status is that of
@@ -210,10 +231,10 @@ def _execute(
             command.arguments,
             env=environment,
             stdout=output,
-            stderr=errors,
+            stderr=told.descriptor,
             preexec_fn=in_child,
         )
-        return _with_late_signal(_wait(child, waited, limit_s), waited)
+        return _with_late_signal(_wait(child, waited, told, limit_s), waited)
     finally:
         # A signal that came for the job was dealt with; none may strike twice.
         while signal.sigtimedwait(waited, 0) is not None:
@@ -231,20 +252,34 @@ def _with_late_signal(ending: Ending, waited: set[signal.Signals]) -> Ending:
 
 
 def _wait(
-    child: "subprocess.Popen[bytes]", waited: set[signal.Signals], limit_s: float | None
+    child: "subprocess.Popen[bytes]",
+    waited: set[signal.Signals],
+    told: Passage,
+    limit_s: float | None,
 ) -> Ending:
     deadline = time.monotonic() + limit_s if limit_s else None
     timed_out = False
+    lost_at: float | None = None
     interrupted_by = 0
     while child.poll() is None:
-        left = max(deadline - time.monotonic(), 0) if deadline else 1.0
-        received = signal.sigtimedwait(waited, min(left, 1.0))
+        now = time.monotonic()
+        if lost_at is None and told.loss_was_told():
+            lost_at = now
+        left = max(deadline - now, 0) if deadline else _LOOK_S
+        received = signal.sigtimedwait(waited, min(left, _LOOK_S))
         if received is not None and received.si_signo in signals.ENDING:
             interrupted_by = interrupted_by or received.si_signo
             deadline = time.monotonic() + _PATIENCE_S
             # A negative or zero code: sent to us alone. The terminal signals the whole group.
             if received.si_code <= 0:
                 child.send_signal(received.si_signo)
+        elif lost_at is not None and time.monotonic() >= lost_at + _GRACE_S:
+            # It waits for its daemon on a node that is lost. Told to end it would do so again, and
+            # some then crash; its processes are found by their mark, here and on a lab's nodes.
+            child.kill()
+            child.wait()
+            status = 128 + interrupted_by if interrupted_by else 1
+            return Ending(status, timed_out=False, interrupted_by=interrupted_by, lost=True)
         elif deadline and time.monotonic() >= deadline:
             timed_out = not interrupted_by
             child.terminate()

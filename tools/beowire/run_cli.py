@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire run`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,7 +81,7 @@ def run(
     record = run_job(job, where, keep_stats=stats)
     if stats is not None:
         told = {**record.as_json(), "lab": described_lab(where)}
-        places.write_output(stats / "job.json", json.dumps(told, indent=1) + "\n")
+        places.write_json(stats / "job.json", told)
     if prove and record.exit_status == 0:
         path.prove(record)
         note(f"proved: {describe(record)}")

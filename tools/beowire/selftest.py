@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs every test of the project and counts real test cases.
+"""What the runners of tests report, counted in real test cases.
 
-Two runners do the work, Meson for what is compiled and pytest for what drives it; both write
-JUnit files, and those are what is counted.
+Meson runs what is compiled and pytest what drives it; both write JUnit files, and those are read.
 """
 
-import os
 import re
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-
-from beowire import namespaces, places
-from beowire.errors import BeowireError
-
-# Reasons for which a test over raw frames may be skipped, as the tests word them.
-_RAW_REASON = re.compile(
-    r"raw|namespace|AF_PACKET|packet socket|root|privilege|CAP_", re.IGNORECASE
-)
 
 Verdict = Literal["passed", "failed", "skipped"]
 
@@ -33,44 +21,6 @@ class Case:
     verdict: Verdict
     reason: str = ""
     """Why it was skipped or failed, in one line."""
-
-
-def run_meson(long: bool) -> list[Case]:
-    """The compiled tests."""
-    build = places.build_dir()
-    log = build / "meson-logs" / "testlog.junit.xml"
-    log.unlink(missing_ok=True)
-    command = [places.program("meson", "meson"), "test", "-C", str(build), "--no-rebuild"]
-    command += ["--print-errorlogs", "--timeout-multiplier", "20" if long else "3"]
-    if not long:
-        command += ["--no-suite", "long"]
-    status = subprocess.run(command, check=False, env=_environment(long)).returncode
-    return _counted(log, status, "the compiled tests (meson test)")
-
-
-def run_pytest(long: bool, patterns: list[str]) -> list[Case]:
-    """The tests in Python, all of them or those whose files are named."""
-    root = places.root()
-    log = places.build_dir() / "pytest.junit.xml"
-    log.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "pytest", "-c", str(root / "tools" / "pyproject.toml")]
-    command += ["--rootdir", str(root), f"--junitxml={log}", "-p", "no:cacheprovider", "-v"]
-    command += [str(root / each) for each in patterns or ["tests"]]
-    status = subprocess.run(command, check=False, cwd=root, env=_environment(long)).returncode
-    return _counted(log, status, "the tests in Python (pytest)")
-
-
-def _environment(long: bool) -> dict[str, str]:
-    return {**os.environ, "BEOWIRE_TEST_LONG": "1" if long else "", "PYTHONDONTWRITEBYTECODE": "1"}
-
-
-def _counted(log: Path, status: int, what: str) -> list[Case]:
-    """The cases in a runner's log. A runner that fails without a failed case (it crashed, or
-    found nothing) is itself a failure."""
-    cases = read_junit(log) if log.exists() else []
-    if status != 0 and not any(case.verdict == "failed" for case in cases):
-        cases.append(Case(what, "failed", f"the runner ended with status {status}"))
-    return cases
 
 
 def read_junit(path: Path) -> list[Case]:
@@ -162,24 +112,6 @@ def _last_words(element: ElementTree.Element) -> str:
 def _line(text: str) -> str:
     """The first line that says something."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
-
-
-def skipped_for_raw_frames(cases: list[Case]) -> list[Case]:
-    """Skipped tests that would have needed raw frames."""
-    return [case for case in cases if case.verdict == "skipped" and _RAW_REASON.search(case.reason)]
-
-
-def check_raw_frames(cases: list[Case]) -> None:
-    """Fails if tests over raw frames were skipped although namespaces and AF_PACKET work here."""
-    if namespaces.refusal() is not None:
-        return
-    skipped = skipped_for_raw_frames(cases)
-    if skipped:
-        names = "\n  ".join(f"{case.name}: {case.reason}" for case in skipped)
-        raise BeowireError(
-            f"Raw frames work here, yet tests over them were skipped:\n  {names}",
-            "Give them what they ask for.",
-        )
 
 
 def summary(cases: list[Case]) -> str:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import selftest
-from beowire.errors import BeowireError
+from beowire import selftest, selftest_run, selftest_skips, selftest_times
 from beowire.terminal import note
 
 
@@ -15,27 +14,33 @@ def run_tests(
         list[str] | None, typer.Argument(help="Only these files or folders of tests in Python.")
     ] = None,
     long: Annotated[bool, typer.Option("--long", help="Also the tests that take hours.")] = False,
-    require_raw: Annotated[
+    part: Annotated[
+        str,
+        typer.Option(metavar="K/N", help="Only the K-th of N parts, which together are all tests."),
+    ] = "1/1",
+    require_all: Annotated[
         bool,
-        typer.Option(help="Fail if tests over raw frames are skipped where raw frames work."),
+        typer.Option(
+            "--require-all",
+            help="A skipped test is a failure, unless tests/allowed-skips.toml allows it.",
+        ),
     ] = False,
 ) -> None:
     """Run all tests; the last line says how many passed, failed and were skipped."""
-    cases = [] if paths else selftest.run_meson(long)
-    cases += selftest.run_pytest(long, paths or [])
-    problem = ""
-    if require_raw:
-        try:
-            selftest.check_raw_frames(cases)
-        except BeowireError as error:
-            problem = str(error)
+    allowed = selftest_skips.load() if require_all else []
+    chosen = selftest_run.Chosen(long, *selftest_run.part(part))
+    cases = selftest_run.run_some(chosen, paths) if paths else selftest_run.run_all(chosen)
     print()
+    if require_all:
+        cases = selftest_skips.refused(cases, allowed)
     for case in cases:
         if case.verdict != "passed":
             print(f"{case.verdict}: {case.name}: {case.reason}")
-    if problem:
-        note(problem)
+    if not paths and chosen.parts == 1:
+        for each in selftest_skips.unused(cases, allowed):
+            note(f"tests/allowed-skips.toml: nothing that is skipped matches {each.test}")
+    print(*selftest_times.table(selftest_times.by_folder(selftest_run.logs())), sep="\n")
     print(selftest.summary(cases), flush=True)
     failed = any(case.verdict == "failed" for case in cases)
     none_ran = not any(case.verdict == "passed" for case in cases)
-    raise typer.Exit(1 if failed or none_ran or problem else 0)
+    raise typer.Exit(1 if failed or none_ran else 0)

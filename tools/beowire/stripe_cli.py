@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire bench stripe`."""
 
-import json
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -38,7 +37,7 @@ def run(
         places.check_output(json_file)
     report = stripe_bench.measure(plan, note)
     if json_file is not None:
-        places.write_output(json_file, json.dumps(report.as_json(), indent=1) + "\n")
+        places.write_json(json_file, report.as_json())
     _show(report)
 
 

@@ -33,6 +33,13 @@ _COMMAND_LINE = (
 _SET_UP = "beowire guest: set up"
 _SET_UP_S = 90.0
 _SET_UP_COUNTED_S = 240.0  # instructions that are counted take longer
+# Without five-level paging: an interrupt while the kernel identifies its processor finds it taken
+# for off, and KASAN then takes all memory for wild.
+_PROCESSOR = "max,-la57"
+# An instruction that copies a whole buffer is emulated piece by piece, slower than a loop. So no
+# kernel is to prefer it, neither those for bytes nor (112 is X86_FEATURE_REP_GOOD) those for words.
+_NO_BYTE_COPIES = "-erms,-fsrm"
+_NO_WORD_COPIES = "clearcpuid=112"
 # Lockdep, atomic-sleep and leak reports do not panic, so the console is read as well.
 _COMPLAINT = re.compile(
     r"^.*(?:\bBUG: |\bWARNING: |\bOops: |Kernel panic|KASAN: |KCSAN: |unreferenced object|"
@@ -170,13 +177,15 @@ def _tsc_rate_khz() -> int:
 
 def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
     accelerated = not guest.icount and vm_accel.works(kernel)
-    clock = "" if guest.icount or accelerated else f" tsc_early_khz={_tsc_rate_khz()}"
+    boot = guest.boot
+    if not (guest.icount or accelerated):
+        boot = f"tsc_early_khz={_tsc_rate_khz()} {_NO_WORD_COPIES} {boot}"
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", *_processors(guest, accelerated)),
         *("-m", str(guest.memory_mb)),
         *("-kernel", str(kernel.image), "-initrd", str(initrd)),
-        *("-append", f"{_COMMAND_LINE}{clock} {guest.boot}"),
+        *("-append", f"{_COMMAND_LINE} {boot}"),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
         *("-device", "isa-serial,chardev=out"),
         *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
@@ -206,16 +215,17 @@ def _interface(seat: Seat) -> list[str]:
 
 
 def _processors(guest: Guest, accelerated: bool) -> list[str]:
+    if accelerated:
+        return ["-accel", "kvm", "-cpu", _PROCESSOR, "-smp", str(guest.cpus)]
     if not guest.icount:
-        accelerator = "kvm" if accelerated else "tcg,thread=multi"
-        # Without five-level paging: an interrupt while the kernel identifies its processor finds it
-        # taken for off, and KASAN then takes all memory for wild.
-        return ["-accel", accelerator, "-cpu", "max,-la57", "-smp", str(guest.cpus)]
+        processor = f"{_PROCESSOR},{_NO_BYTE_COPIES}"
+        return ["-accel", "tcg,thread=multi", "-cpu", processor, "-smp", str(guest.cpus)]
     if guest.cpus != 1:
         raise BeowireError("Instructions are counted on one processor only.", "Add --cpus 1.")
-    # No instruction that copies a whole buffer, none that is random; time is the count alone.
+    # No instruction that is random; time is the count alone.
+    processor = f"max,{_NO_BYTE_COPIES},-rdrand,-rdseed"
     return [
-        *("-accel", "tcg,thread=single", "-cpu", "max,-erms,-fsrm,-rdrand,-rdseed", "-smp", "1"),
+        *("-accel", "tcg,thread=single", "-cpu", processor, "-smp", "1"),
         *("-icount", "shift=0,sleep=off", "-rtc", "base=2024-01-01,clock=vm", "-seed", "1"),
     ]
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire bench wan`."""
 
-import json
 import os
 from pathlib import Path
 from typing import Annotated
@@ -99,7 +98,7 @@ def _show(report: Report, setting: Setting, json_file: Path | None, plot_file: P
     )
     if json_file is not None:
         whole = {"setting": setting.as_json(), "order": "A B A B, A is TCP", **report.as_json()}
-        places.write_output(json_file, json.dumps(whole, indent=1) + "\n")
+        places.write_json(json_file, whole)
     if drawing.wanted(plot_file):
         wan_plot.draw(report, plot_file)
     for name in dict.fromkeys(row.sweep for row in report.rows):
@@ -152,7 +151,7 @@ def _cells(row: Row | None) -> list[str]:
 
 
 def _ratio(ratio: Ratio | None, rounds: int) -> str:
-    """One round tells nothing of an interval."""
+    """One round tells nothing of an interval, which need not be said in each row."""
     if ratio is None:
         return "-"
     return str(ratio) if rounds > 1 else f"{ratio.value:.2f}"

@@ -152,7 +152,9 @@ local hello = structure("hello", {
 	{ "target_inc", "u32", "Target incarnation", base.HEX },
 	{ "reserved0", "u32", "Reserved", base.HEX },
 	{ "name", { 32 }, "Host name" },
-	{ "reserved", 40, "Reserved" },
+	{ "nonce", "u32", "Nonce", base.HEX },
+	{ "echo", "u32", "Echoed nonce", base.HEX },
+	{ "reserved", 32, "Reserved" },
 })
 local ackblk = structure("ackblk", {
 	{ "ack", "u32", "Acknowledged up to" },
@@ -232,6 +234,7 @@ local hdr_flags = bits("hdr.flags", 8, {
 local hello_features = bits("hello.features", 64, {
 	{ "checksum", "Payload checksums", 0x1 },
 	{ "stripe", "Data of one pull by several paths", 0x2 },
+	{ "echo", "Nonces are echoed", 0x4 },
 })
 local ackblk_flags = bits("ackblk.flags", 16, {
 	{ "pressure", "Send envelopes only", 0x1 },

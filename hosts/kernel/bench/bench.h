@@ -76,6 +76,7 @@ struct bench_counters {
 struct bench_transport {
 	const char *name;
 	bool stream;	    /* a row of messages is received as bytes */
+	size_t head;	    /* bytes before each message in the buffer, which join() fills */
 	bool (*here)(void); /* whether the kernel has it; NULL: always */
 	void (*open)(struct bench_end *end);
 	void (*join)(struct bench_end *end, const struct bench_end *peer);

@@ -106,7 +106,7 @@ static void receive_answer(struct bench_end *end)
  * longer way. Here, as the pages of before a fork() are still shared. */
 static void fill(struct bench_end *end)
 {
-	memset(end->buffer, end->side + 1, end->c->bytes);
+	memset(end->buffer + end->c->transport->head, end->side + 1, end->c->bytes);
 }
 
 /* What the second process does. It ends in a trip that is not looked at. */

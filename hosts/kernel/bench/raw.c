@@ -66,6 +66,7 @@ static void receive_raw(struct bench_end *end, size_t bytes)
 
 const struct bench_transport bench_raw = {
 	.name = "raw",
+	.head = ETH_HLEN,
 	.open = open_raw,
 	.join = join_raw,
 	.send = send_raw,
@@ -74,6 +75,7 @@ const struct bench_transport bench_raw = {
 
 const struct bench_transport bench_raw_all = {
 	.name = "raw-all",
+	.head = ETH_HLEN,
 	.open = open_raw_all,
 	.join = join_raw,
 	.send = send_raw,

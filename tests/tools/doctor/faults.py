@@ -20,8 +20,11 @@ from pyroute2.nftables.main import NFTables
 from world import World
 
 _LATENCY = frozenset({Goal.LATENCY})
+_CLUSTER = frozenset({Goal.LATENCY, Goal.THROUGHPUT})
 _THROUGHPUT = frozenset({Goal.THROUGHPUT, Goal.WAN})
 _ETH_P_ALL = 3
+_IFF_PROMISC = 0x100
+_NUD_REACHABLE = 0x02
 _CPU = "/sys/devices/system/cpu"
 
 
@@ -103,6 +106,54 @@ def _flapping() -> None:
             route.link("set", index=index, state=state)
 
 
+def _lost_address() -> None:
+    with IPRoute() as route:
+        route.flush_addr(index=route.link_lookup(ifname="n0")[0], family=socket.AF_INET)
+
+
+def _promiscuous() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="n0")[0]
+        route.link("set", index=index, flags=_IFF_PROMISC, change=_IFF_PROMISC)
+
+
+def _twin() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="n0")[0]
+        mine = next(iter(route.get_links(index))).get_attr("IFLA_ADDRESS")
+        route.neigh("add", dst="10.9.9.66", lladdr=mine, ifindex=index, state=_NUD_REACHABLE)
+
+
+def _short_queue() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="n0")[0]
+        route.tc("add", "pfifo", index=index, handle="1:", limit=2)
+
+
+def _losing(world: World) -> None:
+    """The other node answers no more than an echo in each tick of its clock."""
+
+    def plant() -> None:
+        for name, value in (("icmp_ratelimit", "1"), ("icmp_ratemask", "1")):
+            Path("/proc/sys/net/ipv4", name).write_text(value)
+
+    world.run_there(plant)
+
+
+def _held_back() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="n0")[0]
+        metrics = {"lock": 1 << 2, "mtu": 1000, "advmss": 500, "rto_min": 3000}
+        route.route("add", dst="10.77.0.0/16", oif=index, metrics=metrics)
+
+
+def _no_neighbours() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="n0")[0]
+        route.addr("del", index=index, address="10.9.9.1", prefixlen=24)
+        route.addr("add", index=index, address="10.9.9.1", prefixlen=32)
+
+
 def _narrow() -> None:
     with IPRoute() as route:
         route.link("set", index=route.link_lookup(ifname="n1")[0], mtu=1500)
@@ -157,6 +208,9 @@ _TCP = (
     ("ports", "ip_local_port_range", "50000 50999"),
     ("reordering", "tcp_reordering", "1"),
     ("retries", "tcp_retries2", "3"),
+    ("time_wait", "tcp_max_tw_buckets", "16"),
+    ("unsent", "tcp_notsent_lowat", "1000"),
+    ("base_mss", "tcp_base_mss", "88"),
 )
 for _name, _setting, _value in _TCP:
     _fault(f"tcp.{_name}", _sysctl(f"ipv4/{_setting}", _value))
@@ -206,7 +260,26 @@ _fault("offloads.gro_size", _set(gro_max_size=16384))
 _fault("link.queue_length", _set(txqlen=10))
 _fault("link.mtu", _set(mtu=1500))
 _fault("link.carrier", _set(state="down"), touches="carrier", also=("path.mtu",))
+_fault(
+    "link.address", lambda world: world.run(_lost_address), touches="carrier", also=("path.mtu",)
+)
 _fault("link.flaps", lambda world: world.run_there(_flapping), touches="carrier")
+_fault("link.arp", _set(arp=False), touches="carrier", also=("path.mtu",))
+_fault("link.promiscuous", lambda world: world.run(_promiscuous))
+_fault("link.unique", lambda world: world.run(_twin), touches="carrier")
+_fault("offloads.gso_segments", _set(gso_max_segs=1))
+_fault(
+    "qdisc.limit", lambda world: world.run(_short_queue), touches="qdisc.shaping", goals=_CLUSTER
+)
+_fault("path.loss", _losing, touches="carrier")
+_fault("path.echo", _sysctl("ipv4/icmp_echo_ignore_all", "1"))
+_fault("path.metrics", lambda world: world.run(_held_back), touches="carrier link.mtu")
+_fault(
+    "path.network",
+    lambda world: world.run(_no_neighbours),
+    touches="carrier path.answers path.return",
+    also=("path.mtu",),
+)
 _fault("qdisc.shaping", lambda world: world.run(_shaped))
 _fault("qdisc.filters", lambda world: world.run(_filtered))
 _fault("queues.channels", _few_channels, touches="queues")
@@ -294,6 +367,8 @@ _recorded("link.duplex", _nic("linkmodes", duplex=0), touches="link.autoneg")
 _recorded("link.autoneg", _nic("linkmodes", autoneg=0))
 _recorded("link.damage", _counted(rx_crc_errors=700))
 _recorded("link.pause", _nic("pause", tx=1))
+_recorded("link.dropped", _counted(rx_dropped=90_000))
+_recorded("path.name", _write("/etc/hosts", "127.0.0.1 localhost\n127.0.1.1 good\n"))
 _recorded("link.eee", _nic("eee", enabled=1, active=1))
 _recorded("link.pcie", _write("/sys/class/net/nic0/device/current_link_width", "1\n"))
 _recorded("link.xdp_generic", _link(xdp="xdpgeneric"))
@@ -328,6 +403,7 @@ MACHINE = (
     ("buffers.receive_default", "net/core/rmem_default", "65536"),
     ("buffers.send_default", "net/core/wmem_default", "65536"),
     ("tcp.memory", "net/ipv4/tcp_mem", "100 200 300"),
+    ("path.neighbours_kept", "net/ipv4/neigh/default/gc_thresh2", "16"),
     ("path.neighbours", "net/ipv4/neigh/default/gc_thresh3", "128"),
     ("kernel.watchdog", "kernel/nmi_watchdog", "1"),
     ("kernel.autogroup", "kernel/sched_autogroup_enabled", "1"),

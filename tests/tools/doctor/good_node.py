@@ -35,6 +35,10 @@ NETWORK_SYSCTLS = {
     "ipv4/ip_local_port_range": "32768 60999",
     "ipv4/tcp_rmem": f"4096 131072 {_HUGE_BUFFER}",
     "ipv4/tcp_wmem": f"4096 16384 {_HUGE_BUFFER}",
+    "ipv4/tcp_max_tw_buckets": "131072",
+    "ipv4/tcp_notsent_lowat": "4294967295",
+    "ipv4/tcp_base_mss": "1024",
+    "ipv4/icmp_echo_ignore_all": "0",
     "ipv4/ip_forward": "0",
     "ipv4/conf/all/arp_ignore": "1",
     "ipv4/conf/all/arp_announce": "2",
@@ -90,12 +94,14 @@ def _machine() -> dict[str, str]:
         "net/core/wmem_default": "212992",
         "net/core/rps_sock_flow_entries": "32768",
         "net/ipv4/tcp_mem": "1000000\t2000000\t4000000",
+        "net/ipv4/neigh/default/gc_thresh2": "4096",
         "net/ipv4/neigh/default/gc_thresh3": "8192",
         "net/netfilter/nf_conntrack_max": "262144",
         "net/bridge/bridge-nf-call-iptables": "0",
     }
     files = {f"/proc/sys/{name}": f"{value}\n" for name, value in sysctls.items()}
     files |= {
+        "/etc/hosts": "127.0.0.1 localhost\n10.9.9.1 good\n",
         "/proc/cmdline": "root=/dev/sda1 nohz_full=2-3 isolcpus=managed_irq,domain,2-3\n",
         "/proc/config.gz": _CONFIGURATION,
         "/proc/uptime": "86400.00 100000.00\n",
@@ -120,6 +126,8 @@ def _machine() -> dict[str, str]:
         f"{_CLOCK}/current_clocksource": "tsc\n",
         f"{_CLOCK}/available_clocksource": "tsc hpet acpi_pm\n",
     }
+    for group in ("", "/job.slice", "/job.slice/job7"):
+        files[f"/sys/fs/cgroup{group}/cgroup.controllers"] = "cpu memory\n"
     for each in (0, 1):
         files[f"{_NODE}/node{each}/cpulist"] = f"{2 * each}-{2 * each + 1}\n"
         files[f"{_NODE}/node{each}/meminfo"] = f"Node {each} MemTotal:  500000 kB\n"
@@ -180,6 +188,9 @@ def _link(name: str, index: int) -> dict[str, Any]:
         "max_mtu": 9216,
         "txqlen": 1000,
         "gso_max_size": 65536,
+        "gso_max_segs": 65535,
+        "tso_max_segs": 65535,
+        "arp": True,
         "gro_max_size": 65536,
         "tso_max_size": 65536,
         "tx_queues": CPUS,
@@ -277,6 +288,7 @@ class GoodNode:
             "packets": 10_000_000,
             "drops": 0,
             "overlimits": 0,
+            "limit": 10_000,
         } | counts
 
     def link(self, name: str) -> dict[str, Any]:

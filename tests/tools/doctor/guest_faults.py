@@ -34,7 +34,13 @@ BOOTED = ("kernel.preemption", "kernel.isolation", "kernel.hardening", "accounti
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 _HUGE = "/sys/kernel/mm/transparent_hugepage"
 _RINGS = 4096
-_WITHOUT = {"kernel.watchdog", "memory.balancing", "memory.reclaim", "napi.budget_time"}
+_WITHOUT = {
+    "kernel.watchdog",
+    "memory.balancing",
+    "memory.reclaim",
+    "memory.swappiness",  # a guest has no swap
+    "napi.budget_time",
+}
 
 Plant = Callable[[], contextlib.AbstractContextManager[None]]
 FAULTS: dict[str, Plant] = {}

@@ -4,16 +4,18 @@
 import contextlib
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import beowire_cli
 import pytest
 from beowire.doctor import report
-from beowire.doctor.examine import Examination, State
-from beowire.doctor.node import Goal
+from beowire.doctor.check import Weight
+from beowire.doctor.examine import Examination, State, examine
+from beowire.doctor.node import Goal, Node
 from beowire.doctor.registry import ALL
+from beowire.doctor.setting import from_json, same, to_json
 from faults import FAULTS, Fault
-from world import World, world
+from world import PEER, World, world
 
 pytestmark = pytest.mark.skipif(
     bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
@@ -61,6 +63,7 @@ def _fails_and_passes(made: World, fault: Fault) -> None:
     assert not done.of(State.DENIED)
     assert not done.of(State.FAILED)
     _is_told(done, fault.check)
+    _leads_from_what_is(made, done)
 
 
 def _is_told(done: Examination, name: str) -> None:
@@ -74,6 +77,57 @@ def _is_told(done: Examination, name: str) -> None:
         assert each["changes"] or each["advice"]
         for change in each["changes"]:
             assert change["command"] != change["undo"]
+    for outcome in done.findings():
+        for each in outcome.bad.changes if outcome.bad else ():
+            assert from_json(to_json(each.setting)) == each.setting
+
+
+def _leads_from_what_is(made: World, done: Examination) -> None:
+    """What undoing would put back is what is there now."""
+    for outcome in done.findings():
+        for each in outcome.bad.changes if outcome.bad else ():
+            assert same(made.run(each.setting.read, made.source), each.old), each.setting
+            assert not same(each.old, each.new), each.setting
+
+
+def _no_swap(made: World) -> None:
+    made.good.sysctl("vm/swappiness", "60")
+    made.good.files["/proc/meminfo"] = "MemTotal: 1000000 kB\nSwapTotal: 0 kB\nSwapFree: 0 kB\n"
+
+
+def _no_rank(made: World) -> None:
+    made.good.nice(5)
+    made.good.files["/proc/4242/environ"] = "HOME=/root\0"
+    made.good.files["/proc/4242/maps"] = "7f00-7f01 r--p 0 0:1 9 /usr/lib/libmpi.so.40\n"
+
+
+def _ignored(made: World) -> None:
+    made.good.ethtool["nic0"]["coalesce"]["adaptive-rx"] = 1
+    made.good.targets["/sys/class/net/nic0/device/driver"] = "../../bus/netdevsim/drivers/netdevsim"
+
+
+@pytest.mark.parametrize("plant", [_no_swap, _no_rank, _ignored], ids=lambda each: each.__name__)
+def test_what_costs_nothing_is_no_finding(
+    plant: Callable[[World], None], shared: dict[Goal, World]
+) -> None:
+    made = shared[Goal.LATENCY]
+    made.renew()
+    plant(made)
+    assert made.found("memory.swappiness", "jobs.priority", "coalescing.adaptive") == set()
+
+
+def test_nobody_knows_without_a_peer_whether_jumbo_frames_pass(shared: dict[Goal, World]) -> None:
+    made = shared[Goal.LATENCY]
+    made.renew()
+    made.good.link("nic0")["mtu"] = 1500
+
+    def weight(peer: str) -> Weight:
+        node = Node(made.source, Goal.LATENCY, peer=peer)
+        (found,) = examine(node, [ALL["link.mtu"]], ["nic0"]).findings()
+        return found.weight
+
+    assert made.run(weight, "") is Weight.SLIGHT
+    assert made.run(weight, PEER) is Weight.COSTLY
 
 
 _REAL = [each for each in FAULTS.values() if not each.recorded]

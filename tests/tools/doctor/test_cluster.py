@@ -9,9 +9,13 @@ import beowire_cli
 import pytest
 from beowire import __version__, lab, lab_up, namespaces
 from beowire.cluster import of_hosts
+from beowire.doctor import answers
 from beowire.doctor.everywhere import ask
-from beowire.doctor.uniformity import differences, findings
+from beowire.doctor.uniformity import differences, duplicates, findings
+from beowire.doctor_cli import app
+from beowire.errors import BeowireError
 from pyroute2 import IPRoute
+from typer.testing import CliRunner
 
 
 def told(facts: dict[str, str], **states: str) -> dict[str, Any]:
@@ -51,6 +55,26 @@ def test_a_fact_that_a_node_does_not_tell_is_a_difference() -> None:
     assert dict(found.nodes) == {"9000": "n1", "nothing": "n2"}
 
 
+def test_good_settings_that_are_not_alike_are_a_difference() -> None:
+    nodes = {f"n{number}": told({}) for number in range(1, 5)}
+    for name, value in (("n1", "cubic"), ("n2", "cubic"), ("n3", "reno")):
+        nodes[name]["settings"] = {"net.ipv4.tcp_congestion_control": value}
+    (found,) = differences(nodes)
+    assert found.what == "net.ipv4.tcp_congestion_control"
+    assert found.nodes == (("cubic", "n[1-2]"), ("reno", "n3"))
+
+
+def test_addresses_of_two_nodes_are_found() -> None:
+    nodes = {f"n{number}": told({}) for number in range(1, 4)}
+    for number, (hardware, address) in enumerate(
+        (("02::1", "10.0.0.1/24"), ("02::2", "10.0.0.1/8"), ("02::2", "10.0.0.3/24")), 1
+    ):
+        own = [address, "fe80::1/64"]
+        nodes[f"n{number}"]["interfaces"] = [{"hardware": hardware, "addresses": own}]
+    found = {each.address: each.nodes for each in duplicates(nodes)}
+    assert found == {"10.0.0.1": "n[1-2]", "02::2": "n[2-3]"}
+
+
 def test_findings_are_folded_and_the_worst_come_first() -> None:
     nodes = {f"n{number}": told({}, tcp_window="", tcp_sack="0") for number in range(1, 6)}
     nodes["n4"] = told({}, tcp_window="it is 0", tcp_sack="0")
@@ -85,16 +109,16 @@ esac
 
 def test_nodes_that_fail_are_named_with_the_reason_and_the_rest_goes_on(agent: str) -> None:
     hosts = "good[1-3],down1,other1,bare1,mad1,slow1"
-    answers = ask(of_hosts([hosts], agent), ["--json"], fanout=64, timeout_s=5)
-    assert set(answers.told) == {"good1", "good2", "good3"}
-    assert {node: reason.partition("(")[0] for node, reason in answers.failed.items()} == {
+    found = ask(of_hosts([hosts], agent), ["--json"], fanout=64, timeout_s=5)
+    assert set(found.told) == {"good1", "good2", "good3"}
+    assert {node: reason.partition("(")[0] for node, reason in found.failed.items()} == {
         "down1": "it is not reached: ssh: connect to host down1 port 22: No route to host",
         "other1": f"it has version 0.0.1 of beowire, here is {__version__}",
-        "bare1": answers.failed["bare1"].partition("(")[0],
+        "bare1": found.failed["bare1"].partition("(")[0],
         "mad1": "it told nothing; status 0",
         "slow1": "no answer within 5 s",
     }
-    assert "is not there" in answers.failed["bare1"]
+    assert "is not there" in found.failed["bare1"]
 
 
 def test_the_command_tells_them_and_ends_with_status_2(agent: str) -> None:
@@ -105,10 +129,62 @@ def test_the_command_tells_them_and_ends_with_status_2(agent: str) -> None:
         assert f"{node} cannot be examined: it is not reached" in answer.errors
 
 
+@pytest.mark.parametrize(
+    "options",
+    [(), ("-w", "n1", "--lab", "x"), ("-w", "n[1-"), ("--hostfile", "/nowhere"), ("--lab", "none")],
+    ids=str,
+)
+def test_what_cannot_be_examined_as_asked_is_no_finding(options: tuple[str, ...]) -> None:
+    result = CliRunner().invoke(app, ["cluster", *options])
+    assert isinstance(result.exception, BeowireError)
+    assert result.exception.code == 2
+    assert "--hosts " not in str(result.exception)
+
+
 def test_no_node_at_all_is_an_error(agent: str) -> None:
     answer = beowire_cli.beowire("doctor", "cluster", "-w", "down[1-2]", "--ssh", agent)
     assert answer.status == 2
     assert "No node could be examined" in answer.errors
+
+
+@pytest.mark.skipif(
+    bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
+)
+def test_a_nodes_copy_and_one_without_ipv6_are_found(lab_name: str) -> None:
+    made: lab.Lab = lab_up.up(lab_name, 3, 1500)
+
+    def link() -> tuple[str, list[str]]:
+        (found,) = (each for each in answers.links() if each["name"] == "eth0")
+        four = [each for each in found["addresses"] if "." in each]
+        return found["address"], four
+
+    hardware, (address,) = namespaces.within(made.namespace_path("node1"), link)
+
+    def copy() -> None:
+        with IPRoute() as route:
+            index = route.link_lookup(ifname="eth0")[0]
+            route.flush_addr(index=index)
+            route.link("set", index=index, address=hardware)
+            host, bits = address.split("/")
+            route.addr("add", index=index, address=host, prefixlen=int(bits))
+
+    def without_six() -> None:
+        Path("/proc/sys/net/ipv6/conf/eth0/disable_ipv6").write_text("1")
+        Path("/proc/sys/net/ipv4/tcp_retries2").write_text("9")
+
+    namespaces.within(made.namespace_path("node2"), copy)
+    namespaces.within(made.namespace_path("node3"), without_six)
+    words = ["doctor", "cluster", "--lab", lab_name, "--only", "tcp.retries"]
+    answer = beowire_cli.beowire(*words, "--json")
+    assert answer.status == 1, answer.errors
+    found = json.loads(answer.output)
+    assert {(each["address"], each["nodes"]) for each in found["duplicates"]} == {
+        (hardware, "node[1-2]"),
+        (address.partition("/")[0], "node[1-2]"),
+    }
+    different = {each["what"]: dict(each["nodes"]) for each in found["differences"]}
+    assert different["eth0 IPv6"] == {"on": "node[1-2]", "off": "node3"}
+    assert different["net.ipv4.tcp_retries2"]["9"] == "node3"
 
 
 @pytest.mark.skipif(

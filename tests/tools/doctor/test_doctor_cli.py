@@ -20,6 +20,7 @@ from beowire.doctor.examine import State, examine
 from beowire.doctor.node import Goal, Node
 from beowire.doctor.registry import ALL
 from beowire.doctor.source import Source
+from beowire.doctor.words import counted
 from beowire.doctor_cli import app
 from beowire.errors import BeowireError
 from beowire_cli import COMMAND, Answer
@@ -97,6 +98,16 @@ def test_the_verdict_names_what_is_wrong_why_and_the_mend(made: World) -> None:
     assert "sysctl -w net.ipv4.tcp_sack='1'" in text
     assert text.index("tcp.window_scaling") < text.index("tcp.sack")
     assert "2 findings" in text
+
+
+def test_one_of_something_is_not_many(made: World) -> None:
+    made.sysctl("ipv4/tcp_sack", "0")
+    FAULTS["link.mtu"].plant(made)
+    words = ("-i", "n0", "--only", "link.mtu")
+    assert "1 looked at: 1 finding, 0 good" in doctor(made, "--only", "tcp.sack").output
+    told = doctor(made, "fix", "--dry-run", *words).errors
+    assert "left to a run by --interrupting, which interrupts the link: 1 fix\n" in told
+    assert (counted(2, "fix", "fixes"), counted(0, "finding")) == ("2 fixes", "0 findings")
 
 
 def test_a_clean_node_ends_with_status_0(made: World) -> None:
@@ -220,6 +231,31 @@ def test_what_lasts_is_written_and_taken_away_again(made: World, tmp_path: Path)
     assert made.run(_SACK.read_text) == "1\n"
 
 
+def test_a_namespace_does_not_change_its_machine(made: World, tmp_path: Path) -> None:
+    """The machine's own settings are written nowhere here: they are refused before."""
+    answer = doctor(made, "fix", "--only", "kernel.autogroup", "--only", "memory", "--dry-run")
+    assert "sysctl -w vm." not in answer.output
+    assert "sysctl -w kernel." not in answer.output
+    made.sysctl("ipv4/tcp_sack", "0")
+    assert doctor(made, "fix", "--only", "tcp.sack", "--yes").status == 0
+    lasting = doctor(made, "persist", "--dry-run")
+    assert (lasting.status, lasting.output) == (2, "")
+    assert "whole machine" in lasting.errors
+    image = doctor(made, "persist", "--dry-run", "--prefix", str(tmp_path))
+    assert image.status == 0
+
+
+def test_a_damaged_undo_file_does_not_block_the_others(made: World, tmp_path: Path) -> None:
+    made.sysctl("ipv4/tcp_sack", "0")
+    assert doctor(made, "fix", "--only", "tcp.sack", "--yes").status == 0
+    damaged = tmp_path / "state" / "doctor" / "000007.journal"
+    damaged.write_text("{]\n")
+    answer = doctor(made, "undo")
+    assert (answer.status, made.run(_SACK.read_text)) == (1, "0\n")
+    assert f"{damaged} is damaged" in answer.errors
+    assert damaged.exists()
+
+
 _INTERRUPTING = "$doctor fix --interrupting --only link.mtu -i n0 --yes"
 
 
@@ -330,6 +366,11 @@ def test_watching_tells_what_comes_goes_and_is_lost(made: World) -> None:
     ]
     assert watch.between(looks[1], looks[2]) == [
         watch.Event("lost", "rings.lost nic0", "4 rx_missed_errors")
+    ]
+    vanished = copy.copy(looks[0])
+    vanished.outcomes = []
+    assert [(each.kind, each.subject) for each in watch.between(looks[0], vanished)] == [
+        ("unseen", "tcp.sack")
     ]
     (back,) = watch.between(looks[1], looks[0])
     assert (back.kind, back.subject) == ("new", "tcp.sack")

@@ -4,7 +4,8 @@
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import beowire_cli
@@ -15,9 +16,10 @@ from beowire.doctor.examine import examine
 from beowire.doctor.fix import Result, Step
 from beowire.doctor.journal import Journal
 from beowire.doctor.registry import ALL
-from beowire.doctor.setting import ABSENT, ConfigurationSetting, FileSetting, Setting
+from beowire.doctor.setting import ABSENT, ConfigurationSetting, FileSetting, Setting, from_json
 from beowire.errors import BeowireError
 from faults import FAULTS
+from pyroute2 import IPRoute
 from world import EXAMINED, World, world
 
 pytestmark = pytest.mark.skipif(
@@ -37,6 +39,7 @@ _NAMED = (
     "queues.send",
     "path.answers",
 )
+_NOBODY = 65534
 _RECORDED = ("memory.huge_pages", "cpu.governor", "coalescing.receive_short", "clock.source")
 
 
@@ -182,6 +185,63 @@ def test_a_damaged_journal_is_named(ill: World) -> None:
         journal.read(past.path)
 
 
+def _spoil_head(path: Path) -> None:
+    path.write_bytes(b"{]\n" + path.read_bytes())
+
+
+def _spoil_shape(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + b'{"setting": ["no"], "old": "", "new": ""}\n')
+
+
+def _leave_open(path: Path) -> None:
+    path.chmod(0o666)
+
+
+def _give_away(path: Path) -> None:
+    os.chown(path, _NOBODY, _NOBODY)
+
+
+@pytest.mark.parametrize("spoil", [_spoil_head, _spoil_shape, _leave_open, _give_away])
+def test_a_journal_that_cannot_be_used_is_named_and_the_others_are_undone(
+    ill: World, spoil: Callable[[Path], None]
+) -> None:
+    which = settings(ill)
+    before = values(ill, which)
+    mend(ill)
+    ill.sysctl("ipv4/tcp_retries2", "3")
+    mend(ill)
+    bad, good = journal.pending()
+    spoil(bad.path)
+    assert journal.pending() == [good]
+    (error,) = journal.unreadable()
+    assert str(bad.path) in str(error)
+    undo(ill)
+    assert values(ill, which) == before
+    assert bad.path.exists()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"of": "file", "path": "/proc/sys/kernel/core_pattern"},
+        {"of": "file", "path": "/proc/sys/net/../kernel/modprobe"},
+        {"of": "file", "path": "/etc/passwd"},
+        {"of": "file", "path": "/sys/class/net/../../kernel/uevent_helper"},
+        {"of": "configuration", "path": "/etc/passwd"},
+        {"of": "configuration", "path": "/etc/sysctl.d/../shadow"},
+        {"of": "configuration", "path": "/etc/systemd/network/10-beowire-../x.link"},
+        {"of": "ethtool", "interface": "../n0", "kind": "rings", "name": "rx"},
+        {"of": "link", "interface": "n0", "name": "ifname"},
+        {"of": "link", "interface": "n0", "name": ["mtu"]},
+        {"of": "nothing"},
+    ],
+    ids=str,
+)
+def test_what_the_doctor_does_not_change_is_not_undone(setting: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"is no setting|does not change"):
+        from_json(setting)
+
+
 def test_the_old_value_is_on_disk_before_the_change(ill: World) -> None:
     known: list[bool] = []
 
@@ -229,7 +289,7 @@ def test_force_puts_back_what_someone_else_changed(ill: World) -> None:
 
 
 def test_after_a_reboot_only_configuration_files_are_put_back(ill: World, tmp_path: Path) -> None:
-    file = tmp_path / "etc" / "90-test.conf"
+    file = tmp_path / "etc" / "sysctl.d" / "90-beowire.conf"
     log = ill.run(Journal, ill.source, "test")
     for setting, old, new in (
         (FileSetting("/proc/sys/net/ipv4/tcp_sack"), "0\n", "1"),
@@ -238,7 +298,7 @@ def test_after_a_reboot_only_configuration_files_are_put_back(ill: World, tmp_pa
         log.before(Change(setting, old, new))
         log.after(new)
     log.close()
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_text("a = 1\n")
     ill.good.files[str(file)] = "a = 1\n"
     ill.good.sysctl("kernel/random/boot_id", "another")
@@ -258,6 +318,57 @@ def test_without_a_place_for_the_undo_file_nothing_is_changed(
     with pytest.raises(BeowireError, match="Nothing was changed"):
         mend(ill)
     assert values(ill, which) == before
+
+
+def test_outside_the_first_network_namespace_the_machine_is_left_alone(ill: World) -> None:
+    FAULTS["memory.swappiness"].plant(ill)
+    FAULTS["kernel.autogroup"].plant(ill)
+    of_machine = {*_RECORDED, "memory.swappiness", "kernel.autogroup"} - {
+        "coalescing.receive_short"
+    }
+    for name in ("netdev_budget", "netdev_budget_usecs"):
+        del ill.good.files[f"/proc/sys/net/core/{name}"]
+    files = dict(ill.good.files)
+    done = ill.examine()
+    for interrupting in (False, True):
+        left = ill.run(partial(fix.left_to_the_machine, done, interrupting=interrupting))
+        assert {each.check.name for each in left} == (set() if interrupting else of_machine)
+    assert {step.result for step in mend(ill)} == {Result.DONE}
+    assert ill.good.files == files
+    assert ill.found() == of_machine
+
+
+def test_what_cannot_be_read_is_not_taken_for_gone(
+    ill: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mend(ill)
+    real = ill.source.text
+
+    def deny(path: str) -> str:
+        if path.endswith("tcp_sack"):
+            raise PermissionError(13, "Permission denied", path)
+        return real(path)
+
+    monkeypatch.setattr(ill.source, "text", deny)
+    refused = [step.what for step in undo(ill) if step.result is Result.REFUSED]
+    assert refused == ["net.ipv4.tcp_sack"]
+    assert journal.pending()
+
+
+def test_what_vanished_before_its_fix_is_not_called_fixed() -> None:
+    with world("latency") as made:
+        FAULTS["offloads.tso"].plant(made)
+
+        def act() -> list[Step]:
+            done = examine(made.node(), ALL.values(), EXAMINED)
+            outcomes = [each for each in done.findings() if each.interface == "n0"]
+            with IPRoute() as route:
+                route.link("del", index=route.link_lookup(ifname="n0")[0])
+            log = Journal(made.source, "fix")
+            with contextlib.closing(log):
+                return list(fix.apply(made.source, done.node, outcomes, log))
+
+        assert {step.result for step in made.run(act)} == {Result.GONE}
 
 
 def test_interrupting_mends_are_apart_from_live_ones() -> None:

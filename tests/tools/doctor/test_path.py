@@ -7,8 +7,12 @@ from collections.abc import Iterator
 import pytest
 from beowire import ethtool
 from beowire.doctor import answers, facts, probe
+from beowire.doctor.examine import State, examine
 from beowire.doctor.node import Goal, Node
+from beowire.doctor.registry import ALL
+from beowire.doctor.source import Source
 from pyroute2 import IPRoute
+from pyroute2.nftables.main import NFTables
 from world import PEER, Layered, World
 
 _SIX = "fd00:9::9"
@@ -48,6 +52,67 @@ def test_a_host_that_does_not_answer_passes_nothing(world: World) -> None:
     assert world.run(probe.path_to, "fd00:9::7", 0.01)["passes"] == 0
     with pytest.raises(socket.gaierror):
         world.run(probe.echo, "no-such-host.invalid", 64)
+
+
+@pytest.mark.parametrize("kind", ["blackhole", "prohibit", "unreachable", "", "filter"])
+def test_no_way_to_the_peer_is_a_finding(world: World, kind: str) -> None:
+    def break_route() -> None:
+        with IPRoute() as route:
+            if kind:
+                route.route("add", dst=f"{PEER}/32", type=kind)
+            else:
+                route.flush_addr(index=route.link_lookup(ifname="n0")[0], family=socket.AF_INET)
+                route.flush_addr(index=route.link_lookup(ifname="m0")[0], family=socket.AF_INET)
+
+    def filter_out() -> None:
+        with NFTables(nfgen_family=2) as netfilter:
+            netfilter.table("add", name="planted")
+            netfilter.chain(
+                "add", table="planted", name="out", hook="output", type="filter", policy=0
+            )
+
+    world.run(filter_out if kind == "filter" else break_route)
+    done = world.examine("path.mtu")
+    (outcome,) = done.outcomes
+    assert outcome.state is State.BAD, outcome
+    assert not done.troubles
+
+
+def _used(world: World) -> dict[str, set[str]]:
+    """The findings of the link on the interfaces that the doctor chooses by itself."""
+
+    def act() -> dict[str, set[str]]:
+        source = Source()
+        try:
+            done = examine(Node(source, Goal.LATENCY), [ALL["link.carrier"], ALL["link.address"]])
+        finally:
+            source.close()
+        names = [each.name for each in done.node.interfaces]
+        bad = done.findings()
+        return {name: {each.check.name for each in bad if each.interface == name} for name in names}
+
+    return world.run(act)
+
+
+def test_what_fell_out_of_use_stays_in_the_verdict(world: World) -> None:
+    assert world.run(probe.echo, PEER, 64)
+    assert world.run_there(probe.echo, "10.9.9.1", 64)
+    assert _used(world)["n0"] == set()
+
+    def set_down() -> None:
+        with IPRoute() as route:
+            route.link("set", index=route.link_lookup(ifname="n0")[0], state="down")
+
+    def lose_addresses() -> None:
+        with IPRoute() as route:
+            index = route.link_lookup(ifname="n0")[0]
+            route.flush_addr(index=index)
+            route.link("set", index=index, state="up")
+
+    world.run(set_down)
+    assert _used(world)["n0"] == {"link.carrier"}
+    world.run(lose_addresses)
+    assert _used(world)["n0"] == {"link.address"}
 
 
 def test_firmware_is_told_where_there_is_any(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

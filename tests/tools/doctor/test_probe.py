@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
     bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
 )
 
-_LOOSE = 0.35
+_LOOSE = 0.2
 """A loaded machine emulates the line late; docs/labbook.md has the errors of a quiet one."""
 _PATIENCE_S = 30
 _SCALING = Path("/proc/sys/net/ipv4/tcp_window_scaling")
@@ -84,12 +84,9 @@ def strays(made: lab.Lab) -> list[str]:
     ],
 )
 def test_what_a_mend_brings_is_foretold(line: lab.Lab, fault: PairFault) -> None:
-    for _ in range(3):
-        found = pair_faults.foretell(line, fault, 3)
-        print(f"fault={fault.check} {found} error={found.error:+.3f}")
-        assert found.brought > 2
-        if abs(found.error) < _LOOSE:
-            break
+    found = pair_faults.foretell(line, fault, 3)
+    print(f"fault={fault.check} {found} error={found.error:+.3f}")
+    assert found.brought > 2
     assert abs(found.error) < _LOOSE
     assert strays(line) == []
 
@@ -130,22 +127,24 @@ def test_a_probe_tells_all_that_it_promises(line: lab.Lab) -> None:
 
 
 def test_a_trial_keeps_what_helps_and_takes_back_what_does_not(ill: lab.Lab) -> None:
-    # With four series of eight rounds, a mend that does nothing for one of them is taken for a help
-    # or for a harm by chance once in 64 times.
-    for _ in range(3):
+    # Chance is in what a trial promises: with four series of eight rounds, one mend in 64 that does
+    # nothing is taken for a help or for a harm. Twice in a row is none. What lets far more be under
+    # way helps in every round; no chance there. (test_keep.py has trials without chance.)
+    for _ in range(2):
         done = beowire_cli.beowire(*fix_words(ill))
         assert done.status == 0, done.errors
-        kept = values(ill)
-        for name, value in zip(("window_scaling", "timestamps"), kept, strict=True):
+        scaling, stamps = values(ill)
+        assert scaling == "1"
+        for name, value in (("window_scaling", scaling), ("timestamps", stamps)):
             assert f"{'kept' if value == '1' else 'taken back'}: tcp.{name}" in done.output
         undone = beowire_cli.beowire(
             "lab", "exec", ill.name, "node1", "--", *beowire_cli.COMMAND, "doctor", "undo"
         )
         assert undone.status == 0, undone.errors
         assert values(ill) == ["0", "0"]
-        if kept == ["1", "0"]:
+        if stamps == "0":
             break
-    assert kept == ["1", "0"]
+    assert stamps == "0"
 
 
 def test_ctrl_c_in_a_trial_leaves_nothing_that_undo_does_not_mend(ill: lab.Lab) -> None:

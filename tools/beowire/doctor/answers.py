@@ -7,6 +7,7 @@ Everything acts in the calling thread's network namespace.
 import contextlib
 import ctypes
 import os
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,8 @@ _ATTRIBUTES = {
     "txqlen": "IFLA_TXQLEN",
     "gso_max_size": "IFLA_GSO_MAX_SIZE",
     "gro_max_size": "IFLA_GRO_MAX_SIZE",
+    "gso_max_segs": "IFLA_GSO_MAX_SEGS",
+    "tso_max_segs": "IFLA_TSO_MAX_SEGS",
     "tso_max_size": "IFLA_TSO_MAX_SIZE",
     "tx_queues": "IFLA_NUM_TX_QUEUES",
     "rx_queues": "IFLA_NUM_RX_QUEUES",
@@ -36,9 +39,19 @@ _ATTRIBUTES = {
     "address": "IFLA_ADDRESS",
     "promiscuity": "IFLA_PROMISCUITY",
 }
-_SETTABLE = {"mtu", "txqlen", "gso_max_size", "gro_max_size"}
+SETTABLE = {"mtu", "txqlen", "gso_max_size", "gro_max_size", "gso_max_segs"}
 _ARPHRD_ETHER = 1
 _IFF_UP = 1
+_IFF_NOARP = 0x80
+_METRICS = {
+    "mtu": "RTAX_MTU",
+    "window": "RTAX_WINDOW",
+    "advmss": "RTAX_ADVMSS",
+    "cwnd": "RTAX_CWND",
+    "initcwnd": "RTAX_INITCWND",
+    "rto_min": "RTAX_RTO_MIN",
+}
+_UNICAST = 1
 
 
 def links() -> list[Link]:
@@ -56,6 +69,7 @@ def links() -> list[Link]:
                 "name": message.get_attr("IFLA_IFNAME"),
                 "index": message["index"],
                 "up": bool(message["flags"] & _IFF_UP),
+                "arp": not message["flags"] & _IFF_NOARP,
                 "addresses": addresses.get(message["index"], []),
             }
             for name, attribute in _ATTRIBUTES.items():
@@ -72,7 +86,7 @@ def links() -> list[Link]:
 
 def set_link(interface: str, name: str, value: int) -> None:
     """Changes an attribute of an interface. Raises NetlinkError."""
-    if name not in _SETTABLE:
+    if name not in SETTABLE:
         raise ValueError(f"{name} is no attribute to set")
     with IPRoute() as route:
         index = route.link_lookup(ifname=interface)
@@ -82,7 +96,8 @@ def set_link(interface: str, name: str, value: int) -> None:
 
 
 def qdiscs() -> list[Link]:
-    """All queueing disciplines: interface's index, kind, parent, packets, drops, overlimits."""
+    """All queueing disciplines: interface's index, kind, parent, packets, drops, overlimits, and
+    the limit of their queue, if they have one."""
     with IPRoute() as route:
         found = []
         for message in route.get_qdiscs():
@@ -93,6 +108,7 @@ def qdiscs() -> list[Link]:
                 {
                     "index": message["index"],
                     "kind": message.get_attr("TCA_KIND"),
+                    "limit": _limit(message.get_attr("TCA_OPTIONS")),
                     "parent": message["parent"],
                     "packets": basic["packets"] if basic else 0,
                     "drops": queue["drops"] if queue else 0,
@@ -100,6 +116,63 @@ def qdiscs() -> list[Link]:
                 }
             )
         return found
+
+
+def _limit(options: Any) -> int | None:
+    """The limit among a discipline's options, a structure or attributes such as TCA_FQ_PLIMIT."""
+    try:
+        return int(options["limit"])
+    except (KeyError, TypeError, ValueError):
+        pass
+    for name, value in getattr(options, "get", lambda *_: ())("attrs", ()) or ():
+        if name.endswith(("_LIMIT", "_PLIMIT")) and isinstance(value, int):
+            return value
+    return None
+
+
+def routes() -> list[Link]:
+    """Routes to other hosts: the interface's index, IP's version, destination with prefix length,
+    whether by a gateway, and metrics (rto_min in ms)."""
+    with IPRoute() as route:
+        found = []
+        for message in route.get_routes():
+            if message["type"] != _UNICAST or message.get_attr("RTA_OIF") is None:
+                continue
+            metrics = message.get_attr("RTA_METRICS")
+            values = {
+                name: metrics.get_attr(attribute) if metrics else None
+                for name, attribute in _METRICS.items()
+            }
+            to = f"{message.get_attr('RTA_DST') or 'default'}/{message['dst_len']}"
+            found.append(
+                {
+                    "index": message.get_attr("RTA_OIF"),
+                    "version": 4 if message["family"] == socket.AF_INET else 6,
+                    "to": to,
+                    "gateway": message.get_attr("RTA_GATEWAY") is not None,
+                    "metrics": {name: value for name, value in values.items() if value},
+                }
+            )
+        return found
+
+
+def twins() -> list[Link]:
+    """Neighbours with the hardware address of the interface by which they are known: its index, and
+    the neighbour's address."""
+    mine = {link["index"]: (link["address"], link["addresses"]) for link in links()}
+    with IPRoute() as route:
+        found = []
+        for message in route.get_neighbours():
+            hardware, own = mine.get(message["ifindex"], (None, []))
+            address = message.get_attr("NDA_DST")
+            if hardware and message.get_attr("NDA_LLADDR") == hardware and address:
+                here = any(each.partition("/")[0] == address for each in own)
+                if not here and not message["state"] & _NUD_NOARP:
+                    found.append({"index": message["ifindex"], "address": address})
+        return found
+
+
+_NUD_NOARP = 0x40
 
 
 def tables() -> list[Link]:
@@ -185,6 +258,8 @@ def firmware() -> dict[str, str]:
 ASKED: dict[str, Callable[[], Any]] = {
     "links": links,
     "qdiscs": qdiscs,
+    "routes": routes,
+    "twins": twins,
     "tables": tables,
     "napi": napi,
     "clock": clock,

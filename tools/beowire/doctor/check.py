@@ -109,6 +109,8 @@ class Check:
     weight: Weight
     mend: Mend
     goals: frozenset[Goal] = field(default=ALL_GOALS)
+    of_peer: bool = False
+    """Judges the path to the node's peer; there is nothing to judge without one."""
     look: Callable[[Node], Verdict] | None = None
     """Judges the node as a whole."""
     look_at: Callable[[Node, Interface], Verdict] | None = None

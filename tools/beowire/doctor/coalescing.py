@@ -19,6 +19,8 @@ from beowire.doctor.setting import EthtoolSetting
 
 _SHORT_US = 8
 _LONG_US = 50
+_IGNORING = {"netdevsim"}
+"""Drivers that keep what they are told, and coalesce nothing."""
 _ADAPTIVE_BY_VALUE = {"e1000", "e1000e", "igb", "igc"}
 """Drivers that take 1 and 3 us for their adaptive modes."""
 
@@ -27,13 +29,20 @@ def _setting(interface: Interface, name: str) -> EthtoolSetting:
     return EthtoolSetting(interface.name, "coalesce", name)
 
 
+def _coalesce(node: Node, interface: Interface) -> dict[str, int]:
+    if not interface.physical or interface.driver in _IGNORING:
+        raise NotApplicable("it has no interrupts to coalesce")
+    found: dict[str, int] = node.ethtool(interface.name, "coalesce")
+    return found
+
+
 def _adapts(interface: Interface, coalesce: dict[str, int]) -> bool:
     by_value = interface.driver in _ADAPTIVE_BY_VALUE and coalesce.get("rx-usecs") in (1, 3)
     return bool(coalesce.get("adaptive-rx")) or by_value
 
 
 def _adaptive(node: Node, interface: Interface) -> Verdict:
-    coalesce = node.ethtool(interface.name, "coalesce")
+    coalesce = _coalesce(node, interface)
     if "adaptive-rx" not in coalesce and interface.driver not in _ADAPTIVE_BY_VALUE:
         raise NotApplicable("the driver has no adaptive coalescing")
     if not _adapts(interface, coalesce):
@@ -47,7 +56,7 @@ def _adaptive(node: Node, interface: Interface) -> Verdict:
 
 
 def _short(node: Node, interface: Interface) -> Verdict:
-    coalesce = node.ethtool(interface.name, "coalesce")
+    coalesce = _coalesce(node, interface)
     if "rx-usecs" not in coalesce:
         raise NotApplicable("the driver has no time to set")
     now = coalesce["rx-usecs"]
@@ -58,7 +67,7 @@ def _short(node: Node, interface: Interface) -> Verdict:
 
 
 def _frames(node: Node, interface: Interface) -> Verdict:
-    coalesce = node.ethtool(interface.name, "coalesce")
+    coalesce = _coalesce(node, interface)
     if "rx-frames" not in coalesce:
         raise NotApplicable("the driver has no number of frames to set")
     now = coalesce["rx-frames"]
@@ -69,7 +78,7 @@ def _frames(node: Node, interface: Interface) -> Verdict:
 
 
 def _long(node: Node, interface: Interface) -> Verdict:
-    coalesce = node.ethtool(interface.name, "coalesce")
+    coalesce = _coalesce(node, interface)
     now = coalesce.get("rx-usecs")
     if now is None:
         raise NotApplicable("the driver has no time to set")

@@ -16,6 +16,7 @@ from beowire.doctor.check import (
 from beowire.doctor.node import Node
 from beowire.doctor.rules import Rule, exactly, judged
 from beowire.doctor.setting import FileSetting
+from beowire.doctor.words import counted
 
 _CPU = "/sys/devices/system/cpu"
 _FREQUENCY = "kernel: admin-guide/pm/cpufreq.rst"
@@ -65,7 +66,11 @@ def _limit(node: Node) -> Verdict:
     if not changes:
         return Good("no policy is limited below the processor's own frequency")
     shown = f"{int(changes[0].old)} of {changes[0].new} kHz"
-    return Bad(f"{len(changes)} policies limited, {shown}", "no limit", tuple(changes))
+    return Bad(
+        f"{counted(len(changes), 'policy', 'policies')} limited, {shown}",
+        "no limit",
+        tuple(changes),
+    )
 
 
 def _boost(node: Node) -> Verdict:

@@ -15,6 +15,8 @@ from beowire.cluster import Cluster
 from beowire.doctor.uniformity import Told
 
 FINDINGS = 1
+_HOST = "%h"
+"""Where ClusterShell puts a node's name."""
 _NOT_FOUND = 127
 _UNREACHED = 255
 
@@ -34,10 +36,11 @@ def command(cluster: Cluster, arguments: list[str]) -> str:
         program = [sys.executable, "-P", "-m", "beowire.doctor"]
     else:
         program = [str(places.root() / "beowire"), "doctor"]
-    remote = shlex.join([*program, *arguments]).replace("%", "%%")
+    remote = shlex.join([*program, *arguments])
     variables = [f"{name}={value}" for name, value in cluster.environment.items()]
-    local = shlex.join(["env", *variables, *cluster.agent]).replace("%", "%%")
-    return f"{local} %h {shlex.quote(remote)} </dev/null"
+    words = ["env", *variables, *cluster.reach(_HOST, remote)]
+    escaped = [word if word == _HOST else word.replace("%", "%%") for word in words]
+    return f"{shlex.join(escaped)} </dev/null"
 
 
 def ask(cluster: Cluster, arguments: list[str], fanout: int, timeout_s: float) -> Answers:

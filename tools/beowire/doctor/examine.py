@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from beowire.doctor.check import Bad, Check, Good, NotApplicable, Weight
-from beowire.doctor.node import Interface, Malformed, Node
+from beowire.doctor.node import Interface, Malformed, Node, has_address
 from beowire.doctor.setting import same
 from beowire.errors import BeowireError
 
@@ -21,6 +21,18 @@ _ABSENT = {
     errno.EINVAL,
     errno.ENXIO,
 }
+
+
+_OTHER_FORM = (
+    AttributeError,
+    IndexError,
+    KeyError,
+    TypeError,
+    ValueError,
+    ZeroDivisionError,
+)
+_FOR_OTHERS = {"bridge", "bond", "team", "dummy", "ifb"}
+"""Kinds that are nothing without an address or others' frames."""
 
 
 class State(enum.StrEnum):
@@ -72,9 +84,9 @@ class Examination:
 
 
 def choose(node: Node, wanted: Iterable[str]) -> list[str]:
-    """Sets the node's interfaces: those wanted, or all that can carry a cluster's messages: NICs
-    that are up with an address, and where there is none, any such interface. Returns what is wrong
-    with the names wanted."""
+    """Sets the node's interfaces: those wanted, or all that carry a cluster's messages or did so:
+    NICs with an address, up or down, and those with a link that have lost theirs; where there is
+    none, any such interface. Returns what is wrong with the names wanted."""
     every = node.all_interfaces()
     by_name = {each.name: each for each in every}
     names = list(dict.fromkeys(wanted))
@@ -86,20 +98,21 @@ def choose(node: Node, wanted: Iterable[str]) -> list[str]:
             for name in names
             if name not in by_name
         ]
-    used = [each for each in every if each.link["up"] and _has_address(node, each)]
+    used = [each for each in every if _is_used(node, each)]
     node.interfaces = tuple([each for each in used if each.physical] or used)
     return []
 
 
-def _has_address(node: Node, interface: Interface) -> bool:
-    """It has an address of a network (not of the link alone), or its bond or bridge has."""
-    above = interface.link["master"]
-    masters = [each for each in node.answer("links") if above and each["index"] == above]
-    return any(
-        not address.startswith("fe80:")
-        for link in (interface.link, *masters)
-        for address in link["addresses"]
-    )
+def _is_used(node: Node, interface: Interface) -> bool:
+    """It has an address, or has carried frames and is not there for others' alone. One that fell
+    out of use must not fall out of the verdict."""
+    link = interface.link
+    carried = bool(link["counters"].get("rx_packets"))
+    if has_address(node, interface):
+        return bool(link["up"]) or carried or interface.physical
+    if link["master"] or interface.kind in _FOR_OTHERS:
+        return False
+    return carried and (not link["up"] or link["carrier"] != 0)
 
 
 def examine(node: Node, checks: Iterable[Check], wanted: Iterable[str] = ()) -> Examination:
@@ -113,14 +126,31 @@ def examine(node: Node, checks: Iterable[Check], wanted: Iterable[str] = ()) -> 
             "A recorded tree needs answers/links.json: beowire doctor --record makes one.",
             code=2,
         ) from error
-    for check in checks:
-        if node.goal not in check.goals:
-            continue
+    except (AttributeError, KeyError, TypeError, ValueError, Malformed) as error:
+        raise BeowireError(
+            f"What is told of the interfaces has another form: {error}.",
+            "A recorded tree may be damaged; make it again: beowire doctor --record",
+            code=2,
+        ) from error
+    chosen = [check for check in checks if node.goal in check.goals]
+    if not node.interfaces and not done.troubles and any(check.look_at for check in chosen):
+        done.troubles.append("There is no Ethernet interface in use, so none was examined.")
+    for check in chosen:
         if check.look is not None:
             done.outcomes.append(judge(check, node, None))
         else:
             done.outcomes += [judge(check, node, each) for each in node.interfaces]
+    done.troubles += _unprobed(done)
     return done
+
+
+def _unprobed(done: Examination) -> list[str]:
+    """The peer was asked for: where its path cannot be judged, that is no good end."""
+    return [
+        f"The path to {done.node.peer} cannot be judged ({each.subject}): {each.said}."
+        for each in done.outcomes
+        if done.node.peer and each.check.of_peer and each.state not in (State.GOOD, State.BAD)
+    ]
 
 
 def judge(check: Check, node: Node, interface: Interface | None) -> Outcome:
@@ -139,7 +169,7 @@ def judge(check: Check, node: Node, interface: Interface | None) -> Outcome:
         return Outcome(check, name, State.FAILED, str(error))
     except OSError as error:
         return Outcome(check, name, *_unread(error))
-    except (KeyError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
+    except _OTHER_FORM as error:
         return Outcome(check, name, State.FAILED, f"what it reads has another form: {error!r}")
     if isinstance(verdict, Good):
         return Outcome(check, name, State.GOOD, verdict.read)

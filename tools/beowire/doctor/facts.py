@@ -11,6 +11,7 @@ from beowire.doctor.kernel import preemption
 from beowire.doctor.node import Malformed, Node
 
 _DMI = "/sys/class/dmi/id"
+_IPV6 = "/proc/sys/net/ipv6/conf"
 _GIB_KB = 1024 * 1024
 
 
@@ -41,6 +42,7 @@ def facts(node: Node) -> dict[str, str]:
             found[f"{each.name} firmware"] = versions[each.name]
         found[f"{each.name} driver"] = each.driver or each.kind
         found[f"{each.name} mtu"] = str(each.link["mtu"])
+        found[f"{each.name} IPv6"] = _six(node, each.name)
         if each.speed_bits:
             found[f"{each.name} speed"] = f"{each.speed_bits // 1_000_000} Mbit/s"
     return found
@@ -50,6 +52,14 @@ def _parameters(node: Node) -> list[str]:
     """The kernel's parameters but those that name the node's own disk or address."""
     own = ("root=", "resume=", "ip=", "BOOT_IMAGE=", "initrd=", "BOOTIF=")
     return [word for word in node.command_line if not word.startswith(own)]
+
+
+def _six(node: Node, interface: str) -> str:
+    """Whether the interface speaks IPv6; a kernel may have none at all."""
+    try:
+        return "off" if node.number(f"{_IPV6}/{interface}/disable_ipv6") else "on"
+    except (OSError, Malformed):
+        return "off"
 
 
 def _processor(node: Node, field: str) -> str:

@@ -2,6 +2,7 @@
 """Applies mends, each change only after the journal has it, and undoes them."""
 
 import enum
+import errno
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from beowire.doctor.journal import Entry, Journal, Past
 from beowire.doctor.node import Node
 from beowire.doctor.setting import ConfigurationSetting, FileSetting, same
 from beowire.doctor.source import Source
+
+_VANISHED = {errno.ENOENT, errno.ENOTDIR, errno.ENODEV, errno.ENXIO}
+"""What reading a setting ends with whose interface or driver is not here any more."""
 
 
 class Result(enum.StrEnum):
@@ -36,13 +40,30 @@ class Step:
 
 
 def mendable(done: Examination, *, interrupting: bool) -> list[Outcome]:
-    """The findings that the doctor can mend itself: live ones, or those that interrupt a link."""
+    """The findings that the doctor can fix itself: live ones, or those that interrupt a link."""
+    return [each for each in _changing(done, interrupting) if not _beyond(done, each)]
+
+
+def left_to_the_machine(done: Examination, *, interrupting: bool) -> list[Outcome]:
+    """Those that it could fix if it ran in the machine's first network namespace. In another one,
+    such as a lab's node, a change of the whole machine would outlive the namespace, and its undo
+    file would not be found outside."""
+    return [each for each in _changing(done, interrupting) if _beyond(done, each)]
+
+
+def _changing(done: Examination, interrupting: bool) -> list[Outcome]:
     wanted = Mend.INTERRUPTS if interrupting else Mend.LIVE
     return [
         each
         for each in done.findings()
         if each.bad and each.bad.changes and each.check.mend is wanted
     ]
+
+
+def _beyond(done: Examination, outcome: Outcome) -> bool:
+    changes = outcome.bad.changes if outcome.bad else ()
+    of_machine = any(each.setting.of_machine for each in changes)
+    return of_machine and not done.node.in_first_network
 
 
 def apply(source: Source, node: Node, outcomes: Iterable[Outcome], log: Journal) -> Iterator[Step]:
@@ -52,7 +73,9 @@ def apply(source: Source, node: Node, outcomes: Iterable[Outcome], log: Journal)
     for outcome in outcomes:
         again = _judge_anew(source, node, names, outcome)
         if again.bad is None:
-            yield Step(outcome.subject, Result.DONE, f"already mended: {again.said}")
+            fixed = again.state is State.GOOD
+            said = f"{'already fixed' if fixed else again.state}: {again.said}"
+            yield Step(outcome.subject, Result.DONE if fixed else Result.GONE, said)
             continue
         for change in again.bad.changes:
             yield _apply_one(source, outcome, change, log)
@@ -118,7 +141,9 @@ def _undo_one(source: Source, entry: Entry, force: bool) -> Step:
     try:
         now = setting.read(source)
     except OSError as error:
-        return Step(what, Result.GONE, error.strerror or str(error))
+        if error.errno in _VANISHED:
+            return Step(what, Result.GONE, error.strerror or str(error))
+        return Step(what, Result.REFUSED, _refusal(error))
     if now == entry.old:
         return Step(what, Result.DONE, "it has its old value")
     if entry.became is not None and now != entry.became and not force:

@@ -16,6 +16,7 @@ from beowire.doctor.check import (
 from beowire.doctor.node import Interface, Node, parse_cpus
 from beowire.doctor.processes import named
 from beowire.doctor.setting import FileSetting
+from beowire.doctor.words import counted
 
 _AFFINITY = "kernel: core-api/irq/irq-affinity.rst"
 _SCALING = "kernel: networking/scaling.rst"
@@ -69,7 +70,7 @@ def _spread(node: Node, interface: Interface) -> Verdict:
     if len(interrupts) <= _FEW or len(cpus) < 2:
         raise NotApplicable("it has too few interrupts, or there is one processor")
     serving = {cpu for each in interrupts for cpu in _serving(node, each)[:1]}
-    read = f"{len(interrupts)} interrupts on {len(serving)} processors"
+    read = f"{counted(len(interrupts), 'interrupt')} on {counted(len(serving), 'processor')}"
     if len(serving) > 1:
         return Good(read)
     return Bad(read, "spread over the processors", _moved(node, interrupts, cpus))

@@ -10,13 +10,14 @@ import contextlib
 import fcntl
 import json
 import os
+import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from beowire import places
+from beowire import places, private_dir
 from beowire.doctor.check import Change
 from beowire.doctor.setting import Setting, from_json, synchronize_directory, to_json
 from beowire.doctor.source import Recorded, Source
@@ -79,7 +80,7 @@ class Journal:
     def __init__(self, source: Source, what: str) -> None:
         place = directory()
         try:
-            place.mkdir(mode=0o755, parents=True, exist_ok=True)
+            private_dir.make(place)
             self.path, self._file = _create(place)
             fcntl.flock(self._file, fcntl.LOCK_EX)
         except OSError as error:
@@ -124,9 +125,14 @@ def _create(place: Path) -> tuple[Path, IO[str]]:
     while True:
         path = place / f"{number:06}{_OPEN}"
         try:
-            return path, path.open("x")
+            return path, open(path, "x", opener=_private)
         except FileExistsError:
             number += 1
+
+
+def _private(path: str, flags: int) -> int:
+    """Opens a file that others may read but not write, whatever the umask."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o644)
 
 
 def _number(path: Path) -> int:
@@ -135,47 +141,98 @@ def _number(path: Path) -> int:
 
 
 def read(path: Path) -> Past:
-    """The journal at this path."""
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise BeowireError(
-            f"{path} cannot be read: {error.strerror}.", "Run it as root."
-        ) from error
+    """The journal at this path. Undoing it writes what stands there, so it has to be the caller's
+    own or root's, and nobody else may have been able to write it."""
     values = []
-    for line in lines[:-1]:  # what follows the last newline is torn
+    for line in _content(path).split(b"\n")[:-1]:  # what follows the last newline is torn
         try:
             values.append(json.loads(line))
         except ValueError:
-            raise BeowireError(
-                f"{path} is damaged: it has a line that is no JSON.",
-                "Restore the values by hand from the lines that can be read.",
-            ) from None
+            raise _damaged(path, "it has a line that is no JSON") from None
+    if not all(isinstance(value, dict) for value in values):
+        raise _damaged(path, "it has a line that is no change")
     head = values[0] if values else {}
     if head and head.get("format") != _FORMAT:
         raise BeowireError(
             f"{path} was written by another version (format {head.get('format')}).",
             "Undo it with that version of beowire.",
         )
+    try:
+        entries = _entries(values[1:])
+    except (KeyError, ValueError, AttributeError) as error:
+        raise _damaged(path, str(error)) from None
+    fields = {name: str(head.get(name, "")) for name in ("what", "started", "boot", "network")}
+    return Past(path, entries=entries, **fields)
+
+
+def _entries(values: list[dict[str, Any]]) -> tuple[Entry, ...]:
     entries: list[Entry] = []
-    for value in values[1:]:
+    for value in values:
         if "setting" in value:
             setting = from_json(value["setting"])
-            entries.append(Entry(setting, value["old"], value["new"], None))
+            entries.append(Entry(setting, str(value["old"]), str(value["new"]), None))
         elif entries:
             last = entries.pop()
-            entries.append(Entry(last.setting, last.old, last.new, value["became"]))
-    fields = {name: str(head.get(name, "")) for name in ("what", "started", "boot", "network")}
-    return Past(path, entries=tuple(entries), **fields)
+            entries.append(Entry(last.setting, last.old, last.new, str(value["became"])))
+    return tuple(entries)
+
+
+def _damaged(path: Path, why: str) -> BeowireError:
+    return BeowireError(
+        f"{path} is damaged: {why}.",
+        "Put its values back by hand from the lines that can be read, then remove it.",
+    )
+
+
+def _content(path: Path) -> bytes:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
+            _check_trusted(path, os.fstat(file.fileno()), stat.S_ISREG)
+            _check_trusted(path.parent, path.parent.stat(), stat.S_ISDIR)
+            return file.read()
+    except OSError as error:
+        raise BeowireError(
+            f"{path} cannot be read: {error.strerror}.", "Run it as root."
+        ) from error
+
+
+def _check_trusted(path: Path, status: os.stat_result, right_kind: Callable[[int], bool]) -> None:
+    others = stat.S_IWGRP | stat.S_IWOTH
+    if not right_kind(status.st_mode):
+        why = "is not what it should be"
+    elif status.st_uid not in (0, os.geteuid()):
+        why = f"belongs to user {status.st_uid}"
+    elif status.st_mode & others:
+        why = "can be written by others"
+    else:
+        return
+    raise BeowireError(
+        f"{path} {why}: what undo files there say is not trusted.",
+        "See what it says; if it is right, let it belong to root alone (chown, chmod go-w).",
+    )
 
 
 def pending() -> list[Past]:
-    """Journals that were not undone, the latest first."""
+    """Journals that were not undone and can be read, the latest first."""
+    return [each for each in _pending() if isinstance(each, Past)]
+
+
+def unreadable() -> list[BeowireError]:
+    """Why those that cannot be read, or are not trusted, cannot be undone."""
+    return [each for each in _pending() if isinstance(each, BeowireError)]
+
+
+def _pending() -> Iterator[Past | BeowireError]:
     place = directory()
     if not place.is_dir():
-        return []
+        return
     paths = (each for each in place.iterdir() if each.name.endswith(_OPEN))
-    return [read(path) for path in sorted(paths, key=_number, reverse=True)]
+    for path in sorted(paths, key=_number, reverse=True):
+        try:
+            yield read(path)
+        except BeowireError as error:
+            yield error
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from beowire.doctor.check import (
 )
 from beowire.doctor.node import Node, parse_cpus
 from beowire.doctor.rules import exactly, sysctl
+from beowire.doctor.words import counted
 
 _PARAMETERS = "kernel: admin-guide/kernel-parameters.txt"
 _SYSCTL = "kernel: admin-guide/sysctl/kernel.rst"
@@ -93,7 +94,7 @@ def _tickless(node: Node) -> Verdict:
         return Bad("the kernel ticks on all processors", "NO_HZ_FULL", advice=advice)
     without = _listed(node, f"{_CPU}/nohz_full")
     if without:
-        return Good(f"{len(without)} processors without ticks")
+        return Good(f"{counted(len(without), 'processor')} without ticks")
     advice = "Add nohz_full=1-N to the kernel's command line for the processors that compute."
     return Bad("all processors tick", "those that compute do not", advice=advice)
 
@@ -106,7 +107,7 @@ def _isolation(node: Node) -> Verdict:
     bare = sorted(set(without) - set(isolated))
     callbacks = parse_cpus(node.parameter("rcu_nocbs") or "")
     if not bare or set(without) <= set(callbacks):
-        return Good(f"{len(without)} processors without ticks are left alone")
+        return Good(f"left alone: {counted(len(without), 'processor')} without ticks")
     advice = "Add isolcpus=managed_irq,domain,LIST rcu_nocbs=LIST for the processors of nohz_full."
     return Bad(f"{len(bare)} of them get other work", "left alone", advice=advice)
 

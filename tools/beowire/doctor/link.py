@@ -16,7 +16,7 @@ from beowire.doctor.check import (
     Verdict,
     Weight,
 )
-from beowire.doctor.node import Interface, Node
+from beowire.doctor.node import Interface, Node, has_address
 from beowire.doctor.rules import exactly, judged
 from beowire.doctor.setting import EthtoolSetting, LinkSetting
 
@@ -40,6 +40,13 @@ def _carrier(_: Node, interface: Interface) -> Verdict:
         advice = "Look at the cable and the switch's port."
         return Bad("it has no carrier", "up, with a carrier", advice=advice)
     return Good("up, with a carrier")
+
+
+def _address(node: Node, interface: Interface) -> Verdict:
+    if has_address(node, interface):
+        return Good("it has an address")
+    advice = f"Look at what should configure it, or: ip addr add ADDRESS/BITS dev {interface.name}"
+    return Bad("it has no address of a network", "an address", advice=advice)
 
 
 def _megabits(modes: list[str]) -> int:
@@ -74,7 +81,7 @@ def _duplex(node: Node, interface: Interface) -> Verdict:
     return Good("full duplex")
 
 
-def _mtu(_: Node, interface: Interface) -> Verdict:
+def _mtu(node: Node, interface: Interface) -> Verdict:
     largest = interface.link["max_mtu"] or 0
     now = interface.link["mtu"]
     if not largest:
@@ -85,7 +92,8 @@ def _mtu(_: Node, interface: Interface) -> Verdict:
         return Good(read)
     change = Change(LinkSetting(interface.name, "mtu"), str(now), str(good))
     advice = "All nodes and switches of the network have to take it; --peer HOST probes the path."
-    return Bad(read, f"{good}, on the whole path", (change,), advice)
+    weight = None if node.peer else Weight.SLIGHT  # nobody knows what the network takes
+    return Bad(read, f"{good}, on the whole path", (change,), advice, weight)
 
 
 def _damage(_: Node, interface: Interface) -> Verdict:
@@ -187,6 +195,17 @@ CHECKS = (
         weight=Weight.SEVERE,
         mend=Mend.REPORT,
         look_at=_carrier,
+    ),
+    Check(
+        name="link.address",
+        title="The interface has an address",
+        why="Programs and launchers do not reach the node by it: it was lost, or never given.",
+        sources=("man: rtnetlink(7)",),
+        reads=("rtnetlink RTM_GETADDR",),
+        sure=Sure.DOCUMENTED,
+        weight=Weight.SEVERE,
+        mend=Mend.REPORT,
+        look_at=_address,
     ),
     Check(
         name="link.speed",

@@ -14,12 +14,13 @@ from beowire.doctor.check import (
     Weight,
 )
 from beowire.doctor.node import Node
-from beowire.doctor.rules import at_most, exactly, judged, sysctl
+from beowire.doctor.rules import at_most, exactly, judged
 from beowire.doctor.setting import FileSetting
 
 _HUGE = "/sys/kernel/mm/transparent_hugepage"
 _HUGE_DOCUMENT = "kernel: admin-guide/mm/transhuge.rst"
 _VM = "kernel: admin-guide/sysctl/vm.rst"
+_SWAPPINESS = "/proc/sys/vm/swappiness"
 _SWAPPED_SHARE = 0.01
 _IMBALANCE = 0.5
 
@@ -74,6 +75,12 @@ def _swapped(node: Node) -> Verdict:
         return Good(read)
     advice = "Give the node's jobs less memory, or swapoff -a once there is room."
     return Bad(read, "none to speak of", advice=advice)
+
+
+def _swappiness(node: Node) -> Verdict:
+    if not _information(node, "/proc/meminfo").get("SwapTotal"):
+        raise NotApplicable("there is no swap")
+    return judged(node, FileSetting(_SWAPPINESS), at_most(10))
 
 
 def _uneven(node: Node) -> Verdict:
@@ -158,14 +165,15 @@ CHECKS = (
         mend=Mend.REPORT,
         look=_uneven,
     ),
-    sysctl(
-        "memory.swappiness",
-        "vm.swappiness",
-        at_most(10),
+    Check(
+        name="memory.swappiness",
         title="Programs' memory is kept rather than files'",
         why="At the usual value idle buffers of a job go to disk while files are cached.",
         sources=(_VM,),
+        reads=(_SWAPPINESS, "/proc/meminfo"),
         sure=Sure.RULE,
         weight=Weight.SLIGHT,
+        mend=Mend.LIVE,
+        look=_swappiness,
     ),
 )

@@ -15,6 +15,15 @@ _SUPPOSED_RATE_BITS = 1_000_000_000
 _MEGABIT = 1_000_000
 
 
+_NEEDED = frozenset(
+    {"name", "index", "up", "addresses", "mtu", "max_mtu", "txqlen", "master", "below", "carrier"}
+    | {"kind", "counters"}
+)
+"""What is known of each interface."""
+_STACKED = {"vlan", "macvlan", "ipvlan"}
+"""Kinds of interfaces that lie on another one."""
+
+
 class Goal(enum.StrEnum):
     """What the node is for."""
 
@@ -73,6 +82,7 @@ class Node:
         self.target = cache(source.target)
         self.answer = cache(source.answer)
         self.ethtool = cache(source.ethtool)
+        self.path_to = cache(source.path_to)
 
     def number(self, path: str) -> int:
         """A file that holds one whole number."""
@@ -90,9 +100,12 @@ class Node:
         return found
 
     def exists(self, path: str) -> bool:
+        """Whether it can be read; a damaged file (EIO) is there, and no reason to go without."""
         try:
             self.text(path)
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.EIO:
+                raise
             return False
         return True
 
@@ -158,6 +171,8 @@ class Node:
 
     def all_interfaces(self) -> list[Interface]:
         """All Ethernet interfaces of the network namespace."""
+        if not all(set(link) >= _NEEDED for link in self.answer("links")):
+            raise Malformed(f"an interface is told without one of {', '.join(sorted(_NEEDED))}")
         return [self._interface(link) for link in self.answer("links")]
 
     def _interface(self, link: dict[str, Any]) -> Interface:
@@ -175,6 +190,21 @@ class Node:
             speed = _SPEED_UNKNOWN
         speed_bits = None if speed in (0, _SPEED_UNKNOWN) else speed * _MEGABIT
         return Interface(name, link, bool(driver), speed_bits, driver)
+
+
+def has_address(node: Node, interface: Interface) -> bool:
+    """It has an address of a network (not of the link alone), or one that frames reach through it
+    has: its bond or bridge, a VLAN on it."""
+    link = interface.link
+    above = [
+        each
+        for each in node.answer("links")
+        if (link["master"] and each["index"] == link["master"])
+        or (each["kind"] in _STACKED and each["below"] == link["index"])
+    ]
+    return any(
+        not address.startswith("fe80:") for each in (link, *above) for address in each["addresses"]
+    )
 
 
 def parse_cpus(text: str) -> list[int]:

@@ -20,6 +20,8 @@ from beowire.doctor.setting import EthtoolSetting, LinkSetting
 
 _SEGMENTATION = "kernel: networking/segmentation-offloads.rst"
 _CHECKSUMS = "kernel: networking/checksum-offloads.rst"
+_SEGMENTS = 45
+"""Of 1448 bytes, in 64 KiB."""
 _LARGE_BYTES = 65536
 
 
@@ -61,6 +63,17 @@ def _largest(name: str, _: Node, interface: Interface) -> Verdict:
         return Good(f"{name} {now}")
     change = Change(LinkSetting(interface.name, name), str(now), str(_LARGE_BYTES))
     return Bad(f"{name} {now}", f"at least {_LARGE_BYTES}", (change,))
+
+
+def _segments(_: Node, interface: Interface) -> Verdict:
+    now, most = interface.link.get("gso_max_segs"), interface.link.get("tso_max_segs")
+    if not now or not most:
+        raise NotApplicable("the kernel does not tell it")
+    read = f"gso_max_segs {now}"
+    if now >= min(most, _SEGMENTS):
+        return Good(read)
+    change = Change(LinkSetting(interface.name, "gso_max_segs"), str(now), str(most))
+    return Bad(read, f"at least {min(most, _SEGMENTS)}", (change,))
 
 
 _FEATURES = (
@@ -159,5 +172,16 @@ CHECKS = (
             ("gso_size", "gso_max_size", "sent"),
             ("gro_size", "gro_max_size", "received"),
         )
+    ),
+    Check(
+        name="offloads.gso_segments",
+        title="Super-frames may have all the segments that fill them",
+        why="With few segments they are short, whatever their size may be.",
+        sources=("man: ip-link(8)", _SEGMENTATION),
+        reads=("rtnetlink RTM_GETLINK",),
+        sure=Sure.DOCUMENTED,
+        weight=Weight.COSTLY,
+        mend=Mend.LIVE,
+        look_at=_segments,
     ),
 )

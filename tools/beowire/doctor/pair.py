@@ -53,7 +53,7 @@ class Pair:
 
     def command(self, script: str, *, there: bool) -> list[str]:
         """The words that execute a shell script on one of the two."""
-        return [*self.cluster.agent, self.peer, script] if there else ["sh", "-c", script]
+        return self.cluster.reach(self.peer, script) if there else ["sh", "-c", script]
 
     def popen(self, script: str, *, there: bool) -> "subprocess.Popen[bytes]":
         """Starts a script, in a session of its own: Ctrl-C is for us, who end it."""

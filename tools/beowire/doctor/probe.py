@@ -9,6 +9,7 @@ import contextlib
 import errno
 import itertools
 import os
+import select
 import socket
 import struct
 import time
@@ -52,6 +53,10 @@ _FIRST_TRIES = 7
 """With 0.2 s for each, longer than the second after which a kernel asks again for the address of a
 neighbour that it could not ask (RFC 4861, RETRANS_TIMER, which Linux takes for ARP too)."""
 
+_ECHOED = 1000
+_UNDER_WAY = 32
+_LOST_ENOUGH = 20
+
 _sequence = itertools.count(1)
 
 
@@ -70,14 +75,46 @@ def echo(host: str, packet_bytes: int, timeout_s: float = 0.5, tries: int = 3) -
             message = _request(how, number, payload)
             try:
                 asker.sendto(message, address)
-            except ConnectionError:
-                pass
             except OSError as error:
-                if error.errno != errno.ENOBUFS:  # dropped on the way out, which IPv6 tells
+                if error.errno == errno.EMSGSIZE:
                     raise
+                # No route, a packet filter, a full queue: not answered either, as when an error
+                # message about an earlier packet is what this call ends with.
             if _answered(asker, how, raw, number, payload, timeout_s):
                 return True
     return False
+
+
+def losses(host: str, timeout_s: float) -> tuple[int, int]:
+    """How many of how many echoes, some under way at a time, got no answer. It ends early when a
+    few were lost. Raises OSError as echo() does."""
+    how, address = _address(host)
+    waiting: dict[int, float] = {}
+    sent = lost = 0
+    with _open(how) as (asker, raw):
+        while lost < _LOST_ENOUGH and (sent < _ECHOED or waiting):
+            now = time.monotonic()
+            if sent < _ECHOED and len(waiting) < _UNDER_WAY:
+                number = next(_sequence) & 0xFFFF
+                sent += 1
+                waiting[number] = now + timeout_s
+                with contextlib.suppress(OSError):  # not sent is lost, too
+                    asker.sendto(_request(how, number, b"beowire "), address)
+                continue
+            first = min(waiting.values())
+            if first <= now and not _readable(asker):
+                for number in [each for each, end in waiting.items() if end <= now]:
+                    del waiting[number]
+                    lost += 1
+                continue
+            answer = _received(asker, how, raw, max(first - now, 0.001))
+            if answer is not None:
+                waiting.pop(answer[0], None)
+    return lost, sent
+
+
+def _readable(asker: socket.socket) -> bool:
+    return bool(select.select([asker], [], [], 0)[0])
 
 
 def _address(host: str) -> tuple[_Protocol, Any]:
@@ -94,16 +131,24 @@ def _address(host: str) -> tuple[_Protocol, Any]:
 
 def path_to(host: str, round_trip_s: float) -> dict[str, Any]:
     """The path to a host: the interface that leads to it, that one's MTU, and the largest of the
-    usual sizes up to it that passes (0: the host does not answer). Raises OSError as echo() does.
+    usual sizes up to it that passes (0: the host does not answer), and how many of how many echoes
+    were lost. Where no interface leads to it,
+    `unreached` says why. Raises OSError as echo() does.
     """
     timeout_s = 0.2 + 3 * round_trip_s
-    link = _outgoing(host)
+    address = _address(host)
+    try:
+        link = _outgoing(*address)
+    except OSError as error:
+        why = error.strerror or str(error)
+        return {"interface": "", "mtu": 0, "passes": 0, "unreached": why}
     mtu = link["mtu"]
     passes = 0
     if echo(host, _SMALL_BYTES, timeout_s, _FIRST_TRIES):
         sizes = [each for each in _SIZES if each < mtu] + [mtu]
         passes = mtu if echo(host, mtu, timeout_s) else _largest(host, sizes, timeout_s)
-    return {"interface": link["name"], "mtu": mtu, "passes": passes}
+    lost, sent = losses(host, timeout_s) if passes else (0, 0)
+    return {"interface": link["name"], "mtu": mtu, "passes": passes, "lost": lost, "sent": sent}
 
 
 def _largest(host: str, sizes: list[int], timeout_s: float) -> int:
@@ -118,16 +163,16 @@ def _largest(host: str, sizes: list[int], timeout_s: float) -> int:
     return passes
 
 
-def _outgoing(host: str) -> dict[str, Any]:
-    """The interface by which the kernel would send to the host."""
-    how, address = _address(host)
+def _outgoing(how: _Protocol, address: Any) -> dict[str, Any]:
+    """The interface by which the kernel would send to a host. Raises OSError where there is no
+    route, or one that refuses: EINVAL for a blackhole, EACCES, EHOSTUNREACH, ENETUNREACH."""
     with socket.socket(how.family, socket.SOCK_DGRAM) as asker:
         asker.connect(address)
         mine = asker.getsockname()[0].partition("%")[0]
     for link in answers.links():
         if any(each.partition("/")[0] == mine for each in link["addresses"]):
             return link
-    raise OSError(errno.ENODEV, f"{mine}, from where it is reached, is on no Ethernet interface")
+    raise OSError(errno.ENODEV, f"it is reached from {mine}, on no Ethernet interface")
 
 
 @contextlib.contextmanager
@@ -167,18 +212,25 @@ def _answered(
 ) -> bool:
     deadline = time.monotonic() + timeout_s
     while (left := deadline - time.monotonic()) > 0:
-        asker.settimeout(left)
-        try:
-            answer = asker.recv(65536)
-        except TimeoutError:
-            return False
-        except ConnectionError:
-            continue
-        except OSError:  # an error message of a router about an earlier packet
-            continue
-        if raw and how.header_received:
-            answer = answer[4 * (answer[0] & 0xF) :]
-        kind, _, _, _, found = struct.unpack_from("!BBHHH", answer)
-        if kind == how.reply and found == number and answer[_ICMP_HEADER_BYTES:] == payload:
+        if _received(asker, how, raw, left) == (number, payload):
             return True
     return False
+
+
+def _received(
+    asker: socket.socket, how: _Protocol, raw: bool, timeout_s: float
+) -> tuple[int, bytes] | None:
+    """Number and payload of the next answer; None where none came, or something else."""
+    asker.settimeout(timeout_s)
+    try:
+        answer = asker.recv(65536)
+    except OSError:  # too late, or an error message of a router about an earlier packet
+        return None
+    if raw and how.header_received:
+        answer = answer[4 * (answer[0] & 0xF) :]
+    if len(answer) < _ICMP_HEADER_BYTES:
+        return None
+    kind, _, _, identity, number = struct.unpack_from("!BBHHH", answer)
+    if kind != how.reply or (raw and identity != os.getpid() & 0xFFFF):
+        return None
+    return number, answer[_ICMP_HEADER_BYTES:]

@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What runs on the node: services by name, and the jobs that a mend must not disturb."""
 
-import re
+import errno
 from dataclasses import dataclass
 
 from beowire.doctor.node import Node
-
-_RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK=")
-_MPI_LIBRARY = re.compile(r"/(?:libmpi|libmpich|libbeowire)[\w.-]*\.so")
-_ENDPOINT = re.compile(r"@beowire\.(\d+)$")
+from beowire.doctor.privacy import ENDPOINT, MPI_LIBRARY, RANK_VARIABLES
 
 
 @dataclass(frozen=True)
@@ -19,6 +16,9 @@ class Job:
     """0 for an endpoint whose process is not known."""
     name: str
     nice: int
+    rank: bool
+    """A launcher started it as part of a job; else it has merely loaded MPI or libbeowire, as a
+    program that looks at results does."""
 
 
 def pids(node: Node) -> list[int]:
@@ -27,7 +27,10 @@ def pids(node: Node) -> list[int]:
 
 def named(node: Node, name: str) -> list[int]:
     """The processes of that name."""
-    return [pid for pid in pids(node) if _text(node, f"/proc/{pid}/comm").strip() == name]
+    every = pids(node)
+    if 1 not in every:
+        raise PermissionError(errno.EPERM, "processes of others are hidden", "/proc")
+    return [pid for pid in every if _text(node, f"/proc/{pid}/comm").strip() == name]
 
 
 def jobs(node: Node) -> list[Job]:
@@ -36,24 +39,26 @@ def jobs(node: Node) -> list[Job]:
     in others count too, since they communicate through it. Without root only the caller's own
     programs show what they are."""
     found = [
-        Job(pid, _text(node, f"/proc/{pid}/comm").strip(), _nice(node, pid))
+        Job(pid, _text(node, f"/proc/{pid}/comm").strip(), _nice(node, pid), rank)
         for pid in pids(node)
-        if (node.in_first_network or _is_here(node, pid)) and _communicates(node, pid)
+        if (node.in_first_network or _is_here(node, pid))
+        and (rank := _communicates(node, pid)) is not None
     ]
     if not found:
         for line in _text(node, "/proc/net/unix").splitlines():
-            if endpoint := _ENDPOINT.search(line):
-                found.append(Job(0, f"Beowire's endpoint {endpoint[1]}", 0))
+            if endpoint := ENDPOINT.search(line):
+                found.append(Job(0, f"Beowire's endpoint {endpoint[1]}", 0, rank=False))
     return found
 
 
-def _communicates(node: Node, pid: int) -> bool:
+def _communicates(node: Node, pid: int) -> bool | None:
+    """Whether the process is a rank; None where it does not communicate."""
     environment = _text(node, f"/proc/{pid}/environ")
     if not environment:
-        return False  # a thread of the kernel's, or another user's
-    if any(each.startswith(_RANK_VARIABLES) for each in environment.split("\0")):
+        return None  # a thread of the kernel's, or another user's
+    if any(each.partition("=")[0] in RANK_VARIABLES for each in environment.split("\0")):
         return True
-    return bool(_MPI_LIBRARY.search(_text(node, f"/proc/{pid}/maps")))
+    return False if MPI_LIBRARY.search(_text(node, f"/proc/{pid}/maps")) else None
 
 
 def _is_here(node: Node, pid: int) -> bool:

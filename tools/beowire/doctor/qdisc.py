@@ -19,6 +19,9 @@ from beowire.doctor.node import Goal, Interface, Node
 _SHAPERS = {"tbf", "htb", "hfsc", "netem", "cbs", "etf", "taprio", "cake"}
 _FILTERS = {"clsact", "ingress"}
 _PACED = {"fq", "cake"}
+_LIMITED = {"pfifo", "pfifo_head_drop", "fq", "fq_codel", "codel", "sfq"}
+"""Disciplines whose limit is a number of frames."""
+_LEAST_FRAMES = 100
 _CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
 _DROPPED_SHARE = 1e-4
 _DROPPED_FEW = 10
@@ -57,6 +60,21 @@ def _dropped(node: Node, interface: Interface) -> Verdict:
         return Good(read)
     advice = "Lengthen the queue (link.queue_length), or find out who sends faster than the link."
     return Bad(read, "less than one in ten thousand", advice=advice)
+
+
+def _limit(node: Node, interface: Interface) -> Verdict:
+    limits = [
+        (each["kind"], each["limit"])
+        for each in _of(node, interface)
+        if each["kind"] in _LIMITED and each.get("limit") is not None
+    ]
+    if not limits:
+        raise NotApplicable("no queue has a limit of its own")
+    read = ", ".join(f"{kind} limit {limit}" for kind, limit in limits)
+    if all(limit >= _LEAST_FRAMES for _, limit in limits):
+        return Good(read)
+    advice = f"tc qdisc del dev {interface.name} root, or a limit of 1000 and more"
+    return Bad(read, f"at least {_LEAST_FRAMES}", advice=advice)
 
 
 def _paced(node: Node, interface: Interface) -> Verdict:
@@ -119,5 +137,16 @@ CHECKS = (
         mend=Mend.REPORT,
         goals=frozenset({Goal.WAN}),
         look_at=_paced,
+    ),
+    Check(
+        name="qdisc.limit",
+        title="The queue has room for a burst",
+        why="What finds no room is dropped before it has left the node.",
+        sources=("man: tc-pfifo(8)", "man: tc-fq(8)"),
+        reads=(_QDISCS,),
+        sure=Sure.RULE,
+        weight=Weight.SEVERE,
+        mend=Mend.REPORT,
+        look_at=_limit,
     ),
 )

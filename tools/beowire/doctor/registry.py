@@ -13,6 +13,7 @@ from beowire.doctor import (
     kernel,
     limits,
     link,
+    link_use,
     memory,
     napi,
     netfilter,
@@ -22,12 +23,14 @@ from beowire.doctor import (
     rings,
     routing,
     tcp,
+    ways,
 )
 from beowire.doctor.check import Check
 from beowire.errors import BeowireError
 
 _GROUPS = (
     link,
+    link_use,
     rings,
     coalescing,
     queues,
@@ -38,6 +41,7 @@ _GROUPS = (
     tcp,
     qdisc,
     routing,
+    ways,
     netfilter,
     cpu,
     kernel,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """An examination, a check and a change, for people and for machines."""
 
+import contextlib
 import textwrap
 from typing import Any
 
@@ -9,9 +10,13 @@ from beowire.doctor.check import Change, Check, Mend, Weight
 from beowire.doctor.examine import Examination, Outcome, State
 from beowire.doctor.facts import facts
 from beowire.doctor.node import Interface
+from beowire.doctor.setting import FileSetting
+from beowire.doctor.words import counted
 
 _WIDTH = 100
 _FEW = 3
+_OWN_SETTINGS = {"net.ipv4.tcp_mem", "net.netfilter.nf_conntrack_count"}
+"""Sysctls that follow the node's memory or its load."""
 
 
 def _rate(bits: int | None) -> str:
@@ -95,16 +100,16 @@ def _listed(done: Examination, state: State) -> list[str]:
 def _summary(done: Examination) -> str:
     counts = {state: len(done.of(state)) for state in State}
     text = (
-        f"{len(done.outcomes)} looked at: {counts[State.BAD]} findings, {counts[State.GOOD]} good, "
-        f"{counts[State.ABSENT]} not here"
+        f"{len(done.outcomes)} looked at: {counted(counts[State.BAD], 'finding')}, "
+        f"{counts[State.GOOD]} good, {counts[State.ABSENT]} not here"
     )
-    if counts[State.DENIED]:
-        text += f", {counts[State.DENIED]} need root"
+    if denied := counts[State.DENIED]:
+        text += f", {denied} {'needs' if denied == 1 else 'need'} root"
     if counts[State.FAILED]:
         text += f", {counts[State.FAILED]} cannot be judged"
     if counts[State.BAD]:
         text += (
-            ".\nWhy: beowire doctor --why CHECK. What can be mended: beowire doctor fix --dry-run"
+            ".\nWhy: beowire doctor --why CHECK. What can be fixed: beowire doctor fix --dry-run"
         )
     return text + "."
 
@@ -154,13 +159,29 @@ def as_json(done: Examination) -> dict[str, Any]:
                 "kind": each.kind,
                 "speed_bits": each.speed_bits,
                 "mtu": each.link["mtu"],
+                "hardware": each.link.get("address") or "",
+                "addresses": each.link["addresses"],
             }
             for each in node.interfaces
         ],
+        "settings": _settings(done),
         "facts": facts(node),
         "troubles": done.troubles,
         "outcomes": [_outcome(each) for each in done.outcomes],
     }
+
+
+def _settings(done: Examination) -> dict[str, str]:
+    """The sysctls that were found good: each value may be good, and two of them not alike."""
+    found: dict[str, str] = {}
+    for each in done.of(State.GOOD):
+        for path in each.check.reads:
+            if path.startswith("/proc/sys/") and not set("*") & set(path):
+                name = FileSetting(path).sysctl
+                if name not in _OWN_SETTINGS:
+                    with contextlib.suppress(OSError):
+                        found[name] = " ".join(done.node.text(path).split())
+    return found
 
 
 def _outcome(each: Outcome) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from beowire.doctor.check import (
 from beowire.doctor.node import Interface, Node
 from beowire.doctor.rules import at_least, exactly, sysctl
 from beowire.doctor.setting import FileSetting
+from beowire.doctor.words import counted
 
 _IP_SYSCTL = "kernel: networking/ip-sysctl.rst"
 _LINKS = "rtnetlink RTM_GETLINK"
@@ -56,7 +57,7 @@ def _taps(node: Node, interface: Interface) -> Verdict:
     if not count:
         return Good("no packet socket takes all frames")
     advice = "End the captures: tcpdump, LLDP and DHCP services, monitoring (ss -0 -p lists them)."
-    return Bad(f"{count} packet sockets take all frames", "none", advice=advice)
+    return Bad(f"{counted(count, 'packet socket')} of all frames", "none", advice=advice)
 
 
 def _in_one_network(node: Node) -> list[str]:
@@ -104,9 +105,12 @@ def _path_mtu(node: Node) -> Verdict:
     if not node.peer:
         raise NotApplicable("no other node was named (--peer)")
     try:
-        path = node.source.path_to(node.peer, node.round_trip_s)
+        path = node.path_to(node.peer, node.round_trip_s)
     except socket.gaierror:
         return Bad(f"{node.peer} is not known", "a node that answers", advice="Name another one.")
+    if why := path.get("unreached"):
+        advice = f"See what the routes say: ip route get {node.peer}; ip route; ip rule"
+        return Bad(f"no way to {node.peer}: {why}", "a route by an interface", advice=advice)
     name, mtu, passes = path["interface"], path["mtu"], path["passes"]
     if not passes:
         advice = "Look at its link and its packet filter (ICMP echo)."
@@ -130,6 +134,7 @@ CHECKS = (
         sure=Sure.MEASURED,
         weight=Weight.SEVERE,
         mend=Mend.REPORT,
+        of_peer=True,
         look=_path_mtu,
     ),
     Check(

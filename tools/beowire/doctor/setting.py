@@ -3,6 +3,7 @@
 would type for it."""
 
 import contextlib
+import errno
 import os
 import re
 import tempfile
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from beowire.doctor import known
+from beowire.doctor.answers import SETTABLE
 from beowire.doctor.source import Reader, Source
 
 _SYSCTL = "/proc/sys/"
@@ -23,6 +26,16 @@ class FileSetting:
 
     path: str
     of_choices: bool = False
+
+    @property
+    def known(self) -> bool:
+        """The doctor changes this one."""
+        return known.file(self.path)
+
+    @property
+    def of_machine(self) -> bool:
+        """It holds for all network namespaces."""
+        return known.of_machine(self.path)
 
     def read(self, source: Reader) -> str:
         text = source.text(self.path)
@@ -72,11 +85,18 @@ class EthtoolSetting:
     interface: str
     kind: str
     name: str
+    of_machine = False
+
+    @property
+    def known(self) -> bool:
+        return known.interface(self.interface) and self.kind in _ETHTOOL_OPTIONS
 
     def read(self, source: Reader) -> str:
         answer = source.ethtool(self.interface, self.kind)
         if self.kind == "features":
             return str(int(self.name in answer["active"]))
+        if self.name not in answer:
+            raise OSError(errno.EOPNOTSUPP, f"the driver does not tell {self.name}")
         return str(answer[self.name])
 
     def write(self, source: Source, value: str) -> None:
@@ -99,6 +119,11 @@ class LinkSetting:
 
     interface: str
     name: str
+    of_machine = False
+
+    @property
+    def known(self) -> bool:
+        return known.interface(self.interface) and self.name in SETTABLE
 
     def read(self, source: Reader) -> str:
         for link in source.answer("links"):
@@ -127,6 +152,11 @@ class ConfigurationSetting:
     step, so that nobody sees half of it."""
 
     path: str
+    of_machine = True
+
+    @property
+    def known(self) -> bool:
+        return known.configuration(self.path)
 
     def read(self, source: Reader) -> str:
         try:
@@ -192,8 +222,16 @@ def to_json(setting: Setting) -> dict[str, Any]:
 
 
 def from_json(value: dict[str, Any]) -> Setting:
+    """Raises ValueError where it is no setting, or not one that the doctor changes."""
     fields = {name: each for name, each in value.items() if name != "of"}
-    return _KINDS[value["of"]](**fields)
+    try:
+        made = _KINDS[value["of"]](**fields)
+        plain = all(isinstance(each, str | bool) for each in fields.values())
+        if plain and made.known:
+            return made
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{value} is no setting") from error
+    raise ValueError(f"the doctor does not change {made}")
 
 
 def same(one: str, other: str) -> bool:

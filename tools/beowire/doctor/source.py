@@ -12,14 +12,16 @@ import gzip
 import json
 import os
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 from pyroute2.netlink.exceptions import NetlinkError
 
-from beowire.doctor import answers, probe
+from beowire.doctor import answers, privacy, probe
 from beowire.doctor.ethtool_netlink import Ethtool
+from beowire.errors import BeowireError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -52,7 +54,10 @@ class Source:
         """A file's whole text, unpacked if need be. Bytes that are no text are replaced."""
         content = self.place(path).read_bytes()
         if content.startswith(_GZIP_MAGIC):
-            content = gzip.decompress(content)
+            try:
+                content = gzip.decompress(content)
+            except (EOFError, zlib.error) as error:
+                raise OSError(errno.EIO, f"it cannot be unpacked: {error}", path) from error
         return content.decode(errors="replace")
 
     def names(self, path: str) -> list[str]:
@@ -158,35 +163,46 @@ class Recorded(Source):
 
     def _answer(self, name: str) -> Any:
         try:
-            return json.loads(self._file(name).read_text())
+            return json.loads(self._file(name).read_bytes())
         except FileNotFoundError:
             raise OSError(errno.EOPNOTSUPP, f"not recorded: {name}") from None
+        except ValueError:
+            raise OSError(errno.EIO, f"damaged: answers/{name}.json is no JSON") from None
 
 
 class Recorder(Source):
-    """The running kernel, and a copy of whatever is read of it into a tree at `root`."""
+    """The running kernel, and a copy of what is read of it into a new tree at `root`, which its
+    owner alone can read. Of files that hold others' secrets it has what checks need: privacy.py.
+    """
 
     def __init__(self, root: Path) -> None:
         super().__init__()
         self.root = root
+        try:
+            root.mkdir(mode=0o700)
+        except OSError as error:
+            raise BeowireError(
+                f"{root} cannot be made: {error.strerror}.", "Name a new folder.", 2
+            ) from error
 
     def text(self, path: str) -> str:
         text = super().text(path)
-        self._keep(path, text)
+        self._keep(path, privacy.limited(path, text))
         return text
 
     def names(self, path: str) -> list[str]:
         found = super().names(path)
-        (self.root / path.lstrip("/")).mkdir(parents=True, exist_ok=True)
+        directory = self.root / path.lstrip("/")
+        _make_private(directory)
         for name in found:
             if Path(path, name).is_dir():
-                (self.root / path.lstrip("/") / name).mkdir(exist_ok=True)
+                _make_private(directory / name)
         return found
 
     def target(self, path: str) -> str:
         target = super().target(path)
         link = self.root / path.lstrip("/")
-        link.parent.mkdir(parents=True, exist_ok=True)
+        _make_private(link.parent)
         if not link.is_symlink():
             with contextlib.suppress(FileExistsError):
                 link.symlink_to(target)
@@ -209,8 +225,17 @@ class Recorder(Source):
 
     def _keep(self, path: str, text: str) -> None:
         place = self.root / path.lstrip("/")
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text)
+        _make_private(place.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(place, flags, 0o600), "w") as file:
+            file.write(text)
+
+
+def _make_private(directory: Path) -> None:
+    """Makes a directory, and those above it, for the owner alone."""
+    for each in (*reversed(directory.parents), directory):
+        with contextlib.suppress(FileExistsError):
+            each.mkdir(mode=0o700)
 
 
 @contextlib.contextmanager

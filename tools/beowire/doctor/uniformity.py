@@ -22,6 +22,14 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class Duplicate:
+    """An address that more than one node has."""
+
+    address: str
+    nodes: str
+
+
+@dataclass(frozen=True)
 class Finding:
     """A finding on some of the nodes."""
 
@@ -51,14 +59,37 @@ def folded(names: list[str]) -> str:
 
 
 def differences(told: dict[str, Told]) -> list[Difference]:
-    """Facts that are not alike on all nodes that tell them, or that only some tell."""
+    """Facts that are not alike on all nodes, or that only some tell; and settings, of which each
+    node tells those that are good, that are not alike on the nodes that tell them."""
     names = {name: None for each in told.values() for name in each.get("facts", {})}
     found = []
     for name in names:
         values = {node: each.get("facts", {}).get(name, "nothing") for node, each in told.items()}
         if len(set(values.values())) > 1:
             found.append(Difference(name, _by_value(values)))
+    for name in {name: None for each in told.values() for name in each.get("settings", {})}:
+        every = {node: each.get("settings", {}).get(name) for node, each in told.items()}
+        known = {node: value for node, value in every.items() if value is not None}
+        if len(set(known.values())) > 1:
+            found.append(Difference(name, _by_value(known)))
     return found
+
+
+def duplicates(told: dict[str, Told]) -> list[Duplicate]:
+    """Hardware and IP addresses that more than one node has; but those of a link alone."""
+    owners: dict[str, dict[str, None]] = defaultdict(dict)
+    for node, each in told.items():
+        for interface in each.get("interfaces", ()):
+            hardware = interface.get("hardware", "")
+            addresses = (text.partition("/")[0] for text in interface.get("addresses", ()))
+            for address in (hardware, *addresses):
+                if address and not address.startswith("fe80:"):
+                    owners[address][node] = None
+    return [
+        Duplicate(address, folded(list(nodes)))
+        for address, nodes in owners.items()
+        if len(nodes) > 1
+    ]
 
 
 def _by_value(values: dict[str, str]) -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ that were lost or damaged since the last look."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from beowire.doctor.examine import Examination, Outcome
+from beowire.doctor.examine import Examination, Outcome, State
 
 _LOSSES = {
     "link.damage": ("rx_crc_errors", "rx_frame_errors", "rx_length_errors", "tx_carrier_errors"),
@@ -20,7 +20,7 @@ class Event:
     """Something that is otherwise than at the last look."""
 
     kind: str
-    """new, changed, gone, lost"""
+    """new, changed, gone, unseen (it cannot be judged any more), lost"""
     subject: str
     said: str
 
@@ -35,14 +35,27 @@ def between(before: Examination, now: Examination) -> list[Event]:
     old = {each.subject: each for each in before.findings()}
     new = {each.subject: each for each in now.findings()}
     events = [Event("new", name, _said(each)) for name, each in new.items() if name not in old]
-    good = {each.subject: each.said for each in now.outcomes}
-    events += [Event("gone", name, good.get(name, "")) for name in old if name not in new]
+    looked = {each.subject: each for each in now.outcomes}
+    events += [_ended(looked.get(name), name) for name in old if name not in new]
+    here = {each.name for each in now.node.interfaces}
+    events += [
+        Event("unseen", each.name, "the interface is not here any more, or not in use")
+        for each in before.node.interfaces
+        if each.name not in here
+    ]
     events += [
         Event("changed", name, _said(each))
         for name, each in new.items()
         if name in old and each.said != old[name].said
     ]
     return [*events, *_losses(before, now)]
+
+
+def _ended(now: Outcome | None, name: str) -> Event:
+    """A finding that is none any more: it is good now, or what it was about is not seen."""
+    if now is None or now.state is not State.GOOD:
+        return Event("unseen", name, f"{now.state}: {now.said}" if now else "it is not judged")
+    return Event("gone", name, now.said)
 
 
 def _said(outcome: Outcome) -> str:

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What packets carried whose ranges others have taken over: they were taken for lost, or moved to a
+ * faster path. Copies of their records tell it, which own nothing. When such a packet is
+ * acknowledged after all, its ranges are settled wherever they are now: waiting to be sent again,
+ * or under way in a later packet, which then stays as one that carries nothing. Else a peer that
+ * has everything, says so and takes leave would make a send fail that it has received.
+ */
+#include "reliable.h"
+
+static void bw_late_drop(struct bw_engine *e, struct bw_peer *p, struct bw_record *copy)
+{
+	bw_list_del(&copy->list);
+	bw_slab_free(&e->records, copy);
+	p->late--;
+}
+
+void bw_late_keep(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		  const struct bw_record *r)
+{
+	struct bw_record *copy;
+
+	if (r->kind != BW_OWNED_MESSAGE && r->kind != BW_OWNED_BULK)
+		return;
+	copy = bw_slab_alloc(&e->records);
+	if (!copy) /* its ranges wait for the acknowledgement of their next packet */
+		return;
+	*copy = *r;
+	bw_list_init(&copy->list);
+	bw_list_add_before(&t->late, &copy->list);
+	p->late++;
+}
+
+/* The first copy for a packet, or NULL. */
+static struct bw_record *bw_late_find(const struct bw_path *t, uint64_t pn)
+{
+	struct bw_list *l;
+
+	for (l = t->late.next; l != &t->late; l = l->next)
+		if (bw_entry(l, struct bw_record, list)->pn == pn)
+			return bw_entry(l, struct bw_record, list);
+	return NULL;
+}
+
+void bw_late_forget(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn)
+{
+	struct bw_record *copy;
+
+	while (p->late && (copy = bw_late_find(t, pn)))
+		bw_late_drop(e, p, copy);
+}
+
+void bw_late_ended(struct bw_engine *e, struct bw_peer *p, const void *obj)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_list *list = &p->path[i].late, *l, *next;
+
+		for (l = list->next; l != list; l = next) {
+			struct bw_record *copy = bw_entry(l, struct bw_record, list);
+
+			next = l->next;
+			if (!obj || copy->obj == obj)
+				bw_late_drop(e, p, copy);
+		}
+	}
+}
+
+/* Ranges only become smaller: what owns bytes of the copy's range now owns nothing else. */
+static bool bw_late_within(const struct bw_record *r, const struct bw_record *copy)
+{
+	return r->obj == copy->obj && r->off >= copy->off &&
+	       r->off + r->len <= copy->off + copy->len;
+}
+
+static void bw_late_range(struct bw_engine *e, struct bw_peer *p, const struct bw_record *copy)
+{
+	struct bw_list *l, *next;
+	uint8_t i;
+
+	for (l = p->again.next; l != &p->again; l = next) {
+		next = l->next;
+		if (bw_late_within(bw_entry(l, struct bw_record, list), copy))
+			bw_record_forget(e, bw_entry(l, struct bw_record, list));
+	}
+	for (i = 0; i < p->npaths; i++)
+		for (l = p->path[i].flight.next; l != &p->path[i].flight; l = l->next)
+			if (bw_late_within(bw_entry(l, struct bw_record, list), copy))
+				bw_record_vacate(bw_entry(l, struct bw_record, list));
+	if (copy->kind == BW_OWNED_MESSAGE)
+		bw_txmsg_settle(e, copy->obj);
+	else
+		bw_serve_settle(e, copy->obj);
+}
+
+void bw_late_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn)
+{
+	struct bw_record *copy, range;
+
+	while (p->late && (copy = bw_late_find(t, pn))) {
+		range = *copy;
+		bw_late_drop(e, p, copy);
+		bw_late_range(e, p, &range);
+	}
+}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The labs in which the suites run."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from beowire import lab_up
+from beowire.cluster import Cluster, of_lab
+from beowire.lab import MTU_DEFAULT_BYTES, Shape
+
+NODES = 2
+NETWORKS: dict[str, tuple[str, Shape]] = {
+    "raw": ("raw frames", Shape()),
+    "udp": ("UDP, as raw frames are dropped", Shape(drop_raw=True)),
+    "slow": ("raw frames, 1 Gbit/s to each node", Shape(rate_bits=1_000_000_000)),
+    "loss": ("raw frames, 1 % lost to each node", Shape(loss=0.01)),
+}
+
+
+@contextlib.contextmanager
+def lab(network: str) -> Iterator[Cluster]:
+    """Two nodes on such a network, for as long as the context lasts."""
+    name = f"foreign-{os.getpid()}-{network}"
+    lab_up.up(name, NODES, MTU_DEFAULT_BYTES, shape=NETWORKS[network][1])
+    try:
+        yield of_lab(name)
+    finally:
+        lab_up.down(name)

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Frames as they are on the wire, for tests of the kernel module: made, and changed under way. */
+#ifndef KFRAME_H
+#define KFRAME_H
+
+#include "ktest.h"
+#include "protocol.h"
+
+#define KT_FRAME_MAX 9018
+#define KT_ETHERNET  14
+
+struct kt_frame {
+	uint32_t len;
+	uint8_t bytes[KT_FRAME_MAX];
+};
+
+/* A packet socket of this node's interface, for frames of this type; fails the test. */
+int kt_raw(const char *node, const char *interface, uint16_t type);
+struct bw_hdr *kt_header(struct kt_frame *f);
+/* The header gets the checksum that belongs to the rest; nothing if the frame is too short. */
+void kt_seal(struct kt_frame *f);
+void kt_inject(int raw, const struct kt_frame *f);
+
+/* A second way from a to b, over their interfaces m0: each frame is given to `change`, sealed
+ * anew, and sent on, until it is ended. A length of 0: not this one. */
+struct kt_relay {
+	struct kt_thread thread;
+	int raw[2]; /* towards a, towards b */
+	void (*change)(struct kt_frame *f, long wanted);
+	volatile long wanted; /* what `change` is given */
+	volatile bool over;
+};
+void kt_relay_begin(struct kt_relay *r, void (*change)(struct kt_frame *f, long wanted));
+void kt_relay_end(struct kt_relay *r);
+/* A socket of a's reaches this port of b's by that way: the address for connect(). */
+struct sockaddr_beowire kt_relayed(const struct sockaddr_beowire *at_b);
+
+#endif

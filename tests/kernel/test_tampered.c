@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a peer can say of its own messages: how long they are, and why they are not to be had. It
+ * says so in well-formed frames, which are changed between a and b. None of it may become what a
+ * call returns, or keep a receiver from what comes next.
+ */
+#include <limits.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "hosts.h"
+#include "kframe.h"
+
+#define LONG 100000
+
+/* Of a frame's part of this kind: NULL, or where it begins. */
+static uint8_t *find_part(struct kt_frame *f, uint8_t kind, uint8_t code)
+{
+	uint8_t *bytes = f->bytes + KT_ETHERNET;
+	uint32_t at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);
+	uint32_t end = (uint32_t)sizeof(struct bw_hdr) + kt_header(f)->len;
+	struct bw_part part;
+
+	if (kt_header(f)->type != BW_FRAME_DATA || end > f->len - KT_ETHERNET)
+		return NULL;
+	while (at + sizeof(struct bw_part_msg) <= end) {
+		memcpy(&part, bytes + at, sizeof(part));
+		if (part.kind == kind && (part.code & code) == code)
+			return bytes + at;
+		at += part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
+			      ? sizeof(struct bw_part_bulk)
+			      : sizeof(struct bw_part_msg);
+		at = (at + part.plen + 7) & ~7u;
+	}
+	return NULL;
+}
+
+static void change_status(struct kt_frame *f, long wanted)
+{
+	uint8_t *part = find_part(f, BW_PART_PULL_ERROR, 0);
+	int32_t status = (int32_t)wanted;
+
+	if (part)
+		memcpy(part + offsetof(struct bw_part_msg, status), &status, sizeof(status));
+}
+
+static void change_length(struct kt_frame *f, long wanted)
+{
+	uint8_t *part = find_part(f, BW_PART_MESSAGE, BW_CODE_ENVELOPE);
+	uint64_t len = (uint64_t)wanted;
+
+	if (part)
+		memcpy(part + sizeof(struct bw_part_msg) + offsetof(struct bw_envelope, len), &len,
+		       sizeof(len));
+}
+
+/* A socket of a's that hears b's, or is connected to it, over the relay. */
+static struct kt_pair changed_pair(int type)
+{
+	struct kt_pair p = {.a = kt_open("a", type), .b = kt_bound("b", type, 0)};
+	struct sockaddr_beowire to;
+	socklen_t len = sizeof(to);
+	int listener = p.b;
+
+	kt_option(p.a, BEOWIRE_CHECKSUM, 0); /* so that payloads may be changed */
+	p.at_b = kt_at(p.b);
+	to = kt_relayed(&p.at_b);
+	if (type == SOCK_SEQPACKET)
+		assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(kt_connect(p.a, &to), 0);
+	if (type == SOCK_SEQPACKET) {
+		p.b = accept(listener, NULL, NULL);
+		assert_true(p.b >= 0);
+		close(listener);
+	} else {
+		assert_int_equal(send(p.a, "hello", 5, 0), 5);
+		assert_int_equal(recvfrom(p.b, &to, 5, 0, (struct sockaddr *)&p.at_a, &len), 5);
+		assert_int_equal(kt_connect(p.b, &p.at_a), 0);
+	}
+	kt_option(p.b, BEOWIRE_COPY_MAX, 1000); /* long sends wait for their receiver */
+	return p;
+}
+
+/* b takes its long message back; how its receiver hears of that, the relay says. */
+static void receive_what_was_taken_back(struct kt_relay *r, int type, int status, int error)
+{
+	const struct timeval patience = {.tv_usec = 100000};
+	static char bytes[LONG];
+	struct kt_pair p = changed_pair(type);
+
+	r->wanted = status;
+	setsockopt(p.b, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	kt_refused(send(p.b, bytes, LONG, 0), EAGAIN);
+	kt_refused(read(p.a, bytes, LONG), error);
+	if (type == SOCK_RDM) {
+		assert_int_equal(send(p.b, "next", 4, 0), 4);
+		assert_int_equal(read(p.a, bytes, LONG), 4);
+		assert_memory_equal(bytes, "next", 4);
+	}
+	kt_close(&p);
+}
+
+/* What the kernel itself means by these would be believed: a call that goes on, restarts, or leaves
+ * the message for the next one. */
+static void test_status_of_a_peer(void **state)
+{
+	static const int told[] = {-529 /* EIOCBQUEUED */,
+				   -512 /* ERESTARTSYS */,
+				   -EAGAIN,
+				   -EINTR,
+				   -ENOMEM,
+				   -ENOBUFS,
+				   -EFAULT,
+				   -1,
+				   INT_MIN};
+	struct kt_relay r;
+
+	kt_relay_begin(&r, change_status);
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+		receive_what_was_taken_back(&r, SOCK_RDM, told[i], EIO);
+	receive_what_was_taken_back(&r, SOCK_RDM, -EACCES, EACCES);
+	receive_what_was_taken_back(&r, SOCK_SEQPACKET, -EFAULT, ECONNRESET);
+	receive_what_was_taken_back(&r, SOCK_SEQPACKET, -EAGAIN, ECONNRESET);
+	kt_relay_end(&r);
+}
+
+static void receive_too_long(struct kt_relay *r, int type, long len, int at_b, int at_a)
+{
+	static char bytes[LONG];
+	struct kt_pair p = changed_pair(type);
+
+	r->wanted = len;
+	kt_refused(send(p.b, bytes, LONG, 0), at_b);
+	kt_refused(recv(p.a, bytes, LONG, MSG_PEEK | MSG_TRUNC), at_a);
+	kt_close(&p);
+}
+
+/* A length that no call can return: its sender is left. */
+static void test_length_of_a_peer(void **state)
+{
+	static const long told[] = {1l << 31, UINT_MAX, 1l << 32, LONG_MAX, -1};
+	struct kt_relay r;
+
+	kt_relay_begin(&r, change_length);
+	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+		receive_too_long(&r, SOCK_RDM, told[i], ESHUTDOWN, ECANCELED);
+	receive_too_long(&r, SOCK_SEQPACKET, 1l << 31, ECONNRESET, ECONNRESET);
+	kt_relay_end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_status_of_a_peer),
+		kt_test(test_length_of_a_peer),
+	};
+
+	return cmocka_run_group_tests(tests, kt_attach, NULL);
+}

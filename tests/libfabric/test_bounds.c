@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The provider and a peer that asks without taking answers, or sends without listening: it costs a
+ * bounded amount of memory, and is given up; everybody else goes on.
+ */
+#include <stdio.h>
+
+#include "stranger.h"
+
+#define EACH	1000
+#define PATIENT 2000 /* rounds without room after which there will be none */
+
+static uint64_t before[512]; /* operands of atomic operations, each 1 */
+
+static int setup(void **state)
+{
+	char each[16];
+
+	snprintf(each, sizeof(each), "%d", EACH);
+	setenv("BEOWIRE_UNEXPECTED_EACH", each, 1);
+	setenv("BEOWIRE_UNEXPECTED_MAX", "1000000", 1);
+	stranger_setup(state);
+	unsetenv("BEOWIRE_UNEXPECTED_EACH");
+	unsetenv("BEOWIRE_UNEXPECTED_MAX");
+	return 0;
+}
+
+/* b gives the stranger up: its receive from there ends, and so does what comes next. */
+static void given_up(void)
+{
+	assert_int_equal(pair_error(b.rx).err, FI_ECONNABORTED);
+	pair_retry(fi_trecv(b.ep, mine, 8, NULL, bad_addr, 78, 0, NULL));
+	assert_int_equal(pair_error(b.rx).err, FI_ECONNABORTED);
+	assert_int_equal(fi_tsend(b.ep, mine, 8, NULL, bad_addr, 1, NULL), -FI_ECONNABORTED);
+	assert_int_equal(fi_tinject(b.ep, mine, 8, bad_addr, 1), -FI_ECONNABORTED);
+	assert_int_equal(fi_write(b.ep, mine, 8, NULL, bad_addr, 0, 1, NULL), -FI_ECONNABORTED);
+	assert_int_equal(fi_atomic(b.ep, mine, 1, NULL, bad_addr, 0, 1, FI_UINT64, FI_SUM, NULL),
+			 -FI_ECONNABORTED);
+}
+
+/* A receive of b's that nothing fits. */
+static void watch(void)
+{
+	pair_retry(fi_trecv(b.ep, mine, 8, NULL, bad_addr, 77, 0, NULL));
+}
+
+/* Messages of the stranger until b gives it up: how many. */
+static int flood(size_t len, int enough)
+{
+	struct fi_cq_tagged_entry e;
+	int n = 0;
+
+	watch();
+	while (n < enough && fi_cq_read(b.rx, &e, 1) == -FI_EAGAIN) {
+		stranger_say(BWF_CODE_TAGGED, 1, 0, mine, len);
+		n++;
+		stranger_progress();
+	}
+	return n;
+}
+
+/* What came before is still there for a receive. */
+static void can_be_received(int n, size_t len)
+{
+	for (int i = 0; i < n; i++) {
+		pair_retry(fi_trecv(b.ep, mine, LONG, NULL, bad_addr, 1, 0, mine));
+		assert_int_equal(pair_completion(b.rx).len, len);
+	}
+	pair_retry(fi_trecv(b.ep, mine, LONG, NULL, bad_addr, 1, 0, mine));
+	assert_int_equal(pair_error(b.rx).err, FI_ECONNABORTED);
+}
+
+static void unexpected__messages_of_one_peer_are_counted(void **state)
+{
+	assert_in_range(flood(8, 5 * EACH), EACH + 1, 4 * EACH);
+	given_up();
+	can_be_received(EACH, 8);
+}
+
+static bool one_is_received(void)
+{
+	struct fi_cq_tagged_entry e;
+	ssize_t n = fi_cq_read(b.rx, &e, 1);
+
+	assert_true(n == 1 || n == -FI_EAGAIN);
+	return n == 1;
+}
+
+/* A message that was received counts no more. */
+static void unexpected__what_is_received_makes_room(void **state)
+{
+	for (int i = 0; i < 3 * EACH; i++) {
+		stranger_say(BWF_CODE_TAGGED, 1, 0, mine, 8);
+		if (i < EACH / 2)
+			continue;
+		pair_retry(fi_trecv(b.ep, mine, 8, NULL, bad_addr, 1, 0, mine));
+		while (!one_is_received())
+			stranger_progress();
+	}
+	pair_nothing(b.rx);
+}
+
+/* Long messages in spite of pressure: 1 MB is allowed, 32 MiB may be on their way by then. */
+static void unexpected__pressure_has_to_be_obeyed(void **state)
+{
+	enum { BYTES = 60000, MOST = (1000000 + (32 << 20)) / BYTES };
+	int n;
+
+	pair_fill(mine, BYTES, 1);
+	n = flood(BYTES, 2 * MOST);
+	assert_in_range(n, MOST, MOST + MOST / 2);
+	given_up();
+	can_be_received(MOST, BYTES);
+}
+
+/* Requests of the stranger, which takes no answer, until it may not send either. */
+static void ask(const void *buf, size_t len, int enough)
+{
+	for (int n = 0, idle = 0; n < enough && idle < PATIENT;) {
+		int ret =
+			bw_send(bad, victim, BWF_CODE_ATOMIC, 0, 0, buf, len, BW_SEND_EAGER, NULL);
+
+		if (ret == 1) {
+			n++;
+			idle = 0;
+		} else {
+			assert_int_equal(ret, -EAGAIN);
+			pair_progress();
+			idle++;
+		}
+	}
+}
+
+/* b adds 1 to each of `count` words and answers with what they were; how often it may do that for
+ * who does not listen is `most`, beside what the link holds. */
+static void ask_without_listening(uint32_t count, uint16_t kind, int enough, uint64_t most)
+{
+	struct bwf_atomic_request req = {
+		.count = count, .type = FI_UINT64, .op = FI_SUM, .kind = kind, .segments = 1};
+	struct bwf_segment seg = {.len = count, .key = KEY};
+	char buf[sizeof(req) + sizeof(seg) + sizeof(before)];
+	uint64_t done;
+
+	for (size_t i = 0; i < 512; i++)
+		before[i] = 1;
+	memcpy(buf, &req, sizeof(req));
+	memcpy(buf + sizeof(req), &seg, sizeof(seg));
+	memcpy(buf + sizeof(req) + sizeof(seg), before, count * 8);
+	watch();
+	ask(buf, sizeof(req) + sizeof(seg) + count * 8, enough);
+	memcpy(&done, theirs, sizeof(done));
+	assert_in_range(done, 1, most);
+	given_up();
+}
+
+static void answers__that_nobody_takes_are_counted(void **state)
+{
+	ask_without_listening(1, BWF_ATOMIC_BASE, 60000, 30000);
+}
+
+static void answers__that_nobody_takes_are_weighed(void **state)
+{
+	ask_without_listening(512, BWF_ATOMIC_FETCH, 6000, 3000);
+}
+
+/* Requests of b, until no more are allowed, though the stranger takes them all: how many. `token`:
+ * of one that is not answered. */
+static int requests(ssize_t (*start)(void), size_t at, uint64_t *token)
+{
+	int n = 0;
+
+	for (int idle = 0; idle < PATIENT && n <= BWF_REQUESTS_MAX; idle++) {
+		ssize_t ret = start();
+
+		if (ret == 0) {
+			n++;
+			idle = 0;
+		}
+		stranger_progress();
+		if (seen_count)
+			memcpy(token, seen[0].data + at, sizeof(*token));
+		seen_count = 0;
+	}
+	return n;
+}
+
+static ssize_t start_write(void)
+{
+	return fi_inject_write(b.ep, mine, 1, bad_addr, 0, 1);
+}
+
+static ssize_t start_fetch(void)
+{
+	return fi_fetch_atomic(b.ep, before, 512, NULL, theirs, NULL, bad_addr, 0, 1, FI_UINT64,
+			       FI_SUM, NULL);
+}
+
+/* Who does not answer is asked no more; an answer makes room for one request. */
+static void requests__wait_for_their_answers(void **state)
+{
+	uint64_t token = 0;
+
+	assert_int_equal(requests(start_write, offsetof(struct bwf_write_request, token), &token),
+			 BWF_REQUESTS_MAX);
+	stranger_say(BWF_CODE_WRITE_DONE, token, 0, NULL, 0);
+	assert_int_equal(requests(start_write, offsetof(struct bwf_write_request, token), &token),
+			 1);
+}
+
+static void requests__wait_for_what_answers_bring(void **state)
+{
+	uint64_t token = 0;
+
+	assert_int_equal(requests(start_fetch, offsetof(struct bwf_atomic_request, token), &token),
+			 BWF_ANSWERS_MAX / 4096);
+	stranger_say(BWF_CODE_ATOMIC_DONE, token, FI_EACCES, NULL, 0);
+	assert_int_equal(requests(start_fetch, offsetof(struct bwf_atomic_request, token), &token),
+			 1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, stranger_teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(unexpected__messages_of_one_peer_are_counted),
+		TEST(unexpected__what_is_received_makes_room),
+		TEST(unexpected__pressure_has_to_be_obeyed),
+		TEST(requests__wait_for_their_answers),
+		TEST(requests__wait_for_what_answers_bring),
+	};
+	/* Elsewhere libbeowire itself takes what its program does not. */
+	const struct CMUnitTest local_tests[] = {
+		TEST(answers__that_nobody_takes_are_counted),
+		TEST(answers__that_nobody_takes_are_weighed),
+	};
+	const char *links = getenv("BEOWIRE_LINKS");
+	int failed = cmocka_run_group_tests_name("bounds", tests, NULL, NULL);
+
+	if (links && strcmp(links, "local") == 0)
+		failed += cmocka_run_group_tests_name("answers", local_tests, NULL, NULL);
+	return failed;
+}

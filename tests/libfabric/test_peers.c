@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Peers that die, over the local link, which learns of it at once: a child process with an endpoint
+ * of libbeowire, killed in the middle of things. All that waits for it ends with an error, and
+ * nothing else does. Also a peer that speaks before its address is known.
+ */
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "codes.h"
+#include "inside.h"
+
+#define LONG (1 << 20)
+
+static char buf[LONG], other[LONG];
+static pid_t child;
+static fi_addr_t dead; /* the child, as b knows it */
+static bool full;      /* bw_pull() has no room */
+
+static int pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *to, uint64_t len,
+		void *op)
+{
+	return full ? -EAGAIN : __real_bw_pull(ep, peer, rndv, to, len, op);
+}
+
+static void on_message(void *arg, const struct bw_message *m)
+{
+}
+
+static void on_end(void *arg, void *op, int status)
+{
+}
+
+static void on_pulled(void *arg, void *op, int status, uint64_t len)
+{
+}
+
+static void on_down(void *arg, bw_peer peer, int status)
+{
+}
+
+static const struct bw_handlers handlers = {
+	.message = on_message, .sent = on_end, .pulled = on_pulled, .peer_down = on_down};
+
+/* The child: it tells its address, begins a long write and a long message, and takes all that
+ * comes without an answer. */
+static void live(const struct bw_addr *b_addr, int to)
+{
+	struct bwf_write_request req = {.token = 1, .len = LONG, .segments = 1};
+	struct bwf_segment seg = {.len = LONG, .key = 42};
+	char request[sizeof(req) + sizeof(seg)];
+	struct bw_addr addr;
+	struct bw_ep *ep;
+	bw_peer peer;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	memcpy(request, &req, sizeof(req));
+	memcpy(request + sizeof(req), &seg, sizeof(seg));
+	if (bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL) ||
+	    bw_peer_find(ep, b_addr, &peer))
+		_exit(1);
+	bw_ep_addr(ep, &addr);
+	while (bw_send(ep, peer, BWF_CODE_WRITE_LONG, 0, 0, request, sizeof(request), BW_SEND_EAGER,
+		       NULL) == -EAGAIN)
+		bw_progress(ep);
+	while (bw_send(ep, peer, BWF_CODE_TAGGED, 5, 0, buf, LONG, BW_SEND_SYNC, &addr) == -EAGAIN)
+		bw_progress(ep);
+	if (write(to, &addr, sizeof(addr)) != sizeof(addr))
+		_exit(1);
+	for (;;)
+		bw_wait(ep, UINT64_MAX);
+}
+
+static int setup(void **state)
+{
+	struct bw_addr addr;
+	size_t n = sizeof(addr);
+	int ends[2];
+
+	full = true;
+	inside_calls = (struct inside_calls){.pull = pull};
+	pair_setup(state);
+	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		live(&addr, ends[1]);
+	while (!inside(&b)->incoming) /* it is there, and b has taken its request */
+		pair_progress();
+	assert_int_equal(read(ends[0], &addr, sizeof(addr)), sizeof(addr));
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(fi_av_insert(b.av, &addr, 1, &dead, 0, NULL), 1);
+	return 0;
+}
+
+static void die(void)
+{
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+static int teardown(void **state)
+{
+	full = false;
+	return pair_teardown(state);
+}
+
+/* Whoever names the dead one is told; a receive from anybody goes on, since somebody is left. */
+static void death__ends_receives_that_name_it(void **state)
+{
+	pair_retry(fi_trecv(b.ep, buf, 8, NULL, dead, 1, 0, "its"));
+	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "anybody's"));
+	pair_retry(fi_trecv(b.ep, other, 8, NULL, b.peer, 1, 0, "a's"));
+	die();
+	assert_string_equal(pair_error(b.rx).op_context, "its");
+	pair_nothing(b.rx);
+	pair_retry(fi_trecv(b.ep, buf, 8, NULL, dead, 1, 0, "late"));
+	assert_string_equal(pair_error(b.rx).op_context, "late");
+	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "late, anybody's"));
+	pair_nothing(b.rx);
+	for (int i = 0; i < 3; i++)
+		pair_retry(fi_tinject(a.ep, "x", 1, a.peer, 1));
+	assert_string_equal(pair_completion(b.rx).op_context, "anybody's");
+	assert_string_equal(pair_completion(b.rx).op_context, "a's");
+	assert_string_equal(pair_completion(b.rx).op_context, "late, anybody's");
+}
+
+static void death__ends_operations_that_wait_for_answers(void **state)
+{
+	pair_retry(fi_write(b.ep, buf, 8, NULL, dead, 0, 42, "write"));
+	pair_retry(fi_fetch_atomic(b.ep, buf, 1, NULL, other, NULL, dead, 0, 42, FI_UINT64, FI_SUM,
+				   "atomic"));
+	pair_nothing(b.tx);
+	die();
+	pair_error(b.tx);
+	pair_error(b.tx);
+	pair_nothing(b.tx);
+	assert_int_equal(fi_cntr_readerr(b.written), 1);
+	assert_int_equal(fi_cntr_read(b.written), 0);
+	while (fi_write(b.ep, buf, 8, NULL, dead, 0, 42, NULL) == 0)
+		pair_error(b.tx);
+}
+
+/* Its long write is forgotten, its message cannot be fetched any more. */
+static void death__ends_what_it_began(void **state)
+{
+	pair_retry(fi_trecv(b.ep, buf, LONG, NULL, dead, 5, 0, "long"));
+	while (!atomic_load(&inside(&b)->todo_count))
+		pair_progress();
+	die();
+	assert_string_equal(pair_error(b.rx).op_context, "long");
+	assert_int_equal(atomic_load(&inside(&b)->todo_count), 0);
+	assert_null(inside(&b)->incoming);
+	pair_nothing(b.rx);
+}
+
+static fi_addr_t source_of_next(struct bw_ep *ep, bw_peer peer)
+{
+	struct fi_cq_tagged_entry e;
+	fi_addr_t src = 0;
+
+	pair_retry(fi_trecv(b.ep, buf, 8, NULL, FI_ADDR_UNSPEC, 9, 0, NULL));
+	while (bw_send(ep, peer, BWF_CODE_TAGGED, 9, 0, "x", 1, BW_SEND_EAGER, NULL) == -EAGAIN)
+		bw_progress(ep);
+	while (fi_cq_readfrom(b.rx, &e, 1, &src) == -FI_EAGAIN) {
+		pair_progress();
+		bw_progress(ep);
+	}
+	return src;
+}
+
+/* It speaks; then its address is inserted. */
+static void source__is_known_when_its_address_is(void **state)
+{
+	struct bw_addr addr;
+	size_t n = sizeof(addr);
+	struct bw_ep *ep;
+	fi_addr_t src;
+	bw_peer peer;
+
+	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
+	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
+	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(source_of_next(ep, peer), FI_ADDR_NOTAVAIL);
+	bw_ep_addr(ep, &addr);
+	assert_int_equal(fi_av_insert(b.av, &addr, 1, &src, 0, NULL), 1);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(source_of_next(ep, peer), src);
+	bw_ep_close(ep, 0);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(death__ends_receives_that_name_it),
+		TEST(death__ends_operations_that_wait_for_answers),
+		TEST(death__ends_what_it_began),
+		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
+						pair_teardown),
+	};
+
+	return cmocka_run_group_tests_name("peers", tests, NULL, NULL);
+}

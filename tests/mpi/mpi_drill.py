@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A job of two nodes that goes on and on, and what befalls its network meanwhile.
+
+The job (onward.c) compares every byte of each round. A drill is a function that runs beside it: it
+waits for rounds, breaks something, and waits for more; when it returns the job ends in good order.
+"""
+
+import os
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from beowire import lab_jobs, lab_up, namespaces
+from beowire.cluster import Cluster
+from beowire.lab import Lab, Shape
+from beowire.launch import Job
+from beowire.path import JobRecord
+from beowire.run import run
+from mpi_lab import lab_behind
+from mpi_programs import executable
+
+LIMIT_S = 120.0
+"""A job that takes longer hangs; nothing is measured by it."""
+LOOK_S = 0.02
+
+# Raw frames and UDP, also where the kernel module would take the place of both.
+LINKS = {"BEOWIRE_LINKS": "local,packet,udp"}
+
+
+class DrillError(Exception):
+    """The job ended, or stood still, before the drill was through."""
+
+
+class Onward:
+    """The running job as a drill sees it."""
+
+    def __init__(self, cluster: Cluster, output: IO[bytes]) -> None:
+        self.lab: Lab = lab_behind(cluster)
+        self._output = output
+        self.ended = threading.Event()
+        self.struck_at_s = 0.0
+
+    def text(self) -> str:
+        """What it has said so far."""
+        length = os.fstat(self._output.fileno()).st_size
+        return os.pread(self._output.fileno(), length, 0).decode(errors="replace")
+
+    def rounds(self) -> int:
+        """The rounds that it has told of."""
+        told = re.findall(r"^round (\d+)$", self.text(), re.MULTILINE)
+        return int(told[-1]) if told else 0
+
+    def await_rounds(self, more: int) -> None:
+        """Waits until it told of so many rounds more than now."""
+        wanted = self.rounds() + more
+        patience = time.monotonic() + LIMIT_S
+        while self.rounds() < wanted:
+            if self.ended.wait(LOOK_S) or time.monotonic() > patience:
+                raise DrillError(f"at round {self.rounds()} of {wanted}: {self.text()}")
+
+    def strike(self, shapes: dict[str, Shape]) -> None:
+        """Gives the links of these nodes new shapes, and notes when."""
+        self.struck_at_s = time.monotonic()
+        lab_up.reshape(self.lab.name, shapes)
+
+
+Drill = Callable[[Onward], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job with a drill ended."""
+
+    record: JobRecord
+    text: str
+    after_s: float
+    """From the drill's last strike to the end."""
+
+    def longest_round_s(self) -> float:
+        """How long the longest round took; the job must have ended well."""
+        assert self.record.exit_status == 0, self.text
+        assert "ok onward" in self.text.splitlines(), self.text
+        told = re.search(r"^longest round: (\d+) ms$", self.text, re.MULTILINE)
+        assert told, self.text
+        return int(told[1]) / 1000
+
+
+@contextmanager
+def _beside(job: Onward, drill: Drill, end: Path) -> Iterator[None]:
+    """Runs the drill in a thread; its failure is the context's."""
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            drill(job)
+        except BaseException as error:
+            failure.append(error)
+        finally:
+            end.touch()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        job.ended.set()
+        thread.join()
+    if failure:
+        raise failure[0]
+
+
+def run_drill(
+    cluster: Cluster,
+    drill: Drill,
+    give_up_s: int,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Runs the job with a drill beside it; peers are given up after so many seconds."""
+    with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile() as output:
+        end = Path(directory) / "end"
+        settings = {
+            "BEOWIRE_DEAD_TIMEOUT": str(give_up_s),
+            "ONWARD_END": str(end),
+            **LINKS,
+        }
+        job = Job(
+            [str(executable("tests/mpi/onward", "openmpi"))],
+            2,
+            "beowire",
+            mpi="openmpi",
+            environment={**settings, **(environment or {})},
+        )
+        onward = Onward(cluster, output)
+        with _beside(onward, drill, end):
+            record = run(
+                job,
+                cluster,
+                output=output,
+                errors=output,
+                announce=False,
+                limit_s=LIMIT_S,
+            )
+            ended_at_s = time.monotonic()
+        outcome = Outcome(record, onward.text(), ended_at_s - onward.struck_at_s)
+    assert not record.timed_out, outcome.text
+    return outcome
+
+
+def left_behind(cluster: Cluster) -> list[str]:
+    """What a job has left on the nodes of a lab: processes, and files of the launcher's."""
+    lab = lab_behind(cluster)
+    networks = [lab.namespace_path(node) for node in lab.node_names()]
+    left = [f"process {pid}" for pid in namespaces.processes(networks)]
+    return left + [str(path) for path in lab.directory.glob(f"{lab_jobs.PREFIX}*")]

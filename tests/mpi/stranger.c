@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A stranger on the segment of a running job: stranger VICTIM STRANGER INTERFACE FRAMES SEED sends
+ * so many frames from the network namespace STRANGER to the interface INTERFACE of the namespace
+ * VICTIM, by raw frames and by UDP, while it listens there for frames to be repeated and changed.
+ *
+ * Left out is what version 1 of the protocol cannot tell from the peer's own frames: whoever names
+ * the right incarnation and handle may say anything (BYE, REFUSE, DATA with right checksums), and a
+ * HELLO with the peer's identity moves the conversation to its sender. Nor is any frame sent in the
+ * peer's Ethernet address: the switch would learn that the peer is here, and what the victim sends
+ * to it would be lost until the peer speaks again, whichever protocol it speaks.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "protocol.h"
+#include "wire.h"
+
+#define KEPT	    256 /* captured frames at a time */
+#define FRAME_BYTES 9216
+#define BURST	    64
+#define WAIT_S	    120 /* for the job's first frame */
+
+struct kept {
+	uint8_t bytes[FRAME_BYTES]; /* from struct bw_hdr on */
+	uint32_t len;
+};
+
+static struct kept kept[KEPT];
+static uint32_t kept_n, kept_next;
+static uint64_t seed;
+static int ear, mouth, udp_mouth, ifindex;
+static uint8_t victim_mac[6], own_mac[6];
+static uint32_t victim_ip;
+static uint16_t victim_port; /* of the one that was heard of last; network byte order; 0: none */
+static uint64_t sent_raw, sent_udp;
+
+static void fail(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+/* xorshift64* */
+static uint32_t draw(uint32_t below)
+{
+	seed ^= seed >> 12;
+	seed ^= seed << 25;
+	seed ^= seed >> 27;
+	return (uint32_t)((seed * 0x2545F4914F6CDD1Dull >> 32) % below);
+}
+
+static void enter(const char *namespace)
+{
+	int fd = open(namespace, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || setns(fd, CLONE_NEWNET))
+		fail(namespace);
+	close(fd);
+}
+
+/* A packet socket in the namespace we are in; its interface's number and address. */
+static int packet(const char *interface, int protocol, uint8_t *mac)
+{
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons((uint16_t)protocol));
+	struct sockaddr_ll at = {.sll_family = AF_PACKET,
+				 .sll_protocol = htons((uint16_t)protocol)};
+	struct ifreq ifr = {0};
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", interface);
+	if (fd < 0 || ioctl(fd, SIOCGIFINDEX, &ifr))
+		fail(interface);
+	ifindex = at.sll_ifindex = ifr.ifr_ifindex;
+	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || ioctl(fd, SIOCGIFHWADDR, &ifr))
+		fail(interface);
+	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
+	return fd;
+}
+
+/* ---- what is heard ---- */
+
+static void keep(const uint8_t *frame, uint32_t n)
+{
+	struct kept *k = &kept[kept_next % KEPT];
+	uint32_t at = 14;
+
+	if (n < 14 + sizeof(struct bw_hdr) || memcmp(frame, victim_mac, 6) ||
+	    !memcmp(frame + 6, own_mac, 6)) /* what was said here is no news */
+		return;
+	if (frame[12] == 0x08 && frame[13] == 0x00) {
+		at += 20 + 8;
+		if (n < at + sizeof(struct bw_hdr) || frame[23] != 17)
+			return;
+		memcpy(&victim_port, frame + 36, sizeof(victim_port));
+		memcpy(&victim_ip, frame + 30, sizeof(victim_ip));
+	} else if (frame[12] != BW_ETHERTYPE >> 8 || frame[13] != (BW_ETHERTYPE & 0xFF)) {
+		return;
+	}
+	if (frame[at] != (BW_MAGIC & 0xFF) || frame[at + 1] != BW_MAGIC >> 8)
+		return;
+	k->len = n - at < FRAME_BYTES ? n - at : FRAME_BYTES;
+	memcpy(k->bytes, frame + at, k->len);
+	kept_next++;
+	kept_n = kept_next < KEPT ? kept_next : KEPT;
+}
+
+static void listen_now(void)
+{
+	static uint8_t frame[65536];
+
+	for (int i = 0; i < BURST; i++) {
+		ssize_t n = recv(ear, frame, sizeof(frame), MSG_DONTWAIT);
+
+		if (n < 0)
+			return;
+		keep(frame, (uint32_t)n);
+	}
+}
+
+/* ---- what is said ---- */
+
+/* The checksum that a receiver computes: it leaves the payloads of DATA out. */
+static void seal(uint8_t *bytes, uint32_t size)
+{
+	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0, end;
+	struct bw_hdr h;
+
+	memcpy(&h, bytes, sizeof(h));
+	h.hcrc = 0;
+	memcpy(bytes, &h, sizeof(h));
+	end = (uint32_t)sizeof(h) + h.len;
+	if (end > size)
+		return;
+	while (h.type == BW_FRAME_DATA && at + sizeof(struct bw_part_msg) <= end) {
+		struct bw_part part;
+		uint32_t pay;
+
+		memcpy(&part, bytes + at, sizeof(part));
+		pay = at + (uint32_t)(part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
+					      ? sizeof(struct bw_part_bulk)
+					      : sizeof(struct bw_part_msg));
+		if (pay + part.plen > end)
+			break;
+		crc = bw_crc32c(crc, bytes + from, pay - from);
+		from = pay + part.plen;
+		at = (from + 7) & ~7u;
+	}
+	crc = bw_crc32c(crc, bytes + from, end - from);
+	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &crc, sizeof(crc));
+}
+
+static void say_raw(const uint8_t *bytes, uint32_t n)
+{
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = ifindex, .sll_halen = 6};
+	uint8_t frame[14 + FRAME_BYTES];
+
+	memcpy(frame, victim_mac, 6);
+	memcpy(frame + 6, own_mac, 6);
+	frame[12] = BW_ETHERTYPE >> 8;
+	frame[13] = BW_ETHERTYPE & 0xFF;
+	memcpy(frame + 14, bytes, n);
+	if (sendto(mouth, frame, 14 + n, 0, (struct sockaddr *)&to, sizeof(to)) >= 0)
+		sent_raw++;
+	else if (errno != ENOBUFS)
+		fail("send");
+}
+
+static void say_udp(const uint8_t *bytes, uint32_t n)
+{
+	struct sockaddr_in to = {
+		.sin_family = AF_INET, .sin_port = victim_port, .sin_addr.s_addr = victim_ip};
+
+	/* an answer of "port unreachable" from a job that has ended is no failure */
+	if (sendto(udp_mouth, bytes, n, 0, (struct sockaddr *)&to, sizeof(to)) >= 0)
+		sent_udp++;
+}
+
+static void name_fill(uint8_t *name)
+{
+	static const char evil[] = "\033[2Jstranger\007\r\n";
+
+	memset(name, 'x', BW_NAME_MAX);
+	memcpy(name, evil, sizeof(evil) - 1);
+}
+
+/* HELLO of somebody who does not exist to an engine number that is hardly in use. */
+static uint32_t hello(uint8_t *bytes)
+{
+	const struct bw_hdr *seen = (const void *)kept[draw(kept_n)].bytes;
+	struct bw_hdr h = {.magic = BW_MAGIC,
+			   .version = BW_VERSION,
+			   .type = BW_FRAME_HELLO,
+			   .cluster = seen->cluster,
+			   .dst_engine = (uint16_t)(0x8000 + draw(0x7FFF)),
+			   .src_engine = (uint16_t)(0x8000 + draw(0x7FFF)),
+			   .len = sizeof(struct bw_hello)};
+	struct bw_hello body = {.node = 1 + draw(1000),
+				.inc = 1 + draw(1000),
+				.conn = draw(100),
+				.version_min = BW_VERSION,
+				.version_max = BW_VERSION,
+				.credit = 1000,
+				.charge_min = 64,
+				.frame_max = 1400};
+
+	if (h.dst_engine == seen->dst_engine)
+		h.dst_engine ^= 1;
+	body.engine = h.src_engine;
+	name_fill(body.name);
+	memcpy(bytes, &h, sizeof(h));
+	memcpy(bytes + sizeof(h), &body, sizeof(body));
+	return sizeof(h) + sizeof(body);
+}
+
+/* REFUSE or BYE in the peer's name to the right engine, of another incarnation. */
+static uint32_t end(uint8_t *bytes)
+{
+	struct bw_refuse body = {.why = (uint8_t)(1 + draw(4)),
+				 .version_min = (uint8_t)draw(3),
+				 .version_max = (uint8_t)draw(3),
+				 .echo_type = BW_FRAME_DATA};
+	struct bw_hdr h;
+
+	memcpy(&h, kept[draw(kept_n)].bytes, sizeof(h));
+	body.echo_engine = h.src_engine;
+	body.echo_inc = draw(UINT32_MAX);
+	body.echo_conn = draw(UINT32_MAX);
+	name_fill(body.name);
+	h.type = draw(2) ? BW_FRAME_REFUSE : BW_FRAME_BYE;
+	h.pn = 0;
+	h.flags = 0;
+	h.dst_inc = h.type == BW_FRAME_REFUSE ? 0 : h.dst_inc ^ (1 + draw(UINT32_MAX - 1));
+	h.len = h.type == BW_FRAME_REFUSE ? sizeof(body) : 0;
+	memcpy(bytes, &h, sizeof(h));
+	memcpy(bytes + sizeof(h), &body, h.len);
+	return (uint32_t)sizeof(h) + h.len;
+}
+
+/* A captured frame with some bytes changed, and for another incarnation. */
+static uint32_t changed(uint8_t *bytes, const struct kept *k)
+{
+	struct bw_hdr h;
+
+	memcpy(bytes, k->bytes, k->len);
+	for (uint32_t i = draw(8); i; i--)
+		bytes[12 + draw(k->len - 12)] ^= (uint8_t)(1 + draw(255));
+	memcpy(&h, k->bytes, sizeof(h));
+	h.dst_inc ^= 1 + draw(UINT32_MAX - 1);
+	memcpy(bytes + offsetof(struct bw_hdr, dst_inc), &h.dst_inc, sizeof(h.dst_inc));
+	return k->len;
+}
+
+static void say_one(void)
+{
+	static uint8_t bytes[FRAME_BYTES];
+	const struct kept *k = &kept[draw(kept_n)];
+	const struct bw_hdr *h = (const void *)k->bytes;
+	uint32_t what = draw(4), n;
+
+	if (what == 0) {
+		n = hello(bytes);
+	} else if (what == 1) {
+		n = end(bytes);
+	} else if (h->type != BW_FRAME_DATA && h->type != BW_FRAME_ACK) {
+		return;
+	} else if (what == 2) {
+		n = changed(bytes, k);
+	} else {
+		memcpy(bytes, k->bytes, k->len); /* once more, as it was */
+		n = k->len;
+	}
+	if (what != 3)
+		seal(bytes, n);
+	if (victim_port && draw(2))
+		say_udp(bytes, n);
+	else
+		say_raw(bytes, n);
+}
+
+int main(int argc, char **argv)
+{
+	struct timespec nap = {.tv_nsec = 1000000};
+	uint64_t frames, waited = 0;
+
+	if (argc != 6)
+		return 2;
+	frames = strtoull(argv[4], NULL, 10);
+	seed = strtoull(argv[5], NULL, 10) * 0x9E3779B97F4A7C15ull | 1;
+	enter(argv[1]);
+	ear = packet(argv[3], 0x0003 /* ETH_P_ALL */, victim_mac);
+	enter(argv[2]);
+	mouth = packet(argv[3], 0, own_mac);
+	udp_mouth = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	while (!kept_n && waited++ < WAIT_S * 1000ull) {
+		listen_now();
+		nanosleep(&nap, NULL);
+	}
+	if (!kept_n) {
+		fprintf(stderr, "no frame was heard\n");
+		return 1;
+	}
+	while (sent_raw + sent_udp < frames) {
+		for (int i = 0; i < BURST; i++)
+			say_one();
+		listen_now();
+		nanosleep(&nap, NULL);
+	}
+	printf("%llu raw, %llu udp\n", (unsigned long long)sent_raw, (unsigned long long)sent_udp);
+	return 0;
+}

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Budgets of instructions for a message, in budgets.toml: what they hold for, and new ones."""
+
+import datetime
+import os
+import platform
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+BUDGETS = Path(__file__).with_name("budgets.toml")
+ROOM = 0.02
+"""What a message may cost above its budget."""
+
+
+def compiler() -> str:
+    """What the budgets hold for: the compiler's major version and the machine."""
+    text = subprocess.run(["cc", "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^(cc|gcc|clang|.*clang version).* (\d+)\.\d+\.\d+", text, re.MULTILINE)
+    assert found, text
+    name = "clang" if "clang" in found[1] else "gcc"
+    return f"{name}-{found[2]} {platform.machine()}"
+
+
+def record(owner: str, name: str, found: int, why: str) -> None:
+    """A new budget, in front of those before it."""
+    budgets = tomllib.loads(BUDGETS.read_text())
+    history = budgets.setdefault(owner, {}).setdefault(name, [])
+    history.insert(0, f"{found}, {datetime.date.today().isoformat()}: {why}")
+    head = BUDGETS.read_text().partition("\n[")[0].rstrip()
+    lines = [head]
+    for each_owner, rows in sorted(budgets.items()):
+        lines += ["", f'["{each_owner}"]']
+        for row, entries in sorted(rows.items()):
+            quoted = ",\n".join(f"    '{each}'" for each in entries)
+            lines.append(f'"{row}" = [\n{quoted},\n]')
+    BUDGETS.write_text("\n".join(lines) + "\n")
+
+
+def limit(owner: str, name: str, found: int, room: float = ROOM) -> float:
+    """What a message may cost, `room` above its budget. If new ones are asked for, `found` becomes
+    the budget first."""
+    why = os.environ.get("BEOWIRE_TEST_NEW_BUDGETS", "")
+    if why:
+        record(owner, name, found, why)
+    rows = tomllib.loads(BUDGETS.read_text()).get(owner)
+    if rows is None:
+        pytest.skip(f"no budgets for {owner}: write them by BEOWIRE_TEST_NEW_BUDGETS=why")
+    return int(rows[name][0].partition(",")[0]) * (1 + room)

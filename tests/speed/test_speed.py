@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Instructions that libbeowire takes for a message: a guard of speed that noise does not touch.
+
+`steps` has the two ends of a conversation in one process and a clock that does not depend on the
+machine; valgrind counts. Two runs with different numbers of messages make what one message costs.
+How often a round finds nothing, since the kernel has not delivered yet, is chance: each run tells
+how many such rounds it made, a third run with many more of them makes what one costs, and they are
+taken out. More than 2 % above the budget in budgets.toml fails. A new budget is written by
+
+    BEOWIRE_TEST_NEW_BUDGETS="why" ./beowire test tests/speed
+"""
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+from statistics import median
+
+import budgets
+import pytest
+from beowire import namespaces, places
+
+NETWORK = """
+ip link set lo up mtu $1
+ip link add pair-a mtu $1 type veth peer name pair-b mtu $1
+ip link set pair-a up
+ip link set pair-b up
+shift
+exec "$@"
+"""
+LINKS = {
+    "local": {"BEOWIRE_LINKS": "local"},
+    "udp": {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"},
+    "packet": {
+        # A node's messages to itself go by the local link; there are none.
+        "BEOWIRE_LINKS": "packet,local",
+        "STEPS_INTERFACE_A": "pair-a",
+        "STEPS_INTERFACE_B": "pair-b",
+    },
+}
+SIZES = {8: (100, 1100), 4096: (100, 300), 1 << 20: (4, 12)}
+"""Bytes of a message; messages each way in the two runs."""
+TRIALS = 3
+"""Their median counts: how acknowledgements ride on messages is still chance, to 1 % at 8 B."""
+IDLE = 20000
+"""Rounds without anything that the third run makes."""
+LIMIT_S = 300
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a whole run of `steps` took."""
+
+    instructions: int
+    idle: int
+    """Rounds that found nothing."""
+
+
+def counted(link: str, mtu_bytes: int, message_bytes: int, count: int, idle: int = 0) -> Run:
+    """A run of `count` messages each way."""
+    valgrind = [
+        "valgrind",
+        "--tool=cachegrind",
+        "--cache-sim=no",
+        "--cachegrind-out-file=/dev/null",
+    ]
+    numbers = [str(each) for each in (message_bytes, count, idle)]
+    program = [str(places.product("tests/speed/steps")), *numbers]
+    done = subprocess.run(
+        ["unshare", "--net", "sh", "-ec", NETWORK, "sh", str(mtu_bytes), *valgrind, *program],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+        env={**os.environ, "LC_ALL": "C", **LINKS[link]},
+    )
+    found = re.search(r"I +refs: +([\d,]+)", done.stderr)
+    assert done.returncode == 0, done.stderr
+    assert found, done.stderr
+    return Run(int(found[1].replace(",", "")), int(done.stdout))
+
+
+def cost(link: str, mtu_bytes: int, message_bytes: int) -> int:
+    """Instructions for one message, sent and received, without rounds that found nothing."""
+    few, many = SIZES[message_bytes]
+    less = counted(link, mtu_bytes, message_bytes, few)
+    more = counted(link, mtu_bytes, message_bytes, many)
+    idle = counted(link, mtu_bytes, message_bytes, few, IDLE)
+    of_a_round = (idle.instructions - less.instructions) / (idle.idle - less.idle)
+    waited = (more.idle - less.idle) * of_a_round
+    return round((more.instructions - less.instructions - waited) / (2 * (many - few)))
+
+
+@pytest.mark.parametrize("message_bytes", SIZES)
+@pytest.mark.parametrize(
+    ("link", "mtu_bytes"),
+    [("local", 1500), ("udp", 1500), ("udp", 9000), ("packet", 1500), ("packet", 9000)],
+)
+def test_a_message_costs_no_more_than_its_budget(
+    link: str, mtu_bytes: int, message_bytes: int
+) -> None:
+    refusal = namespaces.refusal()
+    if refusal:
+        pytest.skip(refusal)
+    name = f"{link}, MTU {mtu_bytes}, {message_bytes} B"
+    found = median(cost(link, mtu_bytes, message_bytes) for _ in range(TRIALS))
+    limit = budgets.limit(budgets.compiler(), name, found)
+    assert found <= limit, f"{name}: {found} instructions, the limit is {limit:.0f}"

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Batches of frames on a socket whose other end is the test: what is collected arrives once, in
+ * order and as it was, however often the kernel has no room.
+ */
+#include "batch.h"
+#include "buffer.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define PREFIX	14
+#define HEAD	40   /* bytes */
+#define PAYLOAD 6000 /* bytes, beyond what is made contiguous */
+#define MANY	(3 * BW_BATCH_FRAMES)
+
+static struct bw_batch *batch;
+static int ours, theirs;
+
+static int setup(void **state)
+{
+	int both[2], small = 20000;
+
+	/* Keeps the bounds of frames, and has room for a few of them only. */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, both), 0);
+	ours = both[0];
+	theirs = both[1];
+	assert_int_equal(setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	batch = bw_batch_new(PREFIX, false);
+	assert_non_null(batch);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bw_batch_free(batch);
+	close(ours);
+	close(theirs);
+	return 0;
+}
+
+/* A frame of which every byte is its number; its payload lies in b. */
+static bool add(struct bw_buffer *b, uint8_t number, uint32_t payload)
+{
+	struct bw_tx_frame f = {.head_len = HEAD, .len = HEAD + payload, .segments = 1};
+	struct bw_batch_slot *slot;
+
+	memset(f.head, number, HEAD);
+	memset(b->data, number, payload);
+	f.segment[0].head_end = HEAD;
+	f.segment[0].len = payload;
+	f.segment[0].buf = bw_buffer_cookie(b);
+	slot = bw_batch_add(batch, &f);
+	if (slot)
+		memset(bw_batch_header(batch, slot), number, PREFIX);
+	return slot;
+}
+
+/* Take what has arrived; the next number to come. */
+static uint8_t take(uint8_t number, uint32_t payload)
+{
+	static uint8_t frame[PREFIX + HEAD + PAYLOAD + 1];
+	ssize_t n;
+
+	while ((n = recv(theirs, frame, sizeof(frame), 0)) > 0) {
+		assert_int_equal(n, PREFIX + HEAD + payload);
+		for (ssize_t i = 0; i < n; i++)
+			assert_int_equal(frame[i], number);
+		number++;
+	}
+	assert_int_equal(errno, EAGAIN);
+	return number;
+}
+
+static void batch__takes_no_more_than_it_holds(void **state)
+{
+	uint8_t bytes[100];
+	struct bw_buffer b = {.data = bytes};
+
+	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++) {
+		assert_false(bw_batch_full(batch));
+		assert_true(add(&b, i, sizeof(bytes)));
+	}
+	assert_true(bw_batch_full(batch));
+	for (int i = 0; i < 3; i++)
+		assert_false(add(&b, 99, sizeof(bytes)));
+	assert_int_equal(batch->count, BW_BATCH_FRAMES);
+	for (uint8_t next = 0; next < BW_BATCH_FRAMES; next = take(next, sizeof(bytes)))
+		bw_batch_flush(batch, ours, 1);
+	assert_int_equal(batch->errors, 0);
+}
+
+/* The memory that frames refer to is the program's again after a flush, whether it succeeds or not:
+ * what the kernel did not take is sent as it was. */
+static void nothing_is_lost(uint32_t payload)
+{
+	uint8_t *bytes = malloc(BW_BATCH_FRAMES * (size_t)payload), next = 0;
+	int refused = 0;
+
+	for (uint8_t number = 0; number < MANY;) {
+		for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++) {
+			struct bw_buffer b = {.data = bytes + (size_t)i * payload};
+
+			assert_true(add(&b, number++, payload));
+		}
+		while (!bw_batch_flush(batch, ours, 1)) {
+			refused++;
+			memset(bytes, 0xEE, BW_BATCH_FRAMES * (size_t)payload);
+			next = take(next, payload);
+		}
+		assert_int_equal(batch->count, 0);
+		memset(bytes, 0xEE, BW_BATCH_FRAMES * (size_t)payload);
+	}
+	assert_int_equal(take(next, payload), MANY);
+	assert_true(refused > 0);
+	assert_int_equal(batch->errors, 0);
+	free(bytes);
+}
+
+static void batch__loses_nothing_without_room(void **state)
+{
+	nothing_is_lost(PAYLOAD);
+}
+
+static void batch__loses_no_short_frame_without_room(void **state)
+{
+	nothing_is_lost(1500);
+}
+
+/* A frame that can never be sent does not hold up those behind it. */
+static void batch__goes_on_after_an_error(void **state)
+{
+	uint8_t bytes[100];
+	struct bw_buffer b = {.data = bytes};
+
+	for (uint8_t i = 0; i < 4; i++)
+		assert_true(add(&b, i, sizeof(bytes)));
+	batch->slot[0].iov[0].iov_base = NULL;
+	assert_true(bw_batch_flush(batch, ours, 1));
+	assert_int_equal(batch->errors, 1);
+	assert_int_equal(take(1, sizeof(bytes)), 4);
+}
+
+/* The other end takes nothing any more: what is left is given up once, after its time, and the room
+ * is there again. */
+static void batch__is_given_up_in_time(void **state)
+{
+	static uint8_t bytes[PAYLOAD];
+	struct bw_buffer b = {.data = bytes};
+	uint64_t now = BW_S, sent;
+
+	while (bw_batch_flush(batch, ours, now) && add(&b, 1, PAYLOAD))
+		;
+	while (add(&b, 2, PAYLOAD))
+		;
+	assert_false(bw_batch_flush(batch, ours, now + BW_BATCH_PATIENCE));
+	sent = batch->done;
+	assert_true(bw_batch_flush(batch, ours, now + BW_BATCH_PATIENCE + 1));
+	assert_int_equal(batch->errors, BW_BATCH_FRAMES - sent);
+	assert_int_equal(batch->count, 0);
+	/* The next one has as much time. */
+	assert_true(add(&b, 3, PAYLOAD));
+	assert_false(bw_batch_flush(batch, ours, now + 10 * BW_S));
+	assert_false(bw_batch_flush(batch, ours, now + 10 * BW_S + BW_BATCH_PATIENCE));
+}
+
+/* As long as some frames leave, none is given up. */
+static void batch__that_goes_on_slowly_is_kept(void **state)
+{
+	static uint8_t bytes[PAYLOAD];
+	struct bw_buffer b = {.data = bytes};
+	static uint8_t frame[PREFIX + HEAD + PAYLOAD + 1];
+	uint64_t now = BW_S;
+	int got = 0;
+
+	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+		assert_true(add(&b, i, PAYLOAD));
+	for (; !bw_batch_flush(batch, ours, now); now += BW_BATCH_PATIENCE)
+		got += recv(theirs, frame, sizeof(frame), 0) > 0;
+	while (recv(theirs, frame, sizeof(frame), 0) > 0)
+		got++;
+	assert_int_equal(got, BW_BATCH_FRAMES);
+	assert_int_equal(batch->errors, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(batch__takes_no_more_than_it_holds),
+		TEST(batch__loses_nothing_without_room),
+		TEST(batch__loses_no_short_frame_without_room),
+		TEST(batch__goes_on_after_an_error),
+		TEST(batch__is_given_up_in_time),
+		TEST(batch__that_goes_on_slowly_is_kept),
+	};
+
+	return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
+}

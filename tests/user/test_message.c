@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What is kept of messages is given back: two endpoints of one process, looked into. */
+#include "endpoint.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define CANCELED   20000
+#define COPY_BYTES 100000 /* of a message that is copied */
+#define COPIES	   60	  /* more than may wait at a time for one peer */
+
+static struct bw_ep *a, *b;
+static struct told at_a, at_b;
+static bw_peer to_b;
+static uint8_t from[COPY_BYTES], to[COPY_BYTES];
+
+static int open_both(const char *links)
+{
+	a = endpoint_open(links, &at_a);
+	b = endpoint_open(links, &at_b);
+	to_b = endpoint_find(a, b);
+	/* They know each other before anything is counted. */
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, "word", 4, BW_SEND_ACKED, &to_b), 0);
+	endpoint_await(a, b, &at_a.sents, 1);
+	return 0;
+}
+
+static int open_local(void **state)
+{
+	return open_both("local");
+}
+
+static int open_udp(void **state)
+{
+	return open_both("udp");
+}
+
+static int close_both(void **state)
+{
+	bw_ep_close(a, BW_S);
+	if (b)
+		bw_ep_close(b, BW_S);
+	return 0;
+}
+
+/* A send that is taken back leaves nothing behind, however often. */
+static void cancel__gives_back_what_it_describes(void **state)
+{
+	uint64_t messages, bytes = 0;
+
+	for (int i = 0; i < CANCELED; i++) {
+		messages = at_b.messages;
+		assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, sizeof(from), 0, &from[i]), 0);
+		assert_int_equal(bw_send_cancel(a, &from[i]), 0);
+		endpoint_await(a, b, &at_a.sents, (uint64_t)i + 2);
+		assert_int_equal(at_a.status, -ECANCELED);
+		endpoint_await(a, b, &at_b.messages, messages + 1);
+		/* Who pulls it hears of that, and releases it. */
+		assert_int_equal(bw_pull(b, at_b.peer, &at_b.rndv, to, sizeof(to), to), 0);
+		endpoint_await(a, b, &at_b.pulleds, (uint64_t)i + 1);
+		assert_int_equal(at_b.status, -ECANCELED);
+		if (i == 100)
+			bytes = a->buffers.bytes;
+	}
+	assert_int_equal(a->buffers.bytes, bytes);
+	assert_null(a->pending);
+}
+
+/* Copies are charged to their peer until they are pulled, and no longer. */
+static void copy__leaves_the_account_when_it_is_pulled(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+
+	memset(from, 7, sizeof(from));
+	for (uint64_t i = 0; i < COPIES; i++) {
+		p->taken_cost = 2 * BW_COST_SLOW;
+		assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, sizeof(from), 0, from), 1);
+		assert_int_equal(p->copied, sizeof(from));
+		assert_int_equal(a->copies.bytes, sizeof(from));
+		endpoint_await(a, b, &at_b.messages, i + 2);
+		assert_int_equal(bw_pull(b, at_b.peer, &at_b.rndv, to, sizeof(to), to), 0);
+		endpoint_await(a, b, &at_b.pulleds, i + 1);
+		assert_int_equal(at_b.status, 0);
+		for (uint64_t until = bw_clock_now() + SOON_MS * BW_MS;
+		     p->copied && bw_clock_now() < until; bw_progress(a))
+			bw_progress(b);
+		assert_int_equal(p->copied, 0);
+		assert_int_equal(a->copies.bytes, 0);
+	}
+	assert_int_equal(a->copies.taken, COPIES);
+	assert_memory_equal(to, from, sizeof(to));
+}
+
+/* For one peer there are no more than so many. */
+static void copy__is_not_made_beyond_the_account(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+	uint32_t copied = 0;
+
+	p->taken_cost = 2 * BW_COST_SLOW;
+	while (bw_send(a, to_b, 1, 1, 1, from, sizeof(from), 0, &to_b) == 1)
+		copied += sizeof(from);
+	assert_int_equal(p->copied, copied);
+	assert_in_range(copied, (4 << 20) - sizeof(from), 4 << 20);
+	/* The last one was not copied, and is the program's to take back. */
+	assert_int_equal(bw_send_cancel(a, &to_b), 0);
+	endpoint_await(a, b, &at_a.sents, 2);
+	assert_int_equal(at_a.status, -ECANCELED);
+}
+
+/* Where pulls take no longer than copies cost, nothing is copied. */
+static void copy__is_not_made_where_pulls_are_fast(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+
+	for (int slow = 0; slow < 2; slow++) {
+		p->taken_cost = BW_COST_SLOW + (uint32_t)slow;
+		assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, sizeof(from), 0, &to_b), slow);
+	}
+	assert_int_equal(a->copies.taken, 1);
+}
+
+/* Nobody pulls them any more. */
+static void copies__for_a_dead_peer_are_given_up(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+
+	for (int i = 0; i < 3; i++) {
+		p->taken_cost = 2 * BW_COST_SLOW;
+		assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, sizeof(from), 0, from), 1);
+	}
+	assert_int_equal(a->copies.bytes, 3 * sizeof(from));
+	endpoint_await(a, b, &at_b.messages, 4);
+	bw_ep_close(b, 0);
+	b = NULL;
+	endpoint_await(a, a, &at_a.downs, 1);
+	assert_int_equal(a->copies.bytes, 0);
+	assert_int_equal(p->copied, 0);
+	assert_null(a->pending);
+	assert_int_equal(at_a.sents, 1); /* but for the first one nobody hears of their end */
+}
+
+/* The mean of what transfers took, in nanoseconds per KiB. */
+static void cost__follows_what_transfers_take(void **state)
+{
+	uint32_t cost = 0;
+
+	bw_cost_learn(&cost, 1000000, BW_COST_LEAST - 1); /* too short to tell */
+	assert_int_equal(cost, 0);
+	bw_cost_learn(&cost, 100000, 102400);
+	assert_int_equal(cost, 1000);
+	bw_cost_learn(&cost, 500000, 102400);
+	assert_int_equal(cost, 1000 - 250 + 1250);
+	for (int i = 0; i < 30; i++)
+		bw_cost_learn(&cost, UINT32_MAX, 102400); /* late for reasons of its own */
+	assert_true(bw_cost_is_high(cost) && cost <= BW_COST_LATE);
+	for (int i = 0; i < 4; i++)
+		bw_cost_learn(&cost, 10000, 102400);
+	assert_false(bw_cost_is_high(cost));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(cancel__gives_back_what_it_describes, open_local,
+						close_both),
+		cmocka_unit_test_setup_teardown(copy__leaves_the_account_when_it_is_pulled,
+						open_udp, close_both),
+		cmocka_unit_test_setup_teardown(copy__is_not_made_beyond_the_account, open_udp,
+						close_both),
+		cmocka_unit_test_setup_teardown(copy__is_not_made_where_pulls_are_fast, open_udp,
+						close_both),
+		cmocka_unit_test_setup_teardown(copies__for_a_dead_peer_are_given_up, open_udp,
+						close_both),
+		cmocka_unit_test(cost__follows_what_transfers_take),
+	};
+
+	return cmocka_run_group_tests_name("message", tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The files of counters in a directory in which others may have prepared something, and the files
+ * that a child of fork() must not write.
+ */
+#include "endpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char dir[] = "/tmp/beowire-test-stats-XXXXXX";
+static char path[PATH_MAX], part[PATH_MAX], victim[PATH_MAX];
+static struct bw_ep *ep;
+static struct told seen;
+
+static int setup(void **state)
+{
+	strcpy(dir + sizeof(dir) - 7, "XXXXXX");
+	assert_non_null(mkdtemp(dir));
+	setenv("BEOWIRE_STATS", dir, 1);
+	ep = endpoint_open("udp", &seen);
+	snprintf(path, sizeof(path), "%s/%s-%d-%u.json", dir, ep->host, (int)getpid(), ep->serial);
+	snprintf(part, sizeof(part), "%s/%s-%d-%u.json.part", dir, ep->host, (int)getpid(),
+		 ep->serial);
+	snprintf(victim, sizeof(victim), "%s/victim", dir);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	unlink(path);
+	unlink(part);
+	unlink(victim);
+	return rmdir(dir);
+}
+
+static void victim_make(void)
+{
+	int fd = open(victim, O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+	assert_int_equal(write(fd, "precious", 8), 8);
+	close(fd);
+}
+
+static void assert_victim_is_whole(void)
+{
+	char text[32];
+	int fd = open(victim, O_RDONLY);
+
+	assert_int_equal(read(fd, text, sizeof(text)), 8);
+	assert_memory_equal(text, "precious", 8);
+	close(fd);
+}
+
+static void assert_counters(void)
+{
+	struct stat status;
+	char first;
+	int fd;
+
+	assert_int_equal(lstat(path, &status), 0);
+	assert_true(S_ISREG(status.st_mode));
+	fd = open(path, O_RDONLY);
+	assert_int_equal(read(fd, &first, 1), 1);
+	assert_int_equal(first, '{');
+	close(fd);
+	assert_int_equal(lstat(part, &status), -1);
+}
+
+static int files(void)
+{
+	DIR *d = opendir(dir);
+	int n = -2; /* the directory itself and the one above it */
+
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void stats__are_written_at_the_close(void **state)
+{
+	struct stat status;
+
+	umask(027);
+	bw_ep_close(ep, 0);
+	assert_counters();
+	assert_int_equal(files(), 1);
+	assert_int_equal(stat(path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0640);
+}
+
+static void stats__follow_no_link(void **state)
+{
+	victim_make();
+	assert_int_equal(symlink(victim, part), 0);
+	assert_int_equal(symlink(victim, path), 0);
+	bw_ep_close(ep, 0);
+	assert_victim_is_whole();
+	assert_counters();
+}
+
+static void stats__write_into_no_other_file(void **state)
+{
+	victim_make();
+	assert_int_equal(link(victim, part), 0);
+	bw_ep_close(ep, 0);
+	assert_victim_is_whole();
+	assert_counters();
+}
+
+/* A directory cannot be taken away, as little as a file of another user under /tmp. */
+static void stats__are_given_up_where_something_stays_in_the_way(void **state)
+{
+	assert_int_equal(mkdir(part, 0700), 0);
+	bw_ep_close(ep, 0);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(rmdir(part), 0);
+}
+
+static void child_of_fork__writes_nothing(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0)
+		exit(0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(files(), 0);
+	bw_ep_close(ep, 0);
+	assert_counters();
+}
+
+/* Nor does it close in the parent's name, which would take the parent's file. */
+static void child_of_fork__closes_without_counters(void **state)
+{
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) {
+		bw_ep_close(ep, 0);
+		exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(files(), 0);
+	bw_ep_close(ep, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(stats__are_written_at_the_close),
+		TEST(stats__follow_no_link),
+		TEST(stats__write_into_no_other_file),
+		TEST(stats__are_given_up_where_something_stays_in_the_way),
+		TEST(child_of_fork__writes_nothing),
+		TEST(child_of_fork__closes_without_counters),
+	};
+
+	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+}

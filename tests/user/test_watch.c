@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Refusals for the dead and own traffic share the batch of raw frames. The endpoint's packet link
+ * is one end of a pair of sockets here, so that no privilege is needed, and the test hands frames
+ * to the watch itself.
+ */
+#include "endpoint.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define BURST	     1000  /* HELLOs in one round */
+#define FIRST_ENGINE 33000 /* nobody has these, but for a few that other programs may have */
+#define ETHER	     14
+
+static struct bw_ep *ep;
+static struct told seen;
+static int theirs;
+
+static int setup(void **state)
+{
+	int both[2];
+
+	ep = endpoint_open("udp", &seen);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, both), 0);
+	theirs = both[1];
+	ep->packet[0].fd = both[0];
+	ep->packet[0].link = BW_LINK_NO_PACKET;
+	ep->packet[0].batch = bw_batch_new(ETHER, false);
+	assert_non_null(ep->packet[0].batch);
+	ep->packets = 1;
+	ep->has_packet = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bw_ep_close(ep, 0);
+	close(theirs);
+	return 0;
+}
+
+/* HELLOs for engines that nobody has, all in one round. */
+static void burst(void)
+{
+	struct {
+		struct bw_hdr hdr;
+		struct bw_hello body;
+	} hello = {0};
+	struct bw_rx_frame f = {.head = &hello, .len = sizeof(hello), .head_len = sizeof(hello)};
+
+	hello.hdr.magic = BW_MAGIC;
+	hello.hdr.version = BW_VERSION;
+	hello.hdr.type = BW_FRAME_HELLO;
+	hello.hdr.cluster = ep->self.cluster;
+	hello.hdr.src_engine = 7;
+	f.from.link = BW_LINK_NO_PACKET;
+	f.from.len = 6;
+	for (uint16_t i = 0; i < BURST; i++) {
+		hello.hdr.dst_engine = (uint16_t)(FIRST_ENGINE + i);
+		bw_watch_frame(ep, &f);
+	}
+}
+
+/* A message to a peer that only raw frames reach: its first frame is a HELLO. */
+static void send_one(void)
+{
+	struct bw_addr_fields fields = ep->self;
+	struct bw_addr addr;
+	bw_peer peer;
+
+	fields.links = BW_LINK_PACKET;
+	fields.ethertype = ep->self.ethertype;
+	fields.node++;
+	fields.mac[5]++;
+	fields.packet_mtu = BW_FRAME_MIN_MTU;
+	bw_addr_pack(&fields, &addr);
+	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
+	assert_int_equal(bw_send(ep, peer, 1, 2, 3, "word", 4, 0, NULL), 1);
+}
+
+/* How many frames of a type have left since the last call. */
+static int left(uint8_t type)
+{
+	uint8_t frame[2048];
+	int n = 0;
+
+	while (recv(theirs, frame, sizeof(frame), 0) > 0)
+		n += frame[ETHER + offsetof(struct bw_hdr, type)] == type;
+	return n;
+}
+
+static void watch__leaves_room_for_own_frames(void **state)
+{
+	burst();
+	assert_int_equal(ep->packet[0].batch->count, BW_BATCH_FRAMES / 2);
+	assert_int_equal(ep->watch.refused, BW_BATCH_FRAMES / 2);
+	send_one();
+	assert_int_equal(left(BW_FRAME_HELLO), 1);
+	assert_false(ep->stuck);
+}
+
+static void watch__refuses_again_in_the_next_round(void **state)
+{
+	for (int round = 0; round < 4; round++) {
+		burst();
+		bw_host_transmit(ep);
+		assert_int_equal(left(BW_FRAME_REFUSE), BW_BATCH_FRAMES / 2);
+	}
+}
+
+/* However a batch came to be full: it is sent before the next frame is collected. */
+static void transmit__empties_a_full_batch_first(void **state)
+{
+	struct bw_tx_frame other = {.head_len = 40, .len = 40};
+
+	while (bw_packet_add(&ep->packet[0], &other))
+		;
+	assert_true(bw_batch_full(ep->packet[0].batch));
+	send_one();
+	assert_int_equal(left(BW_FRAME_HELLO), 1);
+	assert_int_equal(ep->packet[0].batch->count, 0);
+}
+
+/* Neither room in the batch nor in the kernel: the frame is sent when there is. */
+static void transmit__repeats_what_found_no_room(void **state)
+{
+	struct bw_tx_frame other = {.head_len = 40, .len = 40};
+	uint8_t filling[1000] = {0};
+
+	while (send(ep->packet[0].fd, filling, sizeof(filling), 0) > 0)
+		;
+	while (bw_packet_add(&ep->packet[0], &other))
+		;
+	send_one();
+	assert_true(ep->stuck);
+	assert_true(bw_batch_full(ep->packet[0].batch));
+	burst();
+	assert_true(bw_batch_full(ep->packet[0].batch));
+	left(BW_FRAME_HELLO);
+	for (int hellos = 0; !hellos; hellos = left(BW_FRAME_HELLO)) {
+		ep->now = bw_clock_now();
+		bw_host_transmit(ep);
+	}
+	assert_false(ep->stuck);
+}
+
+/* An interface that takes nothing for ever: its peer is given up all the same. In virtual time. */
+static void transmit__in_vain_ends_with_the_peer(void **state)
+{
+	uint8_t filling[1000] = {0};
+	uint64_t until;
+
+	while (send(ep->packet[0].fd, filling, sizeof(filling), 0) > 0)
+		;
+	send_one();
+	assert_true(ep->stuck);
+	for (until = ep->now + 2 * ep->env.dead_ns; !seen.downs && ep->now < until;) {
+		ep->now += 10 * BW_MS;
+		bw_host_transmit(ep);
+		bw_host_events(ep);
+	}
+	assert_int_equal(seen.downs, 1);
+	assert_int_equal(seen.status, -ETIMEDOUT);
+	assert_true(ep->packet[0].batch->errors > 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(watch__leaves_room_for_own_frames),
+		TEST(watch__refuses_again_in_the_next_round),
+		TEST(transmit__empties_a_full_batch_first),
+		TEST(transmit__repeats_what_found_no_room),
+		TEST(transmit__in_vain_ends_with_the_peer),
+	};
+
+	return cmocka_run_group_tests_name("watch", tests, NULL, NULL);
+}
