@@ -146,12 +146,13 @@ static uint64_t bwf_peer_hash(const struct bw_addr *addr)
 
 static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer number, int status)
 {
-	struct bw_addr addr;
+	struct bw_addr self, addr;
 
 	if (bw_peer_addr(ep->bw, number, &addr) || !bwf_log_first(bwf_peer_hash(&addr)))
 		return;
-	bwf_log(BWF_LOG_WARN, "%s is gone (%s): operations with it end with an error",
-		bw_peer_describe(ep->bw, number), strerror(-status));
+	bw_ep_addr(ep->bw, &self);
+	bwf_log_loss(bwf_peer_hash(&self), bwf_peer_hash(&addr), bw_peer_describe(ep->bw, number),
+		     "gone (%s): operations with it end with an error", strerror(-status));
 }
 
 /* A peer is gone that did not say goodbye: is anybody left? */

@@ -6,6 +6,7 @@ and of the kernel agree that the payload went the way that was asked for.
 """
 
 import re
+import shlex
 import socket
 import tempfile
 from collections.abc import Mapping
@@ -147,11 +148,16 @@ def run_killed(cluster: Cluster, ranks: int, mpi: Mpi) -> str:
     return text
 
 
-def run_given_up(cluster: Cluster, ranks: int, mpi: Mpi) -> list[str]:
+def run_given_up(
+    cluster: Cluster, ranks: int, mpi: Mpi, *, without_stderr: bool = False
+) -> list[str]:
     """Runs the program whose last rank ends by exit() with an error, while the others wait for a
     message of anybody: the job ends, not well. The lines by which Beowire told that this rank is
-    gone."""
-    job = Job([str(executable("tests/mpi/failed", mpi))], ranks, "beowire", mpi=mpi)
+    gone. `without_stderr`: what the ranks write to stderr is lost."""
+    program = [str(executable("tests/mpi/failed", mpi))]
+    if without_stderr:
+        program = ["sh", "-c", f"exec {shlex.quote(program[0])} 2>/dev/null"]
+    job = Job(program, ranks, "beowire", mpi=mpi)
     _, text = _run_badly(job, cluster)
     host = "|".join(re.escape(each) for each in _last_hosts(job, cluster))
     gone = re.compile(rf"beowire: (?:{host}) \(node [0-9a-f]+\) engine \d+ is gone \(.+\): .*")

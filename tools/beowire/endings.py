@@ -7,13 +7,27 @@ lost a peer. Only a line of theirs that names the right rank or host counts as a
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 _LOST = re.compile(rb"beowire: .+ is gone \(.+\): operations with it end with an error")
+
+_LONGEST = 4096  # bytes of a line
 
 
 def tells_of_a_loss(line: bytes) -> bool:
     """Whether in this line Beowire says that a rank lost a peer."""
     return _LOST.fullmatch(line) is not None
+
+
+def read_losses(directory: Path) -> bytes:
+    """The lines on lost peers that a job's ranks left in BEOWIRE_STATS (`*.told`)."""
+    lines = b""
+    for path in sorted(directory.glob("*.told")):
+        with path.open("rb") as file:
+            line = file.read(_LONGEST).removesuffix(b"\n")
+        if tells_of_a_loss(line):
+            lines += line + b"\n"
+    return lines
 
 
 def report_of_death(output: str, rank: int, hosts: Iterable[str]) -> str:

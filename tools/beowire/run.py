@@ -23,6 +23,7 @@ from typing import IO, NamedTuple
 
 from beowire import lab_jobs, launch, namespaces, places, signals
 from beowire.cluster import Cluster
+from beowire.endings import read_losses
 from beowire.errors import BeowireError
 from beowire.lab import marked_processes
 from beowire.launch import Command, Job
@@ -72,18 +73,20 @@ def run(
         stated = launch.command(job, cluster, None)
         if announce:
             note(stated.text())
-        with observed(cluster, stats_dir) as observation:
-            environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
-            command = launch.command(replace(job, environment=environment), cluster, directory)
-            started_ns = time.monotonic_ns()
-            with told_once(errors) as told:
+        with told_once(errors) as told:
+            with observed(cluster, stats_dir) as observation:
+                environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
+                command = launch.command(replace(job, environment=environment), cluster, directory)
+                started_ns = time.monotonic_ns()
                 ending = _execute_whole(command, directory, output, told, limit_s)
-            elapsed_ns = time.monotonic_ns() - started_ns
-            if ending.lost:
-                note(
-                    "the job lost a rank (see above), and its launcher did not end within "
-                    f"{_GRACE_S:.0f} s: it was ended"
-                )
+                elapsed_ns = time.monotonic_ns() - started_ns
+            # A launcher that ends its job may lose what a rank said last.
+            told.say(read_losses(stats_dir))
+        if ending.lost:
+            note(
+                "the job lost a rank (see above), and its launcher did not end within "
+                f"{_GRACE_S:.0f} s: it was ended"
+            )
         if keep_stats is not None:
             shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
         return JobRecord(
