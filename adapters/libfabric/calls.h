@@ -274,8 +274,8 @@ int bwf_atomic_query(struct fid_domain *fid, enum fi_datatype type, enum fi_op o
 enum bwf_log_level { BWF_LOG_ERROR, BWF_LOG_WARN, BWF_LOG_INFO, BWF_LOG_DEBUG };
 void bwf_log(enum bwf_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Says at level `warn` that a peer "is ..." and leaves the line in BEOWIRE_STATS, under the names of
- * the endpoint that tells and of the peer (hashes of their addresses). */
+/* Says at level `warn` that a peer "is ..." and leaves the line in BEOWIRE_STATS, in a file named
+ * after the endpoint that tells and the peer (hashes of their addresses). */
 void bwf_log_loss(uint64_t teller, uint64_t key, const char *peer, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 /* True for the first process of this node (network namespace) that asks for this key. */
