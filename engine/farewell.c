@@ -25,6 +25,7 @@ bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f)
 	if (e->stray_head == e->stray_tail)
 		return false;
 	s = &e->stray[e->stray_tail++ % BW_STRAYS];
+	e->last.stray = true;
 	f->to = s->to;
 	f->segments = 0;
 	f->head_len = f->len = s->len;
@@ -238,6 +239,7 @@ bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
 		for (i = 0; i < p->npaths; i++) {
 			if (!bw_ack_owed(p, &p->path[i]))
 				continue;
+			e->last.peer = p->handle;
 			bw_ack_build(e, p, &p->path[i], f);
 			return true;
 		}

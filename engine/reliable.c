@@ -142,7 +142,7 @@ static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
 	case BW_OP_RETRACT:
 		return bw_pull_retract(e, op);
 	case BW_OP_CANCEL_PULL:
-		return bw_pull_cancel(e, op);
+		return bw_pull_abort(e, op);
 	case BW_OP_PRESSURE:
 		bw_reliable_pressure(e, op->on);
 		return 0;
@@ -255,6 +255,7 @@ static bool bw_reliable_next_frame(void *mem, struct bw_tx_frame *f, uint64_t no
 
 	e->now = now;
 	e->last.peer = 0;
+	e->last.stray = false;
 	if (e->closed ? !bw_farewell_frame(e, f) : !bw_reliable_open_frame(e, f))
 		return false;
 	e->last.type = h->type;
@@ -271,6 +272,10 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 
 	e->now = now;
 	e->count.tx_frames--;
+	if (e->last.stray) { /* it still lies there: nothing has been added since */
+		e->stray_tail--;
+		e->last.stray = false;
+	}
 	if (!p)
 		return;
 	t = &p->path[e->last.path];

@@ -383,6 +383,7 @@ struct bw_engine {
 	struct { /* for unsent() */
 		uint32_t peer;
 		uint8_t type, path;
+		bool stray;	   /* of no peer */
 		bool answer, move; /* HELLO: was it an answer, or to path.move.to? */
 		uint64_t pn;
 	} last;
@@ -660,7 +661,7 @@ void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 /* 32 bits that nobody can guess without the secret; never 0. */
 uint32_t bw_nonce(struct bw_engine *e);
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op);
-int bw_pull_cancel(struct bw_engine *e, struct bw_op *op);
+int bw_pull_abort(struct bw_engine *e, struct bw_op *op);
 int bw_pull_expose(struct bw_engine *e, struct bw_op *op);
 int bw_pull_retract(struct bw_engine *e, struct bw_op *op);
 int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);
