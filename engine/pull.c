@@ -356,7 +356,7 @@ int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
 	return 0;
 }
 
-int bw_pull_cancel(struct bw_engine *e, struct bw_op *op)
+int bw_pull_abort(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_pull *u = bw_pull_get(e, op->pull_id);
 

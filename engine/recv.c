@@ -116,13 +116,13 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 
 	if (h->dst_inc != e->cfg.incarnation) {
 		if (h->type == BW_FRAME_DATA)
-			bw_contact_refuse(e, f, h, BW_REFUSAL_INCARNATION);
+			bw_farewell_refuse(e, f, h, BW_REFUSAL_INCARNATION);
 		return -BW_DROP_INCARNATION;
 	}
 	p = bw_peer_get(e, h->conn);
 	if (!p || p->wire != h->conn || p->engine != h->src_engine) {
 		if (h->type == BW_FRAME_DATA)
-			bw_contact_unknown(e, f, h);
+			bw_farewell_unknown(e, f, h);
 		return -BW_DROP_HANDLE;
 	}
 	*path = bw_peer_path(p, h->path);

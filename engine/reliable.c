@@ -100,8 +100,8 @@ static int bw_reliable_disconnect(struct bw_engine *e, struct bw_op *op)
 	if (!p)
 		return -ENOTCONN;
 	if (op->on)
-		bw_contact_settle(e, p);
-	bw_contact_bid_bye(e, p);
+		bw_farewell_settle(e, p);
+	bw_farewell_bid_bye(e, p);
 	bw_peer_down(e, p, BW_DOWN_CANCELED);
 	return 0;
 }
@@ -142,7 +142,7 @@ static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
 	case BW_OP_RETRACT:
 		return bw_pull_retract(e, op);
 	case BW_OP_CANCEL_PULL:
-		return bw_pull_cancel(e, op);
+		return bw_pull_abort(e, op);
 	case BW_OP_PRESSURE:
 		bw_reliable_pressure(e, op->on);
 		return 0;
@@ -176,11 +176,11 @@ static int bw_reliable_dispatch(struct bw_engine *e, const struct bw_rx_frame *f
 	case BW_FRAME_ACK:
 		return bw_recv_ack(e, f, h);
 	case BW_FRAME_HELLO:
-		return bw_contact_hello(e, f, h);
+		return bw_hello_received(e, f, h);
 	case BW_FRAME_REFUSE:
-		return bw_contact_refused(e, f, h);
+		return bw_farewell_refused(e, f, h);
 	case BW_FRAME_BYE:
-		return bw_contact_bye(e, f, h);
+		return bw_farewell_bye(e, f, h);
 	}
 	return -BW_DROP_TYPE;
 }
@@ -204,7 +204,7 @@ static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struc
 {
 	struct bw_path *t = &p->path[p->best];
 
-	if (bw_contact_frame(e, p, f))
+	if (bw_hello_frame(e, p, f))
 		return true;
 	if (p->striped ? bw_ack_urgent(e, p, f) : t->ack_now && t->rx.n && bw_ack_frame(e, p, f))
 		return true;
@@ -255,7 +255,8 @@ static bool bw_reliable_next_frame(void *mem, struct bw_tx_frame *f, uint64_t no
 
 	e->now = now;
 	e->last.peer = 0;
-	if (e->closed ? !bw_contact_farewell(e, f) : !bw_reliable_open_frame(e, f))
+	e->last.stray = false;
+	if (e->closed ? !bw_farewell_frame(e, f) : !bw_reliable_open_frame(e, f))
 		return false;
 	e->last.type = h->type;
 	e->last.path = h->path;
@@ -271,6 +272,10 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 
 	e->now = now;
 	e->count.tx_frames--;
+	if (e->last.stray) { /* it still lies there: nothing has been added since */
+		e->stray_tail--;
+		e->last.stray = false;
+	}
 	if (!p)
 		return;
 	t = &p->path[e->last.path];

@@ -383,6 +383,7 @@ struct bw_engine {
 	struct { /* for unsent() */
 		uint32_t peer;
 		uint8_t type, path;
+		bool stray;	   /* of no peer */
 		bool answer, move; /* HELLO: was it an answer, or to path.move.to? */
 		uint64_t pn;
 	} last;
@@ -465,26 +466,42 @@ struct bw_flow *bw_peer_flow_find(struct bw_peer *p, uint16_t local_ep, uint16_t
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep);
 
-/* contact.c: HELLO, REFUSE, BYE */
+/* contact.c: who is where */
 int bw_contact_connect(struct bw_engine *e, struct bw_op *op);
-int bw_contact_hello(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
-int bw_contact_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
-int bw_contact_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
-void bw_contact_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
-		       enum bw_refusal why);
-bool bw_contact_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
-/* Leave the acknowledgements that are owed for next_frame(), before the peer is dropped. */
-void bw_contact_settle(struct bw_engine *e, struct bw_peer *p);
-/* The peer is dropped by us: leave a BYE for next_frame(). */
-void bw_contact_bid_bye(struct bw_engine *e, struct bw_peer *p);
-/* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
-void bw_contact_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
-/* While closing: last acknowledgements and BYEs, or refusals if the host failed. */
-bool bw_contact_farewell(struct bw_engine *e, struct bw_tx_frame *f);
-bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
+/* The peer of this identity (incarnation 0: any), or NULL. */
+struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc);
+/* The peer of this engine number (and incarnation, 0: any) that has a path to the address. */
+struct bw_peer *bw_contact_at(struct bw_engine *e, const struct bw_link_addr *addr, uint16_t engine,
+			      uint32_t inc);
+/* The path with this address, or NULL. */
+struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_addr *to);
+/* The path with this address; a new one while there is a place; NULL. */
+struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
+				const struct bw_link_addr *to);
+/* What the peer's node is called. */
+void bw_contact_name(struct bw_peer *p, const uint8_t *name);
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);
 /* Last step before a frame leaves: length and header checksum. */
 void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t frame_len);
+
+/* hello.c */
+int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+
+/* farewell.c: REFUSE, BYE, and frames that belong to no peer */
+int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+			enum bw_refusal why);
+/* Leave the acknowledgements that are owed for next_frame(), before the peer is dropped. */
+void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p);
+/* The peer is dropped by us: leave a BYE for next_frame(). */
+void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p);
+/* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
+void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+/* While closing: last acknowledgements and BYEs, or refusals if the host failed. */
+bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f);
+bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 
 /* path.c: state, round trip, frame size */
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
@@ -644,7 +661,7 @@ void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 /* 32 bits that nobody can guess without the secret; never 0. */
 uint32_t bw_nonce(struct bw_engine *e);
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op);
-int bw_pull_cancel(struct bw_engine *e, struct bw_op *op);
+int bw_pull_abort(struct bw_engine *e, struct bw_op *op);
 int bw_pull_expose(struct bw_engine *e, struct bw_op *op);
 int bw_pull_retract(struct bw_engine *e, struct bw_op *op);
 int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);

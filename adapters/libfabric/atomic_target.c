@@ -68,8 +68,10 @@ void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m)
 	want = sizeof(req) + req.segments * sizeof(seg[0]) + (reads ? 0 : bytes) +
 	       (compare ? bytes : 0);
 	status = -FI_EINVAL;
-	if (size && req.segments && req.segments <= BWF_IOV_MAX && bytes <= BWF_ATOMIC_MAX &&
-	    m->len == want) {
+	if ((req.flags & BWF_WRITE_HAS_DATA) && bwf_cq_overfull(ep->rx_cq))
+		status = -FI_ENOBUFS;
+	else if (size && req.segments && req.segments <= BWF_IOV_MAX && bytes <= BWF_ATOMIC_MAX &&
+		 m->len == want) {
 		memcpy(seg, at, req.segments * sizeof(seg[0]));
 		at += req.segments * sizeof(seg[0]);
 		if (!reads) {

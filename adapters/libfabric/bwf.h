@@ -147,6 +147,7 @@ struct bwf_cq {
 	struct bwf_lock lock;
 	struct bwf_cqe *ring;
 	size_t room;		     /* a power of two */
+	uint64_t most;		     /* entries with which it is full */
 	_Atomic uint64_t head, tail; /* entries read and written since the start */
 };
 

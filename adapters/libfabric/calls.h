@@ -136,6 +136,10 @@ static inline void bwf_port_notify(struct bwf_port *port)
 int bwf_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 void bwf_cq_push(struct bwf_cq *cq, const struct bwf_cqe *e);
 bool bwf_cq_ready(struct bwf_cq *cq);
+/* Are there so many entries that new operations have to wait until the program reads some? */
+bool bwf_cq_full(const struct bwf_cq *cq);
+/* Likewise for what peers put there without an operation of the program's: they are refused. */
+bool bwf_cq_overfull(const struct bwf_cq *cq);
 int bwf_cq_trywait(struct bwf_cq *cq);
 int bwf_cntr_open(struct fid_domain *fid, struct fi_cntr_attr *attr, struct fid_cntr **cntr,
 		  void *context);
@@ -260,6 +264,9 @@ void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer);
 void bwf_target_free_all(struct bwf_ep *ep);
 /* Are peers reading or writing this region through this endpoint right now? */
 bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr);
+/* Bytes of long writes into it that are being fetched; and give these fetches up. */
+uint64_t bwf_target_placing(const struct bwf_ep *ep, const struct bwf_mr *mr);
+void bwf_target_give_up(struct bwf_ep *ep, const struct bwf_mr *mr);
 void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m);
 /* Apply one atomic operation (atomic_ops.c): count elements of `type` at dst become op(dst, src),
  * or for comparing ones op(dst, cmp, src); what was there goes to `old` unless NULL. */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Completion queues: a ring that grows, since the size that applications ask for is a hint. Entries
- * are kept whole and packed into the queue's format when they are read; an error stays at the head
- * until it is taken with readerr.
+ * Completion queues: a ring that grows, since the size that applications ask for is a hint. While
+ * it is full, new operations find no room (FI_EAGAIN, as resource management promises); those under
+ * way still report. Entries are kept whole and packed into the queue's format when they are read;
+ * an error stays at the head until it is taken with readerr.
  */
 #include "bwf.h"
 
@@ -10,11 +11,31 @@
 #include <stdlib.h>
 
 #define BWF_CQ_ROOM_MIN 256
+#define BWF_CQ_MOST	65536 /* entries of a full one, unless the application asks for more */
+#define BWF_CQ_OVERFULL 16    /* times as many */
 
 bool bwf_cq_ready(struct bwf_cq *cq)
 {
 	return atomic_load_explicit(&cq->head, memory_order_acquire) !=
 	       atomic_load_explicit(&cq->tail, memory_order_acquire);
+}
+
+static uint64_t bwf_cq_entries(const struct bwf_cq *cq)
+{
+	uint64_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
+
+	/* Later than head: never less. */
+	return atomic_load_explicit(&cq->tail, memory_order_relaxed) - head;
+}
+
+bool bwf_cq_full(const struct bwf_cq *cq)
+{
+	return cq && bwf_cq_entries(cq) >= cq->most;
+}
+
+bool bwf_cq_overfull(const struct bwf_cq *cq)
+{
+	return cq && bwf_cq_entries(cq) >= cq->most * BWF_CQ_OVERFULL;
 }
 
 /* Double the ring. Called with the lock. */
@@ -285,6 +306,7 @@ int bwf_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq *
 	if (!cq)
 		return -FI_ENOMEM;
 	cq->room = BWF_CQ_ROOM_MIN;
+	cq->most = attr->size > BWF_CQ_MOST ? attr->size : BWF_CQ_MOST;
 	cq->ring = malloc(cq->room * sizeof(*cq->ring));
 	if (!cq->ring) {
 		free(cq);

@@ -12,6 +12,11 @@
 
 #define BWF_MR_SETTLE_NS 1000000 /* between two looks at transfers under way */
 
+/* Fetches into a region that is being closed may take so long, and so much for each byte (1 MB/s);
+ * then they are given up. */
+#define BWF_MR_GRACE_NS	  1000000000ULL
+#define BWF_MR_GRACE_EACH 1000
+
 static struct bwf_mr **bwf_mr_bucket(struct bwf_domain *dom, uint64_t key)
 {
 	return &dom->mr[(key * 0x9E3779B97F4A7C15u >> 32) % BWF_MR_BUCKETS];
@@ -44,9 +49,24 @@ void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t 
 	return p;
 }
 
+/* Until nothing of an endpoint touches the region any more. Called with the endpoint's lock. */
+static void bwf_mr_settle_with(struct bwf_ep *ep, const struct bwf_mr *mr)
+{
+	uint64_t until =
+		bwf_now_ns() + BWF_MR_GRACE_NS + bwf_target_placing(ep, mr) * BWF_MR_GRACE_EACH;
+
+	while (bwf_target_uses(ep, mr)) {
+		if (bwf_now_ns() >= until)
+			bwf_target_give_up(ep, mr);
+		bw_wait(ep->bw, BWF_MR_SETTLE_NS);
+		bwf_todo_retry(ep);
+	}
+}
+
 /* Transfers that were granted before may still be under way: the last frames of a read whose
- * receipt is not acknowledged yet, a long write of a peer. They end, or their peer is given up. One
- * that has found no room to begin is tried again here: nobody else may make progress. */
+ * receipt is not acknowledged yet, a long write of a peer. They end, or their peer is given up, or
+ * what is fetched from it if it lives but does not send. One that has found no room to begin is
+ * tried again here: nobody else may make progress. */
 static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 {
 	for (size_t i = 0;; i++) {
@@ -59,10 +79,7 @@ static void bwf_mr_settle(struct bwf_domain *dom, struct bwf_mr *mr)
 		if (!ep)
 			return;
 		bw_ep_lock(ep->bw);
-		while (bwf_target_uses(ep, mr)) {
-			bw_wait(ep->bw, BWF_MR_SETTLE_NS);
-			bwf_todo_retry(ep);
-		}
+		bwf_mr_settle_with(ep, mr);
 		bw_ep_unlock(ep->bw);
 	}
 }

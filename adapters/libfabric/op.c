@@ -38,6 +38,8 @@ struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer number)
 	struct bwf_peer *peer = bwf_peer_get(ep, number);
 	struct bwf_op *op;
 
+	if (bwf_cq_full(ep->tx_cq))
+		return NULL;
 	if (!peer || (!ep->ops.spare && !bwf_op_grow(&ep->ops)))
 		return NULL;
 	peer->busy++;

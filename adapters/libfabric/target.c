@@ -64,6 +64,8 @@ static void bwf_target_locate(struct bwf_ep *ep, struct bwf_incoming *in)
 		if (in->seg[i].len && !in->to[i].iov_base)
 			in->status = -FI_EACCES;
 	}
+	if (!in->status && (in->flags & BWF_WRITE_HAS_DATA) && bwf_cq_overfull(ep->rx_cq))
+		in->status = -FI_ENOBUFS;
 }
 
 static void bwf_target_scatter(const struct bwf_incoming *in, const char *data)
@@ -212,17 +214,42 @@ static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 	bwf_todo_pull(ep, m->peer, &m->rndv, to, in->status ? 0 : in->len, &in->done);
 }
 
+static bool bwf_target_touches(const struct bwf_incoming *in, const struct bwf_mr *mr)
+{
+	for (uint32_t i = 0; i < in->n; i++) {
+		if (in->mr[i] == mr)
+			return true;
+	}
+	return false;
+}
+
+uint64_t bwf_target_placing(const struct bwf_ep *ep, const struct bwf_mr *mr)
+{
+	uint64_t len = 0;
+
+	for (const struct bwf_incoming *in = ep->placing; in; in = in->next) {
+		if (bwf_target_touches(in, mr))
+			len += in->len;
+	}
+	return len;
+}
+
 bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr)
 {
-	const struct bwf_incoming *in;
-
-	for (in = ep->placing; in; in = in->next) {
-		for (uint32_t i = 0; i < in->n; i++) {
-			if (in->mr[i] == mr)
-				return true;
-		}
+	for (const struct bwf_incoming *in = ep->placing; in; in = in->next) {
+		if (bwf_target_touches(in, mr))
+			return true;
 	}
 	return bw_ep_serving(ep->bw, mr->base, mr->len);
+}
+
+/* Their initiators are told. */
+void bwf_target_give_up(struct bwf_ep *ep, const struct bwf_mr *mr)
+{
+	for (struct bwf_incoming *in = ep->placing; in; in = in->next) {
+		if (bwf_target_touches(in, mr))
+			bw_pull_cancel(ep->bw, in->peer, &in->done);
+	}
 }
 
 /* What an answer says about the end of its operation. */

@@ -10,6 +10,8 @@
 #include "engine/credit.c"
 #include "engine/drop.c"
 #include "engine/event.c"
+#include "engine/farewell.c"
+#include "engine/hello.c"
 #include "engine/late.c"
 #include "engine/loss.c"
 #include "engine/pace.c"

@@ -153,6 +153,11 @@ BW_API int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *r
 BW_API int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, void *op);
 
+/* Give up a pull or read from this peer that has not ended: from now on nothing is written to its
+ * buffer. 0 if it will end with pulled(-ECANCELED); -ENOENT if it has ended, or cannot be given up:
+ * those by the kernel link. */
+BW_API int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *op);
+
 /* Are any of these bytes still being read for a peer, as `region` allowed? Memory may go away once
  * `region` forbids it and this is false; make progress until then. */
 BW_API bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len);
@@ -178,8 +183,9 @@ BW_API int bw_progress(struct bw_ep *ep);
 BW_API int bw_wait(struct bw_ep *ep, uint64_t timeout_ns);
 
 /* A descriptor that polls readable when bw_progress() may have work. Before sleeping on it call
- * bw_ep_arm(): 0 means sleep, for at most *timeout_ns; -EAGAIN means there is work already. Owned
- * by ep. */
+ * bw_ep_arm(): 0 means sleep, for at most *timeout_ns; -EAGAIN means there is work already, or that
+ * bw_ep_wake() was called since. One thread at a time may sleep on it: its next bw_ep_arm() ends
+ * the wake-up. Owned by ep; negative without descriptors. */
 BW_API int bw_ep_fd(struct bw_ep *ep);
 BW_API int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns);
 /* Make bw_wait() and sleepers on bw_ep_fd() return; from any thread, also without the lock. */

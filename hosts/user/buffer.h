@@ -23,13 +23,14 @@ enum bw_buffer_use {
 };
 
 struct bw_buffer {
-	uint8_t *data;		       /* first byte; for BW_BUFFER_MEMORY NULL */
-	void *op;		       /* the program's; NULL: it wants no completion */
-	struct bw_buffer *next, *prev; /* free list, or the endpoint's list of cancelable sends */
-	uint64_t len;		       /* bytes in use */
-	uint64_t key;		       /* EXPOSED: the region's key */
-	uint32_t peer;		       /* number of the peer */
-	uint8_t use;		       /* enum bw_buffer_use */
+	uint8_t *data; /* first byte; for BW_BUFFER_MEMORY NULL */
+	void *op;      /* the program's; NULL: it wants no completion */
+	struct bw_buffer *next,
+		*prev; /* free list, or the endpoint's list of what can be canceled */
+	uint64_t len;  /* bytes in use */
+	uint64_t key;  /* EXPOSED: the region's key; PULLING: the engine's id */
+	uint32_t peer; /* number of the peer */
+	uint8_t use;   /* enum bw_buffer_use */
 	uint8_t size_class;
 	bool notify; /* call the handler at the end */
 	bool owned;  /* data is a copy of its own (copies.h) */
@@ -82,6 +83,25 @@ static inline void bw_buffer_put(struct bw_buffers *pool, struct bw_buffer *b)
 	b->data = (uint8_t *)(b + 1);
 	b->next = pool->free[b->size_class];
 	pool->free[b->size_class] = b;
+}
+
+static inline void bw_buffer_link(struct bw_buffer **list, struct bw_buffer *b)
+{
+	b->prev = NULL;
+	b->next = *list;
+	if (b->next)
+		b->next->prev = b;
+	*list = b;
+}
+
+static inline void bw_buffer_unlink(struct bw_buffer **list, struct bw_buffer *b)
+{
+	if (b->prev)
+		b->prev->next = b->next;
+	else
+		*list = b->next;
+	if (b->next)
+		b->next->prev = b->prev;
 }
 
 static inline struct bw_buffer *bw_buffer_of(uint64_t cookie)

@@ -317,23 +317,43 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 	return 0;
 }
 
-/* Everything but the engine's farewell. */
+static void bw_ep_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+/* All descriptors but those of the local and the kernel link. */
+static void bw_ep_close_fds(struct bw_ep *ep)
+{
+	int poll_fd = atomic_exchange(&ep->poll_fd, -1);
+
+	bw_ep_close_packets(ep);
+	if (ep->has_udp)
+		bw_udp_close(&ep->udp);
+	ep->has_udp = false;
+	bw_watch_close(&ep->watch);
+	bw_ep_close_fd(&ep->claim);
+	bw_ep_close_fd(&ep->wake_fd);
+	bw_ep_close_fd(&poll_fd);
+	bw_ep_close_fd(&ep->epoll_fd);
+	bw_ep_close_fd(&ep->helper.fd);
+}
+
+/* Give up everything but the engine's farewell. Lock held; it is dead, and nobody waits in it. */
 static void bw_ep_free(struct bw_ep *ep)
 {
 	if (ep->local)
 		bw_local_close(ep->local);
+	ep->local = NULL;
 	if (ep->kernel)
 		bw_kernel_close(ep->kernel);
-	if (ep->claim >= 0)
-		close(ep->claim);
-	bw_ep_close_packets(ep);
-	if (ep->has_udp)
-		bw_udp_close(&ep->udp);
-	bw_watch_close(&ep->watch);
-	if (ep->wake_fd >= 0)
-		close(ep->wake_fd);
-	if (ep->epoll_fd >= 0)
-		close(ep->epoll_fd);
+	ep->kernel = NULL;
+	bw_ep_close_fds(ep);
+	/* fork() gets the lock between, and finds nothing to close. */
+	bw_lock_release(&ep->lock);
+	bw_process_remove(ep);
 	free(ep->engine);
 	while (ep->grown) {
 		void *next = *(void **)ep->grown;
@@ -387,15 +407,20 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	ep->arg = attr->arg;
 	ep->now = bw_clock_now();
 	ep->deadline = ep->links_at = BW_NEVER;
-	ep->claim = ep->wake_fd = ep->epoll_fd = ep->helper.fd = -1;
+	ep->claim = ep->wake_fd = ep->poll_fd = ep->epoll_fd = ep->helper.fd = -1;
 	ep->memory.use = BW_BUFFER_MEMORY;
 	bw_watch_init(&ep->watch);
+	ep->dead = true;
+	bw_lock_take(&ep->lock);
+	bw_process_add(ep);
 	error = bw_ep_setup(ep, attr, why);
 	if (error) {
 		bw_ep_free(ep);
 		return error;
 	}
-	bw_process_add(ep);
+	ep->serial = bw_process_serial();
+	ep->dead = false;
+	bw_lock_release(&ep->lock);
 	*out = ep;
 	return 0;
 }
@@ -427,14 +452,12 @@ void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 	}
 	bw_lock_release(&ep->lock);
 	bw_helper_stop(ep);
-	bw_process_remove(ep);
 	bw_lock_take(&ep->lock);
 	if (!ep->dead) {
 		bw_ep_farewell(ep);
 		bw_stats_write(ep); /* the farewell counts too */
 	}
 	bw_wait_end_all(ep);
-	bw_lock_release(&ep->lock);
 	bw_ep_free(ep);
 }
 
@@ -443,19 +466,7 @@ void bw_ep_abandon(struct bw_ep *ep)
 	memset(&ep->lock, 0, sizeof(ep->lock));
 	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
-	if (ep->helper.fd >= 0)
-		close(ep->helper.fd);
-	bw_ep_close_packets(ep);
-	if (ep->has_udp)
-		bw_udp_close(&ep->udp);
-	bw_watch_close(&ep->watch);
-	close(ep->wake_fd);
-	if (ep->epoll_fd >= 0)
-		close(ep->epoll_fd);
-	if (ep->claim >= 0)
-		close(ep->claim);
-	ep->helper.fd = ep->wake_fd = ep->epoll_fd = ep->claim = -1;
-	ep->has_packet = ep->has_udp = false;
+	bw_ep_close_fds(ep);
 	if (ep->local)
 		bw_local_abandon(ep->local);
 	if (ep->kernel)

@@ -65,7 +65,7 @@ struct bw_ep {
 	bool stuck;		/* a batch waits for room in the kernel */
 	uint64_t retry_at;	/* while stuck: no try before */
 	bool has_packet, has_udp;
-	bool dead;	   /* closed, or inherited by fork() */
+	bool dead;	   /* not open yet, closed, or inherited by fork() */
 	bool inherited;	   /* by fork() */
 	bool fork_held;	   /* the thread that forks holds the lock meanwhile */
 	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
@@ -90,9 +90,9 @@ struct bw_ep {
 	_Atomic uint32_t wakes;	   /* calls of bw_ep_wake(), ever */
 	uint32_t waits;		   /* calls of bw_wait() that have not returned */
 	bool armed;		   /* a program sleeps on bw_ep_fd() */
-	uint32_t armed_wakes;	   /* `wakes` that bw_ep_arm() has told of */
-	int wake_fd;		   /* eventfd */
-	int epoll_fd;		   /* bw_ep_fd(), -1 before its first use */
+	int wake_fd;		   /* eventfd, for sleepers in bw_wait() */
+	_Atomic int poll_fd;	   /* eventfd, for one on bw_ep_fd(); -1 before its first use */
+	int epoll_fd;		   /* bw_ep_fd(), likewise */
 	short epoll_kernel;	   /* what it waits for at the kernel link */
 	uint64_t spin_ns;	   /* how long bw_wait() spins now */
 	uint64_t idle_since;	   /* when a row of empty bw_progress() calls was last timed */
@@ -104,6 +104,7 @@ struct bw_ep {
 	struct bw_watch watch;
 	struct bw_buffer memory;   /* BW_BUFFER_MEMORY */
 	struct bw_buffer *pending; /* sends that can be canceled */
+	struct bw_buffer *pulling; /* pulls and reads over the engine */
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
@@ -146,9 +147,6 @@ static inline void bw_host_tick(struct bw_ep *ep)
 /* struct bw_rndv: which transport, and its own idea of where the data lies. */
 enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
 enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2, BW_RNDV_KERNEL = 3 };
-/* A send that can be canceled, and one that no longer can. */
-void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b);
-void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b);
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
 /* A quiet send has ended. Calls nobody. */
 void bw_message_acked(struct bw_ep *ep, uint64_t cookie);
@@ -187,8 +185,11 @@ void bw_helper_rouse(struct bw_ep *ep);
 /* The engine's deadline moved: wake the helper if it would sleep past it. */
 void bw_helper_deadline(struct bw_ep *ep);
 
-/* process.c: all endpoints of this process, for fork() and exit() */
+/* process.c: all endpoints of this process, for fork() and exit(). They are known from before their
+ * first descriptor until after the last one, and fork() waits for the lock. */
 void bw_process_add(struct bw_ep *ep);
 void bw_process_remove(struct bw_ep *ep);
+/* For the next one that opens. */
+unsigned int bw_process_serial(void);
 
 #endif

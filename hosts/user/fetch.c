@@ -30,6 +30,8 @@ static int bw_fetch_start(struct bw_ep *ep, struct bw_remote *p, struct bw_op *o
 		bw_buffer_put(&ep->buffers, b);
 		return error;
 	}
+	b->key = op->pull.id;
+	bw_buffer_link(&ep->pulling, b);
 	bw_lone_begin(&ep->fetching, b, ep->now);
 	bw_host_transmit(ep);
 	return 0;
@@ -159,6 +161,34 @@ int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *bu
 	return error;
 }
 
+static int bw_fetch_cancel(struct bw_ep *ep, struct bw_remote *p, void *user_op)
+{
+	struct bw_op op = {.type = BW_OP_CANCEL_PULL};
+	struct bw_buffer *b;
+
+	for (b = ep->pulling; b && (b->op != user_op || b->peer != p->number); b = b->next)
+		;
+	if (!b)
+		return p->local ? bw_local_cancel(p->local, user_op) : -ENOENT;
+	bw_host_tick(ep);
+	op.peer = p->handle;
+	op.pull_id = b->key;
+	return bw_host_submit(ep, &op);
+}
+
+int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *user_op)
+{
+	struct bw_remote *p;
+	int error = -ENOENT;
+
+	bw_lock_take(&ep->lock);
+	p = bw_remote_get(&ep->remotes, peer);
+	if (p && user_op && !ep->dead)
+		error = bw_fetch_cancel(ep, p, user_op);
+	bw_lock_release(&ep->lock);
+	return error;
+}
+
 /* The local link asks `region` again for every piece. */
 bool bw_ep_serving(struct bw_ep *ep, const void *buf, uint64_t len)
 {
@@ -180,6 +210,7 @@ void bw_fetch_pulled(struct bw_ep *ep, const struct bw_event *ev)
 	bool notify = b->notify;
 	void *op = b->op;
 
+	bw_buffer_unlink(&ep->pulling, b);
 	if (took_ns && !ev->status)
 		bw_cost_learn(&bw_remote_get(&ep->remotes, b->peer)->fetched_cost, took_ns,
 			      ev->len);

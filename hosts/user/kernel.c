@@ -174,7 +174,7 @@ static int bw_kernel_send_told(struct bw_ep *ep, struct bw_remote *p, struct beo
 	}
 	ep->kernel->under_way++;
 	if (b->use == BW_BUFFER_EXPOSED)
-		bw_message_pend(ep, b);
+		bw_buffer_link(&ep->pending, b);
 	return 0;
 }
 
@@ -275,7 +275,7 @@ static void bw_kernel_ended(struct bw_ep *ep, const struct beowire_info *info)
 
 	ep->kernel->under_way--;
 	if (b->use == BW_BUFFER_EXPOSED)
-		bw_message_unpend(ep, b);
+		bw_buffer_unlink(&ep->pending, b);
 	bw_buffer_put(&ep->buffers, b);
 	if (notify && pulled)
 		ep->handlers->pulled(ep->arg, op, info->status, info->len);

@@ -162,7 +162,7 @@ void bw_local_close(struct bw_local *l)
 }
 
 /* Report an operation in the next poll. */
-int bw_local_end_later(struct bw_local_peer *p, void *op, int status)
+int bw_local_end_later(struct bw_local_peer *p, void *op, int status, bool pull)
 {
 	struct bw_local *l = p->link;
 
@@ -175,8 +175,21 @@ int bw_local_end_later(struct bw_local_peer *p, void *op, int status)
 		l->ended = ended;
 		l->endeds_room = room;
 	}
-	l->ended[l->endeds++] = (struct bw_local_ended){.peer = p, .op = op, .status = status};
+	l->ended[l->endeds++] =
+		(struct bw_local_ended){.peer = p, .op = op, .status = status, .pull = pull};
 	return 0;
+}
+
+/* The handler may add to the list, which then lies elsewhere. */
+void bw_local_end_now(struct bw_local *l, struct bw_local_ended *at)
+{
+	struct bw_local_ended e = *at;
+
+	at->peer = NULL;
+	if (e.pull)
+		l->handlers->pulled(l->arg, e.peer->ctx, e.op, e.status, 0);
+	else
+		l->handlers->sent(l->arg, e.peer->ctx, e.op, e.status);
 }
 
 static int ended_run(struct bw_local *l)
@@ -185,12 +198,9 @@ static int ended_run(struct bw_local *l)
 
 	/* Handlers may add to the list. */
 	for (uint32_t i = 0; i < l->endeds; i++) {
-		struct bw_local_ended e = l->ended[i];
-
-		if (!e.peer)
+		if (!l->ended[i].peer)
 			continue;
-		l->ended[i].peer = NULL;
-		l->handlers->sent(l->arg, e.peer->ctx, e.op, e.status);
+		bw_local_end_now(l, &l->ended[i]);
 		n++;
 	}
 	l->endeds = 0;

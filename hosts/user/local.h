@@ -156,8 +156,9 @@ uint32_t bw_local_eager_max(const struct bw_local_peer *p);
 void bw_local_pressure(struct bw_local *l, bool on);
 
 /* Copy a message into the ring; buf is free on return. Without ack_op: done on 0. With ack_op:
- * sent() follows when the peer's message handler has taken it. -EAGAIN: the ring is full, poll and
- * try again; -EMSGSIZE; -ENOMEM; the status of peer_down once the peer is down. */
+ * sent() follows when the peer's message handler has taken it. -EAGAIN: the ring is full, or too
+ * many are to be released by the peer, poll and try again; -EMSGSIZE; -ENOMEM; the status of
+ * peer_down once the peer is down. */
 int bw_local_send(struct bw_local_peer *p, uint8_t code, uint64_t tag, uint64_t imm,
 		  const void *buf, uint64_t len, void *ack_op);
 
@@ -173,14 +174,20 @@ int bw_local_retract(struct bw_local_peer *p, void *op);
 
 /* Fetch the first len bytes of an envelope into buf and release its sender; the rest is dropped.
  * len 0 discards it. pulled(op) follows from a later poll unless op is NULL. If len is beyond the
- * envelope's, less is fetched. -ENOMEM, or the status of peer_down once the peer is down. */
+ * envelope's, less is fetched. -ENOMEM, or the status of peer_down once the peer is down: -EPROTO
+ * if it offers more than a peer may. */
 int bw_local_pull(struct bw_local_peer *p, const struct bw_local_envelope *e, void *buf,
 		  uint64_t len, void *op);
 
 /* Read len bytes at off of the peer's memory `key`, as its region handler allows: pulled(op,
- * -EACCES) if it does not. Completion and errors as bw_local_pull(). */
+ * -EACCES) if it does not. Completion and errors as bw_local_pull(); -EAGAIN: too many wait for
+ * their turn, poll and try again. */
 int bw_local_read(struct bw_local_peer *p, uint64_t key, uint64_t off, void *buf, uint64_t len,
 		  void *op);
+
+/* Give up a pull or read that has not ended: nothing is written to its buffer any more, and
+ * pulled(op, -ECANCELED) follows from the next poll. -ENOENT: it has ended; -ENOMEM. */
+int bw_local_cancel(struct bw_local_peer *p, void *op);
 
 /* Handle what has arrived and go on with pulls; never sleeps, and ends bw_local_arm()'s effect.
  * `now`: monotonic nanoseconds, used only to look at the sockets (contacts, deaths) now and then;

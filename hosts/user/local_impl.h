@@ -75,6 +75,7 @@ struct bw_local_pull {
 	uint64_t off;  /* READ */
 	uint32_t slot; /* PULL; NO_SLOT for a READ */
 	bool taken;    /* PULL: the envelope is ours, it cannot be retracted any more */
+	bool given_up; /* by bw_local_cancel(): nothing goes to buf, and op has been told */
 };
 
 struct bw_local_queue {
@@ -84,6 +85,12 @@ struct bw_local_queue {
 
 /* Pulls and reads that the peer has been asked for: the id on the wire is the index here. */
 #define BW_LOCAL_WINDOW 16
+
+/* Reads of ours that wait for their turn: then the program is told to try again. */
+#define BW_LOCAL_READS_MAX 4096
+/* Notes that may wait: what we ask for, what an honest peer asks for, and one release for each of
+ * its slots. */
+#define BW_LOCAL_NOTES_MAX (BW_LOCAL_SLOTS_USED + 2 * BW_LOCAL_WINDOW)
 
 /* Data that the peer asked us to send through the ring. */
 struct bw_local_serve {
@@ -139,6 +146,7 @@ struct bw_local_peer {
 	struct bw_local_queue direct; /* to be read by cross-memory attach */
 	struct bw_local_pull *asked[BW_LOCAL_WINDOW];
 	uint32_t asked_count;
+	uint32_t pulls, reads; /* that have not ended */
 
 	struct bw_local_serve serve[BW_LOCAL_WINDOW]; /* FIFO */
 	uint32_t serves, serve_first;
@@ -148,11 +156,12 @@ struct bw_local_peer {
 	struct bw_local_id id;
 };
 
-/* An offer that was retracted: its sent handler runs in the next poll. */
+/* An offer that was retracted, or a pull that was given up: its handler runs in the next poll. */
 struct bw_local_ended {
 	struct bw_local_peer *peer; /* NULL: its peer is gone, and this was reported with it */
 	void *op;
 	int status;
+	bool pull;
 };
 
 struct bw_local {
@@ -245,7 +254,8 @@ void bw_local_publish(struct bw_local_peer *p);
 void bw_local_wake_producer(struct bw_local_peer *p);
 
 /* local.c */
-int bw_local_end_later(struct bw_local_peer *p, void *op, int status);
+int bw_local_end_later(struct bw_local_peer *p, void *op, int status, bool pull);
+void bw_local_end_now(struct bw_local *l, struct bw_local_ended *e);
 
 /* local_pull.c: pulls, reads, and serving them */
 void bw_local_release(struct bw_local_peer *p, uint32_t slot, uint64_t fetched);

@@ -148,14 +148,9 @@ static void ended_report(struct bw_local_peer *p)
 {
 	struct bw_local *l = p->link;
 
-	for (uint32_t i = 0; i < l->endeds; i++) {
-		struct bw_local_ended e = l->ended[i];
-
-		if (e.peer != p)
-			continue;
-		l->ended[i].peer = NULL;
-		l->handlers->sent(l->arg, p->ctx, e.op, e.status);
-	}
+	for (uint32_t i = 0; i < l->endeds; i++)
+		if (l->ended[i].peer == p)
+			bw_local_end_now(l, &l->ended[i]);
 }
 
 /* End all operations of p with this status. */

@@ -45,16 +45,30 @@ static bool envelope_take(struct bw_local_peer *p, uint32_t slot)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
+/* How many of its kind x belongs to. */
+static uint32_t *count_of(struct bw_local_peer *p, const struct bw_local_pull *x)
+{
+	return x->slot == BW_LOCAL_NO_SLOT ? &p->reads : &p->pulls;
+}
+
 static int start(struct bw_local_peer *p, const struct bw_local_pull *what)
 {
 	struct bw_local_pull *x;
 
 	if (p->down)
 		return p->down;
+	if (p->reads == BW_LOCAL_READS_MAX && what->slot == BW_LOCAL_NO_SLOT)
+		return -EAGAIN;
+	if (p->pulls == BW_LOCAL_SLOTS_USED && what->slot != BW_LOCAL_NO_SLOT) {
+		/* It has offered more than an honest peer has slots for. */
+		bw_local_peer_fail(p, -EPROTO);
+		return -EPROTO;
+	}
 	x = malloc(sizeof(*x));
 	if (!x)
 		return -ENOMEM;
 	*x = *what;
+	++*count_of(p, x);
 	enqueue(&p->queued, x);
 	p->work = true;
 	bw_local_peer_heat(p);
@@ -90,6 +104,43 @@ int bw_local_read(struct bw_local_peer *p, uint64_t key, uint64_t off, void *buf
 	return start(p, &what);
 }
 
+static struct bw_local_pull *find_queued(const struct bw_local_queue *q, const void *op)
+{
+	struct bw_local_pull *x = q->first;
+
+	while (x && x->op != op)
+		x = x->next;
+	return x;
+}
+
+static struct bw_local_pull *find(struct bw_local_peer *p, const void *op)
+{
+	struct bw_local_pull *x = find_queued(&p->queued, op);
+
+	if (!x)
+		x = find_queued(&p->direct, op);
+	for (uint32_t id = 0; !x && id < BW_LOCAL_WINDOW; id++)
+		if (p->asked[id] && p->asked[id]->op == op)
+			x = p->asked[id];
+	return x;
+}
+
+/* It ends in its place, when its turn comes or what it asked for: only then is its owner released.
+ */
+int bw_local_cancel(struct bw_local_peer *p, void *op)
+{
+	struct bw_local_pull *x = find(p, op);
+	int error = x ? bw_local_end_later(p, op, -ECANCELED, true) : -ENOENT;
+
+	if (error)
+		return error;
+	x->op = NULL;
+	x->given_up = true;
+	p->work = true;
+	bw_local_peer_heat(p);
+	return 0;
+}
+
 /* x is in no queue any more: release its owner and report it. */
 static void finish(struct bw_local_peer *p, struct bw_local_pull *x, int status)
 {
@@ -100,6 +151,7 @@ static void finish(struct bw_local_peer *p, struct bw_local_pull *x, int status)
 	if (x->slot != BW_LOCAL_NO_SLOT)
 		bw_local_release(p, x->slot, len);
 	l->counters.rx_payload += len;
+	--*count_of(p, x);
 	free(x);
 	if (op)
 		l->handlers->pulled(l->arg, p->ctx, op, status, len);
@@ -162,12 +214,11 @@ static bool begin(struct bw_local_peer *p)
 	}
 	if (x->slot != BW_LOCAL_NO_SLOT && !x->taken) {
 		x->taken = envelope_take(p, x->slot);
-		if (!x->taken) {
-			finish(p, dequeue(&p->queued), -ECANCELED);
-			return true;
-		}
+		x->given_up |= !x->taken;
 	}
-	if (x->len == 0)
+	if (x->given_up)
+		finish(p, dequeue(&p->queued), -ECANCELED);
+	else if (x->len == 0)
 		finish(p, dequeue(&p->queued), 0);
 	else if (x->slot != BW_LOCAL_NO_SLOT && cma == BW_LOCAL_CMA_WORKS)
 		enqueue(&p->direct, dequeue(&p->queued));
@@ -208,9 +259,14 @@ static uint64_t direct_read(struct bw_local_peer *p, uint64_t budget)
 {
 	struct bw_local_pull *x = p->direct.first;
 	uint64_t left = x->len - x->done;
-	int64_t n = bw_local_cma_read(p, x->buf + x->done, x->addr + x->done,
-				      left < budget ? left : budget);
+	int64_t n;
 
+	if (x->given_up) {
+		finish(p, dequeue(&p->direct), -ECANCELED);
+		return 0;
+	}
+	n = bw_local_cma_read(p, x->buf + x->done, x->addr + x->done,
+			      left < budget ? left : budget);
 	if (n == -EPERM) {
 		direct_give_up(p);
 		return 0;
@@ -307,10 +363,11 @@ void bw_local_data(struct bw_local_peer *p, uint64_t id, uint64_t off, const voi
 		bw_local_peer_fail(p, -EPROTO);
 		return;
 	}
-	memcpy(x->buf + x->done, data, len);
+	if (!x->given_up)
+		memcpy(x->buf + x->done, data, len);
 	x->done += len;
 	if (x->done == x->len) {
 		p->link->counters.pulls_copied++;
-		finish(p, asked(p, id, true), 0);
+		finish(p, asked(p, id, true), x->given_up ? -ECANCELED : 0);
 	}
 }

@@ -107,14 +107,18 @@ static bool notes_grow(struct bw_local_peer *p)
 	return true;
 }
 
-/* Send a note now or as soon as there is room. Without memory to remember it the peer is given up.
- */
+/* Send a note now or as soon as there is room. A peer that does not read them, but goes on asking
+ * for more than an honest one can, is given up, as one is without memory to remember it. */
 int bw_local_note(struct bw_local_peer *p, const struct bw_local_note *n)
 {
 	if (p->down)
 		return p->down;
 	if (p->notes == 0 && note_write(p, n))
 		return 0;
+	if (p->notes == BW_LOCAL_NOTES_MAX) {
+		bw_local_peer_fail(p, -EPROTO);
+		return -EPROTO;
+	}
 	if (p->notes == p->notes_room && !notes_grow(p)) {
 		bw_local_peer_fail(p, -ENOMEM);
 		return -ENOMEM;
@@ -139,11 +143,6 @@ bool bw_local_notes_flush(struct bw_local_peer *p)
 static bool slots_grow(struct bw_local_peer *p)
 {
 	uint32_t room = p->slots ? 2 * p->slots : SLOTS_FIRST;
-
-	if (room > BW_LOCAL_NO_SLOT)
-		room = BW_LOCAL_NO_SLOT;
-	if (room == p->slots)
-		return false;
 	struct bw_local_slot *slot = realloc(p->slot, room * sizeof(*slot));
 
 	if (!slot)
@@ -157,16 +156,20 @@ static bool slots_grow(struct bw_local_peer *p)
 	return true;
 }
 
-static uint32_t slot_get(struct bw_local_peer *p, void *op)
+/* 0 and a slot, -EAGAIN while the peer has too many of them, or -ENOMEM. */
+static int slot_get(struct bw_local_peer *p, void *op, uint32_t *slot)
 {
+	if (p->slots_live == BW_LOCAL_SLOTS_USED)
+		return -EAGAIN;
 	if (p->slot_free == BW_LOCAL_NO_SLOT && !slots_grow(p))
-		return BW_LOCAL_NO_SLOT;
+		return -ENOMEM;
 	uint32_t i = p->slot_free;
 
 	p->slot_free = p->slot[i].next_free;
 	p->slot[i] = (struct bw_local_slot){.op = op, .live = true};
 	p->slots_live++;
-	return i;
+	*slot = i;
+	return 0;
 }
 
 static void slot_put(struct bw_local_peer *p, uint32_t i)
@@ -211,9 +214,10 @@ int bw_local_send(struct bw_local_peer *p, uint8_t code, uint64_t tag, uint64_t 
 	if (!r)
 		return p->down ? p->down : -EAGAIN;
 	if (ack_op) {
-		slot = slot_get(p, ack_op);
-		if (slot == BW_LOCAL_NO_SLOT)
-			return -ENOMEM;
+		int error = slot_get(p, ack_op, &slot);
+
+		if (error)
+			return error;
 	}
 	r->len = (uint32_t)len;
 	r->what = BW_LOCAL_WHAT(BW_LOCAL_MESSAGE, code, slot);
@@ -238,10 +242,11 @@ int bw_local_offer(struct bw_local_peer *p, uint8_t code, uint64_t tag, uint64_t
 
 	if (!r)
 		return p->down ? p->down : -EAGAIN;
-	uint32_t slot = slot_get(p, op);
+	uint32_t slot;
+	int error = slot_get(p, op, &slot);
 
-	if (slot == BW_LOCAL_NO_SLOT)
-		return -ENOMEM;
+	if (error)
+		return error;
 	p->slot[slot].envelope = true;
 	p->slot[slot].buf = buf;
 	p->slot[slot].len = len;
@@ -274,7 +279,7 @@ int bw_local_retract(struct bw_local_peer *p, void *op)
 			continue;
 		if (!slot->envelope)
 			return -ENOENT;
-		int error = bw_local_end_later(p, op, -ECANCELED);
+		int error = bw_local_end_later(p, op, -ECANCELED, false);
 
 		if (error < 0)
 			return error;

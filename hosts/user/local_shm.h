@@ -102,6 +102,8 @@ static inline uint32_t bw_local_record_limit(uint32_t ring_bytes)
 #define BW_LOCAL_SLOT(what)		((what) >> 12)
 #define BW_LOCAL_SLOTS			(1u << 20)
 #define BW_LOCAL_NO_SLOT		(BW_LOCAL_SLOTS - 1)
+/* Slots that may be in use at a time: so many releases and pulls one side may have to remember. */
+#define BW_LOCAL_SLOTS_USED (1u << 17)
 
 enum bw_local_kind {
 	BW_LOCAL_MESSAGE = 1, /* a tag, b imm; slot: release it when taken, unless NO_SLOT */

@@ -18,52 +18,53 @@
 	    * an envelope would */
 
 /* Bytes of copied messages that may be on their way, each with what is kept about it: a program far
- * ahead of its peers is told -EAGAIN instead of filling memory. */
-#define BW_COPIED_MAX  (16u << 20)
-#define BW_COPIED_EACH 256
+ * ahead of its peers is told -EAGAIN instead of filling memory. A peer may have as much of it as is
+ * still free (Choudhury and Hahne 1998), one alone half: whoever takes nothing leaves room for the
+ * others. Each always may have a least share. */
+#define BW_COPIED_MAX	(32u << 20)
+#define BW_COPIED_LEAST (128u << 10)
+#define BW_COPIED_EACH	256
 
 _Static_assert(sizeof(struct bw_local_envelope) <= 3 * sizeof(uint64_t), "struct bw_rndv");
 
-void bw_message_pend(struct bw_ep *ep, struct bw_buffer *b)
+static bool bw_message_has_room(const struct bw_ep *ep, const struct bw_remote *p)
 {
-	b->prev = NULL;
-	b->next = ep->pending;
-	if (b->next)
-		b->next->prev = b;
-	ep->pending = b;
+	uint64_t room = ep->copied < BW_COPIED_MAX ? BW_COPIED_MAX - ep->copied : 0;
+
+	return p->eager <= bw_max_u64(room, BW_COPIED_LEAST);
 }
 
-void bw_message_unpend(struct bw_ep *ep, struct bw_buffer *b)
+static void bw_message_charge(struct bw_ep *ep, struct bw_remote *p, const struct bw_buffer *b)
 {
-	if (b->prev)
-		b->prev->next = b->next;
-	else
-		ep->pending = b->next;
-	if (b->next)
-		b->next->prev = b->prev;
+	ep->copied += b->len + BW_COPIED_EACH;
+	p->eager += b->len + BW_COPIED_EACH;
+}
+
+static void bw_message_discharge(struct bw_ep *ep, const struct bw_buffer *b)
+{
+	ep->copied -= b->len + BW_COPIED_EACH;
+	bw_remote_get(&ep->remotes, b->peer)->eager -= b->len + BW_COPIED_EACH;
 }
 
 /* A copied message: on the way to the peer. */
 static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
 			    const void *buf, uint64_t len, bool notify, void *user_op)
 {
-	struct bw_buffer *b = NULL;
+	struct bw_buffer *b;
 	int error;
 
-	if (ep->copied > BW_COPIED_MAX)
+	if (!bw_message_has_room(ep, p))
 		return -EAGAIN;
-	if (len || notify) {
-		b = bw_buffer_get(&ep->buffers, len);
-		if (!b)
-			return -EAGAIN;
-		b->len = len;
-		if (len)
-			memcpy(b->data, buf, len);
-		b->use = BW_BUFFER_COPY;
-		b->notify = notify;
-		b->op = user_op;
-		b->peer = p->number;
-	}
+	b = bw_buffer_get(&ep->buffers, len);
+	if (!b)
+		return -EAGAIN;
+	b->len = len;
+	if (len)
+		memcpy(b->data, buf, len);
+	b->use = BW_BUFFER_COPY;
+	b->notify = notify;
+	b->op = user_op;
+	b->peer = p->number;
 	op->type = BW_OP_SEND;
 	op->peer = p->handle;
 	op->cookie = bw_buffer_cookie(b);
@@ -75,10 +76,10 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	op->send.urgent = notify;
 	op->send.quiet = !notify;
 	error = bw_host_submit(ep, op);
-	if (!error && b)
-		ep->copied += len + BW_COPIED_EACH;
-	else if (b)
+	if (error)
 		bw_buffer_put(&ep->buffers, b);
+	else
+		bw_message_charge(ep, p, b);
 	return error;
 }
 
@@ -112,7 +113,7 @@ static int bw_message_expose(struct bw_ep *ep, struct bw_remote *p, const void *
 	b->peer = p->number;
 	b->key = op.expose.key;
 	bw_copies_exposed(ep, b);
-	bw_message_pend(ep, b);
+	bw_buffer_link(&ep->pending, b);
 	*out = b;
 	return 0;
 }
@@ -125,7 +126,7 @@ static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_
 	struct bw_envelope envelope = {.len = len};
 	int error = -EAGAIN;
 
-	if (ep->copied <= BW_COPIED_MAX) /* else the envelope cannot leave */
+	if (bw_message_has_room(ep, p)) /* else the envelope cannot leave */
 		error = bw_message_expose(ep, p, buf, len, copy, user_op, &b);
 	if (error)
 		return error;
@@ -210,7 +211,7 @@ static int bw_message_local(struct bw_ep *ep, struct bw_remote *p, const struct 
 		bw_buffer_put(&ep->buffers, b);
 		return error;
 	}
-	bw_message_pend(ep, b);
+	bw_buffer_link(&ep->pending, b);
 	return 0;
 }
 
@@ -410,13 +411,11 @@ static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
 	bool notify;
 	void *op;
 
-	if (!b)
-		return;
 	if (b->use == BW_BUFFER_EXPOSED) {
-		bw_message_unpend(ep, b);
+		bw_buffer_unlink(&ep->pending, b);
 		bw_copies_ended(ep, b, ev->status);
 	} else {
-		ep->copied -= b->len + BW_COPIED_EACH;
+		bw_message_discharge(ep, b);
 	}
 	notify = b->notify;
 	op = b->op;
@@ -430,9 +429,7 @@ void bw_message_acked(struct bw_ep *ep, uint64_t cookie)
 	struct bw_buffer *b = bw_buffer_of(cookie);
 
 	ep->handled++;
-	if (!b)
-		return;
-	ep->copied -= b->len + BW_COPIED_EACH;
+	bw_message_discharge(ep, b);
 	bw_buffer_put(&ep->buffers, b);
 }
 
@@ -505,7 +502,7 @@ static void bw_message_local_sent(void *arg, void *ctx, void *op, int status)
 	struct bw_buffer *b = op;
 	void *user_op = b->op;
 
-	bw_message_unpend(ep, b);
+	bw_buffer_unlink(&ep->pending, b);
 	bw_buffer_put(&ep->buffers, b);
 	if (!ep->dead)
 		ep->handlers->sent(ep->arg, user_op, status);

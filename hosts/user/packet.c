@@ -146,10 +146,11 @@ static struct tpacket2_hdr *bw_packet_slot(const struct bw_packet *p, uint32_t i
 void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f)
 {
 	const struct tpacket2_hdr *slot = p->next;
-	const uint8_t *mac = (const uint8_t *)slot + slot->tp_mac;
+	const uint8_t *mac;
 
 	/* The status was seen; now what it stands for. */
 	atomic_thread_fence(memory_order_acquire);
+	mac = (const uint8_t *)slot + slot->tp_mac;
 	f->head = mac + ETH_HLEN;
 	f->len = slot->tp_snaplen - ETH_HLEN;
 	f->head_len = f->len;

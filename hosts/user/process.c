@@ -13,7 +13,7 @@
 
 static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bw_ep *bw_process_first;
-static unsigned int bw_process_serial;
+static _Atomic unsigned int bw_process_opened;
 static bool bw_process_ready;
 static int bw_process_status; /* of exit() */
 
@@ -69,7 +69,6 @@ void bw_process_add(struct bw_ep *ep)
 						   bw_process_in_child);
 		on_exit(bw_process_exits, NULL); /* the library is never unloaded before */
 	}
-	ep->serial = bw_process_serial++;
 	ep->next = bw_process_first;
 	bw_process_first = ep;
 	pthread_mutex_unlock(&bw_process_mutex);
@@ -89,6 +88,11 @@ void bw_process_remove(struct bw_ep *ep)
 	pthread_mutex_unlock(&bw_process_mutex);
 }
 
+unsigned int bw_process_serial(void)
+{
+	return atomic_fetch_add(&bw_process_opened, 1);
+}
+
 /* Keep others from closing endpoints meanwhile; false if that takes too long: exit() was called by
  * a signal's handler in the middle of it, say. */
 static bool bw_process_lock(void)
@@ -103,7 +107,8 @@ static bool bw_process_lock(void)
 /* exit() or unloading of the library without a close: the counters are written, and peers are told.
  * A status other than 0 says that the program failed: a rank of an MPI job that gave up, say, and
  * others may wait for it in vain. A thread that holds the lock may have been ended in the middle;
- * then there is no touching the engine, and the counters are read as they are. */
+ * then there is no touching the engine, and the counters are read as they are. One that is not open
+ * yet, or closed by another thread just now, has nothing to say. */
 __attribute__((destructor)) static void bw_process_exit(void)
 {
 	bool locked = bw_process_lock();
@@ -111,12 +116,15 @@ __attribute__((destructor)) static void bw_process_exit(void)
 	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
 		bool held = bw_process_hold(ep);
 
-		if (held && !ep->dispatching) {
+		bool open = !ep->dead;
+
+		if (held && open && !ep->dispatching) {
 			if (bw_process_status)
 				bw_reliable_failed(ep->engine);
 			bw_ep_farewell(ep);
 		}
-		bw_stats_write(ep);
+		if (open)
+			bw_stats_write(ep);
 		if (held)
 			bw_lock_release(&ep->lock);
 	}

@@ -36,6 +36,7 @@ struct bw_remote {
 	uint8_t passed;		       /* of these, those that were usable once */
 	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
 	uint64_t check_at;	       /* when to look whether all links pass; BW_NEVER: done */
+	uint64_t eager;		       /* bytes of its share of ep.copied */
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */

@@ -75,13 +75,12 @@ int bw_wait_arm(struct bw_ep *ep)
 	return ep->local ? bw_local_arm(ep->local) : 0;
 }
 
-static void bw_wait_drain(struct bw_ep *ep)
+/* Take the wake-ups out of one of the two descriptors that have them; false if it has none. */
+static bool bw_wait_drain(int fd)
 {
 	uint64_t count;
 
-	/* Empty if another thread was faster. */
-	if (read(ep->wake_fd, &count, sizeof(count)) < 0)
-		return;
+	return read(fd, &count, sizeof(count)) > 0;
 }
 
 /* Sleep, lock held once before and after. 0, or -EINTR. */
@@ -105,7 +104,7 @@ static int bw_wait_sleep(struct bw_ep *ep, uint64_t timeout_ns)
 	ep->lock.depth = depth;
 	/* The last one to leave takes the wake-up along: the others must still find it. */
 	if (atomic_fetch_sub(&ep->sleepers, 1) == 1 && (fds[0].revents & POLLIN))
-		bw_wait_drain(ep);
+		bw_wait_drain(ep->wake_fd);
 	if (ep->local)
 		bw_local_disarm(ep->local);
 	bw_wait_seen(ep, fds, n);
@@ -243,14 +242,22 @@ bool bw_wait_yield(struct bw_ep *ep)
 	return true;
 }
 
-void bw_ep_wake(struct bw_ep *ep)
+/* Fails only when the counter is full, which wakes as well. */
+static bool bw_wait_notify(int fd)
 {
 	const uint64_t one = 1;
 
+	return write(fd, &one, sizeof(one)) > 0;
+}
+
+void bw_ep_wake(struct bw_ep *ep)
+{
+	int poll_fd = atomic_load(&ep->poll_fd);
+
 	atomic_fetch_add(&ep->wakes, 1);
-	/* Fails only when the counter is full, which wakes as well. */
-	if (write(ep->wake_fd, &one, sizeof(one)) < 0)
-		return;
+	bw_wait_notify(ep->wake_fd);
+	if (poll_fd >= 0)
+		bw_wait_notify(poll_fd);
 }
 
 static void bw_wait_epoll(struct bw_ep *ep, int what, int fd, short events)
@@ -270,21 +277,37 @@ static void bw_wait_epoll_kernel(struct bw_ep *ep)
 	ep->epoll_kernel = events;
 }
 
-int bw_ep_fd(struct bw_ep *ep)
+/* Of wake-ups from before nobody knows whether they were seen: one is there from the start. */
+static void bw_wait_make_fd(struct bw_ep *ep)
 {
+	int fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK), n;
 	struct pollfd fds[BW_WAIT_FDS];
 
-	bw_lock_take(&ep->lock);
-	if (ep->epoll_fd < 0 && !ep->dead) {
-		int n = bw_wait_fds(ep, fds);
-
-		ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-		for (int i = 0; i < n && ep->epoll_fd >= 0; i++)
-			bw_wait_epoll(ep, EPOLL_CTL_ADD, fds[i].fd, fds[i].events);
-		ep->epoll_kernel = ep->kernel ? bw_kernel_awaits(ep->kernel) : 0;
+	if (fd < 0)
+		return;
+	ep->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ep->epoll_fd < 0) {
+		close(fd);
+		return;
 	}
+	atomic_store(&ep->poll_fd, fd);
+	n = bw_wait_fds(ep, fds);
+	fds[0].fd = fd; /* the other one is for sleepers in bw_wait() */
+	for (int i = 0; i < n; i++)
+		bw_wait_epoll(ep, EPOLL_CTL_ADD, fds[i].fd, fds[i].events);
+	ep->epoll_kernel = ep->kernel ? bw_kernel_awaits(ep->kernel) : 0;
+}
+
+int bw_ep_fd(struct bw_ep *ep)
+{
+	int fd;
+
+	bw_lock_take(&ep->lock);
+	if (ep->epoll_fd < 0 && !ep->dead)
+		bw_wait_make_fd(ep);
+	fd = ep->epoll_fd;
 	bw_lock_release(&ep->lock);
-	return ep->epoll_fd;
+	return fd;
 }
 
 int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
@@ -299,13 +322,9 @@ int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
 	error = ep->dead ? -EINVAL : bw_wait_arm(ep);
 	if (!error && !*timeout_ns)
 		error = -EAGAIN;
-	if (!error && ep->armed_wakes != atomic_load(&ep->wakes)) {
-		/* Woken since it was armed last. Threads asleep in bw_wait() must still find it. */
-		ep->armed_wakes = atomic_load(&ep->wakes);
-		if (!atomic_load(&ep->sleepers))
-			bw_wait_drain(ep);
+	/* Woken since it was armed last? */
+	if (!error && ep->epoll_fd >= 0 && bw_wait_drain(ep->poll_fd))
 		error = -EAGAIN;
-	}
 	if (!error)
 		ep->armed = true;
 	bw_lock_release(&ep->lock);

@@ -165,6 +165,74 @@ static void disconnect__leaves_room_for_leaves(void **state)
 	assert_int_equal(frames_with("A>B BYE"), 1);
 }
 
+/* The host has no room for the next frame of node n: it comes again. */
+static void send_back(int n)
+{
+	struct bw_tx_frame t;
+
+	assert_true(bw_reliable.next_frame(engine(n), &t, world.now));
+	bw_reliable.unsent(engine(n), world.now);
+}
+
+static void unsent__leave_goes_again(void **state)
+{
+	struct bw_tx_frame t;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	forget_logs();
+	disconnect(B, A);
+	send_back(B);
+	flush(B);
+	expect_frames("B>A ACK 1", "B>A BYE", NULL);
+	deliver_all();
+	expect_events("B PEER_DOWN A ECANCELED", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
+	meet(A, B);
+	disconnect(B, A);
+	send_back(B);
+	send_back(B);
+	flush(B);
+	expect_frames("B>A BYE", NULL);
+	assert_false(bw_reliable.next_frame(engine(B), &t, world.now));
+}
+
+static void unsent__last_words_go_again(void **state)
+{
+	struct bw_tx_frame t;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	forget_logs();
+	world.node[B].protocol->close(world.node[B].mem, world.now);
+	send_back(B);
+	assert_true(bw_reliable.next_frame(engine(B), &t, world.now));
+	assert_int_equal(((struct bw_hdr *)t.head)->type, BW_FRAME_ACK);
+	send_back(B);
+	node_close(B);
+	expect_frames("B>A BYE", NULL);
+}
+
+static void unsent__refusal_goes_again(void **state)
+{
+	struct frame *f;
+
+	meet(A, B);
+	post(B, A, 1, 8);
+	flush(B);
+	f = take(0);
+	frame_hdr(f)->conn++;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
+	forget_logs();
+	send_back(A);
+	flush(A);
+	expect_frames("A>B REFUSE handle", NULL);
+}
+
 static void handle__of_a_peer_that_is_down_is_stale(void **state)
 {
 	struct bw_op op;
@@ -225,6 +293,9 @@ int farewell_tests(void)
 		TEST(disconnect__does_not_acknowledge_what_was_not_taken),
 		TEST(disconnect__acknowledges_beyond_gaps),
 		TEST(disconnect__leaves_room_for_leaves),
+		TEST(unsent__leave_goes_again),
+		TEST(unsent__last_words_go_again),
+		TEST(unsent__refusal_goes_again),
 		TEST(handle__of_a_peer_that_is_down_is_stale),
 		TEST(failed__is_told_as_gone_to_those_who_know_us),
 		TEST(bye__for_another_incarnation_is_dropped),

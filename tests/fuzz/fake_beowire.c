@@ -189,6 +189,11 @@ int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, vo
 	return buf ? fetch(ep, peer, buf, len, op) : 0;
 }
 
+int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *op)
+{
+	return -ENOENT;
+}
+
 int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
 	    void *op)
 {

@@ -99,6 +99,36 @@ static void write__no_more_wait_than_may(void **state)
 	assert_int_equal(seen[1].m.tag, BWF_WRITES_MAX + 1);
 }
 
+/* The stranger lives, but does not send what b fetches into memory that the program closes. That
+ * ends soon, and what the stranger sends afterwards goes nowhere. Locally b needs no help. */
+static void write__a_silent_writer_does_not_keep_memory(void **state)
+{
+	bool local = !strcmp(getenv("BEOWIRE_LINKS"), "local");
+	struct timespec began, ended;
+
+	pair_fill(mine, LONG, 5);
+	ask_long(0, 10);
+	stranger_say(BWF_CODE_WRITE_DATA, 0, 0, mine, 10);
+	answers(1); /* they have met: what is said from now on needs no progress of the stranger */
+	ask_long(1, LONG);
+	offer(1, mine, LONG);
+	for (int i = 0; i < 1000; i++)
+		pair_progress();
+	clock_gettime(CLOCK_MONOTONIC, &began);
+	assert_int_equal(fi_close(&mr->fid), 0);
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	assert_in_range(ended.tv_sec - began.tv_sec, 0, 20);
+	memset(theirs, 0, LONG);
+	assert_int_equal(answers(2)->m.imm, local ? 0 : FI_ECANCELED);
+	while (!sent_count)
+		stranger_progress();
+	for (int i = 0; i < LONG; i++)
+		assert_int_equal(theirs[i], 0);
+	assert_int_equal(fi_mr_reg(pair_domain, theirs, LONG, FI_REMOTE_WRITE | FI_REMOTE_READ, 0,
+				   KEY, 0, &mr, NULL),
+			 0);
+}
+
 /* Lengths and counts that contradict each other or the memory. */
 static void write__every_number_is_checked(void **state)
 {
@@ -299,6 +329,7 @@ int main(void)
 		TEST(write__a_token_is_used_once_at_a_time),
 		TEST(write__a_token_is_used_once_while_data_come),
 		TEST(write__no_more_wait_than_may),
+		TEST(write__a_silent_writer_does_not_keep_memory),
 		TEST(write__every_number_is_checked),
 		TEST(answer__counts_once),
 		TEST(answer__is_of_the_peer_that_was_asked),

@@ -381,6 +381,47 @@ static void fence__waits_for_earlier_operations(void **state)
 	assert_string_equal(pair_completion(a.tx).op_context, "fenced");
 }
 
+#define FULL	65536 /* entries of a completion queue */
+#define PATIENT 5000  /* rounds without room after which there will be none */
+
+/* A program that does not read its queue starts no operation any more; with room it goes on. */
+static void queue__that_is_full_holds_new_reads(void **state)
+{
+	ssize_t ret = 0;
+	int n = 0;
+
+	for (int idle = 0; n < 3 * FULL && idle < PATIENT; idle = ret ? idle + 1 : 0) {
+		ret = fi_read(a.ep, mine, 8, NULL, a.peer, 0, 42, mine);
+		n += !ret;
+		pair_progress();
+	}
+	assert_int_equal(ret, -FI_EAGAIN);
+	assert_in_range(n, FULL, 2 * FULL);
+	for (int i = 0; i < n; i++)
+		pair_completion(a.tx);
+	pair_retry(fi_read(a.ep, mine, 8, NULL, a.peer, 0, 42, mine));
+	pair_completion(a.tx);
+}
+
+static void queue__that_is_full_holds_new_receives(void **state)
+{
+	ssize_t ret = 0;
+	int n = 0;
+
+	for (int idle = 0; n < 3 * FULL && idle < PATIENT; idle = ret ? idle + 1 : 0) {
+		ret = fi_trecv(b.ep, theirs, 8, NULL, FI_ADDR_UNSPEC, 5, 0, theirs);
+		n += !ret;
+		if (!ret)
+			pair_retry(fi_tinject(a.ep, mine, 8, a.peer, 5));
+		pair_progress();
+	}
+	assert_int_equal(ret, -FI_EAGAIN);
+	assert_in_range(n, FULL, 2 * FULL);
+	for (int i = 0; i < n; i++)
+		pair_completion(b.rx);
+	pair_retry(fi_trecv(b.ep, theirs, 8, NULL, FI_ADDR_UNSPEC, 5, 0, theirs));
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -400,6 +441,8 @@ int main(void)
 		TEST(atomic__compare_read_and_write),
 		TEST(atomic__segments_and_limits),
 		TEST(fence__waits_for_earlier_operations),
+		TEST(queue__that_is_full_holds_new_reads),
+		TEST(queue__that_is_full_holds_new_receives),
 	};
 
 	return cmocka_run_group_tests_name("remote memory", tests, NULL, NULL);

@@ -118,6 +118,47 @@ static void lie_data_too_long(void)
 	lie(BW_LOCAL_DATA, BW_LOCAL_NO_SLOT, 31, 0, 0);
 }
 
+/* Records of this kind for as long as the victim takes them, and none of what it sends is read. */
+static void lie_without_end(uint32_t kind, uint32_t len)
+{
+	const uint64_t data[2] = {(uintptr_t)buffer, 100};
+	uint32_t n = 0;
+
+	while (node_send(&victim, 1, 1000) == 0)
+		;
+	while (victim.peer && n < 2 * BW_LOCAL_SLOTS_USED) {
+		struct bw_local_record *r = bw_local_reserve(enemy.peer, len, 0);
+
+		if (!r) {
+			node_poll(&victim);
+			continue;
+		}
+		r->len = len;
+		r->what = BW_LOCAL_WHAT(kind, 0, n++ % BW_LOCAL_SLOTS_USED);
+		r->a = r->b = 0;
+		memcpy(r->data, data, len);
+		bw_local_commit(enemy.peer, r, len);
+	}
+}
+
+static void lie_messages_that_want_a_release(void)
+{
+	lie_without_end(BW_LOCAL_MESSAGE, 0);
+}
+
+static void lie_reads_of_what_is_not_there(void)
+{
+	lie_without_end(BW_LOCAL_READ, 16);
+}
+
+/* The first ones can be pulled, and the data never come: all others wait behind them. */
+static void lie_envelopes_without_data(void)
+{
+	victim.peer->cma = BW_LOCAL_CMA_FORBIDDEN;
+	memset(enemy.peer->tx.states, BW_LOCAL_OFFERED, 2 * BW_LOCAL_WINDOW);
+	lie_without_end(BW_LOCAL_ENVELOPE, 16);
+}
+
 static void lie_head_beyond(void)
 {
 	victim.peer->tx.control->head = victim.peer->tx.pos + victim.peer->tx.bytes;
@@ -149,6 +190,9 @@ static void hostile__each_lie_is_noticed(void **state)
 		lie_data_unasked,
 		lie_data_elsewhere,
 		lie_data_too_long,
+		lie_messages_that_want_a_release,
+		lie_reads_of_what_is_not_there,
+		lie_envelopes_without_data,
 		lie_head_beyond,
 		lie_head_backwards,
 	};

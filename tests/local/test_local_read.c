@@ -57,6 +57,26 @@ static void read__more_at_once_than_the_window(void **state)
 	assert_memory_equal(to, a.region, sizeof(to));
 }
 
+static void read__more_than_may_wait(void **state)
+{
+	static uint8_t to[8];
+	uint64_t n = 0;
+	int error = 0;
+
+	b.quiet = true;
+	for (int round = 1; round <= 2; round++) {
+		while (n < 100000) {
+			error = bw_local_read(b.peer, NODE_REGION_KEY, 0, to, sizeof(to), "one");
+			if (error)
+				break;
+			n++;
+		}
+		assert_int_equal(error, -EAGAIN);
+		node_settle(&a, &b);
+		assert_int_equal(b.pulleds, n);
+	}
+}
+
 static void pulls__finish_though_both_rings_are_full(void **state)
 {
 	static uint8_t from[500000], to_a[500000], to_b[500000];
@@ -165,6 +185,7 @@ int main(void)
 		TEST_SMALL(read__of_registered_memory),
 		TEST(read__that_is_not_allowed),
 		TEST_SMALL(read__more_at_once_than_the_window),
+		TEST(read__more_than_may_wait),
 		TEST_SMALL(pulls__finish_though_both_rings_are_full),
 		TEST(self__messages_envelopes_and_reads),
 		TEST_SMALL(self__a_full_ring_says_so),

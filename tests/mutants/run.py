@@ -40,7 +40,8 @@ PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
 USER_TESTS = (
     ("user", ("batch", "message", "remote", "stats", "wait", "watch"), ("endpoint",)),
-    ("local", ("local_message",), ("couple", "node")),
+    ("local", ("local_message", "local_read"), ("couple", "node")),
+    ("local", ("local_lies",), ("hostile", "node")),
 )
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
 WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"

@@ -14,9 +14,12 @@
 #define COPY_BYTES 100000 /* of a message that is copied */
 #define COPIES	   60	  /* more than may wait at a time for one peer */
 
-static struct bw_ep *a, *b;
-static struct told at_a, at_b;
-static bw_peer to_b;
+#define EAGER 8192 /* bytes of a message that is copied and sent at once */
+#define MANY  900
+
+static struct bw_ep *a, *b, *deaf;
+static struct told at_a, at_b, at_deaf;
+static bw_peer to_b, to_deaf;
 static uint8_t from[COPY_BYTES], to[COPY_BYTES];
 
 static int open_both(const char *links)
@@ -33,6 +36,15 @@ static int open_both(const char *links)
 static int open_local(void **state)
 {
 	return open_both("local");
+}
+
+/* Where a has to send what b pulls. */
+static int open_local_by_ring(void **state)
+{
+	setenv("BEOWIRE_LOCAL_CMA", "off", 1);
+	open_both("local");
+	unsetenv("BEOWIRE_LOCAL_CMA");
+	return 0;
 }
 
 static int open_udp(void **state)
@@ -145,6 +157,98 @@ static void copies__for_a_dead_peer_are_given_up(void **state)
 	assert_int_equal(at_a.sents, 1); /* but for the first one nobody hears of their end */
 }
 
+/* b gives up a pull of what a has offered, `rounds` rounds after it began: what comes of it later
+ * goes nowhere, and a is released all the same. */
+static void give_up_a_pull(int rounds)
+{
+	memset(from, 7, sizeof(from));
+	memset(to, 1, sizeof(to));
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, sizeof(from), 0, from), 0);
+	endpoint_await(b, b, &at_b.messages, 2);
+	assert_int_equal(bw_pull(b, at_b.peer, &at_b.rndv, to, sizeof(to), to), 0);
+	for (int i = 0; i < rounds; i++)
+		bw_progress(b);
+	assert_int_equal(bw_pull_cancel(b, at_b.peer, from), -ENOENT);
+	assert_int_equal(bw_pull_cancel(b, at_b.peer, to), 0);
+	assert_int_equal(bw_pull_cancel(b, at_b.peer, to), -ENOENT);
+	endpoint_await(b, b, &at_b.pulleds, 1);
+	assert_int_equal(at_b.status, -ECANCELED);
+	endpoint_await(a, b, &at_a.sents, 2);
+	assert_int_equal(at_a.status, 0);
+	assert_int_equal(at_b.pulleds, 1);
+	for (size_t i = 0; i < sizeof(to); i++)
+		assert_int_equal(to[i], 1);
+}
+
+static void cancel__of_a_pull_before_it_begins(void **state)
+{
+	give_up_a_pull(0);
+}
+
+static void cancel__of_a_pull_under_way(void **state)
+{
+	give_up_a_pull(5);
+}
+
+/* Beside a and b one that has made contact, and does nothing since. */
+static int open_udp_with_one_deaf(void **state)
+{
+	open_both("udp");
+	deaf = endpoint_open("udp", &at_deaf);
+	to_deaf = endpoint_find(a, deaf);
+	assert_int_equal(bw_send(a, to_deaf, 1, 1, 1, "word", 4, BW_SEND_ACKED, &to_deaf), 0);
+	endpoint_await(a, deaf, &at_a.sents, 2);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	bw_ep_close(a, 0);
+	bw_ep_close(b, 0);
+	bw_ep_close(deaf, 0);
+	return 0;
+}
+
+/* Send to who takes nothing until there is no room: bytes that it took. */
+static uint64_t fill_up(uint64_t len, uint64_t enough)
+{
+	uint64_t sent = 0;
+	int result;
+
+	while ((result = bw_send(a, to_deaf, 1, 1, 1, from, len, 0, NULL)) == 1 && sent < enough)
+		sent += len + 256;
+	assert_int_equal(result, -EAGAIN);
+	return sent;
+}
+
+/* The share of one peer, which takes nothing, does not make others wait. */
+static void eager__one_without_credit_leaves_room_for_others(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_deaf);
+	uint64_t most = fill_up(EAGER, 64 << 20), all = a->copied, messages = at_b.messages;
+
+	assert_in_range(most, 15 << 20, 17 << 20);
+	assert_in_range(p->eager, most - (1 << 20), most);
+	assert_int_equal(p->eager, all);
+	/* All at once, without any look at what arrives. */
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, EAGER, 0, NULL), 1);
+	assert_int_equal(bw_send(a, to_deaf, 1, 1, 1, from, EAGER, 0, NULL), -EAGAIN);
+	endpoint_await(a, b, &at_b.messages, messages + MANY);
+	for (uint64_t until = bw_clock_now() + SOON_MS * BW_MS;
+	     a->copied > all && bw_clock_now() < until; bw_progress(a))
+		bw_progress(b);
+	assert_int_equal(a->copied, p->eager);
+	assert_int_equal(bw_remote_get(&a->remotes, to_b)->eager, 0);
+}
+
+/* What is kept about a message counts, not its bytes alone. */
+static void eager__messages_of_nothing_are_counted(void **state)
+{
+	assert_in_range(fill_up(0, 64 << 20), 15 << 20, 17 << 20);
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, NULL, 0, 0, NULL), 1);
+}
+
 /* The mean of what transfers took, in nanoseconds per KiB. */
 static void cost__follows_what_transfers_take(void **state)
 {
@@ -177,6 +281,15 @@ int main(void)
 						close_both),
 		cmocka_unit_test_setup_teardown(copies__for_a_dead_peer_are_given_up, open_udp,
 						close_both),
+		cmocka_unit_test_setup_teardown(cancel__of_a_pull_before_it_begins, open_local,
+						close_both),
+		cmocka_unit_test_setup_teardown(cancel__of_a_pull_under_way, open_local_by_ring,
+						close_both),
+		cmocka_unit_test_setup_teardown(cancel__of_a_pull_under_way, open_udp, close_both),
+		cmocka_unit_test_setup_teardown(eager__one_without_credit_leaves_room_for_others,
+						open_udp_with_one_deaf, close_all),
+		cmocka_unit_test_setup_teardown(eager__messages_of_nothing_are_counted,
+						open_udp_with_one_deaf, close_all),
 		cmocka_unit_test(cost__follows_what_transfers_take),
 	};
 

@@ -7,6 +7,7 @@
  */
 #include "endpoint.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -454,6 +455,54 @@ static void fork__beside_threads_that_talk(void **state)
 	assert_int_equal(read_locked(&at_b, &at_b.wrong), 0);
 }
 
+/* Descriptors of this process; one more while they are counted. */
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+static int descriptors_before; /* without endpoints */
+
+static void *come_and_go(void *arg)
+{
+	struct bw_ep_attr attr = {.handlers = &handlers, .no_helper = arg != NULL};
+	struct bw_ep *ep;
+
+	while (!over) {
+		assert_int_equal(bw_ep_open(&ep, &attr, NULL), 0);
+		bw_ep_fd(ep);
+		bw_ep_close(ep, 0);
+	}
+	return NULL;
+}
+
+/* Whatever an endpoint of another thread is about, opening or closing: a child has none of its
+ * descriptors, which would keep its names and connections alive. */
+static void fork__leaves_no_descriptor_of_endpoints_that_come_and_go(void **state)
+{
+	pthread_t threads[OPENERS];
+	int status;
+	pid_t pid;
+
+	start(threads, OPENERS, come_and_go);
+	for (int i = 0; i < 5 * CHILDREN; i++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(descriptors() - descriptors_before);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	over = true;
+	join(threads, OPENERS);
+}
+
 static void open__by_several_threads(void **state)
 {
 	pthread_t openers[OPENERS];
@@ -486,12 +535,16 @@ int main(void)
 		TEST(helper__looks_while_the_lock_is_held),
 		TEST(close__ends_the_waits_of_other_threads),
 		TEST(fork__beside_threads_that_talk),
+		TEST(fork__leaves_no_descriptor_of_endpoints_that_come_and_go),
 		TEST(wake__reaches_sleepers_beside_the_descriptor),
 		cmocka_unit_test(open__by_several_threads),
 	};
 
-	int failed = cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 	pthread_t thread;
+	int failed;
+
+	descriptors_before = descriptors();
+	failed = cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 
 	/* exit() looks after endpoints that others open and close meanwhile. */
 	if (pthread_create(&thread, NULL, open_for_ever, NULL))

@@ -3,6 +3,7 @@
 #include "endpoint.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -74,6 +75,74 @@ static void wake__is_for_every_sleeper(void **state)
 	assert_true(all);
 }
 
+static bool readable(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Until the program may sleep on the descriptor. */
+static void arm(void)
+{
+	uint64_t timeout_ns;
+	int rounds = 0;
+
+	while (bw_ep_arm(ep, &timeout_ns) == -EAGAIN && rounds++ < ROUNDS)
+		bw_progress(ep);
+	assert_true(rounds < ROUNDS);
+}
+
+static void *sleep_once(void *arg)
+{
+	bw_wait(ep, UINT64_MAX);
+	return NULL;
+}
+
+/* Who is about to sleep on the descriptor, but runs only after the thread in bw_wait() has woken up
+ * and gone, still finds the wake-up. */
+static void wake__is_left_for_the_descriptor(void **state)
+{
+	pthread_t thread;
+
+	setenv("BEOWIRE_WAIT", "block", 1);
+	ep = endpoint_open("udp", &told);
+	unsetenv("BEOWIRE_WAIT");
+	int fd = bw_ep_fd(ep);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, sleep_once, NULL), 0);
+		while (!atomic_load(&ep->sleepers))
+			usleep(20);
+		arm();
+		assert_false(readable(fd));
+		bw_ep_wake(ep);
+		pthread_join(thread, NULL);
+		assert_true(readable(fd));
+	}
+	bw_ep_close(ep, 0);
+}
+
+/* One wake-up is told once, whether the descriptor was there before or not, and its descriptor is
+ * quiet afterwards. */
+static void wake__is_told_once_by_the_descriptor(void **state)
+{
+	uint64_t timeout_ns;
+
+	ep = endpoint_open("udp", &told);
+	bw_ep_wake(ep);
+	int fd = bw_ep_fd(ep);
+
+	for (int i = 0; i < 3; i++) {
+		assert_true(readable(fd));
+		assert_int_equal(bw_ep_arm(ep, &timeout_ns), -EAGAIN);
+		arm();
+		assert_false(readable(fd));
+		bw_ep_wake(ep);
+	}
+	bw_ep_close(ep, 0);
+}
+
 static void on_alarm(int number)
 {
 }
@@ -109,6 +178,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wake__is_for_every_sleeper),
+		cmocka_unit_test(wake__is_left_for_the_descriptor),
+		cmocka_unit_test(wake__is_told_once_by_the_descriptor),
 		cmocka_unit_test(wait__is_ended_by_a_signal),
 		cmocka_unit_test(wait__ends_in_time),
 	};

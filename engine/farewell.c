@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Farewell: frames that end a conversation, or that belong to none. REFUSE answers what nobody here
+ * is meant by, BYE takes leave; neither is repeated by itself nor acknowledged.
+ */
+#include "reliable.h"
+
+#define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
+
+static struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_addr *to)
+{
+	struct bw_stray *s = &e->stray[e->stray_head % BW_STRAYS];
+
+	if (e->stray_head - e->stray_tail == BW_STRAYS)
+		return NULL;
+	e->stray_head++;
+	s->to = *to;
+	return s;
+}
+
+bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f)
+{
+	struct bw_stray *s;
+
+	if (e->stray_head == e->stray_tail)
+		return false;
+	s = &e->stray[e->stray_tail++ % BW_STRAYS];
+	e->last.stray = true;
+	f->to = s->to;
+	f->segments = 0;
+	f->head_len = f->len = s->len;
+	memcpy(f->head, s->head, s->len);
+	return true;
+}
+
+/* A REFUSE with what `echo` holds: why, and what is refused. */
+static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_addr *to,
+				    uint16_t engine, const struct bw_refuse *echo)
+{
+	struct bw_stray *s = bw_stray_new(e, to);
+	struct bw_hdr *r;
+	struct bw_refuse *b;
+
+	if (!s)
+		return;
+	r = (struct bw_hdr *)s->head;
+	b = (struct bw_refuse *)(r + 1);
+	bw_hdr_fill(e, NULL, r, BW_FRAME_REFUSE);
+	r->dst_engine = engine;
+	*b = *echo;
+	b->version_min = b->version_max = BW_VERSION;
+	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
+	s->len = BW_REFUSE_BYTES;
+	bw_head_seal(e, r, s->len, s->len);
+	e->count.refusals_tx++;
+}
+
+void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+			enum bw_refusal why)
+{
+	struct bw_refuse echo = {
+		.why = (uint8_t)why,
+		.echo_type = h->type,
+		.echo_engine = h->dst_engine,
+		.echo_inc = h->dst_inc,
+		.echo_conn = h->conn,
+	};
+
+	if (h->type == BW_FRAME_HELLO)
+		echo.echo_conn = ((const struct bw_hello *)(h + 1))->conn;
+	bw_farewell_say_refused(e, &f->from, h->src_engine, &echo);
+}
+
+static struct bw_peer *bw_farewell_refused_peer(struct bw_engine *e, const struct bw_refuse *b)
+{
+	struct bw_peer *p;
+	struct bw_list *l;
+
+	if (b->echo_type == BW_FRAME_HELLO) {
+		p = bw_peer_get(e, b->echo_conn);
+		return p && p->wire == b->echo_conn && p->engine == b->echo_engine &&
+				       p->inc == b->echo_inc
+			       ? p
+			       : NULL;
+	}
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		p = bw_entry(l, struct bw_peer, all);
+		if (p->state == BW_PEER_UP && p->engine == b->echo_engine &&
+		    p->inc == b->echo_inc && p->conn == b->echo_conn)
+			return p;
+	}
+	return NULL;
+}
+
+/* A path on which nobody answers for the peer is given up; the peer lives while another may
+ * work. */
+static bool bw_farewell_other_path(struct bw_peer *p, const struct bw_link_addr *from)
+{
+	bool other = false;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		if (p->path[i].state == BW_PATH_TRYING && bw_link_same(&p->path[i].to, from))
+			p->path[i].state = BW_PATH_NONE;
+		other |= p->path[i].state == BW_PATH_TRYING && p->path[i].to.link != from->link;
+	}
+	return other;
+}
+
+int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	const struct bw_refuse *b = (const struct bw_refuse *)(h + 1);
+	struct bw_peer *p;
+	int32_t status = BW_DOWN_REFUSED;
+
+	if (h->len < sizeof(*b) || f->len < BW_REFUSE_BYTES)
+		return -BW_DROP_SHORT;
+	if (!bw_recv_head_ok(e, f, BW_REFUSE_BYTES))
+		return -BW_DROP_HEADER;
+	p = bw_farewell_refused_peer(e, b);
+	if (!p)
+		return -BW_DROP_ECHO;
+	e->count.refusals_rx++;
+	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&
+	    bw_farewell_other_path(p, &f->from))
+		return 0;
+	bw_contact_name(p, b->name);
+	p->version_min = b->version_min;
+	p->version_max = b->version_max;
+	if (b->why == BW_REFUSAL_VERSION)
+		status = BW_DOWN_VERSION;
+	else if (b->why == BW_REFUSAL_HANDLE)
+		status = BW_DOWN_RESET;
+	bw_peer_down(e, p, status);
+	return 0;
+}
+
+static void bw_farewell_say_bye(struct bw_engine *e, const struct bw_leave *l,
+				const struct bw_link_addr *to)
+{
+	struct bw_stray *s = bw_stray_new(e, to);
+	struct bw_hdr *h;
+
+	if (!s)
+		return;
+	h = (struct bw_hdr *)s->head;
+	bw_hdr_fill(e, NULL, h, BW_FRAME_BYE);
+	h->dst_engine = l->engine;
+	h->dst_inc = l->inc;
+	h->conn = l->conn;
+	s->len = sizeof(*h);
+	bw_head_seal(e, s->head, s->len, s->len);
+}
+
+/* What was received is acknowledged before the leave, while that leaves room for leaves. */
+static void bw_farewell_say_ack(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	struct bw_stray *s;
+
+	if (e->stray_head - e->stray_tail >= BW_STRAYS / 2)
+		return;
+	s = bw_stray_new(e, &t->to);
+	s->len = bw_ack_write(e, p, t, s->head);
+}
+
+void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i;
+
+	for (i = 0; p->conn && i < p->npaths; i++)
+		if (bw_ack_owed(p, &p->path[i]))
+			bw_farewell_say_ack(e, p, &p->path[i]);
+}
+
+void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_leave *l;
+
+	if (!p->conn)
+		return;
+	l = &e->leave[e->leaves++ % BW_LEAVES];
+	l->wire = p->wire;
+	l->inc = p->inc;
+	l->conn = p->conn;
+	l->engine = p->engine;
+	bw_farewell_say_bye(e, l, &p->path[p->best].to);
+}
+
+int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	struct bw_peer *p;
+
+	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
+		return -BW_DROP_HEADER;
+	p = bw_peer_get(e, h->conn);
+	if (h->dst_inc != e->cfg.incarnation)
+		return -BW_DROP_INCARNATION;
+	if (!p || p->wire != h->conn || p->engine != h->src_engine)
+		return -BW_DROP_HANDLE;
+	bw_peer_down(e, p, BW_DOWN_CLOSED);
+	return 0;
+}
+
+/* What its next frame would be answered by whoever is here then. */
+static void bw_farewell_say_gone(struct bw_engine *e, const struct bw_peer *p)
+{
+	struct bw_refuse echo = {
+		.why = BW_REFUSAL_INCARNATION,
+		.echo_type = BW_FRAME_DATA,
+		.echo_engine = e->cfg.engine,
+		.echo_inc = e->cfg.incarnation,
+		.echo_conn = p->wire,
+	};
+
+	if (p->conn)
+		bw_farewell_say_refused(e, &p->path[p->best].to, p->engine, &echo);
+}
+
+void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	uint32_t i;
+
+	for (i = 0; h->conn && i < BW_LEAVES; i++) {
+		if (e->leave[i].wire != h->conn || e->leave[i].engine != h->src_engine)
+			continue;
+		bw_farewell_say_bye(e, &e->leave[i], &f->from);
+		return;
+	}
+	bw_farewell_refuse(e, f, h, BW_REFUSAL_HANDLE);
+}
+
+bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
+{
+	struct bw_peer *p;
+	uint8_t i;
+
+	while (!bw_list_empty(&e->peers)) {
+		p = bw_first(&e->peers, struct bw_peer, all);
+		for (i = 0; i < p->npaths; i++) {
+			if (!bw_ack_owed(p, &p->path[i]))
+				continue;
+			e->last.peer = p->handle;
+			bw_ack_build(e, p, &p->path[i], f);
+			return true;
+		}
+		bw_list_del(&p->all);
+		if (e->failed)
+			bw_farewell_say_gone(e, p);
+		else
+			bw_farewell_bid_bye(e, p);
+		if (bw_stray_frame(e, f))
+			return true;
+	}
+	return bw_stray_frame(e, f);
+}

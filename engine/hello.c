@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * HELLO, first contact. It is repeated on every path until its answer comes; the answer carries the
+ * same facts back, and the handles that both are to use from then on.
+ */
+#include "reliable.h"
+
+#define BW_HELLO_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_hello))
+
+/* On this path; `move`: to the address at which the peer is said to be. */
+static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, bool move,
+			   struct bw_tx_frame *f)
+{
+	bool answer = t->hello_answer && !move;
+	struct bw_hdr *h = (struct bw_hdr *)f->head;
+	struct bw_hello *b = (struct bw_hello *)(h + 1);
+
+	bw_hdr_fill(e, p, h, BW_FRAME_HELLO);
+	h->flags = answer ? BW_HDR_ANSWER : 0;
+	h->path = (uint8_t)(t - p->path);
+	memset(b, 0, sizeof(*b));
+	b->node = e->cfg.node;
+	b->features = e->cfg.features | BW_FEATURE_ECHO;
+	b->inc = e->cfg.incarnation;
+	b->conn = p->wire;
+	b->version_min = b->version_max = BW_VERSION;
+	b->engine = e->cfg.engine;
+	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
+	b->charge_min = e->cfg.charge_min;
+	b->frame_max = e->cfg.link_mtu[t->to.link % 8];
+	b->target_node = p->node;
+	b->target_inc = p->inc;
+	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
+	if (move) { /* no echo: it might be a question of ours that somebody passes on */
+		b->nonce = t->move.nonce;
+	} else if (answer) {
+		b->echo = t->echo;
+	} else {
+		b->nonce = t->nonce;
+	}
+	f->to = move ? t->move.to : t->to;
+	f->segments = 0;
+	f->head_len = f->len = BW_HELLO_BYTES;
+	bw_head_seal(e, h, f->head_len, f->len);
+	e->last.answer = answer;
+	e->last.move = move;
+	if (move) {
+		t->move.due = false;
+		return;
+	}
+	if (!t->hello_sent)
+		t->hello_sent = e->now;
+	t->hello_due = t->hello_answer = false;
+}
+
+bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		if (!p->path[i].hello_due && !p->path[i].move.due)
+			continue;
+		bw_hello_build(e, p, &p->path[i], !p->path[i].hello_due, f);
+		return true;
+	}
+	return false;
+}
+
+/* What a HELLO says of its sender becomes the peer's state. */
+static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct bw_hello *b)
+{
+	if (p->conn)
+		return;
+	p->node = b->node;
+	p->inc = b->inc;
+	p->conn = b->conn;
+	p->charge_min = b->charge_min;
+	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
+	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
+	p->echoes = (b->features & BW_FEATURE_ECHO) != 0;
+	p->version_min = b->version_min;
+	p->version_max = b->version_max;
+	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;
+	bw_contact_name(p, b->name);
+	if (p->state == BW_PEER_HELLO)
+		bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
+	p->state = BW_PEER_UP;
+}
+
+/* The peer that a HELLO which answers nothing comes from: found, or new. */
+static struct bw_peer *bw_hello_caller(struct bw_engine *e, const struct bw_hello *b,
+				       const struct bw_link_addr *from)
+{
+	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
+
+	if (!p) {
+		p = bw_contact_at(e, from, b->engine, b->inc);
+		if (p && p->node && p->node != b->node)
+			p = NULL;
+	}
+	if (p)
+		return p;
+	p = bw_peer_new(e);
+	if (!p)
+		return NULL;
+	p->node = b->node;
+	p->engine = b->engine;
+	return p;
+}
+
+/* Another incarnation of the same engine speaks: the old one is asked whether it still lives. An
+ * old HELLO that arrives late thus cannot end a living peer. */
+static void bw_hello_doubt(struct bw_engine *e, const struct bw_hello *b)
+{
+	struct bw_list *l;
+
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		if (p->engine != b->engine || p->node != b->node || p->inc == b->inc)
+			continue;
+		if (p->state == BW_PEER_UP) {
+			p->ping_due = true;
+			bw_peer_ready(e, p);
+		}
+	}
+}
+
+static struct bw_peer *bw_hello_answerer(struct bw_engine *e, const struct bw_hdr *h,
+					 const struct bw_hello *b)
+{
+	struct bw_peer *p = bw_peer_get(e, h->conn);
+
+	if (!p || p->wire != h->conn || p->engine != b->engine || (p->inc && p->inc != b->inc) ||
+	    (p->node && p->node != b->node))
+		return NULL;
+	return p;
+}
+
+/* The same incarnation speaks by another handle than before: it gave us up and starts again, or one
+ * of its HELLOs is an old one. While nothing but HELLOs was exchanged, the latest counts; but
+ * frames of the two must never meet in one peer, so it is to use a new handle of ours. Thus each of
+ * our handles belongs to one of its handles for ever; and as both sides begin with HELLOs, which
+ * name both, whoever uses ours in another frame means the same. Later, it is asked by the handle
+ * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. */
+static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
+{
+	uint32_t wire;
+	uint8_t i;
+
+	bw_peer_ready(e, p);
+	if (p->confirmed) {
+		p->ping_due |= !answer;
+		return -BW_DROP_EARLY;
+	}
+	wire = bw_table_add(&e->peer_table, p);
+	if (!wire)
+		return -BW_DROP_NO_BUFFER;
+	if (p->wire != p->handle)
+		bw_table_remove(&e->peer_table, p->wire);
+	p->wire = wire;
+	p->conn = 0;
+	for (i = 0; i < p->npaths; i++)
+		p->path[i].remote_no = BW_PATH_UNKNOWN;
+	return 0;
+}
+
+/* The path that the peer numbers so, by the same link but another address of the peer. */
+static struct bw_path *bw_hello_numbered(struct bw_peer *p, const struct bw_link_addr *from,
+					 uint8_t remote_no)
+{
+	struct bw_path *t = bw_peer_path(p, remote_no);
+
+	return t && t->to.link == from->link ? t : NULL;
+}
+
+/* The peer seems to have another address on this path: a network interface was exchanged, or the
+ * frame is somebody else's, or an old one that is sent again. Whoever is there is asked; the path
+ * goes there only when that was answered. */
+static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			  const struct bw_rx_frame *f, const struct bw_hello *b)
+{
+	bool asked = t->move.nonce && bw_link_same(&t->move.to, &f->from);
+
+	bw_peer_ready(e, p);
+	if (asked && b->echo == t->move.nonce) {
+		t->to = f->from;
+		t->echo = b->nonce ? b->nonce : t->move.echo;
+		t->hello_due = t->hello_answer = t->echo != 0;
+		memset(&t->move, 0, sizeof(t->move));
+		bw_path_answered(e, p, t);
+		bw_path_up(e, p, t);
+		bw_event_push(e, &t->ev, BW_EV_PATH);
+		bw_peer_schedule(e, p);
+		return 0;
+	}
+	if (!asked) {
+		t->move.to = f->from;
+		t->move.nonce = bw_nonce(e);
+	}
+	t->move.echo = b->nonce ? b->nonce : t->move.echo;
+	t->move.due = true;
+	return 0;
+}
+
+int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
+	bool answer = h->flags & BW_HDR_ANSWER, proof;
+	struct bw_peer *p;
+	struct bw_path *t;
+	int r;
+
+	if (h->len < sizeof(*b) || f->len < BW_HELLO_BYTES)
+		return -BW_DROP_SHORT;
+	if (!bw_recv_head_ok(e, f, BW_HELLO_BYTES))
+		return -BW_DROP_HEADER;
+	if (b->version_min > BW_VERSION || b->version_max < BW_VERSION) {
+		bw_farewell_refuse(e, f, h, BW_REFUSAL_VERSION);
+		return -BW_DROP_VERSION;
+	}
+	if (!b->node || !b->inc || !b->conn || b->engine != h->src_engine ||
+	    h->path >= BW_PATHS_MAX || b->frame_max < BW_FRAME_MIN_MTU)
+		return -BW_DROP_MALFORMED;
+	if ((h->dst_inc && h->dst_inc != e->cfg.incarnation) ||
+	    (b->target_node && b->target_node != e->cfg.node)) {
+		if (!answer)
+			bw_farewell_refuse(e, f, h, BW_REFUSAL_INCARNATION);
+		return -BW_DROP_INCARNATION;
+	}
+	p = answer ? bw_hello_answerer(e, h, b) : bw_hello_caller(e, b, &f->from);
+	if (!p)
+		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
+	if (!answer)
+		bw_hello_doubt(e, b);
+	t = bw_contact_known_path(p, &f->from);
+	if (p->conn && p->conn != b->conn) {
+		r = bw_hello_rebind(e, p, answer);
+		if (t)
+			t->hello_due |= answer && !r; /* what it answered has become void */
+		if (r || answer)
+			return r ? r : -BW_DROP_EARLY;
+	}
+	if (!t && bw_hello_numbered(p, &f->from, h->path))
+		return bw_hello_moved(e, p, bw_peer_path(p, h->path), f, b);
+	t = bw_contact_path(e, p, &f->from);
+	if (!t)
+		return -BW_DROP_EARLY;
+	bw_peer_ready(e, p);
+	proof = p->conn ? !p->echoes : !(b->features & BW_FEATURE_ECHO);
+	proof = proof ? answer : t->nonce && b->echo == t->nonce;
+	if (answer && !proof)
+		return -BW_DROP_ECHO;
+	if (proof || t->remote_no == BW_PATH_UNKNOWN) {
+		t->remote_no = h->path;
+		t->frame_max = b->frame_max;
+	}
+	bw_hello_adopt(e, p, b);
+	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
+		bw_path_rtt(t, e->now - t->hello_sent);
+	p->confirmed |= proof || h->conn == p->wire;
+	if (answer)
+		bw_path_guess(e, t);
+	if (proof) {
+		t->nonce = bw_nonce(e);
+		bw_path_answered(e, p, t);
+	}
+	if (proof || (p->confirmed && !p->echoes))
+		bw_path_up(e, p, t);
+	t->echo = b->nonce;
+	t->hello_due = t->hello_answer = !answer;
+	bw_peer_ready(e, p);
+	bw_peer_schedule(e, p);
+	return 0;
+}
