@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ ADDRESS = {"a": "10.79.0.1", "b": "10.79.0.2"}
 ADDRESS6 = {"a": "fd79::1", "b": "fd79::2"}
 OVERHEAD = 24
 """Preamble, check sequence and gap: what a frame takes on the wire beside its bytes."""
+
+PATIENCE_S = 60.0
+"""How long a thing may take that must come; far beyond what it does take."""
 
 _SOL_PACKET = 263
 _PACKET_QDISC_BYPASS = 20
@@ -172,6 +176,10 @@ class Link:
 
     def __init__(self, net: Net, *arguments: str) -> None:
         program = str(places.product("emulator/beowire-link"))
+        self._directory = tempfile.TemporaryDirectory(prefix="link-")
+        self._control = Path(self._directory.name, "control")
+        if "--control" not in arguments:
+            arguments = ("--control", str(self._control), *arguments)
         self.process = subprocess.Popen(
             net.command(program, "--json", *arguments),
             stdout=subprocess.PIPE,
@@ -187,6 +195,21 @@ class Link:
         self.report: dict[str, Any] = {}
         self.errors = ""
 
+    def settle(self, frames: int, to: str = "b") -> None:
+        """Waits until so many frames have come, and none of those that came is still held. (Not
+        for a link whose control socket is the test's.)"""
+        patience = time.monotonic() + PATIENCE_S
+        client = Control(self._control)
+        while True:
+            told = client.ask("stats")["ab" if to == "b" else "ba"]
+            went = told["delivered"] - told["duplicated"]
+            ended = went + told["lost"] + told["dropped_queue"] + told["too_long"]
+            if told["frames"] >= frames and ended == told["frames"]:
+                break
+            assert time.monotonic() < patience, told
+            time.sleep(0.01)
+        client.close()
+
     def end(self, sign: signal.Signals = signal.SIGTERM) -> int:
         """Ends it, if it still runs, and reads its report; the exit status."""
         if self.process.poll() is None:
@@ -200,6 +223,7 @@ class Link:
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
+        self._directory.cleanup()
 
 
 @contextlib.contextmanager

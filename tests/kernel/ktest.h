@@ -29,6 +29,8 @@ struct kt_pair {
 	struct sockaddr_beowire at_a, at_b;
 };
 
+#define KT_SOON_NS 60000000000 /* far beyond what anything here takes */
+
 /* A call fails with this errno. */
 #define kt_refused(call, code)                                                                     \
 	do {                                                                                       \

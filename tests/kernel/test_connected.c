@@ -334,7 +334,7 @@ static void test_receiving_has_a_time_limit(void **state)
 
 		patience_ms(p.b, SO_RCVTIMEO, 100);
 		kt_refused(recv(p.b, got, 1, 0), EAGAIN);
-		assert_in_range(kt_now_ns() - begin, 50000000, 5000000000);
+		assert_in_range(kt_now_ns() - begin, 50000000, KT_SOON_NS);
 		kt_refused(recv(p.b, got, 1, MSG_DONTWAIT), EAGAIN);
 		if (*type == SOCK_STREAM) {
 			pid_t pid = fork();
@@ -345,7 +345,7 @@ static void test_receiving_has_a_time_limit(void **state)
 			assert_true(kt_events(p.b, POLLIN) & POLLIN);
 			begin = kt_now_ns();
 			assert_in_range(recv(p.b, got, 1000, MSG_WAITALL), 1, 999);
-			assert_in_range(kt_now_ns() - begin, 50000000, 5000000000);
+			assert_in_range(kt_now_ns() - begin, 50000000, KT_SOON_NS);
 			kill(pid, SIGKILL);
 			waitpid(pid, NULL, 0);
 		}
@@ -375,7 +375,7 @@ static void test_sending_waits_for_room(void **state)
 		patience_ms(p.a, SO_SNDTIMEO, 100);
 		begin = kt_now_ns();
 		kt_refused(send(p.a, "x", 1, 0), EAGAIN);
-		assert_in_range(kt_now_ns() - begin, 50000000, 5000000000);
+		assert_in_range(kt_now_ns() - begin, 50000000, KT_SOON_NS);
 		patience_ms(p.a, SO_SNDTIMEO, 0);
 		kt_interrupt_in_ms(50, 0);
 		kt_refused(send(p.a, "x", 1, 0), EINTR);

@@ -572,7 +572,7 @@ static void test_accept_waits(void **state)
 	setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	begin = kt_now_ns();
 	kt_refused(accept(listener, NULL, NULL), EAGAIN);
-	assert_in_range(kt_now_ns() - begin, 50000000, 5000000000);
+	assert_in_range(kt_now_ns() - begin, 50000000, KT_SOON_NS);
 	close(a);
 	a = kt_open("a", SOCK_STREAM);
 	assert_int_equal(kt_connect(a, &at), 0);

@@ -192,7 +192,7 @@ static void test_linger(void **state)
 	assert_int_equal(send(p.a, "x", 1, 0), 1);
 	begin = kt_now_ns();
 	close(p.a);
-	assert_in_range(kt_now_ns() - begin, 900000000, 5000000000);
+	assert_in_range(kt_now_ns() - begin, 900000000, KT_SOON_NS);
 	kt_link_of_b("up");
 	assert_int_equal(recv(p.b, bytes, 2, 0), 1); /* which does not keep it from arriving */
 	assert_int_equal(recv(p.b, bytes, 2, 0), 0);

@@ -4,6 +4,7 @@
  */
 #include "hostile.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static void lie(uint32_t kind, uint32_t slot, uint32_t len, uint64_t a, uint64_t
 	r->what = BW_LOCAL_WHAT(kind, 0, slot);
 	r->a = a;
 	r->b = b;
+	memset(r->data, 0, 64);
 	bw_local_commit(enemy.peer, r, len < 64 ? len : 64);
 }
 
@@ -221,6 +223,39 @@ static void hostile__each_lie_is_noticed(void **state)
 	}
 }
 
+/* Records whose data has one length: no other is taken for it, and it is not a lie itself. */
+static void hostile__each_wrong_length_is_noticed(void **state)
+{
+	const struct {
+		uint32_t kind, len;
+		uint64_t a;
+	} fixed[] = {
+		{BW_LOCAL_ENVELOPE, 16, 1},
+		{BW_LOCAL_RELEASE, 0, 1},
+		{BW_LOCAL_PULL, 0, 1},
+		{BW_LOCAL_READ, 16, NODE_REGION_KEY},
+		{BW_LOCAL_GRANT, 0, (uintptr_t)buffer},
+		{BW_LOCAL_REFUSED, 0, (uint64_t)-EACCES},
+	};
+	static const uint32_t lengths[] = {0, 1, 8, 15, 16, 17, 24, 32, 64};
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+			setup_seed(1);
+			/* What the records below refer to, were they true. */
+			bw_local_offer(victim.peer, 1, 1, 1, buffer, BUFFER, "op");
+			sends_open = 1;
+			victim_read(30);
+			node_poll(&victim);
+			lie(fixed[i].kind, 0, lengths[k], fixed[i].a, 0);
+			node_poll(&victim);
+			if (victim.downs != (lengths[k] != fixed[i].len))
+				fail_msg("kind %u, %u bytes", fixed[i].kind, lengths[k]);
+			aftermath();
+		}
+	}
+}
+
 /* The data of an envelope is being sent when the enemy says that it does not need it any more: the
  * victim's program may free the buffer at once. */
 static void hostile__a_release_ends_the_sending(void **state)
@@ -310,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hostile__each_lie_is_noticed),
+		cmocka_unit_test(hostile__each_wrong_length_is_noticed),
 		cmocka_unit_test(hostile__a_release_ends_the_sending),
 		cmocka_unit_test(hostile__memory_of_another_process_is_not_read),
 	};

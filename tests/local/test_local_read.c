@@ -99,6 +99,31 @@ static void pulls__finish_though_both_rings_are_full(void **state)
 	assert_memory_equal(to_b, from, sizeof(from));
 }
 
+/* Notes that find no room wait, some of them leave, and more come than there was room to remember:
+ * each is sent once. */
+static void notes__that_wait_are_all_sent(void **state)
+{
+	uint64_t sent = 0;
+
+	a.quiet = b.quiet = true;
+	while (node_send(&b, 1, 32) == 0)
+		;
+	for (int round = 0; round < 30; round++) {
+		/* b says of each that it took it. */
+		for (int i = 0; i < 50; i++, sent++)
+			assert_int_equal(bw_local_send(a.peer, 1, 1, 1, NULL, 0, "op"), 0);
+		node_poll(&b);
+		if (round % 3 == 2) {
+			node_poll(&a);
+			assert_true(a.sents < sent);
+		}
+	}
+	node_settle(&a, &b);
+	assert_int_equal(a.downs + b.downs, 0);
+	assert_int_equal(a.sents, sent);
+	assert_false(bw_local_busy(a.link) || bw_local_busy(b.link));
+}
+
 /* ---- the endpoint to itself ---- */
 
 static void self__messages_envelopes_and_reads(void **state)
@@ -187,6 +212,7 @@ int main(void)
 		TEST_SMALL(read__more_at_once_than_the_window),
 		TEST(read__more_than_may_wait),
 		TEST_SMALL(pulls__finish_though_both_rings_are_full),
+		TEST_SMALL(notes__that_wait_are_all_sent),
 		TEST(self__messages_envelopes_and_reads),
 		TEST_SMALL(self__a_full_ring_says_so),
 		TEST(arm__is_refused_while_there_is_work),

@@ -84,6 +84,18 @@ def _program(process: "subprocess.Popen[str]") -> int:
     raise AssertionError("fi_pingpong does not run")
 
 
+def _await_talk(process: "subprocess.Popen[str]") -> None:
+    """Waits until it has computed for a while: whoever waits for the other to come sleeps."""
+    patience, ticks = time.monotonic() + HANG_S, 0
+    while ticks < os.sysconf("SC_CLK_TCK") // 2:
+        assert process.poll() is None
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+        with contextlib.suppress(AssertionError, FileNotFoundError):  # not begun yet
+            stat = Path(f"/proc/{_program(process)}/stat").read_text().rsplit(")", 1)[1].split()
+            ticks = int(stat[11]) + int(stat[12])
+
+
 def test_pingpong_ends_well(pair: Cluster) -> None:
     with _talking(lab_behind(pair), 1000) as pingpong:
         for process in pingpong:
@@ -95,9 +107,8 @@ def test_pingpong_ends_well(pair: Cluster) -> None:
 @pytest.mark.parametrize("victim", ["server", "client"])
 def test_survivor_is_told(victim: str, pair: Cluster) -> None:
     with _talking(lab_behind(pair), 1_000_000_000) as (server, client):
-        time.sleep(2)
-        assert server.poll() is None
-        assert client.poll() is None
+        for process in (server, client):
+            _await_talk(process)
         killed, survivor = (server, client) if victim == "server" else (client, server)
         os.kill(_program(killed), signal.SIGKILL)
         output, _ = survivor.communicate(timeout=TOLD_S)

@@ -40,9 +40,11 @@ PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
 USER_TESTS = (
     ("user", ("batch", "message", "remote", "stats", "wait", "watch"), ("endpoint",)),
+    ("user", ("env", "helper", "packet", "udp"), ()),
     ("local", ("local_message", "local_read"), ("couple", "node")),
-    ("local", ("local_lies",), ("hostile", "node")),
+    ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
 )
+USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
 WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
 PROVIDER_INSIDE = {"match": "", "atomic_ops": "", "kept": WRAPS, "early": WRAPS, "peers": WRAPS}
@@ -212,12 +214,13 @@ class Workshop:
         for folder, tests, shared in USER_TESTS:
             files = [ROOT / "tests" / folder / f"{name}.c" for name in shared]
             files += [ROOT / "tests" / folder / f"test_{name}.c" for name in tests]
-            made = self._compile(f"tests-{folder}", files, jobs, ROOT / "hosts" / "user")
+            place = f"tests-{folder}-{tests[0]}"
+            made = self._compile(place, files, jobs, ROOT / "hosts" / "user")
             common = [*engine.objects.values(), *(made[f"{name}.c"] for name in shared)]
             for name in tests:
                 own = [made[f"test_{name}.c"], *common]
                 programs[f"test_{name}"] = Program(own, ["-lcmocka", "-lpthread"])
-        return House(user, programs)
+        return House(user, programs, environment=USER_ENVIRONMENT)
 
     def _provider(self, jobs: int, below: Sequence[Path]) -> House:
         folder = ROOT / "tests" / "libfabric"

@@ -42,7 +42,7 @@ except KeyboardInterrupt:
 def test_an_interruption_is_not_lost(where: str, then: str) -> None:
     text = PROGRAM.replace("{where}", where).replace("{then}", then)
     done = subprocess.run(
-        [sys.executable, "-P", "-c", text], capture_output=True, text=True, timeout=10, check=False
+        [sys.executable, "-P", "-c", text], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "ended\n", "")
 
@@ -57,7 +57,7 @@ signals.never_lose_an_interruption()
 Object()
 """
     done = subprocess.run(
-        [sys.executable, "-P", "-c", text], capture_output=True, text=True, timeout=10, check=False
+        [sys.executable, "-P", "-c", text], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0
     assert "ValueError: told" in done.stderr
@@ -76,6 +76,6 @@ with told_once(None):
     print(os.waitid(os.P_PID, int(children[0]), os.WEXITED | os.WNOWAIT).si_status)
 """
     done = subprocess.run(
-        [sys.executable, "-P", "-c", text], capture_output=True, text=True, timeout=10, check=False
+        [sys.executable, "-P", "-c", text], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split() == [str(int(signal.SIGTERM))], done.stderr

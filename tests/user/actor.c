@@ -367,12 +367,16 @@ static void do_close(const char *rest)
 }
 
 /* Keep the processor busy without a call of the library: only the helper can serve peers. */
+/* For so many milliseconds, or until the next command is there. */
 static void do_compute(const char *rest)
 {
 	uint64_t until = now_ns() + strtoull(rest, NULL, 10) * 1000000;
+	struct pollfd next = {.fd = STDIN_FILENO, .events = POLLIN};
 
-	while (now_ns() < until)
-		;
+	while (now_ns() < until && !poll(&next, 1, 0)) {
+		for (volatile int i = 0; i < 100000; i++)
+			;
+	}
 	say("{\"event\":\"compute\"}");
 }
 
@@ -383,7 +387,7 @@ static void do_fork(const char *rest)
 	int status = 0;
 
 	if (child == 0 && strstr(rest, "linger")) {
-		sleep(30);
+		sleep(600); /* until the test ends it */
 		_exit(0);
 	}
 	if (child == 0) {

@@ -6,6 +6,7 @@
  */
 #include "ep.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,13 +15,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define SOON_MS	      5000 /* far beyond what anything here takes */
+#define SOON_MS	      30000 /* far beyond what anything here takes */
 #define ACQUAINTED_MS 5
 
 static struct bw_ep *a, *b;
@@ -313,6 +315,50 @@ static void helper__is_let_finish_before_a_fork(void **state)
 	assert_true(soon(&ended, 2));
 }
 
+/* The mask of blocked signals of the helper's thread, as the kernel tells it. */
+static uint64_t blocked_in_helper(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	unsigned long long mask = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[300], line[100], name[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.20s/status", e->d_name);
+		f = *e->d_name == '.' ? NULL : fopen(path, "re");
+		while (f && fgets(line, sizeof(line), f)) {
+			sscanf(line, "Name: %31s", name);
+			if (!strcmp(name, "beowire"))
+				sscanf(line, "SigBlk: %llx", &mask);
+		}
+		if (f)
+			fclose(f);
+	}
+	closedir(d);
+	return mask;
+}
+
+/* A handler of the program's must not find itself on another stack than its threads'. */
+static void helper__takes_no_signals(void **state)
+{
+	static const int signals[] = {SIGINT,  SIGTERM, SIGALRM, SIGCHLD,
+				      SIGUSR1, SIGUSR2, SIGPIPE, SIGHUP};
+	uint64_t until = bw_clock_now() + SOON_MS * BW_MS, mask;
+	sigset_t own;
+
+	/* It has its name a moment after it was made. */
+	do {
+		mask = blocked_in_helper();
+	} while (!mask && bw_clock_now() < until);
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &own), 0);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		assert_true(mask >> (signals[i] - 1) & 1);
+		assert_false(sigismember(&own, signals[i]));
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -326,6 +372,7 @@ int main(void)
 		TEST(helper__sees_to_deadlines_of_a_sleeping_program),
 		TEST(helper__stays_out_between_a_locked_look_and_the_sleep),
 		TEST(helper__is_let_finish_before_a_fork),
+		TEST(helper__takes_no_signals),
 	};
 
 	return cmocka_run_group_tests_name("helper", tests, NULL, NULL);

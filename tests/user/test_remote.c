@@ -6,6 +6,7 @@
 #include "endpoint.h"
 #include "text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -182,6 +183,107 @@ static void number__of_a_known_peer_stays(void **state)
 	}
 }
 
+/* Given up is given up: not even its own HELLO brings it back. */
+static void peer__that_was_given_up_is_not_taken_back(void **state)
+{
+	struct bw_event ev = up(0, "friend");
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev.peer);
+
+	message_from(&ev);
+	refuse(ev, -ETIMEDOUT);
+	assert_int_equal(seen.downs, 1);
+	ev.type = BW_EV_PEER_UP;
+	ev.peer = 5000;
+	ev.inc = p->addr.inc;
+	bw_remote_event(ep, &ev);
+	assert_null(bw_remote_by_handle(&ep->remotes, 5000));
+	assert_int_equal(p->handle, 0);
+	assert_int_equal(bw_peer_status(ep, p->number), -ETIMEDOUT);
+	message_from(&ev);
+	assert_int_equal(seen.messages, 1);
+}
+
+/* An endpoint with raw frames, without an interface. */
+static void with_packet(void)
+{
+	ep->has_packet = true;
+	ep->packets = 1;
+	ep->packet[0].link = BW_LINK_NO_PACKET;
+	ep->self.ethertype = 0x88B5;
+	memcpy(ep->self.mac, "\2\0\0\0\0\1", 6);
+}
+
+/* Raw frames pass between nodes that use the same EtherType: one to the own node, or to the own
+ * address, never comes back. */
+static void way__is_one_that_both_have(void **state)
+{
+	const struct bw_addr_fields theirs = {.links = BW_LINK_PACKET,
+					      .node = ep->self.node + 1,
+					      .ethertype = 0x88B5,
+					      .mac = {2, 0, 0, 0, 0, 2}};
+	struct bw_addr_fields a = theirs;
+
+	with_packet();
+	assert_true(bw_remote_engine_reaches(ep, &a));
+	a.node = ep->self.node;
+	assert_false(bw_remote_engine_reaches(ep, &a));
+	a.links |= BW_LINK_UDP;
+	assert_true(bw_remote_engine_reaches(ep, &a));
+	a = theirs;
+	memcpy(a.mac, ep->self.mac, 6);
+	assert_false(bw_remote_engine_reaches(ep, &a));
+	a = theirs;
+	a.ethertype++;
+	assert_false(bw_remote_engine_reaches(ep, &a));
+	a = theirs;
+	a.links = BW_LINK_LOCAL;
+	assert_false(bw_remote_engine_reaches(ep, &a));
+	ep->has_packet = false;
+	ep->packets = 0;
+	assert_false(bw_remote_engine_reaches(ep, &theirs));
+}
+
+static void address__of_another_cluster_is_refused(void **state)
+{
+	struct bw_addr_fields a = ep->self;
+	struct bw_addr addr;
+	bw_peer peer;
+
+	a.inc++;
+	a.cluster++;
+	bw_addr_pack(&a, &addr);
+	assert_int_equal(bw_peer_find(ep, &addr, &peer), -EPROTONOSUPPORT);
+	a.cluster--;
+	bw_addr_pack(&a, &addr);
+	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
+}
+
+/* Of each link the largest frame that passed is kept, and only of links that are usable. */
+static void path__is_remembered_at_its_best(void **state)
+{
+	struct bw_event ev = up(0, "friend");
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev.peer);
+	static const uint32_t mtus[] = {1500, 9000, 4000};
+
+	ev.type = BW_EV_PATH;
+	ev.from.link = BW_LINK_NO_PACKET;
+	ev.usable = false;
+	ev.mtu = 1000;
+	bw_remote_event(ep, &ev);
+	assert_int_equal(p->passed, 0);
+	assert_int_equal(p->mtu[BW_LINK_NO_PACKET], 0);
+	ev.usable = true;
+	for (int i = 0; i < 3; i++) {
+		ev.mtu = mtus[i];
+		bw_remote_event(ep, &ev);
+	}
+	assert_int_equal(p->passed, 1u << BW_LINK_NO_PACKET);
+	assert_int_equal(p->mtu[BW_LINK_NO_PACKET], 9000);
+	ev.from.link = BW_LINK_NUMBERS;
+	bw_remote_event(ep, &ev);
+	assert_int_equal(p->passed, 1u << BW_LINK_NO_PACKET);
+}
+
 /* Said once for a job, and only of a peer that the program has to do with. */
 static void version__of_a_known_peer_is_told_once(void **state)
 {
@@ -211,6 +313,10 @@ int main(void)
 		TEST(stranger__is_nothing_to_tell_of),
 		TEST(stranger__leaves_nothing_behind),
 		TEST(number__of_a_known_peer_stays),
+		TEST(peer__that_was_given_up_is_not_taken_back),
+		TEST(way__is_one_that_both_have),
+		TEST(address__of_another_cluster_is_refused),
+		TEST(path__is_remembered_at_its_best),
 		TEST(version__of_a_known_peer_is_told_once),
 	};
 	char job[32];

@@ -160,6 +160,69 @@ static void child_of_fork__closes_without_counters(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* What the counters say of a key: the text behind it. */
+static char *value_of(const char *key)
+{
+	char *text = bw_ep_stats(ep), *at, *value;
+
+	assert_non_null(text);
+	at = strstr(text, key);
+	assert_non_null(at);
+	value = strdup(at + strlen(key));
+	free(text);
+	return value;
+}
+
+static void assert_value(const char *key, const char *value)
+{
+	char *had = value_of(key);
+
+	had[strlen(value)] = 0;
+	assert_string_equal(had, value);
+	free(had);
+}
+
+/* Whatever a host is called, and a host may call itself anything, it is one string of JSON. */
+static void stats__quote_names(void **state)
+{
+	strcpy(ep->host, "a\"b\\c\n\x1b[d");
+	assert_value("{\"host\":", "\"a\\\"b\\\\c[d\",");
+	strcpy(ep->host, "plain");
+	assert_value("{\"host\":", "\"plain\",");
+	/* Its file has the name that it has last. */
+	snprintf(path, sizeof(path), "%s/plain-%d-%u.json", dir, (int)getpid(), ep->serial);
+	bw_ep_close(ep, 0);
+}
+
+/* Several interfaces are one link, and each is told by itself. */
+static void stats__add_interfaces_up(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct bw_packet *p = &ep->packet[i];
+		const struct bw_link_counters c = {1, 2, 3, 4, 5, 6, 7};
+
+		p->fd = -1;
+		p->batch = bw_batch_new(0, false);
+		p->batch->errors = 100;
+		snprintf(p->name, sizeof(p->name), "eth%d", i);
+		p->count = c;
+		p->count.tx_frames += (uint64_t)i;
+	}
+	ep->packets = 2;
+	assert_value("\"packet\":{",
+		     "\"tx_frames\":3,\"rx_frames\":4,\"tx_bytes\":6,\"rx_bytes\":8,"
+		     "\"tx_payload\":10,\"rx_payload\":12,\"rx_overruns\":14}");
+	assert_value("\"eth0\":{", "\"tx_frames\":1,");
+	assert_value("\"eth1\":{", "\"tx_frames\":2,");
+	assert_value("\"overrun\":", "14,\"send_error\":200}");
+	for (int i = 0; i < 2; i++) {
+		bw_batch_free(ep->packet[i].batch);
+		ep->packet[i].batch = NULL;
+	}
+	ep->packets = 0;
+	bw_ep_close(ep, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -169,6 +232,8 @@ int main(void)
 		TEST(stats__follow_no_link),
 		TEST(stats__write_into_no_other_file),
 		TEST(stats__are_given_up_where_something_stays_in_the_way),
+		TEST(stats__quote_names),
+		TEST(stats__add_interfaces_up),
 		TEST(child_of_fork__writes_nothing),
 		TEST(child_of_fork__closes_without_counters),
 	};

@@ -38,8 +38,7 @@ def fetch_early(two: Couple, op: int) -> None:
 def has_ended(actor: Actor, op: int) -> bool:
     """Has this send ended by now?"""
     time.sleep(0.2)
-    actor.stats()
-    return any(each["event"] == "sent" and each["op"] == op for each in actor.seen)
+    return actor.has_said("sent", op=op)
 
 
 @pytest.mark.parametrize("how", ["discarded", "fetched again"])

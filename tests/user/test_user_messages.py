@@ -46,7 +46,7 @@ def test_synchronous_send_completes_when_taken(each_link: Couple, length: int) -
     b.ask("policy hold", "policy")
     assert a.send(each_link.to_b, tag=2, length=length, flags=SYNC, op=5) == LATER
     assert b.expect("message", tag=2, len=length)["envelope"]
-    assert not [e for e in a.seen if e["event"] == "sent"]
+    assert not a.has_said("sent")
     b.tell(f"pull 6 {length}")
     pulled = b.expect("pulled", op=6)
     assert pulled["status"] == 0

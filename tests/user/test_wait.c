@@ -174,6 +174,102 @@ static void wait__ends_in_time(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* No sleep goes beyond what the engine or a chore has to do. */
+static void wait__is_limited_by_what_is_due(void **state)
+{
+	ep = endpoint_open("udp", &told);
+	bw_ep_lock(ep);
+	ep->deadline = BW_NEVER;
+	assert_int_equal(bw_wait_limit(ep, 400), BW_NEVER);
+	ep->deadline = 1000;
+	assert_int_equal(bw_wait_limit(ep, 400), 600);
+	assert_int_equal(bw_wait_limit(ep, 1000), 0);
+	assert_int_equal(bw_wait_limit(ep, 2000), 0);
+	ep->watch.n = 1;
+	ep->watch.forget_at = 900;
+	assert_int_equal(bw_wait_limit(ep, 400), 500);
+	ep->has_packet = true;
+	ep->watch.claim_at = 800;
+	ep->links_at = BW_NEVER;
+	assert_int_equal(bw_wait_limit(ep, 400), 400);
+	ep->links_at = 700;
+	assert_int_equal(bw_wait_limit(ep, 400), 300);
+	ep->has_packet = false;
+	ep->watch.n = 0;
+	bw_ep_unlock(ep);
+	bw_ep_close(ep, 0);
+}
+
+/* Nor does one begin while the engine has events for the program. */
+static void arm__is_refused_while_events_wait(void **state)
+{
+	uint64_t timeout_ns;
+
+	ep = endpoint_open("udp", &told);
+	while (bw_progress(ep))
+		;
+	bw_ep_lock(ep);
+	ep->dirty = false;
+	assert_int_equal(bw_ep_arm(ep, &timeout_ns), 0);
+	ep->dirty = true;
+	assert_int_equal(bw_ep_arm(ep, &timeout_ns), -EAGAIN);
+	bw_ep_unlock(ep);
+	bw_ep_close(ep, 0);
+}
+
+static struct bw_ep *asker;
+static bw_peer to_ep;
+
+static void *send_later(void *arg)
+{
+	usleep(1000);
+	assert_int_equal(bw_send(asker, to_ep, 1, 1, 1, "word", 4, 0, NULL), 1);
+	return NULL;
+}
+
+/* One wait for a message that is there, or that comes after a while. */
+static void wait_for_one(bool later)
+{
+	uint64_t before = told.messages;
+	pthread_t sender;
+
+	if (later)
+		assert_int_equal(pthread_create(&sender, NULL, send_later, NULL), 0);
+	else
+		send_later(NULL);
+	while (told.messages == before)
+		bw_wait(ep, BW_S);
+	if (later)
+		pthread_join(sender, NULL);
+}
+
+/* Longer where messages are near, but never longer than a sleep costs; hardly where they are far.
+ * By the number of waits: what a busy machine makes of one of them does not matter. */
+static void spin__follows_how_long_waits_take(void **state)
+{
+	const uint64_t least = 2 * BW_US, most = 50 * BW_US;
+	uint64_t until = bw_clock_now() + SOON_MS * BW_MS;
+	struct told other;
+
+	ep = endpoint_open("local", &told);
+	asker = endpoint_open("local", &other);
+	to_ep = endpoint_find(asker, ep);
+	wait_for_one(false);
+	for (int target = 0; target < 4; target++) {
+		uint64_t aim = target % 2 ? least : most;
+
+		while (ep->spin_ns != aim && bw_clock_now() < until) {
+			wait_for_one(target % 2);
+			assert_in_range(ep->spin_ns, least, most);
+		}
+		assert_int_equal(ep->spin_ns, aim);
+		wait_for_one(target % 2); /* and not beyond it */
+		assert_in_range(ep->spin_ns, least, most);
+	}
+	bw_ep_close(asker, 0);
+	bw_ep_close(ep, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -182,6 +278,9 @@ int main(void)
 		cmocka_unit_test(wake__is_told_once_by_the_descriptor),
 		cmocka_unit_test(wait__is_ended_by_a_signal),
 		cmocka_unit_test(wait__ends_in_time),
+		cmocka_unit_test(wait__is_limited_by_what_is_due),
+		cmocka_unit_test(arm__is_refused_while_events_wait),
+		cmocka_unit_test(spin__follows_how_long_waits_take),
 	};
 
 	return cmocka_run_group_tests_name("wait", tests, NULL, NULL);

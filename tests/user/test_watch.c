@@ -4,11 +4,13 @@
  * is one end of a pair of sockets here, so that no privilege is needed, and the test hands frames
  * to the watch itself.
  */
+#include "claim.h"
 #include "endpoint.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -47,8 +49,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* HELLOs for engines that nobody has, all in one round. */
-static void burst(void)
+/* A HELLO for an engine. */
+static void hello_for(uint16_t engine)
 {
 	struct {
 		struct bw_hdr hdr;
@@ -61,12 +63,17 @@ static void burst(void)
 	hello.hdr.type = BW_FRAME_HELLO;
 	hello.hdr.cluster = ep->self.cluster;
 	hello.hdr.src_engine = 7;
+	hello.hdr.dst_engine = engine;
 	f.from.link = BW_LINK_NO_PACKET;
 	f.from.len = 6;
-	for (uint16_t i = 0; i < BURST; i++) {
-		hello.hdr.dst_engine = (uint16_t)(FIRST_ENGINE + i);
-		bw_watch_frame(ep, &f);
-	}
+	bw_watch_frame(ep, &f);
+}
+
+/* HELLOs for engines that nobody has, all in one round. */
+static void burst(void)
+{
+	for (uint16_t i = 0; i < BURST; i++)
+		hello_for((uint16_t)(FIRST_ENGINE + i));
 }
 
 /* A message to a peer that only raw frames reach: its first frame is a HELLO. */
@@ -114,6 +121,83 @@ static void watch__refuses_again_in_the_next_round(void **state)
 		bw_host_transmit(ep);
 		assert_int_equal(left(BW_FRAME_REFUSE), BW_BATCH_FRAMES / 2);
 	}
+}
+
+/* As the name of the claim has it, a number of this process alone. */
+static int own_interface(void)
+{
+	return 1000000 + (int)getpid();
+}
+
+/* An engine that lives is left alone, and asked for again later: it may have died. */
+static void watch__asks_again_who_lives(void **state)
+{
+	uint16_t engine;
+	int fd = bw_claim_engine(FIRST_ENGINE, &engine);
+
+	assert_true(fd >= 0);
+	ep->iface.index = own_interface();
+	bw_watch_visit(ep);
+	assert_true(ep->watch.claim >= 0);
+	hello_for(engine);
+	assert_int_equal(ep->watch.n, 1);
+	assert_int_equal(ep->watch.alive[0], engine);
+	close(fd);
+	hello_for(engine);
+	assert_int_equal(ep->watch.refused, 0);
+	ep->now = ep->watch.forget_at - 1;
+	bw_watch_visit(ep);
+	assert_int_equal(ep->watch.n, 1);
+	ep->now++;
+	bw_watch_visit(ep);
+	assert_int_equal(ep->watch.n, 0);
+	hello_for(engine);
+	assert_int_equal(ep->watch.refused, 1);
+}
+
+/* Whoever keeps the watch may end: then somebody else does. */
+static void watch__is_taken_over(void **state)
+{
+	char name[64];
+	int other;
+
+	ep->iface.index = own_interface();
+	snprintf(name, sizeof(name), "beowire/watch/%04x/%d", ep->env.ethertype, ep->iface.index);
+	other = bw_claim_name(name);
+	assert_true(other >= 0);
+	bw_watch_visit(ep);
+	assert_true(ep->watch.claim < 0);
+	close(other);
+	assert_in_range(ep->watch.claim_at, ep->now + 1, ep->now + 10 * BW_S);
+	ep->now = ep->watch.claim_at - 1;
+	bw_watch_visit(ep);
+	assert_true(ep->watch.claim < 0);
+	ep->now++;
+	bw_watch_visit(ep);
+	assert_true(ep->watch.claim >= 0);
+	assert_int_equal(ep->watch.claim_at, BW_NEVER);
+	assert_int_equal(bw_claim_name(name), -EADDRINUSE);
+}
+
+/* What is not ours is counted, and answered by nobody. */
+static void watch__counts_what_is_foreign(void **state)
+{
+	uint64_t bytes[20] = {0};
+	struct bw_rx_frame f = {.head = bytes, .len = sizeof(bytes), .head_len = sizeof(bytes)};
+	struct bw_hdr *h = (struct bw_hdr *)bytes;
+
+	f.from.link = BW_LINK_NO_PACKET;
+	h->version = BW_VERSION;
+	h->type = BW_FRAME_HELLO;
+	h->dst_engine = FIRST_ENGINE;
+	for (int i = 0; i < 3; i++)
+		bw_watch_frame(ep, &f);
+	h->magic = BW_MAGIC;
+	f.len = f.head_len = sizeof(*h) - 1;
+	bw_watch_frame(ep, &f);
+	assert_int_equal(ep->watch.foreign, 4);
+	assert_int_equal(ep->watch.refused, 0);
+	assert_int_equal(ep->packet[0].batch->count, 0);
 }
 
 /* However a batch came to be full: it is sent before the next frame is collected. */
@@ -179,6 +263,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(watch__leaves_room_for_own_frames),
 		TEST(watch__refuses_again_in_the_next_round),
+		TEST(watch__asks_again_who_lives),
+		TEST(watch__is_taken_over),
+		TEST(watch__counts_what_is_foreign),
 		TEST(transmit__empties_a_full_batch_first),
 		TEST(transmit__repeats_what_found_no_room),
 		TEST(transmit__in_vain_ends_with_the_peer),

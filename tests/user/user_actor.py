@@ -87,6 +87,11 @@ class Actor:
                 return fresh
             self.seen.append(fresh)
 
+    def has_said(self, event: str, **match: object) -> bool:
+        """Has this event come by now? It stays to be expected. The actor must be able to answer."""
+        self.stats()
+        return any(_is(past, event, match) for past in self.seen)
+
     def ask(self, line: str, event: str, **match: object) -> Event:
         """Gives a command and waits for its answer."""
         self.tell(line)

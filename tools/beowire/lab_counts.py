@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What has passed the links of a lab, and what the kernel's part of them did to frames."""
 
-from pyroute2 import IPRoute
-
-from beowire import lab_port
+from beowire import lab_port, netlink
 from beowire.lab import Lab
 from beowire.topology import Direction
 
@@ -36,7 +34,7 @@ def passed(link: str, *, inward: bool, plain: bool) -> tuple[tuple[int, int], in
     """(Bytes and frames) that left the link in a direction, and how many the queue before it
     dropped; asked in the namespace of the switch. Inward, a plain link has no queue: what comes in
     has passed."""
-    with IPRoute() as switch:
+    with netlink.IPRoute() as switch:
         interface = link if plain or not inward else f"{link}~i"
         (told,) = switch.get_links(switch.link_lookup(ifname=interface)[0])
     stats = told.get_attr("IFLA_STATS64")

@@ -3,9 +3,7 @@
 asks for it. Not every kernel has it.
 """
 
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
-
+from beowire import netlink
 from beowire.errors import BeowireError
 from beowire.lab_port import add_bucket
 from beowire.topology import Link, Model
@@ -30,7 +28,7 @@ def check(link: Link) -> None:
             )
 
 
-def add(switch: IPRoute, index: int, model: Model, mtu_bytes: int) -> None:
+def add(switch: "netlink.IPRoute", index: int, model: Model, mtu_bytes: int) -> None:
     """Frames that leave the interface meet the model, its rate last; the interface has nothing at
     its root yet."""
     try:
@@ -47,7 +45,7 @@ def add(switch: IPRoute, index: int, model: Model, mtu_bytes: int) -> None:
             prob_reorder=100 * model.reorder,
             prob_corrupt=100 * model.corrupt,
         )
-    except NetlinkError as error:
+    except netlink.NetlinkError as error:
         raise BeowireError(
             f"This kernel has no netem (sch_netem): {error}.",
             'Load it (modprobe sch_netem), or take emulator = "beowire-link", which needs nothing '

@@ -6,9 +6,7 @@ import shlex
 from functools import partial
 from pathlib import Path
 
-from pyroute2 import IPRoute
-
-from beowire import lab_address, lab_quota, namespaces, places, signals
+from beowire import lab_address, lab_quota, namespaces, netlink, places, signals
 from beowire.lab import Lab
 from beowire.lab_address import Route
 
@@ -27,7 +25,7 @@ def start(lab: Lab) -> None:
 
 def _start_here(addresses: dict[str, str], routes: list[Route], *, forward: bool) -> None:
     """Addresses and starts the interfaces of the host in whose namespace this runs."""
-    with IPRoute() as host:
+    with netlink.IPRoute() as host:
         for interface, address in addresses.items():
             index = host.link_lookup(ifname=interface)[0]
             number, _, length = address.partition("/")

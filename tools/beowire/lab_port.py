@@ -12,11 +12,7 @@ import contextlib
 import os
 from dataclasses import dataclass
 
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.rtnl import TC_H_CLSACT, TC_H_ROOT
-
-from beowire import ebpf
+from beowire import ebpf, netlink
 from beowire.topology import Model
 
 # Results of a classifier and fields of its context (linux/pkt_cls.h, linux/bpf.h).
@@ -162,21 +158,27 @@ def queue_bytes(model: Model) -> int:
     return model.queue_bytes or max(model.rate_bits // 8 // 500, 128 * 1024)
 
 
-def clear(switch: IPRoute, index: int) -> None:
+def clear(switch: "netlink.IPRoute", index: int) -> None:
     """Takes everything off the interface."""
-    for parent in (TC_H_ROOT, TC_H_CLSACT):
-        with contextlib.suppress(NetlinkError):
+    for parent in (netlink.TC_H_ROOT, netlink.TC_H_CLSACT):
+        with contextlib.suppress(netlink.NetlinkError):
             switch.tc("del", index=index, parent=parent)
 
 
-def pace(switch: IPRoute, index: int, model: Model, mtu_bytes: int) -> None:
+def pace(switch: "netlink.IPRoute", index: int, model: Model, mtu_bytes: int) -> None:
     """Frames leave the interface at the model's rate, behind a drop-tail queue."""
     if model.rate_bits:
-        add_bucket(switch, index, model, mtu_bytes, parent=TC_H_ROOT, handle="1:")
+        add_bucket(switch, index, model, mtu_bytes, parent=netlink.TC_H_ROOT, handle="1:")
 
 
 def add_bucket(
-    switch: IPRoute, index: int, model: Model, mtu_bytes: int, *, parent: int | str, handle: str
+    switch: "netlink.IPRoute",
+    index: int,
+    model: Model,
+    mtu_bytes: int,
+    *,
+    parent: int | str,
+    handle: str,
 ) -> None:
     """A token bucket of the model's rate as a queueing discipline at `parent`. Its burst is 1 ms
     of the rate, and at least two frames."""
@@ -193,7 +195,7 @@ def add_bucket(
     )
 
 
-def judge(switch: IPRoute, index: int, model: Model, redirect: int = 0) -> int:
+def judge(switch: "netlink.IPRoute", index: int, model: Model, redirect: int = 0) -> int:
     """Frames that come in at the interface meet the model's faults, and go on to the interface
     `redirect`, if that is not 0. Returns the id of the counters' map."""
     counters = ebpf.create_counters(len(_COUNTERS))

@@ -19,8 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from pyroute2.netlink.exceptions import NetlinkError
-
 from beowire import (
     lab_address,
     lab_counts,
@@ -30,6 +28,7 @@ from beowire import (
     lab_quota,
     lab_wire,
     namespaces,
+    netlink,
     places,
     signals,
     topology_check,
@@ -149,7 +148,7 @@ def up_topology(name: str, topology: Topology) -> Lab:
             _make(lab)
         except BaseException as error:
             _destroy(lab)
-            if isinstance(error, OSError | NetlinkError):
+            if isinstance(error, OSError | netlink.NetlinkError):
                 raise _explained(error, lab) from error
             raise
     return lab
@@ -165,10 +164,10 @@ def _check_unclaimed(lab: Lab) -> None:
             )
 
 
-def _explained(error: OSError | NetlinkError, lab: Lab) -> BeowireError:
+def _explained(error: "OSError | netlink.NetlinkError", lab: Lab) -> BeowireError:
     """Turns what the system says into an error that a person can act on."""
     mend = "Nothing of it was left behind."
-    if isinstance(error, NetlinkError):
+    if isinstance(error, netlink.NetlinkError):
         mend = f"{_MODULES} {mend}"
     elif error.errno in (errno.ENOSPC, errno.EDQUOT):
         mend = f"Free some space for {places.state_path()} and /etc/netns. {mend}"
@@ -255,7 +254,7 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
         with signals.uninterrupted():
             try:
                 lab_wire.change(lab, links)
-            except NetlinkError as error:
+            except netlink.NetlinkError as error:
                 raise BeowireError(
                     f"The links of lab {name} could not be changed: {error}.",
                     f"{_MODULES} The links are as they were.",

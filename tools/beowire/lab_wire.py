@@ -19,10 +19,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from pyroute2 import IPRoute
-from pyroute2.netlink.exceptions import NetlinkError
-
-from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces, signals
+from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces, netlink, signals
 from beowire.errors import BeowireError
 from beowire.lab import WIRES, Lab, Wire, WireKind
 from beowire.lab_counts import port_maps, write_port_maps
@@ -64,7 +61,7 @@ def await_ports(lab: Lab) -> None:
 
 
 def _ports_are_ready() -> bool:
-    with IPRoute() as switch:
+    with netlink.IPRoute() as switch:
         for link in switch.get_links():
             kind = link.get_attr("IFLA_LINKINFO")
             if kind is None or kind.get_attr("IFLA_INFO_KIND") != "veth":
@@ -86,7 +83,7 @@ def _silence_ipv6() -> None:
 
 def _make_bridge(mtu_bytes: int) -> None:
     _silence_ipv6()
-    with IPRoute() as switch:
+    with netlink.IPRoute() as switch:
         switch.link(
             "add",
             ifname=BRIDGE,
@@ -99,13 +96,13 @@ def _make_bridge(mtu_bytes: int) -> None:
         switch.link("set", index=_index(switch, BRIDGE), state="up")
 
 
-def _index(switch: IPRoute, interface: str) -> int:
+def _index(switch: "netlink.IPRoute", interface: str) -> int:
     found = switch.link_lookup(ifname=interface)
     return int(found[0]) if found else 0
 
 
 def _plug_in(interface: str) -> None:
-    with IPRoute() as switch:
+    with netlink.IPRoute() as switch:
         index = _index(switch, interface)
         switch.link("set", index=index, master=_index(switch, BRIDGE), state="up")
 
@@ -113,14 +110,14 @@ def _plug_in(interface: str) -> None:
 def _lay_cables(lab: Lab, links: list[tuple[Link, Place]]) -> None:
     """The outer cable of each link; runs in the namespace of the switch. The hosts' ends are
     created right where they belong, so that no interface ever shows up outside the lab."""
-    with IPRoute() as switch:
+    with netlink.IPRoute() as switch:
         for link, where in links:
             _lay_cable(switch, lab, link.name, where.outer, link.name)
             if where.namespace == WIRES:
                 _lay_cable(switch, lab, near(link), where.inner, link.name)
 
 
-def _lay_cable(switch: IPRoute, lab: Lab, near: str, to: End, at_switch: str) -> None:
+def _lay_cable(switch: "netlink.IPRoute", lab: Lab, near: str, to: End, at_switch: str) -> None:
     """A cable from `near`, here, to the interface of a host, or to a port of a switch, which is
     called `at_switch`."""
     mtu_bytes = lab.topology.mtu_bytes()
@@ -179,7 +176,7 @@ def _join_here(
     """The kernel's part of `join`, in the namespace of the switch: the maps of counters by link
     and direction."""
     ids = {}
-    with IPRoute() as switch:
+    with netlink.IPRoute() as switch:
         for link, where in links:
             outer = _index(switch, link.name)
             inner = _index(switch, near(link))
@@ -192,7 +189,7 @@ def _join_here(
     return ids
 
 
-def _set_port(switch: IPRoute, lab: Lab, link: Link, *, plain: bool) -> int:
+def _set_port(switch: "netlink.IPRoute", lab: Lab, link: Link, *, plain: bool) -> int:
     """Makes the outer cable the switch's port, or a second cable behind it; the index of the
     second cable's near end, 0 where there is none."""
     outer, inner = _index(switch, link.name), _index(switch, near(link))
@@ -214,7 +211,13 @@ def _set_port(switch: IPRoute, lab: Lab, link: Link, *, plain: bool) -> int:
 
 
 def _fit(
-    switch: IPRoute, lab: Lab, link: Link, where: Place, kind: WireKind, outer: int, inner: int
+    switch: "netlink.IPRoute",
+    lab: Lab,
+    link: Link,
+    where: Place,
+    kind: WireKind,
+    outer: int,
+    inner: int,
 ) -> Iterable[tuple[Direction, int]]:
     """What the kernel does between the cables; yields the map of each classifier."""
     inward, outward = link.model(where.inward), link.model(where.outward)
@@ -261,7 +264,7 @@ def change(lab: Lab, links: dict[str, Link]) -> None:
         _change(lab, old)
     except BaseException:
         lab.topology = before
-        with contextlib.suppress(BeowireError, OSError, NetlinkError):
+        with contextlib.suppress(BeowireError, OSError, netlink.NetlinkError):
             _change(lab, {name: links[name] for name in old})
         raise
 
