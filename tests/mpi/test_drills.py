@@ -123,6 +123,7 @@ def test_a_cut_that_stays(silent: tuple[str, ...], place: Cluster) -> None:
         job.ended.wait()
 
     outcome = run_drill(place, cut, GIVE_UP_S)
+    print(f"told after {dict(outcome.told_s)} s, ended after {outcome.after_s:.1f} s")
     # Rank 1 may be ended before its time, once rank 0 was told.
     assert 0 in outcome.told_s, outcome.text
     for told_s in outcome.told_s.values():

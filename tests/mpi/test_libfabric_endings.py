@@ -61,6 +61,20 @@ def _await_listener(server: "subprocess.Popen[str]") -> None:
         time.sleep(0.02)
 
 
+def _await_talk(server: "subprocess.Popen[str]") -> None:
+    """Waits until messages go back and forth: before that, the two speak by a connection of their
+    own, whose end would tell them."""
+
+    def frames() -> int:
+        counted = Path(f"/proc/{server.pid}/net/dev").read_text()
+        return int(counted.split("eth0:")[1].split()[1])
+
+    patience, wanted = time.monotonic() + HANG_S, frames() + 1000
+    while frames() < wanted:
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+
+
 @contextlib.contextmanager
 def _talking(lab: Lab, iterations: int) -> Iterator[tuple["subprocess.Popen[str]", ...]]:
     """A server on node1 and a client on node2 that sends to it; both are gone afterwards."""
@@ -98,7 +112,7 @@ def test_pingpong_ends_well(pair: Cluster) -> None:
 @pytest.mark.parametrize("victim", ["server", "client"])
 def test_survivor_is_told(victim: str, pair: Cluster) -> None:
     with _talking(lab_behind(pair), 1_000_000_000) as (server, client):
-        time.sleep(2)
+        _await_talk(server)
         assert server.poll() is None
         assert client.poll() is None
         killed, survivor = (server, client) if victim == "server" else (client, server)
