@@ -22,9 +22,9 @@ from beowire.run import run
 from mpi_lab import lab_behind, lab_of
 from mpi_programs import HANG_S, MEBI, executable
 
-FRAMES, ROUNDS = 100_000, 300
-"""Hostile frames that a job's ranks must have looked at, and rounds of one job."""
-PARTS, PART_FRAMES, PART_ROUNDS = 10, 1_000_000, 1500
+FRAMES = 100_000
+"""Hostile frames that jobs' ranks must have looked at."""
+PARTS, PART_FRAMES = 10, 1_000_000
 """Of the long test: each part is a run of its own, with a seed of its own."""
 LEAST = 1000
 """Frames that come to each job at the very least; else nobody speaks to it."""
@@ -34,6 +34,8 @@ RESIDENT_KIB = 128 * 1024
 """What a rank may have in memory at most, four times what it has without a stranger."""
 SANITIZED_KIB = 1024 * 1024
 """The same of a rank whose every byte has a shadow, and whose freed memory is kept for a while."""
+LOOK_S = 1.0
+"""Between two looks at all processes, which cost more than the stranger where these are many."""
 PROGRAM = "storm"
 
 
@@ -46,11 +48,13 @@ class Build:
     resident_kib: int
     rate: int
     """Hostile frames in a second, about as many as a rank can look at beside its work."""
+    rounds: int
+    """Of one job."""
 
 
 def release() -> Build:
     """As it is installed."""
-    return Build("", {}, RESIDENT_KIB, 60_000)
+    return Build("", {}, RESIDENT_KIB, 60_000, 300)
 
 
 def sanitized() -> Build:
@@ -71,7 +75,7 @@ def sanitized() -> Build:
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1:quarantine_size_mb=16",
         "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
     }
-    return Build(str((directory / provider).parent), environment, SANITIZED_KIB, 20_000)
+    return Build(str((directory / provider).parent), environment, SANITIZED_KIB, 20_000, 100)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +96,7 @@ class Memory(threading.Thread):
 
     def run(self) -> None:
         """Look again and again."""
-        while not self.stop.wait(0.2):
+        while not self.stop.wait(LOOK_S):
             for status in Path("/proc").glob("[0-9]*/status"):
                 with contextlib.suppress(OSError):
                     self._look(status.read_text(errors="replace"))
@@ -103,10 +107,10 @@ class Memory(threading.Thread):
             self.most_kib = max(self.most_kib, int(fields["VmHWM"].split()[0]))
 
 
-def run_loudly(cluster: Cluster, build: Build, rounds: int) -> tuple[JobRecord, str]:
+def run_loudly(cluster: Cluster, build: Build) -> tuple[JobRecord, str]:
     """Runs the program to its `ok`; all that it, its launcher and Beowire said."""
     job = Job(
-        [str(executable(f"tests/mpi/{PROGRAM}", "openmpi")), "--rounds", str(rounds)],
+        [str(executable(f"tests/mpi/{PROGRAM}", "openmpi")), "--rounds", str(build.rounds)],
         2,
         "beowire",
         mpi="openmpi",
@@ -154,7 +158,7 @@ class Sum:
         self.again += record.retransmits
 
 
-def flood(cluster: Cluster, build: Build, frames: int, rounds: int) -> None:
+def flood(cluster: Cluster, build: Build, frames: int) -> None:
     """Runs jobs until their ranks have looked at so many hostile frames: every byte is right, and
     nothing that is heard is believed."""
     lab = lab_behind(cluster)
@@ -170,7 +174,7 @@ def flood(cluster: Cluster, build: Build, frames: int, rounds: int) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as stranger:
         try:
             while jobs.seen < frames:
-                jobs.add(*run_loudly(cluster, build, rounds))
+                jobs.add(*run_loudly(cluster, build))
         finally:
             stranger.send_signal(signal.SIGTERM)
             sent, _ = stranger.communicate()
@@ -196,7 +200,7 @@ def flood(cluster: Cluster, build: Build, frames: int, rounds: int) -> None:
 def test_a_stranger_does_no_harm(three: Cluster) -> None:
     """HELLOs of nobody, old frames once more, changed frames with right checksums, REFUSE and BYE
     in a peer's name."""
-    flood(three, release(), FRAMES, ROUNDS)
+    flood(three, release(), FRAMES)
 
 
 @pytest.mark.long
@@ -205,4 +209,4 @@ def test_a_stranger_does_no_harm(three: Cluster) -> None:
 def test_a_stranger_for_long(build: Callable[[], Build], part: int, three: Cluster) -> None:
     """Part by part, as many as there is time for."""
     assert part
-    flood(three, build(), PART_FRAMES, PART_ROUNDS)
+    flood(three, build(), PART_FRAMES)
