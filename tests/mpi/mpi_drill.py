@@ -81,6 +81,8 @@ class Outcome:
     text: str
     after_s: float
     """From the drill's last strike to the end."""
+    told_s: Mapping[int, float]
+    """How long after its last message each rank was told of an error, by its own clock."""
 
     def longest_round_s(self) -> float:
         """How long the longest round took; the job must have ended well."""
@@ -115,6 +117,11 @@ def _beside(job: Onward, drill: Drill, end: Path) -> Iterator[None]:
         raise failure[0]
 
 
+def _text_of(file: Path) -> str:
+    """Nothing if it is not there."""
+    return file.read_text().strip() if file.exists() else ""
+
+
 def run_drill(
     cluster: Cluster,
     drill: Drill,
@@ -147,7 +154,12 @@ def run_drill(
                 limit_s=LIMIT_S,
             )
             ended_at_s = time.monotonic()
-        outcome = Outcome(record, onward.text(), ended_at_s - onward.struck_at_s)
+        told_s = {
+            rank: int(text) / 1000
+            for rank in range(job.ranks)
+            if (text := _text_of(end.with_name(f"{end.name}.{rank}")))
+        }
+        outcome = Outcome(record, onward.text(), ended_at_s - onward.struck_at_s, told_s)
     assert not record.timed_out, outcome.text
     return outcome
 

@@ -2,7 +2,8 @@
 /*
  * Two ranks exchange messages, short and long, and compare every byte, round after round, until the
  * file that ONWARD_END names is there. Rank 0 says how far they are and, at the end, how long the
- * longest round took.
+ * longest round took. A rank that is told of an error leaves how long that took since its last
+ * message, in ms, in a file beside that one, since its word may not get through.
  */
 #include "check.h"
 
@@ -17,10 +18,29 @@ struct onward {
 	struct check check;
 	const char *end; /* rank 0's: the file's path */
 	unsigned char *in, *out;
-	uint64_t longest_ns, told_ns;
+	uint64_t longest_ns, told_ns, good_ns; /* good: when the last message came or left */
 };
 
-static void play_round(const struct onward *onward, uint64_t round)
+static void expect(struct onward *onward, int error)
+{
+	uint64_t now_ns = ex_now_ns();
+	char path[4096];
+	FILE *f;
+
+	if (error == MPI_SUCCESS) {
+		onward->good_ns = now_ns;
+		return;
+	}
+	snprintf(path, sizeof(path), "%s.%d", onward->end, onward->check.rank);
+	f = fopen(path, "w");
+	if (f) {
+		fprintf(f, "%llu\n", (unsigned long long)((now_ns - onward->good_ns) / 1000000));
+		fclose(f);
+	}
+	ex_abort("MPI error %d", error);
+}
+
+static void play_round(struct onward *onward, uint64_t round)
 {
 	int peer = 1 - onward->check.rank;
 
@@ -29,8 +49,8 @@ static void play_round(const struct onward *onward, uint64_t round)
 		MPI_Status status;
 
 		ex_pattern_fill(onward->out, sizes[i], ex_mix(round << 8 | i << 1) + !peer);
-		MPI_Sendrecv(onward->out, bytes, MPI_BYTE, peer, tag, onward->in, bytes, MPI_BYTE,
-			     peer, tag, MPI_COMM_WORLD, &status);
+		expect(onward, MPI_Sendrecv(onward->out, bytes, MPI_BYTE, peer, tag, onward->in,
+					    bytes, MPI_BYTE, peer, tag, MPI_COMM_WORLD, &status));
 		check_status(&status, peer, tag, sizes[i]);
 		check_pattern(onward->in, sizes[i], ex_mix(round << 8 | i << 1) + peer, "message");
 	}
@@ -45,11 +65,11 @@ static void tell(struct onward *onward, uint64_t round, uint64_t now_ns)
 	onward->told_ns = now_ns;
 }
 
-static bool ends(const struct onward *onward)
+static bool ends(struct onward *onward)
 {
 	int end = onward->check.rank == 0 && access(onward->end, F_OK) == 0;
 
-	MPI_Bcast(&end, 1, MPI_INT, 0, MPI_COMM_WORLD);
+	expect(onward, MPI_Bcast(&end, 1, MPI_INT, 0, MPI_COMM_WORLD));
 	return end;
 }
 
@@ -61,6 +81,7 @@ int main(int argc, char **argv)
 	check_options(argc, argv);
 	if (onward.check.size != 2 || !onward.end)
 		ex_quit(EX_EXIT_USAGE, "needs two ranks, and ONWARD_END");
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	onward.in = ex_alloc(LONGEST_BYTES);
 	onward.out = ex_alloc(LONGEST_BYTES);
 	for (uint64_t round = 1;; round++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A stranger on the segment of a running job: stranger VICTIM STRANGER INTERFACE FRAMES SEED sends
- * so many frames from the network namespace STRANGER to the interface INTERFACE of the namespace
- * VICTIM, by raw frames and by UDP, while it listens there for frames to be repeated and changed.
+ * A stranger on the segment of a running job: stranger VICTIM STRANGER INTERFACE RATE SEED sends
+ * frames from the network namespace STRANGER to the interface INTERFACE of the namespace VICTIM,
+ * by raw frames and by UDP, up to RATE in a second, until SIGTERM; then it says how many. It
+ * listens there for frames to be repeated and changed, and is silent while nobody speaks.
  *
  * Left out is what version 1 of the protocol cannot tell from the peer's own frames: whoever names
  * the right incarnation and handle may say anything (BYE, REFUSE, DATA with right checksums), and a
@@ -13,12 +14,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,21 +33,34 @@
 #define KEPT	    256 /* captured frames at a time */
 #define FRAME_BYTES 9216
 #define BURST	    64
-#define WAIT_S	    120 /* for the job's first frame */
+#define NAP_NS	    1000000   /* while nobody speaks */
+#define SILENCE_NS  500000000 /* the job has ended, or begins */
 
 struct kept {
 	uint8_t bytes[FRAME_BYTES]; /* from struct bw_hdr on */
 	uint32_t len;
 };
 
+/* Frames of one kind that are sent by one call. */
+struct burst {
+	uint8_t frame[BURST][14 + FRAME_BYTES];
+	struct iovec part[BURST];
+	struct mmsghdr message[BURST];
+	unsigned int n;
+	uint64_t sent;
+};
+
 static struct kept kept[KEPT];
 static uint32_t kept_n, kept_next;
+static uint16_t engine; /* that they were for */
 static uint64_t seed;
 static int ear, mouth, udp_mouth, ifindex;
 static uint8_t victim_mac[6], own_mac[6];
 static uint32_t victim_ip;
 static uint16_t victim_port; /* of the one that was heard of last; network byte order; 0: none */
-static uint64_t sent_raw, sent_udp;
+static uint64_t heard_ns;    /* when the victim was spoken to last */
+static struct burst raw, udp;
+static volatile sig_atomic_t told_to_end;
 
 static void fail(const char *what)
 {
@@ -58,6 +75,28 @@ static uint32_t draw(uint32_t below)
 	seed ^= seed << 25;
 	seed ^= seed >> 27;
 	return (uint32_t)((seed * 0x2545F4914F6CDD1Dull >> 32) % below);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
+			      .tv_nsec = (long)(ns % 1000000000)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+}
+
+static void end_now(int signal)
+{
+	(void)signal;
+	told_to_end = 1;
 }
 
 static void enter(const char *namespace)
@@ -89,13 +128,32 @@ static int packet(const char *interface, int protocol, uint8_t *mac)
 
 /* ---- what is heard ---- */
 
+/* What was said here is no news: the ear's filter leaves it out before it takes any room. */
+static void deaf_to_own(void)
+{
+	uint32_t first = (uint32_t)own_mac[0] << 24 | (uint32_t)own_mac[1] << 16 |
+			 (uint32_t)own_mac[2] << 8 | own_mac[3];
+	struct sock_filter code[] = {
+		{BPF_LD | BPF_W | BPF_ABS, 0, 0, 6},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 3, first},
+		{BPF_LD | BPF_H | BPF_ABS, 0, 0, 10},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)own_mac[4] << 8 | own_mac[5]},
+		{BPF_RET | BPF_K, 0, 0, 0},
+		{BPF_RET | BPF_K, 0, 0, UINT32_MAX},
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
+
+	if (setsockopt(ear, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)))
+		fail("filter");
+}
+
 static void keep(const uint8_t *frame, uint32_t n)
 {
-	struct kept *k = &kept[kept_next % KEPT];
+	const struct bw_hdr *h;
+	struct kept *k;
 	uint32_t at = 14;
 
-	if (n < 14 + sizeof(struct bw_hdr) || memcmp(frame, victim_mac, 6) ||
-	    !memcmp(frame + 6, own_mac, 6)) /* what was said here is no news */
+	if (n < 14 + sizeof(struct bw_hdr) || memcmp(frame, victim_mac, 6))
 		return;
 	if (frame[12] == 0x08 && frame[13] == 0x00) {
 		at += 20 + 8;
@@ -108,10 +166,17 @@ static void keep(const uint8_t *frame, uint32_t n)
 	}
 	if (frame[at] != (BW_MAGIC & 0xFF) || frame[at + 1] != BW_MAGIC >> 8)
 		return;
+	h = (const void *)(frame + at);
+	if (h->dst_engine != engine) { /* of another job: its frames would reach nobody any more */
+		engine = h->dst_engine;
+		kept_next = 0;
+	}
+	k = &kept[kept_next % KEPT];
 	k->len = n - at < FRAME_BYTES ? n - at : FRAME_BYTES;
 	memcpy(k->bytes, frame + at, k->len);
 	kept_next++;
 	kept_n = kept_next < KEPT ? kept_next : KEPT;
+	heard_ns = now_ns();
 }
 
 static void listen_now(void)
@@ -159,30 +224,35 @@ static void seal(uint8_t *bytes, uint32_t size)
 	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &crc, sizeof(crc));
 }
 
-static void say_raw(const uint8_t *bytes, uint32_t n)
+static void prepare(struct burst *b, size_t head, void *to, socklen_t to_len)
 {
-	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = ifindex, .sll_halen = 6};
-	uint8_t frame[14 + FRAME_BYTES];
-
-	memcpy(frame, victim_mac, 6);
-	memcpy(frame + 6, own_mac, 6);
-	frame[12] = BW_ETHERTYPE >> 8;
-	frame[13] = BW_ETHERTYPE & 0xFF;
-	memcpy(frame + 14, bytes, n);
-	if (sendto(mouth, frame, 14 + n, 0, (struct sockaddr *)&to, sizeof(to)) >= 0)
-		sent_raw++;
-	else if (errno != ENOBUFS)
-		fail("send");
+	for (int i = 0; i < BURST; i++) {
+		memcpy(b->frame[i], victim_mac, 6);
+		memcpy(b->frame[i] + 6, own_mac, 6);
+		b->frame[i][12] = BW_ETHERTYPE >> 8;
+		b->frame[i][13] = BW_ETHERTYPE & 0xFF;
+		b->part[i].iov_base = b->frame[i] + 14 - head;
+		b->message[i].msg_hdr = (struct msghdr){.msg_name = to,
+							.msg_namelen = to_len,
+							.msg_iov = &b->part[i],
+							.msg_iovlen = 1};
+	}
 }
 
-static void say_udp(const uint8_t *bytes, uint32_t n)
+/* What the kernel has no room for is left out, and what is too long for a datagram. */
+static void say(struct burst *b, int fd)
 {
-	struct sockaddr_in to = {
-		.sin_family = AF_INET, .sin_port = victim_port, .sin_addr.s_addr = victim_ip};
+	unsigned int from = 0;
 
-	/* an answer of "port unreachable" from a job that has ended is no failure */
-	if (sendto(udp_mouth, bytes, n, 0, (struct sockaddr *)&to, sizeof(to)) >= 0)
-		sent_udp++;
+	while (from < b->n) {
+		int n = sendmmsg(fd, b->message + from, b->n - from, 0);
+
+		if (n < 0 && errno != ENOBUFS && errno != EMSGSIZE && errno != EINTR)
+			fail("send");
+		from += n > 0 ? (unsigned int)n : 1;
+		b->sent += n > 0 ? (unsigned int)n : 0;
+	}
+	b->n = 0;
 }
 
 static void name_fill(uint8_t *name)
@@ -193,7 +263,8 @@ static void name_fill(uint8_t *name)
 	memcpy(name, evil, sizeof(evil) - 1);
 }
 
-/* HELLO of somebody who does not exist to an engine number that is hardly in use. */
+/* HELLO of somebody who does not exist: to an engine number that is hardly in use, or to the
+ * victim's with something wrong. */
 static uint32_t hello(uint8_t *bytes)
 {
 	const struct bw_hdr *seen = (const void *)kept[draw(kept_n)].bytes;
@@ -201,7 +272,7 @@ static uint32_t hello(uint8_t *bytes)
 			   .version = BW_VERSION,
 			   .type = BW_FRAME_HELLO,
 			   .cluster = seen->cluster,
-			   .dst_engine = (uint16_t)(0x8000 + draw(0x7FFF)),
+			   .dst_engine = seen->dst_engine,
 			   .src_engine = (uint16_t)(0x8000 + draw(0x7FFF)),
 			   .len = sizeof(struct bw_hello)};
 	struct bw_hello body = {.node = 1 + draw(1000),
@@ -211,12 +282,32 @@ static uint32_t hello(uint8_t *bytes)
 				.version_max = BW_VERSION,
 				.credit = 1000,
 				.charge_min = 64,
-				.frame_max = 1400};
+				.frame_max = 1400,
+				.engine = h.src_engine};
 
-	if (h.dst_engine == seen->dst_engine)
-		h.dst_engine ^= 1;
-	body.engine = h.src_engine;
 	name_fill(body.name);
+	switch (draw(8)) {
+	case 0: /* an answer to nothing */
+		h.flags = BW_HDR_ANSWER;
+		h.conn = draw(UINT32_MAX);
+		break;
+	case 1:
+		h.dst_inc = seen->dst_inc ^ (1 + draw(UINT32_MAX - 1));
+		break;
+	case 2:
+		body.version_min = body.version_max = (uint8_t)(BW_VERSION + 1 + draw(100));
+		break;
+	case 3:
+		body.target_node = 1 + draw(1000);
+		break;
+	case 4:
+		body.inc = 0;
+		break;
+	default:
+		h.dst_engine = (uint16_t)(0x8000 + draw(0x7FFF));
+		if (h.dst_engine == seen->dst_engine)
+			h.dst_engine ^= 1;
+	}
 	memcpy(bytes, &h, sizeof(h));
 	memcpy(bytes + sizeof(h), &body, sizeof(body));
 	return sizeof(h) + sizeof(body);
@@ -260,9 +351,11 @@ static uint32_t changed(uint8_t *bytes, const struct kept *k)
 	return k->len;
 }
 
-static void say_one(void)
+/* One more frame for the victim. */
+static void add_one(void)
 {
-	static uint8_t bytes[FRAME_BYTES];
+	struct burst *b = victim_port && draw(2) ? &udp : &raw;
+	uint8_t *bytes = b->frame[b->n] + 14;
 	const struct kept *k = &kept[draw(kept_n)];
 	const struct bw_hdr *h = (const void *)k->bytes;
 	uint32_t what = draw(4), n;
@@ -281,40 +374,57 @@ static void say_one(void)
 	}
 	if (what != 3)
 		seal(bytes, n);
-	if (victim_port && draw(2))
-		say_udp(bytes, n);
-	else
-		say_raw(bytes, n);
+	b->part[b->n++].iov_len = b == &raw ? 14 + n : n;
+}
+
+static void flood(uint64_t burst_ns)
+{
+	struct sockaddr_ll raw_to = {
+		.sll_family = AF_PACKET, .sll_ifindex = ifindex, .sll_halen = 6};
+	struct sockaddr_in udp_to = {.sin_family = AF_INET};
+	uint64_t due_ns = 0, now;
+
+	prepare(&raw, 14, &raw_to, sizeof(raw_to));
+	prepare(&udp, 0, &udp_to, sizeof(udp_to));
+	while (!told_to_end) {
+		listen_now();
+		now = now_ns();
+		if (!kept_n || now - heard_ns > SILENCE_NS) {
+			sleep_until(now + NAP_NS);
+			continue;
+		}
+		for (int i = 0; i < BURST; i++)
+			add_one();
+		udp_to.sin_port = victim_port;
+		udp_to.sin_addr.s_addr = victim_ip;
+		say(&raw, mouth);
+		say(&udp, udp_mouth);
+		due_ns = due_ns + burst_ns > now ? due_ns + burst_ns
+						 : now; /* nothing is made up for */
+		sleep_until(due_ns);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	struct timespec nap = {.tv_nsec = 1000000};
-	uint64_t frames, waited = 0;
+	struct sigaction on_end = {.sa_handler = end_now};
+	uint64_t rate;
 
 	if (argc != 6)
 		return 2;
-	frames = strtoull(argv[4], NULL, 10);
+	rate = strtoull(argv[4], NULL, 10);
 	seed = strtoull(argv[5], NULL, 10) * 0x9E3779B97F4A7C15ull | 1;
+	if (!rate)
+		return 2;
+	sigaction(SIGTERM, &on_end, NULL);
+	prctl(PR_SET_TIMERSLACK, 1);
 	enter(argv[1]);
 	ear = packet(argv[3], 0x0003 /* ETH_P_ALL */, victim_mac);
 	enter(argv[2]);
 	mouth = packet(argv[3], 0, own_mac);
 	udp_mouth = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	while (!kept_n && waited++ < WAIT_S * 1000ull) {
-		listen_now();
-		nanosleep(&nap, NULL);
-	}
-	if (!kept_n) {
-		fprintf(stderr, "no frame was heard\n");
-		return 1;
-	}
-	while (sent_raw + sent_udp < frames) {
-		for (int i = 0; i < BURST; i++)
-			say_one();
-		listen_now();
-		nanosleep(&nap, NULL);
-	}
-	printf("%llu raw, %llu udp\n", (unsigned long long)sent_raw, (unsigned long long)sent_udp);
+	deaf_to_own();
+	flood(BURST * 1000000000ull / rate);
+	printf("%llu raw, %llu udp\n", (unsigned long long)raw.sent, (unsigned long long)udp.sent);
 	return 0;
 }

@@ -15,6 +15,8 @@ from mpi_programs import MEBI, run_example, run_program
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")
 RATE_BITS = 300_000_000
+MESSAGES = 736
+"""Long ones of one run of exchange()."""
 
 # Shorter than over fast lines, where the length adds nothing.
 PROGRAMS: dict[str, tuple[str, ...] | None] = {
@@ -64,9 +66,9 @@ def test_blocking_calls_serve_several_at_once(pattern: str, mpi: Mpi, slow: Clus
     copies = sum(each.tx_copies for each in record.endpoints)
     early = sum(each.rx_early for each in record.endpoints)
     # MPICH asks for the end of every send to be told when its receiver has it.
-    assert copies > 20 if mpi == "openmpi" else copies == 0
-    # Three times as many as there is memory for (half of the limit): it is given back.
-    assert early > 60 or pattern == "scatter"
+    assert copies > MESSAGES / 2 if mpi == "openmpi" else copies == 0
+    # Ten times as many as there is memory for (half of the limit): all of it is given back.
+    assert early > 200 or pattern == "scatter"
 
 
 def test_what_was_fetched_early_is_not_fetched_again(slow: Cluster) -> None:
