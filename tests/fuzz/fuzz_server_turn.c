@@ -11,8 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define RING_BYTES (512u << 10)
-#define PORTS	   6 /* below FAKE_SLOTS */
+#define RING_BYTES (128u << 10) /* holds the longest record */
+#define PORTS	   6		/* below FAKE_SLOTS */
 #define SENDING	   5000
 #define FIRST	   100 /* number of the first port */
 
@@ -135,7 +135,7 @@ static void server_new(void)
 	for (int i = 0; i < BEOWIRE_RINGS; i++)
 		server->ring[i] = (struct bwk_ring){
 			.shared = calloc(1, sizeof(struct beowire_ring)),
-			.data = calloc(1, RING_BYTES),
+			.data = i < BEOWIRE_ANSWERS ? NULL : calloc(1, RING_BYTES),
 			.size = RING_BYTES,
 		};
 	for (u32 id = 0; id < PORTS; id++)
@@ -157,9 +157,10 @@ static void server_free(void)
 	free(server);
 }
 
-static void write_payload(u8 *to, u32 socket, bool frame, u32 n)
+static void write_payload(u8 *to, bool frame, u32 n)
 {
-	struct bw_hdr hdr = {.magic = BW_MAGIC, .src_engine = (u16)(FIRST + socket)};
+	u16 from = (u16)(FIRST + fuzz_u8(&input) % (PORTS + 2));
+	struct bw_hdr hdr = {.magic = BW_MAGIC, .src_engine = from};
 	u32 some = min_t(u32, n, 64);
 	const uint8_t *bytes = fuzz_bytes(&input, &some);
 
@@ -187,7 +188,7 @@ static void write_record(void)
 	record.result.bytes = (u32)fuzz_number(&input);
 	record.result.flags = fuzz_u8(&input) & 3;
 	memcpy(ring->data + at, &record, sizeof(record));
-	write_payload(ring->data + at + sizeof(record), record.socket, how & 8, n);
+	write_payload(ring->data + at + sizeof(record), how & 8, n);
 	ring->shared->head += record.len + (how & 16 ? fuzz_u8(&input) : 0);
 }
 
