@@ -27,7 +27,7 @@ static inline uint32_t seal_data_crc(const uint8_t *bytes, uint32_t end)
 	return bw_crc32c(crc, bytes + from, end - from);
 }
 
-/* The frame's hcrc becomes what a receiver computes; nothing if fewer bytes are there than it says. */
+/* The frame's hcrc becomes what a receiver computes; nothing if it says that it is longer. */
 static inline void seal_frame(uint8_t *bytes, uint32_t size)
 {
 	const uint32_t dgram = sizeof(struct bw_hdr) + sizeof(struct bw_dgram);

@@ -45,7 +45,7 @@ static int allow_failures(void **state)
 	return kt_attach(state);
 }
 
-/* Between ARM and DISARM one allocation of this thread fails: the one of number fail_at, 0: none. */
+/* Between ARM and DISARM one allocation of this thread fails: number fail_at; 0: none. */
 static int fail_fd, fail_at;
 static bool failed;
 
