@@ -12,7 +12,7 @@ static int bwk_conn_bind(struct socket *sock, bwk_sockaddr *addr, int len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct sockaddr_beowire self;
-	int error = bwk_sock_addr(sock->sk, addr, len, &self);
+	int error = bwk_given_addr(sock->sk, addr, len, &self);
 
 	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_conn_port_ops, bs);
 }
@@ -173,7 +173,7 @@ static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, in
 	struct sock *sk = sock->sk;
 	long timeout = sock_sndtimeo(sk, 0);
 	struct sockaddr_beowire to;
-	int error = bwk_sock_addr(sock->sk, addr, len, &to);
+	int error = bwk_given_addr(sock->sk, addr, len, &to);
 
 	if (error)
 		return error;

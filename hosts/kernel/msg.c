@@ -4,15 +4,11 @@
  * to. A short message is copied and sent eagerly; of a long one the receiver gets an envelope and
  * pulls the bytes out of the sender's pages straight into its own.
  */
-#include <linux/etherdevice.h>
 #include <linux/module.h>
 #include <linux/poll.h>
 #include <linux/sched/signal.h>
 
 #include "conn.h"
-
-/* How a message travels; see beowire_socket.h. */
-#define BWK_MSG_WAYS (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT | BEOWIRE_SEND_LONG)
 
 /* ---- what comes from the port, its lock held ---- */
 
@@ -73,40 +69,6 @@ static const struct bwk_port_ops bwk_msg_port_ops = {
 
 /* ---- sending ---- */
 
-static int bwk_msg_send_info(struct bwk_sock *bs, struct msghdr *m, struct bwk_send *s)
-{
-	struct cmsghdr *c;
-
-	for_each_cmsghdr(c, m) {
-		if (!CMSG_OK(m, c))
-			return -EINVAL;
-		if (c->cmsg_level != SOL_BEOWIRE)
-			continue;
-		if (c->cmsg_type != BEOWIRE_INFO || bs->sk.sk_type != SOCK_RDM ||
-		    c->cmsg_len != CMSG_LEN(sizeof(s->info)))
-			return -EINVAL;
-		memcpy(&s->info, CMSG_DATA(c), sizeof(s->info));
-		if ((s->info.code & BW_CODE_ENVELOPE) ||
-		    (s->info.flags & ~(BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_ACKED | BWK_MSG_WAYS)) ||
-		    hweight16(s->info.flags & BWK_MSG_WAYS) > 1)
-			return -EINVAL;
-	}
-	return 0;
-}
-
-/* An address that one can send to, from a program. */
-static int bwk_msg_addr(const struct sock *sk, const void *addr, int len,
-			struct sockaddr_beowire *out)
-{
-	int error = bwk_sock_addr(sk, addr, len, out);
-
-	if (error)
-		return error;
-	if (likely(out->sbw_port && is_valid_ether_addr(out->sbw_mac)))
-		return 0;
-	return bwk_sock_bad(sk, BWK_BAD_ADDRESS, -EADDRNOTAVAIL);
-}
-
 static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
@@ -123,14 +85,14 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if (len > (bwk_reliable(bs->protocol) ? BEOWIRE_MSG_MAX : U16_MAX))
 		return -EMSGSIZE;
 	if (m->msg_controllen) {
-		error = bwk_msg_send_info(bs, m, &s);
+		error = bwk_given_info(sock->sk, m, &s.info);
 		if (error)
 			return error;
 	}
 	if ((s.info.flags & (BEOWIRE_SEND_EAGER | BEOWIRE_SEND_SHORT)) && len > BW_EAGER_LIMIT)
 		return -EMSGSIZE;
 	if (m->msg_name) {
-		error = bwk_msg_addr(sock->sk, m->msg_name, m->msg_namelen, &to);
+		error = bwk_given_target(sock->sk, m->msg_name, m->msg_namelen, &to);
 		if (error)
 			return error;
 		s.to = &to;
@@ -516,7 +478,7 @@ static int bwk_msg_bind(struct socket *sock, bwk_sockaddr *addr, int len)
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct sockaddr_beowire self;
-	int error = bwk_sock_addr(sock->sk, addr, len, &self);
+	int error = bwk_given_addr(sock->sk, addr, len, &self);
 
 	return error ? error : bwk_sock_bind_to(bs, &self, &bwk_msg_port_ops, bs);
 }
@@ -530,7 +492,7 @@ int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
 	if (len < (int)sizeof(addr->sa_family))
 		return -EINVAL;
 	if (addr->sa_family != AF_UNSPEC)
-		error = bwk_msg_addr(sock->sk, addr, len, &to);
+		error = bwk_given_target(sock->sk, addr, len, &to);
 	if (error)
 		return error;
 	mutex_lock(&bs->lock);

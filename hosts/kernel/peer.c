@@ -46,20 +46,21 @@ bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who)
 	return false;
 }
 
+/* ERR_PTR(-ENOMEM, -ENOBUFS). */
 static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockaddr_beowire *addr,
 				     u32 handle)
 {
 	struct bwk_peer *peer;
 
 	if (!bwk_user_charge(port->user, sizeof(*peer)))
-		return NULL;
+		return ERR_PTR(-ENOBUFS);
 	peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
 	if (peer)
 		peer->number = ++port->peers_made;
 	if (!peer || xa_is_err(xa_store(&port->by_number, peer->number, peer, GFP_ATOMIC))) {
 		bwk_user_uncharge(port->user, sizeof(*peer));
 		kfree(peer);
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	}
 	peer->user = port->user;
 	refcount_set(&peer->refs, 1);
@@ -115,11 +116,11 @@ static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
 	if (peer)
 		return peer;
 	peer = bwk_peer_new(port, &full, op.peer);
-	if (peer)
-		return peer;
-	op.type = BW_OP_DISCONNECT;
-	bwk_port_submit(port, &op);
-	return ERR_PTR(-ENOMEM);
+	if (IS_ERR(peer)) {
+		op.type = BW_OP_DISCONNECT;
+		bwk_port_submit(port, &op);
+	}
+	return peer;
 }
 
 struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr)
@@ -170,7 +171,7 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 		ether_addr_copy(addr.sbw_mac, ev->from.bytes);
 		peer = bwk_peer_new(port, &addr, ev->peer);
 	}
-	if (!peer) {
+	if (IS_ERR(peer)) {
 		bwk_port_submit(port, &op);
 		return;
 	}

@@ -210,7 +210,7 @@ bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who);
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number);
 bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire *addr);
 /* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such
- * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM). */
+ * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM, -ENOBUFS: the user holds too much). */
 struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr);
 /* Forget a peer: nothing more is to be said to it, and it is told so. */
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer);

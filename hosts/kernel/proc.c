@@ -148,7 +148,7 @@ static int bwk_proc_show_servers(struct seq_file *f, void *unused)
 		const struct bwk_server *s = node->servers[i];
 
 		if (s)
-			seq_printf(f, "%-6u %-15s %-10u %-6u %-10llu %-10llu %-10llu %llu\n", i,
+			seq_printf(f, "%-6u %-15s %-10u %-6u %-10lu %-10lu %-10lu %lu\n", i,
 				   s->name, from_kuid_munged(seq_user_ns(f), s->uid), s->count,
 				   READ_ONCE(s->frames_in), READ_ONCE(s->dropped),
 				   READ_ONCE(s->frames_out), READ_ONCE(s->refused));

@@ -94,6 +94,17 @@ void bwk_region_drop_all(struct bwk_port *port)
 		bwk_region_drop(port, r);
 }
 
+/* May this peer ask? It leaves half of the room to others. */
+static bool bwk_region_roomy(const struct bwk_port *port, u32 handle)
+{
+	const struct bwk_region *r;
+	u32 own = 0;
+
+	list_for_each_entry(r, &port->regions, all)
+		own += r->handle == handle;
+	return own + port->region_count < BWK_REGIONS_MAX;
+}
+
 static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n)
 {
 	struct bwk_peer *peer = bwk_peer_by_handle(port, handle);
@@ -102,7 +113,7 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	if (!peer || !port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX ||
 	    !port->ops->region(port->owner))
 		return -EACCES;
-	if (port->region_count >= BWK_REGIONS_MAX)
+	if (!bwk_region_roomy(port, handle))
 		return -EAGAIN;
 	r = kzalloc(sizeof(*r), GFP_ATOMIC | __GFP_ACCOUNT);
 	if (!r)

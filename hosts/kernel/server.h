@@ -38,8 +38,9 @@ struct bwk_server {
 	void *area;
 	u64 area_bytes;
 	struct user_struct *user; /* whose locked memory the area is */
-	u64 frames_in, dropped;	  /* FRAMES_IN's lock */
-	u64 frames_out, refused;  /* `turn` */
+	/* Words, as others read them meanwhile. */
+	unsigned long frames_in, dropped;  /* FRAMES_IN's lock */
+	unsigned long frames_out, refused; /* `turn` */
 };
 
 #define BWK_SERVER_OPENING 1

@@ -303,7 +303,7 @@ static int bwk_server_sock_bind(struct socket *sock, bwk_sockaddr *addr, int len
 {
 	struct bwk_sock *bs = bwk_sk(sock->sk);
 	struct sockaddr_beowire self;
-	int error = bwk_sock_addr(sock->sk, addr, len, &self);
+	int error = bwk_given_addr(sock->sk, addr, len, &self);
 
 	if (error)
 		return error;
@@ -363,7 +363,7 @@ static int bwk_server_sock_target(struct bwk_sock *bs, const struct msghdr *m,
 				  struct sockaddr_beowire *to)
 {
 	if (m->msg_name)
-		return bwk_sock_addr(&bs->sk, m->msg_name, m->msg_namelen, to);
+		return bwk_given_addr(&bs->sk, m->msg_name, m->msg_namelen, to);
 	mutex_lock(&bs->lock);
 	*to = bs->to;
 	mutex_unlock(&bs->lock);

@@ -22,20 +22,6 @@ struct proto bwk_proto = {
 	.obj_size = sizeof(struct bwk_sock),
 };
 
-int bwk_sock_addr(const struct sock *sk, const void *addr, int len, struct sockaddr_beowire *out)
-{
-	int error = 0;
-
-	if (len < (int)sizeof(*out))
-		return bwk_sock_bad(sk, BWK_BAD_ADDRESS, -EINVAL);
-	memcpy(out, addr, sizeof(*out));
-	if (out->sbw_family != bwk_family)
-		error = -EAFNOSUPPORT;
-	else if (out->sbw_zero[0] || out->sbw_zero[1])
-		error = -EINVAL;
-	return unlikely(error) ? bwk_sock_bad(sk, BWK_BAD_ADDRESS, error) : 0;
-}
-
 static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_port_ops *ops,
 			      void *owner)
 {

@@ -90,13 +90,20 @@ void bwk_sock_exit(void);
 struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner);
 int bwk_sock_bind_to(struct bwk_sock *bs, const struct sockaddr_beowire *addr,
 		     const struct bwk_port_ops *ops, void *owner);
-/* An address from a program: 0 or -EINVAL, -EAFNOSUPPORT. */
-int bwk_sock_addr(const struct sock *sk, const void *addr, int len, struct sockaddr_beowire *out);
 
 static inline int bwk_sock_bad(const struct sock *sk, enum bwk_bad kind, int error)
 {
 	return bwk_bad_call(bwk_node_of(sock_net(sk)), kind, error);
 }
+
+/* given.c. An address from a program: 0 or -EINVAL, -EAFNOSUPPORT. */
+int bwk_given_addr(const struct sock *sk, const void *addr, int len, struct sockaddr_beowire *out);
+/* The same of one that one can send to; else -EADDRNOTAVAIL. */
+int bwk_given_target(const struct sock *sk, const void *addr, int len,
+		     struct sockaddr_beowire *out);
+/* The BEOWIRE_INFO of a send, if there is one. 0 or -EINVAL. */
+int bwk_given_info(const struct sock *sk, struct msghdr *m, struct beowire_info *info);
+
 /* sock_wait.c. Wait until `len` more bytes of sends may be under way, and charge them. 0, -EAGAIN,
  * -EINTR ... */
 int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);

@@ -147,7 +147,7 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bo
 		return -ENOTCONN;
 	if (copy_from_user(&addr, from, sizeof(addr)))
 		return -EFAULT;
-	number = bwk_sock_addr(&bs->sk, &addr, sizeof(addr), &addr);
+	number = bwk_given_addr(&bs->sk, &addr, sizeof(addr), &addr);
 	if (number)
 		return number;
 	if (!ask && (!addr.sbw_port || !is_valid_ether_addr(addr.sbw_mac)))

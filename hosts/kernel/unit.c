@@ -41,6 +41,7 @@
 #include "conn_data.c"
 #include "crc.c"
 #include "fetch.c"
+#include "given.c"
 #include "host.c"
 #include "iface.c"
 #include "msg.c"

@@ -10,6 +10,7 @@
 
 /* What a buffer's cookie points to: payload of a send, or of an incoming message. */
 struct plain_buffer {
+	struct plain_buffer *next, **link; /* the program's own */
 	uint64_t len;
 	uint8_t bytes[];
 };

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "seal.h"
+
 /* A cookie is an address within fuzz_host.memory, or a buffer from buf_get(). */
 static uint32_t fuzz_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
 {
@@ -186,49 +188,11 @@ void fuzz_after(struct fuzz_host *h)
 		fuzz_bad(bad);
 }
 
-static uint32_t fuzz_part_bytes(uint8_t kind)
-{
-	return kind == BW_PART_BULK || kind == BW_PART_PAD ? sizeof(struct bw_part_bulk)
-							   : sizeof(struct bw_part_msg);
-}
-
-/* The checksum of a DATA frame leaves the payloads out. */
-static uint32_t fuzz_data_crc(const uint8_t *bytes, uint32_t end)
-{
-	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0;
-
-	while (at + sizeof(struct bw_part_msg) <= end) {
-		struct bw_part part;
-		uint32_t pay;
-
-		memcpy(&part, bytes + at, sizeof(part));
-		pay = at + fuzz_part_bytes(part.kind);
-		if (pay + part.plen > end)
-			break;
-		crc = bw_crc32c(crc, bytes + from, pay - from);
-		from = pay + part.plen;
-		at = (from + 7) & ~7u;
-	}
-	return bw_crc32c(crc, bytes + from, end - from);
-}
-
 void fuzz_seal(uint8_t *bytes, uint32_t size, bool len)
 {
-	struct bw_hdr h;
-	uint32_t end, crc;
+	uint16_t body = (uint16_t)(size - sizeof(struct bw_hdr));
 
-	if (size < sizeof(h))
-		return;
-	memcpy(&h, bytes, sizeof(h));
-	if (len)
-		h.len = (uint16_t)(size - sizeof(h));
-	h.hcrc = 0;
-	memcpy(bytes, &h, sizeof(h));
-	end = sizeof(h) + h.len;
-	if (end > size)
-		return;
-	crc = h.type == BW_FRAME_DATA ? fuzz_data_crc(bytes, end) : bw_crc32c(0, bytes, end);
-	if (h.type == BW_FRAME_DGRAM && end >= sizeof(h) + sizeof(struct bw_dgram))
-		crc = bw_crc32c(0, bytes, sizeof(h) + sizeof(struct bw_dgram));
-	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &crc, sizeof(crc));
+	if (len && size >= sizeof(struct bw_hdr))
+		memcpy(bytes + offsetof(struct bw_hdr, len), &body, sizeof(body));
+	seal_frame(bytes, size);
 }

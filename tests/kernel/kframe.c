@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "seal.h"
+
 int kt_raw(const char *node, const char *interface, uint16_t type)
 {
 	struct sockaddr_ll addr = {.sll_family = AF_PACKET, .sll_protocol = htons(type)};
@@ -29,43 +31,10 @@ struct bw_hdr *kt_header(struct kt_frame *f)
 	return (struct bw_hdr *)(f->bytes + KT_ETHERNET);
 }
 
-/* The checksum of a DATA frame leaves the payloads out. */
-static uint32_t data_crc(const uint8_t *bytes, uint32_t end)
-{
-	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0;
-
-	while (at + sizeof(struct bw_part_msg) <= end) {
-		struct bw_part part;
-		uint32_t pay;
-
-		memcpy(&part, bytes + at, sizeof(part));
-		pay = at + (uint32_t)(part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
-					      ? sizeof(struct bw_part_bulk)
-					      : sizeof(struct bw_part_msg));
-		if (pay + part.plen > end)
-			break;
-		crc = bw_crc32c(crc, bytes + from, pay - from);
-		from = pay + part.plen;
-		at = (from + 7) & ~7u;
-	}
-	return bw_crc32c(crc, bytes + from, end - from);
-}
-
 void kt_seal(struct kt_frame *f)
 {
-	uint8_t *bytes = f->bytes + KT_ETHERNET;
-	struct bw_hdr h;
-	uint32_t end;
-
-	memcpy(&h, bytes, sizeof(h));
-	end = (uint32_t)sizeof(h) + h.len;
-	if (f->len < KT_ETHERNET + sizeof(h) || end > f->len - KT_ETHERNET)
-		return;
-	memset(bytes + offsetof(struct bw_hdr, hcrc), 0, 4);
-	if (h.type == BW_FRAME_DGRAM && end >= sizeof(h) + sizeof(struct bw_dgram))
-		end = sizeof(h) + sizeof(struct bw_dgram);
-	h.hcrc = h.type == BW_FRAME_DATA ? data_crc(bytes, end) : bw_crc32c(0, bytes, end);
-	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &h.hcrc, 4);
+	if (f->len > KT_ETHERNET)
+		seal_frame(f->bytes + KT_ETHERNET, f->len - KT_ETHERNET);
 }
 
 void kt_inject(int raw, const struct kt_frame *f)

@@ -171,6 +171,35 @@ static int by_events(void *arg)
 	return 97;
 }
 
+/* Peers that do not answer. */
+static int by_peers(void *arg)
+{
+	union {
+		struct sockaddr_beowire addr;
+		int number;
+	} who;
+	const struct way *way = arg;
+	int fd = socket_with(BEOWIRE_EAGER_MAX, 0);
+	struct sockaddr_beowire to = {.sbw_family = AF_BEOWIRE};
+
+	if (bind(fd, (struct sockaddr *)&to, sizeof(to)))
+		return 96;
+	to = nowhere();
+	for (int i = 0; i <= way->most; i++) {
+		socklen_t len = sizeof(who);
+
+		memcpy(to.sbw_mac + 2, &i, sizeof(i));
+		who.addr = to;
+		if (!getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &len))
+			continue;
+		/* A send gives the engine more memory. */
+		if (errno == EAGAIN && kt_send_to(fd, "x", 1, &to) == 1)
+			continue;
+		return refused(errno);
+	}
+	return 97;
+}
+
 static void bounded(int (*f)(void *), bool keeps, long most, uint64_t bound)
 {
 	struct way way = {.keeps = keeps, .most = most};
@@ -208,6 +237,139 @@ static void test_pulls(void **state)
 static void test_events_untaken(void **state)
 {
 	bounded(by_events, true, 100000, 2 * MIB);
+}
+
+static void test_peers(void **state)
+{
+	bounded(by_peers, true, 100000, 2 * MIB);
+}
+
+/* ---- memory of programs that peers read ---- */
+
+/* A user's process: says where its socket is, waits until it is told something, then says what it
+ * has counted. */
+struct idler {
+	int told[2], count[2];
+	struct sockaddr_beowire at;
+	pid_t pid;
+};
+
+static void begin_with(struct idler *idler, uid_t user, int (*f)(void *))
+{
+	kt_enter("a");
+	assert_int_equal(pipe(idler->told) | pipe(idler->count), 0);
+	idler->pid = kt_begin_as(user, user, user, f, idler);
+	close(idler->count[1]); /* if it dies, that is seen */
+	assert_int_equal(read(idler->count[0], &idler->at, sizeof(idler->at)), sizeof(idler->at));
+	idler->at.sbw_ifindex = 0;
+}
+
+#define QUESTIONS 20 /* more than answers that there is room for */
+
+static int watching(const char *node)
+{
+	int fd = kt_bound(node, SOCK_RDM, 0);
+
+	kt_option(fd, BEOWIRE_INFO_WANTED, 1);
+	return fd;
+}
+
+/* This many times memory of `at` is wanted, each time another piece. */
+static void ask(int fd, const struct sockaddr_beowire *at, uint64_t len, int times)
+{
+	static _Alignas(4096) uint8_t bytes[MIB];
+	union {
+		struct sockaddr_beowire addr;
+		int number;
+	} who = {.addr = *at};
+	socklen_t size = sizeof(who);
+	struct beowire_pull pull = {
+		.flags = BEOWIRE_PULL_MEMORY, .len = len, .buf = (uintptr_t)bytes};
+
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &size), 0);
+	pull.peer = (uint32_t)who.number;
+	for (int i = 0; i < times; i++) {
+		pull.cookie = (uint64_t)i + 1;
+		pull.off = len * (uint64_t)i;
+		assert_int_equal(ioctl(fd, BEOWIRE_IOC_PULL, &pull), 0);
+	}
+}
+
+/* Is asked about its memory, and answers all when told to: by copies, as nothing may be locked. */
+static int answer_all(void *arg)
+{
+	const struct idler *idler = arg;
+	const struct rlimit none = {0, 0};
+	struct beowire_info asked[QUESTIONS];
+	struct sockaddr_beowire at = {.sbw_family = AF_BEOWIRE};
+	struct beowire_region answer = {.len = MIB};
+	socklen_t len = sizeof(at);
+	int fd = socket_with(BEOWIRE_COPY_MAX, INT32_MAX), n = 0;
+	char byte;
+
+	answer.buf = (uintptr_t)aligned_alloc(4096, MIB);
+	if (setrlimit(RLIMIT_MEMLOCK, &none) || bind(fd, (struct sockaddr *)&at, len) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) ||
+	    write(idler->count[1], &at, sizeof(at)) != sizeof(at))
+		return 96;
+	while (n < QUESTIONS) {
+		if (kt_recv_info(fd, &byte, 1, &asked[n], 0))
+			return 95;
+		n += asked[n].event == BEOWIRE_REGION;
+	}
+	if (write(idler->count[1], &n, sizeof(n)) != sizeof(n) ||
+	    read(idler->told[0], &byte, 1) != 1)
+		return 94;
+	for (int i = 0; i < n; i++) {
+		answer.id = asked[i].cookie;
+		if (ioctl(fd, BEOWIRE_IOC_REGION, &answer))
+			return refused(errno);
+	}
+	return 97;
+}
+
+/* They wait for a peer that asks no more. */
+static void test_answers_to_peers(void **state)
+{
+	uint64_t before = parameter("held_bytes"), met = parameter("user_limited");
+	int fd = watching("b"), n = 0, status;
+	struct idler bob;
+
+	set_parameter("user_memory_max", BOUND);
+	begin_with(&bob, KT_BOB, answer_all);
+	ask(fd, &bob.at, MIB, QUESTIONS);
+	assert_int_equal(read(bob.count[0], &n, sizeof(n)), sizeof(n));
+	kt_link_of_b("down");
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	status = kt_end_of(bob.pid);
+	close(fd);
+	kt_link_of_b("up");
+	assert_int_equal(status, 0);
+	assert_true(parameter("user_limited") > met);
+	set_parameter("user_memory_max", 0);
+	assert_true(all_is_given_back(before));
+}
+
+/* One peer that asks for whatever there is leaves room for another's question. */
+static void test_one_peers_questions(void **state)
+{
+	int fd = watching("a"), many = watching("b"), one = watching("b"), n = 0;
+	struct sockaddr_beowire at = kt_at(fd);
+	struct beowire_info asked = {0};
+	uint32_t first = 0;
+	char byte;
+
+	at.sbw_ifindex = 0;
+	ask(many, &at, 1, 300);
+	do {
+		assert_int_equal(kt_recv_info(fd, &byte, 1, &asked, 0), 0);
+		assert_int_equal(asked.event, BEOWIRE_REGION);
+		if (n++ == 0)
+			first = asked.peer;
+		if (n == 128)
+			ask(one, &at, 1, 1);
+	} while (asked.peer == first && n < 300);
+	assert_int_equal(n, 129);
 }
 
 /* ---- numbers ---- */
@@ -297,12 +459,6 @@ static void test_nobody_becomes_another(void **state)
 /* ---- unread messages ---- */
 
 /* A socket of a user who reads nothing until he is told to; then he counts. */
-struct idler {
-	int told[2], count[2];
-	struct sockaddr_beowire at;
-	pid_t pid;
-};
-
 static int idle(void *arg)
 {
 	struct idler *idler = arg;
@@ -319,16 +475,6 @@ static int idle(void *arg)
 	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) == 16)
 		n++;
 	return write(idler->count[1], &n, sizeof(n)) == sizeof(n) ? 0 : 98;
-}
-
-static void begin_idling(struct idler *idler, uid_t user)
-{
-	kt_enter("a");
-	assert_int_equal(pipe(idler->told) | pipe(idler->count), 0);
-	idler->pid = kt_begin_as(user, user, user, idle, idler);
-	close(idler->count[1]); /* if it dies, that is seen */
-	assert_int_equal(read(idler->count[0], &idler->at, sizeof(idler->at)), sizeof(idler->at));
-	idler->at.sbw_ifindex = 0;
 }
 
 static int end_idling(const struct idler *idler)
@@ -364,10 +510,10 @@ static void test_one_users_unread_messages(void **state)
 
 	set_parameter("overflow_max", 4 * MIB);
 	for (i = 0; i < 3; i++) {
-		begin_idling(&bob[i], KT_BOB);
+		begin_with(&bob[i], KT_BOB, idle);
 		flood(&bob[i].at, 20000);
 	}
-	begin_idling(&alice, KT_ALICE);
+	begin_with(&alice, KT_ALICE, idle);
 	assert_int_equal(flood(&alice.at, 1000), 1000); /* four times what SO_RCVBUF takes */
 	assert_int_equal(end_idling(&alice), 1000);
 	for (i = 0; i < 3; i++) {
@@ -385,6 +531,9 @@ int main(void)
 		kt_test(test_sockets_that_are_closed),
 		kt_test(test_pulls),
 		kt_test(test_events_untaken),
+		kt_test(test_peers),
+		kt_test(test_answers_to_peers),
+		kt_test(test_one_peers_questions),
 		kt_test(test_ports),
 		kt_test(test_nobody_becomes_another),
 		kt_test(test_one_users_unread_messages),

@@ -4,6 +4,8 @@
  * program writes there after it got its memory back, be it on this machine or behind the wire.
  */
 #include <linux/if_ether.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
@@ -11,17 +13,18 @@
 
 #include "kframe.h"
 
-#define MIB (1u << 20)
-#define RUN 64 /* bytes of one kind that heads do not have */
+#define MIB	(1u << 20)
+#define RUN	64 /* bytes of one kind that heads do not have */
+#define LATE_MS 300
 
 static _Alignas(4096) uint8_t bytes[MIB];
 
-/* Everything that comes by b's interface, kept until it is read. */
-static int tap_of_b(void)
+/* Everything that comes by this interface of b's, kept until it is read. */
+static int tap_of_b(const char *interface)
 {
-	const struct timeval patience = {.tv_usec = 500000};
+	const struct timeval patience = {.tv_usec = 2 * LATE_MS * 1000};
 	const int room = 64 << 20;
-	int raw = kt_raw("b", "eth0", BW_ETHERTYPE);
+	int raw = kt_raw("b", interface, BW_ETHERTYPE);
 
 	assert_int_equal(setsockopt(raw, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)), 0);
 	setsockopt(raw, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -44,26 +47,41 @@ static void count_frames(int raw, int *public, int *secret)
 	}
 }
 
+struct receiver {
+	int fd;
+	pthread_t sender;
+	bool interrupts; /* the sender, when all has been received */
+};
+
 static long receive_one(void *arg)
 {
 	static uint8_t got[MIB];
+	const struct receiver *r = arg;
+	long n = recv(r->fd, got, MIB, 0);
 
-	return recv(*(int *)arg, got, MIB, 0);
+	if (r->interrupts) {
+		usleep(LATE_MS * 1000 / 4); /* so that the sender's engine knows */
+		pthread_kill(r->sender, SIGUSR1);
+	}
+	return n;
 }
 
 /* It is sent, and as soon as it may be, its memory is used for something else. */
-static void send_and_overwrite(int *public, int *secret)
+static void send_and_overwrite(const char *tap, bool interrupted, int *public, int *secret)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	int raw = tap_of_b();
+	struct receiver r = {p.b, pthread_self(), interrupted};
+	int raw = tap_of_b(tap);
 	struct kt_thread t;
 
 	kt_option(p.a, BEOWIRE_COPY_MAX, 1000);
+	kt_count_signal(SIGUSR1, 0);
 	memset(bytes, 'o', MIB);
-	kt_start(&t, receive_one, &p.b);
+	kt_start(&t, receive_one, &r);
 	assert_int_equal(send(p.a, bytes, MIB, 0), MIB);
 	memset(bytes, 's', MIB);
 	assert_int_equal(kt_join(&t), MIB);
+	assert_int_equal(kt_signals, interrupted);
 	assert_true(kt_counters(p.a).pinned >= MIB);
 	count_frames(raw, public, secret);
 	close(raw);
@@ -75,14 +93,19 @@ static void test_kept_on_the_same_machine(void **state)
 {
 	int public, secret;
 
-	send_and_overwrite(&public, &secret);
+	send_and_overwrite("eth0", false, &public, &secret);
 	assert_in_range(public, MIB / 9000, 1000);
 	assert_int_equal(secret, 0);
 }
 
-static void slow_wire(bool on)
+static void use_qdisc_of_a(bool on)
 {
 	kt_shell("ip netns exec a sh -c 'echo %d >/proc/sys/net/beowire/qdisc_bypass'", !on);
+}
+
+static void slow_wire(bool on)
+{
+	use_qdisc_of_a(on);
 	if (on)
 		kt_shell("tc -n a qdisc add dev eth0 root netem delay 60ms 50ms duplicate 100%% "
 			 "limit 10000");
@@ -96,10 +119,48 @@ static void test_leaving_late(void **state)
 	int public, secret;
 
 	slow_wire(true);
-	send_and_overwrite(&public, &secret);
+	send_and_overwrite("eth0", false, &public, &secret);
 	slow_wire(false);
 	assert_in_range(public, MIB / 9000, 10000);
 	assert_int_equal(secret, 0);
+}
+
+/* Each frame leaves at once, and a second time behind another interface, after LATE_MS: when all
+ * have been acknowledged. */
+static void late_copies(bool on)
+{
+	use_qdisc_of_a(on);
+	if (!on) {
+		kt_shell("tc -n a qdisc del dev eth0 clsact && ip -n a link del late0");
+		return;
+	}
+	kt_shell("ip link add late0 netns a type veth peer name late0 netns b");
+	kt_shell("ip -n a link set late0 mtu 9000 up && ip -n b link set late0 mtu 9000 up");
+	kt_shell("tc -n a qdisc add dev late0 root netem delay %dms limit 10000", LATE_MS);
+	kt_shell("tc -n a qdisc add dev eth0 clsact && tc -n a filter add dev eth0 egress "
+		 "matchall action mirred egress mirror dev late0");
+}
+
+static void send_with_late_copies(bool interrupted)
+{
+	int public, secret;
+
+	late_copies(true);
+	send_and_overwrite("late0", interrupted, &public, &secret);
+	late_copies(false);
+	assert_in_range(public, MIB / 9000, 10000);
+	assert_int_equal(secret, 0);
+}
+
+static void test_sent_again_after_the_end(void **state)
+{
+	send_with_late_copies(false);
+}
+
+/* A signal comes when the message has been received, and the last frame has not left. */
+static void test_interrupted_after_the_end(void **state)
+{
+	send_with_late_copies(true);
 }
 
 /* The program has answered a question about its memory: until it is read, and no longer. */
@@ -125,7 +186,7 @@ static void test_memory_that_is_read(void **state)
 	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
 	assert_int_equal(send(p.a, "x", 1, 0), 1);
 	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
-	raw = tap_of_b();
+	raw = tap_of_b("eth0");
 	memset(bytes, 'o', MIB);
 	slow_wire(true);
 	pull.peer = info.peer;
@@ -151,8 +212,8 @@ static void test_memory_that_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_kept_on_the_same_machine),
-		kt_test(test_leaving_late),
+		kt_test(test_kept_on_the_same_machine), kt_test(test_leaving_late),
+		kt_test(test_sent_again_after_the_end), kt_test(test_interrupted_after_the_end),
 		kt_test(test_memory_that_is_read),
 	};
 

@@ -40,8 +40,8 @@ def record(owner: str, name: str, found: int, why: str) -> None:
     BUDGETS.write_text("\n".join(lines) + "\n")
 
 
-def limit(owner: str, name: str, found: int, room: float = ROOM) -> float:
-    """What a message may cost, `room` above its budget. If new ones are asked for, `found` becomes
+def limit(owner: str, name: str, found: int) -> float:
+    """What a message may cost, ROOM above its budget. If new ones are asked for, `found` becomes
     the budget first."""
     why = os.environ.get("BEOWIRE_TEST_NEW_BUDGETS", "")
     if why:
@@ -49,4 +49,4 @@ def limit(owner: str, name: str, found: int, room: float = ROOM) -> float:
     rows = tomllib.loads(BUDGETS.read_text()).get(owner)
     if rows is None:
         pytest.skip(f"no budgets for {owner}: write them by BEOWIRE_TEST_NEW_BUDGETS=why")
-    return int(rows[name][0].partition(",")[0]) * (1 + room)
+    return int(rows[name][0].partition(",")[0]) * (1 + ROOM)

@@ -137,6 +137,26 @@ static void instance_lost(struct instance *in, const struct bw_event *e)
 		instance_answer(in->rings, in->id, BEOWIRE_FAILED, e->status, 0);
 }
 
+/* ---- messages that the engine has ---- */
+
+/* At its close() an engine forgets them. */
+static void instance_keep(struct instance *in, struct plain_buffer *b)
+{
+	b->next = in->sending;
+	b->link = &in->sending;
+	if (b->next)
+		b->next->link = &b->next;
+	in->sending = b;
+}
+
+static void instance_drop(struct plain_buffer *b)
+{
+	*b->link = b->next;
+	if (b->next)
+		b->next->link = b->link;
+	free(b);
+}
+
 /* ---- the engine ---- */
 
 static void instance_message(struct instance *in, const struct bw_event *e, const void *frame)
@@ -162,7 +182,7 @@ static void instance_events(struct instance *in, const void *frame)
 			struct plain_buffer *b = plain_buffer_of(e.cookie);
 
 			instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
-			free(b);
+			instance_drop(b);
 		} else if (e.type == BW_EV_PEER_UP) {
 			instance_met(in, &e);
 		} else if (e.type == BW_EV_PEER_DOWN) {
@@ -293,11 +313,13 @@ static bool instance_holds(const struct instance *in, const struct sockaddr_beow
 	return false;
 }
 
-/* It has been sent, or never will be. */
+/* The engine has it, or never will. */
 static void instance_sent(struct instance *in, struct plain_buffer *b, int error)
 {
-	if (!error)
+	if (!error) {
+		instance_keep(in, b);
 		return;
+	}
 	instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
 	instance_answer(in->rings, in->id, BEOWIRE_FAILED, error == -EAGAIN ? -ENOBUFS : error, 0);
 	free(b);
@@ -445,6 +467,8 @@ static void instance_free(struct instance *in)
 		free(in->held);
 		in->held = next;
 	}
+	while (in->sending)
+		instance_drop(in->sending);
 	free(in->engine);
 	free(in);
 }
@@ -500,6 +524,7 @@ void instance_end(struct instance *in)
 	in->protocol->close(in->engine, bw_clock_now());
 	while (in->protocol->next_frame(in->engine, &f, bw_clock_now()))
 		instance_transmit(in, &f);
+	rings_turn(in->rings, 0); /* the kernel takes answers first: then frames are nobody's */
 	instance_answer(in->rings, in->id, BEOWIRE_CLOSED, 0, 0);
 	instance_free(in);
 }

@@ -18,8 +18,9 @@ struct instance {
 	void *engine;
 	void *grown; /* chained through the first word */
 	struct instance_peer *peers;
-	struct instance_held *held; /* messages, the oldest first */
-	uint64_t ask_at;	    /* then one of them is sent all the same */
+	struct instance_held *held;   /* messages, the oldest first */
+	struct plain_buffer *sending; /* those that the engine has */
+	uint64_t ask_at;	      /* then one of them is sent all the same */
 	bool retrying;
 	uint64_t deadline; /* when instance_run() is due */
 	uint64_t linger_until;

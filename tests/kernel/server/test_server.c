@@ -184,6 +184,15 @@ static void numbers_are_claimed_once(void **state)
 	st_refused(st_open_socket("a", 9), EPROTONOSUPPORT);
 }
 
+/* Waits until this node's server has none, so many milliseconds at most. */
+static void no_ports_become(int most)
+{
+	for (int i = 0; st_listed(PORTS); i++) {
+		assert_true(i < most);
+		usleep(1000);
+	}
+}
+
 static void many_sockets(void **state)
 {
 	static int a[MANY], b[MANY];
@@ -205,10 +214,7 @@ static void many_sockets(void **state)
 		close(a[i]);
 		close(b[i]);
 	}
-	for (i = 0; st_listed(PORTS); i++) {
-		assert_true(i < 1000);
-		usleep(1000);
-	}
+	no_ports_become(1000);
 }
 
 /* ---- a reader that is slow ---- */
@@ -264,6 +270,25 @@ static void nothing_is_lost_by_a_full_buffer(void **state)
 	close(a);
 	close(b);
 	close(idle);
+}
+
+/* The last frames of a port are taken before its number is free. */
+static void a_farewell_is_sent(void **state)
+{
+	int a = st_bound("a", 0), b = st_bound("b", 0);
+	struct sockaddr_beowire at_b = st_at(b);
+	uint64_t sent;
+	char byte;
+
+	assert_int_equal(st_send_to(a, "x", 1, &at_b), 1);
+	assert_int_equal(recv(b, &byte, 1, 0), 1);
+	st_enter("a");
+	sent = st_listed(FRAMES_OUT);
+	close(a);
+	no_ports_become(30000);
+	assert_true(st_listed(FRAMES_OUT) > sent);
+	assert_int_equal(st_listed(REFUSED), 0);
+	close(b);
 }
 
 /* ---- the end of a server ---- */
@@ -735,6 +760,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(many_sockets, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(nothing_is_lost_by_a_full_buffer, reliable_begin,
 						pair_end),
+		cmocka_unit_test_setup_teardown(a_farewell_is_sent, reliable_begin, pair_end),
 		cmocka_unit_test_setup_teardown(killed_and_restarted, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(killed_while_it_sleeps, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(sleeps_and_wakes, pair_begin, pair_end),

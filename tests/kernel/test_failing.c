@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * No memory, at each place where a call asks for some: the first, the second, and so on until the
+ * call needs no more. It fails with an error for that or does what it should, and nothing is kept.
+ * Under the kernel that looks for defects, which fails an allocation when told to.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "beowire_server.h"
+#include "ktest.h"
+
+#define LONG  100000u
+#define PIECE 2000u /* longer than what lies within a buffer */
+#define MOST  1000  /* allocations of one call */
+
+static uint8_t out[LONG], in[LONG];
+
+static void set_file(const char *path, const char *value)
+{
+	int fd = open(path, O_WRONLY);
+
+	if (fd < 0 || write(fd, value, strlen(value)) != (ssize_t)strlen(value))
+		fail_msg("%s", path);
+	close(fd);
+}
+
+static int allow_failures(void **state)
+{
+	const char *const kinds[] = {"failslab", "fail_page_alloc"};
+	char path[96];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/ignore-gfp-wait", kinds[i]);
+		set_file(path, "N");
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/verbose", kinds[i]);
+		set_file(path, "0");
+	}
+	set_file("/sys/kernel/debug/fail_page_alloc/min-order", "0");
+	return kt_attach(state);
+}
+
+/* Between ARM and DISARM one allocation of this thread fails: number fail_at; 0: none. */
+static int fail_fd, fail_at;
+static bool failed;
+
+static void arm(void)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%d", fail_at);
+
+	failed = false;
+	if (fail_at)
+		assert_int_equal(pwrite(fail_fd, text, (size_t)n, 0), n);
+}
+
+static void disarm(void)
+{
+	char text[16] = "";
+	int error = errno;
+
+	if (fail_at) {
+		assert_true(pread(fail_fd, text, sizeof(text) - 1, 0) > 0);
+		failed = atoi(text) == 0;
+		assert_int_equal(pwrite(fail_fd, "0", 1, 0), 1);
+	}
+	errno = error;
+}
+
+/* `call` without one allocation after another; it gives 0 or a positive errno. With all of them it
+ * must succeed. */
+static void without_each(int (*call)(void *arg), void *arg)
+{
+	int error, most = 0;
+
+	fail_fd = open("/proc/thread-self/fail-nth", O_RDWR);
+	assert_true(fail_fd >= 0);
+	for (fail_at = 1; fail_at < MOST; fail_at++) {
+		error = call(arg);
+		if (!failed)
+			break;
+		most = fail_at;
+		if (error && error != ENOMEM && error != ENOBUFS && error != ENFILE)
+			fail_msg("without memory: %s", strerror(error));
+	}
+	assert_int_equal(error, 0);
+	assert_in_range(most, 1, MOST - 2);
+	fail_at = 0;
+	close(fail_fd);
+}
+
+/* ---- calls ---- */
+
+static int open_and_bind(void *arg)
+{
+	const struct sockaddr_beowire self = {.sbw_family = AF_BEOWIRE};
+	int fd, error = 0;
+
+	arm();
+	fd = socket(AF_BEOWIRE, *(const int *)arg, 0);
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&self, sizeof(self)))
+		error = errno;
+	disarm();
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static void test_sockets(void **state)
+{
+	const int types[] = {SOCK_RDM, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM};
+
+	kt_enter("a");
+	for (int i = 0; i < 4; i++)
+		without_each(open_and_bind, (void *)&types[i]);
+}
+
+struct way {
+	struct kt_pair pair;
+	size_t bytes;
+};
+
+/* Another message each time. */
+static void fill(const struct way *w)
+{
+	static uint32_t seed;
+
+	kt_fill(out, w->bytes, ++seed);
+}
+
+static long receive_all(void *arg)
+{
+	const struct way *w = arg;
+	ssize_t n = recv(w->pair.b, in, w->bytes, 0);
+
+	return n < 0 ? -errno : n;
+}
+
+/* What was sent arrives, by a thread to which nothing is refused. */
+static int send_one(void *arg)
+{
+	struct way *w = arg;
+	struct kt_thread t;
+	int error;
+
+	fill(w);
+	kt_start(&t, receive_all, w);
+	arm();
+	error = send(w->pair.a, out, w->bytes, 0) < 0 ? errno : 0;
+	disarm();
+	if (error) /* something for the thread */
+		assert_int_equal(send(w->pair.a, out, w->bytes, 0), w->bytes);
+	assert_int_equal(kt_join(&t), w->bytes);
+	assert_memory_equal(in, out, w->bytes);
+	return error;
+}
+
+/* The same, received by the one to which it is refused; what it could not have comes again. */
+static int receive_one(void *arg)
+{
+	struct way *w = arg;
+	int error = 0;
+	ssize_t n;
+
+	fill(w);
+	assert_int_equal(send(w->pair.a, out, w->bytes, MSG_DONTWAIT), w->bytes);
+	arm();
+	n = recv(w->pair.b, in, w->bytes, 0);
+	error = n < 0 ? errno : 0;
+	disarm();
+	if (error)
+		n = recv(w->pair.b, in, w->bytes, 0);
+	assert_int_equal(n, w->bytes);
+	assert_memory_equal(in, out, w->bytes);
+	return error;
+}
+
+static void each_length(int (*call)(void *arg), int type)
+{
+	const size_t lengths[] = {8, PIECE, LONG};
+	const struct timeval patience = {.tv_sec = 60};
+	struct way w = {.pair = type == SOCK_RDM ? kt_couple(type) : kt_connection(type)};
+	const int room = 2 * LONG;
+
+	setsockopt(w.pair.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+	setsockopt(w.pair.b, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	for (int i = 0; i < 3; i++) {
+		w.bytes = lengths[i];
+		without_each(call, &w);
+		kt_option(w.pair.a, BEOWIRE_COPY_MAX, 1000);
+	}
+	kt_close(&w.pair);
+	assert_true(kt_pinned_becomes(0));
+}
+
+static void test_sends(void **state)
+{
+	each_length(send_one, SOCK_RDM);
+	each_length(send_one, SOCK_SEQPACKET);
+}
+
+static void test_receives(void **state)
+{
+	each_length(receive_one, SOCK_RDM);
+	each_length(receive_one, SOCK_SEQPACKET);
+}
+
+static int claim(void *arg)
+{
+	struct beowire_server_claim claim = {.number = 9, .name = "nothing"};
+	int fd, error = 0;
+
+	arm();
+	fd = open("/dev/beowire", O_RDWR);
+	if (fd < 0 || ioctl(fd, BEOWIRE_SERVER_CLAIM, &claim))
+		error = errno;
+	disarm();
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+static void test_protocol_servers(void **state)
+{
+	kt_enter("a");
+	without_each(claim, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_sockets),
+		kt_test(test_sends),
+		kt_test(test_receives),
+		kt_test(test_protocol_servers),
+	};
+
+	return cmocka_run_group_tests(tests, allow_failures, NULL);
+}
