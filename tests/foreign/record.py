@@ -50,12 +50,14 @@ class Outcome:
     @property
     def fails_over_both(self) -> bool:
         """It ran over both transports, and passed over neither."""
-        return all(self.verdicts.get(each) in ("failed", "hung") for each in TRANSPORTS)
+        return all(
+            self.verdicts.get(each) in ("failed", "hung", "cut short") for each in TRANSPORTS
+        )
 
     @property
-    def launched(self) -> bool:
-        """It is known how it ends, as far as it ran."""
-        return "not launched" not in self.verdicts.values()
+    def settled(self) -> bool:
+        """It is known how it ends."""
+        return not {"not launched", "cut short"} & set(self.verdicts.values())
 
 
 def read(path: Path) -> list[Outcome]:

@@ -193,7 +193,7 @@ def run_suite(
     commits = [_commit(), *options.keep]
     done: set[tuple[str, ...]] = set()
     if not options.again:
-        done = {each.key for each in record.read(results) if each.launched}
+        done = {each.key for each in record.read(results) if each.settled}
     waiting = [case for case in suite.cases if _wanted(case.name, options.match)]
     waiting = [
         case
@@ -228,7 +228,7 @@ def run_suite(
         record.append(results, [outcome])
         shown = ", ".join(f"{key} {value}" for key, value in made.verdicts.items())
         print(f"{suite.name}, {suite.version}, {network}: {case.name}: {shown}", flush=True)
-        return outcome.launched and not outcome.differs
+        return outcome.settled and not outcome.differs
 
     with ThreadPoolExecutor(benches.qsize()) as pool:
         under_way = [pool.submit(run_one, case) for case in waiting]

@@ -27,6 +27,7 @@ _COUNTED: tuple[Verdict, ...] = (
     "not run",
     "not built",
     "not launched",
+    "cut short",
 )
 _HEAD = """\
 | suite | with | network | tried | over Beowire | over TCP | date | commit |

@@ -3,6 +3,7 @@
 named in BEOWIRE_TEST_FOREIGN (SUITE=DIR, separated by blanks), the suites themselves."""
 
 import argparse
+import fnmatch
 import os
 import shlex
 import subprocess
@@ -23,10 +24,11 @@ from beowire import places
 from beowire.cluster import of_hosts
 from beowire.errors import BeowireError
 from beowire.lab_up import choose_mode
+from beowire.launch import Command
 from case import Case, Verdict, by_status, no_errors
 from command import Bench
 from record import Outcome
-from suites import building, fabtests, imb, mpich
+from suites import building, fabtests, imb, mpi4py, mpich
 
 HERE = Path(__file__).parent
 
@@ -77,6 +79,33 @@ def test_what_intels_benchmarks_say() -> None:
     assert imb.judge(0, good + "1: Error code 16: wrong result\n") == "failed"
 
 
+@pytest.mark.parametrize(
+    ("status", "text", "verdict"),
+    [
+        (0, "Ran 3 tests in 1.0s\n\nOK\n", "passed"),
+        (0, "Ran 3 tests in 1.0s\n\nOK (skipped=2)\n", "passed"),
+        (0, "Ran 1 test in 1.0s\n\nOK (expected failures=1, skipped=1)\n" * 2, "not run"),
+        (0, "Ran 0 tests in 0.0s\n\nOK\n", "failed"),
+        (1, "Ran 3 tests in 1.0s\n\nFAILED (errors=1)\n", "failed"),
+    ],
+)
+def test_what_mpi4pys_tests_say(status: int, text: str, verdict: str) -> None:
+    assert mpi4py.judge(status, text) == verdict
+
+
+def test_mpi4pys_files_are_named_by_a_pattern_that_fits(tmp_path: Path) -> None:
+    """Its runner takes patterns of a shell, and puts stars around what has none."""
+    installed = "build/venv/lib/python3/site-packages/mpi4py/__init__.py"
+    for file in ("test/main.py", "test/test_a.py", installed):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (case,) = mpi4py.cases(tmp_path, tmp_path / "build", "mpicc", False)
+    pattern = case.arguments[-1]
+    assert "*" in pattern
+    assert fnmatch.fnmatchcase("test_a.TestB.test_c", pattern)
+    assert not fnmatch.fnmatchcase("test_a_more.TestB.test_c", pattern)
+
+
 def test_lists_of_fabtests_are_read() -> None:
     script = 'a_tests=(\n\t"fi_a -x 1"\n\t"fi_b"\n)\nb_tests=(\n\t"fi_c"\n)\n'
     assert fabtests.listed(script, "a_tests") == ["fi_a -x 1", "fi_b"]
@@ -121,6 +150,18 @@ def test_tcp_is_asked_about_what_does_not_pass(
     assert [f"{key} {value}" for key, value in made.verdicts.items()] == VERDICTS[verdict]
     assert ("beowire" in made.output) == (verdict in ("failed", "not launched"))
     assert len(trial.run(case, "openmpi", bench, 0, both=True).verdicts) >= 2
+
+
+@pytest.mark.parametrize(("limit_s", "verdict"), [(0, "hung"), (9, "hung"), (1, "cut short")])
+def test_what_is_ended_early_does_not_count_as_hung(
+    limit_s: float, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case("mpich", "a", [], by_status, directory=tmp_path, limit_s=2)
+    bench = Bench(of_hosts(["n1"]))
+    monkeypatch.setattr(Bench, "cleared", lambda _: None)
+    monkeypatch.setattr(Bench, "command", lambda *_: Command(["sleep", "600"], {}))
+    made = trial.run(case, "", bench, limit_s, both=False)
+    assert made.verdicts == {"beowire": verdict, "tcp": verdict}
 
 
 def test_a_program_that_cannot_be_built_does_not_run(tmp_path: Path) -> None:
@@ -171,12 +212,14 @@ def test_a_client_starts_when_its_server_listens(status: int, tmp_path: Path) ->
 
 
 def test_what_has_run_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is it if it ran at a commit that is to be kept; a launch that failed is."""
+    """Nor is it if it ran at a commit that is to be kept. What failed to be launched or was cut
+    short is."""
     ran: list[str] = []
+    unsettled: list[Verdict] = ["not launched"]
 
     def fake(case: Case, *_: object) -> trial.Trial:
         ran.append(case.name)
-        return trial.Trial({"beowire": "not launched" if case.name == "c" else "passed"})
+        return trial.Trial({"beowire": unsettled[0] if case.name == "c" else "passed"})
 
     monkeypatch.setattr(trial, "run", fake)
     monkeypatch.setattr(run, "_commit", lambda: "c2")
@@ -200,6 +243,8 @@ def test_what_has_run_is_not_repeated(tmp_path: Path, monkeypatch: pytest.Monkey
     assert again("c1") == ["c"]
     ran.clear()
     assert again() == ["a", "c"]
+    unsettled[0] = "cut short"
+    assert again() == ["c"]
     assert again() == ["c"]
 
 

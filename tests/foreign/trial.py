@@ -71,12 +71,10 @@ def _once(
     """The verdict and all that was printed."""
     bench.cleared()
     command = bench.command(case, library, transport)
-    status, text = sandbox.run(
-        command.arguments,
-        min(limit_s, case.limit_s) if limit_s else case.limit_s,
-        case.directory,
-        command.environment,
-    )
+    given_s = min(limit_s or case.limit_s, case.limit_s)
+    status, text = sandbox.run(command.arguments, given_s, case.directory, command.environment)
     if not all_begun(bench, case, library):
         return "not launched", text
-    return ("hung" if status is None else case.judge(status, text)), text
+    if status is None:
+        return ("hung" if given_s == case.limit_s else "cut short"), text
+    return case.judge(status, text), text
