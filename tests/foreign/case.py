@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-Verdict = Literal["passed", "failed", "hung", "not run", "not built"]
-"""`not run`: the test itself says that it does not apply. `not built`: its compiler refused it."""
+Verdict = Literal["passed", "failed", "hung", "not run", "not built", "not launched", "cut short"]
+"""`not run`: the test itself says that it does not apply. `not built`: its compiler refused it.
+`not launched`: the launcher ended, or time was up, before every rank had begun.
+`cut short`: it was ended before its own limit of time, as --limit says."""
 Judge = Callable[[int, str], Verdict]
 """What an exit status and all that was printed mean."""
 

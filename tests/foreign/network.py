@@ -19,9 +19,10 @@ NETWORKS: dict[str, tuple[str, Shape]] = {
 
 
 @contextlib.contextmanager
-def lab(network: str) -> Iterator[Cluster]:
-    """Two nodes on such a network, for as long as the context lasts."""
-    name = f"foreign-{os.getpid()}-{network}"
+def lab(network: str, number: int) -> Iterator[Cluster]:
+    """Two nodes on such a network, for as long as the context lasts; the number tells labs of one
+    runner apart."""
+    name = f"foreign-{os.getpid()}-{network}-{number}"
     lab_up.up(name, NODES, MTU_DEFAULT_BYTES, shape=NETWORKS[network][1])
     try:
         yield of_lab(name)

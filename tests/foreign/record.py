@@ -17,13 +17,13 @@ CONTROL = "tcp;ofi_rxm"
 
 
 def differs(verdicts: dict[str, Verdict]) -> bool:
-    """It passes over TCP and not over Beowire."""
-    return verdicts["tcp"] == "passed" and verdicts["beowire"] != "passed"
+    """It passes over TCP and not over Beowire; what passes there may not have run over TCP."""
+    return verdicts.get("tcp") == "passed" and verdicts["beowire"] != "passed"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one test ended over both transports."""
+    """How one test ended."""
 
     commit: str
     date: str
@@ -46,6 +46,18 @@ class Outcome:
     def differs(self) -> bool:
         """It passes over TCP and not over Beowire."""
         return differs(self.verdicts)
+
+    @property
+    def fails_over_both(self) -> bool:
+        """It ran over both transports, and passed over neither."""
+        return all(
+            self.verdicts.get(each) in ("failed", "hung", "cut short") for each in TRANSPORTS
+        )
+
+    @property
+    def settled(self) -> bool:
+        """It is known how it ends."""
+        return not {"not launched", "cut short"} & set(self.verdicts.values())
 
 
 def read(path: Path) -> list[Outcome]:

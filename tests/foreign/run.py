@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs the test suites of others over Beowire and over TCP, each test over both in turn.
+"""Runs the test suites of others over Beowire, and over TCP what does not pass there.
 
 The suites' sources are not part of this project: whoever has them names where they are. They are
 built in a directory of their own, and each test runs in a process and mount namespace of its own
-with a limit of time. What passes over TCP has to pass over Beowire.
+with a limit of time, several at once, each in a lab of its own. What passes over TCP has to pass
+over Beowire.
 
   .venv/bin/python tests/foreign/run.py --source mpich=~/src/mpich/test/mpi \\
       --source imb=~/src/mpi-benchmarks --build /var/tmp/foreign --mpi openmpi --network raw
@@ -11,6 +12,7 @@ with a limit of time. What passes over TCP has to pass over Beowire.
 """
 
 import argparse
+import contextlib
 import datetime
 import fnmatch
 import os
@@ -18,20 +20,24 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from queue import Queue
+from threading import Event
 
 import record
 import sandbox
 import table
+import trial
 from beowire import mpi, places
-from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from case import Case, Verdict
+from case import Case
+from command import Bench
 from network import NETWORKS, lab
-from record import CONTROL, TRANSPORTS, Outcome, differs
+from record import Outcome
 from suites import fabtests, imb, mpi4py, mpich
 
 Finder = Callable[[Path, Path, str, bool], list[Case]]
@@ -42,8 +48,6 @@ SUITES: dict[str, Finder] = {
     "imb": imb.cases,
     "mpi4py": mpi4py.cases,
 }
-PROVIDERS = {"beowire": "beowire", "tcp": "tcp;ofi_rxm"}
-_LINES_KEPT = 15
 _PRODUCT = ("engine", "hosts", "adapters", "tools/beowire")
 """What a change must touch for the tests to run again."""
 
@@ -104,7 +108,17 @@ def _options() -> argparse.Namespace:
     add("--network", action="append", choices=list(NETWORKS), help="(default: all)")
     add("--match", action="append", metavar="PATTERN", help="only tests with such names")
     add("--long", action="store_true", help="more sizes and ranks")
+    add("--jobs", type=int, default=1, metavar="N", help="tests at once, each in its own lab")
+    add("--both", action="store_true", help="over TCP also what passes over Beowire")
+    add("--limit", type=float, default=0, metavar="S", help="no test gets more seconds than these")
     add("--again", action="store_true", help="also what has run at this commit already")
+    add(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COMMIT",
+        help="what has run at this commit of the product counts as run; the table names it",
+    )
     add(
         "--write-docs",
         action="store_true",
@@ -124,29 +138,34 @@ def _run_all(sources: dict[str, Path], options: argparse.Namespace, results: Pat
     """Whether every suite could be built, and passed over Beowire what it passed over TCP."""
     good = True
     for network in options.network or NETWORKS:
-        with lab(network) as cluster:
+        with contextlib.ExitStack() as labs:
+            benches: Queue[Bench] = Queue()
+            for number in range(max(1, options.jobs)):
+                benches.put(Bench(labs.enter_context(lab(network, number))))
             for suite, source in sources.items():
-                libraries = [""] if suite == "fabtests" else options.mpi or ["openmpi"]
-                for library in libraries:
+                for library in [""] if suite == "fabtests" else options.mpi or ["openmpi"]:
                     try:
-                        good &= _run_suite(
-                            suite, source, library, network, cluster, options, results
-                        )
+                        found = _find(suite, source, library, options)
+                        record.set_size(results, suite, found.version, len(found.cases))
+                        good &= run_suite(found, network, benches, options, results)
                     except BeowireError as error:
                         note(f"{suite}, {library or 'libfabric'}: left out. {error}")
                         good = False
     return good
 
 
-def _run_suite(
-    suite: str,
-    source: Path,
-    library: str,
-    network: str,
-    cluster: Cluster,
-    options: argparse.Namespace,
-    results: Path,
-) -> bool:
+@dataclass(frozen=True)
+class Suite:
+    """A suite that is built."""
+
+    name: str
+    library: str
+    """The MPI, as of ./beowire run; empty: none."""
+    version: str
+    cases: list[Case]
+
+
+def _find(suite: str, source: Path, library: str, options: argparse.Namespace) -> Suite:
     if not source.is_dir():
         raise BeowireError(f"There is no directory {source}.", f"Fetch the source of {suite}.")
     version = mpi.find(library).name if library else fabtests.version(options.libfabric)
@@ -158,116 +177,72 @@ def _run_suite(
     else:
         family, compiler = version.replace(" ", "-"), str(options.libfabric.absolute())
     note(f"building {suite} with {compiler}")
-    cases = SUITES[suite](source, options.build / f"{suite}-{family}", compiler, options.long)
-    record.set_size(results, suite, version, len(cases))
-    commit, date = _commit(), datetime.date.today().isoformat()
-    done = set() if options.again else {each.key for each in record.read(results)}
-    good = True
-    for case in cases:
-        if options.match and not any(fnmatch.fnmatch(case.name, each) for each in options.match):
-            continue
-        if (commit, suite, version, network, case.name) in done:
-            continue
-        verdicts, output = _run_case(case, library, cluster)
-        outcome = Outcome(commit, date, suite, version, network, case.name, verdicts, output)
+    directory = options.build / f"{suite}-{family}"
+    directory.mkdir(parents=True, exist_ok=True)
+    return Suite(suite, library, version, SUITES[suite](source, directory, compiler, options.long))
+
+
+def run_suite(
+    suite: Suite,
+    network: str,
+    benches: "Queue[Bench]",
+    options: argparse.Namespace,
+    results: Path,
+) -> bool:
+    """Runs what has not run yet, as many at once as there are benches."""
+    commits = [_commit(), *options.keep]
+    done: set[tuple[str, ...]] = set()
+    if not options.again:
+        done = {each.key for each in record.read(results) if each.settled}
+    waiting = [case for case in suite.cases if _wanted(case.name, options.match)]
+    waiting = [
+        case
+        for case in waiting
+        if not any(
+            (each, suite.name, suite.version, network, case.name) in done for each in commits
+        )
+    ]
+    stop = Event()
+    date = datetime.date.today().isoformat()
+
+    def run_one(case: Case) -> bool:
+        bench = benches.get()
+        try:
+            if stop.is_set():
+                return False
+            made = trial.run(case, suite.library, bench, options.limit, options.both)
+            if stop.is_set():  # it was killed
+                return False
+        finally:
+            benches.put(bench)
+        outcome = Outcome(
+            commits[0],
+            date,
+            suite.name,
+            suite.version,
+            network,
+            case.name,
+            made.verdicts,
+            made.output,
+        )
         record.append(results, [outcome])
-        good &= not outcome.differs
-        print(
-            f"{suite}, {version}, {network}: {case.name}: "
-            + ", ".join(f"{key} {value}" for key, value in verdicts.items()),
-            flush=True,
-        )
-    return good
+        shown = ", ".join(f"{key} {value}" for key, value in made.verdicts.items())
+        print(f"{suite.name}, {suite.version}, {network}: {case.name}: {shown}", flush=True)
+        return outcome.settled and not outcome.differs
+
+    with ThreadPoolExecutor(benches.qsize()) as pool:
+        under_way = [pool.submit(run_one, case) for case in waiting]
+        try:
+            ended_well = [each.result() for each in under_way]
+            return all(ended_well)
+        finally:  # interrupted, or one of them failed by itself: the others end as well
+            if not all(each.done() for each in under_way):
+                stop.set()
+                sandbox.end_all()
 
 
-def _run_case(
-    case: Case, library: str, cluster: Cluster
-) -> tuple[dict[str, Verdict], dict[str, str]]:
-    """The verdicts by transport, and the last lines where it did not pass."""
-    if case.memory_bytes > sandbox.memory_bytes() // 2:
-        needed = f"It needs {case.memory_bytes >> 20} MiB, more than half of what is free here."
-        return dict.fromkeys(TRANSPORTS, "not run"), {"memory": needed}
-    if case.make:
-        built = subprocess.run(
-            case.make, cwd=case.directory, capture_output=True, text=True, check=False
-        )
-        if built.returncode != 0:
-            return dict.fromkeys(TRANSPORTS, "not built"), {"make": _last(built.stderr)}
-    verdicts: dict[str, Verdict] = {}
-    output = {}
-    limit_s = case.limit_s
-    for transport in reversed(TRANSPORTS):
-        command = (
-            _mpi_command(case, library, cluster, transport)
-            if library
-            else _pair_command(case, cluster, transport)
-        )
-        began = time.monotonic()
-        status, text = sandbox.run(command, limit_s, case.directory, case.environment)
-        verdicts[transport] = "hung" if status is None else case.judge(status, text)
-        if verdicts[transport] not in ("passed", "not run"):
-            output[transport] = _last(text)
-        if transport == "tcp":
-            limit_s = limit_after(case.limit_s, time.monotonic() - began)
-    if library and differs(verdicts):
-        # The same way through the MPI and libfabric, with another provider under it.
-        command = _mpi_command(case, library, cluster, "tcp", "--tcp-stack", "ofi")
-        status, text = sandbox.run(command, limit_s, case.directory, case.environment)
-        verdicts[CONTROL] = "hung" if status is None else case.judge(status, text)
-    return {key: verdicts[key] for key in (*TRANSPORTS, CONTROL) if key in verdicts}, output
-
-
-def limit_after(limit_s: float, tcp_s: float) -> float:
-    """The limit over Beowire of a test that took so long over TCP just before: what hangs shall not
-    cost its whole limit, and what is merely slower on a busy machine shall end."""
-    return min(limit_s, 60 + 20 * tcp_s)
-
-
-def _mpi_command(
-    case: Case, library: str, cluster: Cluster, transport: str, *more: str
-) -> list[str]:
-    assert cluster.lab is not None
-    head = [sys.executable, "-P", "-m", "beowire", "run", "--lab", cluster.lab.name]
-    options = ["-n", str(case.ranks), "--transport", transport, "--mpi", library, *more, "--"]
-    return [*head, *options, *case.arguments]
-
-
-def _pair_command(case: Case, cluster: Cluster, transport: str) -> list[str]:
-    """A shell that starts the server on the first node and the client on the second; both must
-    end well, and whichever fails gives its status."""
-    made = cluster.lab
-    assert made is not None
-    first, second = made.node_names()[:2]
-    program, *arguments = case.arguments
-    options = [*arguments, "-p", PROVIDERS[transport]]
-    address = {node: made.address(node) for node in (first, second)}
-    server = [
-        "sh",
-        str(made.enter_path(first)),
-        program,
-        *options,
-        "-s",
-        address[first],
-    ]
-    client = [
-        "sh",
-        str(made.enter_path(second)),
-        program,
-        *options,
-        "-s",
-        address[second],
-    ]
-    script = (
-        '"$@" & server=$!; sleep 1; eval "$CLIENT"; status=$?; '
-        'wait $server || { mine=$?; [ $status -ne 0 ] || status=$mine; }; exit "$status"'
-    )
-    words = " ".join("'" + each.replace("'", "'\\''") + "'" for each in [*client, address[first]])
-    environment = [f"CLIENT={words}", f"FI_PROVIDER_PATH={places.provider_dir()}"]
-    return ["env", *environment, "sh", "-c", script, "sh", *server]
-
-
-def _last(text: str) -> str:
-    return "\n".join(text.splitlines()[-_LINES_KEPT:])
+def _wanted(name: str, patterns: list[str] | None) -> bool:
+    return not patterns or any(fnmatch.fnmatch(name, each) for each in patterns)
 
 
 def _commit() -> str:

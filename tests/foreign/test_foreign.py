@@ -2,22 +2,33 @@
 """What the runner of foreign suites makes of their lists and output; and, where their sources are
 named in BEOWIRE_TEST_FOREIGN (SUITE=DIR, separated by blanks), the suites themselves."""
 
+import argparse
+import fnmatch
 import os
+import shlex
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 
+import network
 import pytest
 import record
 import run
 import sandbox
 import table
+import trial
+from beowire import places
+from beowire.cluster import of_hosts
 from beowire.errors import BeowireError
-from case import no_errors
+from beowire.lab_up import choose_mode
+from beowire.launch import Command
+from case import Case, Verdict, by_status, no_errors
+from command import Bench
 from record import Outcome
-from suites import building, fabtests, imb, mpich
+from suites import building, fabtests, imb, mpi4py, mpich
 
 HERE = Path(__file__).parent
 
@@ -25,7 +36,9 @@ HERE = Path(__file__).parent
 def outcome(
     name: str, beowire: str = "passed", tcp: str = "passed", day: int = 1, control: str = ""
 ) -> Outcome:
-    verdicts = {"beowire": beowire, "tcp": tcp}
+    verdicts = {"beowire": beowire}
+    if tcp:
+        verdicts["tcp"] = tcp
     if control:
         verdicts[record.CONTROL] = control
     date = f"2026-01-0{day}"
@@ -66,6 +79,33 @@ def test_what_intels_benchmarks_say() -> None:
     assert imb.judge(0, good + "1: Error code 16: wrong result\n") == "failed"
 
 
+@pytest.mark.parametrize(
+    ("status", "text", "verdict"),
+    [
+        (0, "Ran 3 tests in 1.0s\n\nOK\n", "passed"),
+        (0, "Ran 3 tests in 1.0s\n\nOK (skipped=2)\n", "passed"),
+        (0, "Ran 1 test in 1.0s\n\nOK (expected failures=1, skipped=1)\n" * 2, "not run"),
+        (0, "Ran 0 tests in 0.0s\n\nOK\n", "failed"),
+        (1, "Ran 3 tests in 1.0s\n\nFAILED (errors=1)\n", "failed"),
+    ],
+)
+def test_what_mpi4pys_tests_say(status: int, text: str, verdict: str) -> None:
+    assert mpi4py.judge(status, text) == verdict
+
+
+def test_mpi4pys_files_are_named_by_a_pattern_that_fits(tmp_path: Path) -> None:
+    """Its runner takes patterns of a shell, and puts stars around what has none."""
+    installed = "build/venv/lib/python3/site-packages/mpi4py/__init__.py"
+    for file in ("test/main.py", "test/test_a.py", installed):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    (case,) = mpi4py.cases(tmp_path, tmp_path / "build", "mpicc", False)
+    pattern = case.arguments[-1]
+    assert "*" in pattern
+    assert fnmatch.fnmatchcase("test_a.TestB.test_c", pattern)
+    assert not fnmatch.fnmatchcase("test_a_more.TestB.test_c", pattern)
+
+
 def test_lists_of_fabtests_are_read() -> None:
     script = 'a_tests=(\n\t"fi_a -x 1"\n\t"fi_b"\n)\nb_tests=(\n\t"fi_c"\n)\n'
     assert fabtests.listed(script, "a_tests") == ["fi_a -x 1", "fi_b"]
@@ -90,9 +130,122 @@ def test_runs_that_write_at_once_cut_no_record(tmp_path: Path) -> None:
     assert len(record.read(file)) == 60
 
 
-def test_the_limit_over_beowire_follows_the_time_over_tcp() -> None:
-    assert run.limit_after(180, 1) == 80
-    assert run.limit_after(180, 100) == 180
+VERDICTS = {
+    "passed": ["beowire passed"],
+    "failed": ["beowire failed", "tcp passed", "tcp;ofi_rxm hung"],
+    "not run": ["beowire not run", "tcp passed", "tcp;ofi_rxm hung"],
+    "not launched": ["beowire not launched"],
+}
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_tcp_is_asked_about_what_does_not_pass(
+    verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdicts: dict[str, Verdict] = {"beowire": verdict, "tcp": "passed", record.CONTROL: "hung"}
+    monkeypatch.setattr(trial, "_once", lambda _c, _l, _b, key, _s: (verdicts[key], "text"))
+    case = Case("mpich", "a", [], by_status, directory=tmp_path)
+    bench = Bench(of_hosts(["n1"]))
+    made = trial.run(case, "openmpi", bench, 0, both=False)
+    assert [f"{key} {value}" for key, value in made.verdicts.items()] == VERDICTS[verdict]
+    assert ("beowire" in made.output) == (verdict in ("failed", "not launched"))
+    assert len(trial.run(case, "openmpi", bench, 0, both=True).verdicts) >= 2
+
+
+@pytest.mark.parametrize(("limit_s", "verdict"), [(0, "hung"), (9, "hung"), (1, "cut short")])
+def test_what_is_ended_early_does_not_count_as_hung(
+    limit_s: float, verdict: Verdict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case("mpich", "a", [], by_status, directory=tmp_path, limit_s=2)
+    bench = Bench(of_hosts(["n1"]))
+    monkeypatch.setattr(Bench, "cleared", lambda _: None)
+    monkeypatch.setattr(Bench, "command", lambda *_: Command(["sleep", "600"], {}))
+    made = trial.run(case, "", bench, limit_s, both=False)
+    assert made.verdicts == {"beowire": verdict, "tcp": verdict}
+
+
+def test_a_program_that_cannot_be_built_does_not_run(tmp_path: Path) -> None:
+    case = Case("mpich", "a", [], by_status, directory=tmp_path, make=("sh", "-c", "exit 2"))
+    made = trial.run(case, "openmpi", Bench(of_hosts(["n1"])), 0, both=False)
+    assert made.verdicts == {"beowire": "not built"}
+
+
+def test_jobs_run_in_a_lab_and_their_ranks_are_counted(tmp_path: Path) -> None:
+    """One that passes; one whose second rank fails; and one that the launcher cannot start, as a
+    node cannot be entered."""
+    if choose_mode()[0] == "loopback":
+        pytest.skip("namespaces are refused here")
+    failing = ["sh", "-c", "test $OMPI_COMM_WORLD_RANK = 0"]
+    with network.lab("raw", 0) as cluster:
+        bench = Bench(cluster)
+
+        def verdict(arguments: list[str]) -> Verdict:
+            case = Case("mpich", "a", arguments, by_status, directory=tmp_path)
+            return trial.run(case, "openmpi", bench, 0, both=False).verdicts["beowire"]
+
+        assert verdict([str(places.example("pi")), "--precision", "1e-3"]) == "passed"
+        assert verdict(failing) == "failed"
+        assert cluster.lab is not None
+        cluster.lab.enter_path(cluster.hosts[1]).write_text("exit 1\n")
+        assert verdict(failing) == "not launched"
+
+
+SERVER = """
+import socket, time
+time.sleep(1.5)
+held = socket.create_server(("127.0.0.1", 9228))
+held.accept()
+raise SystemExit(int("{status}"))
+"""
+CLIENT = "import socket; socket.create_connection(('127.0.0.1', 9228))"
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_client_starts_when_its_server_listens(status: int, tmp_path: Path) -> None:
+    """On a loopback interface of their own, where nobody else has the port."""
+    server = shlex.join([sys.executable, "-c", SERVER.format(status=status)])
+    script = 'ip link set lo up && exec sh "$@"'
+    words = [str(HERE / "pair.sh"), server, sys.executable, "-c", CLIENT]
+    command = ["unshare", "--net", "sh", "-c", script, "sh", *words]
+    ended, text = sandbox.run(command, 60, tmp_path, {})
+    assert (ended, text) == (status, "")
+
+
+def test_what_has_run_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor is it if it ran at a commit that is to be kept. What failed to be launched or was cut
+    short is."""
+    ran: list[str] = []
+    unsettled: list[Verdict] = ["not launched"]
+
+    def fake(case: Case, *_: object) -> trial.Trial:
+        ran.append(case.name)
+        return trial.Trial({"beowire": unsettled[0] if case.name == "c" else "passed"})
+
+    monkeypatch.setattr(trial, "run", fake)
+    monkeypatch.setattr(run, "_commit", lambda: "c2")
+    results = tmp_path / "results.jsonl"
+    record.append(results, [outcome("a", day=1), outcome("b", day=2)])
+    suite = run.Suite(
+        "mpich", "", "Open MPI 4.1", [Case("mpich", each, [], by_status) for each in "abcd"]
+    )
+    benches: Queue[Bench] = Queue()
+    for _ in range(2):
+        benches.put(Bench(of_hosts(["n1"])))
+
+    def again(*keep: str) -> list[str]:
+        ran.clear()
+        options = argparse.Namespace(
+            keep=list(keep), again=False, both=False, limit=0, match=["[a-c]"]
+        )
+        assert run.run_suite(suite, "raw", benches, options, results) == (not ran)
+        return sorted(ran)
+
+    assert again("c1") == ["c"]
+    ran.clear()
+    assert again() == ["a", "c"]
+    unsettled[0] = "cut short"
+    assert again() == ["c"]
+    assert again() == ["c"]
 
 
 def test_sizes_are_kept_by_suite_and_version(tmp_path: Path) -> None:
@@ -117,26 +270,46 @@ def test_the_table_counts_the_newest_and_names_differences() -> None:
         outcome("rma/b 2", beowire="hung", control="hung"),
         outcome("rma/c 2", beowire="failed", tcp="failed"),
         outcome("rma/d 2", beowire="failed"),
+        outcome("rma/e 2", beowire="not launched", tcp=""),
+        outcome("rma/f 2", tcp=""),
     ]
     size = {("mpich", "Open MPI 4.1"): 9}
-    text = table.table(outcomes, {"rma/b": "known why"}, size)
-    counted = "4 of 9 | 1 passed, 2 failed, 1 hung | 3 passed, 1 failed | 2026-01-02 | c2 |"
-    assert f"| Open MPI 4.1 | raw frames | {counted}" in text
-    assert "`rma/b 2`: Open MPI 4.1, raw: hung (tcp;ofi_rxm: hung); known why" in text
-    assert "`rma/d 2`: Open MPI 4.1, raw: failed; not explained" in text
+    why = [
+        table.Why(["rma/b"], "of MPICH alone", "MPICH"),
+        table.Why(["rma/x", "rma/b"], "known why", "Open MPI 4", "raw"),
+    ]
+    text = table.table(outcomes, why, size)
+    counted = "6 of 9 | 2 passed, 2 failed, 1 hung, 1 not launched | 3 passed, 1 failed"
+    assert f"| Open MPI 4.1 | raw frames | {counted} | 2026-01-02 | c1 (5), c2 (1) |" in text
     assert "| Open MPI 4.1 | raw frames, 1 % lost to each node | 0 of 9 | | | | |" in text
-    assert "rma/c" not in text.partition("Passed over TCP")[2]
-    assert "rma/a" not in text.partition("Passed over TCP")[2]
+    different, _, both = text.partition("Passed over TCP")[2].partition("Passed over neither")
+    head = "- mpich, Open MPI 4.1, raw, c1:"
+    assert f"{head} `rma/b 2` hung (tcp;ofi_rxm: hung): known why\n" in different
+    assert f"{head} `rma/d 2` failed: not explained\n" in different
+    assert f"{head} `rma/c 2` failed: not explained\n" in both
+    for name in ("rma/a", "rma/e", "rma/f"):
+        assert name not in different + both
 
 
 def test_the_table_replaces_the_one_before(tmp_path: Path) -> None:
+    """But for what it says of runs of which there are no records, or of fewer tests."""
     document = tmp_path / "page.md"
-    document.write_text(f"one\n{table.BEGIN}\nold\n{table.END}\ntwo\n")
-    table.write(document, [outcome("a")], {})
-    text = document.read_text()
-    assert "old" not in text
-    assert text.startswith("one\n")
-    assert text.endswith("\ntwo\n")
+    before = table.table([outcome(each, beowire="hung", tcp="failed") for each in "abc"], [], {})
+    document.write_text(f"one\n{table.BEGIN}\nold\n{before}\n{table.END}\ntwo\n")
+
+    def after(names: str) -> str:
+        table.write(document, [outcome(each, beowire="failed", day=2) for each in names], {})
+        text = document.read_text()
+        assert "old" not in text
+        assert text.startswith("one\n")
+        assert text.endswith("\ntwo\n")
+        return text
+
+    row, told = "| raw frames | 3 | 3 hung |", "c1: `a`, `b`, `c` hung"
+    for names, kept in (("", True), ("d", True), ("de", True), ("def", False)):
+        text = after(names)
+        assert (row in text, told in text) == (kept, kept)
+        assert (f"| raw frames | {len(names)} | {len(names)} failed |" in text) == bool(names)
 
 
 def test_what_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
