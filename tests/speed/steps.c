@@ -3,9 +3,9 @@
  * steps BYTES COUNT IDLE: two endpoints of libbeowire in one process exchange COUNT messages to and
  * fro, driven in turns, and then make at least IDLE rounds in which nothing happens. With the clock
  * of this file, which goes on by the same amount whenever it is read, a run takes the same
- * instructions each time, but for rounds that wait for the kernel: it prints how many there were in
- * all, so that they can be taken out. The clock stands still in them, or a kernel that delivers late
- * would make timers fire.
+ * instructions each time, but for rounds that wait for the kernel: their number is printed, so that
+ * they can be taken out. The clock stands still in them, or a kernel that delivers late would make
+ * timers fire.
  *
  * The environment says how: BEOWIRE_LINKS; STEPS_INTERFACE_A and _B, if the endpoints are to use an
  * interface each and be nodes of their own.
@@ -20,7 +20,7 @@
 
 #define TICK_NS	   5 /* of the clock, each time it is read */
 #define BEGIN_NS   1000000000u
-#define STILL_MAX  20000 /* rounds without anything in a row, after which the clock goes on */
+#define STILL_MAX  20000      /* rounds without anything in a row, after which the clock goes on */
 #define ROUNDS_MAX 100000000u /* without a message: far beyond what waiting takes */
 #define NS_PER_S   1000000000u
 
