@@ -165,6 +165,7 @@ static int bw_fetch_cancel(struct bw_ep *ep, struct bw_remote *p, void *user_op)
 {
 	struct bw_op op = {.type = BW_OP_CANCEL_PULL};
 	struct bw_buffer *b;
+	int error;
 
 	for (b = ep->pulling; b && (b->op != user_op || b->peer != p->number); b = b->next)
 		;
@@ -173,7 +174,9 @@ static int bw_fetch_cancel(struct bw_ep *ep, struct bw_remote *p, void *user_op)
 	bw_host_tick(ep);
 	op.peer = p->handle;
 	op.pull_id = b->key;
-	return bw_host_submit(ep, &op);
+	error = bw_host_submit(ep, &op);
+	bw_host_transmit(ep); /* its end is told soon, whoever makes progress */
+	return error;
 }
 
 int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *user_op)
