@@ -115,7 +115,7 @@ def test_an_ethernet_address_that_changes(node: str, place: Cluster) -> None:
 )
 def test_a_cut_that_stays(silent: tuple[str, ...], place: Cluster) -> None:
     """Nothing that these nodes send arrives any more, the launcher's words neither: each rank is
-    told in time, and not before; the job ends, says why, and leaves nothing."""
+    told in time, and not before; the job ends, says why once for each, and leaves nothing."""
 
     def cut(job: Onward) -> None:
         job.await_rounds(MANY)
@@ -124,16 +124,16 @@ def test_a_cut_that_stays(silent: tuple[str, ...], place: Cluster) -> None:
 
     outcome = run_drill(place, cut, GIVE_UP_S)
     print(f"told after {dict(outcome.told_s)} s, ended after {outcome.after_s:.1f} s")
-    # Rank 1 may be ended before its time, once rank 0 was told.
-    assert 0 in outcome.told_s, outcome.text
+    # A rank may be ended by the launcher before its time, once the other one was told.
+    assert outcome.told_s, outcome.text
     for told_s in outcome.told_s.values():
         assert GIVE_UP_S - 1 < told_s < TOLD_S
-    assert 1 in outcome.told_s or outcome.after_s < TOLD_S
-    assert outcome.after_s < outcome.told_s[0] + GRACE_S + SLACK_S
+    assert outcome.after_s < min(outcome.told_s.values()) + GRACE_S + SLACK_S
     assert outcome.record.exit_status != 0
-    gone = r"beowire: node2 \(node [0-9a-f]+\) engine \d+ is gone \(.+\): "
-    gone += "operations with it end with an error"
-    assert len(re.findall(gone, outcome.text)) == 1, outcome.text
+    gone = r"beowire: (node[12]) \(node [0-9a-f]+\) engine \d+ is gone \(.+\): "
+    found = re.findall(gone + "operations with it end with an error", outcome.text)
+    assert found, outcome.text
+    assert len(set(found)) == len(found), outcome.text
     assert left_behind(place) == []
 
 
