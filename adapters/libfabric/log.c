@@ -41,8 +41,8 @@ void bwf_log(enum bwf_log_level level, const char *format, ...)
 	fprintf(stderr, "beowire: %s\n", text);
 }
 
-/* A new file: the directory may be everybody's, and the name can be guessed. If that fails, the line
- * is on stderr at least. */
+/* A new file: the directory may be everybody's, and the name can be guessed. If that fails, the
+ * line is on stderr at least. */
 static void bwf_log_keep(uint64_t teller, uint64_t key, const char *line)
 {
 	const char *directory = getenv("BEOWIRE_STATS");
