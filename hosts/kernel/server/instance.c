@@ -293,7 +293,10 @@ static int instance_submit_send(struct instance *in, const struct sockaddr_beowi
 	op = (struct bw_op){.type = BW_OP_SEND, .peer = op.peer, .cookie = (uintptr_t)b};
 	op.send.buf = b->len ? (uintptr_t)b : 0;
 	op.send.len = (uint32_t)b->len;
-	return instance_submit(in, &op);
+	error = instance_submit(in, &op);
+	if (!error)
+		instance_keep(in, b);
+	return error;
 }
 
 static bool instance_same(const struct sockaddr_beowire *a, const struct sockaddr_beowire *b)
@@ -313,13 +316,11 @@ static bool instance_holds(const struct instance *in, const struct sockaddr_beow
 	return false;
 }
 
-/* The engine has it, or never will. */
+/* It has been sent or is held, or never will be. */
 static void instance_sent(struct instance *in, struct plain_buffer *b, int error)
 {
-	if (!error) {
-		instance_keep(in, b);
+	if (!error)
 		return;
-	}
 	instance_answer(in->rings, in->id, BEOWIRE_DONE, 0, (uint32_t)b->len);
 	instance_answer(in->rings, in->id, BEOWIRE_FAILED, error == -EAGAIN ? -ENOBUFS : error, 0);
 	free(b);
