@@ -140,7 +140,7 @@ def _list(outcomes: list[Outcome], why: list[Why]) -> list[str]:
     names: dict[tuple[str, str], list[str]] = {}
     for each in outcomes:
         head = _places((each.suite, each.version, each.network), each.commit)
-        ended = each.verdicts["beowire"]
+        ended: str = each.verdicts["beowire"]
         if CONTROL in each.verdicts:
             ended += f" ({CONTROL}: {each.verdicts[CONTROL]})"
         elif each.verdicts["tcp"] not in ("passed", ended):
