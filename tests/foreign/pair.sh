@@ -9,7 +9,8 @@ server=$!
 shift
 
 listens() {
-	(cd /proc/$server/net && grep -qs ':\(240C\|0BB8\) 0\+:0\+ 0[A7] ' tcp tcp6 udp udp6)
+	net=/proc/$server/net
+	grep -qs ':\(240C\|0BB8\) 0\+:0\+ 0[A7] ' $net/tcp $net/tcp6 $net/udp $net/udp6
 }
 
 tries=0

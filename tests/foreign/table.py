@@ -35,6 +35,7 @@ _HEAD = """\
 _DIFFERENT = "Passed over TCP and not over Beowire:"
 _BOTH = "Passed over neither:"
 _UNKNOWN = "not explained"
+_CUT = "it was not given its time"
 
 
 @dataclass(frozen=True)
@@ -139,12 +140,13 @@ def _list(outcomes: list[Outcome], why: list[Why]) -> list[str]:
     names: dict[tuple[str, str], list[str]] = {}
     for each in outcomes:
         head = _places((each.suite, each.version, each.network), each.commit)
-        ended = each.verdicts["beowire"]
+        ended: str = each.verdicts["beowire"]
         if CONTROL in each.verdicts:
             ended += f" ({CONTROL}: {each.verdicts[CONTROL]})"
         elif each.verdicts["tcp"] not in ("passed", ended):
             ended += f" (TCP: {each.verdicts['tcp']})"
-        reason = next((one.reason for one in why if one.fits(each)), _UNKNOWN)
+        unknown = _CUT if each.verdicts["beowire"] == "cut short" else _UNKNOWN
+        reason = next((one.reason for one in why if one.fits(each)), unknown)
         names.setdefault((head, f"{ended}: {reason}"), []).append(f"`{each.name}`")
     return [f"{head}{', '.join(sorted(found))} {told}" for (head, told), found in names.items()]
 

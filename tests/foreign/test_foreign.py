@@ -272,6 +272,7 @@ def test_the_table_counts_the_newest_and_names_differences() -> None:
         outcome("rma/d 2", beowire="failed"),
         outcome("rma/e 2", beowire="not launched", tcp=""),
         outcome("rma/f 2", tcp=""),
+        outcome("rma/g 2", beowire="cut short", tcp="hung"),
     ]
     size = {("mpich", "Open MPI 4.1"): 9}
     why = [
@@ -279,14 +280,18 @@ def test_the_table_counts_the_newest_and_names_differences() -> None:
         table.Why(["rma/x", "rma/b"], "known why", "Open MPI 4", "raw"),
     ]
     text = table.table(outcomes, why, size)
-    counted = "6 of 9 | 2 passed, 2 failed, 1 hung, 1 not launched | 3 passed, 1 failed"
-    assert f"| Open MPI 4.1 | raw frames | {counted} | 2026-01-02 | c1 (5), c2 (1) |" in text
+    counted = (
+        "7 of 9 | 2 passed, 2 failed, 1 hung, 1 not launched, 1 cut short"
+        " | 3 passed, 1 failed, 1 hung"
+    )
+    assert f"| Open MPI 4.1 | raw frames | {counted} | 2026-01-02 | c1 (6), c2 (1) |" in text
     assert "| Open MPI 4.1 | raw frames, 1 % lost to each node | 0 of 9 | | | | |" in text
     different, _, both = text.partition("Passed over TCP")[2].partition("Passed over neither")
     head = "- mpich, Open MPI 4.1, raw, c1:"
     assert f"{head} `rma/b 2` hung (tcp;ofi_rxm: hung): known why\n" in different
     assert f"{head} `rma/d 2` failed: not explained\n" in different
     assert f"{head} `rma/c 2` failed: not explained\n" in both
+    assert f"{head} `rma/g 2` cut short (TCP: hung): it was not given its time\n" in both
     for name in ("rma/a", "rma/e", "rma/f"):
         assert name not in different + both
 
