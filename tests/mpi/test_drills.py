@@ -173,7 +173,10 @@ def test_first_words_said_again(place: Cluster) -> None:
         for drill in (again, later):
             outcome = run_drill(place, drill, GIVE_UP_S)
             assert outcome.longest_round_s() < GIVE_UP_S
-            assert outcome.record.sum("tx_payload", "udp") == 0
+            # A busy machine answers late at times, and a round goes by UDP. Whoever believed what
+            # was said again would go by it from then on, for at least a third of the rounds.
+            by_udp = outcome.record.sum("tx_payload", "udp")
+            assert by_udp < outcome.record.sum("tx_payload", "packet") / 10
             assert "beowire: " not in outcome.text
             assert {hello.by_udp for hello in asked} == {True, False}
             asked.clear()
