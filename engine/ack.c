@@ -51,6 +51,15 @@ void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 		bw_ack_settled(t);
 }
 
+void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b,
+		  struct bw_ack *a)
+{
+	bw_ack_block(e, p, t, b);
+	memset(a, 0, sizeof(*a));
+	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx_max_ns, UINT32_MAX);
+	a->largest = (uint32_t)t->rx_max;
+}
+
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head)
 {
 	struct bw_hdr *h = head;
@@ -62,10 +71,7 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 
 	bw_hdr_fill(e, p, h, BW_FRAME_ACK);
 	h->path = (uint8_t)(t - p->path);
-	bw_ack_block(e, p, t, b);
-	memset(a, 0, sizeof(*a));
-	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx_max_ns, UINT32_MAX);
-	a->largest = (uint32_t)t->rx_max;
+	bw_ack_whole(e, p, t, b, a);
 	a->ranges = (uint16_t)t->rx.n;
 	for (i = 0; i < t->rx.n; i++) {
 		r[i].gap = (uint32_t)(t->rx.span[i].lo - from);

@@ -135,10 +135,12 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	return 0;
 }
 
+/* A BYE says what was received, too: the acknowledgement before it may be lost, and is the last. */
 static void bw_farewell_say_bye(struct bw_engine *e, const struct bw_leave *l,
 				const struct bw_link_addr *to)
 {
 	struct bw_stray *s = bw_stray_new(e, to);
+	struct bw_ackblk *b;
 	struct bw_hdr *h;
 
 	if (!s)
@@ -149,6 +151,13 @@ static void bw_farewell_say_bye(struct bw_engine *e, const struct bw_leave *l,
 	h->dst_inc = l->inc;
 	h->conn = l->conn;
 	s->len = sizeof(*h);
+	if (l->acknowledges) {
+		h->path = l->path;
+		b = (struct bw_ackblk *)(h + 1);
+		*b = l->ackblk;
+		memcpy(b + 1, &l->ack, sizeof(l->ack));
+		s->len += sizeof(*b) + sizeof(l->ack);
+	}
 	bw_head_seal(e, s->head, s->len, s->len);
 }
 
@@ -172,8 +181,9 @@ void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p)
 			bw_farewell_say_ack(e, p, &p->path[i]);
 }
 
-void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p)
+void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledge)
 {
+	struct bw_path *t = &p->path[p->best];
 	struct bw_leave *l;
 
 	if (!p->conn)
@@ -183,12 +193,29 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p)
 	l->inc = p->inc;
 	l->conn = p->conn;
 	l->engine = p->engine;
-	bw_farewell_say_bye(e, l, &p->path[p->best].to);
+	l->path = p->best;
+	l->acknowledges = acknowledge && p->confirmed && t->rx_any;
+	if (l->acknowledges)
+		bw_ack_whole(e, p, t, &l->ackblk, &l->ack);
+	bw_farewell_say_bye(e, l, &t->to);
+}
+
+/* What the peer that leaves has received of us. */
+static int bw_farewell_last_ack(struct bw_engine *e, const struct bw_rx_frame *f,
+				const struct bw_hdr *h, struct bw_peer *p)
+{
+	struct bw_path *t = bw_peer_path(p, h->path);
+	int r = bw_recv_ack_body(e, f, h);
+
+	if (!r && p->conn && t)
+		bw_recv_ack_taken(e, p, t, h);
+	return r;
 }
 
 int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	struct bw_peer *p;
+	int r;
 
 	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
 		return -BW_DROP_HEADER;
@@ -197,8 +224,10 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 		return -BW_DROP_INCARNATION;
 	if (!p || p->wire != h->conn || p->engine != h->src_engine)
 		return -BW_DROP_HANDLE;
-	bw_peer_down(e, p, BW_DOWN_CLOSED);
-	return 0;
+	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
+	if (!r)
+		bw_peer_down(e, p, BW_DOWN_CLOSED);
+	return r;
 }
 
 /* What its next frame would be answered by whoever is here then. */
@@ -247,7 +276,7 @@ bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
 		if (e->failed)
 			bw_farewell_say_gone(e, p);
 		else
-			bw_farewell_bid_bye(e, p);
+			bw_farewell_bid_bye(e, p, true);
 		if (bw_stray_frame(e, f))
 			return true;
 	}

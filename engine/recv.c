@@ -396,26 +396,41 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	return r;
 }
 
-int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+int bw_recv_ack_body(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
-	const struct bw_ackblk *b = (const struct bw_ackblk *)(h + 1);
-	const struct bw_ack *a = (const struct bw_ack *)(b + 1);
-	struct bw_peer *p;
-	struct bw_path *t;
-	int r;
+	const struct bw_ack *a = (const struct bw_ack *)((const struct bw_ackblk *)(h + 1) + 1);
+	uint32_t len = sizeof(struct bw_ackblk) + sizeof(*a);
 
-	if (h->len < sizeof(*b) + sizeof(*a))
+	if (h->len < len)
 		return -BW_DROP_SHORT;
 	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
 		return -BW_DROP_HEADER;
-	if (h->len < sizeof(*b) + sizeof(*a) + a->ranges * sizeof(struct bw_range) ||
-	    a->ranges > BW_ACK_RANGES_MAX)
+	if (h->len < len + a->ranges * sizeof(struct bw_range) || a->ranges > BW_ACK_RANGES_MAX)
 		return -BW_DROP_MALFORMED;
-	r = bw_recv_peer(e, f, h, &p, &t);
+	return 0;
+}
+
+void bw_recv_ack_taken(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		       const struct bw_hdr *h)
+{
+	const struct bw_ackblk *b = (const struct bw_ackblk *)(h + 1);
+	const struct bw_ack *a = (const struct bw_ack *)(b + 1);
+
+	bw_ack_received(e, p, t, h, b, a, (const struct bw_range *)(a + 1));
+}
+
+int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+{
+	struct bw_peer *p;
+	struct bw_path *t;
+	int r = bw_recv_ack_body(e, f, h);
+
+	if (!r)
+		r = bw_recv_peer(e, f, h, &p, &t);
 	if (r)
 		return r;
 	e->count.acks_rx++;
-	bw_ack_received(e, p, t, h, b, a, (const struct bw_range *)(a + 1));
+	bw_recv_ack_taken(e, p, t, h);
 	bw_peer_schedule(e, p);
 	return 0;
 }

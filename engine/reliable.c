@@ -101,7 +101,7 @@ static int bw_reliable_disconnect(struct bw_engine *e, struct bw_op *op)
 		return -ENOTCONN;
 	if (op->on)
 		bw_farewell_settle(e, p);
-	bw_farewell_bid_bye(e, p);
+	bw_farewell_bid_bye(e, p, op->on);
 	bw_peer_down(e, p, BW_DOWN_CANCELED);
 	return 0;
 }

@@ -351,6 +351,10 @@ struct bw_leave {
 	uint32_t wire;	    /* our handle in it; 0: unused */
 	uint32_t inc, conn; /* the peer's */
 	uint16_t engine;
+	uint8_t path;	   /* that `ackblk` and `ack` are of */
+	bool acknowledges; /* its BYE does, with these and no ranges */
+	struct bw_ackblk ackblk;
+	struct bw_ack ack;
 };
 
 struct bw_engine {
@@ -495,8 +499,9 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 			enum bw_refusal why);
 /* Leave the acknowledgements that are owed for next_frame(), before the peer is dropped. */
 void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p);
-/* The peer is dropped by us: leave a BYE for next_frame(). */
-void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p);
+/* The peer is dropped by us: leave a BYE for next_frame(), which tells on request what was received
+ * without a gap on the path in use. */
+void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledge);
 /* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
 void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 /* While closing: last acknowledgements and BYEs, or refusals if the host failed. */
@@ -565,6 +570,9 @@ bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t);
 /* An ACK frame of the path, up to BW_ACK_BYTES at `head`; its length. */
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head);
+/* Both fixed bodies of an acknowledgement, without ranges. */
+void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b,
+		  struct bw_ack *a);
 void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_tx_frame *f);
 
 /* loss.c: what becomes of records */
@@ -652,6 +660,12 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		    const struct bw_part_msg *w, uint32_t at);
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+/* Is the body of this ACK, or of a BYE that acknowledges, whole and right? 0, or the negative reason to
+ * drop it. */
+int bw_recv_ack_body(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+/* What such a body acknowledges of what the peer was sent on this path. */
+void bw_recv_ack_taken(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+		       const struct bw_hdr *h);
 int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed);
 uint64_t bw_unwrap(uint64_t near, uint32_t wire);

@@ -10,7 +10,7 @@
  *	DATA	hdr | ackblk (16) | part [payload] ...: the only type with a packet number
  *	ACK	hdr | ackblk (16) | ack (16) | range ...: received ranges; never acknowledged
  *	REFUSE	hdr | refuse (64): "I do not know that incarnation / version / handle"
- *	BYE	hdr: the sending engine closes
+ *	BYE	hdr [ackblk | ack | range ...]: the sending engine closes, having received this
  *	DGRAM	hdr | dgram (16) | payload: the minimal datagram protocol, see datagram.c
  *
  * Bytes after the stated length are legal and ignored, since Ethernet pads to 60 bytes.

@@ -26,6 +26,60 @@ static void close__acknowledges_what_it_got(void **state)
 	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
 }
 
+/* The acknowledgement before it may be lost, or overtaken. */
+static void bye__acknowledges_what_was_got(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	node_close(B);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A ACK 1", "B>A BYE", NULL);
+	drop(0);
+	deliver_all();
+	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+static void bye__said_again_acknowledges_what_was_got_before(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	disconnect(B, A);
+	flush(B);
+	drop_all(); /* the acknowledgement, and BYE */
+	forget_logs();
+	post(A, B, 2, 8);
+	run(BW_S);
+	expect_events("A SENT 1", "A SENT 2 ESHUTDOWN", "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+static void bye__that_is_not_whole_is_dropped(void **state)
+{
+	struct frame *f;
+	struct bw_ack *a;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	node_close(B);
+	drop(0);
+	f = take(0);
+	a = (struct bw_ack *)((struct bw_ackblk *)(frame_hdr(f) + 1) + 1);
+	a->ranges = 1; /* which is not there */
+	frame_seal(f);
+	assert_int_equal(receive(frame_copy(f)), -BW_DROP_MALFORMED);
+	a->ranges = 0;
+	frame_hdr(f)->len = sizeof(struct bw_ackblk);
+	frame_seal(f);
+	assert_int_equal(receive(frame_copy(f)), -BW_DROP_SHORT);
+	assert_int_equal(events_with("A SENT"), 0);
+	assert_int_equal(events_with("A PEER_DOWN"), 0);
+	frame_free(f);
+}
+
 static void close__says_bye_behind_refusals_not_yet_sent(void **state)
 {
 	struct frame *f;
@@ -285,6 +339,9 @@ int farewell_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(close__says_bye),
 		TEST(close__acknowledges_what_it_got),
+		TEST(bye__acknowledges_what_was_got),
+		TEST(bye__said_again_acknowledges_what_was_got_before),
+		TEST(bye__that_is_not_whole_is_dropped),
 		TEST(close__says_bye_behind_refusals_not_yet_sent),
 		TEST(close__gives_buffers_back),
 		TEST(close__gives_back_buffers_of_messages_not_taken),

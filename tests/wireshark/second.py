@@ -79,7 +79,7 @@ def parse(data: bytes) -> Received:
         names = [item for item in wire_layout().structures[shape].members if item.name == "name"]
         start = at + names[0].offset
         frame.name = data[start : start + names[0].size].rstrip(b"\0").decode()
-    elif frame.kind == "ACK":
+    elif frame.kind == "ACK" or (frame.kind == "BYE" and hdr["len"]):
         frame.body = unpack("ackblk", data, at) | unpack("ack", data, at + size("ackblk"))
         first = at + size("ackblk") + size("ack")
         for number in range(frame.body["ranges"]):

@@ -85,8 +85,8 @@ def data() -> Frame:
     return frame.part("PAD", bytes(31))
 
 
-def ack(count: int = 3) -> Frame:
-    frame = ackblk(header("ACK", path=3)).add(
+def ack(count: int = 3, kind: str = "ACK") -> Frame:
+    frame = ackblk(header(kind, path=3)).add(
         "ack", delay_ns=123456, largest=41 + 10 * count, ranges=count
     )
     for number in range(count):
@@ -112,12 +112,24 @@ def bye() -> Frame:
     return header("BYE")
 
 
+def last_bye() -> Frame:
+    return ack(0, "BYE")
+
+
 def dgram() -> Frame:
     frame = header("DGRAM", dst_inc=0, conn=0).add("dgram", dst_ep=1, src_ep=2, plen=100, crc=0)
     return frame.payload(bytes(100))
 
 
-EVERY = {"hello": hello, "data": data, "ack": ack, "refuse": refuse, "bye": bye, "dgram": dgram}
+EVERY = {
+    "hello": hello,
+    "data": data,
+    "ack": ack,
+    "refuse": refuse,
+    "bye": bye,
+    "last bye": last_bye,
+    "dgram": dgram,
+}
 
 
 def show(tmp_path: Path, packets: list[bytes], *options: str, cut: int = 0xFFFF) -> list[Packet]:
@@ -414,10 +426,10 @@ def test_random_bytes_never_break_the_dissector(tmp_path: Path) -> None:
 
 
 def test_summaries_say_what_a_frame_is_for(tmp_path: Path) -> None:
-    frames = [hello(), data(), ack(), refuse(), bye(), dgram()]
+    frames = [hello(), data(), ack(), refuse(), bye(), last_bye(), dgram()]
     write_pcap(tmp_path / "s.pcap", [raw(bytes(frame.seal().data)) for frame in frames])
     lines = summaries(tmp_path / "s.pcap")
-    assert [line.split("\t")[0] for line in lines] == ["Beowire"] * 6
+    assert [line.split("\t")[0] for line in lines] == ["Beowire"] * 7
     for line, words in zip(
         lines,
         [
@@ -426,6 +438,7 @@ def test_summaries_say_what_a_frame_is_for(tmp_path: Path) -> None:
             ["ACK", "ack=41", "+44-51"],
             ["REFUSE", "that incarnation is not alive here"],
             ["BYE"],
+            ["BYE", "ack=41"],
             ["DGRAM", "100 bytes"],
         ],
         strict=True,

@@ -541,10 +541,15 @@ def test_goodbye_from_us(known: Pair) -> None:
 
 
 def test_goodbye_from_them(pair: Pair) -> None:
+    """It says what they have received, beside the acknowledgement before."""
+    second = pair.second
+    pair.send(pair.message(second.data(), b"last words"))
+    assert second.part("MESSAGE").payload == b"last words"
     assert pair.process.stdin is not None
     pair.process.stdin.close()
-    bye = pair.second.wait(lambda each: each.kind == "BYE")
-    assert (bye.hdr["dst_inc"], bye.hdr["conn"]) == (pair.second.inc, pair.second.conn)
+    bye = second.wait(lambda each: each.kind == "BYE")
+    assert (bye.hdr["dst_inc"], bye.hdr["conn"]) == (second.inc, second.conn)
+    assert (bye.body["ack"], bye.body["largest"], bye.ranges) == (second.pn, second.pn, [])
 
 
 def test_another_cluster_is_not_heard(strangers: Pair) -> None:

@@ -541,7 +541,12 @@ function Frame:refuse(tree)
 	self:say(string.format("%s: %s", text_of(ranges.name), REFUSALS[why] or "reason " .. why))
 end
 
-function Frame:bye() end
+-- What was received before the leave may follow.
+function Frame:bye(tree)
+	if self.at < self.stated then
+		self:ack(tree)
+	end
+end
 
 function Frame:dgram(tree)
 	if not self:room(dgram.size) then
