@@ -259,6 +259,7 @@ struct bwf_op {
 struct bwf_op_pool {
 	struct bwf_op **chunk;
 	uint32_t chunks;
+	uint32_t under_way; /* each has at most one completion */
 	struct bwf_op *spare;
 };
 

@@ -136,8 +136,9 @@ static inline void bwf_port_notify(struct bwf_port *port)
 int bwf_cq_open(struct fid_domain *fid, struct fi_cq_attr *attr, struct fid_cq **cq, void *context);
 void bwf_cq_push(struct bwf_cq *cq, const struct bwf_cqe *e);
 bool bwf_cq_ready(struct bwf_cq *cq);
-/* Are there so many entries that new operations have to wait until the program reads some? */
-bool bwf_cq_full(const struct bwf_cq *cq);
+/* Are there so many entries, with what is under way, that new operations have to wait until the
+ * program reads some? */
+bool bwf_cq_full(const struct bwf_cq *cq, uint64_t under_way);
 /* Likewise for what peers put there without an operation of the program's: they are refused. */
 bool bwf_cq_overfull(const struct bwf_cq *cq);
 int bwf_cq_trywait(struct bwf_cq *cq);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Completion queues: a ring that grows, since the size that applications ask for is a hint. While
- * it is full, new operations find no room (FI_EAGAIN, as resource management promises); those under
- * way still report. Entries are kept whole and packed into the queue's format when they are read;
+ * it is full, with what is under way, new operations find no room (FI_EAGAIN, as resource management
+ * promises). Entries are kept whole and packed into the queue's format when they are read;
  * an error stays at the head until it is taken with readerr.
  */
 #include "bwf.h"
@@ -28,9 +28,9 @@ static uint64_t bwf_cq_entries(const struct bwf_cq *cq)
 	return atomic_load_explicit(&cq->tail, memory_order_relaxed) - head;
 }
 
-bool bwf_cq_full(const struct bwf_cq *cq)
+bool bwf_cq_full(const struct bwf_cq *cq, uint64_t under_way)
 {
-	return cq && bwf_cq_entries(cq) >= cq->most;
+	return cq && bwf_cq_entries(cq) + under_way >= cq->most;
 }
 
 bool bwf_cq_overfull(const struct bwf_cq *cq)

@@ -38,11 +38,12 @@ struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer number)
 	struct bwf_peer *peer = bwf_peer_get(ep, number);
 	struct bwf_op *op;
 
-	if (bwf_cq_full(ep->tx_cq))
+	if (bwf_cq_full(ep->tx_cq, ep->ops.under_way))
 		return NULL;
 	if (!peer || (!ep->ops.spare && !bwf_op_grow(&ep->ops)))
 		return NULL;
 	peer->busy++;
+	ep->ops.under_way++;
 	op = ep->ops.spare;
 	ep->ops.spare = op->next;
 	op->done.call = bwf_op_done;
@@ -79,6 +80,7 @@ void bwf_op_put(struct bwf_ep *ep, struct bwf_op *op)
 	struct bwf_peer *peer = &ep->peer[op->peer];
 
 	peer->busy--;
+	ep->ops.under_way--;
 	peer->writes_out -= op->is_long;
 	if (op->state == BWF_OP_AWAITING) {
 		peer->requests_out--;

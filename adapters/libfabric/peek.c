@@ -49,7 +49,7 @@ static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 
 	if (ret)
 		return ret;
-	if (bwf_cq_full(ep->rx_cq))
+	if (bwf_cq_full(ep->rx_cq, 0))
 		return -FI_EAGAIN;
 	arrived = bwf_match_find(&ep->tagged, peer, a->tag, a->ignore);
 	if (!arrived && !last)
@@ -102,7 +102,7 @@ static ssize_t bwf_rx_claimed_locked(struct bwf_ep *ep, const struct bwf_rx_args
 	u = *at;
 	if (!u)
 		return -FI_EINVAL;
-	rx = bwf_cq_full(ep->rx_cq) ? NULL : bwf_rx_new(ep);
+	rx = bwf_cq_full(ep->rx_cq, 0) ? NULL : bwf_rx_new(ep);
 	if (!rx)
 		return -FI_EAGAIN;
 	*at = u->next;

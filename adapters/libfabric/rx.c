@@ -398,7 +398,7 @@ static ssize_t bwf_rx_post_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 
 	if (ret)
 		return ret;
-	rx = bwf_cq_full(ep->rx_cq) ? NULL : bwf_rx_new(ep);
+	rx = bwf_cq_full(ep->rx_cq, 0) ? NULL : bwf_rx_new(ep);
 	if (!rx)
 		return -FI_EAGAIN;
 	bwf_rx_set(ep, rx, a, tagged);

@@ -6,7 +6,7 @@
 #include "groups.h"
 
 #define BULK  (1280 - 32 - 16 - 24) /* payload of a full frame */
-#define STALL (200 * BW_MS)	    /* nothing may wait longer for a path that is dead */
+#define STALL (10 * BW_MS)	    /* nothing may wait longer for a path that is dead */
 
 static uint8_t dead; /* links that carry nothing, one bit each */
 static bool slow;    /* frames of link 1 stay on the wire */

@@ -33,7 +33,7 @@ class Told:
         found = [
             json.loads(text)
             for file, text in self.files.items()
-            if file.startswith(f"{name}/{side}/")
+            if file.startswith(f"{name}/{side}/") and file.endswith(".json")
         ]
         assert len(found) == 1, self.files
         links: dict[str, Any] = found[0]["links"]
