@@ -94,7 +94,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             )
         assert record.exit_status == 0
         whole = {
-            each["node"]: each for each in map(json.loads, map(Path.read_text, stats.glob("*.json")))
+            each["node"]: each
+            for each in map(json.loads, map(Path.read_text, stats.glob("*.json")))
         }
         yield Run(
             directory / "run.pcap",
