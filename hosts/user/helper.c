@@ -242,8 +242,8 @@ void bw_helper_stop(struct bw_ep *ep)
 	bw_lock_release(&ep->lock);
 	bw_helper_kick(h);
 	pthread_join(h->thread, NULL);
-	/* With the lock: fork() copies the descriptors before the memory, and a child would not know
-	 * of one that is closed between. */
+	/* With the lock: fork() copies the descriptors before the memory, and a child would not
+	 * know of one that is closed between. */
 	bw_lock_take(&ep->lock);
 	close(h->fd);
 	h->fd = -1;

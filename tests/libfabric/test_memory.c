@@ -447,8 +447,8 @@ int main(void)
 
 	const char *links = getenv("BEOWIRE_LINKS");
 
-	/* 65536 reads take minutes where the kernel's link runs, in an emulated guest; how many find
-	 * room is decided above the links. */
+	/* 65536 reads take minutes where the kernel's link runs, in an emulated guest; how many
+	 * find room is decided above the links. */
 	if (links && strcmp(links, "kernel") == 0)
 		cmocka_set_skip_filter("queue__that_is_full_holds_new_reads");
 	return cmocka_run_group_tests_name("remote memory", tests, NULL, NULL);
