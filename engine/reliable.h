@@ -660,8 +660,8 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		    const struct bw_part_msg *w, uint32_t at);
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
-/* Is the body of this ACK, or of a BYE that acknowledges, whole and right? 0, or the negative reason
- * to drop it. */
+/* Is the body of this ACK, or of a BYE that acknowledges, whole and right? 0, or the negative
+ * reason to drop it. */
 int bw_recv_ack_body(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 /* What such a body acknowledges of what the peer was sent on this path. */
 void bw_recv_ack_taken(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,

@@ -2,8 +2,8 @@
 /*
  * Completion queues: a ring that grows, since the size that applications ask for is a hint. While
  * it is full, with what is under way, new operations find no room (FI_EAGAIN, as resource
- * management promises). Entries are kept whole and packed into the queue's format when they are read;
- * an error stays at the head until it is taken with readerr.
+ * management promises). Entries are kept whole and packed into the queue's format when they are
+ * read; an error stays at the head until it is taken with readerr.
  */
 #include "bwf.h"
 
