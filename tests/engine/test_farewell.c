@@ -14,7 +14,8 @@ static void close__says_bye(void **state)
 	expect_events("B PEER_DOWN A ESHUTDOWN", "C PEER_DOWN A ESHUTDOWN", NULL);
 }
 
-static void close__acknowledges_what_it_got(void **state)
+/* B got a message, and closes: what it says lies on the wire. */
+static void got_and_closed(void)
 {
 	meet(A, B);
 	post(A, B, 1, 8);
@@ -22,6 +23,11 @@ static void close__acknowledges_what_it_got(void **state)
 	deliver_all();
 	node_close(B);
 	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A ACK 1", "B>A BYE", NULL);
+}
+
+static void close__acknowledges_what_it_got(void **state)
+{
+	got_and_closed();
 	deliver_all();
 	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
 }
@@ -29,12 +35,7 @@ static void close__acknowledges_what_it_got(void **state)
 /* The acknowledgement before it may be lost, or overtaken. */
 static void bye__acknowledges_what_was_got(void **state)
 {
-	meet(A, B);
-	post(A, B, 1, 8);
-	flush(A);
-	deliver_all();
-	node_close(B);
-	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A ACK 1", "B>A BYE", NULL);
+	got_and_closed();
 	drop(0);
 	deliver_all();
 	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
@@ -60,11 +61,7 @@ static void bye__that_is_not_whole_is_dropped(void **state)
 	struct frame *f;
 	struct bw_ack *a;
 
-	meet(A, B);
-	post(A, B, 1, 8);
-	flush(A);
-	deliver_all();
-	node_close(B);
+	got_and_closed();
 	drop(0);
 	f = take(0);
 	a = (struct bw_ack *)((struct bw_ackblk *)(frame_hdr(f) + 1) + 1);

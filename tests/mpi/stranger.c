@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "protocol.h"
+#include "seal.h"
 #include "wire.h"
 
 #define KEPT	    256 /* captured frames at a time */
@@ -194,36 +195,6 @@ static void listen_now(void)
 
 /* ---- what is said ---- */
 
-/* The checksum that a receiver computes: it leaves the payloads of DATA out. */
-static void seal(uint8_t *bytes, uint32_t size)
-{
-	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0, end;
-	struct bw_hdr h;
-
-	memcpy(&h, bytes, sizeof(h));
-	h.hcrc = 0;
-	memcpy(bytes, &h, sizeof(h));
-	end = (uint32_t)sizeof(h) + h.len;
-	if (end > size)
-		return;
-	while (h.type == BW_FRAME_DATA && at + sizeof(struct bw_part_msg) <= end) {
-		struct bw_part part;
-		uint32_t pay;
-
-		memcpy(&part, bytes + at, sizeof(part));
-		pay = at + (uint32_t)(part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
-					      ? sizeof(struct bw_part_bulk)
-					      : sizeof(struct bw_part_msg));
-		if (pay + part.plen > end)
-			break;
-		crc = bw_crc32c(crc, bytes + from, pay - from);
-		from = pay + part.plen;
-		at = (from + 7) & ~7u;
-	}
-	crc = bw_crc32c(crc, bytes + from, end - from);
-	memcpy(bytes + offsetof(struct bw_hdr, hcrc), &crc, sizeof(crc));
-}
-
 static void prepare(struct burst *b, size_t head, void *to, socklen_t to_len)
 {
 	for (int i = 0; i < BURST; i++) {
@@ -373,7 +344,7 @@ static void add_one(void)
 		n = k->len;
 	}
 	if (what != 3)
-		seal(bytes, n);
+		seal_frame(bytes, n);
 	b->part[b->n++].iov_len = b == &raw ? 14 + n : n;
 }
 
