@@ -12,12 +12,12 @@ import re
 import tempfile
 import time
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 
 import pytest
 from beowire import places, selftest, vm, vm_coverage, vm_debug, vm_kernel
 from beowire.errors import BeowireError
+from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
 ALL_PROGRAMS = tuple(sorted(source.stem for source in HERE.glob("test_*.c")))
@@ -57,7 +57,7 @@ CASES = [(program, test) for program in PROGRAMS for test in cases_of(program)]
 DEBUG_CASES = [(program, test) for program in DEBUG_PROGRAMS for test in cases_of(program)]
 
 
-@cache
+@remembered
 def run(kernel: str, commands: tuple[str, ...], limit_s: int, coverage: bool = False) -> Run:
     """These programs, each with its arguments, one after another in a guest with this kernel."""
     try:
@@ -115,7 +115,7 @@ def test_the_newest_kernel_complains_of_nothing() -> None:
     assert run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).complaints == []
 
 
-@cache
+@remembered
 def under_the_debug_kernel() -> Run:
     """All programs, and the one of protocol servers, with lines counted. The modules are loaded
     anew at the very end, so that one pair of them does all the counting."""

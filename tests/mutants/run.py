@@ -96,6 +96,14 @@ class Mutant:
             raise ValueError(f"{self.file} contains the text to be changed {times} times, not once")
         return source.replace(self.old, self.new)
 
+    def fits(self) -> bool:
+        """Whether what is to be changed is there."""
+        try:
+            self.text()
+        except ValueError:
+            return False
+        return True
+
     def _text_of_function(self, source: str) -> str:
         start = rf"^(?![ \t#/*])[^;\n]*\b{self.function}\([^;{{]*?\)\n\{{.*?^\}}"
         body = re.search(start, source, re.MULTILINE | re.DOTALL)
@@ -369,11 +377,12 @@ def git(*words: str) -> str:
 
 def sample(mutants: Sequence[Mutant], every: int, changed: set[str], turn: int) -> list[Mutant]:
     """Those of changed files, if there are not too many, and every so many of the others; `turn`
-    says which."""
+    says which. Those that no longer fit the sources are always among them, and fail."""
     near = [mutant for mutant in mutants if mutant.file in changed]
     far = [mutant for mutant in mutants if mutant.file not in changed]
     step = -(-len(near) // CHANGED_MOST) or 1
     chosen = {mutant.name for mutant in (*near[turn % step :: step], *far[turn % every :: every])}
+    chosen |= {mutant.name for mutant in mutants if not mutant.fits()}
     return [mutant for mutant in mutants if mutant.name in chosen]
 
 

@@ -9,12 +9,12 @@ fails. A new budget is written as for user space: test_speed.py.
 
 import json
 import statistics
-from functools import cache
 
 import budgets
 import pytest
 from beowire import kernel_bench, places, vm, vm_counted
 from beowire.errors import BeowireError
+from remembered import remembered
 
 LONG = 1 << 20
 CASES = [(mtu_bytes, size) for size in (8, 4096, LONG) for mtu_bytes in (1500, 9000)]
@@ -28,7 +28,7 @@ def case(mtu_bytes: int, message_bytes: int) -> str:
     return f"transport=rdm,bytes={message_bytes},mtu={mtu_bytes},{few}"
 
 
-@cache
+@remembered
 def measured() -> tuple[str, list[int]]:
     """The series of the guest's kernel ("6.1"), and instructions for one message, sent and
     received, of each case."""

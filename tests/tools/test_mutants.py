@@ -73,6 +73,9 @@ def test_only_a_test_that_fails_has_noticed(tmp_path: Path) -> None:
     assert "invalid syntax" in found["unreadable"]["problem"]
     assert "contains the text 0 times" in found["stale"]["problem"]
     assert "has no check_all any more" in found["nowhere"]["problem"]
+    status, told, errors = tried("--table", str(table), "--sample", "1000")
+    assert status == 1, errors
+    assert {each["name"] for each in told["mutants"]} >= {"stale", "nowhere"}
 
 
 def test_tests_that_fail_anyway_or_are_skipped_prove_nothing(tmp_path: Path) -> None:

@@ -298,6 +298,25 @@ def test_jobs_count_one_another(tmp_path: Path) -> None:
         assert of_second() == 0
 
 
+def test_what_is_executed_on_a_node_counts_as_a_job(job_lab: lab.Lab, tmp_path: Path) -> None:
+    with lab_jobs.counted(job_lab.directory, tmp_path) as others:
+        assert others() == 0
+    on_node = [*COMMAND, "lab", "exec", job_lab.name, "node1", "--"]
+    words = ["sh", "-c", "echo started; cat"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([*on_node, *words], **pipes) as beside:
+        assert beside.stdin is not None
+        assert beside.stdout is not None
+        assert beside.stdout.readline() == b"started\n"
+        with lab_jobs.counted(job_lab.directory, tmp_path) as others:
+            assert others() == 1
+            subprocess.run([*on_node, "true"], check=True)
+            assert others() == 2
+        beside.stdin.close()
+    with lab_jobs.counted(job_lab.directory, tmp_path) as others:
+        assert others() == 0
+
+
 @pytest.fixture
 def shared_memory() -> Iterator[Path]:
     """A name for files in shared memory such as MPICH makes, removed afterwards."""

@@ -8,13 +8,13 @@ own verdict there.
 import os
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from beowire import places, vm
 from beowire.errors import BeowireError
+from remembered import remembered
 
 INSIDE = "BEOWIRE_TEST_IN_GUEST"
 
@@ -32,7 +32,7 @@ def elsewhere(test: str, tests: tuple[str, ...], why: str) -> None:
     assert verdicts.get(test) == "passed", f"in a guest: {verdicts.get(test)}"
 
 
-@cache
+@remembered
 def _verdicts(tests: tuple[str, ...]) -> dict[str, str]:
     root = places.root()
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:

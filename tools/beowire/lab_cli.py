@@ -15,7 +15,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import counters, lab, lab_link_cli
+from beowire import counters, lab, lab_jobs, lab_link_cli
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 from beowire.topology_keys import parse_rate, parse_share
@@ -144,6 +144,7 @@ def exec_(name: Name, node: str, command: Annotated[list[str], typer.Argument()]
     """Execute a command on a node: lab exec NAME node1 -- CMD ARGS."""
     made = lab.load_ready(name)
     made.check_node(node)
+    lab_jobs.join(made.directory)
     # A shell's words and status for what cannot be executed: 127 if it is not there, else 126.
     become = ["sh", "-c", 'exec "$@"', "beowire", *command]
     os.execv("/bin/sh", ["sh", str(made.enter_path(node)), *become])
@@ -154,6 +155,7 @@ def shell(name: Name, node: str) -> None:
     """Open a shell on a node."""
     made = lab.load_ready(name)
     made.check_node(node)
+    lab_jobs.join(made.directory)
     program = os.environ.get("SHELL") or "/bin/sh"
     os.execv("/bin/sh", ["sh", str(made.enter_path(node)), program])
 

@@ -8,13 +8,13 @@ the module, where raw frames pass and where they do not.
 import json
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from beowire import places, selftest, vm
 from beowire.errors import BeowireError
+from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = ["test_getinfo", "test_memory", "test_messages", "test_waiting"]
@@ -45,7 +45,7 @@ class Told:
         return said
 
 
-@cache
+@remembered
 def run() -> Told:
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         out = Path(name)

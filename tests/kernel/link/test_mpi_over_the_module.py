@@ -9,13 +9,13 @@ that does not use the module: one job then spans both kinds.
 import os
 import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from beowire import places, vm
 from beowire.errors import BeowireError
+from remembered import remembered
 
 SEMANTICS = "tests/mpi/test_semantics.py"
 QUICK = [f"{SEMANTICS}::test_between_nodes[{name}-openmpi]" for name in ("truncation", "overlap")]
@@ -23,7 +23,7 @@ ALL = [f"{SEMANTICS}::test_between_nodes", f"{SEMANTICS}::test_one_rank_on_each_
 LIMIT_S = 6000.0
 
 
-@cache
+@remembered
 def run(tests: tuple[str, ...], without: int) -> dict[str, str]:
     """The verdict of each test in the guest, where so many nodes of a lab do not use the module."""
     root = places.root()

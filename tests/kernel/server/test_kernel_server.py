@@ -7,12 +7,12 @@ The guest is booted once for each kernel; each test of the program asks for its 
 import re
 import tempfile
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
 from beowire import places, selftest, vm, vm_kernel
 from beowire.errors import BeowireError
+from remembered import remembered
 
 SOURCE = Path(__file__).with_name("test_server.c")
 NAMES = re.findall(
@@ -30,7 +30,7 @@ class Run:
     outcome: vm.Outcome
 
 
-@cache
+@remembered
 def run(kernel: str) -> Run:
     """The program in a guest with this kernel. BeowireError: there is no such guest."""
     program = places.product("tests/kernel/server/test_server")
