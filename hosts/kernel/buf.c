@@ -246,6 +246,8 @@ static LLIST_HEAD(bwk_buf_later);
 
 void bwk_buf_put_off(struct bwk_buf *b)
 {
+	if (b->payer)
+		bwk_user_hold(b->payer); /* whose last port may be gone until then */
 	llist_add(&b->later, &bwk_buf_later);
 	schedule_work(&bwk_buf_work);
 }
@@ -289,10 +291,14 @@ static void bwk_buf_work_run(struct work_struct *work)
 	struct bwk_buf *b, *next;
 
 	llist_for_each_entry_safe(b, next, list, later) {
+		struct bwk_user *user = b->payer;
+
 		if (b->back)
 			bwk_port_back(b->back, b);
 		else
 			bwk_buf_free_now(b);
+		if (user)
+			bwk_user_put(user);
 	}
 }
 
