@@ -16,6 +16,7 @@ void bwk_peer_put(struct bwk_peer *peer)
 	if (!refcount_dec_and_test(&peer->refs))
 		return;
 	bwk_user_uncharge(peer->user, sizeof(*peer));
+	bwk_user_put(peer->user);
 	kfree(peer);
 }
 
@@ -62,7 +63,7 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 		kfree(peer);
 		return ERR_PTR(-ENOMEM);
 	}
-	peer->user = port->user;
+	peer->user = bwk_user_hold(port->user); /* what refers to a peer may outlive the port */
 	refcount_set(&peer->refs, 1);
 	INIT_LIST_HEAD(&peer->down);
 	peer->handle = handle;

@@ -41,7 +41,7 @@ struct bwk_peer {
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
 	struct bwk_port *port;
-	struct bwk_user *user; /* who is charged for it */
+	struct bwk_user *user; /* who is charged for it; a reference */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
