@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,14 @@ def test_only_a_test_that_fails_has_noticed(tmp_path: Path) -> None:
     status, told, errors = tried("--table", str(table), "--sample", "1000")
     assert status == 1, errors
     assert {each["name"] for each in told["mutants"]} >= {"stale", "nowhere"}
+
+
+def test_the_kernel_hosts_table_fits_its_sources() -> None:
+    """Its defects are tried by --long only."""
+    table = places.root() / "tests" / "kernel" / "mutants.toml"
+    host = places.root() / "hosts" / "kernel"
+    for defect in tomllib.loads(table.read_text())["mutant"]:
+        assert (host / defect["file"]).read_text().count(defect["old"]) == 1, defect["name"]
 
 
 def test_tests_that_fail_anyway_or_are_skipped_prove_nothing(tmp_path: Path) -> None:
