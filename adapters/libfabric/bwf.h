@@ -362,6 +362,8 @@ struct bwf_ep {
 	void *rx_slabs;
 	struct bwf_unexpected_pool unexpected;
 	struct bwf_unexpected *claimed;
+	uint32_t parts;	  /* messages that multi-receive buffers are getting: completions to come */
+	atomic_bool held; /* messages wait although a multi-receive buffer fits them */
 	struct bwf_early *early, **early_end; /* fetched before their receive is posted */
 
 	struct bwf_op_pool ops;

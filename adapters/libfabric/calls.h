@@ -181,6 +181,16 @@ void bwf_rx_deliver(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_messag
 /* Its data are there, or status says why not: copy them, and end it. */
 void bwf_rx_fill(struct bwf_ep *ep, struct bwf_rx *rx, const void *data, size_t len, int status);
 
+/* Give a receive a message out of its queue of unexpected ones. */
+void bwf_rx_take_stored(struct bwf_ep *ep, struct bwf_rx *rx, struct bwf_arrived *arrived);
+
+/* held.c. Locked: does a message for this receive wait until the program reads completions? Give
+ * receives what waited, if there is room. */
+bool bwf_held_keep(struct bwf_ep *ep, const struct bwf_rx *rx);
+void bwf_held_resume(struct bwf_ep *ep);
+/* Would that give them something? Not locked. */
+bool bwf_held_due(struct bwf_ep *ep);
+
 struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m);
 void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
 void bwf_unexpected_free_all(struct bwf_ep *ep);

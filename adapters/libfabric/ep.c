@@ -72,6 +72,11 @@ void bwf_ep_progress(struct bwf_ep *ep)
 			bwf_todo_retry(ep);
 		bw_ep_unlock(ep->bw);
 	}
+	if (atomic_load_explicit(&ep->held, memory_order_relaxed)) {
+		bw_ep_lock(ep->bw);
+		bwf_held_resume(ep);
+		bw_ep_unlock(ep->bw);
+	}
 }
 
 static ssize_t bwf_ep_cancel(fid_t fid, void *context)

@@ -57,13 +57,14 @@ struct bwf_match {
 	struct bwf_match_class cls[BWF_MATCH_CLASSES];
 };
 
-/* Add a receive. It must not fit any arrived message (see bwf_match_find()). */
+/* Add a receive. What arrived and fits it has been taken (bwf_match_find()), or is kept for it
+ * (held.c). */
 void bwf_match_post(struct bwf_match *m, struct bwf_posted *p);
 void bwf_match_unpost(struct bwf_match *m, struct bwf_posted *p);
 /* The receive that a message takes; it stays posted. NULL: none fits. */
 struct bwf_posted *bwf_match_target(const struct bwf_match *m, uint32_t peer, uint64_t tag);
 
-/* Add a message that no posted receive fits. */
+/* Add a message that no posted receive fits, or that is kept for one. */
 void bwf_match_store(struct bwf_match *m, struct bwf_arrived *a);
 void bwf_match_unstore(struct bwf_match *m, struct bwf_arrived *a);
 /* The message that a receive takes; it stays stored. NULL: none fits. */

@@ -49,6 +49,7 @@ static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 
 	if (ret)
 		return ret;
+	bwf_held_resume(ep);
 	if (bwf_cq_full(ep->rx_cq, 0))
 		return -FI_EAGAIN;
 	arrived = bwf_match_find(&ep->tagged, peer, a->tag, a->ignore);

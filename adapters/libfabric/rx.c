@@ -98,6 +98,7 @@ static void bwf_rx_leave_parent(struct bwf_ep *ep, struct bwf_rx *rx)
 	struct bwf_rx *parent = rx->parent;
 
 	parent->pulls--;
+	ep->parts--;
 	if (parent->retired && !parent->pulls) {
 		rx->flags |= FI_MULTI_RECV;
 		rx->report = true;
@@ -178,6 +179,7 @@ static struct bwf_rx *bwf_rx_leave_row(struct bwf_peer *peer)
 /* A receive ends: its message is in place, or will never be. */
 static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
 {
+	struct bwf_peer *peer = &ep->peer[rx->src];
 	struct bwf_rx *next;
 
 	rx->status = status;
@@ -186,7 +188,9 @@ static void bwf_rx_complete(struct bwf_ep *ep, struct bwf_rx *rx, int status)
 		return;
 	}
 	rx->over = true;
-	for (rx = bwf_rx_leave_row(&ep->peer[rx->src]); rx; rx = next) {
+	if (rx != peer->row_head && peer->row_head->holds)
+		return; /* so it does all behind it, of which there may be many */
+	for (rx = bwf_rx_leave_row(peer); rx; rx = next) {
 		next = rx->next;
 		bwf_rx_report(ep, rx);
 	}
@@ -277,6 +281,7 @@ static void bwf_rx_take_part(struct bwf_ep *ep, struct bwf_rx *parent, const str
 	child->iov[0].iov_len = child->len = room;
 	parent->used += m->len < room ? m->len : room;
 	parent->pulls++;
+	ep->parts++;
 	room = parent->len - parent->used;
 	if (!room || room < ep->min_multi_recv) {
 		parent->retired = true;
@@ -304,10 +309,12 @@ void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
 {
 	bool tagged = (m->code & BWF_CODE_MASK) == BWF_CODE_TAGGED;
 	struct bwf_match *queue = bwf_rx_queue(ep, tagged);
-	struct bwf_posted *p = bwf_match_target(queue, m->peer, tagged ? m->tag : 0);
 	struct bwf_unexpected *u;
+	struct bwf_posted *p;
 
-	if (p) {
+	bwf_held_resume(ep);
+	p = bwf_match_target(queue, m->peer, tagged ? m->tag : 0);
+	if (p && !bwf_held_keep(ep, BWF_OF(p, struct bwf_rx, posted))) {
 		bwf_rx_deliver(ep, BWF_OF(p, struct bwf_rx, posted), m);
 		return;
 	}
@@ -374,8 +381,7 @@ int bwf_rx_source(struct bwf_ep *ep, const struct bwf_rx_args *a, uint32_t *peer
 	return bwf_peer_of(ep, a->addr, peer);
 }
 
-/* Take a stored message out of its queue and give it to a receive. */
-static void bwf_rx_take_stored(struct bwf_ep *ep, struct bwf_rx *rx, struct bwf_arrived *arrived)
+void bwf_rx_take_stored(struct bwf_ep *ep, struct bwf_rx *rx, struct bwf_arrived *arrived)
 {
 	struct bwf_unexpected *u = BWF_OF(arrived, struct bwf_unexpected, arrived);
 	struct bw_message m;
@@ -398,11 +404,12 @@ static ssize_t bwf_rx_post_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 
 	if (ret)
 		return ret;
+	bwf_held_resume(ep);
 	rx = bwf_cq_full(ep->rx_cq, 0) ? NULL : bwf_rx_new(ep);
 	if (!rx)
 		return -FI_EAGAIN;
 	bwf_rx_set(ep, rx, a, tagged);
-	while ((arrived = bwf_match_find(queue, peer, tag, ignore))) {
+	while ((arrived = bwf_match_find(queue, peer, tag, ignore)) && !bwf_held_keep(ep, rx)) {
 		bool last = !multi;
 
 		if (multi) {

@@ -183,7 +183,7 @@ static int bwf_port_arm_all(struct bwf_port *port, uint64_t *timeout_ns)
 	for (unsigned i = 0; i < port->count; i++) {
 		uint64_t left_ns = UINT64_MAX;
 
-		if (bw_ep_arm(port->eps[i]->bw, &left_ns)) {
+		if (bwf_held_due(port->eps[i]) || bw_ep_arm(port->eps[i]->bw, &left_ns)) {
 			bwf_port_drive(port);
 			return -FI_EAGAIN;
 		}

@@ -146,7 +146,7 @@ struct beowire_iface {
 #define BEOWIRE_IOC_ATTACH  (SIOCPROTOPRIVATE + 0) /* struct beowire_iface: use it */
 #define BEOWIRE_IOC_DETACH  (SIOCPROTOPRIVATE + 1) /* struct beowire_iface: stop; ports live on */
 #define BEOWIRE_IOC_PULL    (SIOCPROTOPRIVATE + 2) /* struct beowire_pull; SOCK_RDM */
-#define BEOWIRE_IOC_CANCEL  (SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send; SOCK_RDM */
+#define BEOWIRE_IOC_CANCEL  (SIOCPROTOPRIVATE + 3) /* __u64: cookie of a long send or a pull */
 #define BEOWIRE_IOC_WATCH   (SIOCPROTOPRIVATE + 4) /* struct beowire_watch; SOCK_RDM */
 #define BEOWIRE_IOC_REGION  (SIOCPROTOPRIVATE + 5) /* struct beowire_region; SOCK_RDM */
 #define BEOWIRE_IOC_SERVING (SIOCPROTOPRIVATE + 6) /* struct beowire_region, without id; SOCK_RDM */

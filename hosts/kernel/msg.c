@@ -411,10 +411,30 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 	return error;
 }
 
+/* Of pulls those whose end is told: one that a thread waits for is that thread's. */
+static bool bwk_msg_cancels(const struct bwk_buf *b)
+{
+	return b->use == BWK_BUF_EXPOSED || (b->use == BWK_BUF_PULL && b->notify && !b->awaited);
+}
+
+/* A send that its receiver fetches goes on; a pull ends at once, whatever it has fetched. */
+static int bwk_msg_cancel_buf(struct bwk_port *port, const struct bwk_buf *b)
+{
+	struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
+
+	op.expose.key = b->key;
+	if (b->use == BWK_BUF_PULL) {
+		op.type = BW_OP_CANCEL_PULL;
+		op.pull_id = b->key;
+	} else if (bw_reliable_begun(port->engine, b->key)) {
+		return -ENOENT;
+	}
+	return bwk_port_submit(port, &op) ? -ENOENT : 0;
+}
+
 int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
-	struct bw_op op = {.type = BW_OP_RETRACT};
 	int error = -ENOENT;
 	struct bwk_buf *b;
 
@@ -422,12 +442,9 @@ int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
 		return -ENOENT;
 	bwk_port_lock(port);
 	hlist_for_each_entry(b, &port->bufs, held) {
-		if (b->use != BWK_BUF_EXPOSED || b->cookie != cookie || b->owner != bs)
+		if (b->cookie != cookie || b->owner != bs || !bwk_msg_cancels(b))
 			continue;
-		op.peer = b->handle;
-		op.expose.key = b->key;
-		if (!bw_reliable_begun(port->engine, b->key) && !bwk_port_submit(port, &op))
-			error = 0;
+		error = bwk_msg_cancel_buf(port, b);
 		break;
 	}
 	bwk_port_run(port);

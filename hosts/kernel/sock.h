@@ -223,7 +223,7 @@ extern const struct proto_ops bwk_msg_ops;
 int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags);
 int bwk_msg_shutdown(struct socket *sock, int how);
 int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull);
-/* Take back the long send with this cookie. 0, or -ENOENT: too late. */
+/* Take back the long send, or end the pull, with this cookie. 0, or -ENOENT: too late. */
 int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie);
 int bwk_msg_watch(struct bwk_sock *bs, const struct beowire_watch *watch);
 /* The program wants pressure, or no longer. */

@@ -28,7 +28,7 @@ struct bw_buffer {
 	struct bw_buffer *next,
 		*prev; /* free list, or the endpoint's list of what can be canceled */
 	uint64_t len;  /* bytes in use */
-	uint64_t key;  /* EXPOSED: the region's key; PULLING: the engine's id */
+	uint64_t key;  /* EXPOSED: the region's key; PULLING: the engine's id; 0: by the kernel */
 	uint32_t peer; /* number of the peer */
 	uint8_t use;   /* enum bw_buffer_use */
 	uint8_t size_class;

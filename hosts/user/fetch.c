@@ -171,6 +171,8 @@ static int bw_fetch_cancel(struct bw_ep *ep, struct bw_remote *p, void *user_op)
 		;
 	if (!b)
 		return p->local ? bw_local_cancel(p->local, user_op) : -ENOENT;
+	if (!b->key)
+		return bw_kernel_cancel(ep, b);
 	bw_host_tick(ep);
 	op.peer = p->handle;
 	op.pull_id = b->key;

@@ -241,6 +241,7 @@ int bw_kernel_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op
 	b->notify = user_op != NULL;
 	b->op = user_op;
 	b->peer = p->number;
+	b->key = 0;
 	if (ioctl(ep->kernel->fd, BEOWIRE_IOC_PULL, &pull) < 0) {
 		int error = bw_kernel_error(ep);
 
@@ -248,6 +249,7 @@ int bw_kernel_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op
 		return error;
 	}
 	ep->kernel->under_way++;
+	bw_buffer_link(&ep->pulling, b);
 	return 0;
 }
 
@@ -276,6 +278,8 @@ static void bw_kernel_ended(struct bw_ep *ep, const struct beowire_info *info)
 	ep->kernel->under_way--;
 	if (b->use == BW_BUFFER_EXPOSED)
 		bw_buffer_unlink(&ep->pending, b);
+	if (pulled)
+		bw_buffer_unlink(&ep->pulling, b);
 	bw_buffer_put(&ep->buffers, b);
 	if (notify && pulled)
 		ep->handlers->pulled(ep->arg, op, info->status, info->len);

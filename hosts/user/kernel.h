@@ -64,6 +64,7 @@ int bw_kernel_send(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op
 /* Fetch an envelope's bytes, or with BW_PULL_HOST_KEY in op->pull.flags memory of the peer's. */
 int bw_kernel_pull(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op, void *buf,
 		   uint64_t len, void *user_op);
+/* A long send that nobody fetches yet, or a pull; its end is told. 0, -ENOENT: too late. */
 int bw_kernel_cancel(struct bw_ep *ep, const struct bw_buffer *b);
 /* Is any of this memory being read for a peer? */
 bool bw_kernel_serving(const struct bw_ep *ep, const void *buf, uint64_t len);

@@ -523,6 +523,82 @@ static void test_pull(void **state)
 	assert_true(kt_pinned_becomes(0));
 }
 
+/* The next event of a socket is this end of the operation with cookie 6. */
+static void ended(int fd, uint8_t event, int status)
+{
+	struct beowire_info got;
+	char byte;
+
+	assert_int_equal(kt_recv_info(fd, &byte, 1, &got, 0), 0);
+	assert_int_equal(got.event, event);
+	assert_int_equal(got.cookie, 6);
+	assert_int_equal(got.status, status);
+}
+
+/* Ends the pull with cookie 6: once, by its own socket. */
+static void cancel_pull(const struct kt_pair *p)
+{
+	uint64_t cookie = 7;
+
+	kt_refused(ioctl(p->b, BEOWIRE_IOC_CANCEL, &cookie), ENOENT);
+	cookie = 6;
+	assert_int_equal(ioctl(p->b, BEOWIRE_IOC_CANCEL, &cookie), 0);
+	kt_refused(ioctl(p->b, BEOWIRE_IOC_CANCEL, &cookie), ENOENT);
+	ended(p->b, BEOWIRE_PULLED, -ECANCELED);
+}
+
+/* What an envelope names does not come; its sender is free once it hears of the end. */
+static void test_pull_of_a_message_that_is_ended(void **state)
+{
+	const struct beowire_info sent = {.cookie = 6, .flags = BEOWIRE_SEND_ASYNC};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	uint8_t *from = bytes_for(MIB), *to = bytes_for(MIB);
+	struct beowire_pull pull = {.buf = (uintptr_t)to, .len = MIB, .cookie = 6};
+	struct beowire_info got;
+
+	wanted(&p);
+	memset(from, 7, MIB);
+	memset(to, 1, MIB);
+	assert_int_equal(kt_send_info(p.a, from, MIB, &p.at_b, &sent, 0), 0);
+	assert_int_equal(kt_recv_info(p.b, to, 0, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_ENVELOPE);
+	pull.key = got.key;
+	pull.peer = got.peer;
+	kt_link_of_b("down");
+	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	cancel_pull(&p);
+	kt_link_of_b("up");
+	ended(p.a, BEOWIRE_SENT, 0);
+	for (uint32_t i = 0; i < MIB; i++)
+		assert_int_equal(to[i], 1);
+	kt_close(&p);
+	free(from);
+	free(to);
+	assert_true(kt_pinned_becomes(0));
+}
+
+/* The peer lives, but its program does not say where the memory lies. */
+static void test_pull_of_memory_that_is_ended(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	uint8_t *to = bytes_for(MIB);
+	struct beowire_pull pull = {
+		.flags = BEOWIRE_PULL_MEMORY, .buf = (uintptr_t)to, .len = MIB, .cookie = 6};
+	struct beowire_info got;
+
+	wanted(&p);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(kt_recv_info(p.b, to, 1, &got, 0), 0);
+	pull.peer = got.peer;
+	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	assert_int_equal(kt_recv_info(p.a, to, 1, &got, 0), 0);
+	assert_int_equal(got.event, BEOWIRE_REGION);
+	cancel_pull(&p);
+	assert_true(kt_pinned_becomes(0));
+	kt_close(&p);
+	free(to);
+}
+
 /* Who has not asked for events is not woken by them, and is not given any. */
 static void test_events_unasked_for(void **state)
 {
@@ -634,6 +710,8 @@ int main(void)
 		kt_test(test_rows_that_break_off),
 		kt_test(test_info_goes_along),
 		kt_test(test_pull),
+		kt_test(test_pull_of_a_message_that_is_ended),
+		kt_test(test_pull_of_memory_that_is_ended),
 		kt_test(test_events_unasked_for),
 		kt_test(test_down_is_an_event),
 		kt_test(test_peeking_beside_receiving),

@@ -47,7 +47,14 @@ USER_TESTS = (
 USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
 WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
-PROVIDER_INSIDE = {"match": "", "atomic_ops": "", "kept": WRAPS, "early": WRAPS, "peers": WRAPS}
+PROVIDER_INSIDE = {
+    "match": "",
+    "atomic_ops": "",
+    "kept": WRAPS,
+    "early": WRAPS,
+    "full": WRAPS,
+    "peers": WRAPS,
+}
 PROVIDER_LOADED = ("bounds", "getinfo", "hostile", "memory", "messages", "objects", "waiting")
 PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "beowire", "BEOWIRE_LINKS": "local"}
 SIM_SOURCES = ("sim/*.c", "user/checksum.c", "user/crc32c_*.c")

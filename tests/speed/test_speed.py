@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Instructions that libbeowire takes for a message: a guard of speed that noise does not touch.
+"""Instructions for a message, of libbeowire and the provider: a guard that noise does not touch.
 
-`steps` has the two ends of a conversation in one process and a clock that does not depend on the
-machine; valgrind counts. Two runs with different numbers of messages make what one message costs.
-How often a round finds nothing, since the kernel has not delivered yet, is chance: each run tells
-how many such rounds it made, a third run with many more of them makes what one costs, and they are
-taken out. More than 2 % above the budget in budgets.toml fails. A new budget is written by
+`steps`, and `provider_steps` for the provider, has the two ends of a conversation in one process
+and a clock that does not depend on the machine; valgrind counts. Two runs with different numbers
+of messages make what one message costs. How often a round finds nothing, since the kernel has not
+delivered yet, is chance: each run tells how many such rounds it made, a third run with many more
+of them makes what one costs, and they are taken out. More than 2 % above the budget in
+budgets.toml fails. A new budget is written by
 
     BEOWIRE_TEST_NEW_BUDGETS="why" ./beowire test tests/speed
 """
@@ -42,6 +43,7 @@ SIZES = {8: (100, 1100), 4096: (100, 300), 1 << 20: (4, 12)}
 """Bytes of a message; messages each way in the two runs."""
 TRIALS = 3
 """Their median counts: how acknowledgements ride on messages is still chance, to 1 % at 8 B."""
+PROVIDER = "provider_steps"
 IDLE = 20000
 """Rounds without anything that the third run makes."""
 LIMIT_S = 300
@@ -56,7 +58,9 @@ class Run:
     """Rounds that found nothing."""
 
 
-def counted(link: str, mtu_bytes: int, message_bytes: int, count: int, idle: int = 0) -> Run:
+def counted(
+    program: str, link: str, mtu_bytes: int, message_bytes: int, count: int, idle: int = 0
+) -> Run:
     """A run of `count` messages each way."""
     valgrind = [
         "valgrind",
@@ -65,9 +69,9 @@ def counted(link: str, mtu_bytes: int, message_bytes: int, count: int, idle: int
         "--cachegrind-out-file=/dev/null",
     ]
     numbers = [str(each) for each in (message_bytes, count, idle)]
-    program = [str(places.product("tests/speed/steps")), *numbers]
+    call = [str(places.product(f"tests/speed/{program}")), *numbers]
     done = subprocess.run(
-        ["unshare", "--net", "sh", "-ec", NETWORK, "sh", str(mtu_bytes), *valgrind, *program],
+        ["unshare", "--net", "sh", "-ec", NETWORK, "sh", str(mtu_bytes), *valgrind, *call],
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
@@ -81,15 +85,28 @@ def counted(link: str, mtu_bytes: int, message_bytes: int, count: int, idle: int
     return Run(int(found[1].replace(",", "")), int(done.stdout))
 
 
-def cost(link: str, mtu_bytes: int, message_bytes: int) -> int:
+def cost(program: str, link: str, mtu_bytes: int, message_bytes: int) -> int:
     """Instructions for one message, sent and received, without rounds that found nothing."""
     few, many = SIZES[message_bytes]
-    less = counted(link, mtu_bytes, message_bytes, few)
-    more = counted(link, mtu_bytes, message_bytes, many)
-    idle = counted(link, mtu_bytes, message_bytes, few, IDLE)
+    less = counted(program, link, mtu_bytes, message_bytes, few)
+    more = counted(program, link, mtu_bytes, message_bytes, many)
+    idle = counted(program, link, mtu_bytes, message_bytes, few, IDLE)
     of_a_round = (idle.instructions - less.instructions) / (idle.idle - less.idle)
     waited = (more.idle - less.idle) * of_a_round
     return round((more.instructions - less.instructions - waited) / (2 * (many - few)))
+
+
+def within_budget(
+    program: str, link: str, mtu_bytes: int, message_bytes: int, prefix: str = ""
+) -> None:
+    """The program's messages cost no more than the budget of this name."""
+    refusal = namespaces.refusal()
+    if refusal:
+        pytest.skip(refusal)
+    name = f"{prefix}{link}, MTU {mtu_bytes}, {message_bytes} B"
+    found = median(cost(program, link, mtu_bytes, message_bytes) for _ in range(TRIALS))
+    limit = budgets.limit(budgets.compiler(), name, found)
+    assert found <= limit, f"{name}: {found} instructions, the limit is {limit:.0f}"
 
 
 @pytest.mark.parametrize("message_bytes", SIZES)
@@ -100,10 +117,15 @@ def cost(link: str, mtu_bytes: int, message_bytes: int) -> int:
 def test_a_message_costs_no_more_than_its_budget(
     link: str, mtu_bytes: int, message_bytes: int
 ) -> None:
-    refusal = namespaces.refusal()
-    if refusal:
-        pytest.skip(refusal)
-    name = f"{link}, MTU {mtu_bytes}, {message_bytes} B"
-    found = median(cost(link, mtu_bytes, message_bytes) for _ in range(TRIALS))
-    limit = budgets.limit(budgets.compiler(), name, found)
-    assert found <= limit, f"{name}: {found} instructions, the limit is {limit:.0f}"
+    within_budget("steps", link, mtu_bytes, message_bytes)
+
+
+@pytest.mark.parametrize("message_bytes", SIZES)
+@pytest.mark.parametrize("link", ["udp", "packet"])
+def test_a_message_of_the_provider_costs_no_more_than_its_budget(
+    link: str, message_bytes: int
+) -> None:
+    """Tagged, through fi_tsend(), fi_trecv() and fi_cq_read()."""
+    if not places.product(f"tests/speed/{PROVIDER}").exists():
+        pytest.skip("libfabric's headers are not here")
+    within_budget(PROVIDER, link, 1500, message_bytes, "provider over ")

@@ -143,6 +143,24 @@ static void wake__is_told_once_by_the_descriptor(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* Of two who have armed it and not looked yet one takes the wake-up in by arming it again: so one
+ * thread at a time may sleep on the descriptor, as beowire.h says. */
+static void wake__is_for_one_thread_at_the_descriptor(void **state)
+{
+	uint64_t timeout_ns;
+
+	ep = endpoint_open("udp", &told);
+	int fd = bw_ep_fd(ep);
+
+	arm();
+	arm();
+	bw_ep_wake(ep);
+	assert_true(readable(fd));
+	assert_int_equal(bw_ep_arm(ep, &timeout_ns), -EAGAIN);
+	assert_false(readable(fd));
+	bw_ep_close(ep, 0);
+}
+
 static void on_alarm(int number)
 {
 }
@@ -276,6 +294,7 @@ int main(void)
 		cmocka_unit_test(wake__is_for_every_sleeper),
 		cmocka_unit_test(wake__is_left_for_the_descriptor),
 		cmocka_unit_test(wake__is_told_once_by_the_descriptor),
+		cmocka_unit_test(wake__is_for_one_thread_at_the_descriptor),
 		cmocka_unit_test(wait__is_ended_by_a_signal),
 		cmocka_unit_test(wait__ends_in_time),
 		cmocka_unit_test(wait__is_limited_by_what_is_due),

@@ -17,7 +17,7 @@ from beowire.errors import BeowireError
 from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
-PROGRAMS = ["test_getinfo", "test_memory", "test_messages", "test_waiting"]
+PROGRAMS = ["test_cut", "test_getinfo", "test_memory", "test_messages", "test_waiting"]
 LIMIT_S = 120  # of one program
 
 
