@@ -114,6 +114,8 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"rx_messages", c->rx_messages},
 		{"tx_copies", ep->copies.taken},
 		{"rx_early", ep->early},
+		{"udp_tx_rows", ep->has_udp ? ep->udp.batch->rows : 0},
+		{"udp_rx_rows", ep->udp.rx_rows},
 		{"duplex_payload", c->duplex_payload},
 		{"duplex_messages", c->duplex_messages},
 		{"tx_pulls", c->tx_pulls},
