@@ -186,8 +186,11 @@ static long bw_batch_call(struct bw_batch *b, int fd)
 static void bw_batch_sent(struct bw_batch *b, unsigned int messages)
 {
 	for (unsigned int n = 0; n < messages; n++) {
-		b->done += b->row[n].frames;
-		b->rows += b->row[n].frames > 1;
+		unsigned int frames = b->row[n].frames;
+
+		b->done += frames;
+		b->rows += frames > 1;
+		b->row_frames += frames > 1 ? frames : 0;
 	}
 	b->tries = 0;
 }

@@ -60,7 +60,8 @@ struct bw_batch {
 	bool named;	     /* frames carry a destination address */
 	bool join;	     /* neighbours may go as rows: the link's choice, until EIO */
 	bool singly;	     /* but not in this batch: the kernel did not take a row of it */
-	uint64_t rows;	     /* rows that the kernel took */
+	uint64_t rows;	     /* that the kernel took */
+	uint64_t row_frames; /* in these */
 	uint32_t pieces;     /* of piece[] in use */
 	struct iovec piece[BW_BATCH_FRAMES * BW_BATCH_PIECES]; /* of all frames, in their order */
 	struct mmsghdr msg[BW_BATCH_FRAMES]; /* of a call: entry n is for row[n] */

@@ -115,6 +115,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"tx_copies", ep->copies.taken},
 		{"rx_early", ep->early},
 		{"udp_tx_rows", ep->has_udp ? ep->udp.batch->rows : 0},
+		{"udp_tx_row_frames", ep->has_udp ? ep->udp.batch->row_frames : 0},
 		{"udp_rx_rows", ep->udp.rx_rows},
 		{"duplex_payload", c->duplex_payload},
 		{"duplex_messages", c->duplex_messages},
