@@ -11,7 +11,7 @@
 #include "ep.h"
 
 #define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
-#define BW_HOST_SHORT	  1024		 /* bytes; a shorter frame is a peer's last, probably */
+#define BW_HOST_SHORT	  1024	       /* bytes; a shorter frame is a peer's last, probably */
 #define BW_HOST_GROWN_MAX (1ull << 30) /* bytes that one engine may take */
 
 static uint32_t bw_host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)

@@ -119,7 +119,7 @@ class JobRecord:
 
     @property
     def udp_octets(self) -> int:
-        """IP bytes of the udp link, headers included: of a row IP counts one header, since it is cut
+        """IP bytes of the udp link, headers included. IP counts one header of a row: it is cut
         beneath."""
         joined = sum(each.udp_tx_row_frames - each.udp_tx_rows for each in self.endpoints)
         datagrams = self.sum("tx_frames", "udp") - joined
