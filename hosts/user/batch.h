@@ -3,6 +3,9 @@
  * Frames on their way into a socket: collected, then given to the kernel by one system call. Short
  * frames are made contiguous; of longer ones the payload is referred to until the flush. Frames
  * that the kernel has no room for are copied and kept, so that no reference outlives a flush.
+ *
+ * Of datagrams, neighbours of one address and one length can go as a row: one message, which the
+ * kernel or the NIC cuts (UDP_SEGMENT, the kernel's networking/segmentation-offloads.rst).
  */
 #ifndef BW_BATCH_H
 #define BW_BATCH_H
@@ -20,6 +23,10 @@
 #define BW_BATCH_PREFIX 16   /* room for the link's own header before a frame */
 #define BW_BATCH_TRIES	8    /* flushes that may fail for one frame with ENOBUFS */
 
+#define BW_BATCH_PIECES	   (2 * BW_TX_SEGMENTS + 2) /* of one frame, at most */
+#define BW_BATCH_ROW	   64	 /* frames of a row: UDP_MAX_SEGMENTS of Linux 4.18 */
+#define BW_BATCH_ROW_BYTES 65507 /* of a row: the longest datagram over IPv4 */
+
 /* For so long the kernel may take nothing at all; then what is left is lost. The engine must come
  * to know, or nobody would ever be given up. */
 #define BW_BATCH_PATIENCE (250 * BW_MS)
@@ -27,9 +34,19 @@
 struct bw_batch_slot {
 	uint8_t prefix[BW_BATCH_PREFIX]; /* the link's header is its end */
 	uint8_t flat[BW_BATCH_FLAT];	 /* the whole frame, or its head parts */
-	struct iovec iov[2 * BW_TX_SEGMENTS + 2];
+	uint32_t len;			 /* bytes, the link's header included */
+	uint32_t first, pieces;		 /* which of the batch's pieces make the frame */
 	struct sockaddr_in to;
 	void *spill; /* malloc'ed copy while the kernel has no room */
+};
+
+/* What one message to the kernel takes beside its struct msghdr. */
+struct bw_batch_row {
+	unsigned int frames; /* of the batch in this message; 1: no row */
+	union {
+		struct cmsghdr align;
+		uint8_t bytes[CMSG_SPACE(sizeof(uint16_t))];
+	} control; /* the length at which a row is cut */
 };
 
 struct bw_batch {
@@ -40,7 +57,15 @@ struct bw_batch {
 	bool refused;	     /* the error queue of the socket has something: reset by its reader */
 	unsigned int prefix; /* bytes of the link's header */
 	uint64_t errors;     /* frames that the kernel refused for good or for too long: lost */
-	struct mmsghdr msg[BW_BATCH_FRAMES];
+	bool named;	     /* frames carry a destination address */
+	bool join;	     /* neighbours may go as rows: the link's choice, until EIO */
+	bool singly;	     /* but not in this batch: the kernel did not take a row of it */
+	uint64_t rows;	     /* that the kernel took */
+	uint64_t row_frames; /* in these */
+	uint32_t pieces;     /* of piece[] in use */
+	struct iovec piece[BW_BATCH_FRAMES * BW_BATCH_PIECES]; /* of all frames, in their order */
+	struct mmsghdr msg[BW_BATCH_FRAMES]; /* of a call: entry n is for row[n] */
+	struct bw_batch_row row[BW_BATCH_FRAMES];
 	struct bw_batch_slot slot[BW_BATCH_FRAMES];
 };
 

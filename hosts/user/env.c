@@ -127,6 +127,11 @@ static bool bw_env_helper(struct bw_env *env, const char *text)
 	return bw_env_switch(text, &env->helper);
 }
 
+static bool bw_env_udp_offload(struct bw_env *env, const char *text)
+{
+	return bw_env_switch(text, &env->udp_offload);
+}
+
 static bool bw_env_ethertype(struct bw_env *env, const char *text)
 {
 	/* IPv4, ARP, IPv6, VLAN tags: such frames would end up in every host's network stack. */
@@ -238,6 +243,7 @@ static const struct {
 	{"BEOWIRE_SEND_COPIES", "a number of bytes from 0 to 1073741824", bw_env_send_copies},
 	{"BEOWIRE_UDP_PORTS", "a range of ports lo-hi within 1 to 65535", bw_env_udp_ports},
 	{"BEOWIRE_UDP_ADDRESS", "an IPv4 address of this node", bw_env_udp_address},
+	{"BEOWIRE_UDP_OFFLOAD", "on or off", bw_env_udp_offload},
 	{"BEOWIRE_CHECKSUM", "on or off", bw_env_checksum},
 	{"BEOWIRE_HELPER", "on or off", bw_env_helper},
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
@@ -256,6 +262,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->ethertype = BW_ETHERTYPE;
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;
+	env->udp_offload = true;
 	env->ring_bytes = BW_ENV_RING_BYTES;
 	env->send_copies = BW_ENV_SEND_COPIES;
 	env->dead_ns = 60 * BW_S;

@@ -24,6 +24,7 @@ struct bw_env {
 	bool helper;		    /* BEOWIRE_HELPER */
 	uint16_t ethertype;	    /* BEOWIRE_ETHERTYPE */
 	uint16_t udp_lo, udp_hi;    /* BEOWIRE_UDP_PORTS, host byte order */
+	bool udp_offload;	    /* BEOWIRE_UDP_OFFLOAD */
 	struct in_addr udp_address; /* BEOWIRE_UDP_ADDRESS; INADDR_ANY: the interface's */
 	uint32_t cluster;	    /* BEOWIRE_CLUSTER */
 	uint32_t mtu;		    /* BEOWIRE_MTU, in bytes; 0: no cap */

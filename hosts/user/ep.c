@@ -553,14 +553,13 @@ static void bw_ep_receive_udp(struct bw_ep *ep)
 			ep->now = bw_clock_now();
 		if (n < 0)
 			bw_ep_receive_refusals(ep);
-		for (int i = 0; i < n; i++) {
-			bw_udp_frame(&ep->udp, i, &f);
+		while (bw_udp_frame(&ep->udp, &f)) {
 			if (!ep->kernel || bw_kernel_admits(ep, &f))
 				bw_host_receive(ep, &f);
 			ep->handled++;
 			ep->udp_hot = BW_UDP_HOT;
+			all++;
 		}
-		all += n;
 	} while (n == BW_UDP_FRAMES && all < BW_EP_BATCH);
 }
 

@@ -11,6 +11,7 @@
 #include "ep.h"
 
 #define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
+#define BW_HOST_SHORT	  1024	       /* bytes; a shorter frame is a peer's last, probably */
 #define BW_HOST_GROWN_MAX (1ull << 30) /* bytes that one engine may take */
 
 static uint32_t bw_host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
@@ -180,7 +181,7 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 	}
 	if (!added)
 		bw_reliable.unsent(ep->engine, ep->now);
-	return added && f->len > BW_BATCH_FLAT && !bw_batch_full(batch);
+	return added && f->len > BW_HOST_SHORT && !bw_batch_full(batch);
 }
 
 void bw_host_transmit(struct bw_ep *ep)

@@ -20,7 +20,8 @@ struct bw_link_counters {
 	uint64_t tx_bytes, rx_bytes;	 /* frames from the inner header on */
 	uint64_t tx_payload, rx_payload; /* payload sent, again if need be; payload accepted */
 	uint64_t rx_overruns;		 /* frames that the kernel dropped: no room for them here;
-					  * by UDP also those that were not for this engine */
+					  * by UDP also those that were not for this engine,
+					  * and a row counts as one */
 };
 
 #endif

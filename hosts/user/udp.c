@@ -3,10 +3,14 @@
  * The socket behind the udp link: one port of a fixed range, so that a firewall rule can name it.
  * Explicit congestion notification is asked for and handed on; closed ports come back through the
  * socket's error queue together with the first bytes of the datagram that met them.
+ *
+ * Where the kernel takes rows of frames (batch.h), it also delivers several of one sender as one
+ * datagram and says at what length to cut it (UDP_GRO).
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -25,9 +29,11 @@
 struct bw_udp_slot {
 	struct iovec iov;
 	struct sockaddr_in from;
+	uint32_t cut; /* bytes of each frame in the datagram but the last one */
+	bool mark;    /* a router has marked it: congestion */
 	union {
 		struct cmsghdr align;
-		uint8_t bytes[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
+		uint8_t bytes[2 * CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(uint32_t))];
 	} control;
 };
 
@@ -57,6 +63,20 @@ static int bw_udp_options(int fd)
 	return 0;
 }
 
+/* Rows, both ways, if the kernel has them. Length 0 leaves the socket as it was: a kernel that does
+ * not know the option would pass over a row's control message and send one long datagram. */
+static void bw_udp_rows(struct bw_udp *u, bool wanted)
+{
+	int none = 0, on = 1;
+
+	u->stride = (u->mtu + 63 + 64) & ~(size_t)63;
+	if (!wanted || setsockopt(u->fd, IPPROTO_UDP, UDP_SEGMENT, &none, sizeof(none)))
+		return;
+	u->batch->join = true;
+	if (!setsockopt(u->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)))
+		u->stride = BW_UDP_ROW;
+}
+
 static int bw_udp_bind(struct bw_udp *u, const struct bw_env *env, const char **why)
 {
 	uint32_t ports = (uint32_t)(env->udp_hi - env->udp_lo) + 1;
@@ -78,13 +98,15 @@ static int bw_udp_bind(struct bw_udp *u, const struct bw_env *env, const char **
 		       env->udp_lo, env->udp_hi, inet_ntoa(u->address));
 }
 
-static int bw_udp_memory(struct bw_udp *u)
+static int bw_udp_memory(struct bw_udp *u, bool rows)
 {
-	u->stride = (u->mtu + 63 + 64) & ~(size_t)63;
 	u->batch = bw_batch_new(0, true);
 	u->slot = calloc(BW_UDP_FRAMES, sizeof(*u->slot));
+	if (!u->batch || !u->slot)
+		return -ENOMEM;
+	bw_udp_rows(u, rows);
 	u->frames = aligned_alloc(64, u->stride * BW_UDP_FRAMES);
-	if (!u->batch || !u->slot || !u->frames)
+	if (!u->frames)
 		return -ENOMEM;
 	for (int i = 0; i < BW_UDP_FRAMES; i++) {
 		struct bw_udp_slot *s = &u->slot[i];
@@ -111,6 +133,7 @@ int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_ifac
 	u->mtu = mtu < BW_FRAME_MAX_MTU ? mtu : BW_FRAME_MAX_MTU;
 	if (env->mtu && env->mtu < u->mtu)
 		u->mtu = env->mtu;
+	u->mtu &= ~7u; /* each frame of a row begins aligned */
 	u->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (u->fd < 0)
 		return bw_fail(why, -errno, "cannot open a UDP socket: %s", strerror(errno));
@@ -122,7 +145,7 @@ int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_ifac
 		bw_fail(why, error, "cannot set up a UDP socket: %s", strerror(-error));
 	if (!error)
 		error = bw_udp_bind(u, env, why);
-	if (!error && bw_udp_memory(u))
+	if (!error && bw_udp_memory(u, env->udp_offload))
 		error = bw_fail(why, -ENOMEM, "out of memory");
 	if (error)
 		bw_udp_close(u);
@@ -150,6 +173,9 @@ int bw_udp_receive(struct bw_udp *u)
 	}
 	long n = syscall(SYS_recvmmsg, u->fd, u->rx, BW_UDP_FRAMES, MSG_DONTWAIT, NULL);
 
+	u->got = n > 0 ? (int)n : 0;
+	u->next = 0;
+	u->at = 0;
 	if (n >= 0)
 		return (int)n;
 	if (errno == EAGAIN && !u->batch->refused)
@@ -167,29 +193,66 @@ void bw_udp_link_addr(struct bw_link_addr *a, struct in_addr address, uint16_t p
 	memcpy(a->bytes + 4, &port, 2);
 }
 
-void bw_udp_frame(struct bw_udp *u, int i, struct bw_rx_frame *f)
+static void bw_udp_overflow(struct bw_udp *u, const struct cmsghdr *c)
 {
-	struct msghdr *m = &u->rx[i].msg_hdr;
+	uint32_t seen;
 
-	f->head = u->slot[i].iov.iov_base;
-	f->len = u->rx[i].msg_len;
-	f->head_len = f->len;
-	f->mark = false;
-	f->cookie = NULL;
-	bw_udp_link_addr(&f->from, u->slot[i].from.sin_addr, ntohs(u->slot[i].from.sin_port));
+	memcpy(&seen, CMSG_DATA(c), sizeof(seen));
+	u->count.rx_overruns += (uint32_t)(seen - u->overflow);
+	u->overflow = seen;
+}
+
+/* What the kernel tells of a datagram. No frame is shorter than a header, so that a length that is,
+ * or one beyond the datagram, makes it one frame. */
+static void bw_udp_told(struct bw_udp *u, struct bw_udp_slot *s, struct msghdr *m, uint32_t len)
+{
+	int cut = 0;
+
+	s->mark = false;
+	s->cut = len;
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS)
-			f->mark = (*CMSG_DATA(c) & BW_UDP_CE) == BW_UDP_CE;
-		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL) {
-			uint32_t seen;
-
-			memcpy(&seen, CMSG_DATA(c), sizeof(seen));
-			u->count.rx_overruns += (uint32_t)(seen - u->overflow);
-			u->overflow = seen;
-		}
+			s->mark = (*CMSG_DATA(c) & BW_UDP_CE) == BW_UDP_CE;
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
+			bw_udp_overflow(u, c);
+		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
+			memcpy(&cut, CMSG_DATA(c), sizeof(cut));
 	}
+	if (cut < (int)sizeof(struct bw_hdr) || (uint32_t)cut >= len)
+		return;
+	s->cut = (uint32_t)cut;
+	u->rx_rows++;
+}
+
+bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f)
+{
+	struct bw_udp_slot *s = &u->slot[u->next];
+	struct mmsghdr *m = &u->rx[u->next];
+	uint8_t *head;
+
+	if (u->next == u->got)
+		return false;
+	if (!u->at)
+		bw_udp_told(u, s, &m->msg_hdr, m->msg_len);
+	head = (uint8_t *)s->iov.iov_base + u->at;
+	f->len = (uint32_t)bw_min_u64(s->cut, m->msg_len - u->at);
+	/* Behind a frame of another length: down to where the engine can read it, over the end of
+	 * the frame before, which has been taken. */
+	if (BW_UNLIKELY(u->at % 8))
+		head = memmove(head - u->at % 8, head, f->len);
+	u->at += f->len;
+	if (u->at == m->msg_len) {
+		u->next++;
+		u->at = 0;
+	}
+	f->head = head;
+	f->head_len = f->len;
+	f->mark = s->mark;
+	f->cookie = NULL;
+	bw_udp_link_addr(&f->from, s->from.sin_addr, ntohs(s->from.sin_port));
 	u->count.rx_frames++;
 	u->count.rx_bytes += f->len;
+	return true;
 }
 
 /* Is this, from the error queue, what became of a datagram to a port that nobody has? */

@@ -27,6 +27,7 @@ from beowire import (
     topology_file,
     topology_ready,
 )
+from beowire.doctor.ethtool_netlink import Ethtool
 from beowire.errors import BeowireError
 from beowire.topology import CLEAR, Model
 from beowire_cli import COMMAND, beowire, traces
@@ -398,6 +399,23 @@ def test_status_tells_links(job_lab: lab.Lab) -> None:
         "ba": {},
         "counts": {},
     }
+
+
+def _active_features() -> list[str]:
+    asked = Ethtool()
+    active: list[str] = asked.get("eth0", "features")["active"]
+    asked.close()
+    return active
+
+
+@pytest.mark.parametrize("offloads", [True, False])
+def test_no_offload_makes_super_frames_once_they_are_off(lab_name: str, offloads: bool) -> None:
+    """TCP's, UDP's and those that the kernel joins on receipt."""
+    made = lab_up.up(lab_name, 2, 1500, offloads=offloads)
+    active = namespaces.within(made.namespace_path("node1"), _active_features)
+    for each in ("tx-tcp-segmentation", "tx-udp-segmentation", "tx-generic-segmentation"):
+        assert (each in active) == offloads, each
+    assert "rx-gro" not in active or offloads
 
 
 def test_live_rates_are_those_of_the_traffic(two_nodes: lab.Lab) -> None:

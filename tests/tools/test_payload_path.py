@@ -57,6 +57,13 @@ def test_what_is_not_ip_is_raw() -> None:
     assert counted(0).raw_bytes == 0
 
 
+def test_ip_counts_one_header_of_a_row() -> None:
+    """100 frames, of which 90 left in 3 rows: 13 datagrams."""
+    counts = {"udp": {"tx_bytes": 100_000, "tx_frames": 100}}
+    sender = Endpoint("node1", 1, counts, 0, {}, udp_tx_rows=3, udp_tx_row_frames=90)
+    assert replace(RECORD, endpoints=[sender]).udp_octets == 100_000 + 13 * 28
+
+
 def test_a_job_is_believed_whose_counters_agree() -> None:
     path.prove(RECORD, PAYLOAD, 2 * LOCAL)
 

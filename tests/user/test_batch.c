@@ -142,7 +142,7 @@ static void batch__goes_on_after_an_error(void **state)
 
 	for (uint8_t i = 0; i < 4; i++)
 		assert_true(add(&b, i, sizeof(bytes)));
-	batch->slot[0].iov[0].iov_base = NULL;
+	batch->piece[0].iov_base = NULL;
 	assert_true(bw_batch_flush(batch, ours, 1));
 	assert_int_equal(batch->errors, 1);
 	assert_int_equal(take(1, sizeof(bytes)), 4);

@@ -155,7 +155,7 @@ static void words__are_whole_and_known(void **state)
 		{"BEOWIRE_LOG", "warn"},   {"BEOWIRE_LOG", "info"},
 		{"BEOWIRE_LOG", "debug"},  {"BEOWIRE_CHECKSUM", "on"},
 		{"BEOWIRE_HELPER", "on"},  {"BEOWIRE_CHECKSUM", "off"},
-		{"BEOWIRE_HELPER", "off"},
+		{"BEOWIRE_HELPER", "off"}, {"BEOWIRE_UDP_OFFLOAD", "off"},
 	};
 
 	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
@@ -170,6 +170,8 @@ static void words__are_whole_and_known(void **state)
 	}
 	assert_true(taken("BEOWIRE_CHECKSUM", "off") && !env.checksum && env.helper);
 	assert_true(taken("BEOWIRE_HELPER", "off") && env.checksum && !env.helper);
+	assert_true(env.udp_offload);
+	assert_true(taken("BEOWIRE_UDP_OFFLOAD", "off") && !env.udp_offload && env.checksum);
 	assert_true(taken("BEOWIRE_WAIT", "block"));
 	assert_int_equal(env.wait, BW_WAIT_BLOCK);
 	assert_true(taken("BEOWIRE_LOG", "debug"));

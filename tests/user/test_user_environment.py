@@ -25,6 +25,7 @@ WRONG = [
     ("BEOWIRE_UDP_PORTS", "50000-40000", "lo-hi"),
     ("BEOWIRE_UDP_PORTS", "47100", "lo-hi"),
     ("BEOWIRE_UDP_ADDRESS", "nowhere", "IPv4"),
+    ("BEOWIRE_UDP_OFFLOAD", "1", "on or off"),
     ("BEOWIRE_CHECKSUM", "maybe", "on or off"),
     ("BEOWIRE_HELPER", "yes", "on or off"),
     ("BEOWIRE_MTU", "10", "from 576"),

@@ -201,6 +201,27 @@ def test_frames_grow_to_what_passes() -> None:
         assert per_frame > 6000
 
 
+@pytest.mark.parametrize("offload", ["on", "off"])
+def test_long_messages_travel_in_rows(offload: str) -> None:
+    """At an MTU of 1500 too, where a frame is as long as a short message."""
+    with (
+        user_net.pair(mtu=1500) as nodes,
+        couple(nodes, BEOWIRE_LINKS="udp", BEOWIRE_UDP_OFFLOAD=offload) as two,
+    ):
+        prove(two, "udp")
+        two.a.send(two.to_b, tag=5, length=9_000_000, op=5)
+        two.a.expect("sent", op=5)
+        sent, received = two.a.stats(), two.b.stats()
+        frames = sent["links"]["udp"]["tx_frames"]
+        assert frames > 9_000_000 / 1500
+        if offload == "off":
+            assert sent["udp_tx_rows"] == received["udp_rx_rows"] == 0
+        else:
+            assert sent["udp_tx_row_frames"] > 0.9 * frames
+            assert sent["udp_tx_row_frames"] / sent["udp_tx_rows"] > 8
+            assert received["udp_rx_rows"] > 0
+
+
 def test_jumbo_frames_that_do_not_pass_are_not_used() -> None:
     """The switch's ports take 1500 bytes, the nodes believe in 9000: works, with one warning."""
     with user_net.network() as net:

@@ -36,6 +36,9 @@ _MESSAGE_COUNTS = (
     "rx_pulls",
     "tx_copies",
     "rx_early",
+    "udp_tx_rows",
+    "udp_tx_row_frames",
+    "udp_rx_rows",
     "duplex_payload",
     "duplex_messages",
 )
@@ -63,6 +66,12 @@ class Endpoint:
     """Long messages that were sent out of a copy."""
     rx_early: int = 0
     """Long messages that were fetched before their receive was posted."""
+    udp_tx_rows: int = 0
+    """Rows of several frames that the kernel took as one datagram and cut."""
+    udp_tx_row_frames: int = 0
+    """The frames in these rows."""
+    udp_rx_rows: int = 0
+    """Datagrams that the kernel delivered joined."""
     duplex_payload: int = 0
     """Bytes received from other nodes while as many were under way to them."""
     duplex_messages: int = 0
@@ -110,8 +119,11 @@ class JobRecord:
 
     @property
     def udp_octets(self) -> int:
-        """IP bytes of the udp link, headers included."""
-        return self.sum("tx_bytes", "udp") + _UDP_IP_HEADER_BYTES * self.sum("tx_frames", "udp")
+        """IP bytes of the udp link, headers included. IP counts one header of a row: it is cut
+        beneath."""
+        joined = sum(each.udp_tx_row_frames - each.udp_tx_rows for each in self.endpoints)
+        datagrams = self.sum("tx_frames", "udp") - joined
+        return self.sum("tx_bytes", "udp") + _UDP_IP_HEADER_BYTES * datagrams
 
     @property
     def tcp_octets(self) -> int:

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rows of frames over the udp link: which frames the kernel is given as one datagram, what becomes
+ * of them when it does not take it, and how what it delivers joined is taken apart. The system
+ * calls go through this file, which looks at them, makes them fail and makes answers up.
+ */
+#include "buffer.h"
+#include "udp.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <netinet/udp.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define SOON_MS 30000 /* far beyond what anything here takes */
+#define ENGINE	40000
+#define LO	47100
+#define HEAD	((uint32_t)sizeof(struct bw_hdr))
+#define JUMBO	8968 /* bytes of a frame, at MTU 9000 */
+#define CALLS	64
+
+static struct bw_udp a, b, c;
+static struct bw_env env;
+static struct bw_iface iface;
+static uint8_t payload[BW_BATCH_FRAMES][JUMBO];
+
+/* What the calls of one test were: of each message its frames by the row's length. */
+static struct {
+	int calls;		/* of sendmmsg() */
+	int messages;		/* that the kernel took */
+	size_t bytes[CALLS];	/* of each of these */
+	uint16_t cut[CALLS];	/* of each the length of its segments; 0: no row */
+	int fail;		/* with this errno a call fails whose first message is a row, */
+	int spare;		/* but not before so many calls */
+	unsigned int at_most;	/* messages that the kernel takes of one call; 0: any number */
+	const uint8_t *made_up; /* what the next recvmmsg() brings, and its lengths */
+	uint32_t made_up_len;
+	int made_up_cut;
+} spy;
+
+static long real(long number, const long *v)
+{
+	static long (*call)(long, ...);
+
+	if (!call)
+		call = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+	return call(number, v[0], v[1], v[2], v[3], v[4], v[5]);
+}
+
+static uint16_t cut_of(struct msghdr *m)
+{
+	struct cmsghdr *told = CMSG_FIRSTHDR(m);
+	uint16_t cut = 0;
+
+	if (told) {
+		assert_int_equal(told->cmsg_level, IPPROTO_UDP);
+		assert_int_equal(told->cmsg_type, UDP_SEGMENT);
+		memcpy(&cut, CMSG_DATA(told), sizeof(cut));
+	}
+	return cut;
+}
+
+static long spied_sendmmsg(long *v)
+{
+	struct mmsghdr *m = (struct mmsghdr *)v[1];
+	long n;
+
+	spy.calls++;
+	if (spy.fail && spy.calls > spy.spare && cut_of(&m->msg_hdr)) {
+		errno = spy.fail;
+		spy.fail = 0;
+		return -1;
+	}
+	if (spy.at_most && (unsigned long)v[2] > spy.at_most)
+		v[2] = spy.at_most;
+	n = real(SYS_sendmmsg, v);
+	for (long i = 0; i < n; i++) {
+		spy.bytes[spy.messages] = m[i].msg_len;
+		spy.cut[spy.messages++] = cut_of(&m[i].msg_hdr);
+	}
+	return n;
+}
+
+/* One datagram, and the length at which to cut it. */
+static long spied_recvmmsg(long *v)
+{
+	struct mmsghdr *m = (struct mmsghdr *)v[1];
+	struct cmsghdr *told = m->msg_hdr.msg_control;
+
+	if (!spy.made_up)
+		return real(SYS_recvmmsg, v);
+	assert_true(m->msg_hdr.msg_iov->iov_len >= spy.made_up_len);
+	assert_true(m->msg_hdr.msg_controllen >= CMSG_SPACE(sizeof(int)));
+	memcpy(m->msg_hdr.msg_iov->iov_base, spy.made_up, spy.made_up_len);
+	m->msg_len = spy.made_up_len;
+	*told = (struct cmsghdr){CMSG_LEN(sizeof(int)), IPPROTO_UDP, UDP_GRO};
+	memcpy(CMSG_DATA(told), &spy.made_up_cut, sizeof(int));
+	m->msg_hdr.msg_controllen = CMSG_SPACE(sizeof(int));
+	spy.made_up = NULL;
+	return 1;
+}
+
+/* In place of the C library's. */
+long syscall(long number, ...)
+{
+	long v[6];
+	va_list all;
+
+	va_start(all, number);
+	for (int i = 0; i < 6; i++)
+		v[i] = va_arg(all, long);
+	va_end(all);
+	if (number == SYS_sendmmsg)
+		return spied_sendmmsg(v);
+	return number == SYS_recvmmsg ? spied_recvmmsg(v) : real(number, v);
+}
+
+static int setup(void **state)
+{
+	const char *why;
+
+	memset(&spy, 0, sizeof(spy));
+	env = (struct bw_env){.udp_lo = LO, .udp_hi = LO + 99, .udp_offload = true};
+	/* 127.x.y.z: of this process alone. */
+	iface = (struct bw_iface){.mtu = 9000};
+	iface.address.s_addr = htonl(0x7F800000u | ((uint32_t)getpid() & 0x7FFFFF));
+	assert_int_equal(bw_udp_open(&a, &env, &iface, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&b, &env, &iface, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&c, &env, &iface, ENGINE, &why), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bw_udp_close(&a);
+	bw_udp_close(&b);
+	bw_udp_close(&c);
+	return 0;
+}
+
+/* A frame of so many bytes, all of whose payload is its number, from the test's memory. */
+static void add(const struct bw_udp *to, uint8_t number, uint32_t len)
+{
+	struct bw_hdr hdr = {.magic = BW_MAGIC, .version = BW_VERSION, .dst_engine = ENGINE};
+	struct bw_tx_frame f = {.head_len = HEAD, .len = len, .segments = 1};
+	struct bw_buffer buffer = {.data = payload[number]};
+
+	memset(payload[number], number, len - HEAD);
+	memcpy(f.head, &hdr, sizeof(hdr));
+	f.segment[0].head_end = HEAD;
+	f.segment[0].len = len - HEAD;
+	f.segment[0].buf = bw_buffer_cookie(&buffer);
+	bw_udp_link_addr(&f.to, to->address, to->port);
+	assert_true(bw_udp_add(&a, &f));
+}
+
+static void flush(void)
+{
+	assert_true(bw_batch_flush(a.batch, a.fd, 1));
+	assert_int_equal(a.batch->count, 0);
+}
+
+/* The frames `first` to `last` come, in their order, as they were and once. */
+static void assert_come(struct bw_udp *u, uint8_t first, uint8_t last, uint32_t len)
+{
+	struct bw_rx_frame f;
+
+	while (first <= last) {
+		struct pollfd fd = {.fd = u->fd, .events = POLLIN};
+
+		assert_int_equal(poll(&fd, 1, SOON_MS), 1);
+		assert_true(bw_udp_receive(u) > 0);
+		while (bw_udp_frame(u, &f)) {
+			const uint8_t *bytes = f.head;
+
+			assert_int_equal(f.len, len);
+			assert_int_equal((uintptr_t)bytes % 8, 0);
+			for (uint32_t i = HEAD; i < len; i++)
+				assert_int_equal(bytes[i], first);
+			first++;
+		}
+	}
+	assert_int_equal(first, last + 1);
+	assert_int_equal(bw_udp_receive(u), 0);
+}
+
+static void assert_message(int i, uint16_t cut, size_t bytes)
+{
+	assert_int_equal(spy.cut[i], cut);
+	assert_int_equal(spy.bytes[i], bytes);
+}
+
+static void row__is_one_message_both_ways(void **state)
+{
+	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+		add(&b, i, 1472);
+	flush();
+	assert_int_equal(spy.calls, 1);
+	assert_int_equal(spy.messages, 1);
+	assert_message(0, 1472, BW_BATCH_FRAMES * 1472);
+	assert_come(&b, 0, BW_BATCH_FRAMES - 1, 1472);
+	assert_int_equal(a.batch->rows, 1);
+	assert_int_equal(a.batch->row_frames, BW_BATCH_FRAMES);
+	assert_int_equal(b.rx_rows, 1);
+	assert_int_equal(b.count.rx_frames, BW_BATCH_FRAMES);
+	assert_int_equal(b.count.rx_bytes, BW_BATCH_FRAMES * 1472);
+}
+
+/* The pieces of long frames are not copied; what they are of is one run in one message. */
+static void row__is_no_longer_than_a_datagram(void **state)
+{
+	for (uint8_t i = 0; i < 10; i++)
+		add(&b, i, JUMBO);
+	flush();
+	assert_int_equal(spy.messages, 2);
+	assert_message(0, JUMBO, 7 * JUMBO);
+	assert_message(1, JUMBO, 3 * JUMBO);
+	assert_come(&b, 0, 9, JUMBO);
+}
+
+static void row__ends_with_a_shorter_frame(void **state)
+{
+	static const uint32_t len[] = {1400, 1400, 600, 600, 1400, 2400, 2400};
+
+	for (uint8_t i = 0; i < 7; i++)
+		add(&b, i, len[i]);
+	flush();
+	assert_int_equal(spy.messages, 4);
+	assert_message(0, 1400, 3400);
+	assert_message(1, 0, 600);
+	assert_message(2, 0, 1400);
+	assert_message(3, 2400, 4800);
+	assert_int_equal(a.batch->rows, 2);
+	assert_int_equal(a.batch->row_frames, 5);
+}
+
+static void row__is_for_one_peer(void **state)
+{
+	add(&b, 0, 1472);
+	add(&c, 0, 1472);
+	add(&b, 1, 1472);
+	add(&b, 2, 1472);
+	add(&c, 1, 1472);
+	flush();
+	assert_int_equal(spy.messages, 4);
+	assert_message(2, 1472, 2 * 1472);
+	assert_come(&b, 0, 2, 1472);
+	assert_come(&c, 0, 1, 1472);
+	/* Another node, same port. */
+	a.batch->slot[1].to = a.batch->slot[0].to;
+	add(&b, 0, 1472);
+	add(&b, 1, 1472);
+	a.batch->slot[1].to.sin_addr.s_addr ^= htonl(1);
+	flush();
+	assert_int_equal(spy.messages, 6);
+	assert_come(&b, 0, 0, 1472);
+}
+
+/* Rows are given up for this batch, or for ever; none of their frames is. */
+static void row__that_the_kernel_does_not_take_goes_singly(void **state)
+{
+	static const int why[] = {EINVAL, EMSGSIZE, EPERM, EIO};
+
+	for (int i = 0; i < 4; i++) {
+		bool ever = why[i] == EIO;
+
+		spy.messages = 0;
+		spy.fail = why[i];
+		for (uint8_t n = 0; n < 20; n++)
+			add(&b, n, 2400);
+		flush();
+		assert_int_equal(spy.fail, 0);
+		assert_int_equal(spy.messages, 20);
+		assert_come(&b, 0, 19, 2400);
+		spy.messages = 0;
+		for (uint8_t n = 0; n < 20; n++)
+			add(&b, n, 2400);
+		flush();
+		assert_int_equal(spy.messages, ever ? 20 : 1);
+		assert_come(&b, 0, 19, 2400);
+	}
+	assert_int_equal(a.batch->errors, 0);
+	assert_int_equal(a.batch->rows, 3);
+}
+
+/* One frame that cannot be sent takes none of its row with it. */
+static void row__loses_no_more_than_the_frame_at_fault(void **state)
+{
+	for (uint8_t n = 0; n < 8; n++)
+		add(&b, n, 1472);
+	a.batch->piece[7].iov_base = NULL;
+	flush();
+	assert_int_equal(a.batch->errors, 1);
+	assert_come(&b, 0, 6, 1472);
+}
+
+/* The kernel takes one message at a time: whole rows are done, none is sent again. */
+static void row__is_done_as_a_whole(void **state)
+{
+	spy.at_most = 1;
+	for (uint8_t n = 0; n < 30; n++)
+		add(&b, n, n < 20 ? 1480 : 1472);
+	flush();
+	assert_int_equal(spy.calls, 2);
+	assert_int_equal(spy.messages, 2);
+	assert_message(0, 1480, 20 * 1480 + 1472);
+	assert_message(1, 1472, 9 * 1472);
+	assert_int_equal(a.batch->row_frames, 30);
+}
+
+/* The memory is the program's again after a flush that found no room; what is left is a row. */
+static void row__is_kept_without_room(void **state)
+{
+	spy.at_most = 1;
+	spy.spare = 1;
+	spy.fail = EAGAIN;
+	for (uint8_t n = 0; n < 20; n++)
+		add(&b, n, JUMBO);
+	assert_false(bw_batch_flush(a.batch, a.fd, 1));
+	memset(payload, 0xEE, sizeof(payload));
+	assert_int_equal(a.batch->done, 7);
+	flush();
+	assert_int_equal(spy.messages, 3);
+	assert_message(0, JUMBO, 7 * JUMBO);
+	assert_message(1, JUMBO, 7 * JUMBO);
+	assert_message(2, JUMBO, 6 * JUMBO);
+	assert_come(&b, 0, 19, JUMBO);
+}
+
+static void offload__can_be_switched_off(void **state)
+{
+	const char *why;
+
+	bw_udp_close(&a);
+	bw_udp_close(&b);
+	env.udp_offload = false;
+	assert_int_equal(bw_udp_open(&a, &env, &iface, ENGINE, &why), 0);
+	env.udp_offload = true;
+	assert_int_equal(bw_udp_open(&b, &env, &iface, ENGINE, &why), 0);
+	for (uint8_t n = 0; n < 10; n++)
+		add(&b, n, 1472);
+	flush();
+	assert_int_equal(spy.messages, 10);
+	assert_come(&b, 0, 9, 1472);
+	assert_int_equal(a.batch->rows + b.rx_rows, 0);
+	/* And what comes as a row to one that did not ask for them is cut by the kernel. */
+	bw_udp_close(&c);
+	c = a;
+	a = b;
+	b = c;
+	for (uint8_t n = 0; n < 10; n++)
+		add(&b, n, 1472);
+	flush();
+	assert_int_equal(a.batch->rows, 1);
+	assert_come(&b, 0, 9, 1472);
+	assert_int_equal(b.rx_rows, 0);
+	assert_int_equal(bw_udp_open(&c, &env, &iface, ENGINE, &why), 0);
+}
+
+/* What the kernel delivers, cut at this length: how many frames, each where the engine can read it.
+ */
+static int frames_of(uint32_t len, int cut)
+{
+	static uint8_t bytes[BW_UDP_ROW];
+	struct bw_rx_frame f;
+	uint32_t at = 0;
+	int n = 0;
+
+	for (uint32_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(i * 7 + i / 251);
+	spy.made_up = bytes;
+	spy.made_up_len = len;
+	spy.made_up_cut = cut;
+	assert_int_equal(bw_udp_receive(&b), 1);
+	for (; bw_udp_frame(&b, &f); n++) {
+		assert_int_equal((uintptr_t)f.head % 8, 0);
+		assert_int_equal(f.head_len, f.len);
+		assert_in_range(f.len, 0, len - at);
+		assert_memory_equal(f.head, bytes + at, f.len);
+		at += f.len;
+	}
+	assert_int_equal(at, len);
+	assert_false(bw_udp_frame(&b, &f));
+	return n;
+}
+
+/* A virtual machine's host may say anything. */
+static void datagram__is_cut_at_lengths_that_make_sense(void **state)
+{
+	static const int whole[] = {0, -1, INT_MIN, INT_MAX, 1, (int)HEAD - 1, 5000, 5001, 65536};
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		assert_int_equal(frames_of(5000, whole[i]), 1);
+	assert_int_equal(b.rx_rows, 0);
+	assert_int_equal(frames_of(0, 0), 1);
+	assert_int_equal(frames_of(5000, 4999), 2);
+	assert_int_equal(frames_of(5000, 1472), 4);
+	assert_int_equal(frames_of(5000, 1000), 5);
+	assert_int_equal(frames_of(65507, (int)HEAD), (int)((65507 + HEAD - 1) / HEAD));
+	assert_int_equal(b.rx_rows, 4);
+	/* Lengths that no sender of ours chooses leave no frame where it cannot be read. */
+	for (int cut = (int)HEAD; cut < (int)HEAD + 17; cut++)
+		assert_int_equal(frames_of(3000, cut), (3000 + cut - 1) / cut);
+}
+
+/* A router marks a row before it is cut. */
+static void mark__is_that_of_all_frames(void **state)
+{
+	int tos = 3, marked = 0;
+	struct bw_rx_frame f;
+	struct pollfd fd = {.fd = b.fd, .events = POLLIN};
+
+	assert_int_equal(setsockopt(a.fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)), 0);
+	for (uint8_t n = 0; n < 5; n++)
+		add(&b, n, 1472);
+	flush();
+	assert_int_equal(poll(&fd, 1, SOON_MS), 1);
+	assert_int_equal(bw_udp_receive(&b), 1);
+	while (bw_udp_frame(&b, &f))
+		marked += f.mark;
+	assert_int_equal(marked, 5);
+}
+
+static void mtu__keeps_frames_of_rows_aligned(void **state)
+{
+	static const struct {
+		uint32_t mtu, cap, frame;
+	} of[] = {{1500, 0, 1472},
+		  {9000, 0, JUMBO},
+		  {9007, 0, 8976},
+		  {9000, 1001, 1000},
+		  {9000, 583, 576}};
+	const char *why;
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		bw_udp_close(&c);
+		iface.mtu = of[i].mtu;
+		env.mtu = of[i].cap;
+		assert_int_equal(bw_udp_open(&c, &env, &iface, ENGINE, &why), 0);
+		assert_int_equal(c.mtu, of[i].frame);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(row__is_one_message_both_ways),
+		TEST(row__is_no_longer_than_a_datagram),
+		TEST(row__ends_with_a_shorter_frame),
+		TEST(row__is_for_one_peer),
+		TEST(row__that_the_kernel_does_not_take_goes_singly),
+		TEST(row__loses_no_more_than_the_frame_at_fault),
+		TEST(row__is_done_as_a_whole),
+		TEST(row__is_kept_without_room),
+		TEST(offload__can_be_switched_off),
+		TEST(datagram__is_cut_at_lengths_that_make_sense),
+		TEST(mark__is_that_of_all_frames),
+		TEST(mtu__keeps_frames_of_rows_aligned),
+	};
+
+	return cmocka_run_group_tests_name("udp_rows", tests, NULL, NULL);
+}
