@@ -32,8 +32,8 @@ struct bwk_user {
  * namespace of his own; in those that root made, the task's own fsuid. NULL: no memory. Process
  * context. */
 struct bwk_user *bwk_user_of_task(void);
-/* One more reference. Sockets, ports and peers have one each, and buffers from bwk_buf_put_off() on;
- * what else is charged goes before these do. Any context, as for all that follow. */
+/* One more reference. Sockets, ports and peers have one each, and buffers from bwk_buf_put_off()
+ * on; what else is charged goes before these do. Any context, as for all that follow. */
 struct bwk_user *bwk_user_hold(struct bwk_user *user);
 void bwk_user_put(struct bwk_user *user);
 
