@@ -304,9 +304,11 @@ static int answer_all(void *arg)
 	struct sockaddr_beowire at = {.sbw_family = AF_BEOWIRE};
 	struct beowire_region answer = {.len = MIB};
 	socklen_t len = sizeof(at);
+	const int dead_ms = 15000; /* the peer is not given up before the last answer */
 	int fd = socket_with(BEOWIRE_COPY_MAX, INT32_MAX), n = 0;
 	char byte;
 
+	setsockopt(fd, SOL_BEOWIRE, BEOWIRE_DEAD_MS, &dead_ms, sizeof(dead_ms));
 	answer.buf = (uintptr_t)aligned_alloc(4096, MIB);
 	if (setrlimit(RLIMIT_MEMLOCK, &none) || bind(fd, (struct sockaddr *)&at, len) ||
 	    getsockname(fd, (struct sockaddr *)&at, &len) ||

@@ -95,7 +95,10 @@ class Mutant:
 
     def text(self) -> str:
         """The changed file. ValueError if the table no longer fits the sources."""
-        source = (ROOT / self.file).read_text()
+        try:
+            source = (ROOT / self.file).read_text()
+        except FileNotFoundError:
+            raise ValueError(f"{self.file} is gone") from None
         if self.function:
             return self._text_of_function(source)
         times = source.count(self.old)

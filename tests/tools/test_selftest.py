@@ -301,21 +301,29 @@ def test_times_are_told_by_folder(tmp_path: Path) -> None:
     assert list(told.items()) == [("suite sim", 9.0), ("tests/tools/doctor", 3.5)]
 
 
-def test_each_seeded_defect_has_its_turn() -> None:
+def test_each_seeded_defect_has_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = places.root() / "tests" / "mutants" / "run.py"
     spec = importlib.util.spec_from_file_location("mutants_run", path)
     assert spec is not None
     assert spec.loader is not None
     run = importlib.util.module_from_spec(spec)
-    sys.modules["mutants_run"] = run
+    monkeypatch.setitem(sys.modules, "mutants_run", run)
     spec.loader.exec_module(run)
-    rows = [run.Mutant(f"m{i}", "engine/ack.c" if i < 3 else "x.c", "", "", "") for i in range(20)]
-    turns = [run.sample(rows, 6, {"engine/ack.c"}, turn) for turn in range(6)]
+    monkeypatch.setattr(run, "ROOT", tmp_path)
+    for name in ("near.c", "far.c"):
+        (tmp_path / name).write_text("old")
+    rows = [
+        run.Mutant(f"m{i}", "near.c" if i < 3 else "far.c", "", "old", "new") for i in range(20)
+    ]
+    turns = [run.sample(rows, 6, {"near.c"}, turn) for turn in range(6)]
     assert {row.name for turn in turns for row in turn} == {row.name for row in rows}
     assert all({"m0", "m1", "m2"} <= {row.name for row in turn} for turn in turns)
     assert all(len(turn) <= 3 + 3 for turn in turns)
-    rows = [replace(row, file="engine/ack.c", name=f"m{i}") for i, row in enumerate(rows * 4)]
-    turns = [run.sample(rows, 6, {"engine/ack.c"}, turn) for turn in range(6)]
+    stale = [replace(rows[0], name="gone", file="gone.c"), replace(rows[9], name="moved", old="x")]
+    turns = [run.sample(rows + stale, 6, {"near.c"}, turn) for turn in range(6)]
+    assert all({"gone", "moved"} <= {row.name for row in turn} for turn in turns)
+    rows = [replace(row, file="near.c", name=f"m{i}") for i, row in enumerate(rows * 4)]
+    turns = [run.sample(rows, 6, {"near.c"}, turn) for turn in range(6)]
     assert {row.name for turn in turns for row in turn} == {row.name for row in rows}
     assert all(len(turn) <= run.CHANGED_MOST for turn in turns)
 

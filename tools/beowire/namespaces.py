@@ -216,11 +216,25 @@ def processes(networks: Iterable[Path]) -> list[int]:
 
 
 def kill(pids: Callable[[], list[int]], patience_s: float = 10.0) -> list[int]:
-    """Kills what `pids` lists until it lists nothing; returns those that outlive `patience_s`."""
+    """Kills what `pids` lists until it lists nothing and all that were killed have closed their
+    files: a process that is ending has no memory any more by which it could be listed, and closes
+    them after that. Returns those that are still listed after `patience_s`."""
     deadline = time.monotonic() + patience_s
-    while (living := pids()) and time.monotonic() < deadline:
+    ending: set[int] = set()
+    while (living := pids()) or ending:
         for pid in living:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        ending = {pid for pid in ending.union(living) if not _has_ended(pid)}
+        if time.monotonic() >= deadline:
+            break
         time.sleep(0.005)
     return living
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether it is gone, or waits for nothing but to be asked for its status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] in "ZX"
+    except OSError:
+        return True
