@@ -86,12 +86,15 @@ def table(outcomes: list[Outcome], why: list[Why], sizes: Sizes, old: str = "") 
         groups.setdefault((each.suite, each.version, each.network), []).append(each)
     rows = {group: [_row(group, groups[group], sizes)] for group in groups}
     kept = []
+    old_rows: dict[Group, list[str]] = {}
     for group, tried, line in _rows(old):
         members = groups.get(group, [])
         if tried <= len(members):
             continue
         kept += [_places(group, commit) for commit in _commits_of(line)]
-        rows[group] = [line, *rows.get(group, [])] if members else [line]
+        old_rows.setdefault(group, []).append(line)
+    for group, before in old_rows.items():
+        rows[group] = [*before, *(rows.get(group, []) if groups.get(group) else [])]
     lines = [_HEAD, *(line for group in sorted(rows) for line in rows[group])]
     for title, chosen in (
         (_DIFFERENT, [each for each in newest.values() if each.differs]),

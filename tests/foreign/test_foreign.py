@@ -317,6 +317,16 @@ def test_the_table_replaces_the_one_before(tmp_path: Path) -> None:
         assert (f"| raw frames | {len(names)} | {len(names)} failed |" in text) == bool(names)
 
 
+def test_several_old_rows_of_a_group_stay() -> None:
+    old = table.table([outcome(each, beowire="hung", tcp="failed") for each in "abc"], [], {})
+    old = table.table([outcome(each, beowire="failed", day=2) for each in "de"], [], {}, old)
+    for _ in range(2):
+        old = table.table([], [], {}, old)
+        assert old.count("| raw frames | 3 | 3 hung |") == 1
+        assert old.count("| raw frames | 2 | 2 failed |") == 1
+        assert old.count("c1: `a`, `b`, `c` hung") == 1
+
+
 def test_what_hangs_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     began = time.monotonic()
     marker = f"{os.getpid()}.25"
