@@ -83,7 +83,7 @@ struct bw_handlers {
 struct bw_ep_attr {
 	const struct bw_handlers *handlers; /* must outlive the endpoint */
 	void *arg;			    /* first argument of every handler */
-	bool no_helper;			    /* no helper thread: progress only inside calls */
+	bool no_helper;			    /* no threads: progress only inside calls */
 };
 
 /* Open an endpoint. Interfaces, links and limits come from the environment (BEOWIRE_INTERFACE,
@@ -92,9 +92,10 @@ struct bw_ep_attr {
  * -EADDRINUSE. */
 BW_API int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why);
 
-/* Let pending sends reach their peers (up to timeout_ns), say goodbye, free everything. bw_wait()
- * returns -EINVAL in threads that are in it meanwhile; no other call may be under way in another
- * thread, and none may follow. */
+/* Let pending sends reach their peers (up to timeout_ns), say goodbye, free everything; without
+ * no_helper, a thread frees packet sockets and memory later, as the kernel takes its time for that.
+ * bw_wait() returns -EINVAL in threads that are in it meanwhile; no other call may be under way in
+ * another thread, and none may follow. */
 BW_API void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns);
 
 BW_API void bw_ep_addr(struct bw_ep *ep, struct bw_addr *addr);

@@ -309,7 +309,8 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 	if (ep->wake_fd < 0)
 		return bw_fail(why, -errno, "cannot make an event descriptor: %s",
 			       bw_ep_reason(-errno));
-	if (attr->no_helper || !ep->env.helper)
+	ep->helper.wanted = !attr->no_helper && ep->env.helper;
+	if (!ep->helper.wanted)
 		return 0;
 	error = bw_helper_start(ep);
 	if (error)
@@ -324,12 +325,11 @@ static void bw_ep_close_fd(int *fd)
 	*fd = -1;
 }
 
-/* All descriptors but those of the local and the kernel link. */
+/* All descriptors but those of the packet, the local and the kernel link. */
 static void bw_ep_close_fds(struct bw_ep *ep)
 {
 	int poll_fd = atomic_exchange(&ep->poll_fd, -1);
 
-	bw_ep_close_packets(ep);
 	if (ep->has_udp)
 		bw_udp_close(&ep->udp);
 	ep->has_udp = false;
@@ -341,16 +341,10 @@ static void bw_ep_close_fds(struct bw_ep *ep)
 	bw_ep_close_fd(&ep->helper.fd);
 }
 
-/* Give up everything but the engine's farewell. Lock held; it is dead, and nobody waits in it. */
-static void bw_ep_free(struct bw_ep *ep)
+/* Give up the packet sockets, and the memory. Lock held. */
+static void bw_ep_end(struct bw_ep *ep)
 {
-	if (ep->local)
-		bw_local_close(ep->local);
-	ep->local = NULL;
-	if (ep->kernel)
-		bw_kernel_close(ep->kernel);
-	ep->kernel = NULL;
-	bw_ep_close_fds(ep);
+	bw_ep_close_packets(ep);
 	/* fork() gets the lock between, and finds nothing to close. */
 	bw_lock_release(&ep->lock);
 	bw_process_remove(ep);
@@ -365,6 +359,36 @@ static void bw_ep_free(struct bw_ep *ep)
 	bw_buffer_free_all(&ep->buffers);
 	bw_remote_free_all(&ep->remotes);
 	free(ep);
+}
+
+static void *bw_ep_end_later(void *arg)
+{
+	struct bw_ep *ep = arg;
+
+	bw_lock_take(&ep->lock);
+	bw_ep_end(ep);
+	return NULL;
+}
+
+/* Give up everything but the engine's farewell. Lock held; it is dead, and nobody waits in it. The
+ * kernel closes a packet socket in two RCU grace periods, 15 to 30 ms, for which no program has to
+ * wait: a thread does. fork() waits for that thread, as for any that holds the lock. */
+static void bw_ep_free(struct bw_ep *ep)
+{
+	if (ep->local)
+		bw_local_close(ep->local);
+	ep->local = NULL;
+	if (ep->kernel)
+		bw_kernel_close(ep->kernel);
+	ep->kernel = NULL;
+	bw_ep_close_fds(ep);
+	if (!ep->packets || !ep->helper.wanted) {
+		bw_ep_end(ep);
+		return;
+	}
+	bw_lock_release(&ep->lock);
+	if (bw_helper_spawn(bw_ep_end_later, ep))
+		bw_ep_end_later(ep);
 }
 
 static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
@@ -466,6 +490,7 @@ void bw_ep_abandon(struct bw_ep *ep)
 	memset(&ep->lock, 0, sizeof(ep->lock));
 	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
+	bw_ep_close_packets(ep);
 	bw_ep_close_fds(ep);
 	if (ep->local)
 		bw_local_abandon(ep->local);

@@ -36,6 +36,7 @@
 
 struct bw_helper {
 	pthread_t thread;
+	bool wanted; /* the program lets us have threads */
 	bool running;
 	bool stop;
 	bool serving; /* asleep on all descriptors, and nobody else looks at them */
@@ -177,6 +178,8 @@ bool bw_wait_yield(struct bw_ep *ep);
 int bw_helper_start(struct bw_ep *ep);
 /* Called without the lock. */
 void bw_helper_stop(struct bw_ep *ep);
+/* Run `main(arg)` in a thread of its own, which nobody joins. 0 or a negative errno. */
+int bw_helper_spawn(void *(*main)(void *), void *arg);
 /* Will the helper look soon, so that messages may wait for one another? */
 bool bw_helper_brisk(struct bw_ep *ep);
 /* The program makes a round, which ends what the local link's peers know of sleepers: the helper,

@@ -166,32 +166,48 @@ static void *bw_helper_main(void *arg)
 	return NULL;
 }
 
+/* A thread with a small stack, to which no signal comes: those belong to the program's threads. */
+static int bw_helper_create(pthread_t *thread, int detached, void *(*main)(void *), void *arg)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, BW_HELPER_STACK);
+	pthread_attr_setdetachstate(&attr, detached);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(thread, &attr, main, arg);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return -error;
+}
+
 int bw_helper_start(struct bw_ep *ep)
 {
 	struct bw_helper *h = &ep->helper;
-	pthread_attr_t attr;
-	sigset_t all, old;
 	int error;
 
 	h->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->fd < 0)
 		return -errno;
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, BW_HELPER_STACK);
-	/* Signals belong to the program's threads. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&h->thread, &attr, bw_helper_main, ep);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
+	error = bw_helper_create(&h->thread, PTHREAD_CREATE_JOINABLE, bw_helper_main, ep);
 	if (error) {
 		close(h->fd);
 		h->fd = -1;
-		return -error;
+		return error;
 	}
 	pthread_setname_np(h->thread, "beowire");
 	h->running = true;
 	return 0;
+}
+
+int bw_helper_spawn(void *(*main)(void *), void *arg)
+{
+	pthread_t thread;
+
+	return bw_helper_create(&thread, PTHREAD_CREATE_DETACHED, main, arg);
 }
 
 static void bw_helper_kick(struct bw_helper *h)

@@ -16,6 +16,7 @@ static const char usage[] =
 	"rest\n"
 	"       beowire-info [--json] --peer PEER   and how PEER is reached\n"
 	"       beowire-info --listen [--port PORT] be a PEER, until interrupted\n"
+	"       beowire-info --check                say nothing if programs can use Beowire here\n"
 	"\n"
 	"PEER is a host on which beowire-info --listen runs, HOST or HOST:PORT [" INFO_PORT "],\n"
 	"or the address that it prints. The variables of beowire(7) apply.\n";
@@ -59,15 +60,19 @@ static int show(bool json, const char *to)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},   {"peer", required_argument, NULL, 'p'},
-		{"listen", no_argument, NULL, 'l'}, {"port", required_argument, NULL, 'P'},
-		{"help", no_argument, NULL, 'h'},   {0},
+		{"json", no_argument, NULL, 'j'},
+		{"peer", required_argument, NULL, 'p'},
+		{"listen", no_argument, NULL, 'l'},
+		{"port", required_argument, NULL, 'P'},
+		{"check", no_argument, NULL, 'c'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
 	};
 	const char *to = NULL, *port = INFO_PORT;
-	bool json = false, listen = false;
+	bool json = false, listen = false, check = false;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "jp:lP:h", options, NULL)) != -1) {
+	while ((option = getopt_long(argc, argv, "jp:lP:ch", options, NULL)) != -1) {
 		switch (option) {
 		case 'j':
 			json = true;
@@ -81,6 +86,9 @@ int main(int argc, char **argv)
 		case 'P':
 			port = optarg;
 			break;
+		case 'c':
+			check = true;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			return 0;
@@ -89,12 +97,12 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (optind < argc || (listen && (to || json))) {
+	if (optind < argc || ((listen || check) && (to || json)) || (listen && check)) {
 		fputs(usage, stderr);
 		return 2;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	if ((listen ? info_listen(port) : show(json, to)) == 0)
+	if ((listen ? info_listen(port) : check ? info_check() : show(json, to)) == 0)
 		return 0;
 	fprintf(stderr, "beowire-info: %s\n", info_error);
 	return 1;

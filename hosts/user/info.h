@@ -89,6 +89,8 @@ struct info_peer {
 
 /* info_host.c. -1, and the reason in info_error. */
 int info_host(struct info *info);
+/* Whether a program can open an endpoint, and nothing else about the host. */
+int info_check(void);
 
 /* info_peer.c */
 /* Print an address and answer whoever finds it, until a signal ends it. */

@@ -199,6 +199,18 @@ static void link_try(struct info_link *x, const struct bw_env *env, enum bw_env_
 	free(before);
 }
 
+int info_check(void)
+{
+	struct bw_ep *ep;
+	const char *why;
+
+	unsetenv("BEOWIRE_STATS");
+	if (bw_ep_open(&ep, &attr, &why) < 0)
+		return info_fail("%s", why);
+	bw_ep_close(ep, 0);
+	return 0;
+}
+
 static void links_find(struct info *info, const struct bw_env *env)
 {
 	static const struct {

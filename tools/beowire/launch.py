@@ -146,6 +146,8 @@ def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
     if path := library.library_path():
         carried["LD_LIBRARY_PATH"] = path
     if job.transport == "beowire":
+        if not job.provider_dir and (path := library.alone_path()):
+            carried["LD_LIBRARY_PATH"] = path
         carried["FI_PROVIDER_PATH"] = job.provider_dir or str(places.provider_dir())
         carried["FI_PROVIDER"] = "beowire"
         if job.eager_bytes:

@@ -6,18 +6,19 @@ Debian's MPICH has no libfabric), or by the directory where it is installed. Its
 what it is.
 """
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from beowire import places
+from beowire import asked, places
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -27,6 +28,7 @@ Family = Literal["openmpi", "mpich"]
 
 _NAMES: dict[Family, str] = {"openmpi": "Open MPI", "mpich": "MPICH"}
 _LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra")
+_ALONE = "adapters/libfabric/alone/libfabric.so.1"
 _MEND = "Give --mpi openmpi, --mpi mpich, or the directory of an MPI that holds bin/mpirun."
 
 
@@ -60,13 +62,36 @@ class Installation:
             own.insert(0, str(alias))
         return ":".join([*own, *os.environ.get("LD_LIBRARY_PATH", "").split(":")]).rstrip(":")
 
+    def alone_path(self) -> str:
+        """The value of LD_LIBRARY_PATH by which this MPI finds the libfabric of this build, which
+        knows Beowire alone; empty: it has one of its own, or does not work with that.
+
+        Distributions link theirs with the libraries of many devices, and each process waits for
+        their start, whatever FI_PROVIDER says: 0.36 s with Debian 12's."""
+        path = self._alone_candidate()
+        return path if path and self._tells_of_libfabric(path) else ""
+
+    def _alone_candidate(self) -> str:
+        library = places.build_dir() / _ALONE
+        if self.family != "openmpi" or self.library_dir is not None or not library.exists():
+            return ""
+        return ":".join([str(library.parent), os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
+
+    def ask_ahead(self, words: list[str], *, libfabric: bool) -> None:
+        """Begins what the checks of these words, and of libfabric, will ask other commands."""
+        with contextlib.suppress(OSError):  # the checks will meet it again
+            for name in _programs(words):
+                if _is_elf(name):
+                    asked.begin(["ldd", name], _ldd_variables(self.library_path()))
+            tool = self._about()
+            if libfabric and Path(tool[0]).exists():
+                _begin_fact(tool, _library_path(self._alone_candidate()))
+
     def check_program(self, words: list[str]) -> None:
         """Fails if a program of this command line, as it lies here, is linked with an MPI of
         another family: each of its ranks would believe that it is alone."""
-        first, *others = words
-        names = [shutil.which(first), *(shutil.which(each) for each in others if "/" in each)]
-        for name in filter(None, names):
-            linked = _linked_families(Path(name), self.library_path())
+        for name in _programs(words):
+            linked = _linked_families(name, self.library_path())
             if not linked or self.family in linked:
                 continue
             family, library = next(iter(linked.items()))
@@ -79,21 +104,29 @@ class Installation:
 
     def check_libfabric(self) -> None:
         """Fails if this MPI says that it was built without libfabric."""
-        command = {
-            "openmpi": (["ompi_info", "--parsable"], r"^mca:mtl:ofi:", "the component mtl ofi"),
-            "mpich": (["mpichversion"], r"^MPICH Device:.*\bofi\b", "the device ch4:ofi"),
-        }
-        (tool, *options), wanted, what = command[self.family]
-        path = self.launcher.parent / tool
-        if not path.exists():
+        if not Path(self._about()[0]).exists():
             return  # nobody to ask; the program will tell
-        if not re.search(wanted, _output([str(path), *options]), re.MULTILINE):
+        if not self.alone_path() and not self._tells_of_libfabric(""):
+            what = {"openmpi": "the component mtl ofi", "mpich": "the device ch4:ofi"}
             raise BeowireError(
-                f"The {self.name} of {self.launcher} has no libfabric ({what} is missing), and "
-                "Beowire is reached through that.",
+                f"The {self.name} of {self.launcher} has no libfabric ({what[self.family]} is "
+                "missing), and Beowire is reached through that.",
                 "Name an MPI that was built with libfabric by --mpi DIR, such as one installed "
                 "from the Python packages openmpi and mpich.",
             )
+
+    def _about(self) -> list[str]:
+        """The command that tells how this MPI was built, which may be missing."""
+        tool = {"openmpi": ["ompi_info", "--parsable"], "mpich": ["mpichversion"]}[self.family]
+        return [str(self.launcher.parent / tool[0]), *tool[1:]]
+
+    def _tells_of_libfabric(self, library_path: str) -> bool:
+        """Whether it says that it can use libfabric, with libraries from there first."""
+        wanted = {"openmpi": r"^mca:mtl:ofi:", "mpich": r"^MPICH Device:.*\bofi\b"}[self.family]
+        tool = self._about()
+        if not Path(tool[0]).exists():
+            return False
+        return bool(re.search(wanted, _fact(tool, _library_path(library_path)), re.MULTILINE))
 
 
 @cache
@@ -173,49 +206,65 @@ def _family(told: str) -> tuple[Family, tuple[int, int]] | None:
     return None
 
 
-_LIMIT_S = 120
-"""For a command that only tells something; ompi_info took 20 s on a machine at a load of 40."""
-
-
-def _output(command: Sequence[str]) -> str:
+def _output(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
     """What a command prints; whether it succeeds is told by that."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-            timeout=_LIMIT_S,
-        )
+        return asked.answer(command, variables).text
     except subprocess.TimeoutExpired as error:
         raise BeowireError(f"{' '.join(command)} does not end.", _MEND) from error
     except OSError as error:
         raise BeowireError(
             f"{command[0]} cannot be executed: {error.strerror or error}.", _MEND
         ) from error
-    return done.stdout.decode(errors="replace")
 
 
-def _linked_families(program: Path, library_path: str) -> dict[Family, str]:
+_facts: dict[tuple[str, ...], str] = {}
+"""What commands said that say the same each time."""
+
+
+def _begin_fact(command: Sequence[str], variables: Mapping[str, str]) -> None:
+    if (*command, *variables.values()) not in _facts:
+        asked.begin(command, variables)
+
+
+def _fact(command: Sequence[str], variables: Mapping[str, str]) -> str:
+    key = (*command, *variables.values())
+    if key not in _facts:
+        _facts[key] = _output(command, variables)
+    return _facts[key]
+
+
+def _library_path(path: str) -> dict[str, str]:
+    return {"LD_LIBRARY_PATH": path} if path else {}
+
+
+def _ldd_variables(library_path: str) -> dict[str, str]:
+    return {"LC_ALL": "C", "LD_LIBRARY_PATH": library_path}
+
+
+def _programs(words: list[str]) -> list[str]:
+    """The programs in a command line: the first word, and others that are paths of some."""
+    first, *others = words
+    names = [shutil.which(first), *(shutil.which(each) for each in others if "/" in each)]
+    return [name for name in names if name is not None]
+
+
+def _is_elf(name: str) -> bool:
+    with open(name, "rb") as stream:
+        return stream.read(4) == b"\x7fELF"
+
+
+def _linked_families(name: str, library_path: str) -> dict[Family, str]:
     """The families of MPI whose libraries a program is linked with, directly or through others, and
     the library of each; none for scripts, static programs and where nothing can tell."""
     try:
-        with program.open("rb") as stream:
-            if stream.read(4) != b"\x7fELF":
-                return {}
-        done = subprocess.run(
-            ["ldd", str(program)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=_LIMIT_S,
-            env={**os.environ, "LC_ALL": "C", "LD_LIBRARY_PATH": library_path},
-        )
+        if not _is_elf(name):
+            return {}
+        said = asked.answer(["ldd", name], _ldd_variables(library_path)).text
     except (OSError, subprocess.TimeoutExpired):
         return {}
     found: dict[Family, str] = {}
-    for line in done.stdout.decode(errors="replace").splitlines():
+    for line in said.splitlines():
         for family, pattern in _LIBRARIES.items():
             if match := re.match(pattern, line.strip()):
                 found.setdefault(family, match[0])

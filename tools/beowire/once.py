@@ -10,7 +10,6 @@ import os
 import select
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
@@ -123,9 +122,14 @@ def told_once(errors: IO[bytes] | int | None) -> Iterator[Passage]:
 def _await(reader: int) -> None:
     """Waits for the reader's end, but not for ever: a process that left the job and lives on may
     hold the other end."""
-    patience = time.monotonic() + _PATIENCE_S
-    while os.waitpid(reader, os.WNOHANG) == (0, 0) and time.monotonic() < patience:
-        time.sleep(0.005)
+    ended = os.pidfd_open(reader)
+    try:
+        waiting = select.poll()
+        waiting.register(ended, select.POLLIN)
+        if waiting.poll(_PATIENCE_S * 1000):
+            os.waitpid(reader, 0)
+    finally:
+        os.close(ended)
 
 
 def _pass_on(reading: int, target: int, loss: int) -> None:

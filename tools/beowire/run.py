@@ -21,11 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import lab_jobs, launch, namespaces, places, signals
+from beowire import asked, lab_jobs, launch, mpi, namespaces, places, signals
 from beowire.cluster import Cluster
 from beowire.endings import read_losses
 from beowire.errors import BeowireError
-from beowire.lab import marked_processes
+from beowire.lab import Lab, marked_processes
 from beowire.launch import Command, Job
 from beowire.observer import observed
 from beowire.once import Passage, told_once
@@ -66,6 +66,7 @@ def run(
     `output` and `errors` are as for subprocess; `limit_s` bounds the job's time, after which it
     is killed and the record says so. The endpoints' own counters are copied to `keep_stats`.
     """
+    ask_ahead(job, cluster)
     launch.check_program(job, cluster)
     with session(cluster) as directory, _others(cluster, directory) as others:
         stats_dir = directory / "stats"
@@ -156,20 +157,32 @@ def run_captured(
     return record, text
 
 
+def ask_ahead(job: Job, cluster: Cluster, *, settings: bool = False) -> None:
+    """Begins the commands that tell whether the job can be started, and for `check_settings` too:
+    they run while others are waited for."""
+    if settings and cluster.lab is not None:
+        asked.begin(_settings_command(cluster, cluster.lab))
+    mpi.find(job.mpi).ask_ahead(job.program, libfabric=job.transport == "beowire")
+
+
 def check_settings(cluster: Cluster) -> None:
     """Fails if Beowire cannot be used on the first node of a lab as its variables demand: once, and
     not in every rank between the complaints of an MPI."""
     if cluster.lab is None:
         return
-    info = str(places.product("hosts/user/beowire-info"))
-    enter = ["sh", str(cluster.lab.enter_path(cluster.hosts[0]))]
-    done = subprocess.run([*enter, info], capture_output=True, check=False)
-    if done.returncode != 0:
+    command = _settings_command(cluster, cluster.lab)
+    status, said = asked.answer(command)
+    if status != 0:
         raise BeowireError(
-            done.stderr.decode(errors="replace").strip().removeprefix("beowire-info: "),
+            said.strip().removeprefix("beowire-info: "),
             f"Change or unset that variable; ./beowire lab exec {cluster.lab.name} "
-            f"{cluster.hosts[0]} -- {info} tells more.",
+            f"{cluster.hosts[0]} -- {command[-2]} tells more.",
         )
+
+
+def _settings_command(cluster: Cluster, lab: Lab) -> list[str]:
+    info = str(places.product("hosts/user/beowire-info"))
+    return ["sh", str(lab.enter_path(cluster.hosts[0])), info, "--check"]
 
 
 @contextlib.contextmanager

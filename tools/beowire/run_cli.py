@@ -9,7 +9,7 @@ import typer
 from beowire import cluster, launch, path, places
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
-from beowire.run import check_settings
+from beowire.run import ask_ahead, check_settings
 from beowire.run import run as run_job
 from beowire.terminal import note
 
@@ -74,6 +74,7 @@ def run(
         bind=bind,
         tcp_stack=tcp_stack,
     )
+    ask_ahead(job, where, settings=transport == "beowire")
     if transport == "beowire":
         check_settings(where)
     if stats is not None:
