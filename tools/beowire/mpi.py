@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from beowire import asked, places
+from beowire import asked, kept_facts, places
 from beowire.errors import BeowireError
 from beowire.terminal import note
 
@@ -83,9 +83,9 @@ class Installation:
             for name in _programs(words):
                 if _is_elf(name):
                     asked.begin(["ldd", name], _ldd_variables(self.library_path()))
-            tool = self._about()
-            if libfabric and Path(tool[0]).exists():
-                _begin_fact(tool, _library_path(self._alone_candidate()))
+            path = self._alone_candidate()
+            if libfabric and Path(self._about()[0]).exists() and not self._is_known(path):
+                asked.begin(self._about(), _library_path(path))
 
     def check_program(self, words: list[str]) -> None:
         """Fails if a program of this command line, as it lies here, is linked with an MPI of
@@ -126,7 +126,24 @@ class Installation:
         tool = self._about()
         if not Path(tool[0]).exists():
             return False
-        return bool(re.search(wanted, _fact(tool, _library_path(library_path)), re.MULTILINE))
+        if self._is_known(library_path):
+            return True
+        told = _output(tool, _library_path(library_path))
+        found = re.search(wanted, told, re.MULTILINE) is not None
+        if found:
+            kept_facts.keep(*self._fact(library_path))
+        return found
+
+    def _is_known(self, library_path: str) -> bool:
+        return kept_facts.is_known(*self._fact(library_path))
+
+    def _fact(self, library_path: str) -> tuple[str, list[Path]]:
+        """That it can use libfabric, as it is kept: what it says would change with these files."""
+        tool = Path(self._about()[0])
+        about = [tool, self.launcher]
+        if library_path:
+            about.append(places.build_dir() / _ALONE)
+        return f"{tool} of {self.name} knows libfabric with LD_LIBRARY_PATH={library_path}", about
 
 
 @cache
@@ -216,22 +233,6 @@ def _output(command: Sequence[str], variables: Mapping[str, str] | None = None) 
         raise BeowireError(
             f"{command[0]} cannot be executed: {error.strerror or error}.", _MEND
         ) from error
-
-
-_facts: dict[tuple[str, ...], str] = {}
-"""What commands said that say the same each time."""
-
-
-def _begin_fact(command: Sequence[str], variables: Mapping[str, str]) -> None:
-    if (*command, *variables.values()) not in _facts:
-        asked.begin(command, variables)
-
-
-def _fact(command: Sequence[str], variables: Mapping[str, str]) -> str:
-    key = (*command, *variables.values())
-    if key not in _facts:
-        _facts[key] = _output(command, variables)
-    return _facts[key]
 
 
 def _library_path(path: str) -> dict[str, str]:
