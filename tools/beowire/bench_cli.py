@@ -19,6 +19,7 @@ from beowire import (
     overlap_bench,
     places,
     run_cli,
+    start_cli,
     stripe_cli,
     wan_cli,
 )
@@ -48,6 +49,7 @@ def check_sizes(text: str) -> None:
 
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
+app.command("start")(start_cli.run)
 app.command("stripe")(stripe_cli.run)
 app.command("wan")(wan_cli.run)
 
