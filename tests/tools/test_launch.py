@@ -4,7 +4,7 @@
 import subprocess
 
 import pytest
-from beowire import cluster, launch
+from beowire import cluster, launch, mpi
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from hypothesis import given
@@ -66,6 +66,20 @@ def test_beowire_cannot_fall_back_to_tcp() -> None:
     assert "tcp" not in words[words.index("btl") + 1]
     assert "FI_PROVIDER=beowire" in words
     assert "FI_PROVIDER_PATH=/somewhere" in words
+
+
+def test_ranks_load_a_libfabric_with_beowire_alone_where_theirs_has_all_devices() -> None:
+    library = mpi.find("openmpi")
+    if not library.alone_path():
+        pytest.skip("the system's Open MPI does not work with it")
+    setting = f"LD_LIBRARY_PATH={library.alone_path()}"
+    assert setting in launch.command(Job(["program"], 2, "beowire"), hosts(2)).arguments
+    elsewhere = Job(["program"], 2, "beowire", provider_dir="/somewhere")
+    for other in (job(2), elsewhere):
+        assert not any(
+            word.startswith("LD_LIBRARY_PATH=")
+            for word in launch.command(other, hosts(2)).arguments
+        )
 
 
 def test_ranks_that_share_cores_yield_unless_told_otherwise(

@@ -16,6 +16,12 @@ MPICH_4 = "HYDRA build details:\n    Version:                                 4.
 INTEL = "Intel(R) MPI Library for Linux* OS, Version 2021.11\n"
 
 
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was found out about these installations is not kept among the user's."""
+    monkeypatch.setenv("BEOWIRE_CACHE", str(tmp_path / "cache"))
+
+
 def installed(prefix: Path, says: str, **tools: str) -> Path:
     """A directory whose mpirun says this when asked; `tools` are other programs beside it."""
     (prefix / "bin").mkdir(parents=True)
@@ -77,6 +83,41 @@ def test_an_mpi_without_libfabric_is_refused(
     with pytest.raises(BeowireError, match="has no libfabric") as caught:
         lacking.check_libfabric()
     assert "--mpi DIR" in caught.value.mend
+
+
+WORKS_ALONE = """case $LD_LIBRARY_PATH in
+*/alone | */alone:*) echo mca:mtl:ofi:version:4.1.4 ;;
+*) sleep 1000 ;;
+esac"""
+NOT_ALONE = """case $LD_LIBRARY_PATH in
+*/alone*) echo mca:mtl:psm2:version ;;
+*) echo mca:mtl:ofi:version:4.1.4 ;;
+esac"""
+
+
+@pytest.mark.parametrize(("script", "alone"), [(WORKS_ALONE, True), (NOT_ALONE, False)])
+def test_libfabric_with_beowire_alone_is_used_where_it_works(
+    script: str, alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/of/the/user")
+    prefix = installed(tmp_path / "mpi", OPENMPI_4)
+    log = tmp_path / "log"
+    info = prefix / "bin" / "ompi_info"
+    info.write_text(f"#!/bin/sh\necho asked >> {log}\n{script}\n")
+    info.chmod(0o755)
+    found = mpi.find(str(prefix))
+    expected = f"{places.provider_dir()}/alone:/of/the/user" if alone else ""
+    for _ in range(3):
+        found.check_libfabric()
+        assert found.alone_path() == expected
+    assert log.read_text() == "asked\n" * (1 if alone else 2)  # with and without
+
+
+def test_an_mpi_with_a_library_of_its_own_has_its_own_libfabric(tmp_path: Path) -> None:
+    prefix = installed(tmp_path / "mpi", OPENMPI_5, ompi_info="mca:mtl:ofi:version:5")
+    (prefix / "lib").mkdir()
+    (prefix / "lib" / "libmpi.so.40").touch()
+    assert mpi.find(str(prefix)).alone_path() == ""
 
 
 def test_a_directory_that_is_none(tmp_path: Path) -> None:

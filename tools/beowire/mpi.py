@@ -126,16 +126,23 @@ class Installation:
         tool = self._about()
         if not Path(tool[0]).exists():
             return False
+        fact, about = self._fact(library_path)
         if self._is_known(library_path):
             return True
-        told = _output(tool, _library_path(library_path))
-        found = re.search(wanted, told, re.MULTILINE) is not None
-        if found:
-            kept_facts.keep(*self._fact(library_path))
-        return found
+        if fact not in _denied:
+            told = _output(tool, _library_path(library_path))
+            if re.search(wanted, told, re.MULTILINE):
+                kept_facts.keep(fact, about)
+                _known.add(fact)
+                return True
+            _denied.add(fact)
+        return False
 
     def _is_known(self, library_path: str) -> bool:
-        return kept_facts.is_known(*self._fact(library_path))
+        fact, about = self._fact(library_path)
+        if fact not in _known and kept_facts.is_known(fact, about):
+            _known.add(fact)
+        return fact in _known
 
     def _fact(self, library_path: str) -> tuple[str, list[Path]]:
         """That it can use libfabric, as it is kept: what it says would change with these files."""
@@ -221,6 +228,12 @@ def _family(told: str) -> tuple[Family, tuple[int, int]] | None:
         if match := re.search(pattern, told):
             return family, (int(match[1]), int(match[2]))
     return None
+
+
+_known: set[str] = set()
+_denied: set[str] = set()
+"""What this process found to be facts, and to be none: the next one asks again, as an MPI may have
+been mended."""
 
 
 def _output(command: Sequence[str], variables: Mapping[str, str] | None = None) -> str:
