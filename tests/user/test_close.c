@@ -12,19 +12,40 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
-#define CHILDREN 20
+#define HOLD_MS 200
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int packets_closed; /* packet sockets */
 static pthread_t closer;   /* who closed the last one */
+static bool held;	   /* closing waits for a fork(), which is to wait for it in its turn */
+static bool closing;	   /* it has begun to wait */
 
 int __real_close(int fd);
 int __wrap_close(int fd);
+
+/* Until a fork() has come between, or HOLD_MS. */
+static void hold(void)
+{
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += HOLD_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&mutex);
+	closing = true;
+	pthread_cond_broadcast(&changed);
+	while (held && !error)
+		error = pthread_cond_timedwait(&changed, &mutex, &until);
+	pthread_mutex_unlock(&mutex);
+}
 
 /* Linked in the place of close(). */
 int __wrap_close(int fd)
@@ -33,6 +54,8 @@ int __wrap_close(int fd)
 	socklen_t size = sizeof(domain);
 	bool packet = !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) && domain == AF_PACKET;
 
+	if (packet)
+		hold();
 	result = __real_close(fd);
 	if (packet) {
 		pthread_mutex_lock(&mutex);
@@ -116,22 +139,30 @@ static int packet_sockets(void)
 	return found;
 }
 
-/* A child that kept one would get the frames of its parent's successor. */
-static void fork__after_a_close_finds_no_packet_socket(void **state)
+/* A child that kept one would get the frames of its parent's successor. fork() comes just before the
+ * thread closes it, and waits. */
+static void fork__waits_for_a_packet_socket_to_be_closed(void **state)
 {
 	int status;
+	pid_t pid;
 
-	for (int i = 0; i < CHILDREN; i++) {
-		pid_t pid;
-
-		bw_ep_close(opened(false), 0);
-		pid = fork();
-		assert_true(pid >= 0);
-		if (pid == 0)
-			_exit(packet_sockets());
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		assert_int_equal(status, 0);
-	}
+	held = true;
+	closing = false;
+	bw_ep_close(opened(false), 0);
+	pthread_mutex_lock(&mutex);
+	while (!closing)
+		pthread_cond_wait(&changed, &mutex);
+	pthread_mutex_unlock(&mutex);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(packet_sockets());
+	pthread_mutex_lock(&mutex);
+	held = false;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mutex);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 int main(void)
@@ -139,7 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(close__leaves_the_packet_socket_to_a_thread),
 		cmocka_unit_test(close__starts_no_thread_where_none_is_wanted),
-		cmocka_unit_test(fork__after_a_close_finds_no_packet_socket),
+		cmocka_unit_test(fork__waits_for_a_packet_socket_to_be_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
