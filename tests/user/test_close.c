@@ -139,8 +139,8 @@ static int packet_sockets(void)
 	return found;
 }
 
-/* A child that kept one would get the frames of its parent's successor. fork() comes just before the
- * thread closes it, and waits. */
+/* A child that kept one would get the frames of its parent's successor. fork() comes just before
+ * the thread closes it, and waits. */
 static void fork__waits_for_a_packet_socket_to_be_closed(void **state)
 {
 	int status;
