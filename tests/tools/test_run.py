@@ -14,11 +14,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_jobs, lab_up, mpi, path, places, signals
+from beowire import asked, cluster, lab, lab_jobs, lab_up, launch, mpi, path, places, signals
 from beowire.errors import BeowireError
 from beowire.launch import Command, Job
 from beowire.once import told_once
-from beowire.run import Ending, _execute, _with_late_signal, run, run_captured
+from beowire.run import (
+    Ending,
+    _execute,
+    _with_late_signal,
+    check_settings,
+    run,
+    run_captured,
+)
 from beowire_cli import COMMAND, beowire
 
 pytestmark = [
@@ -84,6 +91,20 @@ def test_bad_input_is_named(arguments: list[str], said: str) -> None:
     assert answer.status != 0
     assert said in answer.errors
     assert "Traceback" not in answer.errors
+
+
+def test_settings_that_cannot_be_are_told_once(
+    job_lab: lab.Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = cluster.of_lab(job_lab.name)
+    monkeypatch.setenv("BEOWIRE_LINKS", "pigeons")
+    with pytest.raises(BeowireError, match="BEOWIRE_LINKS=pigeons is not valid"):
+        check_settings(where)
+    monkeypatch.delenv("BEOWIRE_LINKS")
+    for name in launch.carried_variables():
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(asked, "answer", pytest.fail)
+    check_settings(where)
 
 
 def test_too_many_ranks(job_lab: lab.Lab) -> None:

@@ -136,13 +136,18 @@ def place(job: Job, cluster: Cluster) -> dict[str, int]:
     return slots
 
 
-def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
-    """The variables that every rank gets."""
-    carried = {
+def carried_variables() -> dict[str, str]:
+    """Beowire's variables that are set here, for the ranks."""
+    return {
         key: value
         for key, value in os.environ.items()
         if key.startswith("BEOWIRE_") and key not in _OWN_VARIABLES
     }
+
+
+def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
+    """The variables that every rank gets."""
+    carried = carried_variables()
     if path := library.library_path():
         carried["LD_LIBRARY_PATH"] = path
     if job.transport == "beowire":

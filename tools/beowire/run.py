@@ -160,15 +160,15 @@ def run_captured(
 def ask_ahead(job: Job, cluster: Cluster, *, settings: bool = False) -> None:
     """Begins the commands that tell whether the job can be started, and for `check_settings` too:
     they run while others are waited for."""
-    if settings and cluster.lab is not None:
+    if settings and cluster.lab is not None and launch.carried_variables():
         asked.begin(_settings_command(cluster, cluster.lab))
     mpi.find(job.mpi).ask_ahead(job.program, libfabric=job.transport == "beowire")
 
 
 def check_settings(cluster: Cluster) -> None:
     """Fails if Beowire cannot be used on the first node of a lab as its variables demand: once, and
-    not in every rank between the complaints of an MPI."""
-    if cluster.lab is None:
+    not in every rank between the complaints of an MPI. Without any nothing is asked."""
+    if cluster.lab is None or not launch.carried_variables():
         return
     command = _settings_command(cluster, cluster.lab)
     status, said = asked.answer(command)
