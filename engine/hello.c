@@ -66,9 +66,27 @@ bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	return false;
 }
 
+/* One that was known by an address only turns out to be one that has called by itself, from another
+ * address. It answers one of the two: who was not answered yet never will be. */
+static void bw_hello_recognize(struct bw_engine *e, const struct bw_peer *p)
+{
+	struct bw_list *l, *next;
+
+	for (l = e->peers.next; l != &e->peers; l = next) {
+		struct bw_peer *o = bw_entry(l, struct bw_peer, all);
+
+		next = l->next;
+		if (o != p && o->node == p->node && o->engine == p->engine && o->inc == p->inc &&
+		    o->state != BW_PEER_DOWN && !o->confirmed)
+			bw_peer_down(e, o, BW_DOWN_RESET);
+	}
+}
+
 /* What a HELLO says of its sender becomes the peer's state. */
 static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct bw_hello *b)
 {
+	bool unknown = !p->node;
+
 	if (p->conn)
 		return;
 	p->node = b->node;
@@ -85,6 +103,8 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	if (p->state == BW_PEER_HELLO)
 		bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
 	p->state = BW_PEER_UP;
+	if (unknown)
+		bw_hello_recognize(e, p);
 }
 
 /* The peer that a HELLO which answers nothing comes from: found, or new. */
@@ -174,6 +194,21 @@ static struct bw_path *bw_hello_numbered(struct bw_peer *p, const struct bw_link
 	return t && t->to.link == from->link ? t : NULL;
 }
 
+/* The peer numbers this path so, as its answer proves. No two paths have one number, or its
+ * acknowledgements would be taken for those of the wrong one: what had it leads nowhere any more. */
+static void bw_hello_renumber(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			      uint8_t remote_no)
+{
+	struct bw_path *old = bw_peer_path(p, remote_no);
+
+	if (old && old != t) {
+		old->remote_no = BW_PATH_UNKNOWN;
+		if (old->state == BW_PATH_UP)
+			bw_loss_leave_path(e, p, old);
+	}
+	t->remote_no = remote_no;
+}
+
 /* The peer seems to have another address on this path: a network interface was exchanged, or the
  * frame is somebody else's, or an old one that is sent again. Whoever is there is asked; the path
  * goes there only when that was answered. */
@@ -197,8 +232,14 @@ static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	if (!asked) {
 		t->move.to = f->from;
 		t->move.nonce = bw_nonce(e);
+		t->move.pause = BW_HELLO_FIRST;
+		t->move.next = e->now;
 	}
 	t->move.echo = b->nonce ? b->nonce : t->move.echo;
+	if (e->now < t->move.next) /* two that have both moved would ask one another without end */
+		return 0;
+	t->move.next = e->now + t->move.pause;
+	t->move.pause = bw_min_u64(2 * t->move.pause, BW_HELLO_LAST);
 	t->move.due = true;
 	return 0;
 }
@@ -251,8 +292,8 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	proof = proof ? answer : t->nonce && b->echo == t->nonce;
 	if (answer && !proof)
 		return -BW_DROP_ECHO;
-	if (proof || t->remote_no == BW_PATH_UNKNOWN) {
-		t->remote_no = h->path;
+	if (proof || (t->remote_no == BW_PATH_UNKNOWN && !bw_peer_path(p, h->path))) {
+		bw_hello_renumber(e, p, t, h->path);
 		t->frame_max = b->frame_max;
 	}
 	bw_hello_adopt(e, p, b);

@@ -49,8 +49,29 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 		bw_late_acked(e, p, t, pn);
 }
 
-/* The range of a packet that is taken for lost, or never left, goes to the end of the
- * retransmission queue. */
+/* To the end of the retransmission queue, or before what follows it in the same message or serve: a
+ * receiver that remembers as many ranges as it can takes only what touches one, as the lowest that
+ * is missing does. */
+static void bw_record_queue(struct bw_peer *p, struct bw_record *r)
+{
+	struct bw_list *at = &p->again, *l = at->prev;
+
+	if (l != at && bw_entry(l, struct bw_record, list)->obj == r->obj &&
+	    bw_entry(l, struct bw_record, list)->off < r->off) {
+		bw_list_add_before(at, &r->list);
+		return;
+	}
+	for (l = at->next; l != at; l = l->next) {
+		const struct bw_record *o = bw_entry(l, struct bw_record, list);
+
+		if (o->obj == r->obj && o->off > r->off)
+			break;
+	}
+	bw_list_add_before(l, &r->list);
+}
+
+/* The range of a packet that is taken for lost, or never left, goes back to the retransmission
+ * queue. */
 static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			    struct bw_record *r)
 {
@@ -74,7 +95,7 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_serve_settle(e, s);
 	} else {
 		bw_list_del(&r->list);
-		bw_list_add_before(&p->again, &r->list);
+		bw_record_queue(p, r);
 	}
 	bw_peer_ready(e, p);
 }
@@ -144,7 +165,7 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	}
 }
 
-static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	bw_loss_requeue_path(e, p, t);
 	bw_stripe_leave(p, t);

@@ -114,7 +114,8 @@ enum bw_op_type {
 	BW_OP_SEND,	   /* eager message */
 	BW_OP_PULL,	   /* fetch a region of a peer into a buffer */
 	BW_OP_EXPOSE,	   /* let peers pull a buffer once; sets .expose.key */
-	BW_OP_RETRACT,	   /* take an exposed region back; REGION_DONE(-ECANCELED) follows */
+	BW_OP_RETRACT,	   /* take an exposed region back; REGION_DONE(-ECANCELED) follows. After
+			    * -EAGAIN it is still exposed, though pulls of it may have ended */
 	BW_OP_CANCEL_PULL, /* end a pull; PULLED(-ECANCELED) follows */
 	BW_OP_PRESSURE,	   /* tell peers whether unexpected messages fill this host */
 	BW_OP_WATCH,	   /* keep probing this idle peer, so that its death is noticed */

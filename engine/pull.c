@@ -400,7 +400,7 @@ int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_fram
 		return -BW_DROP_MALFORMED;
 	if (bw_spans_cover(u->span, u->nspans, lo, hi))
 		return 0;
-	if (!bw_spans_fit(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
+	if (!bw_spans_fit_whole(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
 		return -BW_DROP_RANGES;
 	if (!bw_credit_covers(p, w->part.plen))
 		return -BW_DROP_CREDIT;

@@ -257,7 +257,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 	if (m->total != w->total)
 		return -BW_DROP_MALFORMED;
 	if (w->part.plen && !bw_spans_cover(m->span, m->nspans, lo, hi)) {
-		if (!bw_spans_fit(m->span, m->nspans, BW_MSG_SPANS, lo, hi))
+		if (!bw_spans_fit_whole(m->span, m->nspans, BW_MSG_SPANS, lo, hi))
 			return -BW_DROP_RANGES;
 		if (e->ops->place(e->host, m->buf, lo, f, at, w->part.plen, p->checksum,
 				  w->part.crc))

@@ -199,7 +199,8 @@ struct bw_path {
 	struct {
 		struct bw_link_addr to;
 		uint32_t nonce, echo;
-		bool due; /* a HELLO is to be sent there */
+		bool due;	      /* a HELLO is to be sent there */
+		uint64_t next, pause; /* no further one before; ns until the one after that */
 	} move; /* an address from which the peer is said to use this path now, not yet believed;
 		 * nonce 0: none */
 
@@ -583,6 +584,8 @@ void bw_loss_heard(struct bw_engine *e, struct bw_path *t);
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* All packets of a path that is given up, or those of one number, go back to be sent again. */
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+/* It carries nothing any more, and is tried by HELLO. */
+void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
 void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		     struct bw_record *r);

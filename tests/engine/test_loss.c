@@ -110,6 +110,38 @@ static void evidence__bulk_ranges(void **state)
 	expect_events("B PULLED 2 len 12080", "A REGION_DONE 1", NULL);
 }
 
+/* What a receiver remembers as many ranges as it can of is only completed from its beginning on. */
+static void evidence__ranges_go_again_in_their_order(void **state)
+{
+	const struct bw_list *again, *l;
+	uint64_t key, off = 0;
+
+	meet(A, B);
+	key = expose(A, B, 1, 12080);
+	pull(B, A, key, 2, 0, 12080, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	drop(2);
+	while (world.wire_n > 3) /* those behind stay under way, and the lost one, sent again */
+		deliver(0);
+	flush(B);
+	while (frame_hdr(world.wire[world.wire_n - 1])->type == BW_FRAME_ACK)
+		deliver(world.wire_n - 1);
+	flush(A);
+	assert_int_equal(count(A)->retransmits, 1);
+	bw_loss_requeue_path(engine(A), peer(A, B), sender());
+	again = &peer(A, B)->again;
+	assert_int_equal(bw_first(again, struct bw_record, list)->off, 2416);
+	for (l = again->next; l != again; l = l->next) {
+		assert_true(bw_entry(l, const struct bw_record, list)->off > off);
+		off = bw_entry(l, const struct bw_record, list)->off;
+	}
+	assert_int_equal(off, 10872);
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 2 len 12080"), 1);
+}
+
 static void evidence__by_time(void **state)
 {
 	uint64_t late;
@@ -511,6 +543,7 @@ int loss_tests(void)
 		TEST(evidence__two_later_packets_are_not_enough),
 		TEST(evidence__exactly_what_was_lost_is_sent_again),
 		TEST(evidence__bulk_ranges),
+		TEST(evidence__ranges_go_again_in_their_order),
 		TEST(evidence__by_time),
 		TEST(evidence__time_is_some_round_trips),
 		TEST(tail__probe_sends_the_oldest_packet_again),
