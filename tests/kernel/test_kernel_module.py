@@ -58,7 +58,7 @@ DEBUG_CASES = [(program, test) for program in DEBUG_PROGRAMS for test in cases_o
 
 
 @remembered
-def run(kernel: str, commands: tuple[str, ...], limit_s: int, coverage: bool = False) -> Run:
+def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: bool = False) -> Run:
     """These programs, each with its arguments, one after another in a guest with this kernel."""
     try:
         vm.find_kernel(kernel)
@@ -80,11 +80,11 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, coverage: bool = F
             limit_s=60 * SLOWER + limit_s * len(commands),
             shares=[out],
             modules=True,
-            coverage=Path(counts) if coverage else None,
+            coverage=Path(counts) if with_coverage else None,
         )
         outcome = vm.run(guest)
         read = {each.name: each.read_text(errors="replace") for each in out.iterdir()}
-        lines = vm_coverage.read(Path(counts)) if coverage else {}
+        lines = vm_coverage.read(Path(counts)) if with_coverage else {}
     cases: dict[str, selftest.Case] = {}
     errors = {}
     for program in (Path(command.split()[0]).name for command in commands):

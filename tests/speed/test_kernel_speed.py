@@ -33,10 +33,10 @@ def measured() -> tuple[str, list[int]]:
     """The series of the guest's kernel ("6.1"), and instructions for one message, sent and
     received, of each case."""
     try:
-        kernel = vm.find_kernel("")
+        stock = vm.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
-    series = ".".join(kernel.release.split(".")[:2])
+    series = ".".join(stock.release.split(".")[:2])
     guest = vm.Guest(
         [str(places.product(kernel_bench.PROGRAM)), "--rounds", "1", *(case(*c) for c in CASES)],
         cpus=1,

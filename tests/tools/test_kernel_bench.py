@@ -15,7 +15,7 @@ from beowire_cli import beowire
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kernel() -> vm_kernel.Kernel:
+def stock_kernel() -> vm_kernel.Kernel:
     try:
         return vm_kernel.find()
     except BeowireError as error:
@@ -62,7 +62,7 @@ def test_a_profile_finds_the_functions_that_every_round_trip_calls(tmp_path: Pat
     assert 9_000 < sum(each["own"] for each in raw.values()) < 20_000
 
 
-def test_rows_of_messages_and_bulk_are_moved(kernel: vm_kernel.Kernel) -> None:
+def test_rows_of_messages_and_bulk_are_moved(stock_kernel: vm_kernel.Kernel) -> None:
     few = "trips=5,warmup=2"
     output = run(
         f"transport=tcp,wait=one,count=64,bytes=64,together=on,{few}",
@@ -73,7 +73,7 @@ def test_rows_of_messages_and_bulk_are_moved(kernel: vm_kernel.Kernel) -> None:
         f"transport=tcp,mtu=1500,offloads=off,bytes=5000,wait=poll,{few}",
     )
     told = [json.loads(line) for line in output.splitlines()]
-    assert told[0]["kernel"] == kernel.release
+    assert told[0]["kernel"] == stock_kernel.release
     assert [each["case"] for each in told[1:]] == [0, 1, 2, 3, 4, 5]
     assert all(sum(times for _, times in each["whole"]) == 5 for each in told[1:])
     assert max(told[1]["sent"]) < min(told[1]["whole"])

@@ -44,13 +44,13 @@ emulator = "beowire-link"
 """
 
 
-def up(name: str, text: str) -> lab.Lab:
+def lab_of(name: str, text: str) -> lab.Lab:
     return lab_up.up_topology(name, topology_file.parse(text, "test", "test.toml"))
 
 
 @pytest.fixture
 def emulated(lab_name: str) -> lab.Lab:
-    return up(lab_name, PAIR)
+    return lab_of(lab_name, PAIR)
 
 
 def numbered(count: int, size: int = 100) -> list[bytes]:
@@ -130,7 +130,7 @@ name = "up"
 a = "one"
 b = "two"
 """
-    made = up(lab_name, text)
+    made = lab_of(lab_name, text)
     frames = ("node1", "node2"), ("node2", "node1")
     for link, ab in (("node1", frames[0]), ("node2", frames[0]), ("up", frames[0])):
         lab_up.set_links(lab_name, {link: {"ab": Model(loss=1.0, delay_ns=1000)}})
@@ -227,7 +227,7 @@ def test_links_of_a_lab_have_fates_of_their_own(lab_name: str) -> None:
 
 def test_emulators_run_where_and_before_whom_the_topology_says(lab_name: str) -> None:
     processor = min(os.sched_getaffinity(0))
-    made = up(lab_name, f'realtime = true\nemulator-cpus = "{processor}"\n{PAIR}')
+    made = lab_of(lab_name, f'realtime = true\nemulator-cpus = "{processor}"\n{PAIR}')
     pid = made.wires["cable"].pid
     threads = [int(each.name) for each in Path(f"/proc/{pid}/task").iterdir()]
     assert any(os.sched_getaffinity(thread) == {processor} for thread in threads)

@@ -86,7 +86,7 @@ def refused(*arguments: str) -> str:
     return " ".join(str(error.value).split())
 
 
-def up(name: str, text: str) -> lab.Lab:
+def lab_of(name: str, text: str) -> lab.Lab:
     return lab_up.up_topology(name, topology_file.parse(text, "test", "test.toml"))
 
 
@@ -152,7 +152,7 @@ def test_long_packets_pass_only_where_every_switch_has_jumbo_frames(lab_name: st
 
 
 def test_routers_pass_ip_and_no_raw_frames(lab_name: str) -> None:
-    made = up(lab_name, ROUTED)
+    made = lab_of(lab_name, ROUTED)
     assert peer_of_tcp(made, "node1", "node2") == made.address("node2")
     assert peer_of_tcp(made, "node2", "node1") == made.address("node1")
     assert arriving(made, "node1", "node2", numbered(5)) == 0
@@ -189,13 +189,13 @@ def test_given_addresses_are_used(lab_name: str) -> None:
         text = text.replace(
             f'name = "{name}"\n', f'name = "{name}"\ninterfaces.eth0.address = "{address}"\n'
         )
-    made = up(lab_name, text)
+    made = lab_of(lab_name, text)
     assert made.address("other") == "172.20.9.8"
     assert peer_of_tcp(made, "node", "other") == "172.20.9.8"
 
 
 def test_each_direction_has_a_rate_of_its_own(lab_name: str) -> None:
-    made = up(lab_name, PAIR + 'ab.rate = "40M"\nba.rate = "10M"\n')
+    made = lab_of(lab_name, PAIR + 'ab.rate = "40M"\nba.rate = "10M"\n')
     assert kinds(made) == {"cable": "kernel"}
     frame, seconds = raw_frame(bytes(1500)), 1.0
     for sender, receiver, bits in (("node1", "node2", 40e6), ("node2", "node1", 10e6)):
@@ -204,7 +204,7 @@ def test_each_direction_has_a_rate_of_its_own(lab_name: str) -> None:
 
 
 def test_losses_are_counted_by_link_and_direction(lab_name: str) -> None:
-    made = up(lab_name, PAIR + "ab.loss = 1.0\n")
+    made = lab_of(lab_name, PAIR + "ab.loss = 1.0\n")
     assert arriving(made, "node1", "node2", numbered(50)) == 0
     assert arriving(made, "node2", "node1", numbered(50)) == 50
     (told,) = json.loads(beowire("lab", "link", "show", lab_name, "--json").output)
@@ -261,7 +261,7 @@ def test_an_emulator_that_does_not_start_leaves_nothing(
 ) -> None:
     monkeypatch.setenv("BEOWIRE_LINK", "/bin/false")
     with pytest.raises(BeowireError, match="emulator of link cable did not start"):
-        up(lab_name, PAIR + 'delay = "1ms"\n')
+        lab_of(lab_name, PAIR + 'delay = "1ms"\n')
     assert traces(lab_name) == []
 
 
@@ -287,13 +287,13 @@ def test_netem_is_used_where_the_kernel_has_it_and_else_missed(two_nodes: lab.La
     lab_up.down(name)
     text = PAIR + 'emulator = "netem"\nab.loss = 1.0\n'
     if there:
-        made = up(name, text)
+        made = lab_of(name, text)
         assert kinds(made) == {"cable": "netem"}
         assert arriving(made, "node1", "node2", numbered(50)) == 0
         assert arriving(made, "node2", "node1", numbered(50)) == 50
         return
     with pytest.raises(BeowireError, match="no netem") as missed:
-        up(name, text)
+        lab_of(name, text)
     assert "beowire-link" in missed.value.mend
     assert traces(name) == []
 
@@ -434,7 +434,7 @@ def test_live_rates_are_those_of_the_traffic(two_nodes: lab.Lab) -> None:
 def test_processor_time_is_limited_equally(lab_name: str) -> None:
     text = PAIR.replace("count = 2", "count = 2\ncpus = 0.25")
     try:
-        up(lab_name, text)
+        lab_of(lab_name, text)
     except BeowireError as error:
         pytest.skip(f"control groups: {error.what}")
     (told,) = json.loads(beowire("lab", "status", lab_name, "--json").output)
@@ -467,7 +467,7 @@ def test_processor_time_is_limited_equally(lab_name: str) -> None:
 
 def test_nodes_of_a_lab_for_measuring_go_before_the_rest_of_the_machine(lab_name: str) -> None:
     try:
-        up(lab_name, "realtime = true\n" + PAIR.replace("count = 2", "count = 2\ncpus = 0.25"))
+        lab_of(lab_name, "realtime = true\n" + PAIR.replace("count = 2", "count = 2\ncpus = 0.25"))
     except BeowireError as error:
         pytest.skip(f"control groups: {error.what}")
     (top,) = {Path(place).parent for place in lab.load(lab_name).quotas.values()}
@@ -478,7 +478,7 @@ def test_nodes_of_a_lab_for_measuring_go_before_the_rest_of_the_machine(lab_name
 
 
 def test_rates_are_checked_with_both_kinds_of_sender(lab_name: str) -> None:
-    up(lab_name, PAIR + 'rate = "20M"\n')
+    lab_of(lab_name, PAIR + 'rate = "20M"\n')
     answer = beowire("lab", "check-rates", lab_name, "--seconds", "0.5", "--json")
     checks = json.loads(answer.output)
     assert [(each["sender"], each["receiver"]) for each in checks] == [
@@ -497,7 +497,7 @@ def test_rates_are_checked_with_both_kinds_of_sender(lab_name: str) -> None:
 
 def test_a_rate_that_only_one_sender_meets_is_noticed(lab_name: str) -> None:
     """A token bucket on the node's own egress: what bypasses it is faster than TCP."""
-    made = up(lab_name, PAIR + 'rate = "100M"\n')
+    made = lab_of(lab_name, PAIR + 'rate = "100M"\n')
 
     def pace_the_node() -> None:
         with IPRoute() as node:

@@ -183,11 +183,11 @@ def test_the_form_that_made_the_data_is_the_best(name: model_forms.Name) -> None
     coefficients = (29.0, 1.0, {"thesis": 0.002, "N log N": 0.5, "N^2 (USL)": 0.05}.get(name, 0.0))
     form = model_forms.Form(name, coefficients[: 2 if name == "Amdahl" else 3], 0, None)
     shaken = form.time(nodes) * (1 + 0.01 * np.random.default_rng(5).standard_normal(nodes.size))
-    forms = model_forms.compare(nodes, shaken)
-    assert model_forms.likely(forms)[0].name == name
+    compared = model_forms.compare(nodes, shaken)
+    assert model_forms.likely(compared)[0].name == name
     if name != "Amdahl":  # which is each of the others with c2 = 0
-        assert [each.name for each in model_forms.likely(forms)] == [name]
-    assert sum(each.weight or 0 for each in forms) == pytest.approx(1)
+        assert [each.name for each in model_forms.likely(compared)] == [name]
+    assert sum(each.weight or 0 for each in compared) == pytest.approx(1)
 
 
 def test_aicc_pays_for_each_coefficient() -> None:
@@ -213,14 +213,14 @@ def test_a_law_that_does_not_fit_is_told(tmp_path: Path) -> None:
     nodes = [1, 2, 4, 8, 16, 32] * 4
     exact = [30 * (0.1 + 0.9 / each + 0.3 * (each > 10)) for each in nodes]
     jitter = np.random.default_rng(1).standard_normal(len(nodes))
-    report = evaluated(
+    found = evaluated(
         tmp_path / "r",
         nodes,
         [each * (1 + 0.005 * float(by)) for each, by in zip(exact, jitter, strict=True)],
     )
-    assert report.misfit is not None
-    assert report.misfit < 1e-6
-    assert any("The law does not fit" in line for line in model_report.verdict(report))
+    assert found.misfit is not None
+    assert found.misfit < 1e-6
+    assert any("The law does not fit" in line for line in model_report.verdict(found))
 
 
 # --- what next ---
@@ -244,9 +244,9 @@ def test_runs_with_a_wild_outlier_are_advised_all_the_same(tmp_path: Path) -> No
     """It bends the law below 0 at some of the N."""
     nodes = [1, 2, 3, 4] * 3
     seconds = [1.73, 3.30, 0.87, 0.61, 1.86, 0.93, 0.74, 0.57, 1.70, 0.94, 0.74, 0.60]
-    report = evaluated(tmp_path / "r", nodes, seconds)
-    assert report.advice.nodes > 4
-    (told, *_) = model_report.verdict(report)
+    found = evaluated(tmp_path / "r", nodes, seconds)
+    assert found.advice.nodes > 4
+    (told, *_) = model_report.verdict(found)
     assert told.startswith("The data cannot tell")
     assert "0 nodes" not in told
 
@@ -267,8 +267,8 @@ def test_the_next_point_lies_far_out_and_brings_what_it_promises(tmp_path: Path)
 
 def test_no_further_point_than_there_are_nodes(tmp_path: Path) -> None:
     path = written(tmp_path / "r", FAR, times(0.1, 14, FAR, 0.02))
-    report = model_report.evaluate(model_runs.read([path]), 0, 20)
-    assert report.advice.nodes <= 20
+    found = model_report.evaluate(model_runs.read([path]), 0, 20)
+    assert found.advice.nodes <= 20
 
 
 # --- the command ---
@@ -313,16 +313,16 @@ def test_more_than_linear_speedup_gets_an_interval_that_holds_it_and_no_advice(
     tmp_path: Path,
 ) -> None:
     seconds = [100, 47, 21, 9.5, 4.5, 101, 47.3, 21.2, 9.6, 4.52]
-    report = evaluated(tmp_path / "r", [1, 2, 4, 8, 16] * 2, seconds)
-    assert report.fit.a < 0
-    assert report.fit.a_interval.holds(report.fit.a)
-    assert report.fit.a_interval.high < 0
-    told = " ".join(model_report.verdict(report))
+    found = evaluated(tmp_path / "r", [1, 2, 4, 8, 16] * 2, seconds)
+    assert found.fit.a < 0
+    assert found.fit.a_interval.holds(found.fit.a)
+    assert found.fit.a_interval.high < 0
+    told = " ".join(model_report.verdict(found))
     assert "more than linear" in told
     assert "Measure next" not in told
-    interval = report.fit.optimum_interval
+    interval = found.fit.optimum_interval
     # Unequal: told is how far the truth may be off, not half of the whole.
-    upper = interval.high / report.fit.optimum - 1
-    lower = 1 - interval.low / report.fit.optimum
+    upper = interval.high / found.fit.optimum - 1
+    lower = 1 - interval.low / found.fit.optimum
     assert upper > lower + 0.03
     assert f"known to within {100 * upper:.0f} %" in told

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from beowire import model_figures, model_graph, model_graph_file, model_graph_plot, model_law
+from beowire import model_figures, model_graph_file, model_graph_plot, model_law
 from beowire.errors import BeowireError
+from beowire.model_graph import tiers
 from beowire.model_schedule import Schedule, schedule
 from beowire_cli import beowire
 from hypothesis import given
@@ -76,7 +77,7 @@ def check(graph: "nx.DiGraph[str]", found: Schedule, factor: float = 1) -> None:
 
 
 def test_tiers_and_the_critical_path(fork: "nx.DiGraph[str]") -> None:
-    form = model_graph.tiers(fork)
+    form = tiers(fork)
     assert [sorted(row) for row in form.tiers] == [["read"], ["f1", "f2", "f3", "log"], ["join"]]
     assert form.width == 4
     assert form.path == ["read", "f2", "join"]
@@ -86,19 +87,19 @@ def test_tiers_and_the_critical_path(fork: "nx.DiGraph[str]") -> None:
 
 def test_independent_tasks_may_be_more_than_a_tier_has(tmp_path: Path) -> None:
     chain = {"tasks": {"a": 1, "b": 1, "c": 1}, "edges": [["a", "b"]]}
-    form = model_graph.tiers(model_graph_file.read(written(tmp_path / "g", chain)))
+    form = tiers(model_graph_file.read(written(tmp_path / "g", chain)))
     assert (form.width, form.independent) == (2, 2)
     late = {"tasks": dict.fromkeys("abxyz", 1), "edges": [["a", "b"], ["x", "y"], ["x", "z"]]}
-    form = model_graph.tiers(model_graph_file.read(written(tmp_path / "g", late)))
+    form = tiers(model_graph_file.read(written(tmp_path / "g", late)))
     assert (form.width, form.independent) == (3, 3)
     hidden = {"tasks": dict.fromkeys("abcd", 1), "edges": [["a", "b"], ["a", "c"]]}
-    form = model_graph.tiers(model_graph_file.read(written(tmp_path / "g", hidden)))
+    form = tiers(model_graph_file.read(written(tmp_path / "g", hidden)))
     assert (form.width, form.independent) == (2, 3)
 
 
 @given(graphs())
 def test_a_form_holds_what_it_promises(graph: "nx.DiGraph[str]") -> None:
-    form = model_graph.tiers(graph)
+    form = tiers(graph)
     tier = {task: number for number, row in enumerate(form.tiers) for task in row}
     assert len(tier) == len(graph)
     assert all(tier[tail] < tier[head] for tail, head in graph.edges)
@@ -123,7 +124,7 @@ def test_schedules_are_possible_and_within_the_bound(
 ) -> None:
     found = schedule(graph, nodes, factor)
     check(graph, found, factor)
-    form = model_graph.tiers(graph)
+    form = tiers(graph)
     assert form.total / found.time <= form.bound(nodes) + 1e-9
     assert found.time <= form.total  # never slower than one node
 
@@ -232,7 +233,7 @@ def test_a_large_graph_is_drawn_too(tmp_path: Path) -> None:
         graph.add_node(str(number), cost=1.0)
         if number >= 100:
             graph.add_edge(str(number - 100), str(number), cost=0.1)
-    form = model_graph.tiers(graph)
+    form = tiers(graph)
     assert (form.width, form.independent, len(form.tiers)) == (100, None, 12)
     file = tmp_path / "large.png"
     model_graph_plot.draw(graph, form, schedule(graph, 4), file)

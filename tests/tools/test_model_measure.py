@@ -242,10 +242,10 @@ def test_runs_of_another_command_are_not_mixed_in(tmp_path: Path) -> None:
 def test_more_ranks_than_cores_are_refused() -> None:
     cores = len(os.sched_getaffinity(0))
     assert model_basis.find(cores, 1, None, 0, False).fits
-    basis = model_basis.find(cores + 1, 1, None, 0, False)
-    assert not basis.fits
-    assert f"{cores + 1} ranks on the {cores} cores" in basis.text
-    assert "--lab" in basis.mend
+    found = model_basis.find(cores + 1, 1, None, 0, False)
+    assert not found.fits
+    assert f"{cores + 1} ranks on the {cores} cores" in found.text
+    assert "--lab" in found.mend
     assert not model_basis.find(cores, 2, None, 0, False).fits
 
 
@@ -274,9 +274,9 @@ def limited(lab_name: str) -> str:
 
 
 def test_equal_limits_of_a_lab_stand_for_nodes(limited: str) -> None:
-    basis = model_basis.find(2, 1, limited, 0, False)
-    assert basis.fits
-    assert "0.1 processors for each of 2 nodes (equal limits by control groups)" in basis.text
+    found = model_basis.find(2, 1, limited, 0, False)
+    assert found.fits
+    assert "0.1 processors for each of 2 nodes (equal limits by control groups)" in found.text
     unequal = model_basis.find(3, 1, limited, 0, False)
     assert not unequal.fits
     assert "unequal limits of processor time: 0.1, 0.1, 0.05" in unequal.text
@@ -288,9 +288,9 @@ def test_limits_beyond_the_machine_are_none(limited: str, monkeypatch: pytest.Mo
     cores = os.cpu_count() or 1
     each = {f"node{number}": {"cpus": cores / 2 + 0.5} for number in (1, 2, 3)}
     monkeypatch.setattr(lab_quota, "told", lambda _: each)
-    basis = model_basis.find(2, 1, limited, 0, False)
-    assert not basis.fits
-    assert "exceed the machine" in basis.mend
+    found = model_basis.find(2, 1, limited, 0, False)
+    assert not found.fits
+    assert "exceed the machine" in found.mend
 
 
 def test_what_was_measured_unfit_is_not_fitted(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_what_was_measured_unfit_is_not_fitted(tmp_path: Path) -> None:
 
 def test_it_measures_and_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "fit.json"
-    model_cli.measure(
+    model_cli.measure_(
         told(),
         "1-12",
         repeats=1,

@@ -162,8 +162,8 @@ def test_no_numbers_that_are_read_end_in_a_traceback(tmp_path: Path) -> None:
         text = "N,time\n" + "".join(f"{nodes},{time}\n" for nodes, time in rows)
         runs = read(tmp_path, text)
         try:
-            report = model_report.evaluate(runs, 0.0, 0)
+            found = model_report.evaluate(runs, 0.0, 0)
         except BeowireError:
             continue
-        model_report.verdict(report)
-        model_report.parameters(report)
+        model_report.verdict(found)
+        model_report.parameters(found)

@@ -55,13 +55,13 @@ def test_every_case_runs_once_a_round_and_transports_take_turns() -> None:
 
 @pytest.mark.parametrize("name", list(wan_grid.GRIDS))
 def test_every_problem_of_a_grid_has_its_base(name: str) -> None:
-    grid = wan_grid.find(name)
-    cases = grid.cases()
+    found = wan_grid.find(name)
+    cases = found.cases()
     assert len(cases) == len(set(cases))
     assert {problem for problem, _ in cases} == {
         problem for problem, line in cases if line == CLEAR
     }
-    assert {sweep.name for sweep in grid.sweeps} == {"delay", "rate", "size", "block"}
+    assert {sweep.name for sweep in found.sweeps} == {"delay", "rate", "size", "block"}
 
 
 def test_the_papers_grid_has_the_papers_points() -> None:
@@ -182,8 +182,8 @@ def filled(path: Path) -> Results:
 
 
 def test_performance_is_relative_to_the_same_transport_without_emulation(tmp_path: Path) -> None:
-    report = wan_report.evaluate(GRID, filled(tmp_path / "r"))
-    found = {(row.point.transport, row.point.line): row for row in report.rows}
+    evaluated = wan_report.evaluate(GRID, filled(tmp_path / "r"))
+    found = {(row.point.transport, row.point.line): row for row in evaluated.rows}
     tcp, over = found["tcp", FAR], found["beowire", FAR]
     assert tcp.relative is not None
     assert over.relative is not None
@@ -191,7 +191,7 @@ def test_performance_is_relative_to_the_same_transport_without_emulation(tmp_pat
     assert (tcp.paper, found["tcp", Line(0, 100)].paper) == (0.75, None)
     assert tcp.invalid == ("too late",)
     assert over.invalid == ()
-    assert report.over_tcp[f"{MAIN}, {FAR}"].value == pytest.approx(2.5 / 4.0)
+    assert evaluated.over_tcp[f"{MAIN}, {FAR}"].value == pytest.approx(2.5 / 4.0)
 
 
 def test_a_half_done_grid_is_reported(tmp_path: Path) -> None:
@@ -276,8 +276,8 @@ def test_a_point_is_run_once_and_kept(
     from beowire import wan_cli
 
     small, near = Problem(96, 24), Line(5, 50)
-    grid = Grid("tiny", (Sweep("delay", (small,), (near,)),))
-    monkeypatch.setitem(wan_grid.GRIDS, "tiny", grid)
+    tiny = Grid("tiny", (Sweep("delay", (small,), (near,)),))
+    monkeypatch.setitem(wan_grid.GRIDS, "tiny", tiny)
     monkeypatch.setattr(wan_model, "SHORT", small)
     monkeypatch.setattr(wan_model, "LONG", Problem(1200, 12))
     monkeypatch.setattr(wan_model, "LINE", near)
@@ -287,7 +287,7 @@ def test_a_point_is_run_once_and_kept(
     seeded = [point for point in wan_model.calibration() if point.problem == wan_model.LONG]
     for point in seeded:  # these are not run
         before.add(measured(point, 1.0 if point.line == CLEAR else 2.0, 0))
-    wan_cli.run(grid="tiny", results=file, nodes=2, json_file=told)
+    wan_cli.run_(name="tiny", results=file, nodes=2, json_file=told)
     lines = [json.loads(line) for line in file.read_text().splitlines()][len(seeded) :]
     points = [(line["round"], line["point"]["transport"]) for line in lines[1:]]
     assert points.count((1, "tcp")) == points.count((1, "beowire")) == 2
@@ -305,6 +305,6 @@ def test_a_point_is_run_once_and_kept(
     assert {row["point"]["transport"] for row in report["rows"]} == {"tcp", "beowire"}
     text = file.read_text()
     monkeypatch.setattr(lab_up, "set_links", None)  # nothing is measured again
-    wan_cli.run(grid="tiny", results=file, nodes=2)
+    wan_cli.run_(name="tiny", results=file, nodes=2)
     assert file.read_text() == text
     assert "sweep over delay" in capsys.readouterr().out

@@ -82,14 +82,14 @@ def test_the_law_is_waiting_and_bytes_and_losses() -> None:
 
 @pytest.mark.parametrize("line", wan_check.LINES, ids=str)
 def test_lines_that_were_not_measured_are_predicted(line: Line, tmp_path: Path) -> None:
-    fit = wan_fit.of_book(book(tmp_path / "p"), "tcp")
-    assert fit.time_s(line) == pytest.approx(COMPUTE_S + COST.time_s(line), rel=0.05)
+    law = wan_fit.of_book(book(tmp_path / "p"), "tcp")
+    assert law.time_s(line) == pytest.approx(COMPUTE_S + COST.time_s(line), rel=0.05)
 
 
 def test_losses_are_predicted_between_those_measured(tmp_path: Path) -> None:
-    fit = wan_fit.of_book(book(tmp_path / "p"), "tcp")
+    law = wan_fit.of_book(book(tmp_path / "p"), "tcp")
     line = Line(15, 100, 0.001)
-    assert fit.cost.loss_s(line) == pytest.approx(COST.loss_s(line), rel=0.05)
+    assert law.cost.loss_s(line) == pytest.approx(COST.loss_s(line), rel=0.05)
 
 
 def test_the_lines_of_a_check_are_none_of_a_profile() -> None:
@@ -111,10 +111,10 @@ def test_the_interval_holds_the_truth_and_grows_with_the_noise(tmp_path: Path) -
 
 def test_the_interval_of_a_run_is_no_narrower_than_the_runs_scatter(tmp_path: Path) -> None:
     """Student's factor times the spread of runs, and what the line is unlike those measured."""
-    fit = wan_fit.of_book(book(tmp_path / "p", 0.05), "tcp")
-    least = float(stats.t.ppf(0.975, fit.freedom)) * fit.spread
+    law = wan_fit.of_book(book(tmp_path / "p", 0.05), "tcp")
+    least = float(stats.t.ppf(0.975, law.freedom)) * law.spread
     for line in (*LINES, *wan_check.LINES):
-        told = fit.within(line)
+        told = law.within(line)
         assert math.log(told.high / told.value) > least
         assert math.log(told.value / told.low) > least
 
@@ -451,10 +451,10 @@ def test_a_program_is_profiled_advised_about_and_checked(
     assert advice["waiting_s"] + advice["crossing_s"] > exchanges * 0.02 / 2
     monkeypatch.undo()
     with pytest.raises(typer.Exit):
-        advise_cli.check(path, line=["delay=10ms"], json_file=told)
+        advise_cli.check_(path, line=["delay=10ms"], json_file=told)
     (compared,) = json.loads(told.read_text())["compared"]
     assert compared["line"]["delay_ms"] == 10
     assert compared["measured_s"] > exchanges * 0.01
     assert "median error" in capsys.readouterr().out
     with pytest.raises(BeowireError, match="fitted to all of these"):
-        advise_cli.check(path, tmp_path / "other", line=["delay=20ms"])
+        advise_cli.check_(path, tmp_path / "other", line=["delay=20ms"])

@@ -77,9 +77,9 @@ def profile(
     names = tuple(where.hosts) if where else ()
     chosen = wan_plan.transports(transport)
     rounds = rounds or (1 if begun else wan_plan.ROUNDS)
-    plan = Plan(rounds, chosen, tuple(dict.fromkeys(lines)), hosts=names)
+    asked_for = Plan(rounds, chosen, tuple(dict.fromkeys(lines)), hosts=names)
     setting = wan_calibrate.setting(program, nodes, ppn, cpus, mpi)
-    book = Book.begin(file, "profile", setting, plan)
+    book = Book.begin(file, "profile", setting, asked_for)
     places.check_output(file)
     wan_calibrate.fill(book, limit, note, where)
     for table in advise_tables.of_profile(book):
@@ -140,8 +140,8 @@ def _probed(lab: str | None, hosts: str | None, ssh: str, network: str, rounds: 
     return wan_probe.probe(where, rounds)
 
 
-@app.command()
-def check(
+@app.command("check")
+def check_(
     file: Annotated[Path, typer.Argument(metavar="PROFILE")],
     results: Annotated[
         Path | None,
@@ -171,9 +171,9 @@ def check(
             "The profile has been fitted to all of these lines; that would prove nothing.",
             "Name others by --line.",
         )
-    plan = Plan(1, book.plan.transports, lines, ends=False)
+    asked_for = Plan(1, book.plan.transports, lines, ends=False)
     place = results or file.with_name(file.name + ".check")
-    found = Book.begin(place, "check", setting, plan)
+    found = Book.begin(place, "check", setting, asked_for)
     places.check_output(place)
     wan_calibrate.fill(found, limit, note)
     compared = wan_check.compare(book, found)

@@ -54,8 +54,8 @@ def of_profile(book: Book) -> list[Table]:
     """The measured times beside those of the fit."""
     tables = []
     for transport in book.plan.transports:
-        fit = wan_fit.of_book(book, transport)
-        table = _table(f"{transport}: {_law(fit)}", "measured s", "fitted s", "MB crossed")
+        law = wan_fit.of_book(book, transport)
+        table = _table(f"{transport}: {_law(law)}", "measured s", "fitted s", "MB crossed")
         cases = dict.fromkeys(run.case for run in book.runs if run.case.transport == transport)
         for case in cases:
             runs = [run for run in book.runs if run.case == case]
@@ -64,19 +64,19 @@ def of_profile(book: Book) -> list[Table]:
             table.add_row(
                 str(case).removesuffix(f", {transport}"),
                 f"{statistics.median(book.times_s(case)):.2f}{'*' if late else ''}",
-                "" if one else f"{fit.time_s(case.line):.2f}",
+                "" if one else f"{law.time_s(case.line):.2f}",
                 f"{statistics.median(run.crossed_bytes for run in runs) / 1e6:.1f}",
             )
         tables.append(table)
     return tables
 
 
-def _law(fit: wan_fit.Fit) -> str:
-    cost = fit.cost
+def _law(found: wan_fit.Fit) -> str:
+    cost = found.cost
     return (
-        f"{fit.compute_s:.2f} s of computing, {cost.messages:.0f} messages in a row, "
+        f"{found.compute_s:.2f} s of computing, {cost.messages:.0f} messages in a row, "
         f"{sum(each.bytes for each in cost.crossings) / 1e6:.1f} MB one after the other; "
-        f"times are {100 * fit.spread:.0f} % off"
+        f"times are {100 * found.spread:.0f} % off"
     )
 
 

@@ -49,11 +49,11 @@ def check_sizes(text: str) -> None:
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
 app.command("stripe")(stripe_cli.run)
-app.command("wan")(wan_cli.run)
+app.command("wan")(wan_cli.run_)
 
 
-@app.command()
-def overlap(
+@app.command("overlap")
+def overlap_(
     rate: Annotated[str, typer.Option(help="Of the port between the nodes.")] = "50mbit",
     rounds: Annotated[int, typer.Option(min=1, help="Of transfer, computing, and both.")] = 7,
     json_file: Annotated[
@@ -87,8 +87,8 @@ def bench_() -> None:
     """Compare transports."""
 
 
-@app.command()
-def pingpong(
+@app.command("pingpong")
+def pingpong_(
     lab: run_cli.Lab = None,
     hosts: run_cli.Hosts = None,
     hostfile: run_cli.HostFile = None,
@@ -139,8 +139,8 @@ def pingpong(
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")
 
 
-@app.command()
-def exchange(
+@app.command("exchange")
+def exchange_(
     lab: run_cli.Lab = None,
     hosts: run_cli.Hosts = None,
     hostfile: run_cli.HostFile = None,

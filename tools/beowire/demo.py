@@ -90,8 +90,8 @@ def on_lab(name: str, progress: Progress) -> Result:
 def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     cluster = of_lab(made.name)
     result = Result(lab=lab_status.described(made))
-    with demo_place.on_lab(cluster, NODES) as place:
-        compare(place, result, progress)
+    with demo_place.on_lab(cluster, NODES) as where:
+        compare(where, result, progress)
         if made.mode == "loopback":
             result.left_out = [
                 f"no raw frames ({made.reason}): the udp link on loopback addresses was used",
@@ -100,7 +100,7 @@ def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
             ]
         else:
             progress.begin("catching frames")
-            result.frames = _show_frames(made, cluster, place.directory)
+            result.frames = _show_frames(made, cluster, where.directory)
             progress.begin("losing 1 % of the frames")
             result.lossy = lose_frames(made, cluster, result.answers)
         progress.begin("killing a rank")
@@ -113,23 +113,23 @@ def on_hosts(cluster: Cluster, progress: Progress) -> Result:
     result = Result(left_out=["on real hosts: decoded frames, lost frames, a killed rank"])
     with lab_up.termination_raises():
         progress.begin(f"copying what is needed to {', '.join(cluster.hosts)}")
-        with demo_place.on_hosts(cluster, NODES) as place:
-            compare(place, result, progress)
+        with demo_place.on_hosts(cluster, NODES) as where:
+            compare(where, result, progress)
     return result
 
 
-def compare(place: Place, result: Result, progress: Progress) -> None:
+def compare(where: Place, result: Result, progress: Progress) -> None:
     """Runs every program over both transports in turn and adds what came of it to `result`."""
     result.library = mpi_library(places.example("pi"))
     stock = [Path(result.library)]
-    if isinstance(place, demo_place.LabPlace):
+    if isinstance(where, demo_place.LabPlace):
         stock.append(Path(places.program("hpcc", "hpcc")))
     result.stock = checksums(stock)
     outcomes: dict[tuple[str, Transport], list[Outcome]] = {}
     for program, number, transport in _turns():
         progress.begin(f"{program.name} over {transport}, round {number} of {program.rounds}")
-        record, output = run_captured(place.job(program, transport), place.cluster, RUN_LIMIT_S)
-        outcome = program.read(output if program.is_example else place.take_report())
+        record, output = run_captured(where.job(program, transport), where.cluster, RUN_LIMIT_S)
+        outcome = program.read(output if program.is_example else where.take_report())
         path.prove(record, outcome.payload_bytes)
         outcomes.setdefault((program.name, transport), []).append(outcome)
         result.commands[f"{program.name} over {transport}"] = record.command

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import kernel_bench, kernel_figures, places
+from beowire import kernel_figures, places
 from beowire.errors import BeowireError
+from beowire.kernel_bench import Bench, Measured, Plan, Profile
 from beowire.terminal import note, out
 
 _SHOWN = 40
@@ -60,7 +61,7 @@ def run(
         figures = [each.only(parse_transports(transport)) for each in figures]
     if json_file is not None:
         places.check_output(json_file)
-    bench = kernel_bench.Bench(kernel_bench.Plan(figures, kernel, rounds, repeats, profile))
+    bench = Bench(Plan(figures, kernel, rounds, repeats, profile))
     if profile:
         _profile(bench, json_file, sort)
     else:
@@ -72,7 +73,7 @@ def _write(file: Path | None, result: dict[str, object]) -> None:
         places.write_json(file, result)
 
 
-def _measure(bench: kernel_bench.Bench, json_file: Path | None) -> None:
+def _measure(bench: Bench, json_file: Path | None) -> None:
     report = bench.measure(note)
     for figure, rows in report.figures:
         out().print(figure_table(figure, rows))
@@ -84,14 +85,14 @@ def _measure(bench: kernel_bench.Bench, json_file: Path | None) -> None:
         raise typer.Exit(1)
 
 
-def _profile(bench: kernel_bench.Bench, json_file: Path | None, sort: str) -> None:
+def _profile(bench: Bench, json_file: Path | None, sort: str) -> None:
     profiles = bench.profile(note)
     for each in profiles:
         out().print(profile_table(each, sort))
     _write(json_file, {each.row.case: [asdict(s) for s in each.shares] for each in profiles})
 
 
-def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured]) -> Table:
+def figure_table(figure: kernel_figures.Figure, rows: list[Measured]) -> Table:
     """One figure; copied bytes are told by the module's counters, and for each byte of payload;
     the payload checksum's part of a row is told apart."""
     unit = "ns" if figure.wall else "instructions"
@@ -116,7 +117,7 @@ def figure_table(figure: kernel_figures.Figure, rows: list[kernel_bench.Measured
     return table
 
 
-def _ratio(figure: kernel_figures.Figure, measured: kernel_bench.Measured) -> str:
+def _ratio(figure: kernel_figures.Figure, measured: Measured) -> str:
     """Counted instructions repeat; of times the interval is told as well."""
     if measured.ratio is None:
         return ""
@@ -127,7 +128,7 @@ def _told(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:,.{digits}f}"
 
 
-def profile_table(profile: kernel_bench.Profile, sort: str) -> Table:
+def profile_table(profile: Profile, sort: str) -> Table:
     whole = sum(share.own for share in profile.shares)
     by_place: dict[str, float] = {}
     for share in profile.shares:

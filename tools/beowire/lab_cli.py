@@ -56,8 +56,8 @@ def _shape_changes(
     return {key: value for key, value in changes.items() if value is not None}
 
 
-@app.command()
-def up(
+@app.command("up")
+def up_(
     name: Name,
     nodes: Annotated[int | None, typer.Option(help="How many nodes, at one switch.")] = None,
     topology: Annotated[
@@ -193,8 +193,8 @@ def down(name: Name) -> None:
     lab_up.down(name)
 
 
-@app.command()
-def status(
+@app.command("status")
+def status_(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]")] = None,
     as_json: Json = False,
     live: Annotated[
@@ -236,8 +236,8 @@ def _all_labs() -> tuple[list[lab.Lab], list[BeowireError]]:
     return found, wrong
 
 
-@app.command()
-def graph(
+@app.command("graph")
+def graph_(
     lab_or_topology: Annotated[
         str, typer.Argument(metavar="NAME|FILE", help="A lab, a ready topology, or a file.")
     ],
@@ -259,8 +259,8 @@ def graph(
         print(image, end="")
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def capture(
+@app.command("capture", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def capture_(
     name: Name,
     link: Annotated[str, typer.Argument(metavar="NODE|LINK")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[-- TCPDUMP ARGUMENTS]")] = None,

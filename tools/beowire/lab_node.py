@@ -83,6 +83,6 @@ def enter_script(lab: Lab, node: str) -> str:
         }
     variables |= {"BEOWIRE_LAB": lab.name, "BEOWIRE_LAB_DIR": str(lab.directory)}
     exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
-    quota = lab_quota.join_command(lab.quotas[node]) + "\n" if node in lab.quotas else ""
+    join = lab_quota.join_command(lab.quotas[node]) + "\n" if node in lab.quotas else ""
     purpose = f"# Executes its arguments on {node} of lab {lab.name}."
-    return f"#!/bin/sh\n{purpose}\n{exports}{quota}exec {become}\n"
+    return f"#!/bin/sh\n{purpose}\n{exports}{join}exec {become}\n"

@@ -187,10 +187,10 @@ def _make(lab: Lab) -> None:
         lab_wire.make(lab)
         lab_node.start(lab)
         lab_wire.await_ports(lab)
-    for node in lab.host_names():
+    for host in lab.host_names():
         if lab.mode == "loopback":
-            lab.temporary_path(node).mkdir()
-        lab.enter_path(node).write_text(lab_node.enter_script(lab, node))
+            lab.temporary_path(host).mkdir()
+        lab.enter_path(host).write_text(lab_node.enter_script(lab, host))
     lab.ready = True
     lab.save()
 

@@ -19,13 +19,13 @@ from beowire import (
     model_measure,
     model_plot,
     model_report,
-    model_results,
     model_runs,
     model_trials,
     model_whatif_cli,
     places,
 )
 from beowire.errors import BeowireError
+from beowire.model_results import Results, Setting
 from beowire.terminal import note, out
 
 _RESULTS = Path("beowire-model.jsonl")
@@ -72,37 +72,37 @@ def _fit(
     json_file: Path | None,
     plot_file: Path | None,
 ) -> None:
-    runs = model_runs.read(files, per_node)
-    for line in runs.told():
+    measured = model_runs.read(files, per_node)
+    for line in measured.told():
         note(line)
     try:
-        report = model_report.evaluate(runs, noise, most)
+        found = model_report.evaluate(measured, noise, most)
     except BeowireError as error:
-        if runs.left_out:
+        if measured.left_out:
             raise BeowireError(
-                f"{error.what} (Rows left out: {runs.left_out}.)", error.mend
+                f"{error.what} (Rows left out: {measured.left_out}.)", error.mend
             ) from error
         raise
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, found.as_json())
     if drawing.wanted(plot_file):
-        model_plot.draw(report, plot_file)
-    show(report)
+        model_plot.draw(found, plot_file)
+    show(found)
 
 
-def show(report: model_report.Report) -> None:
+def show(found: model_report.Report) -> None:
     """The report, for people."""
-    out().print(model_report.summary(report), highlight=False)
-    for basis in report.runs.basis:
+    out().print(model_report.summary(found), highlight=False)
+    for basis in found.runs.basis:
         out().print(f"processors: {basis}", highlight=False, markup=False)
-    out().print(model_report.parameters(report))
-    out().print(model_report.forms_table(report))
-    for line in model_report.verdict(report):
+    out().print(model_report.parameters(found))
+    out().print(model_report.forms_table(found))
+    for line in model_report.verdict(found):
         out().print(line, highlight=False)
 
 
-@app.command()
-def trials(
+@app.command("trials")
+def trials_(
     count: Annotated[int, typer.Option("--trials", min=10, help="Of each case.")] = 1000,
     optimum: Annotated[float, typer.Option(min=8, help="N_opt of the made-up programs.")] = 32,
     noise: Annotated[
@@ -142,8 +142,8 @@ def _covered(told: model_trials.Coverage, name: str) -> str:
     return f"{100 * told.held[name]:.1f}, {how}"
 
 
-@app.command(context_settings={"allow_interspersed_args": False})
-def measure(
+@app.command("measure", context_settings={"allow_interspersed_args": False})
+def measure_(
     command: Annotated[list[str], typer.Argument(metavar="-- CMD {N} ...")],
     nodes: Annotated[str, typer.Option(help="Numbers of nodes: 1,2,4-8.")],
     repeats: Annotated[int, typer.Option(min=1, help="Runs at each N.")] = 5,
@@ -178,25 +178,25 @@ def measure(
     plan = model_measure.Plan(command, numbers, repeats, per_node, limit, clock, unit)
     model_measure.check(plan)
     _check_outputs(json_file, plot_file)
-    basis = model_basis.find(numbers[-1], per_node, lab, node_cores, waits)
-    if not basis.fits and not unfit:
+    comparable = model_basis.find(numbers[-1], per_node, lab, node_cores, waits)
+    if not comparable.fits and not unfit:
         raise BeowireError(
-            f"These runs would say nothing of speedup: {basis.text}.",
-            f"{basis.mend} --unfit measures them all the same, not to be fitted.",
+            f"These runs would say nothing of speedup: {comparable.text}.",
+            f"{comparable.mend} --unfit measures them all the same, not to be fitted.",
         )
-    note(f"processors: {basis.text}")
+    note(f"processors: {comparable.text}")
     if waits:
         os.environ.setdefault(launch.YIELD, "0")  # ranks that wait long must not yield in a loop
     told = bench.machine()
-    kept = model_results.Results(
+    kept = Results(
         results,
-        model_results.Setting(
+        Setting(
             command=command,
             ranks_per_node=per_node,
             clock=f"{clock} in {unit}" if clock else "wall clock",
             machine=f"{told['architecture']}, Linux {told['kernel']}",
-            basis=basis.text,
-            fits=basis.fits,
+            basis=comparable.text,
+            fits=comparable.fits,
         ),
     )
     try:
@@ -207,7 +207,7 @@ def measure(
         raise
     if not clock:
         note("the times are the whole command's, launcher included; --time reads them from it")
-    if basis.fits:
+    if comparable.fits:
         _fit([results], 0, 0, 0, json_file, plot_file)
     if failed:
         raise BeowireError(
@@ -223,8 +223,8 @@ def _check_outputs(json_file: Path | None, plot_file: Path | None) -> None:
         drawing.check_file(plot_file)
 
 
-@app.command()
-def figures(
+@app.command("figures")
+def figures_(
     file: Annotated[Path, typer.Option("-o", help="Draw to this file.")] = _FIGURES,
 ) -> None:
     """The thesis's three figures of speedup, drawn again from its formulas."""

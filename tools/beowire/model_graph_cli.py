@@ -9,14 +9,13 @@ from rich.table import Table
 
 from beowire import (
     drawing,
-    model_graph,
     model_graph_file,
     model_graph_plot,
     model_measure,
     model_schedule,
     places,
 )
-from beowire.model_graph import Tiers
+from beowire.model_graph import Tiers, tiers
 from beowire.model_schedule import Schedule
 from beowire.terminal import out
 
@@ -44,7 +43,7 @@ def run(
     if plot_file is not None:
         drawing.check_file(plot_file)
     graph = model_graph_file.read(file)
-    form = model_graph.tiers(graph)
+    form = tiers(graph)
     schedules = [model_schedule.schedule(graph, each, communication) for each in numbers]
     if json_file is not None:
         told = form.as_json() | {

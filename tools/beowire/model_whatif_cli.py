@@ -63,13 +63,13 @@ def run(
     if change == model_whatif.Change():
         raise BeowireError("Nothing is changed.", "Give --latency, --rate or --cpu.")
     size = parse_bytes(message) if message else 0
-    runs = model_runs.read(files, per_node)
-    for line in runs.told():
+    measured = model_runs.read(files, per_node)
+    for line in measured.told():
         note(line)
     later = model_runs.read([against], per_node) if against is not None else None
-    now = model_whatif.unchanged(runs, noise)
-    if known is not None and not size and model_whatif.counted(runs.runs):
-        found = [model_whatif.predict_counted(runs, change, known, noise)]
+    now = model_whatif.unchanged(measured, noise)
+    if known is not None and not size and model_whatif.counted(measured.runs):
+        found = [model_whatif.predict_counted(measured, change, known, noise)]
     elif now.fit is None:
         raise BeowireError(now.remarks[0], "Count the traffic, with which no law is needed.")
     else:
@@ -85,7 +85,7 @@ def run(
             told["errors"] = [model_whatif.errors(each, later) for each in found]
         places.write_json(json_file, told)
     if drawing.wanted(plot_file):
-        _draw(now, found, runs, plot_file)
+        _draw(now, found, measured, plot_file)
     if known is not None:
         shares = known.shares(size) if size else {}
         split = ", ".join(f"{part} {100 * share:.0f} %" for part, share in shares.items())
@@ -96,7 +96,7 @@ def run(
             "between these two."
         )
     out().print(_table(now, change, found))
-    nodes = sorted({run.nodes for run in runs.runs})
+    nodes = sorted({run.nodes for run in measured.runs})
     out().print(_times(now, found, nodes))
     if later is not None:
         out().print(_errors(found, later))

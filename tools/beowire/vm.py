@@ -203,8 +203,8 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
 
 def _interface(seat: Seat) -> list[str]:
     own = vm_wire.guest_end(seat.wire, seat.number)
-    wire = vm_wire.wire_end(seat.wire, seat.number)
-    ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={wire}"
+    other = vm_wire.wire_end(seat.wire, seat.number)
+    ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={other}"
     more = f",host_mtu={seat.mtu_bytes}" if seat.nic.startswith("virtio") else ""
     if seat.nic_options:
         more += f",{seat.nic_options}"

@@ -36,13 +36,13 @@ def _try(kernel: Kernel) -> bool:
     archive = vm_initrd.Archive()
     archive.add("init", places.product("tools/guest/guest-init").read_bytes(), 0o755)
     with tempfile.TemporaryDirectory(prefix="beowire-vm-") as name:
-        initrd = Path(name) / "initrd"
-        initrd.write_bytes(archive.end())
+        image = Path(name) / "initrd"
+        image.write_bytes(archive.end())
         command = [
             places.program("qemu-system-x86_64", "qemu-system-x86"),
             *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
             *("-machine", "q35", "-accel", "kvm", "-cpu", "max", "-m", "512"),
-            *("-kernel", str(kernel.image), "-initrd", str(initrd), "-append", "panic=-1"),
+            *("-kernel", str(kernel.image), "-initrd", str(image), "-append", "panic=-1"),
             *("-device", "isa-debug-exit,iobase=0xf4,iosize=4"),
         ]
         try:

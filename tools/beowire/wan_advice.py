@@ -113,16 +113,16 @@ def _advice(
     worth: float,
 ) -> Advice:
     """`one_site` are the times there over the fastest transport."""
-    fit = wan_fit.of_book(book, transport)
+    law = wan_fit.of_book(book, transport)
     one_s = statistics.median(one_site)
     other = wan_fit.noise(book, fastest, "one") / math.sqrt(len(one_site))
     inside, worst = clamped(book, transport, link.line), clamped(book, transport, link.worst)
-    slow = fit.within(worst, other).high
-    fast = fit.within(clamped(book, transport, link.best), other).low
-    both = Ratio(fit.time_s(inside), fast, slow)
+    slow = law.within(worst, other).high
+    fast = law.within(clamped(book, transport, link.best), other).low
+    both = Ratio(law.time_s(inside), fast, slow)
     beyond = inside != link.line or worst != link.worst
     speedup = Ratio(one_s / both.value, one_s / both.high, one_s / both.low)
-    to_ms, to_end = _pays_to(book, transport, fit, one_s / worth, link.line)
+    to_ms, to_end = _pays_to(book, transport, law, one_s / worth, link.line)
     return Advice(
         transport=transport,
         one_site_s=one_s,
@@ -130,10 +130,10 @@ def _advice(
         speedup=speedup,
         answer=_answer(speedup, worth, beyond),
         beyond=beyond,
-        computing_s=fit.compute_s,
-        waiting_s=fit.cost.waiting_s(inside),
-        crossing_s=fit.cost.crossing_s(inside),
-        losses_s=fit.cost.loss_s(inside),
+        computing_s=law.compute_s,
+        waiting_s=law.cost.waiting_s(inside),
+        crossing_s=law.cost.crossing_s(inside),
+        losses_s=law.cost.loss_s(inside),
         pays_to_ms=to_ms,
         pays_to_end=to_end,
     )

@@ -18,9 +18,12 @@ from beowire.wan_results import Results, Setting
 _RESULTS = Path("beowire-wan.jsonl")
 
 
-def run(
-    grid: Annotated[
-        str, typer.Option(help="How much: quick (minutes), ready (an hour), paper (as in [C2]).")
+def run_(
+    name: Annotated[
+        str,
+        typer.Option(
+            "--grid", help="How much: quick (minutes), ready (an hour), paper (as in [C2])."
+        ),
     ] = "quick",
     results: Annotated[
         Path, typer.Option(help="Keep each result here; what is here is not run again.")
@@ -44,7 +47,7 @@ def run(
     ] = None,
 ) -> None:
     """HPL's work on two sites over an emulated line: delay, rate, problem and block size."""
-    found = wan_grid.find(grid, rounds)
+    found = wan_grid.find(name, rounds)
     if json_file is not None:
         places.check_output(json_file)
     if plot_file is not None:

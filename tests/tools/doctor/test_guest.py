@@ -33,8 +33,8 @@ def test_faults_of_a_whole_machine_and_of_a_nic_are_found_mended_and_taken_back(
     program = f"{sys.executable} {_HERE}/guest_faults.py {nic}"
     script = f"PYTHONPATH={paths} BEOWIRE_STATE=/tmp/state exec {program} 2>&1"
     read, write = os.pipe()
-    with os.fdopen(read) as output, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
-        wire.bind(str(vm_wire.wire_end(tmp_path, 1)))
+    with os.fdopen(read) as output, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as cable:
+        cable.bind(str(vm_wire.wire_end(tmp_path, 1)))
         try:
             outcome = vm.run(
                 vm.Guest(
