@@ -5,7 +5,7 @@ import os
 
 import pytest
 from beowire import ebpf, lab_port
-from beowire.topology import Model
+from beowire.topology.topology import Model
 from beowire_cli import NO_NAMESPACES
 
 needs_root = pytest.mark.skipif(NO_NAMESPACES is not None, reason=f"raw frames: {NO_NAMESPACES}")

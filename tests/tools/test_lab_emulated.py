@@ -11,9 +11,10 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire import lab, lab_emulator, lab_status, lab_up, namespaces, topology_file, topology_ready
+from beowire import lab, lab_emulator, lab_status, lab_up, namespaces
 from beowire.errors import BeowireError
-from beowire.topology import Model
+from beowire.topology import catalogue, reader
+from beowire.topology.topology import Model
 from beowire_cli import COMMAND, beowire, traces
 from traffic import raw_frame, receiving, send_raw
 
@@ -45,7 +46,7 @@ emulator = "beowire-link"
 
 
 def lab_of(name: str, text: str) -> lab.Lab:
-    return lab_up.up_topology(name, topology_file.parse(text, "test", "test.toml"))
+    return lab_up.up_topology(name, reader.parse(text, "test", "test.toml"))
 
 
 @pytest.fixture
@@ -220,7 +221,7 @@ def test_a_killed_making_can_be_cleaned_up(lab_name: str) -> None:
 
 
 def test_links_of_a_lab_have_fates_of_their_own(lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, topology_ready.find("two-sites"))
+    made = lab_up.up_topology(lab_name, catalogue.find("two-sites"))
     seeds = {lab_emulator.ask(made, link, "stats")["seed"] for link in ("wan-a", "wan-b")}
     assert len(seeds) == 2
 
@@ -235,7 +236,7 @@ def test_emulators_run_where_and_before_whom_the_topology_says(lab_name: str) ->
 
 
 def test_distant_nodes_in_one_subnet_exchange_raw_frames(lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, topology_ready.find("one-subnet"))
+    made = lab_up.up_topology(lab_name, catalogue.find("one-subnet"))
     assert arrived(made, "node1", "node8", 50) == 50
 
 

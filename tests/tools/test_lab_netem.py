@@ -11,8 +11,9 @@ MODULES = ("veth", "bridge", "sch_tbf", "sch_ingress", "cls_bpf", "sch_netem")
 
 SCRIPT = """
 import sys
-from beowire import lab, lab_up, topology_file
-from beowire.topology import Model
+from beowire import lab, lab_up
+from beowire.topology import reader
+from beowire.topology.topology import Model
 from traffic import raw_frame, receiving, send_raw, tcp_pair
 
 TEXT = '''
@@ -28,7 +29,7 @@ delay = "20ms"
 rate = "50M"
 ab.loss = 1.0
 '''
-made = lab_up.up_topology("n", topology_file.parse(TEXT, "n", "n.toml"))
+made = lab_up.up_topology("n", reader.parse(TEXT, "n", "n.toml"))
 for sender, receiver in (("node1", "node2"), ("node2", "node1")):
     with receiving(made, receiver) as received:
         send_raw(made, sender, [raw_frame(bytes(100))] * 20)

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from beowire import lab_rates, topology_file
+from beowire import lab_rates
 from beowire.lab_rates import Check
-from beowire.topology import End
+from beowire.topology import reader
+from beowire.topology.topology import End
 
 PAIR = """
 [[nodes]]
@@ -72,7 +73,7 @@ def test_what_is_offered_is_the_bits_of_the_frames_sent(monkeypatch: pytest.Monk
     monkeypatch.setattr(lab_rates, "_received_bits", received)
     monkeypatch.setattr(lab_rates, "_flood", flood)
     lab: Any = SimpleNamespace(
-        topology=topology_file.parse(PAIR, "test", "test.toml"), namespace_path=lambda name: name
+        topology=reader.parse(PAIR, "test", "test.toml"), namespace_path=lambda name: name
     )
     told = lab_rates._raw(lab, End("node1", "eth0"), End("node2", "eth0"), 2.0)
     (frame,) = frames

@@ -24,12 +24,11 @@ from beowire import (
     lab_status,
     lab_up,
     namespaces,
-    topology_file,
-    topology_ready,
 )
 from beowire.doctor.ethtool_netlink import Ethtool
 from beowire.errors import BeowireError
-from beowire.topology import CLEAR, Model
+from beowire.topology import catalogue, reader
+from beowire.topology.topology import CLEAR, Model
 from beowire_cli import COMMAND, beowire, traces
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
@@ -87,7 +86,7 @@ def refused(*arguments: str) -> str:
 
 
 def lab_of(name: str, text: str) -> lab.Lab:
-    return lab_up.up_topology(name, topology_file.parse(text, "test", "test.toml"))
+    return lab_up.up_topology(name, reader.parse(text, "test", "test.toml"))
 
 
 def kinds(made: lab.Lab) -> dict[str, str]:
@@ -118,7 +117,7 @@ def peer_of_tcp(made: lab.Lab, sender: str, receiver: str) -> str:
 
 @pytest.mark.parametrize("name", ["pair", "bonded", "mixed-mtu", "beowulf4"])
 def test_a_ready_topology_is_made_and_leaves_nothing(name: str, lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, topology_ready.find(name))
+    made = lab_up.up_topology(lab_name, catalogue.find(name))
     for node in made.node_names()[1:]:
         assert peer_of_tcp(made, "node1", node) == made.address(node)
         assert arriving(made, "node1", node, numbered(5)) == 5
@@ -133,7 +132,7 @@ def test_a_lab_of_nodes_is_a_topology_as_well(lab_name: str) -> None:
 
 
 def test_two_channels_are_two_networks(lab_name: str) -> None:
-    lab_up.up_topology(lab_name, topology_ready.find("bonded"))
+    lab_up.up_topology(lab_name, catalogue.find("bonded"))
     made = lab.load_ready(lab_name)
     script = "cat /etc/hosts; ls /sys/class/net"
     told = beowire("lab", "exec", lab_name, "node1", "--", "sh", "-c", script).output.split()
@@ -144,7 +143,7 @@ def test_two_channels_are_two_networks(lab_name: str) -> None:
 
 
 def test_long_packets_pass_only_where_every_switch_has_jumbo_frames(lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, topology_ready.find("mixed-mtu"))
+    made = lab_up.up_topology(lab_name, catalogue.find("mixed-mtu"))
     frames = [raw_frame(bytes(size)) for size in (1500, 1501, 9000)]
     assert arriving(made, "node1", "node2", frames) == 3
     assert arriving(made, "node1", "node3", frames) == 1
@@ -166,7 +165,7 @@ def test_routes_lead_through_several_routers() -> None:
         '[[links]]\na = "far"\nb = "north"\n[[links]]\na = "second"\nb = "west"\n'
         '[[links]]\na = "second"\nb = "north"\n'
     )
-    read = topology_file.parse(text, "test", "test.toml")
+    read = reader.parse(text, "test", "test.toml")
     addresses = lab_address.assign(read, ["10.0.0", "10.0.1", "10.0.2"])
     assert [
         (each.network, each.gateway) for each in lab_address.routes(read, addresses, "far")
@@ -347,7 +346,7 @@ def test_a_good_file_is_checked_without_making_it(tmp_path: Path) -> None:
 
 def test_topologies_are_listed() -> None:
     told = beowire("lab", "topologies").output
-    assert all(name in told for name in topology_ready.names())
+    assert all(name in told for name in catalogue.names())
 
 
 def test_frames_past_the_queueing_discipline_are_captured(
@@ -372,7 +371,7 @@ def test_the_drawing_has_every_device_and_what_its_links_do(tmp_path: Path) -> N
     assert beowire("lab", "graph", "two-sites", "-o", str(file)).status == 0
     image = ET.fromstring(file.read_text())
     words = {text for each in image.iter() if (text := each.text)}
-    read = topology_ready.find("two-sites")
+    read = catalogue.find("two-sites")
     assert set(read.node_names()) | set(read.switch_names()) | {"router"} <= words
     assert {"1G", "100M, 12500us"} <= words
     lines = [each for each in image.iter() if each.tag.endswith("path")]
@@ -530,7 +529,7 @@ def test_interrupted_making_of_a_topology_leaves_nothing(lab_name: str) -> None:
 
 
 def test_a_place_is_the_switch_of_the_link() -> None:
-    read = topology_file.parse(ROUTED, "test", "test.toml")
+    read = reader.parse(ROUTED, "test", "test.toml")
     places = {link.name: lab_place.place(read, link) for link in read.links}
     assert {name: (where.namespace, where.inward) for name, where in places.items()} == {
         "node1": ("east", "ab"),

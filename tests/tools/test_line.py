@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from beowire import lab, line_bench, line_flow
 from beowire.line_bench import Plan, Report, Run
-from beowire.topology import Model
+from beowire.topology.topology import Model
 from beowire_cli import beowire, no_pair
 
 

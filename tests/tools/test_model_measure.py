@@ -23,11 +23,11 @@ from beowire import (
     model_results,
     model_runs,
     row_file,
-    topology,
 )
 from beowire.errors import BeowireError
 from beowire.model_measure import Plan, RunError
 from beowire.model_results import Results, Setting
+from beowire.topology import topology
 from beowire_cli import COMMAND, beowire
 
 PLAN = Plan(["program", "-n", "{ranks}", "--on", "{N}"], [1, 2, 4], 3, 2, 0)

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from beowire import counters, lab_stream, namespaces
 from beowire.lab import Lab
-from beowire.topology import End
+from beowire.topology.topology import End
 
 ETHERTYPE = 0x88B6
 _SOL_PACKET = 263

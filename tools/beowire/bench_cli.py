@@ -25,7 +25,7 @@ from beowire import (
 from beowire.errors import BeowireError
 from beowire.run import check_settings
 from beowire.terminal import note, out
-from beowire.topology_keys import parse_rate
+from beowire.topology.keys import parse_rate
 
 app = typer.Typer(help="Compare transports.", no_args_is_help=True)
 

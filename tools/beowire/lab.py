@@ -22,10 +22,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import lab_shape, namespaces, places, topology
+from beowire import lab_shape, namespaces, places
 from beowire.errors import BeowireError
 from beowire.lab_shape import Shape
-from beowire.topology import (
+from beowire.topology import topology
+from beowire.topology.topology import (
     MTU_DEFAULT_BYTES,
     MTU_MAX_BYTES,
     MTU_MIN_BYTES,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from beowire.errors import BeowireError
-from beowire.topology import End, Topology
+from beowire.topology.topology import End, Topology
 
 _ROUTER_LAST = 254
 

@@ -12,7 +12,7 @@ from typing import NoReturn
 from beowire import lab_place, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab
-from beowire.topology import Link
+from beowire.topology.topology import Link
 
 
 def find_link(lab: Lab, word: str) -> Link:

@@ -18,7 +18,7 @@ from rich.table import Table
 from beowire import counters, lab, lab_jobs, lab_link_cli
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
-from beowire.topology_keys import parse_rate, parse_share
+from beowire.topology.keys import parse_rate, parse_share
 
 app = typer.Typer(help="Make and use virtual clusters on this machine.", no_args_is_help=True)
 app.add_typer(lab_link_cli.app, name="link")
@@ -73,14 +73,15 @@ def up_(
     drop_raw: DropRaw = None,
 ) -> None:
     """Make a lab: of nodes node1 to nodeN at a switch, or of a topology."""
-    from beowire import lab_rootless, lab_up, topology_ready
+    from beowire import lab_rootless, lab_up
+    from beowire.topology import catalogue
 
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
     if (nodes is None) == (topology is None):
         raise BeowireError("What kind of lab?", "Give either --nodes N or --topology FILE.")
     if offloads not in (None, "on", "off"):
         raise BeowireError(f"--offloads {offloads}?", "Give on or off.")
-    read = None if topology is None else topology_ready.find(topology)
+    read = None if topology is None else catalogue.find(topology)
     if read is not None:
         if changes or mtu is not None or offloads is not None:
             raise BeowireError(
@@ -107,22 +108,22 @@ def up_(
 @app.command()
 def topologies() -> None:
     """List the topologies that come with Beowire."""
-    from beowire import topology_ready
+    from beowire.topology import catalogue
 
     table = Table("topology", "nodes", "what it is")
-    for name in topology_ready.names():
-        read = topology_ready.find(name)
+    for name in catalogue.names():
+        read = catalogue.find(name)
         table.add_row(name, str(len(read.nodes)), read.description)
     out().print(table)
-    out().print(f"They are files, to start from: {topology_ready.directory()}")
+    out().print(f"They are files, to start from: {catalogue.directory()}")
 
 
 @app.command()
 def check(topology: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
     """Check a topology without making a lab of it."""
-    from beowire import topology_ready
+    from beowire.topology import catalogue
 
-    read = topology_ready.find(topology)
+    read = catalogue.find(topology)
     networks = len(read.networks())
     out().print(
         f"{read.source} is good: {len(read.nodes)} nodes, {len(read.switches)} switches, "
@@ -244,14 +245,15 @@ def graph_(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: stdout.")] = None,
 ) -> None:
     """Draw a lab or a topology as SVG."""
-    from beowire import lab_graph, places, report, topology_ready
+    from beowire import lab_graph, places, report
+    from beowire.topology import catalogue
 
     is_path = "/" in lab_or_topology or "." in lab_or_topology
     if not is_path and lab.exists(lab_or_topology):
         made = lab.load(lab_or_topology)
         image = lab_graph.draw(made.topology, made.addresses)
     else:
-        image = lab_graph.draw(topology_ready.find(lab_or_topology))
+        image = lab_graph.draw(catalogue.find(lab_or_topology))
     report.add_image(image)
     if output is not None:
         places.write_output(output, image)

@@ -3,7 +3,7 @@
 
 from beowire import lab_port, netlink
 from beowire.lab import Lab
-from beowire.topology import Direction
+from beowire.topology.topology import Direction
 
 
 def port_maps(lab: Lab) -> dict[tuple[str, Direction], int]:

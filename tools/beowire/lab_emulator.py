@@ -19,8 +19,8 @@ from typing import Any
 from beowire import places, signals
 from beowire.errors import BeowireError
 from beowire.lab import Lab
-from beowire.topology import DIRECTIONS, Direction, Link, Model
-from beowire.topology_keys import KEYS, settings
+from beowire.topology.keys import KEYS, settings
+from beowire.topology.topology import DIRECTIONS, Direction, Link, Model
 
 _READY_LIMIT_S = 10.0
 _ANSWER_LIMIT_S = 5.0

@@ -7,8 +7,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from statistics import mean
 
-from beowire.topology import Link, Model, Topology
-from beowire.topology_keys import settings
+from beowire.topology.keys import settings
+from beowire.topology.topology import Link, Model, Topology
 
 _COLUMN = 130
 """Between the centres of neighbours in a row; all lengths are in pixels."""

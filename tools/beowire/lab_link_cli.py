@@ -11,8 +11,8 @@ from rich.table import Table
 from beowire import lab
 from beowire.errors import BeowireError
 from beowire.terminal import out
-from beowire.topology import DIRECTIONS, Direction, Link, Model
-from beowire.topology_keys import KEYS, describe
+from beowire.topology.keys import KEYS, describe
+from beowire.topology.topology import DIRECTIONS, Direction, Link, Model
 
 app = typer.Typer(help="Show and change the links of a lab.", no_args_is_help=True)
 

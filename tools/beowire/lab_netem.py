@@ -6,7 +6,7 @@ asks for it. Not every kernel has it.
 from beowire import netlink
 from beowire.errors import BeowireError
 from beowire.lab_port import add_bucket
-from beowire.topology import Link, Model
+from beowire.topology.topology import Link, Model
 
 _ROOM_PACKETS = 100_000
 """Frames under way; beyond it netem drops. 100 ms at 10 Gbit/s of full Ethernet frames."""

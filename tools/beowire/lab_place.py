@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from beowire import ebpf, lab_netem
 from beowire.errors import BeowireError
 from beowire.lab import WIRES, WireKind
-from beowire.topology import Direction, End, Link, Topology
+from beowire.topology.topology import Direction, End, Link, Topology
 
 
 @dataclass(frozen=True)

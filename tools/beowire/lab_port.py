@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 
 from beowire import ebpf, netlink
-from beowire.topology import Model
+from beowire.topology.topology import Model
 
 # Results of a classifier and fields of its context (linux/pkt_cls.h, linux/bpf.h).
 _TC_ACT_OK = 0

@@ -22,8 +22,8 @@ from rich.table import Table
 from beowire import lab_stream, namespaces, signals
 from beowire.errors import BeowireError
 from beowire.lab import Lab
-from beowire.topology import End, Model
-from beowire.topology_keys import format_rate
+from beowire.topology.keys import format_rate
+from beowire.topology.topology import End, Model
 
 TOLERANCE = 0.1
 """TCP and raw frames may differ by this share of the larger: their starts and ends do."""

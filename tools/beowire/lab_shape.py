@@ -4,7 +4,7 @@
 
 from dataclasses import dataclass
 
-from beowire.topology import Link, Model
+from beowire.topology.topology import Link, Model
 
 
 @dataclass(frozen=True)

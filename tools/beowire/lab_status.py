@@ -12,8 +12,8 @@ from beowire import lab_counts, lab_emulator, lab_place, lab_quota, lab_up, name
 from beowire.errors import BeowireError
 from beowire.lab import Lab, Wire
 from beowire.terminal import out
-from beowire.topology import DIRECTIONS, Direction, Link
-from beowire.topology_keys import describe, settings
+from beowire.topology.keys import describe, settings
+from beowire.topology.topology import DIRECTIONS, Direction, Link
 
 _PAUSE_S = 1.0
 

@@ -31,7 +31,6 @@ from beowire import (
     netlink,
     places,
     signals,
-    topology_check,
 )
 from beowire.errors import BeowireError
 from beowire.lab import (
@@ -50,7 +49,8 @@ from beowire.lab import (
     missing,
     remove_unfinished,
 )
-from beowire.topology import CLEAR, Direction, Link, Model, Topology, plain
+from beowire.topology import check
+from beowire.topology.topology import CLEAR, Direction, Link, Model, Topology, plain
 
 _MODULES = "The kernel needs veth, bridge, sch_tbf, sch_ingress and cls_bpf (modprobe NAME)."
 
@@ -122,7 +122,7 @@ def up(
 def up_topology(name: str, topology: Topology) -> Lab:
     """Makes a lab of this topology, completely or not at all."""
     check_name(name)
-    topology_check.check(topology)
+    check.check(topology)
     mode, reason = choose_mode()
     if mode == "loopback":
         check_loopback(name, topology, reason)
@@ -247,7 +247,7 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
         lab = load_ready(name)
         links = {link: lab.link(link).with_models(each) for link, each in models.items()}
         changed = lab.topology.with_links(links)
-        topology_check.check(replace(changed, source=""))
+        check.check(replace(changed, source=""))
         if lab.mode == "loopback":
             check_loopback(name, changed, lab.reason)
             return lab

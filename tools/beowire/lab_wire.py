@@ -24,7 +24,7 @@ from beowire.errors import BeowireError
 from beowire.lab import WIRES, Lab, Wire, WireKind
 from beowire.lab_counts import port_maps, write_port_maps
 from beowire.lab_place import Place, by_namespace, choose_kind, far, near, place
-from beowire.topology import DIRECTIONS, Direction, End, Link, Model
+from beowire.topology.topology import DIRECTIONS, Direction, End, Link, Model
 
 BRIDGE = "bridge"
 

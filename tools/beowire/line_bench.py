@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from beowire import lab_emulator, lab_up, line_flow, places, topology_ready
+from beowire import lab_emulator, lab_up, line_flow, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.samples import Ratio, ratio
-from beowire.topology import CLEAR, Direction, Model
+from beowire.topology import catalogue
+from beowire.topology.topology import CLEAR, Direction, Model
 from beowire.wan_lab import CABLE, EMULATED, TOPOLOGY
 
 SENDERS = ("node1", "node2", "node3")
@@ -130,7 +131,7 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
 @contextlib.contextmanager
 def made(plan: Plan) -> Iterator[Lab]:
     """The lab with the plan's line, gone afterwards."""
-    found = topology_ready.find(TOPOLOGY)
+    found = catalogue.find(TOPOLOGY)
     back = replace(plan.line, loss=0.0, burst_frames=0.0)
     line: dict[Direction, Model] = {"ab": back, "ba": plan.line}
     cable = found.link(CABLE)

@@ -12,8 +12,7 @@ from beowire.errors import BeowireError
 from beowire.line_bench import Plan, Report
 from beowire.samples import Ratio
 from beowire.terminal import note, out
-from beowire.topology import Model
-from beowire.topology_keys import (
+from beowire.topology.keys import (
     format_rate,
     format_time,
     parse_bytes,
@@ -21,6 +20,7 @@ from beowire.topology_keys import (
     parse_share,
     parse_time,
 )
+from beowire.topology.topology import Model
 
 
 def run(

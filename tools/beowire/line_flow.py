@@ -16,7 +16,7 @@ from typing import Any
 from beowire import lab_stream, places
 from beowire.errors import BeowireError
 from beowire.lab import Lab
-from beowire.topology import End
+from beowire.topology.topology import End
 
 BEOWIRE = "beowire"
 CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")

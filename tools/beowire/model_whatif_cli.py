@@ -13,7 +13,7 @@ from beowire import drawing, model_loggp, model_report, model_runs, model_whatif
 from beowire.errors import BeowireError
 from beowire.model_whatif import Prediction
 from beowire.terminal import note, out
-from beowire.topology_keys import parse_bytes
+from beowire.topology.keys import parse_bytes
 
 _STEPS = 200
 

@@ -17,7 +17,16 @@ from beowire import lab_stream, lab_up, line_flow
 from beowire.errors import BeowireError
 from beowire.lab import Lab
 from beowire.samples import Ratio, ratio
-from beowire.topology import DIRECTIONS, End, Host, Interface, Link, Model, Switch, Topology
+from beowire.topology.topology import (
+    DIRECTIONS,
+    End,
+    Host,
+    Interface,
+    Link,
+    Model,
+    Switch,
+    Topology,
+)
 
 SENDER, RECEIVER = "node1", "node2"
 LINKS_MAX = 3

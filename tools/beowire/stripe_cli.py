@@ -11,7 +11,7 @@ from rich.table import Table
 from beowire import places, stripe_bench
 from beowire.stripe_bench import Plan, Report
 from beowire.terminal import note, out
-from beowire.topology_keys import format_rate, parse_rate
+from beowire.topology.keys import format_rate, parse_rate
 
 
 def run(

@@ -12,7 +12,7 @@ from beowire import wan_fit, wan_lab
 from beowire.errors import BeowireError
 from beowire.launch import Transport
 from beowire.samples import Ratio
-from beowire.topology_keys import KEYS
+from beowire.topology.keys import KEYS
 from beowire.wan_fit import Fit
 from beowire.wan_grid import Line
 from beowire.wan_profile import Book

@@ -10,12 +10,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from beowire import lab_emulator, lab_status, lab_up, topology_ready
+from beowire import lab_emulator, lab_status, lab_up
 from beowire.cluster import Cluster, of_lab
 from beowire.errors import BeowireError
 from beowire.lab import Lab
-from beowire.topology import CLEAR as CLEAR_MODEL
-from beowire.topology import DIRECTIONS, Model, Topology
+from beowire.topology import catalogue
+from beowire.topology.topology import CLEAR as CLEAR_MODEL
+from beowire.topology.topology import DIRECTIONS, Model, Topology
 from beowire.wan_grid import Line
 from beowire.wan_results import Verdict
 
@@ -35,7 +36,7 @@ def default_cpus(nodes: int, processors: int) -> float:
 
 def topology(cpus: float) -> Topology:
     """The ready topology with limits of processor time; emulators run before programs."""
-    found = topology_ready.find(TOPOLOGY)
+    found = catalogue.find(TOPOLOGY)
     nodes = tuple(replace(node, cpus=cpus) for node in found.nodes)
     clear = {
         name: link.with_models({"ab": CLEAR_MODEL, "ba": CLEAR_MODEL})

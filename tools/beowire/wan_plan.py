@@ -3,7 +3,7 @@
 
 from beowire.errors import BeowireError
 from beowire.launch import Transport
-from beowire.topology_keys import parse_rate, parse_share, parse_time
+from beowire.topology.keys import parse_rate, parse_share, parse_time
 from beowire.wan_grid import TRANSPORTS, Line
 from beowire.wan_profile import Book
 

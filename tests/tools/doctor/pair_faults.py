@@ -13,7 +13,7 @@ from typing import Any
 
 import beowire_cli
 from beowire import lab, lab_up, namespaces
-from beowire.topology import End, Host, Interface, Link, Model, Topology
+from beowire.topology.topology import End, Host, Interface, Link, Model, Topology
 from pyroute2 import IPRoute
 
 LINE = Model(rate_bits=200_000_000, delay_ns=5_000_000, queue_bytes=8 << 20)

@@ -10,7 +10,9 @@ from typing import Any
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from beowire.topology import (
+from beowire.topology.check import Problem, failure
+from beowire.topology.keys import KEYS
+from beowire.topology.topology import (
     DIRECTIONS,
     MTU_DEFAULT_BYTES,
     Direction,
@@ -22,8 +24,6 @@ from beowire.topology import (
     Switch,
     Topology,
 )
-from beowire.topology_check import Problem, failure
-from beowire.topology_keys import KEYS
 
 NIC_COALESCE_NS = {"latency": 0, "throughput": 125_000}
 """How long a NIC gathers frames before it interrupts. 8000 interrupts a second is the usual fixed

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Reads a topology from a TOML file: which keys there are, what they may hold, and on which line
-something else stands. What the keys say together is put together in topology_build and checked
-in topology_check. The format is described in docs/lab.md.
+something else stands. What the keys say together is put together in build.py and checked
+in check.py. The format is described in docs/lab.md.
 """
 
 import difflib
@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import toml_lines, topology_build
 from beowire.errors import BeowireError
-from beowire.toml_lines import Path as Way
-from beowire.topology import MTU_MAX_BYTES, MTU_MIN_BYTES, NODES_MAX, Topology
-from beowire.topology_check import Problem, check, failure
-from beowire.topology_keys import KEYS
+from beowire.topology import build, toml_lines
+from beowire.topology.check import Problem, check, failure
+from beowire.topology.keys import KEYS
+from beowire.topology.toml_lines import Path as Way
+from beowire.topology.topology import MTU_MAX_BYTES, MTU_MIN_BYTES, NODES_MAX, Topology
 
 Reader = Callable[[Any], Any]
 """Turns a value of the document into what the topology holds; raises ValueError or BeowireError."""
@@ -113,7 +113,7 @@ _NODE: dict[str, Reader] = {
     **_HOST,
     "count": _count,
     "cpus": _cpus,
-    "nic": _one_of(*topology_build.NIC_COALESCE_NS),
+    "nic": _one_of(*build.NIC_COALESCE_NS),
 }
 
 
@@ -151,12 +151,10 @@ class _Document:
     def complain(self, way: Way, text: str) -> None:
         self.problems.append(Problem(self.line(way), text))
 
-    def table(
-        self, value: Any, way: Way, readers: dict[str, Reader], *others: str
-    ) -> topology_build.Table:
+    def table(self, value: Any, way: Way, readers: dict[str, Reader], *others: str) -> build.Table:
         """The values of a table, each read by the reader of its key; `others` are keys that the
         caller reads itself."""
-        table = topology_build.Table(self.line(way))
+        table = build.Table(self.line(way))
         if not isinstance(value, dict):
             self.complain(way, f"{_name(way)} is no table")
             return table
@@ -184,7 +182,7 @@ class _Document:
             return []
         return [((key, number), value) for number, value in enumerate(told)]
 
-    def require(self, table: topology_build.Table, way: Way, *keys: str) -> None:
+    def require(self, table: build.Table, way: Way, *keys: str) -> None:
         for key in keys:
             if key not in table.values and (*way, key) not in self.lines:
                 self.complain(way, f"[[{way[0]}]] without {key}.")
@@ -224,15 +222,15 @@ def parse(text: str, name: str, source: str) -> Topology:
     statements = _statements(document)
     if document.problems:
         raise failure(source, document.problems)
-    topology = topology_build.build(statements, name, source)
+    topology = build.build(statements, name, source)
     check(topology)
     return topology
 
 
-def _statements(document: _Document) -> topology_build.Statements:
+def _statements(document: _Document) -> build.Statements:
     arrays = ("nodes", "switches", "routers", "links")
     top = document.table(document.values, (), _TOP, "defaults", *arrays)
-    told = topology_build.Statements(
+    told = build.Statements(
         description=top.values.get("description", ""),
         seed=top.values.get("seed", 1),
         realtime=top.values.get("realtime", False),
@@ -252,9 +250,7 @@ def _statements(document: _Document) -> topology_build.Statements:
     return told
 
 
-def _host(
-    document: _Document, way: Way, value: Any, readers: dict[str, Reader]
-) -> topology_build.Table:
+def _host(document: _Document, way: Way, value: Any, readers: dict[str, Reader]) -> build.Table:
     table = document.table(value, way, readers, "interfaces")
     document.require(table, way, "name")
     interfaces = value.get("interfaces", {}) if isinstance(value, dict) else {}
@@ -267,7 +263,7 @@ def _host(
     return table
 
 
-def _link(document: _Document, way: Way, value: Any) -> topology_build.Table:
+def _link(document: _Document, way: Way, value: Any) -> build.Table:
     ends: dict[str, Reader] = {"name": _text, "a": _text, "b": _text}
     table = document.table(value, way, {**ends, **_LINK}, "ab", "ba")
     document.require(table, way, "a", "b")

@@ -3,13 +3,14 @@
 
 from pathlib import Path
 
-from beowire import places, topology_file
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.topology import Topology
+from beowire.topology import reader
+from beowire.topology.topology import Topology
 
 
 def directory() -> Path:
-    return places.package_file("topology_ready")
+    return places.package_file("topology/ready")
 
 
 def names() -> list[str]:
@@ -19,11 +20,11 @@ def names() -> list[str]:
 def find(word: str) -> Topology:
     """The topology that a word stands for: a ready one by its name, else a file."""
     if word in names():
-        return topology_file.read(directory() / f"{word}.toml")
+        return reader.read(directory() / f"{word}.toml")
     path = Path(word)
     if not path.exists() and "/" not in word and path.suffix != ".toml":
         raise BeowireError(
             f"There is no topology {word}.",
             f"Name a file, or one of the ready ones: {', '.join(names())}.",
         )
-    return topology_file.read(path)
+    return reader.read(path)

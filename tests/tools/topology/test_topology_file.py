@@ -10,9 +10,10 @@ import re
 import tomllib
 
 import pytest
-from beowire import places, toml_lines, topology, topology_file, topology_keys, topology_ready
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.topology import End, Model, Topology
+from beowire.topology import catalogue, keys, reader, toml_lines, topology
+from beowire.topology.topology import End, Model, Topology
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,7 +32,7 @@ b = "switch"
 
 
 def parse(text: str) -> Topology:
-    return topology_file.parse(text, "test", "test.toml")
+    return reader.parse(text, "test", "test.toml")
 
 
 def complaint(text: str) -> str:
@@ -42,12 +43,12 @@ def complaint(text: str) -> str:
 
 def test_the_ready_ones_are_these() -> None:
     wanted = {"pair", "beowulf4", "beowulf16", "two-sites", "mvs1000", "bonded", "mixed-mtu"}
-    assert wanted <= set(topology_ready.names())
+    assert wanted <= set(catalogue.names())
 
 
-@pytest.mark.parametrize("name", topology_ready.names())
+@pytest.mark.parametrize("name", catalogue.names())
 def test_a_ready_one_is_good_and_survives_writing_down(name: str) -> None:
-    read = topology_ready.find(name)
+    read = catalogue.find(name)
     assert read.nodes
     assert read.description
     assert topology.decode(json.loads(json.dumps(dataclasses.asdict(read)))) == read
@@ -314,12 +315,12 @@ def test_an_interface_without_link() -> None:
 @given(st.text(max_size=200))
 def test_any_text_is_a_topology_or_refused(text: str) -> None:
     with pytest.raises(BeowireError):
-        topology_file.parse(text, "test", "test.toml")
+        reader.parse(text, "test", "test.toml")
 
 
 @given(st.data())
 def test_a_damaged_file_is_a_topology_or_refused(data: st.DataObject) -> None:
-    path = topology_ready.directory() / "two-sites.toml"
+    path = catalogue.directory() / "two-sites.toml"
     lines = path.read_text().splitlines()
     number = data.draw(st.integers(0, len(lines) - 1))
     change = data.draw(st.sampled_from(["drop", "double", "swap", "cut"]))
@@ -372,8 +373,8 @@ def test_lines_are_those_of_the_text(tables: list[tuple[int, str]], blanks: int)
 
 _models = st.builds(
     Model,
-    rate_bits=st.integers(topology_keys.RATE_MIN_BITS, topology_keys.RATE_MAX_BITS),
-    delay_ns=st.integers(0, topology_keys.DELAY_MAX_NS),
+    rate_bits=st.integers(keys.RATE_MIN_BITS, keys.RATE_MAX_BITS),
+    delay_ns=st.integers(0, keys.DELAY_MAX_NS),
     loss=st.integers(0, 10**9).map(lambda parts: parts / 10**9),
     queue_bytes=st.integers(0, 10**9),
     mtu_bytes=st.one_of(st.just(0), st.integers(68, 65535)),
@@ -383,8 +384,8 @@ _models = st.builds(
 
 @given(_models)
 def test_settings_are_read_back_as_they_were_written(model: Model) -> None:
-    words = topology_keys.settings(model)
-    read = {topology_keys.KEYS[key].field: topology_keys.KEYS[key].parse(text)
+    words = keys.settings(model)
+    read = {keys.KEYS[key].field: keys.KEYS[key].parse(text)
             for key, text in words.items()}  # fmt: skip
     assert Model(**read) == model
 
@@ -429,6 +430,6 @@ def test_the_documented_file_is_good() -> None:
 
 def test_every_key_and_every_ready_topology_is_documented() -> None:
     described = set(re.findall(r"(?<=[`. ])[a-z0-9-]+(?=[`. ,])", DOCUMENT))
-    assert set(topology_keys.KEYS) | set(topology_ready.names()) <= described
-    tables = topology_file.TABLES.values()
+    assert set(keys.KEYS) | set(catalogue.names()) <= described
+    tables = reader.TABLES.values()
     assert {key for readers in tables for key in readers} <= described

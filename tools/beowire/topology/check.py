@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from beowire.errors import BeowireError
-from beowire.topology import NODES_MAX, ROUTERS_MAX, End, Link, Topology
+from beowire.topology.topology import NODES_MAX, ROUTERS_MAX, End, Link, Topology
 
 
 @dataclass(frozen=True)

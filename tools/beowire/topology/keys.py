@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from beowire.errors import BeowireError
-from beowire.topology import MTU_MAX_BYTES, MTU_MIN_BYTES, Model
+from beowire.topology.topology import MTU_MAX_BYTES, MTU_MIN_BYTES, Model
 
 RATE_MIN_BITS = 8000
 RATE_MAX_BITS = 30 * 10**9
