@@ -23,7 +23,7 @@ import trial
 from beowire import places
 from beowire.cluster import of_hosts
 from beowire.errors import BeowireError
-from beowire.lab_up import choose_mode
+from beowire.lab.up import choose_mode
 from beowire.launch import Command
 from case import Case, Verdict, by_status, no_errors
 from command import Bench

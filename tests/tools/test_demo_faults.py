@@ -5,8 +5,9 @@ import shutil
 from typing import Any
 
 import pytest
-from beowire import cluster, demo_faults, lab, launch
+from beowire import cluster, demo_faults, launch
 from beowire.errors import BeowireError
+from beowire.lab import lab
 from beowire.launch import Job
 from beowire.path import JobRecord
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beowire import lab, lab_up, places
+from beowire import places
+from beowire.lab import lab, up
 from beowire_cli import Answer, beowire
 
 pytestmark = pytest.mark.skipif(
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 def reached(lab_name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[lab.Lab]:
     """A lab whose nodes the agent finds by a variable."""
     monkeypatch.setenv("BEOWIRE_LAB_MODE", "loopback")
-    made = lab_up.up(lab_name, 2, 9000)
+    made = up.up(lab_name, 2, 9000)
     monkeypatch.setenv("BEOWIRE_LAB_DIR", str(made.directory))
     before = strays()
     yield made

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beowire import lab, mpi, places
+from beowire import mpi, places
+from beowire.lab import lab
 from beowire_cli import NO_NAMESPACES, traces
 from terminal import Terminal, on_terminal
 

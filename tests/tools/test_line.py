@@ -9,7 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from beowire import lab, line_bench, line_flow
+from beowire import line_bench, line_flow
+from beowire.lab import lab
 from beowire.line_bench import Plan, Report, Run
 from beowire.topology.topology import Model
 from beowire_cli import beowire, no_pair
@@ -83,9 +84,9 @@ def test_a_rate_is_bits_of_the_flow_s_own_receiver_by_the_time_it_took(
     monkeypatch.setattr(line_bench, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
     monkeypatch.setattr(line_flow, "running", running)
     monkeypatch.setattr(line_flow, "rx_bytes", lambda _, node: int(now * bytes_per_s[node]))
-    monkeypatch.setattr(line_bench.lab_emulator, "ask", lambda *_: None)
+    monkeypatch.setattr(line_bench.emulator, "ask", lambda *_: None)
     told = {"valid": False, "reasons": ["late"]}
-    monkeypatch.setattr(line_bench.lab_emulator, "stats", lambda *_: told)
+    monkeypatch.setattr(line_bench.emulator, "stats", lambda *_: told)
     made: Any = None
     plan = Plan(Model(), ("beowire",), beside, False, 3.0, 1)
     found = line_bench._run(made, plan, "beowire")

@@ -14,8 +14,6 @@ from pathlib import Path
 import beowire_cli
 import pytest
 from beowire import (
-    lab_quota,
-    lab_up,
     model_basis,
     model_cli,
     model_law,
@@ -25,6 +23,7 @@ from beowire import (
     row_file,
 )
 from beowire.errors import BeowireError
+from beowire.lab import quota, up
 from beowire.model_measure import Plan, RunError
 from beowire.model_results import Results, Setting
 from beowire.topology import topology
@@ -263,13 +262,13 @@ def limited(lab_name: str) -> str:
     if beowire_cli.NO_NAMESPACES:
         pytest.skip(f"labs: {beowire_cli.NO_NAMESPACES}")
     try:
-        lab_quota.find()
+        quota.find()
     except BeowireError as error:
         pytest.skip(error.what)
     plain = topology.plain(3, 1500)
     limits = (0.1, 0.1, 0.05)
     nodes = tuple(replace(node, cpus=cpus) for node, cpus in zip(plain.nodes, limits, strict=True))
-    lab_up.up_topology(lab_name, replace(plain, nodes=nodes))
+    up.up_topology(lab_name, replace(plain, nodes=nodes))
     return lab_name
 
 
@@ -287,7 +286,7 @@ def test_equal_limits_of_a_lab_stand_for_nodes(limited: str) -> None:
 def test_limits_beyond_the_machine_are_none(limited: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cores = os.cpu_count() or 1
     each = {f"node{number}": {"cpus": cores / 2 + 0.5} for number in (1, 2, 3)}
-    monkeypatch.setattr(lab_quota, "told", lambda _: each)
+    monkeypatch.setattr(quota, "told", lambda _: each)
     found = model_basis.find(2, 1, limited, 0, False)
     assert not found.fits
     assert "exceed the machine" in found.mend

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 from beowire import path
-from beowire.counters import NodeCounters
 from beowire.errors import BeowireError
+from beowire.lab.counters import NodeCounters
 from beowire.launch import Job
 from beowire.path import Endpoint, JobRecord
 

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_rootless, places, private_dir
+from beowire import cluster, places, private_dir
 from beowire.errors import BeowireError
+from beowire.lab import lab, rootless
 
 NOBODY = 65534
 
@@ -19,7 +20,7 @@ USES: list[Callable[[], object]] = [
     lambda: lab.load("x"),
     lambda: lab.exists("x"),
     lambda: cluster.of_lab("x"),
-    lab_rootless.holder,
+    rootless.holder,
     lambda: lab.locked().__enter__(),
 ]
 

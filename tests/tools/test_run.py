@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_jobs, lab_up, mpi, path, places, signals
+from beowire import cluster, mpi, path, places, signals
 from beowire.errors import BeowireError
+from beowire.lab import jobs, lab, up
 from beowire.launch import Command, Job
 from beowire.once import told_once
 from beowire.run import Ending, _execute, _with_late_signal, run, run_captured
@@ -174,7 +175,7 @@ def test_other_words_end_no_job(said: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_node_that_is_cut_off_for_good_ends_the_job(lab_name: str) -> None:
     """The launcher would wait for its daemon there as long as TCP does."""
-    made = lab_up.up(lab_name, 2, 9000)
+    made = up.up(lab_name, 2, 9000)
     if made.mode == "loopback":
         pytest.skip("raw frames: a link can be cut on nodes in namespaces only")
     program = [str(places.example("pingpong")), "--sizes", "8", "--iters", "100000000"]
@@ -288,18 +289,18 @@ def test_jobs_count_one_another(tmp_path: Path) -> None:
     first, second, third = (tmp_path / f"job-{number}" for number in range(3))
     for each in (first, second, third, tmp_path / "job-of-the-dead"):
         each.mkdir()
-    with lab_jobs.counted(tmp_path, first) as of_first:
+    with jobs.counted(tmp_path, first) as of_first:
         assert of_first() == 0
-        with lab_jobs.counted(tmp_path, second) as of_second:
+        with jobs.counted(tmp_path, second) as of_second:
             assert (of_first(), of_second()) == (1, 1)
-        with lab_jobs.counted(tmp_path, third) as of_third:
+        with jobs.counted(tmp_path, third) as of_third:
             assert (of_first(), of_third()) == (2, 1)  # one that ended ran beside it all the same
-    with lab_jobs.counted(tmp_path, second) as of_second:
+    with jobs.counted(tmp_path, second) as of_second:
         assert of_second() == 0
 
 
 def test_what_is_executed_on_a_node_counts_as_a_job(job_lab: lab.Lab, tmp_path: Path) -> None:
-    with lab_jobs.counted(job_lab.directory, tmp_path) as others:
+    with jobs.counted(job_lab.directory, tmp_path) as others:
         assert others() == 0
     on_node = [*COMMAND, "lab", "exec", job_lab.name, "node1", "--"]
     words = ["sh", "-c", "echo started; cat"]
@@ -308,12 +309,12 @@ def test_what_is_executed_on_a_node_counts_as_a_job(job_lab: lab.Lab, tmp_path: 
         assert beside.stdin is not None
         assert beside.stdout is not None
         assert beside.stdout.readline() == b"started\n"
-        with lab_jobs.counted(job_lab.directory, tmp_path) as others:
+        with jobs.counted(job_lab.directory, tmp_path) as others:
             assert others() == 1
             subprocess.run([*on_node, "true"], check=True)
             assert others() == 2
         beside.stdin.close()
-    with lab_jobs.counted(job_lab.directory, tmp_path) as others:
+    with jobs.counted(job_lab.directory, tmp_path) as others:
         assert others() == 0
 
 
@@ -376,7 +377,7 @@ def test_a_killed_rank_leaves_no_shared_memory(name: str, job_lab: lab.Lab) -> N
 def test_nodes_on_loopback_share_no_memory(lab_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They have one host name, after which Open MPI names its segments of shared memory."""
     monkeypatch.setenv("BEOWIRE_LAB_MODE", "loopback")
-    where = cluster.of_lab(lab_up.up(lab_name, 2, 9000).name)
+    where = cluster.of_lab(up.up(lab_name, 2, 9000).name)
     job = Job([str(places.example("pi")), "--precision", "1e-6"], 4, "tcp")
     for _ in range(4):
         run_captured(job, where, LIMIT_S)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from beowire import lab
+from beowire.lab import lab
 from beowire.stripe_bench import Plan, Report
 from beowire_cli import beowire, no_pair
 

@@ -11,18 +11,9 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire import (
-    lab_quota,
-    lab_up,
-    places,
-    wan_grid,
-    wan_lab,
-    wan_model,
-    wan_plot,
-    wan_report,
-    wan_run,
-)
+from beowire import places, wan_grid, wan_lab, wan_model, wan_plot, wan_report, wan_run
 from beowire.errors import BeowireError
+from beowire.lab import quota, up
 from beowire.wan_grid import CLEAR, Grid, Line, Point, Problem, Sweep
 from beowire.wan_model import Model
 from beowire.wan_results import Measured, Results, Setting, Verdict
@@ -263,7 +254,7 @@ def missing() -> str:
         return "Open MPI is not installed"
     try:
         places.example("linpack")
-        lab_quota.find()
+        quota.find()
     except BeowireError as error:
         return error.what
     return ""
@@ -304,7 +295,7 @@ def test_a_point_is_run_once_and_kept(
     assert report["setting"]["nodes"] == 2
     assert {row["point"]["transport"] for row in report["rows"]} == {"tcp", "beowire"}
     text = file.read_text()
-    monkeypatch.setattr(lab_up, "set_links", None)  # nothing is measured again
+    monkeypatch.setattr(up, "set_links", None)  # nothing is measured again
     wan_cli.run_(name="tiny", results=file, nodes=2)
     assert file.read_text() == text
     assert "sweep over delay" in capsys.readouterr().out

@@ -13,8 +13,6 @@ import pytest
 import typer
 from beowire import (
     advise_cli,
-    lab_quota,
-    lab_up,
     places,
     wan_advice,
     wan_calibrate,
@@ -25,6 +23,7 @@ from beowire import (
 )
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
+from beowire.lab import quota, up
 from beowire.wan_cost import Cost, Crossing
 from beowire.wan_grid import CLEAR, Line
 from beowire.wan_profile import Book, Case, Plan, Run, Setting
@@ -372,7 +371,7 @@ def test_a_program_is_measured_on_hosts(
 ) -> None:
     """Nodes of a lab on loopback addresses, reached as hosts are; the lab's runs are there."""
     monkeypatch.setenv("BEOWIRE_LAB_MODE", "loopback")
-    monkeypatch.setenv("BEOWIRE_LAB_DIR", str(lab_up.up(lab_name, 2, 9000).directory))
+    monkeypatch.setenv("BEOWIRE_LAB_DIR", str(up.up(lab_name, 2, 9000).directory))
     program = [str(places.example("pi")), "--precision", "1e-5"]
     setting = wan_calibrate.setting(program, 2, 1, 0.1, "openmpi")
     lab_runs = book(tmp_path / "p").runs
@@ -410,7 +409,7 @@ def missing() -> str:
     if shutil.which("mpirun.openmpi") is None:
         return "Open MPI is not installed"
     try:
-        lab_quota.find()
+        quota.find()
     except BeowireError as error:
         return error.what
     return ""
@@ -440,7 +439,7 @@ def test_a_program_is_profiled_advised_about_and_checked(
         made.plan, lines=(*made.plan.lines, Line(5, 0))
     )
     text = path.read_text()
-    monkeypatch.setattr(lab_up, "up_topology", None)  # nothing is measured again
+    monkeypatch.setattr(up, "up_topology", None)  # nothing is measured again
     advise_cli.profile(program, path, transport="tcp", nodes=2, rounds=1)
     assert path.read_text() == text
     with pytest.raises(typer.Exit) as ended:

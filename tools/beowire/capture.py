@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from beowire import lab_place, namespaces, places, signals
+from beowire import namespaces, places, signals
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import place
+from beowire.lab.lab import Lab
 
 _ETH_P_ALL = 3
 _ETHERTYPES_USUAL = (0x0800, 0x86DD, 0x0806)
@@ -57,7 +58,7 @@ def raw_frames(lab: Lab, node: str) -> Iterator[list[Frame]]:
     frames: list[Frame] = []
     ending = threading.Event()
     link = lab.topology.links_of(node)[0]
-    switch = lab.namespace_path(lab_place.place(lab.topology, link).namespace)
+    switch = lab.namespace_path(place.place(lab.topology, link).namespace)
     tap = namespaces.within(switch, partial(_open_port, link.name))
 
     def collect() -> None:

@@ -10,7 +10,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 from beowire import host_names, places
 from beowire.errors import BeowireError
-from beowire.lab import Lab, load_ready
+from beowire.lab.lab import Lab, load_ready
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import bench, capture, demo_place, lab, lab_status, lab_up, path, places, samples
+from beowire import bench, capture, demo_place, path, places, samples
 from beowire.cluster import Cluster, of_lab
 from beowire.demo_faults import Killed, Lossy, kill_a_rank, lose_frames
 from beowire.demo_place import Place
 from beowire.demo_programs import PROGRAMS, Outcome, Program
 from beowire.errors import BeowireError
+from beowire.lab import lab, status, up
 from beowire.launch import Job, Transport
 from beowire.progress import Progress
 from beowire.run import run_captured
@@ -78,18 +79,18 @@ def steps(hosts: bool) -> int:
 
 def on_lab(name: str, progress: Progress) -> Result:
     """The whole demonstration on a lab of its own, which is gone afterwards."""
-    with lab_up.termination_raises():
+    with up.termination_raises():
         progress.begin(f"making a lab of {NODES} nodes")
-        made = lab_up.up(name, NODES, lab.MTU_DEFAULT_BYTES)
+        made = up.up(name, NODES, lab.MTU_DEFAULT_BYTES)
         try:
             return _on_made_lab(made, progress)
         finally:
-            lab_up.down(name)
+            up.down(name)
 
 
 def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     cluster = of_lab(made.name)
-    result = Result(lab=lab_status.described(made))
+    result = Result(lab=status.described(made))
     with demo_place.on_lab(cluster, NODES) as where:
         compare(where, result, progress)
         if made.mode == "loopback":
@@ -111,7 +112,7 @@ def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
 def on_hosts(cluster: Cluster, progress: Progress) -> Result:
     """The table alone, between real hosts; what is copied there is removed again."""
     result = Result(left_out=["on real hosts: decoded frames, lost frames, a killed rank"])
-    with lab_up.termination_raises():
+    with up.termination_raises():
         progress.begin(f"copying what is needed to {', '.join(cluster.hosts)}")
         with demo_place.on_hosts(cluster, NODES) as where:
             compare(where, result, progress)

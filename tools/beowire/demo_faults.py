@@ -10,10 +10,11 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from beowire import endings, lab, lab_up, launch, path, places, signals
+from beowire import endings, launch, path, places, signals
 from beowire.cluster import Cluster
 from beowire.demo_programs import PROGRAMS
 from beowire.errors import BeowireError
+from beowire.lab import lab, up
 from beowire.launch import Job
 from beowire.run import run, run_captured
 
@@ -53,7 +54,7 @@ def lose_frames(made: lab.Lab, cluster: Cluster, answers: dict[str, str]) -> Los
     the answers must be those of the loss-free runs."""
     lossy = {node: replace(made.shape(node), loss=LOSS) for node in made.node_names()}
     clear = {node: made.shape(node) for node in made.node_names()}
-    lab_up.reshape(made.name, lossy)
+    up.reshape(made.name, lossy)
     programs = [program for program in PROGRAMS if program.is_example and answers[program.name]]
     retransmits = 0
     try:
@@ -69,9 +70,9 @@ def lose_frames(made: lab.Lab, cluster: Cluster, answers: dict[str, str]) -> Los
                     f"{answers[program.name]}."
                 )
             retransmits += record.retransmits
-        counts = lab_up.port_counts(lab.load_ready(made.name)).values()
+        counts = up.port_counts(lab.load_ready(made.name)).values()
     finally:
-        lab_up.reshape(made.name, clear)
+        up.reshape(made.name, clear)
     lost = sum(count.lost for count in counts)
     if lost == 0 or retransmits == 0:
         raise BeowireError(f"{lost} frames were lost and {retransmits} sent again: nothing shown.")

@@ -32,7 +32,7 @@ def measured(node: "Node", outcomes: "list[Outcome]", trials: Trials) -> None:
     """Tries the mends; tells of each what it brought and whether it stays."""
     from beowire.doctor import journal, keep, pair
     from beowire.doctor.series import Series, measuring
-    from beowire.lab_up import termination_raises
+    from beowire.lab.up import termination_raises
 
     refused = False
     with termination_raises(), measuring(pair.find(trials.peer, trials.ssh), _TURN_S) as measurer:

@@ -53,7 +53,7 @@ def probe_(
     enter(lab, from_, to, peer)
     from beowire.doctor import pair, probing
     from beowire.doctor.node import Goal as Goals
-    from beowire.lab_up import termination_raises
+    from beowire.lab.up import termination_raises
 
     if not peer:
         raise BeowireError("Between which nodes?", "Give --peer NODE, or --lab NAME.", TROUBLE)
@@ -88,7 +88,7 @@ def enter(lab: str | None, from_: str, to: str, peer: str) -> None:
     """Where a lab is named: becomes this command on the node, with the other one as its peer."""
     if lab is None:
         return
-    from beowire.lab import load_ready
+    from beowire.lab.lab import load_ready
 
     if peer:
         raise BeowireError("--lab and --peer name two peers.", "Give one of them.", TROUBLE)

@@ -204,7 +204,7 @@ def _openmpi(
     if cluster.network:
         launching["if_include"] = cluster.network
     if session_dir is not None and cluster.shares_host_name:
-        own["TMPDIR"] = str(session_dir)  # each node sets its own, see lab_up
+        own["TMPDIR"] = str(session_dir)  # each node sets its own, see lab/node.py
     elif session_dir is not None and cluster.lab is not None:
         launching["tmpdir_base"] = str(session_dir)
     if job.transport == "tcp" and job.tcp_stack == "ofi":

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from beowire import lab_emulator, lab_up, line_flow, places
+from beowire import line_flow, places
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import emulator, up
+from beowire.lab.lab import Lab
 from beowire.samples import Ratio, ratio
 from beowire.topology import catalogue
 from beowire.topology.topology import CLEAR, Direction, Model
@@ -120,7 +121,7 @@ def check(plan: Plan) -> None:
 def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
     """Runs the plan; `tell` hears of each run before it begins."""
     report = Report(plan)
-    with lab_up.termination_raises(), made(plan) as lab:
+    with up.termination_raises(), made(plan) as lab:
         for number in range(1, plan.rounds + 1):
             for flow in plan.flows:
                 tell(f"round {number} of {plan.rounds}: {flow}")
@@ -146,15 +147,15 @@ def made(plan: Plan) -> Iterator[Lab]:
         }
     )
     name = f"line-{os.getpid()}"
-    lab = lab_up.up_topology(name, shaped)
+    lab = up.up_topology(name, shaped)
     try:
         yield lab
     finally:
-        lab_up.down(name)
+        up.down(name)
 
 
 def _run(lab: Lab, plan: Plan, flow: str) -> Run:
-    lab_emulator.ask(lab, EMULATED, "reset")
+    emulator.ask(lab, EMULATED, "reset")
     with contextlib.ExitStack() as flows:
         if plan.beside:
             flows.enter_context(line_flow.running(lab, plan.beside, SENDERS[1], RECEIVERS[1]))
@@ -167,7 +168,7 @@ def _run(lab: Lab, plan: Plan, flow: str) -> Run:
         after = [line_flow.rx_bytes(lab, node) for node in RECEIVERS]
         took_s = time.monotonic() - begun
     bits = [8 * (b - a) / took_s for a, b in zip(before, after, strict=True)]
-    told = lab_emulator.stats(lab, EMULATED)
+    told = emulator.stats(lab, EMULATED)
     return Run(
         flow,
         bits[0],

@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from beowire import lab_stream, places
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import stream
+from beowire.lab.lab import Lab
 from beowire.topology.topology import End
 
 BEOWIRE = "beowire"
@@ -35,7 +36,7 @@ def controls() -> tuple[str, ...]:
 
 def rx_bytes(lab: Lab, node: str) -> int:
     """Bytes that have come to the node's first interface."""
-    return lab_stream.rx_bytes(lab, _end(lab, node))
+    return stream.rx_bytes(lab, _end(lab, node))
 
 
 def _end(lab: Lab, node: str) -> End:
@@ -49,7 +50,7 @@ def running(lab: Lab, kind: str, source: str, target: str) -> Iterator[None]:
         flow = beowire(lab, source, target)
     else:
         ends = _end(lab, source), _end(lab, target)
-        flow = lab_stream.running(lab, *ends, control=kind, buffer_bytes=_BUFFER_BYTES)
+        flow = stream.running(lab, *ends, control=kind, buffer_bytes=_BUFFER_BYTES)
     with flow:
         yield
 

@@ -10,9 +10,9 @@ fitted. The same rule holds for N = 1.
 import os
 from dataclasses import dataclass
 
-from beowire import lab_quota
 from beowire.errors import BeowireError
-from beowire.lab import Lab, load_ready
+from beowire.lab import quota
+from beowire.lab.lab import Lab, load_ready
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _check_size(lab: Lab, nodes: int) -> None:
 
 def _limited(lab: Lab, nodes: int) -> Basis | None:
     """The basis that a lab's limits are; None: it has none."""
-    told = lab_quota.told(lab)
+    told = quota.told(lab)
     if not told:
         return None
     limits = [float(str(told[node]["cpus"])) if node in told else 0.0 for node in lab.node_names()]

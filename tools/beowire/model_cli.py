@@ -11,7 +11,6 @@ from rich.table import Table
 from beowire import (
     bench,
     drawing,
-    lab_up,
     launch,
     model_basis,
     model_figures,
@@ -25,6 +24,7 @@ from beowire import (
     places,
 )
 from beowire.errors import BeowireError
+from beowire.lab import up
 from beowire.model_results import Results, Setting
 from beowire.terminal import note, out
 
@@ -200,7 +200,7 @@ def measure_(
         ),
     )
     try:
-        with lab_up.termination_raises():
+        with up.termination_raises():
             failed = model_measure.sweep(plan, kept, note)
     except (KeyboardInterrupt, SystemExit):
         note(f"what is measured stands in {results}; the same command goes on from there")

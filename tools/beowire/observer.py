@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import counters, places, private_dir, remote
+from beowire import places, private_dir, remote
 from beowire.cluster import Cluster
-from beowire.counters import NodeCounters
+from beowire.lab import counters
+from beowire.lab.counters import NodeCounters
 
 _SEPARATOR = "-- beowire --"
 _BEGAN = ".began"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from beowire import mpi
-from beowire.counters import NodeCounters
 from beowire.errors import BeowireError
+from beowire.lab.counters import NodeCounters
 from beowire.launch import Job
 
 # What an MPI launcher sends over TCP for each node, for wiring up and for forwarding output;

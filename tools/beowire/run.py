@@ -21,11 +21,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import lab_jobs, launch, namespaces, places, signals
+from beowire import launch, namespaces, places, signals
 from beowire.cluster import Cluster
 from beowire.endings import read_losses
 from beowire.errors import BeowireError
-from beowire.lab import marked_processes
+from beowire.lab import jobs
+from beowire.lab.lab import marked_processes
 from beowire.launch import Command, Job
 from beowire.observer import observed
 from beowire.once import Passage, told_once
@@ -178,7 +179,7 @@ def session(cluster: Cluster) -> Iterator[Path]:
     the lab's own directory, so that removing the lab removes it whatever happens to us."""
     parent = cluster.lab.directory if cluster.lab else Path(tempfile.gettempdir())
     _check_room(parent)
-    directory = Path(tempfile.mkdtemp(prefix=lab_jobs.PREFIX, dir=parent))
+    directory = Path(tempfile.mkdtemp(prefix=jobs.PREFIX, dir=parent))
     try:
         yield directory
     finally:
@@ -191,7 +192,7 @@ def _others(cluster: Cluster, directory: Path) -> Iterator[Callable[[], int]]:
     if cluster.lab is None:
         yield lambda: 0
         return
-    with lab_jobs.counted(cluster.lab.directory, directory) as others:
+    with jobs.counted(cluster.lab.directory, directory) as others:
         yield others
 
 

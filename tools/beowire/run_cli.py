@@ -92,9 +92,9 @@ def described_lab(where: Cluster) -> dict[str, Any] | None:
     """The lab, its links and limits, that a result came from; None on real hosts."""
     if where.lab is None:
         return None
-    from beowire import lab_status
+    from beowire.lab import status
 
-    return lab_status.described(where.lab)
+    return status.described(where.lab)
 
 
 def describe(record: path.JobRecord) -> str:

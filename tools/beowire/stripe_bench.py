@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from beowire import lab_stream, lab_up, line_flow
+from beowire import line_flow
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import stream, up
+from beowire.lab.lab import Lab
 from beowire.samples import Ratio, ratio
 from beowire.topology.topology import (
     DIRECTIONS,
@@ -109,7 +110,7 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
     """Runs the plan; `tell` hears of each transfer before it begins."""
     report = Report(plan)
     every = range(len(plan.rates_bits))
-    with lab_up.termination_raises(), _made(plan) as lab:
+    with up.termination_raises(), _made(plan) as lab:
         for number in range(1, plan.rounds + 1):
             tell(f"round {number} of {plan.rounds}")
             report.alone.append([_rate(lab, plan, [link]) for link in every])
@@ -137,11 +138,11 @@ def _cable(plan: Plan, node: str, channel: int) -> Link:
 @contextlib.contextmanager
 def _made(plan: Plan) -> Iterator[Lab]:
     name = f"stripe-{os.getpid()}"
-    lab = lab_up.up_topology(name, _topology(plan))
+    lab = up.up_topology(name, _topology(plan))
     try:
         yield lab
     finally:
-        lab_up.down(name)
+        up.down(name)
 
 
 def _variables(links: "range | list[int]") -> Mapping[str, str]:
@@ -152,8 +153,7 @@ def _variables(links: "range | list[int]") -> Mapping[str, str]:
 def _came(lab: Lab, plan: Plan) -> list[int]:
     """Bytes that have come to the receiver by each link."""
     return [
-        lab_stream.rx_bytes(lab, End(RECEIVER, f"eth{link}"))
-        for link in range(len(plan.rates_bits))
+        stream.rx_bytes(lab, End(RECEIVER, f"eth{link}")) for link in range(len(plan.rates_bits))
     ]
 
 
@@ -199,4 +199,4 @@ def _set_loss(lab: Lab, link: int, loss: float) -> None:
     name = f"{RECEIVER}-{link + 1}"
     found = lab.link(name)
     model = Model(rate_bits=found.ab.rate_bits, loss=loss)
-    lab_up.set_links(lab.name, {name: dict.fromkeys(DIRECTIONS, model)})
+    up.set_links(lab.name, {name: dict.fromkeys(DIRECTIONS, model)})

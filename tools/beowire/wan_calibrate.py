@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from beowire import bench, lab_up, launch, mpi, path, places, wan_lab
+from beowire import bench, launch, mpi, path, places, wan_lab
 from beowire.cluster import Cluster, of_hosts
 from beowire.errors import BeowireError
+from beowire.lab import up
 from beowire.launch import Job
 from beowire.run import run_captured
 from beowire.wan_lab import WanLab
@@ -105,7 +106,7 @@ def fill(book: Book, limit_s: float, tell: Tell, hosts: Cluster | None = None) -
             "Name these hosts by --hosts again, and how to reach them.",
         )
     began_s = time.monotonic()
-    with lab_up.termination_raises(), _kept(book, tell):
+    with up.termination_raises(), _kept(book, tell):
         if in_lab:
             with wan_lab.made(book.setting.nodes, book.setting.cpus) as lab:
                 for number, case in _told(book, in_lab, tell):

@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import drawing, lab_up, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
+from beowire import drawing, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
 from beowire.errors import BeowireError
+from beowire.lab import up
 from beowire.samples import Ratio
 from beowire.terminal import note, out
 from beowire.wan_report import Report, Row
@@ -70,7 +71,7 @@ def _measure(grid: wan_grid.Grid, kept: Results, dry_run: bool) -> bool:
         note(f"all runs of grid {grid.name} stand in {kept.path} already")
         return not dry_run
     with (
-        lab_up.termination_raises(),
+        up.termination_raises(),
         wan_lab.made(kept.setting.nodes, kept.setting.cpus) as lab,
     ):
         model = wan_run.calibrated(lab, kept, note)

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from beowire import lab_emulator, lab_status, lab_up
 from beowire.cluster import Cluster, of_lab
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import emulator, status, up
+from beowire.lab.lab import Lab
 from beowire.topology import catalogue
 from beowire.topology.topology import CLEAR as CLEAR_MODEL
 from beowire.topology.topology import DIRECTIONS, Model, Topology
@@ -70,11 +70,11 @@ def made(nodes: int, cpus: float) -> Iterator["WanLab"]:
     found = topology(cpus)
     hosts = chosen(found, nodes)
     name = f"wan-{os.getpid()}"
-    lab = lab_up.up_topology(name, found)
+    lab = up.up_topology(name, found)
     try:
         yield WanLab(lab, replace(of_lab(name), hosts=hosts))
     finally:
-        lab_up.down(name)
+        up.down(name)
 
 
 class WanLab:
@@ -93,7 +93,7 @@ class WanLab:
                 rate_bits=round(line.rate_mbit * 1e6),
                 loss=line.loss,
             )
-            self.lab = lab_up.set_links(self.lab.name, {EMULATED: {"ab": model, "ba": model}})
+            self.lab = up.set_links(self.lab.name, {EMULATED: {"ab": model, "ba": model}})
             self.line = line
 
     def site(self) -> Cluster:
@@ -102,18 +102,18 @@ class WanLab:
 
     def crossed_bytes(self) -> int:
         """What has crossed between the sites so far, in both directions, headers included."""
-        flows = lab_status.flows(self.lab)
+        flows = status.flows(self.lab)
         return sum(flows[CABLE, direction].bytes for direction in DIRECTIONS)
 
     def begin(self) -> None:
         """What the emulator tells at `verdict` begins here."""
         if self.lab.wires[EMULATED].pid:
-            lab_emulator.ask(self.lab, EMULATED, "reset")
+            emulator.ask(self.lab, EMULATED, "reset")
 
     def verdict(self) -> Verdict:
         """Whether the emulator kept to its settings since `begin`."""
         wire = self.lab.wires[EMULATED]
         if not wire.pid:
             return Verdict(wire.kind, None)
-        told = lab_emulator.stats(self.lab, EMULATED)
+        told = emulator.stats(self.lab, EMULATED)
         return Verdict(wire.kind, bool(told["valid"]), [str(each) for each in told["reasons"]])

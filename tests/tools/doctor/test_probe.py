@@ -13,8 +13,9 @@ from pathlib import Path
 import beowire_cli
 import pair_faults
 import pytest
-from beowire import lab, namespaces, places
+from beowire import namespaces, places
 from beowire.doctor import journal
+from beowire.lab import lab
 from pair_faults import FAULTS, PairFault
 
 pytestmark = pytest.mark.skipif(

@@ -5,8 +5,8 @@ from collections import defaultdict
 from functools import partial
 
 from beowire import ethtool, namespaces
-from beowire.lab import WIRES, Lab
-from beowire.lab_place import far, near, place
+from beowire.lab.lab import WIRES, Lab
+from beowire.lab.place import far, near, place
 
 
 def set_offloads(lab: Lab) -> None:

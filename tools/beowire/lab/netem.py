@@ -5,7 +5,7 @@ asks for it. Not every kernel has it.
 
 from beowire import netlink
 from beowire.errors import BeowireError
-from beowire.lab_port import add_bucket
+from beowire.lab.port import add_bucket
 from beowire.topology.topology import Link, Model
 
 _ROOM_PACKETS = 100_000

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 import traffic
-from beowire import lab_up
-from beowire.lab import Lab, Shape, load
+from beowire.lab import up
+from beowire.lab.lab import Lab, Shape, load
 from traffic import raw_frame, receiving, send_raw
 
 FRAMES = 4000
@@ -20,7 +20,7 @@ RATE_SECONDS = 1.5
 def shape(made: Lab, **fields: float | int | bool) -> Lab:
     """Gives every port of the lab this shape."""
     shaped = Shape(**fields)  # type: ignore[arg-type]
-    return lab_up.reshape(made.name, dict.fromkeys(made.node_names(), shaped))
+    return up.reshape(made.name, dict.fromkeys(made.node_names(), shaped))
 
 
 def numbered(count: int, size: int = 100) -> list[bytes]:
@@ -57,7 +57,7 @@ def test_loss_hits_raw_frames(two_nodes: Lab) -> None:
     shape(two_nodes, loss=0.1)
     with receiving(two_nodes, "node2") as received:
         send_raw(two_nodes, "node1", numbered(FRAMES))
-    counts = lab_up.port_counts(two_nodes)["node1"]
+    counts = up.port_counts(two_nodes)["node1"]
     assert counts.frames >= FRAMES
     assert counts.lost >= FRAMES - len(received.frames)
     # 0.1 of 4000 is 400, with a standard deviation of 19: six of them either way.
@@ -69,7 +69,7 @@ def test_loss_hits_tcp(two_nodes: Lab) -> None:
     shape(two_nodes, loss=0.02)
     sent, got = send_digest(two_nodes, 8 << 20)
     assert sent == got
-    assert lab_up.port_counts(two_nodes)["node1"].lost > 0
+    assert up.port_counts(two_nodes)["node1"].lost > 0
     after = traffic.counted(two_nodes, "node1").since(before)
     assert after.tcp_retransmitted_segments > 0
 
@@ -84,14 +84,14 @@ def test_everything_lost(two_nodes: Lab) -> None:
 def test_loss_can_be_taken_back(two_nodes: Lab) -> None:
     shape(two_nodes, loss=1.0)
     shape(two_nodes)
-    assert lab_up.port_counts(two_nodes) == {}
+    assert up.port_counts(two_nodes) == {}
     with receiving(two_nodes, "node2") as received:
         send_raw(two_nodes, "node1", numbered(200))
     assert len(received.frames) == 200
 
 
 def test_one_port_alone(two_nodes: Lab) -> None:
-    lab_up.reshape(two_nodes.name, {"node2": Shape(loss=1.0)})
+    up.reshape(two_nodes.name, {"node2": Shape(loss=1.0)})
     with receiving(two_nodes, "node2") as there, receiving(two_nodes, "node1") as back:
         send_raw(two_nodes, "node1", numbered(100))
         send_raw(two_nodes, "node2", numbered(100))
@@ -111,14 +111,14 @@ def test_corruption_flips_one_bit_behind_the_ethernet_header(two_nodes: Lab) -> 
         assert difference.bit_count() == 1
         places.add(difference.bit_length())
     assert len(places) > 200  # 300 draws out of 8000 bits
-    assert lab_up.port_counts(two_nodes)["node1"].corrupted >= 300
+    assert up.port_counts(two_nodes)["node1"].corrupted >= 300
 
 
 def test_corruption_does_not_pass_tcp(two_nodes: Lab) -> None:
     shape(two_nodes, corrupt=0.03)
     sent, got = send_digest(two_nodes, 4 << 20)
     assert sent == got
-    assert lab_up.port_counts(two_nodes)["node1"].corrupted > 0
+    assert up.port_counts(two_nodes)["node1"].corrupted > 0
 
 
 def test_a_rate_is_the_same_for_tcp_and_for_raw_frames(two_nodes: Lab) -> None:
@@ -134,7 +134,7 @@ def test_long_packets_do_not_pass_a_switch_without_jumbo_frames(two_nodes: Lab) 
     with receiving(two_nodes, "node2") as received:
         send_raw(two_nodes, "node1", [raw_frame(bytes(size)) for size in (1500, 1501, 9000)])
     assert [len(frame) for frame in received.frames] == [1514]
-    assert lab_up.port_counts(two_nodes)["node1"].too_long == 2
+    assert up.port_counts(two_nodes)["node1"].too_long == 2
 
 
 def test_raw_frames_do_not_pass_where_only_ip_does(two_nodes: Lab) -> None:
@@ -142,7 +142,7 @@ def test_raw_frames_do_not_pass_where_only_ip_does(two_nodes: Lab) -> None:
     with receiving(two_nodes, "node2") as received:
         send_raw(two_nodes, "node1", numbered(50))
     assert received.frames == []
-    assert lab_up.port_counts(two_nodes)["node1"].raw_dropped >= 50
+    assert up.port_counts(two_nodes)["node1"].raw_dropped >= 50
     sent, got = send_digest(two_nodes, 1 << 20)
     assert sent == got
 
@@ -155,4 +155,4 @@ def test_shapes_are_written_down(two_nodes: Lab) -> None:
 @pytest.mark.parametrize("loss", [1e-9, 0.5, 0.9999999])
 def test_any_share_loads(two_nodes: Lab, loss: float) -> None:
     shape(two_nodes, loss=loss, corrupt=loss, longest_bytes=9000, drop_raw=True)
-    assert set(lab_up.port_counts(two_nodes)) == {"node1", "node2"}
+    assert set(up.port_counts(two_nodes)) == {"node1", "node2"}

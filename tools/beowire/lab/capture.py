@@ -9,9 +9,10 @@ import os
 from pathlib import Path
 from typing import NoReturn
 
-from beowire import lab_place, places
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import place
+from beowire.lab.lab import Lab
 from beowire.topology.topology import Link
 
 
@@ -32,7 +33,7 @@ def command(lab: Lab, word: str, output: Path | None, arguments: list[str]) -> l
             "Use a lab of namespaces: run as root where the kernel allows them.",
         )
     link = find_link(lab, word)
-    where = lab_place.place(lab.topology, link)
+    where = place.place(lab.topology, link)
     words = [
         places.program("nsenter", "util-linux"),
         f"--net={lab.namespace_path(where.namespace)}",

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from beowire import lab_rates
-from beowire.lab_rates import Check
+from beowire.lab import rates
+from beowire.lab.rates import Check
 from beowire.topology import reader
 from beowire.topology.topology import End
 
@@ -66,16 +66,16 @@ def test_what_is_offered_is_the_bits_of_the_frames_sent(monkeypatch: pytest.Monk
         sent.frames = 1000
         ending.wait()
 
-    monkeypatch.setattr(lab_rates, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(lab_rates, "namespaces", SimpleNamespace(within=lambda _, act: act()))
-    monkeypatch.setattr(lab_rates, "_hardware", lambda _: ADDRESS)
-    monkeypatch.setattr(lab_rates, "_raw_socket", lambda _: socket.socket())
-    monkeypatch.setattr(lab_rates, "_received_bits", received)
-    monkeypatch.setattr(lab_rates, "_flood", flood)
+    monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(rates, "namespaces", SimpleNamespace(within=lambda _, act: act()))
+    monkeypatch.setattr(rates, "_hardware", lambda _: ADDRESS)
+    monkeypatch.setattr(rates, "_raw_socket", lambda _: socket.socket())
+    monkeypatch.setattr(rates, "_received_bits", received)
+    monkeypatch.setattr(rates, "_flood", flood)
     lab: Any = SimpleNamespace(
         topology=reader.parse(PAIR, "test", "test.toml"), namespace_path=lambda name: name
     )
-    told = lab_rates._raw(lab, End("node1", "eth0"), End("node2", "eth0"), 2.0)
+    told = rates._raw(lab, End("node1", "eth0"), End("node2", "eth0"), 2.0)
     (frame,) = frames
     assert len(frame) == 14 + lab.topology.mtu_bytes()
     assert told == (7.0, 1000 * len(frame) * 8 / 2.0)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import lab
 from beowire.errors import BeowireError
+from beowire.lab import lab
 from beowire.terminal import out
 from beowire.topology.keys import KEYS, describe
 from beowire.topology.topology import DIRECTIONS, Direction, Link, Model
@@ -44,11 +44,11 @@ def set_(
     settings: Annotated[list[str], typer.Argument(metavar="[ab.|ba.]KEY=VALUE...")],
 ) -> None:
     """Change what a link does, while programs run; what is not named stays."""
-    from beowire import lab_up
+    from beowire.lab import up
 
     made = lab.load_ready(name)
     links = [each.name for each in made.topology.links] if link == "all" else link.split(",")
-    lab_up.set_links(name, {each: parse_settings(made.link(each), settings) for each in links})
+    up.set_links(name, {each: parse_settings(made.link(each), settings) for each in links})
 
 
 @app.command()
@@ -57,11 +57,11 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Show the links of a lab: how each is made and what it does in both directions."""
-    from beowire import lab_status
+    from beowire.lab import status
 
     made = lab.load(name)
     if as_json:
-        print(json.dumps(lab_status.links(made), indent=1))
+        print(json.dumps(status.links(made), indent=1))
         return
     table = Table("link", "a", "b", "made by", "a to b", "b to a")
     dead = made.dead_wires()

@@ -4,7 +4,7 @@
 import os
 
 import pytest
-from beowire import ebpf, lab_port
+from beowire.lab import ebpf, port
 from beowire.topology.topology import Model
 from beowire_cli import NO_NAMESPACES
 
@@ -77,6 +77,6 @@ def test_a_refused_program_shows_the_verifier_s_words() -> None:
 )
 def test_the_verifier_accepts_every_fault(model: Model, redirect: int) -> None:
     counters = ebpf.create_counters(5)
-    os.close(lab_port.fault_program(model, counters, redirect).load_classifier("faults"))
+    os.close(port.fault_program(model, counters, redirect).load_classifier("faults"))
     assert ebpf.read_counters(ebpf.counters_id(counters), 5) == [0] * 5
     os.close(counters)

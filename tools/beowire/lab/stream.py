@@ -10,7 +10,7 @@ from pathlib import Path
 
 from beowire import namespaces, signals
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab.lab import Lab
 from beowire.topology.topology import End
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33

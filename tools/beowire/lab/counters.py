@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from beowire import namespaces
-from beowire.lab import Lab
+from beowire.lab.lab import Lab
 
 FILES = ("snmp", "netstat", "dev", "snmp6")
 """Where the kernel keeps them, in /proc/net."""

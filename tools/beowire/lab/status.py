@@ -8,9 +8,10 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
-from beowire import lab_counts, lab_emulator, lab_place, lab_quota, lab_up, namespaces
+from beowire import namespaces
 from beowire.errors import BeowireError
-from beowire.lab import Lab, Wire
+from beowire.lab import emulator, link_counts, place, quota, up
+from beowire.lab.lab import Lab, Wire
 from beowire.terminal import out
 from beowire.topology.keys import describe, settings
 from beowire.topology.topology import DIRECTIONS, Direction, Link
@@ -21,7 +22,7 @@ _PAUSE_S = 1.0
 def described(lab: Lab) -> dict[str, Any]:
     """Everything about a lab, as its JSON tells it; results of measurements carry it too."""
     living = lab.ready and lab.mode == "namespace"
-    ports = lab_up.port_counts(lab) if living else {}
+    ports = up.port_counts(lab) if living else {}
     return {
         "name": lab.name,
         "ready": lab.ready,
@@ -41,7 +42,7 @@ def described(lab: Lab) -> dict[str, Any]:
         "interfaces": lab.addresses,
         "links": links(lab),
         "dead_emulators": lab.dead_wires() if lab.mode == "namespace" else [],
-        "quotas": lab_quota.told(lab) if living else {},
+        "quotas": quota.told(lab) if living else {},
         "processes": lab.processes(),
         "ports": {node: dataclasses.asdict(counts) for node, counts in ports.items()},
     }
@@ -49,7 +50,7 @@ def described(lab: Lab) -> dict[str, Any]:
 
 def links(lab: Lab) -> list[dict[str, Any]]:
     """How each link is made and what it does."""
-    counts = lab_counts.counts(lab) if lab.ready and lab.mode == "namespace" else {}
+    counts = link_counts.counts(lab) if lab.ready and lab.mode == "namespace" else {}
     dead = lab.dead_wires() if lab.mode == "namespace" else []
     result = []
     for link in lab.topology.links:
@@ -65,7 +66,7 @@ def links(lab: Lab) -> list[dict[str, Any]]:
         for direction in DIRECTIONS:
             told[direction] = settings(link.model(direction))
         if wire.pid and link.name not in dead:
-            told["emulator"] = lab_emulator.stats(lab, link.name)
+            told["emulator"] = emulator.stats(lab, link.name)
         told["counts"] = {
             direction: dataclasses.asdict(counts[link.name, direction])
             for direction in DIRECTIONS
@@ -159,26 +160,26 @@ def _rates(
 def flows(lab: Lab) -> dict[tuple[str, Direction], Flow]:
     """What has passed each link in each direction: the counters of the interfaces at the switch,
     where it comes out, those of the queues and classifiers, and those of emulators."""
-    counts = lab_counts.counts(lab)
+    counts = link_counts.counts(lab)
     found: dict[tuple[str, Direction], Flow] = {}
     for link in lab.topology.links:
-        told = lab_emulator.stats(lab, link.name) if lab.wires[link.name].pid else {}
+        told = emulator.stats(lab, link.name) if lab.wires[link.name].pid else {}
         for direction in DIRECTIONS:
             passed, dropped = _passed(lab, link, direction)
             lost = dropped
             if (link.name, direction) in counts:
                 each = counts[link.name, direction]
                 lost += each.lost + each.too_long + each.raw_dropped
-            lost += lab_emulator.dropped(told, direction) if told else 0
+            lost += emulator.dropped(told, direction) if told else 0
             found[link.name, direction] = Flow(*passed, lost)
     return found
 
 
 def _passed(lab: Lab, link: Link, direction: Direction) -> tuple[tuple[int, int], int]:
     """(Bytes and frames) that came out of the link, and how many its queue dropped."""
-    where = lab_place.place(lab.topology, link)
+    where = place.place(lab.topology, link)
     path = lab.namespace_path(where.namespace)
     plain = lab.wires[link.name].kind == "plain"
     return namespaces.within(
-        path, lambda: lab_counts.passed(link.name, inward=direction == where.inward, plain=plain)
+        path, lambda: link_counts.passed(link.name, inward=direction == where.inward, plain=plain)
     )

@@ -16,8 +16,9 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from beowire import lab, namespaces, places, report, signals
+from beowire import namespaces, places, report, signals
 from beowire.errors import BeowireError
+from beowire.lab import lab
 from beowire.terminal import note
 
 INSIDE = "_BEOWIRE_HOLDER"

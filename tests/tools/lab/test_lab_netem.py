@@ -11,7 +11,7 @@ MODULES = ("veth", "bridge", "sch_tbf", "sch_ingress", "cls_bpf", "sch_netem")
 
 SCRIPT = """
 import sys
-from beowire import lab, lab_up
+from beowire.lab import lab, up
 from beowire.topology import reader
 from beowire.topology.topology import Model
 from traffic import raw_frame, receiving, send_raw, tcp_pair
@@ -29,16 +29,16 @@ delay = "20ms"
 rate = "50M"
 ab.loss = 1.0
 '''
-made = lab_up.up_topology("n", reader.parse(TEXT, "n", "n.toml"))
+made = up.up_topology("n", reader.parse(TEXT, "n", "n.toml"))
 for sender, receiver in (("node1", "node2"), ("node2", "node1")):
     with receiving(made, receiver) as received:
         send_raw(made, sender, [raw_frame(bytes(100))] * 20)
     print(len(received.frames))
-lab_up.set_links("n", {"cable": {"ab": Model(delay_ns=20_000_000)}})
+up.set_links("n", {"cable": {"ab": Model(delay_ns=20_000_000)}})
 for end in tcp_pair(made):
     end.close()
 print(lab.load_ready("n").wires["cable"].kind)
-lab_up.down("n")
+up.down("n")
 """
 
 

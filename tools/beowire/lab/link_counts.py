@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What has passed the links of a lab, and what the kernel's part of them did to frames."""
 
-from beowire import lab_port, netlink
-from beowire.lab import Lab
+from beowire import netlink
+from beowire.lab import port
+from beowire.lab.lab import Lab
 from beowire.topology.topology import Direction
 
 
@@ -25,9 +26,9 @@ def write_port_maps(lab: Lab, ids: dict[tuple[str, Direction], int]) -> None:
     temporary.replace(lab.directory / "ports")
 
 
-def counts(lab: Lab) -> dict[tuple[str, Direction], lab_port.PortCounts]:
+def counts(lab: Lab) -> dict[tuple[str, Direction], port.PortCounts]:
     """What the classifiers have done to frames so far, by link and direction."""
-    return {key: lab_port.counts(number) for key, number in port_maps(lab).items()}
+    return {key: port.counts(number) for key, number in port_maps(lab).items()}
 
 
 def passed(link: str, *, inward: bool, plain: bool) -> tuple[tuple[int, int], int]:

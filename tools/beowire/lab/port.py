@@ -12,7 +12,8 @@ import contextlib
 import os
 from dataclasses import dataclass
 
-from beowire import ebpf, netlink
+from beowire import netlink
+from beowire.lab import ebpf
 from beowire.topology.topology import Model
 
 # Results of a classifier and fields of its context (linux/pkt_cls.h, linux/bpf.h).

@@ -6,9 +6,10 @@ import shlex
 from functools import partial
 from pathlib import Path
 
-from beowire import lab_address, lab_quota, namespaces, netlink, places, signals
-from beowire.lab import Lab
-from beowire.lab_address import Route
+from beowire import namespaces, netlink, places, signals
+from beowire.lab import address, quota
+from beowire.lab.address import Route
+from beowire.lab.lab import Lab
 
 _IPV4 = Path("/proc/sys/net/ipv4")
 
@@ -18,7 +19,7 @@ def start(lab: Lab) -> None:
     routers = {router.name for router in lab.topology.routers}
     for host in lab.host_names():
         signals.check_interrupted()
-        routes = lab_address.routes(lab.topology, lab.addresses, host)
+        routes = address.routes(lab.topology, lab.addresses, host)
         start_here = partial(_start_here, lab.addresses[host], routes, forward=host in routers)
         namespaces.within(lab.namespace_path(host), start_here)
 
@@ -49,14 +50,14 @@ def write_hosts(lab: Lab, host: str) -> None:
     directory.mkdir(parents=True)
     lines = ["127.0.0.1 localhost", "::1 localhost"]
     for name, addresses in lab.addresses.items():
-        for number, (interface, address) in enumerate(addresses.items()):
+        for number, (interface, told) in enumerate(addresses.items()):
             known = f"{name}-{interface}" if number else name
-            lines.append(f"{address.partition('/')[0]} {known}")
+            lines.append(f"{told.partition('/')[0]} {known}")
     (directory / "hosts").write_text("\n".join(lines) + "\n")
 
 
 def _with_view(directory: str) -> str:
-    return f'{lab_quota.view_command(directory)}; exec "$@"'
+    return f'{quota.view_command(directory)}; exec "$@"'
 
 
 def enter_script(lab: Lab, node: str) -> str:
@@ -83,6 +84,6 @@ def enter_script(lab: Lab, node: str) -> str:
         }
     variables |= {"BEOWIRE_LAB": lab.name, "BEOWIRE_LAB_DIR": str(lab.directory)}
     exports = "".join(f"export {key}={shlex.quote(value)}\n" for key, value in variables.items())
-    join = lab_quota.join_command(lab.quotas[node]) + "\n" if node in lab.quotas else ""
+    join = quota.join_command(lab.quotas[node]) + "\n" if node in lab.quotas else ""
     purpose = f"# Executes its arguments on {node} of lab {lab.name}."
     return f"#!/bin/sh\n{purpose}\n{exports}{join}exec {become}\n"

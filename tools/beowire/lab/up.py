@@ -19,21 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from beowire import (
-    lab_address,
-    lab_counts,
-    lab_emulator,
-    lab_node,
-    lab_port,
-    lab_quota,
-    lab_wire,
-    namespaces,
-    netlink,
-    places,
-    signals,
-)
+from beowire import namespaces, netlink, places, signals
 from beowire.errors import BeowireError
-from beowire.lab import (
+from beowire.lab import address, emulator, link_counts, node, port, quota, wire
+from beowire.lab.lab import (
     MTU_MAX_BYTES,
     MTU_MIN_BYTES,
     NODES_MAX,
@@ -138,7 +127,7 @@ def up_topology(name: str, topology: Topology) -> Lab:
             name=name,
             topology=topology,
             subnets=subnets,
-            addresses=lab_address.assign(topology, subnets),
+            addresses=address.assign(topology, subnets),
             mode=mode,
             reason=reason,
         )
@@ -177,33 +166,33 @@ def _explained(error: "OSError | netlink.NetlinkError", lab: Lab) -> BeowireErro
 def _make(lab: Lab) -> None:
     lab.save()
     if lab.mode == "namespace":
-        lab_quota.make(lab)
+        quota.make(lab)
         for switch in lab.switch_names():
             namespaces.create(lab.namespace_path(switch), None, "")
         for host in lab.host_names():
             signals.check_interrupted()
             namespaces.create(lab.namespace_path(host), lab.host_name_path(host), host)
-            lab_node.write_hosts(lab, host)
-        lab_wire.make(lab)
-        lab_node.start(lab)
-        lab_wire.await_ports(lab)
+            node.write_hosts(lab, host)
+        wire.make(lab)
+        node.start(lab)
+        wire.await_ports(lab)
     for host in lab.host_names():
         if lab.mode == "loopback":
             lab.temporary_path(host).mkdir()
-        lab.enter_path(host).write_text(lab_node.enter_script(lab, host))
+        lab.enter_path(host).write_text(node.enter_script(lab, host))
     lab.ready = True
     lab.save()
 
 
-def port_counts(lab: Lab) -> dict[str, lab_port.PortCounts]:
+def port_counts(lab: Lab) -> dict[str, port.PortCounts]:
     """What befell the frames that a node sent on its first link, by node; only of links whose
     kernel part counts."""
-    counts = lab_counts.counts(lab)
+    counts = link_counts.counts(lab)
     found = {}
-    for node in lab.node_names():
-        link = lab.topology.links_of(node)[0]
-        if (key := (link.name, link.leaving(node))) in counts:
-            found[node] = counts[key]
+    for name in lab.node_names():
+        link = lab.topology.links_of(name)[0]
+        if (key := (link.name, link.leaving(name))) in counts:
+            found[name] = counts[key]
     return found
 
 
@@ -211,10 +200,10 @@ def reshape(name: str, shapes: dict[str, Shape]) -> Lab:
     """Gives the first links of nodes new shapes; the others keep theirs."""
     lab = load_ready(name)
     models: dict[str, dict[Direction, Model]] = {}
-    for node, shape in shapes.items():
-        lab.check_node(node)
-        link = lab.topology.links_of(node)[0]
-        models[link.name] = _reshaped(link, link.leaving(node), shape)
+    for host, shape in shapes.items():
+        lab.check_node(host)
+        link = lab.topology.links_of(host)[0]
+        models[link.name] = _reshaped(link, link.leaving(host), shape)
     return set_links(name, models)
 
 
@@ -253,7 +242,7 @@ def set_links(name: str, models: dict[str, dict[Direction, Model]]) -> Lab:
             return lab
         with signals.uninterrupted():
             try:
-                lab_wire.change(lab, links)
+                wire.change(lab, links)
             except netlink.NetlinkError as error:
                 raise BeowireError(
                     f"The links of lab {name} could not be changed: {error}.",
@@ -276,11 +265,11 @@ def _destroy(lab: Lab) -> None:
     """Undoes `_make`, however far it went. The state directory goes last, so that a removal
     that was itself cut short can be repeated."""
     living = namespaces.kill(
-        lambda: [*lab.processes(), *lab.wire_processes(), *lab_quota.processes(lab)]
+        lambda: [*lab.processes(), *lab.wire_processes(), *quota.processes(lab)]
     )
-    lab_emulator.reap(lab)
+    emulator.reap(lab)
     if lab.mode == "namespace":
-        lab_quota.remove(lab)
+        quota.remove(lab)
     for device in [*lab.switch_names(), *lab.host_names()]:
         namespaces.remove(lab.namespace_path(device))
         namespaces.remove(lab.host_name_path(device))

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire import lab, lab_up, namespaces
+from beowire import namespaces
 from beowire.errors import BeowireError
+from beowire.lab import lab, up
 from beowire_cli import COMMAND, NO_NAMESPACES, beowire, fresh_name, small_file_system, traces
 
 needs_namespaces = pytest.mark.skipif(
@@ -51,19 +52,19 @@ def test_nodes_reach_each_other(two_nodes: lab.Lab) -> None:
 @needs_namespaces
 def test_a_single_node_and_the_extreme_mtus(lab_name: str) -> None:
     for mtu in (lab.MTU_MIN_BYTES, lab.MTU_MAX_BYTES):
-        lab_up.up(lab_name, 1, mtu)
+        up.up(lab_name, 1, mtu)
         answer = beowire("lab", "exec", lab_name, "node1", "--", "cat", "/sys/class/net/eth0/mtu")
         assert answer.output.strip() == str(mtu)
-        lab_up.down(lab_name)
+        up.down(lab_name)
 
 
 @needs_namespaces
 def test_nothing_is_left(lab_name: str) -> None:
     gc.collect()  # other tests' descriptors
     before = {entry.name for entry in Path("/proc/self/fd").iterdir()}
-    lab_up.up(lab_name, 2, 9000)
+    up.up(lab_name, 2, 9000)
     assert traces(lab_name) != []
-    lab_up.down(lab_name)
+    up.down(lab_name)
     assert traces(lab_name) == []
     gc.collect()
     assert {entry.name for entry in Path("/proc/self/fd").iterdir()} <= before
@@ -72,11 +73,11 @@ def test_nothing_is_left(lab_name: str) -> None:
 @needs_namespaces
 def test_labs_live_side_by_side(lab_name: str) -> None:
     other = f"{lab_name}-node1"  # its namespaces begin like those of the first lab
-    first = lab_up.up(lab_name, 2, 9000)
-    second = lab_up.up(other, 2, 1500)
+    first = up.up(lab_name, 2, 9000)
+    second = up.up(other, 2, 1500)
     try:
         assert first.subnet != second.subnet
-        lab_up.down(lab_name)
+        up.down(lab_name)
         assert traces(lab_name) == [] or all(other in trace for trace in traces(lab_name))
         answer = beowire("lab", "exec", other, "node2", "--", "hostname")
         assert answer.output.strip() == "node2"
@@ -85,13 +86,13 @@ def test_labs_live_side_by_side(lab_name: str) -> None:
 
 
 def test_exec_passes_status_input_and_output(lab_name: str) -> None:
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     answer = beowire("lab", "exec", lab_name, "node1", "--", "sh", "-c", "cat; exit 7", text="in")
     assert (answer.status, answer.output, answer.errors) == (7, "in", "")
 
 
 def test_exec_passes_signals(lab_name: str) -> None:
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     script = "trap 'exit 9' TERM; echo ready; while :; do sleep 0.05; done"
     process = subprocess.Popen(
         [*COMMAND, "lab", "exec", lab_name, "node1", "--", "sh", "-c", script],
@@ -104,7 +105,7 @@ def test_exec_passes_signals(lab_name: str) -> None:
 
 
 def test_exec_keeps_odd_arguments(lab_name: str) -> None:
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     words = ["a b", "", "'", "--nodes", "*", "$HOME"]
     script = "import sys; print(sys.argv[1:])"
     answer = beowire("lab", "exec", lab_name, "node1", "--", "python3", "-c", script, *words)
@@ -112,13 +113,13 @@ def test_exec_keeps_odd_arguments(lab_name: str) -> None:
 
 
 def test_down_kills_what_runs_on_the_nodes_only(lab_name: str) -> None:
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     inside = subprocess.Popen(["sh", lab.load(lab_name).enter_path("node1"), "sleep", "1000"])
     outside = subprocess.Popen(["sleep", "1000"])
     try:
         while inside.pid not in lab.load(lab_name).processes():
             time.sleep(0.01)
-        lab_up.down(lab_name)
+        up.down(lab_name)
         assert inside.wait() == -signal.SIGKILL
         assert outside.poll() is None
     finally:
@@ -162,7 +163,7 @@ def test_bad_input_is_named(arguments: list[str], said: str) -> None:
 
 
 def test_a_name_is_taken_once(lab_name: str) -> None:
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     answer = beowire("lab", "up", lab_name, "--nodes", "2")
     assert answer.status == 1
     assert f"./beowire lab down {lab_name}" in answer.errors
@@ -170,7 +171,7 @@ def test_a_name_is_taken_once(lab_name: str) -> None:
 
 
 def test_a_node_that_is_not_there(lab_name: str) -> None:
-    lab_up.up(lab_name, 2, 9000)
+    up.up(lab_name, 2, 9000)
     answer = beowire("lab", "exec", lab_name, "node3", "--", "true")
     assert answer.status == 1
     assert "node1 to node2" in answer.errors
@@ -182,7 +183,7 @@ def test_a_namespace_of_somebody_else_is_left_alone(lab_name: str) -> None:
     namespaces.create(path, None, "")
     try:
         with pytest.raises(BeowireError, match="belongs to no lab"):
-            lab_up.up(lab_name, 2, 9000)
+            up.up(lab_name, 2, 9000)
         assert path.exists()
         assert traces(lab_name)[0] == str(path)
     finally:
@@ -247,7 +248,7 @@ def test_full_disk_leaves_nothing(lab_name: str, full_disk: Path) -> None:
 
 def test_what_cannot_be_executed_on_a_node(lab_name: str, tmp_path: Path) -> None:
     """As a shell tells it: 127 for what is not there, 126 for what is no program."""
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     (tmp_path / "text").write_text("no program")
     script = 'test "$#" = 3 && test "$1" = "a  b" && exit 9'
     for status, words in (
@@ -267,13 +268,13 @@ def test_a_lab_that_is_not_there_names_those_that_are(
 ) -> None:
     monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
     with pytest.raises(BeowireError) as caught:
-        lab_up.down("nolab")
+        up.down("nolab")
     assert (caught.value.what, caught.value.mend) == ("There is no lab nolab.", "There is none.")
     for name in ("one", "two"):
         (tmp_path / "labs" / name).mkdir(parents=True)
         (tmp_path / "labs" / name / "lab.json").write_text("{}")
     with pytest.raises(BeowireError) as caught:
-        lab_up.down("nolab")
+        up.down("nolab")
     assert caught.value.mend == "There are one, two."
     with pytest.raises(BeowireError) as caught:
         lab.load("nolab")
@@ -290,7 +291,7 @@ def test_labs_that_cannot_be_listed_are_not_none(
 
 
 def test_status_tells_machines(lab_name: str) -> None:
-    made = lab_up.up(lab_name, 2, 9000)
+    made = up.up(lab_name, 2, 9000)
     (told,) = json.loads(beowire("lab", "status", lab_name, "--json").output)
     assert told["addresses"] == {"node1": made.address("node1"), "node2": made.address("node2")}
     assert told["mode"] == made.mode

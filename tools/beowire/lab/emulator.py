@@ -18,7 +18,7 @@ from typing import Any
 
 from beowire import places, signals
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab.lab import Lab
 from beowire.topology.keys import KEYS, settings
 from beowire.topology.topology import DIRECTIONS, Direction, Link, Model
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 
-from beowire import counters, lab_stream, namespaces
-from beowire.lab import Lab
+from beowire import namespaces
+from beowire.lab import counters, stream
+from beowire.lab.lab import Lab
 from beowire.topology.topology import End
 
 ETHERTYPE = 0x88B6
@@ -155,7 +156,7 @@ def _looks(lab: Lab, node: str, send: Callable[[], object]) -> list[tuple[float,
     sender.start()
     while sender.is_alive():
         before = time.monotonic()
-        received = lab_stream.rx_bytes(lab, End(node, "eth0"))
+        received = stream.rx_bytes(lab, End(node, "eth0"))
         looks.append((before, time.monotonic(), received))
         time.sleep(_LOOK_S)
     sender.join()

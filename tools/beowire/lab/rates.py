@@ -19,9 +19,10 @@ from functools import partial
 
 from rich.table import Table
 
-from beowire import lab_stream, namespaces, signals
+from beowire import namespaces, signals
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab import stream
+from beowire.lab.lab import Lab
 from beowire.topology.keys import format_rate
 from beowire.topology.topology import End, Model
 
@@ -147,9 +148,9 @@ def way(lab: Lab, start: str, goal: str) -> list[Model]:
 def _received_bits(lab: Lab, receiver: End, seconds: float) -> float:
     """Bits per second that come in at the interface in the latter part of so many seconds."""
     time.sleep(seconds * _WARM_UP_SHARE)
-    first, begin = lab_stream.rx_bytes(lab, receiver), time.monotonic()
+    first, begin = stream.rx_bytes(lab, receiver), time.monotonic()
     time.sleep(seconds * (1 - _WARM_UP_SHARE))
-    return (lab_stream.rx_bytes(lab, receiver) - first) * 8 / (time.monotonic() - begin)
+    return (stream.rx_bytes(lab, receiver) - first) * 8 / (time.monotonic() - begin)
 
 
 @contextlib.contextmanager
@@ -164,7 +165,7 @@ def _background(pump: threading.Thread, ending: threading.Event) -> Iterator[Non
 
 
 def _tcp(lab: Lab, sender: End, receiver: End, seconds: float) -> float:
-    with lab_stream.running(lab, sender, receiver):
+    with stream.running(lab, sender, receiver):
         return _received_bits(lab, receiver, seconds)
 
 

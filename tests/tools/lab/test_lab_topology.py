@@ -15,18 +15,10 @@ import beowire_cli
 import pytest
 import traffic
 import typer.main
-from beowire import (
-    lab,
-    lab_address,
-    lab_cli,
-    lab_link_cli,
-    lab_place,
-    lab_status,
-    lab_up,
-    namespaces,
-)
+from beowire import namespaces
 from beowire.doctor.ethtool_netlink import Ethtool
 from beowire.errors import BeowireError
+from beowire.lab import address, cli, lab, link_cli, place, status, up
 from beowire.topology import catalogue, reader
 from beowire.topology.topology import CLEAR, Model
 from beowire_cli import COMMAND, beowire, traces
@@ -80,13 +72,13 @@ b = "node2"
 def refused(*arguments: str) -> str:
     """The error of a command of `beowire lab` that must fail."""
     with pytest.raises(BeowireError) as error:
-        typer.main.get_command(lab_cli.app)(list(arguments), standalone_mode=False)
+        typer.main.get_command(cli.app)(list(arguments), standalone_mode=False)
     assert error.value.mend
     return " ".join(str(error.value).split())
 
 
 def lab_of(name: str, text: str) -> lab.Lab:
-    return lab_up.up_topology(name, reader.parse(text, "test", "test.toml"))
+    return up.up_topology(name, reader.parse(text, "test", "test.toml"))
 
 
 def kinds(made: lab.Lab) -> dict[str, str]:
@@ -117,22 +109,22 @@ def peer_of_tcp(made: lab.Lab, sender: str, receiver: str) -> str:
 
 @pytest.mark.parametrize("name", ["pair", "bonded", "mixed-mtu", "beowulf4"])
 def test_a_ready_topology_is_made_and_leaves_nothing(name: str, lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, catalogue.find(name))
+    made = up.up_topology(lab_name, catalogue.find(name))
     for node in made.node_names()[1:]:
         assert peer_of_tcp(made, "node1", node) == made.address(node)
         assert arriving(made, "node1", node, numbered(5)) == 5
-    lab_up.down(lab_name)
+    up.down(lab_name)
     assert traces(lab_name) == []
 
 
 def test_a_lab_of_nodes_is_a_topology_as_well(lab_name: str) -> None:
-    made = lab_up.up(lab_name, 3, 1500)
+    made = up.up(lab_name, 3, 1500)
     assert made.topology.node_names() == ["node1", "node2", "node3"]
     assert kinds(made) == dict.fromkeys(made.node_names(), "plain")
 
 
 def test_two_channels_are_two_networks(lab_name: str) -> None:
-    lab_up.up_topology(lab_name, catalogue.find("bonded"))
+    up.up_topology(lab_name, catalogue.find("bonded"))
     made = lab.load_ready(lab_name)
     script = "cat /etc/hosts; ls /sys/class/net"
     told = beowire("lab", "exec", lab_name, "node1", "--", "sh", "-c", script).output.split()
@@ -143,7 +135,7 @@ def test_two_channels_are_two_networks(lab_name: str) -> None:
 
 
 def test_long_packets_pass_only_where_every_switch_has_jumbo_frames(lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, catalogue.find("mixed-mtu"))
+    made = up.up_topology(lab_name, catalogue.find("mixed-mtu"))
     frames = [raw_frame(bytes(size)) for size in (1500, 1501, 9000)]
     assert arriving(made, "node1", "node2", frames) == 3
     assert arriving(made, "node1", "node3", frames) == 1
@@ -166,16 +158,12 @@ def test_routes_lead_through_several_routers() -> None:
         '[[links]]\na = "second"\nb = "north"\n'
     )
     read = reader.parse(text, "test", "test.toml")
-    addresses = lab_address.assign(read, ["10.0.0", "10.0.1", "10.0.2"])
-    assert [
-        (each.network, each.gateway) for each in lab_address.routes(read, addresses, "far")
-    ] == [
+    addresses = address.assign(read, ["10.0.0", "10.0.1", "10.0.2"])
+    assert [(each.network, each.gateway) for each in address.routes(read, addresses, "far")] == [
         ("10.0.0.0/24", "10.0.2.253"),
         ("10.0.1.0/24", "10.0.2.253"),
     ]
-    assert [
-        (each.network, each.gateway) for each in lab_address.routes(read, addresses, "node1")
-    ] == [
+    assert [(each.network, each.gateway) for each in address.routes(read, addresses, "node1")] == [
         ("10.0.1.0/24", "10.0.0.254"),
         ("10.0.2.0/24", "10.0.0.254"),
     ]
@@ -184,9 +172,9 @@ def test_routes_lead_through_several_routers() -> None:
 def test_given_addresses_are_used(lab_name: str) -> None:
     text = PAIR.replace("count = 2\n", "") + '[[nodes]]\nname = "other"\n'
     text = text.replace('"node1"', '"node"').replace('"node2"', '"other"')
-    for name, address in (("node", "172.20.9.7/24"), ("other", "172.20.9.8/24")):
+    for name, given in (("node", "172.20.9.7/24"), ("other", "172.20.9.8/24")):
         text = text.replace(
-            f'name = "{name}"\n', f'name = "{name}"\ninterfaces.eth0.address = "{address}"\n'
+            f'name = "{name}"\n', f'name = "{name}"\ninterfaces.eth0.address = "{given}"\n'
         )
     made = lab_of(lab_name, text)
     assert made.address("other") == "172.20.9.8"
@@ -219,7 +207,7 @@ def test_a_link_changes_its_kind_under_traffic(two_nodes: lab.Lab) -> None:
         (["rate=0", "ab.mtu=90"], "plain", 0),
         (["ab.mtu=0"], "plain", 50),
     ):
-        lab_link_cli.set_(two_nodes.name, "node1", words)
+        link_cli.set_(two_nodes.name, "node1", words)
         assert kinds(two_nodes) == {"node1": kind, "node2": "plain"}
         assert arriving(two_nodes, "node1", "node2", numbered(50)) == expected
     assert lab.load(two_nodes.name).link("node1").ab == CLEAR
@@ -228,13 +216,13 @@ def test_a_link_changes_its_kind_under_traffic(two_nodes: lab.Lab) -> None:
 def test_a_change_that_fails_leaves_the_link_as_it_was(
     two_nodes: lab.Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab_up.set_links(two_nodes.name, {"node1": {"ab": Model(loss=1.0)}})
+    up.set_links(two_nodes.name, {"node1": {"ab": Model(loss=1.0)}})
     monkeypatch.setenv("BEOWIRE_LINK", "/bin/false")
     with pytest.raises(BeowireError, match="did not start"):
-        lab_up.set_links(two_nodes.name, {"node1": {"ab": Model(delay_ns=1000)}})
+        up.set_links(two_nodes.name, {"node1": {"ab": Model(delay_ns=1000)}})
     assert lab.load_ready(two_nodes.name).link("node1").ab == Model(loss=1.0)
     assert arriving(two_nodes, "node1", "node2", numbered(50)) == 0
-    lab_up.set_links(two_nodes.name, {"node1": {"ab": CLEAR}})
+    up.set_links(two_nodes.name, {"node1": {"ab": CLEAR}})
     assert arriving(two_nodes, "node1", "node2", numbered(50)) == 50
 
 
@@ -283,7 +271,7 @@ def has_netem(made: lab.Lab) -> bool:
 
 def test_netem_is_used_where_the_kernel_has_it_and_else_missed(two_nodes: lab.Lab) -> None:
     name, there = two_nodes.name, has_netem(two_nodes)
-    lab_up.down(name)
+    up.down(name)
     text = PAIR + 'emulator = "netem"\nab.loss = 1.0\n'
     if there:
         made = lab_of(name, text)
@@ -410,7 +398,7 @@ def _active_features() -> list[str]:
 @pytest.mark.parametrize("offloads", [True, False])
 def test_no_offload_makes_super_frames_once_they_are_off(lab_name: str, offloads: bool) -> None:
     """TCP's, UDP's and those that the kernel joins on receipt."""
-    made = lab_up.up(lab_name, 2, 1500, offloads=offloads)
+    made = up.up(lab_name, 2, 1500, offloads=offloads)
     active = namespaces.within(made.namespace_path("node1"), _active_features)
     for each in ("tx-tcp-segmentation", "tx-udp-segmentation", "tx-generic-segmentation"):
         assert (each in active) == offloads, each
@@ -418,12 +406,12 @@ def test_no_offload_makes_super_frames_once_they_are_off(lab_name: str, offloads
 
 
 def test_live_rates_are_those_of_the_traffic(two_nodes: lab.Lab) -> None:
-    lab_up.set_links(two_nodes.name, {"node1": {"ab": Model(loss=1.0), "ba": Model(loss=0.5)}})
+    up.set_links(two_nodes.name, {"node1": {"ab": Model(loss=1.0), "ba": Model(loss=0.5)}})
     made = lab.load_ready(two_nodes.name)
-    before = lab_status.flows(made)
+    before = status.flows(made)
     send_raw(made, "node1", numbered(100))
     send_raw(made, "node2", numbered(100))
-    after = lab_status.flows(made)
+    after = status.flows(made)
     out, back = ("node1", "ab"), ("node1", "ba")
     assert after[out].lost - before[out].lost >= 100  # type: ignore[index]
     assert after["node2", "ab"].frames - before["node2", "ab"].frames >= 100
@@ -459,7 +447,7 @@ def test_processor_time_is_limited_equally(lab_name: str) -> None:
     assert all(group.is_dir() for group in groups)
     with subprocess.Popen(["sleep", "100"]) as entering:  # in its group, not yet on its node
         (groups[0] / "cgroup.procs").write_text(str(entering.pid))
-        lab_up.down(lab_name)
+        up.down(lab_name)
         assert entering.wait() == -signal.SIGKILL
     assert not any(group.exists() or group.parent.exists() for group in groups)
 
@@ -530,7 +518,7 @@ def test_interrupted_making_of_a_topology_leaves_nothing(lab_name: str) -> None:
 
 def test_a_place_is_the_switch_of_the_link() -> None:
     read = reader.parse(ROUTED, "test", "test.toml")
-    places = {link.name: lab_place.place(read, link) for link in read.links}
+    places = {link.name: place.place(read, link) for link in read.links}
     assert {name: (where.namespace, where.inward) for name, where in places.items()} == {
         "node1": ("east", "ab"),
         "node2": ("west", "ab"),

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import lab_rootless, places
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.lab import rootless
 from beowire_cli import Answer
 
 NOBODY = 65534
@@ -122,28 +123,28 @@ def test_a_lab_that_cannot_be_made_leaves_no_holder(user: User) -> None:
 def test_commands_that_are_not_about_labs_stay_outside() -> None:
     inside = (["lab", "status"], ["run", "--lab", "x", "--", "a"], ["bench", "p", "--lab=x"])
     outside = (["version"], ["run", "--hosts", "a", "--", "lab", "--lab"], [], ["--help"])
-    assert all(map(lab_rootless.concerns_labs, inside))
-    assert not any(map(lab_rootless.concerns_labs, outside))
+    assert all(map(rootless.concerns_labs, inside))
+    assert not any(map(rootless.concerns_labs, outside))
 
 
 def test_a_holder_that_died_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
-    assert lab_rootless.holder() == 0
+    assert rootless.holder() == 0
     (tmp_path / "holder").write_text(f"{os.getpid()} 1")  # a number used again
-    assert lab_rootless.holder() == 0
+    assert rootless.holder() == 0
     assert not (tmp_path / "holder").exists()
 
 
 def test_why_the_kernel_forbids_it_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(lab_rootless, "_PREPARE", "echo mount: denied >&2; exit 1")
+    monkeypatch.setattr(rootless, "_PREPARE", "echo mount: denied >&2; exit 1")
     monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path))
     with pytest.raises(BeowireError, match="mount: denied"):
-        lab_rootless._start()
+        rootless._start()
     assert not (tmp_path / "holder").exists()
-    monkeypatch.setattr(lab_rootless, "_SYSTEM", tmp_path)
-    assert lab_rootless.forbidden() == "Run as root."
+    monkeypatch.setattr(rootless, "_SYSTEM", tmp_path)
+    assert rootless.forbidden() == "Run as root."
     (tmp_path / "kernel").mkdir()
     (tmp_path / "kernel" / "apparmor_restrict_unprivileged_userns").write_text("1\n")
-    assert "kernel.apparmor_restrict_unprivileged_userns is 1" in lab_rootless.forbidden()
+    assert "kernel.apparmor_restrict_unprivileged_userns is 1" in rootless.forbidden()

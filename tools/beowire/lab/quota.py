@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beowire.errors import BeowireError
-from beowire.lab import Lab
+from beowire.lab.lab import Lab
 
 PERIOD_US = 20_000
 """Short beside what is measured, long beside the scheduler's tick."""

@@ -19,11 +19,12 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
-from beowire import lab_emulator, lab_netem, lab_offload, lab_port, namespaces, netlink, signals
+from beowire import namespaces, netlink, signals
 from beowire.errors import BeowireError
-from beowire.lab import WIRES, Lab, Wire, WireKind
-from beowire.lab_counts import port_maps, write_port_maps
-from beowire.lab_place import Place, by_namespace, choose_kind, far, near, place
+from beowire.lab import emulator, netem, offload, port
+from beowire.lab.lab import WIRES, Lab, Wire, WireKind
+from beowire.lab.link_counts import port_maps, write_port_maps
+from beowire.lab.place import Place, by_namespace, choose_kind, far, near, place
 from beowire.topology.topology import DIRECTIONS, Direction, End, Link, Model
 
 BRIDGE = "bridge"
@@ -162,7 +163,7 @@ def join(lab: Lab, links: Iterable[Link]) -> None:
         ids |= namespaces.within(path, partial(_join_here, lab, here, kinds))
         lab.wires |= {name: Wire(kind) for name, kind in kinds.items()}
         write_port_maps(lab, ids)
-    lab_offload.set_offloads(lab)
+    offload.set_offloads(lab)
     for link in links:
         if lab.wires[link.name].kind == "beowire-link":
             signals.check_interrupted()
@@ -181,7 +182,7 @@ def _join_here(
             outer = _index(switch, link.name)
             inner = _index(switch, near(link))
             for index in filter(None, (outer, inner)):
-                lab_port.clear(switch, index)
+                port.clear(switch, index)
             if where.namespace != WIRES:
                 inner = _set_port(switch, lab, link, plain=kinds[link.name] == "plain")
             for direction, number in _fit(switch, lab, link, where, kinds[link.name], outer, inner):
@@ -223,34 +224,34 @@ def _fit(
     inward, outward = link.model(where.inward), link.model(where.outward)
     mtu_bytes = lab.topology.mtu_bytes()
     if kind == "plain":
-        lab_port.pace(switch, outer, outward, mtu_bytes)
+        port.pace(switch, outer, outward, mtu_bytes)
         if inward.faults:
-            yield where.inward, lab_port.judge(switch, outer, inward)
+            yield where.inward, port.judge(switch, outer, inward)
         return
     if kind == "beowire-link":
         return
     if kind == "netem":
-        lab_netem.add(switch, inner, inward, mtu_bytes)
-        lab_netem.add(switch, outer, outward, mtu_bytes)
+        netem.add(switch, inner, inward, mtu_bytes)
+        netem.add(switch, outer, outward, mtu_bytes)
         # netem has no MTU; the rest of the model is its own.
         inward, outward = Model(mtu_bytes=inward.mtu_bytes), Model(mtu_bytes=outward.mtu_bytes)
     else:
-        lab_port.pace(switch, inner, inward, mtu_bytes)
-        lab_port.pace(switch, outer, outward, mtu_bytes)
-    yield where.inward, lab_port.judge(switch, outer, inward, inner)
-    yield where.outward, lab_port.judge(switch, inner, outward, outer)
+        port.pace(switch, inner, inward, mtu_bytes)
+        port.pace(switch, outer, outward, mtu_bytes)
+    yield where.inward, port.judge(switch, outer, inward, inner)
+    yield where.outward, port.judge(switch, inner, outward, outer)
 
 
 def _start_emulator(lab: Lab, link: Link) -> int:
     where = place(lab.topology, link)
     ends = (link.name, near(link)) if where.inward == "ab" else (near(link), link.name)
-    return lab_emulator.start(lab, link, where.namespace, *ends)
+    return emulator.start(lab, link, where.namespace, *ends)
 
 
 def _stop_emulator(lab: Lab, link: str) -> None:
     wire = lab.wires.get(link)
     if wire and wire.pid and wire.pid in lab.wire_processes():
-        lab_emulator.kill(wire.pid)
+        emulator.kill(wire.pid)
     if wire:
         wire.pid = 0
 
@@ -277,7 +278,7 @@ def _change(lab: Lab, old: dict[str, Link]) -> None:
         link = lab.link(name)
         kind = choose_kind(link, place(lab.topology, link))
         if kind == lab.wires[name].kind == "beowire-link":
-            lab_emulator.change(lab, before, link)
+            emulator.change(lab, before, link)
         else:
             anew.append(link)
     join(lab, anew)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire import lab, lab_emulator, lab_status, lab_up, namespaces
+from beowire import namespaces
 from beowire.errors import BeowireError
+from beowire.lab import emulator, lab, status, up
 from beowire.topology import catalogue, reader
 from beowire.topology.topology import Model
 from beowire_cli import COMMAND, beowire, traces
@@ -21,7 +22,7 @@ from traffic import raw_frame, receiving, send_raw
 
 def emulator_missing() -> str:
     with contextlib.suppress(BeowireError):
-        lab_emulator.binary()
+        emulator.binary()
         return ""
     return "beowire-link is not built"
 
@@ -46,7 +47,7 @@ emulator = "beowire-link"
 
 
 def lab_of(name: str, text: str) -> lab.Lab:
-    return lab_up.up_topology(name, reader.parse(text, "test", "test.toml"))
+    return up.up_topology(name, reader.parse(text, "test", "test.toml"))
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ PATIENCE_S = 60.0
 def taken(made: lab.Lab) -> int:
     """How many frames the lab's emulators have taken and let go again."""
     counted = [
-        lab_emulator.ask(made, link, "stats")[direction]
+        emulator.ask(made, link, "stats")[direction]
         for link, wire in made.wires.items()
         if wire.pid
         for direction in ("ab", "ba")
@@ -102,7 +103,7 @@ def test_frames_pass_both_ways_whole_and_in_order(emulated: lab.Lab) -> None:
 def test_nothing_is_left(emulated: lab.Lab) -> None:
     pid = emulated.wires["cable"].pid
     assert namespaces.network_of(pid) is not None
-    lab_up.down(emulated.name)
+    up.down(emulated.name)
     assert namespaces.network_of(pid) is None
     assert traces(emulated.name) == []
 
@@ -134,11 +135,11 @@ b = "two"
     made = lab_of(lab_name, text)
     frames = ("node1", "node2"), ("node2", "node1")
     for link, ab in (("node1", frames[0]), ("node2", frames[0]), ("up", frames[0])):
-        lab_up.set_links(lab_name, {link: {"ab": Model(loss=1.0, delay_ns=1000)}})
+        up.set_links(lab_name, {link: {"ab": Model(loss=1.0, delay_ns=1000)}})
         assert lab.load(lab_name).wires[link].kind == "beowire-link"
         assert arrived(made, *ab, 0) == 0
         assert arrived(made, *ab[::-1], 50) == 50
-        lab_up.set_links(lab_name, {link: {"ab": Model()}})
+        up.set_links(lab_name, {link: {"ab": Model()}})
         assert arrived(made, *ab, 50) == 50
 
 
@@ -147,19 +148,19 @@ def test_settings_change_without_a_new_process(emulated: lab.Lab) -> None:
     assert answer.status == 0, answer.errors
     assert arrived(emulated, "node1", "node2", 0) == 0
     assert arrived(emulated, "node2", "node1", 0) == 0
-    lab_up.set_links(emulated.name, {"cable": {"ab": Model(), "ba": Model()}})
+    up.set_links(emulated.name, {"cable": {"ab": Model(), "ba": Model()}})
     assert arrived(emulated, "node1", "node2", 50) == 50
     assert lab.load(emulated.name).wires["cable"].pid == emulated.wires["cable"].pid
-    (told,) = lab_status.links(lab.load_ready(emulated.name))
+    (told,) = status.links(lab.load_ready(emulated.name))
     assert told["emulator"]["ab"]["lost"] >= 50
     assert told["emulator"]["ba"]["too_long"] >= 50
     assert isinstance(told["emulator"]["valid"], bool)
-    flow = lab_status.flows(lab.load_ready(emulated.name))["cable", "ab"]
+    flow = status.flows(lab.load_ready(emulated.name))["cable", "ab"]
     assert flow.lost >= 50
 
 
 def test_frames_are_as_late_as_the_link_says(emulated: lab.Lab) -> None:
-    lab_up.set_links(emulated.name, {"cable": {"ab": Model(delay_ns=200_000_000)}})
+    up.set_links(emulated.name, {"cable": {"ab": Model(delay_ns=200_000_000)}})
     with receiving(emulated, "node2") as received:
         begin = time.monotonic()
         send_raw(emulated, "node1", numbered(1))
@@ -186,7 +187,7 @@ def test_a_killed_emulator_is_told(emulated: lab.Lab) -> None:
         answer = beowire("lab", *arguments)
         assert answer.status == 1
         assert f"./beowire lab down {emulated.name}" in answer.errors
-    lab_up.down(emulated.name)
+    up.down(emulated.name)
     assert traces(emulated.name) == []
 
 
@@ -215,14 +216,14 @@ def test_a_killed_making_can_be_cleaned_up(lab_name: str) -> None:
     process.wait()
     assert lab.exists(lab_name)
     emulators = lab.load(lab_name).wire_processes()
-    lab_up.down(lab_name)
+    up.down(lab_name)
     assert not any(map(namespaces.network_of, emulators))
     assert traces(lab_name) == []
 
 
 def test_links_of_a_lab_have_fates_of_their_own(lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, catalogue.find("two-sites"))
-    seeds = {lab_emulator.ask(made, link, "stats")["seed"] for link in ("wan-a", "wan-b")}
+    made = up.up_topology(lab_name, catalogue.find("two-sites"))
+    seeds = {emulator.ask(made, link, "stats")["seed"] for link in ("wan-a", "wan-b")}
     assert len(seeds) == 2
 
 
@@ -236,10 +237,10 @@ def test_emulators_run_where_and_before_whom_the_topology_says(lab_name: str) ->
 
 
 def test_distant_nodes_in_one_subnet_exchange_raw_frames(lab_name: str) -> None:
-    made = lab_up.up_topology(lab_name, catalogue.find("one-subnet"))
+    made = up.up_topology(lab_name, catalogue.find("one-subnet"))
     assert arrived(made, "node1", "node8", 50) == 50
 
 
 def test_what_the_emulator_refuses_is_told(emulated: lab.Lab) -> None:
     with pytest.raises(BeowireError, match="refuses 'nonsense'"):
-        lab_emulator.ask(emulated, "cable", "nonsense")
+        emulator.ask(emulated, "cable", "nonsense")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of labs: `beowire lab up|exec|shell|link|set|status|graph|capture|down` and on.
 
-What makes and changes labs (lab_up, and netlink with it) is imported where it is used: entering a
+What makes and changes labs (up.py, and netlink with it) is imported where it is used: entering a
 node should not wait for it.
 """
 
@@ -15,13 +15,13 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import counters, lab, lab_jobs, lab_link_cli
 from beowire.errors import BeowireError
+from beowire.lab import counters, jobs, lab, link_cli
 from beowire.terminal import note, out
 from beowire.topology.keys import parse_rate, parse_share
 
 app = typer.Typer(help="Make and use virtual clusters on this machine.", no_args_is_help=True)
-app.add_typer(lab_link_cli.app, name="link")
+app.add_typer(link_cli.app, name="link")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The lab's name.")]
 Json = Annotated[bool, typer.Option("--json", help="For machines.")]
@@ -73,7 +73,7 @@ def up_(
     drop_raw: DropRaw = None,
 ) -> None:
     """Make a lab: of nodes node1 to nodeN at a switch, or of a topology."""
-    from beowire import lab_rootless, lab_up
+    from beowire.lab import rootless, up
     from beowire.topology import catalogue
 
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
@@ -88,13 +88,13 @@ def up_(
                 "What links do stands in the topology.",
                 "Leave the other options out; ./beowire lab link set changes links afterwards.",
             )
-        lab_rootless.begin(sys.argv[1:])
-        made = lab_up.up_topology(name, read)
+        rootless.begin(sys.argv[1:])
+        made = up.up_topology(name, read)
     else:
         shape = dataclasses.replace(lab.Shape(), **changes)  # type: ignore[arg-type]
         mtu_bytes = lab.MTU_DEFAULT_BYTES if mtu is None else mtu
-        lab_rootless.begin(sys.argv[1:])
-        made = lab_up.up(name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape)
+        rootless.begin(sys.argv[1:])
+        made = up.up(name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape)
     if made.mode == "loopback":
         note(loopback_notice(made))
     first = made.node_names()[0]
@@ -145,7 +145,7 @@ def exec_(name: Name, node: str, command: Annotated[list[str], typer.Argument()]
     """Execute a command on a node: lab exec NAME node1 -- CMD ARGS."""
     made = lab.load_ready(name)
     made.check_node(node)
-    lab_jobs.join(made.directory)
+    jobs.join(made.directory)
     # A shell's words and status for what cannot be executed: 127 if it is not there, else 126.
     become = ["sh", "-c", 'exec "$@"', "beowire", *command]
     os.execv("/bin/sh", ["sh", str(made.enter_path(node)), *become])
@@ -156,7 +156,7 @@ def shell(name: Name, node: str) -> None:
     """Open a shell on a node."""
     made = lab.load_ready(name)
     made.check_node(node)
-    lab_jobs.join(made.directory)
+    jobs.join(made.directory)
     program = os.environ.get("SHELL") or "/bin/sh"
     os.execv("/bin/sh", ["sh", str(made.enter_path(node)), program])
 
@@ -176,22 +176,22 @@ def set_(
     changes = _shape_changes(loss, corrupt, rate, queue_bytes, longest_bytes, drop_raw)
     if not changes:
         raise BeowireError("Nothing to set.", "Name at least one of --loss, --corrupt, --rate ...")
-    from beowire import lab_up
+    from beowire.lab import up
 
     made = lab.load_ready(name)
     shapes = {
         each: dataclasses.replace(made.shape(each), **changes)  # type: ignore[arg-type]
         for each in node or made.node_names()
     }
-    lab_up.reshape(name, shapes)
+    up.reshape(name, shapes)
 
 
 @app.command()
 def down(name: Name) -> None:
     """Remove a lab and kill what still runs on its nodes."""
-    from beowire import lab_up
+    from beowire.lab import up
 
-    lab_up.down(name)
+    up.down(name)
 
 
 @app.command("status")
@@ -203,22 +203,22 @@ def status_(
     ] = False,
 ) -> None:
     """Show the labs of this machine."""
-    from beowire import lab_status
+    from beowire.lab import status
 
     if live:
         if name is None:
             raise BeowireError("Which lab?", "Name it: ./beowire lab status NAME --live")
-        lab_status.watch(lab.load_ready(name))
+        status.watch(lab.load_ready(name))
         return
     labs, unreadable = ([lab.load(name)], []) if name else _all_labs()
     for error in unreadable:
         note(str(error))
     if as_json:
-        print(json.dumps([lab_status.described(each) for each in labs], indent=1))
+        print(json.dumps([status.described(each) for each in labs], indent=1))
     elif labs:
-        out().print(lab_status.table(labs))
+        out().print(status.table(labs))
         for each in labs:
-            for remark in lab_status.remarks(each):
+            for remark in status.remarks(each):
                 note(remark)
     elif not unreadable:
         out().print("No labs. Make one: ./beowire lab up NAME --nodes 2")
@@ -245,15 +245,16 @@ def graph_(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: stdout.")] = None,
 ) -> None:
     """Draw a lab or a topology as SVG."""
-    from beowire import lab_graph, places, report
+    from beowire import places, report
+    from beowire.lab import graph
     from beowire.topology import catalogue
 
     is_path = "/" in lab_or_topology or "." in lab_or_topology
     if not is_path and lab.exists(lab_or_topology):
         made = lab.load(lab_or_topology)
-        image = lab_graph.draw(made.topology, made.addresses)
+        image = graph.draw(made.topology, made.addresses)
     else:
-        image = lab_graph.draw(catalogue.find(lab_or_topology))
+        image = graph.draw(catalogue.find(lab_or_topology))
     report.add_image(image)
     if output is not None:
         places.write_output(output, image)
@@ -271,9 +272,9 @@ def capture_(
     ] = None,
 ) -> None:
     """Capture a link's frames by tcpdump, on the switch's side, until Ctrl-C."""
-    from beowire import lab_capture
+    from beowire.lab import capture
 
-    lab_capture.become(lab.load_ready(name), link, output, arguments or [])
+    capture.become(lab.load_ready(name), link, output, arguments or [])
 
 
 @app.command()
@@ -283,16 +284,16 @@ def check_rates(
     as_json: Json = False,
 ) -> None:
     """Check that rates hold for TCP and for senders past the queueing discipline alike."""
-    from beowire import lab_rates
+    from beowire.lab import rates
 
     if not 0.1 <= seconds <= 60:
         raise BeowireError(f"--seconds {seconds}?", "Give 0.1 to 60.")
-    checks = list(lab_rates.check(lab.load_ready(name), seconds))
+    checks = list(rates.check(lab.load_ready(name), seconds))
     if as_json:
         told = [{**dataclasses.asdict(each), "good": each.good} for each in checks]
         print(json.dumps(told, indent=1))
     else:
-        out().print(lab_rates.table(checks))
+        out().print(rates.table(checks))
     if not all(each.good for each in checks):
         raise BeowireError(
             f"In lab {name} TCP and raw frames are not seen to get the same rate.",

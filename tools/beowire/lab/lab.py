@@ -22,9 +22,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import lab_shape, namespaces, places
+from beowire import namespaces, places
 from beowire.errors import BeowireError
-from beowire.lab_shape import Shape
+from beowire.lab import shape
+from beowire.lab.shape import Shape
 from beowire.topology import topology
 from beowire.topology.topology import (
     MTU_DEFAULT_BYTES,
@@ -167,7 +168,7 @@ class Lab:
 
     def shape(self, node: str) -> Shape:
         """What the port of the node's first link does, as far as a shape can say it."""
-        return lab_shape.of_link(self.topology.links_of(node)[0], node)
+        return shape.of_link(self.topology.links_of(node)[0], node)
 
     def processes(self) -> list[int]:
         """The processes that live on the lab's nodes."""

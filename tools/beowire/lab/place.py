@@ -5,9 +5,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from beowire import ebpf, lab_netem
 from beowire.errors import BeowireError
-from beowire.lab import WIRES, WireKind
+from beowire.lab import ebpf, netem
+from beowire.lab.lab import WIRES, WireKind
 from beowire.topology.topology import Direction, End, Link, Topology
 
 
@@ -41,7 +41,7 @@ def place(topology: Topology, link: Link) -> Place:
 def choose_kind(link: Link, where: Place) -> WireKind:
     """The least that does what the link's models ask for."""
     if link.emulator == "netem":
-        lab_netem.check(link)
+        netem.check(link)
         return "netem"
     if link.emulator == "beowire-link" or link.ab.beyond_kernel or link.ba.beyond_kernel:
         if link.emulator == "kernel":
