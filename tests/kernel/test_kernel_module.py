@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest, vm, vm_coverage, vm_debug, vm_kernel
+from beowire import places, selftest
 from beowire.errors import BeowireError
+from beowire.vm import coverage, debug, kernels, machine
 from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
@@ -39,7 +40,7 @@ class Run:
     errors: dict[str, str]
     """What each program wrote to its standard error."""
     complaints: list[str]
-    lines: dict[Path, vm_coverage.Lines] = field(default_factory=dict)
+    lines: dict[Path, coverage.Lines] = field(default_factory=dict)
 
     def check(self, program: str, test: str) -> None:
         """This test passed."""
@@ -61,7 +62,7 @@ DEBUG_CASES = [(program, test) for program in DEBUG_PROGRAMS for test in cases_o
 def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: bool = False) -> Run:
     """These programs, each with its arguments, one after another in a guest with this kernel."""
     try:
-        vm.find_kernel(kernel)
+        machine.find_kernel(kernel)
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
     with (
@@ -73,7 +74,7 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: boo
         for command in commands:
             program, *arguments = command.split()
             words += [str(places.product(f"tests/kernel/{program}")), *arguments, "--"]
-        guest = vm.Guest(
+        guest = machine.Guest(
             words,
             kernel,
             memory_mb=2048,
@@ -82,9 +83,9 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: boo
             modules=True,
             coverage=Path(counts) if with_coverage else None,
         )
-        outcome = vm.run(guest)
+        outcome = machine.run(guest)
         read = {each.name: each.read_text(errors="replace") for each in out.iterdir()}
-        lines = vm_coverage.read(Path(counts)) if with_coverage else {}
+        lines = coverage.read(Path(counts)) if with_coverage else {}
     cases: dict[str, selftest.Case] = {}
     errors = {}
     for program in (Path(command.split()[0]).name for command in commands):
@@ -107,12 +108,12 @@ def test_the_kernel_complains_of_nothing() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("program", "test"), CASES)
 def test_under_the_newest_kernel(program: str, test: str) -> None:
-    run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).check(program, test)
+    run(kernels.NEWER, PROGRAMS, LIMIT_S).check(program, test)
 
 
 @pytest.mark.long
 def test_the_newest_kernel_complains_of_nothing() -> None:
-    assert run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).complaints == []
+    assert run(kernels.NEWER, PROGRAMS, LIMIT_S).complaints == []
 
 
 @remembered
@@ -120,14 +121,14 @@ def under_the_debug_kernel() -> Run:
     """All programs, and the one of protocol servers, with lines counted. The modules are loaded
     anew at the very end, so that one pair of them does all the counting."""
     try:
-        release = vm.find_kernel(vm_debug.NAME).release
+        release = machine.find_kernel(debug.NAME).release
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
     server = places.product("hosts/kernel/server/beowire-server")
     commands = [each for each in DEBUG_PROGRAMS if each != "test_loading"]
     commands.append(f"server/test_server {server}")
     commands.append(f"test_loading 10 {places.build_dir()}/kernel/{release}-counting")
-    return run(vm_debug.NAME, tuple(commands), LIMIT_S * SLOWER, True)
+    return run(debug.NAME, tuple(commands), LIMIT_S * SLOWER, True)
 
 
 @pytest.mark.long
@@ -144,7 +145,7 @@ def test_that_kernel_complains_of_nothing() -> None:
 @pytest.mark.long
 def test_most_lines_of_the_module_run() -> None:
     lines = under_the_debug_kernel().lines
-    told = "\n".join(vm_coverage.table(lines))
+    told = "\n".join(coverage.table(lines))
     (places.build_dir() / "kernel-coverage.txt").write_text(f"{told}\n")
     own = [each for name, each in lines.items() if name.parent == Path("hosts/kernel")]
     share = sum(len(each.ran) for each in own) / sum(len(each.all) for each in own)
@@ -163,6 +164,6 @@ def test_most_lines_of_the_module_run() -> None:
 )
 def test_for_long(command: str, test: str) -> None:
     print(command)
-    found = run(vm_debug.NAME, (command,), 2 * HOUR_S + LIMIT_S * SLOWER)
+    found = run(debug.NAME, (command,), 2 * HOUR_S + LIMIT_S * SLOWER)
     found.check(command.split()[0], test)
     assert found.complaints == [], command

@@ -7,25 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import kernel_bench, kernel_cli, kernel_profile, places, vm, vm_counted, vm_kernel
+from beowire import kernel_bench, kernel_cli, kernel_profile, places
 from beowire.errors import BeowireError
 from beowire.kernel_figures import Figure, Row
 from beowire.kernel_profile import Symbol, Symbols
+from beowire.vm import counted, kernels, machine
 from beowire_cli import beowire
 
 
 @pytest.fixture(scope="module", autouse=True)
-def stock_kernel() -> vm_kernel.Kernel:
+def stock_kernel() -> kernels.Kernel:
     try:
-        return vm_kernel.find()
+        return kernels.find()
     except BeowireError as error:
         pytest.skip(f"no kernel for guests: {error}")
 
 
 def run(*words: str) -> str:
     program = places.product(kernel_bench.PROGRAM)
-    guest = vm.Guest([str(program), *words], cpus=1, memory_mb=512, load=["veth"], icount=True)
-    return vm_counted.run(guest)
+    guest = machine.Guest([str(program), *words], cpus=1, memory_mb=512, load=["veth"], icount=True)
+    return counted.run(guest)
 
 
 def test_guests_agree_and_every_transport_is_measured(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_a_profile_finds_the_functions_that_every_round_trip_calls(tmp_path: Pat
     assert 9_000 < sum(each["own"] for each in raw.values()) < 20_000
 
 
-def test_rows_of_messages_and_bulk_are_moved(stock_kernel: vm_kernel.Kernel) -> None:
+def test_rows_of_messages_and_bulk_are_moved(stock_kernel: kernels.Kernel) -> None:
     few = "trips=5,warmup=2"
     output = run(
         f"transport=tcp,wait=one,count=64,bytes=64,together=on,{few}",

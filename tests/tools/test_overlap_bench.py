@@ -5,8 +5,9 @@ import json
 from pathlib import Path
 
 import pytest
-from beowire import overlap_bench, vm
+from beowire import overlap_bench
 from beowire.errors import BeowireError
+from beowire.vm import machine
 from beowire_cli import beowire
 
 
@@ -33,7 +34,7 @@ def test_a_rate_that_is_none_is_refused() -> None:
 @pytest.mark.long
 def test_a_message_moves_while_its_sender_computes(tmp_path: Path) -> None:
     try:
-        vm.find_kernel("")
+        machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
     file = tmp_path / "overlap.json"

@@ -35,7 +35,7 @@ _COMMANDS = {
     "demo": ("demo_cli", "demo_"),
     "test": ("selftest_cli", "run_tests"),
     "info": ("info_cli", "info"),
-    "vm": ("vm_cli", "run"),
+    "vm": ("vm.cli", "run"),
     "run": ("run_cli", "run"),
 }
 _RUNS_ANOTHER = ("vm", "run")

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from beowire import kernel_profile, places, samples, vm, vm_counted
+from beowire import kernel_profile, places, samples
 from beowire.kernel_figures import Figure, Row
+from beowire.vm import counted, machine
 
 PROGRAM = "hosts/kernel/bench/beowire-kernel-bench"
 _LIMIT_S = 3600
@@ -94,11 +95,11 @@ class Bench:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.kernel = vm.find_kernel(plan.kernel)
+        self.kernel = machine.find_kernel(plan.kernel)
         self.program = places.product(PROGRAM)
 
-    def guest(self, words: list[str], wall: bool) -> vm.Guest:
-        return vm.Guest(
+    def guest(self, words: list[str], wall: bool) -> machine.Guest:
+        return machine.Guest(
             command=[str(self.program), *words],
             kernel=self.plan.kernel,
             cpus=2 if wall else 1,
@@ -122,7 +123,7 @@ class Bench:
             outputs = []
             for number in range(1, (1 if wall else plan.repeats) + 1):
                 progress(f"{'two processors' if wall else f'guest {number} of {plan.repeats}'}")
-                outputs.append(vm_counted.run(self.guest(words, wall)))
+                outputs.append(counted.run(self.guest(words, wall)))
             report.identical &= len(set(outputs)) == 1
             records = records_of(cases, outputs[0])
             absent = {case for case in cases if any("absent" in told for told in records[case])}
@@ -139,7 +140,7 @@ class Bench:
         symbols = kernel_profile.of_kernel(self.kernel, plan.kernel)
         progress(f"{len(cases)} cases, {trips} round trips each")
         recorder = kernel_profile.Recorder(self.program)
-        output = vm_counted.run(self.guest(["--symbols", *cases], wall=False), recorder.follow)
+        output = counted.run(self.guest(["--symbols", *cases], wall=False), recorder.follow)
         records = records_of(cases, output)
         rows = [r for r, case in zip(rows, cases, strict=True) if "absent" not in records[case][0]]
         symbols += kernel_profile.of_modules(output) + kernel_profile.of_program(self.program)

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, vm, vm_kernel
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.vm_debugger import Debugger
+from beowire.vm import kernels, machine
+from beowire.vm.debugger import Debugger
 
 _USER_END = 1 << 47
 _CODE = "tTwW"
@@ -62,7 +63,7 @@ class Symbols:
         return found
 
 
-def of_kernel(kernel: vm_kernel.Kernel, name: str) -> list[Symbol]:
+def of_kernel(kernel: kernels.Kernel, name: str) -> list[Symbol]:
     """The kernel's own, as it tells them itself (its addresses are the same at every boot).
 
     `name` is what --kernel calls it."""
@@ -71,7 +72,7 @@ def of_kernel(kernel: vm_kernel.Kernel, name: str) -> list[Symbol]:
         with tempfile.TemporaryDirectory(dir=kernel.tree) as directory:
             share = Path(directory)
             command = ["sh", "-c", f"cat /proc/kallsyms > {share}/kallsyms"]
-            outcome = vm.run(vm.Guest(command, name, shares=[share]))
+            outcome = machine.run(machine.Guest(command, name, shares=[share]))
             if outcome.exit_status or outcome.complaints:
                 raise BeowireError("A guest does not tell its kernel's symbols.")
             (share / "kallsyms").rename(kept)

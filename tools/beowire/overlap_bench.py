@@ -15,8 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from beowire import places, samples, vm
+from beowire import places, samples
 from beowire.errors import BeowireError
+from beowire.vm import machine
 
 BYTES = 4 << 20
 _LIMIT_S = 3000
@@ -64,12 +65,12 @@ def measure(rate: str, rounds: int, kernel: str = "") -> Overlap:
     program = places.product("examples/overlap")
     command = [str(script), sys.executable, str(attach), rate, str(program)]
     command += ["--bytes", str(BYTES), "--rounds", str(rounds)]
-    guest = vm.Guest(command, kernel, memory_mb=2048, limit_s=_LIMIT_S, modules=True)
+    guest = machine.Guest(command, kernel, memory_mb=2048, limit_s=_LIMIT_S, modules=True)
     with tempfile.TemporaryDirectory(prefix="beowire-overlap-") as name:
         file = Path(name) / "output"
         output = os.open(file, os.O_WRONLY | os.O_CREAT)
         try:
-            outcome = vm.run(guest, output)
+            outcome = machine.run(guest, output)
         finally:
             os.close(output)
         text = file.read_text(errors="replace")

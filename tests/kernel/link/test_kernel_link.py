@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import places, selftest, vm
+from beowire import places, selftest
 from beowire.errors import BeowireError
+from beowire.vm import machine
 from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
@@ -58,7 +59,9 @@ def run() -> Told:
             str(places.product("tests/kernel/link_room")),
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]
-        outcome = vm.run(vm.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True))
+        outcome = machine.run(
+            machine.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True)
+        )
         files = [each for each in out.rglob("*") if each.is_file()]
         texts = {str(each.relative_to(out)): each.read_text(errors="replace") for each in files}
         return Told(texts, outcome.complaints)
@@ -67,7 +70,7 @@ def run() -> Told:
 @pytest.fixture(scope="session")
 def guest() -> Told:
     try:
-        vm.find_kernel("")
+        machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
     return run()

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest, vm, vm_kernel
+from beowire import places, selftest
 from beowire.errors import BeowireError
+from beowire.vm import kernels, machine
 from remembered import remembered
 
 SOURCE = Path(__file__).with_name("test_server.c")
@@ -27,7 +28,7 @@ class Run:
     """What came out of a guest."""
 
     cases: dict[str, selftest.Case]
-    outcome: vm.Outcome
+    outcome: machine.Outcome
 
 
 @remembered
@@ -37,8 +38,8 @@ def run(kernel: str) -> Run:
     server = places.product("hosts/kernel/server/beowire-server")
     with tempfile.TemporaryFile("w+") as said:
         command = ["sh", "-c", SCRIPT, "sh", str(program), str(server)]
-        guest = vm.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
-        outcome = vm.run(guest, said.fileno())
+        guest = machine.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
+        outcome = machine.run(guest, said.fileno())
         said.seek(0)
         output = said.read()
     print(output)
@@ -48,7 +49,7 @@ def run(kernel: str) -> Run:
 
 def run_or_skip(kernel: str) -> Run:
     try:
-        vm.find_kernel(kernel)
+        machine.find_kernel(kernel)
     except BeowireError as error:
         pytest.skip(f"no such kernel for guests: {error}")
     return run(kernel)
@@ -62,7 +63,7 @@ def test_server(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", ["", pytest.param(vm_kernel.NEWER, marks=pytest.mark.long)], ids=["stock", "newer"]
+    "kernel", ["", pytest.param(kernels.NEWER, marks=pytest.mark.long)], ids=["stock", "newer"]
 )
 def test_nothing_remains_and_the_kernel_is_content(kernel: str) -> None:
     outcome = run_or_skip(kernel).outcome

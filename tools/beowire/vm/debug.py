@@ -15,8 +15,8 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_kernel import Kernel, home, one_at_a_time
-from beowire.vm_packages import STOCK
+from beowire.vm.kernels import Kernel, home, one_at_a_time
+from beowire.vm.packages import STOCK
 
 NAME = "debug"
 """By what --kernel calls it."""

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import vm_checkout
-from beowire import vm, vm_coverage, vm_debug
 from beowire.errors import BeowireError
+from beowire.vm import coverage, debug, machine
 
 pytestmark = pytest.mark.long  # building the kernel takes most of an hour, once
 
@@ -41,15 +41,15 @@ INCLUDES = "#include <linux/delay.h>\n#include <linux/slab.h>\n#include <linux/s
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     try:
-        vm_debug.find()
+        debug.find()
     except BeowireError as error:
         pytest.skip(f"no such kernel for guests: {error}")
     return vm_checkout.make(tmp_path / "checkout", monkeypatch)
 
 
-def run(*words: str, coverage: Path | None = None) -> vm.Outcome:
+def run(*words: str, coverage: Path | None = None) -> machine.Outcome:
     command = list(words) or ["true"]
-    return vm.run(vm.Guest(command, vm_debug.NAME, modules=True, coverage=coverage))
+    return machine.run(machine.Guest(command, debug.NAME, modules=True, coverage=coverage))
 
 
 @pytest.mark.usefixtures("checkout")
@@ -59,7 +59,7 @@ def test_nothing_is_found_in_what_has_no_defect(tmp_path: Path) -> None:
     counts.mkdir()
     outcome = run("sh", "-c", script, coverage=counts)
     assert (outcome.exit_status, outcome.complaints) == (0, []), outcome.console
-    lines = vm_coverage.read(counts)
+    lines = coverage.read(counts)
     assert lines[Path("engine/sum.c")].ran
     assert lines[Path("hosts/kernel/main.c")].ran
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_packages import STOCK, Archive, backports, told
+from beowire.vm.packages import STOCK, Archive, backports, told
 
 _ELF = b"\x7fELF"
 _USUAL = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's

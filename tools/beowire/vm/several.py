@@ -10,10 +10,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from beowire import vm
 from beowire.errors import BeowireError
-from beowire.vm_guest import Guest, Seat
-from beowire.vm_wire import Counts, Faults, Wire
+from beowire.vm import machine
+from beowire.vm.guest import Guest, Seat
+from beowire.vm.wire import Counts, Faults, Wire
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Network:
 class Outcomes:
     """How each guest ended, and what the wire did."""
 
-    guests: list[vm.Outcome]
+    guests: list[machine.Outcome]
     wire: Counts
 
 
@@ -67,7 +67,7 @@ def run(guest: Guest, network: Network, output: int | None = None) -> Outcomes:
             for each in seated
             if each.seat
         ]
-        return Outcomes(vm.run_all(seated, outputs), wire.counts)
+        return Outcomes(machine.run_all(seated, outputs), wire.counts)
 
 
 @contextmanager

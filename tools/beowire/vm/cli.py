@@ -9,10 +9,11 @@ from typing import Annotated
 
 import typer
 
-from beowire import places, vm, vm_coverage, vm_several
+from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_wire import Faults
+from beowire.vm import coverage, machine, several
+from beowire.vm.wire import Faults
 
 
 class Nic(StrEnum):
@@ -88,7 +89,7 @@ def run(
             raise BeowireError(f"{directory} is no directory.", "Name an existing one by --share.")
     if console is not None:
         places.check_output(console)
-    guest = vm.Guest(
+    guest = machine.Guest(
         command=command,
         kernel=kernel,
         cpus=cpus or (1 if icount else 2),
@@ -107,7 +108,7 @@ def run(
     if coverage:
         raise typer.Exit(_with_coverage(guest, console))
     if guests == 1:
-        raise typer.Exit(_told(vm.run(guest), "the guest", console))
+        raise typer.Exit(_told(machine.run(guest), "the guest", console))
     ns = 1_000_000
     faults = Faults(
         wire_loss,
@@ -117,8 +118,8 @@ def run(
         int(wire_jitter * ns),
         wire_seed,
     )
-    network = vm_several.Network(guests, nic.value, mtu, faults)
-    outcomes = vm_several.run(guest, network)
+    network = several.Network(guests, nic.value, mtu, faults)
+    outcomes = several.run(guest, network)
     note(f"frames on the wire: {outcomes.wire}")
     statuses = [
         _told(outcome, f"guest {number}", console and Path(f"{console}.{number}"))
@@ -127,22 +128,22 @@ def run(
     raise typer.Exit(max(statuses))
 
 
-def _with_coverage(guest: vm.Guest, console: Path | None) -> int:
+def _with_coverage(guest: machine.Guest, console: Path | None) -> int:
     with tempfile.TemporaryDirectory(prefix="beowire-coverage-") as name:
-        status = _told(vm.run(replace(guest, coverage=Path(name))), "the guest", console)
-        if status == vm.BROKEN:
+        status = _told(machine.run(replace(guest, coverage=Path(name))), "the guest", console)
+        if status == machine.BROKEN:
             return status
-        for line in vm_coverage.table(vm_coverage.read(Path(name))):
+        for line in coverage.table(coverage.read(Path(name))):
             print(line)
         return status
 
 
-def _told(outcome: vm.Outcome, who: str, console: Path | None) -> int:
+def _told(outcome: machine.Outcome, who: str, console: Path | None) -> int:
     """Tells how a guest ended; the exit status for that."""
     if console is not None:
         places.write_output(console, outcome.console)
     for line in outcome.complaints:
         note(f"{who}'s kernel: {line}")
-    if outcome.console and (outcome.complaints or outcome.exit_status == vm.BROKEN):
+    if outcome.console and (outcome.complaints or outcome.exit_status == machine.BROKEN):
         note(f"the end of the messages of {who}:\n" + "\n".join(outcome.console.splitlines()[-40:]))
     return outcome.exit_status or (1 if outcome.complaints else 0)

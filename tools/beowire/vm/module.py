@@ -15,8 +15,8 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_kernel import Kernel, archive_of, one_at_a_time
-from beowire.vm_packages import Archive
+from beowire.vm.kernels import Kernel, archive_of, one_at_a_time
+from beowire.vm.packages import Archive
 
 _PARTS = re.compile(r"linux-(?:.+-)?(?:headers|kbuild)-")
 # The compiler may be a later build than the kernel's own: the same ABI, and said to be harmless.

@@ -16,10 +16,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, vm_accel, vm_debug, vm_initrd, vm_kernel, vm_wire
+from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm_guest import BROKEN, Guest, Seat
+from beowire.vm import accel, debug, initrd, kernels, wire
+from beowire.vm.guest import BROKEN, Guest, Seat
 
 __all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "run_all"]
 
@@ -64,9 +65,9 @@ def complaints(console: str) -> list[str]:
     return [found.group().strip() for found in _COMPLAINT.finditer(console)]
 
 
-def find_kernel(name: str) -> vm_kernel.Kernel:
+def find_kernel(name: str) -> kernels.Kernel:
     """The kernel that --kernel calls so; it is made ready if need be."""
-    return vm_debug.find() if name == vm_debug.NAME else vm_kernel.find(name)
+    return debug.find() if name == debug.NAME else kernels.find(name)
 
 
 def run(guest: Guest, output: int | None = None) -> Outcome:
@@ -83,7 +84,7 @@ def run_all(guests: list[Guest], outputs: Sequence[int | None]) -> list[Outcome]
         for guest, output in zip(guests, outputs, strict=True):
             work = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="beowire-vm-")))
             kernel = find_kernel(guest.kernel)
-            (work / "initrd").write_bytes(vm_initrd.contents(guest, kernel, init))
+            (work / "initrd").write_bytes(initrd.contents(guest, kernel, init))
             command = [qemu, *_machine(guest, kernel, work / "initrd", work / "console")]
             machine = _Machine(guest, command, output, work / "console")
             ends.callback(machine.kill)
@@ -102,7 +103,7 @@ class _Machine:
         self._output = output
         self._patience_s = _SET_UP_COUNTED_S if guest.icount else _SET_UP_S
         # A debugger's guest waits for it; the debug kernel takes long.
-        self._again = not (guest.debugger or guest.kernel == vm_debug.NAME)
+        self._again = not (guest.debugger or guest.kernel == debug.NAME)
         self._start()
 
     def _start(self) -> None:
@@ -175,8 +176,8 @@ def _tsc_rate_khz() -> int:
     return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path) -> list[str]:
-    accelerated = not guest.icount and vm_accel.works(kernel)
+def _machine(guest: Guest, kernel: kernels.Kernel, initrd: Path, console: Path) -> list[str]:
+    accelerated = not guest.icount and accel.works(kernel)
     boot = guest.boot
     if not (guest.icount or accelerated):
         boot = f"tsc_early_khz={_tsc_rate_khz()} {_NO_WORD_COPIES} {boot}"
@@ -202,8 +203,8 @@ def _machine(guest: Guest, kernel: vm_kernel.Kernel, initrd: Path, console: Path
 
 
 def _interface(seat: Seat) -> list[str]:
-    own = vm_wire.guest_end(seat.wire, seat.number)
-    other = vm_wire.wire_end(seat.wire, seat.number)
+    own = wire.guest_end(seat.wire, seat.number)
+    other = wire.wire_end(seat.wire, seat.number)
     ends = f"local.type=unix,local.path={own},remote.type=unix,remote.path={other}"
     more = f",host_mtu={seat.mtu_bytes}" if seat.nic.startswith("virtio") else ""
     if seat.nic_options:

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from beowire import vm_coverage
 from beowire.errors import BeowireError
+from beowire.vm import coverage
 from beowire_cli import beowire
 
 SOURCE = """\
@@ -36,31 +36,31 @@ def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_lines_are_those_of_the_checkout(counts: Path) -> None:
-    lines = vm_coverage.read(counts)
+    lines = coverage.read(counts)
     assert list(lines) == [Path("engine/some.c")]
     assert lines[Path("engine/some.c")].all == {1, 3, 4, 5}
     assert lines[Path("engine/some.c")].ran == {1, 3, 5}
-    assert vm_coverage.table(lines) == [
+    assert coverage.table(lines) == [
         "engine/some.c: 3 of 4 lines ran, 75.0 %",
         "engine/: 3 of 4 lines ran, 75.0 %",
     ]
 
 
 def test_what_ran_in_either_guest_ran(counts: Path) -> None:
-    one = vm_coverage.read(counts)
+    one = coverage.read(counts)
     name = Path("engine/some.c")
     other = {
-        name: vm_coverage.Lines(one[name].all, frozenset({4})),
-        Path("engine/a.c"): vm_coverage.Lines(frozenset({1}), frozenset()),
+        name: coverage.Lines(one[name].all, frozenset({4})),
+        Path("engine/a.c"): coverage.Lines(frozenset({1}), frozenset()),
     }
-    both = vm_coverage.merged(one, other)
+    both = coverage.merged(one, other)
     assert list(both) == [Path("engine/a.c"), name]
     assert both[name].ran == {1, 3, 4, 5}
 
 
 def test_no_counts_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(BeowireError, match="counted no lines"):
-        vm_coverage.read(tmp_path)
+        coverage.read(tmp_path)
 
 
 def test_coverage_is_that_of_modules() -> None:

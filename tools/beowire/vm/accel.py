@@ -9,9 +9,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from beowire import places, vm_initrd
-from beowire.vm_guest import BROKEN
-from beowire.vm_kernel import Kernel, home, one_at_a_time
+from beowire import places
+from beowire.vm import initrd
+from beowire.vm.guest import BROKEN
+from beowire.vm.kernels import Kernel, home, one_at_a_time
 
 _LIMIT_S = 10
 DEVICE = Path("/dev/kvm")
@@ -33,7 +34,7 @@ def works(kernel: Kernel) -> bool:
 
 def _try(kernel: Kernel) -> bool:
     """Starts a guest that has nothing but its first process, which then ends it as broken."""
-    archive = vm_initrd.Archive()
+    archive = initrd.Archive()
     archive.add("init", places.product("tools/guest/guest-init").read_bytes(), 0o755)
     with tempfile.TemporaryDirectory(prefix="beowire-vm-") as name:
         image = Path(name) / "initrd"

@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
-from beowire import vm
 from beowire.errors import BeowireError
+from beowire.vm import machine
 
 Watcher = Callable[[Path], None]
 """Follows a guest through the socket of its debugger, from before its first instruction on."""
 
 
-def run(guest: vm.Guest, watcher: Watcher | None = None) -> str:
+def run(guest: machine.Guest, watcher: Watcher | None = None) -> str:
     """What the guest's command printed. Fails if the command does, or the guest's kernel complains.
 
     The guest is made a bare one.
@@ -30,7 +30,7 @@ def run(guest: vm.Guest, watcher: Watcher | None = None) -> str:
         guest = replace(guest, bare=True)
         try:
             if watcher is None:
-                outcome = vm.run(guest, output)
+                outcome = machine.run(guest, output)
             else:
                 outcome = _watched(guest, output, watcher, Path(name) / "debugger")
         finally:
@@ -40,7 +40,9 @@ def run(guest: vm.Guest, watcher: Watcher | None = None) -> str:
     return text
 
 
-def _watched(guest: vm.Guest, output: int, watcher: Watcher, debugger: Path) -> vm.Outcome:
+def _watched(
+    guest: machine.Guest, output: int, watcher: Watcher, debugger: Path
+) -> machine.Outcome:
     failures: list[Exception] = []
 
     def watch() -> None:
@@ -52,14 +54,14 @@ def _watched(guest: vm.Guest, output: int, watcher: Watcher, debugger: Path) -> 
     # Not waited for if the guest is interrupted, which ends what it waits for.
     watching = Thread(target=watch, daemon=True)
     watching.start()
-    outcome = vm.run(replace(guest, debugger=debugger), output)
+    outcome = machine.run(replace(guest, debugger=debugger), output)
     watching.join()
     if failures and not outcome.exit_status:
         raise failures[0]
     return outcome
 
 
-def _check(guest: vm.Guest, outcome: vm.Outcome, text: str) -> None:
+def _check(guest: machine.Guest, outcome: machine.Outcome, text: str) -> None:
     if outcome.complaints:
         raise BeowireError("In the guest:\n" + "\n".join(outcome.complaints))
     if outcome.exit_status:

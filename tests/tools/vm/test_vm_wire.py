@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beowire import vm, vm_several
 from beowire.errors import BeowireError
-from beowire.vm_wire import Faults, Wire, guest_end, wire_end
+from beowire.vm import machine, several
+from beowire.vm.wire import Faults, Wire, guest_end, wire_end
 from beowire_cli import beowire
 
 FRAMES = [bytes([number]) * 12 + b"\x88\xb5" + bytes(200) for number in range(200)]
@@ -119,16 +119,16 @@ def test_a_delayed_frame_does_not_come_early(tmp_path: Path) -> None:
 # From here on with guests.
 
 
-def run(network: vm_several.Network, script: str) -> tuple[vm_several.Outcomes, list[str]]:
+def run(network: several.Network, script: str) -> tuple[several.Outcomes, list[str]]:
     try:
-        vm.find_kernel("")
+        machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"no kernel for guests: {error}")
     read, write = os.pipe()
     with os.fdopen(read) as output:
         try:
-            guest = vm.Guest(["sh", "-c", script], cpus=1, memory_mb=512, limit_s=240)
-            outcomes = vm_several.run(guest, network, write)
+            guest = machine.Guest(["sh", "-c", script], cpus=1, memory_mb=512, limit_s=240)
+            outcomes = several.run(guest, network, write)
         finally:
             os.close(write)
         return outcomes, output.read().splitlines()
@@ -165,12 +165,12 @@ with stream:
 @pytest.mark.parametrize(
     "network",
     [
-        vm_several.Network(2, "virtio-net-pci", 1500),
-        vm_several.Network(2, "e1000e", 9000, Faults(loss=0.05, corruption=0.05)),
+        several.Network(2, "virtio-net-pci", 1500),
+        several.Network(2, "e1000e", 9000, Faults(loss=0.05, corruption=0.05)),
     ],
     ids=["virtio", "e1000e with faults"],
 )
-def test_guests_talk(network: vm_several.Network) -> None:
+def test_guests_talk(network: several.Network) -> None:
     script = f"""
     if [ $BEOWIRE_GUEST = 1 ]; then
         python3 -I -c '{RECEIVE}' & until [ -e /run/ready ]; do sleep 0.1; done

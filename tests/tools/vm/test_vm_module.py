@@ -11,19 +11,20 @@ from pathlib import Path
 
 import pytest
 import vm_checkout
-from beowire import places, vm, vm_kernel, vm_module
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.vm import kernels, machine, module
 
 
-def found(name: str) -> vm_kernel.Kernel:
+def found(name: str) -> kernels.Kernel:
     try:
-        return vm.find_kernel(name)
+        return machine.find_kernel(name)
     except BeowireError as error:
         pytest.skip(f"no such kernel for guests: {error}")
 
 
 @pytest.fixture(scope="module")
-def kernel() -> vm_kernel.Kernel:
+def kernel() -> kernels.Kernel:
     return found("")
 
 
@@ -41,15 +42,15 @@ def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_modules_are_loaded_in_their_order(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+def test_modules_are_loaded_in_their_order(kernel: kernels.Kernel, checkout: Path) -> None:
     sources = files(checkout / "hosts") + files(checkout / "engine")
     read = checkout / "said"
     script = "dmesg | grep -o -e 'first: 7 .*' -e 'second: 11'; lsmod | grep -q libcrc32c"
     with read.open("w") as output:
-        guest = vm.Guest(
+        guest = machine.Guest(
             ["sh", "-c", f"{script} && rmmod second first"], memory_mb=512, modules=True
         )
-        outcome = vm.run(guest, output.fileno())
+        outcome = machine.run(guest, output.fileno())
     said = read.read_text().split("\n")
     assert (outcome.exit_status, outcome.complaints) == (0, [])
     assert said[0].startswith("first: 7 ")
@@ -60,53 +61,53 @@ def test_modules_are_loaded_in_their_order(kernel: vm_kernel.Kernel, checkout: P
 
 def test_the_project_s_modules_come_and_go_with_the_newest_kernel() -> None:
     """With the stock kernel they do so in the tests of the module: tests/kernel/test_loading.c."""
-    found(vm_kernel.NEWER)
+    found(kernels.NEWER)
     script = "rmmod beowire_datagram beowire && for each in $BEOWIRE_MODULES; do insmod $each; done"
-    guest = vm.Guest(["sh", "-ec", script], vm_kernel.NEWER, memory_mb=512, modules=True)
-    outcome = vm.run(guest)
+    guest = machine.Guest(["sh", "-ec", script], kernels.NEWER, memory_mb=512, modules=True)
+    outcome = machine.run(guest)
     assert (outcome.exit_status, outcome.complaints) == (0, []), outcome.console
 
 
 @pytest.mark.usefixtures("kernel", "checkout")
 def test_a_bare_guest_loads_modules() -> None:
     command = ["sh", "-c", "cd /sys/module/first && cd /sys/module/second"]
-    guest = vm.Guest(command, memory_mb=512, load=["crc32c_generic"], modules=True, bare=True)
-    outcome = vm.run(guest)
+    guest = machine.Guest(command, memory_mb=512, load=["crc32c_generic"], modules=True, bare=True)
+    outcome = machine.run(guest)
     assert (outcome.exit_status, outcome.complaints) == (0, [])
 
 
 def test_a_module_that_does_not_load_ends_the_guest(checkout: Path) -> None:
     main = checkout / "hosts/kernel/main.c"
     main.write_text(main.read_text().replace("return 0;", "return -ENODEV;"))
-    outcome = vm.run(vm.Guest(["true"], memory_mb=512, modules=True))
-    assert outcome.exit_status == vm.BROKEN
+    outcome = machine.run(machine.Guest(["true"], memory_mb=512, modules=True))
+    assert outcome.exit_status == machine.BROKEN
 
 
-def test_only_what_changed_is_built_again(kernel: vm_kernel.Kernel, checkout: Path) -> None:
-    first, second = vm_module.build(kernel).files
+def test_only_what_changed_is_built_again(kernel: kernels.Kernel, checkout: Path) -> None:
+    first, second = module.build(kernel).files
     times = first.stat().st_mtime_ns, second.stat().st_mtime_ns
-    assert vm_module.build(kernel).files == [first, second]
+    assert module.build(kernel).files == [first, second]
     assert (first.stat().st_mtime_ns, second.stat().st_mtime_ns) == times
     source = checkout / "engine/sum.c"
     source.write_text(source.read_text().replace("a + b", "b + a + 1"))
-    vm_module.build(kernel)
+    module.build(kernel)
     assert first.stat().st_mtime_ns > times[0]
     assert second.stat().st_mtime_ns == times[1]
 
 
-def test_a_warning_is_an_error_each_time(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+def test_a_warning_is_an_error_each_time(kernel: kernels.Kernel, checkout: Path) -> None:
     source = checkout / "engine/sum.c"
     source.write_text(source.read_text().replace("{\n", "{\n\tint spare;\n\n"))
     for _ in range(2):
         with pytest.raises(BeowireError, match="spare"):
-            vm_module.build(kernel)
+            module.build(kernel)
 
 
-def test_a_symbol_that_no_kernel_has_is_an_error(kernel: vm_kernel.Kernel, checkout: Path) -> None:
+def test_a_symbol_that_no_kernel_has_is_an_error(kernel: kernels.Kernel, checkout: Path) -> None:
     source = checkout / "engine/sum.c"
     source.write_text("int absent(int a);\n" + source.read_text().replace("a + b", "absent(b)"))
     with pytest.raises(BeowireError, match="absent"):
-        vm_module.build(kernel)
+        module.build(kernel)
 
 
 def test_make_names_the_package_of_missing_headers(checkout: Path) -> None:
@@ -116,7 +117,7 @@ def test_make_names_the_package_of_missing_headers(checkout: Path) -> None:
 
 
 def test_the_tree_for_dkms_is_built_without_the_checkout(
-    kernel: vm_kernel.Kernel, checkout: Path, tmp_path: Path
+    kernel: kernels.Kernel, checkout: Path, tmp_path: Path
 ) -> None:
     tree = tmp_path / "dkms"
     done = make(checkout, "dkms", f"DKMS_TREE={tree}")
@@ -130,7 +131,7 @@ def test_the_tree_for_dkms_is_built_without_the_checkout(
         ["bash", "-c", script],
         env={
             "PATH": "/usr/bin:/bin",
-            "kernel_source_dir": str(vm_module.headers(kernel)),
+            "kernel_source_dir": str(module.headers(kernel)),
             "dkms_tree": str(tmp_path),
         },
         capture_output=True,
@@ -143,7 +144,7 @@ def test_the_tree_for_dkms_is_built_without_the_checkout(
 
 
 def test_dkms_builds_signs_and_installs_what_a_kernel_loads(
-    kernel: vm_kernel.Kernel, tmp_path: Path
+    kernel: kernels.Kernel, tmp_path: Path
 ) -> None:
     """By DKMS itself, in a mount namespace of its own: nothing of it stays on this machine."""
     if os.geteuid() != 0:
@@ -156,7 +157,7 @@ def test_dkms_builds_signs_and_installs_what_a_kernel_loads(
     steps = [
         *(f"mount -t tmpfs none {each}" for each in ("/var/lib/dkms", "/usr/src", "/lib/modules")),
         f"mkdir {place}",
-        f"ln -s {vm_module.headers(kernel)} {place}/build",
+        f"ln -s {module.headers(kernel)} {place}/build",
         f"make -s -C {places.root()}/hosts/kernel dkms",
         f"dkms install --no-depmod beowire/0.1.0 -k {kernel.release}",
         f"cp -r {place}/updates/dkms {installed}",
@@ -177,8 +178,8 @@ def test_dkms_builds_signs_and_installs_what_a_kernel_loads(
     told = subprocess.run(["modinfo", "-F", "alias", files[0]], capture_output=True, text=True)
     assert [each for each in told.stdout.split() if each.startswith("net-pf-")] == []
     load = "; ".join(f"insmod {file}" for file in files)
-    guest = vm.Guest(
+    guest = machine.Guest(
         ["sh", "-ec", f"modprobe libcrc32c; {load}; test -e /proc/net/beowire/node"], memory_mb=512
     )
-    outcome = vm.run(guest)
+    outcome = machine.run(guest)
     assert (outcome.exit_status, outcome.complaints) == (0, []), outcome.console

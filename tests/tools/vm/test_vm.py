@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places, vm, vm_accel, vm_kernel
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.vm import accel, kernels, machine
 from beowire_cli import beowire
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kernel() -> vm_kernel.Kernel:
+def kernel() -> kernels.Kernel:
     try:
-        return vm_kernel.find()
+        return kernels.find()
     except BeowireError as error:
         pytest.skip(f"no kernel for guests: {error}")
 
@@ -31,8 +32,8 @@ def run(
     files: tuple[Path, ...] = (),
     load: tuple[str, ...] = (),
     boot: str = "",
-) -> tuple[vm.Outcome, str]:
-    guest = vm.Guest(
+) -> tuple[machine.Outcome, str]:
+    guest = machine.Guest(
         list(words),
         memory_mb=512,
         limit_s=limit_s,
@@ -47,7 +48,7 @@ def run(
     read, write = os.pipe()
     with os.fdopen(read) as output:
         try:
-            outcome = vm.run(guest, write)
+            outcome = machine.run(guest, write)
         finally:
             os.close(write)
         return outcome, output.read()
@@ -57,7 +58,7 @@ def run(
 class Told:
     """What came out of a guest that many tests look at: one boot does for all of them."""
 
-    outcome: vm.Outcome
+    outcome: machine.Outcome
     text: str
     place: Path
 
@@ -89,7 +90,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     return Told(outcome, text, place)
 
 
-def test_exit_status_and_output_are_the_commands(kernel: vm_kernel.Kernel, told: Told) -> None:
+def test_exit_status_and_output_are_the_commands(kernel: kernels.Kernel, told: Told) -> None:
     assert told.outcome.exit_status == 7
     assert told.outcome.complaints == []
     assert told.text == "two words\n"
@@ -111,7 +112,7 @@ def test_modules_of_the_kernel_can_be_loaded(told: Told) -> None:
     assert "refcnt" in told.part("modules")
 
 
-def test_what_a_module_asks_for_by_alias_is_loaded_before_it(kernel: vm_kernel.Kernel) -> None:
+def test_what_a_module_asks_for_by_alias_is_loaded_before_it(kernel: kernels.Kernel) -> None:
     names = [file.name.partition(".")[0] for file in kernel.module_files(["libcrc32c"])]
     assert names[-1] == "libcrc32c"
     assert "crc32c_generic" in names
@@ -130,7 +131,7 @@ def test_who_needs_the_module_is_told_of_signatures_where_they_matter(told: Told
 
 def test_a_complaint_of_the_kernel_fails_the_run() -> None:
     outcome, _ = run("sh", "-c", "echo c > /proc/sysrq-trigger; sleep 60")
-    assert outcome.exit_status == vm.BROKEN
+    assert outcome.exit_status == machine.BROKEN
     assert any("Kernel panic" in line for line in outcome.complaints), outcome.console
 
 
@@ -149,7 +150,7 @@ def test_a_guest_that_stands_still_at_boot_is_started_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Once; and what its command does is what counts then: here there is no such command."""
-    monkeypatch.setattr(vm, "_SET_UP_S", 0.5)  # no guest boots so fast
+    monkeypatch.setattr(machine, "_SET_UP_S", 0.5)  # no guest boots so fast
     outcome, text = run("no-such-command")
     assert capsys.readouterr().err.count("started again") == 1
     assert outcome.exit_status == 127
@@ -158,7 +159,7 @@ def test_a_guest_that_stands_still_at_boot_is_started_again(
 
 def test_a_guest_that_hangs_is_ended() -> None:
     outcome, _ = run("sleep", "1000", limit_s=5)
-    assert outcome.exit_status == vm.BROKEN
+    assert outcome.exit_status == machine.BROKEN
     assert outcome.complaints == ["the guest did not end within 5 s"]
 
 
@@ -179,12 +180,12 @@ def test_the_rate_of_the_clock_is_right_on_a_busy_machine() -> None:
     assert rate == pytest.approx(quiet, rel=1e-3)
 
 
-def test_a_guest_is_told_the_rate_of_its_clock(kernel: vm_kernel.Kernel, told: Told) -> None:
+def test_a_guest_is_told_the_rate_of_its_clock(kernel: kernels.Kernel, told: Told) -> None:
     """It takes the very number: its own measurement would go wrong on a busy machine."""
-    if vm_accel.works(kernel):
+    if accel.works(kernel):
         pytest.skip("a guest that the hardware runs asks the hypervisor")
     detected = round(float(told.part("rate").split()[2]) * 1000)
-    assert detected == vm._tsc_rate_khz()
+    assert detected == machine._tsc_rate_khz()
 
 
 PING = r"""
@@ -250,11 +251,11 @@ def test_a_bare_guest_has_what_it_was_given(tmp_path: Path) -> None:
 
 
 def test_hardware_is_used_where_it_works(
-    kernel: vm_kernel.Kernel, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kernel: kernels.Kernel, told: Told, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ("kvm-clock" in told.part("clocks")) == vm_accel.works(kernel)
-    monkeypatch.setattr(vm_accel, "DEVICE", tmp_path / "none")
-    assert not vm_accel.works(kernel)
+    assert ("kvm-clock" in told.part("clocks")) == accel.works(kernel)
+    monkeypatch.setattr(accel, "DEVICE", tmp_path / "none")
+    assert not accel.works(kernel)
 
 
 @pytest.mark.parametrize(
@@ -291,4 +292,4 @@ def test_bad_arguments(arguments: list[str], mend: str) -> None:
     ],
 )
 def test_what_counts_as_a_complaint(line: str, bad: bool) -> None:
-    assert bool(vm.complaints(f"before\n{line}\nafter\n")) == bad
+    assert bool(machine.complaints(f"before\n{line}\nafter\n")) == bad

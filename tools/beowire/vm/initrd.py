@@ -12,21 +12,22 @@ import stat
 import subprocess
 from pathlib import Path, PurePosixPath
 
-from beowire import places, vm_coverage, vm_kernel, vm_module
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.vm_guest import BROKEN, Guest, Seat
+from beowire.vm import coverage, kernels, module
+from beowire.vm.guest import BROKEN, Guest, Seat
 
 # The kinds of network interface and their drivers.
 _NICS = {"virtio-net-pci": "virtio_net", "e1000e": "e1000e", "vmxnet3": "vmxnet3"}
 _FOR_FILES = ["9pnet_virtio", "9p"]
 
 
-def contents(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
+def contents(guest: Guest, kernel: kernels.Kernel, init: Path) -> bytes:
     """The archive for this guest; `init` is guest-init."""
     archive = Archive()
     archive.add("init", init.read_bytes(), 0o755)
     counting = guest.coverage is not None
-    own = vm_module.build(kernel, counting) if guest.modules else vm_module.Modules([], [])
+    own = module.build(kernel, counting) if guest.modules else module.Modules([], [])
     _add_modules(archive, guest, kernel, own)
     archive.add("release", f"{kernel.release} {kernel.modules}\n".encode())
     shares = [f"share{number} {path}\n" for number, path in enumerate(guest.written())]
@@ -42,7 +43,7 @@ def contents(guest: Guest, kernel: vm_kernel.Kernel, init: Path) -> bytes:
 
 
 def _add_modules(
-    archive: "Archive", guest: Guest, kernel: vm_kernel.Kernel, own: vm_module.Modules
+    archive: "Archive", guest: Guest, kernel: kernels.Kernel, own: module.Modules
 ) -> None:
     """What guest-init loads, in this order: what the guest cannot be set up without, and in a bare
     guest, which has no modprobe, all the rest."""
@@ -55,17 +56,17 @@ def _add_modules(
     files = [*kernel.module_files(names), *(own.files if guest.bare else [])]
     packed = [f"{number:02}-{file.name}" for number, file in enumerate(files)]
     for name, file in zip(packed, files, strict=True):
-        archive.add(name, vm_kernel.module_bytes(file))
+        archive.add(name, kernels.module_bytes(file))
     archive.add("modules", "".join(f"/{name}\n" for name in packed).encode())
 
 
-def _asked(guest: Guest, own: vm_module.Modules) -> list[str]:
+def _asked(guest: Guest, own: module.Modules) -> list[str]:
     """Modules of the kernel's own that are loaded before the command runs."""
     nic = [_NICS[guest.seat.nic]] if guest.seat else []
     return [*nic, *guest.load, *own.stock]
 
 
-def _job(guest: Guest, own: vm_module.Modules) -> str:
+def _job(guest: Guest, own: module.Modules) -> str:
     """The command as a script, in this directory and with this environment's search path."""
     words = shlex.join(guest.command)
     lines = [
@@ -80,11 +81,11 @@ def _job(guest: Guest, own: vm_module.Modules) -> str:
         *([words, "status=$?"] if guest.coverage else [f"exec {words}"]),
     ]
     if guest.coverage:
-        lines += [*vm_coverage.script(guest.coverage), "exit $status"]
+        lines += [*coverage.script(guest.coverage), "exit $status"]
     return "\n".join(lines) + "\n"
 
 
-def _loading(guest: Guest, own: vm_module.Modules) -> list[str]:
+def _loading(guest: Guest, own: module.Modules) -> list[str]:
     """Loaded in the guest itself, where modules find by modprobe what they ask for by alias."""
     stock = [f"modprobe {shlex.quote(name)}" for name in _asked(guest, own)]
     own_files = [f"insmod {shlex.quote(str(file))}" for file in own.files]
