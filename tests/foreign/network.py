@@ -5,9 +5,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from beowire.cluster import Cluster, of_lab
 from beowire.lab import up
 from beowire.lab.lab import MTU_DEFAULT_BYTES, Shape
+from beowire.run.cluster import Cluster, of_lab
 
 NODES = 2
 NETWORKS: dict[str, tuple[str, Shape]] = {

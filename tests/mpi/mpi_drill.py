@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import IO
 
 from beowire import namespaces
-from beowire.cluster import Cluster
 from beowire.lab import jobs, up
 from beowire.lab.lab import Lab, Shape
-from beowire.launch import Job
-from beowire.path import JobRecord
-from beowire.run import run
+from beowire.run.cluster import Cluster
+from beowire.run.job import run
+from beowire.run.launch import Job
+from beowire.run.path import JobRecord
 from mpi_lab import lab_behind
 from mpi_programs import executable
 

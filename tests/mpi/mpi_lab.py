@@ -7,10 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from beowire import cluster, places
-from beowire.cluster import Cluster
+from beowire import places
 from beowire.lab import up
 from beowire.lab.lab import MTU_DEFAULT_BYTES, Lab, Shape, load_ready
+from beowire.run import cluster
+from beowire.run.cluster import Cluster
 
 MODULE = Path("/proc/net/beowire")
 """It is there where the kernel module is loaded."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from beowire.cluster import Cluster
 from beowire.lab import up
 from beowire.lab.lab import Lab, Shape, load_ready
+from beowire.run.cluster import Cluster
 from mpi_drill import Onward, left_behind, run_drill
 from mpi_lab import lab_behind, lab_of
 from mpi_replay import Hello, ear, stranger

@@ -5,11 +5,11 @@ received: the same semantics, more at once."""
 from collections.abc import Iterator
 
 import pytest
-from beowire.cluster import Cluster
 from beowire.lab import up
 from beowire.lab.lab import Shape
-from beowire.mpi import Mpi
-from beowire.path import JobRecord
+from beowire.run.cluster import Cluster
+from beowire.run.mpi import Mpi
+from beowire.run.path import JobRecord
 from mpi_lab import lab_behind, lab_of
 from mpi_programs import MEBI, run_example, run_program
 

@@ -5,11 +5,12 @@ import shutil
 from typing import Any
 
 import pytest
-from beowire import cluster, demo_faults, launch
+from beowire import demo_faults
 from beowire.errors import BeowireError
 from beowire.lab import lab
-from beowire.launch import Job
-from beowire.path import JobRecord
+from beowire.run import cluster, launch
+from beowire.run.launch import Job
+from beowire.run.path import JobRecord
 
 pytestmark = pytest.mark.skipif(
     shutil.which("mpirun.openmpi") is None,

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from beowire import cluster, places, private_dir
+from beowire import places, private_dir
 from beowire.errors import BeowireError
 from beowire.lab import lab, rootless
+from beowire.run import cluster
 
 NOBODY = 65534
 

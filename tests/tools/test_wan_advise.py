@@ -21,9 +21,9 @@ from beowire import (
     wan_plan,
     wan_probe,
 )
-from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.lab import quota, up
+from beowire.run.cluster import Cluster
 from beowire.wan_cost import Cost, Crossing
 from beowire.wan_grid import CLEAR, Line
 from beowire.wan_profile import Book, Case, Plan, Run, Setting
@@ -379,7 +379,7 @@ def test_a_program_is_measured_on_hosts(
     made = Book(tmp_path / "p", "profile", setting, plan, lab_runs)
     with pytest.raises(BeowireError, match="lacks 6 runs on node1, node2"):
         wan_calibrate.fill(made, 60, print)
-    agent = str(places.package_file("agent.sh"))
+    agent = str(places.package_file("run/agent.sh"))
     hosts = wan_calibrate.hosts("node[1-2]", agent, "127.0.0.0/8", 2)
     wan_calibrate.fill(made, 60, print, hosts)
     made.check_complete()

@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import cluster, places
+from beowire import places
 from beowire.lab import up
-from beowire.launch import Job
-from beowire.run import run_captured
+from beowire.run import cluster
+from beowire.run.job import run_captured
+from beowire.run.launch import Job
 from tshark import columns, decode
 from wire_layout import wire_layout
 

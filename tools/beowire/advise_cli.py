@@ -8,17 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from beowire import (
-    advise_tables,
-    places,
-    run_cli,
-    wan_advice,
-    wan_calibrate,
-    wan_check,
-    wan_plan,
-    wan_probe,
-)
+from beowire import advise_tables, places, wan_advice, wan_calibrate, wan_check, wan_plan, wan_probe
 from beowire.errors import BeowireError
+from beowire.run import options
 from beowire.terminal import note, out
 from beowire.wan_advice import Answer, Link
 from beowire.wan_profile import Book, Plan
@@ -48,7 +40,7 @@ def profile(
     cpus: Annotated[
         float, typer.Option(min=0, help="Processor time of each node; 0: equal shares.")
     ] = 0,
-    mpi: run_cli.Mpi = "openmpi",
+    mpi: options.Mpi = "openmpi",
     delay_max: Annotated[str, typer.Option(help="The longest delay, one way.")] = "50ms",
     rate_min: Annotated[str, typer.Option(help="The lowest rate.")] = "10M",
     rate_max: Annotated[str, typer.Option(help="A rate of the better lines.")] = "100M",
@@ -64,8 +56,8 @@ def profile(
     hosts: Annotated[
         str | None, typer.Option("--hosts", help="Real hosts of one place, as many as nodes.")
     ] = None,
-    ssh: run_cli.Ssh = "ssh",
-    network: run_cli.Network = "",
+    ssh: options.Ssh = "ssh",
+    network: options.Network = "",
 ) -> None:
     """Measure a program on one site and on both over a few lines: profile --out FILE -- PROGRAM."""
     lines = wan_plan.lines(delay_max, rate_min, rate_max, loss_max)
@@ -106,8 +98,8 @@ def advise(
     rounds: Annotated[int, typer.Option(min=1, help="Of the probe.")] = 3,
     worth: Annotated[float, typer.Option(min=0, help="The least speedup that pays.")] = 1.0,
     json_file: Json = None,
-    ssh: run_cli.Ssh = "ssh",
-    network: run_cli.Network = "",
+    ssh: options.Ssh = "ssh",
+    network: options.Network = "",
 ) -> None:
     """Do the nodes of a second site pay? Exit status: 0 yes, 10 no, 11 cannot be told."""
     if sum(each not in ("", None) for each in (link, lab, hosts)) != 1:
@@ -135,7 +127,7 @@ def advise(
 
 
 def _probed(lab: str | None, hosts: str | None, ssh: str, network: str, rounds: int) -> Link:
-    where = run_cli.choose_cluster(lab, hosts, None, ssh, network)
+    where = options.choose_cluster(lab, hosts, None, ssh, network)
     note(f"probing the line between {where.hosts[0]} and {where.hosts[-1]}")
     return wan_probe.probe(where, rounds)
 

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import mpi, path, places, samples
-from beowire.cluster import Cluster
+from beowire import places, samples
 from beowire.errors import BeowireError
-from beowire.launch import Bind, Job, TcpStack, Transport
-from beowire.mpi import Mpi
-from beowire.run import run_captured
+from beowire.run import mpi, path
+from beowire.run.cluster import Cluster
+from beowire.run.job import run_captured
+from beowire.run.launch import Bind, Job, TcpStack, Transport
+from beowire.run.mpi import Mpi
 
 Mode = Literal["latency", "bandwidth", "rate"]
 

@@ -18,12 +18,12 @@ from beowire import (
     line_cli,
     overlap_bench,
     places,
-    run_cli,
     stripe_cli,
     wan_cli,
 )
 from beowire.errors import BeowireError
-from beowire.run import check_settings
+from beowire.run import options
+from beowire.run.job import check_settings
 from beowire.terminal import note, out
 from beowire.topology.keys import parse_rate
 
@@ -89,9 +89,9 @@ def bench_() -> None:
 
 @app.command("pingpong")
 def pingpong_(
-    lab: run_cli.Lab = None,
-    hosts: run_cli.Hosts = None,
-    hostfile: run_cli.HostFile = None,
+    lab: options.Lab = None,
+    hosts: options.Hosts = None,
+    hostfile: options.HostFile = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every figure to this file.")
     ] = None,
@@ -105,15 +105,15 @@ def pingpong_(
     ] = 0,
     window: Annotated[int, typer.Option(min=1, help="Messages in flight.")] = 64,
     bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "core",
-    mpi: run_cli.Mpi = "openmpi",
+    mpi: options.Mpi = "openmpi",
     baseline: Annotated[
         Literal["fastest", "native", "ofi", "ucx"], typer.Option(help="Which TCP to compare with.")
     ] = "fastest",
-    ssh: run_cli.Ssh = "ssh",
-    network: run_cli.Network = "",
+    ssh: options.Ssh = "ssh",
+    network: options.Network = "",
 ) -> None:
     """Ping-pong over TCP and over Beowire in turn: percentiles, ratios and their intervals."""
-    where = run_cli.choose_cluster(lab, hosts, hostfile, ssh, network)
+    where = options.choose_cluster(lab, hosts, hostfile, ssh, network)
     check_sizes(sizes)
     plan = bench.Plan(
         modes=tuple(
@@ -132,7 +132,7 @@ def pingpong_(
     check_settings(where)
     report = bench.compare(plan, where, note)
     if json_file is not None:
-        result = {**report.as_json(), "lab": run_cli.described_lab(where)}
+        result = {**report.as_json(), "lab": options.described_lab(where)}
         places.write_json(json_file, result)
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
@@ -141,9 +141,9 @@ def pingpong_(
 
 @app.command("exchange")
 def exchange_(
-    lab: run_cli.Lab = None,
-    hosts: run_cli.Hosts = None,
-    hostfile: run_cli.HostFile = None,
+    lab: options.Lab = None,
+    hosts: options.Hosts = None,
+    hostfile: options.HostFile = None,
     pattern: Annotated[
         Literal["pair", "scatter", "gather"],
         typer.Option(help="Two ranks of one node; the first node to the others; or from them."),
@@ -169,15 +169,15 @@ def exchange_(
         Path | None, typer.Option(help="Draw rate against size: FILE.svg, .png or .pdf.")
     ] = None,
     bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "core",
-    mpi: run_cli.Mpi = "openmpi",
+    mpi: options.Mpi = "openmpi",
     tcp_stack: Annotated[
         Literal["native", "ofi", "ucx"], typer.Option(help="Which software speaks TCP.")
     ] = "native",
-    ssh: run_cli.Ssh = "ssh",
-    network: run_cli.Network = "",
+    ssh: options.Ssh = "ssh",
+    network: options.Network = "",
 ) -> None:
     """Rates inside a node, or of one node with all others, by size, MPI type and calls."""
-    where = run_cli.choose_cluster(lab, hosts, hostfile, ssh, network)
+    where = options.choose_cluster(lab, hosts, hostfile, ssh, network)
     check_sizes(sizes)
     plan = exchange_bench.Plan(
         pattern=pattern,

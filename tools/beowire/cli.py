@@ -36,7 +36,7 @@ _COMMANDS = {
     "test": ("selftest_cli", "run_tests"),
     "info": ("info_cli", "info"),
     "vm": ("vm.cli", "run"),
-    "run": ("run_cli", "run"),
+    "run": ("run.cli", "run"),
 }
 _RUNS_ANOTHER = ("vm", "run")
 

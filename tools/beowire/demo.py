@@ -14,16 +14,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import bench, capture, demo_place, path, places, samples
-from beowire.cluster import Cluster, of_lab
+from beowire import bench, capture, demo_place, places, samples
 from beowire.demo_faults import Killed, Lossy, kill_a_rank, lose_frames
 from beowire.demo_place import Place
 from beowire.demo_programs import PROGRAMS, Outcome, Program
 from beowire.errors import BeowireError
 from beowire.lab import lab, status, up
-from beowire.launch import Job, Transport
 from beowire.progress import Progress
-from beowire.run import run_captured
+from beowire.run import path
+from beowire.run.cluster import Cluster, of_lab
+from beowire.run.job import run_captured
+from beowire.run.launch import Job, Transport
 
 NODES = 4
 RUN_LIMIT_S = 120.0

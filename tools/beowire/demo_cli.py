@@ -9,8 +9,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import cluster, demo, places, run_cli
+from beowire import demo, places
 from beowire.progress import Progress
+from beowire.run import cluster, options
 from beowire.terminal import out
 
 
@@ -21,8 +22,8 @@ def demo_(
     hosts: Annotated[
         str | None, typer.Option(help="Between these real machines, over ssh, instead of a lab.")
     ] = None,
-    ssh: run_cli.Ssh = "ssh",
-    network: run_cli.Network = "",
+    ssh: options.Ssh = "ssh",
+    network: options.Network = "",
 ) -> None:
     """Show unmodified MPI programs over TCP and over Beowire, on a lab of four nodes."""
     if json_file is not None:

@@ -10,13 +10,14 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from beowire import endings, launch, path, places, signals
-from beowire.cluster import Cluster
+from beowire import places, signals
 from beowire.demo_programs import PROGRAMS
 from beowire.errors import BeowireError
 from beowire.lab import lab, up
-from beowire.launch import Job
-from beowire.run import run, run_captured
+from beowire.run import endings, launch, path
+from beowire.run.cluster import Cluster
+from beowire.run.job import run, run_captured
+from beowire.run.launch import Job
 
 LOSS = 0.01
 RUN_LIMIT_S = 120.0

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import places, private_dir, remote
-from beowire.cluster import Cluster
+from beowire import places, private_dir
 from beowire.demo_programs import HPCC_INPUT, HPCC_OUTPUT, Program, hpcc_input
 from beowire.errors import BeowireError
-from beowire.launch import Job, Transport
+from beowire.run import remote
+from beowire.run.cluster import Cluster
+from beowire.run.launch import Job, Transport
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
 if TYPE_CHECKING:
-    from beowire.cluster import Cluster
     from beowire.doctor import uniformity
     from beowire.doctor.everywhere import Answers
+    from beowire.run.cluster import Cluster
 
 _WIDTH = 100
 _FINDINGS = 1
@@ -88,7 +88,7 @@ def cluster_(
 
 def _chosen(lab: str | None, nodes: str | None, hostfile: Path | None, ssh: str) -> "Cluster":
     """The nodes that the options name. Status 1 is for findings."""
-    from beowire.run_cli import choose_cluster
+    from beowire.run.options import choose_cluster
 
     if sum(option is not None for option in (lab, nodes, hostfile)) != 1:
         raise BeowireError(

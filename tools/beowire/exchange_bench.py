@@ -12,9 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import caches, mpi, path, places
+from beowire import caches, places
 from beowire.bench import machine
-from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.exchange_figures import (
     Comparison,
@@ -27,9 +26,11 @@ from beowire.exchange_figures import (
     rates,
     type_ratios,
 )
-from beowire.launch import Bind, Job, TcpStack
-from beowire.mpi import Mpi
-from beowire.run import run_captured
+from beowire.run import mpi, path
+from beowire.run.cluster import Cluster
+from beowire.run.job import run_captured
+from beowire.run.launch import Bind, Job, TcpStack
+from beowire.run.mpi import Mpi
 
 Pattern = Literal["pair", "scatter", "gather"]
 

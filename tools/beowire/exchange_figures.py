@@ -11,7 +11,7 @@ from typing import Any
 
 from beowire import samples
 from beowire.caches import Cache
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 
 NAMES: dict[Transport, str] = {"beowire": "Beowire", "tcp": "TCP", "memory": "MPI's memory"}
 

@@ -11,7 +11,6 @@ from rich.table import Table
 from beowire import (
     bench,
     drawing,
-    launch,
     model_basis,
     model_figures,
     model_graph_cli,
@@ -26,6 +25,7 @@ from beowire import (
 from beowire.errors import BeowireError
 from beowire.lab import up
 from beowire.model_results import Results, Setting
+from beowire.run import launch
 from beowire.terminal import note, out
 
 _RESULTS = Path("beowire-model.jsonl")

@@ -25,7 +25,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 from beowire import signals
 from beowire.errors import BeowireError
 from beowire.model_results import Results, Traffic
-from beowire.path import Endpoint, read_endpoints
+from beowire.run.path import Endpoint, read_endpoints
 
 Unit = Literal["s", "ms", "us", "ns"]
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from beowire import wan_fit, wan_lab
 from beowire.errors import BeowireError
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 from beowire.samples import Ratio
 from beowire.topology.keys import KEYS
 from beowire.wan_fit import Fit

@@ -15,12 +15,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from beowire import bench, launch, mpi, path, places, wan_lab
-from beowire.cluster import Cluster, of_hosts
+from beowire import bench, places, wan_lab
 from beowire.errors import BeowireError
 from beowire.lab import up
-from beowire.launch import Job
-from beowire.run import run_captured
+from beowire.run import launch, mpi, path
+from beowire.run.cluster import Cluster, of_hosts
+from beowire.run.job import run_captured
+from beowire.run.launch import Job
 from beowire.wan_lab import WanLab
 from beowire.wan_profile import Book, Case, Place, Run, Setting
 from beowire.wan_results import Verdict

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from beowire import wan_fit, wan_plan
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 from beowire.samples import Ratio
 from beowire.wan_grid import Line
 from beowire.wan_profile import Book

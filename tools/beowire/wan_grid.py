@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from beowire.errors import BeowireError
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 
 SweepName = Literal["delay", "rate", "size", "block"]
 

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from beowire.cluster import Cluster, of_lab
 from beowire.errors import BeowireError
 from beowire.lab import emulator, status, up
 from beowire.lab.lab import Lab
+from beowire.run.cluster import Cluster, of_lab
 from beowire.topology import catalogue
 from beowire.topology.topology import CLEAR as CLEAR_MODEL
 from beowire.topology.topology import DIRECTIONS, Model, Topology

@@ -12,7 +12,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 from beowire.wan_cost import Cost, Crossing
 from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Line, Point, Problem
 

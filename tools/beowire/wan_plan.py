@@ -2,7 +2,7 @@
 """Which lines a program's profile is made from, and what it then can be asked about."""
 
 from beowire.errors import BeowireError
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 from beowire.topology.keys import parse_rate, parse_share, parse_time
 from beowire.wan_grid import TRANSPORTS, Line
 from beowire.wan_profile import Book

@@ -3,9 +3,10 @@
 
 from dataclasses import replace
 
-from beowire import bench, remote, samples
-from beowire.cluster import Cluster
+from beowire import bench, samples
 from beowire.errors import BeowireError
+from beowire.run import remote
+from beowire.run.cluster import Cluster
 from beowire.wan_advice import Link
 from beowire.wan_grid import Line
 

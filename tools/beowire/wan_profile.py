@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 
 from beowire import __version__
 from beowire.errors import BeowireError
-from beowire.launch import Transport
+from beowire.run.launch import Transport
 from beowire.wan_grid import CLEAR, Line
 from beowire.wan_results import Verdict
 

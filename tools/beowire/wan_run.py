@@ -10,10 +10,11 @@ import json
 import os
 from collections.abc import Callable
 
-from beowire import bench, mpi, path, places
+from beowire import bench, places
 from beowire.errors import BeowireError
-from beowire.launch import Job
-from beowire.run import run_captured
+from beowire.run import mpi, path
+from beowire.run.job import run_captured
+from beowire.run.launch import Job
 from beowire.wan_grid import Grid, Point
 from beowire.wan_lab import WanLab
 from beowire.wan_model import Model, calibration, fit

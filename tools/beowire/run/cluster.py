@@ -8,9 +8,10 @@ from pathlib import Path
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
-from beowire import host_names, places
+from beowire import places
 from beowire.errors import BeowireError
 from beowire.lab.lab import Lab, load_ready
+from beowire.run import host_names
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def of_lab(name: str) -> Cluster:
     first = made.topology.nodes[0]
     return Cluster(
         hosts=made.node_names(),
-        agent=[str(places.package_file("agent.sh"))],
+        agent=[str(places.package_file("run/agent.sh"))],
         head=[] if loopback else ["sh", str(made.enter_path(first.name))],
         network="127.0.0.0/8" if loopback else made.network(),
         interface="lo" if loopback else first.interfaces[0].name,

@@ -14,12 +14,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from beowire import cluster, mpi, path, places, signals
+from beowire import places, signals
 from beowire.errors import BeowireError
 from beowire.lab import jobs, lab, up
-from beowire.launch import Command, Job
-from beowire.once import told_once
-from beowire.run import Ending, _execute, _with_late_signal, run, run_captured
+from beowire.run import cluster, mpi, path
+from beowire.run.job import Ending, _execute, _with_late_signal, run, run_captured
+from beowire.run.launch import Command, Job
+from beowire.run.once import told_once
 from beowire_cli import COMMAND, beowire
 
 pytestmark = [
@@ -155,7 +156,7 @@ def test_a_launcher_that_waits_for_a_lost_node_is_ended() -> None:
 
 
 def test_a_launcher_that_ends_by_itself_has_its_own_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beowire.run._GRACE_S", LIMIT_S)
+    monkeypatch.setattr("beowire.run.job._GRACE_S", LIMIT_S)
     ending = launched(f"echo '{GONE}' >&2; sleep 1.5; exit 7")
     assert ending == Ending(7, timed_out=False, interrupted_by=0)
 
@@ -168,7 +169,7 @@ def test_a_launcher_that_a_signal_ends_has_the_status_of_a_shell(number: signal.
 
 @pytest.mark.parametrize("said", [f"rank 1: {GONE}", "beowire: node2 is slow", f"{GONE}?"])
 def test_other_words_end_no_job(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("beowire.run._GRACE_S", 0.0)
+    monkeypatch.setattr("beowire.run.job._GRACE_S", 0.0)
     ending = launched(f"echo '{said}' >&2; sleep 1.5; exit 0")
     assert ending == Ending(0, timed_out=False, interrupted_by=0)
 

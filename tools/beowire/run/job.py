@@ -21,16 +21,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import launch, namespaces, places, signals
-from beowire.cluster import Cluster
-from beowire.endings import read_losses
+from beowire import namespaces, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import jobs
 from beowire.lab.lab import marked_processes
-from beowire.launch import Command, Job
-from beowire.observer import observed
-from beowire.once import Passage, told_once
-from beowire.path import JobRecord, read_endpoints
+from beowire.run import launch
+from beowire.run.cluster import Cluster
+from beowire.run.endings import read_losses
+from beowire.run.launch import Command, Job
+from beowire.run.observer import observed
+from beowire.run.once import Passage, told_once
+from beowire.run.path import JobRecord, read_endpoints
 from beowire.terminal import note
 
 _PATIENCE_S = 10.0
@@ -120,7 +121,9 @@ def _execute_whole(
     finally:
         with signals.uninterrupted():
             left = namespaces.kill(lambda: marked_processes(mark))
-            subprocess.run(["sh", str(places.package_file("sweep.sh")), str(began)], check=False)
+            subprocess.run(
+                ["sh", str(places.package_file("run/sweep.sh")), str(began)], check=False
+            )
         if left:
             note(f"these processes of the job do not die: {left}")
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from beowire import mpi
 from beowire.errors import BeowireError
 from beowire.lab.counters import NodeCounters
-from beowire.launch import Job
+from beowire.run import mpi
+from beowire.run.launch import Job
 
 # What an MPI launcher sends over TCP for each node, for wiring up and for forwarding output;
 # measured for Open MPI's and MPICH's launchers, with room. What each rank adds, module mpi knows.

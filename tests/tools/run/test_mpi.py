@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from beowire import mpi, places
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.run import mpi
 from beowire_cli import beowire
 
 OPENMPI_4 = "mpirun.openmpi (OpenRTE) 4.1.4\n"

@@ -4,9 +4,9 @@
 import subprocess
 
 import pytest
-from beowire import cluster, launch
 from beowire.errors import BeowireError
-from beowire.launch import Job
+from beowire.run import cluster, launch
+from beowire.run.launch import Job
 from hypothesis import given
 from hypothesis import strategies as some
 

@@ -4,11 +4,11 @@
 from dataclasses import replace
 
 import pytest
-from beowire import path
 from beowire.errors import BeowireError
 from beowire.lab.counters import NodeCounters
-from beowire.launch import Job
-from beowire.path import Endpoint, JobRecord
+from beowire.run import path
+from beowire.run.launch import Job
+from beowire.run.path import Endpoint, JobRecord
 
 PAYLOAD, LOCAL = 10_000_000, 2_000_000
 FRAMES = 1200

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from beowire import signals
-from beowire.endings import tells_of_a_loss
+from beowire.run.endings import tells_of_a_loss
 
 _OURS = b"beowire: "
 _LONGEST = 4096  # bytes of a line that is looked at

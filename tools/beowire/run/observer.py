@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import places, private_dir, remote
-from beowire.cluster import Cluster
+from beowire import places, private_dir
 from beowire.lab import counters
 from beowire.lab.counters import NodeCounters
+from beowire.run import remote
+from beowire.run.cluster import Cluster
 
 _SEPARATOR = "-- beowire --"
 _BEGAN = ".began"
@@ -67,7 +68,7 @@ def _observed_hosts(cluster: Cluster, directory: Path) -> Iterator[Observation]:
         collect = f"{_READ_COUNTERS}; echo '{_SEPARATOR}'; {pack}"
         ended = remote.execute_everywhere(cluster, collect)
     finally:
-        sweep = shlex.quote(places.package_file("sweep.sh").read_text())
+        sweep = shlex.quote(places.package_file("run/sweep.sh").read_text())
         end = f"sh -c {sweep} sweep.sh {name}/{_BEGAN}; rm -rf {name}"
         remote.execute_everywhere(cluster, end)
     for host, told in ended.items():

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from beowire import signals
-from beowire.cluster import Cluster
 from beowire.errors import BeowireError
+from beowire.run.cluster import Cluster
 
 
 def execute(

@@ -2,7 +2,7 @@
 """What counts as the report of a killed rank, in the words of each launcher and of Beowire."""
 
 import pytest
-from beowire.endings import report_of_death
+from beowire.run.endings import report_of_death
 
 OPENMPI = (
     "mpirun.openmpi noticed that process rank 2 with PID 23339 on node node3 exited on signal 9 "

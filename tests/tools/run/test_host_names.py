@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from beowire import cluster, host_names, places, remote
+from beowire import places
 from beowire.doctor import everywhere
 from beowire.errors import BeowireError
+from beowire.run import cluster, host_names, remote
 from beowire_cli import beowire
 
 GOOD = ["a", "node01", "n-1.example.org", "me@n1", "j.d_x@10.0.0.1", "10.0.0.1", "::1"]

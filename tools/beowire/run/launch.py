@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import mpi, places
-from beowire.cluster import Cluster
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.mpi import Installation, Mpi
+from beowire.run import mpi
+from beowire.run.cluster import Cluster
+from beowire.run.mpi import Installation, Mpi
 
 Transport = Literal["beowire", "tcp", "memory"]
 """`memory` is an MPI's own way between the ranks of one node."""
@@ -156,7 +157,7 @@ def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
 def _program(job: Job, cluster: Cluster) -> list[str]:
     """The program, on a lab behind the script that pins by global rank."""
     if job.bind == "core" and cluster.shares_cores:
-        return [str(places.package_file("pin.sh")), *job.program]
+        return [str(places.package_file("run/pin.sh")), *job.program]
     return job.program
 
 

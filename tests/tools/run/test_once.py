@@ -4,7 +4,7 @@
 import tempfile
 
 import pytest
-from beowire.once import Once, told_once
+from beowire.run.once import Once, told_once
 
 TEXT = (
     b"beowire: node2 is gone\nother\nbeowire: node3 is gone\nbeowire: node2 is gone\n"

@@ -34,7 +34,7 @@ def strays() -> set[str]:
 
 
 def run(hosts: str, transport: str, *more: str) -> Answer:
-    agent = str(places.package_file("agent.sh"))
+    agent = str(places.package_file("run/agent.sh"))
     reach = ["--hosts", hosts, "--ssh", agent, "--network", "127.0.0.0/8"]
     program = [str(places.example("pi")), "--precision", "1e-5"]
     return beowire("run", *reach, "-n", "2", "--transport", transport, *more, "--", *program)
