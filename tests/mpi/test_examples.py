@@ -6,7 +6,7 @@ import math
 import subprocess
 
 import pytest
-from beowire.bench import between_nodes_bytes
+from beowire.bench.pingpong import between_nodes_bytes
 from beowire.errors import BeowireError
 from beowire.run.cluster import Cluster
 from beowire.run.launch import Transport

@@ -6,8 +6,8 @@ import json
 
 import pytest
 from beowire import places
+from beowire.bench.exchange import CALLS, TYPES, moved_bytes
 from beowire.errors import BeowireError
-from beowire.exchange_bench import CALLS, TYPES, moved_bytes
 from beowire.run.cluster import Cluster
 from beowire.run.job import run_captured
 from beowire.run.launch import Job, Transport

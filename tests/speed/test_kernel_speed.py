@@ -12,7 +12,8 @@ import statistics
 
 import budgets
 import pytest
-from beowire import kernel_bench, places
+from beowire import places
+from beowire.bench import kernel
 from beowire.errors import BeowireError
 from beowire.vm import counted, machine
 from remembered import remembered
@@ -39,7 +40,7 @@ def measured() -> tuple[str, list[int]]:
         pytest.skip(f"there are no guests here: {error}")
     series = ".".join(stock.release.split(".")[:2])
     guest = machine.Guest(
-        [str(places.product(kernel_bench.PROGRAM)), "--rounds", "1", *(case(*c) for c in CASES)],
+        [str(places.product(kernel.PROGRAM)), "--rounds", "1", *(case(*c) for c in CASES)],
         cpus=1,
         memory_mb=512,
         limit_s=LIMIT_S,

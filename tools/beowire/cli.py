@@ -28,7 +28,7 @@ app = typer.Typer(
 # where what follows is another program's.
 _COMMANDS = {
     "lab": ("lab.cli", "app"),
-    "bench": ("bench_cli", "app"),
+    "bench": ("bench.cli", "app"),
     "doctor": ("doctor_cli", "app"),
     "model": ("model_cli", "app"),
     "wan": ("advise_cli", "app"),

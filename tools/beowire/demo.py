@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import bench, capture, demo_place, places, samples
+from beowire import capture, demo_place, places
+from beowire.bench import pingpong, samples
 from beowire.demo_faults import Killed, Lossy, kill_a_rank, lose_frames
 from beowire.demo_place import Place
 from beowire.demo_programs import PROGRAMS, Outcome, Program
@@ -69,7 +70,7 @@ class Result:
     """The lab's own description; empty on real hosts."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "order": "A B A B, A is TCP", "machine": bench.machine()}
+        return {**asdict(self), "order": "A B A B, A is TCP", "machine": pingpong.machine()}
 
 
 def steps(hosts: bool) -> int:
@@ -135,7 +136,7 @@ def compare(where: Place, result: Result, progress: Progress) -> None:
         path.prove(record, outcome.payload_bytes)
         outcomes.setdefault((program.name, transport), []).append(outcome)
         result.commands[f"{program.name} over {transport}"] = record.command
-        bench.add_carried(result.carried, record)
+        pingpong.add_carried(result.carried, record)
     result.rows = [
         _row(program, outcomes[program.name, "tcp"], outcomes[program.name, "beowire"])
         for program in PROGRAMS

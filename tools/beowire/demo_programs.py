@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from beowire.bench import between_nodes_bytes
+from beowire.bench.pingpong import between_nodes_bytes
 from beowire.errors import BeowireError
 
 HPL_SIZE = 720

@@ -9,7 +9,6 @@ import typer
 from rich.table import Table
 
 from beowire import (
-    bench,
     drawing,
     model_basis,
     model_figures,
@@ -22,6 +21,7 @@ from beowire import (
     model_whatif_cli,
     places,
 )
+from beowire.bench import pingpong
 from beowire.errors import BeowireError
 from beowire.lab import up
 from beowire.model_results import Results, Setting
@@ -187,7 +187,7 @@ def measure_(
     note(f"processors: {comparable.text}")
     if waits:
         os.environ.setdefault(launch.YIELD, "0")  # ranks that wait long must not yield in a loop
-    told = bench.machine()
+    told = pingpong.machine()
     kept = Results(
         results,
         Setting(

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from beowire import wan_fit, wan_lab
+from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
-from beowire.samples import Ratio
 from beowire.topology.keys import KEYS
 from beowire.wan_fit import Fit
 from beowire.wan_grid import Line

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from beowire import bench, places, wan_lab
+from beowire import places, wan_lab
+from beowire.bench import pingpong
 from beowire.errors import BeowireError
 from beowire.lab import up
 from beowire.run import launch, mpi, path
@@ -46,7 +47,7 @@ def setting(
         raise BeowireError(f"--ppn {ranks_per_node}?", "Give 1 or more ranks for each node.")
     wan_lab.chosen(wan_lab.topology(cpus), nodes)
     processors = os.cpu_count() or 1
-    told = bench.machine()
+    told = pingpong.machine()
     return Setting(
         program=placed(program),
         digest=digest(program),

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from beowire import wan_fit, wan_plan
+from beowire.bench.samples import Ratio
 from beowire.run.launch import Transport
-from beowire.samples import Ratio
 from beowire.wan_grid import Line
 from beowire.wan_profile import Book
 

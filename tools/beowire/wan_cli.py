@@ -9,9 +9,9 @@ import typer
 from rich.table import Table
 
 from beowire import drawing, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
+from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.lab import up
-from beowire.samples import Ratio
 from beowire.terminal import note, out
 from beowire.wan_report import Report, Row
 from beowire.wan_results import Results, Setting

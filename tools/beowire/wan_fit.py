@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from beowire.bench.samples import CONFIDENCE, Ratio
 from beowire.run.launch import Transport
-from beowire.samples import CONFIDENCE, Ratio
 from beowire.wan_cost import FRAME_BYTES, Cost, Crossing
 from beowire.wan_grid import CLEAR, Line
 from beowire.wan_profile import Book, Case, Sites

@@ -3,7 +3,7 @@
 
 from dataclasses import replace
 
-from beowire import bench, samples
+from beowire.bench import pingpong, samples
 from beowire.errors import BeowireError
 from beowire.run import remote
 from beowire.run.cluster import Cluster
@@ -12,8 +12,8 @@ from beowire.wan_grid import Line
 
 PATIENCE_S = 20.0
 """For a host to answer at all."""
-LATENCY_PLAN = bench.Plan(sizes="8", iterations=20, bind="none", baseline="native")
-RATE_PLAN = bench.Plan(sizes="256k", window=8, iterations=4, bind="none", baseline="native")
+LATENCY_PLAN = pingpong.Plan(sizes="8", iterations=20, bind="none", baseline="native")
+RATE_PLAN = pingpong.Plan(sizes="256k", window=8, iterations=4, bind="none", baseline="native")
 """For how much to send in a round: what takes so long that a connection's beginning is little."""
 ROUND_BYTES = 1 << 20
 ROUND_S = 2.0
@@ -50,7 +50,7 @@ def probe(cluster: Cluster, rounds: int) -> Link:
     )
 
 
-def _median(plan: bench.Plan, mode: bench.Mode, cluster: Cluster) -> float:
+def _median(plan: pingpong.Plan, mode: pingpong.Mode, cluster: Cluster) -> float:
     """Of one run: microseconds one way, or megabytes a second."""
-    report, _ = bench.run_pingpong(bench.pingpong_job(plan, mode, "tcp", "native"), cluster)
-    return bench.medians(mode, report)[0]
+    report, _ = pingpong.run_pingpong(pingpong.pingpong_job(plan, mode, "tcp", "native"), cluster)
+    return pingpong.medians(mode, report)[0]

@@ -5,8 +5,8 @@ the figures that the paper states."""
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from beowire import samples
-from beowire.samples import Ratio
+from beowire.bench import samples
+from beowire.bench.samples import Ratio
 from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Point, Problem, SweepName
 from beowire.wan_results import Measured, Results
 

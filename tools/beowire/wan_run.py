@@ -10,7 +10,8 @@ import json
 import os
 from collections.abc import Callable
 
-from beowire import bench, places
+from beowire import places
+from beowire.bench import pingpong
 from beowire.errors import BeowireError
 from beowire.run import mpi, path
 from beowire.run.job import run_captured
@@ -32,7 +33,7 @@ Tell = Callable[[str], None]
 
 def setting(nodes: int, cpus: float) -> Setting:
     """What is measured on."""
-    told = bench.machine()
+    told = pingpong.machine()
     return Setting(
         nodes=nodes,
         cpus=cpus,

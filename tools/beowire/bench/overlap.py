@@ -15,7 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from beowire import places, samples
+from beowire import places
+from beowire.bench import samples
 from beowire.errors import BeowireError
 from beowire.vm import machine
 

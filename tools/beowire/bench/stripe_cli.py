@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import places, stripe_bench
-from beowire.stripe_bench import Plan, Report
+from beowire import places
+from beowire.bench import stripe
+from beowire.bench.stripe import Plan, Report
 from beowire.terminal import note, out
 from beowire.topology.keys import format_rate, parse_rate
 
@@ -32,10 +33,10 @@ def run(
     """One transfer over several links of a node, to what each carries alone [D4]."""
     links = tuple(parse_rate(rate.strip()) for rate in rates.split(","))
     plan = Plan(links, mtu, messages, seconds, rounds, cut)
-    stripe_bench.check(plan)
+    stripe.check(plan)
     if json_file is not None:
         places.check_output(json_file)
-    report = stripe_bench.measure(plan, note)
+    report = stripe.measure(plan, note)
     if json_file is not None:
         places.write_json(json_file, report.as_json())
     _show(report)

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from beowire import overlap_bench
+from beowire.bench import overlap
 from beowire.errors import BeowireError
 from beowire.vm import machine
 from beowire_cli import beowire
@@ -19,7 +19,7 @@ def test_both_are_compared_with_the_longer_of_the_two() -> None:
         "compute_ns": [50, 100, 400],
         "both_ns": [120, 220, 440],
     }
-    result = overlap_bench.evaluate(told, "1gbit")
+    result = overlap.evaluate(told, "1gbit")
     assert (result.transfer_ns, result.compute_ns, result.both_ns) == (100, 100, 220)
     # The geometric mean of the rounds' ratios: 120/100, 220/200, 440/400.
     assert result.ratio.value == pytest.approx((1.2 * 1.1 * 1.1) ** (1 / 3))

@@ -7,10 +7,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import line_bench, line_flow, places
+from beowire import places
+from beowire.bench import line, line_flow
+from beowire.bench.line import Plan, Report
+from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
-from beowire.line_bench import Plan, Report
-from beowire.samples import Ratio
 from beowire.terminal import note, out
 from beowire.topology.keys import (
     format_rate,
@@ -60,10 +61,10 @@ def run(
         seconds,
         rounds,
     )
-    line_bench.check(plan)
+    line.check(plan)
     if json_file is not None:
         places.check_output(json_file)
-    report = line_bench.measure(plan, note)
+    report = line.measure(plan, note)
     if json_file is not None:
         places.write_json(json_file, report.as_json())
     _show(report)

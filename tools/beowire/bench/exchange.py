@@ -12,10 +12,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import caches, places
-from beowire.bench import machine
-from beowire.errors import BeowireError
-from beowire.exchange_figures import (
+from beowire import places
+from beowire.bench import caches
+from beowire.bench.exchange_figures import (
     Comparison,
     Edge,
     Figure,
@@ -26,6 +25,8 @@ from beowire.exchange_figures import (
     rates,
     type_ratios,
 )
+from beowire.bench.pingpong import machine
+from beowire.errors import BeowireError
 from beowire.run import mpi, path
 from beowire.run.cluster import Cluster
 from beowire.run.job import run_captured

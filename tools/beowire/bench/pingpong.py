@@ -12,7 +12,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import places, samples
+from beowire import places
+from beowire.bench import samples
 from beowire.errors import BeowireError
 from beowire.run import mpi, path
 from beowire.run.cluster import Cluster

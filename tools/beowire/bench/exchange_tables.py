@@ -3,8 +3,8 @@
 
 from rich.table import Table
 
-from beowire.exchange_bench import Report
-from beowire.exchange_figures import Figure
+from beowire.bench.exchange import Report
+from beowire.bench.exchange_figures import Figure
 
 
 def tables(report: Report) -> list[Table]:

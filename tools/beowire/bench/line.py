@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from beowire import line_flow, places
+from beowire import places
+from beowire.bench import line_flow
+from beowire.bench.samples import Ratio, ratio
 from beowire.errors import BeowireError
 from beowire.lab import emulator, up
 from beowire.lab.lab import Lab
-from beowire.samples import Ratio, ratio
 from beowire.topology import catalogue
 from beowire.topology.topology import CLEAR, Direction, Model
 from beowire.wan_lab import CABLE, EMULATED, TOPOLOGY

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import kernel_bench, kernel_cli, kernel_profile, places
+from beowire import places
+from beowire.bench import kernel, kernel_cli, kernel_profile
+from beowire.bench.kernel_figures import Figure, Row
+from beowire.bench.kernel_profile import Symbol, Symbols
 from beowire.errors import BeowireError
-from beowire.kernel_figures import Figure, Row
-from beowire.kernel_profile import Symbol, Symbols
 from beowire.vm import counted, kernels, machine
 from beowire_cli import beowire
 
@@ -24,7 +25,7 @@ def stock_kernel() -> kernels.Kernel:
 
 
 def run(*words: str) -> str:
-    program = places.product(kernel_bench.PROGRAM)
+    program = places.product(kernel.PROGRAM)
     guest = machine.Guest([str(program), *words], cpus=1, memory_mb=512, load=["veth"], icount=True)
     return counted.run(guest)
 
@@ -87,7 +88,7 @@ def test_a_program_that_fails_fails_the_guest() -> None:
 
 @pytest.mark.parametrize("case", ["wait=one", "transport=tcp,bytes=0", "transport=tcp,bulk=1"])
 def test_a_case_that_is_not_understood(case: str) -> None:
-    program = places.product(kernel_bench.PROGRAM)
+    program = places.product(kernel.PROGRAM)
     done = subprocess.run([program, case], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "not understood" in done.stderr
@@ -116,8 +117,8 @@ def test_growth_is_what_remains_without_the_bulk_and_without_the_trip() -> None:
         "transport=raw-all,wait=one,bytes=1,bulk=1000": record(5300, 5310),
         "transport=raw,wait=one,bytes=1,bulk=1000": record(5140, 5150),
     }
-    assert set(kernel_bench.cases_of(figure)) == set(records)
-    everything, own = kernel_bench.evaluate(figure, records)
+    assert set(kernel.cases_of(figure)) == set(records)
+    everything, own = kernel.evaluate(figure, records)
     assert (everything.value, own.value) == (200, 50)
     assert everything.ratio is None
     assert own.ratio is not None
@@ -139,7 +140,7 @@ def test_rows_are_told_per_message_and_copies_per_byte() -> None:
             }
         ],
     }
-    _, told = kernel_bench.evaluate(Figure("r", "rows", [tcp, rdm]), records)
+    _, told = kernel.evaluate(Figure("r", "rows", [tcp, rdm]), records)
     assert (told.value, told.p50, told.sent) == (25, 20, 10)
     assert (told.copied_tx, told.copied_rx) == (1, 0.5)
     assert told.ratio is not None
@@ -151,7 +152,7 @@ def test_the_checksum_is_told_apart() -> None:
     tcp = Row("tcp")
     off, on = (Row("rdm", options={"checksum": each}) for each in ("off", "on"))
     records = {tcp.case: record(100), off.case: record(60), on.case: record(75)}
-    told = kernel_bench.evaluate(Figure("c", "checksum", [tcp, off, on]), records)
+    told = kernel.evaluate(Figure("c", "checksum", [tcp, off, on]), records)
     assert [each.checksum for each in told] == [None, None, 15]
     shown = kernel_cli.figure_table(Figure("c", "checksum", [tcp, off, on]), told)
     (column,) = (each for each in shown.columns if each.header == "checksum")
@@ -161,9 +162,9 @@ def test_the_checksum_is_told_apart() -> None:
 def test_times_are_compared_with_an_interval() -> None:
     rows = [Row("tcp", "poll"), Row("rdm", "busy")]
     figure = Figure("w", "wall", rows, wall=True)
-    cases = kernel_bench.cases_of(figure)
+    cases = kernel.cases_of(figure)
     records = {cases[0]: record(100, 110, 100), cases[1]: record(50, 44, 60)}
-    _, told = kernel_bench.evaluate(figure, records)
+    _, told = kernel.evaluate(figure, records)
     assert told.ratio is not None
     assert told.ratio.value == pytest.approx(0.12 ** (1 / 3))
     assert told.ratio.low < told.ratio.value < told.ratio.high

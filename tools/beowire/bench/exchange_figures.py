@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from beowire import samples
-from beowire.caches import Cache
+from beowire.bench import samples
+from beowire.bench.caches import Cache
 from beowire.run.launch import Transport
 
 NAMES: dict[Transport, str] = {"beowire": "Beowire", "tcp": "TCP", "memory": "MPI's memory"}

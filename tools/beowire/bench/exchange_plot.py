@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beowire import drawing
-from beowire.exchange_bench import Report
-from beowire.exchange_figures import Figure
+from beowire.bench.exchange import Report
+from beowire.bench.exchange_figures import Figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

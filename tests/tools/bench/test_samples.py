@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from beowire import places, samples
+from beowire import places
+from beowire.bench import samples
 from hypothesis import given
 from hypothesis import strategies as some
 

@@ -9,9 +9,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from beowire import line_bench, line_flow
+from beowire.bench import line, line_flow
+from beowire.bench.line import Plan, Report, Run
 from beowire.lab import lab
-from beowire.line_bench import Plan, Report, Run
 from beowire.topology.topology import Model
 from beowire_cli import beowire, no_pair
 
@@ -77,19 +77,19 @@ def test_a_rate_is_bits_of_the_flow_s_own_receiver_by_the_time_it_took(
     @contextlib.contextmanager
     def running(_: object, kind: str, source: str, target: str) -> Iterator[None]:
         begun[target] = now
-        assert (source, target) in zip(line_bench.SENDERS, line_bench.RECEIVERS, strict=True)
+        assert (source, target) in zip(line.SENDERS, line.RECEIVERS, strict=True)
         assert kind == ("beowire" if target == "node5" else "reno")
         yield
 
-    monkeypatch.setattr(line_bench, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    monkeypatch.setattr(line, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
     monkeypatch.setattr(line_flow, "running", running)
     monkeypatch.setattr(line_flow, "rx_bytes", lambda _, node: int(now * bytes_per_s[node]))
-    monkeypatch.setattr(line_bench.emulator, "ask", lambda *_: None)
+    monkeypatch.setattr(line.emulator, "ask", lambda *_: None)
     told = {"valid": False, "reasons": ["late"]}
-    monkeypatch.setattr(line_bench.emulator, "stats", lambda *_: told)
+    monkeypatch.setattr(line.emulator, "stats", lambda *_: told)
     made: Any = None
     plan = Plan(Model(), ("beowire",), beside, False, 3.0, 1)
-    found = line_bench._run(made, plan, "beowire")
+    found = line._run(made, plan, "beowire")
     assert (found.bits, found.beside_bits) == (bits, beside_bits)
     assert (found.valid, found.reasons, found.ping_us) == (False, ["late"], None)
     assert set(begun) == ({"node5", "node6"} if beside else {"node5"})
@@ -125,7 +125,7 @@ def test_messages_of_30_kb_need_no_further_round_trip_over_a_distance(
     if eager:
         monkeypatch.setenv("BEOWIRE_EAGER_MAX", eager)
     plan = Plan(Model(rate_bits=100_000_000, delay_ns=delay_ns), (), "", False, 1, 1)
-    with line_bench.made(plan) as net, line_flow.pair(net, "node5", 47102) as directory:
+    with line.made(plan) as net, line_flow.pair(net, "node5", 47102) as directory:
         figures = tmp_path / "figures"
         words = ["--transport", "beowire", "--size", "30K", "--rounds", "1", "--iterations", "20"]
         words += ["--port", "47102", "--json", str(figures), net.address("node5")]

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from beowire import kernel_profile, places, samples
-from beowire.kernel_figures import Figure, Row
+from beowire import places
+from beowire.bench import kernel_profile, samples
+from beowire.bench.kernel_figures import Figure, Row
 from beowire.vm import counted, machine
 
 PROGRAM = "hosts/kernel/bench/beowire-kernel-bench"

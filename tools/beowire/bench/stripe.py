@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from beowire import line_flow
+from beowire.bench import line_flow
+from beowire.bench.samples import Ratio, ratio
 from beowire.errors import BeowireError
 from beowire.lab import stream, up
 from beowire.lab.lab import Lab
-from beowire.samples import Ratio, ratio
 from beowire.topology.topology import (
     DIRECTIONS,
     End,

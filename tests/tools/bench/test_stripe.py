@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 import pytest
+from beowire.bench.stripe import Plan, Report
 from beowire.lab import lab
-from beowire.stripe_bench import Plan, Report
 from beowire_cli import beowire, no_pair
 
 FAST, SLOW = 40e6, 10e6

@@ -8,18 +8,16 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import (
-    bench,
-    drawing,
-    exchange_bench,
+from beowire import drawing, places, wan_cli
+from beowire.bench import (
+    exchange,
     exchange_plot,
     exchange_tables,
     kernel_cli,
     line_cli,
-    overlap_bench,
-    places,
+    overlap,
+    pingpong,
     stripe_cli,
-    wan_cli,
 )
 from beowire.errors import BeowireError
 from beowire.run import options
@@ -67,7 +65,7 @@ def overlap_(
     parse_rate(rate)
     if json_file is not None:
         places.check_output(json_file)
-    told = overlap_bench.measure(rate, rounds, kernel)
+    told = overlap.measure(rate, rounds, kernel)
     if json_file is not None:
         places.write_json(json_file, told.as_json())
     table = Table("", "ms", title=f"{told.bytes:,} bytes at {rate}, {told.library}")
@@ -96,7 +94,7 @@ def pingpong_(
         Path | None, typer.Option("--json", help="Write every figure to this file.")
     ] = None,
     mode: Annotated[str, typer.Option(help="latency, bandwidth, rate; with commas.")] = ",".join(
-        bench.MODES
+        pingpong.MODES
     ),
     sizes: Annotated[str, typer.Option(help="Message sizes: 8,1k,1m.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of TCP and Beowire.")] = 5,
@@ -115,9 +113,9 @@ def pingpong_(
     """Ping-pong over TCP and over Beowire in turn: percentiles, ratios and their intervals."""
     where = options.choose_cluster(lab, hosts, hostfile, ssh, network)
     check_sizes(sizes)
-    plan = bench.Plan(
+    plan = pingpong.Plan(
         modes=tuple(
-            each for each in bench.MODES if each in parse_names("--mode", mode, bench.MODES)
+            each for each in pingpong.MODES if each in parse_names("--mode", mode, pingpong.MODES)
         ),
         sizes=sizes,
         rounds=rounds,
@@ -130,7 +128,7 @@ def pingpong_(
     if json_file is not None:
         places.check_output(json_file)
     check_settings(where)
-    report = bench.compare(plan, where, note)
+    report = pingpong.compare(plan, where, note)
     if json_file is not None:
         result = {**report.as_json(), "lab": options.described_lab(where)}
         places.write_json(json_file, result)
@@ -149,11 +147,11 @@ def exchange_(
         typer.Option(help="Two ranks of one node; the first node to the others; or from them."),
     ] = "pair",
     calls: Annotated[str, typer.Option(help="blocking, nonblocking; with commas.")] = ",".join(
-        exchange_bench.CALLS
+        exchange.CALLS
     ),
     types: Annotated[
         str, typer.Option(help="byte, double, vector, struct; with commas.")
-    ] = ",".join(exchange_bench.TYPES),
+    ] = ",".join(exchange.TYPES),
     sizes: Annotated[str, typer.Option(help="Message sizes: 1k,64k,1m.")] = "",
     rounds: Annotated[int, typer.Option(min=1, help="How often the settings take turns.")] = 5,
     iterations: Annotated[
@@ -179,10 +177,10 @@ def exchange_(
     """Rates inside a node, or of one node with all others, by size, MPI type and calls."""
     where = options.choose_cluster(lab, hosts, hostfile, ssh, network)
     check_sizes(sizes)
-    plan = exchange_bench.Plan(
+    plan = exchange.Plan(
         pattern=pattern,
-        calls=parse_names("--calls", calls, exchange_bench.CALLS),
-        types=parse_names("--types", types, exchange_bench.TYPES),
+        calls=parse_names("--calls", calls, exchange.CALLS),
+        types=parse_names("--types", types, exchange.TYPES),
         sizes=sizes,
         rounds=rounds,
         iterations=iterations,
@@ -191,13 +189,13 @@ def exchange_(
         mpi=mpi,
         tcp_stack=tcp_stack,
     )
-    exchange_bench.check(plan, where)
+    exchange.check(plan, where)
     if plot is not None:
         drawing.check_file(plot)
     if json_file is not None:
         places.check_output(json_file)
     check_settings(where)
-    report = exchange_bench.measure(plan, where, note)
+    report = exchange.measure(plan, where, note)
     if json_file is not None:
         places.write_json(json_file, report.as_json())
     if drawing.wanted(plot):
@@ -208,7 +206,7 @@ def exchange_(
         out().print(f"{setting}: {command}", markup=False)
 
 
-def figures_table(figures: list[bench.Figure]) -> Table:
+def figures_table(figures: list[pingpong.Figure]) -> Table:
     """Medians of all samples and the bad one per cent: of times the longest, of rates the lowest.
     Beside them the ratio of each round's medians, which need not be that of all."""
     table = Table("figure", "bytes", "unit")

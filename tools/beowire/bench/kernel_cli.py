@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import kernel_figures, places
+from beowire import places
+from beowire.bench import kernel_figures
+from beowire.bench.kernel import Bench, Measured, Plan, Profile
 from beowire.errors import BeowireError
-from beowire.kernel_bench import Bench, Measured, Plan, Profile
 from beowire.terminal import note, out
 
 _SHOWN = 40

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import caches, exchange_bench, exchange_figures, exchange_plot
-from beowire.exchange_bench import Plan, Report
-from beowire.exchange_figures import Setting
+from beowire.bench import caches, exchange, exchange_figures, exchange_plot
+from beowire.bench.exchange import Plan, Report
+from beowire.bench.exchange_figures import Setting
 from beowire_cli import NO_NAMESPACES, beowire
 
 MEMORY = Setting("memory", 8192)
@@ -144,7 +144,7 @@ def test_plots(name: str, tmp_path: Path) -> None:
 
 def test_what_is_moved_is_known() -> None:
     told = report({("byte", 1000): [10.0, 20.0], ("double", 80): [5.0]})
-    assert exchange_bench.moved_bytes(told) == 2 * 2000 + 160
+    assert exchange.moved_bytes(told) == 2 * 2000 + 160
 
 
 @pytest.fixture
