@@ -31,7 +31,7 @@ _COMMANDS = {
     "bench": ("bench.cli", "app"),
     "doctor": ("doctor_cli", "app"),
     "model": ("model_cli", "app"),
-    "wan": ("advise_cli", "app"),
+    "wan": ("wan.cli", "app"),
     "demo": ("demo_cli", "demo_"),
     "test": ("selftest_cli", "run_tests"),
     "info": ("info_cli", "info"),

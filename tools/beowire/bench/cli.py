@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import drawing, places, wan_cli
+from beowire import drawing, places
 from beowire.bench import (
     exchange,
     exchange_plot,
@@ -24,6 +24,7 @@ from beowire.run import options
 from beowire.run.job import check_settings
 from beowire.terminal import note, out
 from beowire.topology.keys import parse_rate
+from beowire.wan import bench_cli
 
 app = typer.Typer(help="Compare transports.", no_args_is_help=True)
 
@@ -47,7 +48,7 @@ def check_sizes(text: str) -> None:
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
 app.command("stripe")(stripe_cli.run)
-app.command("wan")(wan_cli.run_)
+app.command("wan")(bench_cli.run_)
 
 
 @app.command("overlap")

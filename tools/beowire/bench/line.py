@@ -21,7 +21,7 @@ from beowire.lab import emulator, up
 from beowire.lab.lab import Lab
 from beowire.topology import catalogue
 from beowire.topology.topology import CLEAR, Direction, Model
-from beowire.wan_lab import CABLE, EMULATED, TOPOLOGY
+from beowire.wan.sites import CABLE, EMULATED, TOPOLOGY
 
 SENDERS = ("node1", "node2", "node3")
 """Of the bulk transfer, of the flow beside it, of the ping-pong."""

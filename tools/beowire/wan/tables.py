@@ -7,10 +7,10 @@ from typing import Any
 
 from rich.table import Table
 
-from beowire import wan_advice, wan_check, wan_fit
-from beowire.wan_advice import Advice, Link
-from beowire.wan_check import Compared
-from beowire.wan_profile import Book, Setting
+from beowire.wan import advice, check, fit
+from beowire.wan.advice import Advice, Link
+from beowire.wan.check import Compared
+from beowire.wan.profile import Book, Setting
 
 _ANSWERS = {
     "yes": "Yes: the nodes of the second site pay",
@@ -54,7 +54,7 @@ def of_profile(book: Book) -> list[Table]:
     """The measured times beside those of the fit."""
     tables = []
     for transport in book.plan.transports:
-        law = wan_fit.of_book(book, transport)
+        law = fit.of_book(book, transport)
         table = _table(f"{transport}: {_law(law)}", "measured s", "fitted s", "MB crossed")
         cases = dict.fromkeys(run.case for run in book.runs if run.case.transport == transport)
         for case in cases:
@@ -71,7 +71,7 @@ def of_profile(book: Book) -> list[Table]:
     return tables
 
 
-def _law(found: wan_fit.Fit) -> str:
+def _law(found: fit.Fit) -> str:
     cost = found.cost
     return (
         f"{found.compute_s:.2f} s of computing, {cost.messages:.0f} messages in a row, "
@@ -82,7 +82,7 @@ def _law(found: wan_fit.Fit) -> str:
 
 def verdict(book: Book, link: Link, advices: list[Advice], worth: float) -> list[Table | str]:
     """The answer first."""
-    answer = wan_advice.overall(advices)
+    answer = advice.overall(advices)
     over = [each.transport for each in advices if each.answer == "yes"]
     how = f" over {' and '.join(over)}" if over else ""
     least = f" (asked for: a speedup of {worth:g})" if worth != 1 else ""
@@ -101,7 +101,7 @@ def verdict(book: Book, link: Link, advices: list[Advice], worth: float) -> list
         f"{_ANSWERS[answer]}{how}{least}.",
         table,
         *map(_terms, advices),
-        *wan_advice.next_steps(book, link, advices),
+        *advice.next_steps(book, link, advices),
         told(book),
     ]
 
@@ -141,8 +141,8 @@ def errors(found: list[Compared]) -> list[str]:
         own = [each for each in found if each.transport == transport]
         inside = sum(each.inside for each in own)
         lines.append(
-            f"{transport}: median error {100 * wan_check.median_error(own):.1f} % of {len(own)} "
-            f"lines (allowed {100 * wan_check.ERROR_MAX:.0f} %), largest "
+            f"{transport}: median error {100 * check.median_error(own):.1f} % of {len(own)} "
+            f"lines (allowed {100 * check.ERROR_MAX:.0f} %), largest "
             f"{100 * max(abs(each.error) for each in own):.1f} %; {inside} within their interval"
         )
     if any(each.invalid for each in found):

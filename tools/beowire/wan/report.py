@@ -7,8 +7,8 @@ from typing import Any
 
 from beowire.bench import samples
 from beowire.bench.samples import Ratio
-from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Point, Problem, SweepName
-from beowire.wan_results import Measured, Results
+from beowire.wan.grid import CLEAR, TRANSPORTS, Grid, Point, Problem, SweepName
+from beowire.wan.results import Measured, Results
 
 PAPER_DELAY = {25.0: 0.75, 50.0: 0.5}
 """By delay in ms: relative performance [C2]."""

@@ -7,8 +7,8 @@ from beowire.bench import pingpong, samples
 from beowire.errors import BeowireError
 from beowire.run import remote
 from beowire.run.cluster import Cluster
-from beowire.wan_advice import Link
-from beowire.wan_grid import Line
+from beowire.wan.advice import Link
+from beowire.wan.grid import Line
 
 PATIENCE_S = 20.0
 """For a host to answer at all."""

@@ -8,14 +8,14 @@ import statistics
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from beowire import wan_fit, wan_lab
 from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
 from beowire.topology.keys import KEYS
-from beowire.wan_fit import Fit
-from beowire.wan_grid import Line
-from beowire.wan_profile import Book
+from beowire.wan import fit, sites
+from beowire.wan.fit import Fit
+from beowire.wan.grid import Line
+from beowire.wan.profile import Book
 
 Answer = Literal["yes", "no", "unknown"]
 
@@ -93,7 +93,7 @@ def parse_link(text: str) -> Link:
 
 def advise(book: Book, link: Link, worth: float) -> list[Advice]:
     """For each transport of the profile; `worth` is the least speedup that pays."""
-    base = {transport: wan_fit.one_site_s(book, transport) for transport in book.plan.transports}
+    base = {transport: fit.one_site_s(book, transport) for transport in book.plan.transports}
     fastest = min(base, key=lambda transport: statistics.median(base[transport]))
     return [_advice(book, transport, fastest, base[fastest], link, worth) for transport in base]
 
@@ -113,9 +113,9 @@ def _advice(
     worth: float,
 ) -> Advice:
     """`one_site` are the times there over the fastest transport."""
-    law = wan_fit.of_book(book, transport)
+    law = fit.of_book(book, transport)
     one_s = statistics.median(one_site)
-    other = wan_fit.noise(book, fastest, "one") / math.sqrt(len(one_site))
+    other = fit.noise(book, fastest, "one") / math.sqrt(len(one_site))
     inside, worst = clamped(book, transport, link.line), clamped(book, transport, link.worst)
     slow = law.within(worst, other).high
     fast = law.within(clamped(book, transport, link.best), other).low
@@ -210,7 +210,7 @@ def next_steps(book: Book, link: Link, advices: list[Advice]) -> list[str]:
 def _options(book: Book) -> str:
     """How the profile was made, as far as the defaults do not say it."""
     setting, transports = book.setting, book.plan.transports
-    equal = wan_lab.default_cpus(setting.nodes, setting.processors)
+    equal = sites.default_cpus(setting.nodes, setting.processors)
     options = {
         "transport": (transports[0] if len(transports) == 1 else "both", "both"),
         "nodes": (setting.nodes, 4),
@@ -230,9 +230,7 @@ def as_json(book: Book, link: Link, advices: list[Advice], worth: float) -> dict
         "link": asdict(link),
         "transports": [asdict(each) for each in advices],
         "next": next_steps(book, link, advices),
-        "fit": {
-            each.transport: wan_fit.of_book(book, each.transport).as_json() for each in advices
-        },
+        "fit": {each.transport: fit.of_book(book, each.transport).as_json() for each in advices},
         "setting": asdict(book.setting),
         "equal_quotas_stand_for_computing": book.setting.crowded,
     }

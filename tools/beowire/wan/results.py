@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from beowire.row_file import RowFile
-from beowire.wan_grid import Line, Point, Problem
+from beowire.wan.grid import Line, Point, Problem
 
 
 @dataclass(frozen=True)

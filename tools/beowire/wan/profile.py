@@ -16,8 +16,8 @@ from typing import Any, Literal, Self
 from beowire import __version__
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
-from beowire.wan_grid import CLEAR, Line
-from beowire.wan_results import Verdict
+from beowire.wan.grid import CLEAR, Line
+from beowire.wan.results import Verdict
 
 FORMAT = 1
 Kind = Literal["profile", "check"]

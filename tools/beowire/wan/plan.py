@@ -4,8 +4,8 @@
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
 from beowire.topology.keys import parse_rate, parse_share, parse_time
-from beowire.wan_grid import TRANSPORTS, Line
-from beowire.wan_profile import Book
+from beowire.wan.grid import TRANSPORTS, Line
+from beowire.wan.profile import Book
 
 ROUNDS = 3
 """Of one site, and of both without a line."""

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire import places, wan_grid, wan_lab, wan_model, wan_plot, wan_report, wan_run
+from beowire import places
 from beowire.errors import BeowireError
 from beowire.lab import quota, up
-from beowire.wan_grid import CLEAR, Grid, Line, Point, Problem, Sweep
-from beowire.wan_model import Model
-from beowire.wan_results import Measured, Results, Setting, Verdict
+from beowire.wan import grid, model, plot, report, run, sites
+from beowire.wan.grid import CLEAR, Grid, Line, Point, Problem, Sweep
+from beowire.wan.model import Model
+from beowire.wan.results import Measured, Results, Setting, Verdict
 from beowire_cli import beowire
 
 SETTING = Setting(nodes=4, cpus=0.4, processors=2, machine="here", library="Open MPI 4.1")
@@ -44,9 +45,9 @@ def test_every_case_runs_once_a_round_and_transports_take_turns() -> None:
     assert runs[0][1].line == CLEAR
 
 
-@pytest.mark.parametrize("name", list(wan_grid.GRIDS))
+@pytest.mark.parametrize("name", list(grid.GRIDS))
 def test_every_problem_of_a_grid_has_its_base(name: str) -> None:
-    found = wan_grid.find(name)
+    found = grid.find(name)
     cases = found.cases()
     assert len(cases) == len(set(cases))
     assert {problem for problem, _ in cases} == {
@@ -56,7 +57,7 @@ def test_every_problem_of_a_grid_has_its_base(name: str) -> None:
 
 
 def test_the_papers_grid_has_the_papers_points() -> None:
-    cases = wan_grid.find("paper").cases()
+    cases = grid.find("paper").cases()
     lines = {line for _, line in cases}
     assert {Line(delay, 100) for delay in (0, 25, 50, 200)} <= lines
     assert {Line(0, rate) for rate in (10, 60, 100)} <= lines
@@ -68,7 +69,7 @@ def test_the_papers_grid_has_the_papers_points() -> None:
 
 def test_an_unknown_grid_is_refused() -> None:
     with pytest.raises(BeowireError, match="--grid huge"):
-        wan_grid.find("huge")
+        grid.find("huge")
 
 
 def test_the_prediction_is_computing_and_waiting_and_bytes() -> None:
@@ -86,7 +87,7 @@ def test_the_prediction_is_computing_and_waiting_and_bytes() -> None:
 
 
 def test_the_model_is_found_again_from_its_own_predictions() -> None:
-    found = wan_model.fit({point: MODEL.solve_s(point) for point in wan_model.calibration()})
+    found = model.fit({point: MODEL.solve_s(point) for point in model.calibration()})
     assert found.flops_per_s == pytest.approx(MODEL.flops_per_s)
     assert found.messages == pytest.approx(MODEL.messages)
     assert found.window_bytes["tcp"] == pytest.approx(1e5)
@@ -97,7 +98,7 @@ def test_the_model_is_found_again_from_its_own_predictions() -> None:
 def test_a_grid_takes_what_its_name_promises(name: str, minutes: float) -> None:
     """By the model of a machine with two processors, on which it was measured."""
     two = Model(0.9e9, {"tcp": 13.9, "beowire": 7.8}, {"tcp": 107e3, "beowire": 45e3})
-    assert two.grid_s(wan_grid.find(name)) < minutes * 60
+    assert two.grid_s(grid.find(name)) < minutes * 60
 
 
 def test_what_is_done_is_not_predicted_again() -> None:
@@ -173,7 +174,7 @@ def filled(path: Path) -> Results:
 
 
 def test_performance_is_relative_to_the_same_transport_without_emulation(tmp_path: Path) -> None:
-    evaluated = wan_report.evaluate(GRID, filled(tmp_path / "r"))
+    evaluated = report.evaluate(GRID, filled(tmp_path / "r"))
     found = {(row.point.transport, row.point.line): row for row in evaluated.rows}
     tcp, over = found["tcp", FAR], found["beowire", FAR]
     assert tcp.relative is not None
@@ -188,7 +189,7 @@ def test_performance_is_relative_to_the_same_transport_without_emulation(tmp_pat
 def test_a_half_done_grid_is_reported(tmp_path: Path) -> None:
     kept = Results(tmp_path / "r", SETTING)
     kept.add(measured(Point("tcp", MAIN, FAR), 4.0))
-    (row,) = wan_report.evaluate(GRID, kept).rows
+    (row,) = report.evaluate(GRID, kept).rows
     assert row.relative is None
     assert row.time_s == 4.0
 
@@ -204,7 +205,7 @@ def test_saturation_and_flatness_are_told(tmp_path: Path) -> None:
         if point.problem.block in (5, 100) and point.line == FAR:
             time_s = 30.0 if point.problem.block == 5 else 4.5
         kept.add(measured(point, time_s, number))
-    notes = "\n".join(wan_report.evaluate(grid, kept).notes)
+    notes = "\n".join(report.evaluate(grid, kept).notes)
     assert "at 100 Mbit/s from 60 Mbit/s on" in notes
     assert "differ by a factor of 1.50" in notes  # N/60 to N/6: 20, 60, 100; not 5
 
@@ -212,7 +213,7 @@ def test_saturation_and_flatness_are_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["png", "svg"])
 def test_the_report_is_drawn(tmp_path: Path, kind: str) -> None:
     file = tmp_path / f"wan.{kind}"
-    wan_plot.draw(wan_report.evaluate(GRID, filled(tmp_path / "r")), file)
+    plot.draw(report.evaluate(GRID, filled(tmp_path / "r")), file)
     assert file.read_bytes()[:4] in (b"\x89PNG", b"<?xm")
 
 
@@ -233,17 +234,17 @@ def test_what_is_refused_leaves_no_file(tmp_path: Path) -> None:
 
 
 def test_nodes_are_chosen_at_both_sites() -> None:
-    found = wan_lab.topology(0.25)
-    assert wan_lab.chosen(found, 4) == ["node1", "node2", "node5", "node6"]
+    found = sites.topology(0.25)
+    assert sites.chosen(found, 4) == ["node1", "node2", "node5", "node6"]
     assert {node.cpus for node in found.nodes} == {0.25}
     for nodes in (0, 3, 10):
         with pytest.raises(BeowireError, match="even number"):
-            wan_lab.chosen(found, nodes)
+            sites.chosen(found, nodes)
 
 
 @pytest.mark.parametrize(("nodes", "processors", "cpus"), [(4, 2, 0.4), (8, 2, 0.2), (4, 64, 1.0)])
 def test_nodes_share_what_the_emulator_leaves(nodes: int, processors: int, cpus: float) -> None:
-    assert wan_lab.default_cpus(nodes, processors) == cpus
+    assert sites.default_cpus(nodes, processors) == cpus
 
 
 def missing() -> str:
@@ -264,21 +265,21 @@ def missing() -> str:
 def test_a_point_is_run_once_and_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from beowire import wan_cli
+    from beowire.wan import bench_cli
 
     small, near = Problem(96, 24), Line(5, 50)
     tiny = Grid("tiny", (Sweep("delay", (small,), (near,)),))
-    monkeypatch.setitem(wan_grid.GRIDS, "tiny", tiny)
-    monkeypatch.setattr(wan_model, "SHORT", small)
-    monkeypatch.setattr(wan_model, "LONG", Problem(1200, 12))
-    monkeypatch.setattr(wan_model, "LINE", near)
+    monkeypatch.setitem(grid.GRIDS, "tiny", tiny)
+    monkeypatch.setattr(model, "SHORT", small)
+    monkeypatch.setattr(model, "LONG", Problem(1200, 12))
+    monkeypatch.setattr(model, "LINE", near)
     file, told = tmp_path / "r.jsonl", tmp_path / "told.json"
-    setting = wan_run.setting(2, wan_lab.default_cpus(2, os.cpu_count() or 1))
+    setting = run.setting(2, sites.default_cpus(2, os.cpu_count() or 1))
     before = Results(file, setting)
-    seeded = [point for point in wan_model.calibration() if point.problem == wan_model.LONG]
+    seeded = [point for point in model.calibration() if point.problem == model.LONG]
     for point in seeded:  # these are not run
         before.add(measured(point, 1.0 if point.line == CLEAR else 2.0, 0))
-    wan_cli.run_(name="tiny", results=file, nodes=2, json_file=told)
+    bench_cli.run_(name="tiny", results=file, nodes=2, json_file=told)
     lines = [json.loads(line) for line in file.read_text().splitlines()][len(seeded) :]
     points = [(line["round"], line["point"]["transport"]) for line in lines[1:]]
     assert points.count((1, "tcp")) == points.count((1, "beowire")) == 2
@@ -296,6 +297,6 @@ def test_a_point_is_run_once_and_kept(
     assert {row["point"]["transport"] for row in report["rows"]} == {"tcp", "beowire"}
     text = file.read_text()
     monkeypatch.setattr(up, "set_links", None)  # nothing is measured again
-    wan_cli.run_(name="tiny", results=file, nodes=2)
+    bench_cli.run_(name="tiny", results=file, nodes=2)
     assert file.read_text() == text
     assert "sweep over delay" in capsys.readouterr().out

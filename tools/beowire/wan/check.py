@@ -5,11 +5,11 @@ import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from beowire import wan_fit, wan_plan
 from beowire.bench.samples import Ratio
 from beowire.run.launch import Transport
-from beowire.wan_grid import Line
-from beowire.wan_profile import Book
+from beowire.wan import fit, plan
+from beowire.wan.grid import Line
+from beowire.wan.profile import Book
 
 LINES = (
     Line(0, 15),
@@ -56,12 +56,12 @@ class Compared:
 
 def lines(profile: Book) -> tuple[Line, ...]:
     """Those of LINES of which the profile can tell."""
-    return tuple(each for each in LINES if wan_plan.tells_losses(profile) or not each.loss)
+    return tuple(each for each in LINES if plan.tells_losses(profile) or not each.loss)
 
 
 def compare(profile: Book, found: Book) -> list[Compared]:
     """All lines of `found` that the profile does not have; those it has would prove nothing."""
-    fits = {each: wan_fit.of_book(profile, each) for each in profile.plan.transports}
+    fits = {each: fit.of_book(profile, each) for each in profile.plan.transports}
     seen = {(run.case.transport, run.case.line) for run in profile.runs}
     return [
         Compared(

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from beowire import places, wan_lab
+from beowire import places
 from beowire.bench import pingpong
 from beowire.errors import BeowireError
 from beowire.lab import up
@@ -23,10 +23,11 @@ from beowire.run import launch, mpi, path
 from beowire.run.cluster import Cluster, of_hosts
 from beowire.run.job import run_captured
 from beowire.run.launch import Job
-from beowire.wan_lab import WanLab
-from beowire.wan_profile import Book, Case, Place, Run, Setting
-from beowire.wan_results import Verdict
-from beowire.wan_run import ATTEMPTS, BEOWIRE_LINKS, duration
+from beowire.wan import sites
+from beowire.wan.profile import Book, Case, Place, Run, Setting
+from beowire.wan.results import Verdict
+from beowire.wan.run import ATTEMPTS, BEOWIRE_LINKS, duration
+from beowire.wan.sites import WanLab
 
 Tell = Callable[[str], None]
 
@@ -45,7 +46,7 @@ def setting(
     places.product("emulator/beowire-link")
     if ranks_per_node < 1:
         raise BeowireError(f"--ppn {ranks_per_node}?", "Give 1 or more ranks for each node.")
-    wan_lab.chosen(wan_lab.topology(cpus), nodes)
+    sites.chosen(sites.topology(cpus), nodes)
     processors = os.cpu_count() or 1
     told = pingpong.machine()
     return Setting(
@@ -53,7 +54,7 @@ def setting(
         digest=digest(program),
         nodes=nodes,
         ranks_per_node=ranks_per_node,
-        cpus=cpus or wan_lab.default_cpus(nodes, processors),
+        cpus=cpus or sites.default_cpus(nodes, processors),
         processors=processors,
         machine=f"{told['architecture']}, Linux {told['kernel']}",
         mpi=mpi_name,
@@ -110,7 +111,7 @@ def fill(book: Book, limit_s: float, tell: Tell, hosts: Cluster | None = None) -
     began_s = time.monotonic()
     with up.termination_raises(), _kept(book, tell):
         if in_lab:
-            with wan_lab.made(book.setting.nodes, book.setting.cpus) as lab:
+            with sites.made(book.setting.nodes, book.setting.cpus) as lab:
                 for number, case in _told(book, in_lab, tell):
                     book.add(_in_lab(lab, book.setting, number, case, limit_s))
         for number, case in _told(book, on_hosts, tell):

@@ -16,10 +16,10 @@ from beowire.errors import BeowireError
 from beowire.run import mpi, path
 from beowire.run.job import run_captured
 from beowire.run.launch import Job
-from beowire.wan_grid import Grid, Point
-from beowire.wan_lab import WanLab
-from beowire.wan_model import Model, calibration, fit
-from beowire.wan_results import Measured, Results, Setting
+from beowire.wan.grid import Grid, Point
+from beowire.wan.model import Model, calibration, fit
+from beowire.wan.results import Measured, Results, Setting
+from beowire.wan.sites import WanLab
 
 ATTEMPTS = 3
 """Runs of a point until its result is kept though the emulator was late."""

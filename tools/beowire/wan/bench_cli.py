@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import drawing, places, wan_grid, wan_lab, wan_plot, wan_report, wan_run
+from beowire import drawing, places
 from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.lab import up
 from beowire.terminal import note, out
-from beowire.wan_report import Report, Row
-from beowire.wan_results import Results, Setting
+from beowire.wan import grid, plot, report, run, sites
+from beowire.wan.report import Report, Row
+from beowire.wan.results import Results, Setting
 
 _RESULTS = Path("beowire-wan.jsonl")
 
@@ -48,37 +49,37 @@ def run_(
     ] = None,
 ) -> None:
     """HPL's work on two sites over an emulated line: delay, rate, problem and block size."""
-    found = wan_grid.find(name, rounds)
+    found = grid.find(name, rounds)
     if json_file is not None:
         places.check_output(json_file)
     if plot_file is not None:
         drawing.check_file(plot_file)
-    wan_lab.chosen(wan_lab.topology(cpus), nodes)
-    cpus = cpus or wan_lab.default_cpus(nodes, os.cpu_count() or 1)
-    wan_run.check_tools()
-    setting = wan_run.setting(nodes, cpus)
+    sites.chosen(sites.topology(cpus), nodes)
+    cpus = cpus or sites.default_cpus(nodes, os.cpu_count() or 1)
+    run.check_tools()
+    setting = run.setting(nodes, cpus)
     if report_only and not results.exists():
         raise BeowireError(f"There is no {results}.", "Name the file of results by --results.")
     kept = Results(results, setting)
     if not report_only and not _measure(found, kept, dry_run):
         return
-    _show(wan_report.evaluate(found, kept), setting, json_file, plot_file)
+    _show(report.evaluate(found, kept), setting, json_file, plot_file)
 
 
-def _measure(grid: wan_grid.Grid, kept: Results, dry_run: bool) -> bool:
+def _measure(wanted: grid.Grid, kept: Results, dry_run: bool) -> bool:
     """Runs what is missing; whether the results are to be shown."""
-    if all(run in kept.done() for run in grid.runs()):
-        note(f"all runs of grid {grid.name} stand in {kept.path} already")
+    if all(each in kept.done() for each in wanted.runs()):
+        note(f"all runs of grid {wanted.name} stand in {kept.path} already")
         return not dry_run
     with (
         up.termination_raises(),
-        wan_lab.made(kept.setting.nodes, kept.setting.cpus) as lab,
+        sites.made(kept.setting.nodes, kept.setting.cpus) as lab,
     ):
-        model = wan_run.calibrated(lab, kept, note)
-        missing = [each for each in grid.runs() if each not in kept.done()]
-        left = wan_run.duration(model.grid_s(grid, kept.done()))
+        model = run.calibrated(lab, kept, note)
+        missing = [each for each in wanted.runs() if each not in kept.done()]
+        left = run.duration(model.grid_s(wanted, kept.done()))
         note(
-            f"grid {grid.name}: {len(missing)} runs of {len(list(grid.runs()))} to do, "
+            f"grid {wanted.name}: {len(missing)} runs of {len(list(wanted.runs()))} to do, "
             f"about {left} ({model})"
         )
         if dry_run:
@@ -88,7 +89,7 @@ def _measure(grid: wan_grid.Grid, kept: Results, dry_run: bool) -> bool:
                 )
             return False
         try:
-            wan_run.sweep(lab, grid, kept, model, note)
+            run.sweep(lab, wanted, kept, model, note)
         except (KeyboardInterrupt, SystemExit):
             note(f"what is measured stands in {kept.path}; the same command goes on from there")
             raise
@@ -104,7 +105,7 @@ def _show(report: Report, setting: Setting, json_file: Path | None, plot_file: P
         whole = {"setting": setting.as_json(), "order": "A B A B, A is TCP", **report.as_json()}
         places.write_json(json_file, whole)
     if drawing.wanted(plot_file):
-        wan_plot.draw(report, plot_file)
+        plot.draw(report, plot_file)
     for name in dict.fromkeys(row.sweep for row in report.rows):
         out().print(_table(name, [row for row in report.rows if row.sweep == name], report))
     for text in report.notes:
@@ -124,9 +125,9 @@ def _table(name: str, rows: list[Row], report: Report) -> Table:
     for problem, line in cases:
         cells = []
         paper = ""
-        for transport in wan_grid.TRANSPORTS:
+        for transport in grid.TRANSPORTS:
             row = next(
-                (each for each in rows if each.point == wan_grid.Point(transport, problem, line)),
+                (each for each in rows if each.point == grid.Point(transport, problem, line)),
                 None,
             )
             cells += _cells(row)

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beowire import drawing
-from beowire.wan_grid import SweepName
-from beowire.wan_report import PAPER_DELAY, PAPER_FLAT, PAPER_RATE_MBIT, Report, Row
+from beowire.wan.grid import SweepName
+from beowire.wan.report import PAPER_DELAY, PAPER_FLAT, PAPER_RATE_MBIT, Report, Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

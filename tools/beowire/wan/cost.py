@@ -11,7 +11,7 @@ So m D + sum V max(1 / R, 2 D / W) + n p (h + k 2 D).
 import math
 from dataclasses import dataclass
 
-from beowire.wan_grid import Line
+from beowire.wan.grid import Line
 
 FRAME_BYTES = 1500
 

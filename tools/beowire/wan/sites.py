@@ -17,8 +17,8 @@ from beowire.run.cluster import Cluster, of_lab
 from beowire.topology import catalogue
 from beowire.topology.topology import CLEAR as CLEAR_MODEL
 from beowire.topology.topology import DIRECTIONS, Model, Topology
-from beowire.wan_grid import Line
-from beowire.wan_results import Verdict
+from beowire.wan.grid import Line
+from beowire.wan.results import Verdict
 
 TOPOLOGY = "two-sites"
 EMULATED = "wan-b"

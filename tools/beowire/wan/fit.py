@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The time of a program on both sites over any line, from its runs over a few.
 
-The parameters of `wan_cost` are those that meet the measured times best, in shares of each time,
+The parameters of `cost` are those that meet the measured times best, in shares of each time,
 and none of them is negative (Lawson and Hanson's least squares, as scipy has it). Which of the
 windows occur comes out of that. The interval of a prediction is that of linear regression, over the
 parameters that are not 0: what the fit leaves over, more where the line is unlike those measured.
@@ -17,9 +17,9 @@ from typing import Any
 
 from beowire.bench.samples import CONFIDENCE, Ratio
 from beowire.run.launch import Transport
-from beowire.wan_cost import FRAME_BYTES, Cost, Crossing
-from beowire.wan_grid import CLEAR, Line
-from beowire.wan_profile import Book, Case, Sites
+from beowire.wan.cost import FRAME_BYTES, Cost, Crossing
+from beowire.wan.grid import CLEAR, Line
+from beowire.wan.profile import Book, Case, Sites
 
 WINDOWS = (*(15e3 * 2**power for power in range(7)), math.inf)
 """Bytes under way that are told apart: from TCP's first window (RFC 6928) to about a megabyte."""

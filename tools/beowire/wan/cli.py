@@ -8,12 +8,13 @@ from typing import Annotated, Literal
 
 import typer
 
-from beowire import advise_tables, places, wan_advice, wan_calibrate, wan_check, wan_plan, wan_probe
+from beowire import places
 from beowire.errors import BeowireError
 from beowire.run import options
 from beowire.terminal import note, out
-from beowire.wan_advice import Answer, Link
-from beowire.wan_profile import Book, Plan
+from beowire.wan import advice, calibrate, check, plan, probe, tables
+from beowire.wan.advice import Answer, Link
+from beowire.wan.profile import Book, Plan
 
 app = typer.Typer(help="Are distant nodes worth it for a program?", no_args_is_help=True)
 
@@ -60,23 +61,23 @@ def profile(
     network: options.Network = "",
 ) -> None:
     """Measure a program on one site and on both over a few lines: profile --out FILE -- PROGRAM."""
-    lines = wan_plan.lines(delay_max, rate_min, rate_max, loss_max)
+    lines = plan.lines(delay_max, rate_min, rate_max, loss_max)
     begun = file.exists()
     if line and begun:
         lines = []  # one that is there gets these lines, not others beside its own
-    lines += [wan_advice.parse_link(each).line for each in line or []]
-    where = wan_calibrate.hosts(hosts, ssh, network, nodes)
+    lines += [advice.parse_link(each).line for each in line or []]
+    where = calibrate.hosts(hosts, ssh, network, nodes)
     names = tuple(where.hosts) if where else ()
-    chosen = wan_plan.transports(transport)
-    rounds = rounds or (1 if begun else wan_plan.ROUNDS)
+    chosen = plan.transports(transport)
+    rounds = rounds or (1 if begun else plan.ROUNDS)
     asked_for = Plan(rounds, chosen, tuple(dict.fromkeys(lines)), hosts=names)
-    setting = wan_calibrate.setting(program, nodes, ppn, cpus, mpi)
+    setting = calibrate.setting(program, nodes, ppn, cpus, mpi)
     book = Book.begin(file, "profile", setting, asked_for)
     places.check_output(file)
-    wan_calibrate.fill(book, limit, note, where)
-    for table in advise_tables.of_profile(book):
+    calibrate.fill(book, limit, note, where)
+    for table in tables.of_profile(book):
         out().print(table)
-    out().print(advise_tables.told(book), highlight=False)
+    out().print(tables.told(book), highlight=False)
 
 
 @app.command()
@@ -107,21 +108,21 @@ def advise(
             "Which line joins the sites?",
             "Give one of --link delay=25ms,rate=100M, --hosts A,B and --lab NAME.",
         )
-    described = wan_advice.parse_link(link) if link else None
+    described = advice.parse_link(link) if link else None
     book = Book.load(file, "profile")
     book.check_complete()
     if program:
-        wan_calibrate.check_program(book, program)
+        calibrate.check_program(book, program)
     if json_file is not None:
         places.check_output(json_file)
     found = described or _probed(lab, hosts, ssh, network, rounds)
-    wan_plan.check_losses(book, found.line)
-    advices = wan_advice.advise(book, found, worth)
-    answer = wan_advice.overall(advices)
+    plan.check_losses(book, found.line)
+    advices = advice.advise(book, found, worth)
+    answer = advice.overall(advices)
     if json_file is not None:
-        told = wan_advice.as_json(book, found, advices, worth)
+        told = advice.as_json(book, found, advices, worth)
         places.write_output(json_file, json.dumps(told, indent=1, allow_nan=False) + "\n")
-    for text in advise_tables.verdict(book, found, advices, worth):
+    for text in tables.verdict(book, found, advices, worth):
         out().print(text)
     raise typer.Exit(EXIT_CODES[answer])
 
@@ -129,7 +130,7 @@ def advise(
 def _probed(lab: str | None, hosts: str | None, ssh: str, network: str, rounds: int) -> Link:
     where = options.choose_cluster(lab, hosts, None, ssh, network)
     note(f"probing the line between {where.hosts[0]} and {where.hosts[-1]}")
-    return wan_probe.probe(where, rounds)
+    return probe.probe(where, rounds)
 
 
 @app.command("check")
@@ -153,10 +154,10 @@ def check_(
     book.check_complete()
     if json_file is not None:
         places.check_output(json_file)
-    setting = wan_calibrate.again(book)
-    asked = [wan_advice.parse_link(each).line for each in line or []] or wan_check.lines(book)
+    setting = calibrate.again(book)
+    asked = [advice.parse_link(each).line for each in line or []] or check.lines(book)
     for each in asked:
-        wan_plan.check_losses(book, each)
+        plan.check_losses(book, each)
     lines = tuple(each for each in asked if each not in book.plan.lines)
     if not lines:
         raise BeowireError(
@@ -167,14 +168,14 @@ def check_(
     place = results or file.with_name(file.name + ".check")
     found = Book.begin(place, "check", setting, asked_for)
     places.check_output(place)
-    wan_calibrate.fill(found, limit, note)
-    compared = wan_check.compare(book, found)
+    calibrate.fill(found, limit, note)
+    compared = check.compare(book, found)
     if json_file is not None:
-        told = {**wan_check.as_json(compared), "setting": advise_tables.setting(book.setting)}
+        told = {**check.as_json(compared), "setting": tables.setting(book.setting)}
         places.write_output(json_file, json.dumps(told, indent=1, allow_nan=False) + "\n")
-    out().print(advise_tables.compared(compared))
-    for text in advise_tables.errors(compared):
+    out().print(tables.compared(compared))
+    for text in tables.errors(compared):
         out().print(text, highlight=False)
-    out().print(advise_tables.told(found), highlight=False)
-    worst = max(wan_check.as_json(compared)["median_error"].values())
-    raise typer.Exit(0 if worst <= wan_check.ERROR_MAX else 1)
+    out().print(tables.told(found), highlight=False)
+    worst = max(check.as_json(compared)["median_error"].values())
+    raise typer.Exit(0 if worst <= check.ERROR_MAX else 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """How long a point will take, before it is run: computing, messages in a row, and bytes.
 
-T = F / g + P m D + V max(1 / R, 2 D / W), of which `wan_cost` is all but the first term.
+T = F / g + P m D + V max(1 / R, 2 D / W), of which `cost` is all but the first term.
 F are the floating point operations as HPL counts them, g what all ranks compute together; P the
 panels, each of which costs m messages that wait for the one-way delay D one after the other; V the
 bytes that cross the line, at its rate R or with W of them under way in a round trip. g and, for
@@ -13,8 +13,8 @@ import statistics
 from dataclasses import dataclass
 
 from beowire.run.launch import Transport
-from beowire.wan_cost import Cost, Crossing
-from beowire.wan_grid import CLEAR, TRANSPORTS, Grid, Line, Point, Problem
+from beowire.wan.cost import Cost, Crossing
+from beowire.wan.grid import CLEAR, TRANSPORTS, Grid, Line, Point, Problem
 
 START_S = 2.0
 """A launcher's own time without a delay."""
