@@ -30,7 +30,7 @@ _COMMANDS = {
     "lab": ("lab.cli", "app"),
     "bench": ("bench.cli", "app"),
     "doctor": ("doctor_cli", "app"),
-    "model": ("model_cli", "app"),
+    "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
     "demo": ("demo_cli", "demo_"),
     "test": ("selftest_cli", "run_tests"),

@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.table import Table
 
-from beowire import drawing, model_loggp, model_report, model_runs, model_whatif, places
+from beowire import drawing, places
 from beowire.errors import BeowireError
-from beowire.model_whatif import Prediction
+from beowire.model import loggp, report, runs, whatif
+from beowire.model.whatif import Prediction
 from beowire.terminal import note, out
 from beowire.topology.keys import parse_bytes
 
@@ -59,21 +60,21 @@ def run(
     if plot_file is not None:
         drawing.check_file(plot_file)
     known = _network(pingpong, transport, network)
-    change = model_whatif.parse(latency, rate, cpu, known)
-    if change == model_whatif.Change():
+    change = whatif.parse(latency, rate, cpu, known)
+    if change == whatif.Change():
         raise BeowireError("Nothing is changed.", "Give --latency, --rate or --cpu.")
     size = parse_bytes(message) if message else 0
-    measured = model_runs.read(files, per_node)
+    measured = runs.read(files, per_node)
     for line in measured.told():
         note(line)
-    later = model_runs.read([against], per_node) if against is not None else None
-    now = model_whatif.unchanged(measured, noise)
-    if known is not None and not size and model_whatif.counted(measured.runs):
-        found = [model_whatif.predict_counted(measured, change, known, noise)]
+    later = runs.read([against], per_node) if against is not None else None
+    now = whatif.unchanged(measured, noise)
+    if known is not None and not size and whatif.counted(measured.runs):
+        found = [whatif.predict_counted(measured, change, known, noise)]
     elif now.fit is None:
         raise BeowireError(now.remarks[0], "Count the traffic, with which no law is needed.")
     else:
-        found = model_whatif.predict(now.fit, change, known, size)
+        found = whatif.predict(now.fit, change, known, size)
     if json_file is not None:
         told: dict[str, Any] = {
             "now": now.as_json(),
@@ -82,7 +83,7 @@ def run(
             "predictions": [each.as_json() for each in found],
         }
         if later is not None:
-            told["errors"] = [model_whatif.errors(each, later) for each in found]
+            told["errors"] = [whatif.errors(each, later) for each in found]
         places.write_json(json_file, told)
     if drawing.wanted(plot_file):
         _draw(now, found, measured, plot_file)
@@ -105,18 +106,18 @@ def run(
             out().print(f"{each.name}: {line}", highlight=False)
 
 
-def _network(pingpong: Path | None, transport: str, network: str) -> model_loggp.LogGP | None:
+def _network(pingpong: Path | None, transport: str, network: str) -> loggp.LogGP | None:
     if pingpong is not None and network:
         raise BeowireError("--pingpong and --network both tell the network.", "Give one.")
     if pingpong is not None:
-        return model_loggp.from_pingpong(pingpong, transport)
-    return model_loggp.parse(network) if network else None
+        return loggp.from_pingpong(pingpong, transport)
+    return loggp.parse(network) if network else None
 
 
-def _table(now: Prediction, change: model_whatif.Change, found: list[Prediction]) -> Table:
+def _table(now: Prediction, change: whatif.Change, found: list[Prediction]) -> Table:
     table = Table("", "now", *(f"{change}; {each.name}" for each in found))
     laws = [each.fit for each in (now, *found)]
-    rows = [model_report.words(law) if law else ("-",) * 4 for law in laws]
+    rows = [report.words(law) if law else ("-",) * 4 for law in laws]
     for place, name in enumerate(("a", "n", "N_opt", "S(N_opt)")):
         table.add_row(name, *(row[place] for row in rows))
     return table
@@ -132,30 +133,28 @@ def _times(now: Prediction, found: list[Prediction], nodes: list[int]) -> Table:
     return table
 
 
-def _errors(found: list[Prediction], later: model_runs.Runs) -> Table:
+def _errors(found: list[Prediction], later: runs.Runs) -> Table:
     """How far the predictions are off, at each N."""
     nodes = sorted({run.nodes for run in later.runs})
     table = Table("N", *map(str, nodes), "median", title="predicted above measured, %")
     for each in found:
-        off = model_whatif.errors(each, later)
+        off = whatif.errors(each, later)
         cells = [f"{100 * off[number]:+.0f}" if number in off else "-" for number in nodes]
         middle = median(abs(share) for share in off.values()) if off else float("nan")
         table.add_row(each.name, *cells, f"{100 * middle:.0f}")
     return table
 
 
-def _draw(
-    now: Prediction, found: list[Prediction], runs: model_runs.Runs, file: Path | None
-) -> None:
+def _draw(now: Prediction, found: list[Prediction], measured: runs.Runs, file: Path | None) -> None:
     """Speed, one node now being 1: measured, fitted and predicted."""
     import numpy as np
 
     figure = drawing.figure(8, 6)
     axes = figure.subplots()
-    nodes = runs.nodes()
+    nodes = measured.nodes()
     alone = now.time(1) or max(now.medians.values())
     across = np.linspace(1, 1.5 * float(nodes.max()), _STEPS)
-    axes.plot(nodes, alone / runs.times(), "k.", label="measured")
+    axes.plot(nodes, alone / measured.times(), "k.", label="measured")
     for each, line in zip((now, *found), ("k", *["--"] * len(found)), strict=True):
         if each.fit is not None:
             axes.plot(across, alone / each.fit.time(across), line, label=each.name)

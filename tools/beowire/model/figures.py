@@ -7,7 +7,8 @@ has the text of the thesis, not its drawings: the ranges and the values of n in 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beowire import drawing, model_law
+from beowire import drawing
+from beowire.model import law
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ def _amdahl(axes: "Axes") -> None:
     import numpy as np
 
     nodes = np.linspace(1, 4 * _FAR, _STEPS)
-    axes.plot(nodes, model_law.speedup(SERIAL, 0.0, nodes))
+    axes.plot(nodes, law.speedup(SERIAL, 0.0, nodes))
     axes.axhline(1 / SERIAL, color="grey", ls=":", label="1 / a")
     axes.set_title(f"Amdahl's law, a = {SERIAL:g}")
     _dress(axes, "N")
@@ -44,7 +45,7 @@ def _against(axes: "Axes") -> None:
     import numpy as np
 
     across = np.linspace(0, _MOST, _STEPS)
-    axes.plot(across, [model_law.speedup(SERIAL, float(n), float(NODES)) for n in across])
+    axes.plot(across, [law.speedup(SERIAL, float(n), float(NODES)) for n in across])
     axes.axhline(1, color="grey", ls=":", label="one node")
     axes.set_title(f"speedup against n, a = {SERIAL:g}, N = {NODES}")
     _dress(axes, "communication parameter n")
@@ -55,9 +56,9 @@ def _several(axes: "Axes") -> None:
 
     nodes = np.linspace(1, _FAR, _STEPS)
     for n in NEAR_ZERO:
-        (line,) = axes.plot(nodes, model_law.speedup(SERIAL, n, nodes), label=f"n = {n:g}")
-        if n and (best := model_law.optimum(SERIAL, n)) <= _FAR:
-            axes.plot([best], [model_law.best_speedup(SERIAL, n)], "o", color=line.get_color())
+        (line,) = axes.plot(nodes, law.speedup(SERIAL, n, nodes), label=f"n = {n:g}")
+        if n and (best := law.optimum(SERIAL, n)) <= _FAR:
+            axes.plot([best], [law.best_speedup(SERIAL, n)], "o", color=line.get_color())
     axes.set_title(f"several n near 0, a = {SERIAL:g}; dots: N_opt")
     _dress(axes, "N")
 

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from beowire import drawing
-from beowire.model_graph import Tiers
-from beowire.model_schedule import Schedule
+from beowire.model.graph import Tiers
+from beowire.model.schedule import Schedule
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from beowire import model_fit, model_forms, model_law, model_report, model_runs, model_trials
 from beowire.errors import BeowireError
-from beowire.model_fit import Interval
+from beowire.model import fit, forms, law, report, runs, trials
+from beowire.model.fit import Interval
 from beowire_cli import beowire
 from hypothesis import given
 from hypothesis import strategies as some
@@ -23,10 +23,10 @@ def times(
     a: float, optimum: float, nodes: list[int], noise: float = 0, seed: int = 1
 ) -> list[float]:
     """Of a program that takes 30 s on one node."""
-    n = model_law.parameter(a, optimum)
+    n = law.parameter(a, optimum)
     jitter = 1 + noise * np.random.default_rng(seed).standard_normal(len(nodes))
     return [
-        30 / model_law.speedup(a, n, float(each)) * float(shake)
+        30 / law.speedup(a, n, float(each)) * float(shake)
         for each, shake in zip(nodes, jitter, strict=True)
     ]
 
@@ -37,30 +37,30 @@ def written(path: Path, nodes: list[int], seconds: list[float]) -> Path:
     return path
 
 
-def fitted(nodes: list[int], seconds: list[float], noise: float = 0) -> model_fit.Fit:
-    return model_fit.fit(np.array(nodes, dtype=float), np.array(seconds), noise)
+def fitted(nodes: list[int], seconds: list[float], noise: float = 0) -> fit.Fit:
+    return fit.fit(np.array(nodes, dtype=float), np.array(seconds), noise)
 
 
-def evaluated(path: Path, nodes: list[int], seconds: list[float]) -> model_report.Report:
-    return model_report.evaluate(model_runs.read([written(path, nodes, seconds)]), 0, 0)
+def evaluated(path: Path, nodes: list[int], seconds: list[float]) -> report.Report:
+    return report.evaluate(runs.read([written(path, nodes, seconds)]), 0, 0)
 
 
 # --- the law ---
 
 
 def test_the_law_at_one_node_has_no_speedup() -> None:
-    assert model_law.speedup(0.2, 0.0, 1.0) == 1
-    assert model_law.speedup(0.2, 0.0, 1e9) == pytest.approx(5)
+    assert law.speedup(0.2, 0.0, 1.0) == 1
+    assert law.speedup(0.2, 0.0, 1e9) == pytest.approx(5)
 
 
 @given(some.floats(0, 0.9), some.floats(2, 1000))
 def test_no_number_of_nodes_is_better_than_the_optimum(a: float, optimum: float) -> None:
-    n = model_law.parameter(a, optimum)
-    best = model_law.best_speedup(a, n)
-    assert model_law.optimum(a, n) == pytest.approx(optimum)
-    assert model_law.speedup(a, n, optimum) == pytest.approx(best)
-    assert model_law.speedup(a, n, optimum * 1.01) < best
-    assert model_law.speedup(a, n, optimum * 0.99) < best
+    n = law.parameter(a, optimum)
+    best = law.best_speedup(a, n)
+    assert law.optimum(a, n) == pytest.approx(optimum)
+    assert law.speedup(a, n, optimum) == pytest.approx(best)
+    assert law.speedup(a, n, optimum * 1.01) < best
+    assert law.speedup(a, n, optimum * 0.99) < best
 
 
 # --- the fit ---
@@ -73,15 +73,15 @@ def test_exact_data_give_the_truth(a: float, optimum: float, unit: float) -> Non
     assert found.clear
     assert found.a == pytest.approx(a, rel=1e-4, abs=1e-6)
     assert found.optimum == pytest.approx(optimum, rel=1e-5)
-    n = model_law.parameter(a, optimum)
+    n = law.parameter(a, optimum)
     assert found.n == pytest.approx(n, rel=1e-4)
-    assert found.best == pytest.approx(model_law.best_speedup(a, n), rel=1e-5)
+    assert found.best == pytest.approx(law.best_speedup(a, n), rel=1e-5)
 
 
 def test_points_lie_in_their_intervals() -> None:
     found = fitted(FAR, times(0.1, 14, FAR, 0.02))
     truth = (found.a, found.n, found.optimum, found.best)
-    for value, interval in zip(truth, model_trials.intervals(found), strict=True):
+    for value, interval in zip(truth, trials.intervals(found), strict=True):
         assert interval.low < value < interval.high
 
 
@@ -109,9 +109,7 @@ def test_a_bound_instead_of_a_point_where_communication_is_not_clear() -> None:
 def test_more_runs_narrow_the_intervals() -> None:
     once = fitted(FAR, times(0.1, 14, FAR, 0.02))
     often = fitted(FAR * 16, times(0.1, 14, FAR * 16, 0.02))
-    for wide, narrow in zip(
-        model_trials.intervals(once), model_trials.intervals(often), strict=True
-    ):
+    for wide, narrow in zip(trials.intervals(once), trials.intervals(often), strict=True):
         assert narrow.high - narrow.low < wide.high - wide.low
 
 
@@ -153,46 +151,46 @@ def test_times_that_grow_with_n_have_no_speedup() -> None:
 # --- coverage ---
 
 
-@pytest.mark.parametrize("case", list(model_trials.cases(16, 0.02)), ids=str)
-def test_intervals_hold_the_truth(case: model_trials.Case) -> None:
-    told = model_trials.cover(case, 150)
+@pytest.mark.parametrize("case", list(trials.cases(16, 0.02)), ids=str)
+def test_intervals_hold_the_truth(case: trials.Case) -> None:
+    told = trials.cover(case, 150)
     for share in told.held.values():
         assert 0.89 < share < 1  # three standard deviations of 150 trials
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", list(model_trials.cases(32, 0.02)), ids=str)
-def test_intervals_hold_the_truth_in_a_thousand_trials(case: model_trials.Case) -> None:
-    told = model_trials.cover(case, 1000)
+@pytest.mark.parametrize("case", list(trials.cases(32, 0.02)), ids=str)
+def test_intervals_hold_the_truth_in_a_thousand_trials(case: trials.Case) -> None:
+    told = trials.cover(case, 1000)
     for share in told.held.values():
         assert 0.93 <= share <= 0.97
 
 
 def test_intervals_that_are_too_narrow_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_fit, "CONFIDENCE", 0.8)
-    told = model_trials.cover(model_trials.Case(0.2, 1.5, 16, 0.02), 150)
+    monkeypatch.setattr(fit, "CONFIDENCE", 0.8)
+    told = trials.cover(trials.Case(0.2, 1.5, 16, 0.02), 150)
     assert max(told.held.values()) < 0.9
 
 
 # --- other forms ---
 
 
-@pytest.mark.parametrize("name", model_forms.NAMES)
-def test_the_form_that_made_the_data_is_the_best(name: model_forms.Name) -> None:
+@pytest.mark.parametrize("name", forms.NAMES)
+def test_the_form_that_made_the_data_is_the_best(name: forms.Name) -> None:
     nodes = np.array([1, 2, 4, 8, 16, 24, 32, 48] * 3, dtype=float)
     coefficients = (29.0, 1.0, {"thesis": 0.002, "N log N": 0.5, "N^2 (USL)": 0.05}.get(name, 0.0))
-    form = model_forms.Form(name, coefficients[: 2 if name == "Amdahl" else 3], 0, None)
+    form = forms.Form(name, coefficients[: 2 if name == "Amdahl" else 3], 0, None)
     shaken = form.time(nodes) * (1 + 0.01 * np.random.default_rng(5).standard_normal(nodes.size))
-    compared = model_forms.compare(nodes, shaken)
-    assert model_forms.likely(compared)[0].name == name
+    compared = forms.compare(nodes, shaken)
+    assert forms.likely(compared)[0].name == name
     if name != "Amdahl":  # which is each of the others with c2 = 0
-        assert [each.name for each in model_forms.likely(compared)] == [name]
+        assert [each.name for each in forms.likely(compared)] == [name]
     assert sum(each.weight or 0 for each in compared) == pytest.approx(1)
 
 
 def test_aicc_pays_for_each_coefficient() -> None:
     nodes = np.array(FAR, dtype=float)
-    for form in model_forms.compare(nodes, np.array(times(0.1, 14, FAR, 0.02))):
+    for form in forms.compare(nodes, np.array(times(0.1, 14, FAR, 0.02))):
         free, runs = len(form.coefficients) + 1, len(FAR)
         fine = 2 * free + 2 * free * (free + 1) / (runs - free - 1)
         assert form.aicc == pytest.approx(runs * math.log(form.noise**2) + fine)
@@ -202,9 +200,9 @@ def test_the_form_n_squared_is_the_universal_scalability_law() -> None:
     contention, coherency = 0.05, 0.002
     nodes = np.array([1, 2, 4, 8, 16, 32, 64], dtype=float)
     exact = (1 + contention * (nodes - 1) + coherency * nodes * (nodes - 1)) / nodes
-    best = model_forms.compare(nodes, exact)[0]
+    best = forms.compare(nodes, exact)[0]
     assert best.name == "N^2 (USL)"
-    told = model_forms.usl(best)
+    told = forms.usl(best)
     assert told["contention"] == pytest.approx(contention, rel=1e-4)
     assert told["coherency"] == pytest.approx(coherency, rel=1e-4)
 
@@ -220,7 +218,7 @@ def test_a_law_that_does_not_fit_is_told(tmp_path: Path) -> None:
     )
     assert found.misfit is not None
     assert found.misfit < 1e-6
-    assert any("The law does not fit" in line for line in model_report.verdict(found))
+    assert any("The law does not fit" in line for line in report.verdict(found))
 
 
 # --- what next ---
@@ -232,7 +230,7 @@ def test_a_law_that_holds_seems_to_fit_badly_as_rarely_as_is_told() -> None:
     told = []
     for seed in range(400):
         seconds = times(0.1, 14, nodes, 0.02, seed)
-        found = model_fit.misfit(np.array(nodes, float), np.array(seconds), fitted(nodes, seconds))
+        found = fit.misfit(np.array(nodes, float), np.array(seconds), fitted(nodes, seconds))
         assert found is not None
         told.append(found)
     for share in (0.05, 0.5):
@@ -246,7 +244,7 @@ def test_runs_with_a_wild_outlier_are_advised_all_the_same(tmp_path: Path) -> No
     seconds = [1.73, 3.30, 0.87, 0.61, 1.86, 0.93, 0.74, 0.57, 1.70, 0.94, 0.74, 0.60]
     found = evaluated(tmp_path / "r", nodes, seconds)
     assert found.advice.nodes > 4
-    (told, *_) = model_report.verdict(found)
+    (told, *_) = report.verdict(found)
     assert told.startswith("The data cannot tell")
     assert "0 nodes" not in told
 
@@ -267,7 +265,7 @@ def test_the_next_point_lies_far_out_and_brings_what_it_promises(tmp_path: Path)
 
 def test_no_further_point_than_there_are_nodes(tmp_path: Path) -> None:
     path = written(tmp_path / "r", FAR, times(0.1, 14, FAR, 0.02))
-    found = model_report.evaluate(model_runs.read([path]), 0, 20)
+    found = report.evaluate(runs.read([path]), 0, 20)
     assert found.advice.nodes <= 20
 
 
@@ -284,7 +282,7 @@ def test_the_command_tells_and_writes_and_draws(tmp_path: Path) -> None:
     whole = json.loads(told.read_text())
     optimum = whole["fit"]["optimum_nodes"]
     assert optimum["low"] < 14 < optimum["high"]
-    assert {form["name"] for form in whole["forms"]} == set(model_forms.NAMES)
+    assert {form["name"] for form in whole["forms"]} == set(forms.NAMES)
     assert whole["next"]["nodes"] > 0
     assert b"<svg" in drawn.read_bytes()
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
@@ -317,7 +315,7 @@ def test_more_than_linear_speedup_gets_an_interval_that_holds_it_and_no_advice(
     assert found.fit.a < 0
     assert found.fit.a_interval.holds(found.fit.a)
     assert found.fit.a_interval.high < 0
-    told = " ".join(model_report.verdict(found))
+    told = " ".join(report.verdict(found))
     assert "more than linear" in told
     assert "Measure next" not in told
     interval = found.fit.optimum_interval

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from beowire.model_fit import CONFIDENCE, Fit, columns
-from beowire.model_forms import Form
+from beowire.model.fit import CONFIDENCE, Fit, columns
+from beowire.model.forms import Form
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from beowire.errors import BeowireError
-from beowire.model_fit import Fit, fit
-from beowire.model_loggp import PARTS, LogGP, Part, parse_rate, parse_time
-from beowire.model_runs import Run, Runs
+from beowire.model.fit import Fit, fit
+from beowire.model.loggp import PARTS, LogGP, Part, parse_rate, parse_time
+from beowire.model.runs import Run, Runs
 
 if TYPE_CHECKING:
     from numpy import float64

@@ -4,9 +4,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beowire import drawing, model_law
-from beowire.model_fit import Fit
-from beowire.model_report import Report
+from beowire import drawing
+from beowire.model import law
+from beowire.model.fit import Fit
+from beowire.model.report import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,10 +60,10 @@ def _against(axes: "Axes", report: Report) -> None:
     a, n = min(max(found.a, 0.0), 1.0), found.n_interval
     far = 2 * n.high if n.high > 0 else 1 / most**3
     across = np.linspace(0, far, _STEPS)
-    axes.plot(across, [model_law.speedup(a, float(each), most) for each in across])
+    axes.plot(across, [law.speedup(a, float(each), most) for each in across])
     axes.axvspan(max(n.low, 0), min(n.high, far), color="C3", alpha=0.15, label="n, 95 %")
     if found.clear:
-        axes.plot([found.n], [model_law.speedup(a, found.n, most)], "o", color="C3", label="n")
+        axes.plot([found.n], [law.speedup(a, found.n, most)], "o", color="C3", label="n")
     _dress(axes, f"communication parameter n (a = {a:.3g}, N = {most:g})", "speedup S")
     axes.set_ylim(bottom=0)
 

@@ -13,19 +13,12 @@ from pathlib import Path
 
 import beowire_cli
 import pytest
-from beowire import (
-    model_basis,
-    model_cli,
-    model_law,
-    model_measure,
-    model_results,
-    model_runs,
-    row_file,
-)
+from beowire import row_file
 from beowire.errors import BeowireError
 from beowire.lab import quota, up
-from beowire.model_measure import Plan, RunError
-from beowire.model_results import Results, Setting
+from beowire.model import basis, cli, law, measure, results, runs
+from beowire.model.measure import Plan, RunError
+from beowire.model.results import Results, Setting
 from beowire.topology import topology
 from beowire_cli import COMMAND, beowire
 
@@ -35,7 +28,7 @@ SETTING = Setting(PLAN.command, 2, "wall clock", "here", "2 ranks on 2 cores", T
 
 def told(nodes: str = "{N}", where: str = "") -> list[str]:
     """A program that says how long so many nodes take, and notes that it ran."""
-    times = {each: 10 / model_law.speedup(0.1, 0.002, float(each)) for each in range(1, 13)}
+    times = {each: 10 / law.speedup(0.1, 0.002, float(each)) for each in range(1, 13)}
     note = f"open({where!r}, 'a').write('{nodes} ');" if where else ""
     return [sys.executable, "-c", f"{note}print('took', {times}[int('{nodes}')], 's')"]
 
@@ -63,10 +56,10 @@ def test_placeholders_are_filled_in() -> None:
 
 
 def test_numbers_of_nodes() -> None:
-    assert model_measure.parse_nodes("4,1-2,8-12/2") == [1, 2, 4, 8, 10, 12]
+    assert measure.parse_nodes("4,1-2,8-12/2") == [1, 2, 4, 8, 10, 12]
     for wrong in ("", "0-3", "a", "3-"):
         with pytest.raises(BeowireError, match="--nodes"):
-            model_measure.parse_nodes(wrong)
+            measure.parse_nodes(wrong)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +72,7 @@ def test_numbers_of_nodes() -> None:
 )
 def test_a_plan_that_cannot_work_is_refused(plan: Plan, what: str) -> None:
     with pytest.raises(BeowireError, match=what):
-        model_measure.check(plan)
+        measure.check(plan)
 
 
 # --- a run ---
@@ -87,12 +80,12 @@ def test_a_plan_that_cannot_work_is_refused(plan: Plan, what: str) -> None:
 
 def test_the_time_is_read_from_the_output() -> None:
     plan = replace(PLAN, command=told(), clock=r"took ([\d.]+)", unit="ms")
-    assert model_measure.run_once(plan, 1) == pytest.approx(10.02e-3)
+    assert measure.run_once(plan, 1) == pytest.approx(10.02e-3)
 
 
 def test_the_wall_clock_is_the_time_otherwise() -> None:
     plan = replace(PLAN, command=["sleep", "0.0{N}"])
-    assert model_measure.run_once(plan, 5) > 0.05
+    assert measure.run_once(plan, 5) > 0.05
 
 
 @pytest.mark.parametrize(
@@ -112,13 +105,13 @@ def test_a_run_that_gives_no_time_says_why(script: str, what: str) -> None:
     if "sleep" not in script:
         plan = replace(plan, limit_s=0)
     with pytest.raises(RunError, match=what):
-        model_measure.run_once(plan, 1)
+        measure.run_once(plan, 1)
 
 
 def test_what_a_run_leaves_behind_is_ended(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     script = f"sleep 300 & echo $! >{file}; exit 0"
-    model_measure.run_once(replace(PLAN, command=["sh", "-c", script]), 1)
+    measure.run_once(replace(PLAN, command=["sh", "-c", script]), 1)
     state = Path(f"/proc/{file.read_text().strip()}/stat")
     wait_until(lambda: not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z")
 
@@ -141,12 +134,12 @@ def endpoint(path: Path, **counts: int) -> None:
 
 
 def test_traffic_is_that_of_the_busiest_rank(tmp_path: Path) -> None:
-    assert model_measure.traffic(tmp_path) is None
+    assert measure.traffic(tmp_path) is None
     endpoint(tmp_path / "a.json", sent=500, got=100, tx_messages=9, rx_messages=2, rx_pulls=1)
     endpoint(tmp_path / "b.json", sent=100, got=400, tx_messages=2, rx_messages=8, tx_pulls=3)
     (tmp_path / "job.json").write_text("{}")
     # A long message is announced, asked for, and comes: three one after another.
-    assert model_measure.traffic(tmp_path) == model_results.Traffic(messages=16, bytes=600)
+    assert measure.traffic(tmp_path) == results.Traffic(messages=16, bytes=600)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +159,7 @@ def test_what_comes_while_as_much_goes_counts_once(
         duplex_messages=at_once,
         duplex_payload=25 * at_once,
     )
-    assert model_measure.traffic(tmp_path) == model_results.Traffic(messages, size)
+    assert measure.traffic(tmp_path) == results.Traffic(messages, size)
 
 
 def test_traffic_is_kept_with_the_run(tmp_path: Path) -> None:
@@ -174,9 +167,9 @@ def test_traffic_is_kept_with_the_run(tmp_path: Path) -> None:
     told = {"node": "n", "pid": 1, "retransmits": 0, "drops": {}, "links": {}, "tx_messages": 7}
     script = f"echo '{json.dumps(told)}' >{{stats}}/n.json; echo took {{N}}"
     plan = replace(PLAN, command=["sh", "-c", script], clock=r"took ([\d.]+)", repeats=1)
-    model_measure.sweep(plan, Results(path, SETTING), quiet)
+    measure.sweep(plan, Results(path, SETTING), quiet)
     assert set(Results(path, SETTING).traffic) == set(plan.runs())
-    assert {run.messages for run in model_runs.read([path]).runs} == {7}
+    assert {run.messages for run in runs.read([path]).runs} == {7}
 
 
 # --- the file ---
@@ -186,14 +179,14 @@ def test_runs_are_kept_and_not_run_again(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     plan = replace(PLAN, command=told(where=str(ran)), clock=r"took ([\d.]+)", repeats=2)
     path = tmp_path / "r.jsonl"
-    assert model_measure.sweep(plan, Results(path, SETTING), quiet) == 0
+    assert measure.sweep(plan, Results(path, SETTING), quiet) == 0
     assert sorted(ran.read_text().split()) == sorted(["1", "2", "4"] * 2)
     again = Results(path, SETTING)
     assert set(again.times) == set(plan.runs())
-    assert model_measure.sweep(plan, again, quiet) == 0
-    assert model_measure.sweep(replace(plan, repeats=3), again, quiet) == 0
+    assert measure.sweep(plan, again, quiet) == 0
+    assert measure.sweep(replace(plan, repeats=3), again, quiet) == 0
     assert len(ran.read_text().split()) == 9
-    read = model_runs.read([path])
+    read = runs.read([path])
     assert [run.nodes for run in read.runs] == [1] * 3 + [2] * 3 + [4] * 3
     assert read.basis == ["2 ranks on 2 cores"]
 
@@ -204,15 +197,15 @@ def test_a_failed_run_is_named_and_tried_again(tmp_path: Path) -> None:
     script = f"[ {{N}} = 2 ] && [ -e {bad} ] && echo broken >&2 && exit 1; echo took {{N}}"
     plan = replace(PLAN, command=["sh", "-c", script], clock=r"took ([\d.]+)", repeats=1)
     said: list[str] = []
-    assert model_measure.sweep(plan, Results(path, SETTING), said.append) == 1
+    assert measure.sweep(plan, Results(path, SETTING), said.append) == 1
     assert any("N = 2, repeat 1 failed: exit status 1: broken" in line for line in said)
-    read = model_runs.read([path])
+    read = runs.read([path])
     assert [run.nodes for run in read.runs] == [1, 4]
     assert read.left_out == 1
     assert "broken" in read.remarks[0]
     bad.unlink()
-    assert model_measure.sweep(plan, Results(path, SETTING), quiet) == 0
-    assert model_runs.read([path]).left_out == 0
+    assert measure.sweep(plan, Results(path, SETTING), quiet) == 0
+    assert runs.read([path]).left_out == 0
 
 
 def test_a_line_that_was_cut_off_is_run_again(tmp_path: Path) -> None:
@@ -240,20 +233,20 @@ def test_runs_of_another_command_are_not_mixed_in(tmp_path: Path) -> None:
 
 def test_more_ranks_than_cores_are_refused() -> None:
     cores = len(os.sched_getaffinity(0))
-    assert model_basis.find(cores, 1, None, 0, False).fits
-    found = model_basis.find(cores + 1, 1, None, 0, False)
+    assert basis.find(cores, 1, None, 0, False).fits
+    found = basis.find(cores + 1, 1, None, 0, False)
     assert not found.fits
     assert f"{cores + 1} ranks on the {cores} cores" in found.text
     assert "--lab" in found.mend
-    assert not model_basis.find(cores, 2, None, 0, False).fits
+    assert not basis.find(cores, 2, None, 0, False).fits
 
 
 def test_waits_and_machines_of_their_own_stand_for_nodes() -> None:
-    assert model_basis.find(1000, 1, None, 0, True).fits
-    assert model_basis.find(1000, 4, None, 4, False).fits
-    assert not model_basis.find(1000, 5, None, 4, False).fits
+    assert basis.find(1000, 1, None, 0, True).fits
+    assert basis.find(1000, 4, None, 4, False).fits
+    assert not basis.find(1000, 5, None, 4, False).fits
     with pytest.raises(BeowireError, match="both say"):
-        model_basis.find(2, 1, "lab", 4, False)
+        basis.find(2, 1, "lab", 4, False)
 
 
 @pytest.fixture
@@ -273,21 +266,21 @@ def limited(lab_name: str) -> str:
 
 
 def test_equal_limits_of_a_lab_stand_for_nodes(limited: str) -> None:
-    found = model_basis.find(2, 1, limited, 0, False)
+    found = basis.find(2, 1, limited, 0, False)
     assert found.fits
     assert "0.1 processors for each of 2 nodes (equal limits by control groups)" in found.text
-    unequal = model_basis.find(3, 1, limited, 0, False)
+    unequal = basis.find(3, 1, limited, 0, False)
     assert not unequal.fits
     assert "unequal limits of processor time: 0.1, 0.1, 0.05" in unequal.text
     with pytest.raises(BeowireError, match="has 3 nodes, not 4"):
-        model_basis.find(4, 1, limited, 0, False)
+        basis.find(4, 1, limited, 0, False)
 
 
 def test_limits_beyond_the_machine_are_none(limited: str, monkeypatch: pytest.MonkeyPatch) -> None:
     cores = os.cpu_count() or 1
     each = {f"node{number}": {"cpus": cores / 2 + 0.5} for number in (1, 2, 3)}
     monkeypatch.setattr(quota, "told", lambda _: each)
-    found = model_basis.find(2, 1, limited, 0, False)
+    found = basis.find(2, 1, limited, 0, False)
     assert not found.fits
     assert "exceed the machine" in found.mend
 
@@ -296,7 +289,7 @@ def test_what_was_measured_unfit_is_not_fitted(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Results(path, replace(SETTING, fits=False)).add(1, 1, 2.0)
     with pytest.raises(BeowireError, match="compete for processors"):
-        model_runs.read([path])
+        runs.read([path])
 
 
 # --- the command ---
@@ -304,7 +297,7 @@ def test_what_was_measured_unfit_is_not_fitted(tmp_path: Path) -> None:
 
 def test_it_measures_and_fits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "fit.json"
-    model_cli.measure_(
+    cli.measure_(
         told(),
         "1-12",
         repeats=1,

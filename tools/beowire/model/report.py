@@ -9,10 +9,10 @@ from typing import Any
 from rich.table import Table
 
 from beowire.errors import BeowireError
-from beowire.model_advice import GOOD, Advice, advise
-from beowire.model_fit import Fit, Interval, fit, misfit
-from beowire.model_forms import FORMULAS, Form, compare, likely, usl
-from beowire.model_runs import Runs
+from beowire.model.advice import GOOD, Advice, advise
+from beowire.model.fit import Fit, Interval, fit, misfit
+from beowire.model.forms import FORMULAS, Form, compare, likely, usl
+from beowire.model.runs import Runs
 
 _OPTIMUM = "nodes of the best speedup"
 _FEW = 4

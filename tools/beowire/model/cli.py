@@ -8,23 +8,12 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import (
-    drawing,
-    model_basis,
-    model_figures,
-    model_graph_cli,
-    model_measure,
-    model_plot,
-    model_report,
-    model_runs,
-    model_trials,
-    model_whatif_cli,
-    places,
-)
+from beowire import drawing, places
 from beowire.bench import pingpong
 from beowire.errors import BeowireError
 from beowire.lab import up
-from beowire.model_results import Results, Setting
+from beowire.model import basis, figures, graph_cli, measure, plot, report, runs, trials, whatif_cli
+from beowire.model.results import Results, Setting
 from beowire.run import launch
 from beowire.terminal import note, out
 
@@ -72,11 +61,11 @@ def _fit(
     json_file: Path | None,
     plot_file: Path | None,
 ) -> None:
-    measured = model_runs.read(files, per_node)
+    measured = runs.read(files, per_node)
     for line in measured.told():
         note(line)
     try:
-        found = model_report.evaluate(measured, noise, most)
+        found = report.evaluate(measured, noise, most)
     except BeowireError as error:
         if measured.left_out:
             raise BeowireError(
@@ -86,18 +75,18 @@ def _fit(
     if json_file is not None:
         places.write_json(json_file, found.as_json())
     if drawing.wanted(plot_file):
-        model_plot.draw(found, plot_file)
+        plot.draw(found, plot_file)
     show(found)
 
 
-def show(found: model_report.Report) -> None:
+def show(found: report.Report) -> None:
     """The report, for people."""
-    out().print(model_report.summary(found), highlight=False)
-    for basis in found.runs.basis:
-        out().print(f"processors: {basis}", highlight=False, markup=False)
-    out().print(model_report.parameters(found))
-    out().print(model_report.forms_table(found))
-    for line in model_report.verdict(found):
+    out().print(report.summary(found), highlight=False)
+    for told in found.runs.basis:
+        out().print(f"processors: {told}", highlight=False, markup=False)
+    out().print(report.parameters(found))
+    out().print(report.forms_table(found))
+    for line in report.verdict(found):
         out().print(line, highlight=False)
 
 
@@ -115,15 +104,15 @@ def trials_(
         places.check_output(json_file)
     title = f"{count} trials, N_opt {optimum:g}, noise {100 * noise:g} %"
     table = Table("a", "N up to", title=title, title_justify="left")
-    for name in model_trials.NAMES:
+    for name in trials.NAMES:
         table.add_column(f"{name} held, width", justify="right")
     table.add_column("N_opt told", justify="right")
     found = []
-    for case in model_trials.cases(optimum, noise):
+    for case in trials.cases(optimum, noise):
         note(f"a = {case.a:g}, N up to {case.reach:g} N_opt")
-        told = model_trials.cover(case, count)
+        told = trials.cover(case, count)
         found.append(told)
-        cells = [_covered(told, name) for name in model_trials.NAMES]
+        cells = [_covered(told, name) for name in trials.NAMES]
         table.add_row(f"{case.a:g}", f"{case.reach:g} N_opt", *cells, f"{100 * told.clear:.0f} %")
     if json_file is not None:
         written = [each.as_json() for each in found]
@@ -136,7 +125,7 @@ def trials_(
     )
 
 
-def _covered(told: model_trials.Coverage, name: str) -> str:
+def _covered(told: trials.Coverage, name: str) -> str:
     width = told.width[name]
     how = f"from {100 * told.bound[name]:.0f}" if width is None else f"{100 * width:.3g}"
     return f"{100 * told.held[name]:.1f}, {how}"
@@ -174,11 +163,11 @@ def measure_(
     plot_file: PlotFile = None,
 ) -> None:
     """Run a command at several N, in turns and repeated, then fit: -- mpirun -n {ranks} PROGRAM."""
-    numbers = model_measure.parse_nodes(nodes)
-    plan = model_measure.Plan(command, numbers, repeats, per_node, limit, clock, unit)
-    model_measure.check(plan)
+    numbers = measure.parse_nodes(nodes)
+    plan = measure.Plan(command, numbers, repeats, per_node, limit, clock, unit)
+    measure.check(plan)
     _check_outputs(json_file, plot_file)
-    comparable = model_basis.find(numbers[-1], per_node, lab, node_cores, waits)
+    comparable = basis.find(numbers[-1], per_node, lab, node_cores, waits)
     if not comparable.fits and not unfit:
         raise BeowireError(
             f"These runs would say nothing of speedup: {comparable.text}.",
@@ -201,7 +190,7 @@ def measure_(
     )
     try:
         with up.termination_raises():
-            failed = model_measure.sweep(plan, kept, note)
+            failed = measure.sweep(plan, kept, note)
     except (KeyboardInterrupt, SystemExit):
         note(f"what is measured stands in {results}; the same command goes on from there")
         raise
@@ -229,9 +218,9 @@ def figures_(
 ) -> None:
     """The thesis's three figures of speedup, drawn again from its formulas."""
     drawing.check_file(file)
-    model_figures.draw(file)
+    figures.draw(file)
     note(f"drawn: {file}")
 
 
-app.command("graph")(model_graph_cli.run)
-app.command("what-if")(model_whatif_cli.run)
+app.command("graph")(graph_cli.run)
+app.command("what-if")(whatif_cli.run)

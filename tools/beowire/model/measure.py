@@ -24,7 +24,7 @@ from ClusterShell.RangeSet import RangeSet, RangeSetException
 
 from beowire import signals
 from beowire.errors import BeowireError
-from beowire.model_results import Results, Traffic
+from beowire.model.results import Results, Traffic
 from beowire.run.path import Endpoint, read_endpoints
 
 Unit = Literal["s", "ms", "us", "ns"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from beowire import model_rows
 from beowire.errors import BeowireError
+from beowire.model import rows
 
 if TYPE_CHECKING:
     from numpy import float64
@@ -77,7 +77,7 @@ def read(files: list[Path], per_node: int = 0) -> Runs:
     only number that there is."""
     result = Runs()
     for file in files:
-        found = model_rows.read(file)
+        found = rows.read(file)
         result.basis += found.basis
         result.remarks += found.failed
         result.left_out += len(found.failed)
@@ -88,7 +88,7 @@ def read(files: list[Path], per_node: int = 0) -> Runs:
     if not result.runs:
         raise BeowireError(
             f"No usable run in {', '.join(map(str, files))}.",
-            "\n  ".join(result.told()) or model_rows.HELP,
+            "\n  ".join(result.told()) or rows.HELP,
         )
     result.runs.sort(key=lambda run: run.nodes)
     return result

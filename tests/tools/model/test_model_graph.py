@@ -8,10 +8,10 @@ from pathlib import Path
 
 import networkx as nx
 import pytest
-from beowire import model_figures, model_graph_file, model_graph_plot, model_law
 from beowire.errors import BeowireError
-from beowire.model_graph import tiers
-from beowire.model_schedule import Schedule, schedule
+from beowire.model import figures, graph_file, graph_plot, law
+from beowire.model.graph import tiers
+from beowire.model.schedule import Schedule, schedule
 from beowire_cli import beowire
 from hypothesis import given
 from hypothesis import strategies as some
@@ -41,7 +41,7 @@ def written(path: Path, content: object) -> Path:
 
 @pytest.fixture
 def fork(tmp_path: Path) -> "nx.DiGraph[str]":
-    return model_graph_file.read(written(tmp_path / "fork.json", FORK))
+    return graph_file.read(written(tmp_path / "fork.json", FORK))
 
 
 @some.composite
@@ -87,13 +87,13 @@ def test_tiers_and_the_critical_path(fork: "nx.DiGraph[str]") -> None:
 
 def test_independent_tasks_may_be_more_than_a_tier_has(tmp_path: Path) -> None:
     chain = {"tasks": {"a": 1, "b": 1, "c": 1}, "edges": [["a", "b"]]}
-    form = tiers(model_graph_file.read(written(tmp_path / "g", chain)))
+    form = tiers(graph_file.read(written(tmp_path / "g", chain)))
     assert (form.width, form.independent) == (2, 2)
     late = {"tasks": dict.fromkeys("abxyz", 1), "edges": [["a", "b"], ["x", "y"], ["x", "z"]]}
-    form = tiers(model_graph_file.read(written(tmp_path / "g", late)))
+    form = tiers(graph_file.read(written(tmp_path / "g", late)))
     assert (form.width, form.independent) == (3, 3)
     hidden = {"tasks": dict.fromkeys("abcd", 1), "edges": [["a", "b"], ["a", "c"]]}
-    form = tiers(model_graph_file.read(written(tmp_path / "g", hidden)))
+    form = tiers(graph_file.read(written(tmp_path / "g", hidden)))
     assert (form.width, form.independent) == (2, 3)
 
 
@@ -149,7 +149,7 @@ def test_dear_communication_leaves_nodes_unused(fork: "nx.DiGraph[str]") -> None
 
 
 def test_dot_is_read(tmp_path: Path) -> None:
-    graph = model_graph_file.read(written(tmp_path / "g.dot", DOT))
+    graph = graph_file.read(written(tmp_path / "g.dot", DOT))
     assert dict(graph.nodes(data="cost")) == {
         "a": 2,
         "b": 2,
@@ -166,7 +166,7 @@ def test_dot_is_read(tmp_path: Path) -> None:
 def test_json_as_lists_of_objects_is_read(tmp_path: Path) -> None:
     tasks = [{"name": "a", "cost": 1}, {"name": "b", "cost": "2.5"}]
     edges = [{"from": "a", "to": "b", "cost": 3}]
-    graph = model_graph_file.read(written(tmp_path / "g", {"tasks": tasks, "edges": edges}))
+    graph = graph_file.read(written(tmp_path / "g", {"tasks": tasks, "edges": edges}))
     assert graph.nodes["b"]["cost"] == 2.5
     assert graph.edges["a", "b"]["cost"] == 3
 
@@ -199,7 +199,7 @@ def test_json_as_lists_of_objects_is_read(tmp_path: Path) -> None:
 )
 def test_what_is_no_task_graph_is_named(tmp_path: Path, content: object, what: str) -> None:
     with pytest.raises(BeowireError) as caught:
-        model_graph_file.read(written(tmp_path / "g", content))
+        graph_file.read(written(tmp_path / "g", content))
     assert what in str(caught.value)
 
 
@@ -236,13 +236,13 @@ def test_a_large_graph_is_drawn_too(tmp_path: Path) -> None:
     form = tiers(graph)
     assert (form.width, form.independent, len(form.tiers)) == (100, None, 12)
     file = tmp_path / "large.png"
-    model_graph_plot.draw(graph, form, schedule(graph, 4), file)
+    graph_plot.draw(graph, form, schedule(graph, 4), file)
     assert file.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_the_thesis_figures_are_drawn(tmp_path: Path) -> None:
     file = tmp_path / "figures.svg"
-    model_figures.draw(file)
+    figures.draw(file)
     assert b"<svg" in file.read_bytes()
     # What the second shows at its left end is Amdahl's law.
-    assert model_law.speedup(0.2, 0.0, 8.0) == pytest.approx(10 / 3)
+    assert law.speedup(0.2, 0.0, 8.0) == pytest.approx(10 / 3)

@@ -7,16 +7,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import (
-    drawing,
-    model_graph_file,
-    model_graph_plot,
-    model_measure,
-    model_schedule,
-    places,
-)
-from beowire.model_graph import Tiers, tiers
-from beowire.model_schedule import Schedule
+from beowire import drawing, places
+from beowire.model import graph_file, graph_plot, measure
+from beowire.model.graph import Tiers, tiers
+from beowire.model.schedule import Schedule, schedule
 from beowire.terminal import out
 
 _NAMES_SHOWN = 12
@@ -37,14 +31,14 @@ def run(
     ] = None,
 ) -> None:
     """The tiers of a task graph, its critical path, the bound on speedup, and schedules."""
-    numbers = model_measure.parse_nodes(nodes)
+    numbers = measure.parse_nodes(nodes)
     if json_file is not None:
         places.check_output(json_file)
     if plot_file is not None:
         drawing.check_file(plot_file)
-    graph = model_graph_file.read(file)
+    graph = graph_file.read(file)
     form = tiers(graph)
-    schedules = [model_schedule.schedule(graph, each, communication) for each in numbers]
+    schedules = [schedule(graph, each, communication) for each in numbers]
     if json_file is not None:
         told = form.as_json() | {
             "communication": communication,
@@ -56,7 +50,7 @@ def run(
         }
         places.write_json(json_file, told)
     if drawing.wanted(plot_file):
-        model_graph_plot.draw(graph, form, schedules[-1], plot_file)
+        graph_plot.draw(graph, form, schedules[-1], plot_file)
     out().print(_tiers_table(graph.nodes(data="cost"), form))
     for line in _sentences(len(graph), graph.number_of_edges(), form):
         out().print(line, highlight=False, markup=False)

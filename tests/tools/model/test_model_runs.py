@@ -5,17 +5,17 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from beowire import model_report, model_runs
 from beowire.errors import BeowireError
+from beowire.model import report, runs
 from beowire_cli import beowire
 
 CSV = "N,time\n1,8\n2,5\n4,3\n"
 
 
-def read(tmp_path: Path, text: str, per_node: int = 0) -> model_runs.Runs:
+def read(tmp_path: Path, text: str, per_node: int = 0) -> runs.Runs:
     file = tmp_path / "runs"
     file.write_text(text)
-    return model_runs.read([file], per_node)
+    return runs.read([file], per_node)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
     for name in ("absent", "binary", "."):
         with pytest.raises(BeowireError, match="cannot be read"):
-            model_runs.read([tmp_path / name])
+            runs.read([tmp_path / name])
 
 
 def test_runs_of_one_number_of_ranks_per_node(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_several_files_are_one_measurement(tmp_path: Path) -> None:
     one, other = tmp_path / "one.csv", tmp_path / "other.json"
     one.write_text("N,time,repeat\n1,8,1\n2,5,1\n")
     other.write_text('[{"N": 1, "time": 8, "repeat": 1}, {"N": 4, "time": 3}]')
-    assert [run.nodes for run in model_runs.read([one, other]).runs] == [1, 1, 2, 4]
+    assert [run.nodes for run in runs.read([one, other]).runs] == [1, 1, 2, 4]
 
 
 def test_many_remarks_are_cut_short(tmp_path: Path) -> None:
@@ -162,8 +162,8 @@ def test_no_numbers_that_are_read_end_in_a_traceback(tmp_path: Path) -> None:
         text = "N,time\n" + "".join(f"{nodes},{time}\n" for nodes, time in rows)
         runs = read(tmp_path, text)
         try:
-            found = model_report.evaluate(runs, 0.0, 0)
+            found = report.evaluate(runs, 0.0, 0)
         except BeowireError:
             continue
-        model_report.verdict(found)
-        model_report.parameters(found)
+        report.verdict(found)
+        report.parameters(found)

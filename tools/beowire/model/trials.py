@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from beowire import model_law
-from beowire.model_fit import Fit, Interval, fit
+from beowire.model import law
+from beowire.model.fit import Fit, Interval, fit
 
 SHARES = (0.02, 0.2)
 """Serial shares a."""
@@ -33,8 +33,8 @@ class Case:
     @property
     def truth(self) -> tuple[float, float, float, float]:
         """a, n, N_opt and S(N_opt)."""
-        n = model_law.parameter(self.a, self.optimum)
-        return self.a, n, self.optimum, model_law.best_speedup(self.a, n)
+        n = law.parameter(self.a, self.optimum)
+        return self.a, n, self.optimum, law.best_speedup(self.a, n)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def cover(case: Case, trials: int) -> Coverage:
     a, n, *_ = case.truth
     truth = np.array(case.truth)
     nodes = np.arange(1, round(case.reach * case.optimum) + 1, dtype=float)
-    times = nodes / model_law.speedup(a, n, nodes) / nodes
+    times = nodes / law.speedup(a, n, nodes) / nodes
     lows, highs = np.empty((trials, 4)), np.empty((trials, 4))
     clear = 0
     for trial in range(trials):

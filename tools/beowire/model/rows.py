@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The rows of a file of runs, CSV or JSON, under the names that `model_runs` knows, each with its
+"""The rows of a file of runs, CSV or JSON, under the names that `runs` knows, each with its
 place. What a row says is not looked at here; a file whose columns are not understood is refused.
 """
 
