@@ -32,7 +32,7 @@ _COMMANDS = {
     "doctor": ("doctor_cli", "app"),
     "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
-    "demo": ("demo_cli", "demo_"),
+    "demo": ("demo.cli", "demo_"),
     "test": ("selftest_cli", "run_tests"),
     "info": ("info_cli", "info"),
     "vm": ("vm.cli", "run"),

@@ -5,7 +5,7 @@ import shutil
 from typing import Any
 
 import pytest
-from beowire import demo_faults
+from beowire.demo import faults
 from beowire.errors import BeowireError
 from beowire.lab import lab
 from beowire.run import cluster, launch
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def test_the_report_tells_of_the_death(job_lab: lab.Lab) -> None:
-    killed = demo_faults.kill_a_rank(cluster.of_lab(job_lab.name))
+    killed = faults.kill_a_rank(cluster.of_lab(job_lab.name))
     assert "signal 9" in killed.report or "is gone" in killed.report
     assert killed.exit_status != 0
 
@@ -55,7 +55,7 @@ def shown(
     *,
     timed_out: bool = False,
     assassin: type[Found] = Found,
-) -> demo_faults.Killed:
+) -> faults.Killed:
     """What is shown of a job that says this and ends so."""
 
     def job_of(job: Job, where: cluster.Cluster, **rest: Any) -> JobRecord:
@@ -63,9 +63,9 @@ def shown(
         rest["output"].write(f"before\n{said}\n".encode())
         return JobRecord(job, "mpirun", status, timed_out, 0, 1)
 
-    monkeypatch.setattr(demo_faults, "run", job_of)
-    monkeypatch.setattr(demo_faults, "_Assassin", assassin)
-    return demo_faults.kill_a_rank(cluster.Cluster([f"node{n}" for n in range(1, 5)], ["ssh"]))
+    monkeypatch.setattr(faults, "run", job_of)
+    monkeypatch.setattr(faults, "_Assassin", assassin)
+    return faults.kill_a_rank(cluster.Cluster([f"node{n}" for n in range(1, 5)], ["ssh"]))
 
 
 def test_with_a_report_it_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beowire import places, private_dir
-from beowire.demo_programs import HPCC_INPUT, HPCC_OUTPUT, Program, hpcc_input
+from beowire.demo.programs import HPCC_INPUT, HPCC_OUTPUT, Program, hpcc_input
 from beowire.errors import BeowireError
 from beowire.run import remote
 from beowire.run.cluster import Cluster

@@ -14,11 +14,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beowire import capture, demo_place, places
+from beowire import places
 from beowire.bench import pingpong, samples
-from beowire.demo_faults import Killed, Lossy, kill_a_rank, lose_frames
-from beowire.demo_place import Place
-from beowire.demo_programs import PROGRAMS, Outcome, Program
+from beowire.demo import capture, place
+from beowire.demo.faults import Killed, Lossy, kill_a_rank, lose_frames
+from beowire.demo.place import Place
+from beowire.demo.programs import PROGRAMS, Outcome, Program
 from beowire.errors import BeowireError
 from beowire.lab import lab, status, up
 from beowire.progress import Progress
@@ -93,7 +94,7 @@ def on_lab(name: str, progress: Progress) -> Result:
 def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     cluster = of_lab(made.name)
     result = Result(lab=status.described(made))
-    with demo_place.on_lab(cluster, NODES) as where:
+    with place.on_lab(cluster, NODES) as where:
         compare(where, result, progress)
         if made.mode == "loopback":
             result.left_out = [
@@ -116,7 +117,7 @@ def on_hosts(cluster: Cluster, progress: Progress) -> Result:
     result = Result(left_out=["on real hosts: decoded frames, lost frames, a killed rank"])
     with up.termination_raises():
         progress.begin(f"copying what is needed to {', '.join(cluster.hosts)}")
-        with demo_place.on_hosts(cluster, NODES) as where:
+        with place.on_hosts(cluster, NODES) as where:
             compare(where, result, progress)
     return result
 
@@ -125,7 +126,7 @@ def compare(where: Place, result: Result, progress: Progress) -> None:
     """Runs every program over both transports in turn and adds what came of it to `result`."""
     result.library = mpi_library(places.example("pi"))
     stock = [Path(result.library)]
-    if isinstance(where, demo_place.LabPlace):
+    if isinstance(where, place.LabPlace):
         stock.append(Path(places.program("hpcc", "hpcc")))
     result.stock = checksums(stock)
     outcomes: dict[tuple[str, Transport], list[Outcome]] = {}

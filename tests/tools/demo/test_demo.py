@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from beowire import demo
+from beowire.demo import comparison
 from beowire_cli import beowire, no_pair
 
 
@@ -14,7 +14,7 @@ def test_the_demonstration(tmp_path: Path) -> None:
     figures = tmp_path / "figures"
     done = beowire("demo", "--json", str(figures))
     assert done.status == 0, done.errors
-    assert done.output.count("Beowire, ") >= demo.FRAMES_SHOWN  # as tshark names a frame
+    assert done.output.count("Beowire, ") >= comparison.FRAMES_SHOWN  # as tshark names a frame
     for shown in ("What carried the messages", "computed identical results", "Rank 2 was killed"):
         assert shown in done.output
     assert json.loads(figures.read_text())

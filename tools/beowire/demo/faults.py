@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from beowire import places, signals
-from beowire.demo_programs import PROGRAMS
+from beowire.demo.programs import PROGRAMS
 from beowire.errors import BeowireError
 from beowire.lab import lab, up
 from beowire.run import endings, launch, path

@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import demo, places
+from beowire import places
+from beowire.demo import comparison
 from beowire.progress import Progress
 from beowire.run import cluster, options
 from beowire.terminal import out
@@ -28,29 +29,29 @@ def demo_(
     """Show unmodified MPI programs over TCP and over Beowire, on a lab of four nodes."""
     if json_file is not None:
         places.check_output(json_file)
-    demo.check_tools()
-    with Progress(demo.steps(hosts is not None)).shown() as progress:
+    comparison.check_tools()
+    with Progress(comparison.steps(hosts is not None)).shown() as progress:
         if hosts is not None:
-            result = demo.on_hosts(cluster.of_hosts([hosts], ssh, network), progress)
+            result = comparison.on_hosts(cluster.of_hosts([hosts], ssh, network), progress)
         else:
-            result = demo.on_lab(f"demo{os.getpid()}", progress)
+            result = comparison.on_lab(f"demo{os.getpid()}", progress)
     tell(result, progress.elapsed_s, hosts is not None)
     if json_file is not None:
         places.write_json(json_file, result.as_json())
 
 
-def tell(result: demo.Result, elapsed_s: int, hosts: bool) -> None:
+def tell(result: comparison.Result, elapsed_s: int, hosts: bool) -> None:
     """Prints the result; the table last, where the eye rests."""
     say = out().print
     if result.frames:
-        say(f"\n{demo.FRAMES_SHOWN} of the frames, as tshark decodes them:\n", style="bold")
+        say(f"\n{comparison.FRAMES_SHOWN} of the frames, as tshark decodes them:\n", style="bold")
         say(result.frames, markup=False)
     say("\nWhat the programs are", style="bold")
     say(f"MPI library: {result.library}", markup=False)
     for file, checksum in result.stock.items():
         say(f"{checksum}  {file} (before and after)", markup=False)
     say("\nHow they were started", style="bold")
-    for transport in demo.TRANSPORTS:
+    for transport in comparison.TRANSPORTS:
         say(result.commands[f"pi over {transport}"], markup=False, soft_wrap=True)
     say("\nWhat carried the messages", style="bold")
     say(_carried_table(result))
@@ -82,7 +83,7 @@ def tell(result: demo.Result, elapsed_s: int, hosts: bool) -> None:
         )
 
 
-def _carried_table(result: demo.Result) -> Table:
+def _carried_table(result: comparison.Result) -> Table:
     table = Table("runs over")
     for heading in ("payload by Beowire, B", "raw frames on the wire, B", "TCP on the wire, B"):
         table.add_column(heading, justify="right")
@@ -96,7 +97,7 @@ def _carried_table(result: demo.Result) -> Table:
     return table
 
 
-def _rows_table(rows: list[demo.Row]) -> Table:
+def _rows_table(rows: list[comparison.Row]) -> Table:
     table = Table("program", "", "unit")
     for heading in ("TCP", "Beowire", "ratio [95 %]"):
         table.add_column(heading, justify="right")
