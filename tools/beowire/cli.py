@@ -29,7 +29,7 @@ app = typer.Typer(
 _COMMANDS = {
     "lab": ("lab.cli", "app"),
     "bench": ("bench.cli", "app"),
-    "doctor": ("doctor_cli", "app"),
+    "doctor": ("doctor.cli", "app"),
     "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
     "demo": ("demo.cli", "demo_"),

@@ -9,9 +9,9 @@ import beowire_cli
 import pytest
 from beowire import __version__, namespaces
 from beowire.doctor import answers
+from beowire.doctor.cli import app
 from beowire.doctor.everywhere import ask
 from beowire.doctor.uniformity import differences, duplicates, findings
-from beowire.doctor_cli import app
 from beowire.errors import BeowireError
 from beowire.lab import lab, up
 from beowire.run.cluster import of_hosts

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from beowire.doctor.words import counted
-from beowire.doctor_measured import Trials, measured
-from beowire.doctor_options import (
+from beowire.doctor.measured import Trials, measured
+from beowire.doctor.options import (
     TROUBLE,
     Goal,
     Interface,
@@ -22,7 +21,8 @@ from beowire.doctor_options import (
     checks,
     make_node,
 )
-from beowire.doctor_probe_cli import From, Lab, Ssh, To, enter
+from beowire.doctor.probe_cli import From, Lab, Ssh, To, enter
+from beowire.doctor.words import counted
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 

@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-from beowire import doctor_cluster_cli, doctor_fix_cli, doctor_probe_cli, doctor_watch_cli
-from beowire.doctor_options import TROUBLE, Goal, Interface, Only, Peer, Root, RoundTrip, make_node
-from beowire.doctor_options import checks as chosen_checks
+from beowire.doctor import cluster_cli, fix_cli, probe_cli, watch_cli
+from beowire.doctor.options import TROUBLE, Goal, Interface, Only, Peer, Root, RoundTrip, make_node
+from beowire.doctor.options import checks as chosen_checks
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
 _FINDINGS = 1
 
 app = typer.Typer(help="Find what slows this node down, say why, and fix it.")
-doctor_fix_cli.add_to(app)
-doctor_cluster_cli.add_to(app)
-doctor_watch_cli.add_to(app)
-doctor_probe_cli.add_to(app)
+fix_cli.add_to(app)
+cluster_cli.add_to(app)
+watch_cli.add_to(app)
+probe_cli.add_to(app)
 
 
 @app.callback(invoke_without_command=True)

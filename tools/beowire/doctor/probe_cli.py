@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from beowire.doctor_options import TROUBLE, Goal, Only, checks, make_node
+from beowire.doctor.options import TROUBLE, Goal, Only, checks, make_node
 from beowire.errors import BeowireError
 from beowire.progress import Progress
 from beowire.terminal import note, out

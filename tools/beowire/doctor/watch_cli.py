@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from beowire.doctor_options import Goal, Interface, Only, Peer, RoundTrip, checks, make_node
+from beowire.doctor.options import Goal, Interface, Only, Peer, RoundTrip, checks, make_node
 from beowire.errors import BeowireError
 from beowire.terminal import note
 

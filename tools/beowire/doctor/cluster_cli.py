@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from beowire.doctor.options import TROUBLE, Goal, Interface, Only, RoundTrip, checks, make_node
 from beowire.doctor.words import counted
-from beowire.doctor_options import TROUBLE, Goal, Interface, Only, RoundTrip, checks, make_node
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
