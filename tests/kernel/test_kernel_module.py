@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
 from beowire.vm import coverage, debug, kernels, machine
 from remembered import remembered
 
@@ -36,7 +37,7 @@ DEBUG_PROGRAMS = tuple(each for each in ALL_PROGRAMS if each not in NOT_UNDER_DE
 class Run:
     """What came out of a guest."""
 
-    cases: dict[str, selftest.Case]
+    cases: dict[str, reports.Case]
     errors: dict[str, str]
     """What each program wrote to its standard error."""
     complaints: list[str]
@@ -86,12 +87,12 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: boo
         outcome = machine.run(guest)
         read = {each.name: each.read_text(errors="replace") for each in out.iterdir()}
         lines = coverage.read(Path(counts)) if with_coverage else {}
-    cases: dict[str, selftest.Case] = {}
+    cases: dict[str, reports.Case] = {}
     errors = {}
     for program in (Path(command.split()[0]).name for command in commands):
         said = read.get(f"{program}.out", "")
         errors[program] = read.get(f"{program}.err", "it did not run")
-        for case in selftest.cmocka_cases(program, said, errors[program]):
+        for case in reports.cmocka_cases(program, said, errors[program]):
             cases[case.name] = case
     return Run(cases, errors, outcome.complaints, lines)
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
 from beowire.vm import machine, module
 
 pytestmark = pytest.mark.long
@@ -98,7 +99,7 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
         said, errors = (Path(name) / f"{mutant.program}.{each}" for each in ("out", "err"))
         text = said.read_text() if said.exists() else ""
         assert "[ RUN " in text, f"it did not run: {outcome.console}"
-        cases = selftest.cmocka_cases(mutant.program, text, errors.read_text())
+        cases = reports.cmocka_cases(mutant.program, text, errors.read_text())
     noticed = [f"{each.name}: {each.reason}" for each in cases if each.verdict != "passed"]
     return noticed + outcome.complaints
 

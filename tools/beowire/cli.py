@@ -33,7 +33,7 @@ _COMMANDS = {
     "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
     "demo": ("demo.cli", "demo_"),
-    "test": ("selftest_cli", "run_tests"),
+    "test": ("selftest.cli", "run_tests"),
     "info": ("info_cli", "info"),
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import places, selftest
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
 from beowire.vm import machine
 from remembered import remembered
 
@@ -79,7 +80,7 @@ def guest() -> Told:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_provider_over_the_kernel_link(program: str, guest: Told) -> None:
     said = guest.files.get(f"{program}.out", "") + guest.files.get(f"{program}.err", "")
-    cases = selftest.cmocka_cases(
+    cases = reports.cmocka_cases(
         program,
         guest.files.get(f"{program}.out", ""),
         guest.files.get(f"{program}.err", "it did not run"),

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
 from beowire.vm import kernels, machine
 from remembered import remembered
 
@@ -27,7 +28,7 @@ SCRIPT = '"$1" "$2" 2>&1; status=$?; rmmod beowire_datagram beowire || exit 99; 
 class Run:
     """What came out of a guest."""
 
-    cases: dict[str, selftest.Case]
+    cases: dict[str, reports.Case]
     outcome: machine.Outcome
 
 
@@ -43,7 +44,7 @@ def run(kernel: str) -> Run:
         said.seek(0)
         output = said.read()
     print(output)
-    cases = selftest.cmocka_cases("test_server", output, output)
+    cases = reports.cmocka_cases("test_server", output, output)
     return Run({case.name.split(": ")[1]: case for case in cases}, outcome)
 
 

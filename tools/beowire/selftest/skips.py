@@ -9,7 +9,7 @@ from pathlib import Path
 
 from beowire import places
 from beowire.errors import BeowireError
-from beowire.selftest import Case
+from beowire.selftest.reports import Case
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 import typer
-from beowire import places, selftest_cli, selftest_run, selftest_skips, selftest_times
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.selftest import Case, cmocka_cases, read_junit, summary
-from beowire.selftest_skips import Allowed
+from beowire.selftest import cli, run, skips, times
+from beowire.selftest.reports import Case, cmocka_cases, read_junit, summary
+from beowire.selftest.skips import Allowed
 from beowire_cli import beowire
 
 CMOCKA_OUTPUT = """\
@@ -175,9 +176,9 @@ def test_what_is_skipped_without_leave_has_failed(
     place = checkout(tmp_path, "", allowed)
     monkeypatch.setenv("BEOWIRE_ROOT", str(place))
     monkeypatch.setenv("BEOWIRE_BUILD", str(place / "build"))
-    monkeypatch.setattr(selftest_run, "run_some", lambda *_: cases)
+    monkeypatch.setattr(run, "run_some", lambda *_: cases)
     with pytest.raises(typer.Exit) as end:
-        selftest_cli.run_tests(["tests/test_some.py"], require_all=require_all)
+        cli.run_tests(["tests/test_some.py"], require_all=require_all)
     assert (end.value.exit_code, capsys.readouterr().out.splitlines()[-1]) == (status, last)
 
 
@@ -190,7 +191,7 @@ def test_what_is_skipped_without_leave_has_failed(
     ],
 )
 def test_leave_is_for_whole_names_and_reasons(entry: Allowed, covered: bool) -> None:
-    (case,) = selftest_skips.refused([Case("a case", "skipped", "no guest")], [entry])
+    (case,) = skips.refused([Case("a case", "skipped", "no guest")], [entry])
     assert case.verdict == ("skipped" if covered else "failed")
 
 
@@ -199,13 +200,13 @@ def test_a_list_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     for text in ("[[skip]]\ntest = 'a'", "[[skip]]\ntest = '('\nreason = ''\nwhy = ''", "["):
         file.write_text(text)
         with pytest.raises(BeowireError):
-            selftest_skips.load(file)
+            skips.load(file)
 
 
 def test_an_entry_that_nothing_needs_is_told() -> None:
     some, other = (Allowed(f"test {each}", "why", "") for each in "ab")
     cases = [Case("test a", "skipped", "why"), Case("test b", "passed")]
-    assert selftest_skips.unused(cases, [some, other]) == [other]
+    assert skips.unused(cases, [some, other]) == [other]
 
 
 def test_what_is_left_out_of_the_build_is_skipped_by_name() -> None:
@@ -219,7 +220,7 @@ def test_what_is_left_out_of_the_build_is_skipped_by_name() -> None:
 
 def test_what_meson_did_not_run_or_broke_off_has_failed() -> None:
     told = {"a": "OK", "b": "TIMEOUT", "c": "INTERRUPT", "d": "SKIP", "e": "FAIL"}
-    assert [case.name for case in selftest_run.without_verdict("abcdef", told)] == ["b", "c", "f"]
+    assert [case.name for case in run.without_verdict("abcdef", told)] == ["b", "c", "f"]
 
 
 def test_files_of_the_schedule_exist() -> None:
@@ -258,10 +259,10 @@ def python_tests(place: Path, *options: str) -> list[str]:
     done = subprocess.run(
         [*command, str(place / "tests")], cwd=place, stdout=subprocess.DEVNULL, check=False
     )
-    return sorted(case.verdict for case in selftest_run.counted(log, done.returncode, "pytest"))
+    return sorted(case.verdict for case in run.counted(log, done.returncode, "pytest"))
 
 
-SEVERAL = ("-p", "xdist", "-n", "1", *selftest_run.SIDE_BY_SIDE)
+SEVERAL = ("-p", "xdist", "-n", "1", *run.SIDE_BY_SIDE)
 """As several workers: one file's tests are one worker's."""
 
 
@@ -286,7 +287,7 @@ def test_a_choice_of_no_tests_is_a_failure(tmp_path: Path, monkeypatch: pytest.M
     place = checkout(tmp_path, "def not_a_test(): pass\n")
     monkeypatch.setenv("BEOWIRE_ROOT", str(place))
     monkeypatch.setenv("BEOWIRE_BUILD", str(place / "build"))
-    cases = selftest_run.run_some(selftest_run.Chosen(), ["tests/test_some.py"])
+    cases = run.run_some(run.Chosen(), ["tests/test_some.py"])
     assert [(case.verdict, case.reason) for case in cases] == [("failed", "there are none")]
 
 
@@ -297,7 +298,7 @@ def test_times_are_told_by_folder(tmp_path: Path) -> None:
         "<testcase classname='tests.tools.doctor.test_b.TestC' name='y' time='2'/>"
         "<testcase classname='beowire' name='beowire:sim / z' time='9'/></testsuite>"
     )
-    told = selftest_times.by_folder([log, tmp_path / "none.xml"])
+    told = times.by_folder([log, tmp_path / "none.xml"])
     assert list(told.items()) == [("suite sim", 9.0), ("tests/tools/doctor", 3.5)]
 
 
@@ -349,7 +350,7 @@ def test_parts_together_are_all_tests(tmp_path: Path) -> None:
             text=True,
             check=True,
             cwd=place,
-            env=selftest_run.Chosen(True, number, 2).environment(),
+            env=run.Chosen(True, number, 2).environment(),
         )
         parts.append([line for line in done.stdout.splitlines() if "::" in line])
     files, long = ["tests/test_a.py", "tests/test_b.py", "tests/test_c.py"], "tests/test_some.py"
@@ -370,7 +371,7 @@ def test_parts_together_are_all_tests(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "1/0", "a/b", "-1/2"])
 def test_a_part_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BeowireError):
-        selftest_run.part(text)
+        run.part(text)
 
 
 def test_a_test_that_hangs_ends(tmp_path: Path) -> None:

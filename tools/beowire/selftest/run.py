@@ -18,7 +18,7 @@ from typing import TextIO
 
 from beowire import places
 from beowire.errors import BeowireError
-from beowire.selftest import Case, read_junit
+from beowire.selftest.reports import Case, read_junit
 
 _WORKERS = 3
 """More than two processors, as most tests wait most of the time."""

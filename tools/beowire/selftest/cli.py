@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import selftest, selftest_run, selftest_skips, selftest_times
+from beowire.selftest import reports, run, skips, times
 from beowire.terminal import note
 
 
@@ -27,20 +27,20 @@ def run_tests(
     ] = False,
 ) -> None:
     """Run all tests; the last line says how many passed, failed and were skipped."""
-    allowed = selftest_skips.load() if require_all else []
-    chosen = selftest_run.Chosen(long, *selftest_run.part(part))
-    cases = selftest_run.run_some(chosen, paths) if paths else selftest_run.run_all(chosen)
+    allowed = skips.load() if require_all else []
+    chosen = run.Chosen(long, *run.part(part))
+    cases = run.run_some(chosen, paths) if paths else run.run_all(chosen)
     print()
     if require_all:
-        cases = selftest_skips.refused(cases, allowed)
+        cases = skips.refused(cases, allowed)
     for case in cases:
         if case.verdict != "passed":
             print(f"{case.verdict}: {case.name}: {case.reason}")
     if not paths and chosen.parts == 1:
-        for each in selftest_skips.unused(cases, allowed):
+        for each in skips.unused(cases, allowed):
             note(f"tests/allowed-skips.toml: nothing that is skipped matches {each.test}")
-    print(*selftest_times.table(selftest_times.by_folder(selftest_run.logs())), sep="\n")
-    print(selftest.summary(cases), flush=True)
+    print(*times.table(times.by_folder(run.logs())), sep="\n")
+    print(reports.summary(cases), flush=True)
     failed = any(case.verdict == "failed" for case in cases)
     none_ran = not any(case.verdict == "passed" for case in cases)
     raise typer.Exit(1 if failed or none_ran else 0)
