@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from beowire.selftest import reports, run, skips, times
 from beowire.terminal import note
 
 
@@ -27,6 +26,8 @@ def run_tests(
     ] = False,
 ) -> None:
     """Run all tests; the last line says how many passed, failed and were skipped."""
+    from beowire.selftest import reports, run, skips, times
+
     allowed = skips.load() if require_all else []
     chosen = run.Chosen(long, *run.part(part))
     cases = run.run_some(chosen, paths) if paths else run.run_all(chosen)
