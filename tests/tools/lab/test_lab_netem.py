@@ -2,15 +2,16 @@
 """The kernel's netem as a lab's emulator, under a stock kernel that has it."""
 
 import sys
+from pathlib import Path
 
 import pytest
-from beowire import places
 from beowire_cli import beowire
 
 MODULES = ("veth", "bridge", "sch_tbf", "sch_ingress", "cls_bpf", "sch_netem")
 
 SCRIPT = """
 import sys
+from pathlib import Path
 from beowire.lab import lab, up
 from beowire.topology import reader
 from beowire.topology.topology import Model
@@ -45,7 +46,7 @@ up.down("n")
 @pytest.mark.long
 def test_netem_loses_delays_and_changes() -> None:
     loads = [word for module in MODULES for word in ("--load", module)]
-    path = f"import sys; sys.path[:0] = {[str(places.root() / 'tests' / 'tools')]!r}\n"
+    path = f"import sys; sys.path[:0] = {[str(Path(__file__).parent)]!r}\n"
     answer = beowire("vm", *loads, "--", sys.executable, "-c", path + SCRIPT)
     assert answer.status == 0, answer.errors
     assert answer.output.split() == ["0", "20", "netem"]
