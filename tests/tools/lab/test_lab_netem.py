@@ -11,7 +11,6 @@ MODULES = ("veth", "bridge", "sch_tbf", "sch_ingress", "cls_bpf", "sch_netem")
 
 SCRIPT = """
 import sys
-from pathlib import Path
 from beowire.lab import lab, up
 from beowire.topology import reader
 from beowire.topology.topology import Model
