@@ -23,6 +23,7 @@ from beowire import (
     wan_cli,
 )
 from beowire.errors import BeowireError
+from beowire.matrix import cli as matrix_cli
 from beowire.run import check_settings
 from beowire.terminal import note, out
 from beowire.topology_keys import parse_rate
@@ -48,6 +49,7 @@ def check_sizes(text: str) -> None:
 
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
+app.command("matrix")(matrix_cli.run)
 app.command("stripe")(stripe_cli.run)
 app.command("wan")(wan_cli.run)
 
