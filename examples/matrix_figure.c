@@ -16,7 +16,7 @@ const char *const figure_names[FIGURES] = {"latency", "bandwidth", "bidirectiona
 
 enum tag { TAG_MESSAGE = 1, TAG_DONE = 2 };
 
-#define RING_BYTES     (8u << 20) /* more than most caches of a core's own hold */
+#define RING_BYTES     (4u << 20) /* more than most caches of a core's own hold */
 #define SLOTS_MIN      2
 #define SLOTS_MAX      64
 #define LINE_BYTES     64 /* slots share no cache line */
@@ -240,9 +240,17 @@ void figure_run(struct figure_run *run, uint64_t units)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-uint64_t figure_round(const struct figure_run *run)
+uint64_t figure_unit_messages(const struct figure_run *run)
 {
-	return run->figure == FIGURE_RATE ? 1 : (uint64_t)run->slots;
+	return run->figure == FIGURE_RATE ? (uint64_t)run->slots : 1;
+}
+
+uint64_t figure_least_units(const struct figure_run *run)
+{
+	bool streams = run->figure == FIGURE_BANDWIDTH || run->figure == FIGURE_BIDIRECTIONAL ||
+		       run->figure == FIGURE_PAIRS;
+
+	return streams ? 2 * (uint64_t)run->slots : 1;
 }
 
 static void check_bytes(const struct figure_run *run, int from, int slot, size_t offset,
@@ -296,6 +304,6 @@ void figure_check(const struct figure_run *run)
 
 	if (!both && begins(run))
 		return;
-	for (int slot = 0; slot < run->slots; slot++)
+	for (int slot = 0; slot < run->slots && (uint64_t)slot < run->next; slot++)
 		check_slot(run, slot);
 }

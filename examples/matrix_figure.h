@@ -57,10 +57,15 @@ void figure_close(struct figure_run *run);
 void figure_run(struct figure_run *run, uint64_t units);
 
 /*
- * Ends the job by ex_abort() unless each slot that this rank receives into holds what it should
- * after a round of the ring or more: figure_round() units.
+ * Ends the job by ex_abort() unless each slot that this rank has received into since figure_open()
+ * holds what it should.
  */
 void figure_check(const struct figure_run *run);
-uint64_t figure_round(const struct figure_run *run);
+
+/* The messages, or calls, of a unit: a window of them for rate. */
+uint64_t figure_unit_messages(const struct figure_run *run);
+
+/* Fewer units would not show the figure: a stream has to fill its ring, and go on. */
+uint64_t figure_least_units(const struct figure_run *run);
 
 #endif

@@ -39,6 +39,9 @@ def run(
     cell_ms: Annotated[
         int, typer.Option(min=0, max=60000, help="For each cell and run; 0: the grid's own.")
     ] = 0,
+    ranks: Annotated[
+        int, typer.Option(min=0, max=256, help="Of collective calls; 0: 4 if cores suffice, or 2.")
+    ] = 0,
     worst: Annotated[int, typer.Option(min=0, help="How many are listed; 0: all.")] = 20,
     ssh: run_cli.Ssh = "ssh",
     network: run_cli.Network = "",
@@ -57,14 +60,19 @@ def run(
         rounds=rounds or base.rounds,
         cell_ms=cell_ms or base.cell_ms,
     )
+    if ranks % 2:
+        raise BeowireError(f"--ranks {ranks}?", "Give an even number: half are on each node.")
     if plot_file is not None:
         drawing.check_file(plot_file)
     where = nodes.chosen(lab, hosts, hostfile, ssh, network)
     grid = replace(grid, mtus=where.mtus(grid.mtus, asked=bool(mtu)))
-    store = Store(json_file, {**where.setting, "cell_ms": grid.cell_ms})
+    cores = stacks.cores_of(where.given)
+    grid = replace(grid, collective_ranks=ranks or cores.collective_ranks)
+    own = {"cell_ms": grid.cell_ms, "collective_ranks": grid.collective_ranks}
+    store = Store(json_file, {**where.setting, **own})
     grid = _possible(grid, where, store, strict_links=bool(links), strict_mpis=bool(mpi))
     try:
-        _measure(grid, where, store)
+        _measure(grid, where, store, cores)
     except (KeyboardInterrupt, SystemExit):
         _told_interrupted(grid, store)
         raise
@@ -92,17 +100,13 @@ def _possible(
     return grid
 
 
-def _measure(grid: Grid, where: Nodes, store: Store) -> None:
+def _measure(grid: Grid, where: Nodes, store: Store, cores: stacks.Cores) -> None:
     """Fills the store, if something is missing."""
     if not any(store.missing_rounds(key, grid.rounds) for key in grid.wanted()):
         note(f"all {len(grid.wanted())} cells stand in {store.path} already")
         return
     with where.of_mtu(grid.mtus[0]) as cluster:
         tcp = available.working(grid, store, cluster, note)
-        binds = {
-            (series.place, series.ranks): stacks.bind_for(series.place, series.ranks, cluster)
-            for series in grid.series()
-        }
     for each in store.missing:
         note(f"missing: {_told_missing(each)}")
     if dropped := available.forget_others(grid, store, tcp):
@@ -117,7 +121,7 @@ def _measure(grid: Grid, where: Nodes, store: Store) -> None:
     def run_one(
         series: Series, stack: Stack, measured: dict[str, list[int]], cluster: Any
     ) -> list[dict[str, Any]]:
-        bind = binds[series.place, series.ranks]
+        bind = cores.bind(series.place, series.ranks)
         job = stacks.job_for(series, stack, bind, measured, grid.cell_ms)
         return stacks.run(job, series, stack, cluster)
 

@@ -20,18 +20,21 @@ class Figure:
 
     name: str
     ranks: int
+    """0: as many as the grid's collective calls have."""
     unit: str
     lower_is_better: bool
     value: Callable[[float, int, int], float]
     """Of a unit's time in ns, the size in bytes and the messages of a window: in `unit`."""
-    between: int
-    """Messages of a unit that cross between nodes, at least; of rate, those of a window."""
-    within: int
+    between: Callable[[int], int]
+    """Of the ranks: messages of a unit, or for rate of each in a window, that cross between two
+    nodes, at least."""
+    within: Callable[[int], int]
     """The same where all ranks lie on one node."""
 
     def moved_bytes(self, result: dict[str, Any], place: Place) -> int:
         """What a result of the program is known to have moved, its warm-up included."""
-        messages = self.between if place == "between" else self.within
+        count = self.between if place == "between" else self.within
+        messages = count(int(result["ranks"]))
         window = int(result["window"]) if self.name == "rate" else 1
         return messages * window * int(result["units"]) * int(result["bytes"])
 
@@ -56,30 +59,33 @@ def _messages_per_s(ns: float, _bytes: int, window: int) -> float:
     return window * 1e9 / ns
 
 
+def _always(messages: int) -> Callable[[int], int]:
+    return lambda _ranks: messages
+
+
 PAIRS = 4
-COLLECTIVE_RANKS = 4
 
 # Without compression each rank needs a vector of allreduce from others, each but the root one of
 # broadcast; two nodes need at least one each, or one.
 FIGURES = {
     each.name: each
     for each in (
-        Figure("latency", 2, "us", True, _one_way_us, 2, 2),
-        Figure("bandwidth", 2, "MB/s", False, _mb_per_s(1), 1, 1),
-        Figure("bidirectional", 2, "MB/s", False, _mb_per_s(2), 2, 2),
-        Figure("rate", 2, "messages/s", False, _messages_per_s, 1, 1),
-        Figure("pairs", 2 * PAIRS, "MB/s", False, _mb_per_s(PAIRS), PAIRS, PAIRS),
-        Figure("allreduce", COLLECTIVE_RANKS, "us", True, _us, 2, COLLECTIVE_RANKS),
+        Figure("latency", 2, "us", True, _one_way_us, _always(2), _always(2)),
+        Figure("bandwidth", 2, "MB/s", False, _mb_per_s(1), _always(1), _always(1)),
+        Figure("bidirectional", 2, "MB/s", False, _mb_per_s(2), _always(2), _always(2)),
+        Figure("rate", 2, "messages/s", False, _messages_per_s, _always(1), _always(1)),
+        Figure("pairs", 2 * PAIRS, "MB/s", False, _mb_per_s(PAIRS), _always(PAIRS), _always(PAIRS)),
+        Figure("allreduce", 0, "us", True, _us, _always(2), lambda ranks: ranks),
         Figure(
             "alltoall",
-            COLLECTIVE_RANKS,
+            0,
             "us",
             True,
             _us,
-            2 * (COLLECTIVE_RANKS // 2) ** 2,
-            COLLECTIVE_RANKS * (COLLECTIVE_RANKS - 1),
+            lambda ranks: 2 * (ranks // 2) ** 2,
+            lambda ranks: ranks * (ranks - 1),
         ),
-        Figure("broadcast", COLLECTIVE_RANKS, "us", True, _us, 1, COLLECTIVE_RANKS - 1),
+        Figure("broadcast", 0, "us", True, _us, _always(1), lambda ranks: ranks - 1),
     )
 }
 

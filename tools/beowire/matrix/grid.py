@@ -47,6 +47,11 @@ class Grid:
     rounds: int
     cell_ms: int
     """For how long a cell is measured in a run."""
+    collective_ranks: int = 2
+    """Even: half of them on each node."""
+
+    def ranks(self, figure: str) -> int:
+        return FIGURES[figure].ranks or self.collective_ranks
 
     def wanted(self) -> list[Key]:
         return [key for series in self.series() for key in series.wanted()]
@@ -54,14 +59,14 @@ class Grid:
     def series(self) -> list["Series"]:
         """In the order of measuring: what needs the same lab stands together."""
         places = {place_of(link): None for link in self.links}
-        ranks = {FIGURES[figure].ranks: None for figure in self.figures}
+        ranks = {self.ranks(figure): None for figure in self.figures}
         return [
             Series(
                 mpi,
                 mtu,
                 place,
                 count,
-                tuple(each for each in self.figures if FIGURES[each].ranks == count),
+                tuple(each for each in self.figures if self.ranks(each) == count),
                 self.sizes,
                 tuple(each for each in self.links if place_of(each) == place),
             )

@@ -68,13 +68,34 @@ def tcp_stacks(library: mpi.Mpi) -> tuple[TcpStack, ...]:
     return _TCP[mpi.find(library).family]
 
 
-def bind_for(place: Place, ranks: int, cluster: Cluster) -> Bind:
-    """Cores of their own for all ranks, or for none: two on one core would wait for each other."""
-    per_node = ranks if place == "within" else ranks // 2
-    if cluster.shares_cores:
-        return "core" if ranks <= (os.cpu_count() or 1) else "none"
+@dataclass(frozen=True)
+class Cores:
+    """Of the nodes; ranks that share one wait for each other, and that is what is measured then."""
+
+    count: int
+    """Of each node, or of the machine that all nodes are."""
+    shared: bool
+
+    def suffice(self, place: Place, ranks: int) -> bool:
+        """Whether each rank has one to itself."""
+        return (ranks if self.shared or place == "within" else ranks // 2) <= self.count
+
+    def bind(self, place: Place, ranks: int) -> Bind:
+        """To cores only if each rank has one."""
+        return "core" if self.suffice(place, ranks) else "none"
+
+    @property
+    def collective_ranks(self) -> int:
+        """Several on each node if that is possible everywhere."""
+        return 4 if self.suffice("within", 4) else 2
+
+
+def cores_of(cluster: Cluster | None) -> Cores:
+    """Asks the nodes; None: labs on this machine."""
+    if cluster is None or cluster.shares_cores:
+        return Cores(os.cpu_count() or 1, shared=True)
     told = remote.execute_everywhere(cluster, "nproc")
-    return "core" if all(per_node <= int(each) for each in told.values()) else "none"
+    return Cores(min(map(int, told.values())), shared=False)
 
 
 def job_for(

@@ -34,10 +34,11 @@ def worst(cells: list[Cell], count: int) -> Table:
     shown = sorted(cells, key=lambda cell: cell.badness)[: count or None]
     title = "All cells, the worst first" if len(shown) == len(cells) else "The worst cells"
     table = Table("figure", "size", "link", "MTU", "MPI", title=title, title_justify="left")
-    for heading in ("unit", "fastest other"):
-        table.add_column(heading)
-    for heading in ("its value", "Beowire", "ratio [95 %]"):
+    table.add_column("other")
+    for heading in ("its value", "Beowire"):
         table.add_column(heading, justify="right")
+    table.add_column("unit")
+    table.add_column("ratio [95 %]", justify="right", no_wrap=True)
     table.add_column("verdict")
     for cell in shown:
         table.add_row(*_row(cell), style=_COLOURS[cell.verdict])
@@ -52,10 +53,10 @@ def _row(cell: Cell) -> tuple[str, ...]:
         key.link,
         str(key.mtu),
         key.mpi,
-        cell.figure.unit,
         cell.stack,
         _told(told["tcp"]),
         _told(told["beowire"]),
+        cell.figure.unit,
         str(found) if has_interval(found) else f"{found.value:.2f} [-]",
         cell.verdict,
     )
