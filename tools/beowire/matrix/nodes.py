@@ -15,8 +15,8 @@ from beowire.run import check_settings
 # The MTU of the interface by which a packet to the first host named would leave.
 _ASK_MTU = """for host in {hosts}; do
   address=$(getent ahostsv4 "$host" | awk 'NR == 1 {{print $1}}')
-  device=$(ip -o route get "$address" | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')
-  [ "$device" = lo ] || {{ cat "/sys/class/net/$device/mtu"; exit; }}
+  device=$(ip -o route get "${{address:-none}}" 2>/dev/null | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')
+  [ -z "$device" ] || [ "$device" = lo ] || {{ cat "/sys/class/net/$device/mtu"; exit; }}
 done
 exit 1"""
 
@@ -86,8 +86,9 @@ class Nodes:
         try:
             return int(remote.execute(given, given.hosts[0], script))
         except (BeowireError, ValueError) as error:
+            what = error.what if isinstance(error, BeowireError) else str(error)
             raise BeowireError(
-                f"The MTU between {' and '.join(given.hosts)} cannot be found out: {error}",
+                f"The MTU between {' and '.join(given.hosts)} cannot be found out: {what}.",
                 "Say it: --mtu 1500.",
             ) from error
 

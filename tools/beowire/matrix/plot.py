@@ -61,9 +61,7 @@ def draw(cells: list[Cell], file: Path | None) -> None:
 def _colours() -> "Colormap":
     from matplotlib.colors import LinearSegmentedColormap
 
-    made = LinearSegmentedColormap.from_list("behind-ahead", _COLOURS)
-    made.set_bad("white")
-    return made
+    return LinearSegmentedColormap.from_list("behind-ahead", _COLOURS).with_extremes(bad="white")
 
 
 def _map(
