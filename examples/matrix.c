@@ -182,7 +182,7 @@ static struct samples course_run(struct figure_run *run, struct course course)
 /* So many messages at first, and fewer than a round of the ring: a slow transport takes long. */
 static uint64_t first_units(const struct figure_run *run)
 {
-	const uint64_t messages = 8, unit = figure_unit_messages(run);
+	const uint64_t messages = 4, unit = figure_unit_messages(run);
 
 	return unit < messages ? messages / unit : 1;
 }

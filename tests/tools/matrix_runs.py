@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from beowire.cluster import Cluster
 from beowire.matrix import measure
 from beowire.matrix.grid import Grid, Series
+from beowire.matrix.pace import Pace
 from beowire.matrix.stacks import Stack
 from beowire.matrix.store import Store
 from beowire.progress import Progress
@@ -58,7 +59,7 @@ class Runs:
         ]
 
     def sweep(self, grid: Grid, store: Store) -> None:
-        measure.sweep(grid, store, TCP, self.where, self.run, Progress(1))
+        measure.sweep(grid, store, TCP, self.where, self.run, Pace(Progress(1), []))
 
     @property
     def stacks(self) -> list[str]:

@@ -12,11 +12,12 @@ from beowire import mpi
 from beowire.cluster import Cluster
 from beowire.errors import BeowireError
 from beowire.launch import Job
-from beowire.matrix import available, measure, stacks
+from beowire.matrix import available, measure, pace, stacks
 from beowire.matrix.grid import FULL, QUICK, Series
 from beowire.matrix.stacks import Cores, Stack
 from beowire.matrix.store import Store
 from beowire.path import Endpoint, JobRecord
+from beowire.progress import Progress
 from matrix_runs import GRID, SETTING, TCP, WHERE, Runs
 
 
@@ -44,17 +45,28 @@ def test_all_stacks_take_turns_in_every_round() -> None:
 def test_what_is_told_beforehand_is_what_is_run() -> None:
     store = Store(None, SETTING)
     told = [
-        (series, stack.name, count) for series, _, stack, count in measure.steps(GRID, store, TCP)
+        (series, stack.name, measured)
+        for series, _, stack, measured in measure.steps(GRID, store, TCP)
     ]
     runs = Runs()
     runs.sweep(GRID, store)
-    made = [
-        (series, name, sum(map(len, measured.values()))) for series, name, measured in runs.made
-    ]
-    assert told == made
+    assert told == runs.made
     assert list(measure.steps(GRID, store, TCP)) == []
-    idle = measure.duration_s(QUICK, [16] * 42)
-    assert idle < 300
+
+
+def test_time_is_told() -> None:
+    three = {"openmpi": [Stack(name) for name in ("native", "ofi", "ucx")]}
+    runs = measure.steps(QUICK, Store(None, SETTING), three)
+    planned_s = [pace.job_s(QUICK.cell_ms, measured) for *_, measured in runs]
+    assert len(planned_s) == 42
+    assert sum(planned_s) < 300
+    shown = pace.Pace(Progress(3), [10.0, 20.0, 30.0])
+    assert shown.left_s(0) == 60
+    shown.begin("first")
+    assert shown.left_s(20) == 100  # twice as slow as planned
+    shown.begin("second")
+    assert shown.left_s(30) == 30
+    assert [pace.told(each) for each in (5, 200, 7200)] == ["5 s", "3 minutes", "2.0 hours"]
 
 
 def test_nothing_but_an_unfinished_round_is_lost(tmp_path: Path) -> None:

@@ -4,5 +4,6 @@
 A cell is a figure at a size of messages, over one of Beowire's links, at an MTU, by an MPI.
 `figures` knows what is measured, `grid` which cells, `nodes` where, `stacks` who carries messages
 and how that is proved, `available` what is missing here, `cells` what comes of the rounds, `store`
-the file of results, `measure` the order of runs; `tables`, `plot` and `cli` show it.
+the file of results, `measure` the order of runs, `pace` how long they take; `tables`, `plot` and
+`cli` show it.
 """

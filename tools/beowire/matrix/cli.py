@@ -9,7 +9,7 @@ import typer
 
 from beowire import drawing, run_cli
 from beowire.errors import BeowireError
-from beowire.matrix import available, measure, nodes, plot, stacks, tables
+from beowire.matrix import available, measure, nodes, pace, plot, stacks, tables
 from beowire.matrix.figures import FIGURES, read_sizes
 from beowire.matrix.grid import FULL, LINKS, QUICK, Grid, Series, named, read_mtus
 from beowire.matrix.nodes import Nodes
@@ -112,10 +112,10 @@ def _measure(grid: Grid, where: Nodes, store: Store, cores: stacks.Cores) -> Non
     if dropped := available.forget_others(grid, store, tcp):
         note(f"{len(dropped)} cells are measured anew: other stacks speak TCP now")
     runs = list(measure.steps(grid, store, tcp))
-    left_s = measure.duration_s(grid, [count for *_, count in runs])
+    planned_s = [pace.job_s(grid.cell_ms, measured) for *_, measured in runs]
     note(
         f"{len(grid.wanted())} cells, {len(runs)} runs to do: about "
-        f"{measure.told_duration(left_s)} on an idle machine"
+        f"{pace.told(sum(planned_s))} on an idle machine"
     )
 
     def run_one(
@@ -126,7 +126,7 @@ def _measure(grid: Grid, where: Nodes, store: Store, cores: stacks.Cores) -> Non
         return stacks.run(job, series, stack, cluster)
 
     with Progress(len(runs)).shown() as progress:
-        measure.sweep(grid, store, tcp, where.of_mtu, run_one, progress)
+        measure.sweep(grid, store, tcp, where.of_mtu, run_one, pace.Pace(progress, planned_s))
 
 
 def _told_missing(each: dict[str, str]) -> str:

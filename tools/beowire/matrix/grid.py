@@ -15,11 +15,6 @@ from beowire.matrix.figures import FIGURES, Place
 Link = Literal["raw", "udp", "local"]
 LINKS: tuple[Link, ...] = ("raw", "udp", "local")
 
-JOB_S = 1.3
-"""What a job takes beside its cells, measured on two cores."""
-CELL_SHARE = 2.2
-"""What a cell takes in its job, to the time for which it is measured: search, checks."""
-
 
 @dataclass(frozen=True)
 class Key:

@@ -12,10 +12,10 @@ from typing import Any
 
 from beowire.cluster import Cluster
 from beowire.matrix.figures import FIGURES
-from beowire.matrix.grid import CELL_SHARE, JOB_S, Grid, Key, Series
+from beowire.matrix.grid import Grid, Key, Series
+from beowire.matrix.pace import Pace
 from beowire.matrix.stacks import Stack
 from beowire.matrix.store import Store
-from beowire.progress import Progress
 
 Places = Callable[[int], contextlib.AbstractContextManager[Cluster]]
 """Gives the nodes whose MTU is this."""
@@ -47,9 +47,8 @@ def stacks_of(series: Series, tcp: dict[str, list[Stack]]) -> list[Stack]:
 
 def steps(
     grid: Grid, store: Store, tcp: dict[str, list[Stack]]
-) -> Iterator[tuple[Series, int, Stack, int]]:
-    """Every run that is left: its series, its round from 1, its stack, and how many cells it
-    measures."""
+) -> Iterator[tuple[Series, int, Stack, dict[str, list[int]]]]:
+    """Every run that is left: its series, its round from 1, its stack, and sizes by figure."""
     for series in grid.series():
         for number in range(1, grid.rounds + 1):
             keys = [
@@ -58,21 +57,8 @@ def steps(
                 if store.missing_rounds(key, grid.rounds) > grid.rounds - number
             ]
             for stack in stacks_of(series, tcp) if keys else []:
-                count = sum(map(len, sizes_of(keys, stack.link).values()))
-                if count:
-                    yield series, number, stack, count
-
-
-def duration_s(grid: Grid, cells: list[int]) -> float:
-    """What runs of so many cells each will take, in all."""
-    cell_s = CELL_SHARE * grid.cell_ms / 1e3
-    return sum(JOB_S + cell_s * count for count in cells)
-
-
-def told_duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+                if measured := sizes_of(keys, stack.link):
+                    yield series, number, stack, measured
 
 
 def sweep(
@@ -81,7 +67,7 @@ def sweep(
     tcp: dict[str, list[Stack]],
     where: Places,
     run: Runner,
-    progress: Progress,
+    pace: Pace,
 ) -> None:
     """Measures what the store lacks."""
     for mtu in grid.mtus:
@@ -94,7 +80,7 @@ def sweep(
             continue
         with where(mtu) as cluster:
             for series in waiting:
-                _series(grid, series, store, stacks_of(series, tcp), cluster, run, progress)
+                _series(grid, series, store, stacks_of(series, tcp), cluster, run, pace)
 
 
 def _series(
@@ -104,7 +90,7 @@ def _series(
     turns: list[Stack],
     cluster: Cluster,
     run: Runner,
-    progress: Progress,
+    pace: Pace,
 ) -> None:
     for number in range(1, grid.rounds + 1):
         left = grid.rounds - number
@@ -113,7 +99,7 @@ def _series(
         for stack in turns:
             if not (measured := sizes_of(keys, stack.link)):
                 continue
-            progress.begin(f"{series}: round {number} of {grid.rounds}, {stack}")
+            pace.begin(f"{series}: round {number} of {grid.rounds}, {stack}")
             results = run(series, stack, measured, cluster)
             found[stack] = {
                 (each["figure"], each["bytes"]): FIGURES[each["figure"]].of(each)
