@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import mpi
+from beowire import mpi, places
 from beowire.cluster import Cluster
+from beowire.counters import NodeCounters
 from beowire.errors import BeowireError
 from beowire.launch import Job
 from beowire.matrix import available, measure, pace, stacks
@@ -182,6 +183,33 @@ def test_another_link_than_asked_for_is_noticed() -> None:
     told = replace(by_udp, job=Job(["x"], 2, "tcp"))
     with pytest.raises(BeowireError, match="endpoints of Beowire were open"):
         stacks.prove(told, "within", Stack("memory"), results)
+
+
+def test_memory_that_is_none_is_noticed() -> None:
+    # MPICH is not told to use its memory, so it may do otherwise.
+    quiet = NodeCounters(0, 0, 0, 0, 10_000, 0, 0, 0, 0, 0)
+    by_memory = replace(record("tcp", {}), nodes={"node1": quiet})
+    results = [{"figure": "latency", "bytes": 1 << 20, "window": 1, "ranks": 2, "units": 10}]
+    stacks.prove(by_memory, "within", Stack("memory"), results)
+    by_tcp = replace(by_memory, nodes={"node1": replace(quiet, ip_out_octets=20 << 20)})
+    with pytest.raises(BeowireError, match=r"TCP carried 20,971,520 bytes, more than"):
+        stacks.prove(by_tcp, "within", Stack("memory"), results)
+
+
+def test_mpich_does_not_move_messages_of_a_node_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = mpi.Installation("mpich", (4, 3), Path("/nowhere/mpirun"), None)
+    monkeypatch.setattr(mpi, "find", lambda _name: wheel)
+    monkeypatch.setattr(places, "example", Path)
+    within = replace(SERIES, mpi="mpich", place="within")
+    distant = {"MPIR_CVAR_NOLOCAL": "1"}
+    measured = {"latency": [8]}
+    ours = stacks.job_for(within, Stack("local"), "none", measured, 1)
+    assert ours.environment == {"BEOWIRE_LINKS": "local", **distant}
+    theirs = stacks.job_for(within, Stack("memory"), "none", measured, 1)
+    assert (theirs.transport, theirs.environment) == ("tcp", {})
+    assert ours.program[0] == theirs.program[0] == "matrix.mpich"
+    between = stacks.job_for(replace(SERIES, mpi="mpich"), Stack("raw"), "none", measured, 1)
+    assert not distant.keys() & between.environment.keys()
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
