@@ -73,7 +73,7 @@ def run(
     grid = _possible(grid, where, store, strict_links=bool(links), strict_mpis=bool(mpi))
     try:
         _measure(grid, where, store, cores)
-    except (KeyboardInterrupt, SystemExit):
+    except (KeyboardInterrupt, SystemExit, BeowireError):
         _told_interrupted(grid, store)
         raise
     _show(grid, store, plot_file, worst)

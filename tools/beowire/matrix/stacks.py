@@ -19,7 +19,7 @@ from beowire.matrix.grid import Link, Series
 from beowire.path import JobRecord
 from beowire.run import run_captured
 
-RUN_LIMIT_S = 300.0
+RUN_LIMIT_S = 900.0
 
 _LINKS: dict[Link, tuple[str, str]] = {
     "raw": ("local,packet", "packet"),
