@@ -19,6 +19,7 @@ from beowire.bench import (
     pingpong,
     stripe_cli,
 )
+from beowire.bench.matrix import cli as matrix_cli
 from beowire.errors import BeowireError
 from beowire.run import options
 from beowire.run.job import check_settings
@@ -47,6 +48,7 @@ def check_sizes(text: str) -> None:
 
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
+app.command("matrix")(matrix_cli.run)
 app.command("stripe")(stripe_cli.run)
 app.command("wan")(bench_cli.run_)
 
