@@ -176,7 +176,7 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_path_answered(e, p, t);
 		/* This is how long to wait; other samples, of frames acknowledged at once, hide
 		 * it. */
-		bw_path_rtt(t, e->now - t->lost[i].sent_ns);
+		bw_rtt_sample(&t->rtt, e->now - t->lost[i].sent_ns);
 		if (pn < t->recovery_pn)
 			bw_window_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
@@ -194,11 +194,11 @@ static void bw_ack_rtt(struct bw_engine *e, struct bw_path *t, const struct bw_a
 	if (a && (uint32_t)sum->largest == a->largest) {
 		if (sample > a->delay_ns)
 			sample -= a->delay_ns;
-		bw_path_rtt(t, sample);
+		bw_rtt_sample(&t->rtt, sample);
 		bw_window_sample(t, sample, sum->largest);
-	} else if (sample < t->srtt || !t->srtt) {
+	} else if (sample < t->rtt.srtt || !t->rtt.srtt) {
 		/* The peer's program took its time to answer: an upper bound only. */
-		bw_path_rtt(t, sample);
+		bw_rtt_sample(&t->rtt, sample);
 	}
 }
 

@@ -257,7 +257,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	}
 	bw_hello_adopt(e, p, b);
 	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
-		bw_path_rtt(t, e->now - t->hello_sent);
+		bw_rtt_sample(&t->rtt, e->now - t->hello_sent);
 	p->confirmed |= proof || h->conn == p->wire;
 	if (answer)
 		bw_path_guess(e, t);

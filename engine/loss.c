@@ -115,8 +115,7 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t srtt = bw_path_srtt(t);
-	uint64_t late = srtt + srtt / 8 + bw_max_u64(4 * t->rttvar, BW_PTO_MIN);
+	uint64_t late = bw_rtt_late(&t->rtt);
 	bool response = false;
 
 	t->loss_at = BW_NEVER;
@@ -233,7 +232,7 @@ void bw_loss_heard(struct bw_engine *e, struct bw_path *t)
 
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_path_srtt(t);
+	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_rtt_smooth(&t->rtt);
 	bool live = false;
 	uint32_t i;
 

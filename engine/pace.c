@@ -16,7 +16,7 @@ void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes,
 {
 	uint64_t ns;
 
-	if (BW_LIKELY(!bw_path_distant(t)))
+	if (BW_LIKELY(!bw_rtt_distant(&t->rtt)))
 		return;
 	ns = e->now - t->pace.since;
 	t->pace.bytes += bytes;
@@ -37,7 +37,7 @@ void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes,
  * what limits: its own rate is too high after a pause, when the round trip is short again. */
 static uint64_t bw_pace_ns(const struct bw_path *t, uint64_t bytes)
 {
-	uint64_t ns = bytes * t->srtt / t->cwnd;
+	uint64_t ns = bytes * t->rtt.srtt / t->cwnd;
 
 	if (t->cwnd < t->ssthresh)
 		return ns / 2;
@@ -48,7 +48,7 @@ static uint64_t bw_pace_ns(const struct bw_path *t, uint64_t bytes)
 
 bool bw_pace_holds(const struct bw_engine *e, struct bw_path *t)
 {
-	if (BW_LIKELY(!bw_path_distant(t)) || t->pace.at <= e->now)
+	if (BW_LIKELY(!bw_rtt_distant(&t->rtt)) || t->pace.at <= e->now)
 		return false;
 	t->pace.until = t->pace.at + BW_PACE_BURST / 2; /* no timer for each frame */
 	return true;
@@ -58,9 +58,9 @@ void bw_pace_sent(const struct bw_engine *e, struct bw_path *t, uint64_t bytes)
 {
 	uint64_t burst;
 
-	if (BW_LIKELY(!bw_path_distant(t)))
+	if (BW_LIKELY(!bw_rtt_distant(&t->rtt)))
 		return;
-	burst = bw_max_u64(t->srtt / BW_PACE_PART, BW_PACE_BURST);
+	burst = bw_max_u64(t->rtt.srtt / BW_PACE_PART, BW_PACE_BURST);
 	t->pace.at =
 		bw_max_u64(t->pace.at, e->now > burst ? e->now - burst : 0) + bw_pace_ns(t, bytes);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is known of one path to a peer: its state, its round trip (RFC 6298), and how large a frame
- * passes (probing as in RFC 8899). How much may be under way on it: window.c.
+ * What is known of one path to a peer: its state, and how large a frame passes (probing as in RFC
+ * 8899). How much may be under way on it: window.c.
  */
 #include "reliable.h"
 
@@ -21,7 +21,7 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->loss_at = BW_NEVER;
 	t->ack_at = BW_NEVER;
 	t->reorder = BW_REORDER_MIN;
-	t->rtt_guess = BW_RTT_INITIAL;
+	t->rtt.guess = BW_RTT_INITIAL;
 	t->cwnd = BW_CWND_INITIAL;
 	t->pace.until = BW_NEVER;
 	t->ssthresh = UINT64_MAX;
@@ -102,40 +102,17 @@ void bw_path_choose(struct bw_engine *e, struct bw_peer *p)
 	bw_peer_ready(e, p);
 }
 
-void bw_path_rtt(struct bw_path *t, uint64_t sample)
-{
-	uint64_t diff;
-
-	if (!t->rtt_min || sample < t->rtt_min)
-		t->rtt_min = sample ? sample : 1;
-	if (!t->srtt) {
-		t->srtt = sample ? sample : 1;
-		t->rttvar = sample / 2;
-		return;
-	}
-	diff = sample > t->srtt ? sample - t->srtt : t->srtt - sample;
-	t->rttvar = t->rttvar - t->rttvar / 4 + diff / 4;
-	t->srtt = t->srtt - t->srtt / 8 + sample / 8;
-	if (!t->srtt)
-		t->srtt = 1;
-}
-
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t)
 {
-	uint64_t since = e->now - t->hello_sent;
-
-	if (!t->srtt && t->hello_sent && since < BW_RTT_LONGEST)
-		t->rtt_guess = bw_min_u64(bw_max_u64(since, BW_RTT_INITIAL), BW_RTT_GUESS);
+	if (t->hello_sent)
+		bw_rtt_bound(&t->rtt, e->now - t->hello_sent);
 }
 
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t)
 {
-	uint64_t srtt = bw_path_srtt(t);
-	uint64_t pto = bw_max_u64(2 * srtt, srtt + 4 * t->rttvar);
 	uint32_t shift = t->pto_count < 16 ? t->pto_count : 16;
 
-	pto = bw_max_u64(pto, BW_PTO_MIN) + e->cfg.ack_delay_ns;
-	return bw_min_u64(pto << shift, BW_PTO_MAX);
+	return bw_min_u64((bw_rtt_pto(&t->rtt) + e->cfg.ack_delay_ns) << shift, BW_PTO_MAX);
 }
 
 /* Halve the interval between what passes and what does not, until it is small. */

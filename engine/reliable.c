@@ -343,7 +343,7 @@ enum bw_eager bw_reliable_eager(void *mem, uint32_t peer)
 		return BW_EAGER_NEAR;
 	if (p->pressed)
 		return BW_EAGER_NONE;
-	return bw_path_distant(&p->path[p->best]) ? BW_EAGER_FAR : BW_EAGER_NEAR;
+	return bw_rtt_distant(&p->path[p->best].rtt) ? BW_EAGER_FAR : BW_EAGER_NEAR;
 }
 
 uint64_t bw_reliable_served(const void *mem)
@@ -379,7 +379,7 @@ int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu,
 	if (!p || p->state != BW_PEER_UP)
 		return -ENOTCONN;
 	t = &p->path[p->best];
-	*srtt_ns = t->srtt;
+	*srtt_ns = t->rtt.srtt;
 	*mtu = t->mtu;
 	*link = t->to.link;
 	return 0;
@@ -402,7 +402,7 @@ int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_pat
 		.best = index == p->best,
 		.together = p->striped && t->state == BW_PATH_UP &&
 			    bw_stripe_together(mem, t, &p->path[p->best]),
-		.srtt_ns = t->srtt,
+		.srtt_ns = t->rtt.srtt,
 		.rate_bps = t->rate * 8000,
 		.mtu = t->mtu,
 	};

@@ -10,6 +10,7 @@
 #ifndef BW_RELIABLE_H
 #define BW_RELIABLE_H
 
+#include "path/rtt.h"
 #include "slab.h"
 #include "spans.h"
 
@@ -28,17 +29,12 @@
 #define BW_ACK_PACKETS	 16	       /* packets that may wait for one acknowledgement */
 #define BW_REORDER_MIN	 3	       /* packets; as RFC 9002 6.1.1 */
 #define BW_REORDER_MAX	 512
-#define BW_PTO_MIN	 (50 * BW_US)  /* below this a probe would only meet scheduling noise */
-#define BW_PTO_MAX	 BW_S	       /* longest pause between tail probes */
-#define BW_RTT_INITIAL	 (1 * BW_MS)   /* assumed before the first sample: a local network */
-#define BW_RTT_LONGEST	 BW_S	       /* first contact that takes longer was waiting, no way */
-#define BW_RTT_GUESS	 (100 * BW_MS) /* longest one taken from first contact */
-#define BW_PING_MIN	 (10 * BW_MS)  /* first pause between pings while waiting; doubles */
-#define BW_PING_MAX	 BW_S	       /* longest one */
-#define BW_CWND_INITIAL	 65536	       /* bytes */
-#define BW_CWND_MAX	 (8u << 20)    /* bytes */
-#define BW_DISTANT	 (2 * BW_MS)   /* shortest round trip from which a path is distant */
-#define BW_CWND_PACKETS	 2	       /* the window never falls below so many frames */
+#define BW_PTO_MAX	 BW_S	      /* longest pause between tail probes */
+#define BW_PING_MIN	 (10 * BW_MS) /* first pause between pings while waiting; doubles */
+#define BW_PING_MAX	 BW_S	      /* longest one */
+#define BW_CWND_INITIAL	 65536	      /* bytes */
+#define BW_CWND_MAX	 (8u << 20)   /* bytes */
+#define BW_CWND_PACKETS	 2	      /* the window never falls below so many frames */
 #define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	 4096		       /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
@@ -221,9 +217,7 @@ struct bw_path {
 	uint32_t lost_n;      /* ever written to the ring */
 	struct bw_list late;  /* bw_record: copies that own nothing, see late.c */
 
-	/* round trip, ns */
-	uint64_t srtt, rttvar, rtt_min; /* 0: not measured */
-	uint64_t rtt_guess;		/* before the first sample */
+	struct bw_rtt rtt;
 
 	/* congestion */
 	uint64_t cwnd, ssthresh;
@@ -508,15 +502,13 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 
-/* path.c: state, round trip, frame size */
+/* path.c: state, frame size */
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* What was sent on this path was answered on it. */
 void bw_path_answered(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
-void bw_path_rtt(struct bw_path *t, uint64_t sample);
-/* An answer to the first HELLO, or to a later one, has come: no round trip is longer than that. If
- * it took very long, the peer was not there yet, or had nothing to say. */
+/* An answer to the first HELLO, or to a later one, has come. */
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t);
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
@@ -525,17 +517,6 @@ void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 			bool later);
 void bw_path_size_acked(struct bw_path *t, uint32_t size);
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-
-static inline uint64_t bw_path_srtt(const struct bw_path *t)
-{
-	return t->srtt ? t->srtt : t->rtt_guess;
-}
-
-/* Is the peer so far away that a window's burst is more than a queue can hold? */
-static inline bool bw_path_distant(const struct bw_path *t)
-{
-	return t->rtt_min >= BW_DISTANT;
-}
 
 /* window.c: how much may be under way */
 /* A round trip was measured, by the acknowledgement of this packet. */

@@ -72,7 +72,7 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
 		r->kind == BW_OWNED_MESSAGE && !t->large_lost && t->reorder == BW_REORDER_MIN &&
-		r->pn >= t->limited_pn && t->srtt && !s->b.flags);
+		r->pn >= t->limited_pn && t->rtt.srtt && !s->b.flags);
 }
 
 static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -96,8 +96,8 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		t->pto_count = 0;
 		t->acked_max = r->pn;
 		bw_path_answered(e, p, t);
-		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
-			bw_path_rtt(t, e->now - r->sent_ns);
+		if (e->now - r->sent_ns < t->rtt.srtt) /* else the program took its time */
+			bw_rtt_sample(&t->rtt, e->now - r->sent_ns);
 		bw_list_init(&t->flight);
 		bw_slab_free(&e->records, r);
 		bw_txmsg_settle(e, m);
@@ -203,7 +203,7 @@ static bool bw_single_clear(const struct bw_peer *p)
 	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
 	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
 	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) && t->inflight < t->cwnd &&
-	       !bw_path_distant(t);
+	       !bw_rtt_distant(&t->rtt);
 }
 
 /* The first flow with messages to be sent; *only: there is one message, no more. */

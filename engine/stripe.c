@@ -15,14 +15,14 @@ bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a, cons
 
 uint64_t bw_stripe_rate(const struct bw_path *t)
 {
-	uint64_t rate = t->rate ? t->rate : t->cwnd * BW_MS / bw_path_srtt(t);
+	uint64_t rate = t->rate ? t->rate : t->cwnd * BW_MS / bw_rtt_smooth(&t->rtt);
 
 	return bw_max_u64(rate, 1);
 }
 
 uint64_t bw_stripe_rtt(const struct bw_path *t)
 {
-	return t->rtt_min ? t->rtt_min : BW_RTT_INITIAL;
+	return t->rtt.min ? t->rtt.min : BW_RTT_INITIAL;
 }
 
 /* Time at which the last of so many bytes under way arrives, from now: half a round trip of what

@@ -55,7 +55,7 @@ static void bw_cubic_begin(struct bw_engine *e, struct bw_path *t)
 /* Where the curve will be a round trip from now, in bytes. */
 static uint64_t bw_cubic_target(const struct bw_engine *e, const struct bw_path *t)
 {
-	uint64_t tick = (e->now - t->cubic_since + t->srtt) / (BW_S / 1024);
+	uint64_t tick = (e->now - t->cubic_since + t->rtt.srtt) / (BW_S / 1024);
 	uint64_t far = tick > t->cubic_k ? tick - t->cubic_k : t->cubic_k - tick;
 	uint64_t step;
 
@@ -72,8 +72,8 @@ static void bw_cubic_resume(struct bw_engine *e, struct bw_path *t)
 {
 	uint64_t gap = e->now - t->cubic_at;
 
-	if (t->cubic_since && gap > t->srtt)
-		t->cubic_since += gap - t->srtt;
+	if (t->cubic_since && gap > t->rtt.srtt)
+		t->cubic_since += gap - t->rtt.srtt;
 	t->cubic_at = e->now;
 }
 
@@ -99,8 +99,8 @@ static void bw_cubic_acked(struct bw_engine *e, struct bw_path *t, uint64_t byte
  * was no queue's. */
 static void bw_slow_start(struct bw_engine *e, struct bw_path *t, uint64_t bytes)
 {
-	if (!bw_path_distant(t)) {
-		if (t->rtt_min && t->srtt > 2 * t->rtt_min + 500 * BW_US)
+	if (!bw_rtt_distant(&t->rtt)) {
+		if (t->rtt.min && t->rtt.srtt > 2 * t->rtt.min + 500 * BW_US)
 			t->ssthresh = t->cwnd;
 		else
 			t->cwnd += bytes;
@@ -112,9 +112,9 @@ static void bw_slow_start(struct bw_engine *e, struct bw_path *t, uint64_t bytes
 /* The first samples of a round trip tell of the queue that the last one left behind. */
 static void bw_slow_start_round(struct bw_path *t)
 {
-	uint64_t least = t->delay.least, bound = t->rtt_min / 8;
+	uint64_t least = t->delay.least, bound = t->rtt.min / 8;
 
-	bound = t->rtt_min + bw_min_u64(bw_max_u64(bound, BW_HYSTART_MIN), BW_HYSTART_MAX);
+	bound = t->rtt.min + bw_min_u64(bw_max_u64(bound, BW_HYSTART_MIN), BW_HYSTART_MAX);
 	if (least < bound)
 		t->delay.slow = 0;
 	else if (t->cwnd < t->ssthresh && t->delay.slow++ == BW_CSS_ROUNDS)
@@ -123,7 +123,7 @@ static void bw_slow_start_round(struct bw_path *t)
 
 void bw_window_sample(struct bw_path *t, uint64_t rtt, uint64_t pn)
 {
-	if (!bw_path_distant(t))
+	if (!bw_rtt_distant(&t->rtt))
 		return;
 	if (pn >= t->delay.end) {
 		t->delay.end = t->pn_next;
@@ -176,14 +176,14 @@ static bool bw_window_random(struct bw_path *t, uint64_t pn)
 {
 	uint64_t span = bw_max_u64(t->cwnd / t->mtu, BW_LOSS_SPAN);
 
-	if (!bw_path_distant(t))
+	if (!bw_rtt_distant(&t->rtt))
 		return false;
 	if (pn >= t->loss_from + span) {
 		t->loss_from = pn;
 		t->loss_count = 0;
 	}
 	return ++t->loss_count <= span / BW_LOSS_PARTS &&
-	       t->srtt <= t->rtt_min + bw_max_u64(t->rtt_min / 8, BW_QUEUE_MIN);
+	       t->rtt.srtt <= t->rtt.min + bw_max_u64(t->rtt.min / 8, BW_QUEUE_MIN);
 }
 
 void bw_window_lost(struct bw_engine *e, struct bw_path *t, uint64_t pn)

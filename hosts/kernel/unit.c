@@ -16,6 +16,7 @@
 #include "engine/loss.c"
 #include "engine/pace.c"
 #include "engine/path.c"
+#include "engine/path/rtt.c"
 #include "engine/peer.c"
 #include "engine/pull.c"
 #include "engine/recv.c"

@@ -96,14 +96,14 @@ static void answered_loss(uint64_t srtt)
 	sender()->cwnd = 1000 * 1280;
 	bw_window_respond(engine(A), sender(), sender()->pn_next);
 	assert_int_equal(sender()->cwnd, 700 * 1280);
-	sender()->srtt = srtt;
+	sender()->rtt.srtt = srtt;
 	sender()->limited_pn = UINT64_MAX;
 }
 
 static void acknowledge_windows(unsigned int round_trips)
 {
 	for (unsigned int i = 0; i < round_trips; i++) {
-		engine(A)->now += sender()->srtt;
+		engine(A)->now += sender()->rtt.srtt;
 		bw_window_acked(engine(A), sender(), sender()->cwnd, sender()->pn_next);
 	}
 }
@@ -157,11 +157,11 @@ static void loss__before_the_former_window_aims_lower(void **state)
 static void window__stops_doubling_when_queues_build_up(void **state)
 {
 	big_credit();
-	sender()->rtt_min = 20 * BW_US;
+	sender()->rtt.min = 20 * BW_US;
 	send_packets(200, 1);
 	while (world.wire_n)
 		deliver(0);
-	sender()->srtt = 2 * 20 * BW_US + 500 * BW_US + 100 * BW_US;
+	sender()->rtt.srtt = 2 * 20 * BW_US + 500 * BW_US + 100 * BW_US;
 	pass(600 * BW_US);
 	acknowledge();
 	assert_int_equal(sender()->ssthresh, BW_CWND_INITIAL);

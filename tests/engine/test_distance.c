@@ -22,8 +22,8 @@ static void far_apart(void)
 	post(A, B, 9999, 8);
 	run(BW_MS);
 	forget_logs();
-	sender()->rtt_min = sender()->srtt = FAR_NS;
-	sender()->rttvar = 0;
+	sender()->rtt.min = sender()->rtt.srtt = FAR_NS;
+	sender()->rtt.var = 0;
 	sender()->cwnd = sender()->ssthresh = FRAMES * FRAME;
 	sender()->loss_from = sender()->pn_next;
 }
@@ -58,9 +58,9 @@ static void guess__is_how_long_first_contact_took(void **state)
 	node_open(B);
 	run(5 * BW_MS);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->srtt, 0);
-	assert_in_range(sender()->rtt_guess, 5 * BW_MS, 10 * BW_MS);
-	assert_true(bw_path_pto(engine(A), sender()) >= 2 * sender()->rtt_guess);
+	assert_int_equal(sender()->rtt.srtt, 0);
+	assert_in_range(sender()->rtt.guess, 5 * BW_MS, 10 * BW_MS);
+	assert_true(bw_path_pto(engine(A), sender()) >= 2 * sender()->rtt.guess);
 }
 
 static void guess__has_bounds(void **state)
@@ -71,8 +71,8 @@ static void guess__has_bounds(void **state)
 	node_open(B);
 	run(500 * BW_MS);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->rtt_guess, BW_RTT_GUESS);
-	assert_true(path(B, A, 0)->rtt_guess < 2 * BW_MS); /* it was answered soon */
+	assert_int_equal(sender()->rtt.guess, BW_RTT_GUESS);
+	assert_true(path(B, A, 0)->rtt.guess < 2 * BW_MS); /* it was answered soon */
 }
 
 static void guess__is_none_of_a_peer_that_came_late(void **state)
@@ -83,7 +83,7 @@ static void guess__is_none_of_a_peer_that_came_late(void **state)
 	node_open(B);
 	run(2 * BW_S);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->rtt_guess, BW_RTT_INITIAL);
+	assert_int_equal(sender()->rtt.guess, BW_RTT_INITIAL);
 }
 
 /* Who answers learns from the first frame after its answer how far away the other one is. */
@@ -100,7 +100,7 @@ static void guess__of_the_side_that_answers(void **state)
 	post(A, B, 1, 8);
 	flush(A);
 	deliver(0);
-	assert_int_equal(path(B, A, 0)->rtt_guess, FAR_NS);
+	assert_int_equal(path(B, A, 0)->rtt.guess, FAR_NS);
 }
 
 static void pace__a_window_leaves_over_a_round_trip(void **state)
@@ -135,7 +135,7 @@ static void pace__keeps_to_what_the_path_has_carried(void **state)
 static void pace__leaves_local_paths_alone(void **state)
 {
 	far_apart();
-	sender()->rtt_min = sender()->srtt = 100 * BW_US;
+	sender()->rtt.min = sender()->rtt.srtt = 100 * BW_US;
 	send_packets(FRAMES);
 	assert_int_equal(world.wire_n, FRAMES);
 }
@@ -239,7 +239,7 @@ static void loss__rare_ones_never_add_up(void **state)
 static void loss__with_a_queue_shrinks_it(void **state)
 {
 	far_apart();
-	sender()->srtt = FAR_NS + 7 * BW_MS;
+	sender()->rtt.srtt = FAR_NS + 7 * BW_MS;
 	bw_window_lost(engine(A), sender(), sender()->pn_next);
 	assert_int_equal(sender()->cwnd, FRAMES * FRAME * 7 / 10);
 }
@@ -248,9 +248,9 @@ static void distant__is_told_to_the_host(void **state)
 {
 	far_apart();
 	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_FAR);
-	sender()->rtt_min = BW_DISTANT - 1;
+	sender()->rtt.min = BW_DISTANT - 1;
 	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
-	sender()->rtt_min = 0; /* not measured yet */
+	sender()->rtt.min = 0; /* not measured yet */
 	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
 	assert_int_equal(bw_reliable_eager(engine(A), 12345), BW_EAGER_NEAR);
 }
@@ -258,7 +258,7 @@ static void distant__is_told_to_the_host(void **state)
 static void loss__on_a_local_path_shrinks_it(void **state)
 {
 	far_apart();
-	sender()->rtt_min = sender()->srtt = 100 * BW_US;
+	sender()->rtt.min = sender()->rtt.srtt = 100 * BW_US;
 	bw_window_lost(engine(A), sender(), sender()->pn_next);
 	assert_int_equal(sender()->cwnd, FRAMES * FRAME * 7 / 10);
 }

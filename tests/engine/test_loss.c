@@ -137,17 +137,17 @@ static void evidence__by_time(void **state)
 static void evidence__time_is_some_round_trips(void **state)
 {
 	meet(A, B);
-	sender()->srtt = 800 * BW_US;
-	sender()->rttvar = 100 * BW_US;
+	sender()->rtt.srtt = 800 * BW_US;
+	sender()->rtt.var = 100 * BW_US;
 	send_packets(2, 1);
 	drop(0);
 	deliver(0);
 	flush(B);
-	sender()->srtt = 800 * BW_US;
+	sender()->rtt.srtt = 800 * BW_US;
 	deliver(0);
 	/* 9/8 srtt + 4 rttvar after the lost one was sent; srtt has taken in a sample meanwhile */
-	assert_int_equal(sender()->loss_at,
-			 world.now + sender()->srtt + sender()->srtt / 8 + 4 * sender()->rttvar);
+	assert_int_equal(sender()->loss_at, world.now + sender()->rtt.srtt +
+						    sender()->rtt.srtt / 8 + 4 * sender()->rtt.var);
 }
 
 static void tail__probe_sends_the_oldest_packet_again(void **state)
@@ -177,18 +177,18 @@ static uint64_t exact_deadline(void)
 static void tail__comes_after_two_round_trips_and_the_delay_of_acknowledgements(void **state)
 {
 	meet(A, B);
-	sender()->srtt = 300 * BW_US;
-	sender()->rttvar = 0;
+	sender()->rtt.srtt = 300 * BW_US;
+	sender()->rtt.var = 0;
 	send_packets(1, 1);
 	drop_all();
 	assert_int_equal(exact_deadline(), world.now + 2 * 300 * BW_US + BW_ACK_DELAY);
-	sender()->rttvar = 200 * BW_US;
+	sender()->rtt.var = 200 * BW_US;
 	send_packets(1, 2);
 	drop_all();
 	assert_int_equal(exact_deadline(),
 			 world.now + 300 * BW_US + 4 * 200 * BW_US + BW_ACK_DELAY);
-	sender()->srtt = 1;
-	sender()->rttvar = 0;
+	sender()->rtt.srtt = 1;
+	sender()->rtt.var = 0;
 	send_packets(1, 3);
 	drop_all();
 	assert_int_equal(exact_deadline(), world.now + BW_PTO_MIN + BW_ACK_DELAY);
@@ -199,8 +199,8 @@ static void tail__too_early_a_deadline_is_only_set_right(void **state)
 	uint64_t early;
 
 	meet(A, B);
-	sender()->srtt = 300 * BW_US;
-	sender()->rttvar = 0;
+	sender()->rtt.srtt = 300 * BW_US;
+	sender()->rtt.var = 0;
 	send_packets(1, 1);
 	early = deadline();
 	world.now += 100 * BW_US;
@@ -493,8 +493,8 @@ static void unsent__says_nothing_of_the_frame_size(void **state)
 static void tail__probes_come_at_least_once_a_second(void **state)
 {
 	meet(A, B);
-	path(A, B, 0)->srtt = 40 * BW_S;
-	path(A, B, 0)->rttvar = 40 * BW_S;
+	path(A, B, 0)->rtt.srtt = 40 * BW_S;
+	path(A, B, 0)->rtt.var = 40 * BW_S;
 	post(A, B, 1, 8);
 	flush(A);
 	drop_all();

@@ -58,7 +58,7 @@ static void meet_both(void)
 static void believe(unsigned int no, uint64_t rate, uint64_t rtt)
 {
 	path(A, B, no)->rate = rate;
-	path(A, B, no)->rtt_min = rtt;
+	path(A, B, no)->rtt.min = rtt;
 }
 
 static unsigned int bulk_by(uint8_t link)
