@@ -177,7 +177,7 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		/* This is how long to wait; other samples, of frames acknowledged at once, hide
 		 * it. */
 		bw_rtt_sample(&t->rtt, e->now - t->lost[i].sent_ns);
-		if (pn < t->recovery_pn)
+		if (pn < t->cc.recovery_pn)
 			bw_window_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
 			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
@@ -220,7 +220,7 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 			bw_stripe_acked(e, p, t, sum->bytes);
 		bw_loss_detect(e, p, t);
 	}
-	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
+	if (bw_cc_marked(&t->cc, b->marks))
 		bw_window_marks(e, t, b->marks, sum->packets);
 	bw_loss_floor(e, p, t);
 }

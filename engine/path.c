@@ -22,9 +22,9 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->ack_at = BW_NEVER;
 	t->reorder = BW_REORDER_MIN;
 	t->rtt.guess = BW_RTT_INITIAL;
-	t->cwnd = BW_CWND_INITIAL;
-	t->pace.until = BW_NEVER;
-	t->ssthresh = UINT64_MAX;
+	t->cc.cwnd = BW_CWND_INITIAL;
+	t->cc.pace.until = BW_NEVER;
+	t->cc.ssthresh = UINT64_MAX;
 	bw_list_init(&t->flight);
 	bw_list_init(&t->share);
 	bw_list_init(&t->late);

@@ -183,7 +183,7 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 		return bw_min_u64(t->hello_next, t->ack_at);
 	if (t->state != BW_PATH_UP)
 		return BW_NEVER;
-	at = bw_min_u64(bw_min_u64(t->ack_at, t->loss_at), t->pace.until);
+	at = bw_min_u64(bw_min_u64(t->ack_at, t->loss_at), t->cc.pace.until);
 	if (!bw_list_empty(&t->flight))
 		at = bw_min_u64(at, t->last_sent + bw_path_pto(e, t));
 	return at;
@@ -242,8 +242,8 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	}
 	if (t->state != BW_PATH_UP)
 		return;
-	if (e->now >= t->pace.until)
-		t->pace.until = BW_NEVER; /* the peer is ready now */
+	if (e->now >= t->cc.pace.until)
+		t->cc.pace.until = BW_NEVER; /* the peer is ready now */
 	if (e->now >= t->loss_at)
 		bw_loss_detect(e, p, t);
 	if (!bw_list_empty(&t->flight) && e->now >= t->last_sent + bw_path_pto(e, t))

@@ -10,6 +10,7 @@
 #ifndef BW_RELIABLE_H
 #define BW_RELIABLE_H
 
+#include "path/cc.h"
 #include "path/rtt.h"
 #include "slab.h"
 #include "spans.h"
@@ -32,9 +33,6 @@
 #define BW_PTO_MAX	 BW_S	      /* longest pause between tail probes */
 #define BW_PING_MIN	 (10 * BW_MS) /* first pause between pings while waiting; doubles */
 #define BW_PING_MAX	 BW_S	      /* longest one */
-#define BW_CWND_INITIAL	 65536	      /* bytes */
-#define BW_CWND_MAX	 (8u << 20)   /* bytes */
-#define BW_CWND_PACKETS	 2	      /* the window never falls below so many frames */
 #define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	 4096		       /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
@@ -218,32 +216,7 @@ struct bw_path {
 	struct bw_list late;  /* bw_record: copies that own nothing, see late.c */
 
 	struct bw_rtt rtt;
-
-	/* congestion */
-	uint64_t cwnd, ssthresh;
-	uint64_t limited_pn;  /* packets below it were under way while the window was full */
-	uint64_t recovery_pn; /* losses below this number belong to an answered event */
-	uint64_t undo_cwnd, undo_ssthresh, undo_w_max; /* before the last response; cwnd 0: none */
-	uint64_t w_max,
-		w_reno;	      /* CUBIC: window before the last response; what plain TCP would use */
-	uint64_t cubic_since; /* when the present curve began, 0: none has; less pauses */
-	uint64_t cubic_at;    /* when it was last followed */
-	uint32_t cubic_k;     /* when it reaches w_max, 1/1024 s */
-	struct {
-		uint64_t end, least;	/* packet number; shortest of its samples */
-		uint32_t samples, slow; /* slow: round trips since growth slowed down */
-	} delay;	    /* the current round trip in slow start; distant paths only */
-	uint64_t loss_from; /* packet number from which losses are counted */
-	uint32_t loss_count;
-	struct {
-		uint64_t at;	/* before then nothing is to leave */
-		uint64_t until; /* when to look again for what waits for that; BW_NEVER */
-		uint64_t rate;	/* bytes a millisecond that it has carried lately; 0: not known */
-		uint64_t end, since, bytes; /* the present round: packet number, ns, acknowledged */
-	} pace;				    /* distant paths only */
-	uint64_t round_pn;		    /* end of the current round for marks */
-	uint32_t round_packets, round_marks, mark_alpha; /* alpha in 1/1024, as RFC 8257 */
-	uint16_t marks_seen;
+	struct bw_cc cc;
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
@@ -517,25 +490,6 @@ void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 			bool later);
 void bw_path_size_acked(struct bw_path *t, uint32_t size);
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-
-/* window.c: how much may be under way */
-/* A round trip was measured, by the acknowledgement of this packet. */
-void bw_window_sample(struct bw_path *t, uint64_t rtt, uint64_t pn);
-void bw_window_acked(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
-/* A packet is taken for lost. */
-void bw_window_lost(struct bw_engine *e, struct bw_path *t, uint64_t pn);
-/* The same, and it is no matter of chance. */
-void bw_window_respond(struct bw_engine *e, struct bw_path *t, uint64_t pn);
-/* The last response was to a loss that was none. */
-void bw_window_undo(struct bw_path *t);
-void bw_window_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
-
-/* pace.c: when it leaves */
-/* Is the path to be let alone for now? */
-bool bw_pace_holds(const struct bw_engine *e, struct bw_path *t);
-/* Packets up to this one have been acknowledged, so many bytes for the first time. */
-void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
-void bw_pace_sent(const struct bw_engine *e, struct bw_path *t, uint64_t bytes);
 
 /* ack.c: acknowledgements both ways */
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,

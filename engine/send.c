@@ -354,7 +354,8 @@ static void bw_builder_end(struct bw_builder *b)
 
 	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
-	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cwnd))
+	if (b->urgent ||
+	    t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cc.cwnd))
 		h->flags |= BW_HDR_ACK_NOW;
 	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
 	b->f->to = t->to;
@@ -396,8 +397,8 @@ static bool bw_builder_data(struct bw_builder *b)
 {
 	struct bw_path *t = b->t;
 
-	if (t->inflight >= t->cwnd && !t->probe_allow) {
-		t->limited_pn = t->pn_next;
+	if (t->inflight >= t->cc.cwnd && !t->probe_allow) {
+		t->cc.limited_pn = t->pn_next;
 		return false;
 	}
 	if (!t->probe_allow && bw_pace_holds(b->e, t))

@@ -67,12 +67,12 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 {
 	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 
-	if (t->lost_n || s->b.marks != t->marks_seen || t->round_marks || t->mark_alpha)
+	if (t->lost_n || bw_cc_marked(&t->cc, s->b.marks))
 		return false;
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
 		r->kind == BW_OWNED_MESSAGE && !t->large_lost && t->reorder == BW_REORDER_MIN &&
-		r->pn >= t->limited_pn && t->rtt.srtt && !s->b.flags);
+		r->pn >= t->cc.limited_pn && t->rtt.srtt && !s->b.flags);
 }
 
 static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -202,8 +202,8 @@ static bool bw_single_clear(const struct bw_peer *p)
 
 	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
 	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
-	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) && t->inflight < t->cwnd &&
-	       !bw_rtt_distant(&t->rtt);
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
+	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
 }
 
 /* The first flow with messages to be sent; *only: there is one message, no more. */
@@ -249,7 +249,7 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 	f->segment[0].off = off;
 	f->len = head + len;
 	bw_duplex_left(e, t, f->len);
-	if (urgent || t->inflight >= t->cwnd)
+	if (urgent || t->inflight >= t->cc.cwnd)
 		s->h.flags = BW_HDR_ACK_NOW;
 	bw_head_seal(e, s, head, f->len);
 	r->pn = e->last.pn = t->pn_next++;

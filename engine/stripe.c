@@ -15,7 +15,7 @@ bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a, cons
 
 uint64_t bw_stripe_rate(const struct bw_path *t)
 {
-	uint64_t rate = t->rate ? t->rate : t->cwnd * BW_MS / bw_rtt_smooth(&t->rtt);
+	uint64_t rate = t->rate ? t->rate : t->cc.cwnd * BW_MS / bw_rtt_smooth(&t->rtt);
 
 	return bw_max_u64(rate, 1);
 }
@@ -69,15 +69,15 @@ uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
 		ns = bw_max_u64(ns, o->inflight * BW_MS / bw_stripe_rate(o));
 	}
 	if (!ns || !t->rate)
-		return t->cwnd;
+		return t->cc.cwnd;
 	ns += bw_stripe_rtt(t) * 3 / 2 + e->cfg.ack_delay_ns + BW_STRIPE_SLACK;
-	return bw_min_u64(t->cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->mtu);
+	return bw_min_u64(t->cc.cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->mtu);
 }
 
 static bool bw_stripe_room(const struct bw_engine *e, const struct bw_peer *p, struct bw_path *t)
 {
-	if (t->inflight >= t->cwnd) {
-		t->limited_pn = t->pn_next;
+	if (t->inflight >= t->cc.cwnd) {
+		t->cc.limited_pn = t->pn_next;
 		return false;
 	}
 	return t->inflight < bw_stripe_limit(e, p, t);
@@ -252,8 +252,8 @@ void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	bw_loss_requeue_path(e, p, t);
 	bw_stripe_leave(p, t);
 	t->large_lost = 0; /* not for their size */
-	t->ssthresh = bw_min_u64(t->ssthresh, t->cwnd);
-	t->cwnd = bw_min_u64(t->cwnd, BW_CWND_INITIAL);
+	t->cc.ssthresh = bw_min_u64(t->cc.ssthresh, t->cc.cwnd);
+	t->cc.cwnd = bw_min_u64(t->cc.cwnd, BW_CWND_INITIAL);
 	t->rate = t->rate_since = 0;
 	bw_path_choose(e, p);
 }

@@ -236,7 +236,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 
 	world.node[B].cfg.rx_budget = 1u << 20;
 	meet(A, B);
-	path(A, B, 0)->cwnd = 1u << 20;
+	path(A, B, 0)->cc.cwnd = 1u << 20;
 	send_packets(80);
 	/* every second one arrives: 40 ranges, of which 32 can be remembered */
 	for (i = 0; i < 40; i++) {

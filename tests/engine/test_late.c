@@ -194,7 +194,7 @@ static void late__pieces_under_way_and_waiting_are_settled(void **state)
 	meet(A, B);
 	late = first_is_late(4, 3800);
 	sender()->mtu = 1280;
-	sender()->cwnd = 2000;
+	sender()->cc.cwnd = 2000;
 	flush(A);
 	assert_int_equal(world.wire_n, 2);
 	assert_false(bw_list_empty(&peer(A, B)->again));

@@ -276,11 +276,11 @@ static void tail__from_the_third_probe_on_a_small_packet_goes_along(void **state
 static void tail__is_sent_even_when_the_window_is_full(void **state)
 {
 	meet(A, B);
-	sender()->cwnd = 2000;
+	sender()->cc.cwnd = 2000;
 	send_packets(3, 1);
 	assert_int_equal(world.wire_n, 2);
 	drop_all();
-	sender()->cwnd = 1000; /* even less than what is under way */
+	sender()->cc.cwnd = 1000; /* even less than what is under way */
 	world.now = deadline();
 	flush(A);
 	assert_int_equal(world.wire_n, 1);
@@ -357,7 +357,7 @@ static void reordering__window_has_a_limit(void **state)
 
 	world.node[B].cfg.rx_budget = 4u << 20;
 	meet(A, B);
-	sender()->cwnd = 4u << 20;
+	sender()->cc.cwnd = 4u << 20;
 	peer(A, B)->tx_limit += 0;
 	post(A, B, 0, 8);
 	run(BW_MS);
@@ -430,7 +430,7 @@ static void unsent__packet_goes_again_without_a_response(void **state)
 	uint64_t cwnd, frames;
 
 	meet(A, B);
-	cwnd = sender()->cwnd;
+	cwnd = sender()->cc.cwnd;
 	frames = count(A)->tx_frames;
 	post(A, B, 1, 8);
 	post(A, B, 2, 1200);
@@ -443,7 +443,7 @@ static void unsent__packet_goes_again_without_a_response(void **state)
 	/* the number is used up, as every number is used once */
 	assert_int_equal(frames_with("DATA 1"), 0);
 	assert_int_equal(frames_with("DATA 2 [MESSAGE 0 0+8/8]"), 1);
-	assert_int_equal(sender()->cwnd, cwnd);
+	assert_int_equal(sender()->cc.cwnd, cwnd);
 	assert_int_equal(count(A)->losses + count(A)->backoffs, 0);
 	run(BW_MS);
 	assert_int_equal(events_with("B MESSAGE"), 2);

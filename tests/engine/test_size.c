@@ -53,7 +53,7 @@ static void size__search_ends_near_what_passes(void **state)
 	assert_in_range(path(A, B, 0)->mtu, 4321 - BW_PROBE_GRAIN, 4321);
 	assert_int_equal(path(A, B, 0)->probe_size, 0);
 	assert_int_equal(count(A)->backoffs, 0); /* lost probes are no congestion */
-	assert_int_equal(path(A, B, 0)->cwnd, BW_CWND_INITIAL);
+	assert_int_equal(path(A, B, 0)->cc.cwnd, BW_CWND_INITIAL);
 	assert_true(path(A, B, 0)->mtu_fail > path(A, B, 0)->mtu);
 	assert_int_equal(deadline(), BW_NEVER);
 }
