@@ -152,7 +152,7 @@ static void bw_ack_span(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 		sum->largest_sent_ns = r->sent_ns;
 		bw_duplex_landed(e, t, r->frame_len);
 		if (r->frame_len && r->kind != BW_OWNED_PAD)
-			bw_path_size_acked(t, r->frame_len);
+			bw_pmtu_acked(&t->pmtu, r->frame_len);
 		bw_record_acked(e, p, t, r);
 	}
 }

@@ -253,7 +253,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		return -BW_DROP_ECHO;
 	if (proof || t->remote_no == BW_PATH_UNKNOWN) {
 		t->remote_no = h->path;
-		t->frame_max = b->frame_max;
+		t->pmtu.most = b->frame_max;
 	}
 	bw_hello_adopt(e, p, b);
 	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)

@@ -66,7 +66,7 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_record_drop(e, r);
 	} else if (r->kind == BW_OWNED_PAD) {
 		bw_record_drop(e, r);
-		t->probe_flying = false;
+		t->pmtu.flying = false;
 	} else if (r->kind == BW_OWNED_BULK && ((struct bw_serve *)r->obj)->aborted) {
 		struct bw_serve *s = r->obj;
 

@@ -109,7 +109,7 @@ bool bw_peer_idle(const struct bw_peer *p)
 		if (!bw_list_empty(&f->tx))
 			return false;
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].probe_size ||
+		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].pmtu.probe ||
 		    p->path[i].ask)
 			return false;
 	return true;

@@ -380,7 +380,7 @@ int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu,
 		return -ENOTCONN;
 	t = &p->path[p->best];
 	*srtt_ns = t->rtt.srtt;
-	*mtu = t->mtu;
+	*mtu = t->pmtu.mtu;
 	*link = t->to.link;
 	return 0;
 }
@@ -404,7 +404,7 @@ int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_pat
 			    bw_stripe_together(mem, t, &p->path[p->best]),
 		.srtt_ns = t->rtt.srtt,
 		.rate_bps = t->rate * 8000,
-		.mtu = t->mtu,
+		.mtu = t->pmtu.mtu,
 	};
 	return 0;
 }

@@ -11,18 +11,15 @@
 #define BW_RELIABLE_H
 
 #include "path/cc.h"
+#include "path/pmtu.h"
 #include "path/rtt.h"
 #include "slab.h"
 #include "spans.h"
 
-#define BW_MTU_BASE	 1280 /* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
-#define BW_PROBE_TRIES	 3    /* lost probes of one size before it counts as not passing */
-#define BW_BLACK_HOLE	 10   /* large frames lost in a row before the size is doubted */
-#define BW_PTO_ASK	 4    /* tail probes before the other paths are asked */
-#define BW_PTO_LEAVE	 6    /* tail probes before a path is left for one that answers */
-#define BW_PTO_PING	 3    /* tail probes before a small frame is tried instead */
-#define BW_PTO_MOVE	 2    /* tail probes before a striped path's data moves to another one */
-#define BW_PROBE_GRAIN	 128  /* bytes; the search for a path's frame size ends below this */
+#define BW_PTO_ASK	 4 /* tail probes before the other paths are asked */
+#define BW_PTO_LEAVE	 6 /* tail probes before a path is left for one that answers */
+#define BW_PTO_PING	 3 /* tail probes before a small frame is tried instead */
+#define BW_PTO_MOVE	 2 /* tail probes before a striped path's data moves to another one */
 #define BW_HELLO_FIRST	 (1 * BW_MS)   /* first repetition of HELLO; doubles */
 #define BW_HELLO_LAST	 BW_S	       /* longest pause between HELLOs during first contact */
 #define BW_HELLO_RETRY	 (30 * BW_S)   /* longest pause between HELLOs on a path that is down */
@@ -216,6 +213,7 @@ struct bw_path {
 	struct bw_list late;  /* bw_record: copies that own nothing, see late.c */
 
 	struct bw_rtt rtt;
+	struct bw_pmtu pmtu;
 	struct bw_cc cc;
 
 	/* striping */
@@ -225,17 +223,6 @@ struct bw_path {
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
-
-	/* frame size */
-	uint32_t frame_max;	/* what the peer can receive here, from its HELLO */
-	uint32_t mtu, mtu_fail; /* passes; smallest size known or assumed not to */
-	uint32_t probe_size;	/* size under probe, 0: none due */
-	uint32_t probe_tries;
-	bool probe_flying;
-	bool probe_held;      /* the last one met silence: none before the path answers */
-	uint32_t large_lost;  /* large frames lost since one of their size was acknowledged */
-	uint32_t large_least; /* the shortest of them */
-	bool small_acked;     /* a shorter frame was acknowledged meanwhile */
 
 	/* receiving */
 	struct bw_pnset rx;
@@ -484,11 +471,10 @@ void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
 /* An answer to the first HELLO, or to a later one, has come. */
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t);
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
+/* pmtu.h, and whoever waits is told. */
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-/* `later`: a later packet was acknowledged, so that it was not mere silence. */
 void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size,
 			bool later);
-void bw_path_size_acked(struct bw_path *t, uint32_t size);
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
 
 /* ack.c: acknowledgements both ways */

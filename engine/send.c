@@ -385,11 +385,11 @@ static bool bw_builder_probe(struct bw_builder *b)
 {
 	struct bw_path *t = b->t;
 
-	if (BW_LIKELY(!t->probe_size) || t->probe_flying || t->probe_held)
+	if (BW_LIKELY(!t->pmtu.probe) || t->pmtu.flying || t->pmtu.held)
 		return false;
-	if (!bw_builder_alone(b, BW_OWNED_PAD, t->probe_size))
+	if (!bw_builder_alone(b, BW_OWNED_PAD, t->pmtu.probe))
 		return false;
-	t->probe_flying = true;
+	t->pmtu.flying = true;
 	return true;
 }
 
@@ -422,7 +422,7 @@ static bool bw_builder_ping(struct bw_builder *b)
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f)
 {
-	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .mtu = t->mtu, .what = what};
+	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .mtu = t->pmtu.mtu, .what = what};
 
 	if (!p->confirmed || t->state != BW_PATH_UP)
 		return false;

@@ -71,7 +71,7 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 		return false;
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
-		r->kind == BW_OWNED_MESSAGE && !t->large_lost && t->reorder == BW_REORDER_MIN &&
+		r->kind == BW_OWNED_MESSAGE && !t->pmtu.lost && t->reorder == BW_REORDER_MIN &&
 		r->pn >= t->cc.limited_pn && t->rtt.srtt && !s->b.flags);
 }
 
@@ -201,7 +201,7 @@ static bool bw_single_clear(const struct bw_peer *p)
 	const struct bw_path *t = &p->path[0];
 
 	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
-	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
+	       !t->pmtu.probe && !t->pto_count && !t->rx.n && !p->ping_due &&
 	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
 	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
 }
@@ -274,7 +274,7 @@ static void bw_single_rest(struct bw_peer *p)
 static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_txmsg *m,
 			      struct bw_tx_frame *f)
 {
-	uint32_t room = p->path[0].mtu - (uint32_t)sizeof(struct bw_single);
+	uint32_t room = p->path[0].pmtu.mtu - (uint32_t)sizeof(struct bw_single);
 	uint32_t off = m->next_off, len = m->len - off < room ? m->len - off : room;
 	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, p->charge_min);
 	struct bw_record *r;
@@ -313,7 +313,7 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 			   struct bw_tx_frame *f)
 {
 	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
-	uint32_t room = p->path[0].mtu - head;
+	uint32_t room = p->path[0].pmtu.mtu - head;
 	uint64_t off = v->next_off;
 	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);
 	struct bw_record *r;

@@ -71,7 +71,7 @@ uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
 	if (!ns || !t->rate)
 		return t->cc.cwnd;
 	ns += bw_stripe_rtt(t) * 3 / 2 + e->cfg.ack_delay_ns + BW_STRIPE_SLACK;
-	return bw_min_u64(t->cc.cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->mtu);
+	return bw_min_u64(t->cc.cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->pmtu.mtu);
 }
 
 static bool bw_stripe_room(const struct bw_engine *e, const struct bw_peer *p, struct bw_path *t)
@@ -96,7 +96,7 @@ static struct bw_path *bw_stripe_pick(const struct bw_engine *e, struct bw_peer 
 
 		if (tried >> i & 1 || !bw_stripe_usable(e, p, t) || !bw_stripe_room(e, p, t))
 			continue;
-		eta = bw_stripe_eta(t, t->mtu);
+		eta = bw_stripe_eta(t, t->pmtu.mtu);
 		if (!best || eta < least) {
 			best = t;
 			least = eta;
@@ -168,7 +168,7 @@ static bool bw_stripe_probe(struct bw_engine *e, struct bw_peer *p, struct bw_tx
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *t = &p->path[i];
 
-		if ((t->ask || (t->probe_size && !t->probe_flying)) &&
+		if ((t->ask || (t->pmtu.probe && !t->pmtu.flying)) &&
 		    bw_stripe_together(e, t, &p->path[p->best]) && bw_send_by(e, p, t, 0, f))
 			return true;
 	}
@@ -251,7 +251,7 @@ void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		return;
 	bw_loss_requeue_path(e, p, t);
 	bw_stripe_leave(p, t);
-	t->large_lost = 0; /* not for their size */
+	t->pmtu.lost = 0; /* not for their size */
 	t->cc.ssthresh = bw_min_u64(t->cc.ssthresh, t->cc.cwnd);
 	t->cc.cwnd = bw_min_u64(t->cc.cwnd, BW_CWND_INITIAL);
 	t->rate = t->rate_since = 0;

@@ -23,7 +23,7 @@
 
 static uint64_t bw_window_min(const struct bw_path *t)
 {
-	return (uint64_t)BW_CWND_PACKETS * t->mtu;
+	return (uint64_t)BW_CWND_PACKETS * t->pmtu.mtu;
 }
 
 /* The integer cube root of x, rounded down. */
@@ -45,7 +45,7 @@ static uint64_t bw_cube_root(uint64_t x)
 static void bw_cubic_begin(struct bw_engine *e, struct bw_path *t)
 {
 	struct bw_cc *c = &t->cc;
-	uint64_t lack = c->cubic.w_max > c->cwnd ? (c->cubic.w_max - c->cwnd) / t->mtu : 0;
+	uint64_t lack = c->cubic.w_max > c->cwnd ? (c->cubic.w_max - c->cwnd) / t->pmtu.mtu : 0;
 
 	c->cubic.since = e->now;
 	c->cubic.k = (uint32_t)bw_cube_root((lack << 30) * 1024 / BW_CUBIC_C);
@@ -62,7 +62,7 @@ static uint64_t bw_cubic_target(const struct bw_engine *e, const struct bw_path 
 	uint64_t step;
 
 	far = bw_min_u64(far, BW_CUBIC_FAR);
-	step = (far * far * far * BW_CUBIC_C >> 30) * t->mtu / 1024;
+	step = (far * far * far * BW_CUBIC_C >> 30) * t->pmtu.mtu / 1024;
 	if (tick > c->cubic.k)
 		return c->cubic.w_max + step;
 	return c->cubic.w_max > step ? c->cubic.w_max - step : 0;
@@ -85,7 +85,7 @@ static void bw_cubic_resume(struct bw_engine *e, struct bw_path *t)
 static void bw_cubic_acked(struct bw_engine *e, struct bw_path *t, uint64_t bytes)
 {
 	struct bw_cc *c = &t->cc;
-	uint64_t target, grown = bytes * t->mtu / c->cwnd;
+	uint64_t target, grown = bytes * t->pmtu.mtu / c->cwnd;
 
 	bw_cubic_resume(e, t);
 	if (!c->cubic.since)
@@ -190,7 +190,7 @@ void bw_window_respond(struct bw_engine *e, struct bw_path *t, uint64_t pn)
 static bool bw_window_random(struct bw_path *t, uint64_t pn)
 {
 	struct bw_cc *c = &t->cc;
-	uint64_t span = bw_max_u64(c->cwnd / t->mtu, BW_LOSS_SPAN);
+	uint64_t span = bw_max_u64(c->cwnd / t->pmtu.mtu, BW_LOSS_SPAN);
 
 	if (!bw_rtt_distant(&t->rtt))
 		return false;

@@ -16,6 +16,7 @@
 #include "engine/loss.c"
 #include "engine/path.c"
 #include "engine/path/pace.c"
+#include "engine/path/pmtu.c"
 #include "engine/path/rtt.c"
 #include "engine/path/window.c"
 #include "engine/peer.c"

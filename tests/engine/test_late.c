@@ -193,7 +193,7 @@ static void late__pieces_under_way_and_waiting_are_settled(void **state)
 	world.node[A].cfg.link_mtu[0] = world.node[B].cfg.link_mtu[0] = 4000;
 	meet(A, B);
 	late = first_is_late(4, 3800);
-	sender()->mtu = 1280;
+	sender()->pmtu.mtu = 1280;
 	sender()->cc.cwnd = 2000;
 	flush(A);
 	assert_int_equal(world.wire_n, 2);

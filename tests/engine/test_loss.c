@@ -391,11 +391,11 @@ static void split__a_lost_range_travels_in_smaller_pieces(void **state)
 {
 	world.node[A].cfg.link_mtu[0] = world.node[B].cfg.link_mtu[0] = 4000;
 	meet(A, B);
-	assert_int_equal(sender()->mtu, 4000);
+	assert_int_equal(sender()->pmtu.mtu, 4000);
 	post(A, B, 1, 3800);
 	flush(A);
 	drop_all();
-	sender()->mtu = 1280;
+	sender()->pmtu.mtu = 1280;
 	forget_logs();
 	run(10 * BW_MS);
 	assert_int_equal(frames_with("[MESSAGE 0 0+1176/3800]"), 1);
@@ -419,7 +419,7 @@ static void split__bulk_too(void **state)
 	flush(A);
 	assert_int_equal(frames_with("[BULK 0+3900]"), 1);
 	drop_all();
-	sender()->mtu = 1280;
+	sender()->pmtu.mtu = 1280;
 	run(10 * BW_MS);
 	expect_events("B PULLED 2 len 3900", "A REGION_DONE 1", NULL);
 }
@@ -484,7 +484,7 @@ static void unsent__says_nothing_of_the_frame_size(void **state)
 		assert_true(bw_reliable.next_frame(engine(A), &t, world.now));
 		bw_reliable.unsent(engine(A), world.now);
 	}
-	assert_int_equal(sender()->large_lost, 0);
+	assert_int_equal(sender()->pmtu.lost, 0);
 	run(BW_MS);
 	assert_int_equal(events_with("B MESSAGE 1"), 1);
 }

@@ -149,7 +149,7 @@ static void bundle__all_parts_lie_where_hosts_must_not_scatter(void **state)
 		world.node[A].cfg.link_mtu[i] = world.node[B].cfg.link_mtu[i] = 9000;
 	meet(A, B);
 	run(10 * BW_MS);
-	assert_int_equal(path(A, B, 0)->mtu, 9000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 9000);
 	for (i = 0; i < 40; i++)
 		post(A, B, i, lens[i % 7]);
 	flush(A);
