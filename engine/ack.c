@@ -12,43 +12,30 @@
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
 		 const struct bw_rx_frame *f, bool now)
 {
-	bool gap = t->rx_any ? pn != t->rx_max + 1 : pn != 1;
+	bool gap = bw_rxset_came(&t->rx, pn, e->now);
 
-	if (!t->rx_any || pn > t->rx_max) {
-		t->rx_max = pn;
-		t->rx_max_ns = e->now;
-	}
-	t->rx_any = true;
-	t->rx_unacked++;
 	if (f->mark) {
-		t->rx_marks++;
+		t->rx.marks++;
 		e->count.marks_rx++;
 	}
-	if (now || gap || t->rx_unacked >= (t->rx.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
-		t->ack_now = true;
-	if (t->ack_now)
+	if (now || gap || t->rx.unacked >= (t->rx.got.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
+		t->rx.ack_now = true;
+	if (t->rx.ack_now)
 		bw_peer_ready(e, p);
 	else
-		t->ack_at = bw_min_u64(t->ack_at, e->now + e->cfg.ack_delay_ns);
-}
-
-static void bw_ack_settled(struct bw_path *t)
-{
-	t->ack_now = false;
-	t->ack_at = BW_NEVER;
-	t->rx_unacked = 0;
+		t->rx.ack_at = bw_min_u64(t->rx.ack_at, e->now + e->cfg.ack_delay_ns);
 }
 
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b)
 {
-	b->ack = (uint32_t)(t->rx.base - 1);
+	b->ack = (uint32_t)(t->rx.got.base - 1);
 	b->floor = (uint32_t)t->floor;
 	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
-	b->flags = (e->pressure ? BW_ACKBLK_PRESSURE : 0) | (t->rx_any ? 0 : BW_ACKBLK_NO_ACK);
-	b->marks = t->rx_marks;
+	b->flags = (e->pressure ? BW_ACKBLK_PRESSURE : 0) | (t->rx.any ? 0 : BW_ACKBLK_NO_ACK);
+	b->marks = t->rx.marks;
 	bw_credit_told(p);
-	if (!t->rx.n)
-		bw_ack_settled(t);
+	if (!t->rx.got.n)
+		bw_rxset_told(&t->rx);
 }
 
 void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b,
@@ -56,8 +43,8 @@ void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 {
 	bw_ack_block(e, p, t, b);
 	memset(a, 0, sizeof(*a));
-	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx_max_ns, UINT32_MAX);
-	a->largest = (uint32_t)t->rx_max;
+	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx.max_ns, UINT32_MAX);
+	a->largest = (uint32_t)t->rx.max;
 }
 
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head)
@@ -66,19 +53,19 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	struct bw_ackblk *b = (struct bw_ackblk *)(h + 1);
 	struct bw_ack *a = (struct bw_ack *)(b + 1);
 	struct bw_range *r = (struct bw_range *)(a + 1);
-	uint64_t from = t->rx.base;
+	uint64_t from = t->rx.got.base;
 	uint32_t i, len;
 
 	bw_hdr_fill(e, p, h, BW_FRAME_ACK);
 	h->path = (uint8_t)(t - p->path);
 	bw_ack_whole(e, p, t, b, a);
-	a->ranges = (uint16_t)t->rx.n;
-	for (i = 0; i < t->rx.n; i++) {
-		r[i].gap = (uint32_t)(t->rx.span[i].lo - from);
-		r[i].run = (uint32_t)(t->rx.span[i].hi - t->rx.span[i].lo);
-		from = t->rx.span[i].hi;
+	a->ranges = (uint16_t)t->rx.got.n;
+	for (i = 0; i < t->rx.got.n; i++) {
+		r[i].gap = (uint32_t)(t->rx.got.span[i].lo - from);
+		r[i].run = (uint32_t)(t->rx.got.span[i].hi - t->rx.got.span[i].lo);
+		from = t->rx.got.span[i].hi;
 	}
-	bw_ack_settled(t);
+	bw_rxset_told(&t->rx);
 	len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
 	bw_head_seal(e, h, len, len);
 	e->count.acks_tx++;
@@ -94,7 +81,7 @@ void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 
 bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t)
 {
-	return p->confirmed && (t->ack_now || t->ack_at != BW_NEVER);
+	return p->confirmed && (t->rx.ack_now || t->rx.ack_at != BW_NEVER);
 }
 
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
@@ -104,7 +91,7 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 	if (!p->confirmed) /* it would take this for the confirmation, of whatever conversation */
 		return false;
 	for (i = 0; i < p->npaths; i++) {
-		if (!p->path[i].ack_now)
+		if (!p->path[i].rx.ack_now)
 			continue;
 		bw_ack_build(e, p, &p->path[i], f);
 		return true;
@@ -119,7 +106,7 @@ bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 	for (i = 0; p->confirmed && i < p->npaths; i++) {
 		struct bw_path *t = &p->path[i];
 
-		if (!t->ack_now || (i == p->best && !t->rx.n))
+		if (!t->rx.ack_now || (i == p->best && !t->rx.got.n))
 			continue;
 		bw_ack_build(e, p, t, f);
 		return true;
@@ -236,7 +223,7 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	uint32_t i;
 
 	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
-	bw_pnset_floor(&t->rx, bw_unwrap(t->rx.base, b->floor));
+	bw_pnset_floor(&t->rx.got, bw_unwrap(t->rx.got.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
 		bw_ack_spurious(e, p, t, lo, hi);
 		bw_ack_span(e, p, t, &at, 0, hi, &sum);

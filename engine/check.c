@@ -42,9 +42,9 @@ static const char *bw_check_path(const struct bw_path *t)
 		return "bytes in flight miscounted";
 	if (t->acked_max >= t->pn_next)
 		return "acknowledged a packet never sent";
-	if (t->rx.n && t->rx.span[0].lo <= t->rx.base)
+	if (t->rx.got.n && t->rx.got.span[0].lo <= t->rx.got.base)
 		return "received packets not settled";
-	return bw_check_spans(t->rx.span, t->rx.n, BW_PNSET_SPANS);
+	return bw_check_spans(t->rx.got.span, t->rx.got.n, BW_PNSET_SPANS);
 }
 
 /* What of a message or serve has an owner. */

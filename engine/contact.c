@@ -59,7 +59,7 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
 static bool bw_contact_hearsay(const struct bw_path *t)
 {
 	return !t->named && !t->answered && t->state != BW_PATH_UP && t->pn_next == 1 &&
-	       !t->rx_any && !t->ev.type;
+	       !t->rx.any && !t->ev.type;
 }
 
 /* A place for another path: a new one, or that of the one which is hearsay and was heard of least

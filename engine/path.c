@@ -17,9 +17,9 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->hello_next = e->now + BW_HELLO_FIRST;
 	t->pn_next = 1;
 	t->floor = 1;
-	t->rx.base = 1;
+	t->rx.got.base = 1;
 	t->loss_at = BW_NEVER;
-	t->ack_at = BW_NEVER;
+	t->rx.ack_at = BW_NEVER;
 	t->reorder = BW_REORDER_MIN;
 	t->rtt.guess = BW_RTT_INITIAL;
 	t->cc.cwnd = BW_CWND_INITIAL;

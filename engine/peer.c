@@ -109,7 +109,7 @@ bool bw_peer_idle(const struct bw_peer *p)
 		if (!bw_list_empty(&f->tx))
 			return false;
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].pmtu.probe ||
+		if (p->path[i].rx.ack_now || p->path[i].hello_due || p->path[i].pmtu.probe ||
 		    p->path[i].ask)
 			return false;
 	return true;
@@ -180,10 +180,10 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 	uint64_t at;
 
 	if (t->state == BW_PATH_TRYING)
-		return bw_min_u64(t->hello_next, t->ack_at);
+		return bw_min_u64(t->hello_next, t->rx.ack_at);
 	if (t->state != BW_PATH_UP)
 		return BW_NEVER;
-	at = bw_min_u64(bw_min_u64(t->ack_at, t->loss_at), t->cc.pace.until);
+	at = bw_min_u64(bw_min_u64(t->rx.ack_at, t->loss_at), t->cc.pace.until);
 	if (!bw_list_empty(&t->flight))
 		at = bw_min_u64(at, t->last_sent + bw_path_pto(e, t));
 	return at;
@@ -236,9 +236,9 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		t->hello_pause = bw_min_u64(2 * t->hello_pause, longest);
 		t->hello_next = e->now + t->hello_pause + bw_hello_lag(e, t->hello_pause);
 	}
-	if (e->now >= t->ack_at) { /* the peer may use a path that we do not */
-		t->ack_now = true;
-		t->ack_at = BW_NEVER;
+	if (e->now >= t->rx.ack_at) { /* the peer may use a path that we do not */
+		t->rx.ack_now = true;
+		t->rx.ack_at = BW_NEVER;
 	}
 	if (t->state != BW_PATH_UP)
 		return;

@@ -118,7 +118,7 @@ static void bw_reliable_pressure(struct bw_engine *e, bool on)
 
 		if (p->state != BW_PEER_UP)
 			continue;
-		p->path[p->best].ack_now = true;
+		p->path[p->best].rx.ack_now = true;
 		bw_peer_ready(e, p);
 	}
 }
@@ -206,7 +206,8 @@ static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struc
 
 	if (bw_hello_frame(e, p, f))
 		return true;
-	if (p->striped ? bw_ack_urgent(e, p, f) : t->ack_now && t->rx.n && bw_ack_frame(e, p, f))
+	if (p->striped ? bw_ack_urgent(e, p, f)
+		       : t->rx.ack_now && t->rx.got.n && bw_ack_frame(e, p, f))
 		return true;
 	return bw_send_frame(e, p, f) || bw_ack_frame(e, p, f);
 }
@@ -282,7 +283,7 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	if (e->last.type == BW_FRAME_DATA) {
 		bw_loss_requeue_packet(e, p, t, e->last.pn);
 	} else if (e->last.type == BW_FRAME_ACK) {
-		t->ack_now = true;
+		t->rx.ack_now = true;
 	} else if (e->last.move) {
 		t->move.due = true;
 	} else if (t->state != BW_PATH_NONE) {

@@ -13,8 +13,8 @@
 #include "path/cc.h"
 #include "path/pmtu.h"
 #include "path/rtt.h"
+#include "path/rxset.h"
 #include "slab.h"
-#include "spans.h"
 
 #define BW_PTO_ASK	 4 /* tail probes before the other paths are asked */
 #define BW_PTO_LEAVE	 6 /* tail probes before a path is left for one that answers */
@@ -179,9 +179,8 @@ struct bw_path {
 	bool named;	   /* by our host, not only by a HELLO */
 	bool hello_due, hello_answer; /* a HELLO is to be sent now; as an answer */
 	bool hello_repeated;	      /* its answer gives no round-trip sample */
-	bool ack_now;
-	bool probe_allow;    /* one frame may leave beyond the window */
-	uint64_t hello_sent; /* the first one, answer or not; 0: none */
+	bool probe_allow;	      /* one frame may leave beyond the window */
+	uint64_t hello_sent;	      /* the first one, answer or not; 0: none */
 	uint64_t hello_next, hello_pause;
 	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
 	uint64_t heard;	   /* when a HELLO came by it last, or our host named it */
@@ -215,6 +214,7 @@ struct bw_path {
 	struct bw_rtt rtt;
 	struct bw_pmtu pmtu;
 	struct bw_cc cc;
+	struct bw_rxset rx;
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
@@ -223,14 +223,6 @@ struct bw_path {
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
-
-	/* receiving */
-	struct bw_pnset rx;
-	uint64_t rx_max, rx_max_ns; /* largest number and when it came */
-	bool rx_any;
-	uint32_t rx_unacked; /* packets since the last acknowledgement */
-	uint64_t ack_at;     /* BW_NEVER: none owed */
-	uint16_t rx_marks;
 };
 
 enum bw_peer_state { BW_PEER_HELLO, BW_PEER_UP, BW_PEER_DOWN };

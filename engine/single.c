@@ -56,8 +56,8 @@ static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uin
 /* Has nothing to be said of the path but that another packet came? */
 static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 {
-	return t->state == BW_PATH_UP && !t->rx.n && s->h.pn == (uint32_t)t->rx.base &&
-	       (int32_t)(s->b.floor - (uint32_t)t->rx.base) <= 0 &&
+	return t->state == BW_PATH_UP && !t->rx.got.n && s->h.pn == (uint32_t)t->rx.got.base &&
+	       (int32_t)(s->b.floor - (uint32_t)t->rx.got.base) <= 0 &&
 	       !(s->b.flags & ~BW_ACKBLK_NO_ACK);
 }
 
@@ -165,7 +165,7 @@ static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	}
 	if (p->waiting_since && !bw_peer_waits(p))
 		p->waiting_since = 0;
-	bw_peer_sooner(e, p, bw_min_u64(t->ack_at, t->loss_at));
+	bw_peer_sooner(e, p, bw_min_u64(t->rx.ack_at, t->loss_at));
 }
 
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result)
@@ -188,7 +188,7 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	bw_single_acked(e, p, t, s);
 	*result = bw_single_part(e, p, f, s, head, &told);
 	if (!*result)
-		bw_ack_note(e, p, t, t->rx.base++, f, s->h.flags & BW_HDR_ACK_NOW);
+		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
 	bw_single_plan(e, p, t, s);
 	if (told)
 		e->ops->message(e->host, &e->told);
@@ -201,7 +201,7 @@ static bool bw_single_clear(const struct bw_peer *p)
 	const struct bw_path *t = &p->path[0];
 
 	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
-	       !t->pmtu.probe && !t->pto_count && !t->rx.n && !p->ping_due &&
+	       !t->pmtu.probe && !t->pto_count && !t->rx.got.n && !p->ping_due &&
 	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
 	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
 }

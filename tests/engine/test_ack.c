@@ -125,13 +125,13 @@ static void ack__ranges_are_exactly_what_came(void **state)
 	while (world.wire_n)
 		deliver(0);
 	/* here: 2 3 . . 6 7 8 . 10 11 . 13 14 */
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	expect_frames("B>A ACK 0 +[2,4) +[6,9) +[10,12) +[13,15)", NULL);
 	drop_all();
 	receive(late);
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	assert_int_equal(frames_with("B>A ACK 3 +[6,9) +[10,12) +[13,15)"), 1);
@@ -146,7 +146,7 @@ static void ack__ranges_settle_exactly_those_packets(void **state)
 	forget_logs();
 	while (world.wire_n)
 		deliver(0);
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	expect_frames("B>A ACK 0 +[2,4) +[5,7)", NULL);
@@ -246,7 +246,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 		r = deliver(0);
 		assert_int_equal(r, i < BW_ACK_RANGES_MAX ? 0 : -BW_DROP_RANGES);
 	}
-	assert_int_equal(path(B, A, 0)->rx.n, BW_ACK_RANGES_MAX);
+	assert_int_equal(path(B, A, 0)->rx.got.n, BW_ACK_RANGES_MAX);
 	run(100 * BW_MS);
 	assert_int_equal(events_with("B MESSAGE"), 80);
 	assert_int_equal(events_with("A SENT"), 80);
@@ -254,7 +254,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 		post(A, B, 100 + i, 8);
 		run(BW_MS);
 	}
-	assert_int_equal(path(B, A, 0)->rx.n, 0);
+	assert_int_equal(path(B, A, 0)->rx.got.n, 0);
 }
 
 static void floor__lets_the_receiver_forget_gaps(void **state)
@@ -268,14 +268,14 @@ static void floor__lets_the_receiver_forget_gaps(void **state)
 	deliver_all();
 	settle(); /* 2 counts as lost, its message travels in packet 7 */
 	assert_int_equal(events_with("B MESSAGE"), 6);
-	assert_int_equal(path(B, A, 0)->rx.n, 1); /* the gap at 2 is still remembered */
+	assert_int_equal(path(B, A, 0)->rx.got.n, 1); /* the gap at 2 is still remembered */
 	for (i = 0; i < 2; i++) { /* the first one's acknowledgement moves the floor */
 		run(10 * BW_MS);
 		post(A, B, 100 + i, 8);
 		run(BW_MS);
 	}
-	assert_int_equal(path(B, A, 0)->rx.n, 0);
-	assert_int_equal(path(B, A, 0)->rx.base, 10);
+	assert_int_equal(path(B, A, 0)->rx.got.n, 0);
+	assert_int_equal(path(B, A, 0)->rx.got.base, 10);
 	/* what lies below the floor has no effect, but is acknowledged again */
 	forget_logs();
 	assert_int_equal(receive(late), -BW_DROP_DUPLICATE);

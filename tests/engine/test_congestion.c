@@ -21,7 +21,7 @@ static struct bw_path *sender(void)
 
 static void acknowledge(void)
 {
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	deliver_all();
@@ -329,14 +329,14 @@ static void marks__of_an_old_frame_are_no_news(void **state)
 	uint64_t cwnd;
 
 	big_credit();
-	path(B, A, 0)->rx_marks = 100;
+	path(B, A, 0)->rx.marks = 100;
 	post(B, A, 1, 8);
 	flush(B);
 	drop_all();
 	post(B, A, 2, 8);
 	flush(B);
 	old = take(0); /* states 100 marks */
-	path(B, A, 0)->rx_marks = 101;
+	path(B, A, 0)->rx.marks = 101;
 	post(B, A, 3, 8);
 	flush(B);
 	deliver(0);
@@ -345,7 +345,7 @@ static void marks__of_an_old_frame_are_no_news(void **state)
 	assert_int_equal(sender()->cc.mark.seen, 101);
 	assert_true(sender()->cc.mark.marked <= 101);
 	send_packets(5, 50);
-	path(B, A, 0)->rx_marks = 101;
+	path(B, A, 0)->rx.marks = 101;
 	run(BW_MS);
 	assert_true(sender()->cc.cwnd >= cwnd - cwnd / 16);
 }
@@ -353,7 +353,7 @@ static void marks__of_an_old_frame_are_no_news(void **state)
 static void marks__count_wraps(void **state)
 {
 	big_credit();
-	path(B, A, 0)->rx_marks = 65535;
+	path(B, A, 0)->rx.marks = 65535;
 	sender()->cc.mark.seen = 65535;
 	world.fate = marked;
 	send_packets(2, 1);

@@ -22,7 +22,7 @@ static struct bw_path *sender(void)
 /* B acknowledges now, and A hears it. */
 static void acknowledge(void)
 {
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	deliver_all();

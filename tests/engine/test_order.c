@@ -211,7 +211,7 @@ static void duplicate__segment_counts_once(void **state)
 	frame_seal(again);
 	deliver(0);
 	assert_int_equal(receive(again), 0);
-	assert_int_equal(peer(B, A)->path[0].rx_max, 4);
+	assert_int_equal(peer(B, A)->path[0].rx.max, 4);
 	expect_events(NULL, NULL);
 	deliver(0);
 	deliver(0);
@@ -236,7 +236,7 @@ static void window__messages_too_far_ahead_come_again(void **state)
 	frame_hdr(far)->pn = 2;
 	frame_seal(far);
 	assert_int_equal(receive(far), 0);
-	assert_int_equal(path(B, A, 0)->rx.base, 1); /* packet 1 is not acknowledged */
+	assert_int_equal(path(B, A, 0)->rx.got.base, 1); /* packet 1 is not acknowledged */
 }
 
 static void submit__refuses_what_cannot_be_sent(void **state)
