@@ -149,8 +149,7 @@ static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw
 	bw_stripe_leave(p, t);
 	t->ask = false;
 	t->state = BW_PATH_TRYING;
-	t->hello_pause = BW_HELLO_FIRST;
-	t->hello_next = e->now + BW_HELLO_FIRST;
+	bw_hellos_hasten(&t->hello, e->now);
 	bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_path_choose(e, p);
 }
@@ -166,13 +165,13 @@ static void bw_loss_doubt_path(struct bw_engine *e, struct bw_peer *p, struct bw
 	bool answered = false, silent = t->answered <= t->pto_since;
 	uint8_t i;
 
-	t->hello_due = true;
+	t->hello.due = true;
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *other = &p->path[i];
 
 		if (other == t || other->state != BW_PATH_UP)
 			continue;
-		other->hello_due = true;
+		other->hello.due = true;
 		answered |= other->answered > t->pto_since;
 	}
 	if (!silent)

@@ -10,11 +10,10 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	memset(t, 0, sizeof(*t));
 	t->to = *to;
 	t->state = BW_PATH_TRYING;
-	t->nonce = bw_nonce(e);
+	t->hello.nonce = bw_nonce(e);
 	t->remote_no = BW_PATH_UNKNOWN;
-	t->hello_due = true;
-	t->hello_pause = BW_HELLO_FIRST;
-	t->hello_next = e->now + BW_HELLO_FIRST;
+	t->hello.due = true;
+	bw_hellos_hasten(&t->hello, e->now);
 	t->pn_next = 1;
 	t->floor = 1;
 	t->rx.got.base = 1;
@@ -98,8 +97,8 @@ void bw_path_choose(struct bw_engine *e, struct bw_peer *p)
 
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t)
 {
-	if (t->hello_sent)
-		bw_rtt_bound(&t->rtt, e->now - t->hello_sent);
+	if (t->hello.sent)
+		bw_rtt_bound(&t->rtt, e->now - t->hello.sent);
 }
 
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t)

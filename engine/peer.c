@@ -109,7 +109,7 @@ bool bw_peer_idle(const struct bw_peer *p)
 		if (!bw_list_empty(&f->tx))
 			return false;
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].rx.ack_now || p->path[i].hello_due || p->path[i].pmtu.probe ||
+		if (p->path[i].rx.ack_now || p->path[i].hello.due || p->path[i].pmtu.probe ||
 		    p->path[i].ask)
 			return false;
 	return true;
@@ -180,7 +180,7 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 	uint64_t at;
 
 	if (t->state == BW_PATH_TRYING)
-		return bw_min_u64(t->hello_next, t->rx.ack_at);
+		return bw_min_u64(t->hello.next, t->rx.ack_at);
 	if (t->state != BW_PATH_UP)
 		return BW_NEVER;
 	at = bw_min_u64(bw_min_u64(t->rx.ack_at, t->loss_at), t->cc.pace.until);
@@ -230,11 +230,11 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	bool wanted = !p->confirmed || none || (p->stripes && !bw_list_empty(&p->serves));
 	uint64_t longest = wanted ? BW_HELLO_LAST : BW_HELLO_RETRY;
 
-	if (t->state == BW_PATH_TRYING && e->now >= t->hello_next) {
-		t->hello_due = true;
-		t->hello_repeated = true;
-		t->hello_pause = bw_min_u64(2 * t->hello_pause, longest);
-		t->hello_next = e->now + t->hello_pause + bw_hello_lag(e, t->hello_pause);
+	if (t->state == BW_PATH_TRYING && e->now >= t->hello.next) {
+		t->hello.due = true;
+		t->hello.repeated = true;
+		t->hello.pause = bw_min_u64(2 * t->hello.pause, longest);
+		t->hello.next = e->now + t->hello.pause + bw_hello_lag(e, t->hello.pause);
 	}
 	if (e->now >= t->rx.ack_at) { /* the peer may use a path that we do not */
 		t->rx.ack_now = true;

@@ -285,10 +285,10 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	} else if (e->last.type == BW_FRAME_ACK) {
 		t->rx.ack_now = true;
 	} else if (e->last.move) {
-		t->move.due = true;
+		t->hello.move.due = true;
 	} else if (t->state != BW_PATH_NONE) {
-		t->hello_due = true;
-		t->hello_answer = e->last.answer;
+		t->hello.due = true;
+		t->hello.answer = e->last.answer;
 	}
 	bw_peer_ready(e, p);
 	e->last.peer = 0;

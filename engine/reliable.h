@@ -11,6 +11,7 @@
 #define BW_RELIABLE_H
 
 #include "path/cc.h"
+#include "path/hellos.h"
 #include "path/pmtu.h"
 #include "path/rtt.h"
 #include "path/rxset.h"
@@ -20,9 +21,6 @@
 #define BW_PTO_LEAVE	 6 /* tail probes before a path is left for one that answers */
 #define BW_PTO_PING	 3 /* tail probes before a small frame is tried instead */
 #define BW_PTO_MOVE	 2 /* tail probes before a striped path's data moves to another one */
-#define BW_HELLO_FIRST	 (1 * BW_MS)   /* first repetition of HELLO; doubles */
-#define BW_HELLO_LAST	 BW_S	       /* longest pause between HELLOs during first contact */
-#define BW_HELLO_RETRY	 (30 * BW_S)   /* longest pause between HELLOs on a path that is down */
 #define BW_ACK_DELAY	 (100 * BW_US) /* default longest delay of an acknowledgement */
 #define BW_ACK_PACKETS	 16	       /* packets that may wait for one acknowledgement */
 #define BW_REORDER_MIN	 3	       /* packets; as RFC 9002 6.1.1 */
@@ -176,22 +174,8 @@ struct bw_path {
 	struct bw_link_addr to;
 	uint8_t state;	   /* enum bw_path_state */
 	uint8_t remote_no; /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
-	bool named;	   /* by our host, not only by a HELLO */
-	bool hello_due, hello_answer; /* a HELLO is to be sent now; as an answer */
-	bool hello_repeated;	      /* its answer gives no round-trip sample */
-	bool probe_allow;	      /* one frame may leave beyond the window */
-	uint64_t hello_sent;	      /* the first one, answer or not; 0: none */
-	uint64_t hello_next, hello_pause;
+	bool probe_allow;  /* one frame may leave beyond the window */
 	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
-	uint64_t heard;	   /* when a HELLO came by it last, or our host named it */
-	uint32_t nonce;	   /* of our HELLOs, until one is answered; 0: not drawn yet */
-	uint32_t echo;	   /* nonce of the HELLO that is to be answered */
-	struct {
-		struct bw_link_addr to;
-		uint32_t nonce, echo;
-		bool due; /* a HELLO is to be sent there */
-	} move; /* an address from which the peer is said to use this path now, not yet believed;
-		 * nonce 0: none */
 
 	/* sending */
 	uint64_t pn_next;      /* from 1 */
@@ -215,6 +199,7 @@ struct bw_path {
 	struct bw_pmtu pmtu;
 	struct bw_cc cc;
 	struct bw_rxset rx;
+	struct bw_hellos hello;
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
@@ -334,7 +319,7 @@ struct bw_engine {
 		uint32_t peer;
 		uint8_t type, path;
 		bool stray;	   /* of no peer */
-		bool answer, move; /* HELLO: was it an answer, or to path.move.to? */
+		bool answer, move; /* HELLO: was it an answer, or to path.hello.move.to? */
 		uint64_t pn;
 	} last;
 	struct {			  /* see duplex.h */

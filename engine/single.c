@@ -200,7 +200,7 @@ static bool bw_single_clear(const struct bw_peer *p)
 {
 	const struct bw_path *t = &p->path[0];
 
-	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
+	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello.due &&
 	       !t->pmtu.probe && !t->pto_count && !t->rx.got.n && !p->ping_due &&
 	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
 	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);

@@ -266,6 +266,6 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p)
 		struct bw_path *t = &p->path[i];
 
 		if (t->state == BW_PATH_TRYING && bw_stripe_together(e, t, &p->path[p->best]))
-			t->hello_next = bw_min_u64(t->hello_next, e->now + BW_HELLO_LAST);
+			t->hello.next = bw_min_u64(t->hello.next, e->now + BW_HELLO_LAST);
 	}
 }

@@ -381,7 +381,7 @@ static void paths__at_most_four(void **state)
 	meet(A, B);
 	connect_to(A, B);
 	for (i = 1; i < 6; i++) {
-		peer(A, B)->path[0].hello_due = true;
+		peer(A, B)->path[0].hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		flush(A);
 		f = take(0);
