@@ -151,19 +151,19 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 {
 	uint32_t i;
 
-	if (BW_LIKELY(!t->lost_n))
+	if (BW_LIKELY(!t->lost.n))
 		return;
 	for (i = 0; i < BW_LOST_RING; i++) {
-		uint64_t pn = t->lost[i].pn;
+		uint64_t pn = t->lost.ring[i].pn;
 
 		if (!pn || pn < lo || pn >= hi)
 			continue;
-		t->lost[i].pn = 0;
+		t->lost.ring[i].pn = 0;
 		e->count.spurious++;
 		bw_path_answered(e, p, t);
 		/* This is how long to wait; other samples, of frames acknowledged at once, hide
 		 * it. */
-		bw_rtt_sample(&t->rtt, e->now - t->lost[i].sent_ns);
+		bw_rtt_sample(&t->rtt, e->now - t->lost.ring[i].sent_ns);
 		if (pn < t->cc.recovery_pn)
 			bw_window_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
@@ -197,7 +197,7 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	if (sum->packets) {
 		bw_path_answered(e, p, t);
 		if (t->pto_count)
-			bw_loss_heard(e, t);
+			bw_lost_heard(&t->lost, t->pto_since, e->now);
 		t->pto_count = 0;
 		t->acked_max = bw_max_u64(t->acked_max, sum->largest);
 		bw_ack_rtt(e, t, sum, a);

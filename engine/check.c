@@ -109,8 +109,8 @@ static bool bw_check_noticed(const struct bw_path *t, uint64_t pn)
 	uint32_t i;
 
 	for (i = 0; i < BW_LOST_RING; i++)
-		if (t->lost[i].pn == pn)
-			return t->lost_n != 0;
+		if (t->lost.ring[i].pn == pn)
+			return t->lost.n != 0;
 	for (l = t->flight.next; l != &t->flight; l = l->next)
 		if (bw_entry(l, struct bw_record, list)->pn == pn)
 			return bw_entry(l, struct bw_record, list)->kind == BW_OWNED_MOVED;
@@ -127,7 +127,7 @@ static const char *bw_check_late(const struct bw_peer *p)
 	for (i = 0; i < p->npaths; i++) {
 		const struct bw_path *t = &p->path[i];
 
-		for (l = t->late.next; l != &t->late; l = l->next) {
+		for (l = t->lost.late.next; l != &t->lost.late; l = l->next) {
 			const struct bw_record *r = bw_entry(l, struct bw_record, list);
 
 			if (!bw_check_named(p, r))

@@ -79,27 +79,14 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_peer_ready(e, p);
 }
 
-static void bw_loss_remember(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
-			     uint64_t sent_ns)
-{
-	uint32_t i = t->lost_n++ % BW_LOST_RING;
-
-	if (t->lost[i].pn)
-		bw_late_forget(e, p, t, t->lost[i].pn);
-	t->lost[i].pn = pn;
-	t->lost[i].sent_ns = sent_ns;
-	t->lost[i].since_ns = e->now;
-	if (!t->lost_n)
-		t->lost_n = BW_LOST_RING; /* 0 means: never used */
-}
-
 /* All records of the packet that r is the first of. */
 static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			   struct bw_record *r)
 {
-	uint64_t pn = r->pn;
+	uint64_t pn = r->pn, forgotten = bw_lost_add(&t->lost, pn, r->sent_ns, e->now);
 
-	bw_loss_remember(e, p, t, pn, r->sent_ns);
+	if (forgotten)
+		bw_late_forget(e, p, t, forgotten);
 	if (r->kind == BW_OWNED_PAD)
 		bw_path_probe_lost(e, p, t, r->len, pn < t->acked_max);
 	else
@@ -220,15 +207,6 @@ void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_loss_floor(e, p, t);
 }
 
-void bw_loss_heard(struct bw_engine *e, struct bw_path *t)
-{
-	uint32_t i;
-
-	for (i = 0; t->lost_n && i < BW_LOST_RING; i++)
-		if (t->lost[i].since_ns >= t->pto_since)
-			t->lost[i].since_ns = e->now;
-}
-
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_rtt_smooth(&t->rtt);
@@ -237,18 +215,18 @@ void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 
 	if (!bw_list_empty(&t->flight))
 		floor = bw_first(&t->flight, struct bw_record, list)->pn;
-	for (i = 0; t->lost_n && i < BW_LOST_RING; i++) {
-		if (!t->lost[i].pn)
+	for (i = 0; t->lost.n && i < BW_LOST_RING; i++) {
+		if (!t->lost.ring[i].pn)
 			continue;
-		if (!t->pto_count && t->lost[i].since_ns + life + BW_PTO_MIN < e->now) {
-			bw_late_forget(e, p, t, t->lost[i].pn);
-			t->lost[i].pn = 0;
+		if (!t->pto_count && t->lost.ring[i].since_ns + life + BW_PTO_MIN < e->now) {
+			bw_late_forget(e, p, t, t->lost.ring[i].pn);
+			t->lost.ring[i].pn = 0;
 			continue;
 		}
-		floor = bw_min_u64(floor, t->lost[i].pn);
+		floor = bw_min_u64(floor, t->lost.ring[i].pn);
 		live = true;
 	}
 	if (!live)
-		t->lost_n = 0;
+		t->lost.n = 0;
 	t->floor = bw_max_u64(t->floor, floor);
 }

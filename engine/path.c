@@ -26,7 +26,7 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->cc.ssthresh = UINT64_MAX;
 	bw_list_init(&t->flight);
 	bw_list_init(&t->share);
-	bw_list_init(&t->late);
+	bw_list_init(&t->lost.late);
 }
 
 /* Largest frame that both ends can handle on this path. */

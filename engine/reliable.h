@@ -12,6 +12,7 @@
 
 #include "path/cc.h"
 #include "path/hellos.h"
+#include "path/lost.h"
 #include "path/pmtu.h"
 #include "path/rtt.h"
 #include "path/rxset.h"
@@ -34,7 +35,6 @@
 #define BW_ASKED_MAX	 16384		       /* pulls of one peer served or answered at a time */
 #define BW_LEAVES	 64		       /* peers left by BYE that are remembered */
 #define BW_MSG_SPANS	 16		       /* gaps+1 remembered within one message or pull */
-#define BW_LOST_RING	 16    /* packets concluded lost that are remembered for a while */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
 #define BW_STRIPE_FRAMES 4     /* frames that may be under way on a striped path at least */
 #define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
@@ -48,10 +48,6 @@ struct bw_peer;
 struct bw_evnode {
 	struct bw_evnode *next;
 	uint8_t type; /* enum bw_event_type; 0: not queued */
-};
-
-struct bw_list {
-	struct bw_list *next, *prev;
 };
 
 /* A numbered order of messages between two endpoints of the two engines. */
@@ -156,7 +152,8 @@ struct bw_serve {
 
 /* What one packet carried; packets with several parts have several records with the same number. */
 struct bw_record {
-	struct bw_list list; /* in path.flight, peer.again, path.share, peer.spare or path.late */
+	struct bw_list list; /* in path.flight, peer.again, path.share, peer.spare or
+			      * path.lost.late */
 	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING, PAD and MOVED */
 	uint64_t pn, sent_ns, off;
 	uint32_t len;	    /* bytes of the range; PAD: frame size probed */
@@ -189,17 +186,12 @@ struct bw_path {
 	uint64_t reorder_pn;   /* it shrinks again once packets from here on are acknowledged */
 	uint32_t pto_count;    /* tail probes since the last progress */
 	uint64_t pto_since;    /* time of the first of them, or of one after a late answer */
-	struct {
-		uint64_t pn, sent_ns, since_ns;
-	} lost[BW_LOST_RING]; /* they age from when they were concluded lost, or a silence ended */
-	uint32_t lost_n;      /* ever written to the ring */
-	struct bw_list late;  /* bw_record: copies that own nothing, see late.c */
-
 	struct bw_rtt rtt;
 	struct bw_pmtu pmtu;
 	struct bw_cc cc;
 	struct bw_rxset rx;
 	struct bw_hellos hello;
+	struct bw_lost lost;
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
@@ -241,7 +233,7 @@ struct bw_peer {
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
 	struct bw_list spare; /* bw_record: as path.share, but of a path that was given up */
 	uint32_t aside;	      /* records in spare and all shares */
-	uint32_t late;	      /* records in path.late of all paths */
+	uint32_t late;	      /* records in path.lost.late of all paths */
 	uint32_t eager_turn, serve_turn, quantum;
 	uint32_t flows_opened; /* flows that its messages made */
 	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
@@ -328,35 +320,6 @@ struct bw_engine {
 	} duplex;
 	struct bw_counters count;
 };
-
-/* list */
-static inline void bw_list_init(struct bw_list *l)
-{
-	l->next = l->prev = l;
-}
-
-static inline bool bw_list_empty(const struct bw_list *l)
-{
-	return l->next == l;
-}
-
-static inline void bw_list_add_before(struct bw_list *at, struct bw_list *n)
-{
-	n->next = at;
-	n->prev = at->prev;
-	at->prev->next = n;
-	at->prev = n;
-}
-
-static inline void bw_list_del(struct bw_list *n)
-{
-	n->prev->next = n->next;
-	n->next->prev = n->prev;
-	n->next = n->prev = n;
-}
-
-#define bw_entry(ptr, type, member)  ((type *)((char *)(ptr)-offsetof(type, member)))
-#define bw_first(head, type, member) bw_entry((head)->next, type, member)
 
 static inline bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
 {
@@ -476,8 +439,6 @@ void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 /* loss.c: what becomes of records */
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
-/* The path was silent, and has answered: what was taken for lost meanwhile may be late only. */
-void bw_loss_heard(struct bw_engine *e, struct bw_path *t);
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* All packets of a path that is given up, or those of one number, go back to be sent again. */
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);

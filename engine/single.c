@@ -67,7 +67,7 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 {
 	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 
-	if (t->lost_n || bw_cc_marked(&t->cc, s->b.marks))
+	if (t->lost.n || bw_cc_marked(&t->cc, s->b.marks))
 		return false;
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&

@@ -15,6 +15,7 @@
 #include "engine/late.c"
 #include "engine/loss.c"
 #include "engine/path.c"
+#include "engine/path/lost.c"
 #include "engine/path/pace.c"
 #include "engine/path/pmtu.c"
 #include "engine/path/rtt.c"

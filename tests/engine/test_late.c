@@ -307,7 +307,7 @@ static bool remembered(uint64_t pn)
 	unsigned int i;
 
 	for (i = 0; i < BW_LOST_RING; i++)
-		if (sender()->lost[i].pn == pn)
+		if (sender()->lost.ring[i].pn == pn)
 			return true;
 	return false;
 }

@@ -383,7 +383,7 @@ static void lost__are_remembered_only_for_a_while(void **state)
 	run(50 * BW_MS);
 	send_packets(1, 10);
 	run(BW_MS);
-	assert_int_equal(sender()->lost_n, 0);
+	assert_int_equal(sender()->lost.n, 0);
 	assert_int_equal(sender()->floor, sender()->pn_next);
 }
 
