@@ -165,33 +165,26 @@ struct bw_record {
 
 enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
 
+/* What each message touches comes first, and first in each part, so that it lies in few lines of the
+ * cache. Written by the files of its parts; what is under way by send.c, single.c, ack.c, loss.c. */
 struct bw_path {
-	struct bw_peer *owner;
-	struct bw_evnode ev;
-	struct bw_link_addr to;
-	uint8_t state;	   /* enum bw_path_state */
-	uint8_t remote_no; /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
-	bool probe_allow;  /* one frame may leave beyond the window */
-	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
-
-	/* sending */
+	uint8_t state;	    /* enum bw_path_state */
+	uint8_t remote_no;  /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
+	bool probe_allow;   /* one frame may leave beyond the window */
+	uint32_t pto_count; /* tail probes since the last progress */
+	uint32_t reorder;   /* adaptive reordering window, packets */
+	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t pn_next;      /* from 1 */
 	uint64_t floor;	       /* lowest number of interest to us */
-	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t inflight;     /* bytes */
 	uint64_t acked_max;    /* largest number acknowledged, 0: none */
 	uint64_t last_sent;    /* time of the last DATA */
 	uint64_t loss_at;      /* when the oldest suspect counts as lost; BW_NEVER */
-	uint32_t reorder;      /* adaptive reordering window, packets */
-	uint64_t reorder_pn;   /* it shrinks again once packets from here on are acknowledged */
-	uint32_t pto_count;    /* tail probes since the last progress */
-	uint64_t pto_since;    /* time of the first of them, or of one after a late answer */
+	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
 	struct bw_rtt rtt;
 	struct bw_pmtu pmtu;
-	struct bw_cc cc;
-	struct bw_rxset rx;
+	struct bw_link_addr to; /* the peer's address on it */
 	struct bw_hellos hello;
-	struct bw_lost lost;
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
@@ -200,6 +193,16 @@ struct bw_path {
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
+
+	struct bw_cc cc;
+	uint64_t
+		reorder_pn; /* the window shrinks again once packets from here on are acknowledged */
+	uint64_t pto_since; /* time of the first tail probe, or of one after a late answer */
+	struct bw_peer *owner;
+	struct bw_evnode ev;
+
+	struct bw_rxset rx;
+	struct bw_lost lost;
 };
 
 enum bw_peer_state { BW_PEER_HELLO, BW_PEER_UP, BW_PEER_DOWN };
