@@ -12,18 +12,25 @@
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
 		 const struct bw_rx_frame *f, bool now)
 {
-	bool gap = bw_rxset_came(&t->rx, pn, e->now);
+	struct bw_rxset *x = &t->rx;
+	bool gap = x->any ? pn != x->max + 1 : pn != 1;
 
+	if (!x->any || pn > x->max) {
+		x->max = pn;
+		x->max_ns = e->now;
+	}
+	x->any = true;
+	x->unacked++;
 	if (f->mark) {
-		t->rx.marks++;
+		x->marks++;
 		e->count.marks_rx++;
 	}
-	if (now || gap || t->rx.unacked >= (t->rx.got.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
-		t->rx.ack_now = true;
-	if (t->rx.ack_now)
+	if (now || gap || x->unacked >= (x->got.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
+		x->ack_now = true;
+	if (x->ack_now)
 		bw_peer_ready(e, p);
 	else
-		t->rx.ack_at = bw_min_u64(t->rx.ack_at, e->now + e->cfg.ack_delay_ns);
+		x->ack_at = bw_min_u64(x->ack_at, e->now + e->cfg.ack_delay_ns);
 }
 
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b)

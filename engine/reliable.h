@@ -195,9 +195,8 @@ struct bw_path {
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
 
 	struct bw_cc cc;
-	uint64_t
-		reorder_pn; /* the window shrinks again once packets from here on are acknowledged */
-	uint64_t pto_since; /* time of the first tail probe, or of one after a late answer */
+	uint64_t reorder_pn; /* it shrinks again once packets from here on are acknowledged */
+	uint64_t pto_since;  /* time of the first tail probe, or of one after a late answer */
 	struct bw_peer *owner;
 	struct bw_evnode ev;
 

@@ -20,9 +20,6 @@ struct bw_rxset {
 	struct bw_pnset got; /* packet numbers */
 };
 
-/* A packet came that is in `got` now. Is it out of order? */
-bool bw_rxset_came(struct bw_rxset *x, uint64_t pn, uint64_t now);
-
 /* The peer is told everything. */
 static inline void bw_rxset_told(struct bw_rxset *x)
 {

@@ -19,7 +19,6 @@
 #include "engine/path/pace.c"
 #include "engine/path/pmtu.c"
 #include "engine/path/rtt.c"
-#include "engine/path/rxset.c"
 #include "engine/path/window.c"
 #include "engine/peer.c"
 #include "engine/pull.c"
