@@ -5,8 +5,7 @@
  * ("header prediction", Jacobson 1988); whatever is not so is left to recv.c and send.c, which also
  * handle all this, and nothing is changed before that is certain.
  */
-#include "duplex.h"
-#include "reliable.h"
+#include "part.h"
 
 /* The start of a DATA frame with one part. */
 struct bw_single {
@@ -237,10 +236,10 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 {
 	struct bw_single *s = (struct bw_single *)f->head;
 	struct bw_path *t = &p->path[0];
+	const uint64_t pn = t->pn_next;
 	const uint32_t len = r->len;
 
-	s->part.plen = (uint16_t)len;
-	s->part.crc = len && p->checksum ? e->ops->payload_crc(e->host, buf, off, len) : 0;
+	bw_part_payload(e, &s->part, buf, off, len, p->checksum);
 	f->to = t->to;
 	f->segments = len != 0;
 	f->segment[0].head_end = f->head_len = head;
@@ -252,11 +251,8 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 	if (urgent || t->inflight >= t->cc.cwnd)
 		s->h.flags = BW_HDR_ACK_NOW;
 	bw_head_seal(e, s, head, f->len);
-	r->pn = e->last.pn = t->pn_next++;
-	r->sent_ns = t->last_sent = e->now;
-	r->frame_len = f->len;
-	bw_list_add_before(&t->flight, &r->list);
-	t->probe_allow = false;
+	bw_part_owned(t, r, pn, e->now, f->len);
+	bw_part_left(e, t, pn);
 	bw_duplex_sent(e, len);
 	if (!p->waiting_since)
 		p->waiting_since = e->now ? e->now : 1;
@@ -290,16 +286,7 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	m->refs++;
 	m->next_off += len;
 	s = bw_single_begin(e, p, f);
-	s->part.kind = BW_PART_MESSAGE;
-	s->part.code = m->code;
-	s->msg.id = m->id;
-	s->msg.offset = off;
-	s->msg.total = m->total;
-	s->msg.tag = m->tag;
-	s->msg.imm = m->imm;
-	s->msg.dst_ep = m->flow->remote_ep;
-	s->msg.src_ep = m->flow->local_ep;
-	s->msg.status = 0;
+	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
 	bw_single_end(e, p, f, r, sizeof(*s), m->buf, m->buf_off + off, m->urgent);
 	p->eager_turn++;
 	if (m->next_off == m->len) {
@@ -328,10 +315,7 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 	v->refs++;
 	v->next_off += len;
 	s = bw_single_begin(e, p, f);
-	s->part.kind = BW_PART_BULK;
-	s->part.code = 0;
-	s->bulk.id = v->pull_id;
-	s->bulk.offset = off;
+	bw_part_bulk(&s->bulk, v, off);
 	bw_single_end(e, p, f, r, head, v->buf, v->buf_off + off, v->next_off == v->len);
 	p->serve_turn = 0; /* there is no other one */
 	if (v->next_off == v->len) {
