@@ -165,8 +165,8 @@ struct bw_record {
 
 enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
 
-/* What each message touches comes first, and first in each part, so that it lies in few lines of the
- * cache. Written by the files of its parts; what is under way by send.c, single.c, ack.c, loss.c. */
+/* What each message touches comes first, and first in each part, so that it lies in few lines of
+ * the cache. Written by the files of its parts; what is under way by part.h, ack.c and loss.c. */
 struct bw_path {
 	uint8_t state;	    /* enum bw_path_state */
 	uint8_t remote_no;  /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
