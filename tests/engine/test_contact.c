@@ -89,10 +89,10 @@ static void connect__hello_is_repeated_until_answered(void **state)
 /* From the next HELLO of n to C to the one after. */
 static uint64_t hello_pause(int n)
 {
-	uint64_t at = path(n, C, 0)->hello_next;
+	uint64_t at = path(n, C, 0)->hello.next;
 
 	run(at - world.now);
-	return path(n, C, 0)->hello_next - at;
+	return path(n, C, 0)->hello.next - at;
 }
 
 /* HELLOs that cross each other make both answers void; two sides in step would never meet. */
@@ -350,7 +350,7 @@ static void hello__contradicting_itself_is_dropped(void **state)
 
 		run(i ? (uint64_t)BW_MS << i : 0);
 		connect_to(A, B);
-		peer(A, B)->path[0].hello_due = true;
+		peer(A, B)->path[0].hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		node_kill(B);
 		node_open(B);

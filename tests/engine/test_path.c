@@ -282,7 +282,7 @@ static void moved__no_two_paths_have_one_number(void **state)
 {
 	meet_twice();
 	path(A, B, 0)->remote_no = 1;
-	path(A, B, 1)->hello_due = true;
+	path(A, B, 1)->hello.due = true;
 	bw_peer_ready(engine(A), peer(A, B));
 	flush(A);
 	deliver_all();
@@ -432,7 +432,7 @@ static void paths__at_most_four(void **state)
 	meet(A, B);
 	connect_to(A, B);
 	for (i = 1; i < 6; i++) {
-		peer(A, B)->path[0].hello_due = true;
+		peer(A, B)->path[0].hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		flush(A);
 		f = take(0);

@@ -91,7 +91,7 @@ class Mutant:
     @property
     def room(self) -> str:
         """Whose tests it is for."""
-        return self.file.rpartition("/")[0]
+        return next(room for room in ROOMS if self.file.startswith(f"{room}/"))
 
     def text(self) -> str:
         """The changed file. ValueError if the table no longer fits the sources."""
@@ -209,7 +209,7 @@ class Workshop:
             self.houses["adapters/libfabric"] = self._provider(jobs, below)
 
     def _engine(self, jobs: int) -> House:
-        engine = self._compile("engine", sorted((ROOT / "engine").glob("*.c")), jobs)
+        engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
         sim_sources = sorted(file for each in SIM_SOURCES for file in (ROOT / "hosts").glob(each))
         sim = self._compile("sim", sim_sources, jobs)

@@ -14,22 +14,23 @@
  * which the program gave less say nothing against a higher one. */
 void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn)
 {
+	struct bw_cc *c = &t->cc;
 	uint64_t ns;
 
-	if (BW_LIKELY(!bw_path_distant(t)))
+	if (BW_LIKELY(!bw_rtt_distant(&t->rtt)))
 		return;
-	ns = e->now - t->pace.since;
-	t->pace.bytes += bytes;
-	if (pn < t->pace.end)
+	ns = e->now - c->pace.since;
+	c->pace.bytes += bytes;
+	if (pn < c->pace.end)
 		return;
-	if (t->pace.end && ns) {
-		if (pn < t->limited_pn)
-			t->pace.rate -= t->pace.rate / BW_PACE_MEMORY;
-		t->pace.rate = bw_max_u64(t->pace.rate, t->pace.bytes * BW_MS / ns);
+	if (c->pace.end && ns) {
+		if (pn < c->limited_pn)
+			c->pace.rate -= c->pace.rate / BW_PACE_MEMORY;
+		c->pace.rate = bw_max_u64(c->pace.rate, c->pace.bytes * BW_MS / ns);
 	}
-	t->pace.end = t->pn_next;
-	t->pace.since = e->now;
-	t->pace.bytes = 0;
+	c->pace.end = t->pn_next;
+	c->pace.since = e->now;
+	c->pace.bytes = 0;
 }
 
 /* How long the path is to be let alone after so many bytes. In slow start the window doubles within
@@ -37,30 +38,34 @@ void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes,
  * what limits: its own rate is too high after a pause, when the round trip is short again. */
 static uint64_t bw_pace_ns(const struct bw_path *t, uint64_t bytes)
 {
-	uint64_t ns = bytes * t->srtt / t->cwnd;
+	const struct bw_cc *c = &t->cc;
+	uint64_t ns = bytes * t->rtt.srtt / c->cwnd;
 
-	if (t->cwnd < t->ssthresh)
+	if (c->cwnd < c->ssthresh)
 		return ns / 2;
 	ns = ns * 4 / 5;
-	return t->pace.rate ? bw_max_u64(ns, bytes * BW_MS / (t->pace.rate + t->pace.rate / 8))
+	return c->pace.rate ? bw_max_u64(ns, bytes * BW_MS / (c->pace.rate + c->pace.rate / 8))
 			    : ns;
 }
 
 bool bw_pace_holds(const struct bw_engine *e, struct bw_path *t)
 {
-	if (BW_LIKELY(!bw_path_distant(t)) || t->pace.at <= e->now)
+	struct bw_cc *c = &t->cc;
+
+	if (BW_LIKELY(!bw_rtt_distant(&t->rtt)) || c->pace.at <= e->now)
 		return false;
-	t->pace.until = t->pace.at + BW_PACE_BURST / 2; /* no timer for each frame */
+	c->pace.until = c->pace.at + BW_PACE_BURST / 2; /* no timer for each frame */
 	return true;
 }
 
 void bw_pace_sent(const struct bw_engine *e, struct bw_path *t, uint64_t bytes)
 {
+	struct bw_cc *c = &t->cc;
 	uint64_t burst;
 
-	if (BW_LIKELY(!bw_path_distant(t)))
+	if (BW_LIKELY(!bw_rtt_distant(&t->rtt)))
 		return;
-	burst = bw_max_u64(t->srtt / BW_PACE_PART, BW_PACE_BURST);
-	t->pace.at =
-		bw_max_u64(t->pace.at, e->now > burst ? e->now - burst : 0) + bw_pace_ns(t, bytes);
+	burst = bw_max_u64(t->rtt.srtt / BW_PACE_PART, BW_PACE_BURST);
+	c->pace.at =
+		bw_max_u64(c->pace.at, e->now > burst ? e->now - burst : 0) + bw_pace_ns(t, bytes);
 }
