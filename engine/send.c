@@ -352,6 +352,7 @@ static void bw_builder_end(struct bw_builder *b)
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	struct bw_path *t = b->t;
 
+	bw_carry_sent(b->e, t);
 	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
 	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cwnd))
