@@ -359,7 +359,7 @@ struct bw_path_view {
 	bool up;	   /* first contact was made on it, and it has not been left since */
 	bool silent;	   /* it does not answer now: it gets nothing but probes */
 	bool best;	   /* it carries short messages */
-	bool together;	   /* it carries pulled data together with the best one */
+	bool together;	   /* it carries pulled data, beside the best one or instead of it */
 	uint64_t srtt_ns;  /* smoothed round trip; 0 before the first sample */
 	uint64_t rate_bps; /* what it delivered lately, bits per second; 0: not measured */
 	uint32_t mtu;	   /* frame size in use, in bytes */
