@@ -45,6 +45,7 @@ void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	t->pto_count = 0;
 	bw_loss_floor(e, p, t); /* what was lost long ago is forgotten before anything is sent */
 	bw_pmtu_begin(&t->pmtu, bw_path_ceiling(e, t));
+	bw_carry_up(e, p, t);
 	bw_path_choose(e, p);
 	bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_peer_ready(e, p);
@@ -65,7 +66,7 @@ static bool bw_path_better(const struct bw_engine *e, const struct bw_peer *p,
 {
 	uint64_t x, y;
 
-	if (!p->stripes || !bw_stripe_together(e, a, b))
+	if (!p->stripes || !bw_stripe_together(e, a, b) || bw_carry_rivals(e, a, b))
 		return a->to.link < b->to.link;
 	x = bw_stripe_reach(a);
 	y = bw_stripe_reach(b);
@@ -76,9 +77,31 @@ static bool bw_path_better(const struct bw_engine *e, const struct bw_peer *p,
 	return x < y;
 }
 
+/* How many paths are used together, over how many lines. */
+static void bw_path_together(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i, k;
+
+	p->together = p->lines = 0;
+	for (i = 0; p->stripes && i < p->npaths; i++) {
+		bool other = true; /* a line that none of those before leads over */
+
+		if (p->path[i].state != BW_PATH_UP ||
+		    !bw_stripe_together(e, &p->path[i], &p->path[p->best]))
+			continue;
+		for (k = 0; k < i; k++)
+			other &= p->path[k].state != BW_PATH_UP ||
+				 !bw_carry_rivals(e, &p->path[i], &p->path[k]);
+		p->together++;
+		p->lines += other;
+	}
+	bw_carry_choose(e, p);
+	bw_stripe_update(p);
+}
+
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p)
 {
-	uint8_t i, best = p->npaths, together = 0;
+	uint8_t i, best = p->npaths;
 
 	for (i = 0; i < p->npaths; i++) {
 		if (p->path[i].state != BW_PATH_UP)
@@ -88,10 +111,7 @@ void bw_path_choose(struct bw_engine *e, struct bw_peer *p)
 	}
 	if (best != p->npaths)
 		p->best = best;
-	for (i = 0; p->stripes && i < p->npaths; i++)
-		together += p->path[i].state == BW_PATH_UP &&
-			    bw_stripe_together(e, &p->path[i], &p->path[p->best]);
-	p->striped = together > 1;
+	bw_path_together(e, p);
 	bw_peer_ready(e, p);
 }
 

@@ -401,8 +401,8 @@ int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_pat
 		.up = t->state == BW_PATH_UP,
 		.silent = t->pto_count != 0,
 		.best = index == p->best,
-		.together = p->striped && t->state == BW_PATH_UP &&
-			    bw_stripe_together(mem, t, &p->path[p->best]),
+		.together = p->together > 1 && t->state == BW_PATH_UP &&
+			    bw_stripe_together(mem, t, &p->path[p->best]) && !t->carry.yields,
 		.srtt_ns = t->rtt.srtt,
 		.rate_bps = t->rate * 8000,
 		.mtu = t->pmtu.mtu,

@@ -163,6 +163,20 @@ struct bw_record {
 
 #define BW_PATH_UNKNOWN 0xFF
 
+/* How well a path carries pulled data, beside others over its line (carry.c). */
+struct bw_carry {
+	bool yields;	/* another path of its line carries */
+	bool trial;	/* it carries for a while only, to be measured */
+	uint64_t warm;	/* bytes still to be carried before measuring */
+	uint64_t quota; /* bytes after which the next one has a trial */
+	uint64_t bytes; /* acknowledged while something was to be served, since it carries */
+	uint64_t ns;	/* in which these were under way */
+	uint64_t since; /* time from which `ns` has not been counted yet */
+	uint64_t rate;	/* bytes a millisecond when it carried last; 0: never */
+	uint64_t tried; /* when that was */
+	uint64_t pause; /* bytes to be carried before the next trial of another one */
+};
+
 enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
 
 /* What each message touches comes first, and first in each part, so that it lies in few lines of
@@ -193,6 +207,7 @@ struct bw_path {
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
+	struct bw_carry carry;
 
 	struct bw_cc cc;
 	uint64_t reorder_pn; /* it shrinks again once packets from here on are acknowledged */
@@ -215,7 +230,9 @@ struct bw_peer {
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	bool echoes;	      /* its HELLOs echo nonces */
 	bool stripes;	      /* it takes data by several paths together */
-	bool striped;	      /* and several are up now */
+	bool striped;	      /* and several are in use now */
+	uint8_t together;     /* paths that are up and in the group of the best one */
+	uint8_t lines;	      /* over so many lines */
 	bool ping_expects;    /* the pings are planned because something is expected */
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;
@@ -503,6 +520,21 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p);
 /* Bytes of a serve that are set aside, not sent; and forget them. */
 uint64_t bw_stripe_unsent(const struct bw_peer *p, const struct bw_serve *s);
 void bw_stripe_forget(struct bw_engine *e, struct bw_peer *p, const struct bw_serve *s);
+
+/* What is served has changed: are several paths in use? */
+void bw_stripe_update(struct bw_peer *p);
+
+/* carry.c: which of several paths over one line carries pulled data */
+/* Are they different, and over one line? */
+bool bw_carry_rivals(const struct bw_engine *e, const struct bw_path *a, const struct bw_path *b);
+/* Does it leave that to another one now? */
+bool bw_carry_yields(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t);
+/* A path has come up, or is no longer: each line that has one up has one that carries. */
+void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_carry_choose(struct bw_engine *e, struct bw_peer *p);
+/* A frame is about to be sent by it; bytes of it were acknowledged. */
+void bw_carry_sent(struct bw_engine *e, struct bw_path *t);
+void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes);
 
 /* send.c: DATA frames */
 enum bw_send_what { BW_SEND_AGAIN = 1, BW_SEND_MESSAGES = 2, BW_SEND_BULK = 4, BW_SEND_ALL = 7 };

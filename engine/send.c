@@ -337,6 +337,7 @@ static void bw_builder_end(struct bw_builder *b)
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	struct bw_path *t = b->t;
 
+	bw_carry_sent(b->e, t);
 	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
 	b->f->to = t->to;

@@ -53,6 +53,11 @@ bool bw_stripe_usable(const struct bw_engine *e, const struct bw_peer *p, const 
 	       bw_stripe_together(e, t, &p->path[p->best]);
 }
 
+bool bw_stripe_carries(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
+{
+	return bw_stripe_usable(e, p, t) && !bw_carry_yields(e, p, t);
+}
+
 /* The fastest path fills its window. On the others no longer queue than on that one is of use:
  * it would only hold up the end of messages. */
 uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
@@ -64,7 +69,7 @@ uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
 	for (i = 0; i < p->npaths; i++) {
 		const struct bw_path *o = &p->path[i];
 
-		if (o == t || bw_stripe_rate(o) <= rate || !bw_stripe_usable(e, p, o))
+		if (o == t || bw_stripe_rate(o) <= rate || !bw_stripe_carries(e, p, o))
 			continue;
 		ns = bw_max_u64(ns, o->inflight * BW_MS / bw_stripe_rate(o));
 	}
@@ -94,7 +99,7 @@ static struct bw_path *bw_stripe_pick(const struct bw_engine *e, struct bw_peer 
 		struct bw_path *t = &p->path[i];
 		uint64_t eta;
 
-		if (tried >> i & 1 || !bw_stripe_usable(e, p, t) || !bw_stripe_room(e, p, t))
+		if (tried >> i & 1 || !bw_stripe_carries(e, p, t) || !bw_stripe_room(e, p, t))
 			continue;
 		eta = bw_stripe_eta(t, t->pmtu.mtu);
 		if (!best || eta < least) {
@@ -215,6 +220,7 @@ void bw_stripe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 {
 	uint64_t ns = e->now - t->rate_since, rate;
 
+	bw_carry_acked(e, p, t, bytes);
 	t->delivered += bytes;
 	t->lax |= !t->inflight;
 	if (t->acked_max < t->rate_pn || (t->rate_since && ns < BW_STRIPE_ROUND))
@@ -268,4 +274,14 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p)
 		if (t->state == BW_PATH_TRYING && bw_stripe_together(e, t, &p->path[p->best]))
 			t->hello.next = bw_min_u64(t->hello.next, e->now + BW_HELLO_LAST);
 	}
+}
+
+void bw_stripe_update(struct bw_peer *p)
+{
+	bool before = p->striped;
+	uint8_t i;
+
+	p->striped = p->lines > 1 || (p->together > 1 && !bw_list_empty(&p->serves));
+	for (i = 0; p->striped && !before && i < p->npaths; i++)
+		p->path[i].ask |= p->path[i].state == BW_PATH_UP && p->path[i].pto_count;
 }

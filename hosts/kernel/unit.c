@@ -5,6 +5,7 @@
  * is initialized once, whatever else is fast.
  */
 #include "engine/ack.c"
+#include "engine/carry.c"
 #include "engine/check.c"
 #include "engine/contact.c"
 #include "engine/credit.c"

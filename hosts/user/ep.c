@@ -23,6 +23,9 @@
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
 #define BW_EP_GROUP	 1	      /* of links: interfaces carry long messages together */
+#define BW_EP_LINE	 1	      /* the one that raw frames and udp share */
+/* Bytes of socket buffer with which udp may carry long messages where raw frames pass, too. */
+#define BW_EP_CARRY_BUDGET (512u << 10)
 #define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
 
 /* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it
@@ -259,6 +262,13 @@ static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why
 		cfg.rx_budget = (uint32_t)bw_min_u64(cfg.rx_budget, p->ring_bytes / 4 * 3);
 		if (cfg.charge_min < p->slot_bytes)
 			cfg.charge_min = p->slot_bytes;
+	}
+	if (ep->packets == 1 && ep->has_udp && ep->udp.batch->join &&
+	    ep->udp.rcvbuf / 2 >= BW_EP_CARRY_BUDGET) {
+		/* Pulled data may go as rows over udp: the engine finds out which is faster. */
+		cfg.link_group[BW_LINK_NO_UDP] = BW_EP_GROUP;
+		cfg.link_line[BW_LINK_NO_UDP] = cfg.link_line[ep->packet[0].link] = BW_EP_LINE;
+		cfg.rx_budget = (uint32_t)bw_min_u64(cfg.rx_budget, ep->udp.rcvbuf / 2);
 	}
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
 	ep->engine = aligned_alloc(64, (bw_reliable.size(&cfg) + 63) & ~(size_t)63);
