@@ -83,6 +83,17 @@ static void bw_host_sent(void *host, uint64_t cookie)
 	bw_message_acked(host, cookie);
 }
 
+/* A message in the frame just handed over, within rx(): the handler may use the engine again. */
+static void bw_host_message(void *host, const struct bw_event *ev)
+{
+	struct bw_ep *ep = host;
+
+	ep->handled++;
+	ep->dispatching = true;
+	bw_message_event(ep, ev);
+	ep->dispatching = false;
+}
+
 const struct bw_host_ops bw_host_ops = {
 	.crc32c = bw_checksum,
 	.payload_crc = bw_host_payload_crc,
@@ -91,6 +102,7 @@ const struct bw_host_ops bw_host_ops = {
 	.buf_put = bw_host_buf_put,
 	.region_find = bw_host_region_find,
 	.sent = bw_host_sent,
+	.message = bw_host_message,
 };
 
 /* More memory for the engine. */
