@@ -386,6 +386,7 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 		return error;
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
 	ep->eager_far = ep->env.eager_max ? ep->env.eager_max : BW_EAGER_LIMIT;
+	ep->eager_least = (uint32_t)bw_min_u64(ep->eager_max, BW_EAGER_LEAST);
 	ep->chores_at = ep->has_packet ? ep->now : BW_NEVER;
 	return bw_ep_open_waiting(ep, attr, why);
 }
@@ -587,10 +588,16 @@ static void bw_ep_chores(struct bw_ep *ep)
 	bw_remote_check_links(ep);
 }
 
+/* Events that came of no frame. Once they are taken the engine may want something else. */
+static void bw_ep_events(struct bw_ep *ep)
+{
+	bw_host_events(ep);
+	ep->given = true;
+}
+
 int bw_ep_round(struct bw_ep *ep)
 {
 	uint64_t before = ep->handled;
-	bool due;
 
 	if (BW_UNLIKELY(ep->helper.asleep))
 		bw_helper_rouse(ep);
@@ -608,13 +615,12 @@ int bw_ep_round(struct bw_ep *ep)
 		ep->idle = 0;
 	else if (++ep->idle % BW_EP_CLOCK == 0)
 		ep->now = bw_clock_now();
-	due = ep->now >= ep->deadline;
-	if (ep->handled != before || due)
+	if (ep->given || ep->now >= ep->deadline)
 		bw_host_transmit(ep);
 	if (ep->now >= ep->chores_at)
 		bw_ep_chores(ep);
 	if (ep->dirty)
-		bw_host_events(ep);
+		bw_ep_events(ep);
 	return (int)(ep->handled - before);
 }
 

@@ -60,6 +60,7 @@ struct bw_ep {
 	uint64_t handled;	/* frames and messages handled, ever */
 	uint32_t idle;		/* rounds in a row without anything */
 	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
+	bool given;		/* the engine was given something since it was asked for frames */
 	bool dirty;		/* the engine may have events */
 	bool dispatching;	/* inside the loop that takes events */
 	bool stuck;		/* a batch waits for room in the kernel */
@@ -76,6 +77,7 @@ struct bw_ep {
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
 	uint32_t eager_far;	  /* bytes, over the engine and a distance */
+	uint32_t eager_least;	  /* bytes, whatever the peer and the distance */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_copies copies;  /* of long messages */
 	struct bw_lone fetching;  /* pulls and reads over the engine */

@@ -168,8 +168,14 @@ void bw_packet_release(struct bw_packet *p)
 	struct tpacket2_hdr *slot = p->next;
 
 	if (++p->index == p->slots)
-		p->index = 0;
-	p->next = bw_packet_slot(p, p->index);
+		p->index = p->in_block = 0;
+	else
+		p->in_block++;
+	/* A division for each block, none for each slot. */
+	if (p->in_block == p->per_block)
+		p->in_block = 0;
+	p->next = p->in_block ? (struct tpacket2_hdr *)((uint8_t *)slot + p->slot_bytes)
+			      : bw_packet_slot(p, p->index);
 	__builtin_prefetch(p->next);
 	/* All reads of the slot come before the kernel may write to it again. */
 	atomic_thread_fence(memory_order_release);

@@ -21,7 +21,8 @@ struct bw_packet {
 	int fd;
 	uint8_t *ring;		   /* mapped; slots of slot_bytes, blocks of block_bytes */
 	struct tpacket2_hdr *next; /* the slot that the kernel fills next */
-	uint32_t index;		   /* of that slot */
+	uint32_t index;		   /* of that slot, in the ring */
+	uint32_t in_block;	   /* and in its block */
 	uint32_t slots;		   /* in the ring */
 	uint32_t per_block;
 	uint32_t slot_bytes, block_bytes;

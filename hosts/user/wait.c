@@ -66,7 +66,7 @@ void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
 
 int bw_wait_arm(struct bw_ep *ep)
 {
-	if (ep->dirty)
+	if (ep->given || ep->dirty)
 		return -EAGAIN;
 	for (int i = 0; i < ep->packets; i++) {
 		if (bw_packet_ready(&ep->packet[i]))
