@@ -465,6 +465,7 @@ void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 void bw_ep_abandon(struct bw_ep *ep)
 {
 	memset(&ep->lock, 0, sizeof(ep->lock));
+	bw_look_forbid(&ep->look);
 	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
 	bw_ep_close_fds(ep);
@@ -611,10 +612,12 @@ int bw_ep_round(struct bw_ep *ep)
 		ep->handled += (unsigned int)bw_kernel_poll(ep);
 	if (ep->local)
 		ep->handled += (unsigned int)bw_local_poll(ep->local, ep->now, false);
-	if (ep->handled != before)
-		ep->idle = 0;
-	else if (++ep->idle % BW_EP_CLOCK == 0)
+	if (ep->handled != before) {
+		ep->idle = ep->idle_timed = 0;
+	} else if (++ep->idle - ep->idle_timed >= BW_EP_CLOCK) {
+		ep->idle_timed = ep->idle;
 		ep->now = bw_clock_now();
+	}
 	if (ep->given || ep->now >= ep->deadline)
 		bw_host_transmit(ep);
 	if (ep->now >= ep->chores_at)
@@ -624,17 +627,33 @@ int bw_ep_round(struct bw_ep *ep)
 	return (int)(ep->handled - before);
 }
 
+/* Would a round that follows this turn of the lock do nothing, unless a frame comes by a ring? */
+static bool bw_ep_rests(struct bw_ep *ep, uint32_t turn)
+{
+	return ep->packets && bw_lock_turn(&ep->lock) == turn && !ep->kernel && !ep->stuck &&
+	       !ep->given && !ep->dirty &&
+	       !(ep->has_udp && (ep->udp_hot || ep->udp.batch->refused)) &&
+	       !(ep->local && bw_local_peers(ep->local));
+}
+
 int bw_progress(struct bw_ep *ep)
 {
+	uint32_t turn;
 	int n = 0;
 
+	if (bw_look_empty(&ep->look, &ep->lock, ep->packets))
+		return 0;
 	bw_lock_take(&ep->lock);
+	turn = bw_lock_turn(&ep->lock);
 	if (!ep->dead && !ep->dispatching) {
 		ep->rounds++;
 		ep->armed = false;
+		ep->idle += bw_look_made(&ep->look);
 		n = bw_ep_round(ep);
 		if (!n && bw_wait_yield(ep))
 			n = bw_ep_round(ep);
+		if (!n && bw_ep_rests(ep, turn))
+			bw_look_allow(&ep->look, &ep->lock, ep->packet, ep->packets);
 		if (n && atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
 			bw_ep_wake(ep);
 	} else if (ep->inherited) {

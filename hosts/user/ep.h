@@ -24,6 +24,7 @@
 #include "link.h"
 #include "local.h"
 #include "lock.h"
+#include "look.h"
 #include "packet.h"
 #include "protocol.h"
 #include "remote.h"
@@ -49,6 +50,7 @@ struct bw_helper {
 
 struct bw_ep {
 	struct bw_lock lock;
+	struct bw_look look;
 
 	/* progress */
 	void *engine;		/* instance of bw_reliable */
@@ -58,7 +60,8 @@ struct bw_ep {
 	uint64_t burst_round;	/* `rounds` when the current row of sends began */
 	uint32_t burst;		/* sends in this row */
 	uint64_t handled;	/* frames and messages handled, ever */
-	uint32_t idle;		/* rounds in a row without anything */
+	uint32_t idle;		/* rounds and looks in a row without anything */
+	uint32_t idle_timed;	/* of these before the clock was read last */
 	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
 	bool given;		/* the engine was given something since it was asked for frames */
 	bool dirty;		/* the engine may have events */

@@ -44,7 +44,7 @@ void bw_packet_close(struct bw_packet *p);
 
 static inline bool bw_packet_ready(const struct bw_packet *p)
 {
-	return *(volatile uint32_t *)&p->next->tp_status & TP_STATUS_USER;
+	return __atomic_load_n(&p->next->tp_status, __ATOMIC_RELAXED) & TP_STATUS_USER;
 }
 
 /* Start to fetch what a short frame in the next slot consists of. */

@@ -223,8 +223,9 @@ static void bw_wait_step_aside(struct bw_ep *ep)
 
 bool bw_wait_yield(struct bw_ep *ep)
 {
-	if (ep->idle % BW_WAIT_ROW || ep->env.wait == BW_WAIT_SPIN)
+	if (ep->idle < BW_WAIT_ROW || ep->env.wait == BW_WAIT_SPIN)
 		return false;
+	ep->idle = ep->idle_timed = 0;
 	bool dense = bw_wait_dense(ep);
 
 	bw_crowd_sample(&ep->crowd, ep->now);
