@@ -627,11 +627,12 @@ int bw_ep_round(struct bw_ep *ep)
 	return (int)(ep->handled - before);
 }
 
-/* Would a round that follows this turn of the lock do nothing, unless a frame comes by a ring? */
+/* Would a round that follows this turn of the lock, which ends now, do nothing unless a frame comes
+ * by a ring? */
 static bool bw_ep_rests(struct bw_ep *ep, uint32_t turn)
 {
-	return ep->packets && bw_lock_turn(&ep->lock) == turn && !ep->kernel && !ep->stuck &&
-	       !ep->given && !ep->dirty &&
+	return ep->packets && bw_lock_turn(&ep->lock) == turn && ep->lock.depth == 1 &&
+	       !ep->kernel && !ep->stuck && !ep->given && !ep->dirty &&
 	       !(ep->has_udp && (ep->udp_hot || ep->udp.batch->refused)) &&
 	       !(ep->local && bw_local_peers(ep->local));
 }
