@@ -4,7 +4,7 @@
  * instruction: what most rounds of a program that waits come down to. They follow a round that
  * found nothing, as long as nobody has held the lock since: then nothing can have changed but that
  * a frame came, which its slot shows, or that time went by, which rounds do not read more often
- * than every BW_LOOKS + 1 anyway.
+ * than every BW_LOOKS + 1 anyway. The lock must have been taken before the first look.
  */
 #ifndef BW_LOOK_H
 #define BW_LOOK_H
