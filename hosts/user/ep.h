@@ -63,7 +63,8 @@ struct bw_ep {
 	uint32_t idle;		/* rounds and looks in a row without anything */
 	uint32_t idle_timed;	/* of these before the clock was read last */
 	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
-	bool given;		/* the engine was given something since it was asked for frames */
+	bool given;		/* frames may be to be sent: the engine was given something, or a
+				 * refusal was collected */
 	bool dirty;		/* the engine may have events */
 	bool dispatching;	/* inside the loop that takes events */
 	bool stuck;		/* a batch waits for room in the kernel */
