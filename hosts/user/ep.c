@@ -465,7 +465,6 @@ void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)
 void bw_ep_abandon(struct bw_ep *ep)
 {
 	memset(&ep->lock, 0, sizeof(ep->lock));
-	bw_look_forbid(&ep->look);
 	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
 	bw_ep_close_fds(ep);

@@ -31,13 +31,8 @@ static inline void bw_look_allow(struct bw_look *k, struct bw_lock *l, const str
 	atomic_store_explicit(&k->turn, bw_lock_turn(l), memory_order_release);
 }
 
-/* For ever, before the rings go. */
-static inline void bw_look_forbid(struct bw_look *k)
-{
-	atomic_store_explicit(&k->made, BW_LOOKS, memory_order_relaxed);
-}
-
-/* By any thread: certainly nothing to do. False: a round is due, there may be something. */
+/* By any thread: certainly nothing to do. False: a round is due, there may be something. A child of
+ * fork() has no rings and none of their number. */
 static inline bool bw_look_empty(struct bw_look *k, struct bw_lock *l, int packets)
 {
 	uint32_t made;

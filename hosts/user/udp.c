@@ -205,6 +205,11 @@ static void bw_udp_overflow(struct bw_udp *u, const struct cmsghdr *c)
 	u->overflow = seen;
 }
 
+static bool bw_udp_marked(const struct cmsghdr *tos)
+{
+	return (*CMSG_DATA(tos) & BW_UDP_CE) == BW_UDP_CE;
+}
+
 /* What the kernel tells of a datagram. No frame is shorter than a header, so that a length that is,
  * or one beyond the datagram, makes it one frame. */
 static void bw_udp_told(struct bw_udp *u, struct bw_udp_slot *s, struct msghdr *m, uint32_t len)
@@ -217,12 +222,12 @@ static void bw_udp_told(struct bw_udp *u, struct bw_udp_slot *s, struct msghdr *
 	/* Mostly there is nothing but the type of service. */
 	if (BW_LIKELY(m->msg_controllen == CMSG_SPACE(1) && only->cmsg_level == IPPROTO_IP &&
 		      only->cmsg_type == IP_TOS)) {
-		s->mark = (*CMSG_DATA(only) & BW_UDP_CE) == BW_UDP_CE;
+		s->mark = bw_udp_marked(only);
 		return;
 	}
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS)
-			s->mark = (*CMSG_DATA(c) & BW_UDP_CE) == BW_UDP_CE;
+			s->mark = bw_udp_marked(c);
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
 			bw_udp_overflow(u, c);
 		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)
