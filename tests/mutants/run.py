@@ -39,7 +39,11 @@ USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
 USER_TESTS = (
-    ("user", ("batch", "message", "remote", "stats", "wait", "watch"), ("endpoint",)),
+    (
+        "user",
+        ("batch", "look", "message", "remote", "short", "stats", "wait", "watch"),
+        ("endpoint",),
+    ),
     ("user", ("env", "helper", "packet", "udp", "udp_rows"), ()),
     ("local", ("local_message", "local_read"), ("couple", "node")),
     ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
