@@ -12,43 +12,37 @@
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
 		 const struct bw_rx_frame *f, bool now)
 {
-	bool gap = t->rx_any ? pn != t->rx_max + 1 : pn != 1;
+	struct bw_rxset *x = &t->rx;
+	bool gap = x->any ? pn != x->max + 1 : pn != 1;
 
-	if (!t->rx_any || pn > t->rx_max) {
-		t->rx_max = pn;
-		t->rx_max_ns = e->now;
+	if (!x->any || pn > x->max) {
+		x->max = pn;
+		x->max_ns = e->now;
 	}
-	t->rx_any = true;
-	t->rx_unacked++;
+	x->any = true;
+	x->unacked++;
 	if (f->mark) {
-		t->rx_marks++;
+		x->marks++;
 		e->count.marks_rx++;
 	}
-	if (now || gap || t->rx_unacked >= (t->rx.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
-		t->ack_now = true;
-	if (t->ack_now)
+	if (now || gap || x->unacked >= (x->got.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
+		x->ack_now = true;
+	if (x->ack_now)
 		bw_peer_ready(e, p);
 	else
-		t->ack_at = bw_min_u64(t->ack_at, e->now + e->cfg.ack_delay_ns);
-}
-
-static void bw_ack_settled(struct bw_path *t)
-{
-	t->ack_now = false;
-	t->ack_at = BW_NEVER;
-	t->rx_unacked = 0;
+		x->ack_at = bw_min_u64(x->ack_at, e->now + e->cfg.ack_delay_ns);
 }
 
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b)
 {
-	b->ack = (uint32_t)(t->rx.base - 1);
+	b->ack = (uint32_t)(t->rx.got.base - 1);
 	b->floor = (uint32_t)t->floor;
 	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
-	b->flags = (e->pressure ? BW_ACKBLK_PRESSURE : 0) | (t->rx_any ? 0 : BW_ACKBLK_NO_ACK);
-	b->marks = t->rx_marks;
+	b->flags = (e->pressure ? BW_ACKBLK_PRESSURE : 0) | (t->rx.any ? 0 : BW_ACKBLK_NO_ACK);
+	b->marks = t->rx.marks;
 	bw_credit_told(p);
-	if (!t->rx.n)
-		bw_ack_settled(t);
+	if (!t->rx.got.n)
+		bw_rxset_told(&t->rx);
 }
 
 void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b,
@@ -56,8 +50,8 @@ void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 {
 	bw_ack_block(e, p, t, b);
 	memset(a, 0, sizeof(*a));
-	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx_max_ns, UINT32_MAX);
-	a->largest = (uint32_t)t->rx_max;
+	a->delay_ns = (uint32_t)bw_min_u64(e->now - t->rx.max_ns, UINT32_MAX);
+	a->largest = (uint32_t)t->rx.max;
 }
 
 uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head)
@@ -66,19 +60,19 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	struct bw_ackblk *b = (struct bw_ackblk *)(h + 1);
 	struct bw_ack *a = (struct bw_ack *)(b + 1);
 	struct bw_range *r = (struct bw_range *)(a + 1);
-	uint64_t from = t->rx.base;
+	uint64_t from = t->rx.got.base;
 	uint32_t i, len;
 
 	bw_hdr_fill(e, p, h, BW_FRAME_ACK);
 	h->path = (uint8_t)(t - p->path);
 	bw_ack_whole(e, p, t, b, a);
-	a->ranges = (uint16_t)t->rx.n;
-	for (i = 0; i < t->rx.n; i++) {
-		r[i].gap = (uint32_t)(t->rx.span[i].lo - from);
-		r[i].run = (uint32_t)(t->rx.span[i].hi - t->rx.span[i].lo);
-		from = t->rx.span[i].hi;
+	a->ranges = (uint16_t)t->rx.got.n;
+	for (i = 0; i < t->rx.got.n; i++) {
+		r[i].gap = (uint32_t)(t->rx.got.span[i].lo - from);
+		r[i].run = (uint32_t)(t->rx.got.span[i].hi - t->rx.got.span[i].lo);
+		from = t->rx.got.span[i].hi;
 	}
-	bw_ack_settled(t);
+	bw_rxset_told(&t->rx);
 	len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
 	bw_head_seal(e, h, len, len);
 	e->count.acks_tx++;
@@ -94,7 +88,7 @@ void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 
 bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t)
 {
-	return p->confirmed && (t->ack_now || t->ack_at != BW_NEVER);
+	return p->confirmed && (t->rx.ack_now || t->rx.ack_at != BW_NEVER);
 }
 
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
@@ -104,7 +98,7 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 	if (!p->confirmed) /* it would take this for the confirmation, of whatever conversation */
 		return false;
 	for (i = 0; i < p->npaths; i++) {
-		if (!p->path[i].ack_now)
+		if (!p->path[i].rx.ack_now)
 			continue;
 		bw_ack_build(e, p, &p->path[i], f);
 		return true;
@@ -119,7 +113,7 @@ bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 	for (i = 0; p->confirmed && i < p->npaths; i++) {
 		struct bw_path *t = &p->path[i];
 
-		if (!t->ack_now || (i == p->best && !t->rx.n))
+		if (!t->rx.ack_now || (i == p->best && !t->rx.got.n))
 			continue;
 		bw_ack_build(e, p, t, f);
 		return true;
@@ -152,7 +146,7 @@ static void bw_ack_span(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 		sum->largest_sent_ns = r->sent_ns;
 		bw_duplex_landed(e, t, r->frame_len);
 		if (r->frame_len && r->kind != BW_OWNED_PAD)
-			bw_path_size_acked(t, r->frame_len);
+			bw_pmtu_acked(&t->pmtu, r->frame_len);
 		bw_record_acked(e, p, t, r);
 	}
 }
@@ -164,20 +158,20 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 {
 	uint32_t i;
 
-	if (BW_LIKELY(!t->lost_n))
+	if (BW_LIKELY(!t->lost.n))
 		return;
 	for (i = 0; i < BW_LOST_RING; i++) {
-		uint64_t pn = t->lost[i].pn;
+		uint64_t pn = t->lost.ring[i].pn;
 
 		if (!pn || pn < lo || pn >= hi)
 			continue;
-		t->lost[i].pn = 0;
+		t->lost.ring[i].pn = 0;
 		e->count.spurious++;
 		bw_path_answered(e, p, t);
 		/* This is how long to wait; other samples, of frames acknowledged at once, hide
 		 * it. */
-		bw_path_rtt(t, e->now - t->lost[i].sent_ns);
-		if (pn < t->recovery_pn)
+		bw_rtt_sample(&t->rtt, e->now - t->lost.ring[i].sent_ns);
+		if (pn < t->cc.recovery_pn)
 			bw_window_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
 			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
@@ -194,11 +188,11 @@ static void bw_ack_rtt(struct bw_engine *e, struct bw_path *t, const struct bw_a
 	if (a && (uint32_t)sum->largest == a->largest) {
 		if (sample > a->delay_ns)
 			sample -= a->delay_ns;
-		bw_path_rtt(t, sample);
+		bw_rtt_sample(&t->rtt, sample);
 		bw_window_sample(t, sample, sum->largest);
-	} else if (sample < t->srtt || !t->srtt) {
+	} else if (sample < t->rtt.srtt || !t->rtt.srtt) {
 		/* The peer's program took its time to answer: an upper bound only. */
-		bw_path_rtt(t, sample);
+		bw_rtt_sample(&t->rtt, sample);
 	}
 }
 
@@ -210,7 +204,7 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	if (sum->packets) {
 		bw_path_answered(e, p, t);
 		if (t->pto_count)
-			bw_loss_heard(e, t);
+			bw_lost_heard(&t->lost, t->pto_since, e->now);
 		t->pto_count = 0;
 		t->acked_max = bw_max_u64(t->acked_max, sum->largest);
 		bw_ack_rtt(e, t, sum, a);
@@ -220,7 +214,7 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 			bw_stripe_acked(e, p, t, sum->bytes);
 		bw_loss_detect(e, p, t);
 	}
-	if (b->marks != t->marks_seen || t->round_marks || t->mark_alpha)
+	if (bw_cc_marked(&t->cc, b->marks))
 		bw_window_marks(e, t, b->marks, sum->packets);
 	bw_loss_floor(e, p, t);
 }
@@ -236,7 +230,7 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	uint32_t i;
 
 	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
-	bw_pnset_floor(&t->rx, bw_unwrap(t->rx.base, b->floor));
+	bw_pnset_floor(&t->rx.got, bw_unwrap(t->rx.got.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
 		bw_ack_spurious(e, p, t, lo, hi);
 		bw_ack_span(e, p, t, &at, 0, hi, &sum);

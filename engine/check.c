@@ -42,9 +42,9 @@ static const char *bw_check_path(const struct bw_path *t)
 		return "bytes in flight miscounted";
 	if (t->acked_max >= t->pn_next)
 		return "acknowledged a packet never sent";
-	if (t->rx.n && t->rx.span[0].lo <= t->rx.base)
+	if (t->rx.got.n && t->rx.got.span[0].lo <= t->rx.got.base)
 		return "received packets not settled";
-	return bw_check_spans(t->rx.span, t->rx.n, BW_PNSET_SPANS);
+	return bw_check_spans(t->rx.got.span, t->rx.got.n, BW_PNSET_SPANS);
 }
 
 /* What of a message or serve has an owner. */
@@ -109,8 +109,8 @@ static bool bw_check_noticed(const struct bw_path *t, uint64_t pn)
 	uint32_t i;
 
 	for (i = 0; i < BW_LOST_RING; i++)
-		if (t->lost[i].pn == pn)
-			return t->lost_n != 0;
+		if (t->lost.ring[i].pn == pn)
+			return t->lost.n != 0;
 	for (l = t->flight.next; l != &t->flight; l = l->next)
 		if (bw_entry(l, struct bw_record, list)->pn == pn)
 			return bw_entry(l, struct bw_record, list)->kind == BW_OWNED_MOVED;
@@ -127,7 +127,7 @@ static const char *bw_check_late(const struct bw_peer *p)
 	for (i = 0; i < p->npaths; i++) {
 		const struct bw_path *t = &p->path[i];
 
-		for (l = t->late.next; l != &t->late; l = l->next) {
+		for (l = t->lost.late.next; l != &t->lost.late; l = l->next) {
 			const struct bw_record *r = bw_entry(l, struct bw_record, list);
 
 			if (!bw_check_named(p, r))

@@ -58,8 +58,8 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
  * name. */
 static bool bw_contact_hearsay(const struct bw_path *t)
 {
-	return !t->named && !t->answered && t->state != BW_PATH_UP && t->pn_next == 1 &&
-	       !t->rx_any && !t->ev.type;
+	return !t->hello.named && !t->answered && t->state != BW_PATH_UP && t->pn_next == 1 &&
+	       !t->rx.any && !t->ev.type;
 }
 
 /* A place for another path: a new one, or that of the one which is hearsay and was heard of least
@@ -73,7 +73,7 @@ static struct bw_path *bw_contact_place(struct bw_peer *p)
 		return &p->path[p->npaths++];
 	for (i = 0; i < p->npaths; i++)
 		if (bw_contact_hearsay(&p->path[i]) &&
-		    (!oldest || p->path[i].heard < oldest->heard))
+		    (!oldest || p->path[i].hello.heard < oldest->hello.heard))
 			oldest = &p->path[i];
 	return oldest;
 }
@@ -90,7 +90,7 @@ struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 		bw_path_init(e, t, to);
 		t->owner = p;
 	}
-	t->heard = e->now;
+	t->hello.heard = e->now;
 	return t;
 }
 
@@ -136,7 +136,7 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 	for (i = 0; i < op->connect.paths; i++) {
 		t = bw_contact_path(e, p, &op->connect.path[i]);
 		if (t)
-			t->named = true;
+			t->hello.named = true;
 	}
 	op->peer = p->handle;
 	bw_peer_ready(e, p);

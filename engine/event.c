@@ -53,7 +53,7 @@ static void bw_event_path(struct bw_path *t, struct bw_peer *p, struct bw_event 
 	out->peer = p->handle;
 	out->path = (uint8_t)(t - p->path);
 	out->usable = t->state == BW_PATH_UP;
-	out->mtu = t->mtu;
+	out->mtu = t->pmtu.mtu;
 	out->from = t->to;
 }
 

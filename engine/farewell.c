@@ -194,7 +194,7 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->conn = p->conn;
 	l->engine = p->engine;
 	l->path = p->best;
-	l->acknowledges = acknowledge && p->confirmed && t->rx_any;
+	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
 	if (l->acknowledges)
 		bw_ack_whole(e, p, t, &l->ackblk, &l->ack);
 	bw_farewell_say_bye(e, l, &t->to);

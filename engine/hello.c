@@ -11,7 +11,7 @@
 static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, bool move,
 			   struct bw_tx_frame *f)
 {
-	bool answer = t->hello_answer && !move;
+	bool answer = t->hello.answer && !move;
 	struct bw_hdr *h = (struct bw_hdr *)f->head;
 	struct bw_hello *b = (struct bw_hello *)(h + 1);
 
@@ -32,25 +32,25 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	b->target_inc = p->inc;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	if (move) { /* no echo: it might be a question of ours that somebody passes on */
-		b->nonce = t->move.nonce;
+		b->nonce = t->hello.move.nonce;
 	} else if (answer) {
-		b->echo = t->echo;
+		b->echo = t->hello.echo;
 	} else {
-		b->nonce = t->nonce;
+		b->nonce = t->hello.nonce;
 	}
-	f->to = move ? t->move.to : t->to;
+	f->to = move ? t->hello.move.to : t->to;
 	f->segments = 0;
 	f->head_len = f->len = BW_HELLO_BYTES;
 	bw_head_seal(e, h, f->head_len, f->len);
 	e->last.answer = answer;
 	e->last.move = move;
 	if (move) {
-		t->move.due = false;
+		t->hello.move.due = false;
 		return;
 	}
-	if (!t->hello_sent)
-		t->hello_sent = e->now;
-	t->hello_due = t->hello_answer = false;
+	if (!t->hello.sent)
+		t->hello.sent = e->now;
+	t->hello.due = t->hello.answer = false;
 }
 
 bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
@@ -58,17 +58,35 @@ bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		if (!p->path[i].hello_due && !p->path[i].move.due)
+		if (!p->path[i].hello.due && !p->path[i].hello.move.due)
 			continue;
-		bw_hello_build(e, p, &p->path[i], !p->path[i].hello_due, f);
+		bw_hello_build(e, p, &p->path[i], !p->path[i].hello.due, f);
 		return true;
 	}
 	return false;
 }
 
+/* One that was known by an address only turns out to be one that has called by itself, from another
+ * address. It answers one of the two: who was not answered yet never will be. */
+static void bw_hello_recognize(struct bw_engine *e, const struct bw_peer *p)
+{
+	struct bw_list *l, *next;
+
+	for (l = e->peers.next; l != &e->peers; l = next) {
+		struct bw_peer *o = bw_entry(l, struct bw_peer, all);
+
+		next = l->next;
+		if (o != p && o->node == p->node && o->engine == p->engine && o->inc == p->inc &&
+		    o->state != BW_PEER_DOWN && !o->confirmed)
+			bw_peer_down(e, o, BW_DOWN_RESET);
+	}
+}
+
 /* What a HELLO says of its sender becomes the peer's state. */
 static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct bw_hello *b)
 {
+	bool unknown = !p->node;
+
 	if (p->conn)
 		return;
 	p->node = b->node;
@@ -85,6 +103,8 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	if (p->state == BW_PEER_HELLO)
 		bw_event_push(e, &p->ev_up, BW_EV_PEER_UP);
 	p->state = BW_PEER_UP;
+	if (unknown)
+		bw_hello_recognize(e, p);
 }
 
 /* The peer that a HELLO which answers nothing comes from: found, or new. */
@@ -174,20 +194,36 @@ static struct bw_path *bw_hello_numbered(struct bw_peer *p, const struct bw_link
 	return t && t->to.link == from->link ? t : NULL;
 }
 
+/* The peer numbers this path so, as its answer proves. No two paths have one number, or its
+ * acknowledgements would be taken for those of the wrong one: what had it leads nowhere now. */
+static void bw_hello_renumber(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			      uint8_t remote_no)
+{
+	struct bw_path *old = bw_peer_path(p, remote_no);
+
+	if (old && old != t) {
+		old->remote_no = BW_PATH_UNKNOWN;
+		if (old->state == BW_PATH_UP)
+			bw_loss_leave_path(e, p, old);
+	}
+	t->remote_no = remote_no;
+}
+
 /* The peer seems to have another address on this path: a network interface was exchanged, or the
  * frame is somebody else's, or an old one that is sent again. Whoever is there is asked; the path
  * goes there only when that was answered. */
 static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			  const struct bw_rx_frame *f, const struct bw_hello *b)
 {
-	bool asked = t->move.nonce && bw_link_same(&t->move.to, &f->from);
+	struct bw_hello_move *m = &t->hello.move;
+	bool asked = m->nonce && bw_link_same(&m->to, &f->from);
 
 	bw_peer_ready(e, p);
-	if (asked && b->echo == t->move.nonce) {
+	if (asked && b->echo == m->nonce) {
 		t->to = f->from;
-		t->echo = b->nonce ? b->nonce : t->move.echo;
-		t->hello_due = t->hello_answer = t->echo != 0;
-		memset(&t->move, 0, sizeof(t->move));
+		t->hello.echo = b->nonce ? b->nonce : m->echo;
+		t->hello.due = t->hello.answer = t->hello.echo != 0;
+		memset(m, 0, sizeof(*m));
 		bw_path_answered(e, p, t);
 		bw_path_up(e, p, t);
 		bw_event_push(e, &t->ev, BW_EV_PATH);
@@ -195,11 +231,17 @@ static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path
 		return 0;
 	}
 	if (!asked) {
-		t->move.to = f->from;
-		t->move.nonce = bw_nonce(e);
+		m->to = f->from;
+		m->nonce = bw_nonce(e);
+		m->pause = BW_HELLO_FIRST;
+		m->next = e->now;
 	}
-	t->move.echo = b->nonce ? b->nonce : t->move.echo;
-	t->move.due = true;
+	m->echo = b->nonce ? b->nonce : m->echo;
+	if (e->now < m->next) /* two that have both moved would ask one another without end */
+		return 0;
+	m->next = e->now + m->pause;
+	m->pause = bw_min_u64(2 * m->pause, BW_HELLO_LAST);
+	m->due = true;
 	return 0;
 }
 
@@ -237,7 +279,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	if (p->conn && p->conn != b->conn) {
 		r = bw_hello_rebind(e, p, answer);
 		if (t)
-			t->hello_due |= answer && !r; /* what it answered has become void */
+			t->hello.due |= answer && !r; /* what it answered has become void */
 		if (r || answer)
 			return r ? r : -BW_DROP_EARLY;
 	}
@@ -248,27 +290,27 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		return -BW_DROP_EARLY;
 	bw_peer_ready(e, p);
 	proof = p->conn ? !p->echoes : !(b->features & BW_FEATURE_ECHO);
-	proof = proof ? answer : t->nonce && b->echo == t->nonce;
+	proof = proof ? answer : t->hello.nonce && b->echo == t->hello.nonce;
 	if (answer && !proof)
 		return -BW_DROP_ECHO;
-	if (proof || t->remote_no == BW_PATH_UNKNOWN) {
-		t->remote_no = h->path;
-		t->frame_max = b->frame_max;
+	if (proof || (t->remote_no == BW_PATH_UNKNOWN && !bw_peer_path(p, h->path))) {
+		bw_hello_renumber(e, p, t, h->path);
+		t->pmtu.most = b->frame_max;
 	}
 	bw_hello_adopt(e, p, b);
-	if (answer && !t->hello_repeated && t->state == BW_PATH_TRYING)
-		bw_path_rtt(t, e->now - t->hello_sent);
+	if (answer && !t->hello.repeated && t->state == BW_PATH_TRYING)
+		bw_rtt_sample(&t->rtt, e->now - t->hello.sent);
 	p->confirmed |= proof || h->conn == p->wire;
 	if (answer)
 		bw_path_guess(e, t);
 	if (proof) {
-		t->nonce = bw_nonce(e);
+		t->hello.nonce = bw_nonce(e);
 		bw_path_answered(e, p, t);
 	}
 	if (proof || (p->confirmed && !p->echoes))
 		bw_path_up(e, p, t);
-	t->echo = b->nonce;
-	t->hello_due = t->hello_answer = !answer;
+	t->hello.echo = b->nonce;
+	t->hello.due = t->hello.answer = !answer;
 	bw_peer_ready(e, p);
 	bw_peer_schedule(e, p);
 	return 0;

@@ -27,7 +27,7 @@ void bw_late_keep(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		return;
 	*copy = *r;
 	bw_list_init(&copy->list);
-	bw_list_add_before(&t->late, &copy->list);
+	bw_list_add_before(&t->lost.late, &copy->list);
 	p->late++;
 }
 
@@ -36,7 +36,7 @@ static struct bw_record *bw_late_find(const struct bw_path *t, uint64_t pn)
 {
 	struct bw_list *l;
 
-	for (l = t->late.next; l != &t->late; l = l->next)
+	for (l = t->lost.late.next; l != &t->lost.late; l = l->next)
 		if (bw_entry(l, struct bw_record, list)->pn == pn)
 			return bw_entry(l, struct bw_record, list);
 	return NULL;
@@ -55,7 +55,7 @@ void bw_late_ended(struct bw_engine *e, struct bw_peer *p, const void *obj)
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_list *list = &p->path[i].late, *l, *next;
+		struct bw_list *list = &p->path[i].lost.late, *l, *next;
 
 		for (l = list->next; l != list; l = next) {
 			struct bw_record *copy = bw_entry(l, struct bw_record, list);

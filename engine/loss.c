@@ -49,8 +49,29 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 		bw_late_acked(e, p, t, pn);
 }
 
-/* The range of a packet that is taken for lost, or never left, goes to the end of the
- * retransmission queue. */
+/* To the end of the retransmission queue, or before what follows it in the same message or serve: a
+ * receiver that remembers as many ranges as it can takes only what touches one, as the lowest that
+ * is missing does. */
+static void bw_record_queue(struct bw_peer *p, struct bw_record *r)
+{
+	struct bw_list *at = &p->again, *l = at->prev;
+
+	if (l != at && bw_entry(l, struct bw_record, list)->obj == r->obj &&
+	    bw_entry(l, struct bw_record, list)->off < r->off) {
+		bw_list_add_before(at, &r->list);
+		return;
+	}
+	for (l = at->next; l != at; l = l->next) {
+		const struct bw_record *o = bw_entry(l, struct bw_record, list);
+
+		if (o->obj == r->obj && o->off > r->off)
+			break;
+	}
+	bw_list_add_before(l, &r->list);
+}
+
+/* The range of a packet that is taken for lost, or never left, goes back to the retransmission
+ * queue. */
 static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			    struct bw_record *r)
 {
@@ -66,7 +87,7 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_record_drop(e, r);
 	} else if (r->kind == BW_OWNED_PAD) {
 		bw_record_drop(e, r);
-		t->probe_flying = false;
+		t->pmtu.flying = false;
 	} else if (r->kind == BW_OWNED_BULK && ((struct bw_serve *)r->obj)->aborted) {
 		struct bw_serve *s = r->obj;
 
@@ -74,32 +95,19 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_serve_settle(e, s);
 	} else {
 		bw_list_del(&r->list);
-		bw_list_add_before(&p->again, &r->list);
+		bw_record_queue(p, r);
 	}
 	bw_peer_ready(e, p);
-}
-
-static void bw_loss_remember(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
-			     uint64_t sent_ns)
-{
-	uint32_t i = t->lost_n++ % BW_LOST_RING;
-
-	if (t->lost[i].pn)
-		bw_late_forget(e, p, t, t->lost[i].pn);
-	t->lost[i].pn = pn;
-	t->lost[i].sent_ns = sent_ns;
-	t->lost[i].since_ns = e->now;
-	if (!t->lost_n)
-		t->lost_n = BW_LOST_RING; /* 0 means: never used */
 }
 
 /* All records of the packet that r is the first of. */
 static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			   struct bw_record *r)
 {
-	uint64_t pn = r->pn;
+	uint64_t pn = r->pn, forgotten = bw_lost_add(&t->lost, pn, r->sent_ns, e->now);
 
-	bw_loss_remember(e, p, t, pn, r->sent_ns);
+	if (forgotten)
+		bw_late_forget(e, p, t, forgotten);
 	if (r->kind == BW_OWNED_PAD)
 		bw_path_probe_lost(e, p, t, r->len, pn < t->acked_max);
 	else
@@ -115,8 +123,7 @@ static void bw_loss_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t srtt = bw_path_srtt(t);
-	uint64_t late = srtt + srtt / 8 + bw_max_u64(4 * t->rttvar, BW_PTO_MIN);
+	uint64_t late = bw_rtt_late(&t->rtt);
 	bool response = false;
 
 	t->loss_at = BW_NEVER;
@@ -144,14 +151,13 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	}
 }
 
-static void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	bw_loss_requeue_path(e, p, t);
 	bw_stripe_leave(p, t);
 	t->ask = false;
 	t->state = BW_PATH_TRYING;
-	t->hello_pause = BW_HELLO_FIRST;
-	t->hello_next = e->now + BW_HELLO_FIRST;
+	bw_hellos_hasten(&t->hello, e->now);
 	bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_path_choose(e, p);
 }
@@ -167,13 +173,13 @@ static void bw_loss_doubt_path(struct bw_engine *e, struct bw_peer *p, struct bw
 	bool answered = false, silent = t->answered <= t->pto_since;
 	uint8_t i;
 
-	t->hello_due = true;
+	t->hello.due = true;
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *other = &p->path[i];
 
 		if (other == t || other->state != BW_PATH_UP)
 			continue;
-		other->hello_due = true;
+		other->hello.due = true;
 		answered |= other->answered > t->pto_since;
 	}
 	if (!silent)
@@ -222,35 +228,26 @@ void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_loss_floor(e, p, t);
 }
 
-void bw_loss_heard(struct bw_engine *e, struct bw_path *t)
-{
-	uint32_t i;
-
-	for (i = 0; t->lost_n && i < BW_LOST_RING; i++)
-		if (t->lost[i].since_ns >= t->pto_since)
-			t->lost[i].since_ns = e->now;
-}
-
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_path_srtt(t);
+	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_rtt_smooth(&t->rtt);
 	bool live = false;
 	uint32_t i;
 
 	if (!bw_list_empty(&t->flight))
 		floor = bw_first(&t->flight, struct bw_record, list)->pn;
-	for (i = 0; t->lost_n && i < BW_LOST_RING; i++) {
-		if (!t->lost[i].pn)
+	for (i = 0; t->lost.n && i < BW_LOST_RING; i++) {
+		if (!t->lost.ring[i].pn)
 			continue;
-		if (!t->pto_count && t->lost[i].since_ns + life + BW_PTO_MIN < e->now) {
-			bw_late_forget(e, p, t, t->lost[i].pn);
-			t->lost[i].pn = 0;
+		if (!t->pto_count && t->lost.ring[i].since_ns + life + BW_PTO_MIN < e->now) {
+			bw_late_forget(e, p, t, t->lost.ring[i].pn);
+			t->lost.ring[i].pn = 0;
 			continue;
 		}
-		floor = bw_min_u64(floor, t->lost[i].pn);
+		floor = bw_min_u64(floor, t->lost.ring[i].pn);
 		live = true;
 	}
 	if (!live)
-		t->lost_n = 0;
+		t->lost.n = 0;
 	t->floor = bw_max_u64(t->floor, floor);
 }

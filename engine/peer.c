@@ -109,7 +109,7 @@ bool bw_peer_idle(const struct bw_peer *p)
 		if (!bw_list_empty(&f->tx))
 			return false;
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].ack_now || p->path[i].hello_due || p->path[i].probe_size ||
+		if (p->path[i].rx.ack_now || p->path[i].hello.due || p->path[i].pmtu.probe ||
 		    p->path[i].ask)
 			return false;
 	return true;
@@ -180,10 +180,10 @@ static uint64_t bw_path_deadline(const struct bw_engine *e, const struct bw_path
 	uint64_t at;
 
 	if (t->state == BW_PATH_TRYING)
-		return bw_min_u64(t->hello_next, t->ack_at);
+		return bw_min_u64(t->hello.next, t->rx.ack_at);
 	if (t->state != BW_PATH_UP)
 		return BW_NEVER;
-	at = bw_min_u64(bw_min_u64(t->ack_at, t->loss_at), t->pace.until);
+	at = bw_min_u64(bw_min_u64(t->rx.ack_at, t->loss_at), t->cc.pace.until);
 	if (!bw_list_empty(&t->flight))
 		at = bw_min_u64(at, t->last_sent + bw_path_pto(e, t));
 	return at;
@@ -230,20 +230,20 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	bool wanted = !p->confirmed || none || (p->stripes && !bw_list_empty(&p->serves));
 	uint64_t longest = wanted ? BW_HELLO_LAST : BW_HELLO_RETRY;
 
-	if (t->state == BW_PATH_TRYING && e->now >= t->hello_next) {
-		t->hello_due = true;
-		t->hello_repeated = true;
-		t->hello_pause = bw_min_u64(2 * t->hello_pause, longest);
-		t->hello_next = e->now + t->hello_pause + bw_hello_lag(e, t->hello_pause);
+	if (t->state == BW_PATH_TRYING && e->now >= t->hello.next) {
+		t->hello.due = true;
+		t->hello.repeated = true;
+		t->hello.pause = bw_min_u64(2 * t->hello.pause, longest);
+		t->hello.next = e->now + t->hello.pause + bw_hello_lag(e, t->hello.pause);
 	}
-	if (e->now >= t->ack_at) { /* the peer may use a path that we do not */
-		t->ack_now = true;
-		t->ack_at = BW_NEVER;
+	if (e->now >= t->rx.ack_at) { /* the peer may use a path that we do not */
+		t->rx.ack_now = true;
+		t->rx.ack_at = BW_NEVER;
 	}
 	if (t->state != BW_PATH_UP)
 		return;
-	if (e->now >= t->pace.until)
-		t->pace.until = BW_NEVER; /* the peer is ready now */
+	if (e->now >= t->cc.pace.until)
+		t->cc.pace.until = BW_NEVER; /* the peer is ready now */
 	if (e->now >= t->loss_at)
 		bw_loss_detect(e, p, t);
 	if (!bw_list_empty(&t->flight) && e->now >= t->last_sent + bw_path_pto(e, t))

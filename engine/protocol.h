@@ -104,6 +104,9 @@ struct bw_config {
 	uint32_t link_mtu[8];  /* per host link number: largest frame (hdr included), in bytes */
 	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
 				* data together, if both sides offer BW_FEATURE_STRIPE; 0: none */
+	uint8_t link_line[8];  /* per host link number: of a peer's paths in a group by links of one
+				* line one alone carries pulled data at a time, whichever carries most;
+				* 0: a line of its own */
 	char name[BW_NAME_MAX];
 };
 
@@ -114,7 +117,8 @@ enum bw_op_type {
 	BW_OP_SEND,	   /* eager message */
 	BW_OP_PULL,	   /* fetch a region of a peer into a buffer */
 	BW_OP_EXPOSE,	   /* let peers pull a buffer once; sets .expose.key */
-	BW_OP_RETRACT,	   /* take an exposed region back; REGION_DONE(-ECANCELED) follows */
+	BW_OP_RETRACT,	   /* take an exposed region back; REGION_DONE(-ECANCELED) follows. After
+			    * -EAGAIN it is still exposed, though pulls of it may have ended */
 	BW_OP_CANCEL_PULL, /* end a pull; PULLED(-ECANCELED) follows */
 	BW_OP_PRESSURE,	   /* tell peers whether unexpected messages fill this host */
 	BW_OP_WATCH,	   /* keep probing this idle peer, so that its death is noticed */
@@ -355,7 +359,7 @@ struct bw_path_view {
 	bool up;	   /* first contact was made on it, and it has not been left since */
 	bool silent;	   /* it does not answer now: it gets nothing but probes */
 	bool best;	   /* it carries short messages */
-	bool together;	   /* it carries pulled data together with the best one */
+	bool together;	   /* it carries pulled data, beside the best one or instead of it */
 	uint64_t srtt_ns;  /* smoothed round trip; 0 before the first sample */
 	uint64_t rate_bps; /* what it delivered lately, bits per second; 0: not measured */
 	uint32_t mtu;	   /* frame size in use, in bytes */

@@ -115,6 +115,7 @@ void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 		bw_late_ended(e, s->peer, s);
 	bw_list_del(&s->all);
 	bw_list_del(&s->turn);
+	bw_stripe_update(s->peer);
 	e->work--;
 	s->peer->asked--;
 	if (g && (s->final || g->released))
@@ -210,6 +211,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	bw_list_add_before(&p->serves, &s->all);
 	bw_list_add_before(&p->serving, &s->turn);
 	e->work++;
+	bw_stripe_update(p);
 	bw_stripe_retry(e, p);
 	bw_peer_ready(e, p);
 	return 0;
@@ -400,7 +402,7 @@ int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_fram
 		return -BW_DROP_MALFORMED;
 	if (bw_spans_cover(u->span, u->nspans, lo, hi))
 		return 0;
-	if (!bw_spans_fit(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
+	if (!bw_spans_fit_whole(u->span, u->nspans, BW_MSG_SPANS, lo, hi))
 		return -BW_DROP_RANGES;
 	if (!bw_credit_covers(p, w->part.plen))
 		return -BW_DROP_CREDIT;

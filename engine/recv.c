@@ -257,7 +257,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 	if (m->total != w->total)
 		return -BW_DROP_MALFORMED;
 	if (w->part.plen && !bw_spans_cover(m->span, m->nspans, lo, hi)) {
-		if (!bw_spans_fit(m->span, m->nspans, BW_MSG_SPANS, lo, hi))
+		if (!bw_spans_fit_whole(m->span, m->nspans, BW_MSG_SPANS, lo, hi))
 			return -BW_DROP_RANGES;
 		if (e->ops->place(e->host, m->buf, lo, f, at, w->part.plen, p->checksum,
 				  w->part.crc))
@@ -376,20 +376,21 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	if (r)
 		return r;
 	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
-	pn = bw_unwrap(t->rx_any ? t->rx_max + 1 : 1, h->pn);
-	if (bw_pnset_has(&t->rx, pn)) {
-		t->ack_now = true;
+	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
+	if (bw_pnset_has(&t->rx.got, pn)) {
+		t->rx.ack_now = true;
 		bw_peer_ready(e, p);
 		return -BW_DROP_DUPLICATE;
 	}
-	if (pn != t->rx.base && !bw_spans_fit(t->rx.span, t->rx.n, BW_PNSET_SPANS, pn, pn + 1)) {
-		t->ack_now = true;
+	if (pn != t->rx.got.base &&
+	    !bw_spans_fit(t->rx.got.span, t->rx.got.n, BW_PNSET_SPANS, pn, pn + 1)) {
+		t->rx.ack_now = true;
 		bw_peer_ready(e, p);
 		return -BW_DROP_RANGES;
 	}
 	r = bw_recv_parts(e, p, f, h);
 	if (!r) {
-		bw_pnset_add(&t->rx, pn);
+		bw_pnset_add(&t->rx.got, pn);
 		bw_ack_note(e, p, t, pn, f, h->flags & BW_HDR_ACK_NOW);
 	}
 	bw_peer_schedule(e, p);

@@ -118,7 +118,7 @@ static void bw_reliable_pressure(struct bw_engine *e, bool on)
 
 		if (p->state != BW_PEER_UP)
 			continue;
-		p->path[p->best].ack_now = true;
+		p->path[p->best].rx.ack_now = true;
 		bw_peer_ready(e, p);
 	}
 }
@@ -206,7 +206,8 @@ static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struc
 
 	if (bw_hello_frame(e, p, f))
 		return true;
-	if (p->striped ? bw_ack_urgent(e, p, f) : t->ack_now && t->rx.n && bw_ack_frame(e, p, f))
+	if (p->striped ? bw_ack_urgent(e, p, f)
+		       : t->rx.ack_now && t->rx.got.n && bw_ack_frame(e, p, f))
 		return true;
 	return bw_send_frame(e, p, f) || bw_ack_frame(e, p, f);
 }
@@ -282,12 +283,12 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	if (e->last.type == BW_FRAME_DATA) {
 		bw_loss_requeue_packet(e, p, t, e->last.pn);
 	} else if (e->last.type == BW_FRAME_ACK) {
-		t->ack_now = true;
+		t->rx.ack_now = true;
 	} else if (e->last.move) {
-		t->move.due = true;
+		t->hello.move.due = true;
 	} else if (t->state != BW_PATH_NONE) {
-		t->hello_due = true;
-		t->hello_answer = e->last.answer;
+		t->hello.due = true;
+		t->hello.answer = e->last.answer;
 	}
 	bw_peer_ready(e, p);
 	e->last.peer = 0;
@@ -343,7 +344,7 @@ enum bw_eager bw_reliable_eager(void *mem, uint32_t peer)
 		return BW_EAGER_NEAR;
 	if (p->pressed)
 		return BW_EAGER_NONE;
-	return bw_path_distant(&p->path[p->best]) ? BW_EAGER_FAR : BW_EAGER_NEAR;
+	return bw_rtt_distant(&p->path[p->best].rtt) ? BW_EAGER_FAR : BW_EAGER_NEAR;
 }
 
 uint64_t bw_reliable_served(const void *mem)
@@ -379,8 +380,8 @@ int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu,
 	if (!p || p->state != BW_PEER_UP)
 		return -ENOTCONN;
 	t = &p->path[p->best];
-	*srtt_ns = t->srtt;
-	*mtu = t->mtu;
+	*srtt_ns = t->rtt.srtt;
+	*mtu = t->pmtu.mtu;
 	*link = t->to.link;
 	return 0;
 }
@@ -400,11 +401,11 @@ int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_pat
 		.up = t->state == BW_PATH_UP,
 		.silent = t->pto_count != 0,
 		.best = index == p->best,
-		.together = p->striped && t->state == BW_PATH_UP &&
-			    bw_stripe_together(mem, t, &p->path[p->best]),
-		.srtt_ns = t->srtt,
+		.together = p->together > 1 && t->state == BW_PATH_UP &&
+			    bw_stripe_together(mem, t, &p->path[p->best]) && !t->carry.yields,
+		.srtt_ns = t->rtt.srtt,
 		.rate_bps = t->rate * 8000,
-		.mtu = t->mtu,
+		.mtu = t->pmtu.mtu,
 	};
 	return 0;
 }

@@ -10,42 +10,31 @@
 #ifndef BW_RELIABLE_H
 #define BW_RELIABLE_H
 
+#include "path/cc.h"
+#include "path/hellos.h"
+#include "path/lost.h"
+#include "path/pmtu.h"
+#include "path/rtt.h"
+#include "path/rxset.h"
 #include "slab.h"
-#include "spans.h"
 
-#define BW_MTU_BASE	 1280 /* bytes; frame size trusted before probing (as RFC 8899 5.1.2) */
-#define BW_PROBE_TRIES	 3    /* lost probes of one size before it counts as not passing */
-#define BW_BLACK_HOLE	 10   /* large frames lost in a row before the size is doubted */
-#define BW_PTO_ASK	 4    /* tail probes before the other paths are asked */
-#define BW_PTO_LEAVE	 6    /* tail probes before a path is left for one that answers */
-#define BW_PTO_PING	 3    /* tail probes before a small frame is tried instead */
-#define BW_PTO_MOVE	 2    /* tail probes before a striped path's data moves to another one */
-#define BW_PROBE_GRAIN	 128  /* bytes; the search for a path's frame size ends below this */
-#define BW_HELLO_FIRST	 (1 * BW_MS)   /* first repetition of HELLO; doubles */
-#define BW_HELLO_LAST	 BW_S	       /* longest pause between HELLOs during first contact */
-#define BW_HELLO_RETRY	 (30 * BW_S)   /* longest pause between HELLOs on a path that is down */
+#define BW_PTO_ASK	 4 /* tail probes before the other paths are asked */
+#define BW_PTO_LEAVE	 6 /* tail probes before a path is left for one that answers */
+#define BW_PTO_PING	 3 /* tail probes before a small frame is tried instead */
+#define BW_PTO_MOVE	 2 /* tail probes before a striped path's data moves to another one */
 #define BW_ACK_DELAY	 (100 * BW_US) /* default longest delay of an acknowledgement */
 #define BW_ACK_PACKETS	 16	       /* packets that may wait for one acknowledgement */
 #define BW_REORDER_MIN	 3	       /* packets; as RFC 9002 6.1.1 */
 #define BW_REORDER_MAX	 512
-#define BW_PTO_MIN	 (50 * BW_US)  /* below this a probe would only meet scheduling noise */
-#define BW_PTO_MAX	 BW_S	       /* longest pause between tail probes */
-#define BW_RTT_INITIAL	 (1 * BW_MS)   /* assumed before the first sample: a local network */
-#define BW_RTT_LONGEST	 BW_S	       /* first contact that takes longer was waiting, no way */
-#define BW_RTT_GUESS	 (100 * BW_MS) /* longest one taken from first contact */
-#define BW_PING_MIN	 (10 * BW_MS)  /* first pause between pings while waiting; doubles */
-#define BW_PING_MAX	 BW_S	       /* longest one */
-#define BW_CWND_INITIAL	 65536	       /* bytes */
-#define BW_CWND_MAX	 (8u << 20)    /* bytes */
-#define BW_DISTANT	 (2 * BW_MS)   /* shortest round trip from which a path is distant */
-#define BW_CWND_PACKETS	 2	       /* the window never falls below so many frames */
+#define BW_PTO_MAX	 BW_S	      /* longest pause between tail probes */
+#define BW_PING_MIN	 (10 * BW_MS) /* first pause between pings while waiting; doubles */
+#define BW_PING_MAX	 BW_S	      /* longest one */
 #define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
 #define BW_FLOW_WINDOW	 4096		       /* messages that may arrive ahead of the one due */
 #define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
 #define BW_ASKED_MAX	 16384		       /* pulls of one peer served or answered at a time */
 #define BW_LEAVES	 64		       /* peers left by BYE that are remembered */
 #define BW_MSG_SPANS	 16		       /* gaps+1 remembered within one message or pull */
-#define BW_LOST_RING	 16    /* packets concluded lost that are remembered for a while */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
 #define BW_STRIPE_FRAMES 4     /* frames that may be under way on a striped path at least */
 #define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
@@ -59,10 +48,6 @@ struct bw_peer;
 struct bw_evnode {
 	struct bw_evnode *next;
 	uint8_t type; /* enum bw_event_type; 0: not queued */
-};
-
-struct bw_list {
-	struct bw_list *next, *prev;
 };
 
 /* A numbered order of messages between two endpoints of the two engines. */
@@ -167,7 +152,8 @@ struct bw_serve {
 
 /* What one packet carried; packets with several parts have several records with the same number. */
 struct bw_record {
-	struct bw_list list; /* in path.flight, peer.again, path.share, peer.spare or path.late */
+	struct bw_list list; /* in path.flight, peer.again, path.share, peer.spare or
+			      * path.lost.late */
 	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING, PAD and MOVED */
 	uint64_t pn, sent_ns, off;
 	uint32_t len;	    /* bytes of the range; PAD: frame size probed */
@@ -177,79 +163,42 @@ struct bw_record {
 
 #define BW_PATH_UNKNOWN 0xFF
 
+/* How well a path carries pulled data, beside others over its line (carry.c). */
+struct bw_carry {
+	bool yields;	/* another path of its line carries */
+	bool trial;	/* it carries for a while only, to be measured */
+	uint64_t warm;	/* bytes still to be carried before measuring */
+	uint64_t quota; /* bytes after which the next one has a trial */
+	uint64_t bytes; /* acknowledged while something was to be served, since it carries */
+	uint64_t ns;	/* in which these were under way */
+	uint64_t since; /* time from which `ns` has not been counted yet */
+	uint64_t rate;	/* bytes a millisecond when it carried last; 0: never */
+	uint64_t tried; /* when that was */
+	uint64_t pause; /* bytes to be carried before the next trial of another one */
+};
+
 enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
 
+/* What each message touches comes first, and first in each part, so that it lies in few lines of
+ * the cache. Written by the files of its parts; what is under way by part.h, ack.c and loss.c. */
 struct bw_path {
-	struct bw_peer *owner;
-	struct bw_evnode ev;
-	struct bw_link_addr to;
-	uint8_t state;	   /* enum bw_path_state */
-	uint8_t remote_no; /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
-	bool named;	   /* by our host, not only by a HELLO */
-	bool hello_due, hello_answer; /* a HELLO is to be sent now; as an answer */
-	bool hello_repeated;	      /* its answer gives no round-trip sample */
-	bool ack_now;
-	bool probe_allow;    /* one frame may leave beyond the window */
-	uint64_t hello_sent; /* the first one, answer or not; 0: none */
-	uint64_t hello_next, hello_pause;
-	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
-	uint64_t heard;	   /* when a HELLO came by it last, or our host named it */
-	uint32_t nonce;	   /* of our HELLOs, until one is answered; 0: not drawn yet */
-	uint32_t echo;	   /* nonce of the HELLO that is to be answered */
-	struct {
-		struct bw_link_addr to;
-		uint32_t nonce, echo;
-		bool due; /* a HELLO is to be sent there */
-	} move; /* an address from which the peer is said to use this path now, not yet believed;
-		 * nonce 0: none */
-
-	/* sending */
+	uint8_t state;	    /* enum bw_path_state */
+	uint8_t remote_no;  /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
+	bool probe_allow;   /* one frame may leave beyond the window */
+	uint32_t pto_count; /* tail probes since the last progress */
+	uint32_t reorder;   /* adaptive reordering window, packets */
+	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t pn_next;      /* from 1 */
 	uint64_t floor;	       /* lowest number of interest to us */
-	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t inflight;     /* bytes */
 	uint64_t acked_max;    /* largest number acknowledged, 0: none */
 	uint64_t last_sent;    /* time of the last DATA */
 	uint64_t loss_at;      /* when the oldest suspect counts as lost; BW_NEVER */
-	uint32_t reorder;      /* adaptive reordering window, packets */
-	uint64_t reorder_pn;   /* it shrinks again once packets from here on are acknowledged */
-	uint32_t pto_count;    /* tail probes since the last progress */
-	uint64_t pto_since;    /* time of the first of them, or of one after a late answer */
-	struct {
-		uint64_t pn, sent_ns, since_ns;
-	} lost[BW_LOST_RING]; /* they age from when they were concluded lost, or a silence ended */
-	uint32_t lost_n;      /* ever written to the ring */
-	struct bw_list late;  /* bw_record: copies that own nothing, see late.c */
-
-	/* round trip, ns */
-	uint64_t srtt, rttvar, rtt_min; /* 0: not measured */
-	uint64_t rtt_guess;		/* before the first sample */
-
-	/* congestion */
-	uint64_t cwnd, ssthresh;
-	uint64_t limited_pn;  /* packets below it were under way while the window was full */
-	uint64_t recovery_pn; /* losses below this number belong to an answered event */
-	uint64_t undo_cwnd, undo_ssthresh, undo_w_max; /* before the last response; cwnd 0: none */
-	uint64_t w_max,
-		w_reno;	      /* CUBIC: window before the last response; what plain TCP would use */
-	uint64_t cubic_since; /* when the present curve began, 0: none has; less pauses */
-	uint64_t cubic_at;    /* when it was last followed */
-	uint32_t cubic_k;     /* when it reaches w_max, 1/1024 s */
-	struct {
-		uint64_t end, least;	/* packet number; shortest of its samples */
-		uint32_t samples, slow; /* slow: round trips since growth slowed down */
-	} delay;	    /* the current round trip in slow start; distant paths only */
-	uint64_t loss_from; /* packet number from which losses are counted */
-	uint32_t loss_count;
-	struct {
-		uint64_t at;	/* before then nothing is to leave */
-		uint64_t until; /* when to look again for what waits for that; BW_NEVER */
-		uint64_t rate;	/* bytes a millisecond that it has carried lately; 0: not known */
-		uint64_t end, since, bytes; /* the present round: packet number, ns, acknowledged */
-	} pace;				    /* distant paths only */
-	uint64_t round_pn;		    /* end of the current round for marks */
-	uint32_t round_packets, round_marks, mark_alpha; /* alpha in 1/1024, as RFC 8257 */
-	uint16_t marks_seen;
+	uint64_t answered; /* when it last carried something there and an answer back; 0: never */
+	struct bw_rtt rtt;
+	struct bw_pmtu pmtu;
+	struct bw_link_addr to; /* the peer's address on it */
+	struct bw_hellos hello;
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
@@ -258,25 +207,16 @@ struct bw_path {
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
+	struct bw_carry carry;
 
-	/* frame size */
-	uint32_t frame_max;	/* what the peer can receive here, from its HELLO */
-	uint32_t mtu, mtu_fail; /* passes; smallest size known or assumed not to */
-	uint32_t probe_size;	/* size under probe, 0: none due */
-	uint32_t probe_tries;
-	bool probe_flying;
-	bool probe_held;      /* the last one met silence: none before the path answers */
-	uint32_t large_lost;  /* large frames lost since one of their size was acknowledged */
-	uint32_t large_least; /* the shortest of them */
-	bool small_acked;     /* a shorter frame was acknowledged meanwhile */
+	struct bw_cc cc;
+	uint64_t reorder_pn; /* it shrinks again once packets from here on are acknowledged */
+	uint64_t pto_since;  /* time of the first tail probe, or of one after a late answer */
+	struct bw_peer *owner;
+	struct bw_evnode ev;
 
-	/* receiving */
-	struct bw_pnset rx;
-	uint64_t rx_max, rx_max_ns; /* largest number and when it came */
-	bool rx_any;
-	uint32_t rx_unacked; /* packets since the last acknowledgement */
-	uint64_t ack_at;     /* BW_NEVER: none owed */
-	uint16_t rx_marks;
+	struct bw_rxset rx;
+	struct bw_lost lost;
 };
 
 enum bw_peer_state { BW_PEER_HELLO, BW_PEER_UP, BW_PEER_DOWN };
@@ -290,7 +230,9 @@ struct bw_peer {
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	bool echoes;	      /* its HELLOs echo nonces */
 	bool stripes;	      /* it takes data by several paths together */
-	bool striped;	      /* and several are up now */
+	bool striped;	      /* and several are in use now */
+	uint8_t together;     /* paths that are up and in the group of the best one */
+	uint8_t lines;	      /* over so many lines */
 	bool ping_expects;    /* the pings are planned because something is expected */
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;
@@ -310,7 +252,7 @@ struct bw_peer {
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
 	struct bw_list spare; /* bw_record: as path.share, but of a path that was given up */
 	uint32_t aside;	      /* records in spare and all shares */
-	uint32_t late;	      /* records in path.late of all paths */
+	uint32_t late;	      /* records in path.lost.late of all paths */
 	uint32_t eager_turn, serve_turn, quantum;
 	uint32_t flows_opened; /* flows that its messages made */
 	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
@@ -388,7 +330,7 @@ struct bw_engine {
 		uint32_t peer;
 		uint8_t type, path;
 		bool stray;	   /* of no peer */
-		bool answer, move; /* HELLO: was it an answer, or to path.move.to? */
+		bool answer, move; /* HELLO: was it an answer, or to path.hello.move.to? */
 		uint64_t pn;
 	} last;
 	struct {			  /* see duplex.h */
@@ -397,35 +339,6 @@ struct bw_engine {
 	} duplex;
 	struct bw_counters count;
 };
-
-/* list */
-static inline void bw_list_init(struct bw_list *l)
-{
-	l->next = l->prev = l;
-}
-
-static inline bool bw_list_empty(const struct bw_list *l)
-{
-	return l->next == l;
-}
-
-static inline void bw_list_add_before(struct bw_list *at, struct bw_list *n)
-{
-	n->next = at;
-	n->prev = at->prev;
-	at->prev->next = n;
-	at->prev = n;
-}
-
-static inline void bw_list_del(struct bw_list *n)
-{
-	n->prev->next = n->next;
-	n->next->prev = n->prev;
-	n->next = n->prev = n;
-}
-
-#define bw_entry(ptr, type, member)  ((type *)((char *)(ptr)-offsetof(type, member)))
-#define bw_first(head, type, member) bw_entry((head)->next, type, member)
 
 static inline bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
 {
@@ -508,53 +421,20 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 
-/* path.c: state, round trip, frame size */
+/* path.c: state, frame size */
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* What was sent on this path was answered on it. */
 void bw_path_answered(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_path_choose(struct bw_engine *e, struct bw_peer *p);
-void bw_path_rtt(struct bw_path *t, uint64_t sample);
-/* An answer to the first HELLO, or to a later one, has come: no round trip is longer than that. If
- * it took very long, the peer was not there yet, or had nothing to say. */
+/* An answer to the first HELLO, or to a later one, has come. */
 void bw_path_guess(const struct bw_engine *e, struct bw_path *t);
 uint64_t bw_path_pto(const struct bw_engine *e, const struct bw_path *t);
+/* pmtu.h, and whoever waits is told. */
 void bw_path_probe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-/* `later`: a later packet was acknowledged, so that it was not mere silence. */
 void bw_path_probe_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size,
 			bool later);
-void bw_path_size_acked(struct bw_path *t, uint32_t size);
 void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t size);
-
-static inline uint64_t bw_path_srtt(const struct bw_path *t)
-{
-	return t->srtt ? t->srtt : t->rtt_guess;
-}
-
-/* Is the peer so far away that a window's burst is more than a queue can hold? */
-static inline bool bw_path_distant(const struct bw_path *t)
-{
-	return t->rtt_min >= BW_DISTANT;
-}
-
-/* window.c: how much may be under way */
-/* A round trip was measured, by the acknowledgement of this packet. */
-void bw_window_sample(struct bw_path *t, uint64_t rtt, uint64_t pn);
-void bw_window_acked(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
-/* A packet is taken for lost. */
-void bw_window_lost(struct bw_engine *e, struct bw_path *t, uint64_t pn);
-/* The same, and it is no matter of chance. */
-void bw_window_respond(struct bw_engine *e, struct bw_path *t, uint64_t pn);
-/* The last response was to a loss that was none. */
-void bw_window_undo(struct bw_path *t);
-void bw_window_marks(struct bw_engine *e, struct bw_path *t, uint16_t marks, uint32_t packets);
-
-/* pace.c: when it leaves */
-/* Is the path to be let alone for now? */
-bool bw_pace_holds(const struct bw_engine *e, struct bw_path *t);
-/* Packets up to this one have been acknowledged, so many bytes for the first time. */
-void bw_pace_acked(const struct bw_engine *e, struct bw_path *t, uint64_t bytes, uint64_t pn);
-void bw_pace_sent(const struct bw_engine *e, struct bw_path *t, uint64_t bytes);
 
 /* ack.c: acknowledgements both ways */
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -578,11 +458,11 @@ void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 /* loss.c: what becomes of records */
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
-/* The path was silent, and has answered: what was taken for lost meanwhile may be late only. */
-void bw_loss_heard(struct bw_engine *e, struct bw_path *t);
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* All packets of a path that is given up, or those of one number, go back to be sent again. */
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+/* It carries nothing any more, and is tried by HELLO. */
+void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn);
 void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		     struct bw_record *r);
@@ -640,6 +520,21 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p);
 /* Bytes of a serve that are set aside, not sent; and forget them. */
 uint64_t bw_stripe_unsent(const struct bw_peer *p, const struct bw_serve *s);
 void bw_stripe_forget(struct bw_engine *e, struct bw_peer *p, const struct bw_serve *s);
+
+/* What is served has changed: are several paths in use? */
+void bw_stripe_update(struct bw_peer *p);
+
+/* carry.c: which of several paths over one line carries pulled data */
+/* Are they different, and over one line? */
+bool bw_carry_rivals(const struct bw_engine *e, const struct bw_path *a, const struct bw_path *b);
+/* Does it leave that to another one now? */
+bool bw_carry_yields(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t);
+/* A path has come up, or is no longer: each line that has one up has one that carries. */
+void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+void bw_carry_choose(struct bw_engine *e, struct bw_peer *p);
+/* A frame is about to be sent by it; bytes of it were acknowledged. */
+void bw_carry_sent(struct bw_engine *e, struct bw_path *t);
+void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes);
 
 /* send.c: DATA frames */
 enum bw_send_what { BW_SEND_AGAIN = 1, BW_SEND_MESSAGES = 2, BW_SEND_BULK = 4, BW_SEND_ALL = 7 };

@@ -4,8 +4,7 @@
  * pulled data in turns, as many parts as fit, within the window of the path and the credit of the
  * peer.
  */
-#include "duplex.h"
-#include "reliable.h"
+#include "part.h"
 
 #define BW_DATA_HEAD  (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
 #define BW_SERVE_TURN 32 /* frames one pull may send before the next one's turn */
@@ -44,10 +43,7 @@ static void bw_builder_part(struct bw_builder *b, struct bw_part *part, uint32_t
 	uint8_t *at = (uint8_t *)f->head + f->head_len;
 	struct bw_tx_segment *s;
 
-	part->plen = (uint16_t)len;
-	part->crc = 0;
-	if (len && buf && b->p->checksum)
-		part->crc = b->e->ops->payload_crc(b->e->host, buf, off, len);
+	bw_part_payload(b->e, part, buf, off, len, buf && b->p->checksum);
 	memset(at, 0, pad);
 	memcpy(at + pad, part, size);
 	f->head_len += pad + size;
@@ -65,12 +61,9 @@ static void bw_builder_part(struct bw_builder *b, struct bw_part *part, uint32_t
 
 static void bw_builder_record(struct bw_builder *b, struct bw_record *r)
 {
-	r->pn = b->t->pn_next;
-	r->sent_ns = b->e->now;
-	r->frame_len = 0;
 	if (!b->first)
 		b->first = r;
-	bw_list_add_before(&b->t->flight, &r->list);
+	bw_part_owned(b->t, r, b->t->pn_next, b->e->now, 0);
 }
 
 struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
@@ -93,19 +86,10 @@ struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, ui
 static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, uint32_t off,
 			       uint32_t len)
 {
-	struct bw_part_msg w = {
-		.part.kind = m->kind,
-		.part.code = m->code,
-		.id = m->id,
-		.offset = m->kind == BW_PART_MESSAGE ? off : m->offset,
-		.total = m->total,
-		.tag = m->tag,
-		.imm = m->imm,
-		.dst_ep = m->flow->remote_ep,
-		.src_ep = m->flow->local_ep,
-		.status = m->wire_status,
-	};
+	struct bw_part_msg w;
 
+	bw_part_message(&w, m, m->kind, m->kind == BW_PART_MESSAGE ? off : m->offset,
+			m->wire_status);
 	b->urgent |= m->urgent;
 	bw_builder_part(b, &w.part, sizeof(w), m->buf, m->buf_off + off, len);
 }
@@ -113,8 +97,9 @@ static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, u
 static void bw_builder_bulk(struct bw_builder *b, const struct bw_serve *s, uint64_t off,
 			    uint32_t len)
 {
-	struct bw_part_bulk w = {.part.kind = BW_PART_BULK, .id = s->pull_id, .offset = off};
+	struct bw_part_bulk w;
 
+	bw_part_bulk(&w, s, off);
 	b->urgent |= off + len == s->len;
 	bw_builder_part(b, &w.part, sizeof(w), s->buf, s->buf_off + off, len);
 	b->full = true; /* bulk travels alone or last */
@@ -352,16 +337,16 @@ static void bw_builder_end(struct bw_builder *b)
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	struct bw_path *t = b->t;
 
+	bw_carry_sent(b->e, t);
 	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
-	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cwnd))
+	b->f->to = t->to;
+	if (b->urgent ||
+	    t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cc.cwnd))
 		h->flags |= BW_HDR_ACK_NOW;
 	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
-	b->f->to = t->to;
-	b->e->last.pn = t->pn_next++;
-	t->last_sent = b->e->now;
+	bw_part_left(b->e, t, t->pn_next);
 	bw_pace_sent(b->e, t, b->f->len);
-	t->probe_allow = false;
 	bw_head_seal(b->e, h, b->f->head_len, b->f->len);
 }
 
@@ -384,11 +369,11 @@ static bool bw_builder_probe(struct bw_builder *b)
 {
 	struct bw_path *t = b->t;
 
-	if (BW_LIKELY(!t->probe_size) || t->probe_flying || t->probe_held)
+	if (BW_LIKELY(!t->pmtu.probe) || t->pmtu.flying || t->pmtu.held)
 		return false;
-	if (!bw_builder_alone(b, BW_OWNED_PAD, t->probe_size))
+	if (!bw_builder_alone(b, BW_OWNED_PAD, t->pmtu.probe))
 		return false;
-	t->probe_flying = true;
+	t->pmtu.flying = true;
 	return true;
 }
 
@@ -396,8 +381,8 @@ static bool bw_builder_data(struct bw_builder *b)
 {
 	struct bw_path *t = b->t;
 
-	if (t->inflight >= t->cwnd && !t->probe_allow) {
-		t->limited_pn = t->pn_next;
+	if (t->inflight >= t->cc.cwnd && !t->probe_allow) {
+		t->cc.limited_pn = t->pn_next;
 		return false;
 	}
 	if (!t->probe_allow && bw_pace_holds(b->e, t))
@@ -421,7 +406,7 @@ static bool bw_builder_ping(struct bw_builder *b)
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f)
 {
-	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .mtu = t->mtu, .what = what};
+	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .mtu = t->pmtu.mtu, .what = what};
 
 	if (!p->confirmed || t->state != BW_PATH_UP)
 		return false;

@@ -54,11 +54,11 @@ static struct bw_stripe_others bw_stripe_beside(const struct bw_engine *e, const
 	for (i = 0; i < p->npaths; i++) {
 		const struct bw_path *other = &p->path[i];
 
-		if (other == t || !bw_stripe_usable(e, p, other))
+		if (other == t || !bw_stripe_carries(e, p, other))
 			continue;
 		o.rate += bw_stripe_rate(other);
 		o.bytes += other->inflight + bw_stripe_bytes(&other->share);
-		o.eta = bw_min_u64(o.eta, bw_stripe_eta(other, other->mtu));
+		o.eta = bw_min_u64(o.eta, bw_stripe_eta(other, other->pmtu.mtu));
 		o.rtt = bw_min_u64(o.rtt, bw_stripe_rtt(other));
 	}
 	return o;
@@ -69,7 +69,7 @@ static struct bw_stripe_others bw_stripe_beside(const struct bw_engine *e, const
 static bool bw_stripe_late(const struct bw_path *t, const struct bw_stripe_others *o,
 			   uint64_t waiting)
 {
-	uint64_t eta = bw_stripe_eta(t, t->mtu);
+	uint64_t eta = bw_stripe_eta(t, t->pmtu.mtu);
 
 	return o->rate && o->eta < eta && (o->bytes + waiting) * BW_MS / o->rate + o->rtt / 2 < eta;
 }
@@ -116,8 +116,8 @@ static struct bw_record *bw_stripe_last(const struct bw_engine *e, const struct 
 
 		if (o == t || bw_list_empty(&o->share))
 			continue;
-		at = bw_stripe_usable(e, p, o) ? bw_stripe_eta(o, bw_stripe_bytes(&o->share))
-					       : BW_NEVER;
+		at = bw_stripe_carries(e, p, o) ? bw_stripe_eta(o, bw_stripe_bytes(&o->share))
+						: BW_NEVER;
 		if (at < *eta)
 			continue;
 		last = bw_entry(o->share.prev, struct bw_record, list);

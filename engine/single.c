@@ -5,8 +5,7 @@
  * ("header prediction", Jacobson 1988); whatever is not so is left to recv.c and send.c, which also
  * handle all this, and nothing is changed before that is certain.
  */
-#include "duplex.h"
-#include "reliable.h"
+#include "part.h"
 
 /* The start of a DATA frame with one part. */
 struct bw_single {
@@ -56,8 +55,8 @@ static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uin
 /* Has nothing to be said of the path but that another packet came? */
 static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 {
-	return t->state == BW_PATH_UP && !t->rx.n && s->h.pn == (uint32_t)t->rx.base &&
-	       (int32_t)(s->b.floor - (uint32_t)t->rx.base) <= 0 &&
+	return t->state == BW_PATH_UP && !t->rx.got.n && s->h.pn == (uint32_t)t->rx.got.base &&
+	       (int32_t)(s->b.floor - (uint32_t)t->rx.got.base) <= 0 &&
 	       !(s->b.flags & ~BW_ACKBLK_NO_ACK);
 }
 
@@ -67,12 +66,12 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 {
 	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 
-	if (t->lost_n || s->b.marks != t->marks_seen || t->round_marks || t->mark_alpha)
+	if (t->lost.n || bw_cc_marked(&t->cc, s->b.marks))
 		return false;
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
-		r->kind == BW_OWNED_MESSAGE && !t->large_lost && t->reorder == BW_REORDER_MIN &&
-		r->pn >= t->limited_pn && t->srtt && !s->b.flags);
+		r->kind == BW_OWNED_MESSAGE && !t->pmtu.lost && t->reorder == BW_REORDER_MIN &&
+		r->pn >= t->cc.limited_pn && t->rtt.srtt && !s->b.flags);
 }
 
 static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -96,8 +95,8 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		t->pto_count = 0;
 		t->acked_max = r->pn;
 		bw_path_answered(e, p, t);
-		if (e->now - r->sent_ns < t->srtt) /* else the program took its time */
-			bw_path_rtt(t, e->now - r->sent_ns);
+		if (e->now - r->sent_ns < t->rtt.srtt) /* else the program took its time */
+			bw_rtt_sample(&t->rtt, e->now - r->sent_ns);
 		bw_list_init(&t->flight);
 		bw_slab_free(&e->records, r);
 		bw_txmsg_settle(e, m);
@@ -165,7 +164,7 @@ static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	}
 	if (p->waiting_since && !bw_peer_waits(p))
 		p->waiting_since = 0;
-	bw_peer_sooner(e, p, bw_min_u64(t->ack_at, t->loss_at));
+	bw_peer_sooner(e, p, bw_min_u64(t->rx.ack_at, t->loss_at));
 }
 
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result)
@@ -188,7 +187,7 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	bw_single_acked(e, p, t, s);
 	*result = bw_single_part(e, p, f, s, head, &told);
 	if (!*result)
-		bw_ack_note(e, p, t, t->rx.base++, f, s->h.flags & BW_HDR_ACK_NOW);
+		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
 	bw_single_plan(e, p, t, s);
 	if (told)
 		e->ops->message(e->host, &e->told);
@@ -200,10 +199,10 @@ static bool bw_single_clear(const struct bw_peer *p)
 {
 	const struct bw_path *t = &p->path[0];
 
-	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello_due &&
-	       !t->probe_size && !t->pto_count && !t->rx.n && !p->ping_due &&
-	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) && t->inflight < t->cwnd &&
-	       !bw_path_distant(t);
+	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello.due &&
+	       !t->pmtu.probe && !t->pto_count && !t->rx.got.n && !p->ping_due &&
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
+	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
 }
 
 /* The first flow with messages to be sent; *only: there is one message, no more. */
@@ -237,10 +236,10 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 {
 	struct bw_single *s = (struct bw_single *)f->head;
 	struct bw_path *t = &p->path[0];
+	const uint64_t pn = t->pn_next;
 	const uint32_t len = r->len;
 
-	s->part.plen = (uint16_t)len;
-	s->part.crc = len && p->checksum ? e->ops->payload_crc(e->host, buf, off, len) : 0;
+	bw_part_payload(e, &s->part, buf, off, len, p->checksum);
 	f->to = t->to;
 	f->segments = len != 0;
 	f->segment[0].head_end = f->head_len = head;
@@ -249,14 +248,11 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_f
 	f->segment[0].off = off;
 	f->len = head + len;
 	bw_duplex_left(e, t, f->len);
-	if (urgent || t->inflight >= t->cwnd)
+	if (urgent || t->inflight >= t->cc.cwnd)
 		s->h.flags = BW_HDR_ACK_NOW;
 	bw_head_seal(e, s, head, f->len);
-	r->pn = e->last.pn = t->pn_next++;
-	r->sent_ns = t->last_sent = e->now;
-	r->frame_len = f->len;
-	bw_list_add_before(&t->flight, &r->list);
-	t->probe_allow = false;
+	bw_part_owned(t, r, pn, e->now, f->len);
+	bw_part_left(e, t, pn);
 	bw_duplex_sent(e, len);
 	if (!p->waiting_since)
 		p->waiting_since = e->now ? e->now : 1;
@@ -274,7 +270,7 @@ static void bw_single_rest(struct bw_peer *p)
 static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_txmsg *m,
 			      struct bw_tx_frame *f)
 {
-	uint32_t room = p->path[0].mtu - (uint32_t)sizeof(struct bw_single);
+	uint32_t room = p->path[0].pmtu.mtu - (uint32_t)sizeof(struct bw_single);
 	uint32_t off = m->next_off, len = m->len - off < room ? m->len - off : room;
 	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, p->charge_min);
 	struct bw_record *r;
@@ -290,16 +286,7 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	m->refs++;
 	m->next_off += len;
 	s = bw_single_begin(e, p, f);
-	s->part.kind = BW_PART_MESSAGE;
-	s->part.code = m->code;
-	s->msg.id = m->id;
-	s->msg.offset = off;
-	s->msg.total = m->total;
-	s->msg.tag = m->tag;
-	s->msg.imm = m->imm;
-	s->msg.dst_ep = m->flow->remote_ep;
-	s->msg.src_ep = m->flow->local_ep;
-	s->msg.status = 0;
+	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
 	bw_single_end(e, p, f, r, sizeof(*s), m->buf, m->buf_off + off, m->urgent);
 	p->eager_turn++;
 	if (m->next_off == m->len) {
@@ -313,7 +300,7 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 			   struct bw_tx_frame *f)
 {
 	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
-	uint32_t room = p->path[0].mtu - head;
+	uint32_t room = p->path[0].pmtu.mtu - head;
 	uint64_t off = v->next_off;
 	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);
 	struct bw_record *r;
@@ -328,10 +315,7 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 	v->refs++;
 	v->next_off += len;
 	s = bw_single_begin(e, p, f);
-	s->part.kind = BW_PART_BULK;
-	s->part.code = 0;
-	s->bulk.id = v->pull_id;
-	s->bulk.offset = off;
+	bw_part_bulk(&s->bulk, v, off);
 	bw_single_end(e, p, f, r, head, v->buf, v->buf_off + off, v->next_off == v->len);
 	p->serve_turn = 0; /* there is no other one */
 	if (v->next_off == v->len) {

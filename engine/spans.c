@@ -27,6 +27,13 @@ bool bw_spans_fit(const struct bw_span *s, uint32_t n, uint32_t max, uint64_t lo
 	return first < last;
 }
 
+bool bw_spans_fit_whole(const struct bw_span *s, uint32_t n, uint32_t max, uint64_t lo, uint64_t hi)
+{
+	bool begun = !lo || (n && !s[0].lo);
+
+	return bw_spans_fit(s, n, begun ? max : max - 1, lo, hi);
+}
+
 uint64_t bw_spans_add(struct bw_span *s, uint32_t *n, uint64_t lo, uint64_t hi)
 {
 	uint64_t added = hi - lo;

@@ -14,6 +14,10 @@ struct bw_span {
 
 /* Could [lo, hi) be added with room for at most max spans? */
 bool bw_spans_fit(const struct bw_span *s, uint32_t n, uint32_t max, uint64_t lo, uint64_t hi);
+/* The same where all from 0 on is to come in the end: room is kept for what begins there, so that
+ * the lowest that is missing always fits. */
+bool bw_spans_fit_whole(const struct bw_span *s, uint32_t n, uint32_t max, uint64_t lo,
+			uint64_t hi);
 /* Add [lo, hi), which must fit; returns how many numbers are new. */
 uint64_t bw_spans_add(struct bw_span *s, uint32_t *n, uint64_t lo, uint64_t hi);
 /* Is all of [lo, hi) in the set? */

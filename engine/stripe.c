@@ -15,14 +15,14 @@ bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a, cons
 
 uint64_t bw_stripe_rate(const struct bw_path *t)
 {
-	uint64_t rate = t->rate ? t->rate : t->cwnd * BW_MS / bw_path_srtt(t);
+	uint64_t rate = t->rate ? t->rate : t->cc.cwnd * BW_MS / bw_rtt_smooth(&t->rtt);
 
 	return bw_max_u64(rate, 1);
 }
 
 uint64_t bw_stripe_rtt(const struct bw_path *t)
 {
-	return t->rtt_min ? t->rtt_min : BW_RTT_INITIAL;
+	return t->rtt.min ? t->rtt.min : BW_RTT_INITIAL;
 }
 
 /* Time at which the last of so many bytes under way arrives, from now: half a round trip of what
@@ -53,6 +53,11 @@ bool bw_stripe_usable(const struct bw_engine *e, const struct bw_peer *p, const 
 	       bw_stripe_together(e, t, &p->path[p->best]);
 }
 
+bool bw_stripe_carries(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
+{
+	return bw_stripe_usable(e, p, t) && !bw_carry_yields(e, p, t);
+}
+
 /* The fastest path fills its window. On the others no longer queue than on that one is of use:
  * it would only hold up the end of messages. */
 uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
@@ -64,20 +69,20 @@ uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
 	for (i = 0; i < p->npaths; i++) {
 		const struct bw_path *o = &p->path[i];
 
-		if (o == t || bw_stripe_rate(o) <= rate || !bw_stripe_usable(e, p, o))
+		if (o == t || bw_stripe_rate(o) <= rate || !bw_stripe_carries(e, p, o))
 			continue;
 		ns = bw_max_u64(ns, o->inflight * BW_MS / bw_stripe_rate(o));
 	}
 	if (!ns || !t->rate)
-		return t->cwnd;
+		return t->cc.cwnd;
 	ns += bw_stripe_rtt(t) * 3 / 2 + e->cfg.ack_delay_ns + BW_STRIPE_SLACK;
-	return bw_min_u64(t->cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->mtu);
+	return bw_min_u64(t->cc.cwnd, rate * ns / BW_MS + BW_STRIPE_FRAMES * t->pmtu.mtu);
 }
 
 static bool bw_stripe_room(const struct bw_engine *e, const struct bw_peer *p, struct bw_path *t)
 {
-	if (t->inflight >= t->cwnd) {
-		t->limited_pn = t->pn_next;
+	if (t->inflight >= t->cc.cwnd) {
+		t->cc.limited_pn = t->pn_next;
 		return false;
 	}
 	return t->inflight < bw_stripe_limit(e, p, t);
@@ -94,9 +99,9 @@ static struct bw_path *bw_stripe_pick(const struct bw_engine *e, struct bw_peer 
 		struct bw_path *t = &p->path[i];
 		uint64_t eta;
 
-		if (tried >> i & 1 || !bw_stripe_usable(e, p, t) || !bw_stripe_room(e, p, t))
+		if (tried >> i & 1 || !bw_stripe_carries(e, p, t) || !bw_stripe_room(e, p, t))
 			continue;
-		eta = bw_stripe_eta(t, t->mtu);
+		eta = bw_stripe_eta(t, t->pmtu.mtu);
 		if (!best || eta < least) {
 			best = t;
 			least = eta;
@@ -168,7 +173,7 @@ static bool bw_stripe_probe(struct bw_engine *e, struct bw_peer *p, struct bw_tx
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *t = &p->path[i];
 
-		if ((t->ask || (t->probe_size && !t->probe_flying)) &&
+		if ((t->ask || (t->pmtu.probe && !t->pmtu.flying)) &&
 		    bw_stripe_together(e, t, &p->path[p->best]) && bw_send_by(e, p, t, 0, f))
 			return true;
 	}
@@ -215,6 +220,7 @@ void bw_stripe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 {
 	uint64_t ns = e->now - t->rate_since, rate;
 
+	bw_carry_acked(e, p, t, bytes);
 	t->delivered += bytes;
 	t->lax |= !t->inflight;
 	if (t->acked_max < t->rate_pn || (t->rate_since && ns < BW_STRIPE_ROUND))
@@ -251,9 +257,9 @@ void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		return;
 	bw_loss_requeue_path(e, p, t);
 	bw_stripe_leave(p, t);
-	t->large_lost = 0; /* not for their size */
-	t->ssthresh = bw_min_u64(t->ssthresh, t->cwnd);
-	t->cwnd = bw_min_u64(t->cwnd, BW_CWND_INITIAL);
+	t->pmtu.lost = 0; /* not for their size */
+	t->cc.ssthresh = bw_min_u64(t->cc.ssthresh, t->cc.cwnd);
+	t->cc.cwnd = bw_min_u64(t->cc.cwnd, BW_CWND_INITIAL);
 	t->rate = t->rate_since = 0;
 	bw_path_choose(e, p);
 }
@@ -266,6 +272,16 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p)
 		struct bw_path *t = &p->path[i];
 
 		if (t->state == BW_PATH_TRYING && bw_stripe_together(e, t, &p->path[p->best]))
-			t->hello_next = bw_min_u64(t->hello_next, e->now + BW_HELLO_LAST);
+			t->hello.next = bw_min_u64(t->hello.next, e->now + BW_HELLO_LAST);
 	}
+}
+
+void bw_stripe_update(struct bw_peer *p)
+{
+	bool before = p->striped;
+	uint8_t i;
+
+	p->striped = p->lines > 1 || (p->together > 1 && !bw_list_empty(&p->serves));
+	for (i = 0; p->striped && !before && i < p->npaths; i++)
+		p->path[i].ask |= p->path[i].state == BW_PATH_UP && p->path[i].pto_count;
 }

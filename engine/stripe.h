@@ -14,4 +14,7 @@ uint64_t bw_stripe_eta(const struct bw_path *t, uint64_t len);
 /* Does data go by this path? One that does not answer gets nothing but probes. */
 bool bw_stripe_usable(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t);
 
+/* And is it to carry pulled data now? */
+bool bw_stripe_carries(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t);
+
 #endif

@@ -150,7 +150,7 @@ ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_add
 	ret = bwf_peer_to(ep, addr, &peer);
 	if (ret)
 		goto out;
-	if (len <= bw_eager_max(ep->bw, peer)) {
+	if (len <= BW_EAGER_LEAST || len <= bw_eager_max(ep->bw, peer)) {
 		ret = bw_send(ep->bw, peer, code, tag, data, buf, len, BW_SEND_EAGER, NULL);
 		if (ret == 1) {
 			ret = 0;

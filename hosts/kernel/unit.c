@@ -5,6 +5,7 @@
  * is initialized once, whatever else is fast.
  */
 #include "engine/ack.c"
+#include "engine/carry.c"
 #include "engine/check.c"
 #include "engine/contact.c"
 #include "engine/credit.c"
@@ -14,8 +15,12 @@
 #include "engine/hello.c"
 #include "engine/late.c"
 #include "engine/loss.c"
-#include "engine/pace.c"
 #include "engine/path.c"
+#include "engine/path/lost.c"
+#include "engine/path/pace.c"
+#include "engine/path/pmtu.c"
+#include "engine/path/rtt.c"
+#include "engine/path/window.c"
 #include "engine/peer.c"
 #include "engine/pull.c"
 #include "engine/recv.c"
@@ -28,7 +33,6 @@
 #include "engine/spans.c"
 #include "engine/stripe.c"
 #include "engine/timer.c"
-#include "engine/window.c"
 
 #include "bell.c"
 #include "buf.c"

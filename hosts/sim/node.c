@@ -73,6 +73,7 @@ static void sim_node_configure(struct sim_node *n)
 	for (i = 0; i < 8; i++) {
 		n->cfg.link_mtu[i] = spec->wire[i < spec->planes ? i : 0].mtu;
 		n->cfg.link_group[i] = spec->stripe;
+		n->cfg.link_line[i] = spec->line;
 	}
 	if (spec->stripe)
 		n->cfg.features |= BW_FEATURE_STRIPE;

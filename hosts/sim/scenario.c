@@ -269,6 +269,7 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 		spec->depth = (uint32_t)sim_scale(r, 1, 64);
 	}
 	spec->stripe = spec->planes > 1 && sim_below(r, 4);
+	spec->line = spec->stripe && (seed >> 1) % 2;
 	if (!sim_below(r, 4))
 		spec->replay_every_ns = sim_scale(r, 100 * BW_US, BW_S);
 	if (!sim_below(r, 6))

@@ -48,6 +48,7 @@ struct sim_spec {
 	uint32_t nodes, planes;
 	struct sim_wire wire[SIM_PLANES];
 	bool stripe; /* hosts let the planes carry pulled data together */
+	bool line;   /* or take them for one line, over which one alone is to carry them */
 	bool uneven; /* delay, rate and loss differ between nodes and directions */
 
 	/* host */

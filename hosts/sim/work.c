@@ -306,12 +306,12 @@ static void sim_work_retract(struct sim_node *n, struct sim_op *mine)
 	g = &n->sim->regions[mine->object];
 	op.expose.key = g->key;
 	r = sim_node_submit(n, &op);
+	g->retracted = true;
 	if (r == -EAGAIN)
 		return;
 	if (r)
 		sim_fail(n->sim, "node %u: RETRACT of a region under way gives %d", n->number, r);
 	mine->canceled = true;
-	g->retracted = true;
 }
 
 static void sim_work_leave(struct sim_node *n, struct sim_peer *p)

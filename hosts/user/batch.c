@@ -62,7 +62,8 @@ static void bw_batch_weave(uint8_t *out, const struct bw_tx_frame *f)
 			memcpy(out, bw_batch_payload(s), s->len);
 		out += s->len;
 	}
-	memcpy(out, head + from, f->head_len - from);
+	if (from < f->head_len)
+		memcpy(out, head + from, f->head_len - from);
 }
 
 /* The same as a list of pieces; the head parts lie in the slot behind the link's header. */
@@ -237,6 +238,7 @@ static void bw_batch_empty(struct bw_batch *b)
 	}
 	b->count = 0;
 	b->done = 0;
+	b->tries = 0;
 	b->pieces = 0;
 	b->singly = false;
 }
@@ -261,7 +263,6 @@ static bool bw_batch_wait(struct bw_batch *b, uint64_t now)
 		return false;
 	}
 	b->errors += b->count - b->done;
-	b->tries = 0;
 	bw_batch_empty(b);
 	return true;
 }
@@ -273,6 +274,8 @@ bool bw_batch_flush(struct bw_batch *b, int fd, uint64_t now)
 	while (b->done < b->count) {
 		long n = bw_batch_call(b, fd);
 
+		if (BW_LIKELY(n == 1 && b->count == 1))
+			break; /* the common case */
 		if (n > 0) {
 			bw_batch_sent(b, (unsigned int)n);
 			again = false;

@@ -114,6 +114,9 @@ BW_API void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on);
 /* Free text for messages to people: host name, engine number, link in use. Thread-local buffer. */
 BW_API const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer);
 
+/* Bytes; a message of so many costs its receiver no more than an envelope would, even under
+ * pressure: whoever would send it eagerly to any peer need not ask how many to this one. */
+#define BW_EAGER_LEAST 64
 /* Longest message that bw_send() copies and sends eagerly to this peer now, in bytes. */
 BW_API uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer);
 

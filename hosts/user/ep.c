@@ -23,6 +23,9 @@
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
 #define BW_EP_GROUP	 1	      /* of links: interfaces carry long messages together */
+#define BW_EP_LINE	 1	      /* the one that raw frames and udp share */
+/* Bytes of socket buffer with which udp may carry long messages where raw frames pass, too. */
+#define BW_EP_CARRY_BUDGET (512u << 10)
 #define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
 
 /* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it
@@ -260,6 +263,13 @@ static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why
 		if (cfg.charge_min < p->slot_bytes)
 			cfg.charge_min = p->slot_bytes;
 	}
+	if (ep->packets == 1 && ep->has_udp && ep->udp.batch->join &&
+	    ep->udp.rcvbuf / 2 >= BW_EP_CARRY_BUDGET) {
+		/* Pulled data may go as rows over udp: the engine finds out which is faster. */
+		cfg.link_group[BW_LINK_NO_UDP] = BW_EP_GROUP;
+		cfg.link_line[BW_LINK_NO_UDP] = cfg.link_line[ep->packet[0].link] = BW_EP_LINE;
+		cfg.rx_budget = (uint32_t)bw_min_u64(cfg.rx_budget, ep->udp.rcvbuf / 2);
+	}
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
 	ep->engine = aligned_alloc(64, (bw_reliable.size(&cfg) + 63) & ~(size_t)63);
 	if (!ep->engine)
@@ -410,6 +420,7 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 		return error;
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
 	ep->eager_far = ep->env.eager_max ? ep->env.eager_max : BW_EAGER_LIMIT;
+	ep->eager_least = (uint32_t)bw_min_u64(ep->eager_max, BW_EAGER_LEAST);
 	ep->chores_at = ep->has_packet ? ep->now : BW_NEVER;
 	return bw_ep_open_waiting(ep, attr, why);
 }
@@ -612,10 +623,16 @@ static void bw_ep_chores(struct bw_ep *ep)
 	bw_remote_check_links(ep);
 }
 
+/* Events that came of no frame. Once they are taken the engine may want something else. */
+static void bw_ep_events(struct bw_ep *ep)
+{
+	bw_host_events(ep);
+	ep->given = true;
+}
+
 int bw_ep_round(struct bw_ep *ep)
 {
 	uint64_t before = ep->handled;
-	bool due;
 
 	if (BW_UNLIKELY(ep->helper.asleep))
 		bw_helper_rouse(ep);
@@ -629,31 +646,49 @@ int bw_ep_round(struct bw_ep *ep)
 		ep->handled += (unsigned int)bw_kernel_poll(ep);
 	if (ep->local)
 		ep->handled += (unsigned int)bw_local_poll(ep->local, ep->now, false);
-	if (ep->handled != before)
-		ep->idle = 0;
-	else if (++ep->idle % BW_EP_CLOCK == 0)
+	if (ep->handled != before) {
+		ep->idle = ep->idle_timed = 0;
+	} else if (++ep->idle - ep->idle_timed >= BW_EP_CLOCK) {
+		ep->idle_timed = ep->idle;
 		ep->now = bw_clock_now();
-	due = ep->now >= ep->deadline;
-	if (ep->handled != before || due)
+	}
+	if (ep->given || ep->now >= ep->deadline)
 		bw_host_transmit(ep);
 	if (ep->now >= ep->chores_at)
 		bw_ep_chores(ep);
 	if (ep->dirty)
-		bw_host_events(ep);
+		bw_ep_events(ep);
 	return (int)(ep->handled - before);
+}
+
+/* Would a round that follows this turn of the lock, which ends now, do nothing unless a frame comes
+ * by a ring? */
+static bool bw_ep_rests(struct bw_ep *ep, uint32_t turn)
+{
+	return ep->packets && bw_lock_turn(&ep->lock) == turn && ep->lock.depth == 1 &&
+	       !ep->kernel && !ep->stuck && !ep->given && !ep->dirty &&
+	       !(ep->has_udp && (ep->udp_hot || ep->udp.batch->refused)) &&
+	       !(ep->local && bw_local_peers(ep->local));
 }
 
 int bw_progress(struct bw_ep *ep)
 {
+	uint32_t turn;
 	int n = 0;
 
+	if (bw_look_empty(&ep->look, &ep->lock, ep->packets))
+		return 0;
 	bw_lock_take(&ep->lock);
+	turn = bw_lock_turn(&ep->lock);
 	if (!ep->dead && !ep->dispatching) {
 		ep->rounds++;
 		ep->armed = false;
+		ep->idle += bw_look_made(&ep->look);
 		n = bw_ep_round(ep);
 		if (!n && bw_wait_yield(ep))
 			n = bw_ep_round(ep);
+		if (!n && bw_ep_rests(ep, turn))
+			bw_look_allow(&ep->look, &ep->lock, ep->packet, ep->packets);
 		if (n && atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
 			bw_ep_wake(ep);
 	} else if (ep->inherited) {

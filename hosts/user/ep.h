@@ -24,6 +24,7 @@
 #include "link.h"
 #include "local.h"
 #include "lock.h"
+#include "look.h"
 #include "packet.h"
 #include "protocol.h"
 #include "remote.h"
@@ -50,6 +51,7 @@ struct bw_helper {
 
 struct bw_ep {
 	struct bw_lock lock;
+	struct bw_look look;
 
 	/* progress */
 	void *engine;		/* instance of bw_reliable */
@@ -59,8 +61,11 @@ struct bw_ep {
 	uint64_t burst_round;	/* `rounds` when the current row of sends began */
 	uint32_t burst;		/* sends in this row */
 	uint64_t handled;	/* frames and messages handled, ever */
-	uint32_t idle;		/* rounds in a row without anything */
+	uint32_t idle;		/* rounds and looks in a row without anything */
+	uint32_t idle_timed;	/* of these before the clock was read last */
 	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
+	bool given;		/* frames may be to be sent: the engine was given something, or a
+				 * refusal was collected */
 	bool dirty;		/* the engine may have events */
 	bool dispatching;	/* inside the loop that takes events */
 	bool stuck;		/* a batch waits for room in the kernel */
@@ -77,6 +82,7 @@ struct bw_ep {
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
 	uint32_t eager_far;	  /* bytes, over the engine and a distance */
+	uint32_t eager_least;	  /* bytes, whatever the peer and the distance */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_copies copies;  /* of long messages */
 	struct bw_lone fetching;  /* pulls and reads over the engine */

@@ -83,6 +83,17 @@ static void bw_host_sent(void *host, uint64_t cookie)
 	bw_message_acked(host, cookie);
 }
 
+/* A message in the frame just handed over, within rx(): the handler may use the engine again. */
+static void bw_host_message(void *host, const struct bw_event *ev)
+{
+	struct bw_ep *ep = host;
+
+	ep->handled++;
+	ep->dispatching = true;
+	bw_message_event(ep, ev);
+	ep->dispatching = false;
+}
+
 const struct bw_host_ops bw_host_ops = {
 	.crc32c = bw_checksum,
 	.payload_crc = bw_host_payload_crc,
@@ -91,6 +102,7 @@ const struct bw_host_ops bw_host_ops = {
 	.buf_put = bw_host_buf_put,
 	.region_find = bw_host_region_find,
 	.sent = bw_host_sent,
+	.message = bw_host_message,
 };
 
 /* More memory for the engine. */
@@ -121,7 +133,7 @@ int bw_host_submit(struct bw_ep *ep, struct bw_op *op)
 	do {
 		error = bw_reliable.submit(ep->engine, op, ep->now);
 	} while (error == -EAGAIN && bw_host_grow(ep));
-	ep->dirty = true;
+	ep->given = true;
 	return error;
 }
 
@@ -131,18 +143,19 @@ void bw_host_events(struct bw_ep *ep)
 
 	if (ep->dispatching) /* called by a handler: the loop further out goes on */
 		return;
-	ep->dispatching = true;
 	ep->dirty = false;
 	while (bw_reliable.next_event(ep->engine, &ev)) {
 		ep->handled++;
+		ep->dispatching = true;
 		bw_message_event(ep, &ev);
+		ep->dispatching = false;
 	}
-	ep->dispatching = false;
 }
 
 void bw_host_receive(struct bw_ep *ep, const struct bw_rx_frame *f)
 {
 	ep->rx_head = f->head;
+	ep->given = true;
 	bw_reliable.rx(ep->engine, f, ep->now);
 	bw_host_events(ep);
 }
@@ -186,21 +199,27 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 
 void bw_host_transmit(struct bw_ep *ep)
 {
+	uint64_t at = 0;
 	bool more = true;
 
+	ep->given = false;
 	if (ep->stuck && ep->now < ep->retry_at)
 		return;
-	ep->stuck = ep->stuck && !bw_host_flush(ep);
+	if (BW_UNLIKELY(ep->stuck))
+		ep->stuck = !bw_host_flush(ep);
 	while (more && !ep->stuck) {
-		more = bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
+		at = ep->dead ? 0 : bw_reliable.next_deadline(ep->engine);
+		more = at <= ep->now && bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
 		if (!more || !bw_host_collect(ep, &ep->tx))
 			ep->stuck = !bw_host_flush(ep);
 	}
-	if (bw_reliable.hungry(ep->engine))
-		bw_host_grow(ep);
-	ep->dirty = true;
-	ep->deadline = bw_reliable.next_deadline(ep->engine);
-	if (ep->stuck) {
+	if (BW_UNLIKELY(bw_reliable.hungry(ep->engine)) && bw_host_grow(ep))
+		at = 0;
+	if (at <= ep->now) /* not asked since the engine was last called */
+		at = bw_reliable.next_deadline(ep->engine);
+	ep->dirty = at <= ep->now;
+	ep->deadline = at;
+	if (BW_UNLIKELY(ep->stuck)) {
 		ep->retry_at = ep->now + BW_HOST_RETRY_NS;
 		ep->deadline = ep->retry_at;
 	}

@@ -352,6 +352,11 @@ static void arm_peer(struct bw_local_peer *p)
 		__atomic_store_n(&tx->control->want_room, ++tx->want_room, __ATOMIC_RELAXED);
 }
 
+uint32_t bw_local_peers(const struct bw_local *l)
+{
+	return l->peers;
+}
+
 bool bw_local_armed(const struct bw_local *l)
 {
 	return l->sleeping & 1;

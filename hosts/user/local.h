@@ -205,6 +205,9 @@ int bw_local_fd(const struct bw_local *l);
 int bw_local_arm(struct bw_local *l);
 void bw_local_disarm(struct bw_local *l);
 
+/* Pairs now: while there is none a poll only looks at the sockets now and then. */
+uint32_t bw_local_peers(const struct bw_local *l);
+
 /* Do peers ring? */
 bool bw_local_armed(const struct bw_local *l);
 

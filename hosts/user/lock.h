@@ -16,6 +16,7 @@ struct bw_lock {
 	_Atomic uint32_t word;
 	uint32_t depth;		 /* of the holder's recursion */
 	_Atomic uintptr_t owner; /* pthread_self() of the holder, 0: none */
+	_Atomic uint32_t turns;	 /* times that it was taken, recursion aside */
 };
 
 void bw_lock_wait(struct bw_lock *l);
@@ -26,9 +27,16 @@ static inline bool bw_lock_mine(struct bw_lock *l)
 	return atomic_load_explicit(&l->owner, memory_order_relaxed) == (uintptr_t)pthread_self();
 }
 
+/* How often it was taken. Read by anybody; does not change while it is free or held on. */
+static inline uint32_t bw_lock_turn(struct bw_lock *l)
+{
+	return atomic_load_explicit(&l->turns, memory_order_relaxed);
+}
+
 static inline void bw_lock_own(struct bw_lock *l)
 {
 	atomic_store_explicit(&l->owner, (uintptr_t)pthread_self(), memory_order_relaxed);
+	atomic_store_explicit(&l->turns, bw_lock_turn(l) + 1, memory_order_relaxed);
 	l->depth = 1;
 }
 

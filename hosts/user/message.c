@@ -13,9 +13,6 @@
 
 #define BW_BURST_START 4   /* sends without a round between them that leave at once each */
 #define BW_BURST_BYTES 512 /* longer messages end a bundle */
-#define BW_EAGER_PRESSED                                                                           \
-	64 /* bytes; shorter messages cost a peer under pressure no more than                      \
-	    * an envelope would */
 
 /* Bytes of copied messages that may be on their way, each with what is kept about it: a program far
  * ahead of its peers is told -EAGAIN instead of filling memory. A peer may have as much of it as is
@@ -150,15 +147,15 @@ static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
 	if (p->local) {
 		uint32_t max = bw_local_eager_max(p->local);
 
-		return max ? max : BW_EAGER_PRESSED;
+		return max ? max : BW_EAGER_LEAST;
 	}
 	if (p->pressed)
-		return BW_EAGER_PRESSED;
+		return BW_EAGER_LEAST;
 	if (!p->handle)
 		return ep->eager_max;
 	switch (bw_reliable_eager(ep->engine, p->handle)) {
 	case BW_EAGER_NONE:
-		return BW_EAGER_PRESSED;
+		return BW_EAGER_LEAST;
 	case BW_EAGER_FAR:
 		return ep->eager_far;
 	default:
@@ -237,10 +234,12 @@ static bool bw_message_may_wait(struct bw_ep *ep, uint64_t len)
 static int bw_message_engine(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
 			     const void *buf, uint64_t len, unsigned int flags, void *user_op)
 {
-	uint32_t eager = flags & BW_SEND_EAGER ? BW_EAGER_LIMIT : bw_message_eager_max(ep, p);
+	uint32_t eager = BW_EAGER_LIMIT;
 	bool acked = flags & BW_SEND_ACKED, sync = flags & BW_SEND_SYNC;
 	int result;
 
+	if (!(flags & BW_SEND_EAGER) && len > ep->eager_least)
+		eager = bw_message_eager_max(ep, p);
 	if (sync || len > eager) {
 		bool copy = !sync && !acked && bw_copies_pay(ep, p, len);
 

@@ -168,12 +168,18 @@ void bw_packet_release(struct bw_packet *p)
 	struct tpacket2_hdr *slot = p->next;
 
 	if (++p->index == p->slots)
-		p->index = 0;
-	p->next = bw_packet_slot(p, p->index);
+		p->index = p->in_block = 0;
+	else
+		p->in_block++;
+	/* A division for each block, none for each slot. */
+	if (p->in_block == p->per_block)
+		p->in_block = 0;
+	p->next = p->in_block ? (struct tpacket2_hdr *)((uint8_t *)slot + p->slot_bytes)
+			      : bw_packet_slot(p, p->index);
 	__builtin_prefetch(p->next);
 	/* All reads of the slot come before the kernel may write to it again. */
 	atomic_thread_fence(memory_order_release);
-	*(volatile uint32_t *)&slot->tp_status = TP_STATUS_KERNEL;
+	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELAXED);
 }
 
 bool bw_packet_crowded(const struct bw_packet *p)
@@ -182,7 +188,8 @@ bool bw_packet_crowded(const struct bw_packet *p)
 
 	if (half >= p->slots)
 		half -= p->slots;
-	return *(volatile uint32_t *)&bw_packet_slot(p, half)->tp_status & TP_STATUS_USER;
+	return __atomic_load_n(&bw_packet_slot(p, half)->tp_status, __ATOMIC_RELAXED) &
+	       TP_STATUS_USER;
 }
 
 bool bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f)

@@ -21,7 +21,8 @@ struct bw_packet {
 	int fd;
 	uint8_t *ring;		   /* mapped; slots of slot_bytes, blocks of block_bytes */
 	struct tpacket2_hdr *next; /* the slot that the kernel fills next */
-	uint32_t index;		   /* of that slot */
+	uint32_t index;		   /* of that slot, in the ring */
+	uint32_t in_block;	   /* and in its block */
 	uint32_t slots;		   /* in the ring */
 	uint32_t per_block;
 	uint32_t slot_bytes, block_bytes;
@@ -43,7 +44,7 @@ void bw_packet_close(struct bw_packet *p);
 
 static inline bool bw_packet_ready(const struct bw_packet *p)
 {
-	return *(volatile uint32_t *)&p->next->tp_status & TP_STATUS_USER;
+	return __atomic_load_n(&p->next->tp_status, __ATOMIC_RELAXED) & TP_STATUS_USER;
 }
 
 /* Start to fetch what a short frame in the next slot consists of. */

@@ -119,6 +119,8 @@ static int bw_udp_memory(struct bw_udp *u, bool rows)
 		m->msg_name = &s->from;
 		m->msg_control = s->control.bytes;
 	}
+	u->got = BW_UDP_FRAMES; /* none of them is ready to be filled */
+	u->next = u->got;
 	return 0;
 }
 
@@ -167,7 +169,8 @@ void bw_udp_close(struct bw_udp *u)
 
 int bw_udp_receive(struct bw_udp *u)
 {
-	for (int i = 0; i < BW_UDP_FRAMES; i++) {
+	/* The kernel writes to those that it fills. */
+	for (int i = 0; i < u->got; i++) {
 		u->rx[i].msg_hdr.msg_namelen = sizeof(u->slot[i].from);
 		u->rx[i].msg_hdr.msg_controllen = sizeof(u->slot[i].control.bytes);
 	}
@@ -202,17 +205,29 @@ static void bw_udp_overflow(struct bw_udp *u, const struct cmsghdr *c)
 	u->overflow = seen;
 }
 
+static bool bw_udp_marked(const struct cmsghdr *tos)
+{
+	return (*CMSG_DATA(tos) & BW_UDP_CE) == BW_UDP_CE;
+}
+
 /* What the kernel tells of a datagram. No frame is shorter than a header, so that a length that is,
  * or one beyond the datagram, makes it one frame. */
 static void bw_udp_told(struct bw_udp *u, struct bw_udp_slot *s, struct msghdr *m, uint32_t len)
 {
+	const struct cmsghdr *only = &s->control.align;
 	int cut = 0;
 
 	s->mark = false;
 	s->cut = len;
+	/* Mostly there is nothing but the type of service. */
+	if (BW_LIKELY(m->msg_controllen == CMSG_SPACE(1) && only->cmsg_level == IPPROTO_IP &&
+		      only->cmsg_type == IP_TOS)) {
+		s->mark = bw_udp_marked(only);
+		return;
+	}
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_TOS)
-			s->mark = (*CMSG_DATA(c) & BW_UDP_CE) == BW_UDP_CE;
+			s->mark = bw_udp_marked(c);
 		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SO_RXQ_OVFL)
 			bw_udp_overflow(u, c);
 		if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO)

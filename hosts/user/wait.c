@@ -66,7 +66,7 @@ void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
 
 int bw_wait_arm(struct bw_ep *ep)
 {
-	if (ep->dirty)
+	if (ep->given || ep->dirty)
 		return -EAGAIN;
 	for (int i = 0; i < ep->packets; i++) {
 		if (bw_packet_ready(&ep->packet[i]))
@@ -223,8 +223,9 @@ static void bw_wait_step_aside(struct bw_ep *ep)
 
 bool bw_wait_yield(struct bw_ep *ep)
 {
-	if (ep->idle % BW_WAIT_ROW || ep->env.wait == BW_WAIT_SPIN)
+	if (ep->idle < BW_WAIT_ROW || ep->env.wait == BW_WAIT_SPIN)
 		return false;
+	ep->idle = ep->idle_timed = 0;
 	bool dense = bw_wait_dense(ep);
 
 	bw_crowd_sample(&ep->crowd, ep->now);

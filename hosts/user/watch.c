@@ -127,6 +127,7 @@ static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 	out->len = sizeof(refusal);
 	memcpy(out->head, &refusal, sizeof(refusal));
 	ep->watch.refused += bw_packet_add(&ep->packet[0], out);
+	ep->given = true;
 }
 
 void bw_watch_frame(struct bw_ep *ep, const struct bw_rx_frame *f)

@@ -64,7 +64,7 @@ def test_a_new_protocol_runs_after_the_steps_of_section_6(tmp_path: Path) -> Non
     (engine / "newcomer.c").write_text(source)
     edit(engine / "protocol.h", "/* All of them", "extern const struct bw_protocol bw_newcomer;\n")
     edit(engine / "protocols.c", "NULL}", "&bw_newcomer, ")
-    shared = [*engine.glob("*.c"), *(tmp_path / "hosts" / "user").glob("crc32c_*.c")]
+    shared = [*engine.rglob("*.c"), *(tmp_path / "hosts" / "user").glob("crc32c_*.c")]
     shared += [tmp_path / "hosts" / "user" / name for name in ("checksum.c", "plain.c")]
     programs = {
         "sim": ([*(tmp_path / "hosts" / "sim").glob("*.c")], ["--protocol", "newcomer"]),

@@ -33,6 +33,7 @@ int farewell_tests(void);
 int pull_end_tests(void);
 int single_tests(void);
 int stripe_tests(void);
+int carry_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 #endif

@@ -21,7 +21,7 @@ static const struct {
 	{"single", single_tests},     {"stripe", stripe_tests},
 	{"distance", distance_tests}, {"duplex", duplex_tests},
 	{"late", late_tests},	      {"places", places_tests},
-	{"size", size_tests},
+	{"size", size_tests},	      {"carry", carry_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

@@ -125,13 +125,13 @@ static void ack__ranges_are_exactly_what_came(void **state)
 	while (world.wire_n)
 		deliver(0);
 	/* here: 2 3 . . 6 7 8 . 10 11 . 13 14 */
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	expect_frames("B>A ACK 0 +[2,4) +[6,9) +[10,12) +[13,15)", NULL);
 	drop_all();
 	receive(late);
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	assert_int_equal(frames_with("B>A ACK 3 +[6,9) +[10,12) +[13,15)"), 1);
@@ -146,7 +146,7 @@ static void ack__ranges_settle_exactly_those_packets(void **state)
 	forget_logs();
 	while (world.wire_n)
 		deliver(0);
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	expect_frames("B>A ACK 0 +[2,4) +[5,7)", NULL);
@@ -236,7 +236,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 
 	world.node[B].cfg.rx_budget = 1u << 20;
 	meet(A, B);
-	path(A, B, 0)->cwnd = 1u << 20;
+	path(A, B, 0)->cc.cwnd = 1u << 20;
 	send_packets(80);
 	/* every second one arrives: 40 ranges, of which 32 can be remembered */
 	for (i = 0; i < 40; i++) {
@@ -246,7 +246,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 		r = deliver(0);
 		assert_int_equal(r, i < BW_ACK_RANGES_MAX ? 0 : -BW_DROP_RANGES);
 	}
-	assert_int_equal(path(B, A, 0)->rx.n, BW_ACK_RANGES_MAX);
+	assert_int_equal(path(B, A, 0)->rx.got.n, BW_ACK_RANGES_MAX);
 	run(100 * BW_MS);
 	assert_int_equal(events_with("B MESSAGE"), 80);
 	assert_int_equal(events_with("A SENT"), 80);
@@ -254,7 +254,7 @@ static void gaps__more_than_can_be_stated_come_again(void **state)
 		post(A, B, 100 + i, 8);
 		run(BW_MS);
 	}
-	assert_int_equal(path(B, A, 0)->rx.n, 0);
+	assert_int_equal(path(B, A, 0)->rx.got.n, 0);
 }
 
 static void floor__lets_the_receiver_forget_gaps(void **state)
@@ -268,14 +268,14 @@ static void floor__lets_the_receiver_forget_gaps(void **state)
 	deliver_all();
 	settle(); /* 2 counts as lost, its message travels in packet 7 */
 	assert_int_equal(events_with("B MESSAGE"), 6);
-	assert_int_equal(path(B, A, 0)->rx.n, 1); /* the gap at 2 is still remembered */
+	assert_int_equal(path(B, A, 0)->rx.got.n, 1); /* the gap at 2 is still remembered */
 	for (i = 0; i < 2; i++) { /* the first one's acknowledgement moves the floor */
 		run(10 * BW_MS);
 		post(A, B, 100 + i, 8);
 		run(BW_MS);
 	}
-	assert_int_equal(path(B, A, 0)->rx.n, 0);
-	assert_int_equal(path(B, A, 0)->rx.base, 10);
+	assert_int_equal(path(B, A, 0)->rx.got.n, 0);
+	assert_int_equal(path(B, A, 0)->rx.got.base, 10);
 	/* what lies below the floor has no effect, but is acknowledged again */
 	forget_logs();
 	assert_int_equal(receive(late), -BW_DROP_DUPLICATE);
@@ -315,18 +315,18 @@ static void delay__is_taken_out_of_the_round_trip(void **state)
 	uint64_t srtt;
 
 	meet(A, B);
-	path(A, B, 0)->srtt = 0;
+	path(A, B, 0)->rtt.srtt = 0;
 	send_packets(1);
 	run(BW_MS); /* acknowledged after 100 us and two hops of 10 */
-	assert_int_equal(path(A, B, 0)->srtt, 2 * HOP_NS);
-	srtt = path(A, B, 0)->srtt;
+	assert_int_equal(path(A, B, 0)->rtt.srtt, 2 * HOP_NS);
+	srtt = path(A, B, 0)->rtt.srtt;
 	send_packets(1);
 	deliver_all();
 	pass(70 * BW_US);
 	post(B, A, 7, 8); /* rides on data: no delay stated, so an upper bound only */
 	flush(B);
 	deliver_all();
-	assert_int_equal(path(A, B, 0)->srtt, srtt);
+	assert_int_equal(path(A, B, 0)->rtt.srtt, srtt);
 }
 
 /* The delay is that of the largest packet; an acknowledgement of an earlier one has none. */
@@ -345,14 +345,14 @@ static void delay__of_another_packet_is_not_taken_out(void **state)
 	flush(B);
 	pass(HOP_NS);
 	deliver(1); /* of the second one, at once */
-	srtt = path(A, B, 0)->srtt;
+	srtt = path(A, B, 0)->rtt.srtt;
 	pass(200 * BW_US);
 	deliver(0);
 	flush(B);
 	deliver(0);
 	assert_int_equal(path(A, B, 0)->acked_max, 2);
 	assert_true(bw_list_empty(&path(A, B, 0)->flight));
-	assert_int_equal(path(A, B, 0)->srtt, srtt);
+	assert_int_equal(path(A, B, 0)->rtt.srtt, srtt);
 }
 
 static void delay__states_how_long_the_packet_lay_there(void **state)
@@ -374,17 +374,17 @@ static void delay__states_how_long_the_packet_lay_there(void **state)
 
 static void rtt__smoothed_as_in_rfc_6298(void **state)
 {
-	struct bw_path t = {0};
+	struct bw_rtt r = {0};
 
-	bw_path_rtt(&t, 800);
-	assert_int_equal(t.srtt, 800);
-	assert_int_equal(t.rttvar, 400);
-	bw_path_rtt(&t, 1600); /* rttvar 3/4 400 + 1/4 800; srtt 7/8 800 + 1/8 1600 */
-	assert_int_equal(t.rttvar, 500);
-	assert_int_equal(t.srtt, 900);
-	assert_int_equal(t.rtt_min, 800);
-	bw_path_rtt(&t, 0);
-	assert_int_equal(t.rtt_min, 1);
+	bw_rtt_sample(&r, 800);
+	assert_int_equal(r.srtt, 800);
+	assert_int_equal(r.var, 400);
+	bw_rtt_sample(&r, 1600); /* var 3/4 400 + 1/4 800; srtt 7/8 800 + 1/8 1600 */
+	assert_int_equal(r.var, 500);
+	assert_int_equal(r.srtt, 900);
+	assert_int_equal(r.min, 800);
+	bw_rtt_sample(&r, 0);
+	assert_int_equal(r.min, 1);
 }
 
 static void rtt__first_sample_is_the_exchange_of_hellos(void **state)
@@ -393,7 +393,7 @@ static void rtt__first_sample_is_the_exchange_of_hellos(void **state)
 	node_open(B);
 	connect_to(A, B);
 	settle();
-	assert_int_equal(path(A, B, 0)->srtt, 2 * HOP_NS);
+	assert_int_equal(path(A, B, 0)->rtt.srtt, 2 * HOP_NS);
 }
 
 static void rtt__repeated_hello_gives_no_sample(void **state)
@@ -404,7 +404,7 @@ static void rtt__repeated_hello_gives_no_sample(void **state)
 	node_open(B);
 	run(5 * BW_MS);
 	assert_int_equal(path(A, B, 0)->state, BW_PATH_UP);
-	assert_int_equal(path(A, B, 0)->rtt_min, 0);
+	assert_int_equal(path(A, B, 0)->rtt.min, 0);
 }
 
 static void idle__nobody_speaks(void **state)

@@ -21,7 +21,7 @@ static struct bw_path *sender(void)
 
 static void acknowledge(void)
 {
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	deliver_all();
@@ -60,7 +60,7 @@ static void window__doubles_per_round_trip_at_first(void **state)
 	pass(HOP_NS);
 	acknowledge();
 	assert_int_equal(sender()->inflight, 0);
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL + sent);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL + sent);
 }
 
 static void window__does_not_grow_while_the_program_limits(void **state)
@@ -72,7 +72,7 @@ static void window__does_not_grow_while_the_program_limits(void **state)
 		send_packets(10, 1 + 10 * (uint64_t)i);
 		run(BW_MS);
 	}
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL);
 }
 
 static void window__grows_by_a_frame_per_round_trip_later(void **state)
@@ -80,31 +80,31 @@ static void window__grows_by_a_frame_per_round_trip_later(void **state)
 	uint64_t before;
 
 	big_credit();
-	sender()->ssthresh = BW_CWND_INITIAL;
+	sender()->cc.ssthresh = BW_CWND_INITIAL;
 	send_packets(200, 1);
-	before = sender()->cwnd;
+	before = sender()->cc.cwnd;
 	while (world.wire_n)
 		deliver(0);
 	acknowledge();
-	assert_in_range(sender()->cwnd, before + 1200, before + 1300);
+	assert_in_range(sender()->cc.cwnd, before + 1200, before + 1300);
 }
 
 /* A round trip after a loss that shrank the window from 1000 frames, told from its start. */
 static void answered_loss(uint64_t srtt)
 {
 	big_credit();
-	sender()->cwnd = 1000 * 1280;
+	sender()->cc.cwnd = 1000 * 1280;
 	bw_window_respond(engine(A), sender(), sender()->pn_next);
-	assert_int_equal(sender()->cwnd, 700 * 1280);
-	sender()->srtt = srtt;
-	sender()->limited_pn = UINT64_MAX;
+	assert_int_equal(sender()->cc.cwnd, 700 * 1280);
+	sender()->rtt.srtt = srtt;
+	sender()->cc.limited_pn = UINT64_MAX;
 }
 
 static void acknowledge_windows(unsigned int round_trips)
 {
 	for (unsigned int i = 0; i < round_trips; i++) {
-		engine(A)->now += sender()->srtt;
-		bw_window_acked(engine(A), sender(), sender()->cwnd, sender()->pn_next);
+		engine(A)->now += sender()->rtt.srtt;
+		bw_window_acked(engine(A), sender(), sender()->cc.cwnd, sender()->pn_next);
 	}
 }
 
@@ -114,11 +114,11 @@ static void window__follows_the_cubic_curve(void **state)
 	answered_loss(100 * BW_MS);
 	acknowledge_windows(45);
 	/* 1000 - 0.4 * (9.09 - 4.5)^3 */
-	assert_in_range(sender()->cwnd, 959 * 1280, 963 * 1280);
+	assert_in_range(sender()->cc.cwnd, 959 * 1280, 963 * 1280);
 	acknowledge_windows(45);
-	assert_in_range(sender()->cwnd, 999 * 1280, 1000 * 1280);
+	assert_in_range(sender()->cc.cwnd, 999 * 1280, 1000 * 1280);
 	acknowledge_windows(46);
-	assert_in_range(sender()->cwnd, 1034 * 1280, 1040 * 1280);
+	assert_in_range(sender()->cc.cwnd, 1034 * 1280, 1040 * 1280);
 }
 
 static void window__grows_no_slower_than_standard_tcp(void **state)
@@ -126,9 +126,9 @@ static void window__grows_no_slower_than_standard_tcp(void **state)
 	answered_loss(BW_MS);
 	acknowledge_windows(100);
 	/* RFC 9438 4.3: 9/17 of a frame per round trip below the former window, a frame above */
-	assert_in_range(sender()->cwnd, 751 * 1280, 754 * 1280);
+	assert_in_range(sender()->cc.cwnd, 751 * 1280, 754 * 1280);
 	acknowledge_windows(900);
-	assert_in_range(sender()->cwnd, 1420 * 1280, 1445 * 1280);
+	assert_in_range(sender()->cc.cwnd, 1420 * 1280, 1445 * 1280);
 }
 
 /* RFC 9438 5.8: time in which the program limits is no time of the curve. */
@@ -136,45 +136,45 @@ static void window__goes_on_with_its_curve_after_a_pause(void **state)
 {
 	answered_loss(100 * BW_MS);
 	acknowledge_windows(1);
-	sender()->limited_pn = 0;
+	sender()->cc.limited_pn = 0;
 	acknowledge_windows(1000);
-	assert_in_range(sender()->cwnd, 700 * 1280, 735 * 1280);
-	sender()->limited_pn = UINT64_MAX;
+	assert_in_range(sender()->cc.cwnd, 700 * 1280, 735 * 1280);
+	sender()->cc.limited_pn = UINT64_MAX;
 	acknowledge_windows(44);
 	/* as without the pause: 1000 - 0.4 * (9.09 - 4.5)^3 */
-	assert_in_range(sender()->cwnd, 958 * 1280, 963 * 1280);
+	assert_in_range(sender()->cc.cwnd, 958 * 1280, 963 * 1280);
 }
 
 static void loss__before_the_former_window_aims_lower(void **state)
 {
 	answered_loss(100 * BW_MS);
-	sender()->recovery_pn = 0;
-	sender()->cwnd = 800 * 1280;
+	sender()->cc.recovery_pn = 0;
+	sender()->cc.cwnd = 800 * 1280;
 	bw_window_respond(engine(A), sender(), sender()->pn_next);
-	assert_int_equal(sender()->w_max, 680 * 1280);
+	assert_int_equal(sender()->cc.cubic.w_max, 680 * 1280);
 }
 
 static void window__stops_doubling_when_queues_build_up(void **state)
 {
 	big_credit();
-	sender()->rtt_min = 20 * BW_US;
+	sender()->rtt.min = 20 * BW_US;
 	send_packets(200, 1);
 	while (world.wire_n)
 		deliver(0);
-	sender()->srtt = 2 * 20 * BW_US + 500 * BW_US + 100 * BW_US;
+	sender()->rtt.srtt = 2 * 20 * BW_US + 500 * BW_US + 100 * BW_US;
 	pass(600 * BW_US);
 	acknowledge();
-	assert_int_equal(sender()->ssthresh, BW_CWND_INITIAL);
-	assert_true(sender()->cwnd < BW_CWND_INITIAL + 2000);
+	assert_int_equal(sender()->cc.ssthresh, BW_CWND_INITIAL);
+	assert_true(sender()->cc.cwnd < BW_CWND_INITIAL + 2000);
 }
 
 static void window__has_an_upper_limit(void **state)
 {
 	big_credit();
-	sender()->cwnd = BW_CWND_MAX - 100;
-	sender()->limited_pn = sender()->pn_next + 1;
+	sender()->cc.cwnd = BW_CWND_MAX - 100;
+	sender()->cc.limited_pn = sender()->pn_next + 1;
 	bw_window_acked(engine(A), sender(), 1000, sender()->pn_next);
-	assert_int_equal(sender()->cwnd, BW_CWND_MAX);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_MAX);
 }
 
 static void loss__shrinks_the_window_once_per_round_trip(void **state)
@@ -188,8 +188,8 @@ static void loss__shrinks_the_window_once_per_round_trip(void **state)
 	acknowledge();
 	assert_int_equal(count(A)->losses, 2);
 	assert_int_equal(count(A)->backoffs, 1);
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
-	assert_int_equal(sender()->ssthresh, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.ssthresh, BW_CWND_INITIAL * 7 / 10);
 	/* a loss in the next round trip is another event */
 	settle();
 	send_packets(20, 100);
@@ -198,7 +198,7 @@ static void loss__shrinks_the_window_once_per_round_trip(void **state)
 		deliver(0);
 	acknowledge();
 	assert_int_equal(count(A)->backoffs, 2);
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10 * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10 * 7 / 10);
 }
 
 static void loss__never_shrinks_it_below_two_frames(void **state)
@@ -208,7 +208,7 @@ static void loss__never_shrinks_it_below_two_frames(void **state)
 	big_credit();
 	for (i = 0; i < 20; i++)
 		bw_window_respond(engine(A), sender(), sender()->pn_next++);
-	assert_int_equal(sender()->cwnd, 2 * 1280);
+	assert_int_equal(sender()->cc.cwnd, 2 * 1280);
 }
 
 static void loss__that_was_none_is_taken_back(void **state)
@@ -221,12 +221,12 @@ static void loss__that_was_none_is_taken_back(void **state)
 	while (world.wire_n)
 		deliver(0);
 	acknowledge();
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10);
 	receive(late);
 	acknowledge();
 	assert_int_equal(count(A)->spurious, 1);
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL);
-	assert_int_equal(sender()->ssthresh, UINT64_MAX);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL);
+	assert_int_equal(sender()->cc.ssthresh, UINT64_MAX);
 }
 
 static void loss__of_an_earlier_event_is_not_taken_back(void **state)
@@ -240,7 +240,7 @@ static void loss__of_an_earlier_event_is_not_taken_back(void **state)
 		deliver(0);
 	acknowledge();
 	settle();
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10);
 	run(BW_MS);
 	send_packets(1, 100);
 	late = take(0);
@@ -251,7 +251,7 @@ static void loss__of_an_earlier_event_is_not_taken_back(void **state)
 	settle();
 	run(BW_MS);
 	assert_int_equal(count(A)->spurious, 1);
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10);
 }
 
 static enum fate lost(const struct frame *f)
@@ -270,13 +270,13 @@ static void tail__third_probe_is_a_congestion_event(void **state)
 	world.now = deadline();
 	settle();
 	assert_int_equal(count(A)->probes, 2);
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL);
 	world.now = deadline();
 	settle();
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10);
 	world.now = deadline();
 	settle();
-	assert_int_equal(sender()->cwnd, BW_CWND_INITIAL * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, BW_CWND_INITIAL * 7 / 10);
 }
 
 static enum fate marked(const struct frame *f)
@@ -296,7 +296,7 @@ static void marks__are_counted_and_told(void **state)
 	forget_logs();
 	acknowledge();
 	expect_frames("B>A ACK 4 marks 3", NULL);
-	assert_int_equal(sender()->marks_seen, 3);
+	assert_int_equal(sender()->cc.mark.seen, 3);
 }
 
 static void marks__shrink_the_window_by_their_smoothed_share(void **state)
@@ -311,16 +311,16 @@ static void marks__shrink_the_window_by_their_smoothed_share(void **state)
 	acknowledge();
 	/* share 1024, alpha 64 - 4 = 60: cwnd loses 60/2048 */
 	cwnd -= cwnd * 60 / 2048;
-	assert_int_equal(sender()->cwnd, cwnd);
-	assert_int_equal(sender()->ssthresh, cwnd);
+	assert_int_equal(sender()->cc.cwnd, cwnd);
+	assert_int_equal(sender()->cc.ssthresh, cwnd);
 	assert_int_equal(count(A)->backoffs, 1);
 	world.fate = NULL;
 	send_packets(10, 100);
 	while (world.wire_n)
 		deliver(0);
 	acknowledge();
-	assert_int_equal(sender()->cwnd, cwnd); /* a round without marks does not shrink it */
-	assert_true(sender()->mark_alpha < 60);
+	assert_int_equal(sender()->cc.cwnd, cwnd); /* a round without marks does not shrink it */
+	assert_true(sender()->cc.mark.alpha < 60);
 }
 
 static void marks__of_an_old_frame_are_no_news(void **state)
@@ -329,38 +329,38 @@ static void marks__of_an_old_frame_are_no_news(void **state)
 	uint64_t cwnd;
 
 	big_credit();
-	path(B, A, 0)->rx_marks = 100;
+	path(B, A, 0)->rx.marks = 100;
 	post(B, A, 1, 8);
 	flush(B);
 	drop_all();
 	post(B, A, 2, 8);
 	flush(B);
 	old = take(0); /* states 100 marks */
-	path(B, A, 0)->rx_marks = 101;
+	path(B, A, 0)->rx.marks = 101;
 	post(B, A, 3, 8);
 	flush(B);
 	deliver(0);
-	cwnd = sender()->cwnd;
+	cwnd = sender()->cc.cwnd;
 	receive(old);
-	assert_int_equal(sender()->marks_seen, 101);
-	assert_true(sender()->round_marks <= 101);
+	assert_int_equal(sender()->cc.mark.seen, 101);
+	assert_true(sender()->cc.mark.marked <= 101);
 	send_packets(5, 50);
-	path(B, A, 0)->rx_marks = 101;
+	path(B, A, 0)->rx.marks = 101;
 	run(BW_MS);
-	assert_true(sender()->cwnd >= cwnd - cwnd / 16);
+	assert_true(sender()->cc.cwnd >= cwnd - cwnd / 16);
 }
 
 static void marks__count_wraps(void **state)
 {
 	big_credit();
-	path(B, A, 0)->rx_marks = 65535;
-	sender()->marks_seen = 65535;
+	path(B, A, 0)->rx.marks = 65535;
+	sender()->cc.mark.seen = 65535;
 	world.fate = marked;
 	send_packets(2, 1);
 	while (world.wire_n)
 		deliver(0);
 	acknowledge();
-	assert_int_equal(sender()->marks_seen, 1);
+	assert_int_equal(sender()->cc.mark.seen, 1);
 	assert_int_equal(count(A)->backoffs, 1);
 }
 

@@ -89,10 +89,10 @@ static void connect__hello_is_repeated_until_answered(void **state)
 /* From the next HELLO of n to C to the one after. */
 static uint64_t hello_pause(int n)
 {
-	uint64_t at = path(n, C, 0)->hello_next;
+	uint64_t at = path(n, C, 0)->hello.next;
 
 	run(at - world.now);
-	return path(n, C, 0)->hello_next - at;
+	return path(n, C, 0)->hello.next - at;
 }
 
 /* HELLOs that cross each other make both answers void; two sides in step would never meet. */
@@ -110,6 +110,34 @@ static void connect__hellos_of_two_engines_do_not_stay_in_step(void **state)
 	assert_in_range(a, BW_HELLO_LAST, BW_HELLO_LAST * 5 / 4);
 	assert_in_range(b, BW_HELLO_LAST, BW_HELLO_LAST * 5 / 4);
 	assert_true(a > b ? a - b > BW_MS : b - a > BW_MS);
+}
+
+/* B has called from an address that it no longer has, when A comes to know by another address who
+ * is there: one of the two that A takes for peers is nobody. */
+static void connect__one_known_by_an_address_only_is_recognized(void **state)
+{
+	struct bw_op op;
+
+	node_open(A);
+	node_open(B);
+	connect_to(B, A);
+	world.node[B].place = 9;
+	flush(B);
+	deliver(0);
+	world.node[B].place = 0;
+	settle();
+	node_kill(B);
+	node_open(B); /* with the same incarnation, but without what it knew */
+	forget_logs();
+	op = op_connect(A, B);
+	op.connect.node = 0;
+	assert_int_equal(submit(A, &op), 0);
+	world.node[A].peer[B] = op.peer;
+	run(BW_MS);
+	assert_int_equal(events_with("A PEER_UP B"), 1);
+	assert_int_equal(events_with("A PEER_DOWN"), 1);
+	assert_int_equal(count(A)->peers, 1);
+	assert_int_equal(peer(A, B)->state, BW_PEER_UP);
 }
 
 static void connect__lost_answer_is_given_again(void **state)
@@ -322,7 +350,7 @@ static void hello__contradicting_itself_is_dropped(void **state)
 
 		run(i ? (uint64_t)BW_MS << i : 0);
 		connect_to(A, B);
-		peer(A, B)->path[0].hello_due = true;
+		peer(A, B)->path[0].hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		node_kill(B);
 		node_open(B);
@@ -387,6 +415,7 @@ int contact_tests(void)
 		TEST(connect__data_confirms_the_contact),
 		TEST(connect__hello_is_repeated_until_answered),
 		TEST(connect__hellos_of_two_engines_do_not_stay_in_step),
+		TEST(connect__one_known_by_an_address_only_is_recognized),
 		TEST(connect__lost_answer_is_given_again),
 		TEST(connect__both_at_once),
 		TEST(connect__both_at_once_without_knowing_the_node),

@@ -41,7 +41,7 @@ static void limit__stops_the_sender(void **state)
 	int i;
 
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	world.node[B].ignore_events = true; /* the host takes nothing */
 	for (i = 0; i < 5; i++)
 		post(A, B, (uint64_t)i, 44000);
@@ -63,7 +63,7 @@ static void limit__stops_pulled_data(void **state)
 	uint64_t key;
 
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	key = expose(A, B, 1, 1000000);
 	pull(B, A, key, 2, 0, 1000000, BW_PULL_FINAL);
 	flush(B);
@@ -90,7 +90,7 @@ static void limit__does_not_stop_requests(void **state)
 static void limit__exactly_used_up(void **state)
 {
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	world.node[B].ignore_events = true;
 	post(A, B, 1, 65536);
 	post(A, B, 2, 65536);
@@ -126,7 +126,7 @@ static void news__of_credit_come_when_half_is_used(void **state)
 static void news__lost_are_asked_for(void **state)
 {
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	world.node[B].ignore_events = true;
 	post(A, B, 1, 65536);
 	post(A, B, 2, 65536);
@@ -231,7 +231,7 @@ static void limit__is_enforced_on_messages(void **state)
 	int i;
 
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	world.node[B].ignore_events = true;
 	post(A, B, 0, 30000);
 	flush(A);
@@ -255,7 +255,7 @@ static void limit__is_enforced_on_pulled_data(void **state)
 	uint64_t key;
 
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	world.node[B].ignore_events = true;
 	post(A, B, 1, 65536);
 	post(A, B, 2, 65536);

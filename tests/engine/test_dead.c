@@ -189,7 +189,7 @@ static void silent__before_a_path_is_up(void **state)
 	deliver_all();
 	flush(B);
 	deliver_all();
-	path(A, B, 0)->hello_due = true;
+	path(A, B, 0)->hello.due = true;
 	bw_peer_ready(engine(A), peer(A, B));
 	flush(A);
 	deliver_all();

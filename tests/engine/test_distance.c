@@ -22,10 +22,10 @@ static void far_apart(void)
 	post(A, B, 9999, 8);
 	run(BW_MS);
 	forget_logs();
-	sender()->rtt_min = sender()->srtt = FAR_NS;
-	sender()->rttvar = 0;
-	sender()->cwnd = sender()->ssthresh = FRAMES * FRAME;
-	sender()->loss_from = sender()->pn_next;
+	sender()->rtt.min = sender()->rtt.srtt = FAR_NS;
+	sender()->rtt.var = 0;
+	sender()->cc.cwnd = sender()->cc.ssthresh = FRAMES * FRAME;
+	sender()->cc.chance.from = sender()->pn_next;
 }
 
 static void send_packets(unsigned int n)
@@ -58,9 +58,9 @@ static void guess__is_how_long_first_contact_took(void **state)
 	node_open(B);
 	run(5 * BW_MS);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->srtt, 0);
-	assert_in_range(sender()->rtt_guess, 5 * BW_MS, 10 * BW_MS);
-	assert_true(bw_path_pto(engine(A), sender()) >= 2 * sender()->rtt_guess);
+	assert_int_equal(sender()->rtt.srtt, 0);
+	assert_in_range(sender()->rtt.guess, 5 * BW_MS, 10 * BW_MS);
+	assert_true(bw_path_pto(engine(A), sender()) >= 2 * sender()->rtt.guess);
 }
 
 static void guess__has_bounds(void **state)
@@ -71,8 +71,8 @@ static void guess__has_bounds(void **state)
 	node_open(B);
 	run(500 * BW_MS);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->rtt_guess, BW_RTT_GUESS);
-	assert_true(path(B, A, 0)->rtt_guess < 2 * BW_MS); /* it was answered soon */
+	assert_int_equal(sender()->rtt.guess, BW_RTT_GUESS);
+	assert_true(path(B, A, 0)->rtt.guess < 2 * BW_MS); /* it was answered soon */
 }
 
 static void guess__is_none_of_a_peer_that_came_late(void **state)
@@ -83,7 +83,7 @@ static void guess__is_none_of_a_peer_that_came_late(void **state)
 	node_open(B);
 	run(2 * BW_S);
 	assert_int_equal(sender()->state, BW_PATH_UP);
-	assert_int_equal(sender()->rtt_guess, BW_RTT_INITIAL);
+	assert_int_equal(sender()->rtt.guess, BW_RTT_INITIAL);
 }
 
 /* Who answers learns from the first frame after its answer how far away the other one is. */
@@ -100,7 +100,7 @@ static void guess__of_the_side_that_answers(void **state)
 	post(A, B, 1, 8);
 	flush(A);
 	deliver(0);
-	assert_int_equal(path(B, A, 0)->rtt_guess, FAR_NS);
+	assert_int_equal(path(B, A, 0)->rtt.guess, FAR_NS);
 }
 
 static void pace__a_window_leaves_over_a_round_trip(void **state)
@@ -119,7 +119,7 @@ static void pace__a_window_leaves_over_a_round_trip(void **state)
 static void pace__is_twice_the_window_in_slow_start(void **state)
 {
 	far_apart();
-	sender()->ssthresh = UINT64_MAX;
+	sender()->cc.ssthresh = UINT64_MAX;
 	send_packets(FRAMES);
 	assert_in_range(leaving(10), 23, 29);
 }
@@ -127,7 +127,7 @@ static void pace__is_twice_the_window_in_slow_start(void **state)
 static void pace__keeps_to_what_the_path_has_carried(void **state)
 {
 	far_apart();
-	sender()->pace.rate = (uint64_t)FRAMES * FRAME / 100; /* half a window per round trip */
+	sender()->cc.pace.rate = (uint64_t)FRAMES * FRAME / 100; /* half a window per round trip */
 	send_packets(FRAMES);
 	assert_in_range(leaving(10), 6, 9);
 }
@@ -135,7 +135,7 @@ static void pace__keeps_to_what_the_path_has_carried(void **state)
 static void pace__leaves_local_paths_alone(void **state)
 {
 	far_apart();
-	sender()->rtt_min = sender()->srtt = 100 * BW_US;
+	sender()->rtt.min = sender()->rtt.srtt = 100 * BW_US;
 	send_packets(FRAMES);
 	assert_int_equal(world.wire_n, FRAMES);
 }
@@ -145,7 +145,7 @@ static void pace__does_not_hold_up_a_tail_probe(void **state)
 	far_apart();
 	send_packets(1);
 	drop_all();
-	sender()->pace.at = world.now + BW_S;
+	sender()->cc.pace.at = world.now + BW_S;
 	world.now = deadline();
 	flush(A);
 	assert_int_equal(count(A)->probes, 1);
@@ -157,8 +157,8 @@ static void carried(uint64_t bytes, bool limited)
 {
 	engine(A)->now += FAR_NS;
 	sender()->pn_next += 10;
-	sender()->limited_pn = limited ? UINT64_MAX : 0;
-	bw_pace_acked(engine(A), sender(), bytes, sender()->pace.end);
+	sender()->cc.limited_pn = limited ? UINT64_MAX : 0;
+	bw_pace_acked(engine(A), sender(), bytes, sender()->cc.pace.end);
 }
 
 static void pace__rate_is_what_was_acknowledged_in_a_round_trip(void **state)
@@ -166,13 +166,13 @@ static void pace__rate_is_what_was_acknowledged_in_a_round_trip(void **state)
 	far_apart();
 	carried(1, true); /* the first round only begins to count */
 	carried(500000, true);
-	assert_int_equal(sender()->pace.rate, 10000);
+	assert_int_equal(sender()->cc.pace.rate, 10000);
 	carried(1000000, true);
-	assert_int_equal(sender()->pace.rate, 20000);
+	assert_int_equal(sender()->cc.pace.rate, 20000);
 	carried(1000, false); /* the program gave no more */
-	assert_int_equal(sender()->pace.rate, 20000);
+	assert_int_equal(sender()->cc.pace.rate, 20000);
 	carried(500000, true);
-	assert_int_equal(sender()->pace.rate, 18750);
+	assert_int_equal(sender()->cc.pace.rate, 18750);
 }
 
 static void round_trips(unsigned int rounds, uint64_t rtt)
@@ -191,41 +191,41 @@ static void slow_start__slows_down_when_a_queue_shows_itself(void **state)
 	uint64_t cwnd;
 
 	far_apart();
-	sender()->ssthresh = UINT64_MAX;
-	sender()->limited_pn = UINT64_MAX;
-	cwnd = sender()->cwnd;
+	sender()->cc.ssthresh = UINT64_MAX;
+	sender()->cc.limited_pn = UINT64_MAX;
+	cwnd = sender()->cc.cwnd;
 	round_trips(1, FAR_NS + 6 * BW_MS); /* an eighth is 6.25 ms */
 	bw_window_acked(engine(A), sender(), 4000, sender()->pn_next);
-	assert_int_equal(sender()->cwnd, cwnd + 4000);
+	assert_int_equal(sender()->cc.cwnd, cwnd + 4000);
 	round_trips(1, FAR_NS + 7 * BW_MS);
 	bw_window_acked(engine(A), sender(), 4000, sender()->pn_next);
-	assert_int_equal(sender()->cwnd, cwnd + 5000);
+	assert_int_equal(sender()->cc.cwnd, cwnd + 5000);
 	round_trips(4, FAR_NS + 7 * BW_MS);
-	assert_int_equal(sender()->ssthresh, UINT64_MAX);
+	assert_int_equal(sender()->cc.ssthresh, UINT64_MAX);
 	round_trips(1, FAR_NS + 7 * BW_MS);
-	assert_int_equal(sender()->ssthresh, cwnd + 5000);
+	assert_int_equal(sender()->cc.ssthresh, cwnd + 5000);
 }
 
 static void slow_start__goes_on_when_the_delay_was_no_queue_s(void **state)
 {
 	far_apart();
-	sender()->ssthresh = UINT64_MAX;
+	sender()->cc.ssthresh = UINT64_MAX;
 	round_trips(4, FAR_NS + 7 * BW_MS);
 	round_trips(1, FAR_NS);
 	round_trips(5, FAR_NS + 7 * BW_MS);
-	assert_int_equal(sender()->ssthresh, UINT64_MAX);
+	assert_int_equal(sender()->cc.ssthresh, UINT64_MAX);
 }
 
 static void loss__by_chance_leaves_the_window(void **state)
 {
 	far_apart();
 	for (unsigned int i = 0; i < 16; i++)
-		bw_window_lost(engine(A), sender(), sender()->loss_from + 30 * i);
-	assert_int_equal(sender()->cwnd, FRAMES * FRAME);
+		bw_window_lost(engine(A), sender(), sender()->cc.chance.from + 30 * i);
+	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME);
 	assert_int_equal(count(A)->backoffs, 0);
 	/* more than one of 32 is no chance */
-	bw_window_lost(engine(A), sender(), sender()->loss_from + 500);
-	assert_int_equal(sender()->cwnd, FRAMES * FRAME * 7 / 10);
+	bw_window_lost(engine(A), sender(), sender()->cc.chance.from + 500);
+	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME * 7 / 10);
 }
 
 static void loss__rare_ones_never_add_up(void **state)
@@ -239,18 +239,18 @@ static void loss__rare_ones_never_add_up(void **state)
 static void loss__with_a_queue_shrinks_it(void **state)
 {
 	far_apart();
-	sender()->srtt = FAR_NS + 7 * BW_MS;
+	sender()->rtt.srtt = FAR_NS + 7 * BW_MS;
 	bw_window_lost(engine(A), sender(), sender()->pn_next);
-	assert_int_equal(sender()->cwnd, FRAMES * FRAME * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME * 7 / 10);
 }
 
 static void distant__is_told_to_the_host(void **state)
 {
 	far_apart();
 	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_FAR);
-	sender()->rtt_min = BW_DISTANT - 1;
+	sender()->rtt.min = BW_DISTANT - 1;
 	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
-	sender()->rtt_min = 0; /* not measured yet */
+	sender()->rtt.min = 0; /* not measured yet */
 	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
 	assert_int_equal(bw_reliable_eager(engine(A), 12345), BW_EAGER_NEAR);
 }
@@ -258,9 +258,9 @@ static void distant__is_told_to_the_host(void **state)
 static void loss__on_a_local_path_shrinks_it(void **state)
 {
 	far_apart();
-	sender()->rtt_min = sender()->srtt = 100 * BW_US;
+	sender()->rtt.min = sender()->rtt.srtt = 100 * BW_US;
 	bw_window_lost(engine(A), sender(), sender()->pn_next);
-	assert_int_equal(sender()->cwnd, FRAMES * FRAME * 7 / 10);
+	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME * 7 / 10);
 }
 
 int distance_tests(void)

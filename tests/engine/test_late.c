@@ -13,7 +13,7 @@ static struct bw_path *sender(void)
 /* B acknowledges now, and A hears it. */
 static void acknowledge(void)
 {
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	while (world.wire_n && world.wire[world.wire_n - 1]->from == B)
@@ -193,8 +193,8 @@ static void late__pieces_under_way_and_waiting_are_settled(void **state)
 	world.node[A].cfg.link_mtu[0] = world.node[B].cfg.link_mtu[0] = 4000;
 	meet(A, B);
 	late = first_is_late(4, 3800);
-	sender()->mtu = 1280;
-	sender()->cwnd = 2000;
+	sender()->pmtu.mtu = 1280;
+	sender()->cc.cwnd = 2000;
 	flush(A);
 	assert_int_equal(world.wire_n, 2);
 	assert_false(bw_list_empty(&peer(A, B)->again));
@@ -307,7 +307,7 @@ static bool remembered(uint64_t pn)
 	unsigned int i;
 
 	for (i = 0; i < BW_LOST_RING; i++)
-		if (sender()->lost[i].pn == pn)
+		if (sender()->lost.ring[i].pn == pn)
 			return true;
 	return false;
 }

@@ -22,7 +22,7 @@ static struct bw_path *sender(void)
 /* B acknowledges now, and A hears it. */
 static void acknowledge(void)
 {
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	deliver_all();
@@ -110,6 +110,38 @@ static void evidence__bulk_ranges(void **state)
 	expect_events("B PULLED 2 len 12080", "A REGION_DONE 1", NULL);
 }
 
+/* What a receiver remembers as many ranges as it can of is only completed from its beginning on. */
+static void evidence__ranges_go_again_in_their_order(void **state)
+{
+	const struct bw_list *again, *l;
+	uint64_t key, off = 0;
+
+	meet(A, B);
+	key = expose(A, B, 1, 12080);
+	pull(B, A, key, 2, 0, 12080, BW_PULL_FINAL);
+	flush(B);
+	deliver(0);
+	flush(A);
+	drop(2);
+	while (world.wire_n > 3) /* those behind stay under way, and the lost one, sent again */
+		deliver(0);
+	flush(B);
+	while (frame_hdr(world.wire[world.wire_n - 1])->type == BW_FRAME_ACK)
+		deliver(world.wire_n - 1);
+	flush(A);
+	assert_int_equal(count(A)->retransmits, 1);
+	bw_loss_requeue_path(engine(A), peer(A, B), sender());
+	again = &peer(A, B)->again;
+	assert_int_equal(bw_first(again, struct bw_record, list)->off, 2416);
+	for (l = again->next; l != again; l = l->next) {
+		assert_true(bw_entry(l, const struct bw_record, list)->off > off);
+		off = bw_entry(l, const struct bw_record, list)->off;
+	}
+	assert_int_equal(off, 10872);
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 2 len 12080"), 1);
+}
+
 static void evidence__by_time(void **state)
 {
 	uint64_t late;
@@ -137,17 +169,17 @@ static void evidence__by_time(void **state)
 static void evidence__time_is_some_round_trips(void **state)
 {
 	meet(A, B);
-	sender()->srtt = 800 * BW_US;
-	sender()->rttvar = 100 * BW_US;
+	sender()->rtt.srtt = 800 * BW_US;
+	sender()->rtt.var = 100 * BW_US;
 	send_packets(2, 1);
 	drop(0);
 	deliver(0);
 	flush(B);
-	sender()->srtt = 800 * BW_US;
+	sender()->rtt.srtt = 800 * BW_US;
 	deliver(0);
 	/* 9/8 srtt + 4 rttvar after the lost one was sent; srtt has taken in a sample meanwhile */
-	assert_int_equal(sender()->loss_at,
-			 world.now + sender()->srtt + sender()->srtt / 8 + 4 * sender()->rttvar);
+	assert_int_equal(sender()->loss_at, world.now + sender()->rtt.srtt +
+						    sender()->rtt.srtt / 8 + 4 * sender()->rtt.var);
 }
 
 static void tail__probe_sends_the_oldest_packet_again(void **state)
@@ -177,18 +209,18 @@ static uint64_t exact_deadline(void)
 static void tail__comes_after_two_round_trips_and_the_delay_of_acknowledgements(void **state)
 {
 	meet(A, B);
-	sender()->srtt = 300 * BW_US;
-	sender()->rttvar = 0;
+	sender()->rtt.srtt = 300 * BW_US;
+	sender()->rtt.var = 0;
 	send_packets(1, 1);
 	drop_all();
 	assert_int_equal(exact_deadline(), world.now + 2 * 300 * BW_US + BW_ACK_DELAY);
-	sender()->rttvar = 200 * BW_US;
+	sender()->rtt.var = 200 * BW_US;
 	send_packets(1, 2);
 	drop_all();
 	assert_int_equal(exact_deadline(),
 			 world.now + 300 * BW_US + 4 * 200 * BW_US + BW_ACK_DELAY);
-	sender()->srtt = 1;
-	sender()->rttvar = 0;
+	sender()->rtt.srtt = 1;
+	sender()->rtt.var = 0;
 	send_packets(1, 3);
 	drop_all();
 	assert_int_equal(exact_deadline(), world.now + BW_PTO_MIN + BW_ACK_DELAY);
@@ -199,8 +231,8 @@ static void tail__too_early_a_deadline_is_only_set_right(void **state)
 	uint64_t early;
 
 	meet(A, B);
-	sender()->srtt = 300 * BW_US;
-	sender()->rttvar = 0;
+	sender()->rtt.srtt = 300 * BW_US;
+	sender()->rtt.var = 0;
 	send_packets(1, 1);
 	early = deadline();
 	world.now += 100 * BW_US;
@@ -276,11 +308,11 @@ static void tail__from_the_third_probe_on_a_small_packet_goes_along(void **state
 static void tail__is_sent_even_when_the_window_is_full(void **state)
 {
 	meet(A, B);
-	sender()->cwnd = 2000;
+	sender()->cc.cwnd = 2000;
 	send_packets(3, 1);
 	assert_int_equal(world.wire_n, 2);
 	drop_all();
-	sender()->cwnd = 1000; /* even less than what is under way */
+	sender()->cc.cwnd = 1000; /* even less than what is under way */
 	world.now = deadline();
 	flush(A);
 	assert_int_equal(world.wire_n, 1);
@@ -357,7 +389,7 @@ static void reordering__window_has_a_limit(void **state)
 
 	world.node[B].cfg.rx_budget = 4u << 20;
 	meet(A, B);
-	sender()->cwnd = 4u << 20;
+	sender()->cc.cwnd = 4u << 20;
 	peer(A, B)->tx_limit += 0;
 	post(A, B, 0, 8);
 	run(BW_MS);
@@ -383,7 +415,7 @@ static void lost__are_remembered_only_for_a_while(void **state)
 	run(50 * BW_MS);
 	send_packets(1, 10);
 	run(BW_MS);
-	assert_int_equal(sender()->lost_n, 0);
+	assert_int_equal(sender()->lost.n, 0);
 	assert_int_equal(sender()->floor, sender()->pn_next);
 }
 
@@ -391,11 +423,11 @@ static void split__a_lost_range_travels_in_smaller_pieces(void **state)
 {
 	world.node[A].cfg.link_mtu[0] = world.node[B].cfg.link_mtu[0] = 4000;
 	meet(A, B);
-	assert_int_equal(sender()->mtu, 4000);
+	assert_int_equal(sender()->pmtu.mtu, 4000);
 	post(A, B, 1, 3800);
 	flush(A);
 	drop_all();
-	sender()->mtu = 1280;
+	sender()->pmtu.mtu = 1280;
 	forget_logs();
 	run(10 * BW_MS);
 	assert_int_equal(frames_with("[MESSAGE 0 0+1176/3800]"), 1);
@@ -419,7 +451,7 @@ static void split__bulk_too(void **state)
 	flush(A);
 	assert_int_equal(frames_with("[BULK 0+3900]"), 1);
 	drop_all();
-	sender()->mtu = 1280;
+	sender()->pmtu.mtu = 1280;
 	run(10 * BW_MS);
 	expect_events("B PULLED 2 len 3900", "A REGION_DONE 1", NULL);
 }
@@ -430,7 +462,7 @@ static void unsent__packet_goes_again_without_a_response(void **state)
 	uint64_t cwnd, frames;
 
 	meet(A, B);
-	cwnd = sender()->cwnd;
+	cwnd = sender()->cc.cwnd;
 	frames = count(A)->tx_frames;
 	post(A, B, 1, 8);
 	post(A, B, 2, 1200);
@@ -443,7 +475,7 @@ static void unsent__packet_goes_again_without_a_response(void **state)
 	/* the number is used up, as every number is used once */
 	assert_int_equal(frames_with("DATA 1"), 0);
 	assert_int_equal(frames_with("DATA 2 [MESSAGE 0 0+8/8]"), 1);
-	assert_int_equal(sender()->cwnd, cwnd);
+	assert_int_equal(sender()->cc.cwnd, cwnd);
 	assert_int_equal(count(A)->losses + count(A)->backoffs, 0);
 	run(BW_MS);
 	assert_int_equal(events_with("B MESSAGE"), 2);
@@ -484,7 +516,7 @@ static void unsent__says_nothing_of_the_frame_size(void **state)
 		assert_true(bw_reliable.next_frame(engine(A), &t, world.now));
 		bw_reliable.unsent(engine(A), world.now);
 	}
-	assert_int_equal(sender()->large_lost, 0);
+	assert_int_equal(sender()->pmtu.lost, 0);
 	run(BW_MS);
 	assert_int_equal(events_with("B MESSAGE 1"), 1);
 }
@@ -493,8 +525,8 @@ static void unsent__says_nothing_of_the_frame_size(void **state)
 static void tail__probes_come_at_least_once_a_second(void **state)
 {
 	meet(A, B);
-	path(A, B, 0)->srtt = 40 * BW_S;
-	path(A, B, 0)->rttvar = 40 * BW_S;
+	path(A, B, 0)->rtt.srtt = 40 * BW_S;
+	path(A, B, 0)->rtt.var = 40 * BW_S;
 	post(A, B, 1, 8);
 	flush(A);
 	drop_all();
@@ -511,6 +543,7 @@ int loss_tests(void)
 		TEST(evidence__two_later_packets_are_not_enough),
 		TEST(evidence__exactly_what_was_lost_is_sent_again),
 		TEST(evidence__bulk_ranges),
+		TEST(evidence__ranges_go_again_in_their_order),
 		TEST(evidence__by_time),
 		TEST(evidence__time_is_some_round_trips),
 		TEST(tail__probe_sends_the_oldest_packet_again),

@@ -109,7 +109,7 @@ static void receiver__without_memory_drops_and_recovers(void **state)
 	world.node[B].grow_max = 0;
 	world.node[B].cfg.rx_budget = 64u << 20;
 	meet(A, B);
-	path(A, B, 0)->cwnd = 4u << 20;
+	path(A, B, 0)->cc.cwnd = 4u << 20;
 	while (bw_slab_alloc(&engine(B)->rxmsgs)) /* somebody else took it all */
 		;
 	for (i = 0; i < 20; i++)

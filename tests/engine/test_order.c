@@ -149,7 +149,7 @@ static void bundle__all_parts_lie_where_hosts_must_not_scatter(void **state)
 		world.node[A].cfg.link_mtu[i] = world.node[B].cfg.link_mtu[i] = 9000;
 	meet(A, B);
 	run(10 * BW_MS);
-	assert_int_equal(path(A, B, 0)->mtu, 9000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 9000);
 	for (i = 0; i < 40; i++)
 		post(A, B, i, lens[i % 7]);
 	flush(A);
@@ -211,7 +211,7 @@ static void duplicate__segment_counts_once(void **state)
 	frame_seal(again);
 	deliver(0);
 	assert_int_equal(receive(again), 0);
-	assert_int_equal(peer(B, A)->path[0].rx_max, 4);
+	assert_int_equal(peer(B, A)->path[0].rx.max, 4);
 	expect_events(NULL, NULL);
 	deliver(0);
 	deliver(0);
@@ -236,7 +236,7 @@ static void window__messages_too_far_ahead_come_again(void **state)
 	frame_hdr(far)->pn = 2;
 	frame_seal(far);
 	assert_int_equal(receive(far), 0);
-	assert_int_equal(path(B, A, 0)->rx.base, 1); /* packet 1 is not acknowledged */
+	assert_int_equal(path(B, A, 0)->rx.got.base, 1); /* packet 1 is not acknowledged */
 }
 
 static void submit__refuses_what_cannot_be_sent(void **state)

@@ -249,6 +249,56 @@ static void moved__idle_peer_that_is_silent_is_given_up(void **state)
 	assert_int_equal(events_with("B PEER_DOWN A ETIMEDOUT"), 1);
 }
 
+/* Both have moved, and each hears the other only from where it is not known: questions that nobody
+ * may answer go back and forth, but not without pause. */
+static void moved__two_that_have_both_moved_do_not_ask_without_pause(void **state)
+{
+	struct frame *hello;
+	int i;
+
+	links();
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	hello = frame_copy(world.wire[0]);
+	run(BW_S);
+	forget_logs();
+	hello->place = 66;
+	for (i = 0; i < 1000; i++) {
+		give(frame_copy(hello));
+		settle();
+		world.now += 100 * BW_US;
+	}
+	give(hello);
+	settle();
+	/* at 0, 1, 3, 7, 15, 31 and 63 ms */
+	assert_int_equal(frames_with("B>A HELLO lost"), 7);
+}
+
+/* The peer is known by two addresses, and numbers the second path as it did the first: it has left
+ * that address. Its acknowledgements are for the path that was answered. */
+static void moved__no_two_paths_have_one_number(void **state)
+{
+	meet_twice();
+	path(A, B, 0)->remote_no = 1;
+	path(A, B, 1)->hello.due = true;
+	bw_peer_ready(engine(A), peer(A, B));
+	flush(A);
+	deliver_all();
+	flush(B);
+	deliver_all();
+	assert_int_equal(path(A, B, 0)->remote_no, BW_PATH_UNKNOWN);
+	assert_int_equal(path(A, B, 0)->state, BW_PATH_TRYING);
+	assert_int_equal(path(A, B, 1)->remote_no, 1);
+	assert_int_equal(peer(A, B)->best, 1);
+	post(A, B, 1, 8);
+	run(BW_S);
+	assert_int_equal(events_with("A SENT 1"), 1);
+	assert_int_equal(path(A, B, 0)->remote_no, 0);
+	assert_int_equal(path(A, B, 0)->state, BW_PATH_UP);
+}
+
 /* Whoever sends old HELLOs again, from wherever, gets a question back and nothing else. */
 static void moved__old_hellos_from_elsewhere_divert_nothing(void **state)
 {
@@ -274,6 +324,7 @@ static void moved__old_hellos_from_elsewhere_divert_nothing(void **state)
 		give(frame_copy(hello));
 		give(frame_copy(answer));
 		settle();
+		world.now += 10 * BW_MS;
 	}
 	assert_int_equal(frames_with("B>A HELLO lost"), 3); /* one for the two */
 	assert_int_equal(frames_with(""), 3);
@@ -381,7 +432,7 @@ static void paths__at_most_four(void **state)
 	meet(A, B);
 	connect_to(A, B);
 	for (i = 1; i < 6; i++) {
-		peer(A, B)->path[0].hello_due = true;
+		peer(A, B)->path[0].hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		flush(A);
 		f = take(0);
@@ -412,6 +463,8 @@ int path_tests(void)
 		TEST(moved__peer_with_one_path_is_found_too),
 		TEST(moved__idle_peer_that_watches_is_found),
 		TEST(moved__idle_peer_that_is_silent_is_given_up),
+		TEST(moved__two_that_have_both_moved_do_not_ask_without_pause),
+		TEST(moved__no_two_paths_have_one_number),
 		TEST(moved__old_hellos_from_elsewhere_divert_nothing),
 		TEST(paths__first_contact_by_the_one_that_works),
 		TEST(paths__acknowledged_where_the_packet_came),

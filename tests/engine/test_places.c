@@ -38,7 +38,7 @@ static int forge(uint8_t link, uint8_t place, uint8_t number)
 {
 	struct frame *f;
 
-	path(A, B, 0)->hello_due = true;
+	path(A, B, 0)->hello.due = true;
 	bw_peer_ready(engine(A), peer(A, B));
 	flush(A);
 	f = take(world.wire_n - 1);

@@ -108,7 +108,7 @@ static void payload__damaged_comes_again(void **state)
 	frame_payload(f, frame_part(f, 0))[50] ^= 4;
 	assert_int_equal(receive(f), -BW_DROP_DATA);
 	expect_events(NULL, NULL);
-	assert_false(path(B, A, 0)->rx_any);
+	assert_false(path(B, A, 0)->rx.any);
 	run(10 * BW_MS);
 	expect_events("B MESSAGE 1 len 100", "A SENT 1", NULL);
 }
@@ -168,7 +168,7 @@ static void buffer__none_now_is_asked_for_again(void **state)
 	settle();
 	expect_events(NULL, NULL);
 	expect_drop(B, BW_DROP_NO_BUFFER, 3);
-	assert_false(path(B, A, 0)->rx_any);
+	assert_false(path(B, A, 0)->rx.any);
 	world.node[B].no_buffers = false;
 	run(10 * BW_MS);
 	assert_int_equal(events_with("B MESSAGE 1 len 3000"), 1);

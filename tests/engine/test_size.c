@@ -34,8 +34,8 @@ static void size__common_maximum_is_tried_first(void **state)
 	settle();
 	assert_int_equal(frames_with("A>B DATA 1 now [PAD] of 4000"), 1);
 	run(10 * BW_MS);
-	assert_int_equal(path(A, B, 0)->mtu, 4000);
-	assert_int_equal(path(B, A, 0)->mtu, 4000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 4000);
+	assert_int_equal(path(B, A, 0)->pmtu.mtu, 4000);
 	assert_int_equal(events_with("A PATH B link 0 mtu 4000"), 1);
 	forget_logs();
 	post(A, B, 1, 3800);
@@ -50,11 +50,11 @@ static void size__search_ends_near_what_passes(void **state)
 	node_open(B);
 	connect_to(A, B);
 	run(BW_S);
-	assert_in_range(path(A, B, 0)->mtu, 4321 - BW_PROBE_GRAIN, 4321);
-	assert_int_equal(path(A, B, 0)->probe_size, 0);
+	assert_in_range(path(A, B, 0)->pmtu.mtu, 4321 - BW_PROBE_GRAIN, 4321);
+	assert_int_equal(path(A, B, 0)->pmtu.probe, 0);
 	assert_int_equal(count(A)->backoffs, 0); /* lost probes are no congestion */
-	assert_int_equal(path(A, B, 0)->cwnd, BW_CWND_INITIAL);
-	assert_true(path(A, B, 0)->mtu_fail > path(A, B, 0)->mtu);
+	assert_int_equal(path(A, B, 0)->cc.cwnd, BW_CWND_INITIAL);
+	assert_true(path(A, B, 0)->pmtu.fail > path(A, B, 0)->pmtu.mtu);
 	assert_int_equal(deadline(), BW_NEVER);
 }
 
@@ -86,8 +86,8 @@ static void size__silence_says_nothing_of_it(void **state)
 	assert_int_equal(frames_with("[PAD] of 9000 lost"), 1); /* the next waits for an answer */
 	dead = false;
 	run(5 * BW_S);
-	assert_int_equal(path(A, B, 0)->mtu, 9000);
-	assert_int_equal(path(B, A, 0)->mtu, 9000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 9000);
+	assert_int_equal(path(B, A, 0)->pmtu.mtu, 9000);
 }
 
 static void size__messages_travel_while_it_is_searched(void **state)
@@ -99,14 +99,14 @@ static void size__messages_travel_while_it_is_searched(void **state)
 	post(A, B, 1, 20000);
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE 1"), 1);
-	assert_int_equal(path(A, B, 0)->mtu, 1280);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 1280);
 }
 
 static void size__links_below_the_base(void **state)
 {
 	links(576, 576);
 	meet(A, B);
-	assert_int_equal(path(A, B, 0)->mtu, 576);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 576);
 	post(A, B, 1, 2000);
 	run(BW_MS);
 	assert_int_equal(frames_with("[MESSAGE 0 0+472/2000]"), 1);
@@ -129,7 +129,7 @@ static void black_hole__falls_back_and_searches_again(void **state)
 	links(9000, 9000);
 	meet(A, B);
 	run(BW_S);
-	assert_int_equal(path(A, B, 0)->mtu, 9000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 9000);
 	passes = 3000;
 	for (i = 0; i < 30; i++)
 		post(A, B, (uint64_t)i, 8000);
@@ -137,7 +137,7 @@ static void black_hole__falls_back_and_searches_again(void **state)
 	run(5 * BW_S);
 	assert_int_equal(events_with("B MESSAGE"), 31);
 	assert_int_equal(events_with("A SENT"), 31);
-	assert_in_range(path(A, B, 0)->mtu, 3000 - BW_PROBE_GRAIN, 3000);
+	assert_in_range(path(A, B, 0)->pmtu.mtu, 3000 - BW_PROBE_GRAIN, 3000);
 	assert_true(events_with("A PATH B link 0 mtu 1280") > 0);
 }
 
@@ -151,7 +151,7 @@ static void black_hole__path_that_passes_only_small_frames(void **state)
 	run(20 * BW_S);
 	assert_int_equal(events_with("B MESSAGE 1"), 1);
 	assert_int_equal(events_with("A SENT 1"), 1);
-	assert_in_range(path(A, B, 0)->mtu, 576, 700);
+	assert_in_range(path(A, B, 0)->pmtu.mtu, 576, 700);
 }
 
 static void black_hole__is_not_seen_in_random_loss(void **state)
@@ -174,7 +174,7 @@ static void black_hole__is_not_seen_in_random_loss(void **state)
 		run(10 * BW_MS);
 	}
 	assert_true(count(A)->losses >= 40);
-	assert_int_equal(path(A, B, 0)->mtu, 9000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 9000);
 	assert_int_equal(events_with("B MESSAGE"), 440);
 }
 
@@ -191,7 +191,7 @@ static void black_hole__silence_is_none(void **state)
 	run(2 * BW_S);
 	dead = false;
 	run(5 * BW_S);
-	assert_int_equal(path(A, B, 0)->mtu, 9000);
+	assert_int_equal(path(A, B, 0)->pmtu.mtu, 9000);
 	assert_int_equal(events_with("B MESSAGE"), 30);
 }
 

@@ -48,6 +48,29 @@ static void fit__only_if_there_is_room_or_a_neighbour(void **state)
 	assert_true(bw_spans_fit(s, n, MAX + 1, 100, 101));
 }
 
+/* Room is kept for the beginning, so that the lowest range that is missing always fits. */
+static void fit_whole__the_beginning_always_does(void **state)
+{
+	struct bw_span s[MAX] = {0};
+	uint32_t n = 0;
+	uint64_t i;
+
+	for (i = 1; i < MAX; i++)
+		bw_spans_add(s, &n, 10 * i, 10 * i + 5);
+	assert_int_equal(n, MAX - 1);
+	assert_false(bw_spans_fit_whole(s, n, MAX, 7, 8));
+	assert_false(bw_spans_fit_whole(s, n, MAX, 100, 101));
+	assert_true(bw_spans_fit_whole(s, n, MAX, 5, 10)); /* touches */
+	assert_true(bw_spans_fit_whole(s, n, MAX, 0, 1));
+	bw_spans_add(s, &n, 0, 1);
+	assert_int_equal(n, MAX);
+	assert_true(bw_spans_fit_whole(s, n, MAX, 1, 2));
+	assert_false(bw_spans_fit_whole(s, n, MAX, 2, 3));
+	bw_spans_add(s, &n, 1, 10);
+	assert_int_equal(n, MAX - 1);
+	assert_true(bw_spans_fit_whole(s, n, MAX, 100, 101)); /* the beginning is there */
+}
+
 static void cover__all_or_nothing(void **state)
 {
 	struct bw_span s[MAX] = {0};
@@ -162,6 +185,7 @@ int spans_tests(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(add__joins_and_counts),
 		cmocka_unit_test(fit__only_if_there_is_room_or_a_neighbour),
+		cmocka_unit_test(fit_whole__the_beginning_always_does),
 		cmocka_unit_test(cover__all_or_nothing),
 		cmocka_unit_test(random__like_a_table_of_bits),
 		cmocka_unit_test(pnset__table),

@@ -58,7 +58,7 @@ static void meet_both(void)
 static void believe(unsigned int no, uint64_t rate, uint64_t rtt)
 {
 	path(A, B, no)->rate = rate;
-	path(A, B, no)->rtt_min = rtt;
+	path(A, B, no)->rtt.min = rtt;
 }
 
 static unsigned int bulk_by(uint8_t link)
@@ -166,7 +166,7 @@ static void stripe__a_slow_path_is_no_use_for_little(void **state)
 	meet_both();
 	believe(0, 100000, 20 * BW_US);
 	believe(1, 100, 20 * BW_US);
-	path(A, B, 0)->cwnd = 4 * 1280; /* the fast one has no room for all at once */
+	path(A, B, 0)->cc.cwnd = 4 * 1280; /* the fast one has no room for all at once */
 	begin(20 * BULK);
 	flush(A);
 	assert_in_range(bulk_by(0), 1, 5);
@@ -250,7 +250,7 @@ static void stripe__what_one_has_set_aside_another_takes_over(void **state)
 	begin(400000);
 	travel(2);
 	assert_true(peer(A, B)->aside > 0);
-	path(A, B, 1)->cwnd = 2 * 1280; /* no room: it keeps its share */
+	path(A, B, 1)->cc.cwnd = 2 * 1280; /* no room: it keeps its share */
 	believe(0, 1000000, 2 * HOP_NS);
 	travel(20);
 	assert_int_equal(peer(A, B)->aside, 0);

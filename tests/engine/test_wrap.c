@@ -11,9 +11,9 @@ static void start_at(uint64_t pn)
 
 	a->pn_next = a->floor = pn;
 	a->acked_max = pn - 1;
-	b->rx.base = pn;
-	b->rx_max = pn - 1;
-	b->rx_any = true;
+	b->rx.got.base = pn;
+	b->rx.max = pn - 1;
+	b->rx.any = true;
 }
 
 static void unwrap__nearest(void **state)
@@ -45,7 +45,7 @@ static void numbers__wrap_without_loss(void **state)
 	assert_int_equal(events_with("A SENT"), 20);
 	assert_int_equal(count(A)->retransmits, 0);
 	assert_int_equal(path(A, B, 0)->pn_next, k + 15);
-	assert_int_equal(path(B, A, 0)->rx.base, k + 15);
+	assert_int_equal(path(B, A, 0)->rx.got.base, k + 15);
 }
 
 static void numbers__wrap_with_loss_and_reordering(void **state)
@@ -72,7 +72,7 @@ static void numbers__wrap_with_loss_and_reordering(void **state)
 	run(BW_MS);
 	post(A, B, 51, 8);
 	run(BW_MS);
-	assert_int_equal(path(B, A, 0)->rx.base, path(A, B, 0)->pn_next);
+	assert_int_equal(path(B, A, 0)->rx.got.base, path(A, B, 0)->pn_next);
 	assert_int_equal(path(A, B, 0)->floor, path(A, B, 0)->pn_next);
 }
 
@@ -90,7 +90,7 @@ static void ranges__across_the_wrap(void **state)
 	forget_logs();
 	while (world.wire_n)
 		deliver(0);
-	path(B, A, 0)->ack_now = true;
+	path(B, A, 0)->rx.ack_now = true;
 	bw_peer_ready(engine(B), peer(B, A));
 	flush(B);
 	expect_frames("B>A ACK 4294967293 +[4294967295,4)", NULL);

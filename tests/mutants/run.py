@@ -39,7 +39,11 @@ USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
 USER_TESTS = (
-    ("user", ("batch", "message", "remote", "stats", "wait", "watch"), ("endpoint",)),
+    (
+        "user",
+        ("batch", "look", "message", "remote", "short", "stats", "wait", "watch"),
+        ("endpoint",),
+    ),
     ("user", ("env", "helper", "packet", "udp", "udp_rows"), ()),
     ("local", ("local_message", "local_read"), ("couple", "node")),
     ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
@@ -91,7 +95,7 @@ class Mutant:
     @property
     def room(self) -> str:
         """Whose tests it is for."""
-        return self.file.rpartition("/")[0]
+        return next(room for room in ROOMS if self.file.startswith(f"{room}/"))
 
     def text(self) -> str:
         """The changed file. ValueError if the table no longer fits the sources."""
@@ -209,7 +213,7 @@ class Workshop:
             self.houses["adapters/libfabric"] = self._provider(jobs, below)
 
     def _engine(self, jobs: int) -> House:
-        engine = self._compile("engine", sorted((ROOT / "engine").glob("*.c")), jobs)
+        engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
         sim_sources = sorted(file for each in SIM_SOURCES for file in (ROOT / "hosts").glob(each))
         sim = self._compile("sim", sim_sources, jobs)

@@ -51,7 +51,7 @@ THREAD = Build(
     "thread",
     "thread",
     ("libfabric", "user"),
-    ("test_threads", "test_helper", "test_wait", "test_waiting local", "test_memory"),
+    ("test_threads", "test_helper", "test_look", "test_wait", "test_waiting local", "test_memory"),
     (),
     {"race": r"ThreadSanitizer: data race[\s\S]*(bw_wait|bw_progress|bw_ep_round)"},
 )

@@ -180,6 +180,8 @@ static void assert_come(struct bw_udp *u, uint8_t first, uint8_t last, uint32_t 
 
 		assert_int_equal(poll(&fd, 1, SOON_MS), 1);
 		assert_true(bw_udp_receive(u) > 0);
+		/* There was room for all that the kernel tells. */
+		assert_int_equal(u->rx[0].msg_hdr.msg_flags & MSG_CTRUNC, 0);
 		while (bw_udp_frame(u, &f)) {
 			const uint8_t *bytes = f.head;
 
@@ -214,6 +216,21 @@ static void row__is_one_message_both_ways(void **state)
 	assert_int_equal(b.rx_rows, 1);
 	assert_int_equal(b.count.rx_frames, BW_BATCH_FRAMES);
 	assert_int_equal(b.count.rx_bytes, BW_BATCH_FRAMES * 1472);
+}
+
+/* Of which the kernel tells less than of a row. */
+static void row__is_cut_behind_a_single_frame(void **state)
+{
+	for (int i = 0; i < 3; i++) {
+		add(&b, 0, 1472);
+		flush();
+		assert_come(&b, 0, 0, 1472);
+		for (uint8_t k = 1; k < 5; k++)
+			add(&b, k, 1472);
+		flush();
+		assert_come(&b, 1, 4, 1472);
+	}
+	assert_int_equal(b.rx_rows, 3);
 }
 
 /* The pieces of long frames are not copied; what they are of is one run in one message. */
@@ -457,6 +474,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(row__is_one_message_both_ways),
+		TEST(row__is_cut_behind_a_single_frame),
 		TEST(row__is_no_longer_than_a_datagram),
 		TEST(row__ends_with_a_shorter_frame),
 		TEST(row__is_for_one_peer),

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@
 #define BURST	     1000  /* HELLOs in one round */
 #define FIRST_ENGINE 33000 /* nobody has these, but for a few that other programs may have */
 #define ETHER	     14
+#define SLOT	     1664 /* bytes of a ring's slot */
+#define MAC_AT	     82	  /* bytes from a slot's beginning to the frame in it */
 
 static struct bw_ep *ep;
 static struct told seen;
@@ -49,21 +52,29 @@ static int teardown(void **state)
 	return 0;
 }
 
+struct hello {
+	struct bw_hdr hdr;
+	struct bw_hello body;
+};
+
+static void fill_hello(struct hello *hello, uint16_t engine)
+{
+	*hello = (struct hello){0};
+	hello->hdr.magic = BW_MAGIC;
+	hello->hdr.version = BW_VERSION;
+	hello->hdr.type = BW_FRAME_HELLO;
+	hello->hdr.cluster = ep->self.cluster;
+	hello->hdr.src_engine = 7;
+	hello->hdr.dst_engine = engine;
+}
+
 /* A HELLO for an engine. */
 static void hello_for(uint16_t engine)
 {
-	struct {
-		struct bw_hdr hdr;
-		struct bw_hello body;
-	} hello = {0};
+	struct hello hello;
 	struct bw_rx_frame f = {.head = &hello, .len = sizeof(hello), .head_len = sizeof(hello)};
 
-	hello.hdr.magic = BW_MAGIC;
-	hello.hdr.version = BW_VERSION;
-	hello.hdr.type = BW_FRAME_HELLO;
-	hello.hdr.cluster = ep->self.cluster;
-	hello.hdr.src_engine = 7;
-	hello.hdr.dst_engine = engine;
+	fill_hello(&hello, engine);
 	f.from.link = BW_LINK_NO_PACKET;
 	f.from.len = 6;
 	bw_watch_frame(ep, &f);
@@ -112,6 +123,27 @@ static void watch__leaves_room_for_own_frames(void **state)
 	send_one();
 	assert_int_equal(left(BW_FRAME_HELLO), 1);
 	assert_false(ep->stuck);
+}
+
+/* The same by a ring: one round takes the HELLO and sends the refusal. */
+static void watch__refuses_in_the_round_of_the_frame(void **state)
+{
+	struct bw_packet *p = &ep->packet[0];
+
+	p->slots = p->per_block = 2;
+	p->slot_bytes = SLOT;
+	p->block_bytes = 2 * SLOT;
+	p->ring_bytes = (size_t)p->block_bytes;
+	p->ring = mmap(NULL, p->ring_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	assert_true(p->ring != MAP_FAILED);
+	p->next = (struct tpacket2_hdr *)p->ring;
+	p->next->tp_mac = MAC_AT;
+	p->next->tp_snaplen = ETHER + sizeof(struct hello);
+	fill_hello((struct hello *)(p->ring + MAC_AT + ETHER), FIRST_ENGINE);
+	p->next->tp_status = TP_STATUS_USER;
+	assert_int_equal(bw_progress(ep), 1);
+	assert_int_equal(left(BW_FRAME_REFUSE), 1);
 }
 
 static void watch__refuses_again_in_the_next_round(void **state)
@@ -262,6 +294,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(watch__leaves_room_for_own_frames),
+		TEST(watch__refuses_in_the_round_of_the_frame),
 		TEST(watch__refuses_again_in_the_next_round),
 		TEST(watch__asks_again_who_lives),
 		TEST(watch__is_taken_over),

@@ -76,7 +76,7 @@ def test_refusals() -> None:
 def engine_defines() -> dict[str, str]:
     """Every constant defined anywhere in the engine, with the text of its value."""
     found: dict[str, str] = {}
-    for path in sorted((ROOT / "engine").glob("*.[ch]")):
+    for path in sorted((ROOT / "engine").rglob("*.[ch]")):
         text = re.sub(r"/\*.*?\*/", " ", path.read_text(), flags=re.DOTALL)
         found |= dict(re.findall(r"^#define (BW_\w+)[ \t]+(\S.*)$", text, flags=re.MULTILINE))
     return found

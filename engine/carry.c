@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which of several paths over one line carries pulled data. Such paths share the line and the
+ * processors that fill it, so that using them together brings nothing: one carries, the others
+ * yield. Which is best depends on what the hosts can do (segmentation offload, large frames) and on
+ * the network, so it is measured: after some bytes another path has a short trial, and carries from
+ * then on if it was clearly faster. Trials become rare as long as they change nothing.
+ */
+#include "stripe.h"
+
+#define BW_CARRY_WARM  (512u << 10) /* bytes of a trial that are not measured: the window opens */
+#define BW_CARRY_TRIAL (1u << 20)   /* bytes of a trial that are */
+#define BW_CARRY_FIRST (1u << 20)   /* bytes before the first trial, of a path never measured */
+#define BW_CARRY_LEAST (8ull << 20) /* bytes between trials, at first */
+#define BW_CARRY_MOST  (1ull << 30) /* and at most */
+
+bool bw_carry_rivals(const struct bw_engine *e, const struct bw_path *a, const struct bw_path *b)
+{
+	uint8_t line = e->cfg.link_line[a->to.link % 8];
+
+	return a != b && line && line == e->cfg.link_line[b->to.link % 8];
+}
+
+static bool bw_carry_answers(const struct bw_path *t)
+{
+	return t->state == BW_PATH_UP && !t->pto_count;
+}
+
+bool bw_carry_yields(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
+{
+	uint8_t i;
+
+	for (i = 0; t->carry.yields && i < p->npaths; i++) {
+		const struct bw_path *o = &p->path[i];
+
+		if (!o->carry.yields && bw_carry_rivals(e, t, o) && bw_carry_answers(o))
+			return true;
+	}
+	return false;
+}
+
+/* From now on this path carries what its line does, for so many bytes. */
+static void bw_carry_take(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t quota)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *o = &p->path[i];
+
+		if (!bw_carry_rivals(e, t, o))
+			continue;
+		o->carry.yields = true;
+		bw_stripe_leave(p, o);
+	}
+	t->carry.yields = false;
+	t->carry.quota = quota;
+	t->carry.bytes = t->carry.ns = 0;
+	t->carry.since = e->now;
+}
+
+void bw_carry_choose(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i, k;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *t = &p->path[i];
+		bool alone = true;
+
+		if (t->state != BW_PATH_UP || !t->carry.yields)
+			continue;
+		for (k = 0; k < p->npaths; k++)
+			alone &= !(bw_carry_rivals(e, t, &p->path[k]) && !p->path[k].carry.yields &&
+				   p->path[k].state == BW_PATH_UP);
+		if (alone)
+			bw_carry_take(e, p, t, BW_CARRY_FIRST);
+	}
+}
+
+void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	uint8_t i;
+
+	t->carry = (struct bw_carry){.warm = BW_CARRY_WARM, .quota = BW_CARRY_FIRST, .pause = BW_CARRY_LEAST};
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *o = &p->path[i];
+
+		if (!bw_carry_rivals(e, t, o) || o->state != BW_PATH_UP || o->carry.yields)
+			continue;
+		t->carry.yields = true;
+		o->carry.quota = bw_min_u64(o->carry.quota, o->carry.bytes + BW_CARRY_FIRST);
+	}
+}
+
+/* Whose turn it is to be tried beside this path: the one that was not for longest. */
+static struct bw_path *bw_carry_next(const struct bw_engine *e, struct bw_peer *p,
+				     const struct bw_path *t)
+{
+	struct bw_path *next = NULL;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *o = &p->path[i];
+
+		if (bw_carry_rivals(e, t, o) && bw_carry_answers(o) &&
+		    (!next || o->carry.tried < next->carry.tried))
+			next = o;
+	}
+	return next;
+}
+
+/* The fastest of the others over its line that answer; NULL: there is none. */
+static struct bw_path *bw_carry_rival(const struct bw_engine *e, struct bw_peer *p,
+				      const struct bw_path *t)
+{
+	struct bw_path *best = NULL;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *o = &p->path[i];
+
+		if (bw_carry_rivals(e, t, o) && bw_carry_answers(o) &&
+		    (!best || o->carry.rate > best->carry.rate))
+			best = o;
+	}
+	return best;
+}
+
+/* It has carried what it was to: what it was worth, and who is next. */
+static void bw_carry_judge(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	bool trial = t->carry.trial;
+	struct bw_path *o;
+
+	t->carry.rate = t->carry.bytes * BW_MS / bw_max_u64(t->carry.ns, 1);
+	t->carry.tried = e->now;
+	t->carry.trial = false;
+	o = trial ? bw_carry_rival(e, p, t) : bw_carry_next(e, p, t);
+	if (!o) {
+		bw_carry_take(e, p, t, t->carry.pause);
+	} else if (!trial) {
+		o->carry.trial = true;
+		bw_carry_take(e, p, o, BW_CARRY_TRIAL);
+		o->carry.warm = BW_CARRY_WARM;
+	} else if (t->carry.rate > o->carry.rate + o->carry.rate / 8) {
+		t->carry.pause = BW_CARRY_LEAST;
+		bw_carry_take(e, p, t, t->carry.pause);
+	} else {
+		o->carry.pause = bw_min_u64(2 * o->carry.pause, BW_CARRY_MOST);
+		bw_carry_take(e, p, o, o->carry.pause);
+	}
+}
+
+void bw_carry_sent(struct bw_engine *e, struct bw_path *t)
+{
+	if (!t->inflight)
+		t->carry.since = e->now;
+}
+
+void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes)
+{
+	uint64_t ns = e->now - t->carry.since;
+
+	if (t->carry.yields || bw_list_empty(&p->serves))
+		return;
+	t->carry.since = e->now;
+	if (t->carry.warm) {
+		t->carry.warm -= bw_min_u64(t->carry.warm, bytes);
+		return;
+	}
+	t->carry.bytes += bytes;
+	t->carry.ns += ns;
+	if (t->carry.bytes >= t->carry.quota && bw_carry_rival(e, p, t))
+		bw_carry_judge(e, p, t);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Several paths over one line: one carries pulled data, the others have trials. Rates are told to
+ * the engine here; how they come about is for the simulator.
+ */
+#include "groups.h"
+
+#define MIB (1u << 20)
+
+static uint8_t dead; /* links that carry nothing, one bit each */
+
+static enum fate network(const struct frame *f)
+{
+	return dead >> f->link & 1 ? LOSE : PASS;
+}
+
+/* Two nodes with two links over one line. */
+static void meet_over_one_line(void)
+{
+	struct bw_op op;
+	int n, l;
+
+	dead = 0;
+	world.fate = network;
+	for (n = 0; n < NODES; n++) {
+		world.node[n].cfg.rx_budget = 4u << 20;
+		world.node[n].cfg.features |= BW_FEATURE_STRIPE;
+		for (l = 0; l < 2; l++)
+			world.node[n].cfg.link_group[l] = world.node[n].cfg.link_line[l] = 1;
+	}
+	node_open(A);
+	node_open(B);
+	op = op_connect(A, B);
+	op.connect.paths = 2;
+	op.connect.path[1] = address(B, 1);
+	assert_int_equal(submit(A, &op), 0);
+	world.node[A].peer[B] = op.peer;
+	run(100 * BW_MS);
+	assert_int_equal(peer(A, B)->together, 2);
+	assert_int_equal(peer(A, B)->lines, 1);
+	forget_logs();
+}
+
+/* B has asked for so many bytes, and A has heard of it. */
+static void begin(uint64_t tag, uint64_t len)
+{
+	uint64_t key = expose(A, B, tag, len);
+
+	pull(B, A, key, tag, 0, len, BW_PULL_FINAL);
+	flush(B);
+	deliver_all();
+}
+
+static struct bw_path *carrier(void)
+{
+	struct bw_path *t = path(A, B, 0);
+
+	assert_true(t->carry.yields != path(A, B, 1)->carry.yields);
+	return t->carry.yields ? path(A, B, 1) : t;
+}
+
+/* The path that carries has carried so many bytes, each MiB in so long, and perhaps had its turn. */
+static void carried(uint64_t bytes, uint64_t ns_per_mib)
+{
+	struct bw_path *t = carrier();
+
+	engine(A)->now += bytes * ns_per_mib / MIB;
+	bw_carry_acked(engine(A), peer(A, B), t, bytes);
+}
+
+/* The first path at this pace until the second has its trial, and that one at this pace. */
+static void trial(uint64_t first_ns, uint64_t second_ns)
+{
+	unsigned int i;
+
+	for (i = 0; i < 64 && carrier() == path(A, B, 0); i++)
+		carried(MIB / 2, first_ns);
+	assert_ptr_equal(carrier(), path(A, B, 1));
+	for (i = 0; i < 64 && path(A, B, 1)->carry.trial; i++)
+		carried(MIB / 2, second_ns);
+	assert_false(path(A, B, 1)->carry.trial);
+}
+
+static void carry__one_path_carries(void **state)
+{
+	meet_over_one_line();
+	assert_ptr_equal(carrier(), path(A, B, 0));
+	begin(1, 400000);
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 1"), 1);
+	assert_true(frames_with("[BULK") > 300);
+	assert_int_equal(frames_with("A>B/1 DATA"), frames_with("A>B/1 DATA 1 "));
+}
+
+static void carry__messages_go_by_one_path_in_a_straight_line(void **state)
+{
+	meet_over_one_line();
+	assert_false(peer(A, B)->striped);
+	begin(1, 400000);
+	assert_true(peer(A, B)->striped);
+	run(BW_S);
+	assert_false(peer(A, B)->striped);
+	path(A, B, 1)->rtt.min = 1; /* however fast the other one is */
+	bw_path_choose(engine(A), peer(A, B));
+	assert_int_equal(peer(A, B)->best, 0);
+}
+
+static void carry__the_faster_one_stays(void **state)
+{
+	meet_over_one_line();
+	begin(1, 400000);
+	trial(1000 * BW_US, 500 * BW_US);
+	assert_ptr_equal(carrier(), path(A, B, 1));
+	assert_true(path(A, B, 1)->carry.rate > path(A, B, 0)->carry.rate);
+}
+
+static void carry__the_slower_one_does_not(void **state)
+{
+	meet_over_one_line();
+	begin(1, 400000);
+	trial(1000 * BW_US, 2000 * BW_US);
+	assert_ptr_equal(carrier(), path(A, B, 0));
+}
+
+/* No change for what may be chance. */
+static void carry__nor_does_one_that_is_hardly_faster(void **state)
+{
+	meet_over_one_line();
+	begin(1, 400000);
+	trial(1000 * BW_US, 950 * BW_US);
+	assert_ptr_equal(carrier(), path(A, B, 0));
+}
+
+static void carry__trials_become_rare(void **state)
+{
+	uint64_t before, pause = 0;
+	unsigned int i;
+
+	meet_over_one_line();
+	begin(1, 400000);
+	for (i = 0; i < 8; i++) {
+		before = path(A, B, 0)->carry.pause;
+		path(A, B, 0)->carry.bytes = path(A, B, 0)->carry.quota; /* all but the last byte */
+		path(A, B, 0)->carry.ns = 0;
+		trial(1000 * BW_US, 2000 * BW_US);
+		pause = path(A, B, 0)->carry.pause;
+		assert_int_equal(pause, bw_min_u64(2 * before, 1u << 30));
+		assert_int_equal(path(A, B, 0)->carry.quota, pause);
+	}
+	assert_int_equal(pause, 1u << 30);
+}
+
+static void carry__time_without_work_does_not_count(void **state)
+{
+	struct bw_path *t;
+
+	meet_over_one_line();
+	begin(1, 400000);
+	t = carrier();
+	t->carry.warm = 0;
+	t->inflight = 0;
+	bw_carry_sent(engine(A), t);
+	carried(1000, BW_MS);
+	engine(A)->now += BW_S;
+	bw_carry_sent(engine(A), t);
+	carried(1000, BW_MS);
+	assert_int_equal(t->carry.bytes, 2000);
+	assert_true(t->carry.ns < 3 * BW_US);
+}
+
+/* The one that carries falls silent: the other one carries at once, and the first again when it
+ * answers. */
+static void carry__silence_is_stepped_in_for(void **state)
+{
+	meet_over_one_line();
+	begin(1, 4000000);
+	settle();
+	dead = 1 << 0;
+	run(50 * BW_MS);
+	assert_int_equal(path(A, B, 0)->state, BW_PATH_UP);
+	assert_int_equal(events_with("B PULLED 1 len 4000000"), 1);
+	run(5 * BW_S);
+	dead = 0;
+	run(2 * BW_HELLO_RETRY);
+	assert_int_equal(path(A, B, 0)->state, BW_PATH_UP);
+	carrier(); /* one of them does */
+}
+
+/* What was set aside for the one that stepped in is not its any more, though it would be faster. */
+static void carry__what_was_set_aside_is_taken_over(void **state)
+{
+	meet_over_one_line();
+	begin(1, 400000);
+	path(A, B, 0)->pto_count = 1;
+	flush(A);
+	assert_false(bw_list_empty(&path(A, B, 1)->share));
+	path(A, B, 0)->pto_count = 0;
+	path(A, B, 0)->rate = 1000;
+	path(A, B, 1)->rate = 1000000000;
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 1 len 400000"), 1);
+}
+
+static void carry__links_of_other_lines_are_no_rivals(void **state)
+{
+	meet_over_one_line();
+	assert_true(bw_carry_rivals(engine(A), path(A, B, 0), path(A, B, 1)));
+	assert_false(bw_carry_rivals(engine(A), path(A, B, 0), path(A, B, 0)));
+	engine(A)->cfg.link_line[1] = 2;
+	assert_false(bw_carry_rivals(engine(A), path(A, B, 0), path(A, B, 1)));
+	engine(A)->cfg.link_line[0] = engine(A)->cfg.link_line[1] = 0;
+	assert_false(bw_carry_rivals(engine(A), path(A, B, 0), path(A, B, 1)));
+}
+
+int carry_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(carry__one_path_carries),
+		TEST(carry__messages_go_by_one_path_in_a_straight_line),
+		TEST(carry__the_faster_one_stays),
+		TEST(carry__the_slower_one_does_not),
+		TEST(carry__nor_does_one_that_is_hardly_faster),
+		TEST(carry__trials_become_rare),
+		TEST(carry__time_without_work_does_not_count),
+		TEST(carry__silence_is_stepped_in_for),
+		TEST(carry__what_was_set_aside_is_taken_over),
+		TEST(carry__links_of_other_lines_are_no_rivals),
+	};
+
+	return cmocka_run_group_tests_name("carry", tests, NULL, NULL);
+}
