@@ -195,7 +195,7 @@ static struct bw_path *bw_hello_numbered(struct bw_peer *p, const struct bw_link
 }
 
 /* The peer numbers this path so, as its answer proves. No two paths have one number, or its
- * acknowledgements would be taken for those of the wrong one: what had it leads nowhere any more. */
+ * acknowledgements would be taken for those of the wrong one: what had it leads nowhere now. */
 static void bw_hello_renumber(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			      uint8_t remote_no)
 {

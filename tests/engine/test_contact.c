@@ -112,8 +112,8 @@ static void connect__hellos_of_two_engines_do_not_stay_in_step(void **state)
 	assert_true(a > b ? a - b > BW_MS : b - a > BW_MS);
 }
 
-/* B has called from an address that it no longer has, when A comes to know by another address who is
- * there: one of the two that A takes for peers is nobody. */
+/* B has called from an address that it no longer has, when A comes to know by another address who
+ * is there: one of the two that A takes for peers is nobody. */
 static void connect__one_known_by_an_address_only_is_recognized(void **state)
 {
 	struct bw_op op;

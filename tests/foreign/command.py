@@ -6,9 +6,10 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire import launch, places
-from beowire.cluster import Cluster
-from beowire.launch import Command, Job
+from beowire import places
+from beowire.run import launch
+from beowire.run.cluster import Cluster
+from beowire.run.launch import Command, Job
 from case import Case
 from record import CONTROL
 

@@ -5,9 +5,9 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from beowire import lab_up
-from beowire.cluster import Cluster, of_lab
-from beowire.lab import MTU_DEFAULT_BYTES, Shape
+from beowire.lab import up
+from beowire.lab.lab import MTU_DEFAULT_BYTES, Shape
+from beowire.run.cluster import Cluster, of_lab
 
 NODES = 2
 NETWORKS: dict[str, tuple[str, Shape]] = {
@@ -23,8 +23,8 @@ def lab(network: str, number: int) -> Iterator[Cluster]:
     """Two nodes on such a network, for as long as the context lasts; the number tells labs of one
     runner apart."""
     name = f"foreign-{os.getpid()}-{network}-{number}"
-    lab_up.up(name, NODES, MTU_DEFAULT_BYTES, shape=NETWORKS[network][1])
+    up.up(name, NODES, MTU_DEFAULT_BYTES, shape=NETWORKS[network][1])
     try:
         yield of_lab(name)
     finally:
-        lab_up.down(name)
+        up.down(name)

@@ -31,8 +31,9 @@ import record
 import sandbox
 import table
 import trial
-from beowire import mpi, places
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.run import mpi
 from beowire.terminal import note
 from case import Case
 from command import Bench

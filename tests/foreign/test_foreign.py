@@ -21,10 +21,10 @@ import sandbox
 import table
 import trial
 from beowire import places
-from beowire.cluster import of_hosts
 from beowire.errors import BeowireError
-from beowire.lab_up import choose_mode
-from beowire.launch import Command
+from beowire.lab.up import choose_mode
+from beowire.run.cluster import of_hosts
+from beowire.run.launch import Command
 from case import Case, Verdict, by_status, no_errors
 from command import Bench
 from record import Outcome

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest, vm, vm_coverage, vm_debug, vm_kernel
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
+from beowire.vm import coverage, debug, kernels, machine
 from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
@@ -35,11 +37,11 @@ DEBUG_PROGRAMS = tuple(each for each in ALL_PROGRAMS if each not in NOT_UNDER_DE
 class Run:
     """What came out of a guest."""
 
-    cases: dict[str, selftest.Case]
+    cases: dict[str, reports.Case]
     errors: dict[str, str]
     """What each program wrote to its standard error."""
     complaints: list[str]
-    lines: dict[Path, vm_coverage.Lines] = field(default_factory=dict)
+    lines: dict[Path, coverage.Lines] = field(default_factory=dict)
 
     def check(self, program: str, test: str) -> None:
         """This test passed."""
@@ -58,10 +60,10 @@ DEBUG_CASES = [(program, test) for program in DEBUG_PROGRAMS for test in cases_o
 
 
 @remembered
-def run(kernel: str, commands: tuple[str, ...], limit_s: int, coverage: bool = False) -> Run:
+def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: bool = False) -> Run:
     """These programs, each with its arguments, one after another in a guest with this kernel."""
     try:
-        vm.find_kernel(kernel)
+        machine.find_kernel(kernel)
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
     with (
@@ -73,24 +75,24 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, coverage: bool = F
         for command in commands:
             program, *arguments = command.split()
             words += [str(places.product(f"tests/kernel/{program}")), *arguments, "--"]
-        guest = vm.Guest(
+        guest = machine.Guest(
             words,
             kernel,
             memory_mb=2048,
             limit_s=60 * SLOWER + limit_s * len(commands),
             shares=[out],
             modules=True,
-            coverage=Path(counts) if coverage else None,
+            coverage=Path(counts) if with_coverage else None,
         )
-        outcome = vm.run(guest)
+        outcome = machine.run(guest)
         read = {each.name: each.read_text(errors="replace") for each in out.iterdir()}
-        lines = vm_coverage.read(Path(counts)) if coverage else {}
-    cases: dict[str, selftest.Case] = {}
+        lines = coverage.read(Path(counts)) if with_coverage else {}
+    cases: dict[str, reports.Case] = {}
     errors = {}
     for program in (Path(command.split()[0]).name for command in commands):
         said = read.get(f"{program}.out", "")
         errors[program] = read.get(f"{program}.err", "it did not run")
-        for case in selftest.cmocka_cases(program, said, errors[program]):
+        for case in reports.cmocka_cases(program, said, errors[program]):
             cases[case.name] = case
     return Run(cases, errors, outcome.complaints, lines)
 
@@ -107,12 +109,12 @@ def test_the_kernel_complains_of_nothing() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize(("program", "test"), CASES)
 def test_under_the_newest_kernel(program: str, test: str) -> None:
-    run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).check(program, test)
+    run(kernels.NEWER, PROGRAMS, LIMIT_S).check(program, test)
 
 
 @pytest.mark.long
 def test_the_newest_kernel_complains_of_nothing() -> None:
-    assert run(vm_kernel.NEWER, PROGRAMS, LIMIT_S).complaints == []
+    assert run(kernels.NEWER, PROGRAMS, LIMIT_S).complaints == []
 
 
 @remembered
@@ -120,14 +122,14 @@ def under_the_debug_kernel() -> Run:
     """All programs, and the one of protocol servers, with lines counted. The modules are loaded
     anew at the very end, so that one pair of them does all the counting."""
     try:
-        release = vm.find_kernel(vm_debug.NAME).release
+        release = machine.find_kernel(debug.NAME).release
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
     server = places.product("hosts/kernel/server/beowire-server")
     commands = [each for each in DEBUG_PROGRAMS if each != "test_loading"]
     commands.append(f"server/test_server {server}")
     commands.append(f"test_loading 10 {places.build_dir()}/kernel/{release}-counting")
-    return run(vm_debug.NAME, tuple(commands), LIMIT_S * SLOWER, True)
+    return run(debug.NAME, tuple(commands), LIMIT_S * SLOWER, True)
 
 
 @pytest.mark.long
@@ -144,7 +146,7 @@ def test_that_kernel_complains_of_nothing() -> None:
 @pytest.mark.long
 def test_most_lines_of_the_module_run() -> None:
     lines = under_the_debug_kernel().lines
-    told = "\n".join(vm_coverage.table(lines))
+    told = "\n".join(coverage.table(lines))
     (places.build_dir() / "kernel-coverage.txt").write_text(f"{told}\n")
     own = [each for name, each in lines.items() if name.parent == Path("hosts/kernel")]
     share = sum(len(each.ran) for each in own) / sum(len(each.all) for each in own)
@@ -163,6 +165,6 @@ def test_most_lines_of_the_module_run() -> None:
 )
 def test_for_long(command: str, test: str) -> None:
     print(command)
-    found = run(vm_debug.NAME, (command,), 2 * HOUR_S + LIMIT_S * SLOWER)
+    found = run(debug.NAME, (command,), 2 * HOUR_S + LIMIT_S * SLOWER)
     found.check(command.split()[0], test)
     assert found.complaints == [], command

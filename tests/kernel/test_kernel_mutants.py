@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest, vm, vm_module
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
+from beowire.vm import machine, module
 
 pytestmark = pytest.mark.long
 
@@ -54,10 +56,10 @@ class Workshop:
         before = file.read_text()
         assert not mutant.old or before.count(mutant.old) == 1, "the table does not fit any more"
         file.write_text(before.replace(mutant.old, mutant.new) if mutant.old else before)
-        kernel = vm.find_kernel(mutant.kernel)
+        kernel = machine.find_kernel(mutant.kernel)
         stage = self._place / f"stage{mutant.kernel}"
         command = [places.program("make", "make"), "-s", "-C", str(self._source)]
-        command += [f"KDIR={vm_module.headers(kernel)}", f"STAGE={stage}", "KCFLAGS=-w"]
+        command += [f"KDIR={module.headers(kernel)}", f"STAGE={stage}", "KCFLAGS=-w"]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         finally:
@@ -85,7 +87,7 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         script = f"insmod {modules[0]} && insmod {modules[1]} && exec {HERE}/guest.sh {name} "
         script += f"{limit_s - 60} {program} {mutant.arguments}"
-        guest = vm.Guest(
+        guest = machine.Guest(
             ["sh", "-c", script],
             mutant.kernel,
             memory_mb=2048,
@@ -93,11 +95,11 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
             shares=[Path(name)],
             load=needs.strip().replace(",", " ").split(),
         )
-        outcome = vm.run(guest)
+        outcome = machine.run(guest)
         said, errors = (Path(name) / f"{mutant.program}.{each}" for each in ("out", "err"))
         text = said.read_text() if said.exists() else ""
         assert "[ RUN " in text, f"it did not run: {outcome.console}"
-        cases = selftest.cmocka_cases(mutant.program, text, errors.read_text())
+        cases = reports.cmocka_cases(mutant.program, text, errors.read_text())
     noticed = [f"{each.name}: {each.reason}" for each in cases if each.verdict != "passed"]
     return noticed + outcome.complaints
 
@@ -105,7 +107,7 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
 @pytest.mark.parametrize("mutant", [UNCHANGED, *MUTANTS], ids=lambda mutant: mutant.name)
 def test_mutant(mutant: Mutant, workshop: Workshop) -> None:
     try:
-        vm.find_kernel(mutant.kernel)
+        machine.find_kernel(mutant.kernel)
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
     noticed = what_is_noticed(workshop.modules(mutant), mutant)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import namespaces, places, selftest
+from beowire import namespaces, places
+from beowire.selftest import reports
 
 LIMIT_S = 900
 """Only what hangs takes that long, beside any number of busy processes."""
@@ -40,7 +41,7 @@ def run_in_namespace(
             **environment,
         },
     )
-    cases = selftest.cmocka_cases(name, done.stdout, done.stderr)
+    cases = reports.cmocka_cases(name, done.stdout, done.stderr)
     assert len(cases) >= 5, done.stdout + done.stderr
     assert [each for each in cases if each.verdict != "passed"] == []
     return [json.loads(each.read_text()) for each in stats.glob("*.json")]

@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 import pytest
-from beowire.cluster import Cluster
+from beowire.run.cluster import Cluster
 from mpi_lab import FaultySwitch, lab_behind, lab_of
 
 

@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from beowire import lab_jobs, lab_up, namespaces
-from beowire.cluster import Cluster
-from beowire.lab import Lab, Shape
-from beowire.launch import Job
-from beowire.path import JobRecord
-from beowire.run import run
+from beowire import namespaces
+from beowire.lab import jobs, up
+from beowire.lab.lab import Lab, Shape
+from beowire.run.cluster import Cluster
+from beowire.run.job import run
+from beowire.run.launch import Job
+from beowire.run.path import JobRecord
 from mpi_lab import lab_behind
 from mpi_programs import executable
 
@@ -67,7 +68,7 @@ class Onward:
     def strike(self, shapes: dict[str, Shape]) -> None:
         """Gives the links of these nodes new shapes, and notes when."""
         self.struck_at_s = time.monotonic()
-        lab_up.reshape(self.lab.name, shapes)
+        up.reshape(self.lab.name, shapes)
 
 
 Drill = Callable[[Onward], None]
@@ -169,4 +170,4 @@ def left_behind(cluster: Cluster) -> list[str]:
     lab = lab_behind(cluster)
     networks = [lab.namespace_path(node) for node in lab.node_names()]
     left = [f"process {pid}" for pid in namespaces.processes(networks)]
-    return left + [str(path) for path in lab.directory.glob(f"{lab_jobs.PREFIX}*")]
+    return left + [str(path) for path in lab.directory.glob(f"{jobs.PREFIX}*")]

@@ -7,9 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from beowire import cluster, lab_up, places
-from beowire.cluster import Cluster
-from beowire.lab import MTU_DEFAULT_BYTES, Lab, Shape, load_ready
+from beowire import places
+from beowire.lab import up
+from beowire.lab.lab import MTU_DEFAULT_BYTES, Lab, Shape, load_ready
+from beowire.run import cluster
+from beowire.run.cluster import Cluster
 
 MODULE = Path("/proc/net/beowire")
 """It is there where the kernel module is loaded."""
@@ -30,13 +32,13 @@ def lab_of(nodes: int) -> Iterator[Cluster]:
     """A lab of that many nodes, for as long as the context lasts. The kernel module is used where
     it is loaded."""
     name = f"test-mpi-{os.getpid()}-{nodes}"
-    lab_up.up(name, nodes, MTU_DEFAULT_BYTES)
+    up.up(name, nodes, MTU_DEFAULT_BYTES)
     try:
         if MODULE.exists():
             attach(load_ready(name))
         yield cluster.of_lab(name)
     finally:
-        lab_up.down(name)
+        up.down(name)
 
 
 def lab_behind(where: Cluster) -> Lab:
@@ -55,9 +57,9 @@ class FaultySwitch:
         """From now on these shares of frames are lost and damaged, on every port."""
         made = lab_behind(self.cluster)
         shape = Shape(loss=loss, corrupt=corrupt)
-        lab_up.reshape(made.name, dict.fromkeys(made.node_names(), shape))
+        up.reshape(made.name, dict.fromkeys(made.node_names(), shape))
 
     def counts(self) -> tuple[int, int]:
         """The frames lost and the frames damaged since shape() was called."""
-        ports = lab_up.port_counts(load_ready(lab_behind(self.cluster).name)).values()
+        ports = up.port_counts(load_ready(lab_behind(self.cluster).name)).values()
         return sum(port.lost for port in ports), sum(port.corrupted for port in ports)

@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from beowire import endings, launch, path, places
-from beowire.cluster import Cluster
-from beowire.launch import Job, Transport
-from beowire.mpi import Mpi, find
-from beowire.path import JobRecord
-from beowire.run import run, run_captured
+from beowire import places
+from beowire.run import endings, launch, path
+from beowire.run.cluster import Cluster
+from beowire.run.job import run, run_captured
+from beowire.run.launch import Job, Transport
+from beowire.run.mpi import Mpi, find
+from beowire.run.path import JobRecord
 from mpi_lab import MODULE, NODES_WITHOUT
 
 HANG_S = 240.0

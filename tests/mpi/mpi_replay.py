@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from beowire import namespaces
-from beowire.lab import Lab
+from beowire.lab.lab import Lab
 
 _ETH_P_ALL = 3
 _SO_ATTACH_FILTER = 26

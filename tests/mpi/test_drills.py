@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from beowire import lab_up
-from beowire.cluster import Cluster
-from beowire.lab import Lab, Shape, load_ready
+from beowire.lab import up
+from beowire.lab.lab import Lab, Shape, load_ready
+from beowire.run.cluster import Cluster
 from mpi_drill import Onward, left_behind, run_drill
 from mpi_lab import lab_behind, lab_of
 from mpi_replay import Hello, ear, stranger
@@ -43,12 +43,12 @@ def place(three: Cluster) -> Iterator[Cluster]:
     """The nodes, whole again afterwards."""
     yield three
     made = lab_behind(three)
-    lab_up.reshape(made.name, dict.fromkeys(made.node_names(), Shape()))
+    up.reshape(made.name, dict.fromkeys(made.node_names(), Shape()))
 
 
 def dropped(made: Lab, node: str) -> int:
     """The raw frames of the node's that its link has dropped since it got its shape."""
-    count: int = lab_up.port_counts(load_ready(made.name))[node].raw_dropped
+    count: int = up.port_counts(load_ready(made.name))[node].raw_dropped
     return count
 
 

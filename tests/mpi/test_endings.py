@@ -2,8 +2,8 @@
 """Ranks that stop: for good, by SIGKILL or exit(), or for half a minute, by SIGSTOP."""
 
 import pytest
-from beowire.cluster import Cluster
-from beowire.mpi import Mpi
+from beowire.run.cluster import Cluster
+from beowire.run.mpi import Mpi
 from mpi_programs import run_given_up, run_killed, run_program
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")

@@ -6,11 +6,11 @@ import math
 import subprocess
 
 import pytest
-from beowire.bench import between_nodes_bytes
-from beowire.cluster import Cluster
+from beowire.bench.pingpong import between_nodes_bytes
 from beowire.errors import BeowireError
-from beowire.launch import Transport
-from beowire.mpi import Mpi
+from beowire.run.cluster import Cluster
+from beowire.run.launch import Transport
+from beowire.run.mpi import Mpi
 from mpi_programs import executable, run_example
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")

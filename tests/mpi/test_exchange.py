@@ -6,13 +6,13 @@ import json
 
 import pytest
 from beowire import places
-from beowire.cluster import Cluster
+from beowire.bench.exchange import CALLS, TYPES, moved_bytes
 from beowire.errors import BeowireError
-from beowire.exchange_bench import CALLS, TYPES, moved_bytes
-from beowire.launch import Job, Transport
-from beowire.mpi import Mpi
-from beowire.path import prove
-from beowire.run import run_captured
+from beowire.run.cluster import Cluster
+from beowire.run.job import run_captured
+from beowire.run.launch import Job, Transport
+from beowire.run.mpi import Mpi
+from beowire.run.path import prove
 from mpi_programs import HANG_S, executable, run_example
 
 SIZES = "16,1000,9000,100k"

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from beowire.mpi import Mpi
+from beowire.run.mpi import Mpi
 from mpi_lab import FaultySwitch
 from mpi_programs import MEBI, run_example, run_program
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 from beowire import places
-from beowire.cluster import Cluster
-from beowire.lab import Lab
+from beowire.lab.lab import Lab
+from beowire.run.cluster import Cluster
 from mpi_lab import lab_behind
 from mpi_programs import HANG_S
 

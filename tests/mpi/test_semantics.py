@@ -8,8 +8,8 @@ MPI and under MPICH.
 import re
 
 import pytest
-from beowire.cluster import Cluster
-from beowire.mpi import Mpi
+from beowire.run.cluster import Cluster
+from beowire.run.mpi import Mpi
 from mpi_programs import PAYLOAD_BYTES, PROGRAMS, run_program
 
 MPIS: tuple[Mpi, ...] = ("openmpi", "mpich")

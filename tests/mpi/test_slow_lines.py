@@ -5,11 +5,11 @@ received: the same semantics, more at once."""
 from collections.abc import Iterator
 
 import pytest
-from beowire import lab_up
-from beowire.cluster import Cluster
-from beowire.lab import Shape
-from beowire.mpi import Mpi
-from beowire.path import JobRecord
+from beowire.lab import up
+from beowire.lab.lab import Shape
+from beowire.run.cluster import Cluster
+from beowire.run.mpi import Mpi
+from beowire.run.path import JobRecord
 from mpi_lab import lab_behind, lab_of
 from mpi_programs import MEBI, run_example, run_program
 
@@ -39,7 +39,7 @@ def slow() -> Iterator[Cluster]:
         lab = lab_behind(made)
         if lab.mode == "loopback":
             pytest.skip(f"no lines whose rate could be limited: {lab.reason}")
-        lab_up.reshape(lab.name, dict.fromkeys(lab.node_names(), Shape(rate_bits=RATE_BITS)))
+        up.reshape(lab.name, dict.fromkeys(lab.node_names(), Shape(rate_bits=RATE_BITS)))
         yield made
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 from beowire import places
-from beowire.cluster import Cluster
-from beowire.launch import Job
-from beowire.path import JobRecord
-from beowire.run import run
+from beowire.run.cluster import Cluster
+from beowire.run.job import run
+from beowire.run.launch import Job
+from beowire.run.path import JobRecord
 from mpi_lab import lab_behind, lab_of
 from mpi_programs import HANG_S, MEBI, executable
 

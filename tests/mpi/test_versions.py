@@ -9,8 +9,8 @@ import math
 import re
 
 import pytest
-from beowire import mpi
-from beowire.cluster import Cluster
+from beowire.run import mpi
+from beowire.run.cluster import Cluster
 from mpi_lab import FaultySwitch
 from mpi_programs import PAYLOAD_BYTES, PROGRAMS, run_example, run_killed, run_program
 

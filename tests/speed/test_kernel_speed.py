@@ -12,8 +12,10 @@ import statistics
 
 import budgets
 import pytest
-from beowire import kernel_bench, places, vm, vm_counted
+from beowire import places
+from beowire.bench import kernel
 from beowire.errors import BeowireError
+from beowire.vm import counted, machine
 from remembered import remembered
 
 LONG = 1 << 20
@@ -33,12 +35,12 @@ def measured() -> tuple[str, list[int]]:
     """The series of the guest's kernel ("6.1"), and instructions for one message, sent and
     received, of each case."""
     try:
-        kernel = vm.find_kernel("")
+        stock = machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
-    series = ".".join(kernel.release.split(".")[:2])
-    guest = vm.Guest(
-        [str(places.product(kernel_bench.PROGRAM)), "--rounds", "1", *(case(*c) for c in CASES)],
+    series = ".".join(stock.release.split(".")[:2])
+    guest = machine.Guest(
+        [str(places.product(kernel.PROGRAM)), "--rounds", "1", *(case(*c) for c in CASES)],
         cpus=1,
         memory_mb=512,
         limit_s=LIMIT_S,
@@ -49,7 +51,7 @@ def measured() -> tuple[str, list[int]]:
         # once: 2.8 % less for a long message.
         boot="transparent_hugepage=never",
     )
-    told = [json.loads(line) for line in vm_counted.run(guest).splitlines()]
+    told = [json.loads(line) for line in counted.run(guest).splitlines()]
     trips = [
         [value for value, times in each["whole"] for _ in range(times)]
         for each in told

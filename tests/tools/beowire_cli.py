@@ -11,8 +11,9 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from beowire import lab, lab_up, namespaces, places
+from beowire import namespaces, places
 from beowire.errors import BeowireError
+from beowire.lab import lab, up
 
 COMMAND = [sys.executable, "-P", "-m", "beowire"]
 
@@ -50,7 +51,7 @@ def no_pair() -> str:
         places.product("hosts/user/beowire-pingpong")
     except BeowireError as error:
         return str(error)
-    _, reason = lab_up.choose_mode()
+    _, reason = up.choose_mode()
     return reason
 
 
@@ -76,7 +77,7 @@ def fresh_name() -> str:
 def remove(name: str) -> None:
     """Removes the lab if there is one."""
     if lab.exists(name):
-        lab_up.down(name)
+        up.down(name)
 
 
 def traces(name: str) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import beowire_cli
 import pytest
-from beowire import lab, lab_up
+from beowire.lab import lab, up
 from hypothesis import HealthCheck, settings
 from own_shm import own_shared_memory
 
@@ -27,7 +27,7 @@ def two_nodes(lab_name: str) -> lab.Lab:
     """A lab of two nodes whose frames all carry what TCP segments carry: offloads are off."""
     if beowire_cli.NO_NAMESPACES:
         pytest.skip(f"raw frames: {beowire_cli.NO_NAMESPACES}")
-    return lab_up.up(lab_name, 2, 9000, offloads=False)
+    return up.up(lab_name, 2, 9000, offloads=False)
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +41,6 @@ def own_shm() -> Iterator[None]:
 def job_lab() -> Iterator[lab.Lab]:
     """A lab of two nodes for MPI jobs, shared by the tests of a module."""
     name = beowire_cli.fresh_name()
-    made = lab_up.up(name, 2, 9000)
+    made = up.up(name, 2, 9000)
     yield made
     beowire_cli.remove(name)

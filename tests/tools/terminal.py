@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from beowire.lab import marked_processes
+from beowire.lab.lab import marked_processes
 from beowire_cli import COMMAND
 
 PATIENCE_S = 400.0

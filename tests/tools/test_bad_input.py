@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beowire import lab, lab_up, places
+from beowire import places
+from beowire.lab import lab, up
 from beowire_cli import COMMAND, Answer, beowire, small_file_system, traces
 
 pytestmark = pytest.mark.skipif(
@@ -122,7 +123,7 @@ def test_settings_are_refused_once(variable: str, value: str, said: str, job_lab
 
 
 def test_a_ping_pong_of_one_node(lab_name: str) -> None:
-    lab_up.up(lab_name, 1, 9000)
+    up.up(lab_name, 1, 9000)
     assert "needs two nodes" in refused("bench", "pingpong", "--lab", lab_name)
 
 

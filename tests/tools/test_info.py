@@ -7,7 +7,7 @@ import signal
 import subprocess
 
 import pytest
-from beowire import lab
+from beowire.lab import lab
 from beowire_cli import COMMAND, beowire
 
 

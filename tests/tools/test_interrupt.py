@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beowire import lab, mpi, places
+from beowire import places
+from beowire.lab import lab
+from beowire.run import mpi
 from beowire_cli import NO_NAMESPACES, traces
 from terminal import Terminal, on_terminal
 

@@ -15,11 +15,11 @@ MUTANTS = places.root() / "tests" / "mutants"
 EVERY = 15
 """Of so many defects one is tried in a normal run, and those of files that changed last."""
 
-NOTICES = "tests/tools/test_host_names.py::test_names_that_are_none[a;id]"
+NOTICES = "tests/tools/run/test_host_names.py::test_names_that_are_none[a;id]"
 GOOD = f"""
 [[mutant]]
 name = "at-in-names"
-file = "tools/beowire/host_names.py"
+file = "tools/beowire/run/host_names.py"
 function = "check"
 says = "every text is a name"
 old = 'raise BeowireError'

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab, lab_rootless, places, private_dir
+from beowire import places, private_dir
 from beowire.errors import BeowireError
+from beowire.lab import lab, rootless
+from beowire.run import cluster
 
 NOBODY = 65534
 
@@ -19,7 +21,7 @@ USES: list[Callable[[], object]] = [
     lambda: lab.load("x"),
     lambda: lab.exists("x"),
     lambda: cluster.of_lab("x"),
-    lab_rootless.holder,
+    rootless.holder,
     lambda: lab.locked().__enter__(),
 ]
 

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from beowire import drawing, lab_rootless, report
+from beowire import drawing, report
 from beowire.errors import BeowireError
+from beowire.lab import rootless
 from beowire.row_file import RowFile
 from beowire_cli import beowire
 
@@ -143,6 +144,6 @@ def test_a_report_that_vanished_is_made_again_and_one_that_changed_refused(tmp_p
 @pytest.mark.parametrize("option", [["--report", "lab"], ["--report=lab"]])
 def test_the_option_is_no_command(option: list[str]) -> None:
     assert report.without([*option, "doctor"]) == ["doctor"]
-    assert not lab_rootless.concerns_labs([*option, "doctor"])
-    assert lab_rootless.concerns_labs([*option, "lab", "up"])
+    assert not rootless.concerns_labs([*option, "doctor"])
+    assert rootless.concerns_labs([*option, "lab", "up"])
     assert report.without(["run", "--report", "x"]) == ["run", "--report", "x"]

@@ -67,7 +67,7 @@ def test_the_reader_of_what_a_job_says_can_be_ended() -> None:
     """It holds signals back only until it has left the terminal's group."""
     text = """
 import os, signal, subprocess
-from beowire.once import told_once
+from beowire.run.once import told_once
 with told_once(None):
     children = open(f"/proc/self/task/{os.getpid()}/children").read().split()
     while os.getsid(int(children[0])) == os.getsid(0):

@@ -12,8 +12,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from beowire import places, vm
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.vm import machine
 from remembered import remembered
 
 INSIDE = "BEOWIRE_TEST_IN_GUEST"
@@ -53,8 +54,8 @@ def _verdicts(tests: tuple[str, ...]) -> dict[str, str]:
             *(f"{root}/tests/user/test_user_links.py::{each}" for each in tests),
         ]
         with (share / "output").open("w+") as output:
-            guest = vm.Guest(command=command, memory_mb=2048, shares=[share])
-            outcome = vm.run(guest, output.fileno())
+            guest = machine.Guest(command=command, memory_mb=2048, shares=[share])
+            outcome = machine.run(guest, output.fileno())
             output.seek(0)
             print(output.read())
         assert not outcome.complaints, outcome.complaints

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 import in_guest
 import pytest
 import user_net
-from beowire import lab, lab_up, namespaces
+from beowire import namespaces
+from beowire.lab import lab, up
 from user_actor import ACKED, LATER, NOW, Actor, Couple, actor, couple
 from user_net import address, ip, link_set
 
@@ -244,9 +245,9 @@ def test_jumbo_frames_that_do_not_pass_are_not_used() -> None:
 
 def test_raw_frames_that_do_not_pass_are_replaced_by_udp() -> None:
     name = f"us{os.getpid()}raw"
-    made = lab_up.up(name, 2, 1500)
+    made = up.up(name, 2, 1500)
     try:
-        lab_up.reshape(name, dict.fromkeys(made.node_names(), lab.Shape(drop_raw=True)))
+        up.reshape(name, dict.fromkeys(made.node_names(), lab.Shape(drop_raw=True)))
         spaces = tuple(made.namespace(node) for node in made.node_names())
         with couple((spaces[0], spaces[1]), PMIX_NAMESPACE=f"{name}-job") as two:
             prove(two, "udp")
@@ -257,7 +258,7 @@ def test_raw_frames_that_do_not_pass_are_replaced_by_udp() -> None:
             wait_until("the warning", said)
             assert "using udp" in two.a.complaints + two.b.complaints
     finally:
-        lab_up.down(name)
+        up.down(name)
 
 
 def test_link_that_goes_down_and_comes_back() -> None:

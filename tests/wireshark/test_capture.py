@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import cluster, lab_up, places
-from beowire.launch import Job
-from beowire.run import run_captured
+from beowire import places
+from beowire.lab import up
+from beowire.run import cluster
+from beowire.run.job import run_captured
+from beowire.run.launch import Job
 from tshark import columns, decode
 from wire_layout import wire_layout
 
@@ -77,7 +79,7 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     directory = tmp_path_factory.mktemp("capture")
-    made = lab_up.up(f"capture-{os.getpid()}", 2, 9000)
+    made = up.up(f"capture-{os.getpid()}", 2, 9000)
     try:
         if made.mode == "loopback":
             pytest.skip(f"no namespaces for a switch: {made.reason}")
@@ -103,7 +105,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             whole,
         )
     finally:
-        lab_up.down(made.name)
+        up.down(made.name)
 
 
 @dataclass

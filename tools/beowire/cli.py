@@ -11,8 +11,9 @@ from typing import Annotated
 
 import typer
 
-from beowire import __version__, lab_rootless, places, report
+from beowire import __version__, places, report
 from beowire.errors import BeowireError
+from beowire.lab import rootless
 from beowire.terminal import note
 
 app = typer.Typer(
@@ -26,16 +27,16 @@ app = typer.Typer(
 # Each command is `app`, or this function, of this module. Its options stop at the first argument
 # where what follows is another program's.
 _COMMANDS = {
-    "lab": ("lab_cli", "app"),
-    "bench": ("bench_cli", "app"),
-    "doctor": ("doctor_cli", "app"),
-    "model": ("model_cli", "app"),
-    "wan": ("advise_cli", "app"),
-    "demo": ("demo_cli", "demo_"),
-    "test": ("selftest_cli", "run_tests"),
+    "lab": ("lab.cli", "app"),
+    "bench": ("bench.cli", "app"),
+    "doctor": ("doctor.cli", "app"),
+    "model": ("model.cli", "app"),
+    "wan": ("wan.cli", "app"),
+    "demo": ("demo.cli", "demo_"),
+    "test": ("selftest.cli", "run_tests"),
     "info": ("info_cli", "info"),
-    "vm": ("vm_cli", "run"),
-    "run": ("run_cli", "run"),
+    "vm": ("vm.cli", "run"),
+    "run": ("run.cli", "run"),
 }
 _RUNS_ANOTHER = ("vm", "run")
 
@@ -81,7 +82,7 @@ def version() -> None:
 
 def main() -> None:
     try:
-        lab_rootless.enter(sys.argv[1:])
+        rootless.enter(sys.argv[1:])
         with report.kept():
             command_line(sys.argv[1:])(prog_name="beowire")
     except BeowireError as error:
@@ -97,4 +98,4 @@ def main() -> None:
         note("interrupted")
         sys.exit(130)
     finally:
-        lab_rootless.end_if_unused()
+        rootless.end_if_unused()

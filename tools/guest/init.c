@@ -263,7 +263,7 @@ int main(void)
 	if (*root &&
 	    (chdir(root) || mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/")))
 		fail("cannot change to the host's root directory");
-	fputs("beowire guest: set up\n", stderr); /* the host looks for it: vm.py */
+	fputs("beowire guest: set up\n", stderr); /* the host looks for it: vm/machine.py */
 	status = run_job();
 	tell_leaks();
 	end(status);

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from beowire import places, selftest, vm
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
+from beowire.vm import machine
 from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
@@ -58,7 +60,9 @@ def run() -> Told:
             str(places.product("tests/kernel/link_room")),
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]
-        outcome = vm.run(vm.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True))
+        outcome = machine.run(
+            machine.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True)
+        )
         files = [each for each in out.rglob("*") if each.is_file()]
         texts = {str(each.relative_to(out)): each.read_text(errors="replace") for each in files}
         return Told(texts, outcome.complaints)
@@ -67,7 +71,7 @@ def run() -> Told:
 @pytest.fixture(scope="session")
 def guest() -> Told:
     try:
-        vm.find_kernel("")
+        machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
     return run()
@@ -76,7 +80,7 @@ def guest() -> Told:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_provider_over_the_kernel_link(program: str, guest: Told) -> None:
     said = guest.files.get(f"{program}.out", "") + guest.files.get(f"{program}.err", "")
-    cases = selftest.cmocka_cases(
+    cases = reports.cmocka_cases(
         program,
         guest.files.get(f"{program}.out", ""),
         guest.files.get(f"{program}.err", "it did not run"),

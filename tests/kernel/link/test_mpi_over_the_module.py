@@ -13,8 +13,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from beowire import places, vm
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.vm import machine
 from remembered import remembered
 
 SEMANTICS = "tests/mpi/test_semantics.py"
@@ -35,8 +36,10 @@ def run(tests: tuple[str, ...], without: int) -> dict[str, str]:
         command += ["-p", "no:cacheprovider", "-c", str(root / "tools" / "pyproject.toml")]
         command += [f"--junitxml={share}/report.xml", *(f"{root}/{each}" for each in tests)]
         with (share / "output").open("w+") as output:
-            guest = vm.Guest(command, memory_mb=4096, limit_s=LIMIT_S, shares=[share], modules=True)
-            outcome = vm.run(guest, output.fileno())
+            guest = machine.Guest(
+                command, memory_mb=4096, limit_s=LIMIT_S, shares=[share], modules=True
+            )
+            outcome = machine.run(guest, output.fileno())
             output.seek(0)
             print(output.read())
         assert not outcome.complaints, outcome.complaints
@@ -55,7 +58,7 @@ def verdict(case: ElementTree.Element) -> tuple[str, str]:
 @pytest.fixture(scope="module", autouse=True)
 def kernel() -> None:
     try:
-        vm.find_kernel("")
+        machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from beowire import places, selftest, vm, vm_kernel
+from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest import reports
+from beowire.vm import kernels, machine
 from remembered import remembered
 
 SOURCE = Path(__file__).with_name("test_server.c")
@@ -26,8 +28,8 @@ SCRIPT = '"$1" "$2" 2>&1; status=$?; rmmod beowire_datagram beowire || exit 99; 
 class Run:
     """What came out of a guest."""
 
-    cases: dict[str, selftest.Case]
-    outcome: vm.Outcome
+    cases: dict[str, reports.Case]
+    outcome: machine.Outcome
 
 
 @remembered
@@ -37,18 +39,18 @@ def run(kernel: str) -> Run:
     server = places.product("hosts/kernel/server/beowire-server")
     with tempfile.TemporaryFile("w+") as said:
         command = ["sh", "-c", SCRIPT, "sh", str(program), str(server)]
-        guest = vm.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
-        outcome = vm.run(guest, said.fileno())
+        guest = machine.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
+        outcome = machine.run(guest, said.fileno())
         said.seek(0)
         output = said.read()
     print(output)
-    cases = selftest.cmocka_cases("test_server", output, output)
+    cases = reports.cmocka_cases("test_server", output, output)
     return Run({case.name.split(": ")[1]: case for case in cases}, outcome)
 
 
 def run_or_skip(kernel: str) -> Run:
     try:
-        vm.find_kernel(kernel)
+        machine.find_kernel(kernel)
     except BeowireError as error:
         pytest.skip(f"no such kernel for guests: {error}")
     return run(kernel)
@@ -62,7 +64,7 @@ def test_server(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kernel", ["", pytest.param(vm_kernel.NEWER, marks=pytest.mark.long)], ids=["stock", "newer"]
+    "kernel", ["", pytest.param(kernels.NEWER, marks=pytest.mark.long)], ids=["stock", "newer"]
 )
 def test_nothing_remains_and_the_kernel_is_content(kernel: str) -> None:
     outcome = run_or_skip(kernel).outcome

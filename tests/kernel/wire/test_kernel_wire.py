@@ -8,9 +8,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from beowire import places, vm, vm_several
+from beowire import places
 from beowire.errors import BeowireError
-from beowire.vm_wire import Faults
+from beowire.vm import machine, several
+from beowire.vm.wire import Faults
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = 400
@@ -21,16 +22,16 @@ BAD = Faults(
 
 
 def run(
-    words: list[str], network: vm_several.Network, shares: list[Path]
-) -> tuple[vm_several.Outcomes, str]:
+    words: list[str], network: several.Network, shares: list[Path]
+) -> tuple[several.Outcomes, str]:
     """Both guests run this; how they ended, and what they said."""
     try:
-        vm.find_kernel("")
+        machine.find_kernel("")
     except BeowireError as error:
         pytest.skip(f"there are no guests here: {error}")
-    guest = vm.Guest(words, memory_mb=768, limit_s=LIMIT_S, shares=shares, modules=True)
+    guest = machine.Guest(words, memory_mb=768, limit_s=LIMIT_S, shares=shares, modules=True)
     with tempfile.TemporaryFile("w+") as said:
-        outcomes = vm_several.run(guest, network, said.fileno())
+        outcomes = several.run(guest, network, said.fileno())
         said.seek(0)
         text = said.read()
     for outcome in outcomes.guests:
@@ -41,12 +42,12 @@ def run(
 @pytest.mark.parametrize(
     "network",
     [
-        vm_several.Network(2, "virtio-net-pci", 1500, BAD),
-        pytest.param(vm_several.Network(2, "e1000e", 9000, BAD), marks=pytest.mark.long),
+        several.Network(2, "virtio-net-pci", 1500, BAD),
+        pytest.param(several.Network(2, "e1000e", 9000, BAD), marks=pytest.mark.long),
     ],
     ids=["virtio, 1500", "e1000e, 9000"],
 )
-def test_every_byte_arrives_over_a_bad_wire(network: vm_several.Network) -> None:
+def test_every_byte_arrives_over_a_bad_wire(network: several.Network) -> None:
     exchange = str(places.product("tests/kernel/wire/exchange"))
     outcomes, text = run([exchange, "60", "only"], network, [])
     assert text.count("60 messages each way") == 2
@@ -57,7 +58,7 @@ def test_every_byte_arrives_over_a_bad_wire(network: vm_several.Network) -> None
 def test_a_full_queue_of_the_interface_costs_no_frame() -> None:
     """A virtual NIC that looks after its queue, of 256 frames, every 200 ms only."""
     exchange = str(places.product("tests/kernel/wire/exchange"))
-    network = vm_several.Network(2, nic_options="tx=timer,x-txtimer=200000000")
+    network = several.Network(2, nic_options="tx=timer,x-txtimer=200000000")
     _, text = run([exchange, "1000", "full", "at-once"], network, [])
     assert text.count("1000 messages each way") == 2
     waited = sum(int(count) for count in re.findall(r"(\d+) frames had to wait", text))
@@ -68,7 +69,7 @@ def test_endpoints_of_user_space_beside_the_module() -> None:
     words = [str(HERE / "beside.sh"), str(places.product("tests/kernel/wire/exchange"))]
     words.append(str(places.product("hosts/user/beowire-pingpong")))
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as stats:
-        _, text = run([*words, stats], vm_several.Network(2), [Path(stats)])
+        _, text = run([*words, stats], several.Network(2), [Path(stats)])
         told = [json.loads(each.read_text()) for each in Path(stats).glob("*.json")]
     assert text.count("20 messages each way") == 2, text
     # The client over the module, the one over bare frames, and their two servers.

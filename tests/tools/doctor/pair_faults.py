@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import beowire_cli
-from beowire import lab, lab_up, namespaces
-from beowire.topology import End, Host, Interface, Link, Model, Topology
+from beowire import namespaces
+from beowire.lab import lab, up
+from beowire.topology.topology import End, Host, Interface, Link, Model, Topology
 from pyroute2 import IPRoute
 
 LINE = Model(rate_bits=200_000_000, delay_ns=5_000_000, queue_bytes=8 << 20)
@@ -40,7 +41,7 @@ def topology() -> Topology:
 def made(name: str) -> Iterator[lab.Lab]:
     """The lab, gone afterwards."""
     try:
-        yield lab_up.up_topology(name, topology())
+        yield up.up_topology(name, topology())
     finally:
         beowire_cli.remove(name)
 

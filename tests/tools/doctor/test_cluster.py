@@ -7,13 +7,14 @@ from typing import Any
 
 import beowire_cli
 import pytest
-from beowire import __version__, lab, lab_up, namespaces
-from beowire.cluster import of_hosts
+from beowire import __version__, namespaces
 from beowire.doctor import answers
+from beowire.doctor.cli import app
 from beowire.doctor.everywhere import ask
 from beowire.doctor.uniformity import differences, duplicates, findings
-from beowire.doctor_cli import app
 from beowire.errors import BeowireError
+from beowire.lab import lab, up
+from beowire.run.cluster import of_hosts
 from pyroute2 import IPRoute
 from typer.testing import CliRunner
 
@@ -151,7 +152,7 @@ def test_no_node_at_all_is_an_error(agent: str) -> None:
     bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
 )
 def test_a_nodes_copy_and_one_without_ipv6_are_found(lab_name: str) -> None:
-    made: lab.Lab = lab_up.up(lab_name, 3, 1500)
+    made: lab.Lab = up.up(lab_name, 3, 1500)
 
     def link() -> tuple[str, list[str]]:
         (found,) = (each for each in answers.links() if each["name"] == "eth0")
@@ -191,7 +192,7 @@ def test_a_nodes_copy_and_one_without_ipv6_are_found(lab_name: str) -> None:
     bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"
 )
 def test_the_node_of_a_lab_that_differs_is_found(lab_name: str) -> None:
-    made: lab.Lab = lab_up.up(lab_name, 3, 9000)
+    made: lab.Lab = up.up(lab_name, 3, 9000)
 
     def narrow() -> None:
         Path("/proc/sys/net/ipv4/tcp_sack").write_text("0")

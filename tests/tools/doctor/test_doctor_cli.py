@@ -16,12 +16,12 @@ from pathlib import Path
 import beowire_cli
 import pytest
 from beowire.doctor import watch
+from beowire.doctor.cli import app
 from beowire.doctor.examine import State, examine
 from beowire.doctor.node import Goal, Node
 from beowire.doctor.registry import ALL
 from beowire.doctor.source import Source
 from beowire.doctor.words import counted
-from beowire.doctor_cli import app
 from beowire.errors import BeowireError
 from beowire_cli import COMMAND, Answer
 from faults import FAULTS

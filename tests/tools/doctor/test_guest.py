@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from beowire import vm, vm_kernel, vm_wire
 from beowire.errors import BeowireError
-from beowire.vm_guest import Seat
+from beowire.vm import kernels, machine, wire
+from beowire.vm.guest import Seat
 from guest_faults import BOOT, BOOTED
 
 _HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ def test_faults_of_a_whole_machine_and_of_a_nic_are_found_mended_and_taken_back(
     tmp_path: Path, nic: str, boot: str, least: int, expected: tuple[str, ...]
 ) -> None:
     try:
-        vm_kernel.find()
+        kernels.find()
     except BeowireError as error:
         pytest.skip(f"no kernel for guests: {error}")
     meet = tmp_path / "meet"
@@ -33,11 +33,11 @@ def test_faults_of_a_whole_machine_and_of_a_nic_are_found_mended_and_taken_back(
     program = f"{sys.executable} {_HERE}/guest_faults.py {nic}"
     script = f"PYTHONPATH={paths} BEOWIRE_STATE=/tmp/state exec {program} 2>&1"
     read, write = os.pipe()
-    with os.fdopen(read) as output, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as wire:
-        wire.bind(str(vm_wire.wire_end(tmp_path, 1)))
+    with os.fdopen(read) as output, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as cable:
+        cable.bind(str(wire.wire_end(tmp_path, 1)))
         try:
-            outcome = vm.run(
-                vm.Guest(
+            outcome = machine.run(
+                machine.Guest(
                     ["sh", "-c", script],
                     cpus=4,
                     limit_s=900,

@@ -13,8 +13,9 @@ from pathlib import Path
 import beowire_cli
 import pair_faults
 import pytest
-from beowire import lab, namespaces, places
+from beowire import namespaces, places
 from beowire.doctor import journal
+from beowire.lab import lab
 from pair_faults import FAULTS, PairFault
 
 pytestmark = pytest.mark.skipif(
@@ -220,7 +221,7 @@ def test_a_peer_that_ssh_does_not_reach_is_named(line: lab.Lab) -> None:
 def test_a_peer_is_reached_by_ssh(line: lab.Lab) -> None:
     """What stands for ssh takes a host and a command line for a shell there, as ssh does."""
     here = ["lab", "exec", line.name, "node1", "--", "env", "-u", "BEOWIRE_LAB"]
-    agent = f"sh {places.package_file('agent.sh')}"
+    agent = f"sh {places.package_file('run/agent.sh')}"
     words = [*beowire_cli.COMMAND, "doctor", "probe", "--peer", "node2", "--ssh", agent]
     place = f"BEOWIRE_LAB_DIR={line.directory}"
     done = beowire_cli.beowire(*here, place, *words, "--quick", "--rounds", "3", "--json")

@@ -2,12 +2,12 @@
 """What a probe makes of its measurements, on series whose truth is known."""
 
 import pytest
+from beowire.bench.samples import Ratio
 from beowire.doctor import headroom, loggp, parts
 from beowire.doctor.draws import between, estimate, of_rounds
 from beowire.doctor.gain import HERE, THERE, Told
 from beowire.doctor.keep import helped, together
 from beowire.doctor.series import Key, Mode, Series, Transport, Wait
-from beowire.samples import Ratio
 
 _ROUNDS = 9
 _NOISE = (0.97, 0.98, 0.99, 1.0, 1.0, 1.0, 1.01, 1.02, 1.03)

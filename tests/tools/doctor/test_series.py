@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from beowire.cluster import Cluster
 from beowire.doctor import series
 from beowire.doctor.pair import Pair
 from beowire.doctor.series import Measurer, Turn, measure
 from beowire.errors import BeowireError
+from beowire.run.cluster import Cluster
 
 _PAIR = Pair(Cluster(["peer"], ["false"]), "192.0.2.2", "192.0.2.1")
 _ALL = ("tcp", "packet", "beowire")

@@ -3,7 +3,7 @@
 
 import sys
 
-from beowire.doctor_cli import app
+from beowire.doctor.cli import app
 from beowire.errors import BeowireError
 from beowire.terminal import note
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from beowire.samples import CONFIDENCE
+from beowire.bench.samples import CONFIDENCE
 
 if TYPE_CHECKING:
     from numpy import float64

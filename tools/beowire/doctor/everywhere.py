@@ -11,8 +11,8 @@ from ClusterShell.Task import task_self
 from ClusterShell.Worker.Exec import ExecWorker
 
 from beowire import __version__, places
-from beowire.cluster import Cluster
 from beowire.doctor.uniformity import Told
+from beowire.run.cluster import Cluster
 
 FINDINGS = 1
 _HOST = "%h"

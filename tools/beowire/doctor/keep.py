@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from beowire.bench.samples import CONFIDENCE, Ratio, paired
 from beowire.doctor import fix, journal
 from beowire.doctor.examine import Outcome
 from beowire.doctor.fix import Result, Step
@@ -17,7 +18,6 @@ from beowire.doctor.node import Goal, Node
 from beowire.doctor.series import NAMES, Key, Measurer, Series, Transport, Turn
 from beowire.doctor.setting import same
 from beowire.doctor.source import Source
-from beowire.samples import CONFIDENCE, Ratio, paired
 
 _SHORT_BYTES = 8
 _LONG_BYTES = 1 << 16

@@ -20,8 +20,8 @@ from functools import partial
 from typing import Any
 
 from beowire import places, signals
-from beowire.cluster import Cluster, of_hosts, of_lab
 from beowire.errors import BeowireError
+from beowire.run.cluster import Cluster, of_hosts, of_lab
 
 _PORTS = range(20000, 30000)
 """Below those that the kernel gives away by itself (net.ipv4.ip_local_port_range)."""

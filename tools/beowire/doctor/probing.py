@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from beowire import __version__, remote
+from beowire import __version__
 from beowire.doctor import answers, everywhere, gain, headroom, loggp, parts, report
 from beowire.doctor.check import Check
 from beowire.doctor.draws import Estimate, estimate, of_rounds
@@ -26,6 +26,7 @@ from beowire.doctor.series import (
 )
 from beowire.doctor.source import Source
 from beowire.errors import BeowireError
+from beowire.run import remote
 
 SIZES = (8, 1024, 5000, 65536)
 """Of ping-pongs; 5000 bytes are the thesis's [A11]."""

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Remarks of Beowire's are told once per job; all other text passes untouched and at once."""
+
+import tempfile
+
+import pytest
+from beowire.run.once import Once, told_once
+
+TEXT = (
+    b"beowire: node2 is gone\nother\nbeowire: node3 is gone\nbeowire: node2 is gone\n"
+    b"other\nbeo\n\nit said beowire: node2 is gone\nbeowire: node3 is gone\nno end"
+)
+PASSED = (
+    b"beowire: node2 is gone\nother\nbeowire: node3 is gone\n"
+    b"other\nbeo\n\nit said beowire: node2 is gone\nno end"
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 9, 10, 50, 1000])
+def test_in_pieces_of_any_size(size: int) -> None:
+    once = Once()
+    passed = b"".join(once.feed(TEXT[at : at + size]) for at in range(0, len(TEXT), size))
+    assert passed + once.end() == PASSED
+
+
+def test_other_text_is_not_held_back() -> None:
+    once = Once()
+    assert once.feed(b"50 %") == b"50 %"
+    assert once.feed(b"\rbeowire: x\nbe") == b"\rbeowire: x\n"
+    assert once.feed(b"t") == b"bet"
+    assert once.end() == b""
+
+
+def test_a_line_without_an_end_is_not_held_for_ever() -> None:
+    once = Once()
+    assert once.feed(b"beowire: " + bytes(5000)) == b"beowire: " + bytes(5000)
+    assert once.feed(b"more") == b"more"
+
+
+def test_a_remark_without_an_end_is_not_lost() -> None:
+    once = Once()
+    assert once.feed(b"beowire: node2") == b""
+    assert once.end() == b"beowire: node2"
+
+
+def test_what_is_written_to_the_descriptor_arrives() -> None:
+    with tempfile.TemporaryFile() as file:
+        with told_once(file) as told, open(told.descriptor, "wb", closefd=False) as stream:
+            stream.write(TEXT)
+        file.seek(0)
+        assert file.read() == PASSED

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Which package of the tools may use which: what they share uses none of them, and no arrow is new
+without being written down here."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import beowire
+
+PACKAGE = Path(beowire.__file__).parent
+SHARED = "what all share"
+USES = {
+    SHARED: set(),
+    "topology": set(),
+    "vm": set(),
+    "selftest": set(),
+    "lab": {"topology"},
+    "run": {"lab"},
+    "bench": {"topology", "lab", "run", "vm", "wan"},  # `bench wan` is a command of both
+    "wan": {"topology", "lab", "run", "bench"},
+    "model": {"topology", "lab", "run", "bench"},
+    "demo": {"lab", "run", "bench"},
+    "doctor": {"lab", "run", "bench"},
+}
+COMMAND = PACKAGE / "cli.py"
+"""Loads the packages' commands, and enters the namespaces of labs before."""
+
+
+def imported(text: str) -> Iterator[str]:
+    """The packages of the tools that a source names, wherever in it."""
+    for node in ast.walk(ast.parse(text)):
+        named = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            named = [f"{node.module}.{each.name}" for each in node.names]
+        elif isinstance(node, ast.Import):
+            named = [each.name for each in node.names]
+        for name in named:
+            whole, _, rest = name.partition(".")
+            if whole == "beowire" and (room := rest.partition(".")[0]) in USES:
+                yield room
+
+
+def room_of(file: Path) -> str:
+    inside = file.relative_to(PACKAGE).parts
+    return inside[0] if len(inside) > 1 else SHARED
+
+
+def test_each_package_uses_only_those_it_may() -> None:
+    sources = [file for file in PACKAGE.rglob("*.py") if file != COMMAND]
+    assert {room_of(file) for file in sources} == set(USES)
+    used: dict[str, set[str]] = {room: set() for room in USES}
+    for file in sources:
+        room = room_of(file)
+        used[room] |= set(imported(file.read_text())) - {room}
+    assert used == USES
+    assert set(imported(COMMAND.read_text())) == {"lab"}
+
+
+def test_imports_of_every_kind_are_seen() -> None:
+    text = "import beowire.vm.wire\ndef f():\n    from beowire import lab, places\n"
+    text += "    from beowire.run.mpi import find\n"
+    assert set(imported(text)) == {"vm", "lab", "run"}

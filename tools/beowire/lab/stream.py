@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A TCP stream between two interfaces of a lab, and what comes in at an interface."""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from beowire import namespaces, signals
+from beowire.errors import BeowireError
+from beowire.lab.lab import Lab
+from beowire.topology.topology import End
+
+_SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+
+
+def rx_bytes(lab: Lab, end: End) -> int:
+    """Bytes that have come in at the interface, Ethernet headers included."""
+
+    def read() -> int:
+        for line in Path("/proc/thread-self/net/dev").read_text().splitlines():
+            name, _, numbers = line.partition(":")
+            if name.strip() == end.interface:
+                return int(numbers.split()[0])
+        raise BeowireError(f"Interface {end} is gone.", "Make the lab again.")
+
+    return namespaces.within(lab.namespace_path(end.device), read)
+
+
+@contextlib.contextmanager
+def running(
+    lab: Lab, sender: End, receiver: End, *, control: str = "", buffer_bytes: int = 0
+) -> Iterator[None]:
+    """Sends as fast as it can until the end of the block, with this congestion control and these
+    buffers, or those that the kernel chooses."""
+    address = lab.addresses[receiver.device][receiver.interface].partition("/")[0]
+    listener = namespaces.within(
+        lab.namespace_path(receiver.device), partial(socket.create_server, (address, 0))
+    )
+    with listener:
+        if buffer_bytes:
+            listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, buffer_bytes)
+        connect = partial(socket.create_connection, listener.getsockname())
+        stream = namespaces.within(lab.namespace_path(sender.device), connect)
+        sink, _ = listener.accept()
+    ending = threading.Event()
+
+    def pump() -> None:
+        block = bytes(1 << 16)
+        with contextlib.suppress(OSError):
+            while not ending.is_set():
+                stream.send(block)
+
+    def drain() -> None:
+        with contextlib.suppress(OSError):
+            while sink.recv(1 << 20):
+                pass
+
+    threads = [threading.Thread(target=each) for each in (drain, pump)]
+    with stream, sink:
+        if control:
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, control.encode())
+        if buffer_bytes:
+            stream.setsockopt(socket.SOL_SOCKET, _SO_SNDBUFFORCE, buffer_bytes)
+        stream.settimeout(0.2)
+        with signals.uninterrupted():
+            for each in threads:
+                each.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            sink.shutdown(socket.SHUT_RDWR)
+            for each in threads:
+                each.join()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The command line of `beowire run`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from beowire import places
+from beowire.run import launch, path
+from beowire.run.job import check_settings
+from beowire.run.job import run as run_job
+from beowire.run.options import (
+    HostFile,
+    Hosts,
+    Lab,
+    Mpi,
+    Network,
+    Ssh,
+    choose_cluster,
+    described_lab,
+)
+from beowire.terminal import note
+
+
+def run(
+    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM ARGS...")],
+    ranks: Annotated[int, typer.Option("-n", help="Number of ranks.")],
+    transport: Annotated[Literal["beowire", "tcp"], typer.Option(help="What carries messages.")],
+    lab: Lab = None,
+    hosts: Hosts = None,
+    hostfile: HostFile = None,
+    ppn: Annotated[int, typer.Option(help="Ranks per node; 0: spread evenly.")] = 0,
+    mpi: Mpi = "openmpi",
+    bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "none",
+    tcp_stack: Annotated[
+        Literal["native", "ofi", "ucx"], typer.Option(help="Which software speaks TCP.")
+    ] = "native",
+    stats: Annotated[
+        Path | None, typer.Option(help="Write what was counted during the run to this directory.")
+    ] = None,
+    prove: Annotated[
+        bool, typer.Option("--prove", help="Fail unless the payload went as --transport says.")
+    ] = False,
+    ssh: Ssh = "ssh",
+    network: Network = "",
+) -> None:
+    """Run an MPI program: run --lab NAME -n 4 --transport beowire -- PROGRAM ARGS."""
+    where = choose_cluster(lab, hosts, hostfile, ssh, network)
+    job = launch.Job(
+        program=program,
+        ranks=ranks,
+        transport=transport,
+        mpi=mpi,
+        per_node=ppn,
+        bind=bind,
+        tcp_stack=tcp_stack,
+    )
+    if transport == "beowire":
+        check_settings(where)
+    if stats is not None:
+        places.make_output_dir(stats)
+    record = run_job(job, where, keep_stats=stats)
+    if stats is not None:
+        told = {**record.as_json(), "lab": described_lab(where)}
+        places.write_json(stats / "job.json", told)
+    if prove and record.exit_status == 0:
+        path.prove(record)
+        note(f"proved: {describe(record)}")
+    raise typer.Exit(record.exit_status)
+
+
+def describe(record: path.JobRecord) -> str:
+    """What each transport carried, in one line."""
+    return (
+        f"payload over Beowire {record.payload_bytes:,} B, raw frames {record.raw_bytes:,} B, "
+        f"TCP {record.tcp_octets:,} B (launcher included)"
+    )

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Runs one MPI job and leaves nothing of it behind.
+
+The launcher is a child in our process group, so that its input, output and Ctrl-C are the
+program's own; of its standard error only repeated remarks of Beowire's are left out. Every process
+of the job carries the job's name in its environment; what the launcher leaves alive is found and
+killed by it. Shared memory of killed processes is swept away.
+"""
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from beowire import namespaces, places, signals
+from beowire.errors import BeowireError
+from beowire.lab import jobs
+from beowire.lab.lab import marked_processes
+from beowire.run import launch
+from beowire.run.cluster import Cluster
+from beowire.run.endings import read_losses
+from beowire.run.launch import Command, Job
+from beowire.run.observer import observed
+from beowire.run.once import Passage, told_once
+from beowire.run.path import JobRecord, read_endpoints
+from beowire.terminal import note
+
+_PATIENCE_S = 10.0
+_GRACE_S = 3.0
+"""For a launcher to end once one of its ranks was lost."""
+_LOOK_S = 1.0
+_ROOM_BYTES = 24 << 20
+_ROOM_FILES = 100
+_PR_SET_PDEATHSIG = 1
+
+
+class Ending(NamedTuple):
+    """How a job ended."""
+
+    status: int
+    timed_out: bool
+    interrupted_by: int
+    lost: bool = False
+    """It had lost a rank, its launcher did not end, and so it was ended."""
+
+
+def run(
+    job: Job,
+    cluster: Cluster,
+    *,
+    output: IO[bytes] | int | None = None,
+    errors: IO[bytes] | int | None = None,
+    announce: bool = True,
+    limit_s: float | None = None,
+    keep_stats: Path | None = None,
+) -> JobRecord:
+    """Runs the job to its end; the record says how it ended and what was counted meanwhile.
+
+    `output` and `errors` are as for subprocess; `limit_s` bounds the job's time, after which it
+    is killed and the record says so. The endpoints' own counters are copied to `keep_stats`.
+    """
+    launch.check_program(job, cluster)
+    with session(cluster) as directory, _others(cluster, directory) as others:
+        stats_dir = directory / "stats"
+        stats_dir.mkdir()
+        stated = launch.command(job, cluster, None)
+        if announce:
+            note(stated.text())
+        with told_once(errors) as told:
+            with observed(cluster, stats_dir) as observation:
+                environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
+                command = launch.command(replace(job, environment=environment), cluster, directory)
+                started_ns = time.monotonic_ns()
+                ending = _execute_whole(command, directory, output, told, limit_s)
+                elapsed_ns = time.monotonic_ns() - started_ns
+            # A launcher that ends its job may lose what a rank said last.
+            told.say(read_losses(stats_dir))
+        if ending.lost:
+            note(
+                "the job lost a rank (see above), and its launcher did not end within "
+                f"{_GRACE_S:.0f} s: it was ended"
+            )
+        if keep_stats is not None:
+            shutil.copytree(stats_dir, keep_stats, dirs_exist_ok=True)
+        return JobRecord(
+            job=job,
+            command=stated.text(),
+            exit_status=ending.status,
+            timed_out=ending.timed_out,
+            interrupted_by=ending.interrupted_by,
+            elapsed_ns=elapsed_ns,
+            nodes=observation.nodes,
+            exclusive=observation.exclusive,
+            others=others(),
+            endpoints=read_endpoints(stats_dir),
+        )
+
+
+def _execute_whole(
+    command: Command,
+    directory: Path,
+    output: IO[bytes] | int | None,
+    told: Passage,
+    limit_s: float | None,
+) -> Ending:
+    """Executes the command, and kills and removes what is left of the job afterwards."""
+    mark = f"BEOWIRE_JOB={uuid.uuid4()}"
+    began = directory / "began"
+    began.touch()
+    try:
+        return _execute(command, mark, output, told, limit_s)
+    finally:
+        with signals.uninterrupted():
+            left = namespaces.kill(lambda: marked_processes(mark))
+            subprocess.run(
+                ["sh", str(places.package_file("run/sweep.sh")), str(began)], check=False
+            )
+        if left:
+            note(f"these processes of the job do not die: {left}")
+
+
+def run_captured(
+    job: Job, cluster: Cluster, limit_s: float, keep_stats: Path | None = None
+) -> tuple[JobRecord, str]:
+    """Runs a job and returns its output; a job that fails is an error that shows why."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        record = run(
+            job,
+            cluster,
+            output=output,
+            errors=errors,
+            announce=False,
+            limit_s=limit_s,
+            keep_stats=keep_stats,
+        )
+        output.seek(0)
+        errors.seek(0)
+        text = output.read().decode(errors="replace")
+        complaint = errors.read().decode(errors="replace")
+    if record.interrupted_by == signal.SIGINT:
+        raise KeyboardInterrupt
+    if record.interrupted_by:
+        raise SystemExit(128 + record.interrupted_by)
+    if record.exit_status != 0:
+        ending = "took too long" if record.timed_out else f"ended with {record.exit_status}"
+        tail = "\n".join((text + complaint).splitlines()[-30:])
+        raise BeowireError(
+            f"A run over {job.transport} {ending}:\n{tail}",
+            f"It was started by: {record.command}",
+        )
+    return record, text
+
+
+def check_settings(cluster: Cluster) -> None:
+    """Fails if Beowire cannot be used on the first node of a lab as its variables demand: once, and
+    not in every rank between the complaints of an MPI."""
+    if cluster.lab is None:
+        return
+    info = str(places.product("hosts/user/beowire-info"))
+    enter = ["sh", str(cluster.lab.enter_path(cluster.hosts[0]))]
+    done = subprocess.run([*enter, info], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise BeowireError(
+            done.stderr.decode(errors="replace").strip().removeprefix("beowire-info: "),
+            f"Change or unset that variable; ./beowire lab exec {cluster.lab.name} "
+            f"{cluster.hosts[0]} -- {info} tells more.",
+        )
+
+
+@contextlib.contextmanager
+def session(cluster: Cluster) -> Iterator[Path]:
+    """A directory for the launcher's files and the counters, gone afterwards. In a lab it lies in
+    the lab's own directory, so that removing the lab removes it whatever happens to us."""
+    parent = cluster.lab.directory if cluster.lab else Path(tempfile.gettempdir())
+    _check_room(parent)
+    directory = Path(tempfile.mkdtemp(prefix=jobs.PREFIX, dir=parent))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _others(cluster: Cluster, directory: Path) -> Iterator[Callable[[], int]]:
+    """Tells how many other jobs ran on the same lab; nobody knows that of real hosts."""
+    if cluster.lab is None:
+        yield lambda: 0
+        return
+    with jobs.counted(cluster.lab.directory, directory) as others:
+        yield others
+
+
+def _check_room(directory: Path) -> None:
+    """Fails where the launcher would, with words that tell nothing, for want of space."""
+    disk = os.statvfs(directory)
+    free_bytes = disk.f_bavail * disk.f_frsize
+    # Some file systems do not count files; they say that they have room for none.
+    if free_bytes < _ROOM_BYTES or (disk.f_files and disk.f_favail < _ROOM_FILES):
+        raise BeowireError(
+            f"There is room for {free_bytes >> 10} KiB and {disk.f_favail} files in {directory}; "
+            f"an MPI's launcher needs {_ROOM_BYTES >> 10} KiB and {_ROOM_FILES} files.",
+            "Free some space there.",
+        )
+
+
+def _execute(
+    command: Command,
+    mark: str,
+    output: IO[bytes] | int | None,
+    told: Passage,
+    limit_s: float | None,
+) -> Ending:
+    """Starts the command and waits, passing on signals that only we got. The status is that of
+    a shell: 128 + N when signal N ended it."""
+    name, _, value = mark.partition("=")
+    environment = {**os.environ, **command.environment, name: value}
+    waited = {*signals.ENDING, signal.SIGCHLD}
+    old_mask = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    parent = os.getpid()
+
+    def in_child() -> None:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(128 + signal.SIGTERM)
+        signals.release(old_mask)
+
+    try:
+        child = subprocess.Popen(
+            command.arguments,
+            env=environment,
+            stdout=output,
+            stderr=told.descriptor,
+            preexec_fn=in_child,
+        )
+        return _with_late_signal(_wait(child, waited, told, limit_s), waited)
+    finally:
+        # A signal that came for the job was dealt with; none may strike twice.
+        while signal.sigtimedwait(waited, 0) is not None:
+            pass
+        signal.pthread_sigmask(signal.SIG_SETMASK, old_mask)
+
+
+def _with_late_signal(ending: Ending, waited: set[signal.Signals]) -> Ending:
+    """A signal that came as the job ended by itself is one for whoever runs it all the same."""
+    while (received := signal.sigtimedwait(waited, 0)) is not None:
+        if received.si_signo in signals.ENDING and not ending.interrupted_by:
+            number = received.si_signo
+            ending = ending._replace(status=128 + number, interrupted_by=number)
+    return ending
+
+
+def _wait(
+    child: "subprocess.Popen[bytes]",
+    waited: set[signal.Signals],
+    told: Passage,
+    limit_s: float | None,
+) -> Ending:
+    deadline = time.monotonic() + limit_s if limit_s else None
+    timed_out = False
+    lost_at: float | None = None
+    interrupted_by = 0
+    while child.poll() is None:
+        now = time.monotonic()
+        if lost_at is None and told.loss_was_told():
+            lost_at = now
+        left = max(deadline - now, 0) if deadline else _LOOK_S
+        received = signal.sigtimedwait(waited, min(left, _LOOK_S))
+        if received is not None and received.si_signo in signals.ENDING:
+            interrupted_by = interrupted_by or received.si_signo
+            deadline = time.monotonic() + _PATIENCE_S
+            # A negative or zero code: sent to us alone. The terminal signals the whole group.
+            if received.si_code <= 0:
+                child.send_signal(received.si_signo)
+        elif lost_at is not None and time.monotonic() >= lost_at + _GRACE_S:
+            # It waits for its daemon on a node that is lost. Told to end it would do so again, and
+            # some then crash; its processes are found by their mark, here and on a lab's nodes.
+            child.kill()
+            child.wait()
+            status = 128 + interrupted_by if interrupted_by else 1
+            return Ending(status, timed_out=False, interrupted_by=interrupted_by, lost=True)
+        elif deadline and time.monotonic() >= deadline:
+            timed_out = not interrupted_by
+            child.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout=2.0)
+            child.kill()
+            child.wait()
+    status = child.returncode
+    if interrupted_by:
+        status = -interrupted_by
+    return Ending(128 - status if status < 0 else status, timed_out, interrupted_by)
