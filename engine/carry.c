@@ -80,7 +80,8 @@ void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	uint8_t i;
 
-	t->carry = (struct bw_carry){.warm = BW_CARRY_WARM, .quota = BW_CARRY_FIRST, .pause = BW_CARRY_LEAST};
+	t->carry = (struct bw_carry){
+		.warm = BW_CARRY_WARM, .quota = BW_CARRY_FIRST, .pause = BW_CARRY_LEAST};
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *o = &p->path[i];
 

@@ -105,8 +105,8 @@ struct bw_config {
 	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
 				* data together, if both sides offer BW_FEATURE_STRIPE; 0: none */
 	uint8_t link_line[8];  /* per host link number: of a peer's paths in a group by links of one
-				* line one alone carries pulled data at a time, whichever carries most;
-				* 0: a line of its own */
+				* line one alone carries pulled data at a time, the one that
+				* carries most; 0: a line of its own */
 	char name[BW_NAME_MAX];
 };
 

@@ -22,11 +22,11 @@
 #define BW_EP_EAGER	 16384 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
-#define BW_EP_GROUP	 1	      /* of links: interfaces carry long messages together */
-#define BW_EP_LINE	 1	      /* the one that raw frames and udp share */
+#define BW_EP_GROUP	 1 /* of links: interfaces carry long messages together */
+#define BW_EP_LINE	 1 /* the one that raw frames and udp share */
 /* Bytes of socket buffer with which udp may carry long messages where raw frames pass, too. */
 #define BW_EP_CARRY_BUDGET (512u << 10)
-#define BW_EP_SPIN_NS	 (20 * BW_US) /* first guess of how long to spin */
+#define BW_EP_SPIN_NS	   (20 * BW_US) /* first guess of how long to spin */
 
 /* Identity of this node: BEOWIRE_NODE, or what the kernel module gave it, so that endpoints on it
  * with and without a port of the module agree, or the kernel's boot and our network namespace. */

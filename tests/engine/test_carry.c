@@ -59,7 +59,7 @@ static struct bw_path *carrier(void)
 	return t->carry.yields ? path(A, B, 1) : t;
 }
 
-/* The path that carries has carried so many bytes, each MiB in so long, and perhaps had its turn. */
+/* The path that carries has carried so many bytes, each MiB in so long. */
 static void carried(uint64_t bytes, uint64_t ns_per_mib)
 {
 	struct bw_path *t = carrier();

@@ -5,7 +5,8 @@ import os
 import subprocess
 
 import pytest
-from beowire import namespaces, places, selftest
+from beowire import namespaces, places
+from beowire.selftest import reports
 
 LIMIT_S = 300
 ENTER = ("unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -32,6 +33,6 @@ def test_program(name: str, tests: int) -> None:
         check=False,
         env={**os.environ, "BEOWIRE_LINKS": "packet,local", "BEOWIRE_INTERFACE": "one"},
     )
-    cases = selftest.cmocka_cases(name, done.stdout, done.stderr)
+    cases = reports.cmocka_cases(name, done.stdout, done.stderr)
     assert len(cases) >= tests, done.stdout + done.stderr
     assert [each for each in cases if each.verdict != "passed"] == []

@@ -44,6 +44,7 @@ _MESSAGE_COUNTS = (
 )
 
 _UDP_IP_HEADER_BYTES = 28
+_UDP_FRAME_HEAD_BYTES = 14 + _UDP_IP_HEADER_BYTES
 _RAW_FRAME_OVERHEAD_BYTES = 32
 
 
@@ -272,6 +273,8 @@ def _raw_faults(record: JobRecord) -> list[Fault]:
     are no sign that this one took another way: too many are none then."""
     sent = record.sum("tx_bytes", "packet", "kernel")
     overhead = _RAW_FRAME_OVERHEAD_BYTES * record.sum("tx_frames", "packet", "kernel")
+    # Of a row that is cut on its way each frame has a head, of which IP has counted one.
+    overhead += _UDP_FRAME_HEAD_BYTES * record.sum("tx_frames", "udp")
     housekeeping = HOUSEKEEPING_NODE_BYTES * len(record.nodes)
     too_few = record.raw_bytes < sent - housekeeping
     alone = record.exclusive and not record.others
