@@ -17,6 +17,7 @@ import pytest
 from beowire import places
 
 PROVIDER = "adapters/libfabric/libbeowire-fi.so"
+ALONE = "adapters/libfabric/alone/libfabric.so.1"
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def run(command: list[str]) -> str:
 def chosen(of: Build, build: Path) -> tuple[list[str], list[str]]:
     """The tests, and what is to be built for them and for the planted faults."""
     listed = run([places.program("meson", "meson"), "introspect", "--tests", str(build)])
-    tests, targets = [], {PROVIDER, "tests/sanitizers/planted"}
+    tests, targets = [], {PROVIDER, ALONE, "tests/sanitizers/planted"}
     for each in json.loads(listed):
         program = Path(each["cmd"][0])
         suites = {suite.partition(":")[2] for suite in each["suite"]}

@@ -40,6 +40,25 @@ static bool bwa_load_from(const char *directory, size_t length)
 	return bwa_provider != NULL;
 }
 
+/* From the directory above this library's. Asked for by address: what stands between us and
+ * dlopen(), such as a sanitizer, would take the loader's $ORIGIN for its own. */
+static void bwa_load_above(void)
+{
+	char path[BWA_PATH_MAX];
+	const char *end;
+	Dl_info own;
+	int used;
+
+	if (!dladdr((const void *)&bwa_provider, &own) || !own.dli_fname)
+		return;
+	end = strrchr(own.dli_fname, '/');
+	if (!end)
+		return;
+	used = snprintf(path, sizeof(path), "%.*s/..", (int)(end - own.dli_fname), own.dli_fname);
+	if (used > 0 && (size_t)used < sizeof(path))
+		bwa_load_from(path, (size_t)used);
+}
+
 /* From the directories of FI_PROVIDER_PATH, else from the one above this library's. */
 static void bwa_load(void)
 {
@@ -52,7 +71,7 @@ static void bwa_load(void)
 			return;
 		path += length + (path[length] == ':');
 	}
-	bwa_load_from("$ORIGIN/..", strlen("$ORIGIN/.."));
+	bwa_load_above();
 }
 
 /* Whether a list of names, such as FI_PROVIDER holds, lets the provider be: names with commas, and
