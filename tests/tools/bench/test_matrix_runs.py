@@ -128,7 +128,7 @@ SERIES = Series("openmpi", 1500, "between", 4, ("latency",), (8,), ("raw", "udp"
         ("native", "between", "tcp", {}),
         ("ucx", "between", "tcp", {}),
         ("memory", "within", "memory", {}),
-        ("raw", "between", "beowire", {"BEOWIRE_LINKS": "local,packet"}),
+        ("raw", "between", "beowire", {"BEOWIRE_LINKS": "local,packet,udp"}),
         ("udp", "between", "beowire", {"BEOWIRE_LINKS": "local,udp"}),
         ("local", "within", "beowire", {"BEOWIRE_LINKS": "local"}),
     ],
@@ -172,14 +172,17 @@ def test_another_link_than_asked_for_is_noticed() -> None:
     results = [{"figure": "latency", "bytes": 100, "window": 1, "ranks": 2, "units": 10}]
     by_udp = record("beowire", {"udp": {"rx_payload": 1000}})
     stacks.prove(by_udp, "between", Stack("udp"), results)
-    with pytest.raises(BeowireError, match=r"`packet` carried 0 bytes of the 2,000 sent") as caught:
+    told = "Of 2,000 bytes sent Beowire's links carried: `packet` 0, `udp` 2,000"
+    with pytest.raises(BeowireError, match=told) as caught:
         stacks.prove(by_udp, "between", Stack("raw"), results)
     assert caught.value.code == 4
-    with pytest.raises(BeowireError, match="carried 2,000 bytes of the 4,000"):
+    by_both = record("beowire", {"packet": {"rx_payload": 10}, "udp": {"rx_payload": 990}})
+    stacks.prove(by_both, "between", Stack("raw"), results)
+    with pytest.raises(BeowireError, match="Of 4,000 bytes sent .*: `udp` 2,000"):
         stacks.prove(by_udp, "between", Stack("udp"), [{**results[0], "units": 20}])
     by_memory = record("beowire", {"local": {"rx_payload": 1000}})
     stacks.prove(by_memory, "within", Stack("local"), results)
-    with pytest.raises(BeowireError, match="`local` carried"):
+    with pytest.raises(BeowireError, match="carried: `local` 0"):
         stacks.prove(by_udp, "within", Stack("local"), results)
     told = replace(by_udp, job=Job(["x"], 2, "tcp"))
     with pytest.raises(BeowireError, match="endpoints of Beowire were open"):
