@@ -108,12 +108,13 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 
 bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
+	const struct bw_path *way = bw_carry_message(e, p, bw_send_length(p));
 	uint8_t i;
 
 	for (i = 0; p->confirmed && i < p->npaths; i++) {
 		struct bw_path *t = &p->path[i];
 
-		if (!t->rx.ack_now || (i == p->best && !t->rx.got.n))
+		if (!t->rx.ack_now || (t == way && !t->rx.got.n))
 			continue;
 		bw_ack_build(e, p, t, f);
 		return true;
@@ -212,6 +213,8 @@ static void bw_ack_progress(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_window_acked(e, t, sum->bytes, sum->largest);
 		if (p->striped)
 			bw_stripe_acked(e, p, t, sum->bytes);
+		else if (bw_carry_contested(p))
+			bw_carry_acked(e, p, t, sum->bytes);
 		bw_loss_detect(e, p, t);
 	}
 	if (bw_cc_marked(&t->cc, b->marks))

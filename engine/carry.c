@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which of several paths over one line carries pulled data. Such paths share the line and the
+ * Which of several paths over one line carries pulled data, and messages of several frames. Such
+ * paths share the line and the
  * processors that fill it, so that using them together brings nothing: one carries, the others
  * yield. Which is best depends on what the hosts can do (segmentation offload, large frames) and on
  * the network, so it is measured: after some bytes another path has a short trial, and carries from
@@ -9,8 +10,7 @@
 #include "stripe.h"
 
 #define BW_CARRY_WARM  (512u << 10) /* bytes of a trial that are not measured: the window opens */
-#define BW_CARRY_TRIAL (1u << 20)   /* bytes of a trial that are */
-#define BW_CARRY_FIRST (1u << 20)   /* bytes before the first trial, of a path never measured */
+#define BW_CARRY_QUOTA (1u << 20)   /* bytes that are measured, of a trial and before one */
 #define BW_CARRY_LEAST (8ull << 20) /* bytes between trials, at first */
 #define BW_CARRY_MOST  (1ull << 30) /* and at most */
 
@@ -26,21 +26,8 @@ static bool bw_carry_answers(const struct bw_path *t)
 	return t->state == BW_PATH_UP && !t->pto_count;
 }
 
-bool bw_carry_yields(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
-{
-	uint8_t i;
-
-	for (i = 0; t->carry.yields && i < p->npaths; i++) {
-		const struct bw_path *o = &p->path[i];
-
-		if (!o->carry.yields && bw_carry_rivals(e, t, o) && bw_carry_answers(o))
-			return true;
-	}
-	return false;
-}
-
-/* From now on this path carries what its line does, for so many bytes. */
-static void bw_carry_take(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t quota)
+/* From now on this path carries what its line does: so many bytes, then it is measured. */
+static void bw_carry_take(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t warm)
 {
 	uint8_t i;
 
@@ -50,10 +37,11 @@ static void bw_carry_take(struct bw_engine *e, struct bw_peer *p, struct bw_path
 		if (!bw_carry_rivals(e, t, o))
 			continue;
 		o->carry.yields = true;
+		o->carry.trial = false;
 		bw_stripe_leave(p, o);
 	}
 	t->carry.yields = false;
-	t->carry.quota = quota;
+	t->carry.warm = warm;
 	t->carry.bytes = t->carry.ns = 0;
 	t->carry.since = e->now;
 }
@@ -72,7 +60,7 @@ void bw_carry_choose(struct bw_engine *e, struct bw_peer *p)
 			alone &= !(bw_carry_rivals(e, t, &p->path[k]) && !p->path[k].carry.yields &&
 				   p->path[k].state == BW_PATH_UP);
 		if (alone)
-			bw_carry_take(e, p, t, BW_CARRY_FIRST);
+			bw_carry_take(e, p, t, BW_CARRY_WARM);
 	}
 }
 
@@ -80,16 +68,18 @@ void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	uint8_t i;
 
-	t->carry = (struct bw_carry){
-		.warm = BW_CARRY_WARM, .quota = BW_CARRY_FIRST, .pause = BW_CARRY_LEAST};
+	t->carry = (struct bw_carry){.warm = BW_CARRY_WARM, .pause = BW_CARRY_LEAST};
 	for (i = 0; i < p->npaths; i++) {
 		struct bw_path *o = &p->path[i];
 
 		if (!bw_carry_rivals(e, t, o) || o->state != BW_PATH_UP || o->carry.yields)
 			continue;
-		t->carry.yields = true;
-		o->carry.quota = bw_min_u64(o->carry.quota, o->carry.bytes + BW_CARRY_FIRST);
+		t->carry.yields = e->cfg.link_rows[o->to.link % 8] ||
+				  !e->cfg.link_rows[t->to.link % 8];
+		o->carry.warm = bw_min_u64(o->carry.warm, BW_CARRY_WARM);
 	}
+	if (!t->carry.yields)
+		bw_carry_take(e, p, t, BW_CARRY_WARM);
 }
 
 /* Whose turn it is to be tried beside this path: the one that was not for longest. */
@@ -140,8 +130,7 @@ static void bw_carry_judge(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_carry_take(e, p, t, t->carry.pause);
 	} else if (!trial) {
 		o->carry.trial = true;
-		bw_carry_take(e, p, o, BW_CARRY_TRIAL);
-		o->carry.warm = BW_CARRY_WARM;
+		bw_carry_take(e, p, o, BW_CARRY_WARM);
 	} else if (t->carry.rate > o->carry.rate + o->carry.rate / 8) {
 		t->carry.pause = BW_CARRY_LEAST;
 		bw_carry_take(e, p, t, t->carry.pause);
@@ -151,17 +140,34 @@ static void bw_carry_judge(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	}
 }
 
-void bw_carry_sent(struct bw_engine *e, struct bw_path *t)
+uint8_t bw_carry_instead(const struct bw_engine *e, const struct bw_peer *p,
+			 const struct bw_path *t)
 {
-	if (!t->inflight)
+	uint8_t i;
+
+	for (i = 0; t->carry.yields && i < p->npaths; i++) {
+		const struct bw_path *o = &p->path[i];
+
+		if (!o->carry.yields && bw_carry_rivals(e, t, o) && bw_carry_answers(o))
+			return i;
+	}
+	return (uint8_t)(t - p->path);
+}
+
+void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load)
+{
+	if (!t->inflight) {
 		t->carry.since = e->now;
+		t->carry.loaded = false;
+	}
+	t->carry.loaded |= load;
 }
 
 void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes)
 {
 	uint64_t ns = e->now - t->carry.since;
 
-	if (t->carry.yields || bw_list_empty(&p->serves))
+	if (t->carry.yields || !t->carry.loaded)
 		return;
 	t->carry.since = e->now;
 	if (t->carry.warm) {
@@ -170,6 +176,6 @@ void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, u
 	}
 	t->carry.bytes += bytes;
 	t->carry.ns += ns;
-	if (t->carry.bytes >= t->carry.quota && bw_carry_rival(e, p, t))
+	if (t->carry.bytes >= BW_CARRY_QUOTA)
 		bw_carry_judge(e, p, t);
 }

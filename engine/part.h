@@ -41,6 +41,14 @@ static inline void bw_part_payload(struct bw_engine *e, struct bw_part *part, ui
 	part->crc = len && check ? e->ops->payload_crc(e->host, buf, off, len) : 0;
 }
 
+/* Is this the end of a message of several frames on a path that is being measured? It is when the
+ * message is acknowledged that counts, not when the peer has something to say. */
+static inline bool bw_part_ends_load(const struct bw_path *t, const struct bw_txmsg *m,
+				     uint32_t end, uint32_t len)
+{
+	return end == m->len && len < m->len && !t->carry.warm;
+}
+
 /* The range of this record leaves in packet `pn`; the first record of a packet tells its length. */
 static inline void bw_part_owned(struct bw_path *t, struct bw_record *r, uint64_t pn, uint64_t now,
 				 uint32_t frame_len)

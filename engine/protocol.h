@@ -73,6 +73,11 @@ struct bw_host_ops {
 	 * to the host with BW_EV_MESSAGE, or by buf_put(). */
 	uint64_t (*buf_get)(void *host, uint64_t n);
 	void (*buf_put)(void *host, uint64_t buf);
+	/* The first bytes of a message of several frames have come, and it is the next of which is
+	 * to be told: a buffer of the host's for all of it, where its receiver wants it, or 0:
+	 * buf_get() is asked. BW_EV_MESSAGE comes when it is whole, buf_put() if that will not be,
+	 * before PEER_DOWN. The protocol must not be called. May be NULL. */
+	uint64_t (*buf_for)(void *host, const struct bw_event *ev);
 	/* May `peer` pull n (perhaps 0) bytes at `off` of the host's own memory key? 0 and the
 	 * buffer cookie and offset that data is read from, or a negative errno; -EAGAIN: not known
 	 * yet, the request is to come again. */
@@ -105,8 +110,10 @@ struct bw_config {
 	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
 				* data together, if both sides offer BW_FEATURE_STRIPE; 0: none */
 	uint8_t link_line[8];  /* per host link number: of a peer's paths in a group by links of one
-				* line one alone carries pulled data at a time, the one that
+				* line one alone carries what is long at a time, the one that
 				* carries most; 0: a line of its own */
+	bool link_rows[8];     /* per host link number: it sends several frames at once, so it is the
+				* one of its line to begin with */
 	char name[BW_NAME_MAX];
 };
 

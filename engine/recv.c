@@ -196,6 +196,26 @@ static struct bw_rxmsg *bw_rxmsg_new(struct bw_engine *e, struct bw_peer *p,
 	return m;
 }
 
+static void bw_rxmsg_undo(struct bw_engine *e, struct bw_rxmsg *m)
+{
+	m->peer->rx_used -= bw_credit_charge(m->total, e->cfg.charge_min);
+	bw_slab_free(&e->rxmsgs, m);
+}
+
+/* Where a message of several frames is put together; its receiver may have a place for it if all
+ * that was sent before has been told of. */
+static uint64_t bw_recv_buffer(struct bw_engine *e, const struct bw_peer *p,
+			       const struct bw_flow *flow, const struct bw_part_msg *w)
+{
+	uint64_t buf = 0;
+
+	if (e->ops->buf_for && w->id == flow->rx_next && !e->ev_first) {
+		bw_told_message(e, p, w);
+		buf = e->ops->buf_for(e->host, &e->told);
+	}
+	return buf ? buf : e->ops->buf_get(e->host, w->total);
+}
+
 /* The common case: the whole message lies in this frame, and its turn has come. */
 static int bw_recv_whole(struct bw_engine *e, struct bw_peer *p, struct bw_flow *flow,
 			 const struct bw_rx_frame *f, const struct bw_part_msg *w, uint32_t at)
@@ -241,17 +261,14 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 	if (!m && w->id == flow->rx_next && w->part.plen == w->total)
 		return bw_recv_whole(e, p, flow, f, w, at);
 	if (!m) {
-		uint64_t buf = w->total ? e->ops->buf_get(e->host, w->total) : 0;
-
-		if (w->total && !buf)
-			return -BW_DROP_NO_BUFFER;
 		m = bw_rxmsg_new(e, p, w);
-		if (!m) {
-			if (buf)
-				e->ops->buf_put(e->host, buf);
+		if (!m)
+			return -BW_DROP_NO_BUFFER;
+		m->buf = w->total ? bw_recv_buffer(e, p, flow, w) : 0;
+		if (w->total && !m->buf) {
+			bw_rxmsg_undo(e, m);
 			return -BW_DROP_NO_BUFFER;
 		}
-		m->buf = buf;
 		bw_list_add_before(before, &m->queue);
 	}
 	if (m->total != w->total)

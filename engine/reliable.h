@@ -40,6 +40,9 @@
 #define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
 #define BW_QUANTUM	 16    /* frames a peer may send before the next one's turn */
 #define BW_EAGER_TURN	 8     /* eager frames before pulls get a turn */
+/* Bytes of a frame with a message before its payload. */
+#define BW_MESSAGE_HEAD                                                                            \
+	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_part_msg))
 
 struct bw_engine;
 struct bw_peer;
@@ -163,13 +166,13 @@ struct bw_record {
 
 #define BW_PATH_UNKNOWN 0xFF
 
-/* How well a path carries pulled data, beside others over its line (carry.c). */
+/* How well a path carries what is long, beside others over its line (carry.c). */
 struct bw_carry {
 	bool yields;	/* another path of its line carries */
 	bool trial;	/* it carries for a while only, to be measured */
-	uint64_t warm;	/* bytes still to be carried before measuring */
-	uint64_t quota; /* bytes after which the next one has a trial */
-	uint64_t bytes; /* acknowledged while something was to be served, since it carries */
+	bool loaded;	/* of what is under way something is long */
+	uint64_t warm;	/* bytes still to be carried before it is measured */
+	uint64_t bytes; /* acknowledged while it was loaded, since it is */
 	uint64_t ns;	/* in which these were under way */
 	uint64_t since; /* time from which `ns` has not been counted yet */
 	uint64_t rate;	/* bytes a millisecond when it carried last; 0: never */
@@ -309,7 +312,7 @@ struct bw_engine {
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
 	struct bw_evnode *ev_first, *ev_last;
-	struct bw_event told; /* for ops->message() */
+	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
 	uint64_t serial, nonce;
 	uint64_t serves_ended;
@@ -348,6 +351,19 @@ static inline bool bw_link_same(const struct bw_link_addr *a, const struct bw_li
 /* event.c */
 void bw_event_push(struct bw_engine *e, struct bw_evnode *n, enum bw_event_type type);
 bool bw_event_next(struct bw_engine *e, struct bw_event *out);
+/* What the host is told of the message that this part is of, but for where it lies. */
+static inline void bw_told_message(struct bw_engine *e, const struct bw_peer *p,
+				   const struct bw_part_msg *w)
+{
+	e->told.type = BW_EV_MESSAGE;
+	e->told.peer = p->handle;
+	e->told.len = w->total;
+	e->told.tag = w->tag;
+	e->told.imm = w->imm;
+	e->told.dst_ep = w->dst_ep;
+	e->told.src_ep = w->src_ep;
+	e->told.code = w->part.code;
+}
 
 /* timer.c: peers by deadline; keys may lag behind deadlines that moved later */
 void bw_timer_set(struct bw_engine *e, struct bw_peer *p, uint64_t deadline);
@@ -524,16 +540,33 @@ void bw_stripe_forget(struct bw_engine *e, struct bw_peer *p, const struct bw_se
 /* What is served has changed: are several paths in use? */
 void bw_stripe_update(struct bw_peer *p);
 
-/* carry.c: which of several paths over one line carries pulled data */
+/* carry.c: which of several paths over one line carries pulled data and long messages */
 /* Are they different, and over one line? */
 bool bw_carry_rivals(const struct bw_engine *e, const struct bw_path *a, const struct bw_path *b);
-/* Does it leave that to another one now? */
-bool bw_carry_yields(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t);
 /* A path has come up, or is no longer: each line that has one up has one that carries. */
 void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_carry_choose(struct bw_engine *e, struct bw_peer *p);
-/* A frame is about to be sent by it; bytes of it were acknowledged. */
-void bw_carry_sent(struct bw_engine *e, struct bw_path *t);
+/* The index of the path that does so instead of this one, or of this one. */
+uint8_t bw_carry_instead(const struct bw_engine *e, const struct bw_peer *p,
+			 const struct bw_path *t);
+/* Is there more than one path over some line, so that it is to be measured which carries most? */
+static inline bool bw_carry_contested(const struct bw_peer *p)
+{
+	return p->together != p->lines;
+}
+/* The path by which a message of so many bytes leaves: if it takes several frames, the one that
+ * carries what is long. */
+static inline struct bw_path *bw_carry_message(const struct bw_engine *e, struct bw_peer *p,
+					       uint64_t len)
+{
+	struct bw_path *t = &p->path[p->best];
+
+	if (BW_LIKELY(len <= t->pmtu.mtu - BW_MESSAGE_HEAD) || !bw_carry_contested(p))
+		return t;
+	return &p->path[bw_carry_instead(e, p, t)];
+}
+/* A frame is about to be sent by it, perhaps of something long; bytes of it were acknowledged. */
+void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load);
 void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes);
 
 /* send.c: DATA frames */
@@ -548,6 +581,8 @@ void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m);
 int bw_send_submit(struct bw_engine *e, struct bw_op *op);
 struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind);
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* Bytes of the message that is sent next; 0: there is none. */
+uint64_t bw_send_length(const struct bw_peer *p);
 void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 
 /* recv.c: DATA frames */

@@ -20,6 +20,7 @@ struct bw_builder {
 	struct bw_record *first; /* record of the first part */
 	uint32_t what;		 /* enum bw_send_what: what may be sent */
 	bool urgent;
+	bool load; /* some of what is long is in it */
 	bool full; /* nothing more fits */
 };
 
@@ -90,7 +91,8 @@ static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, u
 
 	bw_part_message(&w, m, m->kind, m->kind == BW_PART_MESSAGE ? off : m->offset,
 			m->wire_status);
-	b->urgent |= m->urgent;
+	b->urgent |= m->urgent || bw_part_ends_load(b->t, m, off + len, len);
+	b->load |= len < m->len;
 	bw_builder_part(b, &w.part, sizeof(w), m->buf, m->buf_off + off, len);
 }
 
@@ -101,6 +103,7 @@ static void bw_builder_bulk(struct bw_builder *b, const struct bw_serve *s, uint
 
 	bw_part_bulk(&w, s, off);
 	b->urgent |= off + len == s->len;
+	b->load = true;
 	bw_builder_part(b, &w.part, sizeof(w), s->buf, s->buf_off + off, len);
 	b->full = true; /* bulk travels alone or last */
 }
@@ -337,7 +340,7 @@ static void bw_builder_end(struct bw_builder *b)
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	struct bw_path *t = b->t;
 
-	bw_carry_sent(b->e, t);
+	bw_carry_sent(b->e, t, b->load);
 	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
 	b->f->to = t->to;
@@ -418,11 +421,20 @@ bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint3
 	return true;
 }
 
+uint64_t bw_send_length(const struct bw_peer *p)
+{
+	const struct bw_flow *flow = &p->app;
+
+	while (flow && bw_list_empty(&flow->tx))
+		flow = flow->next;
+	return flow ? bw_first(&flow->tx, struct bw_txmsg, queue)->len : 0;
+}
+
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
 	if (BW_UNLIKELY(p->striped))
 		return bw_stripe_frame(e, p, f);
-	return bw_send_by(e, p, &p->path[p->best], BW_SEND_ALL, f);
+	return bw_send_by(e, p, bw_carry_message(e, p, bw_send_length(p)), BW_SEND_ALL, f);
 }
 
 void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)

@@ -20,7 +20,7 @@ struct bw_single {
 
 #define BW_SINGLE_FIXED (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
 
-BW_ASSERT_LAYOUT(bw_single, BW_SINGLE_FIXED + sizeof(struct bw_part_msg));
+BW_ASSERT_LAYOUT(bw_single, BW_MESSAGE_HEAD);
 
 /* Bytes of the frame before the payload; 0: it carries something else. */
 static uint32_t bw_single_head(const struct bw_rx_frame *f)
@@ -66,7 +66,7 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 {
 	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 
-	if (t->lost.n || bw_cc_marked(&t->cc, s->b.marks))
+	if (t->lost.n || t->carry.loaded || bw_cc_marked(&t->cc, s->b.marks))
 		return false;
 	return bw_list_empty(&t->flight) ||
 	       (r->list.next == &t->flight && (uint32_t)r->pn == s->b.ack &&
@@ -116,22 +116,14 @@ static bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
 
 static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
 {
-	struct bw_event *ev = &e->told;
 	uint64_t charge = bw_credit_charge(w->total, e->cfg.charge_min);
 
 	p->rx_used += charge;
 	bw_duplex_received(e, w->total);
 	bw_duplex_received_message(e);
 	bw_credit_taken(e, p, charge);
-	ev->type = BW_EV_MESSAGE;
-	ev->peer = p->handle;
-	ev->len = w->total;
-	ev->tag = w->tag;
-	ev->imm = w->imm;
-	ev->frame_off = sizeof(struct bw_single);
-	ev->dst_ep = w->dst_ep;
-	ev->src_ep = w->src_ep;
-	ev->code = w->part.code;
+	bw_told_message(e, p, w);
+	e->told.frame_off = sizeof(struct bw_single);
 }
 
 /* What recv.c does with a part. *told: the message is to be handed over. */
@@ -194,14 +186,25 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	return true;
 }
 
-/* Is there nothing to be sent to this peer but messages and pulled data, by its only path? */
+/* Is there nothing to be sent to this peer but messages and pulled data? */
 static bool bw_single_clear(const struct bw_peer *p)
 {
-	const struct bw_path *t = &p->path[0];
+	uint8_t i;
 
-	return p->confirmed && p->npaths == 1 && t->state == BW_PATH_UP && !t->hello.due &&
-	       !t->pmtu.probe && !t->pto_count && !t->rx.got.n && !p->ping_due &&
-	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx) &&
+	for (i = 0; i < p->npaths; i++) {
+		const struct bw_path *t = &p->path[i];
+
+		if (t->hello.due || t->pmtu.probe || t->ask || (t->rx.ack_now && i != p->best))
+			return false;
+	}
+	return p->confirmed && !p->striped && !p->aside && !p->ping_due && bw_list_empty(&p->again) &&
+	       bw_list_empty(&p->control.tx);
+}
+
+/* May a frame leave by this path as if nothing had ever been lost? */
+static bool bw_single_open(const struct bw_path *t)
+{
+	return t->state == BW_PATH_UP && !t->pto_count && !t->rx.got.n &&
 	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
 }
 
@@ -218,24 +221,24 @@ static struct bw_flow *bw_single_flow(struct bw_peer *p, bool *only)
 	return flow;
 }
 
-static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p,
+static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 					 struct bw_tx_frame *f)
 {
 	struct bw_single *s = (struct bw_single *)f->head;
 
 	bw_hdr_fill(e, p, &s->h, BW_FRAME_DATA);
-	s->h.pn = (uint32_t)p->path[0].pn_next;
-	bw_ack_block(e, p, &p->path[0], &s->b);
+	s->h.path = (uint8_t)(t - p->path);
+	s->h.pn = (uint32_t)t->pn_next;
+	bw_ack_block(e, p, t, &s->b);
 	return s;
 }
 
 /* The payload of the part, and all that is the same for its kinds. */
-static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f,
-			  struct bw_record *r, uint32_t head, uint64_t buf, uint64_t off,
-			  bool urgent)
+static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			  struct bw_tx_frame *f, struct bw_record *r, uint32_t head, uint64_t buf,
+			  uint64_t off, bool urgent)
 {
 	struct bw_single *s = (struct bw_single *)f->head;
-	struct bw_path *t = &p->path[0];
 	const uint64_t pn = t->pn_next;
 	const uint32_t len = r->len;
 
@@ -270,13 +273,14 @@ static void bw_single_rest(struct bw_peer *p)
 static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_txmsg *m,
 			      struct bw_tx_frame *f)
 {
-	uint32_t room = p->path[0].pmtu.mtu - (uint32_t)sizeof(struct bw_single);
+	struct bw_path *t = bw_carry_message(e, p, m->len);
+	uint32_t room = t->pmtu.mtu - (uint32_t)sizeof(struct bw_single);
 	uint32_t off = m->next_off, len = m->len - off < room ? m->len - off : room;
 	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, p->charge_min);
 	struct bw_record *r;
 	struct bw_single *s;
 
-	if (p->tx_used + charge > p->tx_limit)
+	if (p->tx_used + charge > p->tx_limit || !bw_single_open(t))
 		return false;
 	r = bw_record_new(e, BW_OWNED_MESSAGE, m, off, len);
 	if (!r)
@@ -285,9 +289,11 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	m->charged = true;
 	m->refs++;
 	m->next_off += len;
-	s = bw_single_begin(e, p, f);
+	s = bw_single_begin(e, p, t, f);
 	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
-	bw_single_end(e, p, f, r, sizeof(*s), m->buf, m->buf_off + off, m->urgent);
+	bw_carry_sent(e, t, len < m->len);
+	bw_single_end(e, p, t, f, r, sizeof(*s), m->buf, m->buf_off + off,
+		      m->urgent || bw_part_ends_load(t, m, off + len, len));
 	p->eager_turn++;
 	if (m->next_off == m->len) {
 		bw_txmsg_left(e, m);
@@ -300,13 +306,14 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 			   struct bw_tx_frame *f)
 {
 	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
-	uint32_t room = p->path[0].pmtu.mtu - head;
+	struct bw_path *t = &p->path[p->best];
+	uint32_t room = t->pmtu.mtu - head;
 	uint64_t off = v->next_off;
 	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);
 	struct bw_record *r;
 	struct bw_single *s;
 
-	if (p->tx_used + len > p->tx_limit)
+	if (p->tx_used + len > p->tx_limit || !bw_single_open(t))
 		return false;
 	r = bw_record_new(e, BW_OWNED_BULK, v, off, len);
 	if (!r)
@@ -314,9 +321,9 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 	p->tx_used += len;
 	v->refs++;
 	v->next_off += len;
-	s = bw_single_begin(e, p, f);
+	s = bw_single_begin(e, p, t, f);
 	bw_part_bulk(&s->bulk, v, off);
-	bw_single_end(e, p, f, r, head, v->buf, v->buf_off + off, v->next_off == v->len);
+	bw_single_end(e, p, t, f, r, head, v->buf, v->buf_off + off, v->next_off == v->len);
 	p->serve_turn = 0; /* there is no other one */
 	if (v->next_off == v->len) {
 		bw_list_del(&v->turn);

@@ -55,7 +55,7 @@ bool bw_stripe_usable(const struct bw_engine *e, const struct bw_peer *p, const 
 
 bool bw_stripe_carries(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
 {
-	return bw_stripe_usable(e, p, t) && !bw_carry_yields(e, p, t);
+	return bw_stripe_usable(e, p, t) && &p->path[bw_carry_instead(e, p, t)] == t;
 }
 
 /* The fastest path fills its window. On the others no longer queue than on that one is of use:
@@ -197,7 +197,7 @@ static bool bw_stripe_data(struct bw_engine *e, struct bw_peer *p, struct bw_tx_
 
 bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
-	struct bw_path *best = &p->path[p->best];
+	struct bw_path *way = bw_carry_message(e, p, bw_send_length(p));
 	bool turn = p->eager_turn >= BW_EAGER_TURN && (!bw_list_empty(&p->serving) || p->aside);
 	uint8_t i;
 
@@ -206,14 +206,14 @@ bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame 
 	for (i = 0; i < p->npaths && !bw_stripe_usable(e, p, &p->path[i]); i++)
 		;
 	if (i == p->npaths) /* all are silent: the peer is busy, or gone */
-		return bw_send_by(e, p, best, BW_SEND_ALL, f);
+		return bw_send_by(e, p, &p->path[p->best], BW_SEND_ALL, f);
 	if (!bw_list_empty(&p->again) && bw_stripe_data(e, p, f))
 		return true;
-	if (!turn && bw_send_by(e, p, best, BW_SEND_MESSAGES, f))
+	if (!turn && bw_send_by(e, p, way, BW_SEND_MESSAGES, f))
 		return true;
 	if (bw_stripe_data(e, p, f))
 		return true;
-	return turn && bw_send_by(e, p, best, BW_SEND_MESSAGES, f);
+	return turn && bw_send_by(e, p, way, BW_SEND_MESSAGES, f);
 }
 
 void bw_stripe_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes)

@@ -35,6 +35,20 @@ static void bwf_ep_message(void *arg, const struct bw_message *m)
 	}
 }
 
+/* A message of several frames arrives: straight into the receive that it will match, if that is
+ * known and nothing waits that was sent before. */
+static void *bwf_ep_place(void *arg, const struct bw_message *m, void **op)
+{
+	uint8_t code = m->code & BWF_CODE_MASK;
+	struct bwf_ep *ep = arg;
+
+	if (m->peer >= ep->peer_count || !ep->peer[m->peer].known || ep->peer[m->peer].refused ||
+	    (code != BWF_CODE_MSG && code != BWF_CODE_TAGGED) ||
+	    atomic_load_explicit(&ep->held, memory_order_relaxed))
+		return NULL;
+	return bwf_rx_place(ep, m, op);
+}
+
 static void bwf_ep_sent(void *arg, void *op, int status)
 {
 	struct bwf_done *done = op;
@@ -57,6 +71,7 @@ static void bwf_ep_pulled(void *arg, void *op, int status, uint64_t len)
 
 const struct bw_handlers bwf_handlers = {
 	.message = bwf_ep_message,
+	.place = bwf_ep_place,
 	.sent = bwf_ep_sent,
 	.pulled = bwf_ep_pulled,
 	.peer_down = bwf_peer_down,

@@ -236,8 +236,8 @@ static void bwf_rx_pull(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	bwf_todo_pull(ep, m->peer, &m->rndv, to, len, &rx->done);
 }
 
-/* Give a message to a receive that is in no queue. */
-static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m)
+/* What a message says of itself, for a receive that is in no queue and gets it. */
+static void bwf_rx_meet(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m)
 {
 	rx->src = m->peer;
 	rx->msg_len = m->len;
@@ -247,6 +247,12 @@ static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	if (m->code & BWF_CODE_DATA)
 		rx->flags |= FI_REMOTE_CQ_DATA;
 	bwf_rx_join_row(ep, rx, rx->parent || (m->envelope && (m->code & BWF_CODE_DONE)));
+}
+
+/* Give it the message. */
+static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_message *m)
+{
+	bwf_rx_meet(ep, rx, m);
 	if (m->envelope) {
 		bwf_rx_pull(ep, rx, m);
 		return;
@@ -303,6 +309,22 @@ void bwf_rx_deliver(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_messag
 		rx->state = BWF_RX_PULLING;
 	}
 	bwf_rx_take(ep, rx, m);
+}
+
+void *bwf_rx_place(struct bwf_ep *ep, const struct bw_message *m, void **op)
+{
+	bool tagged = (m->code & BWF_CODE_MASK) == BWF_CODE_TAGGED;
+	struct bwf_match *queue = bwf_rx_queue(ep, tagged);
+	struct bwf_posted *p = bwf_match_target(queue, m->peer, tagged ? m->tag : 0);
+	struct bwf_rx *rx = p ? BWF_OF(p, struct bwf_rx, posted) : NULL;
+
+	if (!rx || rx->multi || rx->n != 1 || m->len > rx->len)
+		return NULL;
+	bwf_match_unpost(queue, p);
+	rx->state = BWF_RX_PULLING;
+	bwf_rx_meet(ep, rx, m);
+	*op = &rx->done;
+	return rx->iov[0].iov_base;
 }
 
 void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)

@@ -74,6 +74,7 @@ static void sim_node_configure(struct sim_node *n)
 		n->cfg.link_mtu[i] = spec->wire[i < spec->planes ? i : 0].mtu;
 		n->cfg.link_group[i] = spec->stripe;
 		n->cfg.link_line[i] = spec->line;
+		n->cfg.link_rows[i] = spec->line && i % 2;
 	}
 	if (spec->stripe)
 		n->cfg.features |= BW_FEATURE_STRIPE;

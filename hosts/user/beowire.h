@@ -67,7 +67,8 @@ struct bw_handlers {
 	void (*message)(void *arg, const struct bw_message *m);
 	/* A send with a pending completion ended: 0, or a negative errno. */
 	void (*sent)(void *arg, void *op, int status);
-	/* A bw_pull() or bw_read() ended; len bytes are in the buffer when status is 0. */
+	/* A bw_pull() or bw_read(), or a message that had a place, ended; len bytes are in the
+	 * buffer when status is 0. */
 	void (*pulled)(void *arg, void *op, int status, uint64_t len);
 	/* A peer is gone (negative errno: -ETIMEDOUT silent too long, -ECONNREFUSED its endpoint is
 	 * dead or its program ended by exit() with an error, -ECONNRESET gave us up, -ESHUTDOWN
@@ -78,6 +79,11 @@ struct bw_handlers {
 	/* bw_read() of a peer: where are n bytes of memory `key` at `off`? NULL forbids. May be
 	 * NULL. */
 	void *(*region)(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n);
+	/* The first part of a message has come, and all that the peer sent before has been
+	 * delivered: where are its m->len bytes to go? `pulled(*op)` follows instead of `message`,
+	 * and until then the memory is written to. NULL: `message` follows when all is there. No
+	 * function of libbeowire may be called. May be NULL. m->data is NULL. */
+	void *(*place)(void *arg, const struct bw_message *m, void **op);
 };
 
 struct bw_ep_attr {

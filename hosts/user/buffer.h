@@ -17,6 +17,7 @@
 enum bw_buffer_use {
 	BW_BUFFER_COPY = 1, /* eager message being sent: SENT */
 	BW_BUFFER_ARRIVING, /* message being assembled: buf_get/buf_put */
+	BW_BUFFER_PLACED,   /* program's memory that an arriving message fills: buf_for/buf_put */
 	BW_BUFFER_EXPOSED,  /* program's memory, or a copy, that a peer pulls: REGION_DONE */
 	BW_BUFFER_PULLING,  /* program's memory that a pull fills: PULLED */
 	BW_BUFFER_MEMORY,   /* all memory: offsets are addresses (served reads) */

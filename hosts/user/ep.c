@@ -268,6 +268,7 @@ static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why
 		/* Pulled data may go as rows over udp: the engine finds out which is faster. */
 		cfg.link_group[BW_LINK_NO_UDP] = BW_EP_GROUP;
 		cfg.link_line[BW_LINK_NO_UDP] = cfg.link_line[ep->packet[0].link] = BW_EP_LINE;
+		cfg.link_rows[BW_LINK_NO_UDP] = true;
 		cfg.rx_budget = (uint32_t)bw_min_u64(cfg.rx_budget, ep->udp.rcvbuf / 2);
 	}
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));

@@ -9,6 +9,7 @@
 
 #include "checksum.h"
 #include "ep.h"
+#include "place.h"
 
 #define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
 #define BW_HOST_SHORT	  1024	       /* bytes; a shorter frame is a peer's last, probably */
@@ -57,7 +58,15 @@ static void bw_host_buf_put(void *host, uint64_t buf)
 {
 	struct bw_ep *ep = host;
 
-	bw_buffer_put(&ep->buffers, bw_buffer_of(buf));
+	struct bw_buffer *b = bw_buffer_of(buf);
+
+	if (b->use != BW_BUFFER_PLACED) /* else its peer's end comes next */
+		bw_buffer_put(&ep->buffers, b);
+}
+
+static uint64_t bw_host_buf_for(void *host, const struct bw_event *ev)
+{
+	return bw_place_find(host, ev);
 }
 
 static int bw_host_region_find(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
@@ -100,6 +109,7 @@ const struct bw_host_ops bw_host_ops = {
 	.place = bw_host_place,
 	.buf_get = bw_host_buf_get,
 	.buf_put = bw_host_buf_put,
+	.buf_for = bw_host_buf_for,
 	.region_find = bw_host_region_find,
 	.sent = bw_host_sent,
 	.message = bw_host_message,

@@ -10,6 +10,7 @@
 
 #include "ep.h"
 #include "hosts.h"
+#include "place.h"
 
 #define BW_BURST_START 4   /* sends without a round between them that leave at once each */
 #define BW_BURST_BYTES 512 /* longer messages end a bundle */
@@ -21,6 +22,8 @@
 #define BW_COPIED_MAX	(32u << 20)
 #define BW_COPIED_LEAST (128u << 10)
 #define BW_COPIED_EACH	256
+
+#define BW_COPIED_LATE 2048 /* bytes; longer messages leave before they are copied */
 
 _Static_assert(sizeof(struct bw_local_envelope) <= 3 * sizeof(uint64_t), "struct bw_rndv");
 
@@ -43,9 +46,22 @@ static void bw_message_discharge(struct bw_ep *ep, const struct bw_buffer *b)
 	bw_remote_get(&ep->remotes, b->peer)->eager -= b->len + BW_COPIED_EACH;
 }
 
-/* A copied message: on the way to the peer. */
+/* After frames have left: what is still needed of the program's memory is copied. */
+static void bw_message_keep(struct bw_buffer *b)
+{
+	uint8_t *copy = (uint8_t *)(b + 1);
+
+	if (b->data == copy)
+		return;
+	memcpy(copy, b->data, b->len);
+	b->data = copy;
+}
+
+/* A message on the way to the peer. It is copied here if it is short, else later by *late, which is
+ * to be kept after transmission; but with `notify` the program's memory will do. */
 static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
-			    const void *buf, uint64_t len, bool notify, void *user_op)
+			    const void *buf, uint64_t len, bool notify, void *user_op,
+			    struct bw_buffer **late)
 {
 	struct bw_buffer *b;
 	int error;
@@ -56,8 +72,12 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	if (!b)
 		return -EAGAIN;
 	b->len = len;
-	if (len)
+	if (late && len > BW_COPIED_LATE) {
+		b->data = (void *)(uintptr_t)buf;
+		*late = notify ? NULL : b;
+	} else if (len) {
 		memcpy(b->data, buf, len);
+	}
 	b->use = BW_BUFFER_COPY;
 	b->notify = notify;
 	b->op = user_op;
@@ -73,10 +93,13 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	op->send.urgent = notify;
 	op->send.quiet = !notify;
 	error = bw_host_submit(ep, op);
-	if (error)
-		bw_buffer_put(&ep->buffers, b);
-	else
+	if (!error) {
 		bw_message_charge(ep, p, b);
+		return 0;
+	}
+	bw_buffer_put(&ep->buffers, b);
+	if (late)
+		*late = NULL;
 	return error;
 }
 
@@ -129,7 +152,7 @@ static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_
 		return error;
 	envelope.key = b->key;
 	op->send.code |= BW_CODE_ENVELOPE;
-	error = bw_message_eager(ep, p, op, &envelope, sizeof(envelope), false, NULL);
+	error = bw_message_eager(ep, p, op, &envelope, sizeof(envelope), false, NULL, NULL);
 	if (error) {
 		struct bw_op retract = {.type = BW_OP_RETRACT, .peer = p->handle};
 
@@ -236,6 +259,7 @@ static int bw_message_engine(struct bw_ep *ep, struct bw_remote *p, struct bw_op
 {
 	uint32_t eager = BW_EAGER_LIMIT;
 	bool acked = flags & BW_SEND_ACKED, sync = flags & BW_SEND_SYNC;
+	struct bw_buffer *late = NULL;
 	int result;
 
 	if (!(flags & BW_SEND_EAGER) && len > ep->eager_least)
@@ -245,12 +269,14 @@ static int bw_message_engine(struct bw_ep *ep, struct bw_remote *p, struct bw_op
 
 		result = bw_message_envelope(ep, p, op, buf, len, copy, user_op);
 	} else {
-		result = bw_message_eager(ep, p, op, buf, len, acked, user_op);
+		result = bw_message_eager(ep, p, op, buf, len, acked, user_op, &late);
 		if (!result && !acked)
 			result = 1;
 	}
 	if (result < 0 || acked || !bw_message_may_wait(ep, len))
 		bw_host_transmit(ep);
+	if (late)
+		bw_message_keep(late);
 	return result;
 }
 
@@ -395,6 +421,10 @@ static void bw_message_arrived(struct bw_ep *ep, const struct bw_event *ev)
 	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
 	struct bw_buffer *b = bw_buffer_of(ev->buf);
 
+	if (b && b->use == BW_BUFFER_PLACED) {
+		bw_place_whole(ep, b);
+		return;
+	}
 	if (p && !p->status) {
 		const uint8_t *data = b ? b->data : ep->rx_head + ev->frame_off;
 

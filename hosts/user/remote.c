@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "ep.h"
+#include "place.h"
 #include "text.h"
 
 #define BW_REMOTE_BUCKETS  64	      /* at first; doubled when as many peers are known */
@@ -493,6 +494,7 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 	if (!p)
 		return;
 	bw_remote_set_handle(&ep->remotes, p, 0);
+	bw_place_down(ep, p, ev->status);
 	if (p->local)
 		bw_local_disconnect(p->local);
 	if (ev->name[0])

@@ -64,6 +64,7 @@ static void carried(uint64_t bytes, uint64_t ns_per_mib)
 {
 	struct bw_path *t = carrier();
 
+	t->carry.loaded = true;
 	engine(A)->now += bytes * ns_per_mib / MIB;
 	bw_carry_acked(engine(A), peer(A, B), t, bytes);
 }
@@ -140,12 +141,14 @@ static void carry__trials_become_rare(void **state)
 	begin(1, 400000);
 	for (i = 0; i < 8; i++) {
 		before = path(A, B, 0)->carry.pause;
-		path(A, B, 0)->carry.bytes = path(A, B, 0)->carry.quota; /* all but the last byte */
+		path(A, B, 0)->carry.warm = 0; /* and all that is measured */
+		path(A, B, 0)->carry.bytes = MIB;
 		path(A, B, 0)->carry.ns = 0;
+		path(A, B, 0)->carry.since = engine(A)->now;
 		trial(1000 * BW_US, 2000 * BW_US);
 		pause = path(A, B, 0)->carry.pause;
 		assert_int_equal(pause, bw_min_u64(2 * before, 1u << 30));
-		assert_int_equal(path(A, B, 0)->carry.quota, pause);
+		assert_int_equal(path(A, B, 0)->carry.warm, pause);
 	}
 	assert_int_equal(pause, 1u << 30);
 }
@@ -159,10 +162,10 @@ static void carry__time_without_work_does_not_count(void **state)
 	t = carrier();
 	t->carry.warm = 0;
 	t->inflight = 0;
-	bw_carry_sent(engine(A), t);
+	bw_carry_sent(engine(A), t, true);
 	carried(1000, BW_MS);
 	engine(A)->now += BW_S;
-	bw_carry_sent(engine(A), t);
+	bw_carry_sent(engine(A), t, true);
 	carried(1000, BW_MS);
 	assert_int_equal(t->carry.bytes, 2000);
 	assert_true(t->carry.ns < 3 * BW_US);
