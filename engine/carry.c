@@ -10,7 +10,12 @@
 #include "stripe.h"
 
 #define BW_CARRY_WARM  (512u << 10) /* bytes of a trial that are not measured: the window opens */
-#define BW_CARRY_QUOTA (1u << 20)   /* bytes that are measured, of a trial and before one */
+#define BW_CARRY_QUOTA (2u << 20)   /* bytes that are measured, of a trial and before one */
+/* They are measured in pieces, of which the fastest counts: on a busy machine the others tell of who
+ * had the processor. Acknowledgements that were waiting are taken in all at once. So a piece goes
+ * from when nothing is under way to when nothing is, or it is much longer than what can be. */
+#define BW_CARRY_PIECE (256 * BW_US) /* at least: hosts do not read the clock for each frame */
+#define BW_CARRY_LONG  2	     /* congestion windows */
 #define BW_CARRY_LEAST (8ull << 20) /* bytes between trials, at first */
 #define BW_CARRY_MOST  (1ull << 30) /* and at most */
 
@@ -42,7 +47,9 @@ static void bw_carry_take(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	}
 	t->carry.yields = false;
 	t->carry.warm = warm;
-	t->carry.bytes = t->carry.ns = 0;
+	t->carry.bytes = t->carry.ns = t->carry.fastest = 0;
+	t->carry.measured = 0;
+	t->carry.whole = false;
 	t->carry.since = e->now;
 }
 
@@ -122,7 +129,7 @@ static void bw_carry_judge(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	bool trial = t->carry.trial;
 	struct bw_path *o;
 
-	t->carry.rate = t->carry.bytes * BW_MS / bw_max_u64(t->carry.ns, 1);
+	t->carry.rate = t->carry.fastest;
 	t->carry.tried = e->now;
 	t->carry.trial = false;
 	o = trial ? bw_carry_rival(e, p, t) : bw_carry_next(e, p, t);
@@ -159,6 +166,7 @@ void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load)
 	if (!t->inflight) {
 		t->carry.since = e->now;
 		t->carry.loaded = false;
+		t->carry.whole |= !t->carry.bytes;
 	}
 	t->carry.loaded |= load;
 }
@@ -176,6 +184,14 @@ void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, u
 	}
 	t->carry.bytes += bytes;
 	t->carry.ns += ns;
-	if (t->carry.bytes >= BW_CARRY_QUOTA)
+	if (t->carry.ns < BW_CARRY_PIECE || ((t->inflight || !t->carry.whole) &&
+					     t->carry.bytes < BW_CARRY_LONG * t->cc.cwnd))
+		return;
+	t->carry.fastest = bw_max_u64(t->carry.fastest,
+				      t->carry.bytes * BW_MS / bw_max_u64(t->carry.ns, 1));
+	t->carry.measured += t->carry.bytes;
+	t->carry.bytes = t->carry.ns = 0;
+	t->carry.whole = false;
+	if (t->carry.measured >= BW_CARRY_QUOTA)
 		bw_carry_judge(e, p, t);
 }

@@ -41,12 +41,19 @@ static inline void bw_part_payload(struct bw_engine *e, struct bw_part *part, ui
 	part->crc = len && check ? e->ops->payload_crc(e->host, buf, off, len) : 0;
 }
 
-/* Is this the end of a message of several frames on a path that is being measured? It is when the
- * message is acknowledged that counts, not when the peer has something to say. */
-static inline bool bw_part_ends_load(const struct bw_path *t, const struct bw_txmsg *m,
-				     uint32_t end, uint32_t len)
+#define BW_LOAD_FRAMES 4 /* a message of more frames tells how fast its path carries */
+
+static inline bool bw_part_loads(const struct bw_path *t, const struct bw_txmsg *m)
 {
-	return end == m->len && len < m->len && !t->carry.warm;
+	return m->len > BW_LOAD_FRAMES * t->pmtu.mtu;
+}
+
+/* Is this the end of such a message on a path that is being measured? It is when the message is
+ * acknowledged that counts, not when the peer has something to say. */
+static inline bool bw_part_ends_load(const struct bw_path *t, const struct bw_txmsg *m,
+				     uint32_t end)
+{
+	return end == m->len && !t->carry.warm && bw_part_loads(t, m);
 }
 
 /* The range of this record leaves in packet `pn`; the first record of a packet tells its length. */

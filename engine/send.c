@@ -91,8 +91,8 @@ static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, u
 
 	bw_part_message(&w, m, m->kind, m->kind == BW_PART_MESSAGE ? off : m->offset,
 			m->wire_status);
-	b->urgent |= m->urgent || bw_part_ends_load(b->t, m, off + len, len);
-	b->load |= len < m->len;
+	b->urgent |= m->urgent || bw_part_ends_load(b->t, m, off + len);
+	b->load |= bw_part_loads(b->t, m);
 	bw_builder_part(b, &w.part, sizeof(w), m->buf, m->buf_off + off, len);
 }
 

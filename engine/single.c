@@ -291,9 +291,9 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	m->next_off += len;
 	s = bw_single_begin(e, p, t, f);
 	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
-	bw_carry_sent(e, t, len < m->len);
+	bw_carry_sent(e, t, bw_part_loads(t, m));
 	bw_single_end(e, p, t, f, r, sizeof(*s), m->buf, m->buf_off + off,
-		      m->urgent || bw_part_ends_load(t, m, off + len, len));
+		      m->urgent || bw_part_ends_load(t, m, off + len));
 	p->eager_turn++;
 	if (m->next_off == m->len) {
 		bw_txmsg_left(e, m);

@@ -19,7 +19,7 @@
 #include "protocol.h"
 
 #define BW_BATCH_FRAMES 32
-#define BW_BATCH_FLAT	2048 /* bytes; frames up to this length are made contiguous */
+#define BW_BATCH_FLAT	2048
 #define BW_BATCH_PREFIX 16   /* room for the link's own header before a frame */
 #define BW_BATCH_TRIES	8    /* flushes that may fail for one frame with ENOBUFS */
 

@@ -19,7 +19,7 @@
 #define BW_EP_BATCH	 64    /* frames taken from one link per round */
 #define BW_EP_CROWDED	 8     /* frames per look at how full the ring is */
 #define BW_EP_CLOCK	 8     /* empty rounds per reading of the clock */
-#define BW_EP_EAGER	 16384 /* bytes; default of BEOWIRE_EAGER_MAX */
+#define BW_EP_EAGER	 65536 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
 #define BW_EP_GROUP	 1 /* of links: interfaces carry long messages together */

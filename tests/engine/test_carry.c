@@ -74,11 +74,11 @@ static void trial(uint64_t first_ns, uint64_t second_ns)
 {
 	unsigned int i;
 
-	for (i = 0; i < 64 && carrier() == path(A, B, 0); i++)
-		carried(MIB / 2, first_ns);
+	for (i = 0; i < 256 && carrier() == path(A, B, 0); i++)
+		carried(MIB / 8, first_ns);
 	assert_ptr_equal(carrier(), path(A, B, 1));
-	for (i = 0; i < 64 && path(A, B, 1)->carry.trial; i++)
-		carried(MIB / 2, second_ns);
+	for (i = 0; i < 256 && path(A, B, 1)->carry.trial; i++)
+		carried(MIB / 8, second_ns);
 	assert_false(path(A, B, 1)->carry.trial);
 }
 
@@ -142,8 +142,7 @@ static void carry__trials_become_rare(void **state)
 	for (i = 0; i < 8; i++) {
 		before = path(A, B, 0)->carry.pause;
 		path(A, B, 0)->carry.warm = 0; /* and all that is measured */
-		path(A, B, 0)->carry.bytes = MIB;
-		path(A, B, 0)->carry.ns = 0;
+		path(A, B, 0)->carry.measured = 2 * MIB - 1;
 		path(A, B, 0)->carry.since = engine(A)->now;
 		trial(1000 * BW_US, 2000 * BW_US);
 		pause = path(A, B, 0)->carry.pause;
