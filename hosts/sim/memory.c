@@ -142,6 +142,18 @@ static uint64_t sim_ops_buf_get(void *host, uint64_t n)
 	return sim_buf_new(node, SIM_BUF_MESSAGE, n, 0);
 }
 
+/* Half of the receivers know where they want it. */
+static uint64_t sim_ops_buf_for(void *host, const struct bw_event *e)
+{
+	struct sim_node *node = host;
+
+	sim_oracle_due(node, e);
+	if (e->tag % 2)
+		return 0;
+	node->engine_bufs++;
+	return sim_buf_new(node, SIM_BUF_MESSAGE, e->len, 0);
+}
+
 static void sim_ops_buf_put(void *host, uint64_t buf)
 {
 	struct sim_node *node = host;
@@ -195,4 +207,5 @@ static void sim_ops_message(void *host, const struct bw_event *ev)
 	.region_find = sim_ops_region_find, .sent = sim_ops_sent
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
-const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message};
+const struct bw_host_ops sim_host_ops_direct = {
+	SIM_HOST_OPS, .message = sim_ops_message, .buf_for = sim_ops_buf_for};

@@ -153,6 +153,18 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 	return m;
 }
 
+void sim_oracle_due(struct sim_node *n, const struct bw_event *e)
+{
+	struct sim_peer *p = sim_peer_find(n, e->peer);
+	uint64_t number = sim_tag_number(n->sim, e->tag);
+	const struct sim_msg *m = &n->sim->msgs[number];
+
+	if (!p || number >= n->sim->nmsgs)
+		sim_oracle_wrong(n, e, number, "never sent, and a place is asked for it");
+	else if (m->len != e->len || p->rx_seq[m->dst_ep][m->src_ep] != m->seq)
+		sim_oracle_wrong(n, e, number, "not the next, and a place is asked for it");
+}
+
 /* The longest that an operation may take: until its peer is given up, counted from when the ways
  * between the two last changed, and some time to find a way that works. */
 static uint64_t sim_overdue_at(const struct sim *s, const struct sim_op *op, uint32_t node)

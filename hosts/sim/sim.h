@@ -321,6 +321,8 @@ uint64_t sim_oracle_tag(const struct sim *s, uint64_t number);
 /* Check a delivery in every respect; the message, or NULL after a failure. */
 struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 				     const struct bw_event *e);
+/* A place is asked for a message of which a part has come. */
+void sim_oracle_due(struct sim_node *n, const struct bw_event *e);
 /* After the run. */
 void sim_oracle_final(struct sim *s);
 

@@ -113,6 +113,7 @@ struct bw_ep {
 	struct bw_buffer *pending; /* sends that can be canceled */
 	struct bw_buffer *pulling; /* pulls and reads, but by the local link */
 	struct bw_buffer *placing; /* messages that arrive in the program's memory */
+	uint64_t placed;	   /* of these, ever */
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;

@@ -39,6 +39,7 @@ uint64_t bw_place_find(struct bw_ep *ep, const struct bw_event *ev)
 	b->use = BW_BUFFER_PLACED;
 	b->peer = p->number;
 	bw_buffer_link(&ep->placing, b);
+	ep->placed++;
 	return bw_buffer_cookie(b);
 }
 

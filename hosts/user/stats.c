@@ -114,6 +114,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"rx_messages", c->rx_messages},
 		{"tx_copies", ep->copies.taken},
 		{"rx_early", ep->early},
+		{"rx_placed", ep->placed},
 		{"udp_tx_rows", ep->has_udp ? ep->udp.batch->rows : 0},
 		{"udp_tx_row_frames", ep->has_udp ? ep->udp.batch->row_frames : 0},
 		{"udp_rx_rows", ep->udp.rx_rows},

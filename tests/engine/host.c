@@ -154,8 +154,20 @@ static void host_message(void *host, const struct bw_event *e)
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
 	.sent = host_sent
 
+static uint64_t host_buf_for(void *host, const struct bw_event *e)
+{
+	struct node *node = host;
+
+	log_line(world.events, "(a place for %llu)", (unsigned long long)e->tag);
+	if (node->no_places)
+		return 0;
+	node->buffers_out++;
+	return (uint64_t)(uintptr_t)buffer_new((int)(node - world.node), e->len);
+}
+
 const struct bw_host_ops host_ops = {HOST_OPS};
-const struct bw_host_ops host_ops_direct = {HOST_OPS, .message = host_message};
+const struct bw_host_ops host_ops_direct = {
+	HOST_OPS, .message = host_message, .buf_for = host_buf_for};
 
 static char name_of(int n, uint32_t handle)
 {

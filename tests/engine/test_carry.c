@@ -8,6 +8,7 @@
 #define MIB (1u << 20)
 
 static uint8_t dead; /* links that carry nothing, one bit each */
+static bool rows;    /* the second link sends several frames at once */
 
 static enum fate network(const struct frame *f)
 {
@@ -27,6 +28,7 @@ static void meet_over_one_line(void)
 		world.node[n].cfg.features |= BW_FEATURE_STRIPE;
 		for (l = 0; l < 2; l++)
 			world.node[n].cfg.link_group[l] = world.node[n].cfg.link_line[l] = 1;
+		world.node[n].cfg.link_rows[1] = rows;
 	}
 	node_open(A);
 	node_open(B);
@@ -203,6 +205,108 @@ static void carry__what_was_set_aside_is_taken_over(void **state)
 	assert_int_equal(events_with("B PULLED 1 len 400000"), 1);
 }
 
+/* From now on the second path carries what is long. */
+static void second_carries(void)
+{
+	path(A, B, 0)->carry.yields = true;
+	path(A, B, 1)->carry.yields = false;
+}
+
+static void carry__messages_of_several_frames_go_by_it(void **state)
+{
+	meet_over_one_line();
+	second_carries();
+	post(A, B, 1, 5000);
+	settle();
+	post(A, B, 2, 8);
+	post(A, B, 3, 5000);
+	settle();
+	expect_events("B MESSAGE 1 len 5000", "B MESSAGE 2 len 8", "B MESSAGE 3 len 5000", NULL);
+	assert_true(frames_with("A>B/1 DATA") >= 8);
+	assert_int_equal(frames_with("A>B DATA"), 1);
+}
+
+static void carry__messages_go_by_another_one_if_it_is_silent(void **state)
+{
+	meet_over_one_line();
+	second_carries();
+	path(A, B, 1)->pto_count = 1;
+	post(A, B, 1, 5000);
+	flush(A);
+	assert_int_equal(frames_with("A>B/1 DATA"), 0);
+	path(A, B, 1)->pto_count = 0;
+	settle();
+}
+
+/* A short exchange says nothing of what a path carries: neither its bytes nor its time count. */
+static void carry__long_messages_are_measured_and_short_ones_not(void **state)
+{
+	struct bw_path *t;
+
+	meet_over_one_line();
+	t = carrier();
+	t->carry.warm = 0;
+	post(A, B, 1, 8);
+	run(BW_MS);
+	assert_int_equal(t->carry.bytes + t->carry.measured, 0);
+	post(A, B, 2, 60000);
+	run(BW_MS);
+	assert_true(t->carry.bytes + t->carry.measured >= 60000);
+}
+
+/* Does the last of these frames, which wait on the wire, ask for an acknowledgement? */
+static bool asks(void)
+{
+	return frame_hdr(world.wire[world.wire_n - 1])->flags & BW_HDR_ACK_NOW;
+}
+
+/* Nobody waits for the acknowledgement of the last frame, unless the path is being measured. */
+static void carry__measuring_asks_for_acknowledgements(void **state)
+{
+	meet_over_one_line();
+	post(A, B, 1, 6000);
+	flush(A);
+	assert_false(asks());
+	settle();
+	carrier()->carry.warm = 0;
+	post(A, B, 2, 6000);
+	flush(A);
+	assert_true(asks());
+	settle();
+}
+
+static void carry__rows_come_first(void **state)
+{
+	rows = true;
+	meet_over_one_line();
+	rows = false;
+	assert_ptr_equal(carrier(), path(A, B, 1));
+	assert_int_equal(peer(A, B)->best, 0);
+}
+
+/* Acknowledgements that come all at once are no measure, unless the piece began with nothing under
+ * way. */
+static void carry__a_burst_of_acknowledgements_is_no_measure(void **state)
+{
+	struct bw_path *t;
+
+	meet_over_one_line();
+	t = carrier();
+	t->carry.warm = 0;
+	t->carry.loaded = true;
+	t->carry.since = engine(A)->now;
+	t->inflight = 0;
+	engine(A)->now += 1;
+	bw_carry_acked(engine(A), peer(A, B), t, 64 << 10);
+	engine(A)->now += BW_MS;
+	bw_carry_acked(engine(A), peer(A, B), t, 32 << 10);
+	assert_int_equal(t->carry.measured, 0);
+	assert_int_equal(t->carry.fastest, 0);
+	t->carry.whole = true;
+	bw_carry_acked(engine(A), peer(A, B), t, 32 << 10);
+	assert_int_equal(t->carry.measured, 128 << 10);
+}
+
 static void carry__links_of_other_lines_are_no_rivals(void **state)
 {
 	meet_over_one_line();
@@ -227,6 +331,12 @@ int carry_tests(void)
 		TEST(carry__silence_is_stepped_in_for),
 		TEST(carry__what_was_set_aside_is_taken_over),
 		TEST(carry__links_of_other_lines_are_no_rivals),
+		TEST(carry__messages_of_several_frames_go_by_it),
+		TEST(carry__messages_go_by_another_one_if_it_is_silent),
+		TEST(carry__long_messages_are_measured_and_short_ones_not),
+		TEST(carry__measuring_asks_for_acknowledgements),
+		TEST(carry__rows_come_first),
+		TEST(carry__a_burst_of_acknowledgements_is_no_measure),
 	};
 
 	return cmocka_run_group_tests_name("carry", tests, NULL, NULL);

@@ -248,6 +248,91 @@ static void segments__more_pieces_than_are_remembered_come_again(void **state)
 	expect_events("B MESSAGE 1 len 58800", "A SENT 1", NULL);
 }
 
+/* The frames of A's next message to B, which knows where it wants messages: on their way. */
+static void segments_to_a_place(uint64_t tag, uint32_t len)
+{
+	post(A, B, tag, len);
+	flush(A);
+}
+
+static void meet_with_places(void)
+{
+	meet(A, B);
+	engine(B)->ops = &host_ops_direct;
+}
+
+static void place__is_asked_for_with_the_first_that_comes(void **state)
+{
+	meet_with_places();
+	segments_to_a_place(7, 3000);
+	reverse();
+	deliver(0);
+	expect_events("(a place for 7)", NULL);
+	deliver_all();
+	expect_events("B MESSAGE 7 len 3000", NULL);
+	assert_int_equal(world.node[B].buffers_out, 0);
+}
+
+static void place__there_may_be_none(void **state)
+{
+	meet_with_places();
+	world.node[B].no_places = true;
+	segments_to_a_place(7, 3000);
+	deliver_all();
+	expect_events("(a place for 7)", "B MESSAGE 7 len 3000", NULL);
+}
+
+/* Who receives them in order would not know yet which receive it will be. */
+static void place__is_for_the_next_message_only(void **state)
+{
+	meet_with_places();
+	segments_to_a_place(1, 3000);
+	segments_to_a_place(2, 3000);
+	drop(0);
+	deliver_all();
+	assert_int_equal(events_with("(a place for 1)"), 1);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE"), 2);
+	assert_int_equal(events_with("(a place for 2)"), 0);
+}
+
+static void place__is_not_asked_for_while_events_wait(void **state)
+{
+	meet_with_places();
+	world.node[B].ignore_events = true;
+	segments_to_a_place(1, 3000);
+	segments_to_a_place(2, 3000);
+	deliver_all();
+	assert_int_equal(events_with("(a place for"), 1);
+	world.node[B].ignore_events = false;
+	settle();
+	assert_int_equal(events_with("B MESSAGE"), 2);
+}
+
+static void place__is_given_back_when_the_peer_is_gone(void **state)
+{
+	meet_with_places();
+	segments_to_a_place(7, 3000);
+	drop(1);
+	deliver_all();
+	assert_int_equal(world.node[B].buffers_out, 1);
+	disconnect(B, A);
+	assert_int_equal(world.node[B].buffers_out, 0);
+}
+
+/* Without memory for the message itself nobody is asked: the place would be lost. */
+static void place__is_not_asked_for_in_vain(void **state)
+{
+	meet_with_places();
+	world.node[B].no_places = world.node[B].no_buffers = true;
+	segments_to_a_place(7, 3000);
+	deliver_all();
+	assert_int_equal(peer(B, A)->rx_used, 0);
+	world.node[B].no_places = world.node[B].no_buffers = false;
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 7"), 1);
+}
+
 int segments_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -266,6 +351,12 @@ int segments_tests(void)
 		TEST(buffer__not_needed_for_a_whole_message_in_turn),
 		TEST(buffer__put_back_when_the_peer_goes),
 		TEST(segment__contradicting_the_message_is_dropped),
+		TEST(place__is_asked_for_with_the_first_that_comes),
+		TEST(place__there_may_be_none),
+		TEST(place__is_for_the_next_message_only),
+		TEST(place__is_not_asked_for_while_events_wait),
+		TEST(place__is_given_back_when_the_peer_is_gone),
+		TEST(place__is_not_asked_for_in_vain),
 	};
 
 	return cmocka_run_group_tests_name("segments", tests, NULL, NULL);

@@ -33,6 +33,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 
 	told->pulleds++;
 	told->status = status;
+	told->len = len;
 }
 
 static void on_down(void *arg, bw_peer peer, int status)
@@ -44,7 +45,21 @@ static void on_down(void *arg, bw_peer peer, int status)
 	told->status = status;
 }
 
-static const struct bw_handlers handlers = {on_message, on_sent, on_pulled, on_down, NULL};
+static void *on_place(void *arg, const struct bw_message *m, void **op)
+{
+	struct told *told = arg;
+
+	told->asked++;
+	told->len = m->len;
+	*op = told;
+	return told->place;
+}
+
+static const struct bw_handlers handlers = {.message = on_message,
+					    .sent = on_sent,
+					    .pulled = on_pulled,
+					    .peer_down = on_down,
+					    .place = on_place};
 
 struct bw_ep *endpoint_open(const char *links, struct told *told)
 {

@@ -14,7 +14,9 @@ struct told {
 	int status; /* of the last sent, pulled or down */
 	bw_peer peer;
 	struct bw_rndv rndv; /* of the last envelope */
-	uint64_t len;	     /* of the last message */
+	uint64_t len;	     /* of the last message, or pull */
+	uint64_t asked;	     /* calls of place() */
+	void *place;	     /* its answer */
 };
 
 /* Open with these BEOWIRE_LINKS (udp: on the loopback interface). Failure ends the test. */
