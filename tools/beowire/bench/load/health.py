@@ -4,13 +4,15 @@ processors that were the limit and not the line, a bulk transfer that ended too 
 
 from collections.abc import Sequence
 
-from beowire.bench.load.plan import Plan
+from beowire.bench.load.plan import AROUND, Plan
 from beowire.bench.load.runs import CARRIERS, TOLD, Carrier, Phase
 from beowire.bench.load.slowdown import loaded
 from beowire.bench.load.store import Round
 
 REACHED_LEAST = 0.95
 """Of the bytes due in the measured time, those that came in it."""
+BEHIND_MOST_S = 0.5
+"""After the last message was due, until all were there: the longest message's time, with room."""
 AWAY_MOST = 0.05
 """Of a rank's time, in which others had its processor for a millisecond or more at a time."""
 INSIDE_MOST = 0.05
@@ -45,10 +47,12 @@ def _of_load(phases: Sequence[Phase], plan: Plan) -> list[str]:
         )
     reached = sum(phase["reached_bytes"] for phase in phases)
     due = sum(phase["due_bytes"] for phase in phases)
-    if plan.pattern == "mixed" and reached < REACHED_LEAST * due:
+    behind_s = max(_behind_s(phase, plan) for phase in phases)
+    if plan.pattern == "mixed" and reached < REACHED_LEAST * due and behind_s > BEHIND_MOST_S:
         found.append(
-            f"carried {reached / due:.0%} of what was due in the measured time: the load, as it was"
-            " drawn, was more than it could carry, and its tail is that of a queue that grows"
+            f"fell behind: {reached / due:.0%} of the bytes that were due in the measured time came"
+            f" in it, and up to {behind_s:.1f} s were needed for the rest: its tail is that of a "
+            "queue that grows, and depends on --seconds"
         )
     if plan.pattern == "beside" and (short := _uncovered(phases, plan)):
         found.append(
@@ -58,10 +62,15 @@ def _of_load(phases: Sequence[Phase], plan: Plan) -> list[str]:
     return found + _of_processors(phases)
 
 
+def _behind_s(phase: Phase, plan: Plan) -> float:
+    """What was needed after the last message was due."""
+    return float(phase["end_ns"]) / 1e9 - AROUND * plan.seconds
+
+
 def _uncovered(phases: Sequence[Phase], plan: Plan) -> int:
     """Rounds whose bulk transfer did not last as long as messages were measured."""
-    before = 0.1 * plan.seconds
-    return sum(phase["bulk_ns"] < 1e9 * (before + plan.seconds) for phase in phases)
+    measured_to_s = plan.seconds * (1 + (AROUND - 1) / 2)
+    return sum(phase["bulk_ns"] < 1e9 * measured_to_s for phase in phases)
 
 
 def _of_processors(phases: Sequence[Phase]) -> list[str]:

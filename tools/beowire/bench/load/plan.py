@@ -24,8 +24,8 @@ WAVE_GAP = 8
 
 _BULK_COVERS = 1.25
 """The bulk transfer to what the line carries while messages are sent."""
-_AROUND = 1.2
-"""What a phase lasts to what is measured of it."""
+AROUND = 1.2
+"""What a phase lasts to what is measured of it: as much goes before as follows."""
 _IDLE_SIZES = 12
 _IDLE_COPIES = {"mixed": 10, "beside": 100}
 _IDLE_LEAST_NS = 2_000_000
@@ -86,7 +86,7 @@ class Plan:
     @property
     def bulk_count(self) -> int:
         """Messages of the bulk transfer: enough to outlast the others."""
-        carried = self.rate_bits / 8 * self.seconds * _AROUND
+        carried = self.rate_bits / 8 * self.seconds * AROUND
         return math.ceil(_BULK_COVERS * carried / BULK_BYTES)
 
     @property
@@ -118,7 +118,7 @@ class Plan:
         """What a run takes, about, if the line carries what is asked for."""
         idle_s = sum(gap for _, gap in self.idle) * _IDLE_COPIES.get(self.pattern, 0) / 1e9
         covers = _BULK_COVERS if self.pattern == "beside" else 1
-        return JOB_S + idle_s + len(self.gaps_ns) * self.seconds * _AROUND * covers
+        return JOB_S + idle_s + len(self.gaps_ns) * self.seconds * AROUND * covers
 
     @property
     def setting(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ def check(plan: Plan) -> None:
         )
     most = 4_000_000
     for gap_ns in plan.gaps_ns:
-        if plan.seconds * _AROUND * 1e9 / max(gap_ns, 1) > most:
+        if plan.seconds * AROUND * 1e9 / max(gap_ns, 1) > most:
             raise BeowireError(
                 f"A sender would send a message every {gap_ns} ns, more than {most:,} in all.",
                 "Give longer messages (--sizes), a slower line (--rate), or less time (--seconds).",

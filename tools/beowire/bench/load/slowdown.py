@@ -18,12 +18,8 @@ from beowire.bench.samples import Ratio, ratio
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PERCENTILES: dict[str, tuple[float, int]] = {
-    "p50": (50.0, 10),
-    "p99": (99.0, 100),
-    "p99.9": (99.9, 1000),
-}
-"""Each with the fewest messages that tell it: ten for a median, and one beyond it for a tail."""
+PERCENTILES = {"p50": (500, 10), "p99": (990, 100), "p99.9": (999, 1000)}
+"""In thousandths, and the fewest messages that tell it: ten for a median, else one beyond it."""
 ROUNDS_LEAST = 3
 """An interval from fewer is wider than anything it could be compared with."""
 
@@ -101,10 +97,11 @@ def percentile(values: "NDArray[Any]", name: str) -> float | None:
     """By nearest rank; None if there are too few."""
     import numpy as np
 
-    share, least = PERCENTILES[name]
+    thousandths, least = PERCENTILES[name]
     if values.size < least:
         return None
-    return float(np.percentile(values, share, method="inverted_cdf"))
+    rank = -(-values.size * thousandths // 1000)  # whole numbers: a product may be a bit too much
+    return float(np.partition(values, rank - 1)[rank - 1])
 
 
 def ratio_of_rounds(over: Sequence[float], under: Sequence[float]) -> Ratio:

@@ -26,6 +26,7 @@ def slowdowns(figures: Sequence[Figure], title: str) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict")
     before: tuple[int, int] | None = None
+    longest = max(each.high_bytes for each in figures)
     for each in figures:
         span = (each.low_bytes, each.high_bytes)
         fresh = span != before
@@ -33,7 +34,7 @@ def slowdowns(figures: Sequence[Figure], title: str) -> Table:
             table.add_section()
         before = span
         table.add_row(
-            told_span(each) if fresh else "",
+            told_span(each, longest) if fresh else "",
             f"{each.messages:,}" if fresh else "",
             each.percentile,
             told_slowdown(each.tcp),
@@ -45,8 +46,10 @@ def slowdowns(figures: Sequence[Figure], title: str) -> Table:
     return table
 
 
-def told_span(figure: Figure) -> str:
+def told_span(figure: Figure, longest: int) -> str:
     """The class, in bytes."""
+    if not figure.low_bytes and figure.high_bytes == longest:
+        return "all"
     if not figure.low_bytes:
         return f"up to {figure.high_bytes:,}"
     return f"to {figure.high_bytes:,}"
