@@ -43,9 +43,28 @@ static int receiver(const struct arrangement *a, int from, uint64_t number)
 	return other < from ? other : other + 1;
 }
 
+/* Makes room for one more, if @room allows. */
+static bool schedule_grow(struct schedule *schedule, size_t room)
+{
+	const size_t least = 1024;
+	size_t wanted = schedule->room ? 2 * schedule->room : least;
+	struct message *grown;
+
+	if (schedule->count == room)
+		return false;
+	if (schedule->count < schedule->room)
+		return true;
+	grown = realloc(schedule->messages, wanted * sizeof(*grown));
+	if (!grown)
+		ex_abort("no memory for %zu messages; choose a shorter time", wanted);
+	schedule->messages = grown;
+	schedule->room = wanted;
+	return true;
+}
+
 static bool schedule_add(struct schedule *schedule, const struct message *message, size_t room)
 {
-	if (schedule->count == room) {
+	if (!schedule_grow(schedule, room)) {
 		schedule_free(schedule);
 		return false;
 	}
@@ -74,9 +93,7 @@ bool schedule_draw(struct schedule *schedule, const struct arrangement *a, int f
 {
 	struct message message = {.from = from};
 
-	*schedule = (struct schedule){.messages = malloc(room * sizeof(*schedule->messages))};
-	if (!schedule->messages)
-		ex_abort("no memory for %zu messages; choose a shorter time", room);
+	*schedule = (struct schedule){0};
 	if (!(a->to_all && a->arrivals != ARRIVALS_IDLE) && (from == 0 || to > 0))
 		return true;
 	if (a->arrivals == ARRIVALS_IDLE)

@@ -42,7 +42,7 @@ struct arrangement {
 
 struct schedule {
 	struct message *messages; /* by due_ns; the schedule's own */
-	size_t count;
+	size_t count, room;
 	uint64_t bytes; /* of all messages */
 };
 

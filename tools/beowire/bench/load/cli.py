@@ -112,6 +112,7 @@ def run(
         loads=shares,
         rate_bits=where.rate_bits,
         nodes=where.count,
+        burst_bytes=where.burst_bytes,
         to=to,
         seconds=seconds,
         per_second=per_second,
@@ -165,7 +166,7 @@ class Result:
         return slowdown.figures(rounds, self.plan.loads, self.bounds)
 
     def waves(self, rounds: Sequence[Round]) -> incast.Incast:
-        return incast.found(rounds, self.plan.fair_ns, self.plan.senders)
+        return incast.found(rounds, self.plan)
 
     def drawn(self, rounds: Sequence[Round], position: int) -> float:
         """The load that came of chance, which both transports had."""

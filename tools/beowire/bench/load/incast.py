@@ -2,7 +2,8 @@
 """Waves of an incast: how much of the line they fill, and how unevenly messages end.
 
 A wave lasts from when its messages were due until the last one is there. Its *share* is what that
-is of the line's rate, in payload. A message's *fair time* is what the whole wave takes at the
+is of the line's rate, in payload, without what an idle line of a lab lets through at once. A
+message's *fair time* is what the whole wave takes at the
 line's rate: all would end then if all got the same.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from beowire.bench.load.plan import Plan
 from beowire.bench.load.runs import CARRIERS, Carrier, Phase
 from beowire.bench.load.slowdown import loaded, ratio_of_rounds
 from beowire.bench.load.store import Round
@@ -62,27 +64,27 @@ class Incast:
         }
 
 
-def shares(phase: Phase, fair_ns: float, senders: int) -> list[float]:
-    """Of each wave of a phase that was measured as a whole."""
+def shares(phase: Phase, full_ns: float, senders: int) -> list[float]:
+    """Of each wave of a phase that was measured as a whole; `full_ns` is a share of 1."""
     import numpy as np
 
     due, ns = np.asarray(phase["due_ns"]), np.asarray(phase["ns"], dtype=float)
     longest = [ns[due == each].max() for each in np.unique(due) if (due == each).sum() == senders]
-    return [fair_ns / each for each in longest]
+    return [full_ns / each for each in longest]
 
 
-def found(rounds: Sequence[Round], fair_ns: float, senders: int) -> Incast:
+def found(rounds: Sequence[Round], plan: Plan) -> Incast:
     """Out of the rounds. ValueError if there is no whole wave in one."""
-    told = {carrier: _waves(rounds, carrier, fair_ns, senders) for carrier in CARRIERS}
+    told = {carrier: _waves(rounds, carrier, plan) for carrier in CARRIERS}
     beowire, tcp = told["beowire"], told["tcp"]
     return Incast(beowire, tcp, ratio_of_rounds(beowire.rounds, tcp.rounds))
 
 
-def _waves(rounds: Sequence[Round], carrier: Carrier, fair_ns: float, senders: int) -> Waves:
+def _waves(rounds: Sequence[Round], carrier: Carrier, plan: Plan) -> Waves:
     import numpy as np
 
     phases = [loaded(measured[carrier])[0] for measured in rounds]
-    by_round = [shares(phase, fair_ns, senders) for phase in phases]
+    by_round = [shares(phase, plan.full_ns, plan.senders) for phase in phases]
     if not all(by_round):
         raise ValueError("a round without a wave")
     every = [share for row in by_round for share in row]
@@ -92,6 +94,6 @@ def _waves(rounds: Sequence[Round], carrier: Carrier, fair_ns: float, senders: i
         messages=sum(len(phase["ns"]) for phase in phases),
         share=float(np.median(every)),
         least_share=min(every),
-        longest=max(max(phase["ns"]) for phase in phases) / fair_ns,
+        longest=max(max(phase["ns"]) for phase in phases) / plan.fair_ns,
         rounds=tuple(float(np.median(row)) for row in by_round),
     )

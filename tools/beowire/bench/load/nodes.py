@@ -11,7 +11,7 @@ from typing import Any
 from beowire.bench import pingpong
 from beowire.bench.load.plan import NODES, Pattern, nap_us
 from beowire.errors import BeowireError
-from beowire.lab import rates, up
+from beowire.lab import port, rates, up
 from beowire.lab.shape import Shape
 from beowire.run import options, remote
 from beowire.run.cluster import Cluster, of_lab
@@ -37,6 +37,14 @@ class Nodes:
     def shares_clock(self) -> bool:
         """All nodes are one machine."""
         return self.given is None or self.given.shares_cores
+
+    @property
+    def burst_bytes(self) -> int:
+        """What the line lets through at once after a pause; nothing is known of real ones."""
+        if self.given is None:
+            return port.burst_bytes(self.rate_bits, self.mtu_bytes)
+        lab = self.given.lab
+        return 0 if lab is None else port.burst_bytes(self.rate_bits, lab.topology.mtu_bytes())
 
     @property
     def nap_us(self) -> int:

@@ -45,6 +45,8 @@ class Plan:
     rate_bits: int
     """Of the line, per second."""
     nodes: int
+    burst_bytes: int = 0
+    """What an idle line lets through at once, as a lab's does."""
     to: To = "one"
     seconds: float = 10.0
     """For which messages are counted, of each load in each run."""
@@ -82,6 +84,11 @@ class Plan:
     def fair_ns(self) -> float:
         """What a wave takes at the line's rate: each message, if all get the same."""
         return 8e9 * self.senders * self.sizes.quantile(1) / self.rate_bits
+
+    @property
+    def full_ns(self) -> float:
+        """What a wave takes at least: the same, but for what passes at once."""
+        return max(self.fair_ns - 8e9 * self.burst_bytes / self.rate_bits, 1.0)
 
     @property
     def bulk_count(self) -> int:
@@ -165,6 +172,12 @@ def check(plan: Plan) -> None:
         raise BeowireError(
             f"--pattern {plan.pattern} needs {least} nodes or more; there are {plan.nodes}.",
             "Give --nodes N, a lab of so many nodes, or more hosts.",
+        )
+    least_s = plan.gaps_ns[0] / 1e9
+    if plan.pattern == "incast" and plan.seconds < least_s:
+        raise BeowireError(
+            f"A wave comes every {least_s:.2g} s, and not for sure within {plan.seconds:g} s.",
+            f"Give --seconds {math.ceil(least_s)} or more, shorter messages, or a faster line.",
         )
     most = 4_000_000
     for gap_ns in plan.gaps_ns:
