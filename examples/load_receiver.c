@@ -82,7 +82,7 @@ static void receipt_check(const struct receiver *r, const struct receipt *receip
 			 (unsigned long long)message->number, message->from, wrong, bytes);
 }
 
-/* A message is there: its time, and an answer if one is wanted. Whether the slot is free. */
+/* A message is there: its time, and an answer if one is wanted. Whether that was all. */
 static bool receipt_take(struct receiver *r, int slot, uint64_t ns)
 {
 	struct receipt *receipt = &r->receipts[slot];
@@ -117,12 +117,13 @@ bool receiver_step(struct receiver *r, uint64_t start_ns)
 		int slot = r->indices[i];
 		struct receipt *receipt = &r->receipts[slot];
 
-		if (!receipt->answering && !receipt_take(r, slot, ns)) {
+		if (!receipt->answering) {
+			bool ended = receipt_take(r, slot, ns);
+
 			receipt_check(r, receipt, &r->statuses[i]);
-			continue;
+			if (!ended)
+				continue;
 		}
-		if (!receipt->answering)
-			receipt_check(r, receipt, &r->statuses[i]);
 		receipt->answering = false;
 		buffer_return(receipt->buffer, receipt->message->bytes);
 		r->left--;

@@ -33,7 +33,7 @@ SMALL = ("--sizes", "uniform:100-4k", "--rate", "20M", "--nodes", "3", "--second
         (("--json", "/nowhere/file"), "/nowhere/file cannot be written"),
         (("--plot", "tail.txt"), "tail.txt names no kind of drawing"),
         (("--lab", "nosuch"), "There is no lab nosuch"),
-        (("--hosts", "one"), "one did not do as asked"),
+        (("--hosts", "one"), "needs 2 nodes or more; there are 1"),
         (("--pattern", "incast", "--seconds", "0.1"), "Give --seconds 1 or more"),
         (("--hosts", "one,two", "--nodes", "3"), "--nodes 3: there are 2"),
     ],
@@ -106,7 +106,9 @@ def small(tmp_path: Path, *words: str) -> tuple[dict[str, Any], str]:
 
 @pytest.mark.skipif(bool(no_pair()), reason=no_pair())
 def test_beside_a_bulk_transfer(tmp_path: Path) -> None:
-    told, output = small(tmp_path, "--pattern", "beside", "--rate", "50M", "--per-second", "200")
+    words = ("--pattern", "beside", "--rate", "50M", "--per-second", "200", "--round-trips")
+    told, output = small(tmp_path, *words)
+    assert told["setting"]["times"] == "round trip"
     assert {each["high_bytes"] for each in told["figures"]} == {8}
     phase = told["rounds"][0]["beowire"][-1]
     assert phase["bulk_ns"] > 0.5e9

@@ -13,7 +13,7 @@ from beowire.bench.load.plan import NODES, Pattern, nap_us
 from beowire.errors import BeowireError
 from beowire.lab import port, rates, up
 from beowire.lab.shape import Shape
-from beowire.run import options, remote
+from beowire.run import options
 from beowire.run.cluster import Cluster, of_lab
 from beowire.run.job import check_settings
 from beowire.topology.keys import format_rate, parse_rate
@@ -49,10 +49,7 @@ class Nodes:
     @property
     def nap_us(self) -> int:
         """How long ranks sleep that have nothing to do: not at all if each has a core."""
-        if self.given is not None and not self.given.shares_cores:
-            cores = min(map(int, remote.execute_everywhere(self.given, "nproc").values()))
-            return nap_us(1, cores)
-        return nap_us(self.count, os.cpu_count() or 1)
+        return nap_us(self.count, os.cpu_count() or 1) if self.shares_clock else 0
 
     @property
     def setting(self) -> dict[str, Any]:

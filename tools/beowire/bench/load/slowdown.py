@@ -138,10 +138,17 @@ def figures(rounds: Sequence[Round], loads: Sequence[float], bounds: Sequence[in
             spans += list(zip([0, *bounds], bounds, strict=False))
         slow = {name: _slowdowns(rounds, name, position, base) for name in ("beowire", "tcp")}
         for low, high in spans:
-            ours = [values[(sizes > low) & (sizes <= high)] for sizes, values in slow["beowire"]]
-            theirs = [values[(sizes > low) & (sizes <= high)] for sizes, values in slow["tcp"]]
+            ours = _of_class(slow["beowire"], low, high)
+            theirs = _of_class(slow["tcp"], low, high)
             found += [_figure(load, low, high, name, ours, theirs) for name in PERCENTILES]
     return found
+
+
+def _of_class(
+    rounds: Sequence[tuple["NDArray[Any]", "NDArray[Any]"]], low: int, high: int
+) -> list["NDArray[Any]"]:
+    """The slowdowns of messages longer than `low` and no longer than `high`, of each round."""
+    return [values[(sizes > low) & (sizes <= high)] for sizes, values in rounds]
 
 
 def _slowdowns(
