@@ -3,6 +3,7 @@
 
 import pytest
 from beowire.bench.load import plan as plans
+from beowire.bench.load import runs
 from beowire.bench.load.distribution import chosen, constant
 from beowire.errors import BeowireError
 from load_rounds import plan
@@ -76,6 +77,12 @@ def test_what_cannot_be_measured() -> None:
         plans.check(plan(constant(10_000), pattern="incast", loads=(0.0,), seconds=0.001))
     with pytest.raises(BeowireError, match="more than 4,000,000"):
         plans.check(plan(constant(1), rate_bits=10**10))
+
+
+def test_a_failure_does_not_tell_all_messages() -> None:
+    told = runs.shortened('ended with 1:\n{"phase": "idle", "ns": [' + "1," * 9999 + "\nsorry")
+    assert len(told) < 400
+    assert told.splitlines()[::2] == ["ended with 1:", "sorry"]
 
 
 @pytest.mark.parametrize(("ranks", "cores", "naps"), [(4, 2, True), (2, 2, False), (4, 64, False)])

@@ -16,6 +16,7 @@ Carrier = Literal["tcp", "beowire"]
 CARRIERS: tuple[Carrier, ...] = ("tcp", "beowire")
 """In the order of a round."""
 TOLD: dict[Carrier, str] = {"tcp": "TCP", "beowire": "Beowire"}
+_LINE_MAX = 300
 Phase = dict[str, Any]
 """What the program prints of a phase, a line of JSON."""
 
@@ -40,11 +41,22 @@ def moved_bytes(phases: list[Phase]) -> int:
     return sum(int(each["payload_bytes"]) + int(each.get("bulk_bytes", 0)) for each in phases)
 
 
+def shortened(text: str) -> str:
+    """What a person can read of a failure's output, without the messages of a phase."""
+    lines = (
+        line if len(line) <= _LINE_MAX else f"{line[:_LINE_MAX]}..." for line in text.splitlines()
+    )
+    return "\n".join(lines)
+
+
 def run(plan: Plan, carrier: Carrier, number: int, cluster: Cluster) -> list[Phase]:
     """One proved run: its phases, that without load first. Ten times as long as planned, for a
     transport that does not carry its load, but for ever it does not wait."""
     limit_s = 60 * JOB_S + 10 * plan.run_s
-    record, output = run_captured(job_for(plan, carrier, number), cluster, limit_s)
+    try:
+        record, output = run_captured(job_for(plan, carrier, number), cluster, limit_s)
+    except BeowireError as error:
+        raise BeowireError(shortened(error.what), error.mend, error.code) from error
     phases = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     if len(phases) != len(plan.gaps_ns) + bool(plan.idle):
         raise BeowireError(
