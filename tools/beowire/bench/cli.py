@@ -20,6 +20,7 @@ from beowire.bench import (
     start_cli,
     stripe_cli,
 )
+from beowire.bench.load import cli as load_cli
 from beowire.bench.matrix import cli as matrix_cli
 from beowire.errors import BeowireError
 from beowire.run import options
@@ -49,6 +50,7 @@ def check_sizes(text: str) -> None:
 
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
+app.command("load")(load_cli.run)
 app.command("matrix")(matrix_cli.run)
 app.command("start")(start_cli.run)
 app.command("stripe")(stripe_cli.run)

@@ -172,6 +172,12 @@ def pace(switch: "netlink.IPRoute", index: int, model: Model, mtu_bytes: int) ->
         add_bucket(switch, index, model, mtu_bytes, parent=netlink.TC_H_ROOT, handle="1:")
 
 
+def burst_bytes(rate_bits: int, mtu_bytes: int) -> int:
+    """What a token bucket that was idle lets through at once: 1 ms of its rate, and at least two
+    frames."""
+    return max(rate_bits // 8 // 1000, 2 * (mtu_bytes + _ETHERNET_HEADER_BYTES))
+
+
 def add_bucket(
     switch: "netlink.IPRoute",
     index: int,
@@ -181,17 +187,15 @@ def add_bucket(
     parent: int | str,
     handle: str,
 ) -> None:
-    """A token bucket of the model's rate as a queueing discipline at `parent`. Its burst is 1 ms
-    of the rate, and at least two frames."""
-    rate_bytes = model.rate_bits // 8
+    """A token bucket of the model's rate as a queueing discipline at `parent`."""
     switch.tc(
         "add",
         "tbf",
         index=index,
         parent=parent,
         handle=handle,
-        rate=rate_bytes,
-        burst=max(rate_bytes // 1000, 2 * (mtu_bytes + _ETHERNET_HEADER_BYTES)),
+        rate=model.rate_bits // 8,
+        burst=burst_bytes(model.rate_bits, mtu_bytes),
         limit=queue_bytes(model),
     )
 
