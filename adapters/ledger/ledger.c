@@ -9,26 +9,16 @@
  * compiler; the normal build has it not. Calls by Fortran are not seen. Counts of functions of MPI
  * are those of the thread that called MPI_Init.
  */
-#include <dlfcn.h>
 #include <limits.h>
 #include <mpi.h>
-#include <poll.h>
-#include <sched.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "ledger.h"
 
-/* Functions of MPI, and those of the kernel that a transport may use. */
+/* Functions of MPI that are counted. */
 #define MPI_CALLS(X)                                                                               \
 	X(Send)                                                                                    \
 	X(Isend)                                                                                   \
@@ -64,30 +54,11 @@
 	X(File_write_at_all)                                                                       \
 	X(File_read_at_all)
 
-#define KERNEL_CALLS(X)                                                                            \
-	X(sched_yield)                                                                             \
-	X(poll)                                                                                    \
-	X(ppoll)                                                                                   \
-	X(epoll_wait)                                                                              \
-	X(read)                                                                                    \
-	X(readv)                                                                                   \
-	X(write)                                                                                   \
-	X(writev)                                                                                  \
-	X(send)                                                                                    \
-	X(sendto)                                                                                  \
-	X(sendmsg)                                                                                 \
-	X(sendmmsg)                                                                                \
-	X(recv)                                                                                    \
-	X(recvmsg)                                                                                 \
-	X(recvmmsg)
-
 #define MEMBER(name) CALL_##name,
 enum mpi_call { MPI_CALLS(MEMBER) MPI_CALL_COUNT };
-enum kernel_call { KERNEL_CALLS(MEMBER) KERNEL_CALL_COUNT };
 
 #define NAME(name) #name,
 static const char *const mpi_names[] = {MPI_CALLS(NAME)};
-static const char *const kernel_names[] = {KERNEL_CALLS(NAME)};
 
 /* Messages by their length in bytes: up to the bound, the last class without one. */
 static const uint64_t size_bounds[] = {64, 1024, 8192, 65536, 1048576, UINT64_MAX};
@@ -98,22 +69,16 @@ static struct {
 } mpi_counts[MPI_CALL_COUNT];
 static uint64_t sizes[SIZES];
 
-/* What other threads ask of the kernel is counted apart: they are the transport's helpers. */
-static struct {
-	_Atomic uint64_t program, others;
-} kernel_counts[KERNEL_CALL_COUNT];
-static uint64_t asleep_ns; /* of the program's thread, in calls that wait for descriptors */
-
 /* What the kernel had counted when MPI_Init ended. */
 struct account {
 	uint64_t at_ns, user_us, system_us, voluntary, involuntary, faults;
 	uint64_t ran_ns, queued_ns; /* of the program's thread */
 };
 static struct account began;
-static bool open_;
-static _Thread_local bool is_program;
+_Atomic bool ledger_open;
+_Thread_local bool ledger_program;
 
-static uint64_t now_ns(void)
+uint64_t ledger_now_ns(void)
 {
 	struct timespec now;
 
@@ -130,7 +95,7 @@ static struct account account_now(void)
 {
 	unsigned long long ran = 0, queued = 0;
 	FILE *file = fopen("/proc/thread-self/schedstat", "r");
-	struct account now = {.at_ns = now_ns()};
+	struct account now = {.at_ns = ledger_now_ns()};
 	struct rusage usage;
 
 	getrusage(RUSAGE_SELF, &usage);
@@ -150,9 +115,9 @@ static struct account account_now(void)
 
 static void begin(void)
 {
-	is_program = true;
+	ledger_program = true;
 	began = account_now();
-	open_ = true;
+	ledger_open = true;
 }
 
 static void account_print(FILE *file)
@@ -161,8 +126,7 @@ static void account_print(FILE *file)
 
 	fprintf(file,
 		"\"wall_ns\": %llu, \"user_us\": %llu, \"system_us\": %llu, \"voluntary\": %llu, "
-		"\"involuntary\": %llu, \"faults\": %llu, \"ran_ns\": %llu, \"queued_ns\": %llu, "
-		"\"asleep_ns\": %llu",
+		"\"involuntary\": %llu, \"faults\": %llu, \"ran_ns\": %llu, \"queued_ns\": %llu",
 		(unsigned long long)(now.at_ns - began.at_ns),
 		(unsigned long long)(now.user_us - began.user_us),
 		(unsigned long long)(now.system_us - began.system_us),
@@ -170,8 +134,7 @@ static void account_print(FILE *file)
 		(unsigned long long)(now.involuntary - began.involuntary),
 		(unsigned long long)(now.faults - began.faults),
 		(unsigned long long)(now.ran_ns - began.ran_ns),
-		(unsigned long long)(now.queued_ns - began.queued_ns),
-		(unsigned long long)asleep_ns);
+		(unsigned long long)(now.queued_ns - began.queued_ns));
 }
 
 static void calls_print(FILE *file)
@@ -191,12 +154,8 @@ static void calls_print(FILE *file)
 	fprintf(file, "}, \"sizes\": [");
 	for (size_t i = 0; i < SIZES; i++)
 		fprintf(file, "%s%llu", i ? ", " : "", (unsigned long long)sizes[i]);
-	fprintf(file, "], \"kernel\": {");
-	for (int i = 0; i < KERNEL_CALL_COUNT; i++)
-		fprintf(file, "%s\"%s\": [%llu, %llu]", i ? ", " : "", kernel_names[i],
-			(unsigned long long)kernel_counts[i].program,
-			(unsigned long long)kernel_counts[i].others);
-	fprintf(file, "}");
+	fprintf(file, "]");
+	ledger_libc_print(file);
 }
 
 static void end(void)
@@ -205,9 +164,9 @@ static void end(void)
 	char host[HOST_NAME_MAX + 1] = "", path[PATH_MAX];
 	FILE *file;
 
-	if (!open_ || !directory)
+	if (!ledger_open || !directory)
 		return;
-	open_ = false;
+	ledger_open = false;
 	gethostname(host, sizeof(host) - 1);
 	snprintf(path, sizeof(path), "%s/%s-%d.ledger", directory, host, (int)getpid());
 	file = fopen(path, "w");
@@ -227,7 +186,7 @@ static void sent(enum mpi_call call, uint64_t bytes)
 {
 	size_t class = 0;
 
-	if (!is_program)
+	if (!ledger_program)
 		return;
 	while (bytes > size_bounds[class])
 		class ++;
@@ -247,17 +206,17 @@ static uint64_t bytes_of(int count, MPI_Datatype type)
 
 static void left(enum mpi_call call, uint64_t at)
 {
-	if (!is_program)
+	if (!ledger_program)
 		return;
 	mpi_counts[call].calls++;
-	mpi_counts[call].ns += now_ns() - at;
+	mpi_counts[call].ns += ledger_now_ns() - at;
 }
 
 /* A function of MPI with its parameters, and the arguments that they are. */
 #define COUNTED(name, parameters, arguments)                                                       \
 	EXPORT int MPI_##name parameters                                                           \
 	{                                                                                          \
-		uint64_t at = now_ns();                                                            \
+		uint64_t at = ledger_now_ns();                                                     \
 		int result = PMPI_##name arguments;                                                \
                                                                                                    \
 		left(CALL_##name, at);                                                             \
@@ -268,7 +227,7 @@ static void left(enum mpi_call call, uint64_t at)
 #define SENDING(name, count, type, parameters, arguments)                                          \
 	EXPORT int MPI_##name parameters                                                           \
 	{                                                                                          \
-		uint64_t at = now_ns();                                                            \
+		uint64_t at = ledger_now_ns();                                                     \
 		int result = PMPI_##name arguments;                                                \
                                                                                                    \
 		left(CALL_##name, at);                                                             \
@@ -377,77 +336,3 @@ COUNTED(File_read_at_all,
 	(MPI_File file, MPI_Offset at_byte, void *data, int n, MPI_Datatype type,
 	 MPI_Status *status),
 	(file, at_byte, data, n, type, status))
-
-/* The function of this name that libc has. */
-static void *next(const char *name)
-{
-	void *function = dlsym(RTLD_NEXT, name);
-
-	if (!function)
-		abort();
-	return function;
-}
-
-static void asked(enum kernel_call call)
-{
-	if (!open_)
-		return;
-	if (is_program)
-		atomic_fetch_add_explicit(&kernel_counts[call].program, 1, memory_order_relaxed);
-	else
-		atomic_fetch_add_explicit(&kernel_counts[call].others, 1, memory_order_relaxed);
-}
-
-#define ASKED(type, name, parameters, arguments)                                                   \
-	EXPORT type name parameters                                                                \
-	{                                                                                          \
-		static type(*_Atomic function) parameters;                                         \
-		type(*known) parameters = function;                                                \
-                                                                                                   \
-		if (!known)                                                                        \
-			function = known = (type(*) parameters)next(#name);                        \
-		asked(CALL_##name);                                                                \
-		return known arguments;                                                            \
-	}
-
-/* The same, which may sleep. */
-#define SLEEPING(type, name, parameters, arguments)                                                \
-	EXPORT type name parameters                                                                \
-	{                                                                                          \
-		static type(*_Atomic function) parameters;                                         \
-		type(*known) parameters = function;                                                \
-		uint64_t at = is_program ? now_ns() : 0;                                           \
-		type result;                                                                       \
-                                                                                                   \
-		if (!known)                                                                        \
-			function = known = (type(*) parameters)next(#name);                        \
-		asked(CALL_##name);                                                                \
-		result = known arguments;                                                          \
-		if (is_program)                                                                    \
-			asleep_ns += now_ns() - at;                                                \
-		return result;                                                                     \
-	}
-
-ASKED(int, sched_yield, (void), ())
-SLEEPING(int, poll, (struct pollfd * fds, nfds_t n, int timeout_ms), (fds, n, timeout_ms))
-SLEEPING(int, ppoll,
-	 (struct pollfd * fds, nfds_t n, const struct timespec *timeout, const sigset_t *signals),
-	 (fds, n, timeout, signals))
-SLEEPING(int, epoll_wait, (int fd, struct epoll_event *events, int n, int timeout_ms),
-	 (fd, events, n, timeout_ms))
-ASKED(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n))
-ASKED(ssize_t, readv, (int fd, const struct iovec *parts, int n), (fd, parts, n))
-ASKED(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n))
-ASKED(ssize_t, writev, (int fd, const struct iovec *parts, int n), (fd, parts, n))
-ASKED(ssize_t, send, (int fd, const void *data, size_t n, int flags), (fd, data, n, flags))
-ASKED(ssize_t, sendto,
-      (int fd, const void *data, size_t n, int flags, const struct sockaddr *to, socklen_t length),
-      (fd, data, n, flags, to, length))
-ASKED(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
-ASKED(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned int n, int flags),
-      (fd, messages, n, flags))
-ASKED(ssize_t, recv, (int fd, void *data, size_t n, int flags), (fd, data, n, flags))
-ASKED(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
-ASKED(int, recvmmsg,
-      (int fd, struct mmsghdr *messages, unsigned int n, int flags, struct timespec *timeout),
-      (fd, messages, n, flags, timeout))

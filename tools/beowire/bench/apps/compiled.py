@@ -29,8 +29,8 @@ def program(source: Source) -> Path:
 
 def ledger() -> Path:
     """The library that keeps a ledger of a program's calls of MPI and of the kernel."""
-    file = places.root() / "adapters" / "ledger" / "ledger.c"
-    return _made("ledger.so", list(_LEDGER), [file], ["-ldl"])
+    room = places.root() / "adapters" / "ledger"
+    return _made("ledger.so", list(_LEDGER), [room / "ledger.c", room / "libc.c"], ["-ldl"])
 
 
 def _made(name: str, flags: list[str], files: list[Path], libraries: list[str]) -> Path:
