@@ -17,7 +17,7 @@ _ACCOUNT = (
 )
 _ENGINE = (
     *("tx_messages", "tx_pulls", "rounds", "acks_tx", "retransmits", "credit_stalls"),
-    *("yields", "naps"),
+    *("losses", "spurious", "probes", "backoffs", "yields", "naps"),
 )
 _LINKS = ("packet", "udp", "local")
 
