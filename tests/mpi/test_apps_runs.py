@@ -2,11 +2,14 @@
 """`beowire bench apps` with the application that needs no package: whole runs over both transports,
 their ledgers, a wrong answer, and a run over the wrong transport."""
 
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from beowire import places
 from beowire.bench.apps import catalogue, measure, place, profile
 from beowire.bench.apps.application import Outcome
 from beowire.bench.apps.cells import Key
@@ -14,7 +17,7 @@ from beowire.bench.apps.measure import Plan, Results, Runs
 from beowire.bench.apps.place import Shape
 from beowire.bench.matrix.stacks import Cores
 from beowire.errors import BeowireError
-from beowire.run.cluster import Cluster
+from beowire.run.cluster import Cluster, of_hosts
 
 PAIR = Shape(2, 2)
 SMALL = replace(
@@ -23,7 +26,8 @@ SMALL = replace(
 
 
 @pytest.fixture
-def runs(pair: Cluster) -> Iterator[Runs]:
+def runs(pair: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Runs]:
+    monkeypatch.setenv("BEOWIRE_CACHE", str(tmp_path))
     with place.bench(pair) as bench:
         yield Runs(bench, Plan((SMALL,), (PAIR,), 2), Cores(1, shared=True))
 
@@ -83,6 +87,25 @@ def test_the_program_must_leave_what_it_was_asked_for(runs: Runs) -> None:
     runs.plan = replace(runs.plan, applications=(replace(SMALL, report="nothing"),))
     (failed,) = swept(runs).failed
     assert "A run wrote no nothing" in failed["why"]
+
+
+def test_hosts_get_what_they_lack(pair: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The nodes of a lab stand for real hosts, which share no files with this machine."""
+    for name, value in pair.environment.items():
+        monkeypatch.setenv(name, value)
+    hosts = of_hosts(pair.hosts, pair.agent[0])
+    files = {"input": "some text"}
+    application = replace(SMALL, files=lambda _ranks: files, report="input")
+    with place.bench(hosts) as bench:
+        paths = bench.put(application, 2)
+        assert paths.program == f"{paths.directory}/tridiagonal"
+        there = Path(paths.program)
+        assert there.read_bytes() == places.example("tridiagonal").read_bytes()
+        assert os.access(there, os.X_OK)
+        assert (Path(bench.provider_dir) / "libbeowire-fi.so").exists()
+        assert bench.take(paths.directory, "input") == "some text"
+        assert not (Path(paths.directory) / "input").exists()
+    assert not Path(bench.directory).exists()
 
 
 def test_the_directory_goes(pair: Cluster) -> None:

@@ -11,6 +11,7 @@ import pytest
 from beowire.bench.apps import (
     answers,
     catalogue,
+    cli,
     hpcc,
     lammps,
     ledger,
@@ -25,6 +26,7 @@ from beowire.bench.apps.measure import Plan, Results, Run
 from beowire.bench.apps.place import Shape
 from beowire.bench.apps.profile import Profile
 from beowire.bench.apps.store import Store
+from beowire.bench.matrix.stacks import Cores
 from beowire.errors import BeowireError
 from beowire.lab.counters import NodeCounters
 from beowire.run.launch import Job, Transport
@@ -169,6 +171,13 @@ def test_shapes() -> None:
     for wrong in ("1", "4x1", "2x4", "four", "x2", "512", "2,"):
         with pytest.raises(BeowireError, match="--ranks"):
             place.read_shapes(wrong)
+
+
+def test_usual_shapes_have_a_rank_for_each_core_and_two() -> None:
+    assert cli._usual(Cores(2, shared=True)) == "2,4"
+    assert cli._usual(Cores(4, shared=False)) == "8,16"
+    assert cli._usual(Cores(1, shared=True)) == "2,2"
+    assert cli._usual(Cores(100, shared=False)) == "200,256"
 
 
 def test_water_is_neutral_and_fills_its_box() -> None:

@@ -13,7 +13,7 @@ from beowire.bench.apps import catalogue, installed, measure, place, plot, profi
 from beowire.bench.apps.application import Application
 from beowire.bench.apps.measure import TRANSPORTS, Plan, Runs
 from beowire.bench.apps.store import Store
-from beowire.bench.matrix.stacks import cores_of
+from beowire.bench.matrix.stacks import Cores, cores_of
 from beowire.errors import BeowireError
 from beowire.lab.lab import MTU_DEFAULT_BYTES
 from beowire.progress import Progress
@@ -65,11 +65,7 @@ def run(
     chosen = catalogue.named(apps)
     given = _given(lab, hosts, hostfile, ssh, network)
     cores = cores_of(given)
-    nodes = 2
-    default = cores.count if cores.shared else cores.count * nodes
-    shapes = place.read_shapes(
-        ranks or ",".join(str(max(each, 2)) for each in (default, 2 * default))
-    )
+    shapes = place.read_shapes(ranks or _usual(cores))
     if plot_file is not None:
         drawing.check_file(plot_file)
     plan = Plan(chosen, shapes, rounds, tcp_stack, None if bind == "auto" else bind)
@@ -84,6 +80,12 @@ def run(
         with place.bench(cluster) as bench:
             _measure(Runs(bench, plan, cores), store, profiled)
     _show(store, plot_file)
+
+
+def _usual(cores: Cores) -> str:
+    """One rank per core, and two, on two nodes."""
+    count = cores.count if cores.shared else 2 * cores.count
+    return ",".join(str(min(max(each, 2), place.RANKS_MAX)) for each in (count, 2 * count))
 
 
 def _given(

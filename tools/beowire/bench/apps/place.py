@@ -21,6 +21,8 @@ from beowire.run import remote
 from beowire.run.cluster import Cluster, of_lab
 from beowire.run.job import check_settings
 
+RANKS_MAX = 256
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -46,7 +48,7 @@ def read_shapes(text: str) -> tuple[Shape, ...]:
             shape = Shape(int(ranks), int(nodes or 2))
         except ValueError:
             shape = Shape(0, 0)
-        if not 2 <= shape.nodes <= shape.ranks <= 256:
+        if not 2 <= shape.nodes <= shape.ranks <= RANKS_MAX:
             raise BeowireError(
                 f"--ranks {text}?", "Give ranks, or ranks x nodes, two nodes at least: 2,4,4x4."
             )
