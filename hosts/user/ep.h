@@ -103,6 +103,8 @@ struct bw_ep {
 	short epoll_kernel;	   /* what it waits for at the kernel link */
 	uint64_t spin_ns;	   /* how long bw_wait() spins now */
 	uint64_t idle_since;	   /* when a row of empty bw_progress() calls was last timed */
+	uint64_t yields;	   /* times that bw_progress() gave its core away */
+	uint64_t naps;		   /* times that it slept */
 	struct bw_crowd crowd;
 	struct bw_helper helper;
 

@@ -131,6 +131,8 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"refusals_rx", c->refusals_rx},
 		{"credit_stalls", c->credit_stalls},
 		{"rounds", ep->rounds},
+		{"yields", ep->yields},
+		{"naps", ep->naps},
 		{"memory_bytes", ep->buffers.bytes + ep->grown_bytes},
 	};
 	for (int i = 0; i < ep->packets; i++)

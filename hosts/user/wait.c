@@ -216,6 +216,7 @@ static bool bw_wait_dense(struct bw_ep *ep)
 
 static void bw_wait_step_aside(struct bw_ep *ep)
 {
+	ep->yields++;
 	bw_lock_release(&ep->lock);
 	sched_yield();
 	bw_lock_take(&ep->lock);
@@ -237,6 +238,7 @@ bool bw_wait_yield(struct bw_ep *ep)
 		bw_wait_step_aside(ep);
 		return false;
 	}
+	ep->naps++;
 	bw_wait_sleep(ep, BW_WAIT_YIELD_NS);
 	/* The next row is not timed from before this sleep. */
 	ep->idle_since = bw_clock_now();

@@ -242,17 +242,19 @@ static void look__does_not_stop_the_clock(void **state)
 	assert_true(ep->deadline > ep->now);
 }
 
-/* Looks count as empty calls, after ROW of which others get the core. */
+/* Looks count as empty calls, after ROW of which others get the core, once. */
 static void look__counts_in_a_row(void **state)
 {
-	uint64_t since;
+	uint64_t since, given;
 	int calls = 0;
 
 	for (since = ep->idle_since; ep->idle_since == since;)
 		bw_progress(ep);
+	given = ep->yields + ep->naps;
 	for (since = ep->idle_since; ep->idle_since == since; calls++)
 		bw_progress(ep);
 	assert_in_range(calls, ROW, ROW + BW_LOOKS);
+	assert_int_equal(ep->yields + ep->naps, given + 1);
 }
 
 /* A child has no rings. */

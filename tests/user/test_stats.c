@@ -223,6 +223,15 @@ static void stats__add_interfaces_up(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* How a program waited that only calls bw_progress(). */
+static void stats__tell_of_waiting(void **state)
+{
+	ep->yields = 5;
+	ep->naps = 6;
+	assert_value("\"yields\":", "5,\"naps\":6,");
+	bw_ep_close(ep, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -234,6 +243,7 @@ int main(void)
 		TEST(stats__are_given_up_where_something_stays_in_the_way),
 		TEST(stats__quote_names),
 		TEST(stats__add_interfaces_up),
+		TEST(stats__tell_of_waiting),
 		TEST(child_of_fork__writes_nothing),
 		TEST(child_of_fork__closes_without_counters),
 	};

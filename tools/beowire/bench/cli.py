@@ -20,6 +20,7 @@ from beowire.bench import (
     start_cli,
     stripe_cli,
 )
+from beowire.bench.apps import cli as apps_cli
 from beowire.bench.load import cli as load_cli
 from beowire.bench.matrix import cli as matrix_cli
 from beowire.errors import BeowireError
@@ -48,6 +49,7 @@ def check_sizes(text: str) -> None:
             raise BeowireError(f"--sizes {text}?", "Give sizes in bytes, such as 8,1k,1m.")
 
 
+app.command("apps")(apps_cli.run)
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
 app.command("load")(load_cli.run)
