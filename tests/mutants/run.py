@@ -41,7 +41,7 @@ PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 USER_TESTS = (
     (
         "user",
-        ("batch", "look", "message", "remote", "short", "stats", "wait", "watch"),
+        ("batch", "look", "message", "place", "remote", "short", "stats", "wait", "watch"),
         ("endpoint",),
     ),
     ("user", ("env", "helper", "packet", "udp", "udp_rows"), ()),
