@@ -54,7 +54,8 @@ void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 	a->largest = (uint32_t)t->rx.max;
 }
 
-uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head)
+uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint8_t type,
+		      void *head)
 {
 	struct bw_hdr *h = head;
 	struct bw_ackblk *b = (struct bw_ackblk *)(h + 1);
@@ -63,7 +64,7 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	uint64_t from = t->rx.got.base;
 	uint32_t i, len;
 
-	bw_hdr_fill(e, p, h, BW_FRAME_ACK);
+	bw_hdr_fill(e, p, h, type);
 	h->path = (uint8_t)(t - p->path);
 	bw_ack_whole(e, p, t, b, a);
 	a->ranges = (uint16_t)t->rx.got.n;
@@ -75,7 +76,7 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	bw_rxset_told(&t->rx);
 	len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
 	bw_head_seal(e, h, len, len);
-	e->count.acks_tx++;
+	e->count.acks_tx += type == BW_FRAME_ACK;
 	return len;
 }
 
@@ -83,7 +84,7 @@ void bw_ack_build(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, str
 {
 	f->to = t->to;
 	f->segments = 0;
-	f->head_len = f->len = bw_ack_write(e, p, t, f->head);
+	f->head_len = f->len = bw_ack_write(e, p, t, BW_FRAME_ACK, f->head);
 }
 
 bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t)
@@ -233,6 +234,7 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	uint32_t i;
 
 	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
+	t->rx.floor = b->floor;
 	bw_pnset_floor(&t->rx.got, bw_unwrap(t->rx.got.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
 		bw_ack_spurious(e, p, t, lo, hi);

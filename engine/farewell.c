@@ -135,9 +135,9 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	return 0;
 }
 
-/* A BYE says what was received, too: the acknowledgement before it may be lost, and is the last. */
-static void bw_farewell_say_bye(struct bw_engine *e, const struct bw_leave *l,
-				const struct bw_link_addr *to)
+/* A BYE that was said before. */
+static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l,
+				   const struct bw_link_addr *to)
 {
 	struct bw_stray *s = bw_stray_new(e, to);
 	struct bw_ackblk *b;
@@ -169,7 +169,7 @@ static void bw_farewell_say_ack(struct bw_engine *e, struct bw_peer *p, struct b
 	if (e->stray_head - e->stray_tail >= BW_STRAYS / 2)
 		return;
 	s = bw_stray_new(e, &t->to);
-	s->len = bw_ack_write(e, p, t, s->head);
+	s->len = bw_ack_write(e, p, t, BW_FRAME_ACK, s->head);
 }
 
 void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p)
@@ -179,6 +179,15 @@ void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p)
 	for (i = 0; p->conn && i < p->npaths; i++)
 		if (bw_ack_owed(p, &p->path[i]))
 			bw_farewell_say_ack(e, p, &p->path[i]);
+}
+
+/* A BYE says what was received, too: the acknowledgement before it may be lost, and is the last. */
+static void bw_farewell_say_bye(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	struct bw_stray *s = bw_stray_new(e, &t->to);
+
+	if (s)
+		s->len = bw_ack_write(e, p, t, BW_FRAME_BYE, s->head);
 }
 
 void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledge)
@@ -195,9 +204,12 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->engine = p->engine;
 	l->path = p->best;
 	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
-	if (l->acknowledges)
+	if (l->acknowledges) {
 		bw_ack_whole(e, p, t, &l->ackblk, &l->ack);
-	bw_farewell_say_bye(e, l, &t->to);
+		bw_farewell_say_bye(e, p, t);
+	} else {
+		bw_farewell_repeat_bye(e, l, &t->to);
+	}
 }
 
 /* What the peer that leaves has received of us. */
@@ -252,10 +264,59 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 	for (i = 0; h->conn && i < BW_LEAVES; i++) {
 		if (e->leave[i].wire != h->conn || e->leave[i].engine != h->src_engine)
 			continue;
-		bw_farewell_say_bye(e, &e->leave[i], &f->from);
+		bw_farewell_repeat_bye(e, &e->leave[i], &f->from);
 		return;
 	}
 	bw_farewell_refuse(e, f, h, BW_REFUSAL_HANDLE);
+}
+
+/* May the peer not know yet of something that was received of it? All that says so may be lost, and
+ * nobody is here any more who would answer when it asks. */
+static bool bw_farewell_doubtful(const struct bw_peer *p)
+{
+	uint8_t i;
+
+	for (i = 0; p->conn && p->confirmed && i < p->npaths; i++)
+		if (bw_rxset_doubtful(&p->path[i].rx))
+			return true;
+	return false;
+}
+
+/* All of them are told again what was received, and BYE. */
+static void bw_farewell_again(struct bw_engine *e)
+{
+	uint8_t i;
+
+	e->byes++;
+	while (!bw_list_empty(&e->left)) {
+		struct bw_peer *p = bw_first(&e->left, struct bw_peer, all);
+
+		bw_list_del(&p->all);
+		bw_list_add_before(&e->peers, &p->all);
+		for (i = 0; i < p->npaths; i++)
+			p->path[i].rx.ack_now = bw_rxset_doubtful(&p->path[i].rx);
+	}
+}
+
+static void bw_farewell_leave(struct bw_engine *e, struct bw_peer *p)
+{
+	bw_list_del(&p->all);
+	if (e->failed) {
+		bw_farewell_say_gone(e, p);
+		return;
+	}
+	bw_farewell_bid_bye(e, p, true);
+	if (e->byes + 1 < BW_BYES && bw_farewell_doubtful(p)) {
+		bw_list_add_before(&e->left, &p->all);
+		e->bye_at = e->now + BW_BYE_PAUSE;
+	}
+}
+
+uint64_t bw_farewell_deadline(const struct bw_engine *e)
+{
+	if (!bw_list_empty(&e->peers) || e->stray_head != e->stray_tail)
+		return e->now;
+	return bw_list_empty(&e->left) ? BW_NEVER : e->bye_at;
 }
 
 bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
@@ -263,6 +324,8 @@ bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
 	struct bw_peer *p;
 	uint8_t i;
 
+	if (bw_list_empty(&e->peers) && !bw_list_empty(&e->left) && e->now >= e->bye_at)
+		bw_farewell_again(e);
 	while (!bw_list_empty(&e->peers)) {
 		p = bw_first(&e->peers, struct bw_peer, all);
 		for (i = 0; i < p->npaths; i++) {
@@ -272,11 +335,7 @@ bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
 			bw_ack_build(e, p, &p->path[i], f);
 			return true;
 		}
-		bw_list_del(&p->all);
-		if (e->failed)
-			bw_farewell_say_gone(e, p);
-		else
-			bw_farewell_bid_bye(e, p, true);
+		bw_farewell_leave(e, p);
 		if (bw_stray_frame(e, f))
 			return true;
 	}

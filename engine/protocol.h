@@ -240,8 +240,9 @@ struct bw_protocol {
 	int (*open)(void *mem, const struct bw_config *cfg, const struct bw_host_ops *ops,
 		    void *host, uint64_t now);
 	/* End at once: buffers from buf_get() are put back, other cookies are forgotten, and
-	 * farewell frames (BYE) are left for next_frame(). Afterwards only next_frame() may be
-	 * called. */
+	 * farewell frames (BYE) are left for next_frame(). Afterwards only next_frame(), unsent()
+	 * and next_deadline() may be called: while it is later than now, and not BW_NEVER,
+	 * farewells are said again then, all within a millisecond, by a host that has the time. */
 	void (*close)(void *p, uint64_t now);
 	/* Hand in memory to grow by (BW_GROW_BYTES, 64-aligned, kept until after close). */
 	void (*grow)(void *p, void *mem);

@@ -41,6 +41,7 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_table_init(&e->region_table, &e->arena);
 	bw_list_init(&e->peers);
 	bw_list_init(&e->ready);
+	bw_list_init(&e->left);
 	return 0;
 }
 
@@ -303,6 +304,8 @@ static uint64_t bw_reliable_next_deadline(void *mem)
 {
 	struct bw_engine *e = mem;
 
+	if (BW_UNLIKELY(e->closed))
+		return bw_farewell_deadline(e);
 	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
 		return e->now;
 	return bw_timer_next(e);

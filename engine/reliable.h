@@ -34,7 +34,9 @@
 #define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
 #define BW_ASKED_MAX	 16384		       /* pulls of one peer served or answered at a time */
 #define BW_LEAVES	 64		       /* peers left by BYE that are remembered */
-#define BW_MSG_SPANS	 16		       /* gaps+1 remembered within one message or pull */
+#define BW_BYES		 3 /* times that a closing engine tells a peer what it has received */
+#define BW_BYE_PAUSE	 (250 * BW_US) /* between them */
+#define BW_MSG_SPANS	 16	       /* gaps+1 remembered within one message or pull */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
 #define BW_STRIPE_FRAMES 4     /* frames that may be under way on a striped path at least */
 #define BW_STRIPE_ROUND	 BW_MS /* a rate is measured over so long, or a round trip */
@@ -332,6 +334,11 @@ struct bw_engine {
 	struct bw_leave leave[BW_LEAVES];
 	uint32_t leaves; /* ever written to it */
 
+	/* closed */
+	struct bw_list left; /* bw_peer.all: told by BYE, but in doubt; told again at `bye_at` */
+	uint64_t bye_at;
+	uint32_t byes; /* times that they were told again */
+
 	struct { /* for unsent() */
 		uint32_t peer;
 		uint8_t type, path;
@@ -432,12 +439,14 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 /* Leave the acknowledgements that are owed for next_frame(), before the peer is dropped. */
 void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p);
 /* The peer is dropped by us: leave a BYE for next_frame(), which tells on request what was received
- * without a gap on the path in use. */
+ * on the path in use. */
 void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledge);
 /* A frame came by a handle that is unknown: say BYE again if we took leave, else refuse it. */
 void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 /* While closing: last acknowledgements and BYEs, or refusals if the host failed. */
 bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f);
+/* The same: when there is one; BW_NEVER if not any more. */
+uint64_t bw_farewell_deadline(const struct bw_engine *e);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 
 /* path.c: state, frame size */
@@ -467,8 +476,10 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* Is an acknowledgement of the path to be sent, now or some time later? */
 bool bw_ack_owed(const struct bw_peer *p, const struct bw_path *t);
-/* An ACK frame of the path, up to BW_ACK_BYTES at `head`; its length. */
-uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, void *head);
+/* An ACK frame of the path, or a BYE that says the same, of up to BW_ACK_BYTES at `head`; its
+ * length. */
+uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint8_t type,
+		      void *head);
 /* Both fixed bodies of an acknowledgement, without ranges. */
 void bw_ack_whole(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b,
 		  struct bw_ack *a);

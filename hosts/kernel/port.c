@@ -122,11 +122,40 @@ static void bwk_port_unhash(struct bwk_port *port)
 	bwk_port_put(port);
 }
 
-/* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. */
+/* All farewells of a closed port that are to be said at `now`; when there are more, BW_NEVER if not
+ * at all. Lock held. */
+static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
+{
+	u64 at;
+
+	while (port->protocol->next_frame(port->engine, &port->tx, now))
+		bwk_transmit(port, &port->tx);
+	at = port->protocol->next_deadline(port->engine);
+	return at > now ? at : BW_NEVER;
+}
+
+/* What is said again comes within a millisecond, for which whoever ends the port waits. */
+static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
+{
+	u64 now;
+
+	while (at != BW_NEVER) {
+		now = ktime_get_ns();
+		if (now < at)
+			usleep_range(div_u64(at - now, 1000) + 1, div_u64(at - now, 1000) + 50);
+		bwk_port_lock(port);
+		at = bwk_port_farewell(port, max(at, now));
+		bwk_port_unlock(port);
+	}
+}
+
+/* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. Sleeps
+ * for less than a millisecond where a peer may not know yet what was received of it. */
 static void bwk_port_end(struct bwk_port *port)
 {
 	struct hlist_node *next;
 	struct bwk_buf *b;
+	u64 at = BW_NEVER;
 	bool gone;
 
 	bwk_port_lock(port);
@@ -134,13 +163,13 @@ static void bwk_port_end(struct bwk_port *port)
 	port->dead = true;
 	if (!gone) {
 		port->protocol->close(port->engine, ktime_get_ns());
-		while (port->protocol->next_frame(port->engine, &port->tx, ktime_get_ns()))
-			bwk_transmit(port, &port->tx);
+		at = bwk_port_farewell(port, ktime_get_ns());
 		bwk_peer_end_all(port);
 	}
 	bwk_port_unlock(port);
 	if (gone)
 		return;
+	bwk_port_farewell_again(port, at);
 	hrtimer_cancel(&port->timer);
 	bwk_port_lock(port);
 	hlist_for_each_entry_safe(b, next, &port->bufs, held) {

@@ -434,18 +434,32 @@ void sim_node_tally(const struct sim_node *n, struct bw_counters *sum)
 		sum->drop[i] += c->drop[i];
 }
 
+/* What a closed engine says, at once and in the time to come: its frames leave now, each with a
+ * fate of its own. */
+static void sim_node_farewell(struct sim_node *n, bool heard)
+{
+	struct sim *s = n->sim;
+	uint64_t now, at = sim_node_clock(n);
+	struct bw_tx_frame f;
+
+	do {
+		now = at;
+		while (s->protocol->next_frame(n->engine, &f, now) && !s->failed)
+			if (heard)
+				sim_node_send(n, &f);
+		at = s->protocol->next_deadline(n->engine);
+	} while (at > now && at != BW_NEVER && !s->failed);
+}
+
 void sim_node_stop(struct sim_node *n, bool farewell)
 {
 	struct sim *s = n->sim;
-	struct bw_tx_frame f;
 	struct sim_frame *next;
 
 	sim_log(s, "node%u %s", n->number, farewell ? "closes" : "dies");
 	sim_node_untaken(n);
 	s->protocol->close(n->engine, sim_node_clock(n));
-	while (s->protocol->next_frame(n->engine, &f, sim_node_clock(n)) && !s->failed)
-		if (farewell)
-			sim_node_send(n, &f);
+	sim_node_farewell(n, farewell);
 	sim_node_tally(n, &s->ended);
 	if (n->engine_bufs)
 		sim_fail(s, "node %u: %u buffers not put back by close()", n->number,

@@ -14,6 +14,15 @@ static inline uint64_t bw_clock_now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Until that time, or less if a signal comes. */
+static inline void bw_clock_sleep(uint64_t until)
+{
+	struct timespec t = {.tv_sec = (time_t)(until / 1000000000u),
+			     .tv_nsec = (long)(until % 1000000000u)};
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
+}
+
 /* For ppoll(): the relative time `ns` in t, or NULL for "no limit". */
 static inline const struct timespec *bw_clock_span(uint64_t ns, struct timespec *t)
 {

@@ -468,13 +468,21 @@ static bool bw_ep_busy(struct bw_ep *ep)
 	       (ep->kernel && bw_kernel_under_way(ep->kernel));
 }
 
-/* What the kernel has no room for now is not worth waiting for. */
+/* What the kernel has no room for now is not worth waiting for; what the engine says again is, as
+ * it comes within a millisecond. */
 void bw_ep_farewell(struct bw_ep *ep)
 {
+	uint64_t at;
+
 	ep->now = bw_clock_now();
 	ep->dead = true;
 	bw_reliable.close(ep->engine, ep->now);
 	bw_host_transmit(ep);
+	while (!ep->stuck && (at = bw_reliable.next_deadline(ep->engine)) != BW_NEVER) {
+		bw_clock_sleep(at);
+		ep->now = bw_clock_now();
+		bw_host_transmit(ep);
+	}
 }
 
 void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)

@@ -218,7 +218,7 @@ void bw_host_transmit(struct bw_ep *ep)
 	if (BW_UNLIKELY(ep->stuck))
 		ep->stuck = !bw_host_flush(ep);
 	while (more && !ep->stuck) {
-		at = ep->dead ? 0 : bw_reliable.next_deadline(ep->engine);
+		at = bw_reliable.next_deadline(ep->engine);
 		more = at <= ep->now && bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
 		if (!more || !bw_host_collect(ep, &ep->tx))
 			ep->stuck = !bw_host_flush(ep);

@@ -41,6 +41,95 @@ static void bye__acknowledges_what_was_got(void **state)
 	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
 }
 
+/* What a closed engine has to say some time later. */
+static void speak_again(int n)
+{
+	uint64_t at = bw_reliable.next_deadline(engine(n));
+
+	assert_in_range(at, world.now + 1, world.now + BW_BYE_PAUSE);
+	pass(at - world.now);
+	flush(n);
+}
+
+/* B got a message and is closed: all that it said is lost. */
+static void got_and_closed_unheard(void)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	bw_reliable.close(engine(B), world.now);
+	flush(B);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A ACK 1", "B>A BYE", NULL);
+	drop_all();
+}
+
+static void close__says_all_again_after_a_while(void **state)
+{
+	got_and_closed_unheard();
+	speak_again(B);
+	expect_frames("B>A ACK 1", "B>A BYE", NULL);
+	deliver_all();
+	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
+	node_kill(B);
+}
+
+static void close__says_it_so_often_and_no_more(void **state)
+{
+	unsigned int i;
+
+	got_and_closed_unheard();
+	for (i = 1; i < BW_BYES; i++)
+		speak_again(B);
+	assert_int_equal(frames_with("BYE"), BW_BYES - 1);
+	assert_true(bw_reliable.next_deadline(engine(B)) == BW_NEVER);
+	pass(BW_S);
+	flush(B);
+	assert_int_equal(frames_with("BYE"), BW_BYES - 1);
+	deliver_all();
+	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A PEER_DOWN B ESHUTDOWN", NULL);
+	expect_drop(A, BW_DROP_HANDLE, 2 * (BW_BYES - 1) - 2);
+	node_kill(B);
+}
+
+/* A's answer says that it heard B's acknowledgement. */
+static void close__says_it_once_where_all_is_known(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	run(BW_MS); /* the acknowledgement comes by itself */
+	post(B, A, 2, 8);
+	flush(B);
+	deliver_all();
+	run(BW_MS);
+	expect_events("B MESSAGE 1 len 8", "A SENT 1", "A MESSAGE 2 len 8", "B SENT 2", NULL);
+	forget_logs();
+	bw_reliable.close(engine(B), world.now);
+	flush(B);
+	expect_frames("B>A BYE", NULL);
+	assert_true(bw_reliable.next_deadline(engine(B)) == BW_NEVER);
+	node_kill(B);
+}
+
+/* Nothing but BYE gets through, and the message before is missing. */
+static void bye__acknowledges_beyond_gaps(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 600);
+	flush(A);
+	post(A, B, 2, 600);
+	flush(A);
+	drop(0);
+	deliver_all();
+	node_close(B);
+	assert_int_equal(frames_with("B>A ACK"), 1);
+	drop(0);
+	deliver_all();
+	expect_events("A SENT 2", "A SENT 1 ESHUTDOWN", "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
 static void bye__said_again_acknowledges_what_was_got_before(void **state)
 {
 	meet(A, B);
@@ -337,6 +426,10 @@ int farewell_tests(void)
 		TEST(close__says_bye),
 		TEST(close__acknowledges_what_it_got),
 		TEST(bye__acknowledges_what_was_got),
+		TEST(close__says_all_again_after_a_while),
+		TEST(close__says_it_so_often_and_no_more),
+		TEST(close__says_it_once_where_all_is_known),
+		TEST(bye__acknowledges_beyond_gaps),
 		TEST(bye__said_again_acknowledges_what_was_got_before),
 		TEST(bye__that_is_not_whole_is_dropped),
 		TEST(close__says_bye_behind_refusals_not_yet_sent),

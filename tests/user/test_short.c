@@ -221,6 +221,25 @@ static void farewell__is_sent(void **state)
 	assert_int_equal(a.downs, 1);
 }
 
+/* An endpoint that closes has something in doubt: its acknowledgements may be lost, with BYE. */
+static void farewell__is_said_again_where_it_matters(void **state)
+{
+	const struct bw_engine *e = a.ep->engine;
+	uint64_t began = bw_clock_now(), took;
+
+	say(&a, 1, 8);
+	endpoint_await(a.ep, b.ep, &b.messages, 2);
+	began = bw_clock_now();
+	bw_ep_close(b.ep, BW_S);
+	took = bw_clock_now() - began;
+	b.ep = NULL;
+	assert_true(took >= (BW_BYES - 1) * BW_BYE_PAUSE);
+	for (int i = 0; i < MANY && e->count.drop[BW_DROP_HANDLE] < BW_BYES - 1; i++)
+		bw_progress(a.ep);
+	assert_int_equal(a.downs, 1);
+	assert_in_range(e->count.drop[BW_DROP_HANDLE], BW_BYES - 1, 2 * (BW_BYES - 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -236,6 +255,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(end_of_a_send__is_told_in_the_next_round, open_both,
 						close_both),
 		cmocka_unit_test_setup_teardown(farewell__is_sent, open_both, close_both),
+		cmocka_unit_test_setup_teardown(farewell__is_said_again_where_it_matters, open_both,
+						close_both),
 		cmocka_unit_test_setup_teardown(credit__is_granted_again, open_both, close_both),
 	};
 

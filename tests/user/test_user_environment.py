@@ -250,8 +250,8 @@ def test_counters_include_the_farewell(
         engine = two.a.stats()["engine"]
         two.a.tell(how)
         two.b.expect("down", status=-108)
+        two.a.leave()  # what it says again has been sent, too
         got = two.b.stats()["links"][link]["rx_frames"]
-        two.a.leave()
     written = [json.loads(path.read_text()) for path in tmp_path.iterdir()]
     sent = [each["links"][link]["tx_frames"] for each in written if each["engine"] == engine]
     assert sent == [got]
