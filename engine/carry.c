@@ -11,13 +11,13 @@
 
 #define BW_CARRY_WARM  (512u << 10) /* bytes of a trial that are not measured: the window opens */
 #define BW_CARRY_QUOTA (2u << 20)   /* bytes that are measured, of a trial and before one */
-/* They are measured in pieces, of which the fastest counts: on a busy machine the others tell of who
- * had the processor. Acknowledgements that were waiting are taken in all at once. So a piece goes
- * from when nothing is under way to when nothing is, or it is much longer than what can be. */
+/* They are measured in pieces, of which the fastest counts: on a busy machine the others tell of
+ * who had the processor. Acknowledgements that were waiting are taken in all at once. So a piece
+ * goes from when nothing is under way to when nothing is, or it is longer than what can be. */
 #define BW_CARRY_PIECE (256 * BW_US) /* at least: hosts do not read the clock for each frame */
 #define BW_CARRY_LONG  2	     /* congestion windows */
-#define BW_CARRY_LEAST (8ull << 20) /* bytes between trials, at first */
-#define BW_CARRY_MOST  (1ull << 30) /* and at most */
+#define BW_CARRY_LEAST (8ull << 20)  /* bytes between trials, at first */
+#define BW_CARRY_MOST  (1ull << 30)  /* and at most */
 
 bool bw_carry_rivals(const struct bw_engine *e, const struct bw_path *a, const struct bw_path *b)
 {
@@ -81,8 +81,8 @@ void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 
 		if (!bw_carry_rivals(e, t, o) || o->state != BW_PATH_UP || o->carry.yields)
 			continue;
-		t->carry.yields = e->cfg.link_rows[o->to.link % 8] ||
-				  !e->cfg.link_rows[t->to.link % 8];
+		t->carry.yields =
+			e->cfg.link_rows[o->to.link % 8] || !e->cfg.link_rows[t->to.link % 8];
 		o->carry.warm = bw_min_u64(o->carry.warm, BW_CARRY_WARM);
 	}
 	if (!t->carry.yields)
@@ -184,11 +184,11 @@ void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, u
 	}
 	t->carry.bytes += bytes;
 	t->carry.ns += ns;
-	if (t->carry.ns < BW_CARRY_PIECE || ((t->inflight || !t->carry.whole) &&
-					     t->carry.bytes < BW_CARRY_LONG * t->cc.cwnd))
+	if (t->carry.ns < BW_CARRY_PIECE ||
+	    ((t->inflight || !t->carry.whole) && t->carry.bytes < BW_CARRY_LONG * t->cc.cwnd))
 		return;
-	t->carry.fastest = bw_max_u64(t->carry.fastest,
-				      t->carry.bytes * BW_MS / bw_max_u64(t->carry.ns, 1));
+	t->carry.fastest =
+		bw_max_u64(t->carry.fastest, t->carry.bytes * BW_MS / bw_max_u64(t->carry.ns, 1));
 	t->carry.measured += t->carry.bytes;
 	t->carry.bytes = t->carry.ns = 0;
 	t->carry.whole = false;

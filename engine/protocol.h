@@ -112,7 +112,7 @@ struct bw_config {
 	uint8_t link_line[8];  /* per host link number: of a peer's paths in a group by links of one
 				* line one alone carries what is long at a time, the one that
 				* carries most; 0: a line of its own */
-	bool link_rows[8];     /* per host link number: it sends several frames at once, so it is the
+	bool link_rows[8]; /* per host link number: it sends several frames at once, so it is the
 				* one of its line to begin with */
 	char name[BW_NAME_MAX];
 };

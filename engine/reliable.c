@@ -207,8 +207,9 @@ static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struc
 
 	if (bw_hello_frame(e, p, f))
 		return true;
-	if (p->striped || bw_carry_contested(p) ? bw_ack_urgent(e, p, f)
-		       : t->rx.ack_now && t->rx.got.n && bw_ack_frame(e, p, f))
+	if (p->striped || bw_carry_contested(p)
+		    ? bw_ack_urgent(e, p, f)
+		    : t->rx.ack_now && t->rx.got.n && bw_ack_frame(e, p, f))
 		return true;
 	return bw_send_frame(e, p, f) || bw_ack_frame(e, p, f);
 }

@@ -170,19 +170,19 @@ struct bw_record {
 
 /* How well a path carries what is long, beside others over its line (carry.c). */
 struct bw_carry {
-	bool yields;	/* another path of its line carries */
-	bool trial;	/* it carries for a while only, to be measured */
-	bool loaded;	/* of what is under way something is long */
-	bool whole;	/* nothing was under way when the present piece began */
-	uint64_t warm;	/* bytes still to be carried before it is measured */
-	uint64_t bytes; /* acknowledged while it was loaded, of the piece that is measured now */
-	uint64_t ns;	/* in which these were under way */
+	bool yields;	   /* another path of its line carries */
+	bool trial;	   /* it carries for a while only, to be measured */
+	bool loaded;	   /* of what is under way something is long */
+	bool whole;	   /* nothing was under way when the present piece began */
+	uint64_t warm;	   /* bytes still to be carried before it is measured */
+	uint64_t bytes;	   /* acknowledged while it was loaded, of the piece that is measured now */
+	uint64_t ns;	   /* in which these were under way */
 	uint64_t measured; /* bytes of the pieces before it */
 	uint64_t fastest;  /* bytes a millisecond of the fastest of them */
-	uint64_t since; /* time from which `ns` has not been counted yet */
-	uint64_t rate;	/* bytes a millisecond when it carried last; 0: never */
-	uint64_t tried; /* when that was */
-	uint64_t pause; /* bytes to be carried before the next trial of another one */
+	uint64_t since;	   /* time from which `ns` has not been counted yet */
+	uint64_t rate;	   /* bytes a millisecond when it carried last; 0: never */
+	uint64_t tried;	   /* when that was */
+	uint64_t pause;	   /* bytes to be carried before the next trial of another one */
 };
 
 enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };

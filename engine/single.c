@@ -197,8 +197,8 @@ static bool bw_single_clear(const struct bw_peer *p)
 		if (t->hello.due || t->pmtu.probe || t->ask || (t->rx.ack_now && i != p->best))
 			return false;
 	}
-	return p->confirmed && !p->striped && !p->aside && !p->ping_due && bw_list_empty(&p->again) &&
-	       bw_list_empty(&p->control.tx);
+	return p->confirmed && !p->striped && !p->aside && !p->ping_due &&
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx);
 }
 
 /* May a frame leave by this path as if nothing had ever been lost? */
@@ -227,7 +227,8 @@ static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p,
 	struct bw_single *s = (struct bw_single *)f->head;
 
 	bw_hdr_fill(e, p, &s->h, BW_FRAME_DATA);
-	s->h.path = (uint8_t)(t - p->path);
+	if (BW_UNLIKELY(t != p->path))
+		s->h.path = (uint8_t)(t - p->path);
 	s->h.pn = (uint32_t)t->pn_next;
 	bw_ack_block(e, p, t, &s->b);
 	return s;
@@ -291,7 +292,8 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	m->next_off += len;
 	s = bw_single_begin(e, p, t, f);
 	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
-	bw_carry_sent(e, t, bw_part_loads(t, m));
+	if (BW_UNLIKELY(bw_carry_contested(p)))
+		bw_carry_sent(e, t, bw_part_loads(t, m));
 	bw_single_end(e, p, t, f, r, sizeof(*s), m->buf, m->buf_off + off,
 		      m->urgent || bw_part_ends_load(t, m, off + len));
 	p->eager_turn++;

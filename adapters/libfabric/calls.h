@@ -169,8 +169,8 @@ int bwf_rx_source(struct bwf_ep *ep, const struct bwf_rx_args *a, uint32_t *peer
 /* Fill in a new receive that is not posted. */
 void bwf_rx_set(struct bwf_ep *ep, struct bwf_rx *rx, const struct bwf_rx_args *a, bool tagged);
 void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m);
-/* The receive that a message will match: where its bytes go, and *op, whose end is told when all are
- * there. NULL: none takes it as it comes. Matched, it cannot be cancelled any more. */
+/* The receive that a message will match: where its bytes go, and *op, whose end is told when all
+ * are there. NULL: none takes it as it comes. Matched, it cannot be cancelled any more. */
 void *bwf_rx_place(struct bwf_ep *ep, const struct bw_message *m, void **op);
 /* Cancel the receive with this context: 0, or -FI_ENOENT. */
 int bwf_rx_cancel(struct bwf_ep *ep, void *context);

@@ -207,5 +207,5 @@ static void sim_ops_message(void *host, const struct bw_event *ev)
 	.region_find = sim_ops_region_find, .sent = sim_ops_sent
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
-const struct bw_host_ops sim_host_ops_direct = {
-	SIM_HOST_OPS, .message = sim_ops_message, .buf_for = sim_ops_buf_for};
+const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message,
+						.buf_for = sim_ops_buf_for};

@@ -20,8 +20,8 @@
 
 #define BW_BATCH_FRAMES 32
 #define BW_BATCH_FLAT	2048
-#define BW_BATCH_PREFIX 16   /* room for the link's own header before a frame */
-#define BW_BATCH_TRIES	8    /* flushes that may fail for one frame with ENOBUFS */
+#define BW_BATCH_PREFIX 16 /* room for the link's own header before a frame */
+#define BW_BATCH_TRIES	8  /* flushes that may fail for one frame with ENOBUFS */
 
 #define BW_BATCH_PIECES	   (2 * BW_TX_SEGMENTS + 2) /* of one frame, at most */
 #define BW_BATCH_ROW	   64	 /* frames of a row: UDP_MAX_SEGMENTS of Linux 4.18 */

@@ -166,8 +166,8 @@ static uint64_t host_buf_for(void *host, const struct bw_event *e)
 }
 
 const struct bw_host_ops host_ops = {HOST_OPS};
-const struct bw_host_ops host_ops_direct = {
-	HOST_OPS, .message = host_message, .buf_for = host_buf_for};
+const struct bw_host_ops host_ops_direct = {HOST_OPS, .message = host_message,
+					    .buf_for = host_buf_for};
 
 static char name_of(int n, uint32_t handle)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Messages of several frames that arrive where the program wants them: two endpoints of one process,
- * over udp. */
+/* Messages of several frames that arrive where the program wants them: two endpoints of one
+ * process, over udp. */
 #include "endpoint.h"
 
 #include <errno.h>

@@ -13,10 +13,10 @@
 #include "reliable.h"
 
 #define MANY	200
-#define CREDITS 5000  /* messages whose credit is far beyond what is granted at once */
-#define FEW	5     /* of them may be probed for, and come along with others */
-#define BURST	20    /* messages on their way at a time */
-#define LONG	20000 /* bytes: several frames */
+#define CREDITS 5000   /* messages whose credit is far beyond what is granted at once */
+#define FEW	5      /* of them may be probed for, and come along with others */
+#define BURST	20     /* messages on their way at a time */
+#define LONG	20000  /* bytes: several frames */
 #define FETCHED 100000 /* bytes: too long for that */
 
 /* Of n messages; a few come along with others, after a probe. */
