@@ -234,7 +234,6 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	uint32_t i;
 
 	p->pressed = b->flags & BW_ACKBLK_PRESSURE;
-	t->rx.floor = b->floor;
 	bw_pnset_floor(&t->rx.got, bw_unwrap(t->rx.got.base, b->floor));
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && hi <= t->pn_next) {
 		bw_ack_spurious(e, p, t, lo, hi);

@@ -270,18 +270,6 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 	bw_farewell_refuse(e, f, h, BW_REFUSAL_HANDLE);
 }
 
-/* May the peer not know yet of something that was received of it? All that says so may be lost, and
- * nobody is here any more who would answer when it asks. */
-static bool bw_farewell_doubtful(const struct bw_peer *p)
-{
-	uint8_t i;
-
-	for (i = 0; p->conn && p->confirmed && i < p->npaths; i++)
-		if (bw_rxset_doubtful(&p->path[i].rx))
-			return true;
-	return false;
-}
-
 /* All of them are told again what was received, and BYE. */
 static void bw_farewell_again(struct bw_engine *e)
 {
@@ -294,10 +282,13 @@ static void bw_farewell_again(struct bw_engine *e)
 		bw_list_del(&p->all);
 		bw_list_add_before(&e->peers, &p->all);
 		for (i = 0; i < p->npaths; i++)
-			p->path[i].rx.ack_now = bw_rxset_doubtful(&p->path[i].rx);
+			p->path[i].rx.ack_now = p->path[i].rx.any;
 	}
 }
 
+/* All that is said to a peer may be lost, and nobody is here any more who would answer when it
+ * asks: what it sent would end with an error although it was received, and a BYE that never came
+ * makes a crash of a close. */
 static void bw_farewell_leave(struct bw_engine *e, struct bw_peer *p)
 {
 	bw_list_del(&p->all);
@@ -306,7 +297,7 @@ static void bw_farewell_leave(struct bw_engine *e, struct bw_peer *p)
 		return;
 	}
 	bw_farewell_bid_bye(e, p, true);
-	if (e->byes + 1 < BW_BYES && bw_farewell_doubtful(p)) {
+	if (e->byes + 1 < BW_BYES && p->conn && p->confirmed) {
 		bw_list_add_before(&e->left, &p->all);
 		e->bye_at = e->now + BW_BYE_PAUSE;
 	}

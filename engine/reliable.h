@@ -34,7 +34,7 @@
 #define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
 #define BW_ASKED_MAX	 16384		       /* pulls of one peer served or answered at a time */
 #define BW_LEAVES	 64		       /* peers left by BYE that are remembered */
-#define BW_BYES		 3 /* times that a closing engine tells a peer what it has received */
+#define BW_BYES		 3 /* times that a closing engine says what it has received, and BYE */
 #define BW_BYE_PAUSE	 (250 * BW_US) /* between them */
 #define BW_MSG_SPANS	 16	       /* gaps+1 remembered within one message or pull */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
@@ -335,7 +335,7 @@ struct bw_engine {
 	uint32_t leaves; /* ever written to it */
 
 	/* closed */
-	struct bw_list left; /* bw_peer.all: told by BYE, but in doubt; told again at `bye_at` */
+	struct bw_list left; /* bw_peer.all: told by BYE; told again at `bye_at` */
 	uint64_t bye_at;
 	uint32_t byes; /* times that they were told again */
 

@@ -14,18 +14,11 @@ struct bw_rxset {
 	uint64_t max;	     /* largest packet number */
 	uint64_t max_ns;     /* when it came */
 	uint32_t unacked;    /* packets since the last acknowledgement */
-	uint32_t floor;	     /* the lowest number of interest to the peer, as last told by it */
 	uint16_t marks;	     /* marked ones, ever */
 	bool any;	     /* has anything come? Else `max` says nothing */
 	bool ack_now;	     /* an acknowledgement is to be sent at once */
 	struct bw_pnset got; /* packet numbers */
 };
-
-/* May the peer not know yet of a packet that has come? It does of all below what it asks for. */
-static inline bool bw_rxset_doubtful(const struct bw_rxset *x)
-{
-	return x->any && (int32_t)(x->floor - (uint32_t)x->max) <= 0;
-}
 
 /* The peer is told everything. */
 static inline void bw_rxset_told(struct bw_rxset *x)

@@ -150,7 +150,7 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 }
 
 /* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. Sleeps
- * for less than a millisecond where a peer may not know yet what was received of it. */
+ * for less than a millisecond if there is a peer. */
 static void bwk_port_end(struct bwk_port *port)
 {
 	struct hlist_node *next;
