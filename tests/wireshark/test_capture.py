@@ -87,10 +87,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         stats = directory / "stats"
         stats.mkdir()
         program = [str(places.example("pingpong")), "--mode", "bandwidth"]
-        program += ["--sizes", "8,3000,40000", "--iters", "2", "--window", "4", "--verify"]
+        program += ["--sizes", "8,3000,100000", "--iters", "2", "--window", "4", "--verify"]
         with recorded(made.namespace("switch"), "node1", directory / "run.pcap"):
             record, _ = run_captured(
-                Job(program, 2, "beowire", environment={"BEOWIRE_STATS": str(stats)}),
+                Job(
+                    program,
+                    2,
+                    "beowire",
+                    # All of them as raw frames, which are what is captured.
+                    environment={"BEOWIRE_STATS": str(stats), "BEOWIRE_LINKS": "local,packet"},
+                ),
                 where,
                 HANG_S,
             )
