@@ -76,7 +76,8 @@ def test_endpoints_of_user_space_beside_the_module() -> None:
     links = [{name for name, link in each["links"].items() if link["tx_frames"]} for each in told]
     assert sorted(map(sorted, links)) == [["kernel"], ["packet"], ["packet"], ["packet"]]
     # Neither side refuses the other's frames, or takes them for nobody's; a last word of a port of
-    # the module to another one that has just ended may be, and is refused then.
+    # the module to another one that has just ended may be, and is refused then; it is said three
+    # times.
     assert text.count("malformed 0") == 2, text
-    assert all(int(count) < 10 for count in re.findall(r"unclaimed (\d+)", text)), text
+    assert all(int(count) < 30 for count in re.findall(r"unclaimed (\d+)", text)), text
     assert all(int(count) < 10 for count in re.findall(r"refused (\d+)", text)), text
