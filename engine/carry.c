@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Which of several paths over one line carries pulled data, and messages of several frames. Such
- * paths share the line and the
- * processors that fill it, so that using them together brings nothing: one carries, the others
- * yield. Which is best depends on what the hosts can do (segmentation offload, large frames) and on
- * the network, so it is measured: after some bytes another path has a short trial, and carries from
- * then on if it was clearly faster. Trials become rare as long as they change nothing.
+ * paths share the line and the processors that fill it, so that using them together brings nothing:
+ * one carries, the others yield. Which is best depends on what the hosts can do (segmentation
+ * offload, large frames) and on the network, so it is measured: after some bytes another path has a
+ * short trial, and carries from then on if it was clearly faster. Trials become rare as long as
+ * they change nothing.
  */
 #include "stripe.h"
 

@@ -336,15 +336,8 @@ const struct bw_protocol *bw_protocol_find(const char *name);
  * that this incarnation is gone (BW_DOWN_REFUSED), and not that it closed in good order. */
 void bw_reliable_failed(void *p);
 
-/* Which messages had better be eager ones, for this peer. */
-enum bw_eager {
-	BW_EAGER_NONE, /* it has asked for envelopes only */
-	BW_EAGER_NEAR, /* as many as the host thinks fit */
-	BW_EAGER_FAR,  /* all: a round trip more, of 2 ms at least, costs more than any copy */
-};
-
-/* An unknown peer's are BW_EAGER_NEAR. */
-enum bw_eager bw_reliable_eager(void *p, uint32_t peer);
+/* Has this peer asked for envelopes only? An unknown one has not. */
+bool bw_reliable_pressed(void *p, uint32_t peer);
 
 /* Has the peer begun to fetch this exposed region? Until then RETRACT leaves it nothing; afterwards
  * the peer may have all of it already. */

@@ -340,15 +340,11 @@ void bw_reliable_failed(void *mem)
 	e->failed = true;
 }
 
-enum bw_eager bw_reliable_eager(void *mem, uint32_t peer)
+bool bw_reliable_pressed(void *mem, uint32_t peer)
 {
-	struct bw_peer *p = bw_peer_get(mem, peer);
+	const struct bw_peer *p = bw_peer_get(mem, peer);
 
-	if (!p)
-		return BW_EAGER_NEAR;
-	if (p->pressed)
-		return BW_EAGER_NONE;
-	return bw_rtt_distant(&p->path[p->best].rtt) ? BW_EAGER_FAR : BW_EAGER_NEAR;
+	return p && p->pressed;
 }
 
 uint64_t bw_reliable_served(const void *mem)

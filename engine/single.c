@@ -227,7 +227,7 @@ static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p,
 	struct bw_single *s = (struct bw_single *)f->head;
 
 	bw_hdr_fill(e, p, &s->h, BW_FRAME_DATA);
-	if (BW_UNLIKELY(t != p->path))
+	if (t != p->path)
 		s->h.path = (uint8_t)(t - p->path);
 	s->h.pn = (uint32_t)t->pn_next;
 	bw_ack_block(e, p, t, &s->b);
@@ -292,7 +292,7 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	m->next_off += len;
 	s = bw_single_begin(e, p, t, f);
 	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
-	if (BW_UNLIKELY(bw_carry_contested(p)))
+	if (bw_carry_contested(p))
 		bw_carry_sent(e, t, bw_part_loads(t, m));
 	bw_single_end(e, p, t, f, r, sizeof(*s), m->buf, m->buf_off + off,
 		      m->urgent || bw_part_ends_load(t, m, off + len));

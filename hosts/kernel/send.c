@@ -116,7 +116,7 @@ static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bw
 	b->peer = peer->number;
 	b->handle = peer->handle;
 	if (fold || (s->info.flags & BEOWIRE_SEND_SHORT))
-		pressed = bw_reliable_eager(port->engine, peer->handle) == BW_EAGER_NONE;
+		pressed = bw_reliable_pressed(port->engine, peer->handle);
 	if (pressed && (s->info.flags & BEOWIRE_SEND_SHORT) && b->len > BWK_SEND_PRESSED)
 		return -EMSGSIZE;
 	if (fold && (b->len > bs->eager_max || b->kind == BWK_BUF_USER || pressed ||

@@ -420,7 +420,6 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 	if (error)
 		return error;
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
-	ep->eager_far = ep->env.eager_max ? ep->env.eager_max : BW_EAGER_LIMIT;
 	ep->eager_least = (uint32_t)bw_min_u64(ep->eager_max, BW_EAGER_LEAST);
 	ep->chores_at = ep->has_packet ? ep->now : BW_NEVER;
 	return bw_ep_open_waiting(ep, attr, why);

@@ -81,8 +81,7 @@ struct bw_ep {
 	struct bw_local *local;	  /* NULL: not in use */
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
-	uint32_t eager_far;	  /* bytes, over the engine and a distance */
-	uint32_t eager_least;	  /* bytes, whatever the peer and the distance */
+	uint32_t eager_least;	  /* bytes, whatever the peer */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
 	struct bw_copies copies;  /* of long messages */
 	struct bw_lone fetching;  /* pulls and reads over the engine */

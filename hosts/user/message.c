@@ -172,18 +172,9 @@ static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
 
 		return max ? max : BW_EAGER_LEAST;
 	}
-	if (p->pressed)
+	if (p->pressed || (p->handle && bw_reliable_pressed(ep->engine, p->handle)))
 		return BW_EAGER_LEAST;
-	if (!p->handle)
-		return ep->eager_max;
-	switch (bw_reliable_eager(ep->engine, p->handle)) {
-	case BW_EAGER_NONE:
-		return BW_EAGER_LEAST;
-	case BW_EAGER_FAR:
-		return ep->eager_far;
-	default:
-		return ep->eager_max;
-	}
+	return ep->eager_max;
 }
 
 uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer)

@@ -427,14 +427,14 @@ static void pressure__is_told_at_once(void **state)
 	pressure(B, true);
 	settle();
 	expect_frames("B>A ACK 1 pressure", NULL);
-	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NONE);
+	assert_true(bw_reliable_pressed(engine(A), world.node[A].peer[B]));
 	pressure(B, true);
 	settle();
 	expect_frames(NULL, NULL);
 	pressure(B, false);
 	settle();
 	expect_frames("B>A ACK 1", NULL);
-	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
+	assert_false(bw_reliable_pressed(engine(A), world.node[A].peer[B]));
 }
 
 static void pressure__told_before_anything_was_received(void **state)
@@ -445,7 +445,7 @@ static void pressure__told_before_anything_was_received(void **state)
 	pressure(A, true);
 	settle();
 	assert_int_equal(frames_with("pressure"), 1);
-	assert_int_equal(bw_reliable_eager(engine(B), world.node[B].peer[A]), BW_EAGER_NONE);
+	assert_true(bw_reliable_pressed(engine(B), world.node[B].peer[A]));
 	assert_int_equal(events_with("SENT"), 0);
 }
 

@@ -244,17 +244,6 @@ static void loss__with_a_queue_shrinks_it(void **state)
 	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME * 7 / 10);
 }
 
-static void distant__is_told_to_the_host(void **state)
-{
-	far_apart();
-	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_FAR);
-	sender()->rtt.min = BW_DISTANT - 1;
-	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
-	sender()->rtt.min = 0; /* not measured yet */
-	assert_int_equal(bw_reliable_eager(engine(A), world.node[A].peer[B]), BW_EAGER_NEAR);
-	assert_int_equal(bw_reliable_eager(engine(A), 12345), BW_EAGER_NEAR);
-}
-
 static void loss__on_a_local_path_shrinks_it(void **state)
 {
 	far_apart();
@@ -282,7 +271,6 @@ int distance_tests(void)
 		TEST(loss__rare_ones_never_add_up),
 		TEST(loss__with_a_queue_shrinks_it),
 		TEST(loss__on_a_local_path_shrinks_it),
-		TEST(distant__is_told_to_the_host),
 	};
 
 	return cmocka_run_group_tests_name("distance", tests, NULL, NULL);

@@ -36,6 +36,12 @@ static uint64_t fuzz_buf_get(void *host, uint64_t n)
 	return (uint64_t)(uintptr_t)h->buffers[h->buffers_n++];
 }
 
+/* Some messages have a place that their receiver chose. */
+static uint64_t fuzz_buf_for(void *host, const struct bw_event *ev)
+{
+	return ev->tag % 2 ? fuzz_buf_get(host, ev->len) : 0;
+}
+
 static void fuzz_buf_put(void *host, uint64_t buf)
 {
 	struct fuzz_host *h = host;
@@ -68,6 +74,7 @@ static const struct bw_host_ops fuzz_ops = {
 	.place = fuzz_place,
 	.buf_get = fuzz_buf_get,
 	.buf_put = fuzz_buf_put,
+	.buf_for = fuzz_buf_for,
 	.region_find = fuzz_region_find,
 };
 

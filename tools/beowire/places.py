@@ -99,8 +99,13 @@ def write_output(file: Path, text: str) -> None:
 
 
 def write_json(file: Path, told: Any) -> None:
-    """Writes a result for machines. What is no finite number is null: JSON has no other word."""
-    write_output(file, json.dumps(_finite(told), indent=1) + "\n")
+    """Writes a result for machines."""
+    write_output(file, json_text(told))
+
+
+def json_text(told: Any) -> str:
+    """A result for machines. What is no finite number is null: JSON has no other word."""
+    return json.dumps(_finite(told), indent=1) + "\n"
 
 
 def _finite(told: Any) -> Any:

@@ -287,8 +287,7 @@ static int instance_submit_send(struct instance *in, const struct sockaddr_beowi
 	error = instance_submit(in, &op);
 	if (error)
 		return error;
-	if (!ask && in->protocol == &bw_reliable &&
-	    bw_reliable_eager(in->engine, op.peer) == BW_EAGER_NONE)
+	if (!ask && in->protocol == &bw_reliable && bw_reliable_pressed(in->engine, op.peer))
 		return -EBUSY;
 	op = (struct bw_op){.type = BW_OP_SEND, .peer = op.peer, .cookie = (uintptr_t)b};
 	op.send.buf = b->len ? (uintptr_t)b : 0;

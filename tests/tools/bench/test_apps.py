@@ -199,7 +199,7 @@ def test_water_is_neutral_and_fills_its_box() -> None:
     ("ranks", "rows", "columns"), [(2, 1, 2), (4, 2, 2), (6, 2, 3), (7, 1, 7), (16, 4, 4)]
 )
 def test_hpccs_grid_is_as_square_as_it_can_be(ranks: int, rows: int, columns: int) -> None:
-    words = [line.split()[0] for line in hpcc.input_text(ranks).splitlines()]
+    words = [line.split()[0] for line in hpcc.files(ranks)["hpccinf.txt"].splitlines()]
     assert words[10:12] == [str(rows), str(columns)]
 
 

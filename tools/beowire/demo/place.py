@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from beowire import places, private_dir
-from beowire.demo.programs import HPCC_INPUT, HPCC_OUTPUT, Program, hpcc_input
+from beowire.demo.programs import HPCC_INPUT, HPCC_OUTPUT, Program, input_of_hpcc
 from beowire.errors import BeowireError
 from beowire.run import remote
 from beowire.run.cluster import Cluster
@@ -76,7 +76,7 @@ Place = LabPlace | HostsPlace
 @contextlib.contextmanager
 def on_lab(cluster: Cluster, ranks: int) -> Iterator[LabPlace]:
     with tempfile.TemporaryDirectory(prefix="beowire-demo-") as directory:
-        (Path(directory) / HPCC_INPUT).write_text(hpcc_input(ranks))
+        (Path(directory) / HPCC_INPUT).write_text(input_of_hpcc(ranks))
         yield LabPlace(cluster, Path(directory))
 
 
@@ -86,7 +86,7 @@ def on_hosts(cluster: Cluster, ranks: int) -> Iterator[HostsPlace]:
     check_hosts(cluster)
     directory = f"/tmp/beowire-demo-{uuid.uuid4()}"
     provider = places.provider_dir() / "libbeowire-fi.so"
-    files: dict[str, Path | str] = {HPCC_INPUT: hpcc_input(ranks), provider.name: provider}
+    files: dict[str, Path | str] = {HPCC_INPUT: input_of_hpcc(ranks), provider.name: provider}
     files |= {name: places.example(name) for name in ("pi", "tridiagonal", "pingpong")}
     name = shlex.quote(directory)
     try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from beowire.bench.hpcc_input import hpcc_input
 from beowire.bench.pingpong import between_nodes_bytes
 from beowire.errors import BeowireError
 
@@ -93,49 +94,9 @@ def _read_hpcc(text: str) -> Outcome:
     return Outcome(median(times), " ".join(value for value, _ in residuals))
 
 
-def hpcc_input(ranks: int) -> str:
-    """hpcc's input file: a short HPL, solved several times over; the rest of hpcc follows from
-    its size. The layout is fixed: a value and a remark on each line."""
-    rows = 2 if ranks % 2 == 0 else 1
-    lines = [
-        "HPLinpack benchmark input file",
-        "Beowire demonstration",
-        "HPL.out      output file name (if any)",
-        "8            device out",
-        f"{HPL_REPEATS}            # of problems sizes (N)",
-        f"{' '.join([str(HPL_SIZE)] * HPL_REPEATS)} Ns",
-        "1            # of NBs",
-        f"{HPL_BLOCK}           NBs",
-        "0            PMAP process mapping",
-        "1            # of process grids (P x Q)",
-        f"{rows}            Ps",
-        f"{ranks // rows}            Qs",
-        "16.0         threshold",
-        "1            # of panel fact",
-        "2            PFACTs",
-        "1            # of recursive stopping criterium",
-        "4            NBMINs",
-        "1            # of panels in recursion",
-        "2            NDIVs",
-        "1            # of recursive panel fact.",
-        "1            RFACTs",
-        "1            # of broadcast",
-        "1            BCASTs",
-        "1            # of lookahead depth",
-        "1            DEPTHs",
-        "2            SWAP",
-        "64           swapping threshold",
-        "0            L1 in form",
-        "0            U  in form",
-        "1            Equilibration",
-        "8            memory alignment in double",
-        "##### ignored #####",
-        "0            Number of additional problem sizes for PTRANS",
-        "1200         values of N",
-        "0            number of additional blocking sizes for PTRANS",
-        "40           values of NB",
-    ]
-    return "\n".join(lines) + "\n"
+def input_of_hpcc(ranks: int) -> str:
+    """A short HPL, solved several times over."""
+    return hpcc_input(ranks, [HPL_SIZE] * HPL_REPEATS, HPL_BLOCK)
 
 
 PROGRAMS = (

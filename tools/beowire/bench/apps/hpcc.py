@@ -6,6 +6,7 @@ import re
 from statistics import median
 
 from beowire.bench.apps.application import Application, Figure, Files, Outcome, number
+from beowire.bench.hpcc_input import hpcc_input
 from beowire.errors import BeowireError
 
 SIZE = 2400
@@ -14,52 +15,8 @@ TRANSPOSED = (1200, 1200, 1200, 1200, 1200)
 """Sizes of more transpositions: one takes a few milliseconds."""
 
 
-def input_text(ranks: int) -> str:
-    """The layout is fixed: a value and a remark on each line."""
-    rows = max(each for each in range(1, int(ranks**0.5) + 1) if ranks % each == 0)
-    lines = [
-        "HPLinpack benchmark input file",
-        "Beowire",
-        "HPL.out      output file name (if any)",
-        "8            device out",
-        "1            # of problems sizes (N)",
-        f"{SIZE}         Ns",
-        "1            # of NBs",
-        f"{BLOCK}           NBs",
-        "0            PMAP process mapping",
-        "1            # of process grids (P x Q)",
-        f"{rows}            Ps",
-        f"{ranks // rows}            Qs",
-        "16.0         threshold",
-        "1            # of panel fact",
-        "2            PFACTs",
-        "1            # of recursive stopping criterium",
-        "4            NBMINs",
-        "1            # of panels in recursion",
-        "2            NDIVs",
-        "1            # of recursive panel fact.",
-        "1            RFACTs",
-        "1            # of broadcast",
-        "1            BCASTs",
-        "1            # of lookahead depth",
-        "1            DEPTHs",
-        "2            SWAP",
-        "64           swapping threshold",
-        "0            L1 in form",
-        "0            U  in form",
-        "1            Equilibration",
-        "8            memory alignment in double",
-        "##### ignored #####",
-        f"{len(TRANSPOSED)}            Number of additional problem sizes for PTRANS",
-        f"{' '.join(map(str, TRANSPOSED))} values of N",
-        "0            number of additional blocking sizes for PTRANS",
-        "40           values of NB",
-    ]
-    return "\n".join(lines) + "\n"
-
-
 def files(ranks: int) -> Files:
-    return {"hpccinf.txt": input_text(ranks)}
+    return {"hpccinf.txt": hpcc_input(ranks, (SIZE,), BLOCK, TRANSPOSED)}
 
 
 _TRANSPOSITION = re.compile(

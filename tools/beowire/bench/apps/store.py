@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from beowire import places
-from beowire.bench import pingpong
+from beowire.bench import pingpong, result_file
 from beowire.bench.apps.measure import Plan, Results
 from beowire.bench.apps.profile import Profile
-from beowire.errors import BeowireError
 
 FORMAT = 1
 WRITER = "beowire bench apps"
@@ -31,8 +30,7 @@ class Store:
         self.missing: list[dict[str, str]] = []
         self.profiles: list[Profile] = []
         if path is not None:
-            places.check_replaceable(path)
-            places.check_output(path)
+            result_file.check(path)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -48,12 +46,5 @@ class Store:
         }
 
     def save(self) -> None:
-        if self.path is None:
-            return
-        try:
-            with places.replacing(self.path) as part:
-                places.write_json(part, self.as_json())
-        except OSError as error:
-            raise BeowireError(
-                f"{self.path} cannot be written: {error.strerror or error}.", "Name another file."
-            ) from error
+        if self.path is not None:
+            result_file.save(self.path, places.json_text(self.as_json()))
