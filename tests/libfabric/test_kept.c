@@ -183,15 +183,16 @@ static void order__what_is_not_done_holds_nothing(void **state)
 	}
 }
 
-/* Whoever waits in a row waits for what holds it only, not for another one that waits. */
-static void order__who_waits_holds_nobody(void **state)
+/* Two long messages and a short one, in this order. The first was called done, the second one if
+ * `both`. Then there is room for the first alone, which ends. */
+static void send_three(bool both)
 {
 	pair_retry(fi_trecv(b.ep, rx, LONG, NULL, b.peer, 1, 0, NULL));
 	pair_retry(fi_trecv(b.ep, rx + LONG, LONG / 2, NULL, b.peer, 2, 0, NULL));
 	pair_retry(fi_trecv(b.ep, rx + LONG + LONG / 2, 8, NULL, b.peer, 3, 0, NULL));
 	full = copies = true;
 	pair_retry(fi_tsend(a.ep, tx, LONG, NULL, a.peer, 1, NULL));
-	copies = false;
+	copies = both;
 	pair_retry(fi_tsend(a.ep, tx, LONG / 2, NULL, a.peer, 2, NULL));
 	pair_retry(fi_tinject(a.ep, "short", 6, a.peer, 3));
 	kept(2);
@@ -199,10 +200,28 @@ static void order__who_waits_holds_nobody(void **state)
 	blocked = LONG / 2;
 	full = false;
 	assert_int_equal(pair_completion(b.rx).tag, 1);
+}
+
+/* Whoever waits in a row waits for what holds it only, not for another one that waits. */
+static void order__who_waits_holds_nobody(void **state)
+{
+	send_three(false);
 	assert_int_equal(pair_completion(b.rx).tag, 3);
 	pair_nothing(b.rx);
 	blocked = 0;
 	assert_int_equal(pair_completion(b.rx).tag, 2);
+	for (int i = 0; i < 2; i++)
+		pair_completion(a.tx);
+}
+
+/* The end of the first that holds a row is not the end of the second. */
+static void order__each_that_holds_is_waited_for(void **state)
+{
+	send_three(true);
+	pair_nothing(b.rx);
+	blocked = 0;
+	assert_int_equal(pair_completion(b.rx).tag, 2);
+	assert_int_equal(pair_completion(b.rx).tag, 3);
 	for (int i = 0; i < 2; i++)
 		pair_completion(a.tx);
 }
@@ -390,6 +409,7 @@ int main(void)
 		TEST(order__what_was_called_done_is_not_overtaken),
 		TEST(order__what_is_not_done_holds_nothing),
 		TEST(order__who_waits_holds_nobody),
+		TEST(order__each_that_holds_is_waited_for),
 		TEST(order__what_was_injected_is_not_overtaken),
 		TEST(fence__is_closed_until_data_are_there),
 		TEST(fetch__less_than_said_is_an_error),
