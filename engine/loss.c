@@ -202,7 +202,7 @@ void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 	if (t->pto_count >= BW_PTO_PING && !p->striped)
 		p->ping_due = true;
 	bw_loss_packet(e, p, t, r);
-	if (p->striped)
+	if (p->striped || bw_carry_contested(p))
 		bw_stripe_doubt(e, p, t);
 	if (t->pto_count >= BW_PTO_ASK)
 		bw_loss_doubt_path(e, p, t);

@@ -528,6 +528,8 @@ bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame 
 
 /* stripe.c: several paths that carry pulled data together */
 bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* A question about the frame size of one of them, or whether it still carries anything. */
+bool bw_stripe_probe(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* What this path is to send next of pulled data, up to `room` bytes at a time: a record in its
  * share; NULL if there is none, or if it is better sent by another path. */
 struct bw_record *bw_stripe_next(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,

@@ -434,6 +434,8 @@ bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 {
 	if (BW_UNLIKELY(p->striped))
 		return bw_stripe_frame(e, p, f);
+	if (bw_carry_contested(p) && bw_stripe_probe(e, p, f))
+		return true;
 	return bw_send_by(e, p, bw_carry_message(e, p, bw_send_length(p)), BW_SEND_ALL, f);
 }
 

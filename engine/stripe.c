@@ -165,8 +165,7 @@ static struct bw_path *bw_stripe_hurry(struct bw_engine *e, struct bw_peer *p)
 	return fast;
 }
 
-/* Questions about the frame size, and whether a path still carries anything. */
-static bool bw_stripe_probe(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+bool bw_stripe_probe(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
 	uint8_t i;
 

@@ -238,6 +238,29 @@ static void carry__messages_go_by_another_one_if_it_is_silent(void **state)
 	settle();
 }
 
+/* The path that carries lost a whole message, or answered late. It is asked, and carries the next
+ * message, though nothing of what it lost is left to it. */
+static void carry__messages_come_back_to_it_when_it_answers(void **state)
+{
+	meet_over_one_line();
+	second_carries();
+	dead = 1 << 1;
+	post(A, B, 1, 5000);
+	settle();
+	while (!path(A, B, 1)->pto_count)
+		run(10 * BW_US);
+	settle();
+	dead = 0;
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE 1"), 1);
+	assert_int_equal(path(A, B, 1)->pto_count, 0);
+	forget_logs();
+	post(A, B, 2, 5000);
+	settle();
+	assert_int_equal(events_with("B MESSAGE 2"), 1);
+	assert_int_equal(frames_with("A>B DATA"), 0);
+}
+
 /* A short exchange says nothing of what a path carries: neither its bytes nor its time count. */
 static void carry__long_messages_are_measured_and_short_ones_not(void **state)
 {
@@ -333,6 +356,7 @@ int carry_tests(void)
 		TEST(carry__links_of_other_lines_are_no_rivals),
 		TEST(carry__messages_of_several_frames_go_by_it),
 		TEST(carry__messages_go_by_another_one_if_it_is_silent),
+		TEST(carry__messages_come_back_to_it_when_it_answers),
 		TEST(carry__long_messages_are_measured_and_short_ones_not),
 		TEST(carry__measuring_asks_for_acknowledgements),
 		TEST(carry__rows_come_first),
