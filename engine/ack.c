@@ -2,7 +2,9 @@
 /*
  * Acknowledgements. Packets are acknowledged, per path: gap-free ones by one number that rides on
  * every DATA frame, the others as ranges in ACK frames. An ACK frame is sent at once when something
- * is missing or somebody waits, else after a few packets or a short delay.
+ * is missing or somebody waits, else after a few packets or a short delay. Of programs that answer
+ * what they receive, the answer is to take the acknowledgement along: so even after a few packets
+ * it waits for a moment where the host says so.
  */
 #include "duplex.h"
 #include "reliable.h"
@@ -25,12 +27,14 @@ void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint
 		x->marks++;
 		e->count.marks_rx++;
 	}
-	if (now || gap || x->unacked >= (x->got.n ? BW_ACK_PACKETS_GAPS : BW_ACK_PACKETS))
+	if (now || gap || x->unacked >= (x->got.n ? BW_ACK_PACKETS_GAPS : e->ack_packets))
 		x->ack_now = true;
 	if (x->ack_now)
 		bw_peer_ready(e, p);
 	else
-		x->ack_at = bw_min_u64(x->ack_at, e->now + e->cfg.ack_delay_ns);
+		x->ack_at = bw_min_u64(x->ack_at,
+				       e->now + (x->unacked < BW_ACK_PACKETS ? e->cfg.ack_delay_ns
+									     : e->cfg.ack_soon_ns));
 }
 
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b)
@@ -65,7 +69,7 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	uint32_t i, len;
 
 	bw_hdr_fill(e, p, h, type);
-	h->path = (uint8_t)(t - p->path);
+	h->path = t->no;
 	bw_ack_whole(e, p, t, b, a);
 	a->ranges = (uint16_t)t->rx.got.n;
 	for (i = 0; i < t->rx.got.n; i++) {
@@ -99,9 +103,9 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 	if (!p->confirmed) /* it would take this for the confirmation, of whatever conversation */
 		return false;
 	for (i = 0; i < p->npaths; i++) {
-		if (!p->path[i].rx.ack_now)
+		if (!p->path[i]->rx.ack_now)
 			continue;
-		bw_ack_build(e, p, &p->path[i], f);
+		bw_ack_build(e, p, p->path[i], f);
 		return true;
 	}
 	return false;
@@ -113,7 +117,7 @@ bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 	uint8_t i;
 
 	for (i = 0; p->confirmed && i < p->npaths; i++) {
-		struct bw_path *t = &p->path[i];
+		struct bw_path *t = p->path[i];
 
 		if (!t->rx.ack_now || (t == way && !t->rx.got.n))
 			continue;

@@ -11,6 +11,7 @@
 
 #define BW_CARRY_WARM  (512u << 10) /* bytes of a trial that are not measured: the window opens */
 #define BW_CARRY_QUOTA (2u << 20)   /* bytes that are measured, of a trial and before one */
+#define BW_CARRY_TASTE (256u << 10) /* of a trial of a path that is half as fast as another one */
 /* They are measured in pieces, of which the fastest counts: on a busy machine the others tell of
  * who had the processor. Acknowledgements that were waiting are taken in all at once. So a piece
  * goes from when nothing is under way to when nothing is, or it is longer than what can be. */
@@ -37,7 +38,7 @@ static void bw_carry_take(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *o = &p->path[i];
+		struct bw_path *o = p->path[i];
 
 		if (!bw_carry_rivals(e, t, o))
 			continue;
@@ -58,14 +59,14 @@ void bw_carry_choose(struct bw_engine *e, struct bw_peer *p)
 	uint8_t i, k;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *t = &p->path[i];
+		struct bw_path *t = p->path[i];
 		bool alone = true;
 
 		if (t->state != BW_PATH_UP || !t->carry.yields)
 			continue;
 		for (k = 0; k < p->npaths; k++)
-			alone &= !(bw_carry_rivals(e, t, &p->path[k]) && !p->path[k].carry.yields &&
-				   p->path[k].state == BW_PATH_UP);
+			alone &= !(bw_carry_rivals(e, t, p->path[k]) && !p->path[k]->carry.yields &&
+				   p->path[k]->state == BW_PATH_UP);
 		if (alone)
 			bw_carry_take(e, p, t, BW_CARRY_WARM);
 	}
@@ -77,7 +78,7 @@ void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 
 	t->carry = (struct bw_carry){.warm = BW_CARRY_WARM, .pause = BW_CARRY_LEAST};
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *o = &p->path[i];
+		struct bw_path *o = p->path[i];
 
 		if (!bw_carry_rivals(e, t, o) || o->state != BW_PATH_UP || o->carry.yields)
 			continue;
@@ -97,7 +98,7 @@ static struct bw_path *bw_carry_next(const struct bw_engine *e, struct bw_peer *
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *o = &p->path[i];
+		struct bw_path *o = p->path[i];
 
 		if (bw_carry_rivals(e, t, o) && bw_carry_answers(o) &&
 		    (!next || o->carry.tried < next->carry.tried))
@@ -114,7 +115,7 @@ static struct bw_path *bw_carry_rival(const struct bw_engine *e, struct bw_peer 
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *o = &p->path[i];
+		struct bw_path *o = p->path[i];
 
 		if (bw_carry_rivals(e, t, o) && bw_carry_answers(o) &&
 		    (!best || o->carry.rate > best->carry.rate))
@@ -153,12 +154,12 @@ uint8_t bw_carry_instead(const struct bw_engine *e, const struct bw_peer *p,
 	uint8_t i;
 
 	for (i = 0; t->carry.yields && i < p->npaths; i++) {
-		const struct bw_path *o = &p->path[i];
+		const struct bw_path *o = p->path[i];
 
 		if (!o->carry.yields && bw_carry_rivals(e, t, o) && bw_carry_answers(o))
 			return i;
 	}
-	return (uint8_t)(t - p->path);
+	return t->no;
 }
 
 void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load)
@@ -169,6 +170,14 @@ void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load)
 		t->carry.whole |= !t->carry.bytes;
 	}
 	t->carry.loaded |= load;
+}
+
+/* Has its trial shown already that it is far slower than another one? */
+static bool bw_carry_fails(const struct bw_engine *e, struct bw_peer *p, const struct bw_path *t)
+{
+	const struct bw_path *o = t->carry.trial ? bw_carry_rival(e, p, t) : NULL;
+
+	return o && t->carry.measured >= BW_CARRY_TASTE && t->carry.fastest < o->carry.rate / 2;
 }
 
 void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes)
@@ -192,6 +201,6 @@ void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, u
 	t->carry.measured += t->carry.bytes;
 	t->carry.bytes = t->carry.ns = 0;
 	t->carry.whole = false;
-	if (t->carry.measured >= BW_CARRY_QUOTA)
+	if (t->carry.measured >= BW_CARRY_QUOTA || bw_carry_fails(e, p, t))
 		bw_carry_judge(e, p, t);
 }

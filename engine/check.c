@@ -73,8 +73,8 @@ static struct bw_check_owned bw_check_owned(const struct bw_peer *p, const void 
 	bw_check_owners(&p->again, obj, &sum);
 	bw_check_owners(&p->spare, obj, &sum);
 	for (i = 0; i < p->npaths; i++) {
-		bw_check_owners(&p->path[i].flight, obj, &sum);
-		bw_check_owners(&p->path[i].share, obj, &sum);
+		bw_check_owners(&p->path[i]->flight, obj, &sum);
+		bw_check_owners(&p->path[i]->share, obj, &sum);
 	}
 	return sum;
 }
@@ -125,7 +125,7 @@ static const char *bw_check_late(const struct bw_peer *p)
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		const struct bw_path *t = &p->path[i];
+		const struct bw_path *t = p->path[i];
 
 		for (l = t->lost.late.next; l != &t->lost.late; l = l->next) {
 			const struct bw_record *r = bw_entry(l, struct bw_record, list);
@@ -197,7 +197,8 @@ static const char *bw_check_aside(const struct bw_peer *p)
 				return "something else set aside than bytes of a serve";
 			n++;
 		}
-		list = &p->path[i % BW_PATHS_MAX].share;
+		if (i < p->npaths)
+			list = &p->path[i]->share;
 	}
 	return n == p->aside ? NULL : "what is set aside for paths miscounted";
 }
@@ -245,7 +246,7 @@ static const char *bw_check_peer(const struct bw_peer *p)
 	uint8_t i;
 
 	for (i = 0; i < p->npaths && !bad; i++)
-		bad = bw_check_path(&p->path[i]);
+		bad = bw_check_path(p->path[i]);
 	for (flow = &p->app; flow && !bad; flow = flow->next)
 		bad = bw_check_flow(flow);
 	if (!bad)
@@ -281,7 +282,7 @@ static uint64_t bw_check_inflight(const struct bw_peer *p)
 	uint64_t bytes = 0;
 
 	for (uint8_t i = 0; i < p->npaths; i++)
-		bytes += p->path[i].inflight;
+		bytes += p->path[i]->inflight;
 	return bytes;
 }
 

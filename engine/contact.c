@@ -28,7 +28,7 @@ void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t f
 
 	h->len = (uint16_t)(frame_len - sizeof(*h));
 	h->hcrc = 0;
-	h->hcrc = e->ops->crc32c(0, head, head_len);
+	h->hcrc = bw_ops(e)->crc32c(0, head, head_len);
 }
 
 struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc)
@@ -49,8 +49,8 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++)
-		if (bw_link_same(&p->path[i].to, to))
-			return &p->path[i];
+		if (bw_link_same(&p->path[i]->to, to))
+			return p->path[i];
 	return NULL;
 }
 
@@ -63,18 +63,21 @@ static bool bw_contact_hearsay(const struct bw_path *t)
 }
 
 /* A place for another path: a new one, or that of the one which is hearsay and was heard of least
- * recently; NULL. */
-static struct bw_path *bw_contact_place(struct bw_peer *p)
+ * recently; NULL, also for want of memory. */
+static struct bw_path *bw_contact_place(struct bw_engine *e, struct bw_peer *p)
 {
 	struct bw_path *oldest = NULL;
 	uint8_t i;
 
-	if (p->npaths < BW_PATHS_MAX)
-		return &p->path[p->npaths++];
+	if (p->npaths < BW_PATHS_MAX) {
+		if (!p->path[p->npaths])
+			p->path[p->npaths] = bw_path_new(e, p, p->npaths);
+		return p->path[p->npaths] ? p->path[p->npaths++] : NULL;
+	}
 	for (i = 0; i < p->npaths; i++)
-		if (bw_contact_hearsay(&p->path[i]) &&
-		    (!oldest || p->path[i].hello.heard < oldest->hello.heard))
-			oldest = &p->path[i];
+		if (bw_contact_hearsay(p->path[i]) &&
+		    (!oldest || p->path[i]->hello.heard < oldest->hello.heard))
+			oldest = p->path[i];
 	return oldest;
 }
 
@@ -84,11 +87,10 @@ struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 	struct bw_path *t = bw_contact_known_path(p, to);
 
 	if (!t) {
-		t = bw_contact_place(p);
+		t = bw_contact_place(e, p);
 		if (!t)
 			return NULL;
 		bw_path_init(e, t, to);
-		t->owner = p;
 	}
 	t->hello.heard = e->now;
 	return t;
@@ -114,6 +116,7 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = NULL;
 	struct bw_path *t;
+	bool short_of_memory = false;
 	uint16_t i;
 
 	if (!op->connect.paths || op->connect.paths > BW_PATHS_MAX)
@@ -137,11 +140,13 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		t = bw_contact_path(e, p, &op->connect.path[i]);
 		if (t)
 			t->hello.named = true;
+		else if (p->npaths < BW_PATHS_MAX)
+			short_of_memory = true;
 	}
 	op->peer = p->handle;
 	bw_peer_ready(e, p);
 	bw_peer_schedule(e, p);
-	return 0;
+	return short_of_memory ? -EAGAIN : 0; /* the same again finds the peer, and adds the rest */
 }
 
 void bw_contact_name(struct bw_peer *p, const uint8_t *name)

@@ -52,8 +52,8 @@ void bw_credit_taken(struct bw_engine *e, struct bw_peer *p, uint64_t bytes)
 	p->rx_taken += bytes;
 	p->rx_limit = bw_max_u64(p->rx_limit, p->rx_taken + share);
 	/* The sender needs news of its limit before it has used what it knows of. */
-	if (p->rx_told < p->rx_taken + share / 2 && !p->path[p->best].rx.ack_now) {
-		p->path[p->best].rx.ack_now = true;
+	if (p->rx_told < p->rx_taken + share / 2 && !p->path[p->best]->rx.ack_now) {
+		p->path[p->best]->rx.ack_now = true;
 		bw_peer_ready(e, p);
 	}
 }

@@ -51,7 +51,7 @@ static void bw_event_peer(struct bw_peer *p, struct bw_event *out)
 static void bw_event_path(struct bw_path *t, struct bw_peer *p, struct bw_event *out)
 {
 	out->peer = p->handle;
-	out->path = (uint8_t)(t - p->path);
+	out->path = t->no;
 	out->usable = t->state == BW_PATH_UP;
 	out->mtu = t->pmtu.mtu;
 	out->from = t->to;
@@ -102,7 +102,7 @@ bool bw_event_next(struct bw_engine *e, struct bw_event *out)
 	case BW_EV_PEER_UP:
 		p = bw_entry(n, struct bw_peer, ev_up);
 		bw_event_peer(p, out);
-		out->from = p->path[p->best].to;
+		out->from = p->path[p->best]->to;
 		break;
 	case BW_EV_PEER_DOWN:
 		p = bw_entry(n, struct bw_peer, ev_down);

@@ -100,9 +100,9 @@ static bool bw_farewell_other_path(struct bw_peer *p, const struct bw_link_addr 
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		if (p->path[i].state == BW_PATH_TRYING && bw_link_same(&p->path[i].to, from))
-			p->path[i].state = BW_PATH_NONE;
-		other |= p->path[i].state == BW_PATH_TRYING && p->path[i].to.link != from->link;
+		if (p->path[i]->state == BW_PATH_TRYING && bw_link_same(&p->path[i]->to, from))
+			p->path[i]->state = BW_PATH_NONE;
+		other |= p->path[i]->state == BW_PATH_TRYING && p->path[i]->to.link != from->link;
 	}
 	return other;
 }
@@ -177,8 +177,8 @@ void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p)
 	uint8_t i;
 
 	for (i = 0; p->conn && i < p->npaths; i++)
-		if (bw_ack_owed(p, &p->path[i]))
-			bw_farewell_say_ack(e, p, &p->path[i]);
+		if (bw_ack_owed(p, p->path[i]))
+			bw_farewell_say_ack(e, p, p->path[i]);
 }
 
 /* A BYE says what was received, too: the acknowledgement before it may be lost, and is the last. */
@@ -190,9 +190,26 @@ static void bw_farewell_say_bye(struct bw_engine *e, struct bw_peer *p, struct b
 		s->len = bw_ack_write(e, p, t, BW_FRAME_BYE, s->head);
 }
 
+/* The path by which the peer's last packet came: what acknowledges that one leaves by it just
+ * before BYE, and BYE by another path may be read sooner. */
+static struct bw_path *bw_farewell_path(const struct bw_peer *p)
+{
+	struct bw_path *t = p->path[p->best];
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		struct bw_path *o = p->path[i];
+
+		if (o->state == BW_PATH_UP && o->rx.any &&
+		    (!t->rx.any || o->rx.max_ns > t->rx.max_ns))
+			t = o;
+	}
+	return t;
+}
+
 void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledge)
 {
-	struct bw_path *t = &p->path[p->best];
+	struct bw_path *t = bw_farewell_path(p);
 	struct bw_leave *l;
 
 	if (!p->conn)
@@ -202,7 +219,7 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->inc = p->inc;
 	l->conn = p->conn;
 	l->engine = p->engine;
-	l->path = p->best;
+	l->path = t->no;
 	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
 	if (l->acknowledges) {
 		bw_ack_whole(e, p, t, &l->ackblk, &l->ack);
@@ -224,6 +241,18 @@ static int bw_farewell_last_ack(struct bw_engine *e, const struct bw_rx_frame *f
 	return r;
 }
 
+/* Is something under way on another path than this one of the peer's? What acknowledges it left
+ * before BYE, but may be read later. */
+static bool bw_farewell_unanswered(const struct bw_peer *p, uint8_t remote_no)
+{
+	bool any = false;
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		any |= p->path[i]->remote_no != remote_no && !bw_list_empty(&p->path[i]->flight);
+	return any;
+}
+
 int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	struct bw_peer *p;
@@ -237,9 +266,15 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	if (!p || p->wire != h->conn || p->engine != h->src_engine)
 		return -BW_DROP_HANDLE;
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
-	if (!r)
+	if (r || p->gone_at || p->state == BW_PEER_DOWN)
+		return r;
+	if (!h->len || !bw_farewell_unanswered(p, h->path)) {
 		bw_peer_down(e, p, BW_DOWN_CLOSED);
-	return r;
+		return 0;
+	}
+	p->gone_at = e->now + BW_BYE_GRACE;
+	bw_peer_sooner(e, p, p->gone_at);
+	return 0;
 }
 
 /* What its next frame would be answered by whoever is here then. */
@@ -254,7 +289,7 @@ static void bw_farewell_say_gone(struct bw_engine *e, const struct bw_peer *p)
 	};
 
 	if (p->conn)
-		bw_farewell_say_refused(e, &p->path[p->best].to, p->engine, &echo);
+		bw_farewell_say_refused(e, &p->path[p->best]->to, p->engine, &echo);
 }
 
 void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
@@ -282,7 +317,7 @@ static void bw_farewell_again(struct bw_engine *e)
 		bw_list_del(&p->all);
 		bw_list_add_before(&e->peers, &p->all);
 		for (i = 0; i < p->npaths; i++)
-			p->path[i].rx.ack_now = p->path[i].rx.any;
+			p->path[i]->rx.ack_now = p->path[i]->rx.any;
 	}
 }
 
@@ -320,10 +355,10 @@ bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f)
 	while (!bw_list_empty(&e->peers)) {
 		p = bw_first(&e->peers, struct bw_peer, all);
 		for (i = 0; i < p->npaths; i++) {
-			if (!bw_ack_owed(p, &p->path[i]))
+			if (!bw_ack_owed(p, p->path[i]))
 				continue;
 			e->last.peer = p->handle;
-			bw_ack_build(e, p, &p->path[i], f);
+			bw_ack_build(e, p, p->path[i], f);
 			return true;
 		}
 		bw_farewell_leave(e, p);

@@ -17,7 +17,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 
 	bw_hdr_fill(e, p, h, BW_FRAME_HELLO);
 	h->flags = answer ? BW_HDR_ANSWER : 0;
-	h->path = (uint8_t)(t - p->path);
+	h->path = t->no;
 	memset(b, 0, sizeof(*b));
 	b->node = e->cfg.node;
 	b->features = e->cfg.features | BW_FEATURE_ECHO;
@@ -58,9 +58,9 @@ bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		if (!p->path[i].hello.due && !p->path[i].hello.move.due)
+		if (!p->path[i]->hello.due && !p->path[i]->hello.move.due)
 			continue;
-		bw_hello_build(e, p, &p->path[i], !p->path[i].hello.due, f);
+		bw_hello_build(e, p, p->path[i], !p->path[i]->hello.due, f);
 		return true;
 	}
 	return false;
@@ -96,6 +96,7 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
 	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
 	p->echoes = (b->features & BW_FEATURE_ECHO) != 0;
+	p->longs = (b->features & BW_FEATURE_LONG) != 0;
 	p->version_min = b->version_min;
 	p->version_max = b->version_max;
 	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;
@@ -181,7 +182,7 @@ static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 	p->wire = wire;
 	p->conn = 0;
 	for (i = 0; i < p->npaths; i++)
-		p->path[i].remote_no = BW_PATH_UNKNOWN;
+		p->path[i]->remote_no = BW_PATH_UNKNOWN;
 	return 0;
 }
 
@@ -287,7 +288,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		return bw_hello_moved(e, p, bw_peer_path(p, h->path), f, b);
 	t = bw_contact_path(e, p, &f->from);
 	if (!t)
-		return -BW_DROP_EARLY;
+		return p->npaths < BW_PATHS_MAX ? -BW_DROP_NO_BUFFER : -BW_DROP_EARLY;
 	bw_peer_ready(e, p);
 	proof = p->conn ? !p->echoes : !(b->features & BW_FEATURE_ECHO);
 	proof = proof ? answer : t->hello.nonce && b->echo == t->hello.nonce;

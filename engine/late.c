@@ -55,7 +55,7 @@ void bw_late_ended(struct bw_engine *e, struct bw_peer *p, const void *obj)
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_list *list = &p->path[i].lost.late, *l, *next;
+		struct bw_list *list = &p->path[i]->lost.late, *l, *next;
 
 		for (l = list->next; l != list; l = next) {
 			struct bw_record *copy = bw_entry(l, struct bw_record, list);
@@ -85,7 +85,7 @@ static void bw_late_range(struct bw_engine *e, struct bw_peer *p, const struct b
 			bw_record_forget(e, bw_entry(l, struct bw_record, list));
 	}
 	for (i = 0; i < p->npaths; i++)
-		for (l = p->path[i].flight.next; l != &p->path[i].flight; l = l->next)
+		for (l = p->path[i]->flight.next; l != &p->path[i]->flight; l = l->next)
 			if (bw_late_within(bw_entry(l, struct bw_record, list), copy))
 				bw_record_vacate(bw_entry(l, struct bw_record, list));
 	if (copy->kind == BW_OWNED_MESSAGE)

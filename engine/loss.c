@@ -175,7 +175,7 @@ static void bw_loss_doubt_path(struct bw_engine *e, struct bw_peer *p, struct bw
 
 	t->hello.due = true;
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *other = &p->path[i];
+		struct bw_path *other = p->path[i];
 
 		if (other == t || other->state != BW_PATH_UP)
 			continue;

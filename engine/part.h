@@ -38,7 +38,7 @@ static inline void bw_part_payload(struct bw_engine *e, struct bw_part *part, ui
 				   uint64_t off, uint32_t len, bool check)
 {
 	part->plen = (uint16_t)len;
-	part->crc = len && check ? e->ops->payload_crc(e->host, buf, off, len) : 0;
+	part->crc = len && check ? bw_ops(e)->payload_crc(e->host, buf, off, len) : 0;
 }
 
 #define BW_LOAD_FRAMES 4 /* a message of more frames tells how fast its path carries */
@@ -48,12 +48,12 @@ static inline bool bw_part_loads(const struct bw_path *t, const struct bw_txmsg 
 	return m->len > BW_LOAD_FRAMES * t->pmtu.mtu;
 }
 
-/* Is this the end of such a message on a path that is being measured? It is when the message is
- * acknowledged that counts, not when the peer has something to say. */
-static inline bool bw_part_ends_load(const struct bw_path *t, const struct bw_txmsg *m,
-				     uint32_t end)
+/* Is the packet with the message's bytes up to this one to be acknowledged at once? The last one
+ * is if somebody waits for that, or if the message is long and its path is being measured: it is
+ * when it is acknowledged that counts, not when the peer has something to say. */
+static inline bool bw_part_urgent(const struct bw_path *t, const struct bw_txmsg *m, uint32_t end)
 {
-	return end == m->len && !t->carry.warm && bw_part_loads(t, m);
+	return end == m->len && (m->urgent || (!t->carry.warm && bw_part_loads(t, m)));
 }
 
 /* The range of this record leaves in packet `pn`; the first record of a packet tells its length. */

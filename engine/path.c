@@ -5,9 +5,26 @@
  */
 #include "reliable.h"
 
+struct bw_path *bw_path_new(struct bw_engine *e, struct bw_peer *p, uint8_t no)
+{
+	struct bw_path *t = bw_slab_alloc(&e->paths);
+
+	if (!t)
+		return NULL;
+	memset(t, 0, sizeof(*t));
+	t->owner = p;
+	t->no = no;
+	return t;
+}
+
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to)
 {
+	struct bw_peer *owner = t->owner;
+	uint8_t no = t->no;
+
 	memset(t, 0, sizeof(*t));
+	t->owner = owner;
+	t->no = no;
 	t->to = *to;
 	t->state = BW_PATH_TRYING;
 	t->hello.nonce = bw_nonce(e);
@@ -70,9 +87,9 @@ static bool bw_path_better(const struct bw_engine *e, const struct bw_peer *p,
 		return a->to.link < b->to.link;
 	x = bw_stripe_reach(a);
 	y = bw_stripe_reach(b);
-	if (b == &p->path[p->best])
+	if (b == p->path[p->best])
 		y -= y / 4;
-	else if (a == &p->path[p->best])
+	else if (a == p->path[p->best])
 		x -= x / 4;
 	return x < y;
 }
@@ -86,12 +103,12 @@ static void bw_path_together(struct bw_engine *e, struct bw_peer *p)
 	for (i = 0; p->stripes && i < p->npaths; i++) {
 		bool other = true; /* a line that none of those before leads over */
 
-		if (p->path[i].state != BW_PATH_UP ||
-		    !bw_stripe_together(e, &p->path[i], &p->path[p->best]))
+		if (p->path[i]->state != BW_PATH_UP ||
+		    !bw_stripe_together(e, p->path[i], p->path[p->best]))
 			continue;
 		for (k = 0; k < i; k++)
-			other &= p->path[k].state != BW_PATH_UP ||
-				 !bw_carry_rivals(e, &p->path[i], &p->path[k]);
+			other &= p->path[k]->state != BW_PATH_UP ||
+				 !bw_carry_rivals(e, p->path[i], p->path[k]);
 		p->together++;
 		p->lines += other;
 	}
@@ -104,9 +121,9 @@ void bw_path_choose(struct bw_engine *e, struct bw_peer *p)
 	uint8_t i, best = p->npaths;
 
 	for (i = 0; i < p->npaths; i++) {
-		if (p->path[i].state != BW_PATH_UP)
+		if (p->path[i]->state != BW_PATH_UP)
 			continue;
-		if (best == p->npaths || bw_path_better(e, p, &p->path[i], &p->path[best]))
+		if (best == p->npaths || bw_path_better(e, p, p->path[i], p->path[best]))
 			best = i;
 	}
 	if (best != p->npaths)

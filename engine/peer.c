@@ -25,8 +25,11 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	if (!p)
 		return NULL;
 	memset(p, 0, sizeof(*p));
-	p->handle = bw_table_add(&e->peer_table, p);
+	p->path[0] = bw_path_new(e, p, 0);
+	p->handle = p->path[0] ? bw_table_add(&e->peer_table, p) : 0;
 	if (!p->handle) {
+		if (p->path[0])
+			bw_slab_free(&e->paths, p->path[0]);
 		bw_slab_free(&e->peers_slab, p);
 		return NULL;
 	}
@@ -53,8 +56,8 @@ struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no)
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].remote_no == remote_no)
-			return &p->path[i];
+		if (p->path[i]->remote_no == remote_no)
+			return p->path[i];
 	return NULL;
 }
 
@@ -109,8 +112,8 @@ bool bw_peer_idle(const struct bw_peer *p)
 		if (!bw_list_empty(&f->tx))
 			return false;
 	for (i = 0; i < p->npaths; i++)
-		if (p->path[i].rx.ack_now || p->path[i].hello.due || p->path[i].pmtu.probe ||
-		    p->path[i].ask)
+		if (p->path[i]->rx.ack_now || p->path[i]->hello.due || p->path[i]->pmtu.probe ||
+		    p->path[i]->ask)
 			return false;
 	return true;
 }
@@ -137,11 +140,11 @@ bool bw_peer_waits(const struct bw_peer *p)
 {
 	uint8_t i;
 
-	if (!p->confirmed || p->path[p->best].state != BW_PATH_UP || bw_peer_expects(p) ||
+	if (!p->confirmed || p->path[p->best]->state != BW_PATH_UP || bw_peer_expects(p) ||
 	    !bw_list_empty(&p->again))
 		return true;
 	for (i = 0; i < p->npaths; i++)
-		if (!bw_list_empty(&p->path[i].flight))
+		if (!bw_list_empty(&p->path[i]->flight))
 			return true;
 	return false;
 }
@@ -170,7 +173,7 @@ static void bw_peer_plan_ping(struct bw_engine *e, struct bw_peer *p)
 	if (expects)
 		p->ping_pause =
 			bw_min_u64(p->ping_pause,
-				   bw_max_u64(4 * bw_path_pto(e, &p->path[p->best]), BW_PING_MIN));
+				   bw_max_u64(4 * bw_path_pto(e, p->path[p->best]), BW_PING_MIN));
 	p->ping_first = p->ping_pause;
 	p->ping_at = e->now + p->ping_pause;
 }
@@ -199,7 +202,7 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	bw_peer_plan_ping(e, p);
 	at = p->ping_at;
 	for (i = 0; i < p->npaths; i++)
-		at = bw_min_u64(at, bw_path_deadline(e, &p->path[i]));
+		at = bw_min_u64(at, bw_path_deadline(e, p->path[i]));
 	if (!bw_peer_waits(p)) {
 		p->waiting_since = 0;
 	} else {
@@ -207,6 +210,8 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 			p->waiting_since = e->now ? e->now : 1;
 		at = bw_min_u64(at, bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns);
 	}
+	if (p->gone_at)
+		at = bw_min_u64(at, p->gone_at);
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }
@@ -226,7 +231,7 @@ static uint64_t bw_hello_lag(const struct bw_engine *e, uint64_t pause)
 
 static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
-	bool none = p->path[p->best].state != BW_PATH_UP;
+	bool none = p->path[p->best]->state != BW_PATH_UP;
 	bool wanted = !p->confirmed || none || (p->stripes && !bw_list_empty(&p->serves));
 	uint64_t longest = wanted ? BW_HELLO_LAST : BW_HELLO_RETRY;
 
@@ -259,8 +264,12 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
 		return;
 	}
+	if (p->gone_at && e->now >= p->gone_at) {
+		bw_peer_down(e, p, BW_DOWN_CLOSED);
+		return;
+	}
 	for (i = 0; i < p->npaths; i++)
-		bw_path_timers(e, p, &p->path[i]);
+		bw_path_timers(e, p, p->path[i]);
 	if (e->now >= p->ping_at) {
 		p->ping_due = true;
 		p->ping_pause = bw_min_u64(2 * p->ping_pause, bw_peer_ping_max(e, p->ping_expects));
@@ -311,9 +320,9 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	p->state = BW_PEER_DOWN;
 	p->down_status = status;
 	for (i = 0; i < p->npaths; i++) {
-		bw_peer_end_records(e, &p->path[i].flight);
-		bw_duplex_landed(e, &p->path[i], p->path[i].inflight);
-		bw_peer_end_records(e, &p->path[i].share);
+		bw_peer_end_records(e, &p->path[i]->flight);
+		bw_duplex_landed(e, p->path[i], p->path[i]->inflight);
+		bw_peer_end_records(e, &p->path[i]->share);
 	}
 	bw_peer_end_records(e, &p->again);
 	bw_peer_end_records(e, &p->spare);
@@ -345,6 +354,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
 {
 	struct bw_flow *f;
+	uint8_t i;
 
 	while ((f = p->app.next)) {
 		p->app.next = f->next;
@@ -353,5 +363,7 @@ void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
 	if (p->wire != p->handle)
 		bw_table_remove(&e->peer_table, p->wire);
 	bw_table_remove(&e->peer_table, p->handle);
+	for (i = 0; i < BW_PATHS_MAX && p->path[i]; i++)
+		bw_slab_free(&e->paths, p->path[i]);
 	bw_slab_free(&e->peers_slab, p);
 }

@@ -106,6 +106,9 @@ struct bw_config {
 	uint64_t dead_ns;      /* a peer that answers nothing for so long while we wait for it is
 			      * given up (60 s) */
 	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; 0: default */
+	uint64_t ack_soon_ns;  /* the same once BW_ACK_PACKETS wait for it: for so long a message of
+				* the program's, which takes it along, is worth waiting for; 0: not
+				* at all */
 	uint32_t link_mtu[8];  /* per host link number: largest frame (hdr included), in bytes */
 	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
 				* data together, if both sides offer BW_FEATURE_STRIPE; 0: none */
@@ -148,7 +151,7 @@ struct bw_op {
 			uint64_t buf_off;
 			uint64_t tag;
 			uint64_t imm;
-			uint32_t len; /* at most BW_EAGER_LIMIT */
+			uint32_t len; /* at most BW_EAGER_LIMIT; bw_reliable_takes() */
 			uint16_t dst_ep;
 			uint16_t src_ep;
 			uint8_t code;
@@ -336,8 +339,17 @@ const struct bw_protocol *bw_protocol_find(const char *name);
  * that this incarnation is gone (BW_DOWN_REFUSED), and not that it closed in good order. */
 void bw_reliable_failed(void *p);
 
+/* A time that next_deadline() is not earlier than, found with less work; now or before if and only
+ * if that is. */
+uint64_t bw_reliable_soonest(const void *p);
+
 /* Has this peer asked for envelopes only? An unknown one has not. */
 bool bw_reliable_pressed(void *p, uint32_t peer);
+
+/* May a message of so many bytes, more than BW_EAGER_LIMIT, be sent to this peer? It may if the
+ * peer takes such messages, and if all of it can leave at once: the peer has given credit for it,
+ * and no other message waits. */
+bool bw_reliable_takes(void *p, uint32_t peer, uint64_t len);
 
 /* Has the peer begun to fetch this exposed region? Until then RETRACT leaves it nothing; afterwards
  * the peer may have all of it already. */
@@ -369,8 +381,8 @@ struct bw_path_view {
 /* The path of this index, from 0. 0, -ENOTCONN, or -ENOENT when there are no more. */
 int bw_reliable_path_view(void *p, uint32_t peer, uint8_t index, struct bw_path_view *view);
 
-/* Bytes of memory that one idle peer holds. */
-size_t bw_reliable_peer_bytes(void);
+/* Bytes of memory that one idle peer with so many paths (at least 1) holds. */
+size_t bw_reliable_peer_bytes(uint32_t paths);
 
 /* Check every internal invariant; NULL, or the text of the first one broken. Slow: for tests. */
 const char *bw_reliable_check(void *p);

@@ -26,7 +26,7 @@ static uint32_t bw_recv_crc_begin(struct bw_engine *e, const struct bw_rx_frame 
 
 	memcpy(&h, f->head, sizeof(h));
 	h.hcrc = 0;
-	return e->ops->crc32c(0, &h, sizeof(h));
+	return bw_ops(e)->crc32c(0, &h, sizeof(h));
 }
 
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed)
@@ -37,7 +37,7 @@ bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t 
 	if (fixed > f->head_len || fixed > f->len || sizeof(*h) + h->len != fixed)
 		return false;
 	crc = bw_recv_crc_begin(e, f);
-	crc = e->ops->crc32c(crc, h + 1, fixed - sizeof(*h));
+	crc = bw_ops(e)->crc32c(crc, h + 1, fixed - sizeof(*h));
 	return crc == h->hcrc;
 }
 
@@ -95,7 +95,7 @@ static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, cons
 	while ((r = bw_walk_next(&w)) > 0) {
 		if (++parts > BW_PARTS_MAX)
 			return -BW_DROP_MALFORMED;
-		crc = e->ops->crc32c(crc, head + from, w.pay - from);
+		crc = bw_ops(e)->crc32c(crc, head + from, w.pay - from);
 		from = w.pay + w.part->plen;
 	}
 	if (r < 0)
@@ -103,7 +103,7 @@ static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, cons
 	if (from < w.end) { /* no part at all, or padding behind the last one */
 		if (w.end > f->head_len)
 			return -BW_DROP_MALFORMED;
-		crc = e->ops->crc32c(crc, head + from, w.end - from);
+		crc = bw_ops(e)->crc32c(crc, head + from, w.end - from);
 	}
 	return crc == h->hcrc ? 0 : -BW_DROP_HEADER;
 }
@@ -165,7 +165,7 @@ void bw_flow_drop(struct bw_engine *e, struct bw_flow *flow)
 
 		bw_list_del(&m->queue);
 		if (m->buf)
-			e->ops->buf_put(e->host, m->buf);
+			bw_ops(e)->buf_put(e->host, m->buf);
 		bw_slab_free(&e->rxmsgs, m);
 	}
 }
@@ -209,11 +209,11 @@ static uint64_t bw_recv_buffer(struct bw_engine *e, const struct bw_peer *p,
 {
 	uint64_t buf = 0;
 
-	if (e->ops->buf_for && w->id == flow->rx_next && !e->ev_first) {
+	if (bw_ops(e)->buf_for && w->id == flow->rx_next && !e->ev_first) {
 		bw_told_message(e, p, w);
-		buf = e->ops->buf_for(e->host, &e->told);
+		buf = bw_ops(e)->buf_for(e->host, &e->told);
 	}
-	return buf ? buf : e->ops->buf_get(e->host, w->total);
+	return buf ? buf : bw_ops(e)->buf_get(e->host, w->total);
 }
 
 /* The common case: the whole message lies in this frame, and its turn has come. */
@@ -223,7 +223,7 @@ static int bw_recv_whole(struct bw_engine *e, struct bw_peer *p, struct bw_flow 
 	struct bw_rxmsg *m;
 
 	if (w->part.plen && p->checksum &&
-	    e->ops->place(e->host, 0, 0, f, at, w->part.plen, true, w->part.crc))
+	    bw_ops(e)->place(e->host, 0, 0, f, at, w->part.plen, true, w->part.crc))
 		return -BW_DROP_DATA;
 	m = bw_rxmsg_new(e, p, w);
 	if (!m)
@@ -276,8 +276,8 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 	if (w->part.plen && !bw_spans_cover(m->span, m->nspans, lo, hi)) {
 		if (!bw_spans_fit_whole(m->span, m->nspans, BW_MSG_SPANS, lo, hi))
 			return -BW_DROP_RANGES;
-		if (e->ops->place(e->host, m->buf, lo, f, at, w->part.plen, p->checksum,
-				  w->part.crc))
+		if (bw_ops(e)->place(e->host, m->buf, lo, f, at, w->part.plen, p->checksum,
+				     w->part.crc))
 			return -BW_DROP_DATA;
 		added = bw_spans_add(m->span, &m->nspans, lo, hi);
 		m->received += added;
@@ -300,12 +300,18 @@ static struct bw_flow *bw_recv_flow(struct bw_engine *e, struct bw_peer *p,
 	return flow;
 }
 
+static bool bw_recv_too_long(const struct bw_engine *e, uint64_t total)
+{
+	return BW_UNLIKELY(total > BW_EAGER_LIMIT) &&
+	       (total > BW_LONG_LIMIT || !(e->cfg.features & BW_FEATURE_LONG));
+}
+
 int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		    const struct bw_part_msg *w, uint32_t at)
 {
 	struct bw_flow *flow;
 
-	if (w->total > BW_EAGER_LIMIT || w->offset > w->total ||
+	if (bw_recv_too_long(e, w->total) || w->offset > w->total ||
 	    w->part.plen > w->total - w->offset || (w->total && !w->part.plen) ||
 	    w->dst_ep == BW_EP_CONTROL || w->src_ep == BW_EP_CONTROL)
 		return -BW_DROP_MALFORMED;

@@ -24,11 +24,13 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	e->cfg = *cfg;
 	if (!e->cfg.ack_delay_ns)
 		e->cfg.ack_delay_ns = BW_ACK_DELAY;
+	e->ack_packets = e->cfg.ack_soon_ns ? BW_ACK_PACKETS_MAX : BW_ACK_PACKETS;
 	e->ops = ops;
 	e->host = host;
 	e->now = now;
 	bw_arena_add(&e->arena, e + 1, BW_FIRST_ARENA);
 	bw_slab_init(&e->peers_slab, &e->arena, sizeof(struct bw_peer));
+	bw_slab_init(&e->paths, &e->arena, sizeof(struct bw_path));
 	bw_slab_init(&e->flows, &e->arena, sizeof(struct bw_flow));
 	bw_slab_init(&e->txmsgs, &e->arena, sizeof(struct bw_txmsg));
 	bw_slab_init(&e->rxmsgs, &e->arena, sizeof(struct bw_rxmsg));
@@ -65,7 +67,7 @@ static void bw_reliable_close(void *mem, uint64_t now)
 
 		e->ev_first = n->next;
 		if (n->type == BW_EV_MESSAGE && m->buf)
-			e->ops->buf_put(e->host, m->buf);
+			bw_ops(e)->buf_put(e->host, m->buf);
 	}
 	e->ev_last = NULL;
 }
@@ -119,7 +121,7 @@ static void bw_reliable_pressure(struct bw_engine *e, bool on)
 
 		if (p->state != BW_PEER_UP)
 			continue;
-		p->path[p->best].rx.ack_now = true;
+		p->path[p->best]->rx.ack_now = true;
 		bw_peer_ready(e, p);
 	}
 }
@@ -203,7 +205,7 @@ static int bw_reliable_rx(void *mem, const struct bw_rx_frame *f, uint64_t now)
  * acknowledgements that no data frame took along. */
 static bool bw_reliable_peer_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
-	struct bw_path *t = &p->path[p->best];
+	struct bw_path *t = p->path[p->best];
 
 	if (bw_hello_frame(e, p, f))
 		return true;
@@ -281,7 +283,7 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	}
 	if (!p)
 		return;
-	t = &p->path[e->last.path];
+	t = p->path[e->last.path];
 	if (e->last.type == BW_FRAME_DATA) {
 		bw_loss_requeue_packet(e, p, t, e->last.pn);
 	} else if (e->last.type == BW_FRAME_ACK) {
@@ -310,6 +312,17 @@ static uint64_t bw_reliable_next_deadline(void *mem)
 	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
 		return e->now;
 	return bw_timer_next(e);
+}
+
+uint64_t bw_reliable_soonest(const void *mem)
+{
+	const struct bw_engine *e = mem;
+
+	if (BW_UNLIKELY(e->closed))
+		return bw_farewell_deadline(e);
+	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
+		return e->now;
+	return e->heap ? e->heap->heap_key : BW_NEVER;
 }
 
 static bool bw_reliable_hungry(void *mem)
@@ -379,7 +392,7 @@ int bw_reliable_path(void *mem, uint32_t peer, uint64_t *srtt_ns, uint32_t *mtu,
 
 	if (!p || p->state != BW_PEER_UP)
 		return -ENOTCONN;
-	t = &p->path[p->best];
+	t = p->path[p->best];
 	*srtt_ns = t->rtt.srtt;
 	*mtu = t->pmtu.mtu;
 	*link = t->to.link;
@@ -395,14 +408,14 @@ int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_pat
 		return -ENOTCONN;
 	if (index >= p->npaths)
 		return -ENOENT;
-	t = &p->path[index];
+	t = p->path[index];
 	*view = (struct bw_path_view){
 		.to = t->to,
 		.up = t->state == BW_PATH_UP,
 		.silent = t->pto_count != 0,
 		.best = index == p->best,
 		.together = p->together > 1 && t->state == BW_PATH_UP &&
-			    bw_stripe_together(mem, t, &p->path[p->best]) && !t->carry.yields,
+			    bw_stripe_together(mem, t, p->path[p->best]) && !t->carry.yields,
 		.srtt_ns = t->rtt.srtt,
 		.rate_bps = t->rate * 8000,
 		.mtu = t->pmtu.mtu,
@@ -410,9 +423,9 @@ int bw_reliable_path_view(void *mem, uint32_t peer, uint8_t index, struct bw_pat
 	return 0;
 }
 
-size_t bw_reliable_peer_bytes(void)
+size_t bw_reliable_peer_bytes(uint32_t paths)
 {
-	return sizeof(struct bw_peer) + sizeof(struct bw_slot);
+	return sizeof(struct bw_peer) + paths * sizeof(struct bw_path) + sizeof(struct bw_slot);
 }
 
 const struct bw_protocol bw_reliable = {

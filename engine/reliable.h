@@ -18,23 +18,27 @@
 #include "path/rxset.h"
 #include "slab.h"
 
-#define BW_PTO_ASK	 4 /* tail probes before the other paths are asked */
-#define BW_PTO_LEAVE	 6 /* tail probes before a path is left for one that answers */
-#define BW_PTO_PING	 3 /* tail probes before a small frame is tried instead */
-#define BW_PTO_MOVE	 2 /* tail probes before a striped path's data moves to another one */
-#define BW_ACK_DELAY	 (100 * BW_US) /* default longest delay of an acknowledgement */
-#define BW_ACK_PACKETS	 16	       /* packets that may wait for one acknowledgement */
-#define BW_REORDER_MIN	 3	       /* packets; as RFC 9002 6.1.1 */
-#define BW_REORDER_MAX	 512
-#define BW_PTO_MAX	 BW_S	      /* longest pause between tail probes */
-#define BW_PING_MIN	 (10 * BW_MS) /* first pause between pings while waiting; doubles */
-#define BW_PING_MAX	 BW_S	      /* longest one */
-#define BW_SHARE_MIN	 (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
-#define BW_FLOW_WINDOW	 4096		       /* messages that may arrive ahead of the one due */
-#define BW_FLOWS_MAX	 1024		       /* flows that the messages of one peer may open */
-#define BW_ASKED_MAX	 16384		       /* pulls of one peer served or answered at a time */
-#define BW_LEAVES	 64		       /* peers left by BYE that are remembered */
-#define BW_BYES		 3 /* times that a closing engine says what it has received, and BYE */
+#define BW_PTO_ASK	   4 /* tail probes before the other paths are asked */
+#define BW_PTO_LEAVE	   6 /* tail probes before a path is left for one that answers */
+#define BW_PTO_PING	   3 /* tail probes before a small frame is tried instead */
+#define BW_PTO_MOVE	   2 /* tail probes before a striped path's data moves to another one */
+#define BW_ACK_DELAY	   (100 * BW_US) /* default longest delay of an acknowledgement */
+#define BW_ACK_PACKETS	   16		 /* packets that may wait for one acknowledgement */
+#define BW_ACK_PACKETS_MAX 128		 /* for one that a message is expected to take along */
+#define BW_REORDER_MIN	   3		 /* packets; as RFC 9002 6.1.1 */
+#define BW_REORDER_MAX	   512
+#define BW_PTO_MAX	   BW_S		/* longest pause between tail probes */
+#define BW_PING_MIN	   (10 * BW_MS) /* first pause between pings while waiting; doubles */
+#define BW_PING_MAX	   BW_S		/* longest one */
+#define BW_SHARE_MIN	   (2u * BW_EAGER_LIMIT) /* bytes of credit every peer always may have */
+#define BW_FLOW_WINDOW	   4096			 /* messages that may arrive ahead of the one due */
+#define BW_FLOWS_MAX	   1024			 /* flows that the messages of one peer may open */
+#define BW_ASKED_MAX	   16384 /* pulls of one peer served or answered at a time */
+#define BW_LEAVES	   64	 /* peers left by BYE that are remembered */
+#define BW_BYES		   3 /* times that a closing engine says what it has received, and BYE */
+/* After BYE, for what acknowledges packets of other paths: it left before, and may be read later.
+ * Less than the time for which a closing engine answers. */
+#define BW_BYE_GRACE	 (300 * BW_US)
 #define BW_BYE_PAUSE	 (250 * BW_US) /* between them */
 #define BW_MSG_SPANS	 16	       /* gaps+1 remembered within one message or pull */
 #define BW_STRIPE_SLACK	 BW_MS /* queueing that striped data may meet beyond the round trip */
@@ -191,6 +195,7 @@ enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
  * the cache. Written by the files of its parts; what is under way by part.h, ack.c and loss.c. */
 struct bw_path {
 	uint8_t state;	    /* enum bw_path_state */
+	uint8_t no;	    /* its index in owner->path, and its number on the wire */
 	uint8_t remote_no;  /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
 	bool probe_allow;   /* one frame may leave beyond the window */
 	uint32_t pto_count; /* tail probes since the last progress */
@@ -238,6 +243,7 @@ struct bw_peer {
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	bool echoes;	      /* its HELLOs echo nonces */
 	bool stripes;	      /* it takes data by several paths together */
+	bool longs;	      /* it takes eager messages longer than BW_EAGER_LIMIT */
 	bool striped;	      /* and several are in use now */
 	uint8_t together;     /* paths that are up and in the group of the best one */
 	uint8_t lines;	      /* over so many lines */
@@ -273,14 +279,16 @@ struct bw_peer {
 
 	/* time */
 	uint64_t proven; /* when it last answered: what we send arrives there, and the reverse */
-	uint64_t waiting_since;			  /* 0: for nothing */
+	uint64_t waiting_since; /* 0: for nothing */
+	uint64_t gone_at;	/* it has said BYE, and is gone at this time; 0: it has not */
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
 	bool in_heap;
 
-	struct bw_path path[BW_PATHS_MAX];
+	/* `npaths` of them, and an empty one before the first: a peer always has path[best] */
+	struct bw_path *path[BW_PATHS_MAX];
 };
 
 #define BW_ACK_BYTES                                                                               \
@@ -313,12 +321,13 @@ struct bw_engine {
 	void *host;
 	uint64_t now;
 	struct bw_arena arena;
-	struct bw_slab peers_slab, flows, txmsgs, rxmsgs, pulls, regions, serves, records;
+	struct bw_slab peers_slab, paths, flows, txmsgs, rxmsgs, pulls, regions, serves, records;
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
 	struct bw_evnode *ev_first, *ev_last;
 	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
+	uint32_t ack_packets; /* that may wait for one acknowledgement */
 	uint64_t serial, nonce;
 	uint64_t serves_ended;
 	bool closed, pressure, starved;
@@ -352,6 +361,14 @@ struct bw_engine {
 	} duplex;
 	struct bw_counters count;
 };
+
+/* The host's operations. A host that is compiled in one unit with the engine says which these are,
+ * so that they are called directly; whoever opens an engine there hands in the same ones. */
+#ifdef BW_HOST_OPS
+#define bw_ops(e) (&BW_HOST_OPS)
+#else
+#define bw_ops(e) ((e)->ops)
+#endif
 
 static inline bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
 {
@@ -450,6 +467,8 @@ uint64_t bw_farewell_deadline(const struct bw_engine *e);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 
 /* path.c: state, frame size */
+/* Memory for a path of this number, not in use yet; NULL if the pool is empty. */
+struct bw_path *bw_path_new(struct bw_engine *e, struct bw_peer *p, uint8_t no);
 void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to);
 void bw_path_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* What was sent on this path was answered on it. */
@@ -575,11 +594,11 @@ static inline bool bw_carry_contested(const struct bw_peer *p)
 static inline struct bw_path *bw_carry_message(const struct bw_engine *e, struct bw_peer *p,
 					       uint64_t len)
 {
-	struct bw_path *t = &p->path[p->best];
+	struct bw_path *t = p->path[p->best];
 
 	if (BW_LIKELY(len <= t->pmtu.mtu - BW_MESSAGE_HEAD) || !bw_carry_contested(p))
 		return t;
-	return &p->path[bw_carry_instead(e, p, t)];
+	return p->path[bw_carry_instead(e, p, t)];
 }
 /* A frame is about to be sent by it, perhaps of something long; bytes of it were acknowledged. */
 void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load);

@@ -91,7 +91,7 @@ static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, u
 
 	bw_part_message(&w, m, m->kind, m->kind == BW_PART_MESSAGE ? off : m->offset,
 			m->wire_status);
-	b->urgent |= m->urgent || bw_part_ends_load(b->t, m, off + len);
+	b->urgent |= bw_part_urgent(b->t, m, off + len);
 	b->load |= bw_part_loads(b->t, m);
 	bw_builder_part(b, &w.part, sizeof(w), m->buf, m->buf_off + off, len);
 }
@@ -330,7 +330,7 @@ static void bw_builder_begin(struct bw_builder *b)
 
 	bw_hdr_fill(b->e, b->p, h, BW_FRAME_DATA);
 	h->pn = (uint32_t)b->t->pn_next;
-	h->path = (uint8_t)(b->t - b->p->path);
+	h->path = b->t->no;
 	b->f->segments = 0;
 	b->f->head_len = b->f->len = BW_DATA_HEAD;
 }
@@ -453,7 +453,7 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
 			bw_event_push(e, &m->ev, BW_EV_SENT);
 			return;
 		}
-		e->ops->sent(e->host, m->cookie);
+		bw_ops(e)->sent(e->host, m->cookie);
 		bw_slab_free(&e->txmsgs, m);
 		return;
 	}
@@ -489,16 +489,25 @@ static inline struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer 
 	return m;
 }
 
-int bw_send_submit(struct bw_engine *e, struct bw_op *op)
+/* Several paths carry pulled data together, but a message goes by one of them. */
+bool bw_reliable_takes(void *mem, uint32_t peer, uint64_t len)
 {
-	struct bw_peer *p = bw_peer_get(e, op->peer);
+	struct bw_peer *p = bw_peer_get(mem, peer);
+	const struct bw_flow *flow;
+
+	if (!p || !p->longs || p->pressed || p->lines > 1 || len > BW_LONG_LIMIT)
+		return false;
+	for (flow = &p->app; flow; flow = flow->next)
+		if (!bw_list_empty(&flow->tx))
+			return false;
+	return p->tx_used + bw_credit_charge(len, p->charge_min) <= p->tx_limit;
+}
+
+static inline int bw_send_queue(struct bw_engine *e, struct bw_peer *p, const struct bw_op *op)
+{
 	struct bw_flow *flow;
 	struct bw_txmsg *m;
 
-	if (!p)
-		return -ENOTCONN;
-	if (op->send.len > BW_EAGER_LIMIT)
-		return -EMSGSIZE;
 	if ((op->send.len && !op->send.buf) || op->send.src_ep == BW_EP_CONTROL ||
 	    op->send.dst_ep == BW_EP_CONTROL)
 		return -EINVAL;
@@ -520,6 +529,32 @@ int bw_send_submit(struct bw_engine *e, struct bw_op *op)
 	bw_list_add_before(&p->txmsgs, &m->all);
 	e->work++;
 	return 0;
+}
+
+/* Charged at once: pulled data that leave before must not take the credit. */
+static int bw_send_long(struct bw_engine *e, struct bw_peer *p, const struct bw_op *op)
+{
+	struct bw_txmsg *m;
+	int error;
+
+	if (!bw_reliable_takes(e, op->peer, op->send.len))
+		return -EMSGSIZE;
+	error = bw_send_queue(e, p, op);
+	if (error)
+		return error;
+	m = bw_entry(p->txmsgs.prev, struct bw_txmsg, all);
+	m->charged = true;
+	p->tx_used += bw_credit_charge(m->total, p->charge_min);
+	return 0;
+}
+
+int bw_send_submit(struct bw_engine *e, struct bw_op *op)
+{
+	struct bw_peer *p = bw_peer_get(e, op->peer);
+
+	if (!p)
+		return -ENOTCONN;
+	return op->send.len > BW_EAGER_LIMIT ? bw_send_long(e, p, op) : bw_send_queue(e, p, op);
 }
 
 struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind)

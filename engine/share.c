@@ -52,7 +52,7 @@ static struct bw_stripe_others bw_stripe_beside(const struct bw_engine *e, const
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		const struct bw_path *other = &p->path[i];
+		const struct bw_path *other = p->path[i];
 
 		if (other == t || !bw_stripe_carries(e, p, other))
 			continue;
@@ -111,7 +111,7 @@ static struct bw_record *bw_stripe_last(const struct bw_engine *e, const struct 
 
 	*eta = 0;
 	for (i = 0; i < p->npaths; i++) {
-		const struct bw_path *o = &p->path[i];
+		const struct bw_path *o = p->path[i];
 		uint64_t at;
 
 		if (o == t || bw_list_empty(&o->share))
@@ -206,7 +206,8 @@ uint64_t bw_stripe_unsent(const struct bw_peer *p, const struct bw_serve *s)
 		for (l = list->next; l != list; l = l->next)
 			if (bw_stripe_of(l, s))
 				bytes += bw_entry(l, const struct bw_record, list)->len;
-		list = &p->path[i % BW_PATHS_MAX].share;
+		if (i < p->npaths)
+			list = &p->path[i]->share;
 	}
 	return bytes;
 }
@@ -224,6 +225,7 @@ void bw_stripe_forget(struct bw_engine *e, struct bw_peer *p, const struct bw_se
 			bw_record_forget(e, bw_entry(l, struct bw_record, list));
 			p->aside--;
 		}
-		list = &p->path[i % BW_PATHS_MAX].share;
+		if (i < p->npaths)
+			list = &p->path[i]->share;
 	}
 }

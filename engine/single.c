@@ -48,8 +48,8 @@ static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uin
 	for (i = 0; i < 4; i++)
 		memcpy(&h[i], from + 8 * i, 8);
 	h[3] &= UINT32_MAX;
-	crc = e->ops->crc32c(0, h, sizeof(h));
-	return e->ops->crc32c(crc, &s->b, head - sizeof(h)) == s->h.hcrc;
+	crc = bw_ops(e)->crc32c(0, h, sizeof(h));
+	return bw_ops(e)->crc32c(crc, &s->b, head - sizeof(h)) == s->h.hcrc;
 }
 
 /* Has nothing to be said of the path but that another packet came? */
@@ -109,7 +109,7 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 static bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
 			  const struct bw_flow *flow, const struct bw_part_msg *w)
 {
-	return e->ops->message && !e->ev_first && flow && w->id == flow->rx_next &&
+	return bw_ops(e)->message && !e->ev_first && flow && w->id == flow->rx_next &&
 	       w->total == w->part.plen && !w->offset && bw_list_empty(&flow->rx) &&
 	       bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min));
 }
@@ -138,7 +138,7 @@ static int bw_single_part(struct bw_engine *e, struct bw_peer *p, const struct b
 	if (!bw_single_due(e, p, flow, &s->msg))
 		return bw_recv_message(e, p, f, &s->msg, head);
 	if (p->checksum && s->part.plen &&
-	    e->ops->place(e->host, 0, 0, f, head, s->part.plen, true, s->part.crc))
+	    bw_ops(e)->place(e->host, 0, 0, f, head, s->part.plen, true, s->part.crc))
 		return -BW_DROP_DATA;
 	flow->rx_next++;
 	bw_single_tell(e, p, &s->msg);
@@ -182,7 +182,7 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
 	bw_single_plan(e, p, t, s);
 	if (told)
-		e->ops->message(e->host, &e->told);
+		bw_ops(e)->message(e->host, &e->told);
 	return true;
 }
 
@@ -192,7 +192,7 @@ static bool bw_single_clear(const struct bw_peer *p)
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		const struct bw_path *t = &p->path[i];
+		const struct bw_path *t = p->path[i];
 
 		if (t->hello.due || t->pmtu.probe || t->ask || (t->rx.ack_now && i != p->best))
 			return false;
@@ -227,8 +227,8 @@ static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p,
 	struct bw_single *s = (struct bw_single *)f->head;
 
 	bw_hdr_fill(e, p, &s->h, BW_FRAME_DATA);
-	if (t != p->path)
-		s->h.path = (uint8_t)(t - p->path);
+	if (t->no)
+		s->h.path = t->no;
 	s->h.pn = (uint32_t)t->pn_next;
 	bw_ack_block(e, p, t, &s->b);
 	return s;
@@ -295,7 +295,7 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 	if (bw_carry_contested(p))
 		bw_carry_sent(e, t, bw_part_loads(t, m));
 	bw_single_end(e, p, t, f, r, sizeof(*s), m->buf, m->buf_off + off,
-		      m->urgent || bw_part_ends_load(t, m, off + len));
+		      bw_part_urgent(t, m, off + len));
 	p->eager_turn++;
 	if (m->next_off == m->len) {
 		bw_txmsg_left(e, m);
@@ -308,7 +308,7 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 			   struct bw_tx_frame *f)
 {
 	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
-	struct bw_path *t = &p->path[p->best];
+	struct bw_path *t = p->path[p->best];
 	uint32_t room = t->pmtu.mtu - head;
 	uint64_t off = v->next_off;
 	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);

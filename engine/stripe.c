@@ -50,12 +50,12 @@ uint64_t bw_stripe_reach(const struct bw_path *t)
 bool bw_stripe_usable(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
 {
 	return t->state == BW_PATH_UP && !t->pto_count &&
-	       bw_stripe_together(e, t, &p->path[p->best]);
+	       bw_stripe_together(e, t, p->path[p->best]);
 }
 
 bool bw_stripe_carries(const struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t)
 {
-	return bw_stripe_usable(e, p, t) && &p->path[bw_carry_instead(e, p, t)] == t;
+	return bw_stripe_usable(e, p, t) && p->path[bw_carry_instead(e, p, t)] == t;
 }
 
 /* The fastest path fills its window. On the others no longer queue than on that one is of use:
@@ -67,7 +67,7 @@ uint64_t bw_stripe_limit(const struct bw_engine *e, const struct bw_peer *p,
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		const struct bw_path *o = &p->path[i];
+		const struct bw_path *o = p->path[i];
 
 		if (o == t || bw_stripe_rate(o) <= rate || !bw_stripe_carries(e, p, o))
 			continue;
@@ -96,7 +96,7 @@ static struct bw_path *bw_stripe_pick(const struct bw_engine *e, struct bw_peer 
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *t = &p->path[i];
+		struct bw_path *t = p->path[i];
 		uint64_t eta;
 
 		if (tried >> i & 1 || !bw_stripe_carries(e, p, t) || !bw_stripe_room(e, p, t))
@@ -138,7 +138,7 @@ static struct bw_path *bw_stripe_hurry(struct bw_engine *e, struct bw_peer *p)
 	if (!fast || p->aside || !bw_list_empty(&p->serving) || !bw_list_empty(&p->again))
 		return NULL;
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *t = &p->path[i];
+		struct bw_path *t = p->path[i];
 		struct bw_record *tail;
 		uint64_t after, at;
 
@@ -170,10 +170,10 @@ bool bw_stripe_probe(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame 
 	uint8_t i;
 
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *t = &p->path[i];
+		struct bw_path *t = p->path[i];
 
 		if ((t->ask || (t->pmtu.probe && !t->pmtu.flying)) &&
-		    bw_stripe_together(e, t, &p->path[p->best]) && bw_send_by(e, p, t, 0, f))
+		    bw_stripe_together(e, t, p->path[p->best]) && bw_send_by(e, p, t, 0, f))
 			return true;
 	}
 	return false;
@@ -188,7 +188,7 @@ static bool bw_stripe_data(struct bw_engine *e, struct bw_peer *p, struct bw_tx_
 		if (bw_send_by(e, p, t, BW_SEND_AGAIN | BW_SEND_BULK, f))
 			return true;
 		t->lax = true;
-		tried |= 1u << (t - p->path);
+		tried |= 1u << t->no;
 	}
 	t = bw_stripe_hurry(e, p);
 	return t && bw_send_by(e, p, t, BW_SEND_AGAIN, f);
@@ -202,10 +202,10 @@ bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame 
 
 	if (bw_stripe_probe(e, p, f))
 		return true;
-	for (i = 0; i < p->npaths && !bw_stripe_usable(e, p, &p->path[i]); i++)
+	for (i = 0; i < p->npaths && !bw_stripe_usable(e, p, p->path[i]); i++)
 		;
 	if (i == p->npaths) /* all are silent: the peer is busy, or gone */
-		return bw_send_by(e, p, &p->path[p->best], BW_SEND_ALL, f);
+		return bw_send_by(e, p, p->path[p->best], BW_SEND_ALL, f);
 	if (!bw_list_empty(&p->again) && bw_stripe_data(e, p, f))
 		return true;
 	if (!turn && bw_send_by(e, p, way, BW_SEND_MESSAGES, f))
@@ -245,7 +245,7 @@ void bw_stripe_doubt(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 
 	t->ask = true;
 	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *o = &p->path[i];
+		struct bw_path *o = p->path[i];
 
 		if (o == t || o->state != BW_PATH_UP || !bw_stripe_together(e, o, t))
 			continue;
@@ -268,9 +268,9 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p)
 	uint8_t i;
 
 	for (i = 0; p->stripes && i < p->npaths; i++) {
-		struct bw_path *t = &p->path[i];
+		struct bw_path *t = p->path[i];
 
-		if (t->state == BW_PATH_TRYING && bw_stripe_together(e, t, &p->path[p->best]))
+		if (t->state == BW_PATH_TRYING && bw_stripe_together(e, t, p->path[p->best]))
 			t->hello.next = bw_min_u64(t->hello.next, e->now + BW_HELLO_LAST);
 	}
 }
@@ -282,5 +282,5 @@ void bw_stripe_update(struct bw_peer *p)
 
 	p->striped = p->lines > 1 || (p->together > 1 && !bw_list_empty(&p->serves));
 	for (i = 0; p->striped && !before && i < p->npaths; i++)
-		p->path[i].ask |= p->path[i].state == BW_PATH_UP && p->path[i].pto_count;
+		p->path[i]->ask |= p->path[i]->state == BW_PATH_UP && p->path[i]->pto_count;
 }

@@ -32,13 +32,14 @@
 #define BW_CLUSTER_DEFAULT 0x6D8D60E8 /* id of the cluster "default": its folded FNV-1a hash */
 #define BW_ENGINE_KERNEL   0x7FFF     /* engine numbers up to this are ports of the kernel host */
 
-#define BW_FRAME_MIN_MTU  576	/* bytes; smallest path the protocol works on, hdr included */
-#define BW_FRAME_MAX_MTU  65000 /* bytes; largest frame, hdr included */
-#define BW_HEAD_MAX	  1024	/* bytes at a frame's start: all headers and parts lie there */
-#define BW_PATHS_MAX	  4	/* paths of one peer (links it can be reached by) */
-#define BW_NAME_MAX	  32	/* bytes of a node's name in HELLO and REFUSE, zero-padded */
-#define BW_ACK_RANGES_MAX 32	/* received ranges an ACK frame states at most */
-#define BW_EAGER_LIMIT	  65536 /* bytes; an eager message is never longer */
+#define BW_FRAME_MIN_MTU  576	 /* bytes; smallest path the protocol works on, hdr included */
+#define BW_FRAME_MAX_MTU  65000	 /* bytes; largest frame, hdr included */
+#define BW_HEAD_MAX	  1024	 /* bytes at a frame's start: all headers and parts lie there */
+#define BW_PATHS_MAX	  4	 /* paths of one peer (links it can be reached by) */
+#define BW_NAME_MAX	  32	 /* bytes of a node's name in HELLO and REFUSE, zero-padded */
+#define BW_ACK_RANGES_MAX 32	 /* received ranges an ACK frame states at most */
+#define BW_EAGER_LIMIT	  65536	 /* bytes; an eager message that every receiver takes */
+#define BW_LONG_LIMIT	  262144 /* bytes; the longest one for who offers BW_FEATURE_LONG */
 
 enum bw_frame_type {
 	BW_FRAME_HELLO = 1,
@@ -96,6 +97,7 @@ struct bw_hello {
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
 #define BW_FEATURE_STRIPE   0x2 /* takes the data of one pull by several paths at a time */
 #define BW_FEATURE_ECHO	    0x4 /* its HELLOs echo the nonce of those that they answer */
+#define BW_FEATURE_LONG	    0x8 /* takes eager messages of up to BW_LONG_LIMIT bytes */
 
 /*
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first

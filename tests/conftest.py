@@ -3,13 +3,15 @@
 
 Tests marked `long` are left out (not skipped: nothing is wrong) unless BEOWIRE_TEST_LONG is set,
 as ./beowire test --long does. BEOWIRE_TEST_PART ("2/5") chooses a part of all, as --part does.
-Tests that need the machine to themselves are marked `alone`, as schedule.toml says; the others may
-run side by side, each file's by one worker. A test that does not end within LIMIT_S has failed.
+Tests that need the machine nearly to themselves are marked `alone`, as schedule.toml says; the
+others may run side by side, each file's by one worker. A test that does not end within LIMIT_S has
+failed.
 """
 
 import os
 import signal
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -47,7 +49,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = set(items) - set(chosen)
     if left_out:
         config.hook.pytest_deselected(items=[each for each in items if each in left_out])
-    first = {name: number for number, name in enumerate(schedule.get("first", []))}
+    begins = [*schedule.get("first", []), *alone]
+    first = {name: number for number, name in enumerate(begins)}
     items[:] = sorted(chosen, key=lambda item: first.get(file_of(item), len(first)))
 
 
@@ -64,6 +67,29 @@ def in_part(items: list[pytest.Item], part: str) -> list[pytest.Item]:
     units += [item.nodeid for item in items if item not in of_a_file]
     mine = set(units[number - 1 :: count])
     return [item for item in items if of_a_file.get(item, item.nodeid) in mine]
+
+
+_BEFORE = pytest.StashKey[float]()
+
+
+def _processor_s() -> float:
+    """Of this process and of those that it started and waited for."""
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
+    item.stash[_BEFORE] = _processor_s()
+    yield
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        took_s = _processor_s() - item.stash[_BEFORE]
+        item.user_properties.append(("processor_s", f"{took_s:.2f}"))
 
 
 class Complete:

@@ -106,7 +106,7 @@ static int bwf_atomic_start_locked(struct bwf_ep *ep, const struct bwf_atomic_ar
 	char buf[BWF_ATOMIC_HEAD_MAX + 2 * BWF_ATOMIC_MAX];
 	bool fetch = a->kind != BWF_ATOMIC_BASE;
 	struct bwf_op *op;
-	bw_peer peer;
+	bw_peer_no peer;
 	int ret = bwf_peer_to(ep, a->addr, &peer);
 
 	if (ret)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * The address vector: fi_addr_t is an index into a table of endpoint addresses, for maps as for
- * tables. It only stores addresses; each endpoint translates them into its own bw_peer numbers at
+ * tables. It only stores addresses; each endpoint translates them into its own numbers of peers at
  * their first use (peer.c), so inserting thousands costs no traffic.
  */
 #include "bwf.h"

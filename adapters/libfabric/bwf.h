@@ -294,7 +294,7 @@ struct bwf_incoming {
 	void *bounce;
 };
 
-/* What an endpoint keeps for each bw_peer. */
+/* What an endpoint keeps for each bw_peer_no. */
 struct bwf_peer {
 	fi_addr_t addr;	     /* FI_ADDR_NOTAVAIL until it is looked up */
 	uint32_t busy;	     /* operations of ours that are not finished */
@@ -351,9 +351,9 @@ struct bwf_ep {
 	struct bwf_cntr *cntr[BWF_CNTR_SLOTS];
 	size_t min_multi_recv;
 
-	bw_peer *peer_of; /* by fi_addr_t; BW_PEER_NONE until resolved */
+	bw_peer_no *peer_of; /* by fi_addr_t; BW_PEER_NONE until resolved */
 	size_t peer_of_count;
-	struct bwf_peer *peer; /* by bw_peer */
+	struct bwf_peer *peer; /* by bw_peer_no */
 	size_t peer_count;
 	int crashed; /* why the last peer that did not say goodbye is gone; 0: none did so */
 

@@ -66,26 +66,26 @@ extern const struct bw_handlers bwf_handlers;
 
 /* peer.c, all locked */
 /* The slot of a peer, made if need be; NULL without memory. */
-struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer peer);
-/* fi_addr_t to bw_peer for the first use of an address. */
-int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer);
+struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer_no peer);
+/* fi_addr_t to bw_peer_no for the first use of an address. */
+int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *peer);
 /* The fi_addr_t of a peer, FI_ADDR_NOTAVAIL if its address was not inserted. */
-fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer peer);
+fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer_no peer);
 void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr);
-void bwf_peer_down(void *arg, bw_peer peer, int status);
+void bwf_peer_down(void *arg, bw_peer_no peer, int status);
 /* Give up a live peer that went beyond its bounds; `why` ends a sentence about it. What is under
  * way in libbeowire ends as usual; answers of it are not waited for, and all else ends with
  * FI_ECONNABORTED. */
-void bwf_peer_refuse(struct bwf_ep *ep, bw_peer peer, const char *why);
+void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no peer, const char *why);
 /* Why nothing can be done with it: a negative error, or 0. */
 static inline int bwf_peer_gone(const struct bwf_peer *peer)
 {
 	return peer->refused ? -FI_ECONNABORTED : peer->down;
 }
 /* Why no message can come for a receive from peer (or BWF_MATCH_ANY); 0: one may come. */
-int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer peer);
+int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer_no peer);
 
-static inline int bwf_peer_of(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer)
+static inline int bwf_peer_of(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *peer)
 {
 	if (addr < ep->peer_of_count && ep->peer_of[addr] != BW_PEER_NONE) {
 		*peer = ep->peer_of[addr];
@@ -95,7 +95,7 @@ static inline int bwf_peer_of(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer)
 }
 
 /* The same for something to be sent there, which fails if the peer is gone. */
-static inline int bwf_peer_to(struct bwf_ep *ep, fi_addr_t addr, bw_peer *peer)
+static inline int bwf_peer_to(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *peer)
 {
 	int ret = bwf_peer_of(ep, addr, peer);
 
@@ -215,19 +215,19 @@ void bwf_early_drop(struct bwf_ep *ep, uint32_t peer, const struct bw_rndv *rndv
 void bwf_early_free_all(struct bwf_ep *ep);
 
 /* op.c, all locked */
-struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer peer);
+struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer_no peer);
 /* From now on it waits for an answer of this code, which brings its results; false if too many do.
  */
 bool bwf_op_await(struct bwf_ep *ep, struct bwf_op *op, uint8_t code);
 /* Wait no longer for a peer's answers. */
-void bwf_op_refuse_peer(struct bwf_ep *ep, bw_peer peer, int status);
+void bwf_op_refuse_peer(struct bwf_ep *ep, bw_peer_no peer, int status);
 /* One part ended; the last one finishes the operation. */
 void bwf_op_part(struct bwf_ep *ep, struct bwf_op *op, int status);
 void bwf_op_put(struct bwf_ep *ep, struct bwf_op *op);
 uint64_t bwf_op_token(const struct bwf_op *op);
 /* The operation that an answer of this code from this peer ends: found once for each. */
-struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t token);
-void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer peer, int status);
+struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t token);
+void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer_no peer, int status);
 int bwf_op_cancel(struct bwf_ep *ep, void *context);
 /* Does any operation wait for its target's answer? */
 bool bwf_op_awaiting(struct bwf_ep *ep);
@@ -247,7 +247,7 @@ ssize_t bwf_tx_send(struct bwf_face *face, const struct bwf_tx_args *a);
 ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_addr_t addr,
 		      uint64_t tag, uint64_t data, uint8_t code);
 /* Is a fence on operations to this peer still closed? Locked. */
-static inline bool bwf_tx_fenced(struct bwf_ep *ep, bw_peer peer, uint64_t flags)
+static inline bool bwf_tx_fenced(struct bwf_ep *ep, bw_peer_no peer, uint64_t flags)
 {
 	return (flags & FI_FENCE) && peer < ep->peer_count && ep->peer[peer].busy;
 }
@@ -255,26 +255,26 @@ static inline bool bwf_tx_fenced(struct bwf_ep *ep, bw_peer peer, uint64_t flags
 void bwf_tx_report(struct bwf_ep *ep, void *context, uint64_t flags, int status);
 
 /* todo.c, all locked */
-void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+void bwf_todo_pull(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, struct bwf_done *done);
-void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
+void bwf_todo_read(struct bwf_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, struct bwf_done *done);
-void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, void *buf,
+void bwf_todo_send(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, void *buf,
 		   uint64_t len, struct bwf_done *done);
 void bwf_todo_retry(struct bwf_ep *ep);
-void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer peer, int status);
+void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer_no peer, int status);
 void bwf_todo_free_all(struct bwf_ep *ep);
 /* Release the sender of a message that has no place here. This and the following charge the peer
  * with what they keep: who has too much kept is given up. */
-void bwf_todo_discard(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv);
+void bwf_todo_discard(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv);
 /* A short message that answers a request: never fails towards the caller. */
-void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+void bwf_todo_answer(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 		     const void *buf, uint64_t len);
 
 /* rma.c, atomic.c (initiator), target.c (target) */
 void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m);
-void *bwf_target_region(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n);
-void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer);
+void *bwf_target_region(void *arg, bw_peer_no peer, uint64_t key, uint64_t off, uint64_t n);
+void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer_no peer);
 void bwf_target_free_all(struct bwf_ep *ep);
 /* Are peers reading or writing this region through this endpoint right now? */
 bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr);

@@ -87,7 +87,10 @@ static void bwf_cq_pack(const struct bwf_cq *cq, const struct bwf_cqe *e, void *
 		.data = e->data,
 		.tag = e->tag,
 	};
-	memcpy(to, &full, cq->entry_size); /* each format is a prefix of the next one */
+	if (cq->format == FI_CQ_FORMAT_TAGGED)
+		*(struct fi_cq_tagged_entry *)to = full;
+	else
+		memcpy(to, &full, cq->entry_size); /* each format is a prefix of the next one */
 }
 
 static ssize_t bwf_cq_take(struct bwf_cq *cq, char *buf, size_t count, fi_addr_t *src)

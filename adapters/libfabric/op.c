@@ -33,7 +33,7 @@ static bool bwf_op_grow(struct bwf_op_pool *pool)
 	return true;
 }
 
-struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer number)
+struct bwf_op *bwf_op_new(struct bwf_ep *ep, bw_peer_no number)
 {
 	struct bwf_peer *peer = bwf_peer_get(ep, number);
 	struct bwf_op *op;
@@ -111,7 +111,7 @@ uint64_t bwf_op_token(const struct bwf_op *op)
 	return (uint64_t)op->generation << 32 | op->index;
 }
 
-struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t token)
+struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t token)
 {
 	uint32_t index = (uint32_t)token;
 	struct bwf_op *op;
@@ -128,7 +128,7 @@ struct bwf_op *bwf_op_answered(struct bwf_ep *ep, bw_peer peer, uint8_t code, ui
 
 /* libbeowire has called back for all its parts by now: what is left waits for the target's answer.
  */
-void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer peer, int status)
+void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer_no peer, int status)
 {
 	for (uint32_t i = 0; i < ep->ops.chunks * BWF_OP_CHUNK; i++) {
 		struct bwf_op *op = &ep->ops.chunk[i / BWF_OP_CHUNK][i % BWF_OP_CHUNK];
@@ -140,7 +140,7 @@ void bwf_op_fail_peer(struct bwf_ep *ep, bw_peer peer, int status)
 	}
 }
 
-void bwf_op_refuse_peer(struct bwf_ep *ep, bw_peer peer, int status)
+void bwf_op_refuse_peer(struct bwf_ep *ep, bw_peer_no peer, int status)
 {
 	for (uint32_t i = 0; i < ep->ops.chunks * BWF_OP_CHUNK; i++) {
 		struct bwf_op *op = &ep->ops.chunk[i / BWF_OP_CHUNK][i % BWF_OP_CHUNK];

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Peers of an endpoint: translation between fi_addr_t (an index into the address vector) and
- * libbeowire's bw_peer numbers, made at first use, and what happens when a peer is gone: every
+ * libbeowire's bw_peer_no numbers, made at first use, and what happens when a peer is gone: every
  * operation with it ends with an error, and so do receives from anybody once nobody is left.
  */
 #include "bwf.h"
 
 #include <stdlib.h>
 
-struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer peer)
+struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer_no peer)
 {
 	if (peer >= ep->peer_count) {
 		size_t count = ep->peer_count ? ep->peer_count : 64;
@@ -31,7 +31,7 @@ struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer peer)
 static bool bwf_peer_reserve(struct bwf_ep *ep, fi_addr_t addr)
 {
 	size_t count = ep->peer_of_count ? ep->peer_of_count : 64;
-	bw_peer *grown;
+	bw_peer_no *grown;
 
 	if (addr < ep->peer_of_count)
 		return true;
@@ -48,7 +48,7 @@ static bool bwf_peer_reserve(struct bwf_ep *ep, fi_addr_t addr)
 }
 
 /* The peer that an address names; no traffic comes of it. */
-static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
+static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 {
 	struct bwf_peer *peer;
 	struct bw_addr bytes;
@@ -67,7 +67,7 @@ static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
 	return 0;
 }
 
-int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
+int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 {
 	int ret = bwf_peer_lookup(ep, addr, out);
 
@@ -84,10 +84,10 @@ int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer *out)
 }
 
 /* Peers may speak before their address is inserted, so the question is put again when more are. */
-fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer number)
+fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer_no number)
 {
 	uint64_t inserted;
-	bw_peer ignored;
+	bw_peer_no ignored;
 
 	if (number >= ep->peer_count || !ep->av)
 		return FI_ADDR_NOTAVAIL;
@@ -113,7 +113,7 @@ void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
  * and watched, so that their death is noticed, too. */
 static bool bwf_peer_any_alive(struct bwf_ep *ep)
 {
-	bw_peer self = BW_PEER_NONE, number;
+	bw_peer_no self = BW_PEER_NONE, number;
 	struct bw_addr addr;
 	bool alive = false;
 
@@ -126,7 +126,7 @@ static bool bwf_peer_any_alive(struct bwf_ep *ep)
 	return alive;
 }
 
-int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer peer)
+int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer_no peer)
 {
 	if (peer != BWF_MATCH_ANY)
 		return peer < ep->peer_count ? bwf_peer_gone(&ep->peer[peer]) : 0;
@@ -144,7 +144,7 @@ static uint64_t bwf_peer_hash(const struct bw_addr *addr)
 	return h;
 }
 
-static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer number, int status)
+static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer_no number, int status)
 {
 	struct bw_addr self, addr;
 
@@ -164,7 +164,7 @@ static void bwf_peer_crashed(struct bwf_ep *ep, int status)
 		bwf_rx_fail(ep, BWF_MATCH_ANY, -status);
 }
 
-void bwf_peer_refuse(struct bwf_ep *ep, bw_peer number, const char *why)
+void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 {
 	struct bwf_peer *peer = &ep->peer[number];
 
@@ -178,7 +178,7 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer number, const char *why)
 	bwf_peer_crashed(ep, -FI_ECONNABORTED);
 }
 
-void bwf_peer_down(void *arg, bw_peer number, int status)
+void bwf_peer_down(void *arg, bw_peer_no number, int status)
 {
 	struct bwf_ep *ep = arg;
 	struct bwf_peer *peer = bwf_peer_get(ep, number);

@@ -40,7 +40,7 @@ static int bwf_rma_begin(struct bwf_ep *ep, const struct bwf_rma_args *a, uint64
 			 enum bwf_cntr_slot slot, struct bwf_op **out)
 {
 	struct bwf_op *op;
-	bw_peer peer;
+	bw_peer_no peer;
 	int ret = bwf_peer_to(ep, a->addr, &peer);
 
 	if (ret)

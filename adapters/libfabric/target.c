@@ -10,7 +10,7 @@
 
 static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len);
 
-void *bwf_target_region(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n)
+void *bwf_target_region(void *arg, bw_peer_no peer, uint64_t key, uint64_t off, uint64_t n)
 {
 	struct bwf_ep *ep = arg;
 	void *p = bwf_mr_find(ep->dom, key, off, n, FI_REMOTE_READ, NULL);
@@ -114,7 +114,8 @@ static void bwf_target_write(struct bwf_ep *ep, const struct bw_message *m)
 	bwf_target_finish(ep, &in);
 }
 
-static struct bwf_incoming *bwf_target_find(struct bwf_incoming *list, bw_peer peer, uint64_t token)
+static struct bwf_incoming *bwf_target_find(struct bwf_incoming *list, bw_peer_no peer,
+					    uint64_t token)
 {
 	while (list && (list->token != token || list->peer != peer))
 		list = list->next;
@@ -315,7 +316,7 @@ void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m)
 }
 
 /* Writes whose data will never come. */
-void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer peer)
+void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer_no peer)
 {
 	struct bwf_incoming **at = &ep->incoming;
 

@@ -81,7 +81,7 @@ static void bwf_todo_put(struct bwf_ep *ep, struct bwf_todo *t, int ret)
 	free(t);
 }
 
-void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+void bwf_todo_pull(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, struct bwf_done *done)
 {
 	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_PULL,
@@ -92,7 +92,7 @@ void bwf_todo_pull(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv, 
 					      .done = done});
 }
 
-void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
+void bwf_todo_read(struct bwf_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, struct bwf_done *done)
 {
 	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_READ,
@@ -104,7 +104,7 @@ void bwf_todo_read(struct bwf_ep *ep, bw_peer peer, uint64_t key, uint64_t off, 
 					      .done = done});
 }
 
-void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, void *buf,
+void bwf_todo_send(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, void *buf,
 		   uint64_t len, struct bwf_done *done)
 {
 	bwf_todo_start(ep, &(struct bwf_todo){.kind = BWF_TODO_SEND,
@@ -117,7 +117,7 @@ void bwf_todo_send(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, 
 }
 
 /* May one more call be kept for what this peer asked, with so many bytes? If not it is given up. */
-static bool bwf_todo_charge(struct bwf_ep *ep, bw_peer number, uint64_t bytes)
+static bool bwf_todo_charge(struct bwf_ep *ep, bw_peer_no number, uint64_t bytes)
 {
 	const struct bwf_peer *peer = &ep->peer[number];
 
@@ -129,7 +129,7 @@ static bool bwf_todo_charge(struct bwf_ep *ep, bw_peer number, uint64_t bytes)
 	return false;
 }
 
-void bwf_todo_discard(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rndv)
+void bwf_todo_discard(struct bwf_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv)
 {
 	if (bw_pull(ep->bw, peer, rndv, NULL, 0, NULL) == -EAGAIN && bwf_todo_charge(ep, peer, 0))
 		bwf_todo_keep(ep, &(struct bwf_todo){.kind = BWF_TODO_PULL,
@@ -138,7 +138,7 @@ void bwf_todo_discard(struct bwf_ep *ep, bw_peer peer, const struct bw_rndv *rnd
 						     .charged = true});
 }
 
-void bwf_todo_answer(struct bwf_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+void bwf_todo_answer(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 		     const void *buf, uint64_t len)
 {
 	void *copy = NULL;
@@ -205,7 +205,7 @@ void bwf_todo_retry(struct bwf_ep *ep)
 	ep->todo_busy = false;
 }
 
-void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer peer, int status)
+void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer_no peer, int status)
 {
 	struct bwf_todo *list = ep->todo, *t;
 

@@ -29,14 +29,17 @@ static void bwf_tx_gather(char *to, const struct iovec *iov, size_t n)
 }
 
 /*
- * How libbeowire must report the end to satisfy the completion level asked for. Without one, and
- * for FI_INJECT_COMPLETE, the buffer is the program's again; and its receiver has the message
- * before it has anything sent to it later.
+ * How libbeowire must report the end to satisfy the completion level asked for, fi_cq(3). Without
+ * one, and for FI_INJECT_COMPLETE, the buffer is the program's again; and its receiver has the
+ * message before it has anything sent to it later. What is handed over lies in the program's buffer
+ * if there was a receive for it, else with the provider: delivered, but not matched.
  */
 static unsigned bwf_tx_level(uint64_t flags)
 {
-	if (flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
+	if (flags & FI_MATCH_COMPLETE)
 		return BW_SEND_SYNC;
+	if (flags & FI_DELIVERY_COMPLETE)
+		return BW_SEND_HANDED;
 	if (flags & FI_TRANSMIT_COMPLETE)
 		return BW_SEND_ACKED;
 	return 0;
@@ -48,7 +51,7 @@ static uint64_t bwf_tx_completion(uint8_t code)
 }
 
 /* A send that may stay pending. `owned`: buf was malloc'ed and goes with the operation. */
-static int bwf_tx_start(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_args *a, void *buf,
+static int bwf_tx_start(struct bwf_ep *ep, bw_peer_no peer, const struct bwf_tx_args *a, void *buf,
 			size_t len, unsigned level, bool owned, bool report)
 {
 	struct bwf_op *op = bwf_op_new(ep, peer);
@@ -78,7 +81,7 @@ static int bwf_tx_start(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_arg
 }
 
 /* A send of a private copy. */
-static int bwf_tx_copy(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_args *a, size_t len,
+static int bwf_tx_copy(struct bwf_ep *ep, bw_peer_no peer, const struct bwf_tx_args *a, size_t len,
 		       unsigned level, bool report)
 {
 	char *copy = malloc(len ? len : 1);
@@ -94,8 +97,8 @@ static int bwf_tx_copy(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_args
 }
 
 /* Several short segments: put together on the stack and sent eagerly. */
-static int bwf_tx_gathered(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_args *a, size_t len,
-			   bool report)
+static int bwf_tx_gathered(struct bwf_ep *ep, bw_peer_no peer, const struct bwf_tx_args *a,
+			   size_t len, bool report)
 {
 	char buf[BWF_GATHER_MAX];
 
@@ -103,17 +106,44 @@ static int bwf_tx_gathered(struct bwf_ep *ep, bw_peer peer, const struct bwf_tx_
 	return bwf_tx_start(ep, peer, a, buf, len, BW_SEND_EAGER, false, report);
 }
 
+/* May this one go eagerly, whatever the peer's state? Then libbeowire keeps nothing about it. */
+static bool bwf_tx_is_short(struct bwf_ep *ep, bw_peer_no peer, size_t len)
+{
+	return len <= BW_EAGER_LEAST || len <= bw_eager_max(ep->bw, peer);
+}
+
+/* A send that is done when it has left. */
+static int bwf_tx_short(struct bwf_ep *ep, bw_peer_no peer, const struct bwf_tx_args *a, size_t len,
+			bool report)
+{
+	int ret;
+
+	if (bwf_cq_full(ep->tx_cq, ep->ops.under_way))
+		return -FI_EAGAIN;
+	ret = bw_send(ep->bw, peer, a->code, a->tag, a->data, a->iov[0].iov_base, len,
+		      BW_SEND_EAGER, NULL);
+	if (ret != 1)
+		return ret;
+	if (ep->cntr[BWF_CNTR_SEND])
+		bwf_cntr_count(ep->cntr[BWF_CNTR_SEND], 0);
+	if (report)
+		bwf_tx_report(ep, a->context, bwf_tx_completion(a->code), 0);
+	return 0;
+}
+
 static int bwf_tx_send_locked(struct bwf_ep *ep, const struct bwf_tx_args *a, size_t len)
 {
 	bool report = !ep->tx_selective || (a->flags & FI_COMPLETION);
 	unsigned level = bwf_tx_level(a->flags);
-	bw_peer peer;
+	bw_peer_no peer;
 	int ret = bwf_peer_to(ep, a->addr, &peer);
 
 	if (ret)
 		return ret;
 	if (bwf_tx_fenced(ep, peer, a->flags))
 		return -FI_EAGAIN;
+	if (a->n == 1 && !level && bwf_tx_is_short(ep, peer, len))
+		return bwf_tx_short(ep, peer, a, len, report);
 	if (a->n == 1 && !(a->flags & FI_INJECT))
 		return bwf_tx_start(ep, peer, a, a->iov[0].iov_base, len, level, false, report);
 	if (level || len > BWF_GATHER_MAX || len > bw_eager_max(ep->bw, peer))
@@ -141,7 +171,7 @@ ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_add
 		      uint64_t tag, uint64_t data, uint8_t code)
 {
 	struct bwf_ep *ep = face->ep;
-	bw_peer peer;
+	bw_peer_no peer;
 	int ret;
 
 	if (len > BWF_INJECT_MAX)
@@ -150,7 +180,7 @@ ssize_t bwf_tx_inject(struct bwf_face *face, const void *buf, size_t len, fi_add
 	ret = bwf_peer_to(ep, addr, &peer);
 	if (ret)
 		goto out;
-	if (len <= BW_EAGER_LEAST || len <= bw_eager_max(ep->bw, peer)) {
+	if (bwf_tx_is_short(ep, peer, len)) {
 		ret = bw_send(ep->bw, peer, code, tag, data, buf, len, BW_SEND_EAGER, NULL);
 		if (ret == 1) {
 			ret = 0;

@@ -64,9 +64,8 @@ enum beowire_record_type {
 
 struct beowire_frame {
 	__u32 ifindex;
-	__u8 mac[6];   /* in: of the sender; out: of the receiver */
-	__u8 mark;     /* in: 1: congestion was seen */
-	__u8 reserved; /* 0 */
+	__u8 mac[6];	  /* in: of the sender; out: of the receiver */
+	__u8 reserved[2]; /* 0 */
 };
 
 /* 48 bytes, a multiple of 16; its payload follows, filled up to a multiple of 16. */

@@ -172,7 +172,7 @@ int bwk_port_feed(struct bwk_port *port)
 
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
 {
-	return port->dead ? -ESHUTDOWN : port->protocol->submit(port->engine, op, port->now);
+	return port->dead ? -ESHUTDOWN : bwk_engine(port, submit, op, port->now);
 }
 
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
@@ -234,11 +234,12 @@ void bwk_port_back(struct bwk_port *port, struct bwk_buf *b)
 	bwk_port_put(port);
 }
 
-static void bwk_port_events(struct bwk_port *port)
+/* Apart: Debian's kernels clear every variable on the stack, and mostly there is no event. */
+static noinline void bwk_port_events(struct bwk_port *port)
 {
 	struct bw_event ev;
 
-	while (port->protocol->next_event(port->engine, &ev)) {
+	while (bwk_engine(port, next_event, &ev)) {
 		switch (ev.type) {
 		case BW_EV_MESSAGE:
 			bwk_host_message(port, &ev);
@@ -257,19 +258,32 @@ static void bwk_port_events(struct bwk_port *port)
 	}
 }
 
-/* One frame; false if none has left. *busy: the interface had no room, it is sent later. */
+/* One frame; false if there is none, or *busy: the interface has no room. */
 static bool bwk_port_transmit(struct bwk_port *port, bool *busy)
 {
-	if (!port->protocol->next_frame(port->engine, &port->tx, port->now))
+	int error;
+
+	if (*busy || !bwk_engine(port, next_frame, &port->tx, port->now))
 		return false;
-	if (bwk_transmit(port, &port->tx) != -EBUSY) {
-		port->tx_bytes += port->tx.len;
-		return true;
-	}
-	port->protocol->unsent(port->engine, port->now);
-	port->tx_busy++;
-	*busy = true;
-	return false;
+	error = bwk_transmit(port, &port->tx);
+	*busy = error == -EBUSY;
+	port->tx_bytes += port->tx.len;
+	return true;
+}
+
+/* The row leaves; true: some of it waits. */
+static inline bool bwk_port_row_waits(struct bwk_port *port, int error)
+{
+	port->tx_busy += error == -EBUSY;
+	return error == -EBUSY;
+}
+
+/* Has the engine anything to do, or an event to tell? */
+static inline bool bwk_port_due(const struct bwk_port *port)
+{
+	return likely(bwk_reliable(port->protocol))
+		       ? bw_reliable_soonest(port->engine) <= port->now
+		       : port->protocol->next_deadline(port->engine) <= port->now;
 }
 
 /* A timer that goes off too early costs less than setting it anew each time. */
@@ -281,30 +295,47 @@ static void bwk_port_timer_set(struct bwk_port *port, u64 deadline)
 	hrtimer_start(&port->timer, ns_to_ktime(max(deadline, port->now)), HRTIMER_MODE_ABS_SOFT);
 }
 
+/* The same for the engine's next deadline, which need not be known if it is not earlier. */
+static void bwk_port_timer_follow(struct bwk_port *port)
+{
+	if (bwk_reliable(port->protocol) && bw_reliable_soonest(port->engine) >= port->timer_at)
+		return;
+	bwk_port_timer_set(port, bwk_engine(port, next_deadline));
+}
+
 void bwk_port_run(struct bwk_port *port)
 {
-	bool busy = false;
-	u64 deadline;
+	bool busy;
 
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
-	while ((deadline = port->protocol->next_deadline(port->engine)) <= port->now && !busy)
-		if (!bwk_port_transmit(port, &busy))
-			bwk_port_events(port); /* busy or not: one may lie in the frame received */
+	busy = unlikely(port->row.first) && bwk_port_row_waits(port, bwk_transmit_rest(port));
+	while (bwk_port_due(port)) {
+		if (bwk_port_transmit(port, &busy))
+			continue;
+		bwk_port_events(port); /* busy or not: one may lie in the frame received */
+		if (busy)
+			break;
+	}
+	if (port->row.first && !busy)
+		busy = bwk_port_row_waits(port, bwk_transmit_row(port));
 	if (!list_empty(&port->regions))
 		bwk_region_collect(port);
 	port->running = false;
-	if (unlikely(port->protocol->hungry(port->engine)) && !port->hungry) {
+	if (unlikely(bwk_engine(port, hungry)) && !port->hungry) {
 		port->hungry = true;
 		bwk_port_later(port);
 	}
 	if (unlikely(port->lingering)) {
 		if (!port->protocol->busy(port->engine))
 			bwk_port_later(port);
-		deadline = min(deadline, port->linger_until);
+		bwk_port_timer_set(port, port->linger_until);
 	}
-	bwk_port_timer_set(port, busy ? port->now + BWK_RETRY_NS : deadline);
+	if (unlikely(busy))
+		bwk_port_timer_set(port, port->now + BWK_RETRY_NS);
+	else
+		bwk_port_timer_follow(port);
 }
 
 void bwk_port_run_soon(struct bwk_port *port)
@@ -350,7 +381,9 @@ static bool bwk_frame_is_malformed(int error)
 	       error == -BW_DROP_MALFORMED;
 }
 
-void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface)
+/* One frame, with all that it tells the owner. Lock held; its reference is used up. */
+static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
+			   const struct bwk_iface *iface)
 {
 	struct bw_rx_frame *f = &port->frame;
 	int error;
@@ -361,27 +394,42 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 		kfree_skb(skb);
 		return;
 	}
-	spin_lock(&port->lock);
-	port->now = ktime_get_ns();
-	if (likely(!port->dead)) {
-		port->rx_bytes += skb->len;
-		f->head = skb->data;
-		f->head_len = skb_headlen(skb);
-		f->len = skb->len;
-		f->cookie = skb;
-		f->from.link = iface->link;
-		ether_addr_copy(f->from.bytes, eth_hdr(skb)->h_source);
-		port->rx_used = false;
-		port->running = true; /* what is told meanwhile is followed by the run below */
-		error = port->protocol->rx(port->engine, f, port->now);
-		port->running = false;
-		if (unlikely(error < 0) && bwk_frame_is_malformed(error))
-			bwk_bad_frame(iface, skb, error);
-		bwk_port_run(port);
-		f->cookie = NULL;
-	}
+	port->rx_bytes += skb->len;
+	f->head = skb->data;
+	f->head_len = skb_headlen(skb);
+	f->len = skb->len;
+	f->cookie = skb;
+	f->from.link = iface->link;
+	ether_addr_copy(f->from.bytes, eth_hdr(skb)->h_source);
+	port->rx_used = false;
+	port->running = true; /* what is told meanwhile is followed by the run of the row */
+	error = bwk_engine(port, rx, f, port->now);
+	if (unlikely(error < 0) && bwk_frame_is_malformed(error))
+		bwk_bad_frame(iface, skb, error);
+	if (bwk_port_due(port))
+		bwk_port_events(port); /* one may lie in the frame */
+	port->running = false;
+	f->cookie = NULL;
 	/* A message's frame is charged to a socket, which may be closed once the lock is free. In
 	 * softirq a frame goes where the next one is taken from. */
 	napi_consume_skb(skb, 1);
+}
+
+void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface)
+{
+	struct sk_buff *next;
+
+	spin_lock(&port->lock);
+	port->now = ktime_get_ns();
+	for (; skb; skb = next) {
+		next = skb->next;
+		skb_mark_not_on_list(skb);
+		if (likely(!port->dead))
+			bwk_port_frame(port, skb, iface);
+		else
+			kfree_skb(skb);
+	}
+	if (likely(!port->dead))
+		bwk_port_run(port);
 	spin_unlock(&port->lock);
 }

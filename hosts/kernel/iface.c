@@ -11,15 +11,12 @@
 #include "port.h"
 #include "server.h"
 
-static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct packet_type *type,
-			   struct net_device *orig)
+/* The number of the port that a frame is for; -1: it is none of ours, and gone. */
+static int bwk_iface_admit(struct bwk_iface *iface, struct sk_buff *skb)
 {
-	struct bwk_iface *iface = container_of(type, struct bwk_iface, type);
 	struct bwk_node *node = iface->node;
-	const struct bw_hdr *h;
 	struct bw_hdr room BWK_FILLED;
-	struct bwk_port *port;
-	u16 number;
+	const struct bw_hdr *h;
 
 	if (skb->pkt_type != PACKET_HOST)
 		goto drop;
@@ -33,26 +30,131 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 		this_cpu_inc(node->count->foreign);
 		goto drop;
 	}
-	if (h->dst_engine > BW_ENGINE_KERNEL)
-		goto drop;
-	number = h->dst_engine;
+	if (h->dst_engine <= BW_ENGINE_KERNEL)
+		return h->dst_engine;
+drop:
+	kfree_skb(skb);
+	return -1;
+}
+
+/* A frame for a number that no port of the kernel has. */
+static noinline void bwk_iface_unclaimed(struct bwk_iface *iface, struct sk_buff *skb, u16 number)
+{
+	struct bwk_node *node = iface->node;
+
+	if (bwk_server_frame(iface, skb, number))
+		return;
+	this_cpu_inc(node->count->unclaimed);
+	if (pskb_may_pull(skb,
+			  min_t(u32, skb->len, sizeof(struct bw_hdr) + sizeof(struct bw_hello))) &&
+	    __ratelimit(&node->refusals))
+		bwk_transmit_refusal(iface, skb);
+	kfree_skb(skb);
+}
+
+/* Frames, chained by `next`, that are all for this number. */
+static void bwk_iface_give(struct bwk_iface *iface, struct sk_buff *frames, u16 number)
+{
+	struct bwk_port *port = bwk_port_find(iface->node, number);
+	struct sk_buff *next;
+
+	if (likely(port)) {
+		bwk_port_receive(port, frames, iface);
+		return;
+	}
+	for (; frames; frames = next) {
+		next = frames->next;
+		skb_mark_not_on_list(frames);
+		bwk_iface_unclaimed(iface, frames, number);
+	}
+}
+
+/* Frames that came together: those of one port are given to it together. */
+struct bwk_arrivals {
+	struct bwk_iface *iface;
+	struct sk_buff *first, **end; /* chained by `next` */
+	int number;		      /* of their port */
+};
+
+static void bwk_arrivals_give(struct bwk_arrivals *a)
+{
+	*a->end = NULL;
+	if (a->first)
+		bwk_iface_give(a->iface, a->first, (u16)a->number);
+	a->end = &a->first;
+}
+
+/* One more frame, which nobody else may change. */
+static void bwk_arrivals_add(struct bwk_arrivals *a, struct sk_buff *skb)
+{
+	int number = bwk_iface_admit(a->iface, skb);
+
+	if (number < 0)
+		return;
+	if (number != a->number)
+		bwk_arrivals_give(a);
+	a->number = number;
+	*a->end = skb;
+	a->end = &skb->next;
+}
+
+/* The same of what the network gives: perhaps a super-frame, or shared. */
+static void bwk_arrivals_take(struct bwk_arrivals *a, struct sk_buff *skb)
+{
+	struct sk_buff *next;
+
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (skb && skb_is_gso(skb))
+		skb = bwk_row_split(skb);
+	for (; skb; skb = next) {
+		next = skb->next;
+		skb_mark_not_on_list(skb);
+		bwk_arrivals_add(a, skb);
+	}
+}
+
+static noinline void bwk_iface_row(struct bwk_iface *iface, struct sk_buff *skb)
+{
+	struct bwk_arrivals a = {.iface = iface, .end = &a.first};
+
+	bwk_arrivals_take(&a, skb);
+	bwk_arrivals_give(&a);
+}
+
+static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct packet_type *type,
+			   struct net_device *orig)
+{
+	struct bwk_iface *iface = container_of(type, struct bwk_iface, type);
+	int number;
+
+	if (skb_is_gso(skb)) {
+		bwk_iface_row(iface, skb);
+		return NET_RX_SUCCESS;
+	}
+	number = bwk_iface_admit(iface, skb);
+	if (number < 0)
+		return NET_RX_DROP;
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (!skb)
 		return NET_RX_DROP;
-	port = bwk_port_find(node, number);
-	if (port) {
-		bwk_port_receive(port, skb, iface);
-		return NET_RX_SUCCESS;
+	skb_mark_not_on_list(skb);
+	bwk_iface_give(iface, skb, (u16)number);
+	return NET_RX_SUCCESS;
+}
+
+/* All that a driver has found at once. */
+static void bwk_iface_frames(struct list_head *frames, struct packet_type *type,
+			     struct net_device *orig)
+{
+	struct bwk_arrivals a = {.iface = container_of(type, struct bwk_iface, type),
+				 .end = &a.first};
+	struct sk_buff *skb, *next;
+
+	list_for_each_entry_safe(skb, next, frames, list) {
+		skb_list_del_init(skb);
+		bwk_arrivals_take(&a, skb);
 	}
-	if (bwk_server_frame(iface, skb, h->dst_engine))
-		return NET_RX_SUCCESS;
-	this_cpu_inc(node->count->unclaimed);
-	if (pskb_may_pull(skb, min_t(u32, skb->len, sizeof(*h) + sizeof(struct bw_hello))) &&
-	    __ratelimit(&node->refusals))
-		bwk_transmit_refusal(iface, skb);
-drop:
-	kfree_skb(skb);
-	return NET_RX_DROP;
+	bwk_arrivals_give(&a);
 }
 
 struct bwk_iface *bwk_iface_find(struct bwk_node *node, u32 ifindex)
@@ -92,6 +194,7 @@ static int bwk_iface_add(struct bwk_node *node, struct net_device *dev)
 	iface->type.type = htons(BW_ETHERTYPE);
 	iface->type.dev = dev;
 	iface->type.func = bwk_iface_frame;
+	iface->type.list_func = bwk_iface_frames;
 	iface->dev = dev;
 	iface->node = node;
 	iface->link = (u8)at;

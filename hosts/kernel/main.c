@@ -6,6 +6,7 @@
 #include <linux/module.h>
 
 #include "port.h"
+#include "row.h"
 #include "server.h"
 #include "sock.h"
 #include "threshold.h"
@@ -29,6 +30,7 @@ static int __init bwk_init(void)
 	error = bwk_server_init();
 	if (error)
 		goto no_server;
+	bwk_row_init();
 	return 0;
 no_server:
 	bwk_sock_exit();
@@ -48,6 +50,7 @@ static void __exit bwk_exit(void)
 	bwk_iface_exit();
 	bwk_node_exit();
 	bwk_port_exit();
+	bwk_row_exit();
 }
 
 module_init(bwk_init);

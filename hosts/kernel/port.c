@@ -128,8 +128,11 @@ static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
 {
 	u64 at;
 
+	if (port->row.first)
+		bwk_transmit_rest(port);
 	while (port->protocol->next_frame(port->engine, &port->tx, now))
 		bwk_transmit(port, &port->tx);
+	bwk_transmit_row(port);
 	at = port->protocol->next_deadline(port->engine);
 	return at > now ? at : BW_NEVER;
 }
@@ -172,6 +175,7 @@ static void bwk_port_end(struct bwk_port *port)
 	bwk_port_farewell_again(port, at);
 	hrtimer_cancel(&port->timer);
 	bwk_port_lock(port);
+	bwk_row_drop(&port->row);
 	hlist_for_each_entry_safe(b, next, &port->bufs, held) {
 		hlist_del_init(&b->held);
 		if (!b->back)

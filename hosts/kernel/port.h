@@ -25,6 +25,7 @@
 #include "hosts.h"
 #include "node.h"
 #include "protocol.h"
+#include "row.h"
 
 struct bwk_port;
 
@@ -94,6 +95,7 @@ struct bwk_port {
 	struct work_struct work; /* grows the engine, ends the port */
 	bool hungry;
 	struct bw_tx_frame tx;
+	struct bwk_row row;	/* frames that leave together, or wait for room at the interface */
 	struct hlist_head bufs; /* buffers that the engine has */
 	void *grown;		/* chained through the first word */
 	u64 grown_bytes;
@@ -160,6 +162,13 @@ static inline bool bwk_reliable(const struct bw_protocol *protocol)
 	return protocol == &bw_reliable;
 }
 
+/* A function of the port's protocol. The one that nearly all ports have lies in the same unit
+ * (unit.c), so that the compiler sees which function that is, and what it does. */
+#define bwk_engine(port, function, ...)                                                            \
+	(likely(bwk_reliable((port)->protocol))                                                    \
+		 ? bw_reliable.function((port)->engine, ##__VA_ARGS__)                             \
+		 : (port)->protocol->function((port)->engine, ##__VA_ARGS__))
+
 /* With the lock comes the time that everything done under it has. */
 static inline void bwk_port_lock(struct bwk_port *port)
 {
@@ -182,7 +191,7 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
 void bwk_port_run(struct bwk_port *port);
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
-/* A frame has come. Its reference is used up. */
+/* Frames have come, chained by `next`. Their references are used up. */
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
 /* The last frame that referred to a buffer is gone, after the engine was done with it. Process
  * context; uses up the buffer's reference to the port. */
@@ -219,8 +228,13 @@ void bwk_peer_put(struct bwk_peer *peer);
 /* All peers are forgotten. */
 void bwk_peer_end_all(struct bwk_port *port);
 
-/* tx.c: 0, -EBUSY: the interface has no room now, -ENETDOWN: the frame is lost. */
+/* tx.c: the frame is added to the port's row, before which another one may leave. 0; -EBUSY: the
+ * interface has no room now, the frame waits behind others; -ENETDOWN: it is lost. */
 int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
+/* The row leaves that was made since softirqs are off. 0, or -EBUSY: some of it waits. REST: one
+ * that waits since an earlier time, if its interface is still in use. */
+int bwk_transmit_row(struct bwk_port *port);
+int bwk_transmit_rest(struct bwk_port *port);
 /* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no
  * such interface in use), -EMSGSIZE, -ENETDOWN. */
 int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,

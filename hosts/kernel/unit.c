@@ -4,6 +4,10 @@
  * for user space with link-time optimization, which kernels do not have. main.c is apart: a module
  * is initialized once, whatever else is fast.
  */
+#include "engine/protocol.h"
+extern const struct bw_host_ops bwk_host_ops;
+#define BW_HOST_OPS bwk_host_ops
+
 #include "engine/ack.c"
 #include "engine/carry.c"
 #include "engine/check.c"
@@ -56,6 +60,7 @@
 #include "queue.c"
 #include "registry.c"
 #include "region.c"
+#include "row.c"
 #include "send.c"
 #include "sock.c"
 #include "sock_option.c"

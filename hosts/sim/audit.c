@@ -375,7 +375,8 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r)
 		sim_audit_credit(p, b->credit);
 		return;
 	}
-	if (h->type != BW_FRAME_DATA && h->type != BW_FRAME_ACK)
+	/* BYE says what was received, and so what may be sent, as an acknowledgement does. */
+	if (h->type != BW_FRAME_DATA && h->type != BW_FRAME_ACK && h->type != BW_FRAME_BYE)
 		return;
 	p = sim_audit_ours(n, flat->src, h->conn);
 	if (!p || h->dst_inc != n->cfg.incarnation)

@@ -135,7 +135,7 @@ static uint64_t sim_ops_buf_get(void *host, uint64_t n)
 
 	if (sim_chance(&node->sim->rng, node->sim->spec.no_buffer_ppm))
 		return 0;
-	if (!n || n > BW_EAGER_LIMIT)
+	if (!n || n > (node->sim->spec.longs ? BW_LONG_LIMIT : BW_EAGER_LIMIT))
 		sim_fail(node->sim, "node %u asks for a buffer of %llu bytes", node->number,
 			 (unsigned long long)n);
 	node->engine_bufs++;

@@ -69,6 +69,7 @@ static void sim_node_configure(struct sim_node *n)
 		.features = spec->no_checksum ? 0 : BW_FEATURE_CHECKSUM,
 		.dead_ns = spec->dead_ns,
 		.ack_delay_ns = spec->ack_delay_ns,
+		.ack_soon_ns = spec->ack_soon_ns,
 	};
 	for (i = 0; i < 8; i++) {
 		n->cfg.link_mtu[i] = spec->wire[i < spec->planes ? i : 0].mtu;
@@ -78,6 +79,8 @@ static void sim_node_configure(struct sim_node *n)
 	}
 	if (spec->stripe)
 		n->cfg.features |= BW_FEATURE_STRIPE;
+	if (spec->longs)
+		n->cfg.features |= BW_FEATURE_LONG;
 	snprintf(n->cfg.name, sizeof(n->cfg.name), "node%u", n->number);
 }
 

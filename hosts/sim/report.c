@@ -162,6 +162,8 @@ static void report_incast(struct report *r)
 {
 	report_incast_one(r, GBIT, 1500, 20000);
 	report_incast_one(r, GBIT, 9000, 20000);
+	report_incast_one(r, GBIT, 1500, 256u << 10);
+	report_incast_one(r, GBIT, 9000, 256u << 10);
 	report_incast_one(r, GBIT, 1500, 1u << 20);
 	report_incast_one(r, GBIT, 9000, 1u << 20);
 	report_incast_one(r, 10 * GBIT, 9000, 20000);

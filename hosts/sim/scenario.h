@@ -62,9 +62,10 @@ struct sim_spec {
 	bool direct;		/* hosts take messages at once where they may */
 	bool scatter;		/* only the first BW_HEAD_MAX bytes of a frame lie in one piece */
 	bool no_checksum;	/* data checksum not offered */
+	bool longs;		/* messages of up to BW_LONG_LIMIT bytes are taken */
 
 	/* protocol */
-	uint64_t dead_ns, ack_delay_ns;
+	uint64_t dead_ns, ack_delay_ns, ack_soon_ns;
 	uint32_t rx_budget, charge_min;
 
 	/* events, every so many ns on average over all nodes, and how long they last at most */

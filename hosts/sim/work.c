@@ -235,6 +235,19 @@ static uint32_t sim_work_len(struct sim *s)
 	return (uint32_t)sim_scale(&s->rng, min, s->spec.eager_max);
 }
 
+/* A message, now and then a longer one than everybody takes. */
+static void sim_work_message(struct sim_node *n, struct sim_peer *p)
+{
+	struct sim *s = n->sim;
+	uint32_t len = 0;
+
+	if (s->spec.longs && sim_chance(&s->rng, 30000))
+		len = (uint32_t)sim_between(&s->rng, BW_EAGER_LIMIT + 1, BW_LONG_LIMIT);
+	if (!len || !bw_reliable_takes(n->engine, p->handle, len))
+		len = sim_work_len(s);
+	sim_work_send(n, p, len, SIM_CODE_PLAIN, 0);
+}
+
 static void sim_work_burst(struct sim_node *n, struct sim_peer *p)
 {
 	uint64_t many = sim_scale(&n->sim->rng, 2, 200);
@@ -358,7 +371,7 @@ static void sim_work_mix(struct sim_node *n)
 	if (s->spec.quiet && dice >= 900)
 		dice -= 900;
 	if (dice < 500)
-		sim_work_send(n, p, sim_work_len(s), SIM_CODE_PLAIN, 0);
+		sim_work_message(n, p);
 	else if (dice < 560)
 		sim_work_send(n, p, sim_work_len(s), SIM_CODE_ECHO, 0);
 	else if (dice < 600)

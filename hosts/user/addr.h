@@ -6,10 +6,11 @@
 #ifndef BW_ADDR_H
 #define BW_ADDR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "beowire.h"
-#include "wire.h"
+#include "protocol.h"
 
 #define BW_ADDR_MAGIC	0xADBE
 #define BW_ADDR_VERSION 1
@@ -20,20 +21,26 @@ struct bw_addr_fields {
 	uint8_t version; /* BW_ADDR_VERSION */
 	uint8_t links;	 /* set of enum bw_env_link: which of the following are filled in */
 	uint32_t cluster;
-	uint64_t node;		/* identity of the node (network namespace) */
-	uint32_t inc;		/* incarnation of the endpoint */
-	uint16_t engine;	/* number on its node */
-	uint16_t ethertype;	/* packet: of its frames */
-	uint8_t mac[6];		/* packet */
-	uint16_t udp_port;	/* udp, host byte order of a little-endian machine */
-	uint8_t ip[4];		/* udp: IPv4 */
-	uint8_t more_mac[2][6]; /* packet: of further interfaces, to be used together */
-	uint32_t packet_mtu;	/* packet: bytes of the largest frame, Ethernet header excluded; 0:
+	uint64_t node;	    /* identity of the node (network namespace) */
+	uint32_t inc;	    /* incarnation of the endpoint */
+	uint16_t engine;    /* number on its node */
+	uint16_t ethertype; /* packet: of its frames */
+	uint8_t mac[6];	    /* packet */
+	uint16_t udp_port;  /* udp, host byte order of a little-endian machine */
+	union {
+		struct {
+			uint8_t ip[4];		/* udp over IPv4 */
+			uint8_t more_mac[2][6]; /* packet: of further interfaces, to be used
+						 * together */
+		};
+		uint8_t ip6[16]; /* udp over IPv6: there are no further interfaces */
+	};
+	uint32_t packet_mtu; /* packet: bytes of the largest frame, Ethernet header excluded; 0:
 				unknown */
-	uint32_t udp_mtu;	/* udp: likewise */
-	uint8_t more_macs;	/* packet: how many of them; 0 in addresses that know none */
-	uint8_t reserved[3];	/* 0 */
-	uint32_t crc;		/* CRC32C of the 60 bytes before it */
+	uint32_t udp_mtu;    /* udp: likewise */
+	uint8_t more_macs;   /* packet: how many of them; 0 in addresses that know none */
+	uint8_t reserved[3]; /* 0 */
+	uint32_t crc;	     /* CRC32C of the 60 bytes before it */
 };
 
 _Static_assert(sizeof(struct bw_addr_fields) == sizeof(struct bw_addr), "address format");
@@ -43,5 +50,9 @@ void bw_addr_pack(struct bw_addr_fields *f, struct bw_addr *addr);
 
 /* 0, -EINVAL if these are not the bytes of an address, -EPROTONOSUPPORT for another version. */
 int bw_addr_unpack(const struct bw_addr *addr, struct bw_addr_fields *f);
+
+/* The part of the udp link: filled in, and read out if `links`, of both kinds, allows it. */
+void bw_addr_set_udp(struct bw_addr_fields *f, const struct bw_link_addr *udp);
+bool bw_addr_udp(const struct bw_addr_fields *f, unsigned int links, struct bw_link_addr *udp);
 
 #endif

@@ -43,7 +43,7 @@ struct bw_addr {
 };
 
 /* A peer of one endpoint: small number, stable as long as the endpoint. */
-typedef uint32_t bw_peer;
+typedef uint32_t bw_peer_no;
 #define BW_PEER_NONE UINT32_MAX
 
 /* The sender's side of a long message: what bw_pull() needs. Copy it freely; use it once. */
@@ -52,7 +52,7 @@ struct bw_rndv {
 };
 
 struct bw_message {
-	bw_peer peer;
+	bw_peer_no peer;
 	uint8_t code; /* the sender's `code`, `tag` and `imm` */
 	uint64_t tag;
 	uint64_t imm;
@@ -75,10 +75,10 @@ struct bw_handlers {
 	 * closed in good order, -EPROTONOSUPPORT version).
 	 * Called for peers that bw_peer_find() or a handler has told of.
 	 * Its pending operations end with the same status, before this call. */
-	void (*peer_down)(void *arg, bw_peer peer, int status);
+	void (*peer_down)(void *arg, bw_peer_no peer, int status);
 	/* bw_read() of a peer: where are n bytes of memory `key` at `off`? NULL forbids. May be
 	 * NULL. */
-	void *(*region)(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n);
+	void *(*region)(void *arg, bw_peer_no peer, uint64_t key, uint64_t off, uint64_t n);
 	/* The first part of a message has come, and all that the peer sent before has been
 	 * delivered: where are its m->len bytes to go? `pulled(*op)` follows instead of `message`,
 	 * and until then the memory is written to. NULL: `message` follows when all is there. No
@@ -110,21 +110,21 @@ BW_API void bw_ep_unlock(struct bw_ep *ep);
 
 /* The peer with this address; made if it is new (no traffic yet). -EINVAL: not an address,
  * -EHOSTUNREACH: no link in common, -EPROTONOSUPPORT: another version or cluster. */
-BW_API int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer);
-BW_API int bw_peer_addr(struct bw_ep *ep, bw_peer peer, struct bw_addr *addr);
+BW_API int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer);
+BW_API int bw_peer_addr(struct bw_ep *ep, bw_peer_no peer, struct bw_addr *addr);
 /* 0, or why it is down. A peer that is down stays down; its address's next incarnation is a new
  * peer. */
-BW_API int bw_peer_status(struct bw_ep *ep, bw_peer peer);
+BW_API int bw_peer_status(struct bw_ep *ep, bw_peer_no peer);
 /* Keep an eye on an idle peer, so that peer_down is called soon after it dies. */
-BW_API void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on);
+BW_API void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on);
 /* Free text for messages to people: host name, engine number, link in use. Thread-local buffer. */
-BW_API const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer);
+BW_API const char *bw_peer_describe(struct bw_ep *ep, bw_peer_no peer);
 
 /* Bytes; a message of so many costs its receiver no more than an envelope would, even under
  * pressure: whoever would send it eagerly to any peer need not ask how many to this one. */
 #define BW_EAGER_LEAST 64
 /* Longest message that bw_send() copies and sends eagerly to this peer now, in bytes. */
-BW_API uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer);
+BW_API uint32_t bw_eager_max(struct bw_ep *ep, bw_peer_no peer);
 
 #define BW_CODE_MAX 127 /* largest `code` of bw_send(); the eighth bit marks envelopes */
 
@@ -132,41 +132,44 @@ enum bw_send_flags {
 	BW_SEND_SYNC = 1,  /* complete only when the receiver has taken the data */
 	BW_SEND_EAGER = 2, /* never make it an envelope: -EMSGSIZE if longer than BW_EAGER_LIMIT */
 	BW_SEND_ACKED = 4, /* complete only when the peer's endpoint has acknowledged it */
+	/* Complete only when the peer's program has been called with it (`message`), and with all
+	 * that was sent before; or, as with BW_SEND_SYNC, later. */
+	BW_SEND_HANDED = 8,
 };
 
 /* Send len bytes. Returns 1: done, the buffer is free, no `sent` call comes; 0: the buffer is in
  * use until `sent(op)`; -EAGAIN: no room now, make progress and try again; else the peer is down or
  * arguments are wrong. Never calls handlers itself for this operation. */
-BW_API int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+BW_API int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 		   const void *buf, uint64_t len, unsigned flags, void *op);
 
 /* Would bw_send() without flags be done with a message of this length at once, although its
  * receiver has to fetch it, since a copy is kept (BEOWIRE_SEND_COPIES)? Messages sent later may
  * then be received before it is fetched. Holds until bw_send() if bw_ep_lock() is held. */
-BW_API bool bw_send_copies(struct bw_ep *ep, bw_peer peer, uint64_t len);
+BW_API bool bw_send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len);
 
 /* Fetch a long message into buf; len may be shorter than the message (the rest is dropped), 0
  * discards it. Always releases the sender. `pulled(op)` follows unless op is NULL. Returns 0,
  * -EAGAIN, or an error. */
-BW_API int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+BW_API int bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, void *op);
 
 /* Fetch a long message before it is known where its data are wanted, so that it need not be waited
  * for then. Unlike bw_pull(), which must follow, this does not release the sender. -EOPNOTSUPP: the
  * way from that peer is not so slow that data should be copied once more for that. Without a buffer
  * it only says which. */
-BW_API int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+BW_API int bw_pull_early(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 			 uint64_t len, void *op);
 
 /* Read len bytes at off of the peer's memory `key`, as its `region` handler allows. Completion,
  * flags and errors as bw_pull(); the peer's program is not involved. */
-BW_API int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf,
+BW_API int bw_read(struct bw_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf,
 		   uint64_t len, void *op);
 
 /* Give up a pull or read from this peer that has not ended: from now on nothing is written to its
  * buffer. 0 if it will end with pulled(-ECANCELED); -ENOENT if it has ended, or cannot be given up:
  * those by the kernel link. */
-BW_API int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *op);
+BW_API int bw_pull_cancel(struct bw_ep *ep, bw_peer_no peer, void *op);
 
 /* Are any of these bytes still being read for a peer, as `region` allowed? Memory may go away once
  * `region` forbids it and this is false; make progress until then. */

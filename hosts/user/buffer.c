@@ -6,8 +6,9 @@
 #include "wire.h"
 
 /* Bytes of data per class. The largest holds the longest eager message. */
-static const uint32_t bw_buffer_room[BW_BUFFER_CLASSES] = {128, 2048, 8192, 16384, BW_EAGER_LIMIT};
-static const uint32_t bw_buffer_count[BW_BUFFER_CLASSES] = {256, 64, 32, 16, 8}; /* per chunk */
+static const uint32_t bw_buffer_room[BW_BUFFER_CLASSES] = {128,	  2048,		  8192,
+							   16384, BW_EAGER_LIMIT, BW_LONG_LIMIT};
+static const uint32_t bw_buffer_count[BW_BUFFER_CLASSES] = {256, 64, 32, 16, 8, 2}; /* per chunk */
 
 struct bw_buffer_chunk {
 	struct bw_buffer_chunk *next;

@@ -11,11 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BW_BUFFER_CLASSES 5
+#define BW_BUFFER_CLASSES 6
 #define BW_BUFFER_LIMIT	  (1ull << 30) /* bytes of all chunks of one endpoint */
 
 enum bw_buffer_use {
 	BW_BUFFER_COPY = 1, /* eager message being sent: SENT */
+	BW_BUFFER_ENDED,    /* the same, over the engine: acknowledged, one before it is not */
 	BW_BUFFER_ARRIVING, /* message being assembled: buf_get/buf_put */
 	BW_BUFFER_PLACED,   /* program's memory that an arriving message fills: buf_for/buf_put */
 	BW_BUFFER_EXPOSED,  /* program's memory, or a copy, that a peer pulls: REGION_DONE */
@@ -23,19 +24,27 @@ enum bw_buffer_use {
 	BW_BUFFER_MEMORY,   /* all memory: offsets are addresses (served reads) */
 };
 
+struct bw_transport;
+
 struct bw_buffer {
-	uint8_t *data; /* first byte; for BW_BUFFER_MEMORY NULL */
-	void *op;      /* the program's; NULL: it wants no completion */
-	struct bw_buffer *next,
-		*prev; /* free list, or the endpoint's list of what can be canceled */
-	uint64_t len;  /* bytes in use */
-	uint64_t key;  /* EXPOSED: the region's key; PULLING: the engine's id; 0: by the kernel */
-	uint32_t peer; /* number of the peer */
-	uint8_t use;   /* enum bw_buffer_use */
+	uint8_t *data;		       /* first byte; for BW_BUFFER_MEMORY NULL */
+	void *op;		       /* the program's; NULL: it wants no completion */
+	struct bw_buffer *next, *prev; /* free list, the endpoint's list of what can be canceled,
+					* or (`next`) the peer's of eager messages in their order */
+	uint64_t len;		       /* bytes in use */
+	union {
+		uint64_t key; /* by the engine: of EXPOSED the region's, of PULLING the pull's id */
+		int status;   /* ENDED: 0 or a negative errno */
+	};
+	const struct bw_transport *by; /* EXPOSED, PULLING: the way that it goes */
+	uint32_t peer;		       /* number of the peer */
+	uint8_t use;		       /* enum bw_buffer_use */
 	uint8_t size_class;
 	bool notify; /* call the handler at the end */
 	bool owned;  /* data is a copy of its own (copies.h) */
 };
+
+_Static_assert(sizeof(struct bw_buffer) == 64, "a buffer's bytes begin on a cache line");
 
 struct bw_buffer_chunk;
 
@@ -46,7 +55,7 @@ struct bw_buffers {
 };
 
 /* A buffer with room for len bytes (0: only the description), NULL without memory or beyond
- * BW_BUFFER_LIMIT, or if len is above BW_EAGER_LIMIT. */
+ * BW_BUFFER_LIMIT, or if len is above BW_LONG_LIMIT. */
 struct bw_buffer *bw_buffer_get_slow(struct bw_buffers *pool, unsigned int size_class);
 unsigned int bw_buffer_class(uint64_t len);
 void bw_buffer_free_all(struct bw_buffers *pool);

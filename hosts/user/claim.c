@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "claim.h"
-#include "local.h"
+#include "link/local/local.h"
 #include "wire.h"
 
 #define BW_CLAIM_ENGINES (UINT16_MAX - BW_ENGINE_KERNEL) /* numbers above the kernel host's */

@@ -3,7 +3,6 @@
  * Every environment variable of libbeowire in one table: name, what is allowed (for the message
  * when a value is wrong), and the function that parses it. An empty value counts as not set.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,6 +126,11 @@ static bool bw_env_helper(struct bw_env *env, const char *text)
 	return bw_env_switch(text, &env->helper);
 }
 
+static bool bw_env_fanout(struct bw_env *env, const char *text)
+{
+	return bw_env_switch(text, &env->fanout);
+}
+
 static bool bw_env_udp_offload(struct bw_env *env, const char *text)
 {
 	return bw_env_switch(text, &env->udp_offload);
@@ -178,7 +182,7 @@ static bool bw_env_udp_ports(struct bw_env *env, const char *text)
 
 static bool bw_env_udp_address(struct bw_env *env, const char *text)
 {
-	return inet_pton(AF_INET, text, &env->udp_address) == 1;
+	return bw_name_parse(&env->udp_address, text);
 }
 
 static bool bw_env_u32(const char *text, uint64_t lo, uint64_t hi, uint32_t *value)
@@ -242,10 +246,11 @@ static const struct {
 	{"BEOWIRE_EAGER_MAX", "a number of bytes from 1 to 65536", bw_env_eager_max},
 	{"BEOWIRE_SEND_COPIES", "a number of bytes from 0 to 1073741824", bw_env_send_copies},
 	{"BEOWIRE_UDP_PORTS", "a range of ports lo-hi within 1 to 65535", bw_env_udp_ports},
-	{"BEOWIRE_UDP_ADDRESS", "an IPv4 address of this node", bw_env_udp_address},
+	{"BEOWIRE_UDP_ADDRESS", "an IPv4 or IPv6 address of this node", bw_env_udp_address},
 	{"BEOWIRE_UDP_OFFLOAD", "on or off", bw_env_udp_offload},
 	{"BEOWIRE_CHECKSUM", "on or off", bw_env_checksum},
 	{"BEOWIRE_HELPER", "on or off", bw_env_helper},
+	{"BEOWIRE_FANOUT", "on or off", bw_env_fanout},
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
 	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
 	{"BEOWIRE_STATS", "a directory", bw_env_stats},
@@ -259,6 +264,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->log = BW_LOG_WARN;
 	env->checksum = true;
 	env->helper = true;
+	env->fanout = true;
 	env->ethertype = BW_ETHERTYPE;
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;

@@ -3,35 +3,42 @@
 #ifndef BW_ENV_H
 #define BW_ENV_H
 
-#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "link/name.h"
 #include "log.h"
 
-enum bw_env_link { BW_LINK_LOCAL = 1, BW_LINK_PACKET = 2, BW_LINK_UDP = 4, BW_LINK_KERNEL = 8 };
+enum bw_env_link {
+	BW_LINK_LOCAL = 1,
+	BW_LINK_PACKET = 2,
+	BW_LINK_UDP = 4,
+	BW_LINK_KERNEL = 8,
+	BW_LINK_UDP6 = 16 /* in addresses alone: udp over IPv6, and BW_LINK_UDP is over IPv4 */
+};
 enum bw_env_wait { BW_WAIT_SPIN, BW_WAIT_ADAPTIVE, BW_WAIT_BLOCK };
 
 struct bw_env {
-	const char *interface;	    /* BEOWIRE_INTERFACE, NULL: choose */
-	const char *interfaces;	    /* BEOWIRE_INTERFACES, NULL: one */
-	const char *stats_dir;	    /* BEOWIRE_STATS, NULL: none */
-	const char *node;	    /* BEOWIRE_NODE, NULL: from the network namespace */
-	unsigned int links;	    /* BEOWIRE_LINKS: set of enum bw_env_link */
-	enum bw_env_wait wait;	    /* BEOWIRE_WAIT */
-	enum bw_log_level log;	    /* BEOWIRE_LOG */
-	bool checksum;		    /* BEOWIRE_CHECKSUM */
-	bool helper;		    /* BEOWIRE_HELPER */
-	uint16_t ethertype;	    /* BEOWIRE_ETHERTYPE */
-	uint16_t udp_lo, udp_hi;    /* BEOWIRE_UDP_PORTS, host byte order */
-	bool udp_offload;	    /* BEOWIRE_UDP_OFFLOAD */
-	struct in_addr udp_address; /* BEOWIRE_UDP_ADDRESS; INADDR_ANY: the interface's */
-	uint32_t cluster;	    /* BEOWIRE_CLUSTER */
-	uint32_t mtu;		    /* BEOWIRE_MTU, in bytes; 0: no cap */
-	uint32_t eager_max;	    /* BEOWIRE_EAGER_MAX, in bytes; 0: each link's default */
-	uint32_t send_copies;	    /* BEOWIRE_SEND_COPIES, in bytes */
-	uint32_t ring_bytes;	    /* BEOWIRE_RING, in bytes */
-	uint64_t dead_ns;	    /* BEOWIRE_DEAD_TIMEOUT */
+	const char *interface;	   /* BEOWIRE_INTERFACE, NULL: choose */
+	const char *interfaces;	   /* BEOWIRE_INTERFACES, NULL: one */
+	const char *stats_dir;	   /* BEOWIRE_STATS, NULL: none */
+	const char *node;	   /* BEOWIRE_NODE, NULL: from the network namespace */
+	unsigned int links;	   /* BEOWIRE_LINKS: set of enum bw_env_link */
+	enum bw_env_wait wait;	   /* BEOWIRE_WAIT */
+	enum bw_log_level log;	   /* BEOWIRE_LOG */
+	bool checksum;		   /* BEOWIRE_CHECKSUM */
+	bool helper;		   /* BEOWIRE_HELPER */
+	bool fanout;		   /* BEOWIRE_FANOUT */
+	uint16_t ethertype;	   /* BEOWIRE_ETHERTYPE */
+	uint16_t udp_lo, udp_hi;   /* BEOWIRE_UDP_PORTS, host byte order */
+	bool udp_offload;	   /* BEOWIRE_UDP_OFFLOAD */
+	union bw_name udp_address; /* BEOWIRE_UDP_ADDRESS; family 0: the interface's */
+	uint32_t cluster;	   /* BEOWIRE_CLUSTER */
+	uint32_t mtu;		   /* BEOWIRE_MTU, in bytes; 0: no cap */
+	uint32_t eager_max;	   /* BEOWIRE_EAGER_MAX, in bytes; 0: each link's default */
+	uint32_t send_copies;	   /* BEOWIRE_SEND_COPIES, in bytes */
+	uint32_t ring_bytes;	   /* BEOWIRE_RING, in bytes */
+	uint64_t dead_ns;	   /* BEOWIRE_DEAD_TIMEOUT */
 };
 
 /* Read them all. 0, or -EINVAL with *why naming the variable, its value and what is allowed. The

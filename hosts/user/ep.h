@@ -3,9 +3,10 @@
  * The inside of an endpoint: one engine, the links it speaks over, and the peers it knows. All of
  * it is guarded by `lock`; the few atomics are what threads look at without it.
  *
- * Where to read on: ep.c opens, closes and makes progress; host.c serves the engine's callbacks and
- * transmits; remote.c knows peers; message.c sends and delivers, fetch.c pulls; wait.c sleeps;
- * helper.c is the thread that serves peers while the program computes.
+ * Where to read on: open.c, close.c; ep.c makes progress; host.c serves the engine's callbacks and
+ * transmits; remote.c knows peers; message.c sends and delivers, fetch.c pulls, by what transport.h
+ * says of the ways to a peer; wait.c sleeps; helper.c is the thread that serves peers while the
+ * program computes.
  */
 #ifndef BW_EP_H
 #define BW_EP_H
@@ -20,19 +21,21 @@
 #include "copies.h"
 #include "crowd.h"
 #include "env.h"
-#include "kernel.h"
-#include "link.h"
-#include "local.h"
+#include "link/kernel/kernel.h"
+#include "link/link.h"
+#include "link/local/local.h"
 #include "lock.h"
 #include "look.h"
-#include "packet.h"
+#include "link/packet/packet.h"
 #include "protocol.h"
 #include "remote.h"
 #include "stats.h"
-#include "udp.h"
-#include "watch.h"
+#include "link/udp/udp.h"
+#include "link/watch.h"
 
-#define BW_UDP_HOT	256	     /* rounds without a datagram, then udp is looked at rarely */
+#define BW_UDP_HOT                                                                                 \
+	256			     /* rounds without a datagram, then udp is looked at rarely;
+				      * rounds without a message from this node, then often */
 #define BW_UDP_PAUSE_NS (20 * BW_US) /* between such looks, while other links are in use */
 
 struct bw_helper {
@@ -63,6 +66,7 @@ struct bw_ep {
 	uint64_t handled;	/* frames and messages handled, ever */
 	uint32_t idle;		/* rounds and looks in a row without anything */
 	uint32_t idle_timed;	/* of these before the clock was read last */
+	uint32_t untimed;	/* rounds with something since then */
 	const uint8_t *rx_head; /* the frame in the engine's hands: events may refer to it */
 	bool given;		/* frames may be to be sent: the engine was given something, or a
 				 * refusal was collected */
@@ -71,18 +75,21 @@ struct bw_ep {
 	bool stuck;		/* a batch waits for room in the kernel */
 	uint64_t retry_at;	/* while stuck: no try before */
 	bool has_packet, has_udp;
-	bool dead;	   /* not open yet, closed, or inherited by fork() */
-	bool inherited;	   /* by fork() */
-	bool fork_held;	   /* the thread that forks holds the lock meanwhile */
-	uint32_t udp_hot;  /* rounds for which the udp socket is looked at every time */
-	uint64_t udp_seen; /* when it was looked at last */
+	bool dead;	    /* not open yet, closed, or inherited by fork() */
+	bool inherited;	    /* by fork() */
+	bool fork_held;	    /* the thread that forks holds the lock meanwhile */
+	uint32_t udp_hot;   /* rounds for which the udp socket is looked at every time */
+	uint32_t local_hot; /* rounds for which the local link is taken for the one in use */
+	uint64_t udp_seen;  /* when it was looked at last */
 	struct bw_packet packet[BW_PACKET_LINKS];
 	int packets;		  /* of these in use, one for each interface */
 	struct bw_local *local;	  /* NULL: not in use */
 	struct bw_kernel *kernel; /* NULL: not in use; else there is no packet */
 	uint32_t eager_max;	  /* bytes, over the engine */
+	uint32_t ahead_max;	  /* bytes, likewise: longer messages are fetched */
 	uint32_t eager_least;	  /* bytes, whatever the peer */
 	uint64_t copied;	  /* bytes of eager messages on their way through the engine */
+	bool untold;		  /* of some the program does not know yet that they have ended */
 	struct bw_copies copies;  /* of long messages */
 	struct bw_lone fetching;  /* pulls and reads over the engine */
 	uint64_t early;		  /* calls of bw_pull_early() that succeeded */
@@ -131,6 +138,13 @@ struct bw_ep {
 
 /* One round of progress, lock held: receive, deliver, transmit. What was handled. */
 int bw_ep_round(struct bw_ep *ep);
+/* Take all frames that wait in a link's ring. Lock held, outside the handlers. */
+void bw_ep_drain(struct bw_ep *ep, struct bw_packet *p);
+
+/* close.c */
+void bw_ep_close_packets(struct bw_ep *ep);
+/* Give up everything but the engine's farewell. Lock held; it is dead, and nobody waits in it. */
+void bw_ep_free(struct bw_ep *ep);
 /* Say goodbye to all peers; nothing but freeing may follow. Lock held. */
 void bw_ep_farewell(struct bw_ep *ep);
 /* In a child of fork(): give up all descriptors, touch nothing that the parent shares. */
@@ -158,22 +172,34 @@ static inline void bw_host_tick(struct bw_ep *ep)
 enum bw_rndv_word { BW_RNDV_KEY = 0, BW_RNDV_LEN = 1, BW_RNDV_KIND = 3 };
 enum bw_rndv_kind { BW_RNDV_ENGINE = 1, BW_RNDV_LOCAL = 2, BW_RNDV_KERNEL = 3 };
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev);
-/* A quiet send has ended. Calls nobody. */
+/* A quiet send has ended. Calls nobody; ep.untold: the program is then to hear of others. */
 void bw_message_acked(struct bw_ep *ep, uint64_t cookie);
-extern const struct bw_local_handlers bw_message_local_handlers;
+void bw_message_tell_all(struct bw_ep *ep);
 
-/* fetch.c */
+/* by_local.c */
+extern const struct bw_local_handlers bw_by_local_handlers;
+
+/* fetch.c: pulls and reads by the engine */
+int bw_fetch_message(struct bw_ep *ep, struct bw_remote *p, const struct bw_rndv *rndv, void *buf,
+		     uint64_t len, void *user_op);
+int bw_fetch_memory(struct bw_ep *ep, struct bw_remote *p, uint64_t key, uint64_t off, void *buf,
+		    uint64_t len, void *user_op);
 void bw_fetch_pulled(struct bw_ep *ep, const struct bw_event *ev);
 
 /* wait.c */
 /* Make ready to sleep on bw_wait_fds(): 0, or -EAGAIN if there is work at once. */
 int bw_wait_arm(struct bw_ep *ep);
 /* What to sleep on; at most BW_WAIT_FDS entries. */
-#define BW_WAIT_FDS (5 + BW_PACKET_LINKS)
+#define BW_WAIT_FDS (4 + 2 * BW_PACKET_LINKS + BW_UDP_SOCKETS)
 struct pollfd;
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
 /* What poll() said of them. */
 void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n);
+/* The udp link has another socket: whoever sleeps has to sleep on it, too. */
+void bw_wait_udp(struct bw_ep *ep);
+/* One more, or less, to sleep on. */
+void bw_wait_listen(struct bw_ep *ep, int fd);
+void bw_wait_unlisten(struct bw_ep *ep, int fd);
 /* Nanoseconds from `now` until the engine or a chore wants attention. */
 uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now);
 /* Of an endpoint that is dead: let all calls of bw_wait() return, before it is freed. Lock held
@@ -187,7 +213,10 @@ bool bw_wait_yield(struct bw_ep *ep);
 int bw_helper_start(struct bw_ep *ep);
 /* Called without the lock. */
 void bw_helper_stop(struct bw_ep *ep);
-/* Run `main(arg)` in a thread of its own, which nobody joins. 0 or a negative errno. */
+/* Run `main(arg)` in a thread of its own, with a small stack, to which no signal comes: those
+ * belong to the program's threads. It is to be joined, or nobody joins it. 0 or a negative errno.
+ */
+int bw_helper_create(pthread_t *thread, bool joined, void *(*main)(void *), void *arg);
 int bw_helper_spawn(void *(*main)(void *), void *arg);
 /* Will the helper look soon, so that messages may wait for one another? */
 bool bw_helper_brisk(struct bw_ep *ep);

@@ -31,49 +31,47 @@ static int bw_fetch_start(struct bw_ep *ep, struct bw_remote *p, struct bw_op *o
 		return error;
 	}
 	b->key = op->pull.id;
+	b->by = &bw_by_engine;
 	bw_buffer_link(&ep->pulling, b);
 	bw_lone_begin(&ep->fetching, b, ep->now);
 	bw_host_transmit(ep);
 	return 0;
 }
 
-static int bw_fetch_local(struct bw_remote *p, const struct bw_rndv *rndv, void *buf, uint64_t len,
-			  void *user_op)
-{
-	struct bw_local_envelope envelope;
-
-	if (!p->local)
-		return -EINVAL;
-	memcpy(&envelope, rndv->word, sizeof(envelope));
-	return bw_local_pull(p->local, &envelope, buf, len, user_op);
-}
-
-static int bw_fetch_message(struct bw_ep *ep, struct bw_remote *p, const struct bw_rndv *rndv,
-			    void *buf, uint64_t len, void *user_op)
+int bw_fetch_message(struct bw_ep *ep, struct bw_remote *p, const struct bw_rndv *rndv, void *buf,
+		     uint64_t len, void *user_op)
 {
 	struct bw_op op;
-	bool kernel;
 
-	if (p->status)
-		return p->status;
-	if (rndv->word[BW_RNDV_KIND] == BW_RNDV_LOCAL)
-		return bw_fetch_local(p, rndv, buf, len, user_op);
-	/* Back by the way that the envelope came. */
-	kernel = rndv->word[BW_RNDV_KIND] == BW_RNDV_KERNEL;
-	if (kernel ? !p->kernel : rndv->word[BW_RNDV_KIND] != BW_RNDV_ENGINE || !p->handle)
+	if (!p->handle)
 		return -EINVAL;
 	bw_host_tick(ep);
 	op.pull.key = rndv->word[BW_RNDV_KEY];
 	op.pull.off = 0;
 	op.pull.flags = BW_PULL_FINAL;
-	if (len > rndv->word[BW_RNDV_LEN])
-		len = rndv->word[BW_RNDV_LEN];
-	if (kernel)
-		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
+	len = bw_min_u64(len, rndv->word[BW_RNDV_LEN]);
 	return bw_fetch_start(ep, p, &op, buf, len, user_op);
 }
 
-int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
+/* Back by the way that the envelope came. */
+static int bw_fetch_envelope(struct bw_ep *ep, struct bw_remote *p, const struct bw_rndv *rndv,
+			     void *buf, uint64_t len, void *user_op)
+{
+	static const struct bw_transport *const by[] = {
+		[BW_RNDV_ENGINE] = &bw_by_engine,
+		[BW_RNDV_LOCAL] = &bw_by_local,
+		[BW_RNDV_KERNEL] = &bw_by_kernel,
+	};
+	uint64_t kind = rndv->word[BW_RNDV_KIND];
+
+	if (p->status)
+		return p->status;
+	if (kind >= sizeof(by) / sizeof(by[0]) || !by[kind])
+		return -EINVAL;
+	return by[kind]->pull(ep, p, rndv, buf, len, user_op);
+}
+
+int bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
 	    void *user_op)
 {
 	struct bw_remote *p;
@@ -82,7 +80,7 @@ int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *bu
 	bw_lock_take(&ep->lock);
 	p = bw_remote_get(&ep->remotes, peer);
 	if (p && !ep->dead && (buf || !len))
-		error = bw_fetch_message(ep, p, rndv, buf, len, user_op);
+		error = bw_fetch_envelope(ep, p, rndv, buf, len, user_op);
 	bw_lock_release(&ep->lock);
 	return error;
 }
@@ -109,7 +107,7 @@ static int bw_fetch_early(struct bw_ep *ep, struct bw_remote *p, const struct bw
 	return error;
 }
 
-int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+int bw_pull_early(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		  uint64_t len, void *user_op)
 {
 	struct bw_remote *p;
@@ -123,31 +121,35 @@ int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, vo
 	return error;
 }
 
-static int bw_fetch_memory(struct bw_ep *ep, struct bw_remote *p, uint64_t key, uint64_t off,
-			   void *buf, uint64_t len, void *user_op)
+int bw_fetch_memory(struct bw_ep *ep, struct bw_remote *p, uint64_t key, uint64_t off, void *buf,
+		    uint64_t len, void *user_op)
 {
 	struct bw_op op;
+
+	bw_host_tick(ep);
+	op.pull.key = key;
+	op.pull.off = off;
+	op.pull.flags = BW_PULL_HOST_KEY;
+	return bw_fetch_start(ep, p, &op, buf, len, user_op);
+}
+
+static int bw_fetch_read(struct bw_ep *ep, struct bw_remote *p, uint64_t key, uint64_t off,
+			 void *buf, uint64_t len, void *user_op)
+{
 	int error;
 
 	if (p->status)
 		return p->status;
-	bw_host_tick(ep);
-	if (!p->connected) {
+	if (!p->by) {
+		bw_host_tick(ep);
 		error = bw_remote_connect(ep, p);
 		if (error)
 			return error;
 	}
-	if (p->local)
-		return bw_local_read(p->local, key, off, buf, len, user_op);
-	op.pull.key = key;
-	op.pull.off = off;
-	op.pull.flags = BW_PULL_HOST_KEY;
-	if (bw_remote_by_kernel(p))
-		return bw_kernel_pull(ep, p, &op, buf, len, user_op);
-	return bw_fetch_start(ep, p, &op, buf, len, user_op);
+	return p->by->read(ep, p, key, off, buf, len, user_op);
 }
 
-int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
+int bw_read(struct bw_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
 	    void *user_op)
 {
 	struct bw_remote *p;
@@ -156,32 +158,23 @@ int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *bu
 	bw_lock_take(&ep->lock);
 	p = bw_remote_get(&ep->remotes, peer);
 	if (p && !ep->dead && (buf || !len))
-		error = bw_fetch_memory(ep, p, key, off, buf, len, user_op);
+		error = bw_fetch_read(ep, p, key, off, buf, len, user_op);
 	bw_lock_release(&ep->lock);
 	return error;
 }
 
 static int bw_fetch_cancel(struct bw_ep *ep, struct bw_remote *p, void *user_op)
 {
-	struct bw_op op = {.type = BW_OP_CANCEL_PULL};
 	struct bw_buffer *b;
-	int error;
 
 	for (b = ep->pulling; b && (b->op != user_op || b->peer != p->number); b = b->next)
 		;
-	if (!b)
-		return p->local ? bw_local_cancel(p->local, user_op) : -ENOENT;
-	if (!b->key)
-		return bw_kernel_cancel(ep, b);
-	bw_host_tick(ep);
-	op.peer = p->handle;
-	op.pull_id = b->key;
-	error = bw_host_submit(ep, &op);
-	bw_host_transmit(ep); /* its end is told soon, whoever makes progress */
-	return error;
+	if (b)
+		return b->by->cancel(ep, p, b);
+	return p->local ? bw_local_cancel(p->local, user_op) : -ENOENT;
 }
 
-int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *user_op)
+int bw_pull_cancel(struct bw_ep *ep, bw_peer_no peer, void *user_op)
 {
 	struct bw_remote *p;
 	int error = -ENOENT;

@@ -166,8 +166,7 @@ static void *bw_helper_main(void *arg)
 	return NULL;
 }
 
-/* A thread with a small stack, to which no signal comes: those belong to the program's threads. */
-static int bw_helper_create(pthread_t *thread, int detached, void *(*main)(void *), void *arg)
+int bw_helper_create(pthread_t *thread, bool joined, void *(*main)(void *), void *arg)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -175,7 +174,8 @@ static int bw_helper_create(pthread_t *thread, int detached, void *(*main)(void 
 
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, BW_HELPER_STACK);
-	pthread_attr_setdetachstate(&attr, detached);
+	pthread_attr_setdetachstate(&attr,
+				    joined ? PTHREAD_CREATE_JOINABLE : PTHREAD_CREATE_DETACHED);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	error = pthread_create(thread, &attr, main, arg);
@@ -192,7 +192,7 @@ int bw_helper_start(struct bw_ep *ep)
 	h->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (h->fd < 0)
 		return -errno;
-	error = bw_helper_create(&h->thread, PTHREAD_CREATE_JOINABLE, bw_helper_main, ep);
+	error = bw_helper_create(&h->thread, true, bw_helper_main, ep);
 	if (error) {
 		close(h->fd);
 		h->fd = -1;
@@ -207,7 +207,7 @@ int bw_helper_spawn(void *(*main)(void *), void *arg)
 {
 	pthread_t thread;
 
-	return bw_helper_create(&thread, PTHREAD_CREATE_DETACHED, main, arg);
+	return bw_helper_create(&thread, false, main, arg);
 }
 
 static void bw_helper_kick(struct bw_helper *h)

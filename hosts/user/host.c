@@ -160,6 +160,11 @@ void bw_host_events(struct bw_ep *ep)
 		bw_message_event(ep, &ev);
 		ep->dispatching = false;
 	}
+	if (BW_UNLIKELY(ep->untold)) {
+		ep->dispatching = true;
+		bw_message_tell_all(ep);
+		ep->dispatching = false;
+	}
 }
 
 void bw_host_receive(struct bw_ep *ep, const struct bw_rx_frame *f)
@@ -179,7 +184,7 @@ static bool bw_host_flush(struct bw_ep *ep)
 			gone &= bw_batch_flush(ep->packet[i].batch, ep->packet[i].fd, ep->now);
 	}
 	if (ep->has_udp && ep->udp.batch->count)
-		gone &= bw_batch_flush(ep->udp.batch, ep->udp.fd, ep->now);
+		gone &= bw_udp_flush(&ep->udp, ep->now);
 	return gone;
 }
 

@@ -9,24 +9,35 @@
 #ifndef BW_LOOK_H
 #define BW_LOOK_H
 
+#include "link/local/local.h"
+#include "link/packet/packet.h"
 #include "lock.h"
-#include "packet.h"
 
 #define BW_LOOKS 7 /* between two rounds that find nothing */
+/* In shared memory; of an endpoint with more of them only rounds look. */
+#define BW_LOOK_PEERS 8
 
 struct bw_look {
 	_Atomic uint32_t turn; /* of the lock, in which a round found nothing; looks are allowed
 				* until the next one */
 	_Atomic uint32_t made; /* looks since; of threads that look at the same time one counts */
 	_Atomic(const uint32_t *) status[BW_PACKET_LINKS]; /* of the slots that are filled next */
+	_Atomic(const uint64_t *) record[BW_LOOK_PEERS];   /* the first words of the next records */
+	_Atomic uint64_t come[BW_LOOK_PEERS];		   /* what they become when these come */
+	_Atomic uint32_t peers;				   /* of them */
 };
 
 /* Lock held: a round has found nothing. */
 static inline void bw_look_allow(struct bw_look *k, struct bw_lock *l, const struct bw_packet *p,
-				 int packets)
+				 int packets, const struct bw_local_sight *sight, int peers)
 {
 	for (int i = 0; i < packets; i++)
 		atomic_store_explicit(&k->status[i], &p[i].next->tp_status, memory_order_relaxed);
+	for (int i = 0; i < peers; i++) {
+		atomic_store_explicit(&k->record[i], sight[i].record, memory_order_relaxed);
+		atomic_store_explicit(&k->come[i], sight[i].come, memory_order_relaxed);
+	}
+	atomic_store_explicit(&k->peers, (uint32_t)peers, memory_order_relaxed);
 	atomic_store_explicit(&k->made, 0, memory_order_relaxed);
 	atomic_store_explicit(&k->turn, bw_lock_turn(l), memory_order_release);
 }
@@ -35,7 +46,7 @@ static inline void bw_look_allow(struct bw_look *k, struct bw_lock *l, const str
  * fork() has no rings and none of their number. */
 static inline bool bw_look_empty(struct bw_look *k, struct bw_lock *l, int packets)
 {
-	uint32_t made;
+	uint32_t made, peers;
 
 	if (atomic_load_explicit(&k->turn, memory_order_acquire) != bw_lock_turn(l))
 		return false;
@@ -46,6 +57,14 @@ static inline bool bw_look_empty(struct bw_look *k, struct bw_lock *l, int packe
 		const uint32_t *status = atomic_load_explicit(&k->status[i], memory_order_relaxed);
 
 		if (__atomic_load_n(status, __ATOMIC_RELAXED) & TP_STATUS_USER)
+			return false;
+	}
+	peers = atomic_load_explicit(&k->peers, memory_order_relaxed);
+	for (uint32_t i = 0; i < peers; i++) {
+		const uint64_t *record = atomic_load_explicit(&k->record[i], memory_order_relaxed);
+
+		if (__atomic_load_n(record, __ATOMIC_RELAXED) ==
+		    atomic_load_explicit(&k->come[i], memory_order_relaxed))
 			return false;
 	}
 	atomic_store_explicit(&k->made, made + 1, memory_order_relaxed);

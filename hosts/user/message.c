@@ -3,7 +3,12 @@
  * Messages on top of the engine's two operations. A short message is copied into a buffer of ours
  * and sent eagerly. Of a long one an envelope is sent, an eager message of the same flow (so that
  * order is kept) with the top bit of its code set; its payload is struct bw_envelope, and the
- * receiver pulls the data, which releases the sender. The local link has both operations itself.
+ * receiver pulls the data, which releases the sender.
+ *
+ * A message that is long, but not very, goes ahead of the receiver's wish where the receiver has
+ * given credit for all of it: eagerly and out of the program's memory, which is free when it is
+ * acknowledged. So no pull has to be waited for; and one such message at a time is no flood for a
+ * program that has no receive for it yet.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,6 +16,8 @@
 #include "ep.h"
 #include "hosts.h"
 #include "place.h"
+
+#define BW_SEND_FLAGS (BW_SEND_SYNC | BW_SEND_EAGER | BW_SEND_ACKED | BW_SEND_HANDED)
 
 #define BW_BURST_START 4   /* sends without a round between them that leave at once each */
 #define BW_BURST_BYTES 512 /* longer messages end a bundle */
@@ -25,8 +32,6 @@
 
 #define BW_COPIED_LATE 2048 /* bytes; longer messages leave before they are copied */
 
-_Static_assert(sizeof(struct bw_local_envelope) <= 3 * sizeof(uint64_t), "struct bw_rndv");
-
 static bool bw_message_has_room(const struct bw_ep *ep, const struct bw_remote *p)
 {
 	uint64_t room = ep->copied < BW_COPIED_MAX ? BW_COPIED_MAX - ep->copied : 0;
@@ -40,10 +45,59 @@ static void bw_message_charge(struct bw_ep *ep, struct bw_remote *p, const struc
 	p->eager += b->len + BW_COPIED_EACH;
 }
 
-static void bw_message_discharge(struct bw_ep *ep, const struct bw_buffer *b)
+/* A message is acknowledged when the peer's endpoint has it, and handed over when the endpoint also
+ * has all that was sent before: so their ends are told in the order of sending. */
+static void bw_message_track(struct bw_remote *p, struct bw_buffer *b)
 {
+	b->next = NULL;
+	if (p->sent)
+		p->sent_last->next = b;
+	else
+		p->sent = b;
+	p->sent_last = b;
+}
+
+/* The oldest, which has ended. */
+static void bw_message_forget(struct bw_ep *ep, struct bw_remote *p)
+{
+	struct bw_buffer *b = p->sent;
+
+	p->sent = b->next;
 	ep->copied -= b->len + BW_COPIED_EACH;
-	bw_remote_get(&ep->remotes, b->peer)->eager -= b->len + BW_COPIED_EACH;
+	p->eager -= b->len + BW_COPIED_EACH;
+	bw_buffer_put(&ep->buffers, b);
+}
+
+static void bw_message_end(struct bw_remote *p, struct bw_buffer *b, int status)
+{
+	b->use = BW_BUFFER_ENDED;
+	b->status = status;
+	p->held++;
+}
+
+/* The program hears of all that have ended, as far as none before them is under way. */
+static void bw_message_tell(struct bw_ep *ep, struct bw_remote *p)
+{
+	while (p->held && p->sent->use == BW_BUFFER_ENDED) {
+		const struct bw_buffer *b = p->sent;
+		bool notify = b->notify;
+		int status = b->status;
+		void *op = b->op;
+
+		p->held--;
+		bw_message_forget(ep, p);
+		if (notify)
+			ep->handlers->sent(ep->arg, op, status);
+	}
+}
+
+void bw_message_tell_all(struct bw_ep *ep)
+{
+	ep->untold = false;
+	for (uint32_t i = 0; i < ep->remotes.count; i++) {
+		if (ep->remotes.at[i])
+			bw_message_tell(ep, ep->remotes.at[i]);
+	}
 }
 
 /* After frames have left: what is still needed of the program's memory is copied. */
@@ -58,17 +112,21 @@ static void bw_message_keep(struct bw_buffer *b)
 }
 
 /* A message on the way to the peer. It is copied here if it is short, else later by *late, which is
- * to be kept after transmission; but with `notify` the program's memory will do. */
-static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
-			    const void *buf, uint64_t len, bool notify, void *user_op,
-			    struct bw_buffer **late)
+ * to be kept after transmission; but with `notify` the program's memory will do, and must for more
+ * than BW_EAGER_LIMIT. */
+static inline int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
+				   const void *buf, uint64_t len, bool notify, void *user_op,
+				   struct bw_buffer **late)
 {
 	struct bw_buffer *b;
 	int error;
 
 	if (!bw_message_has_room(ep, p))
 		return -EAGAIN;
-	b = bw_buffer_get(&ep->buffers, len);
+	if (BW_UNLIKELY(len > BW_EAGER_LIMIT))
+		b = bw_buffer_describe(&ep->buffers, (void *)(uintptr_t)buf, len);
+	else
+		b = bw_buffer_get(&ep->buffers, len);
 	if (!b)
 		return -EAGAIN;
 	b->len = len;
@@ -95,6 +153,7 @@ static int bw_message_eager(struct bw_ep *ep, struct bw_remote *p, struct bw_op 
 	error = bw_host_submit(ep, op);
 	if (!error) {
 		bw_message_charge(ep, p, b);
+		bw_message_track(p, b);
 		return 0;
 	}
 	bw_buffer_put(&ep->buffers, b);
@@ -132,6 +191,7 @@ static int bw_message_expose(struct bw_ep *ep, struct bw_remote *p, const void *
 	b->op = user_op;
 	b->peer = p->number;
 	b->key = op.expose.key;
+	b->by = &bw_by_engine;
 	bw_copies_exposed(ep, b);
 	bw_buffer_link(&ep->pending, b);
 	*out = b;
@@ -167,63 +227,24 @@ static int bw_message_envelope(struct bw_ep *ep, struct bw_remote *p, struct bw_
 
 static uint32_t bw_message_eager_max(struct bw_ep *ep, struct bw_remote *p)
 {
-	if (p->local) {
-		uint32_t max = bw_local_eager_max(p->local);
-
-		return max ? max : BW_EAGER_LEAST;
-	}
-	if (p->pressed || (p->handle && bw_reliable_pressed(ep->engine, p->handle)))
+	if (p->handle && bw_reliable_pressed(ep->engine, p->handle))
 		return BW_EAGER_LEAST;
 	return ep->eager_max;
 }
 
-uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer)
+uint32_t bw_eager_max(struct bw_ep *ep, bw_peer_no peer)
 {
 	struct bw_remote *p;
 	uint32_t max = 0;
 
 	bw_lock_take(&ep->lock);
 	p = bw_remote_get(&ep->remotes, peer);
-	if (p && !p->status && !p->connected)
+	if (p && !p->status && !p->by)
 		bw_remote_connect(ep, p); /* if it cannot be connected now, the send will tell */
 	if (p)
-		max = bw_message_eager_max(ep, p);
+		max = p->by && !p->status ? p->by->eager_max(ep, p) : ep->eager_max;
 	bw_lock_release(&ep->lock);
 	return max;
-}
-
-static int bw_message_local(struct bw_ep *ep, struct bw_remote *p, const struct bw_op *op,
-			    const void *buf, uint64_t len, unsigned int flags, void *user_op)
-{
-	uint32_t eager =
-		flags & BW_SEND_EAGER ? bw_local_send_limit(p->local) : bw_message_eager_max(ep, p);
-	struct bw_buffer *b;
-	int error;
-
-	if (len <= eager && !(flags & (BW_SEND_SYNC | BW_SEND_ACKED))) {
-		error = bw_local_send(p->local, op->send.code, op->send.tag, op->send.imm, buf, len,
-				      NULL);
-		return error ? error : 1;
-	}
-	b = bw_buffer_describe(&ep->buffers, (void *)(uintptr_t)buf, len);
-	if (!b)
-		return -EAGAIN;
-	b->use = flags & BW_SEND_SYNC || len > eager ? BW_BUFFER_EXPOSED : BW_BUFFER_COPY;
-	b->op = user_op;
-	b->peer = p->number;
-	b->key = 0;
-	if (b->use == BW_BUFFER_EXPOSED)
-		error = bw_local_offer(p->local, op->send.code, op->send.tag, op->send.imm, buf,
-				       len, b);
-	else
-		error = bw_local_send(p->local, op->send.code, op->send.tag, op->send.imm, buf, len,
-				      b);
-	if (error) {
-		bw_buffer_put(&ep->buffers, b);
-		return error;
-	}
-	bw_buffer_link(&ep->pending, b);
-	return 0;
 }
 
 /*
@@ -245,20 +266,44 @@ static bool bw_message_may_wait(struct bw_ep *ep, uint64_t len)
 	return true;
 }
 
+/* Is a message of this length better sent without waiting for the receiver's pull? */
+static bool bw_message_goes_ahead(struct bw_ep *ep, const struct bw_remote *p, uint64_t len)
+{
+	return len > BW_EAGER_LIMIT && len <= ep->ahead_max && !p->ahead && p->handle &&
+	       bw_reliable_takes(ep->engine, p->handle, len) && !bw_copies_pay(ep, p, len);
+}
+
+/* How long it takes tells how slow the receiver is. */
+static int bw_message_ahead(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
+			    const void *buf, uint64_t len, void *user_op)
+{
+	struct bw_buffer *none = NULL;
+	int error = bw_message_eager(ep, p, op, buf, len, true, user_op, &none);
+
+	p->ahead = !error;
+	if (!error)
+		bw_copies_exposed(ep, bw_buffer_of(op->cookie));
+	return error;
+}
+
 static int bw_message_engine(struct bw_ep *ep, struct bw_remote *p, struct bw_op *op,
 			     const void *buf, uint64_t len, unsigned int flags, void *user_op)
 {
 	uint32_t eager = BW_EAGER_LIMIT;
-	bool acked = flags & BW_SEND_ACKED, sync = flags & BW_SEND_SYNC;
+	bool acked = flags & (BW_SEND_ACKED | BW_SEND_HANDED), sync = flags & BW_SEND_SYNC;
 	struct bw_buffer *late = NULL;
 	int result;
 
+	bw_host_tick(ep);
 	if (!(flags & BW_SEND_EAGER) && len > ep->eager_least)
 		eager = bw_message_eager_max(ep, p);
 	if (sync || len > eager) {
 		bool copy = !sync && !acked && bw_copies_pay(ep, p, len);
 
-		result = bw_message_envelope(ep, p, op, buf, len, copy, user_op);
+		if (!sync && bw_message_goes_ahead(ep, p, len))
+			result = bw_message_ahead(ep, p, op, buf, len, user_op);
+		else
+			result = bw_message_envelope(ep, p, op, buf, len, copy, user_op);
 	} else {
 		result = bw_message_eager(ep, p, op, buf, len, acked, user_op, &late);
 		if (!result && !acked)
@@ -278,28 +323,50 @@ static int bw_message_send(struct bw_ep *ep, struct bw_remote *p, struct bw_op *
 
 	if (p->status)
 		return p->status;
-	bw_host_tick(ep);
-	if (BW_UNLIKELY(!p->connected)) {
+	if (BW_UNLIKELY(!p->by)) {
+		bw_host_tick(ep);
 		error = bw_remote_connect(ep, p);
 		if (error)
 			return error;
 	}
-	if (p->local)
-		return bw_message_local(ep, p, op, buf, len, flags, user_op);
-	if (bw_remote_by_kernel(p))
-		return bw_kernel_send(ep, p, op, buf, len, flags, user_op);
-	return bw_message_engine(ep, p, op, buf, len, flags, user_op);
+	return p->by->send(ep, p, op, buf, len, flags, user_op);
 }
 
-int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+static int bw_message_cancel(struct bw_ep *ep, struct bw_remote *p, struct bw_buffer *b)
+{
+	struct bw_op op = {.type = BW_OP_RETRACT, .peer = p->handle};
+	int error;
+
+	if (b->use == BW_BUFFER_PULLING) {
+		op.type = BW_OP_CANCEL_PULL;
+		op.pull_id = b->key;
+	} else if (bw_reliable_begun(ep->engine, b->key)) {
+		return -ENOENT;
+	} else {
+		op.expose.key = b->key;
+	}
+	bw_host_tick(ep);
+	error = bw_host_submit(ep, &op);
+	bw_host_transmit(ep); /* its end is told soon, whoever makes progress */
+	return error ? -ENOENT : 0;
+}
+
+const struct bw_transport bw_by_engine = {
+	.send = bw_message_engine,
+	.pull = bw_fetch_message,
+	.read = bw_fetch_memory,
+	.cancel = bw_message_cancel,
+	.eager_max = bw_message_eager_max,
+};
+
+int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 	    const void *buf, uint64_t len, unsigned flags, void *user_op)
 {
 	struct bw_remote *p;
 	struct bw_op op;
 	int result;
 
-	if (code > BW_CODE_MAX || (len && !buf) ||
-	    (flags & ~(unsigned int)(BW_SEND_SYNC | BW_SEND_EAGER | BW_SEND_ACKED)) ||
+	if (code > BW_CODE_MAX || (len && !buf) || (flags & ~(unsigned int)BW_SEND_FLAGS) ||
 	    (flags & (BW_SEND_SYNC | BW_SEND_EAGER)) == (BW_SEND_SYNC | BW_SEND_EAGER))
 		return -EINVAL;
 	if ((flags & BW_SEND_EAGER) && len > BW_EAGER_LIMIT)
@@ -314,38 +381,16 @@ int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t
 	return result;
 }
 
-bool bw_send_copies(struct bw_ep *ep, bw_peer peer, uint64_t len)
+bool bw_send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len)
 {
 	struct bw_remote *p;
 	bool copies;
 
 	bw_lock_take(&ep->lock);
 	p = bw_remote_get(&ep->remotes, peer);
-	copies = p && !p->local && !bw_remote_by_kernel(p) && bw_copies_pay(ep, p, len);
+	copies = p && p->by == &bw_by_engine && bw_copies_pay(ep, p, len);
 	bw_lock_release(&ep->lock);
 	return copies;
-}
-
-static int bw_message_cancel(struct bw_ep *ep, struct bw_buffer *b)
-{
-	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
-	struct bw_op op = {.type = BW_OP_RETRACT};
-
-	if (b->use != BW_BUFFER_EXPOSED)
-		return -ENOENT;
-	if (!b->key && p->local)
-		return bw_local_retract(p->local, b);
-	if (!b->key)
-		return p->kernel ? bw_kernel_cancel(ep, b) : -ENOENT;
-	if (bw_reliable_begun(ep->engine, b->key))
-		return -ENOENT;
-	bw_host_tick(ep);
-	op.peer = p->handle;
-	op.expose.key = b->key;
-	int error = bw_host_submit(ep, &op);
-
-	bw_host_transmit(ep);
-	return error ? -ENOENT : 0;
 }
 
 int bw_send_cancel(struct bw_ep *ep, void *user_op)
@@ -356,8 +401,8 @@ int bw_send_cancel(struct bw_ep *ep, void *user_op)
 	bw_lock_take(&ep->lock);
 	for (b = ep->pending; b && (b->owned || b->op != user_op); b = b->next)
 		;
-	if (b && !ep->dead)
-		error = bw_message_cancel(ep, b);
+	if (b && !ep->dead && b->use == BW_BUFFER_EXPOSED)
+		error = b->by->cancel(ep, bw_remote_get(&ep->remotes, b->peer), b);
 	bw_lock_release(&ep->lock);
 	return error;
 }
@@ -428,17 +473,24 @@ static void bw_message_arrived(struct bw_ep *ep, const struct bw_event *ev)
 static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
 {
 	struct bw_buffer *b = bw_buffer_of(ev->cookie);
-	bool notify;
-	void *op;
+	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
 
-	if (b->use == BW_BUFFER_EXPOSED) {
-		bw_buffer_unlink(&ep->pending, b);
+	if (b->len > BW_EAGER_LIMIT) {
+		p->ahead = false;
 		bw_copies_ended(ep, b, ev->status);
-	} else {
-		bw_message_discharge(ep, b);
 	}
-	notify = b->notify;
-	op = b->op;
+	bw_message_end(p, b, ev->status);
+	bw_message_tell(ep, p);
+}
+
+static void bw_message_region_done(struct bw_ep *ep, const struct bw_event *ev)
+{
+	struct bw_buffer *b = bw_buffer_of(ev->cookie);
+	bool notify = b->notify;
+	void *op = b->op;
+
+	bw_buffer_unlink(&ep->pending, b);
+	bw_copies_ended(ep, b, ev->status);
 	bw_buffer_put(&ep->buffers, b);
 	if (notify)
 		ep->handlers->sent(ep->arg, op, ev->status);
@@ -447,10 +499,15 @@ static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)
 void bw_message_acked(struct bw_ep *ep, uint64_t cookie)
 {
 	struct bw_buffer *b = bw_buffer_of(cookie);
+	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
 
 	ep->handled++;
-	bw_message_discharge(ep, b);
-	bw_buffer_put(&ep->buffers, b);
+	if (BW_UNLIKELY(b != p->sent)) {
+		bw_message_end(p, b, 0);
+		return;
+	}
+	bw_message_forget(ep, p);
+	ep->untold |= p->held && p->sent->use == BW_BUFFER_ENDED;
 }
 
 void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)
@@ -460,8 +517,10 @@ void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)
 		bw_message_arrived(ep, ev);
 		break;
 	case BW_EV_SENT:
-	case BW_EV_REGION_DONE:
 		bw_message_sent(ep, ev);
+		break;
+	case BW_EV_REGION_DONE:
+		bw_message_region_done(ep, ev);
 		break;
 	case BW_EV_PULLED:
 		bw_fetch_pulled(ep, ev);
@@ -473,97 +532,3 @@ void bw_message_event(struct bw_ep *ep, const struct bw_event *ev)
 		break;
 	}
 }
-
-static int bw_message_local_new(void *arg, struct bw_local_peer *local,
-				const struct bw_local_id *id, void **ctx)
-{
-	struct bw_ep *ep = arg;
-	struct bw_remote *p = bw_remote_make(&ep->remotes, id->node, id->engine, id->incarnation);
-
-	if (!p)
-		return -ENOMEM;
-	if (p->status)
-		return -ECONNREFUSED;
-	p->local = local;
-	p->addr.links |= BW_LINK_LOCAL;
-	p->connected = true;
-	bw_remote_name(p, id->name, sizeof(id->name));
-	*ctx = p;
-	return 0;
-}
-
-static void bw_message_local_arrived(void *arg, void *ctx, const struct bw_local_message *in)
-{
-	struct bw_ep *ep = arg;
-	struct bw_remote *p = ctx;
-	struct bw_message m = {
-		.peer = p->number,
-		.code = in->code & BW_CODE_MAX,
-		.tag = in->tag,
-		.imm = in->imm,
-		.len = in->len,
-		.data = in->data,
-		.envelope = in->is_envelope,
-	};
-
-	if (p->status)
-		return;
-	if (in->is_envelope) {
-		memcpy(m.rndv.word, &in->envelope, sizeof(in->envelope));
-		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_LOCAL;
-	}
-	p->known = true;
-	ep->handlers->message(ep->arg, &m);
-}
-
-static void bw_message_local_sent(void *arg, void *ctx, void *op, int status)
-{
-	struct bw_ep *ep = arg;
-	struct bw_buffer *b = op;
-	void *user_op = b->op;
-
-	bw_buffer_unlink(&ep->pending, b);
-	bw_buffer_put(&ep->buffers, b);
-	if (!ep->dead)
-		ep->handlers->sent(ep->arg, user_op, status);
-}
-
-static void bw_message_local_pulled(void *arg, void *ctx, void *op, int status, uint64_t len)
-{
-	struct bw_ep *ep = arg;
-
-	if (!ep->dead)
-		ep->handlers->pulled(ep->arg, op, status, len);
-}
-
-static void bw_message_local_down(void *arg, void *ctx, int status)
-{
-	struct bw_ep *ep = arg;
-	struct bw_remote *p = ctx;
-
-	p->local = NULL;
-	if (p->handle) {
-		struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle};
-
-		bw_host_submit(ep, &op);
-	}
-	bw_remote_down(ep, p, status);
-}
-
-static void *bw_message_local_region(void *arg, void *ctx, uint64_t key, uint64_t off, uint64_t n)
-{
-	struct bw_ep *ep = arg;
-	struct bw_remote *p = ctx;
-
-	p->known = true;
-	return ep->handlers->region ? ep->handlers->region(ep->arg, p->number, key, off, n) : NULL;
-}
-
-const struct bw_local_handlers bw_message_local_handlers = {
-	.peer_new = bw_message_local_new,
-	.message = bw_message_local_arrived,
-	.sent = bw_message_local_sent,
-	.pulled = bw_message_local_pulled,
-	.peer_down = bw_message_local_down,
-	.region = bw_message_local_region,
-};

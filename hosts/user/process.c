@@ -34,15 +34,20 @@ static bool bw_process_hold(struct bw_ep *ep)
 static void bw_process_before_fork(void)
 {
 	pthread_mutex_lock(&bw_process_mutex);
-	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next)
+	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
 		ep->fork_held = bw_process_hold(ep);
+		if (ep->fork_held)
+			bw_fanout_hold(ep);
+	}
 }
 
 static void bw_process_in_parent(void)
 {
 	for (struct bw_ep *ep = bw_process_first; ep; ep = ep->next) {
-		if (ep->fork_held)
-			bw_lock_release(&ep->lock);
+		if (!ep->fork_held)
+			continue;
+		bw_fanout_release(ep);
+		bw_lock_release(&ep->lock);
 	}
 	pthread_mutex_unlock(&bw_process_mutex);
 }

@@ -211,12 +211,8 @@ static uint16_t bw_remote_paths(const struct bw_ep *ep, const struct bw_addr_fie
 	if (ep->has_packet && (a->links & BW_LINK_PACKET) && a->ethertype == ep->self.ethertype &&
 	    a->node != ep->self.node && memcmp(a->mac, ep->self.mac, 6))
 		n = bw_remote_pairs(ep, a, path);
-	if (ep->has_udp && (a->links & BW_LINK_UDP)) {
-		struct in_addr ip;
-
-		memcpy(&ip, a->ip, 4);
-		bw_udp_link_addr(&path[n++], ip, a->udp_port);
-	}
+	if (ep->has_udp && bw_addr_udp(a, ep->self.links, &path[n]))
+		n++;
 	return n;
 }
 
@@ -235,7 +231,7 @@ static int bw_remote_connect_local(struct bw_ep *ep, struct bw_remote *p)
 	if (error && error != -EEXIST)
 		return error;
 	p->local = local;
-	p->connected = true;
+	p->by = &bw_by_local;
 	return 0;
 }
 
@@ -256,8 +252,8 @@ int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p)
 	if (error)
 		return error;
 	bw_remote_set_handle(&ep->remotes, p, op.peer);
-	p->by_engine |= !p->connected;
-	p->connected = true;
+	if (!p->by)
+		p->by = &bw_by_engine;
 	if (p->watch) {
 		struct bw_op watch = {.type = BW_OP_WATCH, .peer = p->handle, .on = true};
 
@@ -286,9 +282,8 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 
 	if (p->meeting)
 		return bw_kernel_meet(ep, p);
-	if (p->handle || p->local || p->kernel) {
-		p->by_engine = p->handle && !p->kernel;
-		p->connected = true;
+	if (p->handle || p->kernel) {
+		p->by = p->kernel ? &bw_by_kernel : &bw_by_engine;
 		return 0;
 	}
 	if (!bw_remote_may_local(ep, &p->addr))
@@ -297,17 +292,17 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 	if (!error || error == -EAGAIN)
 		return error;
 	error = bw_remote_connect_far(ep, p) == -EAGAIN ? -EAGAIN : error;
-	if (p->connected) {
+	if (p->by) {
 		bw_log_once(BW_LOG_INFO, "local",
 			    "no shared memory with engine %u of this node (%s): using %s",
 			    p->addr.engine, strerror(-error),
-			    bw_remote_by_kernel(p) ? "kernel" : "udp");
+			    p->by == &bw_by_kernel ? "kernel" : "udp");
 		return 0;
 	}
 	return error == -ECONNREFUSED || error == -EAGAIN ? error : -EHOSTUNREACH;
 }
 
-int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
+int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 {
 	struct bw_addr_fields a;
 	struct bw_remote *p;
@@ -342,7 +337,7 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
 	return error;
 }
 
-int bw_peer_addr(struct bw_ep *ep, bw_peer peer, struct bw_addr *addr)
+int bw_peer_addr(struct bw_ep *ep, bw_peer_no peer, struct bw_addr *addr)
 {
 	struct bw_remote *p;
 
@@ -358,7 +353,7 @@ int bw_peer_addr(struct bw_ep *ep, bw_peer peer, struct bw_addr *addr)
 	return p ? 0 : -EINVAL;
 }
 
-int bw_peer_status(struct bw_ep *ep, bw_peer peer)
+int bw_peer_status(struct bw_ep *ep, bw_peer_no peer)
 {
 	struct bw_remote *p;
 	int status;
@@ -370,7 +365,7 @@ int bw_peer_status(struct bw_ep *ep, bw_peer peer)
 	return status;
 }
 
-void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
+void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on)
 {
 	struct bw_remote *p;
 
@@ -381,9 +376,9 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
 
 		p->watch = on;
 		bw_host_tick(ep);
-		if (!p->connected)
+		if (!p->by)
 			bw_remote_connect(ep, p); /* without a way it is not connected yet */
-		if (bw_remote_by_kernel(p) && p->connected)
+		if (p->by == &bw_by_kernel)
 			bw_kernel_watch(ep, p, on);
 		op.peer = p->handle;
 		if (p->handle)
@@ -393,7 +388,7 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
 	bw_lock_release(&ep->lock);
 }
 
-const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
+const char *bw_peer_describe(struct bw_ep *ep, bw_peer_no peer)
 {
 	static _Thread_local char text[160];
 	struct bw_remote *p;
@@ -415,7 +410,7 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
 	else if (p->local)
 		link = ", local";
 	else if (bw_remote_by_kernel(p))
-		link = p->connected ? ", kernel" : link;
+		link = p->by ? ", kernel" : link;
 	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
 		 number < BW_LINK_NUMBERS)
 		link = number < BW_LINK_NO_UDP ? ", packet" : ", udp";
@@ -448,9 +443,7 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 		p->addr.ethertype = ep->self.ethertype;
 		memcpy(p->addr.mac, ev->from.bytes, 6);
 	} else if (!p->complete) {
-		p->addr.links |= BW_LINK_UDP;
-		memcpy(p->addr.ip, ev->from.bytes, 4);
-		memcpy(&p->addr.udp_port, ev->from.bytes + 4, 2);
+		bw_addr_set_udp(&p->addr, &ev->from);
 	}
 	p->check_at = ep->now + BW_REMOTE_CHECK_NS;
 	ep->links_at = bw_min_u64(ep->links_at, p->check_at);
@@ -490,10 +483,13 @@ void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 {
 	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
+	struct bw_link_addr udp;
 
 	if (!p)
 		return;
 	bw_remote_set_handle(&ep->remotes, p, 0);
+	if (ep->has_udp && bw_addr_udp(&p->addr, ep->self.links, &udp))
+		bw_udp_forget(&ep->udp, &udp);
 	bw_place_down(ep, p, ev->status);
 	if (p->local)
 		bw_local_disconnect(p->local);

@@ -9,26 +9,26 @@
 #define BW_REMOTE_H
 
 #include "addr.h"
-#include "link.h"
-#include "local.h"
+#include "link/link.h"
+#include "link/local/local.h"
 #include "protocol.h"
+#include "transport.h"
 
 struct bw_ep;
 
 struct bw_remote {
-	struct bw_addr_fields addr;  /* as far as known */
-	uint32_t number;	     /* the program's bw_peer */
-	uint32_t handle;	     /* the engine's; 0: none */
-	uint32_t kernel;	     /* the kernel link's number; 0: none */
-	bool by_engine;		     /* sends go by the engine, though `kernel` may be there */
-	bool meeting;		     /* kernel: whether raw frames pass is being found out, */
-	uint64_t meet_until;	     /* until then */
-	bool met;		     /* kernel: it was heard of there */
-	struct bw_local_peer *local; /* NULL: reached through the engine or the kernel link */
-	int status;		     /* 0, or why it is down */
-	bool connected;		     /* the way to send to it: local, kernel or handle */
-	bool pressed;		     /* kernel: it wanted envelopes when it was last asked */
-	bool complete;		     /* addr was given by the program, not pieced together */
+	struct bw_addr_fields addr;    /* as far as known */
+	uint32_t number;	       /* the program's bw_peer_no */
+	uint32_t handle;	       /* the engine's; 0: none */
+	uint32_t kernel;	       /* the kernel link's number; 0: none */
+	const struct bw_transport *by; /* how it is sent to; NULL: not decided */
+	bool meeting;		       /* kernel: whether raw frames pass is being found out, */
+	uint64_t meet_until;	       /* until then */
+	bool met;		       /* kernel: it was heard of there */
+	struct bw_local_peer *local;   /* NULL: reached through the engine or the kernel link */
+	int status;		       /* 0, or why it is down */
+	bool pressed;		       /* kernel: it wanted envelopes when it was last asked */
+	bool complete;		       /* addr was given by the program, not pieced together */
 	bool known; /* the program named it, or was called with its number: it is told its end */
 	bool up;    /* the engine made first contact */
 	bool watch; /* bw_peer_watch() */
@@ -37,6 +37,10 @@ struct bw_remote {
 	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
 	uint64_t check_at;	       /* when to look whether all links pass; BW_NEVER: done */
 	uint64_t eager;		       /* bytes of its share of ep.copied */
+	struct bw_buffer *sent;	       /* by the engine: eager messages, the oldest that has not */
+	struct bw_buffer *sent_last;   /* been acknowledged first */
+	uint32_t held;		       /* of these those that have been, behind one that has not */
+	bool ahead;		       /* a message is on its way to it that was not waited for */
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */
@@ -60,10 +64,10 @@ static inline struct bw_remote *bw_remote_get(const struct bw_remotes *r, uint32
 	return number < r->count ? r->at[number] : NULL;
 }
 
-/* Do sends to it go by the kernel link? */
+/* Do sends to it go by the kernel link, now or once raw frames have passed? */
 static inline bool bw_remote_by_kernel(const struct bw_remote *p)
 {
-	return p->kernel && !p->by_engine;
+	return p->kernel && p->by != &bw_by_engine;
 }
 
 /* The peer with this identity, or NULL. */

@@ -118,6 +118,9 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"udp_tx_rows", ep->has_udp ? ep->udp.batch->rows : 0},
 		{"udp_tx_row_frames", ep->has_udp ? ep->udp.batch->row_frames : 0},
 		{"udp_rx_rows", ep->udp.rx_rows},
+		{"udp_connects", ep->udp.connects},
+		{"udp_tx_connected", ep->udp.tx_connected},
+		{"udp_rx_connected", ep->udp.rx_connected},
 		{"duplex_payload", c->duplex_payload},
 		{"duplex_messages", c->duplex_messages},
 		{"tx_pulls", c->tx_pulls},
@@ -130,11 +133,13 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"refusals_tx", c->refusals_tx + ep->watch.refused},
 		{"refusals_rx", c->refusals_rx},
 		{"credit_stalls", c->credit_stalls},
+		{"fanout_links", bw_fanout_joined(ep)},
 		{"rounds", ep->rounds},
 		{"yields", ep->yields},
 		{"naps", ep->naps},
 		{"memory_bytes", ep->buffers.bytes + ep->grown_bytes},
 	};
+	bw_udp_overruns(&ep->udp);
 	for (int i = 0; i < ep->packets; i++)
 		bw_packet_overruns(&ep->packet[i]);
 	packet = bw_stats_packet(ep);

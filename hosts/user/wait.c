@@ -28,6 +28,10 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
+	for (int i = 0; i < ep->packets; i++) {
+		if (ep->packet[i].fanout.connection < 0)
+			at = bw_min_u64(at, bw_max_u64(ep->packet[i].fanout.try_at, ep->chores_at));
+	}
 	if (ep->kernel)
 		at = bw_min_u64(at, bw_kernel_due(ep->kernel));
 	if (ep->watch.n)
@@ -44,23 +48,32 @@ int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds)
 	fds[n++] = (struct pollfd){.fd = ep->wake_fd, .events = POLLIN};
 	for (int i = 0; i < ep->packets; i++)
 		fds[n++] = (struct pollfd){.fd = ep->packet[i].fd, .events = POLLIN};
-	if (ep->has_udp)
-		fds[n++] = (struct pollfd){.fd = ep->udp.fd, .events = POLLIN};
+	for (int i = 0; i < ep->udp.sockets; i++)
+		fds[n++] = (struct pollfd){.fd = ep->udp.socket[i].fd, .events = POLLIN};
 	if (ep->kernel)
 		fds[n++] = (struct pollfd){.fd = bw_kernel_fd(ep->kernel),
 					   .events = bw_kernel_awaits(ep->kernel)};
 	if (ep->local)
 		fds[n++] = (struct pollfd){.fd = bw_local_fd(ep->local), .events = POLLIN};
+	for (int i = 0; i < ep->packets; i++) {
+		if (ep->packet[i].fanout.connection >= 0)
+			fds[n++] = (struct pollfd){.fd = ep->packet[i].fanout.connection,
+						   .events = POLLIN};
+	}
 	return n;
 }
 
 void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
 {
-	for (int i = 0; i < n && ep->has_udp; i++) {
-		if (fds[i].fd != ep->udp.fd || !fds[i].revents)
+	for (int i = 0; i < n; i++) {
+		if (!fds[i].revents)
 			continue;
-		ep->udp_hot = BW_UDP_HOT;
-		ep->udp.batch->refused |= fds[i].revents & POLLERR;
+		if (ep->has_udp && bw_udp_seen(&ep->udp, fds[i].fd, fds[i].revents))
+			ep->udp_hot = BW_UDP_HOT;
+		for (int k = 0; k < ep->packets; k++) {
+			if (fds[i].fd == ep->packet[k].fanout.connection)
+				ep->chores_at = 0;
+		}
 	}
 }
 
@@ -268,6 +281,27 @@ static void bw_wait_epoll(struct bw_ep *ep, int what, int fd, short events)
 	struct epoll_event event = {.events = (uint32_t)events};
 
 	epoll_ctl(ep->epoll_fd, what, fd, &event);
+}
+
+void bw_wait_udp(struct bw_ep *ep)
+{
+	/* Those that are there already stay as they are. */
+	for (int i = 1; i < ep->udp.sockets && ep->epoll_fd >= 0; i++)
+		bw_wait_epoll(ep, EPOLL_CTL_ADD, ep->udp.socket[i].fd, POLLIN);
+	if (atomic_load(&ep->sleepers))
+		bw_ep_wake(ep);
+}
+
+void bw_wait_listen(struct bw_ep *ep, int fd)
+{
+	if (ep->epoll_fd >= 0)
+		bw_wait_epoll(ep, EPOLL_CTL_ADD, fd, POLLIN);
+}
+
+void bw_wait_unlisten(struct bw_ep *ep, int fd)
+{
+	if (ep->epoll_fd >= 0)
+		bw_wait_epoll(ep, EPOLL_CTL_DEL, fd, 0);
 }
 
 /* What is awaited of the kernel link changes. */

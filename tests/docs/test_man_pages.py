@@ -132,7 +132,10 @@ def test_the_servers_options_are_described() -> None:
 
 
 def test_every_variable_is_described() -> None:
-    files = [*(ROOT / "hosts" / "user").glob("*.c"), *(ROOT / "adapters" / "libfabric").glob("*.c")]
+    files = [
+        *(ROOT / "hosts" / "user").rglob("*.c"),
+        *(ROOT / "adapters" / "libfabric").glob("*.c"),
+    ]
     source = "".join(path.read_text() for path in files)
     read = set(re.findall(r'"(BEOWIRE_\w+)"', source))
     text = page("beowire.7").read_text()

@@ -55,7 +55,7 @@ def test_the_commands_work() -> None:
 
 def test_a_new_protocol_runs_after_the_steps_of_section_6(tmp_path: Path) -> None:
     """The example under another name, with a frame type that nobody else knows."""
-    for room in ("engine", "hosts"):
+    for room in ("engine", "common", "hosts", "programs"):
         shutil.copytree(ROOT / room, tmp_path / room)
     engine = tmp_path / "engine"
     source = (engine / "datagram.c").read_text()
@@ -64,13 +64,12 @@ def test_a_new_protocol_runs_after_the_steps_of_section_6(tmp_path: Path) -> Non
     (engine / "newcomer.c").write_text(source)
     edit(engine / "protocol.h", "/* All of them", "extern const struct bw_protocol bw_newcomer;\n")
     edit(engine / "protocols.c", "NULL}", "&bw_newcomer, ")
-    shared = [*engine.rglob("*.c"), *(tmp_path / "hosts" / "user").glob("crc32c_*.c")]
-    shared += [tmp_path / "hosts" / "user" / name for name in ("checksum.c", "plain.c")]
+    shared = [*engine.rglob("*.c"), *(tmp_path / "common").glob("*.c")]
     programs = {
         "sim": ([*(tmp_path / "hosts" / "sim").glob("*.c")], ["--protocol", "newcomer"]),
-        "user": ([tmp_path / "hosts" / "user" / "protocol.c"], ["newcomer"]),
+        "user": ([tmp_path / "programs" / "protocol.c"], ["newcomer"]),
     }
-    includes = [f"-I{tmp_path / room}" for room in ("engine", "hosts/sim", "hosts/user")]
+    includes = [f"-I{tmp_path / room}" for room in ("engine", "common", "hosts/sim")]
     for name, (own, arguments) in programs.items():
         program = tmp_path / name
         compiler = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", *includes]

@@ -17,14 +17,14 @@ import pytest
 from beowire import places
 from link_net import Control, Link, Net, cable, frame, ip, link, received
 
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0
 
 
 def refused(net: Net, *words: str, status: int = 1) -> str:
     """The one line of complaint of a run that must not begin."""
     program = str(places.product("emulator/beowire-link"))
     done = subprocess.run(
-        net.command(program, *words), capture_output=True, text=True, check=False, timeout=60
+        net.command(program, *words), capture_output=True, text=True, check=False, timeout=240
     )
     assert done.returncode == status, done.stderr
     assert done.stdout == ""
@@ -138,7 +138,7 @@ def test_a_full_standard_output(net: Net) -> None:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=240,
         )
     assert done.returncode == 1
     assert "standard output" in done.stderr

@@ -28,23 +28,79 @@ static void ack__waits_for_more_or_a_moment(void **state)
 	expect_frames("B>A ACK 1", NULL);
 }
 
-static void ack__at_the_latest_after_16_packets(void **state)
+/* Where B waits so long for a message that takes an acknowledgement along: with credit for all that
+ * follows, and A knows of that. */
+static void meet_with_credit(uint64_t soon_ns)
 {
 	world.node[A].cfg.rx_budget = world.node[B].cfg.rx_budget = 16u << 20;
+	world.node[B].cfg.ack_soon_ns = soon_ns;
 	meet(A, B);
-	post(A, B, 0, 8); /* the first brings news of credit */
+	post(A, B, 0, 8);
 	run(BW_MS);
 	forget_logs();
-	send_packets(BW_ACK_PACKETS - 1);
+}
+
+static void deliver_to_b(void)
+{
 	while (world.wire_n)
 		deliver(0);
 	flush(B);
+}
+
+/* B acknowledges the n-th packet at once, and none before. */
+static void acknowledges_at_once(unsigned int n)
+{
+	send_packets(n - 1);
+	deliver_to_b();
 	assert_int_equal(frames_with("ACK"), 0);
 	post(A, B, 99, 1000);
 	flush(A);
-	deliver(0);
-	flush(B);
+	deliver_to_b();
+	assert_int_equal(frames_with("B>A ACK"), 1);
+}
+
+static void ack__at_the_latest_after_16_packets(void **state)
+{
+	meet_with_credit(0);
+	acknowledges_at_once(BW_ACK_PACKETS);
 	assert_int_equal(frames_with("B>A ACK 17"), 1);
+}
+
+/* Where a message is expected to take it along: after a moment that begins with the 16th packet. */
+static void ack__of_16_packets_waits_for_a_moment(void **state)
+{
+	const uint64_t soon = 5 * BW_US;
+
+	meet_with_credit(soon);
+	send_packets(BW_ACK_PACKETS);
+	deliver_to_b();
+	assert_int_equal(frames_with("ACK"), 0);
+	run(soon - 1);
+	assert_int_equal(frames_with("ACK"), 0);
+	run(1);
+	assert_int_equal(frames_with("B>A ACK 17"), 1);
+	/* A message takes it along. */
+	send_packets(BW_ACK_PACKETS);
+	while (world.wire_n)
+		deliver(0);
+	post(B, A, 500, 8);
+	flush(B);
+	run(BW_MS / 2);
+	assert_int_equal(frames_with("B>A DATA 1 ack 33"), 1);
+	assert_int_equal(frames_with("B>A ACK"), 1);
+}
+
+static void ack__at_the_latest_after_128_packets(void **state)
+{
+	meet_with_credit(5 * BW_US);
+	for (unsigned int i = 0; i < 20; i++) { /* the window opens */
+		post(A, B, i, 60000);
+		if (i % 4 == 3)
+			run(BW_MS);
+	}
+	run(BW_MS);
+	forget_logs();
+	acknowledges_at_once(BW_ACK_PACKETS_MAX);
 }
 
 static void ack__rides_on_data(void **state)
@@ -454,6 +510,8 @@ int ack_tests(void)
 	const struct CMUnitTest tests[] = {
 		TEST(ack__waits_for_more_or_a_moment),
 		TEST(ack__at_the_latest_after_16_packets),
+		TEST(ack__of_16_packets_waits_for_a_moment),
+		TEST(ack__at_the_latest_after_128_packets),
 		TEST(ack__rides_on_data),
 		TEST(ack__at_once_when_something_is_missing),
 		TEST(ack__ranges_are_told_though_data_goes_the_other_way),

@@ -125,6 +125,24 @@ static void carry__the_slower_one_does_not(void **state)
 	assert_ptr_equal(carrier(), path(A, B, 0));
 }
 
+/* It is not to carry much at such a pace. */
+static void carry__a_trial_that_fails_is_short(void **state)
+{
+	unsigned int i;
+
+	meet_over_one_line();
+	begin(1, 400000);
+	for (i = 0; i < 256 && carrier() == path(A, B, 0); i++)
+		carried(MIB / 8, 1000 * BW_US);
+	assert_true(path(A, B, 1)->carry.trial);
+	for (i = 0; i < 256 && path(A, B, 1)->carry.trial; i++)
+		carried(MIB / 8, 2100 * BW_US);
+	assert_in_range(i, 6, 7);
+	assert_ptr_equal(carrier(), path(A, B, 0));
+	/* Others are measured for as long as ever. */
+	assert_true(path(A, B, 0)->carry.pause > 8 * MIB);
+}
+
 /* No change for what may be chance. */
 static void carry__nor_does_one_that_is_hardly_faster(void **state)
 {
@@ -349,6 +367,7 @@ int carry_tests(void)
 		TEST(carry__the_faster_one_stays),
 		TEST(carry__the_slower_one_does_not),
 		TEST(carry__nor_does_one_that_is_hardly_faster),
+		TEST(carry__a_trial_that_fails_is_short),
 		TEST(carry__trials_become_rare),
 		TEST(carry__time_without_work_does_not_count),
 		TEST(carry__silence_is_stepped_in_for),

@@ -350,7 +350,7 @@ static void hello__contradicting_itself_is_dropped(void **state)
 
 		run(i ? (uint64_t)BW_MS << i : 0);
 		connect_to(A, B);
-		peer(A, B)->path[0].hello.due = true;
+		peer(A, B)->path[0]->hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		node_kill(B);
 		node_open(B);

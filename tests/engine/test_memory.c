@@ -7,8 +7,23 @@
 
 static void peer__idle_is_small(void **state)
 {
-	assert_true(bw_reliable_peer_bytes() <= 8192);
-	assert_true(bw_reliable_peer_bytes() >= sizeof(struct bw_peer));
+	uint32_t before;
+	uint32_t i;
+
+	assert_true(bw_reliable_peer_bytes(2) <= 4096);
+	assert_true(bw_reliable_peer_bytes(1) >= sizeof(struct bw_peer) + sizeof(struct bw_path));
+	node_open(A);
+	before = engine(A)->paths.in_use;
+	for (i = 0; i < 3; i++) { /* what it says is what they take */
+		struct bw_op op = op_connect(A, B);
+
+		op.connect.node = 1000 + i;
+		op.connect.paths = 2;
+		op.connect.path[1] = address(B, 1);
+		assert_int_equal(submit(A, &op), 0);
+	}
+	assert_int_equal(engine(A)->peers_slab.in_use, 3);
+	assert_int_equal(engine(A)->paths.in_use, before + 6);
 }
 
 static void open__refuses_what_cannot_work(void **state)
@@ -102,6 +117,32 @@ static void connect__again_when_the_pool_is_empty(void **state)
 	assert_int_equal(count(A)->peers, n);
 }
 
+/* Memory for the peer, but not for its second path: the same call again adds that one. */
+static void connect__again_finds_what_there_was_room_for(void **state)
+{
+	struct bw_op op;
+	struct bw_path *taken, *last = NULL;
+	uint32_t handle;
+
+	world.node[A].grow_max = 0;
+	node_open(A);
+	op = op_connect(A, B);
+	op.connect.paths = 1;
+	assert_int_equal(submit(A, &op), 0);
+	handle = op.peer;
+	while ((taken = bw_slab_alloc(&engine(A)->paths))) /* somebody else took it all */
+		last = taken;
+	op.connect.paths = 2;
+	op.connect.path[1] = address(B, 1);
+	assert_int_equal(submit(A, &op), -EAGAIN);
+	assert_int_equal(count(A)->peers, 1);
+	assert_int_equal(bw_peer_get(engine(A), handle)->npaths, 1);
+	bw_slab_free(&engine(A)->paths, last);
+	assert_int_equal(submit(A, &op), 0);
+	assert_int_equal(op.peer, handle);
+	assert_int_equal(bw_peer_get(engine(A), handle)->npaths, 2);
+}
+
 static void receiver__without_memory_drops_and_recovers(void **state)
 {
 	unsigned int i;
@@ -154,6 +195,7 @@ static void objects__all_come_back(void **state)
 			assert_int_equal(e->regions.in_use, 0);
 			assert_int_equal(e->serves.in_use, 0);
 			assert_int_equal(e->peers_slab.in_use, 1);
+			assert_int_equal(e->paths.in_use, peer(i, B - i)->npaths);
 			assert_int_equal(e->flows.in_use, 0);
 			assert_false(bw_reliable.busy(e));
 		}
@@ -220,6 +262,7 @@ int memory_tests(void)
 		TEST(submit__again_when_the_pool_is_empty),
 		TEST(grow__wakes_what_waited_for_memory),
 		TEST(connect__again_when_the_pool_is_empty),
+		TEST(connect__again_finds_what_there_was_room_for),
 		TEST(receiver__without_memory_drops_and_recovers),
 		TEST(objects__all_come_back),
 		TEST(payload__counted_once),

@@ -211,7 +211,7 @@ static void duplicate__segment_counts_once(void **state)
 	frame_seal(again);
 	deliver(0);
 	assert_int_equal(receive(again), 0);
-	assert_int_equal(peer(B, A)->path[0].rx.max, 4);
+	assert_int_equal(peer(B, A)->path[0]->rx.max, 4);
 	expect_events(NULL, NULL);
 	deliver(0);
 	deliver(0);

@@ -274,7 +274,7 @@ static void damage__to_any_byte_is_noticed(void **state)
 	pull(A, B, 0x99, 4, 0, 10, 0);
 	flush(A);
 	every_byte_matters(world.wire[0]);
-	assert_false(b->path[0].rx.any);
+	assert_false(b->path[0]->rx.any);
 	assert_int_equal(count(B)->peers, 1);
 	run(10 * BW_MS);
 	forget_logs();

@@ -393,6 +393,53 @@ static void paths__order_is_kept_across_them(void **state)
 	expect_events("B MESSAGE 1 len 8", "B MESSAGE 2 len 8", NULL);
 }
 
+/* A has sent by both paths, and B leaves: its last words lie on the wire. */
+static void leave_with_two_paths(void)
+{
+	meet_twice();
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	peer(A, B)->best = 1;
+	post(A, B, 2, 8);
+	flush(A);
+	deliver_all();
+	forget_logs();
+	disconnect(B, A);
+	flush(B);
+	expect_frames("B>A ACK 1", "B>A/1 ACK 1", "B>A/1 BYE", NULL);
+	expect_events("B PEER_DOWN A ECANCELED", NULL);
+}
+
+static void bye__goes_by_the_path_of_the_last_packet(void **state)
+{
+	leave_with_two_paths();
+	deliver_all();
+	expect_events("A SENT 1", "A SENT 2", "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+/* One link is read after the other, whichever frame was sent first. */
+static void bye__read_before_what_another_path_brings(void **state)
+{
+	leave_with_two_paths();
+	reverse();
+	deliver_all();
+	expect_events("A SENT 2", "A SENT 1", NULL);
+	run(BW_BYE_GRACE);
+	expect_events("A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
+static void bye__waits_no_longer_than_its_grace(void **state)
+{
+	leave_with_two_paths();
+	drop(0);
+	deliver_all();
+	expect_events("A SENT 2", NULL);
+	assert_in_range(peer(A, B)->gone_at, world.now, world.now + BW_BYE_GRACE);
+	run(BW_BYE_GRACE);
+	expect_events("A SENT 1 ESHUTDOWN", "A PEER_DOWN B ESHUTDOWN", NULL);
+}
+
 static void paths__refused_by_a_strangers_host_leaves_the_other(void **state)
 {
 	struct bw_refuse *b;
@@ -432,7 +479,7 @@ static void paths__at_most_four(void **state)
 	meet(A, B);
 	connect_to(A, B);
 	for (i = 1; i < 6; i++) {
-		peer(A, B)->path[0].hello.due = true;
+		peer(A, B)->path[0]->hello.due = true;
 		bw_peer_ready(engine(A), peer(A, B));
 		flush(A);
 		f = take(0);
@@ -469,6 +516,9 @@ int path_tests(void)
 		TEST(paths__first_contact_by_the_one_that_works),
 		TEST(paths__acknowledged_where_the_packet_came),
 		TEST(paths__order_is_kept_across_them),
+		TEST(bye__goes_by_the_path_of_the_last_packet),
+		TEST(bye__read_before_what_another_path_brings),
+		TEST(bye__waits_no_longer_than_its_grace),
 		TEST(paths__refused_by_a_strangers_host_leaves_the_other),
 		TEST(paths__at_most_four),
 	};

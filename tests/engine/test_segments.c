@@ -40,6 +40,114 @@ static void segments__of_a_message_of_the_greatest_length(void **state)
 	assert_int_equal(frames_with("A>B DATA"), (BW_EAGER_LIMIT + SEG - 1) / SEG);
 }
 
+/* A meets B, who takes long messages and has room for them, if `taken`. */
+static void meet_long(bool taken)
+{
+	world.node[B].cfg.rx_budget = 4 * BW_LONG_LIMIT;
+	if (taken)
+		world.node[B].cfg.features |= BW_FEATURE_LONG;
+	meet(A, B);
+	assert_false(bw_reliable_takes(engine(A), world.node[A].peer[B], BW_LONG_LIMIT));
+	post(A, B, 1, 8); /* more credit comes with its acknowledgement */
+	run(10 * BW_MS);
+	forget_logs();
+}
+
+static bool takes(uint64_t len)
+{
+	return bw_reliable_takes(engine(A), world.node[A].peer[B], len);
+}
+
+static void segments__of_a_message_for_who_takes_long_ones(void **state)
+{
+	meet_long(true);
+	assert_true(takes(BW_LONG_LIMIT));
+	assert_false(takes(BW_LONG_LIMIT + 1));
+	post(A, B, 7, BW_LONG_LIMIT);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE 7 len 262144"), 1);
+	assert_int_equal(events_with("A SENT 7"), 1);
+	assert_int_equal(count(A)->retransmits, 0);
+}
+
+/* It is a host's mistake to send what is not taken, and a peer's, too. */
+static void segments__of_a_long_message_are_for_nobody_else(void **state)
+{
+	struct bw_op op;
+	struct frame *f;
+
+	meet_long(false);
+	assert_false(takes(BW_EAGER_LIMIT + 1));
+	op = op_send(A, B, 7, BW_EAGER_LIMIT + 1);
+	assert_int_equal(submit(A, &op), -EMSGSIZE);
+	post(A, B, 2, 2000);
+	flush(A);
+	f = frame_copy(world.wire[0]);
+	((struct bw_part_msg *)frame_part(f, 0))->total = BW_EAGER_LIMIT + 1;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	engine(B)->cfg.features |= BW_FEATURE_LONG;
+	f = frame_copy(world.wire[0]);
+	((struct bw_part_msg *)frame_part(f, 0))->total = BW_LONG_LIMIT + 1;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_MALFORMED);
+	settle();
+	expect_events("B MESSAGE 2 len 2000", NULL);
+}
+
+/* All of it is to leave at once. */
+static void segments__of_a_long_message_wait_for_nothing(void **state)
+{
+	struct bw_peer *p;
+	uint64_t used;
+
+	meet_long(true);
+	p = peer(A, B);
+	post(A, B, 2, 8);
+	assert_false(takes(BW_LONG_LIMIT));
+	settle();
+	p->pressed = true;
+	assert_false(takes(BW_LONG_LIMIT));
+	p->pressed = false;
+	p->lines = 2;
+	assert_false(takes(BW_LONG_LIMIT));
+	p->lines = 0;
+	used = p->tx_used;
+	p->tx_used = p->tx_limit - BW_LONG_LIMIT;
+	assert_true(takes(BW_LONG_LIMIT));
+	p->tx_used++;
+	assert_false(takes(BW_LONG_LIMIT));
+	assert_true(takes(BW_LONG_LIMIT - BW_CREDIT_UNIT));
+	/* Nobody else gets that credit before it. */
+	p->tx_used = used;
+	post(A, B, 3, BW_LONG_LIMIT);
+	assert_int_equal(p->tx_used, used + BW_LONG_LIMIT);
+	run(10 * BW_MS);
+	assert_int_equal(p->tx_used, used + BW_LONG_LIMIT);
+	assert_int_equal(events_with("B MESSAGE 3 len 262144"), 1);
+}
+
+/* Somebody waits for the end of the message, not for that of each frame. */
+static void segments__the_last_one_is_urgent(void **state)
+{
+	struct bw_op op;
+	unsigned int i;
+
+	meet(A, B);
+	op = op_send(A, B, 7, 3 * SEG);
+	op.send.urgent = true;
+	assert_int_equal(submit(A, &op), 0);
+	flush(A);
+	assert_int_equal(world.wire_n, 3);
+	for (i = 0; i < 3; i++) {
+		const struct bw_hdr *h = (const struct bw_hdr *)world.wire[i]->bytes;
+
+		assert_int_equal(h->flags, i == 2 ? BW_HDR_ACK_NOW : 0);
+	}
+	settle();
+	expect_events("B MESSAGE 7 len 3528", "A SENT 7", NULL);
+}
+
 static void segments__next_message_begins_a_frame_of_its_own_or_fits_whole(void **state)
 {
 	meet(A, B);
@@ -339,6 +447,10 @@ int segments_tests(void)
 		TEST(segments__fill_frames),
 		TEST(segments__in_any_order),
 		TEST(segments__of_a_message_of_the_greatest_length),
+		TEST(segments__of_a_message_for_who_takes_long_ones),
+		TEST(segments__of_a_long_message_are_for_nobody_else),
+		TEST(segments__of_a_long_message_wait_for_nothing),
+		TEST(segments__the_last_one_is_urgent),
 		TEST(segments__next_message_begins_a_frame_of_its_own_or_fits_whole),
 		TEST(segments__overlapping_are_counted_once),
 		TEST(segments__lost_one_alone_is_sent_again),

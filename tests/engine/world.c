@@ -199,7 +199,7 @@ struct bw_path *path(int n, int of, unsigned int no)
 
 	assert_non_null(p);
 	assert_true(no < p->npaths);
-	return &p->path[no];
+	return p->path[no];
 }
 
 const struct bw_counters *count(int n)

@@ -49,7 +49,7 @@ SUITES: dict[str, Finder] = {
     "imb": imb.cases,
     "mpi4py": mpi4py.cases,
 }
-_PRODUCT = ("engine", "hosts", "adapters", "tools/beowire")
+_PRODUCT = ("engine", "common", "hosts", "adapters", "tools/beowire")
 """What a change must touch for the tests to run again."""
 
 

@@ -11,7 +11,7 @@ enum fake_kind { FAKE_SEND, FAKE_FETCH };
 
 struct fake_op {
 	enum fake_kind kind;
-	bw_peer peer;
+	bw_peer_no peer;
 	void *op;
 	uint8_t *buf;
 	uint64_t len;
@@ -38,7 +38,7 @@ void fake_mood(unsigned mood)
 	fake_ep->mood = mood;
 }
 
-bool fake_down(bw_peer peer)
+bool fake_down(bw_peer_no peer)
 {
 	return fake_ep->down[peer];
 }
@@ -107,7 +107,7 @@ void fake_end_all(int status)
 		end_one(0, status);
 }
 
-void fake_lose(bw_peer peer, int status)
+void fake_lose(bw_peer_no peer, int status)
 {
 	uint32_t i = 0;
 
@@ -126,7 +126,7 @@ void fake_lose(bw_peer peer, int status)
 }
 
 /* 0 if a call goes on, else what it returns. */
-static int begin(struct bw_ep *ep, bw_peer peer)
+static int begin(struct bw_ep *ep, bw_peer_no peer)
 {
 	if (peer >= FAKE_PEERS)
 		fuzz_bad("a call names a peer that does not exist");
@@ -137,13 +137,13 @@ static int begin(struct bw_ep *ep, bw_peer peer)
 	return ep->mood & FAKE_FULL || ep->ops == FAKE_OPS ? -EAGAIN : 0;
 }
 
-static void remember(struct bw_ep *ep, enum fake_kind kind, bw_peer peer, const void *buf,
+static void remember(struct bw_ep *ep, enum fake_kind kind, bw_peer_no peer, const void *buf,
 		     uint64_t len, void *op)
 {
 	ep->op[ep->ops++] = (struct fake_op){kind, peer, op, (uint8_t *)(uintptr_t)buf, len, false};
 }
 
-int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 	    const void *buf, uint64_t len, unsigned flags, void *op)
 {
 	int error = begin(ep, peer);
@@ -166,7 +166,7 @@ int bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t
 	return 0;
 }
 
-static int fetch(struct bw_ep *ep, bw_peer peer, void *buf, uint64_t len, void *op)
+static int fetch(struct bw_ep *ep, bw_peer_no peer, void *buf, uint64_t len, void *op)
 {
 	int error = begin(ep, peer);
 
@@ -175,13 +175,13 @@ static int fetch(struct bw_ep *ep, bw_peer peer, void *buf, uint64_t len, void *
 	return error;
 }
 
-int bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
+int bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
 	    void *op)
 {
 	return fetch(ep, peer, buf, len, op);
 }
 
-int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+int bw_pull_early(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		  uint64_t len, void *op)
 {
 	if (!(ep->mood & FAKE_EARLY))
@@ -189,12 +189,12 @@ int bw_pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, vo
 	return buf ? fetch(ep, peer, buf, len, op) : 0;
 }
 
-int bw_pull_cancel(struct bw_ep *ep, bw_peer peer, void *op)
+int bw_pull_cancel(struct bw_ep *ep, bw_peer_no peer, void *op)
 {
 	return -ENOENT;
 }
 
-int bw_read(struct bw_ep *ep, bw_peer peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
+int bw_read(struct bw_ep *ep, bw_peer_no peer, uint64_t key, uint64_t off, void *buf, uint64_t len,
 	    void *op)
 {
 	return fetch(ep, peer, buf, len, op);
@@ -210,7 +210,7 @@ int bw_send_cancel(struct bw_ep *ep, void *op)
 	return -ENOENT;
 }
 
-bool bw_send_copies(struct bw_ep *ep, bw_peer peer, uint64_t len)
+bool bw_send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len)
 {
 	return ep->mood & FAKE_COPIES && len > 8192;
 }
@@ -252,24 +252,24 @@ void bw_ep_addr(struct bw_ep *ep, struct bw_addr *addr)
 }
 
 /* The first byte of an address is the peer's number; the endpoint itself has none. */
-int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer *peer)
+int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 {
 	*peer = addr->bytes[0];
 	return *peer && *peer < FAKE_PEERS ? 0 : -EINVAL;
 }
 
 /* A peer whose address nobody knows is not mourned in public. */
-int bw_peer_addr(struct bw_ep *ep, bw_peer peer, struct bw_addr *addr)
+int bw_peer_addr(struct bw_ep *ep, bw_peer_no peer, struct bw_addr *addr)
 {
 	return -EINVAL;
 }
 
-const char *bw_peer_describe(struct bw_ep *ep, bw_peer peer)
+const char *bw_peer_describe(struct bw_ep *ep, bw_peer_no peer)
 {
 	return "somebody";
 }
 
-uint32_t bw_eager_max(struct bw_ep *ep, bw_peer peer)
+uint32_t bw_eager_max(struct bw_ep *ep, bw_peer_no peer)
 {
 	return 8192;
 }
@@ -301,6 +301,6 @@ void bw_ep_wake(struct bw_ep *ep)
 void bw_ep_pressure(struct bw_ep *ep, bool on)
 {
 }
-void bw_peer_watch(struct bw_ep *ep, bw_peer peer, bool on)
+void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on)
 {
 }

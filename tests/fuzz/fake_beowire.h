@@ -27,7 +27,7 @@ enum fake_mood {
 extern struct bw_ep *fake_ep;
 
 void fake_mood(unsigned mood);
-bool fake_down(bw_peer peer);
+bool fake_down(bw_peer_no peer);
 /* A token that the provider wrote into a request lately. */
 uint64_t fake_token(unsigned which);
 /* Deliver a message: its bytes lie in memory of exactly their length, which is gone afterwards. */
@@ -39,6 +39,6 @@ void fake_end(unsigned which, int status);
 /* End all there are, and those that come of it. */
 void fake_end_all(int status);
 /* The peer is gone: its operations end, then the provider is told. */
-void fake_lose(bw_peer peer, int status);
+void fake_lose(bw_peer_no peer, int status);
 
 #endif

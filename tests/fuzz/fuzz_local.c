@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "local_impl.h"
+#include "link/local/impl.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -100,7 +100,7 @@ static bool completion(void)
 
 static void close_all(void)
 {
-	for (bw_peer i = 0; i < FAKE_PEERS; i++)
+	for (bw_peer_no i = 0; i < FAKE_PEERS; i++)
 		fake_lose(i, -ESHUTDOWN);
 	while (completion())
 		;

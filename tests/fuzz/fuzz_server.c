@@ -326,7 +326,6 @@ static void invented_frame(struct fuzz_input *in)
 	memcpy(bytes + sizeof(h), rest, n);
 	fuzz_seal(bytes, (uint32_t)sizeof(h) + n, true);
 	memcpy(more.frame.mac, own_mac, 6);
-	more.frame.mark = fuzz_u8(in) & 1;
 	if (s->id)
 		tell(BEOWIRE_FRAMES_IN, BEOWIRE_FRAME, s->id, &more, bytes,
 		     (uint32_t)sizeof(h) + n);

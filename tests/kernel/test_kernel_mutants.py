@@ -48,7 +48,8 @@ class Workshop:
         self._source = place / "hosts" / "kernel"
         root = places.root()
         shutil.copytree(root / "hosts" / "kernel", self._source)
-        shutil.copytree(root / "engine", place / "engine")
+        for room in ("engine", "common"):
+            shutil.copytree(root / room, place / room)
 
     def modules(self, mutant: Mutant) -> list[Path]:
         """The modules with this defect."""

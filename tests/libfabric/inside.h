@@ -16,22 +16,22 @@ static inline struct bwf_ep *inside(const struct side *s)
 }
 
 /* What libbeowire's calls do, as beowire.h says. */
-int __real_bw_pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+int __real_bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, void *op);
-int __real_bw_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+int __real_bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 		   const void *buf, uint64_t len, unsigned flags, void *op);
 int __real_bw_wait(struct bw_ep *ep, uint64_t timeout_ns);
 
 /* Ends of a call as the test wants them; NULL: as libbeowire ends it, bw_pull_early() with
  * -EOPNOTSUPP. Set while no endpoint is open. They run with the endpoint's lock held. */
 struct inside_calls {
-	int (*pull)(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+	int (*pull)(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		    uint64_t len, void *op);
-	int (*pull_early)(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+	int (*pull_early)(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 			  uint64_t len, void *op);
-	int (*send)(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+	int (*send)(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 		    const void *buf, uint64_t len, unsigned flags, void *op);
-	bool (*send_copies)(struct bw_ep *ep, bw_peer peer, uint64_t len);
+	bool (*send_copies)(struct bw_ep *ep, bw_peer_no peer, uint64_t len);
 	int (*wait)(struct bw_ep *ep, uint64_t timeout_ns);
 };
 

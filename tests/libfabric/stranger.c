@@ -3,7 +3,7 @@
 #include "stranger.h"
 
 struct bw_ep *bad;
-bw_peer victim;
+bw_peer_no victim;
 struct seen seen[SEEN_MAX];
 size_t seen_count;
 int sent_count, pulled_count;
@@ -30,7 +30,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 	pulled_count++;
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 }
 

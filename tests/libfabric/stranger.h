@@ -23,7 +23,7 @@ struct seen {
 
 extern const struct bw_handlers stranger_handlers; /* they fill in what follows */
 extern struct bw_ep *bad;
-extern bw_peer victim; /* b, as `bad` knows it */
+extern bw_peer_no victim; /* b, as `bad` knows it */
 extern struct seen seen[SEEN_MAX];
 extern size_t seen_count;
 extern int sent_count, pulled_count;

@@ -14,8 +14,8 @@ static char *tx, *rx;
 static bool cut;
 
 /* From now on nothing comes. */
-static int pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
-		void *op)
+static int pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
+		uint64_t len, void *op)
 {
 	if (!cut && system("ip link set eth0 down"))
 		return -EIO;

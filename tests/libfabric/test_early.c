@@ -20,14 +20,14 @@ static struct {
 static size_t fetches;
 static size_t late; /* messages that were fetched for their receive */
 
-static int pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
-		void *op)
+static int pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
+		uint64_t len, void *op)
 {
 	late += len != 0;
 	return __real_bw_pull(ep, peer, rndv, buf, len, op);
 }
 
-static int pull_early(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf,
+static int pull_early(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		      uint64_t len, void *op)
 {
 	if (!buf)

@@ -232,7 +232,7 @@ static void answer__counts_once(void **state)
 static void answer__is_of_the_peer_that_was_asked(void **state)
 {
 	struct bw_ep *asked = bad, *another;
-	bw_peer b_there, b_here = victim;
+	bw_peer_no b_there, b_here = victim;
 	uint64_t before, token;
 	struct bw_addr addr;
 	size_t n = sizeof(addr);

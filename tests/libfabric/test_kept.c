@@ -22,8 +22,8 @@ static int waits;    /* rounds of bw_wait() while it has none */
 static int room_in;  /* rounds after which there is room */
 static bool in_vain; /* more rounds than that were needed */
 
-static int pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *buf, uint64_t len,
-		void *op)
+static int pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
+		uint64_t len, void *op)
 {
 	if (full || (len && len == blocked))
 		return -EAGAIN;
@@ -35,7 +35,7 @@ static int pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void
 	return __real_bw_pull(ep, peer, rndv, buf, len, op);
 }
 
-static int no_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, uint64_t imm,
+static int no_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 		   const void *buf, uint64_t len, unsigned flags, void *op)
 {
 	if (full && ep == inside(&b)->bw)
@@ -43,7 +43,7 @@ static int no_send(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, u
 	return __real_bw_send(ep, peer, code, tag, imm, buf, len, flags, op);
 }
 
-static bool send_copies(struct bw_ep *ep, bw_peer peer, uint64_t len)
+static bool send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len)
 {
 	return copies && len > 1000;
 }
@@ -329,12 +329,12 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 }
 
 /* Send whatever it is, however long there is no room. */
-static void say(struct bw_ep *ep, bw_peer peer, uint8_t code, uint64_t tag, const void *data,
+static void say(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, const void *data,
 		size_t len, unsigned flags)
 {
 	while (bw_send(ep, peer, code, tag, 0, data, len, flags, &answer) == -EAGAIN)
@@ -353,7 +353,7 @@ static void token__is_used_once_while_data_come(void **state)
 	struct bw_addr addr;
 	size_t n = sizeof(addr);
 	struct bw_ep *bad;
-	bw_peer peer;
+	bw_peer_no peer;
 
 	answers = 0;
 	memcpy(request, &req, sizeof(req));

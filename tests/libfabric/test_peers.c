@@ -19,8 +19,8 @@ static pid_t child;
 static fi_addr_t dead; /* the child, as b knows it */
 static bool full;      /* bw_pull() has no room */
 
-static int pull(struct bw_ep *ep, bw_peer peer, const struct bw_rndv *rndv, void *to, uint64_t len,
-		void *op)
+static int pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *to,
+		uint64_t len, void *op)
 {
 	return full ? -EAGAIN : __real_bw_pull(ep, peer, rndv, to, len, op);
 }
@@ -37,7 +37,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 }
 
@@ -53,7 +53,7 @@ static void live(const struct bw_addr *b_addr, int to)
 	char request[sizeof(req) + sizeof(seg)];
 	struct bw_addr addr;
 	struct bw_ep *ep;
-	bw_peer peer;
+	bw_peer_no peer;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	memcpy(request, &req, sizeof(req));
@@ -158,7 +158,7 @@ static void death__ends_what_it_began(void **state)
 	pair_nothing(b.rx);
 }
 
-static fi_addr_t source_of_next(struct bw_ep *ep, bw_peer peer)
+static fi_addr_t source_of_next(struct bw_ep *ep, bw_peer_no peer)
 {
 	struct fi_cq_tagged_entry e;
 	fi_addr_t src = 0;
@@ -180,7 +180,7 @@ static void source__is_known_when_its_address_is(void **state)
 	size_t n = sizeof(addr);
 	struct bw_ep *ep;
 	fi_addr_t src;
-	bw_peer peer;
+	bw_peer_no peer;
 
 	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
 	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);

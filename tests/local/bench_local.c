@@ -8,7 +8,7 @@
  * Prints a line per length: what, how, bytes, and nanoseconds per message (of many short batches
  * the best, the median and the 90th percentile). It is no test.
  */
-#include "local.h"
+#include "link/local/local.h"
 #include "platform.h"
 
 #include <errno.h>

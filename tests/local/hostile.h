@@ -7,7 +7,7 @@
 #ifndef TEST_LOCAL_HOSTILE_H
 #define TEST_LOCAL_HOSTILE_H
 
-#include "local_impl.h"
+#include "link/local/impl.h"
 #include "node.h"
 
 #define SMALL_RING (16u << 10)

@@ -10,7 +10,7 @@
 #ifndef TEST_LOCAL_NODE_H
 #define TEST_LOCAL_NODE_H
 
-#include "local.h"
+#include "link/local/local.h"
 
 #define NODE_NUMBER	1
 #define CLUSTER_NUMBER	2

@@ -312,7 +312,7 @@ static void hostile__data_that_changed_hands_while_it_was_read(void **state)
 			enemy.peer->tx.states[0] = BW_LOCAL_RETRACTED;
 		else
 			shutdown(enemy.peer->conn[enemy.peer->conn[0] ? 0 : 1]->fd, SHUT_RDWR);
-		victim_poll_blind(10);
+		victim_poll_blind(40);
 		assert_int_equal(victim.pulleds, 1);
 		assert_int_equal(victim.last_status, withdrawn ? -ECANCELED : -ECONNREFUSED);
 		aftermath();

@@ -22,10 +22,10 @@ from typing import Any
 import pytest
 from beowire import places
 
-INFO = str(places.product("hosts/user/beowire-info"))
-EXAMPLE = str(places.product("hosts/user/beowire-example"))
+INFO = str(places.product("programs/beowire-info"))
+EXAMPLE = str(places.product("programs/beowire-example"))
 EARLY_SIGNAL = str(places.product("tests/local/early_signal.so"))
-PINGPONG = str(places.product("hosts/user/beowire-pingpong"))
+PINGPONG = str(places.product("programs/beowire-pingpong"))
 LIMIT_S = 600
 """Only what hangs takes that long, beside any number of busy processes."""
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]

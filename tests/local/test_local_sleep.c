@@ -5,7 +5,7 @@
  * visible before it reads the other's, or both miss the other and a wake-up is lost for ever. With
  * the argument "long" more rounds of each, with another one only the tests of that name.
  */
-#include "local_impl.h"
+#include "link/local/impl.h"
 #include "process.h"
 
 #include <errno.h>

@@ -21,7 +21,7 @@ NODES_WITHOUT = int(os.environ.get("BEOWIRE_TEST_NODES_WITHOUT_MODULE", "0"))
 
 def attach(where: Lab) -> None:
     """The nodes' interfaces to the kernel module, as their administrator would do it."""
-    command = [str(places.product("hosts/user/beowire-attach")), "eth0"]
+    command = [str(places.product("programs/beowire-attach")), "eth0"]
     for node in where.node_names()[: where.nodes - NODES_WITHOUT]:
         enter = ["nsenter", f"--net={where.namespace_path(node)}", "--"]
         subprocess.run([*enter, *command], check=True)

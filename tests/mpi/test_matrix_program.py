@@ -37,12 +37,15 @@ def results(output: str) -> list[dict[str, Any]]:
 def test_all_figures(
     ranks: int, figures: tuple[str, ...], transport: Transport, mpi: Mpi, pair: Cluster
 ) -> None:
+    # MPICH's ranks spin over TCP: four on two processors take ten times as long as the others.
+    few = (ranks, transport, mpi) == (4, "tcp", "mpich")
+    sizes = SIZES[:2] if few else SIZES
     record, output = run_example(
-        "matrix", pair, ranks, mpi, arguments(figures), transport=transport
+        "matrix", pair, ranks, mpi, arguments(figures, sizes), transport=transport
     )
     found = results(output)
     assert [(each["figure"], each["bytes"]) for each in found] == [
-        (figure, size) for figure in figures for size in SIZES
+        (figure, size) for figure in figures for size in sizes
     ]
     for each in found:
         assert each["ranks"] == ranks

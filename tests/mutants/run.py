@@ -31,7 +31,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = [Path(__file__).with_name(name) for name in ("mutants.toml", "host.toml", "provider.toml")]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
 ROOMS = ("engine", "emulator", "hosts/sim", "hosts/user", "hosts/kernel", "adapters/libfabric")
-INCLUDE = [f"-I{ROOT / room}" for room in ROOMS]
+INCLUDE = [f"-I{ROOT / room}" for room in (*ROOMS, "common")]
+COMMON = sorted((ROOT / "common").glob("*.c"))
 # What of the link emulator only computes: meson.build there has the same list.
 MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 # What libbeowire and the provider are made of.
@@ -44,9 +45,14 @@ USER_TESTS = (
         ("batch", "look", "message", "place", "remote", "short", "stats", "wait", "watch"),
         ("endpoint",),
     ),
-    ("user", ("env", "helper", "packet", "udp", "udp_rows"), ()),
+    (
+        "user",
+        ("crowd", "env", "helper", "keeper", "packet", "steer", "udp", "udp_active", "udp_rows"),
+        (),
+    ),
     ("local", ("local_message", "local_read"), ("couple", "node")),
     ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
+    ("local", ("local_way",), ()),
 )
 USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
@@ -61,7 +67,6 @@ PROVIDER_INSIDE = {
 }
 PROVIDER_LOADED = ("bounds", "getinfo", "hostile", "memory", "messages", "objects", "waiting")
 PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "beowire", "BEOWIRE_LINKS": "local"}
-SIM_SOURCES = ("sim/*.c", "user/checksum.c", "user/crc32c_*.c")
 # Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
 SIM_RUNS = {
     "simulator": ["--seeds", "1-30", "--jobs", "1"],
@@ -94,7 +99,9 @@ class Mutant:
 
     @property
     def room(self) -> str:
-        """Whose tests it is for."""
+        """Whose tests it is for: what rooms share is tried with the user host."""
+        if self.file.startswith("common/"):
+            return "hosts/user"
         return next(room for room in ROOMS if self.file.startswith(f"{room}/"))
 
     def text(self) -> str:
@@ -215,10 +222,10 @@ class Workshop:
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
-        sim_sources = sorted(file for each in SIM_SOURCES for file in (ROOT / "hosts").glob(each))
-        sim = self._compile("sim", sim_sources, jobs)
+        sim_sources = sorted((ROOT / "hosts" / "sim").glob("*.c"))
+        sim = self._compile("sim", [*sim_sources, *COMMON], jobs)
         programs = {"unit": Program(list(tests.values()), ["-lcmocka"])}
-        if "main.c" in sim:
+        if "hosts/sim/main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
                 programs[run_name] = Program(list(sim.values()), [], arguments)
         return House(engine, programs)
@@ -231,33 +238,35 @@ class Workshop:
         return House(model, {"unit": Program(list(tests.values()), ["-lcmocka", "-lm"])})
 
     def _user(self, jobs: int, engine: House) -> House:
-        user = self._compile("user", listed("hosts/user", USER_LIST), jobs)
+        user = self._compile("user", [*listed("hosts/user", USER_LIST), *COMMON], jobs)
         programs = {}
         for folder, tests, shared in USER_TESTS:
             files = [ROOT / "tests" / folder / f"{name}.c" for name in shared]
             files += [ROOT / "tests" / folder / f"test_{name}.c" for name in tests]
             place = f"tests-{folder}-{tests[0]}"
             made = self._compile(place, files, jobs, ROOT / "hosts" / "user")
-            common = [*engine.objects.values(), *(made[f"{name}.c"] for name in shared)]
+            common = [*engine.objects.values()]
+            common += [made[f"tests/{folder}/{name}.c"] for name in shared]
             for name in tests:
-                own = [made[f"test_{name}.c"], *common]
+                own = [made[f"tests/{folder}/test_{name}.c"], *common]
                 programs[f"test_{name}"] = Program(own, ["-lcmocka", "-lpthread"])
         return House(user, programs, environment=USER_ENVIRONMENT)
 
     def _provider(self, jobs: int, below: Sequence[Path]) -> House:
-        folder = ROOT / "tests" / "libfabric"
+        room = "tests/libfabric"
         own = self._compile("provider", listed("adapters/libfabric", PROVIDER_LIST), jobs)
-        tests = self._compile("tests-libfabric", sorted(folder.glob("*.c")), jobs)
+        tests = self._compile("tests-libfabric", sorted((ROOT / room).glob("*.c")), jobs)
         libraries = ["-lcmocka", "-lfabric", "-lpthread", "-lm"]
         programs = {}
         for name, more in PROVIDER_INSIDE.items():
-            parts = [tests[f"test_{name}.c"], *below]
+            parts = [tests[f"{room}/test_{name}.c"], *below]
             if more:
-                parts += [tests["pair.c"], tests["inside.c"]]
+                parts += [tests[f"{room}/pair.c"], tests[f"{room}/inside.c"]]
             programs[f"test_{name}"] = Program(parts, [*more.split(), *libraries])
         for name in PROVIDER_LOADED:
             ready = self.place / f"test_{name}"
-            parts = [tests[f"test_{name}.c"], tests["pair.c"], tests["stranger.c"], *below]
+            own_tests = [tests[f"{room}/{each}.c"] for each in (f"test_{name}", "pair", "stranger")]
+            parts = [*own_tests, *below]
             cc(["-o", str(ready), *map(str, parts), *libraries])
             programs[f"test_{name}"] = Program([], ready=ready)
         return House(own, programs, below, PROVIDER_ENVIRONMENT, cpu_s=5)
@@ -267,9 +276,10 @@ class Workshop:
     ) -> dict[str, Path]:
         folder = self.place / name
         folder.mkdir()
-        objects = {source.name: folder / f"{source.stem}.o" for source in sources}
+        names = [str(source.relative_to(ROOT)) for source in sources]
+        objects = {name: folder / f"{name.replace('/', '-')}.o" for name in names}
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda s: self.compile(s, objects[s.name], home), sources))
+            list(pool.map(lambda name: self.compile(ROOT / name, objects[name], home), names))
         return objects
 
     @staticmethod
@@ -357,7 +367,7 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
         workshop.compile(source, target, (ROOT / mutant.file).parent)
         house = workshop.houses[mutant.room]
         who, what = workshop.try_all(
-            house, folder, {source.name: target}, mutant.test, mutant.sleeps
+            house, folder, {mutant.file: target}, mutant.test, mutant.sleeps
         )
         caught_by = f"{who}: {what}" if who else ""
         problem = "" if who else "nothing noticed it"

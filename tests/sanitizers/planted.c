@@ -21,7 +21,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 }
 

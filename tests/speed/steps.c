@@ -26,7 +26,7 @@
 
 struct end {
 	struct bw_ep *ep;
-	bw_peer peer;
+	bw_peer_no peer;
 	uint8_t *in, *out;
 	uint64_t bytes;
 	uint64_t arrived;
@@ -80,7 +80,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 		end->failed = "a fetch failed";
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 	struct end *end = arg;
 

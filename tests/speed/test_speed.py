@@ -4,18 +4,20 @@
 `steps`, and `provider_steps` for the provider, has the two ends of a conversation in one process
 and a clock that does not depend on the machine; valgrind counts. Two runs with different numbers
 of messages make what one message costs. How often a round finds nothing, since the kernel has not
-delivered yet, is chance: each run tells how many such rounds it made, a third run with many more
-of them makes what one costs, and they are taken out. More than 2 % above the budget in
+delivered yet, is chance: each run tells how many such rounds it made, one with many more of them
+makes what one costs, and they are taken out. More than 2 % above the budget in
 budgets.toml fails. A new budget is written by
 
     BEOWIRE_TEST_NEW_BUDGETS="why" ./beowire test tests/speed
 """
 
+import functools
+import math
 import os
 import re
+import statistics
 import subprocess
 from dataclasses import dataclass
-from statistics import median
 
 import budgets
 import pytest
@@ -30,7 +32,8 @@ shift
 exec "$@"
 """
 LINKS = {
-    "local": {"BEOWIRE_LINKS": "local"},
+    # Which way long messages go is not left to a measurement.
+    "local": {"BEOWIRE_LINKS": "local", "BEOWIRE_LOCAL_CMA": "on"},
     "udp": {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"},
     "packet": {
         # A node's messages to itself go by the local link; there are none.
@@ -41,11 +44,9 @@ LINKS = {
 }
 SIZES = {8: (100, 1100), 4096: (100, 300), 1 << 20: (4, 12)}
 """Bytes of a message; messages each way in the two runs."""
-TRIALS = 3
-"""Their median counts: how acknowledgements ride on messages is still chance, to 1 % at 8 B."""
 PROVIDER = "provider_steps"
 IDLE = 20000
-"""Rounds without anything that the third run makes."""
+"""Rounds without anything that such a run makes."""
 LIMIT_S = 300
 
 
@@ -85,15 +86,33 @@ def counted(
     return Run(int(found[1].replace(",", "")), int(done.stdout))
 
 
+@functools.cache
+def of_a_round(program: str, link: str, mtu_bytes: int) -> float:
+    """Instructions for a round that finds nothing, which no message's size changes."""
+    size = min(SIZES)
+    without = counted(program, link, mtu_bytes, size, SIZES[size][0])
+    idle = counted(program, link, mtu_bytes, size, SIZES[size][0], IDLE)
+    return (idle.instructions - without.instructions) / (idle.idle - without.idle)
+
+
 def cost(program: str, link: str, mtu_bytes: int, message_bytes: int) -> int:
     """Instructions for one message, sent and received, without rounds that found nothing."""
     few, many = SIZES[message_bytes]
     less = counted(program, link, mtu_bytes, message_bytes, few)
     more = counted(program, link, mtu_bytes, message_bytes, many)
-    idle = counted(program, link, mtu_bytes, message_bytes, few, IDLE)
-    of_a_round = (idle.instructions - less.instructions) / (idle.idle - less.idle)
-    waited = (more.idle - less.idle) * of_a_round
+    waited = (more.idle - less.idle) * of_a_round(program, link, mtu_bytes)
     return round((more.instructions - less.instructions - waited) / (2 * (many - few)))
+
+
+def typical(program: str, link: str, mtu_bytes: int, message_bytes: int, limit: float) -> int:
+    """The median cost of three trials, as how acknowledgements ride on messages is still chance, to
+    1 % at 8 B. The third is made only if it decides on which side of the limit the median is, or if
+    there is to be a new budget."""
+    found = [cost(program, link, mtu_bytes, message_bytes) for _ in range(2)]
+    decided = (found[0] <= limit) == (found[1] <= limit)
+    if not decided or limit == math.inf:
+        found.append(cost(program, link, mtu_bytes, message_bytes))
+    return int(statistics.median_high(found))
 
 
 def within_budget(
@@ -104,9 +123,10 @@ def within_budget(
     if refusal:
         pytest.skip(refusal)
     name = f"{prefix}{link}, MTU {mtu_bytes}, {message_bytes} B"
-    found = median(cost(program, link, mtu_bytes, message_bytes) for _ in range(TRIALS))
-    limit = budgets.limit(budgets.compiler(), name, found)
-    assert found <= limit, f"{name}: {found} instructions, the limit is {limit:.0f}"
+    owner = budgets.compiler()
+    limit = budgets.limit(owner, name)
+    found = typical(program, link, mtu_bytes, message_bytes, limit)
+    budgets.judge(owner, name, found, limit)
 
 
 @pytest.mark.parametrize("message_bytes", SIZES)
@@ -121,7 +141,7 @@ def test_a_message_costs_no_more_than_its_budget(
 
 
 @pytest.mark.parametrize("message_bytes", SIZES)
-@pytest.mark.parametrize("link", ["udp", "packet"])
+@pytest.mark.parametrize("link", ["local", "udp", "packet"])
 def test_a_message_of_the_provider_costs_no_more_than_its_budget(
     link: str, message_bytes: int
 ) -> None:

@@ -48,7 +48,7 @@ def beowire(*arguments: str, text: str = "", **variables: str) -> Answer:
 def no_pair() -> str:
     """What a ping-pong between nodes of a lab needs and this machine lacks."""
     try:
-        places.product("hosts/user/beowire-pingpong")
+        places.product("programs/beowire-pingpong")
     except BeowireError as error:
         return str(error)
     _, reason = up.choose_mode()

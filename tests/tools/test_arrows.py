@@ -1,13 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Which package of the tools may use which: what they share uses none of them, and no arrow is new
-without being written down here."""
+"""Which room of the C sources, and which package of the tools, may use which: what they share uses
+none of them, and no arrow is new without being written down here."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import beowire
 
+ROOT = Path(__file__).resolve().parents[2]
+C_USES: dict[str, set[str]] = {
+    "engine": set(),
+    "common": {"engine"},
+    "emulator": {"common"},
+    "hosts/sim": {"engine", "common"},
+    "hosts/user": {"engine", "common"},
+    "hosts/kernel": {"engine", "common"},
+    "adapters/libfabric": {"hosts/user"},
+    "programs": {"engine", "common", "hosts/user"},
+}
 PACKAGE = Path(beowire.__file__).parent
 SHARED = "what all share"
 USES = {
@@ -61,3 +73,24 @@ def test_imports_of_every_kind_are_seen() -> None:
     text = "import beowire.vm.wire\ndef f():\n    from beowire import lab, places\n"
     text += "    from beowire.run.mpi import find\n"
     assert set(imported(text)) == {"vm", "lab", "run"}
+
+
+def users_of_rooms() -> Iterator[tuple[str, str]]:
+    """Each room of the C sources that includes a header, and the room that has it."""
+    for room in C_USES:
+        for file in (ROOT / room).rglob("*.[ch]"):
+            for header in re.findall(r'^#include "(.+)"', file.read_text(), flags=re.MULTILINE):
+                places = [file.parent, *(ROOT / each for each in (room, *C_USES, ""))]
+                found = next(
+                    (place / header for place in places if (place / header).exists()), None
+                )
+                assert found is not None, f"{file}: {header}"
+                inside = found.resolve().relative_to(ROOT)
+                yield room, next(each for each in C_USES if inside.is_relative_to(each))
+
+
+def test_each_room_uses_only_those_it_may() -> None:
+    used: dict[str, set[str]] = {room: set() for room in C_USES}
+    for room, other in users_of_rooms():
+        used[room] |= {other} - {room}
+    assert used == C_USES

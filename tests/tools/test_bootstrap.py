@@ -6,6 +6,7 @@ import pty
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,3 +135,72 @@ def test_progress_of_a_build_on_a_terminal(checkout: Path, status: int, tmp_path
         assert b"the build failed; its last lines stand above" in said
     else:
         assert output.decode().endswith("start.py info\n")
+
+
+def test_progress_of_a_step_that_ends_meanwhile(checkout: Path, tmp_path: Path) -> None:
+    """What shows a step's output looks at it when it has just been removed."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    tail = shutil.which("tail")
+    late = f'case $1 in -c) while [ -e "$3" ]; do sleep 0.02; done;; esac\nexec {tail} "$@"\n'
+    for name, text in (("meson", 'touch "$2/build.ninja"\n'), ("ninja", ""), ("tail", late)):
+        (tools / name).write_text(f"#!/bin/sh\n{text}")
+        (tools / name).chmod(0o755)
+    main, side = pty.openpty()
+    with os.fdopen(main, "rb"), os.fdopen(side, "wb") as terminal:
+        path = f"{tools}:{os.environ['PATH']}"
+        done = subprocess.run(
+            [checkout / "beowire", "info"],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            env={**os.environ, "PATH": path, "BEOWIRE_BUILD": str(checkout / "b")},
+            check=False,
+        )
+    assert done.stdout.decode().endswith("start.py info\n")
+
+
+def _both(checkout: Path, tools: Path, ninja: str) -> "subprocess.CompletedProcess[str]":
+    """Sets up where neither environment nor build are there; what installs packages says that it
+    has begun, and waits for the build to begin."""
+    (checkout / ".venv" / "beowire.stamp").unlink()
+    install = f"touch '{checkout}/installs'; until [ -e '{checkout}/builds' ]; do sleep 0.02; done"
+    tools.mkdir()
+    venv_python = f"""#!/bin/sh
+case "$*" in *pip\\ install*) {install}; echo $$ >'{checkout}/pid'; $AFTER;; esac
+echo python "$@"
+"""
+    (tools / "venv_python").write_text(venv_python)
+    (tools / "python3").write_text(
+        "#!/bin/sh\n"
+        '[ "$2" != venv ] || { mkdir -p "$3/bin"; cp "${0%/*}/venv_python" "$3/bin/python"; }\n'
+    )
+    (tools / "meson").write_text('#!/bin/sh\ntouch "$2/build.ninja"\n')
+    begun = f"touch '{checkout}/builds'; until [ -e '{checkout}/installs' ]; do sleep 0.02; done"
+    (tools / "ninja").write_text(f"#!/bin/sh\n{begun}\n{ninja}\n")
+    for each in tools.iterdir():
+        each.chmod(0o755)
+    path = f"{tools}:{os.environ['PATH']}"
+    after = "exec sleep 1000" if "exit" in ninja else "true"
+    return run(checkout, "info", PATH=path, AFTER=after)
+
+
+def test_the_environment_is_set_up_while_everything_is_built(
+    checkout: Path, tmp_path: Path
+) -> None:
+    done = _both(checkout, tmp_path / "bin", "")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("start.py info\n")
+    assert (checkout / ".venv" / "beowire.stamp").read_text() == f"{checkout} "
+
+
+def test_a_build_that_fails_leaves_nothing_behind(checkout: Path, tmp_path: Path) -> None:
+    told = f"until [ -s '{checkout}/pid' ]; do sleep 0.02; done; echo broken; exit 1"
+    done = _both(checkout, tmp_path / "bin", told)
+    assert done.returncode == 1
+    assert "broken" in done.stderr
+    installer = int((checkout / "pid").read_text())
+    patience = time.monotonic() + 60
+    while Path(f"/proc/{installer}").exists():
+        assert time.monotonic() < patience
+        time.sleep(0.02)
+    assert not (checkout / ".venv" / "beowire.stamp").exists()

@@ -28,11 +28,11 @@ def test_a_listening_node_is_reached(job_lab: lab.Lab) -> None:
     assert listener.stdout is not None
     assert listener.stdout.readline() != ""
     asker = on("node1", "--peer", f"{job_lab.address('node2')}:47555")
-    output, errors = asker.communicate(timeout=60)
+    output, errors = asker.communicate(timeout=240)
     assert asker.returncode == 0, errors
     assert ("packet" if job_lab.mode == "namespace" else "udp") in output
     listener.send_signal(signal.SIGINT)
-    _, errors = listener.communicate(timeout=60)
+    _, errors = listener.communicate(timeout=240)
     assert listener.returncode == 0, errors
 
 

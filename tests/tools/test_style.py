@@ -39,7 +39,7 @@ def test_sources(command: list[str]) -> None:
 
 
 def c_sources() -> list[Path]:
-    rooms = ("adapters", "emulator", "engine", "examples", "hosts", "tests")
+    rooms = ("adapters", "common", "emulator", "engine", "examples", "hosts", "programs", "tests")
     return sorted(file for room in rooms for file in (ROOT / room).rglob("*.[ch]"))
 
 

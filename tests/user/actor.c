@@ -34,7 +34,7 @@ struct actor_op {
 
 struct actor_held {
 	struct bw_rndv rndv;
-	bw_peer peer;
+	bw_peer_no peer;
 	uint64_t tag, len;
 	struct actor_held *next;
 };
@@ -103,7 +103,7 @@ static void op_free(struct actor_op *op)
 	op->buf = NULL;
 }
 
-static void pull_by(__typeof__(bw_pull) *call, bw_peer peer, const struct bw_rndv *rndv,
+static void pull_by(__typeof__(bw_pull) *call, bw_peer_no peer, const struct bw_rndv *rndv,
 		    uint64_t tag, uint64_t len, int number)
 {
 	struct actor_op *op = op_new(tag, len, number, true);
@@ -115,7 +115,8 @@ static void pull_by(__typeof__(bw_pull) *call, bw_peer peer, const struct bw_rnd
 	}
 }
 
-static void pull(bw_peer peer, const struct bw_rndv *rndv, uint64_t tag, uint64_t len, int number)
+static void pull(bw_peer_no peer, const struct bw_rndv *rndv, uint64_t tag, uint64_t len,
+		 int number)
 {
 	pull_by(bw_pull, peer, rndv, tag, len, number);
 }
@@ -186,12 +187,12 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 	op_free(o);
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 	say("{\"event\":\"down\",\"peer\":%u,\"status\":%d}", peer, status);
 }
 
-static void *on_region(void *arg, bw_peer peer, uint64_t key, uint64_t off, uint64_t n)
+static void *on_region(void *arg, bw_peer_no peer, uint64_t key, uint64_t off, uint64_t n)
 {
 	if (key != ACTOR_REGION_KEY || off > ACTOR_REGION_BYTES || n > ACTOR_REGION_BYTES - off)
 		return NULL;
@@ -233,7 +234,7 @@ static void do_open(const char *rest)
 static void do_peer(const char *hex)
 {
 	struct bw_addr addr;
-	bw_peer peer = BW_PEER_NONE;
+	bw_peer_no peer = BW_PEER_NONE;
 	unsigned int byte;
 	int rc;
 
@@ -247,7 +248,7 @@ static void do_peer(const char *hex)
 }
 
 /* A send that makes progress while there is no room. */
-static int send_one(bw_peer peer, unsigned code, uint64_t tag, uint64_t len, unsigned flags,
+static int send_one(bw_peer_no peer, unsigned code, uint64_t tag, uint64_t len, unsigned flags,
 		    int number)
 {
 	struct actor_op *op = op_new(tag, len, number, false);
@@ -452,7 +453,7 @@ static void do_watch(const char *rest)
 
 static void do_tell(const char *what, const char *rest)
 {
-	bw_peer peer = (bw_peer)strtoul(rest, NULL, 10);
+	bw_peer_no peer = (bw_peer_no)strtoul(rest, NULL, 10);
 
 	if (!strcmp(what, "status"))
 		say("{\"event\":\"status\",\"status\":%d}", bw_peer_status(actor_ep, peer));

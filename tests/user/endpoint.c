@@ -36,7 +36,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 	told->len = len;
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 	struct told *told = arg;
 
@@ -75,10 +75,10 @@ struct bw_ep *endpoint_open(const char *links, struct told *told)
 	return ep;
 }
 
-bw_peer endpoint_find(struct bw_ep *ep, struct bw_ep *other)
+bw_peer_no endpoint_find(struct bw_ep *ep, struct bw_ep *other)
 {
 	struct bw_addr addr;
-	bw_peer peer;
+	bw_peer_no peer;
 
 	bw_ep_addr(other, &addr);
 	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);

@@ -12,7 +12,7 @@
 struct told {
 	uint64_t messages, sents, pulleds, downs;
 	int status; /* of the last sent, pulled or down */
-	bw_peer peer;
+	bw_peer_no peer;
 	struct bw_rndv rndv; /* of the last envelope */
 	uint64_t len;	     /* of the last message, or pull */
 	uint64_t asked;	     /* calls of place() */
@@ -23,7 +23,7 @@ struct told {
 struct bw_ep *endpoint_open(const char *links, struct told *told);
 
 /* The number of `other` at ep. */
-bw_peer endpoint_find(struct bw_ep *ep, struct bw_ep *other);
+bw_peer_no endpoint_find(struct bw_ep *ep, struct bw_ep *other);
 
 /* Both make rounds until *counter is `value`; failure ends the test. */
 void endpoint_await(struct bw_ep *one, struct bw_ep *other, const uint64_t *counter,

@@ -43,12 +43,15 @@ def _verdicts(tests: tuple[str, ...]) -> dict[str, str]:
             *(
                 "env",
                 f"{INSIDE}=1",
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD=1",  # what they load takes long under emulation
                 sys.executable,
                 "-P",
                 "-m",
                 "pytest",
                 "-p",
                 "no:cacheprovider",
+                "-p",
+                "pytest_timeout",
             ),
             *("-c", str(root / "tools" / "pyproject.toml"), f"--junitxml={report}"),
             *(f"{root}/tests/user/test_user_links.py::{each}" for each in tests),

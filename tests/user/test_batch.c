@@ -3,7 +3,7 @@
  * Batches of frames on a socket whose other end is the test: what is collected arrives once, in
  * order and as it was, however often the kernel has no room.
  */
-#include "batch.h"
+#include "link/batch.h"
 #include "buffer.h"
 
 #include <errno.h>

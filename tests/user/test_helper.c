@@ -26,7 +26,7 @@
 #define ACQUAINTED_MS 5
 
 static struct bw_ep *a, *b;
-static bw_peer to_b;
+static bw_peer_no to_b;
 static _Atomic uint32_t ended, arrived;
 static _Atomic bool slow_handler, in_handler;
 
@@ -49,7 +49,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 }
 

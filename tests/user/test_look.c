@@ -195,29 +195,130 @@ static void look__is_not_made_while_a_round_has_work(void **state)
 	assert_int_equal(looks(), BW_LOOKS);
 }
 
-/* Peers in shared memory are looked at by rounds. */
-static void look__is_not_made_beside_local_peers(void **state)
+/* The calls that follow one another with no more than a look, after which a round is due: at once,
+ * or when something has come. */
+static int looks_until_round(void)
+{
+	uint32_t turn = bw_lock_turn(&ep->lock);
+	int n = 0;
+
+	for (;; n++) {
+		bw_progress(ep);
+		if (bw_lock_turn(&ep->lock) != turn)
+			return n;
+	}
+}
+
+/* Looks follow a round; once in a while the helper has the lock between. */
+static void await_looks(void)
+{
+	int n = 0;
+
+	for (int tries = 0; n < BW_LOOKS && tries < 1000; tries++) {
+		looks_until_round();
+		n = looks_until_round();
+	}
+	assert_int_equal(n, BW_LOOKS);
+}
+
+/* A record of a peer in shared memory ends looks at once; so does its death, now and then. */
+static void look__sees_a_record_of_a_local_peer(void **state)
 {
 	struct told other_told;
 	struct bw_ep *alone = ep, *other;
-	bw_peer peer;
+	bw_peer_no peer, back;
 
 	ep = endpoint_open("local", &told);
 	other = endpoint_open("local", &other_told);
-	open_ring(&ep->packet[0]);
-	ep->packets = 1;
-	ep->has_packet = true;
-	rest();
-	assert_int_equal(looks(), BW_LOOKS);
+	peer = endpoint_find(ep, other);
+	back = endpoint_find(other, ep);
+	assert_int_equal(bw_send(ep, peer, 1, 1, 1, "word", 4, 0, NULL), 1);
+	endpoint_await(ep, other, &other_told.messages, 1);
+	for (int i = 0; i < 20; i++) {
+		await_looks();
+		assert_int_equal(bw_send(other, back, 1, 1, 1, "word", 4, 0, NULL), 1);
+		assert_int_equal(bw_progress(ep), 1);
+	}
+	/* Looks at the memory that it leaves find nothing. */
+	await_looks();
+	assert_int_equal(ep->look.peers, 1);
+	bw_ep_close(other, 0);
+	endpoint_await(ep, ep, &told.downs, 1);
+	assert_int_equal(__atomic_load_n(ep->look.record[0], __ATOMIC_RELAXED), 0);
+	bw_ep_close(ep, 0);
+	ep = alone;
+}
+
+/* Looks at the udp socket are rare, and looks take the place of rounds, while messages come from
+ * the own node; when none have come for a while udp is looked at by each round. */
+static void look__leaves_udp_out_beside_a_local_peer(void **state)
+{
+	struct told other_told;
+	struct bw_ep *alone = ep, *other;
+	int n = 0;
+
+	ep = endpoint_open("local,udp", &told);
+	other = endpoint_open("local,udp", &other_told);
+	assert_int_equal(bw_send(other, endpoint_find(other, ep), 1, 1, 1, "word", 4, 0, NULL), 1);
+	endpoint_await(ep, other, &told.messages, 1);
+	await_looks();
+	for (int i = 0; i < 100 * BW_UDP_HOT && ep->local_hot; i++)
+		looks_until_round();
+	assert_int_equal(ep->local_hot, 0);
+	for (int i = 0; i < 100; i++)
+		n += looks_until_round();
+	assert_int_equal(n, 0);
+	bw_ep_close(other, 0);
+	bw_ep_close(ep, 0);
+	ep = alone;
+}
+
+/* A program that finds a message each time must not make time stand still: deadlines and other
+ * links wait for it. */
+static void look__and_busy_rounds_read_the_clock(void **state)
+{
+	struct told other_told;
+	struct bw_ep *alone = ep, *other;
+	bw_peer_no back;
+	uint64_t since;
+
+	ep = endpoint_open("local", &told);
+	other = endpoint_open("local", &other_told);
+	back = endpoint_find(other, ep);
+	since = ep->now;
+	for (int i = 0; i < 10 * 64; i++) {
+		assert_int_equal(bw_send(other, back, 1, 1, 1, "word", 4, 0, NULL), 1);
+		endpoint_await(ep, ep, &told.messages, (unsigned int)i + 1);
+		if (i == 0)
+			since = ep->now;
+	}
+	assert_true(ep->now > since);
+	bw_ep_close(other, 0);
+	bw_ep_close(ep, 0);
+	ep = alone;
+}
+
+/* What a look cannot see: a peer that has no room, and more peers than it looks at. */
+static void look__is_not_made_while_a_local_peer_has_no_room(void **state)
+{
+	static uint8_t much[16384];
+	struct told other_told;
+	struct bw_ep *alone = ep, *other;
+	bw_peer_no peer;
+
+	ep = endpoint_open("local", &told);
+	other = endpoint_open("local", &other_told);
 	peer = endpoint_find(ep, other);
 	assert_int_equal(bw_send(ep, peer, 1, 1, 1, "word", 4, 0, NULL), 1);
 	endpoint_await(ep, other, &other_told.messages, 1);
+	await_looks();
+	bw_ep_lock(other); /* its helper takes nothing meanwhile */
+	while (bw_send(ep, peer, 1, 1, 1, much, sizeof(much), 0, NULL) == 1)
+		;
 	for (int i = 0; i < 20; i++)
-		assert_int_equal(looks(), 0);
+		assert_int_equal(looks_until_round(), 0);
+	bw_ep_unlock(other);
 	bw_ep_close(other, 0);
-	endpoint_await(ep, ep, &told.downs, 1);
-	rest();
-	assert_int_equal(looks(), BW_LOOKS);
 	bw_ep_close(ep, 0);
 	ep = alone;
 }
@@ -292,7 +393,7 @@ static void *looker(void *arg)
 			bw_packet_release(&ring);
 			atomic_store(&all, ++taken);
 		} else {
-			bw_look_allow(&look, &lock, &ring, 1);
+			bw_look_allow(&look, &lock, &ring, 1, NULL, 0);
 		}
 		bw_lock_release(&lock);
 	}
@@ -331,8 +432,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(look__is_not_made_after_a_call, setup, teardown),
 		cmocka_unit_test_setup_teardown(look__is_not_made_while_a_round_has_work, setup,
 						teardown),
-		cmocka_unit_test_setup_teardown(look__is_not_made_beside_local_peers, setup,
+		cmocka_unit_test_setup_teardown(look__sees_a_record_of_a_local_peer, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(look__leaves_udp_out_beside_a_local_peer, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(look__and_busy_rounds_read_the_clock, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(look__is_not_made_while_a_local_peer_has_no_room,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(look__does_not_stop_the_clock, setup, teardown),
 		cmocka_unit_test_setup_teardown(look__counts_in_a_row, setup_patient, teardown),
 		cmocka_unit_test_setup_teardown(look__is_not_made_by_a_child, setup, teardown),

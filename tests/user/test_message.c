@@ -3,15 +3,19 @@
 #include "endpoint.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #define CANCELED   20000
-#define COPY_BYTES 100000 /* of a message that is copied */
+#define COPY_BYTES 300000 /* of a message that is copied */
 #define COPIES	   60	  /* more than may wait at a time for one peer */
 
 #define EAGER 8192 /* bytes of a message that is copied and sent at once */
@@ -19,8 +23,26 @@
 
 static struct bw_ep *a, *b, *deaf;
 static struct told at_a, at_b, at_deaf;
-static bw_peer to_b, to_deaf;
+static bw_peer_no to_b, to_deaf;
 static uint8_t from[COPY_BYTES], to[COPY_BYTES];
+
+static bool clock_stands; /* so that nothing is sent again for want of an answer */
+
+/* In place of the C library's. */
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	static struct timespec last;
+
+	if (clock == CLOCK_MONOTONIC && clock_stands) {
+		*t = last;
+		return 0;
+	}
+	if (syscall(SYS_clock_gettime, clock, t))
+		return -1;
+	if (clock == CLOCK_MONOTONIC)
+		last = *t;
+	return 0;
+}
 
 static int open_both(const char *links)
 {
@@ -54,6 +76,7 @@ static int open_udp(void **state)
 
 static int close_both(void **state)
 {
+	clock_stands = false;
 	bw_ep_close(a, BW_S);
 	if (b)
 		bw_ep_close(b, BW_S);
@@ -157,6 +180,34 @@ static void copies__for_a_dead_peer_are_given_up(void **state)
 	assert_int_equal(at_a.sents, 1); /* but for the first one nobody hears of their end */
 }
 
+/* A dead peer has no way any more, and says so whatever is asked of it. */
+static void dead__peers_are_asked_in_vain(void **state)
+{
+	bw_ep_close(b, 0);
+	b = NULL;
+	endpoint_await(a, a, &at_a.downs, 1);
+	assert_int_equal(bw_eager_max(a, to_b), a->eager_max);
+	assert_int_equal(bw_send(a, to_b, 1, 1, 1, from, 1, 0, NULL), at_a.status);
+	assert_int_equal(bw_read(a, to_b, 1, 0, to, 1, to), at_a.status);
+	assert_int_equal(bw_pull(a, to_b, &(struct bw_rndv){{0}}, to, 1, to), at_a.status);
+	assert_int_equal(bw_pull_cancel(a, to_b, to), -ENOENT);
+}
+
+/* What is no envelope of this peer, or came by a way that does not lead to it, cannot be pulled. */
+static void pull__needs_the_way_that_the_envelope_came(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+
+	for (uint64_t kind = 0; kind < 6; kind++) {
+		struct bw_rndv rndv = {{0}};
+
+		rndv.word[BW_RNDV_KIND] = kind;
+		if (kind != (p->local ? BW_RNDV_LOCAL : BW_RNDV_ENGINE))
+			assert_int_equal(bw_pull(a, to_b, &rndv, to, 1, to), -EINVAL);
+	}
+	assert_int_equal(at_a.pulleds, 0);
+}
+
 /* b gives up a pull of what a has offered, `rounds` rounds after it began: what comes of it later
  * goes nowhere, and a is released all the same. */
 static void give_up_a_pull(int rounds)
@@ -188,6 +239,42 @@ static void cancel__of_a_pull_before_it_begins(void **state)
 static void cancel__of_a_pull_under_way(void **state)
 {
 	give_up_a_pull(5);
+}
+
+/* One that was acknowledged is handed over only if all before it are: they are told in their order,
+ * whether or not somebody wants to hear of the one that was lost. */
+static void handed__is_told_behind_what_was_lost(void **state)
+{
+	struct bw_remote *p = bw_remote_get(&a->remotes, to_b);
+	uint64_t told = at_a.sents, messages = at_b.messages, ends;
+	uint8_t frame[2048];
+	int result;
+
+	for (int quiet = 0; quiet < 2; quiet++) {
+		struct pollfd fd = {.fd = b->udp.socket[0].fd, .events = POLLIN};
+
+		clock_stands = true;
+		result = bw_send(a, to_b, 1, 1, 1, "lost", 4, quiet ? 0 : BW_SEND_HANDED, &told);
+		assert_int_equal(result, quiet);
+		assert_int_equal(poll(&fd, 1, SOON_MS), 1);
+		assert_true(recv(fd.fd, frame, sizeof(frame), 0) > 0);
+		assert_int_equal(bw_send(a, to_b, 1, 1, 1, "word", 4, BW_SEND_HANDED, &told), 0);
+		while (p->sent_last->use != BW_BUFFER_ENDED) {
+			bw_progress(b);
+			bw_progress(a);
+		}
+		assert_int_equal(p->sent->use, BW_BUFFER_COPY);
+		assert_int_equal(at_a.sents, told);
+		assert_int_equal(at_b.messages, messages);
+		clock_stands = false;
+		ends = quiet ? 1 : 2;
+		endpoint_await(a, b, &at_a.sents, told + ends);
+		assert_int_equal(at_b.messages, messages + 2);
+		assert_null(p->sent);
+		assert_int_equal(a->copied, 0);
+		told += ends;
+		messages += 2;
+	}
 }
 
 /* Beside a and b one that has made contact, and does nothing since. */
@@ -281,11 +368,21 @@ int main(void)
 						close_both),
 		cmocka_unit_test_setup_teardown(copies__for_a_dead_peer_are_given_up, open_udp,
 						close_both),
+		cmocka_unit_test_setup_teardown(dead__peers_are_asked_in_vain, open_local,
+						close_both),
+		cmocka_unit_test_setup_teardown(dead__peers_are_asked_in_vain, open_udp,
+						close_both),
+		cmocka_unit_test_setup_teardown(pull__needs_the_way_that_the_envelope_came,
+						open_local, close_both),
+		cmocka_unit_test_setup_teardown(pull__needs_the_way_that_the_envelope_came,
+						open_udp, close_both),
 		cmocka_unit_test_setup_teardown(cancel__of_a_pull_before_it_begins, open_local,
 						close_both),
 		cmocka_unit_test_setup_teardown(cancel__of_a_pull_under_way, open_local_by_ring,
 						close_both),
 		cmocka_unit_test_setup_teardown(cancel__of_a_pull_under_way, open_udp, close_both),
+		cmocka_unit_test_setup_teardown(handed__is_told_behind_what_was_lost, open_udp,
+						close_both),
 		cmocka_unit_test_setup_teardown(eager__one_without_credit_leaves_room_for_others,
 						open_udp_with_one_deaf, close_all),
 		cmocka_unit_test_setup_teardown(eager__messages_of_nothing_are_counted,

@@ -4,7 +4,7 @@
  * the kernel: it fills a ring of few slots in blocks that the slots do not fill, so that no
  * privilege is needed.
  */
-#include "packet.h"
+#include "link/packet/packet.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -70,6 +70,7 @@ static struct bw_event up(uint32_t n, const char *name)
 
 	strncpy(ev.name, name, BW_NAME_MAX);
 	ev.from.link = BW_LINK_NO_UDP;
+	ev.from.len = 6;
 	bw_remote_event(ep, &ev);
 	return ev;
 }
@@ -164,7 +165,7 @@ static void stranger__leaves_nothing_behind(void **state)
 static void number__of_a_known_peer_stays(void **state)
 {
 	struct bw_event known[100];
-	bw_peer number[100];
+	bw_peer_no number[100];
 
 	for (uint32_t i = 0; i < 100; i++) {
 		refuse(up(1000 + i, "stranger"), BW_DOWN_REFUSED);
@@ -247,7 +248,7 @@ static void address__of_another_cluster_is_refused(void **state)
 {
 	struct bw_addr_fields a = ep->self;
 	struct bw_addr addr;
-	bw_peer peer;
+	bw_peer_no peer;
 
 	a.inc++;
 	a.cluster++;

@@ -17,14 +17,14 @@
 #define FEW	5      /* of them may be probed for, and come along with others */
 #define BURST	20     /* messages on their way at a time */
 #define LONG	20000  /* bytes: several frames */
-#define FETCHED 100000 /* bytes: too long for that */
+#define FETCHED 300000 /* bytes: too long for that */
 
 /* Of n messages; a few come along with others, after a probe. */
 #define MOST(n) ((n) / 10 * 9)
 
 struct side {
 	struct bw_ep *ep;
-	bw_peer other;
+	bw_peer_no other;
 	uint64_t messages, sents, downs;
 	uint64_t within;       /* messages taken within rx() */
 	uint64_t last;	       /* imm of the last message */
@@ -66,7 +66,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 	struct side *s = arg;
 

@@ -3,7 +3,7 @@
  * The socket of the udp link, on an address of the loopback network that nobody else uses: ports,
  * addresses, marks of congestion, closed ports and what the kernel had no room for.
  */
-#include "udp.h"
+#include "link/udp/udp.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -25,12 +25,13 @@
 static struct bw_udp a, b;
 static struct bw_env env;
 static struct bw_iface iface;
+static union bw_name name;
 
 static int open_on(struct bw_udp *u)
 {
 	const char *why;
 
-	return bw_udp_open(u, &env, &iface, ENGINE, &why);
+	return bw_udp_open(u, &env, &iface, &name, ENGINE, &why);
 }
 
 static int setup(void **state)
@@ -38,7 +39,8 @@ static int setup(void **state)
 	env = (struct bw_env){.udp_lo = LO, .udp_hi = LO + 99};
 	/* 127.x.y.z: of this process alone. */
 	iface = (struct bw_iface){.mtu = 65536};
-	iface.address.s_addr = htonl(0x7F800000u | ((uint32_t)getpid() & 0x7FFFFF));
+	name.in.sin_family = AF_INET;
+	name.in.sin_addr.s_addr = htonl(0x7F800000u | ((uint32_t)getpid() & 0x7FFFFF));
 	assert_int_equal(open_on(&a), 0);
 	assert_int_equal(open_on(&b), 0);
 	return 0;
@@ -67,7 +69,7 @@ static struct bw_tx_frame hello(const struct bw_udp *to, uint16_t engine, uint32
 	struct bw_hello body = {.node = 1, .inc = 1, .conn = 99, .nonce = number};
 
 	f.len = f.head_len;
-	bw_udp_link_addr(&f.to, to->address, to->port);
+	bw_name_to_link(&f.to, &to->name);
 	memcpy(f.head, &hdr, sizeof(hdr));
 	memcpy((uint8_t *)f.head + sizeof(hdr), &body, sizeof(body));
 	return f;
@@ -79,12 +81,12 @@ static void send_hello(struct bw_udp *from, const struct bw_udp *to, uint16_t en
 	struct bw_tx_frame f = hello(to, engine, number);
 
 	assert_true(bw_udp_add(from, &f));
-	assert_true(bw_batch_flush(from->batch, from->fd, 1));
+	assert_true(bw_udp_flush(from, 1));
 }
 
 static short await(const struct bw_udp *u, short events)
 {
-	struct pollfd fd = {.fd = u->fd, .events = events};
+	struct pollfd fd = {.fd = u->socket[0].fd, .events = events};
 
 	assert_int_equal(poll(&fd, 1, SOON_MS), 1);
 	return fd.revents;
@@ -133,7 +135,7 @@ static void datagram__comes_from_its_sender(void **state)
 
 	send_hello(&a, &b, ENGINE, 11);
 	assert_int_equal(take(&b, &f), 11);
-	bw_udp_link_addr(&sender, a.address, a.port);
+	bw_name_to_link(&sender, &a.name);
 	assert_memory_equal(&f.from, &sender, sizeof(sender));
 	assert_false(f.mark);
 	assert_int_equal(a.count.tx_frames, 1);
@@ -147,7 +149,8 @@ static void mark__is_that_of_congestion(void **state)
 	struct bw_rx_frame f;
 
 	for (int tos = 0; tos < 4; tos++) {
-		assert_int_equal(setsockopt(a.fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)), 0);
+		assert_int_equal(setsockopt(a.socket[0].fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)),
+				 0);
 		send_hello(&a, &b, ENGINE, (uint32_t)tos);
 		assert_int_equal(take(&b, &f), tos);
 		assert_int_equal(f.mark, tos == 3);
@@ -186,7 +189,7 @@ static void port__that_is_closed_is_a_refusal(void **state)
 	struct bw_rx_frame f;
 	struct bw_udp gone = b;
 
-	bw_udp_link_addr(&who, b.address, b.port);
+	bw_name_to_link(&who, &b.name);
 	bw_udp_close(&b);
 	send_hello(&a, &gone, ENGINE, 1);
 	assert_true(await(&a, 0) & POLLERR);
@@ -205,7 +208,7 @@ static void port__that_is_closed_is_told_where_sending_met_it(void **state)
 	struct bw_rx_frame f;
 	struct bw_udp gone = b;
 
-	bw_udp_link_addr(&who, b.address, b.port);
+	bw_name_to_link(&who, &b.name);
 	bw_udp_close(&b);
 	send_hello(&a, &gone, ENGINE, 1);
 	assert_true(await(&a, 0) & POLLERR);
@@ -224,7 +227,8 @@ static void overruns__are_counted_once(void **state)
 	int small = 4096, n;
 	uint32_t got = 0, sent = 0;
 
-	assert_int_equal(setsockopt(b.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(setsockopt(b.socket[0].fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)),
+			 0);
 	for (int round = 0; round < 3; round++) {
 		for (int i = 0; i < OVERFLOW; i++)
 			send_hello(&a, &b, ENGINE, sent++);
@@ -240,6 +244,7 @@ static void overruns__are_counted_once(void **state)
 			if (!last)
 				send_hello(&a, &b, ENGINE, sent++);
 		}
+		bw_udp_overruns(&b);
 		assert_int_equal(got + b.count.rx_overruns, sent);
 	}
 	assert_true(b.count.rx_overruns > OVERFLOW);

@@ -5,11 +5,10 @@
  * calls go through this file, which looks at them, makes them fail and makes answers up.
  */
 #include "buffer.h"
-#include "udp.h"
+#include "link/udp/udp.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <netinet/udp.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -32,6 +31,7 @@
 static struct bw_udp a, b, c;
 static struct bw_env env;
 static struct bw_iface iface;
+static union bw_name name;
 static uint8_t payload[BW_BATCH_FRAMES][JUMBO];
 
 /* What the calls of one test were: of each message its frames by the row's length. */
@@ -43,9 +43,8 @@ static struct {
 	int fail;		/* with this errno a call fails whose first message is a row, */
 	int spare;		/* but not before so many calls */
 	unsigned int at_most;	/* messages that the kernel takes of one call; 0: any number */
-	const uint8_t *made_up; /* what the next recvmmsg() brings, and its lengths */
+	const uint8_t *made_up; /* what the next recvmmsg() brings, and its length */
 	uint32_t made_up_len;
-	int made_up_cut;
 } spy;
 
 static long real(long number, const long *v)
@@ -91,21 +90,17 @@ static long spied_sendmmsg(long *v)
 	return n;
 }
 
-/* One datagram, and the length at which to cut it. */
+/* One datagram. */
 static long spied_recvmmsg(long *v)
 {
 	struct mmsghdr *m = (struct mmsghdr *)v[1];
-	struct cmsghdr *told = m->msg_hdr.msg_control;
 
 	if (!spy.made_up)
 		return real(SYS_recvmmsg, v);
 	assert_true(m->msg_hdr.msg_iov->iov_len >= spy.made_up_len);
-	assert_true(m->msg_hdr.msg_controllen >= CMSG_SPACE(sizeof(int)));
 	memcpy(m->msg_hdr.msg_iov->iov_base, spy.made_up, spy.made_up_len);
 	m->msg_len = spy.made_up_len;
-	*told = (struct cmsghdr){CMSG_LEN(sizeof(int)), IPPROTO_UDP, UDP_GRO};
-	memcpy(CMSG_DATA(told), &spy.made_up_cut, sizeof(int));
-	m->msg_hdr.msg_controllen = CMSG_SPACE(sizeof(int));
+	m->msg_hdr.msg_controllen = 0;
 	spy.made_up = NULL;
 	return 1;
 }
@@ -133,10 +128,11 @@ static int setup(void **state)
 	env = (struct bw_env){.udp_lo = LO, .udp_hi = LO + 99, .udp_offload = true};
 	/* 127.x.y.z: of this process alone. */
 	iface = (struct bw_iface){.mtu = 9000};
-	iface.address.s_addr = htonl(0x7F800000u | ((uint32_t)getpid() & 0x7FFFFF));
-	assert_int_equal(bw_udp_open(&a, &env, &iface, ENGINE, &why), 0);
-	assert_int_equal(bw_udp_open(&b, &env, &iface, ENGINE, &why), 0);
-	assert_int_equal(bw_udp_open(&c, &env, &iface, ENGINE, &why), 0);
+	name.in.sin_family = AF_INET;
+	name.in.sin_addr.s_addr = htonl(0x7F800000u | ((uint32_t)getpid() & 0x7FFFFF));
+	assert_int_equal(bw_udp_open(&a, &env, &iface, &name, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&b, &env, &iface, &name, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&c, &env, &iface, &name, ENGINE, &why), 0);
 	return 0;
 }
 
@@ -151,7 +147,10 @@ static int teardown(void **state)
 /* A frame of so many bytes, all of whose payload is its number, from the test's memory. */
 static void add(const struct bw_udp *to, uint8_t number, uint32_t len)
 {
-	struct bw_hdr hdr = {.magic = BW_MAGIC, .version = BW_VERSION, .dst_engine = ENGINE};
+	struct bw_hdr hdr = {.magic = BW_MAGIC,
+			     .version = BW_VERSION,
+			     .dst_engine = ENGINE,
+			     .len = (uint16_t)(len - HEAD)};
 	struct bw_tx_frame f = {.head_len = HEAD, .len = len, .segments = 1};
 	struct bw_buffer buffer = {.data = payload[number]};
 
@@ -160,13 +159,13 @@ static void add(const struct bw_udp *to, uint8_t number, uint32_t len)
 	f.segment[0].head_end = HEAD;
 	f.segment[0].len = len - HEAD;
 	f.segment[0].buf = bw_buffer_cookie(&buffer);
-	bw_udp_link_addr(&f.to, to->address, to->port);
+	bw_name_to_link(&f.to, &to->name);
 	assert_true(bw_udp_add(&a, &f));
 }
 
 static void flush(void)
 {
-	assert_true(bw_batch_flush(a.batch, a.fd, 1));
+	assert_true(bw_udp_flush(&a, 1));
 	assert_int_equal(a.batch->count, 0);
 }
 
@@ -176,7 +175,7 @@ static void assert_come(struct bw_udp *u, uint8_t first, uint8_t last, uint32_t 
 	struct bw_rx_frame f;
 
 	while (first <= last) {
-		struct pollfd fd = {.fd = u->fd, .events = POLLIN};
+		struct pollfd fd = {.fd = u->socket[0].fd, .events = POLLIN};
 
 		assert_int_equal(poll(&fd, 1, SOON_MS), 1);
 		assert_true(bw_udp_receive(u) > 0);
@@ -277,7 +276,7 @@ static void row__is_for_one_peer(void **state)
 	a.batch->slot[1].to = a.batch->slot[0].to;
 	add(&b, 0, 1472);
 	add(&b, 1, 1472);
-	a.batch->slot[1].to.sin_addr.s_addr ^= htonl(1);
+	a.batch->slot[1].to.in.sin_addr.s_addr ^= htonl(1);
 	flush();
 	assert_int_equal(spy.messages, 6);
 	assert_come(&b, 0, 0, 1472);
@@ -343,7 +342,7 @@ static void row__is_kept_without_room(void **state)
 	spy.fail = EAGAIN;
 	for (uint8_t n = 0; n < 20; n++)
 		add(&b, n, JUMBO);
-	assert_false(bw_batch_flush(a.batch, a.fd, 1));
+	assert_false(bw_udp_flush(&a, 1));
 	memset(payload, 0xEE, sizeof(payload));
 	assert_int_equal(a.batch->done, 7);
 	flush();
@@ -361,9 +360,9 @@ static void offload__can_be_switched_off(void **state)
 	bw_udp_close(&a);
 	bw_udp_close(&b);
 	env.udp_offload = false;
-	assert_int_equal(bw_udp_open(&a, &env, &iface, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&a, &env, &iface, &name, ENGINE, &why), 0);
 	env.udp_offload = true;
-	assert_int_equal(bw_udp_open(&b, &env, &iface, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&b, &env, &iface, &name, ENGINE, &why), 0);
 	for (uint8_t n = 0; n < 10; n++)
 		add(&b, n, 1472);
 	flush();
@@ -381,23 +380,25 @@ static void offload__can_be_switched_off(void **state)
 	assert_int_equal(a.batch->rows, 1);
 	assert_come(&b, 0, 9, 1472);
 	assert_int_equal(b.rx_rows, 0);
-	assert_int_equal(bw_udp_open(&c, &env, &iface, ENGINE, &why), 0);
+	assert_int_equal(bw_udp_open(&c, &env, &iface, &name, ENGINE, &why), 0);
 }
 
-/* What the kernel delivers, cut at this length: how many frames, each where the engine can read it.
- */
-static int frames_of(uint32_t len, int cut)
+/* A datagram of frames that claim to be `claim` bytes long and are `size` bytes apart, the last one
+ * up to its end: how many are found, each where the engine can read it. */
+static int frames_of(uint32_t len, uint32_t claim, uint32_t size)
 {
 	static uint8_t bytes[BW_UDP_ROW];
+	struct bw_hdr hdr = {.magic = BW_MAGIC, .len = (uint16_t)(claim - HEAD)};
 	struct bw_rx_frame f;
 	uint32_t at = 0;
 	int n = 0;
 
 	for (uint32_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(i * 7 + i / 251);
+	for (uint32_t i = 0; i < len; i += size)
+		memcpy(bytes + i, &hdr, bw_min_u64(HEAD, len - i));
 	spy.made_up = bytes;
 	spy.made_up_len = len;
-	spy.made_up_cut = cut;
 	assert_int_equal(bw_udp_receive(&b), 1);
 	for (; bw_udp_frame(&b, &f); n++) {
 		assert_int_equal((uintptr_t)f.head % 8, 0);
@@ -411,23 +412,26 @@ static int frames_of(uint32_t len, int cut)
 	return n;
 }
 
-/* A virtual machine's host may say anything. */
-static void datagram__is_cut_at_lengths_that_make_sense(void **state)
+/* A sender may say anything: a frame ends where another one begins, and nowhere else. */
+static void datagram__is_cut_where_its_frames_end(void **state)
 {
-	static const int whole[] = {0, -1, INT_MIN, INT_MAX, 1, (int)HEAD - 1, 5000, 5001, 65536};
-
-	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
-		assert_int_equal(frames_of(5000, whole[i]), 1);
+	assert_int_equal(frames_of(0, HEAD, HEAD), 1);
+	assert_int_equal(frames_of(HEAD - 1, HEAD, HEAD), 1);
+	assert_int_equal(frames_of(2 * HEAD - 1, HEAD, HEAD), 1);
+	assert_int_equal(frames_of(5000, 5000, 5000), 1);
+	assert_int_equal(frames_of(5000, 1472, 5000), 1); /* padding is no frame */
+	assert_int_equal(frames_of(5000, 1472, 1480), 1);
+	assert_int_equal(frames_of(5000, HEAD + 65535, 1000), 1);
+	assert_int_equal(frames_of(5000, 4969, 4969), 1); /* no room for a header behind it */
 	assert_int_equal(b.rx_rows, 0);
-	assert_int_equal(frames_of(0, 0), 1);
-	assert_int_equal(frames_of(5000, 4999), 2);
-	assert_int_equal(frames_of(5000, 1472), 4);
-	assert_int_equal(frames_of(5000, 1000), 5);
-	assert_int_equal(frames_of(65507, (int)HEAD), (int)((65507 + HEAD - 1) / HEAD));
+	assert_int_equal(frames_of(5000, 4968, 4968), 2);
+	assert_int_equal(frames_of(5000, 1472, 1472), 4);
+	assert_int_equal(frames_of(5000, 1000, 1000), 5);
+	assert_int_equal(frames_of(65507, HEAD, HEAD), (int)(65507 / HEAD));
 	assert_int_equal(b.rx_rows, 4);
 	/* Lengths that no sender of ours chooses leave no frame where it cannot be read. */
-	for (int cut = (int)HEAD; cut < (int)HEAD + 17; cut++)
-		assert_int_equal(frames_of(3000, cut), (3000 + cut - 1) / cut);
+	for (uint32_t size = HEAD; size < HEAD + 17; size++)
+		frames_of(3000, size, size);
 }
 
 /* A router marks a row before it is cut. */
@@ -435,9 +439,9 @@ static void mark__is_that_of_all_frames(void **state)
 {
 	int tos = 3, marked = 0;
 	struct bw_rx_frame f;
-	struct pollfd fd = {.fd = b.fd, .events = POLLIN};
+	struct pollfd fd = {.fd = b.socket[0].fd, .events = POLLIN};
 
-	assert_int_equal(setsockopt(a.fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)), 0);
+	assert_int_equal(setsockopt(a.socket[0].fd, IPPROTO_IP, IP_TOS, &tos, sizeof(tos)), 0);
 	for (uint8_t n = 0; n < 5; n++)
 		add(&b, n, 1472);
 	flush();
@@ -463,7 +467,7 @@ static void mtu__keeps_frames_of_rows_aligned(void **state)
 		bw_udp_close(&c);
 		iface.mtu = of[i].mtu;
 		env.mtu = of[i].cap;
-		assert_int_equal(bw_udp_open(&c, &env, &iface, ENGINE, &why), 0);
+		assert_int_equal(bw_udp_open(&c, &env, &iface, &name, ENGINE, &why), 0);
 		assert_int_equal(c.mtu, of[i].frame);
 	}
 }
@@ -483,7 +487,7 @@ int main(void)
 		TEST(row__is_done_as_a_whole),
 		TEST(row__is_kept_without_room),
 		TEST(offload__can_be_switched_off),
-		TEST(datagram__is_cut_at_lengths_that_make_sense),
+		TEST(datagram__is_cut_where_its_frames_end),
 		TEST(mark__is_that_of_all_frames),
 		TEST(mtu__keeps_frames_of_rows_aligned),
 	};

@@ -8,7 +8,7 @@ import pytest
 import user_net
 from user_actor import ACKED, LATER, Actor, Couple, couple
 
-LENGTH = 200_000
+LENGTH = 300_000
 OPNOTSUPP, ENOENT = 95, 2
 
 

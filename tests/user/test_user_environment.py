@@ -85,7 +85,7 @@ def unprivileged(node: str, **variables: str) -> "subprocess.Popen[str]":
 
 def test_without_privilege_udp_is_used(nodes: tuple[str, str]) -> None:
     process = unprivileged(nodes[0], BEOWIRE_LOG="info", PMIX_NAMESPACE=f"{nodes[0]}-info")
-    out, complaints = process.communicate("open\nstats\n", timeout=60)
+    out, complaints = process.communicate("open\nstats\n", timeout=240)
     opened, stats = (json.loads(line) for line in out.splitlines())
     assert opened["result"] == 0
     assert stats["stats"]["interface"] == ""
@@ -94,7 +94,7 @@ def test_without_privilege_udp_is_used(nodes: tuple[str, str]) -> None:
 
 def test_without_privilege_packet_alone_fails(nodes: tuple[str, str]) -> None:
     process = unprivileged(nodes[0], BEOWIRE_LINKS="packet")
-    out, _ = process.communicate("open\n", timeout=60)
+    out, _ = process.communicate("open\n", timeout=240)
     opened = json.loads(out)
     assert opened["result"] == -13  # EACCES
     assert "CAP_NET_RAW" in opened["why"]
@@ -190,8 +190,8 @@ def test_smaller_frame_of_the_two_ends_is_used(nodes: tuple[str, str]) -> None:
 def test_checksum_can_be_left_off_by_one_side(nodes: tuple[str, str]) -> None:
     with actor(nodes[0], BEOWIRE_CHECKSUM="off") as a, actor(nodes[1]) as b:
         addr_a, addr_b = a.open(), b.open()
-        a.send(a.find(addr_b), tag=1, length=100_000, op=1)
-        b.send(b.find(addr_a), tag=2, length=100_000, op=2)
+        a.send(a.find(addr_b), tag=1, length=300_000, op=1)
+        b.send(b.find(addr_a), tag=2, length=300_000, op=2)
         assert b.expect("pulled", tag=1)["ok"]
         assert a.expect("pulled", tag=2)["ok"]
 

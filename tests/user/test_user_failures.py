@@ -82,11 +82,10 @@ def test_killed_peer_is_refused_at_once_while_another_endpoint_lives_there(
             acquaint(two)
             two.b.process.kill()
             two.b.process.wait()
-            began = time.monotonic()
             assert two.a.send(two.to_b, tag=1, length=100, flags=SYNC, op=4) == LATER
+            # The dead timeout would end it with another status.
             assert two.a.expect("sent", op=4)["status"] == REFUSED
             assert two.a.expect("down")["status"] == REFUSED
-            assert time.monotonic() - began < 30  # the dead timeout is 60 s
         assert witness.stats()["refusals_tx"] >= 1
 
 
@@ -207,5 +206,5 @@ def test_answer_to_a_peer_known_by_its_message_only(nodes: tuple[str, str]) -> N
             b.open()
             b.send(b.find(addr_a), tag=1, length=8)
             came = a.expect("message", tag=1)
-            a.send(came["peer"], tag=2, length=100_000, op=1)
+            a.send(came["peer"], tag=2, length=300_000, op=1)
             assert b.expect("pulled", tag=2)["ok"]

@@ -28,7 +28,7 @@ def test_example_is_built_by_pkg_config_and_runs(nodes: tuple[str, str], tmp_pat
     ask = ["pkg-config", "--cflags", "--libs", "beowire"]
     flags = subprocess.run(ask, env=environment, check=True, capture_output=True, text=True).stdout
     example = tmp_path / "example"
-    source = places.root() / "hosts" / "user" / "example.c"
+    source = places.root() / "programs" / "example.c"
     subprocess.run(["cc", str(source), *flags.split(), "-o", str(example)], check=True)
     library = next(tmp_path.rglob("libbeowire.so")).parent
     run = {**os.environ, "LD_LIBRARY_PATH": str(library)}
@@ -39,8 +39,8 @@ def test_example_is_built_by_pkg_config_and_runs(nodes: tuple[str, str], tmp_pat
         assert server.stdout is not None
         address = server.stdout.readline().strip()
         client = ["ip", "netns", "exec", nodes[1], str(example), address]
-        subprocess.run(client, env=run, check=True, timeout=60)
-        output, _ = server.communicate(timeout=60)
+        subprocess.run(client, env=run, check=True, timeout=240)
+        output, _ = server.communicate(timeout=240)
     finally:
         server.kill()
         server.wait()
@@ -79,7 +79,7 @@ UNLOADER = """
 static void message(void *arg, const struct bw_message *m) {}
 static void sent(void *arg, void *op, int status) {}
 static void pulled(void *arg, void *op, int status, uint64_t len) {}
-static void down(void *arg, bw_peer peer, int status) {}
+static void down(void *arg, bw_peer_no peer, int status) {}
 
 int main(int argc, char **argv)
 {

@@ -68,6 +68,48 @@ def test_named_nodes_on_loopback_use_udp(nodes: tuple[str, str]) -> None:
         prove(Couple(a, b, a.find(addr_b), b.find(addr_a)), "udp")
 
 
+@pytest.mark.parametrize("scope", ["global", "link"])
+def test_udp_over_ipv6_alone(scope: str) -> None:
+    """Nodes without IPv4; an address of one link is used only where it is named."""
+    with user_net.network() as net:
+        one, two = net.node("a"), net.node("b")
+        net.veth(one, two, ("eth0", "eth0"), 1500)
+        addresses = {}
+        for number, node in enumerate((one, two), 1):
+            ip6 = f"fd77::{number}" if scope == "global" else f"fe80::77:{number}"
+            ip(f"-n {node} addr add {ip6}/64 dev eth0 nodad")
+            addresses[node] = f"{ip6}%eth0" if scope == "link" else ""
+        links = {"BEOWIRE_LINKS": "udp"}
+        if scope == "link":
+            with actor(one, **links) as a:
+                assert "no interface has an address of IPv4" in a.open_failure()["why"]
+        named = [{**links, "BEOWIRE_UDP_ADDRESS": addresses[node]} for node in (one, two)]
+        with actor(one, "n1", **named[0]) as a, actor(two, "n2", **named[1]) as b:
+            addr_a, addr_b = a.open(), b.open()
+            both = Couple(a, b, a.find(addr_b), b.find(addr_a))
+            for _ in range(10):
+                prove(both, "udp")
+            for each in (a, b):
+                stats = each.stats()
+                assert stats["udp_connects"] == 1
+                assert stats["udp_tx_connected"] > 0
+                assert stats["udp_rx_connected"] > 0
+
+
+def test_udp_over_different_families_has_no_link_in_common() -> None:
+    with user_net.pair() as nodes:
+        for number, node in enumerate(nodes, 1):
+            ip(f"-n {node} addr add fd77::{number}/64 dev eth0 nodad")
+        links = {"BEOWIRE_LINKS": "udp"}
+        with (
+            actor(nodes[0], **links) as a,
+            actor(nodes[1], **links, BEOWIRE_UDP_ADDRESS="fd77::2") as b,
+        ):
+            a.open()
+            found = a.ask(f"peer {b.open()}", "peer")
+            assert found["result"] == -113  # EHOSTUNREACH
+
+
 def test_no_link_in_common(nodes: tuple[str, str]) -> None:
     with (
         actor(nodes[0], BEOWIRE_LINKS="packet") as a,
@@ -175,6 +217,12 @@ def test_interface_is_chosen_and_named() -> None:
         assert described(node) == "public"
         link_set(far, "public", "down")  # no carrier on the other end
         wait_until("no carrier", lambda: described(node) == "plain")
+        link_set(far, "public", "up")
+        # An interface has its carrier at once, and "is running" up to a second later.
+        for _ in range(3):
+            link_set(node, "public", "down")
+            link_set(node, "public", "up")
+            assert described(node) == "public"
 
 
 def test_wrong_interface_lists_what_there_is(nodes: tuple[str, str]) -> None:

@@ -236,7 +236,7 @@ static void arm__is_refused_while_events_wait(void **state)
 }
 
 static struct bw_ep *asker;
-static bw_peer to_ep;
+static bw_peer_no to_ep;
 
 static void *send_later(void *arg)
 {

@@ -92,7 +92,7 @@ static void send_one(void)
 {
 	struct bw_addr_fields fields = ep->self;
 	struct bw_addr addr;
-	bw_peer peer;
+	bw_peer_no peer;
 
 	fields.links = BW_LINK_PACKET;
 	fields.ethertype = ep->self.ethertype;

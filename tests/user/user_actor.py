@@ -13,7 +13,7 @@ from typing import Any
 
 from beowire import places
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 """How long an event may take before a test fails; far beyond what it does take."""
 
 NOW, LATER = 1, 0  # results of bw_send()

@@ -14,7 +14,7 @@
 enum { ECHO = 1, LONG = 2 };
 
 struct fetch {
-	bw_peer peer;
+	bw_peer_no peer;
 	uint64_t tag, imm, len;
 	uint8_t data[65536];
 };
@@ -57,7 +57,7 @@ static void pulled(void *arg, void *op, int status, uint64_t len)
 	free(f);
 }
 
-static void peer_down(void *arg, bw_peer peer, int status)
+static void peer_down(void *arg, bw_peer_no peer, int status)
 {
 	printf("down %d\n", status);
 }

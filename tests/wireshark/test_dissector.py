@@ -228,6 +228,7 @@ FLAGS = {
     "hello.features.checksum": ("BW_FEATURE_CHECKSUM", "hello.features", hello),
     "hello.features.stripe": ("BW_FEATURE_STRIPE", "hello.features", hello),
     "hello.features.echo": ("BW_FEATURE_ECHO", "hello.features", hello),
+    "hello.features.long": ("BW_FEATURE_LONG", "hello.features", hello),
     "ackblk.flags.pressure": ("BW_ACKBLK_PRESSURE", "ackblk.flags", ack),
     "ackblk.flags.no_ack": ("BW_ACKBLK_NO_ACK", "ackblk.flags", ack),
 }

@@ -83,7 +83,7 @@ def strangers(echo: Path) -> Iterator[Pair]:
         yield Pair(second, process, process.stdout)
         second.close()
         process.stdin.close()
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=WAIT_S) == 0
 
 
 @pytest.fixture

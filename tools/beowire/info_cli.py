@@ -18,7 +18,7 @@ def info(
     port: Annotated[int | None, typer.Option(help="The port to listen on.")] = None,
 ) -> None:
     """Show the links usable here, and why the others are not."""
-    program = str(places.product("hosts/user/beowire-info"))
+    program = str(places.product("programs/beowire-info"))
     arguments = [program]
     if as_json:
         arguments.append("--json")

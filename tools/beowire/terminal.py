@@ -1,26 +1,49 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Where text for people goes: results to stdout, remarks and errors to stderr."""
+"""Where text for people goes: results to stdout, remarks and errors to stderr.
 
+Much of it was written by others: by nodes that were asked, in files that were handed in. So it is
+text and nothing else, neither commands to the terminal nor to the library that lays it out.
+"""
+
+import re
 import sys
 from functools import cache
+from typing import Any
 
 from rich.console import Console
+from rich.text import Text
 
 _WIDTH_OF_FILES = 132
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Of ECMA-48, C0 but for tabs and ends of lines, and C1."""
+
+
+def printable(text: str) -> str:
+    """The text with a question mark in place of each control character."""
+    return _CONTROL.sub("?", text)
+
+
+class _Plain(Console):
+    """Prints strings as they are, with no control characters but its own."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **settings)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable(text), **options)
 
 
 @cache
 def out() -> Console:
     """Results; where there is no terminal, tables are as wide as they need."""
-    width = None if sys.stdout.isatty() else _WIDTH_OF_FILES
-    return Console(highlight=False, width=width)
+    return _Plain(width=None if sys.stdout.isatty() else _WIDTH_OF_FILES)
 
 
 @cache
 def err() -> Console:
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return _Plain(stderr=True, soft_wrap=True)
 
 
 def note(text: str) -> None:
     """A remark beside the result."""
-    err().print(f"beowire: {text}", markup=False)
+    err().print(f"beowire: {text}")

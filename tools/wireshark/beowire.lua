@@ -235,6 +235,7 @@ local hello_features = bits("hello.features", 64, {
 	{ "checksum", "Payload checksums", 0x1 },
 	{ "stripe", "Data of one pull by several paths", 0x2 },
 	{ "echo", "Nonces are echoed", 0x4 },
+	{ "long", "Long messages are taken", 0x8 },
 })
 local ackblk_flags = bits("ackblk.flags", 16, {
 	{ "pressure", "Send envelopes only", 0x1 },

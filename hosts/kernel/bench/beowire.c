@@ -9,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "../beowire_socket.h"
+#include "beowire_socket.h"
 #include "bench.h"
 
 #define BUSY_US 1000000 /* longer than any wait, so that nobody sleeps */

@@ -400,7 +400,6 @@ void instance_frame(struct instance *in, const struct beowire_record *record)
 		.head = record + 1,
 		.head_len = record->bytes,
 		.len = record->bytes,
-		.mark = record->frame.mark,
 	};
 
 	if (link < 0)

@@ -55,9 +55,11 @@ for each in a b c d; do
 done
 inside a "$programs/beowire-info" >"$out/after" 2>&1 || true
 inside a "$programs/beowire-attach" eth0 nothere >"$out/attach" 2>&1 || true
-# Nobody's group may not open the module's sockets, and it may send no raw frames either.
+# Nobody's group may not open the module's sockets, and it may send no raw frames either. The build
+# may lie where nobody may read.
+install -m 755 "$programs/beowire-info" /tmp
 inside a setpriv --reuid 65534 --regid 65534 --clear-groups env BEOWIRE_LOG=info \
-	"$programs/beowire-info" >"$out/nobody" 2>&1 || true
+	/tmp/beowire-info >"$out/nobody" 2>&1 || true
 
 for program in "$@"; do
 	name=$(basename "$program")

@@ -29,7 +29,7 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 }
 
-static void on_down(void *arg, bw_peer peer, int status)
+static void on_down(void *arg, bw_peer_no peer, int status)
 {
 }
 
@@ -51,7 +51,7 @@ static int run(struct bw_ep *from, struct bw_ep *to)
 {
 	static char text[BYTES];
 	struct bw_addr addr;
-	bw_peer peer;
+	bw_peer_no peer;
 	int sent = 0, r;
 
 	bw_ep_addr(to, &addr);

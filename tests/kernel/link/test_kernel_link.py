@@ -56,7 +56,7 @@ def run() -> Told:
             name,
             str(LIMIT_S),
             str(places.provider_dir()),
-            str(places.product("hosts/user/beowire-attach").parent),
+            str(places.product("programs/beowire-attach").parent),
             str(places.product("tests/kernel/link_room")),
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]

@@ -67,7 +67,7 @@ def test_a_full_queue_of_the_interface_costs_no_frame() -> None:
 
 def test_endpoints_of_user_space_beside_the_module() -> None:
     words = [str(HERE / "beside.sh"), str(places.product("tests/kernel/wire/exchange"))]
-    words.append(str(places.product("hosts/user/beowire-pingpong")))
+    words.append(str(places.product("programs/beowire-pingpong")))
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as stats:
         _, text = run([*words, stats], several.Network(2), [Path(stats)])
         told = [json.loads(each.read_text()) for each in Path(stats).glob("*.json")]

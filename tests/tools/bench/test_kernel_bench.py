@@ -123,6 +123,11 @@ def test_growth_is_what_remains_without_the_bulk_and_without_the_trip() -> None:
     assert everything.ratio is None
     assert own.ratio is not None
     assert own.ratio.value == pytest.approx(0.25)
+    records["transport=raw,wait=one,bytes=1,bulk=1000"] = record(5085, 5095)
+    _, none = kernel.evaluate(figure, records)
+    assert none.ratio is not None
+    assert none.ratio.value == pytest.approx(-5 / 200)
+    assert "too few rounds for an interval" in str(none.ratio)
 
 
 def test_rows_are_told_per_message_and_copies_per_byte() -> None:

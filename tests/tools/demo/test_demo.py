@@ -2,6 +2,7 @@
 """The whole demonstration, as a newcomer runs it."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,4 +18,10 @@ def test_the_demonstration(tmp_path: Path) -> None:
     assert done.output.count("Beowire, ") >= comparison.FRAMES_SHOWN  # as tshark names a frame
     for shown in ("What carried the messages", "computed identical results", "Rank 2 was killed"):
         assert shown in done.output
-    assert json.loads(figures.read_text())
+    found = json.loads(figures.read_text())
+    cells = {(each["figure"], each["link"], each["bytes"]) for each in found["cells"]}
+    links = ("raw", "udp") if found["lab"]["mode"] != "loopback" else ("udp",)
+    assert cells == set(product(comparison.MATRIX.figures, links, comparison.MATRIX.sizes))
+    for each in found["cells"]:
+        told = f"{each['ratio']:.2f} {each['verdict']}"
+        assert told in done.output, each

@@ -140,6 +140,12 @@ def _losing(world: World) -> None:
     world.run_there(plant)
 
 
+def _same_address() -> None:
+    with IPRoute() as route:
+        index = route.link_lookup(ifname="n1")[0]
+        route.addr("add", index=index, address="10.9.9.1", prefixlen=24)
+
+
 def _held_back() -> None:
     with IPRoute() as route:
         index = route.link_lookup(ifname="n0")[0]
@@ -272,6 +278,12 @@ _fault(
     "qdisc.limit", lambda world: world.run(_short_queue), touches="qdisc.shaping", goals=_CLUSTER
 )
 _fault("path.loss", _losing, touches="carrier")
+_fault(
+    "path.holders",
+    lambda world: world.run_there(_same_address),
+    touches="carrier",
+    also=("path.mtu",),
+)
 _fault("path.echo", _sysctl("ipv4/icmp_echo_ignore_all", "1"))
 _fault("path.metrics", lambda world: world.run(_held_back), touches="carrier link.mtu")
 _fault(

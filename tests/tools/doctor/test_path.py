@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from beowire import ethtool
-from beowire.doctor import answers, facts, probe
+from beowire.doctor import answers, arp, facts, probe
 from beowire.doctor.examine import State, examine
 from beowire.doctor.node import Goal, Node
 from beowire.doctor.registry import ALL
@@ -75,6 +75,40 @@ def test_no_way_to_the_peer_is_a_finding(world: World, kind: str) -> None:
     done = world.examine("path.mtu")
     (outcome,) = done.outcomes
     assert outcome.state is State.BAD, outcome
+    assert not done.troubles
+
+
+def test_an_address_that_two_interfaces_hold_is_found(world: World) -> None:
+    """The peer's, by both interfaces of a bridge's two ports as two nodes would have it."""
+
+    def second() -> str:
+        with IPRoute() as route:
+            below = route.link_lookup(ifname="n1")[0]
+            route.link("add", ifname="v1", kind="macvlan", link=below, macvlan_mode="bridge")
+            index = route.link_lookup(ifname="v1")[0]
+            route.addr("add", index=index, address=PEER, prefixlen=24)
+            route.link("set", index=index, state="up")
+            return str(next(iter(route.get_links(index))).get_attr("IFLA_ADDRESS"))
+
+    (outcome,) = world.examine("path.holders").outcomes
+    assert outcome.state is State.GOOD, outcome
+    assert f"10.9.9.1, {PEER}" in outcome.said
+    address = world.run_there(second)
+    (outcome,) = world.examine("path.holders").outcomes
+    assert outcome.state is State.BAD, outcome
+    assert address in outcome.said
+    assert "this node's" not in outcome.said
+
+
+def test_holders_that_may_not_be_asked_are_not_good(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(arp, "holders", refused)
+    done = world.examine("path.holders")
+    assert [each.state for each in done.outcomes] == [State.DENIED]
     assert not done.troubles
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What a probe makes of its measurements, on series whose truth is known."""
 
+import numpy as np
 import pytest
 from beowire.bench.samples import Ratio
 from beowire.doctor import headroom, loggp, parts
-from beowire.doctor.draws import between, estimate, of_rounds
+from beowire.doctor.draws import LEAST_ROUNDS, between, estimate, of_rounds
 from beowire.doctor.gain import HERE, THERE, Told
 from beowire.doctor.keep import helped, together
 from beowire.doctor.series import Key, Mode, Series, Transport, Wait
@@ -41,6 +42,21 @@ def test_an_interval_holds_its_value_and_scatter_widens_it() -> None:
     wide = estimate(of_rounds(_NOISE))
     assert narrow.low == narrow.value == narrow.high == 1.0
     assert wide.low < wide.value == 1.0 < wide.high
+
+
+@pytest.mark.parametrize("rounds", [LEAST_ROUNDS, 5, 7, 9])
+def test_an_interval_holds_the_truth_as_often_as_it_says(rounds: int) -> None:
+    """As drawn, without more, those of three rounds would in 75 of 100 cases."""
+    cases = 800
+    scatter = np.random.default_rng(rounds).normal(0, 0.1, size=(cases, rounds))
+    found = [estimate(of_rounds(list(each))) for each in np.exp(scatter)]
+    right = sum(each.low <= 1 <= each.high for each in found)
+    assert right > 0.925 * cases  # 0.95 but for three deviations
+
+
+def test_fewer_rounds_carry_no_interval() -> None:
+    with pytest.raises(ValueError, match="2 rounds carry no interval"):
+        of_rounds([1.0, 1.1])
 
 
 def test_what_two_quantities_have_in_common_cancels() -> None:

@@ -155,6 +155,20 @@ def test_other_damaged_answers_end_their_checks_alone(tmp_path: Path) -> None:
         assert states[name] is State.FAILED, name
 
 
+def test_a_record_of_others_gives_the_terminal_no_orders(tmp_path: Path) -> None:
+    bell, title = "a\x07", "\x1b]0;taken\x1b\\[/b] :x:"
+    tree_of(tmp_path, json.dumps([_LINK | {"name": bell, "kind": title, "txqlen": 10}]))
+    host = tmp_path / "proc" / "sys" / "kernel" / "hostname"
+    host.parent.mkdir(parents=True)
+    host.write_text(title)
+    for words in (["-v"], ["fix", "--dry-run"], ["--only", "link.mtu"]):
+        told = beowire_cli.beowire("doctor", *words, "--root", str(tmp_path))
+        assert "Traceback" not in told.errors
+        assert "a?" in told.output, words
+        for text in (told.output, told.errors):
+            assert not [each for each in text if each != "\n" and not each.isprintable()], text
+
+
 def test_a_node_without_interfaces_is_not_well(tmp_path: Path) -> None:
     source = tree_of(tmp_path, "[]")
     assert examine(Node(source, Goal.LATENCY), [ALL["link.mtu"]]).troubles

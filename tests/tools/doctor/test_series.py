@@ -79,15 +79,20 @@ def test_a_transport_that_never_works_is_named_once(answers: Answers) -> None:
     assert found.troubles == ["bare frames to peer: no raw frames"]
 
 
-def test_a_transport_that_fails_later_is_left_out_from_there(answers: Answers) -> None:
+@pytest.mark.parametrize(("calls", "bare"), [(10, set()), (12, {3})])
+def test_a_transport_that_fails_later_is_left_out_from_there(
+    calls: int, bare: set[int], answers: Answers
+) -> None:
+    """Of two rounds nothing is kept: they carry no interval."""
+
     def refuse(transport: str, call: int) -> None:
-        if transport == "packet" and call > 10:
+        if transport == "packet" and call > calls:
             raise BeowireError("a bare frame was lost")
 
     answers(refuse)
     found = measured()
     assert {len(rounds) for key, rounds in found.of.items() if key.transport != "packet"} == {4}
-    assert {len(rounds) for key, rounds in found.of.items() if key.transport == "packet"} == {2}
+    assert {len(rounds) for key, rounds in found.of.items() if key.transport == "packet"} == bare
     assert len(found.troubles) == 2
 
 

@@ -32,7 +32,7 @@ T = TypeVar("T")
 _CLONE_NEWNS = 0x0002_0000
 _CLONE_NEWNET = 0x4000_0000
 _MS_REC_PRIVATE = 0x4000 | (1 << 18)
-_PATIENCE_S = 30.0
+_PATIENCE_S = 240.0
 _libc = ctypes.CDLL(None, use_errno=True)
 
 PEER = "10.9.9.9"

@@ -59,7 +59,7 @@ def numbered(count: int, size: int = 100) -> list[bytes]:
     return [raw_frame(number.to_bytes(4, "big") + bytes(size - 4)) for number in range(count)]
 
 
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0
 
 
 def taken(made: lab.Lab) -> int:

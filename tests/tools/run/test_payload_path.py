@@ -122,3 +122,25 @@ def test_of_other_jobs_only_what_they_may_have_sent_is_no_evidence() -> None:
         path.prove(replace(RECORD, others=1), PAYLOAD + 1)
     more = {"node1": counted(2 * CARRIED), "node2": counted()}
     path.prove(replace(RECORD, nodes=more, others=1), PAYLOAD)
+
+
+_SILENT = {"tx_bytes": 0, "tx_frames": 0}
+
+
+@pytest.mark.parametrize(
+    ("record", "said"),
+    [
+        (replace(RECORD, endpoints=[]), "none of the 2 ranks used Beowire"),
+        (replace(RECORD, endpoints=[SENDER]), "1 of the 2 ranks used Beowire"),
+        (
+            replace(RECORD, endpoints=2 * [endpoint("node1", _SILENT, {})]),
+            "no rank sent another one anything",
+        ),
+        (RECORD, ""),
+        (replace(RECORD, endpoints=[], exit_status=1), ""),
+        (replace(RECORD, endpoints=[], job=Job(["program"], 2, "tcp")), ""),
+        (replace(RECORD, endpoints=[SENDER], job=Job(["program"], 1, "beowire")), ""),
+    ],
+)
+def test_ranks_that_may_have_run_alone_are_told(record: JobRecord, said: str) -> None:
+    assert path.unmet(record) == said

@@ -307,6 +307,17 @@ def test_a_job_beside_another_is_proved(job_lab: lab.Lab) -> None:
     assert alone.others == 0
 
 
+def test_a_script_of_another_mpi_is_told_of(job_lab: lab.Lab) -> None:
+    """What it loads is not known before: each rank believes that it is alone, and ends well."""
+    words = ["run", "--lab", job_lab.name, "-n", "2", "--transport", "beowire", "--", "sh", "-c"]
+    other = beowire(*words, f"exec {places.example('pi')}.mpich --precision 1e-6")
+    assert other.status == 0, other.errors
+    assert "used Beowire: a program that does not use Open MPI" in other.errors
+    own = beowire(*words, f"exec {places.example('pi')} --precision 1e-6")
+    assert own.status == 0, own.errors
+    assert "jobs of one rank" not in own.errors
+
+
 def test_jobs_count_one_another(tmp_path: Path) -> None:
     first, second, third = (tmp_path / f"job-{number}" for number in range(3))
     for each in (first, second, third, tmp_path / "job-of-the-dead"):

@@ -145,7 +145,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
     assert answer.status == 1, answer.errors
     *_, refused, times, last = answer.output.splitlines()
     assert refused.startswith("failed: tests.test_some: test_other: skipped, which it may not be")
-    assert re.fullmatch(r" +[0-9.]+ s  tests", times)
+    assert re.fullmatch(r" +[0-9.]+ s +(?:[0-9.]+|-)  tests", times)
     assert last == "1 passed, 1 failed, 1 skipped"
 
 
@@ -294,12 +294,20 @@ def test_a_choice_of_no_tests_is_a_failure(tmp_path: Path, monkeypatch: pytest.M
 def test_times_are_told_by_folder(tmp_path: Path) -> None:
     log = tmp_path / "log.xml"
     log.write_text(
-        "<testsuite><testcase classname='tests.tools.doctor.test_a' name='x' time='1.5'/>"
+        "<testsuite><testcase classname='tests.tools.doctor.test_a' name='x' time='1.5'>"
+        "<properties><property name='processor_s' value='0.25'/></properties></testcase>"
         "<testcase classname='tests.tools.doctor.test_b.TestC' name='y' time='2'/>"
         "<testcase classname='beowire' name='beowire:sim / z' time='9'/></testsuite>"
     )
     told = times.by_folder([log, tmp_path / "none.xml"])
-    assert list(told.items()) == [("suite sim", 9.0), ("tests/tools/doctor", 3.5)]
+    assert list(told.items()) == [
+        ("suite sim", times.Time(9.0)),
+        ("tests/tools/doctor", times.Time(3.5, 0.25)),
+    ]
+    assert times.table(told) == [
+        "     9.0 s        -  suite sim",
+        "     3.5 s      0.2  tests/tools/doctor",
+    ]
 
 
 def test_each_seeded_defect_has_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     place = tmp_path_factory.mktemp("told")
     other = tmp_path_factory.mktemp("other")
     (other / "given").write_text("seen\n")
-    attach = places.product("hosts/user/beowire-attach")
+    attach = places.product("programs/beowire-attach")
     steps = {
         "kernel": "uname -r",
         "private": f"echo in > {PRIVATE} && cat {PRIVATE}",
@@ -123,7 +123,7 @@ def test_who_needs_the_module_is_told_of_signatures_where_they_matter(told: Told
     assert said.endswith("\n1\n")
     assert "modprobe beowire" in said
     assert "mokutil" not in said
-    attach = str(places.product("hosts/user/beowire-attach"))
+    attach = str(places.product("programs/beowire-attach"))
     outcome, text = run("sh", "-c", f"{attach} eth0 2>&1", boot="module.sig_enforce=1")
     assert outcome.exit_status == 1
     assert "mokutil --import /var/lib/dkms/mok.pub" in text

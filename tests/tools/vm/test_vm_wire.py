@@ -16,7 +16,7 @@ from beowire_cli import beowire
 
 FRAMES = [bytes([number]) * 12 + b"\x88\xb5" + bytes(200) for number in range(200)]
 QUIET_S = 1.0
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from beowire.bench import (
     exchange,
     exchange_plot,
     exchange_tables,
+    idle_cli,
     kernel_cli,
     line_cli,
     overlap,
@@ -50,6 +51,7 @@ def check_sizes(text: str) -> None:
 
 
 app.command("apps")(apps_cli.run)
+app.command("idle")(idle_cli.run)
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
 app.command("load")(load_cli.run)

@@ -6,6 +6,7 @@ give the same output to the last bit, else the figures are not counts of instruc
 """
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -258,5 +259,6 @@ def _measured(figure: Figure, row: Row, base: list[float], records: Records) -> 
 def _ratio(rounds: list[float], base: list[float]) -> samples.Ratio:
     if min(rounds) > 0:
         return samples.ratio(rounds, base)
+    # Growth that is none, or less, has no logarithm, and so no interval.
     value = samples.percentiles(rounds)["p50"] / samples.percentiles(base)["p50"]
-    return samples.Ratio(value, value, value)
+    return samples.Ratio(value, -math.inf, math.inf)

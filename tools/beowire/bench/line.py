@@ -116,7 +116,7 @@ def check(plan: Plan) -> None:
             )
     if not plan.line.rate_bits or not plan.line.delay_ns:
         raise BeowireError("A line has a rate and a delay.", "Give --rate and --delay.")
-    places.product("hosts/user/beowire-pingpong")
+    places.product("programs/beowire-pingpong")
 
 
 def measure(plan: Plan, tell: Callable[[str], None]) -> Report:

@@ -59,7 +59,7 @@ def pingpong(
     lab: Lab, node: str, words: list[str], log: Path, variables: Mapping[str, str] = _UDP
 ) -> "subprocess.Popen[bytes]":
     """beowire-pingpong on a node, with these variables; what it says goes to `log`."""
-    program = places.product("hosts/user/beowire-pingpong")
+    program = places.product("programs/beowire-pingpong")
     with log.open("wb") as output:
         return subprocess.Popen(
             ["sh", str(lab.enter_path(node)), str(program), "--wait", "block", *words],

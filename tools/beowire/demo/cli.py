@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
+from beowire.bench.matrix import tables
 from beowire.demo import comparison
 from beowire.progress import Progress
 from beowire.run import cluster, options
@@ -76,6 +77,14 @@ def tell(result: comparison.Result, elapsed_s: int, hosts: bool) -> None:
         "A ratio is Beowire's figure over TCP's in the same round, their geometric mean with its "
         "95 % interval: below 1 is better for times, above 1 for MB/s."
     )
+    if result.cells:
+        say(
+            "\nBeowire's figure to that of the fastest software here that speaks TCP, two ranks, "
+            f"MTU {result.cells[0].key.mtu}",
+            style="bold",
+        )
+        say(tables.by_size(result.cells))
+        say("The whole matrix: ./beowire bench matrix --quick")
     if not hosts:
         say(
             "The nodes' links are virtual. Between real machines a NIC's interrupts and the wire "

@@ -10,12 +10,17 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from beowire import places
 from beowire.bench import pingpong, samples
+from beowire.bench.matrix import fill, stacks
+from beowire.bench.matrix.cells import Cell
+from beowire.bench.matrix.grid import QUICK
+from beowire.bench.matrix.nodes import Nodes
+from beowire.bench.matrix.store import Store
 from beowire.demo import capture, place
 from beowire.demo.faults import Killed, Lossy, kill_a_rank, lose_frames
 from beowire.demo.place import Place
@@ -32,6 +37,7 @@ NODES = 4
 RUN_LIMIT_S = 120.0
 FRAMES_SHOWN = 3
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "beowire")
+MATRIX = replace(QUICK, figures=("latency", "bandwidth"), links=("raw", "udp"))
 
 
 @dataclass(frozen=True)
@@ -69,9 +75,17 @@ class Result:
     answers: dict[str, str] = field(default_factory=dict)
     lab: dict[str, Any] = field(default_factory=dict)
     """The lab's own description; empty on real hosts."""
+    cells: list[Cell] = field(default_factory=list)
+    """A row of `beowire bench matrix`, between two of the nodes."""
 
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "order": "A B A B, A is TCP", "machine": pingpong.machine()}
+        """All of it; the cells as in the file of `beowire bench matrix`."""
+        return {
+            **asdict(self),
+            "cells": [cell.as_json() for cell in self.cells],
+            "order": "A B A B, A is TCP",
+            "machine": pingpong.machine(),
+        }
 
 
 def steps(hosts: bool) -> int:
@@ -96,6 +110,7 @@ def _on_made_lab(made: lab.Lab, progress: Progress) -> Result:
     result = Result(lab=status.described(made))
     with place.on_lab(cluster, NODES) as where:
         compare(where, result, progress)
+        result.cells = matrix_row(cluster, progress)
         if made.mode == "loopback":
             result.left_out = [
                 f"no raw frames ({made.reason}): the udp link on loopback addresses was used",
@@ -145,6 +160,16 @@ def compare(where: Place, result: Result, progress: Progress) -> None:
     result.answers = {program.name: outcomes[program.name, "tcp"][0].answer for program in PROGRAMS}
     if checksums(stock) != result.stock:
         raise BeowireError("A program or library changed while it was measured.")
+
+
+def matrix_row(cluster: Cluster, progress: Progress) -> list[Cell]:
+    """What `beowire bench matrix --quick` says of two nodes, of messages between two ranks."""
+    where = Nodes(replace(cluster, hosts=cluster.hosts[:2]))
+    links = MATRIX.links if not where.raw_refused else ("udp",)
+    grid = replace(MATRIX, links=links, mtus=where.mtus((), asked=False))
+    store = Store(None, where.setting)
+    fill.fill(grid, where, store, stacks.cores_of(cluster), progress)
+    return [store.cells[key] for key in grid.wanted()]
 
 
 def _turns() -> Iterator[tuple[Program, int, Transport]]:

@@ -24,7 +24,7 @@ from beowire.doctor.options import (
 from beowire.doctor.probe_cli import From, Lab, Ssh, To, enter
 from beowire.doctor.words import counted
 from beowire.errors import BeowireError
-from beowire.terminal import note, out
+from beowire.terminal import note, out, printable
 
 if TYPE_CHECKING:
     from beowire.doctor.examine import Outcome
@@ -143,10 +143,10 @@ def _show(outcomes: Iterable["Outcome"]) -> None:
 
     for each in outcomes:
         assert each.bad is not None
-        print(f"{each.subject}: {each.said}; good is {each.bad.good}")
+        print(printable(f"{each.subject}: {each.said}; good is {each.bad.good}"))
         for change in each.bad.changes:
             for line in report.change_lines(change):
-                print(f"    {line}")
+                print(printable(f"    {line}"))
 
 
 def _ask(question: str, yes: bool) -> None:
@@ -274,7 +274,7 @@ def undo_(
     if not mine:
         print("There is nothing to undo." if not unreadable else "Nothing can be undone.")
     for past in mine if every else mine[:1]:
-        print(f"{past.what} of {past.started} ({past.path})")
+        print(printable(f"{past.what} of {past.started} ({past.path})"))
         if dry_run:
             _show_undo(past)
             continue
@@ -289,7 +289,7 @@ def undo_(
 
 def _show_undo(past: "Past") -> None:
     for entry in reversed(past.entries):
-        print(f"    {entry.setting.command(entry.old)}")
+        print(printable(f"    {entry.setting.command(entry.old)}"))
 
 
 def confirm_() -> None:
@@ -347,10 +347,10 @@ def persist_(
     base = str(prefix.resolve()) if prefix else ""
     for path, text in made.files.items():
         print(f"{base}{path}:")
-        print("".join(f"    {line}\n" for line in text.splitlines()), end="")
+        print(printable("".join(f"    {line}\n" for line in text.splitlines())), end="")
     if made.left:
         print("No file holds these; let the node's start-up run them:")
-        print("".join(f"    {line}\n" for line in made.left), end="")
+        print(printable("".join(f"    {line}\n" for line in made.left)), end="")
     if dry_run or not made.files:
         return
     _ask("Write these files?", yes)

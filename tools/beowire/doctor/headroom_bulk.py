@@ -10,7 +10,7 @@ brings ends at the next one.
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from beowire.doctor.draws import between, of_rounds
+from beowire.doctor.draws import between, estimate, of_rounds
 from beowire.doctor.gain import HERE, THERE, Gain, Told, found_in, gained
 from beowire.doctor.series import Series
 
@@ -132,10 +132,8 @@ def _limits(
 
 
 def _may_hold(now: "Draws", bulk: "Draws") -> bool:
-    """The lowest that the limit can be is not above what was measured."""
-    import numpy as np
-
-    return float(np.min(now)) <= _POSSIBLE * float(bulk[0])
+    """The lowest that the limit may be is not above what was measured."""
+    return estimate(now).low <= _POSSIBLE * float(bulk[0])
 
 
 def _new_value(finding: dict[str, Any], setting: str, position: int) -> int | None:

@@ -86,7 +86,7 @@ def find(peer: str, ssh: str) -> Pair:
         cluster = replace(cluster, hosts=[peer])
     if len(cluster.hosts) != 1:
         raise BeowireError(f"{peer} is more than one node.", "Name one of them.")
-    places.product("hosts/user/beowire-pingpong")
+    places.product("programs/beowire-pingpong")
     name = cluster.hosts[0].rpartition("@")[2]
     try:
         address = str(socket.getaddrinfo(name, None, socket.AF_INET)[0][4][0])
@@ -129,7 +129,7 @@ class Server:
         )
 
     def _start(self) -> "subprocess.Popen[bytes]":
-        program = shlex.quote(str(places.product("hosts/user/beowire-pingpong")))
+        program = shlex.quote(str(places.product("programs/beowire-pingpong")))
         script = _SERVER.format(program=program, port=self.port)
         return self.pair.popen(script, there=self.there)
 
@@ -158,7 +158,7 @@ def client(server: Server, words: list[str], limit_s: float) -> dict[str, Any]:
     """The report of a run from the other node to the server. It fails when it takes longer."""
     pair = server.pair
     host = pair.address if server.there else pair.mine
-    program = str(places.product("hosts/user/beowire-pingpong"))
+    program = str(places.product("programs/beowire-pingpong"))
     whole = shlex.join([program, *words, "--port", str(server.port), "--json", "-", host])
     script = _CLIENT.format(words=whole)
     process = pair.popen(script, there=not server.there)

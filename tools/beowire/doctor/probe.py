@@ -7,6 +7,7 @@ address.
 
 import contextlib
 import errno
+import ipaddress
 import itertools
 import os
 import select
@@ -17,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from beowire.doctor import answers
+from beowire.doctor import answers, arp
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ _SIZES = (576, 1006, 1280, 1400, 1450, 1476, 1492, 1500, 2000, 3498, 4000, 4352,
 _FIRST_TRIES = 7
 """With 0.2 s for each, longer than the second after which a kernel asks again for the address of a
 neighbour that it could not ask (RFC 4861, RETRANS_TIMER, which Linux takes for ARP too)."""
+
+_ANSWER_S = 0.04
+"""A kernel answers ARP at once."""
 
 _ECHOED = 1000
 _UNDER_WAY = 32
@@ -131,14 +135,15 @@ def _address(host: str) -> tuple[_Protocol, Any]:
 
 def path_to(host: str, round_trip_s: float) -> dict[str, Any]:
     """The path to a host: the interface that leads to it, that one's MTU, and the largest of the
-    usual sizes up to it that passes (0: the host does not answer), and how many of how many echoes
-    were lost. Where no interface leads to it,
-    `unreached` says why. Raises OSError as echo() does.
+    usual sizes up to it that passes (0: the host does not answer), how many of how many echoes were
+    lost, and which hardware addresses hold the host's address, if it is in the interface's network,
+    and this node's own (None: it may not be asked). Where no interface leads to it, `unreached`
+    says why. Raises OSError as echo() does.
     """
     timeout_s = 0.2 + 3 * round_trip_s
-    address = _address(host)
+    how, address = _address(host)
     try:
-        link = _outgoing(*address)
+        link, mine = _outgoing(how, address)
     except OSError as error:
         why = error.strerror or str(error)
         return {"interface": "", "mtu": 0, "passes": 0, "unreached": why}
@@ -148,7 +153,24 @@ def path_to(host: str, round_trip_s: float) -> dict[str, Any]:
         sizes = [each for each in _SIZES if each < mtu] + [mtu]
         passes = mtu if echo(host, mtu, timeout_s) else _largest(host, sizes, timeout_s)
     lost, sent = losses(host, timeout_s) if passes else (0, 0)
-    return {"interface": link["name"], "mtu": mtu, "passes": passes, "lost": lost, "sent": sent}
+    found = {"interface": link["name"], "mtu": mtu, "passes": passes, "lost": lost, "sent": sent}
+    if how.family == socket.AF_INET and link.get("arp", True):
+        found["holders"] = _holders(link, mine, address[0], _ANSWER_S + round_trip_s)
+    return found
+
+
+def _holders(
+    link: dict[str, Any], mine: str, host: str, answer_s: float
+) -> dict[str, list[str]] | None:
+    """Of this node's own address, and of the host's where they are neighbours."""
+    networks = [ipaddress.ip_interface(each).network for each in link["addresses"]]
+    near = any(ipaddress.ip_address(host) in each for each in networks)
+    try:
+        return arp.holders(link, [mine, host] if near else [mine], answer_s)
+    except PermissionError:
+        return None
+    except OSError:  # the interface is down, or went meanwhile: nobody answers
+        return {}
 
 
 def _largest(host: str, sizes: list[int], timeout_s: float) -> int:
@@ -163,15 +185,16 @@ def _largest(host: str, sizes: list[int], timeout_s: float) -> int:
     return passes
 
 
-def _outgoing(how: _Protocol, address: Any) -> dict[str, Any]:
-    """The interface by which the kernel would send to a host. Raises OSError where there is no
-    route, or one that refuses: EINVAL for a blackhole, EACCES, EHOSTUNREACH, ENETUNREACH."""
+def _outgoing(how: _Protocol, address: Any) -> tuple[dict[str, Any], str]:
+    """The interface by which the kernel would send to a host, and from which address. Raises
+    OSError where there is no route, or one that refuses: EINVAL for a blackhole, EACCES,
+    EHOSTUNREACH, ENETUNREACH."""
     with socket.socket(how.family, socket.SOCK_DGRAM) as asker:
         asker.connect(address)
         mine = asker.getsockname()[0].partition("%")[0]
     for link in answers.links():
         if any(each.partition("/")[0] == mine for each in link["addresses"]):
-            return link
+            return link, mine
     raise OSError(errno.ENODEV, f"it is reached from {mine}, on no Ethernet interface")
 
 

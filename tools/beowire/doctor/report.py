@@ -9,7 +9,7 @@ from beowire import __version__
 from beowire.doctor.check import Change, Check, Mend, Weight
 from beowire.doctor.examine import Examination, Outcome, State
 from beowire.doctor.facts import facts
-from beowire.doctor.node import Interface
+from beowire.doctor.node import Interface, Node
 from beowire.doctor.setting import FileSetting
 from beowire.doctor.words import counted
 
@@ -56,12 +56,27 @@ def mend_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
+def _name(node: Node) -> str:
+    """As the kernel has it; a recorded tree may lack it, or the kernel's release."""
+    try:
+        return node.host
+    except OSError:
+        return "unknown node"
+
+
+def _release(node: Node) -> str:
+    try:
+        return node.release
+    except OSError:
+        return "unknown"
+
+
 def verdict(done: Examination, *, verbose: bool = False) -> str:
     """The readable verdict, worst first."""
     node = done.node
     names = ", ".join(_interface(each) for each in node.interfaces) or "none with an address"
     lines = [
-        f"{node.host}, kernel {node.release}, goal {node.goal}, round trip "
+        f"{_name(node)}, kernel {_release(node)}, goal {node.goal}, round trip "
         f"{node.round_trip_s * 1000:g} ms",
         f"interfaces: {names}",
     ]
@@ -148,8 +163,8 @@ def as_json(done: Examination) -> dict[str, Any]:
     node = done.node
     return {
         "version": __version__,
-        "host": node.host,
-        "kernel": node.release,
+        "host": _name(node),
+        "kernel": _release(node),
         "goal": str(node.goal),
         "round_trip_s": node.round_trip_s,
         "interfaces": [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from beowire.doctor.draws import LEAST_ROUNDS
 from beowire.doctor.pair import Pair, Server, client
 from beowire.errors import BeowireError
 
@@ -244,7 +245,8 @@ def measuring(pair: Pair, turn_s: float) -> Iterator[Measurer]:
 def measure(
     measurer: Measurer, turns: Iterable[Turn], rounds: int, tell: Callable[[str], None]
 ) -> Series:
-    """All turns, so many rounds. What does not work is left out and named."""
+    """All turns, so many rounds. What does not work is left out and named; what stopped working
+    after too few rounds for an interval is left out as a whole."""
     series = Series()
     tell(f"trying what works between this node and {measurer.pair.peer}")
     usable = measurer.usable(turns, series)
@@ -260,4 +262,5 @@ def measure(
             for key, value in told.items():
                 series.of.setdefault(key, []).append(value)
             series.system_call_s.append(measurer.system_call_s)
+    series.of = {key: told for key, told in series.of.items() if len(told) >= LEAST_ROUNDS}
     return series

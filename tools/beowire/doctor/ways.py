@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Checks of how a node is found and reached: routes, networks, its own name, lost echoes."""
 
+import errno
 import ipaddress
 import socket
+from typing import Any
 
 from beowire.doctor.check import Bad, Check, Good, Mend, NotApplicable, Sure, Verdict, Weight
 from beowire.doctor.node import Interface, Node
@@ -76,14 +78,19 @@ def _name(node: Node) -> Verdict:
     return Good(f"{name} is not in {_HOSTS}")
 
 
-def _loss(node: Node) -> Verdict:
+def _path(node: Node) -> dict[str, Any]:
+    """To the other node; empty where that is not known, of which path.mtu tells."""
     if not node.peer:
         raise NotApplicable("no other node was named (--peer)")
     try:
-        path = node.path_to(node.peer, node.round_trip_s)
+        return node.path_to(node.peer, node.round_trip_s)
     except socket.gaierror:
-        return Good("see path.mtu")
-    if not path["passes"]:
+        return {}
+
+
+def _loss(node: Node) -> Verdict:
+    path = _path(node)
+    if not path.get("passes"):
         return Good("see path.mtu")
     lost, sent = path["lost"], path["sent"]
     read = f"{lost} of {sent} echoes of {node.peer} were lost"
@@ -93,7 +100,36 @@ def _loss(node: Node) -> Verdict:
     return Bad(read, "none", advice=advice)
 
 
+def _held(node: Node) -> Verdict:
+    holders = _path(node).get("holders", {})
+    if holders is None:
+        raise PermissionError(errno.EPERM, "asking by ARP needs a packet socket")
+    if not holders:
+        raise NotApplicable("its holders cannot be asked by ARP")
+    mine, *peers = holders.items()
+    twice = [f"{mine[0]}, this node's, by {', '.join(mine[1])}"] if mine[1] else []
+    twice += [f"{each} by {', '.join(those)}" for each, those in peers if len(those) > 1]
+    if not twice:
+        return Good(f"{', '.join(holders)}: one node each")
+    advice = (
+        "Give each node an address of its own; where both are interfaces of one node, see its "
+        "path.answers."
+    )
+    return Bad(f"also held: {'; '.join(twice)}", "by one node", advice=advice)
+
+
 CHECKS = (
+    Check(
+        name="path.holders",
+        title="No address is held by two nodes",
+        why="Whoever answered last gets the frames of both, until the other one answers.",
+        sources=("RFC 5227",),
+        reads=("ARP probes for the node's own address and the other node's",),
+        sure=Sure.MEASURED,
+        weight=Weight.SEVERE,
+        mend=Mend.REPORT,
+        look=_held,
+    ),
     Check(
         name="path.loss",
         title="No packet to another node is lost",

@@ -10,6 +10,7 @@ from beowire import places
 from beowire.run import launch, path
 from beowire.run.job import ask_ahead, check_settings
 from beowire.run.job import run as run_job
+from beowire.run.mpi import find as find_mpi
 from beowire.run.options import (
     HostFile,
     Hosts,
@@ -65,6 +66,9 @@ def run(
     if stats is not None:
         told = {**record.as_json(), "lab": described_lab(where)}
         places.write_json(stats / "job.json", told)
+    if why := path.unmet(record):
+        name = find_mpi(mpi).name
+        note(f"{why}: a program that does not use {name} runs as {ranks} jobs of one rank")
     if prove and record.exit_status == 0:
         path.prove(record)
         note(f"proved: {describe(record)}")

@@ -185,7 +185,7 @@ def check_settings(cluster: Cluster) -> None:
 
 
 def _settings_command(cluster: Cluster, lab: Lab) -> list[str]:
-    info = str(places.product("hosts/user/beowire-info"))
+    info = str(places.product("programs/beowire-info"))
     return ["sh", str(lab.enter_path(cluster.hosts[0])), info, "--check"]
 
 

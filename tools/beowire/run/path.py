@@ -154,6 +154,20 @@ class JobRecord:
         }
 
 
+def unmet(record: JobRecord) -> str:
+    """What makes it look as if ranks had run without one another, such as those of a program of
+    another MPI, of which each believes that it is alone and ends well; empty: nothing does."""
+    ranks = record.job.ranks
+    if record.job.transport != "beowire" or ranks == 1 or record.exit_status != 0:
+        return ""
+    used = len(record.endpoints)
+    if used < ranks:
+        return f"{used or 'none'} of the {ranks} ranks used Beowire"
+    if not record.sum("tx_frames", "packet", "udp", "kernel", "local"):
+        return "no rank sent another one anything"
+    return ""
+
+
 def read_endpoints(directory: Path) -> list[Endpoint]:
     """The counters that the endpoints of a job left in BEOWIRE_STATS."""
     endpoints = []

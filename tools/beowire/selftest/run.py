@@ -20,8 +20,10 @@ from beowire import places
 from beowire.errors import BeowireError
 from beowire.selftest.reports import Case, read_junit
 
-_WORKERS = 3
+_WORKERS = 4
 """More than two processors, as most tests wait most of the time."""
+_APART = 3
+"""Of tests that need the machine nearly to themselves: most of the time they wait for lines."""
 SIDE_BY_SIDE = ("--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
 """How: a file's tests share what they have made, and files begin in the order of schedule.toml. A
 worker that dies is not replaced, as the next would die of the same test."""
@@ -70,7 +72,8 @@ def logs() -> list[Path]:
 
 
 def run_all(chosen: Chosen) -> list[Case]:
-    """Every test: those that bear company side by side, then the others one after another."""
+    """Every test: those that bear company side by side, then the others three at a time. Those that
+    take hours are not of that kind, and run one after another."""
     _forget()
     with tempfile.TemporaryFile("w+") as printed:
         compiled = _Meson(chosen, printed)
@@ -82,7 +85,7 @@ def run_all(chosen: Chosen) -> list[Case]:
         printed.seek(0)
         shutil.copyfileobj(printed, sys.stdout)
     cases += compiled.cases()
-    alone, more = _pytest(chosen, ["tests"], "alone")
+    alone, more = _pytest(chosen, ["tests"], "alone", 0 if chosen.long else _APART)
     if status == alone == _NONE_FOUND and chosen.parts == 1:
         cases.append(Case("the tests in Python (pytest)", "failed", "there are none"))
     return cases + more

@@ -4,19 +4,31 @@
 import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 
-def by_folder(logs: Iterable[Path]) -> dict[str, float]:
-    """Seconds that tests took, by the folder of those in Python and the suite of those compiled,
-    the longest first. They add up to more than has passed where tests ran side by side."""
-    found: defaultdict[str, float] = defaultdict(float)
+@dataclass
+class Time:
+    """What tests took."""
+
+    seconds: float = 0.0
+    """They add up to more than has passed where tests ran side by side."""
+    processor_s: float = 0.0
+    """Of processors, in processes that were waited for; nobody counts that of compiled tests."""
+
+
+def by_folder(logs: Iterable[Path]) -> dict[str, Time]:
+    """By the folder of tests in Python and the suite of those compiled, the longest first."""
+    found: defaultdict[str, Time] = defaultdict(Time)
     for log in logs:
         if log.exists():
             for element in ElementTree.parse(log).iter("testcase"):
-                seconds = float(element.get("time") or 0)
-                found[_folder(element.get("classname", ""), element.get("name", ""))] += seconds
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+                time = found[_folder(element.get("classname", ""), element.get("name", ""))]
+                time.seconds += float(element.get("time") or 0)
+                for each in element.iterfind("properties/property[@name='processor_s']"):
+                    time.processor_s += float(each.get("value") or 0)
+    return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
 
 
 def _folder(owner: str, name: str) -> str:
@@ -28,6 +40,10 @@ def _folder(owner: str, name: str) -> str:
     return "/".join(parts[: parts.index(names[0])]) if names else owner or "other"
 
 
-def table(folders: dict[str, float]) -> list[str]:
-    """A line each."""
-    return [f"{seconds:8.1f} s  {folder}" for folder, seconds in folders.items()]
+def table(folders: dict[str, Time]) -> list[str]:
+    """A line each: by the clock, and of processors."""
+    return [
+        f"{time.seconds:8.1f} s {time.processor_s or '-':>8{'.1f' if time.processor_s else ''}}  "
+        f"{folder}"
+        for folder, time in folders.items()
+    ]

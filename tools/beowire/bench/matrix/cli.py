@@ -8,14 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from beowire import drawing
-from beowire.bench.matrix import available, measure, nodes, pace, plot, stacks, tables
+from beowire.bench.matrix import available, fill, nodes, plot, stacks, tables
 from beowire.bench.matrix.figures import FIGURES, read_sizes
-from beowire.bench.matrix.grid import FULL, LINKS, QUICK, Grid, Series, named, read_mtus
+from beowire.bench.matrix.grid import FULL, LINKS, QUICK, Grid, named, read_mtus
 from beowire.bench.matrix.nodes import Nodes
-from beowire.bench.matrix.stacks import Stack
 from beowire.bench.matrix.store import Store
 from beowire.errors import BeowireError
-from beowire.progress import Progress
 from beowire.run import options
 from beowire.terminal import note, out
 
@@ -73,7 +71,7 @@ def run(
     store = Store(json_file, {**where.setting, **own})
     grid = _possible(grid, where, store, strict_links=bool(links), strict_mpis=bool(mpi))
     try:
-        _measure(grid, where, store, cores)
+        fill.fill(grid, where, store, cores)
     except (KeyboardInterrupt, SystemExit, BeowireError):
         _told_interrupted(grid, store)
         raise
@@ -101,40 +99,6 @@ def _possible(
     return grid
 
 
-def _measure(grid: Grid, where: Nodes, store: Store, cores: stacks.Cores) -> None:
-    """Fills the store, if something is missing."""
-    if not any(store.missing_rounds(key, grid.rounds) for key in grid.wanted()):
-        note(f"all {len(grid.wanted())} cells stand in {store.path} already")
-        return
-    with where.of_mtu(grid.mtus[0]) as cluster:
-        tcp = available.working(grid, store, cluster, note)
-    for each in store.missing:
-        note(f"missing: {_told_missing(each)}")
-    if dropped := available.forget_others(grid, store, tcp):
-        note(f"{len(dropped)} cells are measured anew: other stacks speak TCP now")
-    runs = list(measure.steps(grid, store, tcp))
-    planned_s = [pace.job_s(grid.cell_ms, measured) for *_, measured in runs]
-    note(
-        f"{len(grid.wanted())} cells, {len(runs)} runs to do: about "
-        f"{pace.told(sum(planned_s))} on an idle machine"
-    )
-
-    def run_one(
-        series: Series, stack: Stack, measured: dict[str, list[int]], cluster: Any
-    ) -> list[dict[str, Any]]:
-        bind = cores.bind(series.place, series.ranks)
-        job = stacks.job_for(series, stack, bind, measured, grid.cell_ms)
-        return stacks.run(job, series, stack, cluster)
-
-    with Progress(len(runs)).shown() as progress:
-        measure.sweep(grid, store, tcp, where.of_mtu, run_one, pace.Pace(progress, planned_s))
-
-
-def _told_missing(each: dict[str, str]) -> str:
-    what = " ".join(filter(None, (each["mpi"], each["stack"])))
-    return f"{what}: {each['why']}"
-
-
 def _told_interrupted(grid: Grid, store: Store) -> None:
     done = [key for key in grid.wanted() if not store.missing_rounds(key, grid.rounds)]
     if store.path is not None and store.cells:
@@ -152,7 +116,7 @@ def _show(grid: Grid, store: Store, plot_file: Path | None, worst: int) -> None:
     out().print(tables.summary(cells))
     out().print(tables.worst(cells, worst))
     for each in store.missing:
-        out().print(f"Missing: {_told_missing(each)}", markup=False)
+        out().print(f"Missing: {fill.told_missing(each)}", markup=False)
     out().print(
         "A ratio is Beowire's to that of the fastest other stack in the same rounds, with its "
         "95 % interval: of times below 1 is ahead, of rates above 1; even: 1 is in the interval."

@@ -29,6 +29,29 @@ def summary(cells: list[Cell]) -> Table:
     return table
 
 
+def by_size(cells: list[Cell]) -> Table:
+    """The ratios, a line for each figure and link, a column for each size; of one MPI and MTU."""
+    sizes = sorted({cell.key.bytes for cell in cells})
+    table = Table("figure", "link", "better")
+    for size in sizes:
+        table.add_column(told_size(size), justify="right", no_wrap=True)
+    rows: dict[tuple[str, str], dict[int, Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.key.figure, cell.key.link), {})[cell.key.bytes] = cell
+    for (figure, link), row in rows.items():
+        better = "below 1" if next(iter(row.values())).figure.lower_is_better else "above 1"
+        table.add_row(figure, link, better, *(_ratio(row.get(size)) for size in sizes))
+    return table
+
+
+def _ratio(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    colour = _COLOURS[cell.verdict]
+    told = f"{cell.ratio.value:.2f} {cell.verdict}"
+    return f"[{colour}]{told}[/]" if colour else told
+
+
 def worst(cells: list[Cell], count: int) -> Table:
     """The worst cells first; 0: all."""
     shown = sorted(cells, key=lambda cell: cell.badness)[: count or None]

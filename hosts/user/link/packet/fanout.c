@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An endpoint's part in a fan-out group. It connects to the keeper of its interface, or has one
+ * itself where there is none, and hands over its packet socket; from then on it has nothing to do
+ * for the group. When the connection ends, nobody knows any more which member the kernel finds
+ * where: the endpoint takes a new socket, that receives by itself, and closes the old one.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ep.h"
+#include "link/packet/keeper.h"
+
+#define BW_FANOUT_PAUSE	  (1 * BW_S)   /* between two tries to find a keeper */
+#define BW_FANOUT_SOON	  (50 * BW_MS) /* after the end of one: until others have noticed */
+#define BW_FANOUT_BACKLOG 128	       /* connections that a keeper has yet to take */
+
+void bw_fanout_init(struct bw_ep *ep, int i)
+{
+	struct bw_fanout *f = &ep->packet[i].fanout;
+	/* A program with privileges that its user has not hands them to no other process. */
+	bool may = ep->env.fanout && !getauxval(AT_SECURE);
+
+	*f = (struct bw_fanout){.connection = -1, .try_at = may ? ep->now : BW_NEVER};
+}
+
+/* One keeper for each interface, EtherType and user. */
+static socklen_t bw_fanout_name(const struct bw_packet *p, struct sockaddr_un *sun)
+{
+	int n;
+
+	*sun = (struct sockaddr_un){.sun_family = AF_UNIX};
+	n = snprintf(sun->sun_path + 1, sizeof(sun->sun_path) - 1, "beowire/fanout/%04x/%d/%u",
+		     ntohs(p->ethertype), p->interface, (unsigned int)geteuid());
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int bw_fanout_socket(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* A connection to the keeper, who is of the same user, or a negative errno. */
+static int bw_fanout_dial(const struct bw_packet *p)
+{
+	struct sockaddr_un sun;
+	socklen_t len = bw_fanout_name(p, &sun), n = sizeof(struct ucred);
+	struct ucred keeper;
+	int fd = bw_fanout_socket(), error;
+
+	if (fd < 0)
+		return -errno;
+	error = connect(fd, (struct sockaddr *)&sun, len) ? -errno : 0;
+	if (!error &&
+	    (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &keeper, &n) || keeper.uid != geteuid()))
+		error = -EPERM;
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
+/* Have the keeper of this interface, unless another one was faster. */
+static void bw_fanout_keep(struct bw_packet *p)
+{
+	struct sockaddr_un sun;
+	socklen_t len = bw_fanout_name(p, &sun);
+	int fd = bw_fanout_socket();
+
+	if (fd < 0)
+		return;
+	if (bind(fd, (struct sockaddr *)&sun, len) || listen(fd, BW_FANOUT_BACKLOG)) {
+		close(fd);
+		return;
+	}
+	p->fanout.keeper = bw_keeper_start(fd, p->interface, p->ethertype);
+}
+
+/* Tell the keeper who we are, with our packet socket the first time. */
+static bool bw_fanout_call(struct bw_ep *ep, struct bw_packet *p, bool watch, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct bw_keeper_call call = {
+		.magic = BW_KEEPER_MAGIC, .engine = ep->self.engine, .watch = watch};
+	struct iovec io = {&call, sizeof(call)};
+	struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		control.header = (struct cmsghdr){
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+		};
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	}
+	p->fanout.watch = watch;
+	return sendmsg(p->fanout.connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(call);
+}
+
+static bool bw_fanout_member(const struct bw_packet *p)
+{
+	int what = 0;
+	socklen_t n = sizeof(what);
+
+	return !getsockopt(p->fd, SOL_PACKET, PACKET_FANOUT, &what, &n) && what;
+}
+
+static void bw_fanout_hang_up(struct bw_ep *ep, int i)
+{
+	struct bw_fanout *f = &ep->packet[i].fanout;
+
+	bw_wait_unlisten(ep, f->connection);
+	close(f->connection);
+	f->connection = -1;
+	f->handed = f->handed && bw_fanout_member(&ep->packet[i]);
+	f->try_at = f->handed ? ep->now : ep->now + BW_FANOUT_PAUSE;
+}
+
+static void bw_fanout_join(struct bw_ep *ep, int i, bool watch)
+{
+	struct bw_packet *p = &ep->packet[i];
+	struct bw_fanout *f = &p->fanout;
+	int fd = bw_fanout_dial(p);
+
+	if (fd == -ECONNREFUSED && ep->helper.wanted && !f->keeper) {
+		bw_fanout_keep(p);
+		fd = bw_fanout_dial(p);
+	}
+	f->try_at = ep->now + BW_FANOUT_PAUSE;
+	if (fd < 0)
+		return;
+	f->connection = fd;
+	bw_wait_listen(ep, fd);
+	f->handed = bw_fanout_call(ep, p, watch, p->fd);
+	if (!f->handed)
+		bw_fanout_hang_up(ep, i);
+}
+
+/* Closing takes two RCU grace periods of the kernel, 15 to 60 ms. */
+static void *bw_fanout_close(void *arg)
+{
+	close((int)(intptr_t)arg);
+	return NULL;
+}
+
+/* Receive by a new socket. Frames come by both until the old one has been emptied: none is lost,
+ * and the engine knows those that came twice. */
+static void bw_fanout_renew(struct bw_ep *ep, struct bw_packet *p)
+{
+	struct bw_packet fresh;
+	const char *why = "";
+	int old;
+
+	p->fanout.try_at = ep->now + BW_FANOUT_PAUSE;
+	if (bw_packet_renew(p, &ep->env, ep->self.engine, &fresh, &why)) {
+		bw_log(BW_LOG_DEBUG, "a group without keeper on %s is not left yet: %s", p->name,
+		       why);
+		return;
+	}
+	bw_ep_drain(ep, p);
+	old = bw_packet_replace(p, &fresh);
+	if (old < 0)
+		return;
+	p->fanout.handed = false;
+	p->fanout.try_at = ep->now + BW_FANOUT_SOON;
+	ep->watch.changed |= ep->watch.claim >= 0;
+	bw_wait_unlisten(ep, old);
+	bw_wait_listen(ep, p->fd);
+	/* Who sleeps does so on the old one. */
+	bw_ep_wake(ep);
+	if (!ep->helper.wanted || bw_helper_spawn(bw_fanout_close, (void *)(intptr_t)old))
+		close(old);
+}
+
+static void bw_fanout_visit_link(struct bw_ep *ep, int i)
+{
+	struct bw_packet *p = &ep->packet[i];
+	struct bw_fanout *f = &p->fanout;
+	bool watch = i == 0 && ep->watch.claim >= 0;
+	char byte;
+
+	if (f->keeper && bw_keeper_ended(f->keeper)) {
+		bw_keeper_stop(f->keeper);
+		f->keeper = NULL;
+	}
+	/* The keeper says nothing: whatever comes is the end. */
+	if (f->connection >= 0 && (recv(f->connection, &byte, sizeof(byte), MSG_DONTWAIT) >= 0 ||
+				   (errno != EAGAIN && errno != EINTR) ||
+				   (watch != f->watch && !bw_fanout_call(ep, p, watch, -1))))
+		bw_fanout_hang_up(ep, i);
+	if (f->connection >= 0 || ep->now < f->try_at)
+		return;
+	if (f->handed)
+		bw_fanout_renew(ep, p);
+	else
+		bw_fanout_join(ep, i, watch);
+}
+
+void bw_fanout_visit(struct bw_ep *ep)
+{
+	for (int i = 0; i < ep->packets; i++)
+		bw_fanout_visit_link(ep, i);
+}
+
+unsigned int bw_fanout_joined(const struct bw_ep *ep)
+{
+	unsigned int n = 0;
+
+	for (int i = 0; i < ep->packets; i++)
+		n += bw_fanout_member(&ep->packet[i]);
+	return n;
+}
+
+static void bw_fanout_each(struct bw_ep *ep, void (*act)(struct bw_keeper *))
+{
+	for (int i = 0; i < ep->packets; i++) {
+		if (ep->packet[i].fanout.keeper)
+			act(ep->packet[i].fanout.keeper);
+	}
+}
+
+void bw_fanout_end(struct bw_ep *ep)
+{
+	bw_fanout_each(ep, bw_keeper_stop);
+}
+
+void bw_fanout_hold(struct bw_ep *ep)
+{
+	bw_fanout_each(ep, bw_keeper_hold);
+}
+
+void bw_fanout_release(struct bw_ep *ep)
+{
+	bw_fanout_each(ep, bw_keeper_release);
+}
+
+void bw_fanout_abandon(struct bw_ep *ep)
+{
+	bw_fanout_each(ep, bw_keeper_abandon);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The packet link: Ethernet frames with Beowire's own EtherType through an AF_PACKET socket,
+ * received from a ring that the kernel fills and we poll without system calls, sent past the
+ * queueing discipline.
+ */
+#ifndef BW_PACKET_H
+#define BW_PACKET_H
+
+#include <linux/if_packet.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "link/batch.h"
+#include "env.h"
+#include "link/iface.h"
+#include "link/link.h"
+#include "link/packet/fanout.h"
+#include "protocol.h"
+
+struct bw_packet {
+	int fd;
+	uint8_t *ring;		   /* mapped; slots of slot_bytes, blocks of block_bytes */
+	struct tpacket2_hdr *next; /* the slot that the kernel fills next */
+	uint32_t index;		   /* of that slot, in the ring */
+	uint32_t in_block;	   /* and in its block */
+	uint32_t slots;		   /* in the ring */
+	uint32_t per_block;
+	uint32_t slot_bytes, block_bytes;
+	size_t ring_bytes;
+	uint8_t link; /* its number towards the engine */
+	char name[IFNAMSIZ];
+	uint32_t mtu; /* bytes of the largest frame, Ethernet header excluded */
+	uint8_t mac[6];
+	uint16_t ethertype; /* network byte order */
+	int interface;	    /* its index */
+	struct bw_batch *batch;
+	struct bw_fanout fanout;
+	struct bw_link_counters count;
+};
+
+/* Open on this interface for the engine of this number, as the link of that number. 0, or a
+ * negative errno with *why. */
+int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
+		   uint16_t engine, uint8_t link, const char **why);
+void bw_packet_close(struct bw_packet *p);
+
+/* Open another socket for the same link, which receives from now on, too. 0, or a negative errno
+ * with *why. */
+int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_t engine,
+		    struct bw_packet *fresh, const char **why);
+
+/* Go on with that socket, whose ring takes the place of the old one in memory, since a look without
+ * the lock may be on its way there. The old descriptor, or a negative errno if all stays as it is.
+ */
+int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh);
+
+static inline bool bw_packet_ready(const struct bw_packet *p)
+{
+	return __atomic_load_n(&p->next->tp_status, __ATOMIC_RELAXED) & TP_STATUS_USER;
+}
+
+/* Start to fetch what a short frame in the next slot consists of. */
+static inline void bw_packet_prefetch(const struct bw_packet *p)
+{
+	__builtin_prefetch((const uint8_t *)p->next + 64);
+	__builtin_prefetch((const uint8_t *)p->next + 128);
+}
+
+/* The frame in the slot that bw_packet_ready() found; valid until bw_packet_release(). */
+void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f);
+void bw_packet_release(struct bw_packet *p);
+
+/* Is the ring more than half full? */
+bool bw_packet_crowded(const struct bw_packet *p);
+
+/* Collect a frame for bw_batch_flush(p->batch); false if that has to come first. */
+bool bw_packet_add(struct bw_packet *p, const struct bw_tx_frame *f);
+
+/* Take the error that an interface which went down has left on the socket: poll() would not sleep
+ * any more (a system call). */
+void bw_packet_clear_error(struct bw_packet *p);
+
+/* Bring count.rx_overruns up to date (a system call). */
+void bw_packet_overruns(struct bw_packet *p);
+
+#endif

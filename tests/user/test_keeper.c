@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The keeper of a fan-out group, with the kernel's own groups: packet sockets on the loopback
+ * interface of a network namespace of this program, to which frames are sent all the time while
+ * members come and go. Each frame has to reach its member.
+ */
+#include "link/packet/keeper.h"
+
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ep.h"
+#include "link/filter.h"
+#include "wire.h"
+
+#include <cmocka.h>
+
+#define MEMBERS	    7
+#define PATIENCE_MS 20000
+#define COMES_MS    2000 /* for a frame, on a machine that is busy */
+#define STRAY	    50	 /* ms in which a frame that must not come would have */
+
+struct member {
+	uint16_t engine;
+	int fd, connection;
+};
+
+static struct bw_keeper *keeper;
+static struct member member[MEMBERS];
+static int sender = -1, lo;
+
+static struct sockaddr_un name(void)
+{
+	struct sockaddr_un sun = {.sun_family = AF_UNIX};
+
+	memcpy(sun.sun_path + 1, "test-keeper", 11);
+	return sun;
+}
+
+static int seqpacket(void)
+{
+	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+}
+
+static void interface(bool up)
+{
+	struct ifreq request = {.ifr_name = "lo"};
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	request.ifr_flags = up ? IFF_UP : 0;
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &request), 0);
+	close(fd);
+}
+
+/* A packet socket like an endpoint's. */
+static int packet(uint16_t engine)
+{
+	struct sockaddr_ll address = {
+		.sll_family = AF_PACKET, .sll_protocol = htons(BW_ETHERTYPE), .sll_ifindex = lo};
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bw_filter_own(fd, engine), 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static int call(int connection, const void *what, size_t n, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	struct iovec io = {(void *)what, n};
+	struct msghdr message = {.msg_iov = &io, .msg_iovlen = 1};
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	}
+	return sendmsg(connection, &message, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -errno;
+}
+
+static int dial(void)
+{
+	struct sockaddr_un sun = name();
+	int fd = seqpacket();
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	return fd;
+}
+
+static void introduce(const struct member *m, bool watch, int fd)
+{
+	struct bw_keeper_call what = {
+		.magic = BW_KEEPER_MAGIC, .engine = m->engine, .watch = watch};
+
+	assert_int_equal(call(m->connection, &what, sizeof(what), fd), 0);
+}
+
+static void begin(int i)
+{
+	struct member *m = &member[i];
+
+	/* The order of numbers is none of their bytes', nor of joining. */
+	m->engine = (uint16_t)(40000 + 251 * ((3 * i) % MEMBERS));
+	m->fd = packet(m->engine);
+	m->connection = dial();
+	introduce(m, false, m->fd);
+}
+
+static bool joined(const struct member *m)
+{
+	int what = 0;
+	socklen_t n = sizeof(what);
+
+	return !getsockopt(m->fd, SOL_PACKET, PACKET_FANOUT, &what, &n) && what;
+}
+
+static void await_members(int first, int end)
+{
+	for (int i = first; i < end; i++) {
+		for (int ms = 0; !joined(&member[i]); ms++) {
+			assert_true(ms < PATIENCE_MS);
+			usleep(1000);
+		}
+	}
+}
+
+static void end(int i)
+{
+	if (member[i].fd >= 0)
+		close(member[i].fd);
+	if (member[i].connection >= 0)
+		close(member[i].connection);
+	member[i].fd = member[i].connection = -1;
+}
+
+static bool hung_up(int connection)
+{
+	struct pollfd fd = {.fd = connection, .events = POLLIN};
+	char byte;
+
+	return poll(&fd, 1, PATIENCE_MS) == 1 && recv(connection, &byte, 1, MSG_DONTWAIT) <= 0;
+}
+
+static void transmit(uint16_t magic, uint16_t engine)
+{
+	struct {
+		struct ethhdr ether;
+		struct bw_hdr h;
+	} __attribute__((packed))
+	frame = {.ether.h_proto = htons(BW_ETHERTYPE), .h = {.magic = magic, .dst_engine = engine}};
+	struct sockaddr_ll to = {.sll_family = AF_PACKET, .sll_ifindex = lo, .sll_halen = 6};
+
+	assert_int_equal(
+		sendto(sender, &frame, sizeof(frame), 0, (struct sockaddr *)&to, sizeof(to)),
+		sizeof(frame));
+}
+
+/* How many frames have come to a socket, within this time if it is none. */
+static int taken(int fd, int ms)
+{
+	struct pollfd in = {.fd = fd, .events = POLLIN};
+	char bytes[256];
+	int n = 0;
+
+	if (poll(&in, 1, ms) == 1) {
+		while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) >= 0)
+			n++;
+	}
+	return n;
+}
+
+/* A frame to each of these that is open reaches it, once. */
+static void reach(int first, int last)
+{
+	for (int i = first; i < last; i++) {
+		if (member[i].connection < 0)
+			continue;
+		transmit(BW_MAGIC, member[i].engine);
+		assert_int_equal(taken(member[i].fd, COMES_MS), 1);
+	}
+}
+
+static bool listed(ino_t inode)
+{
+	FILE *f = fopen("/proc/thread-self/net/packet", "re");
+	unsigned long each;
+	bool found = false;
+
+	assert_non_null(f);
+	while (fscanf(f, "%*[^\n]") >= 0 &&
+	       fscanf(f, "%*s %*s %*s %*s %*s %*s %*s %*s %lu", &each) == 1)
+		found |= each == inode;
+	fclose(f);
+	return found;
+}
+
+static ino_t inode_of(int fd)
+{
+	struct stat told;
+
+	assert_int_equal(fstat(fd, &told), 0);
+	return told.st_ino;
+}
+
+static int setup(void **state)
+{
+	struct sockaddr_un sun = name();
+	int listener = seqpacket();
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	assert_int_equal(listen(listener, 64), 0);
+	for (int i = 0; i < MEMBERS; i++)
+		member[i].fd = member[i].connection = -1;
+	interface(true);
+	keeper = bw_keeper_start(listener, lo, htons(BW_ETHERTYPE));
+	assert_non_null(keeper);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bw_keeper_stop(keeper);
+	for (int i = 0; i < MEMBERS; i++)
+		end(i);
+	return 0;
+}
+
+static void each_member_gets_its_own_frames(void **state)
+{
+	for (int i = 0; i < MEMBERS; i++)
+		begin(i);
+	await_members(0, MEMBERS);
+	reach(0, MEMBERS);
+	for (int i = 0; i < MEMBERS; i++)
+		assert_int_equal(taken(member[i].fd, 0), 0);
+}
+
+static void one_alone_is_no_member__until_a_second_one_comes(void **state)
+{
+	begin(0);
+	usleep(STRAY * 1000);
+	assert_false(joined(&member[0]));
+	begin(1);
+	await_members(0, 2);
+	reach(0, 2);
+}
+
+/* Wait until the kernel has finished with a socket that it says is joined. It takes the socket
+ * from those that receive by themselves a moment before it is found in the group, and a frame
+ * between the two reaches nobody. Who asks to join again waits for that, and is refused. */
+static void await_linked(const struct member *m)
+{
+	int what = 0;
+
+	assert_int_equal(setsockopt(m->fd, SOL_PACKET, PACKET_FANOUT, &what, sizeof(what)), -1);
+	assert_int_equal(errno, EALREADY);
+}
+
+static void no_frame_is_missed__while_others_join(void **state)
+{
+	begin(0);
+	begin(1); /* with it the group begins, and both join */
+	await_members(0, 2);
+	await_linked(&member[0]);
+	await_linked(&member[1]);
+	for (int i = 2; i < MEMBERS; i++) {
+		begin(i);
+		do {
+			reach(0, i);
+		} while (!joined(&member[i]));
+		await_linked(&member[i]);
+	}
+	reach(0, MEMBERS);
+}
+
+/* Its process ends: the kernel closes its socket, and the connection somewhat later or sooner. */
+static void leave(int i, bool connection_first)
+{
+	ino_t inode = inode_of(member[i].fd);
+	int ms = 0;
+
+	if (connection_first) {
+		close(member[i].connection);
+		member[i].connection = -1;
+		for (int k = 0; k < 300; k++)
+			reach(0, MEMBERS);
+	}
+	end(i);
+	while (listed(inode)) {
+		reach(0, MEMBERS);
+		assert_true(++ms < PATIENCE_MS);
+	}
+	for (int k = 0; k < 100; k++)
+		reach(0, MEMBERS);
+}
+
+static void no_frame_is_missed__while_others_leave(void **state)
+{
+	for (int i = 0; i < MEMBERS; i++)
+		begin(i);
+	await_members(0, MEMBERS);
+	leave(2, false); /* from the middle */
+	leave(MEMBERS - 1, false);
+	leave(0, false); /* by whose socket the program is set */
+	begin(2);	 /* one that comes meanwhile */
+	await_members(2, 3);
+	leave(1, true);
+	leave(4, true);
+	leave(2, false);
+	reach(0, MEMBERS);
+}
+
+/* Its socket is held by somebody for a while after its connection has ended. */
+static void nothing_changes__before_one_that_leaves_has_left(void **state)
+{
+	for (int i = 0; i < 5; i++)
+		begin(i);
+	await_members(0, 5);
+	close(member[1].connection);
+	member[1].connection = -1;
+	begin(5);
+	for (int k = 0; k < 1000; k++)
+		reach(0, 6);
+	assert_false(joined(&member[5]));
+	end(1);
+	await_members(5, 6);
+	reach(0, 6);
+}
+
+static void several_leave_at_once(void **state)
+{
+	ino_t inode[MEMBERS] = {0};
+
+	for (int i = 0; i < MEMBERS; i++)
+		begin(i);
+	await_members(0, MEMBERS);
+	for (int i = 0; i < MEMBERS; i++) {
+		if (i % 3 == 1)
+			continue;
+		inode[i] = inode_of(member[i].fd);
+		end(i);
+	}
+	for (int i = 0; i < MEMBERS; i++) {
+		while (inode[i] && listed(inode[i]))
+			reach(0, MEMBERS);
+	}
+	reach(0, MEMBERS);
+	begin(0);
+	await_members(0, 1);
+	reach(0, MEMBERS);
+}
+
+static void the_watch_gets_what_is_for_no_member(void **state)
+{
+	const struct sock_filter all = {BPF_RET | BPF_K, 0, 0, UINT32_MAX};
+	const struct sock_fprog program = {1, (struct sock_filter *)&all};
+
+	for (int i = 0; i < 4; i++)
+		begin(i);
+	await_members(0, 4);
+	introduce(&member[2], true, -1);
+	assert_int_equal(
+		setsockopt(member[2].fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
+		0);
+	for (int ms = 0, n = 0; n == 0; ms += 10) {
+		assert_true(ms < PATIENCE_MS);
+		transmit(BW_MAGIC, 33333);
+		n = taken(member[2].fd, 10);
+	}
+	transmit(BW_MAGIC ^ 1, member[1].engine); /* foreign */
+	assert_int_equal(taken(member[2].fd, COMES_MS), 1);
+	/* It moves, and is found, and gets what is for one that died. */
+	uint16_t dead = member[1].engine;
+
+	leave(3, false);
+	leave(1, false);
+	transmit(BW_MAGIC, dead);
+	assert_int_equal(taken(member[2].fd, COMES_MS), 1);
+	transmit(BW_MAGIC, member[0].engine);
+	assert_int_equal(taken(member[2].fd, STRAY), 0);
+	assert_int_equal(taken(member[0].fd, COMES_MS), 1);
+}
+
+static void an_interface_that_goes_down_ends_the_group(void **state)
+{
+	for (int i = 0; i < 3; i++)
+		begin(i);
+	await_members(0, 3);
+	interface(false);
+	interface(true);
+	for (int i = 0; i < 3; i++)
+		assert_true(hung_up(member[i].connection));
+	while (!bw_keeper_ended(keeper))
+		usleep(1000);
+}
+
+static void calls_that_are_none_are_hung_up_on(void **state)
+{
+	struct bw_keeper_call what = {.magic = BW_KEEPER_MAGIC, .engine = 50000}, taken_number;
+	struct member m = {.engine = 50000};
+	int pipes[2], other;
+
+	for (int i = 0; i < 2; i++)
+		begin(i);
+	await_members(0, 2);
+	assert_int_equal(pipe(pipes), 0);
+	other = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_LOOP));
+	taken_number = what;
+	taken_number.engine = member[1].engine;
+	m.fd = packet(m.engine);
+	const struct {
+		const void *what;
+		size_t n;
+		int fd;
+	} bad[] = {
+		{&what, sizeof(what), -1},
+		{&what, sizeof(what) - 1, m.fd},
+		{"notmagic", 8, m.fd},
+		{&what, sizeof(what), pipes[0]},
+		{&what, sizeof(what), other},
+		{&what, sizeof(what), member[0].fd},
+		{&taken_number, sizeof(what), m.fd},
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		m.connection = dial();
+		assert_int_equal(call(m.connection, bad[i].what, bad[i].n, bad[i].fd), 0);
+		assert_true(hung_up(m.connection));
+		close(m.connection);
+	}
+	assert_false(joined(&m));
+	reach(0, 2);
+	close(m.fd);
+	close(other);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+static void a_second_socket_ends_a_member(void **state)
+{
+	for (int i = 0; i < 3; i++)
+		begin(i);
+	await_members(0, 3);
+	introduce(&member[1], false, member[1].fd);
+	assert_true(hung_up(member[1].connection));
+	end(1);
+	reach(0, 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(each_member_gets_its_own_frames, setup, teardown),
+		cmocka_unit_test_setup_teardown(one_alone_is_no_member__until_a_second_one_comes,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(no_frame_is_missed__while_others_join, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(no_frame_is_missed__while_others_leave, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(nothing_changes__before_one_that_leaves_has_left,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(several_leave_at_once, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_watch_gets_what_is_for_no_member, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_interface_that_goes_down_ends_the_group, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(calls_that_are_none_are_hung_up_on, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(a_second_socket_ends_a_member, setup, teardown),
+	};
+
+	if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
+		print_message("skipped: no network namespace\n");
+		return 77;
+	}
+	lo = (int)if_nametoindex("lo");
+	interface(true);
+	sender = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	if (sender < 0)
+		return 77;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
