@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from beowire import places
 from link_net import Control, Link, Net, cable, frame, ip, link, received
+from stopped import go_on, stop
 
 PATIENCE_S = 240.0
 
@@ -275,12 +276,12 @@ def test_an_overloaded_run_is_invalid(net: Net) -> None:
             for _ in range(20):
                 sender.send(frame(bytes(100)))
                 time.sleep(0.002)
-            running.process.send_signal(signal.SIGSTOP)
+            stop(running.process.pid)
             sender.send(frame(bytes(100)))
             time.sleep(0.2)
             for _ in range(8000):
                 sender.send(frame(bytes(60)))
-            running.process.send_signal(signal.SIGCONT)
+            go_on(running.process.pid)
             arrivals = received(receiver)
         status = running.end()
     finally:

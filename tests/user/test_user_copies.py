@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Long messages that are copied where a pull takes much longer than a copy."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from stopped import go_on, stop
 from user_actor import ACKED, LATER, NOW, SYNC, Couple, couple
 
 LENGTH = 300_000
@@ -84,11 +83,11 @@ def test_what_was_done_is_not_taken_back_for_another_send(
 ) -> None:
     """Whose operation has the address of the one that is done."""
     with slow(nodes) as two:
-        os.kill(two.b.pid, signal.SIGSTOP)
+        stop(two.b.pid)
         assert two.a.send(two.to_b, tag=1, length=LENGTH, op=1) == NOW
         assert two.a.send(two.to_b, tag=2, length=100, op=2, flags=ACKED) == LATER
         assert two.a.ask("cancel 2", "cancel")["result"] == -ENOENT
-        os.kill(two.b.pid, signal.SIGCONT)
+        go_on(two.b.pid)
         two.b.expect("message", tag=1)
         pull(two, 1)
         assert two.a.expect("sent", op=2)["status"] == 0

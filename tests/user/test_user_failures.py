@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What endpoints are told when a peer dies, stops, leaves or starts again."""
 
-import os
-import signal
 import time
 
 import pytest
 import user_net
+from stopped import go_on, stop
 from user_actor import ACKED, LATER, SYNC, Couple, actor, couple
 
 REFUSED, TIMED_OUT, SHUT_DOWN, RESET = -111, -110, -108, -104
@@ -149,13 +148,13 @@ def test_watched_peer_is_missed_without_traffic(nodes: tuple[str, str]) -> None:
 
 def test_stopped_peer_is_waited_for(each_link: Couple) -> None:
     acquaint(each_link)
-    os.kill(each_link.b.pid, signal.SIGSTOP)
+    stop(each_link.b.pid)
     for tag in range(10):
         each_link.a.send(each_link.to_b, tag=tag, length=1000, flags=ACKED, op=tag)
     each_link.a.send(each_link.to_b, tag=99, length=500_000, op=99)
     time.sleep(3)
     assert not each_link.a.has_said("down")
-    os.kill(each_link.b.pid, signal.SIGCONT)
+    go_on(each_link.b.pid)
     for tag in range(10):
         assert each_link.b.expect("message", tag=tag)["ok"]
         assert each_link.a.expect("sent", op=tag)["status"] == 0
@@ -165,10 +164,10 @@ def test_stopped_peer_is_waited_for(each_link: Couple) -> None:
 @pytest.mark.long
 def test_peer_stopped_for_30_s_is_survived(each_link: Couple) -> None:
     acquaint(each_link)
-    os.kill(each_link.b.pid, signal.SIGSTOP)
+    stop(each_link.b.pid)
     each_link.a.send(each_link.to_b, tag=99, length=500_000, op=99)
     time.sleep(30)
-    os.kill(each_link.b.pid, signal.SIGCONT)
+    go_on(each_link.b.pid)
     assert each_link.b.expect("pulled", tag=99)["ok"]
     assert each_link.a.expect("sent", op=99)["status"] == 0
 

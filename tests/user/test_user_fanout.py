@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import user_net
+from stopped import go_on, stop
 from user_actor import ACKED, SYNC, Actor, actor
 
 REFUSED = -111
@@ -160,13 +161,13 @@ def test_a_stopped_keeper_harms_nobody(nodes: tuple[str, str]) -> None:
     with crowd(nodes[0], 3) as three, actor(nodes[1], "other", **RAW) as other:
         await_group(*three)
         caller = Caller(other, three)
-        os.kill(three[0].pid, signal.SIGSTOP)
+        stop(three[0].pid)
         with actor(nodes[0], "late", **RAW) as late:
             late.addr = late.open()  # type: ignore[attr-defined]
             caller.peers[id(late)] = other.find(late.addr)  # type: ignore[attr-defined]
             caller.reaches(late, three[1], three[2])
             assert joined(late) == 0
-            os.kill(three[0].pid, signal.SIGCONT)
+            go_on(three[0].pid)
             await_group(late)
             caller.reaches(late, *three)
 

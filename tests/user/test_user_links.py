@@ -2,7 +2,6 @@
 """Interfaces of every shape, the choice among them, and paths that do not pass everything."""
 
 import os
-import signal
 import socket
 import struct
 import time
@@ -13,6 +12,7 @@ import pytest
 import user_net
 from beowire import namespaces
 from beowire.lab import lab, up
+from stopped import go_on, stop
 from user_actor import ACKED, LATER, NOW, Actor, Couple, actor, couple
 from user_net import address, ip, link_set
 
@@ -402,9 +402,9 @@ def test_datagrams_for_nobody_take_no_room() -> None:
         body = struct.pack("<BBI HH III BBH I", 1, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
         other = struct.pack("<HBBI H", 0xBE0A, 1, 2, 0, engine ^ 1) + body[10:]
         foreign = [struct.pack("<H", 0xBE0B) + body, other, b"short"]
-        os.kill(a.pid, signal.SIGSTOP)
+        stop(a.pid)
         datagram_sender(two, to, [each + bytes(1000) for each in foreign] * 8000)
         datagram_sender(two, to, [struct.pack("<H", 0xBE0A) + body + bytes(60)])
-        os.kill(a.pid, signal.SIGCONT)
+        go_on(a.pid)
         wait_until("counted", lambda: a.stats()["drops"]["cluster"] == 1)
         assert a.stats()["links"]["udp"]["rx_frames"] == 1

@@ -161,6 +161,41 @@ static void wake__is_for_one_thread_at_the_descriptor(void **state)
 	bw_ep_close(ep, 0);
 }
 
+static struct bw_ep *asker;
+static bw_peer_no to_ep;
+
+static void *send_later(void *arg)
+{
+	usleep(1000);
+	assert_int_equal(bw_send(asker, to_ep, 1, 1, 1, "word", 4, 0, NULL), 1);
+	return NULL;
+}
+
+/* A socket that a peer gets after the program has asked for the descriptor ends its sleep, too. */
+static void descriptor__hears_sockets_of_later(void **state)
+{
+	struct told other;
+	int fd;
+
+	ep = endpoint_open("udp", &told);
+	fd = bw_ep_fd(ep);
+	asker = endpoint_open("udp", &other);
+	to_ep = endpoint_find(asker, ep);
+	for (uint64_t i = 1; ep->udp.sockets < 2; i++) {
+		assert_true(i < ROUNDS);
+		assert_int_equal(bw_send(ep, endpoint_find(ep, asker), 1, 1, 1, "word", 4, 0, NULL),
+				 1);
+		endpoint_await(ep, asker, &other.messages, i);
+	}
+	arm();
+	assert_false(readable(fd));
+	send_later(NULL);
+	assert_true(readable(fd));
+	endpoint_await(ep, asker, &told.messages, 1);
+	bw_ep_close(asker, 0);
+	bw_ep_close(ep, 0);
+}
+
 static void on_alarm(int number)
 {
 }
@@ -235,16 +270,6 @@ static void arm__is_refused_while_events_wait(void **state)
 	bw_ep_close(ep, 0);
 }
 
-static struct bw_ep *asker;
-static bw_peer_no to_ep;
-
-static void *send_later(void *arg)
-{
-	usleep(1000);
-	assert_int_equal(bw_send(asker, to_ep, 1, 1, 1, "word", 4, 0, NULL), 1);
-	return NULL;
-}
-
 /* One wait for a message that is there, or that comes after a while. */
 static void wait_for_one(bool later)
 {
@@ -295,6 +320,7 @@ int main(void)
 		cmocka_unit_test(wake__is_left_for_the_descriptor),
 		cmocka_unit_test(wake__is_told_once_by_the_descriptor),
 		cmocka_unit_test(wake__is_for_one_thread_at_the_descriptor),
+		cmocka_unit_test(descriptor__hears_sockets_of_later),
 		cmocka_unit_test(wait__is_ended_by_a_signal),
 		cmocka_unit_test(wait__ends_in_time),
 		cmocka_unit_test(wait__is_limited_by_what_is_due),

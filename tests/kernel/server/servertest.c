@@ -64,6 +64,15 @@ void st_end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
+void st_stop(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGSTOP);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
 int st_open_socket(const char *node, int number)
 {
 	st_enter(node);

@@ -28,6 +28,8 @@ pid_t st_serve_protocol(const char *node, const char *number, const char *protoc
 /* The same, with the datagram protocol. */
 pid_t st_serve(const char *node, const char *number, const char *extra);
 void st_end(pid_t pid);
+/* Returns when it stands still. SIGCONT lets it go on. */
+void st_stop(pid_t pid);
 
 /* A datagram socket of this node, or -1 with errno. */
 int st_open_socket(const char *node, int number);

@@ -381,7 +381,7 @@ static void killed_while_it_sleeps(void **state)
 	int a = st_open_socket("a", NUMBER), b = st_bound("b", 0);
 	pthread_t waiting;
 
-	kill(pair->server[0], SIGSTOP);
+	st_stop(pair->server[0]);
 	assert_int_equal(pthread_create(&waiting, NULL, bind_any, &a), 0);
 	usleep(50000);
 	st_end(pair->server[0]);
@@ -409,7 +409,7 @@ static void sleeps_and_wakes(void **state)
 	pthread_t waker;
 	time_t begin;
 
-	kill(pair->server[0], SIGSTOP);
+	st_stop(pair->server[0]);
 	assert_int_equal(setsockopt(a, SOL_SOCKET, SO_SNDBUFFORCE, &big, sizeof(big)), 0);
 	while (sendto(a, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&at_b,
 		      sizeof(at_b)) > 0)
@@ -431,7 +431,7 @@ static void sleeps_and_wakes(void **state)
 	}
 	assert_in_range(came, 1, sent + 1);
 	/* Frames for a server that sleeps are dropped and counted, and no more. */
-	kill(pair->server[1], SIGSTOP);
+	st_stop(pair->server[1]);
 	for (sent = 0; sent < 200; sent++)
 		assert_int_equal(st_send_to(a, bytes, sizeof(bytes), &at_b), sizeof(bytes));
 	st_enter("b");
