@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "checksum.h"
+#include "secret.h"
 
 struct plain_buffer *plain_buffer_new(uint64_t len)
 {
@@ -52,6 +53,13 @@ static int plain_region_find(void *host, uint32_t peer, uint64_t key, uint64_t o
 	return -ENOENT;
 }
 
+static uint64_t plain_random(void *host)
+{
+	static _Thread_local struct bw_secret secret;
+
+	return bw_secret_draw(&secret);
+}
+
 const struct bw_host_ops plain_host_ops = {
 	.crc32c = bw_checksum,
 	.payload_crc = plain_payload_crc,
@@ -59,4 +67,5 @@ const struct bw_host_ops plain_host_ops = {
 	.buf_get = plain_buf_get,
 	.buf_put = plain_buf_put,
 	.region_find = plain_region_find,
+	.random = plain_random,
 };

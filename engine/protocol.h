@@ -83,6 +83,9 @@ struct bw_host_ops {
 	 * yet, the request is to come again. */
 	int (*region_find)(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
 			   uint64_t *buf, uint64_t *buf_off);
+	/* 64 bits that nobody can foresee, whatever else of them he has seen: keys, tokens and
+	 * nonces are made of these. */
+	uint64_t (*random)(void *host);
 	/* A quiet send was acknowledged: its buffer is free. The protocol must not be called. May
 	 * be NULL if no send is quiet. */
 	void (*sent)(void *host, uint64_t cookie);
@@ -94,7 +97,6 @@ struct bw_host_ops {
 
 struct bw_config {
 	uint64_t node;	      /* identity of this node; not 0 */
-	uint64_t secret;      /* entropy: makes region keys unguessable */
 	uint32_t incarnation; /* fresh random number; not 0 */
 	uint32_t cluster;
 	uint16_t engine; /* number of this engine on its node */

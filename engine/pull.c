@@ -7,17 +7,9 @@
 #include "duplex.h"
 #include "reliable.h"
 
-/* SplitMix64's finalizer: keys that cannot be guessed without the secret. */
-static uint64_t bw_mix(uint64_t x)
-{
-	x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9ull;
-	x = (x ^ x >> 27) * 0x94D049BB133111EBull;
-	return x ^ x >> 31;
-}
-
 uint32_t bw_nonce(struct bw_engine *e)
 {
-	uint32_t x = (uint32_t)(bw_mix(e->cfg.secret + ++e->nonce * 0x9E3779B97F4A7C15ull) >> 32);
+	uint32_t x = (uint32_t)bw_ops(e)->random(e->host);
 
 	return x ? x : 1;
 }

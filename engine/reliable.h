@@ -328,7 +328,7 @@ struct bw_engine {
 	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
 	uint32_t ack_packets; /* that may wait for one acknowledgement */
-	uint64_t serial, nonce;
+	uint64_t serial;
 	uint64_t serves_ended;
 	bool closed, pressure, starved;
 	bool failed;   /* closes, but not in good order */
@@ -637,7 +637,7 @@ uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 
 /* pull.c */
-/* 32 bits that nobody can guess without the secret; never 0. */
+/* 32 bits that nobody can foresee; never 0. */
 uint32_t bw_nonce(struct bw_engine *e);
 int bw_pull_submit(struct bw_engine *e, struct bw_op *op);
 int bw_pull_abort(struct bw_engine *e, struct bw_op *op);

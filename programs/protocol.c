@@ -200,8 +200,7 @@ static void host_open(struct host *h, const struct bw_protocol *protocol, uint16
 	struct sockaddr_in at = loopback(0);
 	socklen_t len = sizeof(at);
 
-	if (getrandom(&cfg.incarnation, sizeof(cfg.incarnation), 0) < 0 ||
-	    getrandom(&cfg.secret, sizeof(cfg.secret), 0) < 0)
+	if (getrandom(&cfg.incarnation, sizeof(cfg.incarnation), 0) < 0)
 		die("getrandom");
 	cfg.incarnation |= 1;
 	h->protocol = protocol;

@@ -125,6 +125,11 @@ static void bwk_host_sent(void *host, u64 cookie)
 	bwk_port_returned(port, b);
 }
 
+static u64 bwk_host_random(void *host)
+{
+	return get_random_u64();
+}
+
 const struct bw_host_ops bwk_host_ops = {
 	.crc32c = bwk_crc,
 	.payload_crc = bwk_host_payload_crc,
@@ -132,6 +137,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.buf_get = bwk_host_buf_get,
 	.buf_put = bwk_host_buf_put,
 	.region_find = bwk_host_region_find,
+	.random = bwk_host_random,
 	.sent = bwk_host_sent,
 	.message = bwk_host_message,
 };

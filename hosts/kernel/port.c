@@ -210,7 +210,6 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 {
 	struct bw_config cfg = {
 		.node = port->node->id,
-		.secret = get_random_u64(),
 		.incarnation = port->inc,
 		.cluster = port->node->set.cluster,
 		.engine = port->number,

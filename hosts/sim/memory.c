@@ -201,10 +201,17 @@ static void sim_ops_message(void *host, const struct bw_event *ev)
 	sim_event_take(host, ev);
 }
 
+static uint64_t sim_ops_random(void *host)
+{
+	struct sim_node *node = host;
+
+	return sim_random(&node->chance);
+}
+
 #define SIM_HOST_OPS                                                                               \
 	.crc32c = bw_checksum, .payload_crc = sim_ops_payload_crc, .place = sim_ops_place,         \
 	.buf_get = sim_ops_buf_get, .buf_put = sim_ops_buf_put,                                    \
-	.region_find = sim_ops_region_find, .sent = sim_ops_sent
+	.region_find = sim_ops_region_find, .random = sim_ops_random, .sent = sim_ops_sent
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
 const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message,

@@ -58,9 +58,9 @@ static void sim_node_configure(struct sim_node *n)
 	const struct sim_spec *spec = &n->sim->spec;
 	uint32_t i;
 
+	n->chance.state = sim_random(&n->sim->rng);
 	n->cfg = (struct bw_config){
 		.node = n->identity,
-		.secret = sim_random(&n->sim->rng),
 		.incarnation = (uint32_t)sim_random(&n->sim->rng) | 1,
 		.cluster = 77,
 		.engine = (uint16_t)(1 + n->number % 3),

@@ -115,6 +115,7 @@ struct sim_node {
 	void **chunks; /* memory handed in by grow() */
 	uint32_t nchunks;
 	struct bw_config cfg;
+	struct sim_rng chance; /* what its engine draws, so that the rest is as without */
 	struct sim_port out[SIM_PLANES], in[SIM_PLANES]; /* to the switch, from the switch */
 	uint32_t side;					 /* part of the network while it is cut */
 	uint8_t place[SIM_PLANES]; /* part of its addresses: changes with its interfaces */

@@ -29,6 +29,7 @@
 #include "link/packet/packet.h"
 #include "protocol.h"
 #include "remote.h"
+#include "secret.h"
 #include "stats.h"
 #include "link/udp/udp.h"
 #include "link/watch.h"
@@ -133,7 +134,8 @@ struct bw_ep {
 	int claim;	    /* descriptor that holds our engine number, -1: the local link has it */
 	struct bw_ep *next; /* all endpoints of the process */
 	char host[65];	    /* name of this node, for people */
-	unsigned int serial; /* number of the endpoint in its process, from 0 */
+	unsigned int serial;	 /* number of the endpoint in its process, from 0 */
+	struct bw_secret secret; /* what the engine's keys, tokens and nonces are made of */
 };
 
 /* One round of progress, lock held: receive, deliver, transmit. What was handled. */

@@ -103,6 +103,13 @@ static void bw_host_message(void *host, const struct bw_event *ev)
 	ep->dispatching = false;
 }
 
+static uint64_t bw_host_random(void *host)
+{
+	struct bw_ep *ep = host;
+
+	return bw_secret_draw(&ep->secret);
+}
+
 const struct bw_host_ops bw_host_ops = {
 	.crc32c = bw_checksum,
 	.payload_crc = bw_host_payload_crc,
@@ -111,6 +118,7 @@ const struct bw_host_ops bw_host_ops = {
 	.buf_put = bw_host_buf_put,
 	.buf_for = bw_host_buf_for,
 	.region_find = bw_host_region_find,
+	.random = bw_host_random,
 	.sent = bw_host_sent,
 	.message = bw_host_message,
 };

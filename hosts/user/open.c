@@ -219,11 +219,10 @@ static int bw_ep_open_links(struct bw_ep *ep, const char **why)
 	return 0;
 }
 
-static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why)
+static int bw_ep_open_engine(struct bw_ep *ep, const char **why)
 {
 	struct bw_config cfg = {
 		.node = ep->self.node,
-		.secret = secret,
 		.incarnation = ep->self.inc,
 		.cluster = ep->self.cluster,
 		.engine = ep->self.engine,
@@ -273,17 +272,15 @@ static int bw_ep_open_engine(struct bw_ep *ep, uint64_t secret, const char **why
 	return 0;
 }
 
-static int bw_ep_open_identity(struct bw_ep *ep, uint64_t *secret, const char **why)
+static int bw_ep_open_identity(struct bw_ep *ep, const char **why)
 {
 	struct {
-		uint64_t secret;
 		uint32_t inc, number;
 	} random;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return bw_fail(why, -EIO, "cannot get random numbers: %s", strerror(errno));
 	gethostname(ep->host, sizeof(ep->host) - 1);
-	*secret = random.secret;
 	ep->self.cluster = ep->env.cluster;
 	if (ep->kernel) { /* it is who its port is */
 		ep->claim = bw_local_claim(ep->self.engine);
@@ -322,19 +319,18 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 
 static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
 {
-	uint64_t secret = 0;
 	int error = bw_env_read(&ep->env, why);
 
 	if (!error)
 		error = bw_ep_open_kernel(ep, why);
 	if (!error)
-		error = bw_ep_open_identity(ep, &secret, why);
+		error = bw_ep_open_identity(ep, why);
 	if (!error && bw_remote_init(&ep->remotes))
 		error = bw_fail(why, -ENOMEM, "out of memory");
 	if (!error)
 		error = bw_ep_open_links(ep, why);
 	if (!error)
-		error = bw_ep_open_engine(ep, secret, why);
+		error = bw_ep_open_engine(ep, why);
 	if (error)
 		return error;
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;

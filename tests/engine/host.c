@@ -149,10 +149,17 @@ static void host_message(void *host, const struct bw_event *e)
 	log_line(world.events, "(at once)");
 }
 
+static uint64_t host_random(void *host)
+{
+	static uint64_t drawn;
+
+	return ++drawn * 0x9E3779B97F4A7C15ull >> 7;
+}
+
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
-	.sent = host_sent
+	.random = host_random, .sent = host_sent
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {

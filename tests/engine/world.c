@@ -109,7 +109,6 @@ int world_setup(void **state)
 		node->protocol = &bw_reliable;
 		node->grow_max = 64;
 		cfg->node = 0xA0 + (uint64_t)n;
-		cfg->secret = 0x5EC2E7 + (uint64_t)n;
 		cfg->incarnation = 0x10000u * (uint32_t)(n + 1);
 		cfg->cluster = CLUSTER;
 		cfg->engine = (uint16_t)(n + 1);

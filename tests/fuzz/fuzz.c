@@ -68,6 +68,13 @@ static int fuzz_region_find(void *host, uint32_t peer, uint64_t key, uint64_t of
 	return 0;
 }
 
+static uint64_t fuzz_random(void *host)
+{
+	struct fuzz_host *h = host;
+
+	return ++h->drawn * 0x9E3779B97F4A7C15ull >> 7;
+}
+
 static const struct bw_host_ops fuzz_ops = {
 	.crc32c = bw_crc32c,
 	.payload_crc = fuzz_payload_crc,
@@ -76,6 +83,7 @@ static const struct bw_host_ops fuzz_ops = {
 	.buf_put = fuzz_buf_put,
 	.buf_for = fuzz_buf_for,
 	.region_find = fuzz_region_find,
+	.random = fuzz_random,
 };
 
 void fuzz_open(struct fuzz_host *h, const struct bw_protocol *protocol, uint8_t number)
@@ -86,7 +94,6 @@ void fuzz_open(struct fuzz_host *h, const struct bw_protocol *protocol, uint8_t 
 	h->protocol = protocol;
 	h->now = BW_S;
 	h->cfg.node = number;
-	h->cfg.secret = number;
 	h->cfg.incarnation = number;
 	h->cfg.engine = number;
 	h->cfg.cluster = FUZZ_CLUSTER;

@@ -35,6 +35,7 @@ struct fuzz_host {
 	void *buffers[FUZZ_BUFFERS];
 	uint8_t *memory; /* what is sent, pulled and exposed */
 	uint64_t now;
+	uint64_t drawn; /* random numbers, so that a run repeats from its input */
 };
 
 #define FUZZ_MEMORY 200000u /* bytes of fuzz_host.memory */

@@ -98,6 +98,13 @@ static void message(void *host, const struct bw_event *ev)
 	(void)ev;
 }
 
+static uint64_t draw(void *host)
+{
+	static uint64_t drawn;
+
+	return ++drawn * 0x9E3779B97F4A7C15ull >> 7;
+}
+
 static const struct bw_host_ops ops = {
 	.crc32c = bw_crc32c,
 	.payload_crc = payload_crc,
@@ -105,6 +112,7 @@ static const struct bw_host_ops ops = {
 	.buf_get = buf_get,
 	.buf_put = buf_put,
 	.region_find = region_find,
+	.random = draw,
 	.sent = sent,
 	.message = message,
 };
@@ -256,7 +264,6 @@ static void open_node(uint32_t number)
 	struct node *n = &nodes[number];
 	struct bw_config cfg = {
 		.node = number + 1,
-		.secret = number,
 		.incarnation = number + 1,
 		.cluster = CLUSTER,
 		.engine = 1,

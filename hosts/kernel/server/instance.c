@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -432,8 +431,6 @@ static int instance_open_engine(struct instance *in, struct bw_config *cfg)
 
 	if (rings_read_links(in->rings) || !in->rings->link[0].ifindex)
 		return -EADDRNOTAVAIL;
-	if (getrandom(&cfg->secret, sizeof(cfg->secret), 0) < 0)
-		return -errno;
 	for (i = 0; i < BEOWIRE_SERVER_IFACES; i++)
 		cfg->link_mtu[i] =
 			in->rings->link[i].ifindex ? in->rings->link[i].mtu : BW_FRAME_MIN_MTU;
