@@ -18,7 +18,7 @@ void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h,
 	if (!p)
 		return;
 	h->dst_engine = p->engine;
-	h->dst_inc = p->inc;
+	h->token = p->conn_token;
 	h->conn = p->conn;
 }
 

@@ -49,6 +49,7 @@ static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_ad
 	r->dst_engine = engine;
 	*b = *echo;
 	b->version_min = b->version_max = BW_VERSION;
+	b->inc = e->cfg.incarnation;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	s->len = BW_REFUSE_BYTES;
 	bw_head_seal(e, r, s->len, s->len);
@@ -62,12 +63,16 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		.why = (uint8_t)why,
 		.echo_type = h->type,
 		.echo_engine = h->dst_engine,
-		.echo_inc = h->dst_inc,
+		.echo_token = h->token,
 		.echo_conn = h->conn,
 	};
 
-	if (h->type == BW_FRAME_HELLO)
-		echo.echo_conn = ((const struct bw_hello *)(h + 1))->conn;
+	if (h->type == BW_FRAME_HELLO) {
+		const struct bw_hello *b = (const struct bw_hello *)(h + 1);
+
+		echo.echo_conn = b->conn;
+		echo.echo_hello = b->token;
+	}
 	bw_farewell_say_refused(e, &f->from, h->src_engine, &echo);
 }
 
@@ -78,15 +83,15 @@ static struct bw_peer *bw_farewell_refused_peer(struct bw_engine *e, const struc
 
 	if (b->echo_type == BW_FRAME_HELLO) {
 		p = bw_peer_get(e, b->echo_conn);
-		return p && p->wire == b->echo_conn && p->engine == b->echo_engine &&
-				       p->inc == b->echo_inc
+		return p && p->wire == b->echo_conn && p->wire_token == b->echo_hello &&
+				       p->engine == b->echo_engine && p->inc == b->echo_token
 			       ? p
 			       : NULL;
 	}
 	for (l = e->peers.next; l != &e->peers; l = l->next) {
 		p = bw_entry(l, struct bw_peer, all);
 		if (p->state == BW_PEER_UP && p->engine == b->echo_engine &&
-		    p->inc == b->echo_inc && p->conn == b->echo_conn)
+		    p->conn == b->echo_conn && p->conn_token == b->echo_token)
 			return p;
 	}
 	return NULL;
@@ -120,6 +125,8 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	p = bw_farewell_refused_peer(e, b);
 	if (!p)
 		return -BW_DROP_ECHO;
+	if (!bw_contact_known_path(p, &f->from))
+		return -BW_DROP_ADDRESS;
 	e->count.refusals_rx++;
 	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&
 	    bw_farewell_other_path(p, &f->from))
@@ -129,7 +136,7 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	p->version_max = b->version_max;
 	if (b->why == BW_REFUSAL_VERSION)
 		status = BW_DOWN_VERSION;
-	else if (b->why == BW_REFUSAL_HANDLE)
+	else if (b->why == BW_REFUSAL_HANDLE && b->inc == p->inc)
 		status = BW_DOWN_RESET;
 	bw_peer_down(e, p, status);
 	return 0;
@@ -148,7 +155,7 @@ static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l
 	h = (struct bw_hdr *)s->head;
 	bw_hdr_fill(e, NULL, h, BW_FRAME_BYE);
 	h->dst_engine = l->engine;
-	h->dst_inc = l->inc;
+	h->token = l->conn_token;
 	h->conn = l->conn;
 	s->len = sizeof(*h);
 	if (l->acknowledges) {
@@ -216,8 +223,9 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 		return;
 	l = &e->leave[e->leaves++ % BW_LEAVES];
 	l->wire = p->wire;
-	l->inc = p->inc;
+	l->wire_token = p->wire_token;
 	l->conn = p->conn;
+	l->conn_token = p->conn_token;
 	l->engine = p->engine;
 	l->path = t->no;
 	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
@@ -261,10 +269,10 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
 		return -BW_DROP_HEADER;
 	p = bw_peer_get(e, h->conn);
-	if (h->dst_inc != e->cfg.incarnation)
-		return -BW_DROP_INCARNATION;
-	if (!p || p->wire != h->conn || p->engine != h->src_engine)
+	if (!bw_contact_shows(p, h))
 		return -BW_DROP_HANDLE;
+	if (!bw_contact_known_path(p, &f->from))
+		return -BW_DROP_ADDRESS;
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
 	if (r || p->gone_at || p->state == BW_PEER_DOWN)
 		return r;
@@ -284,7 +292,7 @@ static void bw_farewell_say_gone(struct bw_engine *e, const struct bw_peer *p)
 		.why = BW_REFUSAL_INCARNATION,
 		.echo_type = BW_FRAME_DATA,
 		.echo_engine = e->cfg.engine,
-		.echo_inc = e->cfg.incarnation,
+		.echo_token = p->wire_token,
 		.echo_conn = p->wire,
 	};
 
@@ -297,7 +305,8 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 	uint32_t i;
 
 	for (i = 0; h->conn && i < BW_LEAVES; i++) {
-		if (e->leave[i].wire != h->conn || e->leave[i].engine != h->src_engine)
+		if (e->leave[i].wire != h->conn || e->leave[i].wire_token != h->token ||
+		    e->leave[i].engine != h->src_engine)
 			continue;
 		bw_farewell_repeat_bye(e, &e->leave[i], &f->from);
 		return;

@@ -16,6 +16,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	struct bw_hello *b = (struct bw_hello *)(h + 1);
 
 	bw_hdr_fill(e, p, h, BW_FRAME_HELLO);
+	h->token = p->inc;
 	h->flags = answer ? BW_HDR_ANSWER : 0;
 	h->path = t->no;
 	memset(b, 0, sizeof(*b));
@@ -23,6 +24,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	b->features = e->cfg.features | BW_FEATURE_ECHO;
 	b->inc = e->cfg.incarnation;
 	b->conn = p->wire;
+	b->token = p->wire_token;
 	b->version_min = b->version_max = BW_VERSION;
 	b->engine = e->cfg.engine;
 	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
@@ -92,6 +94,7 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	p->node = b->node;
 	p->inc = b->inc;
 	p->conn = b->conn;
+	p->conn_token = b->token;
 	p->charge_min = b->charge_min;
 	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
 	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
@@ -180,6 +183,7 @@ static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 	if (p->wire != p->handle)
 		bw_table_remove(&e->peer_table, p->wire);
 	p->wire = wire;
+	p->wire_token = bw_nonce(e);
 	p->conn = 0;
 	for (i = 0; i < p->npaths; i++)
 		p->path[i]->remote_no = BW_PATH_UNKNOWN;
@@ -265,7 +269,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	if (!b->node || !b->inc || !b->conn || b->engine != h->src_engine ||
 	    h->path >= BW_PATHS_MAX || b->frame_max < BW_FRAME_MIN_MTU)
 		return -BW_DROP_MALFORMED;
-	if ((h->dst_inc && h->dst_inc != e->cfg.incarnation) ||
+	if ((h->token && h->token != e->cfg.incarnation) ||
 	    (b->target_node && b->target_node != e->cfg.node)) {
 		if (!answer)
 			bw_farewell_refuse(e, f, h, BW_REFUSAL_INCARNATION);
@@ -277,7 +281,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	if (!answer)
 		bw_hello_doubt(e, b);
 	t = bw_contact_known_path(p, &f->from);
-	if (p->conn && p->conn != b->conn) {
+	if (p->conn && (p->conn != b->conn || p->conn_token != b->token)) {
 		r = bw_hello_rebind(e, p, answer);
 		if (t)
 			t->hello.due |= answer && !r; /* what it answered has become void */

@@ -35,6 +35,7 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	}
 	bw_peer_init_lists(p);
 	p->wire = p->handle;
+	p->wire_token = bw_nonce(e);
 	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
 	p->ping_at = BW_NEVER;
 	p->proven = e->now;

@@ -286,8 +286,8 @@ enum bw_drop {
 	BW_DROP_ENGINE,	     /* for another engine */
 	BW_DROP_HEADER,	     /* header checksum wrong */
 	BW_DROP_TYPE,	     /* unknown type */
-	BW_DROP_INCARNATION, /* for a dead incarnation of ours (refused) */
-	BW_DROP_HANDLE,	     /* unknown connection handle (refused) */
+	BW_DROP_INCARNATION, /* HELLO for a dead incarnation of ours (refused) */
+	BW_DROP_HANDLE,	     /* unknown handle, or not the token that goes with it (refused) */
 	BW_DROP_EARLY,	     /* before first contact was complete */
 	BW_DROP_DUPLICATE,   /* packet number seen before */
 	BW_DROP_RANGES,	     /* too many gaps to remember: not acknowledged, comes again */
@@ -298,6 +298,7 @@ enum bw_drop {
 	BW_DROP_STALE,	     /* data of a pull that has ended */
 	BW_DROP_ECHO,	     /* a refusal or an answer that echoes nothing of ours */
 	BW_DROP_CREDIT,	     /* more than its sender was granted: not acknowledged */
+	BW_DROP_ADDRESS,     /* not from where the peer is on that path */
 	BW_DROP_REASONS,
 };
 

@@ -114,13 +114,8 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 {
 	struct bw_peer *p;
 
-	if (h->dst_inc != e->cfg.incarnation) {
-		if (h->type == BW_FRAME_DATA)
-			bw_farewell_refuse(e, f, h, BW_REFUSAL_INCARNATION);
-		return -BW_DROP_INCARNATION;
-	}
 	p = bw_peer_get(e, h->conn);
-	if (!p || p->wire != h->conn || p->engine != h->src_engine) {
+	if (!bw_contact_shows(p, h)) {
 		if (h->type == BW_FRAME_DATA)
 			bw_farewell_unknown(e, f, h);
 		return -BW_DROP_HANDLE;
@@ -128,11 +123,12 @@ static int bw_recv_peer(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	*path = bw_peer_path(p, h->path);
 	if (!p->conn || !*path)
 		return -BW_DROP_EARLY;
+	if (!bw_link_same(&f->from, &(*path)->to))
+		return -BW_DROP_ADDRESS;
 	if (!p->confirmed) {
 		p->confirmed = true;
 		bw_path_guess(e, *path);
-		if (bw_link_same(&f->from, &(*path)->to)) /* else it is asked again */
-			bw_path_up(e, p, *path);
+		bw_path_up(e, p, *path);
 		bw_peer_proven(e, p); /* it has got our HELLO */
 	}
 	*out = p;

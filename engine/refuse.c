@@ -30,13 +30,14 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t le
 	r->body.version_max = BW_VERSION;
 	r->body.echo_type = h.type;
 	r->body.echo_engine = h.dst_engine;
-	r->body.echo_inc = h.dst_inc;
+	r->body.echo_token = h.token;
 	r->body.echo_conn = h.conn;
 	if (h.type == BW_FRAME_HELLO) {
 		if (len < sizeof(h) + sizeof(hello))
 			return false;
 		memcpy(&hello, (const uint8_t *)refused + sizeof(h), sizeof(hello));
 		r->body.echo_conn = hello.conn;
+		r->body.echo_hello = hello.token;
 	}
 	memcpy(r->body.name, name, strnlen(name, BW_NAME_MAX));
 	r->hdr.hcrc = crc32c(0, r, sizeof(*r));

@@ -250,9 +250,11 @@ struct bw_peer {
 	bool ping_expects;    /* the pings are planned because something is expected */
 	uint8_t npaths, best; /* best: path in use */
 	uint16_t engine;
-	uint32_t handle; /* what the host calls it */
-	uint32_t wire;	 /* our handle that the peer is to use; at first the same */
-	uint32_t conn;	 /* the peer's handle for us; 0 unknown */
+	uint32_t handle;     /* what the host calls it */
+	uint32_t wire;	     /* our handle that the peer is to use; at first the same */
+	uint32_t conn;	     /* the peer's handle for us; 0 unknown */
+	uint32_t wire_token; /* what goes with `wire`: who shows both is the peer */
+	uint32_t conn_token; /* what goes with `conn` */
 	uint32_t inc;
 	uint64_t node;
 	uint32_t charge_min;
@@ -306,8 +308,8 @@ struct bw_stray {
 /* A conversation that we ended by BYE. Its peer may not know it yet, as a BYE is not
  * acknowledged. */
 struct bw_leave {
-	uint32_t wire;	    /* our handle in it; 0: unused */
-	uint32_t inc, conn; /* the peer's */
+	uint32_t wire, wire_token; /* ours in it; wire 0: unused */
+	uint32_t conn, conn_token; /* the peer's */
 	uint16_t engine;
 	uint8_t path;	   /* that `ackblk` and `ack` are of */
 	bool acknowledges; /* its BYE does, with these and no ranges */
@@ -438,6 +440,13 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
 /* The path with this address; a new one while there is a place; NULL. */
 struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 				const struct bw_link_addr *to);
+/* Does the frame name both what we gave this peer (or NULL), the handle and the token? Anybody can
+ * guess the first. */
+static inline bool bw_contact_shows(const struct bw_peer *p, const struct bw_hdr *h)
+{
+	return p && p->wire == h->conn && p->wire_token == h->token && p->engine == h->src_engine;
+}
+
 /* What the peer's node is called. */
 void bw_contact_name(struct bw_peer *p, const uint8_t *name);
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);

@@ -167,14 +167,14 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	struct bw_peer *p;
 	struct bw_path *t;
 
-	if (!head || s->h.dst_inc != e->cfg.incarnation)
+	if (!head)
 		return false;
 	p = bw_peer_get(e, s->h.conn);
-	if (!p || p->wire != s->h.conn || p->engine != s->h.src_engine || !p->confirmed ||
-	    p->credit_stalled)
+	if (!bw_contact_shows(p, &s->h) || !p->confirmed || p->credit_stalled)
 		return false;
 	t = bw_peer_path(p, s->h.path);
-	if (!t || !bw_single_smooth(t, s) || !bw_single_intact(e, s, head))
+	if (!t || !bw_link_same(&f->from, &t->to) || !bw_single_smooth(t, s) ||
+	    !bw_single_intact(e, s, head))
 		return false;
 	bw_single_acked(e, p, t, s);
 	*result = bw_single_part(e, p, f, s, head, &told);

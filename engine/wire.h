@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every format and limit of Beowire's wire, version 1. All integers are little-endian and lie at
+ * Every format and limit of Beowire's wire, version 2. All integers are little-endian and lie at
  * their natural alignment; the engine runs on little-endian machines only, so the structures below
  * are the bytes. A frame is
  *
@@ -27,7 +27,7 @@
 #define BW_ETHERTYPE	   0x88B5 /* IEEE 802 local experimental EtherType 1 */
 #define BW_ETHERTYPE_PAPER 0x080A /* the EtherType of [B3], selectable */
 #define BW_MAGIC	   0xBE0A
-#define BW_VERSION	   1
+#define BW_VERSION	   2
 
 #define BW_CLUSTER_DEFAULT 0x6D8D60E8 /* id of the cluster "default": its folded FNV-1a hash */
 #define BW_ENGINE_KERNEL   0x7FFF     /* engine numbers up to this are ports of the kernel host */
@@ -62,14 +62,16 @@ struct bw_hdr {
 	uint32_t cluster;    /* cluster id: frames of another cluster are counted and dropped */
 	uint16_t dst_engine; /* number of the engine addressed on its node: filters steer by it */
 	uint16_t src_engine; /* number of the sending engine on its node */
-	uint32_t dst_inc; /* incarnation addressed; 0 only in HELLO and DGRAM ("any"), and REFUSE */
-	uint32_t conn;	  /* the receiver's own handle for the sender, from its HELLO; 0 in a first
+	uint32_t
+		token; /* DATA, ACK, BYE: what the receiver gave the sender in its HELLO, and nobody
+			 * else; HELLO: incarnation addressed, 0 any; else 0 */
+	uint32_t conn; /* the receiver's own handle for the sender, from its HELLO; 0 in a first
 			   * HELLO */
-	uint32_t pn;	  /* DATA: low 32 bits of the packet number on this path; else 0 */
-	uint8_t path;	  /* the sender's number of the path this frame travels, < BW_PATHS_MAX */
-	uint8_t flags;	  /* BW_HDR_* */
-	uint16_t len;	  /* bytes of the body that follow hdr, payloads included */
-	uint32_t hcrc;	  /* CRC32C of all but the payloads, with this field 0 */
+	uint32_t pn;   /* DATA: low 32 bits of the packet number on this path; else 0 */
+	uint8_t path;  /* the sender's number of the path this frame travels, < BW_PATHS_MAX */
+	uint8_t flags; /* BW_HDR_* */
+	uint16_t len;  /* bytes of the body that follow hdr, payloads included */
+	uint32_t hcrc; /* CRC32C of all but the payloads, with this field 0 */
 };
 
 /* Body of HELLO: who I am and what I can do. Its layout never changes between versions. */
@@ -87,7 +89,7 @@ struct bw_hello {
 			       * least BW_FRAME_MIN_MTU */
 	uint64_t target_node; /* node the sender means to reach (0: unknown) */
 	uint32_t target_inc;  /* incarnation it means to reach (0: any) */
-	uint32_t reserved0;   /* 0 */
+	uint32_t token;	      /* random: put into hdr.token from now on */
 	uint8_t name[BW_NAME_MAX]; /* host name of the sender, for messages to people */
 	uint32_t nonce;		   /* drawn by the sender for this address, to be echoed; 0: none */
 	uint32_t echo; /* nonce of the HELLO that came from the address this one goes to; 0: none */
@@ -190,7 +192,7 @@ enum bw_refusal {
 	BW_REFUSAL_NO_ENGINE = 4,   /* no engine of that number lives on this node */
 };
 
-/* Body of REFUSE; the echo proves that the sender saw the refused frame. hdr.dst_inc is 0. */
+/* Body of REFUSE; the echo proves that the sender saw the refused frame. hdr.token is 0. */
 struct bw_refuse {
 	uint8_t why;	     /* enum bw_refusal */
 	uint8_t version_min; /* versions that the refusing engine speaks */
@@ -198,10 +200,11 @@ struct bw_refuse {
 	uint8_t echo_type;    /* hdr.type of the refused frame */
 	uint16_t echo_engine; /* its hdr.dst_engine */
 	uint16_t reserved0;
-	uint32_t echo_inc;	   /* its hdr.dst_inc */
+	uint32_t echo_token;	   /* its hdr.token */
 	uint32_t echo_conn;	   /* its hdr.conn; for a HELLO its hello.conn */
 	uint8_t name[BW_NAME_MAX]; /* host name of the refusing node */
-	uint64_t reserved1;
+	uint32_t inc;		   /* the refusing engine's incarnation; 0: there is none */
+	uint32_t echo_hello;	   /* for a HELLO its hello.token, else 0 */
 	uint64_t reserved2;
 };
 

@@ -85,6 +85,9 @@ static struct sk_buff *bwk_row_own(struct sk_buff *skb, u32 room)
 
 	if (skb_shared(skb)) {
 		own = pskb_copy(skb, GFP_ATOMIC);
+		/* That copies from the data on, and who sent the frame stands before. */
+		if (own && skb_mac_header_was_set(skb) && skb_mac_offset(skb) < 0)
+			memcpy(skb_mac_header(own), skb_mac_header(skb), -skb_mac_offset(skb));
 		consume_skb(skb);
 	} else {
 		skb->next = NULL;
@@ -186,7 +189,7 @@ static bool bwk_row_follows(const struct bw_hdr *before, const struct bw_hdr *h)
 {
 	return h->magic == BW_MAGIC && before->cluster == h->cluster &&
 	       before->dst_engine == h->dst_engine && before->src_engine == h->src_engine &&
-	       before->dst_inc == h->dst_inc;
+	       before->token == h->token;
 }
 
 /* The header of a frame that can be joined or that others must not overtake; NULL: of another one.

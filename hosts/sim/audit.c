@@ -23,6 +23,7 @@ struct sim_audit_pull {
 struct sim_audit_peer {
 	struct sim_audit_peer *next;
 	uint32_t theirs, ours; /* handles; 0: not seen yet */
+	uint32_t token;	       /* that goes with `theirs` */
 	uint32_t inc;	       /* of the receiver */
 	uint16_t dst;
 	bool confirmed; /* the receiver has used our handle */
@@ -86,23 +87,35 @@ static void sim_audit_fail(struct sim_node *n, const struct sim_frame *flat, con
 		 (unsigned long long)flat->serial, text, what);
 }
 
-static struct sim_audit_peer *sim_audit_theirs(struct sim_node *n, uint16_t dst, uint32_t inc,
+static struct sim_audit_peer *sim_audit_theirs(struct sim_node *n, uint16_t dst, uint32_t token,
 					       uint32_t theirs)
 {
 	struct sim_audit_peer **bucket = &n->audit->peers[dst % SIM_AUDIT_BUCKETS], *p;
 
 	for (p = *bucket; p; p = p->next)
-		if (p->dst == dst && p->inc == inc && p->theirs == theirs)
+		if (p->dst == dst && p->token == token && p->theirs == theirs)
 			return p;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		abort();
 	p->dst = dst;
-	p->inc = inc;
+	p->token = token;
 	p->theirs = theirs;
 	p->next = *bucket;
 	*bucket = p;
 	return p;
+}
+
+/* The same, by what HELLOs name: the receiver's incarnation. */
+static struct sim_audit_peer *sim_audit_named(struct sim_node *n, uint16_t dst, uint32_t inc,
+					      uint32_t theirs)
+{
+	struct sim_audit_peer *p;
+
+	for (p = n->audit->peers[dst % SIM_AUDIT_BUCKETS]; p; p = p->next)
+		if (p->dst == dst && p->inc == inc && p->theirs == theirs)
+			return p;
+	return NULL;
 }
 
 static struct sim_audit_peer *sim_audit_ours(struct sim_node *n, uint16_t dst, uint32_t ours)
@@ -243,7 +256,7 @@ static uint32_t sim_audit_payload_crc(const struct sim_node *n, const uint8_t *p
 static void sim_audit_data(struct sim_node *n, const struct sim_frame *flat, struct sim_reading *r)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
-	struct sim_audit_peer *p = sim_audit_theirs(n, flat->dst, h->dst_inc, h->conn);
+	struct sim_audit_peer *p = sim_audit_theirs(n, flat->dst, h->token, h->conn);
 	uint32_t at = sizeof(*h) + sizeof(struct bw_ackblk), size;
 
 	if (h->path >= BW_PATHS_MAX) {
@@ -276,7 +289,7 @@ static void sim_audit_confirmed(struct sim_node *n, const struct sim_frame *flat
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
 
-	if (!sim_audit_theirs(n, flat->dst, h->dst_inc, h->conn)->confirmed)
+	if (!sim_audit_theirs(n, flat->dst, h->token, h->conn)->confirmed)
 		sim_audit_fail(n, flat, "before its handle was used");
 }
 
@@ -284,6 +297,7 @@ static void sim_audit_hello(struct sim_node *n, const struct sim_frame *flat)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)flat->data;
 	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
+	struct sim_audit_peer *p;
 
 	if (flat->len != sizeof(*h) + sizeof(*b)) {
 		sim_audit_fail(n, flat, "HELLO of wrong length");
@@ -291,8 +305,14 @@ static void sim_audit_hello(struct sim_node *n, const struct sim_frame *flat)
 	}
 	if (b->inc != n->cfg.incarnation || b->node != n->cfg.node || b->engine != n->cfg.engine)
 		sim_audit_fail(n, flat, "HELLO of somebody else");
-	if (h->conn)
-		sim_audit_theirs(n, flat->dst, h->dst_inc, h->conn)->ours = b->conn;
+	if (!h->conn)
+		return;
+	p = sim_audit_named(n, flat->dst, h->token, h->conn);
+	if (!p) {
+		sim_audit_fail(n, flat, "a handle that nobody gave");
+		return;
+	}
+	p->ours = b->conn;
 }
 
 /* A frame of a protocol that is not known here: its payloads are what its engine took from the
@@ -366,7 +386,8 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r)
 	if (h->type == BW_FRAME_HELLO) {
 		if (r)
 			return;
-		p = sim_audit_theirs(n, flat->src, b->inc, b->conn);
+		p = sim_audit_theirs(n, flat->src, b->token, b->conn);
+		p->inc = b->inc;
 		p->charge_min = b->charge_min;
 		if (h->conn) {
 			p->ours = h->conn;
@@ -379,7 +400,7 @@ void sim_audit_received(struct sim_node *n, const struct sim_frame *flat, int r)
 	if (h->type != BW_FRAME_DATA && h->type != BW_FRAME_ACK && h->type != BW_FRAME_BYE)
 		return;
 	p = sim_audit_ours(n, flat->src, h->conn);
-	if (!p || h->dst_inc != n->cfg.incarnation)
+	if (!p)
 		return;
 	p->confirmed = true;
 	sim_audit_credit(p, ack->credit);

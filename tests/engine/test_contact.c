@@ -305,11 +305,12 @@ static void hello__tells_what_the_engine_is(void **state)
 	assert_int_equal(h->cluster, CLUSTER);
 	assert_int_equal(h->dst_engine, 2);
 	assert_int_equal(h->src_engine, 1);
-	assert_int_equal(h->dst_inc, world.node[B].cfg.incarnation);
+	assert_int_equal(h->token, world.node[B].cfg.incarnation);
 	assert_int_equal(h->conn, 0);
 	assert_int_equal(b->node, 0xA0);
 	assert_int_equal(b->inc, world.node[A].cfg.incarnation);
 	assert_int_equal(b->conn, world.node[A].peer[B]);
+	assert_int_equal(b->token, peer(A, B)->wire_token);
 	assert_int_equal(b->version_min, BW_VERSION);
 	assert_int_equal(b->version_max, BW_VERSION);
 	assert_int_equal(b->engine, 1);
@@ -396,7 +397,7 @@ static void answer__must_come_from_whom_it_was_asked(void **state)
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_HANDLE);
 	f = frame_copy(world.wire[0]);
-	frame_hdr(f)->dst_inc++;
+	frame_hdr(f)->token++;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_INCARNATION);
 	assert_int_equal(peer(A, B)->state, BW_PEER_HELLO);
@@ -405,9 +406,73 @@ static void answer__must_come_from_whom_it_was_asked(void **state)
 	assert_int_equal(peer(A, B)->state, BW_PEER_UP);
 }
 
+/* A frame of the peer's that comes from somewhere else, as sent by whoever has seen it. */
+static struct frame *from_elsewhere(struct frame *f)
+{
+	f->place++;
+	return f;
+}
+
+static void address__of_frames_is_the_peers(void **state)
+{
+	struct frame *ack;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	assert_int_equal(receive(from_elsewhere(frame_copy(world.wire[0]))), -BW_DROP_ADDRESS);
+	assert_int_equal(events_with("B MESSAGE"), 0);
+	deliver(0);
+	pass(BW_ACK_DELAY);
+	flush(B);
+	ack = take(0);
+	assert_int_equal(frame_hdr(ack)->type, BW_FRAME_ACK);
+	assert_int_equal(receive(from_elsewhere(frame_copy(ack))), -BW_DROP_ADDRESS);
+	assert_int_equal(events_with("A SENT"), 0);
+	assert_int_equal(receive(ack), 0);
+	node_close(B);
+	assert_int_equal(frame_hdr(world.wire[0])->type, BW_FRAME_BYE);
+	assert_int_equal(receive(from_elsewhere(frame_copy(world.wire[0]))), -BW_DROP_ADDRESS);
+	expect_drop(A, BW_DROP_ADDRESS, 2);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
+static void address__of_a_refusal_is_the_peers(void **state)
+{
+	meet(A, B);
+	node_restart(B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver(0);
+	flush(B);
+	assert_int_equal(receive(from_elsewhere(frame_copy(world.wire[0]))), -BW_DROP_ADDRESS);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	deliver(0);
+	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
+}
+
+/* Two peers, and one after the other at the same place, get tokens that say nothing of each
+ * other. */
+static void token__is_each_peers_own(void **state)
+{
+	uint32_t first;
+
+	meet(A, B);
+	meet(C, B);
+	first = peer(B, A)->wire_token;
+	assert_int_not_equal(first, peer(B, C)->wire_token);
+	assert_int_equal(first, peer(A, B)->conn_token);
+	node_restart(A);
+	meet(A, B);
+	assert_int_not_equal(peer(B, A)->wire_token, first);
+}
+
 int contact_tests(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(address__of_frames_is_the_peers),
+		TEST(address__of_a_refusal_is_the_peers),
+		TEST(token__is_each_peers_own),
 		TEST(connect__hello_is_answered),
 		TEST(connect__answerer_asks_too_when_nothing_follows),
 		TEST(connect__answerer_sends_no_ack_either),

@@ -425,16 +425,16 @@ static void failed__is_told_as_gone_to_those_who_know_us(void **state)
 	expect_events("B PULLED 3 ECONNREFUSED", "B PEER_DOWN A ECONNREFUSED", NULL);
 }
 
-static void bye__for_another_incarnation_is_dropped(void **state)
+static void bye__without_the_token_is_dropped(void **state)
 {
 	struct frame *f;
 
 	meet(A, B);
 	node_close(B);
 	f = take(0);
-	frame_hdr(f)->dst_inc++;
+	frame_hdr(f)->token++;
 	frame_seal(f);
-	assert_int_equal(receive(f), -BW_DROP_INCARNATION);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
@@ -464,7 +464,7 @@ int farewell_tests(void)
 		TEST(unsent__refusal_goes_again),
 		TEST(handle__of_a_peer_that_is_down_is_stale),
 		TEST(failed__is_told_as_gone_to_those_who_know_us),
-		TEST(bye__for_another_incarnation_is_dropped),
+		TEST(bye__without_the_token_is_dropped),
 	};
 
 	return cmocka_run_group_tests_name("farewell", tests, NULL, NULL);

@@ -42,7 +42,7 @@ static void data__for_another_incarnation_is_refused(void **state)
 	node_restart(B);
 	post(A, B, 1, 8);
 	run(BW_MS);
-	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A REFUSE incarnation", NULL);
+	expect_frames("A>B DATA 1 [MESSAGE 0 0+8/8]", "B>A REFUSE handle", NULL);
 	expect_events("A SENT 1 ECONNREFUSED", "A PEER_DOWN B ECONNREFUSED", NULL);
 }
 
@@ -83,6 +83,7 @@ static void data__with_the_handle_of_another_engine_is_refused(void **state)
 	flush(A);
 	f = take(0);
 	frame_hdr(f)->conn = world.node[B].peer[C];
+	frame_hdr(f)->token = peer(B, C)->wire_token;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_HANDLE);
 	run(BW_MS);
@@ -108,17 +109,20 @@ static void refuse__echoes_the_frame(void **state)
 	b = frame_body(world.wire[0]);
 	assert_int_equal(world.wire[0]->len, 96);
 	assert_int_equal(h->dst_engine, 1);
-	assert_int_equal(h->dst_inc, 0);
+	assert_int_equal(h->token, 0);
 	assert_int_equal(h->conn, 0);
 	assert_int_equal(b->echo_type, BW_FRAME_HELLO);
 	assert_int_equal(b->echo_engine, 2);
-	assert_int_equal(b->echo_inc, inc);
+	assert_int_equal(b->echo_token, inc);
 	assert_int_equal(b->echo_conn, world.node[A].peer[B]);
+	assert_int_equal(b->echo_hello, peer(A, B)->wire_token);
+	assert_int_equal(b->inc, inc + 1);
 	assert_string_equal((const char *)b->name, "B");
 }
 
 /* A refusal made by somebody who has not seen our frames. */
-static struct frame *refusal(uint8_t echo_type, uint16_t engine, uint32_t inc, uint32_t conn)
+static struct frame *refusal(uint8_t echo_type, uint16_t engine, uint32_t token, uint32_t conn,
+			     uint32_t hello)
 {
 	struct frame *f = calloc(1, sizeof(*f));
 	struct bw_refuse *b;
@@ -138,29 +142,34 @@ static struct frame *refusal(uint8_t echo_type, uint16_t engine, uint32_t inc, u
 	b->why = BW_REFUSAL_INCARNATION;
 	b->echo_type = echo_type;
 	b->echo_engine = engine;
-	b->echo_inc = inc;
+	b->echo_token = token;
 	b->echo_conn = conn;
+	b->echo_hello = hello;
 	frame_seal(f);
 	return f;
 }
 
 static void refuse__without_a_right_echo_is_ignored(void **state)
 {
-	uint32_t inc = world.node[B].cfg.incarnation;
-	uint32_t conn;
+	uint32_t inc = world.node[B].cfg.incarnation, conn, token;
 
 	meet(A, B);
 	conn = peer(A, B)->conn;
-	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, inc, conn + 1)), -BW_DROP_ECHO);
-	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, inc + 1, conn)), -BW_DROP_ECHO);
-	assert_int_equal(receive(refusal(BW_FRAME_DATA, 3, inc, conn)), -BW_DROP_ECHO);
+	token = peer(A, B)->conn_token;
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, token, conn + 1, 0)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, token + 1, conn, 0)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 3, token, conn, 0)), -BW_DROP_ECHO);
 	conn = world.node[A].peer[B];
-	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc + 1, conn)), -BW_DROP_ECHO);
-	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc, conn + 1)), -BW_DROP_ECHO);
-	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 3, inc, conn)), -BW_DROP_ECHO);
-	expect_drop(A, BW_DROP_ECHO, 6);
+	token = peer(A, B)->wire_token;
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc + 1, conn, token)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc, conn + 1, token)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 2, inc, conn, token + 1)), -BW_DROP_ECHO);
+	assert_int_equal(receive(refusal(BW_FRAME_HELLO, 3, inc, conn, token)), -BW_DROP_ECHO);
+	expect_drop(A, BW_DROP_ECHO, 7);
 	expect_events(NULL, NULL);
-	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, inc, peer(A, B)->conn)), 0);
+	conn = peer(A, B)->conn;
+	token = peer(A, B)->conn_token;
+	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, token, conn, 0)), 0);
 	expect_events("A PEER_DOWN B ECONNREFUSED", NULL);
 }
 
@@ -174,8 +183,7 @@ static void restart__new_incarnation_is_a_new_peer(void **state)
 	connect_to(B, A);
 	run(BW_MS);
 	/* the old one is asked whether it lives, and refused */
-	expect_frames("B>A HELLO", "A>B DATA 2 now", "A>B HELLO answer", "B>A REFUSE incarnation",
-		      NULL);
+	expect_frames("B>A HELLO", "A>B DATA 2 now", "A>B HELLO answer", "B>A REFUSE handle", NULL);
 	expect_events("A PEER_UP B", "B PEER_UP A", "B PATH A link 0 mtu 1280",
 		      "A PEER_DOWN ? ECONNREFUSED", NULL);
 	post(B, A, 2, 8);
@@ -375,15 +383,15 @@ static void version__none_in_common_names_both(void **state)
 	flush(A);
 	f = take(0);
 	b = frame_body(f);
-	b->version_min = 2;
-	b->version_max = 3;
-	frame_hdr(f)->version = 3;
+	b->version_min = BW_VERSION + 1;
+	b->version_max = BW_VERSION + 2;
+	frame_hdr(f)->version = BW_VERSION + 2;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_VERSION);
 	flush(B);
 	expect_frames("A>B HELLO", "B>A REFUSE version", NULL);
 	deliver_all();
-	expect_events("A PEER_DOWN B EPROTONOSUPPORT 1..1", NULL);
+	expect_events("A PEER_DOWN B EPROTONOSUPPORT 2..2", NULL);
 	assert_int_equal(count(B)->peers, 0);
 }
 
@@ -395,7 +403,7 @@ static void version__other_versions_of_data_are_not_parsed(void **state)
 	post(A, B, 1, 8);
 	flush(A);
 	f = frame_copy(world.wire[0]);
-	frame_hdr(f)->version = 2;
+	frame_hdr(f)->version = BW_VERSION + 1;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_VERSION);
 	expect_events(NULL, NULL);

@@ -82,14 +82,14 @@ static void head__of_a_later_message(void **state)
 	assert_int_equal(events_with("B MESSAGE"), 2);
 }
 
-static void head__of_a_dead_incarnation(void **state)
+static void head__without_the_token(void **state)
 {
 	struct frame *f = direct_frame(8);
 
-	frame_hdr(f)->dst_inc ^= 1;
+	frame_hdr(f)->token ^= 1;
 	frame_seal(f);
-	assert_int_equal(receive(f), -BW_DROP_INCARNATION);
-	expect_drop(B, BW_DROP_INCARNATION, 1);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
+	expect_drop(B, BW_DROP_HANDLE, 1);
 }
 
 static void head__of_another_engine(void **state)
@@ -193,7 +193,7 @@ int single_tests(void)
 		TEST(direct__not_before_what_waits),
 		TEST(direct__damaged_payload_is_not),
 		TEST(head__of_a_later_message),
-		TEST(head__of_a_dead_incarnation),
+		TEST(head__without_the_token),
 		TEST(head__of_another_engine),
 		TEST(head__damaged),
 		TEST(head__of_a_message_that_begins_late),

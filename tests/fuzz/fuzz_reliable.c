@@ -31,7 +31,7 @@ enum step {
 static struct {
 	struct fuzz_host us, them;
 	uint32_t peer, their_peer; /* handles */
-	uint32_t conn;		   /* what the peer is to put into hdr.conn */
+	uint32_t conn, token;	   /* what the peer is to put into its headers */
 	uint32_t pn, sent;	   /* last packet numbers received and sent */
 	uint64_t pull[NAMES], key[NAMES];
 	uint32_t pulls, keys;
@@ -70,6 +70,7 @@ static void send_ours(void)
 
 			memcpy(&b, flat + sizeof(h), sizeof(b));
 			world.conn = b.conn;
+			world.token = b.token;
 		}
 		if (world.them.mem && !world.lose) {
 			fuzz_receive(&world.them, flat, len, false, false);
@@ -256,7 +257,7 @@ static void step_frame(struct fuzz_input *in, enum step step)
 		h.cluster = FUZZ_CLUSTER;
 		h.dst_engine = US;
 		h.src_engine = THEM;
-		h.dst_inc = US;
+		h.token = h.type == BW_FRAME_HELLO ? US : world.token;
 		h.conn = world.conn;
 		if (step == STEP_NUMBERED && h.type == BW_FRAME_DATA) {
 			h.path = 0;
@@ -292,7 +293,7 @@ static void fill_header(uint8_t type, uint8_t flags, uint32_t pn)
 			   .cluster = FUZZ_CLUSTER,
 			   .dst_engine = US,
 			   .src_engine = THEM,
-			   .dst_inc = US,
+			   .token = type == BW_FRAME_HELLO ? US : world.token,
 			   .conn = world.conn,
 			   .pn = pn,
 			   .flags = flags};

@@ -34,7 +34,6 @@ static struct kt_frame frame_to(const struct kt_pair *p, uint8_t type, uint16_t 
 			   .cluster = BW_CLUSTER_DEFAULT,
 			   .dst_engine = p->at_a.sbw_port,
 			   .src_engine = p->at_b.sbw_port,
-			   .dst_inc = p->at_a.sbw_inc,
 			   .len = len};
 	const uint16_t ethertype = htons(BW_ETHERTYPE);
 
@@ -116,13 +115,22 @@ static void test_counted_by_the_port(void **state)
 	f.len -= 20; /* cut */
 	count_in_port(p.a, BW_DROP_SHORT, &f);
 	f = frame_to(&p, BW_FRAME_ACK, 32);
-	kt_header(&f)->dst_inc++;
-	kt_seal(&f);
-	count_in_port(p.a, BW_DROP_INCARNATION, &f);
-	f = frame_to(&p, BW_FRAME_ACK, 32);
 	kt_header(&f)->conn = 77;
 	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_HANDLE, &f);
+	f = frame_to(&p, BW_FRAME_HELLO, sizeof(struct bw_hello));
+	*(struct bw_hello *)(kt_header(&f) + 1) = (struct bw_hello){
+		.node = 1,
+		.inc = 1,
+		.conn = 1,
+		.version_min = BW_VERSION,
+		.version_max = BW_VERSION,
+		.engine = p.at_b.sbw_port,
+		.frame_max = BW_FRAME_MIN_MTU,
+	};
+	kt_header(&f)->token = p.at_a.sbw_inc + 1;
+	kt_seal(&f);
+	count_in_port(p.a, BW_DROP_INCARNATION, &f);
 	kt_close(&p);
 }
 
@@ -146,6 +154,7 @@ static void test_not_ours(void **state)
 
 static struct kt_frame corpus[CORPUS_MAX];
 static int recorded;
+static struct bw_hdr believed; /* of a frame to a */
 
 /* What two ports say to one another. */
 static void record(struct kt_pair *p)
@@ -170,6 +179,9 @@ static void record(struct kt_pair *p)
 			break;
 		memcpy(&type, f->bytes + 12, 2);
 		f->len = (uint32_t)n;
+		if (type == htons(BW_ETHERTYPE) && kt_header(f)->type == BW_FRAME_DATA &&
+		    kt_header(f)->dst_engine == p->at_a.sbw_port)
+			believed = *kt_header(f);
 		/* A super-frame, which fills the room, is none that another machine sends. */
 		recorded += type == htons(BW_ETHERTYPE) && n < (ssize_t)sizeof(f->bytes);
 	}
@@ -212,8 +224,10 @@ static void invent(struct kt_frame *f, uint64_t *random, const struct kt_pair *p
 		memcpy(f->bytes + 6, p->at_b.sbw_mac, 6);
 	if (kt_random(random) % 4)
 		kt_header(f)->dst_engine = p->at_a.sbw_port;
-	if (kt_random(random) % 4)
-		kt_header(f)->dst_inc = p->at_a.sbw_inc;
+	if (kt_random(random) % 4) {
+		kt_header(f)->token = believed.token;
+		kt_header(f)->conn = believed.conn;
+	}
 	if (kt_random(random) % 8)
 		kt_seal(f);
 }

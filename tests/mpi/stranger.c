@@ -5,10 +5,10 @@
  * by raw frames and by UDP, up to RATE in a second, until SIGTERM; then it says how many. It
  * listens there for frames to be repeated and changed, and is silent while nobody speaks.
  *
- * Left out is what version 1 of the protocol cannot tell from the peer's own frames: whoever names
- * the right incarnation and handle may say anything (BYE, REFUSE, DATA with right checksums), and a
- * HELLO with the peer's identity moves the conversation to its sender. Nor is any frame sent in the
- * peer's Ethernet address: the switch would learn that the peer is here, and what the victim sends
+ * It names the handles and tokens that it has seen in half of its frames: they come from another
+ * address than the peer's. Left out is what the protocol cannot tell from the peer's own frames
+ * without keys: a HELLO with the peer's identity, handle and token moves the conversation to its
+ * sender. Nor is any frame sent in the peer's Ethernet address: the switch would learn that the peer is here, and what the victim sends
  * to it would be lost until the peer speaks again, whichever protocol it speaks.
  */
 #include <arpa/inet.h>
@@ -263,7 +263,7 @@ static uint32_t hello(uint8_t *bytes)
 		h.conn = draw(UINT32_MAX);
 		break;
 	case 1:
-		h.dst_inc = seen->dst_inc ^ (1 + draw(UINT32_MAX - 1));
+		h.token = seen->token ^ (1 + draw(UINT32_MAX - 1));
 		break;
 	case 2:
 		body.version_min = body.version_max = (uint8_t)(BW_VERSION + 1 + draw(100));
@@ -284,7 +284,7 @@ static uint32_t hello(uint8_t *bytes)
 	return sizeof(h) + sizeof(body);
 }
 
-/* REFUSE or BYE in the peer's name to the right engine, of another incarnation. */
+/* REFUSE or BYE in the peer's name to the right engine, with the right token or another one. */
 static uint32_t end(uint8_t *bytes)
 {
 	struct bw_refuse body = {.why = (uint8_t)(1 + draw(4)),
@@ -295,20 +295,23 @@ static uint32_t end(uint8_t *bytes)
 
 	memcpy(&h, kept[draw(kept_n)].bytes, sizeof(h));
 	body.echo_engine = h.src_engine;
-	body.echo_inc = draw(UINT32_MAX);
+	body.echo_token = draw(UINT32_MAX);
 	body.echo_conn = draw(UINT32_MAX);
 	name_fill(body.name);
 	h.type = draw(2) ? BW_FRAME_REFUSE : BW_FRAME_BYE;
 	h.pn = 0;
 	h.flags = 0;
-	h.dst_inc = h.type == BW_FRAME_REFUSE ? 0 : h.dst_inc ^ (1 + draw(UINT32_MAX - 1));
+	if (h.type == BW_FRAME_REFUSE)
+		h.token = 0;
+	else if (draw(2))
+		h.token ^= 1 + draw(UINT32_MAX - 1);
 	h.len = h.type == BW_FRAME_REFUSE ? sizeof(body) : 0;
 	memcpy(bytes, &h, sizeof(h));
 	memcpy(bytes + sizeof(h), &body, h.len);
 	return (uint32_t)sizeof(h) + h.len;
 }
 
-/* A captured frame with some bytes changed, and for another incarnation. */
+/* A captured frame with some bytes changed, with the right token or another one. */
 static uint32_t changed(uint8_t *bytes, const struct kept *k)
 {
 	struct bw_hdr h;
@@ -317,8 +320,9 @@ static uint32_t changed(uint8_t *bytes, const struct kept *k)
 	for (uint32_t i = draw(8); i; i--)
 		bytes[12 + draw(k->len - 12)] ^= (uint8_t)(1 + draw(255));
 	memcpy(&h, k->bytes, sizeof(h));
-	h.dst_inc ^= 1 + draw(UINT32_MAX - 1);
-	memcpy(bytes + offsetof(struct bw_hdr, dst_inc), &h.dst_inc, sizeof(h.dst_inc));
+	if (h.type == BW_FRAME_HELLO || draw(2))
+		h.token ^= 1 + draw(UINT32_MAX - 1);
+	memcpy(bytes + offsetof(struct bw_hdr, token), &h.token, sizeof(h.token));
 	return k->len;
 }
 

@@ -129,6 +129,8 @@ class Second:
         self.engine = random.randrange(1, 65535)
         self.conn = 4711
         self.conn_there = 0
+        self.token = random.getrandbits(31) | 1
+        self.token_there = 0
         self.path = 2
         self.pn = 0
         self.features = C["BW_FEATURE_CHECKSUM"]
@@ -149,7 +151,7 @@ class Second:
             "cluster": self.cluster,
             "dst_engine": self.engine_there,
             "src_engine": self.engine,
-            "dst_inc": self.inc_there,
+            "token": self.inc_there if kind == "HELLO" else self.token_there,
             "conn": self.conn_there,
             "path": self.path,
         }
@@ -160,14 +162,15 @@ class Second:
             self.socket.send(bytes(frame.seal().data))
 
     def hello(self, **values: int) -> Frame:
-        hdr = {key: values.pop(key) for key in ("dst_inc", "version", "flags") if key in values}
+        hdr = {key: values.pop(key) for key in ("token", "version", "flags") if key in values}
         defaults = {
             "node": self.node,
             "inc": self.inc,
             "conn": self.conn,
             "features": self.features,
-            "version_min": 1,
-            "version_max": 1,
+            "token": self.token,
+            "version_min": C["BW_VERSION"],
+            "version_max": C["BW_VERSION"],
             "engine": self.engine,
             "credit": (1 << 20) // C["BW_CREDIT_UNIT"],
             "frame_max": 65000,
@@ -176,11 +179,12 @@ class Second:
         }
         return self.frame("HELLO", **({"conn": 0} | hdr)).add("hello", **(defaults | values))
 
-    def meet(self) -> Received:
-        """First contact; its answer."""
-        self.send(self.hello())
+    def meet(self, **values: int) -> Received:
+        """First contact by this HELLO; its answer."""
+        self.send(self.hello(**values))
         answer = self.wait(lambda each: each.kind == "HELLO" and each.hdr["conn"] == self.conn)
         self.conn_there = answer.body["conn"]
+        self.token_there = answer.body["token"]
         return answer
 
     def ackblk(self, frame: Frame) -> Frame:

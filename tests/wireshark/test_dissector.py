@@ -31,7 +31,7 @@ C = wire_layout().constants
 
 
 def hello() -> Frame:
-    return header("HELLO", dst_inc=0, conn=0, path=2, flags=C["BW_HDR_ANSWER"]).add(
+    return header("HELLO", token=0, conn=0, path=2, flags=C["BW_HDR_ANSWER"]).add(
         "hello",
         node=0x1122334455667788,
         features=C["BW_FEATURE_CHECKSUM"],
@@ -95,14 +95,14 @@ def ack(count: int = 3, kind: str = "ACK") -> Frame:
 
 
 def refuse() -> Frame:
-    return header("REFUSE", dst_inc=0).add(
+    return header("REFUSE", token=0).add(
         "refuse",
         why=C["BW_REFUSAL_INCARNATION"],
         version_min=1,
         version_max=2,
         echo_type=C["BW_FRAME_DATA"],
         echo_engine=4,
-        echo_inc=0xDEADBEEF,
+        echo_token=0xDEADBEEF,
         echo_conn=5,
         name=b"n" * 31,
     )
@@ -117,7 +117,7 @@ def last_bye() -> Frame:
 
 
 def dgram() -> Frame:
-    frame = header("DGRAM", dst_inc=0, conn=0).add("dgram", dst_ep=1, src_ep=2, plen=100, crc=0)
+    frame = header("DGRAM", token=0, conn=0).add("dgram", dst_ep=1, src_ep=2, plen=100, crc=0)
     return frame.payload(bytes(100))
 
 
@@ -372,10 +372,10 @@ def test_the_port_range_can_be_set(tmp_path: Path) -> None:
 
 
 def test_another_version_shows_header_and_hello_only(tmp_path: Path) -> None:
-    other = one(tmp_path, hello().set("hdr.version", 2).seal())
+    other = one(tmp_path, hello().set("hdr.version", 3).seal())
     assert other.value("hello.version_max").number() == 3
     assert other.problems == {"version.other"}
-    packet = one(tmp_path, data().set("hdr.version", 2).seal())
+    packet = one(tmp_path, data().set("hdr.version", 3).seal())
     assert "version.other" in packet.problems
     assert packet.value("undecoded").size == packet.value("hdr.len").number()
     assert not packet.values("part.kind")
@@ -396,8 +396,8 @@ def broken_frames() -> dict[str, Frame]:
         "hdr.path.range": header("BYE", path=C["BW_PATHS_MAX"]),
         "range.zero": ackblk(header("ACK")).add("ack", ranges=1).add("range", gap=0, run=1),
         "ack.ranges.count": ack(too_many),
-        "hdr.dst_inc.zero": header("BYE", dst_inc=0),
-        "reserved": hello().set("hello.reserved0", 1),
+        "hdr.token.zero": header("BYE", token=0),
+        "reserved": header("REFUSE", token=0).add("refuse", reserved0=1),
         "length": header("BYE").payload(b"12345678"),
     }
 

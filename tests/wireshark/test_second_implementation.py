@@ -7,6 +7,7 @@ on libbeowire; it shows one section of docs/wire-protocol.md at work.
 
 import os
 import select
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -107,7 +108,7 @@ def test_first_contact(strangers: Pair) -> None:
     second = strangers.second
     answer = second.meet()
     assert answer.hdr["flags"] == C["BW_HDR_ANSWER"]
-    assert (answer.hdr["dst_inc"], answer.hdr["conn"]) == (second.inc, second.conn)
+    assert (answer.hdr["token"], answer.hdr["conn"]) == (second.inc, second.conn)
     assert (answer.hdr["dst_engine"], answer.hdr["pn"]) == (second.engine, 0)
     assert answer.body["node"] == second.node_there
     assert answer.body["inc"] == second.inc_there
@@ -116,6 +117,7 @@ def test_first_contact(strangers: Pair) -> None:
     assert answer.body["credit"] * C["BW_CREDIT_UNIT"] >= 131072
     assert C["BW_FRAME_MIN_MTU"] <= answer.body["frame_max"] <= C["BW_FRAME_MAX_MTU"]
     assert answer.body["conn"] != 0
+    assert answer.body["token"] != 0
     assert answer.name == os.uname().nodename[:32]
 
 
@@ -127,7 +129,7 @@ def test_a_hello_is_answered_each_time(pair: Pair) -> None:
 
 def test_an_answer_is_not_answered(pair: Pair) -> None:
     second = pair.second
-    frame = second.hello(flags=C["BW_HDR_ANSWER"], dst_inc=second.inc_there)
+    frame = second.hello(flags=C["BW_HDR_ANSWER"])
     frame.set("hdr.conn", second.conn_there)
     pair.send(frame)
     answers = [each for each in second.frames(0.3) if each.hdr["flags"] & C["BW_HDR_ANSWER"]]
@@ -377,9 +379,7 @@ def test_host_keys_are_the_hosts_business(pair: Pair) -> None:
 def test_charges_stay_below_the_limit(strangers: Pair) -> None:
     """With credit for one message the program sends no second one until it gets more."""
     second = strangers.second
-    second.send(second.hello(credit=1024 // C["BW_CREDIT_UNIT"]))
-    answer = second.wait(lambda each: each.kind == "HELLO")
-    second.conn_there = answer.body["conn"]
+    second.meet(credit=1024 // C["BW_CREDIT_UNIT"])
     for number in range(2):
         frame = strangers.message(second.data(), b"c" * 1000, id=number)
         second.send(frame.set("ackblk.credit", 1024 // C["BW_CREDIT_UNIT"]))
@@ -415,34 +415,56 @@ def check_refusal(answer: Received, second: Second, why: str, kind: str) -> None
     assert body["why"] == C[f"BW_REFUSAL_{why}"]
     assert body["echo_type"] == C[f"BW_FRAME_{kind}"]
     assert body["echo_engine"] == second.engine_there
-    assert (answer.hdr["dst_engine"], answer.hdr["dst_inc"]) == (second.engine, 0)
-    assert (body["version_min"], body["version_max"]) == (1, 1)
+    assert (answer.hdr["dst_engine"], answer.hdr["token"]) == (second.engine, 0)
+    assert {body["version_min"], body["version_max"]} == {C["BW_VERSION"]}
+    assert body["inc"] == second.inc_there
 
 
 def test_a_dead_incarnation_is_refused(strangers: Pair) -> None:
     second = strangers.second
-    answer = refused(second, second.hello(dst_inc=second.inc_there ^ 1))
+    answer = refused(second, second.hello().set("hdr.token", second.inc_there ^ 1))
     check_refusal(answer, second, "INCARNATION", "HELLO")
-    assert (answer.body["echo_inc"], answer.body["echo_conn"]) == (
-        second.inc_there ^ 1,
-        second.conn,
-    )
-    second.meet()
-    frame = second.data().set("hdr.dst_inc", second.inc_there ^ 1)
-    answer = refused(second, frame)
-    check_refusal(answer, second, "INCARNATION", "DATA")
-    assert answer.body["echo_conn"] == second.conn_there
+    echo = [answer.body[f"echo_{name}"] for name in ("token", "conn", "hello")]
+    assert echo == [second.inc_there ^ 1, second.conn, second.token]
 
 
 def test_an_unknown_handle_is_refused(pair: Pair) -> None:
     second = pair.second
     answer = refused(second, second.data().set("hdr.conn", second.conn_there + 1))
     check_refusal(answer, second, "HANDLE", "DATA")
+    assert answer.body["echo_conn"] == second.conn_there + 1
+
+
+def test_another_token_is_refused(pair: Pair) -> None:
+    second = pair.second
+    answer = refused(second, second.data().set("hdr.token", second.token_there ^ 1))
+    check_refusal(answer, second, "HANDLE", "DATA")
+    assert answer.body["echo_token"] == second.token_there ^ 1
+
+
+def test_frames_from_another_address_have_no_effect(pair: Pair) -> None:
+    """Whoever has seen all that is needed, but is not where the peer is."""
+    second = pair.second
+    bye = bytes(second.frame("BYE").seal().data)
+    refuse = second.frame("REFUSE", token=0, conn=0).add(
+        "refuse",
+        why=C["BW_REFUSAL_HANDLE"],
+        echo_type=C["BW_FRAME_DATA"],
+        echo_engine=second.engine,
+        echo_token=second.token,
+        echo_conn=second.conn,
+    )
+    data = pair.message(second.data(pn=1), b"theirs").seal().data
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as elsewhere:
+        for frame in (data, bye, refuse.seal().data):
+            elsewhere.sendto(bytes(frame), second.socket.getpeername())
+    pair.send(pair.message(second.data(), b"ours"))
+    assert second.part("MESSAGE").payload == b"ours"
 
 
 def test_another_version_is_refused(strangers: Pair) -> None:
     second = strangers.second
-    answer = refused(second, second.hello(version=2, version_min=2, version_max=3))
+    answer = refused(second, second.hello(version=1, version_min=1, version_max=1))
     check_refusal(answer, second, "VERSION", "HELLO")
 
 
@@ -454,14 +476,14 @@ def test_our_refusal_ends_the_peer(pair: Pair) -> None:
     values = {
         "echo_type": C["BW_FRAME_DATA"],
         "echo_engine": second.engine,
-        "echo_inc": second.inc,
+        "echo_token": second.token,
         "echo_conn": second.conn,
     }
-    wrong = second.frame("REFUSE", dst_inc=0, conn=0)
-    pair.send(wrong.add("refuse", why=1, **(values | {"echo_inc": second.inc ^ 1})))
+    wrong = second.frame("REFUSE", token=0, conn=0)
+    pair.send(wrong.add("refuse", why=1, **(values | {"echo_token": second.token ^ 1})))
     pair.send(pair.message(second.data(), b"y", id=1))
     assert second.part("MESSAGE").payload == b"y"
-    right = second.frame("REFUSE", dst_inc=0, conn=0)
+    right = second.frame("REFUSE", token=0, conn=0)
     pair.send(right.add("refuse", why=1, **values))
     assert pair.said() == "down -111"
 
@@ -469,10 +491,13 @@ def test_our_refusal_ends_the_peer(pair: Pair) -> None:
 def test_unconfirmed_the_latest_hello_counts(strangers: Pair) -> None:
     """It gets a handle that frames of the earlier conversation do not carry."""
     second = strangers.second
-    first = second.meet().body["conn"]
+    first = second.meet().body
     second.conn += 1
-    assert second.meet().body["conn"] != first
-    late = strangers.message(second.data(pn=1), b"late").set("hdr.conn", first)
+    again = second.meet().body
+    assert again["conn"] != first["conn"]
+    assert again["token"] != first["token"]
+    late = strangers.message(second.data(pn=1), b"late")
+    late.set("hdr.conn", first["conn"]).set("hdr.token", first["token"])
     answer = refused(second, late)
     check_refusal(answer, second, "HANDLE", "DATA")
     strangers.send(strangers.message(second.data(pn=1), b"now"))
@@ -497,8 +522,9 @@ def test_a_confirmed_peer_is_asked_before_a_new_handle_counts(known: Pair) -> No
     second.conn += 1
     known.send(second.hello())
     second.wait(lambda each: each.kind == "DATA" and not each.parts)
-    values = {"echo_engine": second.engine, "echo_inc": second.inc, "echo_conn": old}
-    answer = second.frame("REFUSE", dst_inc=0, conn=0)
+    values = {"echo_engine": second.engine, "echo_token": second.token, "echo_conn": old}
+    values["inc"] = second.inc
+    answer = second.frame("REFUSE", token=0, conn=0)
     why, kind = C["BW_REFUSAL_HANDLE"], C["BW_FRAME_DATA"]
     known.send(answer.add("refuse", why=why, echo_type=kind, **values))
     assert known.said() == "down -104"
@@ -510,8 +536,9 @@ def test_a_confirmed_peer_is_asked_before_a_new_handle_counts(known: Pair) -> No
 def test_a_new_incarnation_is_a_new_peer(known: Pair) -> None:
     """The old one is asked whether it lives; it is gone, and so its successor refuses."""
     second = known.second
-    old, old_conn = second.inc, second.conn
+    old, old_conn = second.token, second.conn
     second.inc, second.conn, second.pn = second.inc ^ 1, second.conn + 1, 0
+    second.token ^= 1
     second.silent = True
     known.send(second.hello())
     question = None
@@ -519,11 +546,12 @@ def test_a_new_incarnation_is_a_new_peer(known: Pair) -> None:
     for frame in second.frames(WAIT_S):
         if frame.kind == "HELLO":
             second.conn_there = frame.body["conn"]
+            second.token_there = frame.body["token"]
             known.send(known.message(second.data(), b"afresh"))
-        elif frame.hdr["dst_inc"] == old and not frame.parts:
+        elif frame.hdr["token"] == old and not frame.parts:
             question = frame
-            values = {"echo_inc": old, "echo_conn": old_conn, "echo_engine": second.engine}
-            answer = second.frame("REFUSE", dst_inc=0, conn=0)
+            values = {"echo_token": old, "echo_conn": old_conn, "echo_engine": second.engine}
+            answer = second.frame("REFUSE", token=0, conn=0)
             known.send(answer.add("refuse", why=1, echo_type=C["BW_FRAME_DATA"], **values))
         elif frame.parts and frame.parts[0].kind == "MESSAGE":
             echo = frame.parts[0].payload
@@ -548,7 +576,7 @@ def test_goodbye_from_them(pair: Pair) -> None:
     assert pair.process.stdin is not None
     pair.process.stdin.close()
     bye = second.wait(lambda each: each.kind == "BYE")
-    assert (bye.hdr["dst_inc"], bye.hdr["conn"]) == (second.inc, second.conn)
+    assert (bye.hdr["token"], bye.hdr["conn"]) == (second.token, second.conn)
     assert (bye.body["ack"], bye.body["largest"], bye.ranges) == (second.pn, second.pn, [])
 
 

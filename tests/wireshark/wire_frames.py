@@ -143,7 +143,7 @@ def header(kind: str, **values: int) -> Frame:
         "cluster": 0x11223344,
         "dst_engine": 3,
         "src_engine": 4,
-        "dst_inc": 0xA1B2C3D4,
+        "token": 0xA1B2C3D4,
         "conn": 0x01020304,
     }
     return Frame().add("hdr", **(defaults | values))

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
--- Wireshark dissector for Beowire's wire format, version 1 (engine/wire.h), in raw Ethernet frames
+-- Wireshark dissector for Beowire's wire format, version 2 (engine/wire.h), in raw Ethernet frames
 -- and in UDP. Every structure is a list of rows in the order of the wire; offsets follow from the
 -- rows' sizes, and a field is named beowire.STRUCTURE.MEMBER after the header file.
 --
@@ -8,7 +8,7 @@
 local beowire = Proto("beowire", "Beowire")
 
 local MAGIC = 0xBE0A
-local VERSION = 1
+local VERSION = 2
 local HEADER_BYTES = 32
 local PATHS_MAX = 4
 local RANGES_MAX = 32
@@ -129,7 +129,7 @@ local hdr = structure("hdr", {
 	{ "cluster", "u32", "Cluster", base.HEX },
 	{ "dst_engine", "u16", "Destination engine" },
 	{ "src_engine", "u16", "Source engine" },
-	{ "dst_inc", "u32", "Destination incarnation", base.HEX },
+	{ "token", "u32", "Token (HELLO: destination incarnation)", base.HEX },
 	{ "conn", "u32", "Connection handle", base.HEX },
 	{ "pn", "u32", "Packet number" },
 	{ "path", "u8", "Path" },
@@ -150,7 +150,7 @@ local hello = structure("hello", {
 	{ "frame_max", "u32", "Largest frame (bytes)" },
 	{ "target_node", "u64", "Target node", base.HEX },
 	{ "target_inc", "u32", "Target incarnation", base.HEX },
-	{ "reserved0", "u32", "Reserved", base.HEX },
+	{ "token", "u32", "Token to use from now on", base.HEX },
 	{ "name", { 32 }, "Host name" },
 	{ "nonce", "u32", "Nonce", base.HEX },
 	{ "echo", "u32", "Echoed nonce", base.HEX },
@@ -202,10 +202,11 @@ local refuse = structure("refuse", {
 	{ "echo_type", "u8", "Refused type", base.DEC, TYPES },
 	{ "echo_engine", "u16", "Refused engine" },
 	{ "reserved0", "u16", "Reserved", base.HEX },
-	{ "echo_inc", "u32", "Refused incarnation", base.HEX },
+	{ "echo_token", "u32", "Refused token", base.HEX },
 	{ "echo_conn", "u32", "Refused handle", base.HEX },
 	{ "name", { 32 }, "Host name" },
-	{ "reserved1", "u64", "Reserved", base.HEX },
+	{ "inc", "u32", "Incarnation", base.HEX },
+	{ "echo_hello", "u32", "Token in the refused HELLO", base.HEX },
 	{ "reserved2", "u64", "Reserved", base.HEX },
 })
 local dgram = structure("dgram", {
@@ -277,13 +278,13 @@ local bad = {
 	zero = problem("range.zero", "A range or its gap is empty", g.MALFORMED, sev.ERROR),
 	ranges = problem("ack.ranges.count", "More ranges than an ACK may state", g.MALFORMED, sev.ERROR),
 	reserved = problem("reserved", "A reserved field is not 0", g.PROTOCOL, sev.NOTE),
-	inc = problem("hdr.dst_inc.zero", "No incarnation is addressed", g.PROTOCOL, sev.WARN),
+	token = problem("hdr.token.zero", "No token is shown", g.PROTOCOL, sev.WARN),
 	refused = problem("refused", "Refused", g.RESPONSE_CODE, sev.NOTE),
 	pull = problem("pull.error", "A pull cannot be served", g.RESPONSE_CODE, sev.NOTE),
 }
 beowire.experts = {
 	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.crc, bad.kind, bad.deep, bad.plen, bad.segment,
-	bad.path, bad.zero, bad.ranges, bad.reserved, bad.inc, bad.refused, bad.pull,
+	bad.path, bad.zero, bad.ranges, bad.reserved, bad.token, bad.refused, bad.pull,
 }
 
 -- One frame under dissection: tvb, how many bytes of it may be read (`limit`: the stated length or
@@ -596,8 +597,8 @@ function Frame:header(tree)
 	if ranges.path:le_uint() >= PATHS_MAX then
 		items.path:add_proto_expert_info(bad.path)
 	end
-	if ranges.dst_inc:le_uint() == 0 and CONTACT[self.type] then
-		items.dst_inc:add_proto_expert_info(bad.inc)
+	if ranges.token:le_uint() == 0 and CONTACT[self.type] then
+		items.token:add_proto_expert_info(bad.token)
 	end
 	local answer = self.type == HELLO and band(ranges.flags:le_uint(), HDR_ANSWER) ~= 0
 	self:say(string.format("%s%s %d > %d", TYPES[self.type] or "type " .. self.type, answer and " (answer)" or "",
