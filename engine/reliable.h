@@ -374,7 +374,11 @@ struct bw_engine {
 
 static inline bool bw_link_same(const struct bw_link_addr *a, const struct bw_link_addr *b)
 {
-	return !memcmp(a, b, sizeof(*a));
+	uint64_t x, y; /* link, length and the bytes of a MAC, or of IPv4: all that mostly is */
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return x == y && (a->len <= 6 || !memcmp(a->bytes + 6, b->bytes + 6, 16));
 }
 
 /* event.c */
@@ -440,11 +444,11 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
 /* The path with this address; a new one while there is a place; NULL. */
 struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 				const struct bw_link_addr *to);
-/* Does the frame name both what we gave this peer (or NULL), the handle and the token? Anybody can
- * guess the first. */
+/* Does a frame whose handle is that of p (or of nobody: NULL) show the token, too, which is p's
+ * alone, and drawn anew with each handle? Handles can be guessed. */
 static inline bool bw_contact_shows(const struct bw_peer *p, const struct bw_hdr *h)
 {
-	return p && p->wire == h->conn && p->wire_token == h->token && p->engine == h->src_engine;
+	return p && p->wire_token == h->token && p->engine == h->src_engine;
 }
 
 /* What the peer's node is called. */

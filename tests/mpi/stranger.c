@@ -8,8 +8,9 @@
  * It names the handles and tokens that it has seen in half of its frames: they come from another
  * address than the peer's. Left out is what the protocol cannot tell from the peer's own frames
  * without keys: a HELLO with the peer's identity, handle and token moves the conversation to its
- * sender. Nor is any frame sent in the peer's Ethernet address: the switch would learn that the peer is here, and what the victim sends
- * to it would be lost until the peer speaks again, whichever protocol it speaks.
+ * sender. Nor is any frame sent in the peer's Ethernet address: the switch would learn that the
+ * peer is here, and what the victim sends to it would be lost until the peer speaks again,
+ * whichever protocol it speaks.
  */
 #include <arpa/inet.h>
 #include <errno.h>
