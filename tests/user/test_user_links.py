@@ -367,7 +367,7 @@ def test_damaged_frames_are_dropped_with_a_reason(listener: tuple[Actor, str, st
     a, one, two = listener
     engine = a.stats()["engine"]
     to = mac_of(one, "eth0") + mac_of(two, "eth0") + b"\x88\xb5"
-    header = struct.pack("<HBBI HH III BBH I", 0xBE0A, 1, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
+    header = struct.pack("<HBBI HH III BBH I", 0xBE0A, 2, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
     raw_sender(two, "eth0", [to + header + bytes(60)])
     wait_until("counted", lambda: a.stats()["drops"]["cluster"] == 1)
     raw_sender(two, "eth0", [to + header[:20]])
@@ -399,8 +399,8 @@ def test_datagrams_for_nobody_take_no_room() -> None:
         a.open()
         engine = a.stats()["engine"]
         to = ("10.77.0.1", udp_port(one))
-        body = struct.pack("<BBI HH III BBH I", 1, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
-        other = struct.pack("<HBBI H", 0xBE0A, 1, 2, 0, engine ^ 1) + body[10:]
+        body = struct.pack("<BBI HH III BBH I", 2, 2, 0, engine, 9, 1, 1, 0, 0, 0, 16, 0)
+        other = struct.pack("<HBBI H", 0xBE0A, 2, 2, 0, engine ^ 1) + body[10:]
         foreign = [struct.pack("<H", 0xBE0B) + body, other, b"short"]
         stop(a.pid)
         datagram_sender(two, to, [each + bytes(1000) for each in foreign] * 8000)
