@@ -21,6 +21,7 @@
 #include "checksum.h"
 #include "crowd.h"
 #include "ep.h"
+#include "keyed.h"
 
 extern char **environ;
 
@@ -273,6 +274,7 @@ int info_host(struct info *info)
 		memcpy(info->kernel, kernel.release, sizeof(info->kernel) - 1);
 	info->version = INFO_VERSION;
 	info->checksum = bw_checksum_name();
+	info->sodium = bw_keyed_version();
 	variables_find(info);
 	cores_find(info);
 	info->cma = bw_local_cma_check(&info->cma_why) == 0;

@@ -45,6 +45,7 @@ struct info {
 	char kernel[65];
 	const char *version;
 	const char *checksum;
+	const char *sodium;
 	unsigned int cores_online, cores_allowed;
 	double cores_granted; /* by cpuset and quota */
 	bool cma;

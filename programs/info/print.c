@@ -52,6 +52,7 @@ void info_print(const struct info *info)
 	if (!info->cma)
 		printf("  since %s\n", info->cma_why);
 	printf("Checksum (CRC32C): %s\n", info->checksum);
+	printf("Computing with keys: libsodium %s\n", info->sodium);
 	printf("Cores: %.4g granted, %u allowed, %u online\n", info->cores_granted,
 	       info->cores_allowed, info->cores_online);
 	printf("Settings: %s\n", info->variables ? "" : "none, all as by default");
@@ -200,9 +201,10 @@ void info_print_json(const struct info *info, const struct info_peer *peer)
 	json_links(info);
 	printf("},\n \"cma\": {\"usable\": %s, \"why\": ", truth(info->cma));
 	quoted(info->cma_why);
-	printf("},\n \"checksum\": \"%s\",\n \"cores\": {\"granted\": %.4g, \"allowed\": %u, "
-	       "\"online\": %u},\n \"environment\": {",
-	       info->checksum, info->cores_granted, info->cores_allowed, info->cores_online);
+	printf("},\n \"checksum\": \"%s\",\n \"libsodium\": \"%s\",\n \"cores\": "
+	       "{\"granted\": %.4g, \"allowed\": %u, \"online\": %u},\n \"environment\": {",
+	       info->checksum, info->sodium, info->cores_granted, info->cores_allowed,
+	       info->cores_online);
 	json_variables(info);
 	printf("}");
 	if (peer)

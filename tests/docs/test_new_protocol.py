@@ -73,7 +73,7 @@ def test_a_new_protocol_runs_after_the_steps_of_section_6(tmp_path: Path) -> Non
     for name, (own, arguments) in programs.items():
         program = tmp_path / name
         compiler = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", *includes]
-        subprocess.run([*compiler, "-o", program, *own, *shared], check=True)
+        subprocess.run([*compiler, "-o", program, *own, *shared, "-lsodium"], check=True)
         more = ["--seeds", "1-3"] if name == "sim" else []
         subprocess.run([program, *arguments, *more], check=True)
 

@@ -8,6 +8,7 @@ reached by the link that passes, and every figure of a run is there.
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -156,6 +157,7 @@ def test_info_tells_interfaces_links_and_settings(nodes: tuple[Node, Node]) -> N
     assert told["environment"] == {"BEOWIRE_MTU": "4000"}
     assert told["cores"]["online"] == os.cpu_count()
     assert told["checksum"] in ("avx512", "sse42", "arm64", "table")
+    assert re.fullmatch(r"1\.0\.\d+", told["libsodium"])
     assert set(told["cma"]) == {"usable", "why"}
 
 

@@ -52,7 +52,7 @@ USER_TESTS = (
     ),
     ("local", ("local_message", "local_read"), ("couple", "node")),
     ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
-    ("local", ("local_way",), ()),
+    ("local", ("local_way", "keyed"), ()),
 )
 USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
@@ -227,7 +227,7 @@ class Workshop:
         programs = {"unit": Program(list(tests.values()), ["-lcmocka"])}
         if "hosts/sim/main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
-                programs[run_name] = Program(list(sim.values()), [], arguments)
+                programs[run_name] = Program(list(sim.values()), ["-lsodium"], arguments)
         return House(engine, programs)
 
     def _emulator(self, jobs: int) -> House:
@@ -249,14 +249,14 @@ class Workshop:
             common += [made[f"tests/{folder}/{name}.c"] for name in shared]
             for name in tests:
                 own = [made[f"tests/{folder}/test_{name}.c"], *common]
-                programs[f"test_{name}"] = Program(own, ["-lcmocka", "-lpthread"])
+                programs[f"test_{name}"] = Program(own, ["-lcmocka", "-lsodium", "-lpthread"])
         return House(user, programs, environment=USER_ENVIRONMENT)
 
     def _provider(self, jobs: int, below: Sequence[Path]) -> House:
         room = "tests/libfabric"
         own = self._compile("provider", listed("adapters/libfabric", PROVIDER_LIST), jobs)
         tests = self._compile("tests-libfabric", sorted((ROOT / room).glob("*.c")), jobs)
-        libraries = ["-lcmocka", "-lfabric", "-lpthread", "-lm"]
+        libraries = ["-lcmocka", "-lfabric", "-lsodium", "-lpthread", "-lm"]
         programs = {}
         for name, more in PROVIDER_INSIDE.items():
             parts = [tests[f"{room}/test_{name}.c"], *below]
@@ -309,7 +309,18 @@ class Workshop:
                 cc(["-o", str(made), *map(str, [*program.own, *objects]), *program.libraries])
             elif not plugin.exists():
                 parts = map(str, [*objects, *house.plugin])
-                cc(["-shared", "-Wl,-Bsymbolic", "-o", str(plugin), *parts, "-lpthread", "-lm"])
+                cc(
+                    [
+                        "-shared",
+                        "-Wl,-Bsymbolic",
+                        "-o",
+                        str(plugin),
+                        *parts,
+                        "-lsodium",
+                        "-lpthread",
+                        "-lm",
+                    ]
+                )
             call = [str(program.ready or made), *program.arguments]
             environment = {**os.environ, **house.environment, "FI_PROVIDER_PATH": str(folder)}
             complaint = run(call, environment, house.cpu_s, sleeps)

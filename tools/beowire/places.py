@@ -8,7 +8,9 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +49,15 @@ def product(relative: str) -> Path:
 def provider_dir() -> Path:
     """The directory that holds libbeowire-fi.so, as FI_PROVIDER_PATH wants it."""
     return product("adapters/libfabric/libbeowire-fi.so").parent
+
+
+def provider_files() -> list[Path]:
+    """The provider and the library that it looks for beside itself, for hosts that may lack it."""
+    provider = provider_dir() / "libbeowire-fi.so"
+    command = [program("ldd", "libc-bin"), str(provider)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = re.findall(r"^\s*libsodium\.so\.\d+ => (/\S+)", said, re.MULTILINE)
+    return [provider, *map(Path, found)]
 
 
 def library_dir() -> Path:

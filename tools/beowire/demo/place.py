@@ -85,8 +85,8 @@ def on_hosts(cluster: Cluster, ranks: int) -> Iterator[HostsPlace]:
     """Copies the provider, the programs and hpcc's input to every host; removes them at the end."""
     check_hosts(cluster)
     directory = f"/tmp/beowire-demo-{uuid.uuid4()}"
-    provider = places.provider_dir() / "libbeowire-fi.so"
-    files: dict[str, Path | str] = {HPCC_INPUT: input_of_hpcc(ranks), provider.name: provider}
+    files: dict[str, Path | str] = {HPCC_INPUT: input_of_hpcc(ranks)}
+    files |= {each.name: each for each in places.provider_files()}
     files |= {name: places.example(name) for name in ("pi", "tridiagonal", "pingpong")}
     name = shlex.quote(directory)
     try:

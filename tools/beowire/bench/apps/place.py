@@ -167,11 +167,11 @@ def bench(cluster: Cluster) -> Iterator[Bench]:
             yield Bench(cluster, directory)
         return
     directory = f"/tmp/beowire-apps-{uuid.uuid4()}"
-    provider = places.provider_dir() / "libbeowire-fi.so"
+    files: dict[str, Path | str] = {each.name: each for each in places.provider_files()}
     name = shlex.quote(directory)
     try:
         unpack = f"{private_dir.make_script(name)} && tar -C {name} -xf -"
-        remote.execute_everywhere(cluster, unpack, remote.packed({provider.name: provider}))
+        remote.execute_everywhere(cluster, unpack, remote.packed(files))
         yield Bench(cluster, directory)
     finally:
         remote.execute_everywhere(cluster, f"rm -rf {name}")
