@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "checksum.h"
+#include "keyed.h"
 #include "secret.h"
 
 struct plain_buffer *plain_buffer_new(uint64_t len)
@@ -68,4 +69,5 @@ const struct bw_host_ops plain_host_ops = {
 	.buf_put = plain_buf_put,
 	.region_find = plain_region_find,
 	.random = plain_random,
+	.siphash = bw_siphash,
 };

@@ -86,6 +86,8 @@ struct bw_host_ops {
 	/* 64 bits that nobody can foresee, whatever else of them he has seen: keys, tokens and
 	 * nonces are made of these. */
 	uint64_t (*random)(void *host);
+	/* SipHash-2-4 of n bytes: without the key nobody can tell what it gives. */
+	uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n);
 	/* A quiet send was acknowledged: its buffer is free. The protocol must not be called. May
 	 * be NULL if no send is quiet. */
 	void (*sent)(void *host, uint64_t cookie);
@@ -206,6 +208,7 @@ enum bw_event_type {
 #define BW_DOWN_VERSION	 (-EPROTONOSUPPORT) /* no version in common */
 #define BW_DOWN_CLOSED	 (-ESHUTDOWN)	    /* it said BYE */
 #define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
+#define BW_DOWN_EVICTED	 (-ENOBUFS)	    /* it was of no use, and there was no room for others */
 
 struct bw_event {
 	enum bw_event_type type;
@@ -317,6 +320,8 @@ struct bw_counters {
 	uint64_t marks_rx;			  /* frames that arrived with a congestion mark */
 	uint64_t backoffs;			  /* congestion responses */
 	uint64_t refusals_tx, refusals_rx;
+	uint64_t challenges_tx, challenges_rx;
+	uint64_t evicted;	/* peers given up with BW_DOWN_EVICTED */
 	uint64_t credit_stalls; /* times a sender had data, but no credit */
 	uint64_t peers;		/* peers known now */
 };

@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/siphash.h>
 
 #include "crc.h"
 #include "port.h"
@@ -125,6 +126,15 @@ static void bwk_host_sent(void *host, u64 cookie)
 	bwk_port_returned(port, b);
 }
 
+static u64 bwk_host_siphash(const u8 key[16], const void *p, size_t n)
+{
+	siphash_key_t k;
+
+	BUILD_BUG_ON(sizeof(k) != 16);
+	memcpy(&k, key, sizeof(k));
+	return siphash(p, n, &k);
+}
+
 static u64 bwk_host_random(void *host)
 {
 	return get_random_u64();
@@ -138,6 +148,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.buf_put = bwk_host_buf_put,
 	.region_find = bwk_host_region_find,
 	.random = bwk_host_random,
+	.siphash = bwk_host_siphash,
 	.sent = bwk_host_sent,
 	.message = bwk_host_message,
 };

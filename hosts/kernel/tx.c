@@ -420,8 +420,8 @@ void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 	if (!skb)
 		return;
 	body = skb_put(skb, sizeof(*body));
-	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), iface->node->set.cluster,
-			     iface->name, bwk_crc)) {
+	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), refused->len,
+			     iface->node->set.cluster, iface->name, bwk_crc)) {
 		kfree_skb(skb);
 		return;
 	}

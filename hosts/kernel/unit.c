@@ -12,6 +12,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/carry.c"
 #include "engine/check.c"
 #include "engine/contact.c"
+#include "engine/cookie.c"
 #include "engine/credit.c"
 #include "engine/drop.c"
 #include "engine/event.c"

@@ -9,6 +9,7 @@
 
 #include "checksum.h"
 #include "ep.h"
+#include "keyed.h"
 #include "place.h"
 
 #define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
@@ -119,6 +120,7 @@ const struct bw_host_ops bw_host_ops = {
 	.buf_for = bw_host_buf_for,
 	.region_find = bw_host_region_find,
 	.random = bw_host_random,
+	.siphash = bw_siphash,
 	.sent = bw_host_sent,
 	.message = bw_host_message,
 };
