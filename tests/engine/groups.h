@@ -34,6 +34,7 @@ int pull_end_tests(void);
 int single_tests(void);
 int stripe_tests(void);
 int carry_tests(void);
+int hkdf_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 #endif

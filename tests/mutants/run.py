@@ -222,9 +222,12 @@ class Workshop:
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
+        keyed = self._compile("keyed", [ROOT / "common" / "keyed.c"], jobs)
         sim_sources = sorted((ROOT / "hosts" / "sim").glob("*.c"))
         sim = self._compile("sim", [*sim_sources, *COMMON], jobs)
-        programs = {"unit": Program(list(tests.values()), ["-lcmocka"])}
+        programs = {
+            "unit": Program([*tests.values(), *keyed.values()], ["-lcmocka", "-lsodium"]),
+        }
         if "hosts/sim/main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
                 programs[run_name] = Program(list(sim.values()), ["-lsodium"], arguments)
