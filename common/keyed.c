@@ -51,6 +51,11 @@ void bw_hmac_sha256(uint8_t out[BW_KEYED_HASH], const uint8_t *key, size_t keyle
 	sodium_memzero(&state, sizeof(state));
 }
 
+void bw_sha256(uint8_t out[BW_KEYED_HASH], const void *data, size_t len)
+{
+	crypto_hash_sha256(out, data, len);
+}
+
 bool bw_same(const void *a, const void *b, size_t len)
 {
 	return sodium_memcmp(a, b, len) == 0;

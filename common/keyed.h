@@ -47,6 +47,9 @@ uint64_t bw_siphash(const uint8_t key[BW_KEYED_SIP_KEY], const void *data, size_
 void bw_hmac_sha256(uint8_t out[BW_KEYED_HASH], const uint8_t *key, size_t keylen, const void *data,
 		    size_t len);
 
+/* SHA-256 (RFC 6234), which takes no key. */
+void bw_sha256(uint8_t out[BW_KEYED_HASH], const void *data, size_t len);
+
 /* Are two secrets the same? */
 bool bw_same(const void *a, const void *b, size_t len);
 

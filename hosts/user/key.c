@@ -14,7 +14,7 @@
 #include "keyed.h"
 
 #define BW_KEY_DIGITS (2 * BW_KEY_BYTES)
-#define BW_KEY_LABEL  "beowire key fingerprint"
+#define BW_KEY_LABEL  "beowire key fingerprint\n"
 
 /* A digit's value; 16 and more: it is none. Without a branch or a table, as it is secret. */
 static unsigned int bw_key_digit(unsigned int c)
@@ -24,6 +24,12 @@ static unsigned int bw_key_digit(unsigned int c)
 	unsigned int is_letter = -(unsigned int)(letter < 6);
 
 	return (number & is_number) | ((letter + 10) & is_letter) | (~(is_number | is_letter) & 16);
+}
+
+/* The other way, likewise. */
+static char bw_key_hex(unsigned int digit)
+{
+	return (char)('0' + digit + (-(unsigned int)(digit > 9) & ('a' - '0' - 10)));
 }
 
 /* One line that is no remark. */
@@ -197,9 +203,16 @@ int bw_key_load(const char *path, uint8_t key[BW_KEY_BYTES], char *why, size_t w
 
 void bw_key_fingerprint(char text[BW_KEY_FINGERPRINT], const uint8_t key[BW_KEY_BYTES])
 {
+	char lines[sizeof(BW_KEY_LABEL) + BW_KEY_DIGITS + 1] = BW_KEY_LABEL, *at;
 	uint8_t hash[BW_KEYED_HASH];
 
-	bw_hmac_sha256(hash, key, BW_KEY_BYTES, BW_KEY_LABEL, strlen(BW_KEY_LABEL));
+	at = lines + strlen(lines);
+	for (size_t i = 0; i < BW_KEY_BYTES; i++) {
+		*at++ = bw_key_hex(key[i] >> 4);
+		*at++ = bw_key_hex(key[i] & 15);
+	}
+	*at++ = '\n';
+	bw_sha256(hash, lines, (size_t)(at - lines));
 	snprintf(text, BW_KEY_FINGERPRINT, "%02x%02x%02x%02x", hash[0], hash[1], hash[2], hash[3]);
-	bw_wipe(hash, sizeof(hash));
+	bw_wipe(lines, sizeof(lines));
 }

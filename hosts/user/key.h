@@ -23,8 +23,8 @@ int bw_key_load(const char *path, uint8_t key[BW_KEY_BYTES], char *why, size_t w
 int bw_key_parse(const char *text, size_t len, uint8_t key[BW_KEY_BYTES], char *why,
 		 size_t why_len);
 
-/* A few digits by which people and tools see whether two keys are the same: the first of
- * HMAC-SHA-256 with the key over a fixed label. */
+/* A few digits by which people and tools see whether two keys are the same: the first of SHA-256
+ * over a label and the key's digits in lower case, a line each, as a shell computes them, too. */
 void bw_key_fingerprint(char text[BW_KEY_FINGERPRINT], const uint8_t key[BW_KEY_BYTES]);
 
 #endif
