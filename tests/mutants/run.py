@@ -233,7 +233,9 @@ class Workshop:
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
-        keyed = self._compile("keyed", [ROOT / "common" / "keyed.c"], jobs)
+        keyed = self._compile(
+            "keyed", [ROOT / "common" / name for name in ("keyed.c", "sealing.c")], jobs
+        )
         sim_sources = sorted((ROOT / "hosts" / "sim").glob("*.c"))
         sim = self._compile("sim", [*sim_sources, *COMMON], jobs)
         programs = {
