@@ -18,6 +18,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/event.c"
 #include "engine/farewell.c"
 #include "engine/hello.c"
+#include "engine/hkdf.c"
 #include "engine/late.c"
 #include "engine/loss.c"
 #include "engine/path.c"

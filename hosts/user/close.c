@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "ep.h"
+#include "keyed.h"
 
 void bw_ep_close_packets(struct bw_ep *ep)
 {
@@ -44,6 +45,7 @@ static void bw_ep_end(struct bw_ep *ep)
 	/* fork() gets the lock between, and finds nothing to close. */
 	bw_lock_release(&ep->lock);
 	bw_process_remove(ep);
+	bw_wipe(ep->key, sizeof(ep->key));
 	free(ep->engine);
 	while (ep->grown) {
 		void *next = *(void **)ep->grown;
@@ -135,6 +137,7 @@ void bw_ep_abandon(struct bw_ep *ep)
 	memset(&ep->lock, 0, sizeof(ep->lock));
 	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
+	bw_wipe(ep->key, sizeof(ep->key));
 	bw_fanout_abandon(ep);
 	bw_ep_close_packets(ep);
 	bw_ep_close_fds(ep);

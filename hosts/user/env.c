@@ -71,6 +71,12 @@ static bool bw_env_node(struct bw_env *env, const char *text)
 	return true;
 }
 
+static bool bw_env_key(struct bw_env *env, const char *text)
+{
+	env->key = text;
+	return true;
+}
+
 static bool bw_env_links(struct bw_env *env, const char *text)
 {
 	static const char *const words[] = {"local", "packet", "udp", "kernel", NULL};
@@ -119,6 +125,14 @@ static bool bw_env_switch(const char *text, bool *on)
 static bool bw_env_checksum(struct bw_env *env, const char *text)
 {
 	return bw_env_switch(text, &env->checksum);
+}
+
+/* Also as a number, like that of a feature. */
+static bool bw_env_encrypt(struct bw_env *env, const char *text)
+{
+	const char *word = !strcmp(text, "1") ? "on" : !strcmp(text, "0") ? "off" : text;
+
+	return bw_env_switch(word, &env->encrypt);
 }
 
 static bool bw_env_helper(struct bw_env *env, const char *text)
@@ -241,6 +255,8 @@ static const struct {
 	 bw_env_ethertype},
 	{"BEOWIRE_CLUSTER", "a name, or a number below 2^32", bw_env_cluster},
 	{"BEOWIRE_NODE", "a name", bw_env_node},
+	{"BEOWIRE_KEY", "a file", bw_env_key},
+	{"BEOWIRE_ENCRYPT", "on or off, with BEOWIRE_KEY", bw_env_encrypt},
 	{"BEOWIRE_WAIT", "spin, adaptive or block", bw_env_wait},
 	{"BEOWIRE_DEAD_TIMEOUT", "a number of seconds from 1 to 86400", bw_env_dead_timeout},
 	{"BEOWIRE_EAGER_MAX", "a number of bytes from 1 to 65536", bw_env_eager_max},
@@ -280,6 +296,11 @@ int bw_env_read(struct bw_env *env, const char **why)
 			return bw_fail(why, -EINVAL, "%s=%s is not valid: it must be %s",
 				       bw_env_table[i].name, text, bw_env_table[i].allowed);
 	}
+	if (env->encrypt && !env->key)
+		return bw_fail(why, -EINVAL,
+			       "BEOWIRE_ENCRYPT=%s is not valid without BEOWIRE_KEY, the file with "
+			       "the key",
+			       getenv("BEOWIRE_ENCRYPT"));
 	bw_log_limit = env->log;
 	return 0;
 }

@@ -23,10 +23,12 @@ struct bw_env {
 	const char *interfaces;	   /* BEOWIRE_INTERFACES, NULL: one */
 	const char *stats_dir;	   /* BEOWIRE_STATS, NULL: none */
 	const char *node;	   /* BEOWIRE_NODE, NULL: from the network namespace */
+	const char *key;	   /* BEOWIRE_KEY, a file; NULL: none */
 	unsigned int links;	   /* BEOWIRE_LINKS: set of enum bw_env_link */
 	enum bw_env_wait wait;	   /* BEOWIRE_WAIT */
 	enum bw_log_level log;	   /* BEOWIRE_LOG */
 	bool checksum;		   /* BEOWIRE_CHECKSUM */
+	bool encrypt;		   /* BEOWIRE_ENCRYPT; not without a key */
 	bool helper;		   /* BEOWIRE_HELPER */
 	bool fanout;		   /* BEOWIRE_FANOUT */
 	uint16_t ethertype;	   /* BEOWIRE_ETHERTYPE */

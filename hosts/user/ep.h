@@ -21,6 +21,7 @@
 #include "copies.h"
 #include "crowd.h"
 #include "env.h"
+#include "key.h"
 #include "link/kernel/kernel.h"
 #include "link/link.h"
 #include "link/local/local.h"
@@ -126,6 +127,8 @@ struct bw_ep {
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
+	bool keyed;		   /* frames carry tags that only who has the key can make */
+	uint8_t key[BW_KEY_BYTES]; /* the cluster's, if so */
 	struct bw_addr_fields self;
 	struct bw_iface iface; /* of the first packet link, or of the kernel's port */
 	struct bw_tx_frame tx;

@@ -11,6 +11,7 @@
 
 #include "claim.h"
 #include "ep.h"
+#include "keyed.h"
 
 #define BW_EP_EAGER	 65536 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
@@ -317,10 +318,31 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 	return 0;
 }
 
+/* The cluster's key, if there is to be one: what cannot be read must not be taken for none. */
+static int bw_ep_open_key(struct bw_ep *ep, const char **why)
+{
+	char text[512];
+	int error;
+
+	if (!ep->env.key)
+		return 0;
+	if (!bw_keyed_start())
+		return bw_fail(why, -EOPNOTSUPP, "libsodium cannot be used here");
+	error = bw_key_load(ep->env.key, ep->key, text, sizeof(text));
+	if (error)
+		return bw_fail(why, error, "BEOWIRE_KEY: %s", text);
+	ep->keyed = true;
+	/* Until engines make use of it: nobody is to think that it protects him. */
+	bw_log_once(BW_LOG_WARN, "key-unused", "BEOWIRE_KEY has no effect in this version");
+	return 0;
+}
+
 static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
 {
 	int error = bw_env_read(&ep->env, why);
 
+	if (!error)
+		error = bw_ep_open_key(ep, why);
 	if (!error)
 		error = bw_ep_open_kernel(ep, why);
 	if (!error)

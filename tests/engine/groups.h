@@ -35,6 +35,7 @@ int pull_end_tests(void);
 int single_tests(void);
 int stripe_tests(void);
 int carry_tests(void);
+int hkdf_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 #endif

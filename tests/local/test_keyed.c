@@ -95,6 +95,15 @@ static void hmac__gives_the_numbers_of_rfc_4231(void **state)
 	assert_hex(out, 32, "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
 
+/* The first example of FIPS 180-2, appendix B. */
+static void sha256__gives_the_standards_number(void **state)
+{
+	uint8_t out[BW_KEYED_HASH];
+
+	bw_sha256(out, "abc", 3);
+	assert_hex(out, 32, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
 /* The bytes cut into pieces, some of them empty, and most of them short. */
 static size_t cut(struct bw_piece *piece, const uint8_t *bytes, size_t len)
 {
@@ -237,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash__gives_the_papers_numbers),
 		cmocka_unit_test(hmac__gives_the_numbers_of_rfc_4231),
+		cmocka_unit_test(sha256__gives_the_standards_number),
 		cmocka_unit_test(seal__gives_the_numbers_of_rfc_8439),
 		cmocka_unit_test(nonce__is_path_and_packet),
 		cmocka_unit_test(seal__in_pieces_as_in_one),

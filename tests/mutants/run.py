@@ -47,7 +47,18 @@ USER_TESTS = (
     ),
     (
         "user",
-        ("crowd", "env", "helper", "keeper", "packet", "steer", "udp", "udp_active", "udp_rows"),
+        (
+            "crowd",
+            "env",
+            "helper",
+            "keeper",
+            "key",
+            "packet",
+            "steer",
+            "udp",
+            "udp_active",
+            "udp_rows",
+        ),
         (),
     ),
     ("local", ("local_message", "local_read"), ("couple", "node")),
@@ -222,9 +233,14 @@ class Workshop:
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
+        keyed = self._compile(
+            "keyed", [ROOT / "common" / name for name in ("keyed.c", "sealing.c")], jobs
+        )
         sim_sources = sorted((ROOT / "hosts" / "sim").glob("*.c"))
         sim = self._compile("sim", [*sim_sources, *COMMON], jobs)
-        programs = {"unit": Program(list(tests.values()), ["-lcmocka"])}
+        programs = {
+            "unit": Program([*tests.values(), *keyed.values()], ["-lcmocka", "-lsodium"]),
+        }
         if "hosts/sim/main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
                 programs[run_name] = Program(list(sim.values()), ["-lsodium"], arguments)

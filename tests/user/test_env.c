@@ -41,6 +41,7 @@ static void env__without_any_has_the_defaults(void **state)
 	assert_int_equal(env.dead_ns, 60 * BW_S);
 	assert_int_equal(env.mtu + env.eager_max, 0);
 	assert_null(env.stats_dir);
+	assert_null(env.key);
 }
 
 /* Each bound is allowed, the number beyond it is not, and what is allowed is what is had. */
@@ -178,6 +179,25 @@ static void words__are_whole_and_known(void **state)
 	assert_int_equal(bw_log_limit, BW_LOG_DEBUG);
 }
 
+/* Encryption is on or off, by a word or a number, and not on without a key. */
+static void encryption__needs_a_key(void **state)
+{
+	static const char *const words[] = {"off", "0", "on", "1"};
+	const char *why;
+
+	assert_true(taken("BEOWIRE_KEY", "/some/file"));
+	assert_string_equal(env.key, "/some/file");
+	assert_false(env.encrypt);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(taken("BEOWIRE_ENCRYPT", words[i]), i < 2);
+		setenv("BEOWIRE_KEY", "/some/file", 1);
+		assert_int_equal(bw_env_read(&env, &why), 0);
+		assert_int_equal(env.encrypt, i >= 2);
+	}
+	assert_false(taken("BEOWIRE_ENCRYPT", "2"));
+	assert_false(taken("BEOWIRE_ENCRYPT", "yes"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +208,7 @@ int main(void)
 		cmocka_unit_test(links__are_those_that_are_named),
 		cmocka_unit_test(ports__are_a_range),
 		cmocka_unit_test(cluster__is_a_number_or_a_name),
+		cmocka_unit_test(encryption__needs_a_key),
 		cmocka_unit_test(words__are_whole_and_known),
 	};
 

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 import typer
 
 from beowire import places
-from beowire.run import launch, path
-from beowire.run.job import ask_ahead, check_settings
+from beowire.errors import BeowireError
+from beowire.run import key, launch, path
+from beowire.run.job import ask_ahead, check_key, check_settings
 from beowire.run.job import run as run_job
 from beowire.run.mpi import find as find_mpi
 from beowire.run.options import (
@@ -43,6 +44,12 @@ def run(
     prove: Annotated[
         bool, typer.Option("--prove", help="Fail unless the payload went as --transport says.")
     ] = False,
+    key_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--key", metavar="FILE", help="The cluster's key, on every node (BEOWIRE_KEY)."
+        ),
+    ] = None,
     ssh: Ssh = "ssh",
     network: Network = "",
 ) -> None:
@@ -56,9 +63,11 @@ def run(
         per_node=ppn,
         bind=bind,
         tcp_stack=tcp_stack,
+        environment=_key_variables(key_file, transport),
     )
     ask_ahead(job, where, settings=transport == "beowire")
     if transport == "beowire":
+        check_key(job, where)
         check_settings(where)
     if stats is not None:
         places.make_output_dir(stats)
@@ -73,6 +82,13 @@ def run(
         path.prove(record)
         note(f"proved: {describe(record)}")
     raise typer.Exit(record.exit_status)
+
+
+def _key_variables(file: Path | None, transport: str) -> dict[str, str]:
+    """What tells ranks where the key is; the key itself is read by them alone."""
+    if file is not None and transport != "beowire":
+        raise BeowireError("Only Beowire takes a key.", "Leave --key out, or run over beowire.")
+    return {} if file is None else {"BEOWIRE_KEY": str(key.full(file))}
 
 
 def describe(record: path.JobRecord) -> str:

@@ -25,7 +25,7 @@ from beowire import namespaces, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import jobs
 from beowire.lab.lab import Lab, marked_processes
-from beowire.run import asked, launch, mpi
+from beowire.run import asked, key, launch, mpi
 from beowire.run.cluster import Cluster
 from beowire.run.endings import read_losses
 from beowire.run.launch import Command, Job
@@ -182,6 +182,21 @@ def check_settings(cluster: Cluster) -> None:
             f"Change or unset that variable; ./beowire lab exec {cluster.lab.name} "
             f"{cluster.hosts[0]} -- {command[-2]} tells more.",
         )
+
+
+def check_key(job: Job, cluster: Cluster) -> None:
+    """Fails unless the key that ranks are to take, if any, is there and the same wherever they
+    run."""
+    named = {**launch.carried_variables(), **job.environment}.get("BEOWIRE_KEY")
+    if not named:
+        return
+    if not Path(named).is_absolute():
+        raise BeowireError(
+            f"BEOWIRE_KEY={named} is another file wherever a rank starts.",
+            "Write its name from / on, or name it by --key.",
+        )
+    used = replace(cluster, hosts=list(launch.place(job, cluster)))
+    key.agreed(Path(named), key.look_everywhere(used, Path(named)))
 
 
 def _settings_command(cluster: Cluster, lab: Lab) -> list[str]:

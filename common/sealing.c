@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The construction of RFC 8439, 2.8; see sealing.h. Payload is enciphered from where it lies to
+ * where it goes, and authenticated there while the processor's cache still has it.
+ */
+#include "sealing.h"
+
+#define BW_SEALING_CHUNK 4096u /* whole blocks, and short beside the first cache */
+
+void bw_stream_begin(struct bw_stream *x, const struct bw_seal *s, uint64_t at)
+{
+	x->s = s;
+	x->at = at;
+	x->block = 0;
+}
+
+/* Parts of a block, of which several pieces may have one each. */
+static size_t bw_stream_part(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len)
+{
+	uint32_t block = 1 + (uint32_t)(x->at / BW_SEALING_BLOCK), at = x->at % BW_SEALING_BLOCK;
+
+	if (x->block != block) {
+		memset(x->made, 0, sizeof(x->made));
+		bw_sealing_xor(x->made, x->made, sizeof(x->made), x->s, block);
+		x->block = block;
+	}
+	if (len > BW_SEALING_BLOCK - at)
+		len = BW_SEALING_BLOCK - at;
+	for (size_t i = 0; i < len; i++)
+		to[i] = from[i] ^ x->made[at + i];
+	return len;
+}
+
+/* Enciphers or deciphers the next bytes: how many. */
+static size_t bw_stream_some(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len)
+{
+	if (x->at % BW_SEALING_BLOCK || len < BW_SEALING_BLOCK) {
+		len = bw_stream_part(x, to, from, len);
+	} else {
+		len = len > BW_SEALING_CHUNK ? BW_SEALING_CHUNK : len - len % BW_SEALING_BLOCK;
+		bw_sealing_xor(to, from, len, x->s, 1 + (uint32_t)(x->at / BW_SEALING_BLOCK));
+	}
+	x->at += len;
+	return len;
+}
+
+void bw_stream_end(struct bw_stream *x)
+{
+	bw_sealing_wipe(x->made, sizeof(x->made));
+}
+
+static void bw_authenticator_fill(struct bw_authenticator *a, uint64_t len)
+{
+	static const uint8_t zeroes[16];
+
+	if (len % sizeof(zeroes))
+		bw_sealing_poly_add(&a->poly, zeroes, sizeof(zeroes) - len % sizeof(zeroes));
+}
+
+/* Its key is the beginning of block 0 (RFC 8439, 2.6). */
+void bw_authenticator_begin(struct bw_authenticator *a, const struct bw_seal *s)
+{
+	uint8_t key[BW_SEALING_BLOCK] = {0};
+
+	bw_sealing_xor(key, key, sizeof(key), s, 0);
+	bw_sealing_poly_begin(&a->poly, key);
+	bw_sealing_wipe(key, sizeof(key));
+	a->head = a->payload = 0;
+	for (size_t i = 0; i < s->heads; i++) {
+		bw_sealing_poly_add(&a->poly, s->head[i].base, s->head[i].len);
+		a->head += s->head[i].len;
+	}
+	bw_authenticator_fill(a, a->head);
+}
+
+void bw_authenticator_add(struct bw_authenticator *a, const void *sealed, size_t len)
+{
+	bw_sealing_poly_add(&a->poly, sealed, len);
+	a->payload += len;
+}
+
+void bw_authenticator_end(struct bw_authenticator *a, uint8_t tag[BW_SEAL_TAG])
+{
+	uint8_t lengths[16];
+
+	bw_authenticator_fill(a, a->payload);
+	for (int i = 0; i < 8; i++) {
+		lengths[i] = (uint8_t)(a->head >> 8 * i);
+		lengths[8 + i] = (uint8_t)(a->payload >> 8 * i);
+	}
+	bw_sealing_poly_add(&a->poly, lengths, sizeof(lengths));
+	bw_sealing_poly_end(&a->poly, tag);
+	bw_sealing_wipe(&a->poly, sizeof(a->poly));
+}
+
+uint8_t *bw_stream_all(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len)
+{
+	for (size_t n; len; len -= n, from += n, to += n)
+		n = bw_stream_some(x, to, from, len);
+	return to;
+}
+
+uint8_t *bw_sealing_more(struct bw_stream *x, struct bw_authenticator *a, uint8_t *to,
+			 const uint8_t *from, size_t len)
+{
+	for (size_t n; len; len -= n, from += n, to += n) {
+		n = bw_stream_some(x, to, from, len);
+		bw_authenticator_add(a, to, n);
+	}
+	return to;
+}
+
+void bw_seal(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
+	     uint8_t tag[BW_SEAL_TAG])
+{
+	struct bw_authenticator a;
+	struct bw_stream x;
+	uint8_t *to = out;
+
+	bw_authenticator_begin(&a, s);
+	bw_stream_begin(&x, s, 0);
+	for (size_t i = 0; i < pieces; i++)
+		to = bw_sealing_more(&x, &a, to, piece[i].base, piece[i].len);
+	bw_stream_end(&x);
+	bw_authenticator_end(&a, tag);
+}
+
+bool bw_seal_genuine(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces,
+		     const uint8_t tag[BW_SEAL_TAG])
+{
+	uint8_t wanted[BW_SEAL_TAG];
+	struct bw_authenticator a;
+
+	bw_authenticator_begin(&a, s);
+	for (size_t i = 0; i < pieces; i++)
+		bw_authenticator_add(&a, piece[i].base, piece[i].len);
+	bw_authenticator_end(&a, wanted);
+	return bw_sealing_same(wanted, tag, sizeof(wanted));
+}
+
+void bw_seal_read(const struct bw_seal *s, size_t offset, void *out, const void *sealed, size_t len)
+{
+	struct bw_stream x;
+
+	bw_stream_begin(&x, s, offset);
+	bw_stream_all(&x, out, sealed, len);
+	bw_stream_end(&x);
+}
+
+int bw_open(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
+	    const uint8_t tag[BW_SEAL_TAG])
+{
+	struct bw_stream x;
+	uint8_t *to = out;
+
+	if (!bw_seal_genuine(s, piece, pieces, tag))
+		return -EBADMSG;
+	bw_stream_begin(&x, s, 0);
+	for (size_t i = 0; i < pieces; i++)
+		to = bw_stream_all(&x, to, piece[i].base, piece[i].len);
+	bw_stream_end(&x);
+	return 0;
+}

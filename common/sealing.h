@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sealed payloads, AEAD_CHACHA20_POLY1305 of RFC 8439, of any host's stream cipher that begins at
+ * any block and authenticator that takes pieces. Any thread may call any function.
+ */
+#ifndef BW_SEALING_H
+#define BW_SEALING_H
+
+#include "platform.h"
+
+#define BW_SEAL_KEY   32
+#define BW_SEAL_NONCE 12
+#define BW_SEAL_TAG   16
+
+/* Bytes somewhere in memory; those of a frame lie in several such pieces. */
+struct bw_piece {
+	const void *base;
+	size_t len;
+};
+
+/* Everything about a sealed payload but its bytes. */
+struct bw_seal {
+	const uint8_t *key;	      /* BW_SEAL_KEY bytes */
+	uint8_t nonce[BW_SEAL_NONCE]; /* never the same twice with one key */
+	const struct bw_piece *head;  /* what is shown, but must not be changed, in order */
+	size_t heads;
+};
+
+/* The nonce of a packet: its path's number and its own. */
+static inline void bw_seal_nonce(uint8_t nonce[BW_SEAL_NONCE], uint32_t path, uint64_t packet)
+{
+	for (int i = 0; i < 4; i++)
+		nonce[i] = (uint8_t)(path >> 8 * i);
+	for (int i = 0; i < 8; i++)
+		nonce[4 + i] = (uint8_t)(packet >> 8 * i);
+}
+
+/* Seal the pieces, one behind the other, to `out`, which has room for all of them and is none of
+ * them, or lies where the only one does. The tag may lie right behind. */
+void bw_seal(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
+	     uint8_t tag[BW_SEAL_TAG]);
+
+/* Open what was sealed. 0, or -EBADMSG if a byte of head, payload or tag is not what was sealed;
+ * then nothing was written. `out` as in bw_seal(). */
+int bw_open(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
+	    const uint8_t tag[BW_SEAL_TAG]);
+
+/*
+ * The same in two steps, for payload that goes to several places: first is it genuine, then its
+ * bytes, which begin `offset` bytes behind the payload's start, piece by piece in any order.
+ */
+bool bw_seal_genuine(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces,
+		     const uint8_t tag[BW_SEAL_TAG]);
+void bw_seal_read(const struct bw_seal *s, size_t offset, void *out, const void *sealed,
+		  size_t len);
+
+/*
+ * What the host has:
+ */
+
+/* The authenticator's state. */
+struct bw_sealing_poly {
+	_Alignas(16) uint8_t opaque[384];
+};
+
+/* Poly1305; `key` is the one-time key. */
+void bw_sealing_poly_begin(struct bw_sealing_poly *poly, const uint8_t key[32]);
+void bw_sealing_poly_add(struct bw_sealing_poly *poly, const void *bytes, size_t len);
+void bw_sealing_poly_end(struct bw_sealing_poly *poly, uint8_t tag[BW_SEAL_TAG]);
+/* ChaCha20 with this seal's key and nonce over whole blocks from this one on, the last one perhaps
+ * in part; `to` may be `from`. */
+void bw_sealing_xor(uint8_t *to, const uint8_t *from, size_t len, const struct bw_seal *s,
+		    uint32_t block);
+/* Are these the same? In a time that does not tell where they differ. */
+bool bw_sealing_same(const void *a, const void *b, size_t len);
+/* Zeroes that are written, though nobody reads them. */
+void bw_sealing_wipe(void *secret, size_t len);
+
+/*
+ * What a host needs to seal and open what lies elsewhere, piece by piece:
+ */
+
+#define BW_SEALING_BLOCK 64u /* bytes that ChaCha20 makes of one number */
+
+/* The key stream from some byte of the payload on; payload begins with block 1. */
+struct bw_stream {
+	const struct bw_seal *s;
+	uint64_t at;
+	uint32_t block; /* of which `made` is; 0: of none */
+	uint8_t made[BW_SEALING_BLOCK];
+};
+
+void bw_stream_begin(struct bw_stream *x, const struct bw_seal *s, uint64_t at);
+/* Enciphers or deciphers the next bytes. Returns where those behind them go. */
+uint8_t *bw_stream_all(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len);
+void bw_stream_end(struct bw_stream *x);
+
+/* The authenticator of one payload. */
+struct bw_authenticator {
+	struct bw_sealing_poly poly;
+	uint64_t head;
+	uint64_t payload;
+};
+
+void bw_authenticator_begin(struct bw_authenticator *a, const struct bw_seal *s);
+void bw_authenticator_add(struct bw_authenticator *a, const void *sealed, size_t len);
+void bw_authenticator_end(struct bw_authenticator *a, uint8_t tag[BW_SEAL_TAG]);
+
+/* Enciphers the next bytes and authenticates them where they are now. */
+uint8_t *bw_sealing_more(struct bw_stream *x, struct bw_authenticator *a, uint8_t *to,
+			 const uint8_t *from, size_t len);
+
+#endif
