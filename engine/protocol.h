@@ -69,9 +69,9 @@ struct bw_host_ops {
 	 * success. */
 	int (*place)(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 		     uint32_t at, uint32_t n, bool check, uint32_t crc);
-	/* A buffer for an incoming message of n bytes, 0 if there is none now. Ownership goes back
-	 * to the host with BW_EV_MESSAGE, or by buf_put(). */
-	uint64_t (*buf_get)(void *host, uint64_t n);
+	/* A buffer for an incoming message of n bytes from this peer, 0 if there is none now.
+	 * Ownership goes back to the host with BW_EV_MESSAGE, or by buf_put(). */
+	uint64_t (*buf_get)(void *host, uint32_t peer, uint64_t n);
 	void (*buf_put)(void *host, uint64_t buf);
 	/* The first bytes of a message of several frames have come, and it is the next of which is
 	 * to be told: a buffer of the host's for all of it, where its receiver wants it, or 0:
@@ -362,6 +362,10 @@ bool bw_reliable_takes(void *p, uint32_t peer, uint64_t len);
 /* Has the peer begun to fetch this exposed region? Until then RETRACT leaves it nothing; afterwards
  * the peer may have all of it already. */
 bool bw_reliable_begun(void *p, uint64_t key);
+
+/* Has it asked for all of the region? Until then it cannot have all, and RETRACT leaves it a part
+ * at most. */
+bool bw_reliable_asked(void *p, uint64_t key);
 
 /* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a
  * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */

@@ -211,7 +211,7 @@ static uint64_t bw_recv_buffer(struct bw_engine *e, const struct bw_peer *p,
 		bw_told_message(e, p, w);
 		buf = bw_ops(e)->buf_for(e->host, &e->told);
 	}
-	return buf ? buf : bw_ops(e)->buf_get(e->host, w->total);
+	return buf ? buf : bw_ops(e)->buf_get(e->host, p->handle, w->total);
 }
 
 /* The common case: the whole message lies in this frame, and its turn has come. */

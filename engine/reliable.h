@@ -146,8 +146,9 @@ struct bw_region {
 	uint64_t cookie, buf, buf_off, len;
 	int32_t status;
 	uint32_t peer_handle;
-	bool begun;    /* its peer has asked for bytes of it */
-	bool released; /* by its peer; ends with the last serve that reads it */
+	uint64_t asked; /* bytes of it that its peer has asked for, some perhaps twice */
+	bool begun;	/* it has asked */
+	bool released;	/* by its peer; ends with the last serve that reads it */
 };
 
 /* A pull of a peer that we serve. */

@@ -13,11 +13,14 @@
 
 static int __init bwk_init(void)
 {
-	int error = bwk_port_init();
+	int error = bwk_account_init();
 
-	bwk_threshold_measure();
 	if (error)
 		return error;
+	error = bwk_port_init();
+	if (error)
+		goto no_port;
+	bwk_threshold_measure();
 	error = bwk_node_init();
 	if (error)
 		goto no_node;
@@ -40,6 +43,8 @@ no_iface:
 	bwk_node_exit();
 no_node:
 	bwk_port_exit();
+no_port:
+	bwk_account_exit();
 	return error;
 }
 
@@ -50,6 +55,7 @@ static void __exit bwk_exit(void)
 	bwk_iface_exit();
 	bwk_node_exit();
 	bwk_port_exit();
+	bwk_account_exit();
 	bwk_row_exit();
 }
 

@@ -14,6 +14,7 @@
 #include <net/net_namespace.h>
 
 #include "beowire_protocol.h"
+#include "beowire_socket.h"
 
 #define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS 8
@@ -44,7 +45,9 @@ enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
 /* Frames that no port counts, and malformed calls. Words, as others read them meanwhile. */
 struct bwk_node_counters {
 	unsigned long foreign, unclaimed, refused, malformed;
-	unsigned long dropped; /* ours, by a queueing discipline or the device below it */
+	unsigned long arriving_refused; /* they begin a message that there is no room for */
+	unsigned long arriving_expired; /* messages that their senders let stand still */
+	unsigned long dropped;		/* ours, by a queueing discipline or the device below it */
 	unsigned long bad[BWK_BAD_KINDS];
 };
 

@@ -40,6 +40,8 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/stripe.c"
 #include "engine/timer.c"
 
+#include "account.c"
+#include "arrive.c"
 #include "bell.c"
 #include "buf.c"
 #include "buf_bytes.c"
@@ -56,6 +58,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "iface.c"
 #include "msg.c"
 #include "node.c"
+#include "overflow.c"
 #include "peer.c"
 #include "port.c"
 #include "proc.c"

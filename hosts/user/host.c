@@ -45,7 +45,7 @@ static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw
 	return 0;
 }
 
-static uint64_t bw_host_buf_get(void *host, uint64_t n)
+static uint64_t bw_host_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	struct bw_ep *ep = host;
 	struct bw_buffer *b = bw_buffer_get(&ep->buffers, n);

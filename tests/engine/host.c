@@ -98,7 +98,7 @@ static int host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx
 	return check && bw_crc32c(0, from, n) != crc ? -EBADMSG : 0;
 }
 
-static uint64_t host_buf_get(void *host, uint64_t n)
+static uint64_t host_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	struct node *node = host;
 
