@@ -18,6 +18,10 @@
 #define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS 8
 
+#define BWK_PATH_BITS  8
+#define BWK_PATH_KNOWN (1u << 31)
+#define BWK_PATH_PAUSE msecs_to_jiffies(10)
+
 /* An interface in use. Readers hold RCU's read lock. */
 struct bwk_iface {
 	struct packet_type type;
@@ -26,6 +30,8 @@ struct bwk_iface {
 	u8 link;		    /* its number towards engines */
 	char name[BW_NAME_MAX + 1]; /* of the host, as who attached it sees it */
 	struct rcu_head rcu;
+	/* By a path's number: the device's queue and when a frame left by it last; see tx.c. */
+	u32 path_queue[1 << BWK_PATH_BITS];
 };
 
 /* Settings of a node: /proc/sys/net/beowire. */

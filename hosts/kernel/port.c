@@ -129,7 +129,7 @@ static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
 	u64 at;
 
 	if (port->row.first)
-		bwk_transmit_rest(port);
+		bwk_transmit_row(port);
 	while (port->protocol->next_frame(port->engine, &port->tx, now))
 		bwk_transmit(port, &port->tx);
 	bwk_transmit_row(port);
