@@ -19,7 +19,7 @@
 #define BWK_PORT_BITS 8
 
 #define BWK_PATH_BITS  8
-#define BWK_PATH_KNOWN (1u << 31)
+#define BWK_PATH_KNOWN BIT(31)
 #define BWK_PATH_PAUSE msecs_to_jiffies(10)
 
 /* An interface in use. Readers hold RCU's read lock. */
@@ -60,10 +60,10 @@ struct bwk_node {
 	struct bwk_settings set;
 	struct mutex lock; /* changes of `iface` and `servers` */
 	struct bwk_iface __rcu *iface[BWK_IFACES];
-	spinlock_t ports_lock;
+	spinlock_t ports_lock; /* `numbers`, and changes of both tables of ports */
 	DECLARE_BITMAP(numbers, BEOWIRE_PORTS + 1); /* of both kinds of ports; `ports_lock` */
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
-	spinlock_t socks_lock;
+	spinlock_t socks_lock;	 /* `socks` */
 	struct hlist_head socks; /* bwk_sock.listed */
 	struct ratelimit_state refusals;
 	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */

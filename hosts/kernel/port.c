@@ -226,7 +226,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		struct bwk_iface *iface = rcu_dereference(port->node->iface[i]);
 
 		cfg.link_mtu[i] = iface ? bwk_iface_mtu(iface->dev) : BW_FRAME_MIN_MTU;
-		usable += iface != NULL;
+		usable += !!iface;
 	}
 	rcu_read_unlock();
 	if (!usable)

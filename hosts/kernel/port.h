@@ -68,7 +68,7 @@ struct bwk_port_ops {
 struct bwk_port {
 	struct hlist_node hash; /* in node.ports */
 	refcount_t refs;
-	spinlock_t lock;
+	spinlock_t lock; /* the engine, and what has no other guard below */
 	struct bwk_node *node;
 	u16 number;
 	u32 inc;

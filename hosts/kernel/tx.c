@@ -224,10 +224,10 @@ static u16 bwk_tx_pick(struct bwk_iface *iface, struct sk_buff *skb)
 	/* The queue and a bit that says so in the upper half, the time in the lower. */
 	if (!(known & BWK_PATH_KNOWN) || (u16)(now - known) > BWK_PATH_PAUSE)
 		known = BWK_PATH_KNOWN | bwk_tx_choose(skb, dev) << 16;
-	known = (known & ~0xffffu) | (now & 0xffff);
+	known = (known & 0xffff0000) | (now & 0xffff);
 	if (READ_ONCE(*entry) != known)
 		WRITE_ONCE(*entry, known);
-	return netdev_cap_txqueue(dev, (u16)(known >> 16) & ~(BWK_PATH_KNOWN >> 16));
+	return netdev_cap_txqueue(dev, (u16)((known & ~BWK_PATH_KNOWN) >> 16));
 }
 
 /* To the driver, past the queueing discipline [A6]: what __dev_direct_xmit() does, for frames that
