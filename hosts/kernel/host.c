@@ -345,7 +345,7 @@ void bwk_port_run(struct bwk_port *port)
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
-	busy = unlikely(port->row.first) && bwk_port_row_waits(port, bwk_transmit_rest(port));
+	busy = unlikely(port->row.first) && bwk_port_row_waits(port, bwk_transmit_row(port));
 	while (bwk_port_due(port)) {
 		if (bwk_port_transmit(port, &busy))
 			continue;

@@ -19,6 +19,10 @@
 #define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS 8
 
+#define BWK_PATH_BITS  8
+#define BWK_PATH_KNOWN BIT(31)
+#define BWK_PATH_PAUSE msecs_to_jiffies(10)
+
 /* An interface in use. Readers hold RCU's read lock. */
 struct bwk_iface {
 	struct packet_type type;
@@ -27,6 +31,8 @@ struct bwk_iface {
 	u8 link;		    /* its number towards engines */
 	char name[BW_NAME_MAX + 1]; /* of the host, as who attached it sees it */
 	struct rcu_head rcu;
+	/* By a path's number: the device's queue and when a frame left by it last; see tx.c. */
+	u32 path_queue[1 << BWK_PATH_BITS];
 };
 
 /* Settings of a node: /proc/sys/net/beowire. */
@@ -57,10 +63,10 @@ struct bwk_node {
 	struct bwk_settings set;
 	struct mutex lock; /* changes of `iface` and `servers` */
 	struct bwk_iface __rcu *iface[BWK_IFACES];
-	spinlock_t ports_lock;
+	spinlock_t ports_lock; /* `numbers`, and changes of both tables of ports */
 	DECLARE_BITMAP(numbers, BEOWIRE_PORTS + 1); /* of both kinds of ports; `ports_lock` */
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
-	spinlock_t socks_lock;
+	spinlock_t socks_lock;	 /* `socks` */
 	struct hlist_head socks; /* bwk_sock.listed */
 	struct ratelimit_state refusals;
 	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */

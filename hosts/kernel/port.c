@@ -130,7 +130,7 @@ static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
 	u64 at;
 
 	if (port->row.first)
-		bwk_transmit_rest(port);
+		bwk_transmit_row(port);
 	while (port->protocol->next_frame(port->engine, &port->tx, now))
 		bwk_transmit(port, &port->tx);
 	bwk_transmit_row(port);
@@ -228,7 +228,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		struct bwk_iface *iface = rcu_dereference(port->node->iface[i]);
 
 		cfg.link_mtu[i] = iface ? bwk_iface_mtu(iface->dev) : BW_FRAME_MIN_MTU;
-		usable += iface != NULL;
+		usable += !!iface;
 	}
 	rcu_read_unlock();
 	if (!usable)

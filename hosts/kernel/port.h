@@ -69,7 +69,7 @@ struct bwk_port_ops {
 struct bwk_port {
 	struct hlist_node hash; /* in node.ports */
 	refcount_t refs;
-	spinlock_t lock;
+	spinlock_t lock; /* the engine, and what has no other guard below */
 	struct bwk_node *node;
 	u16 number;
 	u32 inc;
@@ -240,10 +240,8 @@ void bwk_peer_end_all(struct bwk_port *port);
 /* tx.c: the frame is added to the port's row, before which another one may leave. 0; -EBUSY: the
  * interface has no room now, the frame waits behind others; -ENETDOWN: it is lost. */
 int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
-/* The row leaves that was made since softirqs are off. 0, or -EBUSY: some of it waits. REST: one
- * that waits since an earlier time, if its interface is still in use. */
+/* The row leaves, if its interface is still in use. 0, or -EBUSY: some of it waits. */
 int bwk_transmit_row(struct bwk_port *port);
-int bwk_transmit_rest(struct bwk_port *port);
 /* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no
  * such interface in use), -EMSGSIZE, -ENETDOWN. */
 int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,

@@ -24,7 +24,7 @@ void bwk_queue_press(struct bwk_sock *bs, bool on)
 		return;
 	bs->pressed = on;
 	port->pressing += on ? 1 : -1;
-	if (before != (port->pressing != 0) && bwk_reliable(bs->protocol))
+	if (before != !!port->pressing && bwk_reliable(bs->protocol))
 		bwk_port_submit(port, &op);
 }
 

@@ -24,7 +24,7 @@ struct bwk_server {
 	u32 number;
 	char name[16];
 	kuid_t uid;
-	spinlock_t lock;
+	spinlock_t lock; /* rings, `ports`, and what they are told */
 	bool dead;
 	struct xarray ports; /* struct bwk_server_port by id */
 	u32 next_id;

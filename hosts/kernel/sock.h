@@ -178,6 +178,7 @@ static inline bool bwk_queue_ready(const struct sock *sk)
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) &&
 	       (likely(!test_bit(0, &bwk_sk(sk)->ahead)) || bwk_queue_ready_ahead(sk));
 }
+
 /* What was taken out is put back to be taken again. */
 void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb);
 void bwk_queue_free(struct sk_buff *skb);
@@ -196,6 +197,7 @@ struct bwk_send {
 	bool copied;	     /* never out of the program's own pages */
 	long timeout;	     /* jiffies; at first 0 if nonblock */
 };
+
 /* As the flags of a call say. */
 void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msghdr *m, u16 ep);
 /* 0: sent, and its bytes are free unless it is asynchronous; else it is not sent. Process context,
@@ -213,6 +215,7 @@ struct bwk_source {
 	bool last;   /* the sender's buffer is free afterwards */
 	bool memory; /* it is registered memory of the peer's */
 };
+
 /* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */
 int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id);
 /* Fetch `len` bytes into a program's memory, and wait for them. -EAGAIN, or a signal's errno: not
