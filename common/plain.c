@@ -70,4 +70,5 @@ const struct bw_host_ops plain_host_ops = {
 	.region_find = plain_region_find,
 	.random = plain_random,
 	.siphash = bw_siphash,
+	.hmac_sha256 = bw_hmac_sha256,
 };

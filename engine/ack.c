@@ -79,7 +79,7 @@ uint32_t bw_ack_write(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	}
 	bw_rxset_told(&t->rx);
 	len = (uint32_t)((uint8_t *)(r + a->ranges) - (uint8_t *)h);
-	bw_head_seal(e, h, len, len);
+	bw_head_seal(e, bw_peer_tag_key(p), 0, h, len, len);
 	e->count.acks_tx += type == BW_FRAME_ACK;
 	return len;
 }

@@ -22,11 +22,19 @@ void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h,
 	h->conn = p->conn;
 }
 
-void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t frame_len)
+void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t pn, void *head,
+		  uint32_t head_len, uint32_t frame_len)
 {
 	struct bw_hdr *h = head;
+	uint64_t tag;
 
 	h->len = (uint16_t)(frame_len - sizeof(*h));
+	if (BW_UNLIKELY(key)) {
+		tag = bw_key_tag(e, key, h, head_len, pn);
+		h->token = (uint32_t)(tag >> 32);
+		h->hcrc = (uint32_t)tag;
+		return;
+	}
 	h->hcrc = 0;
 	h->hcrc = bw_ops(e)->crc32c(0, head, head_len);
 }
@@ -69,7 +77,9 @@ void bw_contact_register(struct bw_engine *e, struct bw_peer *p)
 static struct bw_list *bw_contact_givers(struct bw_engine *e, uint16_t engine, uint32_t conn,
 					 uint32_t token)
 {
-	return &e->given[bw_contact_bucket(e, engine, (uint64_t)conn << 32 | token)];
+	/* What is refused shows no token where there is a key. */
+	return &e->given[bw_contact_bucket(e, engine,
+					   (uint64_t)conn << 32 | (e->cfg.keyed ? 0 : token))];
 }
 
 void bw_contact_given(struct bw_engine *e, struct bw_peer *p, uint32_t conn, uint32_t token)
@@ -89,7 +99,8 @@ struct bw_peer *bw_contact_giver(struct bw_engine *e, uint16_t engine, uint32_t 
 	for (l = givers->next; l != givers; l = l->next) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, given);
 
-		if (p->engine == engine && p->conn == conn && p->conn_token == token)
+		if (p->engine == engine && p->conn == conn &&
+		    (p->conn_token == token || e->cfg.keyed))
 			return p;
 	}
 	return NULL;

@@ -59,7 +59,7 @@ int bw_cookie_challenge(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	c->nonce = b->nonce;
 	c->reserved0 = 0;
 	s->len = BW_CHALLENGE_BYTES;
-	bw_head_seal(e, h, s->len, s->len);
+	bw_head_seal(e, NULL, 0, h, s->len, s->len);
 	e->count.challenges_tx++;
 	return 0;
 }

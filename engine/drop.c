@@ -24,6 +24,7 @@ static const char *const bw_drop_names[BW_DROP_REASONS] = {
 	[BW_DROP_ECHO] = "echo",
 	[BW_DROP_CREDIT] = "credit",
 	[BW_DROP_ADDRESS] = "address",
+	[BW_DROP_KEY] = "key",
 };
 
 const char *bw_drop_name(enum bw_drop why)

@@ -3,6 +3,7 @@
  * Farewell: frames that end a conversation, or that belong to none. REFUSE answers what nobody here
  * is meant by, BYE takes leave; neither is repeated by itself nor acknowledged.
  */
+#include "refuse.h"
 #include "reliable.h"
 
 #define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
@@ -33,9 +34,11 @@ bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f)
 	return true;
 }
 
-/* A REFUSE with what `echo` holds: why, and what is refused. */
+/* A REFUSE with what `echo` holds: why, and what is refused. key: of the conversation that it ends;
+ * NULL: that of all refusals. */
 static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_addr *to,
-				    uint16_t engine, const struct bw_refuse *echo)
+				    uint16_t engine, const struct bw_refuse *echo,
+				    const uint8_t *key)
 {
 	struct bw_stray *s = bw_stray_new(e, to);
 	struct bw_hdr *r;
@@ -52,7 +55,11 @@ static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_ad
 	b->inc = e->cfg.incarnation;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	s->len = BW_REFUSE_BYTES;
-	bw_head_seal(e, r, s->len, s->len);
+	if (BW_UNLIKELY(e->cfg.keyed)) {
+		r->len = sizeof(*b);
+		b->auth = bw_key_refusal(bw_ops(e)->siphash, key ? key : e->key.refuse, r);
+	}
+	bw_head_seal(e, NULL, 0, r, s->len, s->len);
 	e->count.refusals_tx++;
 }
 
@@ -75,7 +82,7 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		echo.echo_conn = b->conn;
 		echo.echo_hello = b->token;
 	}
-	bw_farewell_say_refused(e, &f->from, h->src_engine, &echo);
+	bw_farewell_say_refused(e, &f->from, h->src_engine, &echo, NULL);
 }
 
 static struct bw_peer *bw_farewell_refused_peer(struct bw_engine *e, const struct bw_refuse *b)
@@ -108,6 +115,37 @@ static bool bw_farewell_other_path(struct bw_peer *p, const struct bw_link_addr 
 	return other;
 }
 
+/* With a key: is it about this very conversation, and said by who has the key? What refuses a HELLO
+ * echoes the token in it; other frames show nothing that could not be an old conversation's. */
+static bool bw_farewell_believed(struct bw_engine *e, const struct bw_peer *p,
+				 const struct bw_hdr *h)
+{
+	const struct bw_refuse *b = (const struct bw_refuse *)(h + 1);
+	const uint8_t *key = b->echo_type == BW_FRAME_HELLO ? e->key.refuse
+			     : p->keyed			    ? p->keys->rx.tag
+							    : NULL;
+
+	return key && b->auth == bw_key_refusal(bw_ops(e)->siphash, key, h);
+}
+
+/* A refusal that anybody may have made up, or kept: the peer is asked by HELLO, whose refusal would
+ * be believed. Who refuses our key may be right; the peer has some time to answer. */
+static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+			       const struct bw_refuse *b)
+{
+	if (b->why == BW_REFUSAL_KEY && !p->confirmed && !p->keys->wrong) {
+		p->keys->wrong = e->now ? e->now : 1;
+		bw_contact_name(p, b->name);
+		bw_peer_sooner(e, p, e->now + BW_KEY_PATIENCE);
+	}
+	if (b->echo_type != BW_FRAME_HELLO && e->now >= t->hello.asked + BW_PING_MIN) {
+		t->hello.asked = e->now;
+		t->hello.due = true;
+		bw_peer_ready(e, p);
+	}
+	return -BW_DROP_KEY;
+}
+
 int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	const struct bw_refuse *b = (const struct bw_refuse *)(h + 1);
@@ -123,6 +161,8 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		return -BW_DROP_ECHO;
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
+	if (BW_UNLIKELY(e->cfg.keyed) && !bw_farewell_believed(e, p, h))
+		return bw_farewell_hearsay(e, p, bw_contact_known_path(p, &f->from), b);
 	e->count.refusals_rx++;
 	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&
 	    bw_farewell_other_path(p, &f->from))
@@ -132,6 +172,8 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	p->version_max = b->version_max;
 	if (b->why == BW_REFUSAL_VERSION)
 		status = BW_DOWN_VERSION;
+	else if (b->why == BW_REFUSAL_KEY)
+		status = BW_DOWN_KEY;
 	else if (b->why == BW_REFUSAL_HANDLE && b->inc == p->inc)
 		status = BW_DOWN_RESET;
 	bw_peer_down(e, p, status);
@@ -161,7 +203,7 @@ static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l
 		memcpy(b + 1, &l->ack, sizeof(l->ack));
 		s->len += sizeof(*b) + sizeof(l->ack);
 	}
-	bw_head_seal(e, s->head, s->len, s->len);
+	bw_head_seal(e, l->keyed ? l->tag : NULL, 0, s->head, s->len, s->len);
 }
 
 /* What was received is acknowledged before the leave, while that leaves room for leaves. */
@@ -223,6 +265,9 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->conn = p->conn;
 	l->conn_token = p->conn_token;
 	l->engine = p->engine;
+	l->keyed = p->keyed;
+	if (p->keyed)
+		memcpy(l->tag, p->keys->tx.tag, sizeof(l->tag));
 	l->path = t->no;
 	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
 	if (l->acknowledges) {
@@ -262,9 +307,9 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	struct bw_peer *p;
 	int r;
 
-	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
-		return -BW_DROP_HEADER;
 	p = bw_peer_get(e, h->conn);
+	if (!bw_recv_peers_head_ok(e, f, p, sizeof(*h) + h->len))
+		return -BW_DROP_HEADER;
 	if (!bw_contact_shows(p, h))
 		return -BW_DROP_HANDLE;
 	if (!bw_contact_known_path(p, &f->from))
@@ -293,7 +338,8 @@ static void bw_farewell_say_gone(struct bw_engine *e, const struct bw_peer *p)
 	};
 
 	if (p->conn)
-		bw_farewell_say_refused(e, &p->path[p->best]->to, p->engine, &echo);
+		bw_farewell_say_refused(e, &p->path[p->best]->to, p->engine, &echo,
+					bw_peer_tag_key(p));
 }
 
 void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
@@ -301,7 +347,8 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 	uint32_t i;
 
 	for (i = 0; h->conn && i < BW_LEAVES; i++) {
-		if (e->leave[i].wire != h->conn || e->leave[i].wire_token != h->token ||
+		if (e->leave[i].wire != h->conn ||
+		    (e->leave[i].wire_token != h->token && !e->leave[i].keyed) ||
 		    e->leave[i].engine != h->src_engine)
 			continue;
 		bw_farewell_repeat_bye(e, &e->leave[i], &f->from);

@@ -25,6 +25,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	b->inc = e->cfg.incarnation;
 	b->conn = p->wire;
 	b->token = p->wire_token;
+	b->random = p->keys ? p->keys->random : 0;
 	b->version_min = b->version_max = BW_VERSION;
 	b->engine = e->cfg.engine;
 	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
@@ -44,7 +45,8 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	f->to = move ? t->hello.move.to : t->to;
 	f->segments = 0;
 	f->head_len = f->len = BW_HELLO_BYTES;
-	bw_head_seal(e, h, f->head_len, f->len);
+	bw_key_sign_hello(e, h);
+	bw_head_seal(e, NULL, 0, h, f->head_len, f->len);
 	e->last.answer = answer;
 	e->last.move = move;
 	if (move) {
@@ -96,6 +98,7 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	p->inc = b->inc;
 	bw_contact_register(e, p);
 	bw_contact_given(e, p, b->conn, b->token);
+	bw_key_session(e, p, b->random);
 	p->charge_min = b->charge_min;
 	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
 	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
@@ -191,12 +194,16 @@ static struct bw_peer *bw_hello_answerer(struct bw_engine *e, const struct bw_hd
  * our handles belongs to one of its handles for ever; and as both sides begin with HELLOs, which
  * name both, whoever uses ours in another frame means the same. Later, it is asked by the handle
  * that we know: it refuses if it gave that up, and its new HELLO comes again meanwhile. */
-static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
+static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer, bool fresh)
 {
 	uint32_t wire;
 	uint8_t i;
 
 	bw_peer_ready(e, p);
+	if (p->confirmed && fresh && e->cfg.keyed) { /* its own word, and no old one */
+		bw_peer_down(e, p, BW_DOWN_RESET);
+		return -BW_DROP_EARLY;
+	}
 	if (p->confirmed) {
 		p->ping_due |= !answer;
 		return -BW_DROP_EARLY;
@@ -207,7 +214,8 @@ static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 	if (p->wire != p->handle)
 		bw_table_remove(&e->peer_table, p->wire);
 	p->wire = wire;
-	p->wire_token = bw_nonce(e);
+	bw_peer_draw(e, p);
+	p->keyed = false;
 	bw_contact_given(e, p, 0, 0);
 	for (i = 0; i < p->npaths; i++)
 		p->path[i]->remote_no = BW_PATH_UNKNOWN;
@@ -304,9 +312,14 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	p = answer ? bw_hello_answerer(e, h, b) : bw_hello_caller(e, b, &f->from);
 	if (!p && answer)
 		return -BW_DROP_HANDLE;
+	if (!answer && !bw_hello_expected(p, &f->from) && !bw_cookie_shown(e, f, b))
+		return bw_cookie_challenge(e, f, b);
+	if (!bw_key_hello_genuine(e, h)) {
+		if (!answer)
+			bw_farewell_refuse(e, f, h, BW_REFUSAL_KEY);
+		return -BW_DROP_KEY;
+	}
 	if (!answer) {
-		if (!bw_hello_expected(p, &f->from) && !bw_cookie_shown(e, f, b))
-			return bw_cookie_challenge(e, f, b);
 		p = p ? p : bw_hello_new_peer(e, b);
 		if (!p)
 			return -BW_DROP_NO_BUFFER;
@@ -314,7 +327,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	}
 	t = bw_contact_known_path(p, &f->from);
 	if (p->conn && (p->conn != b->conn || p->conn_token != b->token)) {
-		r = bw_hello_rebind(e, p, answer);
+		r = bw_hello_rebind(e, p, answer, t && answer && b->echo == t->hello.nonce);
 		if (t)
 			t->hello.due |= answer && !r; /* what it answered has become void */
 		if (r || answer)

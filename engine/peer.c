@@ -18,6 +18,13 @@ static void bw_peer_init_lists(struct bw_peer *p)
 		bw_list_init(lists[i]);
 }
 
+void bw_peer_draw(struct bw_engine *e, struct bw_peer *p)
+{
+	p->wire_token = bw_nonce(e);
+	if (e->cfg.keyed)
+		p->keys->random = bw_ops(e)->random(e->host);
+}
+
 struct bw_peer *bw_peer_new(struct bw_engine *e)
 {
 	struct bw_peer *p = bw_slab_alloc(&e->peers_slab);
@@ -26,16 +33,22 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 		return NULL;
 	memset(p, 0, sizeof(*p));
 	p->path[0] = bw_path_new(e, p, 0);
-	p->handle = p->path[0] ? bw_table_add(&e->peer_table, p) : 0;
+	if (e->cfg.keyed)
+		p->keys = bw_slab_alloc(&e->keys);
+	p->handle = p->path[0] && (p->keys || !e->cfg.keyed) ? bw_table_add(&e->peer_table, p) : 0;
 	if (!p->handle) {
 		if (p->path[0])
 			bw_slab_free(&e->paths, p->path[0]);
+		if (p->keys)
+			bw_slab_free(&e->keys, p->keys);
 		bw_slab_free(&e->peers_slab, p);
 		return NULL;
 	}
+	if (p->keys)
+		memset(p->keys, 0, sizeof(*p->keys));
 	bw_peer_init_lists(p);
 	p->wire = p->handle;
-	p->wire_token = bw_nonce(e);
+	bw_peer_draw(e, p);
 	p->control.local_ep = p->control.remote_ep = BW_EP_CONTROL;
 	p->ping_at = BW_NEVER;
 	p->proven = e->now;
@@ -268,6 +281,8 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	}
 	if (p->gone_at)
 		at = bw_min_u64(at, p->gone_at);
+	if (!p->confirmed && p->keys && p->keys->wrong)
+		at = bw_min_u64(at, p->keys->wrong + BW_KEY_PATIENCE);
 	if (p->arriving)
 		at = bw_min_u64(at, p->arrived + e->cfg.dead_ns);
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
@@ -325,6 +340,11 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 	}
 	if (p->arriving && e->now >= p->arrived + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT); /* who begins a message sends all of it */
+		return;
+	}
+	if (!p->confirmed && p->keys && p->keys->wrong &&
+	    e->now >= p->keys->wrong + BW_KEY_PATIENCE) {
+		bw_peer_down(e, p, BW_DOWN_KEY);
 		return;
 	}
 	if (p->gone_at && e->now >= p->gone_at) {
@@ -431,5 +451,9 @@ void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
 	bw_table_remove(&e->peer_table, p->handle);
 	for (i = 0; i < BW_PATHS_MAX && p->path[i]; i++)
 		bw_slab_free(&e->paths, p->path[i]);
+	if (p->keys) {
+		memset(p->keys, 0, sizeof(*p->keys));
+		bw_slab_free(&e->keys, p->keys);
+	}
 	bw_slab_free(&e->peers_slab, p);
 }

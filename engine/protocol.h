@@ -88,6 +88,9 @@ struct bw_host_ops {
 	uint64_t (*random)(void *host);
 	/* SipHash-2-4 of n bytes: without the key nobody can tell what it gives. */
 	uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n);
+	/* HMAC with SHA-256 (RFC 6234). May be NULL where no key is configured. */
+	void (*hmac_sha256)(uint8_t out[32], const uint8_t *key, size_t keylen, const void *data,
+			    size_t len);
 	/* A quiet send was acknowledged: its buffer is free. The protocol must not be called. May
 	 * be NULL if no send is quiet. */
 	void (*sent)(void *host, uint64_t cookie);
@@ -96,6 +99,8 @@ struct bw_host_ops {
 	 * afterwards. May be NULL: events tell all messages. */
 	void (*message)(void *host, const struct bw_event *ev);
 };
+
+#define BW_CLUSTER_KEY 32 /* bytes */
 
 struct bw_config {
 	uint64_t node;	      /* identity of this node; not 0 */
@@ -122,6 +127,8 @@ struct bw_config {
 	bool link_rows[8]; /* per host link number: it sends several frames at once, so it is the
 				* one of its line to begin with */
 	char name[BW_NAME_MAX];
+	bool keyed;		     /* who does not have the key can take no part */
+	uint8_t key[BW_CLUSTER_KEY]; /* of the cluster, if so */
 };
 
 enum bw_op_type {
@@ -208,6 +215,7 @@ enum bw_event_type {
 #define BW_DOWN_VERSION	 (-EPROTONOSUPPORT) /* no version in common */
 #define BW_DOWN_CLOSED	 (-ESHUTDOWN)	    /* it said BYE */
 #define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
+#define BW_DOWN_KEY	 (-EKEYREJECTED)    /* one of the two has another cluster key, or none */
 #define BW_DOWN_EVICTED	 (-ENOBUFS)	    /* it was of no use, and there was no room for others */
 
 struct bw_event {
@@ -302,6 +310,7 @@ enum bw_drop {
 	BW_DROP_ECHO,	     /* a refusal or an answer that echoes nothing of ours */
 	BW_DROP_CREDIT,	     /* more than its sender was granted: not acknowledged */
 	BW_DROP_ADDRESS,     /* not from where the peer is on that path */
+	BW_DROP_KEY,	     /* a HELLO or refusal that was not made with the cluster key */
 	BW_DROP_REASONS,
 };
 

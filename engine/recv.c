@@ -19,26 +19,73 @@ uint64_t bw_unwrap(uint64_t near, uint32_t wire)
 	return near + (uint64_t)(int64_t)diff;
 }
 
-/* CRC over the header with its check field zero, then over what follows up to `fixed`. */
-static uint32_t bw_recv_crc_begin(struct bw_engine *e, const struct bw_rx_frame *f)
+/* What the check of a frame covers, piece by piece: by CRC, or with a key by a tag of all of it. */
+struct bw_covered {
+	struct bw_engine *e;
+	const uint8_t *key; /* NULL: CRC */
+	uint64_t pn;
+	uint32_t crc, len;
+	uint64_t head[BW_HEAD_MAX / 8];
+};
+
+/* False: more than a frame's head may be. */
+static bool bw_covered_add(struct bw_covered *c, const void *p, uint32_t n)
+{
+	if (!BW_UNLIKELY(c->key)) {
+		c->crc = bw_ops(c->e)->crc32c(c->crc, p, n);
+		return true;
+	}
+	if (n > sizeof(c->head) - c->len)
+		return false;
+	memcpy((uint8_t *)c->head + c->len, p, n);
+	c->len += n;
+	return true;
+}
+
+/* The header with its check field zero. */
+static void bw_covered_begin(struct bw_covered *c, struct bw_engine *e, const struct bw_rx_frame *f,
+			     const uint8_t *key, uint64_t pn)
 {
 	struct bw_hdr h;
 
 	memcpy(&h, f->head, sizeof(h));
 	h.hcrc = 0;
-	return bw_ops(e)->crc32c(0, &h, sizeof(h));
+	c->e = e;
+	c->key = key;
+	c->pn = pn;
+	c->crc = c->len = 0;
+	bw_covered_add(c, &h, sizeof(h));
+}
+
+static bool bw_covered_right(struct bw_covered *c, const struct bw_hdr *h)
+{
+	if (!BW_UNLIKELY(c->key))
+		return c->crc == h->hcrc;
+	return bw_key_tag(c->e, c->key, (struct bw_hdr *)c->head, c->len, c->pn) ==
+	       ((uint64_t)h->token << 32 | h->hcrc);
+}
+
+static bool bw_recv_intact(struct bw_engine *e, const struct bw_rx_frame *f, const uint8_t *key,
+			   uint32_t fixed)
+{
+	const struct bw_hdr *h = f->head;
+	struct bw_covered c;
+
+	if (fixed > f->head_len || fixed > f->len || sizeof(*h) + h->len != fixed)
+		return false;
+	bw_covered_begin(&c, e, f, key, 0);
+	return bw_covered_add(&c, h + 1, fixed - sizeof(*h)) && bw_covered_right(&c, h);
 }
 
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed)
 {
-	const struct bw_hdr *h = f->head;
-	uint32_t crc;
+	return bw_recv_intact(e, f, NULL, fixed);
+}
 
-	if (fixed > f->head_len || fixed > f->len || sizeof(*h) + h->len != fixed)
-		return false;
-	crc = bw_recv_crc_begin(e, f);
-	crc = bw_ops(e)->crc32c(crc, h + 1, fixed - sizeof(*h));
-	return crc == h->hcrc;
+bool bw_recv_peers_head_ok(struct bw_engine *e, const struct bw_rx_frame *f,
+			   const struct bw_peer *p, uint32_t fixed)
+{
+	return bw_recv_intact(e, f, p && p->keyed ? p->keys->rx.tag : NULL, fixed);
 }
 
 static uint32_t bw_part_bytes(uint8_t kind)
@@ -81,31 +128,33 @@ static int bw_walk_next(struct bw_walk *w)
 	return 1;
 }
 
-/* Structure and header checksum of a DATA frame. */
-static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
+/* Structure and header check of a DATA frame; with a key (NULL: without) pn is its whole number. */
+static int bw_recv_verify(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+			  const uint8_t *key, uint64_t pn)
 {
 	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len};
 	const uint8_t *head = f->head;
-	uint32_t from = sizeof(*h), parts = 0, crc;
+	uint32_t from = sizeof(*h), parts = 0;
+	struct bw_covered c;
 	int r;
 
 	if (h->len < sizeof(struct bw_ackblk) || w.end > f->len)
 		return -BW_DROP_SHORT;
-	crc = bw_recv_crc_begin(e, f);
+	bw_covered_begin(&c, e, f, key, pn);
 	while ((r = bw_walk_next(&w)) > 0) {
 		if (++parts > BW_PARTS_MAX)
 			return -BW_DROP_MALFORMED;
-		crc = bw_ops(e)->crc32c(crc, head + from, w.pay - from);
+		if (!bw_covered_add(&c, head + from, w.pay - from))
+			return -BW_DROP_MALFORMED;
 		from = w.pay + w.part->plen;
 	}
 	if (r < 0)
 		return r;
 	if (from < w.end) { /* no part at all, or padding behind the last one */
-		if (w.end > f->head_len)
+		if (w.end > f->head_len || !bw_covered_add(&c, head + from, w.end - from))
 			return -BW_DROP_MALFORMED;
-		crc = bw_ops(e)->crc32c(crc, head + from, w.end - from);
 	}
-	return crc == h->hcrc ? 0 : -BW_DROP_HEADER;
+	return bw_covered_right(&c, h) ? 0 : -BW_DROP_HEADER;
 }
 
 /* The peer that sent the frame, known and alive; else the reason to drop it (and refuse it). */
@@ -385,6 +434,25 @@ static int bw_recv_parts(struct bw_engine *e, struct bw_peer *p, const struct bw
 	return worst;
 }
 
+/* The same where there is a key: the peer is to be found first, and what nobody here can check is
+ * refused. */
+static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
+			      const struct bw_hdr *h)
+{
+	struct bw_peer *p = bw_peer_get(e, h->conn);
+	struct bw_path *t;
+
+	if (!bw_contact_shows(p, h)) {
+		bw_farewell_unknown(e, f, h);
+		return -BW_DROP_HANDLE;
+	}
+	t = bw_peer_path(p, h->path);
+	if (!p->keyed || !t)
+		return -BW_DROP_EARLY;
+	return bw_recv_verify(e, f, h, p->keys->rx.tag,
+			      bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn));
+}
+
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	struct bw_peer *p;
@@ -394,7 +462,8 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 
 	if (bw_single_received(e, f, &r))
 		return r;
-	r = bw_recv_verify(e, f, h);
+	r = BW_UNLIKELY(e->cfg.keyed) ? bw_recv_verify_tag(e, f, h)
+				      : bw_recv_verify(e, f, h, NULL, 0);
 	if (r)
 		return r;
 	r = bw_recv_peer(e, f, h, &p, &t);
@@ -429,7 +498,7 @@ int bw_recv_ack_body(struct bw_engine *e, const struct bw_rx_frame *f, const str
 
 	if (h->len < len)
 		return -BW_DROP_SHORT;
-	if (!bw_recv_head_ok(e, f, sizeof(*h) + h->len))
+	if (!bw_recv_peers_head_ok(e, f, bw_peer_get(e, h->conn), sizeof(*h) + h->len))
 		return -BW_DROP_HEADER;
 	if (h->len < len + a->ranges * sizeof(struct bw_range) || a->ranges > BW_ACK_RANGES_MAX)
 		return -BW_DROP_MALFORMED;

@@ -5,9 +5,8 @@
  */
 #include "refuse.h"
 
-bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t whole,
-		     uint32_t cluster, const char *name,
-		     uint32_t (*crc32c)(uint32_t crc, const void *p, size_t n))
+bool bw_refuse_build(struct bw_refuse_frame *r, const struct bw_refuser *by, const void *refused,
+		     uint32_t len, uint32_t whole)
 {
 	struct bw_hdr h;
 	struct bw_hello hello;
@@ -15,14 +14,14 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t le
 	if (len < sizeof(h) || whole < sizeof(*r))
 		return false;
 	memcpy(&h, refused, sizeof(h));
-	if (h.magic != BW_MAGIC || h.version != BW_VERSION || h.cluster != cluster ||
+	if (h.magic != BW_MAGIC || h.version != BW_VERSION || h.cluster != by->cluster ||
 	    h.type == BW_FRAME_REFUSE || h.type == BW_FRAME_BYE || h.type == BW_FRAME_CHALLENGE)
 		return false;
 	memset(r, 0, sizeof(*r));
 	r->hdr.magic = BW_MAGIC;
 	r->hdr.version = BW_VERSION;
 	r->hdr.type = BW_FRAME_REFUSE;
-	r->hdr.cluster = cluster;
+	r->hdr.cluster = by->cluster;
 	r->hdr.dst_engine = h.src_engine;
 	r->hdr.src_engine = h.dst_engine;
 	r->hdr.len = sizeof(r->body);
@@ -40,7 +39,9 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t le
 		r->body.echo_conn = hello.conn;
 		r->body.echo_hello = hello.token;
 	}
-	memcpy(r->body.name, name, strnlen(name, BW_NAME_MAX));
-	r->hdr.hcrc = crc32c(0, r, sizeof(*r));
+	memcpy(r->body.name, by->name, strnlen(by->name, BW_NAME_MAX));
+	if (by->key)
+		r->body.auth = bw_key_refusal(by->siphash, by->key, &r->hdr);
+	r->hdr.hcrc = by->crc32c(0, r, sizeof(*r));
 	return true;
 }

@@ -38,6 +38,7 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_slab_init(&e->regions, &e->arena, sizeof(struct bw_region));
 	bw_slab_init(&e->serves, &e->arena, sizeof(struct bw_serve));
 	bw_slab_init(&e->records, &e->arena, sizeof(struct bw_record));
+	bw_slab_init(&e->keys, &e->arena, sizeof(struct bw_keys));
 	bw_table_init(&e->peer_table, &e->arena);
 	bw_table_init(&e->pull_table, &e->arena);
 	bw_table_init(&e->region_table, &e->arena);
@@ -46,6 +47,7 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_list_init(&e->callers);
 	bw_list_init(&e->left);
 	bw_contact_open(e);
+	bw_key_open(e);
 	return 0;
 }
 

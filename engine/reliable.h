@@ -238,6 +238,19 @@ struct bw_path {
 
 enum bw_peer_state { BW_PEER_HELLO, BW_PEER_UP, BW_PEER_DOWN };
 
+/* What one side of a conversation says with, and the other one checks with. */
+struct bw_key_pair {
+	uint8_t tag[16];  /* of frames */
+	uint8_t seal[32]; /* of payloads */
+};
+
+/* What a peer has more where there is a cluster key; written by key.c. */
+struct bw_keys {
+	struct bw_key_pair tx, rx; /* void while peer.keyed is false */
+	uint64_t random;	   /* drawn by us, goes with peer.wire */
+	uint64_t wrong;		   /* ns; when somebody first said that our key is; 0 */
+};
+
 struct bw_peer {
 	struct bw_list all;   /* in engine.peers */
 	struct bw_list ready; /* in engine.ready while it may have something to send */
@@ -246,6 +259,7 @@ struct bw_peer {
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	bool stripes;	      /* it takes data by several paths together */
+	bool keyed;	      /* its frames have tags */
 	bool longs;	      /* it takes eager messages longer than BW_EAGER_LIMIT */
 	bool striped;	      /* and several are in use now */
 	uint8_t together;     /* paths that are up and in the group of the best one */
@@ -294,6 +308,8 @@ struct bw_peer {
 	uint64_t heap_key, deadline;
 	bool in_heap;
 
+	struct bw_keys *keys; /* NULL without a cluster key */
+
 	/* where it is found by others than its handle */
 	struct bw_list namesake; /* in engine.names, or engine.nameless while its node is unknown */
 	struct bw_list given;	 /* in engine.given, once it has given us a handle */
@@ -321,6 +337,8 @@ struct bw_leave {
 	uint32_t wire, wire_token; /* ours in it; wire 0: unused */
 	uint32_t conn, conn_token; /* the peer's */
 	uint16_t engine;
+	bool keyed; /* with `tag` */
+	uint8_t tag[16];
 	uint8_t path;	   /* that `ackblk` and `ack` are of */
 	bool acknowledges; /* its BYE does, with these and no ranges */
 	struct bw_ackblk ackblk;
@@ -333,7 +351,8 @@ struct bw_engine {
 	void *host;
 	uint64_t now;
 	struct bw_arena arena;
-	struct bw_slab peers_slab, paths, flows, txmsgs, rxmsgs, pulls, regions, serves, records;
+	struct bw_slab peers_slab, paths, flows, txmsgs, rxmsgs, pulls, regions, serves, records,
+		keys;
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
 	struct bw_list names[BW_BUCKETS]; /* bw_peer.namesake, by node and engine number */
@@ -356,6 +375,9 @@ struct bw_engine {
 	uint64_t epoch;
 	uint32_t active, active_before;
 
+	struct { /* from the cluster's */
+		uint8_t hello[32], refuse[16];
+	} key;
 	uint8_t secret[16]; /* key of cookies and buckets, of this incarnation alone */
 	struct bw_stray stray[BW_STRAYS];
 	uint32_t stray_head, stray_tail;
@@ -424,6 +446,8 @@ struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now);
 
 /* peer.c */
 struct bw_peer *bw_peer_new(struct bw_engine *e);
+/* What is random and goes with `wire`: drawn whenever that changes. */
+void bw_peer_draw(struct bw_engine *e, struct bw_peer *p);
 /* The same for who has called: if the host does not give more memory, then in the place of an older
  * caller, who is of no use to anybody; he is gone when the host has taken the event. */
 struct bw_peer *bw_peer_new_caller(struct bw_engine *e);
@@ -480,21 +504,43 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
 struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 				const struct bw_link_addr *to);
 /* Does a frame whose handle is that of p (or of nobody: NULL) show the token, too, which is p's
- * alone, and drawn anew with each handle? Handles can be guessed. */
+ * alone, and drawn anew with each handle? Handles can be guessed. With a key the frame's tag says
+ * more, see bw_recv_key(). */
 static inline bool bw_contact_shows(const struct bw_peer *p, const struct bw_hdr *h)
 {
-	return p && p->wire_token == h->token && p->engine == h->src_engine;
+	return p && (p->wire_token == h->token || p->keyed) && p->engine == h->src_engine;
 }
 
 /* What the peer's node is called. */
 void bw_contact_name(struct bw_peer *p, const uint8_t *name);
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);
-/* Last step before a frame leaves: length and header checksum. */
-void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t frame_len);
+/* Last step before a frame leaves: length, and header checksum or with a key (NULL: without) its
+ * tag, for which pn is the packet number, or 0. */
+void bw_head_seal(struct bw_engine *e, const uint8_t *key, uint64_t pn, void *head,
+		  uint32_t head_len, uint32_t frame_len);
+/* The key of what we send to a peer. */
+static inline const uint8_t *bw_peer_tag_key(const struct bw_peer *p)
+{
+	return BW_UNLIKELY(p->keyed) ? p->keys->tx.tag : NULL;
+}
 
 /* hello.c */
 int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+
+/* key.c: the cluster's key, and what is made of it */
+#define BW_KEY_PATIENCE (3 * BW_S) /* who is said to have another key may answer for so long */
+void bw_key_open(struct bw_engine *e);
+/* The keys of the conversation with a peer that has said all of HELLO; random: of its HELLO. */
+void bw_key_session(struct bw_engine *e, struct bw_peer *p, uint64_t random);
+/* `auth` of a HELLO that is complete but for it and its checksum. */
+void bw_key_sign_hello(struct bw_engine *e, struct bw_hdr *h);
+/* Was it made with our key, or without one if we have none? */
+bool bw_key_hello_genuine(struct bw_engine *e, const struct bw_hdr *h);
+/* The tag of a frame whose fixed parts lie at `head`, in order; its fields for the tag are
+ * overwritten. */
+uint64_t bw_key_tag(struct bw_engine *e, const uint8_t key[16], struct bw_hdr *head,
+		    uint32_t head_len, uint64_t pn);
 
 /* cookie.c: proof of a caller's address before anything is kept of him */
 /* Does the HELLO show what only who receives at its address was told? */
@@ -692,6 +738,9 @@ void bw_recv_ack_taken(struct bw_engine *e, struct bw_peer *p, struct bw_path *t
 		       const struct bw_hdr *h);
 int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed);
+/* The same of a frame without payload by a peer: its checksum or tag. */
+bool bw_recv_peers_head_ok(struct bw_engine *e, const struct bw_rx_frame *f,
+			   const struct bw_peer *p, uint32_t fixed);
 uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 

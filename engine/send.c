@@ -341,6 +341,7 @@ static void bw_builder_end(struct bw_builder *b)
 {
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	struct bw_path *t = b->t;
+	const uint64_t pn = t->pn_next;
 
 	bw_carry_sent(b->e, t, b->load);
 	bw_duplex_left(b->e, t, b->f->len);
@@ -350,9 +351,9 @@ static void bw_builder_end(struct bw_builder *b)
 	    t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cc.cwnd))
 		h->flags |= BW_HDR_ACK_NOW;
 	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
-	bw_part_left(b->e, t, t->pn_next);
+	bw_part_left(b->e, t, pn);
 	bw_pace_sent(b->e, t, b->f->len);
-	bw_head_seal(b->e, h, b->f->head_len, b->f->len);
+	bw_head_seal(b->e, bw_peer_tag_key(b->p), pn, h, b->f->head_len, b->f->len);
 }
 
 /* A frame of padding alone with a record of its own: a ping, or a probe of the frame size. */

@@ -39,6 +39,16 @@ static uint32_t bw_single_head(const struct bw_rx_frame *f)
 	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen ? size : 0;
 }
 
+static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t,
+			      const struct bw_single *s, uint32_t head)
+{
+	struct bw_single copy;
+
+	memcpy(&copy, s, head);
+	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, t->rx.got.base) ==
+	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
+}
+
 static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uint32_t head)
 {
 	const uint8_t *from = (const uint8_t *)s;
@@ -174,7 +184,8 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 		return false;
 	t = bw_peer_path(p, s->h.path);
 	if (!t || !bw_link_same(&f->from, &t->to) || !bw_single_smooth(t, s) ||
-	    !bw_single_intact(e, s, head))
+	    !(BW_UNLIKELY(p->keyed) ? bw_single_genuine(e, p, t, s, head)
+				    : bw_single_intact(e, s, head)))
 		return false;
 	bw_single_acked(e, p, t, s);
 	*result = bw_single_part(e, p, f, s, head, &told);
@@ -254,7 +265,7 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	bw_duplex_left(e, t, f->len);
 	if (urgent || t->inflight >= t->cc.cwnd)
 		s->h.flags = BW_HDR_ACK_NOW;
-	bw_head_seal(e, s, head, f->len);
+	bw_head_seal(e, bw_peer_tag_key(p), pn, s, head, f->len);
 	bw_part_owned(t, r, pn, e->now, f->len);
 	bw_part_left(e, t, pn);
 	bw_duplex_sent(e, len);

@@ -73,7 +73,9 @@ struct bw_hdr {
 	uint8_t path;  /* the sender's number of the path this frame travels, < BW_PATHS_MAX */
 	uint8_t flags; /* BW_HDR_* */
 	uint16_t len;  /* bytes of the body that follow hdr, payloads included */
-	uint32_t hcrc; /* CRC32C of all but the payloads, with this field 0 */
+	uint32_t
+		hcrc; /* CRC32C of all but the payloads, with this field 0. With a cluster key DATA,
+			* ACK and BYE have a tag instead, whose upper half lies in `token`. */
 };
 
 /* Body of HELLO: who I am and what I can do. Its layout never changes between versions. */
@@ -95,8 +97,9 @@ struct bw_hello {
 	uint8_t name[BW_NAME_MAX]; /* host name of the sender, for messages to people */
 	uint32_t nonce;		   /* drawn by the sender for this address, to be echoed; 0: none */
 	uint32_t echo; /* nonce of the HELLO that came from the address this one goes to; 0: none */
-	uint64_t cookie;      /* of the last CHALLENGE that came from there; 0: none */
-	uint8_t reserved[24]; /* 0 */
+	uint64_t cookie;  /* of the last CHALLENGE that came from there; 0: none */
+	uint64_t random;  /* with a cluster key: drawn for this peer, goes into its keys; else 0 */
+	uint8_t auth[16]; /* of the frame with this and hcrc 0, by the cluster key; else 0 */
 };
 
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
@@ -192,6 +195,7 @@ enum bw_refusal {
 	BW_REFUSAL_VERSION = 2,	    /* no version in common */
 	BW_REFUSAL_HANDLE = 3,	    /* hdr.conn is unknown here: say HELLO again */
 	BW_REFUSAL_NO_ENGINE = 4,   /* no engine of that number lives on this node */
+	BW_REFUSAL_KEY = 5,	    /* another cluster key, or one side has none */
 };
 
 /* Body of REFUSE; the echo proves that the sender saw the refused frame. hdr.token is 0. */
@@ -207,7 +211,7 @@ struct bw_refuse {
 	uint8_t name[BW_NAME_MAX]; /* host name of the refusing node */
 	uint32_t inc;		   /* the refusing engine's incarnation; 0: there is none */
 	uint32_t echo_hello;	   /* for a HELLO its hello.token, else 0 */
-	uint64_t reserved2;
+	uint64_t auth; /* of the frame with this and hcrc 0, by the cluster key; else 0 */
 };
 
 /* Body of CHALLENGE, which answers a HELLO from an address that nobody has answered from yet. */

@@ -26,6 +26,7 @@ struct bw_hellos {
 	uint64_t sent;	 /* ns; the first one, answer or not; 0: none */
 	uint64_t next;	 /* ns; when it is repeated while the path is tried */
 	uint64_t pause;	 /* ns, between the last one and the next */
+	uint64_t asked;	 /* ns; when one was last due for a refusal that is not believed */
 	uint64_t heard;	 /* ns; when a HELLO came by the path last, or our host named it */
 	struct bw_hello_move {
 		struct bw_link_addr to;

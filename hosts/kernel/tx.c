@@ -447,14 +447,18 @@ int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const s
 
 void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 {
+	const struct bw_refuser we = {
+		.cluster = iface->node->set.cluster,
+		.name = iface->name,
+		.crc32c = bwk_crc,
+	};
 	struct bw_refuse_frame *body;
 	struct sk_buff *skb = bwk_tx_new(iface->dev, sizeof(*body), true);
 
 	if (!skb)
 		return;
 	body = skb_put(skb, sizeof(*body));
-	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), refused->len,
-			     iface->node->set.cluster, iface->name, bwk_crc)) {
+	if (!bw_refuse_build(body, &we, refused->data, skb_headlen(refused), refused->len)) {
 		kfree_skb(skb);
 		return;
 	}

@@ -19,6 +19,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/farewell.c"
 #include "engine/hello.c"
 #include "engine/hkdf.c"
+#include "engine/key.c"
 #include "engine/late.c"
 #include "engine/loss.c"
 #include "engine/path.c"

@@ -214,7 +214,7 @@ static uint64_t sim_ops_random(void *host)
 	.crc32c = bw_checksum, .payload_crc = sim_ops_payload_crc, .place = sim_ops_place,         \
 	.buf_get = sim_ops_buf_get, .buf_put = sim_ops_buf_put,                                    \
 	.region_find = sim_ops_region_find, .random = sim_ops_random, .siphash = bw_siphash,       \
-	.sent = sim_ops_sent
+	.hmac_sha256 = bw_hmac_sha256, .sent = sim_ops_sent
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
 const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message,

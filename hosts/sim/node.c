@@ -82,6 +82,8 @@ static void sim_node_configure(struct sim_node *n)
 	if (spec->longs)
 		n->cfg.features |= BW_FEATURE_LONG;
 	snprintf(n->cfg.name, sizeof(n->cfg.name), "node%u", n->number);
+	n->cfg.keyed = spec->keyed;
+	memset(n->cfg.key, 0x5A, sizeof(n->cfg.key));
 }
 
 void sim_node_start(struct sim_node *n)

@@ -62,6 +62,7 @@ struct sim_spec {
 	bool direct;		/* hosts take messages at once where they may */
 	bool scatter;		/* only the first BW_HEAD_MAX bytes of a frame lie in one piece */
 	bool no_checksum;	/* data checksum not offered */
+	bool keyed;		/* there is a cluster key */
 	bool longs;		/* messages of up to BW_LONG_LIMIT bytes are taken */
 
 	/* protocol */

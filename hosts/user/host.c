@@ -121,6 +121,7 @@ const struct bw_host_ops bw_host_ops = {
 	.region_find = bw_host_region_find,
 	.random = bw_host_random,
 	.siphash = bw_siphash,
+	.hmac_sha256 = bw_hmac_sha256,
 	.sent = bw_host_sent,
 	.message = bw_host_message,
 };

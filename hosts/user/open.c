@@ -230,6 +230,7 @@ static int bw_ep_open_engine(struct bw_ep *ep, const char **why)
 		.features = (ep->env.checksum ? BW_FEATURE_CHECKSUM : 0) | BW_FEATURE_LONG,
 		.dead_ns = ep->env.dead_ns,
 		.ack_soon_ns = BW_EP_ACK_SOON,
+		.keyed = ep->keyed,
 	};
 	int error;
 
@@ -263,10 +264,13 @@ static int bw_ep_open_engine(struct bw_ep *ep, const char **why)
 		cfg.rx_budget = (uint32_t)bw_min_u64(cfg.rx_budget, ep->udp.rcvbuf / 2);
 	}
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
+	memcpy(cfg.key, ep->key, sizeof(cfg.key));
 	ep->engine = aligned_alloc(64, (bw_reliable.size(&cfg) + 63) & ~(size_t)63);
 	if (!ep->engine)
 		return bw_fail(why, -ENOMEM, "out of memory");
 	error = bw_reliable.open(ep->engine, &cfg, &bw_host_ops, ep, ep->now);
+	bw_wipe(cfg.key, sizeof(cfg.key));
+	bw_wipe(ep->key, sizeof(ep->key));
 	if (error)
 		return bw_fail(why, error, "cannot start the protocol engine: %s",
 			       strerror(-error));
@@ -326,14 +330,16 @@ static int bw_ep_open_key(struct bw_ep *ep, const char **why)
 
 	if (!ep->env.key)
 		return 0;
+	if (ep->env.encrypt) /* nobody is to think that it protects him */
+		return bw_fail(why, -EOPNOTSUPP,
+			       "BEOWIRE_ENCRYPT: this version cannot encrypt payloads");
 	if (!bw_keyed_start())
 		return bw_fail(why, -EOPNOTSUPP, "libsodium cannot be used here");
 	error = bw_key_load(ep->env.key, ep->key, text, sizeof(text));
 	if (error)
 		return bw_fail(why, error, "BEOWIRE_KEY: %s", text);
 	ep->keyed = true;
-	/* Until engines make use of it: nobody is to think that it protects him. */
-	bw_log_once(BW_LOG_WARN, "key-unused", "BEOWIRE_KEY has no effect in this version");
+	bw_key_of_refusals(ep->watch.key, ep->key, bw_hmac_sha256);
 	return 0;
 }
 

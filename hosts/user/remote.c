@@ -502,6 +502,13 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 			    "Beowire on both",
 			    p->name[0] ? p->name : "a peer", p->addr.engine, ev->version_min,
 			    ev->version_max, ep->host, BW_VERSION);
+	if (ev->status == BW_DOWN_KEY)
+		bw_log_once(
+			BW_LOG_ERROR, "key",
+			"%s and %s do not have the same cluster key, so engine %u there does "
+			"not talk to us; mend: set BEOWIRE_KEY to the same key on both (`beowire "
+			"key check --hosts ...` compares them), or on neither",
+			ep->host, p->name[0] ? p->name : "a peer", p->addr.engine);
 	bw_remote_down(ep, p, ev->status);
 }
 

@@ -75,21 +75,31 @@ uint8_t *frame_payload(const struct frame *f, const struct bw_part *part)
 	return (uint8_t *)(uintptr_t)part + part_bytes(part->kind);
 }
 
-void frame_seal(struct frame *f)
+uint32_t frame_fixed(const struct frame *f, uint8_t *to)
 {
-	struct bw_hdr *h = frame_hdr(f);
-	uint32_t end = sizeof(*h) + h->len, from = 0, crc = 0;
+	const struct bw_hdr *h = frame_hdr(f);
+	uint32_t end = sizeof(*h) + h->len, from = 0, n = 0;
 	struct bw_part *part;
 	unsigned int i;
 
-	h->hcrc = 0;
 	for (i = 0; h->type == BW_FRAME_DATA && (part = frame_part(f, i)); i++) {
 		uint32_t pay = (uint32_t)(frame_payload(f, part) - f->bytes);
 
-		crc = bw_crc32c(crc, f->bytes + from, pay - from);
+		memcpy(to + n, f->bytes + from, pay - from);
+		n += pay - from;
 		from = pay + part->plen;
 	}
-	h->hcrc = bw_crc32c(crc, f->bytes + from, end - from);
+	memcpy(to + n, f->bytes + from, end - from);
+	return n + end - from;
+}
+
+void frame_seal(struct frame *f)
+{
+	uint8_t *fixed = malloc(f->len);
+
+	frame_hdr(f)->hcrc = 0;
+	frame_hdr(f)->hcrc = bw_crc32c(0, fixed, frame_fixed(f, fixed));
+	free(fixed);
 }
 
 struct line {
@@ -195,7 +205,7 @@ static void say_block(struct line *l, const struct frame *f, const struct frame_
 
 void frame_describe(const struct frame *f, struct frame_view *v, char *text, size_t room)
 {
-	static const char *const why[] = {"?", "incarnation", "version", "handle", "engine"};
+	static const char *const why[] = {"?", "incarnation", "version", "handle", "engine", "key"};
 	struct line l = {text, room};
 
 	switch (frame_type(f)) {

@@ -58,6 +58,8 @@ static inline uint32_t frame_pn(const struct frame *f)
 struct bw_part *frame_part(const struct frame *f, unsigned int i);
 /* The payload of a part. */
 uint8_t *frame_payload(const struct frame *f, const struct bw_part *part);
+/* What the header's check covers, in order, to a place for a whole frame; its length. */
+uint32_t frame_fixed(const struct frame *f, uint8_t *to);
 /* Compute the header checksum afresh. */
 void frame_seal(struct frame *f);
 /* "HELLO answer", "DATA 1 now [MESSAGE 0 0+8/8]", "ACK 3 +[5,7)" ... */

@@ -36,6 +36,7 @@ int single_tests(void);
 int stripe_tests(void);
 int carry_tests(void);
 int hkdf_tests(void);
+int key_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 #endif

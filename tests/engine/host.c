@@ -156,26 +156,42 @@ static uint64_t host_random(void *host)
 	return ++drawn * 0x9E3779B97F4A7C15ull >> 7;
 }
 
-/* Not SipHash, but as different for different keys and bytes. */
-static uint64_t host_siphash(const uint8_t key[16], const void *p, size_t n)
+/* Neither SipHash nor HMAC, but as different for different keys and bytes. */
+static uint64_t mix(uint64_t x, const void *p, size_t n)
 {
-	uint64_t word, x = 0xCBF29CE484222325ull;
+	uint64_t word;
 
-	if (!world.strangers)
-		return HOST_COOKIE;
-	for (; n >= 8; p = (const uint8_t *)p + 8, n -= 8) {
-		memcpy(&word, p, 8);
+	for (; n; p = (const uint8_t *)p + (n < 8 ? n : 8), n -= n < 8 ? n : 8) {
+		word = n;
+		memcpy(&word, p, n < 8 ? n : 8);
 		x = (x ^ word) * 0x9E3779B97F4A7C15ull;
 		x ^= x >> 29;
 	}
-	memcpy(&word, key, 8);
-	return (x ^ word) * 0x9E3779B97F4A7C15ull;
+	return x;
+}
+
+static uint64_t host_siphash(const uint8_t key[16], const void *p, size_t n)
+{
+	if (!world.strangers && (n == 48 || n == 16)) /* of cookies, and of buckets */
+		return HOST_COOKIE;
+	return mix(mix(0xCBF29CE484222325ull, key, 16), p, n);
+}
+
+static void host_hmac_sha256(uint8_t out[32], const uint8_t *key, size_t keylen, const void *data,
+			     size_t len)
+{
+	uint64_t x = mix(mix(keylen, key, keylen), data, len);
+	int i;
+
+	for (i = 0; i < 4; i++, x = x * 0x9E3779B97F4A7C15ull + 1)
+		memcpy(out + 8 * i, &x, 8);
 }
 
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
-	.random = host_random, .siphash = host_siphash, .sent = host_sent
+	.random = host_random, .siphash = host_siphash, .hmac_sha256 = host_hmac_sha256,           \
+	.sent = host_sent
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {

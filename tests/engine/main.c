@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Runs the groups of unit tests named on the command line, all of them without one. */
+/* Runs the groups of unit tests named on the command line, all of them without one; with --keyed
+ * first, all engines have a cluster key. */
 #include "groups.h"
 
 #include <stdio.h>
@@ -23,6 +24,7 @@ static const struct {
 	{"late", late_tests},	      {"places", places_tests},
 	{"size", size_tests},	      {"carry", carry_tests},
 	{"cookie", cookie_tests},     {"hkdf", hkdf_tests},
+	{"key", key_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
@@ -45,6 +47,9 @@ int main(int argc, char **argv)
 {
 	int failed = 0, i;
 
+	world_keyed = argc > 1 && !strcmp(argv[1], "--keyed");
+	argv += world_keyed;
+	argc -= world_keyed;
 	for (i = 1; i < argc; i++)
 		failed += run_group(argv[i]);
 	for (i = 0; argc == 1 && i < (int)GROUPS; i++)

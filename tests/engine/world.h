@@ -64,12 +64,14 @@ struct world {
 	/* Callers have to show the cookies that they were told. Else HELLOs get the right one on
 	 * their way, so that most tests begin with what comes after that. */
 	bool strangers;
+	bool keyed; /* all nodes have a cluster key; set before they are opened */
 	struct frame_view view[NODES][NODES][4];
 	char frames[LOG_BYTES], events[LOG_BYTES];
 	struct buffer *buffers;
 	unsigned int steps; /* to notice endless exchanges */
 };
 extern struct world world;
+extern bool world_keyed; /* what world.keyed is at the begin of each test */
 
 /* cmocka */
 int world_setup(void **state);

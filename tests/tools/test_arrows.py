@@ -17,7 +17,7 @@ C_USES: dict[str, set[str]] = {
     "hosts/sim": {"engine", "common"},
     "hosts/user": {"engine", "common"},
     "hosts/kernel": {"engine", "common"},
-    "adapters/libfabric": {"hosts/user"},
+    "adapters/libfabric": {"common", "hosts/user"},
     "programs": {"engine", "common", "hosts/user"},
 }
 PACKAGE = Path(beowire.__file__).parent

@@ -104,7 +104,7 @@ def values_of(names: list[str]) -> dict[str, int]:
 
 def test_choices_of_the_engine() -> None:
     documented = {
-        row[0].strip("`"): int(row[1]) for row in rows(section("17. Choices of the engine"))
+        row[0].strip("`"): int(row[1]) for row in rows(section("18. Choices of the engine"))
     }
     assert documented == values_of(list(documented))
 

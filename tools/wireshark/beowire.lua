@@ -42,6 +42,7 @@ local REFUSALS = {
 	[2] = "no version in common",
 	[3] = "the handle is unknown here",
 	[4] = "no engine of that number lives here",
+	[5] = "another cluster key, or none",
 }
 local CHECKS = { [0] = "bad", [1] = "good", [2] = "unverified" }
 local BAD, GOOD, UNVERIFIED = 0, 1, 2
@@ -157,7 +158,8 @@ local hello = structure("hello", {
 	{ "nonce", "u32", "Nonce", base.HEX },
 	{ "echo", "u32", "Echoed nonce", base.HEX },
 	{ "cookie", "u64", "Cookie", base.HEX },
-	{ "reserved", 24, "Reserved" },
+	{ "random", "u64", "Random number", base.HEX },
+	{ "auth", 16, "Authentication" },
 })
 local ackblk = structure("ackblk", {
 	{ "ack", "u32", "Acknowledged up to" },
@@ -210,7 +212,7 @@ local refuse = structure("refuse", {
 	{ "name", { 32 }, "Host name" },
 	{ "inc", "u32", "Incarnation", base.HEX },
 	{ "echo_hello", "u32", "Token in the refused HELLO", base.HEX },
-	{ "reserved2", "u64", "Reserved", base.HEX },
+	{ "auth", "u64", "Authentication", base.HEX },
 })
 local challenge = structure("challenge", {
 	{ "cookie", "u64", "Cookie to use from now on", base.HEX },

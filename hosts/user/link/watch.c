@@ -10,6 +10,7 @@
 #include "checksum.h"
 #include "claim.h"
 #include "ep.h"
+#include "keyed.h"
 #include "refuse.h"
 
 #define BW_WATCH_CLAIM_NS  (1 * BW_S) /* between two tries for the claim */
@@ -116,11 +117,17 @@ static bool bw_watch_room(const struct bw_ep *ep)
 
 static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 {
+	const struct bw_refuser we = {
+		.cluster = ep->self.cluster,
+		.name = ep->host,
+		.key = ep->keyed ? ep->watch.key : NULL,
+		.crc32c = bw_checksum,
+		.siphash = bw_siphash,
+	};
 	struct bw_refuse_frame refusal;
 	struct bw_tx_frame *out = &ep->tx;
 
-	if (!bw_refuse_build(&refusal, f->head, f->head_len, f->len, ep->self.cluster, ep->host,
-			     bw_checksum))
+	if (!bw_refuse_build(&refusal, &we, f->head, f->head_len, f->len))
 		return;
 	out->to = f->from;
 	out->segments = 0;

@@ -25,6 +25,7 @@ struct bw_watch {
 	unsigned int n;			 /* of these */
 	bool kernel;			 /* the kernel module is loaded */
 	bool changed;			 /* alive[] is not what the filter has */
+	uint8_t key[16];		 /* of refusals, where there is a cluster key */
 	uint64_t foreign;		 /* frames without our magic */
 	uint64_t refused;		 /* frames refused for the dead */
 };

@@ -267,6 +267,8 @@ static bool bw_udp_socket_refusal(int fd, uint32_t cluster, struct bw_refuse_fra
 	} control;
 	uint8_t bytes[sizeof(struct bw_hdr) + sizeof(struct bw_hello)];
 	struct iovec iov = {bytes, sizeof(bytes)};
+	/* Anybody can make the kernel say so: nothing is told with the cluster's key. */
+	const struct bw_refuser we = {.cluster = cluster, .name = "", .crc32c = bw_checksum};
 	struct msghdr m = {.msg_name = to, .msg_iov = &iov, .msg_iovlen = 1};
 	ssize_t n;
 
@@ -278,7 +280,7 @@ static bool bw_udp_socket_refusal(int fd, uint32_t cluster, struct bw_refuse_fra
 		if (n < 0)
 			return false;
 	} while (!bw_udp_port_closed(&m) ||
-		 !bw_refuse_build(r, bytes, (uint32_t)n, UINT32_MAX, cluster, "", bw_checksum));
+		 !bw_refuse_build(r, &we, bytes, (uint32_t)n, UINT32_MAX));
 	return true;
 }
 

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The cluster's key: who has it takes part; who has not, though he sees every frame and can send
+ * from any address, ends nothing and says nothing. (Most other tests run with a key as well.)
+ */
+#include "groups.h"
+
+static void open_keyed(int n, uint8_t key)
+{
+	world.node[n].cfg.keyed = key != 0;
+	memset(world.node[n].cfg.key, key, sizeof(world.node[n].cfg.key));
+	node_open(n);
+}
+
+/* A and B with one key, who have said something. */
+static void meet_keyed(void)
+{
+	world.strangers = true;
+	open_keyed(A, 1);
+	open_keyed(B, 1);
+	connect_to(A, B);
+	connect_to(B, A);
+	post(A, B, 1, 8);
+	post(B, A, 2, 8);
+	run(BW_S);
+	assert_int_equal(events_with("MESSAGE"), 2);
+	forget_logs();
+}
+
+static void key__is_used_by_both(void **state)
+{
+	struct frame *f;
+
+	meet_keyed();
+	post(A, B, 3, 8);
+	flush(A);
+	f = frame_copy(world.wire[0]);
+	assert_int_not_equal(frame_hdr(f)->token, peer(A, B)->conn_token);
+	frame_seal(f);
+	assert_int_not_equal(frame_hdr(f)->hcrc, frame_hdr(world.wire[0])->hcrc);
+	frame_free(f);
+	post(B, A, 4, 60000);
+	run(BW_S);
+	assert_int_equal(events_with("A MESSAGE 4 len 60000"), 1);
+	assert_int_equal(count(A)->drop[BW_DROP_HEADER] + count(B)->drop[BW_DROP_HEADER], 0);
+	assert_memory_equal(peer(A, B)->keys->tx.tag, peer(B, A)->keys->rx.tag, 16);
+	assert_memory_equal(peer(A, B)->keys->rx.seal, peer(B, A)->keys->tx.seal, 32);
+	assert_memory_not_equal(peer(A, B)->keys->rx.tag, peer(A, B)->keys->tx.tag, 16);
+}
+
+/* The next conversation of the same two has other keys, and so has each with another peer. */
+static void key__of_each_conversation_is_its_own(void **state)
+{
+	struct bw_key_pair first;
+
+	meet_keyed();
+	first = peer(A, B)->keys->tx;
+	open_keyed(C, 1);
+	connect_to(C, A);
+	run(BW_S);
+	assert_memory_not_equal(peer(C, A)->keys->tx.tag, first.tag, 16);
+	disconnect(A, B);
+	settle();
+	connect_to(A, B);
+	connect_to(B, A);
+	run(BW_S);
+	assert_memory_not_equal(peer(A, B)->keys->tx.tag, first.tag, 16);
+}
+
+/* Keys of A and B (0: none), and who is told that they differ, after a while where it could be a
+ * lie. */
+static void key__that_differs_keeps_them_apart(void **state)
+{
+	static const struct {
+		uint8_t a, b;
+		uint64_t after;
+	} with[] = {{1, 2, BW_KEY_PATIENCE}, {1, 0, BW_KEY_PATIENCE}, {0, 1, 0}};
+	unsigned int i;
+
+	for (i = 0; i < 3; i++) {
+		world.strangers = true;
+		open_keyed(A, with[i].a);
+		open_keyed(B, with[i].b);
+		connect_to(A, B);
+		if (with[i].after) {
+			run(with[i].after - BW_MS);
+			assert_int_equal(events_with("PEER_DOWN"), 0);
+		}
+		run(2 * BW_MS);
+		assert_int_equal(events_with("A PEER_DOWN B EKEYREJECTED"), 1);
+		assert_int_equal(events_with("PEER_UP"), 0);
+		assert_int_equal(count(B)->peers, 0);
+		assert_true(count(B)->drop[BW_DROP_KEY] > 0);
+		node_kill(A);
+		node_kill(B);
+		forget_logs();
+	}
+}
+
+static void key__said_to_be_wrong_is_not_believed(void **state)
+{
+	struct frame *hello, *f;
+	struct bw_refuse *b;
+
+	world.strangers = true;
+	open_keyed(A, 1);
+	open_keyed(B, 1);
+	connect_to(A, B);
+	flush(A);
+	hello = take(0);
+	f = frame_copy(hello); /* by who has seen it, from where B is */
+	f->from = B;
+	f->to = A;
+	f->len = FRAME_PING;
+	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
+					.version = BW_VERSION,
+					.type = BW_FRAME_REFUSE,
+					.cluster = CLUSTER,
+					.dst_engine = 1,
+					.src_engine = 2,
+					.len = sizeof(*b)};
+	b = frame_body(f);
+	*b = (struct bw_refuse){.why = BW_REFUSAL_KEY,
+				.echo_type = BW_FRAME_HELLO,
+				.echo_engine = 2,
+				.echo_token = frame_hdr(hello)->token,
+				.echo_conn = ((struct bw_hello *)frame_body(hello))->conn,
+				.echo_hello = ((struct bw_hello *)frame_body(hello))->token};
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_KEY);
+	give(hello);
+	run(4 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(events_with("PEER_UP"), 2);
+}
+
+/* Every byte of a frame's head, changed, and sealed as who has no key can. */
+static void sniffer__changes_nothing(void **state)
+{
+	struct frame *f, *g;
+	uint32_t i;
+
+	meet_keyed();
+	post(A, B, 3, 8);
+	flush(A);
+	f = take(0);
+	for (i = 0; i < f->len - 8; i++) {
+		g = frame_copy(f);
+		g->bytes[i] ^= 0x10;
+		assert_true(receive(g) < 0);
+	}
+	for (i = 2 + BW_VERSION; i < f->len - 8; i++) {
+		g = frame_copy(f);
+		g->bytes[i] ^= 0x10;
+		if (frame_hdr(g)->len == frame_hdr(f)->len && frame_part(g, 0) &&
+		    frame_part(g, 0)->plen == 8 && frame_part(g, 0)->kind == BW_PART_MESSAGE)
+			frame_seal(g);
+		assert_true(receive(g) < 0);
+	}
+	flush(B);
+	assert_int_equal(events_with("B MESSAGE"), 0);
+	assert_int_equal(receive(f), 0);
+	assert_int_equal(events_with("B MESSAGE 3 len 8"), 1);
+}
+
+/* A frame of B's to A in what the sniffer has seen, sealed without the key. */
+static struct frame *forged(uint8_t type, uint32_t body)
+{
+	struct frame *f = calloc(1, sizeof(*f));
+	struct bw_hdr *h;
+
+	f->from = B;
+	f->to = A;
+	f->len = sizeof(*h) + body;
+	f->bytes = calloc(1, f->len);
+	h = frame_hdr(f);
+	h->magic = BW_MAGIC;
+	h->version = BW_VERSION;
+	h->type = type;
+	h->cluster = CLUSTER;
+	h->dst_engine = 1;
+	h->src_engine = 2;
+	h->conn = peer(A, B)->wire;
+	h->token = peer(A, B)->wire_token; /* of the HELLO, which he has seen */
+	h->len = (uint16_t)body;
+	return f;
+}
+
+static void sniffer__ends_nothing(void **state)
+{
+	struct bw_refuse *b;
+	struct frame *f;
+	unsigned int why;
+
+	meet_keyed();
+	f = forged(BW_FRAME_BYE, 0);
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_HEADER);
+	for (why = BW_REFUSAL_INCARNATION; why <= BW_REFUSAL_KEY; why++) {
+		f = forged(BW_FRAME_REFUSE, sizeof(*b));
+		frame_hdr(f)->conn = frame_hdr(f)->token = 0;
+		b = frame_body(f);
+		b->why = (uint8_t)why;
+		b->echo_type = why % 2 ? BW_FRAME_DATA : BW_FRAME_HELLO;
+		b->echo_engine = 2;
+		b->echo_conn = why % 2 ? peer(A, B)->conn : peer(A, B)->wire;
+		b->echo_token = why % 2 ? peer(A, B)->conn_token : peer(A, B)->inc;
+		b->echo_hello = why % 2 ? 0 : peer(A, B)->wire_token;
+		b->inc = peer(A, B)->inc;
+		frame_seal(f);
+		assert_int_equal(receive(f), -BW_DROP_KEY);
+	}
+	run(5 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	post(A, B, 5, 8);
+	post(B, A, 6, 8);
+	run(BW_S);
+	assert_int_equal(events_with("MESSAGE"), 2);
+}
+
+/* He makes us ask, but no oftener than we would anyway. */
+static void sniffer__draws_few_questions(void **state)
+{
+	struct bw_refuse *b;
+	struct frame *f;
+	unsigned int i;
+
+	meet_keyed();
+	f = forged(BW_FRAME_REFUSE, sizeof(*b));
+	frame_hdr(f)->conn = frame_hdr(f)->token = 0;
+	b = frame_body(f);
+	b->why = BW_REFUSAL_HANDLE;
+	b->echo_type = BW_FRAME_DATA;
+	b->echo_engine = 2;
+	b->echo_conn = peer(A, B)->conn;
+	frame_seal(f);
+	for (i = 0; i < 1000; i++) {
+		receive(frame_copy(f));
+		run(100 * BW_US);
+	}
+	frame_free(f);
+	assert_in_range(frames_with("A>B HELLO"), 1, 1000 / 100 + 1);
+}
+
+/* Whatever was recorded of an earlier conversation says nothing in this one. */
+static void replay__of_another_conversation_has_no_effect(void **state)
+{
+	struct frame *kept[64];
+	unsigned int n = 0, i;
+
+	world.strangers = true;
+	open_keyed(A, 1);
+	open_keyed(B, 1);
+	connect_to(A, B);
+	post(A, B, 1, 8);
+	for (i = 0; i < 200 && n < 60; i++) {
+		flush(A);
+		flush(B);
+		if (!world.wire_n) {
+			pass(BW_MS);
+			if (i == 100)
+				disconnect(A, B);
+			continue;
+		}
+		if (world.wire[0]->to == B)
+			kept[n++] = frame_copy(world.wire[0]);
+		deliver(0);
+	}
+	assert_true(n >= 4);
+	node_kill(A);
+	world.node[A].cfg.incarnation++;
+	open_keyed(A, 1);
+	world.node[A].cfg.keyed = true;
+	connect_to(A, B);
+	post(A, B, 2, 8);
+	run(BW_S);
+	forget_logs();
+	for (i = 0; i < n; i++)
+		receive(kept[i]);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE"), 0);
+	assert_int_equal(events_with("A PEER_DOWN"), 0);
+	post(A, B, 3, 8);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 3 len 8"), 1);
+}
+
+/* What was sent long ago has not the number that it would need to count now. */
+static void replay__after_2_to_the_32_packets_is_noticed(void **state)
+{
+	struct bw_path *t, *u;
+	struct frame *f;
+
+	meet_keyed();
+	post(A, B, 3, 8);
+	flush(A);
+	f = frame_copy(world.wire[0]);
+	run(BW_S);
+	t = path(A, B, 0);
+	u = path(B, A, 0);
+	t->pn_next += 1ull << 32;
+	t->pn_next -= 1;
+	t->floor = t->pn_next;
+	t->acked_max = t->pn_next - 1;
+	u->rx.got.base += 1ull << 32;
+	u->rx.got.base -= 1;
+	u->rx.max = u->rx.got.base - 1;
+	forget_logs();
+	assert_int_equal(receive(f), -BW_DROP_HEADER);
+	post(A, B, 4, 8);
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE 4 len 8"), 1);
+}
+
+/* An engine that knows nothing of us any more says so when asked afresh; one that was restarted
+ * refuses, and with the key is believed. */
+static void restart__is_noticed(void **state)
+{
+	meet_keyed();
+	node_kill(B);
+	world.node[B].cfg.incarnation++;
+	open_keyed(B, 1);
+	post(A, B, 3, 8);
+	run(BW_S);
+	assert_int_equal(events_with("A SENT 3 ECONNREFUSED"), 1);
+	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
+}
+
+static enum fate lose_all(const struct frame *f)
+{
+	return LOSE;
+}
+
+static void forgotten__is_noticed(void **state)
+{
+	world.node[B].cfg.dead_ns = 2 * BW_S;
+	meet_keyed();
+	world.fate = lose_all;
+	post(B, A, 7, 8);
+	run(3 * BW_S);
+	assert_int_equal(events_with("B PEER_DOWN A ETIMEDOUT"), 1);
+	world.fate = NULL;
+	forget_logs();
+	post(A, B, 3, 8);
+	run(BW_S);
+	assert_int_equal(events_with("A SENT 3 ECONNRESET"), 1);
+	assert_int_equal(events_with("A PEER_DOWN B ECONNRESET"), 1);
+}
+
+/* What a failing engine says of a conversation is said with its key. */
+static void failed__is_told_at_once(void **state)
+{
+	meet_keyed();
+	bw_reliable_failed(engine(B));
+	node_close(B);
+	deliver_all();
+	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
+}
+
+/* A BYE that was lost is said again, with its tag. */
+static void bye__is_said_again(void **state)
+{
+	meet_keyed();
+	disconnect(B, A);
+	flush(B);
+	drop_all();
+	post(A, B, 3, 8);
+	run(BW_S);
+	assert_int_equal(events_with("A PEER_DOWN B ESHUTDOWN"), 1);
+}
+
+int key_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(key__is_used_by_both),
+		TEST(key__of_each_conversation_is_its_own),
+		TEST(key__that_differs_keeps_them_apart),
+		TEST(key__said_to_be_wrong_is_not_believed),
+		TEST(sniffer__changes_nothing),
+		TEST(sniffer__ends_nothing),
+		TEST(sniffer__draws_few_questions),
+		TEST(replay__of_another_conversation_has_no_effect),
+		TEST(replay__after_2_to_the_32_packets_is_noticed),
+		TEST(restart__is_noticed),
+		TEST(forgotten__is_noticed),
+		TEST(failed__is_told_at_once),
+		TEST(bye__is_said_again),
+	};
+
+	return cmocka_run_group_tests_name("key", tests, NULL, NULL);
+}
