@@ -10,7 +10,7 @@ static inline uint32_t seal_data_crc(const uint8_t *bytes, uint32_t end)
 {
 	uint32_t from = 0, at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk), crc = 0;
 
-	while (at + sizeof(struct bw_part_msg) <= end) {
+	while (at + sizeof(struct bw_part) <= end) {
 		struct bw_part part;
 		uint32_t pay;
 

@@ -65,12 +65,6 @@ static u64 bwk_arrive_most(const struct bwk_port *port, bool next)
 	return next ? most + BWK_ARRIVE_NEXT(most) : most;
 }
 
-/* Does a silent peer let this one stand still for too long? */
-static u64 bwk_arrive_expires(const struct bwk_port *port, const struct bwk_buf *b)
-{
-	return b->moved + port->dead_ns;
-}
-
 u64 bwk_arrive_begin(struct bwk_port *port, u32 handle, u64 n, bool next)
 {
 	struct bwk_buf *b = bwk_buf_new(BWK_BUF_CHAIN, n, 0, GFP_ATOMIC);
@@ -83,9 +77,6 @@ u64 bwk_arrive_begin(struct bwk_port *port, u32 handle, u64 n, bool next)
 		return 0;
 	}
 	b->handle = handle;
-	b->moved = port->now;
-	list_add_tail(&b->ended, &port->arriving);
-	bwk_port_wake_at(port, bwk_arrive_expires(port, b));
 	return bwk_buf_cookie(b);
 }
 
@@ -103,41 +94,15 @@ bool bwk_arrive_chain(struct bwk_port *port, struct bwk_buf *b, u64 off, struct 
 	return true;
 }
 
-void bwk_arrive_moved(struct bwk_port *port, struct bwk_buf *b)
-{
-	b->moved = port->now;
-	list_move_tail(&b->ended, &port->arriving);
-}
-
 void bwk_arrive_end(struct bwk_port *port, struct bwk_buf *b)
 {
 	u64 spare;
 
-	list_del_init(&b->ended);
 	port->arriving_bytes -= b->paid;
 	b->paid = 0;
 	spare = port->arriving_paid - port->arriving_bytes;
 	if (spare >= 2 * BWK_ARRIVE_STEP)
 		bwk_arrive_unstep(port, round_down(spare - BWK_ARRIVE_STEP, BWK_ARRIVE_STEP));
-}
-
-void bwk_arrive_expire(struct bwk_port *port)
-{
-	struct bwk_peer *peer;
-	struct bwk_buf *b;
-
-	while ((b = list_first_entry_or_null(&port->arriving, struct bwk_buf, ended)) &&
-	       bwk_arrive_expires(port, b) <= port->now) {
-		list_del_init(&b->ended); /* its peer's end gives it back */
-		peer = bwk_peer_by_handle(port, b->handle);
-		if (!peer || !peer->handle)
-			continue;
-		this_cpu_inc(port->node->count->arriving_expired);
-		peer->status = BW_DOWN_TIMEOUT;
-		bwk_peer_leave(port, peer);
-	}
-	if (b)
-		bwk_port_wake_at(port, bwk_arrive_expires(port, b));
 }
 
 void bwk_arrive_close(struct bwk_port *port)

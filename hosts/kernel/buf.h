@@ -44,8 +44,7 @@ enum bwk_buf_use {
 
 struct bwk_buf {
 	struct hlist_node held; /* in port.bufs while the engine has it */
-	struct list_head ended; /* in sock.done, perhaps, afterwards; in port.arriving, as long as a
-				 * part is missing or those before it are */
+	struct list_head ended; /* in sock.done, perhaps, afterwards */
 	u8 kind;		/* enum bwk_buf_kind */
 	u8 use;			/* enum bwk_buf_use */
 	bool notify;		/* its end is an event for the program */
@@ -59,7 +58,6 @@ struct bwk_buf {
 	u64 len, got;
 	u64 cookie;		 /* the program's */
 	u64 key;		 /* EXPOSED: of the region; PULL: its number */
-	u64 moved;		 /* of what arrives: when its last part came */
 	struct bwk_peer *end_of; /* the END of a connection, or what is still to be fetched of
 				  * one that is closed: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */

@@ -51,7 +51,6 @@ static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 
 		error = check ? bwk_host_check(f, at, n, crc) : 0;
 		if (error)
 			return error;
-		bwk_arrive_moved(port, b);
 		if (bwk_arrive_chain(port, b, off, f->cookie, at, n))
 			return 0;
 		check = false;
@@ -62,8 +61,6 @@ static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 
 	if (!error) {
 		if (b->kind == BWK_BUF_USER)
 			port->pinned += n;
-		if (b->kind == BWK_BUF_SKB)
-			bwk_arrive_moved(port, b);
 		port->copied_rx += n;
 	}
 	return error;
@@ -87,10 +84,16 @@ static u64 bwk_host_buf_for(void *host, const struct bw_event *ev)
 	return bwk_arrive_begin(host, ev->peer, ev->len, true);
 }
 
+/* Its peer is going, or the engine. */
 static void bwk_host_buf_put(void *host, u64 buf)
 {
-	bwk_arrive_end(host, bwk_buf_of(buf));
-	bwk_buf_free(bwk_buf_of(buf));
+	struct bwk_buf *b = bwk_buf_of(buf);
+	struct bwk_peer *peer = bwk_peer_by_handle(host, b->handle);
+
+	if (peer)
+		peer->in_part = true;
+	bwk_arrive_end(host, b);
+	bwk_buf_free(b);
 }
 
 static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u64 *buf,
@@ -373,11 +376,6 @@ void bwk_port_run(struct bwk_port *port)
 		bwk_port_timer_follow(port);
 }
 
-void bwk_port_wake_at(struct bwk_port *port, u64 at)
-{
-	bwk_port_timer_set(port, at);
-}
-
 void bwk_port_run_soon(struct bwk_port *port)
 {
 	bwk_port_timer_set(port, port->now + BWK_SOON_NS);
@@ -390,8 +388,6 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
 	spin_lock(&port->lock);
 	port->now = ktime_get_ns();
 	port->timer_at = BW_NEVER;
-	if (!port->dead && !list_empty(&port->arriving))
-		bwk_arrive_expire(port);
 	if (!port->dead)
 		bwk_port_run(port);
 	spin_unlock(&port->lock);

@@ -52,7 +52,7 @@ enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
 struct bwk_node_counters {
 	unsigned long foreign, unclaimed, refused, malformed;
 	unsigned long arriving_refused; /* they begin a message that there is no room for */
-	unsigned long arriving_expired; /* messages that their senders let stand still */
+	unsigned long arriving_expired; /* peers given up that let a message stand still */
 	unsigned long dropped;		/* ours, by a queueing discipline or the device below it */
 	unsigned long bad[BWK_BAD_KINDS];
 };

@@ -217,7 +217,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.engine = port->number,
 		.rx_budget = attr->rx_budget,
 		.features = attr->checksum ? BW_FEATURE_CHECKSUM : 0,
-		.dead_ns = port->dead_ns,
+		.dead_ns = attr->dead_ms * BW_MS,
 		.ack_delay_ns = BWK_ACK_DELAY,
 	};
 	int i, usable = 0;
@@ -256,8 +256,6 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	INIT_WORK(&port->work, bwk_port_work);
 	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&port->regions);
-	INIT_LIST_HEAD(&port->arriving);
-	port->dead_ns = attr->dead_ms * BW_MS;
 	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;

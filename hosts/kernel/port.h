@@ -44,6 +44,7 @@ struct bwk_peer {
 	struct bwk_port *port;
 	struct bwk_account *account; /* who is charged for it; a reference */
 	u32 questions;		     /* of its that wait or are read for: region.c */
+	bool in_part;		     /* it has ended with messages that were not complete */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -83,9 +84,7 @@ struct bwk_port {
 	u32 priority;		     /* SO_PRIORITY of the socket that sent last */
 	struct bwk_account *account; /* who is charged; a reference */
 	u64 paid;		     /* bytes: itself, its engine, what that grew by */
-	u64 dead_ns;		     /* for so long a silent peer is waited for */
-	struct list_head arriving;   /* bwk_buf.ended; who stands still for longest is first */
-	u64 arriving_bytes;	     /* charged for them, and */
+	u64 arriving_bytes;	     /* charged for messages of which a part has come, and */
 	u64 arriving_paid;	     /* paid for already: arrive.c */
 
 	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
@@ -196,8 +195,6 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
 void bwk_port_run(struct bwk_port *port);
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
-/* The same at this time at the latest, and what the time brings beside the engine. */
-void bwk_port_wake_at(struct bwk_port *port, u64 at);
 /* Frames have come, chained by `next`. Their references are used up. */
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
 /* The last frame that referred to a buffer is gone, after the engine was done with it. Process

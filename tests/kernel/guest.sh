@@ -21,7 +21,14 @@ while [ $# -gt 0 ]; do
 	# A test that failed may have left them otherwise.
 	for node in a b; do
 		ip -n $node link set eth0 mtu 9000 up
+		ip netns exec $node sh -c 'echo 67108864 >/proc/sys/net/beowire/memory_max'
 	done
+	for each in user_memory_max=0 user_ports_max=4096 overflow_max=0; do
+		echo "${each#*=}" >"/sys/module/beowire/parameters/${each%=*}"
+	done
+	if [ -e /run/netns/m ]; then
+		ip netns del m
+	fi
 	name=$(basename "$1")
 	command=
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do

@@ -40,14 +40,16 @@ uint8_t *kt_part(struct kt_frame *f, uint8_t kind, uint8_t code)
 
 	if (kt_header(f)->type != BW_FRAME_DATA || end > f->len - KT_ETHERNET)
 		return NULL;
-	while (at + sizeof(struct bw_part_msg) <= end) {
+	while (at + sizeof(part) <= end) {
+		uint32_t head;
+
 		memcpy(&part, bytes + at, sizeof(part));
-		if (part.kind == kind && (part.code & code) == code)
+		head = part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
+			       ? sizeof(struct bw_part_bulk)
+			       : sizeof(struct bw_part_msg);
+		if (at + head <= end && part.kind == kind && (part.code & code) == code)
 			return bytes + at;
-		at += part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
-			      ? sizeof(struct bw_part_bulk)
-			      : sizeof(struct bw_part_msg);
-		at = (at + part.plen + 7) & ~7u;
+		at = (at + head + part.plen + 7) & ~7u;
 	}
 	return NULL;
 }

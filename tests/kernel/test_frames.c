@@ -10,6 +10,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,28 @@ static struct kt_frame frame_to(const struct kt_pair *p, uint8_t type, uint16_t 
 	return f;
 }
 
+/* The first HELLO of an engine of b's; `cookie` 0: it has none. */
+static struct kt_frame hello_to(const struct kt_pair *p, uint64_t cookie)
+{
+	struct kt_frame f = frame_to(p, BW_FRAME_HELLO, sizeof(struct bw_hello));
+	const struct bw_hello hello = {
+		.node = 1,
+		.inc = 1,
+		.conn = 1,
+		.token = 1,
+		.nonce = 1,
+		.version_min = BW_VERSION,
+		.version_max = BW_VERSION,
+		.engine = p->at_b.sbw_port,
+		.frame_max = BW_FRAME_MIN_MTU,
+		.cookie = cookie,
+	};
+
+	memcpy(kt_header(&f) + 1, &hello, sizeof(hello));
+	kt_seal(&f);
+	return f;
+}
+
 /* ---- counters ---- */
 
 static void count_in_node(const char *word, const struct kt_frame *f, int times)
@@ -59,6 +82,22 @@ static void count_in_node(const char *word, const struct kt_frame *f, int times)
 	close(raw);
 }
 
+/* These frames change nothing in this counter; one that comes behind them has been counted. */
+static void not_counted(const char *word, const struct kt_frame *f, const struct kt_pair *p)
+{
+	int raw = kt_raw("b", "eth0", ETH_P_ALL);
+	uint64_t before = kt_number("a", NODE, word);
+	struct kt_frame last = *f;
+
+	for (int i = 0; i < 3; i++)
+		kt_inject(raw, f);
+	close(raw);
+	memcpy(last.bytes, p->at_a.sbw_mac, 6);
+	kt_header(&last)->magic ^= 1;
+	count_in_node("foreign", &last, 1);
+	assert_int_equal(kt_number("a", NODE, word), before);
+}
+
 static void test_counted_by_the_node(void **state)
 {
 	struct kt_pair p = kt_pair(SOCK_RDM);
@@ -71,13 +110,16 @@ static void test_counted_by_the_node(void **state)
 	f = frame_to(&p, BW_FRAME_ACK, 0);
 	kt_header(&f)->magic ^= 1;
 	count_in_node("foreign", &f, 4);
-	f = frame_to(&p, BW_FRAME_DATA, 100);
+	f = frame_to(&p, BW_FRAME_DATA, sizeof(struct bw_refuse));
 	kt_header(&f)->dst_engine = 3; /* nobody's */
 	count_in_node("unclaimed", &f, 5);
 	count_in_node("refused", &f, 5);
-	f = frame_to(&p, BW_FRAME_REFUSE, 64);
+	f = frame_to(&p, BW_FRAME_DATA, sizeof(struct bw_refuse) - 1);
 	kt_header(&f)->dst_engine = 3;
-	count_in_node("refused", &f, 0); /* refusals are not refused */
+	not_counted("refused", &f, &p); /* shorter than its refusal */
+	f = frame_to(&p, BW_FRAME_REFUSE, sizeof(struct bw_refuse));
+	kt_header(&f)->dst_engine = 3;
+	not_counted("refused", &f, &p); /* refusals are not refused */
 	kt_close(&p);
 }
 
@@ -118,16 +160,7 @@ static void test_counted_by_the_port(void **state)
 	kt_header(&f)->conn = 77;
 	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_HANDLE, &f);
-	f = frame_to(&p, BW_FRAME_HELLO, sizeof(struct bw_hello));
-	*(struct bw_hello *)(kt_header(&f) + 1) = (struct bw_hello){
-		.node = 1,
-		.inc = 1,
-		.conn = 1,
-		.version_min = BW_VERSION,
-		.version_max = BW_VERSION,
-		.engine = p.at_b.sbw_port,
-		.frame_max = BW_FRAME_MIN_MTU,
-	};
+	f = hello_to(&p, 0);
 	kt_header(&f)->token = p.at_a.sbw_inc + 1;
 	kt_seal(&f);
 	count_in_port(p.a, BW_DROP_INCARNATION, &f);
@@ -141,13 +174,66 @@ static void test_not_ours(void **state)
 	struct kt_frame f = frame_to(&p, BW_FRAME_DATA, 100);
 
 	kt_header(&f)->dst_engine = BEOWIRE_PORTS + 1;
-	count_in_node("unclaimed", &f, 0);
-	count_in_node("refused", &f, 0);
+	not_counted("unclaimed", &f, &p);
+	not_counted("refused", &f, &p);
 	f = frame_to(&p, BW_FRAME_DATA, 100);
 	kt_header(&f)->dst_engine = 3;
 	memset(f.bytes, 0xff, 6);
-	count_in_node("unclaimed", &f, 0);
+	not_counted("unclaimed", &f, &p);
 	kt_close(&p);
+}
+
+/* ---- callers ---- */
+
+/* This frame is said. How many come back to its engine number; the first one takes its place. */
+static int answers_to(int raw, struct kt_frame *f)
+{
+	struct pollfd poller = {.fd = raw, .events = POLLIN};
+	const uint16_t caller = kt_header(f)->src_engine;
+	struct kt_frame answer;
+	int n = 0;
+
+	kt_inject(raw, f);
+	while (poll(&poller, 1, n ? 100 : 5000) == 1) {
+		answer.len = (uint32_t)recv(raw, answer.bytes, sizeof(answer.bytes), 0);
+		if (kt_header(&answer)->dst_engine == caller && n++ == 0)
+			*f = answer;
+	}
+	return n;
+}
+
+/* Of who says HELLO nothing is kept before he shows the cookie that was sent to his address. */
+static void test_a_caller_shows_a_cookie(void **state)
+{
+	struct kt_pair p = {.a = kt_bound("a", SOCK_RDM, 0), .at_b.sbw_port = BEOWIRE_PORTS + 2};
+	int raw = kt_raw("b", "eth0", BW_ETHERTYPE);
+	struct bw_challenge c;
+	struct kt_frame f;
+
+	p.at_a = kt_at(p.a);
+	memcpy(p.at_b.sbw_mac, "\x02\0\0\0\0\x07", 6);
+	f = hello_to(&p, 0);
+	assert_int_equal(answers_to(raw, &f), 1);
+	assert_int_equal(kt_header(&f)->type, BW_FRAME_CHALLENGE);
+	assert_int_equal(f.len, KT_ETHERNET + 48);
+	assert_memory_equal(f.bytes, p.at_b.sbw_mac, 6);
+	memcpy(&c, kt_header(&f) + 1, sizeof(c));
+	assert_int_equal(kt_counters(p.a).peers, 0);
+
+	p.at_b.sbw_mac[5]++;
+	f = hello_to(&p, c.cookie); /* another address's */
+	assert_int_equal(answers_to(raw, &f), 1);
+	assert_int_equal(kt_header(&f)->type, BW_FRAME_CHALLENGE);
+	assert_int_equal(kt_counters(p.a).peers, 0);
+
+	p.at_b.sbw_mac[5]--;
+	f = hello_to(&p, c.cookie);
+	assert_true(answers_to(raw, &f) > 0); /* it asks on its own, too */
+	assert_int_equal(kt_header(&f)->type, BW_FRAME_HELLO);
+	assert_int_equal(kt_header(&f)->flags, BW_HDR_ANSWER);
+	assert_int_equal(kt_counters(p.a).peers, 1);
+	close(raw);
+	close(p.a);
 }
 
 /* ---- invented frames ---- */
@@ -379,6 +465,7 @@ int main(int count, char **words)
 		kt_test(test_counted_by_the_node),
 		kt_test(test_counted_by_the_port),
 		kt_test(test_not_ours),
+		kt_test(test_a_caller_shows_a_cookie),
 		kt_test(test_scattered_and_shared),
 		kt_test(test_invented_frames),
 	};

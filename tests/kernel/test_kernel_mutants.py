@@ -16,8 +16,6 @@ from beowire.errors import BeowireError
 from beowire.selftest import reports
 from beowire.vm import machine, module
 
-pytestmark = pytest.mark.long
-
 HERE = Path(__file__).resolve().parent
 LIMIT_S = {"": 400, "debug": 1500}  # of a program, by kernel
 
@@ -105,6 +103,14 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
     return noticed + outcome.complaints
 
 
+def test_the_table_fits() -> None:
+    for mutant in MUTANTS:
+        text = (places.root() / "hosts" / "kernel" / mutant.file).read_text()
+        assert text.count(mutant.old) == 1, mutant.name
+        assert (HERE / f"{mutant.program}.c").exists(), mutant.name
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("mutant", [UNCHANGED, *MUTANTS], ids=lambda mutant: mutant.name)
 def test_mutant(mutant: Mutant, workshop: Workshop) -> None:
     try:

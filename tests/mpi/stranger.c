@@ -2,8 +2,9 @@
 /*
  * A stranger on the segment of a running job: stranger VICTIM STRANGER INTERFACE RATE SEED sends
  * frames from the network namespace STRANGER to the interface INTERFACE of the namespace VICTIM,
- * by raw frames and by UDP, up to RATE in a second, until SIGTERM; then it says how many. It
- * listens there for frames to be repeated and changed, and is silent while nobody speaks.
+ * by raw frames and by UDP, up to RATE in a second, until SIGTERM; then it says how many, and how
+ * often it was challenged and answered. It listens there for frames to be repeated and changed, and
+ * is silent while nobody speaks.
  *
  * It names the handles and tokens that it has seen in half of its frames: they come from another
  * address than the peer's. Left out is what the protocol cannot tell from the peer's own frames
@@ -35,6 +36,7 @@
 #define KEPT	    256 /* captured frames at a time */
 #define FRAME_BYTES 9216
 #define BURST	    64
+#define CALLERS	    64	      /* whose HELLOs are right, by each link */
 #define NAP_NS	    1000000   /* while nobody speaks */
 #define SILENCE_NS  500000000 /* the job has ended, or begins */
 
@@ -62,6 +64,8 @@ static uint32_t victim_ip;
 static uint16_t victim_port; /* of the one that was heard of last; network byte order; 0: none */
 static uint64_t heard_ns;    /* when the victim was spoken to last */
 static struct burst raw, udp;
+static uint64_t cookie[2][CALLERS]; /* by raw frames, by UDP; 0: none was sent to it yet */
+static uint64_t challenges, answers;
 static volatile sig_atomic_t told_to_end;
 
 static void fail(const char *what)
@@ -172,6 +176,7 @@ static void keep(const uint8_t *frame, uint32_t n)
 	if (h->dst_engine != engine) { /* of another job: its frames would reach nobody any more */
 		engine = h->dst_engine;
 		kept_next = 0;
+		memset(cookie, 0, sizeof(cookie));
 	}
 	k = &kept[kept_next % KEPT];
 	k->len = n - at < FRAME_BYTES ? n - at : FRAME_BYTES;
@@ -179,6 +184,36 @@ static void keep(const uint8_t *frame, uint32_t n)
 	kept_next++;
 	kept_n = kept_next < KEPT ? kept_next : KEPT;
 	heard_ns = now_ns();
+}
+
+/* What is answered. A caller's nonce says who it is. */
+static void take_answer(bool by_udp, const uint8_t *bytes, size_t n)
+{
+	struct bw_challenge c;
+	struct bw_hdr h;
+
+	if (n < sizeof(h) + sizeof(c))
+		return;
+	memcpy(&h, bytes, sizeof(h));
+	memcpy(&c, bytes + sizeof(h), sizeof(c));
+	answers += h.type == BW_FRAME_HELLO && (h.flags & BW_HDR_ANSWER);
+	if (h.type != BW_FRAME_CHALLENGE || h.src_engine != engine || c.nonce - 1 >= CALLERS)
+		return;
+	cookie[by_udp][c.nonce - 1] = c.cookie;
+	challenges++;
+}
+
+static void take_answers(void)
+{
+	static uint8_t frame[FRAME_BYTES];
+	ssize_t n;
+
+	for (int i = 0; i < BURST && (n = recv(mouth, frame, sizeof(frame), MSG_DONTWAIT)) > 0; i++)
+		if (n > 14)
+			take_answer(false, frame + 14, (size_t)n - 14);
+	for (int i = 0; i < BURST && (n = recv(udp_mouth, frame, sizeof(frame), MSG_DONTWAIT)) > 0;
+	     i++)
+		take_answer(true, frame, (size_t)n);
 }
 
 static void listen_now(void)
@@ -235,9 +270,23 @@ static void name_fill(uint8_t *name)
 	memcpy(name, evil, sizeof(evil) - 1);
 }
 
-/* HELLO of somebody who does not exist: to an engine number that is hardly in use, or to the
- * victim's with something wrong. */
-static uint32_t hello(uint8_t *bytes)
+/* A right HELLO to the victim; half of them have the cookie that was sent to this address. */
+static void call(struct bw_hdr *h, struct bw_hello *body, bool by_udp)
+{
+	uint32_t caller = draw(CALLERS);
+
+	h->src_engine = body->engine = (uint16_t)(0x8000 + caller);
+	body->node = 1 + caller / 2;
+	body->inc = 1 + caller;
+	body->conn = 1 + draw(100);
+	body->token = draw(100);
+	body->nonce = 1 + caller;
+	body->cookie = draw(2) ? cookie[by_udp][caller] : 0;
+}
+
+/* HELLO of somebody who does not exist: as if he did, or to an engine number that is hardly in use,
+ * or to the victim's with something wrong. */
+static uint32_t hello(uint8_t *bytes, bool by_udp)
 {
 	const struct bw_hdr *seen = (const void *)kept[draw(kept_n)].bytes;
 	struct bw_hdr h = {.magic = BW_MAGIC,
@@ -274,6 +323,10 @@ static uint32_t hello(uint8_t *bytes)
 		break;
 	case 4:
 		body.inc = 0;
+		break;
+	case 5:
+	case 6:
+		call(&h, &body, by_udp);
 		break;
 	default:
 		h.dst_engine = (uint16_t)(0x8000 + draw(0x7FFF));
@@ -337,7 +390,7 @@ static void add_one(void)
 	uint32_t what = draw(4), n;
 
 	if (what == 0) {
-		n = hello(bytes);
+		n = hello(bytes, b == &udp);
 	} else if (what == 1) {
 		n = end(bytes);
 	} else if (h->type != BW_FRAME_DATA && h->type != BW_FRAME_ACK) {
@@ -364,6 +417,7 @@ static void flood(uint64_t burst_ns)
 	prepare(&udp, 0, &udp_to, sizeof(udp_to));
 	while (!told_to_end) {
 		listen_now();
+		take_answers();
 		now = now_ns();
 		if (!kept_n || now - heard_ns > SILENCE_NS) {
 			sleep_until(now + NAP_NS);
@@ -397,10 +451,12 @@ int main(int argc, char **argv)
 	enter(argv[1]);
 	ear = packet(argv[3], 0x0003 /* ETH_P_ALL */, victim_mac);
 	enter(argv[2]);
-	mouth = packet(argv[3], 0, own_mac);
+	mouth = packet(argv[3], BW_ETHERTYPE, own_mac);
 	udp_mouth = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	deaf_to_own();
 	flood(BURST * 1000000000ull / rate);
-	printf("%llu raw, %llu udp\n", (unsigned long long)raw.sent, (unsigned long long)udp.sent);
+	printf("%llu raw, %llu udp, %llu challenges, %llu answers\n", (unsigned long long)raw.sent,
+	       (unsigned long long)udp.sent, (unsigned long long)challenges,
+	       (unsigned long long)answers);
 	return 0;
 }

@@ -187,8 +187,9 @@ def flood(cluster: Cluster, build: Build, frames: int) -> None:
                 f"{jobs.payload_by_udp} bytes by UDP"
             )
     assert stranger.returncode == 0
-    raw, udp = (int(word) for word in sent.split() if word.isdigit())
+    raw, udp, challenges, answers = (int(word) for word in sent.split() if word.isdigit())
     assert min(raw, udp) > frames // 10
+    assert min(challenges, answers) > frames // 1000  # it was made a peer
     assert jobs.heard_by_udp > frames // 10
     assert "\033" not in jobs.said
     assert "\007" not in jobs.said
@@ -198,7 +199,7 @@ def flood(cluster: Cluster, build: Build, frames: int) -> None:
 
 
 def test_a_stranger_does_no_harm(three: Cluster) -> None:
-    """HELLOs of nobody, old frames once more, changed frames with right checksums, REFUSE and BYE
+    """HELLOs of nobody with cookies and without, old frames once more, changed frames with right checksums, REFUSE and BYE
     in a peer's name."""
     flood(three, release(), FRAMES)
 
