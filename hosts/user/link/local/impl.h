@@ -233,6 +233,7 @@ void bw_local_turn_away(struct bw_local *l, int fd, int status);
 
 /* socket.c: the sockets of a link */
 uint32_t bw_local_name(uint16_t engine, struct sockaddr_un *sun);
+uint32_t bw_local_name_as(uint16_t engine, uint32_t incarnation, struct sockaddr_un *sun);
 struct bw_local_conn *bw_local_conn_make(struct bw_local *l, int fd, struct bw_local_peer *p);
 void bw_local_conn_close(struct bw_local *l, struct bw_local_conn *c);
 void bw_local_conn_reap(struct bw_local *l);
