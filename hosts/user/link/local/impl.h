@@ -295,6 +295,8 @@ void bw_local_data(struct bw_local_peer *p, uint64_t id, uint64_t off, const voi
 
 /* cma.c: cross-memory attach */
 void bw_local_cma_allow(void);
+/* Whom to appoint to read us, under this scope of Yama's; 0: nobody. */
+int bw_local_cma_tracer(int scope, int parent);
 bool bw_local_cma_wanted(void);
 bool bw_local_cma_demanded(void);
 enum bw_local_cma bw_local_cma_with(struct bw_local_peer *p);
