@@ -6,14 +6,13 @@
  * not always pass on what its ranks said last (MPICH's may serve a rank's abort before its stderr).
  */
 #include "bwf.h"
+#include "claim.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 static enum bwf_log_level bwf_log_limit(void)
@@ -79,20 +78,11 @@ void bwf_log_loss(uint64_t teller, uint64_t key, const char *peer, const char *f
 
 bool bwf_log_first(uint64_t key)
 {
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "beowire-said-%016llx",
-			 (unsigned long long)key);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char name[64];
 
-	if (fd < 0)
-		return true;
-	if (bind(fd, (struct sockaddr *)&name,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n)) == 0)
-		return true; /* fd stays open, so that the name stays claimed while this process
-				lives */
-	n = errno;
-	close(fd);
-	return n != EADDRINUSE;
+	snprintf(name, sizeof(name), "beowire/gone/%016llx", (unsigned long long)key);
+	/* The descriptor stays open, so that the name stays claimed while this process lives. */
+	return bw_claim_name(name) != -EADDRINUSE;
 }
 
 const char *bwf_strerror(int prov_errno, char *buf, size_t len)

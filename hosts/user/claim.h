@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Claims: names that one process of a network namespace can hold at a time, and that vanish with it
- * however it ends. They are abstract unix sockets, so nothing is left in any file system.
+ * Claims: names that one process of a user can hold at a time in a network namespace, and that
+ * vanish with it however it ends. They are abstract unix sockets, so nothing is left in any file
+ * system. Anybody can bind any name, so each claim listens: whoever finds a name taken asks the
+ * kernel who holds it, and steps around one that another user holds.
  */
 #ifndef BW_CLAIM_H
 #define BW_CLAIM_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-/* Bind an abstract name (without its leading zero byte, at most 106 bytes). A descriptor, or
- * -EADDRINUSE if another process holds it, or another negative errno. */
+/* Claim a name (at most 90 bytes, the user's number is added). A descriptor that listens, or
+ * -EADDRINUSE if another process of this user holds it, -EACCES if strangers alone do, so that
+ * there is nobody to leave it to, or another negative errno. */
 int bw_claim_name(const char *name);
 
-/* Claim a free engine number, starting at a random one. A descriptor, or -EADDRINUSE when all are
- * taken, or another negative errno. */
-int bw_claim_engine(uint32_t random, uint16_t *engine);
+/* A connection to who holds the name and listens, of this user; -ECONNREFUSED if there is none, or
+ * another negative errno. */
+int bw_claim_dial(const char *name);
 
-/* Does a living process hold this engine number? True when that cannot be found out: nobody may be
- * called dead without proof. */
-bool bw_claim_engine_held(uint16_t engine);
+/* Turn away who has asked. Claims that are held for long are to be emptied now and then. */
+void bw_claim_drain(int fd);
+
+/* Names of this process that strangers were found to hold, ever. */
+uint64_t bw_claim_strangers(void);
 
 #endif

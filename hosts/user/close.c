@@ -31,6 +31,7 @@ static void bw_ep_close_fds(struct bw_ep *ep)
 	ep->has_udp = false;
 	bw_watch_close(&ep->watch);
 	bw_ep_close_fd(&ep->claim);
+	bw_ep_close_fd(&ep->number);
 	bw_ep_close_fd(&ep->wake_fd);
 	bw_ep_close_fd(&poll_fd);
 	bw_ep_close_fd(&ep->epoll_fd);

@@ -142,6 +142,10 @@ static void bw_ep_chores(struct bw_ep *ep)
 	ep->chores_at = ep->now + BW_EP_CHORES_NS;
 	for (int i = 0; i < ep->packets; i++)
 		bw_packet_clear_error(&ep->packet[i]);
+	if (BW_UNLIKELY(ep->borrowed)) { /* before it is free, and taken for a dead one's */
+		ep->number = bw_local_claim(ep->self.engine);
+		ep->borrowed = ep->number < 0;
+	}
 	bw_fanout_visit(ep);
 	bw_watch_visit(ep);
 	bw_remote_check_links(ep);

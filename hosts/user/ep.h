@@ -135,6 +135,8 @@ struct bw_ep {
 	void *grown; /* chunks handed to the engine, chained through their first word */
 	uint64_t grown_bytes;
 	int claim;	    /* descriptor that holds our engine number, -1: the local link has it */
+	bool borrowed;	    /* the number's name is not ours (number.h), */
+	int number;	    /* until it is free and held by this descriptor */
 	struct bw_ep *next; /* all endpoints of the process */
 	char host[65];	    /* name of this node, for people */
 	unsigned int serial;	 /* number of the endpoint in its process, from 0 */

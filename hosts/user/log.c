@@ -3,6 +3,7 @@
  * Messages to people. "Once per job" is a claim on an abstract unix socket named after the job and
  * the message: the first process to bind it speaks, and the name vanishes with that process.
  */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,13 +69,15 @@ void bw_log_once(enum bw_log_level level, const char *what, const char *format, 
 {
 	char job[64], name[108];
 	va_list args;
+	int claim;
 
 	if (level > bw_log_limit)
 		return;
 	bw_log_job(job, sizeof(job));
 	snprintf(name, sizeof(name), "beowire/said/%s/%s", job, what);
 	/* The descriptor is kept on purpose: the claim lives as long as the process. */
-	if (bw_claim_name(name) < 0)
+	claim = bw_claim_name(name);
+	if (claim < 0 && claim != -EACCES)
 		return;
 	va_start(args, format);
 	bw_log_line(level, format, args);

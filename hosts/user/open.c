@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "claim.h"
 #include "ep.h"
 #include "keyed.h"
+#include "number.h"
 
 #define BW_EP_EAGER	 65536 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
@@ -282,23 +282,29 @@ static int bw_ep_open_identity(struct bw_ep *ep, const char **why)
 	struct {
 		uint32_t inc, number;
 	} random;
+	struct bw_number number;
+	int error;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return bw_fail(why, -EIO, "cannot get random numbers: %s", strerror(errno));
 	gethostname(ep->host, sizeof(ep->host) - 1);
 	ep->self.cluster = ep->env.cluster;
 	if (ep->kernel) { /* it is who its port is */
-		ep->claim = bw_local_claim(ep->self.engine);
+		error = bw_number_own(ep->self.engine, ep->self.inc, &number);
 	} else {
 		ep->self.inc = random.inc ? random.inc : 1;
 		ep->self.node = bw_ep_node(&ep->env, ep->host);
-		ep->claim = bw_claim_engine(random.number, &ep->self.engine);
+		error = bw_number_claim(random.number, ep->self.inc, &ep->self.engine, &number);
 	}
-	if (ep->claim == -EADDRINUSE)
-		return bw_fail(why, -EADDRINUSE, "all 32768 engine numbers of this node are taken");
-	if (ep->claim < 0)
-		return bw_fail(why, ep->claim, "cannot claim an engine number: %s",
-			       bw_ep_reason(ep->claim));
+	if (error)
+		return bw_fail(why, error, "cannot claim an engine number: %s",
+			       bw_ep_reason(error));
+	ep->claim = number.claim;
+	ep->borrowed = number.borrowed;
+	if (ep->borrowed)
+		bw_log_once(BW_LOG_WARN, "numbers",
+			    "processes of another user hold the names of this node's engine "
+			    "numbers: other names are used");
 	return 0;
 }
 
@@ -385,7 +391,7 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	ep->arg = attr->arg;
 	ep->now = bw_clock_now();
 	ep->deadline = ep->links_at = BW_NEVER;
-	ep->claim = ep->wake_fd = ep->poll_fd = ep->epoll_fd = ep->helper.fd = -1;
+	ep->claim = ep->number = ep->wake_fd = ep->poll_fd = ep->epoll_fd = ep->helper.fd = -1;
 	ep->memory.use = BW_BUFFER_MEMORY;
 	bw_watch_init(&ep->watch);
 	ep->dead = true;

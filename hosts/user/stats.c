@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "ep.h"
 #include "stats.h"
 
@@ -137,6 +138,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"evicted", c->evicted},
 		{"credit_stalls", c->credit_stalls},
 		{"fanout_links", bw_fanout_joined(ep)},
+		{"strangers", bw_claim_strangers()},
 		{"rounds", ep->rounds},
 		{"yields", ep->yields},
 		{"naps", ep->naps},

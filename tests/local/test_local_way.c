@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The choice between cross-memory attach and copies through the ring, on a clock of the test's. */
+#include "link/local/impl.h"
 #include "link/local/way.h"
 
 #include <setjmp.h>
@@ -118,6 +119,16 @@ static void way__counts_the_time_since_the_one_before(void **state)
 	assert_int_equal(way.since, 91000);
 }
 
+/* Whoever descends from the one who is appointed may read: so nobody from whom all do. */
+static void tracer__is_the_launcher(void **state)
+{
+	assert_int_equal(bw_local_cma_tracer(1, 4711), 4711);
+	assert_int_equal(bw_local_cma_tracer(1, 1), 0);
+	assert_int_equal(bw_local_cma_tracer(1, 0), 0);
+	for (int scope = 0; scope < 4; scope++)
+		assert_true(scope == 1 || !bw_local_cma_tracer(scope, 4711));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -129,6 +140,7 @@ int main(void)
 		cmocka_unit_test_setup(way__follows_a_change, setup),
 		cmocka_unit_test_setup(way__tries_together_with_its_peer, setup),
 		cmocka_unit_test_setup(way__counts_the_time_since_the_one_before, setup),
+		cmocka_unit_test(tracer__is_the_launcher),
 	};
 
 	return cmocka_run_group_tests_name("way", tests, NULL, NULL);

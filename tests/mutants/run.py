@@ -42,7 +42,7 @@ PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 USER_TESTS = (
     (
         "user",
-        ("batch", "look", "message", "place", "remote", "short", "stats", "wait", "watch"),
+        ("batch", "look", "message", "names", "place", "remote", "short", "stats", "wait", "watch"),
         ("endpoint",),
     ),
     (

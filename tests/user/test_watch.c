@@ -5,6 +5,7 @@
  * to the watch itself.
  */
 #include "claim.h"
+#include "number.h"
 #include "endpoint.h"
 
 #include <errno.h>
@@ -165,16 +166,17 @@ static int own_interface(void)
 static void watch__asks_again_who_lives(void **state)
 {
 	uint16_t engine;
-	int fd = bw_claim_engine(FIRST_ENGINE, &engine);
+	struct bw_number number;
+	int fd = bw_number_claim(FIRST_ENGINE, 1, &engine, &number);
 
-	assert_true(fd >= 0);
+	assert_int_equal(fd, 0);
 	ep->iface.index = own_interface();
 	bw_watch_visit(ep);
 	assert_true(ep->watch.claim >= 0);
 	hello_for(engine);
 	assert_int_equal(ep->watch.n, 1);
 	assert_int_equal(ep->watch.alive[0], engine);
-	close(fd);
+	close(number.claim);
 	hello_for(engine);
 	assert_int_equal(ep->watch.refused, 0);
 	ep->now = ep->watch.forget_at - 1;

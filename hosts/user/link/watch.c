@@ -5,12 +5,14 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "checksum.h"
 #include "claim.h"
 #include "ep.h"
 #include "keyed.h"
+#include "number.h"
 #include "refuse.h"
 
 #define BW_WATCH_CLAIM_NS  (1 * BW_S) /* between two tries for the claim */
@@ -51,6 +53,8 @@ static void bw_watch_try(struct bw_ep *ep)
 	w->claim_at = ep->now + BW_WATCH_CLAIM_NS;
 	snprintf(name, sizeof(name), "beowire/watch/%04x/%d", ep->env.ethertype, ep->iface.index);
 	w->claim = bw_claim_name(name);
+	if (w->claim == -EACCES) /* nobody keeps it for us: any descriptor will do */
+		w->claim = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (w->claim < 0)
 		return;
 	w->claim_at = BW_NEVER;
@@ -67,6 +71,7 @@ void bw_watch_visit(struct bw_ep *ep)
 		bw_watch_try(ep);
 	if (w->claim < 0)
 		return;
+	bw_claim_drain(w->claim);
 	if (ep->now >= w->forget_at) {
 		w->forget_at = ep->now + BW_WATCH_FORGET_NS;
 		w->kernel = access(BW_KERNEL_PROC, F_OK) == 0;
@@ -100,7 +105,7 @@ static bool bw_watch_lives(struct bw_watch *w, uint16_t engine)
 		if (w->alive[i] == engine)
 			return true;
 	}
-	if (!bw_claim_engine_held(engine))
+	if (!bw_number_held(engine))
 		return false;
 	if (w->n < BW_FILTER_ALIVE) {
 		w->alive[w->n++] = engine;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The watch over an interface: one endpoint per node also receives frames that nobody else takes.
- * It refuses in the place of engines that died, so that their peers learn of it at once, and counts
- * foreign frames on our EtherType.
+ * The watch over an interface: one endpoint of each user also receives frames that nobody else
+ * takes. It refuses in the place of engines that died, so that their peers learn of it at once, and
+ * counts foreign frames on our EtherType.
  */
 #ifndef BW_WATCH_H
 #define BW_WATCH_H

@@ -30,12 +30,21 @@ static int yama_scope(void)
 	return scope;
 }
 
-/* Let peers read us. Under Yama's scope 1 that needs an appointment; it can name all or one, and a
- * process has many peers: all (of the same user, which the kernel checks as ever). */
+int bw_local_cma_tracer(int scope, int parent)
+{
+	return scope == 1 && parent > 1 ? parent : 0;
+}
+
+/* Let peers read us. Under Yama's scope 1 that needs an appointment, of one process; it holds for
+ * all that descend from that one (of the same user, which the kernel checks as ever). The ranks of
+ * a job on a node are children of its launcher there: so our parent is appointed. Every process
+ * descends from init, which stands for a parent that has ended. */
 void bw_local_cma_allow(void)
 {
-	if (yama_scope() == 1)
-		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	int tracer = bw_local_cma_tracer(yama_scope(), getppid());
+
+	if (tracer)
+		prctl(PR_SET_PTRACER, (unsigned long)tracer, 0, 0, 0);
 }
 
 static bool set_to(const char *value)
@@ -100,8 +109,8 @@ int64_t bw_local_cma_read(struct bw_local_peer *p, void *to, uint64_t addr, uint
 static const char *reason_of(int scope)
 {
 	if (scope == 1)
-		return "Yama forbids it although the process allows it: set "
-		       "kernel.yama.ptrace_scope=0";
+		return "Yama allows it to processes of one launcher alone, and this one has none: "
+		       "start it by one, or set kernel.yama.ptrace_scope=0";
 	if (scope >= 2)
 		return "kernel.yama.ptrace_scope is 2 or more: set it to 0 or 1";
 	return "the kernel forbids process_vm_readv(): allow it in the container's seccomp profile";

@@ -5,6 +5,7 @@
  * other process is says the kernel (SO_PEERCRED), who it claims to be says hello.
  */
 #include "link/local/impl.h"
+#include "link/who.h"
 
 #include <stdlib.h>
 #include <sys/random.h>
@@ -133,16 +134,6 @@ void bw_local_turn_away(struct bw_local *l, int fd, int status)
 	l->counters.turned_away++;
 }
 
-/* Process and user at the other end. */
-static int credentials(int fd, struct ucred *who)
-{
-	socklen_t n = sizeof(*who);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &n) < 0)
-		return -errno;
-	return who->uid == geteuid() ? 0 : -EACCES;
-}
-
 static void id_fill(struct bw_local_id *id, const struct bw_local_hello *h, uint32_t pid)
 {
 	id->node = h->node;
@@ -243,7 +234,7 @@ static int hello_take(struct bw_local *l, struct bw_local_conn *c, struct letter
 {
 	struct bw_local_peer *p;
 	struct ucred who;
-	int error = credentials(c->fd, &who);
+	int error = bw_who_may(c->fd, &who);
 
 	if (error == 0)
 		error = hello_check(l, &t->hello);
@@ -312,7 +303,7 @@ void bw_local_answer_read(struct bw_local *l, struct bw_local_conn *c)
 	if (error == -EAGAIN)
 		return;
 	if (error == 0)
-		error = credentials(c->fd, &who);
+		error = bw_who_may(c->fd, &who);
 	if (error == 0)
 		error = answer_take(p, &t, (uint32_t)who.pid);
 	letter_close(&t);
@@ -323,22 +314,33 @@ void bw_local_answer_read(struct bw_local *l, struct bw_local_conn *c)
 	c->answered = true;
 }
 
-static int dial(uint16_t engine)
+static int dial_name(const struct sockaddr_un *sun, socklen_t len)
 {
-	struct sockaddr_un sun;
-	socklen_t len = bw_local_name(engine, &sun);
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	struct ucred who;
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	error = connect(fd, (struct sockaddr *)&sun, len) < 0 ? -errno : credentials(fd, &who);
+	error = connect(fd, (const struct sockaddr *)sun, len) < 0 ? -errno : bw_who_may(fd, NULL);
 	if (error < 0) {
 		close(fd);
 		return error;
 	}
 	return fd;
+}
+
+/* Who is not under its number's name may have another, if others have that one. */
+static int dial(const struct bw_local_id *id)
+{
+	struct sockaddr_un sun;
+	socklen_t len = bw_local_name(id->engine, &sun);
+	int fd = dial_name(&sun, len), other;
+
+	if (fd != -ECONNREFUSED && fd != -EACCES)
+		return fd;
+	len = bw_local_name_as(id->engine, id->incarnation, &sun);
+	other = dial_name(&sun, len);
+	return other >= 0 ? other : fd;
 }
 
 /* Make our segment and send hello over fd. */
@@ -385,7 +387,7 @@ static int loop(struct bw_local_peer *p)
 
 static int reach(struct bw_local_peer *p)
 {
-	int fd = dial(p->id.engine);
+	int fd = dial(&p->id);
 	int error;
 
 	if (fd < 0)

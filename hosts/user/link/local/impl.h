@@ -233,6 +233,7 @@ void bw_local_turn_away(struct bw_local *l, int fd, int status);
 
 /* socket.c: the sockets of a link */
 uint32_t bw_local_name(uint16_t engine, struct sockaddr_un *sun);
+uint32_t bw_local_name_as(uint16_t engine, uint32_t incarnation, struct sockaddr_un *sun);
 struct bw_local_conn *bw_local_conn_make(struct bw_local *l, int fd, struct bw_local_peer *p);
 void bw_local_conn_close(struct bw_local *l, struct bw_local_conn *c);
 void bw_local_conn_reap(struct bw_local *l);
@@ -294,6 +295,8 @@ void bw_local_data(struct bw_local_peer *p, uint64_t id, uint64_t off, const voi
 
 /* cma.c: cross-memory attach */
 void bw_local_cma_allow(void);
+/* Whom to appoint to read us, under this scope of Yama's; 0: nobody. */
+int bw_local_cma_tracer(int scope, int parent);
 bool bw_local_cma_wanted(void);
 bool bw_local_cma_demanded(void);
 enum bw_local_cma bw_local_cma_with(struct bw_local_peer *p);

@@ -112,6 +112,8 @@ struct bw_local_counters {
  * closed or the process ends, or -EADDRINUSE. The descriptor is a unix socket bound to the abstract
  * name "beowire.NUMBER"; without bw_local_open() it does not listen, and contacts are refused. */
 int bw_local_claim(uint16_t engine);
+/* The same under a name that nobody can foresee, for a number whose own name others hold. */
+int bw_local_claim_as(uint16_t engine, uint32_t incarnation);
 
 /* Open the link. Reads BEOWIRE_LOCAL_CMA: "off" never uses cross-memory attach, "on" wherever it
  * works; else it is used where it is the faster way. -EINVAL, -ENOMEM, -EMFILE, -ENFILE. */

@@ -5,6 +5,7 @@
  * which the endpoint puts into its own.
  */
 #include "link/local/impl.h"
+#include "link/who.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,9 +15,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define EVENTS	      32 /* taken from epoll at a time */
-#define DOORBELLS     16 /* read at a time */
-#define GREETINGS_MAX 64 /* accepted connections that have not said hello */
+#define EVENTS	      32  /* taken from epoll at a time */
+#define DOORBELLS     16  /* read at a time */
+#define ACCEPTS	      256 /* taken at a time */
+#define GREETINGS_MAX 64  /* accepted connections that have not said hello */
 
 /* The address that claims an engine number; returns its length. */
 uint32_t bw_local_name(uint16_t engine, struct sockaddr_un *sun)
@@ -27,21 +29,45 @@ uint32_t bw_local_name(uint16_t engine, struct sockaddr_un *sun)
 	return (uint32_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-int bw_local_claim(uint16_t engine)
+/* Its other name: incarnations are random. */
+uint32_t bw_local_name_as(uint16_t engine, uint32_t incarnation, struct sockaddr_un *sun)
 {
-	struct sockaddr_un sun;
-	socklen_t len = bw_local_name(engine, &sun);
+	*sun = (struct sockaddr_un){.sun_family = AF_UNIX};
+	int n = snprintf(sun->sun_path + 1, sizeof(sun->sun_path) - 1, "beowire.%u.%08x", engine,
+			 incarnation);
+
+	return (uint32_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+static int claim_name(const struct sockaddr_un *sun, socklen_t len)
+{
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (struct sockaddr *)&sun, len) < 0) {
+	if (bind(fd, (const struct sockaddr *)sun, len) < 0) {
 		int error = -errno;
 
 		close(fd);
 		return error;
 	}
 	return fd;
+}
+
+int bw_local_claim(uint16_t engine)
+{
+	struct sockaddr_un sun;
+	socklen_t len = bw_local_name(engine, &sun);
+
+	return claim_name(&sun, len);
+}
+
+int bw_local_claim_as(uint16_t engine, uint32_t incarnation)
+{
+	struct sockaddr_un sun;
+	socklen_t len = bw_local_name_as(engine, incarnation, &sun);
+
+	return claim_name(&sun, len);
 }
 
 /* Watch fd, which now belongs to the connection. p is NULL for one that has yet to say hello. NULL
@@ -145,17 +171,25 @@ static bool accept_without(struct bw_local *l)
 	return fd >= 0;
 }
 
+/* Anybody may call: strangers are turned away before they cost anything. */
 static void accept_all(struct bw_local *l)
 {
 	bw_local_spare(l);
-	for (;;) {
+	for (int i = 0; i < ACCEPTS; i++) {
 		int fd = accept4(l->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		struct bw_local_conn *c;
+		int error;
 
 		if (fd < 0 && accept_without(l))
 			continue;
 		if (fd < 0)
 			return;
+		error = bw_who_may(fd, NULL);
+		if (error) {
+			bw_local_turn_away(l, fd, error);
+			close(fd);
+			continue;
+		}
 		c = l->greetings < GREETINGS_MAX ? bw_local_conn_make(l, fd, NULL) : NULL;
 		if (!c) {
 			bw_local_turn_away(l, fd, -EAGAIN);
@@ -166,6 +200,7 @@ static void accept_all(struct bw_local *l)
 		l->greeting = c;
 		l->greetings++;
 	}
+	l->look_soon = true;
 }
 
 static void greeting_remove(struct bw_local *l, struct bw_local_conn *c)

@@ -6,21 +6,20 @@
  * where: the endpoint takes a new socket, that receives by itself, and closes the old one.
  */
 #include <errno.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
+#include "claim.h"
 #include "ep.h"
 #include "link/packet/keeper.h"
 
-#define BW_FANOUT_PAUSE	  (1 * BW_S)   /* between two tries to find a keeper */
-#define BW_FANOUT_SOON	  (50 * BW_MS) /* after the end of one: until others have noticed */
-#define BW_FANOUT_BACKLOG 128	       /* connections that a keeper has yet to take */
+#define BW_FANOUT_PAUSE (1 * BW_S)   /* between two tries to find a keeper */
+#define BW_FANOUT_SOON	(50 * BW_MS) /* after the end of one: until others have noticed */
+#define BW_FANOUT_NAME	64	     /* bytes */
 
 void bw_fanout_init(struct bw_ep *ep, int i)
 {
@@ -32,55 +31,18 @@ void bw_fanout_init(struct bw_ep *ep, int i)
 }
 
 /* One keeper for each interface, EtherType and user. */
-static socklen_t bw_fanout_name(const struct bw_packet *p, struct sockaddr_un *sun)
+static void bw_fanout_name(const struct bw_packet *p, char name[BW_FANOUT_NAME])
 {
-	int n;
-
-	*sun = (struct sockaddr_un){.sun_family = AF_UNIX};
-	n = snprintf(sun->sun_path + 1, sizeof(sun->sun_path) - 1, "beowire/fanout/%04x/%d/%u",
-		     ntohs(p->ethertype), p->interface, (unsigned int)geteuid());
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
-}
-
-static int bw_fanout_socket(void)
-{
-	return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-}
-
-/* A connection to the keeper, who is of the same user, or a negative errno. */
-static int bw_fanout_dial(const struct bw_packet *p)
-{
-	struct sockaddr_un sun;
-	socklen_t len = bw_fanout_name(p, &sun), n = sizeof(struct ucred);
-	struct ucred keeper;
-	int fd = bw_fanout_socket(), error;
-
-	if (fd < 0)
-		return -errno;
-	error = connect(fd, (struct sockaddr *)&sun, len) ? -errno : 0;
-	if (!error &&
-	    (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &keeper, &n) || keeper.uid != geteuid()))
-		error = -EPERM;
-	if (!error)
-		return fd;
-	close(fd);
-	return error;
+	snprintf(name, BW_FANOUT_NAME, "beowire/fanout/%04x/%d", ntohs(p->ethertype), p->interface);
 }
 
 /* Have the keeper of this interface, unless another one was faster. */
-static void bw_fanout_keep(struct bw_packet *p)
+static void bw_fanout_keep(struct bw_packet *p, const char *name)
 {
-	struct sockaddr_un sun;
-	socklen_t len = bw_fanout_name(p, &sun);
-	int fd = bw_fanout_socket();
+	int fd = bw_claim_name(name);
 
-	if (fd < 0)
-		return;
-	if (bind(fd, (struct sockaddr *)&sun, len) || listen(fd, BW_FANOUT_BACKLOG)) {
-		close(fd);
-		return;
-	}
-	p->fanout.keeper = bw_keeper_start(fd, p->interface, p->ethertype);
+	if (fd >= 0)
+		p->fanout.keeper = bw_keeper_start(fd, p->interface, p->ethertype);
 }
 
 /* Tell the keeper who we are, with our packet socket the first time. */
@@ -132,11 +94,14 @@ static void bw_fanout_join(struct bw_ep *ep, int i, bool watch)
 {
 	struct bw_packet *p = &ep->packet[i];
 	struct bw_fanout *f = &p->fanout;
-	int fd = bw_fanout_dial(p);
+	char name[BW_FANOUT_NAME];
+	int fd;
 
+	bw_fanout_name(p, name);
+	fd = bw_claim_dial(name);
 	if (fd == -ECONNREFUSED && ep->helper.wanted && !f->keeper) {
-		bw_fanout_keep(p);
-		fd = bw_fanout_dial(p);
+		bw_fanout_keep(p, name);
+		fd = bw_claim_dial(name);
 	}
 	f->try_at = ep->now + BW_FANOUT_PAUSE;
 	if (fd < 0)

@@ -35,6 +35,7 @@
 #include "ep.h"
 #include "link/packet/keeper.h"
 #include "link/packet/steer.h"
+#include "link/who.h"
 
 #define BW_KEEPER_FD_SHARE 4		 /* of the process's descriptors one in so many */
 #define BW_KEEPER_LEAVE	   (10 * BW_S)	 /* for so long a socket may take to be gone */
@@ -210,10 +211,7 @@ static void bw_keeper_hear(struct bw_keeper *k, struct bw_keeper_member *m)
  * time. */
 static bool bw_keeper_admits(int fd)
 {
-	struct ucred peer;
-	socklen_t n = sizeof(peer);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.uid == geteuid();
+	return bw_who_may(fd, NULL) == 0;
 }
 
 static void bw_keeper_accept(struct bw_keeper *k)
