@@ -39,6 +39,8 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/stripe.c"
 #include "engine/timer.c"
 
+#include "sealing.c"
+
 #include "bell.c"
 #include "buf.c"
 #include "buf_bytes.c"
@@ -53,8 +55,11 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "given.c"
 #include "host.c"
 #include "iface.c"
+#include "keyed.c"
+#include "keyed_check.c"
 #include "msg.c"
 #include "node.c"
+#include "node_key.c"
 #include "peer.c"
 #include "port.c"
 #include "proc.c"

@@ -63,7 +63,7 @@ class Kernel:
 
         built_in = (self.modules / "modules.builtin").read_text().splitlines()
         inside = {_module_name(file) for file in built_in}
-        for name in names:
+        for name in map(_module_name, names):
             if name in paths:
                 visit(name)
             elif name not in inside:
