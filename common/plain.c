@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "checksum.h"
+#include "keyed.h"
 #include "secret.h"
 
 struct plain_buffer *plain_buffer_new(uint64_t len)
@@ -37,7 +38,7 @@ static int plain_place(void *host, uint64_t buf, uint64_t off, const struct bw_r
 	return 0;
 }
 
-static uint64_t plain_buf_get(void *host, uint64_t n)
+static uint64_t plain_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	return (uintptr_t)plain_buffer_new(n);
 }
@@ -68,4 +69,5 @@ const struct bw_host_ops plain_host_ops = {
 	.buf_put = plain_buf_put,
 	.region_find = plain_region_find,
 	.random = plain_random,
+	.siphash = bw_siphash,
 };

@@ -215,7 +215,7 @@ static const char *bw_check_asked(const struct bw_peer *p)
 	return n == p->asked ? NULL : "pulls of the peer miscounted";
 }
 
-static const char *bw_check_flow(const struct bw_flow *flow)
+static const char *bw_check_flow(const struct bw_flow *flow, uint32_t *arriving)
 {
 	const struct bw_list *l;
 	uint64_t next = flow->rx_next;
@@ -234,6 +234,7 @@ static const char *bw_check_flow(const struct bw_flow *flow)
 		if (bad)
 			return bad;
 		next = m->id + 1;
+		++*arriving;
 	}
 	return NULL;
 }
@@ -243,12 +244,15 @@ static const char *bw_check_peer(const struct bw_peer *p)
 	const struct bw_flow *flow;
 	const struct bw_list *l;
 	const char *bad = NULL;
+	uint32_t arriving = 0;
 	uint8_t i;
 
 	for (i = 0; i < p->npaths && !bad; i++)
 		bad = bw_check_path(p->path[i]);
 	for (flow = &p->app; flow && !bad; flow = flow->next)
-		bad = bw_check_flow(flow);
+		bad = bw_check_flow(flow, &arriving);
+	if (!bad && arriving != p->arriving)
+		bad = "arriving messages miscounted";
 	if (!bad)
 		bad = bw_check_sends(p, &p->txmsgs);
 	if (!bad)

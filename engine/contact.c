@@ -31,12 +31,91 @@ void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t f
 	h->hcrc = bw_ops(e)->crc32c(0, head, head_len);
 }
 
-struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc)
+void bw_contact_open(struct bw_engine *e)
+{
+	uint64_t half;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(e->secret); i += sizeof(half)) {
+		half = bw_ops(e)->random(e->host);
+		memcpy(e->secret + i, &half, sizeof(half));
+	}
+	for (i = 0; i < BW_BUCKETS; i++) {
+		bw_list_init(&e->names[i]);
+		bw_list_init(&e->given[i]);
+	}
+	bw_list_init(&e->nameless);
+}
+
+/* Peers choose what they are found by: only a keyed hash keeps them from sharing one bucket. */
+static uint32_t bw_contact_bucket(struct bw_engine *e, uint64_t a, uint64_t b)
+{
+	uint64_t key[2] = {a, b};
+
+	return (uint32_t)bw_ops(e)->siphash(e->secret, key, sizeof(key)) % BW_BUCKETS;
+}
+
+struct bw_list *bw_contact_namesakes(struct bw_engine *e, uint64_t node, uint16_t engine)
+{
+	return node ? &e->names[bw_contact_bucket(e, node, engine)] : &e->nameless;
+}
+
+void bw_contact_register(struct bw_engine *e, struct bw_peer *p)
+{
+	bw_list_del(&p->namesake);
+	bw_list_add_before(bw_contact_namesakes(e, p->node, p->engine), &p->namesake);
+}
+
+static struct bw_list *bw_contact_givers(struct bw_engine *e, uint16_t engine, uint32_t conn,
+					 uint32_t token)
+{
+	return &e->given[bw_contact_bucket(e, engine, (uint64_t)conn << 32 | token)];
+}
+
+void bw_contact_given(struct bw_engine *e, struct bw_peer *p, uint32_t conn, uint32_t token)
+{
+	p->conn = conn;
+	p->conn_token = token;
+	bw_list_del(&p->given);
+	if (conn)
+		bw_list_add_before(bw_contact_givers(e, p->engine, conn, token), &p->given);
+}
+
+struct bw_peer *bw_contact_giver(struct bw_engine *e, uint16_t engine, uint32_t conn,
+				 uint32_t token)
+{
+	struct bw_list *givers = bw_contact_givers(e, engine, conn, token), *l;
+
+	for (l = givers->next; l != givers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, given);
+
+		if (p->engine == engine && p->conn == conn && p->conn_token == token)
+			return p;
+	}
+	return NULL;
+}
+
+struct bw_peer *bw_contact_nameless(struct bw_engine *e, const struct bw_link_addr *addr,
+				    uint16_t engine, uint32_t inc)
 {
 	struct bw_list *l;
 
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+	for (l = e->nameless.next; l != &e->nameless; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
+
+		if (p->engine == engine && (!p->inc || !inc || p->inc == inc) &&
+		    bw_contact_known_path(p, addr))
+			return p;
+	}
+	return NULL;
+}
+
+struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc)
+{
+	struct bw_list *names = bw_contact_namesakes(e, node, engine), *l;
+
+	for (l = names->next; l != names; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
 
 		if (p->engine == engine && p->node == node && (p->inc == inc || !p->inc || !inc))
 			return p;
@@ -135,6 +214,7 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		p->node = op->connect.node;
 		p->engine = op->connect.engine;
 		p->inc = op->connect.inc;
+		bw_contact_register(e, p);
 	}
 	for (i = 0; i < op->connect.paths; i++) {
 		t = bw_contact_path(e, p, &op->connect.path[i]);

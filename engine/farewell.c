@@ -7,7 +7,7 @@
 
 #define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
 
-static struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_addr *to)
+struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_addr *to)
 {
 	struct bw_stray *s = &e->stray[e->stray_head % BW_STRAYS];
 
@@ -67,6 +67,8 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		.echo_conn = h->conn,
 	};
 
+	if (f->len < BW_REFUSE_BYTES)
+		return; /* no answer is longer than what it answers */
 	if (h->type == BW_FRAME_HELLO) {
 		const struct bw_hello *b = (const struct bw_hello *)(h + 1);
 
@@ -79,7 +81,6 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 static struct bw_peer *bw_farewell_refused_peer(struct bw_engine *e, const struct bw_refuse *b)
 {
 	struct bw_peer *p;
-	struct bw_list *l;
 
 	if (b->echo_type == BW_FRAME_HELLO) {
 		p = bw_peer_get(e, b->echo_conn);
@@ -88,13 +89,8 @@ static struct bw_peer *bw_farewell_refused_peer(struct bw_engine *e, const struc
 			       ? p
 			       : NULL;
 	}
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		p = bw_entry(l, struct bw_peer, all);
-		if (p->state == BW_PEER_UP && p->engine == b->echo_engine &&
-		    p->conn == b->echo_conn && p->conn_token == b->echo_token)
-			return p;
-	}
-	return NULL;
+	p = bw_contact_giver(e, b->echo_engine, b->echo_conn, b->echo_token);
+	return p && p->state == BW_PEER_UP ? p : NULL;
 }
 
 /* A path on which nobody answers for the peer is given up; the peer lives while another may

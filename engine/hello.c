@@ -21,7 +21,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	h->path = t->no;
 	memset(b, 0, sizeof(*b));
 	b->node = e->cfg.node;
-	b->features = e->cfg.features | BW_FEATURE_ECHO;
+	b->features = e->cfg.features;
 	b->inc = e->cfg.incarnation;
 	b->conn = p->wire;
 	b->token = p->wire_token;
@@ -32,6 +32,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	b->frame_max = e->cfg.link_mtu[t->to.link % 8];
 	b->target_node = p->node;
 	b->target_inc = p->inc;
+	b->cookie = answer || move ? 0 : t->hello.cookie;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	if (move) { /* no echo: it might be a question of ours that somebody passes on */
 		b->nonce = t->hello.move.nonce;
@@ -72,10 +73,10 @@ bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
  * address. It answers one of the two: who was not answered yet never will be. */
 static void bw_hello_recognize(struct bw_engine *e, const struct bw_peer *p)
 {
-	struct bw_list *l, *next;
+	struct bw_list *names = bw_contact_namesakes(e, p->node, p->engine), *l, *next;
 
-	for (l = e->peers.next; l != &e->peers; l = next) {
-		struct bw_peer *o = bw_entry(l, struct bw_peer, all);
+	for (l = names->next; l != names; l = next) {
+		struct bw_peer *o = bw_entry(l, struct bw_peer, namesake);
 
 		next = l->next;
 		if (o != p && o->node == p->node && o->engine == p->engine && o->inc == p->inc &&
@@ -93,12 +94,11 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 		return;
 	p->node = b->node;
 	p->inc = b->inc;
-	p->conn = b->conn;
-	p->conn_token = b->token;
+	bw_contact_register(e, p);
+	bw_contact_given(e, p, b->conn, b->token);
 	p->charge_min = b->charge_min;
 	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
 	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
-	p->echoes = (b->features & BW_FEATURE_ECHO) != 0;
 	p->longs = (b->features & BW_FEATURE_LONG) != 0;
 	p->version_min = b->version_min;
 	p->version_max = b->version_max;
@@ -111,24 +111,48 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 		bw_hello_recognize(e, p);
 }
 
-/* The peer that a HELLO which answers nothing comes from: found, or new. */
+/* The peer that a HELLO which answers nothing comes from; NULL: it is not known. */
 static struct bw_peer *bw_hello_caller(struct bw_engine *e, const struct bw_hello *b,
 				       const struct bw_link_addr *from)
 {
 	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
 
-	if (!p) {
-		p = bw_contact_at(e, from, b->engine, b->inc);
-		if (p && p->node && p->node != b->node)
-			p = NULL;
+	return p ? p : bw_contact_nameless(e, from, b->engine, b->inc);
+}
+
+/* Do we speak to that address anyway? Our host named it, or it has answered. */
+static bool bw_hello_expected(struct bw_peer *p, const struct bw_link_addr *from)
+{
+	const struct bw_path *t = p ? bw_contact_known_path(p, from) : NULL;
+
+	return t && (t->hello.named || t->answered);
+}
+
+/* Of one engine only the latest incarnation lives: of many, old ones have to go. */
+static void bw_hello_thin_out(struct bw_engine *e, const struct bw_hello *b)
+{
+	struct bw_list *names = bw_contact_namesakes(e, b->node, b->engine), *l, *before;
+	uint32_t n = 1;
+
+	for (l = names->prev; l != names; l = before) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
+
+		before = l->prev;
+		if (p->node == b->node && p->engine == b->engine && ++n > BW_NAMESAKES)
+			bw_peer_gives_way(e, p);
 	}
-	if (p)
-		return p;
-	p = bw_peer_new(e);
+}
+
+static struct bw_peer *bw_hello_new_peer(struct bw_engine *e, const struct bw_hello *b)
+{
+	struct bw_peer *p = bw_peer_new_caller(e);
+
 	if (!p)
 		return NULL;
+	bw_hello_thin_out(e, b);
 	p->node = b->node;
 	p->engine = b->engine;
+	bw_contact_register(e, p);
 	return p;
 }
 
@@ -136,10 +160,10 @@ static struct bw_peer *bw_hello_caller(struct bw_engine *e, const struct bw_hell
  * old HELLO that arrives late thus cannot end a living peer. */
 static void bw_hello_doubt(struct bw_engine *e, const struct bw_hello *b)
 {
-	struct bw_list *l;
+	struct bw_list *names = bw_contact_namesakes(e, b->node, b->engine), *l;
 
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+	for (l = names->next; l != names; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
 
 		if (p->engine != b->engine || p->node != b->node || p->inc == b->inc)
 			continue;
@@ -184,7 +208,7 @@ static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer)
 		bw_table_remove(&e->peer_table, p->wire);
 	p->wire = wire;
 	p->wire_token = bw_nonce(e);
-	p->conn = 0;
+	bw_contact_given(e, p, 0, 0);
 	for (i = 0; i < p->npaths; i++)
 		p->path[i]->remote_no = BW_PATH_UNKNOWN;
 	return 0;
@@ -218,11 +242,13 @@ static void bw_hello_renumber(struct bw_engine *e, struct bw_peer *p, struct bw_
  * frame is somebody else's, or an old one that is sent again. Whoever is there is asked; the path
  * goes there only when that was answered. */
 static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			  const struct bw_rx_frame *f, const struct bw_hello *b)
+			  const struct bw_rx_frame *f, const struct bw_hello *b, bool answer)
 {
 	struct bw_hello_move *m = &t->hello.move;
 	bool asked = m->nonce && bw_link_same(&m->to, &f->from);
 
+	if (answer && !asked)
+		return -BW_DROP_ADDRESS;
 	bw_peer_ready(e, p);
 	if (asked && b->echo == m->nonce) {
 		t->to = f->from;
@@ -276,10 +302,16 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		return -BW_DROP_INCARNATION;
 	}
 	p = answer ? bw_hello_answerer(e, h, b) : bw_hello_caller(e, b, &f->from);
-	if (!p)
-		return answer ? -BW_DROP_HANDLE : -BW_DROP_NO_BUFFER;
-	if (!answer)
+	if (!p && answer)
+		return -BW_DROP_HANDLE;
+	if (!answer) {
+		if (!bw_hello_expected(p, &f->from) && !bw_cookie_shown(e, f, b))
+			return bw_cookie_challenge(e, f, b);
+		p = p ? p : bw_hello_new_peer(e, b);
+		if (!p)
+			return -BW_DROP_NO_BUFFER;
 		bw_hello_doubt(e, b);
+	}
 	t = bw_contact_known_path(p, &f->from);
 	if (p->conn && (p->conn != b->conn || p->conn_token != b->token)) {
 		r = bw_hello_rebind(e, p, answer);
@@ -289,13 +321,14 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 			return r ? r : -BW_DROP_EARLY;
 	}
 	if (!t && bw_hello_numbered(p, &f->from, h->path))
-		return bw_hello_moved(e, p, bw_peer_path(p, h->path), f, b);
+		return bw_hello_moved(e, p, bw_peer_path(p, h->path), f, b, answer);
+	if (!t && answer)
+		return -BW_DROP_ADDRESS; /* we asked somewhere else */
 	t = bw_contact_path(e, p, &f->from);
 	if (!t)
 		return p->npaths < BW_PATHS_MAX ? -BW_DROP_NO_BUFFER : -BW_DROP_EARLY;
 	bw_peer_ready(e, p);
-	proof = p->conn ? !p->echoes : !(b->features & BW_FEATURE_ECHO);
-	proof = proof ? answer : t->hello.nonce && b->echo == t->hello.nonce;
+	proof = t->hello.nonce && b->echo == t->hello.nonce;
 	if (answer && !proof)
 		return -BW_DROP_ECHO;
 	if (proof || (t->remote_no == BW_PATH_UNKNOWN && !bw_peer_path(p, h->path))) {
@@ -311,9 +344,8 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	if (proof) {
 		t->hello.nonce = bw_nonce(e);
 		bw_path_answered(e, p, t);
-	}
-	if (proof || (p->confirmed && !p->echoes))
 		bw_path_up(e, p, t);
+	}
 	t->hello.echo = b->nonce;
 	t->hello.due = t->hello.answer = !answer;
 	bw_peer_ready(e, p);

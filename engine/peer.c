@@ -8,10 +8,10 @@
 
 static void bw_peer_init_lists(struct bw_peer *p)
 {
-	struct bw_list *lists[] = {&p->txmsgs,	   &p->controls,   &p->pulls,	&p->given_up,
-				   &p->regions,	   &p->serves,	   &p->serving, &p->again,
-				   &p->all,	   &p->ready,	   &p->app.tx,	&p->app.rx,
-				   &p->control.tx, &p->control.rx, &p->spare};
+	struct bw_list *lists[] = {
+		&p->txmsgs,	&p->controls,	&p->pulls, &p->given_up, &p->regions,  &p->serves,
+		&p->serving,	&p->again,	&p->all,   &p->ready,	 &p->app.tx,   &p->app.rx,
+		&p->control.tx, &p->control.rx, &p->spare, &p->caller,	 &p->namesake, &p->given};
 	uint32_t i;
 
 	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
@@ -42,6 +42,61 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	bw_credit_start(e, p);
 	bw_list_add_before(&e->peers, &p->all);
 	e->count.peers++;
+	return p;
+}
+
+/* Has the host never meant this peer, and never got anything of it? */
+static bool bw_peer_useless(const struct bw_peer *p)
+{
+	const struct bw_flow *f;
+	uint8_t i;
+
+	if (p->watch || p->control.tx_next || p->control_seen_base || p->control_seen[0] ||
+	    !bw_list_empty(&p->regions) || !bw_list_empty(&p->serves))
+		return false;
+	for (f = &p->app; f; f = f->next)
+		if (f->tx_next || f->rx_next)
+			return false;
+	for (i = 0; i < p->npaths; i++)
+		if (p->path[i]->hello.named)
+			return false;
+	return true;
+}
+
+bool bw_peer_gives_way(struct bw_engine *e, struct bw_peer *p)
+{
+	if (p->state == BW_PEER_DOWN || !bw_peer_useless(p))
+		return false;
+	bw_farewell_bid_bye(e, p, false);
+	bw_peer_down(e, p, BW_DOWN_EVICTED);
+	e->count.evicted++;
+	return true;
+}
+
+/* The oldest caller of whom nothing has come but words of contact, or messages that he does not
+ * complete, makes room. */
+static void bw_peer_evict(struct bw_engine *e)
+{
+	while (!bw_list_empty(&e->callers)) {
+		struct bw_peer *p = bw_first(&e->callers, struct bw_peer, caller);
+
+		bw_list_del(&p->caller); /* for good */
+		if (bw_peer_gives_way(e, p))
+			return;
+	}
+}
+
+struct bw_peer *bw_peer_new_caller(struct bw_engine *e)
+{
+	struct bw_peer *p = bw_peer_new(e);
+
+	if (p) {
+		bw_list_add_before(&e->callers, &p->caller);
+	} else {
+		if (e->crowded)
+			bw_peer_evict(e);
+		e->crowded = true;
+	}
 	return p;
 }
 
@@ -213,6 +268,8 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 	}
 	if (p->gone_at)
 		at = bw_min_u64(at, p->gone_at);
+	if (p->arriving)
+		at = bw_min_u64(at, p->arrived + e->cfg.dead_ns);
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }
@@ -239,6 +296,7 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello.next) {
 		t->hello.due = true;
 		t->hello.repeated = true;
+		t->hello.challenged = false;
 		t->hello.pause = bw_min_u64(2 * t->hello.pause, longest);
 		t->hello.next = e->now + t->hello.pause + bw_hello_lag(e, t->hello.pause);
 	}
@@ -263,6 +321,10 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 	if (p->waiting_since && bw_peer_waits(p) &&
 	    e->now >= bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
+		return;
+	}
+	if (p->arriving && e->now >= p->arrived + e->cfg.dead_ns) {
+		bw_peer_down(e, p, BW_DOWN_TIMEOUT); /* who begins a message sends all of it */
 		return;
 	}
 	if (p->gone_at && e->now >= p->gone_at) {
@@ -317,6 +379,9 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 		return;
 	bw_timer_remove(e, p);
 	bw_list_del(&p->ready);
+	bw_list_del(&p->caller);
+	bw_list_del(&p->namesake);
+	bw_list_del(&p->given);
 	p->is_ready = false;
 	p->state = BW_PEER_DOWN;
 	p->down_status = status;

@@ -69,9 +69,9 @@ struct bw_host_ops {
 	 * success. */
 	int (*place)(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 		     uint32_t at, uint32_t n, bool check, uint32_t crc);
-	/* A buffer for an incoming message of n bytes, 0 if there is none now. Ownership goes back
-	 * to the host with BW_EV_MESSAGE, or by buf_put(). */
-	uint64_t (*buf_get)(void *host, uint64_t n);
+	/* A buffer for an incoming message of n bytes from this peer, 0 if there is none now.
+	 * Ownership goes back to the host with BW_EV_MESSAGE, or by buf_put(). */
+	uint64_t (*buf_get)(void *host, uint32_t peer, uint64_t n);
 	void (*buf_put)(void *host, uint64_t buf);
 	/* The first bytes of a message of several frames have come, and it is the next of which is
 	 * to be told: a buffer of the host's for all of it, where its receiver wants it, or 0:
@@ -86,6 +86,8 @@ struct bw_host_ops {
 	/* 64 bits that nobody can foresee, whatever else of them he has seen: keys, tokens and
 	 * nonces are made of these. */
 	uint64_t (*random)(void *host);
+	/* SipHash-2-4 of n bytes: without the key nobody can tell what it gives. */
+	uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n);
 	/* A quiet send was acknowledged: its buffer is free. The protocol must not be called. May
 	 * be NULL if no send is quiet. */
 	void (*sent)(void *host, uint64_t cookie);
@@ -206,6 +208,7 @@ enum bw_event_type {
 #define BW_DOWN_VERSION	 (-EPROTONOSUPPORT) /* no version in common */
 #define BW_DOWN_CLOSED	 (-ESHUTDOWN)	    /* it said BYE */
 #define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
+#define BW_DOWN_EVICTED	 (-ENOBUFS)	    /* it was of no use, and there was no room for others */
 
 struct bw_event {
 	enum bw_event_type type;
@@ -317,6 +320,8 @@ struct bw_counters {
 	uint64_t marks_rx;			  /* frames that arrived with a congestion mark */
 	uint64_t backoffs;			  /* congestion responses */
 	uint64_t refusals_tx, refusals_rx;
+	uint64_t challenges_tx, challenges_rx;
+	uint64_t evicted;	/* peers given up with BW_DOWN_EVICTED */
 	uint64_t credit_stalls; /* times a sender had data, but no credit */
 	uint64_t peers;		/* peers known now */
 };
@@ -357,6 +362,10 @@ bool bw_reliable_takes(void *p, uint32_t peer, uint64_t len);
 /* Has the peer begun to fetch this exposed region? Until then RETRACT leaves it nothing; afterwards
  * the peer may have all of it already. */
 bool bw_reliable_begun(void *p, uint64_t key);
+
+/* Has it asked for all of the region? Until then it cannot have all, and RETRACT leaves it a part
+ * at most. */
+bool bw_reliable_asked(void *p, uint64_t key);
 
 /* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a
  * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */

@@ -60,6 +60,13 @@ bool bw_reliable_begun(void *p, uint64_t key)
 	return g && g->begun;
 }
 
+bool bw_reliable_asked(void *p, uint64_t key)
+{
+	const struct bw_region *g = bw_region_get(p, key);
+
+	return g && g->asked >= g->len;
+}
+
 void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
 {
 	bw_table_remove(&e->region_table, (uint32_t)g->key);
@@ -160,6 +167,7 @@ static int32_t bw_pull_locate(struct bw_engine *e, struct bw_peer *p, const stru
 	if (w->offset > g->len || w->total > g->len - w->offset)
 		return -EINVAL;
 	g->begun = true;
+	g->asked += w->total;
 	*region = g;
 	*buf = g->buf;
 	*off = g->buf_off + w->offset;

@@ -150,6 +150,7 @@ static void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
 		if (m->id != flow->rx_next || m->received != m->total)
 			return;
 		bw_list_del(&m->queue);
+		m->peer->arriving--;
 		bw_rxmsg_push(e, flow, m);
 	}
 }
@@ -160,6 +161,7 @@ void bw_flow_drop(struct bw_engine *e, struct bw_flow *flow)
 		struct bw_rxmsg *m = bw_first(&flow->rx, struct bw_rxmsg, queue);
 
 		bw_list_del(&m->queue);
+		m->peer->arriving--;
 		if (m->buf)
 			bw_ops(e)->buf_put(e->host, m->buf);
 		bw_slab_free(&e->rxmsgs, m);
@@ -209,7 +211,7 @@ static uint64_t bw_recv_buffer(struct bw_engine *e, const struct bw_peer *p,
 		bw_told_message(e, p, w);
 		buf = bw_ops(e)->buf_for(e->host, &e->told);
 	}
-	return buf ? buf : bw_ops(e)->buf_get(e->host, w->total);
+	return buf ? buf : bw_ops(e)->buf_get(e->host, p->handle, w->total);
 }
 
 /* The common case: the whole message lies in this frame, and its turn has come. */
@@ -266,6 +268,9 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 			return -BW_DROP_NO_BUFFER;
 		}
 		bw_list_add_before(before, &m->queue);
+		p->arrived = e->now;
+		if (!p->arriving++)
+			bw_peer_sooner(e, p, e->now + e->cfg.dead_ns);
 	}
 	if (m->total != w->total)
 		return -BW_DROP_MALFORMED;
@@ -277,6 +282,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 			return -BW_DROP_DATA;
 		added = bw_spans_add(m->span, &m->nspans, lo, hi);
 		m->received += added;
+		p->arrived = e->now;
 		bw_duplex_received(e, added);
 	}
 	bw_flow_deliver(e, flow);

@@ -5,17 +5,18 @@
  */
 #include "refuse.h"
 
-bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t cluster,
-		     const char *name, uint32_t (*crc32c)(uint32_t crc, const void *p, size_t n))
+bool bw_refuse_build(struct bw_refuse_frame *r, const void *refused, uint32_t len, uint32_t whole,
+		     uint32_t cluster, const char *name,
+		     uint32_t (*crc32c)(uint32_t crc, const void *p, size_t n))
 {
 	struct bw_hdr h;
 	struct bw_hello hello;
 
-	if (len < sizeof(h))
+	if (len < sizeof(h) || whole < sizeof(*r))
 		return false;
 	memcpy(&h, refused, sizeof(h));
 	if (h.magic != BW_MAGIC || h.version != BW_VERSION || h.cluster != cluster ||
-	    h.type == BW_FRAME_REFUSE || h.type == BW_FRAME_BYE)
+	    h.type == BW_FRAME_REFUSE || h.type == BW_FRAME_BYE || h.type == BW_FRAME_CHALLENGE)
 		return false;
 	memset(r, 0, sizeof(*r));
 	r->hdr.magic = BW_MAGIC;

@@ -43,7 +43,9 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_table_init(&e->region_table, &e->arena);
 	bw_list_init(&e->peers);
 	bw_list_init(&e->ready);
+	bw_list_init(&e->callers);
 	bw_list_init(&e->left);
+	bw_contact_open(e);
 	return 0;
 }
 
@@ -78,6 +80,7 @@ static void bw_reliable_grow(void *mem, void *more)
 	struct bw_list *l;
 
 	bw_arena_add(&e->arena, more, BW_GROW_BYTES);
+	e->crowded = false;
 	if (!e->starved)
 		return;
 	e->starved = false;
@@ -184,6 +187,8 @@ static int bw_reliable_dispatch(struct bw_engine *e, const struct bw_rx_frame *f
 		return bw_farewell_refused(e, f, h);
 	case BW_FRAME_BYE:
 		return bw_farewell_bye(e, f, h);
+	case BW_FRAME_CHALLENGE:
+		return bw_cookie_challenged(e, f, h);
 	}
 	return -BW_DROP_TYPE;
 }

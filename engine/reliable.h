@@ -50,6 +50,9 @@
 #define BW_MESSAGE_HEAD                                                                            \
 	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_part_msg))
 
+#define BW_BUCKETS   512 /* of the tables of peers */
+#define BW_NAMESAKES 8	 /* callers of no use of one node and engine number, at most */
+
 struct bw_engine;
 struct bw_peer;
 
@@ -143,8 +146,9 @@ struct bw_region {
 	uint64_t cookie, buf, buf_off, len;
 	int32_t status;
 	uint32_t peer_handle;
-	bool begun;    /* its peer has asked for bytes of it */
-	bool released; /* by its peer; ends with the last serve that reads it */
+	uint64_t asked; /* bytes of it that its peer has asked for, some perhaps twice */
+	bool begun;	/* it has asked */
+	bool released;	/* by its peer; ends with the last serve that reads it */
 };
 
 /* A pull of a peer that we serve. */
@@ -241,7 +245,6 @@ struct bw_peer {
 	uint8_t state;	/* enum bw_peer_state */
 	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
-	bool echoes;	      /* its HELLOs echo nonces */
 	bool stripes;	      /* it takes data by several paths together */
 	bool longs;	      /* it takes eager messages longer than BW_EAGER_LIMIT */
 	bool striped;	      /* and several are in use now */
@@ -271,6 +274,7 @@ struct bw_peer {
 	uint32_t late;	      /* records in path.lost.late of all paths */
 	uint32_t eager_turn, serve_turn, quantum;
 	uint32_t flows_opened; /* flows that its messages made */
+	uint32_t arriving;     /* messages of its that wait in flows for what is missing */
 	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
 
 	/* credit, bytes since first contact */
@@ -282,12 +286,18 @@ struct bw_peer {
 	/* time */
 	uint64_t proven; /* when it last answered: what we send arrives there, and the reverse */
 	uint64_t waiting_since; /* 0: for nothing */
+	uint64_t arrived;	/* when something of what is arriving came last */
 	uint64_t gone_at;	/* it has said BYE, and is gone at this time; 0: it has not */
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
 	bool in_heap;
+
+	/* where it is found by others than its handle */
+	struct bw_list namesake; /* in engine.names, or engine.nameless while its node is unknown */
+	struct bw_list given;	 /* in engine.given, once it has given us a handle */
+	struct bw_list caller;	 /* in engine.callers, if it came by itself; see bw_peer_evict() */
 
 	/* `npaths` of them, and an empty one before the first: a peer always has path[best] */
 	struct bw_path *path[BW_PATHS_MAX];
@@ -326,6 +336,11 @@ struct bw_engine {
 	struct bw_slab peers_slab, paths, flows, txmsgs, rxmsgs, pulls, regions, serves, records;
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
+	struct bw_list names[BW_BUCKETS]; /* bw_peer.namesake, by node and engine number */
+	struct bw_list nameless;	  /* those known by an address only */
+	struct bw_list given[BW_BUCKETS]; /* bw_peer.given, by the handle and token given to us */
+	struct bw_list callers; /* bw_peer.caller: among them are all that may be evicted, oldest
+				 * first */
 	struct bw_evnode *ev_first, *ev_last;
 	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
@@ -333,6 +348,7 @@ struct bw_engine {
 	uint64_t serial;
 	uint64_t serves_ended;
 	bool closed, pressure, starved;
+	bool crowded;  /* there was no room for a caller, and the host has given no memory since */
 	bool failed;   /* closes, but not in good order */
 	uint64_t work; /* txmsgs, regions and serves alive */
 
@@ -340,6 +356,7 @@ struct bw_engine {
 	uint64_t epoch;
 	uint32_t active, active_before;
 
+	uint8_t secret[16]; /* key of cookies and buckets, of this incarnation alone */
 	struct bw_stray stray[BW_STRAYS];
 	uint32_t stray_head, stray_tail;
 	struct bw_leave leave[BW_LEAVES];
@@ -407,6 +424,11 @@ struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now);
 
 /* peer.c */
 struct bw_peer *bw_peer_new(struct bw_engine *e);
+/* The same for who has called: if the host does not give more memory, then in the place of an older
+ * caller, who is of no use to anybody; he is gone when the host has taken the event. */
+struct bw_peer *bw_peer_new_caller(struct bw_engine *e);
+/* It is given up if it is of no use: our host never meant it, and nothing has come of it. */
+bool bw_peer_gives_way(struct bw_engine *e, struct bw_peer *p);
 struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle);
 void bw_peer_ready(struct bw_engine *e, struct bw_peer *p);
 /* Is there certainly nothing to send to it now? Saves a look that finds nothing. */
@@ -434,6 +456,19 @@ struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t lo
 
 /* contact.c: who is where */
 int bw_contact_connect(struct bw_engine *e, struct bw_op *op);
+void bw_contact_open(struct bw_engine *e);
+/* The bucket in which all peers of this node and engine number are, and perhaps others. */
+struct bw_list *bw_contact_namesakes(struct bw_engine *e, uint64_t node, uint16_t engine);
+/* The peer's node is known now, or still not. */
+void bw_contact_register(struct bw_engine *e, struct bw_peer *p);
+/* The peer has given us a handle and a token, or they are void (conn 0). */
+void bw_contact_given(struct bw_engine *e, struct bw_peer *p, uint32_t conn, uint32_t token);
+/* The peer that gave us these, or NULL. */
+struct bw_peer *bw_contact_giver(struct bw_engine *e, uint16_t engine, uint32_t conn,
+				 uint32_t token);
+/* The peer without a node that has a path to the address, or NULL. */
+struct bw_peer *bw_contact_nameless(struct bw_engine *e, const struct bw_link_addr *addr,
+				    uint16_t engine, uint32_t inc);
 /* The peer of this identity (incarnation 0: any), or NULL. */
 struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc);
 /* The peer of this engine number (and incarnation, 0: any) that has a path to the address. */
@@ -461,6 +496,14 @@ void bw_head_seal(struct bw_engine *e, void *head, uint32_t head_len, uint32_t f
 int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 
+/* cookie.c: proof of a caller's address before anything is kept of him */
+/* Does the HELLO show what only who receives at its address was told? */
+bool bw_cookie_shown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hello *b);
+/* Tell it to whoever is there. 0, or the negative reason why not. */
+int bw_cookie_challenge(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hello *b);
+/* A CHALLENGE of ours. */
+int bw_cookie_challenged(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
+
 /* farewell.c: REFUSE, BYE, and frames that belong to no peer */
 int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
@@ -477,6 +520,9 @@ void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const
 bool bw_farewell_frame(struct bw_engine *e, struct bw_tx_frame *f);
 /* The same: when there is one; BW_NEVER if not any more. */
 uint64_t bw_farewell_deadline(const struct bw_engine *e);
+/* A frame of no peer to this address, for next_frame(): to be written at once. NULL: too many wait.
+ */
+struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_addr *to);
 bool bw_stray_frame(struct bw_engine *e, struct bw_tx_frame *f);
 
 /* path.c: state, frame size */

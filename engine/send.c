@@ -6,9 +6,11 @@
  */
 #include "part.h"
 
-#define BW_DATA_HEAD  (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
-#define BW_SERVE_TURN 32 /* frames one pull may send before the next one's turn */
-#define BW_ALIGN8(x)  (((x) + 7u) & ~7u)
+#define BW_DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+/* A ping is as long as the refusal that may be its answer. */
+#define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
+#define BW_SERVE_TURN	32 /* frames one pull may send before the next one's turn */
+#define BW_ALIGN8(x)	(((x) + 7u) & ~7u)
 
 struct bw_builder {
 	struct bw_engine *e;
@@ -353,7 +355,7 @@ static void bw_builder_end(struct bw_builder *b)
 	bw_head_seal(b->e, h, b->f->head_len, b->f->len);
 }
 
-/* A frame with no part but a record of its own: a ping, or padding that probes the frame size. */
+/* A frame of padding alone with a record of its own: a ping, or a probe of the frame size. */
 static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
 {
 	struct bw_record *r = bw_record_new(b->e, kind, NULL, 0, size);
@@ -361,8 +363,7 @@ static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
 
 	if (!r)
 		return false;
-	if (kind == BW_OWNED_PAD)
-		bw_builder_part(b, &w.part, sizeof(w), 0, 0, size - BW_DATA_HEAD - sizeof(w));
+	bw_builder_part(b, &w.part, sizeof(w), 0, 0, size - BW_DATA_HEAD - sizeof(w));
 	b->urgent = true;
 	bw_builder_record(b, r);
 	return true;
@@ -403,7 +404,7 @@ static bool bw_builder_ping(struct bw_builder *b)
 			return false;
 		b->p->ping_due = false;
 	}
-	return bw_builder_alone(b, BW_OWNED_PING, 0);
+	return bw_builder_alone(b, BW_OWNED_PING, BW_REFUSE_BYTES);
 }
 
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,

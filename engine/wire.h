@@ -12,6 +12,7 @@
  *	REFUSE	hdr | refuse (64): "I do not know that incarnation / version / handle"
  *	BYE	hdr [ackblk | ack | range ...]: the sending engine closes, having received this
  *	DGRAM	hdr | dgram (16) | payload: the minimal datagram protocol, see datagram.c
+ *	CHALLENGE hdr | challenge (16): "say that HELLO again, with this cookie"
  *
  * Bytes after the stated length are legal and ignored, since Ethernet pads to 60 bytes.
  */
@@ -48,6 +49,7 @@ enum bw_frame_type {
 	BW_FRAME_REFUSE = 4,
 	BW_FRAME_BYE = 5,
 	BW_FRAME_DGRAM = 6,
+	BW_FRAME_CHALLENGE = 7,
 };
 
 /* hdr.flags */
@@ -63,8 +65,8 @@ struct bw_hdr {
 	uint16_t dst_engine; /* number of the engine addressed on its node: filters steer by it */
 	uint16_t src_engine; /* number of the sending engine on its node */
 	uint32_t
-		token; /* DATA, ACK, BYE: what the receiver gave the sender in its HELLO, and nobody
-			 * else; HELLO: incarnation addressed, 0 any; else 0 */
+		token; /* DATA, ACK, BYE, CHALLENGE: what the receiver gave the sender in its HELLO,
+			 * and nobody else; HELLO: incarnation addressed, 0 any; else 0 */
 	uint32_t conn; /* the receiver's own handle for the sender, from its HELLO; 0 in a first
 			   * HELLO */
 	uint32_t pn;   /* DATA: low 32 bits of the packet number on this path; else 0 */
@@ -93,13 +95,13 @@ struct bw_hello {
 	uint8_t name[BW_NAME_MAX]; /* host name of the sender, for messages to people */
 	uint32_t nonce;		   /* drawn by the sender for this address, to be echoed; 0: none */
 	uint32_t echo; /* nonce of the HELLO that came from the address this one goes to; 0: none */
-	uint8_t reserved[32]; /* 0 */
+	uint64_t cookie;      /* of the last CHALLENGE that came from there; 0: none */
+	uint8_t reserved[24]; /* 0 */
 };
 
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
 #define BW_FEATURE_STRIPE   0x2 /* takes the data of one pull by several paths at a time */
-#define BW_FEATURE_ECHO	    0x4 /* its HELLOs echo the nonce of those that they answer */
-#define BW_FEATURE_LONG	    0x8 /* takes eager messages of up to BW_LONG_LIMIT bytes */
+#define BW_FEATURE_LONG	    0x4 /* takes eager messages of up to BW_LONG_LIMIT bytes */
 
 /*
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first
@@ -208,6 +210,13 @@ struct bw_refuse {
 	uint64_t reserved2;
 };
 
+/* Body of CHALLENGE, which answers a HELLO from an address that nobody has answered from yet. */
+struct bw_challenge {
+	uint64_t cookie; /* to be said in HELLOs to this address from now on; never 0 */
+	uint32_t nonce;	 /* the HELLO's, as proof that it was seen */
+	uint32_t reserved0;
+};
+
 /* Body of DGRAM. */
 struct bw_dgram {
 	uint16_t dst_ep;
@@ -228,6 +237,7 @@ BW_ASSERT_LAYOUT(bw_part, 8);
 BW_ASSERT_LAYOUT(bw_part_msg, 56);
 BW_ASSERT_LAYOUT(bw_part_bulk, 24);
 BW_ASSERT_LAYOUT(bw_refuse, 64);
+BW_ASSERT_LAYOUT(bw_challenge, 16);
 BW_ASSERT_LAYOUT(bw_dgram, 16);
 _Static_assert(offsetof(struct bw_hdr, dst_engine) == 8, "BPF filters read this offset");
 _Static_assert(offsetof(struct bw_hdr, pn) == 20, "pn");

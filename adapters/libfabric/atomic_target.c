@@ -7,9 +7,9 @@
 #include "bwf.h"
 
 /* The target's side: carry it out on each segment, answer with the values before. */
-static int bwf_atomic_execute(struct bwf_ep *ep, const struct bwf_atomic_request *req,
-			      const struct bwf_segment *seg, const char *src, const char *cmp,
-			      char *old, size_t size)
+static int bwf_atomic_execute(struct bwf_ep *ep, bw_peer_no peer,
+			      const struct bwf_atomic_request *req, const struct bwf_segment *seg,
+			      const char *src, const char *cmp, char *old, size_t size)
 {
 	uint64_t access = req->op == FI_ATOMIC_READ ? FI_REMOTE_READ : FI_REMOTE_WRITE;
 	struct bwf_mr *mr = NULL;
@@ -21,8 +21,8 @@ static int bwf_atomic_execute(struct bwf_ep *ep, const struct bwf_atomic_request
 	for (int i = 0; i < req->segments; i++) {
 		if (seg[i].len > req->count)
 			return -FI_EINVAL;
-		dst[i] = bwf_mr_find(ep->dom, seg[i].key, seg[i].addr, seg[i].len * size, access,
-				     &mr);
+		dst[i] = bwf_mr_ask(ep, peer, seg[i].key, seg[i].addr, seg[i].len * size, access,
+				    &mr);
 		if (!dst[i])
 			return -FI_EACCES;
 		at += seg[i].len;
@@ -80,8 +80,8 @@ void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m)
 		}
 		if (compare)
 			memcpy(cmp, at, bytes);
-		status = bwf_atomic_execute(ep, &req, seg, reads ? NULL : src, compare ? cmp : NULL,
-					    fetch ? old : NULL, size);
+		status = bwf_atomic_execute(ep, m->peer, &req, seg, reads ? NULL : src,
+					    compare ? cmp : NULL, fetch ? old : NULL, size);
 	}
 	if (!status && (req.flags & BWF_WRITE_HAS_DATA) && ep->rx_cq)
 		bwf_cq_push(

@@ -31,6 +31,7 @@
 #include "codes.h"
 #include "lock.h"
 #include "match.h"
+#include "secret.h"
 
 #define BWF_OF(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -81,7 +82,7 @@ struct bwf_domain {
 	bool virt_addr;	   /* peers name memory by its address here, not by offset */
 	bool prov_key;	   /* keys are chosen here, not by the application */
 	struct bwf_lock mr_lock;
-	uint64_t mr_next_key;
+	struct bw_secret mr_secret; /* likewise: what keys are made of */
 	struct bwf_mr *mr[BWF_MR_BUCKETS];
 	struct bwf_lock ep_lock;
 	struct bwf_ep **eps; /* open endpoints */
@@ -266,7 +267,7 @@ struct bwf_op_pool {
 /* A call of libbeowire that found no room and is repeated. */
 struct bwf_todo {
 	struct bwf_todo *next;
-	enum { BWF_TODO_PULL, BWF_TODO_READ, BWF_TODO_SEND } kind;
+	enum { BWF_TODO_PULL, BWF_TODO_READ, BWF_TODO_SEND, BWF_TODO_REFUSE } kind;
 	uint32_t peer;
 	uint8_t code;	     /* SEND */
 	uint64_t tag, imm;   /* SEND; READ: key and offset */
@@ -276,6 +277,7 @@ struct bwf_todo {
 	unsigned flags;	       /* SEND */
 	bool owned;	       /* SEND: buf is freed after it */
 	bool charged;	       /* the peer asked for it, and accounts for it */
+	const char *why;       /* REFUSE */
 	struct bwf_done *done; /* or NULL */
 };
 
@@ -309,6 +311,7 @@ struct bwf_peer {
 	/* its messages without a receive, and bytes of those that pressure should have held back */
 	size_t unexpected;
 	uint64_t unexpected_bytes;
+	uint32_t guesses; /* keys that it named and nobody has, BWF_GUESSES_MAX at most */
 	bool refused;	  /* given up by us: nothing of it is taken any more */
 	int down;	  /* why it is gone: negative errno, 0 while it lives */
 	bool known;	  /* traffic happened or an address was resolved */

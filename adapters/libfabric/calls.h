@@ -38,6 +38,10 @@ extern struct fi_ops_mr bwf_mr_ops;
  * set when it is not NULL. */
 void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t n, uint64_t access,
 		  struct bwf_mr **mr);
+/* The same for a peer, which is given up once it has named BWF_GUESSES_MAX keys that nobody has.
+ * Locked; peers may move in their table. */
+void *bwf_mr_ask(struct bwf_ep *ep, bw_peer_no peer, uint64_t key, uint64_t addr, uint64_t n,
+		 uint64_t access, struct bwf_mr **mr);
 
 /* av.c */
 int bwf_av_open(struct fid_domain *fid, struct fi_av_attr *attr, struct fid_av **av, void *context);
@@ -261,6 +265,8 @@ void bwf_todo_read(struct bwf_ep *ep, bw_peer_no peer, uint64_t key, uint64_t of
 		   uint64_t len, struct bwf_done *done);
 void bwf_todo_send(struct bwf_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, void *buf,
 		   uint64_t len, struct bwf_done *done);
+/* Give a peer up soon, since it cannot be done now: as bwf_peer_refuse(). */
+void bwf_todo_refuse(struct bwf_ep *ep, bw_peer_no peer, const char *why);
 void bwf_todo_retry(struct bwf_ep *ep);
 void bwf_todo_fail_peer(struct bwf_ep *ep, bw_peer_no peer, int status);
 void bwf_todo_free_all(struct bwf_ep *ep);

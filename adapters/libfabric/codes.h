@@ -41,6 +41,8 @@ struct bwf_segment {
  * for it, since it does not take them, is given up. */
 #define BWF_REQUESTS_MAX 16384
 #define BWF_ANSWERS_MAX	 (8U << 20)
+/* Keys of memory that one initiator may name although nobody has them; then it is given up. */
+#define BWF_GUESSES_MAX 64
 /* Larger numbers are no errors of anybody's: an answer with one means EIO. */
 #define BWF_ERRNO_MAX 4095
 

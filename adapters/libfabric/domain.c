@@ -115,7 +115,6 @@ int bwf_domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 	dom->fabric = BWF_OF(fid, struct bwf_fabric, fid);
 	dom->virt_addr = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR);
 	dom->prov_key = mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY);
-	dom->mr_next_key = 1;
 	atomic_fetch_add(&dom->fabric->refs, 1);
 	*out = &dom->fid;
 	return 0;

@@ -89,13 +89,14 @@ static bool bwf_info_fits_ep(const struct fi_ep_attr *h)
 	       h->tx_ctx_cnt <= 1 && h->rx_ctx_cnt <= 1 && !h->auth_key_size;
 }
 
-/* The memory registration mode for what the application can cope with; negative: none. */
+/* The memory registration mode for what the application can cope with; negative: none. Keys are
+ * chosen here, at random, if it can take them. */
 static int bwf_info_mr_mode(uint32_t version, int asked)
 {
 	if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE)
 		return asked;
 	if (FI_VERSION_GE(version, FI_VERSION(1, 5)))
-		return 0;
+		return asked & FI_MR_PROV_KEY;
 	return asked == FI_MR_UNSPEC ? (int)FI_MR_SCALABLE : -1;
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * Memory regions: a table from key to memory with its access rights. Nothing is pinned and nothing
- * is known to hardware; a region only says what peers may touch, and how they name it.
+ * is known to hardware; a region only says what peers may touch, and how they name it. Programs
+ * hand keys over in messages of their own, so that nobody here knows who was given one: a key that
+ * is chosen here cannot be guessed, and who names keys that nobody has is given up.
  */
 #include "bwf.h"
 
@@ -46,6 +48,30 @@ void *bwf_mr_find(struct bwf_domain *dom, uint64_t key, uint64_t addr, uint64_t 
 			*out = mr;
 	}
 	bwf_lock_drop(&dom->mr_lock);
+	return p;
+}
+
+static bool bwf_mr_known(struct bwf_domain *dom, uint64_t key)
+{
+	bool known;
+
+	bwf_lock_take(&dom->mr_lock);
+	known = bwf_mr_lookup(dom, key) != NULL;
+	bwf_lock_drop(&dom->mr_lock);
+	return known;
+}
+
+void *bwf_mr_ask(struct bwf_ep *ep, bw_peer_no number, uint64_t key, uint64_t addr, uint64_t n,
+		 uint64_t access, struct bwf_mr **out)
+{
+	struct bwf_peer *peer = bwf_peer_get(ep, number);
+	void *p;
+
+	if (!peer || peer->refused || peer->guesses >= BWF_GUESSES_MAX)
+		return NULL;
+	p = bwf_mr_find(ep->dom, key, addr, n, access, out);
+	if (!p && !bwf_mr_known(ep->dom, key) && ++peer->guesses == BWF_GUESSES_MAX)
+		bwf_todo_refuse(ep, number, "names memory by keys that nobody has");
 	return p;
 }
 
@@ -141,6 +167,17 @@ static int bwf_mr_control(struct fid *fid, int command, void *arg)
 
 static struct fi_ops bwf_mr_fid_ops = BWF_FID_OPS(bwf_mr_close, bwf_mr_bind, bwf_mr_control);
 
+/* A key that is not in use, nor one that programs take for none. Called with mr_lock. */
+static uint64_t bwf_mr_draw_key(struct bwf_domain *dom)
+{
+	uint64_t key;
+
+	do
+		key = bw_secret_draw(&dom->mr_secret);
+	while (!key || key == FI_KEY_NOTAVAIL || bwf_mr_lookup(dom, key));
+	return key;
+}
+
 /* Give the region its key and put it into the table. */
 static int bwf_mr_insert(struct bwf_domain *dom, struct bwf_mr *mr, uint64_t requested_key)
 {
@@ -148,7 +185,7 @@ static int bwf_mr_insert(struct bwf_domain *dom, struct bwf_mr *mr, uint64_t req
 	int ret = 0;
 
 	bwf_lock_take(&dom->mr_lock);
-	mr->fid.key = dom->prov_key ? dom->mr_next_key++ : requested_key;
+	mr->fid.key = dom->prov_key ? bwf_mr_draw_key(dom) : requested_key;
 	bucket = bwf_mr_bucket(dom, mr->fid.key);
 	if (bwf_mr_lookup(dom, mr->fid.key)) {
 		ret = -FI_ENOKEY;

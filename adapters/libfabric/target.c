@@ -13,7 +13,7 @@ static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int stat
 void *bwf_target_region(void *arg, bw_peer_no peer, uint64_t key, uint64_t off, uint64_t n)
 {
 	struct bwf_ep *ep = arg;
-	void *p = bwf_mr_find(ep->dom, key, off, n, FI_REMOTE_READ, NULL);
+	void *p = bwf_mr_ask(ep, peer, key, off, n, FI_REMOTE_READ, NULL);
 
 	if (p && ep->cntr[BWF_CNTR_REMOTE_READ])
 		bwf_cntr_count(ep->cntr[BWF_CNTR_REMOTE_READ], 0);
@@ -58,10 +58,16 @@ static const char *bwf_target_parse(const struct bw_message *m, struct bwf_incom
 static void bwf_target_locate(struct bwf_ep *ep, struct bwf_incoming *in)
 {
 	for (uint32_t i = 0; i < in->n && !in->status; i++) {
-		in->to[i].iov_len = in->seg[i].len;
-		in->to[i].iov_base = bwf_mr_find(ep->dom, in->seg[i].key, in->seg[i].addr,
-						 in->seg[i].len, FI_REMOTE_WRITE, &in->mr[i]);
-		if (in->seg[i].len && !in->to[i].iov_base)
+		const struct bwf_segment *s = &in->seg[i];
+
+		in->to[i].iov_len = s->len;
+		if (!s->len) { /* it says nothing of the key: the answer is the same for any */
+			bwf_mr_find(ep->dom, s->key, s->addr, 0, FI_REMOTE_WRITE, &in->mr[i]);
+			continue;
+		}
+		in->to[i].iov_base = bwf_mr_ask(ep, in->peer, s->key, s->addr, s->len,
+						FI_REMOTE_WRITE, &in->mr[i]);
+		if (!in->to[i].iov_base)
 			in->status = -FI_EACCES;
 	}
 	if (!in->status && (in->flags & BWF_WRITE_HAS_DATA) && bwf_cq_overfull(ep->rx_cq))

@@ -19,6 +19,9 @@ static int bwf_todo_try(struct bwf_ep *ep, const struct bwf_todo *t)
 	switch (t->kind) {
 	case BWF_TODO_PULL:
 		return bw_pull(ep->bw, t->peer, &t->rndv, t->buf, t->len, t->done);
+	case BWF_TODO_REFUSE:
+		bwf_peer_refuse(ep, t->peer, t->why);
+		return 0;
 	case BWF_TODO_READ:
 		return bw_read(ep->bw, t->peer, t->tag, t->imm, t->buf, t->len, t->done);
 	default:
@@ -56,6 +59,11 @@ static void bwf_todo_keep(struct bwf_ep *ep, const struct bwf_todo *t)
 		ep->peer[t->peer].kept++;
 		ep->peer[t->peer].kept_bytes += t->len;
 	}
+}
+
+void bwf_todo_refuse(struct bwf_ep *ep, bw_peer_no peer, const char *why)
+{
+	bwf_todo_keep(ep, &(struct bwf_todo){.kind = BWF_TODO_REFUSE, .peer = peer, .why = why});
 }
 
 /* Call, or keep for later. */

@@ -110,8 +110,8 @@ struct beowire_server_claim {
 };
 
 struct beowire_server_turn {
-	__s64 timeout_ns __attribute__((
-		aligned(8))); /* longest wait for something in; 0: none; negative: no limit */
+	/* Longest wait for something in; 0: none; negative: no limit. */
+	__s64 timeout_ns __attribute__((aligned(8)));
 };
 
 /*

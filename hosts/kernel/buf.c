@@ -26,7 +26,7 @@ struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
 
 struct bwk_buf *bwk_buf_new_pages(u8 kind, u64 len, u32 npages)
 {
-	struct bwk_buf *b = bwk_buf_new(kind, len, 0, GFP_KERNEL);
+	struct bwk_buf *b = bwk_buf_new(kind, len, 0, GFP_KERNEL_ACCOUNT);
 
 	if (!b)
 		return NULL;
@@ -38,72 +38,77 @@ struct bwk_buf *bwk_buf_new_pages(u8 kind, u64 len, u32 npages)
 	return b;
 }
 
-struct bwk_buf *bwk_buf_room(size_t len)
+int bwk_buf_pay(struct bwk_buf *b, struct bwk_account *account, u64 bytes)
 {
-	return bwk_buf_new(BWK_BUF_IN, len, len, GFP_KERNEL);
-}
+	bool paid = b->kind == BWK_BUF_PIECE_OF ? bwk_account_take(account, (u32)bytes)
+						: bwk_account_charge(account, bytes);
 
-/* The same of any length. */
-static struct bwk_buf *bwk_buf_space(size_t len)
-{
-	u32 npages = DIV_ROUND_UP(len, PAGE_SIZE);
-	struct bwk_buf *b;
-
-	if (len <= BWK_BUF_FLAT)
-		return bwk_buf_room(len);
-	b = bwk_buf_new_pages(BWK_BUF_PAGES, len, npages);
-	for (; b && b->npages < npages; b->npages++) {
-		b->pages[b->npages] = alloc_page(GFP_KERNEL_ACCOUNT);
-		if (!b->pages[b->npages]) {
-			bwk_buf_free(b);
-			return NULL;
-		}
-	}
-	return b;
-}
-
-/* What a buffer of this length is charged. */
-static u64 bwk_buf_price(u64 len)
-{
-	return len + sizeof(struct bwk_buf);
-}
-
-struct bwk_buf *bwk_buf_held(struct bwk_user *user, size_t len)
-{
-	struct bwk_buf *b;
-
-	if (user && !bwk_user_charge(user, bwk_buf_price(len)))
-		return ERR_PTR(-ENOBUFS); /* before there is anything to be given back */
-	b = bwk_buf_space(len);
-	if (b) {
-		b->payer = user;
-		b->paid = bwk_buf_price(len);
-	} else if (user) {
-		bwk_user_uncharge(user, bwk_buf_price(len));
-	}
-	return b ? b : ERR_PTR(-ENOMEM);
-}
-
-noinline int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user)
-{
-	if (b->payer || b->kind == BWK_BUF_USER)
-		return 0;
-	if (!bwk_user_charge(user, bwk_buf_price(b->len)))
+	if (!paid)
 		return -ENOBUFS;
-	b->payer = user;
-	b->paid = bwk_buf_price(b->len);
+	/* What frames refer to may outlive everybody else. */
+	b->payer = b->kind == BWK_BUF_USER ? bwk_account_hold(account) : account;
+	b->paid = bytes;
 	return 0;
 }
 
 static void bwk_buf_unpay(struct bwk_buf *b)
 {
-	if (unlikely(b->payer))
-		bwk_user_uncharge(b->payer, b->paid);
+	if (!b->payer)
+		return;
+	if (b->kind == BWK_BUF_PIECE_OF)
+		bwk_account_give(b->payer, (u32)b->paid);
+	else
+		bwk_account_uncharge(b->payer, b->paid);
+	if (b->kind == BWK_BUF_USER)
+		bwk_account_put(b->payer);
 	b->payer = NULL;
 }
 
-/* A piece of the task's own fragment, as TCP takes it: mostly without a look at the page allocator.
- * NULL: take pages. */
+/* A buffer whose bytes lie within. NULL. */
+static struct bwk_buf *bwk_buf_room(struct bwk_account *account, size_t len, size_t room)
+{
+	struct bwk_buf *b = bwk_buf_new(BWK_BUF_IN, len, room, GFP_KERNEL_ACCOUNT);
+
+	if (b && !bwk_buf_pay(b, account, room + sizeof(*b)))
+		return b;
+	kfree(b);
+	return b ? ERR_PTR(-ENOBUFS) : ERR_PTR(-ENOMEM);
+}
+
+static struct bwk_buf *bwk_buf_space(struct bwk_account *account, size_t len)
+{
+	u32 npages = DIV_ROUND_UP(len, PAGE_SIZE);
+	struct bwk_buf *b = bwk_buf_new_pages(BWK_BUF_PAGES, len, npages);
+	u64 price = (u64)npages * (PAGE_SIZE + sizeof(*b->pages)) + sizeof(*b);
+
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	if (bwk_buf_pay(b, account, price)) { /* before there is anything to be given back */
+		bwk_buf_free_now(b);
+		return ERR_PTR(-ENOBUFS);
+	}
+	for (; b->npages < npages; b->npages++) {
+		b->pages[b->npages] = alloc_page(GFP_KERNEL_ACCOUNT);
+		if (!b->pages[b->npages]) {
+			bwk_buf_free_now(b);
+			return ERR_PTR(-ENOMEM);
+		}
+	}
+	return b;
+}
+
+struct bwk_buf *bwk_buf_empty(void)
+{
+	return bwk_buf_new(BWK_BUF_IN, 0, 0, GFP_KERNEL_ACCOUNT);
+}
+
+struct bwk_buf *bwk_buf_held(struct bwk_account *account, size_t len)
+{
+	return len <= BWK_BUF_FLAT ? bwk_buf_room(account, len, len) : bwk_buf_space(account, len);
+}
+
+/* A piece of the task's own fragment, as TCP takes it: mostly without a look at the page allocator,
+ * and without a charge to anybody. NULL: take pages. */
 static struct bwk_buf *bwk_buf_piece(size_t len)
 {
 	struct page_frag *frag = &current->task_frag;
@@ -128,10 +133,10 @@ static struct bwk_buf *bwk_buf_piece(size_t len)
 	return b;
 }
 
-static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct bwk_user *user,
+static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct bwk_account *account,
 					  struct iov_iter *from)
 {
-	int error = user ? bwk_buf_pay(b, user) : 0;
+	int error = bwk_buf_pay(b, account, b->len + sizeof(*b) + b->npages * sizeof(*b->pages));
 
 	if (!error && copy_page_from_iter(b->pages[0], b->first, b->len, from) != b->len)
 		error = -EFAULT;
@@ -141,7 +146,9 @@ static struct bwk_buf *bwk_buf_copy_piece(struct bwk_buf *b, struct bwk_user *us
 	return ERR_PTR(error);
 }
 
-static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, size_t len)
+/* One that is charged stays charged as long as it is there, in the list or under way. */
+static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, struct bwk_account *account,
+				       size_t len)
 {
 	struct llist_node *node = NULL;
 	struct bwk_buf *b;
@@ -158,10 +165,11 @@ static struct bwk_buf *bwk_spares_take(struct bwk_spares *spares, size_t len)
 		b->kind = BWK_BUF_IN;
 		b->len = len;
 	} else {
-		b = bwk_buf_new(BWK_BUF_IN, len, BWK_BUF_SMALL, GFP_KERNEL);
+		b = bwk_buf_room(account, len, BWK_BUF_SMALL);
+		if (IS_ERR(b))
+			return b;
 	}
-	if (b)
-		b->small = true;
+	b->small = true;
 	return b;
 }
 
@@ -169,7 +177,6 @@ bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b)
 {
 	if (!b->small || b->end_of || atomic_read(&spares->count) >= BWK_SPARES)
 		return false;
-	bwk_buf_unpay(b);
 	atomic_inc(&spares->count);
 	llist_add(&b->later, &spares->list);
 	return true;
@@ -185,13 +192,13 @@ void bwk_spares_free(struct bwk_spares *spares)
 
 /* The length is within the buffer's room, whose type says it: the slab allocator need not be asked
  * (hardened user copies), which would cost more than the copy. */
-static struct bwk_buf *bwk_buf_copy_small(struct bwk_spares *spares, struct iov_iter *from,
-					  size_t len)
+static struct bwk_buf *bwk_buf_copy_small(struct bwk_spares *spares, struct bwk_account *account,
+					  struct iov_iter *from, size_t len)
 {
-	struct bwk_buf *b = bwk_spares_take(spares, len);
+	struct bwk_buf *b = bwk_spares_take(spares, account, len);
 
-	if (!b)
-		return ERR_PTR(-ENOMEM);
+	if (IS_ERR(b))
+		return b;
 	if (_copy_from_iter(b->flat, len, from) == len)
 		return b;
 	bwk_buf_free_now(b);
@@ -199,8 +206,8 @@ static struct bwk_buf *bwk_buf_copy_small(struct bwk_spares *spares, struct iov_
 }
 
 /* Apart, so that the common case stays short. */
-static noinline struct bwk_buf *bwk_buf_copy_long(struct bwk_user *user, struct iov_iter *from,
-						  size_t len)
+static noinline struct bwk_buf *bwk_buf_copy_long(struct bwk_account *account,
+						  struct iov_iter *from, size_t len)
 {
 	struct bwk_buf *b;
 	size_t done = 0, n;
@@ -208,8 +215,8 @@ static noinline struct bwk_buf *bwk_buf_copy_long(struct bwk_user *user, struct 
 
 	b = len > BWK_BUF_FLAT ? bwk_buf_piece(len) : NULL;
 	if (b)
-		return bwk_buf_copy_piece(b, user, from);
-	b = bwk_buf_held(len > BWK_BUF_FLAT ? user : NULL, len);
+		return bwk_buf_copy_piece(b, account, from);
+	b = bwk_buf_held(account, len);
 	if (IS_ERR(b))
 		return b;
 	if (b->kind == BWK_BUF_IN)
@@ -224,12 +231,12 @@ static noinline struct bwk_buf *bwk_buf_copy_long(struct bwk_user *user, struct 
 	return ERR_PTR(-EFAULT);
 }
 
-struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_account *account,
 			     struct iov_iter *from, size_t len)
 {
 	if (spares && len <= BWK_BUF_SMALL)
-		return bwk_buf_copy_small(spares, from, len);
-	return bwk_buf_copy_long(user, from, len);
+		return bwk_buf_copy_small(spares, account, from, len);
+	return bwk_buf_copy_long(account, from, len);
 }
 
 void bwk_buf_put_pages(struct bwk_buf *b)
@@ -247,7 +254,7 @@ static LLIST_HEAD(bwk_buf_later);
 void bwk_buf_put_off(struct bwk_buf *b)
 {
 	if (b->payer)
-		bwk_user_hold(b->payer); /* whose last port may be gone until then */
+		bwk_account_hold(b->payer); /* whose last port may be gone until then */
 	llist_add(&b->later, &bwk_buf_later);
 	schedule_work(&bwk_buf_work);
 }
@@ -291,14 +298,14 @@ static void bwk_buf_work_run(struct work_struct *work)
 	struct bwk_buf *b, *next;
 
 	llist_for_each_entry_safe(b, next, list, later) {
-		struct bwk_user *user = b->payer;
+		struct bwk_account *payer = b->payer;
 
 		if (b->back)
 			bwk_port_back(b->back, b);
 		else
 			bwk_buf_free_now(b);
-		if (user)
-			bwk_user_put(user);
+		if (payer)
+			bwk_account_put(payer);
 	}
 }
 

@@ -12,8 +12,8 @@
 #include <linux/skbuff.h>
 #include <linux/uio.h>
 
+#include "account.h"
 #include "protocol.h"
-#include "user.h"
 
 #define BWK_BUF_FLAT  1024 /* bytes; longer ones lie in pages, which frames can refer to */
 #define BWK_BUF_SMALL 256  /* bytes; shorter ones are kept by their socket for its next send */
@@ -44,7 +44,8 @@ enum bwk_buf_use {
 
 struct bwk_buf {
 	struct hlist_node held; /* in port.bufs while the engine has it */
-	struct list_head ended; /* in sock.done, perhaps, afterwards */
+	struct list_head ended; /* in sock.done, perhaps, afterwards; in port.arriving, as long as a
+				 * part is missing or those before it are */
 	u8 kind;		/* enum bwk_buf_kind */
 	u8 use;			/* enum bwk_buf_use */
 	bool notify;		/* its end is an event for the program */
@@ -58,12 +59,13 @@ struct bwk_buf {
 	u64 len, got;
 	u64 cookie;		 /* the program's */
 	u64 key;		 /* EXPOSED: of the region; PULL: its number */
+	u64 moved;		 /* of what arrives: when its last part came */
 	struct bwk_peer *end_of; /* the END of a connection, or what is still to be fetched of
 				  * one that is closed: with whom, a reference */
 	void *owner;		 /* its socket; NULL once that is closed */
-	/* From here on 0 in small buffers, all the time but `paid`. */
-	struct bwk_user *payer; /* who is charged for it; NULL: nobody */
-	u64 paid;		/* bytes */
+	/* From here on the same in small buffers, all the time. */
+	struct bwk_account *payer; /* who is charged for it; NULL: nobody */
+	u64 paid;		   /* bytes */
 	u32 first;  /* offset of its first byte in the first page, if that is where all follow */
 	u32 npages; /* of `pages` */
 	u32 charge; /* pages that its user is charged for locked memory */
@@ -103,14 +105,11 @@ struct bwk_spares {
 	atomic_t count;
 };
 
-/* A copy of the next `len` bytes, in a spare buffer where that will do (`spares` may be NULL); one
- * that is longer than BWK_BUF_FLAT is charged to `user`, who may be NULL. Sleeps. ERR_PTR(-ENOMEM,
- * -EFAULT, or -ENOBUFS: the user holds too much). */
-struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_user *user,
+/* A copy of the next `len` bytes, in a spare buffer where that will do (`spares` may be NULL). As
+ * all buffers that programs cause it is charged to their account. Sleeps. ERR_PTR(-ENOMEM, -EFAULT,
+ * or -ENOBUFS: the user holds too much). */
+struct bwk_buf *bwk_buf_copy(struct bwk_spares *spares, struct bwk_account *account,
 			     struct iov_iter *from, size_t len);
-/* Charge a buffer that may stay for long; nothing if it is charged already, or the program's own
- * pages. 0 or -ENOBUFS. */
-int bwk_buf_pay(struct bwk_buf *b, struct bwk_user *user);
 /* Keep a buffer that has ended; false: it is not such a one, or there are enough. Any context. */
 bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b);
 void bwk_spares_free(struct bwk_spares *spares);
@@ -124,16 +123,14 @@ enum bwk_pin {
 
 /* The memory behind the next `len` bytes itself, pinned until bwk_buf_free(), scattered or not.
  * Sleeps. ERR_PTR(-EDQUOT): the user's RLIMIT_MEMLOCK is reached; -EAGAIN: this memory cannot be
- * pinned, or lies in too many small pieces; both: copy it. */
-struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how);
-/* Room for `len` bytes, at most BWK_BUF_FLAT, that nobody is charged for. Sleeps. NULL without
- * memory. */
-struct bwk_buf *bwk_buf_room(size_t len);
-/* Room for any number of bytes to be filled by a pull, to be copied out of later; the user is
- * charged. Sleeps. ERR_PTR(-ENOMEM, -ENOBUFS). */
-struct bwk_buf *bwk_buf_held(struct bwk_user *user, size_t len);
-/* For a message of `len` bytes that arrives in pieces; NULL without memory. Any context. */
-struct bwk_buf *bwk_buf_arriving(u64 len);
+ * pinned, or lies in too many small pieces; both: copy it. Charged is what describes it. */
+struct bwk_buf *bwk_buf_pin(struct bwk_account *account, struct iov_iter *from, size_t len,
+			    enum bwk_pin how);
+/* One without bytes, charged to nobody: there is one for a socket at most. Sleeps. NULL. */
+struct bwk_buf *bwk_buf_empty(void);
+/* Room for any number of bytes, such as are to be filled by a pull and copied out of later. Sleeps.
+ * ERR_PTR(-ENOMEM, -ENOBUFS). */
+struct bwk_buf *bwk_buf_held(struct bwk_account *account, size_t len);
 /* Any context. Pages that were written to are let go a little later, by a work queue; those that
  * frames still refer to, with the last frame. */
 void bwk_buf_free(struct bwk_buf *b);
@@ -152,9 +149,11 @@ bool bwk_buf_over(struct bwk_buf *b, struct bwk_port *port);
 int bwk_buf_attach(struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb);
 void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n);
 u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
-/* The frame itself becomes the next n bytes at `off` of what arrives, if nothing but them follows
- * its first `at` bytes and nobody else refers to it; true: the buffer has a reference to it. */
-bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n);
+/* Could the frame itself become the next n bytes at `off` of what arrives: nothing but them follows
+ * its first `at` bytes, nobody else refers to it, and it does not hold much more memory than it
+ * brings bytes? CHAIN: it does, and the buffer has a reference to it. */
+bool bwk_buf_chains(const struct bwk_buf *b, u64 off, const struct sk_buff *skb, u32 at, u32 n);
+void bwk_buf_chain(struct bwk_buf *b, struct sk_buff *skb, u32 at, u32 n);
 /* Copy n bytes from `at` of the socket buffer to `off`; their CRC32C into *crc if it is wanted. b
  * may be NULL: only the CRC. */
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);
@@ -172,6 +171,8 @@ int bwk_buf_to_iter(const struct bwk_buf *b, u64 off, size_t n, struct iov_iter 
 struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp);
 /* One with room for so many entries of `pages`, of which there are none yet. Sleeps. NULL. */
 struct bwk_buf *bwk_buf_new_pages(u8 kind, u64 len, u32 npages);
+/* Charge so many bytes for a buffer that is not charged yet. 0 or -ENOBUFS. */
+int bwk_buf_pay(struct bwk_buf *b, struct bwk_account *account, u64 bytes);
 void bwk_buf_put_pages(struct bwk_buf *b);
 /* The work queue goes on with it: bwk_buf_free_now(), or bwk_port_back(). Any context. */
 void bwk_buf_put_off(struct bwk_buf *b);

@@ -2,25 +2,25 @@
 /* What arrives in pieces: the frames while they come in order, else one socket buffer. */
 #include "buf.h"
 
-/* Memory that the frames of a chain may take, in bytes and per byte of the message: four times is
- * more than any driver's frames of full size take, and a sender of tiny ones gets no more. */
+/* Memory that the frames of a chain may take, per byte that they have brought: four times is more
+ * than any driver's frames of full size take, and a sender of tiny ones gets no more. */
 #define BWK_CHAIN_TIMES 4
-#define BWK_CHAIN_MORE	16384
 
-struct bwk_buf *bwk_buf_arriving(u64 len)
+#define BWK_CHAIN_LINEAR 2048 /* bytes; longer copies lie in pages */
+
+bool bwk_buf_chains(const struct bwk_buf *b, u64 off, const struct sk_buff *skb, u32 at, u32 n)
 {
-	return bwk_buf_new(BWK_BUF_CHAIN, len, 0, GFP_ATOMIC);
+	u64 before = b->skb ? b->skb->truesize : 0;
+
+	return b->kind == BWK_BUF_CHAIN && off == b->got && skb->len == at + n &&
+	       !skb_cloned(skb) && !skb_has_frag_list(skb) && at <= skb_headlen(skb) &&
+	       before + skb->truesize <= BWK_CHAIN_TIMES * (b->got + n);
 }
 
-bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n)
+void bwk_buf_chain(struct bwk_buf *b, struct sk_buff *skb, u32 at, u32 n)
 {
 	struct sk_buff *head = b->skb;
 
-	if (b->kind != BWK_BUF_CHAIN || off != b->got || skb->len != at + n || skb_cloned(skb) ||
-	    skb_has_frag_list(skb) || at > skb_headlen(skb))
-		return false;
-	if (head && head->truesize + skb->truesize > BWK_CHAIN_TIMES * b->len + BWK_CHAIN_MORE)
-		return false;
 	skb_get(skb);
 	skb_orphan(skb);
 	__skb_pull(skb, at);
@@ -38,7 +38,6 @@ bool bwk_buf_chain(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 
 		head->truesize += skb->truesize;
 	}
 	b->got += n;
-	return true;
 }
 
 /* The bytes of `from` at the beginning of `to`. */
@@ -61,12 +60,16 @@ static int bwk_buf_take_over(struct sk_buff *to, struct sk_buff *from)
 int bwk_buf_unchain(struct bwk_buf *b)
 {
 	struct sk_buff *chain = b->skb, *skb;
+	u32 linear = b->len <= BWK_CHAIN_LINEAR ? b->len : 0;
 	int error;
 
-	skb = alloc_skb_with_frags(0, b->len, PAGE_ALLOC_COSTLY_ORDER, &error, GFP_ATOMIC);
+	skb = alloc_skb_with_frags(linear, b->len - linear, PAGE_ALLOC_COSTLY_ORDER, &error,
+				   GFP_ATOMIC);
 	if (!skb)
 		return -ENOMEM;
-	skb->len = skb->data_len = b->len;
+	skb_put(skb, linear);
+	skb->data_len = b->len - linear;
+	skb->len = b->len;
 	error = chain ? bwk_buf_take_over(skb, chain) : 0;
 	if (error) {
 		kfree_skb(skb);

@@ -223,7 +223,14 @@ static struct bwk_buf *bwk_buf_new_user(size_t len, u32 nparts, u32 npages, enum
 	return NULL;
 }
 
-struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how)
+/* Bytes of what describes it. */
+static u64 bwk_buf_description(const struct bwk_buf *b, u32 npages)
+{
+	return sizeof(*b) + (u64)npages * sizeof(*b->pages) + (u64)b->nparts * sizeof(*b->parts);
+}
+
+struct bwk_buf *bwk_buf_pin(struct bwk_account *account, struct iov_iter *from, size_t len,
+			    enum bwk_pin how)
 {
 	struct bwk_pieces pieces = {.at = *from, .left = len};
 	u32 nparts, npages;
@@ -237,6 +244,10 @@ struct bwk_buf *bwk_buf_pin(struct iov_iter *from, size_t len, enum bwk_pin how)
 	b = bwk_buf_new_user(len, nparts, npages, how);
 	if (!b)
 		return ERR_PTR(-ENOMEM);
+	if (bwk_buf_pay(b, account, bwk_buf_description(b, npages))) {
+		bwk_buf_free(b);
+		return ERR_PTR(-ENOBUFS);
+	}
 	if (!bwk_buf_charge(b, npages)) {
 		bwk_buf_free(b);
 		return ERR_PTR(-EDQUOT);

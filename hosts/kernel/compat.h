@@ -11,6 +11,7 @@
 #include <linux/uio.h>
 #include <linux/version.h>
 #include <net/net_namespace.h>
+#include <net/sock.h>
 
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
 #include <linux/hex.h>
@@ -105,6 +106,18 @@ static inline bool bwk_frags_readable(const struct sk_buff *skb)
 #else
 #define bwk_frags_readable skb_frags_readable
 #endif
+
+/* The control group that a socket's memory is charged to; NULL: none. */
+static inline struct mem_cgroup *bwk_sk_memcg(const struct sock *sk)
+{
+#ifndef CONFIG_MEMCG
+	return NULL;
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(6, 18, 0)
+	return sk->sk_memcg;
+#else
+	return mem_cgroup_from_sk(sk);
+#endif
+}
 
 /* The first piece of the user's memory that an iterator stands for. */
 static inline struct iovec bwk_iter_first(const struct iov_iter *iter)

@@ -66,7 +66,10 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	if (!sk)
 		return NULL;
 	sock_init_data(NULL, sk);
-	bwk_sock_begin(bs, listener->protocol);
+	if (!bwk_sock_begin(bs, listener->protocol, bwk_account_hold(listener->account))) {
+		sock_put(sk);
+		return NULL;
+	}
 	sk->sk_family = listener->sk.sk_family;
 	sk->sk_type = listener->sk.sk_type;
 	sk->sk_uid = listener->sk.sk_uid;
@@ -77,7 +80,6 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	bs->copy_max = listener->copy_max;
 	bs->eager_max = listener->eager_max;
 	bs->port = listener->port;
-	bs->user = bwk_user_hold(listener->user);
 	bwk_port_join(bs->port);
 	refcount_inc(&peer->refs);
 	bs->peer = peer;

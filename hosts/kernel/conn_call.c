@@ -199,7 +199,7 @@ static int bwk_conn_connect(struct socket *sock, bwk_sockaddr *addr, int len, in
 static int bwk_conn_end(struct bwk_sock *bs, bool reset)
 {
 	struct bwk_port *port = bs->port;
-	struct bwk_buf *b = bwk_buf_room(0);
+	struct bwk_buf *b = bwk_buf_empty();
 	bool said = false;
 	int error;
 

@@ -45,9 +45,9 @@ static int bwk_conn_unsent(struct sock *sk, int error, int flags)
 }
 
 /* Bytes of a stream that make one message: as many as may be copied at once. */
-static size_t bwk_conn_chunk(const struct bwk_sock *bs, bool nonblock)
+static size_t bwk_conn_chunk(const struct bwk_sock *bs, bool copied)
 {
-	if (nonblock)
+	if (copied)
 		return min_t(size_t, bs->eager_max + 1, READ_ONCE(bs->sk.sk_sndbuf));
 	return min_t(size_t, BWK_CONN_CHUNK, bs->port->node->set.memory_max);
 }
@@ -74,10 +74,12 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	s.peer = bs->peer; /* it stays: conn.c */
 	s.info.code = BW_CONN_DATA;
 	s.more |= (m->msg_flags & MSG_MORE) != 0;
+	/* Of a message that its receiver has read a part of nothing can be taken back. */
+	s.copied = stream && s.timeout != MAX_SCHEDULE_TIMEOUT;
 	do {
 		n = len - done;
 		if (stream)
-			n = min_t(size_t, n, bwk_conn_chunk(bs, s.nonblock));
+			n = min_t(size_t, n, bwk_conn_chunk(bs, s.nonblock || s.copied));
 		error = bwk_send(bs, bs->port, &m->msg_iter, n, &s);
 		if (!error)
 			done += n;

@@ -49,13 +49,13 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 	struct bwk_buf *b = ERR_PTR(-EAGAIN);
 
 	if (len > bs->copy_max)
-		b = bwk_buf_pin(to, len, BWK_PIN_WRITE);
+		b = bwk_buf_pin(bs->account, to, len, BWK_PIN_WRITE);
 	if (b == ERR_PTR(-EDQUOT))
 		bs->port->memlock_limited++;
 	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) {
 		if (fault_in_iov_iter_writeable(to, len))
 			return ERR_PTR(-EFAULT); /* before its sender gives the bytes away */
-		return bwk_buf_held(bs->user, len);
+		return bwk_buf_held(bs->account, len);
 	}
 	return b;
 }
@@ -159,7 +159,7 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 		return -ENOBUFS;
 	if (test_and_set_bit(0, &bs->ahead))
 		return -EAGAIN; /* one at a time */
-	b = bwk_buf_held(bs->user, cb->len);
+	b = bwk_buf_held(bs->account, cb->len);
 	error = PTR_ERR_OR_ZERO(b);
 	if (!error) {
 		b->owner = bs;

@@ -6,7 +6,9 @@
 #include <linux/etherdevice.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
+#include <linux/siphash.h>
 
+#include "arrive.h"
 #include "crc.h"
 #include "port.h"
 
@@ -47,8 +49,11 @@ static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 
 
 	if (bwk_host_keeps(b, at)) {
 		error = check ? bwk_host_check(f, at, n, crc) : 0;
-		if (error || bwk_buf_chain(b, off, f->cookie, at, n))
+		if (error)
 			return error;
+		bwk_arrive_moved(port, b);
+		if (bwk_arrive_chain(port, b, off, f->cookie, at, n))
+			return 0;
 		check = false;
 	}
 	error = bwk_buf_place(b, off, f->cookie, at, n, check ? &found : NULL);
@@ -57,6 +62,8 @@ static noinline int bwk_host_fill(struct bwk_port *port, struct bwk_buf *b, u64 
 	if (!error) {
 		if (b->kind == BWK_BUF_USER)
 			port->pinned += n;
+		if (b->kind == BWK_BUF_SKB)
+			bwk_arrive_moved(port, b);
 		port->copied_rx += n;
 	}
 	return error;
@@ -70,13 +77,19 @@ static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame
 	return check ? bwk_host_check(f, at, n, crc) : 0;
 }
 
-static u64 bwk_host_buf_get(void *host, u64 n)
+static u64 bwk_host_buf_get(void *host, u32 peer, u64 n)
 {
-	return bwk_buf_cookie(bwk_buf_arriving(n));
+	return bwk_arrive_begin(host, peer, n, false);
+}
+
+static u64 bwk_host_buf_for(void *host, const struct bw_event *ev)
+{
+	return bwk_arrive_begin(host, ev->peer, ev->len, true);
 }
 
 static void bwk_host_buf_put(void *host, u64 buf)
 {
+	bwk_arrive_end(host, bwk_buf_of(buf));
 	bwk_buf_free(bwk_buf_of(buf));
 }
 
@@ -96,6 +109,8 @@ static void bwk_host_message(void *host, const struct bw_event *ev)
 	struct bwk_buf *b = bwk_buf_of(ev->buf);
 
 	port->copied_rx += ev->len; /* as it will be, out of the queue */
+	if (b)
+		bwk_arrive_end(port, b); /* who takes it is charged anew */
 	if (peer && port->ops && b) {
 		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
 	} else if (peer && port->ops) {
@@ -125,6 +140,15 @@ static void bwk_host_sent(void *host, u64 cookie)
 	bwk_port_returned(port, b);
 }
 
+static u64 bwk_host_siphash(const u8 key[16], const void *p, size_t n)
+{
+	siphash_key_t k;
+
+	BUILD_BUG_ON(sizeof(k) != 16);
+	memcpy(&k, key, sizeof(k));
+	return siphash(p, n, &k);
+}
+
 static u64 bwk_host_random(void *host)
 {
 	return get_random_u64();
@@ -136,8 +160,10 @@ const struct bw_host_ops bwk_host_ops = {
 	.place = bwk_host_place,
 	.buf_get = bwk_host_buf_get,
 	.buf_put = bwk_host_buf_put,
+	.buf_for = bwk_host_buf_for,
 	.region_find = bwk_host_region_find,
 	.random = bwk_host_random,
+	.siphash = bwk_host_siphash,
 	.sent = bwk_host_sent,
 	.message = bwk_host_message,
 };
@@ -145,16 +171,19 @@ const struct bw_host_ops bwk_host_ops = {
 int bwk_port_feed(struct bwk_port *port)
 {
 	const u32 size = BW_GROW_BYTES + BWK_GROWN_HEAD;
+	struct mem_cgroup *before;
 	void *chunk;
 	int error = 0;
 
 	if (port->grown_bytes + BW_GROW_BYTES > port->node->set.memory_max)
 		return -ENOBUFS;
-	if (!bwk_user_charge(port->user, size))
+	if (!bwk_account_charge(port->account, size))
 		return -ENOBUFS;
+	before = bwk_account_enter(port->account); /* peers, too, make engines grow */
 	chunk = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	bwk_account_left(before);
 	if (!chunk) {
-		bwk_user_uncharge(port->user, size);
+		bwk_account_uncharge(port->account, size);
 		return -ENOMEM;
 	}
 	bwk_port_lock(port);
@@ -171,7 +200,7 @@ int bwk_port_feed(struct bwk_port *port)
 	bwk_port_unlock(port);
 	if (error) {
 		kvfree(chunk);
-		bwk_user_uncharge(port->user, size);
+		bwk_account_uncharge(port->account, size);
 	}
 	return error;
 }
@@ -316,7 +345,7 @@ void bwk_port_run(struct bwk_port *port)
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
-	busy = unlikely(port->row.first) && bwk_port_row_waits(port, bwk_transmit_rest(port));
+	busy = unlikely(port->row.first) && bwk_port_row_waits(port, bwk_transmit_row(port));
 	while (bwk_port_due(port)) {
 		if (bwk_port_transmit(port, &busy))
 			continue;
@@ -344,6 +373,11 @@ void bwk_port_run(struct bwk_port *port)
 		bwk_port_timer_follow(port);
 }
 
+void bwk_port_wake_at(struct bwk_port *port, u64 at)
+{
+	bwk_port_timer_set(port, at);
+}
+
 void bwk_port_run_soon(struct bwk_port *port)
 {
 	bwk_port_timer_set(port, port->now + BWK_SOON_NS);
@@ -356,6 +390,8 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
 	spin_lock(&port->lock);
 	port->now = ktime_get_ns();
 	port->timer_at = BW_NEVER;
+	if (!port->dead && !list_empty(&port->arriving))
+		bwk_arrive_expire(port);
 	if (!port->dead)
 		bwk_port_run(port);
 	spin_unlock(&port->lock);

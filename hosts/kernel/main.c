@@ -18,10 +18,13 @@ static int __init bwk_init(void)
 
 	if (error)
 		return error;
-	error = bwk_port_init();
-	bwk_threshold_measure();
+	error = bwk_account_init();
 	if (error)
 		return error;
+	error = bwk_port_init();
+	if (error)
+		goto no_port;
+	bwk_threshold_measure();
 	error = bwk_node_init();
 	if (error)
 		goto no_node;
@@ -44,6 +47,8 @@ no_iface:
 	bwk_node_exit();
 no_node:
 	bwk_port_exit();
+no_port:
+	bwk_account_exit();
 	return error;
 }
 
@@ -54,6 +59,7 @@ static void __exit bwk_exit(void)
 	bwk_iface_exit();
 	bwk_node_exit();
 	bwk_port_exit();
+	bwk_account_exit();
 	bwk_row_exit();
 }
 

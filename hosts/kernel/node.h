@@ -14,10 +14,15 @@
 #include <net/net_namespace.h>
 
 #include "beowire_protocol.h"
+#include "beowire_socket.h"
 #include "node_key.h"
 
 #define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS 8
+
+#define BWK_PATH_BITS  8
+#define BWK_PATH_KNOWN BIT(31)
+#define BWK_PATH_PAUSE msecs_to_jiffies(10)
 
 /* An interface in use. Readers hold RCU's read lock. */
 struct bwk_iface {
@@ -27,6 +32,8 @@ struct bwk_iface {
 	u8 link;		    /* its number towards engines */
 	char name[BW_NAME_MAX + 1]; /* of the host, as who attached it sees it */
 	struct rcu_head rcu;
+	/* By a path's number: the device's queue and when a frame left by it last; see tx.c. */
+	u32 path_queue[1 << BWK_PATH_BITS];
 };
 
 /* Settings of a node: /proc/sys/net/beowire. */
@@ -46,7 +53,9 @@ enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
 /* Frames that no port counts, and malformed calls. Words, as others read them meanwhile. */
 struct bwk_node_counters {
 	unsigned long foreign, unclaimed, refused, malformed;
-	unsigned long dropped; /* ours, by a queueing discipline or the device below it */
+	unsigned long arriving_refused; /* they begin a message that there is no room for */
+	unsigned long arriving_expired; /* messages that their senders let stand still */
+	unsigned long dropped;		/* ours, by a queueing discipline or the device below it */
 	unsigned long bad[BWK_BAD_KINDS];
 };
 
@@ -56,10 +65,10 @@ struct bwk_node {
 	struct bwk_settings set;
 	struct mutex lock; /* changes of `iface` and `servers` */
 	struct bwk_iface __rcu *iface[BWK_IFACES];
-	spinlock_t ports_lock;
+	spinlock_t ports_lock; /* `numbers`, and changes of both tables of ports */
 	DECLARE_BITMAP(numbers, BEOWIRE_PORTS + 1); /* of both kinds of ports; `ports_lock` */
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
-	spinlock_t socks_lock;
+	spinlock_t socks_lock;	 /* `socks` */
 	struct hlist_head socks; /* bwk_sock.listed */
 	struct ratelimit_state refusals;
 	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */

@@ -15,8 +15,8 @@ void bwk_peer_put(struct bwk_peer *peer)
 {
 	if (!refcount_dec_and_test(&peer->refs))
 		return;
-	bwk_user_uncharge(peer->user, sizeof(*peer));
-	bwk_user_put(peer->user);
+	bwk_account_give(peer->account, sizeof(*peer));
+	bwk_account_put(peer->account);
 	kfree(peer);
 }
 
@@ -53,17 +53,18 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 {
 	struct bwk_peer *peer;
 
-	if (!bwk_user_charge(port->user, sizeof(*peer)))
+	if (!bwk_account_take(port->account, sizeof(*peer))) /* frames make them, too */
 		return ERR_PTR(-ENOBUFS);
 	peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
 	if (peer)
 		peer->number = ++port->peers_made;
 	if (!peer || xa_is_err(xa_store(&port->by_number, peer->number, peer, GFP_ATOMIC))) {
-		bwk_user_uncharge(port->user, sizeof(*peer));
+		bwk_account_give(port->account, sizeof(*peer));
 		kfree(peer);
 		return ERR_PTR(-ENOMEM);
 	}
-	peer->user = bwk_user_hold(port->user); /* what refers to a peer may outlive the port */
+	peer->account =
+		bwk_account_hold(port->account); /* what refers to a peer may outlive the port */
 	refcount_set(&peer->refs, 1);
 	INIT_LIST_HEAD(&peer->down);
 	peer->handle = handle;
@@ -184,8 +185,11 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 
 static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int status)
 {
-	peer->status = status;
+	if (!peer->status)
+		peer->status = status;
 	bwk_peer_unhash(peer);
+	if (peer->questions)
+		bwk_region_leave(port, peer);
 	if (port->ops)
 		port->ops->peer_down(port->owner, peer);
 	bwk_peer_put(peer);

@@ -7,6 +7,7 @@
 #include <linux/slab.h>
 #include <linux/utsname.h>
 
+#include "arrive.h"
 #include "server.h"
 
 #define BWK_PORT_FIRST 1024 /* numbers given out begin here */
@@ -55,8 +56,8 @@ static void bwk_port_free(struct work_struct *work)
 	}
 	kvfree(port->engine);
 	module_put(port->module);
-	bwk_user_uncharge(port->user, port->paid);
-	bwk_user_put(port->user);
+	bwk_account_uncharge(port->account, port->paid);
+	bwk_account_put(port->account);
 	kfree(port);
 }
 
@@ -118,7 +119,7 @@ static void bwk_port_unhash(struct bwk_port *port)
 	hash_del_rcu(&port->hash);
 	bwk_port_drop(port->node, port->number);
 	spin_unlock_bh(&port->node->ports_lock);
-	bwk_user_free_port(port->user);
+	bwk_user_free_port(port->account->user);
 	bwk_port_put(port);
 }
 
@@ -129,7 +130,7 @@ static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
 	u64 at;
 
 	if (port->row.first)
-		bwk_transmit_rest(port);
+		bwk_transmit_row(port);
 	while (port->protocol->next_frame(port->engine, &port->tx, now))
 		bwk_transmit(port, &port->tx);
 	bwk_transmit_row(port);
@@ -182,6 +183,7 @@ static void bwk_port_end(struct bwk_port *port)
 			bwk_buf_free(b);
 	}
 	bwk_region_drop_all(port);
+	bwk_arrive_close(port);
 	bwk_port_unlock(port);
 	bwk_port_unhash(port);
 }
@@ -215,7 +217,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.engine = port->number,
 		.rx_budget = attr->rx_budget,
 		.features = attr->checksum ? BW_FEATURE_CHECKSUM : 0,
-		.dead_ns = attr->dead_ms * BW_MS,
+		.dead_ns = port->dead_ns,
 		.ack_delay_ns = BWK_ACK_DELAY,
 	};
 	int i, usable = 0;
@@ -226,14 +228,14 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		struct bwk_iface *iface = rcu_dereference(port->node->iface[i]);
 
 		cfg.link_mtu[i] = iface ? bwk_iface_mtu(iface->dev) : BW_FRAME_MIN_MTU;
-		usable += iface != NULL;
+		usable += !!iface;
 	}
 	rcu_read_unlock();
 	if (!usable)
 		return -EADDRNOTAVAIL;
 	strncpy(cfg.name, utsname()->nodename, sizeof(cfg.name)); /* as its program sees it */
 	size = port->protocol->size(&cfg);
-	if (!bwk_user_charge(port->user, sizeof(*port) + size))
+	if (!bwk_account_charge(port->account, sizeof(*port) + size))
 		return -ENOBUFS;
 	port->paid = sizeof(*port) + size;
 	port->engine = kvzalloc(size, GFP_KERNEL_ACCOUNT);
@@ -254,6 +256,8 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	INIT_WORK(&port->work, bwk_port_work);
 	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&port->regions);
+	INIT_LIST_HEAD(&port->arriving);
+	port->dead_ns = attr->dead_ms * BW_MS;
 	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;
@@ -267,13 +271,13 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	port->uid = current_euid();
 	port->inc = get_random_u32() | 1;
 	port->dead = true; /* for frames that come before the engine is open */
-	error = bwk_user_take_port(attr->user) ? 0 : -ENOBUFS;
+	error = bwk_user_take_port(attr->account->user) ? 0 : -ENOBUFS;
 	if (!error) {
-		port->user = bwk_user_hold(attr->user);
+		port->account = bwk_account_hold(attr->account);
 		error = bwk_port_claim(port);
 		if (error) {
-			bwk_user_free_port(port->user);
-			bwk_user_put(port->user);
+			bwk_user_free_port(port->account->user);
+			bwk_account_put(port->account);
 		}
 	}
 	if (error) {

@@ -36,13 +36,14 @@ struct bwk_peer {
 	refcount_t refs;
 	u32 number;	       /* the program's, from 1 */
 	u32 handle;	       /* the engine's; 0 once it is down */
-	int status;	       /* 0, or why it is down */
+	int status;	       /* 0, or why it is down, or is to be */
 	bool up;	       /* first contact was made */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
 	struct bwk_port *port;
-	struct bwk_user *user; /* who is charged for it; a reference */
+	struct bwk_account *account; /* who is charged for it; a reference */
+	u32 questions;		     /* of its that wait or are read for: region.c */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -68,7 +69,7 @@ struct bwk_port_ops {
 struct bwk_port {
 	struct hlist_node hash; /* in node.ports */
 	refcount_t refs;
-	spinlock_t lock;
+	spinlock_t lock; /* the engine, and what has no other guard below */
 	struct bwk_node *node;
 	u16 number;
 	u32 inc;
@@ -79,9 +80,13 @@ struct bwk_port {
 	void *owner;
 	u32 users; /* sockets */
 	kuid_t uid;
-	u32 priority;	       /* SO_PRIORITY of the socket that sent last */
-	struct bwk_user *user; /* who is charged; a reference */
-	u64 paid;	       /* bytes: itself, its engine, what that grew by */
+	u32 priority;		     /* SO_PRIORITY of the socket that sent last */
+	struct bwk_account *account; /* who is charged; a reference */
+	u64 paid;		     /* bytes: itself, its engine, what that grew by */
+	u64 dead_ns;		     /* for so long a silent peer is waited for */
+	struct list_head arriving;   /* bwk_buf.ended; who stands still for longest is first */
+	u64 arriving_bytes;	     /* charged for them, and */
+	u64 arriving_paid;	     /* paid for already: arrive.c */
 
 	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
 	bool rx_used;		  /* a message of it was delivered */
@@ -121,7 +126,7 @@ struct bwk_port_attr {
 	struct module *module; /* a reference goes to the port */
 	const struct bwk_port_ops *ops;
 	void *owner;
-	struct bwk_user *user;
+	struct bwk_account *account;
 	u16 number; /* 0: any that is free */
 	bool checksum;
 	u32 dead_ms;
@@ -191,6 +196,8 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
 void bwk_port_run(struct bwk_port *port);
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
+/* The same at this time at the latest, and what the time brings beside the engine. */
+void bwk_port_wake_at(struct bwk_port *port, u64 at);
 /* Frames have come, chained by `next`. Their references are used up. */
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
 /* The last frame that referred to a buffer is gone, after the engine was done with it. Process
@@ -205,6 +212,8 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf);
 /* What is neither read nor waited for any more is let go, if there may be some. Cheap if not. */
 void bwk_region_collect(struct bwk_port *port);
+/* A peer is lost: its questions are answered to nobody. */
+void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer);
 void bwk_region_drop_all(struct bwk_port *port);
 /* No frame refers to this buffer any more. False: it is no region's. */
 bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b);
@@ -231,10 +240,8 @@ void bwk_peer_end_all(struct bwk_port *port);
 /* tx.c: the frame is added to the port's row, before which another one may leave. 0; -EBUSY: the
  * interface has no room now, the frame waits behind others; -ENETDOWN: it is lost. */
 int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
-/* The row leaves that was made since softirqs are off. 0, or -EBUSY: some of it waits. REST: one
- * that waits since an earlier time, if its interface is still in use. */
+/* The row leaves, if its interface is still in use. 0, or -EBUSY: some of it waits. */
 int bwk_transmit_row(struct bwk_port *port);
-int bwk_transmit_rest(struct bwk_port *port);
 /* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no
  * such interface in use), -EMSGSIZE, -ENETDOWN. */
 int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,

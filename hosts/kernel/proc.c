@@ -27,6 +27,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.refused += READ_ONCE(c->refused);
 		sum.malformed += READ_ONCE(c->malformed);
 		sum.dropped += READ_ONCE(c->dropped);
+		sum.arriving_refused += READ_ONCE(c->arriving_refused);
+		sum.arriving_expired += READ_ONCE(c->arriving_expired);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
 			sum.bad[i] += READ_ONCE(c->bad[i]);
 	}
@@ -44,6 +46,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 	rcu_read_unlock();
 	seq_printf(f, "foreign %lu\nmalformed %lu\nunclaimed %lu\nrefused %lu\ndropped %lu\n",
 		   sum.foreign, sum.malformed, sum.unclaimed, sum.refused, sum.dropped);
+	seq_printf(f, "arriving-refused %lu\narriving-expired %lu\n", sum.arriving_refused,
+		   sum.arriving_expired);
 	seq_printf(f, "bad-addresses %lu\nbad-options %lu\nbad-ioctls %lu\n",
 		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
 	return 0;
@@ -87,10 +91,11 @@ static void bwk_proc_show_sock(struct seq_file *f, struct bwk_sock *bs)
 	u16 number = port ? port->number : remote ? remote->number : 0;
 	u16 to = READ_ONCE(bs->to.sbw_port);
 
-	seq_printf(f, "%-9s %-10s %-5u %pM %-5u %-10d %-10d %-10u %lu\n", bwk_proc_type(sk),
+	seq_printf(f, "%-9s %-10s %-5u %pM %-5u %-10d %-10d %-10u %-10lu %d\n", bwk_proc_type(sk),
 		   bwk_proc_state(bs, number, to), number, bs->to.sbw_mac, to,
 		   sk_rmem_alloc_get(sk), atomic_read(&bs->sending),
-		   from_kuid_munged(seq_user_ns(f), sk->sk_uid), sock_i_ino((struct sock *)sk));
+		   from_kuid_munged(seq_user_ns(f), sk->sk_uid), sock_i_ino((struct sock *)sk),
+		   READ_ONCE(bs->covered));
 }
 
 static int bwk_proc_show_sockets(struct seq_file *f, void *unused)
@@ -99,7 +104,7 @@ static int bwk_proc_show_sockets(struct seq_file *f, void *unused)
 	struct bwk_sock *bs;
 
 	seq_puts(f, "type      state      port  to                      waiting    sending    "
-		    "uid        inode\n");
+		    "uid        inode      charged\n");
 	spin_lock_bh(&node->socks_lock);
 	rcu_read_lock(); /* ports of servers */
 	hlist_for_each_entry(bs, &node->socks, listed)
@@ -116,7 +121,7 @@ static int bwk_proc_show_ports(struct seq_file *f, void *unused)
 	int bucket;
 
 	seq_puts(f, "port  protocol    uid        state     peers   messages-tx messages-rx "
-		    "memory\n");
+		    "memory     arriving\n");
 	rcu_read_lock();
 	hash_for_each_rcu(node->ports, bucket, port, hash) {
 		const struct bw_counters *c;
@@ -124,11 +129,11 @@ static int bwk_proc_show_ports(struct seq_file *f, void *unused)
 		bwk_port_lock(port);
 		if (!port->dead) {
 			c = port->protocol->counters(port->engine);
-			seq_printf(f, "%-5u %-11s %-10u %-9s %-7llu %-11llu %-11llu %llu\n",
+			seq_printf(f, "%-5u %-11s %-10u %-9s %-7llu %-11llu %-11llu %-10llu %llu\n",
 				   port->number, port->protocol->name,
 				   from_kuid_munged(seq_user_ns(f), port->uid),
 				   port->lingering ? "lingering" : "open", c->peers, c->tx_messages,
-				   c->rx_messages, port->grown_bytes);
+				   c->rx_messages, port->grown_bytes, port->arriving_bytes);
 		}
 		bwk_port_unlock(port);
 	}

@@ -3,17 +3,16 @@
  * What has arrived for a socket: its receive queue of socket buffers, which are the frames
  * themselves. A queue beyond SO_RCVBUF puts the port's peers under pressure, so that they send
  * envelopes only; a peer that fills it further, up to the sysctl memory_max, or all sockets up to
- * the module's overflow_max, is left.
+ * the module's overflow_max, is left, and so is one whose messages the user cannot hold any more.
  * Datagrams are dropped beyond SO_RCVBUF.
  *
- * Of overflow_max a user may have at most as much as is still free: the dynamic threshold of
- * Choudhury and Hahne, IEEE/ACM Transactions on Networking 6 (1998), with their alpha of 1. One who
- * reads nothing gets half of it at most, and however many there are, something is left for others.
+ * What waits is charged to the socket's account in steps, so that a message that is read soon costs
+ * a look only.
  */
-#include <linux/mm.h>
-#include <linux/moduleparam.h>
-
+#include "overflow.h"
 #include "sock.h"
+
+#define BWK_QUEUE_STEP 16384 /* bytes */
 
 void bwk_queue_press(struct bwk_sock *bs, bool on)
 {
@@ -25,7 +24,7 @@ void bwk_queue_press(struct bwk_sock *bs, bool on)
 		return;
 	bs->pressed = on;
 	port->pressing += on ? 1 : -1;
-	if (before != (port->pressing != 0) && bwk_reliable(bs->protocol))
+	if (before != !!port->pressing && bwk_reliable(bs->protocol))
 		bwk_port_submit(port, &op);
 }
 
@@ -44,27 +43,9 @@ static bool bwk_queue_open_envelope(struct sk_buff *skb, struct bwk_cb *cb)
 	return true;
 }
 
-/* What waits beyond SO_RCVBUF, in all sockets together: a program can have many, each with a peer
- * that heeds no pressure. Below it a socket never depends on others. */
-static atomic_long_t bwk_overflow;
-static unsigned long bwk_overflow_max;
-
-module_param_named(overflow_max, bwk_overflow_max, ulong, 0644);
-MODULE_PARM_DESC(overflow_max, "bytes that may wait in all sockets together beyond SO_RCVBUF of "
-			       "each; 0: an eighth of the memory");
-
-static bool bwk_queue_may_overflow(const struct bwk_user *user)
-{
-	unsigned long most = READ_ONCE(bwk_overflow_max) ?: (totalram_pages() << PAGE_SHIFT) / 8;
-	unsigned long used = atomic_long_read(&bwk_overflow);
-
-	return used < most && (unsigned long)atomic_long_read(&user->waiting) < most - used;
-}
-
 static void bwk_queue_overflow_free(struct sk_buff *skb)
 {
-	atomic_long_sub(skb->truesize, &bwk_overflow);
-	atomic_long_sub(skb->truesize, &bwk_sk(skb->sk)->user->waiting);
+	bwk_overflow_sub(bwk_sk(skb->sk)->account->user, skb->truesize);
 	sock_rfree(skb);
 }
 
@@ -73,34 +54,77 @@ bool bwk_queue_has_room(const struct sock *sk, u64 most)
 	int used = atomic_read(&sk->sk_rmem_alloc);
 
 	return likely(used <= READ_ONCE(sk->sk_rcvbuf)) ||
-	       ((u64)used <= most && bwk_queue_may_overflow(bwk_sk(sk)->user));
+	       ((u64)used <= most && bwk_overflow_admits(bwk_sk(sk)->account->user));
 }
 
-bool bwk_queue_own(struct sock *sk, struct sk_buff *skb)
+/* So many bytes are charged; as bwk_queue_own(). A socket asks for less once it has as much as its
+ * user may still have. */
+static noinline int bwk_queue_cover(struct bwk_sock *bs, int bytes)
 {
+	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
+	int more, result;
+
+	spin_lock_bh(&queue->lock);
+	more = round_up(max(bytes - bs->covered, 0), BWK_QUEUE_STEP);
+	if (more && !bwk_account_take(bs->account, more)) {
+		result = -ENOBUFS;
+	} else {
+		WRITE_ONCE(bs->covered, bs->covered + more);
+		result = (u64)bs->covered > bwk_user_room(bs->account->user);
+	}
+	spin_unlock_bh(&queue->lock);
+	return result;
+}
+
+void bwk_queue_uncover(struct bwk_sock *bs, int bytes)
+{
+	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
+	int less;
+
+	spin_lock_bh(&queue->lock);
+	less = round_down(bs->covered - BWK_QUEUE_FREE - bytes, BWK_QUEUE_STEP);
+	if (less > 0) {
+		WRITE_ONCE(bs->covered, bs->covered - less);
+		bwk_account_give(bs->account, less);
+	}
+	spin_unlock_bh(&queue->lock);
+}
+
+int bwk_queue_own(struct sock *sk, struct sk_buff *skb)
+{
+	int used = atomic_read(&sk->sk_rmem_alloc) + (int)skb->truesize, result = 0;
+
+	if (unlikely(used > READ_ONCE(bwk_sk(sk)->covered))) {
+		result = bwk_queue_cover(bwk_sk(sk), used);
+		if (result < 0)
+			return result;
+	}
 	skb_set_owner_r(skb, sk);
-	if (likely(atomic_read(&sk->sk_rmem_alloc) <= READ_ONCE(sk->sk_rcvbuf)))
-		return false;
-	atomic_long_add(skb->truesize, &bwk_overflow);
-	atomic_long_add(skb->truesize, &bwk_sk(sk)->user->waiting);
+	if (likely(used <= READ_ONCE(sk->sk_rcvbuf)))
+		return result;
+	bwk_overflow_add(bwk_sk(sk)->account->user, skb->truesize);
 	skb->destructor = bwk_queue_overflow_free;
-	return true;
+	return 1;
+}
+
+/* A message is lost. */
+static noinline bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *peer)
+{
+	atomic_inc(&bs->sk.sk_drops);
+	if (!bwk_reliable(bs->protocol))
+		return false;
+	bwk_user_limited();
+	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
+	bwk_peer_leave(bs->port, peer);
+	return false;
 }
 
 /* May this message be queued? If not, it is lost. */
 static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
-	bool keep = bwk_reliable(bs->protocol);
+	u64 most = bwk_reliable(bs->protocol) ? bs->port->node->set.memory_max : 0;
 
-	if (bwk_queue_has_room(&bs->sk, keep ? bs->port->node->set.memory_max : 0))
-		return true;
-	atomic_inc(&bs->sk.sk_drops);
-	if (keep)
-		bwk_user_limited();
-	/* Nobody reads, and the senders neither stop nor wait: they have to go. */
-	if (keep)
-		bwk_peer_leave(bs->port, peer);
-	return false;
+	return bwk_queue_has_room(&bs->sk, most) || bwk_queue_lose(bs, peer);
 }
 
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
@@ -108,6 +132,7 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 {
 	struct sock *sk = &bs->sk;
 	struct bwk_cb *cb;
+	int press;
 
 	if (!bwk_queue_admits(bs, peer))
 		return false;
@@ -132,11 +157,17 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 		kfree_skb(skb);
 		return false;
 	}
+	skb_orphan(skb);
+	press = bwk_queue_own(sk, skb);
+	if (unlikely(press)) {
+		bwk_queue_press(bs, true);
+		if (press < 0) {
+			kfree_skb(skb);
+			return bwk_queue_lose(bs, peer);
+		}
+	}
 	refcount_inc(&peer->refs);
 	cb->peer = peer;
-	skb_orphan(skb);
-	if (bwk_queue_own(sk, skb))
-		bwk_queue_press(bs, true);
 	skb_queue_tail(&sk->sk_receive_queue, skb);
 	sk->sk_data_ready(sk);
 	return true;
@@ -175,9 +206,12 @@ void bwk_queue_free(struct sk_buff *skb)
 void bwk_queue_relieve(struct bwk_sock *bs)
 {
 	struct bwk_port *port = bs->port;
+	int used = atomic_read(&bs->sk.sk_rmem_alloc);
 
+	if (unlikely(READ_ONCE(bs->covered) > used + 2 * BWK_QUEUE_STEP))
+		bwk_queue_uncover(bs, used);
 	if (!READ_ONCE(bs->pressed) || READ_ONCE(bs->hold) ||
-	    atomic_read(&bs->sk.sk_rmem_alloc) > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
+	    used > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
 		return;
 	bwk_port_lock(port);
 	bwk_queue_press(bs, false);

@@ -22,10 +22,10 @@ enum bwk_region_state {
 struct bwk_region {
 	struct list_head all; /* in port.regions */
 	u64 id, key, off, n;
-	u64 at;	    /* its address in the program */
-	u64 expire; /* time */
-	u32 handle; /* of the peer */
-	u32 peer;   /* its number */
+	u64 at;		       /* its address in the program */
+	u64 expire;	       /* time */
+	u32 handle;	       /* of the peer */
+	struct bwk_peer *peer; /* a reference */
 	u8 state;
 	int status;	     /* of the answer */
 	struct bwk_buf *buf; /* the pinned memory */
@@ -35,6 +35,9 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 {
 	list_del(&r->all);
 	port->region_count--;
+	r->peer->questions--;
+	bwk_account_give(r->peer->account, sizeof(*r));
+	bwk_peer_put(r->peer);
 	if (r->buf && !r->buf->back) /* else with its last frame */
 		bwk_buf_free(r->buf);
 	kfree(r);
@@ -86,6 +89,15 @@ bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b)
 	return false;
 }
 
+void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer)
+{
+	struct bwk_region *r, *next;
+
+	list_for_each_entry_safe(r, next, &port->regions, all)
+		if (r->peer == peer && r->state != BWK_REGION_READ)
+			bwk_region_drop(port, r);
+}
+
 void bwk_region_drop_all(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
@@ -94,15 +106,37 @@ void bwk_region_drop_all(struct bwk_port *port)
 		bwk_region_drop(port, r);
 }
 
-/* May this peer ask? It leaves half of the room to others. */
-static bool bwk_region_roomy(const struct bwk_port *port, u32 handle)
+/* The latest question of the peer that has most of them, if these are more than so many; NULL. What
+ * is being read for is no question any more. */
+static struct bwk_region *bwk_region_of_greediest(struct bwk_port *port, u32 most)
 {
-	const struct bwk_region *r;
-	u32 own = 0;
+	struct bwk_region *r, *found = NULL;
 
-	list_for_each_entry(r, &port->regions, all)
-		own += r->handle == handle;
-	return own + port->region_count < BWK_REGIONS_MAX;
+	list_for_each_entry(r, &port->regions, all) {
+		if (r->state == BWK_REGION_READ || r->peer->questions < most)
+			continue;
+		most = r->peer->questions;
+		found = r;
+	}
+	return found;
+}
+
+/* Is there room for one more question of this peer's? A single one leaves half of it to others. Of
+ * those who fill it together the one with most gives way: it asks again, as after a lost frame. */
+static bool bwk_region_make_room(struct bwk_port *port, const struct bwk_peer *peer)
+{
+	struct bwk_region *r;
+
+	if (peer->questions >= BWK_REGIONS_MAX / 2)
+		return false;
+	if (port->region_count < BWK_REGIONS_MAX)
+		return true;
+	r = bwk_region_of_greediest(port, peer->questions + 2);
+	if (!r)
+		return false;
+	port->region_asks -= r->state == BWK_REGION_ASKED && port->region_asks;
+	bwk_region_drop(port, r);
+	return true;
 }
 
 static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n)
@@ -113,17 +147,21 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	if (!peer || !port->ops || !port->ops->region || n > BEOWIRE_MSG_MAX ||
 	    !port->ops->region(port->owner))
 		return -EACCES;
-	if (!bwk_region_roomy(port, handle))
+	if (!bwk_region_make_room(port, peer) || !bwk_account_take(peer->account, sizeof(*r)))
 		return -EAGAIN;
-	r = kzalloc(sizeof(*r), GFP_ATOMIC | __GFP_ACCOUNT);
-	if (!r)
+	r = kzalloc(sizeof(*r), GFP_ATOMIC);
+	if (!r) {
+		bwk_account_give(peer->account, sizeof(*r));
 		return -EAGAIN;
+	}
 	r->id = ++port->region_ids;
 	r->key = key;
 	r->off = off;
 	r->n = n;
 	r->handle = handle;
-	r->peer = peer->number;
+	r->peer = peer;
+	refcount_inc(&peer->refs);
+	peer->questions++;
 	r->state = BWK_REGION_ASKED;
 	r->expire = port->now + BWK_REGION_EXPIRE;
 	port->region_expire = min(port->region_expire, r->expire);
@@ -160,7 +198,6 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		     struct sockaddr_beowire *from)
 {
-	const struct bwk_peer *peer;
 	struct bwk_region *r;
 
 	if (!port->region_asks)
@@ -172,13 +209,12 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		r->state = BWK_REGION_TOLD;
 		info->event = BEOWIRE_REGION;
 		info->cookie = r->id;
-		info->peer = r->peer;
+		info->peer = r->peer->number;
 		info->key = r->key;
 		info->imm = r->off;
 		info->len = r->n;
-		peer = bwk_peer_by_number(port, r->peer);
-		if (peer)
-			*from = peer->addr;
+		if (r->peer->handle)
+			*from = r->peer->addr;
 		return true;
 	}
 	return false; /* it has expired */
@@ -219,14 +255,14 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 		error = bwk_iter_user_source((void __user *)answer->buf, answer->len, &part, &from);
 		if (error)
 			return error;
-		b = answer->len ? bwk_buf_pin(&from, answer->len, BWK_PIN_READ_LONG)
-				: bwk_buf_room(0);
+		b = answer->len ? bwk_buf_pin(bs->account, &from, answer->len, BWK_PIN_READ_LONG)
+				: bwk_buf_held(bs->account, 0);
 		if (b == ERR_PTR(-EDQUOT))
 			port->memlock_limited++;
 		if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */
 			b = bwk_send_copy(bs, &from, answer->len);
-		if (!b || IS_ERR(b))
-			return b ? PTR_ERR(b) : -ENOMEM;
+		if (IS_ERR(b))
+			return PTR_ERR(b);
 	}
 	bwk_port_lock(port);
 	error = bwk_region_settle(port, answer, b);

@@ -256,12 +256,9 @@ static int bwk_row_complete(struct sk_buff *skb, int offset)
 
 static struct packet_offload bwk_row_offload __read_mostly = {
 	.type = cpu_to_be16(BW_ETHERTYPE),
-	.callbacks =
-		{
-			.gso_segment = bwk_row_segment,
-			.gro_receive = bwk_row_receive,
-			.gro_complete = bwk_row_complete,
-		},
+	.callbacks.gso_segment = bwk_row_segment,
+	.callbacks.gro_receive = bwk_row_receive,
+	.callbacks.gro_complete = bwk_row_complete,
 };
 
 void bwk_row_init(void)

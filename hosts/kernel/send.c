@@ -75,7 +75,7 @@ void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msgh
 	s->info.flags = 0;
 	s->buf = s->envelope = NULL;
 	s->ep = ep;
-	s->last = false;
+	s->last = s->copied = false;
 	s->nonblock = m->msg_flags & MSG_DONTWAIT;
 	s->more = m->msg_flags & MSG_BATCH;
 	s->timeout = sock_sndtimeo(sk, s->nonblock);
@@ -134,7 +134,7 @@ static bool bwk_send_attended(const struct bwk_send *s)
 /* Are its pages to be sent themselves? */
 static bool bwk_send_pins(const struct bwk_sock *bs, size_t len, const struct bwk_send *s)
 {
-	if (!bwk_reliable(bs->protocol))
+	if (!bwk_reliable(bs->protocol) || s->copied)
 		return false;
 	if ((s->info.flags & BEOWIRE_SEND_ASYNC) && (s->info.flags & BEOWIRE_SEND_LONG))
 		return len != 0; /* it may take long: better the program's memory than ours */
@@ -146,7 +146,7 @@ struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t
 {
 	if (len > bs->port->node->set.memory_max)
 		return ERR_PTR(-ENOBUFS);
-	return bwk_buf_copy(&bs->spares, bs->user, from, len);
+	return bwk_buf_copy(&bs->spares, bs->account, from, len);
 }
 
 /* The bytes of a send: pinned where that pays and somebody waits for the end, else copied. */
@@ -156,7 +156,7 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 	struct bwk_buf *b;
 
 	if (bwk_send_pins(bs, len, s)) {
-		b = bwk_buf_pin(from, len, BWK_PIN_READ);
+		b = bwk_buf_pin(bs->account, from, len, BWK_PIN_READ);
 		if (b == ERR_PTR(-EDQUOT))
 			port->memlock_limited++;
 		else if (b != ERR_PTR(-EAGAIN))
@@ -178,10 +178,6 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	b->use = BWK_BUF_SEND;
 	b->cookie = s->info.cookie;
 	b->notify = s->info.cookie && bs->info_wanted;
-	if (b->notify && bwk_buf_pay(b, bs->user)) { /* it stays until that is told */
-		bwk_buf_free_now(b);
-		return -ENOBUFS;
-	}
 	b->awaited = b->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
 	b->sending = (u32)(len + BWK_SEND_COST);
 	s->last = atomic_read(&bs->sending) + (int)b->sending > READ_ONCE(bs->sk.sk_sndbuf);
@@ -193,31 +189,82 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	return 0;
 }
 
-/* Wait for the receiver. A call that may not wait any longer takes its message back, if the
- * receiver has not begun to fetch it; else that may have all of it already, and the end is waited
- * for, unless the caller is killed. */
+/* The receiver may fetch no more of it. Its end comes at once, or with the last frame that refers
+ * to the program's pages. Lock held; -EAGAIN as of bwk_port_submit(). */
+static int bwk_send_forbid(struct bwk_port *port, struct bwk_buf *b)
+{
+	struct bw_op retract = {.type = BW_OP_RETRACT, .peer = b->handle};
+	int error;
+
+	if (b->done || b->back)
+		return 0;
+	retract.expose.key = b->key;
+	error = bwk_port_submit(port, &retract);
+	bwk_port_run(port);
+	return error;
+}
+
+/* The same without the lock. Where there is no memory to tell the receiver of it, the receiver is
+ * left. */
+static void bwk_send_take_back(struct bwk_port *port, struct bwk_buf *b)
+{
+	const struct bwk_peer *peer;
+	int error;
+
+	do {
+		bwk_port_lock(port);
+		error = bwk_send_forbid(port, b);
+		bwk_port_unlock(port);
+	} while (error == -EAGAIN && bwk_port_feed(port) == 0);
+	if (error != -EAGAIN)
+		return;
+	bwk_port_lock(port);
+	peer = b->done ? NULL : bwk_peer_by_handle(port, b->handle);
+	if (peer)
+		bwk_peer_leave(port, peer);
+	bwk_port_run(port);
+	bwk_port_unlock(port);
+}
+
+/* May the receiver have all of it already? */
+static bool bwk_send_may_be_there(struct bwk_port *port, const struct bwk_buf *b)
+{
+	bool may;
+
+	bwk_port_lock(port);
+	may = !b->done && !b->back && bw_reliable_asked(port->engine, b->key);
+	bwk_port_unlock(port);
+	return may;
+}
+
+/* Wait for the receiver, until a signal comes or the time is over: then the message is taken back.
+ * If the receiver has asked for all of it, it may have it: a signal waits for the end, if the time
+ * allows, and the call says what is true, or -ETIMEDOUT if that is not known. The last frames that
+ * refer to the program's pages are waited for in any case, but by a call that is killed. */
 static int bwk_send_await(struct bwk_sock *bs, struct bwk_port *port, struct bwk_buf *b,
 			  long *timeout)
 {
 	struct bw_op retract = {.type = BW_OP_RETRACT, .peer = b->handle};
+	unsigned long until = jiffies + *timeout;
 	int error = bwk_sock_await(bs, b, timeout), status;
-	bool done = true, begun;
+	bool forever = *timeout == MAX_SCHEDULE_TIMEOUT, unsure;
 
 	retract.expose.key = b->key;
-	if (error) {
-		bwk_port_lock(port);
-		begun = !b->done && (b->back || bw_reliable_begun(port->engine, b->key));
-		if (!begun)
-			done = bwk_sock_stop_locked(port, b, &retract);
-		bwk_port_unlock(port);
-		if (begun && wait_event_killable(*sk_sleep(&bs->sk), smp_load_acquire(&b->done)))
-			done = bwk_sock_stop(port, b, &retract);
-	}
-	if (!done)
+	unsure = error && bwk_send_may_be_there(port, b);
+	if (unsure && error != -EAGAIN)
+		wait_event_killable_timeout(*sk_sleep(&bs->sk), smp_load_acquire(&b->done),
+					    forever ? MAX_SCHEDULE_TIMEOUT
+						    : max_t(long, until - jiffies, 0));
+	if (error)
+		bwk_send_take_back(port, b);
+	if (error && wait_event_killable(*sk_sleep(&bs->sk), smp_load_acquire(&b->done)) &&
+	    !bwk_sock_stop(port, b, &retract))
 		return error;
 	status = b->status;
 	bwk_buf_free_now(b);
-	return error && status == -ECANCELED ? error : status;
+	if (!error || status != -ECANCELED)
+		return status;
+	return unsure ? -ETIMEDOUT : error;
 }
 
 /* Is there now what was missing? */
@@ -228,12 +275,10 @@ static bool bwk_send_mends(struct bwk_sock *bs, struct bwk_port *port, struct bw
 		return bwk_port_feed(port) == 0;
 	if (*error != BWK_SEND_FOLD)
 		return false;
-	*error = bwk_buf_pay(s->buf, bs->user); /* it stays until its receiver has it */
+	s->envelope = bwk_buf_held(bs->account, sizeof(struct bw_envelope));
+	*error = PTR_ERR_OR_ZERO(s->envelope);
 	if (*error)
-		return false;
-	s->envelope = bwk_buf_room(sizeof(struct bw_envelope));
-	if (!s->envelope)
-		*error = -ENOMEM;
+		s->envelope = NULL;
 	return s->envelope;
 }
 

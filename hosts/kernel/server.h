@@ -24,7 +24,7 @@ struct bwk_server {
 	u32 number;
 	char name[16];
 	kuid_t uid;
-	spinlock_t lock;
+	spinlock_t lock; /* rings, `ports`, and what they are told */
 	bool dead;
 	struct xarray ports; /* struct bwk_server_port by id */
 	u32 next_id;
@@ -52,8 +52,8 @@ struct bwk_server_port {
 	refcount_t refs; /* the table's, the socket's */
 	struct rcu_head rcu;
 	struct bwk_server *server;
-	struct bwk_user *user; /* whose port it is; a reference */
-	struct sock *sk;       /* NULL once closed */
+	struct bwk_account *account; /* whose port it is; a reference */
+	struct sock *sk;	     /* NULL once closed */
 	u32 id, inc;
 	u16 number;
 	bool closed; /* CLOSE was asked for */

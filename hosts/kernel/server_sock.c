@@ -24,8 +24,8 @@ void bwk_server_port_put(struct bwk_server_port *port)
 
 	if (!refcount_dec_and_test(&port->refs))
 		return;
-	bwk_user_free_port(port->user);
-	bwk_user_put(port->user);
+	bwk_user_free_port(port->account->user);
+	bwk_account_put(port->account);
 	kfree_rcu(port, rcu);
 	bwk_server_put(server);
 }
@@ -162,11 +162,11 @@ static int bwk_server_port_new(struct bwk_sock *bs, u16 number)
 
 	if (!port)
 		return -ENOMEM;
-	if (!bwk_user_take_port(bs->user)) {
+	if (!bwk_user_take_port(bs->account->user)) {
 		kfree(port);
 		return -ENOBUFS;
 	}
-	port->user = bwk_user_hold(bs->user);
+	port->account = bwk_account_hold(bs->account);
 	refcount_set(&port->refs, 2);
 	refcount_inc(&bs->server->refs);
 	port->server = bs->server;
@@ -176,8 +176,8 @@ static int bwk_server_port_new(struct bwk_sock *bs, u16 number)
 	INIT_LIST_HEAD(&port->closing);
 	error = bwk_server_port_add(bs->server, port, number);
 	if (error) {
-		bwk_user_free_port(port->user);
-		bwk_user_put(port->user);
+		bwk_user_free_port(port->account->user);
+		bwk_account_put(port->account);
 		kfree_rcu(port, rcu);
 		bwk_server_put(bs->server);
 		return error == -EPIPE ? -ECONNRESET : error;
@@ -262,11 +262,14 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 {
 	struct sockaddr_beowire *addr;
 	struct sk_buff *skb = NULL;
-	bool beyond;
+	int beyond = 0;
 
 	if (bwk_queue_has_room(sk, port->keep ? port->server->node->set.memory_max : 0))
 		skb = bwk_server_sock_skb(bytes, n);
-	if (!skb) {
+	if (skb)
+		beyond = bwk_queue_own(sk, skb);
+	if (!skb || beyond < 0) {
+		kfree_skb(skb);
 		atomic_inc(&sk->sk_drops);
 		if (port->keep) {
 			bwk_user_limited();
@@ -280,7 +283,6 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	*addr = *from;
 	addr->sbw_family = bwk_family;
 	memset(addr->sbw_zero, 0, sizeof(addr->sbw_zero));
-	beyond = bwk_queue_own(sk, skb);
 	skb_queue_tail(&sk->sk_receive_queue, skb);
 	if (beyond)
 		bwk_server_port_press(port, sk);

@@ -30,7 +30,7 @@ static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_
 		.module = bs->module,
 		.ops = ops,
 		.owner = owner,
-		.user = bs->user,
+		.account = bs->account,
 		.number = number,
 		.checksum = bs->checksum,
 		.dead_ms = bs->dead_ms,
@@ -162,18 +162,24 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 static void bwk_sock_destruct(struct sock *sk)
 {
 	skb_queue_purge(&sk->sk_receive_queue);
+	bwk_queue_uncover(bwk_sk(sk), 0);
 	bwk_spares_free(&bwk_sk(sk)->spares);
 	module_put(bwk_sk(sk)->module);
 	if (bwk_sk(sk)->bell)
 		put_page(bwk_sk(sk)->bell);
 	if (bwk_sk(sk)->server)
 		bwk_server_put(bwk_sk(sk)->server);
-	if (bwk_sk(sk)->user)
-		bwk_user_put(bwk_sk(sk)->user);
+	if (bwk_sk(sk)->counted)
+		bwk_account_give(bwk_sk(sk)->account, BWK_ACCOUNT_SOCKET);
+	bwk_account_put(bwk_sk(sk)->account);
 }
 
-void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
+bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
+		    struct bwk_account *account)
 {
+	bs->account = account;
+	bs->counted = bwk_account_take(account, BWK_ACCOUNT_SOCKET);
+	bs->covered = BWK_QUEUE_FREE;
 	bs->sk.sk_destruct = bwk_sock_destruct;
 	bs->protocol = protocol;
 	mutex_init(&bs->lock);
@@ -187,6 +193,7 @@ void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol)
 	INIT_LIST_HEAD(&bs->done);
 	INIT_LIST_HEAD(&bs->downs);
 	INIT_LIST_HEAD(&bs->accept);
+	return bs->counted;
 }
 
 /* What the type of socket speaks. */
@@ -245,21 +252,25 @@ void bwk_sock_end(struct sock *sk)
 static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	struct bwk_node *node = bwk_node_of(net);
+	struct bwk_account *account;
 	struct bwk_sock *bs;
 	struct sock *sk;
 	int error;
 
 	if (!kern && !bwk_sysctl_allows(node))
 		return -EACCES;
-	sk = sk_alloc(net, bwk_family, GFP_KERNEL, &bwk_proto, kern);
-	if (!sk)
+	account = bwk_account_new(net);
+	if (!account)
 		return -ENOMEM;
+	sk = sk_alloc(net, bwk_family, GFP_KERNEL, &bwk_proto, kern);
+	if (!sk) {
+		bwk_account_put(account);
+		return -ENOMEM;
+	}
 	bs = bwk_sk(sk);
 	sock_init_data(sock, sk);
 	sk->sk_family = bwk_family;
-	bwk_sock_begin(bs, NULL);
-	bs->user = bwk_user_of_task();
-	error = bs->user ? bwk_sock_choose(sock, protocol, bs) : -ENOMEM;
+	error = bwk_sock_begin(bs, NULL, account) ? bwk_sock_choose(sock, protocol, bs) : -ENOBUFS;
 	if (error) {
 		sock_orphan(sk);
 		sock_put(sk);

@@ -14,10 +14,15 @@
  * charged already, in an int. */
 #define BWK_SNDBUF_MOST (INT_MAX - BEOWIRE_MSG_MAX - BWK_SEND_COST)
 
+/* Bytes of unread messages that lie in BWK_ACCOUNT_SOCKET. */
+#define BWK_QUEUE_FREE 4096
+
 struct bwk_sock {
-	struct sock sk;	       /* first */
-	struct bwk_port *port; /* once bound; stays until release */
-	struct bwk_user *user; /* who opened it; a reference */
+	struct sock sk;		     /* first */
+	struct bwk_port *port;	     /* once bound; stays until release */
+	struct bwk_account *account; /* who opened it; a reference. Of an accepted one the
+				      * listener's */
+	bool counted;		     /* BWK_ACCOUNT_SOCKET is charged */
 	const struct bw_protocol *protocol;
 	struct bwk_server *server;	/* that speaks the protocol instead; a reference */
 	struct bwk_server_port *remote; /* then the port, once bound */
@@ -41,6 +46,7 @@ struct bwk_sock {
 	unsigned long ahead;		/* bit 0: one of what has arrived is fetched ahead */
 	u64 waited_ns;			/* lately, if adaptive */
 	struct bwk_spares spares;
+	int covered; /* bytes of unread messages that are charged; the receive queue's lock */
 	struct list_head done;	/* buffers whose end is to be reported; port's lock */
 	struct list_head downs; /* peers likewise */
 };
@@ -76,8 +82,10 @@ static inline struct bwk_cb *bwk_cb(struct sk_buff *skb)
 }
 
 /* sock.c */
-/* Defaults of a new socket. */
-void bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol);
+/* Defaults of a new socket. The reference to the account goes to it; false: its user holds too
+ * much. */
+bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
+		    struct bwk_account *account);
 /* A socket is listed and counted from its beginning on, until it begins to end: then HIDE, while
  * its port is still there. SHOW: any context. */
 void bwk_sock_show(struct bwk_sock *bs);
@@ -151,11 +159,15 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
 bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct bw_event *ev,
 		       struct sk_buff *skb, u32 off, bool whole);
 void bwk_queue_press(struct bwk_sock *bs, bool on);
-/* May more wait? Within SO_RCVBUF always; beyond it up to `most` bytes, 0: no more, and to what all
+/* May more wait? Within SO_RCVBUF; beyond it up to `most` bytes, 0: no more, and to what all
  * sockets together may. Any context. */
 bool bwk_queue_has_room(const struct sock *sk, u64 most);
-/* The socket is charged for what is to wait; true: it is beyond SO_RCVBUF. Any context. */
-bool bwk_queue_own(struct sock *sk, struct sk_buff *skb);
+/* The socket is charged for what is to wait, and its account. 1: it is beyond SO_RCVBUF, or the
+ * account has not much left; -ENOBUFS: that has too little, and the message is not the socket's.
+ * Any context. */
+int bwk_queue_own(struct sock *sk, struct sk_buff *skb);
+/* All beyond so many bytes is charged no more. */
+void bwk_queue_uncover(struct bwk_sock *bs, int bytes);
 /* After messages were taken. */
 void bwk_queue_relieve(struct bwk_sock *bs);
 /* The same while something is fetched ahead. */
@@ -166,6 +178,7 @@ static inline bool bwk_queue_ready(const struct sock *sk)
 	return !skb_queue_empty_lockless(&sk->sk_receive_queue) &&
 	       (likely(!test_bit(0, &bwk_sk(sk)->ahead)) || bwk_queue_ready_ahead(sk));
 }
+
 /* What was taken out is put back to be taken again. */
 void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb);
 void bwk_queue_free(struct sk_buff *skb);
@@ -181,8 +194,10 @@ struct bwk_send {
 	u16 ep;		     /* BW_EP_* */
 	bool nonblock, more; /* more: others follow at once, the last one takes all along */
 	bool last;	     /* another one like it has to wait for room */
+	bool copied;	     /* never out of the program's own pages */
 	long timeout;	     /* jiffies; at first 0 if nonblock */
 };
+
 /* As the flags of a call say. */
 void bwk_send_begin(struct bwk_send *s, const struct sock *sk, const struct msghdr *m, u16 ep);
 /* 0: sent, and its bytes are free unless it is asynchronous; else it is not sent. Process context,
@@ -200,6 +215,7 @@ struct bwk_source {
 	bool last;   /* the sender's buffer is free afterwards */
 	bool memory; /* it is registered memory of the peer's */
 };
+
 /* Begin to pull b->len bytes into b; *id: for BW_OP_CANCEL_PULL. */
 int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_buf *b, u64 *id);
 /* Fetch `len` bytes into a program's memory, and wait for them. -EAGAIN, or a signal's errno: not

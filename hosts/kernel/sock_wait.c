@@ -58,7 +58,7 @@ noinline void bwk_sock_uncharged(struct bwk_sock *bs, int before, int now)
 
 /* The receive call looks for a while before it sleeps, and gives its core away between two looks
  * if others want it. The while begins at the second look: mostly there is none. It lasts no longer
- * than the call may wait. 
+ * than the call may wait.
  *
  * By yield(), though a loop around it looks like one that waits for its condition. It does not: the
  * while has an end, and so a thread of a real-time class, whose yield() lets only its equals run,

@@ -4,6 +4,7 @@
  * the pages it was sent from. Frames belong to no socket: what they cost is charged to the buffers.
  */
 #include <linux/etherdevice.h>
+#include <linux/jiffies.h>
 
 #include "crc.h"
 #include "port.h"
@@ -124,8 +125,20 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 	return bwk_tx_build_copy(port, f, far, dev);
 }
 
+/* The number of a path: from one port to one port of a node. It goes along with each frame: queues
+ * of the device are chosen by it, and the receiver of a veth spreads by it (RPS). Of a product the
+ * high bits, by which the kernel chooses, depend on all of both factors. */
+static u32 bwk_tx_path(const struct sk_buff *skb, u32 port)
+{
+	const u8 *to = eth_hdr(skb)->h_dest;
+	u32 peer = get_unaligned((const u32 *)(to + 2)) +
+		   ((const struct bw_hdr *)skb->data)->dst_engine;
+
+	return (port ^ peer) * GOLDEN_RATIO_32;
+}
+
 /* Its Ethernet header lies before its data from now on. */
-static void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to)
+static void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to, u32 port)
 {
 	struct ethhdr *eth;
 
@@ -136,6 +149,7 @@ static void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8
 	ether_addr_copy(eth->h_dest, to);
 	ether_addr_copy(eth->h_source, dev->dev_addr);
 	eth->h_proto = htons(BW_ETHERTYPE);
+	__skb_set_sw_hash(skb, bwk_tx_path(skb, port), true);
 }
 
 /* No switch would send it back. */
@@ -174,31 +188,55 @@ static bool bwk_tx_plain(const struct sk_buff *skb, const struct net_device *dev
 		(!ops->ndo_features_check || ops->ndo_features_check == passthru_features_check));
 }
 
-/* The device's queue for frames of this number: the one that the administrator gave the processor
- * (XPS), else by the number, so that a port's frames stay in order. The number goes along: the
- * receiver of a veth spreads by it (RPS). */
-static u16 bwk_tx_pick(struct sk_buff *skb, struct net_device *dev, u32 number)
+/* The device's own choice: by the processor, where the administrator has said so (XPS), or by the
+ * frame's number. */
+static u16 bwk_tx_choose(struct sk_buff *skb, struct net_device *dev)
 {
 	const struct net_device_ops *ops = dev->netdev_ops;
-
 	u16 index;
 
-	__skb_set_sw_hash(skb, number, true);
-	if (likely(dev->real_num_tx_queues == 1))
-		return 0;
+#ifdef CONFIG_XPS
+	skb->sender_cpu = raw_smp_processor_id() + 1;
+#endif
 	skb_push(skb, ETH_HLEN);
 	index = ops->ndo_select_queue ? ops->ndo_select_queue(dev, skb, NULL)
 				      : netdev_pick_tx(dev, skb, NULL);
 	skb_pull(skb, ETH_HLEN);
-	return netdev_cap_txqueue(dev, index);
+	return index;
+}
+
+/* The queue of a path stays as long as frames of it may be in the queue, so that they are not
+ * overtaken when the program moves to another processor. After a pause it is chosen anew, as by
+ * flowlets: Sinha, Kandula and Katabi, *Harnessing TCP's burstiness with flowlet switching*,
+ * HotNets 2004. Paths that share an entry share a queue. Others may write it meanwhile, who then
+ * are as right. */
+static u16 bwk_tx_pick(struct bwk_iface *iface, struct sk_buff *skb)
+{
+	struct net_device *dev = iface->dev;
+	u32 now = (u32)jiffies, *entry, known;
+
+	if (likely(dev->real_num_tx_queues == 1))
+		return 0;
+	if (unlikely(netdev_get_num_tc(dev))) /* by the frame's priority, too */
+		return netdev_cap_txqueue(dev, bwk_tx_choose(skb, dev));
+	entry = &iface->path_queue[skb->hash >> (32 - BWK_PATH_BITS)];
+	known = READ_ONCE(*entry);
+	/* The queue and a bit that says so in the upper half, the time in the lower. */
+	if (!(known & BWK_PATH_KNOWN) || (u16)(now - known) > BWK_PATH_PAUSE)
+		known = BWK_PATH_KNOWN | bwk_tx_choose(skb, dev) << 16;
+	known = (known & 0xffff0000) | (now & 0xffff);
+	if (READ_ONCE(*entry) != known)
+		WRITE_ONCE(*entry, known);
+	return netdev_cap_txqueue(dev, (u16)((known & ~BWK_PATH_KNOWN) >> 16));
 }
 
 /* To the driver, past the queueing discipline [A6]: what __dev_direct_xmit() does, for frames that
  * ask nothing of the device, with one lock and one look for all of the row. As there, without a
  * carrier they are lost. -EBUSY: some stay in the row. */
-static int bwk_tx_direct(struct bwk_row *row, struct net_device *dev, u32 number)
+static int bwk_tx_direct(struct bwk_row *row, struct bwk_iface *iface)
 {
-	const u16 index = bwk_tx_pick(row->first, dev, number);
+	struct net_device *dev = iface->dev;
+	const u16 index = bwk_tx_pick(iface, row->first);
 	struct netdev_queue *queue = netdev_get_tx_queue(dev, index);
 	bool plain = netif_carrier_ok(dev);
 	struct sk_buff *skb;
@@ -249,9 +287,10 @@ static void bwk_tx_show(struct sk_buff *skb, struct net_device *dev)
 }
 
 /* A row to one destination leaves. -EBUSY: what the interface has no room for stays in it. */
-static int bwk_tx_row(const struct bwk_node *node, struct bwk_row *row, struct net_device *dev,
-		      u32 number)
+static int bwk_tx_row(struct bwk_row *row, struct bwk_iface *iface)
 {
+	const struct bwk_node *node = iface->node;
+	struct net_device *dev = iface->dev;
 	bool own = bwk_tx_is_own(row->first), direct = !own && node->set.qdisc_bypass;
 	bool shown = direct && bwk_tx_is_shown(node, dev);
 	struct sk_buff *skb;
@@ -263,7 +302,7 @@ static int bwk_tx_row(const struct bwk_node *node, struct bwk_row *row, struct n
 		bwk_row_join(row);
 	row->joins = BWK_ROW_APART;
 	if (likely(direct))
-		return bwk_tx_direct(row, dev, number);
+		return bwk_tx_direct(row, iface);
 	while ((skb = row->first)) {
 		row->first = skb->next;
 		row->frames--;
@@ -279,20 +318,15 @@ static int bwk_tx_row(const struct bwk_node *node, struct bwk_row *row, struct n
 int bwk_transmit_row(struct bwk_port *port)
 {
 	struct bwk_row *row = &port->row;
+	struct bwk_iface *iface;
 
-	return row->first ? bwk_tx_row(port->node, row, row->first->dev, port->inc) : 0;
-}
-
-noinline int bwk_transmit_rest(struct bwk_port *port)
-{
-	struct bwk_row *row = &port->row;
-	struct bwk_iface *iface = rcu_dereference_bh(port->node->iface[row->link]);
-
-	if (!iface || iface->dev != row->first->dev || !netif_running(iface->dev)) {
-		bwk_row_drop(row);
+	if (!row->first)
 		return 0;
-	}
-	return bwk_transmit_row(port);
+	iface = rcu_dereference_bh(port->node->iface[row->link]);
+	if (likely(iface && iface->dev == row->first->dev && netif_running(iface->dev)))
+		return bwk_tx_row(row, iface);
+	bwk_row_drop(row);
+	return 0;
 }
 
 /* May this frame travel in a super-frame? Not if it refers to a program's own pages: the kernel
@@ -325,6 +359,7 @@ static noinline bool bwk_tx_follows(const struct bwk_node *node, struct bwk_row 
 	if (row->joins == BWK_ROW_UNKNOWN)
 		row->joins = bwk_tx_joins(node, row->first);
 	if (row->joins != bwk_tx_joins(node, skb) || row->first->dev != dev ||
+	    skb->hash != row->first->hash ||
 	    !ether_addr_equal(eth_hdr(skb)->h_dest, eth_hdr(row->first)->h_dest))
 		return false;
 	if (row->joins == BWK_ROW_APART)
@@ -350,7 +385,7 @@ int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
 	if (!skb)
 		return -ENETDOWN;
 	skb->priority = port->priority;
-	bwk_tx_address(skb, iface->dev, f->to.bytes);
+	bwk_tx_address(skb, iface->dev, f->to.bytes, port->inc);
 	if (row->first && !bwk_tx_follows(port->node, row, skb))
 		error = bwk_transmit_row(port);
 	if (!row->first) {
@@ -364,14 +399,13 @@ int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
 }
 
 /* A frame of no port leaves at once. */
-static int bwk_tx_alone(const struct bwk_node *node, struct sk_buff *skb, struct net_device *dev,
-			const u8 *to)
+static int bwk_tx_alone(struct bwk_iface *iface, struct sk_buff *skb, const u8 *to)
 {
 	struct bwk_row row = {0};
 
-	bwk_tx_address(skb, dev, to);
+	bwk_tx_address(skb, iface->dev, to, 0);
 	bwk_row_add(&row, skb);
-	if (bwk_tx_row(node, &row, dev, 0) == 0)
+	if (bwk_tx_row(&row, iface) == 0)
 		return 0;
 	bwk_row_drop(&row);
 	return -EBUSY;
@@ -392,7 +426,7 @@ static int bwk_tx_bytes(struct bwk_iface *iface, const u8 *to, const struct bw_h
 		return -ENETDOWN;
 	skb_put_data(skb, hdr, sizeof(*hdr));
 	skb_put_data(skb, bytes, n);
-	return bwk_tx_alone(iface->node, skb, dev, to);
+	return bwk_tx_alone(iface, skb, to);
 }
 
 int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,
@@ -414,17 +448,16 @@ int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const s
 void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 {
 	struct bw_refuse_frame *body;
-	struct net_device *dev = iface->dev;
-	struct sk_buff *skb = bwk_tx_new(dev, sizeof(*body), true);
+	struct sk_buff *skb = bwk_tx_new(iface->dev, sizeof(*body), true);
 
 	if (!skb)
 		return;
 	body = skb_put(skb, sizeof(*body));
-	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), iface->node->set.cluster,
-			     iface->name, bwk_crc)) {
+	if (!bw_refuse_build(body, refused->data, skb_headlen(refused), refused->len,
+			     iface->node->set.cluster, iface->name, bwk_crc)) {
 		kfree_skb(skb);
 		return;
 	}
 	this_cpu_inc(iface->node->count->refused);
-	bwk_tx_alone(iface->node, skb, dev, eth_hdr(refused)->h_source);
+	bwk_tx_alone(iface, skb, eth_hdr(refused)->h_source);
 }

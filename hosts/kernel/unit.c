@@ -12,6 +12,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/carry.c"
 #include "engine/check.c"
 #include "engine/contact.c"
+#include "engine/cookie.c"
 #include "engine/credit.c"
 #include "engine/drop.c"
 #include "engine/event.c"
@@ -41,6 +42,8 @@ extern const struct bw_host_ops bwk_host_ops;
 
 #include "sealing.c"
 
+#include "account.c"
+#include "arrive.c"
 #include "bell.c"
 #include "buf.c"
 #include "buf_bytes.c"
@@ -60,6 +63,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "msg.c"
 #include "node.c"
 #include "node_key.c"
+#include "overflow.c"
 #include "peer.c"
 #include "port.c"
 #include "proc.c"

@@ -8,6 +8,7 @@
 #include <linux/moduleparam.h>
 #include <linux/slab.h>
 #include <linux/user_namespace.h>
+#include <net/net_namespace.h>
 
 #define BWK_USER_BITS 6
 
@@ -28,14 +29,35 @@ static unsigned int bwk_user_ports_max = 4096;
 module_param_named(user_ports_max, bwk_user_ports_max, uint, 0644);
 MODULE_PARM_DESC(user_ports_max, "ports that one user may have, root excepted");
 
-static struct bwk_user *bwk_user_find(kuid_t uid)
+/* Where root is: on the machine itself, or nobody knows in which container, or in that whose
+ * network namespace has this cookie. Others are the same everywhere. */
+#define BWK_USER_ANYWHERE  0
+#define BWK_USER_CONTAINED (~0ull)
+
+static struct bwk_user *bwk_user_find(kuid_t uid, u64 place)
 {
 	struct bwk_user *user;
 
 	hash_for_each_possible(bwk_users, user, hash, __kuid_val(uid))
-		if (uid_eq(user->uid, uid))
+		if (uid_eq(user->uid, uid) && user->place == place)
 			return user;
 	return NULL;
+}
+
+static bool bwk_user_is_bounded(const struct bwk_user *user)
+{
+	return !uid_eq(user->uid, GLOBAL_ROOT_UID) || user->place != BWK_USER_ANYWHERE;
+}
+
+/* Whoever makes a network namespace that the initial user namespace owns may do anything; one that
+ * belongs to a user namespace its root could have many of. */
+static u64 bwk_user_place(kuid_t uid, const struct net *net)
+{
+	if (!uid_eq(uid, GLOBAL_ROOT_UID))
+		return BWK_USER_ANYWHERE;
+	if (net->user_ns != &init_user_ns || current_user_ns() != &init_user_ns)
+		return BWK_USER_CONTAINED;
+	return net_eq(net, &init_net) ? BWK_USER_ANYWHERE : net->net_cookie;
 }
 
 static kuid_t bwk_user_uid(void)
@@ -55,7 +77,7 @@ static void bwk_user_free(struct bwk_user *user)
 	kfree(user);
 }
 
-static struct bwk_user *bwk_user_new(kuid_t uid)
+static struct bwk_user *bwk_user_new(kuid_t uid, u64 place)
 {
 	struct bwk_user *user = kzalloc(sizeof(*user), GFP_KERNEL_ACCOUNT);
 
@@ -66,17 +88,19 @@ static struct bwk_user *bwk_user_new(kuid_t uid)
 		return NULL;
 	}
 	user->uid = uid;
+	user->place = place;
 	return user;
 }
 
-struct bwk_user *bwk_user_of_task(void)
+struct bwk_user *bwk_user_of_task(const struct net *net)
 {
 	kuid_t uid = bwk_user_uid();
+	u64 place = bwk_user_place(uid, net);
 	struct bwk_user *user, *new = NULL;
 
 	do {
 		spin_lock_bh(&bwk_users_lock);
-		user = bwk_user_find(uid);
+		user = bwk_user_find(uid, place);
 		if (!user && new) {
 			hash_add(bwk_users, &new->hash, __kuid_val(uid));
 			user = new;
@@ -85,17 +109,9 @@ struct bwk_user *bwk_user_of_task(void)
 		if (user)
 			user->refs++;
 		spin_unlock_bh(&bwk_users_lock);
-	} while (!user && (new = bwk_user_new(uid)));
+	} while (!user && (new = bwk_user_new(uid, place)));
 	if (new)
 		bwk_user_free(new); /* another task was faster */
-	return user;
-}
-
-struct bwk_user *bwk_user_hold(struct bwk_user *user)
-{
-	spin_lock_bh(&bwk_users_lock);
-	user->refs++;
-	spin_unlock_bh(&bwk_users_lock);
 	return user;
 }
 
@@ -118,13 +134,25 @@ void bwk_user_limited(void)
 	atomic_long_inc(&bwk_users_limited);
 }
 
+static s64 bwk_user_most(void)
+{
+	return (s64)(READ_ONCE(bwk_user_memory_max) ?: (totalram_pages() << PAGE_SHIFT) / 8);
+}
+
+u64 bwk_user_room(const struct bwk_user *user)
+{
+	s64 room = bwk_user_most() - percpu_counter_read((struct percpu_counter *)&user->held);
+
+	return bwk_user_is_bounded(user) ? max_t(s64, room, 0) : U64_MAX;
+}
+
 bool bwk_user_charge(struct bwk_user *user, u64 bytes)
 {
-	unsigned long most = READ_ONCE(bwk_user_memory_max) ?: (totalram_pages() << PAGE_SHIFT) / 8;
+	s64 most = bwk_user_most();
 
 	percpu_counter_add_batch(&user->held, (s64)bytes, BWK_USER_BATCH);
-	if (uid_eq(user->uid, GLOBAL_ROOT_UID) ||
-	    __percpu_counter_compare(&user->held, (s64)most, BWK_USER_BATCH) <= 0)
+	if (!bwk_user_is_bounded(user) ||
+	    __percpu_counter_compare(&user->held, most, BWK_USER_BATCH) <= 0)
 		return true;
 	bwk_user_uncharge(user, bytes);
 	bwk_user_limited();
@@ -141,7 +169,7 @@ bool bwk_user_take_port(struct bwk_user *user)
 	bool free;
 
 	spin_lock_bh(&bwk_users_lock);
-	free = uid_eq(user->uid, GLOBAL_ROOT_UID) || user->ports < READ_ONCE(bwk_user_ports_max);
+	free = !bwk_user_is_bounded(user) || user->ports < READ_ONCE(bwk_user_ports_max);
 	user->ports += free;
 	spin_unlock_bh(&bwk_users_lock);
 	if (!free)

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "keyed.h"
+
 /* Bytes of content that lie in one piece behind any place. */
 #define SIM_PIECE (BW_FRAME_MAX_MTU + 1)
 
@@ -129,7 +131,7 @@ static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw
 	return 0;
 }
 
-static uint64_t sim_ops_buf_get(void *host, uint64_t n)
+static uint64_t sim_ops_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	struct sim_node *node = host;
 
@@ -211,7 +213,8 @@ static uint64_t sim_ops_random(void *host)
 #define SIM_HOST_OPS                                                                               \
 	.crc32c = bw_checksum, .payload_crc = sim_ops_payload_crc, .place = sim_ops_place,         \
 	.buf_get = sim_ops_buf_get, .buf_put = sim_ops_buf_put,                                    \
-	.region_find = sim_ops_region_find, .random = sim_ops_random, .sent = sim_ops_sent
+	.region_find = sim_ops_region_find, .random = sim_ops_random, .siphash = bw_siphash,       \
+	.sent = sim_ops_sent
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
 const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message,

@@ -8,6 +8,8 @@
 #include "env.h"
 #include "link/link.h"
 
+#define BW_ADDR_LINKS (BW_LINK_LOCAL | BW_LINK_PACKET | BW_LINK_UDP | BW_LINK_KERNEL | BW_LINK_UDP6)
+
 void bw_addr_pack(struct bw_addr_fields *f, struct bw_addr *addr)
 {
 	f->magic = BW_ADDR_MAGIC;
@@ -25,6 +27,8 @@ int bw_addr_unpack(const struct bw_addr *addr, struct bw_addr_fields *f)
 	if (f->version != BW_ADDR_VERSION)
 		return -EPROTONOSUPPORT;
 	if (!f->node || !f->inc || !f->engine || f->more_macs > BW_ADDR_MACS - 1)
+		return -EINVAL;
+	if ((f->links & ~BW_ADDR_LINKS) || (f->more_macs && !(f->links & BW_LINK_PACKET)))
 		return -EINVAL;
 	if ((f->links & BW_LINK_UDP6) && (f->more_macs || (f->links & BW_LINK_UDP)))
 		return -EINVAL;

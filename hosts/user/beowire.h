@@ -39,7 +39,7 @@ struct bw_ep;
 
 /* Address of an endpoint: plain bytes, to be exchanged by any means, valid on every node. */
 struct bw_addr {
-	uint8_t bytes[64];
+	uint8_t bytes[56];
 };
 
 /* A peer of one endpoint: small number, stable as long as the endpoint. */

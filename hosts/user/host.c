@@ -9,6 +9,7 @@
 
 #include "checksum.h"
 #include "ep.h"
+#include "keyed.h"
 #include "place.h"
 
 #define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
@@ -44,7 +45,7 @@ static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw
 	return 0;
 }
 
-static uint64_t bw_host_buf_get(void *host, uint64_t n)
+static uint64_t bw_host_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	struct bw_ep *ep = host;
 	struct bw_buffer *b = bw_buffer_get(&ep->buffers, n);
@@ -119,6 +120,7 @@ const struct bw_host_ops bw_host_ops = {
 	.buf_for = bw_host_buf_for,
 	.region_find = bw_host_region_find,
 	.random = bw_host_random,
+	.siphash = bw_siphash,
 	.sent = bw_host_sent,
 	.message = bw_host_message,
 };

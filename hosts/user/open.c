@@ -117,7 +117,7 @@ static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
 	ep->has_packet = true;
 	ep->self.links |= BW_LINK_PACKET;
 	ep->self.ethertype = ep->env.ethertype;
-	ep->self.packet_mtu = ep->packet[0].mtu;
+	ep->self.packet_mtu = bw_addr_mtu(ep->packet[0].mtu);
 	return 0;
 }
 
@@ -149,7 +149,7 @@ static int bw_ep_open_udp(struct bw_ep *ep, const char **why)
 	ep->has_udp = true;
 	bw_name_to_link(&self, &ep->udp.name);
 	bw_addr_set_udp(&ep->self, &self);
-	ep->self.udp_mtu = ep->udp.mtu;
+	ep->self.udp_mtu = bw_addr_mtu(ep->udp.mtu);
 	return 0;
 }
 

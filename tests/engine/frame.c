@@ -153,6 +153,8 @@ static void say_data(struct line *l, const struct frame *f, struct frame_view *v
 	if (!(b->flags & BW_ACKBLK_NO_ACK) && b->ack != v->last_ack)
 		say(l, " ack %u", v->last_ack = b->ack);
 	for (i = 0; (part = frame_part(f, i)); i++) {
+		if (part->kind == BW_PART_PAD && f->len == FRAME_PING)
+			continue;
 		say_part(l, part);
 		if (part->kind == BW_PART_PAD)
 			say(l, " of %u", f->len);
@@ -213,6 +215,9 @@ void frame_describe(const struct frame *f, struct frame_view *v, char *text, siz
 		break;
 	case BW_FRAME_BYE:
 		say(&l, "BYE");
+		break;
+	case BW_FRAME_CHALLENGE:
+		say(&l, "CHALLENGE");
 		break;
 	default:
 		say(&l, "DGRAM %u", ((struct bw_dgram *)frame_body(f))->plen);

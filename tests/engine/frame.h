@@ -8,6 +8,9 @@
 
 #include "protocol.h"
 
+/* Bytes of a ping: as many as a refusal has. */
+#define FRAME_PING (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
+
 struct frame {
 	int from, to; /* nodes of the world */
 	uint8_t link;

@@ -9,6 +9,7 @@
 #include "world.h"
 
 int contact_tests(void);
+int cookie_tests(void);
 int order_tests(void);
 int segments_tests(void);
 int pull_tests(void);

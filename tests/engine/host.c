@@ -98,7 +98,7 @@ static int host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx
 	return check && bw_crc32c(0, from, n) != crc ? -EBADMSG : 0;
 }
 
-static uint64_t host_buf_get(void *host, uint64_t n)
+static uint64_t host_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	struct node *node = host;
 
@@ -156,10 +156,26 @@ static uint64_t host_random(void *host)
 	return ++drawn * 0x9E3779B97F4A7C15ull >> 7;
 }
 
+/* Not SipHash, but as different for different keys and bytes. */
+static uint64_t host_siphash(const uint8_t key[16], const void *p, size_t n)
+{
+	uint64_t word, x = 0xCBF29CE484222325ull;
+
+	if (!world.strangers)
+		return HOST_COOKIE;
+	for (; n >= 8; p = (const uint8_t *)p + 8, n -= 8) {
+		memcpy(&word, p, 8);
+		x = (x ^ word) * 0x9E3779B97F4A7C15ull;
+		x ^= x >> 29;
+	}
+	memcpy(&word, key, 8);
+	return (x ^ word) * 0x9E3779B97F4A7C15ull;
+}
+
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
-	.random = host_random, .sent = host_sent
+	.random = host_random, .siphash = host_siphash, .sent = host_sent
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {

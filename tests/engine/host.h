@@ -11,6 +11,9 @@
 extern const struct bw_host_ops host_ops;
 extern const struct bw_host_ops host_ops_direct; /* takes messages at once where it may */
 
+/* What siphash() gives while world.strangers is false. */
+#define HOST_COOKIE 0xC00C1Eu
+
 struct buffer *buffer_new(int node, uint64_t len);
 void buffer_free(struct buffer *b);
 /* Bytes [off, off + n) of the pattern of `seed`. */

@@ -22,7 +22,7 @@ static const struct {
 	{"distance", distance_tests}, {"duplex", duplex_tests},
 	{"late", late_tests},	      {"places", places_tests},
 	{"size", size_tests},	      {"carry", carry_tests},
-	{"hkdf", hkdf_tests},
+	{"cookie", cookie_tests},     {"hkdf", hkdf_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

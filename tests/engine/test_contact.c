@@ -400,6 +400,10 @@ static void answer__must_come_from_whom_it_was_asked(void **state)
 	frame_hdr(f)->token++;
 	frame_seal(f);
 	assert_int_equal(receive(f), -BW_DROP_INCARNATION);
+	f = frame_copy(world.wire[0]);
+	f->place++; /* where A has not asked */
+	assert_int_equal(receive(f), -BW_DROP_ADDRESS);
+	assert_int_equal(peer(A, B)->npaths, 1);
 	assert_int_equal(peer(A, B)->state, BW_PEER_HELLO);
 	settle();
 	assert_int_equal(frames_with("REFUSE"), 0); /* answers are never refused */
@@ -467,6 +471,37 @@ static void token__is_each_peers_own(void **state)
 	assert_int_not_equal(peer(B, A)->wire_token, first);
 }
 
+/* One who claims to be many incarnations of one engine is kept as few. */
+static void caller__with_many_incarnations_is_few_peers(void **state)
+{
+	struct frame *f;
+	uint32_t i;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	run(BW_S);
+	path(A, B, 0)->hello.due = true;
+	bw_peer_ready(engine(A), peer(A, B));
+	flush(A);
+	f = take(0);
+	frame_hdr(f)->conn = 0;
+	for (i = 1; i <= 100; i++) {
+		struct frame *g = frame_copy(f);
+		struct bw_hello *b = frame_body(g);
+
+		b->inc += i;
+		frame_seal(g);
+		assert_int_equal(receive(g), 0);
+		assert_true(count(B)->peers <= BW_NAMESAKES + 1);
+		flush(B);
+		drop_all();
+	}
+	frame_free(f);
+	assert_int_equal(count(B)->peers, BW_NAMESAKES + 1); /* A is of use, and not counted */
+	assert_int_equal(events_with("B PEER_DOWN A ECONN"), 0);
+	assert_int_equal(peer(B, A)->state, BW_PEER_UP);
+}
+
 int contact_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -474,6 +509,7 @@ int contact_tests(void)
 		TEST(address__of_a_refusal_is_the_peers),
 		TEST(token__is_each_peers_own),
 		TEST(connect__hello_is_answered),
+		TEST(caller__with_many_incarnations_is_few_peers),
 		TEST(connect__answerer_asks_too_when_nothing_follows),
 		TEST(connect__answerer_sends_no_ack_either),
 		TEST(connect__answerer_that_closes_says_bye_only),

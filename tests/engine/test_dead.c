@@ -421,6 +421,73 @@ static void down__messages_that_arrived_are_delivered_before(void **state)
 	expect_events("B MESSAGE 1 len 2000", "B PEER_DOWN A ECANCELED", NULL);
 }
 
+static unsigned int lost_but; /* so many pass */
+
+static enum fate lose_data_of_a(const struct frame *f)
+{
+	if (f->from != A || frame_type(f) != BW_FRAME_DATA)
+		return PASS;
+	return lost_but ? (void)lost_but--, PASS : LOSE;
+}
+
+/* Who begins a message and never completes it is given up, whether he is gone or not: what was kept
+ * of it is free again. */
+static void incomplete__message_does_not_stay(void **state)
+{
+	struct frame *first;
+	int alive, i;
+
+	world.quiet = true;
+	world.node[A].cfg.dead_ns = 3600 * BW_S;
+	for (alive = 0; alive < 2; alive++) {
+		meet(A, B);
+		post(A, B, 1, 60000);
+		flush(A);
+		first = take(0);
+		drop_all();
+		assert_int_equal(receive(first), 0);
+		assert_int_equal(world.node[B].buffers_out, 1);
+		world.fate = alive ? lose_data_of_a : NULL;
+		if (!alive)
+			node_kill(A);
+		for (i = 0; i < 59; i++) {
+			if (alive) /* its acknowledgements are heard */
+				post(B, A, 100, 8);
+			run(BW_S);
+		}
+		assert_int_equal(world.node[B].buffers_out, 1);
+		run(2 * BW_S);
+		assert_int_equal(world.node[B].buffers_out, 0);
+		assert_int_equal(events_with("B PEER_DOWN A ETIMEDOUT"), 1);
+		assert_int_equal(engine(B)->rxmsgs.in_use, 0);
+		world.fate = NULL;
+		if (alive)
+			node_kill(A);
+		node_kill(B);
+		forget_logs();
+	}
+}
+
+/* As long as some of it comes it may take any time. */
+static void incomplete__message_may_take_long(void **state)
+{
+	unsigned int i;
+
+	world.quiet = true;
+	world.node[A].cfg.dead_ns = 3600 * BW_S;
+	world.node[B].cfg.dead_ns = 10 * BW_S;
+	meet(A, B);
+	post(A, B, 1, 20000);
+	world.fate = lose_data_of_a;
+	for (i = 0; i < 200 && !events_with("B MESSAGE"); i++) {
+		lost_but = 2;
+		run(BW_S);
+	}
+	assert_true(i > 10);
+	assert_int_equal(events_with("B MESSAGE 1 len 20000"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
 int dead_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +512,8 @@ int dead_tests(void)
 		TEST(watch__learns_at_once_of_a_restart),
 		TEST(down__others_live_on),
 		TEST(down__messages_that_arrived_are_delivered_before),
+		TEST(incomplete__message_does_not_stay),
+		TEST(incomplete__message_may_take_long),
 	};
 
 	return cmocka_run_group_tests_name("dead", tests, NULL, NULL);

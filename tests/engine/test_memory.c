@@ -254,6 +254,84 @@ static void turn__a_busy_peer_does_not_starve_another(void **state)
 	settle();
 }
 
+/* The n-th stranger that calls B, from an address of his own, which he has proven. */
+static int call(const struct frame *hello, uint32_t n)
+{
+	struct frame *f = frame_copy(hello);
+	struct bw_hello *b = frame_body(f);
+	int r;
+
+	b->node = 0x10000 + n;
+	b->inc = n + 1;
+	f->place = (uint8_t)(n % 200 + 1);
+	frame_seal(f);
+	r = receive(f);
+	flush(B);
+	drop_all();
+	return r;
+}
+
+/* Strangers who prove their addresses fill the engine; then each new one takes the oldest's place,
+ * but not that of a peer who is of use. */
+static void callers__of_no_use_make_room(void **state)
+{
+	struct frame *hello;
+	uint32_t n = 0, full, i;
+
+	world.node[B].grow_max = 2;
+	world.quiet = true;
+	meet(A, B);
+	post(A, B, 1, 8);
+	run(BW_S);
+	node_open(C);
+	connect_to(C, B);
+	flush(C);
+	hello = take(0);
+	node_kill(C);
+	while (!call(hello, n))
+		n++;
+	full = (uint32_t)count(B)->peers;
+	assert_true(full > 20 && full == n + 1);
+	assert_int_equal(count(B)->evicted, 0);
+	for (i = 0; i < 3 * full; i++)
+		call(hello, ++n);
+	assert_true(count(B)->evicted >= full);
+	assert_true(count(B)->peers >= full - 1);
+	assert_int_equal(events_with("B PEER_DOWN A"), 0);
+	node_open(C);
+	connect_to(C, B);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("C PEER_UP B"), 1);
+	post(A, B, 2, 8);
+	post(C, B, 3, 8);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE 2 len 8"), 1);
+	assert_int_equal(events_with("B MESSAGE 3 len 8"), 1);
+	frame_free(hello);
+	run(61 * BW_S); /* and nothing of strangers stays */
+	assert_int_equal(count(B)->peers, 2);
+}
+
+/* As long as the host gives memory nobody has to go. */
+static void callers__stay_while_there_is_memory(void **state)
+{
+	struct frame *hello;
+	uint32_t n;
+
+	world.quiet = true;
+	node_open(B);
+	node_open(C);
+	connect_to(C, B);
+	flush(C);
+	hello = take(0);
+	node_kill(C);
+	for (n = 0; n < 300; n++)
+		call(hello, n);
+	assert_int_equal(count(B)->evicted, 0);
+	assert_true(count(B)->peers > 250);
+	frame_free(hello);
+}
+
 int memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +346,8 @@ int memory_tests(void)
 		TEST(payload__counted_once),
 		TEST(frames__counted),
 		TEST(turn__a_busy_peer_does_not_starve_another),
+		TEST(callers__of_no_use_make_room),
+		TEST(callers__stay_while_there_is_memory),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -67,7 +67,7 @@ static void frame__for_another_engine(void **state)
 
 static void frame__of_unknown_type(void **state)
 {
-	static const uint8_t types[] = {0, BW_FRAME_DGRAM, 7, 255};
+	static const uint8_t types[] = {0, BW_FRAME_DGRAM, 8, 255};
 	struct frame *f = data_frame();
 	unsigned int i;
 

@@ -61,6 +61,9 @@ struct world {
 	unsigned int wire_n;
 	enum fate (*fate)(const struct frame *f); /* what becomes of each frame; NULL: all pass */
 	bool quiet;				  /* frames are not logged */
+	/* Callers have to show the cookies that they were told. Else HELLOs get the right one on
+	 * their way, so that most tests begin with what comes after that. */
+	bool strangers;
 	struct frame_view view[NODES][NODES][4];
 	char frames[LOG_BYTES], events[LOG_BYTES];
 	struct buffer *buffers;

@@ -26,7 +26,7 @@ static int fuzz_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx
 	return check && crc != 0xC4C4C4C4 && bw_crc32c(0, from, n) != crc ? -EBADMSG : 0;
 }
 
-static uint64_t fuzz_buf_get(void *host, uint64_t n)
+static uint64_t fuzz_buf_get(void *host, uint32_t peer, uint64_t n)
 {
 	struct fuzz_host *h = host;
 
@@ -39,7 +39,7 @@ static uint64_t fuzz_buf_get(void *host, uint64_t n)
 /* Some messages have a place that their receiver chose. */
 static uint64_t fuzz_buf_for(void *host, const struct bw_event *ev)
 {
-	return ev->tag % 2 ? fuzz_buf_get(host, ev->len) : 0;
+	return ev->tag % 2 ? fuzz_buf_get(host, ev->peer, ev->len) : 0;
 }
 
 static void fuzz_buf_put(void *host, uint64_t buf)
@@ -75,6 +75,12 @@ static uint64_t fuzz_random(void *host)
 	return ++h->drawn * 0x9E3779B97F4A7C15ull >> 7;
 }
 
+/* Every engine's cookie is 1, so that made-up frames can show it. */
+static uint64_t siphash(const uint8_t key[16], const void *p, size_t n)
+{
+	return 1;
+}
+
 static const struct bw_host_ops fuzz_ops = {
 	.crc32c = bw_crc32c,
 	.payload_crc = fuzz_payload_crc,
@@ -84,6 +90,7 @@ static const struct bw_host_ops fuzz_ops = {
 	.buf_for = fuzz_buf_for,
 	.region_find = fuzz_region_find,
 	.random = fuzz_random,
+	.siphash = siphash,
 };
 
 void fuzz_open(struct fuzz_host *h, const struct bw_protocol *protocol, uint8_t number)

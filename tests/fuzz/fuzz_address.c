@@ -12,6 +12,7 @@
 #include "addr.h"
 #include "bwf.h"
 #include "checksum.h"
+#include "env.h"
 #include "fuzz.h"
 #include "name.h"
 
@@ -83,7 +84,8 @@ static void try_address(struct bw_addr addr, bool seal)
 	if (bw_addr_unpack(&addr, &f))
 		return;
 	if (f.version != BW_ADDR_VERSION || !f.node || !f.inc || !f.engine ||
-	    f.more_macs >= BW_ADDR_MACS)
+	    f.more_macs >= BW_ADDR_MACS || (f.more_macs && !(f.links & BW_LINK_PACKET)) ||
+	    (f.links & BW_LINK_UDP6 && (f.more_macs || f.links & BW_LINK_UDP)) || f.links > 0x1F)
 		fuzz_bad("an address beyond its limits");
 	if (bwf_name_is(&addr))
 		fuzz_bad("an address that is a name as well");

@@ -31,6 +31,27 @@ struct bw_hdr *kt_header(struct kt_frame *f)
 	return (struct bw_hdr *)(f->bytes + KT_ETHERNET);
 }
 
+uint8_t *kt_part(struct kt_frame *f, uint8_t kind, uint8_t code)
+{
+	uint8_t *bytes = f->bytes + KT_ETHERNET;
+	uint32_t at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);
+	uint32_t end = (uint32_t)sizeof(struct bw_hdr) + kt_header(f)->len;
+	struct bw_part part;
+
+	if (kt_header(f)->type != BW_FRAME_DATA || end > f->len - KT_ETHERNET)
+		return NULL;
+	while (at + sizeof(struct bw_part_msg) <= end) {
+		memcpy(&part, bytes + at, sizeof(part));
+		if (part.kind == kind && (part.code & code) == code)
+			return bytes + at;
+		at += part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
+			      ? sizeof(struct bw_part_bulk)
+			      : sizeof(struct bw_part_msg);
+		at = (at + part.plen + 7) & ~7u;
+	}
+	return NULL;
+}
+
 void kt_seal(struct kt_frame *f)
 {
 	if (f->len > KT_ETHERNET)

@@ -17,6 +17,8 @@ struct kt_frame {
 /* A packet socket of this node's interface, for frames of this type; fails the test. */
 int kt_raw(const char *node, const char *interface, uint16_t type);
 struct bw_hdr *kt_header(struct kt_frame *f);
+/* The first part of this kind, with at least these bits of `code`, in a DATA frame, or NULL. */
+uint8_t *kt_part(struct kt_frame *f, uint8_t kind, uint8_t code);
 /* The header gets the checksum that belongs to the rest; nothing if the frame is too short. */
 void kt_seal(struct kt_frame *f);
 void kt_inject(int raw, const struct kt_frame *f);

@@ -163,6 +163,49 @@ static void test_interrupted_after_the_end(void **state)
 	send_with_late_copies(true);
 }
 
+static long receive_all(void *arg)
+{
+	static uint8_t got[MIB];
+	const struct receiver *r = arg;
+	long n = 0;
+
+	while (recv(r->fd, got, MIB, 0) >= 0)
+		n++;
+	return n;
+}
+
+/* The call's time is over, and its last frames have not left. */
+static void test_taken_back_while_it_leaves(void **state)
+{
+	struct timeval patience = {.tv_sec = 1};
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct receiver r = {.fd = p.b};
+	int raw = tap_of_b("eth0"), public, secret, late = 0;
+	struct kt_thread t;
+
+	slow_wire(true);
+	kt_option(p.a, BEOWIRE_COPY_MAX, 1000);
+	setsockopt(p.b, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	kt_start(&t, receive_all, &r);
+	for (int ms = 100; ms < 400; ms += 15) {
+		patience = (struct timeval){.tv_usec = ms * 1000};
+		setsockopt(p.a, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		memset(bytes, 'o', MIB);
+		late += send(p.a, bytes, MIB, 0) < 0;
+		memset(bytes, 's', MIB);
+		usleep(150000);
+	}
+	kt_join(&t);
+	count_frames(raw, &public, &secret);
+	slow_wire(false);
+	assert_in_range(late, 1, 20);
+	assert_true(public > 0);
+	assert_int_equal(secret, 0);
+	close(raw);
+	kt_close(&p);
+	assert_true(kt_pinned_becomes(0));
+}
+
 /* The program has answered a question about its memory: until it is read, and no longer. */
 static void answer(int fd, const struct beowire_info *asked)
 {
@@ -212,9 +255,9 @@ static void test_memory_that_is_read(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_kept_on_the_same_machine), kt_test(test_leaving_late),
-		kt_test(test_sent_again_after_the_end), kt_test(test_interrupted_after_the_end),
-		kt_test(test_memory_that_is_read),
+		kt_test(test_kept_on_the_same_machine),	  kt_test(test_leaving_late),
+		kt_test(test_sent_again_after_the_end),	  kt_test(test_interrupted_after_the_end),
+		kt_test(test_taken_back_while_it_leaves), kt_test(test_memory_that_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

@@ -6,7 +6,6 @@
  * every frame is counted.
  */
 #include <linux/ethtool.h>
-#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -24,8 +23,6 @@
 #define TIMES	 8
 #define FEW	 300 /* frames that a slow machine sends again */
 #define FEATURES 128 /* of a device, at most */
-#define QUEUES	 4
-#define PORTS	 16
 
 static uint8_t bytes[LONG], got[LONG];
 static uint64_t may_lose = FEW; /* frames */
@@ -326,71 +323,6 @@ static void test_taken_apart_behind_a_bridge(void **state)
 	kt_shell("ip netns del bridge0");
 }
 
-/* What leaves by this queue of the other side. */
-static int watch_queue(uint32_t queue)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_QUEUE)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, queue, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, 0xffff),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-	};
-	const struct sock_fprog program = {.len = 4, .filter = code};
-	int raw = watch("q0");
-
-	assert_int_equal(setsockopt(raw, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
-			 0);
-	return raw;
-}
-
-/* Of the ports that these frames came from, each used one queue only. */
-static uint32_t ports_of(int raw, uint32_t queue, uint32_t *queue_of)
-{
-	static struct kt_frame f;
-	uint32_t frames = 0;
-
-	while (recv(raw, f.bytes, sizeof(f.bytes), MSG_DONTWAIT) > 0) {
-		uint32_t *known = &queue_of[kt_header(&f)->src_engine];
-
-		assert_true(!*known || *known == queue + 1);
-		*known = queue + 1;
-		frames++;
-	}
-	close(raw);
-	return frames;
-}
-
-/* Ports are spread over the queues of the device, and the frames of one stay in one. */
-static void test_spread_over_queues(void **state)
-{
-	static uint32_t queue_of[BEOWIRE_PORTS + 1];
-	struct kt_pair pairs[PORTS];
-	uint32_t used = 0;
-	int raw[QUEUES];
-
-	kt_shell("ip -n a link add q0 numtxqueues %d numrxqueues %d type veth peer name q0 "
-		 "netns b numtxqueues %d numrxqueues %d",
-		 QUEUES, QUEUES, QUEUES, QUEUES);
-	kt_shell("ip -n a link set q0 up && ip -n b link set q0 up");
-	use_instead_of_eth0("q0", true);
-	for (uint32_t i = 0; i < QUEUES; i++)
-		raw[i] = watch_queue(i);
-	for (int i = 0; i < PORTS; i++) {
-		pairs[i] = kt_couple(SOCK_RDM);
-		for (int k = 0; k < TIMES; k++) {
-			assert_int_equal(send(pairs[i].a, bytes, 100, 0), 100);
-			assert_int_equal(recv(pairs[i].b, got, 100, 0), 100);
-		}
-	}
-	for (uint32_t i = 0; i < QUEUES; i++)
-		used += ports_of(raw[i], i, queue_of) != 0;
-	assert_in_range(used, 2, QUEUES);
-	for (int i = 0; i < PORTS; i++)
-		kt_close(&pairs[i]);
-	use_instead_of_eth0("q0", false);
-	kt_shell("ip -n a link del q0");
-}
-
 /* Nothing is left of what the test before has changed of eth0, also if it failed. */
 static int begin(void **state)
 {
@@ -417,7 +349,6 @@ int main(void)
 		kt_test(test_whole_through_a_queueing_discipline),
 		kt_test(test_on_one_node),
 		kt_test(test_taken_apart_behind_a_bridge),
-		kt_test(test_spread_over_queues),
 	};
 
 	return cmocka_run_group_tests(tests, small_frames, NULL);

@@ -14,31 +14,9 @@
 
 #define LONG 100000
 
-/* Of a frame's part of this kind: NULL, or where it begins. */
-static uint8_t *find_part(struct kt_frame *f, uint8_t kind, uint8_t code)
-{
-	uint8_t *bytes = f->bytes + KT_ETHERNET;
-	uint32_t at = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);
-	uint32_t end = (uint32_t)sizeof(struct bw_hdr) + kt_header(f)->len;
-	struct bw_part part;
-
-	if (kt_header(f)->type != BW_FRAME_DATA || end > f->len - KT_ETHERNET)
-		return NULL;
-	while (at + sizeof(struct bw_part_msg) <= end) {
-		memcpy(&part, bytes + at, sizeof(part));
-		if (part.kind == kind && (part.code & code) == code)
-			return bytes + at;
-		at += part.kind == BW_PART_BULK || part.kind == BW_PART_PAD
-			      ? sizeof(struct bw_part_bulk)
-			      : sizeof(struct bw_part_msg);
-		at = (at + part.plen + 7) & ~7u;
-	}
-	return NULL;
-}
-
 static void change_status(struct kt_frame *f, long wanted)
 {
-	uint8_t *part = find_part(f, BW_PART_PULL_ERROR, 0);
+	uint8_t *part = kt_part(f, BW_PART_PULL_ERROR, 0);
 	int32_t status = (int32_t)wanted;
 
 	if (part)
@@ -47,7 +25,7 @@ static void change_status(struct kt_frame *f, long wanted)
 
 static void change_length(struct kt_frame *f, long wanted)
 {
-	uint8_t *part = find_part(f, BW_PART_MESSAGE, BW_CODE_ENVELOPE);
+	uint8_t *part = kt_part(f, BW_PART_MESSAGE, BW_CODE_ENVELOPE);
 	uint64_t len = (uint64_t)wanted;
 
 	if (part)

@@ -6,7 +6,7 @@ struct bw_ep *bad;
 bw_peer_no victim;
 struct seen seen[SEEN_MAX];
 size_t seen_count;
-int sent_count, pulled_count;
+int sent_count, pulled_count, pulled_status;
 fi_addr_t bad_addr;
 struct fid_mr *mr;
 char *theirs, *mine;
@@ -28,6 +28,7 @@ static void on_sent(void *arg, void *op, int status)
 static void on_pulled(void *arg, void *op, int status, uint64_t len)
 {
 	pulled_count++;
+	pulled_status = status;
 }
 
 static void on_down(void *arg, bw_peer_no peer, int status)

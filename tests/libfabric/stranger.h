@@ -26,9 +26,9 @@ extern struct bw_ep *bad;
 extern bw_peer_no victim; /* b, as `bad` knows it */
 extern struct seen seen[SEEN_MAX];
 extern size_t seen_count;
-extern int sent_count, pulled_count;
-extern fi_addr_t bad_addr; /* `bad`, as b knows it */
-extern struct fid_mr *mr;  /* `theirs`, under KEY */
+extern int sent_count, pulled_count, pulled_status; /* the last one's */
+extern fi_addr_t bad_addr;			    /* `bad`, as b knows it */
+extern struct fid_mr *mr;			    /* `theirs`, under KEY */
 extern char *theirs, *mine;
 
 int stranger_setup(void **state);

@@ -218,6 +218,95 @@ static void requests__wait_for_what_answers_bring(void **state)
 			 1);
 }
 
+/* One request for memory: the answer's error, 0 if it is carried out. */
+static void ask_to_write(uint64_t key, uint64_t addr)
+{
+	struct bwf_write_request req = {.len = 8, .segments = 1};
+	struct bwf_segment seg = {.addr = addr, .len = 8, .key = key};
+	char buf[sizeof(req) + sizeof(seg) + 8] = {0};
+
+	memcpy(buf, &req, sizeof(req));
+	memcpy(buf + sizeof(req), &seg, sizeof(seg));
+	stranger_say(BWF_CODE_WRITE, 0, 0, buf, sizeof(buf));
+}
+
+static int write_by(uint64_t key, uint64_t addr)
+{
+	ask_to_write(key, addr);
+	while (!seen_count)
+		stranger_progress();
+	seen_count = 0;
+	return (int)seen[0].m.imm;
+}
+
+static int add_by(uint64_t key, uint64_t addr)
+{
+	struct bwf_atomic_request req = {
+		.count = 1, .type = FI_UINT64, .op = FI_SUM, .segments = 1};
+	struct bwf_segment seg = {.addr = addr, .len = 1, .key = key};
+	char buf[sizeof(req) + sizeof(seg) + 8] = {0};
+
+	memcpy(buf, &req, sizeof(req));
+	memcpy(buf + sizeof(req), &seg, sizeof(seg));
+	stranger_say(BWF_CODE_ATOMIC, 0, 0, buf, sizeof(buf));
+	while (!seen_count)
+		stranger_progress();
+	seen_count = 0;
+	return (int)seen[0].m.imm;
+}
+
+static int read_by(uint64_t key, uint64_t addr)
+{
+	pulled_count = 0;
+	while (bw_read(bad, victim, key, addr, mine, 8, mine))
+		stranger_progress();
+	while (!pulled_count)
+		stranger_progress();
+	return -pulled_status;
+}
+
+/* Keys that nobody has may be named so often; then b gives up who does. */
+static void guess(int (*by)(uint64_t key, uint64_t addr))
+{
+	char text[8] = "secret";
+
+	watch();
+	for (int i = 0; i < BWF_GUESSES_MAX - 1; i++)
+		assert_int_equal(by(KEY + 1 + (uint64_t)i, 0), FI_EACCES);
+	pair_nothing(b.rx);
+	assert_int_equal(by(KEY, 0), 0);
+	/* who knows a key and errs otherwise guesses nothing */
+	for (int i = 0; i < 2 * BWF_GUESSES_MAX; i++)
+		assert_int_equal(by(KEY, LONG), FI_EACCES);
+	pair_nothing(b.rx);
+	assert_int_equal(by(KEY + BWF_GUESSES_MAX, 0), FI_EACCES);
+	given_up();
+	memcpy(theirs, text, sizeof(text));
+	memset(mine, 0, sizeof(text));
+}
+
+static void keys__cannot_be_guessed_by_writes(void **state)
+{
+	guess(write_by);
+	for (int i = 0; i < 100; i++) {
+		ask_to_write(KEY, 0);
+		stranger_progress();
+	}
+	assert_string_equal(theirs, "secret");
+}
+
+static void keys__cannot_be_guessed_by_atomics(void **state)
+{
+	guess(add_by);
+}
+
+static void keys__cannot_be_guessed_by_reads(void **state)
+{
+	guess(read_by);
+	assert_int_equal(read_by(KEY, 0), FI_EACCES);
+	assert_string_equal(mine, "");
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, stranger_teardown)
@@ -227,6 +316,9 @@ int main(void)
 		TEST(unexpected__pressure_has_to_be_obeyed),
 		TEST(requests__wait_for_their_answers),
 		TEST(requests__wait_for_what_answers_bring),
+		TEST(keys__cannot_be_guessed_by_writes),
+		TEST(keys__cannot_be_guessed_by_atomics),
+		TEST(keys__cannot_be_guessed_by_reads),
 	};
 	/* Elsewhere libbeowire itself takes what its program does not. */
 	const struct CMUnitTest local_tests[] = {

@@ -33,6 +33,11 @@ static int setup_basic(void **state)
 	return setup_mode(FI_MR_BASIC);
 }
 
+static int setup_prov_key(void **state)
+{
+	return setup_mode(FI_MR_PROV_KEY);
+}
+
 static int teardown(void **state)
 {
 	assert_int_equal(fi_close(&mr->fid), 0);
@@ -260,6 +265,32 @@ static void memory__virtual_addresses_and_own_keys(void **state)
 	refused(FI_EACCES);
 }
 
+/* Whoever sees some keys knows none of the others. */
+static void memory__keys_cannot_be_guessed(void **state)
+{
+	enum { REGIONS = 64 };
+	struct fid_mr *region[REGIONS];
+	uint64_t key[REGIONS];
+
+	assert_int_equal(pair_info->domain_attr->mr_mode, FI_MR_PROV_KEY);
+	for (int i = 0; i < REGIONS; i++) {
+		assert_int_equal(fi_mr_reg(pair_domain, theirs, 8, ALL, 0, 42, 0, &region[i], NULL),
+				 0);
+		key[i] = fi_mr_key(region[i]);
+		/* Random ones are 2^-26 likely to fail here: small, or near another. */
+		assert_true(key[i] >> 32 && key[i] != FI_KEY_NOTAVAIL);
+		for (int k = 0; k < i; k++)
+			assert_true((key[i] ^ key[k]) >> 20);
+	}
+	for (int i = 0; i < REGIONS; i++) {
+		pair_retry(fi_write(a.ep, mine, 8, NULL, a.peer, 0, key[i], mine));
+		pair_completion(a.tx);
+		assert_int_equal(fi_close(&region[i]->fid), 0);
+	}
+	pair_retry(fi_write(a.ep, mine, 8, NULL, a.peer, 0, 42, mine));
+	refused(FI_EACCES);
+}
+
 static void region__counts_writes_into_it(void **state)
 {
 	struct fi_cntr_attr attr = {.wait_obj = FI_WAIT_UNSPEC};
@@ -435,6 +466,8 @@ int main(void)
 		TEST(memory__a_read_is_whole),
 		TEST(memory__a_read_ends_with_its_last_piece),
 		cmocka_unit_test_setup_teardown(memory__virtual_addresses_and_own_keys, setup_basic,
+						teardown),
+		cmocka_unit_test_setup_teardown(memory__keys_cannot_be_guessed, setup_prov_key,
 						teardown),
 		TEST(region__counts_writes_into_it),
 		TEST(atomic__keep_their_order),

@@ -215,7 +215,7 @@ static void do_open(const char *rest)
 	struct bw_ep_attr attr = {&actor_handlers, NULL, strstr(rest, "no_helper") != NULL};
 	const char *why = "";
 	struct bw_addr addr;
-	char hex[129];
+	char hex[2 * sizeof(struct bw_addr) + 1];
 	int rc = bw_ep_open(&actor_ep, &attr, &why);
 
 	if (rc) {
@@ -226,7 +226,7 @@ static void do_open(const char *rest)
 		return;
 	}
 	bw_ep_addr(actor_ep, &addr);
-	for (int i = 0; i < 64; i++)
+	for (size_t i = 0; i < sizeof(addr.bytes); i++)
 		sprintf(hex + 2 * i, "%02x", addr.bytes[i]);
 	say("{\"event\":\"open\",\"result\":0,\"addr\":\"%s\"}", hex);
 }
@@ -238,7 +238,7 @@ static void do_peer(const char *hex)
 	unsigned int byte;
 	int rc;
 
-	for (int i = 0; i < 64; i++) {
+	for (size_t i = 0; i < sizeof(addr.bytes); i++) {
 		if (sscanf(hex + 2 * i, "%2x", &byte) != 1)
 			byte = 0;
 		addr.bytes[i] = (unsigned char)byte;

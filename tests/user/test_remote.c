@@ -4,6 +4,7 @@
  * frame, and of strangers nothing is said.
  */
 #include "endpoint.h"
+#include "checksum.h"
 #include "text.h"
 
 #include <errno.h>
@@ -244,6 +245,88 @@ static void way__is_one_that_both_have(void **state)
 	assert_false(bw_remote_engine_reaches(ep, &theirs));
 }
 
+/* Whatever an endpoint may have is in its address, and comes out of it again. */
+static void address__holds_all_links(void **state)
+{
+	struct bw_link_addr udp4 = {.len = 6, .bytes = {10, 0, 0, 1, 0x39, 0x30}};
+	struct bw_link_addr udp6 = {.len = 18, .bytes = {0xFD, [15] = 1, [16] = 0x39, 0x30}};
+	struct bw_addr_fields f = {.links = BW_LINK_LOCAL | BW_LINK_PACKET | BW_LINK_KERNEL,
+				   .cluster = 0x01020304,
+				   .node = 0x1112131415161718,
+				   .inc = 0x21222324,
+				   .engine = 0x3132,
+				   .ethertype = 0x88B5,
+				   .mac = {2, 4, 6, 8, 10, 12},
+				   .packet_mtu = bw_addr_mtu(9000),
+				   .udp_mtu = bw_addr_mtu(65536)};
+	struct bw_addr_fields six = f, again;
+	struct bw_link_addr found;
+	struct bw_addr addr;
+
+	assert_int_equal(sizeof(addr), 56);
+	assert_int_equal(f.udp_mtu, 65535);
+	f.more_macs = 2;
+	memset(f.more_mac, 0x5A, sizeof(f.more_mac));
+	bw_addr_set_udp(&f, &udp4);
+	bw_addr_pack(&f, &addr);
+	assert_int_equal(bw_addr_unpack(&addr, &again), 0);
+	assert_memory_equal(&f, &again, sizeof(f));
+	assert_true(bw_addr_udp(&again, BW_LINK_UDP, &found));
+	assert_memory_equal(found.bytes, udp4.bytes, udp4.len);
+	bw_addr_set_udp(&six, &udp6);
+	bw_addr_pack(&six, &addr);
+	assert_int_equal(bw_addr_unpack(&addr, &again), 0);
+	assert_true(bw_addr_udp(&again, BW_LINK_UDP6, &found));
+	assert_memory_equal(found.bytes, udp6.bytes, udp6.len);
+}
+
+static int packed(struct bw_addr_fields f)
+{
+	struct bw_addr_fields again;
+	struct bw_addr addr;
+
+	bw_addr_pack(&f, &addr);
+	return bw_addr_unpack(&addr, &again);
+}
+
+/* One bit that is wrong, a version of another, parts that contradict each other. */
+static void address__is_checked(void **state)
+{
+	struct bw_addr_fields f = ep->self;
+	struct bw_addr addr;
+
+	bw_addr_pack(&f, &addr);
+	for (size_t bit = 0; bit < 8 * sizeof(addr); bit++) {
+		struct bw_addr wrong = addr;
+
+		wrong.bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_equal(bw_addr_unpack(&wrong, &f), -EINVAL);
+	}
+	f = ep->self;
+	f.magic = BW_ADDR_MAGIC;
+	f.version = BW_ADDR_VERSION + 1;
+	f.crc = bw_checksum(0, &f, offsetof(struct bw_addr_fields, crc));
+	memcpy(addr.bytes, &f, sizeof(f));
+	assert_int_equal(bw_addr_unpack(&addr, &f), -EPROTONOSUPPORT);
+	f = ep->self;
+	f.links = BW_LINK_PACKET;
+	f.more_macs = BW_ADDR_MACS - 1;
+	assert_int_equal(packed(f), 0);
+	f.more_macs = BW_ADDR_MACS;
+	assert_int_equal(packed(f), -EINVAL);
+	f.more_macs = 1;
+	f.links = BW_LINK_UDP;
+	assert_int_equal(packed(f), -EINVAL);
+	f.links = BW_LINK_PACKET | BW_LINK_UDP6;
+	assert_int_equal(packed(f), -EINVAL);
+	f.more_macs = 0;
+	assert_int_equal(packed(f), 0);
+	f.links = BW_LINK_UDP | BW_LINK_UDP6;
+	assert_int_equal(packed(f), -EINVAL);
+	f.links = 2 * BW_LINK_UDP6;
+	assert_int_equal(packed(f), -EINVAL);
+}
+
 static void address__of_another_cluster_is_refused(void **state)
 {
 	struct bw_addr_fields a = ep->self;
@@ -316,6 +399,8 @@ int main(void)
 		TEST(number__of_a_known_peer_stays),
 		TEST(peer__that_was_given_up_is_not_taken_back),
 		TEST(way__is_one_that_both_have),
+		TEST(address__holds_all_links),
+		TEST(address__is_checked),
 		TEST(address__of_another_cluster_is_refused),
 		TEST(path__is_remembered_at_its_best),
 		TEST(version__of_a_known_peer_is_told_once),

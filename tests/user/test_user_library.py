@@ -63,7 +63,7 @@ def test_only_the_public_interface_is_exported() -> None:
 def test_header_is_valid_cplusplus(tmp_path: Path) -> None:
     source = tmp_path / "try.cc"
     source.write_text(
-        '#include "beowire.h"\nint main() { return sizeof(bw_addr) == 64 ? 0 : 1; }\n'
+        '#include "beowire.h"\nint main() { return sizeof(bw_addr) == 56 ? 0 : 1; }\n'
     )
     include = places.root() / "hosts" / "user"
     command = ["c++", "-Wall", "-Wextra", "-Werror", f"-I{include}", str(source), "-o"]

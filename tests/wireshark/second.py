@@ -42,6 +42,11 @@ class Received:
     parts: list[Part] = field(default_factory=list)
     name: str = ""
 
+    @property
+    def asks(self) -> bool:
+        """A packet that asks whether its receiver lives."""
+        return self.kind == "DATA" and all(part.kind == "PAD" for part in self.parts)
+
 
 _KINDS = {value: name.removeprefix("BW_PART_") for name, value in C.items() if "_PART_" in name}
 _TYPES = {
@@ -73,9 +78,10 @@ def parse(data: bytes) -> Received:
     frame = Received(_TYPES[hdr["type"]], hdr)
     at = size("hdr")
     covered = [data[:28] + bytes(4)]
-    if frame.kind in ("HELLO", "REFUSE"):
+    if frame.kind in ("HELLO", "REFUSE", "CHALLENGE"):
         shape = frame.kind.lower()
         frame.body = unpack(shape, data, at)
+    if frame.kind in ("HELLO", "REFUSE"):
         names = [item for item in wire_layout().structures[shape].members if item.name == "name"]
         start = at + names[0].offset
         frame.name = data[start : start + names[0].size].rstrip(b"\0").decode()
@@ -131,6 +137,7 @@ class Second:
         self.conn_there = 0
         self.token = random.getrandbits(31) | 1
         self.token_there = 0
+        self.cookie = 0
         self.path = 2
         self.pn = 0
         self.features = C["BW_FEATURE_CHECKSUM"]
@@ -176,13 +183,26 @@ class Second:
             "frame_max": 65000,
             "target_node": self.node_there,
             "target_inc": self.inc_there,
+            "cookie": self.cookie,
         }
         return self.frame("HELLO", **({"conn": 0} | hdr)).add("hello", **(defaults | values))
 
+    def contact(self, hello: Frame) -> Received:
+        """What a HELLO brings."""
+        self.send(hello)
+        kinds = ("HELLO", "CHALLENGE")
+        return self.wait(lambda each: each.kind in kinds and each.hdr["conn"] == self.conn)
+
     def meet(self, **values: int) -> Received:
-        """First contact by this HELLO; its answer."""
-        self.send(self.hello(**values))
-        answer = self.wait(lambda each: each.kind == "HELLO" and each.hdr["conn"] == self.conn)
+        """First contact by this HELLO, said again if it is challenged; its answer."""
+        nonce = random.getrandbits(31) | 1
+        answer = self.contact(self.hello(**{"nonce": nonce} | values))
+        if answer.kind == "CHALLENGE":
+            assert answer.body["nonce"] == nonce
+            assert answer.hdr["token"] == self.token
+            self.cookie = answer.body["cookie"]
+            answer = self.contact(self.hello(**{"nonce": nonce} | values))
+        assert answer.kind == "HELLO"
         self.conn_there = answer.body["conn"]
         self.token_there = answer.body["token"]
         return answer
@@ -203,6 +223,10 @@ class Second:
             pn = self.pn
         frame = self.frame("DATA", pn=pn & 0xFFFFFFFF, flags=flags)
         return self.ackblk(frame)
+
+    def question(self) -> Frame:
+        """A packet that asks whether its receiver lives, long enough to be refused."""
+        return self.data(flags=C["BW_HDR_ACK_NOW"]).part("PAD", bytes(24))
 
     def acknowledge(self) -> None:
         frame = self.ackblk(self.frame("ACK"))

@@ -108,6 +108,10 @@ def refuse() -> Frame:
     )
 
 
+def challenge() -> Frame:
+    return header("CHALLENGE").add("challenge", cookie=2**64 - 3, nonce=0xCAFE)
+
+
 def bye() -> Frame:
     return header("BYE")
 
@@ -126,6 +130,7 @@ EVERY = {
     "data": data,
     "ack": ack,
     "refuse": refuse,
+    "challenge": challenge,
     "bye": bye,
     "last bye": last_bye,
     "dgram": dgram,
@@ -227,7 +232,6 @@ FLAGS = {
     "hdr.flags.ack_now": ("BW_HDR_ACK_NOW", "hdr.flags", data),
     "hello.features.checksum": ("BW_FEATURE_CHECKSUM", "hello.features", hello),
     "hello.features.stripe": ("BW_FEATURE_STRIPE", "hello.features", hello),
-    "hello.features.echo": ("BW_FEATURE_ECHO", "hello.features", hello),
     "hello.features.long": ("BW_FEATURE_LONG", "hello.features", hello),
     "ackblk.flags.pressure": ("BW_ACKBLK_PRESSURE", "ackblk.flags", ack),
     "ackblk.flags.no_ack": ("BW_ACKBLK_NO_ACK", "ackblk.flags", ack),

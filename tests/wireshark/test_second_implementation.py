@@ -121,6 +121,20 @@ def test_first_contact(strangers: Pair) -> None:
     assert answer.name == os.uname().nodename[:32]
 
 
+def test_a_stranger_is_challenged_and_not_kept(strangers: Pair) -> None:
+    """Every HELLO of a stranger draws one frame, a shorter one, and nothing follows."""
+    second = strangers.second
+    for nonce in range(1, 6):
+        second.send(second.hello(nonce=nonce))
+        answer = second.wait(lambda _: True)
+        assert (answer.kind, answer.body["nonce"]) == ("CHALLENGE", nonce)
+        assert (answer.hdr["conn"], answer.hdr["token"]) == (second.conn, second.token)
+        assert answer.body["cookie"] != 0
+    assert list(second.frames(0.3)) == []
+    second.send(second.hello(nonce=7, cookie=answer.body["cookie"] ^ 1))
+    assert second.wait(lambda _: True).kind == "CHALLENGE"
+
+
 def test_a_hello_is_answered_each_time(pair: Pair) -> None:
     pair.send(pair.second.hello())
     again = pair.second.wait(lambda each: each.kind == "HELLO")
@@ -430,14 +444,21 @@ def test_a_dead_incarnation_is_refused(strangers: Pair) -> None:
 
 def test_an_unknown_handle_is_refused(pair: Pair) -> None:
     second = pair.second
-    answer = refused(second, second.data().set("hdr.conn", second.conn_there + 1))
+    answer = refused(second, second.question().set("hdr.conn", second.conn_there + 1))
     check_refusal(answer, second, "HANDLE", "DATA")
     assert answer.body["echo_conn"] == second.conn_there + 1
 
 
+def test_what_is_shorter_than_a_refusal_is_not_refused(pair: Pair) -> None:
+    second = pair.second
+    short = second.data(flags=ACK_NOW).set("hdr.token", second.token_there ^ 1)
+    pair.send(short)
+    assert [each for each in second.frames(0.3) if each.kind == "REFUSE"] == []
+
+
 def test_another_token_is_refused(pair: Pair) -> None:
     second = pair.second
-    answer = refused(second, second.data().set("hdr.token", second.token_there ^ 1))
+    answer = refused(second, second.question().set("hdr.token", second.token_there ^ 1))
     check_refusal(answer, second, "HANDLE", "DATA")
     assert answer.body["echo_token"] == second.token_there ^ 1
 
@@ -521,7 +542,7 @@ def test_a_confirmed_peer_is_asked_before_a_new_handle_counts(known: Pair) -> No
     old = second.conn
     second.conn += 1
     known.send(second.hello())
-    second.wait(lambda each: each.kind == "DATA" and not each.parts)
+    second.wait(lambda each: each.asks)
     values = {"echo_engine": second.engine, "echo_token": second.token, "echo_conn": old}
     values["inc"] = second.inc
     answer = second.frame("REFUSE", token=0, conn=0)
@@ -540,7 +561,7 @@ def test_a_new_incarnation_is_a_new_peer(known: Pair) -> None:
     second.inc, second.conn, second.pn = second.inc ^ 1, second.conn + 1, 0
     second.token ^= 1
     second.silent = True
-    known.send(second.hello())
+    known.send(second.hello(nonce=5))
     question = None
     echo = b""
     for frame in second.frames(WAIT_S):
@@ -548,7 +569,10 @@ def test_a_new_incarnation_is_a_new_peer(known: Pair) -> None:
             second.conn_there = frame.body["conn"]
             second.token_there = frame.body["token"]
             known.send(known.message(second.data(), b"afresh"))
-        elif frame.hdr["token"] == old and not frame.parts:
+        elif frame.kind == "CHALLENGE":
+            second.cookie = frame.body["cookie"]
+            known.send(second.hello(nonce=5))
+        elif frame.hdr["token"] == old and frame.asks:
             question = frame
             values = {"echo_token": old, "echo_conn": old_conn, "echo_engine": second.engine}
             answer = second.frame("REFUSE", token=0, conn=0)

@@ -16,7 +16,7 @@ local HEAD_MAX = 1024 -- bytes in which all parts lie
 local PARTS_MAX = 64
 local ETHERTYPES = { 0x88B5, 0x080A }
 
-local HELLO, DATA, ACK, REFUSE, BYE, DGRAM = 1, 2, 3, 4, 5, 6
+local HELLO, DATA, ACK, REFUSE, BYE, DGRAM, CHALLENGE = 1, 2, 3, 4, 5, 6, 7
 local MESSAGE, PULL, PULL_ERROR, BULK, PAD = 1, 2, 3, 4, 5
 
 local TYPES = {
@@ -26,8 +26,10 @@ local TYPES = {
 	[REFUSE] = "REFUSE",
 	[BYE] = "BYE",
 	[DGRAM] = "DGRAM",
+	[CHALLENGE] = "CHALLENGE",
 }
-local CONTACT = { [DATA] = true, [ACK] = true, [BYE] = true } -- types that follow first contact
+-- Types that show the token which their receiver gave.
+local CONTACT = { [DATA] = true, [ACK] = true, [BYE] = true, [CHALLENGE] = true }
 local KINDS = {
 	[MESSAGE] = "MESSAGE",
 	[PULL] = "PULL",
@@ -154,7 +156,8 @@ local hello = structure("hello", {
 	{ "name", { 32 }, "Host name" },
 	{ "nonce", "u32", "Nonce", base.HEX },
 	{ "echo", "u32", "Echoed nonce", base.HEX },
-	{ "reserved", 32, "Reserved" },
+	{ "cookie", "u64", "Cookie", base.HEX },
+	{ "reserved", 24, "Reserved" },
 })
 local ackblk = structure("ackblk", {
 	{ "ack", "u32", "Acknowledged up to" },
@@ -209,6 +212,11 @@ local refuse = structure("refuse", {
 	{ "echo_hello", "u32", "Token in the refused HELLO", base.HEX },
 	{ "reserved2", "u64", "Reserved", base.HEX },
 })
+local challenge = structure("challenge", {
+	{ "cookie", "u64", "Cookie to use from now on", base.HEX },
+	{ "nonce", "u32", "Nonce of the HELLO", base.HEX },
+	{ "reserved0", "u32", "Reserved", base.HEX },
+})
 local dgram = structure("dgram", {
 	{ "dst_ep", "u16", "Destination endpoint" },
 	{ "src_ep", "u16", "Source endpoint" },
@@ -235,8 +243,7 @@ local hdr_flags = bits("hdr.flags", 8, {
 local hello_features = bits("hello.features", 64, {
 	{ "checksum", "Payload checksums", 0x1 },
 	{ "stripe", "Data of one pull by several paths", 0x2 },
-	{ "echo", "Nonces are echoed", 0x4 },
-	{ "long", "Long messages are taken", 0x8 },
+	{ "long", "Long messages are taken", 0x4 },
 })
 local ackblk_flags = bits("ackblk.flags", 16, {
 	{ "pressure", "Send envelopes only", 0x1 },
@@ -543,6 +550,14 @@ function Frame:refuse(tree)
 	self:say(string.format("%s: %s", text_of(ranges.name), REFUSALS[why] or "reason " .. why))
 end
 
+function Frame:challenge(tree)
+	if not self:room(challenge.size) then
+		return self:missing(tree)
+	end
+	local sub = tree:add(self.tvb(self.at, challenge.size), "Challenge")
+	self:add(sub, challenge)
+end
+
 -- What was received before the leave may follow.
 function Frame:bye(tree)
 	if self.at < self.stated then
@@ -573,6 +588,7 @@ local BODIES = {
 	[REFUSE] = Frame.refuse,
 	[BYE] = Frame.bye,
 	[DGRAM] = Frame.dgram,
+	[CHALLENGE] = Frame.challenge,
 }
 
 function Frame:say(text)

@@ -119,7 +119,8 @@ static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 	struct bw_refuse_frame refusal;
 	struct bw_tx_frame *out = &ep->tx;
 
-	if (!bw_refuse_build(&refusal, f->head, f->len, ep->self.cluster, ep->host, bw_checksum))
+	if (!bw_refuse_build(&refusal, f->head, f->head_len, f->len, ep->self.cluster, ep->host,
+			     bw_checksum))
 		return;
 	out->to = f->from;
 	out->segments = 0;

@@ -179,7 +179,7 @@ int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_a
 	self->inc = addr.sbw_inc;
 	self->links |= BW_LINK_PACKET;
 	self->ethertype = BW_ETHERTYPE;
-	self->packet_mtu = told.mtu;
+	self->packet_mtu = bw_addr_mtu(told.mtu);
 	memcpy(self->mac, told.mac, sizeof(self->mac));
 	*out = k;
 	return 0;

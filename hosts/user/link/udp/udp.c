@@ -278,7 +278,7 @@ static bool bw_udp_socket_refusal(int fd, uint32_t cluster, struct bw_refuse_fra
 		if (n < 0)
 			return false;
 	} while (!bw_udp_port_closed(&m) ||
-		 !bw_refuse_build(r, bytes, (uint32_t)n, cluster, "", bw_checksum));
+		 !bw_refuse_build(r, bytes, (uint32_t)n, UINT32_MAX, cluster, "", bw_checksum));
 	return true;
 }
 

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Callers prove their address before anything is kept of them: what a stranger draws is one short
+ * frame for each of his, and no memory.
+ */
+#include "groups.h"
+
+static void open_strangers(void)
+{
+	world.strangers = true;
+	node_open(A);
+	node_open(B);
+}
+
+/* A's first HELLO to B, as anybody could make it up. */
+static struct frame *first_hello(void)
+{
+	open_strangers();
+	connect_to(A, B);
+	flush(A);
+	return take(0);
+}
+
+static void caller__is_asked_for_a_cookie(void **state)
+{
+	open_strangers();
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	assert_int_equal(count(B)->peers, 0);
+	settle();
+	expect_frames("A>B HELLO", "B>A CHALLENGE", "A>B HELLO", "B>A HELLO answer", NULL);
+	expect_events("B PEER_UP A", "A PEER_UP B", "A PATH B link 0 mtu 1280", NULL);
+	assert_int_equal(count(B)->challenges_tx, 1);
+	assert_int_equal(count(A)->challenges_rx, 1);
+	assert_int_equal(path(A, B, 0)->rtt.srtt, 2 * HOP_NS);
+}
+
+static void caller__that_is_called_needs_none(void **state)
+{
+	open_strangers();
+	connect_to(A, B);
+	connect_to(B, A);
+	flush(A);
+	flush(B);
+	deliver_all();
+	settle();
+	assert_int_equal(frames_with("CHALLENGE"), 0);
+	assert_int_equal(events_with("PEER_UP"), 2);
+}
+
+static void caller__that_is_lost_on_the_way_asks_again(void **state)
+{
+	unsigned int lost;
+
+	for (lost = 0; lost < 3; lost++) {
+		unsigned int i;
+
+		open_strangers();
+		connect_to(A, B);
+		for (i = 0; i <= lost; i++) {
+			flush(i % 2 ? B : A);
+			if (i < lost)
+				deliver(0);
+		}
+		drop(0);
+		run(10 * BW_MS);
+		assert_int_equal(events_with("A PEER_UP B"), 1);
+		assert_int_equal(count(B)->peers, 1);
+		node_kill(A);
+		node_kill(B);
+		forget_logs();
+	}
+}
+
+static void stranger__draws_no_more_than_he_sends(void **state)
+{
+	struct frame *f = first_hello();
+	uint32_t i, bytes = 0;
+
+	node_kill(A);
+	for (i = 0; i < 1000; i++) {
+		struct frame *g = frame_copy(f);
+		struct bw_hello *b = frame_body(g);
+
+		g->place = (uint8_t)(i % 200 + 1);
+		b->node += i;
+		b->inc += i;
+		frame_hdr(g)->src_engine = b->engine = (uint16_t)i;
+		frame_seal(g);
+		assert_int_equal(receive(g), 0);
+		flush(B);
+		while (world.wire_n) {
+			assert_int_equal(frame_type(world.wire[0]), BW_FRAME_CHALLENGE);
+			bytes += world.wire[0]->len;
+			drop(0);
+		}
+	}
+	assert_int_equal(count(B)->challenges_tx, 1000);
+	assert_true(bytes <= 1000 * f->len);
+	forget_logs();
+	run(120 * BW_S);
+	assert_int_equal(frames_with("B>"), 0);
+	assert_int_equal(events_with("PEER"), 0);
+	assert_int_equal(count(B)->peers, 0);
+	assert_int_equal(world.node[B].grown_n, 0);
+	frame_free(f);
+}
+
+/* Frames to strangers wait in a bounded place. */
+static void stranger__in_a_hurry_is_not_answered(void **state)
+{
+	struct frame *f = first_hello();
+	int i;
+
+	for (i = 0; i < BW_STRAYS; i++)
+		assert_int_equal(receive(frame_copy(f)), 0);
+	assert_int_equal(receive(frame_copy(f)), -BW_DROP_NO_BUFFER);
+	frame_free(f);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("A PEER_UP B"), 1);
+}
+
+/* A's HELLO with the cookie that B gave it, not delivered yet. */
+static struct frame *cookie_hello(void)
+{
+	struct frame *f;
+
+	open_strangers();
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	flush(B);
+	deliver(0);
+	flush(A);
+	f = take(0);
+	assert_int_not_equal(((struct bw_hello *)frame_body(f))->cookie, 0);
+	return f;
+}
+
+static void cookie__is_good_at_one_address_for_one_caller(void **state)
+{
+	struct frame *f = cookie_hello(), *g;
+	struct bw_hello *b;
+	int i;
+
+	for (i = 0; i < 6; i++) {
+		g = frame_copy(f);
+		b = frame_body(g);
+		g->place += i == 0;
+		b->node += i == 1;
+		b->inc += i == 2;
+		b->engine += i == 3;
+		frame_hdr(g)->src_engine = b->engine;
+		b->cookie += i == 4;
+		b->cookie = i == 5 ? 0 : b->cookie;
+		frame_seal(g);
+		assert_int_equal(receive(g), 0);
+		assert_int_equal(count(B)->peers, 0);
+		assert_int_equal(count(B)->challenges_tx, 2 + i);
+	}
+	assert_int_equal(receive(f), 0);
+	assert_int_equal(count(B)->peers, 1);
+}
+
+static void cookie__is_good_for_two_periods(void **state)
+{
+	struct frame *f = cookie_hello();
+	uint64_t period = 1ull << 35, challenges = count(B)->challenges_tx;
+
+	node_kill(A);
+	pass(period - world.now % period + period - 1);
+	assert_int_equal(receive(frame_copy(f)), 0);
+	assert_int_equal(count(B)->challenges_tx, challenges);
+	pass(1);
+	assert_int_equal(receive(f), 0);
+	assert_int_equal(count(B)->challenges_tx, challenges + 1);
+}
+
+static void cookie__is_good_with_one_incarnation(void **state)
+{
+	struct frame *f = cookie_hello();
+
+	node_kill(B);
+	node_open(B);
+	assert_int_equal(receive(f), 0);
+	assert_int_equal(count(B)->peers, 0);
+	assert_int_equal(count(B)->challenges_tx, 1);
+}
+
+static void challenge__of_a_stranger_is_dropped(void **state)
+{
+	struct bw_challenge *c;
+	struct frame *f, *g;
+
+	open_strangers();
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	flush(B);
+	f = take(0);
+	assert_int_equal(f->len, 48);
+	g = frame_copy(f);
+	frame_hdr(g)->conn++;
+	frame_seal(g);
+	assert_int_equal(receive(g), -BW_DROP_HANDLE);
+	g = frame_copy(f);
+	frame_hdr(g)->token++;
+	frame_seal(g);
+	assert_int_equal(receive(g), -BW_DROP_HANDLE);
+	g = frame_copy(f);
+	g->place++;
+	assert_int_equal(receive(g), -BW_DROP_ADDRESS);
+	g = frame_copy(f);
+	c = frame_body(g);
+	c->nonce++;
+	frame_seal(g);
+	assert_int_equal(receive(g), -BW_DROP_ECHO);
+	g = frame_copy(f);
+	g->bytes[40]++;
+	assert_int_equal(receive(g), -BW_DROP_HEADER);
+	g = frame_copy(f);
+	g->len -= 8;
+	frame_hdr(g)->len -= 8;
+	frame_seal(g);
+	assert_int_equal(receive(g), -BW_DROP_SHORT);
+	assert_int_equal(count(A)->challenges_rx, 0);
+	assert_int_equal(path(A, B, 0)->hello.cookie, 0);
+	assert_int_equal(receive(f), 0);
+	assert_int_not_equal(path(A, B, 0)->hello.cookie, 0);
+}
+
+static enum fate spoil_cookies(const struct frame *f)
+{
+	struct bw_hello *b = frame_body(f);
+
+	if (frame_type(f) == BW_FRAME_HELLO && b->cookie) {
+		b->cookie ^= 1;
+		frame_seal((struct frame *)(uintptr_t)f);
+	}
+	return PASS;
+}
+
+/* Two that never agree, as one sees other addresses than the other has: each repetition is answered
+ * once more, and not without end. */
+static void challenge__that_comes_again_and_again_is_answered_rarely(void **state)
+{
+	open_strangers();
+	world.fate = spoil_cookies;
+	connect_to(A, B);
+	run(100 * BW_MS);
+	assert_int_equal(frames_with("A>B HELLO"), 14); /* 7, each said again once */
+	assert_int_equal(count(B)->peers, 0);
+}
+
+/* The peer's interface was exchanged: its new address is to be proven before anybody asks there. */
+static void move__needs_a_cookie_first(void **state)
+{
+	open_strangers();
+	connect_to(A, B);
+	connect_to(B, A);
+	post(A, B, 1, 8);
+	run(BW_S);
+	forget_logs();
+	world.node[B].place = 9;
+	path(B, A, 0)->hello.due = true;
+	bw_peer_ready(engine(B), peer(B, A));
+	flush(B);
+	deliver(0);
+	assert_int_equal(path(A, B, 0)->hello.move.nonce, 0);
+	run(10 * BW_MS);
+	assert_int_equal(frames_with("A>B CHALLENGE"), 1);
+	assert_int_equal(path(A, B, 0)->to.bytes[2], 9);
+}
+
+/* Another incarnation of a peer is said to live: the peer is asked only if somebody proves to be
+ * there. */
+static void stranger__does_not_make_us_ask_others(void **state)
+{
+	struct bw_hello *b;
+	struct frame *f;
+
+	world.strangers = true;
+	node_open(A);
+	node_open(B);
+	connect_to(B, A);
+	connect_to(A, B);
+	run(BW_S);
+	forget_logs();
+	path(A, B, 0)->hello.due = true;
+	bw_peer_ready(engine(A), peer(A, B));
+	flush(A);
+	f = take(0);
+	b = frame_body(f);
+	b->inc++;
+	f->place++;
+	frame_seal(f);
+	forget_logs();
+	assert_int_equal(receive(f), 0);
+	flush(B);
+	expect_frames("B>A CHALLENGE lost", NULL);
+}
+
+static void ping__is_as_long_as_its_refusal(void **state)
+{
+	struct frame *f, *g;
+
+	meet(A, B);
+	watch(A, B, true);
+	run(16 * BW_S);
+	node_restart(B);
+	forget_logs();
+	while (!world.wire_n) {
+		pass(deadline() - world.now);
+		flush(A);
+	}
+	f = take(0);
+	assert_int_equal(f->len, FRAME_PING);
+	g = frame_copy(f); /* what is shorter is not refused */
+	g->len = frame_hdr(g)->len = sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);
+	frame_hdr(g)->len -= sizeof(struct bw_hdr);
+	frame_seal(g);
+	assert_int_equal(receive(g), -BW_DROP_HANDLE);
+	flush(B);
+	assert_int_equal(world.wire_n, 0);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
+	flush(B);
+	assert_int_equal(world.wire_n, 1);
+	assert_int_equal(world.wire[0]->len, FRAME_PING);
+}
+
+int cookie_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(caller__is_asked_for_a_cookie),
+		TEST(caller__that_is_called_needs_none),
+		TEST(caller__that_is_lost_on_the_way_asks_again),
+		TEST(stranger__draws_no_more_than_he_sends),
+		TEST(stranger__in_a_hurry_is_not_answered),
+		TEST(cookie__is_good_at_one_address_for_one_caller),
+		TEST(cookie__is_good_for_two_periods),
+		TEST(cookie__is_good_with_one_incarnation),
+		TEST(challenge__of_a_stranger_is_dropped),
+		TEST(challenge__that_comes_again_and_again_is_answered_rarely),
+		TEST(move__needs_a_cookie_first),
+		TEST(stranger__does_not_make_us_ask_others),
+		TEST(ping__is_as_long_as_its_refusal),
+	};
+
+	return cmocka_run_group_tests_name("cookie", tests, NULL, NULL);
+}

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Who pays for what peers make the module hold: messages that nobody reads, messages of which a
+ * part has come, accepted connections, and engines that grow. It is charged to the socket's user
+ * and to his control group, bounded, and given back.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "hosts.h"
+#include "kframe.h"
+#include "kuser.h"
+
+#define KIB	   1024u
+#define MIB	   (1024 * KIB)
+#define SOCKET	   8192 /* bytes that one costs: account.h */
+#define PARAMETERS "/sys/module/beowire/parameters/"
+#define NODE	   "/proc/net/beowire/node"
+#define GROUP	   "/tmp/groups/tested"
+
+static uint64_t parameter(const char *name)
+{
+	char path[96];
+	uint64_t value;
+	FILE *f;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%" SCNu64, &value), 1);
+	fclose(f);
+	return value;
+}
+
+static void set_parameter(const char *name, uint64_t value)
+{
+	kt_shell("echo %" PRIu64 " >" PARAMETERS "%s", value, name);
+}
+
+static bool becomes(uint64_t (*f)(int fd), int fd, uint64_t least, uint64_t most)
+{
+	for (int i = 0; i < 2000 && (f(fd) < least || f(fd) > most); i++)
+		usleep(10000);
+	return f(fd) >= least && f(fd) <= most;
+}
+
+static uint64_t held(int fd)
+{
+	return parameter("held_bytes");
+}
+
+/* Of a socket of b's, as the list of sockets has it in its last column. */
+static uint64_t charged(int fd)
+{
+	unsigned long inode;
+	uint64_t bytes = 0;
+	char line[256];
+	struct stat st;
+	FILE *f;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	kt_enter("b");
+	f = fopen("/proc/thread-self/net/beowire/sockets", "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %lu %" SCNu64, &inode, &bytes) ==
+			    2 &&
+		    inode == st.st_ino)
+			break;
+	fclose(f);
+	return bytes;
+}
+
+/* Of the port of a socket of b's: what its engine has grown by, and of messages of which a part has
+ * come. */
+static void port_of(int fd, uint64_t *memory, uint64_t *arriving)
+{
+	unsigned wanted = kt_at(fd).sbw_port, number;
+	char line[256];
+	FILE *f;
+
+	kt_enter("b");
+	f = fopen("/proc/thread-self/net/beowire/ports", "r");
+	assert_non_null(f);
+	*memory = *arriving = UINT64_MAX;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%u %*s %*s %*s %*s %*s %*s %" SCNu64 " %" SCNu64, &number, memory,
+			   arriving) == 3 &&
+		    number == wanted)
+			break;
+	fclose(f);
+}
+
+static uint64_t arriving(int fd)
+{
+	uint64_t memory, bytes;
+
+	port_of(fd, &memory, &bytes);
+	return bytes;
+}
+
+/* ---- unread messages ---- */
+
+#define UNREAD 300
+
+static void test_unread_messages(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	uint64_t before = parameter("held_bytes");
+	char bytes[16];
+
+	assert_int_equal(charged(p.b), 4096);
+	for (int i = 0; i < UNREAD; i++)
+		assert_int_equal(send(p.a, bytes, 1, 0), 1);
+	/* A frame of one byte takes some 700 bytes of memory. */
+	assert_true(becomes(charged, p.b, UNREAD * 600, UNREAD * 2000));
+	assert_in_range(parameter("held_bytes"), before + UNREAD * 600, before + UNREAD * 3000);
+	for (int i = 0; i < UNREAD; i++)
+		assert_int_equal(recv(p.b, bytes, sizeof(bytes), 0), 1);
+	assert_in_range(charged(p.b), 4096, 4096 + 3 * 16384);
+	kt_close(&p);
+	assert_true(becomes(held, 0, 0, before));
+}
+
+#define SOCKETS 100
+
+/* A user's process in a that holds sockets, the last one a listener, until it is told to end. */
+struct holder {
+	int ready[2], go[2];
+	uint64_t held; /* bytes */
+	struct sockaddr_beowire at[SOCKETS];
+	pid_t pid;
+};
+
+static int hold_sockets(void *arg)
+{
+	struct holder *h = arg;
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
+	socklen_t len = sizeof(any);
+	char byte;
+
+	for (int i = 0; i < SOCKETS; i++) {
+		bool last = i == SOCKETS - 1;
+		int fd = socket(AF_BEOWIRE, last ? SOCK_SEQPACKET : SOCK_RDM, 0);
+
+		if (bind(fd, (struct sockaddr *)&any, len) ||
+		    getsockname(fd, (struct sockaddr *)&h->at[i], &len) ||
+		    (last && listen(fd, SOCKETS)))
+			return 98;
+		h->at[i].sbw_ifindex = 0;
+	}
+	if (write(h->ready[1], h->at, sizeof(h->at)) != sizeof(h->at))
+		return 97;
+	return read(h->go[0], &byte, 1) == 1 ? 0 : 96;
+}
+
+static void begin_holding(struct holder *h)
+{
+	uint64_t before = parameter("held_bytes");
+
+	assert_int_equal(pipe(h->ready) | pipe(h->go), 0);
+	kt_enter("a");
+	h->pid = kt_begin_as(KT_BOB, KT_BOB, KT_BOB, hold_sockets, h);
+	close(h->ready[1]); /* if it dies, that is seen */
+	assert_int_equal(read(h->ready[0], h->at, sizeof(h->at)), sizeof(h->at));
+	h->held = parameter("held_bytes") - before;
+}
+
+static void end_holding(const struct holder *h, uint64_t before)
+{
+	assert_int_equal(write(h->go[1], "", 1), 1);
+	assert_int_equal(kt_end_of(h->pid), 0);
+	set_parameter("user_memory_max", 0);
+	assert_true(becomes(held, 0, 0, before));
+}
+
+/* However many sockets somebody has, each with less than SO_RCVBUF unread. */
+static void test_unread_messages_of_many_sockets(void **state)
+{
+	static const char bytes[8000];
+	uint64_t before = parameter("held_bytes"), met = parameter("user_limited"), most;
+	int from = kt_bound("b", SOCK_RDM, 0);
+	struct holder h;
+
+	begin_holding(&h);
+	set_parameter("user_memory_max", h.held + 2 * MIB);
+	most = parameter("held_bytes") + 2 * MIB + MIB; /* the sender's engine grows, too */
+	for (int i = 0; i < SOCKETS - 1; i++) {
+		for (int n = 0; n < 10; n++)
+			sendto(from, bytes, sizeof(bytes), MSG_DONTWAIT,
+			       (struct sockaddr *)&h.at[i], sizeof(h.at[i]));
+		usleep(2000);
+		assert_in_range(parameter("held_bytes"), 0, most);
+	}
+	assert_true(parameter("user_limited") > met);
+	close(from);
+	end_holding(&h, before);
+}
+
+/* ---- root of a container ---- */
+
+static int bind_many(void *arg)
+{
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
+	int most = *(int *)arg, n;
+
+	for (n = 0; n < most; n++) {
+		int fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+
+		if (bind(fd, (struct sockaddr *)&any, sizeof(any)))
+			return errno == ENOBUFS ? n : 99;
+	}
+	return n;
+}
+
+/* Uid 0 in a network namespace of its own is as bounded as anybody, and each namespace has its own
+ * share. */
+static void test_root_of_a_container(void **state)
+{
+	int most = 20, kept = kt_bound("b", SOCK_RDM, 0);
+
+	set_parameter("user_ports_max", 8);
+	kt_enter("b");
+	assert_int_equal(kt_as(0, bind_many, &most), 7);
+	kt_enter("a");
+	assert_int_equal(kt_as(0, bind_many, &most), 8);
+	set_parameter("user_ports_max", 4096);
+	close(kept);
+}
+
+static void test_root_of_the_machine(void **state)
+{
+	struct beowire_iface interface = {.name = "m1"};
+	int most = 20, fd;
+
+	kt_enter("../../../proc/1/ns/net");
+	kt_shell("ip link add m1 type veth peer name m2 && ip link set dev m1 up");
+	fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(ioctl(fd, BEOWIRE_IOC_ATTACH, &interface), 0);
+	set_parameter("user_ports_max", 8);
+	assert_int_equal(kt_as(0, bind_many, &most), 20);
+	set_parameter("user_ports_max", 4096);
+	close(fd);
+	kt_shell("ip link del m1");
+	kt_enter("a");
+}
+
+/* ---- sockets ---- */
+
+static int open_many(void *arg)
+{
+	const struct rlimit files = {4096, 4096};
+	int n = 0;
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return 99;
+	while (socket(AF_BEOWIRE, SOCK_RDM, 0) >= 0)
+		n++;
+	return errno == ENOBUFS && n == *(int *)arg ? 0 : 98;
+}
+
+static void test_sockets_cost(void **state)
+{
+	uint64_t before = parameter("held_bytes");
+	int most = 128;
+
+	set_parameter("user_memory_max", (uint64_t)most * SOCKET);
+	kt_enter("a");
+	assert_int_equal(kt_as(KT_BOB, open_many, &most), 0);
+	set_parameter("user_memory_max", 0);
+	assert_true(becomes(held, 0, 0, before));
+}
+
+#define CLIENTS 64
+
+/* Connections, accepted or not, are sockets of the listener's user. */
+static void test_accepted_sockets_cost(void **state)
+{
+	uint64_t before = parameter("held_bytes");
+	int fd[CLIENTS], connected = 0;
+	struct holder h;
+
+	begin_holding(&h);
+	set_parameter("user_memory_max", h.held + 32 * SOCKET);
+	for (int i = 0; i < CLIENTS; i++) {
+		fd[i] = kt_open("b", SOCK_SEQPACKET);
+		kt_option(fd[i], BEOWIRE_DEAD_MS, 2000);
+		assert_int_equal(fcntl(fd[i], F_SETFL, O_NONBLOCK), 0);
+		kt_connect(fd[i], &h.at[SOCKETS - 1]);
+		usleep(5000);
+	}
+	for (int i = 0; i < CLIENTS; i++) {
+		connected += kt_events(fd[i], POLLOUT) == POLLOUT;
+	}
+	assert_in_range(connected, 16, 32);
+	for (int i = 0; i < CLIENTS; i++)
+		close(fd[i]);
+	end_holding(&h, before);
+}
+
+/* ---- messages of which a part has come ---- */
+
+/* What the relay does to frames of data. */
+enum {
+	HURT_NOTHING,
+	HURT_REST,  /* of a message only the first frame arrives */
+	HURT_ALL,   /* nothing arrives any more */
+	HURT_LONGER /* a message of one frame says that it has 63 bytes more, which never come */
+};
+
+static void hurt(struct kt_frame *f, long wanted)
+{
+	uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0);
+	struct bw_part_msg m;
+
+	if (wanted == HURT_ALL)
+		f->len = 0;
+	if (!part)
+		return;
+	memcpy(&m, part, sizeof(m));
+	if (wanted == HURT_REST && m.offset)
+		f->len = 0;
+	if (wanted == HURT_LONGER && m.part.plen)
+		m.total = m.part.plen + 63;
+	memcpy(part, &m, sizeof(m));
+}
+
+/* A socket of b's that hears of a peer's death, or stillness, after so long, and one of a's that
+ * reaches it by the relay. */
+static struct kt_pair hurt_pair(struct kt_relay *r, int patience_ms)
+{
+	struct kt_pair p = {.a = kt_open("a", SOCK_RDM), .b = kt_open("b", SOCK_RDM)};
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE}, to;
+	char byte;
+
+	kt_relay_begin(r, hurt);
+	kt_option(p.b, BEOWIRE_DEAD_MS, patience_ms);
+	kt_option(p.a, BEOWIRE_DEAD_MS, 3000); /* else its port would linger */
+	assert_int_equal(bind(p.b, (struct sockaddr *)&any, sizeof(any)), 0);
+	p.at_b = kt_at(p.b);
+	to = kt_relayed(&p.at_b);
+	assert_int_equal(kt_connect(p.a, &to), 0);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	return p;
+}
+
+static void end_pair(struct kt_relay *r, struct kt_pair *p)
+{
+	kt_relay_end(r);
+	kt_close(p);
+}
+
+/* Its bytes are counted and charged, and given back when its sender lets it stand still. */
+static void test_a_message_that_stands_still(void **state)
+{
+	static const char bytes[16384];
+	uint64_t before = parameter("held_bytes"), expired, end;
+	struct kt_relay r;
+	struct kt_pair p = hurt_pair(&r, 1000);
+
+	expired = kt_number("b", NODE, "arriving-expired");
+	assert_int_equal(arriving(p.b), 0);
+	r.wanted = HURT_REST;
+	end = parameter("held_bytes");
+	assert_int_equal(send(p.a, bytes, sizeof(bytes), 0), sizeof(bytes));
+	assert_true(becomes(arriving, p.b, sizeof(bytes), 5 * sizeof(bytes)));
+	assert_in_range(parameter("held_bytes"), end + sizeof(bytes), end + 8 * MIB);
+	r.wanted = HURT_ALL;
+	assert_true(becomes(arriving, p.b, 0, 0));
+	assert_int_equal(kt_number("b", NODE, "arriving-expired"), expired + 1);
+	assert_int_equal(kt_error(p.b), ETIMEDOUT);
+	end_pair(&r, &p);
+	assert_true(becomes(held, 0, 0, before));
+}
+
+/* It is there as soon as its last part is, though that came late; and nothing is left then. */
+static void test_a_message_that_goes_on(void **state)
+{
+	static char sent[16384], got[16384];
+	struct kt_relay r;
+	struct kt_pair p = hurt_pair(&r, 60000);
+
+	kt_fill(sent, sizeof(sent), 7);
+	r.wanted = HURT_REST;
+	assert_int_equal(send(p.a, sent, sizeof(sent), 0), sizeof(sent));
+	assert_true(becomes(arriving, p.b, sizeof(sent), 5 * sizeof(sent)));
+	r.wanted = HURT_NOTHING;
+	assert_int_equal(recv(p.b, got, sizeof(got), 0), sizeof(got));
+	assert_memory_equal(got, sent, sizeof(got));
+	assert_int_equal(arriving(p.b), 0);
+	end_pair(&r, &p);
+}
+
+#define PARTS 200
+
+/* One byte of a short message takes the room of the message, not that of a frame. */
+static void test_short_parts(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = hurt_pair(&r, 60000);
+
+	r.wanted = HURT_LONGER;
+	for (int i = 0; i < PARTS; i++)
+		assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_true(becomes(arriving, p.b, PARTS * 64, PARTS * 1200));
+	usleep(100000); /* all are there, or lost */
+	assert_in_range(arriving(p.b), PARTS * 64, PARTS * 1200);
+	end_pair(&r, &p);
+}
+
+/* Bytes that come in part until there is no room for more. */
+static uint64_t parts_until_refused(void)
+{
+	struct kt_relay r;
+	struct kt_pair p = hurt_pair(&r, 60000);
+	uint64_t refused = kt_number("b", NODE, "arriving-refused"), bytes;
+	uint64_t until = kt_now_ns() + 20000000000;
+
+	r.wanted = HURT_LONGER;
+	while (kt_number("b", NODE, "arriving-refused") == refused && kt_now_ns() < until)
+		if (send(p.a, "x", 1, MSG_DONTWAIT) < 0)
+			usleep(1000);
+	bytes = arriving(p.b);
+	if (kt_number("b", NODE, "arriving-refused") == refused)
+		bytes = 0;
+	end_pair(&r, &p);
+	return bytes;
+}
+
+/* A port holds no more of them than memory_max, and what is beyond that is not acknowledged. */
+static void test_parts_of_a_port(void **state)
+{
+	kt_settings("memory_max", "1048576");
+	assert_in_range(parts_until_refused(), MIB / 2, MIB * 5 / 4);
+	kt_settings("memory_max", "67108864");
+}
+
+/* They are a part of what users may leave waiting. */
+static void test_parts_of_all_ports(void **state)
+{
+	set_parameter("overflow_max", 65536);
+	assert_in_range(parts_until_refused(), 16384, 65536 / 2 + 16384);
+	set_parameter("overflow_max", 0);
+}
+
+/* ---- control groups ---- */
+
+/* This process is in a control group of its own until it leaves. */
+static void enter_group(void)
+{
+	kt_shell("mkdir -p /tmp/groups && mount -t cgroup2 none /tmp/groups && "
+		 "echo +memory >/tmp/groups/cgroup.subtree_control && mkdir " GROUP
+		 " && echo %d >" GROUP "/cgroup.procs",
+		 getpid());
+}
+
+static void leave_group(void)
+{
+	kt_shell("for i in %d 0; do echo $i >/tmp/groups/cgroup.procs; done; rmdir " GROUP
+		 " && umount /tmp/groups",
+		 getpid());
+}
+
+static uint64_t group(const char *word)
+{
+	return kt_number(NULL, GROUP "/memory.stat", word);
+}
+
+#define PEERS 150 /* for whom an engine has to grow */
+
+/* What peers send is charged to the group of whoever opened the socket, though it comes in softirq;
+ * so is what its engine grows by, though a kernel thread does that. */
+static void test_control_group(void **state)
+{
+	uint64_t sock, kernel, memory, bytes;
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE}, to;
+	int from[PEERS], fd;
+
+	for (int i = 0; i < PEERS; i++)
+		from[i] = kt_bound("a", SOCK_RDM, 0);
+	enter_group();
+	fd = kt_open("b", SOCK_RDM);
+	assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	to = kt_at(fd);
+	to.sbw_ifindex = 0;
+	sock = group("sock");
+	kernel = group("kernel");
+	for (int i = 0; i < UNREAD; i++)
+		assert_int_equal(kt_send_to(from[i % PEERS], "x", 1, &to), 1);
+	assert_true(becomes(charged, fd, UNREAD * 600, UNREAD * 2000));
+	assert_true(group("sock") >= sock + UNREAD * 600);
+	port_of(fd, &memory, &bytes);
+	assert_true(memory > 0);
+	assert_true(group("kernel") >= kernel + memory);
+	for (int i = 0; i < PEERS; i++)
+		close(from[i]);
+	close(fd);
+	leave_group();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_unread_messages),
+		kt_test(test_unread_messages_of_many_sockets),
+		kt_test(test_root_of_a_container),
+		kt_test(test_root_of_the_machine),
+		kt_test(test_sockets_cost),
+		kt_test(test_accepted_sockets_cost),
+		kt_test(test_a_message_that_stands_still),
+		kt_test(test_a_message_that_goes_on),
+		kt_test(test_short_parts),
+		kt_test(test_parts_of_a_port),
+		kt_test(test_parts_of_all_ports),
+		kt_test(test_control_group),
+	};
+
+	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);
+}
