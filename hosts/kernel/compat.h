@@ -4,6 +4,7 @@
 #define BWK_COMPAT_H
 
 #include <linux/hrtimer.h>
+#include <linux/kernel.h>
 #include <linux/net.h>
 #include <linux/skbuff.h>
 #include <linux/sysctl.h>
@@ -11,6 +12,15 @@
 #include <linux/version.h>
 #include <net/net_namespace.h>
 #include <net/sock.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#include <linux/hex.h>
+#endif
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 12, 0)
+#include <asm/unaligned.h>
+#else
+#include <linux/unaligned.h>
+#endif
 
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 15, 0)
 static inline void bwk_hrtimer_setup(struct hrtimer *timer,
@@ -29,6 +39,27 @@ static inline void bwk_hrtimer_setup(struct hrtimer *timer,
 #define bwk_register_net_sysctl(net, path, table, n) register_net_sysctl(net, path, table)
 #else
 #define bwk_register_net_sysctl(net, path, table, n) register_net_sysctl_sz(net, path, table, n)
+#endif
+
+/* What handlers of sysctls are told of. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
+#define BWK_CTL_TABLE struct ctl_table
+#else
+#define BWK_CTL_TABLE const struct ctl_table
+#endif
+
+/* States of the crypto library. */
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 16, 0)
+typedef u32 bwk_chacha_state[16];
+#define BWK_CHACHA(state) (state)
+#else
+typedef struct chacha_state bwk_chacha_state;
+#define BWK_CHACHA(state) (&(state))
+#endif
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 17, 0)
+#define bwk_sha256_state struct sha256_state
+#else
+#define bwk_sha256_state struct sha256_ctx
 #endif
 
 /* Addresses handed to bind() and connect(). */

@@ -5,6 +5,7 @@
  */
 #include <linux/module.h>
 
+#include "keyed.h"
 #include "port.h"
 #include "row.h"
 #include "server.h"
@@ -13,8 +14,11 @@
 
 static int __init bwk_init(void)
 {
-	int error = bwk_account_init();
+	int error = bwk_keyed_check();
 
+	if (error)
+		return error;
+	error = bwk_account_init();
 	if (error)
 		return error;
 	error = bwk_port_init();

@@ -31,6 +31,7 @@ static int __net_init bwk_node_begin(struct net *net)
 		.taps = 1,
 		.memory_max = BWK_MEMORY_MAX,
 	};
+	bwk_key_init(&node->set.key);
 	mutex_init(&node->lock);
 	spin_lock_init(&node->ports_lock);
 	hash_init(node->ports);
@@ -64,6 +65,7 @@ static void __net_exit bwk_node_end(struct net *net)
 	bwk_sysctl_exit(node);
 	bwk_port_end_all(node);
 	bwk_iface_detach_all(node);
+	bwk_key_wipe(&node->set.key);
 	free_percpu(node->count);
 }
 

@@ -15,6 +15,7 @@
 
 #include "beowire_protocol.h"
 #include "beowire_socket.h"
+#include "node_key.h"
 
 #define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS 8
@@ -43,6 +44,7 @@ struct bwk_settings {
 	int taps;		      /* 1: frames sent are shown to taps, such as tcpdump's */
 	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX; 0: as measured */
 	unsigned int memory_max;      /* bytes that one port's engine may take */
+	struct bwk_key key;	      /* what its frames are to be genuine by */
 };
 
 /* Kinds of what programs get wrong. */

@@ -58,6 +58,11 @@ static const struct ctl_table bwk_sysctl_template[] = {
 		.extra1 = &bwk_least_memory,
 		.extra2 = &bwk_most_memory,
 	},
+	{
+		.procname = "key",
+		BWK_SETTING(key),
+		.proc_handler = bwk_key_handler,
+	},
 	{}, /* ends the table for kernels before 6.11 */
 };
 

@@ -41,6 +41,8 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/stripe.c"
 #include "engine/timer.c"
 
+#include "sealing.c"
+
 #include "account.c"
 #include "arrive.c"
 #include "bell.c"
@@ -57,8 +59,11 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "given.c"
 #include "host.c"
 #include "iface.c"
+#include "keyed.c"
+#include "keyed_check.c"
 #include "msg.c"
 #include "node.c"
+#include "node_key.c"
 #include "overflow.c"
 #include "peer.c"
 #include "port.c"

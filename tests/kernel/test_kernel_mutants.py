@@ -2,6 +2,7 @@
 """The kernel host with each seeded defect of mutants.toml: the program named there must notice it,
 or the guest's kernel."""
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -97,6 +98,8 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
         outcome = machine.run(guest)
         said, errors = (Path(name) / f"{mutant.program}.{each}" for each in ("out", "err"))
         text = said.read_text() if said.exists() else ""
+        if unloaded := re.findall("beowire: .* gives wrong numbers", outcome.console):
+            return unloaded
         assert "[ RUN " in text, f"it did not run: {outcome.console}"
         cases = reports.cmocka_cases(mutant.program, text, errors.read_text())
     noticed = [f"{each.name}: {each.reason}" for each in cases if each.verdict != "passed"]

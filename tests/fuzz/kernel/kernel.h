@@ -216,6 +216,8 @@ struct mm_struct;
 struct user_struct;
 struct ctl_table;
 struct ctl_table_header;
+typedef int proc_handler(const struct ctl_table *table, int write, void *buffer, size_t *len,
+			 loff_t *at);
 struct iov_iter;
 #define SOCK_LINGER	    0
 #define SOCK_DGRAM	    2

@@ -118,6 +118,11 @@ def test_what_a_module_asks_for_by_alias_is_loaded_before_it(kernel: kernels.Ker
     assert "crc32c_generic" in names
 
 
+def test_modules_are_found_by_either_spelling(kernel: kernels.Kernel) -> None:
+    """As modinfo tells what others need."""
+    assert kernel.module_files(["chacha-x86_64"]) == kernel.module_files(["chacha_x86_64"])
+
+
 def test_who_needs_the_module_is_told_of_signatures_where_they_matter(told: Told) -> None:
     said = told.part("attach")
     assert said.endswith("\n1\n")

@@ -64,9 +64,9 @@ class Kernel:
         built_in = (self.modules / "modules.builtin").read_text().splitlines()
         inside = {_module_name(file) for file in built_in}
         for name in names:
-            if name in paths:
-                visit(name)
-            elif name not in inside:
+            if (found := _module_name(name)) in paths:
+                visit(found)
+            elif found not in inside:
                 raise BeowireError(f"The kernel {self.release} has no module {name}.")
         return [self.modules / paths[name] for name in order]
 
