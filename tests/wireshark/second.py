@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from keyed import Keys, mac, side, siphash
 from wire_frames import Frame, crc32c
 from wire_layout import wire_layout
 
@@ -69,8 +70,9 @@ def size(name: str) -> int:
     return wire_layout().structures[name].size
 
 
-def parse(data: bytes) -> Received:
-    """A frame, checked as section 3 of the document says."""
+def parse(data: bytes, tag_key: bytes = b"") -> Received:
+    """A frame, checked as section 3 of the document says; in a conversation with a key by its
+    tag."""
     hdr = unpack("hdr", data, 0)
     assert (hdr["magic"], hdr["version"]) == (C["BW_MAGIC"], C["BW_VERSION"])
     end = size("hdr") + hdr["len"]
@@ -95,8 +97,18 @@ def parse(data: bytes) -> Received:
         frame.body = unpack("ackblk", data, at)
         at = _parts(frame, data, at, end, covered)
     covered.append(data[at:end])
-    assert crc32c(b"".join(covered)) == hdr["hcrc"]
+    fixed = b"".join(covered)
+    if tag_key and frame.kind in ("DATA", "ACK", "BYE"):
+        assert tag(tag_key, fixed) == (hdr["token"], hdr["hcrc"])
+    else:
+        assert crc32c(fixed) == hdr["hcrc"]
     return frame
+
+
+def tag(key: bytes, fixed: bytes) -> tuple[int, int]:
+    """What stands in `token` and `hcrc` (of packets with small numbers)."""
+    value = siphash(key, fixed[:12] + bytes(4) + fixed[16:28] + bytes(4) + fixed[32:])
+    return value >> 32, value & 0xFFFFFFFF
 
 
 def _parts(frame: Received, data: bytes, at: int, end: int, covered: list[bytes]) -> int:
@@ -119,10 +131,18 @@ def _parts(frame: Received, data: bytes, at: int, end: int, covered: list[bytes]
     return start
 
 
+def hmac_of(keys: Keys, hello: bytes) -> bytes:
+    """`auth` of a HELLO in which it and `hcrc` are 0."""
+    return mac(keys.hello, hello)[:16]
+
+
 class Second:
     """One engine of the second implementation, with one peer, whose 64-byte address it is given."""
 
-    def __init__(self, address: bytes) -> None:
+    def __init__(self, address: bytes, key: bytes = b"") -> None:
+        self.keys = Keys(key) if key else None
+        self.random = random.getrandbits(64) if key else 0
+        self.tag_here = self.tag_there = b""
         # magic version links cluster node inc engine ethertype mac port ip ...
         fields = struct.unpack("<HBBIQIHH6sH16s", address[:48])
         self.cluster, self.node_there = fields[3], fields[4]
@@ -165,8 +185,18 @@ class Second:
         return Frame().add("hdr", **(defaults | values))
 
     def send(self, frame: Frame) -> None:
+        frame.seal()
+        kind = _TYPES[frame.data[3]]
+        if self.keys and kind == "HELLO":
+            frame.set("hdr.hcrc", 0)
+            auth = hmac_of(self.keys, bytes(frame.data))
+            frame.data[size("hdr") + 112 : size("hdr") + 128] = auth
+            frame.seal()
+        elif self.tag_here and kind in ("DATA", "ACK", "BYE"):
+            token, hcrc = tag(self.tag_here, frame.fixed())
+            frame.set("hdr.token", token).set("hdr.hcrc", hcrc)
         with contextlib.suppress(ConnectionRefusedError):  # from an earlier frame
-            self.socket.send(bytes(frame.seal().data))
+            self.socket.send(bytes(frame.data))
 
     def hello(self, **values: int) -> Frame:
         hdr = {key: values.pop(key) for key in ("token", "version", "flags") if key in values}
@@ -184,6 +214,7 @@ class Second:
             "target_node": self.node_there,
             "target_inc": self.inc_there,
             "cookie": self.cookie,
+            "random": self.random,
         }
         return self.frame("HELLO", **({"conn": 0} | hdr)).add("hello", **(defaults | values))
 
@@ -205,6 +236,11 @@ class Second:
         assert answer.kind == "HELLO"
         self.conn_there = answer.body["conn"]
         self.token_there = answer.body["token"]
+        if self.keys:
+            here = side(unpack("hello", bytes(self.hello(**values).data), size("hdr")))
+            there = side(answer.body)
+            self.tag_here = self.keys.tag_key(here, there)
+            self.tag_there = self.keys.tag_key(there, here)
         return answer
 
     def ackblk(self, frame: Frame) -> Frame:
@@ -250,7 +286,7 @@ class Second:
         `silent`."""
         self.socket.settimeout(seconds)
         with contextlib.suppress(TimeoutError, ConnectionRefusedError):
-            frame = parse(self.socket.recv(65536))
+            frame = parse(self.socket.recv(65536), self.tag_there)
             if frame.kind == "DATA" and not self.silent:
                 self.received.add(frame.hdr["pn"])
                 self.acknowledge()

@@ -5,6 +5,7 @@ Each test is a conversation over UDP on the loopback device between second.py an
 on libbeowire; it shows one section of docs/wire-protocol.md at work.
 """
 
+import contextlib
 import os
 import select
 import socket
@@ -69,22 +70,41 @@ class Pair:
         return frame.part("MESSAGE", data, code=code, checksum=True, total=total, **values)
 
 
-@pytest.fixture
-def strangers(echo: Path) -> Iterator[Pair]:
+@contextlib.contextmanager
+def strangers_with(echo: Path, key: bytes = b"", **more: str) -> Iterator[Pair]:
     """A program and a second implementation that have not met."""
     environment = {key: value for key, value in os.environ.items() if "BEOWIRE_" not in key}
     environment |= {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
-    environment |= {"BEOWIRE_CLUSTER": str(os.getpid()), "BEOWIRE_DEAD_TIMEOUT": "60"}
+    environment |= {"BEOWIRE_CLUSTER": str(os.getpid()), "BEOWIRE_DEAD_TIMEOUT": "60"} | more
     with subprocess.Popen(
         [echo], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        second = Second(bytes.fromhex(process.stdout.readline()))
+        second = Second(bytes.fromhex(process.stdout.readline()), key)
         yield Pair(second, process, process.stdout)
         second.close()
         process.stdin.close()
         assert process.wait(timeout=WAIT_S) == 0
+
+
+@pytest.fixture
+def strangers(echo: Path) -> Iterator[Pair]:
+    with strangers_with(echo) as pair:
+        yield pair
+
+
+KEY = bytes(range(32))
+
+
+@pytest.fixture
+def keyed(echo: Path, tmp_path: Path) -> Iterator[Pair]:
+    """Two with the cluster's key, which have not met."""
+    file = tmp_path / "key"
+    file.touch(0o600)
+    file.write_text(KEY.hex() + "\n")
+    with strangers_with(echo, KEY, BEOWIRE_KEY=str(file)) as pair:
+        yield pair
 
 
 @pytest.fixture
@@ -615,6 +635,55 @@ def test_bytes_behind_the_stated_length_are_ignored(pair: Pair) -> None:
     frame = pair.message(pair.second.data(), b"padded").seal()
     pair.second.socket.send(bytes(frame.data) + b"\xff" * 30)
     assert pair.second.part("MESSAGE").payload == b"padded"
+
+
+def test_with_a_key(keyed: Pair) -> None:
+    """First contact, messages of one and of several frames both ways, and farewell."""
+    second = keyed.second
+    answer = second.meet()
+    assert answer.body["random"] != 0
+    keyed.send(keyed.message(second.data(), b"keyed"))
+    assert second.part("MESSAGE").payload == b"keyed"
+    data = bytes(range(200))
+    for start, end in ((150, 200), (0, 150)):
+        frame = second.data()
+        keyed.send(keyed.message(frame, data[start:end], id=1, offset=start, total=len(data)))
+    assert second.part("MESSAGE").payload == data
+    second.acknowledge()
+    keyed.send(second.frame("BYE"))
+    assert keyed.said() == "down -108"
+
+
+def test_with_a_key_others_have_no_effect(keyed: Pair) -> None:
+    """What was not made with it, though all else is right."""
+    second = keyed.second
+    second.meet()
+    keyed.send(keyed.message(second.data(), b"first"))
+    second.part("MESSAGE")
+    keys, second.tag_here = second.tag_here, b""
+    keyed.send(keyed.message(second.data(pn=2), b"forged", id=1), second.frame("BYE"))
+    values = {"echo_type": C["BW_FRAME_DATA"], "echo_engine": second.engine}
+    values |= {"echo_token": second.token, "echo_conn": second.conn}
+    keyed.send(second.frame("REFUSE", token=0, conn=0).add("refuse", why=1, **values))
+    second.tag_here = keys
+    keyed.send(keyed.message(second.data(pn=2), b"right", id=1))
+    assert second.part("MESSAGE").payload == b"right"
+
+
+@pytest.mark.parametrize("key", [b"", bytes(32)])
+def test_without_the_key_nobody_gets_in(echo: Path, tmp_path: Path, key: bytes) -> None:
+    file = tmp_path / "key"
+    file.touch(0o600)
+    file.write_text(KEY.hex() + "\n")
+    with strangers_with(echo, key, BEOWIRE_KEY=str(file)) as pair:
+        second = pair.second
+        challenge = second.contact(second.hello(nonce=3))
+        second.cookie = challenge.body["cookie"]
+        answer = refused(second, second.hello(nonce=3))
+        check_refusal(answer, second, "KEY", "HELLO")
+        auth = answer.body["auth"]
+        assert auth != 0
+        assert not [each for each in second.frames(0.3) if each.kind == "HELLO"]
 
 
 def test_packet_numbers_are_taken_modulo_2_to_the_32(pair: Pair) -> None:

@@ -126,11 +126,15 @@ class Frame:
 
     def header_checksum(self) -> int:
         """CRC32C of all but the payloads; the field itself must be 0."""
-        crc, start = 0, 0
+        return crc32c(self.fixed())
+
+    def fixed(self) -> bytes:
+        """All but the payloads."""
+        pieces, start = [], 0
         for at, size in self.payloads:
-            crc = crc32c(bytes(self.data[start:at]), crc)
+            pieces.append(bytes(self.data[start:at]))
             start = at + size
-        return crc32c(bytes(self.data[start:]), crc)
+        return b"".join(pieces) + bytes(self.data[start:])
 
 
 def header(kind: str, **values: int) -> Frame:
