@@ -24,6 +24,11 @@ unsigned int bw_buffer_class(uint64_t len)
 	return c;
 }
 
+uint32_t bw_buffer_bytes(const struct bw_buffer *b)
+{
+	return bw_buffer_room[b->size_class];
+}
+
 struct bw_buffer *bw_buffer_get_slow(struct bw_buffers *pool, unsigned int size_class)
 {
 	size_t each = (sizeof(struct bw_buffer) + bw_buffer_room[size_class] + 63) & ~(size_t)63;

@@ -58,6 +58,8 @@ struct bw_buffers {
  * BW_BUFFER_LIMIT, or if len is above BW_LONG_LIMIT. */
 struct bw_buffer *bw_buffer_get_slow(struct bw_buffers *pool, unsigned int size_class);
 unsigned int bw_buffer_class(uint64_t len);
+/* Bytes that it has room for. */
+uint32_t bw_buffer_bytes(const struct bw_buffer *b);
 void bw_buffer_free_all(struct bw_buffers *pool);
 
 static inline struct bw_buffer *bw_buffer_get(struct bw_buffers *pool, uint64_t len)

@@ -82,7 +82,7 @@ static int bw_by_local_new(void *arg, struct bw_local_peer *local, const struct 
 			   void **ctx)
 {
 	struct bw_ep *ep = arg;
-	struct bw_remote *p = bw_remote_make(&ep->remotes, id->node, id->engine, id->incarnation);
+	struct bw_remote *p = bw_remote_meet(ep, id->node, id->engine, id->incarnation);
 
 	if (!p)
 		return -ENOMEM;

@@ -124,6 +124,10 @@ struct bw_ep {
 	struct bw_buffer *pulling; /* pulls and reads, but by the local link */
 	struct bw_buffer *placing; /* messages that arrive in the program's memory */
 	uint64_t placed;	   /* of these, ever */
+	uint64_t arriving;	   /* bytes of messages that have not arrived whole (arriving.h) */
+	bool crowded;		   /* there was no room for one */
+	uint64_t relief_at;	   /* no look at who takes it before */
+	uint64_t stale_peers;	   /* given up for that, ever */
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
@@ -163,6 +167,8 @@ extern const struct bw_host_ops bw_host_ops;
 void bw_host_transmit(struct bw_ep *ep);
 /* Deliver the engine's events. */
 void bw_host_events(struct bw_ep *ep);
+/* May the engine grow for what others send us? */
+bool bw_host_may_feed(const struct bw_ep *ep);
 /* Submit an operation, growing the engine as needed. */
 int bw_host_submit(struct bw_ep *ep, struct bw_op *op);
 /* Hand the engine a frame and deliver what comes of it. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "arriving.h"
 #include "checksum.h"
 #include "ep.h"
 #include "keyed.h"
@@ -15,6 +16,9 @@
 #define BW_HOST_RETRY_NS  (20 * BW_US) /* until the next try when the kernel had no room */
 #define BW_HOST_SHORT	  1024	       /* bytes; a shorter frame is a peer's last, probably */
 #define BW_HOST_GROWN_MAX (1ull << 30) /* bytes that one engine may take */
+/* Of these for what others send us, whoever they are, and for each peer that the program named. */
+#define BW_HOST_FED_MAX	 (256ull << 20)
+#define BW_HOST_FED_EACH (64ull << 10)
 
 static uint32_t bw_host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
 {
@@ -47,12 +51,7 @@ static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw
 
 static uint64_t bw_host_buf_get(void *host, uint32_t peer, uint64_t n)
 {
-	struct bw_ep *ep = host;
-	struct bw_buffer *b = bw_buffer_get(&ep->buffers, n);
-
-	if (b)
-		b->use = BW_BUFFER_ARRIVING;
-	return bw_buffer_cookie(b);
+	return bw_arriving_get(host, peer, n);
 }
 
 static void bw_host_buf_put(void *host, uint64_t buf)
@@ -62,7 +61,7 @@ static void bw_host_buf_put(void *host, uint64_t buf)
 	struct bw_buffer *b = bw_buffer_of(buf);
 
 	if (b->use != BW_BUFFER_PLACED) /* else its peer's end comes next */
-		bw_buffer_put(&ep->buffers, b);
+		bw_arriving_put(ep, b);
 }
 
 static uint64_t bw_host_buf_for(void *host, const struct bw_event *ev)
@@ -145,6 +144,11 @@ static bool bw_host_grow(struct bw_ep *ep)
 	return true;
 }
 
+bool bw_host_may_feed(const struct bw_ep *ep)
+{
+	return ep->grown_bytes < BW_HOST_FED_MAX + ep->remotes.named * BW_HOST_FED_EACH;
+}
+
 int bw_host_submit(struct bw_ep *ep, struct bw_op *op)
 {
 	int error;
@@ -174,6 +178,8 @@ void bw_host_events(struct bw_ep *ep)
 	if (BW_UNLIKELY(ep->untold)) {
 		ep->dispatching = true;
 		bw_message_tell_all(ep);
+		if (ep->crowded)
+			bw_arriving_relieve(ep);
 		ep->dispatching = false;
 	}
 }
@@ -239,7 +245,7 @@ void bw_host_transmit(struct bw_ep *ep)
 		if (!more || !bw_host_collect(ep, &ep->tx))
 			ep->stuck = !bw_host_flush(ep);
 	}
-	if (BW_UNLIKELY(bw_reliable.hungry(ep->engine)) && bw_host_grow(ep))
+	if (BW_UNLIKELY(bw_reliable.hungry(ep->engine)) && bw_host_may_feed(ep) && bw_host_grow(ep))
 		at = 0;
 	if (at <= ep->now) /* not asked since the engine was last called */
 		at = bw_reliable.next_deadline(ep->engine);

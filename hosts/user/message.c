@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "arriving.h"
 #include "ep.h"
 #include "hosts.h"
 #include "place.h"
@@ -467,7 +468,7 @@ static void bw_message_arrived(struct bw_ep *ep, const struct bw_event *ev)
 		bw_message_deliver(ep, p, ev, data);
 	}
 	if (b)
-		bw_buffer_put(&ep->buffers, b);
+		bw_arriving_put(ep, b);
 }
 
 static void bw_message_sent(struct bw_ep *ep, const struct bw_event *ev)

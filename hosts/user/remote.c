@@ -161,6 +161,19 @@ struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t e
 	return p;
 }
 
+struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engine, uint32_t inc)
+{
+	struct bw_remote *p = bw_remote_find(&ep->remotes, node, engine, inc);
+
+	if (p || ep->remotes.ghosts < BW_REMOTE_GHOSTS)
+		return p ? p : bw_remote_make(&ep->remotes, node, engine, inc);
+	bw_log_once(BW_LOG_WARN, "ghosts",
+		    "%d peers that the program has not named have come and gone at %s: no more "
+		    "such are taken",
+		    BW_REMOTE_GHOSTS, ep->host);
+	return NULL;
+}
+
 /* Nobody refers to it any more. */
 static void bw_remote_forget(struct bw_remotes *r, struct bw_remote *p)
 {
@@ -326,6 +339,9 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 	if (!p->complete) {
 		p->addr = a;
 		p->complete = true;
+		ep->remotes.named++;
+		ep->remotes.ghosts -= p->ghost;
+		p->ghost = false;
 		/* It made contact before: now all its links are known. */
 		if (p->handle && !p->status && !bw_remote_by_kernel(p)) {
 			bw_host_tick(ep);
@@ -426,7 +442,7 @@ const char *bw_peer_describe(struct bw_ep *ep, bw_peer_no peer)
 
 static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 {
-	struct bw_remote *p = bw_remote_make(&ep->remotes, ev->node, ev->engine, ev->inc);
+	struct bw_remote *p = bw_remote_meet(ep, ev->node, ev->engine, ev->inc);
 
 	if (!p || p->status) {
 		/* No memory for it, or it was given up before and is not taken back. */
@@ -471,6 +487,8 @@ void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 	if (!p->status) {
 		p->status = status;
 		p->check_at = BW_NEVER;
+		p->ghost = p->known && !p->complete;
+		ep->remotes.ghosts += p->ghost;
 		bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s",
 		       p->name[0] ? p->name : "(unknown)", p->addr.engine, strerror(-status));
 		if (p->known)

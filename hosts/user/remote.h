@@ -16,6 +16,8 @@
 
 struct bw_ep;
 
+#define BW_REMOTE_GHOSTS 65536
+
 struct bw_remote {
 	struct bw_addr_fields addr;    /* as far as known */
 	uint32_t number;	       /* the program's bw_peer_no */
@@ -32,6 +34,7 @@ struct bw_remote {
 	bool known; /* the program named it, or was called with its number: it is told its end */
 	bool up;    /* the engine made first contact */
 	bool watch; /* bw_peer_watch() */
+	bool ghost; /* counted among those */
 	uint8_t offered;	       /* links named in CONNECT, bit per link number */
 	uint8_t passed;		       /* of these, those that were usable once */
 	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
@@ -41,6 +44,8 @@ struct bw_remote {
 	struct bw_buffer *sent_last;   /* been acknowledged first */
 	uint32_t held;		       /* of these those that have been, behind one that has not */
 	bool ahead;		       /* a message is on its way to it that was not waited for */
+	uint64_t arriving;	       /* bytes of messages of its that have not arrived whole, */
+	uint64_t arriving_at;	       /* when that last changed */
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */
@@ -52,6 +57,8 @@ struct bw_remotes {
 	struct bw_remote **at; /* by number; NULL: free again */
 	uint32_t count, room;
 	uint32_t vacant;		       /* of `count` */
+	uint32_t named;			       /* those that the program has named, and */
+	uint32_t ghosts;		       /* those that it has not, knows, and are down */
 	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */
 	uint32_t buckets;
 };
@@ -76,6 +83,9 @@ struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint
 /* The same, made if it is new; NULL without memory. */
 struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine,
 				 uint32_t inc);
+/* The same for one that made contact: NULL, too, if BW_REMOTE_GHOSTS that did so are down, since
+ * the program may ask for each of these for ever. */
+struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engine, uint32_t inc);
 /* What it says its host is called: at most n bytes. */
 void bw_remote_name(struct bw_remote *p, const void *name, size_t n);
 struct bw_remote *bw_remote_by_handle(const struct bw_remotes *r, uint32_t handle);

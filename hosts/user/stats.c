@@ -139,6 +139,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"credit_stalls", c->credit_stalls},
 		{"fanout_links", bw_fanout_joined(ep)},
 		{"strangers", bw_claim_strangers()},
+		{"stale_peers", ep->stale_peers},
 		{"rounds", ep->rounds},
 		{"yields", ep->yields},
 		{"naps", ep->naps},

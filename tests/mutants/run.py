@@ -42,7 +42,19 @@ PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 USER_TESTS = (
     (
         "user",
-        ("batch", "look", "message", "names", "place", "remote", "short", "stats", "wait", "watch"),
+        (
+            "arriving",
+            "batch",
+            "look",
+            "message",
+            "names",
+            "place",
+            "remote",
+            "short",
+            "stats",
+            "wait",
+            "watch",
+        ),
         ("endpoint",),
     ),
     (

@@ -97,7 +97,7 @@ static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 
 	if (p || !from->sbw_port)
 		return p;
-	p = bw_remote_make(&ep->remotes, from->sbw_node, from->sbw_port, from->sbw_inc);
+	p = bw_remote_meet(ep, from->sbw_node, from->sbw_port, from->sbw_inc);
 	if (!p || p->status || bw_kernel_note(k, number, p))
 		return NULL;
 	p->up = p->met = true;

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Messages of which a part has arrived; see arriving.h. */
+#include "arriving.h"
+#include "ep.h"
+
+#define BW_ARRIVING_PAUSE (100 * BW_MS) /* between two looks at all peers */
+
+uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n)
+{
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
+	struct bw_buffer *b;
+
+	if (ep->arriving + n > BW_ARRIVING_MAX) {
+		ep->crowded = ep->untold = true;
+		return 0;
+	}
+	b = bw_buffer_get(&ep->buffers, n);
+	if (!b)
+		return 0;
+	b->use = BW_BUFFER_ARRIVING;
+	n = bw_buffer_bytes(b);
+	b->peer = p ? p->number : BW_PEER_NONE;
+	ep->arriving += n;
+	if (p) {
+		p->arriving += n;
+		p->arriving_at = ep->now;
+	}
+	return bw_buffer_cookie(b);
+}
+
+void bw_arriving_put(struct bw_ep *ep, struct bw_buffer *b)
+{
+	struct bw_remote *p = bw_remote_get(&ep->remotes, b->peer);
+	uint32_t n = bw_buffer_bytes(b);
+
+	ep->arriving -= n;
+	if (p) {
+		p->arriving -= n;
+		p->arriving_at = ep->now;
+	}
+	bw_buffer_put(&ep->buffers, b);
+}
+
+static void bw_arriving_give_up(struct bw_ep *ep, const struct bw_remote *p)
+{
+	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle};
+
+	ep->stale_peers++;
+	bw_log(BW_LOG_WARN,
+	       "%s engine %u is given up: messages of %llu bytes that it began stand still, and "
+	       "all "
+	       "room for such is taken",
+	       p->name[0] ? p->name : "a peer", p->addr.engine, (unsigned long long)p->arriving);
+	bw_host_submit(ep, &op);
+}
+
+void bw_arriving_relieve(struct bw_ep *ep)
+{
+	ep->crowded = false;
+	if (ep->now < ep->relief_at)
+		return;
+	ep->relief_at = ep->now + BW_ARRIVING_PAUSE;
+	for (uint32_t i = 0; i < ep->remotes.count; i++) {
+		const struct bw_remote *p = ep->remotes.at[i];
+
+		if (p && p->arriving && ep->now - p->arriving_at >= BW_ARRIVING_STALE)
+			bw_arriving_give_up(ep, p);
+	}
+}

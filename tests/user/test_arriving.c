@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What peers that nobody asked for may take: memory of messages that they begin and never end,
+ * memory of the engine, numbers of the program's.
+ */
+#include "arriving.h"
+#include "endpoint.h"
+#include "wire.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define EACH  BW_LONG_LIMIT	       /* bytes of a message */
+#define ROOM  (BW_ARRIVING_MAX / EACH) /* messages */
+#define FIRST 1000		       /* handle of the first peer */
+
+static struct bw_ep *ep;
+static struct told seen;
+static uint64_t held[ROOM + 1];
+
+static int setup(void **state)
+{
+	ep = endpoint_open("udp", &seen);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	bw_ep_close(ep, 0);
+	return 0;
+}
+
+static struct bw_event event(uint8_t type, uint32_t n)
+{
+	struct bw_event ev = {
+		.type = type, .peer = FIRST + n, .node = 77, .engine = 40000, .inc = 1 + n};
+
+	ev.from.link = BW_LINK_NO_UDP;
+	ev.from.len = 6;
+	return ev;
+}
+
+static void up(uint32_t n)
+{
+	struct bw_event ev = event(BW_EV_PEER_UP, n);
+
+	bw_remote_event(ep, &ev);
+}
+
+/* The engine wants a buffer for a frame of the n-th peer. */
+static uint64_t begin(uint32_t n)
+{
+	return bw_host_ops.buf_get(ep, FIRST + n, EACH);
+}
+
+static void end(uint64_t buf)
+{
+	bw_host_ops.buf_put(ep, buf);
+}
+
+static void begin_all(void)
+{
+	for (uint32_t i = 0; i < ROOM; i++) {
+		up(i);
+		held[i] = begin(i);
+		assert_int_not_equal(held[i], 0);
+	}
+}
+
+/* What is said meanwhile goes nowhere. */
+static void look(void)
+{
+	int before = dup(STDERR_FILENO), nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	dup2(nowhere, STDERR_FILENO);
+	bw_host_events(ep);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	close(nowhere);
+}
+
+static void arriving__is_charged_to_its_peer(void **state)
+{
+	struct bw_remote *p;
+	uint64_t one, two;
+
+	up(1);
+	p = bw_remote_by_handle(&ep->remotes, FIRST + 1);
+	one = begin(1);
+	two = begin(1);
+	assert_int_equal(p->arriving, 2 * EACH);
+	assert_int_equal(ep->arriving, 2 * EACH);
+	end(one);
+	assert_int_equal(p->arriving, EACH);
+	end(two);
+	assert_int_equal(p->arriving, 0);
+	assert_int_equal(ep->arriving, 0);
+}
+
+static void arriving__is_bounded_for_all_together(void **state)
+{
+	begin_all();
+	assert_int_equal(begin(0), 0);
+	end(held[0]);
+	held[0] = begin(1);
+	assert_int_not_equal(held[0], 0);
+	assert_true(ep->buffers.bytes < 3 * BW_ARRIVING_MAX / 2);
+	for (uint32_t i = 0; i < ROOM; i++)
+		end(held[i]);
+	assert_int_equal(ep->arriving, 0);
+}
+
+/* Of those who take the room those go whose messages stand still, and at no other time. */
+static void arriving__is_taken_from_who_stands_still(void **state)
+{
+	begin_all();
+	ep->now += BW_ARRIVING_STALE;
+	look();
+	assert_int_equal(ep->stale_peers, 0);
+	end(held[7]);
+	held[7] = begin(7);
+	assert_int_equal(begin(7), 0);
+	look();
+	assert_int_equal(ep->stale_peers, ROOM - 1);
+	assert_int_equal(begin(7), 0);
+	look(); /* not so soon again */
+	assert_int_equal(ep->stale_peers, ROOM - 1);
+	for (uint32_t i = 0; i < ROOM; i++)
+		end(held[i]);
+}
+
+/* For what strangers send the engine gets so much, for named peers more. */
+static void engine__grows_for_others_to_a_limit(void **state)
+{
+	uint64_t before = ep->grown_bytes;
+
+	assert_true(bw_host_may_feed(ep));
+	ep->grown_bytes = 256ull << 20;
+	assert_false(bw_host_may_feed(ep));
+	ep->remotes.named = 1;
+	assert_true(bw_host_may_feed(ep));
+	ep->remotes.named = 0;
+	ep->grown_bytes = before;
+}
+
+/* The program was told of them, so that they stay. */
+static void ghosts__are_no_more_than_so_many(void **state)
+{
+	struct bw_addr_fields a = ep->self;
+	struct bw_addr addr;
+	bw_peer_no number;
+
+	for (uint32_t i = 0; i < BW_REMOTE_GHOSTS + 10; i++) {
+		struct bw_event ev = event(BW_EV_PEER_DOWN, i);
+		struct bw_remote *p;
+
+		up(i);
+		p = bw_remote_by_handle(&ep->remotes, ev.peer);
+		assert_true(i < BW_REMOTE_GHOSTS ? p != NULL : p == NULL);
+		if (p)
+			p->known = true;
+		ev.status = BW_DOWN_REFUSED;
+		bw_remote_event(ep, &ev);
+	}
+	assert_int_equal(ep->remotes.count - ep->remotes.vacant, BW_REMOTE_GHOSTS);
+	/* whom the program names is taken, */
+	a.inc++;
+	bw_addr_pack(&a, &addr);
+	assert_int_equal(bw_peer_find(ep, &addr, &number), 0);
+	/* and counts no more */
+	a.node = 77;
+	a.engine = 40000;
+	a.inc = 1;
+	bw_addr_pack(&a, &addr);
+	assert_int_equal(bw_peer_find(ep, &addr, &number), 0);
+	assert_int_equal(ep->remotes.ghosts, BW_REMOTE_GHOSTS - 1);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(arriving__is_charged_to_its_peer),
+		TEST(arriving__is_bounded_for_all_together),
+		TEST(arriving__is_taken_from_who_stands_still),
+		TEST(engine__grows_for_others_to_a_limit),
+		TEST(ghosts__are_no_more_than_so_many),
+	};
+
+	return cmocka_run_group_tests_name("arriving", tests, NULL, NULL);
+}
