@@ -520,7 +520,7 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 			    "Beowire on both",
 			    p->name[0] ? p->name : "a peer", p->addr.engine, ev->version_min,
 			    ev->version_max, ep->host, BW_VERSION);
-	if (ev->status == BW_DOWN_KEY)
+	if (ev->status == BW_DOWN_KEY && p->known)
 		bw_log_once(
 			BW_LOG_ERROR, "key",
 			"%s and %s do not have the same cluster key, so engine %u there does "

@@ -136,6 +136,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"challenges_tx", c->challenges_tx},
 		{"challenges_rx", c->challenges_rx},
 		{"evicted", c->evicted},
+		{"keyed", ep->keyed},
 		{"credit_stalls", c->credit_stalls},
 		{"fanout_links", bw_fanout_joined(ep)},
 		{"strangers", bw_claim_strangers()},

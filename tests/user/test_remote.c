@@ -386,6 +386,24 @@ static void version__of_a_known_peer_is_told_once(void **state)
 	assert_int_equal(seen.downs, 2);
 }
 
+static void key__that_differs_is_told_once(void **state)
+{
+	struct bw_event one = up(0, "one\033[m"), other = up(1, "other");
+	int before = listen_up();
+
+	message_from(&one);
+	message_from(&other);
+	refuse(one, BW_DOWN_KEY);
+	refuse(other, BW_DOWN_KEY);
+	const char *text = said(before);
+
+	assert_non_null(strstr(text, "one?[m do not have the same cluster key"));
+	assert_non_null(strstr(text, ep->host));
+	assert_non_null(strstr(text, "BEOWIRE_KEY"));
+	assert_null(strstr(text, "other"));
+	assert_int_equal(seen.downs, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -404,6 +422,7 @@ int main(void)
 		TEST(address__of_another_cluster_is_refused),
 		TEST(path__is_remembered_at_its_best),
 		TEST(version__of_a_known_peer_is_told_once),
+		TEST(key__that_differs_is_told_once),
 	};
 	char job[32];
 

@@ -41,6 +41,7 @@ _MESSAGE_COUNTS = (
     "udp_rx_rows",
     "duplex_payload",
     "duplex_messages",
+    "keyed",
 )
 
 _UDP_IP_HEADER_BYTES = 28
@@ -76,6 +77,8 @@ class Endpoint:
     duplex_payload: int = 0
     """Bytes received from other nodes while as many were under way to them."""
     duplex_messages: int = 0
+    keyed: int = 0
+    """1 if only who has the cluster's key could speak with it."""
 
     def sum(self, counter: str, *links: str) -> int:
         return sum(self.links.get(link, {}).get(counter, 0) for link in links)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""MPI programs whose cluster has a key: all is as without, by both links between nodes."""
+
+from pathlib import Path
+
+import pytest
+from beowire.run.cluster import Cluster
+from beowire.run.mpi import Mpi
+from mpi_programs import run_program
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    file = tmp_path / "key"
+    file.touch(0o600)
+    file.write_text("c0ffee" + "5a" * 29 + "\n")
+    return str(file)
+
+
+@pytest.mark.parametrize("links", ["packet,local", "udp"])
+@pytest.mark.parametrize(("mpi", "name"), [("openmpi", "storm"), ("mpich", "collectives")])
+def test_with_a_key(name: str, mpi: Mpi, links: str, key: str, pair: Cluster) -> None:
+    environment = {"BEOWIRE_KEY": key, "BEOWIRE_LINKS": links}
+    record, _ = run_program(name, pair, 2, mpi, environment=environment, payload_bytes=1)
+    assert all(endpoint.keyed for endpoint in record.endpoints)
+    assert sum(endpoint.drops.get("header", 0) for endpoint in record.endpoints) == 0
