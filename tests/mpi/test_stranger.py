@@ -199,8 +199,8 @@ def flood(cluster: Cluster, build: Build, frames: int) -> None:
 
 
 def test_a_stranger_does_no_harm(three: Cluster) -> None:
-    """HELLOs of nobody with cookies and without, old frames once more, changed frames with right checksums, REFUSE and BYE
-    in a peer's name."""
+    """HELLOs of nobody with cookies and without, old frames once more, changed frames with right
+    checksums, REFUSE and BYE in a peer's name."""
     flood(three, release(), FRAMES)
 
 
