@@ -6,7 +6,6 @@
  */
 #include "part.h"
 
-#define BW_DATA_HEAD  (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
 #define BW_SERVE_TURN 32 /* frames one pull may send before the next one's turn */
 #define BW_ALIGN8(x)  (((x) + 7u) & ~7u)
 
