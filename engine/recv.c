@@ -7,7 +7,6 @@
 #include "duplex.h"
 #include "reliable.h"
 
-#define BW_DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
 #define BW_PARTS_MAX 64 /* parts of one frame that are believed */
 
 uint64_t bw_unwrap(uint64_t near, uint32_t wire)
@@ -86,20 +85,6 @@ bool bw_recv_peers_head_ok(struct bw_engine *e, const struct bw_rx_frame *f,
 			   const struct bw_peer *p, uint32_t fixed)
 {
 	return bw_recv_intact(e, f, p && p->keyed ? p->keys->rx.tag : NULL, fixed);
-}
-
-static uint32_t bw_part_bytes(uint8_t kind)
-{
-	switch (kind) {
-	case BW_PART_MESSAGE:
-	case BW_PART_PULL:
-	case BW_PART_PULL_ERROR:
-		return sizeof(struct bw_part_msg);
-	case BW_PART_BULK:
-	case BW_PART_PAD:
-		return sizeof(struct bw_part_bulk);
-	}
-	return 0;
 }
 
 /* Where the next part of a DATA frame lies; `at` is its start, `pay` that of its payload. */

@@ -6,7 +6,6 @@
  */
 #include "part.h"
 
-#define BW_DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
 /* A ping is as long as the refusal that may be its answer. */
 #define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
 #define BW_SERVE_TURN	32 /* frames one pull may send before the next one's turn */

@@ -185,6 +185,24 @@ struct bw_part_bulk {
 	uint64_t offset; /* bytes from the start of the pull */
 };
 
+/* Bytes before the first part of a DATA frame. */
+#define BW_DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+
+/* Bytes of a part's head by its kind; 0: there is no such kind. */
+static inline uint32_t bw_part_bytes(uint8_t kind)
+{
+	switch (kind) {
+	case BW_PART_MESSAGE:
+	case BW_PART_PULL:
+	case BW_PART_PULL_ERROR:
+		return sizeof(struct bw_part_msg);
+	case BW_PART_BULK:
+	case BW_PART_PAD:
+		return sizeof(struct bw_part_bulk);
+	}
+	return 0;
+}
+
 #define BW_EP_CONTROL 0xFFFF
 
 #define BW_PULL_FINAL	 0x1 /* the region is released once this pull has been acknowledged */

@@ -12,12 +12,18 @@
 #include "crc.h"
 #include "port.h"
 
-#define BWK_RETRY_NS   (50 * BW_US) /* until the next try when an interface had no room */
 #define BWK_SOON_NS    BW_MS
 #define BWK_GROWN_HEAD 64 /* bytes before each chunk */
 
+/* Of what is long who sends the frame makes the checksum, without the lock. */
 static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 {
+	struct bwk_port *port = host;
+
+	if (unlikely(bwk_tx_puts_off(bwk_buf_of(buf), n)) && likely(bwk_reliable(port->protocol))) {
+		port->checks++;
+		return 0;
+	}
 	return bwk_buf_crc(bwk_buf_of(buf), off, n);
 }
 
@@ -296,24 +302,14 @@ static noinline void bwk_port_events(struct bwk_port *port)
 	}
 }
 
-/* One frame; false if there is none, or *busy: the interface has no room. */
-static bool bwk_port_transmit(struct bwk_port *port, bool *busy)
+/* One frame; false if there is none. */
+static bool bwk_port_transmit(struct bwk_port *port)
 {
-	int error;
-
-	if (*busy || !bwk_engine(port, next_frame, &port->tx, port->now))
+	if (!bwk_engine(port, next_frame, &port->tx, port->now))
 		return false;
-	error = bwk_transmit(port, &port->tx);
-	*busy = error == -EBUSY;
+	bwk_transmit(port, &port->tx);
 	port->tx_bytes += port->tx.len;
 	return true;
-}
-
-/* The row leaves; true: some of it waits. */
-static inline bool bwk_port_row_waits(struct bwk_port *port, int error)
-{
-	port->tx_busy += error == -EBUSY;
-	return error == -EBUSY;
 }
 
 /* Has the engine anything to do, or an event to tell? */
@@ -325,7 +321,7 @@ static inline bool bwk_port_due(const struct bwk_port *port)
 }
 
 /* A timer that goes off too early costs less than setting it anew each time. */
-static void bwk_port_timer_set(struct bwk_port *port, u64 deadline)
+void bwk_port_timer_set(struct bwk_port *port, u64 deadline)
 {
 	if (deadline >= port->timer_at)
 		return;
@@ -348,16 +344,15 @@ void bwk_port_run(struct bwk_port *port)
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
-	busy = unlikely(port->row.first) && bwk_port_row_waits(port, bwk_transmit_row(port));
+	busy = unlikely(port->out.stuck);
 	while (bwk_port_due(port)) {
-		if (bwk_port_transmit(port, &busy))
+		busy = busy || unlikely(bwk_out_full(&port->out));
+		if (!busy && bwk_port_transmit(port))
 			continue;
 		bwk_port_events(port); /* busy or not: one may lie in the frame received */
 		if (busy)
 			break;
 	}
-	if (port->row.first && !busy)
-		busy = bwk_port_row_waits(port, bwk_transmit_row(port));
 	if (!list_empty(&port->regions))
 		bwk_region_collect(port);
 	port->running = false;
@@ -370,8 +365,8 @@ void bwk_port_run(struct bwk_port *port)
 			bwk_port_later(port);
 		bwk_port_timer_set(port, port->linger_until);
 	}
-	if (unlikely(busy))
-		bwk_port_timer_set(port, port->now + BWK_RETRY_NS);
+	if (unlikely(busy)) /* the engine is asked again by who sends, when there is room */
+		port->out.more = true;
 	else
 		bwk_port_timer_follow(port);
 }
@@ -379,6 +374,15 @@ void bwk_port_run(struct bwk_port *port)
 void bwk_port_run_soon(struct bwk_port *port)
 {
 	bwk_port_timer_set(port, port->now + BWK_SOON_NS);
+}
+
+/* The same as bwk_port_unlock(), in softirq. */
+static void bwk_port_unlock_soft(struct bwk_port *port) __releases(&port->lock)
+{
+	if (port->out.first)
+		bwk_out_send(port);
+	else
+		spin_unlock(&port->lock);
 }
 
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
@@ -390,7 +394,7 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer)
 	port->timer_at = BW_NEVER;
 	if (!port->dead)
 		bwk_port_run(port);
-	spin_unlock(&port->lock);
+	bwk_port_unlock_soft(port);
 	return HRTIMER_NORESTART;
 }
 
@@ -469,5 +473,5 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 	}
 	if (likely(!port->dead))
 		bwk_port_run(port);
-	spin_unlock(&port->lock);
+	bwk_port_unlock_soft(port);
 }

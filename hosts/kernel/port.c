@@ -123,19 +123,21 @@ static void bwk_port_unhash(struct bwk_port *port)
 	bwk_port_put(port);
 }
 
-/* All farewells of a closed port that are to be said at `now`; when there are more, BW_NEVER if not
- * at all. Lock held. */
+/* Farewells of a closed port that are to be said at `now`, as many as may wait at a time; when
+ * there are more, BW_NEVER if not at all. Lock held. */
 static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
 {
 	u64 at;
 
-	if (port->row.first)
-		bwk_transmit_row(port);
-	while (port->protocol->next_frame(port->engine, &port->tx, now))
-		bwk_transmit(port, &port->tx);
-	bwk_transmit_row(port);
-	at = port->protocol->next_deadline(port->engine);
-	return at > now ? at : BW_NEVER;
+	while (!bwk_out_full(&port->out)) {
+		if (port->protocol->next_frame(port->engine, &port->tx, now)) {
+			bwk_transmit(port, &port->tx);
+			continue;
+		}
+		at = port->protocol->next_deadline(port->engine);
+		return at > now ? at : BW_NEVER;
+	}
+	return port->out.stuck ? BW_NEVER : now;
 }
 
 /* What is said again comes within a millisecond, for which whoever ends the port waits. */
@@ -150,6 +152,7 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 		bwk_port_lock(port);
 		at = bwk_port_farewell(port, max(at, now));
 		bwk_port_unlock(port);
+		cond_resched();
 	}
 }
 
@@ -174,9 +177,9 @@ static void bwk_port_end(struct bwk_port *port)
 	if (gone)
 		return;
 	bwk_port_farewell_again(port, at);
+	bwk_out_close(port);
 	hrtimer_cancel(&port->timer);
 	bwk_port_lock(port);
-	bwk_row_drop(&port->row);
 	hlist_for_each_entry_safe(b, next, &port->bufs, held) {
 		hlist_del_init(&b->held);
 		if (!b->back)

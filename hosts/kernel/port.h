@@ -24,6 +24,7 @@
 #include "compat.h"
 #include "hosts.h"
 #include "node.h"
+#include "out.h"
 #include "protocol.h"
 #include "row.h"
 
@@ -99,7 +100,8 @@ struct bwk_port {
 	struct work_struct work; /* grows the engine, ends the port */
 	bool hungry;
 	struct bw_tx_frame tx;
-	struct bwk_row row;	/* frames that leave together, or wait for room at the interface */
+	u32 checks; /* of payloads in `tx`, that are put off */
+	struct bwk_out out;
 	struct hlist_head bufs; /* buffers that the engine has */
 	void *grown;		/* chained through the first word */
 	u64 grown_bytes;
@@ -173,6 +175,13 @@ static inline bool bwk_reliable(const struct bw_protocol *protocol)
 		 ? bw_reliable.function((port)->engine, ##__VA_ARGS__)                             \
 		 : (port)->protocol->function((port)->engine, ##__VA_ARGS__))
 
+/* out.c: frames of the list leave. */
+/* Sends what waits, or lets another one do so. The port's lock is held, softirqs are off; the lock
+ * is given back. */
+void bwk_out_send(struct bwk_port *port) __releases(&port->lock);
+/* The same; softirqs are on again. */
+void bwk_out_send_bh(struct bwk_port *port) __releases(&port->lock);
+
 /* With the lock comes the time that everything done under it has. */
 static inline void bwk_port_lock(struct bwk_port *port)
 {
@@ -180,9 +189,13 @@ static inline void bwk_port_lock(struct bwk_port *port)
 	port->now = ktime_get_ns();
 }
 
+/* Frames that were added meanwhile leave. */
 static inline void bwk_port_unlock(struct bwk_port *port)
 {
-	spin_unlock_bh(&port->lock);
+	if (port->out.first)
+		bwk_out_send_bh(port);
+	else
+		spin_unlock_bh(&port->lock);
 }
 
 /* host.c: the rest with the port's lock held */
@@ -191,8 +204,11 @@ extern const struct bw_host_ops bwk_host_ops;
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
 /* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
-/* Transmit, deliver events, and set the timer. */
+/* Make frames, deliver events, and set the timer. */
 void bwk_port_run(struct bwk_port *port);
+/* The timer goes off at `deadline`, or earlier. */
+void bwk_port_timer_set(struct bwk_port *port, u64 deadline);
+#define BWK_RETRY_NS (50 * BW_US) /* until the next try when an interface had no room */
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
 /* Frames have come, chained by `next`. Their references are used up. */
@@ -234,11 +250,27 @@ void bwk_peer_put(struct bwk_peer *peer);
 /* All peers are forgotten. */
 void bwk_peer_end_all(struct bwk_port *port);
 
-/* tx.c: the frame is added to the port's row, before which another one may leave. 0; -EBUSY: the
- * interface has no room now, the frame waits behind others; -ENETDOWN: it is lost. */
-int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f);
-/* The row leaves, if its interface is still in use. 0, or -EBUSY: some of it waits. */
-int bwk_transmit_row(struct bwk_port *port);
+/* tx.c: the frame is added to those that leave, or lost. Lock held. */
+void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f);
+/* Is the check of so many bytes of this buffer put off? */
+bool bwk_tx_puts_off(const struct bwk_buf *b, u32 n);
+/* An empty frame with room for what the device puts before and behind it. KEPT: its receiver may
+ * keep it. NULL. */
+struct sk_buff *bwk_tx_new(const struct net_device *dev, u32 bytes, bool kept);
+/* Its Ethernet header lies before its data from now on. */
+void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to, u32 port);
+void bwk_tx_finish_long(struct sk_buff *skb);
+
+/* Copies and checks that were put off are made. Lock not held. */
+static inline void bwk_tx_finish(struct sk_buff *skb)
+{
+	if (unlikely(bwk_tx_cb(skb)->copy || bwk_tx_cb(skb)->head))
+		bwk_tx_finish_long(skb);
+}
+
+/* leave.c: frames of a port, chained by `next`, leave by their interfaces; lock not held, softirqs
+ * off. What finds no room now, and all behind it, is returned. */
+struct sk_buff *bwk_leave(const struct bwk_node *node, struct sk_buff *list);
 /* A frame as it is: its header, and n bytes that follow. Process context. 0, -EBUSY, -ENODEV (no
  * such interface in use), -EMSGSIZE, -ENETDOWN. */
 int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,

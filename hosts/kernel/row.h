@@ -29,7 +29,7 @@ enum bwk_row_joins {
 };
 
 /* Frames to be sent, chained by `next`; `data` of each is at its Beowire header, its Ethernet
- * header lies before that. Owned by a port, under its lock. */
+ * header lies before that. Of who sends them. */
 struct bwk_row {
 	struct sk_buff *first, *last;
 	u32 frames;

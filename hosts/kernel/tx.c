@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames out. A frame's heads and short payloads lie in its linear part, a long payload stays in
- * the pages it was sent from. Frames belong to no socket: what they cost is charged to the buffers.
+ * Frames out: how they are built. A frame's heads and short payloads lie in its linear part, a long
+ * payload stays in the pages it was sent from. Frames belong to no socket: what they cost is
+ * charged to the buffers.
+ *
+ * They are built under the port's lock, and finished by who sends them, without it: checksums and
+ * copies of long payloads.
  */
 #include <linux/etherdevice.h>
-#include <linux/jiffies.h>
+#include <linux/highmem.h>
 
 #include "crc.h"
 #include "port.h"
-#include "refuse.h"
 
 #define BWK_TX_CACHED	1024  /* bytes of memory; longer linear parts are allocated one by one */
 #define BWK_TX_FRAGMENT 16384 /* bytes of memory; the same of frames that nobody keeps */
+#define BWK_TX_LATER	2048  /* bytes; to check fewer takes no longer than to put it off */
 #define BWK_TX_FLAT	256   /* bytes; longer payloads are referred to, if they lie in pages */
 
 /* The payload that a frame may refer to instead of having a copy: the last one, if it is long and
  * lies in pages; else NULL. */
 static const struct bw_tx_segment *bwk_tx_far(const struct bw_tx_frame *f)
 {
-	const struct bw_tx_segment *s = &f->segment[f->segments - 1];
+	const struct bw_tx_segment *s;
 
-	return f->segments && s->head_end == f->head_len && s->len > BWK_TX_FLAT && s->buf &&
+	if (!f->segments)
+		return NULL;
+	s = &f->segment[f->segments - 1];
+	return s->head_end == f->head_len && s->len > BWK_TX_FLAT && s->buf &&
 			       bwk_buf_of(s->buf)->kind != BWK_BUF_IN
 		       ? s
 		       : NULL;
@@ -75,8 +82,7 @@ static struct sk_buff *bwk_tx_alloc(u32 bytes, bool kept)
 	return skb;
 }
 
-/* An empty frame with room for what the device puts before and behind it. */
-static struct sk_buff *bwk_tx_new(const struct net_device *dev, u32 bytes, bool kept)
+struct sk_buff *bwk_tx_new(const struct net_device *dev, u32 bytes, bool kept)
 {
 	/* The receiver's engine reads the bytes behind the Ethernet header in words. */
 	u32 room = ALIGN(LL_RESERVED_SPACE(dev), 8);
@@ -89,17 +95,78 @@ static struct sk_buff *bwk_tx_new(const struct net_device *dev, u32 bytes, bool 
 	return skb;
 }
 
-/* A frame with a copy of its far payload as well. */
+/* Does this frame have one part, whose payload is the far one? Then who finishes it knows where its
+ * checksum belongs. */
+static bool bwk_tx_is_single(const struct bw_tx_frame *f)
+{
+	const struct bw_part *part = (const void *)((const u8 *)f->head + BW_DATA_HEAD);
+
+	return f->segments == 1 && f->head_len > BW_DATA_HEAD &&
+	       f->head_len == BW_DATA_HEAD + bw_part_bytes(part->kind);
+}
+
+/* The checksum of a frame's only payload, which was 0 so far, is set, and the header's checksum,
+ * which covers it, follows: a CRC is linear, so that it changes by what the bits that change give
+ * alone. */
+static void bwk_tx_seal(struct bw_hdr *h, struct bw_part *part, u32 crc)
+{
+	const u64 change[sizeof(struct bw_part_msg) / 8] = {(u64)crc << 32};
+
+	BUILD_BUG_ON(offsetof(struct bw_part, crc) != 4);
+	part->crc = crc;
+	h->hcrc ^= ~bwk_crc(~0u, change, bw_part_bytes(part->kind));
+}
+
+bool bwk_tx_puts_off(const struct bwk_buf *b, u32 n)
+{
+	return n >= BWK_TX_LATER && b->kind != BWK_BUF_IN;
+}
+
+/* Checksums that were put off, of a frame of several parts. */
+static noinline void bwk_tx_check(struct bw_tx_frame *f)
+{
+	struct bw_hdr *h = (struct bw_hdr *)f->head;
+	u8 *head = (u8 *)f->head;
+	u32 at = BW_DATA_HEAD, paid = 0, from = sizeof(*h), i, crc;
+	const struct bw_tx_segment *s;
+	struct bw_part *part;
+
+	for (i = 0; i < f->segments; at = ALIGN(at + part->plen, 8)) {
+		part = (struct bw_part *)(head + at - paid);
+		at += bw_part_bytes(part->kind);
+		if (!part->plen)
+			continue;
+		s = &f->segment[i++];
+		if (s->buf && bwk_tx_puts_off(bwk_buf_of(s->buf), s->len))
+			part->crc = bwk_buf_crc(bwk_buf_of(s->buf), s->off, s->len);
+		paid += part->plen;
+	}
+	h->hcrc = 0;
+	crc = bwk_crc(0, h, from);
+	h->hcrc = bwk_crc(crc, head + from, f->head_len - from);
+}
+
+/* A frame that has room for a copy of its far payload. Of a program's own pages it is made later:
+ * the frame has a reference until then. */
 static struct sk_buff *bwk_tx_build_copy(struct bwk_port *port, const struct bw_tx_frame *f,
 					 const struct bw_tx_segment *far,
 					 const struct net_device *dev)
 {
-	bool user = bwk_buf_of(far->buf)->kind == BWK_BUF_USER; /* then its receiver copies it */
+	struct bwk_buf *b = bwk_buf_of(far->buf);
+	bool user = b->kind == BWK_BUF_USER; /* then its receiver copies it */
+	bool later = user && far->len >= BWK_TX_LATER;
 	struct sk_buff *skb = bwk_tx_new(dev, f->len, !user);
 
 	if (!skb)
 		return NULL;
-	bwk_tx_fill(f, skb_put(skb, f->len), false);
+	bwk_tx_fill(f, skb_put(skb, f->len), later);
+	if (later) {
+		bwk_tx_cb(skb)->copy = true;
+		bwk_tx_cb(skb)->buf = b;
+		bwk_tx_cb(skb)->off = far->off;
+		bwk_tx_cb(skb)->len = far->len;
+		skb_zcopy_set(skb, &b->lent, NULL);
+	}
 	port->copied_tx += far->len;
 	return skb;
 }
@@ -128,17 +195,15 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 /* The number of a path: from one port to one port of a node. It goes along with each frame: queues
  * of the device are chosen by it, and the receiver of a veth spreads by it (RPS). Of a product the
  * high bits, by which the kernel chooses, depend on all of both factors. */
-static u32 bwk_tx_path(const struct sk_buff *skb, u32 port)
+static u32 bwk_tx_path(const struct sk_buff *skb, const u8 *to, u32 port)
 {
-	const u8 *to = eth_hdr(skb)->h_dest;
 	u32 peer = get_unaligned((const u32 *)(to + 2)) +
 		   ((const struct bw_hdr *)skb->data)->dst_engine;
 
 	return (port ^ peer) * GOLDEN_RATIO_32;
 }
 
-/* Its Ethernet header lies before its data from now on. */
-static void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to, u32 port)
+void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to, u32 port)
 {
 	struct ethhdr *eth;
 
@@ -149,319 +214,84 @@ static void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8
 	ether_addr_copy(eth->h_dest, to);
 	ether_addr_copy(eth->h_source, dev->dev_addr);
 	eth->h_proto = htons(BW_ETHERTYPE);
-	__skb_set_sw_hash(skb, bwk_tx_path(skb, port), true);
-}
-
-/* No switch would send it back. */
-static bool bwk_tx_is_own(const struct sk_buff *skb)
-{
-	return ether_addr_equal(eth_hdr(skb)->h_dest, skb->dev->dev_addr);
-}
-
-static void bwk_tx_own(struct sk_buff *skb)
-{
-	skb_push(skb, ETH_HLEN);
-	skb->protocol = eth_type_trans(skb, skb->dev);
-	netif_rx(skb);
-}
-
-/* The port's lock is held. What a filter sends back to us from there comes by the backlog
- * (net/sched/act_mirred.c of 6.1.y and of 6.8 and later), never at once. */
-static void bwk_tx_queue(const struct bwk_node *node, struct sk_buff *skb)
-{
-	u32 frames = skb_is_gso(skb) ? skb_shinfo(skb)->gso_segs : 1;
-	int code;
-
-	skb_push(skb, ETH_HLEN);
-	code = dev_queue_xmit(skb);
-	if (net_xmit_eval(code)) /* which looks twice */
-		this_cpu_add(node->count->dropped, frames);
-}
-
-/* Does the driver take this frame as it is? Then there is nothing to be validated. */
-static bool bwk_tx_plain(const struct sk_buff *skb, const struct net_device *dev)
-{
-	const struct net_device_ops *ops = dev->netdev_ops;
-
-	return !skb_is_nonlinear(skb) ||
-	       ((dev->features & NETIF_F_SG) &&
-		(!ops->ndo_features_check || ops->ndo_features_check == passthru_features_check));
-}
-
-/* The device's own choice: by the processor, where the administrator has said so (XPS), or by the
- * frame's number. */
-static u16 bwk_tx_choose(struct sk_buff *skb, struct net_device *dev)
-{
-	const struct net_device_ops *ops = dev->netdev_ops;
-	u16 index;
-
-#ifdef CONFIG_XPS
-	skb->sender_cpu = raw_smp_processor_id() + 1;
-#endif
-	skb_push(skb, ETH_HLEN);
-	index = ops->ndo_select_queue ? ops->ndo_select_queue(dev, skb, NULL)
-				      : netdev_pick_tx(dev, skb, NULL);
-	skb_pull(skb, ETH_HLEN);
-	return index;
-}
-
-/* The queue of a path stays as long as frames of it may be in the queue, so that they are not
- * overtaken when the program moves to another processor. After a pause it is chosen anew, as by
- * flowlets: Sinha, Kandula and Katabi, *Harnessing TCP's burstiness with flowlet switching*,
- * HotNets 2004. Paths that share an entry share a queue. Others may write it meanwhile, who then
- * are as right. */
-static u16 bwk_tx_pick(struct bwk_iface *iface, struct sk_buff *skb)
-{
-	struct net_device *dev = iface->dev;
-	u32 now = (u32)jiffies, *entry, known;
-
-	if (likely(dev->real_num_tx_queues == 1))
-		return 0;
-	if (unlikely(netdev_get_num_tc(dev))) /* by the frame's priority, too */
-		return netdev_cap_txqueue(dev, bwk_tx_choose(skb, dev));
-	entry = &iface->path_queue[skb->hash >> (32 - BWK_PATH_BITS)];
-	known = READ_ONCE(*entry);
-	/* The queue and a bit that says so in the upper half, the time in the lower. */
-	if (!(known & BWK_PATH_KNOWN) || (u16)(now - known) > BWK_PATH_PAUSE)
-		known = BWK_PATH_KNOWN | bwk_tx_choose(skb, dev) << 16;
-	known = (known & 0xffff0000) | (now & 0xffff);
-	if (READ_ONCE(*entry) != known)
-		WRITE_ONCE(*entry, known);
-	return netdev_cap_txqueue(dev, (u16)((known & ~BWK_PATH_KNOWN) >> 16));
-}
-
-/* To the driver, past the queueing discipline [A6]: what __dev_direct_xmit() does, for frames that
- * ask nothing of the device, with one lock and one look for all of the row. As there, without a
- * carrier they are lost. -EBUSY: some stay in the row. */
-static int bwk_tx_direct(struct bwk_row *row, struct bwk_iface *iface)
-{
-	struct net_device *dev = iface->dev;
-	const u16 index = bwk_tx_pick(iface, row->first);
-	struct netdev_queue *queue = netdev_get_tx_queue(dev, index);
-	bool plain = netif_carrier_ok(dev);
-	struct sk_buff *skb;
-	int code;
-
-	for (skb = row->first; skb; skb = skb->next)
-		plain = plain && bwk_tx_plain(skb, dev);
-	if (likely(plain))
-		HARD_TX_LOCK(dev, queue, smp_processor_id());
-	while ((skb = row->first) && !netif_xmit_frozen_or_drv_stopped(queue)) {
-		struct sk_buff *next = skb->next;
-
-		skb_mark_not_on_list(skb);
-		skb_set_queue_mapping(skb, index);
-		skb_push(skb, ETH_HLEN);
-		code = likely(plain) ? netdev_start_xmit(skb, dev, queue, next)
-				     : __dev_direct_xmit(skb, index);
-		if (unlikely(!dev_xmit_complete(code))) {
-			skb_pull(skb, ETH_HLEN);
-			skb->next = next;
-			break;
-		}
-		row->first = next;
-		row->frames--;
-	}
-	if (likely(plain))
-		HARD_TX_UNLOCK(dev, queue);
-	return row->first ? -EBUSY : 0;
-}
-
-/* Is somebody shown what leaves? Each frame by itself then. */
-static bool bwk_tx_is_shown(const struct bwk_node *node, const struct net_device *dev)
-{
-	return node->set.taps && dev_nit_active((struct net_device *)dev);
-}
-
-static void bwk_tx_show(struct sk_buff *skb, struct net_device *dev)
-{
-	for (; skb; skb = skb->next) {
-		struct sk_buff *next = skb->next;
-
-		skb_push(skb, ETH_HLEN);
-		skb->next = NULL;
-		dev_queue_xmit_nit(skb, dev);
-		skb->next = next;
-		skb_pull(skb, ETH_HLEN);
-	}
-}
-
-/* A row to one destination leaves. -EBUSY: what the interface has no room for stays in it. */
-static int bwk_tx_row(struct bwk_row *row, struct bwk_iface *iface)
-{
-	const struct bwk_node *node = iface->node;
-	struct net_device *dev = iface->dev;
-	bool own = bwk_tx_is_own(row->first), direct = !own && node->set.qdisc_bypass;
-	bool shown = direct && bwk_tx_is_shown(node, dev);
-	struct sk_buff *skb;
-
-	if (unlikely(shown && !row->shown))
-		bwk_tx_show(row->first, dev);
-	row->shown = true;
-	if (row->joins == BWK_ROW_JOINS && row->first->next && !shown)
-		bwk_row_join(row);
-	row->joins = BWK_ROW_APART;
-	if (likely(direct))
-		return bwk_tx_direct(row, iface);
-	while ((skb = row->first)) {
-		row->first = skb->next;
-		row->frames--;
-		skb_mark_not_on_list(skb);
-		if (own)
-			bwk_tx_own(skb);
-		else
-			bwk_tx_queue(node, skb);
-	}
-	return 0;
-}
-
-int bwk_transmit_row(struct bwk_port *port)
-{
-	struct bwk_row *row = &port->row;
-	struct bwk_iface *iface;
-
-	if (!row->first)
-		return 0;
-	iface = rcu_dereference_bh(port->node->iface[row->link]);
-	if (likely(iface && iface->dev == row->first->dev && netif_running(iface->dev)))
-		return bwk_tx_row(row, iface);
-	bwk_row_drop(row);
-	return 0;
-}
-
-/* May this frame travel in a super-frame? Not if it refers to a program's own pages: the kernel
- * copies those for a receiver on the same machine in single frames only. */
-static enum bwk_row_joins bwk_tx_joins(const struct bwk_node *node, struct sk_buff *skb)
-{
-	const struct net_device *dev = skb->dev;
-	bool taken;
-
-	if (((const struct bw_hdr *)skb->data)->dst_engine > BW_ENGINE_KERNEL || skb_zcopy(skb))
-		return BWK_ROW_APART;
-	if (bwk_tx_is_own(skb))
-		taken = true;
-	else if (node->set.qdisc_bypass)
-		taken = bwk_row_taken(dev) &&
-			dev->netdev_ops->ndo_features_check == passthru_features_check;
-	else
-		taken = dev->features & NETIF_F_GSO; /* taken apart behind it, if need be */
-	return taken ? BWK_ROW_JOINS : BWK_ROW_APART;
-}
-
-/* Does this frame leave together with those of the row? */
-static noinline bool bwk_tx_follows(const struct bwk_node *node, struct bwk_row *row,
-				    struct sk_buff *skb)
-{
-	const struct bw_hdr *h = (const struct bw_hdr *)skb->data;
-	const struct bw_hdr *first = (const struct bw_hdr *)row->first->data;
-	const struct net_device *dev = skb->dev;
-
-	if (row->joins == BWK_ROW_UNKNOWN)
-		row->joins = bwk_tx_joins(node, row->first);
-	if (row->joins != bwk_tx_joins(node, skb) || row->first->dev != dev ||
-	    skb->hash != row->first->hash ||
-	    !ether_addr_equal(eth_hdr(skb)->h_dest, eth_hdr(row->first)->h_dest))
-		return false;
-	if (row->joins == BWK_ROW_APART)
-		return row->frames < BWK_ROW_SINGLE;
-	return row->frames < min_t(u32, BWK_ROW_FRAMES, READ_ONCE(dev->gso_max_segs)) &&
-	       row->bytes + skb->len + ETH_HLEN <
-		       min_t(u32, BWK_ROW_BYTES, READ_ONCE(dev->gso_max_size)) &&
-	       first->dst_engine == h->dst_engine && first->cluster == h->cluster;
+	__skb_set_sw_hash(skb, bwk_tx_path(skb, to, port), true);
 }
 
 /* Softirqs are off, which stands for a section of RCU. */
-int bwk_transmit(struct bwk_port *port, const struct bw_tx_frame *f)
+void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f)
 {
 	u8 link = f->to.link % BWK_IFACES;
 	struct bwk_iface *iface = rcu_dereference_bh(port->node->iface[link]);
-	struct bwk_row *row = &port->row;
 	struct sk_buff *skb;
-	int error = 0;
+	bool later = false;
 
-	if (!iface || !netif_running(iface->dev) || f->len > bwk_iface_mtu(iface->dev))
-		return -ENETDOWN;
+	if (!iface || f->len > bwk_iface_mtu(iface->dev))
+		return;
+	if (unlikely(port->checks)) {
+		port->checks = 0;
+		later = bwk_tx_is_single(f) && bwk_tx_far(f);
+		if (!later)
+			bwk_tx_check(f);
+	}
 	skb = bwk_tx_build(port, f, iface->dev);
 	if (!skb)
-		return -ENETDOWN;
+		return;
 	skb->priority = port->priority;
+	if (unlikely(later))
+		bwk_tx_cb(skb)->head = (u16)f->head_len;
+	bwk_tx_cb(skb)->link = link;
 	bwk_tx_address(skb, iface->dev, f->to.bytes, port->inc);
-	if (row->first && !bwk_tx_follows(port->node, row, skb))
-		error = bwk_transmit_row(port);
-	if (!row->first) {
-		row->frames = row->bytes = 0;
-		row->link = link;
-		row->joins = BWK_ROW_UNKNOWN;
-		row->shown = false;
+	bwk_out_add(&port->out, skb);
+}
+
+/* The far payload, to which the frame has a reference, as a program's pages. */
+static void bwk_tx_copy(struct sk_buff *skb, struct bwk_tx_cb *cb)
+{
+	u32 head = skb->len - cb->len;
+
+	bwk_buf_read(cb->buf, cb->off, skb->data + head, cb->len);
+	cb->copy = false;
+	skb_zcopy_clear(skb, true);
+}
+
+/* Nothing else of a payload lies in the linear part then. */
+static u32 bwk_tx_crc_frags(const struct sk_buff *skb)
+{
+	const struct skb_shared_info *info = skb_shinfo(skb);
+	u32 crc = 0, i;
+
+	for (i = 0; i < info->nr_frags; i++) {
+		const skb_frag_t *frag = &info->frags[i];
+		u32 done, part;
+
+		/* One that was joined of neighbours may be of several pages. */
+		for (done = 0; done < skb_frag_size(frag); done += part) {
+			u32 at = skb_frag_off(frag) + done;
+			void *page = kmap_local_page(skb_frag_page(frag) + (at >> PAGE_SHIFT));
+
+			part = IS_ENABLED(CONFIG_HIGHMEM) ? min_t(u32, skb_frag_size(frag) - done,
+								  PAGE_SIZE - offset_in_page(at))
+							  : skb_frag_size(frag);
+			crc = bwk_crc(crc, page + offset_in_page(at), part);
+			kunmap_local(page);
+		}
 	}
-	bwk_row_add(row, skb); /* perhaps behind what stays */
-	return error;
+	return crc;
 }
 
-/* A frame of no port leaves at once. */
-static int bwk_tx_alone(struct bwk_iface *iface, struct sk_buff *skb, const u8 *to)
+noinline void bwk_tx_finish_long(struct sk_buff *skb)
 {
-	struct bwk_row row = {0};
+	struct bwk_tx_cb *cb = bwk_tx_cb(skb);
+	u32 crc;
 
-	bwk_tx_address(skb, iface->dev, to, 0);
-	bwk_row_add(&row, skb);
-	if (bwk_tx_row(&row, iface) == 0)
-		return 0;
-	bwk_row_drop(&row);
-	return -EBUSY;
-}
-
-static int bwk_tx_bytes(struct bwk_iface *iface, const u8 *to, const struct bw_hdr *hdr,
-			const void *bytes, u32 n)
-{
-	struct net_device *dev = iface->dev;
-	struct sk_buff *skb;
-
-	if (!netif_running(dev))
-		return -ENETDOWN;
-	if (n + sizeof(*hdr) > bwk_iface_mtu(dev))
-		return -EMSGSIZE;
-	skb = bwk_tx_new(dev, sizeof(*hdr) + n, true);
-	if (!skb)
-		return -ENETDOWN;
-	skb_put_data(skb, hdr, sizeof(*hdr));
-	skb_put_data(skb, bytes, n);
-	return bwk_tx_alone(iface, skb, to);
-}
-
-int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const struct bw_hdr *hdr,
-		       const void *bytes, u32 n)
-{
-	struct bwk_iface *iface;
-	int error = -ENODEV;
-
-	local_bh_disable(); /* a send of a frame expects it, as in softirq */
-	rcu_read_lock();
-	iface = bwk_iface_find(node, ifindex);
-	if (iface)
-		error = bwk_tx_bytes(iface, to, hdr, bytes, n);
-	rcu_read_unlock();
-	local_bh_enable();
-	return error;
-}
-
-void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
-{
-	const struct bw_refuser we = {
-		.cluster = iface->node->set.cluster,
-		.name = iface->name,
-		.crc32c = bwk_crc,
-	};
-	struct bw_refuse_frame *body;
-	struct sk_buff *skb = bwk_tx_new(iface->dev, sizeof(*body), true);
-
-	if (!skb)
+	if (cb->copy)
+		bwk_tx_copy(skb, cb);
+	if (!cb->head)
 		return;
-	body = skb_put(skb, sizeof(*body));
-	if (!bw_refuse_build(body, &we, refused->data, skb_headlen(refused), refused->len)) {
-		kfree_skb(skb);
-		return;
-	}
-	this_cpu_inc(iface->node->count->refused);
-	bwk_tx_alone(iface, skb, eth_hdr(refused)->h_source);
+	if (!skb_is_nonlinear(skb))
+		crc = bwk_crc(0, skb->data + cb->head, skb->len - cb->head);
+	else
+		crc = bwk_tx_crc_frags(skb);
+	bwk_tx_seal((struct bw_hdr *)skb->data, (struct bw_part *)(skb->data + BW_DATA_HEAD), crc);
+	cb->head = 0;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Random system calls on sockets of all types and on protocol servers' device, by processes that
- * are killed in the midst of them, each with two threads that share its descriptors: whatever they
- * do, the kernel complains of nothing, nothing stays pinned, and others are served.
+ * are killed in the midst of them, each with two threads, on two processors, that share its
+ * descriptors. They close what the other thread is at, pass descriptors to processes of the other
+ * node and of other users, fork, and become other programs with all that is open; where the kernel
+ * can, it has no memory for them now and then. Whatever they do, the kernel complains of nothing,
+ * nothing stays pinned, and others are served.
  *
  *	test_random [SECONDS SEED]
  */
@@ -18,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/time.h>
@@ -40,12 +44,14 @@ static uint8_t mac[2][6]; /* of the nodes a and b */
 static _Alignas(4096) uint8_t memory[MEMORY + 4096];
 
 static int fds[POOL]; /* of a process */
+static int post[2];   /* by which descriptors go from process to process */
 
 /* One thread. */
 static __thread struct {
 	uint64_t random;
 	int node;		  /* where new sockets are opened */
 	struct beowire_info info; /* the last one received */
+	int fail;		  /* its fail-nth; -1 if it has none */
 } self;
 
 static uint32_t below(uint32_t n)
@@ -385,13 +391,61 @@ static void do_server(void)
 	*any() = fd; /* it may live on, as a socket that others take it for */
 }
 
+/* Descriptors that others are using: one goes to any process, or one of another comes. */
+static void do_pass(void)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(sizeof(int))];
+	} rights = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+			     .cmsg_level = SOL_SOCKET,
+			     .cmsg_type = SCM_RIGHTS}};
+	char byte = 0;
+	struct iovec part = {&byte, 1};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &rights,
+			   .msg_controllen = sizeof(rights)};
+	int *fd = any();
+
+	if (below(2)) {
+		memcpy(CMSG_DATA(&rights.head), any(), sizeof(int));
+		sendmsg(post[0], &m, MSG_DONTWAIT);
+		return;
+	}
+	if (recvmsg(post[1], &m, MSG_DONTWAIT) != 1 || m.msg_controllen < sizeof(rights))
+		return;
+	close(*fd);
+	memcpy(fd, CMSG_DATA(&rights.head), sizeof(int));
+}
+
+static void do_calls(uint32_t times);
+
+/* A child with all that is open, as it is or as another program, for a moment. */
+static void do_child(void)
+{
+	char *const words[] = {"test_random", "child", rarely() ? "1" : "2", NULL};
+	bool other = below(2);
+
+	if (fork())
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGALRM, SIG_DFL);
+	alarm(1);
+	self.random ^= (uint64_t)getpid() << 32;
+	if (other)
+		execv("/proc/self/exe", words);
+	do_calls(50);
+	_exit(0);
+}
+
 static void do_other(void)
 {
 	struct pollfd poller = {.fd = *any(), .events = (short)value()};
 	struct epoll_event event = {.events = (uint32_t)value() & ~(uint32_t)EPOLLWAKEUP};
 	int *fd = any(), set;
 
-	switch (below(6)) {
+	switch (below(7)) {
 	case 0:
 		poll(&poller, 1, (int)below(3));
 		break;
@@ -413,29 +467,78 @@ static void do_other(void)
 	case 4:
 		fcntl(*any(), F_SETFL, rarely() ? 0 : O_NONBLOCK);
 		break;
-	case 5: /* a child that has all descriptors too, for a moment */
-		if (rarely() && fork() == 0)
-			_exit(0);
+	case 5:
+		if (rarely())
+			do_child();
 		break;
+	case 6: /* in the place of one that is in use */
+		dup2(*any(), *any());
+		break;
+	}
+}
+
+/* The next allocations of this thread, but for so many, fail; 0: none does. */
+static void fail_at(uint32_t number)
+{
+	char text[16];
+	int n = snprintf(text, sizeof(text), "%u", number);
+
+	if (self.fail >= 0)
+		(void)!pwrite(self.fail, text, (size_t)n, 0);
+}
+
+static void do_calls(uint32_t times)
+{
+	static void (*const calls[])(void) = {
+		do_socket, do_socket, do_name,	  do_connections, do_connections, do_send,
+		do_send,   do_send,   do_receive, do_receive,	  do_receive,	  do_option,
+		do_ioctl,  do_ioctl,  do_other,	  do_other,	  do_pass};
+
+	while (times--) {
+		void (*call)(void) = calls[below(sizeof(calls) / sizeof(calls[0]))];
+		bool fails = rarely();
+
+		if (fails)
+			fail_at(1 + below(20));
+		call();
+		if (fails)
+			fail_at(0);
+		if (rarely() && rarely())
+			below(2) ? do_server() : do_files();
 	}
 }
 
 /* Until a signal ends the process. */
 static void *misbehave(void *random)
 {
-	static void (*const calls[])(void) = {
-		do_socket, do_socket, do_name,	  do_connections, do_connections, do_send,
-		do_send,   do_send,   do_receive, do_receive,	  do_receive,	  do_option,
-		do_ioctl,  do_ioctl,  do_other,	  do_other};
-
 	self.random = *(uint64_t *)random;
 	self.node = self.random & 1;
-	for (;;) {
-		calls[below(sizeof(calls) / sizeof(calls[0]))]();
-		if (rarely() && rarely())
-			below(2) ? do_server() : do_files();
-	}
+	self.fail = open("/proc/thread-self/fail-nth", O_RDWR | O_CLOEXEC);
+	for (;;)
+		do_calls(1000);
 	return NULL;
+}
+
+/* What do_child() becomes: it knows of its descriptors only that they are open. */
+static int child(void)
+{
+	self.random = kt_now_ns();
+	self.fail = -1;
+	for (int i = 0; i < POOL; i++)
+		fds[i] = 3 + i;
+	post[0] = post[1] = -1;
+	alarm(1);
+	do_calls(50);
+	return 0;
+}
+
+/* Any allocation may fail, and nothing is said of it. */
+static void let_memory_fail(void)
+{
+	kt_shell("mount -t debugfs none /sys/kernel/debug 2>/dev/null; cd /sys/kernel/debug && "
+		 "for kind in failslab fail_page_alloc; do if [ -d $kind ]; then "
+		 "echo N >$kind/ignore-gfp-wait; echo 0 >$kind/verbose; fi; done; "
+		 "if [ -d fail_page_alloc ]; then echo 0 >fail_page_alloc/min-order; fi");
 }
 
 static void nothing(int number)
@@ -486,6 +589,9 @@ static void test_random_calls(void **state)
 	alarm(kt_patience_s() + (unsigned)seconds);
 	fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
 	attached_macs();
+	assert_true(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
+	let_memory_fail();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, post), 0);
 	for (int i = 0; i < 2; i++)
 		kt_shell("ip netns exec %s sh -c 'echo 0 2000 >/proc/sys/net/beowire/group_range'",
 			 i ? "b" : "a");
@@ -513,6 +619,9 @@ static void test_random_calls(void **state)
 		kill(pid[i], SIGKILL);
 		waitpid(pid[i], NULL, 0);
 	}
+	close(post[0]); /* and what has been sent and not been received */
+	close(post[1]);
+	sleep(2); /* until the last child's alarm */
 	assert_int_equal(kt_attach(NULL), 0);
 	p = kt_couple(SOCK_RDM);
 	assert_int_equal(send(p.a, "x", 1, 0), 1);
@@ -527,6 +636,8 @@ int main(int count, char **words)
 		kt_test(test_random_calls),
 	};
 
+	if (count > 1 && !strcmp(words[1], "child"))
+		return child();
 	if (count > 1)
 		seconds = strtoul(words[1], NULL, 10);
 	if (count > 2)
