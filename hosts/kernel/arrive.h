@@ -10,20 +10,25 @@
 
 #include "port.h"
 
+/* A part of it has come. */
+static inline void bwk_arrive_moved(const struct bwk_port *port, struct bwk_buf *b)
+{
+	b->moved = port->now;
+}
+
 /* A buffer for a message of n bytes of this peer's; `next`: none before it is missing, so that it
  * will not wait for another one. 0: there is no room now. Lock held, as for all that follow. */
 u64 bwk_arrive_begin(struct bwk_port *port, u32 handle, u64 n, bool next);
 /* The frame itself becomes a part of it, if that is worth while and paid for. */
 bool bwk_arrive_chain(struct bwk_port *port, struct bwk_buf *b, u64 off, struct sk_buff *skb,
 		      u32 at, u32 n);
-/* A part of it has come. */
-void bwk_arrive_moved(struct bwk_port *port, struct bwk_buf *b);
 /* It is complete, or given up. The buffer is still the caller's. */
 void bwk_arrive_end(struct bwk_port *port, struct bwk_buf *b);
-/* Peers that have let a message stand still for as long as a silent peer is waited for are left;
- * the timer goes off for the next one. */
-void bwk_arrive_expire(struct bwk_port *port);
-/* The port has ended, and nothing arrives any more. */
+/* Work: peers that have let a message stand still for as long as a silent peer is waited for are
+ * left. The lock is not held, and neither for STOP: the port is dead. */
+void bwk_arrive_expire(struct work_struct *work);
+void bwk_arrive_stop(struct bwk_port *port);
+/* Nothing arrives any more. */
 void bwk_arrive_close(struct bwk_port *port);
 
 #endif

@@ -15,6 +15,7 @@
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
+#include <linux/siphash.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -26,18 +27,18 @@
 #include "node.h"
 #include "protocol.h"
 #include "row.h"
+#include "table.h"
 
 struct bwk_port;
 
 /* A peer of a port as sockets know it. Guarded by the port's lock; freed with its last
  * reference. */
 struct bwk_peer {
-	struct hlist_node by_addr, by_handle;
+	struct hlist_node by_addr, by_handle, by_identity; /* the last one once it is up */
 	refcount_t refs;
 	u32 number;	       /* the program's, from 1 */
 	u32 handle;	       /* the engine's; 0 once it is down */
 	int status;	       /* 0, or why it is down, or is to be */
-	bool up;	       /* first contact was made */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
@@ -64,8 +65,6 @@ struct bwk_port_ops {
 	bool (*region)(void *owner);
 };
 
-#define BWK_PEER_BITS 6
-
 struct bwk_port {
 	struct hlist_node hash; /* in node.ports */
 	refcount_t refs;
@@ -84,9 +83,10 @@ struct bwk_port {
 	struct bwk_account *account; /* who is charged; a reference */
 	u64 paid;		     /* bytes: itself, its engine, what that grew by */
 	u64 dead_ns;		     /* for so long a silent peer is waited for */
-	struct list_head arriving;   /* bwk_buf.ended; who stands still for longest is first */
+	struct list_head arriving;   /* bwk_buf.ended */
 	u64 arriving_bytes;	     /* charged for them, and */
 	u64 arriving_paid;	     /* paid for already: arrive.c */
+	struct delayed_work still;   /* looks for those that stand still */
 
 	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
 	bool rx_used;		  /* a message of it was delivered */
@@ -113,11 +113,14 @@ struct bwk_port {
 
 	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
-	struct bwk_peer *last; /* found by its address, as the next one mostly is */
+	struct bwk_peer *last;	/* found by its address, as the next one mostly is */
+	struct bwk_peer *heard; /* the same by its handle */
 	struct xarray by_number;
-	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
+	struct bwk_table by_addr, by_handle, by_identity;
+	siphash_key_t key;	/* of their hashes */
 	u64 tx_bytes, rx_bytes; /* of frames */
-	u64 copied_tx, copied_rx, pinned, memlock_limited, tx_busy;
+	u64 copied_tx, copied_rx, pinned, tx_busy;
+	atomic_long_t memlock_limited; /* counted without the lock */
 	struct rcu_work free;
 };
 
@@ -146,6 +149,8 @@ void bwk_port_put(struct bwk_port *port);
 /* Ends all ports of a node, lingering ones too. */
 void bwk_port_end_all(struct bwk_node *node);
 void bwk_port_flush(void);
+/* Work of a port's, after some time; nothing if it is to be done already. Any context. */
+void bwk_port_delay(struct delayed_work *work, u64 ns);
 int bwk_port_init(void);
 void bwk_port_exit(void);
 /* Feed the engine, or end the port, soon and in process context. Lock held. */
@@ -196,8 +201,6 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
 void bwk_port_run(struct bwk_port *port);
 /* The same within a millisecond, unless somebody does it before. */
 void bwk_port_run_soon(struct bwk_port *port);
-/* The same at this time at the latest, and what the time brings beside the engine. */
-void bwk_port_wake_at(struct bwk_port *port, u64 at);
 /* Frames have come, chained by `next`. Their references are used up. */
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface);
 /* The last frame that referred to a buffer is gone, after the engine was done with it. Process
@@ -221,7 +224,9 @@ bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b);
 bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		     struct sockaddr_beowire *from);
 
-/* peer.c */
+/* peer.c. INIT: 0 or -ENOMEM; sleeps. */
+int bwk_peer_init(struct bwk_port *port);
+void bwk_peer_exit(struct bwk_port *port);
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
 /* Is there contact with this node, port and incarnation? */
 bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who);
@@ -234,8 +239,8 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer);
 void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev);
 void bwk_peer_put(struct bwk_peer *peer);
-/* All peers are forgotten. */
-void bwk_peer_end_all(struct bwk_port *port);
+/* Any peer is forgotten; false: there is none left. */
+bool bwk_peer_end_one(struct bwk_port *port);
 
 /* tx.c: the frame is added to the port's row, before which another one may leave. 0; -EBUSY: the
  * interface has no room now, the frame waits behind others; -ENETDOWN: it is lost. */
