@@ -35,8 +35,9 @@ static struct proto bwk_account_proto = {
 
 static void bwk_account_destruct(struct sock *sk)
 {
-	const struct bwk_account *account = container_of(sk, struct bwk_account, sk);
+	struct bwk_account *account = container_of(sk, struct bwk_account, sk);
 
+	bwk_account_lower(account, (u32)atomic_read(&account->spare));
 	WARN_ON_ONCE(sk->sk_forward_alloc);
 	bwk_user_put(account->user);
 }
@@ -63,7 +64,7 @@ struct bwk_account *bwk_account_new(const struct net *net)
 	return account;
 }
 
-bool bwk_account_take(struct bwk_account *account, u32 bytes)
+bool bwk_account_raise(struct bwk_account *account, u32 bytes)
 {
 	bool taken;
 
@@ -81,7 +82,7 @@ bool bwk_account_take(struct bwk_account *account, u32 bytes)
 	return false;
 }
 
-void bwk_account_give(struct bwk_account *account, u32 bytes)
+void bwk_account_lower(struct bwk_account *account, u32 bytes)
 {
 	spin_lock_bh(&account->lock);
 	sk_mem_uncharge(&account->sk, (int)bytes);

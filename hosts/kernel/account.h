@@ -16,11 +16,13 @@
 
 #include "user.h"
 
+#define BWK_ACCOUNT_SPARE  16384 /* bytes that stay charged at most */
 #define BWK_ACCOUNT_SOCKET 8192 /* bytes charged for a socket, its first unread messages included */
 
 struct bwk_account {
 	struct sock sk; /* first: of no program, and in no table; it carries the charge */
 	spinlock_t lock;
+	atomic_t spare;	       /* bytes that are charged and given back, for what comes next */
 	struct bwk_user *user; /* a reference */
 };
 
@@ -40,9 +42,28 @@ static inline void bwk_account_put(struct bwk_account *account)
 	sock_put(&account->sk);
 }
 
+/* The way by the user and the control group. */
+bool bwk_account_raise(struct bwk_account *account, u32 bytes);
+void bwk_account_lower(struct bwk_account *account, u32 bytes);
+
 /* Memory that is not charged to a control group otherwise. false: it would be too much. */
-bool bwk_account_take(struct bwk_account *account, u32 bytes);
-void bwk_account_give(struct bwk_account *account, u32 bytes);
+static inline bool bwk_account_take(struct bwk_account *account, u32 bytes)
+{
+	int spare = atomic_read(&account->spare);
+
+	if (spare >= (int)bytes && atomic_try_cmpxchg(&account->spare, &spare, spare - (int)bytes))
+		return true;
+	return bwk_account_raise(account, bytes);
+}
+
+static inline void bwk_account_give(struct bwk_account *account, u32 bytes)
+{
+	int spare = atomic_read(&account->spare);
+
+	if (bytes > BWK_ACCOUNT_SPARE - spare ||
+	    !atomic_try_cmpxchg(&account->spare, &spare, spare + (int)bytes))
+		bwk_account_lower(account, bytes);
+}
 
 /* Memory that is: to the user only. */
 static inline bool bwk_account_charge(const struct bwk_account *account, u64 bytes)

@@ -7,11 +7,15 @@
 /* Bytes beyond its own length that a message costs: what describes it and a socket buffer. */
 #define BWK_ARRIVE_COST (sizeof(struct bwk_buf) + SKB_TRUESIZE(0))
 
+/* Memory that the frames of a message may take, per byte that they have brought: four times is more
+ * than any driver's frames of full size take, and a sender of tiny ones gets no more. */
+#define BWK_ARRIVE_TIMES 4
+
 /* Longer ones lie in pages of their own. */
 #define BWK_ARRIVE_LINEAR 2048
 
-/* The account is charged in steps, and what is free of two is given back: most messages find room
- * that is paid for. */
+/* The account is charged in steps, and of three that are free two are given back: most messages
+ * find room that is paid for. */
 #define BWK_ARRIVE_STEP 16384
 
 /* So much room beyond memory_max is for messages that are next. Without it those that wait for them
@@ -80,17 +84,52 @@ u64 bwk_arrive_begin(struct bwk_port *port, u32 handle, u64 n, bool next)
 	return bwk_buf_cookie(b);
 }
 
+/* Could the frame itself become the next n bytes at `off`, with which the message holds so much
+ * memory: nothing but them follows its first `at` bytes, and nobody else refers to it? */
+static bool bwk_arrive_fits(const struct bwk_buf *b, u64 off, const struct sk_buff *skb, u32 at,
+			    u32 n, u32 held)
+{
+	return b->kind == BWK_BUF_CHAIN && off == b->got && skb->len == at + n &&
+	       !skb_cloned(skb) && !skb_has_frag_list(skb) && at <= skb_headlen(skb) &&
+	       held <= BWK_ARRIVE_TIMES * (b->got + n);
+}
+
+static void bwk_arrive_append(struct bwk_buf *b, struct sk_buff *skb, u32 at, u32 n)
+{
+	struct sk_buff *head = b->skb;
+
+	skb_get(skb);
+	skb_orphan(skb);
+	__skb_pull(skb, at);
+	skb->next = NULL;
+	if (!head) {
+		b->skb = skb;
+	} else {
+		if (b->tail)
+			b->tail->next = skb;
+		else
+			skb_shinfo(head)->frag_list = skb;
+		b->tail = skb;
+		head->len += n;
+		head->data_len += n;
+		head->truesize += skb->truesize;
+	}
+	b->got += n;
+}
+
 /* The copy that the price is for can be had whenever a frame is not taken as it is. */
 bool bwk_arrive_chain(struct bwk_port *port, struct bwk_buf *b, u64 off, struct sk_buff *skb,
 		      u32 at, u32 n)
 {
-	u64 held = BWK_ARRIVE_COST + skb->truesize + (b->skb ? b->skb->truesize : 0);
+	u32 held = skb->truesize + (b->skb ? b->skb->truesize : 0);
 
-	if (!bwk_buf_chains(b, off, skb, at, n) ||
-	    (held > b->paid &&
-	     !bwk_arrive_pay(port, b, held - b->paid, bwk_arrive_most(port, false))))
+	if (!bwk_arrive_fits(b, off, skb, at, n, held))
 		return false;
-	bwk_buf_chain(b, skb, at, n);
+	held += BWK_ARRIVE_COST;
+	if (held > b->paid &&
+	    !bwk_arrive_pay(port, b, held - b->paid, bwk_arrive_most(port, false)))
+		return false;
+	bwk_arrive_append(b, skb, at, n);
 	return true;
 }
 
@@ -101,7 +140,7 @@ void bwk_arrive_end(struct bwk_port *port, struct bwk_buf *b)
 	port->arriving_bytes -= b->paid;
 	b->paid = 0;
 	spare = port->arriving_paid - port->arriving_bytes;
-	if (spare >= 2 * BWK_ARRIVE_STEP)
+	if (spare >= 3 * BWK_ARRIVE_STEP)
 		bwk_arrive_unstep(port, round_down(spare - BWK_ARRIVE_STEP, BWK_ARRIVE_STEP));
 }
 

@@ -147,11 +147,6 @@ bool bwk_buf_over(struct bwk_buf *b, struct bwk_port *port);
 int bwk_buf_attach(struct bwk_buf *b, u64 off, u32 n, struct sk_buff *skb);
 void bwk_buf_read(const struct bwk_buf *b, u64 off, void *to, u32 n);
 u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
-/* Could the frame itself become the next n bytes at `off` of what arrives: nothing but them follows
- * its first `at` bytes, nobody else refers to it, and it does not hold much more memory than it
- * brings bytes? CHAIN: it does, and the buffer has a reference to it. */
-bool bwk_buf_chains(const struct bwk_buf *b, u64 off, const struct sk_buff *skb, u32 at, u32 n);
-void bwk_buf_chain(struct bwk_buf *b, struct sk_buff *skb, u32 at, u32 n);
 /* Copy n bytes from `at` of the socket buffer to `off`; their CRC32C into *crc if it is wanted. b
  * may be NULL: only the CRC. */
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);

@@ -77,6 +77,7 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	sk->sk_sndbuf = listener->sk.sk_sndbuf;
 	sk->sk_state = TCP_ESTABLISHED;
 	bs->busy_us = listener->busy_us;
+	bs->adaptive = listener->adaptive;
 	bs->copy_max = listener->copy_max;
 	bs->eager_max = listener->eager_max;
 	bs->port = listener->port;

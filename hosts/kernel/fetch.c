@@ -51,7 +51,7 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 	if (len > bs->copy_max)
 		b = bwk_buf_pin(bs->account, to, len, BWK_PIN_WRITE);
 	if (b == ERR_PTR(-EDQUOT))
-		bs->port->memlock_limited++;
+		atomic_long_inc(&bs->port->memlock_limited);
 	if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) {
 		if (fault_in_iov_iter_writeable(to, len))
 			return ERR_PTR(-EFAULT); /* before its sender gives the bytes away */

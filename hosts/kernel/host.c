@@ -15,6 +15,9 @@
 #define BWK_SOON_NS    BW_MS
 #define BWK_GROWN_HEAD 64 /* bytes before each chunk */
 
+/* Frames and events of one visit: others wait for the processor and for the lock meanwhile. */
+#define BWK_VISIT_MOST 256
+
 /* Of what is long who sends the frame makes the checksum, without the lock. */
 static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 {
@@ -278,12 +281,13 @@ void bwk_port_back(struct bwk_port *port, struct bwk_buf *b)
 	bwk_port_put(port);
 }
 
-/* Apart: Debian's kernels clear every variable on the stack, and mostly there is no event. */
-static noinline void bwk_port_events(struct bwk_port *port)
+/* At most so many events; the rest of that number. Apart: Debian's kernels clear every variable on
+ * the stack, and mostly there is no event. */
+static noinline u32 bwk_port_events(struct bwk_port *port, u32 most)
 {
 	struct bw_event ev;
 
-	while (bwk_engine(port, next_event, &ev)) {
+	for (; most && bwk_engine(port, next_event, &ev); most--) {
 		switch (ev.type) {
 		case BW_EV_MESSAGE:
 			bwk_host_message(port, &ev);
@@ -300,6 +304,7 @@ static noinline void bwk_port_events(struct bwk_port *port)
 			break;
 		}
 	}
+	return most;
 }
 
 /* One frame; false if there is none. */
@@ -337,19 +342,29 @@ static void bwk_port_timer_follow(struct bwk_port *port)
 	bwk_port_timer_set(port, bwk_engine(port, next_deadline));
 }
 
+/* There is more to be done than one visit may: the timer goes off at once, and so comes after what
+ * else waits for softirq. */
+static noinline void bwk_port_squeezed(struct bwk_port *port)
+{
+	this_cpu_inc(port->node->count->squeezed);
+	bwk_port_timer_set(port, port->now);
+}
+
 void bwk_port_run(struct bwk_port *port)
 {
+	u32 left = BWK_VISIT_MOST;
 	bool busy;
 
 	if (port->running) /* called by an event's handler: the loop further out goes on */
 		return;
 	port->running = true;
 	busy = unlikely(port->out.stuck);
-	while (bwk_port_due(port)) {
+	while (left && bwk_port_due(port)) {
+		left--;
 		busy = busy || unlikely(bwk_out_full(&port->out));
 		if (!busy && bwk_port_transmit(port))
 			continue;
-		bwk_port_events(port); /* busy or not: one may lie in the frame received */
+		left = bwk_port_events(port, left);
 		if (busy)
 			break;
 	}
@@ -367,6 +382,8 @@ void bwk_port_run(struct bwk_port *port)
 	}
 	if (unlikely(busy)) /* the engine is asked again by who sends, when there is room */
 		port->out.more = true;
+	else if (unlikely(!left))
+		bwk_port_squeezed(port);
 	else
 		bwk_port_timer_follow(port);
 }
@@ -449,7 +466,7 @@ static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
 	if (unlikely(error < 0) && bwk_frame_is_malformed(error))
 		bwk_bad_frame(iface, skb, error);
 	if (bwk_port_due(port))
-		bwk_port_events(port); /* one may lie in the frame */
+		bwk_port_events(port, U32_MAX); /* one may lie in the frame */
 	port->running = false;
 	f->cookie = NULL;
 	/* A message's frame is charged to a socket, which may be closed once the lock is free. In

@@ -352,7 +352,7 @@ static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowi
 	if (pull->len && (pull->len > bs->copy_max || !told))
 		b = bwk_buf_pin(bs->account, &to, pull->len, BWK_PIN_WRITE_LONG);
 	if (b == ERR_PTR(-EDQUOT) && told)
-		bs->port->memlock_limited++;
+		atomic_long_inc(&bs->port->memlock_limited);
 	if ((b != ERR_PTR(-EAGAIN) && b != ERR_PTR(-EDQUOT)) || (pull->len && !told))
 		return b;
 	b = bwk_buf_held(bs->account, pull->len);

@@ -17,8 +17,9 @@
 #include "beowire_socket.h"
 #include "node_key.h"
 
-#define BWK_IFACES    8 /* interfaces in use at a time: the engine's link numbers */
-#define BWK_PORT_BITS 8
+#define BWK_IFACES	     8 /* interfaces in use at a time: the engine's link numbers */
+#define BWK_PORT_BITS	     10
+#define BWK_SERVER_PORT_BITS 6
 
 #define BWK_PATH_BITS  8
 #define BWK_PATH_KNOWN BIT(31)
@@ -53,6 +54,7 @@ enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
 /* Frames that no port counts, and malformed calls. Words, as others read them meanwhile. */
 struct bwk_node_counters {
 	unsigned long foreign, unclaimed, refused, malformed;
+	unsigned long squeezed;		/* visits of ports that left something to be done */
 	unsigned long arriving_refused; /* they begin a message that there is no room for */
 	unsigned long arriving_expired; /* peers given up that let a message stand still */
 	unsigned long dropped;		/* ours, by a queueing discipline or the device below it */
@@ -71,8 +73,8 @@ struct bwk_node {
 	spinlock_t socks_lock;	 /* `socks` */
 	struct hlist_head socks; /* bwk_sock.listed */
 	struct ratelimit_state refusals;
-	DECLARE_HASHTABLE(server_ports, BWK_PORT_BITS); /* of protocol servers */
-	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	/* by number; `lock` */
+	DECLARE_HASHTABLE(server_ports, BWK_SERVER_PORT_BITS); /* of protocol servers */
+	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	       /* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
 	struct ctl_table_header *sysctl;
 	struct ctl_table *table;

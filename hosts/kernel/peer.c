@@ -1,14 +1,62 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The peers of a port: numbered for programs, found by address and by the engine's handle. */
 #include <linux/etherdevice.h>
-#include <linux/jhash.h>
+#include <linux/hash.h>
+#include <linux/random.h>
 #include <linux/slab.h>
 
 #include "port.h"
 
-static u32 bwk_peer_slot(const struct sockaddr_beowire *addr)
+/* Addresses and identities are what strangers say. */
+static u32 bwk_peer_addr_hash(const struct bwk_port *port, const struct sockaddr_beowire *addr)
 {
-	return hash_32(jhash(addr->sbw_mac, ETH_ALEN, addr->sbw_port), BWK_PEER_BITS);
+	u64 who = ether_addr_to_u64(addr->sbw_mac) << 16 | addr->sbw_port;
+
+	return (u32)siphash_1u64(who, &port->key);
+}
+
+static u32 bwk_peer_identity_hash(const struct bwk_port *port, const struct sockaddr_beowire *addr)
+{
+	return (u32)siphash_2u64(addr->sbw_node, (u64)addr->sbw_inc << 16 | addr->sbw_port,
+				 &port->key);
+}
+
+/* Handles are our engine's. */
+static inline u32 bwk_peer_handle_hash(u32 handle)
+{
+	return hash_32(handle, 32);
+}
+
+static u32 bwk_peer_hash_by_addr(const struct hlist_node *node, const void *port)
+{
+	return bwk_peer_addr_hash(port, &hlist_entry(node, struct bwk_peer, by_addr)->addr);
+}
+
+static u32 bwk_peer_hash_by_identity(const struct hlist_node *node, const void *port)
+{
+	return bwk_peer_identity_hash(port, &hlist_entry(node, struct bwk_peer, by_identity)->addr);
+}
+
+static u32 bwk_peer_hash_by_handle(const struct hlist_node *node, const void *port)
+{
+	return bwk_peer_handle_hash(hlist_entry(node, struct bwk_peer, by_handle)->handle);
+}
+
+int bwk_peer_init(struct bwk_port *port)
+{
+	get_random_bytes(&port->key, sizeof(port->key));
+	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
+	if (!bwk_table_init(&port->by_addr) && !bwk_table_init(&port->by_handle) &&
+	    !bwk_table_init(&port->by_identity))
+		return 0;
+	return -ENOMEM; /* EXIT frees what there is */
+}
+
+void bwk_peer_exit(struct bwk_port *port)
+{
+	bwk_table_free(&port->by_addr);
+	bwk_table_free(&port->by_handle);
+	bwk_table_free(&port->by_identity);
 }
 
 void bwk_peer_put(struct bwk_peer *peer)
@@ -22,11 +70,17 @@ void bwk_peer_put(struct bwk_peer *peer)
 
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle)
 {
-	struct bwk_peer *peer;
+	struct bwk_peer *peer = port->heard;
 
-	hlist_for_each_entry(peer, &port->by_handle[hash_32(handle, BWK_PEER_BITS)], by_handle)
-		if (peer->handle == handle)
-			return peer;
+	if (likely(peer && peer->handle == handle))
+		return peer;
+	hlist_for_each_entry(peer, bwk_table_slot(&port->by_handle, bwk_peer_handle_hash(handle)),
+			     by_handle) {
+		if (peer->handle != handle)
+			continue;
+		port->heard = peer;
+		return peer;
+	}
 	return NULL;
 }
 
@@ -37,12 +91,12 @@ struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number)
 
 bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who)
 {
-	struct bwk_peer *peer;
-	unsigned long number;
+	u32 hash = bwk_peer_identity_hash(port, who);
+	const struct bwk_peer *peer;
 
-	xa_for_each(&port->by_number, number, peer)
-		if (peer->up && peer->addr.sbw_node == who->sbw_node &&
-		    peer->addr.sbw_port == who->sbw_port && peer->addr.sbw_inc == who->sbw_inc)
+	hlist_for_each_entry(peer, bwk_table_slot(&port->by_identity, hash), by_identity)
+		if (peer->addr.sbw_node == who->sbw_node && peer->addr.sbw_port == who->sbw_port &&
+		    peer->addr.sbw_inc == who->sbw_inc)
 			return true;
 	return false;
 }
@@ -71,8 +125,10 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	peer->port = port;
 	peer->addr = *addr;
 	peer->addr.sbw_family = bwk_family;
-	hlist_add_head(&peer->by_addr, &port->by_addr[bwk_peer_slot(addr)]);
-	hlist_add_head(&peer->by_handle, &port->by_handle[hash_32(handle, BWK_PEER_BITS)]);
+	bwk_table_add(&port->by_addr, &peer->by_addr, bwk_peer_addr_hash(port, addr),
+		      bwk_peer_hash_by_addr, port);
+	bwk_table_add(&port->by_handle, &peer->by_handle, bwk_peer_handle_hash(handle),
+		      bwk_peer_hash_by_handle, port);
 	return peer;
 }
 
@@ -131,7 +187,8 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 
 	if (port->last && bwk_peer_matches(port->last, addr))
 		return port->last;
-	hlist_for_each_entry(peer, &port->by_addr[bwk_peer_slot(addr)], by_addr) {
+	hlist_for_each_entry(peer, bwk_table_slot(&port->by_addr, bwk_peer_addr_hash(port, addr)),
+			     by_addr) {
 		if (!bwk_peer_matches(peer, addr))
 			continue;
 		port->last = peer;
@@ -150,11 +207,16 @@ void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer)
 
 static void bwk_peer_unhash(struct bwk_peer *peer)
 {
-	xa_erase(&peer->port->by_number, peer->number);
-	hlist_del_init(&peer->by_addr);
-	hlist_del_init(&peer->by_handle);
-	if (peer->port->last == peer)
-		peer->port->last = NULL;
+	struct bwk_port *port = peer->port;
+
+	xa_erase(&port->by_number, peer->number);
+	bwk_table_del(&port->by_addr, &peer->by_addr);
+	bwk_table_del(&port->by_handle, &peer->by_handle);
+	bwk_table_del(&port->by_identity, &peer->by_identity);
+	if (port->last == peer)
+		port->last = NULL;
+	if (port->heard == peer)
+		port->heard = NULL;
 	WRITE_ONCE(peer->handle, 0); /* readers of what has arrived do not lock */
 }
 
@@ -178,9 +240,11 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 		return;
 	}
 	memcpy(peer->name, ev->name, sizeof(peer->name));
+	bwk_table_del(&port->by_identity, &peer->by_identity);
 	peer->addr.sbw_node = ev->node;
 	peer->addr.sbw_inc = ev->inc;
-	peer->up = true;
+	bwk_table_add(&port->by_identity, &peer->by_identity,
+		      bwk_peer_identity_hash(port, &peer->addr), bwk_peer_hash_by_identity, port);
 }
 
 static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int status)
@@ -212,13 +276,12 @@ void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev)
 	}
 }
 
-void bwk_peer_end_all(struct bwk_port *port)
+bool bwk_peer_end_one(struct bwk_port *port)
 {
-	struct bwk_peer *peer;
-	struct hlist_node *next;
-	int i;
+	unsigned long number = 0;
+	struct bwk_peer *peer = xa_find(&port->by_number, &number, ULONG_MAX, XA_PRESENT);
 
-	for (i = 0; i < 1 << BWK_PEER_BITS; i++)
-		hlist_for_each_entry_safe(peer, next, &port->by_handle[i], by_handle)
-			bwk_peer_went(port, peer, -ESHUTDOWN);
+	if (peer)
+		bwk_peer_went(port, peer, -ESHUTDOWN);
+	return peer;
 }

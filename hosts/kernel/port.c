@@ -17,6 +17,8 @@
  * for an acknowledgement asks for it at once. */
 #define BWK_ACK_DELAY (500 * BW_US)
 
+#define BWK_END_MOST 64 /* peers, or frames, that a port's end deals with at a time */
+
 static struct workqueue_struct *bwk_port_queue;
 
 int bwk_port_init(void)
@@ -55,6 +57,7 @@ static void bwk_port_free(struct work_struct *work)
 		port->grown = next;
 	}
 	kvfree(port->engine);
+	bwk_peer_exit(port);
 	module_put(port->module);
 	bwk_account_uncharge(port->account, port->paid);
 	bwk_account_put(port->account);
@@ -123,19 +126,25 @@ static void bwk_port_unhash(struct bwk_port *port)
 	bwk_port_put(port);
 }
 
-/* Farewells of a closed port that are to be said at `now`, as many as may wait at a time; when
- * there are more, BW_NEVER if not at all. Lock held. */
+/* Farewells of a closed port that are to be said at `now`, as many as may wait at a time and belong
+ * to one visit; when there are more, BW_NEVER if not at all. Lock held. */
 static u64 bwk_port_farewell(struct bwk_port *port, u64 now)
 {
+	u32 left = BWK_END_MOST;
 	u64 at;
 
-	while (!bwk_out_full(&port->out)) {
+	while (left && !bwk_out_full(&port->out)) {
 		if (port->protocol->next_frame(port->engine, &port->tx, now)) {
 			bwk_transmit(port, &port->tx);
+			left--;
 			continue;
 		}
 		at = port->protocol->next_deadline(port->engine);
 		return at > now ? at : BW_NEVER;
+	}
+	if (!left) {
+		this_cpu_inc(port->node->count->squeezed);
+		return now;
 	}
 	return port->out.stuck ? BW_NEVER : now;
 }
@@ -149,6 +158,8 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 		now = ktime_get_ns();
 		if (now < at)
 			usleep_range(div_u64(at - now, 1000) + 1, div_u64(at - now, 1000) + 50);
+		else
+			cond_resched();
 		bwk_port_lock(port);
 		at = bwk_port_farewell(port, max(at, now));
 		bwk_port_unlock(port);
@@ -156,13 +167,39 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 	}
 }
 
+/* The lock is given away for a moment now and then, by who does much under it. */
+static void bwk_port_breathe(struct bwk_port *port, u32 *done)
+{
+	if (++*done % BWK_END_MOST)
+		return;
+	bwk_port_unlock(port);
+	cond_resched();
+	bwk_port_lock(port);
+}
+
+/* What a dead port has left: nothing is added any more. Lock held. */
+static void bwk_port_clear(struct bwk_port *port)
+{
+	struct bwk_buf *b;
+	u32 done = 0;
+
+	while (!hlist_empty(&port->bufs)) {
+		b = hlist_entry(port->bufs.first, struct bwk_buf, held);
+		hlist_del_init(&b->held);
+		if (!b->back)
+			bwk_buf_free(b);
+		bwk_port_breathe(port, &done);
+	}
+	bwk_region_drop_all(port);
+	bwk_arrive_close(port);
+}
+
 /* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. Sleeps
- * for less than a millisecond if there is a peer. */
+ * for less than a millisecond if there is a peer, and a little longer for thousands. */
 static void bwk_port_end(struct bwk_port *port)
 {
-	struct hlist_node *next;
-	struct bwk_buf *b;
 	u64 at = BW_NEVER;
+	u32 done = 0;
 	bool gone;
 
 	bwk_port_lock(port);
@@ -171,7 +208,8 @@ static void bwk_port_end(struct bwk_port *port)
 	if (!gone) {
 		port->protocol->close(port->engine, ktime_get_ns());
 		at = bwk_port_farewell(port, ktime_get_ns());
-		bwk_peer_end_all(port);
+		while (bwk_peer_end_one(port))
+			bwk_port_breathe(port, &done);
 	}
 	bwk_port_unlock(port);
 	if (gone)
@@ -180,13 +218,7 @@ static void bwk_port_end(struct bwk_port *port)
 	bwk_out_close(port);
 	hrtimer_cancel(&port->timer);
 	bwk_port_lock(port);
-	hlist_for_each_entry_safe(b, next, &port->bufs, held) {
-		hlist_del_init(&b->held);
-		if (!b->back)
-			bwk_buf_free(b);
-	}
-	bwk_region_drop_all(port);
-	bwk_arrive_close(port);
+	bwk_port_clear(port);
 	bwk_port_unlock(port);
 	bwk_port_unhash(port);
 }
@@ -247,6 +279,22 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	return port->protocol->open(port->engine, &cfg, &bwk_host_ops, port, ktime_get_ns());
 }
 
+/* The port has a number, and its user one more port. */
+static int bwk_port_enlist(struct bwk_port *port, struct bwk_account *account)
+{
+	int error;
+
+	if (!bwk_user_take_port(account->user))
+		return -ENOBUFS;
+	port->account = bwk_account_hold(account);
+	error = bwk_port_claim(port);
+	if (!error)
+		return 0;
+	bwk_user_free_port(account->user);
+	bwk_account_put(account);
+	return error;
+}
+
 struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 {
 	struct bwk_port *port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
@@ -257,7 +305,6 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	refcount_set(&port->refs, 2); /* the owner's, the table's */
 	spin_lock_init(&port->lock);
 	INIT_WORK(&port->work, bwk_port_work);
-	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
 	INIT_LIST_HEAD(&port->regions);
 	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
@@ -272,16 +319,9 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	port->uid = current_euid();
 	port->inc = get_random_u32() | 1;
 	port->dead = true; /* for frames that come before the engine is open */
-	error = bwk_user_take_port(attr->account->user) ? 0 : -ENOBUFS;
-	if (!error) {
-		port->account = bwk_account_hold(attr->account);
-		error = bwk_port_claim(port);
-		if (error) {
-			bwk_user_free_port(port->account->user);
-			bwk_account_put(port->account);
-		}
-	}
+	error = bwk_peer_init(port) ?: bwk_port_enlist(port, attr->account);
 	if (error) {
+		bwk_peer_exit(port);
 		kfree(port);
 		return ERR_PTR(error);
 	}

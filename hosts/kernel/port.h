@@ -15,6 +15,7 @@
 #include <linux/hrtimer.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
+#include <linux/siphash.h>
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
@@ -27,18 +28,18 @@
 #include "out.h"
 #include "protocol.h"
 #include "row.h"
+#include "table.h"
 
 struct bwk_port;
 
 /* A peer of a port as sockets know it. Guarded by the port's lock; freed with its last
  * reference. */
 struct bwk_peer {
-	struct hlist_node by_addr, by_handle;
+	struct hlist_node by_addr, by_handle, by_identity; /* the last one once it is up */
 	refcount_t refs;
 	u32 number;	       /* the program's, from 1 */
 	u32 handle;	       /* the engine's; 0 once it is down */
 	int status;	       /* 0, or why it is down, or is to be */
-	bool up;	       /* first contact was made */
 	struct list_head down; /* in sock.downs: its end is to be reported */
 	struct sockaddr_beowire addr;
 	char name[BW_NAME_MAX + 1]; /* of its host, "" if unknown */
@@ -65,8 +66,6 @@ struct bwk_port_ops {
 	/* A peer wants to read memory of the program's: true if it will be asked. May be NULL. */
 	bool (*region)(void *owner);
 };
-
-#define BWK_PEER_BITS 6
 
 struct bwk_port {
 	struct hlist_node hash; /* in node.ports */
@@ -114,11 +113,14 @@ struct bwk_port {
 
 	u32 pressing; /* sockets whose queues are too long */
 	u32 peers_made;
-	struct bwk_peer *last; /* found by its address, as the next one mostly is */
+	struct bwk_peer *last;	/* found by its address, as the next one mostly is */
+	struct bwk_peer *heard; /* the same by its handle */
 	struct xarray by_number;
-	struct hlist_head by_addr[1 << BWK_PEER_BITS], by_handle[1 << BWK_PEER_BITS];
+	struct bwk_table by_addr, by_handle, by_identity;
+	siphash_key_t key;	/* of their hashes */
 	u64 tx_bytes, rx_bytes; /* of frames */
-	u64 copied_tx, copied_rx, pinned, memlock_limited, tx_busy;
+	u64 copied_tx, copied_rx, pinned, tx_busy;
+	atomic_long_t memlock_limited; /* counted without the lock */
 	struct rcu_work free;
 };
 
@@ -234,7 +236,9 @@ bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b);
 bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		     struct sockaddr_beowire *from);
 
-/* peer.c */
+/* peer.c. INIT: 0 or -ENOMEM; sleeps. */
+int bwk_peer_init(struct bwk_port *port);
+void bwk_peer_exit(struct bwk_port *port);
 struct bwk_peer *bwk_peer_by_handle(struct bwk_port *port, u32 handle);
 /* Is there contact with this node, port and incarnation? */
 bool bwk_peer_is_up(struct bwk_port *port, const struct sockaddr_beowire *who);
@@ -247,8 +251,8 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer);
 void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev);
 void bwk_peer_put(struct bwk_peer *peer);
-/* All peers are forgotten. */
-void bwk_peer_end_all(struct bwk_port *port);
+/* Any peer is forgotten; false: there is none left. */
+bool bwk_peer_end_one(struct bwk_port *port);
 
 /* tx.c: the frame is added to those that leave, or lost. Lock held. */
 void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f);

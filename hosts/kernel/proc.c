@@ -27,6 +27,7 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.refused += READ_ONCE(c->refused);
 		sum.malformed += READ_ONCE(c->malformed);
 		sum.dropped += READ_ONCE(c->dropped);
+		sum.squeezed += READ_ONCE(c->squeezed);
 		sum.arriving_refused += READ_ONCE(c->arriving_refused);
 		sum.arriving_expired += READ_ONCE(c->arriving_expired);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
@@ -46,8 +47,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 	rcu_read_unlock();
 	seq_printf(f, "foreign %lu\nmalformed %lu\nunclaimed %lu\nrefused %lu\ndropped %lu\n",
 		   sum.foreign, sum.malformed, sum.unclaimed, sum.refused, sum.dropped);
-	seq_printf(f, "arriving-refused %lu\narriving-expired %lu\n", sum.arriving_refused,
-		   sum.arriving_expired);
+	seq_printf(f, "squeezed %lu\narriving-refused %lu\narriving-expired %lu\n", sum.squeezed,
+		   sum.arriving_refused, sum.arriving_expired);
 	seq_printf(f, "bad-addresses %lu\nbad-options %lu\nbad-ioctls %lu\n",
 		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
 	return 0;

@@ -12,7 +12,8 @@
 #include "overflow.h"
 #include "sock.h"
 
-#define BWK_QUEUE_STEP 16384 /* bytes */
+#define BWK_QUEUE_STEP 16384	     /* bytes */
+#define BWK_QUEUE_MOST (INT_MAX / 2) /* the same of one socket, however large SO_RCVBUF is */
 
 void bwk_queue_press(struct bwk_sock *bs, bool on)
 {
@@ -59,13 +60,15 @@ bool bwk_queue_has_room(const struct sock *sk, u64 most)
 
 /* So many bytes are charged; as bwk_queue_own(). A socket asks for less once it has as much as its
  * user may still have. */
-static noinline int bwk_queue_cover(struct bwk_sock *bs, int bytes)
+static noinline int bwk_queue_cover(struct bwk_sock *bs, u32 bytes)
 {
 	struct sk_buff_head *queue = &bs->sk.sk_receive_queue;
 	int more, result;
 
+	if (bytes > BWK_QUEUE_MOST)
+		return -ENOBUFS;
 	spin_lock_bh(&queue->lock);
-	more = round_up(max(bytes - bs->covered, 0), BWK_QUEUE_STEP);
+	more = round_up(max((int)bytes - bs->covered, 0), BWK_QUEUE_STEP);
 	if (more && !bwk_account_take(bs->account, more)) {
 		result = -ENOBUFS;
 	} else {
@@ -92,15 +95,16 @@ void bwk_queue_uncover(struct bwk_sock *bs, int bytes)
 
 int bwk_queue_own(struct sock *sk, struct sk_buff *skb)
 {
-	int used = atomic_read(&sk->sk_rmem_alloc) + (int)skb->truesize, result = 0;
+	u32 used = (u32)atomic_read(&sk->sk_rmem_alloc) + skb->truesize;
+	int result = 0;
 
-	if (unlikely(used > READ_ONCE(bwk_sk(sk)->covered))) {
+	if (unlikely(used > (u32)READ_ONCE(bwk_sk(sk)->covered))) {
 		result = bwk_queue_cover(bwk_sk(sk), used);
 		if (result < 0)
 			return result;
 	}
 	skb_set_owner_r(skb, sk);
-	if (likely(used <= READ_ONCE(sk->sk_rcvbuf)))
+	if (likely(used <= (u32)READ_ONCE(sk->sk_rcvbuf)))
 		return result;
 	bwk_overflow_add(bwk_sk(sk)->account->user, skb->truesize);
 	skb->destructor = bwk_queue_overflow_free;

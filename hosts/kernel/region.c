@@ -258,7 +258,7 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 		b = answer->len ? bwk_buf_pin(bs->account, &from, answer->len, BWK_PIN_READ_LONG)
 				: bwk_buf_held(bs->account, 0);
 		if (b == ERR_PTR(-EDQUOT))
-			port->memlock_limited++;
+			atomic_long_inc(&port->memlock_limited);
 		if (b == ERR_PTR(-EDQUOT) || b == ERR_PTR(-EAGAIN)) /* read a copy */
 			b = bwk_send_copy(bs, &from, answer->len);
 		if (IS_ERR(b))

@@ -158,7 +158,7 @@ static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 	if (bwk_send_pins(bs, len, s)) {
 		b = bwk_buf_pin(bs->account, from, len, BWK_PIN_READ);
 		if (b == ERR_PTR(-EDQUOT))
-			port->memlock_limited++;
+			atomic_long_inc(&port->memlock_limited);
 		else if (b != ERR_PTR(-EAGAIN))
 			return b;
 	}

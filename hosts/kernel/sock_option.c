@@ -130,7 +130,7 @@ static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *ou
 	out->copied_tx = port->copied_tx;
 	out->copied_rx = port->copied_rx;
 	out->pinned = port->pinned;
-	out->memlock_limited = port->memlock_limited;
+	out->memlock_limited = (unsigned long)atomic_long_read(&port->memlock_limited);
 	out->tx_busy = port->tx_busy;
 	bwk_port_unlock(port);
 }

@@ -79,6 +79,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "sock_option.c"
 #include "sock_wait.c"
 #include "sysctl.c"
+#include "table.c"
 #include "threshold.c"
 #include "tx.c"
 #include "user.c"

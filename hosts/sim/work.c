@@ -241,7 +241,7 @@ static void sim_work_message(struct sim_node *n, struct sim_peer *p)
 	struct sim *s = n->sim;
 	uint32_t len = 0;
 
-	if (s->spec.longs && sim_chance(&s->rng, 30000))
+	if (s->reliable && s->spec.longs && sim_chance(&s->rng, 30000))
 		len = (uint32_t)sim_between(&s->rng, BW_EAGER_LIMIT + 1, BW_LONG_LIMIT);
 	if (!len || !bw_reliable_takes(n->engine, p->handle, len))
 		len = sim_work_len(s);

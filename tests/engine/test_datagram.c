@@ -162,6 +162,75 @@ static void connect__same_address_same_handle(void **state)
 	assert_int_equal(count(A)->peers, 2);
 }
 
+/* One of very many peers, which are no nodes. */
+static struct bw_op op_connect_many(uint32_t i)
+{
+	struct bw_op op = op_connect(A, B);
+
+	memcpy(op.connect.path[0].bytes, &i, sizeof(i));
+	op.connect.path[0].bytes[5] = 77;
+	return op;
+}
+
+static uint32_t connect_many(uint32_t i)
+{
+	struct bw_op op = op_connect_many(i);
+
+	assert_int_equal(submit(A, &op), 0);
+	return op.peer;
+}
+
+static void connect__the_idlest_gives_way(void **state)
+{
+	uint32_t first, second, third;
+	struct bw_op op;
+
+	open_both(); /* A has met B */
+	first = connect_many(0);
+	second = connect_many(1);
+	third = connect_many(2);
+	for (uint32_t i = 3; i < 1023; i++)
+		connect_many(i);
+	assert_int_equal(count(A)->peers, 1024);
+	send_one(1, 8);
+	settle();
+	assert_int_equal(connect_many(0), first); /* both were spoken with */
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_not_equal(connect_many(2000), second);
+	settle();
+	assert_int_equal(events_with("A PEER_DOWN ? ESHUTDOWN"), 1);
+	connect_many(2001);
+	settle();
+	assert_int_equal(events_with("A PEER_DOWN ? ESHUTDOWN"), 2);
+	assert_int_equal(count(A)->peers, 1024);
+	op = op_send(A, B, 0, 8);
+	op.peer = second;
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+	op.peer = third;
+	assert_int_equal(submit(A, &op), -ENOTCONN);
+	assert_int_equal(connect_many(0), first);
+}
+
+static void receive__the_idlest_gives_way(void **state)
+{
+	struct bw_op op;
+
+	open_both();
+	for (uint32_t i = 0; i < 1024; i++) {
+		connect_many(i); /* the last one instead of B */
+		settle();
+	}
+	assert_int_equal(events_with("A PEER_DOWN B ESHUTDOWN"), 1);
+	connect_to(B, A);
+	op = op_send(B, A, 0, 8);
+	assert_int_equal(submit(B, &op), 0);
+	settle();
+	assert_int_equal(events_with("A PEER_DOWN ? ESHUTDOWN"), 1);
+	assert_int_equal(events_with("A PEER_UP B"), 1);
+	assert_int_equal(events_with("A MESSAGE 0 len 8"), 1);
+	assert_int_equal(count(A)->peers, 1024);
+}
+
 int datagram_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +242,8 @@ int datagram_tests(void)
 		TEST(receive__damaged_foreign_or_short_is_dropped),
 		TEST(disconnect__forgets_the_peer_in_its_turn),
 		TEST(connect__same_address_same_handle),
+		TEST(connect__the_idlest_gives_way),
+		TEST(receive__the_idlest_gives_way),
 	};
 
 	return cmocka_run_group_tests_name("datagram", tests, NULL, NULL);

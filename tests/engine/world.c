@@ -288,7 +288,7 @@ struct frame *take(unsigned int i)
 /* With a key, what a test has changed and sealed gets the tag that its sender would give it. */
 static void tag_again(struct frame *f)
 {
-	struct bw_peer *p = world.node[f->from].mem ? peer(f->from, f->to) : NULL;
+	struct bw_peer *p = world.keyed ? peer(f->from, f->to) : NULL;
 	struct bw_hdr *h = frame_hdr(f);
 	uint64_t fixed[BW_FRAME_MAX_MTU / 8], tag;
 	uint32_t check, n;

@@ -83,6 +83,7 @@ typedef struct {
 } atomic_long_t;
 typedef atomic_t refcount_t;
 #define atomic_read(a)		     ((a)->n)
+#define atomic_long_read(a)	     ((a)->n)
 #define atomic_sub_return(change, a) ((a)->n -= (int)(change))
 #define test_bit(bit, word)	     (*(word) >> (bit)&1)
 
@@ -168,6 +169,9 @@ struct work_struct {
 struct rcu_work {
 	int unused;
 };
+typedef struct {
+	int unused;
+} siphash_key_t;
 struct ubuf_info {
 	int unused;
 };

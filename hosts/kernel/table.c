@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* See table.h. */
+#include "table.h"
+
+#include <linux/slab.h>
+
+#define BWK_TABLE_LEAST 4 /* bits */
+#define BWK_TABLE_MOST	14
+#define BWK_TABLE_STEP	2
+
+int bwk_table_init(struct bwk_table *t)
+{
+	t->bits = BWK_TABLE_LEAST;
+	t->count = 0;
+	t->slot = kcalloc(1 << t->bits, sizeof(*t->slot), GFP_KERNEL_ACCOUNT);
+	return t->slot ? 0 : -ENOMEM;
+}
+
+void bwk_table_free(struct bwk_table *t)
+{
+	kfree(t->slot);
+	t->slot = NULL;
+}
+
+static void bwk_table_grow(struct bwk_table *t,
+			   u32 (*hash_of)(const struct hlist_node *node, const void *arg),
+			   const void *arg)
+{
+	struct bwk_table wider = {.bits = t->bits + BWK_TABLE_STEP, .count = t->count};
+	struct hlist_node *node, *next;
+	u32 i;
+
+	if (wider.bits > BWK_TABLE_MOST)
+		return;
+	wider.slot = kcalloc(1 << wider.bits, sizeof(*t->slot), GFP_ATOMIC | __GFP_NOWARN);
+	if (!wider.slot)
+		return;
+	for (i = 0; i < 1u << t->bits; i++)
+		for (node = t->slot[i].first; node; node = next) {
+			next = node->next;
+			hlist_add_head(node, bwk_table_slot(&wider, hash_of(node, arg)));
+		}
+	kfree(t->slot);
+	*t = wider;
+}
+
+void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash,
+		   u32 (*hash_of)(const struct hlist_node *node, const void *arg), const void *arg)
+{
+	if (t->count >= 2u << t->bits)
+		bwk_table_grow(t, hash_of, arg);
+	t->count++;
+	hlist_add_head(node, bwk_table_slot(t, hash));
+}
+
+void bwk_table_del(struct bwk_table *t, struct hlist_node *node)
+{
+	if (hlist_unhashed(node))
+		return;
+	hlist_del_init(node);
+	t->count--;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A hash table that grows with what is in it. Whoever uses it has a lock, and gives hashes of 32
+ * bits: keyed ones where strangers choose what is hashed, so that they cannot choose where it lies.
+ *
+ * It quadruples at once when there are twice as many entries as slots: that is rare, and some ten
+ * microseconds for a thousand of them.
+ */
+#ifndef BWK_TABLE_H
+#define BWK_TABLE_H
+
+#include <linux/list.h>
+#include <linux/types.h>
+
+struct bwk_table {
+	struct hlist_head *slot;
+	u32 bits, count;
+};
+
+/* 0 or -ENOMEM. Sleeps. */
+int bwk_table_init(struct bwk_table *t);
+void bwk_table_free(struct bwk_table *t);
+/* Any context; hash_of() tells the hash of what is there already, and what `arg` is to it. Without
+ * memory the table stays as it is. */
+void bwk_table_add(struct bwk_table *t, struct hlist_node *node, u32 hash,
+		   u32 (*hash_of)(const struct hlist_node *node, const void *arg), const void *arg);
+/* Nothing if it is in no table. */
+void bwk_table_del(struct bwk_table *t, struct hlist_node *node);
+
+/* Where all with this hash are, and others. */
+static inline struct hlist_head *bwk_table_slot(const struct bwk_table *t, u32 hash)
+{
+	return &t->slot[hash >> (32 - t->bits)];
+}
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Many peers of one port: each is found, none is forgotten, and what is to be said to all of them
+ * at once is said in several visits, between which others have the processor and the port's lock.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kframe.h"
+
+#define NODE  "/proc/net/beowire/node"
+#define CROWD 300
+#define VISIT 256 /* frames at most: host.c */
+#define END   64  /* the same of a port that ends: port.c */
+
+/* A socket of a's, and as many of b's that have met it. */
+struct crowd {
+	int one, fd[CROWD];
+	struct sockaddr_beowire at, from[CROWD];
+	uint32_t number[CROWD]; /* as a's socket calls them */
+};
+
+static void gather(struct crowd *c)
+{
+	const struct rlimit files = {4096, 4096};
+	struct beowire_info info;
+	uint16_t i;
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	c->one = kt_bound("a", SOCK_RDM, 0);
+	kt_option(c->one, BEOWIRE_INFO_WANTED, 1);
+	c->at = kt_at(c->one);
+	c->at.sbw_ifindex = 0;
+	for (i = 0; i < CROWD; i++) {
+		c->fd[i] = kt_bound("b", SOCK_RDM, 0);
+		kt_option(c->fd[i], BEOWIRE_INFO_WANTED, 1);
+		c->from[i] = kt_at(c->fd[i]);
+		c->from[i].sbw_ifindex = 0;
+		assert_int_equal(kt_send_to(c->fd[i], &i, sizeof(i), &c->at), sizeof(i));
+	}
+	for (int n = 0; n < CROWD; n++) {
+		assert_int_equal(kt_recv_info(c->one, &i, sizeof(i), &info, 0), 0);
+		assert_int_equal(info.event, BEOWIRE_MESSAGE);
+		assert_in_range(i, 0, CROWD - 1);
+		c->number[i] = info.peer;
+	}
+}
+
+static void disperse(struct crowd *c)
+{
+	for (int i = 0; i < CROWD; i++)
+		close(c->fd[i]);
+	close(c->one);
+}
+
+static int asked(int fd, int name, const struct sockaddr_beowire *who)
+{
+	union {
+		struct sockaddr_beowire addr;
+		int answer;
+	} u = {.addr = *who};
+	socklen_t len = sizeof(u);
+
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, name, &u, &len), 0);
+	return u.answer;
+}
+
+/* By its address and by its identity. */
+static void test_each_is_found(void **state)
+{
+	static struct crowd c;
+	struct sockaddr_beowire other;
+
+	gather(&c);
+	for (int i = 0; i < CROWD; i++) {
+		assert_int_equal(asked(c.one, BEOWIRE_PEER_NUMBER, &c.from[i]), c.number[i]);
+		assert_int_equal(asked(c.one, BEOWIRE_PEER_UP, &c.from[i]), 1);
+		other = c.from[i];
+		other.sbw_inc ^= 2;
+		assert_int_equal(asked(c.one, BEOWIRE_PEER_UP, &other), 0);
+	}
+	close(c.fd[0]);
+	for (int i = 0; i < 1000 && asked(c.one, BEOWIRE_PEER_UP, &c.from[0]); i++)
+		usleep(10000);
+	assert_int_equal(asked(c.one, BEOWIRE_PEER_UP, &c.from[0]), 0);
+	c.fd[0] = kt_open("b", SOCK_RDM);
+	disperse(&c);
+}
+
+/* A port that ends says so to all. */
+static void test_each_hears_the_end(void **state)
+{
+	static struct crowd c;
+	struct beowire_info info;
+	uint64_t before;
+	char name[64];
+
+	gather(&c);
+	before = kt_number("a", NODE, "squeezed");
+	close(c.one);
+	for (int i = 0; i < CROWD; i++) {
+		assert_int_equal(kt_recv_info(c.fd[i], name, sizeof(name), &info, 0), 0);
+		assert_int_equal(info.event, BEOWIRE_DOWN);
+		assert_int_equal(info.status, -ESHUTDOWN);
+	}
+	assert_true(kt_number("a", NODE, "squeezed") >= before + CROWD / END);
+	c.one = kt_open("a", SOCK_RDM);
+	disperse(&c);
+}
+
+/* What one call makes the port say to all of them leaves in several visits. */
+static void test_each_is_spoken_to(void **state)
+{
+	static struct crowd c;
+	struct beowire_info info;
+	uint64_t before;
+	char byte;
+
+	gather(&c);
+	before = kt_number("a", NODE, "squeezed");
+	kt_option(c.one, BEOWIRE_PRESSURE, 1);
+	for (int i = 0; i < 1000 && kt_number("a", NODE, "squeezed") == before; i++)
+		usleep(10000);
+	assert_true(kt_number("a", NODE, "squeezed") > before);
+	kt_option(c.one, BEOWIRE_PRESSURE, 0);
+	for (int i = 0; i < CROWD; i++) {
+		assert_int_equal(kt_send_to(c.one, "x", 1, &c.from[i]), 1);
+		assert_int_equal(kt_recv_info(c.fd[i], &byte, 1, &info, 0), 0);
+		assert_int_equal(info.event, BEOWIRE_MESSAGE);
+	}
+	disperse(&c);
+}
+
+/* Of the peers of a socket for datagrams the idlest is forgotten, whoever speaks first. */
+static void test_strangers(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_DGRAM);
+	struct sockaddr_beowire to = {.sbw_family = AF_BEOWIRE, .sbw_port = 5};
+	char byte;
+
+	for (int i = 0; i < 1500; i++) {
+		memcpy(to.sbw_mac, (uint8_t[]){2, 0, 0, 1, (uint8_t)(i >> 8), (uint8_t)i}, 6);
+		assert_int_equal(kt_send_to(p.a, "x", 1, &to), 1);
+	}
+	assert_int_equal(kt_send_to(p.b, "y", 1, &p.at_a), 1);
+	assert_int_equal(recv(p.a, &byte, 1, 0), 1);
+	assert_int_equal(byte, 'y');
+	assert_int_equal(kt_counters(p.a).peers, 1024);
+	assert_int_equal(kt_error(p.a), 0);
+	kt_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_each_is_found),
+		kt_test(test_each_hears_the_end),
+		kt_test(test_each_is_spoken_to),
+		kt_test(test_strangers),
+	};
+
+	return cmocka_run_group_tests(tests, kt_attach, NULL);
+}
