@@ -6,14 +6,13 @@
 #include <linux/etherdevice.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
-#include <linux/siphash.h>
 
 #include "arrive.h"
 #include "crc.h"
+#include "keyed.h"
 #include "port.h"
 
-#define BWK_SOON_NS    BW_MS
-#define BWK_GROWN_HEAD 64 /* bytes before each chunk */
+#define BWK_SOON_NS BW_MS
 
 /* Frames and events of one visit: others wait for the processor and for the lock meanwhile. */
 #define BWK_VISIT_MOST 256
@@ -23,7 +22,8 @@ static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
 {
 	struct bwk_port *port = host;
 
-	if (unlikely(bwk_tx_puts_off(bwk_buf_of(buf), n)) && likely(bwk_reliable(port->protocol))) {
+	if (unlikely(bwk_tx_puts_off(bwk_buf_of(buf), n)) && likely(bwk_reliable(port->protocol)) &&
+	    likely(!port->secret)) { /* a tag cannot be mended afterwards */
 		port->checks++;
 		return 0;
 	}
@@ -152,15 +152,6 @@ static void bwk_host_sent(void *host, u64 cookie)
 	bwk_port_returned(port, b);
 }
 
-static u64 bwk_host_siphash(const u8 key[16], const void *p, size_t n)
-{
-	siphash_key_t k;
-
-	BUILD_BUG_ON(sizeof(k) != 16);
-	memcpy(&k, key, sizeof(k));
-	return siphash(p, n, &k);
-}
-
 static u64 bwk_host_random(void *host)
 {
 	return get_random_u64();
@@ -175,14 +166,15 @@ const struct bw_host_ops bwk_host_ops = {
 	.buf_for = bwk_host_buf_for,
 	.region_find = bwk_host_region_find,
 	.random = bwk_host_random,
-	.siphash = bwk_host_siphash,
+	.siphash = bwk_siphash,
+	.hmac_sha256 = bwk_hmac_sha256,
 	.sent = bwk_host_sent,
 	.message = bwk_host_message,
 };
 
 int bwk_port_feed(struct bwk_port *port)
 {
-	const u32 size = BW_GROW_BYTES + BWK_GROWN_HEAD;
+	const u32 size = BWK_GROWN_BYTES;
 	struct mem_cgroup *before;
 	void *chunk;
 	int error = 0;
@@ -244,6 +236,7 @@ static int bwk_port_status(int status)
 	case BW_DOWN_RESET:
 	case BW_DOWN_REFUSED:
 	case BW_DOWN_VERSION:
+	case BW_DOWN_KEY:
 	case BW_DOWN_CLOSED:
 		return status;
 	}

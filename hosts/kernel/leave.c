@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/jiffies.h>
 
+#include "keyed.h"
 #include "port.h"
 #include "refuse.h"
 
@@ -362,18 +363,25 @@ int bwk_transmit_bytes(struct bwk_node *node, u32 ifindex, const u8 *to, const s
 
 void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 {
+	u8 key[BWK_REFUSAL_KEY];
+	const bool keyed = bwk_key_get_refusal(&iface->node->set.key, key);
 	const struct bw_refuser we = {
 		.cluster = iface->node->set.cluster,
 		.name = iface->name,
+		.key = keyed ? key : NULL,
 		.crc32c = bwk_crc,
+		.siphash = bwk_siphash,
 	};
 	struct bw_refuse_frame *body;
 	struct sk_buff *skb = bwk_tx_new(iface->dev, sizeof(*body), true);
+	bool built;
 
 	if (!skb)
 		return;
 	body = skb_put(skb, sizeof(*body));
-	if (!bw_refuse_build(body, &we, refused->data, skb_headlen(refused), refused->len)) {
+	built = bw_refuse_build(body, &we, refused->data, skb_headlen(refused), refused->len);
+	memzero_explicit(key, sizeof(key));
+	if (!built) {
 		kfree_skb(skb);
 		return;
 	}

@@ -45,7 +45,7 @@ struct bwk_settings {
 	int taps;		      /* 1: frames sent are shown to taps, such as tcpdump's */
 	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX; 0: as measured */
 	unsigned int memory_max;      /* bytes that one port's engine may take */
-	struct bwk_key key;	      /* what its frames are to be genuine by */
+	struct bwk_key key;	      /* of ports that are opened from now on */
 };
 
 /* Kinds of what programs get wrong. */

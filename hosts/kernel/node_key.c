@@ -7,12 +7,15 @@
 #include "node_key.h"
 
 #include <linux/capability.h>
+#include <linux/etherdevice.h>
 #include <linux/kernel.h>
+#include <linux/printk.h>
 #include <linux/string.h>
 
 #include "compat.h"
 #include "keyed.h"
 #include "node.h"
+#include "refuse.h"
 
 #define BWK_KEY_LABEL "beowire key fingerprint\n"
 
@@ -20,6 +23,7 @@ void bwk_key_init(struct bwk_key *key)
 {
 	spin_lock_init(&key->lock);
 	key->set = false;
+	key->differs = 0;
 }
 
 bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
@@ -34,19 +38,60 @@ bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
 	return set;
 }
 
-static void bwk_key_put(struct bwk_key *key, bool set, const u8 bytes[BWK_KEY_BYTES])
+bool bwk_key_get_refusal(struct bwk_key *key, u8 bytes[BWK_REFUSAL_KEY])
 {
+	bool set;
+
 	spin_lock_bh(&key->lock);
-	key->set = set;
-	memcpy(key->bytes, bytes, BWK_KEY_BYTES);
+	set = key->set;
+	if (set)
+		memcpy(bytes, key->refusal, BWK_REFUSAL_KEY);
 	spin_unlock_bh(&key->lock);
+	return set;
+}
+
+bool bwk_key_is_set(const struct bwk_key *key)
+{
+	return READ_ONCE(key->set);
+}
+
+void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer)
+{
+	struct bwk_key *key = &node->set.key;
+	u64 address = ether_addr_to_u64(peer->sbw_mac);
+	bool told;
+
+	spin_lock_bh(&key->lock);
+	told = key->differs == address;
+	key->differs = address;
+	spin_unlock_bh(&key->lock);
+	if (!told)
+		pr_info_ratelimited(
+			"beowire: node %016llx at %pM and this node %016llx have different keys\n",
+			peer->sbw_node, peer->sbw_mac, node->id);
+}
+
+static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])
+{
+	u8 refusal[BWK_REFUSAL_KEY];
+
+	bw_key_of_refusals(refusal, bytes, bwk_hmac_sha256);
+	spin_lock_bh(&key->lock);
+	WRITE_ONCE(key->set, true);
+	memcpy(key->bytes, bytes, BWK_KEY_BYTES);
+	memcpy(key->refusal, refusal, sizeof(refusal));
+	key->differs = 0;
+	spin_unlock_bh(&key->lock);
+	memzero_explicit(refusal, sizeof(refusal));
 }
 
 void bwk_key_wipe(struct bwk_key *key)
 {
 	spin_lock_bh(&key->lock);
-	key->set = false;
+	WRITE_ONCE(key->set, false);
 	memzero_explicit(key->bytes, BWK_KEY_BYTES);
+	memzero_explicit(key->refusal, BWK_REFUSAL_KEY);
+	key->differs = 0;
 	spin_unlock_bh(&key->lock);
 }
 
@@ -78,7 +123,7 @@ static int bwk_key_set(struct bwk_key *key, const char *text, size_t len)
 		return -EOPNOTSUPP;
 	error = bwk_key_parse(text, len, bytes);
 	if (!error)
-		bwk_key_put(key, true, bytes);
+		bwk_key_put(key, bytes);
 	memzero_explicit(bytes, sizeof(bytes));
 	return error;
 }

@@ -9,17 +9,31 @@
 
 #define BWK_KEY_BYTES 32
 
+#define BWK_REFUSAL_KEY 16
+
 struct bwk_key {
 	spinlock_t lock;
 	bool set;
 	u8 bytes[BWK_KEY_BYTES];
+	u8 refusal[BWK_REFUSAL_KEY]; /* made of it, for refusals that no port says */
+	u64 differs; /* the address whose key was last told to be another one, or 0 */
 };
 
 void bwk_key_init(struct bwk_key *key);
 /* Copies it, to be wiped by who has it. False: there is none. Any context. */
 bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES]);
+/* The same of the key of refusals. */
+bool bwk_key_get_refusal(struct bwk_key *key, u8 bytes[BWK_REFUSAL_KEY]);
+bool bwk_key_is_set(const struct bwk_key *key);
 /* Forgets it. */
 void bwk_key_wipe(struct bwk_key *key);
+
+struct bwk_node;
+struct sockaddr_beowire;
+
+/* Tells the log that the node with this address has another key; once, until it is another one's
+ * turn, or ours changes. */
+void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer);
 
 /* The sysctl; `data` of its table is the key of a node. */
 proc_handler bwk_key_handler;

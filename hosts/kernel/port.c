@@ -53,10 +53,10 @@ static void bwk_port_free(struct work_struct *work)
 	while (port->grown) {
 		void *next = *(void **)port->grown;
 
-		kvfree(port->grown);
+		kvfree_sensitive(port->grown, port->secret ? BWK_GROWN_BYTES : 0);
 		port->grown = next;
 	}
-	kvfree(port->engine);
+	kvfree_sensitive(port->engine, port->secret);
 	bwk_peer_exit(port);
 	module_put(port->module);
 	bwk_account_uncharge(port->account, port->paid);
@@ -255,7 +255,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.dead_ns = attr->dead_ms * BW_MS,
 		.ack_delay_ns = BWK_ACK_DELAY,
 	};
-	int i, usable = 0;
+	int i, usable = 0, error;
 	size_t size;
 
 	rcu_read_lock();
@@ -276,7 +276,16 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	port->engine = kvzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!port->engine)
 		return -ENOMEM;
-	return port->protocol->open(port->engine, &cfg, &bwk_host_ops, port, ktime_get_ns());
+	cfg.keyed = bwk_key_get(&port->node->set.key, cfg.key);
+	port->secret = cfg.keyed ? size : 0;
+	/* Who has a key is not to be heard without one. */
+	if (cfg.keyed && !bwk_reliable(port->protocol))
+		error = -EKEYREJECTED;
+	else
+		error = port->protocol->open(port->engine, &cfg, &bwk_host_ops, port,
+					     ktime_get_ns());
+	memzero_explicit(&cfg, sizeof(cfg));
+	return error;
 }
 
 /* The port has a number, and its user one more port. */

@@ -67,6 +67,9 @@ struct bwk_port_ops {
 	bool (*region)(void *owner);
 };
 
+#define BWK_GROWN_HEAD	64 /* bytes before each chunk of memory that an engine grew by */
+#define BWK_GROWN_BYTES (BW_GROW_BYTES + BWK_GROWN_HEAD)
+
 struct bwk_port {
 	struct hlist_node hash; /* in node.ports */
 	refcount_t refs;
@@ -103,6 +106,7 @@ struct bwk_port {
 	struct bwk_out out;
 	struct hlist_head bufs; /* buffers that the engine has */
 	void *grown;		/* chained through the first word */
+	size_t secret;		/* bytes of `engine`, if it has keys in it and in `grown` */
 	u64 grown_bytes;
 	struct list_head regions; /* of programs' memory that peers read: region.c */
 	u32 region_count, region_asks;

@@ -314,6 +314,8 @@ static int bwk_server_claim(struct bwk_server_file *f, void __user *user)
 	struct bwk_server *server;
 	int error = 0;
 
+	if (bwk_key_is_set(&node->set.key))
+		return -EKEYREJECTED;
 	if (copy_from_user(&claim, user, sizeof(claim)))
 		return -EFAULT;
 	if (claim.number <= BEOWIRE_PROTOCOL_DATAGRAM || claim.number >= BEOWIRE_PROTOCOLS ||

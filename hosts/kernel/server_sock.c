@@ -157,9 +157,12 @@ static int bwk_server_port_open(struct bwk_sock *bs, struct bwk_server_port *por
 /* bs->opening is held: who waits for it meanwhile can be interrupted. */
 static int bwk_server_port_new(struct bwk_sock *bs, u16 number)
 {
-	struct bwk_server_port *port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
+	struct bwk_server_port *port;
 	int error;
 
+	if (bwk_key_is_set(&bs->server->node->set.key)) /* which was set after CLAIM */
+		return -EKEYREJECTED;
+	port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
 	if (!port)
 		return -ENOMEM;
 	if (!bwk_user_take_port(bs->account->user)) {

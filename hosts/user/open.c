@@ -186,7 +186,7 @@ static int bw_ep_open_local(struct bw_ep *ep, int claim, const char **why)
 }
 
 /* A port of the kernel module instead of raw frames. Not having it is an error only if nothing else
- * is allowed between nodes. */
+ * is allowed between nodes, or if the node's key is another one than ours. */
 static int bw_ep_open_kernel(struct bw_ep *ep, const char **why)
 {
 	const char *text = "";
@@ -194,8 +194,9 @@ static int bw_ep_open_kernel(struct bw_ep *ep, const char **why)
 
 	if (!(ep->env.links & BW_LINK_KERNEL))
 		return 0;
-	error = bw_kernel_open(&ep->kernel, &ep->env, &ep->self, &ep->iface, &text);
-	if (error && !(ep->env.links & (BW_LINK_PACKET | BW_LINK_UDP)))
+	error = bw_kernel_open(&ep->kernel, &ep->env, ep->keyed ? ep->key : NULL, &ep->self,
+			       &ep->iface, &text);
+	if (error == -EKEYREJECTED || (error && !(ep->env.links & (BW_LINK_PACKET | BW_LINK_UDP))))
 		return bw_fail(why, error, "%s", text);
 	/* That a module is not loaded is nothing to tell of. */
 	if (error && bw_kernel_node())

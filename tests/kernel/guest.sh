@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
 	# A test that failed may have left them otherwise.
 	for node in a b; do
 		ip -n $node link set eth0 mtu 9000 up
-		ip netns exec $node sh -c 'echo 67108864 >/proc/sys/net/beowire/memory_max'
+		ip netns exec $node sh -c 'echo 67108864 >/proc/sys/net/beowire/memory_max; echo none >/proc/sys/net/beowire/key'
 	done
 	for each in user_memory_max=0 user_ports_max=4096 overflow_max=0; do
 		echo "${each#*=}" >"/sys/module/beowire/parameters/${each%=*}"

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import time
 from collections import Counter
@@ -76,9 +77,9 @@ class Run:
     whole: dict[str, dict[str, object]]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    directory = tmp_path_factory.mktemp("capture")
+def recorded_run(directory: Path, **environment: str) -> Run:
+    """A program of two processes with these variables, all of whose frames are raw ones: those are
+    what is recorded."""
     made = up.up(f"capture-{os.getpid()}", 2, 9000)
     try:
         if made.mode == "loopback":
@@ -88,30 +89,40 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         stats.mkdir()
         program = [str(places.example("pingpong")), "--mode", "bandwidth"]
         program += ["--sizes", "8,3000,100000", "--iters", "2", "--window", "4", "--verify"]
+        environment |= {"BEOWIRE_STATS": str(stats), "BEOWIRE_LINKS": "local,packet"}
         with recorded(made.namespace("switch"), "node1", directory / "run.pcap"):
-            record, _ = run_captured(
-                Job(
-                    program,
-                    2,
-                    "beowire",
-                    # All of them as raw frames, which are what is captured.
-                    environment={"BEOWIRE_STATS": str(stats), "BEOWIRE_LINKS": "local,packet"},
-                ),
-                where,
-                HANG_S,
-            )
+            job = Job(program, 2, "beowire", environment=environment)
+            record, _ = run_captured(job, where, HANG_S)
         assert record.exit_status == 0
         whole = {
             each["node"]: each
             for each in map(json.loads, map(Path.read_text, stats.glob("*.json")))
         }
-        yield Run(
+        return Run(
             directory / "run.pcap",
             {node: each["links"]["packet"] for node, each in whole.items()},
             whole,
         )
     finally:
         up.down(made.name)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return recorded_run(tmp_path_factory.mktemp("capture"))
+
+
+@pytest.fixture(scope="module")
+def keyed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same with a cluster key, which lies beside the capture."""
+    directory = tmp_path_factory.mktemp("keyed")
+    return recorded_run(directory, BEOWIRE_KEY=str(key_file(directory / "key", "42")))
+
+
+def key_file(path: Path, byte: str) -> Path:
+    path.write_text(f"{byte * 32}\n")
+    path.chmod(0o600)
+    return path
 
 
 @dataclass
@@ -167,3 +178,88 @@ def test_in_full_detail_too(run: Run) -> None:
     for packet in packets:
         assert packet.protocols[-1] == "beowire"
         assert not packet.problems
+
+
+STATUS = ["beowire.hdr.type", "beowire.hdr.tag.status", "beowire.hello.auth.status"]
+STATUS += ["beowire.hdr.hcrc.status", "_ws.expert.message"]
+TAGGED = {str(C[f"BW_FRAME_{kind}"]) for kind in ("DATA", "ACK", "BYE")}
+HELLO = str(C["BW_FRAME_HELLO"])
+
+
+def statuses(capture: Path, key: Path | None) -> tuple[Counter[str], Counter[str], int]:
+    """Of tags, of HELLOs, and how many frames have a problem. What has no tag has a checksum."""
+    tags: Counter[str] = Counter()
+    hellos: Counter[str] = Counter()
+    problems = 0
+    option = ["-o", f"beowire.key_file:{key}"] if key else []
+    for (kind,), tag, auth, head, problem in columns(capture, STATUS, *option):
+        assert (len(tag), len(head)) == ((1, 0) if kind in TAGGED else (0, 1))
+        assert len(auth) == (kind == HELLO)
+        assert head in ([], ["1"])
+        tags.update(tag)
+        hellos.update(auth)
+        problems += bool(problem)
+    return tags, hellos, problems
+
+
+def test_tags_are_verified_with_the_key(keyed_run: Run) -> None:
+    tags, hellos, problems = statuses(keyed_run.capture, keyed_run.capture.with_name("key"))
+    assert set(tags) == set(hellos) == {"1"}
+    assert tags["1"] > 10
+    assert hellos["1"] >= 2
+    assert problems == 0
+
+
+def test_tags_are_no_damage_without_it(keyed_run: Run) -> None:
+    tags, hellos, problems = statuses(keyed_run.capture, None)
+    assert set(tags) == set(hellos) == {"2"}
+    assert problems == 0
+
+
+def test_nothing_is_genuine_by_another_key(keyed_run: Run, tmp_path: Path) -> None:
+    tags, hellos, problems = statuses(keyed_run.capture, key_file(tmp_path / "key", "43"))
+    assert set(tags) == set(hellos) == {"0"}
+    assert problems == tags["0"] + hellos["0"]
+
+
+def test_no_key_in_the_file_is_told(keyed_run: Run, tmp_path: Path) -> None:
+    for file in (tmp_path / "none", key_file(tmp_path / "key", "00")):
+        tags, hellos, problems = statuses(keyed_run.capture, file)
+        assert set(tags) == set(hellos) == {"2"}
+        assert problems == tags["2"] + hellos["2"] + unnamed(keyed_run.capture)
+
+
+def unnamed(capture: Path) -> int:
+    """Frames with neither tag nor HELLO's authentication."""
+    kinds = [row[0][0] for row in columns(capture, STATUS[:1])]
+    return sum(kind not in TAGGED | {HELLO} for kind in kinds)
+
+
+def test_a_changed_bit_is_no_more_genuine(keyed_run: Run, tmp_path: Path) -> None:
+    """Of the header or the acknowledgement of one frame with a tag, and of one HELLO."""
+    key = keyed_run.capture.with_name("key")
+    good, hellos, _ = statuses(keyed_run.capture, key)
+    for wanted, offset in ((HELLO, 32 + 120), (str(C["BW_FRAME_DATA"]), 32 + 8)):
+        changed = tmp_path / "changed.pcap"
+        changed.write_bytes(flipped(keyed_run.capture.read_bytes(), int(wanted), offset))
+        if wanted == HELLO:  # by the checksum as well, which comes first
+            rows = list(columns(changed, STATUS, "-o", f"beowire.key_file:{key}"))
+            assert sum(row[2] == ["0"] for row in rows) == 1
+        else:
+            tags, found, problems = statuses(changed, key)
+            assert (tags["0"], tags["1"], problems) == (1, good["1"] - 1, 1)
+            assert found == hellos
+
+
+def flipped(capture: bytes, kind: int, offset: int) -> bytes:
+    """The capture with a bit changed in its last frame of this type, behind the Ethernet header."""
+    out = bytearray(capture)
+    at, found = 24, 0
+    while at < len(out):
+        (size,) = struct.unpack_from("<I", out, at + 8)
+        if out[at + 16 + 14 + 3] == kind:
+            found = at + 16 + 14 + offset
+        at += 16 + size
+    assert found
+    out[found] ^= 1
+    return bytes(out)

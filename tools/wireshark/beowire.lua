@@ -3,9 +3,12 @@
 -- and in UDP. Every structure is a list of rows in the order of the wire; offsets follow from the
 -- rows' sizes, and a field is named beowire.STRUCTURE.MEMBER after the header file.
 --
--- Use: tshark -X lua_script:beowire.lua -r FILE, or copy it into Wireshark's personal plugin folder.
+-- Use: tshark -X lua_script:beowire.lua -r FILE, or copy it into Wireshark's personal plugin folder,
+-- together with beowire_keys.lua and beowire_crypto.lua, which lie beside it.
 
 local beowire = Proto("beowire", "Beowire")
+local cluster_keys = dofile(__DIR__ .. "/beowire_keys.lua")
+cluster_keys.use(dofile(__DIR__ .. "/beowire_crypto.lua"))
 
 local MAGIC = 0xBE0A
 local VERSION = 2
@@ -28,6 +31,8 @@ local TYPES = {
 	[DGRAM] = "DGRAM",
 	[CHALLENGE] = "CHALLENGE",
 }
+-- Types that have a tag instead of a token and a checksum where there is a key.
+local TAGGED = { [DATA] = true, [ACK] = true, [BYE] = true }
 -- Types that show the token which their receiver gave.
 local CONTACT = { [DATA] = true, [ACK] = true, [BYE] = true, [CHALLENGE] = true }
 local KINDS = {
@@ -51,6 +56,9 @@ beowire.prefs.payload = Pref.bool("Verify payload checksums", false,
 	"Compute CRC32C over every payload (slow for large frames)")
 beowire.prefs.port_low = Pref.uint("First UDP port", 47100, "Lowest port of Beowire's UDP range")
 beowire.prefs.port_high = Pref.uint("Last UDP port", 47999, "Highest port of Beowire's UDP range")
+
+beowire.prefs.key_file = Pref.string("Key file", "",
+	"The cluster's key, as BEOWIRE_KEY names it: what it makes genuine is verified")
 
 -- Bit operations: a library in Lua 5.2, operators later.
 local bxor, band, rshift
@@ -258,6 +266,9 @@ local pull_flags = bits("part_msg.status", 32, {
 
 local hcrc_status = field(ProtoField.uint8, "hdr.hcrc.status", "Header checksum status", base.DEC, CHECKS)
 local crc_status = field(ProtoField.uint8, "part.crc.status", "Payload checksum status", base.DEC, CHECKS)
+local tag_status = field(ProtoField.uint8, "hdr.tag.status", "Tag status", base.DEC, CHECKS)
+local hello_auth_status = field(ProtoField.uint8, "hello.auth.status", "Authentication status", base.DEC, CHECKS)
+local refuse_auth_status = field(ProtoField.uint8, "refuse.auth.status", "Authentication status", base.DEC, CHECKS)
 local range_first = field(ProtoField.uint32, "range.first", "First received")
 local range_last = field(ProtoField.uint32, "range.last", "Last received")
 local payload_field = field(ProtoField.bytes, "payload", "Payload")
@@ -278,6 +289,9 @@ local bad = {
 	cut = problem("cut", "Not the whole frame was captured", g.UNDECODED, sev.NOTE),
 	length = problem("length", "The body's length does not suit its type", g.MALFORMED, sev.ERROR),
 	hcrc = problem("hdr.hcrc.bad", "Wrong header checksum", g.CHECKSUM, sev.ERROR),
+	tag = problem("hdr.tag.bad", "Wrong tag: not made with the cluster's key, or changed", g.CHECKSUM, sev.ERROR),
+	auth = problem("auth.bad", "Wrong authentication: made with another cluster key, or changed", g.SECURITY, sev.ERROR),
+	key = problem("key_file.bad", "No key", g.UNDECODED, sev.WARN),
 	crc = problem("part.crc.bad", "Wrong payload checksum", g.CHECKSUM, sev.ERROR),
 	kind = problem("part.kind.unknown", "Unknown kind of part", g.MALFORMED, sev.ERROR),
 	deep = problem("part.place", "A part beyond the first 1024 bytes, or the 65th", g.MALFORMED, sev.ERROR),
@@ -292,7 +306,7 @@ local bad = {
 	pull = problem("pull.error", "A pull cannot be served", g.RESPONSE_CODE, sev.NOTE),
 }
 beowire.experts = {
-	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.crc, bad.kind, bad.deep, bad.plen, bad.segment,
+	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.tag, bad.auth, bad.key, bad.crc, bad.kind, bad.deep, bad.plen, bad.segment,
 	bad.path, bad.zero, bad.ranges, bad.reserved, bad.token, bad.refused, bad.pull,
 }
 
@@ -354,18 +368,57 @@ local function add_bits(item, list, r)
 	end
 end
 
+-- What the header's check covers, with that field 0.
+function Frame:covered_bytes()
+	local pieces = {}
+	for i, piece in ipairs(self.covered) do
+		pieces[i] = self.tvb(piece[1], piece[2]):raw()
+	end
+	local text = table.concat(pieces)
+	return text:sub(1, hdr.offset.hcrc) .. "\0\0\0\0" .. text:sub(hdr.size + 1)
+end
+
+-- Bytes of the header's member, as they lie there.
+function Frame:head(member, size)
+	return self.tvb(hdr.offset[member], size):raw()
+end
+
+function Frame:check(tree, items, ranges)
+	local cluster, to, conn = self:head("cluster", 4), self:head("dst_engine", 2), self:head("conn", 4)
+	if TAGGED[self.type] and self.version == VERSION and cluster_keys.is_tagged(cluster, to, conn) then
+		self:tag(tree, items, ranges)
+	else
+		self:header_checksum(tree, items.hcrc, ranges.hcrc)
+	end
+end
+
+function Frame:tag(tree, items, ranges)
+	local status = UNVERIFIED
+	if not self.broken then
+		status = cluster_keys.tag_status({
+			number = self.number,
+			cluster = self:head("cluster", 4),
+			dst_engine = self:head("dst_engine", 2),
+			conn = self:head("conn", 4),
+			src_engine = self:head("src_engine", 2),
+			path = self:head("path", 1),
+			numbered = self.type == DATA,
+			covered = self:covered_bytes(),
+			tag = self:head("hcrc", 4) .. self:head("token", 4),
+		})
+	end
+	items.token:append_text(" (upper half of a tag)")
+	items.hcrc:append_text(status == UNVERIFIED and " (lower half of a tag, not checked)" or " (lower half of a tag)")
+	if status == BAD then
+		items.hcrc:add_proto_expert_info(bad.tag)
+	end
+	tree:add(tag_status, ranges.hcrc, status):set_generated()
+end
+
 function Frame:header_checksum(tree, item, r)
 	local status = UNVERIFIED
 	if not self.broken then
-		local state = CRC_START
-		for _, piece in ipairs(self.covered) do
-			local text = self.tvb(piece[1], piece[2]):raw()
-			if piece[1] == 0 then
-				text = text:sub(1, hdr.offset.hcrc) .. "\0\0\0\0"
-			end
-			state = crc_add(state, text)
-		end
-		local sum = crc_end(state)
+		local sum = crc_end(crc_add(CRC_START, self:covered_bytes()))
 		status = sum == r:le_uint() and GOOD or BAD
 		if status == BAD then
 			item:append_text(string.format(" [wrong, computed 0x%08x]", sum))
@@ -373,6 +426,23 @@ function Frame:header_checksum(tree, item, r)
 		end
 	end
 	tree:add(hcrc_status, r, status):set_generated()
+end
+
+-- The frame up to the end of a body of this size, with its checksum and these bytes of the body 0.
+function Frame:blanked(size, at, bytes)
+	local text = self.tvb(0, HEADER_BYTES + size):raw()
+	return text:sub(1, hdr.offset.hcrc) .. "\0\0\0\0" .. text:sub(HEADER_BYTES + 1, HEADER_BYTES + at)
+		.. ("\0"):rep(bytes) .. text:sub(HEADER_BYTES + at + bytes + 1)
+end
+
+-- Says what is known of an `auth`, if there is one.
+local function show_auth(tree, f, item, r, status)
+	if r:raw():find("[^%z]") then
+		tree:add(f, r, status):set_generated()
+		if status == BAD then
+			item:add_proto_expert_info(bad.auth)
+		end
+	end
 end
 
 -- The payload at the current position, of n bytes with this checksum (0: none was computed).
@@ -401,6 +471,23 @@ function Frame:hello(tree)
 	local items, ranges = self:add(sub, hello)
 	add_bits(items.features, hello_features, ranges.features)
 	self:say(string.format("%s inc=%08x", text_of(ranges.name), ranges.inc:le_uint()))
+	if self.version ~= VERSION then
+		return
+	end
+	cluster_keys.saw_hello({
+		cluster = self:head("cluster", 4),
+		dst_engine = self:head("dst_engine", 2),
+		conn = self:head("conn", 4),
+		engine = ranges.engine:raw(),
+		node = ranges.node:raw(),
+		random = ranges.random:raw(),
+		inc = ranges.inc:raw(),
+		given = ranges.conn:raw(),
+		token = ranges.token:raw(),
+		auth = ranges.auth:raw(),
+	})
+	local blank = self:blanked(hello.size, hello.offset.auth, 16)
+	show_auth(sub, hello_auth_status, items.auth, ranges.auth, cluster_keys.hello_status(blank, ranges.auth:raw()))
 end
 
 function Frame:ackblk(tree)
@@ -550,6 +637,14 @@ function Frame:refuse(tree)
 	items.why:add_proto_expert_info(bad.refused)
 	local why = ranges.why:le_uint()
 	self:say(string.format("%s: %s", text_of(ranges.name), REFUSALS[why] or "reason " .. why))
+	show_auth(sub, refuse_auth_status, items.auth, ranges.auth, cluster_keys.refusal_status({
+		bytes = self:blanked(refuse.size, refuse.offset.auth, 8),
+		auth = ranges.auth:raw(),
+		cluster = self:head("cluster", 4),
+		dst_engine = self:head("dst_engine", 2),
+		echo_engine = ranges.echo_engine:raw(),
+		echo_conn = ranges.echo_conn:raw(),
+	}))
 end
 
 function Frame:challenge(tree)
@@ -668,8 +763,12 @@ function beowire.dissector(tvb, pinfo, tree)
 	local top = tree:add(beowire, tvb())
 	local frame = setmetatable({
 		tvb = tvb, at = 0, limit = tvb:len(), stated = HEADER_BYTES, reported = tvb:reported_len(), parts = 0,
-		covered = {}, info = {},
+		covered = {}, info = {}, number = pinfo.number,
 	}, Frame)
+	local wrong = cluster_keys.load(beowire.prefs.key_file)
+	if wrong then
+		top:add_proto_expert_info(bad.key, "No key: " .. wrong)
+	end
 	if not frame:room(HEADER_BYTES) then
 		frame:missing(top)
 		pinfo.cols.info = "header cut off"
@@ -677,13 +776,18 @@ function beowire.dissector(tvb, pinfo, tree)
 	end
 	local items, ranges = frame:header(top)
 	frame:body(top, items)
-	frame:header_checksum(top, items.hcrc, ranges.hcrc)
+	frame:check(top, items, ranges)
 	if frame.at < tvb:len() and frame.at >= frame.stated then
 		top:add(padding_field, tvb(frame.at))
 	end
 	top:append_text(", " .. frame.info[1])
 	pinfo.cols.info = table.concat(frame.info, ", ")
 	return tvb:len()
+end
+
+-- A capture is read from its beginning, perhaps again.
+function beowire.init()
+	cluster_keys.reset()
 end
 
 local function in_range(port)

@@ -61,6 +61,9 @@ static const char *why(int error)
 		return "CAP_NET_ADMIN is needed in this network namespace";
 	case EBUSY:
 		return "another one speaks the protocol of this number; choose one by -n";
+	case EKEYREJECTED:
+		return "this node has a key, which is not given to protocol servers, and nothing "
+		       "is to be said without it; see /proc/sys/net/beowire/key";
 	case ENOMEM:
 		return "too little memory, or memory that may be locked (ulimit -l)";
 	}

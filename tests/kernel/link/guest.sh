@@ -94,3 +94,16 @@ messages udp b udp a "" 10.78.9.2 --iterations 3 --size 8,1M
 messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
 messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
 BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true
+
+# A program's key is the node's, or it does not open an endpoint over the module.
+digits=4242424242424242424242424242424242424242424242424242424242424242
+(
+	umask 077
+	echo $digits >/tmp/key
+	echo 43${digits#??} >/tmp/other
+)
+BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-none" 2>&1 || true
+BEOWIRE_KEY=/tmp/key inside a "$room" >"$out/key-none-any-link" 2>&1 || true
+ip netns exec a sh -c 'cat /tmp/key >/proc/sys/net/beowire/key'
+BEOWIRE_KEY=/tmp/other BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-other" 2>&1 || true
+BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-same" 2>&1 || true

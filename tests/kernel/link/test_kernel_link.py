@@ -5,6 +5,7 @@ The provider's tests with the kernel link alone, and messages between endpoints 
 the module, where raw frames pass and where they do not.
 """
 
+import hashlib
 import json
 import tempfile
 from dataclasses import dataclass
@@ -137,3 +138,23 @@ def test_who_finds_no_room_for_a_send_is_woken(guest: Told) -> None:
 
 def test_the_kernel_complains_of_nothing(guest: Told) -> None:
     assert guest.complaints == []
+
+
+@pytest.mark.parametrize("name", ["key-none", "key-none-any-link", "key-other"])
+def test_a_programs_key_is_the_nodes(name: str, guest: Told) -> None:
+    """Both fingerprints are told, and the mend."""
+    said = guest.files[name]
+    assert said.startswith("the key of BEOWIRE_KEY is "), said
+    nodes = "none" if "none" in name else fingerprint("42" * 32)
+    ours = fingerprint("43" + "42" * 31 if name == "key-other" else "42" * 32)
+    assert f"is {ours}, and that of the kernel module is {nodes};" in said
+    assert "/proc/sys/net/beowire/key" in said
+
+
+def fingerprint(digits: str) -> str:
+    text = f"beowire key fingerprint\n{digits}\n"
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def test_with_the_nodes_key_it_speaks(guest: Told) -> None:
+    assert guest.files["key-same"].splitlines()[-1] == "ok 0", guest.files["key-same"]

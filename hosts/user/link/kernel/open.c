@@ -76,6 +76,25 @@ static int bw_kernel_check(const struct bw_env *env, struct bw_kernel_told *t, s
 	return 0;
 }
 
+/* Frames are made with the node's key, not with the program's: is it the same? */
+static int bw_kernel_check_key(const uint8_t *key, const char **why)
+{
+	char ours[BW_KEY_FINGERPRINT], nodes[BW_KEY_FINGERPRINT];
+
+	if (!key)
+		return 0;
+	bw_key_fingerprint(ours, key);
+	bw_kernel_key(nodes);
+	if (!strcmp(ours, nodes))
+		return 0;
+	return bw_fail(
+		why, -EKEYREJECTED,
+		"the key of BEOWIRE_KEY is %s, and that of the kernel module is %s; mend, as "
+		"root: grep -v '^#' FILE >/proc/sys/net/beowire/key; or BEOWIRE_LINKS "
+		"without kernel",
+		ours, nodes);
+}
+
 static int bw_kernel_socket(struct bw_kernel *k, const char **why)
 {
 	k->fd = socket(k->family, SOCK_RDM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -146,14 +165,16 @@ static int bw_kernel_begin(struct bw_kernel *k)
 	return 0;
 }
 
-int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, struct bw_addr_fields *self,
-		   struct bw_iface *iface, const char **why)
+int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, const uint8_t *key,
+		   struct bw_addr_fields *self, struct bw_iface *iface, const char **why)
 {
 	struct bw_kernel_told told;
 	struct sockaddr_beowire addr;
 	struct bw_kernel *k;
 	int error = bw_kernel_check(env, &told, iface, why);
 
+	if (!error)
+		error = bw_kernel_check_key(key, why);
 	if (error)
 		return error;
 	k = calloc(1, sizeof(*k));

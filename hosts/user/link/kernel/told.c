@@ -7,6 +7,7 @@
 #include "link/watch.h"
 
 #define BW_KERNEL_NODE BW_KERNEL_PROC "/node"
+#define BW_KERNEL_KEY  "/proc/sys/net/beowire/key"
 
 /* `meant`: number of the interface that is wanted; 0: the first. */
 static void bw_kernel_line(struct bw_kernel_told *t, const char *line, uint32_t meant)
@@ -58,6 +59,17 @@ const char *bw_kernel_absent(void)
 		       "enrol the one that DKMS signs with: mokutil --import "
 		       "/var/lib/dkms/mok.pub, then start the machine anew and confirm";
 	return "the kernel module is not loaded; mend: modprobe beowire, as root";
+}
+
+void bw_kernel_key(char text[BW_KEY_FINGERPRINT])
+{
+	FILE *f = fopen(BW_KERNEL_KEY, "re");
+
+	if (!f || !fgets(text, BW_KEY_FINGERPRINT, f))
+		strcpy(text, "none");
+	text[strcspn(text, "\n")] = '\0';
+	if (f)
+		fclose(f);
 }
 
 bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant)

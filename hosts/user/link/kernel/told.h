@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "key.h"
+
 struct bw_kernel_told {
 	uint64_t node;
 	uint32_t cluster;
@@ -19,6 +21,8 @@ struct bw_kernel_told {
 
 /* Ask, of the interface with number `meant`, or with 0 of the first. False: it is not loaded. */
 bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant);
+/* The fingerprint of the node's key, or `none`: also if it has no such file. */
+void bw_kernel_key(char text[BW_KEY_FINGERPRINT]);
 /* What to say, and to do, when it is not loaded; static text. */
 const char *bw_kernel_absent(void);
 

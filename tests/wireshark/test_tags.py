@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the dissector verifies with a cluster key, in conversations made here by
+docs/wire-protocol.md, section 14: tags, and who authenticated HELLO and REFUSE.
+
+test_capture.py has the same of what programs said; here is what those rarely or never say.
+"""
+
+import hmac
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from test_crypto import siphash
+from tshark import Packet, decode
+from wire_frames import Frame, header, raw, write_pcap
+from wire_layout import wire_layout
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="tshark is not installed: apt-get install tshark"
+)
+
+C = wire_layout().constants
+KEY = bytes(range(32))
+
+
+def expand(prk: bytes, info: bytes, size: int) -> bytes:
+    first = hmac.digest(prk, info + b"\1", "sha256")
+    return (first + hmac.digest(prk, first + info + b"\2", "sha256"))[:size]
+
+
+PRK = hmac.digest(b"beowire 2", KEY, "sha256")
+HELLO_KEY, REFUSE_KEY = expand(PRK, b"hello", 32), expand(PRK, b"refuse", 16)
+
+
+@dataclass(frozen=True)
+class Side:
+    engine: int
+    node: int
+    inc: int
+    conn: int
+    token: int
+    random: int
+
+    def text(self) -> bytes:
+        sizes = [(self.node, 8), (self.random, 8), (self.inc, 4), (self.conn, 4)]
+        sizes += [(self.token, 4), (self.engine, 4)]
+        return b"".join(value.to_bytes(size, "little") for value, size in sizes)
+
+    def tag_key(self, other: "Side") -> bytes:
+        """Of what this side sends to another."""
+        return expand(PRK, b"frames\0\0" + self.text() + other.text(), 48)[:16]
+
+    def frame(self, other: "Side", kind: str, **values: int) -> Frame:
+        defaults = {"src_engine": self.engine, "dst_engine": other.engine, "conn": other.conn}
+        return header(kind, **(defaults | values))
+
+    def hello(self, other: "Side", answer: bool = False) -> bytes:
+        conn, flags = (other.conn, C["BW_HDR_ANSWER"]) if answer else (0, 0)
+        frame = self.frame(other, "HELLO", token=0, conn=conn, flags=flags)
+        frame.add(
+            "hello",
+            node=self.node,
+            inc=self.inc,
+            conn=self.conn,
+            engine=self.engine,
+            token=self.token,
+            random=self.random,
+            version_min=2,
+            version_max=2,
+        )
+        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0)
+        frame.data[-16:] = hmac.digest(HELLO_KEY, bytes(frame.data), "sha256")[:16]
+        return bytes(frame.seal().data)
+
+    def tagged(self, other: "Side", frame: Frame, high: int = 0) -> bytes:
+        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0).set("hdr.token", high)
+        covered, start = b"", 0
+        for at, size in frame.payloads:
+            covered += bytes(frame.data[start:at])
+            start = at + size
+        tag = siphash(self.tag_key(other), covered + bytes(frame.data[start:]))
+        frame.set("hdr.hcrc", int.from_bytes(tag[:4], "little"))
+        return bytes(frame.set("hdr.token", int.from_bytes(tag[4:], "little")).data)
+
+    def data(self, other: "Side", pn: int) -> bytes:
+        frame = self.frame(other, "DATA", pn=pn % 2**32).add("ackblk", ack=1)
+        frame.part("MESSAGE", b"payload", total=7)
+        return self.tagged(other, frame, pn >> 32)
+
+    def bye(self, other: "Side") -> bytes:
+        return self.tagged(other, self.frame(other, "BYE"))
+
+    def refusal(self, other: "Side", echo: str, key: bytes) -> bytes:
+        """Of a frame of the other side's."""
+        conn = other.conn if echo == "HELLO" else self.conn
+        frame = self.frame(other, "REFUSE", token=0, conn=0).add(
+            "refuse",
+            why=C["BW_REFUSAL_HANDLE"],
+            echo_type=C[f"BW_FRAME_{echo}"],
+            echo_engine=self.engine,
+            echo_conn=conn,
+        )
+        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0)
+        frame.data[-8:] = siphash(key, bytes(frame.data))
+        return bytes(frame.seal().data)
+
+
+A = Side(engine=3, node=0x0A0B, inc=0xCAFE0001, conn=77, token=0xDEAD0001, random=2**64 - 2)
+B = Side(engine=4, node=0x0C0D, inc=0xCAFE0002, conn=78, token=0xDEAD0002, random=12345)
+AGAIN = Side(engine=3, node=0x0A0B, inc=0xCAFE0003, conn=77, token=5, random=6)
+MET = [A.hello(B), B.hello(A, answer=True)]
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> tuple[str, str]:
+    file = tmp_path / "key"
+    file.write_text(f"# of a test\n{KEY.hex()}\n")
+    return ("-o", f"beowire.key_file:{file}")
+
+
+def shown(tmp_path: Path, frames: list[bytes], *options: str) -> list[Packet]:
+    write_pcap(tmp_path / "frames.pcap", [raw(frame) for frame in frames])
+    return decode(tmp_path / "frames.pcap", *options)
+
+
+def tags(packets: list[Packet]) -> list[str]:
+    return [item.show for packet in packets for item in packet.values("hdr.tag.status")]
+
+
+def test_both_directions(tmp_path: Path, key: tuple[str, str]) -> None:
+    frames = [*MET, A.data(B, 1), B.data(A, 1), A.data(B, 2), A.bye(B), B.bye(A)]
+    packets = shown(tmp_path, frames, *key)
+    assert [each.value("hello.auth.status").show for each in packets[:2]] == ["1", "1"]
+    assert tags(packets) == ["1"] * 5
+    assert not any(packet.problems for packet in packets)
+    packets = shown(tmp_path, frames)
+    assert tags(packets) == ["2"] * 5
+    assert not any(packet.problems for packet in packets)
+    assert "not checked" in packets[2].value("hdr.hcrc").label
+
+
+def test_the_other_directions_key_is_wrong(tmp_path: Path, key: tuple[str, str]) -> None:
+    frame = A.frame(B, "BYE")
+    packets = shown(tmp_path, [*MET, B.tagged(A, frame)], *key)
+    assert tags(packets) == ["0"]
+    assert packets[2].problems == {"hdr.tag.bad"}
+
+
+def test_packet_numbers_beyond_32_bits(tmp_path: Path, key: tuple[str, str]) -> None:
+    numbers = [1, 2**32 - 1, 2**32, 2**32 + 1]
+    packets = shown(tmp_path, [*MET, *(A.data(B, number) for number in numbers)], *key)
+    assert tags(packets) == ["1"] * 4
+    assert tags(shown(tmp_path, [*MET, A.data(B, 2**33)], *key)) == ["0"]
+
+
+def test_a_handle_that_comes_again(tmp_path: Path, key: tuple[str, str]) -> None:
+    """The same engine's number and handle, of another incarnation."""
+    again = [AGAIN.hello(B), B.hello(AGAIN, answer=True), AGAIN.data(B, 1), B.data(AGAIN, 1)]
+    assert tags(shown(tmp_path, [*MET, B.data(A, 1), *again], *key)) == ["1"] * 3
+
+
+def test_without_their_hellos_nothing_is_known(tmp_path: Path, key: tuple[str, str]) -> None:
+    frames = [MET[0], B.data(A, 1)]
+    assert tags(shown(tmp_path, frames, *key)) == ["2"]
+    (packet,) = shown(tmp_path, [bytes(A.frame(B, "BYE").seal().data)], *key)
+    assert packet.value("hdr.hcrc.status").show == "1"
+
+
+def test_refusals(tmp_path: Path, key: tuple[str, str]) -> None:
+    frames = {
+        B.refusal(A, "HELLO", REFUSE_KEY): "1",
+        B.refusal(A, "DATA", REFUSE_KEY): "1",
+        B.refusal(A, "DATA", B.tag_key(A)): "1",
+        B.refusal(A, "DATA", A.tag_key(B)): "0",
+        B.refusal(A, "HELLO", bytes(16)): "0",
+    }
+    packets = shown(tmp_path, [*MET, *frames], *key)[2:]
+    assert [each.value("refuse.auth.status").show for each in packets] == list(frames.values())
+    for packet, status in zip(packets, frames.values(), strict=True):
+        assert packet.problems == {"refused"} | ({"auth.bad"} if status == "0" else set())
+    packets = shown(tmp_path, [*MET, *frames])[2:]
+    assert {each.value("refuse.auth.status").show for each in packets} == {"2"}
+
+
+def test_a_hello_of_another_key(tmp_path: Path, key: tuple[str, str]) -> None:
+    frame = bytearray(MET[0])
+    frame[-1] ^= 1
+    layout = Frame().add("hdr").add("hello")
+    layout.data[:] = frame
+    (packet,) = shown(tmp_path, [bytes(layout.seal().data)], *key)
+    assert packet.value("hello.auth.status").show == "0"
+    assert packet.problems == {"auth.bad"}
