@@ -116,10 +116,10 @@ struct beowire_server_turn {
 
 /*
  * CLAIM: EBUSY (the number is taken, or this descriptor has one), EINVAL, EKEYREJECTED (the node
- * has a key, which no server is given), ENOMEM (also: the limit of locked memory is reached). TURN: EINTR; EPROTO: something out made no sense, the rest of its
- * ring was thrown away. A record that is well made but refers to nothing is skipped and counted.
- * LINKS: the interfaces in use, ifindex 0 behind the last. poll() says POLLIN when there is
- * something in.
+ * has a key, which no server is given), ENOMEM (also: the limit of locked memory is reached).
+ * TURN: EINTR; EPROTO: something out made no sense, the rest of its ring was thrown away. A record
+ * that is well made but refers to nothing is skipped and counted. LINKS: the interfaces in use,
+ * ifindex 0 behind the last. poll() says POLLIN when there is something in.
  */
 #define BEOWIRE_SERVER_CLAIM _IOWR('B', 1, struct beowire_server_claim)
 #define BEOWIRE_SERVER_TURN  _IOW('B', 2, struct beowire_server_turn)

@@ -157,6 +157,11 @@ static u64 bwk_host_random(void *host)
 	return get_random_u64();
 }
 
+static u64 bwk_host_siphash(const u8 key[16], const void *p, size_t n)
+{
+	return bwk_siphash(key, p, n);
+}
+
 const struct bw_host_ops bwk_host_ops = {
 	.crc32c = bwk_crc,
 	.payload_crc = bwk_host_payload_crc,
@@ -166,7 +171,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.buf_for = bwk_host_buf_for,
 	.region_find = bwk_host_region_find,
 	.random = bwk_host_random,
-	.siphash = bwk_siphash,
+	.siphash = bwk_host_siphash,
 	.hmac_sha256 = bwk_hmac_sha256,
 	.sent = bwk_host_sent,
 	.message = bwk_host_message,
