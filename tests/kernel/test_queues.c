@@ -17,7 +17,7 @@
 #define QUEUES	 4
 #define PORTS	 16
 #define TIMES	 8
-#define MOVES	 20
+#define MOVES	 10 /* that were fast enough to tell */
 #define PAUSE_US 50000
 #define SOON_NS	 5000000 /* half of what the module takes for a pause */
 
@@ -166,7 +166,7 @@ static void test_a_path_keeps_its_queue(void **state)
 	for (int i = 0; i < 2; i++)
 		kt_shell("ip netns exec a sh -c 'echo %d >/sys/class/net/q0/queues/tx-%d/xps_cpus'",
 			 1 << i, i);
-	for (int i = 0; i < MOVES; i++) {
+	for (int i = 0; kept < MOVES; i++) {
 		uint64_t began;
 
 		move_to(i % 2);
@@ -182,9 +182,6 @@ static void test_a_path_keeps_its_queue(void **state)
 			kept++;
 		}
 	}
-	fprintf(stderr, "%d moves, after %d of them the queue was the processor's\n", kept,
-		followed);
-	assert_true(kept >= MOVES / 4);
 	assert_int_equal(followed, kept);
 	close(a);
 	close(b);
