@@ -99,7 +99,8 @@ static bool __init bwk_check_seal(void)
 /* A frame of ours: a part of its bytes in a row, the rest in two pages of it. */
 static struct sk_buff *__init bwk_check_frame(const u8 *bytes)
 {
-	static const u32 linear = 100, at[] __initconst = {7, 0};
+	static const u32 at[] __initconst = {7, 0};
+	const u32 linear = 100;
 	u32 used = linear, n;
 	struct sk_buff *skb = alloc_skb(linear, GFP_KERNEL);
 	struct page *page;

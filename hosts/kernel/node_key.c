@@ -9,6 +9,7 @@
 #include <linux/capability.h>
 #include <linux/etherdevice.h>
 #include <linux/kernel.h>
+#include <linux/net.h>
 #include <linux/printk.h>
 #include <linux/string.h>
 
@@ -65,10 +66,10 @@ void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *
 	told = key->differs == address;
 	key->differs = address;
 	spin_unlock_bh(&key->lock);
-	if (!told)
-		pr_info_ratelimited(
-			"beowire: node %016llx at %pM and this node %016llx have different keys\n",
-			peer->sbw_node, peer->sbw_mac, node->id);
+	if (told || !net_ratelimit())
+		return;
+	pr_info("beowire: node %016llx at %pM and this node %016llx have different keys\n",
+		peer->sbw_node, peer->sbw_mac, node->id);
 }
 
 static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])

@@ -12,7 +12,7 @@
 #define BWK_REFUSAL_KEY 16
 
 struct bwk_key {
-	spinlock_t lock;
+	spinlock_t lock; /* of all that follows */
 	bool set;
 	u8 bytes[BWK_KEY_BYTES];
 	u8 refusal[BWK_REFUSAL_KEY]; /* made of it, for refusals that no port says */

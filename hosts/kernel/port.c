@@ -168,7 +168,7 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 }
 
 /* The lock is given away for a moment now and then, by who does much under it. */
-static void bwk_port_breathe(struct bwk_port *port, u32 *done)
+static void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock)
 {
 	if (++*done % BWK_END_MOST)
 		return;
