@@ -106,7 +106,7 @@ def listening(node: Node, *arguments: str, **variables: str) -> Iterator[str]:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0, errors
-    assert len(address) == 128
+    assert len(address) == 112
 
 
 @contextlib.contextmanager
