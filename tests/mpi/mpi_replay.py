@@ -18,7 +18,7 @@ _SO_ATTACH_FILTER = 26
 _ETHERTYPE = 0x88B5
 _MAGIC = 0x0ABE
 """Of a frame, as its first two bytes in network order."""
-_HELLO = 1
+_HELLO, _CHALLENGE = 1, 7
 _IP_BYTES, _UDP_BYTES = 20, 8
 _ADDRESS_AT, _PORT_AT = 14 + 16, 14 + _IP_BYTES + 2
 """Of whom a datagram is for; that of its sender is before it."""
@@ -30,20 +30,23 @@ _TARGET_AT, _TARGET_BYTES = 72, 12
 _HELLO_BYTES = 160
 
 _LOAD_HALF, _LOAD_BYTE, _EQUAL, _RETURN = 0x28, 0x30, 0x15, 0x06
-_FIRST_WORDS = (
-    (_LOAD_HALF, 0, 0, 12),
-    (_EQUAL, 3, 0, _ETHERTYPE),
-    (_EQUAL, 0, 7, 0x0800),
-    (_LOAD_HALF, 0, 0, 14 + _IP_BYTES + _UDP_BYTES),
-    (_EQUAL, 2, 5, _MAGIC),
-    (_LOAD_BYTE, 0, 0, 14 + 3),
-    (_EQUAL, 2, 3, _HELLO),
-    (_LOAD_BYTE, 0, 0, 14 + _IP_BYTES + _UDP_BYTES + 3),
-    (_EQUAL, 0, 1, _HELLO),
-    (_RETURN, 0, 0, 0xFFFF),
-    (_RETURN, 0, 0, 0),
-)
-"""A classic packet filter: code, jump if true, jump if false, value."""
+
+
+def _frames_of(kind: int) -> tuple[tuple[int, int, int, int], ...]:
+    """A classic packet filter: code, jump if true, jump if false, value."""
+    return (
+        (_LOAD_HALF, 0, 0, 12),
+        (_EQUAL, 3, 0, _ETHERTYPE),
+        (_EQUAL, 0, 7, 0x0800),
+        (_LOAD_HALF, 0, 0, 14 + _IP_BYTES + _UDP_BYTES),
+        (_EQUAL, 2, 5, _MAGIC),
+        (_LOAD_BYTE, 0, 0, 14 + 3),
+        (_EQUAL, 2, 3, kind),
+        (_LOAD_BYTE, 0, 0, 14 + _IP_BYTES + _UDP_BYTES + 3),
+        (_EQUAL, 0, 1, kind),
+        (_RETURN, 0, 0, 0xFFFF),
+        (_RETURN, 0, 0, 0),
+    )
 
 
 def _checksum(data: bytes) -> int:
@@ -90,11 +93,12 @@ class Hello:
         return self.by_udp == other.by_udp and self.frame[6:12] == other.frame[:6]
 
 
-def _packet_socket() -> socket.socket:
+def _packet_socket(kind: int) -> socket.socket:
     heard = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    code = b"".join(struct.pack("HBBI", *each) for each in _FIRST_WORDS)
+    rules = _frames_of(kind)
+    code = b"".join(struct.pack("HBBI", *each) for each in rules)
     buffer = ctypes.create_string_buffer(code)
-    program = struct.pack("HxxxxxxP", len(_FIRST_WORDS), ctypes.addressof(buffer))
+    program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(buffer))
     heard.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
     heard.bind(("eth0", _ETH_P_ALL))
     heard.setblocking(False)
@@ -102,10 +106,11 @@ def _packet_socket() -> socket.socket:
 
 
 class Ear:
-    """Hears the first words that a node is told."""
+    """Hears the first words that a node is told, or what it is challenged by."""
 
-    def __init__(self, lab: Lab, node: str) -> None:
-        self._socket = namespaces.within(lab.namespace_path(node), _packet_socket)
+    def __init__(self, lab: Lab, node: str, kind: int = _HELLO) -> None:
+        make = partial(_packet_socket, kind)
+        self._socket = namespaces.within(lab.namespace_path(node), make)
 
     def close(self) -> None:
         self._socket.close()
@@ -132,12 +137,12 @@ def _datagram_socket() -> socket.socket:
 
 
 class Stranger:
-    """A node that says again what it heard; it hears what is said to itself."""
+    """A node that says again what it heard; it hears how it is challenged for that."""
 
     def __init__(self, lab: Lab, node: str) -> None:
         enter = partial(namespaces.within, lab.namespace_path(node))
-        self.ear = Ear(lab, node)
-        self._mouth: socket.socket = enter(_packet_socket)
+        self.ear = Ear(lab, node, _CHALLENGE)
+        self._mouth: socket.socket = enter(partial(_packet_socket, _HELLO))
         self._datagrams: socket.socket = enter(_datagram_socket)
 
     def close(self) -> None:

@@ -140,7 +140,7 @@ def test_a_cut_that_stays(silent: tuple[str, ...], place: Cluster) -> None:
 def test_first_words_said_again(place: Cluster) -> None:
     """Each HELLO of a job comes twice more while it runs, in its sender's name and in that of a
     stranger, and during the next job once more, as it was and as if meant for its engines. Whoever
-    is there may be asked, but nobody is taken for a peer: neither job leaves its path."""
+    is there is challenged, but nobody is taken for a peer: neither job leaves its path."""
     made = lab_behind(place)
     old: list[Hello] = []
     asked: list[Hello] = []
