@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLES = [Path(__file__).with_name(name) for name in ("mutants.toml", "host.toml", "provider.toml")]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
 ROOMS = ("engine", "emulator", "hosts/sim", "hosts/user", "hosts/kernel", "adapters/libfabric")
-INCLUDE = [f"-I{ROOT / room}" for room in (*ROOMS, "common")]
+INCLUDE = [f"-I{ROOT / room}" for room in ("common", *ROOMS)]
 COMMON = sorted((ROOT / "common").glob("*.c"))
 # What of the link emulator only computes: meson.build there has the same list.
 MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
