@@ -106,7 +106,8 @@ def test_one_round_carries_no_interval(tmp_path: Path) -> None:
 def shown(table: Any) -> str:
     from rich.console import Console
 
-    console = Console(width=200, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    # As beowire.terminal prints: strings as they are.
+    console = Console(width=200, record=True, markup=False, file=open("/dev/null", "w"))  # noqa: SIM115
     console.print(table)
     return console.export_text()
 
@@ -171,6 +172,13 @@ def test_the_worst_come_first() -> None:
     assert "ahead" not in text
     last = shown(tables.summary(rows)).splitlines()[-2]
     assert [each.strip() for each in last.split("│")][-4:-1] == ["2", "1", "1"]
+
+
+def test_a_cell_by_size_is_its_ratio_and_verdict() -> None:
+    rows = [cell([0.5, 0.5], native=[1.0, 1.0]), cell([1.5, 1.5], "rate", native=[1.0, 1.0])]
+    text = shown(tables.by_size(rows))
+    assert "│ 0.50 ahead │" in text
+    assert "[" not in text
 
 
 @pytest.mark.parametrize("name", ["cells.svg", "cells.png", "cells.pdf"])

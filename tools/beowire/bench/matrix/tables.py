@@ -4,6 +4,7 @@
 from collections import Counter
 
 from rich.table import Table
+from rich.text import Text
 
 from beowire.bench.matrix.cells import VERDICTS, Cell, has_interval
 from beowire.bench.matrix.figures import told_size
@@ -44,12 +45,10 @@ def by_size(cells: list[Cell]) -> Table:
     return table
 
 
-def _ratio(cell: Cell | None) -> str:
+def _ratio(cell: Cell | None) -> Text:
     if cell is None:
-        return ""
-    colour = _COLOURS[cell.verdict]
-    told = f"{cell.ratio.value:.2f} {cell.verdict}"
-    return f"[{colour}]{told}[/]" if colour else told
+        return Text()
+    return Text(f"{cell.ratio.value:.2f} {cell.verdict}", style=_COLOURS[cell.verdict])
 
 
 def worst(cells: list[Cell], count: int) -> Table:
