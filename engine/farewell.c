@@ -312,6 +312,8 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 		return -BW_DROP_HEADER;
 	if (!bw_contact_shows(p, h))
 		return -BW_DROP_HANDLE;
+	if (e->cfg.keyed && !p->keyed) /* nobody could have made a tag yet; HELLO shows the token */
+		return -BW_DROP_EARLY;
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;

@@ -4,8 +4,7 @@
 
 #define BW_HKDF_MOST (255u * BW_HKDF_HASH)
 
-/* Zeroes that the compiler must write, though nobody reads them. */
-static void bw_hkdf_forget(void *secret, size_t len)
+void bw_hkdf_forget(void *secret, size_t len)
 {
 	memset(secret, 0, len);
 	__asm__ volatile("" : : "r"(secret) : "memory");

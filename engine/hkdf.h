@@ -20,4 +20,7 @@ void bw_hkdf_extract(uint8_t prk[BW_HKDF_HASH], const void *salt, size_t salt_le
 int bw_hkdf_expand(uint8_t *out, size_t len, const uint8_t prk[BW_HKDF_HASH], const void *info,
 		   size_t info_len, bw_hmac_sha256_fn hmac);
 
+/* Zeroes that the compiler must write, though nobody reads them. */
+void bw_hkdf_forget(void *secret, size_t len);
+
 #endif

@@ -28,14 +28,15 @@ static void bw_key_expand(struct bw_engine *e, uint8_t *out, size_t len, const v
 
 void bw_key_open(struct bw_engine *e)
 {
-	static const char hello[] = "hello", refuse[] = "refuse";
+	static const char hello[] = "hello";
 
 	if (!e->cfg.keyed)
 		return;
+	bw_key_of_refusals(e->key.refuse, e->cfg.key, bw_ops(e)->hmac_sha256);
+	/* The cluster's key itself is not needed any more. */
 	bw_hkdf_extract(e->cfg.key, bw_key_salt, sizeof(bw_key_salt) - 1, e->cfg.key,
 			sizeof(e->cfg.key), bw_ops(e)->hmac_sha256);
 	bw_key_expand(e, e->key.hello, sizeof(e->key.hello), hello, sizeof(hello) - 1);
-	bw_key_expand(e, e->key.refuse, sizeof(e->key.refuse), refuse, sizeof(refuse) - 1);
 }
 
 static void bw_key_direction(struct bw_engine *e, struct bw_key_pair *k,
@@ -148,5 +149,5 @@ void bw_key_of_refusals(uint8_t out[16], const uint8_t key[BW_CLUSTER_KEY],
 	bw_hkdf_extract(prk, bw_key_salt, sizeof(bw_key_salt) - 1, key, BW_CLUSTER_KEY,
 			hmac_sha256);
 	bw_hkdf_expand(out, 16, prk, refuse, sizeof(refuse) - 1, hmac_sha256);
-	memset(prk, 0, sizeof(prk));
+	bw_hkdf_forget(prk, sizeof(prk));
 }

@@ -218,6 +218,24 @@ static void sniffer__ends_nothing(void **state)
 	assert_int_equal(events_with("MESSAGE"), 2);
 }
 
+/* Nor does he keep two from meeting, though HELLO shows the token. */
+static void sniffer__ends_no_first_contact(void **state)
+{
+	struct frame *f;
+
+	world.strangers = true;
+	open_keyed(A, 1);
+	open_keyed(B, 1);
+	connect_to(A, B);
+	flush(A);
+	f = forged(BW_FRAME_BYE, 0);
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_EARLY);
+	run(BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(events_with("PEER_UP"), 2);
+}
+
 /* He makes us ask, but no oftener than we would anyway. */
 static void sniffer__draws_few_questions(void **state)
 {
@@ -378,6 +396,7 @@ int key_tests(void)
 		TEST(key__said_to_be_wrong_is_not_believed),
 		TEST(sniffer__changes_nothing),
 		TEST(sniffer__ends_nothing),
+		TEST(sniffer__ends_no_first_contact),
 		TEST(sniffer__draws_few_questions),
 		TEST(replay__of_another_conversation_has_no_effect),
 		TEST(replay__after_2_to_the_32_packets_is_noticed),

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import keyed
 import pytest
 from wire_layout import ROOT
 
@@ -75,33 +76,7 @@ def test_hkdf(lua: Lua) -> None:
 
 
 def siphash(key: bytes, text: bytes) -> bytes:
-    mask = 2**64 - 1
-
-    def rotated(x: int, n: int) -> int:
-        return (x << n | x >> 64 - n) & mask
-
-    k = [int.from_bytes(key[i : i + 8], "little") for i in (0, 8)]
-    names = [b"somepseu", b"dorandom", b"lygenera", b"tedbytes"]
-    v = [int.from_bytes(name, "big") ^ k[i % 2] for i, name in enumerate(names)]
-
-    def rounds(times: int) -> None:
-        for _ in range(times):
-            for a, b, c, d, n, o in ((0, 1, 2, 3, 13, 16), (2, 1, 0, 3, 17, 21)):
-                v[a] = v[a] + v[b] & mask
-                v[c] = v[c] + v[d] & mask
-                v[b] = rotated(v[b], n) ^ v[a]
-                v[d] = rotated(v[d], o) ^ v[c]
-                v[a] = rotated(v[a], 32)
-
-    padded = text + bytes(7 - len(text) % 8) + bytes([len(text) % 256])
-    for at in range(0, len(padded), 8):
-        word = int.from_bytes(padded[at : at + 8], "little")
-        v[3] ^= word
-        rounds(2)
-        v[0] ^= word
-    v[2] ^= 255
-    rounds(4)
-    return (v[0] ^ v[1] ^ v[2] ^ v[3]).to_bytes(8, "little")
+    return keyed.siphash(key, text).to_bytes(8, "little")
 
 
 def test_siphash(lua: Lua) -> None:

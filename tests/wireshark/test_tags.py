@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from keyed import expand
 from test_crypto import siphash
 from tshark import Packet, decode
 from wire_frames import Frame, header, raw, write_pcap
@@ -22,11 +23,6 @@ pytestmark = pytest.mark.skipif(
 
 C = wire_layout().constants
 KEY = bytes(range(32))
-
-
-def expand(prk: bytes, info: bytes, size: int) -> bytes:
-    first = hmac.digest(prk, info + b"\1", "sha256")
-    return (first + hmac.digest(prk, first + info + b"\2", "sha256"))[:size]
 
 
 PRK = hmac.digest(b"beowire 2", KEY, "sha256")
