@@ -176,6 +176,13 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		status = BW_DOWN_KEY;
 	else if (b->why == BW_REFUSAL_HANDLE && b->inc == p->inc)
 		status = BW_DOWN_RESET;
+	/* What it said before it ended is still unread, perhaps: its BYE above all. */
+	if (p->state == BW_PEER_UP && p->confirmed &&
+	    (status == BW_DOWN_REFUSED || status == BW_DOWN_RESET)) {
+		if (!p->gone_at)
+			bw_peer_part(e, p, status);
+		return 0;
+	}
 	bw_peer_down(e, p, status);
 	return 0;
 }
@@ -317,14 +324,13 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
-	if (r || p->gone_at || p->state == BW_PEER_DOWN)
+	if (r || p->state == BW_PEER_DOWN || (p->gone_at && p->gone_as == BW_DOWN_CLOSED))
 		return r;
 	if (!h->len || !bw_farewell_unanswered(p, h->path)) {
 		bw_peer_down(e, p, BW_DOWN_CLOSED);
 		return 0;
 	}
-	p->gone_at = e->now + BW_BYE_GRACE;
-	bw_peer_sooner(e, p, p->gone_at);
+	bw_peer_part(e, p, BW_DOWN_CLOSED);
 	return 0;
 }
 

@@ -339,6 +339,13 @@ static bool bw_reliable_hungry(void *mem)
 	return bw_arena_low(&e->arena);
 }
 
+static bool bw_reliable_parting(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	return e->parting;
+}
+
 static bool bw_reliable_busy(void *mem)
 {
 	struct bw_engine *e = mem;
@@ -450,5 +457,6 @@ const struct bw_protocol bw_reliable = {
 	.hungry = bw_reliable_hungry,
 	.unsent = bw_reliable_unsent,
 	.busy = bw_reliable_busy,
+	.parting = bw_reliable_parting,
 	.counters = bw_reliable_counters,
 };

@@ -301,11 +301,12 @@ struct bw_peer {
 	uint64_t proven; /* when it last answered: what we send arrives there, and the reverse */
 	uint64_t waiting_since; /* 0: for nothing */
 	uint64_t arrived;	/* when something of what is arriving came last */
-	uint64_t gone_at;	/* it has said BYE, and is gone at this time; 0: it has not */
+	uint64_t gone_at;	/* it has said BYE, or was refused for: gone at this time; 0: not */
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
+	int32_t gone_as; /* status, once gone_at has come */
 	bool in_heap;
 
 	struct bw_keys *keys; /* NULL without a cluster key */
@@ -382,7 +383,8 @@ struct bw_engine {
 	struct bw_stray stray[BW_STRAYS];
 	uint32_t stray_head, stray_tail;
 	struct bw_leave leave[BW_LEAVES];
-	uint32_t leaves; /* ever written to it */
+	uint32_t leaves;  /* ever written to it */
+	uint32_t parting; /* peers with gone_at */
 
 	/* closed */
 	struct bw_list left; /* bw_peer.all: told by BYE; told again at `bye_at` */
@@ -463,6 +465,8 @@ void bw_peer_free(struct bw_engine *e, struct bw_peer *p);
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p);
 /* The same where nothing but this one time can have come nearer. */
 void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at);
+/* It has gone, with this status, after a grace in which what it sent before may be read. */
+void bw_peer_part(struct bw_engine *e, struct bw_peer *p, int32_t status);
 void bw_peer_timers(struct bw_engine *e, struct bw_peer *p);
 /* Is there something that only the peer's frames can finish? */
 bool bw_peer_waits(const struct bw_peer *p);

@@ -104,6 +104,7 @@ void bw_ep_farewell(struct bw_ep *ep)
 
 	ep->now = bw_clock_now();
 	ep->dead = true;
+	ep->looked = true; /* nothing is read any more */
 	bw_reliable.close(ep->engine, ep->now);
 	bw_host_transmit(ep);
 	while (!ep->stuck && (at = bw_reliable.next_deadline(ep->engine)) != BW_NEVER) {

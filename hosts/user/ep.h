@@ -74,6 +74,7 @@ struct bw_ep {
 				 * refusal was collected */
 	bool dirty;		/* the engine may have events */
 	bool dispatching;	/* inside the loop that takes events */
+	bool looked;		/* this round has taken all that has arrived */
 	bool stuck;		/* a batch waits for room in the kernel */
 	uint64_t retry_at;	/* while stuck: no try before */
 	bool has_packet, has_udp;
@@ -178,6 +179,12 @@ static inline void bw_host_tick(struct bw_ep *ep)
 {
 	if (!ep->dispatching)
 		ep->now = bw_clock_now();
+}
+
+/* Would timers run now that end a peer's conversation, for whose last frames nobody has looked? */
+static inline bool bw_host_parting(const struct bw_ep *ep)
+{
+	return ep->now >= ep->deadline && bw_reliable.parting(ep->engine);
 }
 
 /* message.c */

@@ -372,6 +372,7 @@ static void failed__is_told_at_once(void **state)
 	bw_reliable_failed(engine(B));
 	node_close(B);
 	deliver_all();
+	run(BW_BYE_GRACE);
 	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
 }
 
