@@ -281,9 +281,9 @@ struct bw_protocol {
 	/* True while something submitted is not yet acknowledged or fetched (what close would
 	 * lose). */
 	bool (*busy)(void *p);
-	/* NULL, or: true while a conversation is about to end, as the peer said, or somebody for it: the
-	 * peer's last frames may still be unread. A host with several links, or one that others may
-	 * keep from the processor, reads all that has arrived before timers run that are due. */
+	/* NULL, or: true while a conversation is about to end, as the peer said, or somebody for
+	 * it: the peer's last frames may still be unread. A host with several links, or one that
+	 * others may keep from the processor, reads all that has arrived before timers run. */
 	bool (*parting)(void *p);
 	/* Counters since open; valid as long as the instance. */
 	const struct bw_counters *(*counters)(void *p);
