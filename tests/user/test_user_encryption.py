@@ -51,7 +51,7 @@ class Tap:
     def _keep(self) -> None:
         while not self._ending:
             with contextlib.suppress(TimeoutError):
-                self.frames.append(self._socket.recv(1 << 16))
+                self.frames.append(self._socket.recv(1 << 17))
 
     def close(self) -> None:
         self._ending = True
@@ -92,7 +92,7 @@ def test_nothing_is_readable(link: str, nodes: tuple[str, str], keyed: dict[str,
         assert sum(each["drops"].get("seal", 0) for each in stats) == 0
         carried = sum(links["tx_payload"] for each in stats for links in each["links"].values())
         assert carried >= 2 * LONG
-        assert len(heard.frames) > 2 * LONG // 9000
+        assert sum(map(len, heard.frames)) > LONG  # what leaves past the qdisc is not shown
         assert (heard.betrays(wanted) > 4) == (encrypt == "0")
 
 
