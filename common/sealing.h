@@ -34,15 +34,8 @@ static inline void bw_seal_nonce(uint8_t nonce[BW_SEAL_NONCE], uint32_t path, ui
 }
 
 /* That of a DATA frame, whose first bytes are `frame`: what lies before BW_DATA_HEAD is shown. */
-static inline void bw_seal_of(struct bw_seal *s, struct bw_piece *head, const void *frame,
-			      const struct bw_seal_by *by)
-{
-	*head = (struct bw_piece){frame, BW_DATA_HEAD};
-	s->key = by->key;
-	bw_seal_nonce(s->nonce, ((const struct bw_hdr *)frame)->path, by->pn);
-	s->head = head;
-	s->heads = 1;
-}
+void bw_seal_of(struct bw_seal *s, struct bw_piece *head, const void *frame,
+		const struct bw_seal_by *by);
 
 /* Seal the pieces, one behind the other, to `out`, which has room for all of them and is none of
  * them, or lies where the only one does. The tag may lie right behind. */

@@ -310,7 +310,7 @@ static void encryption__needs_a_key(void **state)
 
 	cfg.features |= BW_FEATURE_ENCRYPT;
 	mem = malloc(bw_reliable.size(&cfg));
-	assert_int_equal(bw_reliable.open(mem, &cfg, &ops, NULL, 0), -EINVAL);
+	assert_int_equal(bw_reliable.open(mem, &cfg, &host_ops, &world.node[A], 0), -EINVAL);
 	cfg.keyed = true;
 	assert_int_equal(bw_reliable.open(mem, &cfg, &ops, NULL, 0), -EINVAL);
 	free(mem);

@@ -244,6 +244,7 @@ static void row__of_sealed_frames(void **state)
 	assert_int_equal(spy.calls, 1);
 	assert_int_equal(spy.messages, 1);
 	assert_message(0, 1472, BW_BATCH_FRAMES * 1472);
+	assert_int_equal(a.batch->row[0].whole.iov_len, BW_BATCH_FRAMES * 1472);
 	assert_come(&b, 0, BW_BATCH_FRAMES - 1, 1472);
 	assert_int_equal(a.batch->row_frames, BW_BATCH_FRAMES);
 	add(&b, 1, 9000); /* so long a frame is one piece, too, and odd ones lie where they fit */
