@@ -161,3 +161,33 @@ int bw_open(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces
 	bw_stream_end(&x);
 	return 0;
 }
+
+void bw_seal_of(struct bw_seal *s, struct bw_piece *head, const void *frame,
+		const struct bw_seal_by *by)
+{
+	*head = (struct bw_piece){frame, BW_DATA_HEAD};
+	s->key = by->key;
+	bw_seal_nonce(s->nonce, ((const struct bw_hdr *)frame)->path, by->pn);
+	s->head = head;
+	s->heads = 1;
+}
+
+void bw_seal_frame(void *frame, uint32_t end, const struct bw_seal_by *by)
+{
+	uint8_t *at = (uint8_t *)frame + BW_DATA_HEAD;
+	struct bw_piece head, all = {at, end - BW_DATA_HEAD};
+	struct bw_seal s;
+
+	bw_seal_of(&s, &head, frame, by);
+	bw_seal(&s, &all, 1, at, (uint8_t *)frame + end);
+}
+
+int bw_open_frame(void *frame, uint32_t end, const struct bw_seal_by *by)
+{
+	uint8_t *at = (uint8_t *)frame + BW_DATA_HEAD;
+	struct bw_piece head, all = {at, end - BW_DATA_HEAD};
+	struct bw_seal s;
+
+	bw_seal_of(&s, &head, frame, by);
+	return bw_open(&s, &all, 1, at, (const uint8_t *)frame + end);
+}

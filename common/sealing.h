@@ -6,11 +6,9 @@
 #ifndef BW_SEALING_H
 #define BW_SEALING_H
 
-#include "platform.h"
+#include "protocol.h"
 
-#define BW_SEAL_KEY   32
 #define BW_SEAL_NONCE 12
-#define BW_SEAL_TAG   16
 
 /* Bytes somewhere in memory; those of a frame lie in several such pieces. */
 struct bw_piece {
@@ -35,6 +33,10 @@ static inline void bw_seal_nonce(uint8_t nonce[BW_SEAL_NONCE], uint32_t path, ui
 		nonce[4 + i] = (uint8_t)(packet >> 8 * i);
 }
 
+/* That of a DATA frame, whose first bytes are `frame`: what lies before BW_DATA_HEAD is shown. */
+void bw_seal_of(struct bw_seal *s, struct bw_piece *head, const void *frame,
+		const struct bw_seal_by *by);
+
 /* Seal the pieces, one behind the other, to `out`, which has room for all of them and is none of
  * them, or lies where the only one does. The tag may lie right behind. */
 void bw_seal(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
@@ -44,6 +46,11 @@ void bw_seal(const struct bw_seal *s, const struct bw_piece *piece, size_t piece
  * then nothing was written. `out` as in bw_seal(). */
 int bw_open(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
 	    const uint8_t tag[BW_SEAL_TAG]);
+
+/* A DATA frame that lies in one piece, sealed and opened where it is; its tag begins at `end`. 0,
+ * or as bw_open(). */
+void bw_seal_frame(void *frame, uint32_t end, const struct bw_seal_by *by);
+int bw_open_frame(void *frame, uint32_t end, const struct bw_seal_by *by);
 
 /*
  * The same in two steps, for payload that goes to several places: first is it genuine, then its

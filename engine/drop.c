@@ -25,6 +25,7 @@ static const char *const bw_drop_names[BW_DROP_REASONS] = {
 	[BW_DROP_CREDIT] = "credit",
 	[BW_DROP_ADDRESS] = "address",
 	[BW_DROP_KEY] = "key",
+	[BW_DROP_SEAL] = "seal",
 };
 
 const char *bw_drop_name(enum bw_drop why)

@@ -174,6 +174,8 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		status = BW_DOWN_VERSION;
 	else if (b->why == BW_REFUSAL_KEY)
 		status = BW_DOWN_KEY;
+	else if (b->why == BW_REFUSAL_ENCRYPT)
+		status = BW_DOWN_ENCRYPT;
 	else if (b->why == BW_REFUSAL_HANDLE && b->inc == p->inc)
 		status = BW_DOWN_RESET;
 	/* What it said before it ended is still unread, perhaps: its BYE above all. */

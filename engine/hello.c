@@ -100,7 +100,8 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	bw_contact_given(e, p, b->conn, b->token);
 	bw_key_session(e, p, b->random);
 	p->charge_min = b->charge_min;
-	p->checksum = (b->features & e->cfg.features & BW_FEATURE_CHECKSUM) != 0;
+	p->trailer = e->cfg.features & BW_FEATURE_ENCRYPT ? BW_SEAL_TAG : 0;
+	p->checksum = !p->trailer && (b->features & e->cfg.features & BW_FEATURE_CHECKSUM);
 	p->stripes = (b->features & e->cfg.features & BW_FEATURE_STRIPE) != 0;
 	p->longs = (b->features & BW_FEATURE_LONG) != 0;
 	p->version_min = b->version_min;
@@ -284,6 +285,12 @@ static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	return 0;
 }
 
+/* Do both encrypt, or neither? Nobody is talked into less: what HELLO offers is under `auth`. */
+static bool bw_hello_sealed_alike(const struct bw_engine *e, const struct bw_hello *b)
+{
+	return !((b->features ^ e->cfg.features) & BW_FEATURE_ENCRYPT);
+}
+
 int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	const struct bw_hello *b = (const struct bw_hello *)(h + 1);
@@ -319,6 +326,10 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 			bw_farewell_refuse(e, f, h, BW_REFUSAL_KEY);
 		return -BW_DROP_KEY;
 	}
+	if (!answer && !bw_hello_sealed_alike(e, b)) {
+		bw_farewell_refuse(e, f, h, BW_REFUSAL_ENCRYPT);
+		return -BW_DROP_SEAL;
+	}
 	if (!answer) {
 		p = p ? p : bw_hello_new_peer(e, b);
 		if (!p)
@@ -344,6 +355,10 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	proof = t->hello.nonce && b->echo == t->hello.nonce;
 	if (answer && !proof)
 		return -BW_DROP_ECHO;
+	if (answer && !bw_hello_sealed_alike(e, b)) { /* of who does not know the refusal */
+		bw_peer_down(e, p, BW_DOWN_ENCRYPT);
+		return -BW_DROP_SEAL;
+	}
 	if (proof || (t->remote_no == BW_PATH_UNKNOWN && !bw_peer_path(p, h->path))) {
 		bw_hello_renumber(e, p, t, h->path);
 		t->pmtu.most = b->frame_max;

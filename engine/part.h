@@ -66,6 +66,21 @@ static inline void bw_part_owned(struct bw_path *t, struct bw_record *r, uint64_
 	bw_list_add_before(&t->flight, &r->list);
 }
 
+/* Last step before DATA leaves. What is sealed is under its own tag: that of the head covers what
+ * is shown, so that a frame which is not the peer's, or comes again, is not opened. */
+static inline void bw_part_seal(struct bw_engine *e, const struct bw_peer *p, struct bw_tx_frame *f,
+				uint64_t pn)
+{
+	uint32_t covered = f->head_len;
+
+	if (BW_UNLIKELY(p->trailer)) {
+		covered = BW_DATA_HEAD;
+		f->seal.key = p->keys->tx.seal;
+		f->seal.pn = pn;
+	}
+	bw_head_seal(e, bw_peer_tag_key(p), pn, f->head, covered, f->len);
+}
+
 /* The packet leaves. */
 static inline void bw_part_left(struct bw_engine *e, struct bw_path *t, uint64_t pn)
 {

@@ -40,6 +40,15 @@ struct bw_rx_frame {
 	void *cookie; /* the host's own */
 };
 
+#define BW_SEAL_KEY 32 /* bytes */
+
+/* By what a frame is sealed, from BW_DATA_HEAD on: AEAD_CHACHA20_POLY1305 (RFC 8439), of which the
+ * BW_SEAL_TAG bytes at its end are the tag (wire-protocol.md, 14). See sealing.h. */
+struct bw_seal_by {
+	const uint8_t *key; /* BW_SEAL_KEY bytes; NULL: it is not sealed */
+	uint64_t pn;	    /* the packet's whole number; its path is in the header */
+};
+
 /* A frame to be sent: `head` bytes and, woven in, payload segments. Valid until the next call. */
 #define BW_TX_SEGMENTS 14
 struct bw_tx_segment {
@@ -52,7 +61,8 @@ struct bw_tx_frame {
 	struct bw_link_addr to;
 	uint32_t head_len;
 	uint32_t segments; /* used entries of segment */
-	uint32_t len;	   /* head_len plus all payloads */
+	uint32_t len;	   /* head_len plus all payloads, and the tag if it is to be sealed */
+	struct bw_seal_by seal;
 	struct bw_tx_segment segment[BW_TX_SEGMENTS];
 	uint64_t head[BW_HEAD_MAX / 8]; /* fixed parts one after another, and padding zeroes */
 };
@@ -98,6 +108,11 @@ struct bw_host_ops {
 	 * and only if no event waited before. What the same frame ended is told by events
 	 * afterwards. May be NULL: events tell all messages. */
 	void (*message)(void *host, const struct bw_event *ev);
+	/* Open a received frame where it lies, up to its tag, which begins at frame offset `end`.
+	 * 0, or -EBADMSG: it is not what was sealed, and as it was. May be NULL where
+	 * BW_FEATURE_ENCRYPT is not configured, for which frames have to be sealed as well. */
+	int (*unseal)(void *host, const struct bw_rx_frame *f, uint32_t end,
+		      const struct bw_seal_by *by);
 };
 
 #define BW_CLUSTER_KEY 32 /* bytes */
@@ -111,7 +126,7 @@ struct bw_config {
 	uint32_t rx_budget;    /* bytes that all peers together may have under way to us */
 	uint32_t charge_min;   /* bytes of budget that one frame costs at least (ring slot); may be
 			      * 0 */
-	uint64_t features;     /* BW_FEATURE_* to offer */
+	uint64_t features;     /* BW_FEATURE_* to offer; ENCRYPT only with a key */
 	uint64_t dead_ns;      /* a peer that answers nothing for so long while we wait for it is
 			      * given up (60 s) */
 	uint64_t ack_delay_ns; /* longest delay of an acknowledgement; 0: default */
@@ -216,6 +231,7 @@ enum bw_event_type {
 #define BW_DOWN_CLOSED	 (-ESHUTDOWN)	    /* it said BYE */
 #define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
 #define BW_DOWN_KEY	 (-EKEYREJECTED)    /* one of the two has another cluster key, or none */
+#define BW_DOWN_ENCRYPT	 (-EPROTOTYPE)	    /* one of the two encrypts, and the other does not */
 #define BW_DOWN_EVICTED	 (-ENOBUFS)	    /* it was of no use, and there was no room for others */
 
 struct bw_event {
@@ -315,6 +331,7 @@ enum bw_drop {
 	BW_DROP_CREDIT,	     /* more than its sender was granted: not acknowledged */
 	BW_DROP_ADDRESS,     /* not from where the peer is on that path */
 	BW_DROP_KEY,	     /* a HELLO or refusal that was not made with the cluster key */
+	BW_DROP_SEAL,	     /* sealed, but changed; or a HELLO of who encrypts otherwise than we */
 	BW_DROP_REASONS,
 };
 

@@ -408,7 +408,7 @@ static int bw_recv_part(struct bw_engine *e, struct bw_peer *p, const struct bw_
 static int bw_recv_parts(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 			 const struct bw_hdr *h)
 {
-	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len};
+	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len - p->trailer};
 	int r, worst = 0;
 
 	while (bw_walk_next(&w) > 0) {
@@ -419,6 +419,33 @@ static int bw_recv_parts(struct bw_engine *e, struct bw_peer *p, const struct bw
 	return worst;
 }
 
+/* The same of a sealed frame. The tag of what is shown comes first: whoever has not the key, or
+ * sends a packet again, makes nobody open it. The latter is dropped by bw_recv_data(). */
+static int bw_recv_unseal(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h,
+			  const struct bw_peer *p, const struct bw_path *t, uint64_t pn)
+{
+	const struct bw_seal_by by = {.key = p->keys->rx.seal, .pn = pn};
+	struct bw_walk w = {.f = f, .end = sizeof(*h) + h->len - BW_SEAL_TAG};
+	struct bw_covered c;
+	uint32_t parts = 0;
+	int r;
+
+	if (h->len < sizeof(struct bw_ackblk) + BW_SEAL_TAG || f->head_len < BW_DATA_HEAD)
+		return -BW_DROP_SHORT;
+	bw_covered_begin(&c, e, f, p->keys->rx.tag, pn);
+	bw_covered_add(&c, h + 1, sizeof(struct bw_ackblk));
+	if (!bw_covered_right(&c, h))
+		return -BW_DROP_HEADER;
+	if (bw_pnset_has(&t->rx.got, pn))
+		return 0;
+	if (bw_ops(e)->unseal(e->host, f, w.end, &by))
+		return -BW_DROP_SEAL;
+	while ((r = bw_walk_next(&w)) > 0)
+		if (++parts > BW_PARTS_MAX)
+			return -BW_DROP_MALFORMED;
+	return r;
+}
+
 /* The same where there is a key: the peer is to be found first, and what nobody here can check is
  * refused. */
 static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
@@ -426,6 +453,7 @@ static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
 {
 	struct bw_peer *p = bw_peer_get(e, h->conn);
 	struct bw_path *t;
+	uint64_t pn;
 
 	if (!bw_contact_shows(p, h)) {
 		bw_farewell_unknown(e, f, h);
@@ -434,8 +462,9 @@ static int bw_recv_verify_tag(struct bw_engine *e, const struct bw_rx_frame *f,
 	t = bw_peer_path(p, h->path);
 	if (!p->keyed || !t)
 		return -BW_DROP_EARLY;
-	return bw_recv_verify(e, f, h, p->keys->rx.tag,
-			      bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn));
+	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);
+	return p->trailer ? bw_recv_unseal(e, f, h, p, t, pn)
+			  : bw_recv_verify(e, f, h, p->keys->rx.tag, pn);
 }
 
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)

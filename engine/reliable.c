@@ -20,6 +20,8 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 
 	if (!cfg->node || !cfg->incarnation || !cfg->dead_ns)
 		return -EINVAL;
+	if (cfg->features & BW_FEATURE_ENCRYPT && (!cfg->keyed || !ops->unseal))
+		return -EINVAL;
 	memset(e, 0, sizeof(*e));
 	e->cfg = *cfg;
 	if (!e->cfg.ack_delay_ns)
@@ -268,6 +270,7 @@ static bool bw_reliable_next_frame(void *mem, struct bw_tx_frame *f, uint64_t no
 	e->now = now;
 	e->last.peer = 0;
 	e->last.stray = false;
+	f->seal.key = NULL;
 	if (e->closed ? !bw_farewell_frame(e, f) : !bw_reliable_open_frame(e, f))
 		return false;
 	e->last.type = h->type;

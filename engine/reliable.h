@@ -260,6 +260,7 @@ struct bw_peer {
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	bool stripes;	      /* it takes data by several paths together */
 	bool keyed;	      /* its frames have tags */
+	uint8_t trailer;      /* bytes behind what DATA says: BW_SEAL_TAG if it is sealed */
 	bool longs;	      /* it takes eager messages longer than BW_EAGER_LIMIT */
 	bool striped;	      /* and several are in use now */
 	uint8_t together;     /* paths that are up and in the group of the best one */

@@ -343,6 +343,7 @@ static void bw_builder_end(struct bw_builder *b)
 	const uint64_t pn = t->pn_next;
 
 	bw_carry_sent(b->e, t, b->load);
+	b->f->len += b->p->trailer;
 	bw_duplex_left(b->e, t, b->f->len);
 	b->first->frame_len = b->f->len;
 	b->f->to = t->to;
@@ -352,7 +353,7 @@ static void bw_builder_end(struct bw_builder *b)
 	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
 	bw_part_left(b->e, t, pn);
 	bw_pace_sent(b->e, t, b->f->len);
-	bw_head_seal(b->e, bw_peer_tag_key(b->p), pn, h, b->f->head_len, b->f->len);
+	bw_part_seal(b->e, b->p, b->f, pn);
 }
 
 /* A frame of padding alone with a record of its own: a ping, or a probe of the frame size. */
@@ -363,7 +364,8 @@ static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
 
 	if (!r)
 		return false;
-	bw_builder_part(b, &w.part, sizeof(w), 0, 0, size - BW_DATA_HEAD - sizeof(w));
+	bw_builder_part(b, &w.part, sizeof(w), 0, 0,
+			size - BW_DATA_HEAD - sizeof(w) - b->p->trailer);
 	b->urgent = true;
 	bw_builder_record(b, r);
 	return true;
@@ -410,7 +412,8 @@ static bool bw_builder_ping(struct bw_builder *b)
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f)
 {
-	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .mtu = t->pmtu.mtu, .what = what};
+	struct bw_builder b = {
+		.e = e, .p = p, .t = t, .f = f, .mtu = t->pmtu.mtu - p->trailer, .what = what};
 
 	if (!p->confirmed || t->state != BW_PATH_UP)
 		return false;

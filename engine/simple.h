@@ -96,6 +96,7 @@ static inline void bw_simple_frame(struct bw_tx_frame *f, const struct bw_link_a
 	f->to = *to;
 	f->head_len = head_len;
 	f->len = head_len + op->send.len;
+	f->seal.key = NULL;
 	f->segments = op->send.len != 0;
 	f->segment[0].head_end = head_len;
 	f->segment[0].len = op->send.len;

@@ -44,6 +44,8 @@ static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, cons
 {
 	struct bw_single copy;
 
+	if (p->trailer) /* it is to be opened first */
+		return false;
 	memcpy(&copy, s, head);
 	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, t->rx.got.base) ==
 	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
@@ -261,11 +263,11 @@ static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	f->segment[0].len = len;
 	f->segment[0].buf = buf;
 	f->segment[0].off = off;
-	f->len = head + len;
+	f->len = head + len + p->trailer;
 	bw_duplex_left(e, t, f->len);
 	if (urgent || t->inflight >= t->cc.cwnd)
 		s->h.flags = BW_HDR_ACK_NOW;
-	bw_head_seal(e, bw_peer_tag_key(p), pn, s, head, f->len);
+	bw_part_seal(e, p, f, pn);
 	bw_part_owned(t, r, pn, e->now, f->len);
 	bw_part_left(e, t, pn);
 	bw_duplex_sent(e, len);
@@ -286,7 +288,7 @@ static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_
 			      struct bw_tx_frame *f)
 {
 	struct bw_path *t = bw_carry_message(e, p, m->len);
-	uint32_t room = t->pmtu.mtu - (uint32_t)sizeof(struct bw_single);
+	uint32_t room = t->pmtu.mtu - (uint32_t)sizeof(struct bw_single) - p->trailer;
 	uint32_t off = m->next_off, len = m->len - off < room ? m->len - off : room;
 	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, p->charge_min);
 	struct bw_record *r;
@@ -320,7 +322,7 @@ static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_ser
 {
 	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
 	struct bw_path *t = p->path[p->best];
-	uint32_t room = t->pmtu.mtu - head;
+	uint32_t room = t->pmtu.mtu - head - p->trailer;
 	uint64_t off = v->next_off;
 	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);
 	struct bw_record *r;

@@ -41,6 +41,7 @@
 #define BW_ACK_RANGES_MAX 32	 /* received ranges an ACK frame states at most */
 #define BW_EAGER_LIMIT	  65536	 /* bytes; an eager message that every receiver takes */
 #define BW_LONG_LIMIT	  262144 /* bytes; the longest one for who offers BW_FEATURE_LONG */
+#define BW_SEAL_TAG	  16	 /* bytes at the end of a DATA frame that is sealed */
 
 enum bw_frame_type {
 	BW_FRAME_HELLO = 1,
@@ -105,6 +106,7 @@ struct bw_hello {
 #define BW_FEATURE_CHECKSUM 0x1 /* payloads carry CRC32C; used when both sides offer it */
 #define BW_FEATURE_STRIPE   0x2 /* takes the data of one pull by several paths at a time */
 #define BW_FEATURE_LONG	    0x4 /* takes eager messages of up to BW_LONG_LIMIT bytes */
+#define BW_FEATURE_ENCRYPT  0x8 /* its DATA is sealed; only who offers the same is spoken with */
 
 /*
  * Credit. The receiver states a limit: the sum of what the sender may ever have charged since first
@@ -214,6 +216,7 @@ enum bw_refusal {
 	BW_REFUSAL_HANDLE = 3,	    /* hdr.conn is unknown here: say HELLO again */
 	BW_REFUSAL_NO_ENGINE = 4,   /* no engine of that number lives on this node */
 	BW_REFUSAL_KEY = 5,	    /* another cluster key, or one side has none */
+	BW_REFUSAL_ENCRYPT = 6,	    /* one side encrypts, the other does not */
 };
 
 /* Body of REFUSE; the echo proves that the sender saw the refused frame. hdr.token is 0. */

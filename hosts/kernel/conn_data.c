@@ -25,7 +25,7 @@ static int bwk_conn_unsent(struct sock *sk, int error, int flags)
 {
 	struct bwk_sock *bs = bwk_sk(sk);
 	bool lost = error == -ESHUTDOWN || error == -ETIMEDOUT || error == -ECONNRESET ||
-		    error == -ECONNREFUSED || error == -EKEYREJECTED;
+		    error == -ECONNREFUSED || error == -EKEYREJECTED || error == -EPROTOTYPE;
 	int told;
 
 	if (!lost && error != -EPIPE)

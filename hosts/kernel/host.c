@@ -152,6 +152,19 @@ static void bwk_host_sent(void *host, u64 cookie)
 	bwk_port_returned(port, b);
 }
 
+/* A frame that came to a port that encrypts lies in one piece, which is ours: bwk_port_frame(). It
+ * ends where its tag begins from now on, so that it can stay as it is in a message. */
+static int bwk_host_unseal(void *host, const struct bw_rx_frame *f, u32 end,
+			   const struct bw_seal_by *by)
+{
+	struct sk_buff *skb = f->cookie;
+	int error = bw_open_frame(skb->data, end, by);
+
+	if (!error)
+		skb_trim(skb, end);
+	return error;
+}
+
 static u64 bwk_host_random(void *host)
 {
 	return get_random_u64();
@@ -175,6 +188,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.hmac_sha256 = bwk_hmac_sha256,
 	.sent = bwk_host_sent,
 	.message = bwk_host_message,
+	.unseal = bwk_host_unseal,
 };
 
 int bwk_port_feed(struct bwk_port *port)
@@ -242,6 +256,7 @@ static int bwk_port_status(int status)
 	case BW_DOWN_REFUSED:
 	case BW_DOWN_VERSION:
 	case BW_DOWN_KEY:
+	case BW_DOWN_ENCRYPT:
 	case BW_DOWN_CLOSED:
 		return status;
 	}
@@ -445,6 +460,11 @@ static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
 	struct bw_rx_frame *f = &port->frame;
 	int error;
 
+	/* What is sealed is opened where it lies: nobody else may refer to it. */
+	if (unlikely(port->seals) && unlikely(skb_linearize_cow(skb))) {
+		kfree_skb(skb);
+		return;
+	}
 	if (unlikely(!pskb_may_pull(skb, bwk_frame_head(skb)))) {
 		this_cpu_inc(port->node->count->malformed);
 		bwk_bad_frame(iface, skb, -BW_DROP_SHORT);

@@ -46,6 +46,7 @@ struct bwk_settings {
 	unsigned int copy_max;	      /* bytes; default of BEOWIRE_COPY_MAX; 0: as measured */
 	unsigned int memory_max;      /* bytes that one port's engine may take */
 	struct bwk_key key;	      /* of ports that are opened from now on */
+	int encrypt;		      /* 1: those seal what they send with it */
 };
 
 /* Kinds of what programs get wrong. */

@@ -24,7 +24,7 @@ void bwk_key_init(struct bwk_key *key)
 {
 	spin_lock_init(&key->lock);
 	key->set = false;
-	key->differs = 0;
+	key->differs = key->open = 0;
 }
 
 bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
@@ -69,6 +69,23 @@ void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *
 	if (told || !net_ratelimit())
 		return;
 	pr_info("beowire: node %016llx at %pM and this node %016llx have different keys\n",
+		peer->sbw_node, peer->sbw_mac, node->id);
+}
+
+void bwk_key_tell_encrypts(struct bwk_node *node, const struct sockaddr_beowire *peer)
+{
+	struct bwk_key *key = &node->set.key;
+	u64 address = ether_addr_to_u64(peer->sbw_mac);
+	bool told;
+
+	spin_lock_bh(&key->lock);
+	told = key->open == address;
+	key->open = address;
+	spin_unlock_bh(&key->lock);
+	if (told || !net_ratelimit())
+		return;
+	pr_info("beowire: of node %016llx at %pM and this node %016llx one encrypts, and the other "
+		"does not\n",
 		peer->sbw_node, peer->sbw_mac, node->id);
 }
 
@@ -166,4 +183,15 @@ int bwk_key_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *len, 
 	*len = n;
 	*at += n;
 	return 0;
+}
+
+int bwk_encrypt_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *len, loff_t *at)
+{
+	struct bwk_node *node = container_of(table->data, struct bwk_node, set.encrypt);
+
+	if (write && !ns_capable(node->net->user_ns, CAP_NET_ADMIN))
+		return -EPERM;
+	if (write)
+		WRITE_ONCE(node->set.key.open, 0); /* what is so from now on is told anew */
+	return proc_dointvec_minmax(table, write, buffer, len, at);
 }

@@ -17,6 +17,7 @@ struct bwk_key {
 	u8 bytes[BWK_KEY_BYTES];
 	u8 refusal[BWK_REFUSAL_KEY]; /* made of it, for refusals that no port says */
 	u64 differs; /* the address whose key was last told to be another one, or 0 */
+	u64 open;    /* the same of who encrypts otherwise */
 };
 
 void bwk_key_init(struct bwk_key *key);
@@ -35,7 +36,10 @@ struct sockaddr_beowire;
  * turn, or ours changes. */
 void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer);
 
-/* The sysctl; `data` of its table is the key of a node. */
-proc_handler bwk_key_handler;
+/* The same of one who encrypts where this node does not, or does not where it does. */
+void bwk_key_tell_encrypts(struct bwk_node *node, const struct sockaddr_beowire *peer);
+
+/* The sysctls; `data` of their tables is the key of a node, and whether it encrypts. */
+proc_handler bwk_key_handler, bwk_encrypt_handler;
 
 #endif

@@ -9,11 +9,11 @@
 
 void bwk_out_add(struct bwk_out *out, struct sk_buff *skb)
 {
+	skb->next = NULL;
 	if (unlikely(out->closed)) {
-		kfree_skb(skb);
+		bwk_tx_drop(skb);
 		return;
 	}
-	skb->next = NULL;
 	if (out->first)
 		out->last->next = skb;
 	else
@@ -166,7 +166,7 @@ void bwk_out_close(struct bwk_port *port)
 	bwk_out_await(&port->out);
 	bwk_port_lock(port);
 	port->out.closed = true;
-	kfree_skb_list(bwk_out_take(&port->out));
+	bwk_tx_drop(bwk_out_take(&port->out));
 	bwk_port_unlock(port);
 	bwk_out_await(&port->out);
 }

@@ -40,6 +40,7 @@ struct bwk_tx_cb {
 	u16 head; /* length of its heads, behind which a payload follows that is to be checked; 0 */
 	u8 link;  /* number of its interface */
 	bool copy, shown; /* to taps */
+	bool seal;	  /* `head` and what follows: struct bwk_tx_seal lies behind its end */
 };
 
 static inline struct bwk_tx_cb *bwk_tx_cb(const struct sk_buff *skb)

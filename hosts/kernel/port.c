@@ -278,8 +278,10 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		return -ENOMEM;
 	cfg.keyed = bwk_key_get(&port->node->set.key, cfg.key);
 	port->secret = cfg.keyed ? size : 0;
-	/* Who has a key is not to be heard without one. */
-	if (cfg.keyed && !bwk_reliable(port->protocol))
+	port->seals = READ_ONCE(port->node->set.encrypt);
+	cfg.features |= port->seals ? BW_FEATURE_ENCRYPT : 0;
+	/* Who has a key is not to be heard without one, nor who encrypts in the clear. */
+	if (cfg.keyed ? !bwk_reliable(port->protocol) : port->seals)
 		error = -EKEYREJECTED;
 	else
 		error = port->protocol->open(port->engine, &cfg, &bwk_host_ops, port,

@@ -107,6 +107,7 @@ struct bwk_port {
 	struct hlist_head bufs; /* buffers that the engine has */
 	void *grown;		/* chained through the first word */
 	size_t secret;		/* bytes of `engine`, if it has keys in it and in `grown` */
+	bool seals;		/* and encrypts */
 	u64 grown_bytes;
 	struct list_head regions; /* of programs' memory that peers read: region.c */
 	u32 region_count, region_asks;
@@ -268,6 +269,8 @@ struct sk_buff *bwk_tx_new(const struct net_device *dev, u32 bytes, bool kept);
 /* Its Ethernet header lies before its data from now on. */
 void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to, u32 port);
 void bwk_tx_finish_long(struct sk_buff *skb);
+/* Frames, chained by `next`, that are not finished are lost; may be NULL. */
+void bwk_tx_drop(struct sk_buff *list);
 
 /* Copies and checks that were put off are made. Lock not held. */
 static inline void bwk_tx_finish(struct sk_buff *skb)

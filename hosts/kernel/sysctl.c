@@ -63,6 +63,14 @@ static const struct ctl_table bwk_sysctl_template[] = {
 		BWK_SETTING(key),
 		.proc_handler = bwk_key_handler,
 	},
+	{
+		.procname = "encrypt",
+		BWK_SETTING(encrypt),
+		.maxlen = sizeof(int),
+		.proc_handler = bwk_encrypt_handler,
+		.extra1 = SYSCTL_ZERO,
+		.extra2 = SYSCTL_ONE,
+	},
 	{}, /* ends the table for kernels before 6.11 */
 };
 

@@ -5,18 +5,25 @@
  * charged to the buffers.
  *
  * They are built under the port's lock, and finished by who sends them, without it: checksums and
- * copies of long payloads.
+ * copies of long payloads. Frames that are to be sealed have copies of all, and are then, too.
  */
 #include <linux/etherdevice.h>
 #include <linux/highmem.h>
 
 #include "crc.h"
+#include "keyed.h"
 #include "port.h"
 
 #define BWK_TX_CACHED	1024  /* bytes of memory; longer linear parts are allocated one by one */
 #define BWK_TX_FRAGMENT 16384 /* bytes of memory; the same of frames that nobody keeps */
 #define BWK_TX_LATER	2048  /* bytes; to check fewer takes no longer than to put it off */
 #define BWK_TX_FLAT	256   /* bytes; longer payloads are referred to, if they lie in pages */
+
+/* By what a frame is to be sealed: behind its end, where no device looks, until it is. */
+struct bwk_tx_seal {
+	u8 key[BW_SEAL_KEY];
+	u64 pn;
+};
 
 /* The payload that a frame may refer to instead of having a copy: the last one, if it is long and
  * lies in pages; else NULL. */
@@ -155,7 +162,8 @@ static struct sk_buff *bwk_tx_build_copy(struct bwk_port *port, const struct bw_
 	struct bwk_buf *b = bwk_buf_of(far->buf);
 	bool user = b->kind == BWK_BUF_USER; /* then its receiver copies it */
 	bool later = user && far->len >= BWK_TX_LATER;
-	struct sk_buff *skb = bwk_tx_new(dev, f->len, !user);
+	u32 behind = f->seal.key ? sizeof(struct bwk_tx_seal) : 0;
+	struct sk_buff *skb = bwk_tx_new(dev, f->len + behind, !user);
 
 	if (!skb)
 		return NULL;
@@ -175,14 +183,15 @@ static struct sk_buff *bwk_tx_build(struct bwk_port *port, const struct bw_tx_fr
 				    const struct net_device *dev)
 {
 	const struct bw_tx_segment *far = bwk_tx_far(f);
+	u32 behind = f->seal.key ? sizeof(struct bwk_tx_seal) : 0;
 	u32 flat = f->len - (far ? far->len : 0);
 	struct sk_buff *skb;
 
 	if (far && bwk_buf_of(far->buf)->kind == BWK_BUF_USER)
 		port->pinned += far->len;
-	if (far && bwk_tx_copies(far, dev))
+	if (far && (behind || bwk_tx_copies(far, dev)))
 		return bwk_tx_build_copy(port, f, far, dev);
-	skb = bwk_tx_new(dev, flat, true);
+	skb = bwk_tx_new(dev, flat + behind, true);
 	if (!skb)
 		return NULL;
 	bwk_tx_fill(f, skb_put(skb, flat), far);
@@ -217,6 +226,41 @@ void bwk_tx_address(struct sk_buff *skb, struct net_device *dev, const u8 *to, u
 	__skb_set_sw_hash(skb, bwk_tx_path(skb, to, port), true);
 }
 
+/* The peer may be gone when the frame is sealed: its key goes along. */
+static void bwk_tx_seal_later(struct sk_buff *skb, const struct bw_tx_frame *f)
+{
+	struct bwk_tx_seal seal = {.pn = f->seal.pn};
+
+	memcpy(seal.key, f->seal.key, sizeof(seal.key));
+	memcpy(skb_tail_pointer(skb), &seal, sizeof(seal));
+	memzero_explicit(&seal, sizeof(seal));
+	bwk_tx_cb(skb)->seal = true;
+	bwk_tx_cb(skb)->head = BW_DATA_HEAD;
+}
+
+/* It lies in one piece. */
+static noinline void bwk_tx_encipher(struct sk_buff *skb)
+{
+	struct bwk_tx_seal seal;
+	struct bw_seal_by by = {.key = seal.key};
+
+	memcpy(&seal, skb_tail_pointer(skb), sizeof(seal));
+	memzero_explicit(skb_tail_pointer(skb), sizeof(seal));
+	by.pn = seal.pn;
+	bw_seal_frame(skb->data, skb->len - BW_SEAL_TAG, &by);
+	memzero_explicit(&seal, sizeof(seal));
+}
+
+void bwk_tx_drop(struct sk_buff *list)
+{
+	struct sk_buff *skb;
+
+	for (skb = list; skb; skb = skb->next)
+		if (bwk_tx_cb(skb)->seal)
+			memzero_explicit(skb_tail_pointer(skb), sizeof(struct bwk_tx_seal));
+	kfree_skb_list(list);
+}
+
 /* Softirqs are off, which stands for a section of RCU. */
 void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f)
 {
@@ -239,6 +283,8 @@ void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f)
 	skb->priority = port->priority;
 	if (unlikely(later))
 		bwk_tx_cb(skb)->head = (u16)f->head_len;
+	if (unlikely(f->seal.key))
+		bwk_tx_seal_later(skb, f);
 	bwk_tx_cb(skb)->link = link;
 	bwk_tx_address(skb, iface->dev, f->to.bytes, port->inc);
 	bwk_out_add(&port->out, skb);
@@ -247,7 +293,7 @@ void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f)
 /* The far payload, to which the frame has a reference, as a program's pages. */
 static void bwk_tx_copy(struct sk_buff *skb, struct bwk_tx_cb *cb)
 {
-	u32 head = skb->len - cb->len;
+	u32 head = skb->len - cb->len - (cb->seal ? BW_SEAL_TAG : 0);
 
 	bwk_buf_read(cb->buf, cb->off, skb->data + head, cb->len);
 	cb->copy = false;
@@ -288,6 +334,12 @@ noinline void bwk_tx_finish_long(struct sk_buff *skb)
 		bwk_tx_copy(skb, cb);
 	if (!cb->head)
 		return;
+	if (cb->seal) {
+		bwk_tx_encipher(skb);
+		cb->seal = false;
+		cb->head = 0;
+		return;
+	}
 	if (!skb_is_nonlinear(skb))
 		crc = bwk_crc(0, skb->data + cb->head, skb->len - cb->head);
 	else

@@ -267,7 +267,8 @@ static uint32_t sim_audit_part(struct sim_node *n, struct sim_audit_peer *p,
 static uint32_t sim_audit_payload_crc(const struct sim_node *n, const uint8_t *payload,
 				      const struct bw_part *part)
 {
-	if (!part->plen || part->kind == BW_PART_PAD || n->sim->spec.no_checksum)
+	if (!part->plen || part->kind == BW_PART_PAD || n->sim->spec.no_checksum ||
+	    n->sim->spec.encrypted)
 		return 0;
 	return bw_checksum(0, payload, part->plen);
 }
@@ -364,7 +365,7 @@ void sim_audit_frame(struct sim_node *n, const struct bw_tx_frame *f, const stru
 		sim_audit_fail(n, flat, "wrong length");
 	if (flat->len > n->cfg.link_mtu[flat->plane] && h->type != BW_FRAME_HELLO)
 		sim_audit_fail(n, flat, "longer than the link allows");
-	sim_reading_begin(&r, flat->data, flat->len);
+	sim_reading_begin(&r, flat->data, flat->len - (f->seal.key ? BW_SEAL_TAG : 0));
 	if (h->type == BW_FRAME_DATA || h->type == BW_FRAME_ACK)
 		sim_audit_confirmed(n, flat);
 	if (h->type == BW_FRAME_DATA)

@@ -198,6 +198,24 @@ static void sim_ops_sent(void *host, uint64_t cookie)
 	node->quiet[node->nquiet++] = cookie;
 }
 
+/* The whole frame lies elsewhere, if the engine is shown its beginning only. */
+static int sim_ops_unseal(void *host, const struct bw_rx_frame *f, uint32_t end,
+			  const struct bw_seal_by *by)
+{
+	struct sim_node *node = host;
+	struct sim_frame *frame = f->cookie;
+	int error;
+
+	if (frame != node->current || end > f->len || f->len - end < BW_SEAL_TAG) {
+		sim_fail(node->sim, "node %u opens what is not in the frame", node->number);
+		return -EBADMSG;
+	}
+	error = bw_open_frame(frame->data, end, by);
+	if (!error && f->head != frame->data)
+		memcpy(node->head_copy, frame->data, BW_HEAD_MAX);
+	return error;
+}
+
 static void sim_ops_message(void *host, const struct bw_event *ev)
 {
 	sim_event_take(host, ev);
@@ -214,7 +232,7 @@ static uint64_t sim_ops_random(void *host)
 	.crc32c = bw_checksum, .payload_crc = sim_ops_payload_crc, .place = sim_ops_place,         \
 	.buf_get = sim_ops_buf_get, .buf_put = sim_ops_buf_put,                                    \
 	.region_find = sim_ops_region_find, .random = sim_ops_random, .siphash = bw_siphash,       \
-	.hmac_sha256 = bw_hmac_sha256, .sent = sim_ops_sent
+	.hmac_sha256 = bw_hmac_sha256, .sent = sim_ops_sent, .unseal = sim_ops_unseal
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
 const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message,

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "sealing.h"
+
 #define SIM_CHECK_RUNS 512	    /* runs of a node between full checks of its engine */
 #define SIM_IDLE_RUNS  200	    /* wake-ups in a row that may have been for nothing */
 #define SIM_LIVELOCK   300000	    /* frames of all nodes without any progress */
@@ -81,6 +83,8 @@ static void sim_node_configure(struct sim_node *n)
 		n->cfg.features |= BW_FEATURE_STRIPE;
 	if (spec->longs)
 		n->cfg.features |= BW_FEATURE_LONG;
+	if (spec->encrypted)
+		n->cfg.features |= BW_FEATURE_ENCRYPT;
 	snprintf(n->cfg.name, sizeof(n->cfg.name), "node%u", n->number);
 	n->cfg.keyed = spec->keyed;
 	memset(n->cfg.key, 0x5A, sizeof(n->cfg.key));
@@ -156,6 +160,10 @@ static struct sim_frame *sim_node_flatten(struct sim_node *n, const struct bw_tx
 	}
 	memcpy(at, head + from, f->head_len - from);
 	at += f->head_len - from;
+	if (f->seal.key) {
+		memset(at, 0, BW_SEAL_TAG); /* until it is sealed */
+		at += BW_SEAL_TAG;
+	}
 	if ((uint32_t)(at - (uint8_t *)flat->data) != f->len)
 		sim_fail(n->sim, "node %u: pieces of a frame do not add up", n->number);
 	return flat;
@@ -183,15 +191,18 @@ static void sim_node_send(struct sim_node *n, const struct bw_tx_frame *f)
 	if (s->spec.steady && f->to.bytes[1] >= SIM_FORGED &&
 	    ((struct bw_hdr *)flat->data)->type == BW_FRAME_DATA)
 		sim_fail(s, "node %u sends data to an address that never answered", n->number);
-	sim_audit_frame(n, f, flat);
+	sim_audit_frame(n, f, flat); /* which reads what it says */
 	if (s->trace) {
 		char text[600];
 
-		sim_text_frame(text, sizeof(text), flat->data, flat->len);
+		sim_text_frame(text, sizeof(text), flat->data,
+			       flat->len - (f->seal.key ? BW_SEAL_TAG : 0));
 		sim_log(s, "node%u>node%u.%u #%llu %s", n->number, dst, flat->plane,
 			(unsigned long long)flat->serial, text);
 	}
 	n->frames_out++;
+	if (f->seal.key)
+		bw_seal_frame(flat->data, flat->len - BW_SEAL_TAG, &f->seal);
 	sim_wire_send(s, flat);
 }
 

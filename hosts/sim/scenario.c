@@ -272,6 +272,7 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 	spec->line = spec->stripe && (seed >> 1) % 2;
 	spec->longs = (seed >> 2) % 2;
 	spec->keyed = (seed >> 4) % 2;
+	spec->encrypted = spec->keyed && seed % 2;
 	spec->ack_soon_ns = (seed >> 3) % 2 ? 20 * BW_US : 0;
 	if (!sim_below(r, 4))
 		spec->replay_every_ns = sim_scale(r, 100 * BW_US, BW_S);

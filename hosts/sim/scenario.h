@@ -63,6 +63,7 @@ struct sim_spec {
 	bool scatter;		/* only the first BW_HEAD_MAX bytes of a frame lie in one piece */
 	bool no_checksum;	/* data checksum not offered */
 	bool keyed;		/* there is a cluster key */
+	bool encrypted;		/* and payloads are sealed with it */
 	bool longs;		/* messages of up to BW_LONG_LIMIT bytes are taken */
 
 	/* protocol */

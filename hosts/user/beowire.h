@@ -72,7 +72,8 @@ struct bw_handlers {
 	void (*pulled)(void *arg, void *op, int status, uint64_t len);
 	/* A peer is gone (negative errno: -ETIMEDOUT silent too long, -ECONNREFUSED its endpoint is
 	 * dead or its program ended by exit() with an error, -ECONNRESET gave us up, -ESHUTDOWN
-	 * closed in good order, -EPROTONOSUPPORT version).
+	 * closed in good order, -EPROTONOSUPPORT version, -EKEYREJECTED another key, -EPROTOTYPE
+	 * one encrypts and the other does not).
 	 * Called for peers that bw_peer_find() or a handler has told of.
 	 * Its pending operations end with the same status, before this call. */
 	void (*peer_down)(void *arg, bw_peer_no peer, int status);

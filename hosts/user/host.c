@@ -103,6 +103,13 @@ static void bw_host_message(void *host, const struct bw_event *ev)
 	ep->dispatching = false;
 }
 
+/* Where the link has put it: in a ring or a buffer of ours. */
+static int bw_host_unseal(void *host, const struct bw_rx_frame *f, uint32_t end,
+			  const struct bw_seal_by *by)
+{
+	return bw_open_frame((void *)(uintptr_t)f->head, end, by);
+}
+
 static uint64_t bw_host_random(void *host)
 {
 	struct bw_ep *ep = host;
@@ -123,6 +130,7 @@ const struct bw_host_ops bw_host_ops = {
 	.hmac_sha256 = bw_hmac_sha256,
 	.sent = bw_host_sent,
 	.message = bw_host_message,
+	.unseal = bw_host_unseal,
 };
 
 /* More memory for the engine. */

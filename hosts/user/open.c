@@ -228,7 +228,8 @@ static int bw_ep_open_engine(struct bw_ep *ep, const char **why)
 		.incarnation = ep->self.inc,
 		.cluster = ep->self.cluster,
 		.engine = ep->self.engine,
-		.features = (ep->env.checksum ? BW_FEATURE_CHECKSUM : 0) | BW_FEATURE_LONG,
+		.features = (ep->env.checksum ? BW_FEATURE_CHECKSUM : 0) |
+			    (ep->env.encrypt ? BW_FEATURE_ENCRYPT : 0) | BW_FEATURE_LONG,
 		.dead_ns = ep->env.dead_ns,
 		.ack_soon_ns = BW_EP_ACK_SOON,
 		.keyed = ep->keyed,
@@ -337,9 +338,6 @@ static int bw_ep_open_key(struct bw_ep *ep, const char **why)
 
 	if (!ep->env.key)
 		return 0;
-	if (ep->env.encrypt) /* nobody is to think that it protects him */
-		return bw_fail(why, -EOPNOTSUPP,
-			       "BEOWIRE_ENCRYPT: this version cannot encrypt payloads");
 	if (!bw_keyed_start())
 		return bw_fail(why, -EOPNOTSUPP, "libsodium cannot be used here");
 	error = bw_key_load(ep->env.key, ep->key, text, sizeof(text));

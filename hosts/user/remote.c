@@ -527,6 +527,13 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 			"not talk to us; mend: set BEOWIRE_KEY to the same key on both (`beowire "
 			"key check --hosts ...` compares them), or on neither",
 			ep->host, p->name[0] ? p->name : "a peer", p->addr.engine);
+	if (ev->status == BW_DOWN_ENCRYPT && p->known)
+		bw_log_once(BW_LOG_ERROR, "encrypt",
+			    "%s %s, and %s %s, so engine %u there is not talked to; mend: set "
+			    "BEOWIRE_ENCRYPT=1 on both, or on neither",
+			    ep->host, ep->env.encrypt ? "encrypts" : "does not encrypt",
+			    p->name[0] ? p->name : "a peer", ep->env.encrypt ? "does not" : "does",
+			    p->addr.engine);
 	bw_remote_down(ep, p, ev->status);
 }
 

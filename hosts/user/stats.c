@@ -137,6 +137,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"challenges_rx", c->challenges_rx},
 		{"evicted", c->evicted},
 		{"keyed", ep->keyed},
+		{"encrypted", ep->env.encrypt},
 		{"credit_stalls", c->credit_stalls},
 		{"fanout_links", bw_fanout_joined(ep)},
 		{"strangers", bw_claim_strangers()},

@@ -275,6 +275,8 @@ int info_host(struct info *info)
 	info->version = INFO_VERSION;
 	info->checksum = bw_checksum_name();
 	info->sodium = bw_keyed_version();
+	info->keyed = env.key;
+	info->encrypted = env.encrypt;
 	variables_find(info);
 	cores_find(info);
 	info->cma = bw_local_cma_check(&info->cma_why) == 0;

@@ -46,6 +46,7 @@ struct info {
 	const char *version;
 	const char *checksum;
 	const char *sodium;
+	bool keyed, encrypted; /* as the settings have it */
 	unsigned int cores_online, cores_allowed;
 	double cores_granted; /* by cpuset and quota */
 	bool cma;

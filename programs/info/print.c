@@ -36,6 +36,19 @@ static void link_print(const struct info_link *x)
 	printf("\n");
 }
 
+/* What is open to others on the network. */
+static const char *openness(const struct info *info)
+{
+	if (info->encrypted)
+		return "nobody without the key can read, change or forge frames; who speaks with "
+		       "whom, when and how much, can be seen";
+	if (info->keyed)
+		return "nobody without the key can forge frames, but whoever sees them can read "
+		       "payloads, and change them on their way (BEOWIRE_ENCRYPT is off)";
+	return "whoever sees frames can read payloads, change them, and forge others (no "
+	       "BEOWIRE_KEY)";
+}
+
 void info_print(const struct info *info)
 {
 	printf("Beowire %s on %s, Linux %s\n\nInterfaces (* carries raw frames)\n", info->version,
@@ -53,6 +66,7 @@ void info_print(const struct info *info)
 		printf("  since %s\n", info->cma_why);
 	printf("Checksum (CRC32C): %s\n", info->checksum);
 	printf("Computing with keys: libsodium %s\n", info->sodium);
+	printf("Between nodes: %s\n", openness(info));
 	printf("Cores: %.4g granted, %u allowed, %u online\n", info->cores_granted,
 	       info->cores_allowed, info->cores_online);
 	printf("Settings: %s\n", info->variables ? "" : "none, all as by default");
@@ -201,10 +215,11 @@ void info_print_json(const struct info *info, const struct info_peer *peer)
 	json_links(info);
 	printf("},\n \"cma\": {\"usable\": %s, \"why\": ", truth(info->cma));
 	quoted(info->cma_why);
-	printf("},\n \"checksum\": \"%s\",\n \"libsodium\": \"%s\",\n \"cores\": "
-	       "{\"granted\": %.4g, \"allowed\": %u, \"online\": %u},\n \"environment\": {",
-	       info->checksum, info->sodium, info->cores_granted, info->cores_allowed,
-	       info->cores_online);
+	printf("},\n \"checksum\": \"%s\",\n \"libsodium\": \"%s\",\n \"keyed\": %s,\n "
+	       "\"encrypted\": %s,\n \"cores\": {\"granted\": %.4g, \"allowed\": %u, \"online\": "
+	       "%u},\n \"environment\": {",
+	       info->checksum, info->sodium, truth(info->keyed), truth(info->encrypted),
+	       info->cores_granted, info->cores_allowed, info->cores_online);
 	json_variables(info);
 	printf("}");
 	if (peer)

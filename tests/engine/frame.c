@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define DATA_HEAD (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
+#include "sealing.h"
 
 struct frame *frame_new(const struct bw_tx_frame *t,
 			void (*read)(uint64_t buf, uint64_t off, void *to, uint32_t n))
@@ -29,7 +29,27 @@ struct frame *frame_new(const struct bw_tx_frame *t,
 		at += s->len;
 	}
 	memcpy(f->bytes + at, (const uint8_t *)t->head + head, t->head_len - head);
+	if (t->seal.key) {
+		f->trailer = BW_SEAL_TAG;
+		f->pn = t->seal.pn;
+		memcpy(f->seal, t->seal.key, sizeof(f->seal));
+	}
 	return f;
+}
+
+void frame_encipher(struct frame *f)
+{
+	struct bw_seal_by by = {.key = f->seal};
+	uint32_t end;
+
+	if (!f->trailer || f->sealed || f->len < BW_DATA_HEAD)
+		return;
+	end = sizeof(struct bw_hdr) + frame_hdr(f)->len;
+	if (end > f->len || end < BW_DATA_HEAD + BW_SEAL_TAG)
+		return;
+	by.pn = f->pn >> 32 << 32 | frame_hdr(f)->pn; /* a test may have given it another one */
+	bw_seal_frame(f->bytes, end - BW_SEAL_TAG, &by);
+	f->sealed = true;
 }
 
 struct frame *frame_copy(const struct frame *f)
@@ -57,7 +77,7 @@ static uint32_t part_bytes(uint8_t kind)
 
 struct bw_part *frame_part(const struct frame *f, unsigned int i)
 {
-	uint32_t end = sizeof(struct bw_hdr) + frame_hdr(f)->len, at = DATA_HEAD;
+	uint32_t end = sizeof(struct bw_hdr) + frame_hdr(f)->len - f->trailer, at = BW_DATA_HEAD;
 
 	for (; at < end && at + sizeof(struct bw_part) <= f->len; i--) {
 		struct bw_part *part = (struct bw_part *)(f->bytes + at);
@@ -82,6 +102,10 @@ uint32_t frame_fixed(const struct frame *f, uint8_t *to)
 	struct bw_part *part;
 	unsigned int i;
 
+	if (f->trailer) {
+		memcpy(to, f->bytes, BW_DATA_HEAD);
+		return BW_DATA_HEAD;
+	}
 	for (i = 0; h->type == BW_FRAME_DATA && (part = frame_part(f, i)); i++) {
 		uint32_t pay = (uint32_t)(frame_payload(f, part) - f->bytes);
 
@@ -205,7 +229,8 @@ static void say_block(struct line *l, const struct frame *f, const struct frame_
 
 void frame_describe(const struct frame *f, struct frame_view *v, char *text, size_t room)
 {
-	static const char *const why[] = {"?", "incarnation", "version", "handle", "engine", "key"};
+	static const char *const why[] = {"?",	    "incarnation", "version", "handle",
+					  "engine", "key",	   "encrypt"};
 	struct line l = {text, room};
 
 	switch (frame_type(f)) {

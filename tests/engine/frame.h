@@ -17,6 +17,10 @@ struct frame {
 	uint8_t place; /* of the sender; see struct node */
 	bool mark;     /* arrives with a congestion mark */
 	uint32_t len;
+	uint32_t trailer; /* bytes at its end for the tag, if it is to be sealed */
+	bool sealed;	  /* it is; else what it says can be read and changed */
+	uint8_t seal[BW_SEAL_KEY];
+	uint64_t pn;	/* its whole number then */
 	uint8_t *bytes; /* exactly len of them, so that sanitizers see every byte read too much */
 };
 
@@ -29,6 +33,8 @@ struct frame_view {
 /* The bytes of a frame that the engine made, payloads fetched by `read`. */
 struct frame *frame_new(const struct bw_tx_frame *t,
 			void (*read)(uint64_t buf, uint64_t off, void *to, uint32_t n));
+/* It is enciphered, as its sender's host would, if it is to be and is not yet. */
+void frame_encipher(struct frame *f);
 struct frame *frame_copy(const struct frame *f);
 void frame_free(struct frame *f);
 
@@ -58,7 +64,8 @@ static inline uint32_t frame_pn(const struct frame *f)
 struct bw_part *frame_part(const struct frame *f, unsigned int i);
 /* The payload of a part. */
 uint8_t *frame_payload(const struct frame *f, const struct bw_part *part);
-/* What the header's check covers, in order, to a place for a whole frame; its length. */
+/* What the header's check covers, in order, to a place for a whole frame; its length. Of a frame
+ * that is sealed that is what is shown. */
 uint32_t frame_fixed(const struct frame *f, uint8_t *to);
 /* Compute the header checksum afresh. */
 void frame_seal(struct frame *f);

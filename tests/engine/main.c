@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Runs the groups of unit tests named on the command line, all of them without one; with --keyed
- * first, all engines have a cluster key. */
+ * first, all engines have a cluster key, with --encrypted they seal with it as well. */
 #include "groups.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static const struct {
 	{"late", late_tests},	      {"places", places_tests},
 	{"size", size_tests},	      {"carry", carry_tests},
 	{"cookie", cookie_tests},     {"hkdf", hkdf_tests},
-	{"key", key_tests},
+	{"key", key_tests},	      {"encrypt", encrypt_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
@@ -47,7 +47,8 @@ int main(int argc, char **argv)
 {
 	int failed = 0, i;
 
-	world_keyed = argc > 1 && !strcmp(argv[1], "--keyed");
+	world_encrypted = argc > 1 && !strcmp(argv[1], "--encrypted");
+	world_keyed = world_encrypted || (argc > 1 && !strcmp(argv[1], "--keyed"));
 	argv += world_keyed;
 	argc -= world_keyed;
 	for (i = 1; i < argc; i++)

@@ -9,6 +9,7 @@
 
 struct world world;
 bool world_keyed;
+bool world_encrypted;
 
 static void step(void)
 {
@@ -93,11 +94,13 @@ static void flush_once(int n)
 		f->place = node->place;
 		introduce(f);
 		assert_true(f->to >= 0 && f->to < NODES && f->link < 4);
+		frame_describe(f, &world.view[f->to][n][f->link], text, sizeof(text));
+		if (world.secret)
+			frame_encipher(f);
 		fate = world.fate ? world.fate(f) : PASS;
 		if (t.to.bytes[2] != world.node[f->to].place)
 			fate = LOSE;
 		f->mark = fate == MARK;
-		frame_describe(f, &world.view[f->to][n][f->link], text, sizeof(text));
 		if (!world.quiet)
 			log_line(world.frames, f->link ? "%c>%c/%u %s%s" : "%c>%c%.0u %s%s",
 				 'A' + n, 'A' + f->to, f->link, text, fate == LOSE ? " lost" : "");
@@ -116,6 +119,7 @@ int world_setup(void **state)
 	memset(&world, 0, sizeof(world));
 	world.now = BW_S;
 	world.keyed = world_keyed;
+	world.encrypted = world_encrypted;
 	for (n = 0; n < NODES; n++) {
 		struct node *node = &world.node[n];
 		struct bw_config *cfg = &node->cfg;
@@ -177,6 +181,8 @@ void node_open(int n)
 		node->cfg.keyed = true;
 		memset(node->cfg.key, 0x5A, sizeof(node->cfg.key));
 	}
+	if (world.encrypted)
+		node->cfg.features |= BW_FEATURE_ENCRYPT;
 	node->mem = aligned_alloc(64, (node->protocol->size(&node->cfg) + 63) & ~(size_t)63);
 	assert_int_equal(node->protocol->open(node->mem, &node->cfg, &host_ops, node, world.now),
 			 0);
@@ -340,6 +346,7 @@ int receive(struct frame *f)
 		return 0;
 	}
 	tag_again(f);
+	frame_encipher(f);
 	take_events(f->to);
 	frame_free(node->last_rx);
 	node->last_rx = f;

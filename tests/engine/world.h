@@ -64,14 +64,19 @@ struct world {
 	/* Callers have to show the cookies that they were told. Else HELLOs get the right one on
 	 * their way, so that most tests begin with what comes after that. */
 	bool strangers;
-	bool keyed; /* all nodes have a cluster key; set before they are opened */
+	bool keyed;	/* all nodes have a cluster key; set before they are opened */
+	bool encrypted; /* and seal their DATA: when it arrives, so that tests can read and change
+			 * it on the wire; with `secret` when it leaves */
+	bool secret;
+	unsigned int opened; /* frames that were, or were not genuine */
 	struct frame_view view[NODES][NODES][4];
 	char frames[LOG_BYTES], events[LOG_BYTES];
 	struct buffer *buffers;
 	unsigned int steps; /* to notice endless exchanges */
 };
 extern struct world world;
-extern bool world_keyed; /* what world.keyed is at the begin of each test */
+extern bool world_keyed;     /* what world.keyed is at the begin of each test */
+extern bool world_encrypted; /* the same of world.encrypted */
 
 /* cmocka */
 int world_setup(void **state);

@@ -78,7 +78,21 @@ static uint64_t fuzz_random(void *host)
 /* Every engine's cookie is 1, so that made-up frames can show it. */
 static uint64_t siphash(const uint8_t key[16], const void *p, size_t n)
 {
-	return 1;
+	return FUZZ_TAG;
+}
+
+static void hmac_sha256(uint8_t out[32], const uint8_t *key, size_t keylen, const void *data,
+			size_t len)
+{
+	memset(out, 0, 32);
+}
+
+static int fuzz_unseal(void *host, const struct bw_rx_frame *f, uint32_t end,
+		       const struct bw_seal_by *by)
+{
+	if (end < BW_DATA_HEAD || end > f->len || f->len - end < BW_SEAL_TAG)
+		fuzz_bad("a seal outside of its frame");
+	return ((const uint8_t *)f->cookie)[end] & 1 ? -EBADMSG : 0;
 }
 
 static const struct bw_host_ops fuzz_ops = {
@@ -91,13 +105,17 @@ static const struct bw_host_ops fuzz_ops = {
 	.region_find = fuzz_region_find,
 	.random = fuzz_random,
 	.siphash = siphash,
+	.hmac_sha256 = hmac_sha256,
+	.unseal = fuzz_unseal,
 };
 
 void fuzz_open(struct fuzz_host *h, const struct bw_protocol *protocol, uint8_t number)
 {
+	bool seals = h->seals;
 	uint32_t i;
 
 	memset(h, 0, sizeof(*h));
+	h->seals = h->cfg.keyed = seals;
 	h->protocol = protocol;
 	h->now = BW_S;
 	h->cfg.node = number;
@@ -105,7 +123,7 @@ void fuzz_open(struct fuzz_host *h, const struct bw_protocol *protocol, uint8_t 
 	h->cfg.engine = number;
 	h->cfg.cluster = FUZZ_CLUSTER;
 	h->cfg.rx_budget = 1u << 20;
-	h->cfg.features = BW_FEATURE_CHECKSUM;
+	h->cfg.features = BW_FEATURE_CHECKSUM | (seals ? BW_FEATURE_ENCRYPT : 0);
 	h->cfg.dead_ns = 60 * BW_S;
 	for (i = 0; i < 8; i++)
 		h->cfg.link_mtu[i] = FUZZ_MTU;
@@ -169,6 +187,10 @@ uint32_t fuzz_next_frame(struct fuzz_host *h, uint8_t *flat)
 		at += s->len;
 	}
 	memcpy(flat + at, (const uint8_t *)f.head + head, f.head_len - head);
+	if (f.seal.key) {
+		memset(flat + at + f.head_len - head, 0, BW_SEAL_TAG);
+		at += BW_SEAL_TAG;
+	}
 	if (at + f.head_len - head != f.len)
 		fuzz_bad("a frame of another length than it says");
 	return f.len;

@@ -36,10 +36,12 @@ struct fuzz_host {
 	uint8_t *memory; /* what is sent, pulled and exposed */
 	uint64_t now;
 	uint64_t drawn; /* random numbers, so that a run repeats from its input */
+	bool seals;	/* it has a key and encrypts: set before it is opened */
 };
 
 #define FUZZ_MEMORY 200000u /* bytes of fuzz_host.memory */
 
+/* What is sealed is not enciphered, and genuine unless the first byte of its tag is odd. */
 void fuzz_open(struct fuzz_host *h, const struct bw_protocol *protocol, uint8_t number);
 void fuzz_close(struct fuzz_host *h);
 /* Events are taken; `seen` is called with each. */
@@ -50,6 +52,9 @@ uint32_t fuzz_next_frame(struct fuzz_host *h, uint8_t *flat);
 int fuzz_receive(struct fuzz_host *h, const uint8_t *bytes, uint32_t len, bool scatter, bool mark);
 /* Grow where wanted, and abort if an invariant is broken. */
 void fuzz_after(struct fuzz_host *h);
+/* The tag of every frame where there is a key, so that inputs can make it. */
+#define FUZZ_TAG 1u
+
 /* Set hdr.len to what is there (if `len`), and hdr.hcrc to what a receiver computes. */
 void fuzz_seal(uint8_t *bytes, uint32_t size, bool len);
 /* Print and abort. */

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct fuzz_input in = {data, data + size};
 	static uint8_t flat[BW_FRAME_MAX_MTU];
-	struct fuzz_host h;
+	struct fuzz_host h = {.seals = false};
 
 	fuzz_open(&h, &bw_datagram, 1);
 	while (in.at < in.end) {

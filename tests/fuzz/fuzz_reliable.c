@@ -2,7 +2,8 @@
 /*
  * Frames of any content, and operations of a host, against the reliable protocol. The input is a
  * script; its first byte chooses where the engine stands: fresh, after first contact, or in the
- * midst of messages and pulls with a second engine, whose genuine frames can be mixed in.
+ * midst of messages and pulls with a second engine, whose genuine frames can be mixed in; and
+ * whether both encrypt.
  */
 #include "fuzz.h"
 
@@ -91,6 +92,22 @@ static void check_idle(void)
 	}
 }
 
+/* As fuzz_seal(), of what may be tagged. */
+static void seal(uint32_t size, bool len)
+{
+	struct bw_hdr h;
+
+	fuzz_seal(flat, size, len);
+	if (!world.us.seals || size < sizeof(h))
+		return;
+	memcpy(&h, flat, sizeof(h));
+	if (h.type != BW_FRAME_DATA && h.type != BW_FRAME_ACK && h.type != BW_FRAME_BYE)
+		return;
+	h.token = 0;
+	h.hcrc = FUZZ_TAG;
+	memcpy(flat, &h, sizeof(h));
+}
+
 /* The next frame of the other engine arrives, damaged at `at` by `mask`. */
 static bool genuine(uint32_t at, uint8_t mask, bool sealed)
 {
@@ -102,7 +119,7 @@ static bool genuine(uint32_t at, uint8_t mask, bool sealed)
 		return false;
 	flat[at % len] ^= mask;
 	if (sealed)
-		fuzz_seal(flat, len, false);
+		seal(len, false);
 	memcpy(&h, flat, sizeof(h));
 	if (h.type == BW_FRAME_DATA)
 		world.pn = h.pn;
@@ -199,6 +216,7 @@ static void make_traffic(void)
 static void begin(uint8_t where)
 {
 	memset(&world, 0, sizeof(world));
+	world.us.seals = world.them.seals = where >= 0xF0;
 	fuzz_open(&world.us, &bw_reliable, US);
 	if (where & 8)
 		world.us.protocol->grow(world.us.mem, world.us.grown[world.us.grown_n++] =
@@ -267,7 +285,7 @@ static void step_frame(struct fuzz_input *in, enum step step)
 		memcpy(flat, &h, sizeof(h));
 	}
 	if (step >= STEP_SEALED)
-		fuzz_seal(flat, len, !(how & 1));
+		seal(len, !(how & 1));
 	fuzz_receive(&world.us, flat, len, how & 2, how & 4);
 }
 
@@ -350,7 +368,8 @@ static void step_parts(struct fuzz_input *in)
 		at = (end + 7) & ~7u;
 	}
 	name_parts(flat, end);
-	fuzz_seal(flat, end, true);
+	end += world.us.seals ? BW_SEAL_TAG : 0;
+	seal(end, true);
 	fuzz_receive(&world.us, flat, end, how & 16, how & 32);
 }
 
@@ -370,7 +389,7 @@ static void step_ack(struct fuzz_input *in)
 
 		memcpy(flat + at, &r, sizeof(r));
 	}
-	fuzz_seal(flat, at, true);
+	seal(at, true);
 	fuzz_receive(&world.us, flat, at, false, false);
 }
 

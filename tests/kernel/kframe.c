@@ -81,7 +81,8 @@ static void relay_one(struct kt_relay *r, int from)
 		return;
 	f.len = (uint32_t)n;
 	r->change(&f, r->wanted);
-	kt_seal(&f);
+	if (!r->as_it_is)
+		kt_seal(&f);
 	if (f.len && send(r->raw[!from], f.bytes, f.len, 0) < 0)
 		return; /* lost, as on any wire */
 }

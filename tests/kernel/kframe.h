@@ -29,7 +29,8 @@ struct kt_relay {
 	struct kt_thread thread;
 	int raw[2]; /* towards a, towards b */
 	void (*change)(struct kt_frame *f, long wanted);
-	volatile long wanted; /* what `change` is given */
+	volatile long wanted;	/* what `change` is given */
+	volatile bool as_it_is; /* it is not sealed anew: who has no key cannot */
 	volatile bool over;
 };
 void kt_relay_begin(struct kt_relay *r, void (*change)(struct kt_frame *f, long wanted));

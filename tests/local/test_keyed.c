@@ -194,6 +194,27 @@ static void seal__in_pieces_as_in_one(void **state)
 	}
 }
 
+/* A frame: 48 bytes are shown, the nonce has the path of its header and the packet's number. */
+static void frame__is_sealed_as_it_is_described(void **state)
+{
+	uint8_t key[BW_SEAL_KEY] = {9}, frame[200], wanted[200], whole[200];
+	static const uint8_t nonce[] = {2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1};
+	const struct bw_seal_by by = {key, 0x0102030405060708};
+	const uint32_t end = sizeof(frame) - BW_SEAL_TAG;
+
+	memcpy(frame, plain, sizeof(frame));
+	((struct bw_hdr *)frame)->path = 2;
+	memcpy(whole, frame, sizeof(frame));
+	memcpy(wanted, frame, 48);
+	crypto_aead_chacha20poly1305_ietf_encrypt(wanted + 48, NULL, frame + 48, end - 48, frame,
+						  48, NULL, nonce, key);
+	bw_seal_frame(frame, end, &by);
+	assert_memory_equal(frame, wanted, sizeof(frame));
+	assert_int_equal(bw_open_frame(frame, end, &by), 0);
+	assert_memory_equal(frame, whole, end);
+	assert_int_equal(bw_open_frame(frame, end, &by), -EBADMSG);
+}
+
 /* One changed bit, wherever, and nothing is opened, nor written. */
 static void open__refuses_each_changed_bit(void **state)
 {
@@ -250,6 +271,7 @@ int main(void)
 		cmocka_unit_test(seal__gives_the_numbers_of_rfc_8439),
 		cmocka_unit_test(nonce__is_path_and_packet),
 		cmocka_unit_test(seal__in_pieces_as_in_one),
+		cmocka_unit_test(frame__is_sealed_as_it_is_described),
 		cmocka_unit_test(open__refuses_each_changed_bit),
 		cmocka_unit_test(secret__is_compared_and_forgotten),
 	};

@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from beowire.lab import lab
@@ -15,6 +16,21 @@ def test_for_machines() -> None:
     answer = beowire("info", "--json")
     assert answer.status == 0, answer.errors
     assert json.loads(answer.output)
+
+
+def test_what_is_open_to_others_is_said(tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.touch(0o600)
+    key.write_text("5a" * 32 + "\n")
+    keyed = {"BEOWIRE_KEY": str(key)}
+    for variables, said, told in (
+        ({"BEOWIRE_KEY": ""}, "whoever sees frames can read payloads, change", [False, False]),
+        (keyed, "but whoever sees them can read payloads", [True, False]),
+        (keyed | {"BEOWIRE_ENCRYPT": "1"}, "nobody without the key can read", [True, True]),
+    ):
+        assert said in beowire("info", **variables).output
+        answer = json.loads(beowire("info", "--json", **variables).output)
+        assert [answer["keyed"], answer["encrypted"]] == told
 
 
 def test_a_listening_node_is_reached(job_lab: lab.Lab) -> None:

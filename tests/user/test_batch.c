@@ -5,6 +5,7 @@
  */
 #include "link/batch.h"
 #include "buffer.h"
+#include "sealing.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -192,6 +193,80 @@ static void batch__that_goes_on_slowly_is_kept(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static const uint8_t key[BW_SEAL_KEY] = "a key that nobody has to guess";
+
+/* As add(), sealed, in two payloads of which the first is short. */
+static void add_sealed(struct bw_buffer *b, uint8_t number, uint32_t payload)
+{
+	const uint32_t head = BW_DATA_HEAD + 24;
+	struct bw_tx_frame f = {
+		.head_len = head,
+		.len = head + payload + BW_SEAL_TAG,
+		.seal = {key, number},
+		.segments = 2,
+	};
+	struct bw_batch_slot *slot;
+
+	memset(f.head, number, head);
+	memset(b->data, number, payload);
+	f.segment[0] = (struct bw_tx_segment){BW_DATA_HEAD + 8, 3, bw_buffer_cookie(b), 0};
+	f.segment[1] = (struct bw_tx_segment){head, payload - 3, bw_buffer_cookie(b), 3};
+	assert_int_equal(bw_batch_payload_bytes(&f), payload);
+	slot = bw_batch_add(batch, &f);
+	assert_non_null(slot);
+	memset(bw_batch_header(batch, slot), number, PREFIX);
+	memset(b->data, 0xEE, payload); /* nothing of it is referred to */
+}
+
+/* What has arrived is enciphered, and opens; the next number to come. */
+static uint8_t take_sealed(uint8_t number, uint32_t payload)
+{
+	static uint8_t frame[PREFIX + BW_DATA_HEAD + 24 + PAYLOAD + BW_SEAL_TAG + 1];
+	const uint32_t end = BW_DATA_HEAD + 24 + payload;
+	uint8_t *at = frame + PREFIX;
+	ssize_t n;
+
+	while ((n = recv(theirs, frame, sizeof(frame), 0)) > 0) {
+		struct bw_seal_by by = {key, number};
+		unsigned int same = 0;
+
+		assert_int_equal(n, PREFIX + end + BW_SEAL_TAG);
+		for (uint32_t i = BW_DATA_HEAD; i < end; i++)
+			same += at[i] == number;
+		assert_true(same < payload / 10);
+		assert_int_equal(bw_open_frame(at, end, &by), 0);
+		for (uint32_t i = 0; i < PREFIX + end; i++)
+			assert_int_equal(frame[i], number);
+		number++;
+	}
+	return number;
+}
+
+static void sealed__frames_are_no_ones_memory(void **state)
+{
+	static const uint32_t lengths[] = {100, 1500, PAYLOAD};
+	uint8_t bytes[PAYLOAD];
+	struct bw_buffer b = {.data = bytes};
+
+	assert_int_equal(bw_batch_make_room(batch, BW_DATA_HEAD + 24 + PAYLOAD + BW_SEAL_TAG), 0);
+	for (unsigned int k = 0; k < 3; k++) {
+		uint8_t next = 0;
+
+		for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+			add_sealed(&b, i, lengths[k]);
+		while (batch->count) {
+			bw_batch_flush(batch, ours, 1);
+			next = take_sealed(next, lengths[k]);
+		}
+		assert_int_equal(take_sealed(next, lengths[k]), BW_BATCH_FRAMES);
+	}
+	/* Others in the same batch are as without. */
+	add_sealed(&b, 0, 100);
+	assert_true(add(&b, 9, 200));
+	assert_true(bw_batch_flush(batch, ours, 1));
+	assert_int_equal(batch->errors, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +276,7 @@ int main(void)
 		TEST(batch__goes_on_after_an_error),
 		TEST(batch__is_given_up_in_time),
 		TEST(batch__that_goes_on_slowly_is_kept),
+		TEST(sealed__frames_are_no_ones_memory),
 	};
 
 	return cmocka_run_group_tests_name("batch", tests, NULL, NULL);

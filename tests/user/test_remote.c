@@ -404,6 +404,26 @@ static void key__that_differs_is_told_once(void **state)
 	assert_int_equal(seen.downs, 2);
 }
 
+static void encryption__that_differs_is_told_once(void **state)
+{
+	struct bw_event one = up(0, "one"), other = up(1, "other");
+	char expected[200];
+	int before = listen_up();
+
+	message_from(&one);
+	message_from(&other);
+	refuse(one, BW_DOWN_ENCRYPT);
+	refuse(other, BW_DOWN_ENCRYPT);
+	const char *text = said(before);
+
+	snprintf(expected, sizeof(expected), "%s does not encrypt, and one does, so engine 40000",
+		 ep->host);
+	assert_non_null(strstr(text, expected));
+	assert_non_null(strstr(text, "BEOWIRE_ENCRYPT=1 on both"));
+	assert_null(strstr(text, "other"));
+	assert_int_equal(seen.downs, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -423,6 +443,7 @@ int main(void)
 		TEST(path__is_remembered_at_its_best),
 		TEST(version__of_a_known_peer_is_told_once),
 		TEST(key__that_differs_is_told_once),
+		TEST(encryption__that_differs_is_told_once),
 	};
 	char job[32];
 

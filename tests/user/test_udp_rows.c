@@ -6,6 +6,7 @@
  */
 #include "buffer.h"
 #include "link/udp/udp.h"
+#include "sealing.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -144,20 +145,26 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* By which frames are sealed; NULL: they are not. */
+static const uint8_t *seal_key;
+
 /* A frame of so many bytes, all of whose payload is its number, from the test's memory. */
 static void add(const struct bw_udp *to, uint8_t number, uint32_t len)
 {
+	const uint32_t head = seal_key ? BW_DATA_HEAD : HEAD, trailer = seal_key ? BW_SEAL_TAG : 0;
 	struct bw_hdr hdr = {.magic = BW_MAGIC,
 			     .version = BW_VERSION,
 			     .dst_engine = ENGINE,
 			     .len = (uint16_t)(len - HEAD)};
-	struct bw_tx_frame f = {.head_len = HEAD, .len = len, .segments = 1};
+	struct bw_tx_frame f = {
+		.head_len = head, .len = len, .segments = 1, .seal = {seal_key, number}};
 	struct bw_buffer buffer = {.data = payload[number]};
 
-	memset(payload[number], number, len - HEAD);
+	memset(payload[number], number, len - head);
+	memset(f.head, number, head);
 	memcpy(f.head, &hdr, sizeof(hdr));
-	f.segment[0].head_end = HEAD;
-	f.segment[0].len = len - HEAD;
+	f.segment[0].head_end = head;
+	f.segment[0].len = len - head - trailer;
 	f.segment[0].buf = bw_buffer_cookie(&buffer);
 	bw_name_to_link(&f.to, &to->name);
 	assert_true(bw_udp_add(&a, &f));
@@ -182,11 +189,17 @@ static void assert_come(struct bw_udp *u, uint8_t first, uint8_t last, uint32_t 
 		/* There was room for all that the kernel tells. */
 		assert_int_equal(u->rx[0].msg_hdr.msg_flags & MSG_CTRUNC, 0);
 		while (bw_udp_frame(u, &f)) {
-			const uint8_t *bytes = f.head;
+			uint8_t *bytes = (uint8_t *)(uintptr_t)f.head;
+			struct bw_seal_by by = {seal_key, first};
+			uint32_t end = len - (seal_key ? BW_SEAL_TAG : 0);
 
 			assert_int_equal(f.len, len);
 			assert_int_equal((uintptr_t)bytes % 8, 0);
-			for (uint32_t i = HEAD; i < len; i++)
+			if (seal_key) { /* where it lies, between others */
+				assert_int_not_equal(bytes[BW_DATA_HEAD + 1], bytes[BW_DATA_HEAD]);
+				assert_int_equal(bw_open_frame(bytes, end, &by), 0);
+			}
+			for (uint32_t i = HEAD; i < end; i++)
 				assert_int_equal(bytes[i], first);
 			first++;
 		}
@@ -215,6 +228,30 @@ static void row__is_one_message_both_ways(void **state)
 	assert_int_equal(b.rx_rows, 1);
 	assert_int_equal(b.count.rx_frames, BW_BATCH_FRAMES);
 	assert_int_equal(b.count.rx_bytes, BW_BATCH_FRAMES * 1472);
+}
+
+/* Sealed ones lie in one piece as well, and travel together. */
+static void row__of_sealed_frames(void **state)
+{
+	static const uint8_t key[BW_SEAL_KEY] = "a key that nobody has to guess";
+
+	assert_int_equal(bw_batch_make_room(a.batch, 9000), 0);
+	seal_key = key;
+	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+		add(&b, i, 1472);
+	memset(payload, 0xEE, sizeof(payload));
+	flush();
+	assert_int_equal(spy.calls, 1);
+	assert_int_equal(spy.messages, 1);
+	assert_message(0, 1472, BW_BATCH_FRAMES * 1472);
+	assert_int_equal(a.batch->row[0].whole.iov_len, BW_BATCH_FRAMES * 1472);
+	assert_come(&b, 0, BW_BATCH_FRAMES - 1, 1472);
+	assert_int_equal(a.batch->row_frames, BW_BATCH_FRAMES);
+	add(&b, 1, 9000); /* so long a frame is one piece, too, and odd ones lie where they fit */
+	add(&b, 2, 9000);
+	flush();
+	assert_come(&b, 1, 2, 9000);
+	seal_key = NULL;
 }
 
 /* Of which the kernel tells less than of a row. */
@@ -478,6 +515,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(row__is_one_message_both_ways),
+		TEST(row__of_sealed_frames),
 		TEST(row__is_cut_behind_a_single_frame),
 		TEST(row__is_no_longer_than_a_datagram),
 		TEST(row__ends_with_a_shorter_frame),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from keyed import Keys, mac, side, siphash
+from keyed import Keys, mac, packet_nonce, seal, side, siphash, unseal
 from wire_frames import Frame, crc32c
 from wire_layout import wire_layout
 
@@ -70,13 +70,30 @@ def size(name: str) -> int:
     return wire_layout().structures[name].size
 
 
-def parse(data: bytes, tag_key: bytes = b"") -> Received:
+HEAD = 48
+"""Bytes of a DATA frame that are shown."""
+
+
+def opened(data: bytes, seal_key: bytes) -> bytes:
+    """A sealed frame as it would be if it were not, but for its length."""
+    hdr = unpack("hdr", data, 0)
+    end = size("hdr") + hdr["len"]
+    nonce = packet_nonce(hdr["path"], hdr["pn"])
+    return data[:HEAD] + unseal(seal_key, nonce, data[:HEAD], data[HEAD:end])
+
+
+def parse(data: bytes, tag_key: bytes = b"", seal_key: bytes = b"") -> Received:
     """A frame, checked as section 3 of the document says; in a conversation with a key by its
-    tag."""
+    tag, and if it is sealed by both."""
     hdr = unpack("hdr", data, 0)
     assert (hdr["magic"], hdr["version"]) == (C["BW_MAGIC"], C["BW_VERSION"])
     end = size("hdr") + hdr["len"]
     assert end <= len(data)
+    sealed = seal_key and hdr["type"] == C["BW_FRAME_DATA"]
+    if sealed:
+        shown = data[:HEAD]
+        data = opened(data, seal_key)
+        end = len(data)
     frame = Received(_TYPES[hdr["type"]], hdr)
     at = size("hdr")
     covered = [data[:28] + bytes(4)]
@@ -97,7 +114,7 @@ def parse(data: bytes, tag_key: bytes = b"") -> Received:
         frame.body = unpack("ackblk", data, at)
         at = _parts(frame, data, at, end, covered)
     covered.append(data[at:end])
-    fixed = b"".join(covered)
+    fixed = shown[:28] + bytes(4) + shown[32:] if sealed else b"".join(covered)
     if tag_key and frame.kind in ("DATA", "ACK", "BYE"):
         assert tag(tag_key, fixed) == (hdr["token"], hdr["hcrc"])
     else:
@@ -139,10 +156,12 @@ def hmac_of(keys: Keys, hello: bytes) -> bytes:
 class Second:
     """One engine of the second implementation, with one peer, whose 64-byte address it is given."""
 
-    def __init__(self, address: bytes, key: bytes = b"") -> None:
+    def __init__(self, address: bytes, key: bytes = b"", encrypts: bool = False) -> None:
         self.keys = Keys(key) if key else None
         self.random = random.getrandbits(64) if key else 0
         self.tag_here = self.tag_there = b""
+        self.encrypts = encrypts
+        self.seal_here = self.seal_there = b""
         # magic version links cluster node inc engine ethertype mac port ip ...
         fields = struct.unpack("<HBBIQIHH6sH16s", address[:48])
         self.cluster, self.node_there = fields[3], fields[4]
@@ -160,7 +179,7 @@ class Second:
         self.cookie = 0
         self.path = 2
         self.pn = 0
-        self.features = C["BW_FEATURE_CHECKSUM"]
+        self.features = C["BW_FEATURE_CHECKSUM"] | (C["BW_FEATURE_ENCRYPT"] if encrypts else 0)
         self.received: set[int] = set()
         self.inbox: list[Received] = []
         self.silent = False
@@ -184,7 +203,8 @@ class Second:
         }
         return Frame().add("hdr", **(defaults | values))
 
-    def send(self, frame: Frame) -> None:
+    def made(self, frame: Frame) -> bytes:
+        """As it travels: with its checksum or tag, and sealed if frames are."""
         frame.seal()
         kind = _TYPES[frame.data[3]]
         if self.keys and kind == "HELLO":
@@ -193,10 +213,28 @@ class Second:
             frame.data[size("hdr") + 112 : size("hdr") + 128] = auth
             frame.seal()
         elif self.tag_here and kind in ("DATA", "ACK", "BYE"):
-            token, hcrc = tag(self.tag_here, frame.fixed())
+            sealed = self.seal_here and kind == "DATA"
+            if sealed:
+                frame.data += bytes(16)
+                frame.seal()
+            fixed = bytes(frame.data[:HEAD]) if sealed else frame.fixed()
+            token, hcrc = tag(self.tag_here, fixed)
             frame.set("hdr.token", token).set("hdr.hcrc", hcrc)
+            if sealed:
+                self.encipher(frame)
+        return bytes(frame.data)
+
+    def send(self, frame: Frame) -> None:
+        data = self.made(frame)
         with contextlib.suppress(ConnectionRefusedError):  # from an earlier frame
-            self.socket.send(bytes(frame.data))
+            self.socket.send(data)
+
+    def encipher(self, frame: Frame) -> None:
+        """All behind the head, which is complete; the last 16 bytes become the tag."""
+        hdr = unpack("hdr", bytes(frame.data), 0)
+        head, rest = bytes(frame.data[:HEAD]), bytes(frame.data[HEAD:-16])
+        nonce = packet_nonce(hdr["path"], hdr["pn"])
+        frame.data[HEAD:] = seal(self.seal_here, nonce, head, rest)
 
     def hello(self, **values: int) -> Frame:
         hdr = {key: values.pop(key) for key in ("token", "version", "flags") if key in values}
@@ -241,6 +279,10 @@ class Second:
             there = side(answer.body)
             self.tag_here = self.keys.tag_key(here, there)
             self.tag_there = self.keys.tag_key(there, here)
+        if self.keys and self.encrypts:
+            assert answer.body["features"] & C["BW_FEATURE_ENCRYPT"]
+            self.seal_here = self.keys.seal_key(here, there)
+            self.seal_there = self.keys.seal_key(there, here)
         return answer
 
     def ackblk(self, frame: Frame) -> Frame:
@@ -286,7 +328,7 @@ class Second:
         `silent`."""
         self.socket.settimeout(seconds)
         with contextlib.suppress(TimeoutError, ConnectionRefusedError):
-            frame = parse(self.socket.recv(65536), self.tag_there)
+            frame = parse(self.socket.recv(65536), self.tag_there, self.seal_there)
             if frame.kind == "DATA" and not self.silent:
                 self.received.add(frame.hdr["pn"])
                 self.acknowledge()

@@ -119,6 +119,14 @@ def keyed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return recorded_run(directory, BEOWIRE_KEY=str(key_file(directory / "key", "42")))
 
 
+@pytest.fixture(scope="module")
+def sealed_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """The same, encrypted."""
+    directory = tmp_path_factory.mktemp("sealed")
+    key = str(key_file(directory / "key", "42"))
+    return recorded_run(directory, BEOWIRE_KEY=key, BEOWIRE_ENCRYPT="1")
+
+
 def key_file(path: Path, byte: str) -> Path:
     path.write_text(f"{byte * 32}\n")
     path.chmod(0o600)
@@ -214,6 +222,27 @@ def test_tags_are_no_damage_without_it(keyed_run: Run) -> None:
     tags, hellos, problems = statuses(keyed_run.capture, None)
     assert set(tags) == set(hellos) == {"2"}
     assert problems == 0
+
+
+def test_what_is_sealed_is_opened_with_the_key(sealed_run: Run) -> None:
+    """All that was sent, of every kind; without the key none of it is to be seen."""
+    key = sealed_run.capture.with_name("key")
+    wanted = ["beowire.sealed.tag.status", "beowire.part.kind", "beowire.part.plen"]
+    wanted += ["_ws.expert.message", "beowire.part.crc"]
+    seen: Counter[int] = Counter()
+    for status, kinds, sizes, problem, checks in columns(
+        sealed_run.capture, wanted, "-o", f"beowire.key_file:{key}"
+    ):
+        assert status in ([], ["1"])
+        assert (problem, set(checks)) in (([], set()), ([], {"0x00000000"}))
+        for kind, size in zip(kinds, sizes, strict=True):
+            seen[int(kind)] += int(size)
+    payload = seen[C["BW_PART_MESSAGE"]] + seen[C["BW_PART_BULK"]]
+    assert payload == sum(each["tx_payload"] for each in sealed_run.counters.values())
+    assert payload > 100_000
+    for status, kinds, *_ in columns(sealed_run.capture, wanted):
+        assert status in ([], ["2"])
+        assert kinds == []
 
 
 def test_nothing_is_genuine_by_another_key(keyed_run: Run, tmp_path: Path) -> None:

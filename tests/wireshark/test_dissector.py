@@ -233,6 +233,7 @@ FLAGS = {
     "hello.features.checksum": ("BW_FEATURE_CHECKSUM", "hello.features", hello),
     "hello.features.stripe": ("BW_FEATURE_STRIPE", "hello.features", hello),
     "hello.features.long": ("BW_FEATURE_LONG", "hello.features", hello),
+    "hello.features.encrypt": ("BW_FEATURE_ENCRYPT", "hello.features", hello),
     "ackblk.flags.pressure": ("BW_ACKBLK_PRESSURE", "ackblk.flags", ack),
     "ackblk.flags.no_ack": ("BW_ACKBLK_NO_ACK", "ackblk.flags", ack),
 }

@@ -18,7 +18,8 @@ from typing import IO
 
 import pytest
 from beowire import places
-from second import WAIT_S, C, Part, Received, Second
+from keyed import seal, unseal
+from second import HEAD, WAIT_S, C, Part, Received, Second
 from wire_frames import Frame, crc32c
 from wire_layout import ROOT
 
@@ -67,11 +68,14 @@ class Pair:
         """Adds the part of a whole message, or with `offset` and `total` of a segment."""
         code = values.pop("code", ECHO)
         total = values.pop("total", len(data))
-        return frame.part("MESSAGE", data, code=code, checksum=True, total=total, **values)
+        checksum = not self.second.encrypts
+        return frame.part("MESSAGE", data, code=code, checksum=checksum, total=total, **values)
 
 
 @contextlib.contextmanager
-def strangers_with(echo: Path, key: bytes = b"", **more: str) -> Iterator[Pair]:
+def strangers_with(
+    echo: Path, key: bytes = b"", encrypts: bool = False, **more: str
+) -> Iterator[Pair]:
     """A program and a second implementation that have not met."""
     environment = {key: value for key, value in os.environ.items() if "BEOWIRE_" not in key}
     environment |= {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
@@ -81,7 +85,7 @@ def strangers_with(echo: Path, key: bytes = b"", **more: str) -> Iterator[Pair]:
     ) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        second = Second(bytes.fromhex(process.stdout.readline()), key)
+        second = Second(bytes.fromhex(process.stdout.readline()), key, encrypts)
         yield Pair(second, process, process.stdout)
         second.close()
         process.stdin.close()
@@ -104,6 +108,17 @@ def keyed(echo: Path, tmp_path: Path) -> Iterator[Pair]:
     file.touch(0o600)
     file.write_text(KEY.hex() + "\n")
     with strangers_with(echo, KEY, BEOWIRE_KEY=str(file)) as pair:
+        yield pair
+
+
+@pytest.fixture
+def sealed(echo: Path, tmp_path: Path) -> Iterator[Pair]:
+    """The same, both of which encrypt."""
+    file = tmp_path / "key"
+    file.touch(0o600)
+    file.write_text(KEY.hex() + "\n")
+    more = {"BEOWIRE_KEY": str(file), "BEOWIRE_ENCRYPT": "1"}
+    with strangers_with(echo, KEY, True, **more) as pair:
         yield pair
 
 
@@ -337,11 +352,12 @@ def test_a_refused_pull_ends_with_its_error(pair: Pair) -> None:
     assert pair.said() == "pulled -13 0"
 
 
-def offered(pair: Pair, size: int) -> int:
+def offered(pair: Pair, size: int, **values: int) -> int:
     """Makes the program offer a long message; its key."""
-    pair.send(pair.message(pair.second.data(), b"", code=LONG, imm=size, tag=3))
-    part = pair.second.part("MESSAGE")
-    assert part.values["code"] == LONG | ENVELOPE
+    pair.send(pair.message(pair.second.data(), b"", code=LONG, imm=size, tag=3, **values))
+    code = LONG | ENVELOPE  # what came before may come again
+    frame = pair.second.wait(lambda each: any(part.values["code"] == code for part in each.parts))
+    (part,) = [part for part in frame.parts if part.values["code"] == code]
     assert part.values["tag"] == 3
     assert int.from_bytes(part.payload[8:], "little") == size
     return int.from_bytes(part.payload[:8], "little")
@@ -668,6 +684,92 @@ def test_with_a_key_others_have_no_effect(keyed: Pair) -> None:
     second.tag_here = keys
     keyed.send(keyed.message(second.data(pn=2), b"right", id=1))
     assert second.part("MESSAGE").payload == b"right"
+
+
+def echoed(second: Second, number: int, total: int) -> bytes:
+    """The message of this number; those before it may come again, as this side is slow."""
+    data = bytearray(total)
+    missing = set(range(total))
+    for frame in second.frames(WAIT_S):
+        for part in frame.parts:
+            if (part.kind, part.values["id"]) == ("MESSAGE", number):
+                start, end = part.values["offset"], part.values["offset"] + len(part.payload)
+                assert part.values["crc"] == 0
+                data[start:end] = part.payload
+                missing -= set(range(start, end))
+        if not missing:
+            return bytes(data)
+    raise AssertionError(f"{len(missing)} bytes of {total} did not come")
+
+
+def test_with_encryption(sealed: Pair) -> None:
+    """The same, messages in pieces, and what is fetched from either side."""
+    second = sealed.second
+    second.meet()
+    sealed.send(sealed.message(second.data(), b"sealed"))
+    assert echoed(second, 0, 6) == b"sealed"
+    data = bytes(range(200))
+    for start, end in ((150, 200), (0, 150)):
+        frame = second.data()
+        sealed.send(sealed.message(frame, data[start:end], id=1, offset=start, total=len(data)))
+    assert echoed(second, 1, len(data)) == data
+    long = bytes(7 * at & 0xFF for at in range(20_000))
+    for start in range(0, len(long), 1000):
+        frame = second.data(flags=ACK_NOW)
+        piece = long[start : start + 1000]
+        sealed.send(sealed.message(frame, piece, id=2, offset=start, total=len(long)))
+    assert echoed(second, 2, len(long)) == long
+    key = offered(sealed, 10_000, id=3)
+    frame = second.data()
+    sealed.send(pull(frame, id=0, tag=key, imm=9, total=10_000, status=C["BW_PULL_FINAL"]))
+    assert gathered(second, "BULK", 10_000)[0] == bytes(at * 7 & 0xFF for at in range(10_000))
+    assert sealed.said() == "sent 0"
+    second.acknowledge()
+    sealed.send(second.frame("BYE"))
+    assert sealed.said() == "down -108"
+
+
+def test_what_was_changed_under_way_is_not_there(sealed: Pair) -> None:
+    """Every byte of a sealed frame behind its head, by who cannot seal: it is not acknowledged."""
+    second = sealed.second
+    second.meet()
+    frame = sealed.message(second.data(flags=ACK_NOW), b"genuine")
+    second.send(frame)
+    second.part("MESSAGE")
+    frame = sealed.message(second.data(flags=ACK_NOW), b"changed", id=1)
+    whole = second.made(frame)
+    for at in range(HEAD, len(whole)):
+        second.socket.send(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+    assert not [each for each in second.frames(0.3) if each.body.get("ack") == 2]
+    second.socket.send(whole)
+    assert echoed(second, 1, 7) == b"changed"
+
+
+@pytest.mark.parametrize("encrypts", [False, True])
+def test_who_does_not_encrypt_is_refused(echo: Path, tmp_path: Path, encrypts: bool) -> None:
+    """And who does, by who does not."""
+    file = tmp_path / "key"
+    file.touch(0o600)
+    file.write_text(KEY.hex() + "\n")
+    more = {"BEOWIRE_KEY": str(file), "BEOWIRE_ENCRYPT": "0" if encrypts else "1"}
+    with strangers_with(echo, KEY, encrypts, **more) as pair:
+        second = pair.second
+        second.cookie = second.contact(second.hello(nonce=3)).body["cookie"]
+        answer = refused(second, second.hello(nonce=3))
+        check_refusal(answer, second, "ENCRYPT", "HELLO")
+        assert answer.body["auth"] != 0
+
+
+def test_numbers_of_rfc_8439() -> None:
+    """2.8.2: the example of the AEAD."""
+    plain = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the "
+    plain += b"future, sunscreen would be it."
+    head = bytes.fromhex("50515253c0c1c2c3c4c5c6c7")
+    key, nonce = bytes(range(0x80, 0xA0)), bytes.fromhex("070000004041424344454647")
+    sealed = seal(key, nonce, head, plain)
+    assert sealed[:16].hex() == "d31a8d34648e60db7b86afbc53ef7ec2"
+    assert sealed[-16:].hex() == "1ae10b594f09e26a7e902ecbd0600691"
+    assert unseal(key, nonce, head, sealed) == plain
 
 
 @pytest.mark.parametrize("key", [b"", bytes(32)])

@@ -7,11 +7,11 @@ test_capture.py has the same of what programs said; here is what those rarely or
 
 import hmac
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from keyed import expand
+from keyed import expand, packet_nonce, seal
 from test_crypto import siphash
 from tshark import Packet, decode
 from wire_frames import Frame, header, raw, write_pcap
@@ -37,6 +37,7 @@ class Side:
     conn: int
     token: int
     random: int
+    encrypts: bool = False
 
     def text(self) -> bytes:
         sizes = [(self.node, 8), (self.random, 8), (self.inc, 4), (self.conn, 4)]
@@ -62,6 +63,7 @@ class Side:
             engine=self.engine,
             token=self.token,
             random=self.random,
+            features=C["BW_FEATURE_ENCRYPT"] if self.encrypts else 0,
             version_min=2,
             version_max=2,
         )
@@ -83,6 +85,19 @@ class Side:
         frame = self.frame(other, "DATA", pn=pn % 2**32).add("ackblk", ack=1)
         frame.part("MESSAGE", b"payload", total=7)
         return self.tagged(other, frame, pn >> 32)
+
+    def sealed(self, other: "Side", pn: int) -> bytes:
+        """The same as data(), sealed."""
+        frame = self.frame(other, "DATA", pn=pn % 2**32).add("ackblk", ack=1)
+        frame.part("MESSAGE", b"payload", total=7, checksum=False)
+        frame.data += bytes(16)
+        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0).set("hdr.token", pn >> 32)
+        tag = siphash(self.tag_key(other), bytes(frame.data[:48]))
+        frame.set("hdr.hcrc", int.from_bytes(tag[:4], "little"))
+        frame.set("hdr.token", int.from_bytes(tag[4:], "little"))
+        head, rest = bytes(frame.data[:48]), bytes(frame.data[48:-16])
+        key = expand(PRK, b"frames\0\0" + self.text() + other.text(), 48)[16:]
+        return head + seal(key, packet_nonce(0, pn), head, rest)
 
     def bye(self, other: "Side") -> bytes:
         return self.tagged(other, self.frame(other, "BYE"))
@@ -161,6 +176,45 @@ def test_without_their_hellos_nothing_is_known(tmp_path: Path, key: tuple[str, s
     assert tags(shown(tmp_path, frames, *key)) == ["2"]
     (packet,) = shown(tmp_path, [bytes(A.frame(B, "BYE").seal().data)], *key)
     assert packet.value("hdr.hcrc.status").show == "1"
+
+
+C1, D1 = replace(A, encrypts=True), replace(B, encrypts=True)
+SECRET = [C1.hello(D1), D1.hello(C1, answer=True)]
+
+
+def test_what_is_sealed_is_opened(tmp_path: Path, key: tuple[str, str]) -> None:
+    numbers = [1, 2**32 - 1, 2**32 + 1]
+    frames = [*SECRET, *(C1.sealed(D1, number) for number in numbers), D1.bye(C1)]
+    packets = shown(tmp_path, frames, *key)
+    assert packets[0].value("hello.features.encrypt").number() == 1
+    assert tags(packets) == ["1"] * 4
+    for packet in packets[2:5]:
+        assert packet.value("sealed.tag.status").show == "1"
+        assert packet.value("part_msg.total").show == "7"
+        assert bytes.fromhex(packet.value("payload").raw) == b"payload"
+        assert not packet.problems
+
+
+def test_without_the_key_it_stays_sealed(tmp_path: Path) -> None:
+    packet = shown(tmp_path, [*SECRET, C1.sealed(D1, 1)])[2]
+    assert packet.value("ackblk.ack").show == "1"
+    assert packet.value("sealed.tag.status").show == "2"
+    assert not packet.values("part.kind")
+    assert not packet.problems
+    assert b"payload" not in bytes.fromhex(packet.value("sealed").raw)
+
+
+def test_what_is_sealed_was_changed(tmp_path: Path, key: tuple[str, str]) -> None:
+    frame = bytearray(C1.sealed(D1, 1))
+    for at in (48, len(frame) - 1):
+        changed = bytes(frame[:at]) + bytes([frame[at] ^ 1]) + bytes(frame[at + 1 :])
+        packet = shown(tmp_path, [*SECRET, changed], *key)[2]
+        assert packet.value("hdr.tag.status").show == "1"
+        assert packet.value("sealed.tag.status").show == "0"
+        assert packet.problems == {"sealed.bad"}
+    short = bytes(frame[:-20])
+    packet = shown(tmp_path, [*SECRET, short], *key)[2]
+    assert packet.problems == {"short"}
 
 
 def test_refusals(tmp_path: Path, key: tuple[str, str]) -> None:

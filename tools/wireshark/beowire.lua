@@ -17,6 +17,7 @@ local PATHS_MAX = 4
 local RANGES_MAX = 32
 local HEAD_MAX = 1024 -- bytes in which all parts lie
 local PARTS_MAX = 64
+local SEAL_TAG = 16 -- bytes of the tag of what is sealed
 local ETHERTYPES = { 0x88B5, 0x080A }
 
 local HELLO, DATA, ACK, REFUSE, BYE, DGRAM, CHALLENGE = 1, 2, 3, 4, 5, 6, 7
@@ -48,6 +49,7 @@ local REFUSALS = {
 	[3] = "the handle is unknown here",
 	[4] = "no engine of that number lives here",
 	[5] = "another cluster key, or none",
+	[6] = "one side encrypts, the other does not",
 }
 local CHECKS = { [0] = "bad", [1] = "good", [2] = "unverified" }
 local BAD, GOOD, UNVERIFIED = 0, 1, 2
@@ -58,7 +60,7 @@ beowire.prefs.port_low = Pref.uint("First UDP port", 47100, "Lowest port of Beow
 beowire.prefs.port_high = Pref.uint("Last UDP port", 47999, "Highest port of Beowire's UDP range")
 
 beowire.prefs.key_file = Pref.string("Key file", "",
-	"The cluster's key, as BEOWIRE_KEY names it: what it makes genuine is verified")
+	"The cluster's key, as BEOWIRE_KEY names it: what it makes genuine is verified, what is sealed opened")
 
 -- Bit operations: a library in Lua 5.2, operators later.
 local bxor, band, rshift
@@ -254,6 +256,7 @@ local hello_features = bits("hello.features", 64, {
 	{ "checksum", "Payload checksums", 0x1 },
 	{ "stripe", "Data of one pull by several paths", 0x2 },
 	{ "long", "Long messages are taken", 0x4 },
+	{ "encrypt", "DATA is sealed", 0x8 },
 })
 local ackblk_flags = bits("ackblk.flags", 16, {
 	{ "pressure", "Send envelopes only", 0x1 },
@@ -271,6 +274,9 @@ local hello_auth_status = field(ProtoField.uint8, "hello.auth.status", "Authenti
 local refuse_auth_status = field(ProtoField.uint8, "refuse.auth.status", "Authentication status", base.DEC, CHECKS)
 local range_first = field(ProtoField.uint32, "range.first", "First received")
 local range_last = field(ProtoField.uint32, "range.last", "Last received")
+local sealed_field = field(ProtoField.bytes, "sealed", "Sealed")
+local seal_tag = field(ProtoField.bytes, "sealed.tag", "Tag of what is sealed")
+local seal_status = field(ProtoField.uint8, "sealed.tag.status", "Status of what is sealed", base.DEC, CHECKS)
 local payload_field = field(ProtoField.bytes, "payload", "Payload")
 local gap_field = field(ProtoField.bytes, "alignment", "Alignment")
 local padding_field = field(ProtoField.bytes, "padding", "Bytes behind the frame")
@@ -291,6 +297,7 @@ local bad = {
 	hcrc = problem("hdr.hcrc.bad", "Wrong header checksum", g.CHECKSUM, sev.ERROR),
 	tag = problem("hdr.tag.bad", "Wrong tag: not made with the cluster's key, or changed", g.CHECKSUM, sev.ERROR),
 	auth = problem("auth.bad", "Wrong authentication: made with another cluster key, or changed", g.SECURITY, sev.ERROR),
+	seal = problem("sealed.bad", "What is sealed was changed", g.CHECKSUM, sev.ERROR),
 	key = problem("key_file.bad", "No key", g.UNDECODED, sev.WARN),
 	crc = problem("part.crc.bad", "Wrong payload checksum", g.CHECKSUM, sev.ERROR),
 	kind = problem("part.kind.unknown", "Unknown kind of part", g.MALFORMED, sev.ERROR),
@@ -306,7 +313,7 @@ local bad = {
 	pull = problem("pull.error", "A pull cannot be served", g.RESPONSE_CODE, sev.NOTE),
 }
 beowire.experts = {
-	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.tag, bad.auth, bad.key, bad.crc, bad.kind, bad.deep, bad.plen, bad.segment,
+	bad.version, bad.type, bad.short, bad.cut, bad.length, bad.hcrc, bad.tag, bad.auth, bad.seal, bad.key, bad.crc, bad.kind, bad.deep, bad.plen, bad.segment,
 	bad.path, bad.zero, bad.ranges, bad.reserved, bad.token, bad.refused, bad.pull,
 }
 
@@ -336,9 +343,11 @@ function Frame:missing(tree)
 	end
 end
 
--- The header checksum counts the next n bytes.
+-- The header checksum counts the next n bytes, unless they were sealed.
 function Frame:cover(n)
-	self.covered[#self.covered + 1] = { self.at, n }
+	if not self.opened then
+		self.covered[#self.covered + 1] = { self.at, n }
+	end
 	self.at = self.at + n
 end
 
@@ -392,20 +401,24 @@ function Frame:check(tree, items, ranges)
 	end
 end
 
+function Frame:tag_status()
+	return cluster_keys.tag_status({
+		number = self.number,
+		cluster = self:head("cluster", 4),
+		dst_engine = self:head("dst_engine", 2),
+		conn = self:head("conn", 4),
+		src_engine = self:head("src_engine", 2),
+		path = self:head("path", 1),
+		numbered = self.type == DATA,
+		covered = self:covered_bytes(),
+		tag = self:head("hcrc", 4) .. self:head("token", 4),
+	})
+end
+
 function Frame:tag(tree, items, ranges)
 	local status = UNVERIFIED
-	if not self.broken then
-		status = cluster_keys.tag_status({
-			number = self.number,
-			cluster = self:head("cluster", 4),
-			dst_engine = self:head("dst_engine", 2),
-			conn = self:head("conn", 4),
-			src_engine = self:head("src_engine", 2),
-			path = self:head("path", 1),
-			numbered = self.type == DATA,
-			covered = self:covered_bytes(),
-			tag = self:head("hcrc", 4) .. self:head("token", 4),
-		})
+	if self.sealed or not self.broken then
+		status = self:tag_status()
 	end
 	items.token:append_text(" (upper half of a tag)")
 	items.hcrc:append_text(status == UNVERIFIED and " (lower half of a tag, not checked)" or " (lower half of a tag)")
@@ -485,6 +498,7 @@ function Frame:hello(tree)
 		given = ranges.conn:raw(),
 		token = ranges.token:raw(),
 		auth = ranges.auth:raw(),
+		encrypts = band(ranges.features:raw():byte(1), 0x8) ~= 0,
 	})
 	local blank = self:blanked(hello.size, hello.offset.auth, 16)
 	show_auth(sub, hello_auth_status, items.auth, ranges.auth, cluster_keys.hello_status(blank, ranges.auth:raw()))
@@ -610,11 +624,57 @@ function Frame:align(tree)
 	end
 end
 
+-- What is sealed behind the head, up to its tag: the same as without, or nil.
+function Frame:open(tree)
+	local size = self.limit - self.at - SEAL_TAG
+	if self.limit < self.stated or size < 0 then
+		return self:missing(tree)
+	end
+	self.sealed = true
+	self:tag_status()
+	local sealed, tag = self.tvb(self.at, size), self.tvb(self.at + size, SEAL_TAG)
+	local item = tree:add(sealed_field, sealed)
+	tree:add(seal_tag, tag)
+	local status, plain = cluster_keys.open({
+		number = self.number,
+		path = self:head("path", 1),
+		pn = self:head("pn", 4),
+		head = self.tvb(0, self.at):raw(),
+		sealed = sealed:raw(),
+		tag = tag:raw(),
+	})
+	tree:add(seal_status, tag, status):set_generated()
+	if status == BAD then
+		item:add_proto_expert_info(bad.seal)
+	end
+	if not plain then
+		self:say("sealed")
+	end
+	return plain
+end
+
 function Frame:data(tree)
 	if not self:room(ackblk.size) then
 		return self:missing(tree)
 	end
 	self:ackblk(tree)
+	if not cluster_keys.is_sealed(self:head("cluster", 4), self:head("dst_engine", 2), self:head("conn", 4)) then
+		return self:parts_of(tree)
+	end
+	local plain = self:open(tree)
+	if plain then
+		local outer, stated = self.tvb, self.stated
+		self.tvb = ByteArray.new(self.tvb(0, self.at):raw() .. plain, true):tvb("Opened")
+		self.limit, self.stated, self.opened = self.tvb:len(), self.tvb:len(), true
+		self:parts_of(tree)
+		self.tvb, self.stated, self.limit, self.opened = outer, stated, stated, false
+	end
+	if self.sealed then
+		self.at = self.limit
+	end
+end
+
+function Frame:parts_of(tree)
 	while self.at < self.limit do
 		if not self:part(tree) then
 			return

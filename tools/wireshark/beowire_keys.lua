@@ -19,9 +19,11 @@ local file, problem, prk, hello_key, refuse_key = "", nil, nil, nil, nil
 -- Sides of conversations. A side is who said HELLO: `text` as it goes into keys, `name` by which
 -- frames to it name it, `shows`: names of the sides that its HELLOs were said to.
 local sides, shown_to, keys, verdicts, highs
+-- By what a frame of the capture that is genuine is sealed: the key, and the packet's upper half.
+local seals
 
 function M.reset()
-	sides, shown_to, keys, verdicts, highs = {}, {}, {}, {}, {}
+	sides, shown_to, keys, verdicts, highs, seals = {}, {}, {}, {}, {}, {}
 end
 
 M.reset()
@@ -46,7 +48,7 @@ function M.load(name)
 	end
 	local key
 	file, problem, prk = name, nil, nil
-	keys, verdicts, highs = {}, {}, {}
+	keys, verdicts, highs, seals = {}, {}, {}, {}
 	if name ~= "" then
 		key, problem = read(name)
 	end
@@ -73,7 +75,7 @@ local function append(list, name, value)
 end
 
 -- A HELLO was seen. h: cluster, dst_engine and conn of its header, and its own engine, node, random,
--- inc, given (its `conn`), token and auth.
+-- inc, given (its `conn`), token, auth, and whether it offers to encrypt.
 function M.saw_hello(h)
 	local name = name_of(h.cluster, h.engine, h.given)
 	local text = h.node .. h.random .. h.inc .. h.given .. h.token .. h.engine .. "\0\0"
@@ -86,6 +88,7 @@ function M.saw_hello(h)
 		append(sides, name, side)
 	end
 	side.keyed = side.keyed or h.auth:find("[^%z]") ~= nil
+	side.encrypts = side.encrypts or h.encrypts
 	if h.conn ~= NONE then
 		local other = name_of(h.cluster, h.dst_engine, h.conn)
 		append(side.shows, other, true)
@@ -119,24 +122,33 @@ local function each_pair(cluster, dst_engine, conn, src_engine, f)
 	return false
 end
 
--- The key of the tags of what one side sends to another.
-local function tag_key(from, to)
+-- The keys of the tags and of the seals of what one side sends to another.
+local function pair_keys(from, to)
 	local info = "frames\0\0" .. from.text .. to.text
-	keys[info] = keys[info] or crypto.hkdf_expand(prk, info, 48):sub(1, 16)
-	return keys[info]
+	keys[info] = keys[info] or crypto.hkdf_expand(prk, info, 48)
+	return keys[info]:sub(1, 16), keys[info]:sub(17)
 end
 
--- Has a frame to this handle a tag in the place of its checksum?
-function M.is_tagged(cluster, dst_engine, conn)
+local function any_side(cluster, dst_engine, conn, what)
 	local name = name_of(cluster, dst_engine, conn)
 	for _, list in ipairs({ sides[name] or {}, shown_to[name] or {} }) do
 		for _, side in ipairs(list) do
-			if side.keyed then
+			if side[what] then
 				return true
 			end
 		end
 	end
 	return false
+end
+
+-- Has a frame to this handle a tag in the place of its checksum?
+function M.is_tagged(cluster, dst_engine, conn)
+	return any_side(cluster, dst_engine, conn, "keyed")
+end
+
+-- Is DATA to this handle sealed?
+function M.is_sealed(cluster, dst_engine, conn)
+	return any_side(cluster, dst_engine, conn, "encrypts")
 end
 
 local function high_bytes(n)
@@ -160,7 +172,7 @@ function M.tag_status(f)
 	end
 	local known = false
 	local function fits(receiver, sender)
-		local key = tag_key(sender, receiver)
+		local key, seal_key = pair_keys(sender, receiver)
 		local way = key .. f.path
 		local high = f.numbered and highs[way] or 0
 		known = true
@@ -168,6 +180,7 @@ function M.tag_status(f)
 			local covered = f.covered:sub(1, 12) .. high_bytes(n) .. f.covered:sub(17)
 			if crypto.siphash(key, covered) == f.tag then
 				highs[way] = f.numbered and n or highs[way]
+				seals[f.number] = { key = seal_key, high = high_bytes(n) }
 				return true
 			end
 		end
@@ -176,6 +189,18 @@ function M.tag_status(f)
 	local good = each_pair(f.cluster, f.dst_engine, f.conn, f.src_engine, fits)
 	verdicts[f.number] = good and GOOD or known and BAD or UNVERIFIED
 	return verdicts[f.number]
+end
+
+-- What is sealed in a frame of which tag_status() has been asked: its status, and the bytes if that
+-- is good. f: number, path and pn as of there, head: what is shown, sealed, tag.
+function M.open(f)
+	local seal = seals[f.number]
+	if not seal then
+		return UNVERIFIED
+	end
+	local nonce = f.path .. "\0\0\0" .. f.pn .. seal.high
+	local plain = crypto.open(seal.key, nonce, f.head, f.sealed, f.tag)
+	return plain and GOOD or BAD, plain
 end
 
 -- Of a HELLO: its bytes with `hcrc` and `auth` 0.
@@ -193,7 +218,8 @@ function M.refusal_status(r)
 		return UNVERIFIED
 	end
 	local function fits(refuser, other)
-		return crypto.siphash(tag_key(refuser, other), r.bytes) == r.auth
+		local key = pair_keys(refuser, other)
+		return crypto.siphash(key, r.bytes) == r.auth
 	end
 	if crypto.siphash(refuse_key, r.bytes) == r.auth
 		or each_pair(r.cluster, r.echo_engine, r.echo_conn, r.dst_engine, fits) then

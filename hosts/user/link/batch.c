@@ -14,6 +14,7 @@
 
 #include "link/batch.h"
 #include "buffer.h"
+#include "sealing.h"
 
 /* A row is a run of pieces, of which one message has room for UIO_MAXIOV (1024). */
 _Static_assert(BW_BATCH_FRAMES *BW_BATCH_PIECES <= 1024, "a row has too many pieces");
@@ -31,6 +32,7 @@ static void bw_batch_empty(struct bw_batch *b)
 	b->tries = 0;
 	b->pieces = 0;
 	b->next = b->flat + (b->prefix ? BW_BATCH_PREFIX : 0);
+	b->sealed = b->room + (b->room && b->prefix ? BW_BATCH_PREFIX : 0);
 	b->singly = false;
 }
 
@@ -52,7 +54,18 @@ void bw_batch_free(struct bw_batch *b)
 		return;
 	for (unsigned int i = 0; i < BW_BATCH_FRAMES; i++)
 		free(b->slot[i].spill);
+	free(b->room);
 	free(b);
+}
+
+int bw_batch_make_room(struct bw_batch *b, uint32_t bytes)
+{
+	b->stride = (BW_BATCH_PREFIX + bytes + BW_BATCH_PREFIX - 1) & ~(BW_BATCH_PREFIX - 1u);
+	b->room = aligned_alloc(BW_BATCH_PREFIX, (size_t)BW_BATCH_FRAMES * b->stride);
+	if (!b->room)
+		return -ENOMEM;
+	bw_batch_empty(b);
+	return 0;
 }
 
 /* What a segment without a buffer refers to: padding. */
@@ -106,6 +119,31 @@ static uint32_t bw_batch_pieces(struct iovec *iov, struct bw_batch_slot *slot, u
 	return n;
 }
 
+/* The whole frame, enciphered while it is copied to its slot. Without the link's headers one lies
+ * behind the other. */
+static void bw_batch_seal(struct bw_batch *b, struct bw_batch_slot *slot,
+			  const struct bw_tx_frame *f)
+{
+	const uint8_t *head = (const uint8_t *)f->head;
+	struct bw_piece piece[BW_BATCH_PIECES], shown;
+	uint32_t from = BW_DATA_HEAD, n = 0;
+	struct bw_seal s;
+
+	slot->flat = b->sealed;
+	b->sealed += b->prefix ? b->stride : f->len;
+	memcpy(slot->flat, head, BW_DATA_HEAD);
+	for (uint32_t i = 0; i < f->segments; i++) {
+		const struct bw_tx_segment *g = &f->segment[i];
+
+		piece[n++] = (struct bw_piece){head + from, g->head_end - from};
+		piece[n++] = (struct bw_piece){bw_batch_payload(g), g->len};
+		from = g->head_end;
+	}
+	piece[n++] = (struct bw_piece){head + from, f->head_len - from};
+	bw_seal_of(&s, &shown, slot->flat, &f->seal);
+	bw_seal(&s, piece, n, slot->flat + BW_DATA_HEAD, slot->flat + f->len - BW_SEAL_TAG);
+}
+
 struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f)
 {
 	struct bw_batch_slot *slot;
@@ -120,7 +158,11 @@ struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame 
 	slot->cut = BW_BATCH_WHOLE;
 	iov = b->piece + b->pieces;
 	slot->flat = b->next;
-	if (f->len <= BW_BATCH_FLAT) {
+	if (BW_UNLIKELY(f->seal.key)) {
+		bw_batch_seal(b, slot, f);
+		*iov = (struct iovec){bw_batch_header(b, slot), slot->len};
+		slot->pieces = 1;
+	} else if (f->len <= BW_BATCH_FLAT) {
 		b->next += b->prefix ? BW_BATCH_PREFIX + BW_BATCH_FLAT : f->len;
 		bw_batch_weave(slot->flat, f);
 		*iov = (struct iovec){bw_batch_header(b, slot), slot->len};

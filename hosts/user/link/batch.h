@@ -3,6 +3,8 @@
  * Frames on their way into a socket: collected, then given to the kernel by one system call. Short
  * frames are made contiguous; of longer ones the payload is referred to until the flush. Frames
  * that the kernel has no room for are copied and kept, so that no reference outlives a flush.
+ * Those that are to be sealed are on their way to a place of their own: nothing of them is referred
+ * to.
  *
  * Of datagrams, neighbours of one address and one length can go as a row: one message, which the
  * kernel or the NIC cuts (UDP_SEGMENT, the kernel's networking/segmentation-offloads.rst). Where it
@@ -72,7 +74,10 @@ struct bw_batch {
 	struct mmsghdr msg[BW_BATCH_FRAMES]; /* of a call: entry n is for row[n] */
 	struct bw_batch_row row[BW_BATCH_FRAMES];
 	struct bw_batch_slot slot[BW_BATCH_FRAMES];
-	uint8_t *next; /* within flat[]: of the next slot */
+	uint8_t *room;	 /* for whole frames that are sealed; NULL: there will be none */
+	uint8_t *sealed; /* within it: of the next one */
+	uint32_t stride; /* bytes of the longest, with the link's header before it */
+	uint8_t *next;	 /* within flat[]: of the next slot */
 	/* Of the slots. Without the link's headers short frames lie one behind the other. */
 	_Alignas(BW_BATCH_PREFIX) uint8_t flat[BW_BATCH_FRAMES * (BW_BATCH_PREFIX + BW_BATCH_FLAT)];
 };
@@ -85,6 +90,9 @@ static inline bool bw_batch_full(const struct bw_batch *b)
 {
 	return b->count == BW_BATCH_FRAMES;
 }
+
+/* Frames of up to so many bytes may be sealed ones. 0 or -ENOMEM. */
+int bw_batch_make_room(struct bw_batch *b, uint32_t bytes);
 
 /* Collect a frame: its slot, where the link then writes its header or address. NULL if the batch is
  * full: nothing was collected. */
@@ -99,7 +107,9 @@ static inline uint8_t *bw_batch_header(const struct bw_batch *b, struct bw_batch
 /* Bytes of payload in a frame; padding is none. */
 static inline uint32_t bw_batch_payload_bytes(const struct bw_tx_frame *f)
 {
-	return f->segments && f->segment[0].buf ? f->len - f->head_len : 0;
+	uint32_t trailer = BW_UNLIKELY(f->seal.key) ? BW_SEAL_TAG : 0;
+
+	return f->segments && f->segment[0].buf ? f->len - f->head_len - trailer : 0;
 }
 
 /* This connected socket will be closed: what was to be sent by it goes by name. */

@@ -136,6 +136,7 @@ static void bw_watch_refuse(struct bw_ep *ep, const struct bw_rx_frame *f)
 		return;
 	out->to = f->from;
 	out->segments = 0;
+	out->seal.key = NULL;
 	out->head_len = sizeof(refusal);
 	out->len = sizeof(refusal);
 	memcpy(out->head, &refusal, sizeof(refusal));

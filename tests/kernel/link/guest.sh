@@ -107,3 +107,12 @@ BEOWIRE_KEY=/tmp/key inside a "$room" >"$out/key-none-any-link" 2>&1 || true
 ip netns exec a sh -c 'cat /tmp/key >/proc/sys/net/beowire/key'
 BEOWIRE_KEY=/tmp/other BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-other" 2>&1 || true
 BEOWIRE_KEY=/tmp/key BEOWIRE_LINKS=kernel inside a "$room" >"$out/key-same" 2>&1 || true
+
+# One that is to encrypt needs a node that does; then it speaks with ports, and with endpoints by bare frames.
+export BEOWIRE_KEY=/tmp/key BEOWIRE_ENCRYPT=1
+BEOWIRE_LINKS=kernel inside a "$room" >"$out/encrypt-none" 2>&1 || true
+for node in a b; do
+	ip netns exec $node sh -c 'cat /tmp/key >/proc/sys/net/beowire/key; echo 1 >/proc/sys/net/beowire/encrypt'
+done
+messages sealed b kernel a kernel 10.78.9.2 --iterations 3 --size 8,16384,16385,1M
+messages sealed-packet b packet a kernel 10.78.9.2 --iterations 3 --size 8,8904,16385,1M

@@ -158,3 +158,18 @@ def fingerprint(digits: str) -> str:
 
 def test_with_the_nodes_key_it_speaks(guest: Told) -> None:
     assert guest.files["key-same"].splitlines()[-1] == "ok 0", guest.files["key-same"]
+
+
+def test_who_is_to_encrypt_needs_a_node_that_does(guest: Told) -> None:
+    said = guest.files["encrypt-none"]
+    assert said.startswith("BEOWIRE_ENCRYPT is on, and the kernel module does not encrypt"), said
+    assert "sysctl -w net.beowire.encrypt=1" in said
+
+
+@pytest.mark.parametrize("name", ["sealed", "sealed-packet"])
+def test_what_is_sealed_arrives(name: str, guest: Told) -> None:
+    """Between two ports, and between one and an endpoint by bare frames."""
+    assert f" {1 << 20} beowire" in guest.said(name)
+    server = "packet" if name == "sealed-packet" else "kernel"
+    assert list(guest.carried(name, "client")) == ["kernel"]
+    assert list(guest.carried(name, "server")) == [server]

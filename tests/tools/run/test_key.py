@@ -265,6 +265,30 @@ def test_a_job_whose_key_cannot_be_used_is_refused(
 
 
 @needs_mpi
+def test_ranks_are_told_to_encrypt(job_lab: lab.Lab, tmp_path: Path) -> None:
+    file = write(tmp_path / "key", f"{DIGITS}\n")
+    run = ["run", "--lab", job_lab.name, "-n", "2", "--transport", "beowire"]
+    program = ["--", "sh", "-c", "echo encrypt=$BEOWIRE_ENCRYPT key=$BEOWIRE_KEY"]
+    for words, variables in (
+        (["--key", str(file), "--encrypt"], {}),
+        (["--encrypt"], {"BEOWIRE_KEY": str(file)}),
+    ):
+        answer = beowire(*run, *words, *program, **variables)
+        assert answer.status == 0, answer.errors
+        assert answer.output.count(f"encrypt=1 key={file}\n") == 2
+    answer = beowire(*run, "--key", str(file), *program)
+    assert answer.output.count(f"encrypt= key={file}\n") == 2
+
+
+def test_nothing_is_encrypted_without_a_key() -> None:
+    where = ["--hosts", "a", "-n", "1"]
+    answer = beowire("run", *where, "--transport", "beowire", "--encrypt", "--", "true")
+    assert (answer.status, "without a key" in answer.errors) == (1, True)
+    answer = beowire("run", *where, "--transport", "tcp", "--encrypt", "--", "true")
+    assert (answer.status, "Leave --encrypt out" in answer.errors) == (1, True)
+
+
+@needs_mpi
 def test_only_hosts_with_ranks_are_asked(hosts: str, tmp_path: Path) -> None:
     write(tmp_path / "a" / "key", f"{DIGITS}\n")
     where = ["--hosts", "a,b", "--ssh", hosts, "--key", str(tmp_path / "key")]

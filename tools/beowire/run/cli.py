@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire run`."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -50,6 +51,9 @@ def run(
             "--key", metavar="FILE", help="The cluster's key, on every node (BEOWIRE_KEY)."
         ),
     ] = None,
+    encrypt: Annotated[
+        bool, typer.Option("--encrypt", help="Nobody else can read what nodes say to each other.")
+    ] = False,
     ssh: Ssh = "ssh",
     network: Network = "",
 ) -> None:
@@ -63,7 +67,7 @@ def run(
         per_node=ppn,
         bind=bind,
         tcp_stack=tcp_stack,
-        environment=_key_variables(key_file, transport),
+        environment=_key_variables(key_file, encrypt, transport),
     )
     ask_ahead(job, where, settings=transport == "beowire")
     if transport == "beowire":
@@ -84,11 +88,17 @@ def run(
     raise typer.Exit(record.exit_status)
 
 
-def _key_variables(file: Path | None, transport: str) -> dict[str, str]:
-    """What tells ranks where the key is; the key itself is read by them alone."""
-    if file is not None and transport != "beowire":
-        raise BeowireError("Only Beowire takes a key.", "Leave --key out, or run over beowire.")
-    return {} if file is None else {"BEOWIRE_KEY": str(key.full(file))}
+def _key_variables(file: Path | None, encrypt: bool, transport: str) -> dict[str, str]:
+    """What tells ranks where the key is, which is read by them alone, and to encrypt with it."""
+    if (file is not None or encrypt) and transport != "beowire":
+        option = "--encrypt" if file is None else "--key"
+        raise BeowireError("Only Beowire takes a key.", f"Leave {option} out, or run over beowire.")
+    variables = {} if file is None else {"BEOWIRE_KEY": str(key.full(file))}
+    if not encrypt:
+        return variables
+    if file is None and not os.environ.get("BEOWIRE_KEY"):
+        raise BeowireError("Nothing is encrypted without a key.", "Name its file by --key.")
+    return {**variables, "BEOWIRE_ENCRYPT": "1"}
 
 
 def describe(record: path.JobRecord) -> str:

@@ -42,6 +42,7 @@ _MESSAGE_COUNTS = (
     "duplex_payload",
     "duplex_messages",
     "keyed",
+    "encrypted",
 )
 
 _UDP_IP_HEADER_BYTES = 28
@@ -79,6 +80,8 @@ class Endpoint:
     duplex_messages: int = 0
     keyed: int = 0
     """1 if only who has the cluster's key could speak with it."""
+    encrypted: int = 0
+    """1 if nobody else could read what it said to other nodes."""
 
     def sum(self, counter: str, *links: str) -> int:
         return sum(self.links.get(link, {}).get(counter, 0) for link in links)

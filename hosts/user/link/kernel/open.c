@@ -95,6 +95,16 @@ static int bw_kernel_check_key(const uint8_t *key, const char **why)
 		ours, nodes);
 }
 
+/* Nobody is to think that it protects him. */
+static int bw_kernel_check_encrypt(const struct bw_env *env, const char **why)
+{
+	if (!env->encrypt || bw_kernel_encrypts())
+		return 0;
+	return bw_fail(why, -EKEYREJECTED,
+		       "BEOWIRE_ENCRYPT is on, and the kernel module does not encrypt here; mend, "
+		       "as root: sysctl -w net.beowire.encrypt=1; or BEOWIRE_LINKS without kernel");
+}
+
 static int bw_kernel_socket(struct bw_kernel *k, const char **why)
 {
 	k->fd = socket(k->family, SOCK_RDM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -175,6 +185,8 @@ int bw_kernel_open(struct bw_kernel **out, const struct bw_env *env, const uint8
 
 	if (!error)
 		error = bw_kernel_check_key(key, why);
+	if (!error)
+		error = bw_kernel_check_encrypt(env, why);
 	if (error)
 		return error;
 	k = calloc(1, sizeof(*k));

@@ -8,6 +8,7 @@
 
 #define BW_KERNEL_NODE BW_KERNEL_PROC "/node"
 #define BW_KERNEL_KEY  "/proc/sys/net/beowire/key"
+#define BW_KERNEL_SEAL "/proc/sys/net/beowire/encrypt"
 
 /* `meant`: number of the interface that is wanted; 0: the first. */
 static void bw_kernel_line(struct bw_kernel_told *t, const char *line, uint32_t meant)
@@ -70,6 +71,11 @@ void bw_kernel_key(char text[BW_KEY_FINGERPRINT])
 	text[strcspn(text, "\n")] = '\0';
 	if (f)
 		fclose(f);
+}
+
+bool bw_kernel_encrypts(void)
+{
+	return bw_kernel_says(BW_KERNEL_SEAL, "1");
 }
 
 bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant)

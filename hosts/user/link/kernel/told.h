@@ -23,6 +23,8 @@ struct bw_kernel_told {
 bool bw_kernel_ask(struct bw_kernel_told *t, uint32_t meant);
 /* The fingerprint of the node's key, or `none`: also if it has no such file. */
 void bw_kernel_key(char text[BW_KEY_FINGERPRINT]);
+/* Does the module encrypt on this node? One that cannot has no such file. */
+bool bw_kernel_encrypts(void);
 /* What to say, and to do, when it is not loaded; static text. */
 const char *bw_kernel_absent(void);
 

@@ -123,7 +123,8 @@ int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct b
 
 	if (!error) {
 		p->batch = bw_batch_new(ETH_HLEN, false);
-		error = p->batch ? 0 : bw_fail(why, -ENOMEM, "out of memory");
+		if (!p->batch || (env->encrypt && bw_batch_make_room(p->batch, p->mtu)))
+			error = bw_fail(why, -ENOMEM, "out of memory");
 	}
 	if (error)
 		bw_packet_close(p);

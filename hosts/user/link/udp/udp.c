@@ -39,11 +39,13 @@ struct bw_udp_slot {
 	} control;
 };
 
-static int bw_udp_memory(struct bw_udp *u)
+static int bw_udp_memory(struct bw_udp *u, const struct bw_env *env)
 {
 	u->batch = bw_batch_new(0, true);
 	u->slot = calloc(BW_UDP_FRAMES, sizeof(*u->slot));
-	return u->batch && u->slot ? 0 : -ENOMEM;
+	if (!u->batch || !u->slot)
+		return -ENOMEM;
+	return env->encrypt ? bw_batch_make_room(u->batch, u->mtu) : 0;
 }
 
 /* Room for what a datagram may bring, which the sockets tell. */
@@ -83,7 +85,7 @@ int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_ifac
 	if (env->mtu && env->mtu < u->mtu)
 		u->mtu = env->mtu;
 	u->mtu &= ~7u; /* each frame of a row begins aligned */
-	error = bw_udp_memory(u);
+	error = bw_udp_memory(u, env);
 	if (!error)
 		error = bw_udp_socket_open(u, env, engine, why);
 	else
