@@ -57,7 +57,8 @@ static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_ad
 	s->len = BW_REFUSE_BYTES;
 	if (BW_UNLIKELY(e->cfg.keyed)) {
 		r->len = sizeof(*b);
-		b->auth = bw_key_refusal(bw_ops(e)->siphash, key ? key : e->key.refuse, r);
+		b->auth = bw_key_auth(bw_ops(e)->siphash, key ? key : e->key.refuse, r,
+				      BW_REFUSE_BYTES);
 	}
 	bw_head_seal(e, NULL, 0, r, s->len, s->len);
 	e->count.refusals_tx++;
@@ -125,7 +126,7 @@ static bool bw_farewell_believed(struct bw_engine *e, const struct bw_peer *p,
 			     : p->keyed			    ? p->keys->rx.tag
 							    : NULL;
 
-	return key && b->auth == bw_key_refusal(bw_ops(e)->siphash, key, h);
+	return key && b->auth == bw_key_auth(bw_ops(e)->siphash, key, h, BW_REFUSE_BYTES);
 }
 
 /* A refusal that anybody may have made up, or kept: the peer is asked by HELLO, whose refusal would

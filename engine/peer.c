@@ -325,7 +325,7 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello.next) {
 		t->hello.due = true;
 		t->hello.repeated = true;
-		t->hello.challenged = false;
+		bw_cookies_again(&t->hello.cookies);
 		t->hello.pause = bw_min_u64(2 * t->hello.pause, longest);
 		t->hello.next = e->now + t->hello.pause + bw_hello_lag(e, t->hello.pause);
 	}

@@ -303,6 +303,8 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	} else if (t->state != BW_PATH_NONE) {
 		t->hello.due = true;
 		t->hello.answer = e->last.answer;
+		if (!e->last.answer)
+			bw_cookies_unshown(&t->hello.cookies);
 	}
 	bw_peer_ready(e, p);
 	e->last.peer = 0;

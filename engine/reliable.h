@@ -378,7 +378,7 @@ struct bw_engine {
 	uint32_t active, active_before;
 
 	struct { /* from the cluster's */
-		uint8_t hello[32], refuse[16];
+		uint8_t hello[32], refuse[16], challenge[16];
 	} key;
 	uint8_t secret[16]; /* key of cookies and buckets, of this incarnation alone */
 	struct bw_stray stray[BW_STRAYS];
