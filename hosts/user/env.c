@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "service.h"
 #include "wire.h"
 
 #define BW_ENV_SEND_COPIES (64u << 20)
@@ -75,6 +76,14 @@ static bool bw_env_key(struct bw_env *env, const char *text)
 {
 	env->key = text;
 	return true;
+}
+
+static bool bw_env_service(struct bw_env *env, const char *text)
+{
+	bool off = !strcmp(text, "off");
+
+	env->service = off ? NULL : text;
+	return off || *text == '/';
 }
 
 static bool bw_env_links(struct bw_env *env, const char *text)
@@ -267,6 +276,7 @@ static const struct {
 	{"BEOWIRE_CHECKSUM", "on or off", bw_env_checksum},
 	{"BEOWIRE_HELPER", "on or off", bw_env_helper},
 	{"BEOWIRE_FANOUT", "on or off", bw_env_fanout},
+	{"BEOWIRE_SERVICE", "off, or the path of beowired's socket, from / on", bw_env_service},
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
 	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
 	{"BEOWIRE_STATS", "a directory", bw_env_stats},
@@ -281,6 +291,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->checksum = true;
 	env->helper = true;
 	env->fanout = true;
+	env->service = BW_SERVICE_SOCKET;
 	env->ethertype = BW_ETHERTYPE;
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;

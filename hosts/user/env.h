@@ -24,6 +24,7 @@ struct bw_env {
 	const char *stats_dir;	   /* BEOWIRE_STATS, NULL: none */
 	const char *node;	   /* BEOWIRE_NODE, NULL: from the network namespace */
 	const char *key;	   /* BEOWIRE_KEY, a file; NULL: none */
+	const char *service;	   /* BEOWIRE_SERVICE, a path; NULL: off */
 	unsigned int links;	   /* BEOWIRE_LINKS: set of enum bw_env_link */
 	enum bw_env_wait wait;	   /* BEOWIRE_WAIT */
 	enum bw_log_level log;	   /* BEOWIRE_LOG */
