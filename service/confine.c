@@ -83,6 +83,8 @@ static const uint16_t bs_calls[] = {
 	SYS_recvfrom,
 	SYS_recvmsg,
 	SYS_restart_syscall,
+	SYS_rseq,
+	SYS_set_robust_list,
 	SYS_rt_sigaction,
 	SYS_rt_sigprocmask,
 	SYS_rt_sigreturn,

@@ -153,8 +153,13 @@ static void *bs_maker_main(void *arg)
 	struct bs_makers *m = arg;
 	uint64_t one = 1;
 
+	int error = bs_confine_rights();
+
 	pthread_mutex_lock(&m->mutex);
 	m->tid = (pid_t)syscall(SYS_gettid);
+	m->error = error ? error : m->error;
+	m->begun++;
+	pthread_cond_broadcast(&m->begins);
 	while (!m->stop) {
 		struct bs_job *j = m->todo;
 
@@ -188,6 +193,7 @@ int bs_makers_start(struct bs_makers *m)
 	m->todo_end = &m->todo;
 	pthread_mutex_init(&m->mutex, NULL);
 	pthread_cond_init(&m->more, NULL);
+	pthread_cond_init(&m->begins, NULL);
 	if (m->bell < 0)
 		return -errno;
 	while (m->threads < BS_MAKERS) {
@@ -196,7 +202,13 @@ int bs_makers_start(struct bs_makers *m)
 			return -error;
 		m->threads++;
 	}
-	return 0;
+	/* What they do at their beginning must not meet with what is forbidden afterwards. */
+	pthread_mutex_lock(&m->mutex);
+	while (m->begun < m->threads)
+		pthread_cond_wait(&m->begins, &m->mutex);
+	error = m->error;
+	pthread_mutex_unlock(&m->mutex);
+	return error;
 }
 
 void bs_makers_stop(struct bs_makers *m)

@@ -36,7 +36,9 @@ struct bs_makers {
 	pthread_t thread[BS_MAKERS];
 	unsigned int threads;
 	pthread_mutex_t mutex;
-	pthread_cond_t more;
+	pthread_cond_t more, begins;
+	unsigned int begun; /* of the threads */
+	int error;	    /* that one of them had then */
 	struct bs_job *todo, **todo_end;
 	struct bs_job *done;
 	bool stop;

@@ -3,6 +3,7 @@
 execute it in front of their own code, as an unprivileged user."""
 
 import array
+import contextlib
 import errno
 import json
 import random
@@ -98,7 +99,8 @@ class Endpoint:
     def __init__(self, engine=0, **other):
         self.claim, self.engine = claim(engine)
         self.connection = call()
-        say(self.connection, request(self.engine, **other), self.claim.fileno())
+        with contextlib.suppress(BrokenPipeError):  # refused already
+            say(self.connection, request(self.engine, **other), self.claim.fileno())
         self.answer = Answer(self.connection)
         self.socket = self.answer.socket
 
@@ -111,12 +113,12 @@ class Endpoint:
             "cluster": CLUSTER,
             "dst": 40000,
             "src": self.engine,
-            "rest": b"\0" * 64,
+            "rest": b"",
         }
         values.update(other)
         head = to + values["mac"] + struct.pack(">H", values["ethertype"])
         head += struct.pack("<HBBI", values["magic"], 2, 1, values["cluster"])
-        return head + struct.pack("<HH", values["dst"], values["src"]) + values["rest"]
+        return head + struct.pack("<HH", values["dst"], values["src"]) + bytes(64) + values["rest"]
 
 
 def errno_of(act, *arguments):

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,20 +153,22 @@ def client(
         made.remove()
 
 
-def attack(service: Service, code: str, *words: str, user: int = USER) -> Any:
+def _attacker(service: Service, code: str, words: Sequence[str], user: int) -> list[str]:
+    """The command that executes Python as a user, after attacker.py."""
+    script = ATTACKER.read_text() + code
+    return [*as_user(user), "/usr/bin/python3", "-c", script, str(service.socket), *words]
+
+
+def attack(
+    service: Service, code: str, *words: str, user: int = USER, within: Sequence[str] = ()
+) -> Any:
     """Executes Python as a user on the service's node, after attacker.py, and with `words` as
     sys.argv[2:]: what it gave to told()."""
-    command = [
-        "ip",
-        "netns",
-        "exec",
-        service.node,
-        *as_user(user),
-        "/usr/bin/python3",
-        "-c",
-    ]
+    command = _attacker(service, code, words, user)
+    where = ["ip", "netns", "exec", service.node]
+    split = len(as_user(user))
     done = subprocess.run(
-        [*command, ATTACKER.read_text() + code, str(service.socket), *words],
+        [*where, *command[:split], *within, *command[split:]],
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
@@ -176,3 +178,40 @@ def attack(service: Service, code: str, *words: str, user: int = USER) -> Any:
     )
     assert done.returncode == 0, done.stderr + service.log.read_text()
     return json.loads(done.stdout)
+
+
+class Attacker:
+    """A running attacker, which prints results and reads a line wherever it is to wait."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def hear(self) -> Any:
+        """Its next result."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.communicate()[1]
+        return json.loads(line)
+
+    def go_on(self) -> None:
+        """Lets it go on."""
+        assert self.process.stdin is not None
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+
+@contextlib.contextmanager
+def attacking(service: Service, code: str, user: int = USER) -> Iterator[Attacker]:
+    """An attacker that runs beside the test, and is gone afterwards."""
+    with subprocess.Popen(
+        ["ip", "netns", "exec", service.node, *_attacker(service, code, (), user)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/",
+    ) as process:
+        try:
+            yield Attacker(process)
+        finally:
+            process.kill()
