@@ -42,6 +42,9 @@ static bool bs_take_user(struct bs_policy *p, const char *value)
 	const struct passwd *found;
 	uint64_t n;
 
+	p->everybody |= !strcmp(value, "*");
+	if (p->everybody)
+		return true;
 	if (bs_number(value, 0, UINT32_MAX - 1, &n))
 		return bs_ids_add(&p->users, (uint32_t)n);
 	found = getpwnam(value);
@@ -122,7 +125,7 @@ static bool bs_take_rings(struct bs_policy *p, const char *value)
 }
 
 static const struct bs_key bs_keys[] = {
-	{"users", "users of this node, by name or number", bs_take_user},
+	{"users", "users of this node, by name or number, or * for all", bs_take_user},
 	{"groups", "groups of this node, by name or number", bs_take_group},
 	{"interfaces", "names of up to 8 interfaces, each once", bs_take_interface},
 	{"ethertype", "0x0600 to 0xFFFF, and none of IP, ARP or VLAN", bs_take_ethertype},
@@ -205,7 +208,7 @@ int bs_policy_line(struct bs_policy *p, char *line, char why[BS_POLICY_WHY])
 
 int bs_policy_check(const struct bs_policy *p, char why[BS_POLICY_WHY])
 {
-	if (!p->users.n && !p->groups.n)
+	if (!p->users.n && !p->groups.n && !p->everybody)
 		snprintf(why, BS_POLICY_WHY, "nobody is allowed; add 'groups = NAME' or 'users'");
 	else if (!p->interfaces)
 		snprintf(why, BS_POLICY_WHY, "no interface is named; add 'interfaces = NAME'");
@@ -282,7 +285,7 @@ static bool bs_ids_have(const struct bs_ids *ids, uint32_t id)
 
 bool bs_policy_allows(const struct bs_policy *p, uid_t user, const gid_t *group, unsigned int n)
 {
-	if (bs_ids_have(&p->users, user))
+	if (p->everybody || bs_ids_have(&p->users, user))
 		return true;
 	for (unsigned int i = 0; i < n; i++) {
 		if (bs_ids_have(&p->groups, group[i]))

@@ -25,6 +25,7 @@ struct bs_ids {
 
 struct bs_policy {
 	struct bs_ids users, groups;
+	bool everybody; /* whoever it is */
 	char interface[BS_DEVICES][IFNAMSIZ];
 	unsigned int interfaces;
 	uint16_t ethertype;

@@ -22,6 +22,8 @@ USER, OTHER, STRANGER = 65534, 65533, 65532
 """Two users who may have endpoints, and one who may not."""
 POLICY = f"users = {USER}, {OTHER}\ninterfaces = eth0\n"
 PATIENCE_S = 60.0
+PROGRAM = "BEOWIRE_TEST_SERVICE"
+"""The variable that names another beowired than the build's: one with a defect, or a sanitizer."""
 ATTACKER = Path(__file__).with_name("attacker.py")
 
 
@@ -40,7 +42,7 @@ class Service:
 
     def command(self) -> list[str]:
         """What starts it, without the node."""
-        program = str(places.product("service/beowired"))
+        program = os.environ.get(PROGRAM) or str(places.product("service/beowired"))
         return [program, "--policy", str(self.policy), "--socket", str(self.socket)]
 
     def start(self) -> None:
@@ -116,7 +118,7 @@ def served(node: str, policy: str = POLICY) -> Iterator[Service]:
             yield made
         finally:
             if made.process.poll() is None:
-                made.stop()
+                assert made.stop() == 0, made.log.read_text()
 
 
 def as_user(user: int) -> list[str]:
