@@ -75,17 +75,17 @@ static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, cons
 {
 	int n = ep->packets, error;
 
-	error = bw_packet_open(&ep->packet[n], &ep->env, iface, ep->self.engine,
+	error = bw_packet_open(&ep->packet[n], &ep->env, iface, ep->self.engine, ep->claim,
 			       (uint8_t)(BW_LINK_NO_PACKET + n), why);
 	if (error)
 		return error;
 	bw_fanout_init(ep, ep->packets++);
 	if (n) {
-		memcpy(ep->self.more_mac[n - 1], iface->mac, 6);
+		memcpy(ep->self.more_mac[n - 1], ep->packet[n].mac, 6);
 		ep->self.more_macs = (uint8_t)n;
 	} else {
 		ep->iface = *iface;
-		memcpy(ep->self.mac, iface->mac, 6);
+		memcpy(ep->self.mac, ep->packet[n].mac, 6);
 	}
 	return 0;
 }

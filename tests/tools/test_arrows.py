@@ -14,6 +14,7 @@ C_USES: dict[str, set[str]] = {
     "engine": set(),
     "common": {"engine"},
     "emulator": {"common"},
+    "service": {"engine", "common"},
     "hosts/sim": {"engine", "common"},
     "hosts/user": {"engine", "common"},
     "hosts/kernel": {"engine", "common"},
