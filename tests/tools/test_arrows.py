@@ -34,6 +34,7 @@ USES = {
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
     "doctor": {"lab", "run", "bench"},
+    "status": {"run"},
 }
 COMMAND = PACKAGE / "cli.py"
 """Loads the packages' commands, and enters the namespaces of labs before."""
