@@ -35,6 +35,7 @@ USES = {
     "demo": {"lab", "run", "bench"},
     "doctor": {"lab", "run", "bench"},
     "status": {"run"},
+    "bug": set(),
 }
 COMMAND = PACKAGE / "cli.py"
 """Loads the packages' commands, and enters the namespaces of labs before."""

@@ -13,6 +13,7 @@ from beowire.run.cluster import Cluster, of_hosts, of_lab
 from beowire.run.options import Ssh
 from beowire.status import __main__ as node_main
 from beowire.status import cluster, job_view, tables
+from beowire.status import prometheus as text
 from beowire.terminal import note, out
 
 
@@ -46,6 +47,9 @@ def status(
             help="Why does this job hang? The number of its launcher's process, or Slurm's.",
         ),
     ] = None,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="In Prometheus' text format.")
+    ] = False,
     node: Annotated[
         bool, typer.Option("--node", help="What this node tells to a status elsewhere, as JSON.")
     ] = False,
@@ -57,6 +61,9 @@ def status(
     where = _where(lab, hosts, ssh)
     if job is not None:
         job_view.show(job, where, ssh, timeout, as_json=as_json, again=watch)
+        return
+    if prometheus:
+        sys.stdout.write(text.text(cluster.look(where, timeout)))
         return
     if watch:
         _watch(where, timeout, as_json)

@@ -5,8 +5,9 @@ import time
 from typing import Any
 
 from beowire.run.cluster import Cluster
-from beowire.status import everywhere, figures, node
+from beowire.status import everywhere, figures, node, prometheus, tables
 from beowire.status.__main__ import INTERVAL_S
+from beowire.status.words import called
 
 
 def look(where: Cluster | None, limit_s: float, ranks: bool = False) -> dict[str, Any]:
@@ -17,6 +18,9 @@ def look(where: Cluster | None, limit_s: float, ranks: bool = False) -> dict[str
     else:
         answers = everywhere.ask(where, limit_s, ranks=ranks)
         nodes, failed = answers.told, answers.failed
+        for name in [each for each, said in nodes.items() if not _sensible(said)]:
+            del nodes[name]
+            failed[name] = "it tells what makes no sense"
     return joined(nodes, failed)
 
 
@@ -46,9 +50,15 @@ def joined(nodes: dict[str, dict[str, Any]], failed: dict[str, str]) -> dict[str
     }
 
 
-def called(endpoint: dict[str, Any]) -> str:
-    """An endpoint's name for people."""
-    return f"{endpoint['host']}:{endpoint['pid']}"
+def _sensible(told: dict[str, Any]) -> bool:
+    """Whether all is there that is needed to show what a node told, of the right kind."""
+    try:
+        state = joined({"": told}, {})
+        tables.whole(state)
+        prometheus.text(state)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+        return False
+    return True
 
 
 def _elsewhere(peer: dict[str, Any]) -> str:

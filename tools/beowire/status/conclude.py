@@ -15,7 +15,9 @@ from beowire.status.job import Member
 from beowire.status.waits import Wait, cycle, end_of_chain
 from beowire.status.words import age
 
-_SILENT_S = 3.0
+_SILENT_S = 2.0
+_WAITS_S = 4.0
+"""What is waited for so long may be why nothing goes on; silence would be known by then."""
 _LOSSY_SHARE = 0.01
 _STARVED_SHARE = 0.8
 _RUNNING_SHARE = 0.05
@@ -153,7 +155,7 @@ def _lossy(case: Case) -> Conclusion | None:
 
 def _deadlock(case: Case) -> Conclusion | None:
     way = cycle(case.waits, case.members)
-    if not way:
+    if not way or min(each.since_s for each in way) < _WAITS_S:
         return None
     names = _and([case.members[each.who].name for each in way[:6]])
     if all(each.kind == "send" for each in way):
@@ -173,7 +175,7 @@ def _deadlock(case: Case) -> Conclusion | None:
 
 def _receive(case: Case) -> Conclusion | None:
     last = end_of_chain(case.waits)
-    if last is None:
+    if last is None or last.since_s < _WAITS_S:
         return None
     assert last.whom is not None
     who, whom = case.members[last.who], case.members[last.whom]

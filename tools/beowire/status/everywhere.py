@@ -17,6 +17,7 @@ from beowire.status.node import FORM
 _FANOUT = 64
 _UNREACHED = 255
 _BYTES_MAX = 64 << 20
+_PARTS = {"endpoints": list, "processes": dict}
 
 
 @dataclass
@@ -60,7 +61,9 @@ def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str,
         last = words[-1] if words else f"status {done.returncode}"
         return f"it is not reached: {last}" if done.returncode == _UNREACHED else last
     if form != FORM:
-        return f"it tells form {form}, here form {FORM} is read"
+        return f"it tells form {form!s:.20}, here form {FORM} is read"
+    if not all(isinstance(told.get(name), kind) for name, kind in _PARTS.items()):
+        return "it tells what makes no sense"
     return dict(told)
 
 

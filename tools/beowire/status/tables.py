@@ -7,8 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from beowire.status.cluster import called
-from beowire.status.words import age, amount, trip
+from beowire.status.words import age, amount, called, trip
 
 _PEERS_MAX = 12
 """Of an endpoint that are shown, the worst first, then those with most traffic."""

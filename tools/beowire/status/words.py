@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Numbers as people read them."""
+"""Names and numbers as people read them."""
+
+from typing import Any
+
+
+def called(endpoint: dict[str, Any]) -> str:
+    """An endpoint's name for people."""
+    return f"{endpoint['host']}:{endpoint['pid']}"
 
 
 def amount(value: float, unit: str = "") -> str:
