@@ -204,6 +204,7 @@ struct bw_path {
 	bool probe_allow;   /* one frame may leave beyond the window */
 	uint32_t pto_count; /* tail probes since the last progress */
 	uint32_t reorder;   /* adaptive reordering window, packets */
+	uint32_t losses;    /* packets concluded lost from evidence, ever */
 	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t pn_next;      /* from 1 */
 	uint64_t floor;	       /* lowest number of interest to us */
@@ -221,6 +222,7 @@ struct bw_path {
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
 	bool ask;	      /* a ping is to be sent by it: does it carry anything? */
 	bool lax;	      /* it could have carried more in the present round */
+	uint32_t retransmits; /* parts sent again by it, ever */
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */

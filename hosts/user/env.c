@@ -15,6 +15,7 @@
 
 #define BW_ENV_SEND_COPIES (64u << 20)
 #define BW_ENV_RING_BYTES  (8u << 20)
+#define BW_ENV_STATUS	   "/dev/shm" /* in memory on every Linux */
 #define BW_ENV_UDP_LO	   47100
 #define BW_ENV_UDP_HI	   47999
 
@@ -169,6 +170,16 @@ static bool bw_env_fanout(struct bw_env *env, const char *text)
 	return bw_env_switch(text, &env->fanout);
 }
 
+static bool bw_env_status(struct bw_env *env, const char *text)
+{
+	bool on = true;
+
+	if (*text != '/' && !bw_env_switch(text, &on))
+		return false;
+	env->status_dir = !on ? NULL : *text == '/' ? text : BW_ENV_STATUS;
+	return true;
+}
+
 static bool bw_env_udp_offload(struct bw_env *env, const char *text)
 {
 	return bw_env_switch(text, &env->udp_offload);
@@ -296,6 +307,7 @@ static const struct {
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
 	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
 	{"BEOWIRE_STATS", "a directory", bw_env_stats},
+	{"BEOWIRE_STATUS", "on, off or the full name of a directory", bw_env_status},
 };
 
 int bw_env_read(struct bw_env *env, const char **why)
@@ -308,6 +320,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->helper = true;
 	env->fanout = true;
 	bw_env_service(env, BW_SERVICE_SOCKET);
+	env->status_dir = BW_ENV_STATUS;
 	env->ethertype = BW_ETHERTYPE;
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;

@@ -22,6 +22,7 @@ struct bw_env {
 	const char *interface;	   /* BEOWIRE_INTERFACE, NULL: choose */
 	const char *interfaces;	   /* BEOWIRE_INTERFACES, NULL: one */
 	const char *stats_dir;	   /* BEOWIRE_STATS, NULL: none */
+	const char *status_dir;	   /* BEOWIRE_STATUS, NULL: off */
 	const char *node;	   /* BEOWIRE_NODE, NULL: from the network namespace */
 	const char *key;	   /* BEOWIRE_KEY, a file; NULL: none */
 	const char *service;	   /* BEOWIRE_SERVICE, a path; NULL: off */

@@ -167,12 +167,16 @@ static bool bw_ep_udp_due(struct bw_ep *ep)
 static void bw_ep_chores(struct bw_ep *ep)
 {
 	ep->chores_at = ep->now + BW_EP_CHORES_NS;
-	for (int i = 0; i < ep->packets; i++)
-		bw_packet_clear_error(&ep->packet[i]);
+	if (ep->now >= ep->board.at)
+		bw_publish(ep);
 	if (BW_UNLIKELY(ep->borrowed)) { /* before it is free, and taken for a dead one's */
 		ep->number = bw_local_claim(ep->self.engine);
 		ep->borrowed = ep->number < 0;
 	}
+	if (!ep->has_packet)
+		return;
+	for (int i = 0; i < ep->packets; i++)
+		bw_packet_clear_error(&ep->packet[i]);
 	bw_fanout_visit(ep);
 	bw_watch_visit(ep);
 	bw_remote_check_links(ep);

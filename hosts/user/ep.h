@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "addr.h"
+#include "board.h"
 #include "beowire.h"
 #include "buffer.h"
 #include "clock.h"
@@ -129,6 +130,7 @@ struct bw_ep {
 	bool crowded;		   /* there was no room for one */
 	uint64_t relief_at;	   /* no look at who takes it before */
 	uint64_t stale_peers;	   /* given up for that, ever */
+	struct bw_ep_board board;
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;

@@ -35,6 +35,8 @@ USES = {
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
     "doctor": {"lab", "run", "bench"},
+    "status": {"run"},
+    "bug": set(),
 }
 COMMAND = PACKAGE / "cli.py"
 """Loads the packages' commands, and enters the namespaces of labs before."""

@@ -35,6 +35,8 @@ _COMMANDS = {
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
     "info": ("info_cli", "info"),
+    "status": ("status.cli", "status"),
+    "report-bug": ("bug.cli", "report_bug"),
     "key": ("run.key_cli", "app"),
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
