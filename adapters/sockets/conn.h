@@ -106,6 +106,7 @@ struct bws_conn {
 		_Atomic enum bws_way way;
 		uint32_t epoch; /* of our last READY */
 		bool open;	/* the peer may switch, or has */
+		bool wanted;	/* open it, as soon as no call sleeps in the kernel */
 		uint64_t from;
 		uint64_t next; /* offset behind the last byte that came by Beowire */
 		uint64_t told; /* offset up to which the peer knows that bytes were taken */

@@ -2,9 +2,9 @@
 /*
  * The library in this process: its settings, its one lock, its endpoint.
  *
- * The lock: the endpoint's, if there is one, and then a mutex of our own, both recursive. Handlers of
- * libbeowire run with the first one and take the other. Whoever has only the mutex, since there is no
- * endpoint yet, calls nothing of libbeowire.
+ * The lock: the endpoint's, if there is one, and then a mutex of our own, both recursive. Handlers
+ * of libbeowire run with the first one and take the other. Whoever has only the mutex, since there
+ * is no endpoint yet, calls nothing of libbeowire.
  */
 #ifndef BWS_CORE_H
 #define BWS_CORE_H
@@ -43,7 +43,8 @@ void bws_unlock(void);
 void bws_core_hold(void);
 void bws_core_release(bool child);
 
-/* Progress, if there is an endpoint; no lock held. What libbeowire had no room for is tried again. */
+/* Progress, if there is an endpoint; no lock held. What libbeowire had no room for is tried
+ * again. */
 int bws_progress(void);
 
 /* Open the endpoint; may take milliseconds. False: there is none to be had. No lock held. */

@@ -152,6 +152,8 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, struct msghdr *m, struc
 
 	if (c->error)
 		return -c->error;
+	if (c->rx.wanted)
+		bws_rx_ready(c);
 	if (c->rx.way == BWS_BW)
 		return bws_recv_pieces(c, to, flags);
 	if (c->rx.way == BWS_UNTIL)

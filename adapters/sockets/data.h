@@ -12,8 +12,8 @@
 ssize_t bws_recvmsg(struct bws_conn *c, int fd, struct msghdr *m, int flags);
 ssize_t bws_sendmsg(struct bws_conn *c, int fd, const struct msghdr *m, int flags);
 
-/* A call of the kernel that may receive or send bytes, as long as all is by TCP: false if it is not,
- * and then the kernel is not to be called. */
+/* A call of the kernel that may receive or send bytes, as long as all is by TCP: false if it is
+ * not, and then the kernel is not to be called. */
 bool bws_rx_enter(struct bws_conn *c);
 void bws_rx_leave(struct bws_conn *c, ssize_t n);
 bool bws_tx_enter(struct bws_conn *c);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * epoll(7). The program's connections stay in its instances. Of one that does not send and receive by
- * TCP alone the kernel is asked only what it can know (bws_asked()), under the address of its watch
- * instead of the program's data; the rest is added from what Beowire brought. An instance with such
- * connections has a bell in it, an eventfd by which handlers wake who sleeps in the kernel.
+ * epoll(7). The program's connections stay in its instances. Of one that does not send and
+ * receive by TCP alone the kernel is asked only what it can know (bws_asked()), under the
+ * address of its watch instead of the program's data; the rest is added from what Beowire
+ * brought. An instance with such connections has a bell in it, an eventfd by which handlers wake
+ * who sleeps in the kernel.
  */
 #include <errno.h>
 #include <limits.h>

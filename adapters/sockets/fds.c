@@ -30,8 +30,7 @@ static bool bws_is_tcp(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) && protocol == IPPROTO_TCP;
 }
 
-/* One of the connection's descriptors is gone; `kept`: a copy for us to end it by, or -1. Lock held.
- * True if it was the last one. */
+/* One of the connection's descriptors is gone. Lock held. True if it was the last one. */
 static bool bws_fds_drop(struct bws_conn *c, int fd)
 {
 	bws_watch_closed(c, fd);

@@ -156,7 +156,7 @@ void bws_break(struct bws_conn *c, int error, const char *why)
 	c->paired = false;
 	c->owed = 0;
 	c->tx.epoch = 0;
-	c->rx.open = false;
+	c->rx.open = c->rx.wanted = false;
 	c->peer_id = 0;
 	if (beowire && !c->error) {
 		c->error = error;

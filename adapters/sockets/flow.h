@@ -67,8 +67,8 @@ void bws_reoffer(struct bws_conn *c);
 
 /* All the way back. */
 void bws_return(struct bws_conn *c, bool final);
-/* And wait until that is done, for so long at most, all connections or (c) one; no lock held. False:
- * it is not. */
+/* And wait until that is done, for so long at most, all connections or (c) one; no lock held.
+ * False: it is not. */
 bool bws_return_wait(struct bws_conn *c, bool final, uint64_t timeout_ns);
 /* By TCP for good, from now on. No lock held; waits. */
 void bws_pin(struct bws_conn *c, const char *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * fork(), exec and the end of the process: before each of them all connections go back to TCP, where
- * the kernel knows what becomes of them. See life.h.
+ * fork(), exec and the end of the process: before each of them all connections go back to TCP,
+ * where the kernel knows what becomes of them. See life.h.
  */
 #include "life.h"
 

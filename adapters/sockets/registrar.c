@@ -145,7 +145,8 @@ void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int 
 			bws_registrar_hand(r, &from, bytes);
 		}
 	}
-	/* Clients say nothing: what is readable is their end. The last one first, as places move. */
+	/* Clients say nothing: what is readable is their end. The last one first, as places
+	 * move. */
 	for (int i = n - 1; i >= 4; i--) {
 		if (!fds[i].revents)
 			continue;

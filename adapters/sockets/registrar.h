@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The registrar: of the processes of a user on a node, the one that has the well-known port. It hands
- * each offer to all others that have connected to it, as nobody but they know their connections. When
- * it ends another one takes its place.
+ * The registrar: of the processes of a user on a node, the one that has the well-known port. It
+ * hands each offer to all others that have connected to it, as nobody but they know their
+ * connections. When it ends another one takes its place.
  */
 #ifndef BWS_REGISTRAR_H
 #define BWS_REGISTRAR_H

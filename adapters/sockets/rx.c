@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The receiving direction of a connection. The receiver says when its peer may switch, and may take
- * that back whenever it likes, without a wait: what came by Beowire and was not taken by the program
- * is thrown away, and comes again by TCP.
+ * The receiving direction of a connection. The receiver says when its peer may switch, and may
+ * take that back whenever it likes, without a wait: what came by Beowire and was not taken by
+ * the program is thrown away, and comes again by TCP.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,13 +17,13 @@ void bws_rx_ready(struct bws_conn *c)
 		return;
 	/* A call that may sleep in the kernel would not notice what comes by Beowire. It looks at
 	 * `slow` after it has said that it is there. */
+	c->rx.wanted = true;
+	bws_conn_settle(c);
+	if (atomic_load(&c->rx.under_way))
+		return; /* the next call will not, and looks again */
+	c->rx.wanted = false;
 	c->rx.open = true;
 	bws_conn_settle(c);
-	if (atomic_load(&c->rx.under_way)) {
-		c->rx.open = false;
-		bws_conn_settle(c);
-		return;
-	}
 	c->forked = false;
 	c->rx.epoch++;
 	c->owed |= BWS_OWE_READY;
@@ -97,8 +97,11 @@ void bws_rx_return(struct bws_conn *c, bool final)
 {
 	bool again = final && c->paired && !c->rx.returned_final;
 
-	if (!c->rx.open && !again)
+	c->rx.wanted = false;
+	if (!c->rx.open && !again) {
+		bws_conn_settle(c);
 		return;
+	}
 	bws_queue_clear(&c->rx.queue);
 	c->rx.open = false;
 	atomic_store(&c->rx.way, BWS_TCP);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Waiting for connections, by whichever way their bytes go. One thread at a time, the driver, sleeps
- * on libbeowire's descriptor as well and makes progress when it wakes; others are woken by handlers.
+ * Waiting for connections, by whichever way their bytes go. One thread at a time, the driver,
+ * sleeps on libbeowire's descriptor as well and makes progress when it wakes; others are woken
+ * by handlers.
  */
 #ifndef BWS_WAIT_H
 #define BWS_WAIT_H

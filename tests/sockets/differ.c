@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Calls of every kind on two connections to one server: one that the preload library may switch, and
- * one that stays on TCP, the reference. All that calls return must be the same.
- *
+ * Calls of every kind on two connections to one server: one that the preload library may switch,
+ * and one that stays on TCP, the reference. All that calls return must be the same.
  *	differ serve PORT		one client, then the end
  *	differ drive ADDRESS PORT SEED STEPS
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The driver of the differential test: it draws calls, makes each on both connections, and compares.
- * See differ.c. */
+/* The driver of the differential test: it draws calls, makes each on both connections, and
+ * compares. See differ.c. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -406,8 +406,15 @@ static void ends(void)
 	struct result result[2];
 	uint64_t until = bw_clock_now() + SOON_NS;
 
+	struct pollfd p;
+
+	drain();
 	order(SHUT, 0, 0);
-	time_out();
+	for (int k = 0; k < 2; k++) {
+		p = (struct pollfd){.fd = streams[k], .events = POLLIN};
+		if (poll(&p, 1, 20000) != 1 || p.revents != POLLIN)
+			bad("no end is told: %x", p.revents);
+	}
 	for (int k = 0; k < 2; k++)
 		result[k] = receive_one(0, streams[k], bytes[k], 10, 0);
 	same(result[0], result[1], "the end");
