@@ -19,6 +19,7 @@ C_USES: dict[str, set[str]] = {
     "hosts/user": {"engine", "common"},
     "hosts/kernel": {"engine", "common"},
     "adapters/libfabric": {"common", "hosts/user"},
+    "adapters/sockets": {"common", "hosts/user"},
     "programs": {"engine", "common", "hosts/user"},
 }
 PACKAGE = Path(beowire.__file__).parent
@@ -30,6 +31,7 @@ USES = {
     "selftest": set(),
     "lab": {"topology"},
     "run": {"lab"},
+    "sockets": {"lab"},
     "bench": {"topology", "lab", "run", "vm", "wan"},  # `bench wan` is a command of both
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},

@@ -40,8 +40,9 @@ _COMMANDS = {
     "key": ("run.key_cli", "app"),
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
+    "sockets": ("sockets.cli", "run"),
 }
-_RUNS_ANOTHER = ("vm", "run")
+_RUNS_ANOTHER = ("vm", "run", "sockets")
 
 
 @cache
