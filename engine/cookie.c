@@ -6,6 +6,7 @@
  * 8.1.2) do. The cookie is a keyed hash of who calls from where, and of the time; we keep the key
  * alone.
  */
+#include "refuse.h"
 #include "reliable.h"
 
 #define BW_CHALLENGE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_challenge))
@@ -58,14 +59,37 @@ int bw_cookie_challenge(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	c->cookie = bw_cookie(e, &f->from, b, e->now >> BW_COOKIE_SHIFT);
 	c->nonce = b->nonce;
 	c->reserved0 = 0;
+	c->auth = 0;
 	s->len = BW_CHALLENGE_BYTES;
+	if (BW_UNLIKELY(e->cfg.keyed)) {
+		h->len = sizeof(*c);
+		c->auth = bw_key_auth(bw_ops(e)->siphash, e->key.challenge, h, BW_CHALLENGE_BYTES);
+	}
 	bw_head_seal(e, NULL, 0, h, s->len, s->len);
 	e->count.challenges_tx++;
 	return 0;
 }
 
-/* The HELLO is said again, at once if that was not done since it was last repeated: two that never
- * agree about an address would else talk without end. */
+/* May this CHALLENGE count for the path? With a key only those that were made with it; but before
+ * the first of them others do, so that who has another key comes to refuse ours. */
+static bool bw_cookie_believed(struct bw_engine *e, struct bw_path *t, const struct bw_hdr *h)
+{
+	const struct bw_challenge *c = (const struct bw_challenge *)(h + 1);
+	struct bw_cookies *known = &t->hello.cookies;
+
+	if (BW_LIKELY(!e->cfg.keyed))
+		return true;
+	if (c->auth != bw_key_auth(bw_ops(e)->siphash, e->key.challenge, h, BW_CHALLENGE_BYTES))
+		return !known->genuine;
+	if (!known->genuine)
+		memset(known, 0, sizeof(*known));
+	known->genuine = true;
+	return true;
+}
+
+/* The HELLO is said again: at once, but with each cookie only once before it is repeated anyway.
+ * Two that never agree about an address would else talk without end. The right CHALLENGE may be
+ * anywhere among forged ones, or among those of HELLOs that somebody has sent from elsewhere. */
 int bw_cookie_challenged(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
 	const struct bw_challenge *c = (const struct bw_challenge *)(h + 1);
@@ -84,11 +108,13 @@ int bw_cookie_challenged(struct bw_engine *e, const struct bw_rx_frame *f, const
 		return -BW_DROP_ADDRESS;
 	if (!c->nonce || c->nonce != t->hello.nonce)
 		return -BW_DROP_ECHO;
+	if (!bw_cookie_believed(e, t, h))
+		return -BW_DROP_KEY;
 	e->count.challenges_rx++;
-	t->hello.cookie = c->cookie;
-	if (t->hello.challenged || t->state == BW_PATH_NONE)
+	if (!bw_cookies_add(&t->hello.cookies, c->cookie) || t->state == BW_PATH_NONE)
 		return 0;
-	t->hello.challenged = t->hello.due = true;
+	t->hello.due = true;
+	t->hello.repeated |= t->hello.cookies.at_once > 1;
 	if (!t->hello.repeated)
 		t->hello.sent = 0; /* the round trip is that of the second one */
 	bw_peer_ready(e, p);

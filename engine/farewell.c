@@ -57,7 +57,8 @@ static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_ad
 	s->len = BW_REFUSE_BYTES;
 	if (BW_UNLIKELY(e->cfg.keyed)) {
 		r->len = sizeof(*b);
-		b->auth = bw_key_refusal(bw_ops(e)->siphash, key ? key : e->key.refuse, r);
+		b->auth = bw_key_auth(bw_ops(e)->siphash, key ? key : e->key.refuse, r,
+				      BW_REFUSE_BYTES);
 	}
 	bw_head_seal(e, NULL, 0, r, s->len, s->len);
 	e->count.refusals_tx++;
@@ -125,7 +126,7 @@ static bool bw_farewell_believed(struct bw_engine *e, const struct bw_peer *p,
 			     : p->keyed			    ? p->keys->rx.tag
 							    : NULL;
 
-	return key && b->auth == bw_key_refusal(bw_ops(e)->siphash, key, h);
+	return key && b->auth == bw_key_auth(bw_ops(e)->siphash, key, h, BW_REFUSE_BYTES);
 }
 
 /* A refusal that anybody may have made up, or kept: the peer is asked by HELLO, whose refusal would
@@ -178,6 +179,13 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		status = BW_DOWN_ENCRYPT;
 	else if (b->why == BW_REFUSAL_HANDLE && b->inc == p->inc)
 		status = BW_DOWN_RESET;
+	/* What it said before it ended is still unread, perhaps: its BYE above all. */
+	if (p->state == BW_PEER_UP && p->confirmed &&
+	    (status == BW_DOWN_REFUSED || status == BW_DOWN_RESET)) {
+		if (!p->gone_at)
+			bw_peer_part(e, p, status);
+		return 0;
+	}
 	bw_peer_down(e, p, status);
 	return 0;
 }
@@ -319,14 +327,13 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
 	r = h->len ? bw_farewell_last_ack(e, f, h, p) : 0;
-	if (r || p->gone_at || p->state == BW_PEER_DOWN)
+	if (r || p->state == BW_PEER_DOWN || (p->gone_at && p->gone_as == BW_DOWN_CLOSED))
 		return r;
 	if (!h->len || !bw_farewell_unanswered(p, h->path)) {
 		bw_peer_down(e, p, BW_DOWN_CLOSED);
 		return 0;
 	}
-	p->gone_at = e->now + BW_BYE_GRACE;
-	bw_peer_sooner(e, p, p->gone_at);
+	bw_peer_part(e, p, BW_DOWN_CLOSED);
 	return 0;
 }
 

@@ -33,7 +33,7 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	b->frame_max = e->cfg.link_mtu[t->to.link % 8];
 	b->target_node = p->node;
 	b->target_inc = p->inc;
-	b->cookie = answer || move ? 0 : t->hello.cookie;
+	b->cookie = answer || move ? 0 : bw_cookies_next(&t->hello.cookies);
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	if (move) { /* no echo: it might be a question of ours that somebody passes on */
 		b->nonce = t->hello.move.nonce;
@@ -55,7 +55,8 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	}
 	if (!t->hello.sent)
 		t->hello.sent = e->now;
-	t->hello.due = t->hello.answer = false;
+	t->hello.answer = false;
+	t->hello.due = t->hello.cookies.waiting != 0;
 }
 
 bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
@@ -280,7 +281,7 @@ static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path
 	if (e->now < m->next) /* two that have both moved would ask one another without end */
 		return 0;
 	m->next = e->now + m->pause;
-	m->pause = bw_min_u64(2 * m->pause, BW_HELLO_LAST);
+	m->pause = (uint32_t)bw_min_u64(2ull * m->pause, BW_HELLO_LAST);
 	m->due = true;
 	return 0;
 }
@@ -371,6 +372,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		bw_path_guess(e, t);
 	if (proof) {
 		t->hello.nonce = bw_nonce(e);
+		t->hello.cookies.waiting = 0;
 		bw_path_answered(e, p, t);
 		bw_path_up(e, p, t);
 	}

@@ -28,7 +28,7 @@ static void bw_key_expand(struct bw_engine *e, uint8_t *out, size_t len, const v
 
 void bw_key_open(struct bw_engine *e)
 {
-	static const char hello[] = "hello";
+	static const char hello[] = "hello", challenge[] = "challenge";
 
 	if (!e->cfg.keyed)
 		return;
@@ -37,6 +37,8 @@ void bw_key_open(struct bw_engine *e)
 	bw_hkdf_extract(e->cfg.key, bw_key_salt, sizeof(bw_key_salt) - 1, e->cfg.key,
 			sizeof(e->cfg.key), bw_ops(e)->hmac_sha256);
 	bw_key_expand(e, e->key.hello, sizeof(e->key.hello), hello, sizeof(hello) - 1);
+	bw_key_expand(e, e->key.challenge, sizeof(e->key.challenge), challenge,
+		      sizeof(challenge) - 1);
 }
 
 static void bw_key_direction(struct bw_engine *e, struct bw_key_pair *k,
@@ -117,18 +119,18 @@ bool bw_key_hello_genuine(struct bw_engine *e, const struct bw_hdr *h)
 	return !differs;
 }
 
-uint64_t bw_key_refusal(uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n),
-			const uint8_t key[16], const struct bw_hdr *h)
+uint64_t bw_key_auth(uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n),
+		     const uint8_t key[16], const struct bw_hdr *h, uint32_t len)
 {
 	struct {
 		struct bw_hdr h;
-		struct bw_refuse b;
+		uint64_t body[sizeof(struct bw_refuse) / 8]; /* the longer one */
 	} f;
 
-	memcpy(&f, h, sizeof(f));
+	memcpy(&f, h, len);
 	f.h.hcrc = 0;
-	f.b.auth = 0;
-	return siphash(key, &f, sizeof(f));
+	f.body[(len - sizeof(f.h)) / 8 - 1] = 0;
+	return siphash(key, &f, len);
 }
 
 uint64_t bw_key_tag(struct bw_engine *e, const uint8_t key[16], struct bw_hdr *head,

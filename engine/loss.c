@@ -139,6 +139,7 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 			break;
 		}
 		e->count.losses++;
+		t->losses++;
 		bw_loss_packet(e, p, t, r);
 		if (!pad) { /* a probe that does not pass says nothing about congestion */
 			bw_window_lost(e, t, pn);

@@ -162,7 +162,7 @@ struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t lo
 
 void bw_peer_ready(struct bw_engine *e, struct bw_peer *p)
 {
-	if (p->is_ready || p->state == BW_PEER_DOWN)
+	if (p->is_ready || p->gone_at || p->state == BW_PEER_DOWN)
 		return;
 	p->is_ready = true;
 	p->quantum = BW_QUANTUM;
@@ -268,6 +268,10 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 
 	if (p->state == BW_PEER_DOWN)
 		return;
+	if (p->gone_at) {
+		bw_timer_set(e, p, bw_max_u64(p->gone_at, e->now + 1));
+		return;
+	}
 	bw_peer_plan_ping(e, p);
 	at = p->ping_at;
 	for (i = 0; i < p->npaths; i++)
@@ -279,14 +283,24 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 			p->waiting_since = e->now ? e->now : 1;
 		at = bw_min_u64(at, bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns);
 	}
-	if (p->gone_at)
-		at = bw_min_u64(at, p->gone_at);
 	if (!p->confirmed && p->keys && p->keys->wrong)
 		at = bw_min_u64(at, p->keys->wrong + BW_KEY_PATIENCE);
 	if (p->arriving)
 		at = bw_min_u64(at, p->arrived + e->cfg.dead_ns);
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
 	bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
+}
+
+void bw_peer_part(struct bw_engine *e, struct bw_peer *p, int32_t status)
+{
+	if (!p->gone_at) {
+		p->gone_at = e->now + BW_BYE_GRACE;
+		e->parting++;
+		bw_list_del(&p->ready); /* nobody is there to send to */
+		p->is_ready = false;
+		bw_peer_schedule(e, p);
+	}
+	p->gone_as = status;
 }
 
 void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at)
@@ -311,7 +325,7 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	if (t->state == BW_PATH_TRYING && e->now >= t->hello.next) {
 		t->hello.due = true;
 		t->hello.repeated = true;
-		t->hello.challenged = false;
+		bw_cookies_again(&t->hello.cookies);
 		t->hello.pause = bw_min_u64(2 * t->hello.pause, longest);
 		t->hello.next = e->now + t->hello.pause + bw_hello_lag(e, t->hello.pause);
 	}
@@ -333,6 +347,13 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 {
 	uint8_t i;
 
+	if (p->gone_at) {
+		if (e->now >= p->gone_at)
+			bw_peer_down(e, p, p->gone_as);
+		else
+			bw_peer_schedule(e, p);
+		return;
+	}
 	if (p->waiting_since && bw_peer_waits(p) &&
 	    e->now >= bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);
@@ -345,10 +366,6 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 	if (!p->confirmed && p->keys && p->keys->wrong &&
 	    e->now >= p->keys->wrong + BW_KEY_PATIENCE) {
 		bw_peer_down(e, p, BW_DOWN_KEY);
-		return;
-	}
-	if (p->gone_at && e->now >= p->gone_at) {
-		bw_peer_down(e, p, BW_DOWN_CLOSED);
 		return;
 	}
 	for (i = 0; i < p->npaths; i++)
@@ -403,6 +420,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	bw_list_del(&p->namesake);
 	bw_list_del(&p->given);
 	p->is_ready = false;
+	e->parting -= p->gone_at != 0;
 	p->state = BW_PEER_DOWN;
 	p->down_status = status;
 	for (i = 0; i < p->npaths; i++) {

@@ -297,6 +297,10 @@ struct bw_protocol {
 	/* True while something submitted is not yet acknowledged or fetched (what close would
 	 * lose). */
 	bool (*busy)(void *p);
+	/* NULL, or: true while a conversation is about to end, as the peer said, or somebody for
+	 * it: the peer's last frames may still be unread. A host with several links, or one that
+	 * others may keep from the processor, reads all that has arrived before timers run. */
+	bool (*parting)(void *p);
 	/* Counters since open; valid as long as the instance. */
 	const struct bw_counters *(*counters)(void *p);
 };
@@ -418,6 +422,44 @@ struct bw_path_view {
 
 /* The path of this index, from 0. 0, -ENOTCONN, or -ENOENT when there are no more. */
 int bw_reliable_path_view(void *p, uint32_t peer, uint8_t index, struct bw_path_view *view);
+
+/* What is known of a peer, for people. Times are those of the engine's calls, 0: never. What waits
+ * is counted up to BW_VIEW_MOST of a kind. */
+#define BW_VIEW_MOST 64
+struct bw_peer_view {
+	bool up;			   /* first contact has been made */
+	bool pressed;			   /* it wants envelopes only */
+	bool stalled;			   /* something waits for credit */
+	bool expected;			   /* there is something that only its frames can bring */
+	uint8_t paths;			   /* that are up */
+	uint8_t silent;			   /* of these: do not answer now */
+	uint8_t link;			   /* of the path in use */
+	uint32_t mtu;			   /* its frame size, in bytes */
+	uint32_t probes;		   /* tail probes of it since it answered last */
+	uint64_t srtt_ns;		   /* its round trip, smoothed; 0: not measured */
+	uint64_t var_ns;		   /* the deviation of that */
+	uint64_t window;		   /* bytes that may be under way by it */
+	uint64_t inflight;		   /* bytes under way, by all paths */
+	uint64_t credit;		   /* bytes that the peer takes beyond what it was sent */
+	uint64_t tx_packets, rx_packets;   /* DATA frames sent, and the highest number received */
+	uint64_t tx_messages, rx_messages; /* submitted; delivered */
+	uint64_t tx_charged, rx_charged;   /* bytes charged against credit, ever: what was sent and
+					    * received, short messages as if they were longer */
+	uint64_t retransmits;		   /* parts sent again */
+	uint64_t losses;		   /* packets concluded lost from evidence */
+	uint64_t heard;			   /* when data of it came last */
+	uint64_t proven;		   /* when it last answered what it was sent */
+	uint64_t waiting_since;		   /* for that; 0: for nothing */
+	uint64_t queued, queued_bytes;	   /* messages of which something has not left */
+	uint64_t exposed, exposed_bytes;   /* regions that it has not released */
+	uint64_t exposed_first;		   /* key of the one exposed first; 0: there is none */
+	uint64_t pulls, pull_bytes;	   /* from it; bytes that have not come */
+	uint64_t serves;		   /* pulls of its */
+	uint64_t arriving;		   /* messages of its that are not whole, or not due */
+};
+
+/* 0, or -ENOTCONN. */
+int bw_reliable_peer_view(void *p, uint32_t peer, struct bw_peer_view *view);
 
 /* Bytes of memory that one idle peer with so many paths (at least 1) holds. */
 size_t bw_reliable_peer_bytes(uint32_t paths);

@@ -41,7 +41,7 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const struct bw_refuser *by, con
 	}
 	memcpy(r->body.name, by->name, strnlen(by->name, BW_NAME_MAX));
 	if (by->key)
-		r->body.auth = bw_key_refusal(by->siphash, by->key, &r->hdr);
+		r->body.auth = bw_key_auth(by->siphash, by->key, &r->hdr, sizeof(*r));
 	r->hdr.hcrc = by->crc32c(0, r, sizeof(*r));
 	return true;
 }

@@ -23,9 +23,10 @@ struct bw_refuser {
 void bw_key_of_refusals(uint8_t out[16], const uint8_t key[BW_CLUSTER_KEY],
 			void (*hmac_sha256)(uint8_t out[32], const uint8_t *key, size_t keylen,
 					    const void *data, size_t len));
-/* `auth` of a refusal. */
-uint64_t bw_key_refusal(uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n),
-			const uint8_t key[16], const struct bw_hdr *h);
+/* `auth` of a REFUSE or CHALLENGE: its last 8 bytes, which do not count, nor does hcrc. len: of the
+ * whole frame. */
+uint64_t bw_key_auth(uint64_t (*siphash)(const uint8_t key[16], const void *p, size_t n),
+		     const uint8_t key[16], const struct bw_hdr *h, uint32_t len);
 
 /* The refusal of a frame of `whole` bytes whose first `len` are at `refused`, to be read by the
  * engine that sent it. False if it must not be refused: shorter than its refusal, not ours, or one

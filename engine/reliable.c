@@ -303,6 +303,8 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	} else if (t->state != BW_PATH_NONE) {
 		t->hello.due = true;
 		t->hello.answer = e->last.answer;
+		if (!e->last.answer)
+			bw_cookies_unshown(&t->hello.cookies);
 	}
 	bw_peer_ready(e, p);
 	e->last.peer = 0;
@@ -340,6 +342,13 @@ static bool bw_reliable_hungry(void *mem)
 	struct bw_engine *e = mem;
 
 	return bw_arena_low(&e->arena);
+}
+
+static bool bw_reliable_parting(void *mem)
+{
+	struct bw_engine *e = mem;
+
+	return e->parting;
 }
 
 static bool bw_reliable_busy(void *mem)
@@ -453,5 +462,6 @@ const struct bw_protocol bw_reliable = {
 	.hungry = bw_reliable_hungry,
 	.unsent = bw_reliable_unsent,
 	.busy = bw_reliable_busy,
+	.parting = bw_reliable_parting,
 	.counters = bw_reliable_counters,
 };

@@ -204,6 +204,7 @@ struct bw_path {
 	bool probe_allow;   /* one frame may leave beyond the window */
 	uint32_t pto_count; /* tail probes since the last progress */
 	uint32_t reorder;   /* adaptive reordering window, packets */
+	uint32_t losses;    /* packets concluded lost from evidence, ever */
 	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t pn_next;      /* from 1 */
 	uint64_t floor;	       /* lowest number of interest to us */
@@ -221,6 +222,7 @@ struct bw_path {
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
 	bool ask;	      /* a ping is to be sent by it: does it carry anything? */
 	bool lax;	      /* it could have carried more in the present round */
+	uint32_t retransmits; /* parts sent again by it, ever */
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
@@ -302,11 +304,12 @@ struct bw_peer {
 	uint64_t proven; /* when it last answered: what we send arrives there, and the reverse */
 	uint64_t waiting_since; /* 0: for nothing */
 	uint64_t arrived;	/* when something of what is arriving came last */
-	uint64_t gone_at;	/* it has said BYE, and is gone at this time; 0: it has not */
+	uint64_t gone_at;	/* it has said BYE, or was refused for: gone at this time; 0: not */
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
+	int32_t gone_as; /* status, once gone_at has come */
 	bool in_heap;
 
 	struct bw_keys *keys; /* NULL without a cluster key */
@@ -377,13 +380,14 @@ struct bw_engine {
 	uint32_t active, active_before;
 
 	struct { /* from the cluster's */
-		uint8_t hello[32], refuse[16];
+		uint8_t hello[32], refuse[16], challenge[16];
 	} key;
 	uint8_t secret[16]; /* key of cookies and buckets, of this incarnation alone */
 	struct bw_stray stray[BW_STRAYS];
 	uint32_t stray_head, stray_tail;
 	struct bw_leave leave[BW_LEAVES];
-	uint32_t leaves; /* ever written to it */
+	uint32_t leaves;  /* ever written to it */
+	uint32_t parting; /* peers with gone_at */
 
 	/* closed */
 	struct bw_list left; /* bw_peer.all: told by BYE; told again at `bye_at` */
@@ -464,6 +468,8 @@ void bw_peer_free(struct bw_engine *e, struct bw_peer *p);
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p);
 /* The same where nothing but this one time can have come nearer. */
 void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at);
+/* It has gone, with this status, after a grace in which what it sent before may be read. */
+void bw_peer_part(struct bw_engine *e, struct bw_peer *p, int32_t status);
 void bw_peer_timers(struct bw_engine *e, struct bw_peer *p);
 /* Is there something that only the peer's frames can finish? */
 bool bw_peer_waits(const struct bw_peer *p);

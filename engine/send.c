@@ -141,6 +141,7 @@ static bool bw_builder_again(struct bw_builder *b)
 		bw_list_del(&r->list);
 	}
 	b->e->count.retransmits++;
+	b->t->retransmits++;
 	if (bulk)
 		bw_builder_bulk(b, piece->obj, piece->off, len);
 	else

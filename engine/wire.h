@@ -12,7 +12,7 @@
  *	REFUSE	hdr | refuse (64): "I do not know that incarnation / version / handle"
  *	BYE	hdr [ackblk | ack | range ...]: the sending engine closes, having received this
  *	DGRAM	hdr | dgram (16) | payload: the minimal datagram protocol, see datagram.c
- *	CHALLENGE hdr | challenge (16): "say that HELLO again, with this cookie"
+ *	CHALLENGE hdr | challenge (24): "say that HELLO again, with this cookie"
  *
  * Bytes after the stated length are legal and ignored, since Ethernet pads to 60 bytes.
  */
@@ -98,7 +98,7 @@ struct bw_hello {
 	uint8_t name[BW_NAME_MAX]; /* host name of the sender, for messages to people */
 	uint32_t nonce;		   /* drawn by the sender for this address, to be echoed; 0: none */
 	uint32_t echo; /* nonce of the HELLO that came from the address this one goes to; 0: none */
-	uint64_t cookie;  /* of the last CHALLENGE that came from there; 0: none */
+	uint64_t cookie;  /* of a CHALLENGE that came from there; 0: none */
 	uint64_t random;  /* with a cluster key: drawn for this peer, goes into its keys; else 0 */
 	uint8_t auth[16]; /* of the frame with this and hcrc 0, by the cluster key; else 0 */
 };
@@ -240,6 +240,7 @@ struct bw_challenge {
 	uint64_t cookie; /* to be said in HELLOs to this address from now on; never 0 */
 	uint32_t nonce;	 /* the HELLO's, as proof that it was seen */
 	uint32_t reserved0;
+	uint64_t auth; /* of the frame with this and hcrc 0, by the cluster key; else 0 */
 };
 
 /* Body of DGRAM. */
@@ -262,7 +263,7 @@ BW_ASSERT_LAYOUT(bw_part, 8);
 BW_ASSERT_LAYOUT(bw_part_msg, 56);
 BW_ASSERT_LAYOUT(bw_part_bulk, 24);
 BW_ASSERT_LAYOUT(bw_refuse, 64);
-BW_ASSERT_LAYOUT(bw_challenge, 16);
+BW_ASSERT_LAYOUT(bw_challenge, 24);
 BW_ASSERT_LAYOUT(bw_dgram, 16);
 _Static_assert(offsetof(struct bw_hdr, dst_engine) == 8, "BPF filters read this offset");
 _Static_assert(offsetof(struct bw_hdr, pn) == 20, "pn");

@@ -68,6 +68,9 @@ extern struct fi_ops_atomic bwf_atomic_ops;
 extern struct fi_ops_collective bwf_collective_ops;
 extern const struct bw_handlers bwf_handlers;
 
+/* awaits.c: for `beowire status`, locked */
+void bwf_awaits(void *arg, struct bw_program *told);
+
 /* peer.c, all locked */
 /* The slot of a peer, made if need be; NULL without memory. */
 struct bwf_peer *bwf_peer_get(struct bwf_ep *ep, bw_peer_no peer);

@@ -76,6 +76,7 @@ const struct bw_handlers bwf_handlers = {
 	.pulled = bwf_ep_pulled,
 	.peer_down = bwf_peer_down,
 	.region = bwf_target_region,
+	.awaits = bwf_awaits,
 };
 
 void bwf_ep_progress(struct bwf_ep *ep)

@@ -6,6 +6,7 @@
 #ifndef BW_HELLOS_H
 #define BW_HELLOS_H
 
+#include "cookies.h"
 #include "protocol.h"
 
 #define BW_HELLO_FIRST (1 * BW_MS) /* first repetition of HELLO; doubles */
@@ -14,27 +15,25 @@
 
 /* Written by hello.c and contact.c; peer.c repeats them, and whoever doubts the path sets `due`. */
 struct bw_hellos {
-	bool due;	 /* one is to be sent now */
-	bool answer;	 /* as an answer */
-	bool repeated;	 /* its answer gives no round-trip sample */
-	bool named;	 /* the path was named by our host, not only by a HELLO */
-	bool challenged; /* a HELLO was said again at once to answer a challenge; no other is before
-			  * the next repetition */
-	uint32_t nonce;	 /* of our HELLOs, until one is answered; 0: not drawn yet */
-	uint32_t echo;	 /* nonce of the HELLO that is to be answered */
-	uint64_t cookie; /* of the peer's last challenge; 0: none */
-	uint64_t sent;	 /* ns; the first one, answer or not; 0: none */
-	uint64_t next;	 /* ns; when it is repeated while the path is tried */
-	uint64_t pause;	 /* ns, between the last one and the next */
-	uint64_t asked;	 /* ns; when one was last due for a refusal that is not believed */
-	uint64_t heard;	 /* ns; when a HELLO came by the path last, or our host named it */
+	bool due;	/* one is to be sent now */
+	bool answer;	/* as an answer */
+	bool repeated;	/* its answer gives no round-trip sample */
+	bool named;	/* the path was named by our host, not only by a HELLO */
+	uint32_t nonce; /* of our HELLOs, until one is answered; 0: not drawn yet */
+	uint32_t echo;	/* nonce of the HELLO that is to be answered */
+	struct bw_cookies cookies;
+	uint64_t sent;	/* ns; the first one, answer or not; 0: none */
+	uint64_t next;	/* ns; when it is repeated while the path is tried */
+	uint64_t pause; /* ns, between the last one and the next */
+	uint64_t asked; /* ns; when one was last due for a refusal that is not believed */
+	uint64_t heard; /* ns; when a HELLO came by the path last, or our host named it */
 	struct bw_hello_move {
 		struct bw_link_addr to;
 		uint32_t nonce; /* of the HELLO sent there; 0: no such address */
 		uint32_t echo;	/* of the HELLO that came from there */
+		uint32_t pause; /* ns, until the one after `next` */
 		bool due;	/* a HELLO is to be sent there */
 		uint64_t next;	/* ns; none further is sent before */
-		uint64_t pause; /* ns, until the one after that */
 	} move; /* an address from which the peer is said to use this path now, not yet believed */
 };
 

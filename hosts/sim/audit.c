@@ -133,12 +133,16 @@ static struct sim_audit_peer *sim_audit_named(struct sim_node *n, uint16_t dst, 
 	return NULL;
 }
 
+/* The session in which our handle is used now. A HELLO that came late may have named the handle in
+ * an earlier one: which one counts is the engine's to say. NULL: the handle is of none any more. */
 static struct sim_audit_peer *sim_audit_ours(struct sim_node *n, uint16_t dst, uint32_t ours)
 {
+	const struct bw_peer *living = bw_peer_get(n->engine, ours);
 	struct sim_audit_peer *p;
 
-	for (p = n->audit->peers[dst % SIM_AUDIT_BUCKETS]; p; p = p->next)
-		if (p->dst == dst && p->ours == ours)
+	for (p = n->audit->peers[dst % SIM_AUDIT_BUCKETS]; p && living; p = p->next)
+		if (p->dst == dst && p->ours == ours && p->theirs == living->conn &&
+		    p->token == living->conn_token)
 			return p;
 	return NULL;
 }

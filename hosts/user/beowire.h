@@ -62,6 +62,23 @@ struct bw_message {
 	bool envelope; /* data must be fetched (or discarded) with bw_pull(), even if len is 0 */
 };
 
+/* What a program waits for, or what waits for it, as `beowire status` tells of it. */
+struct bw_awaited {
+	bw_peer_no peer; /* BW_PEER_NONE: any */
+	bool arrived;	 /* a message that no receive fits; else a receive without a message */
+	bool tagged;
+	uint64_t tag, ignore; /* bits of the tag that do not matter */
+	uint64_t bytes;
+	uint64_t id; /* the same at the next call if and only if it is the same one */
+};
+
+#define BW_AWAITED_MAX 32
+struct bw_program {
+	uint64_t receives, unexpected, unexpected_bytes; /* in all */
+	uint32_t n;					 /* used entries of `awaited` */
+	struct bw_awaited awaited[BW_AWAITED_MAX];	 /* the oldest of each kind first */
+};
+
 struct bw_handlers {
 	/* A message arrived. Copy what you need before returning. */
 	void (*message)(void *arg, const struct bw_message *m);
@@ -85,6 +102,10 @@ struct bw_handlers {
 	 * and until then the memory is written to. NULL: `message` follows when all is there. No
 	 * function of libbeowire may be called. May be NULL. m->data is NULL. */
 	void *(*place)(void *arg, const struct bw_message *m, void **op);
+	/* Fill in what the program waits for: asked some times a second while there is traffic, for
+	 * people who ask why it stands still. No function of libbeowire may be called. May be NULL.
+	 */
+	void (*awaits)(void *arg, struct bw_program *told);
 };
 
 struct bw_ep_attr {

@@ -73,6 +73,7 @@ static void *bw_ep_end_later(void *arg)
  * to wait: a thread does. fork() waits for that thread, as for any that holds the lock. */
 void bw_ep_free(struct bw_ep *ep)
 {
+	bw_board_close(ep);
 	if (ep->local)
 		bw_local_close(ep->local);
 	ep->local = NULL;
@@ -104,6 +105,7 @@ void bw_ep_farewell(struct bw_ep *ep)
 
 	ep->now = bw_clock_now();
 	ep->dead = true;
+	ep->looked = true; /* nothing is read any more */
 	bw_reliable.close(ep->engine, ep->now);
 	bw_host_transmit(ep);
 	while (!ep->stuck && (at = bw_reliable.next_deadline(ep->engine)) != BW_NEVER) {
@@ -139,6 +141,7 @@ void bw_ep_abandon(struct bw_ep *ep)
 	ep->dead = ep->inherited = true;
 	ep->helper.running = false;
 	bw_wipe(ep->key, sizeof(ep->key));
+	bw_board_abandon(ep);
 	bw_fanout_abandon(ep);
 	bw_ep_close_packets(ep);
 	bw_ep_close_fds(ep);

@@ -4,14 +4,18 @@
  * when a value is wrong), and the function that parses it. An empty value counts as not set.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "env.h"
+#include "service.h"
 #include "wire.h"
 
 #define BW_ENV_SEND_COPIES (64u << 20)
 #define BW_ENV_RING_BYTES  (8u << 20)
+#define BW_ENV_STATUS	   "/dev/shm" /* in memory on every Linux */
 #define BW_ENV_UDP_LO	   47100
 #define BW_ENV_UDP_HI	   47999
 
@@ -75,6 +79,27 @@ static bool bw_env_key(struct bw_env *env, const char *text)
 {
 	env->key = text;
 	return true;
+}
+
+/* %h is this node's name: so that all processes of a job can have the same value. */
+static bool bw_env_service(struct bw_env *env, const char *text)
+{
+	char host[65] = "";
+	const char *mark = strstr(text, "%h");
+	int n;
+
+	env->service = env->service_path;
+	gethostname(host, sizeof(host) - 1);
+	if (!strcmp(text, "off")) {
+		env->service = NULL;
+		return true;
+	}
+	if (mark)
+		n = snprintf(env->service_path, sizeof(env->service_path), "%.*s%s%s",
+			     (int)(mark - text), text, host, mark + 2);
+	else
+		n = snprintf(env->service_path, sizeof(env->service_path), "%s", text);
+	return *text == '/' && n < (int)sizeof(env->service_path);
 }
 
 static bool bw_env_links(struct bw_env *env, const char *text)
@@ -143,6 +168,16 @@ static bool bw_env_helper(struct bw_env *env, const char *text)
 static bool bw_env_fanout(struct bw_env *env, const char *text)
 {
 	return bw_env_switch(text, &env->fanout);
+}
+
+static bool bw_env_status(struct bw_env *env, const char *text)
+{
+	bool on = true;
+
+	if (*text != '/' && !bw_env_switch(text, &on))
+		return false;
+	env->status_dir = !on ? NULL : *text == '/' ? text : BW_ENV_STATUS;
+	return true;
 }
 
 static bool bw_env_udp_offload(struct bw_env *env, const char *text)
@@ -267,9 +302,12 @@ static const struct {
 	{"BEOWIRE_CHECKSUM", "on or off", bw_env_checksum},
 	{"BEOWIRE_HELPER", "on or off", bw_env_helper},
 	{"BEOWIRE_FANOUT", "on or off", bw_env_fanout},
+	{"BEOWIRE_SERVICE", "off, or the path of beowired's socket, from / on, of up to 107 bytes",
+	 bw_env_service},
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
 	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
 	{"BEOWIRE_STATS", "a directory", bw_env_stats},
+	{"BEOWIRE_STATUS", "on, off or the full name of a directory", bw_env_status},
 };
 
 int bw_env_read(struct bw_env *env, const char **why)
@@ -281,6 +319,8 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->checksum = true;
 	env->helper = true;
 	env->fanout = true;
+	bw_env_service(env, BW_SERVICE_SOCKET);
+	env->status_dir = BW_ENV_STATUS;
 	env->ethertype = BW_ETHERTYPE;
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;

@@ -22,8 +22,11 @@ struct bw_env {
 	const char *interface;	   /* BEOWIRE_INTERFACE, NULL: choose */
 	const char *interfaces;	   /* BEOWIRE_INTERFACES, NULL: one */
 	const char *stats_dir;	   /* BEOWIRE_STATS, NULL: none */
+	const char *status_dir;	   /* BEOWIRE_STATUS, NULL: off */
 	const char *node;	   /* BEOWIRE_NODE, NULL: from the network namespace */
 	const char *key;	   /* BEOWIRE_KEY, a file; NULL: none */
+	const char *service;	   /* BEOWIRE_SERVICE, a path; NULL: off */
+	char service_path[108];	   /* where that lies */
 	unsigned int links;	   /* BEOWIRE_LINKS: set of enum bw_env_link */
 	enum bw_env_wait wait;	   /* BEOWIRE_WAIT */
 	enum bw_log_level log;	   /* BEOWIRE_LOG */
@@ -44,7 +47,7 @@ struct bw_env {
 };
 
 /* Read them all. 0, or -EINVAL with *why naming the variable, its value and what is allowed. The
- * strings point into the environment. */
+ * strings point into the environment, or into *env. */
 int bw_env_read(struct bw_env *env, const char **why);
 
 /* 64-bit FNV-1a hash of a text, continued from `hash` (BW_ENV_HASH to begin); for identities. */

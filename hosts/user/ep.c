@@ -7,10 +7,12 @@
 
 #include "ep.h"
 
-#define BW_EP_BATCH	 64 /* frames taken from one link per round */
-#define BW_EP_CROWDED	 8  /* frames per look at how full the ring is */
-#define BW_EP_CLOCK	 8  /* empty rounds per reading of the clock */
-#define BW_EP_CLOCK_BUSY 64 /* rounds that find something, likewise: else others would starve */
+#define BW_EP_BATCH	 64   /* frames taken from one link per round */
+#define BW_EP_LOOKS_MAX	 4096 /* at the udp sockets, for all that has arrived there */
+#define BW_EP_PASSES_MAX 4    /* over all links, until one finds nothing */
+#define BW_EP_CROWDED	 8    /* frames per look at how full the ring is */
+#define BW_EP_CLOCK	 8    /* empty rounds per reading of the clock */
+#define BW_EP_CLOCK_BUSY 64   /* rounds that find something, likewise: else others would starve */
 #define BW_EP_CHORES_NS	 (5 * BW_MS)
 
 /* A child of fork() tries to use its parent's endpoint. */
@@ -94,26 +96,51 @@ static int bw_ep_look_at_udp(struct bw_ep *ep)
 	return rare ? bw_udp_receive_any(&ep->udp) : bw_udp_receive(&ep->udp);
 }
 
+/* The frames of one look that found some. */
+static int bw_ep_take_datagrams(struct bw_ep *ep)
+{
+	struct bw_rx_frame f;
+	int n = 0;
+
+	ep->now = bw_clock_now();
+	while (bw_udp_frame(&ep->udp, &f)) {
+		if (!ep->kernel || bw_kernel_admits(ep, &f))
+			bw_host_receive(ep, &f);
+		ep->handled++;
+		ep->udp_hot = BW_UDP_HOT;
+		n++;
+	}
+	return n;
+}
+
+/* Take all that has arrived by the engine's links. */
+static void bw_ep_receive_all(struct bw_ep *ep)
+{
+	int n = 1, looks = 0;
+
+	for (int i = 0; i < ep->packets; i++)
+		bw_ep_drain(ep, &ep->packet[i]);
+	while (ep->has_udp && n && looks++ < BW_EP_LOOKS_MAX) {
+		n = bw_udp_receive_any(&ep->udp);
+		if (n)
+			bw_ep_take_datagrams(ep);
+		if (n < 0)
+			ep->udp.batch->refused = true; /* for the next round */
+	}
+}
+
 static void bw_ep_receive_udp(struct bw_ep *ep)
 {
 	uint64_t connects = ep->udp.connects;
-	struct bw_rx_frame f;
 	int n, all = 0;
 
 	do {
 		n = bw_ep_look_at_udp(ep);
 		if (n)
-			ep->now = bw_clock_now();
-		if (n < 0)
-			bw_ep_receive_refusals(ep);
-		while (bw_udp_frame(&ep->udp, &f)) {
-			if (!ep->kernel || bw_kernel_admits(ep, &f))
-				bw_host_receive(ep, &f);
-			ep->handled++;
-			ep->udp_hot = BW_UDP_HOT;
-			all++;
-		}
+			all += bw_ep_take_datagrams(ep);
 	} while (n == BW_UDP_FRAMES && all < BW_EP_BATCH);
+	if (n < 0)
+		bw_ep_receive_refusals(ep);
 	if (BW_UNLIKELY(connects != ep->udp.connects))
 		bw_wait_udp(ep);
 }
@@ -140,12 +167,16 @@ static bool bw_ep_udp_due(struct bw_ep *ep)
 static void bw_ep_chores(struct bw_ep *ep)
 {
 	ep->chores_at = ep->now + BW_EP_CHORES_NS;
-	for (int i = 0; i < ep->packets; i++)
-		bw_packet_clear_error(&ep->packet[i]);
+	if (ep->now >= ep->board.at)
+		bw_publish(ep);
 	if (BW_UNLIKELY(ep->borrowed)) { /* before it is free, and taken for a dead one's */
 		ep->number = bw_local_claim(ep->self.engine);
 		ep->borrowed = ep->number < 0;
 	}
+	if (!ep->has_packet)
+		return;
+	for (int i = 0; i < ep->packets; i++)
+		bw_packet_clear_error(&ep->packet[i]);
 	bw_fanout_visit(ep);
 	bw_watch_visit(ep);
 	bw_remote_check_links(ep);
@@ -167,6 +198,22 @@ static void bw_ep_poll_local(struct bw_ep *ep)
 		ep->local_hot = BW_UDP_HOT;
 	else
 		ep->local_hot -= ep->local_hot != 0;
+}
+
+/* Who is about to be gone may have said something before by another link, or while this process had
+ * no processor; and the kernel tells of a closed port before it gives what came from there. */
+static void bw_ep_last_words(struct bw_ep *ep)
+{
+	uint64_t before = ep->handled - 1;
+	int passes = 0;
+
+	if (BW_LIKELY(!bw_host_parting(ep)))
+		return;
+	while (ep->handled != before && passes++ < BW_EP_PASSES_MAX) {
+		before = ep->handled;
+		bw_ep_receive_all(ep);
+	}
+	ep->looked = true;
 }
 
 /* A round has found something, or not: is the clock to be read? */
@@ -202,8 +249,11 @@ int bw_ep_round(struct bw_ep *ep)
 	if (ep->local)
 		bw_ep_poll_local(ep);
 	bw_ep_count(ep, ep->handled != before);
-	if (ep->given || ep->now >= ep->deadline)
+	if (ep->given || ep->now >= ep->deadline) {
+		bw_ep_last_words(ep);
 		bw_host_transmit(ep);
+		ep->looked = false;
+	}
 	if (ep->now >= ep->chores_at)
 		bw_ep_chores(ep);
 	if (ep->dirty)

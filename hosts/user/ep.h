@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "addr.h"
+#include "board.h"
 #include "beowire.h"
 #include "buffer.h"
 #include "clock.h"
@@ -74,6 +75,7 @@ struct bw_ep {
 				 * refusal was collected */
 	bool dirty;		/* the engine may have events */
 	bool dispatching;	/* inside the loop that takes events */
+	bool looked;		/* this round has taken all that has arrived */
 	bool stuck;		/* a batch waits for room in the kernel */
 	uint64_t retry_at;	/* while stuck: no try before */
 	bool has_packet, has_udp;
@@ -128,6 +130,7 @@ struct bw_ep {
 	bool crowded;		   /* there was no room for one */
 	uint64_t relief_at;	   /* no look at who takes it before */
 	uint64_t stale_peers;	   /* given up for that, ever */
+	struct bw_ep_board board;
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
@@ -178,6 +181,12 @@ static inline void bw_host_tick(struct bw_ep *ep)
 {
 	if (!ep->dispatching)
 		ep->now = bw_clock_now();
+}
+
+/* Would timers run now that end a peer's conversation, for whose last frames nobody has looked? */
+static inline bool bw_host_parting(const struct bw_ep *ep)
+{
+	return ep->now >= ep->deadline && bw_reliable.parting(ep->engine);
 }
 
 /* message.c */

@@ -242,6 +242,10 @@ void bw_host_transmit(struct bw_ep *ep)
 	uint64_t at = 0;
 	bool more = true;
 
+	if (BW_UNLIKELY(!ep->looked && bw_host_parting(ep))) {
+		ep->given = true; /* the next round sends */
+		return;
+	}
 	ep->given = false;
 	if (ep->stuck && ep->now < ep->retry_at)
 		return;

@@ -75,17 +75,17 @@ static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, cons
 {
 	int n = ep->packets, error;
 
-	error = bw_packet_open(&ep->packet[n], &ep->env, iface, ep->self.engine,
+	error = bw_packet_open(&ep->packet[n], &ep->env, iface, ep->self.engine, ep->claim,
 			       (uint8_t)(BW_LINK_NO_PACKET + n), why);
 	if (error)
 		return error;
 	bw_fanout_init(ep, ep->packets++);
 	if (n) {
-		memcpy(ep->self.more_mac[n - 1], iface->mac, 6);
+		memcpy(ep->self.more_mac[n - 1], ep->packet[n].mac, 6);
 		ep->self.more_macs = (uint8_t)n;
 	} else {
 		ep->iface = *iface;
-		memcpy(ep->self.mac, iface->mac, 6);
+		memcpy(ep->self.mac, ep->packet[n].mac, 6);
 	}
 	return 0;
 }
@@ -369,7 +369,7 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
 	ep->ahead_max = ep->env.eager_max ? 0 : BW_LONG_LIMIT;
 	ep->eager_least = (uint32_t)bw_min_u64(ep->eager_max, BW_EAGER_LEAST);
-	ep->chores_at = ep->has_packet ? ep->now : BW_NEVER;
+	ep->chores_at = ep->now;
 	return bw_ep_open_waiting(ep, attr, why);
 }
 
@@ -390,6 +390,8 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	ep->arg = attr->arg;
 	ep->now = bw_clock_now();
 	ep->deadline = ep->links_at = BW_NEVER;
+	ep->board.fd = -1;
+	ep->board.at = BW_NEVER;
 	ep->claim = ep->number = ep->wake_fd = ep->poll_fd = ep->epoll_fd = ep->helper.fd = -1;
 	ep->memory.use = BW_BUFFER_MEMORY;
 	bw_watch_init(&ep->watch);
@@ -402,6 +404,7 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 		return error;
 	}
 	ep->serial = bw_process_serial();
+	bw_board_open(ep);
 	ep->dead = false;
 	bw_lock_release(&ep->lock);
 	*out = ep;

@@ -128,8 +128,10 @@ __attribute__((destructor)) static void bw_process_exit(void)
 				bw_reliable_failed(ep->engine);
 			bw_ep_farewell(ep);
 		}
-		if (open)
+		if (open) {
 			bw_stats_write(ep);
+			bw_board_unlink(ep);
+		}
 		if (held)
 			bw_lock_release(&ep->lock);
 	}

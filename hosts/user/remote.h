@@ -49,6 +49,11 @@ struct bw_remote {
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */
+	uint64_t published;	       /* publish.c: when it was looked at, */
+	uint64_t told_sum;	       /* what had gone to it and come by then, */
+	uint64_t told_losses;	       /* and been lost, */
+	uint64_t exposed_first;	       /* which message it has not fetched longest, */
+	uint64_t exposed_since;	       /* and since when a message waits to be fetched */
 	char name[BW_NAME_MAX + 1];    /* its host name, printable; "" before contact */
 	struct bw_remote *next_id, *next_handle; /* hash chains */
 };

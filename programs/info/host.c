@@ -153,8 +153,9 @@ static void link_describe(struct info_link *x, const struct bw_ep *ep, enum bw_e
 			 ep->self.engine, bw_kernel_interface(ep->kernel));
 	} else if (link == BW_LINK_PACKET) {
 		x->frame_bytes = ep->packet[0].mtu;
-		snprintf(x->why, sizeof(x->why), "frames of EtherType %04X on %s",
-			 ep->env.ethertype, ep->iface.name);
+		snprintf(x->why, sizeof(x->why), "frames of EtherType %04X on %s%s",
+			 ep->env.ethertype, ep->packet[0].name,
+			 ep->packet[0].service ? ", by the service beowired" : "");
 	} else {
 		x->frame_bytes = ep->udp.mtu;
 		snprintf(x->why, sizeof(x->why), "from %s, ports %u to %u",

@@ -452,6 +452,7 @@ static void address__of_a_refusal_is_the_peers(void **state)
 	assert_int_equal(receive(from_elsewhere(frame_copy(world.wire[0]))), -BW_DROP_ADDRESS);
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 	deliver(0);
+	run(BW_BYE_GRACE);
 	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
 }
 

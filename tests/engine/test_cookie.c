@@ -5,6 +5,8 @@
  */
 #include "groups.h"
 
+#include <stdlib.h>
+
 static void open_strangers(void)
 {
 	world.strangers = true;
@@ -199,7 +201,7 @@ static void challenge__of_a_stranger_is_dropped(void **state)
 	deliver(0);
 	flush(B);
 	f = take(0);
-	assert_int_equal(f->len, 48);
+	assert_int_equal(f->len, 56);
 	g = frame_copy(f);
 	frame_hdr(g)->conn++;
 	frame_seal(g);
@@ -225,9 +227,9 @@ static void challenge__of_a_stranger_is_dropped(void **state)
 	frame_seal(g);
 	assert_int_equal(receive(g), -BW_DROP_SHORT);
 	assert_int_equal(count(A)->challenges_rx, 0);
-	assert_int_equal(path(A, B, 0)->hello.cookie, 0);
+	assert_int_equal(path(A, B, 0)->hello.cookies.known, 0);
 	assert_int_equal(receive(f), 0);
-	assert_int_not_equal(path(A, B, 0)->hello.cookie, 0);
+	assert_int_equal(path(A, B, 0)->hello.cookies.known, 1);
 }
 
 static enum fate spoil_cookies(const struct frame *f)
@@ -249,8 +251,135 @@ static void challenge__that_comes_again_and_again_is_answered_rarely(void **stat
 	world.fate = spoil_cookies;
 	connect_to(A, B);
 	run(100 * BW_MS);
-	assert_int_equal(frames_with("A>B HELLO"), 14); /* 7, each said again once */
+	assert_int_equal(frames_with("A>B HELLO"), 8); /* 7, the first of them said again at once */
 	assert_int_equal(count(B)->peers, 0);
+}
+
+/* A CHALLENGE of this HELLO of A's, said by who has seen it and no key. */
+static struct frame *forged_challenge(const struct frame *hello, uint64_t cookie)
+{
+	const struct bw_hello *b = frame_body(hello);
+	struct frame *f = calloc(1, sizeof(*f));
+	struct bw_challenge *c;
+
+	f->from = B;
+	f->to = A;
+	f->len = sizeof(struct bw_hdr) + sizeof(*c);
+	f->bytes = calloc(1, f->len);
+	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
+					.version = BW_VERSION,
+					.type = BW_FRAME_CHALLENGE,
+					.cluster = CLUSTER,
+					.dst_engine = 1,
+					.src_engine = 2,
+					.token = b->token,
+					.conn = b->conn,
+					.len = sizeof(*c)};
+	c = frame_body(f);
+	c->cookie = cookie;
+	c->nonce = b->nonce;
+	frame_seal(f);
+	return f;
+}
+
+/* B's answer to A's first HELLO, before and behind `n` forged ones each. What A then says at once
+ * is delivered; is A a peer of B's? */
+static bool meets_among_forged(unsigned int n, int order)
+{
+	struct frame *hello = first_hello();
+	unsigned int i;
+
+	give(frame_copy(hello));
+	deliver(0);
+	for (i = 0; i < n && order; i++)
+		receive(forged_challenge(hello, 100 + i));
+	flush(B);
+	deliver(0);
+	for (i = 0; i < n && !order; i++)
+		receive(forged_challenge(hello, 100 + i));
+	frame_free(hello);
+	flush(A);
+	while (world.wire_n) {
+		assert_int_equal(world.wire[0]->to, B);
+		deliver(0);
+	}
+	return count(B)->peers == 1;
+}
+
+/* Wrong cookies, told by who has seen HELLO: A shows the right one as well, at once. */
+static void challenge__that_is_wrong_keeps_nobody_apart(void **state)
+{
+	int order;
+
+	for (order = 0; order < 2; order++) {
+		assert_true(meets_among_forged(BW_COOKIES - 1, order));
+		run(10 * BW_MS);
+		assert_int_equal(events_with("PEER_UP"), 2);
+		node_kill(A);
+		node_kill(B);
+		forget_logs();
+	}
+}
+
+/* He makes A say no more than that. */
+static void challenge__that_is_wrong_draws_few_hellos(void **state)
+{
+	struct frame *hello = first_hello();
+	unsigned int i;
+
+	node_kill(B);
+	forget_logs();
+	for (i = 0; i < 1000; i++) {
+		receive(forged_challenge(hello, 100 + i));
+		flush(A);
+	}
+	assert_int_equal(frames_with("A>B HELLO"), BW_COOKIES_AT_ONCE);
+	assert_int_equal(path(A, B, 0)->hello.cookies.known, BW_COOKIES);
+	frame_free(hello);
+}
+
+/* Both that are remembered take turns in what is repeated. */
+static void cookies__take_turns(void **state)
+{
+	struct bw_cookies c = {0};
+	uint64_t i;
+
+	assert_int_equal(bw_cookies_next(&c), 0);
+	for (i = 1; i <= 3; i++) {
+		assert_true(bw_cookies_add(&c, i));
+		assert_true(bw_cookies_add(&c, i)); /* it still waits */
+		assert_int_equal(c.at_once, i == 1 ? 1 : 2);
+	}
+	for (i = 0; i < 2; i++) { /* the first one made room for the third */
+		assert_int_equal(bw_cookies_next(&c), 2);
+		assert_int_equal(bw_cookies_next(&c), 3);
+	}
+	bw_cookies_again(&c);
+	for (i = 3; i >= 2; i--) {
+		assert_true(bw_cookies_add(&c, i));
+		assert_int_equal(bw_cookies_next(&c), i); /* before the other one */
+		assert_false(bw_cookies_add(&c, i));
+	}
+	bw_cookies_unshown(&c);
+	assert_int_equal(bw_cookies_next(&c), 2);
+}
+
+/* A cookie whose HELLO did not leave is shown by the next. */
+static void cookie__that_did_not_leave_is_shown_again(void **state)
+{
+	struct frame *hello = first_hello();
+	struct bw_tx_frame f;
+
+	receive(forged_challenge(hello, 100));
+	receive(forged_challenge(hello, 101));
+	assert_true(bw_reliable.next_frame(world.node[A].mem, &f, world.now));
+	bw_reliable.unsent(world.node[A].mem, world.now);
+	flush(A);
+	assert_int_equal(world.wire_n, 2);
+	assert_int_equal(((struct bw_hello *)frame_body(world.wire[0]))->cookie ^
+				 ((struct bw_hello *)frame_body(world.wire[1]))->cookie,
+			 100 ^ 101);
+	frame_free(hello);
 }
 
 /* The peer's interface was exchanged: its new address is to be proven before anybody asks there. */
@@ -342,6 +471,10 @@ int cookie_tests(void)
 		TEST(cookie__is_good_with_one_incarnation),
 		TEST(challenge__of_a_stranger_is_dropped),
 		TEST(challenge__that_comes_again_and_again_is_answered_rarely),
+		TEST(challenge__that_is_wrong_keeps_nobody_apart),
+		TEST(challenge__that_is_wrong_draws_few_hellos),
+		TEST(cookies__take_turns),
+		TEST(cookie__that_did_not_leave_is_shown_again),
 		TEST(move__needs_a_cookie_first),
 		TEST(stranger__does_not_make_us_ask_others),
 		TEST(ping__is_as_long_as_its_refusal),

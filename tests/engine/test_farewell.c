@@ -422,6 +422,7 @@ static void failed__is_told_as_gone_to_those_who_know_us(void **state)
 	node_close(A);
 	expect_frames("A>B REFUSE incarnation", NULL);
 	deliver_all();
+	run(BW_BYE_GRACE);
 	expect_events("B PULLED 3 ECONNREFUSED", "B PEER_DOWN A ECONNREFUSED", NULL);
 }
 

@@ -236,6 +236,120 @@ static void sniffer__ends_no_first_contact(void **state)
 	assert_int_equal(events_with("PEER_UP"), 2);
 }
 
+/* A's first HELLO, and what B challenges it by. */
+static struct frame *keyed_challenge(struct frame **hello)
+{
+	world.strangers = true;
+	open_keyed(A, 1);
+	open_keyed(B, 1);
+	connect_to(A, B);
+	flush(A);
+	*hello = frame_copy(world.wire[0]);
+	deliver(0);
+	flush(B);
+	return take(0);
+}
+
+/* Every byte of it, changed, and sealed as who has no key can. */
+static void challenge__of_who_has_no_key_has_no_effect(void **state)
+{
+	struct frame *hello, *f = keyed_challenge(&hello), *g;
+	const struct bw_cookies *known = &path(A, B, 0)->hello.cookies;
+	uint32_t i;
+
+	assert_int_equal(f->len, 56);
+	assert_int_equal(receive(frame_copy(f)), 0);
+	assert_int_equal(known->known, 1);
+	for (i = 0; i < f->len; i++) {
+		g = frame_copy(f);
+		g->bytes[i] ^= 0x10;
+		if (frame_hdr(g)->len == frame_hdr(f)->len)
+			frame_seal(g);
+		assert_true(receive(g) < 0 || i - 28 < 4); /* hcrc was sealed again */
+	}
+	/* of pn, path, flags, cookie, reserved0 and auth */
+	assert_int_equal(count(A)->drop[BW_DROP_KEY], 4 + 1 + 1 + 8 + 4 + 8);
+	assert_int_equal(known->known, 1);
+	frame_free(hello);
+	frame_free(f);
+	run(BW_S);
+	assert_int_equal(events_with("PEER_UP"), 2);
+}
+
+/* What is forged before B's counts until that comes, as B might have another key. */
+static void challenge__with_the_key_takes_the_place_of_others(void **state)
+{
+	struct frame *hello, *f = keyed_challenge(&hello), *g;
+	const struct bw_cookies *known = &path(A, B, 0)->hello.cookies;
+	uint64_t i;
+
+	for (i = 0; i < 2 * BW_COOKIES; i++) {
+		g = frame_copy(f);
+		((struct bw_challenge *)frame_body(g))->cookie += 1 + i;
+		frame_seal(g);
+		assert_int_equal(receive(g), 0);
+	}
+	assert_int_equal(known->known, BW_COOKIES);
+	assert_int_equal(receive(f), 0);
+	assert_int_equal(known->known, 1);
+	flush(A);
+	assert_int_equal(world.wire_n, 1);
+	deliver(0);
+	assert_int_equal(count(B)->peers, 1);
+	frame_free(hello);
+}
+
+/* The sniffer has B challenge A's HELLO where he is, and leads that to A: it is genuine, with the
+ * cookie of his address. A shows it, and B's own. */
+static void challenge__of_another_address_keeps_nobody_apart(void **state)
+{
+	struct frame *hello, *f = keyed_challenge(&hello), *g;
+	unsigned int i;
+
+	receive(f);
+	for (i = 1; i < BW_COOKIES; i++) {
+		world.node[A].place = hello->place = (uint8_t)i;
+		receive(frame_copy(hello));
+		flush(B);
+		world.node[A].place = 0;
+		g = take(0);
+		assert_int_equal(frame_type(g), BW_FRAME_CHALLENGE);
+		assert_int_equal(receive(g), 0);
+	}
+	assert_int_equal(path(A, B, 0)->hello.cookies.known, BW_COOKIES);
+	frame_free(hello);
+	flush(A);
+	while (world.wire_n)
+		deliver(0);
+	assert_int_equal(count(B)->peers, 1);
+}
+
+/* A challenge of one HELLO is none of another one's. */
+static void challenge__of_another_hello_has_no_effect(void **state)
+{
+	struct frame *hello, *f = keyed_challenge(&hello), *g;
+	struct bw_hello *b;
+
+	frame_free(hello);
+	disconnect(A, B);
+	flush(A);
+	drop_all();
+	connect_to(A, B);
+	flush(A);
+	hello = take(0);
+	b = frame_body(hello);
+	g = frame_copy(f);
+	frame_hdr(g)->conn = b->conn;
+	frame_hdr(g)->token = b->token;
+	((struct bw_challenge *)frame_body(g))->nonce = b->nonce;
+	frame_seal(g);
+	assert_int_equal(receive(f), -BW_DROP_HANDLE);
+	give(hello);
+	run(BW_MS);
+	assert_int_equal(events_with("A PEER_UP"), 1);
+	assert_int_equal(receive(g), -BW_DROP_ECHO);
+}
+
 /* He makes us ask, but no oftener than we would anyway. */
 static void sniffer__draws_few_questions(void **state)
 {
@@ -372,6 +486,7 @@ static void failed__is_told_at_once(void **state)
 	bw_reliable_failed(engine(B));
 	node_close(B);
 	deliver_all();
+	run(BW_BYE_GRACE);
 	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
 }
 
@@ -398,6 +513,10 @@ int key_tests(void)
 		TEST(sniffer__ends_nothing),
 		TEST(sniffer__ends_no_first_contact),
 		TEST(sniffer__draws_few_questions),
+		TEST(challenge__of_who_has_no_key_has_no_effect),
+		TEST(challenge__with_the_key_takes_the_place_of_others),
+		TEST(challenge__of_another_address_keeps_nobody_apart),
+		TEST(challenge__of_another_hello_has_no_effect),
 		TEST(replay__of_another_conversation_has_no_effect),
 		TEST(replay__after_2_to_the_32_packets_is_noticed),
 		TEST(restart__is_noticed),

@@ -170,7 +170,53 @@ static void refuse__without_a_right_echo_is_ignored(void **state)
 	conn = peer(A, B)->conn;
 	token = peer(A, B)->conn_token;
 	assert_int_equal(receive(refusal(BW_FRAME_DATA, 2, token, conn, 0)), 0);
+	expect_events(NULL, NULL); /* but after a grace */
+	run(BW_BYE_GRACE);
 	expect_events("A PEER_DOWN B ECONNREFUSED", NULL);
+}
+
+/* A has sent a message that B has; what B said of it before it closed is still on its way when
+ * somebody refuses a second one. */
+static void refuse__may_overtake_the_last_words(void **state)
+{
+	struct frame *no;
+
+	meet(A, B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	forget_logs();
+	no = refusal(BW_FRAME_DATA, 2, peer(A, B)->conn_token, peer(A, B)->conn, 0);
+	node_close(B);
+	post(A, B, 2, 8);
+	flush(A);
+	drop(world.wire_n - 1);
+	assert_false(bw_reliable.parting(engine(A)));
+	assert_int_equal(receive(no), 0);
+	assert_true(bw_reliable.parting(engine(A)));
+	deliver_all();
+	expect_events("A SENT 1", "A SENT 2 ESHUTDOWN", "A PEER_DOWN B ESHUTDOWN", NULL);
+	assert_false(bw_reliable.parting(engine(A)));
+}
+
+/* Nothing more is sent there, and what is waited for in vain ends after a grace. */
+static void refuse__ends_the_sending_at_once(void **state)
+{
+	meet(A, B);
+	node_restart(B);
+	post(A, B, 1, 8);
+	flush(A);
+	deliver_all();
+	flush(B);
+	deliver_all();
+	forget_logs();
+	post(A, B, 2, 8);
+	run(BW_BYE_GRACE - 1);
+	expect_frames(NULL, NULL);
+	expect_events(NULL, NULL);
+	run(1);
+	expect_events("A SENT 1 ECONNREFUSED", "A SENT 2 ECONNREFUSED",
+		      "A PEER_DOWN B ECONNREFUSED", NULL);
 }
 
 static void restart__new_incarnation_is_a_new_peer(void **state)
@@ -439,6 +485,8 @@ int refusal_tests(void)
 		TEST(data__with_the_handle_of_another_engine_is_refused),
 		TEST(refuse__echoes_the_frame),
 		TEST(refuse__without_a_right_echo_is_ignored),
+		TEST(refuse__may_overtake_the_last_words),
+		TEST(refuse__ends_the_sending_at_once),
 		TEST(restart__new_incarnation_is_a_new_peer),
 		TEST(leave__bye_that_got_lost_is_said_again),
 		TEST(leave__and_quick_return),

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <net/if.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -15,6 +16,15 @@
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+
+/* Of the program's tests only those that KT_ONLY names. */
+__attribute__((constructor)) static void kt_choose(void)
+{
+	const char *only = getenv("KT_ONLY");
+
+	if (only)
+		cmocka_set_test_filter(only);
+}
 
 int kt_attach(void **state)
 {
@@ -188,7 +198,18 @@ int kt_events(int fd, short asked)
 
 void kt_link_of_b(const char *how)
 {
-	kt_shell("ip -n b link set eth0 %s", how);
+	struct ifreq request = {.ifr_name = "eth0"};
+	int here = open("/proc/thread-self/ns/net", O_RDONLY), fd;
+
+	kt_enter("b");
+	fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	assert_int_equal(ioctl(fd, SIOCGIFFLAGS, &request), 0);
+	request.ifr_flags = (short)(!strcmp(how, "up") ? request.ifr_flags | IFF_UP
+						       : request.ifr_flags & ~IFF_UP);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &request), 0);
+	assert_int_equal(setns(here, CLONE_NEWNET), 0);
+	close(fd);
+	close(here);
 }
 
 void kt_close(struct kt_pair *pair)

@@ -2,7 +2,8 @@
 /*
  * What the programs share that test the kernel module in a guest. There are two nodes, the network
  * namespaces `a` and `b`, joined by their eth0 (see guest.sh); a socket belongs to the node that
- * its thread was in when it was opened, so that one thread holds both ends of an exchange.
+ * its thread was in when it was opened, so that one thread holds both ends of an exchange. The
+ * variable KT_ONLY, a name with * and ?, chooses among a program's tests.
  */
 #ifndef KTEST_H
 #define KTEST_H

@@ -421,7 +421,7 @@ static uint64_t parts_until_refused(void)
 	struct kt_relay r;
 	struct kt_pair p = hurt_pair(&r, 60000);
 	uint64_t refused = kt_number("b", NODE, "arriving-refused"), bytes;
-	uint64_t until = kt_now_ns() + 20000000000;
+	uint64_t until = kt_now_ns() + kt_patience_s() / 2 * 1000000000ull;
 
 	r.wanted = HURT_LONGER;
 	while (kt_number("b", NODE, "arriving-refused") == refused && kt_now_ns() < until)

@@ -215,7 +215,7 @@ static void test_a_caller_shows_a_cookie(void **state)
 	f = hello_to(&p, 0);
 	assert_int_equal(answers_to(raw, &f), 1);
 	assert_int_equal(kt_header(&f)->type, BW_FRAME_CHALLENGE);
-	assert_int_equal(f.len, KT_ETHERNET + 48);
+	assert_int_equal(f.len, KT_ETHERNET + 56);
 	assert_memory_equal(f.bytes, p.at_b.sbw_mac, 6);
 	memcpy(&c, kt_header(&f) + 1, sizeof(c));
 	assert_int_equal(kt_counters(p.a).peers, 0);

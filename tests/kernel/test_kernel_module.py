@@ -27,8 +27,7 @@ LIMIT_S = 240  # of one program
 HOUR_S = int(os.environ.get("BEOWIRE_TEST_HOUR_S", "3600"))
 SLOWER = 10  # the kernel that looks for defects, at most
 COVERAGE_LEAST = 0.8
-# No programs of 32 bits there, and no ChaCha20.
-NOT_UNDER_DEBUG = ("test_compat", "test_encryption", "test_keys")
+NOT_UNDER_DEBUG = ("test_compat",)  # no programs of 32 bits there
 ONLY_UNDER_DEBUG = ("test_failing",)  # it alone fails allocations
 PROGRAMS = tuple(each for each in ALL_PROGRAMS if each not in ONLY_UNDER_DEBUG)
 DEBUG_PROGRAMS = tuple(each for each in ALL_PROGRAMS if each not in NOT_UNDER_DEBUG)

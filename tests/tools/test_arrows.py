@@ -14,10 +14,12 @@ C_USES: dict[str, set[str]] = {
     "engine": set(),
     "common": {"engine"},
     "emulator": {"common"},
+    "service": {"engine", "common"},
     "hosts/sim": {"engine", "common"},
     "hosts/user": {"engine", "common"},
     "hosts/kernel": {"engine", "common"},
     "adapters/libfabric": {"common", "hosts/user"},
+    "adapters/sockets": {"common", "hosts/user"},
     "programs": {"engine", "common", "hosts/user"},
 }
 PACKAGE = Path(beowire.__file__).parent
@@ -29,11 +31,14 @@ USES = {
     "selftest": set(),
     "lab": {"topology"},
     "run": {"lab"},
+    "sockets": {"lab"},
     "bench": {"topology", "lab", "run", "vm", "wan"},  # `bench wan` is a command of both
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
     "doctor": {"lab", "run", "bench"},
+    "status": {"run"},
+    "bug": set(),
 }
 COMMAND = PACKAGE / "cli.py"
 """Loads the packages' commands, and enters the namespaces of labs before."""

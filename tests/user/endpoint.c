@@ -24,6 +24,7 @@ static void on_sent(void *arg, void *op, int status)
 	struct told *told = arg;
 
 	told->sents++;
+	told->failed += status != 0;
 	told->status = status;
 }
 

@@ -11,7 +11,8 @@
 /* What an endpoint's handlers were told. */
 struct told {
 	uint64_t messages, sents, pulleds, downs;
-	int status; /* of the last sent, pulled or down */
+	uint64_t failed; /* of the sents */
+	int status;	 /* of the last sent, pulled or down */
 	bw_peer_no peer;
 	struct bw_rndv rndv; /* of the last envelope */
 	uint64_t len;	     /* of the last message, or pull */

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from beowire import places
@@ -25,8 +26,10 @@ Event = dict[str, Any]
 class Actor:
     """One process with one endpoint."""
 
-    def __init__(self, node: str | None, host: str, **variables: str) -> None:
-        command = [str(places.product("tests/user/actor"))]
+    def __init__(
+        self, node: str | None, host: str, *, program: Path | None = None, **variables: str
+    ) -> None:
+        command = [str(program or places.product("tests/user/actor"))]
         if node is not None:
             named = ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$0" "$@"']
             command = ["ip", "netns", "exec", node, *named, *command]

@@ -73,6 +73,7 @@ class Keys:
         self.prk = mac(b"beowire 2", key)
         self.hello = expand(self.prk, b"hello", 32)
         self.refuse = expand(self.prk, b"refuse", 16)
+        self.challenge = expand(self.prk, b"challenge", 16)
 
     def tag_key(self, sender: bytes, receiver: bytes) -> bytes:
         return expand(self.prk, b"frames\0\0" + sender + receiver, 48)[:16]

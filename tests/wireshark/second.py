@@ -42,6 +42,7 @@ class Received:
     ranges: list[tuple[int, int]] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     name: str = ""
+    raw: bytes = b""
 
     @property
     def asks(self) -> bool:
@@ -94,7 +95,7 @@ def parse(data: bytes, tag_key: bytes = b"", seal_key: bytes = b"") -> Received:
         shown = data[:HEAD]
         data = opened(data, seal_key)
         end = len(data)
-    frame = Received(_TYPES[hdr["type"]], hdr)
+    frame = Received(_TYPES[hdr["type"]], hdr, raw=data[:end])
     at = size("hdr")
     covered = [data[:28] + bytes(4)]
     if frame.kind in ("HELLO", "REFUSE", "CHALLENGE"):
@@ -146,6 +147,11 @@ def _parts(frame: Received, data: bytes, at: int, end: int, covered: list[bytes]
         start = behind + part["plen"]
         at = -(-start // 8) * 8
     return start
+
+
+def auth_of(key: bytes, frame: bytes) -> int:
+    """`auth` of a CHALLENGE, its last 8 bytes."""
+    return siphash(key, frame[:28] + bytes(4) + frame[32:-8] + bytes(8))
 
 
 def hmac_of(keys: Keys, hello: bytes) -> bytes:
@@ -212,6 +218,8 @@ class Second:
             auth = hmac_of(self.keys, bytes(frame.data))
             frame.data[size("hdr") + 112 : size("hdr") + 128] = auth
             frame.seal()
+        elif self.keys and kind == "CHALLENGE":
+            frame.set("challenge.auth", auth_of(self.keys.challenge, bytes(frame.data))).seal()
         elif self.tag_here and kind in ("DATA", "ACK", "BYE"):
             sealed = self.seal_here and kind == "DATA"
             if sealed:
@@ -269,6 +277,8 @@ class Second:
         if answer.kind == "CHALLENGE":
             assert answer.body["nonce"] == nonce
             assert answer.hdr["token"] == self.token
+            auth = auth_of(self.keys.challenge, answer.raw) if self.keys else 0
+            assert answer.body["auth"] == auth
             self.cookie = answer.body["cookie"]
             answer = self.contact(self.hello(**{"nonce": nonce} | values))
         assert answer.kind == "HELLO"

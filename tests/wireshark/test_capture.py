@@ -189,20 +189,22 @@ def test_in_full_detail_too(run: Run) -> None:
 
 
 STATUS = ["beowire.hdr.type", "beowire.hdr.tag.status", "beowire.hello.auth.status"]
-STATUS += ["beowire.hdr.hcrc.status", "_ws.expert.message"]
+STATUS += ["beowire.hdr.hcrc.status", "_ws.expert.message", "beowire.challenge.auth.status"]
 TAGGED = {str(C[f"BW_FRAME_{kind}"]) for kind in ("DATA", "ACK", "BYE")}
-HELLO = str(C["BW_FRAME_HELLO"])
+HELLO, CHALLENGE = (str(C[f"BW_FRAME_{kind}"]) for kind in ("HELLO", "CHALLENGE"))
 
 
 def statuses(capture: Path, key: Path | None) -> tuple[Counter[str], Counter[str], int]:
-    """Of tags, of HELLOs, and how many frames have a problem. What has no tag has a checksum."""
+    """Of tags, of HELLOs and CHALLENGEs, and how many frames have a problem. What has no tag has a
+    checksum."""
     tags: Counter[str] = Counter()
     hellos: Counter[str] = Counter()
     problems = 0
     option = ["-o", f"beowire.key_file:{key}"] if key else []
-    for (kind,), tag, auth, head, problem in columns(capture, STATUS, *option):
+    for (kind,), tag, hello, head, problem, challenge in columns(capture, STATUS, *option):
+        auth = hello + challenge
         assert (len(tag), len(head)) == ((1, 0) if kind in TAGGED else (0, 1))
-        assert len(auth) == (kind == HELLO)
+        assert (len(hello), len(challenge)) == (kind == HELLO, kind == CHALLENGE)
         assert head in ([], ["1"])
         tags.update(tag)
         hellos.update(auth)
@@ -259,9 +261,9 @@ def test_no_key_in_the_file_is_told(keyed_run: Run, tmp_path: Path) -> None:
 
 
 def unnamed(capture: Path) -> int:
-    """Frames with neither tag nor HELLO's authentication."""
+    """Frames with neither a tag nor the authentication of HELLO and CHALLENGE."""
     kinds = [row[0][0] for row in columns(capture, STATUS[:1])]
-    return sum(kind not in TAGGED | {HELLO} for kind in kinds)
+    return sum(kind not in TAGGED | {HELLO, CHALLENGE} for kind in kinds)
 
 
 def test_a_changed_bit_is_no_more_genuine(keyed_run: Run, tmp_path: Path) -> None:

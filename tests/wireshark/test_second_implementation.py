@@ -772,6 +772,25 @@ def test_numbers_of_rfc_8439() -> None:
     assert unseal(key, nonce, head, sealed) == plain
 
 
+def test_with_a_key_challenges_need_it(keyed: Pair) -> None:
+    """Another engine's cookie is shown if it was told by who has the key, and no other then."""
+    second = keyed.second
+    second.meet()
+
+    def challenge(cookie: int) -> Frame:
+        hello = second.wait(lambda each: each.kind == "HELLO" and each.hdr["flags"] == 0).body
+        frame = second.frame("CHALLENGE", token=hello["token"], conn=hello["conn"])
+        return frame.add("challenge", cookie=cookie, nonce=hello["nonce"])
+
+    keyed.send(challenge(6))
+    assert second.wait(lambda each: bool(each.body.get("cookie"))).body["cookie"] == 6
+    keys, second.keys = second.keys, None
+    keyed.send(challenge(5))
+    second.keys = keys
+    for _ in range(3):
+        assert second.wait(lambda each: each.kind == "HELLO").body["cookie"] == 6
+
+
 @pytest.mark.parametrize("key", [b"", bytes(32)])
 def test_without_the_key_nobody_gets_in(echo: Path, tmp_path: Path, key: bytes) -> None:
     file = tmp_path / "key"

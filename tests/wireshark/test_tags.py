@@ -27,6 +27,7 @@ KEY = bytes(range(32))
 
 PRK = hmac.digest(b"beowire 2", KEY, "sha256")
 HELLO_KEY, REFUSE_KEY = expand(PRK, b"hello", 32), expand(PRK, b"refuse", 16)
+CHALLENGE_KEY = expand(PRK, b"challenge", 16)
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,14 @@ class Side:
             echo_engine=self.engine,
             echo_conn=conn,
         )
+        frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0)
+        frame.data[-8:] = siphash(key, bytes(frame.data))
+        return bytes(frame.seal().data)
+
+    def challenge(self, other: "Side", key: bytes) -> bytes:
+        """Of the other side's HELLO."""
+        frame = self.frame(other, "CHALLENGE", token=other.token)
+        frame.add("challenge", cookie=2**64 - 5, nonce=7)
         frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0)
         frame.data[-8:] = siphash(key, bytes(frame.data))
         return bytes(frame.seal().data)
@@ -231,6 +240,15 @@ def test_refusals(tmp_path: Path, key: tuple[str, str]) -> None:
         assert packet.problems == {"refused"} | ({"auth.bad"} if status == "0" else set())
     packets = shown(tmp_path, [*MET, *frames])[2:]
     assert {each.value("refuse.auth.status").show for each in packets} == {"2"}
+
+
+def test_challenges(tmp_path: Path, key: tuple[str, str]) -> None:
+    frames = {B.challenge(A, CHALLENGE_KEY): "1", B.challenge(A, REFUSE_KEY): "0"}
+    packets = shown(tmp_path, [*frames], *key)
+    assert [each.value("challenge.auth.status").show for each in packets] == ["1", "0"]
+    assert [packet.problems for packet in packets] == [set(), {"auth.bad"}]
+    packets = shown(tmp_path, [*frames])
+    assert {each.value("challenge.auth.status").show for each in packets} == {"2"}
 
 
 def test_a_hello_of_another_key(tmp_path: Path, key: tuple[str, str]) -> None:

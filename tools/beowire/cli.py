@@ -35,11 +35,14 @@ _COMMANDS = {
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
     "info": ("info_cli", "info"),
+    "status": ("status.cli", "status"),
+    "report-bug": ("bug.cli", "report_bug"),
     "key": ("run.key_cli", "app"),
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
+    "sockets": ("sockets.cli", "run"),
 }
-_RUNS_ANOTHER = ("vm", "run")
+_RUNS_ANOTHER = ("vm", "run", "sockets")
 
 
 @cache

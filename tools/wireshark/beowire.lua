@@ -228,6 +228,7 @@ local challenge = structure("challenge", {
 	{ "cookie", "u64", "Cookie to use from now on", base.HEX },
 	{ "nonce", "u32", "Nonce of the HELLO", base.HEX },
 	{ "reserved0", "u32", "Reserved", base.HEX },
+	{ "auth", "u64", "Authentication", base.HEX },
 })
 local dgram = structure("dgram", {
 	{ "dst_ep", "u16", "Destination endpoint" },
@@ -271,6 +272,7 @@ local hcrc_status = field(ProtoField.uint8, "hdr.hcrc.status", "Header checksum 
 local crc_status = field(ProtoField.uint8, "part.crc.status", "Payload checksum status", base.DEC, CHECKS)
 local tag_status = field(ProtoField.uint8, "hdr.tag.status", "Tag status", base.DEC, CHECKS)
 local hello_auth_status = field(ProtoField.uint8, "hello.auth.status", "Authentication status", base.DEC, CHECKS)
+local challenge_auth_status = field(ProtoField.uint8, "challenge.auth.status", "Authentication status", base.DEC, CHECKS)
 local refuse_auth_status = field(ProtoField.uint8, "refuse.auth.status", "Authentication status", base.DEC, CHECKS)
 local range_first = field(ProtoField.uint32, "range.first", "First received")
 local range_last = field(ProtoField.uint32, "range.last", "Last received")
@@ -712,7 +714,9 @@ function Frame:challenge(tree)
 		return self:missing(tree)
 	end
 	local sub = tree:add(self.tvb(self.at, challenge.size), "Challenge")
-	self:add(sub, challenge)
+	local items, ranges = self:add(sub, challenge)
+	local blank = self:blanked(challenge.size, challenge.offset.auth, 8)
+	show_auth(sub, challenge_auth_status, items.auth, ranges.auth, cluster_keys.challenge_status(blank, ranges.auth:raw()))
 end
 
 -- What was received before the leave may follow.

@@ -15,7 +15,7 @@ local FILE_MAX = 4096 -- bytes
 local NONE = ("\0"):rep(4)
 
 -- The key's file as it was asked for, what is wrong with it, and what is made of the key.
-local file, problem, prk, hello_key, refuse_key = "", nil, nil, nil, nil
+local file, problem, prk, hello_key, refuse_key, challenge_key = "", nil, nil, nil, nil, nil
 -- Sides of conversations. A side is who said HELLO: `text` as it goes into keys, `name` by which
 -- frames to it name it, `shows`: names of the sides that its HELLOs were said to.
 local sides, shown_to, keys, verdicts, highs
@@ -56,6 +56,7 @@ function M.load(name)
 		prk = crypto.hkdf_extract("beowire 2", key)
 		hello_key = crypto.hkdf_expand(prk, "hello", 32)
 		refuse_key = crypto.hkdf_expand(prk, "refuse", 16)
+		challenge_key = crypto.hkdf_expand(prk, "challenge", 16)
 	end
 	return problem
 end
@@ -209,6 +210,14 @@ function M.hello_status(bytes, auth)
 		return UNVERIFIED
 	end
 	return crypto.hmac_sha256(hello_key, bytes):sub(1, 16) == auth and GOOD or BAD
+end
+
+-- Of a CHALLENGE likewise.
+function M.challenge_status(bytes, auth)
+	if not prk or not auth:find("[^%z]") then
+		return UNVERIFIED
+	end
+	return crypto.siphash(challenge_key, bytes) == auth and GOOD or BAD
 end
 
 -- Of a REFUSE likewise. One of a HELLO is made with the key of refusals. One of another frame may

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "link/iface.h"
+#include "service.h"
 
 /* The driver's carrier (linux/if.h, which does not go with net/if.h). IFF_RUNNING follows up to a
  * second later: interfaces that came up shortly before are in use already (Linux,
@@ -31,7 +32,8 @@ static struct bw_iface *bw_iface_named(struct bw_iface *iface, int *n, const cha
 		if (!strcmp(iface[i].name, name))
 			return &iface[i];
 	}
-	if (*n == BW_IFACE_MAX)
+	/* beowired's own are nobody else's. */
+	if (*n == BW_IFACE_MAX || !strncmp(name, BW_SERVICE_DEVICE, strlen(BW_SERVICE_DEVICE)))
 		return NULL;
 	struct bw_iface *new = &iface[(*n)++];
 

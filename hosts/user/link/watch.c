@@ -67,6 +67,8 @@ void bw_watch_visit(struct bw_ep *ep)
 {
 	struct bw_watch *w = &ep->watch;
 
+	if (ep->packet[0].service) /* the service keeps others' frames from us */
+		w->claim_at = BW_NEVER;
 	if (ep->now >= w->claim_at)
 		bw_watch_try(ep);
 	if (w->claim < 0)

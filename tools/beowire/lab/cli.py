@@ -71,6 +71,9 @@ def up_(
     queue_bytes: Queue = None,
     longest_bytes: Longest = None,
     drop_raw: DropRaw = None,
+    served: Annotated[
+        bool, typer.Option("--service", help="Run beowired on each node, for all users.")
+    ] = False,
 ) -> None:
     """Make a lab: of nodes node1 to nodeN at a switch, or of a topology."""
     from beowire.lab import rootless, up
@@ -89,12 +92,14 @@ def up_(
                 "Leave the other options out; ./beowire lab link set changes links afterwards.",
             )
         rootless.begin(sys.argv[1:])
-        made = up.up_topology(name, read)
+        made = up.up_topology(name, read, served=served)
     else:
         shape = dataclasses.replace(lab.Shape(), **changes)  # type: ignore[arg-type]
         mtu_bytes = lab.MTU_DEFAULT_BYTES if mtu is None else mtu
         rootless.begin(sys.argv[1:])
-        made = up.up(name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape)
+        made = up.up(
+            name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape, served=served
+        )
     if made.mode == "loopback":
         note(loopback_notice(made))
     first = made.node_names()[0]

@@ -86,6 +86,8 @@ class Lab:
     """By link."""
     quotas: dict[str, str] = field(default_factory=dict)
     """The control group that limits a node's processor time, by node; without one: no limit."""
+    services: dict[str, int] = field(default_factory=dict)
+    """The process of beowired, by node; empty: the lab has none."""
 
     @property
     def directory(self) -> Path:

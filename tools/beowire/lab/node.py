@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from beowire import namespaces, netlink, places, signals
-from beowire.lab import address, quota
+from beowire.lab import address, quota, service
 from beowire.lab.address import Route
 from beowire.lab.lab import Lab
 
@@ -71,6 +71,9 @@ def enter_script(lab: Lab, node: str) -> str:
             become += f" sh -c {shlex.quote(_with_view(lab.quotas[node]))} sh"
         become += ' "$@"'
         variables = {}
+        if node in lab.services:
+            # The same on all nodes, as launchers hand on that of the first one: %h is the node.
+            variables["BEOWIRE_SERVICE"] = str(service.socket_path(lab, "%h"))
     else:
         become = '"$@"'
         variables = {

@@ -21,7 +21,7 @@ from types import FrameType
 
 from beowire import namespaces, netlink, places, signals
 from beowire.errors import BeowireError
-from beowire.lab import address, emulator, link_counts, node, port, quota, wire
+from beowire.lab import address, emulator, link_counts, node, port, quota, service, wire
 from beowire.lab.lab import (
     MTU_MAX_BYTES,
     MTU_MIN_BYTES,
@@ -99,22 +99,37 @@ def termination_raises() -> Iterator[None]:
 
 
 def up(
-    name: str, nodes: int, mtu_bytes: int, *, offloads: bool = True, shape: Shape | None = None
+    name: str,
+    nodes: int,
+    mtu_bytes: int,
+    *,
+    offloads: bool = True,
+    shape: Shape | None = None,
+    served: bool = False,
 ) -> Lab:
     """Makes a lab of nodes at one switch, completely or not at all."""
     check_name(name)
     check_size(nodes, mtu_bytes)
     out, back = (shape or Shape()).models()
-    return up_topology(name, plain(nodes, mtu_bytes, offloads=offloads, out=out, back=back))
+    made = plain(nodes, mtu_bytes, offloads=offloads, out=out, back=back)
+    return up_topology(name, made, served=served)
 
 
-def up_topology(name: str, topology: Topology) -> Lab:
-    """Makes a lab of this topology, completely or not at all."""
+def up_topology(name: str, topology: Topology, *, served: bool = False) -> Lab:
+    """Makes a lab of this topology, completely or not at all; `served`: with beowired on each
+    node."""
     check_name(name)
     check.check(topology)
     mode, reason = choose_mode()
     if mode == "loopback":
         check_loopback(name, topology, reason)
+        if served:
+            raise BeowireError(
+                f"Lab {name} runs on loopback addresses ({reason}), which carry no raw frames.",
+                "Leave --service out, or run as root where the kernel allows namespaces.",
+            )
+    if served:
+        service.check_possible()
     with locked(), signals.uninterrupted():
         remove_unfinished()
         if exists(name):
@@ -134,7 +149,7 @@ def up_topology(name: str, topology: Topology) -> Lab:
         if mode == "namespace":
             _check_unclaimed(lab)
         try:
-            _make(lab)
+            _make(lab, served)
         except BaseException as error:
             _destroy(lab)
             if isinstance(error, OSError | netlink.NetlinkError):
@@ -163,7 +178,7 @@ def _explained(error: "OSError | netlink.NetlinkError", lab: Lab) -> BeowireErro
     return BeowireError(f"Lab {lab.name} could not be made: {error}.", mend)
 
 
-def _make(lab: Lab) -> None:
+def _make(lab: Lab, served: bool) -> None:
     lab.save()
     if lab.mode == "namespace":
         quota.make(lab)
@@ -176,6 +191,8 @@ def _make(lab: Lab) -> None:
         wire.make(lab)
         node.start(lab)
         wire.await_ports(lab)
+        if served:
+            service.start(lab)
     for host in lab.host_names():
         if lab.mode == "loopback":
             lab.temporary_path(host).mkdir()
@@ -268,6 +285,7 @@ def _destroy(lab: Lab) -> None:
         lambda: [*lab.processes(), *lab.wire_processes(), *quota.processes(lab)]
     )
     emulator.reap(lab)
+    service.remove(lab)
     if lab.mode == "namespace":
         quota.remove(lab)
     for device in [*lab.switch_names(), *lab.host_names()]:

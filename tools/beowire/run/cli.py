@@ -10,6 +10,7 @@ import typer
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.run import key, launch, path
+from beowire.run import user as other_user
 from beowire.run.job import ask_ahead, check_key, check_settings
 from beowire.run.job import run as run_job
 from beowire.run.mpi import find as find_mpi
@@ -54,6 +55,9 @@ def run(
     encrypt: Annotated[
         bool, typer.Option("--encrypt", help="Nobody else can read what nodes say to each other.")
     ] = False,
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="Run the ranks as this user, on a lab.")
+    ] = "",
     ssh: Ssh = "ssh",
     network: Network = "",
 ) -> None:
@@ -68,7 +72,10 @@ def run(
         bind=bind,
         tcp_stack=tcp_stack,
         environment=_key_variables(key_file, encrypt, transport),
+        user=user,
     )
+    if user:
+        other_user.check(user, where)
     ask_ahead(job, where, settings=transport == "beowire")
     if transport == "beowire":
         check_key(job, where)

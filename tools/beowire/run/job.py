@@ -25,7 +25,7 @@ from beowire import namespaces, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import jobs
 from beowire.lab.lab import Lab, marked_processes
-from beowire.run import asked, key, launch, mpi
+from beowire.run import asked, key, launch, mpi, user
 from beowire.run.cluster import Cluster
 from beowire.run.endings import read_losses
 from beowire.run.launch import Command, Job
@@ -70,16 +70,21 @@ def run(
     """
     ask_ahead(job, cluster)
     launch.check_program(job, cluster)
-    with session(cluster) as directory, _others(cluster, directory) as others:
-        stats_dir = directory / "stats"
+    with (
+        session(cluster) as directory,
+        _others(cluster, directory) as others,
+        user.directory(job.user, directory) as place,
+    ):
+        stats_dir = place / "stats"
         stats_dir.mkdir()
+        shutil.chown(stats_dir, place.stat().st_uid, place.stat().st_gid)
         stated = launch.command(job, cluster, None)
         if announce:
             note(stated.text())
         with told_once(errors) as told:
             with observed(cluster, stats_dir) as observation:
                 environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
-                command = launch.command(replace(job, environment=environment), cluster, directory)
+                command = launch.command(replace(job, environment=environment), cluster, place)
                 started_ns = time.monotonic_ns()
                 ending = _execute_whole(command, directory, output, told, limit_s)
                 elapsed_ns = time.monotonic_ns() - started_ns

@@ -15,7 +15,7 @@ from typing import Literal
 
 from beowire import places
 from beowire.errors import BeowireError
-from beowire.run import mpi
+from beowire.run import mpi, user
 from beowire.run.cluster import Cluster
 from beowire.run.mpi import Installation, Mpi
 
@@ -51,6 +51,8 @@ class Job:
     """Where libbeowire-fi.so lies on the nodes; empty: in this build."""
     working_dir: str = ""
     """Where the ranks start, on the nodes; empty: where the launcher was started."""
+    user: str = ""
+    """Who the ranks run as, on a lab; empty: who runs the launcher."""
 
 
 @dataclass(frozen=True)
@@ -161,11 +163,12 @@ def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
     return {**carried, **job.environment}
 
 
-def _program(job: Job, cluster: Cluster) -> list[str]:
-    """The program, on a lab behind the script that pins by global rank."""
+def _program(job: Job, cluster: Cluster, session_dir: Path | None = None) -> list[str]:
+    """The program, on a lab behind the script that pins by global rank, and as its user."""
+    words = user.become(job.user, session_dir) if job.user else []
     if job.bind == "core" and cluster.shares_cores:
-        return [str(places.package_file("run/pin.sh")), *job.program]
-    return job.program
+        words.append(str(places.package_file("run/pin.sh")))
+    return [*words, *job.program]
 
 
 def _binding(job: Job, cluster: Cluster) -> str:
@@ -215,6 +218,8 @@ def _openmpi(
         own["TMPDIR"] = str(session_dir)  # each node sets its own, see lab/node.py
     elif session_dir is not None and cluster.lab is not None:
         launching["tmpdir_base"] = str(session_dir)
+    if job.user:  # its daemons are root's, and believe their ranks alone
+        own |= {"PMIX_MCA_gds": "hash", "PMIX_MCA_psec": "none"}
     if job.transport == "tcp" and job.tcp_stack == "ofi":
         environment["FI_PROVIDER"] = "tcp"
     elif job.transport == "tcp" and job.tcp_stack == "ucx":
@@ -234,7 +239,7 @@ def _openmpi(
         arguments += ["--mca", key, value]
     for key, value in environment.items():
         arguments += ["-x", f"{key}={value}"]
-    return Command([*arguments, *_program(job, cluster)], own)
+    return Command([*arguments, *_program(job, cluster, session_dir)], own)
 
 
 # The launchers' settings, by what they mean: Open MPI 4's and, since 5, PRRTE's.

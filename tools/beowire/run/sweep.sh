@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # sweep.sh MARK: removes the shared memory that MPI libraries leave behind when their processes are
-# killed. A file of theirs goes only if it is ours, is younger than the file MARK, which was made
-# when the job began, and no living process has it mapped or open.
+# killed, and our own boards (hosts/user/board.h) of processes that are gone. A file of a library's
+# goes only if it is ours, is younger than the file MARK, which was made when the job began, and no
+# living process has it mapped or open.
 find /dev/shm -maxdepth 1 -type f -user "$(id -u)" -newer "$1" \( \
 	-name 'mpich_shm_*' -o -name 'vader_segment.*' -o -name 'sm_segment.*' -o \
 	-name 'ucx_shm_*' \) 2>/dev/null |
@@ -11,3 +12,8 @@ while IFS= read -r file; do
 	[ -z "$(find /proc/[0-9]*/fd -lname "$file" -print -quit 2>/dev/null)" ] || continue
 	rm -f -- "$file"
 done
+for file in "/dev/shm/beowire-$(id -u)"/*-*; do
+	pid=${file##*/}
+	[ -d "/proc/${pid%%-*}" ] || rm -f -- "$file"
+done
+rmdir -- "/dev/shm/beowire-$(id -u)" 2>/dev/null || true

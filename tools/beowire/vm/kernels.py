@@ -22,9 +22,12 @@ from beowire.vm.packages import STOCK, Archive, backports, told
 
 _ELF = b"\x7fELF"
 _USUAL = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
+_WHICH = "`apt-cache search linux-image` shows which kernels there are."
+_VERSIONED = r"^linux-image-[0-9]+\.[0-9]+-amd64$"  # Debian's for newer ones in a stable release
 
 NEWER = "newer"
-"""What --kernel calls the newest kernel of the distribution's archive of newer packages."""
+"""What --kernel calls the newest kernel that the distribution offers: in its archive of newer
+packages, or beside the usual one."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,12 @@ def find(release: str = "") -> Kernel:
 
 def archive_of(package: str) -> Archive:
     """The archive that has this package: the machine's own, or that of newer ones."""
-    return STOCK if STOCK.has(package) else backports()
+    if STOCK.has(package):
+        return STOCK
+    archive = backports()
+    if not archive.has(package):
+        raise BeowireError(f"There is no package {package}.", _WHICH)
+    return archive
 
 
 def _offered(release: str) -> tuple[Archive, str]:
@@ -124,7 +132,9 @@ def _offered(release: str) -> tuple[Archive, str]:
         version = platform.freedesktop_os_release()["VERSION_ID"]
         return STOCK, _newest(STOCK, (f"linux-image-virtual-hwe-{version}",))
     archive = backports()
-    return archive, _newest(archive, _USUAL)
+    offered = [(archive, _newest(archive, _USUAL))]
+    offered += [(STOCK, _newest(STOCK, (name,))) for name in STOCK.names(_VERSIONED)]
+    return max(offered, key=lambda each: [int(number) for number in re.findall(r"\d+", each[1])])
 
 
 def home() -> Path:

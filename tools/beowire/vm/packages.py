@@ -21,8 +21,16 @@ class Archive:
     options: tuple[str, ...] = ()
 
     def has(self, package: str) -> bool:
+        """Whether there is a package of exactly this name: apt takes a name with a dot that nothing
+        has for a pattern, and shows, or fetches, all that fits it."""
         command = [places.program("apt-cache", "apt"), *self.options, "show", package]
-        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+        shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        return f"Package: {package}" in shown.splitlines()
+
+    def names(self, pattern: str) -> list[str]:
+        """The packages whose names match this regular expression."""
+        words = ["apt-cache", *self.options, "search", "--names-only", pattern]
+        return [line.split()[0] for line in told(words, "No list of packages").splitlines()]
 
     def needs(self, package: str) -> list[str]:
         """What this package depends on, by name, in the archive's order."""

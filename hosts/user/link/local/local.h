@@ -223,6 +223,23 @@ bool bw_local_armed(const struct bw_local *l);
 
 const struct bw_local_counters *bw_local_counters(const struct bw_local *l);
 
+/* What is known of a peer, for people. What waits is counted up to BW_LOCAL_VIEW_MOST of a kind. */
+#define BW_LOCAL_VIEW_MOST 64
+struct bw_local_view {
+	uint32_t pid;			 /* 0: not known, */
+	bool answered;			 /* before it has answered */
+	bool sleeping;			 /* it asked to be woken */
+	bool stalled;			 /* it has no room for us */
+	uint64_t tx_bytes;		 /* put into the ring, ever, */
+	uint64_t tx_waiting;		 /* of these not taken out */
+	uint64_t rx_bytes;		 /* taken out of the peer's */
+	uint64_t offered, offered_bytes; /* envelopes that it has not released */
+	uint64_t pulls;			 /* of ours, and reads, that have not ended */
+	uint64_t serves;		 /* of its that we send the data of */
+};
+
+void bw_local_look_at(const struct bw_local_peer *p, struct bw_local_view *view);
+
 /* Can this process read another process's memory by cross-memory attach, as far as can be known
  * without a peer? 0, or a negative errno; *why (static text, never NULL) says what forbids it and
  * what mends it. */

@@ -16,6 +16,7 @@
 #include "claim.h"
 #include "ep.h"
 #include "link/packet/keeper.h"
+#include "link/packet/served.h"
 
 #define BW_FANOUT_PAUSE (1 * BW_S)   /* between two tries to find a keeper */
 #define BW_FANOUT_SOON	(50 * BW_MS) /* after the end of one: until others have noticed */
@@ -27,6 +28,10 @@ void bw_fanout_init(struct bw_ep *ep, int i)
 	/* A program with privileges that its user has not hands them to no other process. */
 	bool may = ep->env.fanout && !getauxval(AT_SECURE);
 
+	if (ep->packet[i].service) { /* its connection is the service's */
+		f->try_at = BW_NEVER;
+		return;
+	}
 	*f = (struct bw_fanout){.connection = -1, .try_at = may ? ep->now : BW_NEVER};
 }
 
@@ -175,8 +180,12 @@ static void bw_fanout_visit_link(struct bw_ep *ep, int i)
 
 void bw_fanout_visit(struct bw_ep *ep)
 {
-	for (int i = 0; i < ep->packets; i++)
-		bw_fanout_visit_link(ep, i);
+	for (int i = 0; i < ep->packets; i++) {
+		if (ep->packet[i].service)
+			bw_service_visit(ep, &ep->packet[i]);
+		else
+			bw_fanout_visit_link(ep, i);
+	}
 }
 
 unsigned int bw_fanout_joined(const struct bw_ep *ep)
@@ -184,7 +193,7 @@ unsigned int bw_fanout_joined(const struct bw_ep *ep)
 	unsigned int n = 0;
 
 	for (int i = 0; i < ep->packets; i++)
-		n += bw_fanout_member(&ep->packet[i]);
+		n += !ep->packet[i].service && bw_fanout_member(&ep->packet[i]);
 	return n;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,11 +15,24 @@
 
 #include "link/filter.h"
 #include "link/packet/packet.h"
+#include "link/packet/served.h"
+#include "ring_shape.h"
 
-#define BW_PACKET_RING_MIN (256u << 10) /* bytes; a smaller ring is not worth having */
-#define BW_PACKET_BLOCK	   (64u << 10)	/* bytes; at least one slot */
-#define BW_PACKET_SNDBUF   (8 << 20)	/* bytes of frames the device may hold for us */
-#define BW_PACKET_OVERHEAD 128 /* bytes of a slot before the frame: header, address, padding */
+#define BW_PACKET_SNDBUF (8 << 20) /* bytes of frames the device may hold for us */
+
+int bw_packet_attach(struct bw_packet *p, size_t bytes)
+{
+	p->ring_bytes = bytes;
+	p->ring = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, p->fd, 0);
+	if (p->ring == MAP_FAILED) {
+		p->ring = NULL;
+		return -errno;
+	}
+	/* A child of fork() must not see, nor hold, frames of its parent. */
+	madvise(p->ring, p->ring_bytes, MADV_DONTFORK);
+	p->next = (struct tpacket2_hdr *)p->ring;
+	return 0;
+}
 
 static int bw_packet_map(struct bw_packet *p, uint32_t bytes)
 {
@@ -26,33 +40,16 @@ static int bw_packet_map(struct bw_packet *p, uint32_t bytes)
 
 	if (setsockopt(p->fd, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)))
 		return -errno;
-	p->slot_bytes = (p->mtu + ETH_HLEN + BW_PACKET_OVERHEAD + 63) & ~63u;
-	p->block_bytes = BW_PACKET_BLOCK;
-	while (p->block_bytes < p->slot_bytes)
-		p->block_bytes *= 2;
-	p->per_block = p->block_bytes / p->slot_bytes;
-	for (; bytes >= BW_PACKET_RING_MIN; bytes /= 2) {
-		struct tpacket_req request = {
-			.tp_block_size = p->block_bytes,
-			.tp_block_nr = bytes / p->block_bytes,
-			.tp_frame_size = p->slot_bytes,
-			.tp_frame_nr = bytes / p->block_bytes * p->per_block,
-		};
+	for (; bytes >= BW_RING_MIN; bytes /= 2) {
+		struct tpacket_req shape = bw_ring_shape(p->mtu, bytes);
 
-		if (setsockopt(p->fd, SOL_PACKET, PACKET_RX_RING, &request, sizeof(request)))
+		if (setsockopt(p->fd, SOL_PACKET, PACKET_RX_RING, &shape, sizeof(shape)))
 			continue;
-		p->slots = request.tp_frame_nr;
-		p->ring_bytes = (size_t)request.tp_block_nr * p->block_bytes;
-		p->ring = mmap(NULL, p->ring_bytes, PROT_READ | PROT_WRITE,
-			       MAP_SHARED | MAP_POPULATE, p->fd, 0);
-		if (p->ring == MAP_FAILED) {
-			p->ring = NULL;
-			return -errno;
-		}
-		/* A child of fork() must not see, nor hold, frames of its parent. */
-		madvise(p->ring, p->ring_bytes, MADV_DONTFORK);
-		p->next = (struct tpacket2_hdr *)p->ring;
-		return 0;
+		p->slot_bytes = shape.tp_frame_size;
+		p->block_bytes = shape.tp_block_size;
+		p->per_block = p->block_bytes / p->slot_bytes;
+		p->slots = shape.tp_frame_nr;
+		return bw_packet_attach(p, (size_t)shape.tp_block_nr * p->block_bytes);
 	}
 	return -ENOMEM;
 }
@@ -73,6 +70,19 @@ static int bw_packet_bind(struct bw_packet *p)
 	return bind(p->fd, (struct sockaddr *)&address, sizeof(address)) ? -errno : 0;
 }
 
+/* Without the privilege: by the service, if there is one. */
+static int bw_packet_served(struct bw_packet *p, const struct bw_env *env, uint16_t engine,
+			    const char **why)
+{
+	if (bw_service_there(env))
+		return bw_service_open(p, env, engine, p->claim, why);
+	return bw_fail(why, -EACCES,
+		       "raw Ethernet frames need the capability CAP_NET_RAW, which this process "
+		       "lacks, or the service beowired, which is not there (%s); mend: start it, "
+		       "grant the capability, or use BEOWIRE_LINKS=local,udp",
+		       env->service ? env->service : "BEOWIRE_SERVICE=off");
+}
+
 /* Everything of a link that belongs to its socket. */
 static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env, uint16_t engine,
 			   const char **why)
@@ -80,11 +90,9 @@ static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env, uint16
 	int error;
 
 	/* Protocol 0: nothing is received before the filter stands. */
-	p->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (p->fd < 0 && (errno == EPERM || errno == EACCES))
-		return bw_fail(why, -EACCES,
-			       "raw Ethernet frames need the capability CAP_NET_RAW, which this "
-			       "process lacks; mend: grant it, or use BEOWIRE_LINKS=local,udp");
+	p->fd = p->service ? -1 : socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (p->fd < 0 && (p->service || errno == EPERM || errno == EACCES))
+		return bw_packet_served(p, env, engine, why);
 	if (p->fd < 0)
 		return bw_fail(why, -errno, "cannot open a packet socket: %s", strerror(errno));
 	error = bw_filter_own(p->fd, engine);
@@ -104,10 +112,11 @@ static int bw_packet_setup(struct bw_packet *p, const struct bw_env *env, uint16
 }
 
 int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
-		   uint16_t engine, uint8_t link, const char **why)
+		   uint16_t engine, int claim, uint8_t link, const char **why)
 {
 	memset(p, 0, sizeof(*p));
 	p->fd = p->fanout.connection = -1;
+	p->claim = claim;
 	p->link = link;
 	p->interface = iface->index;
 	memcpy(p->name, iface->name, sizeof(p->name));
@@ -121,6 +130,8 @@ int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct b
 			       iface->name, iface->mtu, BW_FRAME_MIN_MTU);
 	int error = bw_packet_setup(p, env, engine, why);
 
+	/* The service is asked again by who still holds the number. */
+	p->claim = !error && p->service ? fcntl(claim, F_DUPFD_CLOEXEC, 0) : -1;
 	if (!error) {
 		p->batch = bw_batch_new(ETH_HLEN, false);
 		if (!p->batch || (env->encrypt && bw_batch_make_room(p->batch, p->mtu)))
@@ -140,10 +151,12 @@ void bw_packet_close(struct bw_packet *p)
 	/* Who is told of it by this descriptor shall find the socket closed. */
 	if (p->fanout.connection >= 0)
 		close(p->fanout.connection);
+	if (p->claim >= 0)
+		close(p->claim);
 	bw_batch_free(p->batch);
 	p->ring = NULL;
 	p->batch = NULL;
-	p->fd = p->fanout.connection = -1;
+	p->fd = p->fanout.connection = p->claim = -1;
 }
 
 int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_t engine,
@@ -158,6 +171,7 @@ int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_
 	error = bw_packet_setup(fresh, env, engine, why);
 	if (!error && (fresh->ring_bytes != p->ring_bytes || fresh->slots != p->slots))
 		error = bw_fail(why, -ENOMEM, "no memory for a second ring");
+	fresh->claim = -1; /* p's still */
 	if (error)
 		bw_packet_close(fresh);
 	return error;
@@ -173,6 +187,8 @@ int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh)
 		return -ENOMEM;
 	}
 	p->fd = fresh->fd;
+	if (p->service)
+		p->fanout.connection = fresh->fanout.connection;
 	p->index = p->in_block = 0;
 	p->next = (struct tpacket2_hdr *)p->ring;
 	return old;

@@ -34,16 +34,21 @@ struct bw_packet {
 	uint8_t mac[6];
 	uint16_t ethertype; /* network byte order */
 	int interface;	    /* its index */
+	bool service;	    /* the socket is from beowired, whose connection is fanout's */
+	int claim;	    /* if so, holds the engine number as well; else -1 */
 	struct bw_batch *batch;
 	struct bw_fanout fanout;
 	struct bw_link_counters count;
 };
 
-/* Open on this interface for the engine of this number, as the link of that number. 0, or a
- * negative errno with *why. */
+/* Open on this interface for the engine of this number, which `claim` holds, as the link of that
+ * number: by our own privilege, or else by the service. 0, or a negative errno with *why. */
 int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct bw_iface *iface,
-		   uint16_t engine, uint8_t link, const char **why);
+		   uint16_t engine, int claim, uint8_t link, const char **why);
 void bw_packet_close(struct bw_packet *p);
+
+/* Map the ring of p's socket, of so many bytes. 0 or a negative errno. */
+int bw_packet_attach(struct bw_packet *p, size_t bytes);
 
 /* Open another socket for the same link, which receives from now on, too. 0, or a negative errno
  * with *why. */

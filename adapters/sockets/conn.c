@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Life of connections, and of the pieces in their queues. See conn.h. */
+#include "conn.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "secret.h"
+
+#define BWS_CONN_BITS 18 /* of an id: which place; the others: which use of it */
+#define BWS_CONN_MAX  (1u << BWS_CONN_BITS)
+
+static struct bws_conn *bws_conn_all; /* memory for all is reserved, and taken when used */
+static struct bws_shared *bws_conn_shared;
+static uint32_t bws_conn_top; /* places used ever; place 0 is none */
+static struct bws_conn *bws_conn_unused;
+
+static void *bws_conn_reserve(size_t bytes, int share)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, share | MAP_ANONYMOUS | MAP_NORESERVE,
+			-1, 0);
+
+	return at == MAP_FAILED ? NULL : at;
+}
+
+bool bws_conn_init(void)
+{
+	bws_conn_all = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_all), MAP_PRIVATE);
+	bws_conn_shared = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_shared), MAP_SHARED);
+	bws_conn_top = 1;
+	return bws_conn_all && bws_conn_shared;
+}
+
+/* One that nobody looks at any more. */
+static struct bws_conn *bws_conn_place(void)
+{
+	struct bws_conn **at = &bws_conn_unused, *c;
+
+	for (int tries = 0; *at && tries < 8; tries++, at = &(*at)->next_free) {
+		c = *at;
+		if (atomic_load(&c->users))
+			continue;
+		*at = c->next_free;
+		return c;
+	}
+	if (bws_conn_top == BWS_CONN_MAX)
+		return NULL;
+	c = &bws_conn_all[bws_conn_top];
+	c->index = bws_conn_top++;
+	return c;
+}
+
+struct bws_conn *bws_conn_new(int fd, bool connector)
+{
+	struct bws_conn *c = bws_conn_place();
+	uint32_t index, use;
+
+	if (!c)
+		return NULL;
+	index = c->index;
+	use = c->uses;
+	/* Whoever looks it up just now counts in `users`. */
+	memset((char *)c + sizeof(c->users), 0, sizeof(*c) - sizeof(c->users));
+	c->index = index;
+	c->uses = use + 1;
+	use = use % ((1u << (32 - BWS_CONN_BITS)) - 1) + 1;
+	c->id = use << BWS_CONN_BITS | index;
+	c->fd = fd;
+	c->refs = 1;
+	c->connector = connector;
+	c->why = "too short";
+	c->shared = bws_conn_shared + index;
+	memset(c->shared, 0, sizeof(*c->shared));
+	atomic_store(&c->shared->holder[0], getpid());
+	return c;
+}
+
+void bws_conn_put(struct bws_conn *c)
+{
+	atomic_fetch_sub(&c->users, 1);
+}
+
+void bws_conn_free(struct bws_conn *c)
+{
+	bws_queue_clear(&c->tx.queue);
+	bws_queue_clear(&c->rx.queue);
+	c->id = 0;
+	c->fd = -1;
+	/* The shared part stays with the children that have it; the place is used again only if
+	 * there were none. */
+	if (c->forked)
+		return;
+	c->next_free = bws_conn_unused;
+	bws_conn_unused = c;
+}
+
+struct bws_conn *bws_conn_by_id(uint32_t id)
+{
+	uint32_t index = id & (BWS_CONN_MAX - 1);
+
+	if (!id || index >= bws_conn_top || bws_conn_all[index].id != id)
+		return NULL;
+	return &bws_conn_all[index];
+}
+
+struct bws_conn *bws_conn_next(struct bws_conn *c)
+{
+	for (uint32_t i = c ? c->index + 1 : 1; i < bws_conn_top; i++) {
+		if (bws_conn_all[i].id)
+			return &bws_conn_all[i];
+	}
+	return NULL;
+}
+
+bool bws_conn_alone(struct bws_conn *c)
+{
+	int self = getpid();
+
+	if (!c->forked)
+		return true;
+	if (atomic_load(&c->shared->lost))
+		return false;
+	for (int i = 0; i < BWS_HOLDERS; i++) {
+		int pid = atomic_load(&c->shared->holder[i]);
+
+		if (!pid || pid == self)
+			continue;
+		if (!kill(pid, 0) || errno != ESRCH)
+			return false;
+		atomic_compare_exchange_strong(&c->shared->holder[i], &pid, 0);
+	}
+	return true;
+}
+
+void bws_conn_inherit(struct bws_conn *c)
+{
+	for (int i = 0; i < BWS_HOLDERS; i++) {
+		int none = 0;
+
+		if (atomic_compare_exchange_strong(&c->shared->holder[i], &none, getpid()))
+			return;
+	}
+	atomic_store(&c->shared->lost, true);
+}
+
+void bws_conn_leave(struct bws_conn *c)
+{
+	for (int i = 0; i < BWS_HOLDERS; i++) {
+		int pid = getpid();
+
+		atomic_compare_exchange_strong(&c->shared->holder[i], &pid, 0);
+	}
+}
+
+void bws_conn_settle(struct bws_conn *c)
+{
+	atomic_store(&c->slow, c->rx.open || c->rx.wanted || c->rx.way != BWS_TCP ||
+				       c->tx.way != BWS_TCP || c->error || c->tx.epoch);
+}
+
+struct bws_piece *bws_piece_new(uint64_t off, uint32_t len)
+{
+	struct bws_piece *p = malloc(sizeof(*p) + len);
+
+	if (p)
+		*p = (struct bws_piece){.off = off, .len = len};
+	return p;
+}
+
+void bws_queue_add(struct bws_queue *q, struct bws_piece *p)
+{
+	if (q->last)
+		q->last->next = p;
+	else
+		q->first = p;
+	q->last = p;
+}
+
+void bws_queue_pop(struct bws_queue *q)
+{
+	struct bws_piece *p = q->first;
+
+	q->first = p->next;
+	if (!q->first)
+		q->last = NULL;
+	if (p->busy)
+		p->dropped = true;
+	else
+		free(p);
+}
+
+void bws_queue_clear(struct bws_queue *q)
+{
+	while (q->first)
+		bws_queue_pop(q);
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The control thread. See control.h. */
+#include "control.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "flow.h"
+#include "hosts.h"
+#include "owned.h"
+#include "real.h"
+#include "registrar.h"
+#include "tell.h"
+#include "wait.h"
+
+#define BWS_CONTROL_BUSY   (2 * BWS_MS)	  /* between two looks while something waits for room */
+#define BWS_CONTROL_IDLE   (100 * BWS_MS) /* else, while there are connections to be offered */
+#define BWS_CONTROL_FIRST  (5 * BWS_MS)	  /* before the first offer */
+#define BWS_CONTROL_STACK  (256u << 10)
+#define BWS_CONTROL_DRAIN  64		/* connections whose sockets are waited for at a time */
+#define BWS_CONTROL_ORPHAN (60 * BWS_S) /* then an orphan is given up */
+
+static struct {
+	_Atomic bool started;
+	int wake;
+	int offers[2]; /* UDP: IPv4, IPv6 */
+	struct bws_registrar registrar;
+	bool busy;
+} bws_control = {.wake = -1, .offers = {-1, -1}};
+
+/* When an offer goes without an answer: the next one after this. */
+static uint64_t bws_control_pause(uint32_t offers)
+{
+	static const uint32_t ms[] = {20, 50, 100, 300, 1000, 5000, 30000};
+	uint32_t last = sizeof(ms) / sizeof(ms[0]) - 1;
+
+	return ms[offers < last ? offers : last] * BWS_MS;
+}
+
+void bws_reoffer(struct bws_conn *c)
+{
+	c->offers = 1;
+	c->offer_at = bw_clock_now() + bws_control_pause(c->offers);
+	bws_attend(c);
+}
+
+bool bws_control_name(struct bws_conn *c)
+{
+	struct sockaddr_storage here, there;
+	socklen_t here_len = sizeof(here), there_len = sizeof(there);
+
+	if (c->named)
+		return true;
+	if (getsockname(c->fd, (struct sockaddr *)&here, &here_len) ||
+	    getpeername(c->fd, (struct sockaddr *)&there, &there_len) ||
+	    !bws_offer_address(&here, c->name.here, &c->name.here_port) ||
+	    !bws_offer_address(&there, c->name.there, &c->name.there_port))
+		return false;
+	c->named = true;
+	if (!bws.within && !memcmp(c->name.here, c->name.there, sizeof(c->name.here))) {
+		c->pinned = true;
+		c->why = "within the node";
+	}
+	/* An address of one link only names another interface on each node. */
+	if (c->name.there[0] == 0xFE && (c->name.there[1] & 0xC0) == 0x80) {
+		c->pinned = true;
+		c->why = "an address of one link only";
+	}
+	return true;
+}
+
+static void bws_control_tell(struct bws_conn *c, enum bws_offer_kind kind,
+			     const struct bws_from *to)
+{
+	struct bws_offer o = {.kind = kind, .name = c->name, .id = c->id};
+	uint8_t bytes[BWS_OFFER_BYTES];
+
+	memcpy(o.nonce, c->nonce, sizeof(o.nonce));
+	if (kind == BWS_ACCEPT)
+		memcpy(o.to_nonce, c->peer_nonce, sizeof(o.to_nonce));
+	bw_ep_addr(atomic_load(&bws.ep), &o.addr);
+	bws_offer_pack(&o, bytes);
+	bws_offer_send(bws_control.offers, c->name.here, to, bytes);
+}
+
+static bool bws_control_draw(uint8_t *nonce)
+{
+	return getrandom(nonce, BWS_NONCE, 0) == BWS_NONCE;
+}
+
+static void bws_control_offer(struct bws_conn *c, uint64_t now)
+{
+	struct bws_from to = {.port = BWS_OFFER_PORT};
+
+	memcpy(to.address, c->name.there, sizeof(to.address));
+	if (bws_hosts_plain(to.address, now)) {
+		c->why = "the peer's node has no such library";
+		c->offer_at = now + BWS_CONTROL_IDLE;
+		return;
+	}
+	if (!bws_control_draw(c->nonce))
+		return;
+	c->answered = false;
+	c->why = "the peer has not answered";
+	c->offer_at = now + bws_control_pause(c->offers++);
+	bws_control_tell(c, BWS_OFFER, &to);
+}
+
+static struct bws_conn *bws_control_find(const struct bws_offer *o, const struct bws_from *from)
+{
+	if (memcmp(from->address, o->name.here, sizeof(from->address)))
+		return NULL;
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		if (!c->orphan && bws_control_name(c) && bws_name_mirrors(&c->name, &o->name) &&
+		    c->connector == (o->kind == BWS_ACCEPT))
+			return c;
+	}
+	return NULL;
+}
+
+/* An offer has come, by the registrar. */
+static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes, size_t len)
+{
+	struct bws_offer o;
+	struct bws_conn *c;
+
+	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_OFFER || !bws_core_open())
+		return;
+	bws_lock();
+	c = bws_control_find(&o, from);
+	if (c && !c->paired && !c->pinned && !c->error && !bws.held && bws_conn_alone(c)) {
+		/* The same one again has the same answer. */
+		if (!c->answered || memcmp(c->peer_nonce, o.nonce, sizeof(o.nonce)))
+			c->answered = bws_control_draw(c->nonce);
+		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
+		c->peer_addr = o.addr;
+		if (c->answered)
+			bws_control_tell(c, BWS_ACCEPT, from);
+	}
+	bws_unlock();
+}
+
+/* Our offer is answered: from now on the two speak by Beowire. */
+static void bws_control_accepted(const struct bws_from *from, const uint8_t *bytes, size_t len)
+{
+	struct bws_offer o;
+	struct bws_conn *c;
+	bw_peer_no peer;
+
+	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_ACCEPT || !atomic_load(&bws.ep))
+		return;
+	bws_lock();
+	c = bws_control_find(&o, from);
+	if (c && !c->paired && !c->answered && !c->pinned && c->offers &&
+	    !memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce)) &&
+	    !bw_peer_find(atomic_load(&bws.ep), &o.addr, &peer)) {
+		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
+		c->peer_addr = o.addr;
+		c->peer = peer;
+		c->peer_id = o.id;
+		c->answered = true;
+		c->offer_at = bw_clock_now() + 5 * BWS_S;
+		c->why = "no answer by Beowire";
+		c->owed |= BWS_OWE_HELLO;
+		bws_push(c);
+	}
+	bws_unlock();
+}
+
+static void bws_control_orphan(struct bws_conn *c, uint64_t now)
+{
+	struct linger none = {.l_onoff = 1};
+	bool late = now >= c->offer_at;
+
+	if (!bws_settled(c) && !c->error && !late)
+		return;
+	if (late && !bws_settled(c))
+		bws_r()->setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	bws_own_close(c->fd);
+	bws_tell(c);
+	bws_conn_free(c);
+}
+
+/* What there is to do for one; true: look again soon. */
+static bool bws_control_look(struct bws_conn *c, uint64_t now)
+{
+	bws_tx_drain(c);
+	if (c->orphan) {
+		bws_control_orphan(c, now);
+		return true;
+	}
+	if (c->paired) {
+		bws_rx_ready(c);
+		if (c->tx.epoch && c->tx.way == BWS_TCP)
+			bws_tx_switch(c);
+		return c->tx.way == BWS_DRAIN || !bws_settled(c);
+	}
+	if (!c->candidate || c->pinned || c->error || !bws_control_name(c) || c->pinned)
+		return false;
+	if (!c->connector)
+		return false;
+	/* The other end has moved as many bytes, but may not have looked yet. */
+	if (!c->offer_at)
+		c->offer_at = now + BWS_CONTROL_FIRST;
+	if (now >= c->offer_at && bws_conn_alone(c))
+		bws_control_offer(c, now);
+	return true;
+}
+
+/* Milliseconds to sleep; fds: sockets that are drained. */
+static int bws_control_looks(struct pollfd *fds, int *n)
+{
+	uint64_t now = bw_clock_now();
+	bool again = false, soon;
+	struct bws_conn *c, *next;
+
+	bws_lock();
+	bws_push_all();
+	soon = bws_push_waits();
+	for (c = bws_conn_next(NULL); c; c = next) {
+		bool more = bws_control_look(c, now);
+
+		next = bws_conn_next(c);
+		again |= more || c->candidate;
+		soon |= more && c->id && (c->orphan || !bws_settled(c) || c->offers < 4);
+		if (c->id && c->tx.way == BWS_DRAIN && *n < BWS_CONTROL_DRAIN)
+			fds[(*n)++] = (struct pollfd){.fd = c->fd, .events = POLLOUT};
+	}
+	bws_control.busy = false;
+	bws_unlock();
+	if (soon)
+		return BWS_CONTROL_BUSY / BWS_MS;
+	return again ? (int)(BWS_CONTROL_IDLE / BWS_MS) : -1;
+}
+
+static void bws_control_receive(const struct pollfd *fds)
+{
+	uint8_t bytes[BWS_OFFER_BYTES];
+	struct bws_from from;
+	int len;
+
+	for (int i = 0; i < 2; i++) {
+		if (!fds[i].revents)
+			continue;
+		while (bws_offer_refused(bws_control.offers[i], &from))
+			bws_hosts_refused(from.address, bw_clock_now());
+		while ((len = bws_offer_receive(bws_control.offers[i], &from, bytes,
+						sizeof(bytes))) >= 0)
+			bws_control_accepted(&from, bytes, (size_t)len);
+	}
+}
+
+static void *bws_control_main(void *arg)
+{
+	struct pollfd fds[3 + BWS_REGISTRAR_FDS + BWS_CONTROL_DRAIN];
+	struct timespec t;
+	uint64_t count;
+	int n, mine, timeout;
+
+	bws_registrar_init(&bws_control.registrar);
+	for (int i = 0; i < 2; i++)
+		bws_control.offers[i] = bws_offer_socket(i, 0);
+	while (bws_core_open()) {
+		bws_registrar_seek(&bws_control.registrar, bw_clock_now());
+		fds[0] = (struct pollfd){.fd = bws_control.wake, .events = POLLIN};
+		fds[1] = (struct pollfd){.fd = bws_control.offers[0], .events = POLLIN};
+		fds[2] = (struct pollfd){.fd = bws_control.offers[1], .events = POLLIN};
+		mine = bws_registrar_fds(&bws_control.registrar, fds + 3);
+		n = 3 + mine;
+		timeout = bws_control_looks(fds, &n);
+		bws_r()->ppoll(fds, (nfds_t)n,
+			       timeout < 0 ? NULL : bw_clock_span((uint64_t)timeout * BWS_MS, &t),
+			       NULL);
+		if (fds[0].revents)
+			bws_r()->read(bws_control.wake, &count, sizeof(count));
+		bws_control_receive(fds + 1);
+		bws_registrar_serve(&bws_control.registrar, fds + 3, mine, bws_control_answer);
+	}
+	return NULL;
+}
+
+static void bws_control_start(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	bws_control.wake = bws_own_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, BWS_CONTROL_STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	if (bws_control.wake < 0 || pthread_create(&thread, &attr, bws_control_main, NULL))
+		bws.ep_failed = true;
+	else
+		pthread_setname_np(thread, "beowire-sockets");
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+}
+
+static void bws_control_rouse(void)
+{
+	const uint64_t one = 1;
+
+	if (bws_control.wake >= 0)
+		bws_r()->write(bws_control.wake, &one, sizeof(one));
+}
+
+void bws_control_want(struct bws_conn *c)
+{
+	if (bws.pinned || bws.ep_failed || bws.pid != getpid())
+		return;
+	if (!atomic_exchange(&bws_control.started, true))
+		bws_control_start();
+	bws_control_rouse();
+}
+
+void bws_attend(struct bws_conn *c)
+{
+	if (c->orphan)
+		c->offer_at = bw_clock_now() + BWS_CONTROL_ORPHAN;
+	if (!bws_control.busy)
+		bws_control_rouse();
+	bws_control.busy = true;
+}
+
+void bws_control_forget(void)
+{
+	for (int i = 0; i < 2; i++) {
+		if (bws_control.offers[i] >= 0)
+			bws_own_close(bws_control.offers[i]);
+		bws_control.offers[i] = -1;
+	}
+	if (bws_control.started)
+		bws_registrar_close(&bws_control.registrar);
+	if (bws_control.wake >= 0)
+		bws_own_close(bws_control.wake);
+	bws_control.wake = -1;
+	atomic_store(&bws_control.started, false);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The library's lock, settings and endpoint. See core.h. */
+#include "core.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "conn.h"
+#include "flow.h"
+#include "life.h"
+#include "real.h"
+#include "table.h"
+
+#define BWS_CORE_AFTER 16384 /* bytes; default of BEOWIRE_SOCKETS_AFTER */
+
+struct bws_core bws;
+
+static pthread_mutex_t bws_core_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static pthread_mutex_t bws_core_opening = PTHREAD_MUTEX_INITIALIZER;
+/* Where each thread's lock was taken: the endpoint may come between lock and unlock. */
+static __thread struct bw_ep *bws_core_taken[16];
+static __thread unsigned int bws_core_depth;
+
+void bws_lock(void)
+{
+	struct bw_ep *ep = atomic_load(&bws.ep);
+
+	/* Deeper inside, what the outermost one took is what counts. */
+	if (bws_core_depth)
+		ep = bws_core_taken[bws_core_depth - 1];
+	if (ep)
+		bw_ep_lock(ep);
+	pthread_mutex_lock(&bws_core_mutex);
+	bws_core_taken[bws_core_depth++] = ep;
+}
+
+void bws_unlock(void)
+{
+	struct bw_ep *ep = bws_core_taken[--bws_core_depth];
+
+	pthread_mutex_unlock(&bws_core_mutex);
+	if (ep)
+		bw_ep_unlock(ep);
+}
+
+void bws_core_hold(void)
+{
+	pthread_mutex_lock(&bws_core_opening);
+	pthread_mutex_lock(&bws_core_mutex);
+}
+
+void bws_core_release(bool child)
+{
+	if (child) {
+		bws_core_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+		bws_core_opening = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		bws_core_depth = 0;
+		return;
+	}
+	pthread_mutex_unlock(&bws_core_mutex);
+	pthread_mutex_unlock(&bws_core_opening);
+}
+
+int bws_progress(void)
+{
+	struct bw_ep *ep = atomic_load(&bws.ep);
+	int n;
+
+	if (!ep)
+		return 0;
+	n = bw_progress(ep);
+	if (bws_push_waits()) {
+		bws_lock();
+		bws_push_all();
+		bws_unlock();
+	}
+	return n;
+}
+
+bool bws_core_open(void)
+{
+	struct bw_ep_attr attr = {.handlers = &bws_flow_handlers};
+	struct bw_ep *ep;
+	const char *why;
+
+	if (atomic_load(&bws.ep) || bws.ep_failed)
+		return !bws.ep_failed;
+	pthread_mutex_lock(&bws_core_opening);
+	if (!atomic_load(&bws.ep) && !bws.ep_failed) {
+		bws.ep_failed = bw_ep_open(&ep, &attr, &why) != 0;
+		if (bws.ep_failed && bws.explain)
+			fprintf(stderr, "beowire: all connections stay on TCP: %s\n", why);
+		if (!bws.ep_failed) {
+			/* Behind those of libbeowire, so that ours run first. */
+			bws_life_follow();
+			bw_ep_fd(ep);
+			atomic_store(&bws.ep, ep);
+		}
+	}
+	pthread_mutex_unlock(&bws_core_opening);
+	return !bws.ep_failed;
+}
+
+static bool bws_core_is_on(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && (!strcmp(value, "on") || !strcmp(value, "1"));
+}
+
+static const char *bws_core_text(const char *name)
+{
+	const char *value = getenv(name);
+
+	/* Programs that set their title write over their environment. */
+	return value && *value ? strdup(value) : NULL;
+}
+
+__attribute__((constructor)) static void bws_core_begin(void)
+{
+	const char *after = bws_core_text("BEOWIRE_SOCKETS_AFTER");
+
+	if (bws.on)
+		return;
+	bws_real_load();
+	bws.pid = getpid();
+	bws.explain = bws_core_is_on("BEOWIRE_SOCKETS_EXPLAIN");
+	bws.within = bws_core_is_on("BEOWIRE_SOCKETS_WITHIN");
+	bws.stats = bws_core_text("BEOWIRE_SOCKETS_STATS");
+	bws.after = after ? strtoull(after, NULL, 10) : BWS_CORE_AFTER;
+	bw_crowd_init(&bws.crowd, bw_clock_now());
+	bws.on = bws_table_init() && bws_conn_init() &&
+		 strcmp(getenv("BEOWIRE_SOCKETS") ?: "on", "off") != 0;
+}

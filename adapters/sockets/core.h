@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The library in this process: its settings, its one lock, its endpoint.
+ *
+ * The lock: the endpoint's, if there is one, and then a mutex of our own, both recursive. Handlers
+ * of libbeowire run with the first one and take the other. Whoever has only the mutex, since there
+ * is no endpoint yet, calls nothing of libbeowire.
+ */
+#ifndef BWS_CORE_H
+#define BWS_CORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "beowire.h"
+#include "crowd.h"
+
+#define BWS_MS 1000000ull
+#define BWS_S  1000000000ull
+
+struct bws_core {
+	bool on;      /* the library follows connections */
+	int pid;      /* of the process whose memory this is; another one: a child of vfork() */
+	bool explain; /* BEOWIRE_SOCKETS_EXPLAIN: a line for each connection */
+	bool within;  /* BEOWIRE_SOCKETS_WITHIN: connections within a node as well */
+	const char *stats; /* BEOWIRE_SOCKETS_STATS: a directory, or NULL */
+	uint64_t after;	   /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
+	_Atomic(struct bw_ep *) ep;
+	bool ep_failed;
+	const char *pinned; /* no connection of this process may leave TCP: why */
+	/* No connection leaves TCP now: fork() or exec is under way, or the end. */
+	_Atomic int held;
+	struct bw_crowd crowd;
+};
+
+extern struct bws_core bws;
+
+void bws_lock(void);
+void bws_unlock(void);
+
+/* Take the mutex for fork(), and let go of it in both processes. */
+void bws_core_hold(void);
+void bws_core_release(bool child);
+
+/* Progress, if there is an endpoint; no lock held. What libbeowire had no room for is tried
+ * again. */
+int bws_progress(void);
+
+/* Open the endpoint; may take milliseconds. False: there is none to be had. No lock held. */
+bool bws_core_open(void);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Sending and receiving. See data.h. */
+#include "data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+
+#include "clock.h"
+#include "control.h"
+#include "flow.h"
+#include "iov.h"
+#include "real.h"
+#include "wait.h"
+
+#define BWS_DATA_CALL 256 /* bytes that a call counts for, beside its own */
+
+void bws_counted(struct bws_conn *c, uint64_t n)
+{
+	uint64_t sum = atomic_fetch_add(&c->bytes, n + BWS_DATA_CALL) + n;
+
+	if (sum >= bws.after && !atomic_exchange(&c->candidate, true))
+		bws_control_want(c);
+}
+
+bool bws_rx_enter(struct bws_conn *c)
+{
+	atomic_fetch_add(&c->rx.under_way, 1);
+	if (!atomic_load(&c->slow))
+		return true;
+	atomic_fetch_sub(&c->rx.under_way, 1);
+	return false;
+}
+
+void bws_rx_leave(struct bws_conn *c, ssize_t n)
+{
+	if (n > 0)
+		atomic_fetch_add(&c->shared->rx, (uint64_t)n);
+	atomic_fetch_sub(&c->rx.under_way, 1);
+	if (n > 0 && !c->candidate)
+		bws_counted(c, (uint64_t)n);
+}
+
+bool bws_tx_enter(struct bws_conn *c)
+{
+	atomic_fetch_add(&c->tx.under_way, 1);
+	if (!atomic_load(&c->slow))
+		return true;
+	atomic_fetch_sub(&c->tx.under_way, 1);
+	return false;
+}
+
+void bws_tx_leave(struct bws_conn *c, ssize_t n)
+{
+	if (n > 0)
+		atomic_fetch_add(&c->shared->tx, (uint64_t)n);
+	atomic_fetch_sub(&c->tx.under_way, 1);
+	if (n > 0 && !c->candidate)
+		bws_counted(c, (uint64_t)n);
+}
+
+bool bws_blocks(int fd, int flags)
+{
+	return !(flags & MSG_DONTWAIT) && !(bws_r()->fcntl(fd, F_GETFL) & O_NONBLOCK);
+}
+
+uint64_t bws_deadline(int fd, int option)
+{
+	struct timeval span = {0};
+	socklen_t len = sizeof(span);
+
+	if (getsockopt(fd, SOL_SOCKET, option, &span, &len) || (!span.tv_sec && !span.tv_usec))
+		return UINT64_MAX;
+	return bw_clock_now() + (uint64_t)span.tv_sec * BWS_S + (uint64_t)span.tv_usec * 1000;
+}
+
+/* Which handler ran is not known: the call ends if there is one that ends calls. */
+bool bws_restarts(uint64_t deadline)
+{
+	struct sigaction a;
+
+	if (deadline != UINT64_MAX)
+		return false;
+	for (int sig = 1; sig < NSIG; sig++) {
+		if (sigaction(sig, NULL, &a))
+			continue;
+		if (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN &&
+		    !(a.sa_flags & SA_RESTART))
+			return false;
+	}
+	return true;
+}
+
+int bws_readable(struct bws_conn *c)
+{
+	uint64_t left = c->rx.way == BWS_UNTIL ? c->rx.from - c->shared->rx : UINT64_MAX, all;
+	int n = 0;
+
+	if (c->rx.way == BWS_BW)
+		return (int)(c->rx.next - c->shared->rx);
+	if (bws_r()->ioctl(c->fd, FIONREAD, &n))
+		n = 0;
+	all = (uint64_t)n;
+	if (c->rx.way == BWS_UNTIL && all >= left)
+		all = left + (c->rx.next - c->rx.from);
+	return (int)all;
+}
+
+/* What has come by Beowire, from `iov` on. */
+static ssize_t bws_recv_pieces(struct bws_conn *c, struct bws_iov *to, int flags)
+{
+	struct bws_piece *p = c->rx.queue.first;
+	uint64_t n = 0;
+
+	if (!p)
+		return c->rx.ended ? -ECONNRESET : -EAGAIN;
+	while (p && bws_iov_left(to)) {
+		struct bws_piece *next = p->next;
+		uint64_t some = p->len - p->done;
+
+		if (some > bws_iov_left(to))
+			some = bws_iov_left(to);
+		if (flags & MSG_TRUNC)
+			bws_iov_skip(to, some);
+		else
+			bws_iov_put(to, p->data + p->done, some);
+		n += some;
+		if (!(flags & MSG_PEEK)) {
+			p->done += (uint32_t)some;
+			if (p->done == p->len)
+				bws_queue_pop(&c->rx.queue);
+		}
+		p = next;
+	}
+	if (!(flags & MSG_PEEK))
+		bws_rx_taken(c, n);
+	return (ssize_t)n;
+}
+
+/* Lock held; bytes, or a negative errno. */
+static ssize_t bws_recv_once(struct bws_conn *c, int fd, struct msghdr *m, struct bws_iov *to,
+			     int flags)
+{
+	uint64_t limit = UINT64_MAX;
+	struct msghdr part = *m;
+	struct iovec some[BWS_IOV_PART];
+	ssize_t n;
+
+	if (c->error)
+		return -c->error;
+	if (c->rx.wanted)
+		bws_rx_ready(c);
+	if (c->rx.way == BWS_BW)
+		return bws_recv_pieces(c, to, flags);
+	if (c->rx.way == BWS_UNTIL)
+		limit = c->rx.from - c->shared->rx;
+	part.msg_iov = some;
+	part.msg_iovlen = bws_iov_part(to, some, limit);
+	n = bws_r()->recvmsg(fd, &part, (flags | MSG_DONTWAIT) & ~MSG_WAITALL);
+	if (n < 0)
+		return -errno;
+	if (!n && c->rx.way == BWS_UNTIL && bws_iov_left(to))
+		return -ECONNRESET;
+	m->msg_controllen = part.msg_controllen;
+	m->msg_flags = part.msg_flags;
+	bws_iov_skip(to, (uint64_t)n);
+	if (!(flags & MSG_PEEK))
+		bws_rx_by_tcp(c, (uint64_t)n);
+	/* The stream goes on where TCP's part ends. */
+	if ((uint64_t)n == limit && bws_iov_left(to) && c->rx.queue.first)
+		n += bws_recv_pieces(c, to, flags);
+	return n;
+}
+
+static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int flags)
+{
+	uint64_t deadline = 0, all;
+	bool asked = false, whole = (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
+	struct bws_iov to;
+	ssize_t n, sum = 0;
+
+	bws_iov_begin(&to, m->msg_iov, (size_t)m->msg_iovlen);
+	all = bws_iov_left(&to);
+	if (!all)
+		return 0;
+	bws_lock();
+	while (true) {
+		n = bws_recv_once(c, fd, m, &to, flags);
+		if (n > 0)
+			sum += n;
+		if (n == 0 || (n > 0 && (!whole || (uint64_t)sum == all)))
+			break;
+		if (n > 0)
+			continue;
+		if (n != -EAGAIN || (sum && !whole))
+			break;
+		if (!asked) {
+			if (!bws_blocks(fd, flags))
+				break;
+			deadline = bws_deadline(fd, SO_RCVTIMEO);
+			asked = true;
+		}
+		n = bws_await(c, POLLIN, deadline);
+		if (n == -EAGAIN || (n == -EINTR && !bws_restarts(deadline)))
+			break;
+	}
+	bws_unlock();
+	if (sum)
+		return sum;
+	if (n < 0) {
+		errno = (int)-n;
+		return -1;
+	}
+	return 0;
+}
+
+ssize_t bws_recvmsg(struct bws_conn *c, int fd, struct msghdr *m, int flags)
+{
+	ssize_t n;
+
+	if (flags & (MSG_OOB | MSG_ERRQUEUE)) {
+		if (flags & MSG_OOB)
+			bws_pin(c, "urgent data");
+		return bws_r()->recvmsg(fd, m, flags);
+	}
+	if (bws_rx_enter(c)) {
+		n = bws_r()->recvmsg(fd, m, flags);
+		bws_rx_leave(c, flags & MSG_PEEK ? -1 : n);
+		return n;
+	}
+	bws_progress();
+	m->msg_flags = 0;
+	m->msg_namelen = 0;
+	return bws_recv_long(c, fd, m, flags);
+}
+
+/* Lock held; bytes, or a negative errno. */
+static ssize_t bws_send_once(struct bws_conn *c, int fd, const struct msghdr *m,
+			     struct bws_iov *from, int flags)
+{
+	struct iovec some[BWS_IOV_PART];
+	struct msghdr part = *m;
+	ssize_t n, sum = 0;
+
+	if (c->error)
+		return -EPIPE;
+	if (c->tx.shut)
+		return -EPIPE;
+	if (c->tx.way == BWS_TCP)
+		bws_tx_switch(c);
+	if (c->tx.way == BWS_DRAIN)
+		bws_tx_drain(c);
+	if (c->tx.way == BWS_DRAIN)
+		return -EAGAIN;
+	if (c->tx.way == BWS_BW) {
+		if (c->rx.ended)
+			return -EPIPE;
+		while (bws_iov_left(from)) {
+			bws_iov_part(from, some, UINT64_MAX);
+			n = (ssize_t)bws_tx_add(c, some[0].iov_base, some[0].iov_len);
+			bws_iov_skip(from, (uint64_t)n);
+			sum += n;
+			if ((size_t)n < some[0].iov_len)
+				break;
+		}
+		return sum ? sum : c->error ? -EPIPE : -EAGAIN;
+	}
+	part.msg_iov = some;
+	part.msg_iovlen = bws_iov_part(from, some, UINT64_MAX);
+	n = bws_r()->sendmsg(fd, &part, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return -errno;
+	c->shared->tx += (uint64_t)n;
+	bws_iov_skip(from, (uint64_t)n);
+	return n;
+}
+
+static ssize_t bws_send_long(struct bws_conn *c, int fd, const struct msghdr *m, int flags)
+{
+	bool asked = false;
+	uint64_t deadline = 0;
+	struct bws_iov from;
+	ssize_t n = 0, sum = 0;
+
+	bws_iov_begin(&from, m->msg_iov, (size_t)m->msg_iovlen);
+	if (!bws_iov_left(&from))
+		return 0;
+	bws_lock();
+	while (bws_iov_left(&from)) {
+		n = bws_send_once(c, fd, m, &from, flags);
+		if (n > 0)
+			sum += n;
+		if (n > 0)
+			continue;
+		if (n != -EAGAIN)
+			break;
+		if (!asked) {
+			if (!bws_blocks(fd, flags))
+				break;
+			deadline = bws_deadline(fd, SO_SNDTIMEO);
+			asked = true;
+		}
+		n = bws_await(c, POLLOUT, deadline);
+		if (n == -EAGAIN || (n == -EINTR && (sum || !bws_restarts(deadline))))
+			break;
+	}
+	bws_unlock();
+	if (sum)
+		return sum;
+	if (n == -EPIPE && !(flags & MSG_NOSIGNAL))
+		pthread_kill(pthread_self(), SIGPIPE);
+	if (n < 0) {
+		errno = (int)-n;
+		return -1;
+	}
+	return 0;
+}
+
+ssize_t bws_sendmsg(struct bws_conn *c, int fd, const struct msghdr *m, int flags)
+{
+	ssize_t n;
+
+	if (flags & (MSG_OOB | MSG_ZEROCOPY))
+		bws_pin(c, flags & MSG_OOB ? "urgent data" : "MSG_ZEROCOPY");
+	if (bws_tx_enter(c)) {
+		n = bws_r()->sendmsg(fd, m, flags);
+		bws_tx_leave(c, n);
+		return n;
+	}
+	n = bws_send_long(c, fd, m, flags);
+	bws_progress();
+	return n;
+}

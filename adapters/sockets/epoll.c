@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * epoll(7). The program's connections stay in its instances. Of one that does not send and
+ * receive by TCP alone the kernel is asked only what it can know (bws_asked()), under the
+ * address of its watch instead of the program's data; the rest is added from what Beowire
+ * brought. An instance with such connections has a bell in it, an eventfd by which handlers wake
+ * who sleeps in the kernel.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "core.h"
+#include "epolls.h"
+#include "flow.h"
+#include "owned.h"
+#include "real.h"
+#include "table.h"
+#include "wait.h"
+#include "watch.h"
+
+#define BWS_WATCHES (1u << 18)
+
+static struct bws_watch *bws_watch_all; /* memory of watches stays memory of watches */
+static uint32_t bws_watch_top;
+static struct bws_watch *bws_watch_unused;
+
+static struct bws_watch *bws_watch_new(void)
+{
+	struct bws_watch *w = bws_watch_unused;
+	void *at;
+
+	if (w) {
+		bws_watch_unused = w->next;
+		return w;
+	}
+	if (!bws_watch_all) {
+		at = mmap(NULL, BWS_WATCHES * sizeof(*w), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		if (at == MAP_FAILED)
+			return NULL;
+		bws_watch_all = at;
+	}
+	return bws_watch_top < BWS_WATCHES ? &bws_watch_all[bws_watch_top++] : NULL;
+}
+
+struct bws_watch *bws_watch_of(const struct bws_epoll *e, uint64_t data)
+{
+	uintptr_t first = (uintptr_t)bws_watch_all, at = (uintptr_t)data;
+	struct bws_watch *w = (struct bws_watch *)at;
+
+	if (!first || at < first || at >= first + bws_watch_top * sizeof(*w) ||
+	    (at - first) % sizeof(*w))
+		return NULL;
+	return w;
+}
+
+static void bws_watch_queue(struct bws_watch *w)
+{
+	struct bws_epoll *e = w->epoll;
+
+	if (w->queued)
+		return;
+	w->queued = true;
+	w->next_ready = NULL;
+	if (e->ready_last)
+		e->ready_last->next_ready = w;
+	else
+		e->ready = w;
+	e->ready_last = w;
+}
+
+static void bws_watch_unqueue(struct bws_watch *w)
+{
+	struct bws_epoll *e = w->epoll;
+	struct bws_watch **at = &e->ready, *last = NULL;
+
+	if (!w->queued)
+		return;
+	for (; *at != w; at = &(*at)->next_ready)
+		last = *at;
+	*at = w->next_ready;
+	if (e->ready_last == w)
+		e->ready_last = last;
+	w->queued = false;
+}
+
+void bws_epoll_ring(struct bws_epoll *e)
+{
+	const uint64_t one = 1;
+
+	if (e->rung || (!e->sleepers && !e->nested))
+		return;
+	e->rung = true;
+	bws_r()->write(e->bell, &one, sizeof(one));
+}
+
+/* Ask the kernel what it is to be asked now. */
+static void bws_watch_ask(struct bws_watch *w)
+{
+	struct bws_conn *c = w->conn;
+	struct bws_epoll *e = w->epoll;
+	bool ours = c->rx.way == BWS_BW || c->tx.way != BWS_TCP || c->error;
+	struct epoll_event event = {.events = w->events, .data.u64 = w->data};
+	uint32_t how = w->events & (EPOLLET | EPOLLONESHOT | EPOLLWAKEUP);
+
+	if (ours) {
+		event.events =
+			w->disabled ? EPOLLET : (uint32_t)bws_asked(c, (short)w->events) | how;
+		/* What is for us alone, or always true, is asked for once. */
+		if (!(event.events & (EPOLLIN | EPOLLOUT)))
+			event.events |= EPOLLET;
+		event.events &= ~(uint32_t)EPOLLONESHOT;
+		event.data.u64 = (uintptr_t)w;
+	} else if (w->disabled) {
+		event.events = EPOLLONESHOT | EPOLLET;
+	}
+	if (!ours && !w->ours)
+		return;
+	if (ours && !w->ours)
+		e->masked++;
+	if (!ours)
+		e->masked--;
+	w->ours = ours;
+	bws_r()->epoll_ctl(e->fd, EPOLL_CTL_MOD, w->fd, &event);
+}
+
+static bool bws_epoll_bell(struct bws_epoll *e)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = (uintptr_t)e};
+
+	if (e->bell >= 0)
+		return true;
+	e->bell = bws_own_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (e->bell < 0)
+		return false;
+	if (!bws_r()->epoll_ctl(e->fd, EPOLL_CTL_ADD, e->bell, &event))
+		return true;
+	bws_own_close(e->bell);
+	e->bell = -1;
+	return false;
+}
+
+void bws_watch_changed(struct bws_conn *c)
+{
+	for (struct bws_watch *w = c->watches; w; w = w->next) {
+		bool was = w->ours;
+
+		bws_watch_ask(w);
+		if (!w->ours)
+			continue;
+		w->edge |= EPOLLIN | EPOLLOUT;
+		bws_watch_queue(w);
+		/* Who sleeps in the kernel has to come back and look here from now on. */
+		w->epoll->sleepers += !was;
+		bws_epoll_ring(w->epoll);
+		w->epoll->sleepers -= !was;
+	}
+}
+
+void bws_watch_wake(struct bws_conn *c, uint32_t what)
+{
+	for (struct bws_watch *w = c->watches; w; w = w->next) {
+		if (!w->ours)
+			continue;
+		w->edge |= what;
+		bws_watch_queue(w);
+		bws_epoll_ring(w->epoll);
+	}
+}
+
+static void bws_watch_end(struct bws_watch *w)
+{
+	struct bws_watch **at = &w->conn->watches;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	bws_watch_unqueue(w);
+	if (w->ours)
+		w->epoll->masked--;
+	w->ours = false;
+	w->epoll->watches--;
+	w->epoll = NULL;
+	w->conn = NULL;
+	w->next = bws_watch_unused;
+	bws_watch_unused = w;
+}
+
+void bws_watch_closed(struct bws_conn *c, int fd)
+{
+	struct bws_watch *w, *next;
+
+	for (w = c->watches; w; w = next) {
+		next = w->next;
+		if (fd >= 0 && w->fd != fd)
+			continue;
+		/* With other descriptors left the kernel would keep it, and tell us of it. */
+		if (w->ours || c->slow)
+			bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_DEL, w->fd, NULL);
+		bws_watch_end(w);
+	}
+}
+
+void bws_epoll_closed(struct bws_epoll *e)
+{
+	for (struct bws_conn *c = bws_conn_next(NULL); c && e->watches; c = bws_conn_next(c)) {
+		struct bws_watch *w, *next;
+
+		for (w = c->watches; w; w = next) {
+			next = w->next;
+			if (w->epoll == e)
+				bws_watch_end(w);
+		}
+	}
+	if (e->bell >= 0)
+		bws_own_close(e->bell);
+	/* Somebody may still be in a call with it. */
+	e->fd = e->bell = -1;
+}
+
+void bws_epoll_nested(struct bws_epoll *e)
+{
+	e->nested = true;
+	if (e->ready)
+		bws_epoll_ring(e);
+}
+
+static struct bws_watch *bws_watch_find(struct bws_conn *c, int epfd, int fd)
+{
+	for (struct bws_watch *w = c->watches; w; w = w->next) {
+		if (w->epoll->fd == epfd && w->fd == fd)
+			return w;
+	}
+	return NULL;
+}
+
+static struct bws_epoll *bws_epoll_get(int epfd)
+{
+	struct bws_epoll *e = bws_table_epoll(epfd);
+
+	if (e)
+		return e;
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return NULL;
+	e->fd = epfd;
+	e->bell = -1;
+	bws_table_set(epfd, BWS_EPOLL, e);
+	return e;
+}
+
+/* Follow what the kernel has taken. Lock held. False: it cannot be followed. */
+static bool bws_watch_add(struct bws_conn *c, int epfd, int fd, const struct epoll_event *event)
+{
+	struct bws_epoll *e = bws_epoll_get(epfd);
+	struct bws_watch *w;
+
+	if (!e || event->events & EPOLLEXCLUSIVE || !bws_epoll_bell(e))
+		return false;
+	w = bws_watch_new();
+	if (!w)
+		return false;
+	*w = (struct bws_watch){.epoll = e,
+				.conn = c,
+				.fd = fd,
+				.events = event->events,
+				.data = event->data.u64,
+				.next = c->watches};
+	c->watches = w;
+	e->watches++;
+	return true;
+}
+
+int bws_epoll_ctl(struct bws_conn *c, int epfd, int op, int fd, struct epoll_event *event)
+{
+	struct bws_watch *w;
+	int rc;
+
+	bws_lock();
+	w = bws_watch_find(c, epfd, fd);
+	rc = bws_r()->epoll_ctl(epfd, op, fd, event);
+	if (rc) {
+		bws_unlock();
+		return rc;
+	}
+	if (op == EPOLL_CTL_DEL && w) {
+		bws_watch_end(w);
+	} else if (op == EPOLL_CTL_MOD && w) {
+		w->events = event->events;
+		w->data = event->data.u64;
+		w->disabled = false;
+		w->edge = EPOLLIN | EPOLLOUT;
+	} else if (op == EPOLL_CTL_ADD && !bws_watch_add(c, epfd, fd, event)) {
+		bws_unlock();
+		bws_pin(c, "epoll of a kind that is not followed");
+		return 0;
+	}
+	bws_watch_changed(c);
+	bws_unlock();
+	return 0;
+}
+
+/* What the program is to be told of this one, `revents` being the kernel's word. */
+uint32_t bws_watch_events(struct bws_watch *w, uint32_t revents)
+{
+	uint32_t events = (uint32_t)(uint16_t)bws_told(w->conn, (short)(w->events & 0xFFFF),
+						       (short)(revents & 0xFFFF));
+
+	if (w->disabled)
+		return 0;
+	if (w->events & EPOLLET) {
+		events &= w->edge | revents |
+			  ~(uint32_t)(EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM);
+		events &= ~(uint32_t)(EPOLLERR | EPOLLHUP) | revents |
+			  (w->edge ? EPOLLERR | EPOLLHUP : 0);
+		w->edge = 0;
+	}
+	if (events && w->events & EPOLLONESHOT) {
+		w->disabled = true;
+		bws_watch_ask(w);
+	}
+	return events;
+}

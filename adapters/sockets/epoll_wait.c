@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* epoll_wait() and its kin: what the kernel tells, and what Beowire brought. See epoll.c. */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "core.h"
+#include "epolls.h"
+#include "real.h"
+#include "table.h"
+#include "wait.h"
+#include "watch.h"
+
+/* A result that is being made. */
+struct bws_result {
+	struct bws_epoll *e;
+	struct epoll_event *events;
+	int n, max;
+};
+
+static void bws_result_add(struct bws_result *r, struct bws_watch *w, uint32_t events)
+{
+	if (!events)
+		return;
+	if (w->round == r->e->round) {
+		r->events[w->slot].events |= events;
+		return;
+	}
+	w->round = r->e->round;
+	w->slot = (uint32_t)r->n;
+	r->events[r->n++] = (struct epoll_event){.events = events, .data.u64 = w->data};
+}
+
+/* Those that Beowire has made ready. What is level-triggered and told stays in the list, behind the
+ * others. */
+static void bws_result_ready(struct bws_result *r)
+{
+	struct bws_epoll *e = r->e;
+	struct bws_watch *w = e->ready, *next;
+
+	e->ready = e->ready_last = NULL;
+	for (; w; w = next) {
+		uint32_t events = 0;
+
+		next = w->next_ready;
+		w->queued = false;
+		if (r->n < r->max && w->ours)
+			events = bws_watch_events(w, 0);
+		if (r->n == r->max || (events && !(w->events & EPOLLET))) {
+			w->queued = true;
+			w->next_ready = NULL;
+			if (e->ready_last)
+				e->ready_last->next_ready = w;
+			else
+				e->ready = w;
+			e->ready_last = w;
+		}
+		bws_result_add(r, w, events);
+	}
+}
+
+/* What the kernel told, from `from` on. */
+static void bws_result_kernel(struct bws_result *r, const struct epoll_event *from, int n)
+{
+	struct bws_epoll *e = r->e;
+	uint64_t count;
+
+	for (int i = 0; i < n; i++) {
+		struct epoll_event event = from[i];
+		struct bws_watch *w = bws_watch_of(e, event.data.u64);
+
+		if (event.data.u64 == (uintptr_t)e) {
+			if (bws_r()->read(e->bell, &count, sizeof(count)) > 0)
+				e->rung = false;
+		} else if (w && w->epoll == e) {
+			bws_result_add(r, w, bws_watch_events(w, event.events));
+		} else if (!w) {
+			r->events[r->n++] = event;
+		}
+	}
+}
+
+static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *events, int max)
+{
+	struct bws_result r = {.e = e, .events = events, .max = max};
+	int n = 0;
+
+	e->round++;
+	bws_result_ready(&r);
+	if (r.n < max)
+		n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
+	bws_result_kernel(&r, events + r.n, n);
+	if (e->nested && e->ready)
+		bws_epoll_ring(e);
+	return r.n || n >= 0 ? r.n : -1;
+}
+
+int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
+		   uint64_t deadline, const sigset_t *mask)
+{
+	uint64_t began = bw_clock_now();
+	struct pollfd fds[1 + BWS_WAIT_MORE];
+	int n, rc;
+
+	bws_progress();
+	bws_lock();
+	while (true) {
+		n = bws_epoll_look(e, epfd, events, max);
+		if (n || bw_clock_now() >= deadline)
+			break;
+		if (e->masked && deadline) {
+			bws_unlock();
+			rc = bws_spin();
+			bws_lock();
+			if (rc)
+				continue;
+		}
+		fds[0] = (struct pollfd){.fd = epfd, .events = POLLIN};
+		e->sleepers++;
+		rc = bws_sleep(NULL, fds, 1, deadline, mask);
+		e->sleepers--;
+		if (e->masked)
+			bws_spin_learn(bw_clock_now() - began);
+		if (rc < 0) {
+			n = -1;
+			break;
+		}
+	}
+	bws_unlock();
+	return n;
+}

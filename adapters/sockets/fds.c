@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which descriptors are whose. See fds.h. */
+#include "fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "control.h"
+#include "core.h"
+#include "data.h"
+#include "flow.h"
+#include "owned.h"
+#include "real.h"
+#include "table.h"
+#include "tell.h"
+#include "wait.h"
+#include "watch.h"
+
+#define BWS_FDS_PATIENCE (2 * BWS_S) /* for the way back to TCP, of calls that wait for it */
+
+static bool bws_is_tcp(int fd)
+{
+	socklen_t len = sizeof(int);
+	int protocol;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) && protocol == IPPROTO_TCP;
+}
+
+/* One of the connection's descriptors is gone. Lock held. True if it was the last one. */
+static bool bws_fds_drop(struct bws_conn *c, int fd)
+{
+	bws_watch_closed(c, fd);
+	bws_table_set(fd, BWS_NOTHING, NULL);
+	if (--c->refs) {
+		for (int i = bws_table_next(0); i >= 0 && c->fd == fd; i = bws_table_next(i + 1)) {
+			struct bws_conn *other = bws_table_conn(i);
+
+			if (other == c)
+				c->fd = i;
+			if (other)
+				bws_conn_put(other);
+		}
+		return false;
+	}
+	bws_watch_closed(c, -1);
+	bws_conn_leave(c);
+	return true;
+}
+
+/* The last one: what is on its way by Beowire is brought to its end by the control thread. */
+static void bws_fds_end(struct bws_conn *c, int fd)
+{
+	struct linger linger = {0};
+	socklen_t len = sizeof(linger);
+	bool reset = !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
+		     !linger.l_linger;
+	int kept = -1;
+
+	if (!c->error && !reset) {
+		bws_return(c, true);
+		if (!bws_settled(c) && bws_conn_alone(c))
+			kept = bws_own(bws_r()->fcntl(fd, F_DUPFD_CLOEXEC, fd));
+	}
+	if (kept < 0) {
+		bws_tell(c);
+		bws_conn_free(c);
+		return;
+	}
+	c->fd = kept;
+	c->orphan = true;
+	bws_attend(c);
+}
+
+void bws_replaced(int fd)
+{
+	struct bws_conn *c;
+	struct bws_epoll *e = bws_table_epoll(fd);
+
+	bws_lock();
+	c = bws_table_conn(fd);
+	if (c && bws_fds_drop(c, fd))
+		bws_fds_end(c, fd);
+	if (e)
+		bws_epoll_closed(e);
+	if (c)
+		bws_conn_put(c);
+	bws_table_set(fd, BWS_NOTHING, NULL);
+	bws_unlock();
+}
+
+void bws_forget(int fd)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+
+	if (bws_table_epoll(fd) || c)
+		bws_replaced(fd);
+	if (c)
+		bws_conn_put(c);
+}
+
+static void bws_fds_linger(int fd)
+{
+	struct linger linger = {0};
+	socklen_t len = sizeof(linger);
+	struct bws_conn *c = bws_table_conn(fd);
+
+	if (!c)
+		return;
+	if (atomic_load(&c->slow) && c->refs == 1 && bws_blocks(fd, 0) &&
+	    !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
+	    linger.l_linger)
+		bws_return_wait(c, true, (uint64_t)linger.l_linger * BWS_S);
+	bws_conn_put(c);
+}
+
+int bws_close(int fd)
+{
+	/* A child of vfork() has descriptors of its own, but our memory. */
+	if (bws.on && bws.pid == getpid()) {
+		bws_fds_linger(fd);
+		if (bws_table_next(fd) == fd)
+			bws_replaced(fd);
+	}
+	return bws_r()->close(fd);
+}
+
+void bws_follow(int fd, bool connector)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+
+	if (c && connector) {
+		/* connect() once more, to hear what has become of it */
+		bws_conn_put(c);
+		return;
+	}
+	if (c)
+		bws_conn_put(c);
+	bws_forget(fd);
+	if (!bws_is_tcp(fd))
+		return;
+	bws_lock();
+	c = bws_conn_new(fd, connector);
+	if (c && bws.pinned) {
+		c->pinned = true;
+		c->why = bws.pinned;
+	}
+	if (c)
+		bws_table_set(fd, BWS_CONN, c);
+	bws_unlock();
+	if (c && !bws.after) {
+		atomic_store(&c->candidate, true);
+		bws_control_want(c);
+	}
+}
+
+void bws_unfollow(int fd)
+{
+	struct bws_conn *c;
+
+	bws_lock();
+	c = bws_table_conn(fd);
+	if (c && bws_fds_drop(c, fd)) {
+		bws_tell(c);
+		bws_conn_free(c);
+	}
+	if (c)
+		bws_conn_put(c);
+	bws_unlock();
+}
+
+void bws_copied(int from, int to)
+{
+	struct bws_conn *c;
+
+	if (!bws.on || bws.pid != getpid())
+		return;
+	bws_forget(to);
+	bws_lock();
+	c = bws_table_conn(from);
+	if (c) {
+		c->refs++;
+		bws_table_set(to, BWS_CONN, c);
+	}
+	bws_unlock();
+	/* The C library's streams of these numbers read and write past us. */
+	if (c && to <= STDERR_FILENO)
+		bws_pin(c, "a standard stream");
+	if (c)
+		bws_conn_put(c);
+}
+
+int bws_shutdown(struct bws_conn *c, int fd, int how)
+{
+	int rc = 0;
+
+	bws_lock();
+	if (how == SHUT_RD || how == SHUT_RDWR)
+		bws_rx_return(c, false);
+	if ((how == SHUT_WR || how == SHUT_RDWR) && c->tx.way != BWS_TCP) {
+		c->tx.shut = true;
+		bws_tx_back(c);
+		bws_attend(c);
+		if (how == SHUT_RDWR)
+			rc = bws_r()->shutdown(fd, SHUT_RD);
+	} else {
+		rc = bws_r()->shutdown(fd, how);
+		c->tx.shut |= !rc && how != SHUT_RD;
+	}
+	if (how != SHUT_WR)
+		c->pinned = true;
+	bws_wake(c, EPOLLIN | EPOLLOUT);
+	bws_unlock();
+	return rc;
+}
+
+void bws_pin(struct bws_conn *c, const char *why)
+{
+	struct linger none = {.l_onoff = 1};
+
+	bws_lock();
+	if (!c->pinned)
+		c->why = why;
+	c->pinned = true;
+	bws_unlock();
+	if (bws_return_wait(c, false, BWS_FDS_PATIENCE))
+		return;
+	bws_lock();
+	bws_break(c, ECONNRESET, "the peer does not give the way back");
+	bws_r()->setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	bws_unlock();
+}
+
+void bws_pass(int fd, const struct msghdr *m)
+{
+	if (!bws.on || !m->msg_control || !m->msg_controllen)
+		return;
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h; h = CMSG_NXTHDR((struct msghdr *)m, h)) {
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t at = 0; CMSG_LEN(at + sizeof(int)) <= h->cmsg_len; at += sizeof(int)) {
+			struct bws_conn *c =
+				bws_table_conn(((int *)CMSG_DATA(h))[at / sizeof(int)]);
+
+			if (c)
+				bws_pin(c, "passed to another process");
+			if (c)
+				bws_conn_put(c);
+		}
+	}
+}
+
+/* For tests, and for whoever is curious: 1: this descriptor receives by Beowire, 2: it sends. */
+BWS_CALL int beowire_sockets_way(int fd)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+	int way;
+
+	if (!c)
+		return 0;
+	way = (c->rx.way == BWS_BW) | (c->tx.way == BWS_BW) << 1;
+	bws_conn_put(c);
+	return way;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * fork(), exec and the end of the process: before each of them all connections go back to TCP,
+ * where the kernel knows what becomes of them. See life.h.
+ */
+#include "life.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "control.h"
+#include "core.h"
+#include "fds.h"
+#include "flow.h"
+#include "real.h"
+#include "table.h"
+#include "tell.h"
+
+#define BWS_LIFE_PATIENCE (2 * BWS_S) /* for the way back to TCP */
+#define BWS_LIFE_ENDING	  (5 * BWS_S)
+#define BWS_LIFE_WORDS	  256 /* of execl(), without an allocation */
+
+static void bws_life_before(void)
+{
+	if (!bws.on || bws.pid != getpid())
+		return;
+	bws.held++;
+	bws_return_wait(NULL, false, BWS_LIFE_PATIENCE);
+	bws_lock();
+	bws_core_hold();
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c))
+		c->forked = true;
+}
+
+static void bws_life_in_parent(void)
+{
+	if (!bws.on || bws.pid != getpid())
+		return;
+	bws.held--;
+	bws_core_release(false);
+	bws_unlock();
+}
+
+/* Connections that went back are followed on, by TCP; others are the parent's. */
+static void bws_life_in_child(void)
+{
+	struct bws_conn *c;
+	bool broken;
+
+	if (!bws.on)
+		return;
+	bws.pid = getpid();
+	atomic_store(&bws.ep, NULL);
+	bws.ep_failed = false;
+	bws.held = 0;
+	bws_core_release(true);
+	bws_sleepers_forget();
+	bws_control_forget();
+	bws_tell_forget();
+	bws_push_forget();
+	for (c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP;
+		bws_conn_inherit(c);
+		atomic_store(&c->users, 0);
+		atomic_store(&c->rx.under_way, 0);
+		atomic_store(&c->tx.under_way, 0);
+		bws_break(c, ECONNRESET, "its way back was not done before fork()");
+		if (!broken)
+			c->error = 0;
+		c->candidate = false;
+		c->bytes = 0;
+		c->offers = 0;
+		c->offer_at = 0;
+		c->answered = false;
+		c->retrying = false;
+		c->rx.returning = 0;
+		if (!c->pinned && !c->error)
+			c->why = "inherited";
+		bws_conn_settle(c);
+	}
+}
+
+void bws_life_follow(void)
+{
+	static bool followed;
+
+	if (!followed)
+		pthread_atfork(bws_life_before, bws_life_in_parent, bws_life_in_child);
+	followed = true;
+}
+
+/* Before this process becomes another program. A child of vfork() takes descriptors along that are
+ * not closed then, but no memory. */
+static void bws_life_exec(void)
+{
+	if (!bws.on)
+		return;
+	if (bws.pid == getpid()) {
+		bws.held++;
+		bws_return_wait(NULL, false, BWS_LIFE_PATIENCE);
+		bws_tell_all();
+		return;
+	}
+	for (int fd = bws_table_next(0); fd >= 0; fd = bws_table_next(fd + 1)) {
+		struct bws_conn *c = bws_table_conn(fd);
+
+		if (c && !(bws_r()->fcntl(fd, F_GETFD) & FD_CLOEXEC))
+			bws_pin(c, "given to another program");
+		if (c)
+			bws_conn_put(c);
+	}
+}
+
+/* It did not. */
+static int bws_life_no_exec(int rc)
+{
+	if (bws.on && bws.pid == getpid())
+		bws.held--;
+	return rc;
+}
+
+BWS_CALL int execve(const char *path, char *const *words, char *const *variables)
+{
+	bws_life_exec();
+	return bws_life_no_exec(bws_r()->execve(path, words, variables));
+}
+
+BWS_CALL int execv(const char *path, char *const *words)
+{
+	return execve(path, words, environ);
+}
+
+BWS_CALL int execvpe(const char *name, char *const *words, char *const *variables)
+{
+	bws_life_exec();
+	return bws_life_no_exec(bws_r()->execvpe(name, words, variables));
+}
+
+BWS_CALL int execvp(const char *name, char *const *words)
+{
+	return execvpe(name, words, environ);
+}
+
+BWS_CALL int fexecve(int fd, char *const *words, char *const *variables)
+{
+	bws_life_exec();
+	return bws_life_no_exec(bws_r()->fexecve(fd, words, variables));
+}
+
+/* The words of execl() and its kin. */
+static char **bws_life_words(const char *first, va_list *more, char **few)
+{
+	char **words = few;
+	size_t n = 0;
+	va_list count;
+
+	va_copy(count, *more);
+	while (va_arg(count, char *))
+		n++;
+	va_end(count);
+	if (n + 2 > BWS_LIFE_WORDS)
+		words = malloc((n + 2) * sizeof(*words));
+	if (!words)
+		return NULL;
+	words[0] = (char *)first;
+	for (size_t i = 1; i <= n + 1; i++)
+		words[i] = va_arg(*more, char *);
+	return words;
+}
+
+BWS_CALL int execl(const char *path, const char *first, ...)
+{
+	char *few[BWS_LIFE_WORDS], **words;
+	va_list more;
+	int rc = -1;
+
+	va_start(more, first);
+	words = bws_life_words(first, &more, few);
+	va_end(more);
+	if (words)
+		rc = execve(path, words, environ);
+	if (words != few)
+		free(words);
+	return rc;
+}
+
+BWS_CALL int execlp(const char *name, const char *first, ...)
+{
+	char *few[BWS_LIFE_WORDS], **words;
+	va_list more;
+	int rc = -1;
+
+	va_start(more, first);
+	words = bws_life_words(first, &more, few);
+	va_end(more);
+	if (words)
+		rc = execvpe(name, words, environ);
+	if (words != few)
+		free(words);
+	return rc;
+}
+
+BWS_CALL int execle(const char *path, const char *first, ...)
+{
+	char *few[BWS_LIFE_WORDS], **words, **variables;
+	va_list more;
+	int rc = -1;
+
+	va_start(more, first);
+	words = bws_life_words(first, &more, few);
+	variables = va_arg(more, char **);
+	va_end(more);
+	if (words)
+		rc = execve(path, words, variables);
+	if (words != few)
+		free(words);
+	return rc;
+}
+
+/* The C library makes the copy in the child, without a call that we would see. */
+BWS_CALL int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int to)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+
+	if (c) {
+		bws_pin(c, "given to another program");
+		bws_conn_put(c);
+	}
+	return bws_r()->spawn_dup2(actions, fd, to);
+}
+
+static void bws_life_end(void)
+{
+	static _Atomic bool ended;
+
+	if (!bws.on || bws.pid != getpid() || atomic_exchange(&ended, true))
+		return;
+	bws.held++;
+	bws_return_wait(NULL, true, BWS_LIFE_ENDING);
+	bws_tell_all();
+}
+
+__attribute__((destructor)) static void bws_life_unload(void)
+{
+	bws_life_end();
+}
+
+BWS_CALL void _exit(int status)
+{
+	bws_life_end();
+	bws_r()->_exit(status);
+	__builtin_unreachable();
+}
+
+BWS_CALL void _Exit(int status)
+{
+	_exit(status);
+}

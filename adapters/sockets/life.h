@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* fork(), exec and the end of the process. */
+#ifndef BWS_LIFE_H
+#define BWS_LIFE_H
+
+/* Look after fork() from now on; behind the handlers of libbeowire. */
+void bws_life_follow(void);
+
+/* In a child of fork(): threads that slept are the parent's; and the end of a thread. */
+void bws_sleepers_forget(void);
+void bws_sleepers_end(void);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Sleeping and waking. See wait.h. */
+#include "wait.h"
+
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "core.h"
+#include "flow.h"
+#include "life.h"
+#include "owned.h"
+#include "real.h"
+#include "watch.h"
+
+#define BWS_SPIN_MIN 2000  /* ns */
+#define BWS_SPIN_MAX 50000 /* about what sleeping and waking costs both sides */
+#define BWS_PAUSE_NS 50000
+#define BWS_WRITABLE (BWS_WINDOW / 3) /* bytes of room with which a connection is writable */
+
+static struct bws_sleeper *bws_sleepers;
+static bool bws_driven; /* one of them sleeps on libbeowire's descriptor */
+static _Atomic uint64_t bws_spin_ns = 20000;
+static __thread struct bws_sleeper bws_self = {.fd = -1};
+
+short bws_ready(struct bws_conn *c)
+{
+	short ready = 0;
+
+	if (c->error)
+		return POLLIN | POLLOUT | POLLERR | POLLHUP;
+	if (c->rx.way == BWS_BW && (c->rx.queue.first || c->rx.ended))
+		ready |= POLLIN;
+	if (c->tx.way == BWS_BW && (bws_tx_room(c) >= BWS_WRITABLE || c->tx.shut))
+		ready |= POLLOUT;
+	if (c->tx.way == BWS_DRAIN && c->tx.shut)
+		ready |= POLLOUT;
+	return ready;
+}
+
+short bws_asked(struct bws_conn *c, short events)
+{
+	short asked = events & ~(POLLIN | POLLRDNORM | POLLOUT | POLLWRNORM);
+
+	if (c->rx.way != BWS_BW)
+		asked |= events & (POLLIN | POLLRDNORM);
+	else if (!c->rx.ended)
+		asked |= POLLRDHUP;
+	if (c->tx.way == BWS_TCP)
+		asked |= events & (POLLOUT | POLLWRNORM);
+	if (c->tx.way == BWS_DRAIN)
+		asked |= POLLOUT;
+	return asked;
+}
+
+short bws_told(struct bws_conn *c, short events, short revents)
+{
+	if (c->rx.way == BWS_BW && !c->rx.ended && revents & (POLLRDHUP | POLLHUP | POLLERR)) {
+		c->rx.ended = true;
+		bws_watch_changed(c);
+	}
+	if (c->tx.way == BWS_DRAIN && revents & (POLLOUT | POLLHUP | POLLERR))
+		bws_tx_drain(c);
+	else if (c->tx.way != BWS_TCP)
+		revents &= ~(POLLOUT | POLLWRNORM);
+	if (c->rx.way == BWS_BW)
+		revents &= ~(POLLIN | POLLRDNORM);
+	if (c->tx.way == BWS_DRAIN)
+		revents &= ~(POLLOUT | POLLWRNORM);
+	revents |= bws_ready(c);
+	if (revents & POLLIN)
+		revents |= POLLRDNORM;
+	if (revents & POLLOUT)
+		revents |= POLLWRNORM;
+	return revents & (events | POLLERR | POLLHUP | POLLNVAL);
+}
+
+static void bws_ring(struct bws_sleeper *s)
+{
+	const uint64_t one = 1;
+
+	if (s->rung)
+		return;
+	s->rung = true;
+	bws_r()->write(s->fd, &one, sizeof(one));
+}
+
+void bws_wake(struct bws_conn *c, uint32_t what)
+{
+	for (struct bws_sleeper *s = bws_sleepers; s; s = s->next) {
+		if (!s->of || s->of == c)
+			bws_ring(s);
+	}
+	if (what && c->watches)
+		bws_watch_wake(c, what);
+}
+
+static bool bws_sleeper_ready(struct bws_sleeper *s)
+{
+	if (s->fd < 0)
+		s->fd = bws_own_eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return s->fd >= 0;
+}
+
+void bws_sleepers_forget(void)
+{
+	bws_sleepers = NULL;
+	bws_driven = false;
+	if (bws_self.fd >= 0)
+		bws_own_close(bws_self.fd);
+	bws_self = (struct bws_sleeper){.fd = -1};
+}
+
+void bws_sleepers_end(void)
+{
+	if (bws_self.fd >= 0)
+		bws_own_close(bws_self.fd);
+	bws_self.fd = -1;
+}
+
+static void bws_sleeper_leave(struct bws_sleeper *s)
+{
+	struct bws_sleeper **at = &bws_sleepers;
+	uint64_t count;
+
+	while (*at && *at != s)
+		at = &(*at)->next;
+	if (*at)
+		*at = s->next;
+	if (s->rung)
+		bws_r()->read(s->fd, &count, sizeof(count));
+	s->rung = false;
+}
+
+int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
+	      const sigset_t *mask)
+{
+	struct bw_ep *ep = atomic_load(&bws.ep);
+	struct bws_sleeper *s = &bws_self;
+	uint64_t now = bw_clock_now(), span = UINT64_MAX, limit;
+	bool drive = false, ready = bws_sleeper_ready(s);
+	struct timespec t;
+	int rc, error;
+
+	if (deadline != UINT64_MAX)
+		span = deadline > now ? deadline - now : 0;
+	/* Without descriptors left it looks again and again. */
+	if (!ready && span > BWS_MS)
+		span = BWS_MS;
+	if (ep && span && !bws_driven) {
+		rc = bw_ep_arm(ep, &limit);
+		drive = !rc;
+		/* Something has come meanwhile: look at it, and come back. */
+		if (rc == -EAGAIN)
+			span = 0;
+		else if (drive && limit < span)
+			span = limit;
+	}
+	if (ready) {
+		*s = (struct bws_sleeper){.next = bws_sleepers, .of = of, .fd = s->fd};
+		bws_sleepers = s;
+		fds[n++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
+	}
+	if (drive) {
+		bws_driven = true;
+		fds[n++] = (struct pollfd){.fd = bw_ep_fd(ep), .events = POLLIN};
+	}
+	bws_unlock();
+	rc = bws_r()->ppoll(fds, (nfds_t)n, bw_clock_span(span, &t), mask);
+	error = errno;
+	if (ep)
+		bws_progress();
+	bws_lock();
+	if (drive)
+		bws_driven = false;
+	if (ready)
+		bws_sleeper_leave(s);
+	/* Somebody else has to drive now. */
+	if (drive && bws_sleepers)
+		bws_ring(bws_sleepers);
+	errno = error;
+	return rc;
+}
+
+bool bws_spin(void)
+{
+	struct bw_ep *ep = atomic_load(&bws.ep);
+	uint64_t began = bw_clock_now();
+	bool crowded;
+
+	if (!ep)
+		return false;
+	bws_lock();
+	bw_crowd_sample(&bws.crowd, began);
+	crowded = bws.crowd.crowded;
+	bws_unlock();
+	if (crowded)
+		return bws_progress() > 0;
+	do {
+		if (bws_progress() > 0)
+			return true;
+	} while (bw_clock_now() - began < atomic_load(&bws_spin_ns));
+	return false;
+}
+
+void bws_spin_learn(uint64_t took_ns)
+{
+	uint64_t spin = atomic_load(&bws_spin_ns);
+
+	if (took_ns < 2 * BWS_SPIN_MAX)
+		spin = spin + 1000 < BWS_SPIN_MAX ? spin + 1000 : BWS_SPIN_MAX;
+	else
+		spin = spin - spin / 4 > BWS_SPIN_MIN ? spin - spin / 4 : BWS_SPIN_MIN;
+	atomic_store(&bws_spin_ns, spin);
+}
+
+int bws_await(struct bws_conn *c, short events, uint64_t deadline)
+{
+	struct pollfd fds[1 + BWS_WAIT_MORE];
+	uint64_t began = bw_clock_now();
+	int rc;
+
+	bws_unlock();
+	rc = bws_spin();
+	bws_lock();
+	if (rc)
+		return 0;
+	if (bws_ready(c) & events)
+		return 0;
+	fds[0] = (struct pollfd){.fd = c->fd, .events = bws_asked(c, events)};
+	rc = bws_sleep(c, fds, 1, deadline, NULL);
+	bws_spin_learn(bw_clock_now() - began);
+	if (rc < 0 && errno == EINTR)
+		return -EINTR;
+	if (rc > 0)
+		bws_told(c, events, fds[0].revents);
+	return bw_clock_now() >= deadline ? -EAGAIN : 0;
+}
+
+void bws_pause(void)
+{
+	struct timespec t = {.tv_nsec = BWS_PAUSE_NS};
+
+	nanosleep(&t, NULL);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Waiting for connections, by whichever way their bytes go. One thread at a time, the driver,
+ * sleeps on libbeowire's descriptor as well and makes progress when it wakes; others are woken
+ * by handlers.
+ */
+#ifndef BWS_WAIT_H
+#define BWS_WAIT_H
+
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "conn.h"
+
+#define BWS_WAIT_MORE 2 /* descriptors that bws_sleep() adds */
+
+/* A thread that sleeps. */
+struct bws_sleeper {
+	struct bws_sleeper *next;
+	struct bws_conn *of; /* wake it for this one; NULL: for any */
+	int fd;
+	bool rung;
+};
+
+/* What a connection is ready for by Beowire alone: POLLIN and so on. Lock held. */
+short bws_ready(struct bws_conn *c);
+/* What the kernel is to be asked of it, if the program asks `events`. Lock held. */
+short bws_asked(struct bws_conn *c, short events);
+/* What the program is to be told of the kernel's answer. Lock held. */
+short bws_told(struct bws_conn *c, short events, short revents);
+
+/* Something has changed that somebody may wait for: EPOLLIN, EPOLLOUT. Lock held. */
+void bws_wake(struct bws_conn *c, uint32_t what);
+/* The way of a direction has changed: what epoll instances ask the kernel. Lock held. */
+void bws_watch_changed(struct bws_conn *c);
+
+/* Sleep until one of the n descriptors (with room for BWS_WAIT_MORE behind them) is ready, or some
+ * handler rings; deadline as bw_clock_now(), UINT64_MAX: none. The lock is held once before and
+ * after, not while asleep, and progress is made. As ppoll(), but for ringing: 0. */
+int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
+	      const sigset_t *mask);
+
+/* Spin for a little, if that pays: true if something came. Lock not held. */
+bool bws_spin(void);
+void bws_spin_learn(uint64_t took_ns);
+
+/* Wait for `events` of one connection. 0, or a negative errno: -EAGAIN, -EINTR. Lock held. */
+int bws_await(struct bws_conn *c, short events, uint64_t deadline);
+
+/* A moment's rest of who polls. */
+void bws_pause(void);
+
+/* The control thread is to look at this connection: it drains, or something is to be told. Lock
+ * held. */
+void bws_attend(struct bws_conn *c);
+
+#endif

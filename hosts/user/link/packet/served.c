@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The client's side of beowired; see served.h, and service.h of common/ for what is said. */
+#include <errno.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ep.h"
+#include "link/packet/served.h"
+#include "service.h"
+#include "text.h"
+
+#define BW_SERVICE_SIGN_NS (100 * BW_MS) /* for the first answer */
+#define BW_SERVICE_MAKE_NS (5 * BW_S)	 /* for the socket, once the service is at it */
+#define BW_SERVICE_SOON	   (50 * BW_MS)	 /* after its end: it may be there again */
+#define BW_SERVICE_PAUSE   (1 * BW_S)	 /* between two tries to find it */
+#define BW_SERVICE_RINGS   (1u << 30)	 /* bytes of a ring that are believed */
+
+bool bw_service_there(const struct bw_env *env)
+{
+	struct stat told;
+
+	return env->service && !lstat(env->service, &told);
+}
+
+/* Who answers must be whoever owns the directory, which nobody else may write to. */
+static int bw_service_trust(int fd, const char *path)
+{
+	char directory[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	struct ucred who;
+	socklen_t n = sizeof(who);
+	const char *slash = strrchr(path, '/');
+	size_t len = slash && slash != path ? (size_t)(slash - path) : 1;
+	struct stat told;
+
+	memcpy(directory, slash ? path : ".", len);
+	directory[len] = 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n) || stat(directory, &told))
+		return -errno;
+	if (told.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	return who.uid == 0 || who.uid == told.st_uid ? 0 : -EPERM;
+}
+
+static int bw_service_dial(const char *path, const char **why)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd, error;
+
+	if (strlen(path) >= sizeof(name.sun_path))
+		return bw_fail(why, -ENAMETOOLONG, "BEOWIRE_SERVICE is longer than %zu bytes",
+			       sizeof(name.sun_path) - 1);
+	memcpy(name.sun_path, path, strlen(path) + 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return bw_fail(why, -errno, "no socket to call beowired by: %s", strerror(errno));
+	error = connect(fd, (struct sockaddr *)&name, sizeof(name)) ? -errno : 0;
+	if (!error) {
+		error = bw_service_trust(fd, path);
+		if (!error)
+			return fd;
+		close(fd);
+		return bw_fail(why, error,
+			       "whoever listens at %s is not its directory's owner, or others may "
+			       "write there; mend: stop it, start beowired",
+			       path);
+	}
+	close(fd);
+	if (error == -ECONNREFUSED || error == -ENOENT)
+		return bw_fail(why, error,
+			       "beowired does not run, though %s is there; mend: systemctl start "
+			       "beowired",
+			       path);
+	return bw_fail(why, error, "beowired at %s cannot be called: %s", path,
+		       error == -EAGAIN ? "too many others wait" : strerror(-error));
+}
+
+static int bw_service_ask(int fd, const struct bw_service_request *r, int claim)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec part = {.iov_base = (void *)r, .iov_len = sizeof(*r)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = sizeof(control)};
+
+	control.header = (struct cmsghdr){
+		.cmsg_len = CMSG_LEN(sizeof(int)),
+		.cmsg_level = SOL_SOCKET,
+		.cmsg_type = SCM_RIGHTS,
+	};
+	memcpy(CMSG_DATA(&control.header), &claim, sizeof(claim));
+	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*r) ? 0 : -errno;
+}
+
+/* The next answer, and the descriptor in it (-1: none). 0, or a negative errno. */
+static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor, uint64_t until)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec part = {.iov_base = a, .iov_len = sizeof(*a)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = &control,
+			   .msg_controllen = CMSG_LEN(sizeof(int))};
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	const struct cmsghdr *c;
+	struct timespec span;
+	uint64_t now;
+	ssize_t n;
+
+	*descriptor = -1;
+	do {
+		now = bw_clock_now();
+		n = ppoll(&wait, 1, bw_clock_span(until > now ? until - now : 0, &span), NULL);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -ETIMEDOUT;
+	n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	/* Who hangs up before it has read the request may have answered all the same. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (n < 0)
+		return -errno;
+	c = CMSG_FIRSTHDR(&m);
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(descriptor, CMSG_DATA(c), sizeof(*descriptor));
+	if ((size_t)n < sizeof(a->head))
+		return -ECONNRESET;
+	if (a->head.magic != BW_SERVICE_MAGIC)
+		return -EPROTO;
+	if (a->head.version != BW_SERVICE_VERSION)
+		return -EPROTONOSUPPORT;
+	return n == sizeof(*a) && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
+}
+
+/* What came instead of a socket, for people. */
+static int bw_service_failure(const struct bw_service_answer *a, int error, const char **why)
+{
+	char text[BW_SERVICE_TEXT];
+
+	if (error == -ETIMEDOUT)
+		return bw_fail(why, error,
+			       "beowired does not answer within %llu ms; mend: systemctl restart "
+			       "beowired",
+			       BW_SERVICE_SIGN_NS / BW_MS);
+	if (error == -EPROTONOSUPPORT)
+		return bw_fail(why, error,
+			       "beowired speaks version %u, this libbeowire version %u; mend: the "
+			       "same release of both",
+			       a->head.version, BW_SERVICE_VERSION);
+	if (error)
+		return bw_fail(why, error, "beowired answers nothing that makes sense: %s",
+			       strerror(-error));
+	bw_text_printable(text, sizeof(text), a->text, sizeof(a->text));
+	error = a->error < 0 && a->error > -4096 ? a->error : -EACCES;
+	return bw_fail(why, error, "beowired gives no raw frames: %s", text);
+}
+
+/* The answer that is not "wait". */
+static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor, const char **why)
+{
+	uint64_t until = bw_clock_now() + BW_SERVICE_SIGN_NS;
+	int error = bw_service_hear(fd, a, descriptor, until);
+
+	if (!error && a->head.kind == BW_SERVICE_WAIT && *descriptor < 0)
+		error = bw_service_hear(fd, a, descriptor, until + BW_SERVICE_MAKE_NS);
+	if (!error && a->head.kind == BW_SERVICE_READY && *descriptor >= 0)
+		return 0;
+	if (*descriptor >= 0)
+		close(*descriptor);
+	*descriptor = -1;
+	return bw_service_failure(a, error, why);
+}
+
+/* Of numbers that make sense only. */
+static bool bw_service_fits(const struct bw_service_answer *a)
+{
+	uint32_t shift = a->block_bytes ? (uint32_t)__builtin_ctz(a->block_bytes) : 0;
+
+	return a->mtu >= BW_FRAME_MIN_MTU && a->slot_bytes >= BW_FRAME_MIN_MTU &&
+	       !(a->slot_bytes % TPACKET_ALIGNMENT) && shift >= 12 && shift <= 20 &&
+	       a->block_bytes == 1u << shift && a->slot_bytes <= a->block_bytes && a->blocks &&
+	       a->blocks <= BW_SERVICE_RINGS / a->block_bytes &&
+	       strnlen(a->interface, sizeof(a->interface)) < sizeof(a->interface);
+}
+
+/* A socket whose memory the kernel alone has behind it: nothing that its maker could cut off. */
+static bool bw_service_packet(int fd)
+{
+	socklen_t n = sizeof(int);
+	int domain = 0;
+
+	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) && domain == AF_PACKET;
+}
+
+static int bw_service_take(struct bw_packet *p, const struct bw_env *env,
+			   const struct bw_service_answer *a, const char **why)
+{
+	if (!bw_service_fits(a) || !bw_service_packet(p->fd))
+		return bw_fail(why, -EPROTO, "beowired answers nothing that makes sense");
+	memcpy(p->mac, a->mac, sizeof(p->mac));
+	memcpy(p->name, a->interface, sizeof(p->name));
+	p->mtu = a->mtu < BW_FRAME_MAX_MTU ? a->mtu : BW_FRAME_MAX_MTU;
+	if (env->mtu && env->mtu < p->mtu)
+		p->mtu = env->mtu;
+	p->slot_bytes = a->slot_bytes;
+	p->block_bytes = a->block_bytes;
+	p->per_block = a->block_bytes / a->slot_bytes;
+	p->slots = a->blocks * p->per_block;
+	if (bw_packet_attach(p, (size_t)a->blocks * a->block_bytes))
+		return bw_fail(why, -errno, "the ring that beowired made cannot be mapped: %s",
+			       strerror(errno));
+	return 0;
+}
+
+int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engine, int claim,
+		    const char **why)
+{
+	struct bw_service_request r = {
+		.head = {BW_SERVICE_MAGIC, BW_SERVICE_VERSION, BW_SERVICE_OPEN},
+		.engine = engine,
+		.ethertype = env->ethertype,
+		.cluster = env->cluster,
+		.ring_bytes = env->ring_bytes,
+	};
+	struct bw_service_answer a = {.head.magic = 0};
+	int fd = bw_service_dial(env->service, why), error;
+
+	if (fd < 0)
+		return fd;
+	memcpy(r.interface, p->name, sizeof(r.interface));
+	/* A service that refuses at once may have hung up: its answer says why. */
+	bw_service_ask(fd, &r, claim);
+	error = bw_service_await(fd, &a, &p->fd, why);
+	if (!error)
+		error = bw_service_take(p, env, &a, why);
+	if (error) {
+		close(fd);
+		return error;
+	}
+	p->service = true;
+	p->fanout.connection = fd;
+	return 0;
+}
+
+/* ---- the service's end, and its return ---- */
+
+static void bw_service_renew(struct bw_ep *ep, struct bw_packet *p)
+{
+	struct bw_packet fresh;
+	const char *why = "";
+	int old;
+
+	p->fanout.try_at = ep->now + BW_SERVICE_PAUSE;
+	if (!bw_service_there(&ep->env))
+		return;
+	if (bw_packet_renew(p, &ep->env, ep->self.engine, &fresh, &why)) {
+		bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s", p->name, why);
+		return;
+	}
+	if (memcmp(fresh.mac, p->mac, sizeof(p->mac)) != 0 || fresh.mtu < p->mtu) {
+		bw_packet_close(&fresh); /* its peers know it by another name */
+		return;
+	}
+	bw_ep_drain(ep, p);
+	old = bw_packet_replace(p, &fresh);
+	if (old < 0)
+		return;
+	bw_wait_unlisten(ep, old);
+	bw_wait_listen(ep, p->fd);
+	bw_wait_listen(ep, p->fanout.connection);
+	bw_ep_wake(ep);
+	close(old);
+	bw_log(BW_LOG_INFO, "raw frames on %s again, by the service", p->name);
+}
+
+void bw_service_visit(struct bw_ep *ep, struct bw_packet *p)
+{
+	struct bw_fanout *f = &p->fanout;
+	char byte;
+
+	/* The service says nothing more: whatever comes is the end. */
+	if (f->connection >= 0 && (recv(f->connection, &byte, sizeof(byte), MSG_DONTWAIT) >= 0 ||
+				   (errno != EAGAIN && errno != EINTR))) {
+		bw_wait_unlisten(ep, f->connection);
+		close(f->connection);
+		f->connection = -1;
+		f->try_at = ep->now + BW_SERVICE_SOON;
+		bw_log(BW_LOG_INFO, "the service of raw frames on %s has ended", p->name);
+	}
+	if (f->connection < 0 && ep->now >= f->try_at)
+		bw_service_renew(ep, p);
+}

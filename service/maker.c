@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Making packet sockets. What is set here cannot be undone by whoever gets the socket:
+ *
+ * - The filter passes frames for its engine alone, and is locked (SO_LOCK_FILTER).
+ * - The socket is the only member of a fan-out group of its own: such sockets cannot be bound again
+ *   (packet_do_bind() in net/packet/af_packet.c) nor join another group (fanout_add()).
+ * - The ring is mapped by this process: as long as anybody has it mapped, no ring can be taken away
+ *   or added (packet_set_ring()), nor headers for offloads switched on (PACKET_VNET_HDR).
+ */
+#include "maker.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "confine.h"
+#include "ring_shape.h"
+#include "wire.h"
+
+#define BS_SNDBUF (8 << 20) /* bytes of frames on their way */
+
+static uint32_t bs_swap(uint16_t value)
+{
+	return (uint32_t)(value & 0xFF) << 8 | (uint32_t)value >> 8;
+}
+
+/* Whole frames with our magic, for this engine, to the interface's own address. */
+static int bs_make_filter(int fd, uint16_t engine)
+{
+	struct sock_filter code[] = {
+		{BPF_LD | BPF_H | BPF_ABS, 0, 0, ETH_HLEN + offsetof(struct bw_hdr, dst_engine)},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 5, bs_swap(engine)},
+		{BPF_LD | BPF_H | BPF_ABS, 0, 0, ETH_HLEN + offsetof(struct bw_hdr, magic)},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 3, bs_swap(BW_MAGIC)},
+		{BPF_LD | BPF_H | BPF_ABS, 0, 0, (uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)},
+		{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, PACKET_HOST},
+		{BPF_RET | BPF_K, 0, 0, UINT32_MAX},
+		{BPF_RET | BPF_K, 0, 0, 0},
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	int on = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)))
+		return -errno;
+	return 0;
+}
+
+static int bs_make_ring(struct bs_job *j)
+{
+	struct tpacket_req shape;
+	int version = TPACKET_V2;
+
+	if (setsockopt(j->packet, SOL_PACKET, PACKET_VERSION, &version, sizeof(version)))
+		return -errno;
+	for (uint32_t bytes = j->bytes; bytes >= BW_RING_MIN; bytes /= 2) {
+		shape = bw_ring_shape(j->mtu, bytes);
+		if (setsockopt(j->packet, SOL_PACKET, PACKET_RX_RING, &shape, sizeof(shape)))
+			continue;
+		j->slot_bytes = shape.tp_frame_size;
+		j->block_bytes = shape.tp_block_size;
+		j->blocks = shape.tp_block_nr;
+		j->bytes = j->block_bytes * j->blocks;
+		j->ring = mmap(NULL, j->bytes, PROT_READ, MAP_SHARED, j->packet, 0);
+		if (j->ring != MAP_FAILED)
+			return 0;
+		j->ring = NULL;
+		return -errno;
+	}
+	return -ENOMEM;
+}
+
+static int bs_make_bound(const struct bs_job *j)
+{
+	struct sockaddr_ll address = {
+		.sll_family = AF_PACKET,
+		.sll_protocol = htons(j->ethertype),
+		.sll_ifindex = j->index,
+	};
+	int alone = (PACKET_FANOUT_CPU | PACKET_FANOUT_FLAG_UNIQUEID) << 16;
+	int on = 1, bytes = BS_SNDBUF;
+
+	setsockopt(j->packet, SOL_PACKET, PACKET_QDISC_BYPASS, &on, sizeof(on));
+	if (setsockopt(j->packet, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(j->packet, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	if (bind(j->packet, (struct sockaddr *)&address, sizeof(address)) ||
+	    setsockopt(j->packet, SOL_PACKET, PACKET_FANOUT, &alone, sizeof(alone)))
+		return -errno;
+	return 0;
+}
+
+static int bs_make_known(struct bs_job *j)
+{
+	socklen_t n = sizeof(j->cookie);
+	struct stat told;
+
+	if (getsockopt(j->packet, SOL_SOCKET, SO_COOKIE, &j->cookie, &n) || fstat(j->packet, &told))
+		return -errno;
+	j->inode = told.st_ino;
+	return 0;
+}
+
+static void bs_unmake(struct bs_job *j)
+{
+	if (j->ring)
+		munmap(j->ring, j->bytes);
+	if (j->packet >= 0)
+		close(j->packet);
+	j->ring = NULL;
+	j->packet = -1;
+}
+
+static void bs_make(struct bs_job *j)
+{
+	j->ring = NULL;
+	j->step = "a packet socket";
+	j->packet = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	j->error = j->packet < 0 ? -errno : 0;
+	if (!j->error) {
+		j->step = "its filter";
+		j->error = bs_make_filter(j->packet, j->engine);
+	}
+	if (!j->error) {
+		j->step = "its receive ring";
+		j->error = bs_make_ring(j);
+	}
+	if (!j->error) {
+		j->step = "binding it";
+		j->error = bs_make_bound(j);
+	}
+	if (!j->error) {
+		j->step = "its number";
+		j->error = bs_make_known(j);
+	}
+	if (j->error)
+		bs_unmake(j);
+}
+
+static void *bs_maker_main(void *arg)
+{
+	struct bs_makers *m = arg;
+	uint64_t one = 1;
+
+	int error = bs_confine_rights();
+
+	pthread_mutex_lock(&m->mutex);
+	m->tid = (pid_t)syscall(SYS_gettid);
+	m->error = error ? error : m->error;
+	m->begun++;
+	pthread_cond_broadcast(&m->begins);
+	while (!m->stop) {
+		struct bs_job *j = m->todo;
+
+		if (!j) {
+			pthread_cond_wait(&m->more, &m->mutex);
+			continue;
+		}
+		m->todo = j->next;
+		if (!m->todo)
+			m->todo_end = &m->todo;
+		pthread_mutex_unlock(&m->mutex);
+		if (j->close)
+			bs_unmake(j);
+		else
+			bs_make(j);
+		pthread_mutex_lock(&m->mutex);
+		j->next = m->done;
+		m->done = j;
+		while (write(m->bell, &one, sizeof(one)) < 0 && errno == EINTR)
+			;
+	}
+	pthread_mutex_unlock(&m->mutex);
+	return NULL;
+}
+
+int bs_makers_start(struct bs_makers *m)
+{
+	int error;
+
+	*m = (struct bs_makers){.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	m->todo_end = &m->todo;
+	pthread_mutex_init(&m->mutex, NULL);
+	pthread_cond_init(&m->more, NULL);
+	pthread_cond_init(&m->begins, NULL);
+	if (m->bell < 0)
+		return -errno;
+	while (m->threads < BS_MAKERS) {
+		error = pthread_create(&m->thread[m->threads], NULL, bs_maker_main, m);
+		if (error)
+			return -error;
+		m->threads++;
+	}
+	/* What they do at their beginning must not meet with what is forbidden afterwards. */
+	pthread_mutex_lock(&m->mutex);
+	while (m->begun < m->threads)
+		pthread_cond_wait(&m->begins, &m->mutex);
+	error = m->error;
+	pthread_mutex_unlock(&m->mutex);
+	return error;
+}
+
+void bs_makers_stop(struct bs_makers *m)
+{
+	pthread_mutex_lock(&m->mutex);
+	m->stop = true;
+	pthread_cond_broadcast(&m->more);
+	pthread_mutex_unlock(&m->mutex);
+	while (m->threads > 0)
+		pthread_join(m->thread[--m->threads], NULL);
+}
+
+void bs_makers_give(struct bs_makers *m, struct bs_job *job)
+{
+	job->next = NULL;
+	pthread_mutex_lock(&m->mutex);
+	*m->todo_end = job;
+	m->todo_end = &job->next;
+	pthread_cond_signal(&m->more);
+	pthread_mutex_unlock(&m->mutex);
+}
+
+struct bs_job *bs_makers_take(struct bs_makers *m)
+{
+	struct bs_job *j;
+	uint64_t count;
+
+	pthread_mutex_lock(&m->mutex);
+	j = m->done;
+	if (j)
+		m->done = j->next;
+	else if (read(m->bell, &count, sizeof(count)) < 0)
+		j = NULL;
+	pthread_mutex_unlock(&m->mutex);
+	return j;
+}
+
+bool bs_makers_look(const struct bs_makers *m, ino_t *inode, unsigned int n)
+{
+	unsigned long each;
+	char line[256];
+	bool *found;
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/self/task/%d/net/packet", m->tid);
+	f = fopen(line, "re");
+	found = calloc(n, sizeof(*found));
+	/* sk, RefCnt, Type, Proto, Iface, R, Rmem, User, Inode */
+	while (f && found && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %lu", &each) != 1)
+			continue;
+		for (unsigned int i = 0; i < n; i++)
+			found[i] |= inode[i] == each;
+	}
+	for (unsigned int i = 0; f && found && i < n; i++)
+		inode[i] = found[i] ? inode[i] : 0;
+	n = f && found;
+	if (f)
+		fclose(f);
+	free(found);
+	return n;
+}

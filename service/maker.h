@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Threads that live in the clients' namespace and make packet sockets there, and close them: both
+ * wait for grace periods of the kernel (10 to 60 ms), several at a time.
+ */
+#ifndef BS_MAKER_H
+#define BS_MAKER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define BS_MAKERS 8
+
+/* One endpoint's socket, in the hands of a maker from bs_makers_give() until bs_makers_take(). */
+struct bs_job {
+	struct bs_job *next;
+	unsigned int number; /* of the client */
+	bool close;	     /* close what was made, else make it */
+	/* to be made */
+	int index; /* of the interface, in the clients' namespace */
+	uint32_t mtu, bytes;
+	uint16_t engine, ethertype;
+	/* what was made */
+	int error;
+	const char *step; /* that failed */
+	int packet;
+	void *ring; /* mapped here as well, so that nobody can change it */
+	uint32_t slot_bytes, block_bytes, blocks;
+	uint64_t cookie;
+	ino_t inode;
+};
+
+struct bs_makers {
+	pthread_t thread[BS_MAKERS];
+	unsigned int threads;
+	pthread_mutex_t mutex;
+	pthread_cond_t more, begins;
+	unsigned int begun; /* of the threads */
+	int error;	    /* that one of them had then */
+	struct bs_job *todo, **todo_end;
+	struct bs_job *done;
+	bool stop;
+	int bell;  /* eventfd: something is done */
+	pid_t tid; /* of one of them; what /proc/self/task/TID/net tells is of their namespace */
+};
+
+/* From a thread in the clients' namespace. 0 or a negative errno. */
+int bs_makers_start(struct bs_makers *m);
+void bs_makers_stop(struct bs_makers *m);
+
+void bs_makers_give(struct bs_makers *m, struct bs_job *job);
+/* One that is done; NULL: none. */
+struct bs_job *bs_makers_take(struct bs_makers *m);
+
+/* Which of these packet sockets does the kernel still have? Clears the inodes of others. False if
+ * it cannot be told. */
+bool bs_makers_look(const struct bs_makers *m, ino_t *inode, unsigned int n);
+
+#endif

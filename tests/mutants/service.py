@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Run tests of beowired with each seeded defect of service.toml; they must fail.
+
+For each defect the service is compiled with the changed file, and the tests that the defect names
+start that program. The same tests must pass with one compiled from the sources as they are. It
+takes root, and the Python in which the tools are installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+from run import Mutant, StuckError, Verdict, report, sample_now
+
+from tools import FAILED, PASSED, Defect, execute, summary
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = Path(__file__).with_name("service.toml")
+sys.path.insert(0, str(ROOT / "tests" / "service"))
+
+from compiled import compile_service  # noqa: E402
+
+
+class ServiceDefect(Defect):
+    """A defect of the service, which is C."""
+
+    def _text_of_function(self, source: str) -> str:
+        return Mutant._text_of_function(self, source)
+
+
+def load(path: Path) -> list[ServiceDefect]:
+    """Read the table."""
+    rows = tomllib.loads(path.read_text())["mutant"]
+    return [ServiceDefect(**row | {"tests": tuple(row["tests"])}) for row in rows]
+
+
+def run_tests(tests: Sequence[str], place: Path, program: Path) -> tuple[int, str]:
+    """Exit status of pytest, and what it said."""
+    words = [sys.executable, "-P", "-m", "pytest", "-c", str(ROOT / "tools" / "pyproject.toml")]
+    words += ["--rootdir", str(ROOT), "-p", "no:cacheprovider", "-q", "--tb=no", "-rfEs"]
+    words += [f"--basetemp={place / 'pytest'}", *(str(ROOT / test) for test in tests)]
+    return execute(words, {**os.environ, "BEOWIRE_TEST_SERVICE": str(program)}, place)
+
+
+def examine(defect: ServiceDefect, place: Path) -> Verdict:
+    """Try one defect."""
+    begin = time.monotonic()
+    place.mkdir()
+    caught_by = problem = ""
+    try:
+        changed = place / Path(defect.file).name
+        changed.write_text(defect.text())
+        problem = compile_service(place / "beowired", ["-O1"], {changed.name: changed})
+        for test in () if problem else defect.tests:
+            status, said = run_tests([test], place, place / "beowired")
+            failed = summary(said, "FAILED|ERROR")
+            if status != FAILED or not failed:
+                problem = f"{test} passes" if status == PASSED else said.strip()[-300:]
+                break
+            caught_by = failed[0]
+    except (ValueError, StuckError) as error:
+        problem = str(error)
+    return Verdict(defect.name, "" if problem else caught_by, problem, time.monotonic() - begin)
+
+
+def check_unchanged(defects: Sequence[ServiceDefect], place: Path) -> None:
+    """All tests pass with the service as it is, and none is skipped."""
+    place.mkdir()
+    problem = compile_service(place / "beowired", ["-O1"], {})
+    tests = sorted({test for defect in defects for test in defect.tests})
+    status, said = (FAILED, problem) if problem else run_tests(tests, place, place / "beowired")
+    wrong = summary(said, "FAILED|ERROR|SKIPPED")
+    if status != PASSED or wrong:
+        told = "\n".join(wrong) or said
+        sys.exit(f"with the unchanged service not all of the tests pass; mend that first:\n{told}")
+
+
+def main() -> int:
+    """Try all defects, or those asked for, one after another: each test has its own network."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--only", metavar="NAME[,NAME]", help="try these defects only")
+    parser.add_argument("--sample", type=int, metavar="N", help="as of run.py")
+    parser.add_argument("--json", action="store_true", help="print results for machines")
+    args = parser.parse_args()
+    every = load(TABLE)
+    only = set(args.only.split(",")) if args.only else {defect.name for defect in every}
+    defects = [defect for defect in every if defect.name in only]
+    if len(defects) < len(only):
+        sys.exit(f"no such defect; their names stand in {TABLE}")
+    if args.sample:
+        chosen = {mutant.name for mutant in sample_now(defects, args.sample)}
+        defects = [defect for defect in defects if defect.name in chosen]
+    with tempfile.TemporaryDirectory(prefix="service-") as name:
+        place = Path(name)
+        check_unchanged(defects, place / "unchanged")
+        verdicts = [examine(defect, place / defect.name) for defect in defects]
+    return report(defects, verdicts, args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

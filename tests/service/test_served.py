@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""libbeowire and beowired: processes without CAP_NET_RAW send and receive raw frames, and where
+they get none they say why and go on by udp."""
+
+import os
+import signal
+import socket
+import time
+from pathlib import Path
+
+import user_net
+from served import OTHER, POLICY, STRANGER, Service, client, open_directory, served
+from stopped import go_on, stop
+from user_actor import ACKED, Actor, actor
+
+PEER = {"BEOWIRE_LINKS": "packet"}
+EITHER = {"BEOWIRE_LINKS": "packet,udp", "BEOWIRE_LOG": "info"}
+
+
+def exchange(one: Actor, other: Actor, length: int = 300, tag: int = 1) -> None:
+    """A message each way between two with open endpoints."""
+    for sender, receiver in ((one, other), (other, one)):
+        op = tag if sender is one else tag + 1
+        peer = sender.find(receiver.addr)  # type: ignore[attr-defined]
+        sender.send(peer, tag=op, length=length, flags=ACKED, op=op)
+        assert receiver.expect("message", tag=op)["ok"]
+        assert sender.expect("sent", op=op)["status"] == 0
+
+
+def opened(one: Actor) -> Actor:
+    one.addr = one.open()  # type: ignore[attr-defined]
+    return one
+
+
+def by_raw_frames(one: Actor) -> bool:
+    links = one.stats()["links"]
+    return bool(links["packet"]["rx_payload"] and not links["udp"]["rx_payload"])
+
+
+def test_a_user_speaks_by_raw_frames(service: Service, nodes: tuple[str, str]) -> None:
+    with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        exchange(one, peer, length=3_000_000, tag=11)
+        assert by_raw_frames(one)
+        assert service.counts()["living"] == 1
+        assert one.leave() == 0
+    service.await_living(0)
+    assert not any(service.drops().values())
+
+
+def test_several_users_get_each_their_own(service: Service, nodes: tuple[str, str]) -> None:
+    with (
+        client(service) as one,
+        client(service) as two,
+        client(service, OTHER) as three,
+        actor(nodes[1], "peer", **PEER) as peer,
+        actor(nodes[0], "root", **PEER) as root,
+    ):
+        opened(peer)
+        for number, each in enumerate((one, two, three, root)):
+            opened(each)
+            exchange(each, peer, tag=10 * number + 1)
+        # All of them again, now that each is there.
+        for number, each in enumerate((one, two, three, root)):
+            exchange(each, peer, length=20_000, tag=10 * number + 101)
+    service.await_living(0)
+
+
+def test_who_is_not_allowed_goes_on_by_udp_and_says_why(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    with (
+        client(service, STRANGER, **EITHER) as one,
+        actor(nodes[1], "peer", BEOWIRE_LINKS="packet,udp") as peer,
+    ):
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        assert not by_raw_frames(one)
+        assert f"user {STRANGER} may have no endpoints; mend: 'users' or" in one.complaints
+    assert service.counts()["refused"] == 1
+
+
+def test_without_a_service_it_is_named(nodes: tuple[str, str]) -> None:
+    with served(nodes[0]) as service:
+        service.stop()
+        with client(service) as one:
+            assert "or the service beowired, which is not there" in one.open_failure()["why"]
+
+
+def test_a_stale_socket_is_named(service: Service) -> None:
+    assert service.stop(signal.SIGKILL) != 0
+    with client(service, **EITHER) as one:
+        opened(one)
+        assert "beowired does not run" in one.complaints
+    # A new one takes the place of the old socket, of its cable and of its filter.
+    service.start()
+    with client(service) as one:
+        opened(one)
+
+
+def test_a_stopped_service_costs_little(service: Service) -> None:
+    stop(service.process.pid)
+    try:
+        with client(service, **EITHER) as one:
+            began = time.monotonic()
+            opened(one)
+            # 100 ms, and what a busy machine adds.
+            assert time.monotonic() - began < 5
+            assert "beowired does not answer within 100 ms" in one.complaints
+    finally:
+        go_on(service.process.pid)
+
+
+def test_another_version_is_told(service: Service) -> None:
+    """Of a service that answers in another version of the protocol."""
+    with open_directory() as directory:
+        path = directory / "sock"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen()
+        with client(service, BEOWIRE_SERVICE=str(path)) as one:
+            one.tell("open")
+            connection, _ = listener.accept()
+            connection.recv(100)
+            connection.send(b"bwed\x09\x00\x01\x00" + b"\0" * 300)
+            assert "beowired speaks version 9, this" in one.expect("open")["why"]
+
+
+def test_nonsense_is_no_service(service: Service) -> None:
+    """Descriptors and numbers that make no sense are taken by nobody."""
+    good = (9000, b"\2" * 6, 0, 2, 2048, 65536, 4, b"eth0")
+    for fields in (
+        good,  # the descriptor is none of a packet socket
+        (9000, b"\2" * 6, 0, 2, 0, 65536, 4, b"eth0"),
+        (9000, b"\2" * 6, 0, 2, 2048, 65535, 4, b"eth0"),
+        (9000, b"\2" * 6, 0, 2, 2048, 65536, 0xFFFFFFFF, b"eth0"),
+        (9000, b"\2" * 6, 0, 2, 2048, 65536, 4, b"e" * 16),
+        (1, b"\2" * 6, 0, 2, 2048, 65536, 4, b"eth0"),
+    ):
+        answer_with(service, fields)
+
+
+def answer_with(service: Service, fields: tuple[object, ...]) -> None:
+    """A client gets this answer, with the descriptor of a pipe, and says that it makes no sense."""
+    import struct
+
+    data = struct.pack("<IHHiI6sHIIII16s160s", 0x64657762, 1, 3, 0, *fields, b"")
+    with open_directory() as directory:
+        path = directory / "sock"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen()
+        pipe = os.pipe()
+        with client(service, BEOWIRE_SERVICE=str(path)) as one:
+            one.tell("open")
+            connection, _ = listener.accept()
+            connection.recv(100)
+            socket.send_fds(connection, [data], [pipe[0]])
+            assert "answers nothing that makes sense" in one.expect("open")["why"]
+        os.close(pipe[0])
+        os.close(pipe[1])
+
+
+def test_who_listens_must_own_the_directory(service: Service) -> None:
+    with open_directory() as directory:
+        directory.chmod(0o777)
+        path = directory / "sock"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.listen()
+        with client(service, BEOWIRE_SERVICE=str(path)) as one:
+            assert "is not its directory's owner" in one.open_failure()["why"]
+
+
+def test_a_restart_breaks_nothing(service: Service, nodes: tuple[str, str]) -> None:
+    """Raw frames alone: what is sent meanwhile comes when the service is back."""
+    with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        assert service.stop() == 0
+        to_peer, to_one = one.find(peer.addr), peer.find(one.addr)  # type: ignore[attr-defined]
+        one.send(to_peer, tag=21, length=5000, flags=ACKED, op=21)
+        peer.send(to_one, tag=22, length=5000, flags=ACKED, op=22)
+        service.start()
+        assert peer.expect("message", tag=21)["ok"]
+        assert one.expect("message", tag=22)["ok"]
+        exchange(one, peer, tag=31)
+        service.await_living(1)
+
+
+def test_a_crash_breaks_nothing_either(service: Service, nodes: tuple[str, str]) -> None:
+    with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+        opened(one)
+        opened(peer)
+        service.stop(signal.SIGKILL)
+        exchange(one, peer)  # what the kernel does goes on
+        service.start()
+        service.await_living(1)
+        exchange(one, peer, tag=11)
+
+
+def test_an_address_that_changes_is_followed() -> None:
+    with user_net.pair() as nodes, served(nodes[0]) as service:
+        user_net.link_set(nodes[0], "eth0", "address 02:00:00:00:77:01")
+        with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+            opened(one)
+            opened(peer)
+            exchange(one, peer)
+            assert not any(service.drops().values())
+
+
+def test_an_interface_that_is_down_is_passed_over() -> None:
+    with user_net.pair() as nodes, served(nodes[0]) as service:
+        user_net.link_set(nodes[0], "eth0", "down")
+        with client(service, **EITHER) as one:
+            one.open_failure()
+
+
+def test_a_process_in_another_namespace_uses_the_socket(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    """As in a container where the socket is mounted: it has no interface of its own."""
+    with user_net.network() as net:
+        alone = net.node("c")
+        net.veth(alone, net.node("d"), ("eth9", "eth9"))
+        with (
+            client(service, node=alone) as one,
+            actor(nodes[1], "peer", **PEER) as peer,
+        ):
+            opened(one)
+            opened(peer)
+            exchange(one, peer)
+            assert by_raw_frames(one)
+
+
+def test_policy_of_one_interface_only() -> None:
+    with user_net.network() as net:
+        node, other = net.node("a"), net.node("b")
+        for name in ("eth0", "eth1"):
+            net.veth(node, other, (name, name))
+        with (
+            served(node) as service,
+            client(service, BEOWIRE_INTERFACE="eth1") as one,
+        ):
+            assert "beowired does not serve eth1; mend: 'interfaces'" in one.open_failure()["why"]
+            assert Path(service.policy).read_text() == POLICY

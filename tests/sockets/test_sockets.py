@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Calls on connections that move to Beowire and back return what they return over TCP."""
+
+import pytest
+from sockets_net import HERE, THERE, Nodes, by_beowire, program
+
+PORT = 7300
+CONNECTED = f"""
+import ctypes, os, socket, sys, time
+way = ctypes.CDLL(None).beowire_sockets_way
+one = socket.create_connection(("{THERE}", {PORT}))
+def echo(n):
+    one.sendall(bytes(n))
+    got = 0
+    while got < n:
+        got += len(one.recv(65536))
+until = time.monotonic() + 60
+while way(one.fileno()) != 3:
+    assert time.monotonic() < until
+    echo(10)
+"""
+"""A program that is connected to one that echoes, both ways by Beowire."""
+
+
+def differ(nodes: Nodes, seed: int, steps: int) -> None:
+    with nodes.server([program("differ"), "serve", str(PORT)], PORT, ends=True):
+        nodes.run([program("differ"), "drive", THERE, str(PORT), str(seed), str(steps)])
+
+
+@pytest.mark.parametrize("seed", range(1, 7))
+def test_calls_return_what_they_do_over_tcp(nodes: Nodes, seed: int) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    differ(nodes, seed, 200)
+    told = nodes.counted()
+    ours = [each for each in told["each"] if each["tx_beowire"] and each["rx_beowire"]]
+    assert len(ours) >= 2, told
+    assert sum(each["tx_beowire"] for each in ours) > 500_000, told
+    assert told["switches"] >= 2
+    assert told["lost"] == 0, told
+
+
+def test_without_a_library_at_the_other_end_all_is_tcp(nodes: Nodes) -> None:
+    words = [program("differ"), "serve", str(PORT)]
+    drive = [program("differ"), "drive", THERE, str(PORT), "1", "50"]
+    with nodes.server(words, PORT, library=True, ends=True):
+        nodes.run(drive, library=False)
+    told = nodes.counted()
+    assert told["tx_bytes"] > 0
+    assert told["tx_beowire"] == told["rx_beowire"] == 0, told
+
+
+def test_a_short_connection_is_not_offered(nodes: Nodes) -> None:
+    words = ["python3", "-m", "http.server", str(PORT), "--bind", THERE]
+    with nodes.server(words, PORT) as server:
+        nodes.run(["curl", "-sSf", f"http://{THERE}:{PORT}/", "-o", "/dev/null"])
+        assert server.poll() is None
+    told = nodes.counted()
+    assert {each["why"] for each in told["each"]} == {"too short"}, told
+
+
+def test_descriptors_of_the_library_cannot_be_closed(nodes: Nodes) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    script = f"""
+{CONNECTED}
+mine = {{0, 1, 2, one.fileno()}}
+ours = [int(each) for each in os.listdir("/proc/self/fd") if int(each) not in mine]
+assert any(each >= 512 for each in ours), ours
+for each in ours:
+    try:
+        os.close(each)
+    except OSError:
+        pass
+os.closerange(one.fileno() + 1, 100000)
+for _ in range(1000):
+    echo(1000)
+assert way(one.fileno()) == 3
+"""
+    with nodes.server(["python3", "-c", ECHO, str(PORT), "1"], PORT, ends=True):
+        nodes.run(["python3", "-c", script])
+    by_beowire(nodes.counted(), 2_000_000, 0.5)
+
+
+ECHO = """
+import socket, sys
+with socket.create_server(("", int(sys.argv[1]))) as listener:
+    for _ in range(int(sys.argv[2])):
+        with listener.accept()[0] as one:
+            while got := one.recv(65536):
+                one.sendall(got)
+"""
+
+
+def test_a_peer_that_is_killed_is_no_good_end(nodes: Nodes) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    script = f"""
+{CONNECTED}
+one.sendall(b"kill")
+try:
+    while got := one.recv(65536):
+        pass
+except ConnectionResetError:
+    sys.exit(0)
+sys.exit("a good end")
+"""
+    killed = ECHO.replace(
+        "one.sendall(got)",
+        'os.kill(os.getpid(), 9) if got.endswith(b"kill") else one.sendall(got)',
+    ).replace("import socket, sys", "import os, socket, sys")
+    with nodes.server(["python3", "-c", killed, str(PORT), "1"], PORT, ends=True):
+        nodes.run(["python3", "-c", script])
+
+
+def test_addresses_are_those_of_the_nodes(nodes: Nodes) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    script = f"""
+import socket
+one = socket.create_connection(("{THERE}", {PORT}))
+for _ in range(100):
+    one.sendall(bytes(1000))
+    one.recv(1000, socket.MSG_WAITALL)
+assert one.getpeername() == ("{THERE}", {PORT})
+assert one.getsockname()[0] == "{HERE}"
+"""
+    with nodes.server(["python3", "-c", ECHO, str(PORT), "1"], PORT, ends=True):
+        nodes.run(["python3", "-c", script])
+    told = nodes.counted()
+    assert {each["there"].split(":")[0] for each in told["each"]} == {HERE, THERE}, told

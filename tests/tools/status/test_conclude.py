@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Conclusions from made-up states: which cause is named first, and who is blamed for it."""
+
+from typing import Any
+
+import pytest
+from beowire.errors import BeowireError
+from beowire.status import cluster, conclude, figures, job, waits
+from beowire.status.conclude import Case
+
+
+def identity(rank: int) -> str:
+    return f"{rank:016x}/1/00000001"
+
+
+def peer(rank: int, **changes: Any) -> dict[str, Any]:
+    """Another rank as it is seen, on a node of its own."""
+    names = "tx_packets rx_packets losses retransmits exposed pulls inflight srtt_ns status"
+    told: dict[str, Any] = dict.fromkeys(names.split(), 0)
+    told |= {
+        "waiting_since_s": None,
+        "proven_s": 0.5,
+        "exposed_since_s": None,
+        "stalled": False,
+    }
+    return {
+        **told,
+        "identity": identity(rank),
+        "host": f"node{rank}",
+        "link": "packet",
+        **changes,
+    }
+
+
+def receive(rank: int | None, since_s: float = 10.0, tag: int = 7) -> dict[str, Any]:
+    whom = None if rank is None else identity(rank)
+    return {
+        "kind": "receive",
+        "peer": whom,
+        "since_s": since_s,
+        "tag": tag,
+        "tagged": True,
+    }
+
+
+def endpoint(
+    rank: int,
+    peers: list[dict[str, Any]] | None = None,
+    receives: list[dict[str, Any]] | None = None,
+    called_s: float = 0.1,
+    rate: float = 0.0,
+) -> dict[str, Any]:
+    rates = {
+        "tx_messages": rate,
+        "rx_messages": rate,
+        "tx_payload": 0.0,
+        "rx_payload": 0.0,
+    }
+    return {
+        "identity": identity(rank),
+        "host": f"node{rank}",
+        "pid": 100 + rank,
+        "asleep": 0,
+        "called_s": called_s,
+        "rates": rates,
+        "peers": peers or [],
+        "waits": receives or [],
+    }
+
+
+def process(rank: int, **changes: Any) -> dict[str, Any]:
+    told = {
+        "state": "R",
+        "frozen": False,
+        "running": 0.5,
+        "starved": 0.1,
+        "faults": 0.0,
+    }
+    told |= {"swapped_bytes": 0, "rank": rank, "size": None, "job": "j", "slurm": None}
+    return {**told, **changes}
+
+
+def conclusion(
+    endpoints: list[dict[str, Any]],
+    processes: dict[int, dict[str, Any]] | None = None,
+    unreached: dict[str, str] | None = None,
+) -> conclude.Conclusion:
+    """For ranks that have an endpoint each, on nodes of their own."""
+    told = {str(100 + i): (processes or {}).get(i, process(i)) for i in range(len(endpoints))}
+    nodes = {
+        each["host"]: {
+            "endpoints": [each],
+            "processes": {str(each["pid"]): told[str(each["pid"])]},
+            "kernel": None,
+        }
+        for each in endpoints
+    }
+    state = cluster.joined(nodes, unreached or {})
+    for each in state["processes"].values():
+        each["slurm"] = "4711"
+    members = job.members(state, 4711, "nowhere")
+    return conclude.conclude(Case(members, waits.waits(members), unreached or {}))
+
+
+def test_messages_that_flow() -> None:
+    said = conclusion([endpoint(0, rate=5.0), endpoint(1, rate=5.0)])
+    assert said.cause == "running"
+
+
+def test_a_receive_without_a_send() -> None:
+    said = conclusion([endpoint(0, receives=[receive(1)]), endpoint(1, called_s=60.0)])
+    assert said.cause == "receive"
+    assert said.says.startswith("rank 0 waits for a message of rank 1 with tag 7 since 10.0 s")
+    assert "rank 1 is outside MPI for 1.0 min" in said.says
+
+
+def test_the_end_of_a_chain_is_blamed() -> None:
+    those = [endpoint(i, receives=[receive(i + 1, 20.0 - i)]) for i in range(3)]
+    said = conclusion([*those, endpoint(3, called_s=60.0)])
+    assert said.cause == "receive"
+    assert said.says.startswith("rank 2 waits for a message of rank 3")
+
+
+def test_what_is_waited_for_not_long_is_no_cause() -> None:
+    said = conclusion([endpoint(0, receives=[receive(1, 3.0)]), endpoint(1, called_s=60.0)])
+    assert said.cause == "computing"
+
+
+def test_a_circle_of_receives() -> None:
+    said = conclusion([endpoint(0, receives=[receive(1)]), endpoint(1, receives=[receive(0)])])
+    assert said.cause == "deadlock"
+
+
+def test_a_circle_through_a_rank_that_computes_is_none() -> None:
+    said = conclusion(
+        [
+            endpoint(0, receives=[receive(1)]),
+            endpoint(1, receives=[receive(0)], called_s=60.0),
+        ]
+    )
+    assert said.cause == "receive"
+
+
+def test_a_circle_of_sends() -> None:
+    waiting = {"exposed": 1, "exposed_since_s": 9.0}
+    said = conclusion(
+        [
+            endpoint(0, [peer(1, **waiting)]),
+            endpoint(1, [peer(2, **waiting)]),
+            endpoint(2, [peer(0, **waiting)]),
+        ]
+    )
+    assert said.cause == "sends"
+    assert "rank 0, rank 1 and rank 2" in said.says
+
+
+def test_a_step_of_a_collective_is_no_tag() -> None:
+    said = conclusion(
+        [
+            endpoint(0, receives=[receive(1, tag=0xFFFF_FFEF)]),
+            endpoint(1, called_s=60.0),
+        ]
+    )
+    assert "(a step of a collective operation)" in said.says
+
+
+def test_a_stopped_rank_comes_first() -> None:
+    late = {"waiting_since_s": 30.0, "proven_s": 30.0}
+    said = conclusion(
+        [endpoint(0, [peer(1, **late)], [receive(1)]), endpoint(1)],
+        {1: process(1, state="T")},
+    )
+    assert said.cause == "stopped"
+    assert "kill -CONT 101 on node1" in said.mend
+    said = conclusion([endpoint(0), endpoint(1)], {1: process(1, frozen=True)})
+    assert said.cause == "stopped"
+    assert "control group" in said.mend
+
+
+def test_a_rank_that_is_gone() -> None:
+    told = {i: process(i, size=3) for i in range(2)}
+    lost = [peer(2, status=-111)]
+    assert conclusion([endpoint(0, lost), endpoint(1)], told).cause == "gone"
+    assert "rank 2 is gone" in conclusion([endpoint(0, lost), endpoint(1)], told).says
+
+
+def test_a_rank_on_a_node_that_cannot_be_asked_is_not_gone() -> None:
+    told = {i: process(i, size=3) for i in range(2)}
+    lost = [peer(2, status=-110)]
+    said = conclusion([endpoint(0, lost), endpoint(1)], told, {"node2": "no answer"})
+    assert said.cause == "unreached"
+
+
+def test_the_node_that_all_silent_pairs_have_in_common() -> None:
+    late = {"waiting_since_s": 8.0, "proven_s": 9.0}
+    said = conclusion(
+        [
+            endpoint(0, [peer(1), peer(2, **late)]),
+            endpoint(1, [peer(0), peer(2, **late)]),
+            endpoint(2, [peer(0, **late)]),
+        ]
+    )
+    assert said.cause == "cut-off"
+    assert said.says == "node2 is cut off: it has answered nothing for 8.0 s."
+
+
+def test_two_nodes_that_do_not_hear_one_another() -> None:
+    late = {"waiting_since_s": 8.0, "proven_s": 9.0}
+    said = conclusion([endpoint(0, [peer(1, **late)]), endpoint(1, [peer(0, **late)])])
+    assert said.cause == "cut-off"
+    assert said.says == "node0 and node1 have not heard one another for 8.0 s."
+
+
+def test_a_lossy_link() -> None:
+    bad = {"tx_packets": 1000, "retransmits": 50}
+    said = conclusion(
+        [
+            endpoint(0, [peer(1), peer(2, **bad)], rate=9.0),
+            endpoint(1, [peer(2, **bad)]),
+            endpoint(2, [peer(0, **bad)]),
+        ]
+    )
+    assert said.cause == "lossy"
+    assert said.says == "The link of node2 loses packets: 5 % were sent again."
+
+
+def test_few_losses_are_chance() -> None:
+    bad = {"tx_packets": 100, "retransmits": 10}
+    assert conclusion([endpoint(0, [peer(1, **bad)], rate=9.0), endpoint(1)]).cause == "running"
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"swapped_bytes": 1 << 20, "faults": 100.0}, "swapping"),
+        ({"swapped_bytes": 1 << 20, "faults": 1.0}, "unknown"),
+        ({"starved": 0.9, "running": 0.01}, "starved"),
+        ({"starved": 0.9, "running": 0.5}, "unknown"),
+    ],
+)
+def test_a_rank_without_what_it_needs(changes: dict[str, Any], cause: str) -> None:
+    assert conclusion([endpoint(0), endpoint(1)], {1: process(1, **changes)}).cause == cause
+
+
+def test_an_unknown_job() -> None:
+    with pytest.raises(BeowireError):
+        job.members(cluster.joined({}, {}), 1 << 30)
+
+
+def test_silence_is_missing_what_is_expected() -> None:
+    assert figures.silence(peer(1, waiting_since_s=5.0, proven_s=7.0)) == 5.0
+    assert figures.silence(peer(1, waiting_since_s=7.0, proven_s=5.0)) == 5.0
+    assert figures.silence(peer(1, waiting_since_s=7.0, proven_s=0.2)) is None
+    assert figures.silence(peer(1, proven_s=70.0)) is None
+
+
+def test_who_is_slow_is_seen_beside_others() -> None:
+    trips = [100_000, 110_000, 120_000, 900_000]
+    endpoints = [endpoint(0, [peer(i + 1, srtt_ns=trip) for i, trip in enumerate(trips)])]
+    figures.add_verdicts(endpoints)
+    assert [each["verdicts"] for each in endpoints[0]["peers"]] == [
+        [],
+        [],
+        [],
+        ["slow (round trip 0.9 ms)"],
+    ]

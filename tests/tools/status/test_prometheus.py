@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The text for Prometheus: its grammar, and that the dashboard asks for what there is."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import board_bytes
+from beowire.status import cluster, layout, node, prometheus
+from beowire.status.boards import Found
+
+ROOT = Path(__file__).resolve().parents[3]
+DASHBOARD = ROOT / "tools" / "grafana-beowire.json"
+_LABELS = r'\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"(?:,(?!\})|(?=\})))*\}'
+_SAMPLE = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*){_LABELS} [0-9.e+-]+")
+
+
+def state(program: str = "program") -> dict[str, Any]:
+    """Of one endpoint with a peer that lost something."""
+    peer = board_bytes.peer(way=1, tx_packets=1000, losses=100, srtt_ns=2_000_000, flags=3)
+    data = board_bytes.board([peer])
+    head = layout.head(data)
+    sheet = layout.sheet(head, board_bytes.sheet([peer]), 10)
+    found = Found(
+        0,
+        1,
+        layout.Head(head.numbers, "host", program, ["eth0"], head.drop_names),
+        sheet,
+    )
+    told = {"endpoints": [node.endpoint(None, found)], "processes": {}, "kernel": None}
+    return cluster.joined({"host": told}, {"other": "no answer"})
+
+
+def test_each_line_is_one_of_the_formats() -> None:
+    names = {metric.name for metric in prometheus.METRICS}
+    for line in prometheus.text(state()).splitlines():
+        if line.startswith("#"):
+            assert re.fullmatch(r"# (HELP \S+ .+|TYPE \S+ (counter|gauge))", line), line
+        else:
+            found = _SAMPLE.fullmatch(line)
+            assert found, line
+            assert found[1] in names
+
+
+def test_a_metric_stands_once_and_its_samples_follow_it() -> None:
+    present, seen = "", set()
+    for line in prometheus.text(state()).splitlines():
+        if line.startswith("# HELP"):
+            present = line.split()[2]
+            assert present not in seen
+            seen.add(present)
+        elif not line.startswith("#"):
+            assert line.startswith(present + "{")
+
+
+def test_counters_say_so_by_their_names() -> None:
+    for metric in prometheus.METRICS:
+        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric
+
+
+def test_what_is_wrong_is_told() -> None:
+    text = prometheus.text(state())
+    labels = 'node="host",endpoint="host:1",engine="9",peer="other engine 0",link="packet"'
+    assert f"beowire_peer_losses_total{{{labels}}} 100\n" in text
+    assert f"beowire_peer_round_trip_seconds{{{labels}}} 0.002\n" in text
+    assert f'beowire_peer_problem{{{labels},problem="lossy"}} 1\n' in text
+    assert 'beowire_up{node="host"} 1\n' in text
+    assert 'beowire_up{node="other"} 0\n' in text
+
+
+def test_no_text_of_others_ends_a_label() -> None:
+    lines = prometheus.text(state('x"} 1\n# bad \\')).splitlines()
+    assert len(lines) == len(prometheus.text(state()).splitlines())
+    for line in lines:
+        assert line.startswith("# ") or _SAMPLE.fullmatch(line), line
+
+
+def test_the_dashboard_asks_for_what_there_is() -> None:
+    known = {metric.name for metric in prometheus.METRICS}
+    board = json.loads(DASHBOARD.read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    asked += [each["query"] for each in board["templating"]["list"]]
+    named = {name for text in asked for name in re.findall(r"\bbeowire_\w+", text)}
+    assert len(named) > 10
+    assert named <= known
+    assert all(panel["targets"] for panel in board["panels"])

@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Why a job stands still: the likely cause, and what to do about it.
+
+Causes are looked for in this order, as the first ones bring the later ones about: a rank that is
+stopped also is silent, and one that is gone also sends nothing.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from beowire.status import figures
+from beowire.status.job import Member
+from beowire.status.waits import Wait, cycle, end_of_chain
+from beowire.status.words import age
+
+_SILENT_S = 2.0
+_WAITS_S = 4.0
+"""What is waited for so long may be why nothing goes on; silence would be known by then."""
+_LOSSY_SHARE = 0.01
+_STARVED_SHARE = 0.8
+_RUNNING_SHARE = 0.05
+_FAULTS = 50.0
+"""Pages a second that a process has to wait for, from which on it is swapping."""
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """A cause by its name for machines, in words, and its mend."""
+
+    cause: str
+    says: str
+    mend: str
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known."""
+
+    members: list[Member]
+    waits: list[Wait]
+    unreached: dict[str, str]
+
+
+def _and(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _stopped(case: Case) -> Conclusion | None:
+    those = [each for each in case.members if each.stopped]
+    if not those:
+        return None
+    what = _and([f"{each.name} (process {each.pid} on {each.host})" for each in those[:4]])
+    first = those[0]
+    assert first.process is not None
+    if first.process["frozen"]:
+        mend = "Its control group is frozen: whoever suspended the job or container can resume it."
+    elif first.process["state"] == "t":
+        mend = "A debugger holds it: let it go on there, or detach."
+    else:
+        mend = f"Let it go on: kill -CONT {first.pid} on {first.host}"
+    verb = "is" if len(those) == 1 else "are"
+    return Conclusion("stopped", f"{what} {verb} stopped, and others wait for it.", mend)
+
+
+def _gone(case: Case) -> Conclusion | None:
+    sizes = {each.process["size"] for each in case.members if each.process} - {None}
+    ranks = {each.rank for each in case.members if each.rank is not None}
+    living = [each for each in case.members if each.process and each.process["state"] != "Z"]
+    dead = [each for each in case.members if each.process and each.process["state"] == "Z"]
+    missing: list[str] = [each.name for each in dead]
+    if len(sizes) == 1 and not case.unreached:
+        missing += [f"rank {n}" for n in range(sizes.pop()) if n not in ranks]
+    lost = [
+        peer
+        for each in living
+        for endpoint in each.endpoints
+        for peer in endpoint["peers"]
+        if peer["status"] in (-111, -104, -110)
+    ]
+    if not missing or not living or not (lost or case.waits):
+        return None
+    return Conclusion(
+        "gone",
+        f"{_and(missing[:8])} {'is' if len(missing) == 1 else 'are'} gone, and others still run.",
+        "See what it said last; end the job, and start it again.",
+    )
+
+
+def _silent_pairs(case: Case) -> list[tuple[Member, str, float]]:
+    """Who hears nothing of which host, for how long."""
+    found = []
+    for member in case.members:
+        for endpoint in member.endpoints:
+            for peer in endpoint["peers"]:
+                late = figures.silence(peer)
+                if late is not None and late >= _SILENT_S:
+                    found.append((member, peer["host"] or peer["name"], late))
+    return found
+
+
+def _cut_off(case: Case) -> Conclusion | None:
+    pairs = _silent_pairs(case)
+    if not pairs:
+        return None
+    longest = age(max(late for _, _, late in pairs))
+    touched = Counter(host for member, other, _ in pairs for host in {member.host, other})
+    every = [host for host, n in touched.items() if n == len(pairs)]
+    hosts = {each.host for each in case.members} | set(touched)
+    if len(every) == 1 and len(hosts) > 2:
+        return Conclusion(
+            "cut-off",
+            f"{every[0]} is cut off: it has answered nothing for {longest}.",
+            f"See whether {every[0]} lives, and its cable, switch port and firewall; "
+            "./beowire doctor on it looks at the interface.",
+        )
+    names = _and(sorted(touched)[:6])
+    return Conclusion(
+        "cut-off",
+        f"{names} have not heard one another for {longest}.",
+        "See the link between them: cables, switch, firewall; ./beowire doctor probe measures it.",
+    )
+
+
+def _lossy(case: Case) -> Conclusion | None:
+    lost: Counter[str] = Counter()
+    sent = again = 0
+    pairs = 0
+    for member in case.members:
+        for endpoint in member.endpoints:
+            for peer in endpoint["peers"]:
+                bad = peer["losses"] + peer["retransmits"]
+                enough = bad >= figures.LOSSY_PACKETS
+                if enough and bad >= _LOSSY_SHARE * peer["tx_packets"]:
+                    pairs += 1
+                    again += bad
+                    sent += peer["tx_packets"]
+                    for host in {member.host, peer["host"] or peer["name"]}:
+                        lost[host] += 1
+    if not pairs:
+        return None
+    every = [host for host, n in lost.items() if n == pairs]
+    hosts = {each.host for each in case.members}
+    alone = len(every) == 1 and len(hosts) > 2
+    where = every[0] if alone else _and(sorted(lost)[:6])
+    what = f"The link of {where}" if alone else f"The way between {where}"
+    return Conclusion(
+        "lossy",
+        f"{what} loses packets: {100 * again / max(1, sent):.2g} % were sent again.",
+        "See error counters of the interfaces and the switch: ./beowire doctor there, "
+        "./beowire doctor probe between two nodes.",
+    )
+
+
+def _deadlock(case: Case) -> Conclusion | None:
+    way = cycle(case.waits, case.members)
+    if not way or min(each.since_s for each in way) < _WAITS_S:
+        return None
+    names = _and([case.members[each.who].name for each in way[:6]])
+    if all(each.kind == "send" for each in way):
+        return Conclusion(
+            "sends",
+            f"{names} each send to the next one and wait until it receives, which none does.",
+            "The program relies on sends that return before they are received, which long ones "
+            "do not: use MPI_Sendrecv or MPI_Isend, or let every second rank receive first.",
+        )
+    said = "; ".join(f"{case.members[each.who].name} {each.says(case.members)}" for each in way[:4])
+    return Conclusion(
+        "deadlock",
+        f"{names} wait for one another: {said}.",
+        "See the order of sends and receives in the program, and their tags and communicators.",
+    )
+
+
+def _receive(case: Case) -> Conclusion | None:
+    last = end_of_chain(case.waits)
+    if last is None or last.since_s < _WAITS_S:
+        return None
+    assert last.whom is not None
+    who, whom = case.members[last.who], case.members[last.whom]
+    if whom.calls:
+        doing = f"{whom.name} is in MPI and waits for nobody by name"
+    else:
+        doing = f"{whom.name} is {whom.doing()} ({whom.state})"
+    wait = f"{who.name} {last.says(case.members)} since {age(last.since_s)}"
+    cause = "receive" if last.kind == "receive" else "not-received"
+    return Conclusion(
+        cause,
+        f"{wait}, and {doing}.",
+        f"See what {whom.name} does: gdb -p {whom.pid} on {whom.host}. If it is in its place, "
+        "the message is sent to another rank, tag or communicator, or not at all.",
+    )
+
+
+def _swapping(case: Case) -> Conclusion | None:
+    those = [
+        each
+        for each in case.members
+        if each.process and each.process["swapped_bytes"] and each.process["faults"] > _FAULTS
+    ]
+    if not those:
+        return None
+    hosts = sorted({each.host for each in those})
+    return Conclusion(
+        "swapping",
+        f"{_and([each.name for each in those[:6]])} on {_and(hosts[:6])} are swapping: "
+        "the node has too little memory.",
+        "Fewer ranks on the node, or smaller ones.",
+    )
+
+
+def _starved(case: Case) -> Conclusion | None:
+    those = [
+        each
+        for each in case.members
+        if each.process
+        and each.process["starved"] >= _STARVED_SHARE
+        and each.process["running"] <= _RUNNING_SHARE
+    ]
+    if not those:
+        return None
+    hosts = sorted({each.host for each in those})
+    return Conclusion(
+        "starved",
+        f"{_and([each.name for each in those[:6]])} on {_and(hosts[:6])} get no processor: "
+        "others have them all.",
+        "Fewer processes there than cores, or another binding of ranks (--bind-to none).",
+    )
+
+
+_IN_ORDER = (_stopped, _gone, _cut_off)
+_AT_REST = (_deadlock, _receive)
+_IN_MOTION = (_lossy, _swapping, _starved)
+
+
+def _moving(members: list[Member]) -> bool:
+    return any(each.moves for each in members)
+
+
+def _under_way(members: list[Member]) -> bool:
+    """Whether data have been sent that are not acknowledged."""
+    return any(
+        peer["inflight"]
+        for each in members
+        for endpoint in each.endpoints
+        for peer in endpoint["peers"]
+    )
+
+
+def conclude(case: Case) -> Conclusion:
+    """The likely cause."""
+    moving = _moving(case.members)
+    order: tuple[Callable[[Case], Conclusion | None], ...]
+    if moving:
+        order = (*_IN_ORDER, *_IN_MOTION)
+    elif _under_way(case.members):
+        order = (*_IN_ORDER, _lossy, *_AT_REST, *_IN_MOTION)
+    else:
+        order = (*_IN_ORDER, *_AT_REST, *_IN_MOTION)
+    for rule in order:
+        found = rule(case)
+        if found is not None:
+            return found
+    if case.unreached:
+        return Conclusion(
+            "unreached",
+            f"{_and(sorted(case.unreached)[:6])} cannot be asked: they may be what is wrong.",
+            "See why: ssh there by hand.",
+        )
+    if moving:
+        return Conclusion("running", "The job exchanges messages: it does not hang.", "Wait.")
+    outside = [each for each in case.members if not each.calls]
+    if outside:
+        return Conclusion(
+            "computing",
+            f"{_and([each.name for each in outside[:6]])} made no call of MPI lately, "
+            "and nobody is known to wait: the program computes, or waits for something else.",
+            f"See what one does: gdb -p {outside[0].pid} on {outside[0].host}",
+        )
+    return Conclusion(
+        "unknown",
+        "All ranks wait in MPI for messages of anybody, or for something that is not known here.",
+        "See where they are: gdb -p PID on each.",
+    )
+
+
+def as_json(case: Case, said: Conclusion) -> dict[str, Any]:
+    """The whole case for machines."""
+    return {
+        "members": [
+            {
+                "rank": each.rank,
+                "node": each.host,
+                "pid": each.pid,
+                "state": each.process["state"] if each.process else None,
+                "doing": each.doing(),
+                "calls": each.calls,
+                "moves": each.moves,
+                "running": each.process["running"] if each.process else None,
+                "starved": each.process["starved"] if each.process else None,
+                "swapped_bytes": each.process["swapped_bytes"] if each.process else None,
+            }
+            for each in case.members
+        ],
+        "waits": [
+            {
+                "who": each.who,
+                "whom": each.whom,
+                "kind": each.kind,
+                "since_s": each.since_s,
+                "tag": each.tag,
+            }
+            for each in case.waits
+        ],
+        "unreached": case.unreached,
+        "conclusion": {"cause": said.cause, "says": said.says, "mend": said.mend},
+    }
