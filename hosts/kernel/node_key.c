@@ -56,37 +56,32 @@ bool bwk_key_is_set(const struct bwk_key *key)
 	return READ_ONCE(key->set);
 }
 
-void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer)
+/* Is the log to be told of this peer? It was not the last one that it was told of, so. */
+static bool bwk_key_tells(struct bwk_key *key, u64 *last, const struct sockaddr_beowire *peer)
 {
-	struct bwk_key *key = &node->set.key;
 	u64 address = ether_addr_to_u64(peer->sbw_mac);
 	bool told;
 
 	spin_lock_bh(&key->lock);
-	told = key->differs == address;
-	key->differs = address;
+	told = *last == address;
+	*last = address;
 	spin_unlock_bh(&key->lock);
-	if (told || !net_ratelimit())
-		return;
-	pr_info("beowire: node %016llx at %pM and this node %016llx have different keys\n",
-		peer->sbw_node, peer->sbw_mac, node->id);
+	return !told && net_ratelimit();
+}
+
+void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer)
+{
+	if (bwk_key_tells(&node->set.key, &node->set.key.differs, peer))
+		pr_info("beowire: node %016llx at %pM and this node %016llx have different keys\n",
+			peer->sbw_node, peer->sbw_mac, node->id);
 }
 
 void bwk_key_tell_encrypts(struct bwk_node *node, const struct sockaddr_beowire *peer)
 {
-	struct bwk_key *key = &node->set.key;
-	u64 address = ether_addr_to_u64(peer->sbw_mac);
-	bool told;
-
-	spin_lock_bh(&key->lock);
-	told = key->open == address;
-	key->open = address;
-	spin_unlock_bh(&key->lock);
-	if (told || !net_ratelimit())
-		return;
-	pr_info("beowire: of node %016llx at %pM and this node %016llx one encrypts, and the other "
-		"does not\n",
-		peer->sbw_node, peer->sbw_mac, node->id);
+	if (bwk_key_tells(&node->set.key, &node->set.key.open, peer))
+		pr_info("beowire: node %016llx at %pM or this node %016llx encrypts, the other "
+			"does not\n",
+			peer->sbw_node, peer->sbw_mac, node->id);
 }
 
 static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])

@@ -118,9 +118,10 @@ static void sim_text_hello(struct sim_text *t, const uint8_t *frame, uint32_t en
 
 static const char *sim_text_refusal(uint8_t why)
 {
-	static const char *const names[] = {"?", "incarnation", "version", "handle", "no engine"};
+	static const char *const names[] = {"?",	 "incarnation", "version", "handle",
+					    "no engine", "key",		"encrypt"};
 
-	return names[why <= BW_REFUSAL_NO_ENGINE ? why : 0];
+	return names[why <= BW_REFUSAL_ENCRYPT ? why : 0];
 }
 
 void sim_text_frame(char *text, size_t size, const void *frame, uint32_t len)

@@ -283,7 +283,7 @@ static int told(const struct kt_pair *p)
 
 	assert_true(n > 0);
 	log[n] = 0;
-	snprintf(words, sizeof(words), "this node %016llx one encrypts",
+	snprintf(words, sizeof(words), "this node %016llx encrypts",
 		 (unsigned long long)p->at_a.sbw_node);
 	snprintf(other, sizeof(other), "node %016llx at", (unsigned long long)p->at_b.sbw_node);
 	for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n"))

@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import keyed
 import pytest
 from wire_frames import Frame, crc32c, header
 from wire_layout import ROOT, Structure, wire_layout
@@ -127,6 +128,22 @@ def example_frames() -> dict[str, Frame]:
 @pytest.mark.parametrize("name", example_frames())
 def test_examples(name: str) -> None:
     assert example(name) == bytes(example_frames()[name].data)
+
+
+def sealed_example() -> bytes:
+    """The example of DATA, without its checksum, as it is sealed."""
+    frame = header("DATA", pn=7, token=0).add("ackblk", ack=5, floor=7, credit=2048)
+    frame.part("MESSAGE", b"hello", code=3, checksum=False, id=9, total=5, tag=0xDEAD)
+    frame.data += bytes(16)
+    frame.set("hdr.len", len(frame.data) - 32).set("hdr.hcrc", 0)
+    tag = keyed.siphash(bytes(range(16)), bytes(frame.data[:48]))
+    frame.set("hdr.token", tag >> 32).set("hdr.hcrc", tag & 0xFFFFFFFF)
+    head, rest = bytes(frame.data[:48]), bytes(frame.data[48:-16])
+    return head + keyed.seal(bytes(range(16, 48)), keyed.packet_nonce(0, 7), head, rest)
+
+
+def test_example_of_a_sealed_frame() -> None:
+    assert example("sealed") == sealed_example()
 
 
 def test_the_checksum_is_the_one_named() -> None:
