@@ -187,11 +187,18 @@ static void host_hmac_sha256(uint8_t out[32], const uint8_t *key, size_t keylen,
 		memcpy(out + 8 * i, &x, 8);
 }
 
+static bool host_needed(void *host, uint32_t peer)
+{
+	const struct node *node = host;
+
+	return !node->needs_nobody || peer == node->needs;
+}
+
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
 	.random = host_random, .siphash = host_siphash, .hmac_sha256 = host_hmac_sha256,           \
-	.sent = host_sent
+	.sent = host_sent, .needed = host_needed
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {
