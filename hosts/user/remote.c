@@ -487,12 +487,14 @@ void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 	if (!p->status) {
 		p->status = status;
 		p->check_at = BW_NEVER;
-		p->ghost = p->known && !p->complete;
+		p->ghost = p->known && !p->complete && status != BW_DOWN_EVICTED;
 		ep->remotes.ghosts += p->ghost;
 		bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s",
 		       p->name[0] ? p->name : "(unknown)", p->addr.engine, strerror(-status));
 		if (p->known)
 			ep->handlers->peer_down(ep->arg, p->number, status);
+		if (status == BW_DOWN_EVICTED) /* the program does not need it */
+			p->known = false;
 	}
 	if (!p->known && !p->handle && !p->local && !p->kernel)
 		bw_remote_forget(&ep->remotes, p);
