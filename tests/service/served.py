@@ -24,7 +24,14 @@ POLICY = f"users = {USER}, {OTHER}\ninterfaces = eth0\n"
 PATIENCE_S = 60.0
 PROGRAM = "BEOWIRE_TEST_SERVICE"
 """The variable that names another beowired than the build's: one with a defect, or a sanitizer."""
+CLIENT = "BEOWIRE_TEST_ACTOR"
+"""The same for the actor that clients are."""
 ATTACKER = Path(__file__).with_name("attacker.py")
+
+
+def service_program() -> str:
+    """beowired, or what is tested in its place."""
+    return os.environ.get(PROGRAM) or str(places.product("service/beowired"))
 
 
 class Service:
@@ -42,8 +49,7 @@ class Service:
 
     def command(self) -> list[str]:
         """What starts it, without the node."""
-        program = os.environ.get(PROGRAM) or str(places.product("service/beowired"))
-        return [program, "--policy", str(self.policy), "--socket", str(self.socket)]
+        return [service_program(), "--policy", str(self.policy), "--socket", str(self.socket)]
 
     def start(self) -> None:
         """Starts it, and waits until it is ready."""
@@ -134,7 +140,7 @@ def client(
     """An actor that runs as a user without privileges, next to the service."""
     program = service.directory / "actor"
     if not program.exists():  # users may not look into the directory of the build
-        shutil.copy(places.product("tests/user/actor"), program)
+        shutil.copy(os.environ.get(CLIENT) or places.product("tests/user/actor"), program)
         program.chmod(0o755)
     start = service.directory / f"actor-{user}"
     start.write_text("#!/bin/sh\nexec " + " ".join([*as_user(user), str(program)]) + "\n")
