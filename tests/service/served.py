@@ -87,6 +87,14 @@ class Service:
         """How many frames of clients the gate has dropped, by reason."""
         return self._told("dropped interface")
 
+    def await_drops(self, reason: str, n: int) -> None:
+        """Until so many frames were dropped for this reason; then there are no more."""
+        until = time.monotonic() + PATIENCE_S
+        while (drops := self.drops())[reason] < n:
+            assert time.monotonic() < until, drops
+            time.sleep(0.05)
+        assert drops[reason] == n
+
     def counts(self) -> dict[str, int]:
         """Endpoints there, opened, refused and closed."""
         return self._told("counts")
@@ -135,7 +143,11 @@ def as_user(user: int) -> list[str]:
 
 @contextlib.contextmanager
 def client(
-    service: Service, user: int = USER, node: str | None = None, **variables: str
+    service: Service,
+    user: int = USER,
+    node: str | None = None,
+    within: Sequence[str] = (),
+    **variables: str,
 ) -> Iterator[Actor]:
     """An actor that runs as a user without privileges, next to the service."""
     program = service.directory / "actor"
@@ -143,7 +155,7 @@ def client(
         shutil.copy(os.environ.get(CLIENT) or places.product("tests/user/actor"), program)
         program.chmod(0o755)
     start = service.directory / f"actor-{user}"
-    start.write_text("#!/bin/sh\nexec " + " ".join([*as_user(user), str(program)]) + "\n")
+    start.write_text("#!/bin/sh\nexec " + " ".join([*as_user(user), *within, str(program)]) + "\n")
     start.chmod(0o755)
     made = user_actor.Actor(
         node or service.node,

@@ -2,6 +2,7 @@
 """libbeowire and beowired: processes without CAP_NET_RAW send and receive raw frames, and where
 they get none they say why and go on by udp."""
 
+import os
 import signal
 import socket
 import struct
@@ -89,8 +90,10 @@ def test_who_is_not_allowed_goes_on_by_udp_and_says_why(
         opened(peer)
         exchange(one, peer)
         assert not by_raw_frames(one)
-        assert f"user {STRANGER} may have no endpoints; mend: 'users' or" in one.complaints
-    assert service.counts()["refused"] == 1
+    with client(service, STRANGER) as one:
+        why = one.open_failure()["why"]
+        assert f"user {STRANGER} may have no endpoints; mend: 'users' or" in why
+    assert service.counts()["refused"] == 2
 
 
 def test_without_a_service_it_is_named(nodes: tuple[str, str]) -> None:
@@ -317,3 +320,29 @@ def test_an_mtu_that_changes_is_followed() -> None:
             opened(peer)
             exchange(one, peer, length=500_000)
             assert one.stats()["links"]["packet"]["rx_frames"] < 500
+
+
+def test_a_process_in_a_user_namespace_uses_the_socket(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    """There it is root, but not over the network namespace; the service's user has no name."""
+    with (
+        client(service, within=["unshare", "--user", "--map-root-user"]) as one,
+        actor(nodes[1], "peer", **PEER) as peer,
+    ):
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        assert by_raw_frames(one)
+
+
+def test_a_child_holds_nothing_of_an_endpoint(service: Service) -> None:
+    """A child of fork() that outlives its parent does not keep the endpoint."""
+    with client(service) as one:
+        opened(one)
+        child = one.ask("fork linger", "fork")["child"]
+        try:
+            one.process.kill()
+            service.await_living(0)
+        finally:
+            os.kill(child, signal.SIGKILL)
