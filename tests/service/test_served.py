@@ -346,3 +346,21 @@ def test_a_child_holds_nothing_of_an_endpoint(service: Service) -> None:
             service.await_living(0)
         finally:
             os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_without_any_interface_uses_the_socket(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    """As in a container without a network. A socket of its own would be bound to nothing."""
+    with user_net.network() as net:
+        alone = net.node("c")
+        with (
+            client(service, node=alone) as one,
+            actor(alone, "root", BEOWIRE_SERVICE=str(service.socket), **PEER) as root,
+            actor(nodes[1], "peer", **PEER) as peer,
+        ):
+            opened(peer)
+            opened(one)
+            exchange(one, peer)
+            assert by_raw_frames(one)
+            assert "user 0 may have no endpoints" in root.open_failure()["why"]
