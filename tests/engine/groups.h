@@ -39,4 +39,5 @@ int hkdf_tests(void);
 int key_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
+int view_tests(void);
 #endif
