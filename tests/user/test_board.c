@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -243,8 +244,11 @@ static pid_t keeper(char *board, bool exec)
 	child = fork();
 	if (!child) {
 		struct told told;
-		struct bw_ep *ep = endpoint_open("udp", &told);
+		struct bw_ep *ep;
 
+		/* A test that fails before it ends this process leaves nobody behind. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		ep = endpoint_open("udp", &told);
 		if (write(both[1], ep->board.path, sizeof(ep->board.path)) < 0)
 			_exit(1);
 		if (exec)
