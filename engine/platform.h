@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The few basics the engine needs from its surroundings: fixed-width integers, memcpy/memset and
+ * errno numbers; and probes, where there is something for them. This is the only engine file that
+ * may know whether it is compiled into a kernel.
+ */
+/*
+ * The few basics the engine needs from its surroundings: fixed-width integers, memcpy/memset and
  * errno numbers; and probes, where there is something for them. This is the only engine file that may know whether it is compiled into a kernel.
  */
 #ifndef BW_PLATFORM_H
