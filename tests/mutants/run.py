@@ -45,6 +45,7 @@ USER_TESTS = (
         (
             "arriving",
             "batch",
+            "board",
             "goodbye",
             "look",
             "message",
