@@ -267,6 +267,8 @@ static void *bws_control_main(void *arg)
 	bws_registrar_init(&bws_control.registrar);
 	for (int i = 0; i < 2; i++)
 		bws_control.offers[i] = bws_offer_socket(i, 0);
+	/* The port first: peers may ask already, and an endpoint takes its time. */
+	bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 	while (bws_core_open()) {
 		bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 		fds[0] = (struct pollfd){.fd = bws_control.wake, .events = POLLIN};
