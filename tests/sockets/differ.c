@@ -10,12 +10,16 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define PATIENCE_S 50 /* a run takes some 5 s on a busy machine */
 
 int streams[2], control;
 
@@ -190,6 +194,9 @@ static pid_t begin(const char *library, int output, char **words)
 
 	if (child)
 		return child;
+	/* It ends with us, and at any rate: a wait without end is a failure. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(PATIENCE_S);
 	setenv("LD_PRELOAD", library, 1);
 	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
 	setenv("BEOWIRE_SOCKETS_WITHIN", "on", 1);
