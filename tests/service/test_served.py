@@ -28,6 +28,15 @@ PEER = {"BEOWIRE_LINKS": "packet"}
 EITHER = {"BEOWIRE_LINKS": "packet,udp", "BEOWIRE_LOG": "info"}
 
 
+SEND_ONE = """
+import time
+e = Endpoint()
+e.socket.send(e.frame(b"\\2\\0\\0\\0\\0\\x99"))
+time.sleep(0.2)
+told(e.answer.mac.hex())
+"""
+
+
 def exchange(one: Actor, other: Actor, length: int = 300, tag: int = 1) -> None:
     """A message each way between two with open endpoints."""
     for sender, receiver in ((one, other), (other, one)):
@@ -220,6 +229,8 @@ def test_a_crash_breaks_nothing_either(service: Service, nodes: tuple[str, str])
 def test_an_address_that_changes_is_followed() -> None:
     with user_net.pair() as nodes, served(nodes[0]) as service:
         user_net.link_set(nodes[0], "eth0", "address 02:00:00:00:77:01")
+        said = attack(service, SEND_ONE)
+        assert (said, service.drops()["mac"]) == ("020000007701", 0)
         with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
             opened(one)
             opened(peer)
