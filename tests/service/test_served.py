@@ -52,6 +52,14 @@ def opened(one: Actor) -> Actor:
     return one
 
 
+def await_complaint(one: Actor, text: str) -> None:
+    """Until it has said so: what it says comes by a way of its own."""
+    until = time.monotonic() + 60
+    while text not in one.complaints:
+        assert time.monotonic() < until, one.complaints
+        time.sleep(0.02)
+
+
 def by_raw_frames(one: Actor) -> bool:
     links = one.stats()["links"]
     return bool(links["packet"]["rx_payload"] and not links["udp"]["rx_payload"])
@@ -116,7 +124,7 @@ def test_a_stale_socket_is_named(service: Service) -> None:
     assert service.stop(signal.SIGKILL) != 0
     with client(service, **EITHER) as one:
         opened(one)
-        assert "beowired does not run" in one.complaints
+        await_complaint(one, "beowired does not run")
     # A new one takes the place of the old socket, of its cable and of its filter.
     service.start()
     with client(service) as one:
@@ -131,7 +139,7 @@ def test_a_stopped_service_costs_little(service: Service) -> None:
             opened(one)
             # 100 ms, and what a busy machine adds.
             assert time.monotonic() - began < 5
-            assert "beowired does not answer within 100 ms" in one.complaints
+            await_complaint(one, "beowired does not answer within 100 ms")
     finally:
         go_on(service.process.pid)
 
