@@ -91,7 +91,7 @@ static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, cons
 	return 0;
 }
 
-/* Where a namespace has no interface of its own, as that of a container may, the service has one. */
+/* A namespace without an interface of its own, as of a container, has the service's. */
 static int bw_ep_choose(const struct bw_ep *ep, struct bw_iface *iface, const char **why)
 {
 	int n = bw_iface_choose_all(&ep->env, iface, BW_PACKET_LINKS, why);

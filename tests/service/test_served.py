@@ -28,6 +28,15 @@ PEER = {"BEOWIRE_LINKS": "packet"}
 EITHER = {"BEOWIRE_LINKS": "packet,udp", "BEOWIRE_LOG": "info"}
 
 
+SEND_ONE = """
+import time
+e = Endpoint()
+e.socket.send(e.frame(b"\\2\\0\\0\\0\\0\\x99"))
+time.sleep(0.2)
+told(e.answer.mac.hex())
+"""
+
+
 def exchange(one: Actor, other: Actor, length: int = 300, tag: int = 1) -> None:
     """A message each way between two with open endpoints."""
     for sender, receiver in ((one, other), (other, one)):
@@ -41,6 +50,14 @@ def exchange(one: Actor, other: Actor, length: int = 300, tag: int = 1) -> None:
 def opened(one: Actor) -> Actor:
     one.addr = one.open()  # type: ignore[attr-defined]
     return one
+
+
+def await_complaint(one: Actor, text: str) -> None:
+    """Until it has said so: what it says comes by a way of its own."""
+    until = time.monotonic() + 60
+    while text not in one.complaints:
+        assert time.monotonic() < until, one.complaints
+        time.sleep(0.02)
 
 
 def by_raw_frames(one: Actor) -> bool:
@@ -107,7 +124,7 @@ def test_a_stale_socket_is_named(service: Service) -> None:
     assert service.stop(signal.SIGKILL) != 0
     with client(service, **EITHER) as one:
         opened(one)
-        assert "beowired does not run" in one.complaints
+        await_complaint(one, "beowired does not run")
     # A new one takes the place of the old socket, of its cable and of its filter.
     service.start()
     with client(service) as one:
@@ -122,7 +139,7 @@ def test_a_stopped_service_costs_little(service: Service) -> None:
             opened(one)
             # 100 ms, and what a busy machine adds.
             assert time.monotonic() - began < 5
-            assert "beowired does not answer within 100 ms" in one.complaints
+            await_complaint(one, "beowired does not answer within 100 ms")
     finally:
         go_on(service.process.pid)
 
@@ -220,6 +237,8 @@ def test_a_crash_breaks_nothing_either(service: Service, nodes: tuple[str, str])
 def test_an_address_that_changes_is_followed() -> None:
     with user_net.pair() as nodes, served(nodes[0]) as service:
         user_net.link_set(nodes[0], "eth0", "address 02:00:00:00:77:01")
+        said = attack(service, SEND_ONE)
+        assert (said, service.drops()["mac"]) == ("020000007701", 0)
         with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
             opened(one)
             opened(peer)

@@ -33,6 +33,8 @@ def _known(name: str) -> pwd.struct_passwd:
         raise BeowireError(f"There is no user {name}.", "getent passwd names them all.") from None
 
 
+_REACHED = "/tmp"
+"""TMPDIR may be root's alone."""
 _OPENED = 'chmod -R a+rwX "$0"/ompi.* 2>/dev/null; exec "$@"'
 
 
@@ -56,7 +58,7 @@ def directory(name: str, otherwise: Path) -> Iterator[Path]:
         yield otherwise
         return
     found = _known(name)
-    made = Path(tempfile.mkdtemp(prefix="beowire-user-"))
+    made = Path(tempfile.mkdtemp(prefix="beowire-user-", dir=_REACHED))
     try:
         os.chown(made, found.pw_uid, found.pw_gid)
         yield made
