@@ -4,10 +4,6 @@
  * errno numbers; and probes, where there is something for them. This is the only engine file that
  * may know whether it is compiled into a kernel.
  */
-/*
- * The few basics the engine needs from its surroundings: fixed-width integers, memcpy/memset and
- * errno numbers; and probes, where there is something for them. This is the only engine file that may know whether it is compiled into a kernel.
- */
 #ifndef BW_PLATFORM_H
 #define BW_PLATFORM_H
 

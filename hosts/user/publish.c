@@ -10,6 +10,7 @@
 #include "ep.h"
 
 #define BW_PUBLISH_NS	 (250 * BW_MS)
+#define BW_PUBLISH_LAST	 (1 * BW_S)    /* longest pause */
 #define BW_PUBLISH_SHARE 200	       /* of all time, one part at most is spent here */
 #define BW_PUBLISH_LOOK	 128	       /* peers that are looked at each time */
 #define BW_PUBLISH_WORST 16	       /* of those told of, for what is wrong with them */
@@ -350,7 +351,7 @@ static void bw_publish_sheet(struct bw_ep *ep, struct bw_board_sheet *s)
 void bw_publish(struct bw_ep *ep)
 {
 	struct bw_ep_board *b = &ep->board;
-	uint64_t began, turn, end;
+	uint64_t began, turn, end, pause;
 	struct bw_board_sheet *s;
 	uint32_t next;
 
@@ -367,7 +368,8 @@ void bw_publish(struct bw_ep *ep)
 	atomic_store_explicit(&s->turn, turn + 2, memory_order_release);
 	atomic_store_explicit(&b->map->current, next, memory_order_release);
 	end = bw_clock_now();
-	b->at = end + bw_max_u64(BW_PUBLISH_NS, BW_PUBLISH_SHARE * (end - began));
+	pause = bw_max_u64(BW_PUBLISH_NS, BW_PUBLISH_SHARE * (end - began));
+	b->at = end + bw_min_u64(pause, BW_PUBLISH_LAST); /* it was perhaps interrupted */
 }
 
 uint64_t bw_publish_due(const struct bw_ep *ep)

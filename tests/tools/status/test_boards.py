@@ -12,6 +12,7 @@ from pathlib import Path
 
 import board_bytes
 import pytest
+from beowire import places
 from beowire.status import boards, layout
 
 NAME = "{}-0000000{}"
@@ -154,3 +155,23 @@ def test_the_holder_is_who_the_kernel_says(place: Path) -> None:
         assert boards.holder(descriptor) is None  # nobody is in his own way
     finally:
         os.close(descriptor)
+
+
+@pytest.mark.usefixtures("own_shm")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a /dev/shm of the test's own")
+def test_run_removes_those_of_processes_that_are_gone(tmp_path: Path) -> None:
+    directory = boards.SHARED_MEMORY / f"beowire-{os.geteuid()}"
+    directory.mkdir(mode=0o700)
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # still to be waited for
+    for pid in (os.getpid(), ended.pid):
+        (directory / NAME.format(pid, 1)).touch()
+    mark = tmp_path / "began"
+    mark.touch()
+    command = ["sh", str(places.package_file("run/sweep.sh")), str(mark)]
+    subprocess.run(command, check=True)
+    assert [each.name for each in directory.iterdir()] == [NAME.format(os.getpid(), 1)]
+    (directory / NAME.format(os.getpid(), 1)).unlink()
+    subprocess.run(command, check=True)
+    assert not directory.exists()
+    ended.wait()

@@ -14,6 +14,7 @@ while IFS= read -r file; do
 done
 for file in "/dev/shm/beowire-$(id -u)"/*-*; do
 	pid=${file##*/}
-	[ -d "/proc/${pid%%-*}" ] || rm -f -- "$file"
+	# Who is about to end has no memory any more, and no command line.
+	grep -qsa . "/proc/${pid%%-*}/cmdline" || rm -f -- "$file"
 done
 rmdir -- "/dev/shm/beowire-$(id -u)" 2>/dev/null || true
