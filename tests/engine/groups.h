@@ -37,6 +37,7 @@ int stripe_tests(void);
 int carry_tests(void);
 int hkdf_tests(void);
 int key_tests(void);
+int version_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 #endif

@@ -24,7 +24,7 @@ static const struct {
 	{"late", late_tests},	      {"places", places_tests},
 	{"size", size_tests},	      {"carry", carry_tests},
 	{"cookie", cookie_tests},     {"hkdf", hkdf_tests},
-	{"key", key_tests},
+	{"key", key_tests},	      {"version", version_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
