@@ -11,12 +11,14 @@ void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h,
 {
 	memset(h, 0, sizeof(*h));
 	h->magic = BW_MAGIC;
-	h->version = BW_VERSION;
+	h->version = BW_VERSION_MIN;
 	h->type = type;
 	h->cluster = e->cfg.cluster;
 	h->src_engine = e->cfg.engine;
 	if (!p)
 		return;
+	if (BW_VERSION_MAX > BW_VERSION_MIN && p->version)
+		h->version = p->version;
 	h->dst_engine = p->engine;
 	h->token = p->conn_token;
 	h->conn = p->conn;

@@ -52,6 +52,7 @@ int bw_cookie_challenge(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		return -BW_DROP_NO_BUFFER;
 	h = (struct bw_hdr *)s->head;
 	bw_hdr_fill(e, NULL, h, BW_FRAME_CHALLENGE);
+	h->version = bw_contact_version(b->version_max);
 	h->dst_engine = b->engine;
 	h->token = b->token;
 	h->conn = b->conn;

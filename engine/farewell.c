@@ -51,7 +51,8 @@ static void bw_farewell_say_refused(struct bw_engine *e, const struct bw_link_ad
 	bw_hdr_fill(e, NULL, r, BW_FRAME_REFUSE);
 	r->dst_engine = engine;
 	*b = *echo;
-	b->version_min = b->version_max = BW_VERSION;
+	b->version_min = BW_VERSION_MIN;
+	b->version_max = BW_VERSION_MAX;
 	b->inc = e->cfg.incarnation;
 	memcpy(b->name, e->cfg.name, BW_NAME_MAX);
 	s->len = BW_REFUSE_BYTES;
@@ -129,6 +130,45 @@ static bool bw_farewell_believed(struct bw_engine *e, const struct bw_peer *p,
 	return key && b->auth == bw_key_auth(bw_ops(e)->siphash, key, h, BW_REFUSE_BYTES);
 }
 
+/* Is it still doubted that the peer lives? */
+static bool bw_farewell_doubted(const struct bw_engine *e, const struct bw_peer *p)
+{
+	return p->keys->doubted && p->proven < p->keys->doubted &&
+	       e->now < p->keys->said + BW_DOUBT_FORGET;
+}
+
+/* By HELLO, on all paths: whatever waits for it is sent again meanwhile, too. */
+static void bw_farewell_ask(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i;
+
+	if (e->now < p->keys->ask_at)
+		return;
+	p->keys->ask_at = e->now + BW_DOUBT_PAUSE;
+	for (i = 0; i < p->npaths; i++)
+		p->path[i]->hello.due |= p->path[i]->state != BW_PATH_NONE;
+	bw_peer_ready(e, p);
+}
+
+/* Its host says that nobody is there any more, or somebody in its name. Who lives answers what it
+ * is asked; if for a while nothing comes but more of this, it is true. */
+static bool bw_farewell_dead(struct bw_engine *e, struct bw_peer *p,
+			     const struct bw_link_addr *from)
+{
+	struct bw_keys *k = p->keys;
+
+	if (!bw_farewell_doubted(e, p)) {
+		k->doubted = e->now ? e->now : 1;
+		k->ask_at = 0;
+	}
+	k->said = e->now;
+	if (e->now < k->doubted + bw_min_u64(BW_DOUBT, e->cfg.dead_ns / 4)) {
+		bw_farewell_ask(e, p);
+		return false;
+	}
+	return p->state != BW_PEER_HELLO || !bw_farewell_other_path(p, from);
+}
+
 /* A refusal that anybody may have made up, or kept: the peer is asked by HELLO, whose refusal would
  * be believed. Who refuses our key may be right; the peer has some time to answer. */
 static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -138,6 +178,10 @@ static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw
 		p->keys->wrong = e->now ? e->now : 1;
 		bw_contact_name(p, b->name);
 		bw_peer_sooner(e, p, e->now + BW_KEY_PATIENCE);
+	}
+	if (b->why == BW_REFUSAL_NO_ENGINE && bw_farewell_dead(e, p, &t->to)) {
+		bw_peer_down(e, p, BW_DOWN_REFUSED);
+		return 0;
 	}
 	if (b->echo_type != BW_FRAME_HELLO && e->now >= t->hello.asked + BW_PING_MIN) {
 		t->hello.asked = e->now;
@@ -202,6 +246,7 @@ static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l
 		return;
 	h = (struct bw_hdr *)s->head;
 	bw_hdr_fill(e, NULL, h, BW_FRAME_BYE);
+	h->version = l->version;
 	h->dst_engine = l->engine;
 	h->token = l->conn_token;
 	h->conn = l->conn;
@@ -275,6 +320,7 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->conn = p->conn;
 	l->conn_token = p->conn_token;
 	l->engine = p->engine;
+	l->version = p->version;
 	l->keyed = p->keyed;
 	if (p->keyed)
 		memcpy(l->tag, p->keys->tx.tag, sizeof(l->tag));

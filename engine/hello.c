@@ -26,7 +26,8 @@ static void bw_hello_build(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	b->conn = p->wire;
 	b->token = p->wire_token;
 	b->random = p->keys ? p->keys->random : 0;
-	b->version_min = b->version_max = BW_VERSION;
+	b->version_min = BW_VERSION_MIN;
+	b->version_max = BW_VERSION_MAX;
 	b->engine = e->cfg.engine;
 	b->credit = (uint32_t)(p->rx_limit / BW_CREDIT_UNIT);
 	b->charge_min = e->cfg.charge_min;
@@ -107,6 +108,7 @@ static void bw_hello_adopt(struct bw_engine *e, struct bw_peer *p, const struct 
 	p->longs = (b->features & BW_FEATURE_LONG) != 0;
 	p->version_min = b->version_min;
 	p->version_max = b->version_max;
+	p->version = bw_contact_version(b->version_max);
 	p->tx_limit = (uint64_t)b->credit * BW_CREDIT_UNIT;
 	bw_contact_name(p, b->name);
 	if (p->state == BW_PEER_HELLO)
@@ -304,7 +306,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 		return -BW_DROP_SHORT;
 	if (!bw_recv_head_ok(e, f, BW_HELLO_BYTES))
 		return -BW_DROP_HEADER;
-	if (b->version_min > BW_VERSION || b->version_max < BW_VERSION) {
+	if (b->version_min > BW_VERSION_MAX || b->version_max < BW_VERSION_MIN) {
 		bw_farewell_refuse(e, f, h, BW_REFUSAL_VERSION);
 		return -BW_DROP_VERSION;
 	}

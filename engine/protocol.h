@@ -29,6 +29,12 @@ struct bw_link_addr {
 
 struct bw_event;
 
+/* Versions of the wire that this engine speaks. (Tests make a later one that speaks more.) */
+#define BW_VERSION_MIN BW_VERSION
+#ifndef BW_VERSION_MAX
+#define BW_VERSION_MAX BW_VERSION
+#endif
+
 /* A received frame, valid during rx() and until the next rx() (events may refer to it). */
 struct bw_rx_frame {
 	const void *head;  /* its first bytes, contiguous, 8-aligned */

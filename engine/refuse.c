@@ -14,8 +14,9 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const struct bw_refuser *by, con
 	if (len < sizeof(h) || whole < sizeof(*r))
 		return false;
 	memcpy(&h, refused, sizeof(h));
-	if (h.magic != BW_MAGIC || h.version != BW_VERSION || h.cluster != by->cluster ||
-	    h.type == BW_FRAME_REFUSE || h.type == BW_FRAME_BYE || h.type == BW_FRAME_CHALLENGE)
+	if (h.magic != BW_MAGIC || h.cluster != by->cluster ||
+	    (h.type != BW_FRAME_HELLO && h.version != BW_VERSION) || h.type == BW_FRAME_REFUSE ||
+	    h.type == BW_FRAME_BYE || h.type == BW_FRAME_CHALLENGE)
 		return false;
 	memset(r, 0, sizeof(*r));
 	r->hdr.magic = BW_MAGIC;
@@ -26,8 +27,8 @@ bool bw_refuse_build(struct bw_refuse_frame *r, const struct bw_refuser *by, con
 	r->hdr.src_engine = h.dst_engine;
 	r->hdr.len = sizeof(r->body);
 	r->body.why = BW_REFUSAL_NO_ENGINE;
-	r->body.version_min = BW_VERSION;
-	r->body.version_max = BW_VERSION;
+	r->body.version_min = BW_VERSION_MIN;
+	r->body.version_max = BW_VERSION_MAX;
 	r->body.echo_type = h.type;
 	r->body.echo_engine = h.dst_engine;
 	r->body.echo_token = h.token;

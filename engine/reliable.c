@@ -173,7 +173,7 @@ static int bw_reliable_dispatch(struct bw_engine *e, const struct bw_rx_frame *f
 	if (h->magic != BW_MAGIC)
 		return -BW_DROP_FOREIGN;
 	lasting = h->type == BW_FRAME_HELLO || h->type == BW_FRAME_REFUSE;
-	if (h->version != BW_VERSION && !lasting)
+	if ((h->version < BW_VERSION_MIN || h->version > BW_VERSION_MAX) && !lasting)
 		return -BW_DROP_VERSION;
 	if (h->cluster != e->cfg.cluster)
 		return -BW_DROP_CLUSTER;
@@ -450,7 +450,7 @@ size_t bw_reliable_peer_bytes(uint32_t paths)
 
 const struct bw_protocol bw_reliable = {
 	.name = "reliable",
-	.version = BW_VERSION,
+	.version = BW_VERSION_MAX,
 	.size = bw_reliable_size,
 	.open = bw_reliable_open,
 	.close = bw_reliable_close,

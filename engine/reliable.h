@@ -251,6 +251,9 @@ struct bw_keys {
 	struct bw_key_pair tx, rx; /* void while peer.keyed is false */
 	uint64_t random;	   /* drawn by us, goes with peer.wire */
 	uint64_t wrong;		   /* ns; when somebody first said that our key is; 0 */
+	uint64_t doubted; /* ns; since when it is said to be dead and has not answered; 0: is not */
+	uint64_t said;	  /* ns; when that was said last */
+	uint64_t ask_at;  /* ns; it is not asked again before */
 };
 
 struct bw_peer {
@@ -280,6 +283,7 @@ struct bw_peer {
 	uint32_t charge_min;
 	int32_t down_status;
 	uint8_t version_min, version_max;
+	uint8_t version; /* of its frames: the highest that both speak; 0 before first contact */
 	char name[BW_NAME_MAX + 1];
 
 	struct bw_flow app, control;
@@ -341,6 +345,7 @@ struct bw_leave {
 	uint32_t wire, wire_token; /* ours in it; wire 0: unused */
 	uint32_t conn, conn_token; /* the peer's */
 	uint16_t engine;
+	uint8_t version;
 	bool keyed; /* with `tag` */
 	uint8_t tag[16];
 	uint8_t path;	   /* that `ackblk` and `ack` are of */
@@ -523,6 +528,12 @@ static inline bool bw_contact_shows(const struct bw_peer *p, const struct bw_hdr
 
 /* What the peer's node is called. */
 void bw_contact_name(struct bw_peer *p, const uint8_t *name);
+/* The version in which we speak to who speaks up to this one. */
+static inline uint8_t bw_contact_version(uint8_t version_max)
+{
+	return version_max < BW_VERSION_MAX ? version_max : BW_VERSION_MAX;
+}
+
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type);
 /* Last step before a frame leaves: length, and header checksum or with a key (NULL: without) its
  * tag, for which pn is the packet number, or 0. */
@@ -567,6 +578,11 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 			enum bw_refusal why);
 /* Leave the acknowledgements that are owed for next_frame(), before the peer is dropped. */
 void bw_farewell_settle(struct bw_engine *e, struct bw_peer *p);
+/* Who is said to be dead may answer for so long, or for a quarter of dead_ns if that is less; he is
+ * not asked more often, and what is said no more for so long is forgotten. */
+#define BW_DOUBT	(2 * BW_S)
+#define BW_DOUBT_PAUSE	(250 * BW_MS)
+#define BW_DOUBT_FORGET (3 * BW_S)
 /* The peer is dropped by us: leave a BYE for next_frame(), which tells on request what was received
  * on the path in use. */
 void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledge);

@@ -38,6 +38,7 @@ int carry_tests(void);
 int hkdf_tests(void);
 int key_tests(void);
 int encrypt_tests(void);
+int version_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
 int view_tests(void);

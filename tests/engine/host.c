@@ -244,7 +244,7 @@ static void take_message(int n, const struct bw_event *e)
 {
 	struct node *node = &world.node[n];
 	const uint8_t *bytes = node->last_rx ? node->last_rx->bytes + e->frame_off : NULL;
-	uint64_t tag = node->protocol == &bw_reliable ? e->tag : 0; /* others carry none */
+	uint64_t tag = world_reliable(n) ? e->tag : 0; /* others carry none */
 	char ep[24] = "", code[16] = "";
 
 	if (e->buf) {
@@ -292,7 +292,7 @@ static void take_peer_up(int n, const struct bw_event *e)
 
 	assert_true(from >= 0 && from < NODES);
 	world.node[n].peer[from] = e->peer;
-	if (world.node[n].protocol == &bw_reliable)
+	if (world_reliable(n))
 		assert_string_equal(e->name, world.node[from].cfg.name);
 	log_line(world.events, "%c PEER_UP %c", 'A' + n, 'A' + from);
 }

@@ -25,7 +25,7 @@ static const struct {
 	{"places", places_tests},     {"size", size_tests},
 	{"carry", carry_tests},	      {"cookie", cookie_tests},
 	{"hkdf", hkdf_tests},	      {"key", key_tests},
-	{"encrypt", encrypt_tests},
+	{"encrypt", encrypt_tests},   {"version", version_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

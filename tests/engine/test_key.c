@@ -4,6 +4,9 @@
  * from any address, ends nothing and says nothing. (Most other tests run with a key as well.)
  */
 #include "groups.h"
+#include "refuse.h"
+
+#include <stdlib.h>
 
 static void open_keyed(int n, uint8_t key)
 {
@@ -479,6 +482,92 @@ static void forgotten__is_noticed(void **state)
 	assert_int_equal(events_with("A PEER_DOWN B ECONNRESET"), 1);
 }
 
+/* The host of who is gone says so of each frame, in words that anybody could say (as libbeowire
+ * makes them of ICMP messages). */
+static bool host_speaks; /* what is sent to B is refused so */
+
+static enum fate refuse_by_host(const struct frame *f)
+{
+	struct bw_refuser by = {.cluster = CLUSTER, .name = "B", .crc32c = bw_crc32c};
+	struct bw_refuse_frame r;
+	struct frame *g;
+
+	if (f->to != B)
+		return PASS;
+	if (host_speaks && bw_refuse_build(&r, &by, f->bytes, f->len, UINT32_MAX)) {
+		g = calloc(1, sizeof(*g));
+		g->from = B;
+		g->to = A;
+		g->len = sizeof(r);
+		g->bytes = calloc(1, g->len);
+		memcpy(g->bytes, &r, g->len);
+		give(g);
+	}
+	return world.node[B].mem ? PASS : LOSE;
+}
+
+/* Nobody answers but its host: soon it is taken at its word. */
+static void killed__is_believed_of_its_host_after_a_while(void **state)
+{
+	int watched;
+
+	for (watched = 0; watched < 2; watched++) {
+		meet_keyed();
+		node_kill(B);
+		host_speaks = true;
+		world.fate = refuse_by_host;
+		if (watched) {
+			watch(A, B, true);
+			run(15 * BW_S + BW_MS); /* the first question */
+		} else {
+			post(A, B, 3, 8);
+		}
+		run(BW_DOUBT - 20 * BW_MS);
+		assert_int_equal(events_with("PEER_DOWN"), 0);
+		run(BW_PTO_MAX + 2 * BW_DOUBT_PAUSE); /* till it is asked once more */
+		assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
+		world.fate = NULL;
+		node_kill(A);
+		forget_logs();
+	}
+}
+
+/* The peer lives, whatever is said of it. */
+static void killed__is_not_believed_of_who_answers(void **state)
+{
+	meet_keyed();
+	host_speaks = true;
+	world.fate = refuse_by_host;
+	watch(A, B, true);
+	for (int i = 0; i < 100; i++) {
+		post(A, B, 100 + (uint64_t)i, 8);
+		run(100 * BW_MS);
+	}
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(events_with("B MESSAGE"), 100);
+	assert_true(count(A)->drop[BW_DROP_KEY] > 100);
+	assert_true(frames_with("A>B HELLO") < 1200);
+}
+
+/* Said once and never again, it is no reason to give up who is silent for a while. */
+static void killed__said_once_is_forgotten(void **state)
+{
+	meet_keyed();
+	node_kill(B);
+	host_speaks = true;
+	world.fate = refuse_by_host;
+	post(A, B, 3, 8);
+	run(BW_MS);
+	host_speaks = false;
+	run(11 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	host_speaks = true; /* that begins anew */
+	run(BW_DOUBT - BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	run(2 * BW_S);
+	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
+}
+
 /* What a failing engine says of a conversation is said with its key. */
 static void failed__is_told_at_once(void **state)
 {
@@ -521,6 +610,9 @@ int key_tests(void)
 		TEST(replay__after_2_to_the_32_packets_is_noticed),
 		TEST(restart__is_noticed),
 		TEST(forgotten__is_noticed),
+		TEST(killed__is_believed_of_its_host_after_a_while),
+		TEST(killed__is_not_believed_of_who_answers),
+		TEST(killed__said_once_is_forgotten),
 		TEST(failed__is_told_at_once),
 		TEST(bye__is_said_again),
 	};

@@ -40,7 +40,7 @@ static void check(int n)
 	const char *bad;
 	int m;
 
-	if (!world.node[n].mem || world.node[n].protocol != &bw_reliable)
+	if (!world.node[n].mem || !world_reliable(n))
 		return;
 	bad = bw_reliable_check(world.node[n].mem);
 	if (bad)
@@ -253,7 +253,8 @@ static uint64_t node_deadline(const struct node *node)
 {
 	struct bw_engine *e = node->mem;
 
-	if (node->ignore_events && node->protocol == &bw_reliable && bw_list_empty(&e->ready))
+	if (node->ignore_events && world_reliable((int)(node - world.node)) &&
+	    bw_list_empty(&e->ready))
 		return bw_timer_next(e);
 	return node->protocol->next_deadline(node->mem);
 }

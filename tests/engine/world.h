@@ -94,6 +94,12 @@ static inline struct bw_engine *engine(int n) /* for what the interface does not
 {
 	return world.node[n].mem;
 }
+/* Is it the reliable protocol, in this version or a later one? */
+static inline bool world_reliable(int n)
+{
+	return world.node[n].protocol->size == bw_reliable.size ||
+	       world.node[n].protocol->version > BW_VERSION;
+}
 struct bw_peer *peer(int n, int of);
 struct bw_path *path(int n, int of, unsigned int no);
 const struct bw_counters *count(int n);

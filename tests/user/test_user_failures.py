@@ -2,6 +2,7 @@
 """What endpoints are told when a peer dies, stops, leaves or starts again."""
 
 import time
+from pathlib import Path
 
 import pytest
 import user_net
@@ -102,6 +103,22 @@ def test_a_witness_that_comes_later_answers_too(nodes: tuple[str, str]) -> None:
 
 def test_killed_peer_is_refused_by_its_kernel_over_udp(nodes: tuple[str, str]) -> None:
     with couple(nodes, BEOWIRE_LINKS="udp") as two:
+        acquaint(two)
+        two.b.process.kill()
+        two.b.process.wait()
+        assert two.a.send(two.to_b, tag=1, length=100, flags=SYNC, op=4) == LATER
+        assert two.a.expect("sent", op=4)["status"] == REFUSED
+        assert two.a.expect("down")["status"] == REFUSED
+
+
+def test_killed_peer_is_believed_of_its_kernel_with_a_key(
+    nodes: tuple[str, str], tmp_path: Path
+) -> None:
+    """Its kernel's messages are not signed; that nobody answers what is asked meanwhile tells."""
+    key = tmp_path / "key"
+    key.touch(0o600)
+    key.write_text("42" * 32 + "\n")
+    with couple(nodes, BEOWIRE_LINKS="udp", BEOWIRE_KEY=str(key)) as two:
         acquaint(two)
         two.b.process.kill()
         two.b.process.wait()

@@ -525,6 +525,26 @@ def test_another_version_is_refused(strangers: Pair) -> None:
     check_refusal(answer, second, "VERSION", "HELLO")
 
 
+def test_a_later_version_speaks_this_one(strangers: Pair) -> None:
+    """It offers versions 2 and 3 and features that nobody knows here, and speaks version 2."""
+    second = strangers.second
+    answer = second.meet(version=3, version_max=3, features=2**40 | C["BW_FEATURE_CHECKSUM"])
+    assert answer.hdr["version"] == C["BW_VERSION"]
+    assert (answer.body["version_min"], answer.body["version_max"]) == (2, 2)
+    second.acknowledge()
+    strangers.send(strangers.message(second.data(), b"from a later version"))
+    assert second.part("MESSAGE").payload == b"from a later version"
+    second.acknowledge()
+    strangers.send(second.frame("BYE"))
+    assert strangers.said() == "down -108"
+
+
+def test_a_later_version_alone_is_refused(strangers: Pair) -> None:
+    second = strangers.second
+    answer = refused(second, second.hello(version=3, version_min=3, version_max=4))
+    check_refusal(answer, second, "VERSION", "HELLO")
+
+
 def test_our_refusal_ends_the_peer(pair: Pair) -> None:
     """The program has sent us something; we say that we do not know it."""
     second = pair.second
