@@ -80,6 +80,9 @@ void bws_replaced(int fd)
 	struct bws_conn *c;
 	struct bws_epoll *e = bws_table_epoll(fd);
 
+	/* A child of vfork() has descriptors of its own, but our memory. */
+	if (bws.pid != getpid())
+		return;
 	bws_lock();
 	c = bws_table_conn(fd);
 	if (c && bws_fds_drop(c, fd))
@@ -176,8 +179,17 @@ void bws_copied(int from, int to)
 {
 	struct bws_conn *c;
 
-	if (!bws.on || bws.pid != getpid())
+	if (!bws.on)
 		return;
+	/* A child of vfork(), before exec: the copy is for the new program. */
+	if (bws.pid != getpid()) {
+		c = bws_table_conn(from);
+		if (c)
+			bws_pin(c, "given to another program");
+		if (c)
+			bws_conn_put(c);
+		return;
+	}
 	bws_forget(to);
 	bws_lock();
 	c = bws_table_conn(from);

@@ -127,7 +127,8 @@ static void bws_life_exec(void)
 		return;
 	if (bws.pid == getpid()) {
 		bws.held++;
-		bws_return_wait(NULL, false, BWS_LIFE_PATIENCE);
+		/* For good: the endpoint goes with this program. */
+		bws_return_wait(NULL, true, BWS_LIFE_PATIENCE);
 		bws_tell_all();
 		return;
 	}
