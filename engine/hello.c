@@ -144,13 +144,13 @@ static void bw_hello_thin_out(struct bw_engine *e, const struct bw_hello *b)
 
 		before = l->prev;
 		if (p->node == b->node && p->engine == b->engine && ++n > BW_NAMESAKES)
-			bw_peer_gives_way(e, p);
+			bw_guest_gives_way(e, p);
 	}
 }
 
 static struct bw_peer *bw_hello_new_peer(struct bw_engine *e, const struct bw_hello *b)
 {
-	struct bw_peer *p = bw_peer_new_caller(e);
+	struct bw_peer *p = bw_guest_new(e);
 
 	if (!p)
 		return NULL;

@@ -58,61 +58,6 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	return p;
 }
 
-/* Has the host never meant this peer, and never got anything of it? */
-static bool bw_peer_useless(const struct bw_peer *p)
-{
-	const struct bw_flow *f;
-	uint8_t i;
-
-	if (p->watch || p->control.tx_next || p->control_seen_base || p->control_seen[0] ||
-	    !bw_list_empty(&p->regions) || !bw_list_empty(&p->serves))
-		return false;
-	for (f = &p->app; f; f = f->next)
-		if (f->tx_next || f->rx_next)
-			return false;
-	for (i = 0; i < p->npaths; i++)
-		if (p->path[i]->hello.named)
-			return false;
-	return true;
-}
-
-bool bw_peer_gives_way(struct bw_engine *e, struct bw_peer *p)
-{
-	if (p->state == BW_PEER_DOWN || !bw_peer_useless(p))
-		return false;
-	bw_farewell_bid_bye(e, p, false);
-	bw_peer_down(e, p, BW_DOWN_EVICTED);
-	e->count.evicted++;
-	return true;
-}
-
-/* The oldest caller of whom nothing has come but words of contact, or messages that he does not
- * complete, makes room. */
-static void bw_peer_evict(struct bw_engine *e)
-{
-	while (!bw_list_empty(&e->callers)) {
-		struct bw_peer *p = bw_first(&e->callers, struct bw_peer, caller);
-
-		bw_list_del(&p->caller); /* for good */
-		if (bw_peer_gives_way(e, p))
-			return;
-	}
-}
-
-struct bw_peer *bw_peer_new_caller(struct bw_engine *e)
-{
-	struct bw_peer *p = bw_peer_new(e);
-
-	if (p) {
-		bw_list_add_before(&e->callers, &p->caller);
-	} else {
-		if (e->crowded)
-			bw_peer_evict(e);
-		e->crowded = true;
-	}
-	return p;
-}
-
 struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle)
 {
 	struct bw_peer *p = bw_table_get(&e->peer_table, handle);

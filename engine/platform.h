@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The few basics the engine needs from its surroundings: fixed-width integers, memcpy/memset and
- * errno numbers. This is the only engine file that may know whether it is compiled into a kernel.
+ * errno numbers; and probes, where there is something for them. This is the only engine file that
+ * may know whether it is compiled into a kernel.
+ */
+/*
+ * The few basics the engine needs from its surroundings: fixed-width integers, memcpy/memset and
+ * errno numbers; and probes, where there is something for them. This is the only engine file that may know whether it is compiled into a kernel.
  */
 #ifndef BW_PLATFORM_H
 #define BW_PLATFORM_H
@@ -25,6 +30,16 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#endif
+
+/* Places where people's tools can look into a running process (USDT): a nop each. */
+#ifdef BW_PROBES
+#include <sys/sdt.h>
+#define BW_PROBE2(name, a, b)	 DTRACE_PROBE2(beowire, name, a, b)
+#define BW_PROBE3(name, a, b, c) DTRACE_PROBE3(beowire, name, a, b, c)
+#else
+#define BW_PROBE2(name, a, b)	 ((void)0)
+#define BW_PROBE3(name, a, b, c) ((void)0)
 #endif
 
 #define BW_LIKELY(x)   __builtin_expect(!!(x), 1)

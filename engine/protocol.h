@@ -104,6 +104,11 @@ struct bw_host_ops {
 	/* A quiet send was acknowledged: its buffer is free. The protocol must not be called. May
 	 * be NULL if no send is quiet. */
 	void (*sent)(void *host, uint64_t cookie);
+	/* There is no room for callers: does anybody need this peer, which the host has not named
+	 * by CONNECT, all of whose messages it has taken, and of which nothing has come for a
+	 * while? If not, PEER_DOWN(BW_DOWN_EVICTED) may follow. The protocol must not be called.
+	 * May be NULL: all are needed of whom something has come. */
+	bool (*needed)(void *host, uint32_t peer);
 	/* Takes a message at once, as BW_EV_MESSAGE would tell it: the last thing that rx() does,
 	 * and only if no event waited before. What the same frame ended is told by events
 	 * afterwards. May be NULL: events tell all messages. */
@@ -232,7 +237,7 @@ enum bw_event_type {
 #define BW_DOWN_CANCELED (-ECANCELED)	    /* DISCONNECT */
 #define BW_DOWN_KEY	 (-EKEYREJECTED)    /* one of the two has another cluster key, or none */
 #define BW_DOWN_ENCRYPT	 (-EPROTOTYPE)	    /* one of the two encrypts, and the other does not */
-#define BW_DOWN_EVICTED	 (-ENOBUFS)	    /* it was of no use, and there was no room for others */
+#define BW_DOWN_EVICTED	 (-ENOBUFS)	    /* nobody needed it, and there was no room for others */
 
 struct bw_event {
 	enum bw_event_type type;

@@ -47,6 +47,7 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_list_init(&e->peers);
 	bw_list_init(&e->ready);
 	bw_list_init(&e->callers);
+	bw_list_init(&e->guests);
 	bw_list_init(&e->left);
 	bw_contact_open(e);
 	bw_key_open(e);

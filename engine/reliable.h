@@ -317,7 +317,7 @@ struct bw_peer {
 	/* where it is found by others than its handle */
 	struct bw_list namesake; /* in engine.names, or engine.nameless while its node is unknown */
 	struct bw_list given;	 /* in engine.given, once it has given us a handle */
-	struct bw_list caller;	 /* in engine.callers, if it came by itself; see bw_peer_evict() */
+	struct bw_list caller;	 /* in engine.callers or engine.guests, if it came by itself */
 
 	/* `npaths` of them, and an empty one before the first: a peer always has path[best] */
 	struct bw_path *path[BW_PATHS_MAX];
@@ -362,8 +362,9 @@ struct bw_engine {
 	struct bw_list names[BW_BUCKETS]; /* bw_peer.namesake, by node and engine number */
 	struct bw_list nameless;	  /* those known by an address only */
 	struct bw_list given[BW_BUCKETS]; /* bw_peer.given, by the handle and token given to us */
-	struct bw_list callers; /* bw_peer.caller: among them are all that may be evicted, oldest
-				 * first */
+	struct bw_list callers; /* bw_peer.caller: among them are all of whom nothing has come,
+				 * oldest first */
+	struct bw_list guests;	/* bw_peer.caller: of whom something has come, in turn */
 	struct bw_evnode *ev_first, *ev_last;
 	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
@@ -453,11 +454,6 @@ struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now);
 struct bw_peer *bw_peer_new(struct bw_engine *e);
 /* What is random and goes with `wire`: drawn whenever that changes. */
 void bw_peer_draw(struct bw_engine *e, struct bw_peer *p);
-/* The same for who has called: if the host does not give more memory, then in the place of an older
- * caller, who is of no use to anybody; he is gone when the host has taken the event. */
-struct bw_peer *bw_peer_new_caller(struct bw_engine *e);
-/* It is given up if it is of no use: our host never meant it, and nothing has come of it. */
-bool bw_peer_gives_way(struct bw_engine *e, struct bw_peer *p);
 struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle);
 void bw_peer_ready(struct bw_engine *e, struct bw_peer *p);
 /* Is there certainly nothing to send to it now? Saves a look that finds nothing. */
@@ -484,6 +480,13 @@ struct bw_flow *bw_peer_flow_find(struct bw_peer *p, uint16_t local_ep, uint16_t
 /* The same, made if need be; NULL if the pool is empty. */
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep);
+
+/* guest.c: peers that called */
+/* A new one: if the host does not give more memory, then in the place of another, who is gone when
+ * the host has taken the event. */
+struct bw_peer *bw_guest_new(struct bw_engine *e);
+/* It is given up if it is of no use: our host never meant it, and nothing has come of it. */
+bool bw_guest_gives_way(struct bw_engine *e, struct bw_peer *p);
 
 /* contact.c: who is where */
 int bw_contact_connect(struct bw_engine *e, struct bw_op *op);

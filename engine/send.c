@@ -142,6 +142,7 @@ static bool bw_builder_again(struct bw_builder *b)
 	}
 	b->e->count.retransmits++;
 	b->t->retransmits++;
+	BW_PROBE2(retransmission, b->p->engine, len);
 	if (bulk)
 		bw_builder_bulk(b, piece->obj, piece->off, len);
 	else

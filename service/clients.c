@@ -152,15 +152,18 @@ void bs_clients_accept(struct bs_service *s)
 /* ---- a request ---- */
 
 /* Does another client have this number on the interface, or anywhere if it is not the same
- * endpoint? */
+ * endpoint? That one may ask again before it has closed a socket that has ended. */
 static bool bs_client_taken(const struct bs_service *s, const struct bs_client *self)
 {
 	for (unsigned int i = 0; i < s->most; i++) {
 		const struct bs_client *c = &s->client[i];
 
+		bool same = c->claim_inode == self->claim_inode;
+		bool ended = c->state == BS_UNMADE || c->state == BS_LINGERS;
+
 		if (c == self || c->state <= BS_GREETS || c->engine != self->engine)
 			continue;
-		if (c->device == self->device || c->claim_inode != self->claim_inode)
+		if (!same || (c->device == self->device && !ended))
 			return true;
 	}
 	return false;
@@ -294,12 +297,15 @@ static void bs_client_ask(struct bs_service *s, struct bs_client *c)
 /* The endpoint's rights end now, whoever has the socket. */
 static void bs_client_end(struct bs_service *s, struct bs_client *c)
 {
-	bs_gate_expel(&s->device[c->device].gate, c->job.cookie, c->engine);
+	struct bs_device *d = &s->device[c->device];
+
+	bs_gate_expel(&d->gate, c->job.cookie, c->engine);
 	bs_close(&c->fd);
 	bs_close(&c->claim);
 	s->count.closed++;
 	bs_audit(BS_INFO, "closed uid=%u pid=%d interface=%s engine=%u", c->who.uid, c->who.pid,
-		 s->device[c->device].name, c->engine);
+		 d->name, c->engine);
+	bs_watch_bury(&d->watch, &d->gate, c->engine);
 	bs_client_state(s, c, BS_UNMADE);
 	c->job.close = true;
 	bs_makers_give(&s->makers, &c->job);
@@ -323,6 +329,16 @@ void bs_clients_event(struct bs_service *s, unsigned int number)
 		break;
 	default:
 		break;
+	}
+}
+
+void bs_clients_leave(struct bs_service *s, unsigned int device)
+{
+	for (unsigned int i = 0; i < s->most; i++) {
+		struct bs_client *c = &s->client[i];
+
+		if (c->device == device && (c->state == BS_MADE || c->state == BS_LIVES))
+			bs_clients_event(s, i);
 	}
 }
 

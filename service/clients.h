@@ -67,6 +67,8 @@ struct bs_service {
 void bs_clients_accept(struct bs_service *s);
 /* Something came by the connection of this client. */
 void bs_clients_event(struct bs_service *s, unsigned int number);
+/* This interface is gone: its endpoints end. */
+void bs_clients_leave(struct bs_service *s, unsigned int device);
 /* A maker is done with some. */
 void bs_clients_made(struct bs_service *s);
 /* Time has passed: hang up on those who say nothing, look at those who linger. */

@@ -105,19 +105,29 @@ static int bs_bpf(enum bpf_cmd command, union bpf_attr *attr)
 	return result < 0 ? -errno : (int)result;
 }
 
-int bs_code_load_program(const struct bs_code *c, const char *name)
+static int bs_code_give(const struct bs_code *c, enum bpf_prog_type type, const char *name)
 {
 	union bpf_attr attr;
 
 	if (c->n > BS_CODE_MAX || c->outs > BS_CODE_OUT)
 		return -E2BIG;
 	memset(&attr, 0, sizeof(attr));
-	attr.prog_type = BPF_PROG_TYPE_SCHED_CLS;
+	attr.prog_type = type;
 	attr.insns = (uintptr_t)c->insn;
 	attr.insn_cnt = c->n;
 	attr.license = (uintptr_t) "GPL";
 	snprintf(attr.prog_name, sizeof(attr.prog_name), "%s", name);
 	return bs_bpf(BPF_PROG_LOAD, &attr);
+}
+
+int bs_code_load_program(const struct bs_code *c, const char *name)
+{
+	return bs_code_give(c, BPF_PROG_TYPE_SCHED_CLS, name);
+}
+
+int bs_code_load_filter(const struct bs_code *c, const char *name)
+{
+	return bs_code_give(c, BPF_PROG_TYPE_SOCKET_FILTER, name);
 }
 
 int bs_map_new(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value,

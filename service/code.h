@@ -37,8 +37,9 @@ void bs_code_need_same(struct bs_code *c, uint8_t condition, uint8_t reg, uint8_
 /* The other end begins here. */
 void bs_code_end(struct bs_code *c);
 
-/* A descriptor or a negative errno. */
+/* For a device (cls_bpf), or for a socket. A descriptor or a negative errno. */
 int bs_code_load_program(const struct bs_code *c, const char *name);
+int bs_code_load_filter(const struct bs_code *c, const char *name);
 int bs_map_new(enum bpf_map_type type, const char *name, uint32_t key, uint32_t value,
 	       uint32_t entries);
 /* 0 or a negative errno. */

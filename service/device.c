@@ -219,10 +219,15 @@ static int bs_device_make(struct bs_device *d, const struct bs_spaces *s, uint16
 	if (error)
 		return error;
 	d->open = true;
+	d->watch.fd = -1;
 	*step = "the gate at the cable (clsact, cls_bpf)";
 	error = bs_device_attach(s, d->veth_index, ETH_P_ALL, d->gate.out);
 	if (!error)
 		error = bs_device_attach(s, d->index, ethertype, d->gate.in);
+	if (error)
+		return error;
+	*step = "the watch";
+	error = bs_watch_open(&d->watch, &d->gate, (uint32_t)d->index, ethertype);
 	if (error)
 		return error;
 	*step = "starting the cable"; /* no frame passes before the gate stands */
@@ -285,7 +290,9 @@ void bs_device_close(struct bs_device *d, const struct bs_spaces *s, uint16_t et
 {
 	bs_device_detach(d, s, ethertype);
 	bs_device_cut_cable(d, s);
-	if (d->open)
+	if (d->open) {
+		bs_watch_close(&d->watch);
 		bs_gate_close(&d->gate);
+	}
 	d->open = false;
 }

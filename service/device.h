@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "gate.h"
+#include "watch.h"
 
 struct bs_device {
 	char name[IFNAMSIZ];
@@ -24,6 +25,7 @@ struct bs_device {
 	bool up;
 	bool open;
 	struct bs_gate gate;
+	struct bs_watch watch;
 };
 
 /* The two namespaces, as sockets made in them. */

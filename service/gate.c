@@ -166,6 +166,8 @@ static int bs_gate_load_in(struct bs_gate *g, uint16_t ethertype, uint32_t veth)
 	bs_code_store(&c, BPF_W, 10, BS_STACK_16, 1);
 	bs_gate_find(&c, g->engines, BS_STACK_16);
 	bs_code_need(&c, BPF_JNE, 0, 0, 0);
+	bs_code_load(&c, BPF_W, 1, 0, 0);
+	bs_code_need(&c, BPF_JEQ, 1, BS_ENGINE_LIVES, 0);
 	bs_gate_redirect(&c, veth, BPF_FUNC_redirect_peer);
 	bs_code_end(&c);
 	bs_code_set(&c, 0, TC_ACT_UNSPEC);
@@ -206,7 +208,7 @@ int bs_gate_open(struct bs_gate *g, uint32_t most, uint16_t ethertype, uint32_t 
 	g->senders = bs_map_new(BPF_MAP_TYPE_HASH, "bw_senders", sizeof(uint64_t),
 				sizeof(struct bs_gate_sender), most);
 	g->engines = bs_map_new(BPF_MAP_TYPE_HASH, "bw_engines", sizeof(uint32_t), sizeof(uint32_t),
-				most);
+				2 * most);
 	g->drops = bs_map_new(BPF_MAP_TYPE_ARRAY, "bw_drops", sizeof(uint32_t), sizeof(uint64_t),
 			      BS_DROP_REASONS);
 	if (g->senders < 0 || g->engines < 0 || g->drops < 0)
@@ -230,11 +232,11 @@ void bs_gate_close(struct bs_gate *g)
 int bs_gate_admit(struct bs_gate *g, uint64_t cookie, uint16_t engine, uint32_t cluster)
 {
 	struct bs_gate_sender sender = {.engine = engine, .cluster = cluster};
-	uint32_t key = engine, one = 1;
+	uint32_t key = engine, lives = BS_ENGINE_LIVES;
 	int error = bs_map_set(g->senders, &cookie, &sender);
 
 	if (!error)
-		error = bs_map_set(g->engines, &key, &one);
+		error = bs_map_set(g->engines, &key, &lives);
 	if (error)
 		bs_map_remove(g->senders, &cookie);
 	return error;
@@ -246,6 +248,21 @@ void bs_gate_expel(struct bs_gate *g, uint64_t cookie, uint16_t engine)
 
 	bs_map_remove(g->engines, &key);
 	bs_map_remove(g->senders, &cookie);
+}
+
+void bs_gate_mark(const struct bs_gate *g, uint16_t engine)
+{
+	uint32_t key = engine, ended = BS_ENGINE_ENDED;
+
+	bs_map_set(g->engines, &key, &ended);
+}
+
+void bs_gate_forget(const struct bs_gate *g, uint16_t engine)
+{
+	uint32_t key = engine, is = 0;
+
+	if (!bs_map_get(g->engines, &key, &is) && is == BS_ENGINE_ENDED)
+		bs_map_remove(g->engines, &key);
 }
 
 uint64_t bs_gate_drops(const struct bs_gate *g, enum bs_gate_drop why)

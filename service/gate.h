@@ -23,6 +23,12 @@ enum bs_gate_drop {
 	BS_DROP_REASONS
 };
 
+/* Whose frames an engine number gets. */
+enum bs_engine {
+	BS_ENGINE_LIVES = 1, /* a client's */
+	BS_ENGINE_ENDED = 2, /* nobody's: the watch sees some of them */
+};
+
 /* What a socket may say. */
 struct bs_gate_sender {
 	uint16_t engine;
@@ -32,7 +38,7 @@ struct bs_gate_sender {
 
 struct bs_gate {
 	int senders; /* map: socket cookie to struct bs_gate_sender */
-	int engines; /* map: engine number, as the frame has it, to 1 */
+	int engines; /* map: engine number, as the frame has it, to enum bs_engine */
 	int drops;   /* map: reason to count */
 	int out, in; /* programs */
 };
@@ -48,6 +54,10 @@ void bs_gate_close(struct bs_gate *g);
 
 int bs_gate_admit(struct bs_gate *g, uint64_t cookie, uint16_t engine, uint32_t cluster);
 void bs_gate_expel(struct bs_gate *g, uint64_t cookie, uint16_t engine);
+
+/* An engine number whose endpoint has ended, and one that is none of ours any more. */
+void bs_gate_mark(const struct bs_gate *g, uint16_t engine);
+void bs_gate_forget(const struct bs_gate *g, uint16_t engine);
 
 const char *bs_gate_reason(enum bs_gate_drop why);
 uint64_t bs_gate_drops(const struct bs_gate *g, enum bs_gate_drop why);

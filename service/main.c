@@ -28,8 +28,9 @@
 
 enum bs_exit { BS_GOOD = 0, BS_FAILED = 1, BS_USAGE = 2 };
 
-/* What is waited for besides clients, which are numbers below. */
-enum bs_event { BS_CALL = BS_ENDPOINTS, BS_SIGNAL, BS_DONE, BS_CHANGE };
+/* What is waited for besides clients, which are numbers below. The last is that of the first
+ * interface; those of the others follow. */
+enum bs_event { BS_CALL = BS_ENDPOINTS, BS_SIGNAL, BS_DONE, BS_CHANGE, BS_WATCH };
 
 #define BS_EVENTS  64
 #define BS_FDS_OF  4  /* descriptors of a client: connection, claim, socket, and one to spare */
@@ -241,6 +242,39 @@ static bool bs_signal(struct bs_service *s, int signals, const char *policy)
 	return true;
 }
 
+/* What is there under its name may be another interface. */
+static void bs_device_change(struct bs_service *s, unsigned int i)
+{
+	struct bs_device *d = &s->device[i];
+	int error = bs_device_follow(d, &s->spaces, s->policy.ethertype);
+
+	if (error == -ENODEV) {
+		bs_audit(BS_WARNING, "interface %s is gone", d->name);
+		bs_clients_leave(s, i);
+		bs_device_close(d, &s->spaces, s->policy.ethertype);
+	} else if (error) {
+		bs_audit_refused(s->now, "interface %s cannot be followed: %s", d->name,
+				 strerror(-error));
+	}
+}
+
+static void bs_device_return(struct bs_service *s, unsigned int i)
+{
+	struct bs_device *d = &s->device[i];
+	const char *step = "looking at it";
+	int error = bs_device_look(d, &s->spaces);
+
+	if (error)
+		return;
+	error = bs_device_open(d, &s->spaces, s->policy.ethertype, s->most, &step);
+	if (error) {
+		bs_audit_refused(s->now, "interface %s: %s: %s", d->name, step, strerror(-error));
+		return;
+	}
+	bs_listen(s, d->watch.fd, BS_WATCH + i);
+	bs_audit(BS_NOTICE, "interface %s is there again", d->name);
+}
+
 static void bs_change(struct bs_service *s, int fd)
 {
 	uint8_t bytes[4096];
@@ -248,13 +282,18 @@ static void bs_change(struct bs_service *s, int fd)
 	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 	for (unsigned int i = 0; i < s->policy.interfaces; i++) {
-		struct bs_device *d = &s->device[i];
-		int error = d->open ? bs_device_follow(d, &s->spaces, s->policy.ethertype) : 0;
-
-		if (error)
-			bs_audit_refused(s->now, "interface %s cannot be followed: %s", d->name,
-					 strerror(-error));
+		if (s->device[i].open)
+			bs_device_change(s, i);
+		else
+			bs_device_return(s, i);
 	}
+}
+
+static void bs_watch(struct bs_service *s, unsigned int device)
+{
+	struct bs_device *d = &s->device[device];
+
+	bs_watch_visit(&d->watch, &d->gate, d->mac, s->policy.ethertype, s->now);
 }
 
 static void bs_run(struct bs_service *s, int signals, int changes, const char *policy)
@@ -277,6 +316,8 @@ static void bs_run(struct bs_service *s, int signals, int changes, const char *p
 				bs_clients_made(s);
 			else if (event[i].data.u32 == BS_CHANGE)
 				bs_change(s, changes);
+			else if (event[i].data.u32 >= BS_WATCH)
+				bs_watch(s, event[i].data.u32 - BS_WATCH);
 			else
 				go = bs_signal(s, signals, policy);
 		}
@@ -325,6 +366,8 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	bs_listen(s, signals, BS_SIGNAL);
 	bs_listen(s, s->makers.bell, BS_DONE);
 	bs_listen(s, changes, BS_CHANGE);
+	for (unsigned int i = 0; i < s->policy.interfaces; i++)
+		bs_listen(s, s->device[i].watch.fd, BS_WATCH + i);
 	bs_audit(BS_NOTICE, "ready at %s, for up to %u endpoints", o->socket, s->most);
 	bs_run(s, signals, changes, o->policy);
 	bs_tell(s);

@@ -367,6 +367,7 @@ struct bwf_ep {
 	struct bwf_unexpected *claimed;
 	uint32_t parts;	  /* messages that multi-receive buffers are getting: completions to come */
 	atomic_bool held; /* messages wait although a multi-receive buffer fits them */
+	atomic_bool unsought; /* whether a caller's address is in the vector is to be looked up */
 	struct bwf_early *early, **early_end; /* fetched before their receive is posted */
 
 	struct bwf_op_pool ops;

@@ -75,6 +75,7 @@ const struct bw_handlers bwf_handlers = {
 	.sent = bwf_ep_sent,
 	.pulled = bwf_ep_pulled,
 	.peer_down = bwf_peer_down,
+	.peer_needed = bwf_peer_needed,
 	.region = bwf_target_region,
 	.awaits = bwf_awaits,
 };
@@ -86,6 +87,11 @@ void bwf_ep_progress(struct bwf_ep *ep)
 		bw_ep_lock(ep->bw);
 		if (ep->todo)
 			bwf_todo_retry(ep);
+		bw_ep_unlock(ep->bw);
+	}
+	if (atomic_load_explicit(&ep->unsought, memory_order_relaxed)) {
+		bw_ep_lock(ep->bw);
+		bwf_peer_seek(ep);
 		bw_ep_unlock(ep->bw);
 	}
 	if (atomic_load_explicit(&ep->held, memory_order_relaxed)) {

@@ -83,21 +83,46 @@ int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 	return 0;
 }
 
+void bwf_peer_seek(struct bwf_ep *ep)
+{
+	uint64_t inserted = ep->av ? atomic_load(&ep->av->inserted) : 0;
+	bw_peer_no ignored;
+
+	ep->unsought = false;
+	if (ep->av_seen == inserted)
+		return;
+	for (fi_addr_t i = 0; i < ep->av->count; i++)
+		bwf_peer_lookup(ep, i, &ignored);
+	ep->av_seen = inserted;
+}
+
 /* Peers may speak before their address is inserted, so the question is put again when more are. */
 fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer_no number)
 {
-	uint64_t inserted;
-	bw_peer_no ignored;
-
 	if (number >= ep->peer_count || !ep->av)
 		return FI_ADDR_NOTAVAIL;
-	inserted = atomic_load(&ep->av->inserted);
-	if (ep->peer[number].addr == FI_ADDR_NOTAVAIL && ep->av_seen != inserted) {
-		for (fi_addr_t i = 0; i < ep->av->count; i++)
-			bwf_peer_lookup(ep, i, &ignored);
-		ep->av_seen = inserted;
-	}
+	if (ep->peer[number].addr == FI_ADDR_NOTAVAIL)
+		bwf_peer_seek(ep);
 	return ep->peer[number].addr;
+}
+
+/* Within libbeowire nothing can be looked up: that is done with the next progress. */
+bool bwf_peer_needed(void *arg, bw_peer_no number)
+{
+	struct bwf_ep *ep = arg;
+	const struct bwf_peer *p;
+
+	if (number >= ep->peer_count)
+		return false;
+	p = &ep->peer[number];
+	if (p->addr != FI_ADDR_NOTAVAIL || p->busy || p->requests_out || p->writes_in || p->kept ||
+	    p->unexpected || p->row_head || ep->todo || ep->claimed || ep->early || ep->incoming ||
+	    ep->placing)
+		return true;
+	if (!ep->av || ep->av_seen == atomic_load(&ep->av->inserted))
+		return false;
+	ep->unsought = true;
+	return true;
 }
 
 void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
@@ -185,6 +210,10 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 
 	if (!peer || peer->down)
 		return;
+	if (status == -ENOBUFS) { /* it was not needed; its number may be another's soon */
+		*peer = (struct bwf_peer){.addr = FI_ADDR_NOTAVAIL};
+		return;
+	}
 	peer->down = status;
 	bwf_todo_fail_peer(ep, number, status);
 	bwf_op_fail_peer(ep, number, status);

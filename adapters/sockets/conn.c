@@ -158,7 +158,7 @@ void bws_conn_leave(struct bws_conn *c)
 
 void bws_conn_settle(struct bws_conn *c)
 {
-	atomic_store(&c->slow, c->rx.open || c->rx.wanted || c->rx.way != BWS_TCP ||
+	atomic_store(&c->slow, c->rx.open || c->rx.wanted || c->rescue || c->rx.way != BWS_TCP ||
 				       c->tx.way != BWS_TCP || c->error || c->tx.epoch);
 }
 

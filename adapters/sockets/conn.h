@@ -83,7 +83,8 @@ struct bws_conn {
 	uint8_t nonce[BWS_NONCE]; /* ours for the offer under way */
 	uint8_t peer_nonce[BWS_NONCE];
 	bool answered;
-	bool paired; /* both know each other's endpoint and name of it */
+	struct bws_from peer_at; /* where the peer's offers or answers come from */
+	bool paired;		 /* both know each other's endpoint and name of it */
 	bw_peer_no peer;
 	uint32_t peer_id;
 	struct bw_addr peer_addr;
@@ -115,6 +116,10 @@ struct bws_conn {
 		bool returned_final; /* the last RETURN says that we are gone */
 		uint32_t returning;  /* RETURNs that are not acknowledged */
 	} rx;
+	/* Beowire is lost, TCP is not: each side tells the other what it has taken. */
+	bool rescue, rescued; /* under way; the peer knows our offset */
+	uint64_t rescue_from; /* what we had taken */
+	uint64_t rescue_at, rescue_until;
 	int error; /* Beowire lost it: positive errno for all calls */
 
 	/* For who is told of it at the end. */

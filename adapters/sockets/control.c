@@ -23,6 +23,7 @@
 #define BWS_CONTROL_BUSY   (2 * BWS_MS)	  /* between two looks while something waits for room */
 #define BWS_CONTROL_IDLE   (100 * BWS_MS) /* else, while there are connections to be offered */
 #define BWS_CONTROL_FIRST  (5 * BWS_MS)	  /* before the first offer */
+#define BWS_CONTROL_RESCUE (50 * BWS_MS)  /* between two tries to tell the peer */
 #define BWS_CONTROL_STACK  (256u << 10)
 #define BWS_CONTROL_DRAIN  64		/* connections whose sockets are waited for at a time */
 #define BWS_CONTROL_ORPHAN (60 * BWS_S) /* then an orphan is given up */
@@ -80,12 +81,16 @@ static void bws_control_tell(struct bws_conn *c, enum bws_offer_kind kind,
 			     const struct bws_from *to)
 {
 	struct bws_offer o = {.kind = kind, .name = c->name, .id = c->id};
+	uint64_t taken = c->rescue_from;
 	uint8_t bytes[BWS_OFFER_BYTES];
 
 	memcpy(o.nonce, c->nonce, sizeof(o.nonce));
-	if (kind == BWS_ACCEPT)
+	if (kind != BWS_OFFER)
 		memcpy(o.to_nonce, c->peer_nonce, sizeof(o.to_nonce));
-	bw_ep_addr(atomic_load(&bws.ep), &o.addr);
+	if (kind <= BWS_ACCEPT)
+		bw_ep_addr(atomic_load(&bws.ep), &o.addr);
+	else
+		memcpy(o.addr.bytes, &taken, sizeof(taken));
 	bws_offer_pack(&o, bytes);
 	bws_offer_send(bws_control.offers, c->name.here, to, bytes);
 }
@@ -119,7 +124,7 @@ static struct bws_conn *bws_control_find(const struct bws_offer *o, const struct
 		return NULL;
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
 		if (!c->orphan && bws_control_name(c) && bws_name_mirrors(&c->name, &o->name) &&
-		    c->connector == (o->kind == BWS_ACCEPT))
+		    (o->kind > BWS_ACCEPT || c->connector == (o->kind == BWS_ACCEPT)))
 			return c;
 	}
 	return NULL;
@@ -141,8 +146,34 @@ static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes
 			c->answered = bws_control_draw(c->nonce);
 		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
 		c->peer_addr = o.addr;
+		c->peer_at = *from;
 		if (c->answered)
 			bws_control_tell(c, BWS_ACCEPT, from);
+	}
+	bws_unlock();
+}
+
+/* Beowire is lost for this one, as the peer tells. */
+static void bws_control_rescued(const struct bws_from *from, const struct bws_offer *o)
+{
+	struct bws_conn *c;
+	uint64_t at;
+
+	memcpy(&at, o->addr.bytes, sizeof(at));
+	bws_lock();
+	c = o->kind == BWS_OFFER ? NULL : bws_control_find(o, from);
+	if (c && !memcmp(c->nonce, o->to_nonce, sizeof(o->to_nonce)) &&
+	    !memcmp(c->peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port) {
+		if (o->kind == BWS_RESCUED) {
+			c->rescued = c->rescued || c->rescue;
+		} else {
+			if (c->paired)
+				bws_lose(c);
+			if (c->tx.way == BWS_BW && !bws_tx_returned(c, at))
+				bws_break(c, ECONNRESET, "the peer breaks the rules");
+			bws_control_tell(c, BWS_RESCUED, from);
+		}
+		bws_attend(c);
 	}
 	bws_unlock();
 }
@@ -154,8 +185,12 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 	struct bws_conn *c;
 	bw_peer_no peer;
 
-	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_ACCEPT || !atomic_load(&bws.ep))
+	if (!bws_offer_unpack(bytes, len, &o) || !atomic_load(&bws.ep))
 		return;
+	if (o.kind != BWS_ACCEPT) {
+		bws_control_rescued(from, &o);
+		return;
+	}
 	bws_lock();
 	c = bws_control_find(&o, from);
 	if (c && !c->paired && !c->answered && !c->pinned && c->offers &&
@@ -164,6 +199,7 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
 		c->peer_addr = o.addr;
 		c->peer = peer;
+		c->peer_at = *from;
 		c->peer_id = o.id;
 		c->answered = true;
 		c->offer_at = bw_clock_now() + 5 * BWS_S;
@@ -188,10 +224,32 @@ static void bws_control_orphan(struct bws_conn *c, uint64_t now)
 	bws_conn_free(c);
 }
 
+/* True: it is not over yet. */
+static bool bws_control_rescue(struct bws_conn *c, uint64_t now)
+{
+	if (c->rescued && c->tx.way != BWS_BW) {
+		c->rescue = false;
+		bws_conn_settle(c);
+		return false;
+	}
+	if (now >= c->rescue_until) {
+		c->rescue = false;
+		bws_break(c, ECONNRESET, "the peer's endpoint is gone");
+		return false;
+	}
+	if (now >= c->rescue_at) {
+		c->rescue_at = now + BWS_CONTROL_RESCUE;
+		bws_control_tell(c, BWS_RESCUE, &c->peer_at);
+	}
+	return true;
+}
+
 /* What there is to do for one; true: look again soon. */
 static bool bws_control_look(struct bws_conn *c, uint64_t now)
 {
 	bws_tx_drain(c);
+	if (c->rescue && bws_control_rescue(c, now))
+		return true;
 	if (c->orphan) {
 		bws_control_orphan(c, now);
 		return true;
@@ -267,6 +325,8 @@ static void *bws_control_main(void *arg)
 	bws_registrar_init(&bws_control.registrar);
 	for (int i = 0; i < 2; i++)
 		bws_control.offers[i] = bws_offer_socket(i, 0);
+	/* The port first: peers may ask already, and an endpoint takes its time. */
+	bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 	while (bws_core_open()) {
 		bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 		fds[0] = (struct pollfd){.fd = bws_control.wake, .events = POLLIN};

@@ -163,7 +163,8 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, struct msghdr *m, struc
 	n = bws_r()->recvmsg(fd, &part, (flags | MSG_DONTWAIT) & ~MSG_WAITALL);
 	if (n < 0)
 		return -errno;
-	if (!n && c->rx.way == BWS_UNTIL && bws_iov_left(to))
+	/* No good end: the peer did not send what is to come yet. */
+	if (!n && bws_iov_left(to) && (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued)))
 		return -ECONNRESET;
 	m->msg_controllen = part.msg_controllen;
 	m->msg_flags = part.msg_flags;

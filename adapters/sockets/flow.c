@@ -114,7 +114,7 @@ void bws_push(struct bws_conn *c)
 	if (rc >= 0)
 		return;
 	if (rc != -EAGAIN) {
-		bws_break(c, ECONNRESET, "the peer's endpoint is gone");
+		bws_lose(c);
 		return;
 	}
 	if (!c->retrying) {
@@ -172,7 +172,7 @@ void bws_break(struct bws_conn *c, int error, const char *why)
 bool bws_settled(const struct bws_conn *c)
 {
 	return c->rx.way == BWS_TCP && c->tx.way == BWS_TCP &&
-	       !(c->owed & (BWS_OWE_RETURN | BWS_OWE_BACK)) && !c->rx.returning;
+	       !(c->owed & (BWS_OWE_RETURN | BWS_OWE_BACK)) && !c->rx.returning && !c->rescue;
 }
 
 void bws_return(struct bws_conn *c, bool final)

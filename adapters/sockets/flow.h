@@ -34,6 +34,9 @@ void bws_push_forget(void);
 /* Beowire has lost it, or the peer breaks the rules: calls fail with `error`, and TCP ends. */
 void bws_break(struct bws_conn *c, int error, const char *why);
 
+/* Beowire does not reach the peer any more. If TCP does, the two go on by TCP alone. */
+void bws_lose(struct bws_conn *c);
+
 /* Begin to receive by Beowire, if nothing is against it. */
 void bws_rx_ready(struct bws_conn *c);
 /* Receive by TCP again; `final`: this process will not ask for Beowire again. */

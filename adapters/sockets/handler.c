@@ -134,7 +134,7 @@ static void bws_handler_down(void *arg, bw_peer_no peer, int status)
 	bws_lock();
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
 		if (c->peer_id && c->peer == peer)
-			bws_break(c, ECONNRESET, "the peer's endpoint is gone");
+			bws_lose(c);
 	}
 	bws_unlock();
 }

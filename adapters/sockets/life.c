@@ -86,13 +86,37 @@ static void bws_life_in_child(void)
 	}
 }
 
+/* Until there is an endpoint, and then behind the handlers of libbeowire. */
+static bool bws_life_early = true;
+
+static void bws_life_early_before(void)
+{
+	if (bws_life_early)
+		bws_life_before();
+}
+
+static void bws_life_early_in_parent(void)
+{
+	if (bws_life_early)
+		bws_life_in_parent();
+}
+
+static void bws_life_early_in_child(void)
+{
+	if (bws_life_early)
+		bws_life_in_child();
+}
+
+void bws_life_begin(void)
+{
+	pthread_atfork(bws_life_early_before, bws_life_early_in_parent, bws_life_early_in_child);
+}
+
 void bws_life_follow(void)
 {
-	static bool followed;
-
-	if (!followed)
+	if (bws_life_early)
 		pthread_atfork(bws_life_before, bws_life_in_parent, bws_life_in_child);
-	followed = true;
+	bws_life_early = false;
 }
 
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are

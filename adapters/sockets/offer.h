@@ -23,7 +23,20 @@ struct bws_name {
 	uint16_t here_port, there_port;
 };
 
-enum bws_offer_kind { BWS_OFFER = 1, BWS_ACCEPT = 2, BWS_OFFER_KINDS };
+enum bws_offer_kind {
+	BWS_OFFER = 1,
+	BWS_ACCEPT = 2,
+	/* Beowire is lost; the first 8 bytes of `addr`: send from this offset on by TCP. */
+	BWS_RESCUE = 3,
+	BWS_RESCUED = 4, /* done */
+	BWS_OFFER_KINDS
+};
+
+/* Where a datagram came from. */
+struct bws_from {
+	uint8_t address[16];
+	uint16_t port;
+};
 
 struct bws_offer {
 	enum bws_offer_kind kind;

@@ -16,12 +16,6 @@
 #define BWS_REGISTRAR_CLIENTS 256
 #define BWS_REGISTRAR_FDS     (4 + BWS_REGISTRAR_CLIENTS)
 
-/* Where a datagram came from. */
-struct bws_from {
-	uint8_t address[16];
-	uint16_t port;
-};
-
 struct bws_registrar {
 	int claim;	/* its name, if it is us; -1 */
 	int port[2];	/* UDP: IPv4, IPv6 */

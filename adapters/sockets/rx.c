@@ -59,12 +59,13 @@ void bws_rx_switch(struct bws_conn *c, uint64_t epoch, uint64_t from)
 
 void bws_rx_data(struct bws_conn *c, uint64_t off, const void *data, uint64_t len)
 {
+	/* Much may still wait in TCP's buffers when the first of it comes. */
+	uint64_t base = c->rx.way == BWS_UNTIL ? c->rx.from : c->shared->rx;
 	struct bws_piece *p;
 
 	if (c->rx.way == BWS_TCP || c->error)
 		return; /* it comes again by TCP */
-	if (off != c->rx.next || !len || len > BWS_PIECE ||
-	    off + len - c->shared->rx > 2 * (uint64_t)BWS_WINDOW) {
+	if (off != c->rx.next || !len || len > BWS_PIECE || off + len - base > BWS_WINDOW) {
 		bws_break(c, ECONNRESET, "the peer breaks the rules");
 		return;
 	}

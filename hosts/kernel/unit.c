@@ -17,6 +17,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/drop.c"
 #include "engine/event.c"
 #include "engine/farewell.c"
+#include "engine/guest.c"
 #include "engine/hello.c"
 #include "engine/hkdf.c"
 #include "engine/key.c"

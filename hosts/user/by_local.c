@@ -117,6 +117,7 @@ static void bw_by_local_arrived(void *arg, void *ctx, const struct bw_local_mess
 		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_LOCAL;
 	}
 	p->known = true;
+	BW_PROBE2(message_received, ep, &m);
 	ep->handlers->message(ep->arg, &m);
 }
 

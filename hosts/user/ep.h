@@ -6,7 +6,7 @@
  * Where to read on: open.c, close.c; ep.c makes progress; host.c serves the engine's callbacks and
  * transmits; remote.c knows peers; message.c sends and delivers, fetch.c pulls, by what transport.h
  * says of the ways to a peer; wait.c sleeps; helper.c is the thread that serves peers while the
- * program computes.
+ * program computes; publish.c writes for people what state all is in, to the board of board.c.
  */
 #ifndef BW_EP_H
 #define BW_EP_H

@@ -87,6 +87,17 @@ static int bw_host_region_find(void *host, uint32_t peer, uint64_t key, uint64_t
 	return 0;
 }
 
+/* What the program holds of it, and what is under way to it behind the engine's back. */
+static bool bw_host_needed(void *host, uint32_t peer)
+{
+	struct bw_ep *ep = host;
+	const struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
+
+	if (!p || p->complete || p->local || p->kernel || p->sent || p->arriving || p->copied)
+		return true;
+	return ep->handlers->peer_needed ? ep->handlers->peer_needed(ep->arg, p->number) : p->known;
+}
+
 static void bw_host_sent(void *host, uint64_t cookie)
 {
 	bw_message_acked(host, cookie);
@@ -129,6 +140,7 @@ const struct bw_host_ops bw_host_ops = {
 	.siphash = bw_siphash,
 	.hmac_sha256 = bw_hmac_sha256,
 	.sent = bw_host_sent,
+	.needed = bw_host_needed,
 	.message = bw_host_message,
 	.unseal = bw_host_unseal,
 };

@@ -372,6 +372,7 @@ int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint6
 		return -EINVAL;
 	if ((flags & BW_SEND_EAGER) && len > BW_EAGER_LIMIT)
 		return -EMSGSIZE;
+	BW_PROBE3(message_send, ep, peer, len);
 	op.send.code = code;
 	op.send.tag = tag;
 	op.send.imm = imm;
@@ -450,6 +451,7 @@ static void bw_message_deliver(struct bw_ep *ep, struct bw_remote *p, const stru
 		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_ENGINE;
 	}
 	p->known = true;
+	BW_PROBE2(message_received, ep, &m);
 	ep->handlers->message(ep->arg, &m);
 }
 

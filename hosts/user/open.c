@@ -11,6 +11,7 @@
 
 #include "ep.h"
 #include "keyed.h"
+#include "link/packet/served.h"
 #include "number.h"
 
 #define BW_EP_EAGER	 65536 /* bytes; default of BEOWIRE_EAGER_MAX */
@@ -90,6 +91,17 @@ static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, cons
 	return 0;
 }
 
+/* Where a namespace has no interface of its own, as that of a container may, the service has one. */
+static int bw_ep_choose(const struct bw_ep *ep, struct bw_iface *iface, const char **why)
+{
+	int n = bw_iface_choose_all(&ep->env, iface, BW_PACKET_LINKS, why);
+
+	if (n >= 0 || ep->env.interface || ep->env.interfaces || !bw_service_there(&ep->env))
+		return n;
+	iface[0] = (struct bw_iface){.mtu = BW_FRAME_MAX_MTU};
+	return 1;
+}
+
 /* Raw frames. Not having them is an error only if nothing else is allowed, or if what was asked for
  * by name does not exist. */
 static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
@@ -100,7 +112,7 @@ static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
 
 	if (!(ep->env.links & BW_LINK_PACKET))
 		return 0;
-	n = bw_iface_choose_all(&ep->env, iface, BW_PACKET_LINKS, &text);
+	n = bw_ep_choose(ep, iface, &text);
 	error = n < 0 ? n : 0;
 	if (error &&
 	    (ep->env.interface || ep->env.interfaces || bw_ep_only(&ep->env, BW_LINK_PACKET)))

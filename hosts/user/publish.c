@@ -376,5 +376,5 @@ uint64_t bw_publish_due(const struct bw_ep *ep)
 
 	if (!b->map || (ep->rounds == b->rounds && ep->handled == b->handled))
 		return BW_NEVER;
-	return b->at;
+	return bw_max_u64(b->at, ep->chores_at); /* of which it is one */
 }

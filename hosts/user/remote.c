@@ -454,6 +454,7 @@ static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 	bw_remote_set_handle(&ep->remotes, p, ev->peer);
 	bw_remote_name(p, ev->name, sizeof(ev->name));
 	p->up = true;
+	BW_PROBE3(first_contact, ev->node, ev->engine, ev->from.link);
 	if (!p->complete && ev->from.link < BW_LINK_NO_UDP) {
 		p->addr.links |= BW_LINK_PACKET;
 		p->addr.ethertype = ep->self.ethertype;
@@ -475,8 +476,10 @@ static void bw_remote_path(struct bw_ep *ep, const struct bw_event *ev)
 
 	if (!p || link >= BW_LINK_NUMBERS)
 		return;
-	if (!ev->usable)
+	if (!ev->usable) {
+		BW_PROBE2(path_lost, p->addr.engine, link);
 		return;
+	}
 	p->passed |= (uint8_t)(1u << link);
 	if (ev->mtu > p->mtu[link])
 		p->mtu[link] = ev->mtu;
@@ -485,14 +488,17 @@ static void bw_remote_path(struct bw_ep *ep, const struct bw_event *ev)
 void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 {
 	if (!p->status) {
+		BW_PROBE3(peer_lost, p->addr.node, p->addr.engine, status);
 		p->status = status;
 		p->check_at = BW_NEVER;
-		p->ghost = p->known && !p->complete;
+		p->ghost = p->known && !p->complete && status != BW_DOWN_EVICTED;
 		ep->remotes.ghosts += p->ghost;
 		bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s",
 		       p->name[0] ? p->name : "(unknown)", p->addr.engine, strerror(-status));
 		if (p->known)
 			ep->handlers->peer_down(ep->arg, p->number, status);
+		if (status == BW_DOWN_EVICTED) /* the program does not need it */
+			p->known = false;
 	}
 	if (!p->known && !p->handle && !p->local && !p->kernel)
 		bw_remote_forget(&ep->remotes, p);

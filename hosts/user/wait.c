@@ -111,8 +111,10 @@ static int bw_wait_sleep(struct bw_ep *ep, uint64_t timeout_ns)
 	atomic_fetch_add(&ep->sleepers, 1);
 	ep->lock.depth = 1;
 	bw_lock_release(&ep->lock);
+	BW_PROBE2(wait_begin, ep, timeout_ns);
 	rc = ppoll(fds, (nfds_t)n, bw_clock_span(timeout_ns, &span), NULL);
 	rc = rc < 0 && errno == EINTR ? -EINTR : 0;
+	BW_PROBE2(wait_end, ep, rc);
 	bw_lock_take(&ep->lock);
 	ep->lock.depth = depth;
 	/* The last one to leave takes the wake-up along: the others must still find it. */

@@ -40,4 +40,5 @@ int key_tests(void);
 int encrypt_tests(void);
 int distance_tests(void);
 int duplex_tests(void);
+int view_tests(void);
 #endif

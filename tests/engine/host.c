@@ -197,11 +197,18 @@ static int host_unseal(void *host, const struct bw_rx_frame *f, uint32_t end,
 	return bw_open_frame((void *)(uintptr_t)f->head, end, by);
 }
 
+static bool host_needed(void *host, uint32_t peer)
+{
+	const struct node *node = host;
+
+	return !node->needs_nobody || peer == node->needs;
+}
+
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
 	.random = host_random, .siphash = host_siphash, .hmac_sha256 = host_hmac_sha256,           \
-	.sent = host_sent, .unseal = host_unseal
+	.sent = host_sent, .unseal = host_unseal, .needed = host_needed
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {

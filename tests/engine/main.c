@@ -21,10 +21,11 @@ static const struct {
 	{"farewell", farewell_tests}, {"pull_end", pull_end_tests},
 	{"single", single_tests},     {"stripe", stripe_tests},
 	{"distance", distance_tests}, {"duplex", duplex_tests},
-	{"late", late_tests},	      {"places", places_tests},
-	{"size", size_tests},	      {"carry", carry_tests},
-	{"cookie", cookie_tests},     {"hkdf", hkdf_tests},
-	{"key", key_tests},	      {"encrypt", encrypt_tests},
+	{"view", view_tests},	      {"late", late_tests},
+	{"places", places_tests},     {"size", size_tests},
+	{"carry", carry_tests},	      {"cookie", cookie_tests},
+	{"hkdf", hkdf_tests},	      {"key", key_tests},
+	{"encrypt", encrypt_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))

@@ -5,6 +5,8 @@
  */
 #include "groups.h"
 
+#include <stdio.h>
+
 static void peer__idle_is_small(void **state)
 {
 	uint32_t before;
@@ -332,6 +334,106 @@ static void callers__stay_while_there_is_memory(void **state)
 	frame_free(hello);
 }
 
+/* A guest of B's from an address of his own says something, and is not heard of any more. Did it
+ * come? */
+static bool speak(uint32_t n)
+{
+	char text[40];
+
+	world.node[C].cfg.node = 0x10000 + n;
+	world.node[C].cfg.incarnation = n + 1;
+	world.node[C].place = (uint8_t)(n % 200 + 1);
+	node_open(C);
+	connect_to(C, B);
+	post(C, B, 100 + n, 8);
+	run(100 * BW_MS);
+	node_kill(C);
+	snprintf(text, sizeof(text), "B MESSAGE %u len 8", 100 + n);
+	return events_with(text) == 1;
+}
+
+/* B is full of guests who have said something; how many spoke. A, which B needs, is one. */
+static uint32_t full_of_guests(void)
+{
+	uint32_t n = 0;
+
+	world.node[B].grow_max = 2;
+	world.quiet = true;
+	meet(A, B);
+	post(A, B, 1, 8);
+	run(BW_S);
+	world.node[B].needs = world.node[B].peer[A];
+	while (n < 1000 && speak(n))
+		n++;
+	assert_in_range(n, 20, 999);
+	assert_int_equal(count(B)->peers, n + 1);
+	assert_int_equal(count(B)->evicted, 0);
+	world.node[B].needs_nobody = true;
+	return n;
+}
+
+static void guests__make_room_when_they_are_idle(void **state)
+{
+	uint32_t n = full_of_guests(), full = n, i;
+
+	for (i = 0; i < 3 * full; i++) {
+		pass(BW_S / 2);
+		assert_true(speak(++n));
+	}
+	assert_in_range(count(B)->evicted, 3 * full, 3 * full + 8);
+	assert_true(count(B)->peers >= full - 1);
+	assert_int_equal(events_with("B PEER_DOWN A"), 0);
+	post(A, B, 2, 8);
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE 2 len 8"), 1);
+}
+
+/* The idlest of those that are looked at goes, and nobody who spoke a moment ago. */
+static void guests__go_by_the_time_for_which_they_are_idle(void **state)
+{
+	uint32_t n = full_of_guests(), i;
+	struct bw_list *l;
+
+	for (l = engine(B)->peers.next; l != &engine(B)->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		for (i = 0; i < p->npaths; i++)
+			p->path[i]->rx.max_ns = p->path[i]->hello.heard = world.now;
+	}
+	assert_false(speak(++n));
+	assert_int_equal(count(B)->evicted, 0);
+	pass(BW_S);
+	l = engine(B)->guests.next->next->next;
+	if (bw_entry(l, struct bw_peer, caller)->handle == world.node[B].needs)
+		l = l->next;
+	bw_entry(l, struct bw_peer, caller)->path[0]->rx.max_ns--;
+	bw_entry(l, struct bw_peer, caller)->path[0]->hello.heard--;
+	world.node[B].peer[A] = bw_entry(l, struct bw_peer, caller)->handle;
+	assert_true(speak(++n));
+	assert_int_equal(count(B)->evicted, 1);
+	assert_int_equal(events_with("B PEER_DOWN A ENOBUFS"), 1); /* so it is called here */
+}
+
+static void guests__that_are_needed_stay(void **state)
+{
+	uint32_t n = full_of_guests(), how;
+
+	for (how = 0; how < 3; how++) {
+		struct bw_list *l;
+
+		world.node[B].needs_nobody = how != 0;
+		for (l = engine(B)->peers.next; l != &engine(B)->peers; l = l->next) {
+			struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+			p->path[0]->hello.named = how == 1;
+			p->rx_used += how == 2 ? 64 : 0; /* a message that was not taken */
+		}
+		pass(2 * BW_S);
+		assert_false(speak(++n));
+		assert_int_equal(count(B)->evicted, 0);
+	}
+}
+
 int memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +450,9 @@ int memory_tests(void)
 		TEST(turn__a_busy_peer_does_not_starve_another),
 		TEST(callers__of_no_use_make_room),
 		TEST(callers__stay_while_there_is_memory),
+		TEST(guests__make_room_when_they_are_idle),
+		TEST(guests__go_by_the_time_for_which_they_are_idle),
+		TEST(guests__that_are_needed_stay),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

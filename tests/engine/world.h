@@ -49,6 +49,8 @@ struct node {
 	uint64_t host_key, host_len;	/* memory registered with the host, 0: none */
 	uint64_t host_buf;
 	bool ignore_events; /* the host does not take events */
+	bool needs_nobody;  /* of whom something has come, but for `needs` */
+	uint32_t needs;	    /* handle of a peer */
 	uint8_t place;	    /* part of its addresses: changes when its interfaces are exchanged */
 };
 

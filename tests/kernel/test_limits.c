@@ -331,14 +331,15 @@ static int answer_all(void *arg)
 	return 97;
 }
 
-/* They wait for a peer that asks no more. */
+/* They wait for a peer that asks no more, and are forgotten 10 s after the questions: so what there
+ * is room for is few, and soon copied. */
 static void test_answers_to_peers(void **state)
 {
 	uint64_t before = parameter("held_bytes"), met = parameter("user_limited");
 	int fd = watching("b"), n = 0, status;
 	struct idler bob;
 
-	set_parameter("user_memory_max", BOUND);
+	set_parameter("user_memory_max", 4 * MIB);
 	begin_with(&bob, KT_BOB, answer_all);
 	ask(fd, &bob.at, MIB, QUESTIONS);
 	assert_int_equal(read(bob.count[0], &n, sizeof(n)), sizeof(n));

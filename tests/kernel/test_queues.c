@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "kframe.h"
@@ -19,7 +20,8 @@
 #define TIMES	 8
 #define MOVES	 10 /* that were fast enough to tell */
 #define PAUSE_US 50000
-#define SOON_NS	 5000000 /* half of what the module takes for a pause */
+#define LONG_NS	 25000000 /* more than what the module takes for a pause */
+#define SOON_NS	 5000000  /* and less: a tick of its clock */
 
 static uint8_t bytes[100];
 static int raw[QUEUES]; /* what arrives from each queue of the other side */
@@ -169,6 +171,26 @@ static void move_to(int processor)
 	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
 }
 
+/* By the module's clock, which a processor that stands still may keep from going on. */
+static uint64_t ticked_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Nothing has left by any queue for a while. */
+static void pause_all(void)
+{
+	uint64_t began;
+
+	do {
+		began = ticked_ns();
+		usleep(PAUSE_US);
+	} while (look()->frames || ticked_ns() - began < LONG_NS);
+}
+
 /* The next frame after a pause, and another one from another processor soon afterwards: of both
  * packets, and of nothing else that a's engine has sent since, the queue, counted from 1. 0: a lot
  * of time passed, or the engine had something to say by itself; then any queue is right. */
@@ -176,17 +198,18 @@ static int queue_after_a_pause(int a, int b, int processor)
 {
 	const struct seen *seen;
 	uint64_t began;
+	bool soon;
 
 	move_to(processor);
-	do
-		usleep(PAUSE_US);
-	while (look()->frames);
-	began = kt_now_ns();
+	pause_all();
+	began = ticked_ns();
 	exchange(a, b);
 	move_to(!processor);
 	exchange(a, b);
+	soon = ticked_ns() - began < SOON_NS;
+	usleep(PAUSE_US); /* a frame comes here after its receiver has it */
 	seen = look();
-	if (kt_now_ns() - began >= SOON_NS || seen->frames != 2)
+	if (!soon || seen->frames != 2)
 		return 0;
 	assert_true(seen->one);
 	return seen->queue_of[1][1];

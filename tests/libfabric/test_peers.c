@@ -194,6 +194,61 @@ static void source__is_known_when_its_address_is(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* A peer that the address vector does not know is needed while a message of its is unread. */
+static void needed__is_who_is_in_the_vector_or_unread(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	bw_peer_no peer, there = 0;
+	struct bw_addr addr;
+	size_t n = sizeof(addr);
+	struct bw_ep *ep;
+	fi_addr_t src;
+
+	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
+	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
+	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
+	source_of_next(ep, peer);
+	bw_ep_addr(ep, &addr);
+	assert_int_equal(bw_peer_find(in->bw, &addr, &there), 0);
+	assert_false(bwf_peer_needed(in, there));
+	assert_false(bwf_peer_needed(in, (bw_peer_no)in->peer_count));
+	while (bw_send(ep, peer, BWF_CODE_TAGGED, 5, 0, "x", 1, BW_SEND_EAGER, NULL) == -EAGAIN)
+		bw_progress(ep);
+	while (!in->peer[there].unexpected) {
+		pair_progress();
+		bw_progress(ep);
+	}
+	assert_true(bwf_peer_needed(in, there));
+	source_of_next(ep, peer); /* another one is read */
+	assert_true(bwf_peer_needed(in, there));
+	assert_int_equal(in->peer[there].unexpected, 1);
+	in->peer[there].unexpected = 0;
+	assert_int_equal(fi_av_insert(b.av, &addr, 1, &src, 0, NULL), 1);
+	assert_true(
+		bwf_peer_needed(in, there)); /* perhaps: it is looked up with the next progress */
+	assert_int_equal(in->peer[there].addr, FI_ADDR_NOTAVAIL);
+	pair_progress();
+	assert_int_equal(in->peer[there].addr, src);
+	assert_true(bwf_peer_needed(in, there));
+	in->peer[there].unexpected = 1;
+	bw_ep_close(ep, 0);
+}
+
+/* Its number may be another one's soon: nothing of it stays. */
+static void not_needed__leaves_nothing_behind(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	struct bwf_peer *p = bwf_peer_get(in, 7);
+
+	p->known = true;
+	p->guesses = 3;
+	bwf_peer_down(in, 7, -ENOBUFS);
+	p = bwf_peer_get(in, 7);
+	assert_false(p->known || p->guesses || p->down);
+	assert_int_equal(p->addr, FI_ADDR_NOTAVAIL);
+	assert_int_equal(in->crashed, 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -202,6 +257,10 @@ int main(void)
 		TEST(death__ends_operations_that_wait_for_answers),
 		TEST(death__ends_what_it_began),
 		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
+						pair_teardown),
+		cmocka_unit_test_setup_teardown(needed__is_who_is_in_the_vector_or_unread,
+						pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(not_needed__leaves_nothing_behind, pair_setup,
 						pair_teardown),
 	};
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Build the engine, the link emulator's model, the user host or the libfabric provider with each
-seeded defect of mutants.toml, host.toml and provider.toml; some test must notice each of them.
+"""Build the engine, the link emulator's model, the user host, the libfabric provider or the preload
+library with each seeded defect of mutants.toml, host.toml, provider.toml and sockets.toml; some
+test must notice each of them.
 
 A defect of the user host or the provider names the program that is expected to notice it. Another
 one is tried against the unit tests of its room first and, if it is one of the engine and they let
@@ -28,15 +29,20 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLES = [Path(__file__).with_name(name) for name in ("mutants.toml", "host.toml", "provider.toml")]
+TABLES = [
+    Path(__file__).with_name(f"{name}.toml") for name in ("mutants", "host", "provider", "sockets")
+]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
 ROOMS = ("engine", "emulator", "hosts/sim", "hosts/user", "hosts/kernel", "adapters/libfabric")
 INCLUDE = [f"-I{ROOT / room}" for room in ("common", *ROOMS)]
+SOCKETS = "adapters/sockets"
+"""Whose headers are found beside its sources alone, as others have the same names."""
 COMMON = sorted((ROOT / "common").glob("*.c"))
 # What of the link emulator only computes: meson.build there has the same list.
 MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 # What libbeowire and the provider are made of.
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
+SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
 USER_TESTS = (
@@ -45,6 +51,7 @@ USER_TESTS = (
         (
             "arriving",
             "batch",
+            "board",
             "goodbye",
             "look",
             "message",
@@ -126,7 +133,7 @@ class Mutant:
         """Whose tests it is for: what rooms share is tried with the user host."""
         if self.file.startswith("common/"):
             return "hosts/user"
-        return next(room for room in ROOMS if self.file.startswith(f"{room}/"))
+        return next(room for room in (*ROOMS, SOCKETS) if self.file.startswith(f"{room}/"))
 
     def text(self) -> str:
         """The changed file. ValueError if the table no longer fits the sources."""
@@ -226,6 +233,7 @@ class House:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     cpu_s: int = 20
     """Seconds that a program computes at most: longer is for ever, whatever else runs."""
+    plugin_name: str = "libbeowire-fi.so"
 
 
 class Workshop:
@@ -242,6 +250,8 @@ class Workshop:
         if "adapters/libfabric" in rooms:
             below = [*engine.objects.values(), *user.objects.values()]
             self.houses["adapters/libfabric"] = self._provider(jobs, below)
+        if SOCKETS in rooms:
+            self.houses[SOCKETS] = self._sockets(jobs, engine)
 
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
@@ -300,22 +310,48 @@ class Workshop:
             programs[f"test_{name}"] = Program([], ready=ready)
         return House(own, programs, below, PROVIDER_ENVIRONMENT, cpu_s=5)
 
+    def _sockets(self, jobs: int, engine: House) -> House:
+        own = self._compile("sockets", listed(SOCKETS, SOCKETS_LIST), jobs)
+        keyed = [ROOT / "common" / name for name in ("keyed.c", "sealing.c")]
+        sources = {*listed("hosts/user", USER_LIST), *COMMON, *keyed}
+        calls = ["-include", str(ROOT / SOCKETS / "own.h")]
+        user = self._compile("sockets-user", sorted(sources), jobs, more=calls)
+        tests = self._compile(
+            "tests-sockets", sorted((ROOT / "tests/sockets").glob("differ*.c")), jobs
+        )
+        ready = self.place / "differ"
+        cc(["-o", str(ready), *map(str, tests.values())])
+        program = Program(
+            [], arguments=["both", "7", "150", "FOLDER/libbeowire-sockets.so"], ready=ready
+        )
+        below = [*engine.objects.values(), *user.values()]
+        return House(
+            own, {"differ": program}, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so"
+        )
+
     def _compile(
-        self, name: str, sources: Sequence[Path], jobs: int, home: Path | None = None
+        self,
+        name: str,
+        sources: Sequence[Path],
+        jobs: int,
+        home: Path | None = None,
+        more: Sequence[str] = (),
     ) -> dict[str, Path]:
         folder = self.place / name
         folder.mkdir()
         names = [str(source.relative_to(ROOT)) for source in sources]
         objects = {name: folder / f"{name.replace('/', '-')}.o" for name in names}
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda name: self.compile(ROOT / name, objects[name], home), names))
+            list(pool.map(lambda name: self.compile(ROOT / name, objects[name], home, more), names))
         return objects
 
     @staticmethod
-    def compile(source: Path, target: Path, home: Path | None = None) -> None:
+    def compile(
+        source: Path, target: Path, home: Path | None = None, more: Sequence[str] = ()
+    ) -> None:
         """Compile one file. Its includes are looked for in its folder first, then at home."""
         near = [f"-iquote{home}"] if home else []
-        cc([*FLAGS, *near, *INCLUDE, "-c", str(source), "-o", str(target)])
+        cc([*FLAGS, *more, *near, *INCLUDE, "-c", str(source), "-o", str(target)])
 
     def try_all(
         self,
@@ -329,7 +365,7 @@ class Workshop:
         objects = list((house.objects | changed).values())
         if only and only not in house.programs:
             raise ValueError(f"there is no program {only}")
-        plugin = folder / "libbeowire-fi.so"
+        plugin = folder / house.plugin_name
         for name, program in house.programs.items():
             if only not in ("", name):
                 continue
@@ -348,9 +384,11 @@ class Workshop:
                         "-lsodium",
                         "-lpthread",
                         "-lm",
+                        "-ldl",
                     ]
                 )
-            call = [str(program.ready or made), *program.arguments]
+            given = [each.replace("FOLDER", str(folder)) for each in program.arguments]
+            call = [str(program.ready or made), *given]
             environment = {**os.environ, **house.environment, "FI_PROVIDER_PATH": str(folder)}
             complaint = run(call, environment, house.cpu_s, sleeps)
             if complaint:

@@ -3,8 +3,9 @@
 """Run tests of beowired with each seeded defect of service.toml; they must fail.
 
 For each defect the service is compiled with the changed file, and the tests that the defect names
-start that program. The same tests must pass with one compiled from the sources as they are. It
-takes root, and the Python in which the tools are installed.
+start that program; for a defect of libbeowire's side of it, a client is compiled. The same tests
+must pass with the sources as they are. It takes root, and the Python in which the tools are
+installed.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from tools import FAILED, PASSED, Defect, execute, summary
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("service.toml")
 sys.path.insert(0, str(ROOT / "tests" / "service"))
+PROGRAM, CLIENT = "BEOWIRE_TEST_SERVICE", "BEOWIRE_TEST_ACTOR"
+"""As in tests/service/served.py."""
 
-from compiled import compile_service  # noqa: E402
+from compiled import compile_actor, compile_service  # noqa: E402
 
 
 class ServiceDefect(Defect):
@@ -42,12 +45,25 @@ def load(path: Path) -> list[ServiceDefect]:
     return [ServiceDefect(**row | {"tests": tuple(row["tests"])}) for row in rows]
 
 
-def run_tests(tests: Sequence[str], place: Path, program: Path) -> tuple[int, str]:
+def run_tests(tests: Sequence[str], place: Path, named: dict[str, str]) -> tuple[int, str]:
     """Exit status of pytest, and what it said."""
     words = [sys.executable, "-P", "-m", "pytest", "-c", str(ROOT / "tools" / "pyproject.toml")]
     words += ["--rootdir", str(ROOT), "-p", "no:cacheprovider", "-q", "--tb=no", "-rfEs"]
     words += [f"--basetemp={place / 'pytest'}", *(str(ROOT / test) for test in tests)]
-    return execute(words, {**os.environ, "BEOWIRE_TEST_SERVICE": str(program)}, place)
+    return execute(words, {**os.environ, **named}, place)
+
+
+def compiled(place: Path, defect: ServiceDefect | None) -> tuple[str, dict[str, str]]:
+    """What the compiler complains of, and the variables that name what was made."""
+    program = place / "made"
+    if defect is None:
+        return compile_service(program, ["-O1"], {}), {PROGRAM: str(program)}
+    changed = place / Path(defect.file).name
+    changed.write_text(defect.text())
+    if defect.file.startswith("service/"):
+        problem = compile_service(program, ["-O1"], {changed.name: changed})
+        return problem, {PROGRAM: str(program)}
+    return compile_actor(program, changed), {CLIENT: str(program)}
 
 
 def examine(defect: ServiceDefect, place: Path) -> Verdict:
@@ -56,11 +72,9 @@ def examine(defect: ServiceDefect, place: Path) -> Verdict:
     place.mkdir()
     caught_by = problem = ""
     try:
-        changed = place / Path(defect.file).name
-        changed.write_text(defect.text())
-        problem = compile_service(place / "beowired", ["-O1"], {changed.name: changed})
+        problem, named = compiled(place, defect)
         for test in () if problem else defect.tests:
-            status, said = run_tests([test], place, place / "beowired")
+            status, said = run_tests([test], place, named)
             failed = summary(said, "FAILED|ERROR")
             if status != FAILED or not failed:
                 problem = f"{test} passes" if status == PASSED else said.strip()[-300:]
@@ -74,9 +88,9 @@ def examine(defect: ServiceDefect, place: Path) -> Verdict:
 def check_unchanged(defects: Sequence[ServiceDefect], place: Path) -> None:
     """All tests pass with the service as it is, and none is skipped."""
     place.mkdir()
-    problem = compile_service(place / "beowired", ["-O1"], {})
+    problem, named = compiled(place, None)
     tests = sorted({test for defect in defects for test in defect.tests})
-    status, said = (FAILED, problem) if problem else run_tests(tests, place, place / "beowired")
+    status, said = (FAILED, problem) if problem else run_tests(tests, place, named)
     wrong = summary(said, "FAILED|ERROR|SKIPPED")
     if status != PASSED or wrong:
         told = "\n".join(wrong) or said

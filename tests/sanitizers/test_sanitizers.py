@@ -17,6 +17,7 @@ import pytest
 from beowire import places
 
 PROVIDER = "adapters/libfabric/libbeowire-fi.so"
+SOCKETS = "adapters/sockets/libbeowire-sockets.so"
 ALONE = "adapters/libfabric/alone/libfabric.so.1"
 
 
@@ -38,7 +39,7 @@ class Build:
 ADDRESS = Build(
     "address",
     "address,undefined",
-    ("local", "libfabric", "user"),
+    ("local", "libfabric", "user", "sockets"),
     (),
     ("test_local_process", "test_local_sleep"),
     {
@@ -101,7 +102,7 @@ def run(command: list[str]) -> str:
 def chosen(of: Build, build: Path) -> tuple[list[str], list[str]]:
     """The tests, and what is to be built for them and for the planted faults."""
     listed = run([places.program("meson", "meson"), "introspect", "--tests", str(build)])
-    tests, targets = [], {PROVIDER, ALONE, "tests/sanitizers/planted"}
+    tests, targets = [], {PROVIDER, ALONE, SOCKETS, "tests/sanitizers/planted"}
     for each in json.loads(listed):
         program = Path(each["cmd"][0])
         suites = {suite.partition(":")[2] for suite in each["suite"]}

@@ -5,6 +5,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from beowire import places
+
 ROOT = Path(__file__).resolve().parents[2]
 ROOM = ROOT / "service"
 
@@ -13,10 +15,33 @@ def compile_service(target: Path, flags: Sequence[str], instead: dict[str, Path]
     """Compiles the service with these flags, and files in place of those of these names: what the
     compiler complains of, "" if nothing."""
     sources = [str(instead.get(each.name, each)) for each in sorted(ROOM.glob("*.c"))]
+    build = places.build_dir()
+    shared = [build / "common/libbeowire-common.a", build / "engine/libbeowire-engine.a"]
     words = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-w", "-fno-strict-aliasing", *flags]
     words += [f"-I{ROOM}", f"-I{ROOT / 'common'}", f"-I{ROOT / 'engine'}", '-DBS_VERSION="test"']
     done = subprocess.run(
-        [*words, *sources, "-o", str(target), "-lpthread"],
+        [*words, *sources, "-o", str(target), *map(str, shared), "-lpthread"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stderr.strip() if done.returncode else ""
+
+
+def compile_actor(target: Path, changed: Path) -> str:
+    """Compiles the actor of tests with a changed file of the user host: what the compiler and the
+    linker complain of, "" if nothing."""
+    build = places.build_dir()
+    names = ("hosts/user/libbeowire-user", "engine/libbeowire-engine")
+    names += ("common/libbeowire-common", "common/libbeowire-keyed")
+    rooms = ("hosts/user", "common", "engine", "hosts/user/link/packet")
+    # What the changed file defines is not looked for in the library any more.
+    words = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-w", "-O1", "-fno-strict-aliasing", "-fno-lto"]
+    words += [f"-I{ROOT / room}" for room in rooms]
+    words += [str(ROOT / "tests/user/actor.c"), str(changed), "-Wl,--start-group"]
+    words += [str(build / f"{name}.a") for name in names]
+    done = subprocess.run(
+        [*words, "-Wl,--end-group", "-lsodium", "-lpthread", "-o", str(target)],
         capture_output=True,
         text=True,
         check=False,

@@ -24,7 +24,14 @@ POLICY = f"users = {USER}, {OTHER}\ninterfaces = eth0\n"
 PATIENCE_S = 60.0
 PROGRAM = "BEOWIRE_TEST_SERVICE"
 """The variable that names another beowired than the build's: one with a defect, or a sanitizer."""
+CLIENT = "BEOWIRE_TEST_ACTOR"
+"""The same for the actor that clients are."""
 ATTACKER = Path(__file__).with_name("attacker.py")
+
+
+def service_program() -> str:
+    """beowired, or what is tested in its place."""
+    return os.environ.get(PROGRAM) or str(places.product("service/beowired"))
 
 
 class Service:
@@ -42,8 +49,7 @@ class Service:
 
     def command(self) -> list[str]:
         """What starts it, without the node."""
-        program = os.environ.get(PROGRAM) or str(places.product("service/beowired"))
-        return [program, "--policy", str(self.policy), "--socket", str(self.socket)]
+        return [service_program(), "--policy", str(self.policy), "--socket", str(self.socket)]
 
     def start(self) -> None:
         """Starts it, and waits until it is ready."""
@@ -80,6 +86,14 @@ class Service:
     def drops(self) -> dict[str, int]:
         """How many frames of clients the gate has dropped, by reason."""
         return self._told("dropped interface")
+
+    def await_drops(self, reason: str, n: int) -> None:
+        """Until so many frames were dropped for this reason; then there are no more."""
+        until = time.monotonic() + PATIENCE_S
+        while (drops := self.drops())[reason] < n:
+            assert time.monotonic() < until, drops
+            time.sleep(0.05)
+        assert drops[reason] == n
 
     def counts(self) -> dict[str, int]:
         """Endpoints there, opened, refused and closed."""
@@ -129,15 +143,19 @@ def as_user(user: int) -> list[str]:
 
 @contextlib.contextmanager
 def client(
-    service: Service, user: int = USER, node: str | None = None, **variables: str
+    service: Service,
+    user: int = USER,
+    node: str | None = None,
+    within: Sequence[str] = (),
+    **variables: str,
 ) -> Iterator[Actor]:
     """An actor that runs as a user without privileges, next to the service."""
     program = service.directory / "actor"
     if not program.exists():  # users may not look into the directory of the build
-        shutil.copy(places.product("tests/user/actor"), program)
+        shutil.copy(os.environ.get(CLIENT) or places.product("tests/user/actor"), program)
         program.chmod(0o755)
     start = service.directory / f"actor-{user}"
-    start.write_text("#!/bin/sh\nexec " + " ".join([*as_user(user), str(program)]) + "\n")
+    start.write_text("#!/bin/sh\nexec " + " ".join([*as_user(user), *within, str(program)]) + "\n")
     start.chmod(0o755)
     made = user_actor.Actor(
         node or service.node,

@@ -93,8 +93,7 @@ def test_no_frame_is_forged(service: Service, nodes: tuple[str, str]) -> None:
                 frame = own.recv(65536)
                 assert MARK not in frame or frame.endswith(b"end")
     assert said["lo"] == "ENETDOWN"
-    drops = service.drops()
-    assert drops == {
+    wanted = {
         "mac": 4,
         "ethertype": 8,
         "engine": 4,
@@ -105,6 +104,9 @@ def test_no_frame_is_forged(service: Service, nodes: tuple[str, str]) -> None:
         "offload": 0,
         "socket": 0,
     }
+    until = time.monotonic() + 60
+    while (drops := service.drops()) != wanted:  # another processor may count later
+        assert time.monotonic() < until, drops
 
 
 CHANGE = """
@@ -239,7 +241,7 @@ def test_a_leaked_socket_is_of_no_use(service: Service, nodes: tuple[str, str]) 
         service.await_line("closed uid=")
         leak.go_on()
         assert leak.hear() == "sent"
-        assert service.drops()["socket"] == 3
+        service.await_drops("socket", 3)
         assert service.counts()["living"] == 1  # lingers
         again = attack(
             service,
@@ -281,7 +283,7 @@ told(done.returncode)
     with listening(nodes[1]) as tap:
         assert attack(service, code) == 0
         assert len(marked(tap)) == 1
-    assert service.drops()["engine"] == 1
+    service.await_drops("engine", 1)
 
 
 def test_numbers_of_others_are_not_given(service: Service, nodes: tuple[str, str]) -> None:
@@ -318,32 +320,23 @@ def test_no_user_takes_more_than_his_share(nodes: tuple[str, str]) -> None:
     """Endpoints, memory, and attempts; others get theirs all the same."""
     policy = POLICY + "endpoints = 3\nring-memory = 4M\nattempts = 20\n"
     code = """
-import time
-most = [Endpoint() for _ in range(4)]
-result = [[e.answer.kind, e.answer.text] for e in most]
-for e in most:
-    e.connection.close()
-    if e.socket:
-        e.socket.close()
-time.sleep(1)
-rings = [Endpoint(ring=2 << 20) for _ in range(3)]
-result += [[e.answer.kind, e.answer.text] for e in rings]
-told(result)
+made = [Endpoint(ring=int(sys.argv[2])) for _ in range(int(sys.argv[3]))]
+told([[e.answer.kind, e.answer.text] for e in made])
 """
     often = """
-texts = []
-for _ in range(60):
-    c = call()
-    texts.append(Answer(c).text if select([c], [], [], 0.02)[0] else "")
-    c.close()
-told(texts)
+calls = [call() for _ in range(60)]
+told([Answer(c).text for c in calls])
 """
     with served(nodes[0], policy) as service:
-        said = attack(service, code)
-        assert [kind for kind, _ in said] == [3, 3, 3, 4, 3, 3, 4]
+        said = attack(service, code, str(1 << 20), "4")
+        assert [kind for kind, _ in said] == [3, 3, 3, 4]
         assert said[3][1].startswith(f"user {USER} has 3 endpoints, and may have no more; mend:")
-        assert said[6][1].startswith(f"rings of user {USER} take 4 MiB, and a further one of 2")
-        said = attack(service, "from select import select" + often)
+        service.await_living(0)
+        said = attack(service, code, str(2 << 20), "3")
+        assert [kind for kind, _ in said] == [3, 3, 4]
+        assert said[2][1].startswith(f"rings of user {USER} take 4 MiB, and a further one of 2")
+        service.await_living(0)
+        said = attack(service, often)
         assert any(text.startswith(f"user {USER} asks more than 20 times") for text in said)
         assert attack(service, "told(Endpoint().answer.kind)", user=OTHER) == 3
         service.await_living(0)

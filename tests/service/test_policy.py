@@ -9,15 +9,23 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from beowire import places
-from served import OTHER, POLICY, USER, Service, attack, open_directory, served
+from served import (
+    OTHER,
+    POLICY,
+    USER,
+    Service,
+    attack,
+    open_directory,
+    served,
+    service_program,
+)
 
 GOOD = "groups = 0\ninterfaces = eth0\n"
 
 
 def beowired(*words: str) -> "subprocess.CompletedProcess[str]":
     """The service, which is expected to end at once."""
-    program = str(places.product("service/beowired"))
+    program = service_program()
     return subprocess.run(
         [program, *words], capture_output=True, text=True, timeout=60, check=False
     )
@@ -100,7 +108,7 @@ def refusal(node: str, directory: Path, path: Path) -> str:
     """Why the service does not start with its socket there."""
     policy = directory / "conf"
     policy.write_text(GOOD)
-    program = str(places.product("service/beowired"))
+    program = service_program()
     done = subprocess.run(
         ["ip", "netns", "exec", node, program, "--policy", str(policy), "--socket", str(path)],
         capture_output=True,
@@ -145,7 +153,7 @@ def test_an_interface_that_is_missing_is_told(nodes: tuple[str, str]) -> None:
         policy = directory / "conf"
         for name, says in (("eth7", "eth7: looking at it: No such device"), ("lo", "lo: ")):
             policy.write_text(f"users = 0\ninterfaces = {name}\n")
-            program = str(places.product("service/beowired"))
+            program = service_program()
             words = ["--policy", str(policy), "--socket", str(directory / "sock")]
             done = subprocess.run(
                 ["ip", "netns", "exec", nodes[0], program, *words],

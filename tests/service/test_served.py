@@ -5,14 +5,25 @@ they get none they say why and go on by udp."""
 import os
 import signal
 import socket
+import struct
 import time
 from pathlib import Path
 
 import user_net
-from served import OTHER, POLICY, STRANGER, Service, client, open_directory, served
+from served import (
+    OTHER,
+    POLICY,
+    STRANGER,
+    Service,
+    attack,
+    client,
+    open_directory,
+    served,
+)
 from stopped import go_on, stop
-from user_actor import ACKED, Actor, actor
+from user_actor import ACKED, SYNC, Actor, actor
 
+REFUSED = -111
 PEER = {"BEOWIRE_LINKS": "packet"}
 EITHER = {"BEOWIRE_LINKS": "packet,udp", "BEOWIRE_LOG": "info"}
 
@@ -79,8 +90,10 @@ def test_who_is_not_allowed_goes_on_by_udp_and_says_why(
         opened(peer)
         exchange(one, peer)
         assert not by_raw_frames(one)
-        assert f"user {STRANGER} may have no endpoints; mend: 'users' or" in one.complaints
-    assert service.counts()["refused"] == 1
+    with client(service, STRANGER) as one:
+        why = one.open_failure()["why"]
+        assert f"user {STRANGER} may have no endpoints; mend: 'users' or" in why
+    assert service.counts()["refused"] == 2
 
 
 def test_without_a_service_it_is_named(nodes: tuple[str, str]) -> None:
@@ -134,7 +147,7 @@ def test_nonsense_is_no_service(service: Service) -> None:
     """Descriptors and numbers that make no sense are taken by nobody."""
     good = (9000, b"\2" * 6, 0, 2, 2048, 65536, 4, b"eth0")
     for fields in (
-        good,  # the descriptor is none of a packet socket
+        good,  # the socket is none that gets frames
         (9000, b"\2" * 6, 0, 2, 0, 65536, 4, b"eth0"),
         (9000, b"\2" * 6, 0, 2, 2048, 65535, 4, b"eth0"),
         (9000, b"\2" * 6, 0, 2, 2048, 65536, 0xFFFFFFFF, b"eth0"),
@@ -145,9 +158,7 @@ def test_nonsense_is_no_service(service: Service) -> None:
 
 
 def answer_with(service: Service, fields: tuple[object, ...]) -> None:
-    """A client gets this answer, with the descriptor of a pipe, and says that it makes no sense."""
-    import struct
-
+    """A client gets this answer, with a socket of another kind, and says that it makes no sense."""
     data = struct.pack("<IHHiI6sHIIII16s160s", 0x64657762, 1, 3, 0, *fields, b"")
     with open_directory() as directory:
         path = directory / "sock"
@@ -155,15 +166,15 @@ def answer_with(service: Service, fields: tuple[object, ...]) -> None:
         listener.bind(str(path))
         path.chmod(0o666)
         listener.listen()
-        pipe = os.pipe()
+        pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with client(service, BEOWIRE_SERVICE=str(path)) as one:
             one.tell("open")
             connection, _ = listener.accept()
             connection.recv(100)
-            socket.send_fds(connection, [data], [pipe[0]])
+            socket.send_fds(connection, [data], [pair[0].fileno()])
             assert "answers nothing that makes sense" in one.expect("open")["why"]
-        os.close(pipe[0])
-        os.close(pipe[1])
+        for each in pair:
+            each.close()
 
 
 def test_who_listens_must_own_the_directory(service: Service) -> None:
@@ -251,3 +262,105 @@ def test_policy_of_one_interface_only() -> None:
         ):
             assert "beowired does not serve eth1; mend: 'interfaces'" in one.open_failure()["why"]
             assert Path(service.policy).read_text() == POLICY
+
+
+def test_the_dead_are_refused(service: Service, nodes: tuple[str, str]) -> None:
+    """The service does so in the place of an endpoint that was killed."""
+    with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        to_one = peer.find(one.addr)  # type: ignore[attr-defined]
+        one.process.kill()
+        service.await_line("closed uid=")
+        peer.send(to_one, tag=9, length=10, flags=SYNC, op=9)
+        assert peer.expect("sent", op=9)["status"] == REFUSED
+
+
+def test_who_takes_a_number_of_the_dead_is_not_refused(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    code = "e = Endpoint()\ntold(e.engine)"
+    numbers = [attack(service, code) for _ in range(3)]
+    service.await_living(0)
+    with actor(nodes[1], "peer", **PEER) as peer:
+        opened(peer)
+        for number in numbers:
+            again = attack(service, "told(Endpoint(int(sys.argv[2])).answer.kind)", str(number))
+            assert again == 3
+        with client(service) as one:
+            opened(one)
+            exchange(one, peer)
+
+
+def test_an_interface_that_is_replaced_is_used_again() -> None:
+    """Its endpoints end with it; clients ask for new ones."""
+    with user_net.network() as net:
+        node, other = net.node("a"), net.node("b")
+        net.veth(node, other, ("eth0", "eth0"))
+        user_net.link_set(node, "eth0", "address 02:00:00:00:77:01")
+        with served(node) as service, client(service) as one, actor(other, "peer", **PEER) as peer:
+            opened(one)
+            user_net.ip(f"-n {node} link del eth0")
+            service.await_line("interface eth0 is gone")
+            net.veth(node, other, ("eth0", "eth0"))
+            user_net.link_set(node, "eth0", "address 02:00:00:00:77:01")
+            service.await_line("interface eth0 is there again")
+            service.await_living(1)
+            opened(peer)
+            exchange(one, peer)
+
+
+def test_an_mtu_that_changes_is_followed() -> None:
+    with user_net.pair(mtu=1500) as nodes, served(nodes[0]) as service:
+        for node in nodes:
+            user_net.link_set(node, "eth0", "mtu 9000")
+        with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+            opened(one)
+            opened(peer)
+            exchange(one, peer, length=500_000)
+            assert one.stats()["links"]["packet"]["rx_frames"] < 500
+
+
+def test_a_process_in_a_user_namespace_uses_the_socket(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    """There it is root, but not over the network namespace; the service's user has no name."""
+    with (
+        client(service, within=["unshare", "--user", "--map-root-user"]) as one,
+        actor(nodes[1], "peer", **PEER) as peer,
+    ):
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        assert by_raw_frames(one)
+
+
+def test_a_child_holds_nothing_of_an_endpoint(service: Service) -> None:
+    """A child of fork() that outlives its parent does not keep the endpoint."""
+    with client(service) as one:
+        opened(one)
+        child = one.ask("fork linger", "fork")["child"]
+        try:
+            one.process.kill()
+            service.await_living(0)
+        finally:
+            os.kill(child, signal.SIGKILL)
+
+
+def test_a_process_without_any_interface_uses_the_socket(
+    service: Service, nodes: tuple[str, str]
+) -> None:
+    """As in a container without a network. A socket of its own would be bound to nothing."""
+    with user_net.network() as net:
+        alone = net.node("c")
+        with (
+            client(service, node=alone) as one,
+            actor(alone, "root", BEOWIRE_SERVICE=str(service.socket), **PEER) as root,
+            actor(nodes[1], "peer", **PEER) as peer,
+        ):
+            opened(peer)
+            opened(one)
+            exchange(one, peer)
+            assert by_raw_frames(one)
+            assert "user 0 may have no endpoints" in root.open_failure()["why"]

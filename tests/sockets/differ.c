@@ -2,19 +2,24 @@
 /*
  * Calls of every kind on two connections to one server: one that the preload library may switch,
  * and one that stays on TCP, the reference. All that calls return must be the same.
- *	differ serve PORT		one client, then the end
+ *	differ serve PORT		one client, then the end; 0: a port that is told
  *	differ drive ADDRESS PORT SEED STEPS
+ *	differ both SEED STEPS LIBRARY	here, with this library in both
  */
 #include "differ.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define PATIENCE_S 50 /* a run takes some 5 s on a busy machine */
 
 int streams[2], control;
 
@@ -161,10 +166,14 @@ static int listening(uint16_t port)
 static void serve(uint16_t port)
 {
 	int fd = listening(port);
+	struct sockaddr_in name;
+	socklen_t len = sizeof(name);
 	struct order o;
 	int64_t answer;
 
-	printf("listening\n");
+	if (getsockname(fd, (struct sockaddr *)&name, &len))
+		bad("no name: %s", strerror(errno));
+	printf("listening at %u\n", ntohs(name.sin_port));
 	fflush(stdout);
 	control = accept(fd, NULL, NULL);
 	stay_on_tcp(control);
@@ -178,12 +187,57 @@ static void serve(uint16_t port)
 	}
 }
 
+/* One side, in a process of its own, with the library. */
+static pid_t begin(const char *library, int output, char **words)
+{
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	/* It ends with us, and at any rate: a wait without end is a failure. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(PATIENCE_S);
+	setenv("LD_PRELOAD", library, 1);
+	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
+	setenv("BEOWIRE_SOCKETS_WITHIN", "on", 1);
+	/* of an address sanitizer, that it comes behind the library */
+	setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:abort_on_error=1", 1);
+	dup2(output, STDOUT_FILENO);
+	execv("/proc/self/exe", words);
+	bad("exec: %s", strerror(errno));
+}
+
+static void both(char *seed, char *steps, const char *library)
+{
+	char port[8];
+	int out[2], status[2], told;
+	FILE *f;
+
+	if (access(library, R_OK) || pipe(out))
+		bad("%s: %s", library, strerror(errno));
+	begin(library, out[1], (char *[]){"differ", "serve", "0", NULL});
+	close(out[1]);
+	f = fdopen(out[0], "r");
+	if (fscanf(f, "listening at %d", &told) != 1)
+		bad("the server does not listen");
+	snprintf(port, sizeof(port), "%d", told);
+	begin(library, STDOUT_FILENO,
+	      (char *[]){"differ", "drive", "127.0.0.1", port, seed, steps, NULL});
+	/* If one fails the other one's connections end. */
+	for (int i = 0; i < 2; i++)
+		wait(&status[i]);
+	if (status[0] || status[1])
+		bad("ended with %x, %x", status[0], status[1]);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "serve"))
 		serve((uint16_t)atoi(argv[2]));
 	else if (argc == 6 && !strcmp(argv[1], "drive"))
 		drive(argv[2], (uint16_t)atoi(argv[3]), strtoull(argv[4], NULL, 10), atoi(argv[5]));
+	else if (argc == 5 && !strcmp(argv[1], "both"))
+		both(argv[2], argv[3], argv[4]);
 	else
 		bad("usage");
 	return 0;

@@ -66,6 +66,10 @@ class Nodes:
                     child.send_signal(signal.SIGTERM)
                 child.wait(SOON_S)
             finally:
+                # its children, too
+                child.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(5)
                 child.kill()
 
     def _await_port(self, port: int, child: subprocess.Popen[bytes]) -> None:

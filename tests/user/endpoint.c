@@ -56,10 +56,19 @@ static void *on_place(void *arg, const struct bw_message *m, void **op)
 	return told->place;
 }
 
+static bool on_needed(void *arg, bw_peer_no peer)
+{
+	struct told *told = arg;
+
+	told->peer = peer;
+	return !told->needs_nobody;
+}
+
 static const struct bw_handlers handlers = {.message = on_message,
 					    .sent = on_sent,
 					    .pulled = on_pulled,
 					    .peer_down = on_down,
+					    .peer_needed = on_needed,
 					    .place = on_place};
 
 struct bw_ep *endpoint_open(const char *links, struct told *told)

@@ -18,6 +18,7 @@ struct told {
 	uint64_t len;	     /* of the last message, or pull */
 	uint64_t asked;	     /* calls of place() */
 	void *place;	     /* its answer */
+	bool needs_nobody;   /* what peer_needed() says */
 };
 
 /* Open with these BEOWIRE_LINKS (udp: on the loopback interface). Failure ends the test. */

@@ -2,13 +2,16 @@
 /* The variables at the edges of what they allow, and what holds where they are not set. */
 #include "env.h"
 #include "clock.h"
+#include "service.h"
 #include "wire.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -42,6 +45,31 @@ static void env__without_any_has_the_defaults(void **state)
 	assert_int_equal(env.mtu + env.eager_max, 0);
 	assert_null(env.stats_dir);
 	assert_null(env.key);
+	assert_string_equal(env.service, BW_SERVICE_SOCKET);
+}
+
+/* A path from / on with the node's name in it, which fits into an address; or none. */
+static void service__is_a_path_or_off(void **state)
+{
+	char host[65] = "", text[256], wanted[256];
+
+	gethostname(host, sizeof(host) - 1);
+	assert_true(taken("BEOWIRE_SERVICE", "off"));
+	assert_null(env.service);
+	assert_true(taken("BEOWIRE_SERVICE", "/a/b"));
+	assert_string_equal(env.service, "/a/b");
+	assert_true(taken("BEOWIRE_SERVICE", "/a/%h/b"));
+	snprintf(wanted, sizeof(wanted), "/a/%s/b", host);
+	assert_string_equal(env.service, wanted);
+	assert_false(taken("BEOWIRE_SERVICE", "a/b"));
+	assert_false(taken("BEOWIRE_SERVICE", "on"));
+	memset(text, 'a', sizeof(text));
+	text[0] = '/';
+	text[107] = 0;
+	assert_true(taken("BEOWIRE_SERVICE", text));
+	text[107] = 'a';
+	text[108] = 0;
+	assert_false(taken("BEOWIRE_SERVICE", text));
 }
 
 /* Each bound is allowed, the number beyond it is not, and what is allowed is what is had. */
@@ -202,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(env__without_any_has_the_defaults),
+		cmocka_unit_test(service__is_a_path_or_off),
 		cmocka_unit_test(number__is_within_its_bounds),
 		cmocka_unit_test(number__has_nothing_around_it),
 		cmocka_unit_test(ethertype__of_another_protocol_is_refused),

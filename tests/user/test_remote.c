@@ -205,6 +205,38 @@ static void peer__that_was_given_up_is_not_taken_back(void **state)
 	assert_int_equal(seen.messages, 1);
 }
 
+/* A peer that the program does not need makes room: its number is void, and it may come again. */
+static void peer__that_is_not_needed_makes_room(void **state)
+{
+	struct bw_event ev = up(0, "guest");
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev.peer);
+	bw_peer_no number = p->number;
+	struct bw_buffer sent;
+
+	message_from(&ev);
+	assert_true(bw_host_ops.needed(ep, ev.peer));
+	seen.needs_nobody = true;
+	assert_false(bw_host_ops.needed(ep, ev.peer));
+	assert_int_equal(seen.peer, number);
+	assert_true(bw_host_ops.needed(ep, ev.peer + 1)); /* nobody */
+	p->complete = true;
+	assert_true(bw_host_ops.needed(ep, ev.peer));
+	p->complete = false;
+	p->sent = &sent;
+	assert_true(bw_host_ops.needed(ep, ev.peer));
+	p->sent = NULL;
+	refuse(ev, BW_DOWN_EVICTED);
+	assert_int_equal(seen.downs, 1);
+	assert_int_equal(seen.status, BW_DOWN_EVICTED);
+	assert_null(bw_remote_find(&ep->remotes, ev.node, ev.engine, ev.inc));
+	assert_int_equal(ep->remotes.ghosts, 0);
+	message_from(&ev);
+	assert_int_equal(seen.messages, 1);
+	up(0, "guest");
+	message_from(&ev);
+	assert_int_equal(seen.messages, 2);
+}
+
 /* An endpoint with raw frames, without an interface. */
 static void with_packet(void)
 {
@@ -436,6 +468,7 @@ int main(void)
 		TEST(stranger__leaves_nothing_behind),
 		TEST(number__of_a_known_peer_stays),
 		TEST(peer__that_was_given_up_is_not_taken_back),
+		TEST(peer__that_is_not_needed_makes_room),
 		TEST(way__is_one_that_both_have),
 		TEST(address__holds_all_links),
 		TEST(address__is_checked),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from beowire.errors import BeowireError
-from beowire.status import cluster, conclude, figures, job, waits
+from beowire.status import cluster, conclude, figures, job, processes, waits
 from beowire.status.conclude import Case
 
 
@@ -264,3 +264,27 @@ def test_who_is_slow_is_seen_beside_others() -> None:
         [],
         ["slow (round trip 0.9 ms)"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "hosts"),
+    [
+        ("/usr/bin/mpirun.openmpi --host a:2,b:2 -n 4 ./x", ["a", "b"]),
+        ("mpiexec.hydra -launcher ssh -hosts n1,n2 -n 4 ./x", ["n1", "n2"]),
+        ("prterun -H one ./x", ["one"]),
+        ("mpirun -n 4 ./x", []),
+        ("./x --host a", []),
+    ],
+)
+def test_the_hosts_of_a_launcher(command: str, hosts: list[str]) -> None:
+    assert job.named_hosts(command) == hosts
+
+
+def test_ranks_by_the_variables_of_launchers() -> None:
+    openmpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "j"}
+    assert processes.rank_of(openmpi) == {"rank": 3, "size": 8, "job": "j", "slurm": None}
+    mpich = {"PMI_RANK": "1", "PMI_SIZE": "2"}
+    assert processes.rank_of(mpich) == {"rank": 1, "size": 2, "job": None, "slurm": None}
+    slurm = {"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_JOB_ID": "77"}
+    assert processes.rank_of(slurm) == {"rank": 5, "size": 6, "job": None, "slurm": "77"}
+    assert processes.rank_of({"PMI_RANK": "x" * 9})["rank"] is None

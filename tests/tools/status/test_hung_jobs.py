@@ -168,6 +168,20 @@ def test_a_lossy_link(three_nodes: lab.Lab) -> None:
         assert "node3" in told["conclusion"]["says"]
 
 
+def test_the_nodes_of_a_lab(three_nodes: lab.Lab) -> None:
+    with hanging(three_nodes, "ring") as job:
+        pids = {f"node{rank + 1}": job.process(rank) for rank in range(3)}
+        answer = beowire("status", "--lab", three_nodes.name, "--json")
+        told = json.loads(answer.output)
+        assert told["nodes"] == ["node1", "node2", "node3"]
+        assert told["unreached"] == {}
+        assert {each["node"]: each["pid"] for each in told["endpoints"]} == pids
+        names = {f"{node}:{pid}" for node, pid in pids.items()}
+        for each in told["endpoints"]:
+            others = {peer["name"] for peer in each["peers"]}
+            assert others == names - {f"{each['node']}:{each['pid']}"}
+
+
 def test_a_job_that_is_not_there() -> None:
     answer = beowire("status", "--job", str(os.getpid()))
     assert answer.status == 1

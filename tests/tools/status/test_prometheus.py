@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import board_bytes
-from beowire.status import cluster, layout, node, prometheus
+import pytest
+from beowire.status import cluster, layout, node, prometheus, tables
 from beowire.status.boards import Found
+from beowire.terminal import out
 
 ROOT = Path(__file__).resolve().parents[3]
 DASHBOARD = ROOT / "tools" / "grafana-beowire.json"
@@ -74,6 +76,16 @@ def test_no_text_of_others_ends_a_label() -> None:
     assert len(lines) == len(prometheus.text(state()).splitlines())
     for line in lines:
         assert line.startswith("# ") or _SAMPLE.fullmatch(line), line
+
+
+def test_no_text_of_others_commands_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    told = state("x\x1b[2Jy\x9b[bold]")
+    told["endpoints"][0]["peers"][0]["name"] = "p\x1b]0;q"
+    out().print(tables.whole(told), width=300)
+    shown = capsys.readouterr().out
+    assert "\x1b" not in shown
+    assert "\x9b" not in shown
+    assert "p?]0;q" in shown
 
 
 def test_the_dashboard_asks_for_what_there_is() -> None:

@@ -17,6 +17,7 @@ from beowire.status.words import age
 
 CALLED_S = 2.0
 """A program that waits in a call was seen to do so at most so long ago."""
+_COMMAND_MAX = 65536
 _HOST_OPTIONS = ("--host", "-host", "-H", "--hosts", "-hosts")
 _LAUNCHER = re.compile(r"\S*(?:mpirun|mpiexec|prterun|prun|orterun|hydra)\S*(?: |$)")
 
@@ -96,13 +97,18 @@ def hosts_of(pid: int) -> list[str]:
         variables = processes.environment(each)
         if "BEOWIRE_LAB" in variables:
             return []  # one machine
-        told = processes.look(each)
-        if told is None or not _LAUNCHER.match(told["command"]):
-            continue
-        words = told["command"].split()
-        for option, value in itertools.pairwise(words):
-            if option in _HOST_OPTIONS:
-                return [host.partition(":")[0] for host in value.split(",") if host]
+        if hosts := named_hosts(processes.command(each, _COMMAND_MAX)):
+            return hosts
+    return []
+
+
+def named_hosts(command: str) -> list[str]:
+    """The hosts in the command line of a launcher."""
+    if not _LAUNCHER.match(command):
+        return []
+    for option, value in itertools.pairwise(command.split()):
+        if option in _HOST_OPTIONS:
+            return [host.partition(":")[0] for host in value.split(",") if host]
     return []
 
 

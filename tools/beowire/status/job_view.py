@@ -9,14 +9,13 @@ from typing import Any
 
 from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.run.cluster import Cluster, of_hosts
 from beowire.status import cluster, conclude, job, waits
 from beowire.status.conclude import Case, Conclusion
-from beowire.status.words import age
+from beowire.status.words import age, plain
 from beowire.terminal import out
 
 _ROWS_MAX = 40
@@ -85,12 +84,12 @@ def screen(case: Case, said: Conclusion) -> Group:
         key=lambda i: (not case.members[i].stopped, i not in waiting, i),
     )
     for index in sorted(order[:_ROWS_MAX]):
-        shown.add_row(*(Text(cell) for cell in _line(case, index)))
+        shown.add_row(*(plain(cell) for cell in _line(case, index)))
     lines: list[Any] = [shown]
     if len(case.members) > _ROWS_MAX:
-        lines.append(Text(f"({len(case.members) - _ROWS_MAX} more)"))
-    lines += [Text(f"{host}: {why}") for host, why in sorted(case.unreached.items())]
-    lines += [Text(f"Likely cause: {said.says}"), Text(f"  {said.mend}")]
+        lines.append(plain(f"({len(case.members) - _ROWS_MAX} more)"))
+    lines += [plain(f"{host}: {why}") for host, why in sorted(case.unreached.items())]
+    lines += [plain(f"Likely cause: {said.says}"), plain(f"  {said.mend}")]
     return Group(*lines)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the kernel module tells of its sockets and ports in this network namespace."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,5 +46,6 @@ def look() -> dict[str, Any] | None:
         },
         "interfaces": [clean(pair[1]) for pair in pairs if pair[0] == "interface"],
         "ports": table(_read("ports")),
-        "sockets": table(_read("sockets")),
+        # Where a socket is connected to is two words below one name.
+        "sockets": table(re.sub(r"\bto\b", "to to-port", _read("sockets"), count=1)),
     }

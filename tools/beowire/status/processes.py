@@ -105,6 +105,12 @@ def _frozen(pid: int) -> bool:
         return False
 
 
+def command(pid: int, most: int = _SHORT) -> str:
+    """The command line of a process."""
+    words = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
+    return clean(words.strip(), most)
+
+
 def look(pid: int) -> dict[str, Any] | None:
     """All of this about one process; None if it is gone."""
     told = stat(pid)
@@ -113,8 +119,7 @@ def look(pid: int) -> dict[str, Any] | None:
     told["ran_s"], told["waited_s"] = _scheduled(pid)
     told["swapped_bytes"] = _swapped(pid)
     told["frozen"] = _frozen(pid)
-    command = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
-    told["command"] = clean(command.strip())
+    told["command"] = command(pid)
     told.update(rank_of(environment(pid)))
     return told
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from rich.console import Group
 from rich.table import Table
-from rich.text import Text
 
-from beowire.status.words import age, amount, called, trip
+from beowire.status.words import age, amount, called, plain, trip
 
 _PEERS_MAX = 12
 """Of an endpoint that are shown, the worst first, then those with most traffic."""
@@ -76,7 +75,7 @@ def connections(state: dict[str, Any]) -> Table:
                 str(peer["retransmits"]),
                 str(peer["losses"]),
                 age(peer["heard_s"]),
-                Text(", ".join(peer["verdicts"]) or "ok"),
+                plain(", ".join(peer["verdicts"]) or "ok"),
             )
         if len(peers) > _PEERS_MAX:
             shown.add_row(called(each), f"({len(peers) - _PEERS_MAX} more)")
@@ -117,4 +116,4 @@ def whole(state: dict[str, Any]) -> Group:
     if sockets is not None:
         parts.append(sockets)
     parts += findings(state) or (["Nobody is slow, silent or lossy."] if state["endpoints"] else [])
-    return Group(*(Text(each) if isinstance(each, str) else each for each in parts))
+    return Group(*(plain(each) if isinstance(each, str) else each for each in parts))

@@ -3,6 +3,10 @@
 
 from typing import Any
 
+from rich.text import Text
+
+from beowire.terminal import printable
+
 
 def called(endpoint: dict[str, Any]) -> str:
     """An endpoint's name for people."""
@@ -34,3 +38,8 @@ def age(seconds: float | None) -> str:
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.1f} s"
+
+
+def plain(text: str) -> Text:
+    """Text of others, which commands nothing: neither the terminal nor the table's library."""
+    return Text(printable(text))

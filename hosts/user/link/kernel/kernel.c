@@ -342,6 +342,7 @@ static void bw_kernel_arrived(struct bw_ep *ep, const struct beowire_info *info,
 		m.rndv.word[BW_RNDV_KIND] = BW_RNDV_KERNEL;
 	}
 	p->known = true;
+	BW_PROBE2(message_received, ep, &m);
 	ep->handlers->message(ep->arg, &m);
 }
 

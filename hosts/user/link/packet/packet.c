@@ -117,6 +117,7 @@ int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct b
 	memset(p, 0, sizeof(*p));
 	p->fd = p->fanout.connection = -1;
 	p->claim = claim;
+	p->service = !iface->index; /* none of ours */
 	p->link = link;
 	p->interface = iface->index;
 	memcpy(p->name, iface->name, sizeof(p->name));

@@ -16,7 +16,8 @@
 #include "service.h"
 #include "text.h"
 
-#define BW_SERVICE_SIGN_NS (100 * BW_MS) /* for the first answer */
+#define BW_SERVICE_SIGN_NS (100 * BW_MS) /* for the first answer, */
+#define BW_SERVICE_ONLY_NS (5 * BW_S)	 /* where there is no other link between nodes */
 #define BW_SERVICE_MAKE_NS (5 * BW_S)	 /* for the socket, once the service is at it */
 #define BW_SERVICE_SOON	   (50 * BW_MS)	 /* after its end: it may be there again */
 #define BW_SERVICE_PAUSE   (1 * BW_S)	 /* between two tries to find it */
@@ -145,8 +146,14 @@ static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor,
 	return n == sizeof(*a) && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
 }
 
+static uint64_t bw_service_patience(const struct bw_env *env)
+{
+	return env->links & BW_LINK_UDP ? BW_SERVICE_SIGN_NS : BW_SERVICE_ONLY_NS;
+}
+
 /* What came instead of a socket, for people. */
-static int bw_service_failure(const struct bw_service_answer *a, int error, const char **why)
+static int bw_service_failure(const struct bw_service_answer *a, int error, uint64_t patience,
+			      const char **why)
 {
 	char text[BW_SERVICE_TEXT];
 
@@ -154,7 +161,7 @@ static int bw_service_failure(const struct bw_service_answer *a, int error, cons
 		return bw_fail(why, error,
 			       "beowired does not answer within %llu ms; mend: systemctl restart "
 			       "beowired",
-			       BW_SERVICE_SIGN_NS / BW_MS);
+			       (unsigned long long)(patience / BW_MS));
 	if (error == -EPROTONOSUPPORT)
 		return bw_fail(why, error,
 			       "beowired speaks version %u, this libbeowire version %u; mend: the "
@@ -169,9 +176,10 @@ static int bw_service_failure(const struct bw_service_answer *a, int error, cons
 }
 
 /* The answer that is not "wait". */
-static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor, const char **why)
+static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor, uint64_t patience,
+			    const char **why)
 {
-	uint64_t until = bw_clock_now() + BW_SERVICE_SIGN_NS;
+	uint64_t until = bw_clock_now() + patience;
 	int error = bw_service_hear(fd, a, descriptor, until);
 
 	if (!error && a->head.kind == BW_SERVICE_WAIT && *descriptor < 0)
@@ -181,7 +189,7 @@ static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor
 	if (*descriptor >= 0)
 		close(*descriptor);
 	*descriptor = -1;
-	return bw_service_failure(a, error, why);
+	return bw_service_failure(a, error, patience, why);
 }
 
 /* Of numbers that make sense only. */
@@ -243,7 +251,7 @@ int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engi
 	memcpy(r.interface, p->name, sizeof(r.interface));
 	/* A service that refuses at once may have hung up: its answer says why. */
 	bw_service_ask(fd, &r, claim);
-	error = bw_service_await(fd, &a, &p->fd, why);
+	error = bw_service_await(fd, &a, &p->fd, bw_service_patience(env), why);
 	if (!error)
 		error = bw_service_take(p, env, &a, why);
 	if (error) {
