@@ -71,14 +71,15 @@ static inline void bw_part_owned(struct bw_path *t, struct bw_record *r, uint64_
 static inline void bw_part_seal(struct bw_engine *e, const struct bw_peer *p, struct bw_tx_frame *f,
 				uint64_t pn)
 {
+	const uint8_t *key = bw_peer_tag_key(p);
 	uint32_t covered = f->head_len;
 
-	if (BW_UNLIKELY(p->trailer)) {
+	if (BW_UNLIKELY(key) && p->trailer) {
 		covered = BW_DATA_HEAD;
 		f->seal.key = p->keys->tx.seal;
 		f->seal.pn = pn;
 	}
-	bw_head_seal(e, bw_peer_tag_key(p), pn, f->head, covered, f->len);
+	bw_head_seal(e, key, pn, f->head, covered, f->len);
 }
 
 /* The packet leaves. */

@@ -306,6 +306,10 @@ static void test_who_does_not_encrypt_is_rejected(void **state)
 			assert_in_range(kt_now_ns() - begin, 0, SOON_NS);
 		assert_int_equal(kt_error(p.a), EPROTOTYPE);
 		kt_refused(recv(p.b, got, 1, MSG_DONTWAIT), EAGAIN);
+		fd = kt_open("a", SOCK_RDM); /* who waits for a long message is told as well */
+		assert_int_equal(kt_connect(fd, &p.at_b), 0);
+		kt_refused(send(fd, sent, sizeof(sent), 0), EPROTOTYPE);
+		close(fd);
 		listener = kt_listener(SOCK_STREAM, 1);
 		p.at_b = kt_at(listener);
 		fd = kt_open("a", SOCK_STREAM);

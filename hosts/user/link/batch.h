@@ -107,8 +107,11 @@ static inline uint8_t *bw_batch_header(const struct bw_batch *b, struct bw_batch
 /* Bytes of payload in a frame; padding is none. */
 static inline uint32_t bw_batch_payload_bytes(const struct bw_tx_frame *f)
 {
-	uint32_t trailer = BW_UNLIKELY(f->seal.key) ? BW_SEAL_TAG : 0;
+	uint32_t trailer;
 
+	if (BW_LIKELY(f->segments == 1))
+		return f->segment[0].buf ? f->segment[0].len : 0;
+	trailer = f->seal.key ? BW_SEAL_TAG : 0;
 	return f->segments && f->segment[0].buf ? f->len - f->head_len - trailer : 0;
 }
 
