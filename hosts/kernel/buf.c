@@ -117,6 +117,8 @@ static struct bwk_buf *bwk_buf_piece(size_t len)
 
 	if (len > BWK_BUF_PIECE || !skb_page_frag_refill((unsigned int)len, frag, GFP_KERNEL))
 		return NULL;
+	if (frag->size - frag->offset < len) /* where memory is in pieces it is a single page */
+		return NULL;
 	first = offset_in_page(frag->offset);
 	npages = DIV_ROUND_UP(first + len, PAGE_SIZE);
 	b = bwk_buf_new(BWK_BUF_PIECE_OF, len, npages * sizeof(*b->pages), GFP_KERNEL);

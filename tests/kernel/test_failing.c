@@ -16,8 +16,9 @@
 #include "ktest.h"
 
 #define LONG  100000u
-#define PIECE 2000u /* longer than what lies within a buffer */
-#define MOST  1000  /* allocations of one call */
+#define PAGES 20000u /* of which two do not fit into what a task has at hand for copies */
+#define PIECE 2000u  /* longer than what lies within a buffer */
+#define MOST  1000   /* allocations of one call */
 
 static uint8_t out[LONG], in[LONG];
 
@@ -214,6 +215,35 @@ static void test_receives(void **state)
 	each_length(receive_one, SOCK_SEQPACKET);
 }
 
+/* What the task has at hand is taken by another message, which waits for its receiver: pages for
+ * several are wanted, and there may be only single ones. */
+static int send_beside(void *arg)
+{
+	static uint8_t kept[PAGES];
+	struct kt_pair *other = arg;
+	struct way w = {.pair = other[1], .bytes = PAGES};
+	int error;
+
+	fill(&w);
+	memcpy(kept, out, PAGES);
+	assert_int_equal(send(other[0].a, kept, PAGES, MSG_DONTWAIT), PAGES);
+	error = send_one(&w);
+	assert_int_equal(recv(other[0].b, in, PAGES, 0), PAGES);
+	assert_memory_equal(in, kept, PAGES);
+	return error;
+}
+
+static void test_single_pages(void **state)
+{
+	struct kt_pair pairs[] = {kt_couple(SOCK_RDM), kt_couple(SOCK_RDM)};
+
+	for (int i = 0; i < 2; i++)
+		kt_option(pairs[i].a, BEOWIRE_EAGER_MAX, 1000);
+	assert_true(without_each(send_beside, pairs));
+	for (int i = 0; i < 2; i++)
+		kt_close(&pairs[i]);
+}
+
 static int claim(void *arg)
 {
 	struct beowire_server_claim claim = {.number = 9, .name = "nothing"};
@@ -238,9 +268,8 @@ static void test_protocol_servers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_sockets),
-		kt_test(test_sends),
-		kt_test(test_receives),
+		kt_test(test_sockets),		kt_test(test_sends),
+		kt_test(test_receives),		kt_test(test_single_pages),
 		kt_test(test_protocol_servers),
 	};
 

@@ -4,8 +4,8 @@
  * are killed in the midst of them, each with two threads, on two processors, that share its
  * descriptors. They close what the other thread is at, pass descriptors to processes of the other
  * node and of other users, fork, and become other programs with all that is open; where the kernel
- * can, it has no memory for them now and then. Whatever they do, the kernel complains of nothing,
- * nothing stays pinned, and others are served.
+ * can, it has no memory for them now and then, nor for frames that arrive. Whatever they do, the
+ * kernel complains of nothing, nothing stays pinned, and others are served.
  *
  *	test_random [SECONDS SEED]
  */
@@ -36,6 +36,7 @@
 #define POOL	  24
 #define PORTS	  12 /* few, so that processes meet */
 #define MEMORY	  (1u << 18)
+#define STORM	  16 /* new processes until memory begins to fail everywhere, or no more */
 
 static unsigned long seconds = 4;
 static uint64_t seed = 1;
@@ -541,6 +542,55 @@ static void let_memory_fail(void)
 		 "if [ -d fail_page_alloc ]; then echo 0 >fail_page_alloc/min-order; fi");
 }
 
+/* A file of one of the two kinds of failures; what was in it, or -1: this kernel has none. */
+static int setting(const char *kind, const char *name, const char *word)
+{
+	char path[96], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/%s/%s", kind, name);
+	fd = open(path, O_RDWR);
+	if (fd < 0)
+		return -1;
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	if (word)
+		assert_int_equal(write(fd, word, strlen(word)), strlen(word));
+	close(fd);
+	return atoi(text);
+}
+
+#define TIMES "1000000000" /* that memory may fail; each time it does one is taken away */
+
+/* One of fifty allocations fails that may not wait, whoever asks, in softirq too; or those of calls
+ * that have been told to. */
+static void storm(bool on)
+{
+	const char *const kinds[] = {"failslab", "fail_page_alloc"};
+
+	for (int i = 0; i < 2; i++) {
+		setting(kinds[i], "ignore-gfp-wait", on ? "Y" : "N");
+		setting(kinds[i], "probability", on ? "2" : "0");
+	}
+}
+
+static void storms_begin(void)
+{
+	setting("failslab", "times", TIMES);
+	setting("fail_page_alloc", "times", TIMES);
+}
+
+static void storms_end(void)
+{
+	int slab = setting("failslab", "times", "1"),
+	    page = setting("fail_page_alloc", "times", "1");
+
+	storm(false);
+	if (slab < 0)
+		return;
+	fprintf(stderr, "memory failed %d and %d times\n", atoi(TIMES) - slab, atoi(TIMES) - page);
+	assert_in_range(slab, 0, atoi(TIMES) - 1);
+}
+
 static void nothing(int number)
 {
 }
@@ -581,7 +631,7 @@ static void attached_macs(void)
 
 static void test_random_calls(void **state)
 {
-	uint64_t random = seed, end = kt_now_ns() + seconds * 1000000000u;
+	uint64_t random = seed, end = kt_now_ns() + seconds * 1000000000u, round = 0;
 	struct kt_pair p;
 	char byte = 0;
 	pid_t pid[PROCESSES] = {0};
@@ -591,6 +641,7 @@ static void test_random_calls(void **state)
 	attached_macs();
 	assert_true(sysconf(_SC_NPROCESSORS_ONLN) >= 2);
 	let_memory_fail();
+	storms_begin();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, post), 0);
 	for (int i = 0; i < 2; i++)
 		kt_shell("ip netns exec %s sh -c 'echo 0 2000 >/proc/sys/net/beowire/group_range'",
@@ -602,17 +653,21 @@ static void test_random_calls(void **state)
 		int i = (int)(kt_random(&random) >> 8) % PROCESSES;
 		uint64_t its = kt_random(&random);
 
+		if (round++ % STORM == 0)
+			storm(round / STORM % 2 == 0);
 		i = i < 0 ? -i : i;
 		if (pid[i]) {
 			kill(pid[i], SIGKILL);
 			waitpid(pid[i], NULL, 0);
 		}
 		pid[i] = fork();
-		assert_true(pid[i] >= 0);
 		if (pid[i] == 0)
 			begin_process(its);
+		if (pid[i] < 0) /* there was no memory */
+			pid[i] = 0;
 		usleep(200000);
 	}
+	storms_end();
 	for (int i = 0; i < PROCESSES; i++) {
 		if (!pid[i])
 			continue;
