@@ -3,6 +3,7 @@
 
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -204,3 +205,28 @@ def test_a_build_that_fails_leaves_nothing_behind(checkout: Path, tmp_path: Path
         assert time.monotonic() < patience
         time.sleep(0.02)
     assert not (checkout / ".venv" / "beowire.stamp").exists()
+
+
+def test_servers_of_tests_are_not_started(tmp_path: Path) -> None:
+    """Debian starts a server that is installed, unless its policy says no."""
+    sbin, tools, log = tmp_path / "sbin", tmp_path / "tools", tmp_path / "log"
+    for directory in (sbin, tools):
+        directory.mkdir()
+    apt = tools / "apt-get"
+    apt.write_text(f"#!/bin/sh\n/usr/sbin/policy-rc.d; echo $3 $? >>{log}\n")
+    apt.chmod(0o755)
+    functions = "sed -n '/^say()/,/^find_python()/p' beowire | sed '$d'"
+    script = (
+        f"source <({functions}); install_packages 'redis-server xz-utils'; ls /usr/sbin >>{log}"
+    )
+    inside = f"mount --bind {sbin} /usr/sbin && exec bash -euo pipefail -c {shlex.quote(script)}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", inside],
+        cwd=places.root(),
+        env={**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert log.read_text().splitlines() == ["update 127", "install 101"]
