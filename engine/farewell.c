@@ -169,6 +169,17 @@ static bool bw_farewell_dead(struct bw_engine *e, struct bw_peer *p,
 	return p->state != BW_PEER_HELLO || !bw_farewell_other_path(p, from);
 }
 
+/* What the peer said before it ended is still unread, perhaps: its BYE above all. */
+static void bw_farewell_refused_as(struct bw_engine *e, struct bw_peer *p, int32_t status)
+{
+	bool ended = status == BW_DOWN_REFUSED || status == BW_DOWN_RESET;
+
+	if (!ended || p->state != BW_PEER_UP || !p->confirmed)
+		bw_peer_down(e, p, status);
+	else if (!p->gone_at)
+		bw_peer_part(e, p, status);
+}
+
 /* A refusal that anybody may have made up, or kept: the peer is asked by HELLO, whose refusal would
  * be believed. Who refuses our key may be right; the peer has some time to answer. */
 static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -180,7 +191,7 @@ static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw
 		bw_peer_sooner(e, p, e->now + BW_KEY_PATIENCE);
 	}
 	if (b->why == BW_REFUSAL_NO_ENGINE && bw_farewell_dead(e, p, &t->to)) {
-		bw_peer_down(e, p, BW_DOWN_REFUSED);
+		bw_farewell_refused_as(e, p, BW_DOWN_REFUSED);
 		return 0;
 	}
 	if (b->echo_type != BW_FRAME_HELLO && e->now >= t->hello.asked + BW_PING_MIN) {
@@ -223,14 +234,7 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		status = BW_DOWN_ENCRYPT;
 	else if (b->why == BW_REFUSAL_HANDLE && b->inc == p->inc)
 		status = BW_DOWN_RESET;
-	/* What it said before it ended is still unread, perhaps: its BYE above all. */
-	if (p->state == BW_PEER_UP && p->confirmed &&
-	    (status == BW_DOWN_REFUSED || status == BW_DOWN_RESET)) {
-		if (!p->gone_at)
-			bw_peer_part(e, p, status);
-		return 0;
-	}
-	bw_peer_down(e, p, status);
+	bw_farewell_refused_as(e, p, status);
 	return 0;
 }
 
