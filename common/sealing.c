@@ -167,7 +167,7 @@ void bw_seal_of(struct bw_seal *s, struct bw_piece *head, const void *frame,
 {
 	*head = (struct bw_piece){frame, BW_DATA_HEAD};
 	s->key = by->key;
-	bw_seal_nonce(s->nonce, ((const struct bw_hdr *)frame)->path, by->pn);
+	bw_seal_nonce(s->nonce, ((const uint8_t *)frame)[offsetof(struct bw_hdr, path)], by->pn);
 	s->head = head;
 	s->heads = 1;
 }

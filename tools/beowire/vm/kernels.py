@@ -22,7 +22,7 @@ from beowire.vm.packages import STOCK, Archive, backports, told
 
 _ELF = b"\x7fELF"
 _USUAL = ("linux-image-amd64", "linux-image-virtual")  # Debian's and Ubuntu's
-_WHICH = "`apt-cache search linux-image` shows which kernels there are."
+_WHICH = "`apt-cache search linux-image` shows which kernels there are, after `apt-get update`."
 _VERSIONED = r"^linux-image-[0-9]+\.[0-9]+-amd64$"  # Debian's for newer ones in a stable release
 
 NEWER = "newer"
