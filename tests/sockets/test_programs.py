@@ -27,9 +27,10 @@ def needs(*programs: str) -> None:
 
 
 def test_iperf3(nodes: Nodes) -> None:
+    """At a rate that takes some seconds: the connection begins by TCP."""
     needs("iperf3")
     with nodes.server(["iperf3", "-s", "-1", "-p", str(PORT)], PORT, ends=True):
-        words = ["iperf3", "-c", THERE, "-p", str(PORT), "-n", "100M", "-J"]
+        words = ["iperf3", "-c", THERE, "-p", str(PORT), "-n", "100M", "-b", "200M", "-J"]
         said = json.loads(nodes.run(words))
     assert said["end"]["sum_received"]["bytes"] >= 100_000_000
     by_beowire(nodes.counted(), 100_000_000)
