@@ -122,7 +122,7 @@ bool bws_conn_alone(struct bws_conn *c)
 
 	if (!c->forked)
 		return true;
-	if (atomic_load(&c->shared->lost))
+	if (atomic_load(&c->shared->lost) || atomic_load(&c->shared->forking))
 		return false;
 	for (int i = 0; i < BWS_HOLDERS; i++) {
 		int pid = atomic_load(&c->shared->holder[i]);
@@ -136,15 +136,24 @@ bool bws_conn_alone(struct bws_conn *c)
 	return true;
 }
 
+void bws_conn_forking(struct bws_conn *c)
+{
+	c->forked = true;
+	atomic_fetch_add(&c->shared->forking, 1);
+}
+
 void bws_conn_inherit(struct bws_conn *c)
 {
-	for (int i = 0; i < BWS_HOLDERS; i++) {
+	bool noted = false;
+
+	for (int i = 0; i < BWS_HOLDERS && !noted; i++) {
 		int none = 0;
 
-		if (atomic_compare_exchange_strong(&c->shared->holder[i], &none, getpid()))
-			return;
+		noted = atomic_compare_exchange_strong(&c->shared->holder[i], &none, getpid());
 	}
-	atomic_store(&c->shared->lost, true);
+	if (!noted)
+		atomic_store(&c->shared->lost, true);
+	atomic_fetch_sub(&c->shared->forking, 1);
 }
 
 void bws_conn_leave(struct bws_conn *c)

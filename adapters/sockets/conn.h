@@ -29,6 +29,7 @@ enum bws_way {
 struct bws_shared {
 	_Atomic uint64_t tx, rx; /* bytes of the stream that programs have sent and received */
 	_Atomic int holder[BWS_HOLDERS]; /* processes that have descriptors; 0: none */
+	_Atomic uint32_t forking;	 /* children on their way that are not among them yet */
 	_Atomic bool lost; /* more processes than have room here: nobody knows who has one */
 };
 
@@ -143,6 +144,9 @@ struct bws_conn *bws_conn_next(struct bws_conn *c);
 
 /* Is this process the only one that has descriptors of it? */
 bool bws_conn_alone(struct bws_conn *c);
+/* Before fork(): a child will have descriptors, whenever it first runs. If fork() fails the
+ * connection stays on TCP. */
+void bws_conn_forking(struct bws_conn *c);
 /* In a child of fork(): this process has descriptors as well. */
 void bws_conn_inherit(struct bws_conn *c);
 /* This process has none any more. */

@@ -35,7 +35,7 @@ static void bws_life_before(void)
 	bws_lock();
 	bws_core_hold();
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c))
-		c->forked = true;
+		bws_conn_forking(c);
 }
 
 static void bws_life_in_parent(void)

@@ -29,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(bytes + 3, rest, n);
 	if (!bws_offer_unpack(bytes, sizeof(bytes), &o))
 		return 0;
-	if (!o.id || !o.name.here_port || !o.name.there_port ||
-	    (o.kind != BWS_OFFER && o.kind != BWS_ACCEPT))
+	if (!o.id || !o.name.here_port || !o.name.there_port || !o.kind ||
+	    o.kind >= BWS_OFFER_KINDS)
 		fuzz_bad("an offer beyond its limits");
 	bws_offer_pack(&o, again);
 	if (memcmp(bytes, again, sizeof(bytes)))
