@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command `status` as a user meets it."""
 
+import io
 import json
 import os
 import signal
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 from beowire import places
+from beowire.status import tables
 from beowire_cli import COMMAND, beowire
+from rich.console import Console
 from terminal import on_terminal
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -105,6 +108,21 @@ def test_watch_prints_blocks_where_there_is_no_terminal(place: Path) -> None:
     assert lines == ["No endpoint is open here.\n"] * 3
     assert watch.returncode == 0
     assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(("width", "whole"), [(80, False), (200, True)])
+def test_a_narrow_table_leaves_columns_out(
+    place: Path, waiting: int, width: int, whole: bool
+) -> None:
+    """What is shown is not cut: who, which program, how much."""
+    state = json.loads(beowire("status", "--json", BEOWIRE_STATUS=str(place)).output)
+    shown = io.StringIO()
+    Console(file=shown, width=width).print(tables.endpoints(state))
+    assert f":{waiting}" in shown.getvalue()
+    assert "\u2026" not in shown.getvalue()
+    head = shown.getvalue().splitlines()[1]
+    assert all(f" {name} " in head for name in ("endpoint", "program", "out", "in", "waits"))
+    assert ("messages/s" in head) == whole
 
 
 def test_watch_on_a_terminal_ends_by_ctrl_c(tmp_path: Path) -> None:

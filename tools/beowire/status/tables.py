@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The state of a cluster as tables for people."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Group
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderResult
 from rich.table import Table
+from rich.text import Text
 
 from beowire.status.words import age, amount, called, plain, trip
 
@@ -12,10 +15,41 @@ _PEERS_MAX = 12
 """Of an endpoint that are shown, the worst first, then those with most traffic."""
 
 
-def endpoints(state: dict[str, Any]) -> Table:
-    shown = Table(
-        "endpoint", "program", "user", "links", "peers", "out", "in", "messages/s", "again",
-        "drops", "waits", "last active",
+@dataclass
+class Fitted:
+    """A table that leaves out columns where there is not enough room, those of `spare` in turn."""
+
+    names: tuple[str, ...]
+    spare: tuple[str, ...]
+    rows: list[list[str | Text]] = field(default_factory=list[list[str | Text]])
+
+    def add_row(self, *cells: str | Text) -> None:
+        self.rows.append([*cells, *[""] * (len(self.names) - len(cells))])
+
+    def columns(self, width: int) -> list[int]:
+        """Numbers of the columns that are shown in so many cells."""
+        column = [[name, *(row[at] for row in self.rows)] for at, name in enumerate(self.names)]
+        needed = [max(cell_len(str(each)) for each in cells) + 3 for cells in column]
+        shown = list(range(len(self.names)))
+        for name in self.spare:
+            if sum(needed[at] for at in shown) < width:
+                break
+            shown.remove(self.names.index(name))
+        return shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = self.columns(options.max_width)
+        table = Table(*(self.names[at] for at in shown))
+        for row in self.rows:
+            table.add_row(*(row[at] for at in shown))
+        yield table
+
+
+def endpoints(state: dict[str, Any]) -> Fitted:
+    shown = Fitted(
+        ("endpoint", "program", "user", "links", "peers", "out", "in", "messages/s", "again",
+         "drops", "waits", "last active"),
+        ("again", "user", "messages/s", "links", "peers", "drops", "last active"),
     )  # fmt: skip
     for each in state["endpoints"]:
         rates = each["rates"]
@@ -51,10 +85,11 @@ def _order(peer: dict[str, Any]) -> tuple[int, float]:
     return -len(peer["verdicts"]), -(rates["tx_bytes"] + rates["rx_bytes"])
 
 
-def connections(state: dict[str, Any]) -> Table:
-    shown = Table(
-        "from", "to", "link", "out", "in", "round trip", "credit", "under way", "waiting", "again",
-        "lost", "heard", "verdict",
+def connections(state: dict[str, Any]) -> Fitted:
+    shown = Fitted(
+        ("from", "to", "link", "out", "in", "round trip", "credit", "under way", "waiting", "again",
+         "lost", "heard", "verdict"),
+        ("under way", "again", "credit", "lost", "link", "round trip", "waiting", "heard"),
     )  # fmt: skip
     for each in state["endpoints"]:
         peers = sorted(each["peers"], key=_order)
