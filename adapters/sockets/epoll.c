@@ -61,7 +61,7 @@ struct bws_watch *bws_watch_of(const struct bws_epoll *e, uint64_t data)
 	return w;
 }
 
-static void bws_watch_queue(struct bws_watch *w)
+void bws_watch_queue(struct bws_watch *w)
 {
 	struct bws_epoll *e = w->epoll;
 

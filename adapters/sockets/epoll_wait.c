@@ -48,13 +48,7 @@ static void bws_result_ready(struct bws_result *r)
 		if (r->n < r->max && w->ours)
 			events = bws_watch_events(w, 0);
 		if (r->n == r->max || (events && !(w->events & EPOLLET))) {
-			w->queued = true;
-			w->next_ready = NULL;
-			if (e->ready_last)
-				e->ready_last->next_ready = w;
-			else
-				e->ready = w;
-			e->ready_last = w;
+			bws_watch_queue(w);
 		}
 		bws_result_add(r, w, events);
 	}

@@ -42,6 +42,8 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 /* The watch that the kernel names by this data; NULL: it is the program's own. */
 struct bws_watch *bws_watch_of(const struct bws_epoll *e, uint64_t data);
 uint32_t bws_watch_events(struct bws_watch *w, uint32_t revents);
+/* It is to be looked at by the next result, once. */
+void bws_watch_queue(struct bws_watch *w);
 void bws_epoll_ring(struct bws_epoll *e);
 
 #endif

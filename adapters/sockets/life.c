@@ -178,12 +178,15 @@ BWS_CALL int fexecve(int fd, char *const *words, char *const *variables)
 	return bws_life_no_exec(bws_r()->fexecve(fd, words, variables));
 }
 
-/* The words of execl() and its kin. */
-static char **bws_life_words(const char *first, va_list *more, char **few)
+/* execl() and its kin: words up to NULL, and for execle() the variables behind them. `with` is what
+ * takes them as a list. */
+static int bws_life_listed(int (*with)(const char *, char *const *, char *const *),
+			   const char *path, const char *first, bool variables, va_list *more)
 {
-	char **words = few;
+	char *few[BWS_LIFE_WORDS], **words = few;
 	size_t n = 0;
 	va_list count;
+	int rc = -1;
 
 	va_copy(count, *more);
 	while (va_arg(count, char *))
@@ -192,59 +195,46 @@ static char **bws_life_words(const char *first, va_list *more, char **few)
 	if (n + 2 > BWS_LIFE_WORDS)
 		words = malloc((n + 2) * sizeof(*words));
 	if (!words)
-		return NULL;
+		return -1;
 	words[0] = (char *)first;
 	for (size_t i = 1; i <= n + 1; i++)
 		words[i] = va_arg(*more, char *);
-	return words;
+	rc = with(path, words, variables ? va_arg(*more, char **) : environ);
+	if (words != few)
+		free(words);
+	return rc;
 }
 
 BWS_CALL int execl(const char *path, const char *first, ...)
 {
-	char *few[BWS_LIFE_WORDS], **words;
 	va_list more;
-	int rc = -1;
+	int rc;
 
 	va_start(more, first);
-	words = bws_life_words(first, &more, few);
+	rc = bws_life_listed(execve, path, first, false, &more);
 	va_end(more);
-	if (words)
-		rc = execve(path, words, environ);
-	if (words != few)
-		free(words);
 	return rc;
 }
 
 BWS_CALL int execlp(const char *name, const char *first, ...)
 {
-	char *few[BWS_LIFE_WORDS], **words;
 	va_list more;
-	int rc = -1;
+	int rc;
 
 	va_start(more, first);
-	words = bws_life_words(first, &more, few);
+	rc = bws_life_listed(execvpe, name, first, false, &more);
 	va_end(more);
-	if (words)
-		rc = execvpe(name, words, environ);
-	if (words != few)
-		free(words);
 	return rc;
 }
 
 BWS_CALL int execle(const char *path, const char *first, ...)
 {
-	char *few[BWS_LIFE_WORDS], **words, **variables;
 	va_list more;
-	int rc = -1;
+	int rc;
 
 	va_start(more, first);
-	words = bws_life_words(first, &more, few);
-	variables = va_arg(more, char **);
+	rc = bws_life_listed(execve, path, first, true, &more);
 	va_end(more);
-	if (words)
-		rc = execve(path, words, variables);
-	if (words != few)
-		free(words);
 	return rc;
 }
 

@@ -8,28 +8,6 @@
 
 #include <stdlib.h>
 
-static void open_keyed(int n, uint8_t key)
-{
-	world.node[n].cfg.keyed = key != 0;
-	memset(world.node[n].cfg.key, key, sizeof(world.node[n].cfg.key));
-	node_open(n);
-}
-
-/* A and B with one key, who have said something. */
-static void meet_keyed(void)
-{
-	world.strangers = true;
-	open_keyed(A, 1);
-	open_keyed(B, 1);
-	connect_to(A, B);
-	connect_to(B, A);
-	post(A, B, 1, 8);
-	post(B, A, 2, 8);
-	run(BW_S);
-	assert_int_equal(events_with("MESSAGE"), 2);
-	forget_logs();
-}
-
 static void key__is_used_by_both(void **state)
 {
 	struct frame *f;

@@ -127,6 +127,10 @@ void host_region(int n, uint64_t key, uint64_t tag, uint64_t len);
 
 /* First contact between two nodes (opened if need be); logs are empty afterwards. */
 void meet(int n, int m);
+/* Opened with a key of this byte; 0: without one. */
+void open_keyed(int n, uint8_t key);
+/* A and B with one key, who have said something. */
+void meet_keyed(void);
 
 /* frames */
 void flush(int n);	     /* all that node n sends now goes onto the wire */

@@ -132,6 +132,27 @@ void host_region(int n, uint64_t key, uint64_t tag, uint64_t len)
 	world.node[n].host_buf = (uint64_t)(uintptr_t)b;
 }
 
+void open_keyed(int n, uint8_t key)
+{
+	world.node[n].cfg.keyed = key != 0;
+	memset(world.node[n].cfg.key, key, sizeof(world.node[n].cfg.key));
+	node_open(n);
+}
+
+void meet_keyed(void)
+{
+	world.strangers = true;
+	open_keyed(A, 1);
+	open_keyed(B, 1);
+	connect_to(A, B);
+	connect_to(B, A);
+	post(A, B, 1, 8);
+	post(B, A, 2, 8);
+	run(BW_S);
+	assert_int_equal(events_with("MESSAGE"), 2);
+	forget_logs();
+}
+
 void meet(int n, int m)
 {
 	if (!world.node[n].mem)

@@ -2,9 +2,18 @@
 /* See kuser.h. */
 #include "kuser.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define PARAMETERS "/sys/module/beowire/parameters/"
 
 void kt_settings(const char *name, const char *value)
 {
@@ -13,6 +22,54 @@ void kt_settings(const char *name, const char *value)
 	for (int i = 0; i < 2; i++)
 		kt_shell("ip netns exec %s sh -c 'echo %s >/proc/sys/net/beowire/%s'", nodes[i],
 			 value, name);
+}
+
+int kt_set(const char *name, const char *text)
+{
+	char path[64];
+	int fd, error = 0;
+
+	snprintf(path, sizeof(path), "/proc/sys/net/beowire/%s", name);
+	fd = open(path, O_WRONLY);
+	if (fd < 0)
+		return -errno;
+	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+		error = -errno;
+	close(fd);
+	return error;
+}
+
+int kt_set_without_admin(const char *name, const char *text)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &head, data))
+		return 200;
+	data[0].effective &= ~(1u << CAP_NET_ADMIN);
+	data[0].permitted &= ~(1u << CAP_NET_ADMIN);
+	if (syscall(SYS_capset, &head, data))
+		return 201;
+	return -kt_set(name, text);
+}
+
+uint64_t kt_parameter(const char *name)
+{
+	char path[96];
+	uint64_t value;
+	FILE *f;
+
+	snprintf(path, sizeof(path), PARAMETERS "%s", name);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%" SCNu64, &value), 1);
+	fclose(f);
+	return value;
+}
+
+void kt_set_parameter(const char *name, uint64_t value)
+{
+	kt_shell("echo %" PRIu64 " >" PARAMETERS "%s", value, name);
 }
 
 int kt_open_to_all(void **state)

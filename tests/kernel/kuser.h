@@ -10,6 +10,13 @@ enum { KT_ALICE = 1001, KT_BOB = 1002 };
 
 /* A setting of both nodes, by its name in /proc/sys/net/beowire. */
 void kt_settings(const char *name, const char *value);
+/* Write the settings of this node's alone: 0, or a negative errno. */
+int kt_set(const char *name, const char *text);
+/* The same by root without CAP_NET_ADMIN, which is given up for good: 0 or a positive errno. */
+int kt_set_without_admin(const char *name, const char *text);
+/* A parameter of the module. */
+uint64_t kt_parameter(const char *name);
+void kt_set_parameter(const char *name, uint64_t value);
 /* Before all tests of a program: kt_attach(), and users may open sockets. */
 int kt_open_to_all(void **state);
 /* A process of this user and these groups runs `f` and exits with what that gives. */

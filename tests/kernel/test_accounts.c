@@ -19,31 +19,11 @@
 #include "kframe.h"
 #include "kuser.h"
 
-#define KIB	   1024u
-#define MIB	   (1024 * KIB)
-#define SOCKET	   8192 /* bytes that one costs: account.h */
-#define PARAMETERS "/sys/module/beowire/parameters/"
-#define NODE	   "/proc/net/beowire/node"
-#define GROUP	   "/tmp/groups/tested"
-
-static uint64_t parameter(const char *name)
-{
-	char path[96];
-	uint64_t value;
-	FILE *f;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%" SCNu64, &value), 1);
-	fclose(f);
-	return value;
-}
-
-static void set_parameter(const char *name, uint64_t value)
-{
-	kt_shell("echo %" PRIu64 " >" PARAMETERS "%s", value, name);
-}
+#define KIB    1024u
+#define MIB    (1024 * KIB)
+#define SOCKET 8192 /* bytes that one costs: account.h */
+#define NODE   "/proc/net/beowire/node"
+#define GROUP  "/tmp/groups/tested"
 
 static bool becomes(uint64_t (*f)(int fd), int fd, uint64_t least, uint64_t most)
 {
@@ -54,7 +34,7 @@ static bool becomes(uint64_t (*f)(int fd), int fd, uint64_t least, uint64_t most
 
 static uint64_t held(int fd)
 {
-	return parameter("held_bytes");
+	return kt_parameter("held_bytes");
 }
 
 /* Of a socket of b's, as the list of sockets has it in its last column. */
@@ -114,7 +94,7 @@ static uint64_t arriving(int fd)
 static void test_unread_messages(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	uint64_t before = parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes");
 	char bytes[16];
 
 	assert_int_equal(charged(p.b), 4096);
@@ -122,7 +102,7 @@ static void test_unread_messages(void **state)
 		assert_int_equal(send(p.a, bytes, 1, 0), 1);
 	/* A frame of one byte takes some 700 bytes of memory. */
 	assert_true(becomes(charged, p.b, UNREAD * 600, UNREAD * 2000));
-	assert_in_range(parameter("held_bytes"), before + UNREAD * 600, before + UNREAD * 3000);
+	assert_in_range(kt_parameter("held_bytes"), before + UNREAD * 600, before + UNREAD * 3000);
 	for (int i = 0; i < UNREAD; i++)
 		assert_int_equal(recv(p.b, bytes, sizeof(bytes), 0), 1);
 	assert_in_range(charged(p.b), 4096, 4096 + 3 * 16384);
@@ -164,21 +144,21 @@ static int hold_sockets(void *arg)
 
 static void begin_holding(struct holder *h)
 {
-	uint64_t before = parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes");
 
 	assert_int_equal(pipe(h->ready) | pipe(h->go), 0);
 	kt_enter("a");
 	h->pid = kt_begin_as(KT_BOB, KT_BOB, KT_BOB, hold_sockets, h);
 	close(h->ready[1]); /* if it dies, that is seen */
 	assert_int_equal(read(h->ready[0], h->at, sizeof(h->at)), sizeof(h->at));
-	h->held = parameter("held_bytes") - before;
+	h->held = kt_parameter("held_bytes") - before;
 }
 
 static void end_holding(const struct holder *h, uint64_t before)
 {
 	assert_int_equal(write(h->go[1], "", 1), 1);
 	assert_int_equal(kt_end_of(h->pid), 0);
-	set_parameter("user_memory_max", 0);
+	kt_set_parameter("user_memory_max", 0);
 	assert_true(becomes(held, 0, 0, before));
 }
 
@@ -186,21 +166,21 @@ static void end_holding(const struct holder *h, uint64_t before)
 static void test_unread_messages_of_many_sockets(void **state)
 {
 	static const char bytes[8000];
-	uint64_t before = parameter("held_bytes"), met = parameter("user_limited"), most;
+	uint64_t before = kt_parameter("held_bytes"), met = kt_parameter("user_limited"), most;
 	int from = kt_bound("b", SOCK_RDM, 0);
 	struct holder h;
 
 	begin_holding(&h);
-	set_parameter("user_memory_max", h.held + 2 * MIB);
-	most = parameter("held_bytes") + 2 * MIB + MIB; /* the sender's engine grows, too */
+	kt_set_parameter("user_memory_max", h.held + 2 * MIB);
+	most = kt_parameter("held_bytes") + 2 * MIB + MIB; /* the sender's engine grows, too */
 	for (int i = 0; i < SOCKETS - 1; i++) {
 		for (int n = 0; n < 10; n++)
 			sendto(from, bytes, sizeof(bytes), MSG_DONTWAIT,
 			       (struct sockaddr *)&h.at[i], sizeof(h.at[i]));
 		usleep(2000);
-		assert_in_range(parameter("held_bytes"), 0, most);
+		assert_in_range(kt_parameter("held_bytes"), 0, most);
 	}
-	assert_true(parameter("user_limited") > met);
+	assert_true(kt_parameter("user_limited") > met);
 	close(from);
 	end_holding(&h, before);
 }
@@ -227,12 +207,12 @@ static void test_root_of_a_container(void **state)
 {
 	int most = 20, kept = kt_bound("b", SOCK_RDM, 0);
 
-	set_parameter("user_ports_max", 8);
+	kt_set_parameter("user_ports_max", 8);
 	kt_enter("b");
 	assert_int_equal(kt_as(0, bind_many, &most), 7);
 	kt_enter("a");
 	assert_int_equal(kt_as(0, bind_many, &most), 8);
-	set_parameter("user_ports_max", 4096);
+	kt_set_parameter("user_ports_max", 4096);
 	close(kept);
 }
 
@@ -246,9 +226,9 @@ static void test_root_of_the_machine(void **state)
 	fd = socket(AF_BEOWIRE, SOCK_RDM, 0);
 	assert_true(fd >= 0);
 	assert_int_equal(ioctl(fd, BEOWIRE_IOC_ATTACH, &interface), 0);
-	set_parameter("user_ports_max", 8);
+	kt_set_parameter("user_ports_max", 8);
 	assert_int_equal(kt_as(0, bind_many, &most), 20);
-	set_parameter("user_ports_max", 4096);
+	kt_set_parameter("user_ports_max", 4096);
 	close(fd);
 	kt_shell("ip link del m1");
 	kt_enter("a");
@@ -270,13 +250,13 @@ static int open_many(void *arg)
 
 static void test_sockets_cost(void **state)
 {
-	uint64_t before = parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes");
 	int most = 128;
 
-	set_parameter("user_memory_max", (uint64_t)most * SOCKET);
+	kt_set_parameter("user_memory_max", (uint64_t)most * SOCKET);
 	kt_enter("a");
 	assert_int_equal(kt_as(KT_BOB, open_many, &most), 0);
-	set_parameter("user_memory_max", 0);
+	kt_set_parameter("user_memory_max", 0);
 	assert_true(becomes(held, 0, 0, before));
 }
 
@@ -285,12 +265,12 @@ static void test_sockets_cost(void **state)
 /* Connections, accepted or not, are sockets of the listener's user. */
 static void test_accepted_sockets_cost(void **state)
 {
-	uint64_t before = parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes");
 	int fd[CLIENTS], connected = 0;
 	struct holder h;
 
 	begin_holding(&h);
-	set_parameter("user_memory_max", h.held + 32 * SOCKET);
+	kt_set_parameter("user_memory_max", h.held + 32 * SOCKET);
 	for (int i = 0; i < CLIENTS; i++) {
 		fd[i] = kt_open("b", SOCK_SEQPACKET);
 		kt_option(fd[i], BEOWIRE_DEAD_MS, 2000);
@@ -362,17 +342,17 @@ static void end_pair(struct kt_relay *r, struct kt_pair *p)
 static void test_a_message_that_stands_still(void **state)
 {
 	static const char bytes[16384];
-	uint64_t before = parameter("held_bytes"), expired, end;
+	uint64_t before = kt_parameter("held_bytes"), expired, end;
 	struct kt_relay r;
 	struct kt_pair p = hurt_pair(&r, 1000);
 
 	expired = kt_number("b", NODE, "arriving-expired");
 	assert_int_equal(arriving(p.b), 0);
 	r.wanted = HURT_REST;
-	end = parameter("held_bytes");
+	end = kt_parameter("held_bytes");
 	assert_int_equal(send(p.a, bytes, sizeof(bytes), 0), sizeof(bytes));
 	assert_true(becomes(arriving, p.b, sizeof(bytes), 5 * sizeof(bytes)));
-	assert_in_range(parameter("held_bytes"), end + sizeof(bytes), end + 8 * MIB);
+	assert_in_range(kt_parameter("held_bytes"), end + sizeof(bytes), end + 8 * MIB);
 	assert_true(becomes(arriving, p.b, 0, 0));
 	assert_int_equal(kt_number("b", NODE, "arriving-expired"), expired + 1);
 	assert_int_equal(kt_error(p.b), ETIMEDOUT);
@@ -445,9 +425,9 @@ static void test_parts_of_a_port(void **state)
 /* They are a part of what users may leave waiting. */
 static void test_parts_of_all_ports(void **state)
 {
-	set_parameter("overflow_max", 65536);
+	kt_set_parameter("overflow_max", 65536);
 	assert_in_range(parts_until_refused(), 16384, 65536 / 2 + 16384);
-	set_parameter("overflow_max", 0);
+	kt_set_parameter("overflow_max", 0);
 }
 
 /* ---- control groups ---- */

@@ -6,12 +6,10 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/if_ether.h>
-#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/klog.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kframe.h"
@@ -22,48 +20,24 @@
 #define WINDOW	16				  /* bytes of a long one that are looked for */
 #define SOON_NS 15000000000ull
 
-static int set(const char *file, const char *text)
-{
-	char path[64];
-	int fd, error = 0;
-
-	snprintf(path, sizeof(path), "/proc/sys/net/beowire/%s", file);
-	fd = open(path, O_WRONLY);
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		error = -errno;
-	close(fd);
-	return error;
-}
-
 static int set_on(void *arg)
 {
-	return -set("encrypt", "1");
+	return -kt_set("encrypt", "1");
 }
 
 static int set_without_capability(void *arg)
 {
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2];
-
-	if (syscall(SYS_capget, &head, data))
-		return 200;
-	data[0].effective &= ~(1u << CAP_NET_ADMIN);
-	data[0].permitted &= ~(1u << CAP_NET_ADMIN);
-	if (syscall(SYS_capset, &head, data))
-		return 201;
-	return set_on(NULL);
+	return kt_set_without_admin("encrypt", "1");
 }
 
 static void nodes(const char *key, const char *of_a, const char *of_b)
 {
 	kt_enter("a");
-	assert_int_equal(set("key", key), 0);
-	assert_int_equal(set("encrypt", of_a), 0);
+	assert_int_equal(kt_set("key", key), 0);
+	assert_int_equal(kt_set("encrypt", of_a), 0);
 	kt_enter("b");
-	assert_int_equal(set("key", key), 0);
-	assert_int_equal(set("encrypt", of_b), 0);
+	assert_int_equal(kt_set("key", key), 0);
+	assert_int_equal(kt_set("encrypt", of_b), 0);
 }
 
 static uint64_t encrypts(const char *node)
@@ -83,13 +57,13 @@ static void test_who_decides(void **state)
 	assert_false(encrypts("a"));
 	assert_int_equal(kt_as(KT_ALICE, set_on, NULL), EACCES);
 	assert_int_equal(kt_as(0, set_without_capability, NULL), EPERM);
-	assert_int_equal(set("encrypt", "2"), -EINVAL);
+	assert_int_equal(kt_set("encrypt", "2"), -EINVAL);
 	assert_false(encrypts("a"));
-	assert_int_equal(set("encrypt", "1"), 0);
+	assert_int_equal(kt_set("encrypt", "1"), 0);
 	assert_true(encrypts("a"));
 	assert_false(encrypts("b"));
 	kt_enter("a");
-	assert_int_equal(set("encrypt", "0"), 0);
+	assert_int_equal(kt_set("encrypt", "0"), 0);
 }
 
 /* Nobody is to think that it protects him. */

@@ -6,7 +6,6 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/if_ether.h>
 #include <poll.h>
 #include <sched.h>
@@ -16,7 +15,6 @@
 #include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "beowire_server.h"
@@ -32,14 +30,7 @@
 /* 0 or a negative errno; in the node that the thread is in. */
 static int set(const char *text)
 {
-	int fd = open(FILE_NAME, O_WRONLY), error = 0;
-
-	if (fd < 0)
-		return -errno;
-	if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
-		error = -errno;
-	close(fd);
-	return error;
+	return kt_set("key", text);
 }
 
 static const char *told(void)
@@ -125,16 +116,7 @@ static int print_is_told(void *arg)
 /* Root, but not the network's administrator. */
 static int set_without_capability(void *arg)
 {
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct data[2];
-
-	if (syscall(SYS_capget, &head, data))
-		return 200;
-	data[0].effective &= ~(1u << CAP_NET_ADMIN);
-	data[0].permitted &= ~(1u << CAP_NET_ADMIN);
-	if (syscall(SYS_capset, &head, data))
-		return 201;
-	return -set(arg);
+	return kt_set_without_admin("key", arg);
 }
 
 /* Administrator of a network of his own. */

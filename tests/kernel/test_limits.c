@@ -3,7 +3,6 @@
  * What one user can make the module hold, in however many sockets and by whatever way, is bounded,
  * and others do not feel it. All of it is given back.
  */
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,33 +17,12 @@
 #define MIB   (1u << 20)
 #define BOUND (16 * MIB) /* of a user's memory */
 
-#define PARAMETERS "/sys/module/beowire/parameters/"
-
-static uint64_t parameter(const char *name)
-{
-	char path[96];
-	uint64_t value;
-	FILE *f;
-
-	snprintf(path, sizeof(path), PARAMETERS "%s", name);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%" SCNu64, &value), 1);
-	fclose(f);
-	return value;
-}
-
-static void set_parameter(const char *name, uint64_t value)
-{
-	kt_shell("echo %" PRIu64 " >" PARAMETERS "%s", value, name);
-}
-
 /* No more is held than before, within 20 s; less if ports of others have ended. */
 static bool all_is_given_back(uint64_t before)
 {
-	for (int i = 0; i < 2000 && parameter("held_bytes") > before; i++)
+	for (int i = 0; i < 2000 && kt_parameter("held_bytes") > before; i++)
 		usleep(10000);
-	return parameter("held_bytes") <= before;
+	return kt_parameter("held_bytes") <= before;
 }
 
 /* ---- ways to make the module hold memory: exit status 0 if one ends by ENOBUFS ---- */
@@ -203,17 +181,17 @@ static int by_peers(void *arg)
 static void bounded(int (*f)(void *), bool keeps, long most, uint64_t bound)
 {
 	struct way way = {.keeps = keeps, .most = most};
-	uint64_t before = parameter("held_bytes"), met = parameter("user_limited");
+	uint64_t before = kt_parameter("held_bytes"), met = kt_parameter("user_limited");
 	void *bytes = aligned_alloc(4096, MIB);
 
 	memset(bytes, 1, MIB);
 	way.bytes = bytes;
-	set_parameter("user_memory_max", bound);
+	kt_set_parameter("user_memory_max", bound);
 	kt_enter("a");
 	assert_int_equal(kt_as(KT_BOB, f, &way), 0);
-	assert_in_range(parameter("held_bytes"), 0, before + bound);
-	assert_true(parameter("user_limited") > met);
-	set_parameter("user_memory_max", 0);
+	assert_in_range(kt_parameter("held_bytes"), 0, before + bound);
+	assert_true(kt_parameter("user_limited") > met);
+	kt_set_parameter("user_memory_max", 0);
 	free(bytes);
 	assert_true(all_is_given_back(before));
 }
@@ -335,11 +313,11 @@ static int answer_all(void *arg)
  * is room for is few, and soon copied. */
 static void test_answers_to_peers(void **state)
 {
-	uint64_t before = parameter("held_bytes"), met = parameter("user_limited");
+	uint64_t before = kt_parameter("held_bytes"), met = kt_parameter("user_limited");
 	int fd = watching("b"), n = 0, status;
 	struct idler bob;
 
-	set_parameter("user_memory_max", 4 * MIB);
+	kt_set_parameter("user_memory_max", 4 * MIB);
 	begin_with(&bob, KT_BOB, answer_all);
 	ask(fd, &bob.at, MIB, QUESTIONS);
 	assert_int_equal(read(bob.count[0], &n, sizeof(n)), sizeof(n));
@@ -349,8 +327,8 @@ static void test_answers_to_peers(void **state)
 	close(fd);
 	kt_link_of_b("up");
 	assert_int_equal(status, 0);
-	assert_true(parameter("user_limited") > met);
-	set_parameter("user_memory_max", 0);
+	assert_true(kt_parameter("user_limited") > met);
+	kt_set_parameter("user_memory_max", 0);
 	assert_true(all_is_given_back(before));
 }
 
@@ -452,14 +430,14 @@ static int hold_ports(void *arg)
 
 static void test_ports(void **state)
 {
-	uint64_t before = parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes");
 	int most = 100;
 
-	set_parameter("user_ports_max", 8);
+	kt_set_parameter("user_ports_max", 8);
 	kt_enter("a");
 	assert_int_equal(kt_as(KT_BOB, bind_many, &most), 8);
 	assert_int_equal(kt_as(KT_BOB, bind_many, &most), 8); /* given back */
-	set_parameter("user_ports_max", 4096);
+	kt_set_parameter("user_ports_max", 4096);
 	assert_true(all_is_given_back(before));
 }
 
@@ -472,7 +450,7 @@ static void test_nobody_becomes_another(void **state)
 
 	assert_int_equal(pipe(holder.ready) | pipe(holder.go), 0);
 	assert_int_equal(pipe(other.ready) | pipe(other.go), 0);
-	set_parameter("user_ports_max", 8);
+	kt_set_parameter("user_ports_max", 8);
 	kt_enter("a");
 	holding = kt_begin_as(KT_BOB, KT_BOB, KT_BOB, hold_ports, &holder);
 	close(holder.ready[1]); /* if it dies, that is seen */
@@ -487,7 +465,7 @@ static void test_nobody_becomes_another(void **state)
 	assert_int_equal(kt_end_of(binding), 0);
 	assert_int_equal(write(holder.go[1], "", 1), 1);
 	assert_int_equal(kt_end_of(holding), 8);
-	set_parameter("user_ports_max", 4096);
+	kt_set_parameter("user_ports_max", 4096);
 }
 
 /* ---- unread messages ---- */
@@ -538,11 +516,11 @@ static int flood(const struct sockaddr_beowire *to, int most)
 /* Of the room for what is unread beyond SO_RCVBUF one who reads nothing leaves half to others. */
 static void test_one_users_unread_messages(void **state)
 {
-	uint64_t before = parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes");
 	struct idler bob[3], alice;
 	int i, n;
 
-	set_parameter("overflow_max", 4 * MIB);
+	kt_set_parameter("overflow_max", 4 * MIB);
 	for (i = 0; i < 3; i++) {
 		begin_with(&bob[i], KT_BOB, idle);
 		flood(&bob[i].at, 20000);
@@ -554,7 +532,7 @@ static void test_one_users_unread_messages(void **state)
 		n = end_idling(&bob[i]);
 		assert_in_range(n, 100, 10000);
 	}
-	set_parameter("overflow_max", 0);
+	kt_set_parameter("overflow_max", 0);
 	assert_true(all_is_given_back(before));
 }
 

@@ -9,23 +9,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "user"))
 
-import user_net
 from served import Service, served
+from user_fixtures import namespaces, nodes
 
-
-@pytest.fixture(scope="session", autouse=True)
-def namespaces() -> None:
-    """All tests here need namespaces of their own."""
-    refusal = user_net.refusal()
-    if refusal:
-        pytest.skip(refusal)
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[tuple[str, str]]:
-    """Two nodes and a cable with an MTU of 9000."""
-    with user_net.pair() as made:
-        yield made
+__all__ = ["namespaces", "nodes"]
 
 
 @pytest.fixture

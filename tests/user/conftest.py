@@ -4,23 +4,10 @@
 from collections.abc import Iterator
 
 import pytest
-import user_net
 from user_actor import Couple, couple
+from user_fixtures import namespaces, nodes
 
-
-@pytest.fixture(scope="session", autouse=True)
-def namespaces() -> None:
-    """All tests here need namespaces of their own."""
-    refusal = user_net.refusal()
-    if refusal:
-        pytest.skip(refusal)
-
-
-@pytest.fixture(scope="module")
-def nodes() -> Iterator[tuple[str, str]]:
-    """Two nodes and a cable with an MTU of 9000."""
-    with user_net.pair() as made:
-        yield made
+__all__ = ["namespaces", "nodes"]
 
 
 @pytest.fixture(params=["packet", "udp", "local"])

@@ -5,120 +5,34 @@ Each test is a conversation over UDP on the loopback device between second.py an
 on libbeowire; it shows one section of docs/wire-protocol.md at work.
 """
 
-import contextlib
 import os
-import select
 import socket
-import subprocess
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 import pytest
-from beowire import places
-from keyed import seal, unseal
-from second import HEAD, WAIT_S, C, Part, Received, Second
-from wire_frames import Frame, crc32c
-from wire_layout import ROOT
+from conversation import (
+    ACK_NOW,
+    ECHO,
+    ENVELOPE,
+    Pair,
+    check_refusal,
+    echo,
+    gathered,
+    offered,
+    pull,
+    refused,
+    strangers_with,
+)
+from second import WAIT_S, C, Part
+from wire_frames import crc32c
 
-ECHO, LONG, ENVELOPE = 1, 2, 0x80
-ACK_NOW = C["BW_HDR_ACK_NOW"]
-
-
-@pytest.fixture(scope="session")
-def echo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The compiled program."""
-    binary = tmp_path_factory.mktemp("echo") / "echo"
-    library = places.library_dir()
-    subprocess.run(
-        [
-            *("cc", "-std=gnu11", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"),
-            *("-I", ROOT / "hosts" / "user", "-o", binary),
-            ROOT / "tests" / "wireshark" / "echo.c",
-            *(f"-L{library}", f"-Wl,-rpath,{library}", "-lbeowire"),
-        ],
-        check=True,
-    )
-    return binary
-
-
-@dataclass
-class Pair:
-    """Both sides of a conversation."""
-
-    second: Second
-    process: "subprocess.Popen[str]"
-    output: IO[str]
-
-    def said(self) -> str:
-        """The program's next line; until it comes, packets are acknowledged."""
-        until = time.monotonic() + WAIT_S
-        while not select.select([self.output], [], [], 0)[0]:
-            assert time.monotonic() < until, "the program says nothing"
-            self.second.listen(0.02)
-        return self.output.readline().strip()
-
-    def send(self, *parts: Frame) -> None:
-        for part in parts:
-            self.second.send(part)
-
-    def message(self, frame: Frame, data: bytes, **values: int) -> Frame:
-        """Adds the part of a whole message, or with `offset` and `total` of a segment."""
-        code = values.pop("code", ECHO)
-        total = values.pop("total", len(data))
-        checksum = not self.second.encrypts
-        return frame.part("MESSAGE", data, code=code, checksum=checksum, total=total, **values)
-
-
-@contextlib.contextmanager
-def strangers_with(
-    echo: Path, key: bytes = b"", encrypts: bool = False, **more: str
-) -> Iterator[Pair]:
-    """A program and a second implementation that have not met."""
-    environment = {key: value for key, value in os.environ.items() if "BEOWIRE_" not in key}
-    environment |= {"BEOWIRE_LINKS": "udp", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
-    environment |= {"BEOWIRE_CLUSTER": str(os.getpid()), "BEOWIRE_DEAD_TIMEOUT": "60"} | more
-    with subprocess.Popen(
-        [echo], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
-        second = Second(bytes.fromhex(process.stdout.readline()), key, encrypts)
-        yield Pair(second, process, process.stdout)
-        second.close()
-        process.stdin.close()
-        assert process.wait(timeout=WAIT_S) == 0
+__all__ = ["echo"]
 
 
 @pytest.fixture
 def strangers(echo: Path) -> Iterator[Pair]:
     with strangers_with(echo) as pair:
-        yield pair
-
-
-KEY = bytes(range(32))
-
-
-@pytest.fixture
-def keyed(echo: Path, tmp_path: Path) -> Iterator[Pair]:
-    """Two with the cluster's key, which have not met."""
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text(KEY.hex() + "\n")
-    with strangers_with(echo, KEY, BEOWIRE_KEY=str(file)) as pair:
-        yield pair
-
-
-@pytest.fixture
-def sealed(echo: Path, tmp_path: Path) -> Iterator[Pair]:
-    """The same, both of which encrypt."""
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text(KEY.hex() + "\n")
-    more = {"BEOWIRE_KEY": str(file), "BEOWIRE_ENCRYPT": "1"}
-    with strangers_with(echo, KEY, True, **more) as pair:
         yield pair
 
 
@@ -301,11 +215,6 @@ def test_what_is_not_acknowledged_comes_again_under_a_new_number(pair: Pair) -> 
     assert {(part.values["id"], part.payload) for _, part in seen} == {(0, b"again")}
 
 
-def pull(frame: Frame, **values: int) -> Frame:
-    control = C["BW_EP_CONTROL"]
-    return frame.part("PULL", b"", checksum=False, dst_ep=control, src_ep=control, **values)
-
-
 def test_our_region_is_pulled(pair: Pair) -> None:
     """An envelope, the pull, the data in disorder and in overlapping pieces."""
     second = pair.second
@@ -322,23 +231,6 @@ def test_our_region_is_pulled(pair: Pair) -> None:
     assert gathered(second, "MESSAGE", len(data))[0] == data
 
 
-def gathered(second: Second, kind: str, total: int) -> tuple[bytes, int]:
-    """Data that comes in several parts, maybe repeated: all of it, and the longest part."""
-    data = bytearray(total)
-    missing = set(range(total))
-    longest = 0
-    for frame in second.frames(WAIT_S):
-        for part in frame.parts:
-            if part.kind == kind:
-                start = part.values["offset"]
-                data[start : start + len(part.payload)] = part.payload
-                missing -= set(range(start, start + len(part.payload)))
-                longest = max(longest, len(part.payload))
-        if not missing:
-            return bytes(data), longest
-    raise AssertionError(f"{len(missing)} bytes of {total} did not come")
-
-
 def test_a_refused_pull_ends_with_its_error(pair: Pair) -> None:
     second = pair.second
     envelope = (1).to_bytes(8, "little") + (1000).to_bytes(8, "little")
@@ -350,17 +242,6 @@ def test_a_refused_pull_ends_with_its_error(pair: Pair) -> None:
     )
     pair.send(frame)
     assert pair.said() == "pulled -13 0"
-
-
-def offered(pair: Pair, size: int, **values: int) -> int:
-    """Makes the program offer a long message; its key."""
-    pair.send(pair.message(pair.second.data(), b"", code=LONG, imm=size, tag=3, **values))
-    code = LONG | ENVELOPE  # what came before may come again
-    frame = pair.second.wait(lambda each: any(part.values["code"] == code for part in each.parts))
-    (part,) = [part for part in frame.parts if part.values["code"] == code]
-    assert part.values["tag"] == 3
-    assert int.from_bytes(part.payload[8:], "little") == size
-    return int.from_bytes(part.payload[:8], "little")
 
 
 def test_their_region_is_pulled(pair: Pair) -> None:
@@ -453,21 +334,6 @@ def test_the_frame_size_is_probed_before_it_is_used(pair: Pair) -> None:
         if gathered(second, "MESSAGE", len(data))[1] > 1280:
             return
     raise AssertionError("long frames are acknowledged, but not used")
-
-
-def refused(second: Second, frame: Frame) -> Received:
-    second.send(frame)
-    return second.wait(lambda each: each.kind == "REFUSE")
-
-
-def check_refusal(answer: Received, second: Second, why: str, kind: str) -> None:
-    body = answer.body
-    assert body["why"] == C[f"BW_REFUSAL_{why}"]
-    assert body["echo_type"] == C[f"BW_FRAME_{kind}"]
-    assert body["echo_engine"] == second.engine_there
-    assert (answer.hdr["dst_engine"], answer.hdr["token"]) == (second.engine, 0)
-    assert {body["version_min"], body["version_max"]} == {C["BW_VERSION"]}
-    assert body["inc"] == second.inc_there
 
 
 def test_a_dead_incarnation_is_refused(strangers: Pair) -> None:
@@ -671,160 +537,6 @@ def test_bytes_behind_the_stated_length_are_ignored(pair: Pair) -> None:
     frame = pair.message(pair.second.data(), b"padded").seal()
     pair.second.socket.send(bytes(frame.data) + b"\xff" * 30)
     assert pair.second.part("MESSAGE").payload == b"padded"
-
-
-def test_with_a_key(keyed: Pair) -> None:
-    """First contact, messages of one and of several frames both ways, and farewell."""
-    second = keyed.second
-    answer = second.meet()
-    assert answer.body["random"] != 0
-    keyed.send(keyed.message(second.data(), b"keyed"))
-    assert second.part("MESSAGE").payload == b"keyed"
-    data = bytes(range(200))
-    for start, end in ((150, 200), (0, 150)):
-        frame = second.data()
-        keyed.send(keyed.message(frame, data[start:end], id=1, offset=start, total=len(data)))
-    assert second.part("MESSAGE").payload == data
-    second.acknowledge()
-    keyed.send(second.frame("BYE"))
-    assert keyed.said() == "down -108"
-
-
-def test_with_a_key_others_have_no_effect(keyed: Pair) -> None:
-    """What was not made with it, though all else is right."""
-    second = keyed.second
-    second.meet()
-    keyed.send(keyed.message(second.data(), b"first"))
-    second.part("MESSAGE")
-    keys, second.tag_here = second.tag_here, b""
-    keyed.send(keyed.message(second.data(pn=2), b"forged", id=1), second.frame("BYE"))
-    values = {"echo_type": C["BW_FRAME_DATA"], "echo_engine": second.engine}
-    values |= {"echo_token": second.token, "echo_conn": second.conn}
-    keyed.send(second.frame("REFUSE", token=0, conn=0).add("refuse", why=1, **values))
-    second.tag_here = keys
-    keyed.send(keyed.message(second.data(pn=2), b"right", id=1))
-    assert second.part("MESSAGE").payload == b"right"
-
-
-def echoed(second: Second, number: int, total: int) -> bytes:
-    """The message of this number; those before it may come again, as this side is slow."""
-    data = bytearray(total)
-    missing = set(range(total))
-    for frame in second.frames(WAIT_S):
-        for part in frame.parts:
-            if (part.kind, part.values["id"]) == ("MESSAGE", number):
-                start, end = part.values["offset"], part.values["offset"] + len(part.payload)
-                assert part.values["crc"] == 0
-                data[start:end] = part.payload
-                missing -= set(range(start, end))
-        if not missing:
-            return bytes(data)
-    raise AssertionError(f"{len(missing)} bytes of {total} did not come")
-
-
-def test_with_encryption(sealed: Pair) -> None:
-    """The same, messages in pieces, and what is fetched from either side."""
-    second = sealed.second
-    second.meet()
-    sealed.send(sealed.message(second.data(), b"sealed"))
-    assert echoed(second, 0, 6) == b"sealed"
-    data = bytes(range(200))
-    for start, end in ((150, 200), (0, 150)):
-        frame = second.data()
-        sealed.send(sealed.message(frame, data[start:end], id=1, offset=start, total=len(data)))
-    assert echoed(second, 1, len(data)) == data
-    long = bytes(7 * at & 0xFF for at in range(20_000))
-    for start in range(0, len(long), 1000):
-        frame = second.data(flags=ACK_NOW)
-        piece = long[start : start + 1000]
-        sealed.send(sealed.message(frame, piece, id=2, offset=start, total=len(long)))
-    assert echoed(second, 2, len(long)) == long
-    key = offered(sealed, 10_000, id=3)
-    frame = second.data()
-    sealed.send(pull(frame, id=0, tag=key, imm=9, total=10_000, status=C["BW_PULL_FINAL"]))
-    assert gathered(second, "BULK", 10_000)[0] == bytes(at * 7 & 0xFF for at in range(10_000))
-    assert sealed.said() == "sent 0"
-    second.acknowledge()
-    sealed.send(second.frame("BYE"))
-    assert sealed.said() == "down -108"
-
-
-def test_what_was_changed_under_way_is_not_there(sealed: Pair) -> None:
-    """Every byte of a sealed frame behind its head, by who cannot seal: it is not acknowledged."""
-    second = sealed.second
-    second.meet()
-    frame = sealed.message(second.data(flags=ACK_NOW), b"genuine")
-    second.send(frame)
-    second.part("MESSAGE")
-    frame = sealed.message(second.data(flags=ACK_NOW), b"changed", id=1)
-    whole = second.made(frame)
-    for at in range(HEAD, len(whole)):
-        second.socket.send(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
-    assert not [each for each in second.frames(0.3) if each.body.get("ack") == 2]
-    second.socket.send(whole)
-    assert echoed(second, 1, 7) == b"changed"
-
-
-@pytest.mark.parametrize("encrypts", [False, True])
-def test_who_does_not_encrypt_is_refused(echo: Path, tmp_path: Path, encrypts: bool) -> None:
-    """And who does, by who does not."""
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text(KEY.hex() + "\n")
-    more = {"BEOWIRE_KEY": str(file), "BEOWIRE_ENCRYPT": "0" if encrypts else "1"}
-    with strangers_with(echo, KEY, encrypts, **more) as pair:
-        second = pair.second
-        second.cookie = second.contact(second.hello(nonce=3)).body["cookie"]
-        answer = refused(second, second.hello(nonce=3))
-        check_refusal(answer, second, "ENCRYPT", "HELLO")
-        assert answer.body["auth"] != 0
-
-
-def test_numbers_of_rfc_8439() -> None:
-    """2.8.2: the example of the AEAD."""
-    plain = b"Ladies and Gentlemen of the class of '99: If I could offer you only one tip for the "
-    plain += b"future, sunscreen would be it."
-    head = bytes.fromhex("50515253c0c1c2c3c4c5c6c7")
-    key, nonce = bytes(range(0x80, 0xA0)), bytes.fromhex("070000004041424344454647")
-    sealed = seal(key, nonce, head, plain)
-    assert sealed[:16].hex() == "d31a8d34648e60db7b86afbc53ef7ec2"
-    assert sealed[-16:].hex() == "1ae10b594f09e26a7e902ecbd0600691"
-    assert unseal(key, nonce, head, sealed) == plain
-
-
-def test_with_a_key_challenges_need_it(keyed: Pair) -> None:
-    """Another engine's cookie is shown if it was told by who has the key, and no other then."""
-    second = keyed.second
-    second.meet()
-
-    def challenge(cookie: int) -> Frame:
-        hello = second.wait(lambda each: each.kind == "HELLO" and each.hdr["flags"] == 0).body
-        frame = second.frame("CHALLENGE", token=hello["token"], conn=hello["conn"])
-        return frame.add("challenge", cookie=cookie, nonce=hello["nonce"])
-
-    keyed.send(challenge(6))
-    assert second.wait(lambda each: bool(each.body.get("cookie"))).body["cookie"] == 6
-    keys, second.keys = second.keys, None
-    keyed.send(challenge(5))
-    second.keys = keys
-    for _ in range(3):
-        assert second.wait(lambda each: each.kind == "HELLO").body["cookie"] == 6
-
-
-@pytest.mark.parametrize("key", [b"", bytes(32)])
-def test_without_the_key_nobody_gets_in(echo: Path, tmp_path: Path, key: bytes) -> None:
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text(KEY.hex() + "\n")
-    with strangers_with(echo, key, BEOWIRE_KEY=str(file)) as pair:
-        second = pair.second
-        challenge = second.contact(second.hello(nonce=3))
-        second.cookie = challenge.body["cookie"]
-        answer = refused(second, second.hello(nonce=3))
-        check_refusal(answer, second, "KEY", "HELLO")
-        auth = answer.body["auth"]
-        assert auth != 0
-        assert not [each for each in second.frames(0.3) if each.kind == "HELLO"]
 
 
 def test_packet_numbers_are_taken_modulo_2_to_the_32(pair: Pair) -> None:

@@ -9,15 +9,14 @@ to a file beside it.
 import contextlib
 import json
 import os
-import signal
 import socket
-import time
 import zlib
 from pathlib import Path
 from typing import Any
 
 from beowire import places, signals
 from beowire.errors import BeowireError
+from beowire.lab import daemon
 from beowire.lab.lab import Lab
 from beowire.topology.keys import KEYS, settings
 from beowire.topology.topology import DIRECTIONS, Direction, Link, Model
@@ -71,8 +70,6 @@ def start(lab: Lab, link: Link, namespace: str, interface_a: str, interface_b: s
     """Starts the emulator between two interfaces of the switch's namespace and waits until it is
     ready; its process id. The caller keeps it until `stop`."""
     command = [
-        places.program("nsenter", "util-linux"),
-        f"--net={lab.namespace_path(namespace)}",
         str(binary()),
         "--json",
         "--seed",
@@ -85,70 +82,32 @@ def start(lab: Lab, link: Link, namespace: str, interface_a: str, interface_b: s
         interface_b,
         *arguments(_models(link), dict.fromkeys(DIRECTIONS, Model())),
     ]
-    output = output_path(lab, link.name)
     control_path(lab, link.name).unlink(missing_ok=True)
-    open_output = (
-        os.POSIX_SPAWN_OPEN,
-        1,
-        str(output),
-        os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
-        0o644,
-    )
-    pid = os.posix_spawn(
-        command[0],
+    return daemon.start(
+        lab,
+        namespace,
         command,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            open_output,
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-        setsigmask=[],
-        setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+        output_path(lab, link.name),
+        _READY_LIMIT_S,
+        _ready,
+        (f"The emulator of link {link.name}", "The link's settings stand in the topology."),
     )
-    try:
-        _await_ready(pid, link, output)
-    except BaseException:
-        kill(pid)
-        raise
-    return pid
 
 
-def _await_ready(pid: int, link: Link, output: Path) -> None:
-    deadline = time.monotonic() + _READY_LIMIT_S
-    while True:
-        ended, _ = os.waitpid(pid, os.WNOHANG)
-        text = output.read_text(errors="replace") if output.exists() else ""
-        for line in text.splitlines():
-            with contextlib.suppress(ValueError):
-                told = json.loads(line)
-                if isinstance(told, dict) and told.get("ready"):
-                    return
-        if ended or time.monotonic() > deadline:
-            why = " ".join(text.split()) or "it said nothing"
-            raise BeowireError(
-                f"The emulator of link {link.name} did not start: {why}",
-                "The link's settings stand in the topology.",
-            )
-        signals.check_interrupted()
-        time.sleep(0.002)
-
-
-def kill(pid: int) -> None:
-    """Ends a process and, where it is a child of this one, takes its status."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+def _ready(text: str) -> bool:
+    for line in text.splitlines():
+        with contextlib.suppress(ValueError):
+            told = json.loads(line)
+            if isinstance(told, dict) and told.get("ready"):
+                return True
+    return False
 
 
 def reap(lab: Lab) -> None:
     """Takes the status of killed emulators that this process had started."""
     for wire in lab.wires.values():
         if wire.pid:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(wire.pid, 0)
+            daemon.reap(wire.pid)
 
 
 def ask(lab: Lab, link: str, request: str) -> dict[str, Any]:

@@ -7,15 +7,12 @@ directory.
 """
 
 import contextlib
-import os
 import shutil
-import signal
-import time
 from pathlib import Path
 
 from beowire import places, signals
 from beowire.errors import BeowireError
-from beowire.lab import ebpf, emulator
+from beowire.lab import daemon, ebpf
 from beowire.lab.lab import Lab
 
 _READY_LIMIT_S = 20.0
@@ -61,58 +58,24 @@ def _start(lab: Lab, node: str) -> int:
     policy = lab.directory / f"{node}.beowired.conf"
     interfaces = ", ".join(list(lab.addresses[node])[:_DEVICES_MAX])
     policy.write_text(f"users = *\ninterfaces = {interfaces}\nendpoints = 1024\nring-memory = 4G\n")
-    command = [
-        places.program("nsenter", "util-linux"),
-        f"--net={lab.namespace_path(node)}",
-        str(places.product("service/beowired")),
-        f"--policy={policy}",
-        f"--socket={path}",
-    ]
-    log = log_path(lab, node)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    pid = os.posix_spawn(
-        command[0],
-        command,
-        os.environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o644),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ],
-        setsid=True,
-        setsigmask=[],
-        setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+    return daemon.start(
+        lab,
+        node,
+        [str(places.product("service/beowired")), f"--policy={policy}", f"--socket={path}"],
+        log_path(lab, node),
+        _READY_LIMIT_S,
+        lambda text: "ready at" in text,
+        (
+            f"The service of {node}",
+            "The kernel needs veth, sch_ingress and cls_bpf (modprobe NAME).",
+        ),
     )
-    try:
-        _await_ready(pid, node, log)
-    except BaseException:
-        emulator.kill(pid)
-        raise
-    return pid
-
-
-def _await_ready(pid: int, node: str, log: Path) -> None:
-    deadline = time.monotonic() + _READY_LIMIT_S
-    while True:
-        ended, _ = os.waitpid(pid, os.WNOHANG)
-        text = log.read_text(errors="replace") if log.exists() else ""
-        if "ready at" in text:
-            return
-        if ended or time.monotonic() > deadline:
-            why = " ".join(text.split()) or "it said nothing"
-            raise BeowireError(
-                f"The service of {node} did not start: {why}",
-                "The kernel needs veth, sch_ingress and cls_bpf (modprobe NAME).",
-            )
-        signals.check_interrupted()
-        time.sleep(0.01)
 
 
 def remove(lab: Lab) -> None:
     """Takes away what services that have been killed leave."""
     for pid in lab.services.values():
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, 0)
+        daemon.reap(pid)
     shutil.rmtree(_directory(lab), ignore_errors=True)
     with contextlib.suppress(OSError):
         _PLACE.rmdir()

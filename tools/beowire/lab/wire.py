@@ -21,7 +21,7 @@ from pathlib import Path
 
 from beowire import namespaces, netlink, signals
 from beowire.errors import BeowireError
-from beowire.lab import emulator, netem, offload, port
+from beowire.lab import daemon, emulator, netem, offload, port
 from beowire.lab.lab import WIRES, Lab, Wire, WireKind
 from beowire.lab.link_counts import port_maps, write_port_maps
 from beowire.lab.place import Place, by_namespace, choose_kind, far, near, place
@@ -251,7 +251,7 @@ def _start_emulator(lab: Lab, link: Link) -> int:
 def _stop_emulator(lab: Lab, link: str) -> None:
     wire = lab.wires.get(link)
     if wire and wire.pid and wire.pid in lab.wire_processes():
-        emulator.kill(wire.pid)
+        daemon.kill(wire.pid)
     if wire:
         wire.pid = 0
 

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Processes that live on with a lab: in a namespace of it, with a log, ready when they say so."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from beowire import places, signals
+from beowire.errors import BeowireError
+from beowire.lab.lab import Lab
+
+
+def start(
+    lab: Lab,
+    namespace: str,
+    command: Sequence[str],
+    log: Path,
+    limit_s: float,
+    ready: Callable[[str], bool],
+    failure: tuple[str, str],
+) -> int:
+    """Starts a command in a namespace of the lab, in a session of its own; its process id, once
+    `ready` finds in the log that it is ready. Who calls keeps Ctrl-C away until the id is noted.
+    `failure`: what did not start, and what to do about it."""
+    words = [
+        places.program("nsenter", "util-linux"),
+        f"--net={lab.namespace_path(namespace)}",
+        *command,
+    ]
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    pid = os.posix_spawn(
+        words[0],
+        words,
+        os.environ,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(log), flags, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ],
+        setsid=True,
+        setsigmask=[],
+        setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
+    )
+    try:
+        _await_ready(pid, log, limit_s, ready, failure)
+    except BaseException:
+        kill(pid)
+        raise
+    return pid
+
+
+def _await_ready(
+    pid: int,
+    log: Path,
+    limit_s: float,
+    ready: Callable[[str], bool],
+    failure: tuple[str, str],
+) -> None:
+    deadline = time.monotonic() + limit_s
+    while True:
+        ended, _ = os.waitpid(pid, os.WNOHANG)
+        text = log.read_text(errors="replace") if log.exists() else ""
+        if ready(text):
+            return
+        if ended or time.monotonic() > deadline:
+            why = " ".join(text.split()) or "it said nothing"
+            what, mend = failure
+            raise BeowireError(f"{what} did not start: {why}", mend)
+        signals.check_interrupted()
+        time.sleep(0.002)
+
+
+def kill(pid: int) -> None:
+    """Ends a process and, where it is a child of this one, takes its status."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    reap(pid)
+
+
+def reap(pid: int) -> None:
+    """Takes the status of a killed process, if this one had started it."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
