@@ -6,8 +6,6 @@
 #include "refuse.h"
 #include "reliable.h"
 
-#define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
-
 struct bw_stray *bw_stray_new(struct bw_engine *e, const struct bw_link_addr *to)
 {
 	struct bw_stray *s = &e->stray[e->stray_head % BW_STRAYS];

@@ -472,7 +472,7 @@ struct bw_peer_view {
 /* 0, or -ENOTCONN. */
 int bw_reliable_peer_view(void *p, uint32_t peer, struct bw_peer_view *view);
 
-/* Bytes of memory that one idle peer with so many paths (at least 1) holds. */
+/* Bytes of memory that one idle peer with so many paths (at least 1) holds, without a key. */
 size_t bw_reliable_peer_bytes(uint32_t paths);
 
 /* Check every internal invariant; NULL, or the text of the first one broken. Slow: for tests. */

@@ -520,7 +520,7 @@ struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 				const struct bw_link_addr *to);
 /* Does a frame whose handle is that of p (or of nobody: NULL) show the token, too, which is p's
  * alone, and drawn anew with each handle? Handles can be guessed. With a key the frame's tag says
- * more, see bw_recv_key(). */
+ * more, see bw_recv_verify_tag(). */
 static inline bool bw_contact_shows(const struct bw_peer *p, const struct bw_hdr *h)
 {
 	return p && (p->wire_token == h->token || p->keyed) && p->engine == h->src_engine;

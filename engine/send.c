@@ -6,10 +6,8 @@
  */
 #include "part.h"
 
-/* A ping is as long as the refusal that may be its answer. */
-#define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
-#define BW_SERVE_TURN	32 /* frames one pull may send before the next one's turn */
-#define BW_ALIGN8(x)	(((x) + 7u) & ~7u)
+#define BW_SERVE_TURN 32 /* frames one pull may send before the next one's turn */
+#define BW_ALIGN8(x)  (((x) + 7u) & ~7u)
 
 struct bw_builder {
 	struct bw_engine *e;
@@ -408,6 +406,7 @@ static bool bw_builder_ping(struct bw_builder *b)
 			return false;
 		b->p->ping_due = false;
 	}
+	/* As long as the refusal that may be its answer. */
 	return bw_builder_alone(b, BW_OWNED_PING, BW_REFUSE_BYTES);
 }
 

@@ -235,6 +235,9 @@ struct bw_refuse {
 	uint64_t auth; /* of the frame with this and hcrc 0, by the cluster key; else 0 */
 };
 
+/* Of the whole frame; no frame that is shorter is refused. */
+#define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))
+
 /* Body of CHALLENGE, which answers a HELLO from an address that nobody has answered from yet. */
 struct bw_challenge {
 	uint64_t cookie; /* to be said in HELLOs to this address from now on; never 0 */

@@ -47,10 +47,15 @@ static void bw_ep_end(struct bw_ep *ep)
 	bw_lock_release(&ep->lock);
 	bw_process_remove(ep);
 	bw_wipe(ep->key, sizeof(ep->key));
+	/* The engine has keys, and so have its peers. */
+	if (ep->keyed && ep->engine)
+		bw_wipe(ep->engine, ep->engine_bytes);
 	free(ep->engine);
 	while (ep->grown) {
 		void *next = *(void **)ep->grown;
 
+		if (ep->keyed)
+			bw_wipe(ep->grown, BW_GROW_BYTES + 64);
 		free(ep->grown);
 		ep->grown = next;
 	}

@@ -113,9 +113,18 @@ static int bw_ep_take_datagrams(struct bw_ep *ep)
 	return n;
 }
 
+/* Who sleeps has to hear of sockets that were connected since there were so many. */
+static void bw_ep_udp_connected(struct bw_ep *ep, uint64_t connects)
+{
+	if (BW_UNLIKELY(connects != ep->udp.connects))
+		bw_wait_udp(ep);
+}
+
 /* Take all that has arrived by the engine's links. */
 static void bw_ep_receive_all(struct bw_ep *ep)
 {
+	uint64_t connects = ep->udp.connects;
+	bool refused = false;
 	int n = 1, looks = 0;
 
 	for (int i = 0; i < ep->packets; i++)
@@ -124,9 +133,11 @@ static void bw_ep_receive_all(struct bw_ep *ep)
 		n = bw_udp_receive_any(&ep->udp);
 		if (n)
 			bw_ep_take_datagrams(ep);
-		if (n < 0)
-			ep->udp.batch->refused = true; /* for the next round */
+		refused |= n < 0;
 	}
+	if (refused)
+		ep->udp.batch->refused = true; /* the next round takes the refusals */
+	bw_ep_udp_connected(ep, connects);
 }
 
 static void bw_ep_receive_udp(struct bw_ep *ep)
@@ -141,8 +152,7 @@ static void bw_ep_receive_udp(struct bw_ep *ep)
 	} while (n == BW_UDP_FRAMES && all < BW_EP_BATCH);
 	if (n < 0)
 		bw_ep_receive_refusals(ep);
-	if (BW_UNLIKELY(connects != ep->udp.connects))
-		bw_wait_udp(ep);
+	bw_ep_udp_connected(ep, connects);
 }
 
 /* Looking at the udp socket costs a system call: at every time only while datagrams come, or while

@@ -279,9 +279,12 @@ static int bw_ep_open_engine(struct bw_ep *ep, const char **why)
 	}
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
 	memcpy(cfg.key, ep->key, sizeof(cfg.key));
-	ep->engine = aligned_alloc(64, (bw_reliable.size(&cfg) + 63) & ~(size_t)63);
-	if (!ep->engine)
+	ep->engine_bytes = (bw_reliable.size(&cfg) + 63) & ~(size_t)63;
+	ep->engine = aligned_alloc(64, ep->engine_bytes);
+	if (!ep->engine) {
+		bw_wipe(cfg.key, sizeof(cfg.key));
 		return bw_fail(why, -ENOMEM, "out of memory");
+	}
 	error = bw_reliable.open(ep->engine, &cfg, &bw_host_ops, ep, ep->now);
 	bw_wipe(cfg.key, sizeof(cfg.key));
 	bw_wipe(ep->key, sizeof(ep->key));
