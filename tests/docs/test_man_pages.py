@@ -61,14 +61,15 @@ def test_references_lead_somewhere() -> None:
 
 
 def options() -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
-    """Every command, by the words that lead to it: its options, and their negations."""
+    """Every command, the whole one included, by the words that lead to it: its options, and their
+    negations."""
     from beowire.cli import command_line
 
     def walk(
         command: Any, words: tuple[str, ...]
     ) -> Iterator[tuple[tuple[str, ...], list[str], list[str]]]:
         inner = getattr(command, "commands", None)
-        if inner is None or getattr(command, "invoke_without_command", False):
+        if not words or inner is None or getattr(command, "invoke_without_command", False):
             names = [name for each in command.params for name in each.opts]
             yield words, names, [name for each in command.params for name in each.secondary_opts]
         for name, each in (inner or {}).items():

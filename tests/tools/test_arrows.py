@@ -39,6 +39,7 @@ USES = {
     "doctor": {"lab", "run", "bench"},
     "status": {"run"},
     "bug": set(),
+    "package": set(),
 }
 COMMAND = PACKAGE / "cli.py"
 """Loads the packages' commands, and enters the namespaces of labs before."""

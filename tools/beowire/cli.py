@@ -41,6 +41,7 @@ _COMMANDS = {
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
+    "package": ("package.cli", "app"),
 }
 _RUNS_ANOTHER = ("vm", "run", "sockets")
 
@@ -64,6 +65,12 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
     return app
 
 
+def _tell(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
 @app.callback()
 def beowire(
     report_file: Annotated[
@@ -72,6 +79,10 @@ def beowire(
             "--report", metavar="FILE", help="Add what the command finds to this HTML file."
         ),
     ] = None,
+    _: Annotated[
+        bool,
+        typer.Option("--version", is_eager=True, callback=_tell, help="Print the version."),
+    ] = False,
 ) -> None:
     """Faster messages on ordinary Ethernet clusters."""
     if report_file is not None:

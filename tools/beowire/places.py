@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Where things lie: the checkout, the build's products and the run-time state.
+"""Where things lie: the checkout, the build's products or the installation, the run-time state.
 
 One place to ask, so that no other module spells a path.
 """
@@ -11,11 +11,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from beowire import private_dir
+from beowire import installed, private_dir
 from beowire.errors import BeowireError
 
 
@@ -35,15 +36,48 @@ def package_file(name: str) -> Path:
     return Path(__file__).resolve().parent / name
 
 
+def source(relative: str) -> Path:
+    """A file or directory of the checkout; an installation has none."""
+    if installed.directories() is not None:
+        raise installed.checkout_only(relative)
+    return root() / relative
+
+
+def command() -> Path:
+    """The command `beowire`, where it lies on other nodes, too."""
+    where = installed.directories()
+    return where["bindir"] / "beowire" if where is not None else root() / "beowire"
+
+
+def module(name: str) -> list[str]:
+    """The words that execute a module of this package, without the command's own first steps."""
+    words = [sys.executable, "-P", "-m", name]
+    if installed.directories() is None:
+        return words
+    return ["env", f"PYTHONPATH={package_file('').parent}", *words]
+
+
 def product(relative: str) -> Path:
-    """A product of the build, by its path inside the build directory; it must exist."""
-    path = build_dir() / relative
+    """A product of the build, by its path inside the build directory, or where the installation has
+    it; it must exist."""
+    path = product_path(relative)
+    if installed.directories() is not None and not path.exists():
+        raise BeowireError(
+            f"{path} is not installed.",
+            f"Install it: apt-get install {installed.package(relative)}",
+        )
     if not path.exists():
         raise BeowireError(
             f"{relative} has not been built (looked for {path}).",
             "Build it: meson setup build && ninja -C build   (or ./beowire test)",
         )
     return path
+
+
+def product_path(relative: str) -> Path:
+    """The same; it may be missing."""
+    where = installed.directories()
+    return installed.product(relative, where) if where is not None else build_dir() / relative
 
 
 def provider_dir() -> Path:

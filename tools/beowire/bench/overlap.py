@@ -61,7 +61,7 @@ def evaluate(told: dict[str, Any], rate: str) -> Overlap:
 
 def measure(rate: str, rounds: int, kernel: str = "") -> Overlap:
     """Boots a guest with the kernel module and runs the program there, between two nodes."""
-    script = places.root() / "tools" / "guest" / "overlap.sh"
+    script = places.source("tools/guest/overlap.sh")
     attach = places.product("programs/beowire-attach")
     program = places.product("examples/overlap")
     command = [str(script), sys.executable, str(attach), rate, str(program)]

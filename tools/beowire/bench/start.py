@@ -162,7 +162,7 @@ def _run_words(job: Job, cluster: Cluster) -> list[str]:
     else:
         where = ["--hosts", ",".join(cluster.hosts), "--ssh", shlex.join(cluster.agent)]
         where += ["--network", cluster.network] if cluster.network else []
-    words = [str(places.root() / "beowire"), "run", *where, "-n", str(job.ranks)]
+    words = [str(places.command()), "run", *where, "-n", str(job.ranks)]
     return [*words, "--transport", job.transport, "--mpi", job.mpi, "--prove", "--", *job.program]
 
 

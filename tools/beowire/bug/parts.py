@@ -4,12 +4,11 @@
 import os
 import platform
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from beowire import __version__, places
+from beowire import __version__, installed, places
 
 _LIMIT_S = 300
 _TAIL_BYTES = 256 << 10
@@ -57,7 +56,7 @@ def _run(*command: str) -> str:
 
 
 def _beowire(*arguments: str) -> str:
-    return _run(sys.executable, "-P", "-m", "beowire", *arguments)
+    return _run(*places.module("beowire"), *arguments)
 
 
 def _file(path: str) -> str:
@@ -68,7 +67,9 @@ def _file(path: str) -> str:
 
 
 def _versions() -> str:
-    commit = _run("git", "-C", str(places.root()), "describe", "--always", "--dirty")
+    commit = "installed"
+    if installed.directories() is None:
+        commit = _run("git", "-C", str(places.root()), "describe", "--always", "--dirty")
     told = [f"beowire {__version__}, {commit.strip()}", f"Python {platform.python_version()}"]
     for command in (("mpirun", "--version"), ("fi_info", "--version"), ("cc", "--version")):
         told.append(f"{command[0]}: {_run(*command).strip()}")

@@ -101,7 +101,7 @@ def write_pcap(frames: list[Frame], path: Path) -> None:
 
 def decode(path: Path) -> str:
     """A capture file as tshark tells it to a person, Beowire's part in full."""
-    dissector = places.root() / "tools" / "wireshark" / "beowire.lua"
+    dissector = places.source("tools/wireshark/beowire.lua")
     arguments = [places.program("tshark", "tshark"), "-X", f"lua_script:{dissector}"]
     done = subprocess.run(
         [*arguments, "-r", str(path), "-O", "beowire"], capture_output=True, text=True, check=False

@@ -3,7 +3,6 @@
 
 import json
 import shlex
-import sys
 from dataclasses import dataclass, field
 
 from ClusterShell.NodeSet import NodeSet
@@ -33,9 +32,9 @@ def command(cluster: Cluster, arguments: list[str]) -> str:
     """The shell command that runs `beowire doctor ARGUMENTS` on a node, with %h for its name."""
     if cluster.lab is not None:
         # One machine: no bootstrap script for each node, and no more of Python than is needed.
-        program = [sys.executable, "-P", "-m", "beowire.doctor"]
+        program = places.module("beowire.doctor")
     else:
-        program = [str(places.root() / "beowire"), "doctor"]
+        program = [str(places.command()), "doctor"]
     remote = shlex.join([*program, *arguments])
     variables = [f"{name}={value}" for name, value in cluster.environment.items()]
     words = ["env", *variables, *cluster.reach(_HOST, remote)]
@@ -88,7 +87,7 @@ def _sort(answers: Answers, node: str, status: int, output: bytes, errors: str) 
 def _reason(status: int, errors: str) -> str:
     last = errors.splitlines()[-1] if errors else ""
     if status == _NOT_FOUND:
-        return f"{places.root() / 'beowire'} is not there ({last})"
+        return f"{places.command()} is not there ({last})"
     if status == _UNREACHED:
         return f"it is not reached: {last or 'no reason was told'}"
     return last or f"it told nothing; status {status}"

@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from beowire import places
 from beowire.doctor import fix, journal
 from beowire.doctor.source import Source
 from beowire.errors import BeowireError
@@ -23,7 +24,7 @@ _READY = "ready"
 def start(path: Path, within_s: float) -> None:
     """Starts a guard over the journal at `path`; it counts from now."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "beowire.doctor.guard", str(path.resolve()), str(within_s)],
+        [*places.module("beowire.doctor.guard"), str(path.resolve()), str(within_s)],
         cwd="/",
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from beowire import places
 from beowire.doctor.options import TROUBLE, Goal, Only, checks, make_node
 from beowire.errors import BeowireError
 from beowire.progress import Progress
@@ -100,7 +101,7 @@ def enter(lab: str | None, from_: str, to: str, peer: str) -> None:
         raise BeowireError(
             f"There is nothing between the two: {why}.", "Name two nodes that a link joins."
         )
-    command = [sys.executable, "-P", "-m", "beowire", *_without_lab(sys.argv[1:]), "--peer", to]
+    command = [*places.module("beowire"), *_without_lab(sys.argv[1:]), "--peer", to]
     sys.stdout.flush()
     os.execv("/bin/sh", ["sh", str(made.enter_path(from_)), *command])
 

@@ -100,7 +100,7 @@ def begin(arguments: list[str]) -> None:
 def _become(pid: int, arguments: list[str]) -> NoReturn:
     nsenter = places.program("nsenter", "util-linux")
     inside = [nsenter, f"--target={pid}", "--user", "--mount", "--preserve-credentials"]
-    again = [sys.executable, "-P", "-m", "beowire", *arguments]
+    again = [*places.module("beowire"), *arguments]
     os.environ[INSIDE] = str(pid)
     os.execv(nsenter, [*inside, f"--wd={Path.cwd()}", "--", *again])
 

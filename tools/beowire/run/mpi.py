@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from beowire import places
+from beowire import installed, places
 from beowire.errors import BeowireError
 from beowire.run import asked, kept_facts
 from beowire.terminal import note
@@ -73,7 +73,7 @@ class Installation:
         return path if path and self._tells_of_libfabric(path) else ""
 
     def _alone_candidate(self) -> str:
-        library = places.build_dir() / _ALONE
+        library = places.product_path(_ALONE)
         if self.family != "openmpi" or self.library_dir is not None or not library.exists():
             return ""
         return ":".join([str(library.parent), os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
@@ -150,7 +150,7 @@ class Installation:
         tool = Path(self._about()[0])
         about = [tool, self.launcher]
         if library_path:
-            about.append(places.build_dir() / _ALONE)
+            about.append(places.product_path(_ALONE))
         return f"{tool} of {self.name} knows libfabric with LD_LIBRARY_PATH={library_path}", about
 
 
@@ -178,6 +178,8 @@ def wheel_dir(name: str) -> Path:
 
 
 def _wheel() -> Installation:
+    if installed.directories() is not None:
+        raise BeowireError("There is no MPICH that speaks libfabric at a known place.", _MEND)
     path = wheel_dir("mpich")
     if not (path / "bin" / "mpirun").exists():
         python = places.root() / ".venv" / "bin" / "python"
@@ -299,7 +301,7 @@ def _debian_alias(library_dir: Path) -> Path | None:
     libmpich.so.12, find this one. What the library itself needs lies beside it in `mpich`, as the
     wheel has it, and is searched for from the alias."""
     wanted = library_dir / "libmpi.so.12"
-    alias = places.build_dir() / "mpich" / f"{zlib.crc32(str(library_dir).encode()):08x}"
+    alias = _alias_dir() / "mpich" / f"{zlib.crc32(str(library_dir).encode()):08x}"
     links = {alias / "libmpich.so.12": wanted, alias / "mpich": library_dir / "mpich"}
     try:
         alias.mkdir(parents=True, exist_ok=True)
@@ -313,6 +315,11 @@ def _debian_alias(library_dir: Path) -> Path | None:
         )
         return None
     return alias
+
+
+def _alias_dir() -> Path:
+    """Nobody writes into an installation; what is made for one lies with what is made anew."""
+    return places.cache_dir() if installed.directories() is not None else places.build_dir()
 
 
 def _link(link: Path, target: Path) -> None:

@@ -26,8 +26,10 @@ def run_tests(
     ] = False,
 ) -> None:
     """Run all tests; the last line says how many passed, failed and were skipped."""
+    from beowire import places
     from beowire.selftest import reports, run, skips, times
 
+    places.source("tests")
     allowed = skips.load() if require_all else []
     chosen = run.Chosen(long, *run.part(part))
     cases = run.run_some(chosen, paths) if paths else run.run_all(chosen)

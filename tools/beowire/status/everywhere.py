@@ -5,7 +5,6 @@ import json
 import os
 import shlex
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,11 +30,11 @@ class Answers:
 def _command(cluster: Cluster, ranks: bool) -> str:
     """What a node executes: no more of Python than is needed where all nodes are one machine."""
     if cluster.lab is None:
-        return shlex.join([str(places.root() / "beowire"), "status", "--node"])
+        return shlex.join([str(places.command()), "status", "--node"])
     options = ["--ranks"] if ranks else []
     if cluster.lab.mode != "loopback":
         options.append("--own-network")
-    return shlex.join([sys.executable, "-P", "-m", "beowire.status", *options])
+    return shlex.join([*places.module("beowire.status"), *options])
 
 
 def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str, Any] | str:

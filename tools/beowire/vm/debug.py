@@ -36,7 +36,7 @@ _NEEDED = (
 
 def find() -> Kernel:
     """The kernel, built first if it is not there or its configuration was changed."""
-    fragment = places.root() / "tools" / "guest" / "debug.config"
+    fragment = places.source("tools/guest/debug.config")
     package = _source_package()
     tree = home() / f"{NAME}-{package.removeprefix('linux-source-')}"
     tree.mkdir(exist_ok=True)

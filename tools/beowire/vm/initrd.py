@@ -98,7 +98,7 @@ def _seating(seat: Seat) -> list[str]:
         f"hostname guest{seat.number}",
         f"export BEOWIRE_GUEST={seat.number} BEOWIRE_GUESTS={seat.guests}",
         f"export BEOWIRE_MEET={shlex.quote(str(seat.meet))}",
-        f"export PATH=$PATH:{shlex.quote(str(places.root() / 'tools' / 'guest'))}",
+        f"export PATH=$PATH:{shlex.quote(str(places.source('tools/guest')))}",
         f"ip link set eth0 mtu {seat.mtu_bytes} || exit {BROKEN}",
         f"ip address add 10.0.0.{seat.number}/24 dev eth0 && ip link set eth0 up || exit {BROKEN}",
     ]

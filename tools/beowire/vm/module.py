@@ -34,7 +34,7 @@ class Modules:
 def build(kernel: Kernel, counting: bool = False) -> Modules:
     """The modules for this kernel, up to date. A warning of the compiler is an error. They count
     which of their lines run if `counting`."""
-    source = places.root() / "hosts" / "kernel"
+    source = places.source("hosts/kernel")
     if not (source / "Kbuild").exists():
         raise BeowireError(f"There are no kernel modules in {source}.", "Use a whole checkout.")
     make = places.program("make", "make")

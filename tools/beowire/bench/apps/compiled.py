@@ -19,7 +19,7 @@ _LEDGER = ("-O2", "-D_GNU_SOURCE", "-fPIC", "-shared")
 
 def program(source: Source) -> Path:
     """The program; it is compiled if the cache has none that is up to date."""
-    examples = places.root() / "examples"
+    examples = places.source("examples")
     files = [examples / "apps" / f"{source.name}.c"]
     if source.common:
         files.append(examples / "common.c")
@@ -29,7 +29,7 @@ def program(source: Source) -> Path:
 
 def ledger() -> Path:
     """The library that keeps a ledger of a program's calls of MPI and of the kernel."""
-    room = places.root() / "adapters" / "ledger"
+    room = places.source("adapters/ledger")
     return _made("ledger.so", list(_LEDGER), [room / "ledger.c", room / "libc.c"], ["-ldl"])
 
 

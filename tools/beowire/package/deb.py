@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Debian's tools build the packages in a copy of the sources."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from beowire import places
+from beowire.errors import BeowireError
+from beowire.package import stage
+from beowire.progress import Progress
+
+STEPS = 2
+_LAST_LINES = 30
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a build made."""
+
+    version: str
+    files: list[Path]
+
+
+def directory() -> Path:
+    """Where packages are put, unless somebody names another place."""
+    return places.build_dir() / "packages"
+
+
+def packages_in(place: Path) -> list[Path]:
+    """The packages of Beowire there; others that lie beside them are somebody's own."""
+    own = ("beowire", "libbeowire", "libfabric-beowire")
+    return sorted(each for each in place.glob("*.deb") if each.name.startswith(own))
+
+
+def build(to: Path, revision: str, progress: Progress) -> Built:
+    """Builds all packages and puts them there, in the place of older ones."""
+    program = places.program("dpkg-buildpackage", "dpkg-dev")
+    places.program("dh", "debhelper")
+    places.make_output_dir(to)
+    work = directory() / "work"
+    progress.begin("the sources are laid out")
+    version = stage.lay_out(work / "source", revision)
+    for old in work.glob("*.deb"):
+        old.unlink()
+    progress.begin(f"Debian's tools build version {version} (the first time some minutes)")
+    _run(program, work / "source", work / "build.log")
+    for old in packages_in(to):
+        old.unlink()
+    made = sorted(work.glob("*.deb"))
+    return Built(version, [Path(shutil.move(each, to / each.name)) for each in made])
+
+
+def _run(program: str, source: Path, log: Path) -> None:
+    options = f"nocheck noautodbgsym parallel={len(os.sched_getaffinity(0))}"
+    given = os.environ.get("DEB_BUILD_OPTIONS", "")
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment |= {"DEB_BUILD_OPTIONS": f"{options} {given}".strip()}
+    # An environment of Python in front of the distribution's would be asked by its tools.
+    environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    with log.open("w") as stream:
+        done = subprocess.run(
+            [program, "--build=binary", "--no-pre-clean", "--no-sign"],
+            cwd=source,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=subprocess.STDOUT,
+            check=False,
+        )
+    if done.returncode:
+        raise _failed(log)
+
+
+def _failed(log: Path) -> BeowireError:
+    text = log.read_text(errors="replace")
+    if missing := re.search(r"Unmet build dependencies: (.*)", text):
+        return BeowireError(
+            f"Building packages needs others that are not here: {missing[1]}.",
+            "Install them: apt-get install " + re.sub(r" \(.*?\)", "", missing[1]),
+        )
+    last = "\n    ".join(text.splitlines()[-_LAST_LINES:])
+    return BeowireError(f"The build of the packages failed; all it said is in {log}.", last)

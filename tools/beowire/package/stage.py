@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The sources laid out as the distribution's tools want them: a copy, with debian/ at its top.
+
+The copy keeps what was compiled in it. What did not change keeps its time, so that the next build
+compiles only what did.
+"""
+
+import filecmp
+import re
+import shutil
+from pathlib import Path
+
+from beowire import __version__, places
+from beowire.errors import BeowireError
+from beowire.package import vendored
+
+_ROOMS = [
+    "LICENSES",
+    "adapters",
+    "common",
+    "docs",
+    "emulator",
+    "engine",
+    "hosts",
+    "programs",
+    "service",
+    "tools",
+]
+_FILES = ("README.md", "meson.build", "meson_options.txt")
+_IGNORED = ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "beowire.egg-info")
+COMPILED = "_build"
+"""Meson's directory in the copy; debian/rules names it as well."""
+
+
+def lay_out(directory: Path, revision: str) -> str:
+    """Makes or renews the copy; the version of the packages."""
+    if not re.fullmatch(r"[0-9a-zA-Z.+~]+", revision):
+        raise BeowireError(
+            f"{revision!r} is no revision of a Debian package.",
+            "It has letters, digits and the characters . + ~ only.",
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    expected = {COMPILED, "debian", *_ROOMS, *_FILES}
+    for each in directory.iterdir():
+        if each.name not in expected:
+            _remove(each)
+    for room in _ROOMS:
+        _mirror(places.source(room), directory / room, kept=("vendored",))
+    for name in _FILES:
+        _copy(places.source(name), directory / name)
+    return _debian(directory, revision)
+
+
+def _debian(directory: Path, revision: str) -> str:
+    """debian/ anew: debhelper notes there which of its steps it has taken."""
+    debian = directory / "debian"
+    if debian.exists():
+        shutil.rmtree(debian)
+    shutil.copytree(places.source("packaging/debian"), debian)
+    version = f"{__version__}-{revision}"
+    changelog = debian / "changelog"
+    first, _, rest = changelog.read_text().partition("\n")
+    changelog.write_text(re.sub(r"\(.*?\)", f"({version})", first, count=1) + "\n" + rest)
+    those = vendored.found()
+    copies = directory / "tools" / "vendored"
+    if copies.exists():
+        shutil.rmtree(copies)
+    vendored.copy(those, copies)
+    bsd = places.source("LICENSES/BSD-2-Clause.txt").read_text().strip()
+    text = (debian / "copyright").read_text()
+    quoted = "\n".join(f" {line}" if line.strip() else " ." for line in bsd.splitlines())
+    text = text.replace("@BSD@", quoted)
+    (debian / "copyright").write_text(text)
+    (debian / "beowire.copyright").write_text(f"{text}\n{vendored.stanzas(those)}")
+    return version
+
+
+def _mirror(source: Path, copy: Path, kept: tuple[str, ...] = ()) -> None:
+    copy.mkdir(exist_ok=True)
+    names = {each.name for each in source.iterdir() if each.name not in _IGNORED}
+    for each in copy.iterdir():
+        if each.name not in names and each.name not in kept:
+            _remove(each)
+    for name in names:
+        if (source / name).is_dir():
+            _mirror(source / name, copy / name)
+        else:
+            _copy(source / name, copy / name)
+
+
+def _copy(source: Path, copy: Path) -> None:
+    if not copy.is_file() or not filecmp.cmp(source, copy, shallow=False):
+        shutil.copyfile(source, copy)
+    shutil.copymode(source, copy)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

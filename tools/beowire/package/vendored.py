@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Python packages that the distribution lacks or has too old: copies lie beside the tools."""
+
+import importlib.metadata
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import Distribution
+from pathlib import Path
+
+from beowire.errors import BeowireError
+
+NAMES = ("annotated_doc", "pyroute2", "shellingham", "tree_sitter", "tree_sitter_toml", "typer")
+"""Debian 12: typer 0.7 knows no Annotated, pyroute2 is 0.7, the others are not there."""
+_LICENCES = ("LICENSE", "LICENCE", "COPYING")
+_NOT_COPIED = ("__pycache__", "*.pyi", "*.pyx", ".*")
+_COMMON = {
+    "GNU GENERAL PUBLIC LICENSE": "the GNU General Public License, version 2, is in GPL-2",
+    "Apache License": "the Apache License, version 2.0, is in Apache-2.0",
+}
+"""Licences that each Debian system has, by their first words; they are named, not repeated."""
+
+
+@dataclass(frozen=True)
+class Vendored:
+    """A package as this Python has it."""
+
+    name: str
+    version: str
+    directory: Path
+    licences: tuple[str, ...]
+    """Their texts."""
+
+
+def found() -> list[Vendored]:
+    """All of them, by the Python that executes this."""
+    return [_find(name) for name in NAMES]
+
+
+def copy(those: list[Vendored], to: Path) -> None:
+    for each in those:
+        ignored = shutil.ignore_patterns(*_NOT_COPIED)
+        shutil.copytree(each.directory, to / each.name, ignore=ignored)
+
+
+def stanzas(those: list[Vendored]) -> str:
+    """What the file `copyright` says of them, in the form of Debian's copyright format 1.0."""
+    return "\n".join(_stanza(each) for each in those)
+
+
+def _stanza(one: Vendored) -> str:
+    lines = [f"Files: usr/lib/beowire/vendored/{one.name}/*"]
+    lines += [f"Copyright: the authors of {one.name} {one.version}, named in the licence"]
+    lines += [f"License: {one.name.replace('_', '-')}"]
+    for text in map(_named, one.licences):
+        lines += [f" {line}".rstrip() if line.strip() else " ." for line in text.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def _named(text: str) -> str:
+    first = text.strip().partition("\n")[0].strip()
+    if first not in _COMMON:
+        return text
+    return f"On Debian systems the whole text of {_COMMON[first]}\nof /usr/share/common-licenses."
+
+
+def _find(name: str) -> Vendored:
+    spec = importlib.util.find_spec(name)
+    try:
+        distribution = importlib.metadata.distribution(name)
+    except importlib.metadata.PackageNotFoundError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise BeowireError(
+            f"The Python package {name}, of which the packages hold a copy, is not here.",
+            "Call ./beowire of the checkout: it sets up an environment that has it.",
+        )
+    licences = tuple(_licences(distribution))
+    if not licences:
+        raise BeowireError(f"The Python package {name} came without its licence.", "Mend it.")
+    return Vendored(name, distribution.version, Path(spec.origin).parent, licences)
+
+
+def _licences(distribution: Distribution) -> Iterator[str]:
+    for file in sorted(distribution.files or [], key=str):
+        if ".dist-info" in str(file) and file.name.startswith(_LICENCES):
+            yield Path(str(file.locate())).read_text()
