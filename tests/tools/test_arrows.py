@@ -40,6 +40,7 @@ USES = {
     "status": {"run"},
     "bug": set(),
     "package": set(),
+    "info": {"run"},
 }
 COMMAND = PACKAGE / "cli.py"
 """Loads the packages' commands, and enters the namespaces of labs before."""

@@ -34,7 +34,7 @@ _COMMANDS = {
     "wan": ("wan.cli", "app"),
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
-    "info": ("info_cli", "info"),
+    "info": ("info.cli", "info"),
     "status": ("status.cli", "status"),
     "report-bug": ("bug.cli", "report_bug"),
     "key": ("run.key_cli", "app"),

@@ -32,7 +32,7 @@ def directory() -> Path:
 
 def packages_in(place: Path) -> list[Path]:
     """The packages of Beowire there; others that lie beside them are somebody's own."""
-    own = ("beowire", "libbeowire", "libfabric-beowire")
+    own = ("beowire", "libbeowire", "libfabric-beowire", "openmpi-beowire")
     return sorted(each for each in place.glob("*.deb") if each.name.startswith(own))
 
 

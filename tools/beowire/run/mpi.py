@@ -116,6 +116,15 @@ class Installation:
                 "from the Python packages openmpi and mpich.",
             )
 
+    def told_about(self, variables: Mapping[str, str]) -> str:
+        """All that it tells of how it was built and, with these variables, is set; empty: nobody
+        can be asked."""
+        tool = self._about()
+        if not Path(tool[0]).exists():
+            return ""
+        more = ["--all", "--level", "9"] if self.family == "openmpi" else []
+        return _output([*tool, *more], variables)
+
     def _about(self) -> list[str]:
         """The command that tells how this MPI was built, which may be missing."""
         tool = {"openmpi": ["ompi_info", "--parsable"], "mpich": ["mpichversion"]}[self.family]
@@ -170,6 +179,19 @@ def find(name: Mpi) -> Installation:
             f"--mpi {name}: {prefix} is no installation of an MPI, it has no bin/mpirun.", _MEND
         )
     return _asked(launcher, prefix)
+
+
+def on_search_path() -> list[Installation]:
+    """All that a shell would find, each once, by the name under which it was found first."""
+    found: dict[Path, Installation] = {}
+    for name in (*_LAUNCHERS, *(f"{each}.{mpi}" for each in _LAUNCHERS[:2] for mpi in _NAMES)):
+        path = shutil.which(name)
+        if path is None or Path(path).resolve() in found:
+            continue
+        with contextlib.suppress(BeowireError):
+            if (told := _family(_output([path, "--version"]))) is not None:
+                found[Path(path).resolve()] = Installation(*told, Path(path), None)
+    return list(found.values())
 
 
 def wheel_dir(name: str) -> Path:

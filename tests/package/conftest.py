@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Packages that are built once for all tests of this folder, and a machine to install them on."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+import beowire_cli
+import package_machine
+from package_build import Packages, build, repository
+
+
+@pytest.fixture(scope="session")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    base = tmp_path_factory.mktemp("packages")
+    made, lines = [], []
+    for revision in ("1", "2"):
+        (base / revision).mkdir()
+        made.append(build(base / revision, revision))
+        lines.append(repository(base / f"repository{revision}", base / revision))
+    return Packages(made[0], made[1], base / "repository1", base / "repository2", lines[0])
+
+
+@pytest.fixture(scope="module")
+def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that is seen from the machine as well, below `shared`."""
+    return tmp_path_factory.mktemp("room")
+
+
+@pytest.fixture(scope="module")
+def node(room: Path) -> Iterator[package_machine.Machine]:
+    """The machine, without our packages."""
+    if beowire_cli.NO_NAMESPACES:
+        pytest.skip(f"namespaces: {beowire_cli.NO_NAMESPACES}")
+    with package_machine.started(room) as started:
+        yield started

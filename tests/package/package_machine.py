@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A machine to install packages on: this one's files, but what is written stays in memory.
+
+The root directory is an overlay over that of this machine, in namespaces of mounts, network and
+processes of their own. So the distribution's packages that ours need are there without being
+fetched; this checkout is not: an empty directory stands in its place.
+"""
+
+import contextlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from beowire import places
+
+_SETUP = """
+set -e
+mount -t tmpfs -o mode=755 beowire "$1"
+mkdir "$1/upper" "$1/work" "$1/root" "$1/shared"
+mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
+cd "$1/root"
+mount -t proc proc proc
+mount --rbind /sys sys
+mount --rbind /dev dev
+for each in dev/shm run tmp; do mount -t tmpfs -o mode=1777 beowire "$each"; done
+mkdir run/lock tmp/shared
+mount --bind "$2" tmp/shared
+mount -t tmpfs -o mode=755 beowire "./$3"
+printf '#!/bin/sh\\nexit 101\\n' >usr/sbin/policy-rc.d
+chmod 755 usr/sbin/policy-rc.d
+ip link set lo up
+echo ready
+read -r line
+"""
+_WRITTEN = r"""
+cd "$1" && find . ! -type d -printf '%P\n' | while read -r name; do
+	if [ -L "$name" ]; then
+		[ "$(readlink "$name")" = "$(readlink "/$name")" ] && continue
+	elif [ -f "$name" ]; then
+		cmp -s "$name" "/$name" && continue
+	fi
+	echo "$name"
+done
+"""
+_ENVIRONMENT = {
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": "/root",
+    "LC_ALL": "C.UTF-8",
+    "DEBIAN_FRONTEND": "noninteractive",
+    "BEOWIRE_CACHE": "/tmp/cache",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+}
+
+
+class Machine:
+    """Executes commands as root on it."""
+
+    def __init__(self, pid: int, root: Path) -> None:
+        self._pid = pid
+        self._root = root
+
+    def run(self, command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        """What a shell there does with this command line."""
+        words = ["nsenter", f"--target={self._pid}", "--mount", "--net", "--pid"]
+        words += ["chroot", str(self._root), "/bin/sh", "-c", f"cd /root && {command}"]
+        return subprocess.run(
+            words,
+            env=_ENVIRONMENT | variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def output(self, command: str, **variables: str) -> str:
+        """What it prints; it must succeed."""
+        done = self.run(command, **variables)
+        assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def written(self) -> list[str]:
+        """All files and links that are not as on this machine: made, changed or removed."""
+        words = ["nsenter", f"--target={self._pid}", "--mount", "sh", "-c", _WRITTEN, "sh"]
+        done = subprocess.run(
+            [*words, str(self._root.parent / "upper")], capture_output=True, text=True, check=True
+        )
+        return sorted(done.stdout.splitlines())
+
+    def directories(self) -> list[str]:
+        """All directories of packages' names."""
+        found = self.output("find /etc /usr /var/lib /var/cache -xdev -type d -name '*beowire*'")
+        return sorted(found.splitlines())
+
+
+@contextlib.contextmanager
+def started(directory: Path) -> Iterator[Machine]:
+    """A machine on which /tmp/shared is the directory `shared` of this one."""
+    place = directory / "machine"
+    shared = directory / "shared"
+    for each in (place, shared):
+        each.mkdir()
+    words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", _SETUP]
+    with subprocess.Popen(
+        [*words, "sh", str(place), str(shared), str(places.root())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            said = process.stdout.readline()
+            assert said == "ready\n", process.stderr.read()
+            children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+            yield Machine(int(children.split()[0]), place / "root")
+        finally:
+            process.stdin.close()
+            process.wait()
+
+
+def share(directory: Path, file: Path) -> None:
+    """Puts a file of this machine there."""
+    (shutil.copytree if file.is_dir() else shutil.copy)(file, directory / "shared" / file.name)
