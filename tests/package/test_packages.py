@@ -4,9 +4,7 @@
 import subprocess
 from pathlib import Path
 
-import pytest
 from beowire import __version__
-from beowire.package import stage
 from package_build import Packages
 
 FILES = {
@@ -58,12 +56,3 @@ def test_lintian_has_no_complaint(packages: Packages) -> None:
 def test_the_version_is_the_projects(packages: Packages) -> None:
     for each in packages.newer:
         assert said("dpkg-deb", "--field", each, "Version").strip() == f"{__version__}-2"
-
-
-@pytest.mark.parametrize("revision", ["", "1 2", "1/2", "../1", "a;b", "1-2"])
-def test_a_revision_that_is_none_is_refused(revision: str, tmp_path: Path) -> None:
-    from beowire.errors import BeowireError
-
-    with pytest.raises(BeowireError, match="no revision"):
-        stage.lay_out(tmp_path / "source", revision)
-    assert not (tmp_path / "source").exists()

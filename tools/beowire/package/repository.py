@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A repository for apt: a flat directory of packages, their index, and a signature over that."""
 
+import contextlib
 import gzip
 import os
 import re
 import shlex
 import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from beowire import places, private_dir
 from beowire.errors import BeowireError
@@ -43,12 +47,27 @@ def make(directory: Path, packages: Path, key: str | None, progress: Progress) -
     gpg = places.program("gpg", "gpg")
     places.make_output_dir(directory)
     progress.begin("the key")
-    home = None if key else _own_home()
-    fingerprint = _fingerprint(gpg, key, home)
+    with contextlib.ExitStack() as held:
+        home = None if key else held.enter_context(_own_home())
+        fingerprint = _fingerprint(gpg, key, home)
+        _index(directory, files, ftparchive, progress)
+        progress.begin("the signature")
+        sign = [*_gpg(gpg, home), "--local-user", fingerprint, "--digest-algo", "SHA512"]
+        _output([*sign, "--clearsign", "--output", "InRelease", "Release"], directory)
+        exported = _output([*_gpg(gpg, home), "--export", fingerprint], directory)
+    (directory / KEY).write_bytes(exported)
+    return Made(directory, fingerprint, _lines(directory.resolve()))
+
+
+def _index(directory: Path, files: list[Path], ftparchive: str, progress: Progress) -> None:
+    """The packages, what apt reads of them, and what is to be signed."""
     progress.begin("the packages and their index")
     _fill(directory, files)
     # Names are relative to the directory, wherever it is copied to.
-    index = _output([ftparchive, "packages", "."], directory)
+    names = {f"Filename: ./{each.name}".encode() for each in files}
+    every = _output([ftparchive, "packages", "."], directory).split(b"\n\n")
+    # What somebody else put there is not vouched for.
+    index = b"\n\n".join(each for each in every if names & set(each.splitlines())) + b"\n"
     (directory / "Packages").write_bytes(index)
     (directory / "Packages.gz").write_bytes(gzip.compress(index, mtime=0))
     (directory / "Release").unlink(missing_ok=True)
@@ -56,17 +75,11 @@ def make(directory: Path, packages: Path, key: str | None, progress: Progress) -
     said = ("Origin=Beowire", "Label=Beowire", "Suite=stable")
     options = [f"-oAPT::FTPArchive::Release::{each}" for each in said]
     (directory / "Release").write_bytes(_output([ftparchive, *options, "release", "."], directory))
-    progress.begin("the signature")
-    sign = [*_gpg(gpg, home), "--local-user", fingerprint, "--digest-algo", "SHA512"]
-    _output([*sign, "--clearsign", "--output", "InRelease", "Release"], directory)
-    exported = _output([*_gpg(gpg, home), "--export", fingerprint], directory)
-    (directory / KEY).write_bytes(exported)
-    return Made(directory, fingerprint, _lines(directory.resolve()))
 
 
 def _lines(directory: Path) -> list[str]:
     ring = "/usr/share/keyrings/beowire.gpg"
-    source = f"deb [signed-by={ring}] file:{directory} ./"
+    source = f"deb [signed-by={ring}] file:{quote(str(directory))} ./"
     return [
         f"install -m 644 {shlex.quote(str(directory / KEY))} {ring}",
         f"echo {shlex.quote(source)} >/etc/apt/sources.list.d/beowire.list",
@@ -84,10 +97,12 @@ def _fill(directory: Path, files: list[Path]) -> None:
             shutil.copyfile(each, directory / each.name)
 
 
-def _own_home() -> Path:
-    """A directory of gpg's own, with keys made for repositories; nobody else reads it."""
+@contextlib.contextmanager
+def _own_home() -> Iterator[Path]:
+    """A directory of gpg's own, with keys made for repositories; nobody else reads it. By a short
+    name, since gpg makes a socket there, whose name may have 107 bytes. gpg's agent ends after."""
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    home = Path(base) / "beowire" / _KEYS
+    home = (Path(base) / "beowire" / _KEYS).absolute()
     try:
         home.parent.mkdir(parents=True, exist_ok=True)
         private_dir.make(home)
@@ -96,7 +111,15 @@ def _own_home() -> Path:
             f"The key of the repository cannot be kept in {home}: {error.strerror}.",
             "Name a key of gpg's by --key, or another place in XDG_DATA_HOME.",
         ) from error
-    return home
+    with tempfile.TemporaryDirectory(prefix="bw-", dir="/tmp") as directory:
+        short = Path(directory) / "k"
+        short.symlink_to(home)
+        try:
+            yield short
+        finally:
+            words = ["gpgconf", "--homedir", str(short), "--kill", "gpg-agent"]
+            with contextlib.suppress(FileNotFoundError):
+                subprocess.run(words, capture_output=True, check=False)
 
 
 def _gpg(gpg: str, home: Path | None) -> list[str]:

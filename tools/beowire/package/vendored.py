@@ -4,6 +4,8 @@
 import importlib.metadata
 import importlib.util
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import Distribution
@@ -13,6 +15,7 @@ from beowire.errors import BeowireError
 
 NAMES = ("annotated_doc", "pyroute2", "shellingham", "tree_sitter", "tree_sitter_toml", "typer")
 """Debian 12: typer 0.7 knows no Annotated, pyroute2 is 0.7, the others are not there."""
+_PYTHON = Path("/usr/bin/python3")
 _LICENCES = ("LICENSE", "LICENCE", "COPYING")
 _NOT_COPIED = ("__pycache__", "*.pyi", "*.pyx", ".*")
 _COMMON = {
@@ -34,8 +37,23 @@ class Vendored:
 
 
 def found() -> list[Vendored]:
-    """All of them, by the Python that executes this."""
+    """All of them, by the Python that executes this. Some are compiled for its version: it must be
+    the one that the distribution's Python has."""
+    own = "{}.{}".format(*sys.version_info)
+    theirs = _version_of(_PYTHON)
+    if own != theirs:
+        raise BeowireError(
+            f"This environment has Python {own}, the distribution {theirs or 'none'}.",
+            f"Make the environment anew with {_PYTHON}: remove .venv, and put that first in PATH.",
+        )
     return [_find(name) for name in NAMES]
+
+
+def _version_of(python: Path) -> str:
+    words = [str(python), "-c", "import sys; print('{}.{}'.format(*sys.version_info))"]
+    if not python.exists():
+        return ""
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def copy(those: list[Vendored], to: Path) -> None:

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where an installation has what a build has; what it lacks is named with its package."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from beowire import installed, places
+from beowire.errors import BeowireError
+
+
+@pytest.fixture
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The tools believe that they are installed there."""
+    file = tmp_path / "installed.json"
+    file.write_text(
+        f'{{"bindir": "{tmp_path}/b", "sbindir": "{tmp_path}/s", "libdir": "{tmp_path}/l"}}'
+    )
+    monkeypatch.setattr(installed, "_FILE", file)
+    installed.directories.cache_clear()
+    yield tmp_path
+    installed.directories.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("of_the_build", "of_the_installation"),
+    [
+        ("programs/beowire-info", "b/beowire-info"),
+        ("programs/beowire-attach", "s/beowire-attach"),
+        ("service/beowired", "s/beowired"),
+        ("emulator/beowire-link", "b/beowire-link"),
+        ("adapters/libfabric/libbeowire-fi.so", "l/libfabric/libbeowire-fi.so"),
+        ("adapters/libfabric/alone/libfabric.so.1", "l/libfabric/alone/libfabric.so.1"),
+        ("adapters/sockets/libbeowire-sockets.so", "l/beowire/libbeowire-sockets.so"),
+    ],
+)
+def test_where_it_is(prefix: Path, of_the_build: str, of_the_installation: str) -> None:
+    file = prefix / of_the_installation
+    with pytest.raises(BeowireError, match="is not installed"):
+        places.product(of_the_build)
+    file.parent.mkdir(parents=True)
+    file.touch()
+    assert places.product(of_the_build) == file
+
+
+@pytest.mark.parametrize(
+    ("product", "package"),
+    [
+        ("service/beowired", "beowired"),
+        ("adapters/sockets/libbeowire-sockets.so", "beowire-sockets"),
+        ("adapters/libfabric/libbeowire-fi.so", "libfabric-beowire"),
+        ("programs/beowire-info", "beowire"),
+    ],
+)
+@pytest.mark.usefixtures("prefix")
+def test_which_package_has_it(product: str, package: str) -> None:
+    with pytest.raises(BeowireError) as refused:
+        places.product(product)
+    assert refused.value.mend.endswith(f"apt-get install {package}")
+
+
+@pytest.mark.usefixtures("prefix")
+def test_what_only_a_checkout_has() -> None:
+    for ask in (places.product, places.source):
+        with pytest.raises(BeowireError, match="examples/pi is not part of an installation"):
+            ask("examples/pi")
+
+
+def test_the_command_and_its_modules(prefix: Path) -> None:
+    assert places.command() == prefix / "b" / "beowire"
+    first, path, *_, name = places.module("beowire.status")
+    assert (first, name) == ("env", "beowire.status")
+    assert path == f"PYTHONPATH={Path(places.__file__).parents[1]}"
+
+
+def test_a_checkout_is_none() -> None:
+    assert installed.directories() is None
+    assert places.command() == places.root() / "beowire"
+    assert places.source("engine") == places.root() / "engine"
+    assert places.product_path("examples/pi") == places.build_dir() / "examples" / "pi"
+    assert "env" not in places.module("beowire.status")
