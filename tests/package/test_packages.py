@@ -1,12 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""What is in the packages, and what the distribution's own checker says of them."""
+"""What is in the packages, what the distribution's own checker says of them, and the life of an
+installation: from the repository onto a machine, used, upgraded, removed.
 
+The tests follow one another on one machine (package_machine.py); the last one leaves nothing there.
+"""
+
+import json
+import re
+import shutil
 import subprocess
 from pathlib import Path
 
-from beowire import __version__
+import pytest
+from beowire import __version__, places
 from package_build import Packages
+from package_machine import Machine, share
 
+NAMES = ("beowire", "beowire-dkms", "beowire-sockets", "beowired", "libbeowire-dev")
+NAMES += ("libbeowire1", "libfabric-beowire", "openmpi-beowire")
+OURS = "-o Dir::Etc::sourcelist=/etc/apt/sources.list.d/beowire.list -o Dir::Etc::sourceparts=-"
+SETTINGS = "/etc/beowire/openmpi.conf"
+OF_THE_DISTRIBUTION = (
+    *("etc/ld.so.cache", "usr/sbin/policy-rc.d"),
+    *("var/cache/", "var/log/", "var/lib/apt/", "var/lib/dpkg/", "var/lib/swcatalog/"),
+)
+"""Where the distribution's tools keep their own records, and what package_machine.py wrote."""
 FILES = {
     "libbeowire1": ("libbeowire.so.1",),
     "libbeowire-dev": ("beowire.h", "libbeowire.so", "beowire.pc", "libbeowire.3.gz"),
@@ -56,3 +74,166 @@ def test_lintian_has_no_complaint(packages: Packages) -> None:
 def test_the_version_is_the_projects(packages: Packages) -> None:
     for each in packages.newer:
         assert said("dpkg-deb", "--field", each, "Version").strip() == f"{__version__}-2"
+
+
+def install(node: Machine, repository: Path, lines: list[str]) -> None:
+    """As the printed lines say, but for where the repository is seen from the machine."""
+    for line in lines:
+        node.output(line.replace(str(repository), "/tmp/shared/repository"))
+    node.output(f"apt-get -q {OURS} update")
+    node.output(f"apt-get -q -y {OURS} install --no-install-recommends {' '.join(NAMES)}")
+
+
+@pytest.fixture(scope="module")
+def installed(node: Machine, packages: Packages, room: Path) -> Machine:
+    """The older packages are installed on it, and a program is there that was built elsewhere."""
+    shutil.copytree(packages.older_repository, room / "shared" / "repository")
+    share(room, places.example("pi"))
+    share(room, places.product("tests/mpi/onesided"))
+    assert not re.search("beowire", node.output("dpkg-query -W -f '${Package}\\n'"))
+    install(node, packages.older_repository, packages.lines)
+    return node
+
+
+def versions(node: Machine) -> dict[str, str]:
+    listed = node.output("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n'")
+    rows = (line.split() for line in listed.splitlines() if "beowire" in line)
+    return {row[0]: row[1] for row in rows if row[2] == "ii"}
+
+
+def test_all_packages_are_installed(installed: Machine) -> None:
+    assert versions(installed) == dict.fromkeys(NAMES, f"{__version__}-1")
+
+
+def test_the_command_works_without_the_checkout(installed: Machine) -> None:
+    assert installed.run(f"test -e {places.root()}/beowire").returncode != 0
+    assert installed.output("beowire --version") == f"beowire {__version__}\n"
+    assert installed.output("beowire version") == f"beowire {__version__}\n"
+    assert "COMMAND" in installed.output("beowire --help")
+    assert json.loads(installed.output("beowire info --json"))
+    assert json.loads(installed.output("beowire status --json")) is not None
+    assert "looked at" in installed.run("beowire doctor").stdout
+    switched = installed.output("beowire sockets -- sh -c 'echo $LD_PRELOAD'")
+    assert re.fullmatch(r"/usr/lib/\S+/beowire/libbeowire-sockets\.so\n", switched)
+
+
+def test_the_version_is_told_without_loading_the_command(installed: Machine) -> None:
+    loaded = installed.output("python3 -X importtime -PS /usr/bin/beowire --version 2>&1")
+    names = {line.rpartition("|")[2].strip() for line in loaded.splitlines() if "|" in line}
+    assert "beowire" in names
+    assert not names & {"typer", "rich", "beowire.cli", "site"}
+
+
+def test_what_an_installation_lacks_is_said(installed: Machine) -> None:
+    for words in ("test", "vm -- true", "package deb", "demo"):
+        done = installed.run(f"beowire {words}")
+        assert done.returncode == 1, words
+        assert "is not part of an installation" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+    installed.output("mv /usr/sbin/beowired /usr/sbin/elsewhere")
+    done = installed.run("beowire lab up served --nodes 2 --service")
+    installed.output("mv /usr/sbin/elsewhere /usr/sbin/beowired")
+    assert done.returncode == 1
+    assert "apt-get install beowired" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def cluster(installed: Machine) -> Machine:
+    """Two nodes, in network namespaces on it."""
+    installed.output("beowire lab up try --nodes 2")
+    return installed
+
+
+AGENT = "/usr/lib/beowire/beowire/run/agent.sh"
+MPIRUN = f"""beowire lab exec try node1 -- mpirun --allow-run-as-root --host node1,node2 -n 2 \\
+ --bind-to none --mca plm_rsh_agent {AGENT} --mca oob_tcp_if_include $(cat /tmp/network)"""
+
+
+def by_beowire(
+    node: Machine, options: str = "", program: str = "pi --precision 1e-4", says: str = "on 2 ranks"
+) -> int:
+    """Bytes that two ranks of a plain mpirun sent in raw frames, by Beowire's own counters."""
+    node.output("beowire lab exec try node1 -- ip -4 -o route show scope link >/tmp/route")
+    node.output("cut -d' ' -f1 /tmp/route | head -n 1 >/tmp/network")
+    node.output("rm -rf /tmp/stats && mkdir -m 700 /tmp/stats")
+    words = f"{MPIRUN} -x BEOWIRE_STATS {options} /tmp/shared/{program}"
+    said = node.run(words, BEOWIRE_STATS="/tmp/stats")
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert says in said.stdout
+    assert "WARNING" not in said.stderr, said.stderr
+    told = node.output("cat /dev/null $(find /tmp/stats -name '*.json')")
+    counters = [json.loads(each) for each in told.splitlines()]
+    assert len(counters) in (0, 2)
+    return sum(each["links"]["packet"]["tx_payload"] for each in counters)
+
+
+def test_a_plain_mpirun_goes_over_beowire(cluster: Machine) -> None:
+    assert by_beowire(cluster) > 0
+    told = json.loads(cluster.output("beowire info --mpi --json"))
+    chosen = next(each for each in told if each["mpi"].startswith("Open MPI"))
+    assert chosen["transport"] == "beowire"
+    assert SETTINGS in chosen["why"]
+
+
+def test_windows_of_memory_go_over_beowire(cluster: Machine) -> None:
+    assert by_beowire(cluster, program="onesided", says="ok onesided") > 0
+
+
+def test_one_user_switches_it_off(cluster: Machine) -> None:
+    cluster.output("mkdir .openmpi && echo pml = ob1 >.openmpi/mca-params.conf")
+    assert by_beowire(cluster) == 0
+    told = json.loads(cluster.output("beowire info --mpi --json"))
+    chosen = next(each for each in told if each["mpi"].startswith("Open MPI"))
+    assert chosen["transport"] == "tcp"
+    assert ".openmpi/mca-params.conf" in chosen["why"]
+    cluster.output("rm -r .openmpi")
+    assert by_beowire(cluster, "--mca pml ob1") == 0
+
+
+def test_run_uses_what_is_installed(cluster: Machine) -> None:
+    done = cluster.run(
+        "beowire run --lab try -n 2 --transport beowire --prove -- /tmp/shared/pi --precision 1e-4"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "proved: payload over Beowire" in done.stderr
+    assert "WARNING" not in done.stderr
+    assert str(places.root()) not in done.stderr
+
+
+def test_a_node_without_the_provider_is_reached_by_tcp(cluster: Machine) -> None:
+    cluster.output("mv /usr/lib/*-linux-*/libfabric /usr/lib/elsewhere")
+    try:
+        assert by_beowire(cluster) == 0
+    finally:
+        cluster.output("mv /usr/lib/elsewhere $(dirname /usr/lib/*-linux-*/beowire)/libfabric")
+
+
+def test_an_upgrade_keeps_what_the_administrator_changed(
+    cluster: Machine, packages: Packages, room: Path
+) -> None:
+    cluster.output("beowire lab down try")
+    cluster.output("echo 'users = root' >>/etc/beowire/beowired.conf")
+    cluster.output(f"sed -i 's/^mtl/#mtl/' {SETTINGS}")
+    shutil.rmtree(room / "shared" / "repository")
+    shutil.copytree(packages.newer_repository, room / "shared" / "repository")
+    cluster.output(f"apt-get -q {OURS} update")
+    cluster.output(f"apt-get -q -y {OURS} upgrade")
+    assert versions(cluster) == dict.fromkeys(NAMES, f"{__version__}-2")
+    assert "users = root" in cluster.output("cat /etc/beowire/beowired.conf")
+    assert "#mtl = ofi" in cluster.output(f"cat {SETTINGS}")
+    assert cluster.output("beowire --version") == f"beowire {__version__}\n"
+
+
+def test_nothing_is_left_after_a_purge(cluster: Machine) -> None:
+    names = " ".join(NAMES)
+    cluster.output(f"apt-get -q -y {OURS} remove {names}")
+    kept = {each for each in cluster.written() if each.startswith("etc/")}
+    assert {"etc/beowire/beowired.conf", SETTINGS.lstrip("/")} <= kept
+    cluster.output(f"apt-get -q -y {OURS} purge {names}")
+    assert versions(cluster) == {}
+    cluster.output("rm /etc/apt/sources.list.d/beowire.list /usr/share/keyrings/beowire.gpg")
+    left = [each for each in cluster.written() if not each.startswith(OF_THE_DISTRIBUTION)]
+    assert left == []
+    assert cluster.directories() == []
+    records = cluster.output("find /var/lib/dpkg/info -name '*beowire*'")
+    assert records == ""

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Debian's tools build the packages in a copy of the sources."""
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +30,7 @@ class Built:
 
 def directory() -> Path:
     """Where packages are put, unless somebody names another place."""
+    places.source("packaging")
     return places.build_dir() / "packages"
 
 
@@ -42,6 +46,25 @@ def build(to: Path, revision: str, progress: Progress) -> Built:
     places.program("dh", "debhelper")
     places.make_output_dir(to)
     work = directory() / "work"
+    places.make_output_dir(work)
+    with _alone(work):
+        return _build(program, work, to, revision, progress)
+
+
+@contextlib.contextmanager
+def _alone(work: Path) -> Iterator[None]:
+    """One build at a time: they share the copy of the sources."""
+    with (work / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BeowireError(
+                "Another build of the packages is under way.", "Wait until it has ended."
+            ) from error
+        yield
+
+
+def _build(program: str, work: Path, to: Path, revision: str, progress: Progress) -> Built:
     progress.begin("the sources are laid out")
     version = stage.lay_out(work / "source", revision)
     for old in work.glob("*.deb"):
