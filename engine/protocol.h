@@ -86,8 +86,9 @@ struct bw_host_ops {
 	int (*place)(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 		     uint32_t at, uint32_t n, bool check, uint32_t crc);
 	/* A buffer for an incoming message of n bytes from this peer, 0 if there is none now.
-	 * Ownership goes back to the host with BW_EV_MESSAGE, or by buf_put(). */
-	uint64_t (*buf_get)(void *host, uint32_t peer, uint64_t n);
+	 * `next`: no message of its flow before it is missing, so that it waits for none. Ownership
+	 * goes back to the host with BW_EV_MESSAGE, or by buf_put(). */
+	uint64_t (*buf_get)(void *host, uint32_t peer, uint64_t n, bool next);
 	void (*buf_put)(void *host, uint64_t buf);
 	/* The first bytes of a message of several frames have come, and it is the next of which is
 	 * to be told: a buffer of the host's for all of it, where its receiver wants it, or 0:
