@@ -456,6 +456,7 @@ static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
 
 	/* What is sealed is opened where it lies: nobody else may refer to it. */
 	if (unlikely(port->seals) && unlikely(skb_linearize_cow(skb))) {
+		this_cpu_inc(port->node->count->uncopied);
 		kfree_skb(skb);
 		return;
 	}
