@@ -77,7 +77,7 @@ bw_simple_peer_find(struct bw_simple_peers *s, const struct bw_link_addr *addr, 
 	return NULL;
 }
 
-/* One for the next peer at this index; the greatest serial and index would give 0, which is none. */
+/* That of the next peer at this index. The greatest serial and index would give 0, for none. */
 static inline uint32_t bw_simple_peers_handle(struct bw_simple_peers *s, uint32_t index)
 {
 	uint32_t handle;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is computed with a key, by the kernel's library: tags of frames, keys from keys, and what
- * sealed payloads (sealing.h) are made of. In any context. A kernel that lacks a part of the library
- * (BWK_KEYED is 0) takes no keys, and nothing here is called.
+ * sealed payloads (sealing.h) are made of. In any context. A kernel that lacks a part of the
+ * library (BWK_KEYED is 0) takes no keys, and nothing here is called.
  */
 #ifndef BWK_KEYED_H
 #define BWK_KEYED_H

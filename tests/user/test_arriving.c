@@ -160,8 +160,8 @@ static void arriving__has_room_for_who_is_next(void **state)
 	assert_int_equal(ep->arriving, 0);
 }
 
-/* Peer 0 lacks room for what its messages wait for, peer 1 for no such message, and peer 2 has begun
- * one that it could end. */
+/* Peer 0 lacks room for what its messages wait for, peer 1 for no such message, and peer 2 has
+ * begun one that it could end. */
 static void arriving__is_left_to_whom_we_hold_up(void **state)
 {
 	uint64_t next[RESERVE];
