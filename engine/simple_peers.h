@@ -10,7 +10,7 @@
 #include "simple.h"
 
 #define BW_SIMPLE_PEERS	  1024
-#define BW_SIMPLE_SERIALS (1u << 22) /* that a handle has room for */
+#define BW_SIMPLE_SERIALS 0x400000u /* that a handle has room for */
 
 struct bw_simple_peer {
 	struct bw_list idle; /* whoever was spoken with latest is first */
