@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "beowire.h"
-#include "crowd.h"
 
 #define BWS_MS 1000000ull
 #define BWS_S  1000000000ull
@@ -31,7 +30,6 @@ struct bws_core {
 	const char *pinned; /* no connection of this process may leave TCP: why */
 	/* No connection leaves TCP now: fork() or exec is under way, or the end. */
 	_Atomic int held;
-	struct bw_crowd crowd;
 };
 
 extern struct bws_core bws;

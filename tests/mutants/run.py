@@ -70,6 +70,7 @@ USER_TESTS = (
     (
         "user",
         (
+            "cores",
             "crowd",
             "env",
             "helper",
