@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Conclusions from made-up states: which cause is named first, and who is blamed for it."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,6 +188,37 @@ def test_a_rank_that_is_gone() -> None:
     assert "rank 2 is gone" in conclusion([endpoint(0, lost), endpoint(1)], told).says
 
 
+def test_a_rank_of_a_node_that_was_not_asked_is_not_gone() -> None:
+    """Nobody has lost it; that others wait says nothing about where it is."""
+    told = {i: process(i, size=3) for i in range(2)}
+    ends = [endpoint(0, receives=[receive(1)]), endpoint(1, called_s=60.0)]
+    assert conclusion(ends, told).cause == "receive"
+    ends = [endpoint(0, [peer(2)]), endpoint(1)]
+    said = conclusion(ends, told)
+    assert said.cause == "unreached"
+    assert said.says.startswith("Ranks on node2 told nothing")
+
+
+def test_a_lost_rank_does_not_make_living_ones_gone() -> None:
+    told = {i: process(i, size=4) for i in range(2)}
+    ends = [endpoint(0, [peer(2, status=-111), peer(3)]), endpoint(1, [peer(2)])]
+    said = conclusion(ends, told)
+    assert (said.cause, "node3" in said.says, "node2" in said.says) == (
+        "unreached",
+        True,
+        False,
+    )
+    said = conclusion([endpoint(0, [peer(2, status=-111)]), endpoint(1)], told)
+    assert said.says.startswith("Of rank 2 and rank 3, which are not found, 1 at least is gone")
+
+
+def test_a_dead_process_is_gone_if_others_wait() -> None:
+    told = {1: process(1, state="Z")}
+    said = conclusion([endpoint(0, receives=[receive(1)]), endpoint(1)], told)
+    assert said.cause == "gone"
+    assert said.says.startswith("rank 1 is gone")
+
+
 def test_a_rank_on_a_node_that_cannot_be_asked_is_not_gone() -> None:
     told = {i: process(i, size=3) for i in range(2)}
     lost = [peer(2, status=-110)]
@@ -274,17 +309,67 @@ def test_who_is_slow_is_seen_beside_others() -> None:
         ("prterun -H one ./x", ["one"]),
         ("mpirun -n 4 ./x", []),
         ("./x --host a", []),
+        ("mpirun --host=a,b ./x", ["a", "b"]),
+        ("mpirun --hostfile list ./x", ["n1", "n2"]),
+        ("mpirun --hostfile=list ./x", ["n1", "n2"]),
+        ("mpirun -machinefile list ./x", ["n1", "n2"]),
+        ("mpiexec.hydra -f list ./x", ["n1", "n2"]),
+        ("mpirun --hostfile absent ./x", []),
+        ("mpirun --hostfile pipe ./x", []),
+        ("mpirun --hostfile", []),
     ],
 )
-def test_the_hosts_of_a_launcher(command: str, hosts: list[str]) -> None:
-    assert job.named_hosts(command) == hosts
+def test_the_hosts_of_a_launcher(command: str, hosts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("# ours\nn1 slots=4\nn2:2\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert job.named_hosts(command, tmp_path) == hosts
+
+
+@pytest.mark.parametrize("inherited", [True, False])
+def test_the_nodes_of_an_allocation(inherited: bool, tmp_path: Path) -> None:
+    """They are those of the processes below the number, too: of srun itself they are not."""
+    names = ",".join(f"a-long-name-of-a-node-{n}" for n in range(99))
+    variables = os.environ | {"SLURM_JOB_NODELIST": names}
+    child = "import subprocess, sys; subprocess.run([*sys.argv[1:]])"
+    command = [sys.executable, "-c", child, "env", f"SLURM_JOB_NODELIST={names}"]
+    command += ["sh", "-c", "echo begun; read x"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=variables if inherited else None,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        assert job.hosts_of(process.pid) == [names]
+        process.communicate(b"\n")
 
 
 def test_ranks_by_the_variables_of_launchers() -> None:
-    openmpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "j"}
-    assert processes.rank_of(openmpi) == {"rank": 3, "size": 8, "job": "j", "slurm": None}
+    openmpi = {
+        "OMPI_COMM_WORLD_RANK": "3",
+        "OMPI_COMM_WORLD_SIZE": "8",
+        "PMIX_NAMESPACE": "j",
+    }
+    assert processes.rank_of(openmpi) == {
+        "rank": 3,
+        "size": 8,
+        "job": "j",
+        "slurm": None,
+    }
     mpich = {"PMI_RANK": "1", "PMI_SIZE": "2"}
-    assert processes.rank_of(mpich) == {"rank": 1, "size": 2, "job": None, "slurm": None}
+    assert processes.rank_of(mpich) == {
+        "rank": 1,
+        "size": 2,
+        "job": None,
+        "slurm": None,
+    }
     slurm = {"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_JOB_ID": "77"}
-    assert processes.rank_of(slurm) == {"rank": 5, "size": 6, "job": None, "slurm": "77"}
+    assert processes.rank_of(slurm) == {
+        "rank": 5,
+        "size": 6,
+        "job": None,
+        "slurm": "77",
+    }
     assert processes.rank_of({"PMI_RANK": "x" * 9})["rank"] is None

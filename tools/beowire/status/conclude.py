@@ -64,28 +64,61 @@ def _stopped(case: Case) -> Conclusion | None:
     return Conclusion("stopped", f"{what} {verb} stopped, and others wait for it.", mend)
 
 
-def _gone(case: Case) -> Conclusion | None:
-    sizes = {each.process["size"] for each in case.members if each.process} - {None}
-    ranks = {each.rank for each in case.members if each.rank is not None}
-    living = [each for each in case.members if each.process and each.process["state"] != "Z"]
-    dead = [each for each in case.members if each.process and each.process["state"] == "Z"]
-    missing: list[str] = [each.name for each in dead]
-    if len(sizes) == 1 and not case.unreached:
-        missing += [f"rank {n}" for n in range(sizes.pop()) if n not in ranks]
-    lost = [
-        peer
-        for each in living
+def _living(case: Case) -> list[Member]:
+    return [each for each in case.members if each.process and each.process["state"] != "Z"]
+
+
+def _lost(case: Case) -> set[str]:
+    """Peers that somebody living has lost, by identity."""
+    return {
+        peer["identity"]
+        for each in _living(case)
         for endpoint in each.endpoints
         for peer in endpoint["peers"]
         if peer["status"] in (-111, -104, -110)
-    ]
-    if not missing or not living or not (lost or case.waits):
+    }
+
+
+def _strangers(case: Case) -> dict[str, str]:
+    """Peers that nobody has lost, and that no node told of: those are on nodes that were not asked.
+    Their hosts by their identities."""
+    known = {endpoint["identity"] for each in case.members for endpoint in each.endpoints}
+    lost = _lost(case)
+    return {
+        peer["identity"]: peer["host"] or peer["name"]
+        for each in _living(case)
+        for endpoint in each.endpoints
+        for peer in endpoint["peers"]
+        if not peer["status"] and peer["identity"] not in known | lost
+    }
+
+
+def _missing(case: Case) -> list[str]:
+    """Ranks that no node told of. Only where all nodes were asked do they have to be somewhere."""
+    sizes = {each.process["size"] for each in case.members if each.process} - {None}
+    ranks = {each.rank for each in case.members if each.rank is not None}
+    if len(sizes) != 1 or case.unreached or _strangers(case):
+        return []
+    return [f"rank {n}" for n in range(sizes.pop()) if n not in ranks]
+
+
+def _gone(case: Case) -> Conclusion | None:
+    dead = [each.name for each in case.members if each.process and each.process["state"] == "Z"]
+    lost = _lost(case)
+    missing = _missing(case) if lost else []
+    if not _living(case) or not (missing or (dead and (lost or case.waits))):
         return None
-    return Conclusion(
-        "gone",
-        f"{_and(missing[:8])} {'is' if len(missing) == 1 else 'are'} gone, and others still run.",
-        "See what it said last; end the job, and start it again.",
-    )
+    mend = "See what it said last; end the job, and start it again."
+    if not dead and len(lost) < len(missing):
+        return Conclusion(
+            "gone",
+            f"Of {_and(missing[:8])}, which are not found, {len(lost)} at least "
+            f"{'is' if len(lost) == 1 else 'are'} gone, and others still run.",
+            mend,
+        )
+    those = dead + missing
+    verb = "is" if len(those) == 1 else "are"
+    return Conclusion("gone", f"{_and(those[:8])} {verb} gone, and others still run.", mend)
 
 
 def _silent_pairs(case: Case) -> list[tuple[Member, str, float]]:
@@ -267,6 +300,12 @@ def conclude(case: Case) -> Conclusion:
             "unreached",
             f"{_and(sorted(case.unreached)[:6])} cannot be asked: they may be what is wrong.",
             "See why: ssh there by hand.",
+        )
+    if not moving and (hosts := sorted(set(_strangers(case).values()))):
+        return Conclusion(
+            "unreached",
+            f"Ranks on {_and(hosts[:6])} told nothing: they may be what is wrong.",
+            "Name all nodes of the job (--hosts); ranks with BEOWIRE_STATUS=off are not seen.",
         )
     if moving:
         return Conclusion("running", "The job exchanges messages: it does not hang.", "Wait.")
