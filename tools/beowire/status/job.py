@@ -171,7 +171,11 @@ def _spread(state: dict[str, Any], found: set[str]) -> set[str]:
     """With all that have the same job's name, and all that these speak with."""
     jobs = {each["job"] for key, each in state["processes"].items() if key in found} - {None}
     found = found | {key for key, each in state["processes"].items() if each["job"] in jobs}
-    place = {each["identity"]: f"{each['node']}:{each['pid']}" for each in state["endpoints"]}
+    place = {
+        each["identity"]: f"{each['node']}:{each['pid']}"
+        for each in state["endpoints"]
+        if each["pid"]
+    }
     while True:
         met = {
             place[peer["identity"]]
@@ -191,7 +195,8 @@ def members(state: dict[str, Any], number: int, here: str | None = None) -> list
     keys = _spread(state, _seeds(state, number, here))
     own: dict[str, list[dict[str, Any]]] = {}
     for each in state["endpoints"]:
-        own.setdefault(f"{each['node']}:{each['pid']}", []).append(each)
+        if each["pid"]:  # else its process is not known here
+            own.setdefault(f"{each['node']}:{each['pid']}", []).append(each)
     found = []
     for key in keys:
         process = state["processes"].get(key)

@@ -13,7 +13,7 @@ from typing import Any
 MAGIC = b"beowire\0"
 VERSION = 1
 HEAD_BYTES = 816
-FILE_BYTES_MAX = 1 << 20
+FILE_BYTES_MAX = 1 << 17
 """A file that is longer is none of ours."""
 PEERS_MAX = 256
 WAITS_MAX = 256
