@@ -212,6 +212,13 @@ def test_a_lost_rank_does_not_make_living_ones_gone() -> None:
     assert said.says.startswith("Of rank 2 and rank 3, which are not found, 1 at least is gone")
 
 
+def test_a_number_of_ranks_beyond_all_measure() -> None:
+    """It is what an environment says, whoever wrote it."""
+    told = {i: process(i, size=10**15) for i in range(2)}
+    ends = [endpoint(0, [peer(2, status=-111)]), endpoint(1)]
+    assert conclusion(ends, told).cause == "gone"
+
+
 def test_a_dead_process_is_gone_if_others_wait() -> None:
     told = {1: process(1, state="Z")}
     said = conclusion([endpoint(0, receives=[receive(1)]), endpoint(1)], told)

@@ -5,6 +5,7 @@ Causes are looked for in this order, as the first ones bring the later ones abou
 stopped also is silent, and one that is gone also sends nothing.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from beowire.status.job import Member
 from beowire.status.waits import Wait, cycle, end_of_chain
 from beowire.status.words import age
 
+_MISSING_MAX = 64
+"""Ranks that are counted as missing: their number is what some process says."""
 _SILENT_S = 2.0
 _WAITS_S = 4.0
 """What is waited for so long may be why nothing goes on; silence would be known by then."""
@@ -99,7 +102,8 @@ def _missing(case: Case) -> list[str]:
     ranks = {each.rank for each in case.members if each.rank is not None}
     if len(sizes) != 1 or case.unreached or _strangers(case):
         return []
-    return [f"rank {n}" for n in range(sizes.pop()) if n not in ranks]
+    those = (f"rank {n}" for n in range(sizes.pop()) if n not in ranks)
+    return list(itertools.islice(those, _MISSING_MAX))
 
 
 def _gone(case: Case) -> Conclusion | None:
