@@ -24,6 +24,7 @@ def peer(rank: int, **changes: Any) -> dict[str, Any]:
     told |= {
         "waiting_since_s": None,
         "proven_s": 0.5,
+        "unanswered_s": None,
         "exposed_since_s": None,
         "stalled": False,
     }
@@ -169,7 +170,7 @@ def test_a_step_of_a_collective_is_no_tag() -> None:
 
 
 def test_a_stopped_rank_comes_first() -> None:
-    late = {"waiting_since_s": 30.0, "proven_s": 30.0}
+    late = {"unanswered_s": 30.0}
     said = conclusion(
         [endpoint(0, [peer(1, **late)], [receive(1)]), endpoint(1)],
         {1: process(1, state="T")},
@@ -234,7 +235,7 @@ def test_a_rank_on_a_node_that_cannot_be_asked_is_not_gone() -> None:
 
 
 def test_the_node_that_all_silent_pairs_have_in_common() -> None:
-    late = {"waiting_since_s": 8.0, "proven_s": 9.0}
+    late = {"unanswered_s": 8.0}
     said = conclusion(
         [
             endpoint(0, [peer(1), peer(2, **late)]),
@@ -247,7 +248,7 @@ def test_the_node_that_all_silent_pairs_have_in_common() -> None:
 
 
 def test_two_nodes_that_do_not_hear_one_another() -> None:
-    late = {"waiting_since_s": 8.0, "proven_s": 9.0}
+    late = {"unanswered_s": 8.0}
     said = conclusion([endpoint(0, [peer(1, **late)]), endpoint(1, [peer(0, **late)])])
     assert said.cause == "cut-off"
     assert said.says == "node0 and node1 have not heard one another for 8.0 s."
@@ -290,10 +291,25 @@ def test_an_unknown_job() -> None:
 
 
 def test_silence_is_missing_what_is_expected() -> None:
-    assert figures.silence(peer(1, waiting_since_s=5.0, proven_s=7.0)) == 5.0
-    assert figures.silence(peer(1, waiting_since_s=7.0, proven_s=5.0)) == 5.0
-    assert figures.silence(peer(1, waiting_since_s=7.0, proven_s=0.2)) is None
-    assert figures.silence(peer(1, proven_s=70.0)) is None
+    assert figures.silence(peer(1, unanswered_s=5.0)) == 5.0
+    assert figures.silence(peer(1, unanswered_s=0.2)) is None
+    assert figures.silence(peer(1, unanswered_s=5.0, status=-110)) is None
+    assert figures.silence(peer(1, waiting_since_s=None, proven_s=70.0)) is None
+
+
+def test_who_has_not_looked_for_answers_blames_nobody() -> None:
+    """A rank that computes since a minute has its last sheet from then."""
+    old = {"waiting_since_s": 60.0, "proven_s": 60.3, "unanswered_s": 0.1}
+    said = conclusion([endpoint(0, [peer(1, **old)], called_s=60.0), endpoint(1, [peer(0)])])
+    assert said.cause == "computing"
+
+
+def test_an_answer_of_who_has_no_processor_may_take_longer() -> None:
+    told = {1: process(1, starved=0.9, running=0.02)}
+    ends = [endpoint(0, [peer(1, unanswered_s=4.0)]), endpoint(1, [peer(0)])]
+    assert conclusion(ends, told).cause == "starved"
+    ends = [endpoint(0, [peer(1, unanswered_s=11.0)]), endpoint(1, [peer(0)])]
+    assert conclusion(ends, told).cause == "cut-off"
 
 
 def test_who_is_slow_is_seen_beside_others() -> None:

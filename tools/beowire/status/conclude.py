@@ -19,11 +19,15 @@ from beowire.status.words import age
 _MISSING_MAX = 64
 """Ranks that are counted as missing: their number is what some process says."""
 _SILENT_S = 2.0
+_SILENT_STARVED_S = 10.0
+"""The same of one that stands in line for a processor for most of the time."""
 _WAITS_S = 4.0
 """What is waited for so long may be why nothing goes on; silence would be known by then."""
 _LOSSY_SHARE = 0.01
 _STARVED_SHARE = 0.8
 _RUNNING_SHARE = 0.05
+_CROWDED_SHARE = 0.5
+"""Who waits so much of the time for a processor may be late with answers."""
 _FAULTS = 50.0
 """Pages a second that a process has to wait for, from which on it is swapping."""
 
@@ -128,11 +132,18 @@ def _gone(case: Case) -> Conclusion | None:
 def _silent_pairs(case: Case) -> list[tuple[Member, str, float]]:
     """Who hears nothing of which host, for how long."""
     found = []
+    crowded = {
+        endpoint["identity"]
+        for member in case.members
+        if member.process and member.process["starved"] >= _CROWDED_SHARE
+        for endpoint in member.endpoints
+    }
     for member in case.members:
         for endpoint in member.endpoints:
             for peer in endpoint["peers"]:
                 late = figures.silence(peer)
-                if late is not None and late >= _SILENT_S:
+                least = _SILENT_STARVED_S if peer["identity"] in crowded else _SILENT_S
+                if late is not None and late >= least:
                     found.append((member, peer["host"] or peer["name"], late))
     return found
 

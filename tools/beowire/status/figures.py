@@ -96,11 +96,11 @@ def trouble(peer: dict[str, Any]) -> list[str]:
 
 
 def silence(peer: dict[str, Any]) -> float | None:
-    """Seconds for which an answer of a peer has been missing; None: it is not."""
-    if peer["status"] or peer["waiting_since_s"] is None:
+    """Seconds for which an answer of a peer had been missing when it was looked for last; None: it
+    was not."""
+    late: float | None = peer["unanswered_s"]
+    if peer["status"] or late is None:
         return None
-    heard = [age for age in (peer["waiting_since_s"], peer["proven_s"]) if age is not None]
-    late: float = min(heard)
     return late if late >= SILENT_S else None
 
 

@@ -77,7 +77,7 @@ _PEER = _object(
             "retransmits losses queued_bytes exposed exposed_bytes pulls pull_bytes",
             _whole,
         ),
-        **_all("heard_s proven_s waiting_since_s exposed_since_s", _perhaps(_number)),
+        **_all("heard_s proven_s waiting_since_s exposed_since_s unanswered_s", _perhaps(_number)),
         "rates": _numbers,
     }
 )
