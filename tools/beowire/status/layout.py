@@ -187,9 +187,9 @@ def identity(node: int, engine: int, incarnation: int) -> str:
 def _unanswered(found: dict[str, Any], at: int) -> float | None:
     """For how many seconds an answer had been missing when the sheet was written; None: it was not.
     Whoever has been stopped or has computed since then has not looked for answers."""
-    if not found["waiting_since"]:
-        return None
-    return max(0, at - max(found["waiting_since"], found["proven"])) / 1e9
+    since: int = found["waiting_since"]
+    proven: int = found["proven"]
+    return max(0, at - max(since, proven)) / 1e9 if since else None
 
 
 def peer(data: bytes, offset: int, now: int, at: int) -> dict[str, Any]:
