@@ -458,7 +458,7 @@ struct bw_peer_view {
 					    * received, short messages as if they were longer */
 	uint64_t retransmits;		   /* parts sent again */
 	uint64_t losses;		   /* packets concluded lost from evidence */
-	uint64_t heard;			   /* when data of it came last */
+	uint64_t heard;			   /* when an answer or data of it came last; 0: never */
 	uint64_t proven;		   /* when it last answered what it was sent */
 	uint64_t waiting_since;		   /* for that; 0: for nothing */
 	uint64_t queued, queued_bytes;	   /* messages of which something has not left */

@@ -30,6 +30,34 @@ static void view__counts_messages_and_packets(void **state)
 	assert_true(seen(B, A).heard);
 }
 
+/* That it was made is no sign of life of it, nor that it calls: who calls may be anybody. */
+static void view__of_who_never_answered_is_never_heard(void **state)
+{
+	pass(BW_S);
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	drop_all();
+	assert_false(seen(A, B).up);
+	assert_int_equal(seen(A, B).heard, 0);
+	connect_to(B, A);
+	flush(B);
+	deliver_all();
+	assert_true(seen(A, B).up);
+	assert_int_equal(seen(A, B).heard, 0);
+}
+
+static void view__of_who_answers_is_heard(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 100);
+	pass(BW_S);
+	settle();
+	assert_int_equal(seen(A, B).rx_packets, 0);
+	assert_true(seen(A, B).heard >= BW_S);
+}
+
 static void view__tells_of_silence(void **state)
 {
 	struct bw_peer_view v;
@@ -99,8 +127,12 @@ static void view__of_nobody_is_refused(void **state)
 int view_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(view__counts_messages_and_packets),  TEST(view__tells_of_silence),
-		TEST(view__tells_of_what_is_not_fetched), TEST(view__counts_no_more_than_so_many),
+		TEST(view__counts_messages_and_packets),
+		TEST(view__of_who_never_answered_is_never_heard),
+		TEST(view__of_who_answers_is_heard),
+		TEST(view__tells_of_silence),
+		TEST(view__tells_of_what_is_not_fetched),
+		TEST(view__counts_no_more_than_so_many),
 		TEST(view__of_nobody_is_refused),
 	};
 
