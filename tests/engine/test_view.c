@@ -30,6 +30,26 @@ static void view__counts_messages_and_packets(void **state)
 	assert_true(seen(B, A).heard);
 }
 
+static enum fate narrow(const struct frame *f)
+{
+	return f->len > 2000 ? LOSE : PASS;
+}
+
+/* The line is as good as one can be. */
+static void view__counts_no_probes_of_the_size_as_losses(void **state)
+{
+	world.node[A].cfg.link_mtu[0] = world.node[B].cfg.link_mtu[0] = 9000;
+	world.fate = narrow;
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	post(A, B, 1, 50000);
+	run(BW_S);
+	assert_true(frames_with("lost") > 3);
+	assert_int_equal(seen(A, B).losses, 0);
+	assert_int_equal(count(A)->losses, 0);
+}
+
 /* That it was made is no sign of life of it, nor that it calls: who calls may be anybody. */
 static void view__of_who_never_answered_is_never_heard(void **state)
 {
@@ -128,6 +148,7 @@ int view_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(view__counts_messages_and_packets),
+		TEST(view__counts_no_probes_of_the_size_as_losses),
 		TEST(view__of_who_never_answered_is_never_heard),
 		TEST(view__of_who_answers_is_heard),
 		TEST(view__tells_of_silence),

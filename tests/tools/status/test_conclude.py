@@ -264,7 +264,21 @@ def test_a_lossy_link() -> None:
         ]
     )
     assert said.cause == "lossy"
-    assert said.says == "The link of node2 loses packets: 5 % were sent again."
+    assert said.says == "The link of node2 loses packets: 5 % of them."
+
+
+def test_what_is_lost_and_sent_again_is_lost_once() -> None:
+    assert figures.lost(peer(1, tx_packets=1000, retransmits=12, losses=11)) == 12
+    assert figures.lost(peer(1, tx_packets=1000, retransmits=0, losses=11)) == 11
+    assert figures.lost(peer(1, tx_packets=10, retransmits=12)) == 10
+    bad = {"tx_packets": 1000, "retransmits": 19, "losses": 19}
+    said = conclusion([endpoint(0, [peer(1, **bad)], rate=9.0), endpoint(1)])
+    assert said.cause == "running"
+    assert figures.trouble(peer(1, **bad)) == []
+    bad = {"tx_packets": 1000, "retransmits": 20, "losses": 20}
+    said = conclusion([endpoint(0, [peer(1, **bad)], rate=9.0), endpoint(1)])
+    assert (said.cause, " 2 % of them" in said.says) == ("lossy", True)
+    assert figures.trouble(peer(1, **bad)) == ["lossy (2 %)"]
 
 
 def test_few_losses_are_chance() -> None:

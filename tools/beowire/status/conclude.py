@@ -178,7 +178,7 @@ def _lossy(case: Case) -> Conclusion | None:
     for member in case.members:
         for endpoint in member.endpoints:
             for peer in endpoint["peers"]:
-                bad = peer["losses"] + peer["retransmits"]
+                bad = figures.lost(peer)
                 enough = bad >= figures.LOSSY_PACKETS
                 if enough and bad >= _LOSSY_SHARE * peer["tx_packets"]:
                     pairs += 1
@@ -195,7 +195,7 @@ def _lossy(case: Case) -> Conclusion | None:
     what = f"The link of {where}" if alone else f"The way between {where}"
     return Conclusion(
         "lossy",
-        f"{what} loses packets: {100 * again / max(1, sent):.2g} % were sent again.",
+        f"{what} loses packets: {100 * again / max(1, sent):.2g} % of them.",
         "See error counters of the interfaces and the switch: ./beowire doctor there, "
         "./beowire doctor probe between two nodes.",
     )

@@ -30,7 +30,7 @@ SILENT_S = 1.0
 """An answer that is late by so much is missing: probes are a second apart at most."""
 LOSSY_SHARE = 0.001
 LOSSY_PACKETS = 20
-"""Packets that have to be lost, or sent again, before chance is ruled out."""
+"""Packets that have to be lost before chance is ruled out."""
 SLOW_TIMES = 5.0
 SLOW_NS = 200_000
 """A round trip is slow that takes so many times the others', and at least so long."""
@@ -69,9 +69,16 @@ def share_out(endpoint: dict[str, Any]) -> None:
                 peer["rates"][f"{side}_bytes"] = rate * part
 
 
+def lost(peer: dict[str, Any]) -> int:
+    """Packets to a peer that were lost. Most are concluded lost and sent again, some only one of
+    the two; several parts of one may be."""
+    most: int = max(peer["losses"], peer["retransmits"])
+    return min(most, int(peer["tx_packets"]))
+
+
 def _share(peer: dict[str, Any]) -> float:
     packets = peer["tx_packets"]
-    return (peer["losses"] + peer["retransmits"]) / packets if packets else 0.0
+    return lost(peer) / packets if packets else 0.0
 
 
 def trouble(peer: dict[str, Any]) -> list[str]:
@@ -84,8 +91,7 @@ def trouble(peer: dict[str, Any]) -> list[str]:
     late = silence(peer)
     if late is not None:
         found.append(f"silent for {late:.1f} s")
-    lost = peer["losses"] + peer["retransmits"]
-    if lost >= LOSSY_PACKETS and _share(peer) >= LOSSY_SHARE:
+    if lost(peer) >= LOSSY_PACKETS and _share(peer) >= LOSSY_SHARE:
         found.append(f"lossy ({100 * _share(peer):.2g} %)")
     unfetched = peer["exposed_since_s"]
     if unfetched is not None and unfetched >= UNFETCHED_S:
