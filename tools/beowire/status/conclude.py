@@ -19,6 +19,8 @@ from beowire.status.words import age
 _MISSING_MAX = 64
 """Ranks that are counted as missing: their number is what some process says."""
 _SILENT_S = 2.0
+_PAIR_S = 4.0
+"""The same of two nodes of more, as others soon notice which of them it is."""
 _SILENT_STARVED_S = 10.0
 """The same of one that stands in line for a processor for most of the time."""
 _WAITS_S = 4.0
@@ -129,8 +131,18 @@ def _gone(case: Case) -> Conclusion | None:
     return Conclusion("gone", f"{_and(those[:8])} {verb} gone, and others still run.", mend)
 
 
-def _silent_pairs(case: Case) -> list[tuple[Member, str, float]]:
-    """Who hears nothing of which host, for how long."""
+@dataclass(frozen=True)
+class _Silence:
+    """One hears nothing of a host, for so long."""
+
+    member: Member
+    host: str
+    late: float
+    sure: bool
+    """That it is not only late."""
+
+
+def _silences(case: Case) -> list[_Silence]:
     found = []
     crowded = {
         endpoint["identity"]
@@ -143,30 +155,41 @@ def _silent_pairs(case: Case) -> list[tuple[Member, str, float]]:
             for peer in endpoint["peers"]:
                 late = figures.silence(peer)
                 least = _SILENT_STARVED_S if peer["identity"] in crowded else _SILENT_S
-                if late is not None and late >= least:
-                    found.append((member, peer["host"] or peer["name"], late))
+                if late is not None:
+                    host = peer["host"] or peer["name"]
+                    found.append(_Silence(member, host, late, late >= least))
     return found
 
 
+def _in_common(those: list[_Silence], hosts: set[str]) -> str | None:
+    """The one host of more than two that has to do with all of these."""
+    touched = Counter(host for each in those for host in {each.member.host, each.host})
+    every = [host for host, n in touched.items() if n == len(those)]
+    return every[0] if len(every) == 1 and len(hosts) > 2 else None
+
+
 def _cut_off(case: Case) -> Conclusion | None:
-    pairs = _silent_pairs(case)
-    if not pairs:
+    found = _silences(case)
+    sure = [each for each in found if each.sure]
+    if not sure:
         return None
-    longest = age(max(late for _, _, late in pairs))
-    touched = Counter(host for member, other, _ in pairs for host in {member.host, other})
-    every = [host for host, n in touched.items() if n == len(pairs)]
-    hosts = {each.host for each in case.members} | set(touched)
-    if len(every) == 1 and len(hosts) > 2:
+    longest = max(each.late for each in sure)
+    touched = {host for each in sure for host in {each.member.host, each.host}}
+    hosts = {each.host for each in case.members} | touched
+    where = _in_common(found, hosts) or _in_common(sure, hosts)
+    if where is not None:
         return Conclusion(
             "cut-off",
-            f"{every[0]} is cut off: it has answered nothing for {longest}.",
-            f"See whether {every[0]} lives, and its cable, switch port and firewall; "
+            f"{where} is cut off: it has answered nothing for {age(longest)}.",
+            f"See whether {where} lives, and its cable, switch port and firewall; "
             "./beowire doctor on it looks at the interface.",
         )
+    if len(hosts) > 2 and longest < _PAIR_S:
+        return None
     names = _and(sorted(touched)[:6])
     return Conclusion(
         "cut-off",
-        f"{names} have not heard one another for {longest}.",
+        f"{names} have not heard one another for {age(longest)}.",
         "See the link between them: cables, switch, firewall; ./beowire doctor probe measures it.",
     )
 
@@ -178,7 +201,7 @@ def _lossy(case: Case) -> Conclusion | None:
     for member in case.members:
         for endpoint in member.endpoints:
             for peer in endpoint["peers"]:
-                bad = figures.lost(peer)
+                bad = peer["losses"]
                 enough = bad >= figures.LOSSY_PACKETS
                 if enough and bad >= _LOSSY_SHARE * peer["tx_packets"]:
                     pairs += 1
@@ -299,9 +322,12 @@ def _under_way(members: list[Member]) -> bool:
 def conclude(case: Case) -> Conclusion:
     """The likely cause."""
     moving = _moving(case.members)
+    late = sorted({each.host for each in _silences(case)})
     order: tuple[Callable[[Case], Conclusion | None], ...]
     if moving:
         order = (*_IN_ORDER, *_IN_MOTION)
+    elif late:  # what is waited for may be lost: that says nothing about the program yet
+        order = (*_IN_ORDER, _swapping, _starved)
     elif _under_way(case.members):
         order = (*_IN_ORDER, _lossy, *_AT_REST, *_IN_MOTION)
     else:
@@ -321,6 +347,12 @@ def conclude(case: Case) -> Conclusion:
             "unreached",
             f"Ranks on {_and(hosts[:6])} told nothing: they may be what is wrong.",
             "Name all nodes of the job (--hosts); ranks with BEOWIRE_STATUS=off are not seen.",
+        )
+    if late and not moving:
+        return Conclusion(
+            "unknown",
+            f"Answers of {_and(late[:6])} are missing, but not for long: they may only be late.",
+            "Look again in some seconds.",
         )
     if moving:
         return Conclusion("running", "The job exchanges messages: it does not hang.", "Wait.")

@@ -69,16 +69,11 @@ def share_out(endpoint: dict[str, Any]) -> None:
                 peer["rates"][f"{side}_bytes"] = rate * part
 
 
-def lost(peer: dict[str, Any]) -> int:
-    """Packets to a peer that were lost. Most are concluded lost and sent again, some only one of
-    the two; several parts of one may be."""
-    most: int = max(peer["losses"], peer["retransmits"])
-    return min(most, int(peer["tx_packets"]))
-
-
 def _share(peer: dict[str, Any]) -> float:
+    """Of the packets to a peer, those that were lost. What was sent again is more: tail probes are
+    sent in doubt, to whoever has no processor at the time, too."""
     packets = peer["tx_packets"]
-    return lost(peer) / packets if packets else 0.0
+    return peer["losses"] / packets if packets else 0.0
 
 
 def trouble(peer: dict[str, Any]) -> list[str]:
@@ -91,7 +86,7 @@ def trouble(peer: dict[str, Any]) -> list[str]:
     late = silence(peer)
     if late is not None:
         found.append(f"silent for {late:.1f} s")
-    if lost(peer) >= LOSSY_PACKETS and _share(peer) >= LOSSY_SHARE:
+    if peer["losses"] >= LOSSY_PACKETS and _share(peer) >= LOSSY_SHARE:
         found.append(f"lossy ({100 * _share(peer):.2g} %)")
     unfetched = peer["exposed_since_s"]
     if unfetched is not None and unfetched >= UNFETCHED_S:
