@@ -86,25 +86,57 @@ static void bws_life_in_child(void)
 	}
 }
 
-/* Until there is an endpoint, and then behind the handlers of libbeowire. */
-static bool bws_life_early = true;
+/* Two sets of handlers: one from the beginning, and one behind the handlers of libbeowire, so that it
+ * runs before them. The latter comes while a thread opens the endpoint, which may be in the middle
+ * of a fork(): what a thread's first handler has taken, the same set gives back. */
+enum bws_life_set { BWS_LIFE_NONE, BWS_LIFE_EARLY, BWS_LIFE_LATE };
+
+static __thread enum bws_life_set bws_life_held;
+
+static void bws_life_hold(enum bws_life_set set)
+{
+	if (bws_life_held != BWS_LIFE_NONE)
+		return;
+	bws_life_before();
+	bws_life_held = set;
+}
+
+static void bws_life_release(enum bws_life_set set, void (*how)(void))
+{
+	if (bws_life_held != set)
+		return;
+	bws_life_held = BWS_LIFE_NONE;
+	how();
+}
 
 static void bws_life_early_before(void)
 {
-	if (bws_life_early)
-		bws_life_before();
+	bws_life_hold(BWS_LIFE_EARLY);
 }
 
 static void bws_life_early_in_parent(void)
 {
-	if (bws_life_early)
-		bws_life_in_parent();
+	bws_life_release(BWS_LIFE_EARLY, bws_life_in_parent);
 }
 
 static void bws_life_early_in_child(void)
 {
-	if (bws_life_early)
-		bws_life_in_child();
+	bws_life_release(BWS_LIFE_EARLY, bws_life_in_child);
+}
+
+static void bws_life_late_before(void)
+{
+	bws_life_hold(BWS_LIFE_LATE);
+}
+
+static void bws_life_late_in_parent(void)
+{
+	bws_life_release(BWS_LIFE_LATE, bws_life_in_parent);
+}
+
+static void bws_life_late_in_child(void)
+{
+	bws_life_release(BWS_LIFE_LATE, bws_life_in_child);
 }
 
 void bws_life_begin(void)
@@ -114,9 +146,12 @@ void bws_life_begin(void)
 
 void bws_life_follow(void)
 {
-	if (bws_life_early)
-		pthread_atfork(bws_life_before, bws_life_in_parent, bws_life_in_child);
-	bws_life_early = false;
+	static bool followed;
+
+	if (!followed)
+		pthread_atfork(bws_life_late_before, bws_life_late_in_parent,
+			       bws_life_late_in_child);
+	followed = true;
 }
 
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are
