@@ -47,11 +47,33 @@ static void bws_life_in_parent(void)
 	bws_unlock();
 }
 
+/* In a child: Beowire has this connection no more. What was not given back is the parent's to bring
+ * to its end: neither bytes nor options of the socket, which is the parent's as well, are touched. */
+static void bws_life_leave(struct bws_conn *c)
+{
+	bool broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || c->rescue;
+
+	c->paired = c->rescue = false;
+	c->owed = 0;
+	c->peer_id = 0;
+	c->rx.open = c->rx.wanted = false;
+	c->tx.epoch = 0;
+	c->tx.back = false;
+	c->tx.unsent = NULL;
+	bws_queue_clear(&c->tx.queue);
+	bws_queue_clear(&c->rx.queue);
+	atomic_store(&c->rx.way, BWS_TCP);
+	atomic_store(&c->tx.way, BWS_TCP);
+	if (!broken)
+		return;
+	c->error = ECONNRESET;
+	c->why = "its way back was not done before fork()";
+}
+
 /* Connections that went back are followed on, by TCP; others are the parent's. */
 static void bws_life_in_child(void)
 {
 	struct bws_conn *c;
-	bool broken;
 
 	if (!bws.on)
 		return;
@@ -65,14 +87,11 @@ static void bws_life_in_child(void)
 	bws_tell_forget();
 	bws_push_forget();
 	for (c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
-		broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP;
 		bws_conn_inherit(c);
 		atomic_store(&c->users, 0);
 		atomic_store(&c->rx.under_way, 0);
 		atomic_store(&c->tx.under_way, 0);
-		bws_break(c, ECONNRESET, "its way back was not done before fork()");
-		if (!broken)
-			c->error = 0;
+		bws_life_leave(c);
 		c->candidate = false;
 		c->bytes = 0;
 		c->offers = 0;
