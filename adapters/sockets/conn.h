@@ -13,9 +13,10 @@
 #include "beowire.h"
 #include "offer.h"
 
-#define BWS_HOLDERS 4		/* processes that a connection is followed through */
-#define BWS_WINDOW  (1u << 20)	/* bytes that the peer's program has not taken yet */
-#define BWS_PIECE   (64u << 10) /* bytes of the longest message */
+#define BWS_HOLDERS 4		   /* processes that a connection is followed through */
+#define BWS_WINDOW  (1u << 20)	   /* bytes that the peer's program has not taken yet */
+#define BWS_PIECE   (64u << 10)	   /* bytes of the longest message */
+#define BWS_ORPHAN  60000000000ull /* ns without a byte taken; then an orphan is given up */
 
 /* Which way the bytes of a direction go. */
 enum bws_way {
@@ -79,7 +80,7 @@ struct bws_conn {
 	/* Offers, by the control thread and, paired, by messages. */
 	_Atomic uint64_t calls, bytes; /* of the program, until it is a candidate */
 	_Atomic bool candidate;
-	uint64_t offer_at; /* next offer; 0: none */
+	uint64_t offer_at; /* next offer; 0: none. Of an orphan: when it is given up */
 	uint32_t offers;
 	uint8_t nonce[BWS_NONCE]; /* ours for the offer under way */
 	uint8_t peer_nonce[BWS_NONCE];

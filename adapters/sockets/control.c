@@ -25,8 +25,7 @@
 #define BWS_CONTROL_FIRST  (5 * BWS_MS)	  /* before the first offer */
 #define BWS_CONTROL_RESCUE (50 * BWS_MS)  /* between two tries to tell the peer */
 #define BWS_CONTROL_STACK  (256u << 10)
-#define BWS_CONTROL_DRAIN  64		/* connections whose sockets are waited for at a time */
-#define BWS_CONTROL_ORPHAN (60 * BWS_S) /* then an orphan is given up */
+#define BWS_CONTROL_DRAIN  64 /* connections whose sockets are waited for at a time */
 
 static struct {
 	_Atomic bool started;
@@ -276,12 +275,13 @@ static bool bws_control_look(struct bws_conn *c, uint64_t now)
 static int bws_control_looks(struct pollfd *fds, int *n)
 {
 	uint64_t now = bw_clock_now();
-	bool again = false, soon;
+	bool again = false, soon = false;
 	struct bws_conn *c, *next;
 
 	bws_lock();
+	/* What asks for attention meanwhile is looked at soon: it needs not wake us. */
+	bws_control.busy = true;
 	bws_push_all();
-	soon = bws_push_waits();
 	for (c = bws_conn_next(NULL); c; c = next) {
 		bool more = bws_control_look(c, now);
 
@@ -291,6 +291,7 @@ static int bws_control_looks(struct pollfd *fds, int *n)
 		if (c->id && c->tx.way == BWS_DRAIN && *n < BWS_CONTROL_DRAIN)
 			fds[(*n)++] = (struct pollfd){.fd = c->fd, .events = POLLOUT};
 	}
+	soon |= bws_push_waits();
 	bws_control.busy = false;
 	bws_unlock();
 	if (soon)
@@ -385,8 +386,6 @@ void bws_control_want(struct bws_conn *c)
 
 void bws_attend(struct bws_conn *c)
 {
-	if (c->orphan)
-		c->offer_at = bw_clock_now() + BWS_CONTROL_ORPHAN;
 	if (!bws_control.busy)
 		bws_control_rouse();
 	bws_control.busy = true;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "flow.h"
 #include "real.h"
 #include "wait.h"
@@ -153,6 +154,8 @@ void bws_tx_drain(struct bws_conn *c)
 			bws_queue_clear(&c->tx.queue);
 			break;
 		}
+		if (c->orphan)
+			c->offer_at = bw_clock_now() + BWS_ORPHAN;
 		p->done += (uint32_t)n;
 		if (p->done == p->len)
 			bws_queue_pop(&c->tx.queue);
