@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "secret.h"
+#include "flow.h"
 
 #define BWS_CONN_BITS 18 /* of an id: which place; the others: which use of it */
 #define BWS_CONN_MAX  (1u << BWS_CONN_BITS)
@@ -86,6 +86,8 @@ void bws_conn_put(struct bws_conn *c)
 
 void bws_conn_free(struct bws_conn *c)
 {
+	/* Its place is another connection's soon. */
+	bws_push_drop(c);
 	bws_queue_clear(&c->tx.queue);
 	bws_queue_clear(&c->rx.queue);
 	c->id = 0;

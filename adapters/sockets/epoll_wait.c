@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* epoll_wait() and its kin: what the kernel tells, and what Beowire brought. See epoll.c. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,6 +91,46 @@ static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *eve
 	return r.n || n >= 0 ? r.n : -1;
 }
 
+static int bws_epoll_sleep(int epfd, struct epoll_event *events, int max, uint64_t span,
+			   const sigset_t *mask)
+{
+	uint64_t ms = span / BWS_MS + !!(span % BWS_MS);
+	struct timespec t;
+	int n = -1;
+
+	/* Since glibc 2.35 and Linux 5.11. */
+	errno = ENOSYS;
+	if (bws_r()->epoll_pwait2)
+		n = bws_r()->epoll_pwait2(epfd, events, max, bw_clock_span(span, &t), mask);
+	if (n >= 0 || errno != ENOSYS)
+		return n;
+	return bws_r()->epoll_pwait(epfd, events, max, ms > INT_MAX ? -1 : (int)ms, mask);
+}
+
+/* Nothing goes by Beowire: the kernel knows all of them, and its sleep is enough. What changes that
+ * rings the bell; then this ends, with nothing to tell. */
+static int bws_epoll_kernel(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
+			    uint64_t deadline, const sigset_t *mask)
+{
+	struct bws_result r = {.e = e, .events = events, .max = max};
+	uint64_t now = bw_clock_now(), span = UINT64_MAX;
+	int n = 0;
+
+	if (deadline != UINT64_MAX)
+		span = deadline > now ? deadline - now : 0;
+	atomic_fetch_add(&e->sleepers, 1);
+	if (!atomic_load(&e->masked))
+		n = bws_epoll_sleep(epfd, events, max, span, mask);
+	atomic_fetch_sub(&e->sleepers, 1);
+	if (n <= 0 || !atomic_load(&e->followed))
+		return n;
+	bws_lock();
+	e->round++;
+	bws_result_kernel(&r, events, n);
+	bws_unlock();
+	return r.n;
+}
+
 int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
 		   uint64_t deadline, const sigset_t *mask)
 {
@@ -97,6 +138,11 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 	struct pollfd fds[1 + BWS_WAIT_MORE];
 	int n, rc;
 
+	while (!atomic_load(&e->masked)) {
+		n = bws_epoll_kernel(e, epfd, events, max, deadline, mask);
+		if (n || bw_clock_now() >= deadline)
+			return n;
+	}
 	bws_progress();
 	bws_lock();
 	while (true) {
@@ -111,9 +157,9 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 				continue;
 		}
 		fds[0] = (struct pollfd){.fd = epfd, .events = POLLIN};
-		e->sleepers++;
+		atomic_fetch_add(&e->sleepers, 1);
 		rc = bws_sleep(NULL, fds, 1, deadline, mask);
-		e->sleepers--;
+		atomic_fetch_sub(&e->sleepers, 1);
 		if (e->masked)
 			bws_spin_learn(bw_clock_now() - began);
 		if (rc < 0) {

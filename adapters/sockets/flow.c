@@ -130,6 +130,17 @@ bool bws_push_waits(void)
 	return __atomic_load_n(&bws_flow_retry, __ATOMIC_RELAXED);
 }
 
+void bws_push_drop(struct bws_conn *c)
+{
+	struct bws_conn **at = &bws_flow_retry;
+
+	while (*at && *at != c)
+		at = &(*at)->next_retry;
+	if (*at)
+		__atomic_store_n(at, c->next_retry, __ATOMIC_RELAXED);
+	c->retrying = false;
+}
+
 void bws_push_forget(void)
 {
 	bws_flow_retry = NULL;
@@ -167,6 +178,8 @@ void bws_break(struct bws_conn *c, int error, const char *why)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_wake(c, EPOLLIN | EPOLLOUT);
+	if (c->orphan)
+		bws_attend(c);
 }
 
 bool bws_settled(const struct bws_conn *c)

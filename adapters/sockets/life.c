@@ -47,8 +47,9 @@ static void bws_life_in_parent(void)
 	bws_unlock();
 }
 
-/* In a child: Beowire has this connection no more. What was not given back is the parent's to bring
- * to its end: neither bytes nor options of the socket, which is the parent's as well, are touched. */
+/* In a child: Beowire has this connection no more. What was not given back is the parent's to
+ * bring to its end: neither bytes nor options of the socket, which is the parent's as well, are
+ * touched. */
 static void bws_life_leave(struct bws_conn *c)
 {
 	bool broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || c->rescue;
@@ -105,9 +106,9 @@ static void bws_life_in_child(void)
 	}
 }
 
-/* Two sets of handlers: one from the beginning, and one behind the handlers of libbeowire, so that it
- * runs before them. The latter comes while a thread opens the endpoint, which may be in the middle
- * of a fork(): what a thread's first handler has taken, the same set gives back. */
+/* Two sets of handlers: one from the beginning, and one behind the handlers of libbeowire, so that
+ * it runs before them. The latter comes while a thread opens the endpoint, which may be in the
+ * middle of a fork(): what a thread's first handler has taken, the same set gives back. */
 enum bws_life_set { BWS_LIFE_NONE, BWS_LIFE_EARLY, BWS_LIFE_LATE };
 
 static __thread enum bws_life_set bws_life_held;

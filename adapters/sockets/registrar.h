@@ -29,6 +29,8 @@ struct bws_registrar {
 void bws_registrar_init(struct bws_registrar *r);
 /* Be one, or find it. */
 void bws_registrar_seek(struct bws_registrar *r, uint64_t now);
+/* When to seek again; UINT64_MAX: all is there. */
+uint64_t bws_registrar_next(const struct bws_registrar *r);
 int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds);
 /* What has come: `offer` is called with each. */
 void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int n,

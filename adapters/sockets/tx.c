@@ -119,6 +119,7 @@ bool bws_tx_returned(struct bws_conn *c, uint64_t from)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_tx_drain(c);
+	bws_attend(c);
 	return true;
 }
 

@@ -338,6 +338,35 @@ static void look_by_epoll(void)
 	}
 }
 
+/* In an instance by Beowire, and then by TCP again: the kernel's word is all there is. */
+static void back_by_epoll(void)
+{
+	struct epoll_event e;
+	pid_t child;
+
+	drain();
+	for (int k = 0; k < 2; k++) {
+		e = (struct epoll_event){.events = EPOLLIN, .data.u32 = 7};
+		if (epoll_ctl(epolls[k], EPOLL_CTL_ADD, streams[k], &e))
+			bad("epoll_ctl: %s", strerror(errno));
+	}
+	child = fork();
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 20))
+			bad("epoll tells of nothing: %x, %u", e.events, e.data.u32);
+	}
+	come(1);
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
+		    e.data.u32 != 7)
+			bad("epoll after a way back: %x, %u", e.events, e.data.u32);
+		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
+	}
+}
+
 static void time_out(void)
 {
 	struct timeval soon = {.tv_usec = 20000}, never = {0};
@@ -463,7 +492,7 @@ static void await_switch(void)
 
 static void step(int *returns)
 {
-	switch (sim_below(&rng, 40)) {
+	switch (sim_below(&rng, 42)) {
 	case 0:
 		fill_up();
 		return;
@@ -478,6 +507,10 @@ static void step(int *returns)
 		return;
 	case 4:
 		order(FORK, 0, 0);
+		break;
+	case 40:
+	case 41:
+		back_by_epoll();
 		break;
 	case 5:
 	case 6:
