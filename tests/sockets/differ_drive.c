@@ -111,6 +111,8 @@ static void come(uint64_t n)
 struct result {
 	long rc;
 	int error;
+	size_t control;	 /* bytes told beside the stream */
+	socklen_t named; /* bytes of the sender's name */
 };
 
 static void same(struct result one, struct result other, const char *what)
@@ -119,12 +121,22 @@ static void same(struct result one, struct result other, const char *what)
 		bad("%s: %ld (%s), but TCP says %ld (%s)", what, one.rc,
 		    one.rc < 0 ? strerror(one.error) : "", other.rc,
 		    other.rc < 0 ? strerror(other.error) : "");
+	if (one.control != other.control || one.named != other.named)
+		bad("%s: %zu bytes of control messages, %u of a name, but TCP says %zu and %u",
+		    what, one.control, one.named, other.control, other.named);
 }
 
 static struct result receive_one(int how, int fd, uint8_t *to, size_t n, int flags)
 {
 	struct iovec iov[3] = {{to, n / 3}, {to + n / 3, 0}, {to + n / 3, n - n / 3}};
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 3};
+	uint8_t control[100];
+	struct sockaddr_in from;
+	struct msghdr m = {.msg_name = &from,
+			   .msg_namelen = sizeof(from),
+			   .msg_iov = iov,
+			   .msg_iovlen = 3,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
 	struct mmsghdr mm = {.msg_hdr = m};
 	socklen_t len = 0;
 	long rc = -1;
@@ -144,6 +156,7 @@ static struct result receive_one(int how, int fd, uint8_t *to, size_t n, int fla
 		rc = recvmmsg(fd, &mm, 1, flags, NULL);
 		if (rc == 1)
 			rc = mm.msg_len;
+		m = mm.msg_hdr;
 		break;
 	case 4:
 		rc = read(fd, to, n);
@@ -152,7 +165,7 @@ static struct result receive_one(int how, int fd, uint8_t *to, size_t n, int fla
 		rc = readv(fd, iov, 3);
 		break;
 	}
-	return (struct result){rc, errno};
+	return (struct result){rc, errno, m.msg_controllen, m.msg_namelen};
 }
 
 static void receive(void)
@@ -214,7 +227,7 @@ static struct result send_one(int how, int fd, const uint8_t *from, size_t n, in
 		rc = sendfile(fd, file, &at, n);
 		break;
 	}
-	return (struct result){rc, errno};
+	return (struct result){rc, errno, 0, 0};
 }
 
 static void transmit(void)
