@@ -246,6 +246,12 @@ static uint64_t bws_control_rescue(struct bws_conn *c, uint64_t now)
 	return c->rescue_at;
 }
 
+/* It needs no help any more: all by Beowire, or by TCP for good. */
+static bool bws_control_steady(const struct bws_conn *c)
+{
+	return c->pinned || c->error || (c->rx.open && c->tx.way == BWS_BW);
+}
+
 /* One that both ends know. Handlers do what messages bring about; what else holds up a switch, a
  * fork() or other processes that have the connection, ends without a word. */
 static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
@@ -253,9 +259,7 @@ static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
 	bws_rx_ready(c);
 	if (c->tx.epoch && c->tx.way == BWS_TCP)
 		bws_tx_switch(c);
-	if (c->pinned || c->error || (c->rx.open && c->tx.way == BWS_BW))
-		return BWS_CONTROL_NEVER;
-	return now + BWS_CONTROL_IDLE;
+	return bws_control_steady(c) ? BWS_CONTROL_NEVER : now + BWS_CONTROL_IDLE;
 }
 
 /* What there is to do for one, and when it is to be looked at again if nobody asks for that
@@ -303,7 +307,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	uint64_t now = bw_clock_now(), at = BWS_CONTROL_NEVER;
 	int most = *n + BWS_CONTROL_DRAIN;
 	struct bws_conn *c, *next;
-	bool candidates = false;
+	bool candidates = false, pairing = false;
 
 	bws_lock();
 	/* What asks for attention meanwhile is looked at soon: it needs not wake us. */
@@ -313,6 +317,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 		candidates |= c->candidate;
 		at = bws_control_sooner(at, bws_control_look(c, now));
 		next = bws_conn_next(c);
+		pairing |= c->id && (c->answered || (c->paired && !bws_control_steady(c)));
 		if (!c->id || c->tx.way != BWS_DRAIN)
 			continue;
 		if (*n < most)
@@ -323,6 +328,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	if (bws_push_waits())
 		at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
 	bws_control.busy = false;
+	atomic_store(&bws.pairing, pairing);
 	bws_unlock();
 	return candidates ? bws_control_sooner(at, bws_registrar_next(&bws_control.registrar)) : at;
 }

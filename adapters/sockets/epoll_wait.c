@@ -55,10 +55,11 @@ static void bws_result_ready(struct bws_result *r)
 	}
 }
 
-/* What the kernel told, from `from` on. */
-static void bws_result_kernel(struct bws_result *r, const struct epoll_event *from, int n)
+/* What the kernel told, from `from` on. True: the bell was among it, in some other's place. */
+static bool bws_result_kernel(struct bws_result *r, const struct epoll_event *from, int n)
 {
 	struct bws_epoll *e = r->e;
+	bool bell = false;
 	uint64_t count;
 
 	for (int i = 0; i < n; i++) {
@@ -66,6 +67,7 @@ static void bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 		struct bws_watch *w = bws_watch_of(e, event.data.u64);
 
 		if (event.data.u64 == (uintptr_t)e) {
+			bell = true;
 			if (bws_r()->read(e->bell, &count, sizeof(count)) > 0)
 				e->rung = false;
 		} else if (w && w->epoll == e) {
@@ -74,18 +76,22 @@ static void bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 			r->events[r->n++] = event;
 		}
 	}
+	return bell;
 }
 
 static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *events, int max)
 {
 	struct bws_result r = {.e = e, .events = events, .max = max};
+	bool bell = false;
 	int n = 0;
 
 	e->round++;
 	bws_result_ready(&r);
-	if (r.n < max)
-		n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
-	bws_result_kernel(&r, events + r.n, n);
+	do {
+		if (r.n < max)
+			n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
+		bell = bws_result_kernel(&r, events + r.n, n);
+	} while (bell && !r.n);
 	if (e->nested && e->ready)
 		bws_epoll_ring(e);
 	return r.n || n >= 0 ? r.n : -1;
@@ -110,7 +116,7 @@ static int bws_epoll_sleep(int epfd, struct epoll_event *events, int max, uint64
 /* Nothing goes by Beowire: the kernel knows all of them, and its sleep is enough. What changes that
  * rings the bell; then this ends, with nothing to tell. */
 static int bws_epoll_kernel(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
-			    uint64_t deadline, const sigset_t *mask)
+			    uint64_t deadline, const sigset_t *mask, bool *again)
 {
 	struct bws_result r = {.e = e, .events = events, .max = max};
 	uint64_t now = bw_clock_now(), span = UINT64_MAX;
@@ -126,7 +132,7 @@ static int bws_epoll_kernel(struct bws_epoll *e, int epfd, struct epoll_event *e
 		return n;
 	bws_lock();
 	e->round++;
-	bws_result_kernel(&r, events, n);
+	*again = bws_result_kernel(&r, events, n);
 	bws_unlock();
 	return r.n;
 }
@@ -138,9 +144,11 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 	struct pollfd fds[1 + BWS_WAIT_MORE];
 	int n, rc;
 
-	while (!atomic_load(&e->masked)) {
-		n = bws_epoll_kernel(e, epfd, events, max, deadline, mask);
-		if (n || bw_clock_now() >= deadline)
+	while (!atomic_load(&e->masked) && !atomic_load(&bws.pairing)) {
+		bool again = false;
+
+		n = bws_epoll_kernel(e, epfd, events, max, deadline, mask, &again);
+		if (n || (!again && bw_clock_now() >= deadline))
 			return n;
 	}
 	bws_progress();

@@ -58,13 +58,13 @@ static void bws_fds_end(struct bws_conn *c, int fd)
 	socklen_t len = sizeof(linger);
 	bool reset = !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
 		     !linger.l_linger;
-	bool left = false;
+	bool left = false; /* bytes that TCP has not got */
 	int kept = -1;
 
 	if (!c->error && !reset) {
 		bws_return(c, true);
-		left = !bws_settled(c);
-		if (left && bws_conn_alone(c))
+		left = c->tx.way != BWS_TCP;
+		if (!bws_settled(c) && bws_conn_alone(c))
 			kept = bws_own(bws_r()->fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	}
 	if (kept < 0) {

@@ -82,6 +82,7 @@ static void bws_life_in_child(void)
 	atomic_store(&bws.ep, NULL);
 	bws.ep_failed = false;
 	bws.held = 0;
+	atomic_store(&bws.pairing, false);
 	bws_core_release(true);
 	bws_sleepers_forget();
 	bws_control_forget();
