@@ -16,6 +16,7 @@
 #define BWS_HOLDERS 4		   /* processes that a connection is followed through */
 #define BWS_WINDOW  (1u << 20)	   /* bytes that the peer's program has not taken yet */
 #define BWS_PIECE   (64u << 10)	   /* bytes of the longest message */
+#define BWS_SMALL   1000	   /* bytes that pieces of short messages share */
 #define BWS_ORPHAN  60000000000ull /* ns without a byte taken; then an orphan is given up */
 
 /* Which way the bytes of a direction go. */
@@ -36,11 +37,13 @@ struct bws_shared {
 
 struct bws_piece {
 	struct bws_piece *next;
-	uint64_t off;  /* of its first byte in the stream */
-	uint32_t len;  /* bytes */
-	uint32_t done; /* received: taken by the program; sent: gone by TCP, once draining */
-	bool busy;     /* libbeowire reads it */
-	bool dropped;  /* free it when libbeowire is done with it */
+	uint64_t off; /* of its first byte in the stream */
+	uint32_t len; /* bytes, and for how many there is room */
+	uint32_t room;
+	uint32_t given; /* sent: libbeowire has got */
+	uint32_t done;	/* received: taken by the program; sent: gone by TCP, once draining */
+	bool busy;	/* libbeowire reads it */
+	bool dropped;	/* free it when libbeowire is done with it */
 	uint8_t data[];
 };
 
@@ -156,8 +159,9 @@ void bws_conn_leave(struct bws_conn *c);
 /* Recompute `slow`: lock held. */
 void bws_conn_settle(struct bws_conn *c);
 
-struct bws_piece *bws_piece_new(uint64_t off, uint32_t len);
-void bws_queue_add(struct bws_queue *q, struct bws_piece *p);
+/* Keep bytes from this offset on, which follow those that are kept: short ones share a piece, so that
+ * no memory is needed but about twice the bytes. NULL: there is none. */
+struct bws_piece *bws_queue_add(struct bws_queue *q, uint64_t off, const void *data, uint32_t len);
 /* Take out the first one, and free it as soon as libbeowire is done with it. */
 void bws_queue_pop(struct bws_queue *q);
 void bws_queue_clear(struct bws_queue *q);

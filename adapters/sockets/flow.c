@@ -75,17 +75,23 @@ static int bws_flow_pieces(struct bws_conn *c)
 	int rc = 1;
 
 	while (c->tx.way == BWS_BW && !c->tx.back && (p = c->tx.unsent)) {
+		uint32_t from = p->given;
+
 		/* Handlers may run meanwhile, and let go of it. */
 		c->tx.unsent = p->next;
+		p->given = p->len;
 		p->busy = true;
-		rc = bws_flow_send(c, BWS_DATA, p->off, p->data, p->len, 0, p);
+		rc = bws_flow_send(c, BWS_DATA, p->off + from, p->data + from, p->len - from, 0, p);
 		if (rc == 0)
 			continue;
 		p->busy = false;
-		if (p->dropped)
+		if (p->dropped) {
 			free(p);
-		else if (rc < 0)
-			c->tx.unsent = p;
+		} else if (rc < 0) {
+			p->given = from;
+			/* They may have begun the way back as well. */
+			c->tx.unsent = c->tx.way == BWS_BW ? p : NULL;
+		}
 		if (rc < 0)
 			return rc;
 	}

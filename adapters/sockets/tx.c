@@ -43,12 +43,10 @@ uint64_t bws_tx_add(struct bws_conn *c, const void *data, uint64_t len)
 
 	while (left) {
 		uint32_t n = left < BWS_PIECE ? (uint32_t)left : BWS_PIECE;
-		struct bws_piece *p = bws_piece_new(c->shared->tx, n);
+		struct bws_piece *p = bws_queue_add(&c->tx.queue, c->shared->tx, from, n);
 
 		if (!p)
 			break;
-		memcpy(p->data, from, n);
-		bws_queue_add(&c->tx.queue, p);
 		if (!c->tx.unsent)
 			c->tx.unsent = p;
 		c->shared->tx += n;
@@ -72,8 +70,8 @@ static void bws_tx_forget(struct bws_conn *c, uint64_t taken)
 void bws_tx_taken(struct bws_conn *c, uint32_t low)
 {
 	uint32_t more = low - (uint32_t)c->tx.taken;
-
-	uint64_t sent = c->tx.unsent ? c->tx.unsent->off : c->shared->tx;
+	const struct bws_piece *p = c->tx.unsent;
+	uint64_t sent = p ? p->off + p->given : c->shared->tx;
 
 	if (c->tx.way != BWS_BW || !more || more > sent - c->tx.taken)
 		return;
