@@ -159,8 +159,8 @@ void bws_conn_leave(struct bws_conn *c);
 /* Recompute `slow`: lock held. */
 void bws_conn_settle(struct bws_conn *c);
 
-/* Keep bytes from this offset on, which follow those that are kept: short ones share a piece, so that
- * no memory is needed but about twice the bytes. NULL: there is none. */
+/* Keep bytes from this offset on, which follow those that are kept: short ones share a piece, so
+ * that about twice the bytes are all that is needed of memory. NULL: there is none. */
 struct bws_piece *bws_queue_add(struct bws_queue *q, uint64_t off, const void *data, uint32_t len);
 /* Take out the first one, and free it as soon as libbeowire is done with it. */
 void bws_queue_pop(struct bws_queue *q);

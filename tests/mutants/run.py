@@ -30,8 +30,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = [
-    Path(__file__).with_name(f"{name}.toml")
-    for name in ("mutants", "host", "provider", "sockets")
+    Path(__file__).with_name(f"{name}.toml") for name in ("mutants", "host", "provider", "sockets")
 ]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
 ROOMS = (
@@ -152,9 +151,7 @@ class Mutant:
         """Whose tests it is for: what rooms share is tried with the user host."""
         if self.file.startswith("common/"):
             return "hosts/user"
-        return next(
-            room for room in (*ROOMS, SOCKETS) if self.file.startswith(f"{room}/")
-        )
+        return next(room for room in (*ROOMS, SOCKETS) if self.file.startswith(f"{room}/"))
 
     def text(self) -> str:
         """The changed file. ValueError if the table no longer fits the sources."""
@@ -166,9 +163,7 @@ class Mutant:
             return self._text_of_function(source)
         times = source.count(self.old)
         if times != 1:
-            raise ValueError(
-                f"{self.file} contains the text to be changed {times} times, not once"
-            )
+            raise ValueError(f"{self.file} contains the text to be changed {times} times, not once")
         return source.replace(self.old, self.new)
 
     def fits(self) -> bool:
@@ -187,9 +182,7 @@ class Mutant:
         words = r"\s+".join(re.escape(word) for word in self.old.split())
         changed, times = re.subn(words, lambda _: self.new, body[0])
         if times != 1:
-            raise ValueError(
-                f"{self.function}() contains the text {times} times, not once"
-            )
+            raise ValueError(f"{self.function}() contains the text {times} times, not once")
         return source[: body.start()] + changed + source[body.end() :]
 
 
@@ -230,9 +223,7 @@ def load(paths: Sequence[Path]) -> list[Mutant]:
 def cc(arguments: Sequence[str]) -> None:
     """Run the compiler."""
     compiler = os.environ.get("CC", "cc")
-    done = subprocess.run(
-        [compiler, *arguments], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([compiler, *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise CompileError(done.stderr.strip())
 
@@ -284,9 +275,7 @@ class Workshop:
 
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
-        tests = self._compile(
-            "tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs
-        )
+        tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
         later = self.place / "libengine-later.so"
         sources = [str(ROOT / name) for name in engine]
         only = f"-Wl,--version-script={ROOT / 'tests' / 'engine' / 'later.map'}"
@@ -304,9 +293,7 @@ class Workshop:
         }
         if "hosts/sim/main.c" in sim:
             for run_name, arguments in SIM_RUNS.items():
-                programs[run_name] = Program(
-                    list(sim.values()), ["-lsodium"], arguments
-                )
+                programs[run_name] = Program(list(sim.values()), ["-lsodium"], arguments)
         return House(engine, programs)
 
     def _emulator(self, jobs: int) -> House:
@@ -314,9 +301,7 @@ class Workshop:
         tests = self._compile(
             "tests-emulator", sorted((ROOT / "tests" / "emulator").glob("*.c")), jobs
         )
-        return House(
-            model, {"unit": Program(list(tests.values()), ["-lcmocka", "-lm"])}
-        )
+        return House(model, {"unit": Program(list(tests.values()), ["-lcmocka", "-lm"])})
 
     def _user(self, jobs: int, engine: House) -> House:
         user = self._compile("user", [*listed("hosts/user", USER_LIST), *COMMON], jobs)
@@ -330,19 +315,13 @@ class Workshop:
             common += [made[f"tests/{folder}/{name}.c"] for name in shared]
             for name in tests:
                 own = [made[f"tests/{folder}/test_{name}.c"], *common]
-                programs[f"test_{name}"] = Program(
-                    own, ["-lcmocka", "-lsodium", "-lpthread"]
-                )
+                programs[f"test_{name}"] = Program(own, ["-lcmocka", "-lsodium", "-lpthread"])
         return House(user, programs, environment=USER_ENVIRONMENT)
 
     def _provider(self, jobs: int, below: Sequence[Path]) -> House:
         room = "tests/libfabric"
-        own = self._compile(
-            "provider", listed("adapters/libfabric", PROVIDER_LIST), jobs
-        )
-        tests = self._compile(
-            "tests-libfabric", sorted((ROOT / room).glob("*.c")), jobs
-        )
+        own = self._compile("provider", listed("adapters/libfabric", PROVIDER_LIST), jobs)
+        tests = self._compile("tests-libfabric", sorted((ROOT / room).glob("*.c")), jobs)
         libraries = ["-lcmocka", "-lfabric", "-lsodium", "-lpthread", "-lm"]
         programs = {}
         for name, more in PROVIDER_INSIDE.items():
@@ -352,10 +331,7 @@ class Workshop:
             programs[f"test_{name}"] = Program(parts, [*more.split(), *libraries])
         for name in PROVIDER_LOADED:
             ready = self.place / f"test_{name}"
-            own_tests = [
-                tests[f"{room}/{each}.c"]
-                for each in (f"test_{name}", "pair", "stranger")
-            ]
+            own_tests = [tests[f"{room}/{each}.c"] for each in (f"test_{name}", "pair", "stranger")]
             parts = [*own_tests, *below]
             cc(["-o", str(ready), *map(str, parts), *libraries])
             programs[f"test_{name}"] = Program([], ready=ready)
@@ -373,25 +349,17 @@ class Workshop:
         ready = self.place / "differ"
         cc(["-o", str(ready), *map(str, tests.values())])
         library = "FOLDER/libbeowire-sockets.so"
-        programs = {
-            "differ": Program([], arguments=["both", "7", "150", library], ready=ready)
-        }
+        programs = {"differ": Program([], arguments=["both", "7", "150", library], ready=ready)}
         quiet = self.place / "quiet"
         cc([*FLAGS, "-o", str(quiet), str(ROOT / "tests/sockets/quiet.c")])
         programs["quiet"] = Program([], arguments=[library], ready=quiet)
         unit = self._compile(
             "tests-flow", [ROOT / "tests/sockets/test_flow.c"], jobs, ROOT / SOCKETS
         )
-        flow = {
-            str(each.relative_to(ROOT)) for each in listed(SOCKETS, SOCKETS_FLOW_LIST)
-        }
-        programs["test_flow"] = Program(
-            list(unit.values()), ["-lcmocka", "-ldl"], of=flow
-        )
+        flow = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, SOCKETS_FLOW_LIST)}
+        programs["test_flow"] = Program(list(unit.values()), ["-lcmocka", "-ldl"], of=flow)
         below = [*engine.objects.values(), *user.values()]
-        return House(
-            own, programs, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so"
-        )
+        return House(own, programs, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so")
 
     def _compile(
         self,
@@ -484,17 +452,11 @@ def listed(room: str, pattern: re.Pattern[str]) -> list[Path]:
     """The sources that meson.build of a room has in such lists."""
     lists = pattern.findall((ROOT / room / "meson.build").read_text())
     if not lists:
-        raise CompileError(
-            f"{room}/meson.build has no list any more that fits {pattern.pattern}"
-        )
-    return [
-        ROOT / room / name for each in lists for name in re.findall(r"'([^']+)'", each)
-    ]
+        raise CompileError(f"{room}/meson.build has no list any more that fits {pattern.pattern}")
+    return [ROOT / room / name for each in lists for name in re.findall(r"'([^']+)'", each)]
 
 
-def run(
-    call: Sequence[str], environment: Mapping[str, str], cpu_s: int, sleeps: bool
-) -> str:
+def run(call: Sequence[str], environment: Mapping[str, str], cpu_s: int, sleeps: bool) -> str:
     """What the program complains of, "" if it is content."""
     try:
         done = subprocess.run(
@@ -509,9 +471,7 @@ def run(
     except subprocess.TimeoutExpired:
         if sleeps:
             return "it sleeps for ever"
-        raise StuckError(
-            f"{Path(call[0]).name} waits for something, without computing"
-        ) from None
+        raise StuckError(f"{Path(call[0]).name} waits for something, without computing") from None
     if not done.returncode:
         return ""
     if done.returncode in (-signal.SIGKILL, -signal.SIGXCPU):
@@ -555,9 +515,7 @@ def check_unchanged(workshop: Workshop, mutants: Sequence[Mutant]) -> None:
         folder.mkdir(exist_ok=True)
         who, what = workshop.try_all(workshop.houses[room], folder, {}, test)
         if who:
-            sys.exit(
-                f"the unchanged {room} already fails ({who}: {what}); mend that first"
-            )
+            sys.exit(f"the unchanged {room} already fails ({who}: {what}); mend that first")
 
 
 def git(*words: str) -> str:
@@ -574,18 +532,13 @@ def git(*words: str) -> str:
     return "" if done.returncode else done.stdout
 
 
-def sample(
-    mutants: Sequence[Mutant], every: int, changed: set[str], turn: int
-) -> list[Mutant]:
+def sample(mutants: Sequence[Mutant], every: int, changed: set[str], turn: int) -> list[Mutant]:
     """Those of changed files, if there are not too many, and every so many of the others; `turn`
     says which. Those that no longer fit the sources are always among them, and fail."""
     near = [mutant for mutant in mutants if mutant.file in changed]
     far = [mutant for mutant in mutants if mutant.file not in changed]
     step = -(-len(near) // CHANGED_MOST) or 1
-    chosen = {
-        mutant.name
-        for mutant in (*near[turn % step :: step], *far[turn % every :: every])
-    }
+    chosen = {mutant.name for mutant in (*near[turn % step :: step], *far[turn % every :: every])}
     chosen |= {mutant.name for mutant in mutants if not mutant.fits()}
     return [mutant for mutant in mutants if mutant.name in chosen]
 
@@ -594,9 +547,7 @@ def sample_now(mutants: Sequence[Mutant], every: int) -> list[Mutant]:
     """The sample whose turn it is with this commit, without history on this day."""
     changed = set(git("diff", "--name-only", "HEAD~1").split("\n"))
     commit = git("rev-parse", "HEAD").strip()
-    return sample(
-        mutants, every, changed, int(commit, 16) if commit else int(time.time() / 86400)
-    )
+    return sample(mutants, every, changed, int(commit, 16) if commit else int(time.time() / 86400))
 
 
 def arguments() -> argparse.Namespace:
@@ -612,32 +563,22 @@ def arguments() -> argparse.Namespace:
         help="try those of the files that changed last, and of the others every Nth, "
         "which differ from commit to commit",
     )
-    parser.add_argument(
-        "--json", action="store_true", help="print results for machines"
-    )
+    parser.add_argument("--json", action="store_true", help="print results for machines")
     return parser.parse_args()
 
 
-def report(
-    mutants: Sequence[Mutant], verdicts: Sequence[Verdict], as_json: bool
-) -> int:
+def report(mutants: Sequence[Mutant], verdicts: Sequence[Verdict], as_json: bool) -> int:
     """Print everything; the exit status."""
     failed = sum(not verdict.passed for verdict in verdicts)
     if as_json:
         rows = [asdict(verdict) | {"passed": verdict.passed} for verdict in verdicts]
-        print(
-            json.dumps(
-                {"passed": len(rows) - failed, "failed": failed, "mutants": rows}
-            )
-        )
+        print(json.dumps({"passed": len(rows) - failed, "failed": failed, "mutants": rows}))
         return 1 if failed else 0
     for mutant, verdict in zip(mutants, verdicts, strict=True):
         if verdict.passed:
             print(f"caught   {mutant.name:32} {verdict.caught_by}")
         else:
-            print(
-                f"SURVIVED {mutant.name:32} {mutant.says} ({mutant.file}): {verdict.problem}"
-            )
+            print(f"SURVIVED {mutant.name:32} {mutant.says} ({mutant.file}): {verdict.problem}")
     print(f"{len(verdicts) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Connections to a node without the library cost next to nothing: few wake-ups of the library's
- * thread, and no system calls beside the program's own. In a network namespace of its own, where
- * nobody answers offers.
+ * thread, and no system calls beside the program's own; its descriptors are out of the way.
+ * In a network namespace of its own, where nobody answers offers.
  *	quiet LIBRARY
  */
 #include <arpa/inet.h>
@@ -36,6 +36,7 @@
 #define WAKE_UPS   60  /* in that time; one look in 2 ms are a thousand */
 #define FEW	   100 /* system calls beside three in each round: what is done once */
 #define SKIPPED	   77
+#define HIGH	   400 /* from half of the limit on, if that is less than 8192 */
 
 static void bad(const char *what, long n)
 {
@@ -92,6 +93,29 @@ static void echo(int epoll, int fd)
 		bad("an echo", 0);
 }
 
+/* Those of the library have high numbers, and the program cannot close them. */
+static void own_descriptors(int most)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	struct dirent *each;
+	int n = 0;
+
+	while ((each = readdir(fds))) {
+		int fd = atoi(each->d_name);
+
+		if (each->d_name[0] == '.' || fd == dirfd(fds) || fd <= most)
+			continue;
+		n++;
+		if (fd < HIGH)
+			bad("a low number of the library's", fd);
+		if (!close(fd) || errno != EBADF)
+			bad("a descriptor of the library's is closed", fd);
+	}
+	closedir(fds);
+	if (n < 5)
+		bad("descriptors of the library", n);
+}
+
 static int client(uint16_t port)
 {
 	struct sockaddr_in to = name("127.0.0.1", port);
@@ -108,6 +132,7 @@ static int client(uint16_t port)
 	for (int i = 0; i < CONNECTIONS; i++)
 		echo(epoll, fds[i]);
 	usleep(SETTLED_US);
+	own_descriptors(fds[CONNECTIONS - 1]);
 	mark();
 	for (int i = 0; i < ROUNDS; i++)
 		echo(epoll, fds[i % CONNECTIONS]);
@@ -180,8 +205,9 @@ static pid_t start_client(const char *library, uint16_t port)
 	setenv("LD_PRELOAD", library, 1);
 	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
 	setenv("BEOWIRE_SOCKETS_WITHIN", "on", 1);
-	setenv("BEOWIRE_LINKS", "udp", 1);
+	setenv("BEOWIRE_LINKS", "local,udp", 1);
 	setenv("BEOWIRE_UDP_ADDRESS", "127.0.0.1", 1);
+	close_range(STDERR_FILENO + 1, ~0u, 0);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	raise(SIGSTOP);
 	execl("/proc/self/exe", "quiet", "client", text, (char *)NULL);

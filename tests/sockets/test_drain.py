@@ -6,8 +6,8 @@ from sockets_net import THERE, Nodes
 
 PORT = 7900
 
-# Small buffers: what was not taken by Beowire does not fit into TCP. The server takes nothing before
-# it is told to, but calls: the library answers.
+# Small buffers: what was not taken by Beowire does not fit into TCP. The server takes nothing
+# before it is told to, but calls: the library answers.
 ALL = 900_000
 SERVER = f"""
 import socket, time
