@@ -77,11 +77,11 @@ struct bws_conn {
 	const char *why;	/* text: why it is where it is */
 	struct bws_name name;
 	struct bws_shared *shared;
-	struct bws_conn *next_free, *next_retry, *next_worked;
-	bool retrying, worked; /* is in these lists */
+	struct bws_conn *next_free, *next_retry;
+	bool retrying; /* is in that list */
 
 	/* Offers, by the control thread and, paired, by messages. */
-	_Atomic uint64_t calls, bytes; /* of the program, until it is a candidate */
+	_Atomic uint64_t bytes; /* of the program, until it is a candidate */
 	_Atomic bool candidate;
 	uint64_t offer_at; /* next offer; 0: none. Of an orphan: when it is given up */
 	uint32_t offers;

@@ -49,5 +49,7 @@ int bws_offer_receive(int fd, struct bws_from *from, uint8_t *bytes, size_t room
 bool bws_offer_refused(int fd, struct bws_from *by);
 /* The name of a socket as an address of 16 bytes. False: neither IPv4 nor IPv6. */
 bool bws_offer_address(const void *name, uint8_t *address, uint16_t *port);
+/* Is this address of 16 bytes one of IPv4? */
+bool bws_offer_is_v4(const uint8_t *address);
 
 #endif
