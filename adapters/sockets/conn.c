@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "secret.h"
+#include "flow.h"
 
 #define BWS_CONN_BITS 18 /* of an id: which place; the others: which use of it */
 #define BWS_CONN_MAX  (1u << BWS_CONN_BITS)
@@ -86,6 +86,8 @@ void bws_conn_put(struct bws_conn *c)
 
 void bws_conn_free(struct bws_conn *c)
 {
+	/* Its place is another connection's soon. */
+	bws_push_drop(c);
 	bws_queue_clear(&c->tx.queue);
 	bws_queue_clear(&c->rx.queue);
 	c->id = 0;
@@ -171,22 +173,33 @@ void bws_conn_settle(struct bws_conn *c)
 				       c->tx.way != BWS_TCP || c->error || c->tx.epoch);
 }
 
-struct bws_piece *bws_piece_new(uint64_t off, uint32_t len)
+static struct bws_piece *bws_piece_new(uint64_t off, uint32_t room)
 {
-	struct bws_piece *p = malloc(sizeof(*p) + len);
+	struct bws_piece *p = malloc(sizeof(*p) + room);
 
 	if (p)
-		*p = (struct bws_piece){.off = off, .len = len};
+		*p = (struct bws_piece){.off = off, .room = room};
 	return p;
 }
 
-void bws_queue_add(struct bws_queue *q, struct bws_piece *p)
+struct bws_piece *bws_queue_add(struct bws_queue *q, uint64_t off, const void *data, uint32_t len)
 {
-	if (q->last)
-		q->last->next = p;
-	else
-		q->first = p;
-	q->last = p;
+	struct bws_piece *p = q->last;
+
+	if (!p || p->busy || p->room - p->len < len) {
+		/* The first one is gone soon, most often. */
+		p = bws_piece_new(off, p && len < BWS_SMALL ? BWS_SMALL : len);
+		if (!p)
+			return NULL;
+		if (q->last)
+			q->last->next = p;
+		else
+			q->first = p;
+		q->last = p;
+	}
+	memcpy(p->data + p->len, data, len);
+	p->len += len;
+	return p;
 }
 
 void bws_queue_pop(struct bws_queue *q)
