@@ -2,6 +2,7 @@
 """A third node of the segment speaks to a running job to which it does not belong."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,9 @@ FRAMES = 100_000
 """Hostile frames that jobs' ranks must have looked at."""
 PARTS, PART_FRAMES = 10, 1_000_000
 """Of the long tests: each part is a run of its own, with a seed of its own."""
+MEMBER_KIB = (128 + 64 + 32) * 1024
+"""What peers may fill: by messages that they begin, by those that nobody receives, and beyond that
+until one of them feels the pressure."""
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +62,7 @@ def flood_member(cluster: Cluster, build: Build, way: Way, frames: int) -> None:
     words += ["encrypt"] if way.encrypt else []
     jobs, (sent, changed, contacts) = beside(
         cluster,
-        build,
+        replace(build, resident_kib=build.resident_kib + MEMBER_KIB),
         way,
         lambda seed: ("member", str(seed), *words),
         lambda jobs: jobs.heard >= frames,
@@ -67,6 +71,11 @@ def flood_member(cluster: Cluster, build: Build, way: Way, frames: int) -> None:
     assert contacts > jobs.runs
     assert "\033" not in jobs.said
     assert "\007" not in jobs.said
+
+
+def longer(build: Build) -> Build:
+    """Of jobs that last until a member has filled all that it may fill."""
+    return replace(build, rounds=20 * build.rounds)
 
 
 def test_a_stranger_does_no_harm(three: Cluster) -> None:
@@ -110,5 +119,6 @@ def test_both_for_long(
     assert part
     for way in (Way(links, links), Way(f"{links}, key", links, key)):
         flood(three, build(), way, PART_FRAMES)
-        flood_member(three, build(), way, PART_FRAMES)
-    flood_member(three, build(), Way(f"{links}, encrypted", links, key, True), PART_FRAMES)
+        flood_member(three, longer(build()), way, PART_FRAMES)
+    encrypted = Way(f"{links}, encrypted", links, key, True)
+    flood_member(three, longer(build()), encrypted, PART_FRAMES)
