@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from beowire import places
+from beowire.lab.lab import Lab
 from beowire.run.cluster import Cluster
 from beowire.run.job import run
 from beowire.run.launch import Job
@@ -106,10 +107,13 @@ def sanitized() -> Build:
 
 
 class Memory(threading.Thread):
-    """Looks at the most memory that the ranks of a program ever had, until it is told to stop."""
+    """Looks at the most memory that the ranks of a program in a lab ever had, until it is told to
+    stop."""
 
-    def __init__(self, name: str, look_s: float) -> None:
+    def __init__(self, name: str, lab: Lab, look_s: float) -> None:
         super().__init__(daemon=True)
+        nodes = map(lab.namespace_path, lab.node_names())
+        self.namespaces = [node.stat().st_ino for node in nodes]
         self.look_s = look_s
         self.name_of_program = name
         self.most_kib = 0
@@ -118,9 +122,10 @@ class Memory(threading.Thread):
     def run(self) -> None:
         """Look again and again."""
         while not self.stop.wait(self.look_s):
-            for status in Path("/proc").glob("[0-9]*/status"):
+            for process in Path("/proc").glob("[0-9]*"):
                 with contextlib.suppress(OSError):
-                    self._look(status.read_text(errors="replace"))
+                    if (process / "ns" / "net").stat().st_ino in self.namespaces:
+                        self._look((process / "status").read_text(errors="replace"))
 
     def _look(self, status: str) -> None:
         fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
@@ -196,9 +201,9 @@ def run_alone(cluster: Cluster, build: Build, way: Way) -> None:
     run_loudly(cluster, build, way)
 
 
-def most_memory(run_all: Callable[[], None], look_s: float) -> int:
+def most_memory(run_all: Callable[[], None], lab: Lab, look_s: float) -> int:
     """The most memory in KiB that a rank had meanwhile."""
-    memory = Memory(PROGRAM, look_s)
+    memory = Memory(PROGRAM, lab, look_s)
     memory.start()
     try:
         run_all()
@@ -230,7 +235,7 @@ def beside(
         str(build.rate),
         *arguments,
     ]
-    alone_kib = most_memory(lambda: run_alone(cluster, build, way), LOOK_ALONE_S)
+    alone_kib = most_memory(lambda: run_alone(cluster, build, way), lab, LOOK_ALONE_S)
     jobs, began_s, said = Sum(), time.monotonic(), ""
 
     def run_all() -> None:
@@ -239,7 +244,7 @@ def beside(
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as hostile:
         try:
-            most_kib = most_memory(run_all, LOOK_S)
+            most_kib = most_memory(run_all, lab, LOOK_S)
         finally:
             hostile.send_signal(signal.SIGTERM)
             said, _ = hostile.communicate()
