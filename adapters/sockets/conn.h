@@ -135,6 +135,9 @@ struct bws_conn {
 
 bool bws_conn_init(void);
 
+/* In a child of fork(): what its own connections share with its children is not the parent's. */
+void bws_conn_in_child(void);
+
 /* A connection that was just made (or is being made) of a TCP socket. Lock held. */
 struct bws_conn *bws_conn_new(int fd, bool connector);
 void bws_conn_put(struct bws_conn *c);

@@ -88,6 +88,7 @@ static void bws_life_in_child(void)
 	bws_control_forget();
 	bws_tell_forget();
 	bws_push_forget();
+	bws_conn_in_child();
 	for (c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
 		bws_conn_inherit(c);
 		atomic_store(&c->users, 0);

@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -188,6 +190,141 @@ static void pieces__that_wait_for_the_peer_need_little_memory(void **state)
 	bws_conn_free(c);
 }
 
+/* A process and its child, which says what it has to say by a byte, and ends when told. */
+struct child {
+	pid_t pid;
+	int says, told;
+};
+
+static void child_says(int fd, uint32_t what)
+{
+	if (write(fd, &what, sizeof(what)) != sizeof(what))
+		_exit(1);
+}
+
+static uint32_t child_said(const struct child *c)
+{
+	uint32_t what;
+
+	assert_int_equal(read(c->says, &what, sizeof(what)), sizeof(what));
+	return what;
+}
+
+static void child_waits(int fd)
+{
+	char byte;
+
+	if (read(fd, &byte, 1) < 0)
+		_exit(1);
+}
+
+static void child_ends(const struct child *c)
+{
+	int status;
+
+	close(c->told);
+	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+	assert_int_equal(status, 0);
+	close(c->says);
+}
+
+static struct child child_of(void (*run)(struct bws_conn *c, int says, int told),
+			     struct bws_conn *conn)
+{
+	int says[2], told[2];
+	struct child c;
+
+	assert_int_equal(pipe(says) | pipe(told), 0);
+	if (conn)
+		bws_conn_forking(conn);
+	c.pid = fork();
+	if (!c.pid) {
+		close(told[1]);
+		bws_conn_in_child();
+		if (conn)
+			bws_conn_inherit(conn);
+		run(conn, says[1], told[0]);
+		_exit(0);
+	}
+	close(says[1]);
+	close(told[0]);
+	c.says = says[0];
+	c.told = told[1];
+	return c;
+}
+
+static void has_one(struct bws_conn *c, int says, int told)
+{
+	c = bws_conn_new(-1, true);
+	child_waits(told);
+	c->shared->tx = 77;
+	child_says(says, c->index);
+}
+
+/* Servers that fork first, and accept then. */
+static void forked__connections_of_a_child_are_its_own(void **state)
+{
+	struct child child = child_of(has_one, NULL);
+	struct bws_conn *c = bws_conn_new(-1, true);
+
+	assert_int_equal(write(child.told, "x", 1), 1);
+	assert_int_equal(child_said(&child), c->index);
+	assert_int_equal(c->shared->tx, 0);
+	child_ends(&child);
+	bws_conn_free(c);
+}
+
+static void keeps_it(struct bws_conn *c, int says, int told)
+{
+	c->shared->tx = 1;
+	child_says(says, c->index);
+	child_waits(told);
+}
+
+/* A server that forks for each connection closes its own descriptor of it. */
+static void forked__a_place_is_used_again_when_the_child_is_gone(void **state)
+{
+	struct bws_conn *c = bws_conn_new(-1, false), *other;
+	struct bws_shared *shared = c->shared;
+	uint32_t index = c->index;
+	struct child child = child_of(keeps_it, c);
+
+	assert_int_equal(child_said(&child), index);
+	bws_conn_leave(c);
+	bws_conn_free(c);
+	other = bws_conn_new(-1, false);
+	assert_int_not_equal(other->index, index);
+	assert_int_equal(shared->tx, 1);
+	child_ends(&child);
+	c = bws_conn_new(-1, false);
+	assert_int_equal(c->index, index);
+	assert_int_equal(c->shared->tx, 0);
+	bws_conn_free(c);
+	bws_conn_free(other);
+}
+
+static void uses_it_again(struct bws_conn *c, int says, int told)
+{
+	struct bws_shared *shared = c->shared;
+	uint32_t index = c->index;
+
+	bws_conn_leave(c);
+	bws_conn_free(c);
+	c = bws_conn_new(-1, false);
+	child_says(says, c->index == index && c->shared != shared);
+}
+
+static void forked__a_child_uses_what_it_inherited_again(void **state)
+{
+	struct bws_conn *c = bws_conn_new(-1, false);
+	struct child child = child_of(uses_it_again, c);
+
+	assert_int_equal(child_said(&child), 1);
+	child_ends(&child);
+	assert_true(bws_conn_alone(c));
+	bws_conn_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +332,9 @@ int main(void)
 		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),
 		cmocka_unit_test_setup(pieces__that_wait_for_the_peer_need_little_memory, begin),
 		cmocka_unit_test_setup(retry__of_an_ended_connection_is_none, begin),
+		cmocka_unit_test_setup(forked__connections_of_a_child_are_its_own, begin),
+		cmocka_unit_test_setup(forked__a_place_is_used_again_when_the_child_is_gone, begin),
+		cmocka_unit_test_setup(forked__a_child_uses_what_it_inherited_again, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
