@@ -64,6 +64,7 @@ static const uint16_t bs_calls[] = {
 	SYS_futex,
 	SYS_getegid,
 	SYS_geteuid,
+	SYS_getpeername,
 	SYS_getpid,
 	SYS_getrandom,
 	SYS_getsockname,

@@ -316,6 +316,47 @@ told(Answer(c).text)
         assert attack(service, elsewhere, number, within=unshare) == taken
 
 
+NAMESAKES = """
+number = int(sys.argv[2])
+texts = []
+def ask(descriptor, number):
+    c = call()
+    say(c, request(number), descriptor)
+    texts.append(Answer(c).text)
+for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+    made = socket.socket(socket.AF_UNIX, kind)
+    made.bind(f"\\0beowire.{number}")
+    ask(made.fileno(), number)
+listener, own = claim()
+listener.listen()
+caller = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+caller.connect(f"\\0beowire.{own}")
+accepted = listener.accept()[0]
+ask(accepted.fileno(), own)
+listener.close()
+ask(accepted.fileno(), own)
+caller.close()
+ask(accepted.fileno(), own)
+again, _ = claim(own)
+ask(accepted.fileno(), own)
+ask(again.fileno(), own)
+told([own, texts])
+"""
+
+
+def test_a_name_alone_claims_no_number(service: Service, nodes: tuple[str, str]) -> None:
+    """Neither a socket of another type under the name, nor a connection that was accepted by who
+    had it once: the number may be another's by now."""
+    with actor(nodes[0], "root", BEOWIRE_LINKS="packet,local") as root:
+        root.open()
+        number = root.stats()["engine"]
+        own, texts = attack(service, NAMESAKES, str(number))
+    not_held = "engine number {} is not held by this process"
+    assert texts[:2] == [not_held.format(number)] * 2
+    assert texts[2:6] == [not_held.format(own)] * 4
+    assert texts[6] == ""  # the socket that is bound
+
+
 def test_no_user_takes_more_than_his_share(nodes: tuple[str, str]) -> None:
     """Endpoints, memory, and attempts; others get theirs all the same."""
     policy = POLICY + "endpoints = 3\nring-memory = 4M\nattempts = 20\n"
