@@ -71,6 +71,7 @@ static const uint16_t bs_calls[] = {
 	SYS_getsockopt,
 	SYS_gettid,
 	SYS_ioctl,
+	SYS_listen,
 	SYS_lseek,
 	SYS_madvise,
 	SYS_mmap,

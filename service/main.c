@@ -246,22 +246,6 @@ static bool bs_signal(struct bs_service *s, int signals, const char *policy)
 	return true;
 }
 
-/* What is there under its name may be another interface. */
-static void bs_device_change(struct bs_service *s, unsigned int i)
-{
-	struct bs_device *d = &s->device[i];
-	int error = bs_device_follow(d, &s->spaces, s->policy.ethertype);
-
-	if (error == -ENODEV) {
-		bs_audit(BS_WARNING, "interface %s is gone", d->name);
-		bs_clients_leave(s, i);
-		bs_device_close(d, &s->spaces, s->policy.ethertype);
-	} else if (error) {
-		bs_audit_refused(s->now, "interface %s cannot be followed: %s", d->name,
-				 strerror(-error));
-	}
-}
-
 static void bs_device_return(struct bs_service *s, unsigned int i)
 {
 	struct bs_device *d = &s->device[i];
@@ -277,6 +261,24 @@ static void bs_device_return(struct bs_service *s, unsigned int i)
 	}
 	bs_listen(s, d->watch.fd, BS_WATCH + i);
 	bs_audit(BS_NOTICE, "interface %s is there again", d->name);
+}
+
+/* What is there under its name may be another interface, and its cable may be gone. */
+static void bs_device_change(struct bs_service *s, unsigned int i)
+{
+	struct bs_device *d = &s->device[i];
+	int error = bs_device_follow(d, &s->spaces, s->policy.ethertype);
+
+	if (error == -ENODEV || error == -ENOLINK) {
+		bs_audit(BS_WARNING, "%s%s is gone",
+			 error == -ENODEV ? "interface " : "the cable of ", d->name);
+		bs_clients_leave(s, i);
+		bs_device_close(d, &s->spaces, s->policy.ethertype);
+		bs_device_return(s, i);
+	} else if (error) {
+		bs_audit_refused(s->now, "interface %s cannot be followed: %s", d->name,
+				 strerror(-error));
+	}
 }
 
 static void bs_change(struct bs_service *s, int fd)
