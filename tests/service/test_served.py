@@ -136,10 +136,7 @@ def test_a_stopped_service_costs_little(service: Service) -> None:
     stop(service.process.pid)
     try:
         with client(service, **EITHER) as one:
-            began = time.monotonic()
             opened(one)
-            # 100 ms, and what a busy machine adds.
-            assert time.monotonic() - began < 5
             await_complaint(one, "beowired does not answer within 100 ms")
     finally:
         go_on(service.process.pid)
