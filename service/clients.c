@@ -362,7 +362,6 @@ static void bs_client_ready(struct bs_service *s, struct bs_client *c)
 	struct bw_service_answer a = {
 		.head = {BW_SERVICE_MAGIC, BW_SERVICE_VERSION, BW_SERVICE_READY},
 		.mtu = d->mtu,
-		.index = (uint32_t)d->index,
 		.slot_bytes = c->job.slot_bytes,
 		.block_bytes = c->job.block_bytes,
 		.blocks = c->job.blocks,
