@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from beowire.run import user
+from beowire.run.cluster import Cluster
 
 NAME = "nobody"
 NOBODY = pwd.getpwnam(NAME)
@@ -101,3 +102,17 @@ def test_no_more_is_taken_than_there_is_room_for(
         os.chown(given / name, NOBODY.pw_uid, NOBODY.pw_gid)
     taken = user.take(NAME, given, tmp_path)
     assert [len((taken / name).read_text()) for name in "abcd"] == [10, 10, 5, 0]
+
+
+def test_links_that_are_followed_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Where the kernel follows links in directories of everybody, the launcher does."""
+    setting = tmp_path / "protected_symlinks"
+    monkeypatch.setattr(user, "_LINKS", setting)
+    here = Cluster.__new__(Cluster)
+    object.__setattr__(here, "lab", object())
+    for value, told in (("0\n", True), ("1\n", False)):
+        setting.write_text(value)
+        user.check(NAME, here)
+        assert ("sysctl fs.protected_symlinks=1" in capfd.readouterr().err) == told
