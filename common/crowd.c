@@ -13,9 +13,12 @@
 #include <unistd.h>
 
 #include "crowd.h"
+#include "rng.h"
 
 #define BW_CROWD_SHARE	  8 /* evidence: more than 1/8 of the time spent waiting for a core */
 #define BW_CROWD_SAMPLES  2 /* in a row with evidence: crowded */
+#define BW_CROWD_LOOK_MIN (30 * 1000000ull) /* ticks of /proc/stat are 10 ms */
+#define BW_CROWD_LOOK_MAX (90 * 1000000ull) /* drawn, so that of two only one moves, mostly */
 #define BW_CROWD_HOLD_MIN (100 * 1000000ull)
 #define BW_CROWD_HOLD_MAX (8 * 1000000000ull)
 
@@ -143,6 +146,25 @@ void bw_crowd_init(struct bw_crowd *c, uint64_t now)
 	bw_crowd_judge(c, bw_crowd_cores(c) < 1, now);
 }
 
+/* While this thread is crowded: is there a core that nobody needs? */
+static void bw_crowd_watch(struct bw_crowd *c, uint64_t now)
+{
+	struct sim_rng rng = {.state = now ^ (uint64_t)c->thread << 32};
+
+	bw_cores_read(&c->cores, now);
+	c->look_at = now + sim_between(&rng, BW_CROWD_LOOK_MIN, BW_CROWD_LOOK_MAX);
+}
+
+static void bw_crowd_look(struct bw_crowd *c, uint64_t now)
+{
+	c->look_at = 0;
+	if (!bw_cores_leave(&c->cores, now))
+		return;
+	c->moves++;
+	c->until = now;
+	c->hold_ns = BW_CROWD_HOLD_MIN;
+}
+
 void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 {
 	uint64_t elapsed = now - c->sampled_at;
@@ -155,14 +177,24 @@ void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 	bool crowded = !fresh && ((delay - c->delay_ns) > elapsed / BW_CROWD_SHARE ||
 				  throttled > c->throttled);
 
+	if (thread != c->thread)
+		c->look_at = 0;
 	c->thread = thread;
 	c->sampled_at = now;
 	c->delay_ns = delay;
-	c->throttled = throttled;
 	c->evidence = crowded ? c->evidence + 1 : 0;
 	if (!c->crowded) {
 		bw_crowd_judge(c, c->evidence >= BW_CROWD_SAMPLES, now);
-	} else if (now >= c->until) {
+		/* On another core the quota is the same. */
+		if (c->crowded && throttled == c->throttled)
+			bw_crowd_watch(c, now);
+		c->throttled = throttled;
+		return;
+	}
+	c->throttled = throttled;
+	if (c->look_at && now >= c->look_at)
+		bw_crowd_look(c, now);
+	if (now >= c->until) {
 		c->crowded = false;
 		c->evidence = 0;
 	}

@@ -2,13 +2,16 @@
 /*
  * Are there more runnable threads than cores granted to us? Then spinning takes the core away from
  * whoever we wait for. Judged by evidence: how long our own thread waited for a core, and whether
- * the control group ran into its quota.
+ * the control group ran into its quota. Where others have an idle core beside them meanwhile, the
+ * thread moves there instead.
  */
 #ifndef BW_CROWD_H
 #define BW_CROWD_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "cores.h"
 
 #define BW_CROWD_SAMPLE_NS (10 * 1000000ull) /* between two looks at the evidence */
 
@@ -20,8 +23,11 @@ struct bw_crowd {
 	uint64_t delay_ns;   /* time that this thread had waited for a core then */
 	uint64_t throttled;  /* periods throttled by then */
 	uint32_t evidence;   /* looks in a row that spoke for crowding */
+	uint32_t moves;	     /* to cores that were idle */
 	int thread;	     /* the thread that looked */
-	char cpu_stat[256];  /* file of the control group with a quota, "" if there is none */
+	uint64_t look_at;    /* while crowded: whether a core was idle is looked at then; 0: not */
+	struct bw_cores cores; /* when it was judged to be crowded */
+	char cpu_stat[256];    /* file of the control group with a quota, "" if there is none */
 };
 
 void bw_crowd_init(struct bw_crowd *c, uint64_t now);

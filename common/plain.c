@@ -38,7 +38,7 @@ static int plain_place(void *host, uint64_t buf, uint64_t off, const struct bw_r
 	return 0;
 }
 
-static uint64_t plain_buf_get(void *host, uint32_t peer, uint64_t n)
+static uint64_t plain_buf_get(void *host, uint32_t peer, uint64_t n, bool next)
 {
 	return (uintptr_t)plain_buffer_new(n);
 }

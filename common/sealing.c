@@ -5,12 +5,28 @@
  */
 #include "sealing.h"
 
+#define BW_SEALING_BLOCK 64u   /* bytes that ChaCha20 makes of one number */
 #define BW_SEALING_CHUNK 4096u /* whole blocks, and short beside the first cache */
 
-void bw_stream_begin(struct bw_stream *x, const struct bw_seal *s, uint64_t at)
+/* The key stream of a payload, which begins with block 1. */
+struct bw_stream {
+	const struct bw_seal *s;
+	uint64_t at;
+	uint32_t block; /* of which `made` is; 0: of none */
+	uint8_t made[BW_SEALING_BLOCK];
+};
+
+/* The authenticator of one payload. */
+struct bw_authenticator {
+	struct bw_sealing_poly poly;
+	uint64_t head;
+	uint64_t payload;
+};
+
+static void bw_stream_begin(struct bw_stream *x, const struct bw_seal *s)
 {
 	x->s = s;
-	x->at = at;
+	x->at = 0;
 	x->block = 0;
 }
 
@@ -44,7 +60,7 @@ static size_t bw_stream_some(struct bw_stream *x, uint8_t *to, const uint8_t *fr
 	return len;
 }
 
-void bw_stream_end(struct bw_stream *x)
+static void bw_stream_end(struct bw_stream *x)
 {
 	bw_sealing_wipe(x->made, sizeof(x->made));
 }
@@ -58,7 +74,7 @@ static void bw_authenticator_fill(struct bw_authenticator *a, uint64_t len)
 }
 
 /* Its key is the beginning of block 0 (RFC 8439, 2.6). */
-void bw_authenticator_begin(struct bw_authenticator *a, const struct bw_seal *s)
+static void bw_authenticator_begin(struct bw_authenticator *a, const struct bw_seal *s)
 {
 	uint8_t key[BW_SEALING_BLOCK] = {0};
 
@@ -73,13 +89,13 @@ void bw_authenticator_begin(struct bw_authenticator *a, const struct bw_seal *s)
 	bw_authenticator_fill(a, a->head);
 }
 
-void bw_authenticator_add(struct bw_authenticator *a, const void *sealed, size_t len)
+static void bw_authenticator_add(struct bw_authenticator *a, const void *sealed, size_t len)
 {
 	bw_sealing_poly_add(&a->poly, sealed, len);
 	a->payload += len;
 }
 
-void bw_authenticator_end(struct bw_authenticator *a, uint8_t tag[BW_SEAL_TAG])
+static void bw_authenticator_end(struct bw_authenticator *a, uint8_t tag[BW_SEAL_TAG])
 {
 	uint8_t lengths[16];
 
@@ -93,15 +109,17 @@ void bw_authenticator_end(struct bw_authenticator *a, uint8_t tag[BW_SEAL_TAG])
 	bw_sealing_wipe(&a->poly, sizeof(a->poly));
 }
 
-uint8_t *bw_stream_all(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len)
+/* Enciphers or deciphers the next bytes. Returns where those behind them go. */
+static uint8_t *bw_stream_all(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len)
 {
 	for (size_t n; len; len -= n, from += n, to += n)
 		n = bw_stream_some(x, to, from, len);
 	return to;
 }
 
-uint8_t *bw_sealing_more(struct bw_stream *x, struct bw_authenticator *a, uint8_t *to,
-			 const uint8_t *from, size_t len)
+/* Enciphers the next bytes and authenticates them where they are now. */
+static uint8_t *bw_sealing_more(struct bw_stream *x, struct bw_authenticator *a, uint8_t *to,
+				const uint8_t *from, size_t len)
 {
 	for (size_t n; len; len -= n, from += n, to += n) {
 		n = bw_stream_some(x, to, from, len);
@@ -118,15 +136,16 @@ void bw_seal(const struct bw_seal *s, const struct bw_piece *piece, size_t piece
 	uint8_t *to = out;
 
 	bw_authenticator_begin(&a, s);
-	bw_stream_begin(&x, s, 0);
+	bw_stream_begin(&x, s);
 	for (size_t i = 0; i < pieces; i++)
 		to = bw_sealing_more(&x, &a, to, piece[i].base, piece[i].len);
 	bw_stream_end(&x);
 	bw_authenticator_end(&a, tag);
 }
 
-bool bw_seal_genuine(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces,
-		     const uint8_t tag[BW_SEAL_TAG])
+/* Is this what was sealed? */
+static bool bw_seal_genuine(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces,
+			    const uint8_t tag[BW_SEAL_TAG])
 {
 	uint8_t wanted[BW_SEAL_TAG];
 	struct bw_authenticator a;
@@ -138,15 +157,6 @@ bool bw_seal_genuine(const struct bw_seal *s, const struct bw_piece *piece, size
 	return bw_sealing_same(wanted, tag, sizeof(wanted));
 }
 
-void bw_seal_read(const struct bw_seal *s, size_t offset, void *out, const void *sealed, size_t len)
-{
-	struct bw_stream x;
-
-	bw_stream_begin(&x, s, offset);
-	bw_stream_all(&x, out, sealed, len);
-	bw_stream_end(&x);
-}
-
 int bw_open(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces, void *out,
 	    const uint8_t tag[BW_SEAL_TAG])
 {
@@ -155,7 +165,7 @@ int bw_open(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces
 
 	if (!bw_seal_genuine(s, piece, pieces, tag))
 		return -EBADMSG;
-	bw_stream_begin(&x, s, 0);
+	bw_stream_begin(&x, s);
 	for (size_t i = 0; i < pieces; i++)
 		to = bw_stream_all(&x, to, piece[i].base, piece[i].len);
 	bw_stream_end(&x);

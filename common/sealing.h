@@ -53,15 +53,6 @@ void bw_seal_frame(void *frame, uint32_t end, const struct bw_seal_by *by);
 int bw_open_frame(void *frame, uint32_t end, const struct bw_seal_by *by);
 
 /*
- * The same in two steps, for payload that goes to several places: first is it genuine, then its
- * bytes, which begin `offset` bytes behind the payload's start, piece by piece in any order.
- */
-bool bw_seal_genuine(const struct bw_seal *s, const struct bw_piece *piece, size_t pieces,
-		     const uint8_t tag[BW_SEAL_TAG]);
-void bw_seal_read(const struct bw_seal *s, size_t offset, void *out, const void *sealed,
-		  size_t len);
-
-/*
  * What the host has:
  */
 
@@ -82,39 +73,5 @@ void bw_sealing_xor(uint8_t *to, const uint8_t *from, size_t len, const struct b
 bool bw_sealing_same(const void *a, const void *b, size_t len);
 /* Zeroes that are written, though nobody reads them. */
 void bw_sealing_wipe(void *secret, size_t len);
-
-/*
- * What a host needs to seal and open what lies elsewhere, piece by piece:
- */
-
-#define BW_SEALING_BLOCK 64u /* bytes that ChaCha20 makes of one number */
-
-/* The key stream from some byte of the payload on; payload begins with block 1. */
-struct bw_stream {
-	const struct bw_seal *s;
-	uint64_t at;
-	uint32_t block; /* of which `made` is; 0: of none */
-	uint8_t made[BW_SEALING_BLOCK];
-};
-
-void bw_stream_begin(struct bw_stream *x, const struct bw_seal *s, uint64_t at);
-/* Enciphers or deciphers the next bytes. Returns where those behind them go. */
-uint8_t *bw_stream_all(struct bw_stream *x, uint8_t *to, const uint8_t *from, size_t len);
-void bw_stream_end(struct bw_stream *x);
-
-/* The authenticator of one payload. */
-struct bw_authenticator {
-	struct bw_sealing_poly poly;
-	uint64_t head;
-	uint64_t payload;
-};
-
-void bw_authenticator_begin(struct bw_authenticator *a, const struct bw_seal *s);
-void bw_authenticator_add(struct bw_authenticator *a, const void *sealed, size_t len);
-void bw_authenticator_end(struct bw_authenticator *a, uint8_t tag[BW_SEAL_TAG]);
-
-/* Enciphers the next bytes and authenticates them where they are now. */
-uint8_t *bw_sealing_more(struct bw_stream *x, struct bw_authenticator *a, uint8_t *to,
-			 const uint8_t *from, size_t len);
 
 #endif

@@ -49,7 +49,7 @@ struct bw_service_answer {
 	uint32_t mtu;
 	uint8_t mac[6];
 	uint16_t zero;
-	uint32_t index;	     /* of the interface here, for people: 0 if unknown */
+	uint32_t zero2;
 	uint32_t slot_bytes; /* of the receive ring */
 	uint32_t block_bytes;
 	uint32_t blocks;

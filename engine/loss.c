@@ -138,10 +138,10 @@ void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 			t->loss_at = r->sent_ns + late;
 			break;
 		}
-		e->count.losses++;
-		t->losses++;
 		bw_loss_packet(e, p, t, r);
-		if (!pad) { /* a probe that does not pass says nothing about congestion */
+		if (!pad) { /* a probe that does not pass says nothing about the line */
+			e->count.losses++;
+			t->losses++;
 			bw_window_lost(e, t, pn);
 			response = true;
 		}

@@ -86,8 +86,9 @@ struct bw_host_ops {
 	int (*place)(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 		     uint32_t at, uint32_t n, bool check, uint32_t crc);
 	/* A buffer for an incoming message of n bytes from this peer, 0 if there is none now.
-	 * Ownership goes back to the host with BW_EV_MESSAGE, or by buf_put(). */
-	uint64_t (*buf_get)(void *host, uint32_t peer, uint64_t n);
+	 * `next`: no message of its flow before it is missing, so that it waits for none. Ownership
+	 * goes back to the host with BW_EV_MESSAGE, or by buf_put(). */
+	uint64_t (*buf_get)(void *host, uint32_t peer, uint64_t n, bool next);
 	void (*buf_put)(void *host, uint64_t buf);
 	/* The first bytes of a message of several frames have come, and it is the next of which is
 	 * to be told: a buffer of the host's for all of it, where its receiver wants it, or 0:
@@ -355,11 +356,11 @@ struct bw_counters {
 	uint64_t tx_pulls, rx_pulls;		  /* pulls of data served; fetched */
 	uint64_t acks_tx, acks_rx;		  /* ACK frames */
 	uint64_t retransmits;			  /* parts sent again */
-	uint64_t losses;			  /* packets concluded lost from evidence */
-	uint64_t probes;			  /* tail probes */
-	uint64_t spurious;			  /* packets concluded lost that had arrived */
-	uint64_t marks_rx;			  /* frames that arrived with a congestion mark */
-	uint64_t backoffs;			  /* congestion responses */
+	uint64_t losses;   /* packets concluded lost from evidence, but for MTU probes */
+	uint64_t probes;   /* tail probes */
+	uint64_t spurious; /* packets concluded lost that had arrived */
+	uint64_t marks_rx; /* frames that arrived with a congestion mark */
+	uint64_t backoffs; /* congestion responses */
 	uint64_t refusals_tx, refusals_rx;
 	uint64_t challenges_tx, challenges_rx;
 	uint64_t evicted;	/* peers given up with BW_DOWN_EVICTED */
@@ -457,16 +458,16 @@ struct bw_peer_view {
 	uint64_t tx_charged, rx_charged;   /* bytes charged against credit, ever: what was sent and
 					    * received, short messages as if they were longer */
 	uint64_t retransmits;		   /* parts sent again */
-	uint64_t losses;		   /* packets concluded lost from evidence */
-	uint64_t heard;			   /* when data of it came last */
-	uint64_t proven;		   /* when it last answered what it was sent */
-	uint64_t waiting_since;		   /* for that; 0: for nothing */
-	uint64_t queued, queued_bytes;	   /* messages of which something has not left */
-	uint64_t exposed, exposed_bytes;   /* regions that it has not released */
-	uint64_t exposed_first;		   /* key of the one exposed first; 0: there is none */
-	uint64_t pulls, pull_bytes;	   /* from it; bytes that have not come */
-	uint64_t serves;		   /* pulls of its */
-	uint64_t arriving;		   /* messages of its that are not whole, or not due */
+	uint64_t losses;	/* packets concluded lost from evidence, but for MTU probes */
+	uint64_t heard;		/* when an answer or data of it came last; 0: never */
+	uint64_t proven;	/* when it last answered what it was sent */
+	uint64_t waiting_since; /* for that; 0: for nothing */
+	uint64_t queued, queued_bytes;	 /* messages of which something has not left */
+	uint64_t exposed, exposed_bytes; /* regions that it has not released */
+	uint64_t exposed_first;		 /* key of the one exposed first; 0: there is none */
+	uint64_t pulls, pull_bytes;	 /* from it; bytes that have not come */
+	uint64_t serves;		 /* pulls of its */
+	uint64_t arriving;		 /* messages of its that are not whole, or not due */
 };
 
 /* 0, or -ENOTCONN. */

@@ -239,13 +239,14 @@ static void bw_rxmsg_undo(struct bw_engine *e, struct bw_rxmsg *m)
 static uint64_t bw_recv_buffer(struct bw_engine *e, const struct bw_peer *p,
 			       const struct bw_flow *flow, const struct bw_part_msg *w)
 {
+	bool next = w->id == flow->rx_next;
 	uint64_t buf = 0;
 
-	if (bw_ops(e)->buf_for && w->id == flow->rx_next && !e->ev_first) {
+	if (bw_ops(e)->buf_for && next && !e->ev_first) {
 		bw_told_message(e, p, w);
 		buf = bw_ops(e)->buf_for(e->host, &e->told);
 	}
-	return buf ? buf : bw_ops(e)->buf_get(e->host, p->handle, w->total);
+	return buf ? buf : bw_ops(e)->buf_get(e->host, p->handle, w->total, next);
 }
 
 /* The common case: the whole message lies in this frame, and its turn has come. */

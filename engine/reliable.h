@@ -204,7 +204,7 @@ struct bw_path {
 	bool probe_allow;   /* one frame may leave beyond the window */
 	uint32_t pto_count; /* tail probes since the last progress */
 	uint32_t reorder;   /* adaptive reordering window, packets */
-	uint32_t losses;    /* packets concluded lost from evidence, ever */
+	uint32_t losses;    /* packets concluded lost from evidence, but for MTU probes, ever */
 	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t pn_next;      /* from 1 */
 	uint64_t floor;	       /* lowest number of interest to us */

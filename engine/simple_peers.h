@@ -9,7 +9,8 @@
 #include "list.h"
 #include "simple.h"
 
-#define BW_SIMPLE_PEERS 1024
+#define BW_SIMPLE_PEERS	  1024
+#define BW_SIMPLE_SERIALS 0x400000u /* that a handle has room for */
 
 struct bw_simple_peer {
 	struct bw_list idle; /* whoever was spoken with latest is first */
@@ -76,6 +77,18 @@ bw_simple_peer_find(struct bw_simple_peers *s, const struct bw_link_addr *addr, 
 	return NULL;
 }
 
+/* That of the next peer at this index. The greatest serial and index would give 0, for none. */
+static inline uint32_t bw_simple_peers_handle(struct bw_simple_peers *s, uint32_t index)
+{
+	uint32_t handle;
+
+	do {
+		s->serial = (s->serial + 1) % BW_SIMPLE_SERIALS;
+		handle = s->serial * BW_SIMPLE_PEERS + index + 1;
+	} while (!handle);
+	return handle;
+}
+
 /* The peer of this address, perhaps a new one; NULL: all have something under way. Who has given
  * way to it is told by *down, whose type is 0 otherwise. */
 static inline struct bw_simple_peer *bw_simple_peer_meet(struct bw_simple_peers *s,
@@ -99,7 +112,7 @@ static inline struct bw_simple_peer *bw_simple_peer_meet(struct bw_simple_peers 
 						  .engine = p->engine};
 		else
 			++*s->count;
-		p->handle = ++s->serial * BW_SIMPLE_PEERS + (uint32_t)(p - s->peer) + 1;
+		p->handle = bw_simple_peers_handle(s, (uint32_t)(p - s->peer));
 		p->addr = *addr;
 		p->engine = engine;
 		p->leaving = p->heard = false;

@@ -85,7 +85,7 @@ int bw_reliable_peer_view(void *mem, uint32_t peer, struct bw_peer_view *v)
 		.credit = p->tx_limit - p->tx_used,
 		.tx_charged = p->tx_used,
 		.rx_charged = p->rx_used,
-		.heard = p->proven,
+		.heard = p->confirmed ? p->proven : 0, /* before, it is when it was made */
 		.proven = p->proven,
 		.waiting_since = p->waiting_since,
 		.arriving = p->arriving,

@@ -43,11 +43,17 @@ static void bs_client_free(struct bs_service *s, struct bs_client *c)
 	bs_client_state(s, c, BS_FREE);
 }
 
-static void bs_client_refuse(struct bs_service *s, struct bs_client *c, int error, const char *why)
+static void bs_client_deny(struct bs_service *s, const struct bs_client *c, int error,
+			   const char *why)
 {
 	s->count.refused++;
 	bs_audit_refused(s->now, "refused uid=%u pid=%d: %s", c->who.uid, c->who.pid, why);
 	bs_request_refuse(c->fd, error, why);
+}
+
+static void bs_client_refuse(struct bs_service *s, struct bs_client *c, int error, const char *why)
+{
+	bs_client_deny(s, c, error, why);
 	bs_client_free(s, c);
 }
 
@@ -294,21 +300,27 @@ static void bs_client_ask(struct bs_service *s, struct bs_client *c)
 
 /* ---- its end ---- */
 
+/* It stays charged until a maker has closed its socket, and the kernel has it no more. */
+static void bs_client_unmake(struct bs_service *s, struct bs_client *c)
+{
+	bs_close(&c->fd);
+	bs_close(&c->claim);
+	bs_client_state(s, c, BS_UNMADE);
+	c->job.close = true;
+	bs_makers_give(&s->makers, &c->job);
+}
+
 /* The endpoint's rights end now, whoever has the socket. */
 static void bs_client_end(struct bs_service *s, struct bs_client *c)
 {
 	struct bs_device *d = &s->device[c->device];
 
 	bs_gate_expel(&d->gate, c->job.cookie, c->engine);
-	bs_close(&c->fd);
-	bs_close(&c->claim);
 	s->count.closed++;
 	bs_audit(BS_INFO, "closed uid=%u pid=%d interface=%s engine=%u", c->who.uid, c->who.pid,
 		 d->name, c->engine);
 	bs_watch_bury(&d->watch, &d->gate, c->engine);
-	bs_client_state(s, c, BS_UNMADE);
-	c->job.close = true;
-	bs_makers_give(&s->makers, &c->job);
+	bs_client_unmake(s, c);
 }
 
 /* A client has nothing to say any more: whatever comes is the end. */
@@ -350,7 +362,6 @@ static void bs_client_ready(struct bs_service *s, struct bs_client *c)
 	struct bw_service_answer a = {
 		.head = {BW_SERVICE_MAGIC, BW_SERVICE_VERSION, BW_SERVICE_READY},
 		.mtu = d->mtu,
-		.index = (uint32_t)d->index,
 		.slot_bytes = c->job.slot_bytes,
 		.block_bytes = c->job.block_bytes,
 		.blocks = c->job.blocks,
@@ -381,9 +392,10 @@ static void bs_client_made(struct bs_service *s, struct bs_client *c)
 		bs_client_ready(s, c);
 		return;
 	}
-	bs_audit(BS_ERROR, "the gate of %s takes no endpoint: %s", s->device[c->device].name,
-		 strerror(-error));
-	bs_client_end(s, c);
+	snprintf(why, sizeof(why), "the gate of %s takes no more endpoints: %s",
+		 s->device[c->device].name, strerror(-error));
+	bs_client_deny(s, c, error, why);
+	bs_client_unmake(s, c);
 }
 
 void bs_clients_made(struct bs_service *s)
@@ -398,12 +410,15 @@ void bs_clients_made(struct bs_service *s)
 			continue;
 		}
 		bs_client_state(s, c, BS_LINGERS);
-		s->look_at = s->now;
+		c->missed = false;
+		s->look_at = bw_min_u64(s->look_at, s->now + BS_LOOK_SOON);
 	}
 }
 
 /* ---- time ---- */
 
+/* What the kernel tells is no picture of one moment: a socket may be left out while others come and
+ * go. So one is gone only if two looks running do not find it. */
 static void bs_clients_look(struct bs_service *s)
 {
 	static ino_t inode[BS_ENDPOINTS];
@@ -417,8 +432,17 @@ static void bs_clients_look(struct bs_service *s)
 		return;
 	n = 0;
 	for (unsigned int i = 0; i < s->most; i++) {
-		if (s->client[i].state == BS_LINGERS && !inode[n++])
-			bs_client_free(s, &s->client[i]);
+		struct bs_client *c = &s->client[i];
+		bool missed;
+
+		if (c->state != BS_LINGERS)
+			continue;
+		missed = !inode[n++];
+		if (missed && c->missed)
+			bs_client_free(s, c);
+		else if (missed)
+			s->look_at = s->now + BS_LOOK_SOON;
+		c->missed = missed;
 	}
 }
 

@@ -14,8 +14,9 @@
 #include "protocol.h"
 #include "users.h"
 
-#define BS_GREETING (1 * BW_S)	  /* for a request to come */
-#define BS_LOOK	    (200 * BW_MS) /* between two looks at those who linger */
+#define BS_GREETING  (1 * BW_S)	   /* for a request to come */
+#define BS_LOOK	     (200 * BW_MS) /* between two looks at those who linger, */
+#define BS_LOOK_SOON (20 * BW_MS)  /* and after one that did not find some */
 
 enum bs_state {
 	BS_FREE,
@@ -28,9 +29,10 @@ enum bs_state {
 
 struct bs_client {
 	enum bs_state state;
-	bool gone; /* its connection ended while a maker had its socket */
-	int fd;	   /* its connection */
-	int claim; /* holds the name of its engine number */
+	bool gone;   /* its connection ended while a maker had its socket */
+	bool missed; /* the last look did not find its socket */
+	int fd;	     /* its connection */
+	int claim;   /* holds the name of its engine number */
 	ino_t claim_inode;
 	struct ucred who;
 	struct bs_user *user;

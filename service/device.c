@@ -18,6 +18,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "owner.h"
 #include "netlink.h"
 #include "service.h"
 #include "wire.h"
@@ -240,6 +241,10 @@ int bs_device_open(struct bs_device *d, const struct bs_spaces *s, uint16_t ethe
 {
 	int error;
 
+	*step = "claiming it, which another beowired may have done";
+	error = bs_owner_claim(d->index, &d->claim);
+	if (error)
+		return error;
 	snprintf(d->veth, sizeof(d->veth), BW_SERVICE_DEVICE "%d", d->index);
 	error = bs_device_make(d, s, ethertype, most, step);
 	if (error)
@@ -264,11 +269,15 @@ int bs_device_follow(struct bs_device *d, const struct bs_spaces *s, uint16_t et
 	struct bs_device now = *d;
 	int error = bs_device_look(&now, s);
 	bool moved = memcmp(now.mac, d->mac, sizeof(d->mac)) != 0;
+	int cable;
 
 	if (error || now.index != d->index) {
 		d->up = false;
 		return error ? error : -ENODEV;
 	}
+	bs_device_index(s->outer_socket, d->veth, &cable);
+	if (cable != d->veth_index)
+		return -ENOLINK;
 	if (!moved && now.mtu == d->mtu) {
 		d->up = now.up;
 		return 0;
@@ -294,5 +303,8 @@ void bs_device_close(struct bs_device *d, const struct bs_spaces *s, uint16_t et
 		bs_watch_close(&d->watch);
 		bs_gate_close(&d->gate);
 	}
+	if (d->claim >= 0)
+		close(d->claim);
+	d->claim = -1;
 	d->open = false;
 }

@@ -17,6 +17,7 @@
 struct bs_device {
 	char name[IFNAMSIZ];
 	char veth[IFNAMSIZ]; /* of our end of the cable */
+	int claim;	     /* of the interface, see owner.h */
 	int index;	     /* of the interface */
 	int veth_index;	     /* of our end of its cable */
 	int inner_index;     /* of the clients' end, in their namespace */
@@ -42,7 +43,8 @@ int bs_device_look(struct bs_device *d, const struct bs_spaces *s);
  * telling what failed. */
 int bs_device_open(struct bs_device *d, const struct bs_spaces *s, uint16_t ethertype,
 		   uint32_t most, const char **step);
-/* The interface may have another address, MTU or state now. 0 or a negative errno. */
+/* The interface may have another address, MTU or state now. 0 or a negative errno: -ENODEV, if it
+ * is gone, -ENOLINK, if its cable is. */
 int bs_device_follow(struct bs_device *d, const struct bs_spaces *s, uint16_t ethertype);
 void bs_device_close(struct bs_device *d, const struct bs_spaces *s, uint16_t ethertype);
 

@@ -208,7 +208,7 @@ int bs_gate_open(struct bs_gate *g, uint32_t most, uint16_t ethertype, uint32_t 
 	g->senders = bs_map_new(BPF_MAP_TYPE_HASH, "bw_senders", sizeof(uint64_t),
 				sizeof(struct bs_gate_sender), most);
 	g->engines = bs_map_new(BPF_MAP_TYPE_HASH, "bw_engines", sizeof(uint32_t), sizeof(uint32_t),
-				2 * most);
+				most + BS_GRAVES);
 	g->drops = bs_map_new(BPF_MAP_TYPE_ARRAY, "bw_drops", sizeof(uint32_t), sizeof(uint64_t),
 			      BS_DROP_REASONS);
 	if (g->senders < 0 || g->engines < 0 || g->drops < 0)

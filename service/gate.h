@@ -9,6 +9,8 @@
 
 #include <stdint.h>
 
+#define BS_GRAVES 1024 /* engine numbers that are remembered as ended, besides those that live */
+
 /* Why frames of clients were dropped; the names are in gate.c. */
 enum bs_gate_drop {
 	BS_DROP_SHORT,

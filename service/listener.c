@@ -5,14 +5,11 @@
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#define BS_FIRST_PASSED 3 /* descriptor of the first socket that systemd passes, sd_listen_fds(3) */
 
 static int bs_listener_directory(const char *path, char why[BS_POLICY_WHY])
 {
@@ -67,28 +64,12 @@ static int bs_listener_stale(const struct sockaddr_un *name, char why[BS_POLICY_
 	return -EADDRINUSE;
 }
 
-/* From systemd, if it passes one. */
-static int bs_listener_passed(void)
-{
-	const char *pid = getenv("LISTEN_PID"), *n = getenv("LISTEN_FDS");
-	int type = 0;
-	socklen_t size = sizeof(type);
-
-	if (!pid || !n || atoi(pid) != getpid() || atoi(n) != 1 ||
-	    getsockopt(BS_FIRST_PASSED, SOL_SOCKET, SO_TYPE, &type, &size) ||
-	    type != SOCK_SEQPACKET)
-		return -1;
-	return BS_FIRST_PASSED;
-}
-
 int bs_listener_open(const char *path, char why[BS_POLICY_WHY])
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int fd = bs_listener_passed(), error;
+	int fd = -1, error;
 	mode_t mask;
 
-	if (fd >= 0)
-		return fd;
 	why[0] = 0;
 	error = bs_listener_directory(path, why);
 	if (error)
@@ -116,7 +97,6 @@ int bs_listener_open(const char *path, char why[BS_POLICY_WHY])
 
 void bs_listener_close(int fd, const char *path)
 {
-	if (fd != BS_FIRST_PASSED || bs_listener_passed() < 0)
-		unlink(path);
+	unlink(path);
 	close(fd);
 }

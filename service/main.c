@@ -200,9 +200,13 @@ static void bs_tell_drops(struct bs_service *s, bool always)
 
 static void bs_tell(struct bs_service *s)
 {
-	bs_audit(BS_NOTICE, "counts living=%u opened=%lu refused=%lu closed=%lu", s->living,
-		 (unsigned long)s->count.opened, (unsigned long)s->count.refused,
-		 (unsigned long)s->count.closed);
+	unsigned long told = 0;
+
+	for (unsigned int i = 0; i < s->policy.interfaces; i++)
+		told += s->device[i].watch.told;
+	bs_audit(BS_NOTICE, "counts living=%u opened=%lu refused=%lu closed=%lu told=%lu",
+		 s->living, (unsigned long)s->count.opened, (unsigned long)s->count.refused,
+		 (unsigned long)s->count.closed, told);
 	bs_tell_drops(s, true);
 }
 
@@ -242,22 +246,6 @@ static bool bs_signal(struct bs_service *s, int signals, const char *policy)
 	return true;
 }
 
-/* What is there under its name may be another interface. */
-static void bs_device_change(struct bs_service *s, unsigned int i)
-{
-	struct bs_device *d = &s->device[i];
-	int error = bs_device_follow(d, &s->spaces, s->policy.ethertype);
-
-	if (error == -ENODEV) {
-		bs_audit(BS_WARNING, "interface %s is gone", d->name);
-		bs_clients_leave(s, i);
-		bs_device_close(d, &s->spaces, s->policy.ethertype);
-	} else if (error) {
-		bs_audit_refused(s->now, "interface %s cannot be followed: %s", d->name,
-				 strerror(-error));
-	}
-}
-
 static void bs_device_return(struct bs_service *s, unsigned int i)
 {
 	struct bs_device *d = &s->device[i];
@@ -273,6 +261,24 @@ static void bs_device_return(struct bs_service *s, unsigned int i)
 	}
 	bs_listen(s, d->watch.fd, BS_WATCH + i);
 	bs_audit(BS_NOTICE, "interface %s is there again", d->name);
+}
+
+/* What is there under its name may be another interface, and its cable may be gone. */
+static void bs_device_change(struct bs_service *s, unsigned int i)
+{
+	struct bs_device *d = &s->device[i];
+	int error = bs_device_follow(d, &s->spaces, s->policy.ethertype);
+
+	if (error == -ENODEV || error == -ENOLINK) {
+		bs_audit(BS_WARNING, "%s%s is gone",
+			 error == -ENODEV ? "interface " : "the cable of ", d->name);
+		bs_clients_leave(s, i);
+		bs_device_close(d, &s->spaces, s->policy.ethertype);
+		bs_device_return(s, i);
+	} else if (error) {
+		bs_audit_refused(s->now, "interface %s cannot be followed: %s", d->name,
+				 strerror(-error));
+	}
 }
 
 static void bs_change(struct bs_service *s, int fd)
@@ -296,6 +302,16 @@ static void bs_watch(struct bs_service *s, unsigned int device)
 	bs_watch_visit(&d->watch, &d->gate, d->mac, s->policy.ethertype, s->now);
 }
 
+/* Until something is due. */
+static int bs_patience_ms(const struct bs_service *s)
+{
+	uint64_t now = bw_clock_now();
+
+	if (!s->waiting)
+		return (int)(BS_TOLD / BW_MS);
+	return s->look_at > now ? (int)((s->look_at - now) / BW_MS) + 1 : 0;
+}
+
 static void bs_run(struct bs_service *s, int signals, int changes, const char *policy)
 {
 	struct epoll_event event[BS_EVENTS];
@@ -303,8 +319,7 @@ static void bs_run(struct bs_service *s, int signals, int changes, const char *p
 	bool go = true;
 
 	while (go) {
-		int wait_ms = s->waiting ? (int)(BS_LOOK / BW_MS) : (int)(BS_TOLD / BW_MS);
-		int n = epoll_wait(s->epoll, event, BS_EVENTS, wait_ms);
+		int n = epoll_wait(s->epoll, event, BS_EVENTS, bs_patience_ms(s));
 
 		s->now = bw_clock_now();
 		for (int i = 0; i < n && go; i++) {
@@ -333,6 +348,7 @@ static int bs_confine(void)
 {
 	int error = bs_confine_rights();
 
+	bs_watch_learn_name();
 #ifndef __SANITIZE_ADDRESS__
 	if (!error)
 		error = bs_confine_calls();

@@ -160,7 +160,7 @@ static void *bs_maker_main(void *arg)
 	m->error = error ? error : m->error;
 	m->begun++;
 	pthread_cond_broadcast(&m->begins);
-	while (!m->stop) {
+	for (;;) {
 		struct bs_job *j = m->todo;
 
 		if (!j) {
@@ -181,12 +181,12 @@ static void *bs_maker_main(void *arg)
 		while (write(m->bell, &one, sizeof(one)) < 0 && errno == EINTR)
 			;
 	}
-	pthread_mutex_unlock(&m->mutex);
 	return NULL;
 }
 
 int bs_makers_start(struct bs_makers *m)
 {
+	pthread_t thread;
 	int error;
 
 	*m = (struct bs_makers){.bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -197,7 +197,7 @@ int bs_makers_start(struct bs_makers *m)
 	if (m->bell < 0)
 		return -errno;
 	while (m->threads < BS_MAKERS) {
-		error = pthread_create(&m->thread[m->threads], NULL, bs_maker_main, m);
+		error = pthread_create(&thread, NULL, bs_maker_main, m);
 		if (error)
 			return -error;
 		m->threads++;
@@ -209,16 +209,6 @@ int bs_makers_start(struct bs_makers *m)
 	error = m->error;
 	pthread_mutex_unlock(&m->mutex);
 	return error;
-}
-
-void bs_makers_stop(struct bs_makers *m)
-{
-	pthread_mutex_lock(&m->mutex);
-	m->stop = true;
-	pthread_cond_broadcast(&m->more);
-	pthread_mutex_unlock(&m->mutex);
-	while (m->threads > 0)
-		pthread_join(m->thread[--m->threads], NULL);
 }
 
 void bs_makers_give(struct bs_makers *m, struct bs_job *job)

@@ -33,7 +33,6 @@ struct bs_job {
 };
 
 struct bs_makers {
-	pthread_t thread[BS_MAKERS];
 	unsigned int threads;
 	pthread_mutex_t mutex;
 	pthread_cond_t more, begins;
@@ -41,14 +40,12 @@ struct bs_makers {
 	int error;	    /* that one of them had then */
 	struct bs_job *todo, **todo_end;
 	struct bs_job *done;
-	bool stop;
 	int bell;  /* eventfd: something is done */
 	pid_t tid; /* of one of them; what /proc/self/task/TID/net tells is of their namespace */
 };
 
-/* From a thread in the clients' namespace. 0 or a negative errno. */
+/* From a thread in the clients' namespace; they end with the process. 0 or a negative errno. */
 int bs_makers_start(struct bs_makers *m);
-void bs_makers_stop(struct bs_makers *m);
 
 void bs_makers_give(struct bs_makers *m, struct bs_job *job);
 /* One that is done; NULL: none. */

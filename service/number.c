@@ -31,6 +31,20 @@ static int bs_number_namespace(int fd, uint64_t *cookie)
 	return getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, cookie, &n) ? -errno : 0;
 }
 
+/* The socket that is bound to its name, not another one of the same name: each type of socket has
+ * names of its own, and a connection that was accepted has the name of the listener. */
+static bool bs_number_bound(int claim)
+{
+	struct sockaddr_un peer;
+	socklen_t n = sizeof(int);
+	int type = 0;
+
+	if (getsockopt(claim, SOL_SOCKET, SO_TYPE, &type, &n) || type != SOCK_SEQPACKET)
+		return false;
+	n = sizeof(peer);
+	return getpeername(claim, (struct sockaddr *)&peer, &n) && errno == ENOTCONN;
+}
+
 int bs_number_proved(int claim, uint16_t engine, bool *here, ino_t *inode)
 {
 	struct sockaddr_un wanted, is = {0};
@@ -40,7 +54,7 @@ int bs_number_proved(int claim, uint16_t engine, bool *here, ino_t *inode)
 	int fd, error;
 
 	if (getsockname(claim, (struct sockaddr *)&is, &n) || n != len ||
-	    memcmp(&is, &wanted, len) || fstat(claim, &told))
+	    memcmp(&is, &wanted, len) || !bs_number_bound(claim) || fstat(claim, &told))
 		return -EPERM;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)

@@ -105,21 +105,28 @@ void bs_watch_bury(struct bs_watch *w, const struct bs_gate *g, uint16_t engine)
 	bs_gate_mark(g, engine);
 }
 
+/* Of the node, as refusals carry it. */
+static char bs_watch_host[BW_NAME_MAX + 1];
+
+void bs_watch_learn_name(void)
+{
+	if (gethostname(bs_watch_host, sizeof(bs_watch_host) - 1))
+		bs_watch_host[0] = 0;
+}
+
 static void bs_watch_refuse(struct bs_watch *w, const uint8_t *frame, uint32_t len, uint32_t whole,
 			    const uint8_t mac[6], uint16_t ethertype)
 {
-	char host[BW_NAME_MAX + 1] = "";
 	struct {
 		struct ethhdr ether;
 		struct bw_refuse_frame refusal;
 	} __attribute__((packed)) out;
 	struct bw_refuse_frame refusal;
 	struct bw_hdr h;
-	struct bw_refuser by = {.name = host, .crc32c = bw_checksum};
+	struct bw_refuser by = {.name = bs_watch_host, .crc32c = bw_checksum};
 
 	memcpy(&h, frame + ETH_HLEN, sizeof(h));
 	by.cluster = h.cluster;
-	gethostname(host, sizeof(host) - 1);
 	if (!bw_refuse_build(&refusal, &by, frame + ETH_HLEN, len - ETH_HLEN, whole - ETH_HLEN))
 		return;
 	memcpy(out.ether.h_dest, frame + ETH_ALEN, ETH_ALEN);

@@ -10,16 +10,17 @@
 
 #include "gate.h"
 
-#define BS_GRAVES 1024 /* endpoints that ended last, of an interface */
-
 struct bs_watch {
-	int fd; /* a packet socket at the interface itself; -1: none */
-	uint16_t ended[BS_GRAVES];
-	uint32_t graves; /* ever */
-	uint64_t since;	 /* the second that `refused` counts */
+	int fd;			   /* a packet socket at the interface itself; -1: none */
+	uint16_t ended[BS_GRAVES]; /* last */
+	uint32_t graves;	   /* ever */
+	uint64_t since;		   /* the second that `refused` counts */
 	uint32_t refused;
 	uint64_t told; /* refusals, ever */
 };
+
+/* Once, before system calls are given up. */
+void bs_watch_learn_name(void);
 
 /* From a thread in the interface's namespace. 0 or a negative errno. */
 int bs_watch_open(struct bs_watch *w, const struct bs_gate *g, uint32_t interface,

@@ -180,9 +180,18 @@ static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer_no number, int status)
 		     "gone (%s): operations with it end with an error", strerror(-status));
 }
 
-/* A peer is gone that did not say goodbye: is anybody left? */
-static void bwf_peer_crashed(struct bwf_ep *ep, int status)
+/* Has the program named it? Whoever makes contact and is in no address vector is nobody whose end
+ * says anything of the program's job. */
+static bool bwf_peer_named(struct bwf_ep *ep, bw_peer_no number)
 {
+	return bwf_peer_source(ep, number) != FI_ADDR_NOTAVAIL;
+}
+
+/* A peer is gone that did not say goodbye: is anybody left? */
+static void bwf_peer_crashed(struct bwf_ep *ep, bw_peer_no number, int status)
+{
+	if (!bwf_peer_named(ep, number))
+		return;
 	ep->crashed = status;
 	status = bwf_peer_hopeless(ep, BWF_MATCH_ANY);
 	if (status)
@@ -200,7 +209,7 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 	bwf_op_refuse_peer(ep, number, -FI_ECONNABORTED);
 	bwf_target_fail_peer(ep, number);
 	bwf_rx_fail(ep, number, FI_ECONNABORTED);
-	bwf_peer_crashed(ep, -FI_ECONNABORTED);
+	bwf_peer_crashed(ep, number, -FI_ECONNABORTED);
 }
 
 void bwf_peer_down(void *arg, bw_peer_no number, int status)
@@ -221,6 +230,7 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 	bwf_rx_fail(ep, number, -status);
 	if (status == -ESHUTDOWN)
 		return;
-	bwf_peer_mourn(ep, number, status);
-	bwf_peer_crashed(ep, status);
+	if (bwf_peer_named(ep, number))
+		bwf_peer_mourn(ep, number, status);
+	bwf_peer_crashed(ep, number, status);
 }

@@ -9,15 +9,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "secret.h"
+#include "flow.h"
 
 #define BWS_CONN_BITS 18 /* of an id: which place; the others: which use of it */
 #define BWS_CONN_MAX  (1u << BWS_CONN_BITS)
 
-static struct bws_conn *bws_conn_all; /* memory for all is reserved, and taken when used */
-static struct bws_shared *bws_conn_shared;
-static uint32_t bws_conn_top; /* places used ever; place 0 is none */
+static struct bws_conn *bws_conn_all;	   /* memory for all is reserved, and taken when used */
+static struct bws_shared *bws_conn_shared; /* of each place; a child of fork() has new ones */
+static uint32_t bws_conn_top;		   /* places used ever; place 0 is none */
 static struct bws_conn *bws_conn_unused;
+/* Not used here any more, but children of fork() may have them: the longest first. */
+static struct bws_conn *bws_conn_lent, *bws_conn_lent_last;
 
 static void *bws_conn_reserve(size_t bytes, int share)
 {
@@ -35,11 +37,52 @@ bool bws_conn_init(void)
 	return bws_conn_all && bws_conn_shared;
 }
 
+void bws_conn_in_child(void)
+{
+	struct bws_conn *c;
+
+	bws_conn_shared = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_shared), MAP_SHARED);
+	while ((c = bws_conn_lent)) {
+		bws_conn_lent = c->next_free;
+		c->next_free = bws_conn_unused;
+		bws_conn_unused = c;
+	}
+}
+
+static void bws_conn_lend(struct bws_conn *c)
+{
+	c->next_free = NULL;
+	if (bws_conn_lent)
+		bws_conn_lent_last->next_free = c;
+	else
+		bws_conn_lent = c;
+	bws_conn_lent_last = c;
+}
+
+/* Those whose children are gone are unused. */
+static void bws_conn_take_back(void)
+{
+	struct bws_conn *c;
+
+	for (int tries = 0; (c = bws_conn_lent) && tries < 4; tries++) {
+		bws_conn_lent = c->next_free;
+		if (!bws_conn_alone(c)) {
+			bws_conn_lend(c);
+			continue;
+		}
+		c->next_free = bws_conn_unused;
+		bws_conn_unused = c;
+	}
+}
+
 /* One that nobody looks at any more. */
 static struct bws_conn *bws_conn_place(void)
 {
 	struct bws_conn **at = &bws_conn_unused, *c;
 
+	if (!bws_conn_shared)
+		return NULL;
+	bws_conn_take_back();
 	for (int tries = 0; *at && tries < 8; tries++, at = &(*at)->next_free) {
 		c = *at;
 		if (atomic_load(&c->users))
@@ -86,14 +129,18 @@ void bws_conn_put(struct bws_conn *c)
 
 void bws_conn_free(struct bws_conn *c)
 {
+	/* Its place is another connection's soon. */
+	bws_push_drop(c);
 	bws_queue_clear(&c->tx.queue);
 	bws_queue_clear(&c->rx.queue);
 	c->id = 0;
 	c->fd = -1;
-	/* The shared part stays with the children that have it; the place is used again only if
-	 * there were none. */
-	if (c->forked)
+	/* The shared part stays with the children that have it. What is the parent's is not of this
+	 * process's places. */
+	if (c->forked && c->shared == bws_conn_shared + c->index) {
+		bws_conn_lend(c);
 		return;
+	}
 	c->next_free = bws_conn_unused;
 	bws_conn_unused = c;
 }
@@ -171,22 +218,33 @@ void bws_conn_settle(struct bws_conn *c)
 				       c->tx.way != BWS_TCP || c->error || c->tx.epoch);
 }
 
-struct bws_piece *bws_piece_new(uint64_t off, uint32_t len)
+static struct bws_piece *bws_piece_new(uint64_t off, uint32_t room)
 {
-	struct bws_piece *p = malloc(sizeof(*p) + len);
+	struct bws_piece *p = malloc(sizeof(*p) + room);
 
 	if (p)
-		*p = (struct bws_piece){.off = off, .len = len};
+		*p = (struct bws_piece){.off = off, .room = room};
 	return p;
 }
 
-void bws_queue_add(struct bws_queue *q, struct bws_piece *p)
+struct bws_piece *bws_queue_add(struct bws_queue *q, uint64_t off, const void *data, uint32_t len)
 {
-	if (q->last)
-		q->last->next = p;
-	else
-		q->first = p;
-	q->last = p;
+	struct bws_piece *p = q->last;
+
+	if (!p || p->busy || p->room - p->len < len) {
+		/* The first one is gone soon, most often. */
+		p = bws_piece_new(off, p && len < BWS_SMALL ? BWS_SMALL : len);
+		if (!p)
+			return NULL;
+		if (q->last)
+			q->last->next = p;
+		else
+			q->first = p;
+		q->last = p;
+	}
+	memcpy(p->data + p->len, data, len);
+	p->len += len;
+	return p;
 }
 
 void bws_queue_pop(struct bws_queue *q)

@@ -13,9 +13,11 @@
 #include "beowire.h"
 #include "offer.h"
 
-#define BWS_HOLDERS 4		/* processes that a connection is followed through */
-#define BWS_WINDOW  (1u << 20)	/* bytes that the peer's program has not taken yet */
-#define BWS_PIECE   (64u << 10) /* bytes of the longest message */
+#define BWS_HOLDERS 4		   /* processes that a connection is followed through */
+#define BWS_WINDOW  (1u << 20)	   /* bytes that the peer's program has not taken yet */
+#define BWS_PIECE   (64u << 10)	   /* bytes of the longest message */
+#define BWS_SMALL   1000	   /* bytes that pieces of short messages share */
+#define BWS_ORPHAN  60000000000ull /* ns without a byte taken; then an orphan is given up */
 
 /* Which way the bytes of a direction go. */
 enum bws_way {
@@ -35,11 +37,13 @@ struct bws_shared {
 
 struct bws_piece {
 	struct bws_piece *next;
-	uint64_t off;  /* of its first byte in the stream */
-	uint32_t len;  /* bytes */
-	uint32_t done; /* received: taken by the program; sent: gone by TCP, once draining */
-	bool busy;     /* libbeowire reads it */
-	bool dropped;  /* free it when libbeowire is done with it */
+	uint64_t off; /* of its first byte in the stream */
+	uint32_t len; /* bytes, and for how many there is room */
+	uint32_t room;
+	uint32_t given; /* sent: libbeowire has got */
+	uint32_t done;	/* received: taken by the program; sent: gone by TCP, once draining */
+	bool busy;	/* libbeowire reads it */
+	bool dropped;	/* free it when libbeowire is done with it */
 	uint8_t data[];
 };
 
@@ -73,13 +77,13 @@ struct bws_conn {
 	const char *why;	/* text: why it is where it is */
 	struct bws_name name;
 	struct bws_shared *shared;
-	struct bws_conn *next_free, *next_retry, *next_worked;
-	bool retrying, worked; /* is in these lists */
+	struct bws_conn *next_free, *next_retry;
+	bool retrying; /* is in that list */
 
 	/* Offers, by the control thread and, paired, by messages. */
-	_Atomic uint64_t calls, bytes; /* of the program, until it is a candidate */
+	_Atomic uint64_t bytes; /* of the program, until it is a candidate */
 	_Atomic bool candidate;
-	uint64_t offer_at; /* next offer; 0: none */
+	uint64_t offer_at; /* next offer; 0: none. Of an orphan: when it is given up */
 	uint32_t offers;
 	uint8_t nonce[BWS_NONCE]; /* ours for the offer under way */
 	uint8_t peer_nonce[BWS_NONCE];
@@ -131,6 +135,9 @@ struct bws_conn {
 
 bool bws_conn_init(void);
 
+/* In a child of fork(): what its own connections share with its children is not the parent's. */
+void bws_conn_in_child(void);
+
 /* A connection that was just made (or is being made) of a TCP socket. Lock held. */
 struct bws_conn *bws_conn_new(int fd, bool connector);
 void bws_conn_put(struct bws_conn *c);
@@ -155,8 +162,9 @@ void bws_conn_leave(struct bws_conn *c);
 /* Recompute `slow`: lock held. */
 void bws_conn_settle(struct bws_conn *c);
 
-struct bws_piece *bws_piece_new(uint64_t off, uint32_t len);
-void bws_queue_add(struct bws_queue *q, struct bws_piece *p);
+/* Keep bytes from this offset on, which follow those that are kept: short ones share a piece, so
+ * that about twice the bytes are all that is needed of memory. NULL: there is none. */
+struct bws_piece *bws_queue_add(struct bws_queue *q, uint64_t off, const void *data, uint32_t len);
 /* Take out the first one, and free it as soon as libbeowire is done with it. */
 void bws_queue_pop(struct bws_queue *q);
 void bws_queue_clear(struct bws_queue *q);

@@ -21,12 +21,12 @@
 #include "wait.h"
 
 #define BWS_CONTROL_BUSY   (2 * BWS_MS)	  /* between two looks while something waits for room */
-#define BWS_CONTROL_IDLE   (100 * BWS_MS) /* else, while there are connections to be offered */
-#define BWS_CONTROL_FIRST  (5 * BWS_MS)	  /* before the first offer */
-#define BWS_CONTROL_RESCUE (50 * BWS_MS)  /* between two tries to tell the peer */
+#define BWS_CONTROL_IDLE   (100 * BWS_MS) /* else, while nobody tells us of a change */
+#define BWS_CONTROL_NEVER  UINT64_MAX
+#define BWS_CONTROL_FIRST  (5 * BWS_MS)	 /* before the first offer */
+#define BWS_CONTROL_RESCUE (50 * BWS_MS) /* between two tries to tell the peer */
 #define BWS_CONTROL_STACK  (256u << 10)
-#define BWS_CONTROL_DRAIN  64		/* connections whose sockets are waited for at a time */
-#define BWS_CONTROL_ORPHAN (60 * BWS_S) /* then an orphan is given up */
+#define BWS_CONTROL_DRAIN  64 /* connections whose sockets are waited for at a time */
 
 static struct {
 	_Atomic bool started;
@@ -103,11 +103,13 @@ static bool bws_control_draw(uint8_t *nonce)
 static void bws_control_offer(struct bws_conn *c, uint64_t now)
 {
 	struct bws_from to = {.port = BWS_OFFER_PORT};
+	uint64_t plain;
 
 	memcpy(to.address, c->name.there, sizeof(to.address));
-	if (bws_hosts_plain(to.address, now)) {
+	plain = bws_hosts_plain(to.address, now);
+	if (plain) {
 		c->why = "the peer's node has no such library";
-		c->offer_at = now + BWS_CONTROL_IDLE;
+		c->offer_at = plain;
 		return;
 	}
 	if (!bws_control_draw(c->nonce))
@@ -224,78 +226,111 @@ static void bws_control_orphan(struct bws_conn *c, uint64_t now)
 	bws_conn_free(c);
 }
 
-/* True: it is not over yet. */
-static bool bws_control_rescue(struct bws_conn *c, uint64_t now)
+/* When it is to be looked at again. */
+static uint64_t bws_control_rescue(struct bws_conn *c, uint64_t now)
 {
 	if (c->rescued && c->tx.way != BWS_BW) {
 		c->rescue = false;
 		bws_conn_settle(c);
-		return false;
+		return BWS_CONTROL_NEVER;
 	}
 	if (now >= c->rescue_until) {
 		c->rescue = false;
 		bws_break(c, ECONNRESET, "the peer's endpoint is gone");
-		return false;
+		return BWS_CONTROL_NEVER;
 	}
 	if (now >= c->rescue_at) {
 		c->rescue_at = now + BWS_CONTROL_RESCUE;
 		bws_control_tell(c, BWS_RESCUE, &c->peer_at);
 	}
-	return true;
+	return c->rescue_at;
 }
 
-/* What there is to do for one; true: look again soon. */
-static bool bws_control_look(struct bws_conn *c, uint64_t now)
+/* It needs no help any more: all by Beowire, or by TCP for good. */
+static bool bws_control_steady(const struct bws_conn *c)
+{
+	return c->pinned || c->error || (c->rx.open && c->tx.way == BWS_BW);
+}
+
+/* One that both ends know. Handlers do what messages bring about; what else holds up a switch, a
+ * fork() or other processes that have the connection, ends without a word. */
+static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
+{
+	bws_rx_ready(c);
+	if (c->tx.epoch && c->tx.way == BWS_TCP)
+		bws_tx_switch(c);
+	return bws_control_steady(c) ? BWS_CONTROL_NEVER : now + BWS_CONTROL_IDLE;
+}
+
+/* What there is to do for one, and when it is to be looked at again if nobody asks for that
+ * before: who changes something asks by bws_attend(). */
+static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 {
 	bws_tx_drain(c);
-	if (c->rescue && bws_control_rescue(c, now))
-		return true;
+	if (c->rescue) {
+		uint64_t at = bws_control_rescue(c, now);
+
+		if (c->rescue)
+			return at;
+	}
 	if (c->orphan) {
+		uint64_t end = c->offer_at;
+
 		bws_control_orphan(c, now);
-		return true;
+		return c->id ? end : BWS_CONTROL_NEVER;
 	}
-	if (c->paired) {
-		bws_rx_ready(c);
-		if (c->tx.epoch && c->tx.way == BWS_TCP)
-			bws_tx_switch(c);
-		return c->tx.way == BWS_DRAIN || !bws_settled(c);
-	}
-	if (!c->candidate || c->pinned || c->error || !bws_control_name(c) || c->pinned)
-		return false;
-	if (!c->connector)
-		return false;
+	if (c->paired)
+		return bws_control_paired(c, now);
+	if (!c->candidate || c->pinned || c->error)
+		return BWS_CONTROL_NEVER;
+	/* It may not be connected yet. */
+	if (!bws_control_name(c))
+		return now + BWS_CONTROL_IDLE;
+	if (c->pinned || !c->connector)
+		return BWS_CONTROL_NEVER;
 	/* The other end has moved as many bytes, but may not have looked yet. */
 	if (!c->offer_at)
 		c->offer_at = now + BWS_CONTROL_FIRST;
 	if (now >= c->offer_at && bws_conn_alone(c))
 		bws_control_offer(c, now);
-	return true;
+	return c->offer_at > now ? c->offer_at : now + BWS_CONTROL_IDLE;
 }
 
-/* Milliseconds to sleep; fds: sockets that are drained. */
-static int bws_control_looks(struct pollfd *fds, int *n)
+static uint64_t bws_control_sooner(uint64_t one, uint64_t other)
 {
-	uint64_t now = bw_clock_now();
-	bool again = false, soon;
+	return one < other ? one : other;
+}
+
+/* When to look again; fds: sockets that are drained. */
+static uint64_t bws_control_looks(struct pollfd *fds, int *n)
+{
+	uint64_t now = bw_clock_now(), at = BWS_CONTROL_NEVER;
+	int most = *n + BWS_CONTROL_DRAIN;
 	struct bws_conn *c, *next;
+	bool candidates = false, pairing = false;
 
 	bws_lock();
+	/* What asks for attention meanwhile is looked at soon: it needs not wake us. */
+	bws_control.busy = true;
 	bws_push_all();
-	soon = bws_push_waits();
 	for (c = bws_conn_next(NULL); c; c = next) {
-		bool more = bws_control_look(c, now);
-
+		candidates |= c->candidate;
+		at = bws_control_sooner(at, bws_control_look(c, now));
 		next = bws_conn_next(c);
-		again |= more || c->candidate;
-		soon |= more && c->id && (c->orphan || !bws_settled(c) || c->offers < 4);
-		if (c->id && c->tx.way == BWS_DRAIN && *n < BWS_CONTROL_DRAIN)
+		pairing |= c->id && (c->answered || (c->paired && !bws_control_steady(c)));
+		if (!c->id || c->tx.way != BWS_DRAIN)
+			continue;
+		if (*n < most)
 			fds[(*n)++] = (struct pollfd){.fd = c->fd, .events = POLLOUT};
+		else
+			at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
 	}
+	if (bws_push_waits())
+		at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
 	bws_control.busy = false;
+	atomic_store(&bws.pairing, pairing);
 	bws_unlock();
-	if (soon)
-		return BWS_CONTROL_BUSY / BWS_MS;
-	return again ? (int)(BWS_CONTROL_IDLE / BWS_MS) : -1;
+	return candidates ? bws_control_sooner(at, bws_registrar_next(&bws_control.registrar)) : at;
 }
 
 static void bws_control_receive(const struct pollfd *fds)
@@ -319,8 +354,8 @@ static void *bws_control_main(void *arg)
 {
 	struct pollfd fds[3 + BWS_REGISTRAR_FDS + BWS_CONTROL_DRAIN];
 	struct timespec t;
-	uint64_t count;
-	int n, mine, timeout;
+	uint64_t count, at, now;
+	int n, mine;
 
 	bws_registrar_init(&bws_control.registrar);
 	for (int i = 0; i < 2; i++)
@@ -334,10 +369,11 @@ static void *bws_control_main(void *arg)
 		fds[2] = (struct pollfd){.fd = bws_control.offers[1], .events = POLLIN};
 		mine = bws_registrar_fds(&bws_control.registrar, fds + 3);
 		n = 3 + mine;
-		timeout = bws_control_looks(fds, &n);
-		bws_r()->ppoll(fds, (nfds_t)n,
-			       timeout < 0 ? NULL : bw_clock_span((uint64_t)timeout * BWS_MS, &t),
-			       NULL);
+		at = bws_control_looks(fds, &n);
+		now = bw_clock_now();
+		if (at != BWS_CONTROL_NEVER)
+			at = at > now ? at - now : 0;
+		bws_r()->ppoll(fds, (nfds_t)n, bw_clock_span(at, &t), NULL);
 		if (fds[0].revents)
 			bws_r()->read(bws_control.wake, &count, sizeof(count));
 		bws_control_receive(fds + 1);
@@ -385,8 +421,6 @@ void bws_control_want(struct bws_conn *c)
 
 void bws_attend(struct bws_conn *c)
 {
-	if (c->orphan)
-		c->offer_at = bw_clock_now() + BWS_CONTROL_ORPHAN;
 	if (!bws_control.busy)
 		bws_control_rouse();
 	bws_control.busy = true;

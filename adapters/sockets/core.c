@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "conn.h"
 #include "flow.h"
 #include "life.h"
@@ -133,7 +132,6 @@ __attribute__((constructor)) static void bws_core_begin(void)
 	bws.stats = bws_core_text("BEOWIRE_SOCKETS_STATS");
 	bws.after = after ? strtoull(after, NULL, 10) : BWS_CORE_AFTER;
 	bws_life_begin();
-	bw_crowd_init(&bws.crowd, bw_clock_now());
 	bws.on = bws_table_init() && bws_conn_init() &&
 		 strcmp(getenv("BEOWIRE_SOCKETS") ?: "on", "off") != 0;
 }

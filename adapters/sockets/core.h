@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "beowire.h"
-#include "crowd.h"
 
 #define BWS_MS 1000000ull
 #define BWS_S  1000000000ull
@@ -28,10 +27,11 @@ struct bws_core {
 	uint64_t after;	   /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
 	_Atomic(struct bw_ep *) ep;
 	bool ep_failed;
+	/* Some connection is about to leave TCP: who waits makes progress, so that it is soon. */
+	_Atomic bool pairing;
 	const char *pinned; /* no connection of this process may leave TCP: why */
 	/* No connection leaves TCP now: fork() or exec is under way, or the end. */
 	_Atomic int held;
-	struct bw_crowd crowd;
 };
 
 extern struct bws_core bws;

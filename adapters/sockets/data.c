@@ -141,9 +141,9 @@ static ssize_t bws_recv_pieces(struct bws_conn *c, struct bws_iov *to, int flags
 	return (ssize_t)n;
 }
 
-/* Lock held; bytes, or a negative errno. */
-static ssize_t bws_recv_once(struct bws_conn *c, int fd, struct msghdr *m, struct bws_iov *to,
-			     int flags)
+/* Lock held; bytes, or a negative errno. What the kernel tells beside them is put into `told`. */
+static ssize_t bws_recv_once(struct bws_conn *c, int fd, const struct msghdr *m,
+			     struct msghdr *told, struct bws_iov *to, int flags)
 {
 	uint64_t limit = UINT64_MAX;
 	struct msghdr part = *m;
@@ -166,8 +166,8 @@ static ssize_t bws_recv_once(struct bws_conn *c, int fd, struct msghdr *m, struc
 	/* No good end: the peer did not send what is to come yet. */
 	if (!n && bws_iov_left(to) && (c->rx.way == BWS_UNTIL || (c->rescue && !c->rescued)))
 		return -ECONNRESET;
-	m->msg_controllen = part.msg_controllen;
-	m->msg_flags = part.msg_flags;
+	told->msg_controllen = part.msg_controllen;
+	told->msg_flags = part.msg_flags;
 	bws_iov_skip(to, (uint64_t)n);
 	if (!(flags & MSG_PEEK))
 		bws_rx_by_tcp(c, (uint64_t)n);
@@ -181,16 +181,15 @@ static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int f
 {
 	uint64_t deadline = 0, all;
 	bool asked = false, whole = (flags & MSG_WAITALL) && !(flags & MSG_PEEK);
+	struct msghdr told = {0}; /* Beowire brings nothing beside bytes */
 	struct bws_iov to;
-	ssize_t n, sum = 0;
+	ssize_t n = 0, sum = 0;
 
 	bws_iov_begin(&to, m->msg_iov, (size_t)m->msg_iovlen);
 	all = bws_iov_left(&to);
-	if (!all)
-		return 0;
 	bws_lock();
-	while (true) {
-		n = bws_recv_once(c, fd, m, &to, flags);
+	while (all) {
+		n = bws_recv_once(c, fd, m, &told, &to, flags);
 		if (n > 0)
 			sum += n;
 		if (n == 0 || (n > 0 && (!whole || (uint64_t)sum == all)))
@@ -210,13 +209,14 @@ static ssize_t bws_recv_long(struct bws_conn *c, int fd, struct msghdr *m, int f
 			break;
 	}
 	bws_unlock();
-	if (sum)
-		return sum;
-	if (n < 0) {
+	if (!sum && n < 0) {
 		errno = (int)-n;
 		return -1;
 	}
-	return 0;
+	m->msg_namelen = 0;
+	m->msg_controllen = told.msg_controllen;
+	m->msg_flags = told.msg_flags;
+	return sum;
 }
 
 ssize_t bws_recvmsg(struct bws_conn *c, int fd, struct msghdr *m, int flags)
@@ -234,8 +234,6 @@ ssize_t bws_recvmsg(struct bws_conn *c, int fd, struct msghdr *m, int flags)
 		return n;
 	}
 	bws_progress();
-	m->msg_flags = 0;
-	m->msg_namelen = 0;
 	return bws_recv_long(c, fd, m, flags);
 }
 

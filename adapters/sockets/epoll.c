@@ -91,14 +91,20 @@ static void bws_watch_unqueue(struct bws_watch *w)
 	w->queued = false;
 }
 
-void bws_epoll_ring(struct bws_epoll *e)
+static void bws_epoll_rouse(struct bws_epoll *e)
 {
 	const uint64_t one = 1;
 
-	if (e->rung || (!e->sleepers && !e->nested))
+	if (e->rung)
 		return;
 	e->rung = true;
 	bws_r()->write(e->bell, &one, sizeof(one));
+}
+
+void bws_epoll_ring(struct bws_epoll *e)
+{
+	if (atomic_load(&e->sleepers) || e->nested)
+		bws_epoll_rouse(e);
 }
 
 /* Ask the kernel what it is to be asked now. */
@@ -123,8 +129,10 @@ static void bws_watch_ask(struct bws_watch *w)
 	}
 	if (!ours && !w->ours)
 		return;
-	if (ours && !w->ours)
+	if (ours && !w->ours) {
+		atomic_store(&e->followed, true);
 		e->masked++;
+	}
 	if (!ours)
 		e->masked--;
 	w->ours = ours;
@@ -157,10 +165,11 @@ void bws_watch_changed(struct bws_conn *c)
 			continue;
 		w->edge |= EPOLLIN | EPOLLOUT;
 		bws_watch_queue(w);
-		/* Who sleeps in the kernel has to come back and look here from now on. */
-		w->epoll->sleepers += !was;
-		bws_epoll_ring(w->epoll);
-		w->epoll->sleepers -= !was;
+		/* Who sleeps in the kernel, or is about to, has to look here from now on. */
+		if (was)
+			bws_epoll_ring(w->epoll);
+		else
+			bws_epoll_rouse(w->epoll);
 	}
 }
 

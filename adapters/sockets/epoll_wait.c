@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* epoll_wait() and its kin: what the kernel tells, and what Beowire brought. See epoll.c. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -54,10 +55,11 @@ static void bws_result_ready(struct bws_result *r)
 	}
 }
 
-/* What the kernel told, from `from` on. */
-static void bws_result_kernel(struct bws_result *r, const struct epoll_event *from, int n)
+/* What the kernel told, from `from` on. True: the bell was among it, in some other's place. */
+static bool bws_result_kernel(struct bws_result *r, const struct epoll_event *from, int n)
 {
 	struct bws_epoll *e = r->e;
+	bool bell = false;
 	uint64_t count;
 
 	for (int i = 0; i < n; i++) {
@@ -65,6 +67,7 @@ static void bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 		struct bws_watch *w = bws_watch_of(e, event.data.u64);
 
 		if (event.data.u64 == (uintptr_t)e) {
+			bell = true;
 			if (bws_r()->read(e->bell, &count, sizeof(count)) > 0)
 				e->rung = false;
 		} else if (w && w->epoll == e) {
@@ -73,21 +76,65 @@ static void bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 			r->events[r->n++] = event;
 		}
 	}
+	return bell;
 }
 
 static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *events, int max)
 {
 	struct bws_result r = {.e = e, .events = events, .max = max};
+	bool bell = false;
 	int n = 0;
 
 	e->round++;
 	bws_result_ready(&r);
-	if (r.n < max)
-		n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
-	bws_result_kernel(&r, events + r.n, n);
+	do {
+		if (r.n < max)
+			n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
+		bell = bws_result_kernel(&r, events + r.n, n);
+	} while (bell && !r.n);
 	if (e->nested && e->ready)
 		bws_epoll_ring(e);
 	return r.n || n >= 0 ? r.n : -1;
+}
+
+static int bws_epoll_sleep(int epfd, struct epoll_event *events, int max, uint64_t span,
+			   const sigset_t *mask)
+{
+	uint64_t ms = span / BWS_MS + !!(span % BWS_MS);
+	struct timespec t;
+	int n = -1;
+
+	/* Since glibc 2.35 and Linux 5.11. */
+	errno = ENOSYS;
+	if (bws_r()->epoll_pwait2)
+		n = bws_r()->epoll_pwait2(epfd, events, max, bw_clock_span(span, &t), mask);
+	if (n >= 0 || errno != ENOSYS)
+		return n;
+	return bws_r()->epoll_pwait(epfd, events, max, ms > INT_MAX ? -1 : (int)ms, mask);
+}
+
+/* Nothing goes by Beowire: the kernel knows all of them, and its sleep is enough. What changes that
+ * rings the bell; then this ends, with nothing to tell. */
+static int bws_epoll_kernel(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
+			    uint64_t deadline, const sigset_t *mask, bool *again)
+{
+	struct bws_result r = {.e = e, .events = events, .max = max};
+	uint64_t now = bw_clock_now(), span = UINT64_MAX;
+	int n = 0;
+
+	if (deadline != UINT64_MAX)
+		span = deadline > now ? deadline - now : 0;
+	atomic_fetch_add(&e->sleepers, 1);
+	if (!atomic_load(&e->masked))
+		n = bws_epoll_sleep(epfd, events, max, span, mask);
+	atomic_fetch_sub(&e->sleepers, 1);
+	if (n <= 0 || !atomic_load(&e->followed))
+		return n;
+	bws_lock();
+	e->round++;
+	*again = bws_result_kernel(&r, events, n);
+	bws_unlock();
+	return r.n;
 }
 
 int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
@@ -97,6 +144,13 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 	struct pollfd fds[1 + BWS_WAIT_MORE];
 	int n, rc;
 
+	while (!atomic_load(&e->masked) && !atomic_load(&bws.pairing)) {
+		bool again = false;
+
+		n = bws_epoll_kernel(e, epfd, events, max, deadline, mask, &again);
+		if (n || (!again && bw_clock_now() >= deadline))
+			return n;
+	}
 	bws_progress();
 	bws_lock();
 	while (true) {
@@ -111,9 +165,9 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 				continue;
 		}
 		fds[0] = (struct pollfd){.fd = epfd, .events = POLLIN};
-		e->sleepers++;
+		atomic_fetch_add(&e->sleepers, 1);
 		rc = bws_sleep(NULL, fds, 1, deadline, mask);
-		e->sleepers--;
+		atomic_fetch_sub(&e->sleepers, 1);
 		if (e->masked)
 			bws_spin_learn(bw_clock_now() - began);
 		if (rc < 0) {

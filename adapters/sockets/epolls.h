@@ -27,7 +27,8 @@ struct bws_epoll {
 	int bell; /* eventfd; its data is this structure's address */
 	bool rung, nested;
 	uint32_t round;			      /* results that were made */
-	int sleepers;			      /* threads in epoll_wait() */
+	_Atomic int sleepers;		      /* threads in epoll_wait() */
+	_Atomic bool followed;		      /* the kernel has known something under our data */
 	uint32_t watches;		      /* connections in it */
 	_Atomic uint32_t masked;	      /* of them, those that are not by TCP alone */
 	struct bws_watch *ready, *ready_last; /* to be looked at */

@@ -54,24 +54,33 @@ static bool bws_fds_drop(struct bws_conn *c, int fd)
 /* The last one: what is on its way by Beowire is brought to its end by the control thread. */
 static void bws_fds_end(struct bws_conn *c, int fd)
 {
-	struct linger linger = {0};
+	struct linger linger = {0}, none = {.l_onoff = 1};
 	socklen_t len = sizeof(linger);
 	bool reset = !getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &len) && linger.l_onoff &&
 		     !linger.l_linger;
+	bool left = false; /* bytes that TCP has not got */
 	int kept = -1;
 
 	if (!c->error && !reset) {
 		bws_return(c, true);
+		left = c->tx.way != BWS_TCP;
 		if (!bws_settled(c) && bws_conn_alone(c))
-			kept = bws_own(bws_r()->fcntl(fd, F_DUPFD_CLOEXEC, fd));
+			kept = bws_own(bws_r()->fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	}
 	if (kept < 0) {
+		/* The peer's TCP must not take it for a good end. */
+		if (left) {
+			bws_r()->setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+			c->error = ECONNRESET;
+			c->why = "closed, and no descriptor to bring it to its end";
+		}
 		bws_tell(c);
 		bws_conn_free(c);
 		return;
 	}
 	c->fd = kept;
 	c->orphan = true;
+	c->offer_at = bw_clock_now() + BWS_ORPHAN;
 	bws_attend(c);
 }
 

@@ -75,17 +75,23 @@ static int bws_flow_pieces(struct bws_conn *c)
 	int rc = 1;
 
 	while (c->tx.way == BWS_BW && !c->tx.back && (p = c->tx.unsent)) {
+		uint32_t from = p->given;
+
 		/* Handlers may run meanwhile, and let go of it. */
 		c->tx.unsent = p->next;
+		p->given = p->len;
 		p->busy = true;
-		rc = bws_flow_send(c, BWS_DATA, p->off, p->data, p->len, 0, p);
+		rc = bws_flow_send(c, BWS_DATA, p->off + from, p->data + from, p->len - from, 0, p);
 		if (rc == 0)
 			continue;
 		p->busy = false;
-		if (p->dropped)
+		if (p->dropped) {
 			free(p);
-		else if (rc < 0)
-			c->tx.unsent = p;
+		} else if (rc < 0) {
+			p->given = from;
+			/* They may have begun the way back as well. */
+			c->tx.unsent = c->tx.way == BWS_BW ? p : NULL;
+		}
 		if (rc < 0)
 			return rc;
 	}
@@ -130,6 +136,17 @@ bool bws_push_waits(void)
 	return __atomic_load_n(&bws_flow_retry, __ATOMIC_RELAXED);
 }
 
+void bws_push_drop(struct bws_conn *c)
+{
+	struct bws_conn **at = &bws_flow_retry;
+
+	while (*at && *at != c)
+		at = &(*at)->next_retry;
+	if (*at)
+		__atomic_store_n(at, c->next_retry, __ATOMIC_RELAXED);
+	c->retrying = false;
+}
+
 void bws_push_forget(void)
 {
 	bws_flow_retry = NULL;
@@ -167,6 +184,8 @@ void bws_break(struct bws_conn *c, int error, const char *why)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_wake(c, EPOLLIN | EPOLLOUT);
+	if (c->orphan)
+		bws_attend(c);
 }
 
 bool bws_settled(const struct bws_conn *c)

@@ -29,6 +29,8 @@ void bws_push(struct bws_conn *c);
 /* Try again all for which there was no room. */
 void bws_push_all(void);
 bool bws_push_waits(void);
+/* Not this one: it ends. */
+void bws_push_drop(struct bws_conn *c);
 void bws_push_forget(void);
 
 /* Beowire has lost it, or the peer breaks the rules: calls fail with `error`, and TCP ends. */

@@ -35,6 +35,7 @@ static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 		c->owed |= BWS_OWE_WELCOME;
 	bws_push(c);
 	bws_rx_ready(c);
+	bws_attend(c);
 }
 
 static void bws_handler_return(struct bws_conn *c, const struct bw_message *m)
@@ -97,6 +98,8 @@ static void bws_handler_message(void *arg, const struct bw_message *m)
 		bws_handler_pair(c, m);
 	else if (c && c->peer_id && c->peer == m->peer)
 		bws_handler_paired(c, m);
+	if (c && c->orphan)
+		bws_attend(c);
 	bws_unlock();
 }
 
@@ -115,6 +118,8 @@ static void bws_handler_sent(void *arg, void *op, int status)
 			bws_rx_ready(c);
 		if (c)
 			bws_wake(c, 0);
+		if (c && c->orphan)
+			bws_attend(c);
 	} else if (p) {
 		p->busy = false;
 		if (p->dropped)

@@ -24,11 +24,13 @@ static struct bws_host *bws_hosts_place(const uint8_t *address)
 	return &bws_hosts[hash % BWS_HOSTS];
 }
 
-bool bws_hosts_plain(const uint8_t *address, uint64_t now)
+uint64_t bws_hosts_plain(const uint8_t *address, uint64_t now)
 {
 	struct bws_host *h = bws_hosts_place(address);
 
-	return !memcmp(h->address, address, sizeof(h->address)) && now < h->until;
+	if (memcmp(h->address, address, sizeof(h->address)) || now >= h->until)
+		return 0;
+	return h->until;
 }
 
 void bws_hosts_refused(const uint8_t *address, uint64_t now)

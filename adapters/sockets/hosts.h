@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is this address one that needs no offer now? */
-bool bws_hosts_plain(const uint8_t *address, uint64_t now);
+/* Until when this address needs no offer; 0: it may be asked. */
+uint64_t bws_hosts_plain(const uint8_t *address, uint64_t now);
 void bws_hosts_refused(const uint8_t *address, uint64_t now);
 
 #endif

@@ -47,11 +47,34 @@ static void bws_life_in_parent(void)
 	bws_unlock();
 }
 
+/* In a child: Beowire has this connection no more. What was not given back is the parent's to
+ * bring to its end: neither bytes nor options of the socket, which is the parent's as well, are
+ * touched. */
+static void bws_life_leave(struct bws_conn *c)
+{
+	bool broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || c->rescue;
+
+	c->paired = c->rescue = false;
+	c->owed = 0;
+	c->peer_id = 0;
+	c->rx.open = c->rx.wanted = false;
+	c->tx.epoch = 0;
+	c->tx.back = false;
+	c->tx.unsent = NULL;
+	bws_queue_clear(&c->tx.queue);
+	bws_queue_clear(&c->rx.queue);
+	atomic_store(&c->rx.way, BWS_TCP);
+	atomic_store(&c->tx.way, BWS_TCP);
+	if (!broken)
+		return;
+	c->error = ECONNRESET;
+	c->why = "its way back was not done before fork()";
+}
+
 /* Connections that went back are followed on, by TCP; others are the parent's. */
 static void bws_life_in_child(void)
 {
 	struct bws_conn *c;
-	bool broken;
 
 	if (!bws.on)
 		return;
@@ -59,20 +82,19 @@ static void bws_life_in_child(void)
 	atomic_store(&bws.ep, NULL);
 	bws.ep_failed = false;
 	bws.held = 0;
+	atomic_store(&bws.pairing, false);
 	bws_core_release(true);
 	bws_sleepers_forget();
 	bws_control_forget();
 	bws_tell_forget();
 	bws_push_forget();
+	bws_conn_in_child();
 	for (c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
-		broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP;
 		bws_conn_inherit(c);
 		atomic_store(&c->users, 0);
 		atomic_store(&c->rx.under_way, 0);
 		atomic_store(&c->tx.under_way, 0);
-		bws_break(c, ECONNRESET, "its way back was not done before fork()");
-		if (!broken)
-			c->error = 0;
+		bws_life_leave(c);
 		c->candidate = false;
 		c->bytes = 0;
 		c->offers = 0;
@@ -86,25 +108,57 @@ static void bws_life_in_child(void)
 	}
 }
 
-/* Until there is an endpoint, and then behind the handlers of libbeowire. */
-static bool bws_life_early = true;
+/* Two sets of handlers: one from the beginning, and one behind the handlers of libbeowire, so that
+ * it runs before them. The latter comes while a thread opens the endpoint, which may be in the
+ * middle of a fork(): what a thread's first handler has taken, the same set gives back. */
+enum bws_life_set { BWS_LIFE_NONE, BWS_LIFE_EARLY, BWS_LIFE_LATE };
+
+static __thread enum bws_life_set bws_life_held;
+
+static void bws_life_hold(enum bws_life_set set)
+{
+	if (bws_life_held != BWS_LIFE_NONE)
+		return;
+	bws_life_before();
+	bws_life_held = set;
+}
+
+static void bws_life_release(enum bws_life_set set, void (*how)(void))
+{
+	if (bws_life_held != set)
+		return;
+	bws_life_held = BWS_LIFE_NONE;
+	how();
+}
 
 static void bws_life_early_before(void)
 {
-	if (bws_life_early)
-		bws_life_before();
+	bws_life_hold(BWS_LIFE_EARLY);
 }
 
 static void bws_life_early_in_parent(void)
 {
-	if (bws_life_early)
-		bws_life_in_parent();
+	bws_life_release(BWS_LIFE_EARLY, bws_life_in_parent);
 }
 
 static void bws_life_early_in_child(void)
 {
-	if (bws_life_early)
-		bws_life_in_child();
+	bws_life_release(BWS_LIFE_EARLY, bws_life_in_child);
+}
+
+static void bws_life_late_before(void)
+{
+	bws_life_hold(BWS_LIFE_LATE);
+}
+
+static void bws_life_late_in_parent(void)
+{
+	bws_life_release(BWS_LIFE_LATE, bws_life_in_parent);
+}
+
+static void bws_life_late_in_child(void)
+{
+	bws_life_release(BWS_LIFE_LATE, bws_life_in_child);
 }
 
 void bws_life_begin(void)
@@ -114,9 +168,12 @@ void bws_life_begin(void)
 
 void bws_life_follow(void)
 {
-	if (bws_life_early)
-		pthread_atfork(bws_life_before, bws_life_in_parent, bws_life_in_child);
-	bws_life_early = false;
+	static bool followed;
+
+	if (!followed)
+		pthread_atfork(bws_life_late_before, bws_life_late_in_parent,
+			       bws_life_late_in_child);
+	followed = true;
 }
 
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are

@@ -33,7 +33,7 @@ bool bws_offer_address(const void *name, uint8_t *address, uint16_t *port)
 	return false;
 }
 
-static bool bws_offer_is_v4(const uint8_t *address)
+bool bws_offer_is_v4(const uint8_t *address)
 {
 	return !memcmp(address, bws_offer_mapped, sizeof(bws_offer_mapped));
 }

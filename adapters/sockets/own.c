@@ -4,6 +4,7 @@
  * ones: the lowest free one for what they open next, and those below FD_SETSIZE for select().
  */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -70,6 +71,48 @@ int bws_own_epoll_create1(int flags)
 int bws_own_memfd_create(const char *name, unsigned int flags)
 {
 	return bws_own(memfd_create(name, flags));
+}
+
+static int bws_own_opened(int dir, const char *path, int flags, va_list *more)
+{
+	bool made = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE;
+
+	return bws_own(openat(dir, path, flags, made ? va_arg(*more, mode_t) : 0));
+}
+
+int bws_own_open(const char *path, int flags, ...)
+{
+	va_list more;
+	int fd;
+
+	va_start(more, flags);
+	fd = bws_own_opened(AT_FDCWD, path, flags, &more);
+	va_end(more);
+	return fd;
+}
+
+int bws_own_openat(int dir, const char *path, int flags, ...)
+{
+	va_list more;
+	int fd;
+
+	va_start(more, flags);
+	fd = bws_own_opened(dir, path, flags, &more);
+	va_end(more);
+	return fd;
+}
+
+int bws_own_fcntl(int fd, int what, ...)
+{
+	va_list more;
+	void *value;
+	int rc;
+
+	va_start(more, what);
+	value = va_arg(more, void *);
+	va_end(more);
+	rc = bws_r()->fcntl(fd, what, value);
+	return what == F_DUPFD || what == F_DUPFD_CLOEXEC ? bws_own(rc) : rc;
 }
 
 /* What comes along is ours as well. */

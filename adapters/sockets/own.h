@@ -14,7 +14,10 @@
 #define epoll_create1 bws_own_epoll_create1
 #define epoll_ctl     bws_own_epoll_ctl
 #define eventfd	      bws_own_eventfd
+#define fcntl	      bws_own_fcntl
 #define memfd_create  bws_own_memfd_create
+#define open	      bws_own_open
+#define openat	      bws_own_openat
 #define poll	      bws_own_poll
 #define ppoll	      bws_own_ppoll
 #define read	      bws_own_read

@@ -22,7 +22,6 @@ struct bws_poll {
 	struct bws_conn **conn;
 	struct pollfd few[BWS_POLL_FEW + BWS_WAIT_MORE];
 	struct bws_conn *few_conn[BWS_POLL_FEW];
-	bool entered; /* the kernel sleeps for us, as there is no endpoint yet */
 };
 
 static bool bws_poll_begin(struct bws_poll *p, const struct pollfd *fds, nfds_t n)

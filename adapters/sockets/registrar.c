@@ -13,6 +13,7 @@
 
 #define BWS_REGISTRAR_NAME  "beowire-sockets"
 #define BWS_REGISTRAR_RETRY (200 * BWS_MS)
+#define BWS_REGISTRAR_PORTS (1 * BWS_S)
 #define BWS_REGISTRAR_BURST 64 /* datagrams handled at a time */
 
 /* What it hands on. */
@@ -58,7 +59,8 @@ void bws_registrar_seek(struct bws_registrar *r, uint64_t now)
 
 	if (r->connection >= 0 || now < r->try_at)
 		return;
-	r->try_at = now + BWS_REGISTRAR_RETRY;
+	/* A port may be another user's, or there is no IPv6: that does not end soon. */
+	r->try_at = now + (r->claim < 0 ? BWS_REGISTRAR_RETRY : BWS_REGISTRAR_PORTS);
 	if (r->claim < 0) {
 		fd = bw_claim_dial(BWS_REGISTRAR_NAME);
 		if (fd >= 0) {
@@ -71,6 +73,13 @@ void bws_registrar_seek(struct bws_registrar *r, uint64_t now)
 		r->claim = fd;
 	}
 	bws_registrar_ports(r);
+}
+
+uint64_t bws_registrar_next(const struct bws_registrar *r)
+{
+	if (r->connection >= 0 || (r->port[0] >= 0 && r->port[1] >= 0))
+		return UINT64_MAX;
+	return r->try_at;
 }
 
 int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds)

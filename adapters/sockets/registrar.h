@@ -29,6 +29,8 @@ struct bws_registrar {
 void bws_registrar_init(struct bws_registrar *r);
 /* Be one, or find it. */
 void bws_registrar_seek(struct bws_registrar *r, uint64_t now);
+/* When to seek again; UINT64_MAX: all is there. */
+uint64_t bws_registrar_next(const struct bws_registrar *r);
 int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds);
 /* What has come: `offer` is called with each. */
 void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int n,
@@ -47,5 +49,7 @@ int bws_offer_receive(int fd, struct bws_from *from, uint8_t *bytes, size_t room
 bool bws_offer_refused(int fd, struct bws_from *by);
 /* The name of a socket as an address of 16 bytes. False: neither IPv4 nor IPv6. */
 bool bws_offer_address(const void *name, uint8_t *address, uint16_t *port);
+/* Is this address of 16 bytes one of IPv4? */
+bool bws_offer_is_v4(const uint8_t *address);
 
 #endif

@@ -61,7 +61,6 @@ void bws_rx_data(struct bws_conn *c, uint64_t off, const void *data, uint64_t le
 {
 	/* Much may still wait in TCP's buffers when the first of it comes. */
 	uint64_t base = c->rx.way == BWS_UNTIL ? c->rx.from : c->shared->rx;
-	struct bws_piece *p;
 
 	if (c->rx.way == BWS_TCP || c->error)
 		return; /* it comes again by TCP */
@@ -69,13 +68,10 @@ void bws_rx_data(struct bws_conn *c, uint64_t off, const void *data, uint64_t le
 		bws_break(c, ECONNRESET, "the peer breaks the rules");
 		return;
 	}
-	p = bws_piece_new(off, (uint32_t)len);
-	if (!p) {
+	if (!bws_queue_add(&c->rx.queue, off, data, (uint32_t)len)) {
 		bws_rx_return(c, false);
 		return;
 	}
-	memcpy(p->data, data, len);
-	bws_queue_add(&c->rx.queue, p);
 	c->rx.next += len;
 	if (c->rx.way == BWS_BW)
 		bws_wake(c, EPOLLIN);
@@ -112,4 +108,5 @@ void bws_rx_return(struct bws_conn *c, bool final)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_push(c);
+	bws_attend(c);
 }

@@ -13,6 +13,7 @@
 #include "control.h"
 #include "core.h"
 #include "real.h"
+#include "registrar.h"
 
 #define BWS_TELL_CONNECTIONS 1024 /* told of one by one; the others are counted */
 
@@ -40,9 +41,8 @@ static const char *bws_tell_why(const struct bws_conn *c)
 
 static void bws_tell_end(const uint8_t *address, uint16_t port, char *text, size_t room)
 {
-	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
 	char name[INET6_ADDRSTRLEN] = "?";
-	bool v4 = !memcmp(address, mapped, sizeof(mapped));
+	bool v4 = bws_offer_is_v4(address);
 
 	inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? address + 12 : address, name, sizeof(name));
 	snprintf(text, room, v4 ? "%s:%u" : "[%s]:%u", name, port);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "clock.h"
 #include "flow.h"
 #include "real.h"
 #include "wait.h"
@@ -42,12 +43,10 @@ uint64_t bws_tx_add(struct bws_conn *c, const void *data, uint64_t len)
 
 	while (left) {
 		uint32_t n = left < BWS_PIECE ? (uint32_t)left : BWS_PIECE;
-		struct bws_piece *p = bws_piece_new(c->shared->tx, n);
+		struct bws_piece *p = bws_queue_add(&c->tx.queue, c->shared->tx, from, n);
 
 		if (!p)
 			break;
-		memcpy(p->data, from, n);
-		bws_queue_add(&c->tx.queue, p);
 		if (!c->tx.unsent)
 			c->tx.unsent = p;
 		c->shared->tx += n;
@@ -71,8 +70,8 @@ static void bws_tx_forget(struct bws_conn *c, uint64_t taken)
 void bws_tx_taken(struct bws_conn *c, uint32_t low)
 {
 	uint32_t more = low - (uint32_t)c->tx.taken;
-
-	uint64_t sent = c->tx.unsent ? c->tx.unsent->off : c->shared->tx;
+	const struct bws_piece *p = c->tx.unsent;
+	uint64_t sent = p ? p->off + p->given : c->shared->tx;
 
 	if (c->tx.way != BWS_BW || !more || more > sent - c->tx.taken)
 		return;
@@ -118,6 +117,7 @@ bool bws_tx_returned(struct bws_conn *c, uint64_t from)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_tx_drain(c);
+	bws_attend(c);
 	return true;
 }
 
@@ -153,6 +153,8 @@ void bws_tx_drain(struct bws_conn *c)
 			bws_queue_clear(&c->tx.queue);
 			break;
 		}
+		if (c->orphan)
+			c->offer_at = bw_clock_now() + BWS_ORPHAN;
 		p->done += (uint32_t)n;
 		if (p->done == p->len)
 			bws_queue_pop(&c->tx.queue);

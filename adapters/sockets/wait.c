@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "core.h"
+#include "crowd.h"
 #include "flow.h"
 #include "life.h"
 #include "owned.h"
@@ -24,6 +25,7 @@ static struct bws_sleeper *bws_sleepers;
 static bool bws_driven; /* one of them sleeps on libbeowire's descriptor */
 static _Atomic uint64_t bws_spin_ns = 20000;
 static __thread struct bws_sleeper bws_self = {.fd = -1};
+static __thread struct bw_crowd bws_crowd; /* each thread has a core of its own */
 
 short bws_ready(struct bws_conn *c)
 {
@@ -188,15 +190,13 @@ bool bws_spin(void)
 {
 	struct bw_ep *ep = atomic_load(&bws.ep);
 	uint64_t began = bw_clock_now();
-	bool crowded;
 
 	if (!ep)
 		return false;
-	bws_lock();
-	bw_crowd_sample(&bws.crowd, began);
-	crowded = bws.crowd.crowded;
-	bws_unlock();
-	if (crowded)
+	if (!bws_crowd.hold_ns)
+		bw_crowd_init(&bws_crowd, began);
+	bw_crowd_sample(&bws_crowd, began);
+	if (bws_crowd.crowded)
 		return bws_progress() > 0;
 	do {
 		if (bws_progress() > 0)

@@ -11,9 +11,6 @@
  * than any driver's frames of full size take, and a sender of tiny ones gets no more. */
 #define BWK_ARRIVE_TIMES 4
 
-/* Longer ones lie in pages of their own. */
-#define BWK_ARRIVE_LINEAR 2048
-
 /* The account is charged in steps, and of three that are free two are given back: most messages
  * find room that is paid for. */
 #define BWK_ARRIVE_STEP 16384
@@ -24,7 +21,7 @@
 
 static u64 bwk_arrive_price(u64 n)
 {
-	return (n > BWK_ARRIVE_LINEAR ? PAGE_ALIGN(n) : n) + BWK_ARRIVE_COST;
+	return (n > BWK_BUF_LINEAR ? PAGE_ALIGN(n) : n) + BWK_ARRIVE_COST;
 }
 
 /* One step more is paid for. */

@@ -15,8 +15,9 @@
 #include "account.h"
 #include "protocol.h"
 
-#define BWK_BUF_FLAT  1024 /* bytes; longer ones lie in pages, which frames can refer to */
-#define BWK_BUF_SMALL 256  /* bytes; shorter ones are kept by their socket for its next send */
+#define BWK_BUF_FLAT   1024 /* bytes; longer ones lie in pages, which frames can refer to */
+#define BWK_BUF_LINEAR 2048 /* bytes of what arrives in pieces; longer copies lie in pages */
+#define BWK_BUF_SMALL  256  /* bytes; shorter ones are kept by their socket for its next send */
 
 struct bwk_peer;
 

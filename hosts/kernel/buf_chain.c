@@ -2,8 +2,6 @@
 /* What arrives in pieces: out of the frames that came in order into one socket buffer. */
 #include "buf.h"
 
-#define BWK_CHAIN_LINEAR 2048 /* bytes; longer copies lie in pages */
-
 /* The bytes of `from` at the beginning of `to`. */
 static int bwk_buf_take_over(struct sk_buff *to, struct sk_buff *from)
 {
@@ -24,7 +22,7 @@ static int bwk_buf_take_over(struct sk_buff *to, struct sk_buff *from)
 int bwk_buf_unchain(struct bwk_buf *b)
 {
 	struct sk_buff *chain = b->skb, *skb;
-	u32 linear = b->len <= BWK_CHAIN_LINEAR ? b->len : 0;
+	u32 linear = b->len <= BWK_BUF_LINEAR ? b->len : 0;
 	int error;
 
 	skb = alloc_skb_with_frags(linear, b->len - linear, PAGE_ALLOC_COSTLY_ORDER, &error,

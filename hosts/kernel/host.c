@@ -83,14 +83,9 @@ static int bwk_host_place(void *host, u64 buf, u64 off, const struct bw_rx_frame
 	return check ? bwk_host_check(f, at, n, crc) : 0;
 }
 
-static u64 bwk_host_buf_get(void *host, u32 peer, u64 n)
+static u64 bwk_host_buf_get(void *host, u32 peer, u64 n, bool next)
 {
-	return bwk_arrive_begin(host, peer, n, false);
-}
-
-static u64 bwk_host_buf_for(void *host, const struct bw_event *ev)
-{
-	return bwk_arrive_begin(host, ev->peer, ev->len, true);
+	return bwk_arrive_begin(host, peer, n, next);
 }
 
 /* Its peer is going, or the engine. */
@@ -181,7 +176,6 @@ const struct bw_host_ops bwk_host_ops = {
 	.place = bwk_host_place,
 	.buf_get = bwk_host_buf_get,
 	.buf_put = bwk_host_buf_put,
-	.buf_for = bwk_host_buf_for,
 	.region_find = bwk_host_region_find,
 	.random = bwk_host_random,
 	.siphash = bwk_host_siphash,
@@ -462,6 +456,7 @@ static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
 
 	/* What is sealed is opened where it lies: nobody else may refer to it. */
 	if (unlikely(port->seals) && unlikely(skb_linearize_cow(skb))) {
+		this_cpu_inc(port->node->count->uncopied);
 		kfree_skb(skb);
 		return;
 	}

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What is computed with keys is tried against the numbers of the standards when the module is
- * loaded, by whatever the kernel has chosen for this processor; and payload in the pages of a frame
- * against the same bytes in a row.
+ * loaded, by whatever the kernel has chosen for this processor; and a frame that is sealed and
+ * opened where it lies against the same bytes sealed to elsewhere.
  */
 #include <linux/slab.h>
 
 #include "hkdf.h"
 #include "keyed.h"
 
-#define BWK_CHECK_BYTES 5000
-#define BWK_CHECK_AT	33 /* where payload begins in the frame */
+#define BWK_CHECK_BYTES 5000 /* of a frame, with its tag */
 
 /* Aumasson and Bernstein, "SipHash: a fast short-input PRF", appendix A. */
 static bool __init bwk_check_siphash(void)
@@ -96,75 +95,51 @@ static bool __init bwk_check_seal(void)
 	return bw_open(&s, &whole, 1, opened, tag) == -EBADMSG;
 }
 
-/* A frame of ours: a part of its bytes in a row, the rest in two pages of it. */
-static struct sk_buff *__init bwk_check_frame(const u8 *bytes)
+static u8 __init bwk_check_byte(int i)
 {
-	static const u32 at[] __initconst = {7, 0};
-	const u32 linear = 100;
-	u32 used = linear, n;
-	struct sk_buff *skb = alloc_skb(linear, GFP_KERNEL);
-	struct page *page;
-	int i;
-
-	if (!skb)
-		return NULL;
-	skb_put_data(skb, bytes, linear);
-	for (i = 0; i < 2; i++) {
-		page = alloc_page(GFP_KERNEL);
-		if (!page)
-			break;
-		n = min_t(u32, BWK_CHECK_BYTES - used, PAGE_SIZE - at[i]);
-		memcpy(page_address(page) + at[i], bytes + used, n);
-		skb_add_rx_frag(skb, i, page, at[i], n, PAGE_SIZE);
-		used += n;
-	}
-	if (used == BWK_CHECK_BYTES)
-		return skb;
-	kfree_skb(skb);
-	return NULL;
+	return i * 7 + i / 256;
 }
 
-/* As in a row, where they are, from any byte on; and not if a bit has changed. */
-static bool __init bwk_check_sealed_frame(struct sk_buff *skb, u8 *bytes, u8 *other)
+/* As any payload is, with the nonce of its path and packet; and not if a bit has changed. */
+static bool __init bwk_check_sealed_frame(u8 *frame, u8 *wanted)
 {
-	const u32 len = BWK_CHECK_BYTES - BWK_CHECK_AT - 1, from = 1234;
-	const struct bw_piece head = {bytes, BWK_CHECK_AT}, in = {bytes + BWK_CHECK_AT, len};
-	const struct bw_seal s = {bytes, {1, 2, 3}, &head, 1};
-	u8 tag[BW_SEAL_TAG], wanted[BW_SEAL_TAG];
+	const u32 end = BWK_CHECK_BYTES - BW_SEAL_TAG;
+	const struct bw_piece head = {frame, BW_DATA_HEAD};
+	const struct bw_piece in = {frame + BW_DATA_HEAD, end - BW_DATA_HEAD};
+	const struct bw_seal s = {frame, {2, 0, 0, 0, 8, 7, 6, 5, 4, 3, 2, 1}, &head, 1};
+	const struct bw_seal_by by = {frame, 0x0102030405060708ull};
+	int i;
 
-	bw_seal(&s, &in, 1, other, wanted);
-	if (bwk_seal_frame(&s, skb, BWK_CHECK_AT, len, tag) || memcmp(tag, wanted, sizeof(tag)) ||
-	    !bwk_seal_genuine_frame(&s, skb, BWK_CHECK_AT, len, tag))
+	frame[offsetof(struct bw_hdr, path)] = 2;
+	memcpy(wanted, frame, BW_DATA_HEAD);
+	bw_seal(&s, &in, 1, wanted + BW_DATA_HEAD, wanted + end);
+	bw_seal_frame(frame, end, &by);
+	if (memcmp(frame, wanted, BWK_CHECK_BYTES))
 		return false;
-	if (bwk_seal_read_frame(&s, from, skb, BWK_CHECK_AT + from, len - from, other) ||
-	    memcmp(other, bytes + BWK_CHECK_AT + from, len - from))
+	frame[end + 15] ^= 0x80;
+	if (bw_open_frame(frame, end, &by) != -EBADMSG || memcmp(frame, wanted, end))
 		return false;
-	if (bwk_seal_genuine_frame(&s, skb, BWK_CHECK_AT, len - 1, tag) ||
-	    bwk_seal_genuine_frame(&s, skb, BWK_CHECK_AT, len + 2, tag) ||
-	    bwk_seal_frame(&s, skb, BWK_CHECK_AT, len + 2, wanted) != -EINVAL ||
-	    skb_copy_bits(skb, BWK_CHECK_BYTES - 1, other, 1) ||
-	    other[0] != bytes[BWK_CHECK_BYTES - 1])
+	frame[end + 15] ^= 0x80;
+	if (bw_open_frame(frame, end, &by))
 		return false;
-	tag[15] ^= 0x80;
-	return !bwk_seal_genuine_frame(&s, skb, BWK_CHECK_AT, len, tag);
+	for (i = BW_DATA_HEAD; i < end; i++)
+		if (frame[i] != bwk_check_byte(i))
+			return false;
+	return true;
 }
 
 /* True if there is no memory to try it. */
-static bool __init bwk_check_frames(void)
+static bool __init bwk_check_frame(void)
 {
 	u8 *bytes = kmalloc(2 * BWK_CHECK_BYTES, GFP_KERNEL);
-	struct sk_buff *skb;
-	bool good = true;
+	bool good;
 	int i;
 
 	if (!bytes)
 		return true;
 	for (i = 0; i < BWK_CHECK_BYTES; i++)
-		bytes[i] = i * 7 + i / 256;
-	skb = bwk_check_frame(bytes);
-	if (skb)
-		good = bwk_check_sealed_frame(skb, bytes, bytes + BWK_CHECK_BYTES);
-	kfree_skb(skb);
+		bytes[i] = bwk_check_byte(i);
+	good = bwk_check_sealed_frame(bytes, bytes + BWK_CHECK_BYTES);
 	kfree(bytes);
 	return good;
 }
@@ -174,11 +149,11 @@ int __init bwk_keyed_check(void)
 	const char *wrong = !bwk_check_siphash() ? "SipHash" : NULL;
 
 	if (BWK_KEYED && !wrong)
-		wrong = !bwk_check_hmac()     ? "HMAC-SHA-256"
-			: !bwk_check_hkdf()   ? "HKDF"
-			: !bwk_check_seal()   ? "ChaCha20-Poly1305"
-			: !bwk_check_frames() ? "ChaCha20-Poly1305 in frames"
-					      : NULL;
+		wrong = !bwk_check_hmac()    ? "HMAC-SHA-256"
+			: !bwk_check_hkdf()  ? "HKDF"
+			: !bwk_check_seal()  ? "ChaCha20-Poly1305"
+			: !bwk_check_frame() ? "ChaCha20-Poly1305 in frames"
+					     : NULL;
 	if (!wrong)
 		return 0;
 	pr_err("beowire: %s gives wrong numbers on this machine\n", wrong);

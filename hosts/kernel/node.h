@@ -58,6 +58,7 @@ struct bwk_node_counters {
 	unsigned long squeezed;		/* visits of ports that left something to be done */
 	unsigned long arriving_refused; /* they begin a message that there is no room for */
 	unsigned long arriving_expired; /* peers given up that let a message stand still */
+	unsigned long uncopied;		/* sealed, and there was no memory to open a copy in */
 	unsigned long dropped;		/* ours, by a queueing discipline or the device below it */
 	unsigned long bad[BWK_BAD_KINDS];
 };

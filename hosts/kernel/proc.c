@@ -30,6 +30,7 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.squeezed += READ_ONCE(c->squeezed);
 		sum.arriving_refused += READ_ONCE(c->arriving_refused);
 		sum.arriving_expired += READ_ONCE(c->arriving_expired);
+		sum.uncopied += READ_ONCE(c->uncopied);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
 			sum.bad[i] += READ_ONCE(c->bad[i]);
 	}
@@ -47,8 +48,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 	rcu_read_unlock();
 	seq_printf(f, "foreign %lu\nmalformed %lu\nunclaimed %lu\nrefused %lu\ndropped %lu\n",
 		   sum.foreign, sum.malformed, sum.unclaimed, sum.refused, sum.dropped);
-	seq_printf(f, "squeezed %lu\narriving-refused %lu\narriving-expired %lu\n", sum.squeezed,
-		   sum.arriving_refused, sum.arriving_expired);
+	seq_printf(f, "squeezed %lu\narriving-refused %lu\narriving-expired %lu\nuncopied %lu\n",
+		   sum.squeezed, sum.arriving_refused, sum.arriving_expired, sum.uncopied);
 	seq_printf(f, "bad-addresses %lu\nbad-options %lu\nbad-ioctls %lu\n",
 		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
 	return 0;

@@ -35,6 +35,7 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 {
 	list_del(&r->all);
 	port->region_count--;
+	port->region_asks -= r->state == BWK_REGION_ASKED;
 	r->peer->questions--;
 	bwk_account_give(r->peer->account, sizeof(*r));
 	bwk_peer_put(r->peer);
@@ -134,7 +135,6 @@ static bool bwk_region_make_room(struct bwk_port *port, const struct bwk_peer *p
 	r = bwk_region_of_greediest(port, peer->questions + 2);
 	if (!r)
 		return false;
-	port->region_asks -= r->state == BWK_REGION_ASKED && port->region_asks;
 	bwk_region_drop(port, r);
 	return true;
 }
@@ -202,11 +202,11 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 
 	if (!port->region_asks)
 		return false;
-	port->region_asks--;
 	list_for_each_entry(r, &port->regions, all) {
 		if (r->state != BWK_REGION_ASKED)
 			continue;
 		r->state = BWK_REGION_TOLD;
+		port->region_asks--;
 		info->event = BEOWIRE_REGION;
 		info->cookie = r->id;
 		info->peer = r->peer->number;
@@ -217,7 +217,7 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 			*from = r->peer->addr;
 		return true;
 	}
-	return false; /* it has expired */
+	return false;
 }
 
 static int bwk_region_settle(struct bwk_port *port, const struct beowire_region *answer,

@@ -131,7 +131,7 @@ static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw
 	return 0;
 }
 
-static uint64_t sim_ops_buf_get(void *host, uint32_t peer, uint64_t n)
+static uint64_t sim_ops_buf_get(void *host, uint32_t peer, uint64_t n, bool next)
 {
 	struct sim_node *node = host;
 

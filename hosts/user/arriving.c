@@ -5,13 +5,21 @@
 
 #define BW_ARRIVING_PAUSE (100 * BW_MS) /* between two looks at all peers */
 
-uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n)
+static void bw_arriving_moves(const struct bw_ep *ep, struct bw_remote *p)
+{
+	p->arriving_at = ep->now;
+	p->arriving_held_up = false;
+}
+
+uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n, bool next)
 {
 	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
 	struct bw_buffer *b;
 
-	if (ep->arriving + n > BW_ARRIVING_MAX) {
+	if (ep->arriving + n > BW_ARRIVING_MAX + (next ? BW_ARRIVING_NEXT : 0)) {
 		ep->crowded = ep->untold = true;
+		if (p && next)
+			p->arriving_held_up = true;
 		return 0;
 	}
 	b = bw_buffer_get(&ep->buffers, n);
@@ -20,10 +28,12 @@ uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n)
 	b->use = BW_BUFFER_ARRIVING;
 	n = bw_buffer_bytes(b);
 	b->peer = p ? p->number : BW_PEER_NONE;
+	b->next_in_flow = next;
 	ep->arriving += n;
 	if (p) {
 		p->arriving += n;
-		p->arriving_at = ep->now;
+		p->arriving_next += next;
+		bw_arriving_moves(ep, p);
 	}
 	return bw_buffer_cookie(b);
 }
@@ -36,7 +46,8 @@ void bw_arriving_put(struct bw_ep *ep, struct bw_buffer *b)
 	ep->arriving -= n;
 	if (p) {
 		p->arriving -= n;
-		p->arriving_at = ep->now;
+		p->arriving_next -= b->next_in_flow;
+		bw_arriving_moves(ep, p);
 	}
 	bw_buffer_put(&ep->buffers, b);
 }
@@ -54,6 +65,14 @@ static void bw_arriving_give_up(struct bw_ep *ep, const struct bw_remote *p)
 	bw_host_submit(ep, &op);
 }
 
+/* Does it keep its messages from going on? Not if there was no room for the next one, unless it has
+ * begun another that waits for none: that it could end. */
+static bool bw_arriving_stands_still(const struct bw_ep *ep, const struct bw_remote *p)
+{
+	return p->arriving && ep->now - p->arriving_at >= BW_ARRIVING_STALE &&
+	       (!p->arriving_held_up || p->arriving_next);
+}
+
 void bw_arriving_relieve(struct bw_ep *ep)
 {
 	ep->crowded = false;
@@ -63,7 +82,7 @@ void bw_arriving_relieve(struct bw_ep *ep)
 	for (uint32_t i = 0; i < ep->remotes.count; i++) {
 		const struct bw_remote *p = ep->remotes.at[i];
 
-		if (p && p->arriving && ep->now - p->arriving_at >= BW_ARRIVING_STALE)
+		if (p && bw_arriving_stands_still(ep, p))
 			bw_arriving_give_up(ep, p);
 	}
 }

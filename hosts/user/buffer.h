@@ -35,6 +35,7 @@ struct bw_buffer {
 	union {
 		uint64_t key; /* by the engine: of EXPOSED the region's, of PULLING the pull's id */
 		int status;   /* ENDED: 0 or a negative errno */
+		bool next_in_flow; /* ARRIVING: no message before it was missing as it began */
 	};
 	const struct bw_transport *by; /* EXPOSED, PULLING: the way that it goes */
 	uint32_t peer;		       /* number of the peer */

@@ -49,9 +49,9 @@ static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw
 	return 0;
 }
 
-static uint64_t bw_host_buf_get(void *host, uint32_t peer, uint64_t n)
+static uint64_t bw_host_buf_get(void *host, uint32_t peer, uint64_t n, bool next)
 {
-	return bw_arriving_get(host, peer, n);
+	return bw_arriving_get(host, peer, n, next);
 }
 
 static void bw_host_buf_put(void *host, uint64_t buf)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ep.h"
+#include "stats.h"
 
 #define BW_PUBLISH_NS	 (250 * BW_MS)
 #define BW_PUBLISH_LAST	 (1 * BW_S)    /* longest pause */
@@ -261,48 +262,33 @@ static void bw_publish_program(struct bw_ep *ep, struct bw_board_sheet *s)
 	}
 }
 
-static void bw_publish_link(struct bw_board_link *to, const struct bw_link_counters *c)
+static struct bw_board_link bw_publish_link(const struct bw_link_counters *c)
 {
-	to->tx_frames += c->tx_frames;
-	to->rx_frames += c->rx_frames;
-	to->tx_bytes += c->tx_bytes;
-	to->rx_bytes += c->rx_bytes;
-	to->tx_payload += c->tx_payload;
-	to->rx_payload += c->rx_payload;
-	to->rx_overruns += c->rx_overruns;
-}
-
-static void bw_publish_links(struct bw_ep *ep, struct bw_board_sheet *s)
-{
-	for (int i = 0; i < ep->packets; i++) {
-		bw_publish_link(&s->link[0], &ep->packet[i].count);
-		s->send_errors += ep->packet[i].batch->errors;
-	}
-	if (ep->has_udp) {
-		bw_publish_link(&s->link[1], &ep->udp.count);
-		s->send_errors += ep->udp.batch->errors;
-	}
-	if (ep->local) {
-		const struct bw_local_counters *l = bw_local_counters(ep->local);
-
-		s->link[2] = (struct bw_board_link){
-			.tx_frames = l->tx_frames,
-			.rx_frames = l->rx_frames,
-			.tx_bytes = l->tx_bytes,
-			.rx_bytes = l->rx_bytes,
-			.tx_payload = l->tx_payload,
-			.rx_payload = l->rx_payload,
-		};
-	}
-	s->overruns = s->link[0].rx_overruns + s->link[1].rx_overruns;
+	return (struct bw_board_link){
+		.tx_frames = c->tx_frames,
+		.rx_frames = c->rx_frames,
+		.tx_bytes = c->tx_bytes,
+		.rx_bytes = c->rx_bytes,
+		.tx_payload = c->tx_payload,
+		.rx_payload = c->rx_payload,
+		.rx_overruns = c->rx_overruns,
+	};
 }
 
 static void bw_publish_counters(struct bw_ep *ep, struct bw_board_sheet *s)
 {
-	const struct bw_counters *c = bw_reliable.counters(ep->engine);
+	struct bw_stats_sums sums;
+	const struct bw_counters *c = &sums.engine;
 
+	bw_stats_sum(ep, &sums);
+	s->link[0] = bw_publish_link(&sums.packet);
+	s->link[1] = bw_publish_link(&sums.udp);
+	s->link[2] = bw_publish_link(&sums.local);
+	s->link[3] = bw_publish_link(&sums.kernel);
+	s->overruns = sums.overruns;
+	s->send_errors = sums.send_errors;
 	for (int i = 1; i < BW_DROP_REASONS; i++)
-		s->drops[i] = c->drop[i] + (i == BW_DROP_FOREIGN ? ep->watch.foreign : 0);
+		s->drops[i] = c->drop[i];
 	s->retransmits = c->retransmits;
 	s->losses = c->losses;
 	s->probes = c->probes;
@@ -342,7 +328,6 @@ static void bw_publish_sheet(struct bw_ep *ep, struct bw_board_sheet *s)
 	s->rounds_at = b->rounds_at;
 	s->handled_at = b->handled_at;
 	s->asleep = atomic_load(&ep->sleepers) + ep->armed;
-	bw_publish_links(ep, s);
 	bw_publish_counters(ep, s);
 	bw_publish_peers(ep, s);
 	bw_publish_program(ep, s);

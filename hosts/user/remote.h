@@ -45,7 +45,9 @@ struct bw_remote {
 	uint32_t held;		       /* of these those that have been, behind one that has not */
 	bool ahead;		       /* a message is on its way to it that was not waited for */
 	uint64_t arriving;	       /* bytes of messages of its that have not arrived whole, */
-	uint64_t arriving_at;	       /* when that last changed */
+	uint64_t arriving_at;	       /* when that last changed, */
+	uint32_t arriving_next;	       /* how many of them were the next of their flow, */
+	bool arriving_held_up;	       /* and there has been no room for such a one since */
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */

@@ -37,38 +37,48 @@ static void bw_stats_link(FILE *f, const char *name, const struct bw_link_counte
 		(unsigned long long)c->rx_overruns, more ? "," : "");
 }
 
-static void bw_stats_local(FILE *f, const struct bw_ep *ep)
+static void bw_stats_local(const struct bw_ep *ep, struct bw_link_counters *c)
 {
-	struct bw_link_counters c = {0};
-	struct bw_local_counters none = {0};
-	const struct bw_local_counters *l = ep->local ? bw_local_counters(ep->local) : &none;
+	const struct bw_local_counters *l = bw_local_counters(ep->local);
 
-	c.tx_frames = l->tx_frames;
-	c.rx_frames = l->rx_frames;
-	c.tx_bytes = l->tx_bytes;
-	c.rx_bytes = l->rx_bytes;
-	c.tx_payload = l->tx_payload;
-	c.rx_payload = l->rx_payload;
-	bw_stats_link(f, "local", &c, true);
+	c->tx_frames = l->tx_frames;
+	c->rx_frames = l->rx_frames;
+	c->tx_bytes = l->tx_bytes;
+	c->rx_bytes = l->rx_bytes;
+	c->tx_payload = l->tx_payload;
+	c->rx_payload = l->rx_payload;
 }
 
-/* All packet links together. */
-static struct bw_link_counters bw_stats_packet(const struct bw_ep *ep)
+static void bw_stats_add(struct bw_link_counters *sum, const struct bw_link_counters *c)
 {
-	struct bw_link_counters sum = {0};
+	sum->tx_frames += c->tx_frames;
+	sum->rx_frames += c->rx_frames;
+	sum->tx_bytes += c->tx_bytes;
+	sum->rx_bytes += c->rx_bytes;
+	sum->tx_payload += c->tx_payload;
+	sum->rx_payload += c->rx_payload;
+	sum->rx_overruns += c->rx_overruns;
+}
 
+void bw_stats_sum(struct bw_ep *ep, struct bw_stats_sums *s)
+{
+	*s = (struct bw_stats_sums){.engine = *bw_reliable.counters(ep->engine)};
+	s->engine.drop[BW_DROP_FOREIGN] += ep->watch.foreign;
 	for (int i = 0; i < ep->packets; i++) {
-		const struct bw_link_counters *c = &ep->packet[i].count;
-
-		sum.tx_frames += c->tx_frames;
-		sum.rx_frames += c->rx_frames;
-		sum.tx_bytes += c->tx_bytes;
-		sum.rx_bytes += c->rx_bytes;
-		sum.tx_payload += c->tx_payload;
-		sum.rx_payload += c->rx_payload;
-		sum.rx_overruns += c->rx_overruns;
+		bw_packet_overruns(&ep->packet[i]);
+		bw_stats_add(&s->packet, &ep->packet[i].count);
+		s->send_errors += ep->packet[i].batch->errors;
 	}
-	return sum;
+	if (ep->has_udp) {
+		bw_udp_overruns(&ep->udp);
+		s->udp = ep->udp.count;
+		s->send_errors += ep->udp.batch->errors;
+	}
+	if (ep->local)
+		bw_stats_local(ep, &s->local);
+	if (ep->kernel)
+		bw_kernel_counters(ep->kernel, &s->engine, &s->kernel);
+	s->overruns = s->packet.rx_overruns + s->udp.rx_overruns;
 }
 
 static void bw_stats_interfaces(FILE *f, const struct bw_ep *ep)
@@ -79,31 +89,22 @@ static void bw_stats_interfaces(FILE *f, const struct bw_ep *ep)
 	fprintf(f, "},");
 }
 
-static void bw_stats_drops(FILE *f, const struct bw_ep *ep, const struct bw_counters *c)
+static void bw_stats_drops(FILE *f, const struct bw_stats_sums *sums)
 {
-	uint64_t errors = ep->has_udp ? ep->udp.batch->errors : 0;
-	struct bw_link_counters packet = bw_stats_packet(ep);
-
-	for (int i = 0; i < ep->packets; i++)
-		errors += ep->packet[i].batch->errors;
 	fprintf(f, "\"drops\":{");
-	for (int why = 1; why < BW_DROP_REASONS; why++) {
-		uint64_t n = c->drop[why] + (why == BW_DROP_FOREIGN ? ep->watch.foreign : 0);
-
-		fprintf(f, "\"%s\":%llu,", bw_drop_name((enum bw_drop)why), (unsigned long long)n);
-	}
-	fprintf(f, "\"overrun\":%llu,\"send_error\":%llu}",
-		(unsigned long long)(packet.rx_overruns + ep->udp.count.rx_overruns),
-		(unsigned long long)errors);
+	for (int why = 1; why < BW_DROP_REASONS; why++)
+		fprintf(f, "\"%s\":%llu,", bw_drop_name((enum bw_drop)why),
+			(unsigned long long)sums->engine.drop[why]);
+	fprintf(f, "\"overrun\":%llu,\"send_error\":%llu}", (unsigned long long)sums->overruns,
+		(unsigned long long)sums->send_errors);
 }
 
 void bw_stats_print(struct bw_ep *ep, FILE *f)
 {
-	struct bw_counters counted = *bw_reliable.counters(ep->engine), *c = &counted;
-	struct bw_link_counters kernel = {0}, packet;
+	struct bw_stats_sums sums;
+	const struct bw_counters *c = &sums.engine;
 
-	if (ep->kernel)
-		bw_kernel_counters(ep->kernel, c, &kernel);
+	bw_stats_sum(ep, &sums);
 	const struct {
 		const char *name;
 		uint64_t value;
@@ -147,10 +148,6 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"naps", ep->naps},
 		{"memory_bytes", ep->buffers.bytes + ep->grown_bytes},
 	};
-	bw_udp_overruns(&ep->udp);
-	for (int i = 0; i < ep->packets; i++)
-		bw_packet_overruns(&ep->packet[i]);
-	packet = bw_stats_packet(ep);
 	fprintf(f, "{\"host\":");
 	bw_stats_string(f, ep->host);
 	fprintf(f, ",\"pid\":%d,\"node\":\"%016llx\",\"engine\":%u,\"interface\":", (int)getpid(),
@@ -159,13 +156,13 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 			   : ep->has_packet ? ep->iface.name
 					    : "");
 	fprintf(f, ",\"links\":{");
-	bw_stats_link(f, "packet", &packet, true);
-	bw_stats_link(f, "udp", &ep->udp.count, true);
-	bw_stats_local(f, ep);
-	bw_stats_link(f, "kernel", &kernel, false);
+	bw_stats_link(f, "packet", &sums.packet, true);
+	bw_stats_link(f, "udp", &sums.udp, true);
+	bw_stats_link(f, "local", &sums.local, true);
+	bw_stats_link(f, "kernel", &sums.kernel, false);
 	fprintf(f, "},");
 	bw_stats_interfaces(f, ep);
-	bw_stats_drops(f, ep, c);
+	bw_stats_drops(f, &sums);
 	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
 		fprintf(f, ",\"%s\":%llu", plain[i].name, (unsigned long long)plain[i].value);
 	fprintf(f, ",\"peers\":%u}", ep->remotes.count - ep->remotes.vacant);

@@ -5,7 +5,21 @@
 
 #include <stdio.h>
 
+#include "link/link.h"
+#include "protocol.h"
+
 struct bw_ep;
+
+/* What an endpoint's engine and links have counted. */
+struct bw_stats_sums {
+	struct bw_counters engine;	/* and the kernel module's, if it has one there */
+	struct bw_link_counters packet; /* all interfaces together */
+	struct bw_link_counters udp, local, kernel;
+	uint64_t overruns, send_errors;
+};
+
+/* Bring the counters up to date, with a few system calls, and add them up; the lock is held. */
+void bw_stats_sum(struct bw_ep *ep, struct bw_stats_sums *s);
 
 /* Write one JSON object; the lock is held. */
 void bw_stats_print(struct bw_ep *ep, FILE *f);

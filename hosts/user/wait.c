@@ -29,7 +29,7 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
 	for (int i = 0; i < ep->packets; i++) {
-		if (ep->packet[i].fanout.connection < 0)
+		if (ep->packet[i].fanout.connection < 0 || ep->packet[i].asks)
 			at = bw_min_u64(at, bw_max_u64(ep->packet[i].fanout.try_at, ep->chores_at));
 	}
 	if (ep->kernel)

@@ -100,10 +100,12 @@ static int host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx
 	return check && bw_crc32c(0, from, n) != crc ? -EBADMSG : 0;
 }
 
-static uint64_t host_buf_get(void *host, uint32_t peer, uint64_t n)
+static uint64_t host_buf_get(void *host, uint32_t peer, uint64_t n, bool next)
 {
 	struct node *node = host;
 
+	node->asked++;
+	node->asked_next += next;
 	if (node->no_buffers)
 		return 0;
 	node->buffers_out++;

@@ -4,6 +4,7 @@
  * nothing comes again.
  */
 #include "groups.h"
+#include "simple_peers.h"
 
 static void open_both(void)
 {
@@ -231,6 +232,31 @@ static void receive__the_idlest_gives_way(void **state)
 	assert_int_equal(count(A)->peers, 1024);
 }
 
+/* 0 is nobody's, also when the numbers of peers begin again. */
+static void handle__is_never_nobodys(void **state)
+{
+	static struct bw_simple_peers s;
+	const struct bw_link_addr first = address(A, 0), other = address(B, 0);
+	struct bw_simple_peer *p;
+	struct bw_event down;
+	uint64_t count = 0;
+	uint32_t before;
+
+	bw_simple_peers_init(&s, &count);
+	s.serial = BW_SIMPLE_SERIALS - 2; /* the last place is taken first */
+	p = bw_simple_peer_meet(&s, &first, 1, &down);
+	before = p->handle;
+	assert_int_not_equal(before, 0);
+	assert_ptr_equal(bw_simple_peer(&s, before), p);
+	assert_ptr_equal(bw_simple_peer_find(&s, &first, 1), p);
+	assert_int_equal(count, 1);
+	bw_simple_peer_forget(&s, p);
+	assert_ptr_equal(bw_simple_peer_meet(&s, &other, 1, &down), p);
+	assert_null(bw_simple_peer(&s, before));
+	assert_ptr_equal(bw_simple_peer(&s, p->handle), p);
+	assert_int_equal(count, 1);
+}
+
 int datagram_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +270,7 @@ int datagram_tests(void)
 		TEST(connect__same_address_same_handle),
 		TEST(connect__the_idlest_gives_way),
 		TEST(receive__the_idlest_gives_way),
+		TEST(handle__is_never_nobodys),
 	};
 
 	return cmocka_run_group_tests_name("datagram", tests, NULL, NULL);

@@ -283,6 +283,25 @@ static void buffer__none_now_is_asked_for_again(void **state)
 	assert_int_equal(world.node[B].buffers_out, 0);
 }
 
+/* Once for each frame that begins one, and of which the host is told whether others wait for it. */
+static void buffer__is_for_the_next_message_or_another(void **state)
+{
+	struct node *b = &world.node[B];
+
+	meet(A, B);
+	b->no_buffers = true;
+	b->asked = b->asked_next = 0;
+	post(A, B, 1, 3000);
+	post(A, B, 2, 3000);
+	settle();
+	expect_drop(B, BW_DROP_NO_BUFFER, 6);
+	assert_int_equal(b->asked, 6);
+	assert_int_equal(b->asked_next, 3);
+	b->no_buffers = false;
+	run(10 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE"), 2);
+}
+
 static void buffer__not_needed_for_a_whole_message_in_turn(void **state)
 {
 	meet(A, B);
@@ -460,6 +479,7 @@ int segments_tests(void)
 		TEST(payload__damaged_in_a_bundle_spares_the_others),
 		TEST(payload__is_not_checked_without_the_feature),
 		TEST(buffer__none_now_is_asked_for_again),
+		TEST(buffer__is_for_the_next_message_or_another),
 		TEST(buffer__not_needed_for_a_whole_message_in_turn),
 		TEST(buffer__put_back_when_the_peer_goes),
 		TEST(segment__contradicting_the_message_is_dropped),

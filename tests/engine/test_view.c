@@ -30,6 +30,54 @@ static void view__counts_messages_and_packets(void **state)
 	assert_true(seen(B, A).heard);
 }
 
+static enum fate narrow(const struct frame *f)
+{
+	return f->len > 2000 ? LOSE : PASS;
+}
+
+/* The line is as good as one can be. */
+static void view__counts_no_probes_of_the_size_as_losses(void **state)
+{
+	world.node[A].cfg.link_mtu[0] = world.node[B].cfg.link_mtu[0] = 9000;
+	world.fate = narrow;
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	post(A, B, 1, 50000);
+	run(BW_S);
+	assert_true(frames_with("lost") > 3);
+	assert_int_equal(seen(A, B).losses, 0);
+	assert_int_equal(count(A)->losses, 0);
+}
+
+/* That it was made is no sign of life of it, nor that it calls: who calls may be anybody. */
+static void view__of_who_never_answered_is_never_heard(void **state)
+{
+	pass(BW_S);
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	drop_all();
+	assert_false(seen(A, B).up);
+	assert_int_equal(seen(A, B).heard, 0);
+	connect_to(B, A);
+	flush(B);
+	deliver_all();
+	assert_true(seen(A, B).up);
+	assert_int_equal(seen(A, B).heard, 0);
+}
+
+static void view__of_who_answers_is_heard(void **state)
+{
+	meet(A, B);
+	post(A, B, 1, 100);
+	pass(BW_S);
+	settle();
+	assert_int_equal(seen(A, B).rx_packets, 0);
+	assert_true(seen(A, B).heard >= BW_S);
+}
+
 static void view__tells_of_silence(void **state)
 {
 	struct bw_peer_view v;
@@ -99,8 +147,13 @@ static void view__of_nobody_is_refused(void **state)
 int view_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(view__counts_messages_and_packets),  TEST(view__tells_of_silence),
-		TEST(view__tells_of_what_is_not_fetched), TEST(view__counts_no_more_than_so_many),
+		TEST(view__counts_messages_and_packets),
+		TEST(view__counts_no_probes_of_the_size_as_losses),
+		TEST(view__of_who_never_answered_is_never_heard),
+		TEST(view__of_who_answers_is_heard),
+		TEST(view__tells_of_silence),
+		TEST(view__tells_of_what_is_not_fetched),
+		TEST(view__counts_no_more_than_so_many),
 		TEST(view__of_nobody_is_refused),
 	};
 

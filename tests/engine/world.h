@@ -44,6 +44,7 @@ struct node {
 	void *grown[64];
 	unsigned int grown_n, grow_max; /* memory that the host will hand in at most */
 	bool no_buffers;		/* buf_get() fails */
+	unsigned int asked, asked_next; /* calls of it, and of these those for the next message */
 	bool no_places;			/* buf_for() finds none */
 	int buffers_out;		/* buf_get() not yet put or delivered */
 	uint64_t host_key, host_len;	/* memory registered with the host, 0: none */

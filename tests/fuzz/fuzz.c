@@ -26,7 +26,7 @@ static int fuzz_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx
 	return check && crc != 0xC4C4C4C4 && bw_crc32c(0, from, n) != crc ? -EBADMSG : 0;
 }
 
-static uint64_t fuzz_buf_get(void *host, uint32_t peer, uint64_t n)
+static uint64_t fuzz_buf_get(void *host, uint32_t peer, uint64_t n, bool next)
 {
 	struct fuzz_host *h = host;
 
@@ -39,7 +39,7 @@ static uint64_t fuzz_buf_get(void *host, uint32_t peer, uint64_t n)
 /* Some messages have a place that their receiver chose. */
 static uint64_t fuzz_buf_for(void *host, const struct bw_event *ev)
 {
-	return ev->tag % 2 ? fuzz_buf_get(host, ev->peer, ev->len) : 0;
+	return ev->tag % 2 ? fuzz_buf_get(host, ev->peer, ev->len, true) : 0;
 }
 
 static void fuzz_buf_put(void *host, uint64_t buf)

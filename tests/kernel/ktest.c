@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -420,6 +421,28 @@ static void *kt_thread_run(void *arg)
 
 	t->result = t->run(t->arg);
 	return NULL;
+}
+
+int kt_logged(const char *one, const char *other)
+{
+	static char log[1 << 20];
+	int n = klogctl(3 /* SYSLOG_ACTION_READ_ALL */, log, sizeof(log) - 1), lines = 0;
+
+	assert_true(n > 0);
+	log[n] = 0;
+	for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n"))
+		lines += strstr(line, one) && strstr(line, other);
+	return lines;
+}
+
+int kt_logged_of(const struct kt_pair *pair, const char *what)
+{
+	char words[100], other[32];
+
+	snprintf(words, sizeof(words), "this node %016" PRIx64 " %s", (uint64_t)pair->at_a.sbw_node,
+		 what);
+	snprintf(other, sizeof(other), "node %016" PRIx64 " at", (uint64_t)pair->at_b.sbw_node);
+	return kt_logged(words, other);
 }
 
 void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg)

@@ -99,6 +99,10 @@ uint64_t kt_random(uint64_t *state);
 uint64_t kt_now_ns(void);
 /* The number behind a word in a file such as /proc/vmstat; `node`: of this namespace, or NULL. */
 uint64_t kt_number(const char *node, const char *file, const char *word);
+/* Lines of the kernel's log that have both of these words. */
+int kt_logged(const char *one, const char *other);
+/* Those that say this of the node of `a`, and name the node of `b`. */
+int kt_logged_of(const struct kt_pair *pair, const char *what);
 /* Pages that are pinned now, in the whole system. */
 uint64_t kt_pinned(void);
 /* Waits until so many are, at most 10 s. */

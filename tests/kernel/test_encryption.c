@@ -9,16 +9,14 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/klog.h>
 #include <unistd.h>
 
 #include "kframe.h"
 #include "kuser.h"
 
-#define KEY	"000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
-#define SAID	"these words are for nobody else" /* in each short message */
-#define WINDOW	16				  /* bytes of a long one that are looked for */
-#define SOON_NS 15000000000ull
+#define KEY    "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define SAID   "these words are for nobody else" /* in each short message */
+#define WINDOW 16				 /* bytes of a long one that are looked for */
 
 static int set_on(void *arg)
 {
@@ -202,6 +200,7 @@ static void test_messages_of_all_lengths(void **state)
 		assert_true(kt_filled(got, n, 3));
 	}
 	kt_close(&p);
+	assert_int_equal(kt_number("b", "/proc/net/beowire/node", "uncopied"), 0);
 	nodes("none", "0", "0");
 }
 
@@ -236,7 +235,7 @@ static void test_what_was_changed_does_not_arrive(void **state)
 	assert_int_equal(send(p.a, SAID, sizeof(SAID), MSG_DONTWAIT), sizeof(SAID));
 	begin = kt_now_ns();
 	while (kt_counters(p.b).drop[BW_DROP_SEAL] < 3)
-		assert_in_range(kt_now_ns() - begin, 0, SOON_NS);
+		assert_in_range(kt_now_ns() - begin, 0, KT_SOON_NS);
 	kt_refused(recv(p.b, got, sizeof(got), MSG_DONTWAIT), EAGAIN);
 	r.wanted = 0;
 	assert_int_equal(recv(p.b, got, sizeof(got), 0), sizeof(SAID));
@@ -248,23 +247,6 @@ static void test_what_was_changed_does_not_arrive(void **state)
 
 /* ---- who does not encrypt ---- */
 
-/* How often the log says so of these two. */
-static int told(const struct kt_pair *p)
-{
-	static char log[1 << 20];
-	char words[100], other[32];
-	int n = klogctl(3 /* SYSLOG_ACTION_READ_ALL */, log, sizeof(log) - 1), times = 0;
-
-	assert_true(n > 0);
-	log[n] = 0;
-	snprintf(words, sizeof(words), "this node %016llx encrypts",
-		 (unsigned long long)p->at_a.sbw_node);
-	snprintf(other, sizeof(other), "node %016llx at", (unsigned long long)p->at_b.sbw_node);
-	for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n"))
-		times += strstr(line, words) && strstr(line, other);
-	return times;
-}
-
 static void test_who_does_not_encrypt_is_rejected(void **state)
 {
 	for (int i = 0; i < 2; i++) {
@@ -274,10 +256,10 @@ static void test_who_does_not_encrypt_is_rejected(void **state)
 
 		nodes(KEY, i ? "0" : "1", i ? "1" : "0");
 		p = kt_couple(SOCK_RDM);
-		before = told(&p);
+		before = kt_logged_of(&p, "encrypts");
 		assert_int_equal(send(p.a, "x", 1, MSG_DONTWAIT), 1);
 		while (!(kt_events(p.a, POLLERR) & POLLERR))
-			assert_in_range(kt_now_ns() - begin, 0, SOON_NS);
+			assert_in_range(kt_now_ns() - begin, 0, KT_SOON_NS);
 		assert_int_equal(kt_error(p.a), EPROTOTYPE);
 		kt_refused(recv(p.b, got, 1, MSG_DONTWAIT), EAGAIN);
 		fd = kt_open("a", SOCK_RDM); /* who waits for a long message is told as well */
@@ -288,7 +270,7 @@ static void test_who_does_not_encrypt_is_rejected(void **state)
 		p.at_b = kt_at(listener);
 		fd = kt_open("a", SOCK_STREAM);
 		assert_int_equal(kt_connect(fd, &p.at_b), -EPROTOTYPE);
-		assert_int_equal(told(&p), before + 1);
+		assert_int_equal(kt_logged_of(&p, "encrypts"), before + 1);
 		close(fd);
 		close(listener);
 		kt_close(&p);

@@ -3,6 +3,7 @@
  * What one user can make the module hold, in however many sockets and by whatever way, is bounded,
  * and others do not feel it. All of it is given back.
  */
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,6 +386,33 @@ static void test_many_peers_questions(void **state)
 	close(fd);
 }
 
+/* Questions of a peer that has gone are not there any more, and nobody is woken for them. */
+static void test_questions_of_who_has_gone(void **state)
+{
+	int fd = watching("a"), other = watching("b");
+	struct pollfd poller = {.fd = fd, .events = POLLIN};
+	uint64_t until = kt_now_ns() + KT_SOON_NS;
+	struct sockaddr_beowire at = kt_at(fd);
+	struct beowire_info told;
+	char byte;
+	int n = 0;
+
+	at.sbw_ifindex = 0;
+	ask(other, &at, 1, QUESTIONS);
+	assert_int_equal(kt_recv_info(fd, &byte, 1, &told, 0), 0);
+	assert_int_equal(told.event, BEOWIRE_REGION);
+	assert_int_equal(poll(&poller, 1, (int)(KT_SOON_NS / 1000000)), 1); /* another one */
+	close(other);
+	while (kt_counters(fd).peers && kt_now_ns() < until)
+		usleep(1000);
+	assert_int_equal(kt_counters(fd).peers, 0);
+	while (kt_recv_info(fd, &byte, 1, &told, MSG_DONTWAIT) == 0)
+		n += told.event == BEOWIRE_REGION;
+	assert_int_equal(n, 0);
+	assert_int_equal(poll(&poller, 1, 0), 0);
+	close(fd);
+}
+
 /* ---- numbers ---- */
 
 static int bind_many(void *arg)
@@ -547,6 +575,7 @@ int main(void)
 		kt_test(test_answers_to_peers),
 		kt_test(test_one_peers_questions),
 		kt_test(test_many_peers_questions),
+		kt_test(test_questions_of_who_has_gone),
 		kt_test(test_ports),
 		kt_test(test_nobody_becomes_another),
 		kt_test(test_one_users_unread_messages),

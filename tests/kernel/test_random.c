@@ -4,8 +4,9 @@
  * are killed in the midst of them, each with two threads, on two processors, that share its
  * descriptors. They close what the other thread is at, pass descriptors to processes of the other
  * node and of other users, fork, and become other programs with all that is open; where the kernel
- * can, it has no memory for them now and then, nor for frames that arrive. Whatever they do, the
- * kernel complains of nothing, nothing stays pinned, and others are served.
+ * can, it has no memory for them now and then, nor for frames that arrive. By turns their nodes
+ * have a key, and encrypt. Whatever they do, the kernel complains of nothing, nothing stays pinned,
+ * and others are served.
  *
  *	test_random [SECONDS SEED]
  */
@@ -30,7 +31,7 @@
 #include <unistd.h>
 
 #include "beowire_server.h"
-#include "ktest.h"
+#include "kuser.h"
 
 #define PROCESSES 6
 #define POOL	  24
@@ -591,6 +592,18 @@ static void storms_end(void)
 	assert_in_range(slab, 0, atoi(TIMES) - 1);
 }
 
+#define KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+
+/* What ports that are opened from now on say is enciphered, or has tags alone, or neither; only the
+ * latter are of types that know no key. Those that are open stay as they are. */
+static void protect(uint64_t turn)
+{
+	bool encrypts = turn % 4 == 1 || turn % 4 == 2;
+
+	kt_settings("key", turn % 4 ? KEY : "none");
+	kt_settings("encrypt", encrypts ? "1" : "0");
+}
+
 static void nothing(int number)
 {
 }
@@ -653,8 +666,12 @@ static void test_random_calls(void **state)
 		int i = (int)(kt_random(&random) >> 8) % PROCESSES;
 		uint64_t its = kt_random(&random);
 
-		if (round++ % STORM == 0)
+		if (round % STORM == 0) {
+			storm(false); /* not for those that set what follows */
+			protect(round / STORM);
 			storm(round / STORM % 2 == 0);
+		}
+		round++;
 		i = i < 0 ? -i : i;
 		if (pid[i]) {
 			kill(pid[i], SIGKILL);
@@ -677,6 +694,7 @@ static void test_random_calls(void **state)
 	close(post[0]); /* and what has been sent and not been received */
 	close(post[1]);
 	sleep(2); /* until the last child's alarm */
+	protect(0);
 	assert_int_equal(kt_attach(NULL), 0);
 	p = kt_couple(SOCK_RDM);
 	assert_int_equal(send(p.a, "x", 1, 0), 1);

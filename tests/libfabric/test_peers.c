@@ -5,6 +5,7 @@
  * nothing else does. Also a peer that speaks before its address is known.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,6 +159,46 @@ static void death__ends_what_it_began(void **state)
 	pair_nothing(b.rx);
 }
 
+/* Until b has seen the child's death. What it said of it, at most `room` bytes of it. */
+static void said_of_the_death(char *text, size_t room)
+{
+	int before = dup(STDERR_FILENO);
+	FILE *told = tmpfile();
+
+	assert_non_null(told);
+	fflush(stderr);
+	assert_int_equal(dup2(fileno(told), STDERR_FILENO), STDERR_FILENO);
+	die();
+	while (inside(&b)->incoming)
+		pair_progress();
+	fflush(stderr);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	rewind(told);
+	text[fread(text, 1, room - 1, told)] = 0;
+	fclose(told);
+}
+
+static void death__of_a_named_one_is_told(void **state)
+{
+	char text[1024];
+
+	said_of_the_death(text, sizeof(text));
+	assert_non_null(strstr(text, "operations with it end with an error"));
+	assert_int_not_equal(inside(&b)->crashed, 0);
+}
+
+/* Else anybody who may speak could end a job, whose launcher listens to what its ranks say. */
+static void death__of_one_that_is_in_no_vector_is_nobodys(void **state)
+{
+	char text[1024];
+
+	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
+	said_of_the_death(text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_int_equal(inside(&b)->crashed, 0);
+}
+
 static fi_addr_t source_of_next(struct bw_ep *ep, bw_peer_no peer)
 {
 	struct fi_cq_tagged_entry e;
@@ -256,6 +297,8 @@ int main(void)
 		TEST(death__ends_receives_that_name_it),
 		TEST(death__ends_operations_that_wait_for_answers),
 		TEST(death__ends_what_it_began),
+		TEST(death__of_a_named_one_is_told),
+		TEST(death__of_one_that_is_in_no_vector_is_nobodys),
 		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
 						pair_teardown),
 		cmocka_unit_test_setup_teardown(needed__is_who_is_in_the_vector_or_unread,

@@ -156,17 +156,17 @@ static void nonce__is_path_and_packet(void **state)
 }
 
 /* Payload and head of any length in any pieces are sealed as in one piece; what is sealed opens
- * whole, in place, and from any byte on. */
+ * in pieces, and in place. */
 static void seal__in_pieces_as_in_one(void **state)
 {
 	static uint8_t wanted[ROOM];
 	struct bw_piece piece[PIECES], head[PIECES];
-	uint8_t key[BW_SEAL_KEY], tag[BW_SEAL_TAG], wanted_tag[BW_SEAL_TAG], part[ROOM];
+	uint8_t key[BW_SEAL_KEY], tag[BW_SEAL_TAG], wanted_tag[BW_SEAL_TAG];
 
 	for (int round = 0; round < 3000; round++) {
 		struct bw_seal s = {.key = key, .head = head};
 		size_t len = sim_random(&rng) % (1 + (ROOM >> sim_random(&rng) % 12));
-		size_t aad = sim_random(&rng) % 200, from, n;
+		size_t aad = sim_random(&rng) % 200;
 
 		for (size_t i = 0; i < sizeof(key); i++)
 			key[i] = (uint8_t)sim_random(&rng);
@@ -181,10 +181,6 @@ static void seal__in_pieces_as_in_one(void **state)
 		s.heads = cut(head, plain + 7, aad);
 		assert_int_equal(bw_open(&s, piece, cut(piece, sealed, len), opened, tag), 0);
 		assert_memory_equal(opened, plain, len);
-		from = sim_random(&rng) % (len + 1);
-		n = sim_random(&rng) % (len - from + 1);
-		bw_seal_read(&s, from, part, sealed + from, n);
-		assert_memory_equal(part, plain + from, n);
 
 		piece[0] = (struct bw_piece){sealed, len};
 		assert_int_equal(bw_open(&s, piece, 1, sealed, tag), 0);
@@ -233,7 +229,6 @@ static void open__refuses_each_changed_bit(void **state)
 		for (size_t bit = 0; bit < 8 * all[i].len; bit++) {
 			all[i].bytes[bit / 8] ^= 1 << bit % 8;
 			assert_int_equal(bw_open(&s, &piece, 1, opened, tag), -EBADMSG);
-			assert_false(bw_seal_genuine(&s, &piece, 1, tag));
 			all[i].bytes[bit / 8] ^= 1 << bit % 8;
 		}
 	for (size_t i = 0; i < 150; i++)

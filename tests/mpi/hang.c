@@ -2,7 +2,7 @@
 /*
  * hang HOW: a job that never ends. HOW is receive (rank 0 waits for a message that nobody sends),
  * sends (ranks 0 and 1 send one another a long message, and neither receives first), or ring
- * (messages go round without end, until something outside stops them).
+ * (messages go round both ways without end, until something outside stops them).
  */
 #include "check.h"
 
@@ -34,9 +34,15 @@ static void ring(const struct check *check)
 	int next = (check->rank + 1) % check->size;
 	int before = (check->rank + check->size - 1) % check->size;
 
-	while (true)
-		MPI_Sendrecv(out, SHORT, MPI_BYTE, next, TAG, in, SHORT, MPI_BYTE, before, TAG,
-			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	while (true) {
+		MPI_Request all[4];
+
+		MPI_Irecv(in, SHORT, MPI_BYTE, before, TAG, MPI_COMM_WORLD, &all[0]);
+		MPI_Irecv(in + SHORT, SHORT, MPI_BYTE, next, TAG + 1, MPI_COMM_WORLD, &all[1]);
+		MPI_Isend(out, SHORT, MPI_BYTE, next, TAG, MPI_COMM_WORLD, &all[2]);
+		MPI_Isend(out, SHORT, MPI_BYTE, before, TAG + 1, MPI_COMM_WORLD, &all[3]);
+		MPI_Waitall(4, all, MPI_STATUSES_IGNORE);
+	}
 }
 
 int main(int argc, char **argv)

@@ -15,35 +15,20 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/filter.h>
 #include <linux/if_packet.h>
-#include <net/if.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "protocol.h"
 #include "seal.h"
+#include "segment.h"
 #include "wire.h"
 
-#define KEPT	    256 /* captured frames at a time */
-#define FRAME_BYTES 9216
-#define BURST	    64
-#define CALLERS	    64	      /* whose HELLOs are right, by each link */
-#define NAP_NS	    1000000   /* while nobody speaks */
-#define SILENCE_NS  500000000 /* the job has ended, or begins */
-
-struct kept {
-	uint8_t bytes[FRAME_BYTES]; /* from struct bw_hdr on */
-	uint32_t len;
-};
+#define CALLERS 64	/* whose HELLOs are right, by each link */
+#define NAP_NS	1000000 /* while nobody speaks */
 
 /* Frames of one kind that are sent by one call. */
 struct burst {
@@ -54,50 +39,13 @@ struct burst {
 	uint64_t sent;
 };
 
-static struct kept kept[KEPT];
-static uint32_t kept_n, kept_next;
-static uint16_t engine; /* that they were for */
-static uint64_t seed;
-static int ear, mouth, udp_mouth, ifindex;
-static uint8_t victim_mac[6], own_mac[6];
-static uint32_t victim_ip;
-static uint16_t victim_port; /* of the one that was heard of last; network byte order; 0: none */
-static uint64_t heard_ns;    /* when the victim was spoken to last */
+static struct ear ear;
+static int mouth, udp_mouth, ifindex;
+static uint8_t own_mac[6];
 static struct burst raw, udp;
 static uint64_t cookie[2][CALLERS]; /* by raw frames, by UDP; 0: none was sent to it yet */
 static uint64_t challenges, answers;
 static volatile sig_atomic_t told_to_end;
-
-static void fail(const char *what)
-{
-	perror(what);
-	exit(1);
-}
-
-/* xorshift64* */
-static uint32_t draw(uint32_t below)
-{
-	seed ^= seed >> 12;
-	seed ^= seed << 25;
-	seed ^= seed >> 27;
-	return (uint32_t)((seed * 0x2545F4914F6CDD1Dull >> 32) % below);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static void sleep_until(uint64_t ns)
-{
-	struct timespec at = {.tv_sec = (time_t)(ns / 1000000000),
-			      .tv_nsec = (long)(ns % 1000000000)};
-
-	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
-}
 
 static void end_now(int signal)
 {
@@ -105,86 +53,7 @@ static void end_now(int signal)
 	told_to_end = 1;
 }
 
-static void enter(const char *namespace)
-{
-	int fd = open(namespace, O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0 || setns(fd, CLONE_NEWNET))
-		fail(namespace);
-	close(fd);
-}
-
-/* A packet socket in the namespace we are in; its interface's number and address. */
-static int packet(const char *interface, int protocol, uint8_t *mac)
-{
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons((uint16_t)protocol));
-	struct sockaddr_ll at = {.sll_family = AF_PACKET,
-				 .sll_protocol = htons((uint16_t)protocol)};
-	struct ifreq ifr = {0};
-
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", interface);
-	if (fd < 0 || ioctl(fd, SIOCGIFINDEX, &ifr))
-		fail(interface);
-	ifindex = at.sll_ifindex = ifr.ifr_ifindex;
-	if (bind(fd, (struct sockaddr *)&at, sizeof(at)) || ioctl(fd, SIOCGIFHWADDR, &ifr))
-		fail(interface);
-	memcpy(mac, ifr.ifr_hwaddr.sa_data, 6);
-	return fd;
-}
-
 /* ---- what is heard ---- */
-
-/* What was said here is no news: the ear's filter leaves it out before it takes any room. */
-static void deaf_to_own(void)
-{
-	uint32_t first = (uint32_t)own_mac[0] << 24 | (uint32_t)own_mac[1] << 16 |
-			 (uint32_t)own_mac[2] << 8 | own_mac[3];
-	struct sock_filter code[] = {
-		{BPF_LD | BPF_W | BPF_ABS, 0, 0, 6},
-		{BPF_JMP | BPF_JEQ | BPF_K, 0, 3, first},
-		{BPF_LD | BPF_H | BPF_ABS, 0, 0, 10},
-		{BPF_JMP | BPF_JEQ | BPF_K, 0, 1, (uint32_t)own_mac[4] << 8 | own_mac[5]},
-		{BPF_RET | BPF_K, 0, 0, 0},
-		{BPF_RET | BPF_K, 0, 0, UINT32_MAX},
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(*code), code};
-
-	if (setsockopt(ear, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)))
-		fail("filter");
-}
-
-static void keep(const uint8_t *frame, uint32_t n)
-{
-	const struct bw_hdr *h;
-	struct kept *k;
-	uint32_t at = 14;
-
-	if (n < 14 + sizeof(struct bw_hdr) || memcmp(frame, victim_mac, 6))
-		return;
-	if (frame[12] == 0x08 && frame[13] == 0x00) {
-		at += 20 + 8;
-		if (n < at + sizeof(struct bw_hdr) || frame[23] != 17)
-			return;
-		memcpy(&victim_port, frame + 36, sizeof(victim_port));
-		memcpy(&victim_ip, frame + 30, sizeof(victim_ip));
-	} else if (frame[12] != BW_ETHERTYPE >> 8 || frame[13] != (BW_ETHERTYPE & 0xFF)) {
-		return;
-	}
-	if (frame[at] != (BW_MAGIC & 0xFF) || frame[at + 1] != BW_MAGIC >> 8)
-		return;
-	h = (const void *)(frame + at);
-	if (h->dst_engine != engine) { /* of another job: its frames would reach nobody any more */
-		engine = h->dst_engine;
-		kept_next = 0;
-		memset(cookie, 0, sizeof(cookie));
-	}
-	k = &kept[kept_next % KEPT];
-	k->len = n - at < FRAME_BYTES ? n - at : FRAME_BYTES;
-	memcpy(k->bytes, frame + at, k->len);
-	kept_next++;
-	kept_n = kept_next < KEPT ? kept_next : KEPT;
-	heard_ns = now_ns();
-}
 
 /* What is answered. A caller's nonce says who it is. */
 static void take_answer(bool by_udp, const uint8_t *bytes, size_t n)
@@ -197,7 +66,7 @@ static void take_answer(bool by_udp, const uint8_t *bytes, size_t n)
 	memcpy(&h, bytes, sizeof(h));
 	memcpy(&c, bytes + sizeof(h), sizeof(c));
 	answers += h.type == BW_FRAME_HELLO && (h.flags & BW_HDR_ANSWER);
-	if (h.type != BW_FRAME_CHALLENGE || h.src_engine != engine || c.nonce - 1 >= CALLERS)
+	if (h.type != BW_FRAME_CHALLENGE || h.src_engine != ear.engine || c.nonce - 1 >= CALLERS)
 		return;
 	cookie[by_udp][c.nonce - 1] = c.cookie;
 	challenges++;
@@ -216,25 +85,12 @@ static void take_answers(void)
 		take_answer(true, frame, (size_t)n);
 }
 
-static void listen_now(void)
-{
-	static uint8_t frame[65536];
-
-	for (int i = 0; i < BURST; i++) {
-		ssize_t n = recv(ear, frame, sizeof(frame), MSG_DONTWAIT);
-
-		if (n < 0)
-			return;
-		keep(frame, (uint32_t)n);
-	}
-}
-
 /* ---- what is said ---- */
 
 static void prepare(struct burst *b, size_t head, void *to, socklen_t to_len)
 {
 	for (int i = 0; i < BURST; i++) {
-		memcpy(b->frame[i], victim_mac, 6);
+		memcpy(b->frame[i], ear.victim_mac, 6);
 		memcpy(b->frame[i] + 6, own_mac, 6);
 		b->frame[i][12] = BW_ETHERTYPE >> 8;
 		b->frame[i][13] = BW_ETHERTYPE & 0xFF;
@@ -255,7 +111,7 @@ static void say(struct burst *b, int fd)
 		int n = sendmmsg(fd, b->message + from, b->n - from, 0);
 
 		if (n < 0 && errno != ENOBUFS && errno != EMSGSIZE && errno != EINTR)
-			fail("send");
+			segment_fail("send");
 		from += n > 0 ? (unsigned int)n : 1;
 		b->sent += n > 0 ? (unsigned int)n : 0;
 	}
@@ -288,7 +144,7 @@ static void call(struct bw_hdr *h, struct bw_hello *body, bool by_udp)
  * or to the victim's with something wrong. */
 static uint32_t hello(uint8_t *bytes, bool by_udp)
 {
-	const struct bw_hdr *seen = (const void *)kept[draw(kept_n)].bytes;
+	const struct bw_hdr *seen = (const void *)ear.kept[draw(ear.kept_n)].bytes;
 	struct bw_hdr h = {.magic = BW_MAGIC,
 			   .version = BW_VERSION,
 			   .type = BW_FRAME_HELLO,
@@ -347,7 +203,7 @@ static uint32_t end(uint8_t *bytes)
 				 .echo_type = BW_FRAME_DATA};
 	struct bw_hdr h;
 
-	memcpy(&h, kept[draw(kept_n)].bytes, sizeof(h));
+	memcpy(&h, ear.kept[draw(ear.kept_n)].bytes, sizeof(h));
 	body.echo_engine = h.src_engine;
 	body.echo_token = draw(UINT32_MAX);
 	body.echo_conn = draw(UINT32_MAX);
@@ -383,9 +239,9 @@ static uint32_t changed(uint8_t *bytes, const struct kept *k)
 /* One more frame for the victim. */
 static void add_one(void)
 {
-	struct burst *b = victim_port && draw(2) ? &udp : &raw;
+	struct burst *b = ear.victim_port && draw(2) ? &udp : &raw;
 	uint8_t *bytes = b->frame[b->n] + 14;
-	const struct kept *k = &kept[draw(kept_n)];
+	const struct kept *k = &ear.kept[draw(ear.kept_n)];
 	const struct bw_hdr *h = (const void *)k->bytes;
 	uint32_t what = draw(4), n;
 
@@ -416,17 +272,18 @@ static void flood(uint64_t burst_ns)
 	prepare(&raw, 14, &raw_to, sizeof(raw_to));
 	prepare(&udp, 0, &udp_to, sizeof(udp_to));
 	while (!told_to_end) {
-		listen_now();
+		if (ear_listen(&ear))
+			memset(cookie, 0, sizeof(cookie));
 		take_answers();
 		now = now_ns();
-		if (!kept_n || now - heard_ns > SILENCE_NS) {
+		if (!ear_hears(&ear)) {
 			sleep_until(now + NAP_NS);
 			continue;
 		}
 		for (int i = 0; i < BURST; i++)
 			add_one();
-		udp_to.sin_port = victim_port;
-		udp_to.sin_addr.s_addr = victim_ip;
+		udp_to.sin_port = ear.victim_port;
+		udp_to.sin_addr.s_addr = ear.victim_ip;
 		say(&raw, mouth);
 		say(&udp, udp_mouth);
 		due_ns = due_ns + burst_ns > now ? due_ns + burst_ns
@@ -443,17 +300,17 @@ int main(int argc, char **argv)
 	if (argc != 6)
 		return 2;
 	rate = strtoull(argv[4], NULL, 10);
-	seed = strtoull(argv[5], NULL, 10) * 0x9E3779B97F4A7C15ull | 1;
+	segment_seed = strtoull(argv[5], NULL, 10) * 0x9E3779B97F4A7C15ull | 1;
 	if (!rate)
 		return 2;
 	sigaction(SIGTERM, &on_end, NULL);
 	prctl(PR_SET_TIMERSLACK, 1);
 	enter(argv[1]);
-	ear = packet(argv[3], 0x0003 /* ETH_P_ALL */, victim_mac);
+	ear.fd = packet(argv[3], 0x0003 /* ETH_P_ALL */, ear.victim_mac, &ifindex);
 	enter(argv[2]);
-	mouth = packet(argv[3], BW_ETHERTYPE, own_mac);
+	mouth = packet(argv[3], BW_ETHERTYPE, own_mac, &ifindex);
 	udp_mouth = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	deaf_to_own();
+	ear_deaf_to(&ear, own_mac);
 	flood(BURST * 1000000000ull / rate);
 	printf("%llu raw, %llu udp, %llu challenges, %llu answers\n", (unsigned long long)raw.sent,
 	       (unsigned long long)udp.sent, (unsigned long long)challenges,

@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -33,7 +33,14 @@ TABLES = [
     Path(__file__).with_name(f"{name}.toml") for name in ("mutants", "host", "provider", "sockets")
 ]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
-ROOMS = ("engine", "emulator", "hosts/sim", "hosts/user", "hosts/kernel", "adapters/libfabric")
+ROOMS = (
+    "engine",
+    "emulator",
+    "hosts/sim",
+    "hosts/user",
+    "hosts/kernel",
+    "adapters/libfabric",
+)
 INCLUDE = [f"-I{ROOT / room}" for room in ("common", *ROOMS)]
 SOCKETS = "adapters/sockets"
 """Whose headers are found beside its sources alone, as others have the same names."""
@@ -45,6 +52,7 @@ MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 # What libbeowire and the provider are made of.
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
+SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
 USER_TESTS = (
@@ -70,6 +78,7 @@ USER_TESTS = (
     (
         "user",
         (
+            "cores",
             "crowd",
             "env",
             "helper",
@@ -98,7 +107,15 @@ PROVIDER_INSIDE = {
     "full": WRAPS,
     "peers": WRAPS,
 }
-PROVIDER_LOADED = ("bounds", "getinfo", "hostile", "memory", "messages", "objects", "waiting")
+PROVIDER_LOADED = (
+    "bounds",
+    "getinfo",
+    "hostile",
+    "memory",
+    "messages",
+    "objects",
+    "waiting",
+)
 PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "beowire", "BEOWIRE_LINKS": "local"}
 # Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
 SIM_RUNS = {
@@ -222,6 +239,8 @@ class Program:
     arguments: Sequence[str] = ()
     ready: Path | None = None
     """The program itself, if it loads the room's objects."""
+    of: Collection[str] = ()
+    """The only files of the room that it is linked with; empty: all."""
 
 
 @dataclass(frozen=True)
@@ -330,13 +349,18 @@ class Workshop:
         )
         ready = self.place / "differ"
         cc(["-o", str(ready), *map(str, tests.values())])
-        program = Program(
-            [], arguments=["both", "7", "150", "FOLDER/libbeowire-sockets.so"], ready=ready
+        library = "FOLDER/libbeowire-sockets.so"
+        programs = {"differ": Program([], arguments=["both", "7", "150", library], ready=ready)}
+        quiet = self.place / "quiet"
+        cc([*FLAGS, "-o", str(quiet), str(ROOT / "tests/sockets/quiet.c")])
+        programs["quiet"] = Program([], arguments=[library], ready=quiet)
+        unit = self._compile(
+            "tests-flow", [ROOT / "tests/sockets/test_flow.c"], jobs, ROOT / SOCKETS
         )
+        flow = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, SOCKETS_FLOW_LIST)}
+        programs["test_flow"] = Program(list(unit.values()), ["-lcmocka", "-ldl"], of=flow)
         below = [*engine.objects.values(), *user.values()]
-        return House(
-            own, {"differ": program}, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so"
-        )
+        return House(own, programs, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so")
 
     def _compile(
         self,
@@ -351,7 +375,12 @@ class Workshop:
         names = [str(source.relative_to(ROOT)) for source in sources]
         objects = {name: folder / f"{name.replace('/', '-')}.o" for name in names}
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(lambda name: self.compile(ROOT / name, objects[name], home, more), names))
+            list(
+                pool.map(
+                    lambda name: self.compile(ROOT / name, objects[name], home, more),
+                    names,
+                )
+            )
         return objects
 
     @staticmethod
@@ -380,16 +409,27 @@ class Workshop:
                 continue
             if program.ready is None:
                 made = folder / name
-                cc(["-o", str(made), *map(str, [*program.own, *objects]), *program.libraries])
+                parts = [
+                    each
+                    for file, each in (house.objects | changed).items()
+                    if not program.of or file in program.of
+                ]
+                cc(
+                    [
+                        "-o",
+                        str(made),
+                        *map(str, [*program.own, *parts]),
+                        *program.libraries,
+                    ]
+                )
             elif not plugin.exists():
-                parts = map(str, [*objects, *house.plugin])
                 cc(
                     [
                         "-shared",
                         "-Wl,-Bsymbolic",
                         "-o",
                         str(plugin),
-                        *parts,
+                        *map(str, [*objects, *house.plugin]),
                         "-lsodium",
                         "-lpthread",
                         "-lm",
@@ -398,7 +438,11 @@ class Workshop:
                 )
             given = [each.replace("FOLDER", str(folder)) for each in program.arguments]
             call = [str(program.ready or made), *given]
-            environment = {**os.environ, **house.environment, "FI_PROVIDER_PATH": str(folder)}
+            environment = {
+                **os.environ,
+                **house.environment,
+                "FI_PROVIDER_PATH": str(folder),
+            }
             complaint = run(call, environment, house.cpu_s, sleeps)
             if complaint:
                 return name, complaint
@@ -479,7 +523,10 @@ def git(*words: str) -> str:
     """What git says; nothing where there is no history."""
     try:
         done = subprocess.run(
-            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=False
+            ["git", "-C", str(ROOT), *words],
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError:
         return ""

@@ -37,8 +37,9 @@ def service_program() -> str:
 class Service:
     """A running beowired."""
 
-    def __init__(self, node: str, directory: Path, policy: str) -> None:
+    def __init__(self, node: str, directory: Path, policy: str, within: Sequence[str] = ()) -> None:
         self.node = node
+        self.within = within
         self.directory = directory
         self.policy = directory / "beowired.conf"
         self.socket = directory / "beowired.sock"
@@ -56,7 +57,7 @@ class Service:
         since = self.log.stat().st_size
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
-                ["ip", "netns", "exec", self.node, *self.command()],
+                ["ip", "netns", "exec", self.node, *self.within, *self.command()],
                 stdout=log,
                 stderr=log,
             )
@@ -124,10 +125,10 @@ def open_directory() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def served(node: str, policy: str = POLICY) -> Iterator[Service]:
-    """A service that is gone afterwards."""
+def served(node: str, policy: str = POLICY, within: Sequence[str] = ()) -> Iterator[Service]:
+    """A service, executed by the command `within` if there is one, that is gone afterwards."""
     with open_directory() as directory:
-        made = Service(node, directory, policy)
+        made = Service(node, directory, policy, within)
         try:
             yield made
         finally:

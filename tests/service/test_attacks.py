@@ -316,9 +316,50 @@ told(Answer(c).text)
         assert attack(service, elsewhere, number, within=unshare) == taken
 
 
+NAMESAKES = """
+number = int(sys.argv[2])
+texts = []
+def ask(descriptor, number):
+    c = call()
+    say(c, request(number), descriptor)
+    texts.append(Answer(c).text)
+for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
+    made = socket.socket(socket.AF_UNIX, kind)
+    made.bind(f"\\0beowire.{number}")
+    ask(made.fileno(), number)
+listener, own = claim()
+listener.listen()
+caller = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+caller.connect(f"\\0beowire.{own}")
+accepted = listener.accept()[0]
+ask(accepted.fileno(), own)
+listener.close()
+ask(accepted.fileno(), own)
+caller.close()
+ask(accepted.fileno(), own)
+again, _ = claim(own)
+ask(accepted.fileno(), own)
+ask(again.fileno(), own)
+told([own, texts])
+"""
+
+
+def test_a_name_alone_claims_no_number(service: Service, nodes: tuple[str, str]) -> None:
+    """Neither a socket of another type under the name, nor a connection that was accepted by who
+    had it once: the number may be another's by now."""
+    with actor(nodes[0], "root", BEOWIRE_LINKS="packet,local") as root:
+        root.open()
+        number = root.stats()["engine"]
+        own, texts = attack(service, NAMESAKES, str(number))
+    not_held = "engine number {} is not held by this process"
+    assert texts[:2] == [not_held.format(number)] * 2
+    assert texts[2:6] == [not_held.format(own)] * 4
+    assert texts[6] == ""  # the socket that is bound
+
+
 def test_no_user_takes_more_than_his_share(nodes: tuple[str, str]) -> None:
     """Endpoints, memory, and attempts; others get theirs all the same."""
-    policy = POLICY + "endpoints = 3\nring-memory = 4M\nattempts = 20\n"
+    policy = POLICY + "endpoints = 3\nring-memory = 4M\n"
     code = """
 made = [Endpoint(ring=int(sys.argv[2])) for _ in range(int(sys.argv[3]))]
 told([[e.answer.kind, e.answer.text] for e in made])
@@ -336,8 +377,9 @@ told([Answer(c).text for c in calls])
         assert [kind for kind, _ in said] == [3, 3, 4]
         assert said[2][1].startswith(f"rings of user {USER} take 4 MiB, and a further one of 2")
         service.await_living(0)
+    with served(nodes[0], POLICY + "attempts = 1\n") as service:
         said = attack(service, often)
-        assert any(text.startswith(f"user {USER} asks more than 20 times") for text in said)
+        assert any(text.startswith(f"user {USER} asks more than 1 times") for text in said)
         assert attack(service, "told(Endpoint().answer.kind)", user=OTHER) == 3
         service.await_living(0)
 
@@ -407,9 +449,7 @@ told(True)
 def test_strangers_are_refused_before_they_speak(service: Service) -> None:
     said = attack(service, "c = call()\ntold(Answer(c).text)", user=STRANGER)
     assert said.startswith(f"user {STRANGER} may have no endpoints")
-    began = time.monotonic()
     attack(service, "for _ in range(300):\n    call().close()\ntold(1)", user=STRANGER)
-    assert time.monotonic() - began < 60
     assert attack(service, "told(Endpoint().answer.kind)") == 3
     # So many lines of the log are enough.
     assert service.log.read_text().count(f"refused uid={STRANGER}") < 300

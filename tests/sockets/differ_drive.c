@@ -111,6 +111,8 @@ static void come(uint64_t n)
 struct result {
 	long rc;
 	int error;
+	size_t control;	 /* bytes told beside the stream */
+	socklen_t named; /* bytes of the sender's name */
 };
 
 static void same(struct result one, struct result other, const char *what)
@@ -119,12 +121,22 @@ static void same(struct result one, struct result other, const char *what)
 		bad("%s: %ld (%s), but TCP says %ld (%s)", what, one.rc,
 		    one.rc < 0 ? strerror(one.error) : "", other.rc,
 		    other.rc < 0 ? strerror(other.error) : "");
+	if (one.control != other.control || one.named != other.named)
+		bad("%s: %zu bytes of control messages, %u of a name, but TCP says %zu and %u",
+		    what, one.control, one.named, other.control, other.named);
 }
 
 static struct result receive_one(int how, int fd, uint8_t *to, size_t n, int flags)
 {
 	struct iovec iov[3] = {{to, n / 3}, {to + n / 3, 0}, {to + n / 3, n - n / 3}};
-	struct msghdr m = {.msg_iov = iov, .msg_iovlen = 3};
+	uint8_t control[100];
+	struct sockaddr_in from;
+	struct msghdr m = {.msg_name = &from,
+			   .msg_namelen = sizeof(from),
+			   .msg_iov = iov,
+			   .msg_iovlen = 3,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
 	struct mmsghdr mm = {.msg_hdr = m};
 	socklen_t len = 0;
 	long rc = -1;
@@ -144,6 +156,7 @@ static struct result receive_one(int how, int fd, uint8_t *to, size_t n, int fla
 		rc = recvmmsg(fd, &mm, 1, flags, NULL);
 		if (rc == 1)
 			rc = mm.msg_len;
+		m = mm.msg_hdr;
 		break;
 	case 4:
 		rc = read(fd, to, n);
@@ -152,7 +165,7 @@ static struct result receive_one(int how, int fd, uint8_t *to, size_t n, int fla
 		rc = readv(fd, iov, 3);
 		break;
 	}
-	return (struct result){rc, errno};
+	return (struct result){rc, errno, m.msg_controllen, m.msg_namelen};
 }
 
 static void receive(void)
@@ -214,7 +227,7 @@ static struct result send_one(int how, int fd, const uint8_t *from, size_t n, in
 		rc = sendfile(fd, file, &at, n);
 		break;
 	}
-	return (struct result){rc, errno};
+	return (struct result){rc, errno, 0, 0};
 }
 
 static void transmit(void)
@@ -335,6 +348,35 @@ static void look_by_epoll(void)
 		if (seen[0][i] != seen[1][i])
 			bad("epoll of kind %x, look %d: %x, but TCP says %x", kind, i, seen[0][i],
 			    seen[1][i]);
+	}
+}
+
+/* In an instance by Beowire, and then by TCP again: the kernel's word is all there is. */
+static void back_by_epoll(void)
+{
+	struct epoll_event e;
+	pid_t child;
+
+	drain();
+	for (int k = 0; k < 2; k++) {
+		e = (struct epoll_event){.events = EPOLLIN, .data.u32 = 7};
+		if (epoll_ctl(epolls[k], EPOLL_CTL_ADD, streams[k], &e))
+			bad("epoll_ctl: %s", strerror(errno));
+	}
+	child = fork();
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 20))
+			bad("epoll tells of nothing: %x, %u", e.events, e.data.u32);
+	}
+	come(1);
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
+		    e.data.u32 != 7)
+			bad("epoll after a way back: %x, %u", e.events, e.data.u32);
+		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
 	}
 }
 
@@ -463,7 +505,7 @@ static void await_switch(void)
 
 static void step(int *returns)
 {
-	switch (sim_below(&rng, 40)) {
+	switch (sim_below(&rng, 42)) {
 	case 0:
 		fill_up();
 		return;
@@ -478,6 +520,10 @@ static void step(int *returns)
 		return;
 	case 4:
 		order(FORK, 0, 0);
+		break;
+	case 40:
+	case 41:
+		back_by_epoll();
 		break;
 	case 5:
 	case 6:

@@ -6,7 +6,7 @@ from sockets_net import HERE, THERE, Nodes, by_beowire, program
 
 PORT = 7300
 CONNECTED = f"""
-import ctypes, os, socket, sys, time
+import ctypes, errno, os, socket, sys, time
 way = ctypes.CDLL(None).beowire_sockets_way
 one = socket.create_connection(("{THERE}", {PORT}))
 def echo(n):
@@ -63,13 +63,18 @@ def test_descriptors_of_the_library_cannot_be_closed(nodes: Nodes) -> None:
     script = f"""
 {CONNECTED}
 mine = {{0, 1, 2, one.fileno()}}
-ours = [int(each) for each in os.listdir("/proc/self/fd") if int(each) not in mine]
-assert any(each >= 512 for each in ours), ours
-for each in ours:
+def ours():
+    listed = [int(each) for each in os.listdir("/proc/self/fd")]
+    open_now = [each for each in listed if os.path.exists(f"/proc/self/fd/{{each}}")]
+    return [each for each in open_now if each not in mine]
+assert len(ours()) > 5, ours()
+assert all(each >= 512 for each in ours()), ours()
+for each in ours():
     try:
         os.close(each)
-    except OSError:
-        pass
+        sys.exit(f"{{each}} was closed")
+    except OSError as error:
+        assert error.errno == errno.EBADF, error
 os.closerange(one.fileno() + 1, 100000)
 for _ in range(1000):
     echo(1000)

@@ -67,9 +67,9 @@ static int place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_fram
 	return check && bw_crc32c(0, (const uint8_t *)f->head + at, n) != crc ? -74 : 0;
 }
 
-static uint64_t buf_get(void *host, uint32_t peer, uint64_t n)
+static uint64_t buf_get(void *host, uint32_t peer, uint64_t n, bool next)
 {
-	(void)host, (void)n;
+	(void)host, (void)n, (void)next;
 	return 0;
 }
 

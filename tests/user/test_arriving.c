@@ -15,9 +15,10 @@
 
 #include <cmocka.h>
 
-#define EACH  BW_LONG_LIMIT	       /* bytes of a message */
-#define ROOM  (BW_ARRIVING_MAX / EACH) /* messages */
-#define FIRST 1000		       /* handle of the first peer */
+#define EACH	BW_LONG_LIMIT		 /* bytes of a message */
+#define ROOM	(BW_ARRIVING_MAX / EACH) /* messages */
+#define RESERVE (BW_ARRIVING_NEXT / EACH)
+#define FIRST	1000 /* handle of the first peer */
 
 static struct bw_ep *ep;
 static struct told seen;
@@ -55,7 +56,13 @@ static void up(uint32_t n)
 /* The engine wants a buffer for a frame of the n-th peer. */
 static uint64_t begin(uint32_t n)
 {
-	return bw_host_ops.buf_get(ep, FIRST + n, EACH);
+	return bw_host_ops.buf_get(ep, FIRST + n, EACH, false);
+}
+
+/* The same for the next message of a flow of its. */
+static uint64_t begin_next(uint32_t n)
+{
+	return bw_host_ops.buf_get(ep, FIRST + n, EACH, true);
 }
 
 static void end(uint64_t buf)
@@ -134,6 +141,56 @@ static void arriving__is_taken_from_who_stands_still(void **state)
 		end(held[i]);
 }
 
+/* What others wait for has room of its own, and that is bounded, too. */
+static void arriving__has_room_for_who_is_next(void **state)
+{
+	uint64_t next[RESERVE];
+
+	begin_all();
+	for (uint32_t i = 0; i < RESERVE; i++) {
+		assert_int_equal(begin(0), 0);
+		next[i] = begin_next(i % 2);
+		assert_int_not_equal(next[i], 0);
+	}
+	assert_int_equal(begin_next(0), 0);
+	for (uint32_t i = 0; i < RESERVE; i++)
+		end(next[i]);
+	for (uint32_t i = 0; i < ROOM; i++)
+		end(held[i]);
+	assert_int_equal(ep->arriving, 0);
+}
+
+/* Peer 0 lacks room for what its messages wait for, peer 1 for no such message, and peer 2 has
+ * begun one that it could end. */
+static void arriving__is_left_to_whom_we_hold_up(void **state)
+{
+	uint64_t next[RESERVE];
+
+	begin_all();
+	for (uint32_t i = 0; i < RESERVE; i++)
+		next[i] = begin_next(2);
+	ep->now += BW_ARRIVING_STALE;
+	assert_int_equal(begin_next(0), 0);
+	assert_int_equal(begin(1), 0);
+	assert_int_equal(begin_next(2), 0);
+	look();
+	assert_int_equal(ep->stale_peers, ROOM - 1);
+	/* Peer 0 gets room and is held up no more, peer 1 has moved. */
+	end(next[0]);
+	next[0] = begin_next(0);
+	assert_int_not_equal(next[0], 0);
+	end(next[0]);
+	ep->now += BW_ARRIVING_STALE;
+	next[0] = begin_next(1);
+	assert_int_equal(begin(1), 0);
+	look();
+	assert_int_equal(ep->stale_peers, 2 * (ROOM - 1));
+	for (uint32_t i = 0; i < RESERVE; i++)
+		end(next[i]);
+	for (uint32_t i = 0; i < ROOM; i++)
+		end(held[i]);
+}
+
 /* For what strangers send the engine gets so much, for named peers more. */
 static void engine__grows_for_others_to_a_limit(void **state)
 {
@@ -188,6 +245,8 @@ int main(void)
 		TEST(arriving__is_charged_to_its_peer),
 		TEST(arriving__is_bounded_for_all_together),
 		TEST(arriving__is_taken_from_who_stands_still),
+		TEST(arriving__has_room_for_who_is_next),
+		TEST(arriving__is_left_to_whom_we_hold_up),
 		TEST(engine__grows_for_others_to_a_limit),
 		TEST(ghosts__are_no_more_than_so_many),
 	};

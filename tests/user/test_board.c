@@ -17,19 +17,47 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "beowire_socket.h"
+#include "link/kernel/impl.h"
+
 #define BYTES	(64 << 10) /* of a message */
 #define PERIODS 3	   /* of publication that are waited for, at most */
+#define OVERRUN 100	   /* datagrams that are too many */
 
 static struct bw_ep *one, *other;
 static struct told of_one, of_other;
 static char path[PATH_MAX];
 static uint8_t data[4 * BYTES];
+
+/* What the kernel module would tell of a socket. */
+static const struct beowire_counters of_module = {
+	.tx_frames = 1,
+	.rx_frames = 2,
+	.tx_bytes = 3,
+	.rx_bytes = 4,
+	.tx_payload = 5,
+	.rx_payload = 6,
+	.retransmits = 1000,
+	.drop[BW_DROP_DUPLICATE] = 2000,
+};
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (level != SOL_BEOWIRE)
+		return (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+	assert_int_equal(name, BEOWIRE_COUNTERS);
+	assert_int_equal(*len, sizeof(of_module));
+	memcpy(value, &of_module, sizeof(of_module));
+	return 0;
+}
 
 /* A place of this test's own. */
 static char root[] = "/dev/shm/beowire-test-board-XXXXXX";
@@ -187,6 +215,47 @@ static void board__tells_of_peers(void **state)
 	assert_true(since);
 	await_sheet();
 	assert_int_equal(sheet()->peer[0].exposed_since, since);
+}
+
+/* The module's counters are this endpoint's. */
+static void board__tells_of_the_kernel_link(void **state)
+{
+	struct bw_kernel module = {.fd = -1};
+	uint64_t before = sheet()->drops[BW_DROP_DUPLICATE];
+	const struct bw_board_sheet *s;
+
+	one->kernel = &module;
+	bw_publish(one);
+	one->kernel = NULL;
+	s = sheet();
+	assert_int_equal(s->link[3].tx_frames, of_module.tx_frames);
+	assert_int_equal(s->link[3].rx_frames, of_module.rx_frames);
+	assert_int_equal(s->link[3].tx_bytes, of_module.tx_bytes);
+	assert_int_equal(s->link[3].rx_bytes, of_module.rx_bytes);
+	assert_int_equal(s->link[3].tx_payload, of_module.tx_payload);
+	assert_int_equal(s->link[3].rx_payload, of_module.rx_payload);
+	assert_true(s->retransmits >= 1000);
+	assert_int_equal(s->drops[BW_DROP_DUPLICATE] - before, 2000);
+}
+
+/* The kernel counts them; nobody else asks it. */
+static void board__tells_of_overruns(void **state)
+{
+	int fd = one->udp.socket[0].fd, least = 1, from;
+	struct sockaddr_storage to;
+	socklen_t n = sizeof(to);
+
+	assert_int_equal(sheet()->overruns, 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&to, &n), 0);
+	from = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_true(from >= 0);
+	for (int i = 0; i < OVERRUN; i++)
+		assert_int_equal(sendto(from, data, 1000, 0, (struct sockaddr *)&to, n), 1000);
+	syscall(SYS_close, from);
+	bw_publish(one);
+	assert_true(sheet()->overruns > 0 && sheet()->overruns <= OVERRUN);
+	assert_int_equal(sheet()->link[1].rx_overruns, sheet()->overruns);
 }
 
 /* An endpoint that comes to rest tells so, although nobody makes rounds on its account. */
@@ -356,6 +425,8 @@ int main(void)
 		TEST(board__goes_with_the_endpoint),
 		TEST(board__can_be_switched_off),
 		TEST(board__tells_of_peers),
+		TEST(board__tells_of_the_kernel_link),
+		TEST(board__tells_of_overruns),
 		TEST(board__is_due_once_after_the_last_traffic),
 		TEST(sheets__take_turns),
 		TEST(child_of_fork__leaves_the_board),

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The archive for maintainers: what is in it, and what is not."""
 
+import json
 import os
+import pwd
 import re
 import socket
 import stat
@@ -9,6 +11,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from beowire.bug import names
 from beowire.bug.parts import KNOWN_VARIABLES, PARTS
 from beowire.bug.privacy import Cleaner
 from beowire_cli import beowire
@@ -48,6 +51,42 @@ def test_names_become_numbers_that_stay_the_same() -> None:
         assert name not in said
 
 
+def test_names_in_json() -> None:
+    text = json.dumps({"said": "first\ngrace\tgrace", "user": "zo\u00eb"})
+    said = Cleaner(HOSTS, ["grace", "zo\u00eb"], keep_names=False).clean(text)
+    assert "grace" not in said
+    assert json.loads(said)["said"].startswith("first\n")
+    assert json.loads(said)["user"].startswith("user")
+
+
+def account(name: str, home: str) -> pwd.struct_passwd:
+    return pwd.struct_passwd((name, "x", 4711, 4711, "", home, "/bin/sh"))
+
+
+def test_an_account_that_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directory services answer for one account, and list none."""
+    monkeypatch.setattr(pwd, "getpwall", list)
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: account("CORP\\jane.doe", "/net/staff/jd"))
+    monkeypatch.setattr(pwd, "getpwnam", {"ann_b": account("ann_b", "/net/ann")}.__getitem__)
+    monkeypatch.setenv("HOME", "/elsewhere/j-home")
+    monkeypatch.setenv("SUDO_USER", "grace")
+    status = json.dumps({"endpoints": [{"user": "ann_b"}, {"user": "joe@corp"}, {"user": "4711"}]})
+    found = names.users({"status.json": status, "log-1.txt": "ran /home/bob/x, /home/eve: "})
+    expected = {"CORP\\jane.doe", "jane.doe", "jd", "j-home", "grace", "ann_b", "ann", "joe@corp"}
+    assert set(found) >= {*expected, "joe", "bob", "eve"}
+    assert not {"", "4711"} & set(found)
+    said = Cleaner([], found, keep_names=False).clean(status)
+    assert not [name for name in ("ann_b", "joe") if name in said]
+    assert "4711" in said
+
+
+def test_names_of_hosts_in_the_state() -> None:
+    told = {"node": "node_7", "peers": [{"host": "a_b.example"}, {"host": "?"}], "nodes": ["x"]}
+    found = names.hosts({"status.json": json.dumps(told, indent=1)})
+    assert {"node_7", "a_b.example"} <= set(found)
+    assert not {"?", "", "localhost"} & set(found)
+
+
 def test_addresses_become_numbers() -> None:
     text = "10.1.2.3 fe80::1 fd00:1:2::3 52:54:00:12:34:56 10.1.2.3 127.0.0.1 ::1 12:34:56 1.2.3"
     said = cleaned(text)
@@ -74,12 +113,14 @@ def test_what_goes_in_can_be_listed() -> None:
 
 def test_the_archive(tmp_path: Path) -> None:
     log = tmp_path / "mine.log"
-    log.write_text(f"it broke on {socket.gethostname()}-not with {KEY}\n")
+    log.write_text(f"it broke on {socket.gethostname()}-not with {KEY}, for adalove, gracehop\n")
     target = tmp_path / "bug.tar.gz"
     variables = {
         "BEOWIRE_LOG": "warn",
         "MY_SETTING": "hunter2",
         "BEOWIRE_STATS": f"/x/{KEY}",
+        "HOME": "/absent/adalove",
+        "SUDO_USER": "gracehop",
     }
     arguments = ["report-bug", "--output", str(target), "--log", str(log)]
     answer = beowire(*arguments, **variables)
@@ -94,8 +135,8 @@ def test_the_archive(tmp_path: Path) -> None:
             texts[Path(each.name).name] = content.read().decode()
     assert names == [f"bug/{name}" for name in (*(part.name for part in PARTS), "log-1.txt")]
     assert "BEOWIRE_LOG=warn" in texts["environment.txt"]
-    assert "hunter2" not in "".join(texts.values())
-    assert KEY not in "".join(texts.values())
+    for secret in ("hunter2", KEY, "adalove", "gracehop"):
+        assert secret not in "".join(texts.values())
     assert '"endpoints"' in texts["status.json"]
     own = socket.gethostname()
     if len(own) > 2:

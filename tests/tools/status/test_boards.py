@@ -13,7 +13,7 @@ from pathlib import Path
 import board_bytes
 import pytest
 from beowire import places
-from beowire.status import boards, layout
+from beowire.status import boards, cluster, job, layout, node
 
 NAME = "{}-0000000{}"
 KEEP = """
@@ -33,6 +33,15 @@ def place(tmp_path: Path) -> Path:
     return directory
 
 
+KEEP_OPEN_FILE = """
+import fcntl, struct, sys
+file = open(sys.argv[1], "r+b")
+fcntl.fcntl(file, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 0, 0, 0))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
 def write(directory: Path, data: bytes, number: int = 1) -> Path:
     file = directory / NAME.format(1, number)
     file.write_bytes(data)
@@ -40,9 +49,9 @@ def write(directory: Path, data: bytes, number: int = 1) -> Path:
 
 
 @contextlib.contextmanager
-def kept(file: Path) -> Iterator[int]:
+def kept(file: Path, keep: str = KEEP) -> Iterator[int]:
     """A process that keeps the board; its number."""
-    command = [sys.executable, "-c", KEEP, str(file)]
+    command = [sys.executable, "-c", keep, str(file)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as keeper:
         assert keeper.stdout is not None
         assert keeper.stdout.readline() == b"held\n"
@@ -135,6 +144,95 @@ def test_a_sheet_that_is_being_written_is_not_taken(place: Path) -> None:
         data[792] = 1  # the one that is to be read
         file.write_bytes(data)
         assert boards.find(place.parent) == []
+
+
+def test_a_lock_without_a_process_is_not_believed(place: Path) -> None:
+    """Who takes one of the open file's could pass himself off as any process."""
+    file = write(place, board_bytes.board(pid=os.getpid()))
+    with kept(file, KEEP_OPEN_FILE):
+        assert boards.find(place.parent) == []
+        assert file.exists()
+
+
+def test_a_process_of_another_namespace_is_nobody_here(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the board says of its process is not joined with a process of ours."""
+    write(place, board_bytes.board(pid=os.getpid()))
+    monkeypatch.setattr(boards, "holder", lambda _: 0)
+    (found,) = boards.find(place.parent)
+    told = node.endpoint(None, found)
+    assert told["pid"] == 0
+    process = {"slurm": "4711", "job": None, "rank": 0}
+    processes = {"0": process, str(os.getpid()): process}
+    state = cluster.joined({"": {"endpoints": [told], "processes": processes, "kernel": None}}, {})
+    members = job.members(state, 4711, "nowhere")
+    assert [each for each in members if each.endpoints] == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a directory of another user")
+def test_a_directory_of_another_number_is_not_believed(tmp_path: Path) -> None:
+    """Else one user has as many as he likes, and others' names."""
+    directory = tmp_path / "beowire-2"
+    directory.mkdir(mode=0o700)
+    file = write(directory, board_bytes.board())
+    for each in (file, directory):
+        os.chown(each, 1, 1)
+    with kept(file):
+        assert boards.find(tmp_path) == []
+
+
+def test_so_many_are_read_of_a_user(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    second = place.with_name(place.name + ".1")
+    second.mkdir(mode=0o700)
+    monkeypatch.setattr(boards, "_FILES_MAX", 3)
+    monkeypatch.setattr(boards, "holder", lambda _: 1)
+    for directory in (place, second):
+        for number in range(1, 3):
+            write(directory, board_bytes.board(), number)
+    assert len(boards.find(place.parent)) == 3
+
+
+def test_so_many_are_read_of_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "_BOARDS_MAX", 2)
+    monkeypatch.setattr(boards, "holder", lambda _: 1)
+    for number in range(1, 5):
+        write(place, board_bytes.board(), number)
+    assert len(boards.find(place.parent)) == 2
+
+
+def test_own_ones_are_found_among_any_number_of_names(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boards, "_ENTRIES_MAX", 0)
+    with kept(write(place, board_bytes.board())):
+        assert len(boards.find(place.parent)) == 1
+
+
+@pytest.mark.parametrize("more", [1, 1 << 30])
+def test_a_file_that_is_longer_than_it_says_is_not_read(place: Path, more: int) -> None:
+    file = write(place, board_bytes.board())
+    os.truncate(file, file.stat().st_size + more)
+    with kept(file):
+        assert boards.find(place.parent) == []
+
+
+def test_a_sheet_is_read_again_a_few_times(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever writes without end does not keep the reader."""
+    sheet = bytearray(board_bytes.sheet())
+    struct.pack_into("<Q", sheet, 0, 1)
+    file = write(place, board_bytes.head() + bytes(sheet) * 2)
+    sizes = []
+    pread = os.pread
+
+    def counted(file: int, size: int, offset: int) -> bytes:
+        sizes.append(size)
+        return pread(file, size, offset)
+
+    monkeypatch.setattr(os, "pread", counted)
+    with kept(file):
+        assert boards.find(place.parent) == []
+    assert sizes.count(board_bytes.SHEET_BYTES) <= 8
 
 
 def test_a_file_that_becomes_shorter_ends_nobody(place: Path) -> None:

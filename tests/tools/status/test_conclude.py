@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Conclusions from made-up states: which cause is named first, and who is blamed for it."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +24,7 @@ def peer(rank: int, **changes: Any) -> dict[str, Any]:
     told |= {
         "waiting_since_s": None,
         "proven_s": 0.5,
+        "unanswered_s": None,
         "exposed_since_s": None,
         "stalled": False,
     }
@@ -165,7 +170,7 @@ def test_a_step_of_a_collective_is_no_tag() -> None:
 
 
 def test_a_stopped_rank_comes_first() -> None:
-    late = {"waiting_since_s": 30.0, "proven_s": 30.0}
+    late = {"unanswered_s": 30.0}
     said = conclusion(
         [endpoint(0, [peer(1, **late)], [receive(1)]), endpoint(1)],
         {1: process(1, state="T")},
@@ -184,6 +189,44 @@ def test_a_rank_that_is_gone() -> None:
     assert "rank 2 is gone" in conclusion([endpoint(0, lost), endpoint(1)], told).says
 
 
+def test_a_rank_of_a_node_that_was_not_asked_is_not_gone() -> None:
+    """Nobody has lost it; that others wait says nothing about where it is."""
+    told = {i: process(i, size=3) for i in range(2)}
+    ends = [endpoint(0, receives=[receive(1)]), endpoint(1, called_s=60.0)]
+    assert conclusion(ends, told).cause == "receive"
+    ends = [endpoint(0, [peer(2)]), endpoint(1)]
+    said = conclusion(ends, told)
+    assert said.cause == "unreached"
+    assert said.says.startswith("Ranks on node2 told nothing")
+
+
+def test_a_lost_rank_does_not_make_living_ones_gone() -> None:
+    told = {i: process(i, size=4) for i in range(2)}
+    ends = [endpoint(0, [peer(2, status=-111), peer(3)]), endpoint(1, [peer(2)])]
+    said = conclusion(ends, told)
+    assert (said.cause, "node3" in said.says, "node2" in said.says) == (
+        "unreached",
+        True,
+        False,
+    )
+    said = conclusion([endpoint(0, [peer(2, status=-111)]), endpoint(1)], told)
+    assert said.says.startswith("Of rank 2 and rank 3, which are not found, 1 at least is gone")
+
+
+def test_a_number_of_ranks_beyond_all_measure() -> None:
+    """It is what an environment says, whoever wrote it."""
+    told = {i: process(i, size=10**15) for i in range(2)}
+    ends = [endpoint(0, [peer(2, status=-111)]), endpoint(1)]
+    assert conclusion(ends, told).cause == "gone"
+
+
+def test_a_dead_process_is_gone_if_others_wait() -> None:
+    told = {1: process(1, state="Z")}
+    said = conclusion([endpoint(0, receives=[receive(1)]), endpoint(1)], told)
+    assert said.cause == "gone"
+    assert said.says.startswith("rank 1 is gone")
+
+
 def test_a_rank_on_a_node_that_cannot_be_asked_is_not_gone() -> None:
     told = {i: process(i, size=3) for i in range(2)}
     lost = [peer(2, status=-110)]
@@ -192,7 +235,7 @@ def test_a_rank_on_a_node_that_cannot_be_asked_is_not_gone() -> None:
 
 
 def test_the_node_that_all_silent_pairs_have_in_common() -> None:
-    late = {"waiting_since_s": 8.0, "proven_s": 9.0}
+    late = {"unanswered_s": 8.0}
     said = conclusion(
         [
             endpoint(0, [peer(1), peer(2, **late)]),
@@ -205,14 +248,38 @@ def test_the_node_that_all_silent_pairs_have_in_common() -> None:
 
 
 def test_two_nodes_that_do_not_hear_one_another() -> None:
-    late = {"waiting_since_s": 8.0, "proven_s": 9.0}
+    late = {"unanswered_s": 8.0}
     said = conclusion([endpoint(0, [peer(1, **late)]), endpoint(1, [peer(0, **late)])])
     assert said.cause == "cut-off"
     assert said.says == "node0 and node1 have not heard one another for 8.0 s."
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "says"),
+    [
+        (2.5, None, None),
+        (2.5, 1.5, "node2 is cut off: it has answered nothing for 2.5 s."),
+        (4.5, None, "node1 and node2 have not heard one another for 4.5 s."),
+        (4.5, 0.5, "node1 and node2 have not heard one another for 4.5 s."),
+        (4.5, 1.5, "node2 is cut off: it has answered nothing for 4.5 s."),
+    ],
+)
+def test_others_soon_notice_which_node_it_is(
+    first: float, second: float | None, says: str | None
+) -> None:
+    said = conclusion(
+        [
+            endpoint(0, [peer(2, unanswered_s=second)], [receive(2)]),
+            endpoint(1, [peer(2, unanswered_s=first)], [receive(0)]),
+            endpoint(2, receives=[receive(1)]),
+        ]
+    )
+    assert said.cause == ("unknown" if says is None else "cut-off")
+    assert says in (None, said.says)
+
+
 def test_a_lossy_link() -> None:
-    bad = {"tx_packets": 1000, "retransmits": 50}
+    bad = {"tx_packets": 1000, "losses": 50}
     said = conclusion(
         [
             endpoint(0, [peer(1), peer(2, **bad)], rate=9.0),
@@ -221,11 +288,30 @@ def test_a_lossy_link() -> None:
         ]
     )
     assert said.cause == "lossy"
-    assert said.says == "The link of node2 loses packets: 5 % were sent again."
+    assert said.says == "The link of node2 loses packets: 5 % of them."
+
+
+def test_what_is_lost_and_sent_again_is_lost_once() -> None:
+    bad = {"tx_packets": 1000, "retransmits": 19, "losses": 19}
+    said = conclusion([endpoint(0, [peer(1, **bad)], rate=9.0), endpoint(1)])
+    assert said.cause == "running"
+    assert figures.trouble(peer(1, **bad)) == []
+    bad = {"tx_packets": 1000, "retransmits": 40, "losses": 20}
+    said = conclusion([endpoint(0, [peer(1, **bad)], rate=9.0), endpoint(1)])
+    assert (said.cause, " 2 % of them" in said.says) == ("lossy", True)
+    assert figures.trouble(peer(1, **bad)) == ["lossy (2 %)"]
+
+
+def test_what_is_sent_again_in_doubt_is_no_loss() -> None:
+    """A peer without a processor answers late, and gets everything twice."""
+    late = {"tx_packets": 1000, "retransmits": 500, "losses": 1}
+    ends = [endpoint(0, [peer(1, **late)], rate=9.0), endpoint(1)]
+    assert conclusion(ends).cause == "running"
+    assert figures.trouble(peer(1, **late)) == []
 
 
 def test_few_losses_are_chance() -> None:
-    bad = {"tx_packets": 100, "retransmits": 10}
+    bad = {"tx_packets": 100, "losses": 10}
     assert conclusion([endpoint(0, [peer(1, **bad)], rate=9.0), endpoint(1)]).cause == "running"
 
 
@@ -248,10 +334,39 @@ def test_an_unknown_job() -> None:
 
 
 def test_silence_is_missing_what_is_expected() -> None:
-    assert figures.silence(peer(1, waiting_since_s=5.0, proven_s=7.0)) == 5.0
-    assert figures.silence(peer(1, waiting_since_s=7.0, proven_s=5.0)) == 5.0
-    assert figures.silence(peer(1, waiting_since_s=7.0, proven_s=0.2)) is None
-    assert figures.silence(peer(1, proven_s=70.0)) is None
+    assert figures.silence(peer(1, unanswered_s=5.0)) == 5.0
+    assert figures.silence(peer(1, unanswered_s=0.2)) is None
+    assert figures.silence(peer(1, unanswered_s=5.0, status=-110)) is None
+    assert figures.silence(peer(1, waiting_since_s=None, proven_s=70.0)) is None
+
+
+def test_who_has_not_looked_for_answers_blames_nobody() -> None:
+    """A rank that computes since a minute has its last sheet from then."""
+    old = {"waiting_since_s": 60.0, "proven_s": 60.3, "unanswered_s": 0.1}
+    said = conclusion([endpoint(0, [peer(1, **old)], called_s=60.0), endpoint(1, [peer(0)])])
+    assert said.cause == "computing"
+
+
+def test_an_answer_of_who_has_no_processor_may_take_longer() -> None:
+    told = {1: process(1, starved=0.9, running=0.02)}
+    ends = [endpoint(0, [peer(1, unanswered_s=4.0)]), endpoint(1, [peer(0)])]
+    assert conclusion(ends, told).cause == "starved"
+    ends = [endpoint(0, [peer(1, unanswered_s=11.0)]), endpoint(1, [peer(0)])]
+    assert conclusion(ends, told).cause == "cut-off"
+
+
+def test_who_waits_while_answers_are_missing_is_in_no_deadlock() -> None:
+    """What is waited for may be lost: as long as that is not known, the program is not blamed."""
+    told = {1: process(1, starved=0.6)}
+    again = {"tx_packets": 100, "losses": 30, "inflight": 1}
+    for late, cause in ((0.5, "deadlock"), (4.5, "unknown"), (11.0, "cut-off")):
+        ends = [
+            endpoint(0, [peer(1, unanswered_s=late)], [receive(1)]),
+            endpoint(1, [peer(0)], [receive(0)]),
+        ]
+        assert conclusion(ends, told).cause == cause
+        ends[0]["peers"] = [peer(1, unanswered_s=late, **again)]
+        assert conclusion(ends, told).cause == (cause if late > 1 else "lossy")
 
 
 def test_who_is_slow_is_seen_beside_others() -> None:
@@ -274,17 +389,67 @@ def test_who_is_slow_is_seen_beside_others() -> None:
         ("prterun -H one ./x", ["one"]),
         ("mpirun -n 4 ./x", []),
         ("./x --host a", []),
+        ("mpirun --host=a,b ./x", ["a", "b"]),
+        ("mpirun --hostfile list ./x", ["n1", "n2"]),
+        ("mpirun --hostfile=list ./x", ["n1", "n2"]),
+        ("mpirun -machinefile list ./x", ["n1", "n2"]),
+        ("mpiexec.hydra -f list ./x", ["n1", "n2"]),
+        ("mpirun --hostfile absent ./x", []),
+        ("mpirun --hostfile pipe ./x", []),
+        ("mpirun --hostfile", []),
     ],
 )
-def test_the_hosts_of_a_launcher(command: str, hosts: list[str]) -> None:
-    assert job.named_hosts(command) == hosts
+def test_the_hosts_of_a_launcher(command: str, hosts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("# ours\nn1 slots=4\nn2:2\n")
+    os.mkfifo(tmp_path / "pipe")
+    assert job.named_hosts(command, tmp_path) == hosts
+
+
+@pytest.mark.parametrize("inherited", [True, False])
+def test_the_nodes_of_an_allocation(inherited: bool, tmp_path: Path) -> None:
+    """They are those of the processes below the number, too: of srun itself they are not."""
+    names = ",".join(f"a-long-name-of-a-node-{n}" for n in range(99))
+    variables = os.environ | {"SLURM_JOB_NODELIST": names}
+    child = "import subprocess, sys; subprocess.run([*sys.argv[1:]])"
+    command = [sys.executable, "-c", child, "env", f"SLURM_JOB_NODELIST={names}"]
+    command += ["sh", "-c", "echo begun; read x"]
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=variables if inherited else None,
+        cwd=tmp_path,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"begun\n"
+        assert job.hosts_of(process.pid) == [names]
+        process.communicate(b"\n")
 
 
 def test_ranks_by_the_variables_of_launchers() -> None:
-    openmpi = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "8", "PMIX_NAMESPACE": "j"}
-    assert processes.rank_of(openmpi) == {"rank": 3, "size": 8, "job": "j", "slurm": None}
+    openmpi = {
+        "OMPI_COMM_WORLD_RANK": "3",
+        "OMPI_COMM_WORLD_SIZE": "8",
+        "PMIX_NAMESPACE": "j",
+    }
+    assert processes.rank_of(openmpi) == {
+        "rank": 3,
+        "size": 8,
+        "job": "j",
+        "slurm": None,
+    }
     mpich = {"PMI_RANK": "1", "PMI_SIZE": "2"}
-    assert processes.rank_of(mpich) == {"rank": 1, "size": 2, "job": None, "slurm": None}
+    assert processes.rank_of(mpich) == {
+        "rank": 1,
+        "size": 2,
+        "job": None,
+        "slurm": None,
+    }
     slurm = {"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_JOB_ID": "77"}
-    assert processes.rank_of(slurm) == {"rank": 5, "size": 6, "job": None, "slurm": "77"}
+    assert processes.rank_of(slurm) == {
+        "rank": 5,
+        "size": 6,
+        "job": None,
+        "slurm": "77",
+    }
     assert processes.rank_of({"PMI_RANK": "x" * 9})["rank"] is None

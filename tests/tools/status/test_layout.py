@@ -64,6 +64,19 @@ def test_a_whole_board_says_what_was_written() -> None:
     assert told["sheet"]["wait"][0]["since_s"] == pytest.approx(9e-9)
 
 
+@pytest.mark.parametrize(
+    ("since", "proven", "missing"),
+    [(0, 5, None), (2_000, 5_000, 4.0), (5_000, 2_000, 4.0), (5_000, 0, 4.0), (9_500, 0, 0.0)],
+)
+def test_answers_are_missing_as_of_the_sheet(since: int, proven: int, missing: float) -> None:
+    """It was written at 9,000 ms, and is read much later."""
+    ms = 1_000_000
+    peer = board_bytes.peer(waiting_since=since * ms, proven=proven * ms)
+    data = board_bytes.sheet([peer], at=9_000 * ms)
+    (told,) = layout.sheet(layout.head(WHOLE), data, 60_000 * ms)["peer"]
+    assert told["unanswered_s"] == missing
+
+
 @given(st.binary(max_size=6000))
 def test_any_bytes(data: bytes) -> None:
     assert_harmless(data)

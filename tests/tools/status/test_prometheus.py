@@ -18,20 +18,29 @@ _LABELS = r'\{(?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*"(?:,(?!\})|(?=\})))*\}'
 _SAMPLE = re.compile(rf"([a-zA-Z_:][a-zA-Z0-9_:]*){_LABELS} [0-9.e+-]+")
 
 
+def endpoint(peers: list[bytes], program: str = "program", **head: int) -> dict[str, Any]:
+    """One that a process of number 1 has."""
+    whole = layout.head(board_bytes.board(peers, **head))
+    named = layout.Head(whole.numbers, "host", program, ["eth0"], whole.drop_names)
+    sheet = layout.sheet(whole, board_bytes.sheet(peers), 10)
+    return node.endpoint(None, Found(0, 1, named, sheet))
+
+
+def joined(*endpoints: dict[str, Any]) -> dict[str, Any]:
+    told = {"endpoints": list(endpoints), "processes": {}, "kernel": None}
+    return cluster.joined({"host": told}, {"other": "no answer"})
+
+
 def state(program: str = "program") -> dict[str, Any]:
     """Of one endpoint with a peer that lost something."""
     peer = board_bytes.peer(way=1, tx_packets=1000, losses=100, srtt_ns=2_000_000, flags=3)
-    data = board_bytes.board([peer])
-    head = layout.head(data)
-    sheet = layout.sheet(head, board_bytes.sheet([peer]), 10)
-    found = Found(
-        0,
-        1,
-        layout.Head(head.numbers, "host", program, ["eth0"], head.drop_names),
-        sheet,
-    )
-    told = {"endpoints": [node.endpoint(None, found)], "processes": {}, "kernel": None}
-    return cluster.joined({"host": told}, {"other": "no answer"})
+    return joined(endpoint([peer], program))
+
+
+def samples(told: dict[str, Any]) -> list[str]:
+    """Names of metrics with their labels, without values."""
+    lines = prometheus.text(told).splitlines()
+    return [line.rpartition(" ")[0] for line in lines if not line.startswith("#")]
 
 
 def test_each_line_is_one_of_the_formats() -> None:
@@ -56,6 +65,24 @@ def test_a_metric_stands_once_and_its_samples_follow_it() -> None:
             assert line.startswith(present + "{")
 
 
+def test_endpoints_of_one_process_are_told_apart() -> None:
+    """As are all that one speaks with: two of one process, two dead ones of one number."""
+    two = [endpoint([], engine=3, incarnation=n) for n in (3, 4)]
+    ours = [board_bytes.peer(node=0xABC, engine=3, incarnation=n) for n in (3, 4)]
+    dead = [board_bytes.peer(node=0xDEF, engine=5, incarnation=n, status=-111) for n in (6, 7)]
+    found = samples(joined(*two, endpoint([*ours, *dead])))
+    assert len(found) == len(set(found))
+    assert sum(each.startswith("beowire_endpoint_info{") for each in found) == 3
+    assert sum(each.startswith("beowire_peer_losses_total{") for each in found) == 4
+
+
+def test_boards_that_are_alike_spoil_nothing() -> None:
+    """Some user writes what others have written, of another namespace of processes, too."""
+    peer = board_bytes.peer(node=0xDEF, losses=1)
+    found = samples(joined(endpoint([peer]), endpoint([peer, peer])))
+    assert found == samples(joined(endpoint([peer])))
+
+
 def test_counters_say_so_by_their_names() -> None:
     for metric in prometheus.METRICS:
         assert (metric.kind == "counter") == metric.name.endswith("_total"), metric
@@ -63,7 +90,8 @@ def test_counters_say_so_by_their_names() -> None:
 
 def test_what_is_wrong_is_told() -> None:
     text = prometheus.text(state())
-    labels = 'node="host",endpoint="host:1",engine="9",peer="other engine 0",link="packet"'
+    labels = 'node="host",endpoint="host:1",engine="9",identity="0000000000000abc/9/00000007",'
+    labels += 'peer="other engine 0",link="packet",peer_identity="0000000000000000/0/00000000"'
     assert f"beowire_peer_losses_total{{{labels}}} 100\n" in text
     assert f"beowire_peer_round_trip_seconds{{{labels}}} 0.002\n" in text
     assert f'beowire_peer_problem{{{labels},problem="lossy"}} 1\n' in text

@@ -174,6 +174,38 @@ def test_what_a_host_says_is_not_believed(tmp_path: Path, said: str) -> None:
     assert list(json.loads(answer.output)["unreached"]) == ["one"]
 
 
+def test_an_answer_without_end_is_not_read(tmp_path: Path) -> None:
+    ssh = agent(tmp_path, "exec yes")
+    answer = beowire(
+        "status", "--json", "--hosts", "one", "--ssh", ssh, "--timeout", str(PATIENCE_S)
+    )
+    assert json.loads(answer.output)["unreached"] == {"one": "it tells more than 32 MiB"}
+
+
+@pytest.mark.parametrize("depth", [60, 100_000])
+@pytest.mark.parametrize("options", [["--json"], []])
+def test_an_answer_of_any_depth_is_refused(tmp_path: Path, depth: int, options: list[str]) -> None:
+    told = {"form": 1, "endpoints": [], "processes": {}, "kernel": "@"}
+    file = tmp_path / "answer"
+    file.write_text(json.dumps(told).replace('"@"', "[" * depth + "]" * depth))
+    answer = beowire("status", *options, "--hosts", "one", "--ssh", agent(tmp_path, f"cat {file}"))
+    assert answer.status == 0, answer.errors
+    assert "one: " in answer.errors
+
+
+def test_a_job_is_not_looked_for_in_what_makes_no_sense(tmp_path: Path) -> None:
+    process = {"state": ["T"], "slurm": "4711", "job": [], "rank": "x", "frozen": 0}
+    told = {"form": 1, "endpoints": [], "processes": {"7": process}, "kernel": None}
+    file = tmp_path / "answer"
+    file.write_text(json.dumps(told))
+    ssh = agent(tmp_path, f"cat {file}")
+    answer = beowire("status", "--job", str(1 << 30), "--hosts", "one", "--ssh", ssh)
+    assert answer.status == 1
+    assert "No process of a job" in answer.errors
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    assert json.loads(answer.output)["unreached"] == {"one": "it tells what makes no sense"}
+
+
 def test_one_cluster_at_a_time() -> None:
     answer = beowire("status", "--hosts", "a", "--lab", "b")
     assert answer.status == 1

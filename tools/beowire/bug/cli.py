@@ -4,9 +4,6 @@
 import functools
 import io
 import os
-import pwd
-import re
-import socket
 import tarfile
 import time
 from pathlib import Path
@@ -14,13 +11,11 @@ from typing import Annotated
 
 import typer
 
+from beowire.bug.names import hosts, users
 from beowire.bug.parts import PARTS, Part, tail
 from beowire.bug.privacy import Cleaner
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
-
-_HOST_IN_STATUS = re.compile(r'"(?:host|node)": "([^"/]{1,64})"')
-_NODE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*")
 
 
 def report_bug(
@@ -46,7 +41,7 @@ def report_bug(
     for part in parts:
         note(f"reading {part.says}")
         texts[part.name] = part.read()
-    cleaner = Cleaner(_hosts(texts), _users(), keep_names=names)
+    cleaner = Cleaner(hosts(texts), users(texts), keep_names=names)
     _write(target, {name: cleaner.clean(text) for name, text in texts.items()})
     out().print(f"{target}: look at it before you send it (tar -xzf {target}).")
 
@@ -56,25 +51,6 @@ def _logs(files: list[Path]) -> list[Part]:
         Part(f"log-{number}.txt", f"the end of {file}", functools.partial(tail, file))
         for number, file in enumerate(files, 1)
     ]
-
-
-def _hosts(texts: dict[str, str]) -> list[str]:
-    """Names of hosts: ours, and those that endpoints speak with."""
-    found = {socket.gethostname(), socket.gethostname().partition(".")[0]}
-    found |= set(_HOST_IN_STATUS.findall(texts["status.json"]))
-    try:
-        lines = Path("/etc/hosts").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
-    for line in lines:
-        found |= set(line.partition("#")[0].split()[1:])
-    plain = {"localhost", "ip6-localhost", "ip6-loopback", "ip6-allnodes", "ip6-allrouters"}
-    return sorted(name for name in found - plain if _NODE_NAME.fullmatch(name))
-
-
-def _users() -> list[str]:
-    """Names of people: accounts that one can log in to."""
-    return sorted(each.pw_name for each in pwd.getpwall() if each.pw_uid >= 1000)
 
 
 def _write(target: Path, texts: dict[str, str]) -> None:

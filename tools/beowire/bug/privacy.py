@@ -3,6 +3,7 @@
 the same name, so that what belongs together still does."""
 
 import ipaddress
+import json
 import re
 
 _SECRET = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{32,}(?![0-9A-Za-z])")
@@ -17,8 +18,16 @@ _IPV4 = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.]*\d)")
 _IPV6 = re.compile(r"(?<![0-9A-Za-z:.])[0-9A-Fa-f:]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?![0-9A-Za-z:])")
 _SAME_EVERYWHERE = {"127.0.0.1", "0.0.0.0", "::", "::1", "255.255.255.255"}
 _NO_MACS = {"00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"}
+_BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[bfnrt]))"
+"""No name begins within a word; what JSON writes for the end of a line is none."""
 _COMMON = {"localhost", "root", "node", "host", "user", "nobody"}
 """Names that say nothing, or that stand for something else in most text."""
+
+
+def _word(name: str) -> re.Pattern[str]:
+    """A name by itself, also as JSON writes it."""
+    forms = "|".join(sorted({re.escape(name), re.escape(json.dumps(name)[1:-1])}))
+    return re.compile(rf"{_BEFORE}(?:{forms})(?![A-Za-z0-9-])", re.IGNORECASE)
 
 
 class Cleaner:
@@ -35,8 +44,7 @@ class Cleaner:
         for name, kind in longest_first:
             if len(name) > 1 and name not in _COMMON:
                 stands_for = self._number(kind, name)
-                pattern = rf"(?<![A-Za-z0-9-]){re.escape(name)}(?![A-Za-z0-9-])"
-                self._words.append((re.compile(pattern, re.IGNORECASE), stands_for))
+                self._words.append((_word(name), stands_for))
 
     def _number(self, kind: str, name: str) -> str:
         count = sum(1 for each, _ in self._known if each == kind)

@@ -111,5 +111,10 @@ def read_hostfile(path: Path) -> list[str]:
         raise BeowireError(
             f"{path} cannot be read: {why}.", "Give a file with the name of a host on each line."
         ) from error
+    return hosts_in(lines)
+
+
+def hosts_in(lines: list[str]) -> list[str]:
+    """The hosts that the lines of such a file name."""
     found = [words[0] for line in lines if (words := line.partition("#")[0].split())]
     return [host if host_names.is_ipv6(host) else host.partition(":")[0] for host in found]

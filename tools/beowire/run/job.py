@@ -77,7 +77,7 @@ def run(
     ):
         stats_dir = place / "stats"
         stats_dir.mkdir()
-        shutil.chown(stats_dir, place.stat().st_uid, place.stat().st_gid)
+        user.give(job.user, stats_dir)
         stated = launch.command(job, cluster, None)
         if announce:
             note(stated.text())
@@ -88,6 +88,7 @@ def run(
                 started_ns = time.monotonic_ns()
                 ending = _execute_whole(command, directory, output, told, limit_s)
                 elapsed_ns = time.monotonic_ns() - started_ns
+            stats_dir = user.take(job.user, stats_dir, directory)
             # A launcher that ends its job may lose what a rank said last.
             told.say(read_losses(stats_dir))
         if ending.lost:

@@ -5,6 +5,8 @@ import contextlib
 import os
 import pwd
 import shutil
+import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.run.cluster import Cluster
+from beowire.terminal import note
 
 
 def check(name: str, cluster: Cluster) -> None:
@@ -24,6 +27,11 @@ def check(name: str, cluster: Cluster) -> None:
     _known(name)
     if os.geteuid() != 0:
         raise BeowireError("Only root can run ranks as another user.", "Leave --user out.")
+    if _LINKS.exists() and _LINKS.read_text().strip() == "0":
+        note(
+            f"{name} could lead the launcher, which is root's, to other files by links; "
+            "sysctl fs.protected_symlinks=1 holds it back"
+        )
 
 
 def _known(name: str) -> pwd.struct_passwd:
@@ -35,16 +43,20 @@ def _known(name: str) -> pwd.struct_passwd:
 
 _REACHED = "/tmp"
 """TMPDIR may be root's alone."""
-_OPENED = 'chmod -R a+rwX "$0"/ompi.* 2>/dev/null; exec "$@"'
+_LINKS = Path("/proc/sys/fs/protected_symlinks")
+_FILES, _FILE_BYTES, _BYTES = 16384, 1 << 20, 256 << 20
+"""Of what a job leaves, so much is read: files, bytes of each, and of all."""
 
 
 def become(name: str, session_dir: Path | None = None) -> list[str]:
     """The words that execute what follows as this user, with nothing of root's rights. Where the
-    daemons of Open MPI, which are root's, keep their files in this directory, which is the user's,
-    its ranks need to make some of their own."""
+    daemons of Open MPI, which are root's, keep their files in this directory, which is root's too,
+    its ranks need to make some of their own beside them."""
     found = _known(name)
     setpriv = places.program("setpriv", "util-linux")
-    words = ["sh", "-c", _OPENED, str(session_dir)] if session_dir else []
+    words = []
+    if session_dir:
+        words = [sys.executable, "-I", str(places.package_file("run/opened.py")), str(session_dir)]
     words += [setpriv, f"--reuid={found.pw_uid}", f"--regid={found.pw_gid}", "--init-groups"]
     words += ["--inh-caps=-all", "env", f"HOME={found.pw_dir}"]
     return [*words, f"USER={found.pw_name}", f"LOGNAME={found.pw_name}"]
@@ -52,15 +64,58 @@ def become(name: str, session_dir: Path | None = None) -> list[str]:
 
 @contextlib.contextmanager
 def directory(name: str, otherwise: Path) -> Iterator[Path]:
-    """A directory of the user's own for what the job leaves, gone afterwards; without a user the
-    other one."""
+    """A directory of root's that the user can reach, for what is his and for the launcher, gone
+    afterwards; without a user the other one."""
     if not name:
         yield otherwise
         return
-    found = _known(name)
     made = Path(tempfile.mkdtemp(prefix="beowire-user-", dir=_REACHED))
     try:
-        os.chown(made, found.pw_uid, found.pw_gid)
+        made.chmod(0o711)
         yield made
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def give(name: str, place: Path) -> None:
+    """Makes a directory in a place of root's the user's; without a user, nothing."""
+    if name:
+        found = _known(name)
+        os.chown(place, found.pw_uid, found.pw_gid, follow_symlinks=False)
+
+
+def take(name: str, given: Path, to: Path) -> Path:
+    """Copies what the user left in a directory of his to a new one in `to`: plain files that are
+    his, whatever else he has put there. Without a user it is read where it is."""
+    if not name:
+        return given
+    owner = _known(name).pw_uid
+    copies = to / f"{given.name}-taken"
+    copies.mkdir(mode=0o700)
+    place = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    room = _BYTES
+    try:
+        for file in sorted(given.iterdir())[:_FILES]:
+            data = _read(place, file.name, owner, min(room, _FILE_BYTES))
+            if data is not None:
+                (copies / file.name).write_bytes(data)
+                room -= len(data)
+    finally:
+        os.close(place)
+    return copies
+
+
+def _read(place: int, name: str, owner: int, most: int) -> bytes | None:
+    """So many bytes of a file of a directory, if it is plain and this user's; else nothing."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+    try:
+        opened = os.open(name, flags, dir_fd=place)
+    except OSError:
+        return None
+    try:
+        told = os.fstat(opened)
+        if not stat.S_ISREG(told.st_mode) or told.st_uid != owner:
+            return None
+        return os.read(opened, most)
+    finally:
+        os.close(opened)

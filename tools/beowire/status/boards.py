@@ -4,16 +4,19 @@ where these are gone.
 
 Root reads those of all users. A directory counts only if it belongs to one user and nobody else
 can write to it, a file only if it is a plain one of the same user's; it is read, not mapped, so
-that nobody can end the reader by making it shorter.
+that nobody can end the reader by making it shorter. Of each user so much is read at most, and of
+all together.
 """
 
 import contextlib
 import fcntl
+import itertools
 import os
 import re
 import stat
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +25,16 @@ from typing import Any
 from beowire.status import layout
 
 SHARED_MEMORY = Path("/dev/shm")
-_DIRECTORY = re.compile(r"beowire-\d{1,10}(?:\.[1-7])?")
+_DIRECTORY = re.compile(r"beowire-(\d{1,10})(?:\.[1-7])?")
 _FILE = re.compile(r"(\d{1,10})-[0-9a-f]{8}")
-_FILES_MAX = 4096
-"""Of one directory that are looked at."""
-_TRIES = 20
+_ENTRIES_MAX = 65536
+"""Of /dev/shm that are looked at."""
+_FILES_MAX = 1024
+"""Of one user that are looked at."""
+_BOARDS_MAX = 8192
+"""Of all users that are read."""
+_TRIES = 4
+"""A sheet is written four times a second at most, and then the other one is."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _FLOCK = struct.Struct("hhqqi4x")
 """struct flock of fcntl(2): type, whence, start, length, process."""
@@ -47,11 +55,16 @@ def _directories(within: Path) -> Iterator[tuple[int, int]]:
     """Descriptors of the directories that we may read, and whose they are. Those that are empty
     afterwards are removed."""
     own = os.geteuid()
+    names = {f"beowire-{own}"}  # also where others have filled the place with names
     try:
-        names = sorted(each.name for each in within.iterdir() if _DIRECTORY.fullmatch(each.name))
+        with os.scandir(within) as entries:
+            names |= {each.name for each in itertools.islice(entries, _ENTRIES_MAX)}
     except OSError:
         return
-    for name in names:
+    for name in sorted(names):
+        named = _DIRECTORY.fullmatch(name)
+        if named is None:
+            continue
         try:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             directory = os.open(within / name, flags)
@@ -60,7 +73,7 @@ def _directories(within: Path) -> Iterator[tuple[int, int]]:
         try:
             status = os.fstat(directory)
             trusted = not status.st_mode & _OTHERS and own in (0, status.st_uid)
-            if trusted:
+            if trusted and int(named[1]) == status.st_uid:
                 yield directory, status.st_uid
                 with contextlib.suppress(OSError):  # it is not empty
                     (within / name).rmdir()
@@ -69,15 +82,20 @@ def _directories(within: Path) -> Iterator[tuple[int, int]]:
 
 
 def holder(file: int) -> int | None:
-    """The process that holds a board's lock, 0 if it is in another namespace; None: nobody."""
+    """The process that holds a board's lock, 0 if it is in another namespace; None: nobody. A lock
+    that is of an open file and not of a process tells of none: no board has such a one."""
     asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     kind, _, _, _, pid = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, asked))
-    return None if kind == fcntl.F_UNLCK else max(pid, 0)
+    if kind != fcntl.F_UNLCK and pid < 0:
+        raise layout.DamagedError("no process holds its lock")
+    return None if kind == fcntl.F_UNLCK else pid
 
 
 def read(file: int) -> tuple[layout.Head, dict[str, Any]]:
     """What the board of this descriptor says; DamagedError if it makes no sense."""
     head = layout.head(os.pread(file, layout.HEAD_BYTES, 0))
+    if os.fstat(file).st_size != head.numbers["bytes"]:
+        raise layout.DamagedError("it is not as long as it says")
     size = head.numbers["sheet_bytes"]
     for _ in range(_TRIES):
         begin = head.sheets[layout.current(os.pread(file, layout.HEAD_BYTES, 0))]
@@ -106,10 +124,11 @@ def _one(directory: int, name: str, uid: int) -> Found | None:
         os.close(file)
 
 
-def _names(directory: int) -> list[str]:
-    """Of the boards in a directory."""
+def _names(directory: int, most: int) -> list[str]:
+    """Of the boards among the first entries of a directory."""
     with os.scandir(directory) as entries:
-        return sorted(each.name for each in entries if _FILE.fullmatch(each.name))[:_FILES_MAX]
+        first = [each.name for each in itertools.islice(entries, most)]
+    return sorted(name for name in first if _FILE.fullmatch(name))
 
 
 def root() -> Path:
@@ -120,10 +139,12 @@ def root() -> Path:
 
 def find(within: Path | None = None) -> list[Found]:
     """All boards that we may read, by user and process."""
-    found = []
+    found: list[Found] = []
+    looked: Counter[int] = Counter()
     for directory, uid in _directories(within or root()):
-        names = _names(directory)
-        for name in names:
+        names = _names(directory, _FILES_MAX - looked[uid])
+        looked[uid] += len(names)
+        for name in names[: _BOARDS_MAX - len(found)]:
             with contextlib.suppress(OSError, layout.DamagedError):
                 board = _one(directory, name, uid)
                 if board is not None:

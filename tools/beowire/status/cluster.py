@@ -7,6 +7,7 @@ from typing import Any
 from beowire.run.cluster import Cluster
 from beowire.status import everywhere, figures, node, prometheus, tables
 from beowire.status.__main__ import INTERVAL_S
+from beowire.status.sensible import sensible
 from beowire.status.words import called
 
 
@@ -52,11 +53,13 @@ def joined(nodes: dict[str, dict[str, Any]], failed: dict[str, str]) -> dict[str
 
 def _sensible(told: dict[str, Any]) -> bool:
     """Whether all is there that is needed to show what a node told, of the right kind."""
+    if not sensible(told):
+        return False
     try:
         state = joined({"": told}, {})
         tables.whole(state)
         prometheus.text(state)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         return False
     return True
 

@@ -5,6 +5,7 @@ Causes are looked for in this order, as the first ones bring the later ones abou
 stopped also is silent, and one that is gone also sends nothing.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,12 +16,20 @@ from beowire.status.job import Member
 from beowire.status.waits import Wait, cycle, end_of_chain
 from beowire.status.words import age
 
+_MISSING_MAX = 64
+"""Ranks that are counted as missing: their number is what some process says."""
 _SILENT_S = 2.0
+_PAIR_S = 4.0
+"""The same of two nodes of more, as others soon notice which of them it is."""
+_SILENT_STARVED_S = 10.0
+"""The same of one that stands in line for a processor for most of the time."""
 _WAITS_S = 4.0
 """What is waited for so long may be why nothing goes on; silence would be known by then."""
 _LOSSY_SHARE = 0.01
 _STARVED_SHARE = 0.8
 _RUNNING_SHARE = 0.05
+_CROWDED_SHARE = 0.5
+"""Who waits so much of the time for a processor may be late with answers."""
 _FAULTS = 50.0
 """Pages a second that a process has to wait for, from which on it is swapping."""
 
@@ -64,61 +73,123 @@ def _stopped(case: Case) -> Conclusion | None:
     return Conclusion("stopped", f"{what} {verb} stopped, and others wait for it.", mend)
 
 
-def _gone(case: Case) -> Conclusion | None:
-    sizes = {each.process["size"] for each in case.members if each.process} - {None}
-    ranks = {each.rank for each in case.members if each.rank is not None}
-    living = [each for each in case.members if each.process and each.process["state"] != "Z"]
-    dead = [each for each in case.members if each.process and each.process["state"] == "Z"]
-    missing: list[str] = [each.name for each in dead]
-    if len(sizes) == 1 and not case.unreached:
-        missing += [f"rank {n}" for n in range(sizes.pop()) if n not in ranks]
-    lost = [
-        peer
-        for each in living
+def _living(case: Case) -> list[Member]:
+    return [each for each in case.members if each.process and each.process["state"] != "Z"]
+
+
+def _lost(case: Case) -> set[str]:
+    """Peers that somebody living has lost, by identity."""
+    return {
+        peer["identity"]
+        for each in _living(case)
         for endpoint in each.endpoints
         for peer in endpoint["peers"]
         if peer["status"] in (-111, -104, -110)
-    ]
-    if not missing or not living or not (lost or case.waits):
+    }
+
+
+def _strangers(case: Case) -> dict[str, str]:
+    """Peers that nobody has lost, and that no node told of: those are on nodes that were not asked.
+    Their hosts by their identities."""
+    known = {endpoint["identity"] for each in case.members for endpoint in each.endpoints}
+    lost = _lost(case)
+    return {
+        peer["identity"]: peer["host"] or peer["name"]
+        for each in _living(case)
+        for endpoint in each.endpoints
+        for peer in endpoint["peers"]
+        if not peer["status"] and peer["identity"] not in known | lost
+    }
+
+
+def _missing(case: Case) -> list[str]:
+    """Ranks that no node told of. Only where all nodes were asked do they have to be somewhere."""
+    sizes = {each.process["size"] for each in case.members if each.process} - {None}
+    ranks = {each.rank for each in case.members if each.rank is not None}
+    if len(sizes) != 1 or case.unreached or _strangers(case):
+        return []
+    those = (f"rank {n}" for n in range(sizes.pop()) if n not in ranks)
+    return list(itertools.islice(those, _MISSING_MAX))
+
+
+def _gone(case: Case) -> Conclusion | None:
+    dead = [each.name for each in case.members if each.process and each.process["state"] == "Z"]
+    lost = _lost(case)
+    missing = _missing(case) if lost else []
+    if not _living(case) or not (missing or (dead and (lost or case.waits))):
         return None
-    return Conclusion(
-        "gone",
-        f"{_and(missing[:8])} {'is' if len(missing) == 1 else 'are'} gone, and others still run.",
-        "See what it said last; end the job, and start it again.",
-    )
+    mend = "See what it said last; end the job, and start it again."
+    if not dead and len(lost) < len(missing):
+        return Conclusion(
+            "gone",
+            f"Of {_and(missing[:8])}, which are not found, {len(lost)} at least "
+            f"{'is' if len(lost) == 1 else 'are'} gone, and others still run.",
+            mend,
+        )
+    those = dead + missing
+    verb = "is" if len(those) == 1 else "are"
+    return Conclusion("gone", f"{_and(those[:8])} {verb} gone, and others still run.", mend)
 
 
-def _silent_pairs(case: Case) -> list[tuple[Member, str, float]]:
-    """Who hears nothing of which host, for how long."""
+@dataclass(frozen=True)
+class _Silence:
+    """One hears nothing of a host, for so long."""
+
+    member: Member
+    host: str
+    late: float
+    sure: bool
+    """That it is not only late."""
+
+
+def _silences(case: Case) -> list[_Silence]:
     found = []
+    crowded = {
+        endpoint["identity"]
+        for member in case.members
+        if member.process and member.process["starved"] >= _CROWDED_SHARE
+        for endpoint in member.endpoints
+    }
     for member in case.members:
         for endpoint in member.endpoints:
             for peer in endpoint["peers"]:
                 late = figures.silence(peer)
-                if late is not None and late >= _SILENT_S:
-                    found.append((member, peer["host"] or peer["name"], late))
+                least = _SILENT_STARVED_S if peer["identity"] in crowded else _SILENT_S
+                if late is not None:
+                    host = peer["host"] or peer["name"]
+                    found.append(_Silence(member, host, late, late >= least))
     return found
 
 
+def _in_common(those: list[_Silence], hosts: set[str]) -> str | None:
+    """The one host of more than two that has to do with all of these."""
+    touched = Counter(host for each in those for host in {each.member.host, each.host})
+    every = [host for host, n in touched.items() if n == len(those)]
+    return every[0] if len(every) == 1 and len(hosts) > 2 else None
+
+
 def _cut_off(case: Case) -> Conclusion | None:
-    pairs = _silent_pairs(case)
-    if not pairs:
+    found = _silences(case)
+    sure = [each for each in found if each.sure]
+    if not sure:
         return None
-    longest = age(max(late for _, _, late in pairs))
-    touched = Counter(host for member, other, _ in pairs for host in {member.host, other})
-    every = [host for host, n in touched.items() if n == len(pairs)]
-    hosts = {each.host for each in case.members} | set(touched)
-    if len(every) == 1 and len(hosts) > 2:
+    longest = max(each.late for each in sure)
+    touched = {host for each in sure for host in {each.member.host, each.host}}
+    hosts = {each.host for each in case.members} | touched
+    where = _in_common(found, hosts) or _in_common(sure, hosts)
+    if where is not None:
         return Conclusion(
             "cut-off",
-            f"{every[0]} is cut off: it has answered nothing for {longest}.",
-            f"See whether {every[0]} lives, and its cable, switch port and firewall; "
+            f"{where} is cut off: it has answered nothing for {age(longest)}.",
+            f"See whether {where} lives, and its cable, switch port and firewall; "
             "./beowire doctor on it looks at the interface.",
         )
+    if len(hosts) > 2 and longest < _PAIR_S:
+        return None
     names = _and(sorted(touched)[:6])
     return Conclusion(
         "cut-off",
-        f"{names} have not heard one another for {longest}.",
+        f"{names} have not heard one another for {age(longest)}.",
         "See the link between them: cables, switch, firewall; ./beowire doctor probe measures it.",
     )
 
@@ -130,7 +201,7 @@ def _lossy(case: Case) -> Conclusion | None:
     for member in case.members:
         for endpoint in member.endpoints:
             for peer in endpoint["peers"]:
-                bad = peer["losses"] + peer["retransmits"]
+                bad = peer["losses"]
                 enough = bad >= figures.LOSSY_PACKETS
                 if enough and bad >= _LOSSY_SHARE * peer["tx_packets"]:
                     pairs += 1
@@ -147,7 +218,7 @@ def _lossy(case: Case) -> Conclusion | None:
     what = f"The link of {where}" if alone else f"The way between {where}"
     return Conclusion(
         "lossy",
-        f"{what} loses packets: {100 * again / max(1, sent):.2g} % were sent again.",
+        f"{what} loses packets: {100 * again / max(1, sent):.2g} % of them.",
         "See error counters of the interfaces and the switch: ./beowire doctor there, "
         "./beowire doctor probe between two nodes.",
     )
@@ -251,9 +322,12 @@ def _under_way(members: list[Member]) -> bool:
 def conclude(case: Case) -> Conclusion:
     """The likely cause."""
     moving = _moving(case.members)
+    late = sorted({each.host for each in _silences(case)})
     order: tuple[Callable[[Case], Conclusion | None], ...]
     if moving:
         order = (*_IN_ORDER, *_IN_MOTION)
+    elif late:  # what is waited for may be lost: that says nothing about the program yet
+        order = (*_IN_ORDER, _swapping, _starved)
     elif _under_way(case.members):
         order = (*_IN_ORDER, _lossy, *_AT_REST, *_IN_MOTION)
     else:
@@ -267,6 +341,18 @@ def conclude(case: Case) -> Conclusion:
             "unreached",
             f"{_and(sorted(case.unreached)[:6])} cannot be asked: they may be what is wrong.",
             "See why: ssh there by hand.",
+        )
+    if not moving and (hosts := sorted(set(_strangers(case).values()))):
+        return Conclusion(
+            "unreached",
+            f"Ranks on {_and(hosts[:6])} told nothing: they may be what is wrong.",
+            "Name all nodes of the job (--hosts); ranks with BEOWIRE_STATUS=off are not seen.",
+        )
+    if late and not moving:
+        return Conclusion(
+            "unknown",
+            f"Answers of {_and(late[:6])} are missing, but not for long: they may only be late.",
+            "Look again in some seconds.",
         )
     if moving:
         return Conclusion("running", "The job exchanges messages: it does not hang.", "Wait.")

@@ -3,8 +3,10 @@
 
 import json
 import os
+import selectors
 import shlex
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,8 +17,14 @@ from beowire.status.node import FORM
 
 _FANOUT = 64
 _UNREACHED = 255
-_BYTES_MAX = 64 << 20
-_PARTS = {"endpoints": list, "processes": dict}
+_BYTES_MAX = 32 << 20
+"""What a node may tell: of some hundred endpoints, all with as many peers as a board has."""
+_ERRORS_MAX = 65536
+_READ_BYTES = 65536
+
+
+class _TooMuchError(Exception):
+    """A node tells more than is read."""
 
 
 @dataclass
@@ -37,32 +45,70 @@ def _command(cluster: Cluster, ranks: bool) -> str:
     return shlex.join([*places.module("beowire.status"), *options])
 
 
+def _collect(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, bytes]:
+    """What a process says on both ways, so much of it and until then."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    said = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
+    answer, errors = said.values()
+    with selectors.DefaultSelector() as ready:
+        for file in said:
+            ready.register(file, selectors.EVENT_READ)
+        while ready.get_map():
+            left = until - time.monotonic()
+            if left <= 0:
+                raise TimeoutError
+            for key, _ in ready.select(left):
+                data = os.read(key.fd, _READ_BYTES)
+                said[key.fd] += data
+                if not data:
+                    ready.unregister(key.fd)
+            del errors[:-_ERRORS_MAX]
+            if len(answer) > _BYTES_MAX:
+                raise _TooMuchError
+    return bytes(answer), bytes(errors)
+
+
+def _execute(
+    words: list[str], environment: dict[str, str], limit_s: float
+) -> tuple[int, bytes, bytes]:
+    """Status, output and errors of a command; TimeoutError if it has not ended by then."""
+    until = time.monotonic() + limit_s
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    with subprocess.Popen(
+        words, stdin=nothing, stdout=pipe, stderr=pipe, env=environment
+    ) as process:
+        try:
+            answer, errors = _collect(process, until)
+            status = process.wait(max(0.0, until - time.monotonic()))
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError from error
+        finally:
+            process.kill()  # which does nothing to one that has ended
+    return status, answer, errors
+
+
 def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str, Any] | str:
     """What a node told, or why it did not."""
     try:
-        done = subprocess.run(
-            cluster.reach(host, command),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=limit_s,
-            env=os.environ | cluster.environment,
+        status, answer, errors = _execute(
+            cluster.reach(host, command), os.environ | cluster.environment, limit_s
         )
-    except subprocess.TimeoutExpired:
+    except TimeoutError:
         return f"no answer within {limit_s:g} s"
+    except _TooMuchError:
+        return f"it tells more than {_BYTES_MAX >> 20} MiB"
     except OSError as error:
         return f"{cluster.agent[0]} cannot be executed: {error.strerror}"
     try:
-        told = json.loads(done.stdout[:_BYTES_MAX])
+        told = json.loads(answer)
         form = told["form"]
-    except (ValueError, KeyError, TypeError):
-        words = done.stderr.decode(errors="replace").strip().splitlines()
-        last = words[-1] if words else f"status {done.returncode}"
-        return f"it is not reached: {last}" if done.returncode == _UNREACHED else last
-    if form != FORM:
-        return f"it tells form {form!s:.20}, here form {FORM} is read"
-    if not all(isinstance(told.get(name), kind) for name, kind in _PARTS.items()):
-        return "it tells what makes no sense"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        words = errors.decode(errors="replace").strip().splitlines()
+        last = words[-1] if words else f"status {status}"
+        return f"it is not reached: {last}" if status == _UNREACHED else last
+    if form != FORM or isinstance(form, bool | float):
+        return f"it tells another form, here form {FORM} is read"
     return dict(told)
 
 

@@ -30,7 +30,7 @@ SILENT_S = 1.0
 """An answer that is late by so much is missing: probes are a second apart at most."""
 LOSSY_SHARE = 0.001
 LOSSY_PACKETS = 20
-"""Packets that have to be lost, or sent again, before chance is ruled out."""
+"""Packets that have to be lost before chance is ruled out."""
 SLOW_TIMES = 5.0
 SLOW_NS = 200_000
 """A round trip is slow that takes so many times the others', and at least so long."""
@@ -70,8 +70,10 @@ def share_out(endpoint: dict[str, Any]) -> None:
 
 
 def _share(peer: dict[str, Any]) -> float:
+    """Of the packets to a peer, those that were lost. What was sent again is more: tail probes are
+    sent in doubt, to whoever has no processor at the time, too."""
     packets = peer["tx_packets"]
-    return (peer["losses"] + peer["retransmits"]) / packets if packets else 0.0
+    return peer["losses"] / packets if packets else 0.0
 
 
 def trouble(peer: dict[str, Any]) -> list[str]:
@@ -84,8 +86,7 @@ def trouble(peer: dict[str, Any]) -> list[str]:
     late = silence(peer)
     if late is not None:
         found.append(f"silent for {late:.1f} s")
-    lost = peer["losses"] + peer["retransmits"]
-    if lost >= LOSSY_PACKETS and _share(peer) >= LOSSY_SHARE:
+    if peer["losses"] >= LOSSY_PACKETS and _share(peer) >= LOSSY_SHARE:
         found.append(f"lossy ({100 * _share(peer):.2g} %)")
     unfetched = peer["exposed_since_s"]
     if unfetched is not None and unfetched >= UNFETCHED_S:
@@ -96,11 +97,11 @@ def trouble(peer: dict[str, Any]) -> list[str]:
 
 
 def silence(peer: dict[str, Any]) -> float | None:
-    """Seconds for which an answer of a peer has been missing; None: it is not."""
-    if peer["status"] or peer["waiting_since_s"] is None:
+    """Seconds for which an answer of a peer had been missing when it was looked for last; None: it
+    was not."""
+    late: float | None = peer["unanswered_s"]
+    if peer["status"] or late is None:
         return None
-    heard = [age for age in (peer["waiting_since_s"], peer["proven_s"]) if age is not None]
-    late: float = min(heard)
     return late if late >= SILENT_S else None
 
 

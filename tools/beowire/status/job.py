@@ -5,13 +5,15 @@ They are those below the launcher, those that a launcher gave the same job's nam
 speaks with one of these by Beowire.
 """
 
-import itertools
+import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from beowire.errors import BeowireError
+from beowire.run.cluster import hosts_in
 from beowire.status import processes
 from beowire.status.words import age
 
@@ -19,6 +21,8 @@ CALLED_S = 2.0
 """A program that waits in a call was seen to do so at most so long ago."""
 _COMMAND_MAX = 65536
 _HOST_OPTIONS = ("--host", "-host", "-H", "--hosts", "-hosts")
+_FILE_OPTIONS = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
+_FILE_MAX = 1 << 20
 _LAUNCHER = re.compile(r"\S*(?:mpirun|mpiexec|prterun|prun|orterun|hydra)\S*(?: |$)")
 
 
@@ -93,23 +97,49 @@ class Member:
 
 def hosts_of(pid: int) -> list[str]:
     """The hosts that a launcher, or the one below it, was told to use; none if it was not."""
+    allocated = None
     for each in sorted(processes.below(pid)):
         variables = processes.environment(each)
         if "BEOWIRE_LAB" in variables:
             return []  # one machine
-        if hosts := named_hosts(processes.command(each, _COMMAND_MAX)):
+        directory = processes.PROC / str(each) / "cwd"
+        if hosts := named_hosts(processes.command(each, _COMMAND_MAX), directory):
             return hosts
-    return []
+        allocated = allocated or variables.get("SLURM_JOB_NODELIST")
+    return [allocated] if allocated else []
 
 
-def named_hosts(command: str) -> list[str]:
-    """The hosts in the command line of a launcher."""
+def named_hosts(command: str, directory: Path) -> list[str]:
+    """The hosts in the command line of a launcher, or in the file that it names. `directory`: where
+    the launcher runs."""
     if not _LAUNCHER.match(command):
         return []
-    for option, value in itertools.pairwise(command.split()):
+    words = command.split()
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        value = value if equals else following
         if option in _HOST_OPTIONS:
             return [host.partition(":")[0] for host in value.split(",") if host]
+        if option in _FILE_OPTIONS:
+            return hosts_in(_lines(directory / value))
     return []
+
+
+def _lines(path: Path) -> list[str]:
+    """Of a file that somebody else named; none of what is no plain file, or too long."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_MAX:
+            return []
+        return os.read(file, _FILE_MAX).decode(errors="replace").splitlines()
+    except OSError:
+        return []
+    finally:
+        os.close(file)
 
 
 def hosts_of_slurm(job: str) -> str | None:
@@ -141,7 +171,11 @@ def _spread(state: dict[str, Any], found: set[str]) -> set[str]:
     """With all that have the same job's name, and all that these speak with."""
     jobs = {each["job"] for key, each in state["processes"].items() if key in found} - {None}
     found = found | {key for key, each in state["processes"].items() if each["job"] in jobs}
-    place = {each["identity"]: f"{each['node']}:{each['pid']}" for each in state["endpoints"]}
+    place = {
+        each["identity"]: f"{each['node']}:{each['pid']}"
+        for each in state["endpoints"]
+        if each["pid"]
+    }
     while True:
         met = {
             place[peer["identity"]]
@@ -161,7 +195,8 @@ def members(state: dict[str, Any], number: int, here: str | None = None) -> list
     keys = _spread(state, _seeds(state, number, here))
     own: dict[str, list[dict[str, Any]]] = {}
     for each in state["endpoints"]:
-        own.setdefault(f"{each['node']}:{each['pid']}", []).append(each)
+        if each["pid"]:  # else its process is not known here
+            own.setdefault(f"{each['node']}:{each['pid']}", []).append(each)
     found = []
     for key in keys:
         process = state["processes"].get(key)

@@ -28,7 +28,8 @@ def _where(number: int, ssh: str) -> Cluster | None:
     """The nodes of the job, as its launcher was told them; None: this one alone."""
     if Path(f"/proc/{number}").exists():
         hosts = job.hosts_of(number)
-        own = {socket.gethostname(), "localhost", "127.0.0.1"}
+        own = {socket.gethostname().partition(".")[0], socket.gethostname()}
+        own |= {"localhost", "127.0.0.1"}
         return of_hosts(hosts, ssh) if set(hosts) - own else None
     listed = job.hosts_of_slurm(str(number))
     return None if listed is None else of_hosts([listed], ssh)

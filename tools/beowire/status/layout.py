@@ -13,7 +13,7 @@ from typing import Any
 MAGIC = b"beowire\0"
 VERSION = 1
 HEAD_BYTES = 816
-FILE_BYTES_MAX = 1 << 20
+FILE_BYTES_MAX = 1 << 17
 """A file that is longer is none of ours."""
 PEERS_MAX = 256
 WAITS_MAX = 256
@@ -165,7 +165,9 @@ def sheet(of: Head, data: bytes, now: int) -> dict[str, Any]:
     waits = min(ends.pop("waits_told"), numbers["waits_max"])
     told |= ends
     first_wait = SHEET_FIXED + numbers["peers_max"] * numbers["peer_bytes"]
-    told["peer"] = [peer(data, SHEET_FIXED + i * numbers["peer_bytes"], now) for i in range(peers)]
+    told["peer"] = [
+        peer(data, SHEET_FIXED + i * numbers["peer_bytes"], now, told["at"]) for i in range(peers)
+    ]
     told["wait"] = [wait(data, first_wait + i * numbers["wait_bytes"], now) for i in range(waits)]
     return told
 
@@ -182,11 +184,21 @@ def identity(node: int, engine: int, incarnation: int) -> str:
     return f"{node:016x}/{engine}/{incarnation:08x}"
 
 
-def peer(data: bytes, offset: int, now: int) -> dict[str, Any]:
+def _unanswered(found: dict[str, Any], at: int) -> float | None:
+    """For how many seconds an answer had been missing when the sheet was written; None: it was not.
+    Whoever has been stopped or has computed since then has not looked for answers."""
+    since: int = found["waiting_since"]
+    proven: int = found["proven"]
+    return max(0, at - max(since, proven)) / 1e9 if since else None
+
+
+def peer(data: bytes, offset: int, now: int, at: int) -> dict[str, Any]:
+    """A peer; ages are those at `now`, the sheet is of `at`."""
     found: dict[str, Any] = dict(_PEER.read(data, offset))
     host = text(data, offset + _PEER.form.size, _PEER_HOST_BYTES)
     flags, way, link = found.pop("flags"), found.pop("way"), found.pop("link")
     del found["reserved0"], found["reserved1"]
+    found["unanswered_s"] = _unanswered(found, at)
     ages(found, TIMES, now)
     name = identity(found.pop("node"), found.pop("engine"), found.pop("incarnation"))
     way_name = WAYS[way] if way < len(WAYS) else "none"

@@ -71,7 +71,7 @@ def endpoint(before: Found | None, after: Found) -> dict[str, Any]:
         "identity": _identity(after),
         "host": after.head.host,
         "user": user(after.uid),
-        "pid": after.pid or numbers["pid"],
+        "pid": after.pid,
         "program": after.head.program,
         "engine": numbers["engine"],
         "interfaces": after.head.interfaces,

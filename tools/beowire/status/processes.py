@@ -19,6 +19,8 @@ _KEPT = ("BEOWIRE_NODE", "BEOWIRE_LAB")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ENVIRON_MAX = 1 << 20
 _SHORT = 200
+_LISTS = {"SLURM_JOB_NODELIST": 65536}
+"""Variables that may be longer, and the bytes of them that are read."""
 _PRINTABLE = re.compile(r"[^\x20-\x7e]")
 
 
@@ -42,7 +44,7 @@ def environment(pid: int) -> dict[str, str]:
     for word in _read(pid, "environ", _ENVIRON_MAX).split(b"\0"):
         name, _, value = word.decode(errors="replace").partition("=")
         if name in wanted:
-            found[name] = clean(value)
+            found[name] = clean(value, _LISTS.get(name, _SHORT))
     return found
 
 

@@ -84,6 +84,7 @@ def _line(metric: Metric, labels: dict[str, str], value: float) -> str:
 def _of_peers(endpoint: dict[str, Any], labels: dict[str, str]) -> Iterator[Sample]:
     for peer in endpoint["peers"]:
         those = {**labels, "peer": peer["name"], "link": peer["link"]}
+        those["peer_identity"] = peer["identity"]
         for name, metric in _PEER.items():
             yield metric, those, peer[name]
         yield TRIP, those, peer["srtt_ns"] / 1e9
@@ -95,7 +96,7 @@ def _of_peers(endpoint: dict[str, Any], labels: dict[str, str]) -> Iterator[Samp
 
 def _of_endpoint(endpoint: dict[str, Any]) -> Iterator[Sample]:
     labels = {"node": endpoint["node"], "endpoint": called(endpoint)}
-    labels["engine"] = str(endpoint["engine"])
+    labels |= {"engine": str(endpoint["engine"]), "identity": endpoint["identity"]}
     told = {"program": endpoint["program"], "user": endpoint["user"]}
     yield ENDPOINT, {**labels, **told, "links": "+".join(endpoint["links"])}, 1
     for link, counters in endpoint["by_link"].items():
@@ -110,13 +111,17 @@ def _of_endpoint(endpoint: dict[str, Any]) -> Iterator[Sample]:
 
 
 def text(state: dict[str, Any]) -> str:
-    """All of it: the samples of a metric together, below what it is."""
+    """All of it: the samples of a metric together, below what it is. None is there twice, for which
+    a reader would refuse them all: of boards that are alike in all labels the first one counts."""
     samples: list[Sample] = [(UP, {"node": node}, 1) for node in state["nodes"]]
     samples += [(UP, {"node": node}, 0) for node in state["unreached"]]
     for endpoint in state["endpoints"]:
         samples += _of_endpoint(endpoint)
+    told: dict[Metric, dict[tuple[str, ...], str]] = {metric: {} for metric in METRICS}
+    for metric, labels, value in samples:
+        told[metric].setdefault(tuple(labels.values()), _line(metric, labels, value))
     lines = []
-    for metric in METRICS:
+    for metric, those in told.items():
         lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
-        lines += [_line(*sample) for sample in samples if sample[0] is metric]
+        lines += those.values()
     return "\n".join(lines) + "\n"

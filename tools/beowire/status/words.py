@@ -10,7 +10,7 @@ from beowire.terminal import printable
 
 def called(endpoint: dict[str, Any]) -> str:
     """An endpoint's name for people."""
-    return f"{endpoint['host']}:{endpoint['pid']}"
+    return f"{endpoint['host']}:{endpoint['pid'] or '?'}"
 
 
 def amount(value: float, unit: str = "") -> str:

@@ -125,6 +125,12 @@ static void *bw_fanout_close(void *arg)
 	return NULL;
 }
 
+void bw_fanout_discard(const struct bw_ep *ep, int fd)
+{
+	if (!ep->helper.wanted || bw_helper_spawn(bw_fanout_close, (void *)(intptr_t)fd))
+		close(fd);
+}
+
 /* Receive by a new socket. Frames come by both until the old one has been emptied: none is lost,
  * and the engine knows those that came twice. */
 static void bw_fanout_renew(struct bw_ep *ep, struct bw_packet *p)
@@ -140,9 +146,12 @@ static void bw_fanout_renew(struct bw_ep *ep, struct bw_packet *p)
 		return;
 	}
 	bw_ep_drain(ep, p);
-	old = bw_packet_replace(p, &fresh);
-	if (old < 0)
+	old = bw_packet_replace(p, &fresh, &why);
+	if (old < 0) {
+		bw_log(BW_LOG_DEBUG, "a group without keeper on %s is not left yet: %s", p->name,
+		       why);
 		return;
+	}
 	p->fanout.handed = false;
 	p->fanout.try_at = ep->now + BW_FANOUT_SOON;
 	ep->watch.changed |= ep->watch.claim >= 0;
@@ -150,8 +159,7 @@ static void bw_fanout_renew(struct bw_ep *ep, struct bw_packet *p)
 	bw_wait_listen(ep, p->fd);
 	/* Who sleeps does so on the old one. */
 	bw_ep_wake(ep);
-	if (!ep->helper.wanted || bw_helper_spawn(bw_fanout_close, (void *)(intptr_t)old))
-		close(old);
+	bw_fanout_discard(ep, old);
 }
 
 static void bw_fanout_visit_link(struct bw_ep *ep, int i)

@@ -32,6 +32,9 @@ void bw_fanout_visit(struct bw_ep *ep);
 /* The number of links whose sockets are members of a group (system calls). */
 unsigned int bw_fanout_joined(const struct bw_ep *ep);
 
+/* Close a socket that is of no use any more; where there are threads nobody waits for it. */
+void bw_fanout_discard(const struct bw_ep *ep, int fd);
+
 /* End the keepers. Lock held, and they do not need it. */
 void bw_fanout_end(struct bw_ep *ep);
 

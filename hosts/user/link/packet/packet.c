@@ -160,36 +160,46 @@ void bw_packet_close(struct bw_packet *p)
 	p->fd = p->fanout.connection = p->claim = -1;
 }
 
+void bw_packet_bare(const struct bw_packet *p, struct bw_packet *bare)
+{
+	*bare = *p;
+	bare->fd = bare->fanout.connection = bare->claim = -1;
+	bare->ring = NULL;
+	bare->batch = NULL;
+}
+
 int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_t engine,
 		    struct bw_packet *fresh, const char **why)
 {
 	int error;
 
-	*fresh = *p;
-	fresh->fd = fresh->fanout.connection = -1;
-	fresh->ring = NULL;
-	fresh->batch = NULL;
+	bw_packet_bare(p, fresh);
 	error = bw_packet_setup(fresh, env, engine, why);
-	if (!error && (fresh->ring_bytes != p->ring_bytes || fresh->slots != p->slots))
-		error = bw_fail(why, -ENOMEM, "no memory for a second ring");
-	fresh->claim = -1; /* p's still */
 	if (error)
 		bw_packet_close(fresh);
 	return error;
 }
 
-int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh)
+int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh, const char **why)
 {
-	int old = p->fd;
+	int old = p->fd, error = 0;
 
-	if (mremap(fresh->ring, fresh->ring_bytes, fresh->ring_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-		   p->ring) == MAP_FAILED) {
+	if (fresh->ring_bytes != p->ring_bytes || fresh->slots < p->slots)
+		error = bw_fail(why, -EMSGSIZE,
+				"the ring has %u slots in %zu bytes, and had %u in %zu before",
+				fresh->slots, fresh->ring_bytes, p->slots, p->ring_bytes);
+	else if (mremap(fresh->ring, fresh->ring_bytes, fresh->ring_bytes,
+			MREMAP_MAYMOVE | MREMAP_FIXED, p->ring) == MAP_FAILED)
+		error = bw_fail(why, -errno, "the ring cannot be moved: %s", strerror(errno));
+	if (error) {
 		bw_packet_close(fresh);
-		return -ENOMEM;
+		return error;
 	}
 	p->fd = fresh->fd;
-	if (p->service)
-		p->fanout.connection = fresh->fanout.connection;
+	p->slot_bytes = fresh->slot_bytes;
+	p->block_bytes = fresh->block_bytes;
+	p->per_block = fresh->per_block;
+	p->slots = fresh->slots;
 	p->index = p->in_block = 0;
 	p->next = (struct tpacket2_hdr *)p->ring;
 	return old;

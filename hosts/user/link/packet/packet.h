@@ -35,6 +35,7 @@ struct bw_packet {
 	uint16_t ethertype; /* network byte order */
 	int interface;	    /* its index */
 	bool service;	    /* the socket is from beowired, whose connection is fanout's */
+	uint8_t asks;	    /* if so: it is asked for another socket, see served.c */
 	int claim;	    /* if so, holds the engine number as well; else -1 */
 	struct bw_batch *batch;
 	struct bw_fanout fanout;
@@ -50,15 +51,19 @@ void bw_packet_close(struct bw_packet *p);
 /* Map the ring of p's socket, of so many bytes. 0 or a negative errno. */
 int bw_packet_attach(struct bw_packet *p, size_t bytes);
 
-/* Open another socket for the same link, which receives from now on, too. 0, or a negative errno
- * with *why. */
+/* The same link, without a socket. */
+void bw_packet_bare(const struct bw_packet *p, struct bw_packet *bare);
+
+/* Open another socket for the same link by our own privilege, which receives from now on, too.
+ * 0, or a negative errno with *why. */
 int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_t engine,
 		    struct bw_packet *fresh, const char **why);
 
 /* Go on with that socket, whose ring takes the place of the old one in memory, since a look without
- * the lock may be on its way there. The old descriptor, or a negative errno if all stays as it is.
- */
-int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh);
+ * the lock may be on its way there: it must be of the same size, with no fewer slots, as peers were
+ * told what fits. The old descriptor, or a negative errno with *why if all stays as it is, and the
+ * fresh one is closed. */
+int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh, const char **why);
 
 static inline bool bw_packet_ready(const struct bw_packet *p)
 {

@@ -16,12 +16,13 @@
 #include "service.h"
 #include "text.h"
 
-#define BW_SERVICE_SIGN_NS (100 * BW_MS) /* for the first answer, */
-#define BW_SERVICE_ONLY_NS (5 * BW_S)	 /* where there is no other link between nodes */
-#define BW_SERVICE_MAKE_NS (5 * BW_S)	 /* for the socket, once the service is at it */
-#define BW_SERVICE_SOON	   (50 * BW_MS)	 /* after its end: it may be there again */
-#define BW_SERVICE_PAUSE   (1 * BW_S)	 /* between two tries to find it */
-#define BW_SERVICE_RINGS   (1u << 30)	 /* bytes of a ring that are believed */
+#define BW_SERVICE_SIGN_NS  (100 * BW_MS) /* for the first answer, */
+#define BW_SERVICE_ONLY_NS  (5 * BW_S)	  /* where there is no other link between nodes */
+#define BW_SERVICE_MAKE_NS  (5 * BW_S)	  /* for the socket, once the service is at it */
+#define BW_SERVICE_SOON	    (50 * BW_MS)  /* after its end: it may be there again */
+#define BW_SERVICE_PAUSE    (1 * BW_S)	  /* between two tries to find it */
+#define BW_SERVICE_AGAIN_NS (60 * BW_S)	  /* for a first answer that nobody waits for */
+#define BW_SERVICE_RINGS    (1u << 30)	  /* bytes of a ring that are believed */
 
 bool bw_service_there(const struct bw_env *env)
 {
@@ -103,8 +104,9 @@ static int bw_service_ask(int fd, const struct bw_service_request *r, int claim)
 	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(*r) ? 0 : -errno;
 }
 
-/* The next answer, and the descriptor in it (-1: none). 0, or a negative errno. */
-static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor, uint64_t until)
+/* The next answer, and the descriptor in it (-1: none). 0, or a negative errno: -EAGAIN, if none
+ * has come. */
+static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor)
 {
 	union {
 		struct cmsghdr header;
@@ -115,19 +117,10 @@ static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor,
 			   .msg_iovlen = 1,
 			   .msg_control = &control,
 			   .msg_controllen = CMSG_LEN(sizeof(int))};
-	struct pollfd wait = {.fd = fd, .events = POLLIN};
 	const struct cmsghdr *c;
-	struct timespec span;
-	uint64_t now;
 	ssize_t n;
 
 	*descriptor = -1;
-	do {
-		now = bw_clock_now();
-		n = ppoll(&wait, 1, bw_clock_span(until > now ? until - now : 0, &span), NULL);
-	} while (n < 0 && errno == EINTR);
-	if (n <= 0)
-		return n ? -errno : -ETIMEDOUT;
 	n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	/* Who hangs up before it has read the request may have answered all the same. */
 	if (n < 0 && errno == ECONNRESET)
@@ -144,6 +137,24 @@ static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor,
 	if (a->head.version != BW_SERVICE_VERSION)
 		return -EPROTONOSUPPORT;
 	return n == sizeof(*a) && !(m.msg_flags & MSG_TRUNC) ? 0 : -EPROTO;
+}
+
+/* The same, which may still come. */
+static int bw_service_listen(int fd, struct bw_service_answer *a, int *descriptor, uint64_t until)
+{
+	struct pollfd wait = {.fd = fd, .events = POLLIN};
+	struct timespec span;
+	uint64_t now;
+	int n;
+
+	*descriptor = -1;
+	do {
+		now = bw_clock_now();
+		n = ppoll(&wait, 1, bw_clock_span(until > now ? until - now : 0, &span), NULL);
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n ? -errno : -ETIMEDOUT;
+	return bw_service_hear(fd, a, descriptor);
 }
 
 static uint64_t bw_service_patience(const struct bw_env *env)
@@ -175,21 +186,33 @@ static int bw_service_failure(const struct bw_service_answer *a, int error, uint
 	return bw_fail(why, error, "beowired gives no raw frames: %s", text);
 }
 
-/* The answer that is not "wait". */
-static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor, uint64_t patience,
-			    const char **why)
+static bool bw_service_waits(const struct bw_service_answer *a, int descriptor)
 {
-	uint64_t until = bw_clock_now() + patience;
-	int error = bw_service_hear(fd, a, descriptor, until);
+	return a->head.kind == BW_SERVICE_WAIT && descriptor < 0;
+}
 
-	if (!error && a->head.kind == BW_SERVICE_WAIT && *descriptor < 0)
-		error = bw_service_hear(fd, a, descriptor, until + BW_SERVICE_MAKE_NS);
+/* Is what came the socket? Else nothing is kept of it. */
+static int bw_service_judge(const struct bw_service_answer *a, int error, int *descriptor,
+			    uint64_t patience, const char **why)
+{
 	if (!error && a->head.kind == BW_SERVICE_READY && *descriptor >= 0)
 		return 0;
 	if (*descriptor >= 0)
 		close(*descriptor);
 	*descriptor = -1;
 	return bw_service_failure(a, error, patience, why);
+}
+
+/* The answer that is not "wait". */
+static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor, uint64_t patience,
+			    const char **why)
+{
+	uint64_t until = bw_clock_now() + patience;
+	int error = bw_service_listen(fd, a, descriptor, until);
+
+	if (!error && bw_service_waits(a, *descriptor))
+		error = bw_service_listen(fd, a, descriptor, until + BW_SERVICE_MAKE_NS);
+	return bw_service_judge(a, error, descriptor, patience, why);
 }
 
 /* Of numbers that make sense only. */
@@ -233,8 +256,9 @@ static int bw_service_take(struct bw_packet *p, const struct bw_env *env,
 	return 0;
 }
 
-int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engine, int claim,
-		    const char **why)
+/* Call and ask: the connection, by which the answers come, or a negative errno. */
+static int bw_service_call(const struct bw_packet *p, const struct bw_env *env, uint16_t engine,
+			   int claim, const char **why)
 {
 	struct bw_service_request r = {
 		.head = {BW_SERVICE_MAGIC, BW_SERVICE_VERSION, BW_SERVICE_OPEN},
@@ -243,14 +267,24 @@ int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engi
 		.cluster = env->cluster,
 		.ring_bytes = env->ring_bytes,
 	};
-	struct bw_service_answer a = {.head.magic = 0};
-	int fd = bw_service_dial(env->service, why), error;
+	int fd = bw_service_dial(env->service, why);
 
 	if (fd < 0)
 		return fd;
 	memcpy(r.interface, p->name, sizeof(r.interface));
 	/* A service that refuses at once may have hung up: its answer says why. */
 	bw_service_ask(fd, &r, claim);
+	return fd;
+}
+
+int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engine, int claim,
+		    const char **why)
+{
+	struct bw_service_answer a = {.head.magic = 0};
+	int fd = bw_service_call(p, env, engine, claim, why), error;
+
+	if (fd < 0)
+		return fd;
 	error = bw_service_await(fd, &a, &p->fd, bw_service_patience(env), why);
 	if (!error)
 		error = bw_service_take(p, env, &a, why);
@@ -265,33 +299,97 @@ int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engi
 
 /* ---- the service's end, and its return ---- */
 
-static void bw_service_renew(struct bw_ep *ep, struct bw_packet *p)
+/* How far an endpoint has come that asks for another socket (p->asks). Its connection is there
+ * already, and try_at is when its patience ends. Nothing waits: a round has other things to do. */
+enum bw_service_asks {
+	BW_SERVICE_ASKS_NOT,
+	BW_SERVICE_ASKED,
+	BW_SERVICE_TOLD_TO_WAIT,
+};
+
+static void bw_service_hang_up(struct bw_ep *ep, struct bw_packet *p, uint64_t pause)
 {
-	struct bw_packet fresh;
-	const char *why = "";
+	struct bw_fanout *f = &p->fanout;
+
+	bw_wait_unlisten(ep, f->connection);
+	close(f->connection);
+	f->connection = -1;
+	f->try_at = ep->now + pause;
+	p->asks = BW_SERVICE_ASKS_NOT;
+}
+
+static int bw_service_exchange(struct bw_ep *ep, struct bw_packet *p, struct bw_packet *fresh,
+			       const char **why)
+{
 	int old;
 
-	p->fanout.try_at = ep->now + BW_SERVICE_PAUSE;
+	if (memcmp(fresh->mac, p->mac, sizeof(p->mac)) != 0 || fresh->mtu < p->mtu) {
+		bw_packet_close(fresh); /* its peers know it by another name */
+		return bw_fail(why, -EADDRNOTAVAIL,
+			       "the interface has another address, or a smaller MTU, than before");
+	}
+	bw_ep_drain(ep, p);
+	old = bw_packet_replace(p, fresh, why);
+	if (old < 0)
+		return old;
+	p->asks = BW_SERVICE_ASKS_NOT;
+	bw_wait_unlisten(ep, old);
+	bw_wait_listen(ep, p->fd);
+	bw_ep_wake(ep);
+	bw_fanout_discard(ep, old);
+	bw_log(BW_LOG_INFO, "raw frames on %s again, by the service", p->name);
+	return 0;
+}
+
+/* What has come of what was asked for? */
+static void bw_service_look(struct bw_ep *ep, struct bw_packet *p)
+{
+	struct bw_service_answer a = {.head.magic = 0};
+	struct bw_packet fresh;
+	const char *why = "";
+	int error;
+
+	bw_packet_bare(p, &fresh);
+	error = bw_service_hear(p->fanout.connection, &a, &fresh.fd);
+	if (error == -EAGAIN && ep->now < p->fanout.try_at)
+		return;
+	if (!error && p->asks == BW_SERVICE_ASKED && bw_service_waits(&a, fresh.fd)) {
+		p->asks = BW_SERVICE_TOLD_TO_WAIT;
+		p->fanout.try_at = ep->now + BW_SERVICE_MAKE_NS;
+		return;
+	}
+	error = bw_service_judge(&a, error == -EAGAIN ? -ETIMEDOUT : error, &fresh.fd,
+				 BW_SERVICE_AGAIN_NS, &why);
+	if (!error) {
+		error = bw_service_take(&fresh, &ep->env, &a, &why);
+		if (error)
+			bw_packet_close(&fresh);
+	}
+	if (!error)
+		error = bw_service_exchange(ep, p, &fresh, &why);
+	if (!error)
+		return;
+	bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s", p->name, why);
+	bw_service_hang_up(ep, p, BW_SERVICE_PAUSE);
+}
+
+static void bw_service_renew(struct bw_ep *ep, struct bw_packet *p)
+{
+	struct bw_fanout *f = &p->fanout;
+	const char *why = "";
+
+	f->try_at = ep->now + BW_SERVICE_PAUSE;
 	if (!bw_service_there(&ep->env))
 		return;
-	if (bw_packet_renew(p, &ep->env, ep->self.engine, &fresh, &why)) {
+	f->connection = bw_service_call(p, &ep->env, ep->self.engine, p->claim, &why);
+	if (f->connection < 0) {
+		f->connection = -1;
 		bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s", p->name, why);
 		return;
 	}
-	if (memcmp(fresh.mac, p->mac, sizeof(p->mac)) != 0 || fresh.mtu < p->mtu) {
-		bw_packet_close(&fresh); /* its peers know it by another name */
-		return;
-	}
-	bw_ep_drain(ep, p);
-	old = bw_packet_replace(p, &fresh);
-	if (old < 0)
-		return;
-	bw_wait_unlisten(ep, old);
-	bw_wait_listen(ep, p->fd);
-	bw_wait_listen(ep, p->fanout.connection);
-	bw_ep_wake(ep);
-	close(old);
-	bw_log(BW_LOG_INFO, "raw frames on %s again, by the service", p->name);
+	p->asks = BW_SERVICE_ASKED;
+	f->try_at = ep->now + BW_SERVICE_AGAIN_NS;
+	bw_wait_listen(ep, f->connection);
 }
 
 void bw_service_visit(struct bw_ep *ep, struct bw_packet *p)
@@ -299,13 +397,14 @@ void bw_service_visit(struct bw_ep *ep, struct bw_packet *p)
 	struct bw_fanout *f = &p->fanout;
 	char byte;
 
+	if (p->asks) {
+		bw_service_look(ep, p);
+		return;
+	}
 	/* The service says nothing more: whatever comes is the end. */
 	if (f->connection >= 0 && (recv(f->connection, &byte, sizeof(byte), MSG_DONTWAIT) >= 0 ||
 				   (errno != EAGAIN && errno != EINTR))) {
-		bw_wait_unlisten(ep, f->connection);
-		close(f->connection);
-		f->connection = -1;
-		f->try_at = ep->now + BW_SERVICE_SOON;
+		bw_service_hang_up(ep, p, BW_SERVICE_SOON);
 		bw_log(BW_LOG_INFO, "the service of raw frames on %s has ended", p->name);
 	}
 	if (f->connection < 0 && ep->now >= f->try_at)

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Connections and their queues, where the rest of the library and libbeowire are the test's. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core.h"
+#include "flow.h"
+#include "real.h"
+#include "wait.h"
+
+struct bws_core bws;
+
+static int answer; /* of bw_send() */
+static uint32_t told[16], tells;
+static uint64_t sent; /* bytes of the stream, in their order */
+
+int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
+	    const void *data, uint64_t len, unsigned int flags, void *op)
+{
+	if (answer >= 0 && tells < 16)
+		told[tells++] = (uint32_t)(tag >> 32);
+	if (answer >= 0 && code == BWS_DATA) {
+		assert_int_equal(imm, sent);
+		assert_int_equal(*(const uint8_t *)data, (uint8_t)sent);
+		sent += len;
+	}
+	return answer;
+}
+
+void bws_lock(void)
+{
+}
+
+void bws_unlock(void)
+{
+}
+
+int bws_progress(void)
+{
+	return 0;
+}
+
+void bws_pause(void)
+{
+}
+
+void bws_attend(struct bws_conn *c)
+{
+}
+
+void bws_lose(struct bws_conn *c)
+{
+}
+
+void bws_wake(struct bws_conn *c, uint32_t what)
+{
+}
+
+void bws_watch_changed(struct bws_conn *c)
+{
+}
+
+static struct bws_conn *paired(uint32_t peer_id)
+{
+	struct bws_conn *c = bws_conn_new(-1, true);
+
+	assert_non_null(c);
+	c->paired = true;
+	c->peer_id = peer_id;
+	return c;
+}
+
+static int begin(void **state)
+{
+	static char ep;
+
+	bws_real_load();
+	memset(told, 0, sizeof(told));
+	answer = tells = 0;
+	atomic_store(&bws.ep, (struct bw_ep *)&ep);
+	return bws_conn_init() ? 0 : -1;
+}
+
+/* libbeowire has no room: all three are to be told of later. The one in the middle ends, and its
+ * place is another connection's. */
+static void retry__survives_a_place_that_is_used_again(void **state)
+{
+	struct bws_conn *c[3], *again;
+
+	answer = -EAGAIN;
+	for (uint32_t i = 0; i < 3; i++) {
+		c[i] = paired(i + 1);
+		c[i]->owed = BWS_OWE_CREDIT;
+		bws_push(c[i]);
+	}
+	bws_conn_free(c[1]);
+	again = paired(9);
+	assert_ptr_equal(again, c[1]);
+	again->owed = BWS_OWE_CREDIT;
+	bws_push(again);
+	answer = 1;
+	bws_push_all();
+	assert_int_equal(tells, 3);
+	assert_int_equal(told[0] + told[1] + told[2], 1 + 3 + 9);
+	assert_false(bws_push_waits());
+	for (int i = 0; i < 3; i++)
+		bws_conn_free(c[i]);
+}
+
+/* An end is no reason to tell anybody anything. */
+static void retry__of_an_ended_connection_is_none(void **state)
+{
+	struct bws_conn *c = paired(1);
+
+	answer = -EAGAIN;
+	c->owed = BWS_OWE_CREDIT;
+	bws_push(c);
+	assert_true(bws_push_waits());
+	bws_conn_free(c);
+	assert_false(bws_push_waits());
+}
+
+/* What a queue takes of the memory, beside its bytes. */
+static uint64_t memory_of(const struct bws_queue *q)
+{
+	uint64_t bytes = 0;
+
+	for (const struct bws_piece *p = q->first; p; p = p->next)
+		bytes += sizeof(*p) + p->room;
+	return bytes;
+}
+
+/* A peer who sends the window byte by byte, and whose program does not read. */
+static void pieces__of_a_byte_need_little_memory(void **state)
+{
+	struct bws_conn *c = paired(1);
+	uint64_t i;
+
+	bws_rx_ready(c);
+	bws_rx_switch(c, c->rx.epoch, 0);
+	for (i = 0; i < BWS_WINDOW; i++)
+		bws_rx_data(c, i, &(uint8_t){(uint8_t)(i * i)}, 1);
+	assert_int_equal(c->error, 0);
+	assert_int_equal(c->rx.next, BWS_WINDOW);
+	assert_true(memory_of(&c->rx.queue) < 2 * BWS_WINDOW);
+	i = 0;
+	for (struct bws_piece *p = c->rx.queue.first; p; p = p->next) {
+		assert_int_equal(p->off, i);
+		for (uint32_t k = 0; k < p->len; k++, i++)
+			assert_int_equal(p->data[k], (uint8_t)(i * i));
+	}
+	assert_int_equal(i, BWS_WINDOW);
+	/* One more is against the rules. */
+	bws_rx_data(c, i, "x", 1);
+	assert_int_equal(c->error, ECONNRESET);
+	bws_conn_free(c);
+}
+
+/* A program that sends byte by byte to a peer who takes nothing: each is sent once, and all are
+ * kept. */
+static void pieces__that_wait_for_the_peer_need_little_memory(void **state)
+{
+	struct bws_conn *c = paired(1);
+	uint64_t i;
+
+	answer = 1;
+	c->tx.epoch = 1;
+	bws_tx_switch(c);
+	sent = 0;
+	for (i = 0; i < BWS_WINDOW; i++) {
+		/* Now and then there is no room in between. */
+		answer = i % 100 == 50 ? -EAGAIN : 1;
+		assert_int_equal(bws_tx_add(c, &(uint8_t){(uint8_t)i}, 1), 1);
+	}
+	assert_int_equal(bws_tx_add(c, "x", 1), 0);
+	assert_int_equal(sent, BWS_WINDOW);
+	assert_true(memory_of(&c->tx.queue) < 2 * BWS_WINDOW);
+	bws_tx_taken(c, BWS_WINDOW / 2);
+	assert_int_equal(bws_tx_room(c), BWS_WINDOW / 2);
+	assert_true(memory_of(&c->tx.queue) < BWS_WINDOW);
+	bws_conn_free(c);
+}
+
+/* A process and its child, which says what it has to say by a byte, and ends when told. */
+struct child {
+	pid_t pid;
+	int says, told;
+};
+
+static void child_says(int fd, uint32_t what)
+{
+	if (write(fd, &what, sizeof(what)) != sizeof(what))
+		_exit(1);
+}
+
+static uint32_t child_said(const struct child *c)
+{
+	uint32_t what;
+
+	assert_int_equal(read(c->says, &what, sizeof(what)), sizeof(what));
+	return what;
+}
+
+static void child_waits(int fd)
+{
+	char byte;
+
+	if (read(fd, &byte, 1) < 0)
+		_exit(1);
+}
+
+static void child_ends(const struct child *c)
+{
+	int status;
+
+	close(c->told);
+	assert_int_equal(waitpid(c->pid, &status, 0), c->pid);
+	assert_int_equal(status, 0);
+	close(c->says);
+}
+
+static struct child child_of(void (*run)(struct bws_conn *c, int says, int told),
+			     struct bws_conn *conn)
+{
+	int says[2], told[2];
+	struct child c;
+
+	assert_int_equal(pipe(says) | pipe(told), 0);
+	if (conn)
+		bws_conn_forking(conn);
+	c.pid = fork();
+	if (!c.pid) {
+		close(told[1]);
+		bws_conn_in_child();
+		if (conn)
+			bws_conn_inherit(conn);
+		run(conn, says[1], told[0]);
+		_exit(0);
+	}
+	close(says[1]);
+	close(told[0]);
+	c.says = says[0];
+	c.told = told[1];
+	return c;
+}
+
+static void has_one(struct bws_conn *c, int says, int told)
+{
+	c = bws_conn_new(-1, true);
+	child_waits(told);
+	c->shared->tx = 77;
+	child_says(says, c->index);
+}
+
+/* Servers that fork first, and accept then. */
+static void forked__connections_of_a_child_are_its_own(void **state)
+{
+	struct child child = child_of(has_one, NULL);
+	struct bws_conn *c = bws_conn_new(-1, true);
+
+	assert_int_equal(write(child.told, "x", 1), 1);
+	assert_int_equal(child_said(&child), c->index);
+	assert_int_equal(c->shared->tx, 0);
+	child_ends(&child);
+	bws_conn_free(c);
+}
+
+static void keeps_it(struct bws_conn *c, int says, int told)
+{
+	c->shared->tx = 1;
+	child_says(says, c->index);
+	child_waits(told);
+}
+
+/* A server that forks for each connection closes its own descriptor of it. */
+static void forked__a_place_is_used_again_when_the_child_is_gone(void **state)
+{
+	struct bws_conn *c = bws_conn_new(-1, false), *other;
+	struct bws_shared *shared = c->shared;
+	uint32_t index = c->index;
+	struct child child = child_of(keeps_it, c);
+
+	assert_int_equal(child_said(&child), index);
+	bws_conn_leave(c);
+	bws_conn_free(c);
+	other = bws_conn_new(-1, false);
+	assert_int_not_equal(other->index, index);
+	assert_int_equal(shared->tx, 1);
+	child_ends(&child);
+	c = bws_conn_new(-1, false);
+	assert_int_equal(c->index, index);
+	assert_int_equal(c->shared->tx, 0);
+	bws_conn_free(c);
+	bws_conn_free(other);
+}
+
+static void uses_it_again(struct bws_conn *c, int says, int told)
+{
+	struct bws_shared *shared = c->shared;
+	uint32_t index = c->index;
+
+	bws_conn_leave(c);
+	bws_conn_free(c);
+	c = bws_conn_new(-1, false);
+	child_says(says, c->index == index && c->shared != shared);
+}
+
+static void forked__a_child_uses_what_it_inherited_again(void **state)
+{
+	struct bws_conn *c = bws_conn_new(-1, false);
+	struct child child = child_of(uses_it_again, c);
+
+	assert_int_equal(child_said(&child), 1);
+	child_ends(&child);
+	assert_true(bws_conn_alone(c));
+	bws_conn_free(c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(retry__survives_a_place_that_is_used_again, begin),
+		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),
+		cmocka_unit_test_setup(pieces__that_wait_for_the_peer_need_little_memory, begin),
+		cmocka_unit_test_setup(retry__of_an_ended_connection_is_none, begin),
+		cmocka_unit_test_setup(forked__connections_of_a_child_are_its_own, begin),
+		cmocka_unit_test_setup(forked__a_place_is_used_again_when_the_child_is_gone, begin),
+		cmocka_unit_test_setup(forked__a_child_uses_what_it_inherited_again, begin),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
