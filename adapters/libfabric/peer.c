@@ -205,7 +205,8 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 	if (bwf_peer_gone(peer))
 		return;
 	peer->refused = true;
-	bwf_log(BWF_LOG_WARN, "%s is given up, since it %s", bw_peer_describe(ep->bw, number), why);
+	bwf_log(bwf_peer_named(ep, number) ? BWF_LOG_WARN : BWF_LOG_INFO,
+		"%s is given up, since it %s", bw_peer_describe(ep->bw, number), why);
 	bwf_op_refuse_peer(ep, number, -FI_ECONNABORTED);
 	bwf_target_fail_peer(ep, number);
 	bwf_rx_fail(ep, number, FI_ECONNABORTED);

@@ -57,10 +57,10 @@ static void bw_arriving_give_up(struct bw_ep *ep, const struct bw_remote *p)
 	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = p->handle};
 
 	ep->stale_peers++;
-	bw_log(BW_LOG_WARN,
+	/* Who is nobody's cannot fill what people read either. */
+	bw_log(p->complete ? BW_LOG_WARN : BW_LOG_INFO,
 	       "%s engine %u is given up: messages of %llu bytes that it began stand still, and "
-	       "all "
-	       "room for such is taken",
+	       "all room for such is taken",
 	       p->name[0] ? p->name : "a peer", p->addr.engine, (unsigned long long)p->arriving);
 	bw_host_submit(ep, &op);
 }

@@ -133,6 +133,42 @@ static void test_each_is_spoken_to(void **state)
 	disperse(&c);
 }
 
+/* Frames that b's interface has received. */
+static uint64_t heard_by_b(void)
+{
+	unsigned long long bytes, frames = 0;
+	char line[512];
+	FILE *f;
+
+	kt_enter("b");
+	f = fopen("/proc/net/dev", "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, " eth0: %llu %llu", &bytes, &frames) == 2)
+			break;
+	fclose(f);
+	return frames;
+}
+
+/* Nothing else makes the port look again: what one visit leaves is done by the next one. */
+static void test_the_rest_follows_at_once(void **state)
+{
+	static struct crowd c;
+	uint64_t before, now;
+
+	gather(&c);
+	do { /* until all has been said */
+		before = heard_by_b();
+		usleep(500000);
+		now = heard_by_b();
+	} while (now != before);
+	kt_option(c.one, BEOWIRE_PRESSURE, 1);
+	for (int i = 0; i < 1000 && heard_by_b() < before + CROWD; i++)
+		usleep(10000);
+	assert_true(heard_by_b() >= before + CROWD);
+	disperse(&c);
+}
+
 /* Of the peers of a socket for datagrams the idlest is forgotten, whoever speaks first. */
 static void test_strangers(void **state)
 {
@@ -155,9 +191,8 @@ static void test_strangers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_each_is_found),
-		kt_test(test_each_hears_the_end),
-		kt_test(test_each_is_spoken_to),
+		kt_test(test_each_is_found),	 kt_test(test_each_hears_the_end),
+		kt_test(test_each_is_spoken_to), kt_test(test_the_rest_follows_at_once),
 		kt_test(test_strangers),
 	};
 

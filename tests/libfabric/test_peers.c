@@ -159,8 +159,8 @@ static void death__ends_what_it_began(void **state)
 	pair_nothing(b.rx);
 }
 
-/* Until b has seen the child's death. What it said of it, at most `room` bytes of it. */
-static void said_of_the_death(char *text, size_t room)
+/* What b says while it sees the child die, or finds it at fault; at most `room` bytes of it. */
+static void said_of_the_child(bool dies, char *text, size_t room)
 {
 	int before = dup(STDERR_FILENO);
 	FILE *told = tmpfile();
@@ -168,7 +168,10 @@ static void said_of_the_death(char *text, size_t room)
 	assert_non_null(told);
 	fflush(stderr);
 	assert_int_equal(dup2(fileno(told), STDERR_FILENO), STDERR_FILENO);
-	die();
+	if (dies)
+		die();
+	else
+		bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming->peer, "lies");
 	while (inside(&b)->incoming)
 		pair_progress();
 	fflush(stderr);
@@ -183,7 +186,7 @@ static void death__of_a_named_one_is_told(void **state)
 {
 	char text[1024];
 
-	said_of_the_death(text, sizeof(text));
+	said_of_the_child(true, text, sizeof(text));
 	assert_non_null(strstr(text, "operations with it end with an error"));
 	assert_int_not_equal(inside(&b)->crashed, 0);
 }
@@ -194,9 +197,29 @@ static void death__of_one_that_is_in_no_vector_is_nobodys(void **state)
 	char text[1024];
 
 	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
-	said_of_the_death(text, sizeof(text));
+	said_of_the_child(true, text, sizeof(text));
 	assert_string_equal(text, "");
 	assert_int_equal(inside(&b)->crashed, 0);
+}
+
+static void refused__of_one_that_is_in_no_vector_is_not_told(void **state)
+{
+	char text[1024];
+
+	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
+	said_of_the_child(false, text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_int_equal(inside(&b)->crashed, 0);
+	die();
+}
+
+static void refused__is_told_of_a_named_one(void **state)
+{
+	char text[1024];
+
+	said_of_the_child(false, text, sizeof(text));
+	assert_non_null(strstr(text, "is given up, since it lies"));
+	die();
 }
 
 static fi_addr_t source_of_next(struct bw_ep *ep, bw_peer_no peer)
@@ -299,6 +322,8 @@ int main(void)
 		TEST(death__ends_what_it_began),
 		TEST(death__of_a_named_one_is_told),
 		TEST(death__of_one_that_is_in_no_vector_is_nobodys),
+		TEST(refused__of_one_that_is_in_no_vector_is_not_told),
+		TEST(refused__is_told_of_a_named_one),
 		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
 						pair_teardown),
 		cmocka_unit_test_setup_teardown(needed__is_who_is_in_the_vector_or_unread,

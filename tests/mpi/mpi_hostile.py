@@ -31,9 +31,8 @@ RESIDENT_KIB = 128 * 1024
 """What a rank may have in memory at most, four times what it has without a stranger."""
 SANITIZED_KIB = 1024 * 1024
 """The same of a rank whose every byte has a shadow, and whose freed memory is kept for a while."""
-LOOK_S, LOOK_ALONE_S = 1.0, 0.2
-"""Between two looks at all processes, which cost more than the stranger where these are many. A
-job alone may take no longer than a second."""
+LOOK_S = 0.2
+"""Between two looks at the processes of the lab. A job may take no longer than a second."""
 PROGRAM = "storm"
 
 
@@ -235,7 +234,7 @@ def beside(
         str(build.rate),
         *arguments,
     ]
-    alone_kib = most_memory(lambda: run_alone(cluster, build, way), lab, LOOK_ALONE_S)
+    alone_kib = most_memory(lambda: run_alone(cluster, build, way), lab, LOOK_S)
     jobs, began_s, said = Sum(), time.monotonic(), ""
 
     def run_all() -> None:
