@@ -33,7 +33,9 @@ static struct {
 	int wake;
 	int offers[2]; /* UDP: IPv4, IPv6 */
 	struct bws_registrar registrar;
-	bool busy;
+	bool roused;  /* and has not begun to look since */
+	bool looking; /* this thread, with the lock */
+	bool room;    /* while it looked, another one than was looked at began to wait for room */
 } bws_control = {.wake = -1, .offers = {-1, -1}};
 
 /* When an offer goes without an answer: the next one after this. */
@@ -266,7 +268,10 @@ static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
  * before: who changes something asks by bws_attend(). */
 static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 {
+	bool room = bws_control.room;
+
 	bws_tx_drain(c);
+	bws_control.room = room; /* its own socket is waited for */
 	if (c->rescue) {
 		uint64_t at = bws_control_rescue(c, now);
 
@@ -310,8 +315,10 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	bool candidates = false, pairing = false;
 
 	bws_lock();
-	/* What asks for attention meanwhile is looked at soon: it needs not wake us. */
-	bws_control.busy = true;
+	/* Handlers run meanwhile: what they ask for may be of one that was looked at before. */
+	bws_control.roused = false;
+	bws_control.looking = true;
+	bws_control.room = false;
 	bws_push_all();
 	for (c = bws_conn_next(NULL); c; c = next) {
 		candidates |= c->candidate;
@@ -325,9 +332,9 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 		else
 			at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
 	}
-	if (bws_push_waits())
+	if (bws_control.room || bws_push_waits())
 		at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
-	bws_control.busy = false;
+	bws_control.looking = false;
 	atomic_store(&bws.pairing, pairing);
 	bws_unlock();
 	return candidates ? bws_control_sooner(at, bws_registrar_next(&bws_control.registrar)) : at;
@@ -421,9 +428,18 @@ void bws_control_want(struct bws_conn *c)
 
 void bws_attend(struct bws_conn *c)
 {
-	if (!bws_control.busy)
+	if (!bws_control.roused)
 		bws_control_rouse();
-	bws_control.busy = true;
+	bws_control.roused = true;
+}
+
+void bws_attend_room(struct bws_conn *c)
+{
+	/* It looks again soon, or when there is room in the socket: not at once. */
+	if (bws_control.looking)
+		bws_control.room = true;
+	else
+		bws_attend(c);
 }
 
 void bws_control_forget(void)

@@ -127,7 +127,7 @@ void bws_push(struct bws_conn *c)
 		c->retrying = true;
 		c->next_retry = bws_flow_retry;
 		__atomic_store_n(&bws_flow_retry, c, __ATOMIC_RELAXED);
-		bws_attend(c);
+		bws_attend_room(c);
 	}
 }
 

@@ -145,7 +145,7 @@ void bws_tx_drain(struct bws_conn *c)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)) {
-			bws_attend(c);
+			bws_attend_room(c);
 			return;
 		}
 		/* TCP has ended: its own errors tell the program. */

@@ -57,4 +57,7 @@ void bws_pause(void);
  * held. */
 void bws_attend(struct bws_conn *c);
 
+/* The same for one that waits for room, in libbeowire or its socket. Lock held. */
+void bws_attend_room(struct bws_conn *c);
+
 #endif

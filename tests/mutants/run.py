@@ -52,6 +52,7 @@ MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 # What libbeowire and the provider are made of.
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
+SOCKETS_CONTROL_LIST = re.compile(r"sockets_control_sources = files\(([^)]*)\)")
 SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
@@ -354,11 +355,13 @@ class Workshop:
         quiet = self.place / "quiet"
         cc([*FLAGS, "-o", str(quiet), str(ROOT / "tests/sockets/quiet.c")])
         programs["quiet"] = Program([], arguments=[library], ready=quiet)
-        unit = self._compile(
-            "tests-flow", [ROOT / "tests/sockets/test_flow.c"], jobs, ROOT / SOCKETS
-        )
-        flow = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, SOCKETS_FLOW_LIST)}
-        programs["test_flow"] = Program(list(unit.values()), ["-lcmocka", "-ldl"], of=flow)
+        for name, list_ in (("flow", SOCKETS_FLOW_LIST), ("control", SOCKETS_CONTROL_LIST)):
+            unit = self._compile(
+                f"tests-{name}", [ROOT / f"tests/sockets/test_{name}.c"], jobs, ROOT / SOCKETS
+            )
+            of = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, list_)}
+            libraries = ["-lcmocka", "-ldl", "-pthread"]
+            programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
         below = [*engine.objects.values(), *user.values()]
         return House(own, programs, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so")
 

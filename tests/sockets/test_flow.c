@@ -53,6 +53,10 @@ void bws_pause(void)
 {
 }
 
+void bws_attend_room(struct bws_conn *c)
+{
+}
+
 void bws_attend(struct bws_conn *c)
 {
 }

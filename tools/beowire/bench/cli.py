@@ -18,6 +18,7 @@ from beowire.bench import (
     line_cli,
     overlap,
     pingpong,
+    sockets_cli,
     start_cli,
     stripe_cli,
 )
@@ -56,6 +57,7 @@ app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
 app.command("load")(load_cli.run)
 app.command("matrix")(matrix_cli.run)
+app.command("sockets")(sockets_cli.run)
 app.command("start")(start_cli.run)
 app.command("stripe")(stripe_cli.run)
 app.command("wan")(bench_cli.run_)
