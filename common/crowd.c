@@ -17,8 +17,6 @@
 
 #define BW_CROWD_SHARE	  8 /* evidence: more than 1/8 of the time spent waiting for a core */
 #define BW_CROWD_SAMPLES  2 /* in a row with evidence: crowded */
-#define BW_CROWD_LOOK_MIN (30 * 1000000ull) /* ticks of /proc/stat are 10 ms */
-#define BW_CROWD_LOOK_MAX (90 * 1000000ull) /* drawn, so that of two only one moves, mostly */
 #define BW_CROWD_HOLD_MIN (100 * 1000000ull)
 #define BW_CROWD_HOLD_MAX (8 * 1000000000ull)
 
@@ -146,15 +144,20 @@ void bw_crowd_init(struct bw_crowd *c, uint64_t now)
 	bw_crowd_judge(c, bw_crowd_cores(c) < 1, now);
 }
 
-/* While this thread is crowded: is there a core that nobody needs? */
+/* While this thread is crowded: is there a core that nobody needs? It is looked at between 3/10 and
+ * 9/10 of the time that the judgement holds, drawn, so that of two only one moves, mostly. At 10 ms,
+ * a tick of /proc/stat, the shortest look sees three. */
 static void bw_crowd_watch(struct bw_crowd *c, uint64_t now)
 {
 	struct sim_rng rng = {.state = now ^ (uint64_t)c->thread << 32};
+	uint64_t tenth = (c->until - now) / 10;
 
 	bw_cores_read(&c->cores, now);
-	c->look_at = now + sim_between(&rng, BW_CROWD_LOOK_MIN, BW_CROWD_LOOK_MAX);
+	c->look_at = now + sim_between(&rng, 3 * tenth, 9 * tenth);
 }
 
+/* If moving does not help, the next judgement holds for longer all the same: where there are more
+ * threads that spin than cores, cores look idle while they do not. */
 static void bw_crowd_look(struct bw_crowd *c, uint64_t now)
 {
 	c->look_at = 0;
@@ -162,7 +165,6 @@ static void bw_crowd_look(struct bw_crowd *c, uint64_t now)
 		return;
 	c->moves++;
 	c->until = now;
-	c->hold_ns = BW_CROWD_HOLD_MIN;
 }
 
 void bw_crowd_sample(struct bw_crowd *c, uint64_t now)

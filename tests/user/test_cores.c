@@ -111,14 +111,20 @@ static struct bw_crowd waiting(uint64_t now, uint32_t idle_ms)
 static void crowd__leaves_for_an_idle_core(void **state)
 {
 	uint64_t now = bw_clock_now();
-	struct bw_crowd c = waiting(now, 300);
+	struct bw_crowd c = waiting(now, 400);
 	cpu_set_t set;
 
 	sched_getaffinity(0, sizeof(set), &set);
 	c.cores.at = now;
-	bw_crowd_sample(&c, now + 200 * MS);
+	assert_in_range(c.look_at, now + 300 * MS, now + 910 * MS);
+	bw_crowd_sample(&c, now + 290 * MS);
+	assert_true(c.crowded);
+	c.look_at = now + 400 * MS;
+	bw_crowd_sample(&c, now + 400 * MS);
 	assert_int_equal(c.moves, CPU_COUNT(&set) > 1);
 	assert_int_equal(c.crowded, CPU_COUNT(&set) == 1);
+	/* Should that not have helped, the next judgement holds for longer. */
+	assert_int_equal(c.hold_ns, 2000 * MS);
 }
 
 static void crowd__stays_without_one(void **state)
@@ -127,6 +133,7 @@ static void crowd__stays_without_one(void **state)
 	struct bw_crowd c = waiting(now, 0);
 
 	c.cores.at = now - 100000 * MS;
+	c.look_at = now + 200 * MS;
 	bw_crowd_sample(&c, now + 200 * MS);
 	assert_int_equal(c.moves, 0);
 	assert_true(c.crowded);
