@@ -8,7 +8,6 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
@@ -32,13 +31,12 @@
 #define OFFER_PORT  47098
 #define PATIENCE_S  50
 /* Offers are far apart by then: 0.1 s after the first refusal, and twice as long each time. */
-#define SETTLED_US  1500000
-#define WATCHED_US  2000000
-#define WAKE_UPS    60	/* in that time; one look in 2 ms are a thousand */
-#define FEW	    100 /* system calls beside three in each round: what is done once */
-#define SKIPPED	    77
-#define HIGH	    400	 /* from half of the limit on, if that is less than 8192 */
-#define STAYS_LOOKS 2000 /* of a ms each, and none of them may find it gone */
+#define SETTLED_US 1500000
+#define WATCHED_US 2000000
+#define WAKE_UPS   60  /* in that time; one look in 2 ms are a thousand */
+#define FEW	   100 /* system calls beside three in each round: what is done once */
+#define SKIPPED	   77
+#define HIGH	   400 /* from half of the limit on, if that is less than 8192 */
 
 static void bad(const char *what, long n)
 {
@@ -95,20 +93,8 @@ static void echo(int epoll, int fd)
 		bad("an echo", 0);
 }
 
-/* Is it there for good? A thread of the library that reads a file of /proc has it for a moment,
- * before it gets a high number or is closed again. */
-static bool stays(int fd)
-{
-	for (int i = 0; i < STAYS_LOOKS; i++) {
-		if (fcntl(fd, F_GETFD) < 0)
-			return false;
-		usleep(1000);
-	}
-	return true;
-}
-
 /* Those of the library have high numbers, and the program cannot close them. */
-static void own_descriptors(int most)
+static void own_descriptors(int epoll, const int *program)
 {
 	DIR *fds = opendir("/proc/self/fd");
 	struct dirent *each;
@@ -116,10 +102,11 @@ static void own_descriptors(int most)
 
 	while ((each = readdir(fds))) {
 		int fd = atoi(each->d_name);
+		bool own = fd > STDERR_FILENO && fd != dirfd(fds) && fd != epoll;
 
-		if (each->d_name[0] == '.' || fd == dirfd(fds) || fd <= most)
-			continue;
-		if (fd < HIGH && !stays(fd))
+		for (int i = 0; i < CONNECTIONS; i++)
+			own = own && fd != program[i];
+		if (each->d_name[0] == '.' || !own)
 			continue;
 		n++;
 		if (fd < HIGH)
@@ -148,7 +135,7 @@ static int client(uint16_t port)
 	for (int i = 0; i < CONNECTIONS; i++)
 		echo(epoll, fds[i]);
 	usleep(SETTLED_US);
-	own_descriptors(fds[CONNECTIONS - 1]);
+	own_descriptors(epoll, fds);
 	mark();
 	for (int i = 0; i < ROUNDS; i++)
 		echo(epoll, fds[i % CONNECTIONS]);
