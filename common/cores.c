@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define BW_CORES_TEXT (48u << 10) /* of /proc/stat: its lines of cores come first */
+#define BW_CORES_TICK_MS 10	     /* what is told is rounded to */
+#define BW_CORES_TEXT	 (48u << 10) /* of /proc/stat: its lines of cores come first */
 
 void bw_cores_parse(struct bw_cores *c, const char *text, long ticks_per_s)
 {
@@ -55,29 +56,41 @@ static bool bw_cores_near(unsigned int node, int core)
 	return access(path, F_OK) == 0;
 }
 
+/* Milliseconds; of a core that came meanwhile, or whose clock jumped, nothing is known: 0. */
+static uint64_t bw_cores_idle_ms(const struct bw_cores *before, const struct bw_cores *after,
+				 int core, uint64_t span_ms)
+{
+	uint64_t idle = (uint32_t)(after->idle[core] - before->idle[core]);
+
+	return idle > 2 * span_ms + BW_CORES_TICK_MS ? 0 : idle;
+}
+
 int bw_cores_idle(const struct bw_cores *before, const struct bw_cores *after,
 		  const bool allowed[BW_CORES_MAX], int own)
 {
-	uint64_t span_ms = (after->at - before->at) / 1000000;
-	int n = before->n < after->n ? before->n : after->n, found = -1;
+	uint64_t span_ms = (after->at - before->at) / 1000000, sum = 0, best = 0;
+	int n = before->n < after->n ? before->n : after->n, found = own;
 	unsigned int node = 0;
 
 	if (!before->at || !after->at)
 		return -1;
 	getcpu(NULL, &node);
 	for (int core = 0; core < n; core++) {
-		uint32_t idle = after->idle[core] - before->idle[core];
+		uint64_t idle = bw_cores_idle_ms(before, after, core, span_ms);
 
-		/* Of a core that came meanwhile, or whose clock jumped, it says nothing. */
-		if (core == own || !allowed[core] || idle < span_ms - span_ms / 8 ||
-		    idle > 2 * span_ms)
+		if (!allowed[core])
+			continue;
+		sum += idle;
+		if (core == own || idle < span_ms / 4)
 			continue;
 		if (bw_cores_near(node, core))
-			return core;
-		if (found < 0)
-			found = core;
+			idle += span_ms / 4;
+		if (idle <= best)
+			continue;
+		best = idle;
+		found = core;
 	}
-	return found;
+	return sum + BW_CORES_TICK_MS >= span_ms - span_ms / 8 ? found : -1;
 }
 
 bool bw_cores_move(int core)
@@ -92,18 +105,23 @@ bool bw_cores_move(int core)
 	return true;
 }
 
-bool bw_cores_leave(const struct bw_cores *before, uint64_t now)
+bool bw_cores_other(const struct bw_cores *before, uint64_t now, bool move)
 {
 	bool allowed[BW_CORES_MAX];
 	struct bw_cores after;
 	cpu_set_t set;
-	int core;
+	int core, own;
 
 	if (sched_getaffinity(0, sizeof(set), &set) || CPU_COUNT(&set) < 2)
 		return false;
 	for (core = 0; core < BW_CORES_MAX; core++)
 		allowed[core] = CPU_ISSET((unsigned int)core, &set);
 	bw_cores_read(&after, now);
-	core = bw_cores_idle(before, &after, allowed, sched_getcpu());
-	return core >= 0 && bw_cores_move(core);
+	own = sched_getcpu();
+	core = bw_cores_idle(before, &after, allowed, own);
+	if (core < 0)
+		return false;
+	if (move && core != own)
+		bw_cores_move(core);
+	return true;
 }

@@ -25,8 +25,10 @@ void bw_cores_read(struct bw_cores *c, uint64_t now);
 void bw_cores_parse(struct bw_cores *c, const char *text, long ticks_per_s);
 
 /*
- * A core with `allowed`, not `own`, that was idle for at least 7/8 of the time between two
- * readings; rather one of own's NUMA node. -1: none.
+ * Were those with `allowed` idle for as long as one would be, between two readings? (A tick, 10 ms
+ * mostly, may be missing.) Then: the one that was idle longest, for a quarter of the time at least,
+ * rather one of own's NUMA node; `own` if there is no other such, as threads that wake one another
+ * wander. -1: they were not.
  */
 int bw_cores_idle(const struct bw_cores *before, const struct bw_cores *after,
 		  const bool allowed[BW_CORES_MAX], int own);
@@ -34,7 +36,7 @@ int bw_cores_idle(const struct bw_cores *before, const struct bw_cores *after,
 /* Moves the calling thread to this core. Its affinity is the same afterwards. */
 bool bw_cores_move(int core);
 
-/* All of it: moves the calling thread to a core that was idle since `before` was read. */
-bool bw_cores_leave(const struct bw_cores *before, uint64_t now);
+/* All of it: were cores idle since `before` was read? If `move`, the calling thread goes there. */
+bool bw_cores_other(const struct bw_cores *before, uint64_t now, bool move);
 
 #endif

@@ -16,7 +16,8 @@
 #include "rng.h"
 
 #define BW_CROWD_SHARE	  8 /* evidence: more than 1/8 of the time spent waiting for a core */
-#define BW_CROWD_SAMPLES  2 /* in a row with evidence: crowded */
+#define BW_CROWD_SAMPLES  3 /* in a row with evidence: crowded */
+#define BW_CROWD_TRIES	  8 /* to move to a core that was idle, before that */
 #define BW_CROWD_HOLD_MIN (100 * 1000000ull)
 #define BW_CROWD_HOLD_MAX (8 * 1000000000ull)
 
@@ -144,27 +145,20 @@ void bw_crowd_init(struct bw_crowd *c, uint64_t now)
 	bw_crowd_judge(c, bw_crowd_cores(c) < 1, now);
 }
 
-/* While this thread is crowded: is there a core that nobody needs? It is looked at between 3/10 and
- * 9/10 of the time that the judgement holds, drawn, so that of two only one moves, mostly. At 10 ms,
- * a tick of /proc/stat, the shortest look sees three. */
-static void bw_crowd_watch(struct bw_crowd *c, uint64_t now)
+/*
+ * A core has been idle while this thread waited for its own: rather than to sleep, move there. As
+ * the other thread that spins on this core sees the same, and each may ask twice (libbeowire and the
+ * library for socket programs do), chance decides whether this one goes.
+ * False: none was idle, or it did not help.
+ */
+static bool bw_crowd_spread(struct bw_crowd *c, uint64_t now)
 {
 	struct sim_rng rng = {.state = now ^ (uint64_t)c->thread << 32};
-	uint64_t tenth = (c->until - now) / 10;
 
-	bw_cores_read(&c->cores, now);
-	c->look_at = now + sim_between(&rng, 3 * tenth, 9 * tenth);
-}
-
-/* If moving does not help, the next judgement holds for longer all the same: where there are more
- * threads that spin than cores, cores look idle while they do not. */
-static void bw_crowd_look(struct bw_crowd *c, uint64_t now)
-{
-	c->look_at = 0;
-	if (!bw_cores_leave(&c->cores, now))
-		return;
-	c->moves++;
-	c->until = now;
+	if (c->tries == BW_CROWD_TRIES || !bw_cores_other(&c->cores, now, !sim_below(&rng, 4)))
+		return false;
+	c->tries++;
+	return true;
 }
 
 void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
@@ -179,25 +173,27 @@ void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 	bool crowded = !fresh && ((delay - c->delay_ns) > elapsed / BW_CROWD_SHARE ||
 				  throttled > c->throttled);
 
-	if (thread != c->thread)
-		c->look_at = 0;
 	c->thread = thread;
 	c->sampled_at = now;
 	c->delay_ns = delay;
 	c->evidence = crowded ? c->evidence + 1 : 0;
-	if (!c->crowded) {
-		bw_crowd_judge(c, c->evidence >= BW_CROWD_SAMPLES, now);
-		/* On another core the quota is the same. */
-		if (c->crowded && throttled == c->throttled)
-			bw_crowd_watch(c, now);
-		c->throttled = throttled;
+	bool quota = throttled > c->throttled; /* on another core it is the same */
+
+	c->throttled = throttled;
+	if (c->crowded) {
+		if (now >= c->until) {
+			c->crowded = false;
+			c->evidence = 0;
+		}
 		return;
 	}
-	c->throttled = throttled;
-	if (c->look_at && now >= c->look_at)
-		bw_crowd_look(c, now);
-	if (now >= c->until) {
-		c->crowded = false;
-		c->evidence = 0;
-	}
+	if (!crowded)
+		c->tries = 0;
+	if (c->evidence == BW_CROWD_SAMPLES && !quota && bw_crowd_spread(c, now))
+		c->evidence = 1;
+	if (c->evidence == 1)
+		bw_cores_read(&c->cores, now);
+	bw_crowd_judge(c, c->evidence >= BW_CROWD_SAMPLES, now);
+	if (c->crowded)
+		c->tries = 0;
 }

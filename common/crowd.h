@@ -17,16 +17,15 @@
 
 struct bw_crowd {
 	bool crowded;
-	uint64_t until;	     /* no new judgement before, while crowded */
-	uint64_t hold_ns;    /* length of the next such time */
-	uint64_t sampled_at; /* last look; 0: none yet */
-	uint64_t delay_ns;   /* time that this thread had waited for a core then */
-	uint64_t throttled;  /* periods throttled by then */
-	uint32_t evidence;   /* looks in a row that spoke for crowding */
-	uint32_t moves;	     /* to cores that were idle */
-	int thread;	     /* the thread that looked */
-	uint64_t look_at;    /* while crowded: whether a core was idle is looked at then; 0: not */
-	struct bw_cores cores; /* when it was judged to be crowded */
+	uint64_t until;	       /* no new judgement before, while crowded */
+	uint64_t hold_ns;      /* length of the next such time */
+	uint64_t sampled_at;   /* last look; 0: none yet */
+	uint64_t delay_ns;     /* time that this thread had waited for a core then */
+	uint64_t throttled;    /* periods throttled by then */
+	uint32_t evidence;     /* looks in a row that spoke for crowding */
+	uint32_t tries;	       /* in a row to move to a core that was idle */
+	int thread;	       /* the thread that looked */
+	struct bw_cores cores; /* at the first evidence in a row */
 	char cpu_stat[256];    /* file of the control group with a quota, "" if there is none */
 };
 

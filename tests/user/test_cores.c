@@ -58,8 +58,11 @@ static void cores__one_that_was_idle(void **state)
 	struct bw_cores none = {0};
 
 	assert_int_equal(found((uint32_t[]){0, 10, 90, 0}, all, 0), 2);
-	assert_int_equal(found((uint32_t[]){0, 80, 80, 0}, all, 0), -1); /* not idle enough */
-	assert_int_equal(found((uint32_t[]){100, 0, 0, 0}, all, 0), -1); /* one's own */
+	assert_int_equal(found((uint32_t[]){0, 30, 40, 0}, all, 0), -1); /* not idle enough */
+	assert_int_equal(found((uint32_t[]){0, 30, 60, 0}, all, 0), 2);	 /* they are together */
+	assert_int_equal(found((uint32_t[]){100, 0, 0, 0}, all, 0), 0);	 /* one's own */
+	assert_int_equal(found((uint32_t[]){100, 20, 20, 20}, all, 0), 0);
+	assert_int_equal(found((uint32_t[]){80, 30, 0, 0}, all, 0), 1);
 	assert_int_equal(found((uint32_t[]){0, 100, 100, 0}, some, 0), -1);
 	assert_int_equal(found((uint32_t[]){0, 100, 100, 100}, some, 0), 3);
 	assert_int_equal(found((uint32_t[]){0, 70000, 0, 0}, all, 0), -1); /* it cannot be */
@@ -87,57 +90,50 @@ static void cores__moving_leaves_the_affinity(void **state)
 	assert_true(there > 0);
 }
 
-/* Two cores' worth of affinity at least, else there is nothing to move to. */
-static struct bw_crowd waiting(uint64_t now, uint32_t idle_ms)
-{
-	struct bw_crowd c = {
-		.sampled_at = now - BW_CROWD_SAMPLE_NS, .hold_ns = 1000 * MS, .evidence = 1};
-
-	/* So that it has waited for its core all the time. */
-	bw_crowd_sample(&c, now);
-	c.evidence = 1;
-	c.hold_ns = 1000 * MS;
-	c.delay_ns -= 100 * MS;
-	bw_crowd_sample(&c, now += BW_CROWD_SAMPLE_NS);
-	assert_true(c.crowded);
-	assert_true(c.look_at > now && c.look_at < c.until);
-	/* Each core has been idle for so long since. */
-	bw_cores_read(&c.cores, now);
-	for (int i = 0; i < c.cores.n; i++)
-		c.cores.idle[i] -= idle_ms;
-	return c;
-}
-
-static void crowd__leaves_for_an_idle_core(void **state)
+/* Waits for its core all the time, while each core was idle for so long in each 10 ms. Returns the
+ * looks before it was judged to be crowded; 0: never. */
+static int looks_until_crowded(struct bw_crowd *c, uint32_t idle_ms, int looks)
 {
 	uint64_t now = bw_clock_now();
-	struct bw_crowd c = waiting(now, 400);
+
+	for (int i = 1; i <= looks; i++) {
+		now += BW_CROWD_SAMPLE_NS;
+		c->delay_ns -= BW_CROWD_SAMPLE_NS;
+		for (int core = 0; core < c->cores.n; core++)
+			c->cores.idle[core] -= idle_ms;
+		bw_crowd_sample(c, now);
+		if (c->crowded)
+			return i;
+	}
+	return 0;
+}
+
+static void crowd__is_judged_where_no_core_is_idle(void **state)
+{
+	struct bw_crowd c;
+
+	bw_crowd_init(&c, bw_clock_now());
+	bw_crowd_sample(&c, bw_clock_now());
+	/* So that this machine's own idle cores are none. */
+	c.delay_ns = bw_clock_now();
+	assert_in_range(looks_until_crowded(&c, (uint32_t)-20, 20), 3, 5);
+}
+
+/* Moving may help, and does not for ever. */
+static void crowd__moves_where_one_is(void **state)
+{
 	cpu_set_t set;
+	struct bw_crowd c;
+	int looks;
 
 	sched_getaffinity(0, sizeof(set), &set);
-	c.cores.at = now;
-	assert_in_range(c.look_at, now + 300 * MS, now + 910 * MS);
-	bw_crowd_sample(&c, now + 290 * MS);
-	assert_true(c.crowded);
-	c.look_at = now + 400 * MS;
-	bw_crowd_sample(&c, now + 400 * MS);
-	assert_int_equal(c.moves, CPU_COUNT(&set) > 1);
-	assert_int_equal(c.crowded, CPU_COUNT(&set) == 1);
-	/* Should that not have helped, the next judgement holds for longer. */
-	assert_int_equal(c.hold_ns, 2000 * MS);
-}
-
-static void crowd__stays_without_one(void **state)
-{
-	uint64_t now = bw_clock_now();
-	struct bw_crowd c = waiting(now, 0);
-
-	c.cores.at = now - 100000 * MS;
-	c.look_at = now + 200 * MS;
-	bw_crowd_sample(&c, now + 200 * MS);
-	assert_int_equal(c.moves, 0);
-	assert_true(c.crowded);
-	assert_int_equal(c.look_at, 0);
+	bw_crowd_init(&c, bw_clock_now());
+	bw_crowd_sample(&c, bw_clock_now());
+	looks = looks_until_crowded(&c, 10, 100);
+	if (CPU_COUNT(&set) > 1)
+		assert_in_range(looks, 15, 30);
+	else
+		assert_in_range(looks, 3, 5);
 }
 
 int main(void)
@@ -146,8 +142,8 @@ int main(void)
 		cmocka_unit_test(cores__are_read),
 		cmocka_unit_test(cores__one_that_was_idle),
 		cmocka_unit_test(cores__moving_leaves_the_affinity),
-		cmocka_unit_test(crowd__leaves_for_an_idle_core),
-		cmocka_unit_test(crowd__stays_without_one),
+		cmocka_unit_test(crowd__is_judged_where_no_core_is_idle),
+		cmocka_unit_test(crowd__moves_where_one_is),
 	};
 
 	return cmocka_run_group_tests_name("cores", tests, NULL, NULL);

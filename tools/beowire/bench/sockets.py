@@ -316,8 +316,8 @@ def _serving(lab: str, node: str, words: list[str]) -> Iterator[None]:
 
 def _listens(lab: str, node: str) -> bool:
     """Is there a socket that listens on our port? (proc(5): /proc/net/tcp, state 0A)"""
-    text = _output([*preloading.where(lab, node), "cat", "/proc/net/tcp"])
-    rows = [line.split() for line in text.splitlines()[1:]]
+    text = _output([*preloading.where(lab, node), "cat", "/proc/net/tcp", "/proc/net/tcp6"])
+    rows = [line.split() for line in text.splitlines()]
     return any(row[1].endswith(f":{PORT:04X}") and row[3] == "0A" for row in rows if len(row) > 3)
 
 
