@@ -147,9 +147,9 @@ void bw_crowd_init(struct bw_crowd *c, uint64_t now)
 
 /*
  * A core has been idle while this thread waited for its own: rather than to sleep, move there. As
- * the other thread that spins on this core sees the same, and each may ask twice (libbeowire and the
- * library for socket programs do), chance decides whether this one goes.
- * False: none was idle, or it did not help.
+ * the other thread that spins on this core sees the same, and each may ask twice (libbeowire and
+ * the library for socket programs do), chance decides whether this one goes. False: none was idle,
+ * or it did not help.
  */
 static bool bw_crowd_spread(struct bw_crowd *c, uint64_t now)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A plain program of TCP sockets, to measure connections with: `closing` closes whoever connects,
- * `serve` echoes what comes; `short` connects again and again; `many` has many connections at once and uses
- * all of them; `pingpong` and `spinning` have one. What was measured is printed as one line of JSON.
+ * `serve` echoes what comes; `short` connects again and again; `many` has many connections at once
+ * and uses all of them; `pingpong` and `spinning` have one. What was measured is printed as one
+ * line of JSON.
  */
 #include <errno.h>
 #include <fcntl.h>
