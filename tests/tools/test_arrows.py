@@ -32,7 +32,7 @@ USES = {
     "lab": {"topology"},
     "run": {"lab"},
     "sockets": {"lab"},
-    "bench": {"topology", "lab", "run", "vm", "wan"},  # `bench wan` is a command of both
+    "bench": {"topology", "lab", "run", "sockets", "vm", "wan"},  # `bench wan` is a command of both
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
