@@ -16,7 +16,8 @@
 #include "rng.h"
 
 #define BW_CROWD_SHARE	  8 /* evidence: more than 1/8 of the time spent waiting for a core */
-#define BW_CROWD_SAMPLES  3 /* in a row with evidence: crowded */
+#define BW_CROWD_SAMPLES  2 /* in a row with evidence: crowded */
+#define BW_CROWD_SPREAD	  3 /* the same where moving may help: cores are looked at for 20 ms */
 #define BW_CROWD_TRIES	  8 /* to move to a core that was idle, before that */
 #define BW_CROWD_HOLD_MIN (100 * 1000000ull)
 #define BW_CROWD_HOLD_MAX (8 * 1000000000ull)
@@ -163,6 +164,7 @@ static bool bw_crowd_spread(struct bw_crowd *c, uint64_t now)
 
 void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 {
+	uint32_t samples = c->spread ? BW_CROWD_SPREAD : BW_CROWD_SAMPLES;
 	uint64_t elapsed = now - c->sampled_at;
 
 	if (elapsed < BW_CROWD_SAMPLE_NS)
@@ -189,11 +191,11 @@ void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 	}
 	if (!crowded)
 		c->tries = 0;
-	if (c->evidence == BW_CROWD_SAMPLES && !quota && bw_crowd_spread(c, now))
+	if (c->evidence == samples && c->spread && !quota && bw_crowd_spread(c, now))
 		c->evidence = 1;
-	if (c->evidence == 1)
+	if (c->evidence == 1 && c->spread)
 		bw_cores_read(&c->cores, now);
-	bw_crowd_judge(c, c->evidence >= BW_CROWD_SAMPLES, now);
+	bw_crowd_judge(c, c->evidence >= samples, now);
 	if (c->crowded)
 		c->tries = 0;
 }

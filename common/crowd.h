@@ -17,6 +17,7 @@
 
 struct bw_crowd {
 	bool crowded;
+	bool spread;	       /* set by who uses it: its threads may move to cores that are idle */
 	uint64_t until;	       /* no new judgement before, while crowded */
 	uint64_t hold_ns;      /* length of the next such time */
 	uint64_t sampled_at;   /* last look; 0: none yet */

@@ -82,7 +82,7 @@ int bws_progress(void)
 
 bool bws_core_open(void)
 {
-	struct bw_ep_attr attr = {.handlers = &bws_flow_handlers};
+	struct bw_ep_attr attr = {.handlers = &bws_flow_handlers, .spread = true};
 	struct bw_ep *ep;
 	const char *why;
 

@@ -193,8 +193,10 @@ bool bws_spin(void)
 
 	if (!ep)
 		return false;
-	if (!bws_crowd.hold_ns)
+	if (!bws_crowd.hold_ns) {
 		bw_crowd_init(&bws_crowd, began);
+		bws_crowd.spread = true;
+	}
 	bw_crowd_sample(&bws_crowd, began);
 	if (bws_crowd.crowded)
 		return bws_progress() > 0;

@@ -118,6 +118,9 @@ struct bw_ep_attr {
 	const struct bw_handlers *handlers; /* must outlive the endpoint */
 	void *arg;			    /* first argument of every handler */
 	bool no_helper;			    /* no threads: progress only inside calls */
+	/* Threads that wait for one core while another is idle may be moved there. Their affinity
+	 * stays. */
+	bool spread;
 };
 
 /* Open an endpoint. Interfaces, links and limits come from the environment (BEOWIRE_INTERFACE,

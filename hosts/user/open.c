@@ -330,6 +330,7 @@ static int bw_ep_open_waiting(struct bw_ep *ep, const struct bw_ep_attr *attr, c
 	int error;
 
 	bw_crowd_init(&ep->crowd, ep->now);
+	ep->crowd.spread = attr && attr->spread;
 	ep->spin_ns = BW_EP_SPIN_NS;
 	ep->idle_since = ep->now;
 	ep->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -113,6 +113,7 @@ static void crowd__is_judged_where_no_core_is_idle(void **state)
 	struct bw_crowd c;
 
 	bw_crowd_init(&c, bw_clock_now());
+	c.spread = true;
 	bw_crowd_sample(&c, bw_clock_now());
 	/* So that this machine's own idle cores are none. */
 	c.delay_ns = bw_clock_now();
@@ -128,12 +129,23 @@ static void crowd__moves_where_one_is(void **state)
 
 	sched_getaffinity(0, sizeof(set), &set);
 	bw_crowd_init(&c, bw_clock_now());
+	c.spread = true;
 	bw_crowd_sample(&c, bw_clock_now());
 	looks = looks_until_crowded(&c, 10, 100);
 	if (CPU_COUNT(&set) > 1)
 		assert_in_range(looks, 15, 30);
 	else
 		assert_in_range(looks, 3, 5);
+}
+
+/* Who has not asked for it is left where it is. */
+static void crowd__moves_nobody_unasked(void **state)
+{
+	struct bw_crowd c;
+
+	bw_crowd_init(&c, bw_clock_now());
+	bw_crowd_sample(&c, bw_clock_now());
+	assert_in_range(looks_until_crowded(&c, 10, 100), 2, 3);
 }
 
 int main(void)
@@ -144,6 +156,7 @@ int main(void)
 		cmocka_unit_test(cores__moving_leaves_the_affinity),
 		cmocka_unit_test(crowd__is_judged_where_no_core_is_idle),
 		cmocka_unit_test(crowd__moves_where_one_is),
+		cmocka_unit_test(crowd__moves_nobody_unasked),
 	};
 
 	return cmocka_run_group_tests_name("cores", tests, NULL, NULL);
