@@ -107,18 +107,15 @@ void bws_epoll_ring(struct bws_epoll *e)
 		bws_epoll_rouse(e);
 }
 
-/* Ask the kernel what it is to be asked now. */
-static void bws_watch_ask(struct bws_watch *w)
+/* What the kernel is asked of this one. */
+static struct epoll_event bws_watch_asked(const struct bws_watch *w, bool ours)
 {
-	struct bws_conn *c = w->conn;
-	struct bws_epoll *e = w->epoll;
-	bool ours = c->rx.way == BWS_BW || c->tx.way != BWS_TCP || c->error;
 	struct epoll_event event = {.events = w->events, .data.u64 = w->data};
 	uint32_t how = w->events & (EPOLLET | EPOLLONESHOT | EPOLLWAKEUP);
 
 	if (ours) {
-		event.events =
-			w->disabled ? EPOLLET : (uint32_t)bws_asked(c, (short)w->events) | how;
+		event.events = w->disabled ? EPOLLET
+					   : (uint32_t)bws_asked(w->conn, (short)w->events) | how;
 		/* What is for us alone, or always true, is asked for once. */
 		if (!(event.events & (EPOLLIN | EPOLLOUT)))
 			event.events |= EPOLLET;
@@ -127,6 +124,17 @@ static void bws_watch_ask(struct bws_watch *w)
 	} else if (w->disabled) {
 		event.events = EPOLLONESHOT | EPOLLET;
 	}
+	return event;
+}
+
+/* Ask the kernel what it is to be asked now. */
+static void bws_watch_ask(struct bws_watch *w)
+{
+	struct bws_conn *c = w->conn;
+	struct bws_epoll *e = w->epoll;
+	bool ours = c->rx.way == BWS_BW || c->tx.way != BWS_TCP || c->error;
+	struct epoll_event event = bws_watch_asked(w, ours);
+
 	if (!ours && !w->ours)
 		return;
 	if (ours && !w->ours) {
@@ -181,6 +189,18 @@ void bws_watch_wake(struct bws_conn *c, uint32_t what)
 		w->edge |= what;
 		bws_watch_queue(w);
 		bws_epoll_ring(w->epoll);
+	}
+}
+
+/* The kernel tells of what is there already once more, when it is asked anew. Who is told once has
+ * been told. */
+void bws_watch_more(struct bws_conn *c)
+{
+	for (struct bws_watch *w = c->watches; w; w = w->next) {
+		struct epoll_event event = bws_watch_asked(w, w->ours);
+
+		if ((w->events & (EPOLLIN | EPOLLET | EPOLLONESHOT)) == (EPOLLIN | EPOLLET))
+			bws_r()->epoll_ctl(w->epoll->fd, EPOLL_CTL_MOD, w->fd, &event);
 	}
 }
 

@@ -75,6 +75,8 @@ void bws_rx_data(struct bws_conn *c, uint64_t off, const void *data, uint64_t le
 	c->rx.next += len;
 	if (c->rx.way == BWS_BW)
 		bws_wake(c, EPOLLIN);
+	else
+		bws_watch_more(c);
 }
 
 void bws_rx_taken(struct bws_conn *c, uint64_t n)

@@ -37,6 +37,10 @@ void bws_wake(struct bws_conn *c, uint32_t what);
 /* The way of a direction has changed: what epoll instances ask the kernel. Lock held. */
 void bws_watch_changed(struct bws_conn *c);
 
+/* More has come behind what TCP has and the program has not read: news for who waits for edges.
+ * Lock held. */
+void bws_watch_more(struct bws_conn *c);
+
 /* Sleep until one of the n descriptors (with room for BWS_WAIT_MORE behind them) is ready, or some
  * handler rings; deadline as bw_clock_now(), UINT64_MAX: none. The lock is held once before and
  * after, not while asleep, and progress is made. As ppoll(), but for ringing: 0. */

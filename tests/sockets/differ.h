@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rng.h"
+
 enum what { WRITE, READ, SHUT, CLOSE, FORK, WAY };
 
 /* To the server, of both connections; it answers when it is done. */
@@ -28,6 +30,29 @@ void whole(int fd, void *bytes, size_t n, bool in);
 void stay_on_tcp(int fd);
 /* 1: receives by Beowire, 2: sends. */
 int way_of(int fd);
+
+/*
+ * Of the driver:
+ */
+
+#define SOON_NS (20ull * 1000000000) /* for what has to come */
+
+extern struct sim_rng rng;
+extern uint64_t waiting; /* bytes that have come and were not read */
+extern int epolls[2];	 /* one for each connection */
+
+/* Is the library there? */
+bool preloaded(void);
+int64_t order(enum what what, uint64_t first, uint64_t second);
+uint64_t size(void);
+/* More bytes come, to both; no more than a socket's first buffer holds. */
+void come(uint64_t n);
+/* All that has come is read. */
+void drain(void);
+/* Steps with the two connections in epoll instances. */
+void look_by_epoll(void);
+void back_by_epoll(void);
+void edge_of_both_ways(void);
 
 void drive(const char *address, uint16_t port, uint64_t seed, int steps);
 

@@ -22,16 +22,17 @@
 #include "differ.h"
 #include "rng.h"
 
-#define MOST	 200000		      /* bytes of a call */
-#define KEPT	 50000		      /* bytes that wait to be read */
-#define SOON_NS	 (20ull * 1000000000) /* for what has to come */
-#define SWITCHES 20		      /* ways back after which it is waited for the next switch */
+#define MOST	 200000 /* bytes of a call */
+#define KEPT	 50000	/* bytes that wait to be read */
+#define SWITCHES 20	/* ways back after which it is waited for the next switch */
 
 extern int beowire_sockets_way(int fd) __attribute__((weak));
 
-static struct sim_rng rng;
-static uint64_t got[2], sent[2], waiting; /* bytes; and those that have come and were not read */
-static int epolls[2], copies[2] = {-1, -1};
+struct sim_rng rng;
+uint64_t waiting;
+int epolls[2];
+static uint64_t got[2], sent[2]; /* bytes */
+static int copies[2] = {-1, -1};
 static uint8_t bytes[2][MOST], pattern[MOST];
 
 void stay_on_tcp(int fd)
@@ -42,12 +43,17 @@ void stay_on_tcp(int fd)
 		bad("SO_OOBINLINE: %s", strerror(errno));
 }
 
-int way_of(int fd)
+bool preloaded(void)
 {
-	return beowire_sockets_way ? beowire_sockets_way(fd) : 0;
+	return beowire_sockets_way;
 }
 
-static int64_t order(enum what what, uint64_t first, uint64_t second)
+int way_of(int fd)
+{
+	return preloaded() ? beowire_sockets_way(fd) : 0;
+}
+
+int64_t order(enum what what, uint64_t first, uint64_t second)
 {
 	struct order o = {.what = what, .n = {(int64_t)first, (int64_t)second}};
 	int64_t answer;
@@ -57,7 +63,7 @@ static int64_t order(enum what what, uint64_t first, uint64_t second)
 	return answer;
 }
 
-static uint64_t size(void)
+uint64_t size(void)
 {
 	return sim_scale(&rng, 1, MOST / 4);
 }
@@ -80,8 +86,7 @@ static void await_bytes(uint64_t n)
 	bad("%llu bytes are to come: %d, %d have", (unsigned long long)n, here[0], here[1]);
 }
 
-/* All that has come. */
-static void drain(void)
+void drain(void)
 {
 	while (waiting) {
 		size_t n = waiting < MOST ? waiting : MOST;
@@ -96,8 +101,7 @@ static void drain(void)
 	}
 }
 
-/* No more than a socket's first buffer holds. */
-static void come(uint64_t n)
+void come(uint64_t n)
 {
 	if (n > KEPT / 2)
 		n = KEPT / 2;
@@ -320,66 +324,6 @@ static void look_by_poll(void)
 		bad("select");
 }
 
-/* Level-triggered, edge-triggered, once: twice asked without reading, and once after more came. */
-static void look_by_epoll(void)
-{
-	static const uint32_t kinds[] = {0, EPOLLET, EPOLLONESHOT};
-	uint32_t kind = kinds[sim_below(&rng, 3)], seen[2][3] = {0};
-	struct epoll_event e;
-
-	if (!waiting)
-		come(size());
-	for (int k = 0; k < 2; k++) {
-		e = (struct epoll_event){.events = EPOLLIN | kind, .data.u32 = 7};
-		if (epoll_ctl(epolls[k], EPOLL_CTL_ADD, streams[k], &e))
-			bad("epoll_ctl: %s", strerror(errno));
-		for (int i = 0; i < 2; i++) {
-			if (epoll_wait(epolls[k], &e, 1, 0) == 1)
-				seen[k][i] = e.events | e.data.u32 << 24;
-		}
-	}
-	come(size());
-	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 0) == 1)
-			seen[k][2] = e.events | e.data.u32 << 24;
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
-	}
-	for (int i = 0; i < 3; i++) {
-		if (seen[0][i] != seen[1][i])
-			bad("epoll of kind %x, look %d: %x, but TCP says %x", kind, i, seen[0][i],
-			    seen[1][i]);
-	}
-}
-
-/* In an instance by Beowire, and then by TCP again: the kernel's word is all there is. */
-static void back_by_epoll(void)
-{
-	struct epoll_event e;
-	pid_t child;
-
-	drain();
-	for (int k = 0; k < 2; k++) {
-		e = (struct epoll_event){.events = EPOLLIN, .data.u32 = 7};
-		if (epoll_ctl(epolls[k], EPOLL_CTL_ADD, streams[k], &e))
-			bad("epoll_ctl: %s", strerror(errno));
-	}
-	child = fork();
-	if (!child)
-		_exit(0);
-	waitpid(child, NULL, 0);
-	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 20))
-			bad("epoll tells of nothing: %x, %u", e.events, e.data.u32);
-	}
-	come(1);
-	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
-		    e.data.u32 != 7)
-			bad("epoll after a way back: %x, %u", e.events, e.data.u32);
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
-	}
-}
-
 static void time_out(void)
 {
 	struct timeval soon = {.tv_usec = 20000}, never = {0};
@@ -493,7 +437,7 @@ static void await_switch(void)
 {
 	uint64_t until = bw_clock_now() + SOON_NS;
 
-	while (beowire_sockets_way && (way_of(streams[0]) != 3 || order(WAY, 0, 0) != 3)) {
+	while (preloaded() && (way_of(streams[0]) != 3 || order(WAY, 0, 0) != 3)) {
 		if (bw_clock_now() > until)
 			bad("not switched: %d", way_of(streams[0]));
 		transmit();
@@ -505,7 +449,7 @@ static void await_switch(void)
 
 static void step(int *returns)
 {
-	switch (sim_below(&rng, 42)) {
+	switch (sim_below(&rng, 43)) {
 	case 0:
 		fill_up();
 		return;
@@ -524,6 +468,9 @@ static void step(int *returns)
 	case 40:
 	case 41:
 		back_by_epoll();
+		break;
+	case 42:
+		edge_of_both_ways();
 		break;
 	case 5:
 	case 6:
