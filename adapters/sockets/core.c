@@ -49,19 +49,18 @@ void bws_unlock(void)
 void bws_core_hold(void)
 {
 	pthread_mutex_lock(&bws_core_opening);
-	pthread_mutex_lock(&bws_core_mutex);
 }
 
-void bws_core_release(bool child)
+void bws_core_release(void)
 {
-	if (child) {
-		bws_core_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-		bws_core_opening = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		bws_core_depth = 0;
-		return;
-	}
-	pthread_mutex_unlock(&bws_core_mutex);
 	pthread_mutex_unlock(&bws_core_opening);
+}
+
+void bws_core_in_child(void)
+{
+	bws_core_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	bws_core_opening = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	bws_core_depth = 0;
 }
 
 int bws_progress(void)
@@ -94,8 +93,6 @@ bool bws_core_open(void)
 		if (bws.ep_failed && bws.explain)
 			fprintf(stderr, "beowire: all connections stay on TCP: %s\n", why);
 		if (!bws.ep_failed) {
-			/* Behind those of libbeowire, so that ours run first. */
-			bws_life_follow();
 			bw_ep_fd(ep);
 			atomic_store(&bws.ep, ep);
 		}
