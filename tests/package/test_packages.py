@@ -20,6 +20,7 @@ NAMES = ("beowire", "beowire-dkms", "beowire-sockets", "beowired", "libbeowire-d
 NAMES += ("libbeowire1", "libfabric-beowire", "openmpi-beowire")
 OURS = "-o Dir::Etc::sourcelist=/etc/apt/sources.list.d/beowire.list -o Dir::Etc::sourceparts=-"
 SETTINGS = "/etc/beowire/openmpi.conf"
+UNIT = "beowired.service"
 OF_THE_DISTRIBUTION = (
     *("etc/ld.so.cache", "usr/sbin/policy-rc.d"),
     *("var/cache/", "var/log/", "var/lib/apt/", "var/lib/dpkg/", "var/lib/swcatalog/"),
@@ -31,7 +32,11 @@ FILES = {
     "libfabric-beowire": ("libfabric/libbeowire-fi.so", "libfabric/alone/libfabric.so.1"),
     "openmpi-beowire": ("bin/mpirun.beowire", "bin/mpiexec.beowire", "etc/beowire/openmpi.conf"),
     "beowire": ("bin/beowire", "bin/beowire-info", "sbin/beowire-attach", "man1/beowire.1.gz"),
-    "beowired": ("sbin/beowired", "beowired.service", "etc/beowire/beowired.conf"),
+    "beowired": (
+        "sbin/beowired",
+        "lib/systemd/system/beowired.service",
+        "etc/beowire/beowired.conf",
+    ),
     "beowire-sockets": ("beowire/libbeowire-sockets.so",),
     "beowire-dkms": ("dkms.conf", "engine/peer.c", "main.c", "Kbuild"),
 }
@@ -57,6 +62,37 @@ def test_no_compiler_is_needed_to_use_them(packages: Packages) -> None:
         if "dkms" not in each.name:
             needed = said("dpkg-deb", "--field", each, "Depends")
             assert not any(word in needed for word in ("gcc", "qemu", "meson", "-dev")), each
+
+
+def test_the_service_is_stopped_when_it_is_removed_and_only_then(
+    packages: Packages, tmp_path: Path
+) -> None:
+    package = next(each for each in packages.older if each.name.startswith("beowired_"))
+    said("dpkg-deb", "--control", package, tmp_path / "control")
+    scripts = {each.name: each.read_text() for each in (tmp_path / "control").iterdir()}
+    assert executed(tmp_path, scripts, "prerm", "remove") == ["deb-systemd-invoke stop " + UNIT]
+    assert "systemctl --system daemon-reload" in executed(tmp_path, scripts, "postrm", "remove")
+    assert f"deb-systemd-helper purge {UNIT}" in executed(tmp_path, scripts, "postrm", "purge")
+    assert executed(tmp_path, scripts, "prerm", "upgrade", "2") == []
+    assert executed(tmp_path, scripts, "preinst", "upgrade", "1") == []
+    upgraded = executed(tmp_path, scripts, "postinst", "configure", "1")
+    assert f"deb-systemd-invoke start {UNIT}" in upgraded
+    assert not [each for each in upgraded if each.split()[1] in ("restart", "try-restart")]
+
+
+def executed(place: Path, scripts: dict[str, str], name: str, *arguments: str) -> list[str]:
+    """What a script of the package would have systemd do: the commands that it calls are others
+    here, which are written down and tell of success, and systemd is said to be there."""
+    log = place / "log"
+    log.write_text("")
+    for command in ("deb-systemd-invoke", "deb-systemd-helper", "systemctl"):
+        (place / command).write_text(f'#!/bin/sh\necho "${{0##*/}} $*" >>{log}\n')
+        (place / command).chmod(0o755)
+    text = scripts.get(name, "").replace("/run/systemd/system", str(place))
+    text = text.replace("/usr/bin/deb-systemd-helper", "/bin/sh")
+    words = ["sh", "-e", "-c", text, name, *arguments]
+    subprocess.run(words, check=True, env={"PATH": f"{place}:/usr/bin:/bin"})
+    return log.read_text().splitlines()
 
 
 def test_lintian_has_no_complaint(packages: Packages) -> None:
