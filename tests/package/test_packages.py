@@ -171,6 +171,12 @@ def test_what_an_installation_lacks_is_said(installed: Machine) -> None:
     installed.output("mv /usr/sbin/elsewhere /usr/sbin/beowired")
     assert done.returncode == 1
     assert "apt-get install beowired" in done.stderr
+    installed.output("mkdir /tmp/lacking && printf 'N,time\n1,9\n2,5\n3,4\n4,3\n' >/tmp/runs.csv")
+    hidden = "import sys; sys.modules['scipy'] = None"
+    installed.output(f'echo "{hidden}" >/tmp/lacking/sitecustomize.py')
+    done = installed.run("beowire model fit /tmp/runs.csv", PYTHONPATH="/tmp/lacking")
+    assert done.returncode == 1
+    assert done.stderr.endswith("apt-get install python3-scipy\n"), done.stderr
 
 
 @pytest.fixture(scope="module")
