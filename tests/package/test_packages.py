@@ -179,6 +179,15 @@ def test_what_an_installation_lacks_is_said(installed: Machine) -> None:
     assert done.stderr.endswith("apt-get install python3-scipy\n"), done.stderr
 
 
+def test_a_repository_is_made_without_a_checkout(installed: Machine) -> None:
+    words = "package repository /tmp/made --packages /tmp/shared/repository"
+    assert "is not part of" in installed.run("beowire package repository /tmp/made").stderr
+    assert "install -m 644 /tmp/made/beowire.gpg" in installed.output(
+        f"beowire {words}", XDG_DATA_HOME="/tmp/keys"
+    )
+    installed.output("gpgv --keyring /tmp/made/beowire.gpg /tmp/made/InRelease")
+
+
 @pytest.fixture(scope="module")
 def cluster(installed: Machine) -> Machine:
     """Two nodes, in network namespaces on it."""

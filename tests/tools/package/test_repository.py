@@ -3,7 +3,9 @@
 
 import contextlib
 import errno
+import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +17,7 @@ from beowire import places
 from beowire.errors import BeowireError
 from beowire.package import repository
 from beowire.progress import Progress
+from beowire_cli import beowire
 
 
 @pytest.fixture
@@ -38,6 +41,22 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def make(directory: Path, packages: Path, key: str | None = None) -> repository.Made:
     return repository.make(directory, packages, key, Progress(repository.STEPS))
+
+
+def test_what_was_made_is_told(packages: Path, tmp_path: Path) -> None:
+    directory, file = tmp_path / "repository", tmp_path / "made.json"
+    words = ["package", "repository", str(directory), "--packages", str(packages), "--json"]
+    refused = beowire(*words, str(tmp_path / "absent" / "made.json"))
+    assert refused.status == 1
+    assert "cannot be written" in refused.errors
+    assert not directory.exists()
+    done = beowire(*words, str(file))
+    assert done.status == 0, done.errors
+    told = json.loads(file.read_text())
+    assert set(told) == {"directory", "key", "lines"}
+    assert told["directory"] == str(directory)
+    assert re.fullmatch("[0-9A-F]{40}", told["key"])
+    assert [line.strip() for line in done.output.splitlines()[1:]] == told["lines"]
 
 
 def verified(directory: Path, name: str = "InRelease") -> bool:

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from beowire import places, private_dir
@@ -34,6 +35,10 @@ class Made:
     directory: Path
     fingerprint: str
     lines: list[str]
+
+    def as_json(self) -> dict[str, Any]:
+        told = {"directory": str(self.directory), "key": self.fingerprint}
+        return {**told, "lines": self.lines}
 
 
 def make(directory: Path, packages: Path, key: str | None, progress: Progress) -> Made:
