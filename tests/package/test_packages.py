@@ -241,6 +241,19 @@ def test_one_user_switches_it_off(cluster: Machine) -> None:
     assert by_beowire(cluster, "--mca pml ob1") == 0
 
 
+def test_the_administrator_switches_it_off(cluster: Machine) -> None:
+    """By the two lines that docs/install.md names; the third may stay."""
+    text = places.source("docs/install.md").read_text()
+    named = re.search(r"^\| all \| `#` before `(\w+)` and `(\w+)` in `(\S+)`", text, re.MULTILINE)
+    assert named is not None
+    assert named[3] == SETTINGS
+    lines = f"{named[1]}|{named[2]}"
+    cluster.output(f"cp {SETTINGS} /tmp/settings && sed -Ei 's/^({lines}) = /#&/' {SETTINGS}")
+    assert cluster.output(f"grep -v ^# {SETTINGS}") == "osc = ^ucx\n"
+    assert by_beowire(cluster) == 0
+    cluster.output(f"cp /tmp/settings {SETTINGS}")
+
+
 def test_run_uses_what_is_installed(cluster: Machine) -> None:
     done = cluster.run(
         "beowire run --lab try -n 2 --transport beowire --prove -- /tmp/shared/pi --precision 1e-4"
