@@ -86,6 +86,7 @@ OWN = str(Path(places.__file__).parents[1])
         (f"{OWN}:/theirs", f"{OWN}:/theirs"),
         (f"{OWN}-other", f"{OWN}:{OWN}-other"),
     ],
+    ids=["none", "empty", "theirs", "two", "started", "started-theirs", "like-ours"],
 )
 @pytest.mark.usefixtures("prefix")
 def test_modules_are_found_before_what_the_user_has(

@@ -55,6 +55,7 @@ def make(directory: Path, packages: Path, key: str | None, progress: Progress) -
     with contextlib.ExitStack() as held:
         home = None if key else held.enter_context(_own_home())
         fingerprint = _fingerprint(gpg, key, home)
+        held.enter_context(_told(directory))
         unsigned = tempfile.TemporaryDirectory(prefix=".beowire-", dir=directory)
         new = Path(held.enter_context(unsigned))
         progress.begin("the packages and their index")
@@ -67,6 +68,18 @@ def make(directory: Path, packages: Path, key: str | None, progress: Progress) -
         (new / KEY).write_bytes(_output([*_gpg(gpg, home), "--export", fingerprint], new))
         _publish(new, directory, [each.name for each in files])
     return Made(directory, fingerprint, _lines(directory.resolve()))
+
+
+@contextlib.contextmanager
+def _told(directory: Path) -> Iterator[None]:
+    """Around what reads packages and writes a repository: why it cannot."""
+    try:
+        yield
+    except OSError as error:
+        raise BeowireError(
+            f"The repository {directory} is not finished: {error}.",
+            "Mend that, and make it again: until then apt may refuse it.",
+        ) from error
 
 
 def _make_open(directory: Path) -> None:
