@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import __version__, places, report
+from beowire import __version__, places, report, suggested
 from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire.terminal import note
@@ -98,7 +98,7 @@ def version() -> None:
 def main() -> None:
     try:
         rootless.enter(sys.argv[1:])
-        with report.kept():
+        with report.kept(), suggested.named():
             command_line(sys.argv[1:])(prog_name="beowire")
     except BeowireError as error:
         note(str(error))

@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from beowire import places
 from beowire.errors import BeowireError
@@ -27,6 +28,9 @@ class Built:
     version: str
     files: list[Path]
 
+    def as_json(self) -> dict[str, Any]:
+        return {"version": self.version, "files": [str(each) for each in self.files]}
+
 
 def directory() -> Path:
     """Where packages are put, unless somebody names another place."""
@@ -42,10 +46,10 @@ def packages_in(place: Path) -> list[Path]:
 
 def build(to: Path, revision: str, progress: Progress) -> Built:
     """Builds all packages and puts them there, in the place of older ones."""
+    work = directory() / "work"
     program = places.program("dpkg-buildpackage", "dpkg-dev")
     places.program("dh", "debhelper")
     places.make_output_dir(to)
-    work = directory() / "work"
     places.make_output_dir(work)
     with _alone(work):
         return _build(program, work, to, revision, progress)
