@@ -39,6 +39,17 @@ def moved(nodes: Nodes, least: int) -> None:
     assert told["lost"] == 0, told
 
 
+@pytest.mark.parametrize("more", [[], ["--nonblocked"]], ids=["waiting", "spinning"])
+def test_sockperf(nodes: Nodes, more: list[str]) -> None:
+    """It numbers its messages, and counts those that are missing, doubled or out of order."""
+    sockperf = needs("sockperf")
+    to = ["--tcp", "-p", str(PORT), *more]
+    with nodes.server([sockperf, "server", "-i", "0.0.0.0", *to], PORT):
+        said = nodes.run([sockperf, "ping-pong", "-i", THERE, *to, "-m", "1000", "-t", "3"])
+    assert "dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0" in said
+    moved(nodes, 100_000)
+
+
 NODE_SERVER = f"""
 require('net').createServer({{allowHalfOpen: true}}, s => s.pipe(s)).listen({PORT}, '0.0.0.0')
 """

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -65,6 +66,13 @@ def _iperf(text: str) -> float:
     return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 8e6
 
 
+def _sockperf(text: str) -> float:
+    found = re.search(r"percentile 50\.000 = +([0-9.]+)", text)
+    if found is None:
+        raise ValueError(text)
+    return float(found[1])
+
+
 def _ours(key: str, divisor: float) -> Callable[[str], float]:
     def value(text: str) -> float:
         return float(json.loads(text)[key]) / divisor
@@ -74,6 +82,20 @@ def _ours(key: str, divisor: float) -> Callable[[str], float]:
 
 _REDIS = ("redis-server", "--port", "{port}", "--save", "", "--protected-mode", "no")
 _GET = ("redis-benchmark", "-h", "{host}", "-p", "{port}", "-t", "get", "--csv")
+_SOCKPERF = (
+    "sockperf",
+    "ping-pong",
+    "--tcp",
+    "-i",
+    "{host}",
+    "-p",
+    "{port}",
+    "-m",
+    "14",
+    "-t",
+    "3",
+)
+_SOCKPERF_SERVER = ("sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", "{port}")
 _OWN = "{connects}"
 
 FIGURES = (
@@ -94,6 +116,24 @@ FIGURES = (
         (_OWN, "serve", "{port}"),
         (_OWN, "spinning", "{host}", "{port}", "14"),
         _ours("ns_one_way", 1000),
+    ),
+    Figure(
+        "sockperf",
+        "sockperf, 14 bytes one way, median, in calls that wait",
+        "us",
+        True,
+        _SOCKPERF_SERVER,
+        _SOCKPERF,
+        _sockperf,
+    ),
+    Figure(
+        "sockperf-spinning",
+        "the same, both in calls that do not wait",
+        "us",
+        True,
+        (*_SOCKPERF_SERVER, "--nonblocked"),
+        (*_SOCKPERF, "--nonblocked"),
+        _sockperf,
     ),
     Figure(
         "redis-1",
