@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import os
 import pwd
 import shutil
 import tempfile
@@ -26,7 +27,7 @@ def soon(nodes: Nodes) -> None:
 
 def needs(program: str) -> str:
     """The path of a program; a test without its program is skipped."""
-    found = shutil.which(program)
+    found = shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin")
     if found is None:
         pytest.skip(f"{program} is missing")
     return found
@@ -178,6 +179,38 @@ def test_multiprocessing(nodes: Nodes) -> None:
     with nodes.server(["python3", "-c", POOL, "serve"], PORT):
         assert nodes.run(["python3", "-c", POOL, "use"]) == "the same\n"
     moved(nodes, 5_000_000)
+
+
+def test_openssh_and_rsync(nodes: Nodes) -> None:
+    """The server gives each connection to a program of its own, in a sandbox: it stays on TCP."""
+    server, rsync, ssh = needs("sshd"), needs("rsync"), needs("ssh")
+    place = nodes.place
+    for name in ("host", "user"):
+        nodes.run([needs("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-f", name])
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # the server's directory for its sandbox
+    (place / "sshd_config").write_text(f"""
+HostKey {place}/host
+AuthorizedKeysFile {place}/user.pub
+StrictModes no
+PermitRootLogin yes
+UsePAM no
+PidFile none
+""")
+    tree = place / "tree"
+    tree.mkdir()
+    for number in range(8):
+        (tree / f"f{number}").write_bytes(os.urandom(1_000_000 + number))
+    options = (
+        f"-p {PORT} -i {place}/user -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null"
+    )
+    words = [server, "-D", "-e", "-f", str(place / "sshd_config"), "-p", str(PORT)]
+    with nodes.server(words, PORT):
+        nodes.run([rsync, "-a", "-e", f"{ssh} {options}", f"root@{THERE}:{tree}/", "copy/"])
+    for number in range(8):
+        assert (place / "copy" / f"f{number}").read_bytes() == (tree / f"f{number}").read_bytes()
+    told = nodes.counted()
+    assert told["rx_bytes"] > 8_000_000, told
+    assert told["switched"] == told["lost"] == 0, told
 
 
 @pytest.fixture
