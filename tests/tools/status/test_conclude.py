@@ -381,30 +381,6 @@ def test_who_is_slow_is_seen_beside_others() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("command", "hosts"),
-    [
-        ("/usr/bin/mpirun.openmpi --host a:2,b:2 -n 4 ./x", ["a", "b"]),
-        ("mpiexec.hydra -launcher ssh -hosts n1,n2 -n 4 ./x", ["n1", "n2"]),
-        ("prterun -H one ./x", ["one"]),
-        ("mpirun -n 4 ./x", []),
-        ("./x --host a", []),
-        ("mpirun --host=a,b ./x", ["a", "b"]),
-        ("mpirun --hostfile list ./x", ["n1", "n2"]),
-        ("mpirun --hostfile=list ./x", ["n1", "n2"]),
-        ("mpirun -machinefile list ./x", ["n1", "n2"]),
-        ("mpiexec.hydra -f list ./x", ["n1", "n2"]),
-        ("mpirun --hostfile absent ./x", []),
-        ("mpirun --hostfile pipe ./x", []),
-        ("mpirun --hostfile", []),
-    ],
-)
-def test_the_hosts_of_a_launcher(command: str, hosts: list[str], tmp_path: Path) -> None:
-    (tmp_path / "list").write_text("# ours\nn1 slots=4\nn2:2\n")
-    os.mkfifo(tmp_path / "pipe")
-    assert job.named_hosts(command, tmp_path) == hosts
-
-
 @pytest.mark.parametrize("inherited", [True, False])
 def test_the_nodes_of_an_allocation(inherited: bool, tmp_path: Path) -> None:
     """They are those of the processes below the number, too: of srun itself they are not."""
