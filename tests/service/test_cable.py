@@ -181,3 +181,45 @@ def test_a_cable_that_was_cut_is_laid_again() -> None:
         service.await_line("interface eth0 is there again")
         service.await_living(1)
         exchange(one, peer, tag=11)
+
+
+def cables(node: str) -> list[str]:
+    """The interfaces of a node that are veth, without the test's own."""
+    lines = user_net.ip(f"-n {node} -o link show type veth").splitlines()
+    names = [line.split()[1].split("@")[0].rstrip(":") for line in lines]
+    return [name for name in names if name != "eth0"]
+
+
+def test_a_cable_that_is_moved_is_laid_again() -> None:
+    """Where it was moved to nothing stays of it."""
+    with (
+        user_net.pair() as nodes,
+        served(nodes[0]) as service,
+        client(service) as one,
+        actor(nodes[1], "peer", **PEER) as peer,
+    ):
+        opened(one)
+        opened(peer)
+        exchange(one, peer)
+        user_net.ip(f"-n {nodes[0]} link set {cable(nodes[0])} netns {nodes[1]}")
+        service.await_line("the cable of eth0 is gone")
+        service.await_line("interface eth0 is there again")
+        service.await_living(1)
+        exchange(one, peer, tag=11)
+        assert (cables(nodes[0]), cables(nodes[1])) == ([cable(nodes[0])], [])
+
+
+def test_a_cable_that_is_renamed_is_kept() -> None:
+    """It carries frames as before, and is removed in the end under whatever name."""
+    with user_net.pair() as nodes, served(nodes[0]) as service:
+        name = cable(nodes[0])
+        for change in ("down", "name other0", "up"):
+            user_net.ip(f"-n {nodes[0]} link set {name} {change}")
+            name = change.removeprefix("name ") if " " in change else name
+        with client(service) as one, actor(nodes[1], "peer", **PEER) as peer:
+            opened(one)
+            opened(peer)
+            exchange(one, peer)
+            assert "is gone" not in service.log.read_text()
+        assert service.stop() == 0
+        assert cables(nodes[0]) == []
