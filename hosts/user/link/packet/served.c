@@ -330,10 +330,15 @@ static void bw_service_hang_up(struct bw_ep *ep, struct bw_packet *p, uint64_t p
 	p->asks = BW_SERVICE_ASKS_NOT;
 }
 
+uint64_t bw_service_pause(uint32_t refusals)
+{
+	return bw_min_u64(BW_SERVICE_PAUSE << bw_min_u64(refusals, 8), BW_SERVICE_PAUSES);
+}
+
 /* It gave nothing of use, and is asked again later and later. */
 static void bw_service_refused(struct bw_ep *ep, struct bw_packet *p, const char *why)
 {
-	uint64_t pause = bw_min_u64(BW_SERVICE_PAUSE << p->refusals, BW_SERVICE_PAUSES);
+	uint64_t pause = bw_service_pause(p->refusals);
 
 	p->refusals += pause < BW_SERVICE_PAUSES;
 	bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s; next try in %llu s",
