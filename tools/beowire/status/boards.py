@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from beowire import settings
 from beowire.status import layout
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -133,7 +134,7 @@ def _names(directory: int, most: int) -> list[str]:
 
 def root() -> Path:
     """Where the directories are: as BEOWIRE_STATUS says."""
-    said = os.environ.get("BEOWIRE_STATUS", "")
+    said = settings.get("BEOWIRE_STATUS")
     return Path(said) if said.startswith("/") else SHARED_MEMORY
 
 
