@@ -10,6 +10,7 @@ from rich.table import Table
 
 from beowire import drawing, places
 from beowire.bench import (
+    compare_cli,
     exchange,
     exchange_plot,
     exchange_tables,
@@ -18,6 +19,7 @@ from beowire.bench import (
     line_cli,
     overlap,
     pingpong,
+    result_file,
     sockets_cli,
     start_cli,
     stripe_cli,
@@ -52,6 +54,7 @@ def check_sizes(text: str) -> None:
 
 
 app.command("apps")(apps_cli.run)
+app.command("compare")(compare_cli.run)
 app.command("idle")(idle_cli.run)
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
@@ -80,7 +83,7 @@ def overlap_(
         places.check_output(json_file)
     told = overlap.measure(rate, rounds, kernel)
     if json_file is not None:
-        places.write_json(json_file, told.as_json())
+        places.write_json(json_file, result_file.stamped("overlap", told.as_json()))
     table = Table("", "ms", title=f"{told.bytes:,} bytes at {rate}, {told.library}")
     table.columns[1].justify = "right"
     for name, ns in (
@@ -144,7 +147,7 @@ def pingpong_(
     report = pingpong.compare(plan, where, note)
     if json_file is not None:
         result = {**report.as_json(), "lab": options.described_lab(where)}
-        places.write_json(json_file, result)
+        places.write_json(json_file, result_file.stamped("pingpong", result))
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")
@@ -210,7 +213,7 @@ def exchange_(
     check_settings(where)
     report = exchange.measure(plan, where, note)
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, result_file.stamped("exchange", report.as_json()))
     if drawing.wanted(plot):
         exchange_plot.draw(report, plot)
     for table in exchange_tables.tables(report):

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import kernel_figures
+from beowire.bench import kernel_figures, result_file
 from beowire.bench.kernel import Bench, Measured, Plan, Profile
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
@@ -78,7 +78,7 @@ def _measure(bench: Bench, json_file: Path | None) -> None:
     report = bench.measure(note)
     for figure, rows in report.figures:
         out().print(figure_table(figure, rows))
-    _write(json_file, report.as_json())
+    _write(json_file, result_file.stamped("kernel", report.as_json()))
     if bench.plan.repeats > 1 and any(not figure.wall for figure, _ in report.figures):
         same = "agree to the last bit" if report.identical else "do not agree"
         out().print(f"Kernel {report.kernel}. The {report.repeats} guests {same}.")
