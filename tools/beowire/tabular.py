@@ -50,8 +50,8 @@ def _cell(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return repr(value)
-    text = printable(str(value)).replace("\n", " ")
-    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t") else text
+    text = printable(str(value)).replace("\n", " ").replace("\t", " ")
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
 
 
 def flat(told: Mapping[str, Any], inside: str = "") -> dict[str, Any]:
