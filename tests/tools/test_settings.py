@@ -71,8 +71,7 @@ def test_both_readers_know_the_same_names() -> None:
     assert tuple(said.split("\0")[:-1]) == settings.NAMES
     own = {"BEOWIRE_BUILD", "BEOWIRE_CONFIG"}
     known = {name for name in KNOWN_VARIABLES if name.startswith("BEOWIRE_")} - own
-    tools = {"BEOWIRE_CACHE", "BEOWIRE_STATE"}
-    assert set(settings.NAMES) - {"BEOWIRE_KEY", *tools} == known
+    assert set(settings.NAMES) - {"BEOWIRE_KEY"} == known
 
 
 def test_both_readers_read_the_same(tmp_path: Path) -> None:
