@@ -33,7 +33,7 @@ def words(*line: str) -> list[str]:
         (["lab", "link", ""], ["set", "show"]),
         (["run", "--trans"], ["--transport"]),
         (["run", "--bind", ""], ["none", "core"]),
-        (["run", "--bind=c"], ["core"]),
+        (["run", "--bind=c"], ["--bind=core"]),
         (["run", "--bind", "=", "c"], ["core"]),
         (["run", "--bind", "="], ["none", "core"]),
         (["--report", "x.html", "run", "--trans"], ["--transport"]),

@@ -2,7 +2,7 @@
 """What can stand in the place of an unfinished word of a command line."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import typer
@@ -85,7 +85,8 @@ def _fitting(place: _Place, unfinished: str) -> list[Answer]:
         name, equals, value = unfinished.partition("=")
         if equals:
             found = _option(place.command, name)
-            return [] if found is None else _values(found, value)
+            told = [] if found is None else _values(found, value)
+            return [replace(each, word=f"{name}={each.word}") for each in told]
         told = [
             Answer(name, each.help or "")
             for each in place.command.params
