@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import secrets
 import subprocess
 from pathlib import Path
@@ -201,3 +202,13 @@ def test_the_example_has_all_settings_right(tmp_path: Path) -> None:
     write(file, b"\n".join(line.removeprefix(b"#") for line in usable))
     said = beowire("info", BEOWIRE_CONFIG=str(file)).errors
     assert "is not valid" not in said
+
+
+def test_all_that_the_library_and_its_users_read_may_stand_in_a_file() -> None:
+    """None of them asks the environment alone, but for the name of the file itself."""
+    rooms = ("hosts/user", "adapters/libfabric", "adapters/sockets")
+    sources = [file for room in rooms for file in places.source(room).rglob("*.c")]
+    text = "".join(file.read_text() for file in sources)
+    assert set(re.findall(r'getenv\("(BEOWIRE_\w+)"', text)) == {"BEOWIRE_CONFIG"}
+    assert set(re.findall(r'"(BEOWIRE_\w+)"', text)) == {*settings.NAMES, "BEOWIRE_CONFIG"}
+    assert "getenv(name)" not in text.replace("{.value = getenv(name)}", "")
