@@ -196,6 +196,15 @@ static ssize_t bw_settings_fill(int fd, char *text, size_t room)
 	return (ssize_t)len;
 }
 
+/* Does anything that is set come from this file? */
+static bool bw_settings_has(const struct bw_settings *s, const char *path)
+{
+	for (int i = 0; bw_settings_names[i]; i++)
+		if (s->of[i].path == path)
+			return true;
+	return false;
+}
+
 static void bw_settings_take(struct bw_settings *s, const char *path, int fd)
 {
 	/* with room for a byte too many, by which a longer file is seen */
@@ -204,13 +213,14 @@ static void bw_settings_take(struct bw_settings *s, const char *path, int fd)
 
 	if (len >= 0 && len <= BW_SETTINGS_FILE_MAX) {
 		bw_settings_parse(s, text, (size_t)len, kept);
-		return;
-	}
-	if (len < 0)
+		if (bw_settings_has(s, kept))
+			return;
+	} else if (len < 0) {
 		bw_settings_trouble(s, path, " cannot be read: %s", strerror((int)-len));
-	else
+	} else {
 		bw_settings_trouble(s, path, " has more than %d bytes: it is ignored",
 				    BW_SETTINGS_FILE_MAX);
+	}
 	free(text);
 	free(kept);
 }

@@ -6,6 +6,7 @@
  * and a text, and their number behind "=".
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "setting.h"
@@ -17,29 +18,31 @@ static void part(const char *text)
 
 int main(int argc, char **argv)
 {
-	static struct bw_settings s;
+	static struct bw_settings *all; /* what was read stays in memory, and in sight */
 	char number[16];
 
 	for (int i = 0; argc == 1 && bw_settings_names[i]; i++)
 		part(bw_settings_names[i]);
-	for (int k = 1; k + 1 < argc; k += 2) {
-		memset(&s, 0, sizeof(s));
-		bw_settings_read(&s, argv[k], true, false);
-		bw_settings_read(&s, argv[k + 1], false, false);
+	all = calloc((size_t)argc, sizeof(*all));
+	for (int k = 1; all && k + 1 < argc; k += 2) {
+		struct bw_settings *s = &all[k];
+
+		bw_settings_read(s, argv[k], true, false);
+		bw_settings_read(s, argv[k + 1], false, false);
 		for (int i = 0; bw_settings_names[i]; i++) {
-			if (!s.of[i].value)
+			if (!s->of[i].value)
 				continue;
 			part(bw_settings_names[i]);
-			part(strcmp(s.of[i].path, argv[k]) ? "2" : "1");
-			snprintf(number, sizeof(number), "%u", s.of[i].line);
+			part(strcmp(s->of[i].path, argv[k]) ? "2" : "1");
+			snprintf(number, sizeof(number), "%u", s->of[i].line);
 			part(number);
-			part(s.of[i].value);
+			part(s->of[i].value);
 		}
-		for (unsigned int i = 0; i < s.troubles && i < BW_SETTINGS_TROUBLES; i++) {
+		for (unsigned int i = 0; i < s->troubles && i < BW_SETTINGS_TROUBLES; i++) {
 			part("!");
-			part(s.trouble[i]);
+			part(s->trouble[i]);
 		}
-		snprintf(number, sizeof(number), "%u", s.troubles);
+		snprintf(number, sizeof(number), "%u", s->troubles);
 		part("=");
 		part(number);
 	}
