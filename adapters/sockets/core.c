@@ -12,6 +12,7 @@
 #include "flow.h"
 #include "life.h"
 #include "real.h"
+#include "setting.h"
 #include "table.h"
 
 #define BWS_CORE_AFTER 16384 /* bytes; default of BEOWIRE_SOCKETS_AFTER */
@@ -103,14 +104,14 @@ bool bws_core_open(void)
 
 static bool bws_core_is_on(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = bw_setting(name);
 
 	return value && (!strcmp(value, "on") || !strcmp(value, "1"));
 }
 
 static const char *bws_core_text(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = bw_setting(name);
 
 	/* Programs that set their title write over their environment. */
 	return value && *value ? strdup(value) : NULL;
@@ -118,11 +119,12 @@ static const char *bws_core_text(const char *name)
 
 __attribute__((constructor)) static void bws_core_begin(void)
 {
-	const char *after = bws_core_text("BEOWIRE_SOCKETS_AFTER");
+	const char *after;
 
 	if (bws.on)
 		return;
 	bws_real_load();
+	after = bws_core_text("BEOWIRE_SOCKETS_AFTER");
 	bws.pid = getpid();
 	bws.explain = bws_core_is_on("BEOWIRE_SOCKETS_EXPLAIN");
 	bws.within = bws_core_is_on("BEOWIRE_SOCKETS_WITHIN");
@@ -130,5 +132,5 @@ __attribute__((constructor)) static void bws_core_begin(void)
 	bws.after = after ? strtoull(after, NULL, 10) : BWS_CORE_AFTER;
 	bws_life_begin();
 	bws.on = bws_table_init() && bws_conn_init() &&
-		 strcmp(getenv("BEOWIRE_SOCKETS") ?: "on", "off") != 0;
+		 strcmp(bw_setting("BEOWIRE_SOCKETS") ?: "on", "off") != 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Every environment variable of libbeowire, parsed into one structure; the table is in env.c. */
+/* Every variable of libbeowire, parsed into one structure; the table is in env.c. */
 #ifndef BW_ENV_H
 #define BW_ENV_H
 
@@ -47,7 +47,7 @@ struct bw_env {
 };
 
 /* Read them all. 0, or -EINVAL with *why naming the variable, its value and what is allowed. The
- * strings point into the environment, or into *env. */
+ * strings point into the environment, into what was read of files of settings, or into *env. */
 int bw_env_read(struct bw_env *env, const char **why);
 
 /* 64-bit FNV-1a hash of a text, continued from `hash` (BW_ENV_HASH to begin); for identities. */

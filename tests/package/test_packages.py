@@ -31,7 +31,11 @@ FILES = {
     "libbeowire-dev": ("beowire.h", "libbeowire.so", "beowire.pc", "libbeowire.3.gz"),
     "libfabric-beowire": ("libfabric/libbeowire-fi.so", "libfabric/alone/libfabric.so.1"),
     "openmpi-beowire": ("bin/mpirun.beowire", "bin/mpiexec.beowire", "etc/beowire/openmpi.conf"),
-    "beowire": ("bin/beowire", "bin/beowire-info", "sbin/beowire-attach", "man1/beowire.1.gz"),
+    "beowire": (
+        *("bin/beowire", "bin/beowire-info", "sbin/beowire-attach", "man1/beowire.1.gz"),
+        *("bash-completion/completions/beowire", "zsh/vendor-completions/_beowire"),
+        *("fish/vendor_completions.d/beowire.fish", "doc/beowire/examples/beowire.conf"),
+    ),
     "beowired": (
         "sbin/beowired",
         "lib/systemd/system/beowired.service",

@@ -42,6 +42,7 @@ _COMMANDS = {
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
     "package": ("package.cli", "app"),
+    "completion": ("completion.cli", "completion"),
 }
 _RUNS_ANOTHER = ("vm", "run", "sockets")
 
@@ -63,6 +64,11 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
     for name in [named] if named in _COMMANDS else _COMMANDS:
         _add(name)
     return app
+
+
+def names() -> list[str]:
+    """Of all commands."""
+    return [*_COMMANDS, version.__name__]
 
 
 def _tell(asked: bool) -> None:

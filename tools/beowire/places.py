@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from beowire import installed, private_dir
+from beowire import installed, private_dir, settings
 from beowire.errors import BeowireError
 
 
@@ -214,7 +214,7 @@ def state_unwritable(error: OSError) -> BeowireError:
 
 def state_path() -> Path:
     """Its name alone, to be told."""
-    if given := os.environ.get("BEOWIRE_STATE"):
+    if given := settings.get("BEOWIRE_STATE"):
         return Path(given)
     if os.geteuid() == 0:
         return Path("/run/beowire")
@@ -224,7 +224,7 @@ def state_path() -> Path:
 
 def cache_dir() -> Path:
     """What was fetched and can be fetched again: BEOWIRE_CACHE, else as the XDG standard says."""
-    if given := os.environ.get("BEOWIRE_CACHE"):
+    if given := settings.get("BEOWIRE_CACHE"):
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "beowire"

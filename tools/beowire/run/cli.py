@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire run`."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from beowire import places
+from beowire import places, settings
 from beowire.errors import BeowireError
 from beowire.run import key, launch, path
 from beowire.run import user as other_user
@@ -103,8 +102,10 @@ def _key_variables(file: Path | None, encrypt: bool, transport: str) -> dict[str
     variables = {} if file is None else {"BEOWIRE_KEY": str(key.full(file))}
     if not encrypt:
         return variables
-    if file is None and not os.environ.get("BEOWIRE_KEY"):
-        raise BeowireError("Nothing is encrypted without a key.", "Name its file by --key.")
+    if file is None:
+        if not (named := settings.get("BEOWIRE_KEY")):
+            raise BeowireError("Nothing is encrypted without a key.", "Name its file by --key.")
+        variables = {"BEOWIRE_KEY": named}
     return {**variables, "BEOWIRE_ENCRYPT": "1"}
 
 

@@ -24,6 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from beowire import settings
 from beowire.status import layout
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -142,7 +143,7 @@ def _one(directory: int, name: str, uid: int) -> Found | None:
 
 def root() -> Path:
     """Where the directories are: as BEOWIRE_STATUS says."""
-    said = os.environ.get("BEOWIRE_STATUS", "")
+    said = settings.get("BEOWIRE_STATUS")
     return Path(said) if said.startswith("/") else SHARED_MEMORY
 
 
