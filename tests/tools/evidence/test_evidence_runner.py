@@ -16,7 +16,7 @@ from beowire.evidence.experiment import CannotRunError, Context, Experiment
 from beowire.evidence.figures import Figures
 from beowire.evidence.outcome import AGREES, CANNOT, DIFFERS, FAILED, Outcome
 from beowire.evidence.runner import Runner
-from beowire.evidence.state import State
+from beowire.evidence.state import Measured, State, key_of
 
 HOST = {"mark": "here"}
 SETTING = {"version": "1", "commit": "c", "host": HOST, "run": "quick"}
@@ -138,6 +138,25 @@ def test_long_experiments_are_left_out_of_quick(made: Made, tmp_path: Path) -> N
     long = replace(entry("first"), measure=Measure("first", {}, {"a": 1}))
     (found,) = run(tmp_path, [long])
     assert (found.outcome, made.calls) == (CANNOT, [])
+
+
+def test_an_experiment_whose_time_is_over_ends_at_its_next_step(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runners, "_LEAST_S", 0.0)
+    monkeypatch.setattr(runners, "_PATIENCE", 0.0)
+    (found,) = run(tmp_path, [entry("first")])
+    assert (found.outcome, made.calls) == (FAILED, [])
+    assert "Its time is over." in found.why
+
+
+def test_the_time_of_an_experiment_is_told_once_also_after_it(made: Made, tmp_path: Path) -> None:
+    state = State(tmp_path / "state", SETTING)
+    key = key_of(entry("first").measure, True)
+    state.add(key, Measured(Figures({"x": 1.0}), "", 7.0, 0.5))
+    found = run(tmp_path, [entry("first"), entry("first")])
+    assert [each.seconds for each in found] == [7.0, 0.0]
+    assert made.calls == []
 
 
 def test_progress_tells_the_entry_and_the_time_left(made: Made, tmp_path: Path) -> None:

@@ -20,12 +20,18 @@ class CannotRunError(Exception):
 class Context:
     """What an experiment is given beside its parameters."""
 
-    tell: Callable[[str], None]
+    say: Callable[[str], None]
     """Hears what is done now."""
     directory: Path
     """For results that are kept while the experiment is under way."""
     deadline_s: float
     """By time.monotonic()."""
+
+    def tell(self, text: str) -> None:
+        """Says what is done next, if there is time for it: measurements of other packages that know
+        no deadline end so between two of their runs."""
+        self.left_s()
+        self.say(text)
 
     def left_s(self) -> float:
         """What is left of its time. Raises BeowireError when nothing is."""

@@ -40,13 +40,15 @@ class Runner:
         self._began_s = time.monotonic()
         self._taken_s = self._expected_s = 0.0
         self._failed: dict[str, BeowireError] = {}
+        self._told: set[str] = set()
+        self._entry_s = 0.0
 
     def entries(self, chosen: Sequence[Entry]) -> list[Outcome]:
         """All of them, in their order."""
         return [self._entry(entry, chosen[place:]) for place, entry in enumerate(chosen)]
 
     def _entry(self, entry: Entry, left: Sequence[Entry]) -> Outcome:
-        began_s = time.monotonic()
+        self._entry_s = 0.0
         ours: Figures | None = None
         try:
             ours = self._figures(entry.measure, entry, left)
@@ -55,15 +57,15 @@ class Runner:
                 assert entry.explanation is not None
                 assert entry.explanation.measure is not None
                 more = self._more(entry.explanation.measure, entry, left)
-            return judge(entry, ours, more, time.monotonic() - began_s)
+            return judge(entry, ours, more, self._entry_s)
         except CannotRunError as reason:
-            return Outcome(entry.id, CANNOT, str(reason), ours, time.monotonic() - began_s)
+            return Outcome(entry.id, CANNOT, str(reason), ours, self._entry_s)
         except OutOfTimeError:
             why = f"the {QUICK_S / 60:.0f} minutes of --quick were over; the same command goes on"
             return Outcome(entry.id, CANNOT, why, ours, 0)
         except BeowireError as error:
-            took_s = time.monotonic() - began_s
-            return Outcome(entry.id, FAILED, f"{entry.measure.experiment}: {error}", ours, took_s)
+            why = f"{entry.measure.experiment}: {error}"
+            return Outcome(entry.id, FAILED, why, ours, self._entry_s)
 
     def _wants_more(self, entry: Entry, ours: Figures) -> bool:
         """Whether the criterion fails and its explanation has figures of its own."""
@@ -83,13 +85,15 @@ class Runner:
 
     def _figures(self, measure: Measure, entry: Entry, left: Sequence[Entry]) -> Figures:
         key = key_of(measure, self.quick)
-        if (found := self.state.find(key)) is not None:
-            return found.get()
         if key in self._failed:
             raise self._failed[key]
-        return self._run(key, measure, entry, left)
+        found = self.state.find(key) or self._run(key, measure, entry, left)
+        if key not in self._told:  # the first entry to want it is told what it took
+            self._told.add(key)
+            self._entry_s += found.seconds
+        return found.get()
 
-    def _run(self, key: str, measure: Measure, entry: Entry, left: Sequence[Entry]) -> Figures:
+    def _run(self, key: str, measure: Measure, entry: Entry, left: Sequence[Entry]) -> Measured:
         experiment = EXPERIMENTS[measure.experiment]
         if self.quick and not measure.parameters(True) and measure.parameters(False):
             raise CannotRunError("it takes too long for --quick")
@@ -107,11 +111,11 @@ class Runner:
             self._tell(f"[{self._clock()}] {entry.id}, {self._left(left, now)} left: {text}")
 
         context = Context(tell, self._directory, now + limit_s)
+        figures, cannot = None, ""
         try:
-            figures, cannot = experiment.run(measure.parameters(self.quick), context), ""
+            figures = experiment.run(measure.parameters(self.quick), context)
         except CannotRunError as reason:
-            self.state.add(key, Measured(None, str(reason), time.monotonic() - now, host.load()))
-            raise
+            cannot = str(reason)
         except BeowireError as error:
             self._failed[key] = error
             raise
@@ -124,8 +128,9 @@ class Runner:
         took_s = time.monotonic() - now
         self._taken_s += took_s
         self._expected_s += expected_s
-        self.state.add(key, Measured(figures, cannot, took_s, host.load()))
-        return figures
+        measured = Measured(figures, cannot, took_s, host.load())
+        self.state.add(key, measured)
+        return measured
 
     def _clock(self) -> str:
         passed = int(time.monotonic() - self._began_s)
