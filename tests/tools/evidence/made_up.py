@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Made-up results: worlds in which whatever a criterion asks for has some value."""
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterator
 
-from beowire.evidence.criterion import Criterion, Together
+from beowire.evidence.criterion import Criterion, Together, references
 from beowire.evidence.figures import Curve, Figures
 
 _XS = (0.5, 1.0, 7.0, 20.0, 50.0, 70.0, 100.0, 20000.0, 40000.0)
@@ -21,20 +20,10 @@ def parts(criterion: Criterion) -> Iterator[Criterion]:
         yield criterion
 
 
-def references(criterion: Criterion) -> list[str]:
-    """The numbers that it names, in its order."""
-    found = []
-    for field in dataclasses.fields(criterion):  # type: ignore[arg-type]
-        value = getattr(criterion, field.name)
-        if field.name in ("what", "over", "under"):
-            found += [value] if isinstance(value, str) else list(value)
-    return found
-
-
 def _world(
     criterion: Criterion, number: Callable[[int], float], shape: Callable[[float], float]
 ) -> Figures:
-    names = references(criterion)
+    names = [] if hasattr(criterion, "curve") else references(criterion)
     numbers = {name: number(place) for place, name in enumerate(names) if "@" not in name}
     points: dict[str, dict[float, float]] = {}
     if curve := getattr(criterion, "curve", ""):

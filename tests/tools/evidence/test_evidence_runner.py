@@ -134,6 +134,19 @@ def test_the_quarter_of_an_hour_ends(
     monkeypatch.undo()
 
 
+def test_a_lab_needs_root(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab = replace(runners.EXPERIMENTS["first"], root=True)
+    monkeypatch.setitem(runners.EXPERIMENTS, "first", lab)
+    monkeypatch.setattr(runners.os, "geteuid", lambda: 1000)
+    first, second = run(tmp_path, [entry("first"), entry("second")])
+    assert (first.outcome, second.outcome) == (CANNOT, AGREES)
+    assert "root" in first.why
+    monkeypatch.setattr(runners.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(runners.namespaces, "refusal", lambda: None)
+    assert run(tmp_path, [entry("first")])[0].outcome == AGREES, "nothing of that is kept"
+    assert made.calls == ["second", "first"]
+
+
 def test_long_experiments_are_left_out_of_quick(made: Made, tmp_path: Path) -> None:
     long = replace(entry("first"), measure=Measure("first", {}, {"a": 1}))
     (found,) = run(tmp_path, [long])

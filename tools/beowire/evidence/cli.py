@@ -12,12 +12,13 @@ from rich.table import Table
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.evidence import gallery as galleries
-from beowire.evidence import host, results, state
+from beowire.evidence import host, plot, results, state
 from beowire.evidence.entry import Entry
 from beowire.evidence.outcome import FAILED, Outcome
 from beowire.evidence.registry import WRONG_USE, choose
 from beowire.evidence.results import Results
 from beowire.evidence.runner import QUICK_S, Runner
+from beowire.lab import up
 from beowire.terminal import note, out
 
 _STATE = {True: "evidence-quick.jsonl", False: "evidence.jsonl"}
@@ -45,13 +46,18 @@ def evidence(
         list[Path] | None,
         typer.Option(help="Run nothing: write these results, of --json, as Markdown; repeatable."),
     ] = None,
+    plots: Annotated[
+        Path | None, typer.Option(help="With --gallery: write its drawings to this directory.")
+    ] = None,
 ) -> None:
     """Run the tables, figures and numbers of the papers again: do our measurements agree?"""
     if gallery:
         if quick or only or list_ or json_file or state_file or fresh:
             raise BeowireError("--gallery runs nothing.", "Give it alone.", WRONG_USE)
-        sys.stdout.write(galleries.text(results.read(gallery)))
+        _gallery(results.read(gallery), plots)
         return
+    if plots is not None:
+        raise BeowireError("--plots needs results.", "Name them by --gallery.", WRONG_USE)
     chosen = choose(only or [])
     if list_:
         out().print(_listed(chosen))
@@ -62,8 +68,16 @@ def evidence(
     if json_file is not None:
         places.write_json(json_file, found.as_json())
     out().print(_told(found.outcomes))
+    plot.add_to_report(found)
     if any(each.outcome == FAILED for each in found.outcomes):
         raise typer.Exit(1)
+
+
+def _gallery(found: Results, plots: Path | None) -> None:
+    if plots is not None:
+        places.make_output_dir(plots)
+        plot.write(found, plots)
+    sys.stdout.write(galleries.text(found, plots.name if plots is not None else ""))
 
 
 def _run(chosen: list[Entry], quick: bool, file: Path | None, fresh: bool) -> Results:
@@ -83,7 +97,8 @@ def _run(chosen: list[Entry], quick: bool, file: Path | None, fresh: bool) -> Re
     loads = [host.load()]
     runner = Runner(kept, quick, directory, note)
     try:
-        outcomes = tuple(runner.entries(chosen))
+        with up.termination_raises():
+            outcomes = tuple(runner.entries(chosen))
     except (KeyboardInterrupt, SystemExit):
         note(f"what is measured stands in {file}; the same command goes on from there")
         raise

@@ -224,6 +224,20 @@ class Together:
         return "; ".join(part.text() for part in self.parts)
 
 
+def references(criterion: Criterion) -> list[str]:
+    """The numbers and curves that a criterion names, in its order."""
+    if isinstance(criterion, Together):
+        return [name for part in criterion.parts for name in references(part)]
+    if isinstance(criterion, Ratio):
+        return [criterion.over, criterion.under]
+    if isinstance(criterion, Order):
+        return list(criterion.what)
+    if isinstance(criterion, Within):
+        return [criterion.what]
+    assert isinstance(criterion, Monotone | Knee | Flat | Peak)
+    return [criterion.curve]
+
+
 def _bounds(low: float, high: float) -> str:
     if math.isinf(low):
         return f"at most {high:g}"

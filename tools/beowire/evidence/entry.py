@@ -63,3 +63,5 @@ class Entry:
     """What y is."""
     logarithmic: bool = False
     """Both axes, when it is drawn."""
+    drawn: tuple[str, ...] = ()
+    """The curves that belong to these axes; empty: those that the criterion is about."""

@@ -6,13 +6,14 @@ The text is made from the results alone, so that the document can be compared wi
 
 from collections import Counter
 
-from beowire.evidence.figures import Curve, Figures
-from beowire.evidence.outcome import OUTCOMES, Outcome
+from beowire.evidence import plot, shown
+from beowire.evidence.figures import Curve
+from beowire.evidence.outcome import AGREES, CANNOT, DIFFERS, FAILED, Outcome
 from beowire.evidence.registry import ENTRIES, PAPERS
 from beowire.evidence.results import Results, entry_of
 
 _HEAD = """<!-- SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause -->
-<!-- Made by `./beowire evidence --gallery docs/evidence.json`: do not edit. -->
+<!-- Made by `beowire evidence --gallery docs/evidence.json --plots docs/evidence`. -->
 # Evidence
 
 Five papers describe what Beowire implements. `./beowire evidence` runs their tables, figures and
@@ -26,7 +27,7 @@ falls, a knee; never for another decade's absolute time.
 ./beowire evidence --only C2 --only D4     # entries, labels, or a paper: C
 ./beowire evidence --list                  # what there is
 ./beowire evidence --quick --json docs/evidence.json
-./beowire evidence --gallery docs/evidence.json > docs/evidence.md
+./beowire evidence --gallery docs/evidence.json --plots docs/evidence > docs/evidence.md
 ```
 
 - **agrees**: the criterion holds.
@@ -37,18 +38,40 @@ falls, a knee; never for another decade's absolute time.
 
 [beowire-evidence(1)](man/beowire-evidence.1) has the options.
 """
+_TAIL = """## Add an entry
+
+An entry is a value in one of the modules of `tools/beowire/evidence/papers/`: what the paper has
+and where, the experiment with its parameters for `--quick` and for a whole run, the criterion, and
+an explanation to be tested where ours may differ. A criterion refers to numbers (`name`) and to
+points of curves (`name@x`, `name@first`, `name@last`, `name@most`, `name@least`) of what the
+experiment returns. Fix it before you run the experiment, and leave it as it is afterwards: what
+differs is a result, too.
+
+| file in `tools/beowire/evidence/` | noun |
+|---|---|
+| `papers/` | the entries, a module for each paper; the thesis has two |
+| `entry.py`, `registry.py` | an entry; all of them, and which are asked for |
+| `figures.py`, `criterion.py`, `outcome.py` | numbers, curves; what must hold; what came of it |
+| `experiment.py`, `experiments/` | an experiment and its time; what each measures |
+| `runner.py`, `state.py` | running what is missing; what is measured already |
+| `results.py`, `host.py` | the file of `--json`; the machine that measured |
+| `gallery.py`, `plot.py`, `shown.py` | this page; drawings; which curves are shown |
+| `cli.py` | the command line |
+"""
 _MOST_POINTS = 12
+_COUNTED = {AGREES: "agree", DIFFERS: "differ", CANNOT: "cannot be run", FAILED: "failed"}
 
 
-def text(results: Results) -> str:
-    """The whole document."""
+def text(results: Results, plots: str = "") -> str:
+    """The whole document; `plots` is where its drawings lie, as seen from it."""
     parts = [_HEAD, _about(results), _overview(results)]
+    drawn = plot.chosen(results)
     for letter, title in PAPERS.items():
         own = [each for each in results.outcomes if entry_of(each).label[0] == letter]
         if own:
             parts.append(f"## {letter}. {title}\n")
-            parts += [_entry(each) for each in own]
-    return "\n".join(parts).rstrip() + "\n"
+            parts += [_entry(each, plots if each in drawn else "") for each in own]
+    return "\n".join([*parts, _TAIL]).rstrip() + "\n"
 
 
 def _about(results: Results) -> str:
@@ -73,7 +96,7 @@ def _about(results: Results) -> str:
 def _overview(results: Results) -> str:
     counts = Counter(each.outcome for each in results.outcomes)
     seconds = sum(each.seconds for each in results.outcomes)
-    told = ", ".join(f"{counts[name]} {name}" for name in OUTCOMES if counts[name])
+    told = ", ".join(f"{counts[name]} {words}" for name, words in _COUNTED.items() if counts[name])
     missing = len(ENTRIES) - len(results.outcomes)
     not_run = f" {missing} entries were not run." if missing else ""
     lines = [
@@ -88,22 +111,27 @@ def _overview(results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entry(found: Outcome) -> str:
+def _entry(found: Outcome, plots: str) -> str:
     entry = entry_of(found)
     paper = f"- **The paper** [{entry.label}], {entry.paper.where}: {entry.paper.says}."
     lines = [f"### {found.id}\n", f"**{entry.title}.**\n", paper]
     lines.append(f"- **Criterion**: {_safe(entry.criterion.text())}.")
     lines.append(f"- **{found.outcome.capitalize()}**: {_safe(_ended(found.why))}")
     if found.ours is not None:
-        lines += [f"- {_safe(_ended(each))}" for each in found.ours.remarks]
-        table = _table(found.ours, entry.across, entry.up)
+        lines += [f"- {_safe(_ended(_begun(each)))}" for each in found.ours.remarks]
+        table = _table(shown.curves(entry, found.ours), entry.across, entry.up)
         lines += ["", table] if table else []
+    if plots:
+        lines += ["", f"![{found.id}]({plots}/{plot.name(found)})"]
     return "\n".join(lines) + "\n"
 
 
 def _ended(sentence: str) -> str:
-    first = sentence[:1].upper() + sentence[1:]
-    return first if first.endswith((".", "?", "!")) else f"{first}."
+    return sentence if sentence.endswith((".", "?", "!")) else f"{sentence}."
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
 
 
 def _safe(words: str) -> str:
@@ -112,15 +140,12 @@ def _safe(words: str) -> str:
     return escaped.replace("[", "\\[") if "](" in escaped else escaped
 
 
-def _table(figures: Figures, across: str, up: str) -> str:
-    """The curves that an entry's axes are about, if they are not too many."""
-    curves = {name: each for name, each in figures.curves.items() if 1 < len(each) <= _MOST_POINTS}
-    if not curves or not across:
-        return ""
+def _table(curves: dict[str, Curve], across: str, up: str) -> str:
+    """The curves, if they have not too many points."""
     xs = sorted({x for each in curves.values() for x, _ in each})
-    if len(xs) > _MOST_POINTS:
+    if not 0 < len(xs) <= _MOST_POINTS:
         return ""
-    heads = " | ".join(f"{x:,.5g}" for x in xs)
+    heads = " | ".join(map(_number, xs))
     rows = [f"| {across}, {up} | {heads} |", f"|---{'|---' * len(xs)}|"]
     rows += [f"| {name} | {_cells(each, xs)} |" for name, each in curves.items()]
     return "\n".join(rows)
@@ -128,4 +153,8 @@ def _table(figures: Figures, across: str, up: str) -> str:
 
 def _cells(curve: Curve, xs: list[float]) -> str:
     values = dict(curve)
-    return " | ".join(f"{values[x]:.4g}" if x in values else "" for x in xs)
+    return " | ".join(_number(values[x]) if x in values else "" for x in xs)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

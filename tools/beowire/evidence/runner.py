@@ -5,11 +5,12 @@ import os
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from beowire import namespaces
 from beowire.errors import BeowireError
-from beowire.evidence import host
+from beowire.evidence import host, shown
 from beowire.evidence.entry import Entry, Measure
 from beowire.evidence.experiment import EXPERIMENTS, CannotRunError, Context
 from beowire.evidence.figures import Figures, MissingError
@@ -57,7 +58,8 @@ class Runner:
                 assert entry.explanation is not None
                 assert entry.explanation.measure is not None
                 more = self._more(entry.explanation.measure, entry, left)
-            return judge(entry, ours, more, self._entry_s)
+            found = judge(entry, ours, more, self._entry_s)
+            return replace(found, ours=shown.of_entry(entry, ours))
         except CannotRunError as reason:
             return Outcome(entry.id, CANNOT, str(reason), ours, self._entry_s)
         except OutOfTimeError:

@@ -3,7 +3,7 @@
 
 import time
 from dataclasses import replace
-from statistics import geometric_mean, median
+from statistics import median
 
 from beowire.bench import exchange
 from beowire.evidence.entry import Parameters
@@ -60,9 +60,9 @@ def pair(parameters: Parameters, context: Context) -> Figures:
                 y / of_bytes
                 for (_, y), (_, of_bytes) in zip(curve, curves[f"{setting} byte"], strict=True)
             ]
-            numbers[f"double to byte, {setting}"] = geometric_mean(ratios)
+            numbers[f"double to byte, {setting}"] = median(ratios)
     numbers["deepest dip"] = _deepest_dip(report)
-    remark = "the largest of the rounds at each size; types are compared by geometric means"
+    remark = "the largest of the rounds at each size; types are compared by the median over sizes"
     return Figures(numbers=numbers, curves=curves, remarks=(remark,))
 
 

@@ -30,9 +30,11 @@ def of(topology: Topology) -> Iterator[Lab]:
 def nodes(
     count: int, mtu_bytes: int = 1500, *, offloads: bool = True, out: Model = CLEAR, cpus: float = 0
 ) -> Topology:
-    """Nodes at one switch; `out` befalls what a node sends, `cpus` is each node's limit."""
+    """Nodes at one switch; `out` befalls what a node sends, `cpus` is each node's limit, with which
+    they run before the rest of the machine."""
     made = plain(count, mtu_bytes, offloads=offloads, out=out)
-    return replace(made, nodes=tuple(replace(each, cpus=cpus) for each in made.nodes))
+    limited = tuple(replace(each, cpus=cpus) for each in made.nodes)
+    return replace(made, nodes=limited, realtime=cpus > 0)
 
 
 def first(lab: Lab, count: int) -> Cluster:

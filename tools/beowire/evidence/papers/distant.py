@@ -160,6 +160,21 @@ ENTRIES = (
         up="performance to that without a line",
     ),
     Entry(
+        "C2-size-curves",
+        "C2",
+        "Time against the size for several blocks",
+        Stated("figure 3", "the time grows with the size for each block"),
+        _SIZE,
+        Together(
+            (
+                Monotone("seconds, beowire, large block", rises=True, factor=1.2),
+                Monotone("seconds, beowire, small block", rises=True, factor=1.2),
+            )
+        ),
+        across="N",
+        up="seconds",
+    ),
+    Entry(
         "C2-size",
         "C2",
         "A small block at the largest size",
@@ -178,21 +193,6 @@ ENTRIES = (
         across="N to block",
         up="seconds",
         logarithmic=True,
-    ),
-    Entry(
-        "C2-size-curves",
-        "C2",
-        "Time against the size for several blocks",
-        Stated("figure 3", "the time grows with the size for each block"),
-        _SIZE,
-        Together(
-            (
-                Monotone("seconds, beowire, large block", rises=True, factor=1.2),
-                Monotone("seconds, beowire, small block", rises=True, factor=1.2),
-            )
-        ),
-        across="N",
-        up="seconds",
     ),
     Entry(
         "C2-block",
@@ -264,7 +264,7 @@ ENTRIES = (
     Entry(
         "C3-does-not-pay",
         "C3",
-        "Above 50 ms they do not",
+        "The distant nodes do not pay above 50 ms",
         Stated("conclusion 1", "above 50 ms there is no gain from distant nodes"),
         _VERDICT,
         Within("both sites to one@50", high=1.1, says="the speedup of both sites at 50 ms"),

@@ -44,7 +44,7 @@ ENTRIES = (
             Within("tcp to one process at 1e+09", high=0.5),
         ),
         across="intervals",
-        up="seconds",
+        up="ratio of times",
         logarithmic=True,
     ),
     Entry(
@@ -63,7 +63,7 @@ ENTRIES = (
             says="the time of four processes over TCP to that of one",
         ),
         across="intervals",
-        up="seconds",
+        up="ratio of times",
         logarithmic=True,
     ),
     Entry(
@@ -94,7 +94,7 @@ ENTRIES = (
         _PI,
         Within("beowire to tcp at 1e+08", 0.5, 1.1, says="Beowire's time to TCP's"),
         across="intervals",
-        up="seconds",
+        up="ratio of times",
         logarithmic=True,
     ),
     Entry(
@@ -110,7 +110,7 @@ ENTRIES = (
             GUEST,
         ),
         across="intervals",
-        up="seconds",
+        up="ratio of times",
         logarithmic=True,
     ),
     Entry(
@@ -139,7 +139,7 @@ ENTRIES = (
             GUEST,
         ),
         across="bytes of a message",
-        up="seconds",
+        up="ratio of times",
         logarithmic=True,
     ),
     Entry(

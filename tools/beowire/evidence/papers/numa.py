@@ -22,7 +22,7 @@ ENTRIES = (
     Entry(
         "E5-activation-most",
         "E5",
-        "and at most",
+        "How long the activation of a process takes at most",
         Stated("section 4", "the text calls the same figures the largest times", _TABLE),
         _ACTIVATION,
         Ratio("optimized most", "plain most", 0.4, 0.85),

@@ -74,6 +74,7 @@ ENTRIES = (
         ),
         across="N",
         up="speedup",
+        drawn=("n = 1e-05", "n = 0.0001", "n = 0.0003", "n = 0.001", "n = 0.003"),
     ),
     Entry(
         "A10-optimum",
