@@ -102,9 +102,9 @@ class Runner:
         if experiment.root and (os.geteuid() != 0 or namespaces.refusal()):
             raise CannotRunError(_NO_ROOT)
         now = time.monotonic()
-        if self.quick and now - self._began_s > QUICK_S:
-            raise OutOfTimeError
         expected_s = experiment.expected_s(self.quick)
+        if self.quick and now - self._began_s + expected_s > QUICK_S:
+            raise OutOfTimeError
         limit_s = max(_PATIENCE * expected_s, _LEAST_S)
         if self.quick:
             limit_s = min(limit_s, self._began_s + QUICK_S - now)

@@ -21,7 +21,8 @@ ENTRIES = (
         "Speedup by Amdahl's law, a serial share of 0.2",
         Stated(
             "figure 1.6",
-            "S(N) for a = 0.2: it rises with N and stays below 1 / a = 5",
+            "S(N) for a = 0.2: it rises with N and stays below 1 / a = 5; our copy has no drawing, "
+            "the values are those of its formula",
             Figures({"limit": 5.0}, {"Amdahl": ((1, 1.0), (8, 10 / 3), (64, 64 / 13.6))}),
         ),
         _CURVES,
@@ -41,7 +42,7 @@ ENTRIES = (
         "Speedup against the communication parameter, a = 0.2, N = 8",
         Stated(
             "figure 1.8",
-            "S falls with n, and a small n is already felt",
+            "S falls with n, and a small n is already felt; values by its formula",
             Figures(curves={"against n": ((0, 10 / 3), (0.01, 8 / 7.52))}),
         ),
         _CURVES,
@@ -60,7 +61,8 @@ ENTRIES = (
         "Speedup against N for several n near 0",
         Stated(
             "figure 1.9",
-            "a small fall of n raises the speedup at each N, the best N and the best speedup",
+            "a small fall of n raises the speedup at each N, the best N and the best speedup; "
+            "values by its formula, for n of ours",
             Figures(curves={"best N": ((0.0001, 15.87), (0.001, 7.37), (0.003, 5.11))}),
         ),
         _CURVES,
