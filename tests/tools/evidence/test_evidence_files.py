@@ -51,7 +51,7 @@ def test_the_receiver_has_the_setting_while_a_file_comes(
     assert RECEIVE.read_text() == before
     assert [x for x, _ in found.curves["seconds"]] == [10_000, 100_000]
     assert all(y > 0 for _, y in found.curves["seconds"])
-    assert found.remarks == ("a file of 300,000 bytes: the paper's divided by 3000",)
+    assert found.remarks[0] == "a file of 300,000 bytes: the paper's divided by 3000"
 
 
 def test_a_transfer_is_whole_or_late(two_nodes: Lab) -> None:

@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beowire.evidence.criterion import references
 from beowire.evidence.experiment import CannotRunError, Context
 from beowire.evidence.experiments import nodes
+from beowire.evidence.registry import ENTRIES
 
+MEASURES = ("none", "pinned", "realtime", "replicate", "huge", "all")
 PARAMETERS = {"more": ("--quick",)}
 
 
@@ -48,19 +51,35 @@ def told(measures: tuple[str, ...]) -> dict[str, Any]:
         for each in measures
         for step in ("first", "second")
     ]
-    return {"figures": figures, "missing": {} if len(measures) > 1 else {"all": "not allowed"}}
+    return {"figures": figures, "missing": {"huge": "no large pages"}}
 
 
-def test_activation_is_told_with_measures_and_without(
-    monkeypatch: pytest.MonkeyPatch, context: Context
+@pytest.mark.parametrize("name", ["activation", "replicate"])
+def test_activation_is_told_by_each_measure(
+    monkeypatch: pytest.MonkeyPatch, context: Context, name: str
 ) -> None:
+    asked: list[str] = []
+
+    def answer(_: Context, *words: str) -> dict[str, Any]:
+        asked.extend(words)
+        return told(("none", "all"))
+
     monkeypatch.setattr(nodes, "knows", lambda *_, **__: True)
-    monkeypatch.setattr(nodes, "_told", lambda *_: told(("none", "all")))
-    numbers = nodes.activation(PARAMETERS, context).numbers
-    assert numbers == {
-        **{"plain average": 2.0, "plain most": 7.0},
-        **{"optimized average": 2.0, "optimized most": 7.0},
+    monkeypatch.setattr(nodes, "memory_nodes", lambda: 2)
+    monkeypatch.setattr(nodes, "_told", answer)
+    found = getattr(nodes, name)(PARAMETERS, context)
+    assert found.numbers == {
+        **{"none, average us": 2.0, "none, most us": 7.0},
+        **{"all, average us": 2.0, "all, most us": 7.0},
     }
-    monkeypatch.setattr(nodes, "_told", lambda *_: told(("none",)))
-    with pytest.raises(CannotRunError, match="not allowed"):
-        nodes.activation(PARAMETERS, context)
+    assert "huge was refused: no large pages" in found.remarks
+    assert asked[:2] == ["bench", "activation"]
+    assert asked[-1] == "--quick"
+
+
+@pytest.mark.parametrize("label", ["E2", "E3", "E5"])
+def test_entries_ask_for_what_is_told(label: str) -> None:
+    names = {f"{each}, {what} us" for each in MEASURES for what in ("average", "most")}
+    for entry in ENTRIES:
+        if entry.label == label:
+            assert set(references(entry.criterion)) <= names
