@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`beowire evidence` as a user runs it: real entries, a kill in the middle, and what it refuses."""
 
+import contextlib
 import json
 import os
 import signal
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 from beowire import __version__
-from beowire.evidence import gallery, plot, results
+from beowire.evidence import cli, gallery, plot, results
 from beowire.evidence.registry import ENTRIES
 from beowire_cli import COMMAND, beowire, no_pair
 
@@ -133,6 +136,18 @@ def test_wrong_use_is_told(words: tuple[str, ...], why: str) -> None:
     assert done.status == 2
     assert why in done.errors
     assert "Traceback" not in done.errors
+
+
+@pytest.mark.parametrize(("outcome", "status"), [("failed", 1), ("differs", 0), ("cannot", 0)])
+def test_only_what_failed_fails_the_command(
+    monkeypatch: pytest.MonkeyPatch, outcome: str, status: int
+) -> None:
+    found = results.read([RESULTS])
+    one = replace(found.outcomes[0], outcome=outcome)
+    monkeypatch.setattr(cli, "_run", lambda *_: replace(found, outcomes=(one,)))
+    with pytest.raises(typer.Exit) if status else contextlib.nullcontext() as ended:
+        cli.evidence(quick=True)
+    assert (ended.value.exit_code if ended is not None else 0) == status
 
 
 def _told() -> dict[str, Any]:
