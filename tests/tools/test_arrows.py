@@ -36,6 +36,7 @@ USES = {
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
+    "evidence": {"topology", "lab", "run", "bench", "model", "wan", "doctor", "vm"},
     "doctor": {"lab", "run", "bench"},
     "status": {"run"},
     "bug": set(),

@@ -32,6 +32,7 @@ _COMMANDS = {
     "doctor": ("doctor.cli", "app"),
     "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
+    "evidence": ("evidence.cli", "evidence"),
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
     "info": ("info.cli", "info"),
