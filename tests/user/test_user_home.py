@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Where an endpoint's memory lies on a machine of several NUMA nodes, as the kernel tells of it: in
+a guest of four, whose interface is at node 2, by a program that runs on node 0."""
+
+import re
+from dataclasses import dataclass
+
+import pytest
+from beowire import places
+from beowire.errors import BeowireError
+from beowire.vm import kernels, several
+from beowire.vm.guest import Guest
+
+HUGE = "/sys/devices/system/node/node2/hugepages/hugepages-2048kB/nr_hugepages"
+GROUP = "/sys/fs/cgroup/some"
+CASES = {
+    "default": "env",
+    "bind": "env BEOWIRE_MEMORY=bind:1",
+    "bind by the interface": "env BEOWIRE_MEMORY=bind",
+    "interleave": "env BEOWIRE_MEMORY=interleave",
+    "preferred many": "env BEOWIRE_MEMORY=preferred:1,3",
+    "local": "env BEOWIRE_LINKS=local",
+    "huge": f"echo 4 > {HUGE}; env BEOWIRE_HUGE_PAGES=1",
+    "huge elsewhere": "env BEOWIRE_HUGE_PAGES=2M BEOWIRE_MEMORY=bind:1",
+    "cpuset": f"""mount -t cgroup2 none /sys/fs/cgroup
+        echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control
+        mkdir {GROUP}; echo 0-1 > {GROUP}/cpuset.mems; echo $$ > {GROUP}/cgroup.procs
+        env""",
+    "cpuset forbids": "env BEOWIRE_MEMORY=bind:1,3",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What one endpoint told, and what the kernel told of its process."""
+
+    text: str
+
+    def said(self, word: str) -> str:
+        return next(
+            line.partition(": ")[2]
+            for line in self.text.splitlines()
+            if line.startswith(f"{word}: ")
+        )
+
+    def maps(self, what: str) -> list[str]:
+        """Of the mappings in which such memory begins: policy, nodes and pages, each once."""
+        starts = [int(found, 16) for found in re.findall(rf"^{what} (\w+)$", self.text, re.M)]
+        lines = re.findall(r"^map (\w+) (.*)$", self.text, re.M)
+        bounds = [int(start, 16) for start, _ in lines]
+        within = {max(each for each in bounds if each <= start) for start in starts}
+        return [line for start, line in lines if int(start, 16) in within]
+
+    def nodes(self, what: str) -> set[int]:
+        """The nodes of its pages."""
+        found = [re.findall(r"\bN(\d+)=", line) for line in self.maps(what)]
+        return {int(node) for nodes in found for node in nodes}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
+    try:
+        kernels.find()
+    except BeowireError as error:
+        pytest.skip(f"no kernel for guests: {error}")
+    said = tmp_path_factory.mktemp("told") / "said"
+    program = places.product("tests/user/homes")
+    lines = ["export BEOWIRE_RING=1048576 BEOWIRE_LINKS=local,packet,udp BEOWIRE_LOG=info"]
+    for name, words in CASES.items():
+        lines += [f"echo 'case {name}'", f"{words} taskset -c 0 {program} 2>&1"]
+    guest = Guest(["sh", "-c", "\n".join(lines)], cpus=4, memory_mb=1024, nodes=4)
+    with said.open("w") as output:
+        done = several.run(guest, several.Network(1, nic_node=2), output.fileno())
+    assert (done.guests[0].exit_status, done.guests[0].complaints) == (0, [])
+    text = re.sub(r"^1: ", "", said.read_text(), flags=re.M)
+    parts = re.split(r"^case (.*)$", text, flags=re.M)
+    return {name: Case(part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def test_memory_lies_where_the_interface_is(told: dict[str, Case]) -> None:
+    case = told["default"]
+    assert case.said("told") == "node 2, where eth0 is (preferred)"
+    for what in ("engine", "buffer", "ring", "udp"):
+        assert case.nodes(what) == {2}, (what, case.text)
+    assert all(line.startswith("prefer:2 ") for line in case.maps("engine"))
+    assert "info: memory: node 2" in case.text
+
+
+def test_memory_is_bound_to_nodes_by_name(told: dict[str, Case]) -> None:
+    for what in ("engine", "buffer", "ring", "udp"):
+        assert told["bind"].nodes(what) == {1}, (what, told["bind"].text)
+    assert all(line.startswith("bind:1 ") for line in told["bind"].maps("engine"))
+    case = told["bind by the interface"]
+    assert case.said("told") == "node 2, where eth0 is (bind)"
+    assert all(line.startswith("bind:2 ") for line in case.maps("engine"))
+
+
+def test_memory_is_interleaved(told: dict[str, Case]) -> None:
+    case = told["interleave"]
+    assert case.said("told") == "nodes 0-3 (interleave)"
+    assert all(line.startswith("interleave:0-3 ") for line in case.maps("engine"))
+    assert case.nodes("ring") == {0, 1, 2, 3}, case.text
+
+
+def test_several_nodes_are_preferred(told: dict[str, Case]) -> None:
+    case = told["preferred many"]
+    assert case.said("told") == "nodes 1,3 (preferred)"
+    assert case.nodes("engine") <= {1, 3}, case.text
+
+
+def test_memory_without_an_interface_is_left_to_the_kernel(told: dict[str, Case]) -> None:
+    case = told["local"]
+    assert case.said("told") == "where it is touched first"
+    assert all(line.startswith("default ") for line in case.maps("engine"))
+
+
+def test_huge_pages_are_of_the_reserve_and_the_node(told: dict[str, Case]) -> None:
+    case = told["huge"]
+    assert case.said("told").endswith("pools in 2048 KiB: huge pages of the reserve")
+    for what in ("engine", "buffer"):
+        assert case.nodes(what) == {2}, case.text
+        assert all("kernelpagesize_kB=2048" in line for line in case.maps(what))
+    assert "warning" not in case.text
+
+
+def test_huge_pages_that_the_node_does_not_have_are_told_of(told: dict[str, Case]) -> None:
+    case = told["huge elsewhere"]
+    assert case.said("told").endswith("transparent huge pages where the kernel finds some")
+    assert case.nodes("engine") == {1}, case.text
+    assert "warning: BEOWIRE_HUGE_PAGES=2M: none of 2048 KiB" in case.text
+
+
+def test_the_nearest_node_takes_the_place_of_one_that_is_forbidden(told: dict[str, Case]) -> None:
+    case = told["cpuset"]
+    assert case.said("told") == "node 1 (preferred), the nearest to node 2 of eth0 that is allowed"
+    assert case.nodes("engine") == {1}, case.text
+    assert "eth0 is at node 2, and this process may have memory of node 0-1 only" in case.text
+
+
+def test_a_node_that_a_cpuset_forbids_is_refused(told: dict[str, Case]) -> None:
+    why = told["cpuset forbids"].said("refused")
+    assert "BEOWIRE_MEMORY=bind:1,3" in why
+    assert "node 0-1 only" in why
