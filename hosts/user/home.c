@@ -108,13 +108,13 @@ static void bw_home_default(struct bw_home *home, const char *interface)
 	struct bw_policy before, *policy = &home->areas.policy;
 	struct bw_nodes online;
 
+	if (bw_policy_get(&before) || before.mode != MPOL_DEFAULT) {
+		snprintf(home->text, sizeof(home->text), "as the policy of this process has it");
+		return;
+	}
 	bw_numa_online(&online);
 	if (bw_nodes_count(&online) < 2) {
 		snprintf(home->text, sizeof(home->text), "the only node");
-		return;
-	}
-	if (bw_policy_get(&before) || before.mode != MPOL_DEFAULT) {
-		snprintf(home->text, sizeof(home->text), "as the policy of this process has it");
 		return;
 	}
 	if (!interface || bw_numa_of_interface(interface) < 0) {

@@ -158,6 +158,7 @@ static void endpoint__leaves_a_policy_of_the_process_alone(void **state)
 	struct bw_ep *ep = endpoint_open("local", &told);
 
 	assert_false(ep->home.areas.placed);
+	assert_string_equal(ep->home.text, "as the policy of this process has it");
 	assert_int_equal(own_mode(), MPOL_INTERLEAVE);
 	bw_ep_close(ep, 0);
 	setenv("BEOWIRE_MEMORY", "bind:0", 1);
