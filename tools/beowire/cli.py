@@ -41,6 +41,7 @@ _COMMANDS = {
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
+    "place": ("placement.cli", "place"),
     "package": ("package.cli", "app"),
 }
 _RUNS_ANOTHER = ("vm", "run", "sockets")
