@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Opens an endpoint and prints where its memory begins, then what the kernel says of all mappings:
- * test_user_home.py reads both in a guest of several NUMA nodes. */
+ * tests/tools/placement/test_machine_of_nodes.py reads both in a guest of several NUMA nodes. */
 #include "endpoint.h"
 
 #include <stdio.h>

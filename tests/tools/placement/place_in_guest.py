@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Runs in a guest of two NUMA nodes with a processor each: a process fills memory on node 0, goes
+"""Runs in a guest of NUMA nodes with a processor each: a process fills memory on node 0, goes
 to node 1, and `beowire place` brings its pages after it. Prints what came of it as JSON."""
 
 import contextlib
@@ -10,7 +10,6 @@ import mmap
 import os
 import re
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -114,7 +113,7 @@ def main() -> None:
     result["watch"] = [each["moved_bytes"] for each in told(pid, watch=True, move=True, rate=8)]
     ending.join()
     result["gone"] = refused(pid)
-    json.dump(result, sys.stdout)
+    print(json.dumps(result))
 
 
 main()

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""`beowire place`: where a process's pages are, in a guest of two NUMA nodes brought to its threads
-and back; and what it says of processes that it must not or cannot look at."""
+"""`beowire place`: the node that pages are to come to, and what it says of processes that it must
+not or cannot look at. That they come there is in test_machine_of_nodes.py."""
 
 import errno
-import json
 import os
 import subprocess
 import sys
@@ -15,70 +14,9 @@ from beowire.errors import BeowireError
 from beowire.placement import mover, pages, process
 from beowire.placement.journal import Journal
 from beowire.placement.process import Mapping, Process, Thread
-from beowire.vm import kernels, machine
-from beowire.vm.guest import Guest
 from beowire_cli import beowire
 
 PAGE = os.sysconf("SC_PAGESIZE")
-AREA_PAGES = (12 << 20) // PAGE
-BOUND_PAGES = (2 << 20) // PAGE
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict:
-    try:
-        kernels.find()
-    except BeowireError as error:
-        pytest.skip(f"no kernel for guests: {error}")
-    said = tmp_path_factory.mktemp("told") / "said"
-    script = Path(__file__).with_name("place_in_guest.py")
-    guest = Guest([sys.executable, "-P", str(script)], memory_mb=768, nodes=2)
-    with said.open("w") as output:
-        done = machine.run(guest, output.fileno())
-    assert (done.exit_status, done.complaints) == (0, []), said.read_text()
-    found: dict = json.loads(said.read_text().splitlines()[-1])
-    return found
-
-
-def test_pages_and_threads_are_shown(told: dict) -> None:
-    shown = told["shown"]
-    assert told["before"]["N0"] == AREA_PAGES
-    assert (shown["target"], shown["processors"]) == (1, [1])
-    assert shown["time_by_node"]["1"] > 0.5
-    assert shown["remote_bytes"] >= (AREA_PAGES + BOUND_PAGES) * PAGE
-    assert AREA_PAGES * PAGE <= shown["movable_bytes"] <= shown["remote_bytes"] - BOUND_PAGES * PAGE
-
-
-def test_a_dry_run_moves_nothing(told: dict) -> None:
-    assert told["dry"]["moved_bytes"] == 0
-    assert told["after dry"] == told["before"]
-
-
-def test_a_pass_moves_no_more_than_it_may(told: dict) -> None:
-    """What others map counts as well, although it stays."""
-    moved, more = told["bounded"]
-    assert more
-    assert 0 < moved <= 1 << 20
-
-
-def test_pages_come_to_the_threads_but_those_with_a_policy(told: dict) -> None:
-    plain, bound = told["after"]
-    assert plain == {"N1": AREA_PAGES}
-    assert bound == {"N0": BOUND_PAGES}
-    assert told["moved"]["moved_bytes"] >= AREA_PAGES * PAGE - (1 << 20)
-
-
-def test_all_that_was_moved_goes_back(told: dict) -> None:
-    assert told["after undo"] == {"N0": AREA_PAGES}
-    assert "Nothing of process" in told["no undo"]
-
-
-def test_watching_moves_at_a_bounded_rate(told: dict) -> None:
-    """12 MiB at 8 MiB a second, not before two looks agree; all of it is there when it ends."""
-    assert told["watch"][0] == 0
-    assert told["watch"][1] == 8 << 20
-    assert max(told["watch"]) <= 8 << 20
-    assert "There is no process" in told["gone"]
 
 
 @pytest.fixture

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Guests of several NUMA nodes: what their kernels then see."""
+"""Guests of several NUMA nodes: what QEMU is told, and what is refused. What their kernels see is
+in tests/tools/placement/test_machine_of_nodes.py."""
 
 from pathlib import Path
 
 import pytest
 from beowire.errors import BeowireError
-from beowire.vm import kernels, nodes, several
+from beowire.vm import nodes
 from beowire.vm.guest import Guest, Seat
 from beowire_cli import beowire
-
-NODES = Path("/sys/devices/system/node")
 
 
 def values(words: list[str], option: str) -> list[str]:
@@ -58,23 +57,3 @@ def test_the_command_line_names_what_is_missing() -> None:
     done = beowire("vm", "--numa", "2", "--nic-node", "2", "--", "true")
     assert done.status != 0
     assert "0 to 1" in done.errors
-
-
-def test_a_guest_s_kernel_knows_its_nodes_and_where_its_interface_is(tmp_path: Path) -> None:
-    try:
-        kernels.find()
-    except BeowireError as error:
-        pytest.skip(f"no kernel for guests: {error}")
-    script = f"""
-    cat {NODES}/online {NODES}/node[01]/cpulist {NODES}/node1/distance
-    cat /sys/class/net/eth0/device/../numa_node
-    grep -h MemTotal {NODES}/node*/meminfo
-    """
-    guest = Guest(["sh", "-ec", script], cpus=3, memory_mb=512, nodes=2)
-    said = tmp_path / "said"
-    with said.open("w") as output:
-        done = several.run(guest, several.Network(1, nic_node=1), output.fileno())
-    assert (done.guests[0].exit_status, done.guests[0].complaints) == (0, [])
-    lines = [line.partition(": ")[2] for line in said.read_text().splitlines()]
-    assert lines[:5] == ["0-1", "0-1", "2", "20 10", "1"]
-    assert [int(line.split()[3]) >> 10 in range(150, 257) for line in lines[5:]] == [True, True]

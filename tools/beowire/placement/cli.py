@@ -12,7 +12,7 @@ from beowire.errors import BeowireError
 from beowire.placement import mover
 from beowire.placement.journal import Journal, remove_old
 from beowire.placement.machine import listed
-from beowire.placement.process import Process, is_alive, look, nodes_here, started
+from beowire.placement.process import Process, has_memory, look, nodes_here, started
 from beowire.terminal import note, out, printable
 
 _PAUSE_S = 1.0
@@ -93,7 +93,7 @@ def _watch(pid: int, move: bool, rate_bytes: int, as_json: bool) -> None:
     except KeyboardInterrupt:
         return
     except BeowireError:
-        if started(pid) == process.start and is_alive(pid):
+        if started(pid) == process.start and has_memory(pid):
             raise
     note(f"process {pid} has ended")
 

@@ -55,7 +55,7 @@ def _call(pid: int, addresses: list[int], node: int | None) -> list[int]:
 
 
 def _refused(pid: int, node: int | None, error: int) -> BeowireError:
-    if error == errno.ESRCH:
+    if error in (errno.ESRCH, errno.EINVAL):  # the latter: it is ending, and has no memory
         return gone(pid)
     if error == errno.EACCES:
         return BeowireError(

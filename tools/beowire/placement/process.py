@@ -18,6 +18,7 @@ from beowire.placement.pages import gone
 _MAPS_BYTES = 64 << 20
 """Of a process's list of mappings; longer ones are not read."""
 _THREADS = 100_000
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of linux/sched.h
 _SYS = Path("/sys/devices/system/node")
 
 
@@ -94,13 +95,12 @@ def look(pid: int) -> Process:
     return Process(pid, start, name, threads, mappings)
 
 
-def is_alive(pid: int) -> bool:
-    """Whether there is one of this number that has not ended."""
+def has_memory(pid: int) -> bool:
+    """Whether there is one of this number that has not ended, nor is just ending."""
     try:
-        state = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+        return "\nVmSize:" in Path(f"/proc/{pid}/status").read_text(errors="replace")
     except OSError:
         return False
-    return state not in ("Z", "X")
 
 
 def started(pid: int) -> int:
@@ -128,11 +128,12 @@ def _owner(place: Path) -> str:
 
 
 def _check_has_memory(pid: int, place: Path) -> None:
-    status = (place / "status").read_text(errors="replace")
-    if re.search(r"^State:\s+[ZX]", status, re.MULTILINE):
-        raise BeowireError(f"Process {pid} has ended; its parent has not taken note of it.")
-    if "\nVmSize:" not in status:
+    if "\nVmSize:" in (place / "status").read_text(errors="replace"):
+        return
+    fields = (place / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    if int(fields[6]) & _KERNEL_THREAD:
         raise BeowireError(f"Process {pid} is a thread of the kernel, which has no pages to move.")
+    raise BeowireError(f"Process {pid} has ended; its parent has not taken note of it yet.")
 
 
 def _threads(place: Path) -> dict[int, Thread]:

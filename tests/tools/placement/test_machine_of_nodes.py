@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Where an endpoint's memory lies on a machine of several NUMA nodes, as the kernel tells of it: in
-a guest of four, whose interface is at node 2, by a program that runs on node 0."""
+"""A machine of several NUMA nodes, as its kernel tells of it: where an endpoint's memory lies, and
+that of the kernel module; pages that `beowire place` moves. One guest does for all: it has four
+nodes, and its interface is at node 2; programs run on node 0."""
 
+import json
+import os
 import re
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from beowire import places
@@ -11,6 +16,10 @@ from beowire.errors import BeowireError
 from beowire.vm import kernels, several
 from beowire.vm.guest import Guest
 
+NODES = "/sys/devices/system/node"
+PAGE = os.sysconf("SC_PAGESIZE")
+AREA_PAGES = (12 << 20) // PAGE
+BOUND_PAGES = (2 << 20) // PAGE
 HUGE = "/sys/devices/system/node/node2/hugepages/hugepages-2048kB/nr_hugepages"
 GROUP = "/sys/fs/cgroup/some"
 CASES = {
@@ -28,6 +37,11 @@ CASES = {
         env""",
     "cpuset forbids": "env BEOWIRE_MEMORY=bind:1,3",
 }
+MACHINE = f"cat {NODES}/online {NODES}/node[01]/cpulist {NODES}/node1/distance"
+TRACE = "/sys/kernel/tracing"
+ATTACH = f"""mount -t tracefs none {TRACE} 2>/dev/null
+    echo 1 > {TRACE}/events/kmem/enable; {places.product("programs/beowire-attach")} eth0
+    echo 0 > {TRACE}/events/kmem/enable; grep bwk_iface {TRACE}/trace"""
 
 
 @dataclass(frozen=True)
@@ -68,13 +82,26 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Case]:
     lines = ["export BEOWIRE_RING=1048576 BEOWIRE_LINKS=local,packet,udp BEOWIRE_LOG=info"]
     for name, words in CASES.items():
         lines += [f"echo 'case {name}'", f"{words} taskset -c 0 {program} 2>&1"]
-    guest = Guest(["sh", "-c", "\n".join(lines)], cpus=4, memory_mb=1024, nodes=4)
+    script = Path(__file__).with_name("place_in_guest.py")
+    lines[1:1] = ["echo 'case place'", f"{sys.executable} -P {script}"]
+    lines[1:1] = ["echo 'case machine'", MACHINE, "echo 'case attach'", ATTACH]
+    command = ["sh", "-c", "\n".join(lines)]
+    guest = Guest(command, cpus=4, memory_mb=1024, nodes=4, modules=True)
     with said.open("w") as output:
         done = several.run(guest, several.Network(1, nic_node=2), output.fileno())
     assert (done.guests[0].exit_status, done.guests[0].complaints) == (0, [])
     text = re.sub(r"^1: ", "", said.read_text(), flags=re.M)
     parts = re.split(r"^case (.*)$", text, flags=re.M)
     return {name: Case(part) for name, part in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def test_a_guest_s_kernel_knows_its_nodes(told: dict[str, Case]) -> None:
+    assert told["machine"].text.split("\n")[1:5] == ["0-3", "0", "1", "20 10 20 30"]
+
+
+def test_the_module_s_interface_lies_where_the_device_is(told: dict[str, Case]) -> None:
+    """As the tracepoints of the allocator say: the node that was asked for."""
+    assert re.findall(r"kmalloc.* node=(\S+)", told["attach"].text) == ["2"], told["attach"].text
 
 
 def test_memory_lies_where_the_interface_is(told: dict[str, Case]) -> None:
@@ -141,3 +168,50 @@ def test_a_node_that_a_cpuset_forbids_is_refused(told: dict[str, Case]) -> None:
     why = told["cpuset forbids"].said("refused")
     assert "BEOWIRE_MEMORY=bind:1,3" in why
     assert "node 0-1 only" in why
+
+
+@pytest.fixture(scope="module")
+def moved(told: dict[str, Case]) -> dict:
+    found: dict = json.loads(told["place"].text.strip().splitlines()[-1])
+    return found
+
+
+def test_pages_and_threads_are_shown(moved: dict) -> None:
+    shown = moved["shown"]
+    assert moved["before"]["N0"] == AREA_PAGES
+    assert (shown["target"], shown["processors"]) == (1, [1])
+    assert shown["time_by_node"]["1"] > 0.5
+    assert shown["remote_bytes"] >= (AREA_PAGES + BOUND_PAGES) * PAGE
+    assert AREA_PAGES * PAGE <= shown["movable_bytes"] <= shown["remote_bytes"] - BOUND_PAGES * PAGE
+
+
+def test_a_dry_run_moves_nothing(moved: dict) -> None:
+    assert moved["dry"]["moved_bytes"] == 0
+    assert moved["after dry"] == moved["before"]
+
+
+def test_a_pass_moves_no_more_than_it_may(moved: dict) -> None:
+    """What others map counts as well, although it stays."""
+    moved, more = moved["bounded"]
+    assert more
+    assert 0 < moved <= 1 << 20
+
+
+def test_pages_come_to_the_threads_but_those_with_a_policy(moved: dict) -> None:
+    plain, bound = moved["after"]
+    assert plain == {"N1": AREA_PAGES}
+    assert bound == {"N0": BOUND_PAGES}
+    assert moved["moved"]["moved_bytes"] >= AREA_PAGES * PAGE - (1 << 20)
+
+
+def test_all_that_was_moved_goes_back(moved: dict) -> None:
+    assert moved["after undo"] == {"N0": AREA_PAGES}
+    assert "Nothing of process" in moved["no undo"]
+
+
+def test_watching_moves_at_a_bounded_rate(moved: dict) -> None:
+    """12 MiB at 8 MiB a second, not before two looks agree; all of it is there when it ends."""
+    assert moved["watch"][0] == 0
+    assert moved["watch"][1] == 8 << 20
+    assert max(moved["watch"]) <= 8 << 20
+    assert "There is no process" in moved["gone"]
