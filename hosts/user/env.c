@@ -274,6 +274,38 @@ static bool bw_env_dead_timeout(struct bw_env *env, const char *text)
 	return ok;
 }
 
+static bool bw_env_memory(struct bw_env *env, const char *text)
+{
+	static const char *const words[] = {"default", "bind", "interleave", "preferred", NULL};
+	size_t n = strcspn(text, ":");
+	int word = bw_env_word(text, n, words);
+
+	env->memory = (enum bw_env_memory)word;
+	env->memory_asked = true;
+	if (!text[n])
+		return word >= 0;
+	return word > BW_MEMORY_DEFAULT && bw_nodes_parse(&env->nodes, text + n + 1);
+}
+
+/* A power of two, as every size of pages is. */
+static bool bw_env_huge_pages(struct bw_env *env, const char *text)
+{
+	static const char units[] = "KMG";
+	size_t n = strlen(text);
+	const char *unit = strchr(units, text[n - 1]);
+	unsigned int shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
+	char number[24] = "";
+
+	if (n - !!unit >= sizeof(number))
+		return false;
+	memcpy(number, text, n - !!unit);
+	if (!bw_env_number(number, 10, 0, (64ull << 30) >> shift, &env->huge_bytes))
+		return false;
+	env->huge_bytes <<= shift;
+	return (!unit && env->huge_bytes <= 1) ||
+	       (env->huge_bytes >= 64 << 10 && !(env->huge_bytes & (env->huge_bytes - 1)));
+}
+
 static const struct {
 	const char *name;
 	const char *allowed;
@@ -308,6 +340,12 @@ static const struct {
 	 bw_env_service},
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
 	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
+	{"BEOWIRE_MEMORY",
+	 "default, or one of bind, interleave and preferred, alone or with nodes: bind:0,2-3",
+	 bw_env_memory},
+	{"BEOWIRE_HUGE_PAGES",
+	 "0, 1, or a power of two from 65536 to 64G (with K, M or G), the size of a page",
+	 bw_env_huge_pages},
 	{"BEOWIRE_STATS", "a directory", bw_env_stats},
 	{"BEOWIRE_STATUS", "on, off or the full name of a directory", bw_env_status},
 };

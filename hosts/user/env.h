@@ -8,6 +8,7 @@
 
 #include "link/name.h"
 #include "log.h"
+#include "numa.h"
 
 enum bw_env_link {
 	BW_LINK_LOCAL = 1,
@@ -17,6 +18,7 @@ enum bw_env_link {
 	BW_LINK_UDP6 = 16 /* in addresses alone: udp over IPv6, and BW_LINK_UDP is over IPv4 */
 };
 enum bw_env_wait { BW_WAIT_SPIN, BW_WAIT_ADAPTIVE, BW_WAIT_BLOCK };
+enum bw_env_memory { BW_MEMORY_DEFAULT, BW_MEMORY_BIND, BW_MEMORY_INTERLEAVE, BW_MEMORY_PREFERRED };
 
 struct bw_env {
 	const char *interface;	   /* BEOWIRE_INTERFACE, NULL: choose */
@@ -44,6 +46,10 @@ struct bw_env {
 	uint32_t send_copies;	   /* BEOWIRE_SEND_COPIES, in bytes */
 	uint32_t ring_bytes;	   /* BEOWIRE_RING, in bytes */
 	uint64_t dead_ns;	   /* BEOWIRE_DEAD_TIMEOUT */
+	enum bw_env_memory memory; /* BEOWIRE_MEMORY */
+	struct bw_nodes nodes;	   /* of that; none: those that the policy takes by itself */
+	bool memory_asked;	   /* it is set */
+	uint64_t huge_bytes; /* BEOWIRE_HUGE_PAGES, their size; 0: none, 1: the kernel's default */
 };
 
 /* Read them all. 0, or -EINVAL with *why naming the variable, its value and what is allowed. The

@@ -223,6 +223,7 @@ static void links_find(struct info *info, const struct bw_env *env)
 			       {"packet", BW_LINK_PACKET},
 			       {"udp", BW_LINK_UDP}};
 
+	char text[BW_HOME_TEXT];
 	struct bw_ep *ep;
 	const char *why;
 
@@ -235,8 +236,10 @@ static void links_find(struct info *info, const struct bw_env *env)
 	/* And one as a program would open it. */
 	if (bw_ep_open(&ep, &attr, &why) < 0)
 		snprintf(info->trouble, sizeof(info->trouble), "%s", why);
-	else
+	else {
+		snprintf(info->memory, sizeof(info->memory), "%s", bw_home_tell(&ep->home, text));
 		bw_ep_close(ep, 0);
+	}
 }
 
 /* ---- the rest ---- */

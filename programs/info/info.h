@@ -62,6 +62,7 @@ struct info {
 	int interfaces;
 	char interface_why[INFO_WHY]; /* why none was chosen */
 	struct info_link link[INFO_LINKS];
+	char memory[INFO_WHY];	/* where that of an endpoint lies; "": none could be opened */
 	char trouble[INFO_WHY]; /* why a program could not open an endpoint; "" if it could */
 	struct info_setting setting[INFO_VARIABLES];
 	unsigned int settings;

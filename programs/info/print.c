@@ -94,6 +94,8 @@ void info_print(const struct info *info)
 	printf("Between nodes: %s\n", openness(info));
 	printf("Cores: %.4g granted, %u allowed, %u online\n", info->cores_granted,
 	       info->cores_allowed, info->cores_online);
+	if (info->memory[0])
+		printf("Memory: %s\n", info->memory);
 	printf("Settings:%s\n", info->settings ? "" : " none, all as by default");
 	for (unsigned int i = 0; i < info->settings; i++)
 		setting_print(&info->setting[i]);
@@ -274,9 +276,11 @@ void info_print_json(const struct info *info, const struct info_peer *peer)
 	quoted(info->cma_why);
 	printf("},\n \"checksum\": \"%s\",\n \"libsodium\": \"%s\",\n \"keyed\": %s,\n "
 	       "\"encrypted\": %s,\n \"cores\": {\"granted\": %.4g, \"allowed\": %u, \"online\": "
-	       "%u},\n \"environment\": {",
+	       "%u},\n \"memory\": ",
 	       info->checksum, info->sodium, truth(info->keyed), truth(info->encrypted),
 	       info->cores_granted, info->cores_allowed, info->cores_online);
+	quoted(info->memory);
+	printf(",\n \"environment\": {");
 	json_environment(info);
 	json_settings(info);
 	if (peer)

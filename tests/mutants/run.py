@@ -64,6 +64,7 @@ USER_TESTS = (
             "batch",
             "board",
             "goodbye",
+            "home",
             "look",
             "message",
             "names",

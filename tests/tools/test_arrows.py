@@ -30,7 +30,8 @@ USES = {
     "vm": set(),
     "selftest": set(),
     "lab": {"topology"},
-    "run": {"lab"},
+    "placement": set(),
+    "run": {"lab", "placement"},
     "sockets": {"lab"},
     "bench": {"topology", "lab", "run", "sockets", "vm", "wan"},  # `bench wan` is a command of both
     "wan": {"topology", "lab", "run", "bench"},

@@ -42,6 +42,7 @@ _COMMANDS = {
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
+    "place": ("placement.cli", "place"),
     "package": ("package.cli", "app"),
     "completion": ("completion.cli", "completion"),
 }

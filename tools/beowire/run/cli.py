@@ -8,7 +8,7 @@ import typer
 
 from beowire import places, settings
 from beowire.errors import BeowireError
-from beowire.run import key, launch, path
+from beowire.run import key, launch, path, placing
 from beowire.run import user as other_user
 from beowire.run.job import ask_ahead, check_key, check_settings
 from beowire.run.job import run as run_job
@@ -36,6 +36,13 @@ def run(
     ppn: Annotated[int, typer.Option(help="Ranks per node; 0: spread evenly.")] = 0,
     mpi: Mpi = "openmpi",
     bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "none",
+    place: Annotated[
+        Literal["none", "near", "spread", "bandwidth", "latency"],
+        typer.Option(help="Where on its node each rank runs, and its memory lies."),
+    ] = "none",
+    priority: Annotated[
+        str, typer.Option(metavar="nice:N|rt:N", help="Priority of the ranks, within limits.")
+    ] = "",
     tcp_stack: Annotated[
         Literal["native", "ofi", "ucx"], typer.Option(help="Which software speaks TCP.")
     ] = "native",
@@ -75,6 +82,10 @@ def run(
     )
     if user:
         other_user.check(user, where)
+    if place != "none" and bind != "none":
+        raise BeowireError("--place pins ranks, and so does --bind.", "Leave one of them out.")
+    asked = placing.Asked(place, placing.priority(priority))
+    job = placing.placed(job, where, asked)
     ask_ahead(job, where, settings=transport == "beowire")
     if transport == "beowire":
         check_key(job, where)
