@@ -41,9 +41,10 @@ _COMMANDS = {
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
+    "replicate": ("replicate.cli", "run"),
     "package": ("package.cli", "app"),
 }
-_RUNS_ANOTHER = ("vm", "run", "sockets")
+_RUNS_ANOTHER = ("vm", "run", "sockets", "replicate")
 
 
 @cache

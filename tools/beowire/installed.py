@@ -13,6 +13,7 @@ from beowire.errors import BeowireError
 _FILE = Path(__file__).resolve().with_name("installed.json")
 _PLACES = {
     "adapters/libfabric/": ("libdir", "libfabric/", "libfabric-beowire"),
+    "adapters/replicate/libbeowire-replicate.so": ("libdir", "beowire/", "beowire"),
     "adapters/sockets/libbeowire-sockets.so": ("libdir", "beowire/", "beowire-sockets"),
     "adapters/stopwatch/libbeowire-stopwatch.so": ("libdir", "beowire/", "beowire"),
     "emulator/beowire-link": ("bindir", "", "beowire"),

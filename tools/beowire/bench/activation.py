@@ -13,12 +13,13 @@ from typing import Any
 from beowire import places
 from beowire.bench import pingpong, samples
 from beowire.errors import BeowireError
+from beowire.replicate import command as replicate
 
 PROGRAM = "programs/beowire-activation"
 SCOPES = ("threads", "processes")
 EVENTS = ("timer", "futex", "eventfd")
 LOADS = ("idle", "busy")
-MEASURES = ("none", "pinned", "realtime", "all")
+MEASURES = ("none", "pinned", "realtime", "replicate", "huge", "all")
 STEPS = ("first", "second", "whole")
 """From the event to the first thread, from that to the second, from the event to the end of all."""
 FIGURES = ("p50", "p99.9", "mean", "max")
@@ -140,6 +141,8 @@ def words(plan: Plan, key: Key) -> list[str]:
         line += ["--pin", ",".join(map(str, processors()))]
     if key.measure in ("realtime", "all"):
         line += ["--priority", str(PRIORITY)]
+    if key.measure in ("replicate", "huge", "all"):
+        line = replicate.line(line, "small" if key.measure == "replicate" else "huge")
     return line
 
 
