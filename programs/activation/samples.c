@@ -16,7 +16,7 @@ void act_fail(const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	fputs("beowire-activation: ", stderr);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	vfprintf(stderr, format, args);
 	fputs("\n", stderr);
 	va_end(args);

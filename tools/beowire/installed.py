@@ -20,6 +20,7 @@ _PLACES = {
     "hosts/kernel/server/beowire-server": ("bindir", "", "beowire"),
     "hosts/user/libbeowire.so": ("libdir", "", "libbeowire-dev"),
     "programs/beowire-activation": ("bindir", "", "beowire"),
+    "programs/beowire-arrival": ("bindir", "", "beowire"),
     "programs/beowire-attach": ("sbindir", "", "beowire"),
     "programs/beowire-info": ("bindir", "", "beowire"),
     "programs/beowire-pingpong": ("bindir", "", "beowire"),

@@ -150,7 +150,7 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
     """Runs everything; `tell` hears of each round before it begins."""
     report = Report(plan)
     report.load.append(os.getloadavg()[0])
-    for number in range(plan.rounds):
+    for number in range(plan.rounds if plan.scopes else 0):
         for load in plan.loads:
             tell(f"round {number + 1} of {plan.rounds}, {load}")
             with loaded() if load == "busy" else contextlib.nullcontext():

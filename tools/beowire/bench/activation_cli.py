@@ -9,11 +9,13 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import activation
+from beowire.bench import activation, arrival
 from beowire.bench.activation import Key, Plan, Report
 from beowire.errors import BeowireError
 from beowire.lab import up
 from beowire.terminal import note, out
+
+SCOPES = (*activation.SCOPES, "network")
 
 
 def _chosen(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
@@ -24,7 +26,7 @@ def _chosen(option: str, text: str, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def run(
-    scopes: Annotated[str, typer.Option(help="With commas.")] = ",".join(activation.SCOPES),
+    scopes: Annotated[str, typer.Option(help="With commas.")] = ",".join(SCOPES),
     events: Annotated[str, typer.Option(help="With commas.")] = ",".join(activation.EVENTS),
     measures: Annotated[str, typer.Option(help="With commas.")] = ",".join(activation.MEASURES),
     loads: Annotated[str, typer.Option(help="With commas.")] = ",".join(activation.LOADS),
@@ -36,8 +38,9 @@ def run(
     ] = None,
 ) -> None:
     """From an event to whom it wakes, idle and under load, with measures and without."""
+    wanted = _chosen("--scopes", scopes, SCOPES)
     plan = Plan(
-        _chosen("--scopes", scopes, activation.SCOPES),
+        tuple(each for each in wanted if each != "network"),
         _chosen("--events", events, activation.EVENTS),
         _chosen("--measures", measures, activation.MEASURES),
         _chosen("--loads", loads, activation.LOADS),
@@ -49,12 +52,20 @@ def run(
         places.check_output(json_file)
     with up.termination_raises():
         report = activation.measure(plan, note)
+        frames = arrival.measure(plan, note) if "network" in wanted else None
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
-    _show(report)
+        told = frames.as_json() if frames is not None else None
+        places.write_json(json_file, {**report.as_json(), "network": told})
+    _show(report, frames)
 
 
-def _show(report: Report) -> None:
+def _show(report: Report, frames: arrival.Report | None) -> None:
+    if frames is not None and frames.missing:
+        note(f"network was not measured: {frames.missing}")
+    elif frames is not None:
+        out().print(_arrivals(frames))
+    if not report.runs:
+        return
     for step, says in (
         ("first", "from the event to the first thread"),
         ("second", "from the first thread to the second"),
@@ -93,6 +104,31 @@ def _table(report: Report, step: str, title: str) -> Table:
             compared.append(str(ratio) if ratio is not None else "")
         table.add_row(key.load, key.scope, key.event, key.measure, *shown, *compared)
     return table
+
+
+def _arrivals(report: arrival.Report) -> Table:
+    names = ("load", "way", "from", "median", "p99.9", "average", "maximum")
+    ratios = ("median [95 %]", "average [95 %]", "maximum [95 %]")
+    title = "from the frame's arrival, and from the sender, to the program that waits, us; by TCP"
+    table = Table(*names, *(f"ratio of {each}" for each in ratios), title=title)
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for step, says in (("arrived", "arrival"), ("one_way", "sender")):
+        for key in sorted(report.runs, key=_way):
+            shown = [
+                f"{geometric_mean(report.figure(key, step, name)):,.1f}"
+                for name in activation.FIGURES
+            ]
+            compared = [
+                str(report.ratio(key, step, name)) if key[1] != "tcp" else ""
+                for name in ("p50", "mean", "max")
+            ]
+            table.add_row(*key, says, *shown, *compared)
+    return table
+
+
+def _way(key: tuple[str, str]) -> tuple[int, int]:
+    return activation.LOADS.index(key[0]), list(arrival.WAYS).index(key[1])
 
 
 def _place(key: Key) -> tuple[int, ...]:
