@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * When a frame arrived: a packet socket of our own beside the program's, for every way the same. The
- * kernel stamps a frame before it hands it to anybody; what was stamped is read after the wake-up.
+ * When a frame arrived: a packet socket of our own beside the program's, for every way the same.
+ * The kernel stamps a frame before it hands it to anybody; the stamp is read after the wake-up.
  */
 #include "arrival.h"
 
