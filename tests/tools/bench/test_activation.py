@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from beowire import places
-from beowire.bench import activation
+from beowire.bench import activation, activation_counted
 from beowire.bench.activation import Key, Plan, Report
 from beowire.errors import BeowireError
+from beowire.vm import kernels
 from beowire_cli import beowire
 
 PROGRAM = activation.PROGRAM
@@ -154,3 +155,27 @@ def test_what_the_program_prints_is_checked(tmp_path: Path) -> None:
     fake.chmod(0o755)
     with pytest.raises(BeowireError, match="printed"):
         activation.run([str(fake)])
+
+
+def test_what_a_guest_tells_is_checked() -> None:
+    line = json.dumps(told(1, 2))
+    assert len(activation_counted.told(f"a word\n{line}\n{line}\n", 2)) == 2
+    with pytest.raises(BeowireError, match="1 runs, not 2"):
+        activation_counted.told(line, 2)
+    with pytest.raises(BeowireError, match="Nothing is left"):
+        activation_counted.measure(Plan(measures=("pinned",)))
+
+
+def test_copies_need_no_more_instructions(tmp_path: Path) -> None:
+    try:
+        kernels.find()
+    except BeowireError as error:
+        pytest.skip(f"no kernel for guests: {error}")
+    file = tmp_path / "counted.json"
+    words = ["--scopes", "threads", "--events", "futex", "--measures", "none,replicate"]
+    done = beowire("bench", "activation", "--counted", *words, "--json", str(file))
+    assert done.status == 0, done.errors
+    found = {each["measure"]: each["instructions"] for each in json.loads(file.read_text())}
+    plain, copied = (activation.figures(found[each]["first"]) for each in ("none", "replicate"))
+    assert 1_000 < plain["p50"] < 50_000
+    assert copied["p50"] == pytest.approx(plain["p50"], rel=0.02)

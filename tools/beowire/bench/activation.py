@@ -197,12 +197,17 @@ def run(line: list[str]) -> dict[str, Any]:
         raise _RefusedError(said)
     if done.returncode:
         raise BeowireError(f"beowire-activation ended with {done.returncode}:\n{said}")
+    return checked(done.stdout)
+
+
+def checked(said: str) -> dict[str, Any]:
+    """What the program told, if it is what it should be."""
     try:
-        told: dict[str, Any] = json.loads(done.stdout)
+        told: dict[str, Any] = json.loads(said)
         for step in STEPS:
             figures(told[f"{step}_ns"])
     except (ValueError, KeyError, TypeError) as error:
-        raise BeowireError(f"beowire-activation printed {done.stdout[:200]!r}") from error
+        raise BeowireError(f"beowire-activation printed {said[:200]!r}") from error
     return told
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import activation, arrival
+from beowire.bench import activation, activation_counted, arrival
 from beowire.bench.activation import Key, Plan, Report
 from beowire.errors import BeowireError
 from beowire.lab import up
@@ -32,6 +32,9 @@ def run(
     loads: Annotated[str, typer.Option(help="With commas.")] = ",".join(activation.LOADS),
     rounds: Annotated[int, typer.Option(min=1, help="In which the measures take turns.")] = 5,
     count: Annotated[int, typer.Option(min=1, max=1_000_000, help="Events of a run.")] = 2000,
+    counted: Annotated[
+        bool, typer.Option("--counted", help="Instructions, in a guest of one processor.")
+    ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="3 rounds of 300 events.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every sample to this file.")
@@ -50,6 +53,9 @@ def run(
     )
     if json_file is not None:
         places.check_output(json_file)
+    if counted:
+        _count(plan, json_file)
+        return
     with up.termination_raises():
         report = activation.measure(plan, note)
         frames = arrival.measure(plan, note) if "network" in wanted else None
@@ -57,6 +63,25 @@ def run(
         told = frames.as_json() if frames is not None else None
         places.write_json(json_file, {**report.as_json(), "network": told})
     _show(report, frames)
+
+
+def _count(plan: Plan, json_file: Path | None) -> None:
+    found = activation_counted.measure(plan)
+    if json_file is not None:
+        places.write_json(json_file, activation_counted.as_json(found))
+    table = Table("scope", "event", "measure", "first", "at most", "second", "at most")
+    table.title = "instructions, medians; one processor"
+    for column in table.columns[3:]:
+        column.justify = "right"
+    for key, run in found.items():
+        steps = [activation.figures(run[f"{step}_ns"]) for step in ("first", "second")]
+        shown = [f"{each[name]:,.0f}" for each in steps for name in ("p50", "max")]
+        table.add_row(key.scope, key.event, key.measure, *shown)
+    out().print(table)
+    out().print(
+        "Copies and large pages change how long an instruction takes, not their number. The second "
+        "is longer if the first runs on until it sleeps."
+    )
 
 
 def _show(report: Report, frames: arrival.Report | None) -> None:
