@@ -98,6 +98,17 @@ def test_the_program_refuses(words: list[str]) -> None:
     assert not done.stdout
 
 
+def test_where_each_measure_puts_whom(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activation, "processors", lambda: (7, 8, 9))
+
+    def pin(measure: str) -> str:
+        words = activation.words(Plan(), Key("idle", "threads", "futex", measure))
+        return words[words.index("--pin") + 1] if "--pin" in words else ""
+
+    assert (pin("pinned"), pin("all"), pin("together")) == ("7,8,9", "7,8,9", "7,8,8")
+    assert pin("none") == pin("realtime") == pin("huge") == ""
+
+
 def test_a_processor_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The measure is missing from the report, with the reason; the others are there."""
     monkeypatch.setattr(activation, "processors", lambda: (1000, 1000, 1000))

@@ -19,7 +19,7 @@ PROGRAM = "programs/beowire-activation"
 SCOPES = ("threads", "processes")
 EVENTS = ("timer", "futex", "eventfd")
 LOADS = ("idle", "busy")
-MEASURES = ("none", "pinned", "realtime", "replicate", "huge", "all")
+MEASURES = ("none", "pinned", "together", "realtime", "replicate", "huge", "all")
 STEPS = ("first", "second", "whole")
 """From the event to the first thread, from that to the second, from the event to the end of all."""
 FIGURES = ("p50", "p99.9", "mean", "max")
@@ -137,8 +137,11 @@ def words(plan: Plan, key: Key) -> list[str]:
     line = [str(places.product(PROGRAM)), key.scope, "--event", key.event]
     line += ["--count", str(plan.count), "--warm", str(WARM), "--work", str(plan.work)]
     line += ["--interval", str(plan.interval_us)]
+    source, first, second = processors()
     if key.measure in ("pinned", "all"):
-        line += ["--pin", ",".join(map(str, processors()))]
+        line += ["--pin", f"{source},{first},{second}"]
+    if key.measure == "together":
+        line += ["--pin", f"{source},{first},{first}"]
     if key.measure in ("realtime", "all"):
         line += ["--priority", str(PRIORITY)]
     if key.measure in ("replicate", "huge", "all"):

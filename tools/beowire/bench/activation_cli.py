@@ -104,8 +104,8 @@ def _show(report: Report, frames: arrival.Report | None) -> None:
     out().print(
         f"Geometric means of {report.plan.rounds} rounds in turn of {report.plan.count} events; a "
         "ratio is that of a measure by none.\n"
-        f"busy: {activation.LOAD_SAYS}.\n"
-        f"Load of the machine: {before:.1f} before, {after:.1f} afterwards."
+        + (f"busy: {activation.LOAD_SAYS}.\n" if "busy" in report.plan.loads else "")
+        + f"Load of the machine: {before:.1f} before, {after:.1f} afterwards."
     )
     paper = activation.PAPER
     out().print(
