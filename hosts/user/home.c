@@ -86,17 +86,17 @@ static int bw_home_explicit(struct bw_home *home, const struct bw_env *env, cons
 		return bw_fail(why, -EINVAL,
 			       "BEOWIRE_MEMORY=%s is not valid here: this process may have memory "
 			       "of node %s only",
-			       getenv("BEOWIRE_MEMORY"), bw_nodes_print(&home->allowed, all));
+			       bw_setting("BEOWIRE_MEMORY"), bw_nodes_print(&home->allowed, all));
 	policy->mode = bw_home_mode(home, env->memory);
 	error = bw_home_try(policy);
 	if (error == -EINVAL && policy->mode == MPOL_PREFERRED_MANY)
 		return bw_fail(why, -EOPNOTSUPP,
 			       "BEOWIRE_MEMORY=%s: this kernel prefers one node only (several need "
 			       "Linux 5.15)",
-			       getenv("BEOWIRE_MEMORY"));
+			       bw_setting("BEOWIRE_MEMORY"));
 	if (error)
 		return bw_fail(why, error, "BEOWIRE_MEMORY=%s: the kernel refuses it: %s",
-			       getenv("BEOWIRE_MEMORY"), strerror(-error));
+			       bw_setting("BEOWIRE_MEMORY"), strerror(-error));
 	home->areas.placed = home->areas.own = true;
 	home->by_interface = bw_nodes_first(&env->nodes) < 0 && env->memory != BW_MEMORY_INTERLEAVE;
 	return 0;
@@ -141,7 +141,7 @@ static int bw_home_huge(struct bw_home *home, const struct bw_env *env, const ch
 	if (env->huge_bytes && !bytes)
 		return bw_fail(why, -EOPNOTSUPP,
 			       "BEOWIRE_HUGE_PAGES=%s: this kernel has no huge pages",
-			       getenv("BEOWIRE_HUGE_PAGES"));
+			       bw_setting("BEOWIRE_HUGE_PAGES"));
 	home->areas.huge = bytes;
 	home->areas.own |= bytes > 0;
 	return 0;
@@ -159,7 +159,7 @@ int bw_home_open(struct bw_home *home, const struct bw_env *env, const char *int
 		return bw_fail(why, error,
 			       "BEOWIRE_MEMORY=%s: the kernel has no policies of memory for this "
 			       "process: %s",
-			       getenv("BEOWIRE_MEMORY"), strerror(-error));
+			       bw_setting("BEOWIRE_MEMORY"), strerror(-error));
 	if (error)
 		snprintf(home->text, sizeof(home->text), "as the kernel likes, without policies");
 	else if (env->memory == BW_MEMORY_DEFAULT)

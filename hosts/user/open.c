@@ -399,7 +399,7 @@ static void bw_ep_tell_home(const struct bw_ep *ep)
 		bw_log_once(BW_LOG_WARN, "huge-pages",
 			    "BEOWIRE_HUGE_PAGES=%s: none of %zu KiB are reserved, or not on the "
 			    "nodes of BEOWIRE_MEMORY (vm.nr_hugepages); %s",
-			    getenv("BEOWIRE_HUGE_PAGES"), ep->home.areas.huge >> 10,
+			    bw_setting("BEOWIRE_HUGE_PAGES"), ep->home.areas.huge >> 10,
 			    ep->home.areas.pages == BW_AREA_TRANSPARENT
 				    ? "transparent ones are asked for"
 				    : "pages are of the common size");

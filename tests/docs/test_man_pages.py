@@ -156,6 +156,7 @@ def test_every_variable_is_described() -> None:
     files = [
         *(ROOT / "hosts" / "user").rglob("*.c"),
         *(ROOT / "adapters" / "libfabric").glob("*.c"),
+        *(ROOT / "adapters" / "replicate").glob("*.c"),
         *(ROOT / "adapters" / "sockets").glob("*.c"),
     ]
     source = "".join(path.read_text() for path in files)

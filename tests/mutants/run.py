@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Build the engine, the link emulator's model, the user host, the libfabric provider or the preload
-library with each seeded defect of mutants.toml, host.toml, provider.toml and sockets.toml; some
-test must notice each of them.
+"""Build the engine, the link emulator's model, the user host, the libfabric provider or a preload
+library with each seeded defect of mutants.toml, host.toml, provider.toml, sockets.toml and
+replicate.toml; some test must notice each of them.
 
 A defect of the user host or the provider names the program that is expected to notice it. Another
 one is tried against the unit tests of its room first and, if it is one of the engine and they let
@@ -30,7 +30,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLES = [
-    Path(__file__).with_name(f"{name}.toml") for name in ("mutants", "host", "provider", "sockets")
+    Path(__file__).with_name(f"{name}.toml")
+    for name in ("mutants", "host", "provider", "sockets", "replicate")
 ]
 FLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-w", "-fno-strict-aliasing", "-fPIC"]
 ROOMS = (
@@ -40,6 +41,7 @@ ROOMS = (
     "hosts/user",
     "hosts/kernel",
     "adapters/libfabric",
+    "adapters/replicate",
 )
 INCLUDE = [f"-I{ROOT / room}" for room in ("common", *ROOMS)]
 SOCKETS = "adapters/sockets"
@@ -51,6 +53,7 @@ LATER = ["-DBW_VERSION_MAX=3", "-Dbw_reliable=bw_reliable_later"]
 MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 # What libbeowire and the provider are made of.
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
+REPLICATE_LIST = re.compile(r"replicate_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
 SOCKETS_CONTROL_LIST = re.compile(r"sockets_control_sources = files\(([^)]*)\)")
 SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
@@ -274,6 +277,8 @@ class Workshop:
         if "adapters/libfabric" in rooms:
             below = [*engine.objects.values(), *user.objects.values()]
             self.houses["adapters/libfabric"] = self._provider(jobs, below)
+        if "adapters/replicate" in rooms:
+            self.houses["adapters/replicate"] = self._replicate(jobs)
         if SOCKETS in rooms:
             self.houses[SOCKETS] = self._sockets(jobs, engine)
 
@@ -306,6 +311,13 @@ class Workshop:
             "tests-emulator", sorted((ROOT / "tests" / "emulator").glob("*.c")), jobs
         )
         return House(model, {"unit": Program(list(tests.values()), ["-lcmocka", "-lm"])})
+
+    def _replicate(self, jobs: int) -> House:
+        own = self._compile("replicate", listed("adapters/replicate", REPLICATE_LIST), jobs)
+        tests = self._compile(
+            "tests-replicate", [ROOT / "tests" / "replicate" / "test_copies.c"], jobs
+        )
+        return House(own, {"test_copies": Program(list(tests.values()), ["-lcmocka"])})
 
     def _user(self, jobs: int, engine: House) -> House:
         user = self._compile("user", [*listed("hosts/user", USER_LIST), *COMMON], jobs)

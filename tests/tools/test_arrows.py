@@ -19,6 +19,7 @@ C_USES: dict[str, set[str]] = {
     "hosts/user": {"engine", "common"},
     "hosts/kernel": {"engine", "common"},
     "adapters/libfabric": {"common", "hosts/user"},
+    "adapters/replicate": set(),
     "adapters/sockets": {"common", "hosts/user"},
     "programs": {"engine", "common", "hosts/user"},
 }
@@ -33,7 +34,9 @@ USES = {
     "placement": set(),
     "run": {"lab", "placement"},
     "sockets": {"lab"},
-    "bench": {"topology", "lab", "run", "sockets", "vm", "wan"},  # `bench wan` is a command of both
+    "replicate": set(),
+    # `bench wan` is a command of both
+    "bench": {"topology", "lab", "run", "replicate", "sockets", "vm", "wan"},
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},

@@ -43,10 +43,11 @@ _COMMANDS = {
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
     "place": ("placement.cli", "place"),
+    "replicate": ("replicate.cli", "run"),
     "package": ("package.cli", "app"),
     "completion": ("completion.cli", "completion"),
 }
-_RUNS_ANOTHER = ("vm", "run", "sockets")
+_RUNS_ANOTHER = ("vm", "run", "sockets", "replicate")
 
 
 @cache

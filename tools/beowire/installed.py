@@ -13,11 +13,14 @@ from beowire.errors import BeowireError
 _FILE = Path(__file__).resolve().with_name("installed.json")
 _PLACES = {
     "adapters/libfabric/": ("libdir", "libfabric/", "libfabric-beowire"),
+    "adapters/replicate/libbeowire-replicate.so": ("libdir", "beowire/", "beowire"),
     "adapters/sockets/libbeowire-sockets.so": ("libdir", "beowire/", "beowire-sockets"),
     "adapters/stopwatch/libbeowire-stopwatch.so": ("libdir", "beowire/", "beowire"),
     "emulator/beowire-link": ("bindir", "", "beowire"),
     "hosts/kernel/server/beowire-server": ("bindir", "", "beowire"),
     "hosts/user/libbeowire.so": ("libdir", "", "libbeowire-dev"),
+    "programs/beowire-activation": ("bindir", "", "beowire"),
+    "programs/beowire-arrival": ("bindir", "", "beowire"),
     "programs/beowire-attach": ("sbindir", "", "beowire"),
     "programs/beowire-info": ("bindir", "", "beowire"),
     "programs/beowire-pingpong": ("bindir", "", "beowire"),

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from beowire import drawing, places, tabular
 from beowire.bench import (
+    activation_cli,
     compare_cli,
     exchange,
     exchange_plot,
@@ -53,6 +54,7 @@ def check_sizes(text: str) -> None:
             raise BeowireError(f"--sizes {text}?", "Give sizes in bytes, such as 8,1k,1m.")
 
 
+app.command("activation")(activation_cli.run)
 app.command("apps")(apps_cli.run)
 app.command("compare")(compare_cli.run)
 app.command("idle")(idle_cli.run)
