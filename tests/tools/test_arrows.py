@@ -40,6 +40,7 @@ USES = {
     "status": {"run"},
     "bug": set(),
     "package": set(),
+    "env": set(),
     "info": {"run"},
 }
 COMMAND = PACKAGE / "cli.py"
