@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "setting.h"
 
 #ifndef MPOL_PREFERRED_MANY
 #define MPOL_PREFERRED_MANY 5 /* Linux 5.15 */

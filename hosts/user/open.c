@@ -13,6 +13,7 @@
 #include "keyed.h"
 #include "link/packet/served.h"
 #include "number.h"
+#include "setting.h"
 
 #define BW_EP_EAGER	 65536 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */

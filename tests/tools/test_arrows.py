@@ -46,6 +46,7 @@ USES = {
     "bug": set(),
     "package": set(),
     "completion": {"lab"},
+    "env": set(),
     "info": {"run"},
 }
 COMMAND = PACKAGE / "cli.py"

@@ -36,6 +36,7 @@ _COMMANDS = {
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
     "info": ("info.cli", "info"),
+    "env": ("env.cli", "env"),
     "status": ("status.cli", "status"),
     "report-bug": ("bug.cli", "report_bug"),
     "key": ("run.key_cli", "app"),

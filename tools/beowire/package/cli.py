@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The command line of `beowire package`: Debian packages, and a repository of them."""
+"""The command line of `beowire package`: packages of Debian and of rpm, a repository for apt."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,15 +8,22 @@ from typing import Annotated, Any, Protocol, TypeVar
 import typer
 
 from beowire import places
-from beowire.package import deb
+from beowire.package import deb, rpm
 from beowire.package import repository as repositories
 from beowire.progress import Progress
-from beowire.terminal import out
+from beowire.terminal import note, out
 
-app = typer.Typer(help="Make packages for Debian and Ubuntu, and a repository of them.")
+app = typer.Typer(help="Make packages for Debian, Ubuntu and distributions of rpm.")
 
 Json = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write what was made there.")
+]
+
+Output = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Put them there. Default: build/packages")
+]
+Revision = Annotated[
+    str, typer.Option(metavar="TEXT", help="What follows the version: 0.1.0-TEXT.")
 ]
 
 
@@ -40,19 +47,36 @@ def _make(steps: int, make: Callable[[Progress], _Made], json_file: Path | None)
 
 @app.command("deb")
 def deb_(
-    output: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Put them there. Default: build/packages"),
-    ] = None,
-    revision: Annotated[
-        str, typer.Option(metavar="TEXT", help="What follows the version: 0.1.0-TEXT.")
-    ] = "1",
+    output: Output = None,
+    revision: Revision = "1",
     json_file: Json = None,
 ) -> None:
-    """Build the packages from this checkout."""
+    """Build the packages for Debian and Ubuntu from this checkout."""
     to = output or deb.directory()
     built = _make(deb.STEPS, lambda progress: deb.build(to, revision, progress), json_file)
-    for file in built.files:
+    _list(built.files)
+
+
+@app.command("rpm")
+def rpm_(
+    output: Output = None,
+    revision: Revision = "1",
+    json_file: Json = None,
+) -> None:
+    """Build the packages for Enterprise Linux and openSUSE from this checkout."""
+    to = output or deb.directory()
+    built = _make(rpm.STEPS, lambda progress: rpm.build(to, revision, progress), json_file)
+    _list(built.files)
+    if not rpm.native():
+        note(
+            "This distribution is not one of rpm's: these packages were built against its "
+            "libraries,\n  for a look at them. Build what is to be installed on the distribution "
+            "itself."
+        )
+
+
+def _list(files: list[Path]) -> None:
+    for file in files:
         out().print(str(file), soft_wrap=True)
 
 
