@@ -111,9 +111,8 @@ def text(state: dict[str, Any]) -> str:
         samples += _of_endpoint(endpoint)
     told: dict[Metric, dict[tuple[str, ...], str]] = {metric: {} for metric in METRICS}
     for metric, labels, value in samples:
-        told[metric].setdefault(
-            tuple(labels.values()), exposition.sample(metric.name, labels, value)
-        )
+        key = tuple(labels.values())
+        told[metric].setdefault(key, exposition.sample(metric.name, labels, value))
     lines = []
     for metric, those in told.items():
         lines += exposition.head(metric.name, metric.kind, metric.help)
