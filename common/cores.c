@@ -83,6 +83,8 @@ int bw_cores_idle(const struct bw_cores *before, const struct bw_cores *after,
 		sum += idle;
 		if (core == own || idle < span_ms / 4)
 			continue;
+		if (idle + span_ms / 4 <= best)
+			continue;
 		if (bw_cores_near(node, core))
 			idle += span_ms / 4;
 		if (idle <= best)
@@ -101,11 +103,15 @@ bool bw_cores_move(int core)
 	CPU_SET((unsigned int)core, &one);
 	if (sched_getaffinity(0, sizeof(all), &all) || sched_setaffinity(0, sizeof(one), &one))
 		return false;
+	if (!sched_setaffinity(0, sizeof(all), &all))
+		return true;
+	/* The control group's cores are others now: the kernel takes those of all that it has. */
+	memset(&all, 0xFF, sizeof(all));
 	sched_setaffinity(0, sizeof(all), &all);
 	return true;
 }
 
-bool bw_cores_other(const struct bw_cores *before, uint64_t now, bool move)
+bool bw_cores_other(struct bw_cores *before, uint64_t now, bool move)
 {
 	bool allowed[BW_CORES_MAX];
 	struct bw_cores after;
@@ -119,6 +125,7 @@ bool bw_cores_other(const struct bw_cores *before, uint64_t now, bool move)
 	bw_cores_read(&after, now);
 	own = sched_getcpu();
 	core = bw_cores_idle(before, &after, allowed, own);
+	*before = after;
 	if (core < 0)
 		return false;
 	if (move && core != own)

@@ -36,7 +36,8 @@ int bw_cores_idle(const struct bw_cores *before, const struct bw_cores *after,
 /* Moves the calling thread to this core. Its affinity is the same afterwards. */
 bool bw_cores_move(int core);
 
-/* All of it: were cores idle since `before` was read? If `move`, the calling thread goes there. */
-bool bw_cores_other(const struct bw_cores *before, uint64_t now, bool move);
+/* All of it: were cores idle since `before` was read? If `move`, the calling thread goes there.
+ * `before` is what was read now. */
+bool bw_cores_other(struct bw_cores *before, uint64_t now, bool move);
 
 #endif

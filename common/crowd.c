@@ -191,10 +191,10 @@ void bw_crowd_sample(struct bw_crowd *c, uint64_t now)
 	}
 	if (!crowded)
 		c->tries = 0;
-	if (c->evidence == samples && c->spread && !quota && bw_crowd_spread(c, now))
-		c->evidence = 1;
 	if (c->evidence == 1 && c->spread)
 		bw_cores_read(&c->cores, now);
+	if (c->evidence == samples && c->spread && !quota && bw_crowd_spread(c, now))
+		c->evidence = 1;
 	bw_crowd_judge(c, c->evidence >= samples, now);
 	if (c->crowded)
 		c->tries = 0;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The simulator's only source of chance: SplitMix64 (Steele, Lea, Flood 2014), whose whole state is
- * one number, so that a run repeats from its seed.
+ * The simulator's only source of chance, and chance elsewhere that nobody is harmed by guessing:
+ * SplitMix64 (Steele, Lea, Flood 2014), whose whole state is one number, so that a run repeats from
+ * its seed.
  */
 #ifndef SIM_RNG_H
 #define SIM_RNG_H

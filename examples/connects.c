@@ -248,6 +248,8 @@ static void pingpong(const struct addrinfo *to, long bytes, bool spins)
 		else
 			took[n++] = now_ns() - began;
 	}
+	if (!n)
+		fail("no round trip was timed");
 	qsort(took, n, sizeof(*took), by_time);
 	printf("{\"round_trips\": %zu, \"ns_one_way\": %llu}\n", n,
 	       (unsigned long long)(took[n / 2] / 2));

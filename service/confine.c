@@ -78,6 +78,7 @@ static const uint16_t bs_calls[] = {
 	SYS_mprotect,
 	SYS_mremap,
 	SYS_munmap,
+	SYS_nanosleep, /* usleep() of some C libraries */
 	SYS_newfstatat,
 	SYS_openat,
 	SYS_ppoll,

@@ -89,14 +89,28 @@ static int bs_device_lay_cable(struct bs_device *d, const struct bs_spaces *s)
 	return bs_netlink_ask(s->outer_netlink, &r);
 }
 
-static int bs_device_cut_cable(const struct bs_device *d, const struct bs_spaces *s)
+/* A cable of this name, which another service left. */
+static void bs_device_cut_left(const struct bs_device *d, const struct bs_spaces *s)
 {
 	struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
 	struct bs_netlink r;
 
 	bs_netlink_begin(&r, RTM_DELLINK, 0, &link, sizeof(link));
 	bs_netlink_put_text(&r, IFLA_IFNAME, d->veth);
-	return bs_netlink_ask(s->outer_netlink, &r);
+	bs_netlink_ask(s->outer_netlink, &r);
+}
+
+/* Our cable: whatever others do to its outer end, both ends go with the clients' one. */
+static void bs_device_cut_cable(struct bs_device *d, const struct bs_spaces *s)
+{
+	struct ifinfomsg link = {.ifi_family = AF_UNSPEC, .ifi_index = d->inner_index};
+	struct bs_netlink r;
+
+	if (d->inner_index) {
+		bs_netlink_begin(&r, RTM_DELLINK, 0, &link, sizeof(link));
+		bs_netlink_ask(s->inner_netlink, &r);
+	}
+	d->inner_index = d->veth_index = 0;
 }
 
 /* Without addresses and neighbours, whoever makes some for new interfaces. */
@@ -196,18 +210,26 @@ static int bs_device_index(int fd, const char *name, int *index)
 	return error;
 }
 
+/* Is our end of the cable where we laid it, whatever its name is now? */
+static bool bs_device_wired(const struct bs_device *d, const struct bs_spaces *s)
+{
+	struct ifreq r = {.ifr_ifindex = d->veth_index};
+
+	return !ioctl(s->outer_socket, SIOCGIFNAME, &r);
+}
+
 static int bs_device_make(struct bs_device *d, const struct bs_spaces *s, uint16_t ethertype,
 			  uint32_t most, const char **step)
 {
 	int error;
 
 	*step = "a cable (veth) behind it";
-	bs_device_cut_cable(d, s); /* of one that was killed */
+	bs_device_cut_left(d, s);
 	error = bs_device_lay_cable(d, s);
 	if (!error)
-		error = bs_device_index(s->outer_socket, d->veth, &d->veth_index);
-	if (!error)
 		error = bs_device_index(s->inner_socket, d->name, &d->inner_index);
+	if (!error)
+		error = bs_device_index(s->outer_socket, d->veth, &d->veth_index);
 	if (error)
 		return error;
 	*step = "switching offloads off at the cable";
@@ -269,14 +291,12 @@ int bs_device_follow(struct bs_device *d, const struct bs_spaces *s, uint16_t et
 	struct bs_device now = *d;
 	int error = bs_device_look(&now, s);
 	bool moved = memcmp(now.mac, d->mac, sizeof(d->mac)) != 0;
-	int cable;
 
 	if (error || now.index != d->index) {
 		d->up = false;
 		return error ? error : -ENODEV;
 	}
-	bs_device_index(s->outer_socket, d->veth, &cable);
-	if (cable != d->veth_index)
+	if (!bs_device_wired(d, s))
 		return -ENOLINK;
 	if (!moved && now.mtu == d->mtu) {
 		d->up = now.up;

@@ -24,13 +24,21 @@
 #include "confine.h"
 #include "listener.h"
 #include "netlink.h"
+#include "owner.h"
 #include "service.h"
 
 enum bs_exit { BS_GOOD = 0, BS_FAILED = 1, BS_USAGE = 2 };
 
-/* What is waited for besides clients, which are numbers below. The last is that of the first
- * interface; those of the others follow. */
-enum bs_event { BS_CALL = BS_ENDPOINTS, BS_SIGNAL, BS_DONE, BS_CHANGE, BS_WATCH };
+/* What is waited for besides clients, which are numbers below. The last two are those of the first
+ * interface; those of the others follow each. */
+enum bs_event {
+	BS_CALL = BS_ENDPOINTS,
+	BS_SIGNAL,
+	BS_DONE,
+	BS_CHANGE,
+	BS_WATCH,
+	BS_CLAIM = BS_WATCH + BS_DEVICES,
+};
 
 #define BS_EVENTS  64
 #define BS_FDS_OF  4  /* descriptors of a client: connection, claim, socket, and one to spare */
@@ -173,6 +181,13 @@ static void bs_listen(struct bs_service *s, int fd, uint32_t number)
 	epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+static void bs_listen_device(struct bs_service *s, unsigned int i)
+{
+	bs_listen(s, s->device[i].watch.fd, BS_WATCH + i);
+	if (s->device[i].claim >= 0)
+		bs_listen(s, s->device[i].claim, BS_CLAIM + i);
+}
+
 /* ---- running ---- */
 
 /* What clients tried and the gates did not let pass. */
@@ -259,7 +274,7 @@ static void bs_device_return(struct bs_service *s, unsigned int i)
 		bs_audit_refused(s->now, "interface %s: %s: %s", d->name, step, strerror(-error));
 		return;
 	}
-	bs_listen(s, d->watch.fd, BS_WATCH + i);
+	bs_listen_device(s, i);
 	bs_audit(BS_NOTICE, "interface %s is there again", d->name);
 }
 
@@ -331,6 +346,8 @@ static void bs_run(struct bs_service *s, int signals, int changes, const char *p
 				bs_clients_made(s);
 			else if (event[i].data.u32 == BS_CHANGE)
 				bs_change(s, changes);
+			else if (event[i].data.u32 >= BS_CLAIM)
+				bs_owner_answer(s->device[event[i].data.u32 - BS_CLAIM].claim);
 			else if (event[i].data.u32 >= BS_WATCH)
 				bs_watch(s, event[i].data.u32 - BS_WATCH);
 			else
@@ -383,7 +400,7 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	bs_listen(s, s->makers.bell, BS_DONE);
 	bs_listen(s, changes, BS_CHANGE);
 	for (unsigned int i = 0; i < s->policy.interfaces; i++)
-		bs_listen(s, s->device[i].watch.fd, BS_WATCH + i);
+		bs_listen_device(s, i);
 	bs_audit(BS_NOTICE, "ready at %s, for up to %u endpoints", o->socket, s->most);
 	bs_run(s, signals, changes, o->policy);
 	bs_tell(s);

@@ -110,8 +110,8 @@ static char bs_watch_host[BW_NAME_MAX + 1];
 
 void bs_watch_learn_name(void)
 {
-	if (gethostname(bs_watch_host, sizeof(bs_watch_host) - 1))
-		bs_watch_host[0] = 0;
+	/* Of a longer name it says so, and copies what fits. */
+	gethostname(bs_watch_host, sizeof(bs_watch_host) - 1);
 }
 
 static void bs_watch_refuse(struct bs_watch *w, const uint8_t *frame, uint32_t len, uint32_t whole,

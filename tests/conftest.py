@@ -20,6 +20,9 @@ import pytest
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Settings of this machine and of its user are none of the tests'.
+os.environ.setdefault("BEOWIRE_CONFIG", "off")
+
 _LONG = bool(os.environ.get("BEOWIRE_TEST_LONG"))
 SCHEDULE = Path(__file__).with_name("schedule.toml")
 LIMIT_S = 900

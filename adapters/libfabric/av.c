@@ -108,6 +108,10 @@ static int bwf_av_add(struct bwf_av *av, const struct bw_addr *addr, fi_addr_t *
 		av->entry[av->count] = (struct bwf_av_entry){.addr = found, .valid = true};
 		*fi_addr = av->count++;
 		atomic_fetch_add(&av->inserted, 1);
+		for (size_t i = 0; i < av->eps_count; i++) {
+			if (atomic_load(&av->eps[i]->nameless))
+				atomic_store(&av->eps[i]->unsought, true);
+		}
 	} else {
 		ret = -FI_ENOMEM;
 	}

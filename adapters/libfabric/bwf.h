@@ -358,7 +358,9 @@ struct bwf_ep {
 	size_t peer_of_count;
 	struct bwf_peer *peer; /* by bw_peer_no */
 	size_t peer_count;
-	int crashed; /* why the last peer that did not say goodbye is gone; 0: none did so */
+	int crashed;   /* why the last peer that did not say goodbye is gone; 0: none did so */
+	bool bereaved; /* one of these was looked up after its end: is anybody left? */
+	atomic_bool nameless; /* one is gone that is in no vector: it may be inserted yet */
 
 	struct bwf_match msg, tagged;
 	struct bwf_rx *rx_spare;
@@ -367,7 +369,7 @@ struct bwf_ep {
 	struct bwf_unexpected *claimed;
 	uint32_t parts;	  /* messages that multi-receive buffers are getting: completions to come */
 	atomic_bool held; /* messages wait although a multi-receive buffer fits them */
-	atomic_bool unsought; /* whether a caller's address is in the vector is to be looked up */
+	atomic_bool unsought; /* an address may be new, or the last peer gone: bwf_peer_seek() */
 	struct bwf_early *early, **early_end; /* fetched before their receive is posted */
 
 	struct bwf_op_pool ops;

@@ -82,7 +82,8 @@ void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr);
 void bwf_peer_down(void *arg, bw_peer_no peer, int status);
 /* Is it in the address vector, or anything of it under way or unread? */
 bool bwf_peer_needed(void *arg, bw_peer_no peer);
-/* Look up all addresses that were inserted since. */
+/* Look up all addresses that were inserted since, and end receives from anybody if the last peer is
+ * found to be gone. Outside libbeowire. */
 void bwf_peer_seek(struct bwf_ep *ep);
 /* Give up a live peer that went beyond its bounds; `why` ends a sentence about it. What is under
  * way in libbeowire ends as usual; answers of it are not waited for, and all else ends with

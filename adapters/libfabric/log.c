@@ -7,6 +7,7 @@
  */
 #include "bwf.h"
 #include "claim.h"
+#include "setting.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +19,7 @@
 static enum bwf_log_level bwf_log_limit(void)
 {
 	static const char *const names[] = {"error", "warn", "info", "debug"};
-	const char *wish = getenv("BEOWIRE_LOG");
+	const char *wish = bw_setting("BEOWIRE_LOG");
 
 	for (int i = 0; wish && i <= BWF_LOG_DEBUG; i++) {
 		if (strcmp(wish, names[i]) == 0)
@@ -44,7 +45,7 @@ void bwf_log(enum bwf_log_level level, const char *format, ...)
  * line is on stderr at least. */
 static void bwf_log_keep(uint64_t teller, uint64_t key, const char *line)
 {
-	const char *directory = getenv("BEOWIRE_STATS");
+	const char *directory = bw_setting("BEOWIRE_STATS");
 	char path[PATH_MAX];
 	int n, fd;
 

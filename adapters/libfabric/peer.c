@@ -47,6 +47,41 @@ static bool bwf_peer_reserve(struct bwf_ep *ep, fi_addr_t addr)
 	return true;
 }
 
+static uint64_t bwf_peer_hash(const struct bw_addr *addr)
+{
+	uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
+
+	for (size_t i = 0; i < sizeof(addr->bytes); i++)
+		h = (h ^ addr->bytes[i]) * 0x100000001B3u;
+	return h;
+}
+
+static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer_no number, int status)
+{
+	struct bw_addr self, addr;
+
+	if (bw_peer_addr(ep->bw, number, &addr) || !bwf_log_first(bwf_peer_hash(&addr)))
+		return;
+	bw_ep_addr(ep->bw, &self);
+	bwf_log_loss(bwf_peer_hash(&self), bwf_peer_hash(&addr), bw_peer_describe(ep->bw, number),
+		     "gone (%s): operations with it end with an error", strerror(-status));
+}
+
+/* The program names a peer. If that one did not say goodbye, only now is its end the program's
+ * affair; who still waits for anybody is seen to with the next progress. */
+static void bwf_peer_named_late(struct bwf_ep *ep, bw_peer_no number)
+{
+	int status = bwf_peer_gone(&ep->peer[number]);
+
+	if (!status || status == -ESHUTDOWN)
+		return;
+	if (!ep->peer[number].refused)
+		bwf_peer_mourn(ep, number, status);
+	ep->crashed = status;
+	ep->bereaved = true;
+	ep->unsought = true;
+}
+
 /* The peer that an address names; no traffic comes of it. */
 static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 {
@@ -62,8 +97,10 @@ static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 	peer = bwf_peer_get(ep, *out);
 	if (!peer)
 		return -FI_ENOMEM;
-	if (peer->addr == FI_ADDR_NOTAVAIL)
+	if (peer->addr == FI_ADDR_NOTAVAIL) {
 		peer->addr = addr;
+		bwf_peer_named_late(ep, *out);
+	}
 	return 0;
 }
 
@@ -83,12 +120,11 @@ int bwf_peer_resolve(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 	return 0;
 }
 
-void bwf_peer_seek(struct bwf_ep *ep)
+static void bwf_peer_look_up_all(struct bwf_ep *ep)
 {
 	uint64_t inserted = ep->av ? atomic_load(&ep->av->inserted) : 0;
 	bw_peer_no ignored;
 
-	ep->unsought = false;
 	if (ep->av_seen == inserted)
 		return;
 	for (fi_addr_t i = 0; i < ep->av->count; i++)
@@ -102,7 +138,7 @@ fi_addr_t bwf_peer_source(struct bwf_ep *ep, bw_peer_no number)
 	if (number >= ep->peer_count || !ep->av)
 		return FI_ADDR_NOTAVAIL;
 	if (ep->peer[number].addr == FI_ADDR_NOTAVAIL)
-		bwf_peer_seek(ep);
+		bwf_peer_look_up_all(ep);
 	return ep->peer[number].addr;
 }
 
@@ -160,57 +196,52 @@ int bwf_peer_hopeless(struct bwf_ep *ep, bw_peer_no peer)
 	return ep->crashed;
 }
 
-static uint64_t bwf_peer_hash(const struct bw_addr *addr)
-{
-	uint64_t h = 0xCBF29CE484222325u; /* FNV-1a */
-
-	for (size_t i = 0; i < sizeof(addr->bytes); i++)
-		h = (h ^ addr->bytes[i]) * 0x100000001B3u;
-	return h;
-}
-
-static void bwf_peer_mourn(struct bwf_ep *ep, bw_peer_no number, int status)
-{
-	struct bw_addr self, addr;
-
-	if (bw_peer_addr(ep->bw, number, &addr) || !bwf_log_first(bwf_peer_hash(&addr)))
-		return;
-	bw_ep_addr(ep->bw, &self);
-	bwf_log_loss(bwf_peer_hash(&self), bwf_peer_hash(&addr), bw_peer_describe(ep->bw, number),
-		     "gone (%s): operations with it end with an error", strerror(-status));
-}
-
-/* Has the program named it? Whoever makes contact and is in no address vector is nobody whose end
- * says anything of the program's job. */
+/* Has the program named this one, which is gone? Whoever makes contact and is in no address vector
+ * is nobody whose end says anything of the program's job, unless he is inserted later. */
 static bool bwf_peer_named(struct bwf_ep *ep, bw_peer_no number)
 {
+	/* First this: an insertion at the same time sees it, or is seen. */
+	if (ep->peer[number].addr == FI_ADDR_NOTAVAIL)
+		atomic_store(&ep->nameless, true);
 	return bwf_peer_source(ep, number) != FI_ADDR_NOTAVAIL;
 }
 
 /* A peer is gone that did not say goodbye: is anybody left? */
-static void bwf_peer_crashed(struct bwf_ep *ep, bw_peer_no number, int status)
+static void bwf_peer_bereaved(struct bwf_ep *ep)
 {
-	if (!bwf_peer_named(ep, number))
-		return;
-	ep->crashed = status;
-	status = bwf_peer_hopeless(ep, BWF_MATCH_ANY);
+	int status = bwf_peer_hopeless(ep, BWF_MATCH_ANY);
+
+	ep->bereaved = false;
 	if (status)
 		bwf_rx_fail(ep, BWF_MATCH_ANY, -status);
+}
+
+void bwf_peer_seek(struct bwf_ep *ep)
+{
+	ep->unsought = false;
+	bwf_peer_look_up_all(ep);
+	if (ep->bereaved)
+		bwf_peer_bereaved(ep);
 }
 
 void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 {
 	struct bwf_peer *peer = &ep->peer[number];
+	bool named;
 
 	if (bwf_peer_gone(peer))
 		return;
-	peer->refused = true;
-	bwf_log(bwf_peer_named(ep, number) ? BWF_LOG_WARN : BWF_LOG_INFO,
-		"%s is given up, since it %s", bw_peer_describe(ep->bw, number), why);
+	named = bwf_peer_named(ep, number);
+	ep->peer[number].refused = true;
+	bwf_log(named ? BWF_LOG_WARN : BWF_LOG_INFO, "%s is given up, since it %s",
+		bw_peer_describe(ep->bw, number), why);
 	bwf_op_refuse_peer(ep, number, -FI_ECONNABORTED);
 	bwf_target_fail_peer(ep, number);
 	bwf_rx_fail(ep, number, FI_ECONNABORTED);
-	bwf_peer_crashed(ep, number, -FI_ECONNABORTED);
+	if (!named)
+		return;
+	ep->crashed = -FI_ECONNABORTED;
+	bwf_peer_bereaved(ep);
 }
 
 void bwf_peer_down(void *arg, bw_peer_no number, int status)
@@ -231,7 +262,9 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 	bwf_rx_fail(ep, number, -status);
 	if (status == -ESHUTDOWN)
 		return;
-	if (bwf_peer_named(ep, number))
-		bwf_peer_mourn(ep, number, status);
-	bwf_peer_crashed(ep, number, status);
+	if (!bwf_peer_named(ep, number))
+		return;
+	bwf_peer_mourn(ep, number, status);
+	ep->crashed = status;
+	bwf_peer_bereaved(ep);
 }

@@ -7,6 +7,8 @@
  */
 #include "bwf.h"
 
+#include "setting.h"
+
 #include <stdlib.h>
 
 #define BWF_UNEXPECTED_MAX (64ULL << 20) /* default limit in bytes */
@@ -29,11 +31,11 @@ struct bwf_slab {
 
 static size_t bwf_unexpected_wish(const char *name, size_t otherwise)
 {
-	const char *wish = getenv(name);
+	const char *wish = bw_setting(name);
 	size_t value;
 	char *end;
 
-	if (!wish)
+	if (!wish || !*wish)
 		return otherwise;
 	errno = 0;
 	value = strtoull(wish, &end, 10);

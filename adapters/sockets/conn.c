@@ -34,6 +34,7 @@ bool bws_conn_init(void)
 	bws_conn_all = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_all), MAP_PRIVATE);
 	bws_conn_shared = bws_conn_reserve(BWS_CONN_MAX * sizeof(*bws_conn_shared), MAP_SHARED);
 	bws_conn_top = 1;
+	bws_conn_unused = bws_conn_lent = NULL;
 	return bws_conn_all && bws_conn_shared;
 }
 
@@ -82,7 +83,8 @@ static struct bws_conn *bws_conn_place(void)
 
 	if (!bws_conn_shared)
 		return NULL;
-	bws_conn_take_back();
+	if (!bws_conn_unused)
+		bws_conn_take_back();
 	for (int tries = 0; *at && tries < 8; tries++, at = &(*at)->next_free) {
 		c = *at;
 		if (atomic_load(&c->users))

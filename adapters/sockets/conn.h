@@ -90,6 +90,7 @@ struct bws_conn {
 	bool answered;
 	struct bws_from peer_at; /* where the peer's offers or answers come from */
 	bool paired;		 /* both know each other's endpoint and name of it */
+	uint64_t pairing_until;	 /* it may leave TCP soon, at most until then; 0: it may not */
 	bw_peer_no peer;
 	uint32_t peer_id;
 	struct bw_addr peer_addr;

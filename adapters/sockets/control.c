@@ -20,13 +20,15 @@
 #include "tell.h"
 #include "wait.h"
 
-#define BWS_CONTROL_BUSY   (2 * BWS_MS)	  /* between two looks while something waits for room */
-#define BWS_CONTROL_IDLE   (100 * BWS_MS) /* else, while nobody tells us of a change */
-#define BWS_CONTROL_NEVER  UINT64_MAX
-#define BWS_CONTROL_FIRST  (5 * BWS_MS)	 /* before the first offer */
-#define BWS_CONTROL_RESCUE (50 * BWS_MS) /* between two tries to tell the peer */
-#define BWS_CONTROL_STACK  (256u << 10)
-#define BWS_CONTROL_DRAIN  64 /* connections whose sockets are waited for at a time */
+#define BWS_CONTROL_BUSY    (2 * BWS_MS)   /* between two looks while something waits for room */
+#define BWS_CONTROL_IDLE    (100 * BWS_MS) /* else, while nobody tells us of a change */
+#define BWS_CONTROL_SLOW    (1 * BWS_S)	   /* the same, of one that has not left TCP for long */
+#define BWS_CONTROL_NEVER   UINT64_MAX
+#define BWS_CONTROL_PAIRING (5 * BWS_S)	  /* it is expected to leave TCP */
+#define BWS_CONTROL_FIRST   (5 * BWS_MS)  /* before the first offer */
+#define BWS_CONTROL_RESCUE  (50 * BWS_MS) /* between two tries to tell the peer */
+#define BWS_CONTROL_STACK   (256u << 10)
+#define BWS_CONTROL_DRAIN   64 /* connections whose sockets are waited for at a time */
 
 static struct {
 	_Atomic bool started;
@@ -51,7 +53,7 @@ void bws_reoffer(struct bws_conn *c)
 {
 	c->offers = 1;
 	c->offer_at = bw_clock_now() + bws_control_pause(c->offers);
-	bws_attend(c);
+	bws_attend();
 }
 
 bool bws_control_name(struct bws_conn *c)
@@ -177,7 +179,7 @@ static void bws_control_rescued(const struct bws_from *from, const struct bws_of
 				bws_break(c, ECONNRESET, "the peer breaks the rules");
 			bws_control_tell(c, BWS_RESCUED, from);
 		}
-		bws_attend(c);
+		bws_attend();
 	}
 	bws_unlock();
 }
@@ -248,10 +250,20 @@ static uint64_t bws_control_rescue(struct bws_conn *c, uint64_t now)
 	return c->rescue_at;
 }
 
-/* It needs no help any more: all by Beowire, or by TCP for good. */
+/* It needs no help any more: all by Beowire, or ended, or by TCP for good. */
 static bool bws_control_steady(const struct bws_conn *c)
 {
-	return c->pinned || c->error || (c->rx.open && c->tx.way == BWS_BW);
+	return c->pinned || c->error || (c->rx.open && (c->tx.way == BWS_BW || c->tx.shut));
+}
+
+/* It may leave TCP soon. An end that never does is no reason to expect that for ever. */
+static bool bws_control_pairs(struct bws_conn *c, uint64_t now)
+{
+	if (!c->answered && (!c->paired || bws_control_steady(c)))
+		c->pairing_until = 0;
+	else if (!c->pairing_until)
+		c->pairing_until = now + BWS_CONTROL_PAIRING;
+	return now < c->pairing_until;
 }
 
 /* One that both ends know. Handlers do what messages bring about; what else holds up a switch, a
@@ -261,7 +273,9 @@ static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
 	bws_rx_ready(c);
 	if (c->tx.epoch && c->tx.way == BWS_TCP)
 		bws_tx_switch(c);
-	return bws_control_steady(c) ? BWS_CONTROL_NEVER : now + BWS_CONTROL_IDLE;
+	if (bws_control_steady(c))
+		return BWS_CONTROL_NEVER;
+	return now + (bws_control_pairs(c, now) ? BWS_CONTROL_IDLE : BWS_CONTROL_SLOW);
 }
 
 /* What there is to do for one, and when it is to be looked at again if nobody asks for that
@@ -324,7 +338,10 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 		candidates |= c->candidate;
 		at = bws_control_sooner(at, bws_control_look(c, now));
 		next = bws_conn_next(c);
-		pairing |= c->id && (c->answered || (c->paired && !bws_control_steady(c)));
+		if (c->id && bws_control_pairs(c, now)) {
+			pairing = true;
+			at = bws_control_sooner(at, c->pairing_until);
+		}
 		if (!c->id || c->tx.way != BWS_DRAIN)
 			continue;
 		if (*n < most)
@@ -426,20 +443,20 @@ void bws_control_want(struct bws_conn *c)
 	bws_control_rouse();
 }
 
-void bws_attend(struct bws_conn *c)
+void bws_attend(void)
 {
 	if (!bws_control.roused)
 		bws_control_rouse();
 	bws_control.roused = true;
 }
 
-void bws_attend_room(struct bws_conn *c)
+void bws_attend_room(void)
 {
 	/* It looks again soon, or when there is room in the socket: not at once. */
 	if (bws_control.looking)
 		bws_control.room = true;
 	else
-		bws_attend(c);
+		bws_attend();
 }
 
 void bws_control_forget(void)

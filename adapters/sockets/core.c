@@ -12,6 +12,7 @@
 #include "flow.h"
 #include "life.h"
 #include "real.h"
+#include "setting.h"
 #include "table.h"
 
 #define BWS_CORE_AFTER 16384 /* bytes; default of BEOWIRE_SOCKETS_AFTER */
@@ -49,19 +50,18 @@ void bws_unlock(void)
 void bws_core_hold(void)
 {
 	pthread_mutex_lock(&bws_core_opening);
-	pthread_mutex_lock(&bws_core_mutex);
 }
 
-void bws_core_release(bool child)
+void bws_core_release(void)
 {
-	if (child) {
-		bws_core_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-		bws_core_opening = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-		bws_core_depth = 0;
-		return;
-	}
-	pthread_mutex_unlock(&bws_core_mutex);
 	pthread_mutex_unlock(&bws_core_opening);
+}
+
+void bws_core_in_child(void)
+{
+	bws_core_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+	bws_core_opening = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	bws_core_depth = 0;
 }
 
 int bws_progress(void)
@@ -94,8 +94,6 @@ bool bws_core_open(void)
 		if (bws.ep_failed && bws.explain)
 			fprintf(stderr, "beowire: all connections stay on TCP: %s\n", why);
 		if (!bws.ep_failed) {
-			/* Behind those of libbeowire, so that ours run first. */
-			bws_life_follow();
 			bw_ep_fd(ep);
 			atomic_store(&bws.ep, ep);
 		}
@@ -106,14 +104,14 @@ bool bws_core_open(void)
 
 static bool bws_core_is_on(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = bw_setting(name);
 
 	return value && (!strcmp(value, "on") || !strcmp(value, "1"));
 }
 
 static const char *bws_core_text(const char *name)
 {
-	const char *value = getenv(name);
+	const char *value = bw_setting(name);
 
 	/* Programs that set their title write over their environment. */
 	return value && *value ? strdup(value) : NULL;
@@ -121,11 +119,12 @@ static const char *bws_core_text(const char *name)
 
 __attribute__((constructor)) static void bws_core_begin(void)
 {
-	const char *after = bws_core_text("BEOWIRE_SOCKETS_AFTER");
+	const char *after;
 
 	if (bws.on)
 		return;
 	bws_real_load();
+	after = bws_core_text("BEOWIRE_SOCKETS_AFTER");
 	bws.pid = getpid();
 	bws.explain = bws_core_is_on("BEOWIRE_SOCKETS_EXPLAIN");
 	bws.within = bws_core_is_on("BEOWIRE_SOCKETS_WITHIN");
@@ -133,5 +132,5 @@ __attribute__((constructor)) static void bws_core_begin(void)
 	bws.after = after ? strtoull(after, NULL, 10) : BWS_CORE_AFTER;
 	bws_life_begin();
 	bws.on = bws_table_init() && bws_conn_init() &&
-		 strcmp(getenv("BEOWIRE_SOCKETS") ?: "on", "off") != 0;
+		 strcmp(bw_setting("BEOWIRE_SOCKETS") ?: "on", "off") != 0;
 }

@@ -39,9 +39,10 @@ extern struct bws_core bws;
 void bws_lock(void);
 void bws_unlock(void);
 
-/* Take the mutex for fork(), and let go of it in both processes. */
+/* For fork(): no endpoint opens meanwhile. In a child nobody holds any lock. */
 void bws_core_hold(void);
-void bws_core_release(bool child);
+void bws_core_release(void);
+void bws_core_in_child(void);
 
 /* Progress, if there is an endpoint; no lock held. What libbeowire had no room for is tried
  * again. */

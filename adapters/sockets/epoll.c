@@ -7,7 +7,9 @@
  * who sleeps in the kernel.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -127,16 +129,59 @@ static struct epoll_event bws_watch_asked(const struct bws_watch *w, bool ours)
 	return event;
 }
 
+/* One line of what the kernel tells of an instance (proc(5), fdinfo): is this watch in it, and
+ * nothing asked of it? Of one that has told once the kernel keeps only how it tells. */
+static bool bws_watch_spent_by(const struct bws_watch *w, const char *line)
+{
+	const uint32_t how = EPOLLONESHOT | EPOLLET | EPOLLWAKEUP;
+	unsigned long long data;
+	unsigned int events;
+	int fd;
+
+	return sscanf(line, "tfd: %d events: %x data: %llx", &fd, &events, &data) == 3 &&
+	       fd == w->fd && data == w->data && !(events & ~how);
+}
+
+/* Has the kernel told of this one, which it tells of once? It may have while all was by TCP. */
+static bool bws_watch_spent(const struct bws_watch *w)
+{
+	char text[4096], *line, *end;
+	bool spent = false;
+	size_t have = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(text, sizeof(text), "/proc/self/fdinfo/%d", w->epoll->fd);
+	fd = bws_own_open(text, O_RDONLY | O_CLOEXEC);
+	while (fd >= 0 && !spent &&
+	       (n = bws_r()->read(fd, text + have, sizeof(text) - 1 - have)) > 0) {
+		have += (size_t)n;
+		text[have] = 0;
+		for (line = text; (end = strchr(line, '\n')); line = end + 1) {
+			*end = 0;
+			spent = spent || bws_watch_spent_by(w, line);
+		}
+		have -= (size_t)(line - text);
+		memmove(text, line, have);
+	}
+	if (fd >= 0)
+		bws_own_close(fd);
+	return spent;
+}
+
 /* Ask the kernel what it is to be asked now. */
 static void bws_watch_ask(struct bws_watch *w)
 {
 	struct bws_conn *c = w->conn;
 	struct bws_epoll *e = w->epoll;
 	bool ours = c->rx.way == BWS_BW || c->tx.way != BWS_TCP || c->error;
-	struct epoll_event event = bws_watch_asked(w, ours);
+	struct epoll_event event;
 
 	if (!ours && !w->ours)
 		return;
+	if (ours && !w->ours && w->events & EPOLLONESHOT)
+		w->disabled = bws_watch_spent(w);
+	event = bws_watch_asked(w, ours);
 	if (ours && !w->ours) {
 		atomic_store(&e->followed, true);
 		e->masked++;

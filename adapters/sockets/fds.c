@@ -64,7 +64,8 @@ static void bws_fds_end(struct bws_conn *c, int fd)
 	if (!c->error && !reset) {
 		bws_return(c, true);
 		left = c->tx.way != BWS_TCP;
-		if (!bws_settled(c) && bws_conn_alone(c))
+		/* A child that has it as well sends nothing of what is left. */
+		if (!bws_settled(c) && (left || bws_conn_alone(c)))
 			kept = bws_own(bws_r()->fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	}
 	if (kept < 0) {
@@ -81,7 +82,7 @@ static void bws_fds_end(struct bws_conn *c, int fd)
 	c->fd = kept;
 	c->orphan = true;
 	c->offer_at = bw_clock_now() + BWS_ORPHAN;
-	bws_attend(c);
+	bws_attend();
 }
 
 void bws_replaced(int fd)
@@ -224,7 +225,7 @@ int bws_shutdown(struct bws_conn *c, int fd, int how)
 	if ((how == SHUT_WR || how == SHUT_RDWR) && c->tx.way != BWS_TCP) {
 		c->tx.shut = true;
 		bws_tx_back(c);
-		bws_attend(c);
+		bws_attend();
 		if (how == SHUT_RDWR)
 			rc = bws_r()->shutdown(fd, SHUT_RD);
 	} else {

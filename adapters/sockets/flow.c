@@ -127,7 +127,7 @@ void bws_push(struct bws_conn *c)
 		c->retrying = true;
 		c->next_retry = bws_flow_retry;
 		__atomic_store_n(&bws_flow_retry, c, __ATOMIC_RELAXED);
-		bws_attend_room(c);
+		bws_attend_room();
 	}
 }
 
@@ -185,7 +185,7 @@ void bws_break(struct bws_conn *c, int error, const char *why)
 	bws_watch_changed(c);
 	bws_wake(c, EPOLLIN | EPOLLOUT);
 	if (c->orphan)
-		bws_attend(c);
+		bws_attend();
 }
 
 bool bws_settled(const struct bws_conn *c)

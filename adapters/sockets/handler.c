@@ -35,7 +35,7 @@ static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 		c->owed |= BWS_OWE_WELCOME;
 	bws_push(c);
 	bws_rx_ready(c);
-	bws_attend(c);
+	bws_attend();
 }
 
 static void bws_handler_return(struct bws_conn *c, const struct bw_message *m)
@@ -51,7 +51,8 @@ static void bws_handler_return(struct bws_conn *c, const struct bw_message *m)
 	/* It has left; whoever has the connection now may be asked anew. */
 	bws_rx_return(c, true);
 	c->paired = false;
-	bws_reoffer(c);
+	if (!c->orphan)
+		bws_reoffer(c);
 }
 
 static void bws_handler_paired(struct bws_conn *c, const struct bw_message *m)
@@ -99,7 +100,7 @@ static void bws_handler_message(void *arg, const struct bw_message *m)
 	else if (c && c->peer_id && c->peer == m->peer)
 		bws_handler_paired(c, m);
 	if (c && c->orphan)
-		bws_attend(c);
+		bws_attend();
 	bws_unlock();
 }
 
@@ -119,7 +120,7 @@ static void bws_handler_sent(void *arg, void *op, int status)
 		if (c)
 			bws_wake(c, 0);
 		if (c && c->orphan)
-			bws_attend(c);
+			bws_attend();
 	} else if (p) {
 		p->busy = false;
 		if (p->dropped)

@@ -18,6 +18,7 @@
 #include "core.h"
 #include "fds.h"
 #include "flow.h"
+#include "owned.h"
 #include "real.h"
 #include "table.h"
 #include "tell.h"
@@ -26,25 +27,29 @@
 #define BWS_LIFE_ENDING	  (5 * BWS_S)
 #define BWS_LIFE_WORDS	  256 /* of execl(), without an allocation */
 
+static __thread bool bws_life_held; /* by the fork() that this thread is in */
+
 static void bws_life_before(void)
 {
 	if (!bws.on || bws.pid != getpid())
 		return;
 	bws.held++;
+	bws_core_hold();
 	bws_return_wait(NULL, false, BWS_LIFE_PATIENCE);
 	bws_lock();
-	bws_core_hold();
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c))
 		bws_conn_forking(c);
+	bws_life_held = true;
 }
 
 static void bws_life_in_parent(void)
 {
-	if (!bws.on || bws.pid != getpid())
+	if (!bws_life_held)
 		return;
+	bws_life_held = false;
 	bws.held--;
-	bws_core_release(false);
 	bws_unlock();
+	bws_core_release();
 }
 
 /* In a child: Beowire has this connection no more. What was not given back is the parent's to
@@ -76,14 +81,15 @@ static void bws_life_in_child(void)
 {
 	struct bws_conn *c;
 
-	if (!bws.on)
+	if (!bws_life_held)
 		return;
+	bws_life_held = false;
 	bws.pid = getpid();
 	atomic_store(&bws.ep, NULL);
 	bws.ep_failed = false;
 	bws.held = 0;
 	atomic_store(&bws.pairing, false);
-	bws_core_release(true);
+	bws_core_in_child();
 	bws_sleepers_forget();
 	bws_control_forget();
 	bws_tell_forget();
@@ -95,6 +101,13 @@ static void bws_life_in_child(void)
 		atomic_store(&c->rx.under_way, 0);
 		atomic_store(&c->tx.under_way, 0);
 		bws_life_leave(c);
+		/* Its descriptor is the library's: the program has closed it. */
+		if (c->orphan) {
+			bws_own_close(c->fd);
+			bws_conn_leave(c);
+			bws_conn_free(c);
+			continue;
+		}
 		c->candidate = false;
 		c->bytes = 0;
 		c->offers = 0;
@@ -108,72 +121,9 @@ static void bws_life_in_child(void)
 	}
 }
 
-/* Two sets of handlers: one from the beginning, and one behind the handlers of libbeowire, so that
- * it runs before them. The latter comes while a thread opens the endpoint, which may be in the
- * middle of a fork(): what a thread's first handler has taken, the same set gives back. */
-enum bws_life_set { BWS_LIFE_NONE, BWS_LIFE_EARLY, BWS_LIFE_LATE };
-
-static __thread enum bws_life_set bws_life_held;
-
-static void bws_life_hold(enum bws_life_set set)
-{
-	if (bws_life_held != BWS_LIFE_NONE)
-		return;
-	bws_life_before();
-	bws_life_held = set;
-}
-
-static void bws_life_release(enum bws_life_set set, void (*how)(void))
-{
-	if (bws_life_held != set)
-		return;
-	bws_life_held = BWS_LIFE_NONE;
-	how();
-}
-
-static void bws_life_early_before(void)
-{
-	bws_life_hold(BWS_LIFE_EARLY);
-}
-
-static void bws_life_early_in_parent(void)
-{
-	bws_life_release(BWS_LIFE_EARLY, bws_life_in_parent);
-}
-
-static void bws_life_early_in_child(void)
-{
-	bws_life_release(BWS_LIFE_EARLY, bws_life_in_child);
-}
-
-static void bws_life_late_before(void)
-{
-	bws_life_hold(BWS_LIFE_LATE);
-}
-
-static void bws_life_late_in_parent(void)
-{
-	bws_life_release(BWS_LIFE_LATE, bws_life_in_parent);
-}
-
-static void bws_life_late_in_child(void)
-{
-	bws_life_release(BWS_LIFE_LATE, bws_life_in_child);
-}
-
 void bws_life_begin(void)
 {
-	pthread_atfork(bws_life_early_before, bws_life_early_in_parent, bws_life_early_in_child);
-}
-
-void bws_life_follow(void)
-{
-	static bool followed;
-
-	if (!followed)
-		pthread_atfork(bws_life_late_before, bws_life_late_in_parent,
-			       bws_life_late_in_child);
-	followed = true;
+	pthread_atfork(bws_life_before, bws_life_in_parent, bws_life_in_child);
 }
 
 /* Before this process becomes another program. A child of vfork() takes descriptors along that are

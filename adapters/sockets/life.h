@@ -3,10 +3,9 @@
 #ifndef BWS_LIFE_H
 #define BWS_LIFE_H
 
-/* Look after fork() from now on; and once there is an endpoint, behind the handlers of
- * libbeowire. */
+/* Look after fork() from now on. To be called when the library is loaded, after libbeowire's own
+ * constructor: our handlers run before its own. */
 void bws_life_begin(void);
-void bws_life_follow(void);
 
 /* In a child of fork(): threads that slept are the parent's; and the end of a thread. */
 void bws_sleepers_forget(void);

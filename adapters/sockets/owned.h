@@ -9,6 +9,7 @@
  * descriptor) where there is none. */
 int bws_own(int fd);
 
+int bws_own_open(const char *path, int flags, ...);
 int bws_own_close(int fd);
 int bws_own_socket(int domain, int type, int protocol);
 int bws_own_accept4(int fd, struct sockaddr *name, socklen_t *len, int flags);

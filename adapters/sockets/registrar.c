@@ -7,7 +7,7 @@
 
 #include "claim.h"
 #include "core.h"
-#include "link/who.h"
+#include "who.h"
 #include "owned.h"
 #include "real.h"
 

@@ -50,5 +50,5 @@ void bws_lose(struct bws_conn *c)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_wake(c, EPOLLIN | EPOLLOUT);
-	bws_attend(c);
+	bws_attend();
 }

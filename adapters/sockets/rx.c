@@ -110,5 +110,5 @@ void bws_rx_return(struct bws_conn *c, bool final)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_push(c);
-	bws_attend(c);
+	bws_attend();
 }

@@ -117,7 +117,7 @@ bool bws_tx_returned(struct bws_conn *c, uint64_t from)
 	bws_conn_settle(c);
 	bws_watch_changed(c);
 	bws_tx_drain(c);
-	bws_attend(c);
+	bws_attend();
 	return true;
 }
 
@@ -145,7 +145,7 @@ void bws_tx_drain(struct bws_conn *c)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM)) {
-			bws_attend_room(c);
+			bws_attend_room();
 			return;
 		}
 		/* TCP has ended: its own errors tell the program. */

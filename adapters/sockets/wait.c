@@ -3,6 +3,7 @@
 #include "wait.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,6 +27,8 @@ static bool bws_driven; /* one of them sleeps on libbeowire's descriptor */
 static _Atomic uint64_t bws_spin_ns = 20000;
 static __thread struct bws_sleeper bws_self = {.fd = -1};
 static __thread struct bw_crowd bws_crowd; /* each thread has a core of its own */
+static struct bw_crowd bws_crowd_first;	   /* as each thread's begins: the quota is the same */
+static pthread_once_t bws_crowd_once = PTHREAD_ONCE_INIT;
 
 short bws_ready(struct bws_conn *c)
 {
@@ -186,6 +189,12 @@ int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
 	return rc;
 }
 
+static void bws_crowd_begin(void)
+{
+	bw_crowd_init(&bws_crowd_first, bw_clock_now());
+	bws_crowd_first.spread = true;
+}
+
 bool bws_spin(void)
 {
 	struct bw_ep *ep = atomic_load(&bws.ep);
@@ -194,8 +203,8 @@ bool bws_spin(void)
 	if (!ep)
 		return false;
 	if (!bws_crowd.hold_ns) {
-		bw_crowd_init(&bws_crowd, began);
-		bws_crowd.spread = true;
+		pthread_once(&bws_crowd_once, bws_crowd_begin);
+		bws_crowd = bws_crowd_first;
 	}
 	bw_crowd_sample(&bws_crowd, began);
 	if (bws_crowd.crowded)

@@ -59,9 +59,9 @@ void bws_pause(void);
 
 /* The control thread is to look at this connection: it drains, or something is to be told. Lock
  * held. */
-void bws_attend(struct bws_conn *c);
+void bws_attend(void);
 
 /* The same for one that waits for room, in libbeowire or its socket. Lock held. */
-void bws_attend_room(struct bws_conn *c);
+void bws_attend_room(void);
 
 #endif

@@ -188,7 +188,8 @@ static int bwk_iface_add(struct bwk_node *node, struct net_device *dev)
 	}
 	if (at < 0)
 		return -ENOSPC;
-	iface = kzalloc(sizeof(*iface), GFP_KERNEL);
+	/* Each frame of the device reads it, where its interrupts come. */
+	iface = kzalloc_node(sizeof(*iface), GFP_KERNEL, dev_to_node(&dev->dev));
 	if (!iface)
 		return -ENOMEM;
 	iface->type.type = htons(BW_ETHERTYPE);

@@ -8,7 +8,7 @@
 static void bw_arriving_moves(const struct bw_ep *ep, struct bw_remote *p)
 {
 	p->arriving_at = ep->now;
-	p->arriving_held_up = false;
+	p->arriving_refused = 0;
 }
 
 uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n, bool next)
@@ -19,7 +19,7 @@ uint64_t bw_arriving_get(struct bw_ep *ep, uint32_t peer, uint64_t n, bool next)
 	if (ep->arriving + n > BW_ARRIVING_MAX + (next ? BW_ARRIVING_NEXT : 0)) {
 		ep->crowded = ep->untold = true;
 		if (p && next)
-			p->arriving_held_up = true;
+			p->arriving_refused = ep->now;
 		return 0;
 	}
 	b = bw_buffer_get(&ep->buffers, n);
@@ -65,12 +65,19 @@ static void bw_arriving_give_up(struct bw_ep *ep, const struct bw_remote *p)
 	bw_host_submit(ep, &op);
 }
 
+/* Is there no room for what its messages wait for? Whoever wants room sends again, at the latest
+ * BW_PTO_MAX (1 s) later: who has long not done so does not want any more. */
+static bool bw_arriving_held_up(const struct bw_ep *ep, const struct bw_remote *p)
+{
+	return p->arriving_refused && ep->now - p->arriving_refused < BW_ARRIVING_STALE;
+}
+
 /* Does it keep its messages from going on? Not if there was no room for the next one, unless it has
  * begun another that waits for none: that it could end. */
 static bool bw_arriving_stands_still(const struct bw_ep *ep, const struct bw_remote *p)
 {
 	return p->arriving && ep->now - p->arriving_at >= BW_ARRIVING_STALE &&
-	       (!p->arriving_held_up || p->arriving_next);
+	       (!bw_arriving_held_up(ep, p) || p->arriving_next);
 }
 
 void bw_arriving_relieve(struct bw_ep *ep)

@@ -4,7 +4,8 @@
  * it. Together they may hold a bounded amount of memory, of which a part is for messages that wait
  * for no other one: else those that wait for them could take all. Where it is used up, the peers
  * whose messages stand still are given up, since anybody may begin messages and never end them. Not
- * those that have room for no message that the others wait for: what stands still there is ours.
+ * those that have room for no message that the others wait for, as long as they go on sending it:
+ * what stands still there is ours.
  */
 #ifndef BW_ARRIVING_H
 #define BW_ARRIVING_H

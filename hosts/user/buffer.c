@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The slow half of the buffers: size classes, and chunks that fill the free lists. */
-#include <stdlib.h>
-
 #include "buffer.h"
 #include "wire.h"
 
@@ -37,7 +35,7 @@ struct bw_buffer *bw_buffer_get_slow(struct bw_buffers *pool, unsigned int size_
 
 	if (pool->bytes + bytes > BW_BUFFER_LIMIT)
 		return NULL;
-	chunk = aligned_alloc(64, bytes);
+	chunk = bw_area_get(pool->areas, bytes);
 	if (!chunk)
 		return NULL;
 	chunk->next = pool->chunks;
@@ -58,6 +56,6 @@ void bw_buffer_free_all(struct bw_buffers *pool)
 		struct bw_buffer_chunk *chunk = pool->chunks;
 
 		pool->chunks = chunk->next;
-		free(chunk);
+		bw_area_put(pool->areas, chunk);
 	}
 }

@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "area.h"
+
 #define BW_BUFFER_CLASSES 6
 #define BW_BUFFER_LIMIT	  (1ull << 30) /* bytes of all chunks of one endpoint */
 
@@ -52,7 +54,8 @@ struct bw_buffer_chunk;
 struct bw_buffers {
 	struct bw_buffer *free[BW_BUFFER_CLASSES];
 	struct bw_buffer_chunk *chunks;
-	uint64_t bytes; /* of all chunks */
+	struct bw_areas *areas; /* what chunks are made of */
+	uint64_t bytes;		/* of all chunks */
 };
 
 /* A buffer with room for len bytes (0: only the description), NULL without memory or beyond

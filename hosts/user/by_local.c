@@ -164,6 +164,13 @@ static void *bw_by_local_region(void *arg, void *ctx, uint64_t key, uint64_t off
 	return ep->handlers->region ? ep->handlers->region(ep->arg, p->number, key, off, n) : NULL;
 }
 
+static void bw_by_local_share(void *arg, void *at, size_t n)
+{
+	const struct bw_ep *ep = arg;
+
+	bw_home_share(&ep->home, at, n);
+}
+
 const struct bw_local_handlers bw_by_local_handlers = {
 	.peer_new = bw_by_local_new,
 	.message = bw_by_local_arrived,
@@ -171,4 +178,5 @@ const struct bw_local_handlers bw_by_local_handlers = {
 	.pulled = bw_by_local_pulled,
 	.peer_down = bw_by_local_down,
 	.region = bw_by_local_region,
+	.share = bw_by_local_share,
 };

@@ -50,17 +50,18 @@ static void bw_ep_end(struct bw_ep *ep)
 	/* The engine has keys, and so have its peers. */
 	if (ep->keyed && ep->engine)
 		bw_wipe(ep->engine, ep->engine_bytes);
-	free(ep->engine);
+	bw_area_put(&ep->home.areas, ep->engine);
 	while (ep->grown) {
 		void *next = *(void **)ep->grown;
 
 		if (ep->keyed)
 			bw_wipe(ep->grown, BW_GROW_BYTES + 64);
-		free(ep->grown);
+		bw_area_put(&ep->home.areas, ep->grown);
 		ep->grown = next;
 	}
 	bw_copies_free_all(ep);
 	bw_buffer_free_all(&ep->buffers);
+	bw_area_end(&ep->home.areas);
 	bw_remote_free_all(&ep->remotes);
 	free(ep);
 }

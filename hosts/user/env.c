@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every environment variable of libbeowire in one table: name, what is allowed (for the message
- * when a value is wrong), and the function that parses it. An empty value counts as not set.
+ * Every variable of libbeowire in one table: name, what is allowed (for the message when a value is
+ * wrong), and the function that parses it. An empty value counts as not set. The environment has
+ * them, and files of settings (setting.h).
  */
 #include <errno.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "env.h"
 #include "service.h"
+#include "setting.h"
 #include "wire.h"
 
 #define BW_ENV_SEND_COPIES (64u << 20)
@@ -272,6 +274,38 @@ static bool bw_env_dead_timeout(struct bw_env *env, const char *text)
 	return ok;
 }
 
+static bool bw_env_memory(struct bw_env *env, const char *text)
+{
+	static const char *const words[] = {"default", "bind", "interleave", "preferred", NULL};
+	size_t n = strcspn(text, ":");
+	int word = bw_env_word(text, n, words);
+
+	env->memory = (enum bw_env_memory)word;
+	env->memory_asked = true;
+	if (!text[n])
+		return word >= 0;
+	return word > BW_MEMORY_DEFAULT && bw_nodes_parse(&env->nodes, text + n + 1);
+}
+
+/* A power of two, as every size of pages is. */
+static bool bw_env_huge_pages(struct bw_env *env, const char *text)
+{
+	static const char units[] = "KMG";
+	size_t n = strlen(text);
+	const char *unit = strchr(units, text[n - 1]);
+	unsigned int shift = unit ? 10 * (unsigned int)(unit - units + 1) : 0;
+	char number[24] = "";
+
+	if (n - !!unit >= sizeof(number))
+		return false;
+	memcpy(number, text, n - !!unit);
+	if (!bw_env_number(number, 10, 0, (64ull << 30) >> shift, &env->huge_bytes))
+		return false;
+	env->huge_bytes <<= shift;
+	return (!unit && env->huge_bytes <= 1) ||
+	       (env->huge_bytes >= 64 << 10 && !(env->huge_bytes & (env->huge_bytes - 1)));
+}
+
 static const struct {
 	const char *name;
 	const char *allowed;
@@ -306,12 +340,46 @@ static const struct {
 	 bw_env_service},
 	{"BEOWIRE_MTU", "a number of bytes from 576 to 65000", bw_env_mtu},
 	{"BEOWIRE_RING", "a number of bytes from 262144 to 1073741824", bw_env_ring},
+	{"BEOWIRE_MEMORY",
+	 "default, or one of bind, interleave and preferred, alone or with nodes: bind:0,2-3",
+	 bw_env_memory},
+	{"BEOWIRE_HUGE_PAGES",
+	 "0, 1, or a power of two from 65536 to 64G (with K, M or G), the size of a page",
+	 bw_env_huge_pages},
 	{"BEOWIRE_STATS", "a directory", bw_env_stats},
 	{"BEOWIRE_STATUS", "on, off or the full name of a directory", bw_env_status},
 };
 
+/* What is wrong with files of settings, once in a job. */
+static void bw_env_tell_troubles(void)
+{
+	const struct bw_settings *files = bw_settings_of_files();
+
+	if (!files->troubles || !bw_log_first(BW_LOG_WARN, "settings"))
+		return;
+	for (unsigned int i = 0; i < files->troubles && i < BW_SETTINGS_TROUBLES; i++)
+		bw_log(BW_LOG_WARN, "%s", files->trouble[i]);
+	if (files->troubles > BW_SETTINGS_TROUBLES)
+		bw_log(BW_LOG_WARN, "settings: %u more lines like these",
+		       files->troubles - BW_SETTINGS_TROUBLES);
+}
+
+/* A wrong value is an error wherever it stands: what was to protect must not be left out. */
+static int bw_env_wrong(const char **why, const char *name, const struct bw_setting *setting,
+			const char *allowed)
+{
+	char where[BW_SETTINGS_PATH + 16] = "";
+
+	if (setting->path)
+		snprintf(where, sizeof(where), " (%s:%u)", setting->path, setting->line);
+	return bw_fail(why, -EINVAL, "%s=%s%s is not valid%s", name, setting->value, where,
+		       allowed);
+}
+
 int bw_env_read(struct bw_env *env, const char **why)
 {
+	struct bw_setting encrypt;
+
 	memset(env, 0, sizeof(*env));
 	env->links = BW_LINK_LOCAL | BW_LINK_KERNEL | BW_LINK_PACKET | BW_LINK_UDP;
 	env->wait = BW_WAIT_ADAPTIVE;
@@ -330,17 +398,19 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->dead_ns = 60 * BW_S;
 	bw_env_cluster(env, "default");
 	for (size_t i = 0; i < sizeof(bw_env_table) / sizeof(bw_env_table[0]); i++) {
-		const char *text = getenv(bw_env_table[i].name);
+		struct bw_setting setting = bw_setting_find(bw_env_table[i].name);
+		char allowed[160];
 
-		if (text && *text && !bw_env_table[i].parse(env, text))
-			return bw_fail(why, -EINVAL, "%s=%s is not valid: it must be %s",
-				       bw_env_table[i].name, text, bw_env_table[i].allowed);
+		if (!setting.value || !*setting.value || bw_env_table[i].parse(env, setting.value))
+			continue;
+		snprintf(allowed, sizeof(allowed), ": it must be %s", bw_env_table[i].allowed);
+		return bw_env_wrong(why, bw_env_table[i].name, &setting, allowed);
 	}
+	encrypt = bw_setting_find("BEOWIRE_ENCRYPT");
 	if (env->encrypt && !env->key)
-		return bw_fail(why, -EINVAL,
-			       "BEOWIRE_ENCRYPT=%s is not valid without BEOWIRE_KEY, the file with "
-			       "the key",
-			       getenv("BEOWIRE_ENCRYPT"));
+		return bw_env_wrong(why, "BEOWIRE_ENCRYPT", &encrypt,
+				    " without BEOWIRE_KEY, the file with the key");
 	bw_log_limit = env->log;
+	bw_env_tell_troubles();
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Every environment variable of libbeowire, parsed into one structure; the table is in env.c. */
+/* Every variable of libbeowire, parsed into one structure; the table is in env.c. */
 #ifndef BW_ENV_H
 #define BW_ENV_H
 
@@ -8,6 +8,7 @@
 
 #include "link/name.h"
 #include "log.h"
+#include "numa.h"
 
 enum bw_env_link {
 	BW_LINK_LOCAL = 1,
@@ -17,6 +18,7 @@ enum bw_env_link {
 	BW_LINK_UDP6 = 16 /* in addresses alone: udp over IPv6, and BW_LINK_UDP is over IPv4 */
 };
 enum bw_env_wait { BW_WAIT_SPIN, BW_WAIT_ADAPTIVE, BW_WAIT_BLOCK };
+enum bw_env_memory { BW_MEMORY_DEFAULT, BW_MEMORY_BIND, BW_MEMORY_INTERLEAVE, BW_MEMORY_PREFERRED };
 
 struct bw_env {
 	const char *interface;	   /* BEOWIRE_INTERFACE, NULL: choose */
@@ -44,10 +46,14 @@ struct bw_env {
 	uint32_t send_copies;	   /* BEOWIRE_SEND_COPIES, in bytes */
 	uint32_t ring_bytes;	   /* BEOWIRE_RING, in bytes */
 	uint64_t dead_ns;	   /* BEOWIRE_DEAD_TIMEOUT */
+	enum bw_env_memory memory; /* BEOWIRE_MEMORY */
+	struct bw_nodes nodes;	   /* of that; none: those that the policy takes by itself */
+	bool memory_asked;	   /* it is set */
+	uint64_t huge_bytes; /* BEOWIRE_HUGE_PAGES, their size; 0: none, 1: the kernel's default */
 };
 
 /* Read them all. 0, or -EINVAL with *why naming the variable, its value and what is allowed. The
- * strings point into the environment, or into *env. */
+ * strings point into the environment, into what was read of files of settings, or into *env. */
 int bw_env_read(struct bw_env *env, const char **why);
 
 /* 64-bit FNV-1a hash of a text, continued from `hash` (BW_ENV_HASH to begin); for identities. */

@@ -22,6 +22,7 @@
 #include "copies.h"
 #include "crowd.h"
 #include "env.h"
+#include "home.h"
 #include "key.h"
 #include "link/kernel/kernel.h"
 #include "link/link.h"
@@ -139,6 +140,7 @@ struct bw_ep {
 	struct bw_addr_fields self;
 	struct bw_iface iface; /* of the first packet link, or of the kernel's port */
 	struct bw_tx_frame tx;
+	struct bw_home home; /* where all this lies */
 	size_t engine_bytes; /* of the engine's own memory */
 	void *grown;	     /* chunks handed to the engine, chained through their first word */
 	uint64_t grown_bytes;

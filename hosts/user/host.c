@@ -154,7 +154,7 @@ static bool bw_host_grow(struct bw_ep *ep)
 
 	if (ep->grown_bytes >= BW_HOST_GROWN_MAX)
 		return false;
-	chunk = aligned_alloc(64, BW_GROW_BYTES + 64);
+	chunk = bw_area_get(&ep->home.areas, BW_GROW_BYTES + 64);
 	if (!chunk)
 		return false;
 	chunk->next = ep->grown;

@@ -65,19 +65,25 @@ static void bw_log_job(char *name, size_t n)
 	snprintf(name, n, "session-%d", (int)getsid(0));
 }
 
-void bw_log_once(enum bw_log_level level, const char *what, const char *format, ...)
+bool bw_log_first(enum bw_log_level level, const char *what)
 {
 	char job[64], name[108];
-	va_list args;
 	int claim;
 
 	if (level > bw_log_limit)
-		return;
+		return false;
 	bw_log_job(job, sizeof(job));
 	snprintf(name, sizeof(name), "beowire/said/%s/%s", job, what);
 	/* The descriptor is kept on purpose: the claim lives as long as the process. */
 	claim = bw_claim_name(name);
-	if (claim < 0 && claim != -EACCES)
+	return claim >= 0 || claim == -EACCES;
+}
+
+void bw_log_once(enum bw_log_level level, const char *what, const char *format, ...)
+{
+	va_list args;
+
+	if (!bw_log_first(level, what))
 		return;
 	va_start(args, format);
 	bw_log_line(level, format, args);

@@ -21,6 +21,9 @@ BW_LOG_FORMAT(2, 3) void bw_log(enum bw_log_level level, const char *format, ...
 BW_LOG_FORMAT(3, 4)
 void bw_log_once(enum bw_log_level level, const char *what, const char *format, ...);
 
+/* Whether this process is that one, and this is its first call: for what takes several lines. */
+bool bw_log_first(enum bw_log_level level, const char *what);
+
 /* Write a text for `*why` into a thread-local buffer and set *why (if not NULL). Returns `error`.
  */
 BW_LOG_FORMAT(3, 4) int bw_fail(const char **why, int error, const char *format, ...);

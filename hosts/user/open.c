@@ -13,6 +13,7 @@
 #include "keyed.h"
 #include "link/packet/served.h"
 #include "number.h"
+#include "setting.h"
 
 #define BW_EP_EAGER	 65536 /* bytes; default of BEOWIRE_EAGER_MAX */
 #define BW_EP_UDP_CHARGE 1024  /* bytes of socket buffer that the smallest datagram takes */
@@ -71,11 +72,22 @@ static bool bw_ep_only(const struct bw_env *env, enum bw_env_link link)
 	return env->links == (unsigned int)link;
 }
 
+/* From here on memory lies where it is to lie; the first interface that is used decides. */
+static int bw_ep_settle(struct bw_ep *ep, const char *interface, const char **why)
+{
+	int error = bw_home_open(&ep->home, &ep->env, interface, why);
+
+	if (!error)
+		bw_home_enter(&ep->home, NULL);
+	return error;
+}
+
 /* Raw frames by one more interface. */
 static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, const char **why)
 {
 	int n = ep->packets, error;
 
+	bw_home_enter(&ep->home, iface->name);
 	error = bw_packet_open(&ep->packet[n], &ep->env, iface, ep->self.engine, ep->claim,
 			       (uint8_t)(BW_LINK_NO_PACKET + n), why);
 	if (error)
@@ -117,6 +129,12 @@ static int bw_ep_open_packet(struct bw_ep *ep, const char **why)
 	if (error &&
 	    (ep->env.interface || ep->env.interfaces || bw_ep_only(&ep->env, BW_LINK_PACKET)))
 		return bw_fail(why, error, "%s", text);
+	if (n > 0) {
+		int refused = bw_ep_settle(ep, iface[0].name[0] ? iface[0].name : NULL, why);
+
+		if (refused)
+			return refused;
+	}
 	for (int i = 0; i < n && !error; i++)
 		error = bw_ep_add_packet(ep, &iface[i], &text);
 	if (error && bw_ep_only(&ep->env, BW_LINK_PACKET))
@@ -149,8 +167,13 @@ static int bw_ep_open_udp(struct bw_ep *ep, const char **why)
 		error = bw_fail(&text, -EAFNOSUPPORT,
 				"beside several interfaces for raw frames, addresses have no room "
 				"for IPv6");
-	if (!error)
+	if (!error) {
+		int refused = bw_ep_settle(ep, iface.name, why);
+
+		if (refused)
+			return refused;
 		error = bw_udp_open(&ep->udp, &ep->env, &iface, &name, ep->self.engine, &text);
+	}
 	if (error && (bw_ep_only(&ep->env, BW_LINK_UDP) || ep->env.udp_address.any.sa_family ||
 		      (error == -EADDRINUSE && !ep->has_packet && !ep->kernel)))
 		return bw_fail(why, error, "%s", text);
@@ -159,6 +182,8 @@ static int bw_ep_open_udp(struct bw_ep *ep, const char **why)
 		return 0;
 	}
 	ep->has_udp = true;
+	if (ep->home.areas.placed) /* now, while this thread has the policy */
+		memset(ep->udp.frames, 0, ep->udp.stride * BW_UDP_FRAMES);
 	bw_name_to_link(&self, &ep->udp.name);
 	bw_addr_set_udp(&ep->self, &self);
 	ep->self.udp_mtu = bw_addr_mtu(ep->udp.mtu);
@@ -218,10 +243,12 @@ static int bw_ep_open_kernel(struct bw_ep *ep, const char **why)
 
 static int bw_ep_open_links(struct bw_ep *ep, const char **why)
 {
-	int error = ep->kernel ? 0 : bw_ep_open_packet(ep, why);
+	int error = ep->kernel ? bw_ep_settle(ep, ep->iface.name, why) : bw_ep_open_packet(ep, why);
 
 	if (!error)
 		error = bw_ep_open_udp(ep, why);
+	if (!error)
+		error = bw_ep_settle(ep, NULL, why);
 	if (!error && (ep->env.links & BW_LINK_LOCAL))
 		error = bw_ep_open_local(ep, ep->claim, why);
 	if (error)
@@ -280,7 +307,7 @@ static int bw_ep_open_engine(struct bw_ep *ep, const char **why)
 	memcpy(cfg.name, ep->host, strnlen(ep->host, BW_NAME_MAX));
 	memcpy(cfg.key, ep->key, sizeof(cfg.key));
 	ep->engine_bytes = (bw_reliable.size(&cfg) + 63) & ~(size_t)63;
-	ep->engine = aligned_alloc(64, ep->engine_bytes);
+	ep->engine = bw_area_get(&ep->home.areas, ep->engine_bytes);
 	if (!ep->engine) {
 		bw_wipe(cfg.key, sizeof(cfg.key));
 		return bw_fail(why, -ENOMEM, "out of memory");
@@ -364,6 +391,22 @@ static int bw_ep_open_key(struct bw_ep *ep, const char **why)
 	return 0;
 }
 
+/* Once for a job on this node, what is short of what was asked for louder than what is as asked. */
+static void bw_ep_tell_home(const struct bw_ep *ep)
+{
+	char text[BW_HOME_TEXT];
+
+	if (ep->home.areas.huge && ep->home.areas.pages != BW_AREA_HUGE)
+		bw_log_once(BW_LOG_WARN, "huge-pages",
+			    "BEOWIRE_HUGE_PAGES=%s: none of %zu KiB are reserved, or not on the "
+			    "nodes of BEOWIRE_MEMORY (vm.nr_hugepages); %s",
+			    bw_setting("BEOWIRE_HUGE_PAGES"), ep->home.areas.huge >> 10,
+			    ep->home.areas.pages == BW_AREA_TRANSPARENT
+				    ? "transparent ones are asked for"
+				    : "pages are of the common size");
+	bw_log(BW_LOG_INFO, "memory: %s", bw_home_tell(&ep->home, text));
+}
+
 static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
 {
 	int error = bw_env_read(&ep->env, why);
@@ -380,8 +423,10 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 		error = bw_ep_open_links(ep, why);
 	if (!error)
 		error = bw_ep_open_engine(ep, why);
+	bw_home_leave(&ep->home);
 	if (error)
 		return error;
+	bw_ep_tell_home(ep);
 	ep->eager_max = ep->env.eager_max ? ep->env.eager_max : BW_EP_EAGER;
 	ep->ahead_max = ep->env.eager_max ? 0 : BW_LONG_LIMIT;
 	ep->eager_least = (uint32_t)bw_min_u64(ep->eager_max, BW_EAGER_LEAST);
@@ -410,6 +455,7 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	ep->board.at = BW_NEVER;
 	ep->claim = ep->number = ep->wake_fd = ep->poll_fd = ep->epoll_fd = ep->helper.fd = -1;
 	ep->memory.use = BW_BUFFER_MEMORY;
+	ep->buffers.areas = &ep->home.areas;
 	bw_watch_init(&ep->watch);
 	ep->dead = true;
 	bw_lock_take(&ep->lock);

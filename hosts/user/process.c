@@ -14,7 +14,7 @@
 static pthread_mutex_t bw_process_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct bw_ep *bw_process_first;
 static _Atomic unsigned int bw_process_opened;
-static bool bw_process_ready;
+static bool bw_process_noted; /* on_exit() is */
 static int bw_process_status; /* of exit() */
 
 /* Take its lock; false if that takes too long: whoever holds it may wait for us. */
@@ -61,6 +61,14 @@ static void bw_process_in_child(void)
 	pthread_mutex_unlock(&bw_process_mutex);
 }
 
+/* When the library is loaded: handlers that are registered while a fork() is under way do not run
+ * in it. Ahead of constructors without a priority: handlers of a library that this one is part of
+ * run before these in a fork() if they are registered later. */
+__attribute__((constructor(1000))) static void bw_process_load(void)
+{
+	pthread_atfork(bw_process_before_fork, bw_process_in_parent, bw_process_in_child);
+}
+
 static void bw_process_exits(int status, void *arg)
 {
 	bw_process_status = status & 0xFF;
@@ -69,11 +77,9 @@ static void bw_process_exits(int status, void *arg)
 void bw_process_add(struct bw_ep *ep)
 {
 	pthread_mutex_lock(&bw_process_mutex);
-	if (!bw_process_ready) {
-		bw_process_ready = !pthread_atfork(bw_process_before_fork, bw_process_in_parent,
-						   bw_process_in_child);
+	if (!bw_process_noted)
 		on_exit(bw_process_exits, NULL); /* the library is never unloaded before */
-	}
+	bw_process_noted = true;
 	ep->next = bw_process_first;
 	bw_process_first = ep;
 	pthread_mutex_unlock(&bw_process_mutex);

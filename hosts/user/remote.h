@@ -47,7 +47,7 @@ struct bw_remote {
 	uint64_t arriving;	       /* bytes of messages of its that have not arrived whole, */
 	uint64_t arriving_at;	       /* when that last changed, */
 	uint32_t arriving_next;	       /* how many of them were the next of their flow, */
-	bool arriving_held_up;	       /* and there has been no room for such a one since */
+	uint64_t arriving_refused;     /* ns; when there was no room for such a one; 0: not since */
 	uint32_t copied;	       /* bytes of copies that it has not pulled (copies.h) */
 	uint32_t taken_cost;	       /* of long messages to it (cost.h) */
 	uint32_t fetched_cost;	       /* of those from it */

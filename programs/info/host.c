@@ -22,6 +22,7 @@
 #include "crowd.h"
 #include "ep.h"
 #include "keyed.h"
+#include "setting.h"
 
 extern char **environ;
 
@@ -174,14 +175,14 @@ static const struct bw_ep_attr attr = {
 /* Open an endpoint that may use this link only, and close it. */
 static void link_try(struct info_link *x, const struct bw_env *env, enum bw_env_link link)
 {
-	const char *setting = getenv("BEOWIRE_LINKS");
+	const char *setting = getenv("BEOWIRE_LINKS"), *allowed = bw_setting("BEOWIRE_LINKS");
 	char *before = setting ? strdup(setting) : NULL;
 	struct bw_ep *ep;
 	const char *why;
 
 	if (!(env->links & (unsigned int)link)) {
 		snprintf(x->why, sizeof(x->why), "BEOWIRE_LINKS=%s does not allow it",
-			 before ? before : "");
+			 allowed ? allowed : "");
 		free(before);
 		return;
 	}
@@ -205,7 +206,7 @@ int info_check(void)
 	struct bw_ep *ep;
 	const char *why;
 
-	unsetenv("BEOWIRE_STATS");
+	setenv("BEOWIRE_STATS", "", 1);
 	if (bw_ep_open(&ep, &attr, &why) < 0)
 		return info_fail("%s", why);
 	bw_ep_close(ep, 0);
@@ -222,11 +223,12 @@ static void links_find(struct info *info, const struct bw_env *env)
 			       {"packet", BW_LINK_PACKET},
 			       {"udp", BW_LINK_UDP}};
 
+	char text[BW_HOME_TEXT];
 	struct bw_ep *ep;
 	const char *why;
 
 	/* A trial is no endpoint whose counters anybody wants. */
-	unsetenv("BEOWIRE_STATS");
+	setenv("BEOWIRE_STATS", "", 1);
 	for (int i = 0; i < INFO_LINKS; i++) {
 		info->link[i].name = links[i].name;
 		link_try(&info->link[i], env, links[i].link);
@@ -234,8 +236,10 @@ static void links_find(struct info *info, const struct bw_env *env)
 	/* And one as a program would open it. */
 	if (bw_ep_open(&ep, &attr, &why) < 0)
 		snprintf(info->trouble, sizeof(info->trouble), "%s", why);
-	else
+	else {
+		snprintf(info->memory, sizeof(info->memory), "%s", bw_home_tell(&ep->home, text));
 		bw_ep_close(ep, 0);
+	}
 }
 
 /* ---- the rest ---- */
@@ -254,12 +258,37 @@ static void cores_find(struct info *info)
 	info->cores_granted = bw_crowd_cores(&crowd);
 }
 
-static void variables_find(struct info *info)
+static void setting_add(struct info *info, const char *name, size_t len,
+			const struct bw_setting *from)
 {
-	for (char **at = environ; *at && info->variables < INFO_VARIABLES; at++)
-		if (strncmp(*at, "BEOWIRE_", 8) == 0)
-			snprintf(info->variable[info->variables++], sizeof(info->variable[0]), "%s",
-				 *at);
+	struct info_setting *x = &info->setting[info->settings];
+
+	if (info->settings == INFO_VARIABLES || len >= sizeof(x->name))
+		return;
+	info->settings++;
+	memcpy(x->name, name, len);
+	snprintf(x->value, sizeof(x->value), "%s", from->value);
+	x->path = from->path;
+	x->line = from->line;
+}
+
+/* What the environment has, and what files have that it does not overrule. */
+static void settings_find(struct info *info)
+{
+	for (char **at = environ; *at; at++) {
+		const char *equals = strchr(*at, '=');
+
+		if (strncmp(*at, "BEOWIRE_", 8) == 0 && equals)
+			setting_add(info, *at, (size_t)(equals - *at),
+				    &(struct bw_setting){.value = equals + 1});
+	}
+	for (int i = 0; bw_settings_names[i]; i++) {
+		struct bw_setting found = bw_setting_find(bw_settings_names[i]);
+
+		if (found.value && found.path)
+			setting_add(info, bw_settings_names[i], strlen(bw_settings_names[i]),
+				    &found);
+	}
 }
 
 int info_host(struct info *info)
@@ -278,7 +307,7 @@ int info_host(struct info *info)
 	info->sodium = bw_keyed_version();
 	info->keyed = env.key;
 	info->encrypted = env.encrypt;
-	variables_find(info);
+	settings_find(info);
 	cores_find(info);
 	info->cma = bw_local_cma_check(&info->cma_why) == 0;
 	if (interfaces_find(info, &env) < 0)

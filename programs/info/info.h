@@ -17,7 +17,7 @@
 
 #define INFO_WHY       400
 #define INFO_ADDRESSES 16
-#define INFO_VARIABLES 32
+#define INFO_VARIABLES 64
 #define INFO_LINKS     4
 #define INFO_PORT      "47098"
 #define INFO_GREETING  "beowire-info 1 " /* then the address in hexadecimal and a newline */
@@ -40,6 +40,13 @@ struct info_link {
 	uint32_t frame_bytes; /* largest frame; 0: there are none */
 };
 
+/* A variable that is set, and by whom. */
+struct info_setting {
+	char name[64], value[256];
+	const char *path; /* the file; NULL: the environment */
+	unsigned int line;
+};
+
 struct info {
 	char host[65];
 	char kernel[65];
@@ -55,9 +62,10 @@ struct info {
 	int interfaces;
 	char interface_why[INFO_WHY]; /* why none was chosen */
 	struct info_link link[INFO_LINKS];
+	char memory[INFO_WHY];	/* where that of an endpoint lies; "": none could be opened */
 	char trouble[INFO_WHY]; /* why a program could not open an endpoint; "" if it could */
-	char variable[INFO_VARIABLES][256]; /* NAME=value */
-	unsigned int variables;
+	struct info_setting setting[INFO_VARIABLES];
+	unsigned int settings;
 };
 
 /* How one peer is reached. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* How beowire-info tells what it found: for people, and as one JSON object for machines. */
 #include "info.h"
+#include "setting.h"
+#include "text.h"
 
 #include <string.h>
 
@@ -49,8 +51,31 @@ static const char *openness(const struct info *info)
 	       "BEOWIRE_KEY)";
 }
 
+/* What files say, as text and nothing else. */
+static void line_print(const char *before, const char *text)
+{
+	char line[BW_SETTINGS_PATH + 128];
+
+	snprintf(line, sizeof(line), "%s", text);
+	bw_text_line(line);
+	printf("%s%s\n", before, line);
+}
+
+static void setting_print(const struct info_setting *x)
+{
+	char line[BW_SETTINGS_PATH + 128];
+
+	if (x->path)
+		snprintf(line, sizeof(line), "%s=%s  (%s:%u)", x->name, x->value, x->path, x->line);
+	else
+		snprintf(line, sizeof(line), "%s=%s  (environment)", x->name, x->value);
+	line_print("  ", line);
+}
+
 void info_print(const struct info *info)
 {
+	const struct bw_settings *files = bw_settings_of_files();
+
 	printf("Beowire %s on %s, Linux %s\n\nInterfaces (* carries raw frames)\n", info->version,
 	       info->host, info->kernel);
 	for (int i = 0; i < info->interfaces; i++)
@@ -69,9 +94,13 @@ void info_print(const struct info *info)
 	printf("Between nodes: %s\n", openness(info));
 	printf("Cores: %.4g granted, %u allowed, %u online\n", info->cores_granted,
 	       info->cores_allowed, info->cores_online);
-	printf("Settings: %s\n", info->variables ? "" : "none, all as by default");
-	for (unsigned int i = 0; i < info->variables; i++)
-		printf("  %s\n", info->variable[i]);
+	if (info->memory[0])
+		printf("Memory: %s\n", info->memory);
+	printf("Settings:%s\n", info->settings ? "" : " none, all as by default");
+	for (unsigned int i = 0; i < info->settings; i++)
+		setting_print(&info->setting[i]);
+	for (unsigned int i = 0; i < files->troubles && i < BW_SETTINGS_TROUBLES; i++)
+		line_print("  not in force: ", files->trouble[i]);
 }
 
 void info_print_peer(const struct info_peer *peer)
@@ -154,14 +183,44 @@ static void json_links(const struct info *info)
 	}
 }
 
-static void json_variables(const struct info *info)
+static void json_environment(const struct info *info)
 {
-	for (unsigned int i = 0; i < info->variables; i++) {
-		const char *text = info->variable[i], *equals = strchr(text, '=');
+	const char *between = "";
 
-		printf("%s\"%.*s\": ", i ? ", " : "", (int)(equals - text), text);
-		quoted(equals + 1);
+	for (unsigned int i = 0; i < info->settings; i++) {
+		if (info->setting[i].path)
+			continue;
+		printf("%s", between);
+		quoted(info->setting[i].name);
+		printf(": ");
+		quoted(info->setting[i].value);
+		between = ", ";
 	}
+}
+
+/* Who has set what is set, and what of files is not in force. */
+static void json_settings(const struct info *info)
+{
+	const struct bw_settings *files = bw_settings_of_files();
+
+	printf("},\n \"settings\": {");
+	for (unsigned int i = 0; i < info->settings; i++) {
+		const struct info_setting *x = &info->setting[i];
+
+		printf("%s\n  ", i ? "," : "");
+		quoted(x->name);
+		printf(": {\"value\": ");
+		quoted(x->value);
+		printf(", \"from\": ");
+		quoted(x->path ? x->path : "environment");
+		printf(", \"line\": %u}", x->line);
+	}
+	printf("},\n \"settings_not_in_force\": [");
+	for (unsigned int i = 0; i < files->troubles && i < BW_SETTINGS_TROUBLES; i++) {
+		printf("%s", i ? ", " : "");
+		quoted(files->trouble[i]);
+	}
+	printf("]");
 }
 
 static void json_peer(const struct info_peer *peer)
@@ -217,11 +276,13 @@ void info_print_json(const struct info *info, const struct info_peer *peer)
 	quoted(info->cma_why);
 	printf("},\n \"checksum\": \"%s\",\n \"libsodium\": \"%s\",\n \"keyed\": %s,\n "
 	       "\"encrypted\": %s,\n \"cores\": {\"granted\": %.4g, \"allowed\": %u, \"online\": "
-	       "%u},\n \"environment\": {",
+	       "%u},\n \"memory\": ",
 	       info->checksum, info->sodium, truth(info->keyed), truth(info->encrypted),
 	       info->cores_granted, info->cores_allowed, info->cores_online);
-	json_variables(info);
-	printf("}");
+	quoted(info->memory);
+	printf(",\n \"environment\": {");
+	json_environment(info);
+	json_settings(info);
 	if (peer)
 		json_peer(peer);
 	printf("}\n");

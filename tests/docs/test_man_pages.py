@@ -132,6 +132,26 @@ def test_the_servers_options_are_described() -> None:
     assert described == known
 
 
+@pytest.mark.parametrize(
+    ("name", "program"),
+    [
+        ("beowire-attach.8", "programs/beowire-attach"),
+        ("beowire-link.1", "emulator/beowire-link"),
+        ("beowire-server.1", "hosts/kernel/server/beowire-server"),
+        ("beowire-sim.1", "hosts/sim/beowire-sim"),
+        ("beowired.8", "service/beowired"),
+    ],
+)
+def test_the_status_after_a_wrong_command_line_is_described(name: str, program: str) -> None:
+    _, _, told = formatted(page(name)).partition("EXIT STATUS")
+    told, _, _ = re.sub(r"\s+", " ", told).partition("SEE ALSO")
+    path = places.product(program)
+    done = subprocess.run([path, "--no-such-option"], capture_output=True, check=False)
+    assert re.search(
+        rf"\b{done.returncode} (for a wrong command line|(if the|The) command line is wrong)", told
+    ), done.returncode
+
+
 def test_every_variable_is_described() -> None:
     files = [
         *(ROOT / "hosts" / "user").rglob("*.c"),

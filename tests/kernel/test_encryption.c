@@ -200,7 +200,6 @@ static void test_messages_of_all_lengths(void **state)
 		assert_true(kt_filled(got, n, 3));
 	}
 	kt_close(&p);
-	assert_int_equal(kt_number("b", "/proc/net/beowire/node", "uncopied"), 0);
 	nodes("none", "0", "0");
 }
 

@@ -17,6 +17,7 @@
 
 static char buf[LONG], other[LONG];
 static pid_t child;
+static struct bw_addr child_addr;
 static fi_addr_t dead; /* the child, as b knows it */
 static bool full;      /* bw_pull() has no room */
 
@@ -91,10 +92,10 @@ static int setup(void **state)
 		live(&addr, ends[1]);
 	while (!inside(&b)->incoming) /* it is there, and b has taken its request */
 		pair_progress();
-	assert_int_equal(read(ends[0], &addr, sizeof(addr)), sizeof(addr));
+	assert_int_equal(read(ends[0], &child_addr, sizeof(child_addr)), sizeof(child_addr));
 	close(ends[0]);
 	close(ends[1]);
-	assert_int_equal(fi_av_insert(b.av, &addr, 1, &dead, 0, NULL), 1);
+	assert_int_equal(fi_av_insert(b.av, &child_addr, 1, &dead, 0, NULL), 1);
 	return 0;
 }
 
@@ -202,6 +203,76 @@ static void death__of_one_that_is_in_no_vector_is_nobodys(void **state)
 	assert_int_equal(inside(&b)->crashed, 0);
 }
 
+/* The child is in no vector, and nobody else but b itself; `end` of it is of no consequence until
+ * it is inserted. What b says then. */
+static void named_after(void (*end)(void), char *text, size_t room)
+{
+	int before = dup(STDERR_FILENO);
+	FILE *told = tmpfile();
+
+	assert_non_null(told);
+	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
+	assert_int_equal(fi_av_remove(b.av, &b.peer, 1, 0), 0);
+	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "anybody's"));
+	end();
+	while (inside(&b)->incoming)
+		pair_progress();
+	pair_nothing(b.rx);
+	assert_int_equal(inside(&b)->crashed, 0);
+	assert_int_equal(dup2(fileno(told), STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(fi_av_insert(b.av, &child_addr, 1, &dead, 0, NULL), 1);
+	pair_progress();
+	fflush(stderr);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	rewind(told);
+	text[fread(text, 1, room - 1, told)] = 0;
+	fclose(told);
+}
+
+static void death__before_it_is_named_is_told_then(void **state)
+{
+	char text[1024];
+
+	named_after(die, text, sizeof(text));
+	assert_string_equal(pair_error(b.rx).op_context, "anybody's");
+	assert_non_null(strstr(text, "operations with it end with an error"));
+	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "late"));
+	assert_string_equal(pair_error(b.rx).op_context, "late");
+}
+
+static void refuse(void)
+{
+	bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming->peer, "lies");
+}
+
+static void refused__before_it_is_named_is_told_then(void **state)
+{
+	struct fi_cq_err_entry e;
+	char text[1024];
+
+	named_after(refuse, text, sizeof(text));
+	e = pair_error(b.rx);
+	assert_string_equal(e.op_context, "anybody's");
+	assert_int_equal(e.err, FI_ECONNABORTED);
+	die();
+}
+
+/* Others are left, and go on. */
+static void death__before_it_is_named_ends_nothing_of_others(void **state)
+{
+	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
+	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "anybody's"));
+	die();
+	while (inside(&b)->incoming)
+		pair_progress();
+	assert_int_equal(fi_av_insert(b.av, &child_addr, 1, &dead, 0, NULL), 1);
+	pair_nothing(b.rx);
+	assert_int_not_equal(inside(&b)->crashed, 0);
+	pair_retry(fi_tinject(a.ep, "x", 1, a.peer, 1));
+	assert_string_equal(pair_completion(b.rx).op_context, "anybody's");
+}
+
 static void refused__of_one_that_is_in_no_vector_is_not_told(void **state)
 {
 	char text[1024];
@@ -256,6 +327,34 @@ static void source__is_known_when_its_address_is(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(source_of_next(ep, peer), src);
 	bw_ep_close(ep, 0);
+}
+
+/* Who said goodbye before he is named leaves nobody waiting in vain. */
+static void goodbye__before_it_is_named_is_no_loss(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	bw_peer_no peer, there = 0;
+	struct bw_addr addr;
+	size_t n = sizeof(addr);
+	struct bw_ep *ep;
+	fi_addr_t src;
+
+	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
+	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
+	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
+	source_of_next(ep, peer);
+	bw_ep_addr(ep, &addr);
+	assert_int_equal(bw_peer_find(in->bw, &addr, &there), 0);
+	bw_ep_close(ep, 0);
+	while (!in->peer[there].down)
+		pair_progress();
+	assert_int_equal(in->peer[there].down, -ESHUTDOWN);
+	assert_int_equal(fi_av_remove(b.av, &b.peer, 1, 0), 0);
+	pair_retry(fi_trecv(b.ep, buf, 8, NULL, FI_ADDR_UNSPEC, 9, 0, NULL));
+	assert_int_equal(fi_av_insert(b.av, &addr, 1, &src, 0, NULL), 1);
+	assert_int_equal(bwf_peer_source(in, there), src);
+	pair_nothing(b.rx);
+	assert_int_equal(in->crashed, 0);
 }
 
 /* A peer that the address vector does not know is needed while a message of its is unread. */
@@ -322,9 +421,14 @@ int main(void)
 		TEST(death__ends_what_it_began),
 		TEST(death__of_a_named_one_is_told),
 		TEST(death__of_one_that_is_in_no_vector_is_nobodys),
+		TEST(death__before_it_is_named_is_told_then),
+		TEST(death__before_it_is_named_ends_nothing_of_others),
+		TEST(refused__before_it_is_named_is_told_then),
 		TEST(refused__of_one_that_is_in_no_vector_is_not_told),
 		TEST(refused__is_told_of_a_named_one),
 		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
+						pair_teardown),
+		cmocka_unit_test_setup_teardown(goodbye__before_it_is_named_is_no_loss, pair_setup,
 						pair_teardown),
 		cmocka_unit_test_setup_teardown(needed__is_who_is_in_the_vector_or_unread,
 						pair_setup, pair_teardown),

@@ -60,7 +60,7 @@ def compiled(place: Path, defect: ServiceDefect | None) -> tuple[str, dict[str, 
         return compile_service(program, ["-O1"], {}), {PROGRAM: str(program)}
     changed = place / Path(defect.file).name
     changed.write_text(defect.text())
-    if defect.file.startswith("service/"):
+    if defect.file.startswith(("service/", "common/")):
         problem = compile_service(program, ["-O1"], {changed.name: changed})
         return problem, {PROGRAM: str(program)}
     return compile_actor(program, changed), {CLIENT: str(program)}

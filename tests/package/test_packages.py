@@ -20,6 +20,7 @@ NAMES = ("beowire", "beowire-dkms", "beowire-sockets", "beowired", "libbeowire-d
 NAMES += ("libbeowire1", "libfabric-beowire", "openmpi-beowire")
 OURS = "-o Dir::Etc::sourcelist=/etc/apt/sources.list.d/beowire.list -o Dir::Etc::sourceparts=-"
 SETTINGS = "/etc/beowire/openmpi.conf"
+UNIT = "beowired.service"
 OF_THE_DISTRIBUTION = (
     *("etc/ld.so.cache", "usr/sbin/policy-rc.d"),
     *("var/cache/", "var/log/", "var/lib/apt/", "var/lib/dpkg/", "var/lib/swcatalog/"),
@@ -30,8 +31,16 @@ FILES = {
     "libbeowire-dev": ("beowire.h", "libbeowire.so", "beowire.pc", "libbeowire.3.gz"),
     "libfabric-beowire": ("libfabric/libbeowire-fi.so", "libfabric/alone/libfabric.so.1"),
     "openmpi-beowire": ("bin/mpirun.beowire", "bin/mpiexec.beowire", "etc/beowire/openmpi.conf"),
-    "beowire": ("bin/beowire", "bin/beowire-info", "sbin/beowire-attach", "man1/beowire.1.gz"),
-    "beowired": ("sbin/beowired", "beowired.service", "etc/beowire/beowired.conf"),
+    "beowire": (
+        *("bin/beowire", "bin/beowire-info", "sbin/beowire-attach", "man1/beowire.1.gz"),
+        *("bash-completion/completions/beowire", "zsh/vendor-completions/_beowire"),
+        *("fish/vendor_completions.d/beowire.fish", "doc/beowire/examples/beowire.conf"),
+    ),
+    "beowired": (
+        "sbin/beowired",
+        "lib/systemd/system/beowired.service",
+        "etc/beowire/beowired.conf",
+    ),
     "beowire-sockets": ("beowire/libbeowire-sockets.so",),
     "beowire-dkms": ("dkms.conf", "engine/peer.c", "main.c", "Kbuild"),
 }
@@ -57,6 +66,37 @@ def test_no_compiler_is_needed_to_use_them(packages: Packages) -> None:
         if "dkms" not in each.name:
             needed = said("dpkg-deb", "--field", each, "Depends")
             assert not any(word in needed for word in ("gcc", "qemu", "meson", "-dev")), each
+
+
+def test_the_service_is_stopped_when_it_is_removed_and_only_then(
+    packages: Packages, tmp_path: Path
+) -> None:
+    package = next(each for each in packages.older if each.name.startswith("beowired_"))
+    said("dpkg-deb", "--control", package, tmp_path / "control")
+    scripts = {each.name: each.read_text() for each in (tmp_path / "control").iterdir()}
+    assert executed(tmp_path, scripts, "prerm", "remove") == ["deb-systemd-invoke stop " + UNIT]
+    assert "systemctl --system daemon-reload" in executed(tmp_path, scripts, "postrm", "remove")
+    assert f"deb-systemd-helper purge {UNIT}" in executed(tmp_path, scripts, "postrm", "purge")
+    assert executed(tmp_path, scripts, "prerm", "upgrade", "2") == []
+    assert executed(tmp_path, scripts, "preinst", "upgrade", "1") == []
+    upgraded = executed(tmp_path, scripts, "postinst", "configure", "1")
+    assert f"deb-systemd-invoke start {UNIT}" in upgraded
+    assert not [each for each in upgraded if each.split()[1] in ("restart", "try-restart")]
+
+
+def executed(place: Path, scripts: dict[str, str], name: str, *arguments: str) -> list[str]:
+    """What a script of the package would have systemd do: the commands that it calls are others
+    here, which are written down and tell of success, and systemd is said to be there."""
+    log = place / "log"
+    log.write_text("")
+    for command in ("deb-systemd-invoke", "deb-systemd-helper", "systemctl"):
+        (place / command).write_text(f'#!/bin/sh\necho "${{0##*/}} $*" >>{log}\n')
+        (place / command).chmod(0o755)
+    text = scripts.get(name, "").replace("/run/systemd/system", str(place))
+    text = text.replace("/usr/bin/deb-systemd-helper", "/bin/sh")
+    words = ["sh", "-e", "-c", text, name, *arguments]
+    subprocess.run(words, check=True, env={"PATH": f"{place}:/usr/bin:/bin"})
+    return log.read_text().splitlines()
 
 
 def test_lintian_has_no_complaint(packages: Packages) -> None:
@@ -135,6 +175,21 @@ def test_what_an_installation_lacks_is_said(installed: Machine) -> None:
     installed.output("mv /usr/sbin/elsewhere /usr/sbin/beowired")
     assert done.returncode == 1
     assert "apt-get install beowired" in done.stderr
+    installed.output("mkdir /tmp/lacking && printf 'N,time\n1,9\n2,5\n3,4\n4,3\n' >/tmp/runs.csv")
+    hidden = "import sys; sys.modules['scipy'] = None"
+    installed.output(f'echo "{hidden}" >/tmp/lacking/sitecustomize.py')
+    done = installed.run("beowire model fit /tmp/runs.csv", PYTHONPATH="/tmp/lacking")
+    assert done.returncode == 1
+    assert done.stderr.endswith("apt-get install python3-scipy\n"), done.stderr
+
+
+def test_a_repository_is_made_without_a_checkout(installed: Machine) -> None:
+    words = "package repository /tmp/made --packages /tmp/shared/repository"
+    assert "is not part of" in installed.run("beowire package repository /tmp/made").stderr
+    assert "install -m 644 /tmp/made/beowire.gpg" in installed.output(
+        f"beowire {words}", XDG_DATA_HOME="/tmp/keys"
+    )
+    installed.output("gpgv --keyring /tmp/made/beowire.gpg /tmp/made/InRelease")
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +243,19 @@ def test_one_user_switches_it_off(cluster: Machine) -> None:
     assert ".openmpi/mca-params.conf" in chosen["why"]
     cluster.output("rm -r .openmpi")
     assert by_beowire(cluster, "--mca pml ob1") == 0
+
+
+def test_the_administrator_switches_it_off(cluster: Machine) -> None:
+    """By the two lines that docs/install.md names; the third may stay."""
+    text = places.source("docs/install.md").read_text()
+    named = re.search(r"^\| all \| `#` before `(\w+)` and `(\w+)` in `(\S+)`", text, re.MULTILINE)
+    assert named is not None
+    assert named[3] == SETTINGS
+    lines = f"{named[1]}|{named[2]}"
+    cluster.output(f"cp {SETTINGS} /tmp/settings && sed -Ei 's/^({lines}) = /#&/' {SETTINGS}")
+    assert cluster.output(f"grep -v ^# {SETTINGS}") == "osc = ^ucx\n"
+    assert by_beowire(cluster) == 0
+    cluster.output(f"cp /tmp/settings {SETTINGS}")
 
 
 def test_run_uses_what_is_installed(cluster: Machine) -> None:

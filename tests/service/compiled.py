@@ -9,12 +9,15 @@ from beowire import places
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOM = ROOT / "service"
+CLAIM = ("claim.c", "who.c")
+"""What the service compiles of common/: claim_sources of its meson.build."""
 
 
 def compile_service(target: Path, flags: Sequence[str], instead: dict[str, Path]) -> str:
     """Compiles the service with these flags, and files in place of those of these names: what the
     compiler complains of, "" if nothing."""
-    sources = [str(instead.get(each.name, each)) for each in sorted(ROOM.glob("*.c"))]
+    files = [*sorted(ROOM.glob("*.c")), *(ROOT / "common" / name for name in CLAIM)]
+    sources = [str(instead.get(each.name, each)) for each in files]
     build = places.build_dir()
     shared = [build / "common/libbeowire-common.a", build / "engine/libbeowire-engine.a"]
     words = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-w", "-fno-strict-aliasing", *flags]

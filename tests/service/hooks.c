@@ -4,15 +4,23 @@
  *
  * BEOWIRE_HOOK_LOOKS=FILE: every other look at the list of packet sockets finds none; the file gets
  * a byte for each look. BEOWIRE_HOOK_FULL: no map of the gate takes an entry.
+ * BEOWIRE_HOOK_LISTEN=FILE: between bind() and listen() at an abstract name the file is made, and
+ * the service waits until it is gone; once it listens it makes FILE.heard. BEOWIRE_HOOK_PAUSE=FILE:
+ * at its first pause the service removes the file, and waits until FILE.heard is there; when it has
+ * an abstract name itself it makes FILE.own.
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/bpf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 static FILE *opened(const char *name, const char *path, const char *mode)
 {
@@ -54,4 +62,58 @@ long syscall(long number, ...)
 		return -1;
 	}
 	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+/* Make the file of this name and ending. */
+static void mark(const char *path, const char *ending)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s%s", path, ending);
+	close(open(name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+}
+
+/* Until this file is there, or is not. */
+static void await_file(const char *path, int there)
+{
+	int (*real)(useconds_t) = dlsym(RTLD_NEXT, "usleep");
+
+	while ((access(path, F_OK) == 0) != there)
+		real(1000);
+}
+
+int listen(int fd, int backlog)
+{
+	int (*real)(int, int) = dlsym(RTLD_NEXT, "listen");
+	const char *path = getenv("BEOWIRE_HOOK_LISTEN"), *pause = getenv("BEOWIRE_HOOK_PAUSE");
+	struct sockaddr_un name = {.sun_family = AF_UNSPEC};
+	socklen_t len = sizeof(name);
+	int result;
+
+	if (getsockname(fd, (struct sockaddr *)&name, &len) || name.sun_family != AF_UNIX ||
+	    name.sun_path[0])
+		return real(fd, backlog);
+	if (pause)
+		mark(pause, ".own");
+	if (path) {
+		mark(path, "");
+		await_file(path, 0);
+	}
+	result = real(fd, backlog);
+	if (path)
+		mark(path, ".heard");
+	return result;
+}
+
+int usleep(useconds_t us)
+{
+	int (*real)(useconds_t) = dlsym(RTLD_NEXT, "usleep");
+	const char *path = getenv("BEOWIRE_HOOK_PAUSE");
+	char heard[256];
+
+	if (path && !unlink(path)) {
+		snprintf(heard, sizeof(heard), "%s.heard", path);
+		await_file(heard, 1);
+	}
+	return real(us);
 }

@@ -27,6 +27,7 @@ PROGRAM = "BEOWIRE_TEST_SERVICE"
 CLIENT = "BEOWIRE_TEST_ACTOR"
 """The same for the actor that clients are."""
 ATTACKER = Path(__file__).with_name("attacker.py")
+HOOKS = Path(__file__).with_name("hooks.c")
 
 
 def service_program() -> str:
@@ -136,6 +137,14 @@ def served(node: str, policy: str = POLICY, within: Sequence[str] = ()) -> Itera
                 assert made.stop() == 0, made.log.read_text()
 
 
+def hooked(place: Path, **variables: str) -> list[str]:
+    """What executes the service with hooks.c between it and the C library."""
+    library = place / "hooks.so"
+    words = ["cc", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", str(HOOKS), "-o", str(library)]
+    subprocess.run(words, check=True)
+    return ["env", f"LD_PRELOAD={library}", *(f"{key}={value}" for key, value in variables.items())]
+
+
 def as_user(user: int) -> list[str]:
     """What executes a command as this user, without any privilege."""
     number = str(user)
@@ -222,10 +231,13 @@ class Attacker:
 
 
 @contextlib.contextmanager
-def attacking(service: Service, code: str, user: int = USER) -> Iterator[Attacker]:
-    """An attacker that runs beside the test, and is gone afterwards."""
+def attacking(
+    service: Service, code: str, user: int = USER, words: Sequence[str] = ()
+) -> Iterator[Attacker]:
+    """An attacker that runs beside the test, with `words` as sys.argv[2:], and is gone
+    afterwards."""
     with subprocess.Popen(
-        ["ip", "netns", "exec", service.node, *_attacker(service, code, (), user)],
+        ["ip", "netns", "exec", service.node, *_attacker(service, code, words, user)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,23 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What beowired seldom meets: a list of sockets that is not whole, and gates that are full."""
 
-import subprocess
 import time
 from pathlib import Path
 
-from served import PATIENCE_S, attack, attacking, served
+from served import PATIENCE_S, attack, attacking, hooked, served
 from test_attacks import LEAK
 
 OPEN_ONE = "e = Endpoint()\ntold([e.answer.kind, e.answer.error, e.answer.text])"
-
-
-def hooked(place: Path, **variables: str) -> list[str]:
-    """What executes the service with hooks.c between it and the C library."""
-    library = place / "hooks.so"
-    source = Path(__file__).with_name("hooks.c")
-    words = ["cc", "-D_GNU_SOURCE", "-O1", "-shared", "-fPIC", str(source), "-o", str(library)]
-    subprocess.run(words, check=True)
-    return ["env", f"LD_PRELOAD={library}", *(f"{key}={value}" for key, value in variables.items())]
 
 
 def test_who_is_missed_once_is_not_gone(nodes: tuple[str, str], tmp_path: Path) -> None:

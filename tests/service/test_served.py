@@ -281,9 +281,13 @@ def test_policy_of_one_interface_only() -> None:
             assert Path(service.policy).read_text() == POLICY
 
 
-def test_the_dead_are_refused(service: Service, nodes: tuple[str, str]) -> None:
-    """The service does so in the place of an endpoint that was killed."""
+def test_the_dead_are_refused(nodes: tuple[str, str]) -> None:
+    """The service does so in the place of an endpoint that was killed, and of a host name that is
+    too long it tells the beginning."""
+    host = "node-" + "0123456789" * 5
+    named = f'echo {host} >/proc/sys/kernel/hostname && exec "$@"'
     with (
+        served(nodes[0], within=["unshare", "--uts", "sh", "-c", named, "sh"]) as service,
         client(service) as one,
         actor(nodes[1], "peer", **PEER) as peer,
         listening(nodes[1]) as tap,
@@ -296,8 +300,8 @@ def test_the_dead_are_refused(service: Service, nodes: tuple[str, str]) -> None:
         service.await_line("closed uid=")
         peer.send(to_one, tag=9, length=10, flags=SYNC, op=9)
         assert peer.expect("sent", op=9)["status"] == REFUSED
-        assert refuser(tap) == os.uname().nodename.encode()[:32]
-    assert service.counts()["told"] >= 1
+        assert refuser(tap) == host.encode()[:32]
+        assert service.counts()["told"] >= 1
 
 
 def refuser(tap: socket.socket) -> bytes:

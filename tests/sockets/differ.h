@@ -53,6 +53,7 @@ void drain(void);
 void look_by_epoll(void);
 void back_by_epoll(void);
 void edge_of_both_ways(void);
+void once_of_both_ways(void);
 
 void drive(const char *address, uint16_t port, uint64_t seed, int steps);
 

@@ -449,7 +449,7 @@ static void await_switch(void)
 
 static void step(int *returns)
 {
-	switch (sim_below(&rng, 43)) {
+	switch (sim_below(&rng, 44)) {
 	case 0:
 		fill_up();
 		return;
@@ -471,6 +471,9 @@ static void step(int *returns)
 		break;
 	case 42:
 		edge_of_both_ways();
+		break;
+	case 43:
+		once_of_both_ways();
 		break;
 	case 5:
 	case 6:

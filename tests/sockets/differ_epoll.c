@@ -79,21 +79,54 @@ void back_by_epoll(void)
 	}
 }
 
+/* What is sent next comes by Beowire. */
+static void await_peer(void)
+{
+	uint64_t until = bw_clock_now() + SOON_NS;
+
+	while (preloaded() && !(way_of(streams[0]) & order(WAY, 0, 0) & 2)) {
+		if (bw_clock_now() > until)
+			bad("not switched: %d", way_of(streams[0]));
+		usleep(1000);
+	}
+}
+
+/* It is told once by TCP, and then by Beowire only if it is asked for again. */
+void once_of_both_ways(void)
+{
+	struct epoll_event e = {0}, again = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = 7};
+
+	drain();
+	go_back();
+	come(size());
+	add(EPOLLIN | EPOLLONESHOT);
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 20000) != 1)
+			bad("no event by TCP");
+	}
+	await_peer();
+	come(size());
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 60))
+			bad("told a second time: %x, %u", e.events, e.data.u32);
+		epoll_ctl(epolls[k], EPOLL_CTL_MOD, streams[k], &again);
+		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
+		    e.data.u32 != 7)
+			bad("asked again, and not told: %x, %u", e.events, e.data.u32);
+		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
+	}
+}
+
 /* What is there came by TCP, mostly, and is not read; what comes next comes by Beowire. */
 void edge_of_both_ways(void)
 {
-	uint64_t until = bw_clock_now() + SOON_NS;
 	struct epoll_event e;
 
 	drain();
 	go_back();
 	come(size());
 	add(EPOLLIN | EPOLLET);
-	while (preloaded() && !(way_of(streams[0]) & order(WAY, 0, 0) & 2)) {
-		if (bw_clock_now() > until)
-			bad("not switched: %d", way_of(streams[0]));
-		usleep(1000);
-	}
+	await_peer();
 	for (int k = 0; k < 2; k++) {
 		while (epoll_wait(epolls[k], &e, 1, 0) == 1)
 			;

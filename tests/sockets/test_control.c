@@ -182,7 +182,7 @@ static void begin(void (*what)(void))
 	settled = false;
 	drains = 0;
 	while_looking = what;
-	bws_attend(&conn[1]);
+	bws_attend();
 	bws_unlock();
 }
 
@@ -203,7 +203,7 @@ static bool becomes(bool (*what)(void))
 static void orphan_settles(void)
 {
 	settled = true;
-	bws_attend(&conn[0]);
+	bws_attend();
 }
 
 static bool is_gone(void)
@@ -222,7 +222,7 @@ static void control__looks_again_at_who_changed_meanwhile(void **state)
 static void begins_to_drain(void)
 {
 	drains = 0;
-	bws_attend_room(&conn[0]);
+	bws_attend_room();
 }
 
 static bool is_looked_at(void)
@@ -234,6 +234,30 @@ static void control__looks_again_at_who_waits_for_room(void **state)
 {
 	begin(begins_to_drain);
 	assert_true(becomes(is_looked_at));
+}
+
+static bool expects_a_switch(void)
+{
+	return atomic_load(&bws.pairing);
+}
+
+static bool expects_none(void)
+{
+	return !atomic_load(&bws.pairing);
+}
+
+/* The peer's end never leaves TCP. Waits in epoll_wait() are the kernel's then, after a while. */
+static void control__does_not_expect_a_switch_for_ever(void **state)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	conn[1].id = 2;
+	conn[1].fd = -1;
+	conn[1].paired = true;
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(expects_a_switch));
+	assert_true(becomes(expects_none));
 }
 
 static bool has_begun(void)
@@ -255,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(control__looks_again_at_who_changed_meanwhile),
 		cmocka_unit_test(control__looks_again_at_who_waits_for_room),
+		cmocka_unit_test(control__does_not_expect_a_switch_for_ever),
 	};
 
 	return cmocka_run_group_tests(tests, all, NULL);

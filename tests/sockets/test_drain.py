@@ -72,6 +72,20 @@ assert (text, status) == (b"whole", 0), (text, status)
 """
 
 
+CLOSE_BESIDE_A_CHILD = """
+child = os.fork()
+if not child:
+    orders.close()
+    time.sleep(60)
+    os._exit(1)
+one.close()
+orders.sendall(b"1")
+time.sleep(3)
+os.kill(child, 9)
+os.waitpid(child, 0)
+text = orders.recv(100)
+assert text == b"whole", text
+"""
 CLOSE = """
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
@@ -107,6 +121,13 @@ def test_a_child_sends_nothing_of_its_parents(nodes: Nodes) -> None:
     nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
     with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
         nodes.run(["python3", "-c", CLIENT + FORK])
+
+
+def test_a_close_beside_a_child_loses_nothing(nodes: Nodes) -> None:
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
+        nodes.run(["python3", "-c", CLIENT + CLOSE_BESIDE_A_CHILD])
+    assert nodes.counted()["lost"] == 0
 
 
 def test_a_close_without_descriptors_left_is_no_good_end(nodes: Nodes) -> None:

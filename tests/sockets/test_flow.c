@@ -53,11 +53,29 @@ void bws_pause(void)
 {
 }
 
-void bws_attend_room(struct bws_conn *c)
+static int offers; /* made anew */
+
+void bws_reoffer(struct bws_conn *c)
+{
+	offers++;
+}
+
+int bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *to, uint64_t len,
+	    void *op)
+{
+	return 0;
+}
+
+int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
+{
+	return -1;
+}
+
+void bws_attend_room(void)
 {
 }
 
-void bws_attend(struct bws_conn *c)
+void bws_attend(void)
 {
 }
 
@@ -196,6 +214,27 @@ static void pieces__that_wait_for_the_peer_need_little_memory(void **state)
 	assert_int_equal(bws_tx_room(c), BWS_WINDOW / 2);
 	assert_true(memory_of(&c->tx.queue) < BWS_WINDOW);
 	bws_conn_free(c);
+}
+
+/* The peer's process leaves the connection: it may be offered to whoever has it then. Nobody is
+ * asked anew for one that the program has closed; it has its minute. */
+static void orphan__is_not_offered_anew(void **state)
+{
+	uint8_t final = 1;
+
+	for (int i = 0; i < 2; i++) {
+		struct bws_conn *c = paired(1);
+		struct bw_message m = {
+			.code = BWS_RETURN, .tag = (uint64_t)c->id << 32, .data = &final, .len = 1};
+
+		answer = 1;
+		offers = 0;
+		c->orphan = i;
+		bws_flow_handlers.message(NULL, &m);
+		assert_false(c->paired);
+		assert_int_equal(offers, !i);
+		bws_conn_free(c);
+	}
 }
 
 /* A process and its child, which says what it has to say by a byte, and ends when told. */
@@ -340,6 +379,7 @@ int main(void)
 		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),
 		cmocka_unit_test_setup(pieces__that_wait_for_the_peer_need_little_memory, begin),
 		cmocka_unit_test_setup(retry__of_an_ended_connection_is_none, begin),
+		cmocka_unit_test_setup(orphan__is_not_offered_anew, begin),
 		cmocka_unit_test_setup(forked__connections_of_a_child_are_its_own, begin),
 		cmocka_unit_test_setup(forked__a_place_is_used_again_when_the_child_is_gone, begin),
 		cmocka_unit_test_setup(forked__a_child_uses_what_it_inherited_again, begin),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""fork() while a thread of the library opens the endpoint."""
+"""fork() while a thread of the library opens the endpoint, and while a closed connection ends."""
 
 from sockets_net import THERE, Nodes
 
@@ -13,13 +13,14 @@ while got := one.recv(65536):
 """
 # The endpoint is opened by a thread, from the first connection on: some of these are in the middle.
 DURING_THE_OPENING = f"""
-import ctypes, os, socket, threading, time
+import ctypes, os, socket, stat, threading, time
 way = ctypes.CDLL(None).beowire_sockets_way
 first = socket.create_connection(("{THERE}", {PORT}))
-for _ in range(100):
+for i in range(100):
     if not (child := os.fork()):
-        os._exit(0)
-    os.waitpid(child, 0)
+        # exit(), by which the library would speak for whatever it takes for its own
+        ctypes.CDLL(None).exit(0) if i % 2 else os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
 done = threading.Event()
 def switch():
     one = socket.create_connection(("{THERE}", {PORT}))
@@ -28,8 +29,63 @@ def switch():
         assert one.recv(1) == b"0"
     done.set()
 threading.Thread(target=switch, daemon=True).start()
-os._exit(not done.wait(60))
+assert done.wait(60)
+# The status board is the parent's: no child has taken its name away.
+names = []
+for fd in os.listdir("/proc/self/fd"):
+    try:
+        at = os.fstat(int(fd))
+    except OSError:
+        continue
+    if stat.S_ISREG(at.st_mode) and at.st_dev == os.stat("/dev/shm").st_dev:
+        names.append(at.st_nlink)
+assert names and all(names), names
+os._exit(0)
 """
+
+
+# Of each connection the server tells the client when it has seen the end, over one that stays.
+END = f"""
+import socket
+with socket.create_server(("", {PORT})) as listener:
+    orders = listener.accept()[0]
+    for _ in range(20):
+        one = listener.accept()[0]
+        while got := one.recv(65536):
+            one.sendall(got)
+        orders.sendall(b"e")
+"""
+CHILD_BESIDE_AN_END = f"""
+import ctypes, os, signal, socket, time
+way = ctypes.CDLL(None).beowire_sockets_way
+orders = socket.create_connection(("{THERE}", {PORT}))
+orders.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+orders.settimeout(60)
+children = []
+for _ in range(20):
+    one = socket.create_connection(("{THERE}", {PORT}))
+    until = time.monotonic() + 60
+    while way(one.fileno()) != 3:
+        assert time.monotonic() < until
+        one.sendall(b"0")
+        assert one.recv(1) == b"0"
+    one.close()
+    if not (child := os.fork()):
+        signal.pause()
+    children.append(child)
+    assert orders.recv(1) == b"e"
+for child in children:
+    os.kill(child, signal.SIGKILL)
+os._exit(0)
+"""
+
+
+def test_a_child_keeps_nothing_that_was_closed(nodes: Nodes) -> None:
+    """The peer sees the end of a connection that the parent has closed, though it is still on its
+    way back to TCP when a child is made."""
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+    with nodes.server(["python3", "-c", END], PORT, ends=True):
+        nodes.run(["python3", "-c", CHILD_BESIDE_AN_END])
 
 
 def test_fork_while_the_endpoint_opens(nodes: Nodes) -> None:

@@ -31,7 +31,8 @@ USES = {
     "vm": set(),
     "selftest": set(),
     "lab": {"topology"},
-    "run": {"lab"},
+    "placement": set(),
+    "run": {"lab", "placement"},
     "sockets": {"lab"},
     "replicate": set(),
     # `bench wan` is a command of both
@@ -39,10 +40,13 @@ USES = {
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
+    "evidence": {"topology", "lab", "run", "bench", "model", "wan", "doctor", "vm"},
     "doctor": {"lab", "run", "bench"},
     "status": {"run"},
     "bug": set(),
     "package": set(),
+    "completion": {"lab"},
+    "env": set(),
     "info": {"run"},
 }
 COMMAND = PACKAGE / "cli.py"

@@ -66,11 +66,54 @@ def test_what_only_a_checkout_has() -> None:
             ask("examples/pi")
 
 
-def test_the_command_and_its_modules(prefix: Path) -> None:
+def test_the_command_is_its_own_module(prefix: Path) -> None:
     assert places.command() == prefix / "b" / "beowire"
+    assert places.module("beowire") == [str(prefix / "b" / "beowire")]
+
+
+OWN = str(Path(places.__file__).parents[1])
+
+
+@pytest.mark.parametrize(
+    ("users", "then"),
+    [
+        (None, OWN),
+        ("", OWN),
+        ("/theirs", f"{OWN}:/theirs"),
+        ("/theirs:/too", f"{OWN}:/theirs:/too"),
+        # One that was started by another: it does not grow.
+        (OWN, OWN),
+        (f"{OWN}:/theirs", f"{OWN}:/theirs"),
+        (f"{OWN}-other", f"{OWN}:{OWN}-other"),
+    ],
+    ids=["none", "empty", "theirs", "two", "started", "started-theirs", "like-ours"],
+)
+@pytest.mark.usefixtures("prefix")
+def test_modules_are_found_before_what_the_user_has(
+    users: str | None, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if users is None:
+        monkeypatch.delenv("PYTHONPATH", raising=False)
+    else:
+        monkeypatch.setenv("PYTHONPATH", users)
     first, path, *_, name = places.module("beowire.status")
     assert (first, name) == ("env", "beowire.status")
-    assert path == f"PYTHONPATH={Path(places.__file__).parents[1]}"
+    assert path == f"PYTHONPATH={then}"
+
+
+def test_whether_a_product_is_there_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BEOWIRE_BUILD", str(tmp_path))
+    for name in ("examples/pi", "examples/stencil"):
+        with pytest.raises(BeowireError, match="has not been built"):
+            places.product(name)
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "examples" / "pi").touch()
+    asked, exists = [], Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: asked.append(path) or exists(path))
+    assert places.product("examples/pi") == tmp_path / "examples" / "pi"
+    assert len(asked) == 1
 
 
 def test_a_checkout_is_none() -> None:

@@ -202,6 +202,33 @@ static void arriving__is_left_to_whom_we_hold_up(void **state)
 		end(held[i]);
 }
 
+/* Who was refused and does not come again keeps nothing for ever. */
+static void arriving__is_left_to_whom_we_hold_up_while_he_asks(void **state)
+{
+	uint64_t next[RESERVE], given_up, refused;
+
+	begin_all();
+	for (uint32_t i = 0; i < RESERVE; i++)
+		next[i] = begin_next(2);
+	ep->now += BW_ARRIVING_STALE;
+	assert_int_equal(begin_next(0), 0);
+	ep->now += BW_ARRIVING_STALE / 2;
+	assert_int_equal(begin_next(0), 0);
+	refused = ep->now;
+	for (int late = 0; late < 2; late++) {
+		ep->now = refused + BW_ARRIVING_STALE - !late;
+		ep->relief_at = 0;
+		given_up = ep->stale_peers;
+		assert_int_equal(begin(1), 0);
+		look();
+		assert_int_equal(ep->stale_peers - given_up, late ? ROOM : ROOM - 1);
+	}
+	for (uint32_t i = 0; i < RESERVE; i++)
+		end(next[i]);
+	for (uint32_t i = 0; i < ROOM; i++)
+		end(held[i]);
+}
+
 /* For what strangers send the engine gets so much, for named peers more. */
 static void engine__grows_for_others_to_a_limit(void **state)
 {
@@ -258,6 +285,7 @@ int main(void)
 		TEST(arriving__is_taken_from_who_stands_still),
 		TEST(arriving__has_room_for_who_is_next),
 		TEST(arriving__is_left_to_whom_we_hold_up),
+		TEST(arriving__is_left_to_whom_we_hold_up_while_he_asks),
 		TEST(engine__grows_for_others_to_a_limit),
 		TEST(ghosts__are_no_more_than_so_many),
 	};

@@ -3,6 +3,7 @@
 #include "env.h"
 #include "clock.h"
 #include "service.h"
+#include "setting.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -226,6 +227,32 @@ static void encryption__needs_a_key(void **state)
 	assert_false(taken("BEOWIRE_ENCRYPT", "yes"));
 }
 
+/* A policy alone or with nodes, and sizes that pages can have. */
+static void memory__has_a_policy_and_pages(void **state)
+{
+	static const char *const wrong[] = {"default:0", "bind:",   "bind:x",	 "local",
+					    "bind:0,",	 "bind:1-", "bind:1024", "bin"};
+	static const char *const sizes[] = {"0", "1", "65536", "64K", "2M", "1G", "64G"};
+	static const uint64_t bytes[] = {0, 1, 65536, 65536, 2 << 20, 1 << 30, 64ull << 30};
+	static const char *const none[] = {"2",	 "3M", "32K", "65537", "128G", "M",   "-1",
+					   "1K", "0M", "2 M", "2MM",   "2m",   "1.5M"};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(taken("BEOWIRE_MEMORY", wrong[i]));
+	assert_true(taken("BEOWIRE_MEMORY", "interleave"));
+	assert_int_equal(env.memory, BW_MEMORY_INTERLEAVE);
+	assert_int_equal(bw_nodes_count(&env.nodes), 0);
+	assert_true(taken("BEOWIRE_MEMORY", "preferred:0,2-3"));
+	assert_int_equal(env.memory, BW_MEMORY_PREFERRED);
+	assert_int_equal(bw_nodes_count(&env.nodes), 3);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		assert_true(taken("BEOWIRE_HUGE_PAGES", sizes[i]));
+		assert_int_equal(env.huge_bytes, bytes[i]);
+	}
+	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_false(taken("BEOWIRE_HUGE_PAGES", none[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -239,7 +266,11 @@ int main(void)
 		cmocka_unit_test(cluster__is_a_number_or_a_name),
 		cmocka_unit_test(encryption__needs_a_key),
 		cmocka_unit_test(words__are_whole_and_known),
+		cmocka_unit_test(memory__has_a_policy_and_pages),
 	};
 
+	/* This node's files have nothing to say here: they are read at the first question. */
+	setenv("BEOWIRE_CONFIG", "off", 1);
+	bw_setting("BEOWIRE_LOG");
 	return cmocka_run_group_tests_name("env", tests, NULL, NULL);
 }

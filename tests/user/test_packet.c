@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring that raw frames are received from, and the header that they are sent with. The test is
- * the kernel: it fills a ring of few slots in blocks that the slots do not fill, so that no
- * privilege is needed.
+ * The ring that raw frames are received from, the header that they are sent with, and the pauses
+ * between questions for such a ring. The test is the kernel: it fills a ring of few slots in blocks
+ * that the slots do not fill, so that no privilege is needed.
  */
 #include "link/packet/packet.h"
+#include "link/packet/served.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -180,6 +181,16 @@ static void frame__without_room_is_not_counted(void **state)
 	assert_int_equal(p.count.tx_frames, BW_BATCH_FRAMES);
 }
 
+/* A service that gives nothing of use is asked again after 1, 2, 4, 8 and then 10 s each. */
+static void pause__is_doubled_up_to_ten_seconds(void **state)
+{
+	static const uint64_t seconds[] = {1, 2, 4, 8, 10, 10};
+
+	for (uint32_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++)
+		assert_int_equal(bw_service_pause(i), seconds[i] * BW_S);
+	assert_int_equal(bw_service_pause(UINT8_MAX), 10 * BW_S);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -190,6 +201,7 @@ int main(void)
 		TEST(ring__is_crowded_when_more_than_half_waits),
 		TEST(frame__is_sent_with_its_header),
 		TEST(frame__without_room_is_not_counted),
+		cmocka_unit_test(pause__is_doubled_up_to_ten_seconds),
 	};
 
 	return cmocka_run_group_tests_name("packet", tests, NULL, NULL);

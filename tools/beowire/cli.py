@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import __version__, places, report
+from beowire import __version__, places, report, suggested
 from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire.terminal import note
@@ -32,17 +32,21 @@ _COMMANDS = {
     "doctor": ("doctor.cli", "app"),
     "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
+    "evidence": ("evidence.cli", "evidence"),
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
     "info": ("info.cli", "info"),
+    "env": ("env.cli", "env"),
     "status": ("status.cli", "status"),
     "report-bug": ("bug.cli", "report_bug"),
     "key": ("run.key_cli", "app"),
     "vm": ("vm.cli", "run"),
     "run": ("run.cli", "run"),
     "sockets": ("sockets.cli", "run"),
+    "place": ("placement.cli", "place"),
     "replicate": ("replicate.cli", "run"),
     "package": ("package.cli", "app"),
+    "completion": ("completion.cli", "completion"),
 }
 _RUNS_ANOTHER = ("vm", "run", "sockets", "replicate")
 
@@ -64,6 +68,11 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
     for name in [named] if named in _COMMANDS else _COMMANDS:
         _add(name)
     return app
+
+
+def names() -> list[str]:
+    """Of all commands."""
+    return [*_COMMANDS, version.__name__]
 
 
 def _tell(asked: bool) -> None:
@@ -99,7 +108,7 @@ def version() -> None:
 def main() -> None:
     try:
         rootless.enter(sys.argv[1:])
-        with report.kept():
+        with report.kept(), suggested.named():
             command_line(sys.argv[1:])(prog_name="beowire")
     except BeowireError as error:
         note(str(error))

@@ -7,8 +7,9 @@ matplotlib is imported where it is used: it would cost every start of the comman
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from beowire import places, report
+from beowire import places, report, suggested
 from beowire.errors import BeowireError
+from beowire.terminal import note
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,8 +29,14 @@ def check_file(file: Path) -> None:
 
 
 def wanted(file: Path | None) -> bool:
-    """Whether there is any place for a drawing."""
-    return file is not None or report.is_open()
+    """Whether there is any place for a drawing. What was found must not be lost to a report that
+    has none for lack of matplotlib; a file was checked before."""
+    if file is not None or not report.is_open():
+        return file is not None
+    if suggested.there("matplotlib"):
+        return True
+    note(f"The report has no drawing. {suggested.lacking('matplotlib')}")
+    return False
 
 
 def figure(width: float, height: float) -> "Figure":

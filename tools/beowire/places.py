@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from beowire import installed, private_dir
+from beowire import installed, private_dir, settings
 from beowire.errors import BeowireError
 
 
@@ -50,28 +50,37 @@ def command() -> Path:
 
 
 def module(name: str) -> list[str]:
-    """The words that execute a module of this package, without the command's own first steps."""
+    """The words that execute a module of this package, without what the command of a checkout does
+    first. An installation's command does nothing first; its other modules are found by PYTHONPATH,
+    before what the user has there."""
     words = [sys.executable, "-P", "-m", name]
     if installed.directories() is None:
         return words
-    return ["env", f"PYTHONPATH={package_file('').parent}", *words]
+    if name == "beowire":
+        return [str(command())]
+    own = str(package_file("").parent)
+    users = os.environ.get("PYTHONPATH", "")
+    first, _, rest = users.partition(":")
+    if first == own:
+        users = rest
+    return ["env", f"PYTHONPATH={own}:{users}" if users else f"PYTHONPATH={own}", *words]
 
 
 def product(relative: str) -> Path:
     """A product of the build, by its path inside the build directory, or where the installation has
     it; it must exist."""
     path = product_path(relative)
-    if installed.directories() is not None and not path.exists():
+    if path.exists():
+        return path
+    if installed.directories() is not None:
         raise BeowireError(
             f"{path} is not installed.",
             f"Install it: apt-get install {installed.package(relative)}",
         )
-    if not path.exists():
-        raise BeowireError(
-            f"{relative} has not been built (looked for {path}).",
-            "Build it: meson setup build && ninja -C build   (or ./beowire test)",
-        )
-    return path
+    raise BeowireError(
+        f"{relative} has not been built (looked for {path}).",
+        "Build it: meson setup build && ninja -C build   (or ./beowire test)",
+    )
 
 
 def product_path(relative: str) -> Path:
@@ -205,7 +214,7 @@ def state_unwritable(error: OSError) -> BeowireError:
 
 def state_path() -> Path:
     """Its name alone, to be told."""
-    if given := os.environ.get("BEOWIRE_STATE"):
+    if given := settings.get("BEOWIRE_STATE"):
         return Path(given)
     if os.geteuid() == 0:
         return Path("/run/beowire")
@@ -215,7 +224,7 @@ def state_path() -> Path:
 
 def cache_dir() -> Path:
     """What was fetched and can be fetched again: BEOWIRE_CACHE, else as the XDG standard says."""
-    if given := os.environ.get("BEOWIRE_CACHE"):
+    if given := settings.get("BEOWIRE_CACHE"):
         return Path(given)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "beowire"

@@ -12,6 +12,7 @@ from beowire import places
 from beowire.bench import samples
 from hypothesis import given
 from hypothesis import strategies as some
+from scipy import special
 
 numbers = some.floats(min_value=1e-3, max_value=1e9)
 rounds = some.lists(some.tuples(numbers, numbers), min_size=1, max_size=9)
@@ -57,6 +58,12 @@ def test_ratios_are_those_of_rounds_and_by_hand() -> None:
     assert ratio.value == pytest.approx(1)
     assert ratio.high == pytest.approx(2 ** (4.3027 / 3**0.5), rel=1e-4)
     assert ratio.low == pytest.approx(1 / ratio.high)
+
+
+def test_bounds_of_students_distribution() -> None:
+    for freedom in (*range(1, 60), 999, 1000):
+        expected = float(special.stdtrit(freedom, 0.975))
+        assert samples._student(freedom) == pytest.approx(expected, rel=1e-9), freedom
 
 
 def test_one_round_has_no_interval() -> None:

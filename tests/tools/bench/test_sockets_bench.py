@@ -31,6 +31,8 @@ def test_what_programs_print() -> None:
     told = json.dumps({"end": {"sum_received": {"bits_per_second": 8e9}}})
     assert figure("iperf3").value(told) == pytest.approx(1000)
     assert figure("short").value('{"connections": 2, "ns_each": 1500}') == pytest.approx(1.5)
+    said = "sockperf: ---> percentile 50.000 =    6.234\n"
+    assert figure("sockperf").value(said) == pytest.approx(6.234)
     for each in sockets.FIGURES:
         with pytest.raises((ValueError, KeyError)):
             each.value("")

@@ -80,6 +80,23 @@ def test_an_account_that_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "4711" in said
 
 
+def test_a_name_has_a_letter_or_a_digit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are in any text: of a home that is left out, dots."""
+    monkeypatch.setenv("USER", "--")
+    told = {"endpoints": [{"user": "_"}, {"user": "zo\u00eb"}], "host": "_._"}
+    texts = {"status.json": json.dumps(told, indent=1), "log-1.txt": "/home/.../x, /home/-_- "}
+    found = names.users(texts)
+    assert not {"...", "-_-", "--", "_", ""} & set(found)
+    assert "zo\u00eb" in found
+    assert "_._" not in names.hosts(texts)
+
+
+@pytest.mark.parametrize("kinds", [(["beowire", "Root"], []), ([], ["beowire", "Root"])])
+def test_names_that_stand_for_something_else_stay(kinds: tuple[list[str], list[str]]) -> None:
+    text = "libbeowire, beowire: /usr/lib/beowire, root"
+    assert Cleaner(*kinds, keep_names=False).clean(text) == text
+
+
 def test_names_of_hosts_in_the_state() -> None:
     told = {"node": "node_7", "peers": [{"host": "a_b.example"}, {"host": "?"}], "nodes": ["x"]}
     found = names.hosts({"status.json": json.dumps(told, indent=1)})

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`beowire info --mpi`: the transport that an MPI would choose, by what it tells of itself."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
+from beowire import places
 from beowire.info import mpi
 from beowire.info.mpi import Setting
 from beowire_cli import beowire
@@ -111,6 +113,96 @@ def test_what_the_user_made_goes_before_what_the_package_makes(tmp_path: Path) -
     own.write_text("mtl = psm2\n")
     assert mpi.presets(file, own, {}) == {"mtl_ofi_provider_include": "beowire"}
     assert mpi.presets(file, own, {"OMPI_MCA_mtl_ofi_provider_include": ""}) == {}
+
+
+OWN = "psm = 1\n\tmine=\n # osc = ^ucx\nlast_of_own = 1"
+"""The last line of each file ends without a newline."""
+FILE = """\
+# a = 1
+ mtl=ofi
+\tmtl_ofi_provider_include\t= \tbeowire \t
+psm = 2
+mine = 2
+last_of_own = 2
+osc = ^ucx,pt2pt
+osc =^ucx
+empty =
+Capitals = a = b
+with blanks inside = 1
+named-otherwise = 1
+= 1
+word
+\N{LATIN SMALL LETTER E WITH ACUTE} = 1
+of_the_environment = 2
+of_the_environment = 3
+ends_as_elsewhere = 1\r
+back\\slash = 1
+with_z\0ero = a\0b
+value = a \\n "b" 'c' $HOME `id` * ;
+last = 1"""
+
+
+def test_the_launcher_and_info_read_settings_by_the_same_rules(tmp_path: Path) -> None:
+    made = {
+        "mtl": "ofi",
+        "mtl_ofi_provider_include": "beowire",
+        "osc": "^ucx",
+        "empty": "",
+        "Capitals": "a = b",
+        "ends_as_elsewhere": "1",
+        "with_zero": "ab",
+        "value": "a \\n \"b\" 'c' $HOME `id` * ;",
+        "last": "1",
+    }
+    (tmp_path / "file").write_text(FILE, newline="")
+    own = tmp_path / ".openmpi" / "mca-params.conf"
+    own.parent.mkdir()
+    own.write_text(OWN)
+    variables = {"OMPI_MCA_of_the_environment": "1"}
+    assert mpi.presets(tmp_path / "file", own, variables) == made
+    other = {"name": "a", "line": "b", "made": "c", "theirs": "d", "trimmed": "e", "own": "f"}
+    found = launched(tmp_path, variables | other)
+    settings = {f"OMPI_MCA_{name}": value for name, value in made.items()}
+    assert {name: found[name] for name in found if name.startswith("OMPI_MCA_")} == (
+        settings | variables
+    )
+    assert {name: found[name] for name in other} == other
+
+
+@pytest.mark.parametrize("missing", ["file", ".openmpi/mca-params.conf"])
+def test_a_file_of_settings_that_is_not_there_has_none(missing: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a = 1\n")
+    own = tmp_path / ".openmpi" / "mca-params.conf"
+    own.parent.mkdir()
+    own.write_text("b = 1\n")
+    (tmp_path / missing).unlink()
+    made = mpi.presets(tmp_path / "file", own, {})
+    assert made == ({} if missing == "file" else {"a": "1"})
+    found = launched(tmp_path, {})
+    assert {name for name in found if name.startswith("OMPI_MCA_")} == {
+        f"OMPI_MCA_{name}" for name in made
+    }
+
+
+def launched(place: Path, variables: dict[str, str]) -> dict[str, str]:
+    """The environment of what the launcher becomes, with its settings in `file` there; it says
+    nothing itself."""
+    text = places.source("packaging/debian/mpirun.beowire").read_text()
+    assert text.count("/etc/beowire/openmpi.conf") == 1
+    text = text.replace("/etc/beowire/openmpi.conf", f"{place}/file")
+    program = place / "mpirun.openmpi"
+    program.write_text('#!/bin/sh\n[ $# = 3 ] && [ "$3" = "a  b" ] && exec env -0\n')
+    program.chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-c", text, "mpirun", "-n", "2", "a  b"],
+        env=variables | {"HOME": str(place), "PATH": f"{place}:/usr/bin:/bin"},
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return dict(each.split("=", 1) for each in done.stdout.split("\0") if each)
 
 
 def test_it_is_asked_alone() -> None:

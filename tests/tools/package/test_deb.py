@@ -5,6 +5,7 @@ import fcntl
 from pathlib import Path
 
 import pytest
+from beowire import installed
 from beowire.errors import BeowireError
 from beowire.package import deb
 from beowire.progress import Progress
@@ -37,6 +38,14 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(BeowireError, match="cannot be written"):
         build(file)
+
+
+@pytest.mark.usefixtures("own_build")
+def test_an_installation_builds_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(installed, "directories", dict)
+    with pytest.raises(BeowireError, match="packaging is not part of an installation"):
+        build(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_why_a_build_failed(tmp_path: Path) -> None:

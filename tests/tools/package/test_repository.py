@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A repository of packages: its index, its signature, its key, and what lies beside it."""
 
+import contextlib
+import errno
+import json
 import os
+import re
+import shutil
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from beowire import places
 from beowire.errors import BeowireError
 from beowire.package import repository
 from beowire.progress import Progress
+from beowire_cli import beowire
 
 
 @pytest.fixture
@@ -32,6 +41,22 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def make(directory: Path, packages: Path, key: str | None = None) -> repository.Made:
     return repository.make(directory, packages, key, Progress(repository.STEPS))
+
+
+def test_what_was_made_is_told(packages: Path, tmp_path: Path) -> None:
+    directory, file = tmp_path / "repository", tmp_path / "made.json"
+    words = ["package", "repository", str(directory), "--packages", str(packages), "--json"]
+    refused = beowire(*words, str(tmp_path / "absent" / "made.json"))
+    assert refused.status == 1
+    assert "cannot be written" in refused.errors
+    assert not directory.exists()
+    done = beowire(*words, str(file))
+    assert done.status == 0, done.errors
+    told = json.loads(file.read_text())
+    assert set(told) == {"directory", "key", "lines"}
+    assert told["directory"] == str(directory)
+    assert re.fullmatch("[0-9A-F]{40}", told["key"])
+    assert [line.strip() for line in done.output.splitlines()[1:]] == told["lines"]
 
 
 def verified(directory: Path, name: str = "InRelease") -> bool:
@@ -71,6 +96,138 @@ def test_a_long_name_and_no_process_that_stays(
     assert verified(make(tmp_path / "repository", packages).directory)
     left = [each.name for each in (data / "beowire" / "keys").iterdir() if each.is_socket()]
     assert left == []
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {each.name: each.read_bytes() for each in directory.iterdir()}
+
+
+def newer(packages: Path) -> None:
+    """The package is of another version from now on."""
+    (packages / "libbeowire1_1_all.deb").rename(packages / "libbeowire1_2_all.deb")
+
+
+def test_a_signature_that_fails_leaves_the_repository_as_it_was(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = make(tmp_path / "repository", packages).directory
+    before = contents(directory)
+    newer(packages)
+    program = tmp_path / "gpg"
+    program.write_text(
+        '#!/bin/sh\ncase "$*" in *--clearsign*) echo no pinentry >&2; exit 2 ;; esac\n'
+        f'exec {shutil.which("gpg")} "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(BeowireError, match="gpg failed: no pinentry"):
+        make(directory, packages)
+    assert contents(directory) == before
+    assert verified(directory)
+
+
+def test_the_signature_is_put_in_place_last_and_older_packages_go_after_it(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = make(tmp_path / "repository", packages).directory
+    signed = (directory / "InRelease").read_bytes()
+    newer(packages)
+    placed, replacing = [], places.replacing
+
+    def until_the_signature(file: Path) -> contextlib.AbstractContextManager[Path]:
+        placed.append(file.name)
+        if file.name == "InRelease":
+            raise OSError(errno.EIO, "the disk is gone")
+        return replacing(file)
+
+    monkeypatch.setattr(places, "replacing", until_the_signature)
+    with pytest.raises(BeowireError, match=r"is not finished: .*the disk is gone"):
+        make(directory, packages)
+    assert set(placed[:-1]) == {
+        *("libbeowire1_2_all.deb", "Packages", "Packages.gz", "Release", repository.KEY)
+    }
+    assert (directory / "libbeowire1_1_all.deb").is_file()
+    assert (directory / "InRelease").read_bytes() == signed
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    make(directory, packages)
+    assert [each.name for each in directory.glob("*.deb")] == ["libbeowire1_2_all.deb"]
+    assert verified(directory)
+
+
+def test_what_is_no_file_is_not_replaced_nor_is_anything_else(
+    packages: Path, tmp_path: Path
+) -> None:
+    directory = tmp_path / "repository"
+    (directory / "InRelease").mkdir(parents=True)
+    with pytest.raises(BeowireError, match="InRelease is no regular file"):
+        make(directory, packages)
+    assert [each.name for each in directory.iterdir()] == ["InRelease"]
+
+
+def test_all_may_read_it_whatever_the_umask_is(packages: Path, tmp_path: Path) -> None:
+    (packages / "libbeowire1_1_all.deb").chmod(0o600)
+    before = os.umask(0o077)
+    try:
+        made = make(tmp_path / "new" / "repository", packages)
+    finally:
+        os.umask(before)
+    modes = {each.name: each.stat().st_mode & 0o777 for each in made.directory.iterdir()}
+    assert set(modes.values()) == {0o644}, modes
+    for each in (made.directory, made.directory.parent):
+        assert each.stat().st_mode & 0o777 == 0o755, each
+    made.directory.chmod(0o750)
+    make(made.directory, packages)
+    assert made.directory.stat().st_mode & 0o777 == 0o750
+
+
+def gpg(home: Path, *words: str) -> str:
+    command = ["gpg", f"--homedir={home}", "--batch", "--yes", "--quiet", "--no-tty", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def keys() -> Iterator[Path]:
+    """A directory of gpg's own, by a name that is short enough for its sockets."""
+    with tempfile.TemporaryDirectory(prefix="bw-", dir="/tmp") as home:
+        yield Path(home)
+        words = ["gpgconf", "--homedir", home, "--kill", "gpg-agent"]
+        subprocess.run(words, check=True, capture_output=True)
+
+
+def revoke(home: Path, fingerprint: str) -> None:
+    """By the certificate that gpg made with the key, without the colon that stands in its way."""
+    certificate = home / "openpgp-revocs.d" / f"{fingerprint}.rev"
+    text = certificate.read_text().replace(":-----BEGIN", "-----BEGIN")
+    certificate.write_text(text)
+    gpg(home, "--import", str(certificate))
+
+
+@pytest.mark.parametrize("how", ["expired", "revoked"])
+def test_a_key_that_can_sign_no_more_is_not_taken(
+    how: str, keys: Path, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "packager@beowire.invalid"
+    new = ["--passphrase", "", "--quick-generate-key", name, "ed25519", "sign"]
+    if how == "expired":
+        gpg(keys, "--faked-system-time", "20240101T000000", *new, "1d")
+    else:
+        gpg(keys, *new, "never")
+        revoke(keys, next((keys / "openpgp-revocs.d").glob("*.rev")).stem)
+    monkeypatch.setenv("GNUPGHOME", str(keys))
+    with pytest.raises(BeowireError, match=r"no secret key .* that can sign now"):
+        make(tmp_path / "repository", packages, name)
+    gpg(keys, *new, "never")
+    assert verified(make(tmp_path / "repository", packages, name).directory)
+
+
+def test_another_key_is_made_when_the_first_is_revoked(packages: Path, tmp_path: Path) -> None:
+    first = make(tmp_path / "repository", packages).fingerprint
+    with repository._own_home() as home:
+        revoke(home, first)
+    made = make(tmp_path / "repository", packages)
+    assert made.fingerprint != first
+    assert verified(made.directory)
 
 
 def test_a_key_that_is_not_there(packages: Path, tmp_path: Path) -> None:

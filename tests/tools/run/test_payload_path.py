@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Which way the payload went, judged by counters written by hand: each doubt alone is enough."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from beowire.errors import BeowireError
@@ -144,3 +146,65 @@ _SILENT = {"tx_bytes": 0, "tx_frames": 0}
 )
 def test_ranks_that_may_have_run_alone_are_told(record: JobRecord, said: str) -> None:
     assert path.unmet(record) == said
+
+
+WRITTEN = {"node": "n", "pid": 1, "retransmits": 2, "drops": {}, "links": {"packet": {"a": 3}}}
+
+
+def test_counters_are_read(tmp_path: Path) -> None:
+    told = {**WRITTEN, "keyed": 1, "tx_messages": 7, "another": [], "drops": {"overrun": 4}}
+    (tmp_path / "n-1.json").write_text(json.dumps(told))
+    drops = {"overrun": 4}
+    links = {"packet": {"a": 3}}
+    assert path.read_endpoints(tmp_path) == [
+        Endpoint("n", 1, links, 2, drops, tx_messages=7, keyed=1)
+    ]
+
+
+def told_of(directory: Path, text: str) -> str:
+    """What is said of a file that holds this."""
+    (directory / "x\x1b.json").write_text(text)
+    with pytest.raises(BeowireError) as told:
+        path.read_endpoints(directory)
+    return str(told.value)
+
+
+@pytest.mark.parametrize("depth", ["[", '{"links":'])
+def test_counters_too_deep_are_none(tmp_path: Path, depth: str) -> None:
+    assert "'x\\x1b.json' is no counters file" in told_of(tmp_path, depth * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"node": 7}, "node is no text"),
+        ({"pid": None}, "pid is no count"),
+        ({"pid": "1"}, "pid is no count"),
+        ({"pid": True}, "pid is no count"),
+        ({"retransmits": -1}, "retransmits is no count"),
+        ({"retransmits": 1 << 64}, "retransmits is no count"),
+        ({"keyed": float("inf")}, "keyed is no count"),
+        ({"links": 7}, "links is no object"),
+        ({"links": {"packet": []}}, "packet is no object"),
+        ({"links": {"packet": {"a": {}}}}, "a is no count"),
+        ({"drops": None}, "drops is no object"),
+        ({"drops": {"overrun": "4"}}, "overrun is no count"),
+    ],
+)
+def test_fields_of_another_kind_are_none(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    """A rank may write anything there."""
+    assert f"is no counters file of Beowire: ValueError('{said}')" in told_of(
+        tmp_path, json.dumps({**WRITTEN, **change})
+    )
+
+
+@pytest.mark.parametrize("missing", sorted(WRITTEN))
+def test_each_field_is_needed(tmp_path: Path, missing: str) -> None:
+    fields = {name: value for name, value in WRITTEN.items() if name != missing}
+    assert f"ValueError('{missing} is no " in told_of(tmp_path, json.dumps(fields))
+
+
+def test_a_list_is_no_counters_file(tmp_path: Path) -> None:
+    assert "ValueError('the file is no object')" in told_of(tmp_path, "[]")

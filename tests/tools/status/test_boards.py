@@ -193,6 +193,69 @@ def test_so_many_are_read_of_a_user(place: Path, monkeypatch: pytest.MonkeyPatch
     assert len(boards.find(place.parent)) == 3
 
 
+def test_names_that_are_no_boards_count(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else who looks goes through all of them in each of a user's directories."""
+    second = place.with_name(place.name + ".1")
+    second.mkdir(mode=0o700)
+    monkeypatch.setattr(boards, "_FILES_MAX", 3)
+    monkeypatch.setattr(boards, "holder", lambda _: 1)
+    for number in range(3):
+        (place / f"a-stranger-{number}").touch()
+    write(second, board_bytes.board())
+    assert boards.find(place.parent) == []
+    (place / "a-stranger-0").unlink()
+    assert len(boards.find(place.parent)) == 1
+
+
+@pytest.mark.parametrize("name", ["beowire-0{}", "beowire-000{}.1"])
+def test_a_user_has_one_number(name: str, place: Path) -> None:
+    """Else he has as many directories as there are ways to write it."""
+    again = place.rename(place.with_name(name.format(os.geteuid())))
+    with kept(write(again, board_bytes.board())):
+        assert boards.find(place.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("bound", "most", "said"),
+    [
+        ("_FILES_MAX", 1, f"user {os.geteuid()} has more than 1 names where boards are"),
+        ("_BOARDS_MAX", 1, "there are more than 1 boards"),
+        ("_ENTRIES_MAX", 0, "{} has more than 0 names"),
+    ],
+    ids=["of a user", "of all", "of directories"],
+)
+def test_what_is_left_out_is_said_once(
+    bound: str,
+    most: int,
+    said: str,
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(boards, "holder", lambda _: 1)
+    for number in range(2):
+        write(place, board_bytes.board(), number)
+    assert len(boards.find(place.parent)) == 2
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(boards, bound, most)
+    boards._say_left_out.cache_clear()
+    boards.find(place.parent)
+    boards.find(place.parent)
+    line = f"beowire: {said.format(place.parent)}: the others are left out\n"
+    assert capsys.readouterr() == ("", line)
+
+
+def test_damaged_ones_count(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "_BOARDS_MAX", 1)
+    monkeypatch.setattr(boards, "holder", lambda _: 1)
+    write(place, b"nothing of the kind", 1)
+    write(place, board_bytes.board(), 2)
+    second = place.with_name(place.name + ".1")
+    second.mkdir(mode=0o700)
+    write(second, board_bytes.board())
+    assert boards.find(place.parent) == []
+
+
 def test_so_many_are_read_of_all(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boards, "_BOARDS_MAX", 2)
     monkeypatch.setattr(boards, "holder", lambda _: 1)

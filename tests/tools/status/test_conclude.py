@@ -26,6 +26,7 @@ def peer(rank: int, **changes: Any) -> dict[str, Any]:
         "proven_s": 0.5,
         "unanswered_s": None,
         "exposed_since_s": None,
+        "known": True,
         "stalled": False,
     }
     return {
@@ -213,6 +214,40 @@ def test_a_lost_rank_does_not_make_living_ones_gone() -> None:
     assert said.says.startswith("Of rank 2 and rank 3, which are not found, 1 at least is gone")
 
 
+@pytest.mark.parametrize("status", [0, -110])
+@pytest.mark.parametrize(
+    "seen", [{}, {"unanswered_s": 20.0, "tx_packets": 1000, "losses": 500, "inflight": 1}]
+)
+def test_who_speaks_to_a_rank_without_being_asked_is_no_rank(
+    status: int, seen: dict[str, Any]
+) -> None:
+    """He hides no dead one, makes no missing one dead, and is not what the job waits for."""
+    told = {i: process(i, size=3) for i in range(2)}
+    stranger = peer(7, status=status, known=False, **seen)
+    said = conclusion([endpoint(0, [stranger, peer(2, status=-111)]), endpoint(1)], told)
+    assert said.says.startswith("rank 2 is gone")
+    ends = [endpoint(0, [stranger], receives=[receive(1)]), endpoint(1, called_s=60.0)]
+    assert conclusion(ends, told).cause == "receive"
+
+
+@pytest.mark.parametrize("claimed", ["node0", 7, ["node0"]])
+def test_where_something_is_told_is_not_for_the_node_to_say(claimed: Any) -> None:
+    nodes = {
+        f"node{rank}": {
+            "endpoints": [endpoint(rank) | {"node": claimed}],
+            "processes": {str(100 + rank): process(rank) | {"node": claimed, "pid": 100}},
+            "kernel": None,
+        }
+        for rank in range(2)
+    }
+    state = cluster.joined(nodes, {})
+    assert [each["node"] for each in state["endpoints"]] == ["node0", "node1"]
+    assert {(key, each["node"], each["pid"]) for key, each in state["processes"].items()} == {
+        ("node0:100", "node0", 100),
+        ("node1:101", "node1", 101),
+    }
+
+
 def test_a_number_of_ranks_beyond_all_measure() -> None:
     """It is what an environment says, whoever wrote it."""
     told = {i: process(i, size=10**15) for i in range(2)}
@@ -379,30 +414,6 @@ def test_who_is_slow_is_seen_beside_others() -> None:
         [],
         ["slow (round trip 0.9 ms)"],
     ]
-
-
-@pytest.mark.parametrize(
-    ("command", "hosts"),
-    [
-        ("/usr/bin/mpirun.openmpi --host a:2,b:2 -n 4 ./x", ["a", "b"]),
-        ("mpiexec.hydra -launcher ssh -hosts n1,n2 -n 4 ./x", ["n1", "n2"]),
-        ("prterun -H one ./x", ["one"]),
-        ("mpirun -n 4 ./x", []),
-        ("./x --host a", []),
-        ("mpirun --host=a,b ./x", ["a", "b"]),
-        ("mpirun --hostfile list ./x", ["n1", "n2"]),
-        ("mpirun --hostfile=list ./x", ["n1", "n2"]),
-        ("mpirun -machinefile list ./x", ["n1", "n2"]),
-        ("mpiexec.hydra -f list ./x", ["n1", "n2"]),
-        ("mpirun --hostfile absent ./x", []),
-        ("mpirun --hostfile pipe ./x", []),
-        ("mpirun --hostfile", []),
-    ],
-)
-def test_the_hosts_of_a_launcher(command: str, hosts: list[str], tmp_path: Path) -> None:
-    (tmp_path / "list").write_text("# ours\nn1 slots=4\nn2:2\n")
-    os.mkfifo(tmp_path / "pipe")
-    assert job.named_hosts(command, tmp_path) == hosts
 
 
 @pytest.mark.parametrize("inherited", [True, False])

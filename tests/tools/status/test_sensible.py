@@ -39,6 +39,7 @@ def test_what_a_node_tells_is_sensible() -> None:
     [
         *(("endpoint", name) for name in ("host", "asleep", "rates", "peers", "waits")),
         *(("peer", name) for name in ("identity", "status", "srtt_ns", "rates", "pulls")),
+        *(("peer", name) for name in ("known", "stalled")),
         *(("wait", name) for name in ("kind", "tag", "tagged")),
         *(("process", name) for name in ("state", "running", "starved", "faults", "frozen")),
     ],

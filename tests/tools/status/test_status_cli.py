@@ -182,6 +182,20 @@ def test_an_answer_without_end_is_not_read(tmp_path: Path) -> None:
     assert json.loads(answer.output)["unreached"] == {"one": "it tells more than 32 MiB"}
 
 
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_what_is_no_number_of_json_is_not_passed_on(tmp_path: Path, number: str) -> None:
+    """Whoever reads our JSON need not know of such."""
+    told = {"form": 1, "endpoints": [], "processes": {}, "kernel": "@"}
+    file = tmp_path / "answer"
+    file.write_text(json.dumps(told).replace('"@"', f'{{"sockets": [], "new": {number}}}'))
+    ssh = agent(tmp_path, f"cat {file}")
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    assert json.loads(answer.output)["unreached"] == {"one": "it tells what makes no sense"}
+    file.write_text(json.dumps(told).replace('"@"', '{"sockets": [], "new": 1e99}'))
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    assert json.loads(answer.output)["unreached"] == {}
+
+
 @pytest.mark.parametrize("depth", [60, 100_000])
 @pytest.mark.parametrize("options", [["--json"], []])
 def test_an_answer_of_any_depth_is_refused(tmp_path: Path, depth: int, options: list[str]) -> None:

@@ -8,9 +8,10 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from beowire import drawing, places
+from beowire import drawing, places, tabular
 from beowire.bench import (
     activation_cli,
+    compare_cli,
     exchange,
     exchange_plot,
     exchange_tables,
@@ -19,6 +20,7 @@ from beowire.bench import (
     line_cli,
     overlap,
     pingpong,
+    result_file,
     sockets_cli,
     start_cli,
     stripe_cli,
@@ -54,6 +56,7 @@ def check_sizes(text: str) -> None:
 
 app.command("activation")(activation_cli.run)
 app.command("apps")(apps_cli.run)
+app.command("compare")(compare_cli.run)
 app.command("idle")(idle_cli.run)
 app.command("kernel")(kernel_cli.run)
 app.command("line")(line_cli.run)
@@ -82,7 +85,7 @@ def overlap_(
         places.check_output(json_file)
     told = overlap.measure(rate, rounds, kernel)
     if json_file is not None:
-        places.write_json(json_file, told.as_json())
+        places.write_json(json_file, result_file.stamped("overlap", told.as_json()))
     table = Table("", "ms", title=f"{told.bytes:,} bytes at {rate}, {told.library}")
     table.columns[1].justify = "right"
     for name, ns in (
@@ -124,6 +127,7 @@ def pingpong_(
     ] = "fastest",
     ssh: options.Ssh = "ssh",
     network: options.Network = "",
+    chosen: tabular.Chosen = "table",
 ) -> None:
     """Ping-pong over TCP and over Beowire in turn: percentiles, ratios and their intervals."""
     where = options.choose_cluster(lab, hosts, hostfile, ssh, network)
@@ -144,9 +148,15 @@ def pingpong_(
         places.check_output(json_file)
     check_settings(where)
     report = pingpong.compare(plan, where, note)
+    result = report.as_json()
     if json_file is not None:
-        result = {**report.as_json(), "lab": options.described_lab(where)}
-        places.write_json(json_file, result)
+        told = {**result, "lab": options.described_lab(where)}
+        places.write_json(json_file, result_file.stamped("pingpong", told))
+    rows = [tabular.flat(each) for each in result["figures"]]
+    tabular.tell(chosen, rows, lambda: _show_pingpong(report))
+
+
+def _show_pingpong(report: pingpong.Report) -> None:
     out().print(figures_table(report.figures))
     for name, stack in report.baseline.items():
         out().print(f"TCP for {name}: {stack}. {report.commands[f'{name} tcp']}")
@@ -188,6 +198,7 @@ def exchange_(
     ] = "native",
     ssh: options.Ssh = "ssh",
     network: options.Network = "",
+    chosen: tabular.Chosen = "table",
 ) -> None:
     """Rates inside a node, or of one node with all others, by size, MPI type and calls."""
     where = options.choose_cluster(lab, hosts, hostfile, ssh, network)
@@ -211,10 +222,16 @@ def exchange_(
         places.check_output(json_file)
     check_settings(where)
     report = exchange.measure(plan, where, note)
+    result = report.as_json()
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, result_file.stamped("exchange", result))
     if drawing.wanted(plot):
         exchange_plot.draw(report, plot)
+    rows = [tabular.flat(each) for each in result["figures"]]
+    tabular.tell(chosen, rows, lambda: _show_exchange(report))
+
+
+def _show_exchange(report: exchange.Report) -> None:
     for table in exchange_tables.tables(report):
         out().print(table)
     for setting, command in report.commands.items():

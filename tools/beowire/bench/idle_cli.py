@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import idle
+from beowire.bench import idle, result_file
 from beowire.bench.idle import Plan, Report
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
@@ -34,7 +34,7 @@ def run(
         places.check_output(json_file)
     report = idle.measure(plan, note)
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, result_file.stamped("idle", report.as_json()))
     _show(report)
 
 

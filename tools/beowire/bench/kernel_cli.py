@@ -3,14 +3,14 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
 
-from beowire import places
-from beowire.bench import kernel_figures
-from beowire.bench.kernel import Bench, Measured, Plan, Profile
+from beowire import places, tabular
+from beowire.bench import kernel_figures, result_file
+from beowire.bench.kernel import Bench, Measured, Plan, Profile, Report
 from beowire.errors import BeowireError
 from beowire.terminal import note, out
 
@@ -55,8 +55,13 @@ def run(
     kernel: Annotated[
         str, typer.Option(help="Release of the kernel, such as 6.1.0-30-amd64; default: stock.")
     ] = "",
+    chosen: tabular.Chosen = "table",
 ) -> None:
     """The kernel module beside TCP, UDP and raw sockets, in a guest that counts instructions."""
+    if profile and chosen != "table":
+        raise BeowireError(
+            "A profile has no rows of figures.", "Leave out --format; --json FILE has all of it.", 2
+        )
     figures = parse_figures(figure)
     if transport:
         figures = [each.only(parse_transports(transport)) for each in figures]
@@ -66,7 +71,7 @@ def run(
     if profile:
         _profile(bench, json_file, sort)
     else:
-        _measure(bench, json_file)
+        _measure(bench, json_file, chosen)
 
 
 def _write(file: Path | None, result: dict[str, object]) -> None:
@@ -74,16 +79,30 @@ def _write(file: Path | None, result: dict[str, object]) -> None:
         places.write_json(file, result)
 
 
-def _measure(bench: Bench, json_file: Path | None) -> None:
+def _measure(bench: Bench, json_file: Path | None, chosen: tabular.Format) -> None:
     report = bench.measure(note)
-    for figure, rows in report.figures:
-        out().print(figure_table(figure, rows))
-    _write(json_file, report.as_json())
-    if bench.plan.repeats > 1 and any(not figure.wall for figure, _ in report.figures):
-        same = "agree to the last bit" if report.identical else "do not agree"
-        out().print(f"Kernel {report.kernel}. The {report.repeats} guests {same}.")
+    told = report.as_json()
+    tabular.tell(chosen, figure_rows(told), lambda: _show(report))
+    _write(json_file, result_file.stamped("kernel", told))
     if not report.identical:
         raise typer.Exit(1)
+
+
+def _show(report: Report) -> None:
+    for figure, rows in report.figures:
+        out().print(figure_table(figure, rows))
+    if report.repeats > 1 and any(not figure.wall for figure, _ in report.figures):
+        same = "agree to the last bit" if report.identical else "do not agree"
+        out().print(f"Kernel {report.kernel}. The {report.repeats} guests {same}.")
+
+
+def figure_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """All rows of all figures, each with its figure's name and unit."""
+    return [
+        {"figure": figure["name"], "unit": figure["unit"], **tabular.flat(row)}
+        for figure in told["figures"]
+        for row in figure["rows"]
+    ]
 
 
 def _profile(bench: Bench, json_file: Path | None, sort: str) -> None:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import line, line_flow
+from beowire.bench import line, line_flow, result_file
 from beowire.bench.line import Plan, Report
 from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
@@ -66,7 +66,7 @@ def run(
         places.check_output(json_file)
     report = line.measure(plan, note)
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, result_file.stamped("line", report.as_json()))
     _show(report)
 
 

@@ -83,6 +83,35 @@ def pair(lab: Lab, target: str, port: int, variables: Mapping[str, str] = _UDP) 
             server.wait()
 
 
+def report(
+    lab: Lab,
+    source: str,
+    target: str,
+    words: list[str],
+    variables: Mapping[str, str],
+    limit_s: float,
+) -> dict[str, Any]:
+    """What beowire-pingpong tells as JSON of a run with these arguments; it fails when that takes
+    longer than the limit."""
+    with pair(lab, target, 47102, variables) as directory:
+        file = directory / "figures"
+        words = [*words, "--json", str(file), "--port", "47102", lab.address(target)]
+        client = pingpong(lab, source, words, directory / "client", variables)
+        try:
+            status: int | None = client.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            client.kill()
+            client.wait(_PATIENCE_S)
+        if status != 0:
+            said = (directory / "client").read_text(errors="replace").strip()
+            why = f"did not end in {limit_s:.0f} s" if status is None else f"failed: {said[-300:]}"
+            raise BeowireError(f"The ping-pong {why}.")
+        told: dict[str, Any] = json.loads(file.read_text())
+        return told
+
+
 @contextlib.contextmanager
 def latency(
     lab: Lab, source: str, target: str, words: list[str], variables: Mapping[str, str] = _UDP

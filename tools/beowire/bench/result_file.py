@@ -11,6 +11,14 @@ from typing import Any
 from beowire import places
 from beowire.errors import BeowireError
 
+FORMAT = 1
+"""Of what commands write in one go, by stamped()."""
+
+
+def stamped(command: str, told: Mapping[str, Any]) -> dict[str, Any]:
+    """A result of `beowire bench COMMAND`, with who wrote it and in which format."""
+    return {"writer": f"beowire bench {command}", "format": FORMAT, **told}
+
 
 def check(path: Path) -> None:
     """Fails unless the file can be written, so that nothing is measured in vain."""

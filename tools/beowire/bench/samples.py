@@ -50,7 +50,6 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Ratio:
     about evenly on a logarithmic scale, from two rounds on, though it is wide then. One round
     excludes nothing."""
     import numpy as np
-    from scipy import special
 
     upper = np.asarray(over, dtype=float)
     lower = np.asarray(under, dtype=float)
@@ -62,11 +61,33 @@ def ratio(over: Sequence[float], under: Sequence[float]) -> Ratio:
     middle = float(logs.mean())
     if upper.size == 1:
         return Ratio(math.exp(middle), 0.0, math.inf)
-    quantile = float(special.stdtrit(upper.size - 1, (1 + CONFIDENCE) / 2))
-    half = quantile * float(logs.std(ddof=1)) / math.sqrt(upper.size)
+    half = _student(upper.size - 1) * float(logs.std(ddof=1)) / math.sqrt(upper.size)
     with np.errstate(over="ignore"):
         low, value, high = (float(np.exp(each)) for each in (middle - half, middle, middle + half))
     return Ratio(value, low, high)
+
+
+def _student(freedom: int) -> float:
+    """What Student's t exceeds in size with a probability of 1 - CONFIDENCE. The probability that
+    it does not is a finite sum in the angle whose tangent is t / sqrt(freedom) (Abramowitz and
+    Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4), and grows with that."""
+    low, high = 0.0, math.pi / 2
+    while low < (middle := (low + high) / 2) < high:
+        if _within(middle, freedom) < CONFIDENCE:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(freedom) * math.tan(low)
+
+
+def _within(angle: float, freedom: int) -> float:
+    first = 2 + freedom % 2
+    term = math.sin(angle) * (math.cos(angle) if freedom % 2 else 1)
+    found = 0.0
+    for number in range(first, freedom + 1, 2):
+        found += term
+        term *= (number - 1) / number * math.cos(angle) ** 2
+    return (found + angle) * 2 / math.pi if freedom % 2 else found
 
 
 def paired(over: Sequence[float], under: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:

@@ -4,17 +4,17 @@
 import contextlib
 import json
 import os
+import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from beowire import places
+from beowire import child, places
 from beowire.bench import pingpong, samples
 from beowire.errors import BeowireError
 from beowire.lab import lab as labs
@@ -66,6 +66,13 @@ def _iperf(text: str) -> float:
     return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 8e6
 
 
+def _sockperf(text: str) -> float:
+    found = re.search(r"percentile 50\.000 = +([0-9.]+)", text)
+    if found is None:
+        raise ValueError(text)
+    return float(found[1])
+
+
 def _ours(key: str, divisor: float) -> Callable[[str], float]:
     def value(text: str) -> float:
         return float(json.loads(text)[key]) / divisor
@@ -75,6 +82,20 @@ def _ours(key: str, divisor: float) -> Callable[[str], float]:
 
 _REDIS = ("redis-server", "--port", "{port}", "--save", "", "--protected-mode", "no")
 _GET = ("redis-benchmark", "-h", "{host}", "-p", "{port}", "-t", "get", "--csv")
+_SOCKPERF = (
+    "sockperf",
+    "ping-pong",
+    "--tcp",
+    "-i",
+    "{host}",
+    "-p",
+    "{port}",
+    "-m",
+    "14",
+    "-t",
+    "3",
+)
+_SOCKPERF_SERVER = ("sockperf", "server", "--tcp", "-i", "0.0.0.0", "-p", "{port}")
 _OWN = "{connects}"
 
 FIGURES = (
@@ -95,6 +116,24 @@ FIGURES = (
         (_OWN, "serve", "{port}"),
         (_OWN, "spinning", "{host}", "{port}", "14"),
         _ours("ns_one_way", 1000),
+    ),
+    Figure(
+        "sockperf",
+        "sockperf, 14 bytes one way, median, in calls that wait",
+        "us",
+        True,
+        _SOCKPERF_SERVER,
+        _SOCKPERF,
+        _sockperf,
+    ),
+    Figure(
+        "sockperf-spinning",
+        "the same, both in calls that do not wait",
+        "us",
+        True,
+        (*_SOCKPERF_SERVER, "--nonblocked"),
+        (*_SOCKPERF, "--nonblocked"),
+        _sockperf,
     ),
     Figure(
         "redis-1",
@@ -122,6 +161,15 @@ FIGURES = (
         ("iperf3", "-s", "-1", "-p", "{port}"),
         ("iperf3", "-c", "{host}", "-p", "{port}", "-t", "3", "-J"),
         _iperf,
+    ),
+    Figure(
+        "many",
+        "1 KiB there and back, on each of 5,000 connections at once",
+        "us",
+        True,
+        (_OWN, "serve", "{port}"),
+        (_OWN, "many", "{host}", "{port}", "5000"),
+        _ours("ns_each", 1000),
     ),
     Figure(
         "short",
@@ -272,46 +320,39 @@ def _run(figure: Figure, lab: labs.Lab, library: bool) -> float:
 
 
 def _output(words: list[str]) -> str:
-    try:
-        done = subprocess.run(
-            words,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise BeowireError(f"{words[-1]}: no end after {LIMIT_S:.0f} s", " ".join(words)) from error
-    if done.returncode:
-        raise BeowireError(
-            f"A program ended with {done.returncode}:\n{done.stdout}{done.stderr}", " ".join(words)
-        )
-    return done.stdout
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        with child.running(words, output, errors) as program:
+            try:
+                status = program.wait(LIMIT_S)
+            except subprocess.TimeoutExpired as error:
+                raise BeowireError(
+                    f"{words[-1]}: no end after {LIMIT_S:.0f} s", " ".join(words)
+                ) from error
+        if status:
+            said = _text(output) + _text(errors)
+            raise BeowireError(f"A program ended with {status}:\n{said}", " ".join(words))
+        return _text(output)
+
+
+def _text(stream: IO[bytes]) -> str:
+    stream.seek(0)
+    return stream.read().decode(errors="replace")
 
 
 @contextlib.contextmanager
 def _serving(lab: str, node: str, words: list[str]) -> Iterator[None]:
-    with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen(
-            [*preloading.where(lab, node), *words],
-            stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            until = time.monotonic() + START_S
-            while not _listens(lab, node):
-                if child.poll() is not None or time.monotonic() > until:
-                    said.seek(0)
-                    tail = said.read().decode(errors="replace")
-                    raise BeowireError(f"{words[0]} does not serve:\n{tail}", " ".join(words))
-                time.sleep(0.05)
-            yield
-        finally:
-            _end(child)
+    if _listens(lab, node):
+        raise BeowireError(f"{node}: port {PORT} is taken.", "End who listens there.")
+    with (
+        tempfile.TemporaryFile() as said,
+        child.running([*preloading.where(lab, node), *words], said, said) as server,
+    ):
+        until = time.monotonic() + START_S
+        while not _listens(lab, node):
+            if server.poll() is not None or time.monotonic() > until:
+                raise BeowireError(f"{words[0]} does not serve:\n{_text(said)}", " ".join(words))
+            time.sleep(0.05)
+        yield
 
 
 def _listens(lab: str, node: str) -> bool:
@@ -319,15 +360,6 @@ def _listens(lab: str, node: str) -> bool:
     text = _output([*preloading.where(lab, node), "cat", "/proc/net/tcp", "/proc/net/tcp6"])
     rows = [line.split() for line in text.splitlines()]
     return any(row[1].endswith(f":{PORT:04X}") and row[3] == "0A" for row in rows if len(row) > 3)
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout=10)
-            return
 
 
 def both(told: Measured) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import sockets
+from beowire.bench import result_file, sockets
 from beowire.bench.sockets import Report
 from beowire.lab import up
 from beowire.terminal import note, out
@@ -34,7 +34,7 @@ def run(
         name = lab or made.enter_context(sockets.own_lab(mtu))
         report = sockets.measure(wanted, name, rounds, note)
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, result_file.stamped("sockets", report.as_json()))
     _show(report)
 
 

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import start
+from beowire.bench import result_file, start
 from beowire.bench.start import Plan, Report
 from beowire.lab import up
 from beowire.run import options
@@ -44,7 +44,8 @@ def run(
         report = start.measure(plan, where, note)
         described = options.described_lab(where)
     if json_file is not None:
-        places.write_json(json_file, {**report.as_json(), "lab": described})
+        told = {**report.as_json(), "lab": described}
+        places.write_json(json_file, result_file.stamped("start", told))
     _show(report)
 
 

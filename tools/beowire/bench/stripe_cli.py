@@ -9,7 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import places
-from beowire.bench import stripe
+from beowire.bench import result_file, stripe
 from beowire.bench.stripe import Plan, Report
 from beowire.terminal import note, out
 from beowire.topology.keys import format_rate, parse_rate
@@ -38,7 +38,7 @@ def run(
         places.check_output(json_file)
     report = stripe.measure(plan, note)
     if json_file is not None:
-        places.write_json(json_file, report.as_json())
+        places.write_json(json_file, result_file.stamped("stripe", report.as_json()))
     _show(report)
 
 

@@ -31,6 +31,11 @@ def _values(pattern: re.Pattern[str], text: str) -> set[str]:
     return found
 
 
+def _names_something(name: str) -> bool:
+    """Without a letter or digit it would be found in any text: /home/... is nobody's home."""
+    return any(map(str.isalnum, name))
+
+
 def hosts(texts: Mapping[str, str]) -> list[str]:
     """Names of hosts: ours, and those that endpoints speak with."""
     found = {socket.gethostname(), socket.gethostname().partition(".")[0]}
@@ -41,7 +46,9 @@ def hosts(texts: Mapping[str, str]) -> list[str]:
         lines = []
     for line in lines:
         found |= set(line.partition("#")[0].split()[1:])
-    return sorted(name for name in found - _PLAIN_HOSTS if _HOST.fullmatch(name))
+    return sorted(
+        name for name in found - _PLAIN_HOSTS if _HOST.fullmatch(name) and _names_something(name)
+    )
 
 
 def _accounts(names: set[str]) -> Iterator[pwd.struct_passwd]:
@@ -72,4 +79,4 @@ def users(texts: Mapping[str, str]) -> list[str]:
         told |= set(_HOME.findall(text))
     told |= {part for name in told | found for part in _OF_DOMAIN.split(name)}
     found |= {name for name in told if not name.isdecimal()}  # else it has no account
-    return sorted(found - {""})
+    return sorted(filter(_names_something, found))

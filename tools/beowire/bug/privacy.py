@@ -20,7 +20,7 @@ _SAME_EVERYWHERE = {"127.0.0.1", "0.0.0.0", "::", "::1", "255.255.255.255"}
 _NO_MACS = {"00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"}
 _BEFORE = r"(?:(?<![A-Za-z0-9-])|(?<=\\[bfnrt]))"
 """No name begins within a word; what JSON writes for the end of a line is none."""
-_COMMON = {"localhost", "root", "node", "host", "user", "nobody"}
+_COMMON = {"localhost", "root", "node", "host", "user", "nobody", "beowire"}
 """Names that say nothing, or that stand for something else in most text."""
 
 
@@ -42,7 +42,7 @@ class Cleaner:
         names = [(name, "host") for name in hosts] + [(name, "user") for name in users]
         longest_first = sorted(dict(names).items(), key=lambda each: (-len(each[0]), each[0]))
         for name, kind in longest_first:
-            if len(name) > 1 and name not in _COMMON:
+            if len(name) > 1 and name.lower() not in _COMMON:
                 stands_for = self._number(kind, name)
                 self._words.append((_word(name), stands_for))
 

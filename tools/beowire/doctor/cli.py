@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from beowire.doctor import cluster_cli, fix_cli, probe_cli, watch_cli
+from beowire.doctor import check_cli, cluster_cli, fix_cli, probe_cli, watch_cli
 from beowire.doctor.options import TROUBLE, Goal, Interface, Only, Peer, Root, RoundTrip, make_node
 from beowire.doctor.options import checks as chosen_checks
 from beowire.errors import BeowireError
@@ -20,6 +20,7 @@ _FINDINGS = 1
 
 app = typer.Typer(help="Find what slows this node down, say why, and fix it.")
 fix_cli.add_to(app)
+check_cli.add_to(app)
 cluster_cli.add_to(app)
 watch_cli.add_to(app)
 probe_cli.add_to(app)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from beowire import places, private_dir
+from beowire import places, private_dir, settings
 from beowire.doctor.check import Change
 from beowire.doctor.setting import Setting, from_json, synchronize_directory, to_json
 from beowire.doctor.source import Recorded, Source
@@ -32,7 +32,7 @@ _CONFIRMED = ".confirmed"
 def directory() -> Path:
     """Where journals are kept: beside the run-time state if BEOWIRE_STATE names a place for that,
     else where root's outlive a reboot."""
-    if os.geteuid() == 0 and not os.environ.get("BEOWIRE_STATE"):
+    if os.geteuid() == 0 and not settings.get("BEOWIRE_STATE"):
         return Path("/var/lib/beowire/doctor")
     return places.state_dir() / "doctor"
 

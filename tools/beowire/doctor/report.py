@@ -186,6 +186,24 @@ def as_json(done: Examination) -> dict[str, Any]:
     }
 
 
+def rows(done: Examination) -> list[dict[str, Any]]:
+    """A row for each check: the findings first, the worst on top."""
+    found = done.findings()
+    rest = [each for each in done.outcomes if each.state is not State.BAD]
+    return [
+        {
+            "check": each.check.name,
+            "interface": each.interface or None,
+            "state": str(each.state),
+            "weight": each.weight.name.lower() if each.bad else None,
+            "read": each.said,
+            "good": each.bad.good if each.bad else None,
+            "mend": str(each.check.mend) if each.bad else None,
+        }
+        for each in [*found, *rest]
+    ]
+
+
 def _settings(done: Examination) -> dict[str, str]:
     """The sysctls that were found good: each value may be good, and two of them not alike."""
     found: dict[str, str] = {}

@@ -19,6 +19,8 @@ _PROVIDER = "libbeowire-fi.so"
 _OFI = "mtl_ofi_provider_include"
 _PRESET = Path("/etc/beowire/openmpi.conf")
 """Settings that the launcher of the package openmpi-beowire makes, as variables."""
+_BLANKS = " \t\r\f\v"
+"""Around names and values of settings."""
 _PLACES = ("lib/*/libfabric", "lib64/libfabric", "lib/libfabric")
 """Below /usr and /usr/local: where libfabric of distributions looks for providers."""
 
@@ -100,8 +102,15 @@ def presets(file: Path, own: Path, variables: Mapping[str, str]) -> dict[str, st
 
 
 def _pairs(file: Path) -> dict[str, str]:
-    text = file.read_text(errors="replace") if file.is_file() else ""
-    return dict(re.findall(r"^[ \t]*(\w+)[ \t]*=[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
+    """As the launcher (packaging/debian/mpirun.beowire) reads them: of lines with one name the last
+    counts, bytes 0 are left out, and a file that cannot be read has none."""
+    try:
+        text = file.read_bytes().decode(errors="replace") if file.is_file() else ""
+    except OSError:
+        return {}
+    lines = (line.partition("=") for line in text.replace("\0", "").split("\n"))
+    pairs = ((name.strip(_BLANKS), value.strip(_BLANKS)) for name, equals, value in lines if equals)
+    return {name: value for name, value in pairs if re.fullmatch("[A-Za-z0-9_]+", name)}
 
 
 def settings(told: str) -> dict[str, Setting]:

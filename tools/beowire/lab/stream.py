@@ -4,6 +4,7 @@
 import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -29,12 +30,46 @@ def rx_bytes(lab: Lab, end: End) -> int:
     return namespaces.within(lab.namespace_path(end.device), read)
 
 
-@contextlib.contextmanager
-def running(
-    lab: Lab, sender: End, receiver: End, *, control: str = "", buffer_bytes: int = 0
-) -> Iterator[None]:
-    """Sends as fast as it can until the end of the block, with this congestion control and these
-    buffers, or those that the kernel chooses."""
+def transfer(lab: Lab, sender: End, receiver: End, size: int, limit_s: float) -> float:
+    """The seconds until so many bytes have been sent and read, with the kernel's own buffers. It
+    fails when they take longer than the limit."""
+    stream, sink = _connected(lab, sender, receiver, 0)
+    with stream, sink:
+        began_s = time.monotonic()
+        stream.settimeout(limit_s)
+        sink.settimeout(limit_s)
+
+        def pump() -> None:
+            block = bytes(1 << 16)
+            with contextlib.suppress(OSError):
+                for sent in range(0, size, len(block)):
+                    stream.sendall(block[: size - sent])
+
+        thread = threading.Thread(target=pump)
+        with signals.uninterrupted():
+            thread.start()
+        try:
+            left = size
+            while left and (piece := sink.recv(min(left, 1 << 20))):
+                left -= len(piece)
+                if time.monotonic() - began_s > limit_s:
+                    break
+        except TimeoutError:
+            pass
+        finally:
+            for each in (sink, stream):
+                with contextlib.suppress(OSError):  # the other one's end may have ended it
+                    each.shutdown(socket.SHUT_RDWR)
+            thread.join()
+        if left:
+            raise BeowireError(f"A transfer of {size:,} bytes did not end in {limit_s:.0f} s.")
+        return time.monotonic() - began_s
+
+
+def _connected(
+    lab: Lab, sender: End, receiver: End, buffer_bytes: int
+) -> tuple[socket.socket, socket.socket]:
+    """Both ends of a connection, the receiver's with this buffer, or what the kernel chooses."""
     address = lab.addresses[receiver.device][receiver.interface].partition("/")[0]
     listener = namespaces.within(
         lab.namespace_path(receiver.device), partial(socket.create_server, (address, 0))
@@ -44,7 +79,16 @@ def running(
             listener.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, buffer_bytes)
         connect = partial(socket.create_connection, listener.getsockname())
         stream = namespaces.within(lab.namespace_path(sender.device), connect)
-        sink, _ = listener.accept()
+        return stream, listener.accept()[0]
+
+
+@contextlib.contextmanager
+def running(
+    lab: Lab, sender: End, receiver: End, *, control: str = "", buffer_bytes: int = 0
+) -> Iterator[None]:
+    """Sends as fast as it can until the end of the block, with this congestion control and these
+    buffers, or those that the kernel chooses."""
+    stream, sink = _connected(lab, sender, receiver, buffer_bytes)
     ending = threading.Event()
 
     def pump() -> None:

@@ -6,11 +6,8 @@ A run that fails is named and counted, the others go on. A command in the middle
 ended first, with all that it started.
 """
 
-import contextlib
-import os
 import random
 import re
-import signal
 import subprocess
 import tempfile
 import time
@@ -22,7 +19,7 @@ from typing import IO, Literal
 
 from ClusterShell.RangeSet import RangeSet, RangeSetException
 
-from beowire import signals
+from beowire import child
 from beowire.errors import BeowireError
 from beowire.model.results import Results, Traffic
 from beowire.run.path import Endpoint, read_endpoints
@@ -32,8 +29,6 @@ Unit = Literal["s", "ms", "us", "ns"]
 UNITS: dict[Unit, float] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _BETWEEN = ("packet", "udp", "kernel")
 """Links of Beowire between nodes."""
-_PATIENCE_S = 15.0
-"""For a command that was told to end, to clean up behind itself."""
 _SHOWN = 300
 """Characters of a failed command's last words."""
 
@@ -186,43 +181,11 @@ def _told(plan: Plan, output: IO[bytes]) -> float:
 
 def _execute(words: list[str], output: IO[bytes], errors: IO[bytes], limit_s: float) -> int | None:
     """The exit status; None: it ran into the limit."""
-    child: subprocess.Popen[bytes] | None = None
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    try:
-        # An interruption while it is being started would leave it running, unknown to us.
-        with signals.uninterrupted():
-            child = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-                preexec_fn=lambda: signals.release(mask),
-            )
-        return child.wait(limit_s or None)
-    except subprocess.TimeoutExpired:
-        return None
-    except OSError as error:
-        raise BeowireError(
-            f"{words[0]} cannot be started: {error.strerror or error}.", "Name a program."
-        ) from error
-    finally:
-        if child is not None:
-            _end(child)
-
-
-@signals.uninterrupted()
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    """Ends the command and all of its process group, which is one of its own."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        if child.poll() is not None:
-            break
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(_PATIENCE_S)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)  # what outlived its leader
+    with child.running(words, output, errors) as program:
+        try:
+            return program.wait(limit_s or None)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def _last(stream: IO[bytes]) -> str:

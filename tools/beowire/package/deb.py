@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Debian's tools build the packages in a copy of the sources."""
 
-import contextlib
-import fcntl
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from beowire import places
 from beowire.errors import BeowireError
@@ -17,6 +15,8 @@ from beowire.package import stage
 from beowire.progress import Progress
 
 STEPS = 2
+OWN = ("beowire", "libbeowire", "libfabric-beowire", "openmpi-beowire")
+"""How the names of our packages begin."""
 _LAST_LINES = 30
 
 
@@ -27,6 +27,9 @@ class Built:
     version: str
     files: list[Path]
 
+    def as_json(self) -> dict[str, Any]:
+        return {"version": self.version, "files": [str(each) for each in self.files]}
+
 
 def directory() -> Path:
     """Where packages are put, unless somebody names another place."""
@@ -36,32 +39,18 @@ def directory() -> Path:
 
 def packages_in(place: Path) -> list[Path]:
     """The packages of Beowire there; others that lie beside them are somebody's own."""
-    own = ("beowire", "libbeowire", "libfabric-beowire", "openmpi-beowire")
-    return sorted(each for each in place.glob("*.deb") if each.name.startswith(own))
+    return sorted(each for each in place.glob("*.deb") if each.name.startswith(OWN))
 
 
 def build(to: Path, revision: str, progress: Progress) -> Built:
     """Builds all packages and puts them there, in the place of older ones."""
+    work = directory() / "work"
     program = places.program("dpkg-buildpackage", "dpkg-dev")
     places.program("dh", "debhelper")
     places.make_output_dir(to)
-    work = directory() / "work"
     places.make_output_dir(work)
-    with _alone(work):
+    with stage.alone(work):
         return _build(program, work, to, revision, progress)
-
-
-@contextlib.contextmanager
-def _alone(work: Path) -> Iterator[None]:
-    """One build at a time: they share the copy of the sources."""
-    with (work / "lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BeowireError(
-                "Another build of the packages is under way.", "Wait until it has ended."
-            ) from error
-        yield
 
 
 def _build(program: str, work: Path, to: Path, revision: str, progress: Progress) -> Built:

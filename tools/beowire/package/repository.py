@@ -4,7 +4,6 @@
 import contextlib
 import gzip
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -12,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from beowire import places, private_dir
@@ -22,6 +22,7 @@ from beowire.progress import Progress
 STEPS = 3
 KEY = "beowire.gpg"
 """The public key, beside the packages."""
+_SIGNED = "InRelease"
 _KEYS = "keys"
 """Keys that are made for repositories, below the directory of what the user keeps."""
 _OWNER = "Packages of Beowire"
@@ -35,6 +36,10 @@ class Made:
     fingerprint: str
     lines: list[str]
 
+    def as_json(self) -> dict[str, Any]:
+        told = {"directory": str(self.directory), "key": self.fingerprint}
+        return {**told, "lines": self.lines}
+
 
 def make(directory: Path, packages: Path, key: str | None, progress: Progress) -> Made:
     """Makes it anew of all packages that lie there."""
@@ -45,36 +50,71 @@ def make(directory: Path, packages: Path, key: str | None, progress: Progress) -
         )
     ftparchive = places.program("apt-ftparchive", "apt-utils")
     gpg = places.program("gpg", "gpg")
-    places.make_output_dir(directory)
+    _make_open(directory)
     progress.begin("the key")
     with contextlib.ExitStack() as held:
         home = None if key else held.enter_context(_own_home())
         fingerprint = _fingerprint(gpg, key, home)
-        _index(directory, files, ftparchive, progress)
+        held.enter_context(_told(directory))
+        unsigned = tempfile.TemporaryDirectory(prefix=".beowire-", dir=directory)
+        new = Path(held.enter_context(unsigned))
+        progress.begin("the packages and their index")
+        for each in files:
+            shutil.copyfile(each, new / each.name)
+        _index(new, ftparchive)
         progress.begin("the signature")
         sign = [*_gpg(gpg, home), "--local-user", fingerprint, "--digest-algo", "SHA512"]
-        _output([*sign, "--clearsign", "--output", "InRelease", "Release"], directory)
-        exported = _output([*_gpg(gpg, home), "--export", fingerprint], directory)
-    (directory / KEY).write_bytes(exported)
+        _output([*sign, "--clearsign", "--output", _SIGNED, "Release"], new)
+        (new / KEY).write_bytes(_output([*_gpg(gpg, home), "--export", fingerprint], new))
+        _publish(new, directory, [each.name for each in files])
     return Made(directory, fingerprint, _lines(directory.resolve()))
 
 
-def _index(directory: Path, files: list[Path], ftparchive: str, progress: Progress) -> None:
-    """The packages, what apt reads of them, and what is to be signed."""
-    progress.begin("the packages and their index")
-    _fill(directory, files)
-    # Names are relative to the directory, wherever it is copied to.
-    names = {f"Filename: ./{each.name}".encode() for each in files}
-    every = _output([ftparchive, "packages", "."], directory).split(b"\n\n")
-    # What somebody else put there is not vouched for.
-    index = b"\n\n".join(each for each in every if names & set(each.splitlines())) + b"\n"
-    (directory / "Packages").write_bytes(index)
-    (directory / "Packages.gz").write_bytes(gzip.compress(index, mtime=0))
-    (directory / "Release").unlink(missing_ok=True)
-    (directory / "InRelease").unlink(missing_ok=True)
+@contextlib.contextmanager
+def _told(directory: Path) -> Iterator[None]:
+    """Around what reads packages and writes a repository: why it cannot."""
+    try:
+        yield
+    except OSError as error:
+        raise BeowireError(
+            f"The repository {directory} is not finished: {error}.",
+            "Mend that, and make it again: until then apt may refuse it.",
+        ) from error
+
+
+def _make_open(directory: Path) -> None:
+    """Makes the directory, unless it is there, for all to read: apt has a user of its own. What was
+    there keeps its mode."""
+    made = [each for each in (directory, *directory.parents) if not each.exists()]
+    places.make_output_dir(directory)
+    for each in made:
+        each.chmod(0o755)
+
+
+def _index(new: Path, ftparchive: str) -> None:
+    """What apt reads of the packages there, and what is to be signed. The names in it are relative
+    to the directory, wherever that is copied to."""
+    index = _output([ftparchive, "packages", "."], new)
+    (new / "Packages").write_bytes(index)
+    (new / "Packages.gz").write_bytes(gzip.compress(index, mtime=0))
     said = ("Origin=Beowire", "Label=Beowire", "Suite=stable")
     options = [f"-oAPT::FTPArchive::Release::{each}" for each in said]
-    (directory / "Release").write_bytes(_output([ftparchive, *options, "release", "."], directory))
+    (new / "Release").write_bytes(_output([ftparchive, *options, "release", "."], new))
+
+
+def _publish(new: Path, directory: Path, packages: list[str]) -> None:
+    """Puts all into its place, for all to read: the signature last but for the older packages,
+    which go when nothing names them any more."""
+    names = (*packages, "Packages", "Packages.gz", "Release", KEY, _SIGNED)
+    for name in names:
+        places.check_replaceable(directory / name)
+    for name in names:
+        (new / name).chmod(0o644)
+        with places.replacing(directory / name) as part:
+            (new / name).replace(part)
+    for old in deb.packages_in(directory):
+        if old.name not in packages:
+            old.unlink()
 
 
 def _lines(directory: Path) -> list[str]:
@@ -84,17 +124,6 @@ def _lines(directory: Path) -> list[str]:
         f"install -m 644 {shlex.quote(str(directory / KEY))} {ring}",
         f"echo {shlex.quote(source)} >/etc/apt/sources.list.d/beowire.list",
     ]
-
-
-def _fill(directory: Path, files: list[Path]) -> None:
-    """The packages, readable for apt's own user, and none that were there before."""
-    new = {each.name for each in files}
-    for old in deb.packages_in(directory):
-        if old.name not in new:
-            old.unlink()
-    for each in files:
-        if each.parent.resolve() != directory.resolve():
-            shutil.copyfile(each, directory / each.name)
 
 
 @contextlib.contextmanager
@@ -134,7 +163,8 @@ def _fingerprint(gpg: str, key: str | None, home: Path | None) -> str:
         return found
     if key:
         raise BeowireError(
-            f"gpg has no secret key {key}.", "Name one that gpg --list-secret-keys tells of."
+            f"gpg has no secret key {key} that can sign now.",
+            "Name one that gpg --list-secret-keys tells of, neither expired nor revoked.",
         )
     make = ["--passphrase", "", "--quick-generate-key", _OWNER, "ed25519", "sign", "never"]
     _output([*_gpg(gpg, home), *make], Path("/"))
@@ -144,9 +174,17 @@ def _fingerprint(gpg: str, key: str | None, home: Path | None) -> str:
 
 
 def _first(words: list[str]) -> str | None:
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    match = re.search(r"^fpr:+([0-9A-F]{40}):", done.stdout, re.MULTILINE)
-    return match[1] if match else None
+    """The first key that can sign now, of those that gpg lists: a line `sec` of each with what it
+    can do, then its fingerprint. A key that has expired or is revoked has no S, one that is
+    disabled has a D (doc/DETAILS of GnuPG)."""
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", check=False)
+    usable = False
+    for fields in (line.split(":") for line in done.stdout.splitlines()):
+        if fields[0] == "sec":
+            usable = "S" in fields[11] and "D" not in fields[11]
+        elif fields[0] == "fpr" and usable:
+            return fields[9]
+    return None
 
 
 def _output(words: list[str], directory: Path) -> bytes:

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""The sources laid out as the distribution's tools want them: a copy, with debian/ at its top.
+"""The sources laid out as the distribution's tools want them: a copy, with debian/ or rpm/ at its
+top.
 
 The copy keeps what was compiled in it. What did not change keeps its time, so that the next build
 compiles only what did.
 """
 
+import contextlib
+import fcntl
 import filecmp
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from beowire import __version__, places
@@ -29,18 +33,58 @@ _ROOMS = [
 _FILES = ("README.md", "meson.build", "meson_options.txt")
 _IGNORED = ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "beowire.egg-info")
 COMPILED = "_build"
-"""Meson's directory in the copy; debian/rules names it as well."""
+"""Meson's directory in the copy; debian/rules and beowire.spec name it as well."""
+_SHARED = ("beowired.conf", "mpirun.beowire")
+"""Files of packaging/debian that other packages have, too."""
+
+
+@contextlib.contextmanager
+def alone(work: Path) -> Iterator[None]:
+    """One build at a time: they share the copy of the sources."""
+    with (work / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BeowireError(
+                "Another build of the packages is under way.", "Wait until it has ended."
+            ) from error
+        yield
 
 
 def lay_out(directory: Path, revision: str) -> str:
-    """Makes or renews the copy; the version of the packages."""
+    """Makes or renews the copy for Debian's tools; the version of the packages."""
+    _check(revision)
+    _sources(directory, "debian")
+    return _debian(directory, revision)
+
+
+def lay_out_rpm(directory: Path, revision: str) -> str:
+    """The same for rpmbuild."""
+    _check(revision)
+    _sources(directory, "rpm")
+    rpm = directory / "rpm"
+    if rpm.exists():
+        shutil.rmtree(rpm)
+    shutil.copytree(places.source("packaging/rpm"), rpm)
+    for name in _SHARED:
+        shutil.copy(places.source(f"packaging/debian/{name}"), rpm / name)
+    those = vendored.found(vendored.FOR_RPM)
+    _copies(directory, those)
+    (rpm / "vendored-licences.txt").write_text(vendored.stanzas(those, named=False))
+    return f"{__version__}-{revision}"
+
+
+def _check(revision: str) -> None:
     if not re.fullmatch(r"[0-9a-zA-Z.+~]+", revision):
         raise BeowireError(
-            f"{revision!r} is no revision of a Debian package.",
+            f"{revision!r} is no revision of a package.",
             "It has letters, digits and the characters . + ~ only.",
         )
+
+
+def _sources(directory: Path, tools: str) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    expected = {COMPILED, "debian", *_ROOMS, *_FILES}
+    expected = {COMPILED, tools, *_ROOMS, *_FILES}
     for each in directory.iterdir():
         if each.name not in expected:
             _remove(each)
@@ -48,7 +92,13 @@ def lay_out(directory: Path, revision: str) -> str:
         _mirror(places.source(room), directory / room, kept=("vendored",))
     for name in _FILES:
         _copy(places.source(name), directory / name)
-    return _debian(directory, revision)
+
+
+def _copies(directory: Path, those: list[vendored.Vendored]) -> None:
+    copies = directory / "tools" / "vendored"
+    if copies.exists():
+        shutil.rmtree(copies)
+    vendored.copy(those, copies)
 
 
 def _debian(directory: Path, revision: str) -> str:
@@ -62,10 +112,7 @@ def _debian(directory: Path, revision: str) -> str:
     first, _, rest = changelog.read_text().partition("\n")
     changelog.write_text(re.sub(r"\(.*?\)", f"({version})", first, count=1) + "\n" + rest)
     those = vendored.found()
-    copies = directory / "tools" / "vendored"
-    if copies.exists():
-        shutil.rmtree(copies)
-    vendored.copy(those, copies)
+    _copies(directory, those)
     bsd = places.source("LICENSES/BSD-2-Clause.txt").read_text().strip()
     text = (debian / "copyright").read_text()
     quoted = "\n".join(f" {line}" if line.strip() else " ." for line in bsd.splitlines())

@@ -15,6 +15,10 @@ from beowire.errors import BeowireError
 
 NAMES = ("annotated_doc", "pyroute2", "shellingham", "tree_sitter", "tree_sitter_toml", "typer")
 """Debian 12: typer 0.7 knows no Annotated, pyroute2 is 0.7, the others are not there."""
+FOR_RPM = (*NAMES, "ClusterShell", "markdown_it", "mdurl", "pygments", "rich")
+"""Beside the Python 3.11 of Enterprise Linux 9 and openSUSE Leap these are missing as well."""
+_DISTRIBUTIONS = {"markdown_it": "markdown-it-py"}
+"""Those whose distribution has another name."""
 _PYTHON = Path("/usr/bin/python3")
 _LICENCES = ("LICENSE", "LICENCE", "COPYING")
 _NOT_COPIED = ("__pycache__", "*.pyi", "*.pyx", ".*")
@@ -36,17 +40,23 @@ class Vendored:
     """Their texts."""
 
 
-def found() -> list[Vendored]:
+def python_version() -> str:
+    """Of the Python that executes this: 3.11."""
+    return "{}.{}".format(*sys.version_info)
+
+
+def found(names: tuple[str, ...] = NAMES) -> list[Vendored]:
     """All of them, by the Python that executes this. Some are compiled for its version: it must be
-    the one that the distribution's Python has."""
-    own = "{}.{}".format(*sys.version_info)
-    theirs = _version_of(_PYTHON)
+    the one that the distribution's Python has, or one that lies beside it."""
+    own = python_version()
+    python = _PYTHON if names is NAMES else _PYTHON.with_name(f"python{own}")
+    theirs = _version_of(python)
     if own != theirs:
         raise BeowireError(
             f"This environment has Python {own}, the distribution {theirs or 'none'}.",
-            f"Make the environment anew with {_PYTHON}: remove .venv, and put that first in PATH.",
+            f"Make the environment anew with {python}: remove .venv, and put that first in PATH.",
         )
-    return [_find(name) for name in NAMES]
+    return [_find(name) for name in names]
 
 
 def _version_of(python: Path) -> str:
@@ -62,16 +72,17 @@ def copy(those: list[Vendored], to: Path) -> None:
         shutil.copytree(each.directory, to / each.name, ignore=ignored)
 
 
-def stanzas(those: list[Vendored]) -> str:
-    """What the file `copyright` says of them, in the form of Debian's copyright format 1.0."""
-    return "\n".join(_stanza(each) for each in those)
+def stanzas(those: list[Vendored], *, named: bool = True) -> str:
+    """What the file `copyright` says of them, in the form of Debian's copyright format 1.0. Of
+    licences that each Debian system has only the names are told, if `named`."""
+    return "\n".join(_stanza(each, named) for each in those)
 
 
-def _stanza(one: Vendored) -> str:
+def _stanza(one: Vendored, named: bool) -> str:
     lines = [f"Files: usr/lib/beowire/vendored/{one.name}/*"]
     lines += [f"Copyright: the authors of {one.name} {one.version}, named in the licence"]
     lines += [f"License: {one.name.replace('_', '-')}"]
-    for text in map(_named, one.licences):
+    for text in map(_named, one.licences) if named else one.licences:
         lines += [f" {line}".rstrip() if line.strip() else " ." for line in text.splitlines()]
     return "\n".join(lines) + "\n"
 
@@ -86,7 +97,7 @@ def _named(text: str) -> str:
 def _find(name: str) -> Vendored:
     spec = importlib.util.find_spec(name)
     try:
-        distribution = importlib.metadata.distribution(name)
+        distribution = importlib.metadata.distribution(_DISTRIBUTIONS.get(name, name))
     except importlib.metadata.PackageNotFoundError:
         spec = None
     if spec is None or spec.origin is None:

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire run`."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from beowire import places
+from beowire import places, settings
 from beowire.errors import BeowireError
-from beowire.run import key, launch, path
+from beowire.run import key, launch, path, placing
 from beowire.run import user as other_user
 from beowire.run.job import ask_ahead, check_key, check_settings
 from beowire.run.job import run as run_job
@@ -37,6 +36,13 @@ def run(
     ppn: Annotated[int, typer.Option(help="Ranks per node; 0: spread evenly.")] = 0,
     mpi: Mpi = "openmpi",
     bind: Annotated[Literal["none", "core"], typer.Option(help="Pin ranks to cores.")] = "none",
+    place: Annotated[
+        Literal["none", "near", "spread", "bandwidth", "latency"],
+        typer.Option(help="Where on its node each rank runs, and its memory lies."),
+    ] = "none",
+    priority: Annotated[
+        str, typer.Option(metavar="nice:N|rt:N", help="Priority of the ranks, within limits.")
+    ] = "",
     tcp_stack: Annotated[
         Literal["native", "ofi", "ucx"], typer.Option(help="Which software speaks TCP.")
     ] = "native",
@@ -76,6 +82,10 @@ def run(
     )
     if user:
         other_user.check(user, where)
+    if place != "none" and bind != "none":
+        raise BeowireError("--place pins ranks, and so does --bind.", "Leave one of them out.")
+    asked = placing.Asked(place, placing.priority(priority))
+    job = placing.placed(job, where, asked)
     ask_ahead(job, where, settings=transport == "beowire")
     if transport == "beowire":
         check_key(job, where)
@@ -103,8 +113,10 @@ def _key_variables(file: Path | None, encrypt: bool, transport: str) -> dict[str
     variables = {} if file is None else {"BEOWIRE_KEY": str(key.full(file))}
     if not encrypt:
         return variables
-    if file is None and not os.environ.get("BEOWIRE_KEY"):
-        raise BeowireError("Nothing is encrypted without a key.", "Name its file by --key.")
+    if file is None:
+        if not (named := settings.get("BEOWIRE_KEY")):
+            raise BeowireError("Nothing is encrypted without a key.", "Name its file by --key.")
+        variables = {"BEOWIRE_KEY": named}
     return {**variables, "BEOWIRE_ENCRYPT": "1"}
 
 

@@ -6,12 +6,10 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
-
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.lab.lab import Lab, load_ready
-from beowire.run import host_names
+from beowire.run import host_names, host_sets
 
 
 @dataclass(frozen=True)
@@ -67,14 +65,12 @@ def of_lab(name: str) -> Cluster:
     )
 
 
-def of_hosts(hosts: list[str], ssh: str = "ssh", network: str = "") -> Cluster:
-    """Real hosts; `ssh` may carry options. Host names may be sets: node[1-4]."""
-    try:
-        expanded = [str(each) for text in hosts for each in NodeSet(text)]
-    except NodeSetException as error:
-        raise BeowireError(
-            f"These hosts cannot be read: {error}.", "Write A,B or node[1-4]."
-        ) from (error)
+def of_hosts(
+    hosts: list[str], ssh: str = "ssh", network: str = "", *, groups: bool = True
+) -> Cluster:
+    """Real hosts; `ssh` may carry options. Host names may be sets: node[1-4]. `groups`: as for
+    host_sets.expand()."""
+    expanded = host_sets.expand(hosts, groups=groups)
     if not expanded:
         raise BeowireError("No hosts named.", "Write --hosts A,B or --hostfile FILE.")
     return Cluster(

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The command line of `beowire key`."""
 
-import os
 import shlex
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import places
+from beowire import places, settings
 from beowire.errors import BeowireError
 from beowire.run import key
 from beowire.run.key import Told
@@ -58,7 +57,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Fail unless all hosts have the same key in this file, and can use it."""
-    named = file or Path(os.environ.get("BEOWIRE_KEY") or "")
+    named = file or Path(settings.get("BEOWIRE_KEY"))
     if named == Path():
         raise BeowireError("Which key?", "Name its file, or set BEOWIRE_KEY.")
     where = choose_cluster(lab, hosts, hostfile, ssh, "")

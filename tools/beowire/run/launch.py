@@ -53,6 +53,8 @@ class Job:
     """Where the ranks start, on the nodes; empty: where the launcher was started."""
     user: str = ""
     """Who the ranks run as, on a lab; empty: who runs the launcher."""
+    before: list[str] = field(default_factory=list)
+    """Words that start each rank at its place (run/placing.py); they execute what follows."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,9 @@ def _rank_environment(job: Job, library: Installation) -> dict[str, str]:
 
 def _program(job: Job, cluster: Cluster, session_dir: Path | None = None) -> list[str]:
     """The program, on a lab behind the script that pins by global rank, and as its user."""
-    words = user.become(job.user, session_dir) if job.user else []
+    words = list(job.before)
+    if job.user:
+        words += user.become(job.user, session_dir)
     if job.bind == "core" and cluster.shares_cores:
         words.append(str(places.package_file("run/pin.sh")))
     return [*words, *job.program]

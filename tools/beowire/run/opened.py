@@ -4,7 +4,8 @@ ranks of another user, and then executes the rank: opened.py PLACE WORDS...
 
 The user puts into these directories what he likes. So nothing is changed by its name, which may
 stand for something else by then: each is opened without following links, looked at, and changed
-only if it is root's and reached through what is root's.
+only if it is root's and reached through what is root's. What has another name as well (a hard link)
+may be anything of root's, from anywhere.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ def open_up(parent: int, name: str) -> None:
         itself = Path(f"/proc/self/fd/{found}")
         if told.st_uid != 0:
             return
-        if stat.S_ISSOCK(told.st_mode):
+        if stat.S_ISSOCK(told.st_mode) and told.st_nlink == 1:
             itself.chmod(stat.S_IMODE(told.st_mode) | 0o666)
         if not stat.S_ISDIR(told.st_mode):
             return

@@ -179,20 +179,46 @@ def read_endpoints(directory: Path) -> list[Endpoint]:
     endpoints = []
     for path in sorted(directory.glob("*.json")):
         try:
-            fields = json.loads(path.read_text())
-            endpoints.append(
-                Endpoint(
-                    node=str(fields["node"]),
-                    pid=int(fields["pid"]),
-                    links=fields["links"],
-                    retransmits=int(fields["retransmits"]),
-                    drops=fields["drops"],
-                    **{name: int(fields.get(name, 0)) for name in _MESSAGE_COUNTS},
-                )
-            )
-        except (ValueError, KeyError) as error:
-            raise BeowireError(f"{path.name} is no counters file of Beowire: {error!r}.") from error
+            endpoints.append(_endpoint(json.loads(path.read_text())))
+        except (ValueError, RecursionError) as error:
+            raise BeowireError(
+                f"{path.name!r} is no counters file of Beowire: {error!r}."
+            ) from error
     return endpoints
+
+
+def _endpoint(told: Any) -> Endpoint:
+    """What a file tells, which a rank wrote: ValueError if it is anything else."""
+    fields = _mapping("the file", told)
+    links = _mapping("links", fields.get("links"))
+    node = fields.get("node")
+    if not isinstance(node, str):
+        raise ValueError("node is no text")
+    return Endpoint(
+        node=node,
+        pid=_count("pid", fields.get("pid")),
+        links={link: _counts(link, counters) for link, counters in links.items()},
+        retransmits=_count("retransmits", fields.get("retransmits")),
+        drops=_counts("drops", fields.get("drops")),
+        **{name: _count(name, fields.get(name, 0)) for name in _MESSAGE_COUNTS},
+    )
+
+
+def _mapping(name: str, told: Any) -> dict[str, Any]:
+    if not isinstance(told, dict):
+        raise ValueError(f"{name} is no object")
+    return told
+
+
+def _counts(name: str, told: Any) -> dict[str, int]:
+    return {key: _count(key, count) for key, count in _mapping(name, told).items()}
+
+
+def _count(name: str, told: Any) -> int:
+    """A counter of 64 bits."""
+    if type(told) is not int or not 0 <= told < 1 << 64:
+        raise ValueError(f"{name} is no count")
+    return told
 
 
 def tcp_limit_bytes(record: JobRecord) -> int:

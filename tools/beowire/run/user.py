@@ -2,6 +2,7 @@
 """Ranks that run as another user than the launcher, which is root's, on a lab."""
 
 import contextlib
+import errno
 import os
 import pwd
 import shutil
@@ -9,6 +10,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from beowire import places
@@ -27,11 +29,15 @@ def check(name: str, cluster: Cluster) -> None:
     _known(name)
     if os.geteuid() != 0:
         raise BeowireError("Only root can run ranks as another user.", "Leave --user out.")
-    if _LINKS.exists() and _LINKS.read_text().strip() == "0":
+    if unprotected := [each for each in _PROTECTED if _is_off(_SETTINGS / each)]:
         note(
             f"{name} could lead the launcher, which is root's, to other files by links; "
-            "sysctl fs.protected_symlinks=1 holds it back"
+            f"sysctl {' '.join(f'fs.{each}=1' for each in unprotected)} holds it back"
         )
+
+
+def _is_off(setting: Path) -> bool:
+    return setting.exists() and setting.read_text().strip() == "0"
 
 
 def _known(name: str) -> pwd.struct_passwd:
@@ -43,9 +49,11 @@ def _known(name: str) -> pwd.struct_passwd:
 
 _REACHED = "/tmp"
 """TMPDIR may be root's alone."""
-_LINKS = Path("/proc/sys/fs/protected_symlinks")
-_FILES, _FILE_BYTES, _BYTES = 16384, 1 << 20, 256 << 20
-"""Of what a job leaves, so much is read: files, bytes of each, and of all."""
+_SETTINGS = Path("/proc/sys/fs")
+_PROTECTED = ("protected_symlinks", "protected_hardlinks")
+_FILES, _FILE_BYTES, _BYTES = 16384, 1 << 20, 16 << 20
+"""Of what a job leaves, so much is read: files, bytes of each, and of all, which is less than the
+room that a job begins with (job.py)."""
 
 
 def become(name: str, session_dir: Path | None = None) -> list[str]:
@@ -91,22 +99,36 @@ def take(name: str, given: Path, to: Path) -> Path:
         return given
     owner = _known(name).pw_uid
     copies = to / f"{given.name}-taken"
-    copies.mkdir(mode=0o700)
-    place = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    room = _BYTES
     try:
-        for file in sorted(given.iterdir())[:_FILES]:
-            data = _read(place, file.name, owner, min(room, _FILE_BYTES))
-            if data is not None:
-                (copies / file.name).write_bytes(data)
-                room -= len(data)
-    finally:
-        os.close(place)
+        copies.mkdir(mode=0o700)
+        place = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            _copy(place, owner, copies)
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise BeowireError(
+            f"What the ranks of {name} counted cannot be copied to {to}: {error.strerror}.",
+            "Free some space there." if error.errno in (errno.ENOSPC, errno.EDQUOT) else "",
+        ) from error
     return copies
 
 
+def _copy(place: int, owner: int, copies: Path) -> None:
+    """Copies files of a directory, in order, until there is no more room for them."""
+    room = _BYTES
+    with os.scandir(place) as entries:  # one after another: there may be any number
+        names = sorted(entry.name for entry in islice(entries, _FILES))
+    for name in names:
+        data = _read(place, name, owner, min(room, _FILE_BYTES))
+        if data is not None:
+            (copies / name).write_bytes(data)
+            room -= len(data)
+
+
 def _read(place: int, name: str, owner: int, most: int) -> bytes | None:
-    """So many bytes of a file of a directory, if it is plain and this user's; else nothing."""
+    """So many bytes of a file of a directory, if it is plain, this user's, and nowhere else; else
+    nothing."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
     try:
         opened = os.open(name, flags, dir_fd=place)
@@ -114,7 +136,7 @@ def _read(place: int, name: str, owner: int, most: int) -> bytes | None:
         return None
     try:
         told = os.fstat(opened)
-        if not stat.S_ISREG(told.st_mode) or told.st_uid != owner:
+        if not stat.S_ISREG(told.st_mode) or told.st_uid != owner or told.st_nlink != 1:
             return None
         return os.read(opened, most)
     finally:

@@ -46,6 +46,7 @@ class Chosen:
     def environment(self) -> dict[str, str]:
         """For whoever runs them; tests/conftest.py reads it."""
         return {
+            "BEOWIRE_CONFIG": "off",  # settings of this machine are none of the tests'
             **os.environ,
             "BEOWIRE_TEST_LONG": "1" if self.long else "",
             "BEOWIRE_TEST_PART": f"{self.number}/{self.parts}",

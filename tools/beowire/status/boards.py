@@ -15,13 +15,16 @@ import os
 import re
 import stat
 import struct
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from beowire import settings
 from beowire.status import layout
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -30,9 +33,9 @@ _FILE = re.compile(r"(\d{1,10})-[0-9a-f]{8}")
 _ENTRIES_MAX = 65536
 """Of /dev/shm that are looked at."""
 _FILES_MAX = 1024
-"""Of one user that are looked at."""
+"""Entries of one user's directories that are looked at, whatever they are."""
 _BOARDS_MAX = 8192
-"""Of all users that are read."""
+"""Of all users that are opened."""
 _TRIES = 4
 """A sheet is written four times a second at most, and then the other one is."""
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -51,14 +54,28 @@ class Found:
     sheet: dict[str, Any]
 
 
+@cache
+def _say_left_out(what: str) -> None:
+    """Once, however often one looks. Who looks from elsewhere is not told."""
+    print(f"beowire: {what}: the others are left out", file=sys.stderr)
+
+
+def _first(directory: int | Path, most: int, if_more: str) -> list[str]:
+    """The names of the first entries of a directory; what is said if there are more."""
+    with os.scandir(directory) as entries:
+        names = [each.name for each in itertools.islice(entries, most + 1)]
+    if len(names) > most:
+        _say_left_out(if_more)
+    return names[:most]
+
+
 def _directories(within: Path) -> Iterator[tuple[int, int]]:
     """Descriptors of the directories that we may read, and whose they are. Those that are empty
     afterwards are removed."""
     own = os.geteuid()
     names = {f"beowire-{own}"}  # also where others have filled the place with names
     try:
-        with os.scandir(within) as entries:
-            names |= {each.name for each in itertools.islice(entries, _ENTRIES_MAX)}
+        names |= set(_first(within, _ENTRIES_MAX, f"{within} has more than {_ENTRIES_MAX} names"))
     except OSError:
         return
     for name in sorted(names):
@@ -73,7 +90,7 @@ def _directories(within: Path) -> Iterator[tuple[int, int]]:
         try:
             status = os.fstat(directory)
             trusted = not status.st_mode & _OTHERS and own in (0, status.st_uid)
-            if trusted and int(named[1]) == status.st_uid:
+            if trusted and named[1] == str(status.st_uid):
                 yield directory, status.st_uid
                 with contextlib.suppress(OSError):  # it is not empty
                     (within / name).rmdir()
@@ -124,16 +141,9 @@ def _one(directory: int, name: str, uid: int) -> Found | None:
         os.close(file)
 
 
-def _names(directory: int, most: int) -> list[str]:
-    """Of the boards among the first entries of a directory."""
-    with os.scandir(directory) as entries:
-        first = [each.name for each in itertools.islice(entries, most)]
-    return sorted(name for name in first if _FILE.fullmatch(name))
-
-
 def root() -> Path:
     """Where the directories are: as BEOWIRE_STATUS says."""
-    said = os.environ.get("BEOWIRE_STATUS", "")
+    said = settings.get("BEOWIRE_STATUS")
     return Path(said) if said.startswith("/") else SHARED_MEMORY
 
 
@@ -141,10 +151,17 @@ def find(within: Path | None = None) -> list[Found]:
     """All boards that we may read, by user and process."""
     found: list[Found] = []
     looked: Counter[int] = Counter()
+    opened = 0
     for directory, uid in _directories(within or root()):
-        names = _names(directory, _FILES_MAX - looked[uid])
-        looked[uid] += len(names)
-        for name in names[: _BOARDS_MAX - len(found)]:
+        whole = f"user {uid} has more than {_FILES_MAX} names where boards are"
+        first = _first(directory, _FILES_MAX - looked[uid], whole)
+        looked[uid] += len(first)
+        names = sorted(name for name in first if _FILE.fullmatch(name))
+        if opened + len(names) > _BOARDS_MAX:
+            _say_left_out(f"there are more than {_BOARDS_MAX} boards")
+            names = names[: _BOARDS_MAX - opened]
+        opened += len(names)
+        for name in names:
             with contextlib.suppress(OSError, layout.DamagedError):
                 board = _one(directory, name, uid)
                 if board is not None:

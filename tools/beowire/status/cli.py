@@ -2,12 +2,12 @@
 """The command line of `beowire status`."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.live import Live
 
-from beowire import places
+from beowire import places, tabular
 from beowire.errors import BeowireError
 from beowire.run.cluster import Cluster, of_hosts, of_lab
 from beowire.run.options import Ssh
@@ -53,11 +53,14 @@ def status(
     node: Annotated[
         bool, typer.Option("--node", help="What this node tells to a status elsewhere, as JSON.")
     ] = False,
+    chosen: tabular.Chosen = "table",
 ) -> None:
     """Show the endpoints that run here, or on a cluster, and who is slow, silent or lossy."""
     if node:
         node_main.main(["--ranks"])
         return
+    if chosen != "table" and (as_json or watch or prometheus or job is not None):
+        raise BeowireError("--format is asked alone.", "Leave out the other form of output.", 2)
     where = _where(lab, hosts, ssh)
     if job is not None:
         job_view.show(job, where, ssh, timeout, as_json=as_json, again=watch)
@@ -68,15 +71,23 @@ def status(
     if watch:
         _watch(where, timeout, as_json)
         return
-    _show(cluster.look(where, timeout), as_json)
+    _show(cluster.look(where, timeout), as_json, chosen)
 
 
-def _show(state: dict[str, object], as_json: bool) -> None:
+def rows(state: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each endpoint, without its peers."""
+    return [
+        tabular.flat({name: value for name, value in each.items() if name != "peers"})
+        for each in state["endpoints"]
+    ]
+
+
+def _show(state: dict[str, Any], as_json: bool, chosen: tabular.Format = "table") -> None:
     if as_json:
         sys.stdout.write(places.json_text(state))
         sys.stdout.flush()
     else:
-        out().print(tables.whole(state))
+        tabular.tell(chosen, rows(state), lambda: out().print(tables.whole(state)))
     for host, why in _unreached(state).items():
         note(f"{host}: {why}")
 

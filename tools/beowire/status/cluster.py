@@ -26,14 +26,15 @@ def look(where: Cluster | None, limit_s: float, ranks: bool = False) -> dict[str
 
 
 def joined(nodes: dict[str, dict[str, Any]], failed: dict[str, str]) -> dict[str, Any]:
-    """One object of what several nodes told."""
+    """One object of what several nodes told. Which node tells, and of which process, is known here:
+    what it says of that itself gives way."""
     endpoints: list[dict[str, Any]] = []
     processes: dict[str, dict[str, Any]] = {}
     for name, told in nodes.items():
         for each in told["endpoints"]:
-            endpoints.append({"node": name, **each})
+            endpoints.append({**each, "node": name})
         for pid, process in told["processes"].items():
-            processes[f"{name}:{pid}"] = {"node": name, "pid": int(pid), **process}
+            processes[f"{name}:{pid}"] = {**process, "node": name, "pid": int(pid)}
     known = {each["identity"]: each for each in endpoints}
     for each in endpoints:
         for peer in each["peers"]:

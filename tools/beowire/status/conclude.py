@@ -7,7 +7,7 @@ stopped also is silent, and one that is gone also sends nothing.
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,13 +77,19 @@ def _living(case: Case) -> list[Member]:
     return [each for each in case.members if each.process and each.process["state"] != "Z"]
 
 
+def _peers(member: Member) -> Iterator[dict[str, Any]]:
+    """Those that its program knows. Whoever else makes contact is no rank for that: neither his
+    silence nor his end says anything of the job."""
+    for endpoint in member.endpoints:
+        yield from (peer for peer in endpoint["peers"] if peer["known"])
+
+
 def _lost(case: Case) -> set[str]:
     """Peers that somebody living has lost, by identity."""
     return {
         peer["identity"]
         for each in _living(case)
-        for endpoint in each.endpoints
-        for peer in endpoint["peers"]
+        for peer in _peers(each)
         if peer["status"] in (-111, -104, -110)
     }
 
@@ -96,8 +102,7 @@ def _strangers(case: Case) -> dict[str, str]:
     return {
         peer["identity"]: peer["host"] or peer["name"]
         for each in _living(case)
-        for endpoint in each.endpoints
-        for peer in endpoint["peers"]
+        for peer in _peers(each)
         if not peer["status"] and peer["identity"] not in known | lost
     }
 
@@ -151,13 +156,12 @@ def _silences(case: Case) -> list[_Silence]:
         for endpoint in member.endpoints
     }
     for member in case.members:
-        for endpoint in member.endpoints:
-            for peer in endpoint["peers"]:
-                late = figures.silence(peer)
-                least = _SILENT_STARVED_S if peer["identity"] in crowded else _SILENT_S
-                if late is not None:
-                    host = peer["host"] or peer["name"]
-                    found.append(_Silence(member, host, late, late >= least))
+        for peer in _peers(member):
+            late = figures.silence(peer)
+            least = _SILENT_STARVED_S if peer["identity"] in crowded else _SILENT_S
+            if late is not None:
+                host = peer["host"] or peer["name"]
+                found.append(_Silence(member, host, late, late >= least))
     return found
 
 
@@ -199,16 +203,15 @@ def _lossy(case: Case) -> Conclusion | None:
     sent = again = 0
     pairs = 0
     for member in case.members:
-        for endpoint in member.endpoints:
-            for peer in endpoint["peers"]:
-                bad = peer["losses"]
-                enough = bad >= figures.LOSSY_PACKETS
-                if enough and bad >= _LOSSY_SHARE * peer["tx_packets"]:
-                    pairs += 1
-                    again += bad
-                    sent += peer["tx_packets"]
-                    for host in {member.host, peer["host"] or peer["name"]}:
-                        lost[host] += 1
+        for peer in _peers(member):
+            bad = peer["losses"]
+            enough = bad >= figures.LOSSY_PACKETS
+            if enough and bad >= _LOSSY_SHARE * peer["tx_packets"]:
+                pairs += 1
+                again += bad
+                sent += peer["tx_packets"]
+                for host in {member.host, peer["host"] or peer["name"]}:
+                    lost[host] += 1
     if not pairs:
         return None
     every = [host for host, n in lost.items() if n == pairs]
@@ -311,12 +314,7 @@ def _moving(members: list[Member]) -> bool:
 
 def _under_way(members: list[Member]) -> bool:
     """Whether data have been sent that are not acknowledged."""
-    return any(
-        peer["inflight"]
-        for each in members
-        for endpoint in each.endpoints
-        for peer in endpoint["peers"]
-    )
+    return any(peer["inflight"] for each in members for peer in _peers(each))
 
 
 def conclude(case: Case) -> Conclusion:

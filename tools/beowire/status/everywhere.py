@@ -2,6 +2,7 @@
 """The same question to many nodes at once, by the way that jobs are started there."""
 
 import json
+import math
 import os
 import selectors
 import shlex
@@ -88,6 +89,16 @@ def _execute(
     return status, answer, errors
 
 
+def _no_number(text: str) -> float:
+    """NaN and Infinity are no numbers of JSON (RFC 8259), though Python reads and writes them."""
+    raise ValueError(text)
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text)
+
+
 def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str, Any] | str:
     """What a node told, or why it did not."""
     try:
@@ -101,11 +112,12 @@ def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str,
     except OSError as error:
         return f"{cluster.agent[0]} cannot be executed: {error.strerror}"
     try:
-        told = json.loads(answer)
+        told = json.loads(answer, parse_constant=_no_number, parse_float=_finite)
         form = told["form"]
     except (ValueError, KeyError, TypeError, RecursionError):
         words = errors.decode(errors="replace").strip().splitlines()
-        last = words[-1] if words else f"status {status}"
+        silent = f"status {status}" if status else "it tells what makes no sense"
+        last = words[-1] if words else silent
         return f"it is not reached: {last}" if status == _UNREACHED else last
     if form != FORM or isinstance(form, bool | float):
         return f"it tells another form, here form {FORM} is read"

@@ -5,25 +5,17 @@ They are those below the launcher, those that a launcher gave the same job's nam
 speaks with one of these by Beowire.
 """
 
-import os
-import re
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from beowire.errors import BeowireError
-from beowire.run.cluster import hosts_in
 from beowire.status import processes
+from beowire.status.launcher import named_hosts
 from beowire.status.words import age
 
 CALLED_S = 2.0
 """A program that waits in a call was seen to do so at most so long ago."""
-_COMMAND_MAX = 65536
-_HOST_OPTIONS = ("--host", "-host", "-H", "--hosts", "-hosts")
-_FILE_OPTIONS = ("--hostfile", "-hostfile", "--machinefile", "-machinefile", "-f")
-_FILE_MAX = 1 << 20
-_LAUNCHER = re.compile(r"\S*(?:mpirun|mpiexec|prterun|prun|orterun|hydra)\S*(?: |$)")
 
 
 @dataclass
@@ -102,44 +94,20 @@ def hosts_of(pid: int) -> list[str]:
         variables = processes.environment(each)
         if "BEOWIRE_LAB" in variables:
             return []  # one machine
-        directory = processes.PROC / str(each) / "cwd"
-        if hosts := named_hosts(processes.command(each, _COMMAND_MAX), directory):
+        if hosts := _told(each):
             return hosts
         allocated = allocated or variables.get("SLURM_JOB_NODELIST")
     return [allocated] if allocated else []
 
 
-def named_hosts(command: str, directory: Path) -> list[str]:
-    """The hosts in the command line of a launcher, or in the file that it names. `directory`: where
-    the launcher runs."""
-    if not _LAUNCHER.match(command):
+def _told(pid: int) -> list[str]:
+    """The hosts in the words of a process. It may become another user's meanwhile: whose words
+    these are is known only if it was the same one's before and after."""
+    owner = processes.owner(pid)
+    words = processes.words(pid)
+    if owner is None or owner != processes.owner(pid):
         return []
-    words = command.split()
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        option, equals, value = word.partition("=")
-        value = value if equals else following
-        if option in _HOST_OPTIONS:
-            return [host.partition(":")[0] for host in value.split(",") if host]
-        if option in _FILE_OPTIONS:
-            return hosts_in(_lines(directory / value))
-    return []
-
-
-def _lines(path: Path) -> list[str]:
-    """Of a file that somebody else named; none of what is no plain file, or too long."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return []
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_MAX:
-            return []
-        return os.read(file, _FILE_MAX).decode(errors="replace").splitlines()
-    except OSError:
-        return []
-    finally:
-        os.close(file)
+    return named_hosts(words, processes.PROC / str(pid) / "cwd", owner)
 
 
 def hosts_of_slurm(job: str) -> str | None:

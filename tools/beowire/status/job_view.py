@@ -30,9 +30,9 @@ def _where(number: int, ssh: str) -> Cluster | None:
         hosts = job.hosts_of(number)
         own = {socket.gethostname().partition(".")[0], socket.gethostname()}
         own |= {"localhost", "127.0.0.1"}
-        return of_hosts(hosts, ssh) if set(hosts) - own else None
+        return of_hosts(hosts, ssh, groups=False) if set(hosts) - own else None
     listed = job.hosts_of_slurm(str(number))
-    return None if listed is None else of_hosts([listed], ssh)
+    return None if listed is None else of_hosts([listed], ssh, groups=False)
 
 
 def _here(where: Cluster | None) -> str | None:

@@ -107,10 +107,22 @@ def _frozen(pid: int) -> bool:
         return False
 
 
-def command(pid: int, most: int = _SHORT) -> str:
+def words(pid: int) -> list[str]:
+    """The words of a process' command line, printable; the last one may be cut off."""
+    text = _read(pid, "cmdline").decode(errors="replace").removesuffix("\0")
+    return [clean(word, len(word)) for word in text.split("\0")]
+
+
+def command(pid: int) -> str:
     """The command line of a process."""
-    words = _read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace")
-    return clean(words.strip(), most)
+    return clean(" ".join(words(pid)).strip())
+
+
+def owner(pid: int) -> int | None:
+    """The real user of a process; None if it is gone. The owner of its files in /proc is another
+    one if it cannot be traced."""
+    found = re.search(rb"^Uid:\s+(\d+)\s", _read(pid, "status"), re.MULTILINE)
+    return int(found[1]) if found else None
 
 
 def look(pid: int) -> dict[str, Any] | None:

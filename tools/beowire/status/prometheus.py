@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from beowire import exposition
 from beowire.status import figures
 from beowire.status.words import called
 
@@ -72,15 +73,6 @@ METRICS = (
 Sample = tuple[Metric, dict[str, str], float]
 
 
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _line(metric: Metric, labels: dict[str, str], value: float) -> str:
-    pairs = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels.items())
-    return f"{metric.name}{{{pairs}}} {value:.12g}"
-
-
 def _of_peers(endpoint: dict[str, Any], labels: dict[str, str]) -> Iterator[Sample]:
     for peer in endpoint["peers"]:
         those = {**labels, "peer": peer["name"], "link": peer["link"]}
@@ -119,9 +111,11 @@ def text(state: dict[str, Any]) -> str:
         samples += _of_endpoint(endpoint)
     told: dict[Metric, dict[tuple[str, ...], str]] = {metric: {} for metric in METRICS}
     for metric, labels, value in samples:
-        told[metric].setdefault(tuple(labels.values()), _line(metric, labels, value))
+        told[metric].setdefault(
+            tuple(labels.values()), exposition.sample(metric.name, labels, value)
+        )
     lines = []
     for metric, those in told.items():
-        lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}"]
+        lines += exposition.head(metric.name, metric.kind, metric.help)
         lines += those.values()
     return "\n".join(lines) + "\n"

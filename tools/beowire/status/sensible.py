@@ -71,7 +71,7 @@ _PEER = _object(
     {
         **_all("host link", _text),
         "identity": _identity,
-        **_all("stalled", _yes),
+        **_all("known stalled", _yes),
         **_all(
             "status srtt_ns inflight credit tx_packets rx_packets tx_messages rx_messages "
             "retransmits losses queued_bytes exposed exposed_bytes pulls pull_bytes",

@@ -12,7 +12,7 @@ import typer
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm import coverage, machine, several
+from beowire.vm import coverage, machine, nodes, several
 from beowire.vm.wire import Faults
 
 
@@ -38,9 +38,16 @@ def run(
     ] = "",
     cpus: Annotated[
         int | None,
-        typer.Option(min=1, max=64, help="Processors of the guest; default: 2, with --icount 1."),
+        typer.Option(
+            min=1,
+            max=64,
+            help="Processors of the guest; default: 2, with --icount 1, and one for a NUMA node.",
+        ),
     ] = None,
     memory: Annotated[int, typer.Option(min=256, help="Memory of the guest, MiB.")] = 1024,
+    numa: Annotated[
+        int, typer.Option(min=1, max=nodes.MOST, help="NUMA nodes that have equal parts of both.")
+    ] = 1,
     timeout: Annotated[float, typer.Option(min=1, help="Longest run, seconds.")] = 600,
     share: Annotated[
         list[Path] | None, typer.Option(help="Directory that the guest may write to.")
@@ -71,6 +78,9 @@ def run(
         int, typer.Option(min=1, max=16, help="So many guests on one wire run the command.")
     ] = 1,
     nic: Annotated[Nic, typer.Option(help="Their network interface.")] = Nic.VIRTIO,
+    nic_node: Annotated[
+        int | None, typer.Option(min=0, help="The NUMA node it is at; also of a single guest.")
+    ] = None,
     mtu: Annotated[int, typer.Option(min=68, max=9000, help="Its MTU, bytes.")] = 1500,
     wire_loss: Annotated[float, _share_of("lost")] = 0,
     wire_corrupt: Annotated[float, _share_of("changed in one bit")] = 0,
@@ -92,7 +102,7 @@ def run(
     guest = machine.Guest(
         command=command,
         kernel=kernel,
-        cpus=cpus or (1 if icount else 2),
+        cpus=cpus or (1 if icount else max(2, numa)),
         memory_mb=memory,
         limit_s=timeout,
         shares=[directory.resolve() for directory in share or []],
@@ -102,12 +112,13 @@ def run(
         load=load or [],
         bare=bare,
         files=file or [],
+        nodes=numa,
     )
     if coverage and (guests > 1 or not modules):
         raise BeowireError("--coverage tells of one guest with --modules.", "Give these options.")
     if coverage:
         raise typer.Exit(_with_coverage(guest, console))
-    if guests == 1:
+    if guests == 1 and nic_node is None:
         raise typer.Exit(_told(machine.run(guest), "the guest", console))
     ns = 1_000_000
     faults = Faults(
@@ -118,7 +129,7 @@ def run(
         int(wire_jitter * ns),
         wire_seed,
     )
-    network = several.Network(guests, nic.value, mtu, faults)
+    network = several.Network(guests, nic.value, mtu, faults, nic_node=nic_node)
     outcomes = several.run(guest, network)
     note(f"frames on the wire: {outcomes.wire}")
     statuses = [

@@ -21,6 +21,8 @@ class Seat:
     wire: Path
     meet: Path
     nic_options: str = ""
+    node: int | None = None
+    """The NUMA node that the interface is at; None: at none in particular."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Guest:
     runs the same way each time. With `debugger` it waits at its first instruction for one, who
     connects to that socket. With `coverage` the kernel counts which lines of the project's modules
     run, and leaves the counts in that directory. `boot` goes to the kernel's command line.
+    Processors and memory are divided among `nodes` NUMA nodes.
     """
 
     command: list[str]
@@ -52,6 +55,7 @@ class Guest:
     debugger: Path | None = None
     coverage: Path | None = None
     boot: str = ""
+    nodes: int = 1
 
     def written(self) -> list[Path]:
         """All directories of the host that the guest writes to."""

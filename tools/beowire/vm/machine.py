@@ -19,7 +19,7 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm import accel, debug, initrd, kernels, wire
+from beowire.vm import accel, debug, initrd, kernels, nodes, wire
 from beowire.vm.guest import BROKEN, Guest, Seat
 
 __all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "run_all"]
@@ -184,7 +184,7 @@ def _machine(guest: Guest, kernel: kernels.Kernel, initrd: Path, console: Path) 
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", *_processors(guest, accelerated)),
-        *("-m", str(guest.memory_mb)),
+        *("-m", str(guest.memory_mb), *nodes.arguments(guest)),
         *("-kernel", str(kernel.image), "-initrd", str(initrd)),
         *("-append", f"{_COMMAND_LINE} {boot}"),
         *("-serial", f"file:{console}", "-chardev", "stdio,id=out,signal=off"),
@@ -209,7 +209,10 @@ def _interface(seat: Seat) -> list[str]:
     more = f",host_mtu={seat.mtu_bytes}" if seat.nic.startswith("virtio") else ""
     if seat.nic_options:
         more += f",{seat.nic_options}"
+    bridge, behind = nodes.bridge(seat)
+    more += behind
     return [
+        *bridge,
         *("-netdev", f"dgram,id=wire,{ends}"),
         *("-device", f"{seat.nic},netdev=wire,mac=52:54:00:00:00:{seat.number:02x}{more}"),
     ]
@@ -217,10 +220,10 @@ def _interface(seat: Seat) -> list[str]:
 
 def _processors(guest: Guest, accelerated: bool) -> list[str]:
     if accelerated:
-        return ["-accel", "kvm", "-cpu", _PROCESSOR, "-smp", str(guest.cpus)]
+        return ["-accel", "kvm", "-cpu", _PROCESSOR, "-smp", nodes.processors(guest)]
     if not guest.icount:
         processor = f"{_PROCESSOR},{_NO_BYTE_COPIES}"
-        return ["-accel", "tcg,thread=multi", "-cpu", processor, "-smp", str(guest.cpus)]
+        return ["-accel", "tcg,thread=multi", "-cpu", processor, "-smp", nodes.processors(guest)]
     if guest.cpus != 1:
         raise BeowireError("Instructions are counted on one processor only.", "Add --cpus 1.")
     # No instruction that is random; time is the count alone.

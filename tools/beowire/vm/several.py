@@ -26,6 +26,8 @@ class Network:
     faults: Faults = field(default_factory=Faults)
     nic_options: str = ""
     """As QEMU's -device takes them: "tx=timer,x-txtimer=1000000"."""
+    nic_node: int | None = None
+    """The NUMA node of their interface; None: none in particular."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,7 @@ def run(guest: Guest, network: Network, output: int | None = None) -> Outcomes:
                 work,
                 meet,
                 network.nic_options,
+                network.nic_node,
             )
             seated.append(replace(guest, seat=seat, shares=[*guest.shares, meet]))
         wire = ends.enter_context(Wire(work, network.guests, network.faults))

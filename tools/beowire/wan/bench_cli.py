@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from beowire import drawing, places
+from beowire.bench import result_file
 from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.lab import up
@@ -103,7 +104,7 @@ def _show(report: Report, setting: Setting, json_file: Path | None, plot_file: P
     )
     if json_file is not None:
         whole = {"setting": setting.as_json(), "order": "A B A B, A is TCP", **report.as_json()}
-        places.write_json(json_file, whole)
+        places.write_json(json_file, result_file.stamped("wan", whole))
     if drawing.wanted(plot_file):
         plot.draw(report, plot_file)
     for name in dict.fromkeys(row.sweep for row in report.rows):

@@ -5,6 +5,7 @@
  * each pair finds out once, by reading a word whose value the peer told us.
  */
 #include "link/local/impl.h"
+#include "setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ void bw_local_cma_allow(void)
 
 static bool set_to(const char *value)
 {
-	const char *setting = getenv("BEOWIRE_LOCAL_CMA");
+	const char *setting = bw_setting("BEOWIRE_LOCAL_CMA");
 
 	return setting && strcmp(setting, value) == 0;
 }

@@ -5,7 +5,7 @@
  * other process is says the kernel (SO_PEERCRED), who it claims to be says hello.
  */
 #include "link/local/impl.h"
-#include "link/who.h"
+#include "who.h"
 
 #include <stdlib.h>
 #include <sys/random.h>

@@ -82,6 +82,8 @@ struct bw_local_handlers {
 	void (*peer_down)(void *arg, void *ctx, int status);
 	/* bw_local_read() of the peer: where are n bytes of memory `key` at `off`? NULL forbids. */
 	void *(*region)(void *arg, void *ctx, uint64_t key, uint64_t off, uint64_t n);
+	/* Memory made for a pair is mapped there, and untouched: say where it lies. May be NULL. */
+	void (*share)(void *arg, void *at, size_t n);
 };
 
 struct bw_local_attr {

@@ -157,10 +157,16 @@ int bw_local_segment_make(struct bw_local *l, struct bw_local_segment *s, const 
 		error = -errno;
 	else
 		error = bw_local_segment_map(l, s, ring_bytes, key, memfd);
-	if (error < 0)
+	if (error < 0) {
 		close(memfd);
-	else
-		*fd = memfd;
+		return error;
+	}
+	*fd = memfd;
+	if (l->handlers->share) {
+		l->handlers->share(l->arg, s->control, front_bytes());
+		l->handlers->share(l->arg, s->ring[0], ring_bytes);
+		l->handlers->share(l->arg, s->ring[1], ring_bytes);
+	}
 	return error;
 }
 

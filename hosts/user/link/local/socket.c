@@ -5,7 +5,7 @@
  * which the endpoint puts into its own.
  */
 #include "link/local/impl.h"
-#include "link/who.h"
+#include "who.h"
 
 #include <fcntl.h>
 #include <stdio.h>

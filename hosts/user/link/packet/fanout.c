@@ -137,10 +137,13 @@ static void bw_fanout_renew(struct bw_ep *ep, struct bw_packet *p)
 {
 	struct bw_packet fresh;
 	const char *why = "";
-	int old;
+	int old, error;
 
 	p->fanout.try_at = ep->now + BW_FANOUT_PAUSE;
-	if (bw_packet_renew(p, &ep->env, ep->self.engine, &fresh, &why)) {
+	bw_home_enter(&ep->home, p->name);
+	error = bw_packet_renew(p, &ep->env, ep->self.engine, &fresh, &why);
+	bw_home_leave(&ep->home);
+	if (error) {
 		bw_log(BW_LOG_DEBUG, "a group without keeper on %s is not left yet: %s", p->name,
 		       why);
 		return;

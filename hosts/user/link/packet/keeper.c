@@ -35,7 +35,7 @@
 #include "ep.h"
 #include "link/packet/keeper.h"
 #include "link/packet/steer.h"
-#include "link/who.h"
+#include "who.h"
 
 #define BW_KEEPER_FD_SHARE 4		 /* of the process's descriptors one in so many */
 #define BW_KEEPER_LEAVE	   (10 * BW_S)	 /* for so long a socket may take to be gone */

@@ -180,16 +180,21 @@ int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_
 	return error;
 }
 
+int bw_packet_fits(const struct bw_packet *p, const struct bw_packet *fresh, const char **why)
+{
+	if (fresh->ring_bytes == p->ring_bytes && fresh->slots >= p->slots)
+		return 0;
+	return bw_fail(why, -EMSGSIZE,
+		       "the ring has %u slots in %zu bytes, and had %u in %zu before", fresh->slots,
+		       fresh->ring_bytes, p->slots, p->ring_bytes);
+}
+
 int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh, const char **why)
 {
-	int old = p->fd, error = 0;
+	int old = p->fd, error = bw_packet_fits(p, fresh, why);
 
-	if (fresh->ring_bytes != p->ring_bytes || fresh->slots < p->slots)
-		error = bw_fail(why, -EMSGSIZE,
-				"the ring has %u slots in %zu bytes, and had %u in %zu before",
-				fresh->slots, fresh->ring_bytes, p->slots, p->ring_bytes);
-	else if (mremap(fresh->ring, fresh->ring_bytes, fresh->ring_bytes,
-			MREMAP_MAYMOVE | MREMAP_FIXED, p->ring) == MAP_FAILED)
+	if (!error && mremap(fresh->ring, fresh->ring_bytes, fresh->ring_bytes,
+			     MREMAP_MAYMOVE | MREMAP_FIXED, p->ring) == MAP_FAILED)
 		error = bw_fail(why, -errno, "the ring cannot be moved: %s", strerror(errno));
 	if (error) {
 		bw_packet_close(fresh);

@@ -36,6 +36,7 @@ struct bw_packet {
 	int interface;	    /* its index */
 	bool service;	    /* the socket is from beowired, whose connection is fanout's */
 	uint8_t asks;	    /* if so: it is asked for another socket, see served.c */
+	uint8_t refusals;   /* and gave none that was of use, so many times in a row at least */
 	int claim;	    /* if so, holds the engine number as well; else -1 */
 	struct bw_batch *batch;
 	struct bw_fanout fanout;
@@ -59,10 +60,13 @@ void bw_packet_bare(const struct bw_packet *p, struct bw_packet *bare);
 int bw_packet_renew(const struct bw_packet *p, const struct bw_env *env, uint16_t engine,
 		    struct bw_packet *fresh, const char **why);
 
+/* May a ring like fresh's take the place of p's? It must be of the same size, with no fewer slots,
+ * as peers were told what fits. 0, or a negative errno with *why. */
+int bw_packet_fits(const struct bw_packet *p, const struct bw_packet *fresh, const char **why);
+
 /* Go on with that socket, whose ring takes the place of the old one in memory, since a look without
- * the lock may be on its way there: it must be of the same size, with no fewer slots, as peers were
- * told what fits. The old descriptor, or a negative errno with *why if all stays as it is, and the
- * fresh one is closed. */
+ * the lock may be on its way there, and must fit. The old descriptor, or a negative errno with *why
+ * if all stays as it is, and the fresh one is closed. */
 int bw_packet_replace(struct bw_packet *p, struct bw_packet *fresh, const char **why);
 
 static inline bool bw_packet_ready(const struct bw_packet *p)

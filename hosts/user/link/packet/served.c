@@ -20,7 +20,8 @@
 #define BW_SERVICE_ONLY_NS  (5 * BW_S)	  /* where there is no other link between nodes */
 #define BW_SERVICE_MAKE_NS  (5 * BW_S)	  /* for the socket, once the service is at it */
 #define BW_SERVICE_SOON	    (50 * BW_MS)  /* after its end: it may be there again */
-#define BW_SERVICE_PAUSE    (1 * BW_S)	  /* between two tries to find it */
+#define BW_SERVICE_PAUSE    (1 * BW_S)	  /* between two tries to find it, */
+#define BW_SERVICE_PAUSES   (10 * BW_S)	  /* at most, when it has refused: doubled each time */
 #define BW_SERVICE_AGAIN_NS (60 * BW_S)	  /* for a first answer that nobody waits for */
 #define BW_SERVICE_RINGS    (1u << 30)	  /* bytes of a ring that are believed */
 
@@ -207,11 +208,12 @@ static int bw_service_judge(const struct bw_service_answer *a, int error, int *d
 static int bw_service_await(int fd, struct bw_service_answer *a, int *descriptor, uint64_t patience,
 			    const char **why)
 {
-	uint64_t until = bw_clock_now() + patience;
-	int error = bw_service_listen(fd, a, descriptor, until);
+	int error = bw_service_listen(fd, a, descriptor, bw_clock_now() + patience);
 
-	if (!error && bw_service_waits(a, *descriptor))
-		error = bw_service_listen(fd, a, descriptor, until + BW_SERVICE_MAKE_NS);
+	if (!error && bw_service_waits(a, *descriptor)) {
+		patience = BW_SERVICE_MAKE_NS;
+		error = bw_service_listen(fd, a, descriptor, bw_clock_now() + patience);
+	}
 	return bw_service_judge(a, error, descriptor, patience, why);
 }
 
@@ -236,8 +238,9 @@ static bool bw_service_packet(int fd)
 	return !getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) && domain == AF_PACKET;
 }
 
-static int bw_service_take(struct bw_packet *p, const struct bw_env *env,
-			   const struct bw_service_answer *a, const char **why)
+/* What the answer tells of the socket; its ring is not mapped yet. */
+static int bw_service_learn(struct bw_packet *p, const struct bw_env *env,
+			    const struct bw_service_answer *a, const char **why)
 {
 	if (!bw_service_fits(a) || !bw_service_packet(p->fd))
 		return bw_fail(why, -EPROTO, "beowired answers nothing that makes sense");
@@ -250,10 +253,17 @@ static int bw_service_take(struct bw_packet *p, const struct bw_env *env,
 	p->block_bytes = a->block_bytes;
 	p->per_block = a->block_bytes / a->slot_bytes;
 	p->slots = a->blocks * p->per_block;
-	if (bw_packet_attach(p, (size_t)a->blocks * a->block_bytes))
-		return bw_fail(why, -errno, "the ring that beowired made cannot be mapped: %s",
-			       strerror(errno));
+	p->ring_bytes = (size_t)a->blocks * a->block_bytes;
 	return 0;
+}
+
+static int bw_service_map(struct bw_packet *p, const char **why)
+{
+	int error = bw_packet_attach(p, p->ring_bytes);
+
+	return error ? bw_fail(why, error, "the ring that beowired made cannot be mapped: %s",
+			       strerror(-error))
+		     : 0;
 }
 
 /* Call and ask: the connection, by which the answers come, or a negative errno. */
@@ -287,7 +297,9 @@ int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engi
 		return fd;
 	error = bw_service_await(fd, &a, &p->fd, bw_service_patience(env), why);
 	if (!error)
-		error = bw_service_take(p, env, &a, why);
+		error = bw_service_learn(p, env, &a, why);
+	if (!error)
+		error = bw_service_map(p, why);
 	if (error) {
 		close(fd);
 		return error;
@@ -318,21 +330,44 @@ static void bw_service_hang_up(struct bw_ep *ep, struct bw_packet *p, uint64_t p
 	p->asks = BW_SERVICE_ASKS_NOT;
 }
 
+uint64_t bw_service_pause(uint32_t refusals)
+{
+	return bw_min_u64(BW_SERVICE_PAUSE << bw_min_u64(refusals, 8), BW_SERVICE_PAUSES);
+}
+
+/* It gave nothing of use, and is asked again later and later. */
+static void bw_service_refused(struct bw_ep *ep, struct bw_packet *p, const char *why)
+{
+	uint64_t pause = bw_service_pause(p->refusals);
+
+	p->refusals += pause < BW_SERVICE_PAUSES;
+	bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s; next try in %llu s",
+	       p->name, why, (unsigned long long)(pause / BW_S));
+	bw_service_hang_up(ep, p, pause);
+}
+
+/* May a socket take the place of p's? Its ring is not mapped yet. */
+static int bw_service_suits(const struct bw_packet *p, const struct bw_packet *fresh,
+			    const char **why)
+{
+	/* Its peers would know it by another name. */
+	if (memcmp(fresh->mac, p->mac, sizeof(p->mac)) != 0 || fresh->mtu < p->mtu)
+		return bw_fail(why, -EADDRNOTAVAIL,
+			       "the interface has another address, or a smaller MTU, than before");
+	return bw_packet_fits(p, fresh, why);
+}
+
 static int bw_service_exchange(struct bw_ep *ep, struct bw_packet *p, struct bw_packet *fresh,
 			       const char **why)
 {
 	int old;
 
-	if (memcmp(fresh->mac, p->mac, sizeof(p->mac)) != 0 || fresh->mtu < p->mtu) {
-		bw_packet_close(fresh); /* its peers know it by another name */
-		return bw_fail(why, -EADDRNOTAVAIL,
-			       "the interface has another address, or a smaller MTU, than before");
-	}
 	bw_ep_drain(ep, p);
 	old = bw_packet_replace(p, fresh, why);
 	if (old < 0)
 		return old;
 	p->asks = BW_SERVICE_ASKS_NOT;
+	p->refusals = 0;
 	bw_wait_unlisten(ep, old);
 	bw_wait_listen(ep, p->fd);
 	bw_ep_wake(ep);
@@ -344,6 +379,7 @@ static int bw_service_exchange(struct bw_ep *ep, struct bw_packet *p, struct bw_
 /* What has come of what was asked for? */
 static void bw_service_look(struct bw_ep *ep, struct bw_packet *p)
 {
+	uint64_t patience = p->asks == BW_SERVICE_ASKED ? BW_SERVICE_AGAIN_NS : BW_SERVICE_MAKE_NS;
 	struct bw_service_answer a = {.head.magic = 0};
 	struct bw_packet fresh;
 	const char *why = "";
@@ -358,19 +394,20 @@ static void bw_service_look(struct bw_ep *ep, struct bw_packet *p)
 		p->fanout.try_at = ep->now + BW_SERVICE_MAKE_NS;
 		return;
 	}
-	error = bw_service_judge(&a, error == -EAGAIN ? -ETIMEDOUT : error, &fresh.fd,
-				 BW_SERVICE_AGAIN_NS, &why);
-	if (!error) {
-		error = bw_service_take(&fresh, &ep->env, &a, &why);
-		if (error)
-			bw_packet_close(&fresh);
-	}
+	error = bw_service_judge(&a, error == -EAGAIN ? -ETIMEDOUT : error, &fresh.fd, patience,
+				 &why);
 	if (!error)
+		error = bw_service_learn(&fresh, &ep->env, &a, &why);
+	if (!error)
+		error = bw_service_suits(p, &fresh, &why);
+	if (!error)
+		error = bw_service_map(&fresh, &why);
+	if (error)
+		bw_packet_close(&fresh);
+	else
 		error = bw_service_exchange(ep, p, &fresh, &why);
-	if (!error)
-		return;
-	bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s", p->name, why);
-	bw_service_hang_up(ep, p, BW_SERVICE_PAUSE);
+	if (error)
+		bw_service_refused(ep, p, why);
 }
 
 static void bw_service_renew(struct bw_ep *ep, struct bw_packet *p)
@@ -379,11 +416,14 @@ static void bw_service_renew(struct bw_ep *ep, struct bw_packet *p)
 	const char *why = "";
 
 	f->try_at = ep->now + BW_SERVICE_PAUSE;
-	if (!bw_service_there(&ep->env))
+	if (!bw_service_there(&ep->env)) {
+		p->refusals = 0; /* another one will come */
 		return;
+	}
 	f->connection = bw_service_call(p, &ep->env, ep->self.engine, p->claim, &why);
 	if (f->connection < 0) {
 		f->connection = -1;
+		p->refusals = 0;
 		bw_log(BW_LOG_DEBUG, "no raw frames by the service on %s yet: %s", p->name, why);
 		return;
 	}

@@ -27,4 +27,7 @@ int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engi
 /* Now and then: notice the service's end, and find it again. */
 void bw_service_visit(struct bw_ep *ep, struct bw_packet *p);
 
+/* How long a service is left alone that has given nothing of use so many times in a row before. */
+uint64_t bw_service_pause(uint32_t refusals);
+
 #endif

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from beowire import drawing
+from beowire import drawing, tabular
 from beowire.bench.matrix import available, fill, nodes, plot, stacks, tables
+from beowire.bench.matrix.cells import Cell
 from beowire.bench.matrix.figures import FIGURES, read_sizes
 from beowire.bench.matrix.grid import FULL, LINKS, QUICK, Grid, named, read_mtus
 from beowire.bench.matrix.nodes import Nodes
@@ -44,6 +45,7 @@ def run(
     worst: Annotated[int, typer.Option(min=0, help="How many are listed; 0: all.")] = 20,
     ssh: options.Ssh = "ssh",
     network: options.Network = "",
+    chosen: tabular.Chosen = "table",
 ) -> None:
     """Where Beowire is ahead of TCP and where behind, by figure, size, link, MTU and MPI."""
     base = QUICK if quick else FULL
@@ -75,7 +77,7 @@ def run(
     except (KeyboardInterrupt, SystemExit, BeowireError):
         _told_interrupted(grid, store)
         raise
-    _show(grid, store, plot_file, worst)
+    _show(grid, store, plot_file, worst, chosen)
 
 
 def _mpis(text: str) -> tuple[str, ...]:
@@ -108,11 +110,23 @@ def _told_interrupted(grid: Grid, store: Store) -> None:
         )
 
 
-def _show(grid: Grid, store: Store, plot_file: Path | None, worst: int) -> None:
+def _show(
+    grid: Grid, store: Store, plot_file: Path | None, worst: int, chosen: tabular.Format
+) -> None:
     store.save()
     cells = [store.cells[key] for key in grid.wanted()]
     if drawing.wanted(plot_file):
         plot.draw(cells, plot_file)
+    tabular.tell(chosen, rows(cells), lambda: _tables(store, cells, worst))
+
+
+def rows(cells: list[Cell]) -> list[dict[str, Any]]:
+    """A row for each cell, without the values of its rounds."""
+    told = [each.as_json() for each in cells]
+    return [{name: value for name, value in each.items() if name != "values"} for each in told]
+
+
+def _tables(store: Store, cells: list[Cell], worst: int) -> None:
     out().print(tables.summary(cells))
     out().print(tables.worst(cells, worst))
     for each in store.missing:

@@ -9,11 +9,17 @@
 #define BW_CLAIM_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Claim a name (at most 90 bytes, the user's number is added). A descriptor that listens, or
  * -EADDRINUSE if another process of this user holds it, -EACCES if strangers alone do, so that
  * there is nobody to leave it to, or another negative errno. */
 int bw_claim_name(const char *name);
+
+/* The same for what may exist once on a node: with the number of `owner` in the name, in the hands
+ * of that user's processes or of ours, whatever forms of it strangers hold or held. Who is silent
+ * is asked for a tenth of a second before it is taken for a stranger. */
+int bw_claim_sole(const char *name, uid_t owner);
 
 /* A connection to who holds the name and listens, of this user; -ECONNREFUSED if there is none, or
  * another negative errno. */

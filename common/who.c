@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "link/who.h"
+#include "who.h"
 
 int bw_who_may(int fd, struct ucred *who)
 {
