@@ -3,7 +3,6 @@
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,6 @@ from beowire.vm import machine
 from replicated import subject
 
 GUEST = Path(__file__).with_name("on_nodes.sh")
-TWO_NODES = [
-    *("-object", "memory-backend-ram,id=node0,size=384M"),
-    *("-object", "memory-backend-ram,id=node1,size=384M"),
-    *("-numa", "node,nodeid=0,cpus=0,memdev=node0"),
-    *("-numa", "node,nodeid=1,cpus=1,memdev=node1"),
-]
 
 
 def pages(text: str, who: str) -> dict[int, int]:
@@ -31,22 +24,12 @@ def pages(text: str, who: str) -> dict[int, int]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the guest reads all files of the host as root")
-def test_each_process_has_its_text_on_its_node(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = machine._machine
-
-    def of_two_nodes(*arguments: object) -> Sequence[str]:
-        words = made(*arguments)  # type: ignore[arg-type]
-        words[words.index("-smp") + 1] = "2,sockets=2"  # a processor of each node is one by itself
-        return [*words, *TWO_NODES]
-
-    monkeypatch.setattr(machine, "_machine", of_two_nodes)
+def test_each_process_has_its_text_on_its_node(tmp_path: Path) -> None:
     words = ["/bin/sh", str(GUEST), subject(), *command.line([subject(), "wait"], "small")]
     output = tmp_path / "output"
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
     try:
-        outcome = machine.run(machine.Guest(words, memory_mb=768), descriptor)
+        outcome = machine.run(machine.Guest(words, memory_mb=768, nodes=2), descriptor)
     finally:
         os.close(descriptor)
     text = output.read_text()
