@@ -85,8 +85,8 @@ ENTRIES = (
         ),
         Measure(
             "receive-buffer",
-            {**_RECEIVE, "file_bytes": 30_000_000, "rounds": 3},
-            {**_RECEIVE, "file_bytes": 900_000_000, "rounds": 1},
+            {**_RECEIVE, "file_bytes": 30_000_000, "rounds": 5},
+            {**_RECEIVE, "file_bytes": 900_000_000, "rounds": 3},
         ),
         Together(
             (
