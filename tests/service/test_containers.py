@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from beowire import places
@@ -36,14 +37,14 @@ def limited(capabilities: str, user: int) -> list[str]:
     return [*words, "--bounding-set", caps, "--inh-caps", caps, "--ambient-caps", caps]
 
 
-def links(service: Service, *words: str, mounted: bool, socket: str = "") -> dict[str, str]:
+def links(service: Service, *words: str, mounted: bool) -> dict[str, str]:
     """Which links the library tells of to such a process: `usable`, or why not."""
     program = service.directory / "beowire-info"
     if not program.exists():  # users may not look into the directory of the build
         shutil.copy(places.product("programs/beowire-info"), program)
         shutil.copy(places.product("hosts/user/libbeowire.so.1"), service.directory)
         program.chmod(0o755)
-    name = socket or str(service.socket if mounted else service.directory / "not-mounted")
+    name = str(service.socket if mounted else service.directory / "not-mounted")
     variables = {"LD_LIBRARY_PATH": str(service.directory), "BEOWIRE_SERVICE": name}
     done = subprocess.run(
         ["ip", "netns", "exec", service.node, *words, str(program), "--json"],
@@ -89,22 +90,32 @@ def test_root_of_a_rootless_container_is_no_root(
     assert found["udp"] == "usable"
 
 
-@pytest.mark.parametrize(
-    ("what", "name", "packet"),
-    [("", "/mnt/run/beowired.sock", "usable"), ("/beowired.sock", "/mnt/run", "directory's owner")],
-    ids=["directory", "socket"],
-)
-def test_a_rootless_container_needs_the_directory(
-    service: Service, what: str, name: str, packet: str
+def mounted_at(what: Path, make: str) -> list[str]:
+    """Words of a shell: a rootless container that has this at /mnt/run and nothing else of it."""
+    script = f"mount -t tmpfs none /mnt && {make} /mnt/run && mount --bind {what} /mnt/run"
+    words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    return [*words, f"'{script} && exec \"$@\"'", "sh"]
+
+
+def test_a_rootless_container_has_frames_by_the_mounted_directory(
+    service: Service, nodes: tuple[str, str]
 ) -> None:
-    """Beside a socket that is mounted alone lies a directory of the container's, whose owner is not
-    the service's."""
-    make = "mkdir" if not what else "touch"
-    mount = f"mount --bind {service.directory}{what} /mnt/run"
-    script = f'mount -t tmpfs none /mnt && {make} /mnt/run && {mount} && exec "$@"'
-    words = [*ROOTLESS, "sh", "-c", script, "sh"]
-    found = links(service, *limited("", USER), *words, mounted=True, socket=name)
-    assert packet in found["packet"], found
+    """Though it sees root, whom the service runs as, under the number of nobody."""
+    words = mounted_at(service.directory, "mkdir")
+    name = "/mnt/run/beowired.sock"
+    with (
+        client(service, within=words, BEOWIRE_SERVICE=name) as one,
+        actor(nodes[1], "peer", BEOWIRE_LINKS="packet") as peer,
+    ):
+        exchange(opened(one), opened(peer))
+        assert by_raw_frames(one)
+
+
+def test_a_socket_mounted_alone_is_not_trusted(service: Service) -> None:
+    """Beside it lies a directory of the container's, whose owner is not the service's."""
+    words = mounted_at(service.socket, "touch")
+    with client(service, within=words, BEOWIRE_SERVICE="/mnt/run") as one:
+        assert "is not its directory's owner" in one.open_failure()["why"]
 
 
 def test_a_container_without_a_network_speaks_by_the_services_frames(

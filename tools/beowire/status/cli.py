@@ -50,6 +50,14 @@ def status(
     prometheus: Annotated[
         bool, typer.Option("--prometheus", help="In Prometheus' text format.")
     ] = False,
+    serve: Annotated[
+        str | None,
+        typer.Option(
+            "--serve",
+            metavar="ADDRESS",
+            help="Serve it to Prometheus: 127.0.0.1:PORT, or the path of a Unix socket.",
+        ),
+    ] = None,
     node: Annotated[
         bool, typer.Option("--node", help="What this node tells to a status elsewhere, as JSON.")
     ] = False,
@@ -65,6 +73,9 @@ def status(
     if job is not None:
         job_view.show(job, where, ssh, timeout, as_json=as_json, again=watch)
         return
+    if serve is not None:
+        _serve(serve, where, timeout)
+        return
     if prometheus:
         sys.stdout.write(text.text(cluster.look(where, timeout)))
         return
@@ -72,6 +83,20 @@ def status(
         _watch(where, timeout, as_json)
         return
     _show(cluster.look(where, timeout), as_json, chosen)
+
+
+def _serve(address: str, where: Cluster | None, limit_s: float) -> None:
+    """Until a signal; asyncio is loaded for this alone."""
+    import asyncio
+
+    from beowire.status import metrics_server
+
+    with metrics_server.listening(address) as listener:
+        told = listener.getsockname()
+        at = told if isinstance(told, str) else f"{address.rpartition(':')[0]}:{told[1]}"
+        note(f"serving {metrics_server.PATH} at {at}")
+        server = metrics_server.Server(lambda: text.text(cluster.look(where, limit_s)))
+        asyncio.run(server.serve(listener))
 
 
 def rows(state: dict[str, Any]) -> list[dict[str, Any]]:
