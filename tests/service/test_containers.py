@@ -92,7 +92,9 @@ def test_root_of_a_rootless_container_is_no_root(
 
 def mounted_at(what: Path, make: str) -> list[str]:
     """Words of a shell: a rootless container that has this at /mnt/run and nothing else of it."""
-    script = f"mount -t tmpfs none /mnt && {make} /mnt/run && mount --bind {what} /mnt/run"
+    script = (
+        f"mount -t tmpfs -o mode=755 none /mnt && {make} /mnt/run && mount --bind {what} /mnt/run"
+    )
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     return [*words, f"'{script} && exec \"$@\"'", "sh"]
 
