@@ -34,7 +34,7 @@ _FILES = ("README.md", "meson.build", "meson_options.txt")
 _IGNORED = ("__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache", "beowire.egg-info")
 COMPILED = "_build"
 """Meson's directory in the copy; debian/rules and beowire.spec name it as well."""
-_SHARED = ("beowired.conf", "mpirun.beowire")
+_SHARED = ("beowired.conf", "examples/beowire.conf", "mpirun.beowire")
 """Files of packaging/debian that other packages have, too."""
 
 
@@ -67,7 +67,7 @@ def lay_out_rpm(directory: Path, revision: str) -> str:
         shutil.rmtree(rpm)
     shutil.copytree(places.source("packaging/rpm"), rpm)
     for name in _SHARED:
-        shutil.copy(places.source(f"packaging/debian/{name}"), rpm / name)
+        shutil.copy(places.source(f"packaging/debian/{name}"), rpm / Path(name).name)
     those = vendored.found(vendored.FOR_RPM)
     _copies(directory, those)
     (rpm / "vendored-licences.txt").write_text(vendored.stanzas(those, named=False))
