@@ -57,7 +57,7 @@ static void bw_event_path(struct bw_path *t, struct bw_peer *p, struct bw_event 
 	out->from = t->to;
 }
 
-bool bw_event_next(struct bw_engine *e, struct bw_event *out)
+BW_APART bool bw_event_next(struct bw_engine *e, struct bw_event *out)
 {
 	struct bw_evnode *n = e->ev_first;
 	struct bw_txmsg *tx;

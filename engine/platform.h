@@ -40,6 +40,8 @@
 
 #define BW_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define BW_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* Stays a function of its own: its caller need not save registers for what is rare. */
+#define BW_APART __attribute__((__noinline__))
 
 #define BW_US	 1000ull       /* one microsecond, in nanoseconds */
 #define BW_MS	 1000000ull    /* one millisecond, in nanoseconds */

@@ -311,9 +311,12 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	e->last.peer = 0;
 }
 
+/* Asked after each frame, when there is mostly nothing to tell. */
 static bool bw_reliable_next_event(void *mem, struct bw_event *out)
 {
-	return bw_event_next(mem, out);
+	struct bw_engine *e = mem;
+
+	return BW_UNLIKELY(e->ev_first) && bw_event_next(e, out);
 }
 
 static uint64_t bw_reliable_next_deadline(void *mem)

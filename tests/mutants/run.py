@@ -152,6 +152,8 @@ class Mutant:
     """The program that must notice it; "": any."""
     sleeps: bool = False
     """It may show as a sleep without end."""
+    through: str = ""
+    """The source file that includes `file`, a header of its own folder."""
 
     @property
     def room(self) -> str:
@@ -513,11 +515,13 @@ def examine(workshop: Workshop, mutant: Mutant) -> Verdict:
     try:
         source = folder / Path(mutant.file).name
         source.write_text(mutant.text())
+        if mutant.through:
+            source = Path(shutil.copy(ROOT / mutant.through, folder))
         target = folder / "mutated.o"
         workshop.compile(source, target, (ROOT / mutant.file).parent)
         house = workshop.houses[mutant.room]
         who, what = workshop.try_all(
-            house, folder, {mutant.file: target}, mutant.test, mutant.sleeps
+            house, folder, {mutant.through or mutant.file: target}, mutant.test, mutant.sleeps
         )
         caught_by = f"{who}: {what}" if who else ""
         problem = "" if who else "nothing noticed it"

@@ -125,7 +125,7 @@ def test_the_tools_import_what_the_package_has_needs_or_suggests() -> None:
 
 
 def test_who_needs_them_is_as_the_documents_say() -> None:
-    """docs/install.md: measurements want none of them, but for drawings."""
+    """docs/install.md: measurements want none of them, but for drawings and bench compare."""
     rooms: dict[str, set[str]] = {name: set() for name in suggested.NAMES}
     for file in PACKAGE.rglob("*.py"):
         inside = file.relative_to(PACKAGE).parts
@@ -133,7 +133,11 @@ def test_who_needs_them_is_as_the_documents_say() -> None:
             if name in rooms:
                 rooms[name].add(inside[0])
     del rooms["matplotlib"]
-    assert rooms == {"scipy": {"model", "wan"}, "networkx": {"model"}, "pydot": {"model"}}
+    assert rooms == {
+        "scipy": {"bench", "model", "wan"},
+        "networkx": {"model"},
+        "pydot": {"model"},
+    }
 
 
 def test_the_distribution_is_told_of_them() -> None:

@@ -35,6 +35,7 @@ LINKS_MAX = 3
 WARM_S = 2.0
 _SETTLE_S = 0.5
 _LOOK_S = 1.5
+_STALL_MOST_S = 5.0  # until something comes again after a cut, on a busy machine
 _CUT_LASTS_S = 8.0  # of which some pass without the link
 _MESSAGE_BITS = 8 << 20
 
@@ -61,7 +62,7 @@ class Cut:
     stall_s: float
     """What the slowest of the messages to and fro took longer than most."""
     without_bits: float
-    """Per second, one way, half a second after the cut."""
+    """Per second, one way, from half a second after the cut on, and not before something comes."""
     again_bits: float
     """Per second, half a second after the link's return."""
     returned_bits: float
@@ -187,12 +188,20 @@ def _cut(lab: Lab, plan: Plan, link: int) -> Cut:
         time.sleep(WARM_S)
         _set_loss(lab, link, 1.0)
         time.sleep(_SETTLE_S)
+        _await_more(lab, plan)
         without = sum(_bits(lab, plan, _LOOK_S))
         _set_loss(lab, link, 0.0)
         time.sleep(_SETTLE_S)
         again = _bits(lab, plan, _LOOK_S)
     stall_s = 2 * (told["max_ns"] - told["p50_ns"]) / 1e9
     return Cut(stall_s, without, sum(again), again[link])
+
+
+def _await_more(lab: Lab, plan: Plan) -> None:
+    """Until something has come to the receiver."""
+    before, until = _came(lab, plan), time.monotonic() + _STALL_MOST_S
+    while _came(lab, plan) == before and time.monotonic() < until:
+        time.sleep(0.02)
 
 
 def _set_loss(lab: Lab, link: int, loss: float) -> None:
