@@ -106,7 +106,7 @@ def test_helper_of_an_idle_endpoint_hardly_wakes_up(nodes: tuple[str, str], link
             two.b.ask("mode idle", "mode")
             two.b.tell(pastime)
             pids[pastime] = two.b.pid
-        time.sleep(0.5)
+        time.sleep(2)  # the search for the size of frames, and late acknowledgements, are over
         began = time.monotonic()
         before = {pastime: helper_naps(pid) for pastime, pid in pids.items()}
         time.sleep(3)

@@ -2,6 +2,7 @@
 """Socket programs between two nodes of a lab, by `beowire sockets` and without it in turn."""
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -21,7 +22,8 @@ from beowire.lab import lab as labs
 from beowire.lab import up
 from beowire.sockets import cli as preloading
 
-PORT = 7300
+PORTS = range(7300, 7900)
+"""Each run has another one: some servers cannot have one of which connections still linger."""
 LIMIT_S = 120.0
 START_S = 20.0
 
@@ -274,11 +276,12 @@ def measure(
             report.missing[figure.name] = f"{', '.join(sorted(lacking))}: not installed"
         else:
             values[figure.name] = ([], [])
+    ports = itertools.cycle(PORTS)
     for number in range(rounds):
         tell(f"round {number + 1} of {rounds}")
         for figure in figures:
             for into, library in zip(values.get(figure.name, ()), (False, True), strict=False):
-                into.append(_run(figure, made, library))
+                into.append(_run(figure, made, library, next(ports)))
     report.figures = [
         Measured(figure, tcp, beowire, samples.ratio(beowire, tcp))
         for figure in figures
@@ -289,21 +292,21 @@ def measure(
     return report
 
 
-def _filled(words: tuple[str, ...], host: str) -> list[str]:
-    known = {"{port}": str(PORT), "{host}": host, _OWN: str(places.example("connects"))}
+def _filled(words: tuple[str, ...], host: str, port: int) -> list[str]:
+    known = {"{port}": str(port), "{host}": host, _OWN: str(places.example("connects"))}
     return [known.get(each, each) for each in words]
 
 
-def _run(figure: Figure, lab: labs.Lab, library: bool) -> float:
+def _run(figure: Figure, lab: labs.Lab, library: bool, port: int) -> float:
     client, server = lab.node_names()[:2]
     host = lab.address(server)
     with tempfile.TemporaryDirectory(prefix="beowire-sockets-") as directory:
         variables = {**preloading.preload(), preloading.STATS: directory}
-        words = _filled(figure.server, host)
+        words = _filled(figure.server, host, port)
         if library and not figure.plain_server:
             words = preloading.command(words, preloading.preload())
-        with _serving(lab.name, server, words):
-            words = _filled(figure.client, host)
+        with _serving(lab.name, server, words, port):
+            words = _filled(figure.client, host, port)
             if library:
                 words = preloading.command(words, variables)
             text = _output([*preloading.where(lab.name, client), *words])
@@ -340,26 +343,26 @@ def _text(stream: IO[bytes]) -> str:
 
 
 @contextlib.contextmanager
-def _serving(lab: str, node: str, words: list[str]) -> Iterator[None]:
-    if _listens(lab, node):
-        raise BeowireError(f"{node}: port {PORT} is taken.", "End who listens there.")
+def _serving(lab: str, node: str, words: list[str], port: int) -> Iterator[None]:
+    if _listens(lab, node, port):
+        raise BeowireError(f"{node}: port {port} is taken.", "End who listens there.")
     with (
         tempfile.TemporaryFile() as said,
         child.running([*preloading.where(lab, node), *words], said, said) as server,
     ):
         until = time.monotonic() + START_S
-        while not _listens(lab, node):
+        while not _listens(lab, node, port):
             if server.poll() is not None or time.monotonic() > until:
                 raise BeowireError(f"{words[0]} does not serve:\n{_text(said)}", " ".join(words))
             time.sleep(0.05)
         yield
 
 
-def _listens(lab: str, node: str) -> bool:
-    """Is there a socket that listens on our port? (proc(5): /proc/net/tcp, state 0A)"""
+def _listens(lab: str, node: str, port: int) -> bool:
+    """Is there a socket that listens on this port? (proc(5): /proc/net/tcp, state 0A)"""
     text = _output([*preloading.where(lab, node), "cat", "/proc/net/tcp", "/proc/net/tcp6"])
     rows = [line.split() for line in text.splitlines()]
-    return any(row[1].endswith(f":{PORT:04X}") and row[3] == "0A" for row in rows if len(row) > 3)
+    return any(row[1].endswith(f":{port:04X}") and row[3] == "0A" for row in rows if len(row) > 3)
 
 
 def both(told: Measured) -> tuple[float, float]:

@@ -35,7 +35,8 @@ LINKS_MAX = 3
 WARM_S = 2.0
 _SETTLE_S = 0.5
 _LOOK_S = 1.5
-_STALL_MOST_S = 5.0  # until something comes again after a cut, on a busy machine
+_STALL_MOST_S = 5.0  # until data come again after a cut or a return, on a busy machine
+_DATA_BYTES = 100_000  # more than acknowledgements and probes have meanwhile
 _CUT_LASTS_S = 8.0  # of which some pass without the link
 _MESSAGE_BITS = 8 << 20
 
@@ -62,9 +63,9 @@ class Cut:
     stall_s: float
     """What the slowest of the messages to and fro took longer than most."""
     without_bits: float
-    """Per second, one way, from half a second after the cut on, and not before something comes."""
+    """Per second, one way, from half a second after the cut on, and not before data come."""
     again_bits: float
-    """Per second, half a second after the link's return."""
+    """Per second, from half a second after the link's return on, and not before it has data."""
     returned_bits: float
     """What the returned link had of that."""
 
@@ -192,15 +193,17 @@ def _cut(lab: Lab, plan: Plan, link: int) -> Cut:
         without = sum(_bits(lab, plan, _LOOK_S))
         _set_loss(lab, link, 0.0)
         time.sleep(_SETTLE_S)
+        _await_more(lab, plan, link)
         again = _bits(lab, plan, _LOOK_S)
     stall_s = 2 * (told["max_ns"] - told["p50_ns"]) / 1e9
     return Cut(stall_s, without, sum(again), again[link])
 
 
-def _await_more(lab: Lab, plan: Plan) -> None:
-    """Until something has come to the receiver."""
-    before, until = _came(lab, plan), time.monotonic() + _STALL_MOST_S
-    while _came(lab, plan) == before and time.monotonic() < until:
+def _await_more(lab: Lab, plan: Plan, link: int | None = None) -> None:
+    """Until data have come to the receiver, by this link or by any."""
+    wanted = slice(link, None if link is None else link + 1)
+    before, until = sum(_came(lab, plan)[wanted]), time.monotonic() + _STALL_MOST_S
+    while sum(_came(lab, plan)[wanted]) < before + _DATA_BYTES and time.monotonic() < until:
         time.sleep(0.02)
 
 
