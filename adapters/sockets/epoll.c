@@ -179,7 +179,7 @@ static void bws_watch_ask(struct bws_watch *w)
 
 	if (!ours && !w->ours)
 		return;
-	if (ours && !w->ours && w->events & EPOLLONESHOT)
+	if (ours && !w->ours && w->events & EPOLLONESHOT && !w->disabled)
 		w->disabled = bws_watch_spent(w);
 	event = bws_watch_asked(w, ours);
 	if (ours && !w->ours) {

@@ -91,7 +91,21 @@ static void await_peer(void)
 	}
 }
 
-/* It is told once by TCP, and then by Beowire only if it is asked for again. */
+/* Whatever comes, and whichever way: nobody is told who has been told once. */
+static void not_told_again(const char *when)
+{
+	struct epoll_event e;
+
+	await_peer();
+	come(size());
+	for (int k = 0; k < 2; k++) {
+		if (epoll_wait(epolls[k], &e, 1, 60))
+			bad("told a second time %s: %x, %u", when, e.events, e.data.u32);
+	}
+}
+
+/* It is told once by TCP, and then by Beowire only if it is asked for again; told by Beowire, it is
+ * not told again after a way by TCP. */
 void once_of_both_ways(void)
 {
 	struct epoll_event e = {0}, again = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = 7};
@@ -104,17 +118,18 @@ void once_of_both_ways(void)
 		if (epoll_wait(epolls[k], &e, 1, 20000) != 1)
 			bad("no event by TCP");
 	}
-	await_peer();
-	come(size());
+	not_told_again("after TCP");
 	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 60))
-			bad("told a second time: %x, %u", e.events, e.data.u32);
 		epoll_ctl(epolls[k], EPOLL_CTL_MOD, streams[k], &again);
 		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("asked again, and not told: %x, %u", e.events, e.data.u32);
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
 	}
+	drain();
+	go_back();
+	not_told_again("after Beowire and TCP");
+	for (int k = 0; k < 2; k++)
+		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
 }
 
 /* What is there came by TCP, mostly, and is not read; what comes next comes by Beowire. */
