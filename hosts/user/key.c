@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "keyed.h"
+#include "whole.h"
 
 #define BW_KEY_DIGITS (2 * BW_KEY_BYTES)
 #define BW_KEY_LABEL  "beowire key fingerprint\n"
@@ -140,28 +141,11 @@ static int bw_key_check(const char *path, int fd, char *why, size_t why_len)
 	return 0;
 }
 
-/* All of it, with room for one byte too many, by which a file that has grown is seen. */
-static ssize_t bw_key_read(int fd, char text[BW_KEY_FILE_MAX + 1])
-{
-	size_t len = 0;
-	ssize_t n;
-
-	while (len <= BW_KEY_FILE_MAX) {
-		n = read(fd, text + len, BW_KEY_FILE_MAX + 1 - len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			break;
-		len += n > 0 ? (size_t)n : 0;
-	}
-	return (ssize_t)len;
-}
-
 static int bw_key_take(const char *path, int fd, uint8_t key[BW_KEY_BYTES], char *why,
 		       size_t why_len)
 {
 	char text[BW_KEY_FILE_MAX + 1], what[96] = "";
-	ssize_t len = bw_key_read(fd, text);
+	ssize_t len = bw_whole_read(fd, text, sizeof(text)); /* a byte too many is seen */
 	int error;
 
 	if (len < 0) {

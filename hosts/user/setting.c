@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "whole.h"
+
 const char *const bw_settings_names[] = {
 	"BEOWIRE_CACHE",
 	"BEOWIRE_CHECKSUM",
@@ -181,23 +183,6 @@ static bool bw_settings_check(struct bw_settings *s, const char *path, int fd, b
 	return false;
 }
 
-/* At most `room` bytes; a negative errno. */
-static ssize_t bw_settings_fill(int fd, char *text, size_t room)
-{
-	size_t len = 0;
-	ssize_t n;
-
-	while (len < room) {
-		n = read(fd, text + len, room - len);
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n == 0)
-			break;
-		len += n > 0 ? (size_t)n : 0;
-	}
-	return (ssize_t)len;
-}
-
 /* Does anything that is set come from this file? */
 static bool bw_settings_has(const struct bw_settings *s, const char *path)
 {
@@ -211,7 +196,7 @@ static void bw_settings_take(struct bw_settings *s, const char *path, int fd)
 {
 	/* with room for a byte too many, by which a longer file is seen */
 	char *text = malloc(BW_SETTINGS_FILE_MAX + 1), *kept = strdup(path);
-	ssize_t len = text && kept ? bw_settings_fill(fd, text, BW_SETTINGS_FILE_MAX + 1) : -ENOMEM;
+	ssize_t len = text && kept ? bw_whole_read(fd, text, BW_SETTINGS_FILE_MAX + 1) : -ENOMEM;
 
 	if (len >= 0 && len <= BW_SETTINGS_FILE_MAX) {
 		bw_settings_parse(s, text, (size_t)len, kept);

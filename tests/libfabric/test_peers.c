@@ -308,6 +308,22 @@ static fi_addr_t source_of_next(struct bw_ep *ep, bw_peer_no peer)
 	return src;
 }
 
+/* An endpoint that has spoken to b, which knows it by no address; the caller closes it. Its
+ * address, and how both name one another. */
+static struct bw_ep *stranger(struct bw_addr *addr, bw_peer_no *peer, bw_peer_no *there)
+{
+	size_t n = sizeof(*addr);
+	struct bw_ep *ep;
+
+	assert_int_equal(fi_getname(&b.ep->fid, addr, &n), 0);
+	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
+	assert_int_equal(bw_peer_find(ep, addr, peer), 0);
+	source_of_next(ep, *peer);
+	bw_ep_addr(ep, addr);
+	assert_int_equal(bw_peer_find(inside(&b)->bw, addr, there), 0);
+	return ep;
+}
+
 /* It speaks; then its address is inserted. */
 static void source__is_known_when_its_address_is(void **state)
 {
@@ -333,18 +349,12 @@ static void source__is_known_when_its_address_is(void **state)
 static void goodbye__before_it_is_named_is_no_loss(void **state)
 {
 	struct bwf_ep *in = inside(&b);
-	bw_peer_no peer, there = 0;
+	bw_peer_no peer, there;
 	struct bw_addr addr;
-	size_t n = sizeof(addr);
 	struct bw_ep *ep;
 	fi_addr_t src;
 
-	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
-	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
-	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
-	source_of_next(ep, peer);
-	bw_ep_addr(ep, &addr);
-	assert_int_equal(bw_peer_find(in->bw, &addr, &there), 0);
+	ep = stranger(&addr, &peer, &there);
 	bw_ep_close(ep, 0);
 	while (!in->peer[there].down)
 		pair_progress();
@@ -361,18 +371,12 @@ static void goodbye__before_it_is_named_is_no_loss(void **state)
 static void needed__is_who_is_in_the_vector_or_unread(void **state)
 {
 	struct bwf_ep *in = inside(&b);
-	bw_peer_no peer, there = 0;
+	bw_peer_no peer, there;
 	struct bw_addr addr;
-	size_t n = sizeof(addr);
 	struct bw_ep *ep;
 	fi_addr_t src;
 
-	assert_int_equal(fi_getname(&b.ep->fid, &addr, &n), 0);
-	assert_int_equal(bw_ep_open(&ep, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
-	assert_int_equal(bw_peer_find(ep, &addr, &peer), 0);
-	source_of_next(ep, peer);
-	bw_ep_addr(ep, &addr);
-	assert_int_equal(bw_peer_find(in->bw, &addr, &there), 0);
+	ep = stranger(&addr, &peer, &there);
 	assert_false(bwf_peer_needed(in, there));
 	assert_false(bwf_peer_needed(in, (bw_peer_no)in->peer_count));
 	while (bw_send(ep, peer, BWF_CODE_TAGGED, 5, 0, "x", 1, BW_SEND_EAGER, NULL) == -EAGAIN)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from beowire import places
-from beowire.package import rpm
+from beowire.package import builder, rpm
 from beowire.progress import Progress
 
 _MESON = """#!/bin/sh
@@ -54,7 +54,7 @@ def of_this_build(directory: Path, revision: str, monkeypatch: pytest.MonkeyPatc
     tools.mkdir(parents=True)
     (tools / "meson").write_text(_MESON)
     (tools / "meson").chmod(0o755)
-    monkeypatch.setattr(rpm, "_PATH", f"{tools}:{rpm._PATH}")
+    monkeypatch.setattr(builder, "_PATH", f"{tools}:{builder._PATH}")
     monkeypatch.setenv("BUILT", str(places.build_dir()))
     monkeypatch.setenv("BEOWIRE_BUILD", str(directory / "build"))
     built = rpm.build(directory / "out", revision, Progress(rpm.STEPS))

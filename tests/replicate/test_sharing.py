@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Processes of a node share copies through the keeper, and believe nothing that it says."""
 
-import contextlib
 import fcntl
 import os
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from beowire.replicate import command, keeper
+from keeping import serving
 from replicated import SOON_S, of, run, subject, waiting
 
 
@@ -22,20 +22,6 @@ def inodes(pid: int) -> dict[str, int]:
         for each in of(pid)
         if each.name.startswith("/memfd:beowire-node") and "x" in each.rights
     }
-
-
-@contextlib.contextmanager
-def serving() -> Iterator[tuple[keeper.Keeper, Path]]:
-    with keeper.keeping() as (kept, path):
-        end, ended = os.pipe()
-        thread = threading.Thread(target=kept.serve, args=(end,))
-        thread.start()
-        try:
-            yield kept, path
-        finally:
-            os.close(ended)
-            thread.join()
-            os.close(end)
 
 
 def test_two_processes_execute_the_same_memory() -> None:

@@ -165,10 +165,11 @@ def heard(process: "subprocess.Popen[str]") -> "subprocess.CompletedProcess[str]
     return subprocess.CompletedProcess(process.args, process.returncode, "", said)
 
 
-def test_a_cable_that_was_cut_is_laid_again() -> None:
-    """Its endpoints end with it; clients ask for new ones."""
+@contextlib.contextmanager
+def is_laid_again(nodes: tuple[str, str], verb: str, how: str = "") -> Iterator[None]:
+    """What ip link does to the cable ends endpoints, whose clients ask for new ones; the block runs
+    while they have them."""
     with (
-        user_net.pair() as nodes,
         served(nodes[0]) as service,
         client(service) as one,
         actor(nodes[1], "peer", **PEER) as peer,
@@ -176,11 +177,18 @@ def test_a_cable_that_was_cut_is_laid_again() -> None:
         opened(one)
         opened(peer)
         exchange(one, peer)
-        user_net.ip(f"-n {nodes[0]} link del {cable(nodes[0])}")
+        user_net.ip(f"-n {nodes[0]} link {verb} {cable(nodes[0])} {how}")
         service.await_line("the cable of eth0 is gone")
         service.await_line("interface eth0 is there again")
         service.await_living(1)
         exchange(one, peer, tag=11)
+        yield
+
+
+def test_a_cable_that_was_cut_is_laid_again() -> None:
+    """Its endpoints end with it; clients ask for new ones."""
+    with user_net.pair() as nodes, is_laid_again(nodes, "del"):
+        pass
 
 
 def cables(node: str) -> list[str]:
@@ -192,20 +200,7 @@ def cables(node: str) -> list[str]:
 
 def test_a_cable_that_is_moved_is_laid_again() -> None:
     """Where it was moved to nothing stays of it."""
-    with (
-        user_net.pair() as nodes,
-        served(nodes[0]) as service,
-        client(service) as one,
-        actor(nodes[1], "peer", **PEER) as peer,
-    ):
-        opened(one)
-        opened(peer)
-        exchange(one, peer)
-        user_net.ip(f"-n {nodes[0]} link set {cable(nodes[0])} netns {nodes[1]}")
-        service.await_line("the cable of eth0 is gone")
-        service.await_line("interface eth0 is there again")
-        service.await_living(1)
-        exchange(one, peer, tag=11)
+    with user_net.pair() as nodes, is_laid_again(nodes, "set", f"netns {nodes[1]}"):
         assert (cables(nodes[0]), cables(nodes[1])) == ([cable(nodes[0])], [])
 
 

@@ -5,28 +5,20 @@ import contextlib
 import fcntl
 import os
 import socket
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from beowire.replicate import keeper
 from beowire.replicate.keeper import Keeper
+from keeping import serving
 
 
 @pytest.fixture
 def served() -> Iterator[tuple[Keeper, Path]]:
     """A keeper that serves until the test ends."""
-    with keeper.keeping() as (kept, path):
-        end, ended = os.pipe()
-        thread = threading.Thread(target=kept.serve, args=(end,))
-        thread.start()
-        try:
-            yield kept, path
-        finally:
-            os.close(ended)
-            thread.join()
-            os.close(end)
+    with serving() as made:
+        yield made
 
 
 @contextlib.contextmanager

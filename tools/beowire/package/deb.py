@@ -4,20 +4,18 @@
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from beowire import places
 from beowire.errors import BeowireError
-from beowire.package import stage
+from beowire.package import builder, stage
 from beowire.progress import Progress
 
 STEPS = 2
 OWN = ("beowire", "libbeowire", "libfabric-beowire", "openmpi-beowire")
 """How the names of our packages begin."""
-_LAST_LINES = 30
 
 
 @dataclass(frozen=True)
@@ -68,31 +66,15 @@ def _build(program: str, work: Path, to: Path, revision: str, progress: Progress
 
 def _run(program: str, source: Path, log: Path) -> None:
     options = f"nocheck noautodbgsym parallel={len(os.sched_getaffinity(0))}"
-    given = os.environ.get("DEB_BUILD_OPTIONS", "")
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment |= {"DEB_BUILD_OPTIONS": f"{options} {given}".strip()}
-    # An environment of Python in front of the distribution's would be asked by its tools.
-    environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    with log.open("w") as stream:
-        done = subprocess.run(
-            [program, "--build=binary", "--no-pre-clean", "--no-sign"],
-            cwd=source,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
+    words = [program, "--build=binary", "--no-pre-clean", "--no-sign"]
+    given = f"{options} {os.environ.get('DEB_BUILD_OPTIONS', '')}".strip()
+    if not builder.execute(words, source, log, DEB_BUILD_OPTIONS=given):
         raise _failed(log)
 
 
 def _failed(log: Path) -> BeowireError:
     text = log.read_text(errors="replace")
     if missing := re.search(r"Unmet build dependencies: (.*)", text):
-        return BeowireError(
-            f"Building packages needs others that are not here: {missing[1]}.",
-            "Install them: apt-get install " + re.sub(r" \(.*?\)", "", missing[1]),
-        )
-    last = "\n    ".join(text.splitlines()[-_LAST_LINES:])
-    return BeowireError(f"The build of the packages failed; all it said is in {log}.", last)
+        mend = "Install them: apt-get install " + re.sub(r" \(.*?\)", "", missing[1])
+        return builder.lacking(missing[1], mend)
+    return builder.failed(log)

@@ -5,25 +5,18 @@ On another distribution it builds them as well, for a look at them: then nothing
 build needs is there as packages of rpm, and the libraries are those of that distribution.
 """
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
 from beowire import places
 from beowire.errors import BeowireError
-from beowire.package import deb, stage, vendored
+from beowire.package import builder, deb, stage, vendored
 from beowire.package.deb import Built
 from beowire.progress import Progress
 
 STEPS = 2
-_LAST_LINES = 30
 _KINDS = ("rhel", "fedora", "suse", "opensuse")
 """Distributions that rpm manages, as ID and ID_LIKE of os-release(5) name them."""
-
-
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""An environment of Python in front of the distribution's would be asked by its tools."""
 
 
 def native(os_release: Path = Path("/etc/os-release")) -> bool:
@@ -81,20 +74,8 @@ def _run(program: str, work: Path, revision: str) -> None:
     words = [program, "-bb", "--build-in-place"]
     words += [] if native() else ["--nodeps"]
     words += [word for name, value in macros for word in ("--define", f"{name} {value}")]
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment["PATH"] = _PATH
     log = work / "build.log"
-    with log.open("w") as stream:
-        done = subprocess.run(
-            [*words, "rpm/beowire.spec"],
-            cwd=work / "source",
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-    if done.returncode:
+    if not builder.execute([*words, "rpm/beowire.spec"], work / "source", log):
         raise failed(log)
 
 
@@ -103,9 +84,6 @@ def failed(log: Path) -> BeowireError:
     lines = log.read_text(errors="replace").splitlines()
     needed = [line.strip().split(" is needed by ")[0] for line in lines if " is needed by " in line]
     if needed:
-        return BeowireError(
-            f"Building packages needs others that are not here: {', '.join(needed)}.",
-            "Install them: dnf builddep packaging/rpm/beowire.spec   (or zypper install)",
-        )
-    last = "\n    ".join(lines[-_LAST_LINES:])
-    return BeowireError(f"The build of the packages failed; all it said is in {log}.", last)
+        mend = "Install them: dnf builddep packaging/rpm/beowire.spec   (or zypper install)"
+        return builder.lacking(", ".join(needed), mend)
+    return builder.failed(log)
