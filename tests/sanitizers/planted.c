@@ -5,6 +5,8 @@
  */
 #include "ep.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,25 +56,30 @@ static void overflow(struct bw_ep *ep)
 	printf("%d\n", largest + ep->packets + 1);
 }
 
+static atomic_bool enough;
+
 static void *make_rounds(void *arg)
 {
-	for (int i = 0; i < 1000; i++)
+	while (!atomic_load_explicit(&enough, memory_order_relaxed))
 		bw_progress(arg);
 	return NULL;
 }
 
-/* A look at what the library writes under its lock. */
+#define ROUNDS 1000
+
+/* Looks at what the library writes under its lock, while it writes: nothing orders the two. */
 static void race(struct bw_ep *ep)
 {
+	const volatile uint64_t *rounds = &ep->rounds;
+	uint64_t first = *rounds;
 	pthread_t thread;
-	uint64_t seen = 0;
 
 	if (pthread_create(&thread, NULL, make_rounds, ep))
 		exit(1);
-	for (int i = 0; i < 1000; i++)
-		seen += ep->rounds;
+	while (*rounds - first < ROUNDS)
+		sched_yield();
+	atomic_store_explicit(&enough, true, memory_order_relaxed);
 	pthread_join(thread, NULL);
-	printf("%llu\n", (unsigned long long)seen);
 }
 
 static const struct {
