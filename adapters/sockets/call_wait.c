@@ -107,11 +107,9 @@ BWS_CALL int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return rc;
 }
 
-static int bws_call_epoll(int epfd, struct epoll_event *events, int max,
+static int bws_call_epoll(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
 			  const struct timespec *span, const sigset_t *mask)
 {
-	struct bws_epoll *e = bws_table_epoll(epfd);
-
 	if (max <= 0) {
 		errno = EINVAL;
 		return -1;
@@ -122,19 +120,22 @@ static int bws_call_epoll(int epfd, struct epoll_event *events, int max,
 BWS_CALL int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 			  const struct timespec *span, const sigset_t *mask)
 {
-	if (!bws_table_epoll(epfd))
+	struct bws_epoll *e = bws_table_epoll(epfd);
+
+	if (!e)
 		return bws_r()->epoll_pwait2(epfd, events, max, span, mask);
-	return bws_call_epoll(epfd, events, max, span, mask);
+	return bws_call_epoll(e, epfd, events, max, span, mask);
 }
 
 BWS_CALL int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout_ms,
 			 const sigset_t *mask)
 {
+	struct bws_epoll *e = bws_table_epoll(epfd);
 	struct timespec span;
 
-	if (!bws_table_epoll(epfd))
+	if (!e)
 		return bws_r()->epoll_pwait(epfd, events, max, timeout_ms, mask);
-	return bws_call_epoll(epfd, events, max, bws_call_span(timeout_ms, &span), mask);
+	return bws_call_epoll(e, epfd, events, max, bws_call_span(timeout_ms, &span), mask);
 }
 
 BWS_CALL int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)

@@ -165,28 +165,37 @@ struct bws_conn *bws_conn_next(struct bws_conn *c)
 	return NULL;
 }
 
-bool bws_conn_alone(struct bws_conn *c)
+/* Are all processes gone that had descriptors, but this one? */
+static bool bws_conn_left(struct bws_conn *c)
 {
 	int self = getpid();
+	bool left = true;
 
-	if (!c->forked)
-		return true;
-	if (atomic_load(&c->shared->lost) || atomic_load(&c->shared->forking))
-		return false;
 	for (int i = 0; i < BWS_HOLDERS; i++) {
 		int pid = atomic_load(&c->shared->holder[i]);
 
 		if (!pid || pid == self)
 			continue;
 		if (!kill(pid, 0) || errno != ESRCH)
-			return false;
-		atomic_compare_exchange_strong(&c->shared->holder[i], &pid, 0);
+			left = false;
+		else
+			atomic_compare_exchange_strong(&c->shared->holder[i], &pid, 0);
 	}
-	return true;
+	return left;
+}
+
+bool bws_conn_alone(struct bws_conn *c)
+{
+	if (!c->forked)
+		return true;
+	return !atomic_load(&c->shared->lost) && !atomic_load(&c->shared->forking) &&
+	       bws_conn_left(c);
 }
 
 void bws_conn_forking(struct bws_conn *c)
 {
+	/* Children that are gone leave their places to the next ones. */
+	bws_conn_left(c);
 	c->forked = true;
 	atomic_fetch_add(&c->shared->forking, 1);
 }
@@ -216,8 +225,11 @@ void bws_conn_leave(struct bws_conn *c)
 
 void bws_conn_settle(struct bws_conn *c)
 {
-	atomic_store(&c->slow, c->rx.open || c->rx.wanted || c->rescue || c->rx.way != BWS_TCP ||
-				       c->tx.way != BWS_TCP || c->error || c->tx.epoch);
+	bool slow = c->rx.open || c->rx.wanted || c->rescue || c->rx.way != BWS_TCP ||
+		    c->tx.way != BWS_TCP || c->error || c->tx.epoch;
+
+	atomic_store(&c->slow, slow);
+	c->overdue = c->overdue && slow;
 }
 
 static struct bws_piece *bws_piece_new(uint64_t off, uint32_t room)

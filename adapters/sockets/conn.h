@@ -73,6 +73,7 @@ struct bws_conn {
 	bool named;		/* `name` is filled in */
 	bool pinned;		/* by TCP for good */
 	bool told;		/* counted at the end of the process */
+	bool overdue;		/* its way back was waited for in vain */
 	bool forked;		/* others may have descriptors: look whether they still do */
 	const char *why;	/* text: why it is where it is */
 	struct bws_name name;

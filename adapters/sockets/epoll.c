@@ -32,6 +32,7 @@
 static struct bws_watch *bws_watch_all; /* memory of watches stays memory of watches */
 static uint32_t bws_watch_top;
 static struct bws_watch *bws_watch_unused;
+static struct bws_epoll *bws_epoll_unused; /* memory of instances stays memory of instances */
 
 static struct bws_watch *bws_watch_new(void)
 {
@@ -282,7 +283,7 @@ void bws_watch_closed(struct bws_conn *c, int fd)
 	}
 }
 
-void bws_epoll_closed(struct bws_epoll *e)
+static void bws_epoll_end(struct bws_epoll *e)
 {
 	for (struct bws_conn *c = bws_conn_next(NULL); c && e->watches; c = bws_conn_next(c)) {
 		struct bws_watch *w, *next;
@@ -295,8 +296,25 @@ void bws_epoll_closed(struct bws_epoll *e)
 	}
 	if (e->bell >= 0)
 		bws_own_close(e->bell);
-	/* Somebody may still be in a call with it. */
 	e->fd = e->bell = -1;
+	/* Else somebody sleeps in the kernel, and looks at it afterwards. */
+	if (atomic_load(&e->sleepers))
+		return;
+	e->next = bws_epoll_unused;
+	bws_epoll_unused = e;
+}
+
+void bws_epoll_closed(struct bws_epoll *e, int fd)
+{
+	bws_table_set(fd, BWS_NOTHING, NULL);
+	if (!--e->refs) {
+		bws_epoll_end(e);
+		return;
+	}
+	for (int i = bws_table_next(0); i >= 0 && e->fd == fd; i = bws_table_next(i + 1)) {
+		if (bws_table_epoll(i) == e)
+			e->fd = i;
+	}
 }
 
 void bws_epoll_nested(struct bws_epoll *e)
@@ -306,10 +324,10 @@ void bws_epoll_nested(struct bws_epoll *e)
 		bws_epoll_ring(e);
 }
 
-static struct bws_watch *bws_watch_find(struct bws_conn *c, int epfd, int fd)
+static struct bws_watch *bws_watch_find(struct bws_conn *c, const struct bws_epoll *e, int fd)
 {
 	for (struct bws_watch *w = c->watches; w; w = w->next) {
-		if (w->epoll->fd == epfd && w->fd == fd)
+		if (w->epoll == e && w->fd == fd)
 			return w;
 	}
 	return NULL;
@@ -319,15 +337,41 @@ static struct bws_epoll *bws_epoll_get(int epfd)
 {
 	struct bws_epoll *e = bws_table_epoll(epfd);
 
-	if (e)
+	if (e || (unsigned int)epfd >= BWS_TABLE_FDS)
 		return e;
-	e = calloc(1, sizeof(*e));
+	e = bws_epoll_unused;
+	if (e)
+		bws_epoll_unused = e->next;
+	else
+		e = malloc(sizeof(*e));
 	if (!e)
 		return NULL;
-	e->fd = epfd;
-	e->bell = -1;
+	*e = (struct bws_epoll){.fd = epfd, .refs = 1, .bell = -1};
 	bws_table_set(epfd, BWS_EPOLL, e);
 	return e;
+}
+
+static bool bws_is_epoll(int fd)
+{
+	static const char is[] = "anon_inode:[eventpoll]";
+	char name[32], to[sizeof(is)];
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	return readlink(name, to, sizeof(to)) == sizeof(is) - 1 && !memcmp(to, is, sizeof(is) - 1);
+}
+
+/* Programs copy an instance before there is anything in it, add by the one and wait by the other.
+ * So it is known from its first copy on. */
+void bws_epoll_copied(int from, int to)
+{
+	struct bws_epoll *e = bws_table_epoll(from);
+
+	if (!e && bws_is_epoll(from))
+		e = bws_epoll_get(from);
+	if (!e)
+		return;
+	e->refs++;
+	bws_table_set(to, BWS_EPOLL, e);
 }
 
 /* Follow what the kernel has taken. Lock held. False: it cannot be followed. */
@@ -358,7 +402,7 @@ int bws_epoll_ctl(struct bws_conn *c, int epfd, int op, int fd, struct epoll_eve
 	int rc;
 
 	bws_lock();
-	w = bws_watch_find(c, epfd, fd);
+	w = bws_watch_find(c, bws_table_epoll(epfd), fd);
 	rc = bws_r()->epoll_ctl(epfd, op, fd, event);
 	if (rc) {
 		bws_unlock();

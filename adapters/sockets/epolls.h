@@ -23,8 +23,10 @@ struct bws_watch {
 };
 
 struct bws_epoll {
-	int fd;
-	int bell; /* eventfd; its data is this structure's address */
+	int fd;			/* one of its descriptors */
+	int refs;		/* how many there are */
+	int bell;		/* eventfd; its data is this structure's address */
+	struct bws_epoll *next; /* of those that are not in use */
 	bool rung, nested;
 	uint32_t round;			      /* results that were made */
 	_Atomic int sleepers;		      /* threads in epoll_wait() */

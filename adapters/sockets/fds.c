@@ -88,17 +88,18 @@ static void bws_fds_end(struct bws_conn *c, int fd)
 void bws_replaced(int fd)
 {
 	struct bws_conn *c;
-	struct bws_epoll *e = bws_table_epoll(fd);
+	struct bws_epoll *e;
 
 	/* A child of vfork() has descriptors of its own, but our memory. */
 	if (bws.pid != getpid())
 		return;
 	bws_lock();
 	c = bws_table_conn(fd);
+	e = bws_table_epoll(fd);
 	if (c && bws_fds_drop(c, fd))
 		bws_fds_end(c, fd);
 	if (e)
-		bws_epoll_closed(e);
+		bws_epoll_closed(e, fd);
 	if (c)
 		bws_conn_put(c);
 	bws_table_set(fd, BWS_NOTHING, NULL);
@@ -206,6 +207,8 @@ void bws_copied(int from, int to)
 	if (c) {
 		c->refs++;
 		bws_table_set(to, BWS_CONN, c);
+	} else {
+		bws_epoll_copied(from, to);
 	}
 	bws_unlock();
 	/* The C library's streams of these numbers read and write past us. */

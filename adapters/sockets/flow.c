@@ -200,15 +200,23 @@ void bws_return(struct bws_conn *c, bool final)
 	bws_tx_back(c);
 }
 
-static bool bws_flow_all_settled(struct bws_conn *one)
+/* Those that are waited for again and again in vain would stop each fork(): once is enough. */
+static bool bws_flow_all_settled(struct bws_conn *one, bool final)
 {
 	if (one)
 		return bws_settled(one) || one->error;
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
-		if (!bws_settled(c) && !c->error)
+		if (!bws_settled(c) && !c->error && (final || !c->overdue))
 			return false;
 	}
 	return true;
+}
+
+/* The wait is over; whatever is not settled now is overdue until it is. Lock held. */
+static void bws_flow_overdue(void)
+{
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c))
+		c->overdue = !bws_settled(c);
 }
 
 bool bws_return_wait(struct bws_conn *one, bool final, uint64_t timeout_ns)
@@ -220,7 +228,7 @@ bool bws_return_wait(struct bws_conn *one, bool final, uint64_t timeout_ns)
 	for (struct bws_conn *c = one ? one : bws_conn_next(NULL); c;
 	     c = one ? NULL : bws_conn_next(c))
 		bws_return(c, final);
-	done = bws_flow_all_settled(one);
+	done = bws_flow_all_settled(one, final);
 	bws_unlock();
 	while (!done && bw_clock_now() < until) {
 		if (!bws_progress())
@@ -229,7 +237,12 @@ bool bws_return_wait(struct bws_conn *one, bool final, uint64_t timeout_ns)
 		for (struct bws_conn *c = one ? one : bws_conn_next(NULL); c;
 		     c = one ? NULL : bws_conn_next(c))
 			bws_tx_drain(c);
-		done = bws_flow_all_settled(one);
+		done = bws_flow_all_settled(one, final);
+		bws_unlock();
+	}
+	if (!one) {
+		bws_lock();
+		bws_flow_overdue();
 		bws_unlock();
 	}
 	return done;

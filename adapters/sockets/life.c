@@ -23,7 +23,7 @@
 #include "table.h"
 #include "tell.h"
 
-#define BWS_LIFE_PATIENCE (2 * BWS_S) /* for the way back to TCP */
+#define BWS_LIFE_PATIENCE (10 * BWS_S) /* for the way back to TCP, on a busy machine */
 #define BWS_LIFE_ENDING	  (5 * BWS_S)
 #define BWS_LIFE_WORDS	  256 /* of execl(), without an allocation */
 

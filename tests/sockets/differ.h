@@ -50,6 +50,8 @@ void come(uint64_t n);
 /* All that has come is read. */
 void drain(void);
 /* Steps with the two connections in epoll instances. */
+void open_epolls(void);
+void copy_epolls(void);
 void look_by_epoll(void);
 void back_by_epoll(void);
 void edge_of_both_ways(void);

@@ -449,7 +449,7 @@ static void await_switch(void)
 
 static void step(int *returns)
 {
-	switch (sim_below(&rng, 44)) {
+	switch (sim_below(&rng, 45)) {
 	case 0:
 		fill_up();
 		return;
@@ -475,6 +475,9 @@ static void step(int *returns)
 	case 43:
 		once_of_both_ways();
 		break;
+	case 44:
+		copy_epolls();
+		return;
 	case 5:
 	case 6:
 		time_out();
@@ -503,10 +506,9 @@ void drive(const char *address, uint16_t port, uint64_t seed, int steps)
 	rng.state = seed;
 	control = dial(address, port);
 	stay_on_tcp(control);
-	for (int k = 0; k < 2; k++) {
+	for (int k = 0; k < 2; k++)
 		streams[k] = dial(address, port);
-		epolls[k] = epoll_create1(EPOLL_CLOEXEC);
-	}
+	open_epolls();
 	stay_on_tcp(streams[1]);
 	await_switch();
 	for (int i = 0; i < steps; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Steps of the differential test with epoll instances. See differ.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -9,24 +10,47 @@
 #include "clock.h"
 #include "differ.h"
 
+static int adders[2]; /* copies of the descriptors in `epolls`, by which connections are added */
+
+/* Programs wait by one descriptor and add by its copy, made before there is anything in it. */
+void open_epolls(void)
+{
+	for (int k = 0; k < 2; k++) {
+		epolls[k] = epoll_create1(EPOLL_CLOEXEC);
+		adders[k] = dup(epolls[k]);
+	}
+}
+
+/* The same instances under other numbers; the one that was waited for is closed. */
+void copy_epolls(void)
+{
+	for (int k = 0; k < 2; k++) {
+		close(epolls[k]);
+		epolls[k] = adders[k];
+		adders[k] = fcntl(epolls[k], F_DUPFD_CLOEXEC, 50);
+	}
+}
+
 static void add(uint32_t events)
 {
 	struct epoll_event e = {.events = events, .data.u32 = 7};
 
 	for (int k = 0; k < 2; k++) {
-		if (epoll_ctl(epolls[k], EPOLL_CTL_ADD, streams[k], &e))
+		if (epoll_ctl(adders[k], EPOLL_CTL_ADD, streams[k], &e))
 			bad("epoll_ctl: %s", strerror(errno));
 	}
 }
 
-/* By TCP again: a child has the connections, too, for a moment. */
+/* By TCP again: a child, or a row of them, has the connections, too, for a moment. */
 static void go_back(void)
 {
-	pid_t child = fork();
+	for (uint64_t left = sim_below(&rng, 4) ? 1 : 6; left; left--) {
+		pid_t child = fork();
 
-	if (!child)
-		_exit(0);
-	waitpid(child, NULL, 0);
+		if (!child)
+			_exit(0);
+		waitpid(child, NULL, 0);
+	}
 }
 
 /* Level-triggered, edge-triggered, once: twice asked without reading, and once after more came. */
@@ -49,7 +73,7 @@ void look_by_epoll(void)
 	for (int k = 0; k < 2; k++) {
 		if (epoll_wait(epolls[k], &e, 1, 0) == 1)
 			seen[k][2] = e.events | e.data.u32 << 24;
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
+		epoll_ctl(adders[k], EPOLL_CTL_DEL, streams[k], NULL);
 	}
 	for (int i = 0; i < 3; i++) {
 		if (seen[0][i] != seen[1][i])
@@ -75,7 +99,7 @@ void back_by_epoll(void)
 		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("epoll after a way back: %x, %u", e.events, e.data.u32);
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
+		epoll_ctl(adders[k], EPOLL_CTL_DEL, streams[k], NULL);
 	}
 }
 
@@ -120,7 +144,7 @@ void once_of_both_ways(void)
 	}
 	not_told_again("after TCP");
 	for (int k = 0; k < 2; k++) {
-		epoll_ctl(epolls[k], EPOLL_CTL_MOD, streams[k], &again);
+		epoll_ctl(adders[k], EPOLL_CTL_MOD, streams[k], &again);
 		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("asked again, and not told: %x, %u", e.events, e.data.u32);
@@ -129,7 +153,7 @@ void once_of_both_ways(void)
 	go_back();
 	not_told_again("after Beowire and TCP");
 	for (int k = 0; k < 2; k++)
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
+		epoll_ctl(adders[k], EPOLL_CTL_DEL, streams[k], NULL);
 }
 
 /* What is there came by TCP, mostly, and is not read; what comes next comes by Beowire. */
@@ -151,6 +175,6 @@ void edge_of_both_ways(void)
 		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("no edge for what came by Beowire behind TCP");
-		epoll_ctl(epolls[k], EPOLL_CTL_DEL, streams[k], NULL);
+		epoll_ctl(adders[k], EPOLL_CTL_DEL, streams[k], NULL);
 	}
 }

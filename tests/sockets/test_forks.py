@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """fork() while a thread of the library opens the endpoint, and while a closed connection ends."""
 
-from sockets_net import THERE, Nodes
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+from sockets_net import SOON_S, THERE, Nodes
 
 PORT = 7890
 ECHO = f"""
@@ -78,6 +83,39 @@ for child in children:
     os.kill(child, signal.SIGKILL)
 os._exit(0)
 """
+FORKS_BESIDE_STOPPED = f"""
+import ctypes, os, pathlib, socket, time
+way = ctypes.CDLL(None).beowire_sockets_way
+first = socket.create_connection(("{THERE}", {PORT}))
+first.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
+one = socket.create_connection(("{THERE}", {PORT}))
+until = time.monotonic() + 60
+def switch():
+    while way(one.fileno()) != 3:
+        assert time.monotonic() < until
+        one.sendall(b"0")
+        assert one.recv(1) == b"0"
+def fork():
+    began = time.monotonic()
+    if not (child := os.fork()):
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    return time.monotonic() - began
+def step(done, next_):
+    pathlib.Path(done).touch()
+    while not os.path.exists(next_):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+switch()
+step("switched", "stopped")
+spans = [fork() for _ in range(5)]
+step("forked", "continued")
+one.sendall(b"after")
+assert one.recv(5, socket.MSG_WAITALL) == b"after"
+switch()
+spans.append(fork())
+print(*spans)
+"""
 
 
 def test_a_child_keeps_nothing_that_was_closed(nodes: Nodes) -> None:
@@ -92,3 +130,29 @@ def test_fork_while_the_endpoint_opens(nodes: Nodes) -> None:
     nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
     with nodes.server(["python3", "-c", ECHO], PORT, ends=True):
         nodes.run(["python3", "-c", DURING_THE_OPENING])
+
+
+def test_a_stopped_peer_is_waited_for_once(nodes: Nodes) -> None:
+    """A server may be stopped for long; its clients go on forking, and lose nothing."""
+    nodes.variables["BEOWIRE_SOCKETS_AFTER"] = "0"
+
+    def when(done: str, what: Callable[[], None], said: str) -> None:
+        until = time.monotonic() + SOON_S
+        while not (nodes.place / done).exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        what()
+        (nodes.place / said).touch()
+
+    def stop_and_continue() -> None:
+        when("switched", lambda: server.send_signal(signal.SIGSTOP), "stopped")
+        when("forked", lambda: server.send_signal(signal.SIGCONT), "continued")
+
+    with nodes.server(["python3", "-c", ECHO], PORT, ends=True) as server:
+        other = threading.Thread(target=stop_and_continue)
+        other.start()
+        said = nodes.run(["python3", "-c", FORKS_BESIDE_STOPPED])
+        other.join()
+    first, *others, _ = map(float, said.split())
+    assert first > 2 * sum(others), said
+    # The children's copies, which never went back; the parent lost nothing, nor the last child.
+    assert nodes.counted()["lost"] == 5
