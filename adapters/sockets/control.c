@@ -17,6 +17,7 @@
 #include "owned.h"
 #include "real.h"
 #include "registrar.h"
+#include "rings.h"
 #include "tell.h"
 #include "wait.h"
 
@@ -124,6 +125,21 @@ static void bws_control_offer(struct bws_conn *c, uint64_t now)
 	bws_control_tell(c, BWS_OFFER, &to);
 }
 
+/* May connections of this process leave TCP? Else those that have go back. Lock held. */
+static bool bws_control_may(uint64_t now)
+{
+	if (bws.pinned || !bws_rings_here(now))
+		return !bws.pinned;
+	bws.pinned = "the program uses io_uring (BEOWIRE_SOCKETS_IO_URING=files: for files alone)";
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		if (!c->pinned)
+			c->why = bws.pinned;
+		c->pinned = true;
+		bws_return(c, false);
+	}
+	return false;
+}
+
 static struct bws_conn *bws_control_find(const struct bws_offer *o, const struct bws_from *from)
 {
 	if (memcmp(from->address, o->name.here, sizeof(from->address)))
@@ -146,7 +162,8 @@ static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes
 		return;
 	bws_lock();
 	c = bws_control_find(&o, from);
-	if (c && !c->paired && !c->pinned && !c->error && !bws.held && bws_conn_alone(c)) {
+	if (c && !c->paired && !c->pinned && !c->error && !bws.held && bws_conn_alone(c) &&
+	    bws_control_may(bw_clock_now())) {
 		/* The same one again has the same answer. */
 		if (!c->answered || memcmp(c->peer_nonce, o.nonce, sizeof(o.nonce)))
 			c->answered = bws_control_draw(c->nonce);
@@ -310,8 +327,11 @@ static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 	/* The other end has moved as many bytes, but may not have looked yet. */
 	if (!c->offer_at)
 		c->offer_at = now + BWS_CONTROL_FIRST;
-	if (now >= c->offer_at && bws_conn_alone(c))
+	if (now >= c->offer_at && bws_conn_alone(c)) {
+		if (!bws_control_may(now))
+			return BWS_CONTROL_NEVER;
 		bws_control_offer(c, now);
+	}
 	return c->offer_at > now ? c->offer_at : now + BWS_CONTROL_IDLE;
 }
 

@@ -128,6 +128,7 @@ __attribute__((constructor)) static void bws_core_begin(void)
 	bws.pid = getpid();
 	bws.explain = bws_core_is_on("BEOWIRE_SOCKETS_EXPLAIN");
 	bws.within = bws_core_is_on("BEOWIRE_SOCKETS_WITHIN");
+	bws.rings_for_files = !strcmp(bw_setting("BEOWIRE_SOCKETS_IO_URING") ?: "", "files");
 	bws.stats = bws_core_text("BEOWIRE_SOCKETS_STATS");
 	bws.after = after ? strtoull(after, NULL, 10) : BWS_CORE_AFTER;
 	bws_life_begin();

@@ -23,8 +23,9 @@ struct bws_core {
 	int pid;      /* of the process whose memory this is; another one: a child of vfork() */
 	bool explain; /* BEOWIRE_SOCKETS_EXPLAIN: a line for each connection */
 	bool within;  /* BEOWIRE_SOCKETS_WITHIN: connections within a node as well */
-	const char *stats; /* BEOWIRE_SOCKETS_STATS: a directory, or NULL */
-	uint64_t after;	   /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
+	bool rings_for_files; /* BEOWIRE_SOCKETS_IO_URING: not for connections */
+	const char *stats;    /* BEOWIRE_SOCKETS_STATS: a directory, or NULL */
+	uint64_t after;	      /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
 	_Atomic(struct bw_ep *) ep;
 	bool ep_failed;
 	/* Some connection is about to leave TCP: who waits makes progress, so that it is soon. */

@@ -290,3 +290,18 @@ BWS_CALL int beowire_sockets_way(int fd)
 	bws_conn_put(c);
 	return way;
 }
+
+/* The same: why it is where it is; "" of what is no connection. */
+BWS_CALL const char *beowire_sockets_why(int fd)
+{
+	struct bws_conn *c = bws_table_conn(fd);
+	const char *why;
+
+	if (!c)
+		return "";
+	bws_lock();
+	why = bws_tell_why(c);
+	bws_unlock();
+	bws_conn_put(c);
+	return why;
+}

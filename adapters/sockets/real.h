@@ -59,6 +59,7 @@
 	X(int, shutdown, (int, int))                                                               \
 	X(int, socket, (int, int, int))                                                            \
 	X(int, spawn_dup2, (posix_spawn_file_actions_t *, int, int))                               \
+	X(long, syscall, (long, ...))                                                              \
 	X(ssize_t, splice, (int, off64_t *, int, off64_t *, size_t, unsigned int))                 \
 	X(ssize_t, write, (int, const void *, size_t))                                             \
 	X(ssize_t, writev, (int, const struct iovec *, int))

@@ -30,7 +30,7 @@ static struct {
 	uint32_t n;
 } bws_told;
 
-static const char *bws_tell_why(const struct bws_conn *c)
+const char *bws_tell_why(const struct bws_conn *c)
 {
 	if (c->error || c->pinned)
 		return c->why;

@@ -20,6 +20,7 @@
 #include "owned.h"
 #include "real.h"
 #include "registrar.h"
+#include "rings.h"
 #include "tell.h"
 #include "wait.h"
 
@@ -33,6 +34,8 @@ static void (*while_looking)(void); /* once, while the second one is looked at *
 static uint32_t drains;		    /* looks at the first one */
 static bool settled;		    /* is the first one */
 static uint32_t looks;		    /* at all of them */
+static bool rings;		    /* the program has some */
+static uint32_t ways_back;
 
 void bws_lock(void)
 {
@@ -75,6 +78,16 @@ void bws_tx_drain(struct bws_conn *c)
 bool bws_settled(const struct bws_conn *c)
 {
 	return settled;
+}
+
+bool bws_rings_here(uint64_t now)
+{
+	return rings;
+}
+
+void bws_return(struct bws_conn *c, bool final)
+{
+	ways_back += !final;
 }
 
 void bws_conn_free(struct bws_conn *c)
@@ -260,6 +273,41 @@ static void control__does_not_expect_a_switch_for_ever(void **state)
 	assert_true(becomes(expects_none));
 }
 
+static bool is_offered(void)
+{
+	return conn[0].offers > 0;
+}
+
+static bool stay_on_tcp(void)
+{
+	return conn[0].pinned && conn[1].pinned && ways_back == 2 && bws.pinned;
+}
+
+/* A connection is to be offered, another one has left TCP. With rings neither is by Beowire. */
+static void control__keeps_programs_with_rings_on_tcp(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		bws_lock();
+		memset(conn, 0, sizeof(conn));
+		rings = i;
+		ways_back = 0;
+		for (int k = 0; k < 2; k++) {
+			conn[k].id = k + 1;
+			conn[k].fd = -1;
+			conn[k].named = conn[k].connector = true;
+		}
+		conn[0].candidate = true;
+		conn[1].paired = conn[1].rx.open = true;
+		conn[1].tx.way = BWS_BW;
+		bws_attend();
+		bws_unlock();
+		assert_true(becomes(rings ? stay_on_tcp : is_offered));
+		assert_int_equal(conn[0].offers > 0, !rings);
+		assert_int_equal(conn[1].pinned, rings);
+	}
+	bws.pinned = NULL;
+}
+
 static bool has_begun(void)
 {
 	return looks == 2;
@@ -280,6 +328,7 @@ int main(void)
 		cmocka_unit_test(control__looks_again_at_who_changed_meanwhile),
 		cmocka_unit_test(control__looks_again_at_who_waits_for_room),
 		cmocka_unit_test(control__does_not_expect_a_switch_for_ever),
+		cmocka_unit_test(control__keeps_programs_with_rings_on_tcp),
 	};
 
 	return cmocka_run_group_tests(tests, all, NULL);

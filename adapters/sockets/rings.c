@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Programs that use io_uring(7). What a ring does with a connection goes past this library, which
+ * cannot know that it is done: the connections of such a program stay on TCP, unless the user says
+ * that its rings are for files. libuv (Node.js) has a ring for calls of epoll_ctl() in batches; it
+ * does without where there is none, so it is told that there is none.
+ */
+#include "rings.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "core.h"
+#include "owned.h"
+#include "real.h"
+
+#define BWS_RINGS_PAUSE (100 * BWS_MS) /* between two looks, at least; */
+#define BWS_RINGS_SHARE 50	       /* they take one part of so many of the time */
+#define BWS_RINGS_ARGS	6
+
+static bool bws_rings_is(int dir, const char *name)
+{
+	static const char is[] = "anon_inode:[io_uring]";
+	char to[sizeof(is)];
+
+	return readlinkat(dir, name, to, sizeof(to)) == sizeof(is) - 1 &&
+	       !memcmp(to, is, sizeof(is) - 1);
+}
+
+static bool bws_rings_look(void)
+{
+	union {
+		struct dirent64 first;
+		char bytes[4096];
+	} got;
+	bool found = false;
+	int dir = bws_own_open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	ssize_t n;
+
+	while (dir >= 0 && !found && (n = getdents64(dir, got.bytes, sizeof(got.bytes))) > 0) {
+		for (ssize_t at = 0; at < n && !found;) {
+			struct dirent64 *one = (struct dirent64 *)(got.bytes + at);
+
+			found = bws_rings_is(dir, one->d_name);
+			at += one->d_reclen;
+		}
+	}
+	if (dir >= 0)
+		bws_own_close(dir);
+	return found;
+}
+
+bool bws_rings_here(uint64_t now)
+{
+	static uint64_t next;
+	static bool here;
+	uint64_t took;
+
+	if (here || bws.rings_for_files || now < next)
+		return here;
+	here = bws_rings_look();
+	took = bw_clock_now() - now;
+	next = now + BWS_RINGS_PAUSE + BWS_RINGS_SHARE * took;
+	return here;
+}
+
+BWS_CALL long syscall(long number, ...)
+{
+	long args[BWS_RINGS_ARGS];
+	va_list more;
+
+	va_start(more, number);
+	for (int i = 0; i < BWS_RINGS_ARGS; i++)
+		args[i] = va_arg(more, long);
+	va_end(more);
+	if (number == SYS_io_uring_setup && bws.on && dlsym(RTLD_DEFAULT, "uv_loop_init")) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return bws_r()->syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
