@@ -179,6 +179,14 @@ def test_a_guest_tells_what_did_not_end(monkeypatch: pytest.MonkeyPatch) -> None
     assert re.search(r"^process 1: /init.*\n  1: R, system call ", told, re.MULTILINE), told
 
 
+def test_what_a_guest_told_is_a_complaint() -> None:
+    """All of it as one; also of a report that broke off."""
+    told = "beowire guest: late: a did not end\nprocess 7: a\n  7: D, system call 1\n"
+    console = f"[ 1.0] BUG: x\n{told}beowire guest: told\n[ 2.0] fine\n{told}"
+    report = "a did not end\nprocess 7: a\n  7: D, system call 1"
+    assert machine.complaints(console) == ["[ 1.0] BUG: x", report, report]
+
+
 def test_the_guest_is_earlier_than_its_host() -> None:
     told = {limit_s: machine.Guest([], limit_s=limit_s).own_limit_s() for limit_s in (700, 120, 30)}
     assert told == {700: 630, 120: 100, 30: None}
