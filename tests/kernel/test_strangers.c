@@ -50,6 +50,7 @@ static uint32_t unheard(int fd, const struct sockaddr_beowire *at)
 		assert_in_range(n, 0, CROWD - 1);
 		came[n] = true;
 	}
+	assert_int_equal(errno, EAGAIN); /* of no stranger's end */
 	for (uint16_t i = 0; i < CROWD; i++) {
 		if (!came[i] && kt_error(crowd[i]))
 			say(i, at);
