@@ -166,6 +166,7 @@ struct beowire_counters {
 	__aligned_u64 tx_busy;	       /* frames given back since the interface's queue was full */
 	__aligned_u64 peers;
 	__aligned_u64 drop[BEOWIRE_DROP_REASONS]; /* by enum bw_drop of the engine */
+	__aligned_u64 evicted; /* peers that made room for others, as there was no more memory */
 };
 
 #endif

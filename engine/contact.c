@@ -222,8 +222,10 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		p = bw_contact_at(e, &op->connect.path[i], op->connect.engine, op->connect.inc);
 	if (!p) {
 		p = bw_peer_new(e);
-		if (!p)
+		if (!p) {
+			bw_guest_make_room(e); /* whom the host means comes before callers */
 			return -EAGAIN;
+		}
 		p->node = op->connect.node;
 		p->engine = op->connect.engine;
 		p->inc = op->connect.inc;

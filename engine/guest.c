@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Guests: peers that called, and that our host has not named. As long as the host gives memory they
- * stay. Afterwards each new one needs the place of another: first of one of whom nothing has come,
- * the oldest first, then of one that has been idle for long and that the host says nobody needs.
+ * Guests: peers that called, and that our host has not named. As long as the host gives memory, at
+ * once or later, they stay. Once it has said that it has none each new one needs the place of
+ * another: first of one of whom nothing has come, the oldest first, then of one that has been idle
+ * for long and that the host says nobody needs.
  */
 #include "reliable.h"
 
@@ -100,8 +101,10 @@ static void bw_guest_dismiss_idle(struct bw_engine *e)
 		bw_guest_dismiss(e, idlest);
 }
 
-static void bw_guest_make_room(struct bw_engine *e)
+void bw_guest_make_room(struct bw_engine *e)
 {
+	if (!e->crowded)
+		return;
 	while (!bw_list_empty(&e->callers)) {
 		struct bw_peer *p = bw_first(&e->callers, struct bw_peer, caller);
 
@@ -117,12 +120,9 @@ struct bw_peer *bw_guest_new(struct bw_engine *e)
 {
 	struct bw_peer *p = bw_peer_new(e);
 
-	if (p) {
+	if (p)
 		bw_list_add_before(&e->callers, &p->caller);
-	} else {
-		if (e->crowded)
-			bw_guest_make_room(e);
-		e->crowded = true;
-	}
+	else
+		bw_guest_make_room(e);
 	return p;
 }

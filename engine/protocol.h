@@ -288,7 +288,8 @@ struct bw_protocol {
 	 * and next_deadline() may be called: while it is later than now, and not BW_NEVER,
 	 * farewells are said again then, all within a millisecond, by a host that has the time. */
 	void (*close)(void *p, uint64_t now);
-	/* Hand in memory to grow by (BW_GROW_BYTES, 64-aligned, kept until after close). */
+	/* Hand in memory to grow by (BW_GROW_BYTES, 64-aligned, kept until after close). NULL: the
+	 * host was asked, and gives none now; until it does, callers need the places of others. */
 	void (*grow)(void *p, void *mem);
 	/* 0, or: -EAGAIN a pool is empty (grow() and try again), -ENOTCONN the handle is stale,
 	 * -EINVAL, -EMSGSIZE, -ENOENT (RETRACT, CANCEL_PULL: already ended). */

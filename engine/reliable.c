@@ -84,8 +84,10 @@ static void bw_reliable_grow(void *mem, void *more)
 	struct bw_engine *e = mem;
 	struct bw_list *l;
 
+	e->crowded = !more;
+	if (!more)
+		return;
 	bw_arena_add(&e->arena, more, BW_GROW_BYTES);
-	e->crowded = false;
 	if (!e->starved)
 		return;
 	e->starved = false;

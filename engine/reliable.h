@@ -377,7 +377,7 @@ struct bw_engine {
 	uint64_t serial;
 	uint64_t serves_ended;
 	bool closed, pressure, starved;
-	bool crowded;  /* there was no room for a caller, and the host has given no memory since */
+	bool crowded;  /* the host has said that it gives no memory, and has given none since */
 	bool failed;   /* closes, but not in good order */
 	uint64_t work; /* txmsgs, regions and serves alive */
 
@@ -490,6 +490,9 @@ struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t lo
 /* A new one: if the host does not give more memory, then in the place of another, who is gone when
  * the host has taken the event. */
 struct bw_peer *bw_guest_new(struct bw_engine *e);
+/* If the host has no more memory: one whom nobody needs goes, and its place is free once the host
+ * has heard of its end. */
+void bw_guest_make_room(struct bw_engine *e);
 /* It is given up if it is of no use: our host never meant it, and nothing has come of it. */
 bool bw_guest_gives_way(struct bw_engine *e, struct bw_peer *p);
 

@@ -154,8 +154,7 @@ static void host_run(struct host *h)
 	if (!h->protocol->hungry(h->engine))
 		return;
 	more = aligned_alloc(64, BW_GROW_BYTES); /* kept until the end of the process */
-	if (more)
-		h->protocol->grow(h->engine, more);
+	h->protocol->grow(h->engine, more);
 }
 
 static void host_receive(struct host *h)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The host's half of the engine's interface: its callbacks, frames in, events out, time, and memory
- * to grow by. All but bwk_port_feed() runs with the port's lock held.
+ * The host's half of the engine's interface: its callbacks, frames in, events out, and time. All of
+ * it runs with the port's lock held.
  */
 #include <linux/etherdevice.h>
 #include <linux/ktime.h>
@@ -160,6 +160,11 @@ static int bwk_host_unseal(void *host, const struct bw_rx_frame *f, u32 end,
 	return error;
 }
 
+static bool bwk_host_needed(void *host, u32 handle)
+{
+	return bwk_peer_needed(host, handle);
+}
+
 static u64 bwk_host_random(void *host)
 {
 	return get_random_u64();
@@ -181,46 +186,10 @@ const struct bw_host_ops bwk_host_ops = {
 	.siphash = bwk_host_siphash,
 	.hmac_sha256 = bwk_hmac_sha256,
 	.sent = bwk_host_sent,
+	.needed = bwk_host_needed,
 	.message = bwk_host_message,
 	.unseal = bwk_host_unseal,
 };
-
-int bwk_port_feed(struct bwk_port *port)
-{
-	const u32 size = BWK_GROWN_BYTES;
-	struct mem_cgroup *before;
-	void *chunk;
-	int error = 0;
-
-	if (port->grown_bytes + BW_GROW_BYTES > port->node->set.memory_max)
-		return -ENOBUFS;
-	if (!bwk_account_charge(port->account, size))
-		return -ENOBUFS;
-	before = bwk_account_enter(port->account); /* peers, too, make engines grow */
-	chunk = kvmalloc(size, GFP_KERNEL_ACCOUNT);
-	bwk_account_left(before);
-	if (!chunk) {
-		bwk_account_uncharge(port->account, size);
-		return -ENOMEM;
-	}
-	bwk_port_lock(port);
-	if (port->dead) {
-		error = -ESHUTDOWN;
-	} else {
-		*(void **)chunk = port->grown;
-		port->grown = chunk;
-		port->grown_bytes += BW_GROW_BYTES;
-		port->paid += size;
-		port->protocol->grow(port->engine, chunk + BWK_GROWN_HEAD);
-		bwk_port_run(port);
-	}
-	bwk_port_unlock(port);
-	if (error) {
-		kvfree(chunk);
-		bwk_account_uncharge(port->account, size);
-	}
-	return error;
-}
 
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
 {
@@ -312,6 +281,15 @@ static noinline u32 bwk_port_events(struct bwk_port *port, u32 most)
 		}
 	}
 	return most;
+}
+
+void bwk_port_hear(struct bwk_port *port)
+{
+	if (port->running)
+		return;
+	port->running = true;
+	bwk_port_events(port, U32_MAX);
+	port->running = false;
 }
 
 /* One frame; false if there is none. */

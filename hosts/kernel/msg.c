@@ -40,6 +40,8 @@ static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 	struct bwk_sock *bs = owner;
 	struct sock *sk = &bs->sk;
 
+	if (peer->status == BW_DOWN_EVICTED && !peer->known)
+		return; /* it is nothing to the program, which has taken all that it said */
 	if (bs->info_wanted) {
 		refcount_inc(&peer->refs);
 		list_add_tail(&peer->down, &bs->downs);
@@ -150,6 +152,7 @@ static noinline int bwk_msg_describe(struct msghdr *m, const struct bwk_cb *cb)
 		.code = cb->code,
 	};
 
+	bwk_peer_tell(cb->peer);
 	return bwk_msg_put_info(m, &info);
 }
 

@@ -168,15 +168,20 @@ static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
 	op.connect.path[0].len = ETH_ALEN;
 	ether_addr_copy(op.connect.path[0].bytes, addr->sbw_mac);
 	error = bwk_port_submit(port, &op);
+	if (error == -EAGAIN && port->crowded) { /* somebody has gone for it */
+		bwk_port_hear(port);
+		error = bwk_port_submit(port, &op);
+	}
 	if (error)
 		return ERR_PTR(error);
 	peer = bwk_peer_by_handle(port, op.peer);
-	if (peer)
-		return peer;
-	peer = bwk_peer_new(port, &full, op.peer);
+	if (!peer)
+		peer = bwk_peer_new(port, &full, op.peer);
 	if (IS_ERR(peer)) {
 		op.type = BW_OP_DISCONNECT;
 		bwk_port_submit(port, &op);
+	} else {
+		bwk_peer_tell(peer);
 	}
 	return peer;
 }
@@ -192,9 +197,22 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 		if (!bwk_peer_matches(peer, addr))
 			continue;
 		port->last = peer;
+		bwk_peer_tell(peer);
 		return peer;
 	}
 	return bwk_peer_meet(port, addr);
+}
+
+/* A connection, what the program has not taken, and whom it knows. Who has told it a number lets go
+ * of its reference only then. */
+bool bwk_peer_needed(struct bwk_port *port, u32 handle)
+{
+	const struct bwk_peer *peer = bwk_peer_by_handle(port, handle);
+
+	if (!peer || peer->conn || refcount_read(&peer->refs) > 1)
+		return true;
+	smp_acquire__after_ctrl_dep();
+	return READ_ONCE(peer->known);
 }
 
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer)

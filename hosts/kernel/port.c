@@ -233,7 +233,7 @@ static void bwk_port_work(struct work_struct *work)
 	port->hungry = false; /* if there is no memory now, it will ask again */
 	bwk_port_unlock(port);
 	if (hungry)
-		bwk_port_feed(port);
+		bwk_port_feed_peers(port);
 	bwk_port_lock(port);
 	over = port->lingering &&
 	       (!port->protocol->busy(port->engine) || ktime_get_ns() >= port->linger_until);

@@ -47,6 +47,7 @@ struct bwk_peer {
 	struct bwk_account *account; /* who is charged for it; a reference */
 	u32 questions;		     /* of its that wait or are read for: region.c */
 	bool in_part;		     /* it has ended with messages that were not complete */
+	bool known;		     /* the program has sent to it, or was told its number */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -101,6 +102,7 @@ struct bwk_port {
 	struct hrtimer timer;
 	struct work_struct work; /* grows the engine, ends the port */
 	bool hungry;
+	bool crowded; /* the engine was told that there is no more memory */
 	struct bw_tx_frame tx;
 	u32 checks; /* of payloads in `tx`, that are put off */
 	struct bwk_out out;
@@ -211,6 +213,8 @@ extern const struct bw_host_ops bwk_host_ops;
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
 /* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
+/* Events that wait are delivered, and no more. */
+void bwk_port_hear(struct bwk_port *port);
 /* Make frames, deliver events, and set the timer. */
 void bwk_port_run(struct bwk_port *port);
 /* The timer goes off at `deadline`, or earlier. */
@@ -223,9 +227,13 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 /* The last frame that referred to a buffer is gone, after the engine was done with it. Process
  * context; uses up the buffer's reference to the port. */
 void bwk_port_back(struct bwk_port *port, struct bwk_buf *b);
-/* More memory for the engine. Process context, lock not held. 0, -ENOMEM, -ENOBUFS (its limit). */
-int bwk_port_feed(struct bwk_port *port);
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
+
+/* grow.c: more memory for the engine, for what its program asks. Process context, lock not held. 0:
+ * try again; -ENOMEM, -ENOBUFS (its limit). */
+int bwk_port_feed(struct bwk_port *port);
+/* The same for what peers send, who do not get all. */
+int bwk_port_feed_peers(struct bwk_port *port);
 
 /* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is
  * asked. */
@@ -252,6 +260,15 @@ bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire
 /* The peer at this address, met for the first time if need be. ERR_PTR(-EHOSTUNREACH: no such
  * interface, -EAGAIN: as of bwk_port_submit(), -ENOMEM, -ENOBUFS: the user holds too much). */
 struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beowire *addr);
+/* Does anybody need it, if nothing is under way between the two? Else it may go for others. */
+bool bwk_peer_needed(struct bwk_port *port, u32 handle);
+/* The program was told its number. Any context; the caller has a reference. */
+static inline void bwk_peer_tell(struct bwk_peer *peer)
+{
+	if (!READ_ONCE(peer->known))
+		WRITE_ONCE(peer->known, true);
+}
+
 /* Forget a peer: nothing more is to be said to it, and it is told so. */
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer);
 void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev);

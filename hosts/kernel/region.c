@@ -210,6 +210,7 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		info->event = BEOWIRE_REGION;
 		info->cookie = r->id;
 		info->peer = r->peer->number;
+		bwk_peer_tell(r->peer);
 		info->key = r->key;
 		info->imm = r->off;
 		info->len = r->n;

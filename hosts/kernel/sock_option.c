@@ -125,6 +125,7 @@ static void bwk_sock_counters(struct bwk_port *port, struct beowire_counters *ou
 	out->losses = c->losses;
 	out->probes = c->probes;
 	out->peers = c->peers;
+	out->evicted = c->evicted;
 	for (i = 0; i < BW_DROP_REASONS; i++)
 		out->drop[i] = c->drop[i];
 	out->copied_tx = port->copied_tx;

@@ -58,6 +58,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "crc.c"
 #include "fetch.c"
 #include "given.c"
+#include "grow.c"
 #include "host.c"
 #include "iface.c"
 #include "keyed.c"

@@ -251,10 +251,12 @@ static void sim_node_feed(struct sim_node *n)
 {
 	struct sim *s = n->sim;
 
-	if (!s->protocol->hungry(n->engine) || s->now < n->no_memory_until)
+	if (!s->protocol->hungry(n->engine))
 		return;
-	if (s->spec.no_memory_ns && sim_chance(&s->rng, 300000)) {
+	if (s->now >= n->no_memory_until && s->spec.no_memory_ns && sim_chance(&s->rng, 300000))
 		n->no_memory_until = s->now + sim_below(&s->rng, s->spec.no_memory_ns);
+	if (s->now < n->no_memory_until) {
+		s->protocol->grow(n->engine, NULL);
 		return;
 	}
 	n->chunks = realloc(n->chunks, (n->nchunks + 1) * sizeof(*n->chunks));

@@ -173,8 +173,8 @@ extern const struct bw_host_ops bw_host_ops;
 void bw_host_transmit(struct bw_ep *ep);
 /* Deliver the engine's events. */
 void bw_host_events(struct bw_ep *ep);
-/* May the engine grow for what others send us? */
-bool bw_host_may_feed(const struct bw_ep *ep);
+/* The engine grows for what others send us, if it may; else it is told that it does not. */
+bool bw_host_feed(struct bw_ep *ep);
 /* Submit an operation, growing the engine as needed. */
 int bw_host_submit(struct bw_ep *ep, struct bw_op *op);
 /* Hand the engine a frame and deliver what comes of it. */

@@ -164,9 +164,17 @@ static bool bw_host_grow(struct bw_ep *ep)
 	return true;
 }
 
-bool bw_host_may_feed(const struct bw_ep *ep)
+static bool bw_host_may_feed(const struct bw_ep *ep)
 {
 	return ep->grown_bytes < BW_HOST_FED_MAX + ep->remotes.named * BW_HOST_FED_EACH;
+}
+
+bool bw_host_feed(struct bw_ep *ep)
+{
+	if (bw_host_may_feed(ep) && bw_host_grow(ep))
+		return true;
+	bw_reliable.grow(ep->engine, NULL);
+	return false;
 }
 
 int bw_host_submit(struct bw_ep *ep, struct bw_op *op)
@@ -269,7 +277,7 @@ void bw_host_transmit(struct bw_ep *ep)
 		if (!more || !bw_host_collect(ep, &ep->tx))
 			ep->stuck = !bw_host_flush(ep);
 	}
-	if (BW_UNLIKELY(bw_reliable.hungry(ep->engine)) && bw_host_may_feed(ep) && bw_host_grow(ep))
+	if (BW_UNLIKELY(bw_reliable.hungry(ep->engine)) && bw_host_feed(ep))
 		at = 0;
 	if (at <= ep->now) /* not asked since the engine was last called */
 		at = bw_reliable.next_deadline(ep->engine);

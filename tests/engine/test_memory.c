@@ -290,11 +290,13 @@ static void callers__of_no_use_make_room(void **state)
 	flush(C);
 	hello = take(0);
 	node_kill(C);
-	while (!call(hello, n))
+	while (!call(hello, n)) {
+		assert_int_equal(count(B)->evicted, 0);
 		n++;
-	full = (uint32_t)count(B)->peers;
+	}
+	full = (uint32_t)count(B)->peers + 1; /* the oldest has made room already */
 	assert_true(full > 20 && full == n + 1);
-	assert_int_equal(count(B)->evicted, 0);
+	assert_int_equal(count(B)->evicted, 1);
 	for (i = 0; i < 3 * full; i++)
 		call(hello, ++n);
 	assert_true(count(B)->evicted >= full);
@@ -314,6 +316,36 @@ static void callers__of_no_use_make_room(void **state)
 	assert_int_equal(count(B)->peers, 2);
 }
 
+/* Whom the host itself names finds room as well, at its second try. */
+static void callers__make_room_for_whom_the_host_means(void **state)
+{
+	struct frame *hello;
+	struct bw_op op;
+	uint32_t n = 0;
+	uint64_t gone;
+
+	world.node[B].grow_max = 2;
+	world.quiet = true;
+	node_open(B);
+	node_open(C);
+	connect_to(C, B);
+	flush(C);
+	hello = take(0);
+	node_kill(C);
+	while (!call(hello, n))
+		n++;
+	while (call(hello, n)) /* who calls again has the place */
+		;
+	gone = count(B)->evicted;
+	node_open(A);
+	op = op_connect(B, A);
+	assert_int_equal(submit(B, &op), -EAGAIN);
+	assert_int_equal(count(B)->evicted, gone + 1);
+	op = op_connect(B, A);
+	assert_int_equal(submit(B, &op), 0);
+	frame_free(hello);
+}
+
 /* As long as the host gives memory nobody has to go. */
 static void callers__stay_while_there_is_memory(void **state)
 {
@@ -331,6 +363,50 @@ static void callers__stay_while_there_is_memory(void **state)
 		call(hello, n);
 	assert_int_equal(count(B)->evicted, 0);
 	assert_true(count(B)->peers > 250);
+	frame_free(hello);
+}
+
+/* Nor while it may still give some. Who finds no room now calls again. */
+static void callers__stay_until_the_host_has_no_memory(void **state)
+{
+	struct frame *hello;
+	uint32_t n = 0, full, i;
+	uint64_t gone;
+
+	world.quiet = true;
+	node_open(B);
+	world.node[B].slow = true;
+	node_open(C);
+	connect_to(C, B);
+	flush(C);
+	hello = take(0);
+	node_kill(C);
+	while (!call(hello, n))
+		n++;
+	full = n;
+	for (i = 0; i < 2 * full; i++)
+		assert_true(call(hello, ++n));
+	assert_int_equal(count(B)->peers, full);
+	assert_int_equal(count(B)->evicted, 0);
+	world.node[B].slow = false; /* it gives some */
+	call(hello, ++n);
+	assert_false(call(hello, ++n));
+	world.node[B].slow = true;
+	while (!call(hello, ++n))
+		;
+	assert_int_equal(count(B)->evicted, 0);
+	world.node[B].slow = false; /* it has none */
+	world.node[B].grow_max = 0;
+	call(hello, ++n);
+	call(hello, ++n);
+	gone = count(B)->evicted;
+	assert_true(gone > 0);
+	world.node[B].grow_max = 64; /* and then it has some again */
+	call(hello, ++n);
+	world.node[B].slow = true;
+	while (!call(hello, ++n))
+		;
+	assert_int_equal(count(B)->evicted, gone);
 	frame_free(hello);
 }
 
@@ -449,7 +525,9 @@ int memory_tests(void)
 		TEST(frames__counted),
 		TEST(turn__a_busy_peer_does_not_starve_another),
 		TEST(callers__of_no_use_make_room),
+		TEST(callers__make_room_for_whom_the_host_means),
 		TEST(callers__stay_while_there_is_memory),
+		TEST(callers__stay_until_the_host_has_no_memory),
 		TEST(guests__make_room_when_they_are_idle),
 		TEST(guests__go_by_the_time_for_which_they_are_idle),
 		TEST(guests__that_are_needed_stay),

@@ -57,12 +57,14 @@ static void after(int n)
 	struct node *node = &world.node[n];
 
 	take_events(n);
-	while (node->protocol->hungry(node->mem) && node->grown_n < node->grow_max) {
+	while (!node->slow && node->protocol->hungry(node->mem) && node->grown_n < node->grow_max) {
 		void *more = aligned_alloc(64, BW_GROW_BYTES);
 
 		node->grown[node->grown_n++] = more;
 		node->protocol->grow(node->mem, more);
 	}
+	if (!node->slow && node->protocol->hungry(node->mem))
+		node->protocol->grow(node->mem, NULL);
 	check(n);
 }
 

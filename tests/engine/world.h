@@ -43,6 +43,7 @@ struct node {
 	struct frame *last_rx;
 	void *grown[64];
 	unsigned int grown_n, grow_max; /* memory that the host will hand in at most */
+	bool slow;			/* so far the host has not got to giving memory */
 	bool no_buffers;		/* buf_get() fails */
 	unsigned int asked, asked_next; /* calls of it, and of these those for the next message */
 	bool no_places;			/* buf_for() finds none */

@@ -225,6 +225,8 @@ void fuzz_after(struct fuzz_host *h)
 		h->grown[h->grown_n] = aligned_alloc(64, BW_GROW_BYTES);
 		h->protocol->grow(h->mem, h->grown[h->grown_n++]);
 	}
+	if (h->protocol->hungry(h->mem))
+		h->protocol->grow(h->mem, NULL);
 	if (h->protocol == &bw_reliable)
 		bad = bw_reliable_check(h->mem);
 	if (bad)

@@ -50,15 +50,9 @@ static void kt_interrupt_no_more(void);
 
 unsigned kt_patience_s(void)
 {
-	const char *given = getenv("KT_PATIENCE_S");
+	const char *left = getenv("GUEST_LEFT_S");
 
-	return given ? (unsigned)strtoul(given, NULL, 10) : 100;
-}
-
-int kt_begin(void **state)
-{
-	alarm(kt_patience_s());
-	return 0;
+	return left ? (unsigned)strtoul(left, NULL, 10) / 2 : 100;
 }
 
 int kt_end(void **state)
@@ -66,7 +60,6 @@ int kt_end(void **state)
 	struct dirent *entry;
 	DIR *dir = opendir("/proc/self/fd");
 
-	alarm(0);
 	kt_interrupt_no_more();
 	/* A test that failed has left its sockets open. */
 	while (dir && (entry = readdir(dir))) {
@@ -193,7 +186,7 @@ int kt_events(int fd, short asked)
 {
 	struct pollfd poller = {.fd = fd, .events = asked};
 
-	assert_in_range(poll(&poller, 1, 5000), 0, 1);
+	assert_in_range(poll(&poller, 1, KT_SOON_MS), 0, 1);
 	return poller.revents;
 }
 
@@ -324,6 +317,29 @@ uint64_t kt_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+bool kt_goes_on(struct kt_wait *wait, uint64_t seen)
+{
+	const uint64_t patience_ns = kt_patience_s() / 2 * 1000000000ull;
+
+	if (!wait->looks++)
+		wait->begun = kt_now_ns();
+	wait->seen = seen;
+	if (seen >= wait->least && seen <= wait->most)
+		return false;
+	wait->late = kt_now_ns() > wait->begun + patience_ns;
+	usleep(wait->looks < 10 ? 1000 : 10000);
+	return !wait->late;
+}
+
+void kt_fail_late(const struct kt_wait *wait, const char *what, const char *file, int line)
+{
+	print_error("%s is %" PRIu64 ", not from %" PRIu64 " to %" PRIu64 ", after %" PRIu64
+		    " ms and %" PRIu64 " looks\n",
+		    what, wait->seen, wait->least, wait->most,
+		    (kt_now_ns() - wait->begun) / 1000000, wait->looks);
+	_fail(file, line);
+}
+
 uint64_t kt_number(const char *node, const char *file, const char *word)
 {
 	char line[256];
@@ -365,15 +381,6 @@ uint64_t kt_pinned(void)
 	assert_int_equal(fscanf(f, "%" SCNu64, &pages), 1);
 	fclose(f);
 	return pages > least ? pages : least;
-}
-
-bool kt_pinned_becomes(uint64_t pages)
-{
-	int tries;
-
-	for (tries = 0; kt_pinned() != pages && tries < 1000; tries++)
-		usleep(10000);
-	return tries < 1000;
 }
 
 volatile int kt_signals;

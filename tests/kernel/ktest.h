@@ -21,7 +21,8 @@
 
 #include "beowire_socket.h"
 
-/* Seconds; a test that takes longer ends its program. By the variable KT_PATIENCE_S, or 100. */
+/* Seconds that a test may wait for something: half of what its program may take, by the variable
+ * GUEST_LEFT_S of guest-limit, which ends one that takes longer; or 100. */
 unsigned kt_patience_s(void);
 
 /* Two bound sockets, and where each is reached by the other. */
@@ -31,6 +32,7 @@ struct kt_pair {
 };
 
 #define KT_SOON_NS 60000000000 /* far beyond what anything here takes */
+#define KT_SOON_MS 60000
 
 /* A call fails with this errno. */
 #define kt_refused(call, code)                                                                     \
@@ -47,10 +49,9 @@ struct kt_pair {
 
 /* Before all tests of a program: the nodes' interfaces are attached. */
 int kt_attach(void **state);
-/* Before and after each test: a time limit, and nothing that the test forgot to close. */
-int kt_begin(void **state);
+/* After each test: nothing that it forgot to close. */
 int kt_end(void **state);
-#define kt_test(f) cmocka_unit_test_setup_teardown(f, kt_begin, kt_end)
+#define kt_test(f) cmocka_unit_test_teardown(f, kt_end)
 
 /* The calling thread goes to a node: "a" or "b", or another namespace. */
 void kt_enter(const char *node);
@@ -76,7 +77,7 @@ int kt_listener(int type, int backlog);
 int kt_connect(int fd, const struct sockaddr_beowire *to);
 /* The error that waits at a socket; it is taken. */
 int kt_error(int fd);
-/* What poll() says within 5 s of what it is asked for. */
+/* What poll() says of what it is asked for, as soon as there is something, within KT_SOON_NS. */
 int kt_events(int fd, short asked);
 /* b's interface goes "down" or "up": frames are lost meanwhile. */
 void kt_link_of_b(const char *how);
@@ -97,6 +98,29 @@ bool kt_filled(const void *p, size_t n, uint32_t seed);
 uint64_t kt_random(uint64_t *state);
 
 uint64_t kt_now_ns(void);
+
+/* Until `value`, an expression, is no less and no more than these; after half of the patience the
+ * test fails, and tells what it saw last. */
+#define kt_becomes(value, low, high)                                                               \
+	do {                                                                                       \
+		struct kt_wait wait_ = {.least = (low), .most = (high)};                           \
+                                                                                                   \
+		while (kt_goes_on(&wait_, (value)))                                                \
+			;                                                                          \
+		if (wait_.late)                                                                    \
+			kt_fail_late(&wait_, #value, __FILE__, __LINE__);                          \
+	} while (0)
+/* The same of what is true at last. */
+#define kt_until(condition) kt_becomes(!!(condition), 1, 1)
+
+struct kt_wait {
+	uint64_t least, most, seen, begun, looks;
+	bool late;
+};
+/* False: it is as it should be, or late; else a moment has passed. */
+bool kt_goes_on(struct kt_wait *wait, uint64_t seen);
+void kt_fail_late(const struct kt_wait *wait, const char *what, const char *file, int line);
+
 /* The number behind a word in a file such as /proc/vmstat; `node`: of this namespace, or NULL. */
 uint64_t kt_number(const char *node, const char *file, const char *word);
 /* Lines of the kernel's log that have both of these words. */
@@ -105,8 +129,6 @@ int kt_logged(const char *one, const char *other);
 int kt_logged_of(const struct kt_pair *pair, const char *what);
 /* Pages that are pinned now, in the whole system. */
 uint64_t kt_pinned(void);
-/* Waits until so many are, at most 10 s. */
-bool kt_pinned_becomes(uint64_t pages);
 
 /* A signal, SIGUSR1, comes to the process after this time; flags as for sigaction(). */
 void kt_interrupt_in_ms(int ms, int flags);

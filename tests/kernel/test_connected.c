@@ -277,7 +277,7 @@ static void test_both_ways_at_once(void **state)
 		for (int i = 0; i < 4; i++)
 			assert_int_equal(kt_join(&t[i]), EXCHANGED);
 		kt_close(&p);
-		assert_true(kt_pinned_becomes(0));
+		kt_becomes(kt_pinned(), 0, 0);
 	}
 }
 
@@ -383,7 +383,7 @@ static void test_sending_waits_for_room(void **state)
 			_exit(send(p.a, "y", 1, 0) != 1); /* once there is room */
 		usleep(50000);
 		kt_link_of_b("up");
-		assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+		assert_int_equal(epoll_wait(set, &event, 1, KT_SOON_MS), 1);
 		assert_int_equal(event.events, EPOLLOUT);
 		wait(&status);
 		assert_int_equal(status, 0);
@@ -481,14 +481,14 @@ static void test_poll_and_epoll(void **state)
 		assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
 		for (int i = 0; i < 2; i++) {
 			assert_int_equal(send(p.a, "x", 1, 0), 1);
-			assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+			assert_int_equal(epoll_wait(set, &event, 1, KT_SOON_MS), 1);
 			assert_int_equal(event.events, EPOLLIN);
 			assert_int_equal(epoll_wait(set, &event, 1, 0), 0);
 		}
 		assert_int_equal(poll(&poller, 1, 0), 1);
 		assert_int_equal(poller.revents, POLLIN | POLLOUT);
 		close(p.a);
-		assert_int_equal(epoll_wait(set, &event, 1, 5000), 1);
+		assert_int_equal(epoll_wait(set, &event, 1, KT_SOON_MS), 1);
 		assert_int_equal(event.events & ~EPOLLHUP, EPOLLIN | EPOLLRDHUP);
 		assert_int_equal(recv(p.b, got, 1, 0), 1);
 		assert_int_equal(recv(p.b, got, 1, 0), 1);
@@ -512,7 +512,7 @@ static void test_sender_is_killed_in_a_long_send(void **state)
 			send(p.a, bytes, MIB, 0); /* nobody fetches it */
 			_exit(0);
 		}
-		while (poll(&(struct pollfd){p.b, POLLIN, 0}, 1, 5000) != 1)
+		while (poll(&(struct pollfd){p.b, POLLIN, 0}, 1, KT_SOON_MS) != 1)
 			;
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
@@ -521,7 +521,7 @@ static void test_sender_is_killed_in_a_long_send(void **state)
 		assert_int_equal(recv(p.b, got, 5, 0), 5);
 		assert_string_equal((char *)got, "after");
 		kt_close(&p);
-		assert_true(kt_pinned_becomes(0));
+		kt_becomes(kt_pinned(), 0, 0);
 	}
 }
 
@@ -540,13 +540,13 @@ static void test_receiver_goes_in_a_long_send(void **state)
 
 		memset(bytes, 1, 2 * MIB);
 		kt_start(&t, send_long, &p.a);
-		while (poll(&(struct pollfd){p.b, POLLIN, 0}, 1, 5000) != 1)
+		while (poll(&(struct pollfd){p.b, POLLIN, 0}, 1, KT_SOON_MS) != 1)
 			;
 		close(p.b); /* with bytes unread */
 		assert_int_equal(-kt_join(&t), ECONNRESET);
 		kt_refused(send(p.a, "x", 1, MSG_NOSIGNAL), EPIPE);
 		close(p.a);
-		assert_true(kt_pinned_becomes(0));
+		kt_becomes(kt_pinned(), 0, 0);
 	}
 }
 

@@ -200,7 +200,7 @@ static void each_length(int (*call)(void *arg), int type)
 	}
 	assert_true(most);
 	kt_close(&w.pair);
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 static void test_sends(void **state)

@@ -23,7 +23,8 @@ from remembered import remembered
 
 HERE = Path(__file__).resolve().parent
 ALL_PROGRAMS = tuple(sorted(source.stem for source in HERE.glob("test_*.c")))
-LIMIT_S = 240  # of one program
+LIMIT_S = 240  # of one program, if so much is left of the guest's time
+GUEST_S = 800  # of them all: it tells what it does before the test's own limit (tests/conftest.py)
 HOUR_S = int(os.environ.get("BEOWIRE_TEST_HOUR_S", "3600"))
 SLOWER = 10  # the kernel that looks for defects, at most
 COVERAGE_LEAST = 0.8
@@ -46,8 +47,14 @@ class Run:
     def check(self, program: str, test: str) -> None:
         """This test passed."""
         case = self.cases.get(f"{program}: {test}")
-        assert case is not None, f"it did not run: {self.errors[program]} {self.complaints}"
-        assert case.verdict == "passed", f"{case.reason}\n{self.errors[program]}"
+        assert case is not None, f"it did not run: {self.errors[program]}\n{self.told()}"
+        assert case.verdict == "passed", f"{case.reason}\n{self.errors[program]}\n{self.told()}"
+
+    def told(self) -> str:
+        """What may have kept others from running: tests that did not end, and where all
+        processes were then."""
+        stuck = [name for name, each in self.cases.items() if each.reason == reports.NO_END]
+        return "\n".join([*(f"{name} did not end" for name in stuck), *self.complaints])
 
 
 def cases_of(program: str) -> list[str]:
@@ -61,8 +68,15 @@ DEBUG_CASES = [(program, test) for program in DEBUG_PROGRAMS for test in cases_o
 
 
 @remembered
-def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: bool = False) -> Run:
-    """These programs, each with its arguments, one after another in a guest with this kernel."""
+def run(
+    kernel: str,
+    commands: tuple[str, ...],
+    limit_s: int = LIMIT_S,
+    guest_s: int = GUEST_S,
+    with_coverage: bool = False,
+) -> Run:
+    """These programs, each with its arguments, one after another in a guest with this kernel. One
+    that takes longer than `limit_s`, or than what is left to the guest, is ended."""
     try:
         machine.find_kernel(kernel)
     except BeowireError as error:
@@ -80,7 +94,7 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: boo
             words,
             kernel,
             memory_mb=2048,
-            limit_s=60 * SLOWER + limit_s * len(commands),
+            limit_s=guest_s,
             shares=[out],
             modules=True,
             coverage=Path(counts) if with_coverage else None,
@@ -100,22 +114,22 @@ def run(kernel: str, commands: tuple[str, ...], limit_s: int, with_coverage: boo
 
 @pytest.mark.parametrize(("program", "test"), CASES)
 def test_in_a_guest(program: str, test: str) -> None:
-    run("", PROGRAMS, LIMIT_S).check(program, test)
+    run("", PROGRAMS).check(program, test)
 
 
 def test_the_kernel_complains_of_nothing() -> None:
-    assert run("", PROGRAMS, LIMIT_S).complaints == []
+    assert run("", PROGRAMS).complaints == []
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("program", "test"), CASES)
 def test_under_the_newest_kernel(program: str, test: str) -> None:
-    run(kernels.NEWER, PROGRAMS, LIMIT_S).check(program, test)
+    run(kernels.NEWER, PROGRAMS).check(program, test)
 
 
 @pytest.mark.long
 def test_the_newest_kernel_complains_of_nothing() -> None:
-    assert run(kernels.NEWER, PROGRAMS, LIMIT_S).complaints == []
+    assert run(kernels.NEWER, PROGRAMS).complaints == []
 
 
 @remembered
@@ -130,7 +144,7 @@ def under_the_debug_kernel() -> Run:
     commands = [each for each in DEBUG_PROGRAMS if each != "test_loading"]
     commands.append(f"server/test_server {server}")
     commands.append(f"test_loading 10 {places.build_dir()}/kernel/{release}-counting")
-    return run(debug.NAME, tuple(commands), LIMIT_S * SLOWER, True)
+    return run(debug.NAME, tuple(commands), LIMIT_S * SLOWER, GUEST_S * SLOWER, True)
 
 
 @pytest.mark.long
@@ -166,6 +180,7 @@ def test_most_lines_of_the_module_run() -> None:
 )
 def test_for_long(command: str, test: str) -> None:
     print(command)
-    found = run(debug.NAME, (command,), 2 * HOUR_S + LIMIT_S * SLOWER)
+    limit_s = 2 * HOUR_S + LIMIT_S * SLOWER
+    found = run(debug.NAME, (command,), limit_s, limit_s + GUEST_S)
     found.check(command.split()[0], test)
     assert found.complaints == [], command

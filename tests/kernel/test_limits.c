@@ -18,14 +18,6 @@
 #define MIB   (1u << 20)
 #define BOUND (16 * MIB) /* of a user's memory */
 
-/* No more is held than before, within 20 s; less if ports of others have ended. */
-static bool all_is_given_back(uint64_t before)
-{
-	for (int i = 0; i < 2000 && kt_parameter("held_bytes") > before; i++)
-		usleep(10000);
-	return kt_parameter("held_bytes") <= before;
-}
-
 /* ---- ways to make the module hold memory: exit status 0 if one ends by ENOBUFS ---- */
 
 /* Of a port of b's that there is not, so that what is sent to it stays. */
@@ -194,7 +186,7 @@ static void bounded(int (*f)(void *), bool keeps, long most, uint64_t bound)
 	assert_true(kt_parameter("user_limited") > met);
 	kt_set_parameter("user_memory_max", 0);
 	free(bytes);
-	assert_true(all_is_given_back(before));
+	kt_becomes(kt_parameter("held_bytes"), 0, before);
 }
 
 static void test_many_sockets(void **state)
@@ -330,7 +322,7 @@ static void test_answers_to_peers(void **state)
 	assert_int_equal(status, 0);
 	assert_true(kt_parameter("user_limited") > met);
 	kt_set_parameter("user_memory_max", 0);
-	assert_true(all_is_given_back(before));
+	kt_becomes(kt_parameter("held_bytes"), 0, before);
 }
 
 /* One peer that asks for whatever there is leaves room for another's question. */
@@ -391,7 +383,6 @@ static void test_questions_of_who_has_gone(void **state)
 {
 	int fd = watching("a"), other = watching("b");
 	struct pollfd poller = {.fd = fd, .events = POLLIN};
-	uint64_t until = kt_now_ns() + KT_SOON_NS;
 	struct sockaddr_beowire at = kt_at(fd);
 	struct beowire_info told;
 	char byte;
@@ -401,11 +392,9 @@ static void test_questions_of_who_has_gone(void **state)
 	ask(other, &at, 1, QUESTIONS);
 	assert_int_equal(kt_recv_info(fd, &byte, 1, &told, 0), 0);
 	assert_int_equal(told.event, BEOWIRE_REGION);
-	assert_int_equal(poll(&poller, 1, (int)(KT_SOON_NS / 1000000)), 1); /* another one */
+	assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1); /* another one */
 	close(other);
-	while (kt_counters(fd).peers && kt_now_ns() < until)
-		usleep(1000);
-	assert_int_equal(kt_counters(fd).peers, 0);
+	kt_becomes(kt_counters(fd).peers, 0, 0);
 	while (kt_recv_info(fd, &byte, 1, &told, MSG_DONTWAIT) == 0)
 		n += told.event == BEOWIRE_REGION;
 	assert_int_equal(n, 0);
@@ -466,7 +455,7 @@ static void test_ports(void **state)
 	assert_int_equal(kt_as(KT_BOB, bind_many, &most), 8);
 	assert_int_equal(kt_as(KT_BOB, bind_many, &most), 8); /* given back */
 	kt_set_parameter("user_ports_max", 4096);
-	assert_true(all_is_given_back(before));
+	kt_becomes(kt_parameter("held_bytes"), 0, before);
 }
 
 static void test_nobody_becomes_another(void **state)
@@ -561,7 +550,7 @@ static void test_one_users_unread_messages(void **state)
 		assert_in_range(n, 100, 10000);
 	}
 	kt_set_parameter("overflow_max", 0);
-	assert_true(all_is_given_back(before));
+	kt_becomes(kt_parameter("held_bytes"), 0, before);
 }
 
 int main(void)

@@ -125,8 +125,7 @@ static void test_close_with_bytes_unread(void **state)
 			if (half)
 				assert_int_equal(shutdown(p.a, SHUT_WR), 0);
 			close(p.a);
-			for (int i = 0; i < 500 && !(kt_events(p.b, POLLIN) & POLLERR); i++)
-				usleep(10000);
+			kt_until(kt_events(p.b, POLLIN) & POLLERR);
 			kt_refused(recv(p.b, &byte, 1, 0), ECONNRESET);
 			assert_int_equal(recv(p.b, &byte, 1, 0), 0);
 			kt_count_signal(SIGPIPE, 0);

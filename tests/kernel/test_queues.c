@@ -103,7 +103,7 @@ static int begin(void **state)
 	}
 	for (uint32_t i = 0; i < QUEUES; i++)
 		watch_queue(i);
-	return kt_begin(state);
+	return 0;
 }
 
 static int end(void **state)

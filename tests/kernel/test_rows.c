@@ -332,7 +332,7 @@ static int begin(void **state)
 	kt_shell("tc -n a qdisc replace dev eth0 root pfifo && tc -n a qdisc del dev eth0 root");
 	offloads("a", "eth0", true, false);
 	offloads("b", "eth0", true, false);
-	return kt_begin(state);
+	return 0;
 }
 
 #undef kt_test

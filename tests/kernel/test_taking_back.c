@@ -78,7 +78,7 @@ static void take_back(struct kt_relay *relay, int type, size_t len, int error)
 	kt_start(&t, receive, &r);
 	kt_refused(send(p.a, out, len, 0), error);
 	assert_in_range(kt_now_ns() - begun, (LIMIT_MS - 50) * 1000000ull, KT_SOON_NS);
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 	relay->wanted = 0;
 	limit(p.a, SO_SNDTIMEO, 0);
 	assert_int_equal(send(p.a, "next", 4, 0), 4);

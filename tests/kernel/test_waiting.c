@@ -192,7 +192,7 @@ static void test_signal_ends_a_receive(void **state)
 			assert_true(have(p.b, MIB, 1, 0));
 			kt_close(&p);
 		}
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 /* SA_RESTART: the call goes on by itself. */
@@ -232,7 +232,7 @@ static void test_signal_ends_a_send(void **state)
 			kt_start(&t, transmit, &c);
 			disturb(&t);
 			assert_int_equal(kt_join(&t), -EINTR);
-			assert_true(kt_pinned_becomes(0));
+			kt_becomes(kt_pinned(), 0, 0);
 			assert_int_equal(send(p.a, "after", 5, 0),
 					 5); /* what was taken back is not had */
 			assert_int_equal(recv(p.b, got, sizeof(got), 0), 5);
@@ -304,7 +304,7 @@ static void test_receive_with_a_limit(void **state)
 			assert_true(have(p.b, MIB, 5, 0));
 			kt_close(&p);
 		}
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 /* A stream takes a part of it: test_taking_back.c. */
@@ -321,7 +321,7 @@ static void test_send_with_a_limit(void **state)
 			limit(p.a, SO_SNDTIMEO, 300);
 			kt_refused(send(p.a, out, MIB, 0), EAGAIN);
 			assert_in_range(kt_now_ns() - start, 250 * MS, KT_SOON_NS);
-			assert_true(kt_pinned_becomes(0));
+			kt_becomes(kt_pinned(), 0, 0);
 			kt_fill(out, MIB, 6);
 			room(p.a, 2 * MIB);
 			assert_int_equal(send(p.a, out, MIB, MSG_DONTWAIT), MIB);
@@ -463,7 +463,7 @@ static void test_closed_while_it_is_fetched(void **state)
 			mend();
 			close(p.a);
 		}
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 /* Cut off, thrown away and peeked at, when it has been fetched ahead. */
@@ -506,7 +506,7 @@ static void test_room_for_copies(void **state)
 	kt_refused(send(p.a, out, 60000, 0), EAGAIN);
 	assert_int_equal(poll(&(struct pollfd){.fd = p.a, .events = POLLOUT}, 1, 0), 0);
 	assert_int_equal(recv(p.b, in, MIB, 0), 90000);
-	assert_int_equal(poll(&(struct pollfd){.fd = p.a, .events = POLLOUT}, 1, 5000), 1);
+	assert_int_equal(poll(&(struct pollfd){.fd = p.a, .events = POLLOUT}, 1, KT_SOON_MS), 1);
 	assert_int_equal(send(p.a, out, 60000, 0), 60000);
 	kt_close(&p);
 }
@@ -605,7 +605,7 @@ static void test_long_receives_at_the_limit(void **state)
 			assert_true(kt_counters(p.b).pinned >= s.bytes);
 		kt_close(&p);
 	}
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 /* Memory in several places is pinned too, unless the pieces are small. */
@@ -654,7 +654,7 @@ static void test_scattered_memory(void **state)
 		pinned = kt_counters(p.a).pinned;
 	}
 	kt_close(&p);
-	assert_true(kt_pinned_becomes(0));
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 /* More places than one frame can refer to. */

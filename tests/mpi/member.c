@@ -388,8 +388,12 @@ static void submit_one(void)
 
 static void grow(void)
 {
-	if (!protocol->hungry(engine) || grown_n == GROWN)
+	if (!protocol->hungry(engine))
 		return;
+	if (grown_n == GROWN) {
+		protocol->grow(engine, NULL);
+		return;
+	}
 	grown[grown_n] = aligned_alloc(64, BW_GROW_BYTES);
 	if (!grown[grown_n])
 		segment_fail("memory");

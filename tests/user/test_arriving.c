@@ -5,7 +5,7 @@
  */
 #include "arriving.h"
 #include "endpoint.h"
-#include "wire.h"
+#include "reliable.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -232,15 +232,20 @@ static void arriving__is_left_to_whom_we_hold_up_while_he_asks(void **state)
 /* For what strangers send the engine gets so much, for named peers more. */
 static void engine__grows_for_others_to_a_limit(void **state)
 {
-	uint64_t before = ep->grown_bytes;
+	const struct bw_engine *engine = ep->engine;
+	uint64_t before;
 
-	assert_true(bw_host_may_feed(ep));
+	assert_true(bw_host_feed(ep));
+	before = ep->grown_bytes;
+	assert_false(engine->crowded);
 	ep->grown_bytes = 256ull << 20;
-	assert_false(bw_host_may_feed(ep));
+	assert_false(bw_host_feed(ep));
+	assert_true(engine->crowded); /* it was told, and callers make room */
 	ep->remotes.named = 1;
-	assert_true(bw_host_may_feed(ep));
+	assert_true(bw_host_feed(ep));
+	assert_false(engine->crowded);
 	ep->remotes.named = 0;
-	ep->grown_bytes = before;
+	ep->grown_bytes = before + BW_GROW_BYTES;
 }
 
 /* The program was told of them, so that they stay. */

@@ -4,11 +4,13 @@
  * in the guest's memory, runs /job with /bin/sh on the second serial line, looks for leaked
  * memory, and ends the guest with the job's exit status. What else it needs to know lies beside it
  * in the initial file system: /modules (files to load, in order), /release (where the kernel's
- * modules lie), /shares (directories that are the host's own). Where /bare lies beside /job, the
+ * modules lie), /shares (directories that are the host's own), /limit (seconds after the boot when
+ * the job is to have ended, if it has to: else what runs is told, and the guest ended). Where /bare lies beside /job, the
  * host's root directory is not used: the initial file system has all that the job needs.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,7 +22,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "tell.h"
 
 #define EXIT_PORT   0xf4 /* of QEMU's isa-debug-exit */
 #define EXIT_BROKEN 125	 /* the guest could not be set up */
@@ -195,23 +200,58 @@ static void open_output(void)
 	dup2(out, STDERR_FILENO);
 }
 
+/* Of /limit; 0: none. */
+static long limit_s;
+
+static void read_limit(char *line)
+{
+	limit_s = strtol(line, NULL, 10);
+}
+
+/* Until a process has ended. SIGCHLD is blocked. */
+static void await_child(const sigset_t *child)
+{
+	struct timespec now;
+	char why[100];
+
+	if (!limit_s) {
+		sigwaitinfo(child, NULL);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &now); /* since the boot */
+	now = (struct timespec){.tv_sec = limit_s - now.tv_sec};
+	if (now.tv_sec > 0) {
+		sigtimedwait(child, NULL, &now);
+		return;
+	}
+	snprintf(why, sizeof(why), "the job did not end within %ld s of the guest", limit_s);
+	guest_tell(why);
+	end(EXIT_BROKEN);
+}
+
 static int run_job(void)
 {
-	pid_t job = fork(), gone;
+	sigset_t child, before;
+	pid_t job, gone;
 	int status = 0;
 
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, &before);
+	job = fork();
 	if (job < 0)
 		fail("cannot start the job");
 	if (!job) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
 		setsid();
 		open_output();
 		execl("/bin/sh", "sh", "/run/job", NULL);
 		_exit(127);
 	}
 	/* Orphans end up here as well. */
-	do {
-		gone = wait(&status);
-	} while (gone != job);
+	while ((gone = waitpid(-1, &status, WNOHANG)) != job)
+		if (gone <= 0)
+			await_child(&child);
 	int out = open("/dev/ttyS1", O_WRONLY | O_NOCTTY);
 
 	if (out >= 0)
@@ -258,6 +298,7 @@ int main(void)
 	each_line("/modules", load_module);
 	set_up_root();
 	copy_job();
+	each_line("/limit", read_limit);
 	sethostname("guest", 5);
 	/* As the root of all, not of this process only: else there are no user namespaces. */
 	if (*root &&

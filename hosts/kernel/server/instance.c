@@ -223,8 +223,10 @@ static void instance_grow(struct instance *in)
 {
 	uint8_t *chunk = aligned_alloc(64, BW_GROW_BYTES + 64);
 
-	if (!chunk)
+	if (!chunk) {
+		in->protocol->grow(in->engine, NULL);
 		return;
+	}
 	*(void **)chunk = in->grown;
 	in->grown = chunk;
 	in->protocol->grow(in->engine, chunk + 64);

@@ -28,7 +28,7 @@ link() {
 inside() {
 	where=$1
 	shift
-	timeout -k 5 "$limit" ip netns exec "$where" "$@"
+	"$BEOWIRE_BUILD/tools/guest/guest-limit" "$limit" ip netns exec "$where" "$@"
 }
 
 for each in a b c r d; do

@@ -21,7 +21,12 @@ NAMES = re.findall(
     r"^\t\tcmocka_unit_test_setup_teardown\((\w+),", SOURCE.read_text(), re.MULTILINE
 )
 # Nothing may be left that holds the modules, and what is freed late must be freed then.
-SCRIPT = '"$1" "$2" 2>&1; status=$?; rmmod beowire_datagram beowire || exit 99; exit $status'
+SCRIPT = """
+"$3" 200 "$1" "$2" 2>&1
+status=$?
+rmmod beowire_datagram beowire || exit 99
+exit $status
+"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,8 @@ def run(kernel: str) -> Run:
     program = places.product("tests/kernel/server/test_server")
     server = places.product("hosts/kernel/server/beowire-server")
     with tempfile.TemporaryFile("w+") as said:
-        command = ["sh", "-c", SCRIPT, "sh", str(program), str(server)]
+        limit = places.product("tools/guest/guest-limit")
+        command = ["sh", "-c", SCRIPT, "sh", str(program), str(server), str(limit)]
         guest = machine.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
         outcome = machine.run(guest, said.fileno())
         said.seek(0)
@@ -59,8 +65,8 @@ def run_or_skip(kernel: str) -> Run:
 @pytest.mark.parametrize("name", NAMES)
 def test_server(name: str) -> None:
     case = run_or_skip("").cases.get(name)
-    assert case is not None, "it was not reached"
-    assert case.verdict == "passed", case
+    assert case is not None, f"it was not reached: {run('').outcome.complaints}"
+    assert case.verdict == "passed", f"{case} {run('').outcome.complaints}"
 
 
 @pytest.mark.parametrize(

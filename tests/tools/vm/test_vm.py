@@ -2,6 +2,7 @@
 """Guests: what runs in them, what they may touch, and what fails them."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -166,6 +167,30 @@ def test_a_guest_that_hangs_is_ended() -> None:
     outcome, _ = run("sleep", "1000", limit_s=5)
     assert outcome.exit_status == machine.BROKEN
     assert outcome.complaints == ["the guest did not end within 5 s"]
+
+
+def test_a_guest_tells_what_did_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its own limit is over as soon as the job begins."""
+    monkeypatch.setattr(machine.Guest, "own_limit_s", lambda _guest: 1)
+    outcome, _ = run("sleep", "1000")
+    assert outcome.exit_status == machine.BROKEN
+    (told,) = outcome.complaints
+    assert told.startswith("the job did not end within 1 s of the guest\n"), told
+    assert re.search(r"^process 1: /init.*\n  1: R, system call ", told, re.MULTILINE), told
+
+
+def test_what_a_guest_told_is_a_complaint() -> None:
+    """All of it as one; also of a report that broke off."""
+    told = "beowire guest: late: a did not end\nprocess 7: a\n  7: D, system call 1\n"
+    console = f"[ 1.0] BUG: x\n{told}beowire guest: told\n[ 2.0] fine\n{told}"
+    report = "a did not end\nprocess 7: a\n  7: D, system call 1"
+    assert machine.complaints(console) == ["[ 1.0] BUG: x", report, report]
+
+
+def test_the_guest_is_earlier_than_its_host() -> None:
+    told = {limit_s: machine.Guest([], limit_s=limit_s).own_limit_s() for limit_s in (700, 120, 30)}
+    assert told == {700: 630, 120: 100, 30: None}
+    assert machine.Guest([], icount=True).own_limit_s() is None  # its clock is not the host's
 
 
 def tsc_rate_khz() -> int:

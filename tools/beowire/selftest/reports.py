@@ -44,6 +44,9 @@ def read_junit(path: Path) -> list[Case]:
     return cases
 
 
+NO_END = "did not end"
+"""The reason of a case that began, and of which nothing more was told."""
+
 _CMOCKA_LINE = re.compile(r"^\[\s*(RUN|OK|SKIPPED)\s*\] (\S+)$")
 
 
@@ -80,7 +83,7 @@ def _cmocka_complaint(name: str, errors: str) -> str:
             return complaint or "failed"
         if line.startswith("[  FAILED  ]"):
             complaint = ""
-    return "did not end"
+    return NO_END
 
 
 def _outcome(name: str, element: ElementTree.Element) -> Case:

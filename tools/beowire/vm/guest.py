@@ -8,6 +8,10 @@ BROKEN = 125
 """Exit status of a guest that did not get as far as the command, or had to be ended."""
 
 
+LEAST_TO_TELL_S = 20
+"""So long at least a guest has for telling why it did not end."""
+
+
 @dataclass(frozen=True)
 class Seat:
     """A guest's place among several on a wire: the `number` it has, from 1, and the MTU and kind
@@ -56,6 +60,13 @@ class Guest:
     coverage: Path | None = None
     boot: str = ""
     nodes: int = 1
+
+    def own_limit_s(self) -> int | None:
+        """After so long since its boot the guest itself tells what it does, and ends: before the
+        host ends it, who could not tell. None: its clock, or its processor, may stand still."""
+        if self.icount or self.debugger or self.limit_s < 2 * LEAST_TO_TELL_S:
+            return None
+        return int(self.limit_s - max(LEAST_TO_TELL_S, self.limit_s / 10))
 
     def written(self) -> list[Path]:
         """All directories of the host that the guest writes to."""

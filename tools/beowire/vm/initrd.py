@@ -33,6 +33,8 @@ def contents(guest: Guest, kernel: kernels.Kernel, init: Path) -> bytes:
     shares = [f"share{number} {path}\n" for number, path in enumerate(guest.written())]
     archive.add("shares", "".join(shares).encode())
     archive.add("job", _job(guest, own).encode())
+    if limit_s := guest.own_limit_s():
+        archive.add("limit", f"{limit_s}\n".encode())
     if guest.bare:
         archive.add("bare", b"")
         archive.add_directory(str(Path.cwd()).lstrip("/"))
@@ -74,6 +76,7 @@ def _job(guest: Guest, own: module.Modules) -> str:
         f"export BEOWIRE_ROOT={shlex.quote(str(places.root()))}",
         f"export BEOWIRE_BUILD={shlex.quote(str(places.build_dir()))}",
         f"export BEOWIRE_MODULES={shlex.quote(shlex.join(str(file) for file in own.files))}",
+        f"export BEOWIRE_LIMIT_S={guest.own_limit_s() or ''}",
         *([] if guest.bare else _loading(guest, own)),
         "ip link set lo up",
         *(_seating(guest.seat) if guest.seat else []),

@@ -51,6 +51,13 @@ _COMPLAINT = re.compile(
 )
 
 
+# What guests tell of what takes too long: tools/guest/tell.c.
+_LATE = re.compile(
+    r"^beowire guest: late: (.*?)^(?:beowire guest: told$|\Z)", re.MULTILINE | re.DOTALL
+)
+_LATE_LINES = 250
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a guest ended: the command's exit status, and what its kernel complained of."""
@@ -61,8 +68,11 @@ class Outcome:
 
 
 def complaints(console: str) -> list[str]:
-    """The lines in which a kernel reports something that must not happen."""
-    return [found.group().strip() for found in _COMPLAINT.finditer(console)]
+    """The lines in which a kernel reports something that must not happen, and what did not end,
+    with all that the guest told of it."""
+    found = [each.group().strip() for each in _COMPLAINT.finditer(console)]
+    late = ["\n".join(each[1].splitlines()[:_LATE_LINES]) for each in _LATE.finditer(console)]
+    return found + late
 
 
 def find_kernel(name: str) -> kernels.Kernel:

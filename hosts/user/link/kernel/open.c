@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,10 +258,11 @@ uint32_t bw_kernel_under_way(const struct bw_kernel *k)
 void bw_kernel_counters(const struct bw_kernel *k, struct bw_counters *c,
 			struct bw_link_counters *link)
 {
-	struct beowire_counters told;
+	struct beowire_counters told = {0};
 	socklen_t n = sizeof(told);
 
-	if (getsockopt(k->fd, SOL_BEOWIRE, BEOWIRE_COUNTERS, &told, &n) < 0 || n < sizeof(told))
+	if (getsockopt(k->fd, SOL_BEOWIRE, BEOWIRE_COUNTERS, &told, &n) < 0 ||
+	    n < offsetof(struct beowire_counters, evicted)) /* which came later */
 		return;
 	link->tx_frames = told.tx_frames;
 	link->rx_frames = told.rx_frames;
@@ -275,6 +277,7 @@ void bw_kernel_counters(const struct bw_kernel *k, struct bw_counters *c,
 	c->retransmits += told.retransmits;
 	c->losses += told.losses;
 	c->probes += told.probes;
+	c->evicted += told.evicted;
 	for (int i = 0; i < BW_DROP_REASONS; i++)
 		c->drop[i] += told.drop[i];
 }

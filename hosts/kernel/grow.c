@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Memory that a port's engine grows by: for what its program asks, and for what peers send. */
+#include <linux/mm.h>
+
+#include "port.h"
+
+/* Of what an engine may grow by, and of what its user may still hold, peers leave a part to what
+ * the program itself asks. */
+static bool bwk_port_may_feed_peers(const struct bwk_port *port)
+{
+	u64 most = READ_ONCE(port->node->set.memory_max);
+
+	return port->grown_bytes + BW_GROW_BYTES <= most - most / 4 &&
+	       bwk_user_room(port->account->user) >= 2 * BWK_GROWN_BYTES;
+}
+
+/* ERR_PTR(-ENOMEM, -ENOBUFS). */
+static void *bwk_port_chunk(struct bwk_port *port, bool asked)
+{
+	const u32 size = BWK_GROWN_BYTES;
+	struct mem_cgroup *before;
+	void *chunk;
+
+	if (port->grown_bytes + BW_GROW_BYTES > port->node->set.memory_max)
+		return ERR_PTR(-ENOBUFS);
+	if (!asked && !bwk_port_may_feed_peers(port))
+		return ERR_PTR(-ENOBUFS);
+	if (!bwk_account_charge(port->account, size))
+		return ERR_PTR(-ENOBUFS);
+	before = bwk_account_enter(port->account); /* peers, too, make engines grow */
+	chunk = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	bwk_account_left(before);
+	if (chunk)
+		return chunk;
+	bwk_account_uncharge(port->account, size);
+	return ERR_PTR(-ENOMEM);
+}
+
+static void bwk_port_grow(struct bwk_port *port, void *chunk)
+{
+	*(void **)chunk = port->grown;
+	port->grown = chunk;
+	port->grown_bytes += BW_GROW_BYTES;
+	port->paid += BWK_GROWN_BYTES;
+	port->crowded = false;
+	port->protocol->grow(port->engine, chunk + BWK_GROWN_HEAD);
+	bwk_port_run(port);
+}
+
+/* There is no more memory: from now on peers whom nobody needs make room. A program that has not
+ * asked since then is to try again. */
+static int bwk_port_refuse(struct bwk_port *port, bool asked, int error)
+{
+	bool first = !port->crowded;
+
+	port->crowded = true;
+	port->protocol->grow(port->engine, NULL);
+	return asked && first ? 0 : error;
+}
+
+static int bwk_port_give(struct bwk_port *port, bool asked)
+{
+	void *chunk = bwk_port_chunk(port, asked);
+	int error = PTR_ERR_OR_ZERO(chunk);
+
+	bwk_port_lock(port);
+	if (port->dead)
+		error = error ?: -ESHUTDOWN;
+	else if (error)
+		error = bwk_port_refuse(port, asked, error);
+	else
+		bwk_port_grow(port, chunk);
+	bwk_port_unlock(port);
+	if (error && !IS_ERR(chunk)) {
+		kvfree(chunk);
+		bwk_account_uncharge(port->account, BWK_GROWN_BYTES);
+	}
+	return error;
+}
+
+int bwk_port_feed(struct bwk_port *port)
+{
+	return bwk_port_give(port, true);
+}
+
+int bwk_port_feed_peers(struct bwk_port *port)
+{
+	return bwk_port_give(port, false);
+}

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""A program in a guest that does not end is named, with its test and where it stands in the kernel;
+and others run all the same, as long as there is time."""
+
+import re
+
+import pytest
+from test_kernel_module import run
+
+LIMIT_S = 30  # of a program: the one that ends takes a fraction of it
+
+
+def test_what_hangs_is_named() -> None:
+    found = run("", ("hang", "test_compat"), LIMIT_S)
+    with pytest.raises(AssertionError, match="hang: test_that_hangs did not end"):
+        found.check("hang", "test_that_hangs")
+    assert "status 124" in found.errors["hang"]
+    said = found.told()
+    late = f"hang: test_that_hangs did not end\nhang did not end within {LIMIT_S} s\n"
+    assert said.startswith(late), said
+    # A thread has its system call, and its stack.
+    thread = r"  \d+: S, system call .*\n((?:    .*\n)+)"
+    here = re.search(rf"^process \d+: \S+/hang\n{thread}", f"{said}\n", re.MULTILINE)
+    assert here, said
+    assert "bwk_msg_recvmsg" in here[1], said
+    found.check("hang", "test_that_ends")
+    found.check("test_compat", "test_every_ioctl")

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * More callers than a port has memory for: those that its program has nothing to do with make room
+ * for others, and for whom the program itself wants to speak with; the program notices nothing.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "kuser.h"
+
+#define CROWD  600
+#define FEW    8
+#define MEMORY "1048576" /* not half of the crowd fits into that */
+
+static int crowd[CROWD];
+
+static int open_many(void **state)
+{
+	const struct rlimit files = {4096, 4096};
+
+	if (setrlimit(RLIMIT_NOFILE, &files))
+		return -1;
+	kt_settings("memory_max", MEMORY);
+	return 0;
+}
+
+static int close_all(void **state)
+{
+	kt_settings("memory_max", "67108864");
+	return kt_end(state);
+}
+
+static bool came[CROWD];
+
+static void say(uint16_t i, const struct sockaddr_beowire *at)
+{
+	assert_int_equal(kt_send_to(crowd[i], &i, sizeof(i), at), sizeof(i));
+}
+
+/* How many have not been heard yet. Who was sent away before he had said anything calls again. */
+static uint32_t unheard(int fd, const struct sockaddr_beowire *at)
+{
+	uint32_t sum = 0;
+	uint16_t n;
+
+	while (recv(fd, &n, sizeof(n), MSG_DONTWAIT) == sizeof(n)) {
+		assert_in_range(n, 0, CROWD - 1);
+		came[n] = true;
+	}
+	assert_int_equal(errno, EAGAIN); /* of no stranger's end */
+	for (uint16_t i = 0; i < CROWD; i++) {
+		if (!came[i] && kt_error(crowd[i]))
+			say(i, at);
+		sum += !came[i];
+	}
+	return sum;
+}
+
+/* One socket of b's after another says its number to a's, and is silent once that was heard. */
+static void say_all(int fd)
+{
+	struct sockaddr_beowire at = kt_at(fd);
+
+	memset(came, 0, sizeof(came));
+	for (uint16_t i = 0; i < CROWD; i++) {
+		crowd[i] = kt_bound("b", SOCK_RDM, 0);
+		say(i, &at);
+	}
+	kt_becomes(unheard(fd, &at), 0, 0);
+}
+
+static void leave_all(void)
+{
+	for (int i = 0; i < CROWD; i++)
+		close(crowd[i]);
+}
+
+/* Both ways, between sockets that have met. */
+static void talk(int a, int b)
+{
+	struct sockaddr_beowire at_a = kt_at(a), at_b = kt_at(b);
+	char byte;
+
+	assert_int_equal(kt_send_to(a, "x", 1, &at_b), 1);
+	kt_until(recv(b, &byte, 1, MSG_DONTWAIT) == 1);
+	assert_int_equal(byte, 'x');
+	assert_int_equal(kt_send_to(b, "y", 1, &at_a), 1);
+	kt_until(recv(a, &byte, 1, MSG_DONTWAIT) == 1);
+	assert_int_equal(byte, 'y');
+}
+
+static int is_up(int fd, const struct sockaddr_beowire *who)
+{
+	union {
+		struct sockaddr_beowire addr;
+		int answer;
+	} u = {.addr = *who};
+	socklen_t len = sizeof(u);
+
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_UP, &u, &len), 0);
+	return u.answer;
+}
+
+/* Strangers come and go; whom the program has answered stays, silent or not. However many
+ * have called, it reaches whom it wants. */
+static void test_whom_the_program_means_stays(void **state)
+{
+	int fd = kt_bound("a", SOCK_RDM, 0);
+	int friend = kt_bound("b", SOCK_RDM, 0), other[FEW];
+	struct sockaddr_beowire at = kt_at(fd), at_friend = kt_at(friend);
+	char byte;
+
+	assert_int_equal(kt_send_to(friend, "f", 1, &at), 1); /* it called first */
+	assert_int_equal(recv(fd, &byte, 1, 0), 1);
+	assert_int_equal(kt_send_to(fd, "g", 1, &at_friend), 1);
+	assert_int_equal(recv(friend, &byte, 1, 0), 1);
+	say_all(fd);
+	assert_in_range(kt_counters(fd).evicted, CROWD / 4, UINT64_MAX);
+	assert_int_equal(is_up(fd, &at_friend), 1);
+	assert_int_equal(kt_error(friend), 0);
+	assert_int_equal(kt_error(fd), 0);
+	talk(fd, friend);
+	for (int i = 0; i < FEW; i++) {
+		other[i] = kt_bound("b", SOCK_RDM, 0);
+		talk(fd, other[i]);
+		close(other[i]);
+	}
+	leave_all();
+	close(friend);
+	close(fd);
+}
+
+/* An accepted connection stays, though nothing is said on it; whom the listener refused goes. */
+static void test_a_connection_stays(void **state)
+{
+	int listener, fd = kt_open("b", SOCK_SEQPACKET), one, last[2];
+	struct sockaddr_beowire at;
+	char byte;
+
+	listener = kt_bound("a", SOCK_SEQPACKET, 0);
+	assert_int_equal(listen(listener, 1), 0);
+	at = kt_at(listener);
+	assert_int_equal(kt_connect(fd, &at), 0);
+	one = accept(listener, NULL, NULL);
+	assert_true(one >= 0);
+	for (int i = 0; i < 2; i++) { /* they fill the backlog */
+		last[i] = kt_open("b", SOCK_SEQPACKET);
+		assert_int_equal(kt_connect(last[i], &at), 0);
+	}
+	for (int i = 0; i < CROWD; i++) {
+		crowd[i] = kt_open("b", SOCK_SEQPACKET);
+		assert_int_equal(kt_connect(crowd[i], &at), -ECONNREFUSED);
+	}
+	assert_in_range(kt_counters(one).evicted, CROWD / 4, CROWD);
+	assert_int_equal(send(one, "x", 1, 0), 1);
+	assert_int_equal(recv(fd, &byte, 1, 0), 1);
+	assert_int_equal(send(fd, "y", 1, 0), 1);
+	assert_int_equal(recv(one, &byte, 1, 0), 1);
+	leave_all();
+	close(last[0]);
+	close(last[1]);
+	close(one);
+	close(fd);
+	close(listener);
+}
+
+#undef kt_test
+#define kt_test(f) cmocka_unit_test_setup_teardown(f, open_many, close_all)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		kt_test(test_whom_the_program_means_stays),
+		kt_test(test_a_connection_stays),
+	};
+
+	return cmocka_run_group_tests(tests, kt_attach, NULL);
+}
