@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What mkdocs asks while it builds the site: which files there are, and the text of each page.
-docs/site/mkdocs.yml names this file."""
+docs/site/mkdocs.yml names this file; the package `beowire` does not need mkdocs."""
 
 from pathlib import Path
 from typing import Any
 
+from beowire.documents import site
+from beowire.documents.links import slug
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import get_toc
-
-from beowire.documents import site
-from beowire.documents.links import slug
 
 
 def _root(config: MkDocsConfig) -> Path:
