@@ -6,7 +6,10 @@ import http.server
 import json
 import re
 import shutil
+import signal
+import subprocess
 import threading
+import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -17,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from beowire.documents import cli, site
 from beowire.errors import BeowireError
+from beowire_cli import COMMAND
 from browser import Chromium, Watched
 from markdown_it import MarkdownIt
 
@@ -248,6 +252,17 @@ def test_a_broken_link_is_an_error(small: Path) -> None:
     (small / "docs" / "two.md").write_text("# Two\n\n[b](one.md#one)\n")
     cli.build(output)
     assert "main" in (output / "source.c" / "index.html").read_text()
+
+
+def test_the_site_is_served_to_this_machine(small: Path) -> None:
+    words = [*COMMAND, "docs", "--output", str(small / "output"), "--serve", "--port", "0"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as command:
+        assert command.stderr is not None
+        found = next(filter(None, (re.search(r"http://\S+", line) for line in command.stderr)))
+        with urllib.request.urlopen(f"{found[0]}docs/one/") as answer:
+            assert b"One" in answer.read()
+        command.send_signal(signal.SIGINT)
+        assert command.wait(60) == 130
 
 
 def test_a_directory_with_something_else_is_left_alone(tmp_path: Path) -> None:
