@@ -47,6 +47,7 @@ USES = {
     "package": set(),
     "completion": {"lab"},
     "env": set(),
+    "documents": set(),
     "info": {"run"},
 }
 COMMAND = PACKAGE / "cli.py"

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Where an installation has what a build has; what it lacks is named with its package."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beowire import installed, places
+from beowire import __version__, installed, places
 from beowire.errors import BeowireError
 
 
@@ -122,3 +124,12 @@ def test_a_checkout_is_none() -> None:
     assert places.source("engine") == places.root() / "engine"
     assert places.product_path("examples/pi") == places.build_dir() / "examples" / "pi"
     assert "env" not in places.module("beowire.status")
+
+
+def test_a_checkout_tells_its_version() -> None:
+    """Python finds its package by nothing else but this file's place."""
+    start = str(places.package_file("start.py"))
+    done = subprocess.run(
+        [sys.executable, "-P", "-S", start, "--version"], capture_output=True, text=True, env={}
+    )
+    assert (done.returncode, done.stdout) == (0, f"beowire {__version__}\n"), done.stderr

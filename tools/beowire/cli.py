@@ -37,6 +37,7 @@ _COMMANDS = {
     "test": ("selftest.cli", "run_tests"),
     "info": ("info.cli", "info"),
     "env": ("env.cli", "env"),
+    "docs": ("documents.cli", "docs"),
     "status": ("status.cli", "status"),
     "report-bug": ("bug.cli", "report_bug"),
     "key": ("run.key_cli", "app"),

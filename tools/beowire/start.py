@@ -20,6 +20,7 @@ if os.access(f"{_HERE}/installed.json", os.F_OK):
     sys.path.insert(0, _HERE.rpartition("/")[0])
 
 if __name__ == "__main__" and sys.argv[1:] == ["--version"]:
+    sys.path.insert(0, _HERE.rpartition("/")[0])  # that of a checkout is found by site alone
     from beowire import __version__
 
     print(f"beowire {__version__}")  # scripts ask that often: nothing else is loaded

@@ -27,7 +27,7 @@ def words(*line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        (["do"], ["doctor"]),
+        (["doc"], ["doctor", "docs"]),
         (["--ve"], ["--version"]),
         (["lab", "che"], ["check", "check-rates"]),
         (["lab", "link", ""], ["set", "show"]),

@@ -47,7 +47,7 @@ points of curves (`name@x`, `name@first`, `name@last`, `name@most`, `name@least`
 experiment returns. Fix it before you run the experiment, and leave it as it is afterwards: what
 differs is a result, too.
 
-| file in `tools/beowire/evidence/` | noun |
+| file in `tools/beowire/evidence/` | what it has |
 |---|---|
 | `papers/` | the entries, a module for each paper; the thesis has two |
 | `entry.py`, `registry.py` | an entry; all of them, and which are asked for |

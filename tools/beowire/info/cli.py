@@ -10,6 +10,7 @@ import typer
 
 from beowire import places, tabular
 from beowire.errors import BeowireError
+from beowire.info import support as supported
 from beowire.info.mpi import Choice, choices
 from beowire.terminal import out
 
@@ -24,9 +25,20 @@ def info(
     mpi: Annotated[
         bool, typer.Option("--mpi", help="Which transport each MPI here would choose, and why.")
     ] = False,
+    support: Annotated[
+        bool, typer.Option("--support", help="What Beowire was tested on, and what not.")
+    ] = False,
     chosen: tabular.Chosen = "table",
 ) -> None:
     """Show the links usable here, and why the others are not."""
+    if support:
+        if mpi or as_json or peer is not None or listen or port is not None:
+            raise BeowireError(
+                "--support is asked alone, or with --format.", "Leave out the rest.", 2
+            )
+        found = supported.read()
+        tabular.tell(chosen, [each.as_json() for each in found], lambda: supported.show(found))
+        return
     if mpi and (peer is not None or listen or port is not None):
         raise BeowireError("--mpi is asked alone.", "Leave out --peer, --listen and --port.")
     if chosen != "table" and (as_json or peer is not None or listen):
