@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,6 +87,7 @@ def run_all(chosen: Chosen) -> list[Case]:
     take hours are not of that kind, and run one after another."""
     journal = chosen.journal()
     _forget()
+    _compile_tools()
     before = passed_compiled()
     _results().unlink(missing_ok=True)
     passed = journal.begin(chosen.resume, before)
@@ -100,7 +102,8 @@ def run_all(chosen: Chosen) -> list[Case]:
         printed.seek(0)
         shutil.copyfileobj(printed, sys.stdout)
     cases += compiled.cases()
-    alone, more = _pytest(chosen, ["tests"], "alone", 0 if chosen.long else _APART, journal)
+    workers = 0 if chosen.long else _APART
+    alone, more = _pytest(chosen, _files_apart(chosen), "alone", workers, journal)
     if status == alone == _NONE_FOUND and chosen.parts == 1 and not passed:
         cases.append(Case("the tests in Python (pytest)", "failed", "there are none"))
     journal.keep_times(passed_compiled())
@@ -111,6 +114,12 @@ def run_all(chosen: Chosen) -> list[Case]:
 def _results() -> Path:
     """Where Meson tells of each test as it ends."""
     return logs()[0].with_name("testlog.json")
+
+
+def _compile_tools() -> None:
+    """Once, for the many commands that tests start, which keep nothing of the kind themselves."""
+    command = [sys.executable, "-P", "-m", "compileall", "-q", str(places.root() / "tools/beowire")]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def passed_compiled() -> dict[str, float]:
@@ -130,6 +139,15 @@ def told_length(names: list[str], journal: Journal) -> None:
         f"{len(names)} compiled tests: about {seconds / 60:.0f} min one after another, as "
         f"they took last; {new} have not run here"
     )
+
+
+def _files_apart(chosen: Chosen) -> list[str]:
+    """Where the tests are that need the machine nearly to themselves: each worker reads all that it
+    is given, which takes seconds. Long tests are in any file, and parts are parts of all."""
+    if chosen.long or chosen.parts > 1:
+        return ["tests"]
+    schedule = tomllib.loads((places.root() / "tests" / "schedule.toml").read_text())
+    return list(schedule["alone"])
 
 
 def run_some(chosen: Chosen, paths: list[str]) -> list[Case]:
