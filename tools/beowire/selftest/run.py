@@ -86,11 +86,10 @@ def run_all(chosen: Chosen) -> list[Case]:
     """Every test: those that bear company side by side, then the others three at a time. Those that
     take hours are not of that kind, and run one after another."""
     journal = chosen.journal()
+    passed = journal.begin(chosen.resume, passed_compiled())
+    _results().unlink(missing_ok=True)
     _forget()
     _compile_tools()
-    before = passed_compiled()
-    _results().unlink(missing_ok=True)
-    passed = journal.begin(chosen.resume, before)
     with tempfile.TemporaryFile("w+") as printed:
         compiled = _Meson(chosen, printed, passed)
         told_length(compiled.wanted, journal)
