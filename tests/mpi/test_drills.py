@@ -18,11 +18,12 @@ from mpi_lab import lab_behind, lab_of
 from mpi_replay import Hello, ear, stranger
 
 GIVE_UP_S = 6
-TOLD_S = GIVE_UP_S + 5
-"""A rank whose peer is gone must have been told by then, by its own clock."""
+TOLD_S = GIVE_UP_S + 30
+"""A rank whose peer is gone must have been told by then, by its own clock, on a busy machine. One
+that does not know the time-out that was set takes a minute."""
 GRACE_S = 3
 """What `beowire run` leaves the launcher to end by itself once it was told of a loss."""
-SLACK_S = 10
+SLACK_S = 60
 """For it to notice, and to end what is left. Without an end of its own it takes 200 s."""
 OTHER_ADDRESS = "02:be:ee:ee:ee:02"
 MANY = 100
@@ -63,7 +64,7 @@ def test_raw_frames_cut_in_one_direction(node: str, place: Cluster) -> None:
         job.await_rounds(MANY)
 
     outcome = run_drill(place, cut, GIVE_UP_S)
-    assert outcome.longest_round_s() < GIVE_UP_S
+    outcome.assert_went_on()
     assert dropped(lab_behind(place), node) > 0
     assert outcome.record.sum("tx_payload", "packet") > 0
     for endpoint in outcome.record.endpoints:
@@ -99,7 +100,7 @@ def test_an_ethernet_address_that_changes(node: str, place: Cluster) -> None:
         for each in ("node1", "node2"):  # what they learned would hold up the next job's launcher
             enter = ["nsenter", f"--net={made.namespace_path(each)}", "--"]
             subprocess.run([*enter, "ip", "neigh", "flush", "dev", "eth0"], check=True)
-    assert outcome.longest_round_s() < GIVE_UP_S
+    outcome.assert_went_on()
     assert outcome.record.sum("tx_payload", "packet") > 0
     assert outcome.record.sum("tx_payload", "udp") > 0
 
@@ -173,7 +174,7 @@ def test_first_words_said_again(place: Cluster) -> None:
         for drill in (again, later):
             # Long messages would go by rows over udp.
             outcome = run_drill(place, drill, GIVE_UP_S, {"BEOWIRE_UDP_OFFLOAD": "off"})
-            assert outcome.longest_round_s() < GIVE_UP_S
+            outcome.assert_went_on()
             # A busy machine answers late at times, and a round goes by UDP. Whoever believed what
             # was said again would go by it from then on, for at least a third of the rounds.
             by_udp = outcome.record.sum("tx_payload", "udp")

@@ -28,15 +28,16 @@ def results(output: str) -> dict[tuple[str, str, int], dict[str, int]]:
 @pytest.mark.parametrize("transport", ["tcp", "beowire"])
 @pytest.mark.parametrize("pattern", ["scatter", "gather"])
 def test_one_with_many(pattern: str, transport: Transport, mpi: Mpi, four: Cluster) -> None:
-    arguments = ("--pattern", pattern, "--sizes", SIZES, *SHORT)
+    # MPICH's ranks spin over TCP: four on two processors take ten times as long as the others. How
+    # long its messages are tests neither Beowire nor the program.
+    few = (transport, mpi) == ("tcp", "mpich")
+    sizes = [1000, 9000] if few else [16, 1000, 9000, 100 << 10]
+    arguments = ("--pattern", pattern, "--sizes", ",".join(map(str, sizes)), *SHORT)
     record, output = run_example("exchange", four, 4, mpi, arguments, transport=transport)
     assert json.loads(output)["pattern"] == pattern
     found = results(output)
     assert set(found) == {
-        (calls, kind, size)
-        for calls in CALLS
-        for kind in TYPES
-        for size in (16, 1000, 9000, 100 << 10)
+        (calls, kind, size) for calls in CALLS for kind in TYPES for size in sizes
     }
     for (_, kind, size), each in found.items():
         assert each["payload_bytes"] == (size // 12 * 12 if kind == "struct" else size)

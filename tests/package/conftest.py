@@ -10,18 +10,19 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 import beowire_cli
 import package_machine
-from package_build import Packages, build, repository
+from package_build import Packages, build, earlier, repository
 
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     base = tmp_path_factory.mktemp("packages")
-    made, lines = [], []
-    for revision in ("1", "2"):
-        (base / revision).mkdir()
-        made.append(build(base / revision, revision))
-        lines.append(repository(base / f"repository{revision}", base / revision))
-    return Packages(made[0], made[1], base / "repository1", base / "repository2", lines[0])
+    for name in ("older", "newer"):
+        (base / name).mkdir()
+    newer = build(base / "newer", "2")
+    older = earlier(newer, base / "older", ("1", "2"))
+    repositories = {name: base / f"repository-{name}" for name in ("older", "newer")}
+    lines = {name: repository(place, base / name) for name, place in repositories.items()}
+    return Packages(older, newer, repositories["older"], repositories["newer"], lines["older"])
 
 
 @pytest.fixture(scope="module")

@@ -50,6 +50,18 @@ int clock_gettime(clockid_t clock, struct timespec *t)
 	return 0;
 }
 
+/* Who sleeps finds that the time has come. By the machine's clock it always has, and by this one it
+ * would only after as many calls as it has ticks until then: most of what a run took. */
+int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, struct timespec *left)
+{
+	uint64_t at = (uint64_t)until->tv_sec * NS_PER_S + (uint64_t)until->tv_nsec;
+
+	(void)clock, (void)flags, (void)left;
+	if (at > now)
+		now = at;
+	return 0;
+}
+
 int __wrap_bw_progress(struct bw_ep *ep)
 {
 	static unsigned int row;

@@ -46,6 +46,19 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 	return 0;
 }
 
+/* Who sleeps finds that the time has come. By the machine's clock it always has, and by this one it
+ * would only after as many calls as it has ticks until then: most of what a run took. */
+__attribute__((visibility("default"))) int
+clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, struct timespec *left)
+{
+	uint64_t at = (uint64_t)until->tv_sec * NS_PER_S + (uint64_t)until->tv_nsec;
+
+	(void)clock, (void)flags, (void)left;
+	if (at > now)
+		now = at;
+	return 0;
+}
+
 static void on_message(void *arg, const struct bw_message *m)
 {
 	struct end *end = arg;

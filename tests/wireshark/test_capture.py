@@ -48,24 +48,31 @@ def recorded(namespace: str, port: str, path: Path) -> Iterator[None]:
             said = process.stderr.readline()
         try:
             yield
-            _settled(path)
+            _await_the_last(process)
         finally:
             process.send_signal(signal.SIGINT)
-            said += process.stderr.read()
-    counts = re.findall(
-        r"^(\d+) packets? (captured|received by filter|dropped)", said, re.MULTILINE
-    )
-    captured, received, dropped = (int(count) for count, _ in counts)
+            said = process.stderr.read()
+    captured, received, dropped = _counts(said)
     assert captured == received, said
     assert dropped == 0, said
 
 
-def _settled(path: Path) -> None:
-    """Returns when the file has stopped growing: what is in the recorder's ring is lost with it."""
-    size = -1
-    while size != path.stat().st_size:
-        size = path.stat().st_size
-        time.sleep(0.5)
+def _counts(said: str) -> list[int]:
+    """Packets written, packets that came, and packets dropped, as it says last."""
+    words = (r"captured", r"received by filter", r"dropped by kernel")
+    return [int(re.findall(rf"(\d+) packets? {each}", said)[-1]) for each in words]
+
+
+def _await_the_last(process: "subprocess.Popen[str]") -> None:
+    """Returns when the recorder has written all that came: what is in its ring is lost with it."""
+    assert process.stderr is not None
+    patience = time.monotonic() + HANG_S
+    while time.monotonic() < patience:
+        process.send_signal(signal.SIGUSR1)  # it says how many there are
+        captured, received, _ = _counts(process.stderr.readline())
+        if captured == received:
+            return
+    raise AssertionError("the recorder does not come to an end")
 
 
 @dataclass

@@ -37,7 +37,7 @@ _SACK = Path("/proc/sys/net/ipv4/tcp_sack")
 _NOBODY = 65534
 _ALONE = [*COMMAND[:-1], "beowire.doctor"]
 _TREE = Path(__file__).parents[3]
-_HANG_S = 120
+_HANG_S = 400
 
 
 @pytest.fixture

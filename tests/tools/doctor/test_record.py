@@ -22,7 +22,7 @@ from world import World, world
 _SECRET = "correct-horse-battery-staple"
 _ALONE = shlex.join([*COMMAND[:-1], "beowire.doctor"])
 _TREE = Path(__file__).parents[3]
-_HANG_S = 120
+_HANG_S = 400
 
 namespaces = pytest.mark.skipif(
     bool(beowire_cli.NO_NAMESPACES), reason=f"namespaces: {beowire_cli.NO_NAMESPACES}"

@@ -38,7 +38,7 @@ pytestmark = [
     ),
 ]
 
-LIMIT_S = 120.0
+LIMIT_S = 400.0
 
 
 def tcp_run(made: lab.Lab, *program: str, ranks: int = 2) -> tuple[int, str, str]:

@@ -223,6 +223,16 @@ def test_what_meson_did_not_run_or_broke_off_has_failed() -> None:
     assert [case.name for case in run.without_verdict("abcdef", told)] == ["b", "c", "f"]
 
 
+def test_all_that_may_be_alone_is_where_it_is_looked_for() -> None:
+    """No test marks itself: those of the schedule are all, but for the long ones."""
+    for file in (places.root() / "tests").rglob("test_*.py"):
+        assert "mark." + "alone" not in file.read_text(), file
+    schedule = tomllib.loads((places.root() / "tests" / "schedule.toml").read_text())
+    assert run._files_apart(run.Chosen()) == list(schedule["alone"])
+    assert run._files_apart(run.Chosen(True)) == ["tests"]
+    assert run._files_apart(run.Chosen(False, 1, 2)) == ["tests"]
+
+
 def test_files_of_the_schedule_exist() -> None:
     schedule = tomllib.loads((places.root() / "tests" / "schedule.toml").read_text())
     names = [*schedule["first"], *schedule["alone"]]

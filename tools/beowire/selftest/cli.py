@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from beowire.errors import BeowireError
 from beowire.terminal import note
 
 
@@ -17,6 +18,13 @@ def run_tests(
         str,
         typer.Option(metavar="K/N", help="Only the K-th of N parts, which together are all tests."),
     ] = "1/1",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Go on where a run of the same tests was ended: without what passed in it.",
+        ),
+    ] = False,
     require_all: Annotated[
         bool,
         typer.Option(
@@ -31,7 +39,9 @@ def run_tests(
 
     places.source("tests")
     allowed = skips.load() if require_all else []
-    chosen = run.Chosen(long, *run.part(part))
+    chosen = run.Chosen(long, *run.part(part), resume)
+    if resume and paths:
+        raise BeowireError("--resume is for a run of all tests or of a part.", "Name no paths.")
     cases = run.run_some(chosen, paths) if paths else run.run_all(chosen)
     print()
     if require_all:

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import TextIO
 
 from beowire import places
 from beowire.errors import BeowireError
+from beowire.selftest.journal import Journal
 from beowire.selftest.reports import Case, read_junit
+from beowire.terminal import note
 
 _WORKERS = 4
 """More than two processors, as most tests wait most of the time."""
@@ -42,6 +45,13 @@ class Chosen:
     number: int = 1
     """Of the part, from 1 to `parts`."""
     parts: int = 1
+    resume: bool = False
+    """Without what passed in a run of the same choice that was ended."""
+
+    def journal(self) -> Journal:
+        """Of a run of these."""
+        choice = f"{'--long ' if self.long else ''}--part {self.number}/{self.parts}"
+        return Journal(places.build_dir(), choice)
 
     def environment(self) -> dict[str, str]:
         """For whoever runs them; tests/conftest.py reads it."""
@@ -75,21 +85,68 @@ def logs() -> list[Path]:
 def run_all(chosen: Chosen) -> list[Case]:
     """Every test: those that bear company side by side, then the others three at a time. Those that
     take hours are not of that kind, and run one after another."""
+    journal = chosen.journal()
+    passed = journal.begin(chosen.resume, passed_compiled())
+    _results().unlink(missing_ok=True)
     _forget()
+    _compile_tools()
     with tempfile.TemporaryFile("w+") as printed:
-        compiled = _Meson(chosen, printed)
+        compiled = _Meson(chosen, printed, passed)
+        told_length(compiled.wanted, journal)
         try:
-            status, cases = _pytest(chosen, ["tests"], "not alone", _WORKERS)
+            status, cases = _pytest(chosen, ["tests"], "not alone", _WORKERS, journal)
             compiled.wait()
         finally:
             compiled.end()
         printed.seek(0)
         shutil.copyfileobj(printed, sys.stdout)
     cases += compiled.cases()
-    alone, more = _pytest(chosen, ["tests"], "alone", 0 if chosen.long else _APART)
-    if status == alone == _NONE_FOUND and chosen.parts == 1:
+    workers = 0 if chosen.long else _APART
+    alone, more = _pytest(chosen, _files_apart(chosen), "alone", workers, journal)
+    if status == alone == _NONE_FOUND and chosen.parts == 1 and not passed:
         cases.append(Case("the tests in Python (pytest)", "failed", "there are none"))
-    return cases + more
+    journal.keep_times(passed_compiled())
+    ran = journal.ran()
+    return cases + more + [Case(name, "passed") for name in passed if name not in ran]
+
+
+def _results() -> Path:
+    """Where Meson tells of each test as it ends."""
+    return logs()[0].with_name("testlog.json")
+
+
+def _compile_tools() -> None:
+    """Once, for the many commands that tests start, which keep nothing of the kind themselves."""
+    command = [sys.executable, "-P", "-m", "compileall", "-q", str(places.root() / "tools/beowire")]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def passed_compiled() -> dict[str, float]:
+    """The tests of Meson's that passed when it ran last, and their seconds."""
+    log = _results()
+    lines = log.read_text().rpartition("\n")[0].splitlines() if log.exists() else []
+    rows = [row for row in map(json.loads, lines) if row["result"] in ("OK", "EXPECTEDFAIL")]
+    return {row["name"].split(" / ")[-1]: float(row["duration"]) for row in rows}
+
+
+def told_length(names: list[str], journal: Journal) -> None:
+    """Says how long the compiled tests will take; those in Python say it themselves."""
+    known = json.loads(journal.times.read_text())
+    seconds = sum(known.get(name, 0.0) for name in names)
+    new = sum(name not in known for name in names)
+    note(
+        f"{len(names)} compiled tests: about {seconds / 60:.0f} min one after another, as "
+        f"they took last; {new} have not run here"
+    )
+
+
+def _files_apart(chosen: Chosen) -> list[str]:
+    """Where the tests are that need the machine nearly to themselves: each worker reads all that it
+    is given, which takes seconds. Long tests are in any file, and parts are parts of all."""
+    if chosen.long or chosen.parts > 1:
+        return ["tests"]
+    schedule = tomllib.loads((places.root() / "tests" / "schedule.toml").read_text())
+    return list(schedule["alone"])
 
 
 def run_some(chosen: Chosen, paths: list[str]) -> list[Case]:
@@ -110,17 +167,18 @@ def _forget() -> None:
 class _Meson:
     """A run of the compiled tests, which prints to a file meanwhile."""
 
-    def __init__(self, chosen: Chosen, printed: TextIO) -> None:
+    def __init__(self, chosen: Chosen, printed: TextIO, passed: Iterable[str] = ()) -> None:
         self._build = places.build_dir()
         self._log = logs()[0]
-        self._results = self._log.with_name("testlog.json")
+        self._results = _results()
         self._results.unlink(missing_ok=True)
         self._meson = places.program("meson", "meson")
-        self._wanted = self._names(chosen)
+        before = set(passed)
+        self.wanted = [name for name in self._names(chosen) if name not in before]
         command = [self._meson, "test", "-C", str(self._build), "--no-rebuild"]
         command += ["--print-errorlogs", "--timeout-multiplier", "20" if chosen.long else "3"]
         # Without a name Meson would run all.
-        command += self._wanted or ["--list"]
+        command += self.wanted or ["--list"]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -159,10 +217,10 @@ class _Meson:
         lines = self._results.read_text().splitlines() if self._results.exists() else []
         # Its log puts the suites before the name.
         told = {row["name"].split(" / ")[-1]: row["result"] for row in map(json.loads, lines)}
-        if not self._wanted:
+        if not self.wanted:
             return []
         cases = counted(self._log, self._process.returncode, "the compiled tests (meson test)")
-        return cases + without_verdict(self._wanted, told)
+        return cases + without_verdict(self.wanted, told)
 
 
 _GOOD = ("OK", "EXPECTEDFAIL", "SKIP")
@@ -183,7 +241,11 @@ def without_verdict(wanted: Iterable[str], told: dict[str, str]) -> list[Case]:
 
 
 def _pytest(
-    chosen: Chosen, paths: list[str], marked: str = "", workers: int = 0
+    chosen: Chosen,
+    paths: list[str],
+    marked: str = "",
+    workers: int = 0,
+    journal: Journal | None = None,
 ) -> tuple[int, list[Case]]:
     """The exit status, and the cases, of those tests in Python that have these marks. That there
     are none is left to the caller to judge."""
@@ -194,7 +256,8 @@ def _pytest(
     command += ["-m", marked] if marked else []
     command += ["-n", str(workers), *SIDE_BY_SIDE] if workers else []
     command += [str(root / each) for each in paths]
-    status = subprocess.run(command, check=False, cwd=root, env=chosen.environment()).returncode
+    environment = chosen.environment() | (journal.environment() if journal else {})
+    status = subprocess.run(command, check=False, cwd=root, env=environment).returncode
     what = "the tests in Python (pytest)"
     return status, counted(log, 0 if status == _NONE_FOUND else status, what)
 
