@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import chromium as chromium
+from browser import chromium_of_session as chromium_of_session
 
 # A shell's background jobs ignore Ctrl-C, and so would all that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
