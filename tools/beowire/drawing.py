@@ -128,6 +128,8 @@ def _draw(axes: "Axes", told: Chart) -> None:
 
 
 def _curves(axes: "Axes", told: Chart) -> None:
+    from matplotlib.colors import to_hex
+
     for each in told.series:
         if not each.points:
             continue
@@ -137,7 +139,7 @@ def _curves(axes: "Axes", told: Chart) -> None:
             continue
         marker = "." if len(each.points) <= _MARKED else ""
         (line,) = axes.plot(xs, ys, marker=marker, linewidth=1, label=_plain(each.name))
-        _whiskers(axes, each, str(line.get_color()))
+        _whiskers(axes, each, to_hex(line.get_color()))
     if told.reference is not None:
         axes.axhline(told.reference, color="grey", linestyle="--", linewidth=1)
     for logarithmic, scale in zip(

@@ -10,6 +10,7 @@
 		d3.symbolStar, d3.symbolWye,
 	];
 	const NARROW = 520;
+	const LETTER = 7.2;
 	const NEAR = 40;
 	const MARKED = 60;
 	const ALL_FROM = 4;
@@ -23,6 +24,15 @@
 		const size = Math.abs(value);
 		if (size > 0 && (size >= 1e6 || size < 1e-3)) return d3.format(".3~s")(value);
 		return number(value);
+	};
+	const bytes = (value) => {
+		const power = [2, 1].find((each) => value > 0 && value % 1024 ** each === 0);
+		return power ? `${value / 1024 ** power} ${["", "Ki", "Mi"][power]}` : tick(value);
+	};
+	// What tells names apart is often at their ends.
+	const shortened = (name, most) => {
+		const half = Math.max(Math.floor((most - 1) / 2), 1);
+		return name.length > most ? `${name.slice(0, half)}…${name.slice(-half)}` : name;
 	};
 	const element = (name, inside, text = "", kind = "") => {
 		const made = inside.appendChild(document.createElement(name));
@@ -73,7 +83,7 @@
 		const named = told.names.length > 0;
 		const narrow = width < NARROW;
 		const longest = d3.max(told.names, (each) => each.length) || 0;
-		const room = Math.min(longest * 6.6 + 16, width * (narrow ? 0.42 : 0.45));
+		const room = Math.min(longest * LETTER + 16, width * 0.45);
 		const margin = { top: 12, right: 18, bottom: 46, left: named ? room : 66 };
 		const rows = told.names.length;
 		const height = named ? margin.top + margin.bottom + Math.max(rows, 2) * 26
@@ -96,8 +106,9 @@
 		const across = named
 			? d3.scalePoint().domain(d3.range(rows)).range([margin.top, low]).padding(0.6)
 			: scale(points.map(([x]) => x), told.log[0], margin.left + 8, far);
-		// Several series of one name stand beside each other.
-		const step = named ? Math.min(6, across.step() / (shown.length + 1)) : 0;
+		// Several points of one name stand beside each other.
+		const alone = new Set(points.map(([x]) => x)).size === points.length;
+		const step = named && !alone ? Math.min(6, across.step() / (shown.length + 1)) : 0;
 		const at = (series, [x, y]) => {
 			const place = shown.indexOf(series);
 			const aside = step * (place - (shown.length - 1) / 2);
@@ -112,22 +123,21 @@
 		// All ticks of a logarithmic axis get a line, not all have room for a number.
 		const thinned = (axis, scale, most) => {
 			const ticks = scale.ticks(most);
-			const step = Math.ceil(ticks.length / (most + 2));
-			const written = new Set(ticks.filter((_, each) => each % step === 0));
+			const tens = ticks.filter((each) => Number.isInteger(Math.log10(each)));
+			const own = ticks.length > most + 2 && tens.length > 1 ? tens : ticks;
+			const step = Math.ceil(own.length / (most + 2));
+			const written = new Set(own.filter((_, each) => each % step === 0));
 			return axis.tickValues(ticks).tickFormat((each) => (written.has(each) ? tick(each) : ""));
 		};
 		let across_axis;
 		if (named) {
-			const most = Math.floor((margin.left - 14) / 6.6);
-			across_axis = d3.axisLeft(across).tickFormat((each) => {
-				const name = told.names[each];
-				return name.length > most ? `${name.slice(0, Math.max(most - 1, 1))}…` : name;
-			});
+			const most = Math.floor((margin.left - 14) / LETTER);
+			across_axis = d3.axisLeft(across).tickFormat((each) => shortened(told.names[each], most));
 		} else {
 			const own = [...new Set(place.points.map(([x]) => x))].sort((a, b) => a - b);
 			across_axis = d3.axisBottom(across);
 			if (told.log[0] && own.length <= few + 4) {
-				across_axis.tickValues(own).tickFormat(tick);
+				across_axis.tickValues(own).tickFormat(told.across.endsWith("(B)") ? bytes : tick);
 			} else thinned(across_axis, across, few);
 		}
 		const up_axis = thinned(named ? d3.axisBottom(up) : d3.axisLeft(up), up, named ? few : 6);
@@ -190,6 +200,7 @@
 			each.mark = each.paper ? d3.symbolCross : MARKS[place % MARKS.length];
 			each.visible = true;
 		});
+		figure.classList.toggle("named", told.names.length > 0);
 		const area = element("div", figure, "", "plot");
 		area.tabIndex = 0;
 		area.setAttribute("role", "group");

@@ -2,8 +2,9 @@
 """A page of HTML that needs nothing else and asks for nothing: sections of text, tables that sort,
 and charts that answer to the pointer and the keyboard.
 
-D3 (https://d3js.org, BSD-3-Clause) draws the charts; it comes with the Python package mpld3.
-Without it charts are still images by matplotlib, and without that there are the tables.
+D3 (https://d3js.org, BSD-3-Clause) draws the charts; it comes with the Python package mpld3, or
+with Debian's node-d3. Without it charts are still images by matplotlib, and without that there are
+the tables.
 
 Whatever is shown was written by others. It is escaped, and a policy in the page (Content Security
 Policy Level 3) has the browser execute nothing but our two scripts, by their hashes.
@@ -33,9 +34,12 @@ FIRST = "<!-- a report of beowire, 2 -->"
 """Of each page, with the number of its form: sections of another form are not added to it."""
 LAST = "<!-- the next section goes here -->"
 _HERE = Path(__file__).parent
-_D3 = "d3.v5.min.js"
-_D3_SHA256 = "bdad5585ef9a965ff25458738309b006058c55f2c78d794d25fbecae35014609"
-"""The file that was read and found good; another is not put into pages."""
+_D3_PYTHON, _D3_DEBIAN = "d3.v5.min.js", Path("/usr/share/nodejs/d3/dist/d3.min.js")
+_D3_KNOWN = {
+    "bdad5585ef9a965ff25458738309b006058c55f2c78d794d25fbecae35014609": "5.7.0, of mpld3",
+    "63cdc8691107d063922c58ece1b9b4eeb9fef305429a55d3d962eea0812f1e03": "5.16.0, of Debian 12",
+}
+"""By SHA-256: files that were tried. No other is put into pages."""
 _WIDTH = 400
 """Of lines, which are not to be broken again."""
 _DIGITS = 6
@@ -57,13 +61,17 @@ class Table:
 @cache
 def d3() -> str:
     """The library; empty where it is not, or is another than the one that is known."""
-    found = importlib.util.find_spec("mpld3")
-    for place in (found.submodule_search_locations or []) if found is not None else []:
-        file = Path(place) / "js" / _D3
+    for file in _d3_files():
         data = file.read_bytes() if file.is_file() else b""
-        if hashlib.sha256(data).hexdigest() == _D3_SHA256:
+        if hashlib.sha256(data).hexdigest() in _D3_KNOWN:
             return data.decode()
     return ""
+
+
+def _d3_files() -> list[Path]:
+    found = importlib.util.find_spec("mpld3")
+    places = (found.submodule_search_locations or []) if found is not None else []
+    return [*(Path(each) / "js" / _D3_PYTHON for each in places), _D3_DEBIAN]
 
 
 def empty(title: str) -> str:

@@ -61,7 +61,7 @@ def read(path: Path) -> Source:
         _check_depth(told)
     except (ValueError, RecursionError) as error:
         raise _refused(f"{path} is no whole JSON, cut off or damaged: {error}.") from error
-    if isinstance(told, list):
+    if isinstance(told, list) and told:
         told = {"rows": told}
     if not isinstance(told, dict) or not told:
         raise _refused(f"{path} holds no results.")
