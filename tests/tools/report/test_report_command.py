@@ -48,7 +48,7 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
     file = written(tmp_path / "a.json", matrix())
     before = file.read_text()
     with pytest.raises(BeowireError, match="is one of the files to be shown"):
-        cli.report([file], file, "html")
+        cli.report([file], Path(str(file)), "html")
     assert file.read_text() == before
     old, bad = written(tmp_path / "r.html", "old"), written(tmp_path / "b.json", "")
     with pytest.raises(BeowireError, match="is empty"):
