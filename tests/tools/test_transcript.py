@@ -13,7 +13,6 @@ from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire.row_file import RowFile
 from beowire_cli import beowire
-from browser import Chromium
 
 RUNS = "N,time\n" + "\n".join(f"{n},{10 / n + 0.5 + 0.01 * n * n!r}" for n in (1, 2, 3, 4, 6, 8))
 
@@ -24,7 +23,7 @@ def images(page: str) -> list[str]:
     return [base64.b64decode(each).decode() for each in found]
 
 
-def test_commands_add_their_sections_with_drawings(tmp_path: Path, chromium: Chromium) -> None:
+def test_commands_add_their_sections_with_drawings(tmp_path: Path) -> None:
     runs, file = tmp_path / "runs & more.csv", tmp_path / "r.html"
     runs.write_text(RUNS)
     plain = beowire("model", "fit", str(runs))
@@ -42,9 +41,6 @@ def test_commands_add_their_sections_with_drawings(tmp_path: Path, chromium: Chr
     assert len(images(page)) == 2
     assert page.index("model fit") < page.index("lab graph")
     assert page.rstrip().endswith("</html>")
-    shown = chromium.open(file)
-    assert (shown.errors, shown.requests, shown.overflow()) == ([], [], 0)
-    assert shown.page.evaluate("[...document.images].every(each => each.naturalWidth > 0)")
     assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 
 

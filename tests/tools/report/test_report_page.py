@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from beowire import drawing, transcript
+from beowire.chart import Chart, Point, Series
 from beowire.report import contents, formats
 from browser import PHONE, Chromium, Watched
 from made_results import matrix, written
@@ -297,3 +299,23 @@ def test_evidence_has_the_papers_points_beside_ours(tmp_path: Path, chromium: Ch
     assert chart.locator(".trace:not(.paper)").count() >= 1
     assert chart.get_by_role("button", name="paper: ").count() == 1
     assert shown.page.locator("table", has_text="A10-amdahl").count() >= 1
+
+
+def test_what_a_command_told_is_shown_the_same_way(tmp_path: Path, chromium: Chromium) -> None:
+    """Text with its colours, a drawing, and a chart that answers, in a page of --report."""
+    file = tmp_path / "r.html"
+    drawn = Chart("drawn", "x", "y", (Series("s", (Point(0, 1), Point(1, 2))),))
+    for _ in range(2):
+        with transcript.kept():
+            transcript.begin(file, ["model"])
+            print("\x1b[31mred\x1b[0m")
+            transcript.add_chart(drawn)
+            transcript.add_image(drawing.svg(drawn).decode())
+    shown = chromium.open(file)
+    assert (shown.errors, shown.requests, shown.overflow()) == ([], [], 0)
+    assert shown.page.evaluate("[...document.images].map(each => each.naturalWidth > 0)") == [
+        *(True, True)
+    ]
+    assert shown.page.locator("figure.chart .curve").count() == 2
+    colour = "each => getComputedStyle(each).color"
+    assert shown.page.locator("span.red").first.evaluate(colour) == "rgb(160, 0, 0)"
