@@ -65,13 +65,15 @@ class Watched:
         """Of the whole document."""
         return int(self.page.evaluate("document.querySelectorAll('*').length"))
 
-    def focus_by_keyboard(self, selector: str, most: int = 200) -> None:
-        """Presses Tab until the element that matches has the focus."""
+    def focus_by_keyboard(self, selector: str, text: str = "", most: int = 200) -> None:
+        """Presses Tab until an element that matches, and has this text, has the focus."""
+        script = "([s, t]) => document.activeElement.matches(s)"
+        script += " && document.activeElement.textContent.includes(t)"
         for _ in range(most):
             self.page.keyboard.press("Tab")
-            if self.page.evaluate("s => document.activeElement.matches(s)", selector):
+            if self.page.evaluate(script, [selector, text]):
                 return
-        pytest.fail(f"{selector} cannot be reached by {most} times Tab")
+        pytest.fail(f"{selector} {text} cannot be reached by {most} times Tab")
 
     def settle(self) -> None:
         """Waits until what was asked for is drawn."""

@@ -41,6 +41,7 @@ USES = {
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
     "evidence": {"topology", "lab", "run", "bench", "model", "wan", "doctor", "vm"},
+    "report": {"bench", "evidence"},
     "doctor": {"lab", "run", "bench"},
     "status": {"run"},
     "bug": set(),

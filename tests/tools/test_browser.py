@@ -14,10 +14,12 @@ def page_of(place: Path, body: str, head: str = "") -> Path:
 
 
 def test_a_page_that_is_quiet_is_reported_so(tmp_path: Path, chromium: Chromium) -> None:
-    shown = chromium.open(page_of(tmp_path, "<p>here</p><script>console.log('told')</script>"))
+    body = "<p>here</p><script>console.log('told')</script><button>a</button><button>b</button>"
+    shown = chromium.open(page_of(tmp_path, body))
     assert shown.page.inner_text("p") == "here"
     assert (shown.errors, shown.requests, shown.overflow()) == ([], [], 0)
-    assert shown.nodes() == 5
+    assert shown.nodes() == 7
+    shown.focus_by_keyboard("button", "b", most=2)
 
 
 def test_errors_and_requests_of_a_page_are_seen(tmp_path: Path, chromium: Chromium) -> None:
@@ -46,11 +48,6 @@ def test_the_width_and_the_colours_are_those_asked_for(tmp_path: Path, chromium:
     wide = chromium.open(file)
     assert wide.overflow() == 0
     assert wide.page.evaluate(colour) != "rgb(1, 2, 3)"
-
-
-def test_the_keyboard_reaches_what_can_have_the_focus(tmp_path: Path, chromium: Chromium) -> None:
-    shown = chromium.open(page_of(tmp_path, "<button>a</button><p>b</p><button id='c'>c</button>"))
-    shown.focus_by_keyboard("#c", most=2)
 
 
 def test_after_pages_others_run_event_loops_of_their_own(chromium_of_session: Chromium) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from beowire import __version__, places, report, suggested
+from beowire import __version__, places, suggested, transcript
 from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire.terminal import note
@@ -33,6 +33,7 @@ _COMMANDS = {
     "model": ("model.cli", "app"),
     "wan": ("wan.cli", "app"),
     "evidence": ("evidence.cli", "evidence"),
+    "report": ("report.cli", "report"),
     "demo": ("demo.cli", "demo_"),
     "test": ("selftest.cli", "run_tests"),
     "info": ("info.cli", "info"),
@@ -65,7 +66,7 @@ def _add(name: str) -> None:
 
 def command_line(words: Sequence[str] = ()) -> typer.Typer:
     """The commands that these words ask for, which may be all: they take half a second to load."""
-    named = next(iter(report.without(list(words))), "")
+    named = next(iter(transcript.without(list(words))), "")
     for name in [named] if named in _COMMANDS else _COMMANDS:
         _add(name)
     return app
@@ -97,7 +98,7 @@ def beowire(
 ) -> None:
     """Faster messages on ordinary Ethernet clusters."""
     if report_file is not None:
-        report.begin(report_file, sys.argv[1:])
+        transcript.begin(report_file, sys.argv[1:])
 
 
 @app.command()
@@ -109,7 +110,7 @@ def version() -> None:
 def main() -> None:
     try:
         rootless.enter(sys.argv[1:])
-        with report.kept(), suggested.named():
+        with transcript.kept(), suggested.named():
             command_line(sys.argv[1:])(prog_name="beowire")
     except BeowireError as error:
         note(str(error))

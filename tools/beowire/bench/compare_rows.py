@@ -20,6 +20,17 @@ Told = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a number stands in a drawing of its file's numbers."""
+
+    chart: str
+    series: str
+    across: str
+    """What x is, with its unit."""
+    x: float
+
+
+@dataclass(frozen=True)
 class Row:
     """One number of a file."""
 
@@ -32,6 +43,8 @@ class Row:
     low: float | None = None
     high: float | None = None
     """The interval of the value, where the file has one and no rounds."""
+    place: Place | None = None
+    """None: it is one of a kind."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +60,11 @@ class Results:
 
 def read(path: Path) -> Results:
     """A file of results. Raises BeowireError if it is none, of another version, or damaged."""
-    told = _load(path)
+    return decoded(path, _load(path))
+
+
+def decoded(path: Path, told: dict[str, Any]) -> Results:
+    """The same of what a file holds."""
     writer, version = told.get("writer"), told.get("format")
     if writer not in KINDS:
         raise BeowireError(
@@ -66,7 +83,7 @@ def read(path: Path) -> Results:
         rows = {each.name: each for each in KINDS[writer](told)}
         for each in rows.values():
             _check(each)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (LookupError, TypeError, ArithmeticError, ValueError, AttributeError) as error:
         raise BeowireError(
             f"{path} has a row that cannot be read: {error!r}.", "Name another file.", 2
         ) from error
@@ -92,9 +109,14 @@ def _check(row: Row) -> None:
     numbers = [each for each in (row.value, row.low, row.high, *row.rounds) if each is not None]
     if not row.rounds and row.value is None:
         raise ValueError(f"{row.name} has no value")
+    if row.place is not None:
+        numbers.append(row.place.x)
     for each in numbers:
-        if not isinstance(each, int | float) or not 0 <= each < float("inf"):
+        is_number = isinstance(each, int | float) and not isinstance(each, bool)
+        if not is_number or not 0 <= float(each) < float("inf"):
             raise ValueError(f"{row.name}: {each}")
+    if not isinstance(row.unit, str):
+        raise TypeError(f"{row.name}: its unit is {row.unit!r}")
 
 
 def _setting(told: Told) -> dict[str, Any]:
@@ -104,31 +126,40 @@ def _setting(told: Told) -> dict[str, Any]:
     return flat({name: told[name] for name in names if isinstance(told.get(name), dict | str)})
 
 
-def _ratio(name: str, told: Told, lower_is_better: bool) -> Row:
-    return Row(
-        name, "ratio", lower_is_better, told["value"], low=told.get("low"), high=told.get("high")
-    )
+def _ratio(name: str, told: Told, lower_is_better: bool, place: Place | None = None) -> Row:
+    low, high = told.get("low"), told.get("high")
+    return Row(name, "ratio", lower_is_better, told["value"], low=low, high=high, place=place)
 
 
 def _pingpong(told: Told) -> Iterator[Row]:
     for each in told["figures"]:
-        name, lower = f"{each['mode']} {each['size_bytes']} B", each["lower_is_better"]
+        size, lower = each["size_bytes"], each["lower_is_better"]
+        name = f"{each['mode']} {size} B"
         for carrier in ("beowire", "tcp"):
-            yield Row(f"{name} {carrier}", each["unit"], lower, each[carrier]["p50"])
-        yield _ratio(f"{name} beowire/tcp", each["ratio"], lower)
+            place = Place(str(each["mode"]), carrier, _SIZE, size)
+            value = each[carrier]["p50"]
+            yield Row(f"{name} {carrier}", each["unit"], lower, value, place=place)
+        place = Place(str(each["mode"]), "beowire/tcp", _SIZE, size)
+        yield _ratio(f"{name} beowire/tcp", each["ratio"], lower, place)
 
 
 def _cells(told: Told, names: Sequence[str], lower: bool | None) -> Iterator[Row]:
+    """One of the names is what x is; those before it name the chart, those after it the series."""
+    at = next(each for each, name in enumerate(names) if name in _ACROSS)
     for each in told["cells"]:
-        name = " ".join(str(each[part]) for part in names)
+        words = [str(each[part]) for part in names]
         better = bool(each["lower_is_better"]) if lower is None else lower
+        across, x = _ACROSS[names[at]], each[names[at]]
+
+        def put(series: str, words: list[str] = words, x: float = x, a: str = across) -> Place:
+            return Place(" ".join(words[:at]), " ".join([*words[at + 1 :], series]), a, x)
+
         for carrier, values in each["values"].items():
-            yield Row(f"{name} {carrier}", each["unit"], better, rounds=tuple(values))
-        yield Row(
-            f"{name} beowire/{each.get('stack', 'tcp')}",
-            *("ratio", better, each["ratio"]),
-            low=each["low"],
-            high=each["high"],
+            name = " ".join([*words, carrier])
+            yield Row(name, each["unit"], better, rounds=tuple(values), place=put(carrier))
+        ratio = f"beowire/{each.get('stack', 'tcp')}"
+        yield _ratio(
+            " ".join([*words, ratio]), {**each, "value": each["ratio"]}, better, put(ratio)
         )
 
 
@@ -143,7 +174,10 @@ def _apps(told: Told) -> Iterator[Row]:
 def _exchange(told: Told) -> Iterator[Row]:
     for each in told["figures"]:
         name = f"{each['setting']}, {each['calls']}, {each['type']}, {each['size_bytes']} B"
-        yield Row(name, "MB/s", False, rounds=tuple(each["rounds_mb_per_s"]))
+        place = Place(
+            f"{each['calls']}, {each['type']}", each["setting"], _SIZE, each["size_bytes"]
+        )
+        yield Row(name, "MB/s", False, rounds=tuple(each["rounds_mb_per_s"]), place=place)
 
 
 def _kernel(told: Told) -> Iterator[Row]:
@@ -178,14 +212,16 @@ def _stripe(told: Told) -> Iterator[Row]:
 def _idle(told: Told) -> Iterator[Row]:
     for link, numbers in told["times_us"].items():
         for idle, values in numbers.items():
-            yield Row(f"{link}, {idle} idle", "us", True, rounds=tuple(values))
+            place = Place("endpoints that idle", link, "idle endpoints", float(idle))
+            yield Row(f"{link}, {idle} idle", "us", True, rounds=tuple(values), place=place)
 
 
 def _start(told: Told) -> Iterator[Row]:
     for each in told["figures"]:
         for carrier in ("beowire", "tcp"):
             name = f"{each['way']}, {each['ranks']} ranks, {carrier}"
-            yield Row(name, "s", True, rounds=tuple(each[f"{carrier}_s"]))
+            place = Place(str(each["way"]), carrier, "ranks", each["ranks"])
+            yield Row(name, "s", True, rounds=tuple(each[f"{carrier}_s"]), place=place)
 
 
 def _line(told: Told) -> Iterator[Row]:
@@ -199,16 +235,26 @@ def _line(told: Told) -> Iterator[Row]:
 
 
 def _load_figures(told: Told) -> Iterator[Row]:
+    longest = max((each["high_bytes"] for each in told.get("figures", [])), default=0)
     for each in told.get("figures", []):
         name = (
             f"{each['load']}, {each['low_bytes']} to {each['high_bytes']} B, {each['percentile']}"
         )
+        chart = f"load {each['load']}"
+
+        def put(series: str, told: Told = each, chart: str = chart) -> Place | None:
+            if not told["low_bytes"] and told["high_bytes"] == longest:
+                return None  # all messages, which are none of the classes
+            series = f"{told['percentile']}, {series}"
+            return Place(chart, series, "messages of at most (B)", told["high_bytes"])
+
         for carrier in ("beowire", "tcp"):
             if each[carrier] is not None:
-                yield Row(f"{name}, {carrier}", "slowdown", True, each[carrier])
+                place = put(carrier)
+                yield Row(f"{name}, {carrier}", "slowdown", True, each[carrier], place=place)
         if each["ratio"] is not None:
-            name = f"{name}, beowire/tcp"
-            yield Row(name, "ratio", True, each["ratio"], low=each["low"], high=each["high"])
+            ratio = {**each, "value": each["ratio"]}
+            yield _ratio(f"{name}, beowire/tcp", ratio, True, put("beowire/tcp"))
 
 
 def _wan(told: Told) -> Iterator[Row]:
@@ -225,6 +271,8 @@ def _sorted(told: Told) -> list[tuple[str, Any]]:
     return sorted(flat(told).items())
 
 
+_SIZE = "message size (B)"
+_ACROSS = {"bytes": _SIZE, "ranks": "ranks"}
 _FORMATS = {store.WRITER: store.FORMAT for store in (apps_store, load_store, matrix_store)}
 """Of those that a measurement goes on with."""
 KINDS: dict[str, Callable[[Told], Iterator[Row]]] = {

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import typer
 
-from beowire import cli, report
+from beowire import cli, transcript
 from beowire.completion.scripts import SCRIPTS
 from beowire.lab import lab
 
@@ -65,7 +65,7 @@ class _Place:
 def answers(words: Sequence[str]) -> list[Answer]:
     """For the last of these words; those before it are finished, without the command's name."""
     *before, unfinished = _joined(words) or [""]
-    if not report.without(before):  # it takes no command to be loaded
+    if not transcript.without(before):  # it takes no command to be loaded
         if before[-1:] == ["--report"]:
             return [Answer(kind="file")]
         named = _FIRST if unfinished.startswith("-") else cli.names()

@@ -250,7 +250,7 @@ def graph_(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Default: stdout.")] = None,
 ) -> None:
     """Draw a lab or a topology as SVG."""
-    from beowire import places, report
+    from beowire import places, transcript
     from beowire.lab import graph
     from beowire.topology import catalogue
 
@@ -260,10 +260,10 @@ def graph_(
         image = graph.draw(made.topology, made.addresses)
     else:
         image = graph.draw(catalogue.find(lab_or_topology))
-    report.add_image(image)
+    transcript.add_image(image)
     if output is not None:
         places.write_output(output, image)
-    elif not report.is_open():
+    elif not transcript.is_open():
         print(image, end="")
 
 

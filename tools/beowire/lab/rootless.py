@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from beowire import namespaces, places, report, signals
+from beowire import namespaces, places, signals, transcript
 from beowire.errors import BeowireError
 from beowire.lab import lab
 from beowire.terminal import note
@@ -72,7 +72,7 @@ def holder() -> int:
 
 def concerns_labs(arguments: list[str]) -> bool:
     """Whether a command line is about labs: others must stay outside, with the user's network."""
-    words = report.without(arguments)
+    words = transcript.without(arguments)
     words = words[: words.index("--")] if "--" in words else words
     return words[:1] == ["lab"] or any(word.partition("=")[0] == "--lab" for word in words)
 

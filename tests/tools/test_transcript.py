@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from beowire import drawing, report
+from beowire import drawing, transcript
 from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire.row_file import RowFile
@@ -72,7 +72,7 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe.svg"
     os.mkfifo(pipe)
     for attempt in (
-        lambda: report.begin(pipe, []),
+        lambda: transcript.begin(pipe, []),
         lambda: drawing.check_file(pipe),
         lambda: RowFile(pipe, "beowire model measure", {}),
     ):
@@ -86,24 +86,24 @@ def test_an_interruption_loses_nothing(tmp_path: Path) -> None:
     before = sys.stdout
 
     def command() -> None:
-        with report.kept():
-            report.begin(file, ["--report", str(file), "doctor"])
+        with transcript.kept():
+            transcript.begin(file, ["--report", str(file), "doctor"])
             print("\x1b[31mred\x1b[0m <found> so far")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         command()
     assert sys.stdout is before
-    assert not report.is_open()
+    assert not transcript.is_open()
     page = file.read_text()
     assert "It ended with status 130. interrupted" in page
-    assert re.search(r"<span style=[^>]*>red</span> &lt;found&gt; so far", page)
+    assert re.search(r'<span class="red">red</span> &lt;found&gt; so far', page)
 
 
 def test_markup_in_an_error_is_text(tmp_path: Path) -> None:
     def command() -> None:
-        with report.kept():
-            report.begin(tmp_path / "r.html", ["lab", "up", "<i>"])
+        with transcript.kept():
+            transcript.begin(tmp_path / "r.html", ["lab", "up", "<i>"])
             raise BeowireError("There is no <b>bold</b> lab.")
 
     with pytest.raises(BeowireError):
@@ -115,8 +115,8 @@ def test_markup_in_an_error_is_text(tmp_path: Path) -> None:
 
 
 def test_without_a_report_nothing_is_kept(tmp_path: Path) -> None:
-    with report.kept():
-        report.add_image("<svg/>")
+    with transcript.kept():
+        transcript.add_image("<svg/>")
         drawing.save(drawing.figure(1, 1), tmp_path / "d.svg")
     assert not drawing.wanted(None)
     assert [each.name for each in tmp_path.iterdir()] == ["d.svg"]
@@ -124,16 +124,16 @@ def test_without_a_report_nothing_is_kept(tmp_path: Path) -> None:
 
 def test_a_report_that_vanished_is_made_again_and_one_that_changed_refused(tmp_path: Path) -> None:
     file = tmp_path / "r.html"
-    with report.kept():
-        report.begin(file, ["version"])
+    with transcript.kept():
+        transcript.begin(file, ["version"])
     file.unlink()
-    with report.kept():
-        report.begin(file, ["version"])
+    with transcript.kept():
+        transcript.begin(file, ["version"])
     assert file.read_text().count("<section>") == 1
 
     def changes_it() -> None:
-        with report.kept():
-            report.begin(file, ["version"])
+        with transcript.kept():
+            transcript.begin(file, ["version"])
             file.write_text("mine now")
 
     with pytest.raises(BeowireError, match="is no report"):
@@ -143,7 +143,7 @@ def test_a_report_that_vanished_is_made_again_and_one_that_changed_refused(tmp_p
 
 @pytest.mark.parametrize("option", [["--report", "lab"], ["--report=lab"]])
 def test_the_option_is_no_command(option: list[str]) -> None:
-    assert report.without([*option, "doctor"]) == ["doctor"]
+    assert transcript.without([*option, "doctor"]) == ["doctor"]
     assert not rootless.concerns_labs([*option, "doctor"])
     assert rootless.concerns_labs([*option, "lab", "up"])
-    assert report.without(["run", "--report", "x"]) == ["run", "--report", "x"]
+    assert transcript.without(["run", "--report", "x"]) == ["run", "--report", "x"]

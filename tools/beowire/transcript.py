@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A report: what commands found, with their drawings, in one HTML file that needs nothing else.
+"""What commands told, with their drawings, as sections of a page (page.py).
 
-`./beowire --report FILE COMMAND ...` runs the command as ever and adds a section to the file, which
+`./beowire --report FILE COMMAND ...` runs the command as ever and adds a section to the page, which
 is made if it is not there: the command line, when and where it ran, what it printed to standard
 output, its drawings, how it ended. What programs print that a command starts is not in it.
 
 One report at a time, of the process. Several processes may add to one file.
 """
 
-import base64
 import contextlib
 import fcntl
-import html
 import io
 import os
 import platform
@@ -23,42 +21,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console
-from rich.text import Text
-
-from beowire import __version__, places
+from beowire import __version__, page, places
 from beowire.errors import BeowireError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_FIRST = "<!-- a report of beowire -->"
-_LAST = "<!-- the next section goes here -->"
-_WIDTH = 400
-"""Of lines, which are not to be broken again."""
+    from beowire.chart import Chart
 
-_PAGE = f"""<!DOCTYPE html>
-{_FIRST}
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Beowire: report</title>
-<style>
-body {{ font: 16px/1.5 sans-serif; max-width: 72em; margin: 2em auto; padding: 0 1em; color: #222 }}
-h2 {{ font: bold 1.1em monospace; border-top: 1px solid #bbb; padding-top: 1em }}
-pre {{ font: 13px/1.25 monospace; overflow-x: auto; background: #f6f6f6; padding: 0.8em }}
-img {{ max-width: 100% }}
-.about {{ color: #666; margin: -0.6em 0 1em }}
-.failed {{ color: #a00 }}
-</style>
-</head>
-<body>
-<h1>Beowire: report</h1>
-{_LAST}
-</body>
-</html>
-"""
+_TITLE = "Beowire: report"
 
 
 class _Tee(io.TextIOBase):
@@ -94,8 +65,8 @@ class _Section:
     words: list[str]
     tee: _Tee
     began: float = field(default_factory=time.time)
-    images: list[bytes] = field(default_factory=list)
-    """As SVG."""
+    shown: list[str] = field(default_factory=list)
+    """Charts and drawings, as HTML."""
 
 
 _section: _Section | None = None
@@ -131,13 +102,19 @@ def add_figure(drawn: "Figure") -> None:
     if _section is not None:
         image = io.BytesIO()
         drawn.savefig(image, format="svg")
-        _section.images.append(image.getvalue())
+        _section.shown.append(page.image(image.getvalue()))
 
 
 def add_image(svg: str) -> None:
     """A drawing as SVG; without a report nothing happens."""
     if _section is not None:
-        _section.images.append(svg.encode())
+        _section.shown.append(page.image(svg.encode()))
+
+
+def add_chart(told: "Chart") -> None:
+    """A chart; without a report nothing happens."""
+    if _section is not None:
+        _section.shown.append(page.chart(told))
 
 
 @contextlib.contextmanager
@@ -165,21 +142,23 @@ def _end(status: int, why: str = "") -> None:
     sys.stdout = section.tee.target
     written = _written(section, status, why)
     with _locked(section.file.absolute().parent):
-        page = _read(section.file) if section.file.exists() else ""
-        page = (page or _PAGE).replace(_LAST, f"{written}{_LAST}")
+        before = _read(section.file) if section.file.exists() else ""
         with places.replacing(section.file) as part:
-            places.write_output(part, page)
+            places.write_output(part, page.add(before or page.empty(_TITLE), written))
 
 
 def _read(file: Path) -> str:
     """The page as it is; empty if nothing is there yet."""
     try:
-        page = file.read_text()
+        before = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise BeowireError(f"{file} cannot be read: {error}.", "Name another report.") from error
-    if page and (_FIRST not in page or page.count(_LAST) != 1):
-        raise BeowireError(f"{file} is no report of beowire.", "Name another file by --report.")
-    return page
+    if before and not page.is_page(before):
+        raise BeowireError(
+            f"{file} is no report of beowire, or one of another version.",
+            "Name another file by --report.",
+        )
+    return before
 
 
 @contextlib.contextmanager
@@ -201,21 +180,12 @@ def _written(section: _Section, status: int, why: str) -> str:
         f"{when}, {took:.1f} s, {platform.node()}, Linux {platform.release()}, "
         f"{os.cpu_count()} processors, beowire {__version__}"
     )
-    lines = [f"<section>\n<h2>{html.escape(command)}</h2>"]
-    lines.append(f'<p class="about">{html.escape(about)}</p>')
-    if text := section.tee.kept.getvalue().rstrip():
-        lines.append(_pre(text))
-    for image in section.images:
-        data = base64.b64encode(image).decode()
-        lines.append(f'<p><img alt="drawing" src="data:image/svg+xml;base64,{data}"></p>')
+    lines = [f'<section>\n<h2 class="command">{page.text(command)}</h2>']
+    lines.append(f'<p class="about">{page.text(about)}</p>')
+    if told := section.tee.kept.getvalue().rstrip():
+        lines.append(page.terminal(told))
+    lines += section.shown
     if status:
-        told = f"It ended with status {status}. {why}"
-        lines.append(f'<p class="failed">{html.escape(told)}</p>')
+        ended = f"It ended with status {status}. {why}"
+        lines.append(f'<p class="failed">{page.text(ended)}</p>')
     return "\n".join([*lines, "</section>\n"])
-
-
-def _pre(text: str) -> str:
-    """Text as a terminal shows it, colours and all."""
-    console = Console(record=True, file=io.StringIO(), width=_WIDTH, highlight=False)
-    console.print(Text.from_ansi(text), soft_wrap=True)
-    return console.export_html(inline_styles=True, code_format="<pre>{code}</pre>")
