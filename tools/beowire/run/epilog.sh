@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# An Epilog for slurm.conf(5): root executes it on each node of a job that has ended. It kills what is left of
+# the job in this network namespace, of the job's user alone, and removes shared memory of MPI libraries and
+# boards of Beowire that killed processes of that user left behind.
+uid=${SLURM_JOB_UID:?} job=${SLURM_JOB_ID:?}
+case $uid$job in *[!0-9]*) exit 1 ;; esac
+network=$(readlink /proc/self/ns/net)
+find /proc -maxdepth 1 -name '[0-9]*' -user "$uid" 2>/dev/null |
+while IFS= read -r process; do
+	[ "$uid" -ne 0 ] || break
+	[ "$(readlink "$process/ns/net" 2>/dev/null)" = "$network" ] || continue
+	{ tr '\0' '\n' <"$process/environ"; } 2>/dev/null | grep -qxF "SLURM_JOB_ID=$job" &&
+		kill -KILL "${process#/proc/}" 2>/dev/null
+done
+mark=$(mktemp) || exit 0
+chmod 644 "$mark"
+touch -d @0 "$mark"
+setpriv --reuid="$uid" --regid="${SLURM_JOB_GID:-65534}" --clear-groups -- sh "${0%/*}/sweep.sh" "$mark"
+rm -f "$mark"
+exit 0
