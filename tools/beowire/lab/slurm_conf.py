@@ -13,7 +13,7 @@ from beowire.lab.lab import Lab
 CONTROLLER_PORT = 6817
 NODE_PORT = 6818
 """Both as slurm.conf(5) has them: the network of a node is its own."""
-CREDENTIAL_S = 20
+CREDENTIAL_S = 10
 """How long the permission to start a step holds; a job that is requeued waits for its end."""
 _CPUS_MIN = 4
 
@@ -53,6 +53,8 @@ def slurm_conf(lab: Lab, directory: Path) -> str:
         f"Epilog={places.package_file('run/epilog.sh')}",
         "SelectType=select/cons_tres",
         "SelectTypeParameters=CR_CPU",
+        # A job whose time has come is looked for so often, in seconds.
+        "SchedulerParameters=sched_interval=2,bf_interval=2",
         "SlurmdParameters=config_overrides",
         "MpiDefault=pmix",
         "KillOnBadExit=1",
