@@ -235,6 +235,30 @@ def test_a_job_that_is_ended_leaves_nothing(cluster: Cluster, how: str) -> None:
     until(lambda: not cluster.run("node1", "daemon", "squeue", "--noheader", "--user=daemon"))
 
 
+def test_status_answers_for_a_job_by_its_number(cluster: Cluster) -> None:
+    """By its ranks alone: no batch script or srun, nor what another user calls so."""
+    number = cluster.submit("node2", "nobody", f"srun {places.example('pi')} {' '.join(FOREVER)}")
+    claims = {"SLURM_JOB_ID": number, "SLURM_STEP_ID": 0, "SLURM_PROCID": 4, "PMIX_RANK": 4}
+    claims["PMIX_NAMESPACE"] = f"slurm.pmix.{number}.0"  # type: ignore[assignment]
+    words = [f"{name}={value}" for name, value in claims.items()]
+    with cluster.begin("node1", "daemon", "env", *words, "sleep", "infinity") as stranger:
+        try:
+            until(lambda: name_of(stranger.pid) == "sleep")
+            until(lambda: len(ranks("nobody")) == 4)
+            ask = ["status", "--job", str(number), "--json"]
+            inside = ["lab", "exec", cluster.lab.name, "node2", "--", *beowire_cli.COMMAND, *ask]
+            for command in ([*ask, "--lab", cluster.lab.name], inside):
+                answer = beowire(*command)
+                assert answer.status == 0, answer.errors
+                members = json.loads(answer.output)["members"]
+                assert [each["rank"] for each in members] == [0, 1, 2, 3]
+                assert {each["pid"] for each in members} == set(ranks("nobody"))
+        finally:
+            stranger.kill()
+    cluster.run("node1", "nobody", "scancel", str(number))
+    until(lambda: not cluster.left(), cluster.left)
+
+
 def test_a_job_that_is_requeued_runs_right(cluster: Cluster) -> None:
     script = (
         f'if [ "${{SLURM_RESTART_COUNT:-0}}" -eq 0 ]; then touch begun; exec sleep infinity; fi\n'

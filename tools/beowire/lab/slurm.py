@@ -33,6 +33,7 @@ _PROGRAMS = {
     "sinfo": "slurm-client",
 }
 """What is executed, and the package of Debian that has it."""
+_SYSTEM = "/usr/sbin:/sbin:/usr/bin:/bin"
 _LISTENS = "0A"
 
 
@@ -55,7 +56,7 @@ def check_possible() -> None:
     """Fails where packages are missing, or this process cannot become other users."""
     if lacking := missing():
         raise BeowireError(
-            f"Slurm is not installed: {', '.join(lacking)}.",
+            f"Slurm is not installed: there is no {', '.join(lacking)}.",
             f"Install it: apt-get install {' '.join(sorted(set(lacking.values())))}",
         )
     if os.geteuid() != 0 or _users() < _USERS_MIN:
@@ -67,7 +68,7 @@ def check_possible() -> None:
 
 def missing() -> dict[str, str]:
     """The programs that are not here, with the packages that have them."""
-    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    path = f"{os.environ.get('PATH', '')}:{_SYSTEM}"
     return {name: each for name, each in _PROGRAMS.items() if shutil.which(name, path=path) is None}
 
 
