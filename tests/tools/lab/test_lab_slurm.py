@@ -215,8 +215,10 @@ def ranks(user: str) -> list[int]:
 
 @pytest.mark.parametrize("how", ["scancel", "kill"])
 def test_a_job_that_is_ended_leaves_nothing(cluster: Cluster, how: str) -> None:
-    """By Slurm, or by the death of one of its ranks."""
-    words = ["srun", "-N2", "--ntasks-per-node=2", str(places.example("pi")), *FOREVER]
+    """By Slurm, or by the death of one of its ranks; not even what has left its session."""
+    detaching = '(setsid sleep infinity </dev/null >/dev/null 2>&1 &); exec "$0" "$@"'
+    words = ["srun", "-N2", "--ntasks-per-node=2", "sh", "-c", detaching]
+    words += [str(places.example("pi")), *FOREVER]
     with cluster.begin("node1", "daemon", *words) as process:
         try:
             until(lambda: len(ranks("daemon")) == 4 or process.poll() is not None)

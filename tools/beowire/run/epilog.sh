@@ -3,6 +3,8 @@
 # An Epilog for slurm.conf(5): root executes it on each node of a job that has ended. It kills what is left of
 # the job in this network namespace, of the job's user alone, and removes shared memory of MPI libraries and
 # boards of Beowire that killed processes of that user left behind.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
 uid=${SLURM_JOB_UID:?} job=${SLURM_JOB_ID:?}
 case $uid$job in *[!0-9]*) exit 1 ;; esac
 network=$(readlink /proc/self/ns/net)
