@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# An Epilog for slurm.conf(5): root executes it on each node of a job that has ended. It kills what is left of
-# the job in this network namespace, of the job's user alone, and removes shared memory of MPI libraries and
-# boards of Beowire that killed processes of that user left behind.
+# An Epilog for slurm.conf(5): root executes it on each node of a job that has ended. It kills what
+# is left of the job in this network namespace, of the job's user alone, and removes what killed
+# processes of that user left in shared memory: segments of MPI libraries and boards of Beowire.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 uid=${SLURM_JOB_UID:?} job=${SLURM_JOB_ID:?}
@@ -18,6 +18,7 @@ done
 mark=$(mktemp) || exit 0
 chmod 644 "$mark"
 touch -d @0 "$mark"
-setpriv --reuid="$uid" --regid="${SLURM_JOB_GID:-65534}" --clear-groups -- sh "${0%/*}/sweep.sh" "$mark"
+group=${SLURM_JOB_GID:-65534}
+setpriv --reuid="$uid" --regid="$group" --clear-groups -- sh "${0%/*}/sweep.sh" "$mark"
 rm -f "$mark"
 exit 0
