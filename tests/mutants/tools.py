@@ -90,7 +90,8 @@ def copied(place: Path, defect: Defect | None = None) -> Path:
     if defect is not None:
         file = target / Path(defect.file).relative_to(PACKAGE)
         text = defect.text()
-        ast.parse(text)
+        if file.suffix == ".py":
+            ast.parse(text)
         file.write_text(text)
         for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
             compiled.unlink()

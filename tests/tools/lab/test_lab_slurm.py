@@ -131,7 +131,11 @@ def cluster(own_shm: None) -> Iterator[Cluster]:
     place.mkdir()
     place.chmod(0o1777)
     try:
-        answer = beowire("lab", "up", name, "--nodes", "2", "--slurm", "--service")
+        mask = os.umask(0o077)  # users reach what they need all the same
+        try:
+            answer = beowire("lab", "up", name, "--nodes", "2", "--slurm", "--service")
+        finally:
+            os.umask(mask)
         assert answer.status == 0, answer.errors
         assert f"./beowire lab exec {name} node1 -- srun -N 2 hostname" in answer.output
         made = lab.load(name)

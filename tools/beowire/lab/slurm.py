@@ -101,8 +101,11 @@ def prepare(lab: Lab) -> None:
     key = top / "munge.key"
     key.touch(mode=0o600)
     key.write_bytes(os.urandom(_KEY_BYTES))
+    cgroups = top / "cgroup.conf"
     conf_path(lab).write_text(slurm_conf.slurm_conf(lab, top))
-    (top / "cgroup.conf").write_text(slurm_conf.cgroup_conf(top))
+    cgroups.write_text(slurm_conf.cgroup_conf(top))
+    for each in (conf_path(lab), cgroups):
+        each.chmod(0o644)
 
 
 def start(lab: Lab) -> None:

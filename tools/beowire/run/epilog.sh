@@ -19,6 +19,7 @@ mark=$(mktemp) || exit 0
 chmod 644 "$mark"
 touch -d @0 "$mark"
 group=${SLURM_JOB_GID:-65534}
-setpriv --reuid="$uid" --regid="$group" --clear-groups -- sh "${0%/*}/sweep.sh" "$mark"
+# The user may not be allowed to reach the script's directory.
+setpriv --reuid="$uid" --regid="$group" --clear-groups -- sh -s "$mark" <"${0%/*}/sweep.sh"
 rm -f "$mark"
 exit 0

@@ -122,12 +122,15 @@ def hosts_of_slurm(job: str) -> str | None:
     return None
 
 
+def is_of_launcher(number: int) -> bool:
+    """Whether a process of that number is a launcher: then it is meant."""
+    return is_launcher(processes.words(number))
+
+
 def names_process(number: int, known: Known | None) -> bool:
     """Whether a number is that of a process here. One that Slurm knows too is the job's, unless the
     process is a launcher: small numbers are also those of the kernel's threads."""
-    return Path(f"/proc/{number}").exists() and (
-        known is None or is_launcher(processes.words(number))
-    )
+    return Path(f"/proc/{number}").exists() and (known is None or is_of_launcher(number))
 
 
 def _of_user(state: dict[str, Any], uid: int) -> dict[str, Any]:

@@ -103,7 +103,7 @@ def show(
     """Prints it, once or until Ctrl-C."""
     if number < 1:
         raise BeowireError(f"There is no job {number}.", "Give the number of a process.")
-    known = slurm.ask(number, where)
+    known = None if job.is_of_launcher(number) else slurm.ask(number, where)
     where = where or _where(number, ssh, known)
     try:
         while True:
