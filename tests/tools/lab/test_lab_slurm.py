@@ -273,6 +273,7 @@ def test_a_job_that_is_requeued_runs_right(cluster: Cluster) -> None:
     number = cluster.submit("node2", "nobody", script)
     until(lambda: (cluster.place / "begun").exists())
     cluster.run("node1", "nobody", "scontrol", "requeue", str(number))
-    until(lambda: not cluster.run("node1", "nobody", "squeue", "-h", "-j", str(number)))
-    told = json.loads((cluster.place / f"{number}.out").read_text().splitlines()[-1])
+    output = cluster.place / f"{number}.out"
+    until(lambda: output.read_text().endswith("}\n"), output.read_text)
+    told = json.loads(output.read_text())
     assert (told["ranks"], told["checksum"]) == (4, CHECKSUM)

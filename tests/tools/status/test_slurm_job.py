@@ -7,6 +7,7 @@ import subprocess
 import time
 from typing import Any
 
+import pytest
 from beowire.status import cluster, job, processes, slurm
 
 
@@ -62,6 +63,21 @@ def test_a_number_of_both_kinds_is_slurms_unless_a_launcher_has_it() -> None:
             assert job.names_process(launcher.pid, known_job(0))
         finally:
             launcher.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="processes of another user")
+@pytest.mark.parametrize("uid", [0, 65534])
+def test_nodes_are_not_taken_from_another_users_environment(uid: int) -> None:
+    """Who asks would go where that user likes."""
+    number = str(2**31 + os.getpid())
+    claims = {"SLURM_JOB_ID": number, "SLURM_STEP_ID": "0", "SLURM_PROCID": "0"}
+    claims["SLURM_JOB_NODELIST"] = "node[1-2]"
+    with subprocess.Popen(["sleep", "infinity"], env={**os.environ, **claims}, user=uid) as rank:
+        try:
+            until_named(rank.pid, "sleep")
+            assert job.hosts_of_slurm(number) == (None if uid else "node[1-2]")
+        finally:
+            rank.kill()
 
 
 def until_named(pid: int, name: str) -> None:
