@@ -151,7 +151,7 @@ def gone(made: lab.Lab) -> None:
     """Nothing of the lab is left."""
     assert traces(made.name) == []
     assert not made.public_directory.exists()
-    assert str(made.public_directory) not in Path("/proc/self/mountinfo").read_text()
+    assert f"{made.public_directory}/" not in Path("/proc/self/mountinfo").read_text()
     pids = {pid for each in made.slurm.values() for pid in each.values()}
     assert not any(name_of(pid) for pid in pids)
 
