@@ -230,3 +230,40 @@ def test_servers_of_tests_are_not_started(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert log.read_text().splitlines() == ["update 127", "install 101"]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["lab", "up", "x", "--slurm"], True),
+        (["lab", "up", "x"], False),
+        (["lab", "exec", "x", "node1", "--", "lab", "up", "--slurm"], False),
+    ],
+)
+def test_slurm_is_installed_for_a_lab_that_wants_it(
+    checkout: Path, tmp_path: Path, words: list[str], wanted: bool
+) -> None:
+    """Its services are not started for this machine, which has none of its programs here."""
+    sbin, tools, log = tmp_path / "sbin", tmp_path / "bin", tmp_path / "log"
+    for directory in (sbin, tools):
+        directory.mkdir()
+    log.touch()
+    apt = tools / "apt-get"
+    apt.write_text(f'#!/bin/sh\n/usr/sbin/policy-rc.d; echo $? "$@" >>{log}\n')
+    apt.chmod(0o755)
+    command = shlex.join([str(checkout / "beowire"), *words])
+    variables = {key: value for key, value in os.environ.items() if "BEOWIRE" not in key}
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", f"mount --bind {sbin} /usr/sbin && exec {command}"],
+        env={**variables, "PATH": f"{tools}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"start.py {' '.join(words)}\n")
+    installed = [line for line in log.read_text().splitlines() if " install " in line]
+    assert len(installed) == wanted
+    for line in installed:
+        assert line.startswith("101 ")
+        assert {"munge", "slurmctld", "slurmd"} < set(line.split())

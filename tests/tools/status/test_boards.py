@@ -4,6 +4,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -336,3 +337,64 @@ def test_run_removes_those_of_processes_that_are_gone(tmp_path: Path) -> None:
     subprocess.run(command, check=True)
     assert not directory.exists()
     ended.wait()
+
+
+MAPPER = """
+import ctypes, os, sys
+file = os.open(sys.argv[1], os.O_RDWR)
+print(flush=True)
+sys.stdin.readline()
+ctypes.CDLL(None).mmap(None, ctypes.c_size_t(4096), 1, 1, file, ctypes.c_long(0))
+os.close(file)
+print(flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.usefixtures("own_shm")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a /dev/shm of the test's own")
+def test_what_is_mapped_between_two_looks_stays(tmp_path: Path) -> None:
+    """A library opens its segment, maps it and closes it: here after the first of the sweep's two
+    looks, whichever that is."""
+    mark = tmp_path / "began"
+    mark.touch()
+    os.utime(mark, (0, 0))
+    segment = boards.SHARED_MEMORY / "vader_segment.node1"
+    segment.write_bytes(bytes(4096))
+    (tmp_path / "first").mkdir()
+    command = [sys.executable, "-c", MAPPER, str(segment)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as mapper:
+        assert mapper.stdin is not None
+        assert mapper.stdout is not None
+        mapper.stdout.readline()
+        for name in ("grep", "find"):
+            real = shutil.which(name)
+            script = tmp_path / name
+            script.write_text(f'#!/bin/sh\n{real} "$@"\nstatus=$?\n' + AFTER_A_LOOK)
+            script.chmod(0o755)
+        fifos = {name: tmp_path / name for name in ("looked", "go")}
+        for fifo in fifos.values():
+            os.mkfifo(fifo)
+        variables = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+        variables["PLACE"] = str(tmp_path)
+        sweep = ["sh", str(places.package_file("run/sweep.sh")), str(mark)]
+        with subprocess.Popen(sweep, env=variables) as sweeping:
+            fifos["looked"].read_text()
+            mapper.stdin.write(b"\n")
+            mapper.stdin.flush()
+            mapper.stdout.readline()
+            fifos["go"].write_text("\n")
+            assert sweeping.wait() == 0
+        assert segment.exists()
+    segment.unlink()
+
+
+AFTER_A_LOOK = """
+case "$*" in *vader_segment.node1*)
+	if [ "$1" != /dev/shm ] && rmdir "$PLACE/first" 2>/dev/null; then
+		echo >"$PLACE/looked"
+		read -r go <"$PLACE/go"
+	fi
+esac
+exit $status
+"""

@@ -457,7 +457,9 @@ def test_ranks_by_the_variables_of_launchers() -> None:
         "slurm": None,
     }
     slurm = {"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_JOB_ID": "77"}
-    assert processes.rank_of(slurm) == {
+    for step in ({}, {"SLURM_STEP_ID": "4294967291"}):
+        assert processes.rank_of(slurm | step)["rank"] is None, "a batch script is no rank"
+    assert processes.rank_of(slurm | {"SLURM_STEP_ID": "0"}) == {
         "rank": 5,
         "size": 6,
         "job": None,

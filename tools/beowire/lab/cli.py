@@ -74,6 +74,9 @@ def up_(
     served: Annotated[
         bool, typer.Option("--service", help="Run beowired on each node, for all users.")
     ] = False,
+    with_slurm: Annotated[
+        bool, typer.Option("--slurm", help="Run Slurm: slurmd on each node, slurmctld on one.")
+    ] = False,
 ) -> None:
     """Make a lab: of nodes node1 to nodeN at a switch, or of a topology."""
     from beowire.lab import rootless, up
@@ -84,6 +87,10 @@ def up_(
         raise BeowireError("What kind of lab?", "Give either --nodes N or --topology FILE.")
     if offloads not in (None, "on", "off"):
         raise BeowireError(f"--offloads {offloads}?", "Give on or off.")
+    if with_slurm:
+        from beowire.lab import slurm
+
+        slurm.check_possible()
     read = None if topology is None else catalogue.find(topology)
     if read is not None:
         if changes or mtu is not None or offloads is not None:
@@ -92,21 +99,28 @@ def up_(
                 "Leave the other options out; ./beowire lab link set changes links afterwards.",
             )
         rootless.begin(sys.argv[1:])
-        made = up.up_topology(name, read, served=served)
+        made = up.up_topology(name, read, served=served, with_slurm=with_slurm)
     else:
         shape = dataclasses.replace(lab.Shape(), **changes)  # type: ignore[arg-type]
         mtu_bytes = lab.MTU_DEFAULT_BYTES if mtu is None else mtu
         rootless.begin(sys.argv[1:])
         made = up.up(
-            name, nodes or 0, mtu_bytes, offloads=offloads != "off", shape=shape, served=served
+            name,
+            nodes or 0,
+            mtu_bytes,
+            offloads=offloads != "off",
+            shape=shape,
+            served=served,
+            with_slurm=with_slurm,
         )
     if made.mode == "loopback":
         note(loopback_notice(made))
     first = made.node_names()[0]
+    command = f"srun -N {made.nodes} hostname" if with_slurm else "hostname"
     out().print(
         f"Lab {name}: {made.topology.description or made.topology.name}; {first} is "
         f"{made.address(first)}, MTU {made.topology.mtu_bytes()}. "
-        f"Next: ./beowire lab exec {name} {first} -- hostname"
+        f"Next: ./beowire lab exec {name} {first} -- {command}"
     )
 
 

@@ -12,6 +12,9 @@ from beowire import places, signals
 from beowire.errors import BeowireError
 from beowire.lab.lab import Lab
 
+_WORDS_MAX = 60
+"""Of what a command that did not start said last."""
+
 
 def start(
     lab: Lab,
@@ -25,13 +28,21 @@ def start(
     """Starts a command in a namespace of the lab, in a session of its own; its process id, once
     `ready` finds in the log that it is ready. Who calls keeps Ctrl-C away until the id is noted.
     `failure`: what did not start, and what to do about it."""
-    words = [
-        places.program("nsenter", "util-linux"),
-        f"--net={lab.namespace_path(namespace)}",
-        *command,
-    ]
+    enter = [places.program("nsenter", "util-linux"), f"--net={lab.namespace_path(namespace)}"]
+    pid = spawn([*enter, *command], log)
+    try:
+        await_ready(pid, log, limit_s, ready, failure)
+    except BaseException:
+        kill(pid)
+        raise
+    return pid
+
+
+def spawn(words: list[str], log: Path) -> int:
+    """Starts a command in a session of its own, with what it says in the log; its process id. Who
+    calls keeps Ctrl-C away until the id is noted."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    pid = os.posix_spawn(
+    return os.posix_spawn(
         words[0],
         words,
         os.environ,
@@ -44,21 +55,17 @@ def start(
         setsigmask=[],
         setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE],
     )
-    try:
-        _await_ready(pid, log, limit_s, ready, failure)
-    except BaseException:
-        kill(pid)
-        raise
-    return pid
 
 
-def _await_ready(
+def await_ready(
     pid: int,
     log: Path,
     limit_s: float,
     ready: Callable[[str], bool],
     failure: tuple[str, str],
 ) -> None:
+    """Returns once `ready` finds in the log that a child of this process is ready; that it ended
+    before, or that it takes longer, is an error with what it said last."""
     deadline = time.monotonic() + limit_s
     while True:
         ended, _ = os.waitpid(pid, os.WNOHANG)
@@ -66,7 +73,7 @@ def _await_ready(
         if ready(text):
             return
         if ended or time.monotonic() > deadline:
-            why = " ".join(text.split()) or "it said nothing"
+            why = " ".join(text.split()[-_WORDS_MAX:]) or "it said nothing"
             what, mend = failure
             raise BeowireError(f"{what} did not start: {why}", mend)
         signals.check_interrupted()

@@ -53,6 +53,9 @@ WireKind = Literal["plain", "kernel", "netem", "beowire-link"]
 WIRES = "wires"
 """The namespace in which links lie that touch no switch."""
 
+PUBLIC = Path("/run/beowire-lab")
+"""What every user can reach of labs; their state is for who made them."""
+
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,22}[a-z0-9])?")
 
 
@@ -88,6 +91,8 @@ class Lab:
     """The control group that limits a node's processor time, by node; without one: no limit."""
     services: dict[str, int] = field(default_factory=dict)
     """The process of beowired, by node; empty: the lab has none."""
+    slurm: dict[str, dict[str, int]] = field(default_factory=dict)
+    """The processes of Slurm and munge, by node and program; empty: the lab has no Slurm."""
 
     @property
     def directory(self) -> Path:
@@ -153,6 +158,18 @@ class Lab:
     def enter_path(self, node: str) -> Path:
         """The script that executes its arguments on the node."""
         return self.directory / f"{node}.enter"
+
+    @property
+    def public_directory(self) -> Path:
+        """What every user can reach of the lab."""
+        return PUBLIC / self.name
+
+    def make_public(self, directory: Path) -> None:
+        """Makes a directory in there, and those above it, for all to read."""
+        above = [each for each in directory.parents if each.is_relative_to(PUBLIC)]
+        for each in (*reversed(above), directory):
+            each.mkdir(mode=0o755, exist_ok=True)
+            each.chmod(0o755)
 
     def temporary_path(self, node: str) -> Path:
         """The directory for temporary files of a node without a host name of its own."""

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from beowire import namespaces, netlink, places, signals
-from beowire.lab import address, quota, service
+from beowire.lab import address, quota, service, slurm
 from beowire.lab.address import Route
 from beowire.lab.lab import Lab
 
@@ -56,8 +56,10 @@ def write_hosts(lab: Lab, host: str) -> None:
     (directory / "hosts").write_text("\n".join(lines) + "\n")
 
 
-def _with_view(directory: str) -> str:
-    return f'{quota.view_command(directory)}; exec "$@"'
+def _views(lab: Lab, node: str) -> list[str]:
+    """What is mounted for those who enter the node, as lines of shell."""
+    views = [quota.view_command(lab.quotas[node])] if node in lab.quotas else []
+    return [*views, slurm.view_command(lab, node)] if node in lab.slurm else views
 
 
 def enter_script(lab: Lab, node: str) -> str:
@@ -67,10 +69,12 @@ def enter_script(lab: Lab, node: str) -> str:
         nsenter = places.program("nsenter", "util-linux")
         host = shlex.quote(f"--uts={lab.host_name_path(node)}")
         become = f"{nsenter} {host} -- {ip} netns exec {lab.namespace(node)}"
-        if node in lab.quotas:
-            become += f" sh -c {shlex.quote(_with_view(lab.quotas[node]))} sh"
+        if views := _views(lab, node):
+            become += " sh -c " + shlex.quote("; ".join([*views, 'exec "$@"'])) + " sh"
         become += ' "$@"'
         variables = {}
+        if lab.slurm:
+            variables["SLURM_CONF"] = str(slurm.conf_path(lab))
         if node in lab.services:
             # The same on all nodes, as launchers hand on that of the first one: %h is the node.
             variables["BEOWIRE_SERVICE"] = str(service.socket_path(lab, "%h"))

@@ -6,8 +6,6 @@ reach it; programs find it by BEOWIRE_SERVICE. Its policy and what it says are i
 directory.
 """
 
-import contextlib
-import shutil
 from pathlib import Path
 
 from beowire import places, signals
@@ -17,20 +15,15 @@ from beowire.lab.lab import Lab
 
 _READY_LIMIT_S = 20.0
 _DEVICES_MAX = 8
-_PLACE = Path("/run/beowire-lab")
 
 
 def socket_path(lab: Lab, node: str) -> Path:
     """Where the service of a node listens."""
-    return _directory(lab) / node / "beowired.sock"
+    return lab.public_directory / node / "beowired.sock"
 
 
 def log_path(lab: Lab, node: str) -> Path:
     return lab.directory / f"{node}.beowired"
-
-
-def _directory(lab: Lab) -> Path:
-    return _PLACE / lab.name
 
 
 def check_possible() -> None:
@@ -52,9 +45,7 @@ def start(lab: Lab) -> None:
 @signals.uninterrupted()
 def _start(lab: Lab, node: str) -> int:
     path = socket_path(lab, node)
-    for directory in (_PLACE, path.parent.parent, path.parent):
-        directory.mkdir(mode=0o755, exist_ok=True)
-        directory.chmod(0o755)
+    lab.make_public(path.parent)
     policy = lab.directory / f"{node}.beowired.conf"
     interfaces = ", ".join(list(lab.addresses[node])[:_DEVICES_MAX])
     policy.write_text(f"users = *\ninterfaces = {interfaces}\nendpoints = 1024\nring-memory = 4G\n")
@@ -73,9 +64,6 @@ def _start(lab: Lab, node: str) -> int:
 
 
 def remove(lab: Lab) -> None:
-    """Takes away what services that have been killed leave."""
+    """Takes the status of services that have been killed."""
     for pid in lab.services.values():
         daemon.reap(pid)
-    shutil.rmtree(_directory(lab), ignore_errors=True)
-    with contextlib.suppress(OSError):
-        _PLACE.rmdir()

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from beowire import namespaces
 from beowire.errors import BeowireError
-from beowire.lab import emulator, link_counts, place, quota, up
+from beowire.lab import emulator, link_counts, place, quota, slurm, up
 from beowire.lab.lab import Lab, Wire
 from beowire.terminal import out
 from beowire.topology.keys import describe, settings
@@ -44,6 +44,7 @@ def described(lab: Lab) -> dict[str, Any]:
         "dead_emulators": lab.dead_wires() if lab.mode == "namespace" else [],
         "quotas": quota.told(lab) if living else {},
         "processes": lab.processes(),
+        "slurm": slurm.told(lab),
         "ports": {node: dataclasses.asdict(counts) for node, counts in ports.items()},
     }
 
@@ -83,6 +84,10 @@ def remarks(lab: Lab) -> list[str]:
         f"Lab {lab.name}: the emulator of link {link} is dead, nothing passes there.\n"
         f"  Remove the lab (./beowire lab down {lab.name}) and make it again."
         for link in dead
+    ] + [
+        f"Lab {lab.name}: {program} is dead, Slurm does not work there.\n"
+        f"  Remove the lab (./beowire lab down {lab.name}) and make it again."
+        for program in (slurm.dead(lab) if lab.ready else [])
     ]
 
 
@@ -97,7 +102,7 @@ def table(labs: list[Lab]) -> Table:
             str(lab.nodes),
             lab.network(),
             str(lab.topology.mtu_bytes()),
-            lab.mode,
+            f"{lab.mode}, Slurm" if lab.slurm else lab.mode,
             "; ".join(words) or "clear",
             str(len(lab.processes())),
         )

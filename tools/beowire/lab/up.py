@@ -21,7 +21,7 @@ from types import FrameType
 
 from beowire import namespaces, netlink, places, signals
 from beowire.errors import BeowireError
-from beowire.lab import address, emulator, link_counts, node, port, quota, service, wire
+from beowire.lab import address, emulator, link_counts, node, port, quota, service, slurm, wire
 from beowire.lab.lab import (
     MTU_MAX_BYTES,
     MTU_MIN_BYTES,
@@ -106,18 +106,21 @@ def up(
     offloads: bool = True,
     shape: Shape | None = None,
     served: bool = False,
+    with_slurm: bool = False,
 ) -> Lab:
     """Makes a lab of nodes at one switch, completely or not at all."""
     check_name(name)
     check_size(nodes, mtu_bytes)
     out, back = (shape or Shape()).models()
     made = plain(nodes, mtu_bytes, offloads=offloads, out=out, back=back)
-    return up_topology(name, made, served=served)
+    return up_topology(name, made, served=served, with_slurm=with_slurm)
 
 
-def up_topology(name: str, topology: Topology, *, served: bool = False) -> Lab:
+def up_topology(
+    name: str, topology: Topology, *, served: bool = False, with_slurm: bool = False
+) -> Lab:
     """Makes a lab of this topology, completely or not at all; `served`: with beowired on each
-    node."""
+    node; `with_slurm`: with Slurm."""
     check_name(name)
     check.check(topology)
     mode, reason = choose_mode()
@@ -128,8 +131,15 @@ def up_topology(name: str, topology: Topology, *, served: bool = False) -> Lab:
                 f"Lab {name} runs on loopback addresses ({reason}), which carry no raw frames.",
                 "Leave --service out, or run as root where the kernel allows namespaces.",
             )
+        if with_slurm:
+            raise BeowireError(
+                f"Lab {name} runs on loopback addresses ({reason}), where nodes share their ports.",
+                "Leave --slurm out, or run as root where the kernel allows namespaces.",
+            )
     if served:
         service.check_possible()
+    if with_slurm:
+        slurm.check_possible()
     with locked(), signals.uninterrupted():
         remove_unfinished()
         if exists(name):
@@ -149,7 +159,7 @@ def up_topology(name: str, topology: Topology, *, served: bool = False) -> Lab:
         if mode == "namespace":
             _check_unclaimed(lab)
         try:
-            _make(lab, served)
+            _make(lab, served=served, with_slurm=with_slurm)
         except BaseException as error:
             _destroy(lab)
             if isinstance(error, OSError | netlink.NetlinkError):
@@ -178,7 +188,7 @@ def _explained(error: "OSError | netlink.NetlinkError", lab: Lab) -> BeowireErro
     return BeowireError(f"Lab {lab.name} could not be made: {error}.", mend)
 
 
-def _make(lab: Lab, served: bool) -> None:
+def _make(lab: Lab, *, served: bool, with_slurm: bool) -> None:
     lab.save()
     if lab.mode == "namespace":
         quota.make(lab)
@@ -193,10 +203,14 @@ def _make(lab: Lab, served: bool) -> None:
         wire.await_ports(lab)
         if served:
             service.start(lab)
+        if with_slurm:
+            slurm.prepare(lab)
     for host in lab.host_names():
         if lab.mode == "loopback":
             lab.temporary_path(host).mkdir()
         lab.enter_path(host).write_text(node.enter_script(lab, host))
+    if with_slurm:
+        slurm.start(lab)
     lab.ready = True
     lab.save()
 
@@ -286,6 +300,10 @@ def _destroy(lab: Lab) -> None:
     )
     emulator.reap(lab)
     service.remove(lab)
+    slurm.remove(lab)
+    shutil.rmtree(lab.public_directory, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        lab.public_directory.parent.rmdir()
     if lab.mode == "namespace":
         quota.remove(lab)
     for device in [*lab.switch_names(), *lab.host_names()]:

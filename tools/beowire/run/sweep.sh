@@ -8,8 +8,9 @@ find /dev/shm -maxdepth 1 -type f -user "$(id -u)" -newer "$1" \( \
 	-name 'mpich_shm_*' -o -name 'vader_segment.*' -o -name 'sm_segment.*' -o \
 	-name 'ucx_shm_*' \) 2>/dev/null |
 while IFS= read -r file; do
-	grep -qs -- "$file\$" /proc/[0-9]*/maps && continue
+	# Who has it open may have it mapped, and closed, at the second look: not the other way round.
 	[ -z "$(find /proc/[0-9]*/fd -lname "$file" -print -quit 2>/dev/null)" ] || continue
+	grep -qs -- "$file\$" /proc/[0-9]*/maps && continue
 	rm -f -- "$file"
 done
 for file in "/dev/shm/beowire-$(id -u)"/*-*; do

@@ -24,7 +24,7 @@ _ERRORS_MAX = 65536
 _READ_BYTES = 65536
 
 
-class _TooMuchError(Exception):
+class TooMuchError(Exception):
     """A node tells more than is read."""
 
 
@@ -66,11 +66,11 @@ def _collect(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, byt
                     ready.unregister(key.fd)
             del errors[:-_ERRORS_MAX]
             if len(answer) > _BYTES_MAX:
-                raise _TooMuchError
+                raise TooMuchError
     return bytes(answer), bytes(errors)
 
 
-def _execute(
+def execute(
     words: list[str], environment: dict[str, str], limit_s: float
 ) -> tuple[int, bytes, bytes]:
     """Status, output and errors of a command; TimeoutError if it has not ended by then."""
@@ -102,12 +102,12 @@ def _finite(text: str) -> float:
 def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str, Any] | str:
     """What a node told, or why it did not."""
     try:
-        status, answer, errors = _execute(
+        status, answer, errors = execute(
             cluster.reach(host, command), os.environ | cluster.environment, limit_s
         )
     except TimeoutError:
         return f"no answer within {limit_s:g} s"
-    except _TooMuchError:
+    except TooMuchError:
         return f"it tells more than {_BYTES_MAX >> 20} MiB"
     except OSError as error:
         return f"{cluster.agent[0]} cannot be executed: {error.strerror}"

@@ -5,13 +5,15 @@ They are those below the launcher, those that a launcher gave the same job's nam
 speaks with one of these by Beowire.
 """
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from beowire.errors import BeowireError
 from beowire.status import processes
-from beowire.status.launcher import named_hosts
+from beowire.status.launcher import is_launcher, named_hosts
+from beowire.status.slurm import Known
 from beowire.status.words import age
 
 CALLED_S = 2.0
@@ -111,18 +113,36 @@ def _told(pid: int) -> list[str]:
 
 
 def hosts_of_slurm(job: str) -> str | None:
-    """The list of nodes of a Slurm job, as one of its processes here has it."""
+    """The list of nodes of a Slurm job, as one of the asker's own processes here has it: what
+    another user's says would let that user choose whom the asker reaches."""
     for pid in processes.ranks():
         variables = processes.environment(pid)
-        if variables.get("SLURM_JOB_ID") == job:
+        if variables.get("SLURM_JOB_ID") == job and processes.owner(pid) == os.getuid():
             return variables.get("SLURM_JOB_NODELIST")
     return None
 
 
-def _seeds(state: dict[str, Any], number: int, here: str | None) -> set[str]:
+def is_of_launcher(number: int) -> bool:
+    """Whether a process of that number is a launcher: then it is meant."""
+    return is_launcher(processes.words(number))
+
+
+def names_process(number: int, known: Known | None) -> bool:
+    """Whether a number is that of a process here. One that Slurm knows too is the job's, unless the
+    process is a launcher: small numbers are also those of the kernel's threads."""
+    return Path(f"/proc/{number}").exists() and (known is None or is_of_launcher(number))
+
+
+def _of_user(state: dict[str, Any], uid: int) -> dict[str, Any]:
+    """A state without other users' processes, whatever these call themselves."""
+    own = {key: each for key, each in state["processes"].items() if each.get("uid", uid) == uid}
+    return {**state, "processes": own}
+
+
+def _seeds(state: dict[str, Any], number: int, here: str | None, known: Known | None) -> set[str]:
     """The processes that the number names: those below a process of this node, or a Slurm job's."""
     found = set()
-    if Path(f"/proc/{number}").exists():
+    if names_process(number, known):
         pids = processes.below(number)
         found = {
             key
@@ -157,10 +177,14 @@ def _spread(state: dict[str, Any], found: set[str]) -> set[str]:
         found |= met
 
 
-def members(state: dict[str, Any], number: int, here: str | None = None) -> list[Member]:
+def members(
+    state: dict[str, Any], number: int, here: str | None = None, known: Known | None = None
+) -> list[Member]:
     """The members of a job, by rank. `here`: the name of the node that the number is of, if pids of
-    other nodes could be meant as well."""
-    keys = _spread(state, _seeds(state, number, here))
+    other nodes could be meant as well. `known`: what Slurm says of the job of that number."""
+    if known is not None and not names_process(number, known):
+        state = _of_user(state, known.uid)
+    keys = _spread(state, _seeds(state, number, here, known))
     own: dict[str, list[dict[str, Any]]] = {}
     for each in state["endpoints"]:
         if each["pid"]:  # else its process is not known here
@@ -170,12 +194,21 @@ def members(state: dict[str, Any], number: int, here: str | None = None) -> list
         process = state["processes"].get(key)
         node, _, pid = key.rpartition(":")
         found.append(Member(node, int(pid), process, own.get(key, [])))
+    started = {
+        f"{each.node}:{each.process['parent']}"
+        for each in found
+        if each.endpoints and each.process and "parent" in each.process
+    }
     with_endpoint = {(each.rank, _job(each)) for each in found if each.endpoints}
     chosen = [
         each
         for each in found
         if each.endpoints
-        or (each.rank is not None and (each.rank, _job(each)) not in with_endpoint)
+        or (
+            each.rank is not None
+            and (each.rank, _job(each)) not in with_endpoint
+            and f"{each.node}:{each.pid}" not in started
+        )
     ]
     if not chosen:
         raise BeowireError(

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`beowire status --job`: one screen that says why a job hangs."""
 
+import os
 import socket
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 from rich.console import Group
@@ -13,8 +13,9 @@ from rich.table import Table
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.run.cluster import Cluster, of_hosts
-from beowire.status import cluster, conclude, job, waits
+from beowire.status import cluster, conclude, job, slurm, waits
 from beowire.status.conclude import Case, Conclusion
+from beowire.status.slurm import Known
 from beowire.status.words import age, plain
 from beowire.terminal import out
 
@@ -24,14 +25,16 @@ _WAITS_MAX = 2
 _PAUSE_S = 1.0
 
 
-def _where(number: int, ssh: str) -> Cluster | None:
-    """The nodes of the job, as its launcher was told them; None: this one alone."""
-    if Path(f"/proc/{number}").exists():
+def _where(number: int, ssh: str, known: Known | None) -> Cluster | None:
+    """The nodes of the job, as Slurm or its launcher was told them; None: this one alone."""
+    if "BEOWIRE_LAB" in os.environ:
+        return None  # its nodes are this machine
+    if job.names_process(number, known):
         hosts = job.hosts_of(number)
         own = {socket.gethostname().partition(".")[0], socket.gethostname()}
         own |= {"localhost", "127.0.0.1"}
         return of_hosts(hosts, ssh, groups=False) if set(hosts) - own else None
-    listed = job.hosts_of_slurm(str(number))
+    listed = known.nodes if known else job.hosts_of_slurm(str(number))
     return None if listed is None else of_hosts([listed], ssh, groups=False)
 
 
@@ -44,9 +47,9 @@ def _here(where: Cluster | None) -> str | None:
     return known[0] if known else own
 
 
-def look(number: int, where: Cluster | None, limit_s: float) -> Case:
+def look(number: int, where: Cluster | None, limit_s: float, known: Known | None = None) -> Case:
     state = cluster.look(where, limit_s, ranks=True)
-    members = job.members(state, number, _here(where))
+    members = job.members(state, number, _here(where), known)
     return Case(members, waits.waits(members), state["unreached"])
 
 
@@ -100,10 +103,11 @@ def show(
     """Prints it, once or until Ctrl-C."""
     if number < 1:
         raise BeowireError(f"There is no job {number}.", "Give the number of a process.")
-    where = where or _where(number, ssh)
+    known = None if job.is_of_launcher(number) else slurm.ask(number, where)
+    where = where or _where(number, ssh, known)
     try:
         while True:
-            case = look(number, where, limit_s)
+            case = look(number, where, limit_s, known)
             said = conclude.conclude(case)
             if as_json:
                 sys.stdout.write(places.json_text({"job": number, **conclude.as_json(case, said)}))

@@ -15,6 +15,7 @@ from pathlib import Path
 from beowire.run.cluster import hosts_in
 
 _LAUNCHER = re.compile(r"(?:mpirun|mpiexec|prterun|prun|orterun|hydra)(?:[._-].*)?")
+_SRUN = "srun"
 _OF_OPEN_MPI = re.compile(r"prterun.*|prun.*|orterun.*|.*[._-]openmpi.*")
 _HOSTS = frozenset({"host", "hosts", "H"})
 _FILES = frozenset({"hostfile", "machinefile", "default-hostfile"})
@@ -63,6 +64,12 @@ _TAKES = {
 }
 """How many words options take, of Open MPI 4 and 5 (mpirun(1), prterun(1)) and of MPICH's Hydra
 (mpiexec(1)), as far as they agree."""
+
+
+def is_launcher(words: list[str]) -> bool:
+    """Whether these are the words of a launcher, Slurm's among them."""
+    name = Path(words[0]).name if words else ""
+    return name == _SRUN or _LAUNCHER.fullmatch(name) is not None
 
 
 def named_hosts(words: list[str], directory: Path, owner: int) -> list[str]:

@@ -16,6 +16,8 @@ _NAMED = {
 _JOBS = ("PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_ess_jobid", "PMI_JOBID")
 _SLURM = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_JOB_NODELIST")
 _KEPT = ("BEOWIRE_NODE", "BEOWIRE_LAB")
+_TASK = re.compile(r"\d{1,9}")
+"""The number of a step whose processes are ranks: that of a batch script has ten digits."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ENVIRON_MAX = 1 << 20
 _SHORT = 200
@@ -50,6 +52,9 @@ def environment(pid: int) -> dict[str, str]:
 
 def rank_of(variables: dict[str, str]) -> dict[str, Any]:
     """Rank, number of ranks and name of the job, as its launcher says; None where it does not."""
+    if "SLURM_PROCID" in variables and not _TASK.fullmatch(variables.get("SLURM_STEP_ID", "")):
+        # A batch script, or what it has started itself.
+        variables = {name: each for name, each in variables.items() if name != "SLURM_PROCID"}
     told: dict[str, Any] = {}
     for what, names in _NAMED.items():
         texts = [variables[name] for name in names if name in variables]
@@ -134,6 +139,7 @@ def look(pid: int) -> dict[str, Any] | None:
     told["swapped_bytes"] = _swapped(pid)
     told["frozen"] = _frozen(pid)
     told["command"] = command(pid)
+    told["uid"] = owner(pid)
     told.update(rank_of(environment(pid)))
     return told
 
