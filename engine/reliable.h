@@ -673,6 +673,9 @@ bool bw_credit_limit(struct bw_peer *p, uint32_t wire);
 
 /* single.c: the common DATA frames. False: nothing was done, it is for the general way. */
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result);
+/* The same of a frame that was opened, and is the peer's, by this path. */
+bool bw_single_opened(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
+		      struct bw_path *t, int *result);
 
 /* stripe.c: several paths that carry pulled data together */
 bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The common frames that come, in a straight line: a message, a segment of one or a piece of a pull,
- * alone in its frame, in order, on a path where nothing is missing. What such a frame looks like is
- * foreseen ("header prediction", Jacobson 1988); whatever is not so is left to recv.c, which also
- * handles all this, and nothing is changed before that is certain.
+ * The common frames that come, in a straight line: a message, a segment of one or a piece of a
+ * pull, alone in its frame, in order, on a path where nothing is missing. What such a frame looks
+ * like is foreseen ("header prediction", Jacobson 1988); whatever is not so is left to recv.c,
+ * which also handles all this, and nothing is changed before that is certain.
  */
 #include "duplex.h"
 #include "reliable.h"
@@ -24,7 +24,7 @@ struct bw_single {
 BW_ASSERT_LAYOUT(bw_single, BW_MESSAGE_HEAD);
 
 /* Bytes of the frame before the payload; 0: it carries something else. */
-static uint32_t bw_single_head(const struct bw_rx_frame *f)
+static BW_WITHIN uint32_t bw_single_head(const struct bw_rx_frame *f, uint32_t trailer)
 {
 	const struct bw_single *s = f->head;
 	uint32_t size = BW_SINGLE_FIXED;
@@ -37,7 +37,9 @@ static uint32_t bw_single_head(const struct bw_rx_frame *f)
 		size += sizeof(s->bulk);
 	else
 		return 0;
-	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen ? size : 0;
+	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen + trailer
+		       ? size
+		       : 0;
 }
 
 static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t,
@@ -45,7 +47,7 @@ static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, cons
 {
 	struct bw_single copy;
 
-	if (p->trailer) /* it is to be opened first */
+	if (p->trailer) /* it is to be opened first, and comes again */
 		return false;
 	memcpy(&copy, s, head);
 	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, t->rx.got.base) ==
@@ -172,11 +174,28 @@ static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	bw_peer_sooner(e, p, bw_min_u64(t->rx.ack_at, t->loss_at));
 }
 
+/* What the frame brings is taken. */
+static BW_WITHIN int bw_single_take(struct bw_engine *e, const struct bw_rx_frame *f,
+				    struct bw_peer *p, struct bw_path *t, uint32_t head)
+{
+	const struct bw_single *s = f->head;
+	bool told = false;
+	int r;
+
+	bw_single_acked(e, p, t, s);
+	r = bw_single_part(e, p, f, s, head, &told);
+	if (!r)
+		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
+	bw_single_plan(e, p, t, s);
+	if (told)
+		bw_ops(e)->message(e->host, &e->told);
+	return r;
+}
+
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result)
 {
 	const struct bw_single *s = f->head;
-	uint32_t head = bw_single_head(f);
-	bool told = false;
+	uint32_t head = bw_single_head(f, 0);
 	struct bw_peer *p;
 	struct bw_path *t;
 
@@ -190,12 +209,17 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	    !(BW_UNLIKELY(p->keyed) ? bw_single_genuine(e, p, t, s, head)
 				    : bw_single_intact(e, s, head)))
 		return false;
-	bw_single_acked(e, p, t, s);
-	*result = bw_single_part(e, p, f, s, head, &told);
-	if (!*result)
-		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
-	bw_single_plan(e, p, t, s);
-	if (told)
-		bw_ops(e)->message(e->host, &e->told);
+	*result = bw_single_take(e, f, p, t, head);
+	return true;
+}
+
+bool bw_single_opened(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
+		      struct bw_path *t, int *result)
+{
+	uint32_t head = bw_single_head(f, p->trailer);
+
+	if (!head || p->credit_stalled || !bw_single_smooth(t, f->head))
+		return false;
+	*result = bw_single_take(e, f, p, t, head);
 	return true;
 }
