@@ -54,7 +54,8 @@ static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, cons
 	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
 }
 
-static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uint32_t head)
+static BW_WITHIN bool bw_single_intact(struct bw_engine *e, const struct bw_single *s,
+				       uint32_t head)
 {
 	const uint8_t *from = (const uint8_t *)s;
 	uint64_t h[4]; /* the header, its check 0: the last four bytes */
@@ -68,7 +69,7 @@ static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uin
 }
 
 /* Has nothing to be said of the path but that another packet came? */
-static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
+static BW_WITHIN bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 {
 	return t->state == BW_PATH_UP && !t->rx.got.n && s->h.pn == (uint32_t)t->rx.got.base &&
 	       (int32_t)(s->b.floor - (uint32_t)t->rx.got.base) <= 0 &&
@@ -77,7 +78,7 @@ static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 
 /* Is the acknowledgement as it mostly is: of nothing, or of the one packet under way, that carried
  * one message? */
-static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
+static BW_WITHIN bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 {
 	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 
@@ -89,8 +90,8 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 		r->pn >= t->cc.limited_pn && t->rtt.srtt && !s->b.flags);
 }
 
-static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			    const struct bw_single *s)
+static BW_WITHIN void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+				      const struct bw_single *s)
 {
 	struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 	struct bw_txmsg *m = NULL;
@@ -121,15 +122,16 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 }
 
 /* Can the message be handed over at once? */
-static bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
-			  const struct bw_flow *flow, const struct bw_part_msg *w)
+static BW_WITHIN bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
+				    const struct bw_flow *flow, const struct bw_part_msg *w)
 {
 	return bw_ops(e)->message && !e->ev_first && flow && w->id == flow->rx_next &&
 	       w->total == w->part.plen && !w->offset && bw_list_empty(&flow->rx) &&
 	       bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min));
 }
 
-static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
+static BW_WITHIN void bw_single_tell(struct bw_engine *e, struct bw_peer *p,
+				     const struct bw_part_msg *w)
 {
 	uint64_t charge = bw_credit_charge(w->total, e->cfg.charge_min);
 
@@ -142,8 +144,9 @@ static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct 
 }
 
 /* What recv.c does with a part. *told: the message is to be handed over. */
-static int bw_single_part(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
-			  const struct bw_single *s, uint32_t head, bool *told)
+static BW_WITHIN int bw_single_part(struct bw_engine *e, struct bw_peer *p,
+				    const struct bw_rx_frame *f, const struct bw_single *s,
+				    uint32_t head, bool *told)
 {
 	struct bw_flow *flow;
 
@@ -162,8 +165,8 @@ static int bw_single_part(struct bw_engine *e, struct bw_peer *p, const struct b
 }
 
 /* When the peer needs attention next. */
-static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			   const struct bw_single *s)
+static BW_WITHIN void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+				     const struct bw_single *s)
 {
 	if (s->part.kind == BW_PART_BULK && (!p->ping_pause || bw_list_empty(&p->pulls))) {
 		bw_peer_schedule(e, p);
