@@ -38,6 +38,12 @@ CRC_TARGET CRC_INLINE uint32_t crc_serial(uint32_t begin, const uint8_t *p, size
 {
 	crc_state state = begin;
 
+	for (; n >= 32; p += 32, n -= 32) {
+		state = crc_step64(state, crc_load64(p));
+		state = crc_step64(state, crc_load64(p + 8));
+		state = crc_step64(state, crc_load64(p + 16));
+		state = crc_step64(state, crc_load64(p + 24));
+	}
 	for (; n >= 8; p += 8, n -= 8)
 		state = crc_step64(state, crc_load64(p));
 	if (n & 4) {

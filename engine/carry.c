@@ -90,26 +90,10 @@ void bw_carry_up(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 		bw_carry_take(e, p, t, BW_CARRY_WARM);
 }
 
-/* Whose turn it is to be tried beside this path: the one that was not for longest. */
-static struct bw_path *bw_carry_next(const struct bw_engine *e, struct bw_peer *p,
-				     const struct bw_path *t)
-{
-	struct bw_path *next = NULL;
-	uint8_t i;
-
-	for (i = 0; i < p->npaths; i++) {
-		struct bw_path *o = p->path[i];
-
-		if (bw_carry_rivals(e, t, o) && bw_carry_answers(o) &&
-		    (!next || o->carry.tried < next->carry.tried))
-			next = o;
-	}
-	return next;
-}
-
-/* The fastest of the others over its line that answer; NULL: there is none. */
-static struct bw_path *bw_carry_rival(const struct bw_engine *e, struct bw_peer *p,
-				      const struct bw_path *t)
+/* Of the others over its line that answer the fastest, or the one that was not tried for longest;
+ * NULL: there is none. */
+static struct bw_path *bw_carry_other(const struct bw_engine *e, struct bw_peer *p,
+				      const struct bw_path *t, bool fastest)
 {
 	struct bw_path *best = NULL;
 	uint8_t i;
@@ -118,7 +102,8 @@ static struct bw_path *bw_carry_rival(const struct bw_engine *e, struct bw_peer 
 		struct bw_path *o = p->path[i];
 
 		if (bw_carry_rivals(e, t, o) && bw_carry_answers(o) &&
-		    (!best || o->carry.rate > best->carry.rate))
+		    (!best || (fastest ? o->carry.rate > best->carry.rate
+				       : o->carry.tried < best->carry.tried)))
 			best = o;
 	}
 	return best;
@@ -133,7 +118,7 @@ static void bw_carry_judge(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	t->carry.rate = t->carry.fastest;
 	t->carry.tried = e->now;
 	t->carry.trial = false;
-	o = trial ? bw_carry_rival(e, p, t) : bw_carry_next(e, p, t);
+	o = bw_carry_other(e, p, t, trial);
 	if (!o) {
 		bw_carry_take(e, p, t, t->carry.pause);
 	} else if (!trial) {
@@ -175,7 +160,7 @@ void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load)
 /* Has its trial shown already that it is far slower than another one? */
 static bool bw_carry_fails(const struct bw_engine *e, struct bw_peer *p, const struct bw_path *t)
 {
-	const struct bw_path *o = t->carry.trial ? bw_carry_rival(e, p, t) : NULL;
+	const struct bw_path *o = t->carry.trial ? bw_carry_other(e, p, t, true) : NULL;
 
 	return o && t->carry.measured >= BW_CARRY_TASTE && t->carry.fastest < o->carry.rate / 2;
 }

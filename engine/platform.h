@@ -42,6 +42,8 @@
 #define BW_UNLIKELY(x) __builtin_expect(!!(x), 0)
 /* Stays a function of its own: its caller need not save registers for what is rare. */
 #define BW_APART __attribute__((__noinline__))
+/* The opposite: part of each caller, made for what is known there. */
+#define BW_WITHIN inline __attribute__((__always_inline__))
 
 #define BW_US	 1000ull       /* one microsecond, in nanoseconds */
 #define BW_MS	 1000000ull    /* one millisecond, in nanoseconds */

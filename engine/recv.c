@@ -482,7 +482,7 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	if (r)
 		return r;
 	r = bw_recv_peer(e, f, h, &p, &t);
-	if (r)
+	if (r || (BW_UNLIKELY(p->trailer) && bw_single_opened(e, f, p, t, &r)))
 		return r;
 	bw_ack_received(e, p, t, h, (const struct bw_ackblk *)(h + 1), NULL, NULL);
 	pn = bw_unwrap(t->rx.any ? t->rx.max + 1 : 1, h->pn);

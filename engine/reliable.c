@@ -247,7 +247,7 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 	while (!bw_list_empty(&e->ready)) {
 		p = bw_first(&e->ready, struct bw_peer, ready);
 		e->last.peer = p->handle;
-		if (!bw_single_frame(e, p, f)) {
+		if (!bw_send_single(e, p, f)) {
 			if (!bw_reliable_peer_frame(e, p, f)) {
 				bw_reliable_rest(e, p);
 				continue;

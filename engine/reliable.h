@@ -196,7 +196,7 @@ struct bw_carry {
 enum bw_path_state { BW_PATH_NONE, BW_PATH_TRYING, BW_PATH_UP };
 
 /* What each message touches comes first, and first in each part, so that it lies in few lines of
- * the cache. Written by the files of its parts; what is under way by part.h, ack.c and loss.c. */
+ * the cache. Written by the files of its parts; what is under way by send.c, ack.c and loss.c. */
 struct bw_path {
 	uint8_t state;	    /* enum bw_path_state */
 	uint8_t no;	    /* its index in owner->path, and its number on the wire */
@@ -674,10 +674,11 @@ void bw_credit_told(struct bw_peer *p);
 /* What the peer tells of its limit; true if there is more credit than before. */
 bool bw_credit_limit(struct bw_peer *p, uint32_t wire);
 
-/* single.c: the common DATA frames. False: nothing was done, it is for the general way. After a
- * frame the peer is no longer ready if nothing else is to be sent to it. */
+/* single.c: the common DATA frames. False: nothing was done, it is for the general way. */
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result);
-bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
+/* The same of a frame that was opened, and is the peer's, by this path. */
+bool bw_single_opened(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
+		      struct bw_path *t, int *result);
 
 /* stripe.c: several paths that carry pulled data together */
 bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
@@ -743,15 +744,21 @@ enum bw_send_what { BW_SEND_AGAIN = 1, BW_SEND_MESSAGES = 2, BW_SEND_BULK = 4, B
 /* A frame of some of this by one path. */
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f);
+/* It owns this range from now on. */
 struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
 				uint32_t len);
-/* Sent completely for the first time: the message leaves its flow's queue. */
-void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m);
-int bw_send_submit(struct bw_engine *e, struct bw_op *op);
-struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind);
+/* One message or piece of a pull alone in its frame, where nothing else is to be sent and nothing
+ * was lost; the peer is then no longer ready if that was all. False: it is for bw_send_frame(). */
+bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* Bytes of the message that is sent next; 0: there is none. */
 uint64_t bw_send_length(const struct bw_peer *p);
+
+/* submit.c: life of a message that is sent */
+int bw_send_submit(struct bw_engine *e, struct bw_op *op);
+struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind);
+/* Sent completely for the first time: it leaves its flow's queue. */
+void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m);
 void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 
 /* recv.c: DATA frames */

@@ -4,18 +4,22 @@
  * pulled data in turns, as many parts as fit, within the window of the path and the credit of the
  * peer.
  */
-#include "part.h"
+#include "duplex.h"
+#include "reliable.h"
 
-#define BW_SERVE_TURN 32 /* frames one pull may send before the next one's turn */
-#define BW_ALIGN8(x)  (((x) + 7u) & ~7u)
+#define BW_SERVE_TURN  32 /* frames one pull may send before the next one's turn */
+#define BW_LOAD_FRAMES 4  /* a message of more frames tells how fast its path carries */
+#define BW_ALIGN8(x)   (((x) + 7u) & ~7u)
 
+/* A frame that is being filled. */
 struct bw_builder {
 	struct bw_engine *e;
 	struct bw_peer *p;
 	struct bw_path *t;
 	struct bw_tx_frame *f;
-	uint32_t mtu;
-	uint32_t parts;
+	uint32_t mtu;		/* that is left by what comes behind the parts */
+	uint32_t head_len, len; /* as in the frame, so far */
+	uint32_t parts, segments;
 	struct bw_record *first; /* record of the first part */
 	uint32_t what;		 /* enum bw_send_what: what may be sent */
 	bool urgent;
@@ -23,51 +27,62 @@ struct bw_builder {
 	bool full; /* nothing more fits */
 };
 
-static uint32_t bw_builder_room(const struct bw_builder *b, uint32_t part)
-{
-	uint32_t at = BW_ALIGN8(b->f->len) + part;
+/* A part in `head`, at any address: it is aligned in the frame, but `head` lacks the payloads. */
+union bw_part_any {
+	struct bw_part part;
+	struct bw_part_msg msg;
+	struct bw_part_bulk bulk;
+} __attribute__((__packed__));
 
-	if (b->full || b->f->segments == BW_TX_SEGMENTS || b->parts == BW_TX_SEGMENTS ||
-	    at > BW_HEAD_MAX)
+static BW_WITHIN uint32_t bw_builder_room(const struct bw_builder *b, uint32_t part)
+{
+	uint32_t at = BW_ALIGN8(b->len) + part;
+
+	if (b->full || b->parts == BW_TX_SEGMENTS || at > BW_HEAD_MAX)
 		return 0;
 	return at < b->mtu ? b->mtu - at : 0;
 }
 
-/* Append a fixed part (zero padding before it) and its payload; buf 0: zeroes. Parts are aligned in
- * the frame, but not in `head`, which lacks the payloads: hence the copy. */
-static void bw_builder_part(struct bw_builder *b, struct bw_part *part, uint32_t size, uint64_t buf,
-			    uint64_t off, uint32_t len)
+/* Where the next part is to be written, behind a padding of zeroes. */
+static BW_WITHIN union bw_part_any *bw_builder_part(struct bw_builder *b, uint32_t size)
 {
-	struct bw_tx_frame *f = b->f;
-	uint32_t pad = BW_ALIGN8(f->len) - f->len;
-	uint8_t *at = (uint8_t *)f->head + f->head_len;
-	struct bw_tx_segment *s;
+	uint8_t *at = (uint8_t *)b->f->head + b->head_len;
+	uint32_t pad = BW_ALIGN8(b->len) - b->len;
 
-	bw_part_payload(b->e, part, buf, off, len, buf && b->p->checksum);
-	memset(at, 0, pad);
-	memcpy(at + pad, part, size);
-	f->head_len += pad + size;
-	f->len += pad + size;
+	if (pad)
+		memset(at, 0, 8);
+	b->head_len += pad + size;
+	b->len += pad + size;
 	b->parts++;
-	if (!len)
-		return;
-	s = &f->segment[f->segments++];
-	s->head_end = f->head_len;
+	return (union bw_part_any *)(at + pad);
+}
+
+/* The part's payload, buf 0: zeroes; and the record of its range. The first record of a packet
+ * tells the packet's length. */
+static BW_WITHIN void bw_builder_payload(struct bw_builder *b, union bw_part_any *w,
+					 struct bw_record *r, uint64_t buf, uint64_t off,
+					 uint32_t len, bool check)
+{
+	struct bw_tx_segment *s = &b->f->segment[b->segments];
+
+	w->part.plen = (uint16_t)len;
+	w->part.crc = len && check ? bw_ops(b->e)->payload_crc(b->e->host, buf, off, len) : 0;
+	s->head_end = b->head_len;
 	s->len = len;
 	s->buf = buf;
 	s->off = off;
-	f->len += len;
-}
-
-static void bw_builder_record(struct bw_builder *b, struct bw_record *r)
-{
+	b->segments += len != 0;
+	b->len += len;
 	if (!b->first)
 		b->first = r;
-	bw_part_owned(b->t, r, b->t->pn_next, b->e->now, 0);
+	r->pn = b->t->pn_next;
+	r->sent_ns = b->e->now;
+	r->frame_len = 0;
+	bw_list_add_before(&b->t->flight, &r->list);
 }
 
-struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
-				uint32_t len)
+static BW_WITHIN struct bw_record *bw_record_made(struct bw_engine *e, uint8_t kind, void *obj,
+						  uint64_t off, uint32_t len)
 {
 	struct bw_record *r = bw_slab_alloc(&e->records);
 
@@ -80,37 +95,79 @@ struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, ui
 	r->obj = obj;
 	r->off = off;
 	r->len = len;
+	if (kind == BW_OWNED_MESSAGE)
+		((struct bw_txmsg *)obj)->refs++;
+	else if (kind == BW_OWNED_BULK)
+		((struct bw_serve *)obj)->refs++;
 	return r;
 }
 
-static void bw_builder_message(struct bw_builder *b, const struct bw_txmsg *m, uint32_t off,
-			       uint32_t len)
+struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
+				uint32_t len)
 {
-	struct bw_part_msg w;
-
-	bw_part_message(&w, m, m->kind, m->kind == BW_PART_MESSAGE ? off : m->offset,
-			m->wire_status);
-	b->urgent |= bw_part_urgent(b->t, m, off + len);
-	b->load |= bw_part_loads(b->t, m);
-	bw_builder_part(b, &w.part, sizeof(w), m->buf, m->buf_off + off, len);
+	return bw_record_made(e, kind, obj, off, len);
 }
 
-static void bw_builder_bulk(struct bw_builder *b, const struct bw_serve *s, uint64_t off,
-			    uint32_t len)
+/* The last packet of a message is to be acknowledged at once if somebody waits for that, or if the
+ * message is long and its path is being measured: it is when it is acknowledged that counts, not
+ * when the peer has something to say. */
+static BW_WITHIN void bw_builder_message(struct bw_builder *b, struct bw_record *r,
+					 const struct bw_txmsg *m, uint64_t off, uint32_t len)
 {
-	struct bw_part_bulk w;
+	union bw_part_any *w = bw_builder_part(b, sizeof(w->msg));
+	bool loads = m->len > BW_LOAD_FRAMES * b->t->pmtu.mtu;
 
-	bw_part_bulk(&w, s, off);
-	b->urgent |= off + len == s->len;
+	w->part.kind = m->kind;
+	w->part.code = m->code;
+	w->msg.id = m->id;
+	w->msg.offset = m->offset + off;
+	w->msg.total = m->total;
+	w->msg.tag = m->tag;
+	w->msg.imm = m->imm;
+	w->msg.dst_ep = m->flow->remote_ep;
+	w->msg.src_ep = m->flow->local_ep;
+	w->msg.status = m->wire_status;
+	b->load |= loads;
+	b->urgent |= off + len == m->len && (m->urgent || (!b->t->carry.warm && loads));
+	bw_builder_payload(b, w, r, m->buf, m->buf_off + off, len, b->p->checksum);
+}
+
+static BW_WITHIN void bw_builder_bulk(struct bw_builder *b, struct bw_record *r,
+				      const struct bw_serve *s, uint64_t off, uint32_t len)
+{
+	union bw_part_any *w = bw_builder_part(b, sizeof(w->bulk));
+
+	w->part.kind = BW_PART_BULK;
+	w->part.code = 0;
+	w->bulk.id = s->pull_id;
+	w->bulk.offset = off;
 	b->load = true;
-	bw_builder_part(b, &w.part, sizeof(w), s->buf, s->buf_off + off, len);
+	b->urgent |= off + len == s->len;
 	b->full = true; /* bulk travels alone or last */
+	bw_builder_payload(b, w, r, s->buf, s->buf_off + off, len, b->p->checksum);
+}
+
+/* A range that is in some list, or as much of it as fits: the record itself, which leaves the list,
+ * or one of the range's beginning. NULL: there is no memory. */
+static struct bw_record *bw_builder_piece(struct bw_builder *b, struct bw_record *r, uint32_t len)
+{
+	struct bw_record *piece = r;
+
+	if (len < r->len) {
+		piece = bw_record_new(b->e, r->kind, r->obj, r->off, len);
+		if (!piece)
+			return NULL;
+		r->off += len;
+		r->len -= len;
+	}
+	bw_list_del(&piece->list);
+	return piece;
 }
 
 /* One range of the retransmission queue, as much of it as fits. False: nothing was added. */
 static bool bw_builder_again(struct bw_builder *b)
 {
-	struct bw_record *r = bw_first(&b->p->again, struct bw_record, list), *piece = r;
+	struct bw_record *r = bw_first(&b->p->again, struct bw_record, list);
 	bool bulk = r->kind == BW_OWNED_BULK;
 	uint32_t room =
 		bw_builder_room(b, bulk ? sizeof(struct bw_part_bulk) : sizeof(struct bw_part_msg));
@@ -125,84 +182,65 @@ static bool bw_builder_again(struct bw_builder *b)
 		bw_serve_settle(b->e, s);
 		return true;
 	}
-	if (len < r->len) {
-		piece = bw_record_new(b->e, r->kind, r->obj, r->off, len);
-		if (!piece)
-			return false;
-		if (bulk)
-			((struct bw_serve *)r->obj)->refs++;
-		else
-			((struct bw_txmsg *)r->obj)->refs++;
-		r->off += len;
-		r->len -= len;
-	} else {
-		bw_list_del(&r->list);
-	}
+	r = bw_builder_piece(b, r, len);
+	if (!r)
+		return false;
 	b->e->count.retransmits++;
 	b->t->retransmits++;
 	BW_PROBE2(retransmission, b->p->engine, len);
 	if (bulk)
-		bw_builder_bulk(b, piece->obj, piece->off, len);
+		bw_builder_bulk(b, r, r->obj, r->off, len);
 	else
-		bw_builder_message(b, piece->obj, (uint32_t)piece->off, len);
-	bw_builder_record(b, piece);
+		bw_builder_message(b, r, r->obj, r->off, len);
 	return true;
 }
 
-void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
+/* There is credit for so much; else the peer is expected to give some. */
+static BW_WITHIN bool bw_builder_credit(struct bw_builder *b, uint64_t charge)
 {
-	m->sent = true;
-	bw_list_del(&m->queue);
-	if (m->kind == BW_PART_MESSAGE)
-		bw_duplex_sent_message(e);
+	struct bw_peer *p = b->p;
+
+	if (BW_LIKELY(p->tx_used + charge <= p->tx_limit))
+		return true;
+	if (!p->credit_stalled) {
+		p->credit_stalled = true;
+		b->e->count.credit_stalls++;
+		bw_peer_progress(p);
+	}
+	return false;
 }
 
-/* There is something to send, but no credit for it: the peer is expected to give some. */
-static void bw_builder_stall(struct bw_builder *b)
-{
-	if (b->p->credit_stalled)
-		return;
-	b->p->credit_stalled = true;
-	b->e->count.credit_stalls++;
-	bw_peer_progress(b->p);
-}
-
-static bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
+/* The first message of a flow, or as much of it as fits into a frame of its own. */
+static BW_WITHIN bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
 {
 	struct bw_txmsg *m = bw_first(&flow->tx, struct bw_txmsg, queue);
 	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_msg));
-	uint32_t left = m->len - m->next_off, len = left < room ? left : room;
-	struct bw_peer *p = b->p;
+	uint32_t off = m->next_off, left = m->len - off, len = left < room ? left : room;
+	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, b->p->charge_min);
 	struct bw_record *r;
 
 	if (len < left && (b->parts || !room))
 		return false;
 	if (!left && !bw_builder_room(b, sizeof(struct bw_part_msg) - 1))
 		return false;
-	if (!m->charged && m->kind == BW_PART_MESSAGE) {
-		uint64_t charge = bw_credit_charge(m->total, p->charge_min);
-
-		if (p->tx_used + charge > p->tx_limit) {
-			bw_builder_stall(b);
-			return false;
-		}
-		p->tx_used += charge;
-	}
-	r = bw_record_new(b->e, BW_OWNED_MESSAGE, m, m->next_off, len);
-	if (!r) {
-		if (!m->charged && m->kind == BW_PART_MESSAGE)
-			p->tx_used -= bw_credit_charge(m->total, p->charge_min);
+	if (!bw_builder_credit(b, charge))
 		return false;
-	}
+	r = bw_record_made(b->e, BW_OWNED_MESSAGE, m, off, len);
+	if (!r)
+		return false;
+	b->p->tx_used += charge;
 	m->charged = true;
-	m->refs++;
-	bw_builder_message(b, m, m->next_off, len);
-	bw_builder_record(b, r);
-	m->next_off += len;
+	bw_builder_message(b, r, m, off, len);
+	m->next_off = off + len;
 	bw_duplex_sent(b->e, len);
 	if (m->next_off == m->len)
 		bw_txmsg_left(b->e, m);
 	return true;
+}
+
+static BW_APART bool bw_builder_some_message(struct bw_builder *b, struct bw_flow *flow)
+{
+	return bw_builder_next_message(b, flow);
 }
 
 static bool bw_builder_next_control(struct bw_builder *b)
@@ -213,73 +251,55 @@ static bool bw_builder_next_control(struct bw_builder *b)
 
 	if (m->id - oldest->id >= BW_CONTROL_MAX)
 		return false;
-	return bw_builder_next_message(b, &p->control);
+	return bw_builder_some_message(b, &p->control);
 }
 
 /* Pulled data, which go out for the first time. */
-static void bw_builder_pulled(struct bw_builder *b, struct bw_record *r)
+static BW_WITHIN void bw_builder_pulled(struct bw_builder *b, struct bw_record *r,
+					const struct bw_serve *s, uint64_t off, uint32_t len)
 {
-	b->p->tx_used += r->len;
-	bw_builder_bulk(b, r->obj, r->off, r->len);
-	bw_builder_record(b, r);
-	bw_duplex_sent(b->e, r->len);
+	b->p->tx_used += len;
+	bw_builder_bulk(b, r, s, off, len);
+	bw_duplex_sent(b->e, len);
 }
 
 /* Some of what is set aside for the path. */
 static bool bw_builder_share(struct bw_builder *b)
 {
-	struct bw_peer *p = b->p;
 	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_bulk)), len;
 	struct bw_record *r, *piece;
 
 	if (b->parts || !room)
 		return false;
-	piece = r = bw_stripe_next(b->e, p, b->t, room);
+	r = bw_stripe_next(b->e, b->p, b->t, room);
 	if (!r)
 		return false;
 	len = r->len < room ? r->len : room;
-	if (p->tx_used + len > p->tx_limit) {
-		bw_builder_stall(b);
+	piece = bw_builder_credit(b, len) ? bw_builder_piece(b, r, len) : NULL;
+	if (!piece)
 		return false;
-	}
-	if (len < r->len) {
-		piece = bw_record_new(b->e, BW_OWNED_BULK, r->obj, r->off, len);
-		if (!piece)
-			return false;
-		((struct bw_serve *)r->obj)->refs++;
-		r->off += len;
-		r->len -= len;
-	} else {
-		bw_list_del(&r->list);
-		p->aside--;
-	}
-	bw_builder_pulled(b, piece);
+	b->p->aside -= piece == r;
+	bw_builder_pulled(b, piece, piece->obj, piece->off, len);
 	return true;
 }
 
-static bool bw_builder_next_bulk(struct bw_builder *b)
+/* As much as fits of the pull whose turn it is. */
+static BW_WITHIN bool bw_builder_next_bulk(struct bw_builder *b)
 {
 	struct bw_peer *p = b->p;
 	struct bw_serve *s = bw_first(&p->serving, struct bw_serve, turn);
 	uint32_t room = bw_builder_room(b, sizeof(struct bw_part_bulk));
-	uint32_t len;
+	uint64_t off = s->next_off;
+	uint32_t len = (uint32_t)bw_min_u64(s->len - off, room);
 	struct bw_record *r;
 
-	if (p->striped || p->aside)
-		return bw_builder_share(b);
-	if (b->parts || !room)
+	if (b->parts || !room || !bw_builder_credit(b, len))
 		return false;
-	len = (uint32_t)bw_min_u64(s->len - s->next_off, room);
-	if (p->tx_used + len > p->tx_limit) {
-		bw_builder_stall(b);
-		return false;
-	}
-	r = bw_record_new(b->e, BW_OWNED_BULK, s, s->next_off, len);
+	r = bw_record_made(b->e, BW_OWNED_BULK, s, off, len);
 	if (!r)
 		return false;
-	s->refs++;
-	bw_builder_pulled(b, r);
-	s->next_off += len;
+	bw_builder_pulled(b, r, s, off, len);
+	s->next_off = off + len;
 	if (s->next_off == s->len) {
 		bw_list_del(&s->turn);
 		p->serve_turn = 0;
@@ -296,9 +316,14 @@ static bool bw_builder_next_eager(struct bw_builder *b)
 	struct bw_flow *flow;
 
 	for (flow = &b->p->app; flow; flow = flow->next)
-		if (!bw_list_empty(&flow->tx) && bw_builder_next_message(b, flow))
+		if (!bw_list_empty(&flow->tx) && bw_builder_some_message(b, flow))
 			return true;
 	return false;
+}
+
+static bool bw_builder_next_pulled(struct bw_builder *b)
+{
+	return b->p->striped || b->p->aside ? bw_builder_share(b) : bw_builder_next_bulk(b);
 }
 
 static void bw_builder_fill(struct bw_builder *b)
@@ -313,7 +338,7 @@ static void bw_builder_fill(struct bw_builder *b)
 		;
 	if (bulk && p->eager_turn >= BW_EAGER_TURN) {
 		p->eager_turn = 0;
-		if (bw_builder_next_bulk(b))
+		if (bw_builder_next_pulled(b))
 			return;
 	}
 	if (messages && bw_builder_next_eager(b)) {
@@ -321,53 +346,76 @@ static void bw_builder_fill(struct bw_builder *b)
 		while (bw_builder_next_eager(b))
 			;
 	} else if (bulk) {
-		bw_builder_next_bulk(b);
+		bw_builder_next_pulled(b);
 	}
 }
 
-static void bw_builder_begin(struct bw_builder *b)
+static BW_WITHIN void bw_builder_begin(struct bw_builder *b)
 {
 	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 
 	bw_hdr_fill(b->e, b->p, h, BW_FRAME_DATA);
 	h->pn = (uint32_t)b->t->pn_next;
 	h->path = b->t->no;
-	b->f->segments = 0;
-	b->f->head_len = b->f->len = BW_DATA_HEAD;
+	b->mtu = b->t->pmtu.mtu - b->p->trailer;
+	b->head_len = b->len = BW_DATA_HEAD;
 }
 
-static void bw_builder_end(struct bw_builder *b)
+/* What is sealed is under its own tag: that of the head covers what is shown, so that a frame which
+ * is not the peer's, or comes again, is not opened. */
+static BW_WITHIN void bw_builder_seal(struct bw_builder *b, uint64_t pn)
 {
-	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
+	const uint8_t *key = bw_peer_tag_key(b->p);
+	uint32_t covered = b->head_len;
+
+	if (BW_UNLIKELY(key) && b->p->trailer) {
+		covered = BW_DATA_HEAD;
+		b->f->seal.key = b->p->keys->tx.seal;
+		b->f->seal.pn = pn;
+	}
+	bw_head_seal(b->e, key, pn, b->f->head, covered, b->len);
+}
+
+/* The packet leaves. */
+static BW_WITHIN void bw_builder_end(struct bw_builder *b)
+{
+	struct bw_engine *e = b->e;
 	struct bw_path *t = b->t;
+	struct bw_hdr *h = (struct bw_hdr *)b->f->head;
 	const uint64_t pn = t->pn_next;
 
-	bw_carry_sent(b->e, t, b->load);
-	b->f->len += b->p->trailer;
-	bw_duplex_left(b->e, t, b->f->len);
-	b->first->frame_len = b->f->len;
+	if (b->p->npaths > 1)
+		bw_carry_sent(e, t, b->load);
+	b->len += b->p->trailer;
 	b->f->to = t->to;
-	if (b->urgent ||
-	    t->inflight >= (b->p->striped ? bw_stripe_limit(b->e, b->p, t) : t->cc.cwnd))
-		h->flags |= BW_HDR_ACK_NOW;
-	bw_ack_block(b->e, b->p, t, (struct bw_ackblk *)(h + 1));
-	bw_part_left(b->e, t, pn);
-	bw_pace_sent(b->e, t, b->f->len);
-	bw_part_seal(b->e, b->p, b->f, pn);
+	b->f->head_len = b->head_len;
+	b->f->segments = b->segments;
+	b->f->len = b->first->frame_len = b->len;
+	bw_duplex_left(e, t, b->len);
+	if (b->urgent || t->inflight >= (b->p->striped ? bw_stripe_limit(e, b->p, t) : t->cc.cwnd))
+		h->flags = BW_HDR_ACK_NOW;
+	bw_ack_block(e, b->p, t, (struct bw_ackblk *)(h + 1));
+	bw_pace_sent(e, t, b->len);
+	bw_builder_seal(b, pn);
+	e->last.pn = pn;
+	t->pn_next = pn + 1;
+	t->last_sent = e->now;
+	t->probe_allow = false;
 }
 
 /* A frame of padding alone with a record of its own: a ping, or a probe of the frame size. */
 static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
 {
 	struct bw_record *r = bw_record_new(b->e, kind, NULL, 0, size);
-	struct bw_part_bulk w = {.part.kind = BW_PART_PAD};
+	union bw_part_any *w;
 
 	if (!r)
 		return false;
-	bw_builder_part(b, &w.part, sizeof(w), 0, 0,
-			size - BW_DATA_HEAD - sizeof(w) - b->p->trailer);
+	w = bw_builder_part(b, sizeof(w->bulk));
+	memset(w, 0, sizeof(w->bulk));
+	w->part.kind = BW_PART_PAD;
 	b->urgent = true;
-	bw_builder_record(b, r);
+	bw_builder_payload(b, w, r, 0, 0, size - b->len - b->p->trailer, false);
 	return true;
 }
 
@@ -413,8 +461,7 @@ static bool bw_builder_ping(struct bw_builder *b)
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f)
 {
-	struct bw_builder b = {
-		.e = e, .p = p, .t = t, .f = f, .mtu = t->pmtu.mtu - p->trailer, .what = what};
+	struct bw_builder b = {.e = e, .p = p, .t = t, .f = f, .what = what};
 
 	if (!p->confirmed || t->state != BW_PATH_UP)
 		return false;
@@ -423,6 +470,82 @@ bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint3
 	    !(what && bw_builder_data(&b)) && !bw_builder_ping(&b))
 		return false;
 	bw_builder_end(&b);
+	return true;
+}
+
+/* Is there nothing to be sent to this peer but messages and pulled data? */
+static bool bw_send_clear(const struct bw_peer *p)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		const struct bw_path *t = p->path[i];
+
+		if (t->hello.due || t->pmtu.probe || t->ask || (t->rx.ack_now && i != p->best))
+			return false;
+	}
+	return p->confirmed && !p->striped && !p->aside && !p->ping_due &&
+	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx);
+}
+
+/* May a frame leave by this path as if nothing had ever been lost? */
+static bool bw_send_open(const struct bw_path *t)
+{
+	return t->state == BW_PATH_UP && !t->pto_count && !t->rx.got.n &&
+	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
+}
+
+/* The first flow with messages to be sent; *only: there is one message, no more. */
+static struct bw_flow *bw_send_flow(struct bw_peer *p, bool *only)
+{
+	struct bw_flow *flow = &p->app, *other;
+
+	while (flow && bw_list_empty(&flow->tx))
+		flow = flow->next;
+	*only = flow && flow->tx.next == flow->tx.prev;
+	for (other = flow ? flow->next : NULL; other && *only; other = other->next)
+		*only = bw_list_empty(&other->tx);
+	return flow;
+}
+
+/* When the peer needs attention next; with nothing left to be sent, it is no longer ready. */
+static void bw_send_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, bool left)
+{
+	if (!p->waiting_since)
+		p->waiting_since = e->now ? e->now : 1;
+	bw_peer_sooner(e, p,
+		       bw_min_u64(e->now + bw_path_pto(e, t),
+				  bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns));
+	if (left)
+		return;
+	bw_list_del(&p->ready);
+	p->is_ready = false;
+}
+
+bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
+{
+	struct bw_builder b = {.e = e, .p = p, .f = f};
+	struct bw_flow *flow;
+	bool only;
+
+	if (!bw_send_clear(p))
+		return false;
+	flow = bw_send_flow(p, &only);
+	if (bw_list_empty(&p->serving) ? !only : flow || p->serving.next != p->serving.prev)
+		return false;
+	b.t = flow ? bw_carry_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue)->len)
+		   : p->path[p->best];
+	if (!bw_send_open(b.t))
+		return false;
+	bw_builder_begin(&b);
+	if (flow ? !bw_builder_next_message(&b, flow) : !bw_builder_next_bulk(&b))
+		return false;
+	bw_builder_end(&b);
+	if (flow)
+		p->eager_turn++;
+	else
+		p->serve_turn = 0; /* there is no other one */
+	bw_send_plan(e, p, b.t, !bw_list_empty(flow ? &flow->tx : &p->serving));
 	return true;
 }
 
@@ -442,133 +565,4 @@ bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 	if (bw_carry_contested(p) && bw_stripe_probe(e, p, f))
 		return true;
 	return bw_send_by(e, p, bw_carry_message(e, p, bw_send_length(p)), BW_SEND_ALL, f);
-}
-
-void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
-{
-	if (m->refs || !m->sent)
-		return;
-	if (BW_UNLIKELY(m->peer->late))
-		bw_late_ended(e, m->peer, m);
-	bw_list_del(&m->all);
-	if (m->kind == BW_PART_MESSAGE) {
-		e->work--;
-		m->status = 0;
-		if (!m->quiet) {
-			bw_event_push(e, &m->ev, BW_EV_SENT);
-			return;
-		}
-		bw_ops(e)->sent(e->host, m->cookie);
-		bw_slab_free(&e->txmsgs, m);
-		return;
-	}
-	if (m->pull)
-		m->pull->request = NULL;
-	m->peer->asked -= m->kind == BW_PART_PULL_ERROR;
-	bw_slab_free(&e->txmsgs, m);
-}
-
-/* Inline: what a caller sets is then not cleared before. */
-static inline struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer *p,
-					    struct bw_flow *flow)
-{
-	struct bw_txmsg *m = bw_slab_alloc(&e->txmsgs);
-
-	if (!m)
-		return NULL;
-	m->ev.type = 0;
-	m->peer = p;
-	m->peer_handle = p->handle;
-	m->flow = flow;
-	m->pull = NULL;
-	m->id = flow->tx_next++;
-	m->tag = m->imm = m->offset = m->total = 0;
-	m->buf = m->buf_off = m->cookie = 0;
-	m->len = m->next_off = m->refs = 0;
-	m->wire_status = m->status = 0;
-	m->kind = m->code = 0;
-	m->sent = m->charged = m->urgent = m->quiet = false;
-	bw_list_add_before(&flow->tx, &m->queue);
-	bw_list_init(&m->all);
-	bw_peer_ready(e, p);
-	return m;
-}
-
-/* Several paths carry pulled data together, but a message goes by one of them. */
-bool bw_reliable_takes(void *mem, uint32_t peer, uint64_t len)
-{
-	struct bw_peer *p = bw_peer_get(mem, peer);
-	const struct bw_flow *flow;
-
-	if (!p || !p->longs || p->pressed || p->lines > 1 || len > BW_LONG_LIMIT)
-		return false;
-	for (flow = &p->app; flow; flow = flow->next)
-		if (!bw_list_empty(&flow->tx))
-			return false;
-	return p->tx_used + bw_credit_charge(len, p->charge_min) <= p->tx_limit;
-}
-
-static inline int bw_send_queue(struct bw_engine *e, struct bw_peer *p, const struct bw_op *op)
-{
-	struct bw_flow *flow;
-	struct bw_txmsg *m;
-
-	if ((op->send.len && !op->send.buf) || op->send.src_ep == BW_EP_CONTROL ||
-	    op->send.dst_ep == BW_EP_CONTROL)
-		return -EINVAL;
-	flow = bw_peer_flow(e, p, op->send.src_ep, op->send.dst_ep);
-	m = flow ? bw_txmsg_new(e, p, flow) : NULL;
-	if (!m)
-		return -EAGAIN;
-	m->kind = BW_PART_MESSAGE;
-	m->code = op->send.code;
-	m->tag = op->send.tag;
-	m->imm = op->send.imm;
-	m->buf = op->send.buf;
-	m->buf_off = op->send.buf_off;
-	m->len = op->send.len;
-	m->total = op->send.len;
-	m->cookie = op->cookie;
-	m->urgent = op->send.urgent;
-	m->quiet = op->send.quiet;
-	bw_list_add_before(&p->txmsgs, &m->all);
-	e->work++;
-	return 0;
-}
-
-/* Charged at once: pulled data that leave before must not take the credit. */
-static int bw_send_long(struct bw_engine *e, struct bw_peer *p, const struct bw_op *op)
-{
-	struct bw_txmsg *m;
-	int error;
-
-	if (!bw_reliable_takes(e, op->peer, op->send.len))
-		return -EMSGSIZE;
-	error = bw_send_queue(e, p, op);
-	if (error)
-		return error;
-	m = bw_entry(p->txmsgs.prev, struct bw_txmsg, all);
-	m->charged = true;
-	p->tx_used += bw_credit_charge(m->total, p->charge_min);
-	return 0;
-}
-
-int bw_send_submit(struct bw_engine *e, struct bw_op *op)
-{
-	struct bw_peer *p = bw_peer_get(e, op->peer);
-
-	if (!p)
-		return -ENOTCONN;
-	return op->send.len > BW_EAGER_LIMIT ? bw_send_long(e, p, op) : bw_send_queue(e, p, op);
-}
-
-struct bw_txmsg *bw_send_control(struct bw_engine *e, struct bw_peer *p, uint8_t kind)
-{
-	struct bw_txmsg *m = bw_txmsg_new(e, p, &p->control);
-
-	if (!m)
-		return NULL;
-	m->kind = kind;
-	bw_list_add_before(&p->controls, &m->all);
-	return m;
 }

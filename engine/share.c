@@ -91,7 +91,6 @@ static struct bw_record *bw_stripe_assign(struct bw_engine *e, struct bw_peer *p
 	r = bw_record_new(e, BW_OWNED_BULK, s, s->next_off, (uint32_t)len);
 	if (!r)
 		return NULL;
-	s->refs++;
 	s->next_off += len;
 	p->aside++;
 	p->serve_turn = 0;
@@ -147,7 +146,6 @@ static struct bw_record *bw_stripe_take_over(struct bw_engine *e, struct bw_peer
 				     (uint32_t)take);
 		if (!part)
 			return NULL;
-		((struct bw_serve *)r->obj)->refs++;
 		p->aside++;
 		r->len -= (uint32_t)take;
 		r = part;

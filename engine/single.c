@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The common frames, in a straight line: a message, a segment of one or a piece of a pull, alone in
- * its frame, in order, on a path where nothing is missing. What such a frame looks like is foreseen
- * ("header prediction", Jacobson 1988); whatever is not so is left to recv.c and send.c, which also
- * handle all this, and nothing is changed before that is certain.
+ * The common frames that come, in a straight line: a message, a segment of one or a piece of a
+ * pull, alone in its frame, in order, on a path where nothing is missing. What such a frame looks
+ * like is foreseen ("header prediction", Jacobson 1988); whatever is not so is left to recv.c,
+ * which also handles all this, and nothing is changed before that is certain.
  */
-#include "part.h"
+#include "duplex.h"
+#include "reliable.h"
 
 /* The start of a DATA frame with one part. */
 struct bw_single {
@@ -23,7 +24,7 @@ struct bw_single {
 BW_ASSERT_LAYOUT(bw_single, BW_MESSAGE_HEAD);
 
 /* Bytes of the frame before the payload; 0: it carries something else. */
-static uint32_t bw_single_head(const struct bw_rx_frame *f)
+static BW_WITHIN uint32_t bw_single_head(const struct bw_rx_frame *f, uint32_t trailer)
 {
 	const struct bw_single *s = f->head;
 	uint32_t size = BW_SINGLE_FIXED;
@@ -36,7 +37,9 @@ static uint32_t bw_single_head(const struct bw_rx_frame *f)
 		size += sizeof(s->bulk);
 	else
 		return 0;
-	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen ? size : 0;
+	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen + trailer
+		       ? size
+		       : 0;
 }
 
 static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t,
@@ -44,14 +47,15 @@ static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, cons
 {
 	struct bw_single copy;
 
-	if (p->trailer) /* it is to be opened first */
+	if (p->trailer) /* it is to be opened first, and comes again */
 		return false;
 	memcpy(&copy, s, head);
 	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, t->rx.got.base) ==
 	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
 }
 
-static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uint32_t head)
+static BW_WITHIN bool bw_single_intact(struct bw_engine *e, const struct bw_single *s,
+				       uint32_t head)
 {
 	const uint8_t *from = (const uint8_t *)s;
 	uint64_t h[4]; /* the header, its check 0: the last four bytes */
@@ -65,7 +69,7 @@ static bool bw_single_intact(struct bw_engine *e, const struct bw_single *s, uin
 }
 
 /* Has nothing to be said of the path but that another packet came? */
-static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
+static BW_WITHIN bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 {
 	return t->state == BW_PATH_UP && !t->rx.got.n && s->h.pn == (uint32_t)t->rx.got.base &&
 	       (int32_t)(s->b.floor - (uint32_t)t->rx.got.base) <= 0 &&
@@ -74,7 +78,7 @@ static bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
 
 /* Is the acknowledgement as it mostly is: of nothing, or of the one packet under way, that carried
  * one message? */
-static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
+static BW_WITHIN bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 {
 	const struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 
@@ -86,8 +90,8 @@ static bool bw_single_acks(const struct bw_path *t, const struct bw_single *s)
 		r->pn >= t->cc.limited_pn && t->rtt.srtt && !s->b.flags);
 }
 
-static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			    const struct bw_single *s)
+static BW_WITHIN void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+				      const struct bw_single *s)
 {
 	struct bw_record *r = bw_first(&t->flight, struct bw_record, list);
 	struct bw_txmsg *m = NULL;
@@ -118,15 +122,16 @@ static void bw_single_acked(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 }
 
 /* Can the message be handed over at once? */
-static bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
-			  const struct bw_flow *flow, const struct bw_part_msg *w)
+static BW_WITHIN bool bw_single_due(const struct bw_engine *e, const struct bw_peer *p,
+				    const struct bw_flow *flow, const struct bw_part_msg *w)
 {
 	return bw_ops(e)->message && !e->ev_first && flow && w->id == flow->rx_next &&
 	       w->total == w->part.plen && !w->offset && bw_list_empty(&flow->rx) &&
 	       bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min));
 }
 
-static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
+static BW_WITHIN void bw_single_tell(struct bw_engine *e, struct bw_peer *p,
+				     const struct bw_part_msg *w)
 {
 	uint64_t charge = bw_credit_charge(w->total, e->cfg.charge_min);
 
@@ -139,8 +144,9 @@ static void bw_single_tell(struct bw_engine *e, struct bw_peer *p, const struct 
 }
 
 /* What recv.c does with a part. *told: the message is to be handed over. */
-static int bw_single_part(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
-			  const struct bw_single *s, uint32_t head, bool *told)
+static BW_WITHIN int bw_single_part(struct bw_engine *e, struct bw_peer *p,
+				    const struct bw_rx_frame *f, const struct bw_single *s,
+				    uint32_t head, bool *told)
 {
 	struct bw_flow *flow;
 
@@ -159,8 +165,8 @@ static int bw_single_part(struct bw_engine *e, struct bw_peer *p, const struct b
 }
 
 /* When the peer needs attention next. */
-static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			   const struct bw_single *s)
+static BW_WITHIN void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
+				     const struct bw_single *s)
 {
 	if (s->part.kind == BW_PART_BULK && (!p->ping_pause || bw_list_empty(&p->pulls))) {
 		bw_peer_schedule(e, p);
@@ -171,11 +177,28 @@ static void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 	bw_peer_sooner(e, p, bw_min_u64(t->rx.ack_at, t->loss_at));
 }
 
+/* What the frame brings is taken. */
+static BW_WITHIN int bw_single_take(struct bw_engine *e, const struct bw_rx_frame *f,
+				    struct bw_peer *p, struct bw_path *t, uint32_t head)
+{
+	const struct bw_single *s = f->head;
+	bool told = false;
+	int r;
+
+	bw_single_acked(e, p, t, s);
+	r = bw_single_part(e, p, f, s, head, &told);
+	if (!r)
+		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
+	bw_single_plan(e, p, t, s);
+	if (told)
+		bw_ops(e)->message(e->host, &e->told);
+	return r;
+}
+
 bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result)
 {
 	const struct bw_single *s = f->head;
-	uint32_t head = bw_single_head(f);
-	bool told = false;
+	uint32_t head = bw_single_head(f, 0);
 	struct bw_peer *p;
 	struct bw_path *t;
 
@@ -189,176 +212,17 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 	    !(BW_UNLIKELY(p->keyed) ? bw_single_genuine(e, p, t, s, head)
 				    : bw_single_intact(e, s, head)))
 		return false;
-	bw_single_acked(e, p, t, s);
-	*result = bw_single_part(e, p, f, s, head, &told);
-	if (!*result)
-		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
-	bw_single_plan(e, p, t, s);
-	if (told)
-		bw_ops(e)->message(e->host, &e->told);
+	*result = bw_single_take(e, f, p, t, head);
 	return true;
 }
 
-/* Is there nothing to be sent to this peer but messages and pulled data? */
-static bool bw_single_clear(const struct bw_peer *p)
+bool bw_single_opened(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
+		      struct bw_path *t, int *result)
 {
-	uint8_t i;
+	uint32_t head = bw_single_head(f, p->trailer);
 
-	for (i = 0; i < p->npaths; i++) {
-		const struct bw_path *t = p->path[i];
-
-		if (t->hello.due || t->pmtu.probe || t->ask || (t->rx.ack_now && i != p->best))
-			return false;
-	}
-	return p->confirmed && !p->striped && !p->aside && !p->ping_due &&
-	       bw_list_empty(&p->again) && bw_list_empty(&p->control.tx);
-}
-
-/* May a frame leave by this path as if nothing had ever been lost? */
-static bool bw_single_open(const struct bw_path *t)
-{
-	return t->state == BW_PATH_UP && !t->pto_count && !t->rx.got.n &&
-	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
-}
-
-/* The first flow with messages to be sent; *only: there is one message, no more. */
-static struct bw_flow *bw_single_flow(struct bw_peer *p, bool *only)
-{
-	struct bw_flow *flow = &p->app, *other;
-
-	while (flow && bw_list_empty(&flow->tx))
-		flow = flow->next;
-	*only = flow && flow->tx.next == flow->tx.prev;
-	for (other = flow ? flow->next : NULL; other && *only; other = other->next)
-		*only = bw_list_empty(&other->tx);
-	return flow;
-}
-
-static struct bw_single *bw_single_begin(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-					 struct bw_tx_frame *f)
-{
-	struct bw_single *s = (struct bw_single *)f->head;
-
-	bw_hdr_fill(e, p, &s->h, BW_FRAME_DATA);
-	if (t->no)
-		s->h.path = t->no;
-	s->h.pn = (uint32_t)t->pn_next;
-	bw_ack_block(e, p, t, &s->b);
-	return s;
-}
-
-/* The payload of the part, and all that is the same for its kinds. */
-static void bw_single_end(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-			  struct bw_tx_frame *f, struct bw_record *r, uint32_t head, uint64_t buf,
-			  uint64_t off, bool urgent)
-{
-	struct bw_single *s = (struct bw_single *)f->head;
-	const uint64_t pn = t->pn_next;
-	const uint32_t len = r->len;
-
-	bw_part_payload(e, &s->part, buf, off, len, p->checksum);
-	f->to = t->to;
-	f->segments = len != 0;
-	f->segment[0].head_end = f->head_len = head;
-	f->segment[0].len = len;
-	f->segment[0].buf = buf;
-	f->segment[0].off = off;
-	f->len = head + len + p->trailer;
-	bw_duplex_left(e, t, f->len);
-	if (urgent || t->inflight >= t->cc.cwnd)
-		s->h.flags = BW_HDR_ACK_NOW;
-	bw_part_seal(e, p, f, pn);
-	bw_part_owned(t, r, pn, e->now, f->len);
-	bw_part_left(e, t, pn);
-	bw_duplex_sent(e, len);
-	if (!p->waiting_since)
-		p->waiting_since = e->now ? e->now : 1;
-	bw_peer_sooner(e, p,
-		       bw_min_u64(e->now + bw_path_pto(e, t),
-				  bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns));
-}
-
-static void bw_single_rest(struct bw_peer *p)
-{
-	bw_list_del(&p->ready);
-	p->is_ready = false;
-}
-
-static bool bw_single_message(struct bw_engine *e, struct bw_peer *p, struct bw_txmsg *m,
-			      struct bw_tx_frame *f)
-{
-	struct bw_path *t = bw_carry_message(e, p, m->len);
-	uint32_t room = t->pmtu.mtu - (uint32_t)sizeof(struct bw_single) - p->trailer;
-	uint32_t off = m->next_off, len = m->len - off < room ? m->len - off : room;
-	uint64_t charge = m->charged ? 0 : bw_credit_charge(m->total, p->charge_min);
-	struct bw_record *r;
-	struct bw_single *s;
-
-	if (p->tx_used + charge > p->tx_limit || !bw_single_open(t))
+	if (!head || p->credit_stalled || !bw_single_smooth(t, f->head))
 		return false;
-	r = bw_record_new(e, BW_OWNED_MESSAGE, m, off, len);
-	if (!r)
-		return false;
-	p->tx_used += charge;
-	m->charged = true;
-	m->refs++;
-	m->next_off += len;
-	s = bw_single_begin(e, p, t, f);
-	bw_part_message(&s->msg, m, BW_PART_MESSAGE, off, 0);
-	if (bw_carry_contested(p))
-		bw_carry_sent(e, t, bw_part_loads(t, m));
-	bw_single_end(e, p, t, f, r, sizeof(*s), m->buf, m->buf_off + off,
-		      bw_part_urgent(t, m, off + len));
-	p->eager_turn++;
-	if (m->next_off == m->len) {
-		bw_txmsg_left(e, m);
-		bw_single_rest(p);
-	}
+	*result = bw_single_take(e, f, p, t, head);
 	return true;
-}
-
-static bool bw_single_bulk(struct bw_engine *e, struct bw_peer *p, struct bw_serve *v,
-			   struct bw_tx_frame *f)
-{
-	const uint32_t head = BW_SINGLE_FIXED + sizeof(struct bw_part_bulk);
-	struct bw_path *t = p->path[p->best];
-	uint32_t room = t->pmtu.mtu - head - p->trailer;
-	uint64_t off = v->next_off;
-	uint32_t len = (uint32_t)bw_min_u64(v->len - off, room);
-	struct bw_record *r;
-	struct bw_single *s;
-
-	if (p->tx_used + len > p->tx_limit || !bw_single_open(t))
-		return false;
-	r = bw_record_new(e, BW_OWNED_BULK, v, off, len);
-	if (!r)
-		return false;
-	p->tx_used += len;
-	v->refs++;
-	v->next_off += len;
-	s = bw_single_begin(e, p, t, f);
-	bw_part_bulk(&s->bulk, v, off);
-	bw_single_end(e, p, t, f, r, head, v->buf, v->buf_off + off, v->next_off == v->len);
-	p->serve_turn = 0; /* there is no other one */
-	if (v->next_off == v->len) {
-		bw_list_del(&v->turn);
-		bw_single_rest(p);
-	}
-	return true;
-}
-
-bool bw_single_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
-{
-	struct bw_flow *flow;
-	bool only;
-
-	if (!bw_single_clear(p))
-		return false;
-	flow = bw_single_flow(p, &only);
-	if (bw_list_empty(&p->serving))
-		return only &&
-		       bw_single_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue), f);
-	if (flow || p->serving.next != p->serving.prev)
-		return false;
-	return bw_single_bulk(e, p, bw_first(&p->serving, struct bw_serve, turn), f);
 }

@@ -159,7 +159,6 @@ static struct bw_path *bw_stripe_hurry(struct bw_engine *e, struct bw_peer *p)
 	if (!again)
 		return NULL;
 	bw_list_add_before(&p->again, &again->list);
-	((struct bw_serve *)r->obj)->refs++;
 	bw_late_keep(e, p, slow, r);
 	bw_record_vacate(r);
 	return fast;

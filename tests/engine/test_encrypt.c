@@ -291,6 +291,32 @@ static void offer__is_not_taken_away(void **state)
 	assert_int_equal(events_with("PEER_UP"), 2);
 }
 
+/* What was opened is taken as what was never sealed: the next message within rx(), and no other. */
+static void opened__message_is_taken_within_rx(void **state)
+{
+	struct frame *f;
+
+	meet_secretly(true);
+	engine(B)->ops = &host_ops_direct;
+	post(A, B, 1, 8); /* opens the flow */
+	settle();
+	forget_logs();
+	post(A, B, 2, 100);
+	flush(A);
+	f = take(0);
+	post(A, B, 3, 100);
+	settle();
+	assert_int_equal(events_with("B MESSAGE"), 0);
+	assert_int_equal(receive(f), 0);
+	settle();
+	assert_int_equal(events_with("B MESSAGE"), 2);
+	assert_int_equal(events_with("at once"), 0);
+	forget_logs();
+	post(A, B, 4, 100);
+	settle();
+	expect_events("B MESSAGE 4 len 100", "(at once)", NULL);
+}
+
 /* There is no encryption without a key, nor by a host that cannot. */
 static void encryption__needs_a_key(void **state)
 {
@@ -318,6 +344,7 @@ int encrypt_tests(void)
 		TEST(downgrade__is_refused),
 		TEST(answer__of_who_cannot_ends_it),
 		TEST(offer__is_not_taken_away),
+		TEST(opened__message_is_taken_within_rx),
 		TEST(encryption__needs_a_key),
 	};
 
