@@ -15,8 +15,9 @@ from beowire.status import boards
 from user_actor import ACKED, LATER, NOW, PATIENCE_S, Couple, actor, couple
 
 FOR_EVER_MS = 600_000
-SOON_S = 60
 """Until the actor is told something else, or is ended."""
+SOON_S = 60
+"""Far more than it takes."""
 
 
 def processor_s(pid: int) -> float:
