@@ -155,14 +155,13 @@ class Cluster:
         answer: others take their places, and switch."""
         until = time.monotonic() + 2 * BUSY_S
         for k in range(len(PORTS)):
-            while self.clients[k].last[2] != 3:
+            while not self.clients[k].switches():
                 self.happened["back on TCP"] = self.happened.get("back on TCP", 0) + 1
                 assert time.monotonic() < until, self.happened
                 self.clients[k].kill()
                 self.servers[k].kill()
                 self.servers[k] = socket_load.server(self.services[1], self.library, PORTS[k])
                 self.clients[k] = self._client(PORTS[k])
-                self.clients[k].await_round(100)
 
     def _await_connections(self, port: int, count: int) -> None:
         """Until a server has so many."""

@@ -113,6 +113,12 @@ class Program:
         """Until it has lost more connections than these."""
         self._await(lambda: self.last[1] > since)
 
+    def switches(self, within: int = 100) -> bool:
+        """Does its connection go by Beowire, now or after so many rounds at most?"""
+        last = self.last[0] + within
+        self._await(lambda: self.last[2] == 3 or self.last[0] >= last)
+        return self.last[2] == 3
+
     def _await(self, is_so: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE_S
         while not is_so():
