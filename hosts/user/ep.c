@@ -183,6 +183,8 @@ static void bw_ep_chores(struct bw_ep *ep)
 		ep->number = bw_local_claim(ep->self.engine);
 		ep->borrowed = ep->number < 0;
 	}
+	if (BW_UNLIKELY(ep->remotes.gone))
+		bw_remote_bury(ep);
 	if (!ep->has_packet)
 		return;
 	for (int i = 0; i < ep->packets; i++)

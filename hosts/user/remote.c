@@ -289,6 +289,30 @@ static bool bw_remote_may_local(const struct bw_ep *ep, const struct bw_addr_fie
 	return ep->local && a->node == ep->self.node && (a->links & BW_LINK_LOCAL);
 }
 
+/* There is no way to it but one at which nobody answers any more. Handlers are called by rounds. */
+static int bw_remote_refused(struct bw_ep *ep, struct bw_remote *p)
+{
+	ep->remotes.gone += !p->gone;
+	p->gone = true;
+	ep->chores_at = ep->deadline = ep->now;
+	bw_helper_deadline(ep);
+	return -ECONNREFUSED;
+}
+
+void bw_remote_bury(struct bw_ep *ep)
+{
+	for (uint32_t i = 0; i < ep->remotes.count && ep->remotes.gone; i++) {
+		struct bw_remote *p = ep->remotes.at[i];
+
+		if (!p || !p->gone)
+			continue;
+		p->gone = false;
+		ep->remotes.gone--;
+		if (!p->by) /* else it has called meanwhile */
+			bw_remote_down(ep, p, -ECONNREFUSED);
+	}
+}
+
 int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 {
 	int error;
@@ -312,7 +336,9 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p)
 			    p->by == &bw_by_kernel ? "kernel" : "udp");
 		return 0;
 	}
-	return error == -ECONNREFUSED || error == -EAGAIN ? error : -EHOSTUNREACH;
+	if (error == -ECONNREFUSED)
+		return bw_remote_refused(ep, p);
+	return error == -EAGAIN ? error : -EHOSTUNREACH;
 }
 
 int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)

@@ -35,6 +35,7 @@ struct bw_remote {
 	bool up;    /* the engine made first contact */
 	bool watch; /* bw_peer_watch() */
 	bool ghost; /* counted among those */
+	bool gone;  /* nobody is there: its end is still to be told */
 	uint8_t offered;	       /* links named in CONNECT, bit per link number */
 	uint8_t passed;		       /* of these, those that were usable once */
 	uint32_t mtu[BW_LINK_NUMBERS]; /* largest frame that passed, in bytes */
@@ -66,6 +67,7 @@ struct bw_remotes {
 	uint32_t vacant;		       /* of `count` */
 	uint32_t named;			       /* those that the program has named, and */
 	uint32_t ghosts;		       /* those that it has not, knows, and are down */
+	uint32_t gone;			       /* those of which that is true */
 	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */
 	uint32_t buckets;
 };
@@ -104,6 +106,8 @@ int bw_remote_connect(struct bw_ep *ep, struct bw_remote *p);
 
 /* The same, by the engine: with another call, links that were learnt of since. */
 int bw_remote_connect_engine(struct bw_ep *ep, struct bw_remote *p);
+/* Tells the ends of those that were found gone, which no handler could be told of then. */
+void bw_remote_bury(struct bw_ep *ep);
 /* Have engine and address a link in common? */
 bool bw_remote_engine_reaches(const struct bw_ep *ep, const struct bw_addr_fields *a);
 

@@ -26,6 +26,8 @@ uint64_t bw_wait_limit(const struct bw_ep *ep, uint64_t now)
 {
 	uint64_t at = bw_min_u64(ep->deadline, bw_publish_due(ep));
 
+	if (BW_UNLIKELY(ep->remotes.gone))
+		return 0;
 	if (ep->has_packet && ep->watch.claim < 0)
 		at = bw_min_u64(at, bw_min_u64(ep->watch.claim_at, ep->links_at));
 	for (int i = 0; i < ep->packets; i++) {

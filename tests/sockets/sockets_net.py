@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Programs with the preload library on two nodes, and what their processes counted."""
+"""Programs with the preload library on two nodes, what their processes count, and have counted."""
 
 import contextlib
 import json
@@ -8,17 +8,22 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from beowire import places
 from beowire.sockets import cli
+from beowire.status import boards
 
 HERE, THERE = "10.77.0.1", "10.77.0.2"
 SOON_S = 60
 """For what takes a moment on an idle machine."""
+SWITCHED = "switched"
+"""A file in the programs' directory, once their connections go by Beowire."""
+FEW = 20_000
+"""Bytes of small exchanges that went by Beowire, after which a connection is taken for switched."""
 
 
 @dataclass
@@ -49,6 +54,66 @@ class Nodes:
         )
         assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
         return done.stdout
+
+    @contextlib.contextmanager
+    def talking(self, words: list[str]) -> Iterator["Talk"]:
+        """A program of this node that does what its input says, and comes to its end by itself once
+        the input ends."""
+        with (
+            (self.place / "errors.log").open("wb") as log,
+            subprocess.Popen(
+                self.words(self.here, words),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self.place,
+            ) as child,
+        ):
+            assert child.stdin is not None
+            assert child.stdout is not None
+            try:
+                yield Talk(child, child.stdin, child.stdout)
+                child.stdin.close()
+                assert child.wait(SOON_S) == 0, (self.place / "errors.log").read_text()
+            finally:
+                child.kill()
+
+    def run_switched(self, words: list[str]) -> str:
+        """What a command printed that makes small exchanges until there is a file `switched`. It is
+        there once these go by Beowire."""
+        (self.place / SWITCHED).unlink(missing_ok=True)
+        with self.talking(words) as talk:
+            self.await_switch(talk.child)
+            (self.place / SWITCHED).touch()
+            return talk.rest().decode()
+
+    def await_switch(
+        self,
+        child: subprocess.Popen[bytes],
+        exchange: Callable[[], object] | None = None,
+        node: str = "",
+        least: int = FEW,
+    ) -> None:
+        """Until what comes to a node, this one if none is named, comes by Beowire. Meanwhile the
+        program makes small exchanges, by itself or by `exchange`."""
+        until = time.monotonic() + SOON_S
+        while (came := self.came_by_beowire(node or self.here)) < least:
+            assert child.poll() is None, (self.place / "errors.log").read_text()
+            assert time.monotonic() < until, came
+            if exchange is not None:
+                exchange()
+            time.sleep(0.01)
+
+    @staticmethod
+    def came_by_beowire(node: str) -> int:
+        """Bytes that a node's living processes have received by Beowire, as their boards say."""
+        inode = Path("/run/netns", node).stat().st_ino
+        return sum(
+            link["rx_payload"]
+            for board in boards.find()
+            if board.head.numbers["network"] == inode
+            for link in board.sheet["links"].values()
+        )
 
     @contextlib.contextmanager
     def server(
@@ -95,11 +160,31 @@ class Nodes:
         return told
 
 
-def by_beowire(told: dict[str, Any], least: int, share: float = 0.9) -> None:
-    """So many bytes went, most of them by Beowire, and those sent by it have come by it."""
-    assert told["tx_bytes"] >= least, told
-    assert told["tx_beowire"] >= share * told["tx_bytes"], told
-    assert told["rx_beowire"] >= share * told["rx_bytes"], told
+@dataclass
+class Talk:
+    """A running program: what it is told and what it says."""
+
+    child: subprocess.Popen[bytes]
+    input: IO[bytes]
+    output: IO[bytes]
+
+    def ask(self, text: str) -> bytes:
+        """A line, and the line that answers it."""
+        self.input.write(text.encode() + b"\n")
+        self.input.flush()
+        return self.output.readline()
+
+    def rest(self) -> bytes:
+        """There is no more input: what it says until its end."""
+        self.input.close()
+        return self.output.read()
+
+
+def by_beowire(told: dict[str, Any], least: int) -> None:
+    """So many bytes were sent by Beowire and came by it. No share of all: how many went before it
+    took over depends on how busy the machine is."""
+    assert told["tx_beowire"] >= least, told
+    assert told["rx_beowire"] >= least, told
     assert told["lost"] == 0, told
 
 

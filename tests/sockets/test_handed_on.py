@@ -154,4 +154,5 @@ def test_threads_share_connections(nodes: Nodes) -> None:
     )
     with nodes.server(["python3", "-c", server], PORT, ends=True):
         nodes.run(["python3", "-c", THREADS])
-    by_beowire(nodes.counted(), 24_000_000, 0.6)
+    # at the end of a direction TCP brings what was not taken: at most 1 MiB
+    by_beowire(nodes.counted(), 2 * 4 * (3_000_000 - (1 << 20)))

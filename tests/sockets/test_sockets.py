@@ -82,7 +82,7 @@ assert way(one.fileno()) == 3
 """
     with nodes.server(["python3", "-c", ECHO, str(PORT), "1"], PORT, ends=True):
         nodes.run(["python3", "-c", script])
-    by_beowire(nodes.counted(), 2_000_000, 0.5)
+    by_beowire(nodes.counted(), 2 * 1_000_000)
 
 
 ECHO = """

@@ -155,6 +155,46 @@ static void gone__not_by_a_send(void **state)
 	told_of_all();
 }
 
+/* Two that know of each other, and nothing more; then one of them ends. */
+static int part_unmet(void **state)
+{
+	here = (struct told){0};
+	a = endpoint_open("local", &here);
+	b = endpoint_open("local", &there);
+	other = endpoint_find(a, b);
+	bw_ep_close(b, 0);
+	return 0;
+}
+
+/* The call itself tells no handler, and nobody who waits sleeps beyond it. */
+static void buried_by_the_next_round(void)
+{
+	bw_ep_lock(a);
+	assert_int_equal(here.downs, 0);
+	assert_int_equal(bw_wait_limit(a, bw_clock_now()), 0);
+	bw_ep_unlock(a);
+	bw_progress(a);
+	assert_int_equal(here.downs, 1);
+	assert_int_equal(here.status, -ECONNREFUSED);
+	assert_int_equal(bw_peer_status(a, other), -ECONNREFUSED);
+	bw_progress(a);
+	assert_int_equal(here.downs, 1);
+}
+
+static void gone_before_contact__told_who_sends(void **state)
+{
+	assert_int_equal(bw_send(a, other, 1, 1, 0, "word", 4, 0, NULL), -ECONNREFUSED);
+	assert_int_equal(bw_send(a, other, 1, 1, 0, "word", 4, 0, NULL), -ECONNREFUSED);
+	buried_by_the_next_round();
+	assert_int_equal(bw_send(a, other, 1, 1, 0, "word", 4, 0, NULL), -ECONNREFUSED);
+}
+
+static void gone_before_contact__told_who_watches(void **state)
+{
+	bw_peer_watch(a, other, true);
+	buried_by_the_next_round();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +202,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(refused__after_many_words, meet, part),
 		cmocka_unit_test_setup_teardown(gone__after_a_look_at_every_link, meet, part),
 		cmocka_unit_test_setup_teardown(gone__not_by_a_send, meet, part),
+		cmocka_unit_test_setup_teardown(gone_before_contact__told_who_sends, part_unmet,
+						part),
+		cmocka_unit_test_setup_teardown(gone_before_contact__told_who_watches, part_unmet,
+						part),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
