@@ -366,8 +366,9 @@ int bw_farewell_bye(struct bw_engine *e, const struct bw_rx_frame *f, const stru
 	int r;
 
 	p = bw_peer_get(e, h->conn);
-	if (!bw_recv_peers_head_ok(e, f, p, sizeof(*h) + h->len))
-		return -BW_DROP_HEADER;
+	r = bw_recv_peers_head(e, f, p, sizeof(*h) + h->len);
+	if (r)
+		return r;
 	if (!bw_contact_shows(p, h))
 		return -BW_DROP_HANDLE;
 	if (e->cfg.keyed && !p->keyed) /* nobody could have made a tag yet; HELLO shows the token */

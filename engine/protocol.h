@@ -81,8 +81,8 @@ struct bw_host_ops {
 	/* CRC32C of n bytes of a submitted buffer (for a frame about to be sent). */
 	uint32_t (*payload_crc)(void *host, uint64_t buf, uint64_t off, uint32_t n);
 	/* Copy n payload bytes at frame offset `at` into buffer `buf` at `off`; buf 0: copy
-	 * nothing, only check. With `check`, return -EBADMSG unless their CRC32C is `crc`. 0 on
-	 * success. */
+	 * nothing, only check, and count. With `check`, return -EBADMSG unless their CRC32C is
+	 * `crc`. 0 on success. */
 	int (*place)(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 		     uint32_t at, uint32_t n, bool check, uint32_t crc);
 	/* A buffer for an incoming message of n bytes from this peer, 0 if there is none now.

@@ -81,10 +81,15 @@ bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t 
 	return bw_recv_intact(e, f, NULL, fixed);
 }
 
-bool bw_recv_peers_head_ok(struct bw_engine *e, const struct bw_rx_frame *f,
-			   const struct bw_peer *p, uint32_t fixed)
+int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_peer *p,
+		       uint32_t fixed)
 {
-	return bw_recv_intact(e, f, p && p->keyed ? p->keys->rx.tag : NULL, fixed);
+	/* Nobody here could check the tag of who is gone. */
+	if (e->cfg.keyed && !bw_contact_shows(p, f->head))
+		return -BW_DROP_HANDLE;
+	return bw_recv_intact(e, f, p && p->keyed ? p->keys->rx.tag : NULL, fixed)
+		       ? 0
+		       : -BW_DROP_HEADER;
 }
 
 /* Where the next part of a DATA frame lies; `at` is its start, `pay` that of its payload. */
@@ -510,11 +515,13 @@ int bw_recv_ack_body(struct bw_engine *e, const struct bw_rx_frame *f, const str
 {
 	const struct bw_ack *a = (const struct bw_ack *)((const struct bw_ackblk *)(h + 1) + 1);
 	uint32_t len = sizeof(struct bw_ackblk) + sizeof(*a);
+	int r;
 
 	if (h->len < len)
 		return -BW_DROP_SHORT;
-	if (!bw_recv_peers_head_ok(e, f, bw_peer_get(e, h->conn), sizeof(*h) + h->len))
-		return -BW_DROP_HEADER;
+	r = bw_recv_peers_head(e, f, bw_peer_get(e, h->conn), sizeof(*h) + h->len);
+	if (r)
+		return r;
 	if (h->len < len + a->ranges * sizeof(struct bw_range) || a->ranges > BW_ACK_RANGES_MAX)
 		return -BW_DROP_MALFORMED;
 	return 0;

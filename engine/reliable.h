@@ -774,9 +774,10 @@ void bw_recv_ack_taken(struct bw_engine *e, struct bw_peer *p, struct bw_path *t
 		       const struct bw_hdr *h);
 int bw_recv_ack(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t fixed);
-/* The same of a frame without payload by a peer: its checksum or tag. */
-bool bw_recv_peers_head_ok(struct bw_engine *e, const struct bw_rx_frame *f,
-			   const struct bw_peer *p, uint32_t fixed);
+/* The same of a frame without payload by a peer, NULL: an unknown one: its checksum or tag. 0, or
+ * why it is dropped. */
+int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_peer *p,
+		       uint32_t fixed);
 uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 

@@ -155,8 +155,8 @@ static BW_WITHIN int bw_single_part(struct bw_engine *e, struct bw_peer *p,
 	flow = bw_peer_flow_find(p, s->msg.dst_ep, s->msg.src_ep);
 	if (!bw_single_due(e, p, flow, &s->msg))
 		return bw_recv_message(e, p, f, &s->msg, head);
-	if (p->checksum && s->part.plen &&
-	    bw_ops(e)->place(e->host, 0, 0, f, head, s->part.plen, true, s->part.crc))
+	if (s->part.plen &&
+	    bw_ops(e)->place(e->host, 0, 0, f, head, s->part.plen, p->checksum, s->part.crc))
 		return -BW_DROP_DATA;
 	flow->rx_next++;
 	bw_single_tell(e, p, &s->msg);

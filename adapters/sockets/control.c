@@ -125,11 +125,14 @@ static void bws_control_offer(struct bws_conn *c, uint64_t now)
 	bws_control_tell(c, BWS_OFFER, &to);
 }
 
-/* May connections of this process leave TCP? Else those that have go back. Lock held. */
+/* May connections of this process leave TCP? Not before it has been looked for io_uring, nor if
+ * there is one: then those that have go back. Lock held. */
 static bool bws_control_may(uint64_t now)
 {
-	if (bws.pinned || !bws_rings_here(now))
-		return !bws.pinned;
+	if (bws.pinned || now < bws_rings_due())
+		return false;
+	if (!bws_rings_here(now))
+		return true;
 	bws.pinned = "the program uses io_uring (BEOWIRE_SOCKETS_IO_URING=files: for files alone)";
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
 		if (!c->pinned)
@@ -328,9 +331,10 @@ static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 	if (!c->offer_at)
 		c->offer_at = now + BWS_CONTROL_FIRST;
 	if (now >= c->offer_at && bws_conn_alone(c)) {
-		if (!bws_control_may(now))
-			return BWS_CONTROL_NEVER;
-		bws_control_offer(c, now);
+		if (bws_control_may(now))
+			bws_control_offer(c, now);
+		else
+			return bws.pinned ? BWS_CONTROL_NEVER : bws_rings_due();
 	}
 	return c->offer_at > now ? c->offer_at : now + BWS_CONTROL_IDLE;
 }

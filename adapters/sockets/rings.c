@@ -22,8 +22,7 @@
 #include "owned.h"
 #include "real.h"
 
-#define BWS_RINGS_PAUSE (100 * BWS_MS) /* between two looks, at least; */
-#define BWS_RINGS_SHARE 50	       /* they take one part of so many of the time */
+#define BWS_RINGS_SHARE 50 /* looks take one part of so many of the time */
 #define BWS_RINGS_ARGS	6
 
 static bool bws_rings_is(int dir, const char *name)
@@ -58,17 +57,18 @@ static bool bws_rings_look(void)
 	return found;
 }
 
+static uint64_t bws_rings_next;
+
+uint64_t bws_rings_due(void)
+{
+	return bws.rings_for_files ? 0 : bws_rings_next;
+}
+
 bool bws_rings_here(uint64_t now)
 {
-	static uint64_t next;
-	static bool here;
-	uint64_t took;
+	bool here = !bws.rings_for_files && bws_rings_look();
 
-	if (here || bws.rings_for_files || now < next)
-		return here;
-	here = bws_rings_look();
-	took = bw_clock_now() - now;
-	next = now + BWS_RINGS_PAUSE + BWS_RINGS_SHARE * took;
+	bws_rings_next = now + BWS_RINGS_SHARE * (bw_clock_now() - now);
 	return here;
 }
 

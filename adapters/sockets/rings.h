@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Has this process an instance that may be for connections? It looks now and then: `now` is the
- * time in ns. By the control thread alone. */
+/* When the next look is due: looks take a bounded share of the time. Both by the control thread
+ * alone, in ns. */
+uint64_t bws_rings_due(void);
+/* Has this process an instance that may be for connections? */
 bool bws_rings_here(uint64_t now);
 
 #endif

@@ -93,7 +93,9 @@ static int host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx
 		      uint32_t at, uint32_t n, bool check, uint32_t crc)
 {
 	const uint8_t *from = (const uint8_t *)f->head + at;
+	struct node *node = host;
 
+	node->placed += n;
 	assert_true(at <= f->len && n <= f->len - at);
 	if (buf)
 		memcpy(buffer_get(buf, off, n)->bytes + off, from, n);

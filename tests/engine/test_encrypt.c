@@ -312,9 +312,11 @@ static void opened__message_is_taken_within_rx(void **state)
 	assert_int_equal(events_with("B MESSAGE"), 2);
 	assert_int_equal(events_with("at once"), 0);
 	forget_logs();
+	world.node[B].placed = 0;
 	post(A, B, 4, 100);
 	settle();
 	expect_events("B MESSAGE 4 len 100", "(at once)", NULL);
+	assert_int_equal(world.node[B].placed, 100);
 }
 
 /* There is no encryption without a key, nor by a host that cannot. */

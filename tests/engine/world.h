@@ -45,6 +45,7 @@ struct node {
 	unsigned int grown_n, grow_max; /* memory that the host will hand in at most */
 	bool slow;			/* so far the host has not got to giving memory */
 	bool no_buffers;		/* buf_get() fails */
+	uint64_t placed;		/* bytes that the host was shown, for whatever it counts */
 	unsigned int asked, asked_next; /* calls of it, and of these those for the next message */
 	bool no_places;			/* buf_for() finds none */
 	int buffers_out;		/* buf_get() not yet put or delivered */

@@ -82,8 +82,10 @@ typedef struct {
 	long n;
 } atomic_long_t;
 typedef atomic_t refcount_t;
-#define atomic_read(a)		     ((a)->n)
-#define atomic_long_read(a)	     ((a)->n)
+#define atomic_read(a)	    ((a)->n)
+#define atomic_long_read(a) ((a)->n)
+#define atomic_try_cmpxchg(a, was, is)                                                             \
+	__atomic_compare_exchange_n(&(a)->n, was, is, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
 #define atomic_sub_return(change, a) ((a)->n -= (int)(change))
 #define test_bit(bit, word)	     (*(word) >> (bit)&1)
 

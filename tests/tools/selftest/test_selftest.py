@@ -120,7 +120,7 @@ def checkout(place: Path, tests: str, allowed: str = "") -> Path:
     """A folder that `beowire test` takes for a checkout."""
     (place / "tests").mkdir()
     (place / "build").mkdir()
-    for file in ("tests/conftest.py", "tools/pyproject.toml"):
+    for file in ("tests/conftest.py", "tests/browser.py", "tools/pyproject.toml"):
         (place / file).parent.mkdir(exist_ok=True)
         shutil.copyfile(places.root() / file, place / file)
     (place / "tests" / "test_some.py").write_text(tests)
