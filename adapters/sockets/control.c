@@ -125,11 +125,10 @@ static void bws_control_offer(struct bws_conn *c, uint64_t now)
 	bws_control_tell(c, BWS_OFFER, &to);
 }
 
-/* May connections of this process leave TCP? Not before it has been looked for io_uring, nor if
- * there is one: then those that have go back. Lock held. */
+/* May connections of this process leave TCP? Else those that have go back. Lock held. */
 static bool bws_control_may(uint64_t now)
 {
-	if (bws.pinned || now < bws_rings_due())
+	if (bws.pinned)
 		return false;
 	if (!bws_rings_here(now))
 		return true;
@@ -331,10 +330,9 @@ static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 	if (!c->offer_at)
 		c->offer_at = now + BWS_CONTROL_FIRST;
 	if (now >= c->offer_at && bws_conn_alone(c)) {
-		if (bws_control_may(now))
-			bws_control_offer(c, now);
-		else
-			return bws.pinned ? BWS_CONTROL_NEVER : bws_rings_due();
+		if (!bws_control_may(now))
+			return BWS_CONTROL_NEVER;
+		bws_control_offer(c, now);
 	}
 	return c->offer_at > now ? c->offer_at : now + BWS_CONTROL_IDLE;
 }
@@ -358,6 +356,8 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	bws_control.looking = true;
 	bws_control.room = false;
 	bws_push_all();
+	if (now >= bws_rings_due())
+		bws_control_may(now);
 	for (c = bws_conn_next(NULL); c; c = next) {
 		candidates |= c->candidate;
 		at = bws_control_sooner(at, bws_control_look(c, now));
@@ -375,6 +375,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	}
 	if (bws_control.room || bws_push_waits())
 		at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
+	at = bws_control_sooner(at, bws_rings_due());
 	bws_control.looking = false;
 	atomic_store(&bws.pairing, pairing);
 	bws_unlock();

@@ -57,19 +57,26 @@ static bool bws_rings_look(void)
 	return found;
 }
 
-static uint64_t bws_rings_next;
+static struct {
+	uint64_t next; /* time of the next look: it is not looked before */
+	bool here, asked;
+} bws_rings;
 
 uint64_t bws_rings_due(void)
 {
-	return bws.rings_for_files ? 0 : bws_rings_next;
+	return bws_rings.asked ? bws_rings.next : UINT64_MAX;
 }
 
 bool bws_rings_here(uint64_t now)
 {
-	bool here = !bws.rings_for_files && bws_rings_look();
-
-	bws_rings_next = now + BWS_RINGS_SHARE * (bw_clock_now() - now);
-	return here;
+	if (bws_rings.here || bws.rings_for_files)
+		return bws_rings.here;
+	bws_rings.asked = now < bws_rings.next;
+	if (bws_rings.asked)
+		return false;
+	bws_rings.here = bws_rings_look();
+	bws_rings.next = now + BWS_RINGS_SHARE * (bw_clock_now() - now);
+	return bws_rings.here;
 }
 
 BWS_CALL long syscall(long number, ...)

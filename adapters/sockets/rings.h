@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* When the next look is due: looks take a bounded share of the time. Both by the control thread
- * alone, in ns. */
-uint64_t bws_rings_due(void);
-/* Has this process an instance that may be for connections? */
+/* Has this process an instance that may be for connections? What the last look has found counts for
+ * a while, as looks take a bounded share of the time; then, at bws_rings_due(), it is to be asked
+ * again. Both in ns, by the control thread alone. */
 bool bws_rings_here(uint64_t now);
+uint64_t bws_rings_due(void);
 
 #endif
