@@ -53,11 +53,12 @@ def test_nothing_but_his_own_files_is_taken(tmp_path: Path) -> None:
     os.chown(given / "his.json", NOBODY.pw_uid, NOBODY.pw_gid)
     (given / "link.json").symlink_to(secret)
     (given / "hard.json").hardlink_to(secret)
-    his = tmp_path / "his"
-    his.write_text("elsewhere")
-    os.chown(his, NOBODY.pw_uid, NOBODY.pw_gid)
+    his, other = tmp_path / "his", tmp_path / "other"
+    for each in (his, other):
+        each.write_text("elsewhere")
+        os.chown(each, NOBODY.pw_uid, NOBODY.pw_gid)
     (given / "elsewhere.json").symlink_to(his)
-    (given / "twice.json").hardlink_to(his)
+    (given / "twice.json").hardlink_to(other)
     os.mkfifo(given / "pipe.json")
     os.chown(given / "pipe.json", NOBODY.pw_uid, NOBODY.pw_gid)
     (given / "directory.json").mkdir()
