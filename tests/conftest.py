@@ -114,6 +114,8 @@ def expected(names: set[str], workers: int) -> str:
     known = json.loads("".join(_lines_of("BEOWIRE_TEST_TIMES")) or "{}")
     seconds = sum(known.get(name, 0.0) for name in names) / max(workers, 1)
     new = sum(name not in known for name in names)
+    if names and new == len(names):
+        return f"{new} tests in Python: how long they take is not known, as none has run here"
     return (
         f"{len(names)} tests in Python: about {seconds / 60:.0f} min, as they took last; "
         f"{new} have not run here"

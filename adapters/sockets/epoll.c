@@ -20,6 +20,7 @@
 #include "clock.h"
 #include "core.h"
 #include "epolls.h"
+#include "fds.h"
 #include "flow.h"
 #include "owned.h"
 #include "real.h"
@@ -353,11 +354,10 @@ static struct bws_epoll *bws_epoll_get(int epfd)
 
 static bool bws_is_epoll(int fd)
 {
-	static const char is[] = "anon_inode:[eventpoll]";
-	char name[32], to[sizeof(is)];
+	char name[32];
 
 	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	return readlink(name, to, sizeof(to)) == sizeof(is) - 1 && !memcmp(to, is, sizeof(is) - 1);
+	return bws_leads_to(AT_FDCWD, name, "anon_inode:[eventpoll]");
 }
 
 /* Programs copy an instance before there is anything in it, add by the one and wait by the other.

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,6 +29,14 @@ static bool bws_is_tcp(int fd)
 	int protocol;
 
 	return !getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &len) && protocol == IPPROTO_TCP;
+}
+
+bool bws_leads_to(int dir, const char *name, const char *what)
+{
+	size_t len = strlen(what);
+	char to[64];
+
+	return readlinkat(dir, name, to, sizeof(to)) == (ssize_t)len && !memcmp(to, what, len);
 }
 
 /* One of the connection's descriptors is gone. Lock held. True if it was the last one. */

@@ -12,6 +12,8 @@ void bws_follow(int fd, bool connector);
 /* The kernel and other libraries alone use it from now on; it is by TCP. */
 void bws_unfollow(int fd);
 int bws_close(int fd);
+/* Does the entry `name` of a directory in /proc, that of a descriptor, lead to this? Any thread. */
+bool bws_leads_to(int dir, const char *name, const char *what);
 /* `to` is a copy of `from`. */
 void bws_copied(int from, int to);
 /* The kernel is about to close it, to put another one there. */

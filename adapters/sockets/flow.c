@@ -194,6 +194,12 @@ bool bws_settled(const struct bws_conn *c)
 	       !(c->owed & (BWS_OWE_RETURN | BWS_OWE_BACK)) && !c->rx.returning && !c->rescue;
 }
 
+bool bws_is_back(struct bws_conn *c)
+{
+	c->overdue = c->overdue && !bws_settled(c);
+	return !c->overdue;
+}
+
 void bws_return(struct bws_conn *c, bool final)
 {
 	bws_rx_return(c, final);

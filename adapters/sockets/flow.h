@@ -66,6 +66,9 @@ void bws_tx_drain(struct bws_conn *c);
 
 /* Nothing goes or is to go by Beowire, and nothing is left to be given to TCP. */
 bool bws_settled(const struct bws_conn *c);
+/* True, unless its way back was waited for in vain and has not come to its end since: until then
+ * neither direction leaves TCP again. */
+bool bws_is_back(struct bws_conn *c);
 
 /* Nobody is at the other end any more; it may be asked anew in a while. */
 void bws_reoffer(struct bws_conn *c);

@@ -13,26 +13,17 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "clock.h"
 #include "core.h"
+#include "fds.h"
 #include "owned.h"
 #include "real.h"
 
 #define BWS_RINGS_SHARE 50 /* looks take one part of so many of the time */
 #define BWS_RINGS_ARGS	6
-
-static bool bws_rings_is(int dir, const char *name)
-{
-	static const char is[] = "anon_inode:[io_uring]";
-	char to[sizeof(is)];
-
-	return readlinkat(dir, name, to, sizeof(to)) == sizeof(is) - 1 &&
-	       !memcmp(to, is, sizeof(is) - 1);
-}
 
 static bool bws_rings_look(void)
 {
@@ -48,7 +39,7 @@ static bool bws_rings_look(void)
 		for (ssize_t at = 0; at < n && !found;) {
 			struct dirent64 *one = (struct dirent64 *)(got.bytes + at);
 
-			found = bws_rings_is(dir, one->d_name);
+			found = bws_leads_to(dir, one->d_name, "anon_inode:[io_uring]");
 			at += one->d_reclen;
 		}
 	}

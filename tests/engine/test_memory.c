@@ -273,6 +273,19 @@ static int call(const struct frame *hello, uint32_t n)
 	return r;
 }
 
+/* What C says first to B; C itself is gone. */
+static struct frame *hello_of_the_dead(void)
+{
+	struct frame *hello;
+
+	node_open(C);
+	connect_to(C, B);
+	flush(C);
+	hello = take(0);
+	node_kill(C);
+	return hello;
+}
+
 /* Strangers who prove their addresses fill the engine; then each new one takes the oldest's place,
  * but not that of a peer who is of use. */
 static void callers__of_no_use_make_room(void **state)
@@ -285,11 +298,7 @@ static void callers__of_no_use_make_room(void **state)
 	meet(A, B);
 	post(A, B, 1, 8);
 	run(BW_S);
-	node_open(C);
-	connect_to(C, B);
-	flush(C);
-	hello = take(0);
-	node_kill(C);
+	hello = hello_of_the_dead();
 	while (!call(hello, n)) {
 		assert_int_equal(count(B)->evicted, 0);
 		n++;
@@ -327,11 +336,7 @@ static void callers__make_room_for_whom_the_host_means(void **state)
 	world.node[B].grow_max = 2;
 	world.quiet = true;
 	node_open(B);
-	node_open(C);
-	connect_to(C, B);
-	flush(C);
-	hello = take(0);
-	node_kill(C);
+	hello = hello_of_the_dead();
 	while (!call(hello, n))
 		n++;
 	while (call(hello, n)) /* who calls again has the place */
@@ -354,11 +359,7 @@ static void callers__stay_while_there_is_memory(void **state)
 
 	world.quiet = true;
 	node_open(B);
-	node_open(C);
-	connect_to(C, B);
-	flush(C);
-	hello = take(0);
-	node_kill(C);
+	hello = hello_of_the_dead();
 	for (n = 0; n < 300; n++)
 		call(hello, n);
 	assert_int_equal(count(B)->evicted, 0);
@@ -376,11 +377,7 @@ static void callers__stay_until_the_host_has_no_memory(void **state)
 	world.quiet = true;
 	node_open(B);
 	world.node[B].slow = true;
-	node_open(C);
-	connect_to(C, B);
-	flush(C);
-	hello = take(0);
-	node_kill(C);
+	hello = hello_of_the_dead();
 	while (!call(hello, n))
 		n++;
 	full = n;

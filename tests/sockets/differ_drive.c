@@ -449,6 +449,8 @@ static void await_switch(void)
 
 static void step(int *returns)
 {
+	/* After a way back what was not read comes again, when it comes. */
+	await_bytes(waiting);
 	switch (sim_below(&rng, 45)) {
 	case 0:
 		fill_up();

@@ -35,6 +35,7 @@ static uint32_t drains;		    /* looks at the first one */
 static bool settled;		    /* is the first one */
 static uint32_t looks;		    /* at all of them */
 static bool rings;		    /* the program has some */
+static uint64_t due = UINT64_MAX;   /* when it is to be looked for them again */
 static uint32_t ways_back;
 
 void bws_lock(void)
@@ -82,11 +83,12 @@ bool bws_settled(const struct bws_conn *c)
 
 uint64_t bws_rings_due(void)
 {
-	return UINT64_MAX;
+	return due;
 }
 
 bool bws_rings_here(uint64_t now)
 {
+	due = UINT64_MAX;
 	return rings;
 }
 
@@ -313,6 +315,29 @@ static void control__keeps_programs_with_rings_on_tcp(void **state)
 	bws.pinned = NULL;
 }
 
+static bool has_gone_back(void)
+{
+	return conn[1].pinned && ways_back == 1;
+}
+
+/* It was offered before it had been looked, and nothing else happens. */
+static void control__looks_for_rings_when_it_is_due(void **state)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	ways_back = 0;
+	conn[1].id = 2;
+	conn[1].fd = -1;
+	conn[1].paired = conn[1].rx.open = true;
+	conn[1].tx.way = BWS_BW;
+	rings = true;
+	due = bw_clock_now() + 20000000;
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(has_gone_back));
+	bws.pinned = NULL;
+}
+
 static bool has_begun(void)
 {
 	return looks == 2;
@@ -334,6 +359,7 @@ int main(void)
 		cmocka_unit_test(control__looks_again_at_who_waits_for_room),
 		cmocka_unit_test(control__does_not_expect_a_switch_for_ever),
 		cmocka_unit_test(control__keeps_programs_with_rings_on_tcp),
+		cmocka_unit_test(control__looks_for_rings_when_it_is_due),
 	};
 
 	return cmocka_run_group_tests(tests, all, NULL);

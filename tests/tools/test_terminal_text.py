@@ -30,3 +30,19 @@ def test_neither_the_terminal_nor_the_library_takes_orders(
     wanted = "?[31mred [bold]not[/bold] [/x] :skull:"
     assert said.out.count(wanted) == 2
     assert said.err == f"beowire: {wanted}\n"
+
+
+def test_text_has_no_other_ends_of_lines_and_tables_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    """Commands among it are copied."""
+    command = "./beowire lab exec " + "a-long-name " * 20
+    table = Table("name")
+    table.add_row(command)
+    terminal.out().print(command)
+    terminal.out().print(table)
+    terminal.note(command)
+    said = capsys.readouterr()
+    first, *rest = said.out.splitlines()
+    assert first == command
+    assert len(rest) > 5
+    assert all(len(line) <= 132 for line in rest)
+    assert said.err == f"beowire: {command}\n"

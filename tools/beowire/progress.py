@@ -42,4 +42,4 @@ class Progress:
         if self._status is not None:
             self._status.update(line.replace("[", "\\[", 1))
         else:
-            err().print(line, markup=False)
+            err().print(line)

@@ -24,10 +24,15 @@ def printable(text: str) -> str:
 
 
 class _Plain(Console):
-    """Prints strings as they are, with no control characters but its own."""
+    """Prints strings as they are: with no control characters but its own, and with no ends of
+    lines either, as there are commands among them that are copied. Tables fit the width."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **settings)
+
+    def print(self, *told: Any, **options: Any) -> None:
+        options.setdefault("soft_wrap", all(isinstance(each, str) for each in told))
+        super().print(*told, **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
         return super().render_str(printable(text), **options)
@@ -41,7 +46,7 @@ def out() -> Console:
 
 @cache
 def err() -> Console:
-    return _Plain(stderr=True, soft_wrap=True)
+    return _Plain(stderr=True)
 
 
 def note(text: str) -> None:

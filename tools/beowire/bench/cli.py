@@ -235,7 +235,7 @@ def _show_exchange(report: exchange.Report) -> None:
     for table in exchange_tables.tables(report):
         out().print(table)
     for setting, command in report.commands.items():
-        out().print(f"{setting}: {command}", markup=False)
+        out().print(f"{setting}: {command}")
 
 
 def figures_table(figures: list[pingpong.Figure]) -> Table:

@@ -46,14 +46,14 @@ def tell(result: comparison.Result, elapsed_s: int, hosts: bool) -> None:
     say = out().print
     if result.frames:
         say(f"\n{comparison.FRAMES_SHOWN} of the frames, as tshark decodes them:\n", style="bold")
-        say(result.frames, markup=False)
+        say(result.frames)
     say("\nWhat the programs are", style="bold")
-    say(f"MPI library: {result.library}", markup=False)
+    say(f"MPI library: {result.library}")
     for file, checksum in result.stock.items():
-        say(f"{checksum}  {file} (before and after)", markup=False)
+        say(f"{checksum}  {file} (before and after)")
     say("\nHow they were started", style="bold")
     for transport in comparison.TRANSPORTS:
-        say(result.commands[f"pi over {transport}"], markup=False, soft_wrap=True)
+        say(result.commands[f"pi over {transport}"])
     say("\nWhat carried the messages", style="bold")
     say(_carried_table(result))
     if result.lossy is not None:
@@ -67,10 +67,9 @@ def tell(result: comparison.Result, elapsed_s: int, hosts: bool) -> None:
         say(
             f"Rank {killed.rank} was killed: the job ended {killed.reported_after_s:.1f} s later, "
             f"exit status {killed.exit_status}: {killed.report}",
-            markup=False,
         )
     for missing in result.left_out:
-        say(f"Left out: {missing}", markup=False)
+        say(f"Left out: {missing}")
     say(f"\nBoth transports, in turn, one cluster, {elapsed_s} s in all", style="bold")
     say(_rows_table(result.rows))
     say(

@@ -70,9 +70,7 @@ def check_(
     elif as_json:
         sys.stdout.write(places.json_text(report.as_json(done)))
     else:
-        tabular.tell(
-            chosen, report.rows(done), lambda: out().print(report.verdict(done), soft_wrap=True)
-        )
+        tabular.tell(chosen, report.rows(done), lambda: out().print(report.verdict(done)))
     if done.troubles:
         for each in done.troubles if not nhc else ():
             note(each)
@@ -100,7 +98,7 @@ def diff_(
         tabular.tell(
             chosen,
             diff.rows(found),
-            lambda: out().print(diff.text(one, other, found), soft_wrap=True),
+            lambda: out().print(diff.text(one, other, found)),
         )
     if found:
         raise typer.Exit(_DIFFERS)

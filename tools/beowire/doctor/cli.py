@@ -66,7 +66,7 @@ def doctor(
     if as_json:
         print(json.dumps(report.as_json(done), indent=2))
     else:
-        out().print(report.verdict(done, verbose=verbose), markup=False, soft_wrap=True)
+        out().print(report.verdict(done, verbose=verbose))
     if done.troubles:
         for each in done.troubles:
             note(each)

@@ -75,7 +75,7 @@ def cluster_(
         }
         print(json.dumps(told, indent=2))
     else:
-        out().print(_verdict(answers, goal, different, double, found), markup=False, soft_wrap=True)
+        out().print(_verdict(answers, goal, different, double, found))
     _tell_failed(answers)
     troubled = [node for node, each in answers.told.items() if each["troubles"]]
     for node in troubled:

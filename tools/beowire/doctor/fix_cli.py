@@ -194,7 +194,7 @@ def _tell(step: "Step") -> bool:
     """Prints a step; whether it was refused."""
     from beowire.doctor.fix import Result
 
-    out().print(f"{step.result}: {step.what}: {step.said}", markup=False, soft_wrap=True)
+    out().print(f"{step.result}: {step.what}: {step.said}")
     return step.result is Result.REFUSED
 
 

@@ -49,11 +49,7 @@ def measured(node: "Node", outcomes: "list[Outcome]", trials: Trials) -> None:
                 node.source, node, lots, log, measurer, usable, trials.rounds, note
             ):
                 verdict = "kept" if trial.kept else "taken back"
-                out().print(
-                    f"{verdict}: {', '.join(trial.names)}: {trial.said()}",
-                    markup=False,
-                    soft_wrap=True,
-                )
+                out().print(f"{verdict}: {', '.join(trial.names)}: {trial.said()}")
                 kept = kept or trial.kept
                 refused = refused or keep.refused(trial)
         finally:

@@ -156,12 +156,12 @@ def _show(found: "Probe") -> None:
         )
         rate = f"1/G {8e-9 / fitted.byte.value:.3g} Gbit/s" if fitted.byte.value > 0 else "G ?"
         text = f"LogGP, {NAMES[fitted.transport]}, {fitted.wait}: {figures}, {rate}"
-        out().print(text, markup=False, soft_wrap=True)
+        out().print(text)
     for divided in found.parts:
         cells = ", ".join(f"{name} {_time(value)}" for name, value in divided.parts.items())
         name = NAMES[divided.transport]
         text = f"{name}, {divided.size} bytes, {_time(divided.whole)}: {cells}"
-        out().print(text, markup=False, soft_wrap=True)
+        out().print(text)
     _show_headroom(found)
 
 
@@ -196,7 +196,7 @@ def _show_headroom(found: "Probe") -> None:
     if room.silent:
         names = sorted({check for check, _ in room.silent})
         lines.append(f"  no model speaks of: {', '.join(names)}; fix --measure tells")
-    out().print("\n".join(lines), markup=False, soft_wrap=True)
+    out().print("\n".join(lines))
 
 
 def _gain(gain: "Gain") -> str:

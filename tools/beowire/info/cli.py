@@ -93,7 +93,7 @@ def rows(told: dict[str, Any]) -> list[dict[str, Any]]:
 def _tell_of_mpi(as_json: bool, chosen: tabular.Format) -> None:
     found = choices()
     if as_json:
-        out().print(places.json_text([each.as_json() for each in found]), end="", soft_wrap=True)
+        out().print(places.json_text([each.as_json() for each in found]), end="")
         return
     tabular.tell(chosen, [each.as_json() for each in found], lambda: _show_mpi(found))
 
@@ -102,6 +102,6 @@ def _show_mpi(found: list[Choice]) -> None:
     if not found:
         out().print("There is no MPI on the search path.")
     for each in found:
-        out().print(f"{each.mpi} ({each.launcher}): {each.transport}", soft_wrap=True)
-        out().print(f"  why:    {each.why}", soft_wrap=True)
-        out().print(f"  change: {each.change}", soft_wrap=True)
+        out().print(f"{each.mpi} ({each.launcher}): {each.transport}")
+        out().print(f"  why:    {each.why}")
+        out().print(f"  change: {each.change}")

@@ -83,7 +83,7 @@ def show(found: report.Report) -> None:
     """The report, for people."""
     out().print(report.summary(found), highlight=False)
     for told in found.runs.basis:
-        out().print(f"processors: {told}", highlight=False, markup=False)
+        out().print(f"processors: {told}", highlight=False)
     out().print(report.parameters(found))
     out().print(report.forms_table(found))
     for line in report.verdict(found):

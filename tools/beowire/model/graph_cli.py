@@ -53,7 +53,7 @@ def run(
         graph_plot.draw(graph, form, schedules[-1], plot_file)
     out().print(_tiers_table(graph.nodes(data="cost"), form))
     for line in _sentences(len(graph), graph.number_of_edges(), form):
-        out().print(line, highlight=False, markup=False)
+        out().print(line, highlight=False)
     out().print(_schedules_table(form, schedules))
 
 

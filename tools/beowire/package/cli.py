@@ -77,7 +77,7 @@ def rpm_(
 
 def _list(files: list[Path]) -> None:
     for file in files:
-        out().print(str(file), soft_wrap=True)
+        out().print(str(file))
 
 
 @app.command("repository")
@@ -102,4 +102,4 @@ def repository(
     )
     out().print("On each machine, as root, with DIR or a web server's address of it:")
     for line in made.lines:
-        out().print(f"  {line}", soft_wrap=True)
+        out().print(f"  {line}")

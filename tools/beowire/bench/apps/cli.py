@@ -157,7 +157,7 @@ def _show(store: Store, plot_file: Path | None) -> None:
     for each in store.profiles:
         out().print(tables.where_time_goes(each))
     for missing in store.missing:
-        out().print(f"Missing: {missing['application']}: {missing['why']}", markup=False)
+        out().print(f"Missing: {missing['application']}: {missing['why']}")
     out().print(
         "A ratio is Beowire's time to TCP's in the same rounds, with its 95 % interval: below 1 "
         "Beowire is ahead; even: 1 is in the interval."

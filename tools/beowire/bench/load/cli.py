@@ -222,7 +222,7 @@ def _show(result: Result, store: Store, plot_file: Path | None) -> None:
         if drawn:
             plot.draw_incast(waves, title, plot_file)
         out().print(tables.incast(waves, wanted))
-        out().print(f"Ratio of shares [95 %]: {tables.told_ratio(waves.ratio)}", markup=False)
+        out().print(f"Ratio of shares [95 %]: {tables.told_ratio(waves.ratio)}")
     else:
         figures = result.figures(rounds)
         if drawn:
@@ -235,8 +235,8 @@ def _show(result: Result, store: Store, plot_file: Path | None) -> None:
             name = f"Slowdown at {load:.0%} of the line ({drawn_load:.0%} as drawn)"
             out().print(tables.slowdowns(own, name))
     for each in health.complaints(rounds, wanted):
-        out().print(f"Careful: {each}.", markup=False)
-    out().print(_footnote(wanted, times), markup=False)
+        out().print(f"Careful: {each}.")
+    out().print(_footnote(wanted, times))
 
 
 def _footnote(wanted: Plan, times: str) -> str:

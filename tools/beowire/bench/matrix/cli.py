@@ -130,7 +130,7 @@ def _tables(store: Store, cells: list[Cell], worst: int) -> None:
     out().print(tables.summary(cells))
     out().print(tables.worst(cells, worst))
     for each in store.missing:
-        out().print(f"Missing: {fill.told_missing(each)}", markup=False)
+        out().print(f"Missing: {fill.told_missing(each)}")
     out().print(
         "A ratio is Beowire's to that of the fastest other stack in the same rounds, with its "
         "95 % interval: of times below 1 is ahead, of rates above 1; even: 1 is in the interval."
