@@ -30,7 +30,7 @@ _FLAGS = (
     # No name is looked up, whatever a page or the browser itself asks for.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
-_LIMIT_MS = 60_000
+_LIMIT_MS = 240_000
 """For each step, on a busy machine."""
 _POLL_S = 0.02
 PHONE = (360, 740)

@@ -267,3 +267,55 @@ def test_slurm_is_installed_for_a_lab_that_wants_it(
     for line in installed:
         assert line.startswith("101 ")
         assert {"munge", "slurmctld", "slurmd"} < set(line.split())
+
+
+def test_programs_of_tests_are_built_for_tests_alone(checkout: Path, tmp_path: Path) -> None:
+    """Whoever only wants to see it does not wait for them; they are built when they are wanted."""
+    tools, log = tmp_path / "bin", tmp_path / "log"
+    tools.mkdir()
+    (tools / "meson").write_text(
+        f'#!/bin/sh\nfor last; do :; done; echo $1 $last >>{log}; touch "$2/build.ninja"\n'
+        '[ $last != -Dtests=true ] || mkdir "$2/tests"\n'
+    )
+    python = checkout / ".venv" / "bin" / "python"
+    python.write_text(
+        '#!/bin/sh\necho "$@"\n'
+        'for each; do [ "$at" != --prefix ] || mkdir "$each"; at=$each; done\n'
+    )
+    (tools / "ninja").write_text(f"#!/bin/sh\necho ninja >>{log}\n")
+    for each in tools.iterdir():
+        each.chmod(0o755)
+    variables = {"PATH": f"{tools}:{os.environ['PATH']}", "BEOWIRE_BUILD": str(checkout / "b")}
+    for words in (["info"], ["info"], ["test", "x"], ["test", "x"], ["info"]):
+        done = run(checkout, *words, **variables)
+        assert done.returncode == 0, done.stderr
+    assert log.read_text().splitlines() == [
+        "setup -Dtests=false",
+        "ninja",
+        "configure -Dtests=true",
+        "ninja",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "lacks"),
+    [("demo", {"chromium", "qemu-system-x86", "postgresql", "libcmocka-dev"}), ("test", set())],
+)
+def test_a_demonstration_installs_what_it_shows(
+    checkout: Path, tmp_path: Path, command: str, lacks: set[str]
+) -> None:
+    """Nothing that only tests need: browsers, emulators, servers."""
+    log, empty = tmp_path / "log", tmp_path / "empty"
+    empty.mkdir()
+    script = (checkout / "beowire").read_text()
+    script = script.replace("present() {", "present() {\n\treturn 1", 1)
+    script = script.replace(
+        "install_packages() {", f"install_packages() {{\n\techo $1 >{log}; exit"
+    )
+    (checkout / "beowire").write_text(script)
+    run(checkout, command, BEOWIRE_BUILD=str(empty))
+    wanted = set(log.read_text().split())
+    everything = {"gcc", "openmpi-bin", "tshark", "hpcc"}
+    assert everything <= wanted
+    assert not lacks & wanted
+    assert ({"chromium", "qemu-system-x86", "postgresql"} <= wanted) == (not lacks)
