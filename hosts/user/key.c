@@ -159,7 +159,7 @@ static int bw_key_take(const char *path, int fd, uint8_t key[BW_KEY_BYTES], char
 		error = bw_key_parse(text, (size_t)len, key, what, sizeof(what));
 	bw_wipe(text, sizeof(text));
 	if (error)
-		snprintf(why, why_len, "%s holds no key: %s; ./beowire key new makes one", path,
+		snprintf(why, why_len, "%s holds no key: %s; beowire key new makes one", path,
 			 what);
 	return error;
 }
@@ -172,7 +172,7 @@ int bw_key_load(const char *path, uint8_t key[BW_KEY_BYTES], char *why, size_t w
 	if (fd < 0) {
 		error = -errno;
 		if (error == -ENOENT)
-			snprintf(why, why_len, "there is no file %s; ./beowire key new makes one",
+			snprintf(why, why_len, "there is no file %s; beowire key new makes one",
 				 path);
 		else
 			snprintf(why, why_len, "%s cannot be opened: %s", path, strerror(-error));

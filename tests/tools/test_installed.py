@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Where an installation has what a build has; what it lacks is named with its package."""
 
+import ast
+import importlib.util
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -133,3 +136,50 @@ def test_a_checkout_tells_its_version() -> None:
         [sys.executable, "-P", "-S", start, "--version"], capture_output=True, text=True, env={}
     )
     assert (done.returncode, done.stdout) == (0, f"beowire {__version__}\n"), done.stderr
+
+
+NEED_A_CHECKOUT = {
+    "demo/cli.py",
+    "evidence/gallery.py",
+    "installed.py",
+    "package/repository.py",
+    "package/vendored.py",
+    "places.py",
+    "run/mpi.py",
+    "suggested.py",
+}
+"""Their messages name commands that an installation does not have."""
+
+
+@pytest.mark.parametrize("is_installed", [False, True])
+def test_messages_name_the_command_as_people_call_it(tmp_path: Path, is_installed: bool) -> None:
+    copy = tmp_path / "installed.py"
+    shutil.copy(installed.__file__, copy)
+    if is_installed:
+        (tmp_path / "installed.json").write_text("{}")
+    spec = importlib.util.spec_from_file_location("copy", copy)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert ("beowire" if is_installed else "./beowire") == module.COMMAND
+
+
+def test_no_message_names_a_checkout() -> None:
+    tools = places.root() / "tools" / "beowire"
+    found = set()
+    for file in tools.rglob("*.py"):
+        tree = ast.parse(file.read_text())
+        about = {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        }
+        names = {
+            node
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and "./beowire" in str(node.value)
+        }
+        if names - about:
+            found.add(str(file.relative_to(tools)))
+    assert found == NEED_A_CHECKOUT

@@ -40,6 +40,10 @@ def directories() -> dict[str, Path] | None:
     return {name: Path(where) for name, where in told.items()}
 
 
+COMMAND = "./beowire" if directories() is None else "beowire"
+"""How people call the tools here, for messages that name a command."""
+
+
 def product(relative: str, where: dict[str, Path]) -> Path:
     """The installed file that is `relative` in a build; it may be missing."""
     for prefix, (directory, inside, _) in _PLACES.items():

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from beowire import __version__, page, places
+from beowire import __version__, installed, page, places
 from beowire.errors import BeowireError
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _locked(directory: Path) -> Iterator[None]:
 
 
 def _written(section: _Section, status: int, why: str) -> str:
-    command = shlex.join(["./beowire", *without(section.words)])
+    command = shlex.join([installed.COMMAND, *without(section.words)])
     took = time.time() - section.began
     when = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(section.began))
     about = (

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import places
+from beowire import installed, places
 from beowire.bench import caches
 from beowire.bench.exchange_figures import (
     Comparison,
@@ -146,7 +146,7 @@ def check(plan: Plan, cluster: Cluster) -> None:
     if plan.pattern != "pair" and len(cluster.hosts) < 2:
         raise BeowireError(
             f"--pattern {plan.pattern} needs two nodes or more; there is {cluster.hosts[0]} alone.",
-            "Give a lab of several nodes (./beowire lab up NAME --nodes 4), or more hosts.",
+            f"Give a lab of nodes ({installed.COMMAND} lab up NAME --nodes 4), or more hosts.",
         )
 
 

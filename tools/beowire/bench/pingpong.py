@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from beowire import places
+from beowire import installed, places
 from beowire.bench import samples
 from beowire.errors import BeowireError
 from beowire.run import mpi, path
@@ -138,7 +138,7 @@ def choose_stack(plan: Plan, mode: Mode, cluster: Cluster, progress: Progress) -
     if not times:
         raise BeowireError(
             f"No software that speaks TCP works here. {complaint}",
-            "Try one by hand: ./beowire run --lab NAME -n 2 --transport tcp -- PROGRAM",
+            f"Try one by hand: {installed.COMMAND} run --lab NAME -n 2 --transport tcp -- PROGRAM",
         )
     return min(times, key=lambda stack: times[stack])
 
@@ -148,7 +148,7 @@ def compare(plan: Plan, cluster: Cluster, progress: Progress) -> Report:
     if len(cluster.hosts) < 2:
         raise BeowireError(
             f"A ping-pong needs two nodes; there is {cluster.hosts[0]} alone.",
-            "Give a lab of two nodes (./beowire lab up NAME --nodes 2), or two hosts.",
+            f"Give a lab of two nodes ({installed.COMMAND} lab up NAME --nodes 2), or two hosts.",
         )
     report = Report(rounds=plan.rounds)
     for mode in plan.modes:

@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from beowire import installed
 from beowire.errors import BeowireError
 from beowire.lab import counters, jobs, lab, link_cli
 from beowire.terminal import note, out
@@ -96,7 +97,8 @@ def up_(
         if changes or mtu is not None or offloads is not None:
             raise BeowireError(
                 "What links do stands in the topology.",
-                "Leave the other options out; ./beowire lab link set changes links afterwards.",
+                "Leave the other options out; "
+                f"{installed.COMMAND} lab link set changes links afterwards.",
             )
         rootless.begin(sys.argv[1:])
         made = up.up_topology(name, read, served=served, with_slurm=with_slurm)
@@ -120,7 +122,7 @@ def up_(
     out().print(
         f"Lab {name}: {made.topology.description or made.topology.name}; {first} is "
         f"{made.address(first)}, MTU {made.topology.mtu_bytes()}. "
-        f"Next: ./beowire lab exec {name} {first} -- {command}"
+        f"Next: {installed.COMMAND} lab exec {name} {first} -- {command}"
     )
 
 
@@ -226,7 +228,7 @@ def status_(
 
     if live:
         if name is None:
-            raise BeowireError("Which lab?", "Name it: ./beowire lab status NAME --live")
+            raise BeowireError("Which lab?", f"Name it: {installed.COMMAND} lab status NAME --live")
         status.watch(lab.load_ready(name))
         return
     labs, unreadable = ([lab.load(name)], []) if name else _all_labs()
@@ -240,7 +242,7 @@ def status_(
             for remark in status.remarks(each):
                 note(remark)
     elif not unreadable:
-        out().print("No labs. Make one: ./beowire lab up NAME --nodes 2")
+        out().print(f"No labs. Make one: {installed.COMMAND} lab up NAME --nodes 2")
     if unreadable:
         raise typer.Exit(1)
 

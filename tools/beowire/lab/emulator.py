@@ -14,7 +14,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from beowire import places, signals
+from beowire import installed, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import daemon
 from beowire.lab.lab import Lab
@@ -124,7 +124,7 @@ def ask(lab: Lab, link: str, request: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise BeowireError(
             f"The emulator of link {link} of lab {lab.name} does not answer: {error}.",
-            f"Remove the lab (./beowire lab down {lab.name}) and make it again.",
+            f"Remove the lab ({installed.COMMAND} lab down {lab.name}) and make it again.",
         ) from error
     if not isinstance(answer, dict) or "error" in answer:
         said = answer.get("error") if isinstance(answer, dict) else answer

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from beowire import namespaces, places
+from beowire import installed, namespaces, places
 from beowire.errors import BeowireError
 from beowire.lab import shape
 from beowire.lab.shape import Shape
@@ -271,7 +271,7 @@ def load(name: str) -> Lab:
     try:
         fields = json.loads(path.read_text())
     except FileNotFoundError:
-        raise missing(name, f"make it: ./beowire lab up {name} --nodes 2") from None
+        raise missing(name, f"make it: {installed.COMMAND} lab up {name} --nodes 2") from None
     except (OSError, ValueError) as error:
         raise _damaged(name, error) from error
     try:
@@ -308,12 +308,12 @@ def load_ready(name: str) -> Lab:
     if not lab.ready:
         raise BeowireError(
             f"Lab {name} is not complete: it is being made, or the command that made it died.",
-            f"Remove it: ./beowire lab down {name}",
+            f"Remove it: {installed.COMMAND} lab down {name}",
         )
     if lab.mode == "namespace" and (dead := lab.dead_wires()):
         raise BeowireError(
             f"In lab {name} the emulator of link {', '.join(dead)} is dead: nothing passes there.",
-            f"Remove the lab (./beowire lab down {name}) and make it again.",
+            f"Remove the lab ({installed.COMMAND} lab down {name}) and make it again.",
         )
     return lab
 
@@ -355,7 +355,9 @@ def choose_subnets(name: str, mode: Mode, count: int) -> list[str]:
         ]
         if taken.isdisjoint(subnets):
             return subnets
-    raise BeowireError("All lab subnets are taken.", "Remove labs: ./beowire lab down NAME")
+    raise BeowireError(
+        "All lab subnets are taken.", f"Remove labs: {installed.COMMAND} lab down NAME"
+    )
 
 
 @contextlib.contextmanager

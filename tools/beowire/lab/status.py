@@ -8,7 +8,7 @@ from typing import Any
 from rich.live import Live
 from rich.table import Table
 
-from beowire import namespaces
+from beowire import installed, namespaces
 from beowire.errors import BeowireError
 from beowire.lab import emulator, link_counts, place, quota, slurm, up
 from beowire.lab.lab import Lab, Wire
@@ -82,11 +82,11 @@ def remarks(lab: Lab) -> list[str]:
     dead = lab.dead_wires() if lab.mode == "namespace" else []
     return [
         f"Lab {lab.name}: the emulator of link {link} is dead, nothing passes there.\n"
-        f"  Remove the lab (./beowire lab down {lab.name}) and make it again."
+        f"  Remove the lab ({installed.COMMAND} lab down {lab.name}) and make it again."
         for link in dead
     ] + [
         f"Lab {lab.name}: {program} is dead, Slurm does not work there.\n"
-        f"  Remove the lab (./beowire lab down {lab.name}) and make it again."
+        f"  Remove the lab ({installed.COMMAND} lab down {lab.name}) and make it again."
         for program in (slurm.dead(lab) if lab.ready else [])
     ]
 

@@ -19,7 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
-from beowire import namespaces, netlink, places, signals
+from beowire import installed, namespaces, netlink, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import address, emulator, link_counts, node, port, quota, service, slurm, wire
 from beowire.lab.lab import (
@@ -145,7 +145,7 @@ def up_topology(
         if exists(name):
             raise BeowireError(
                 f"There is a lab {name} already.",
-                f"Remove it (./beowire lab down {name}) or choose another name.",
+                f"Remove it ({installed.COMMAND} lab down {name}) or choose another name.",
             )
         subnets = choose_subnets(name, mode, len(topology.networks()))
         lab = Lab(

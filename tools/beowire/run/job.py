@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from beowire import namespaces, places, signals
+from beowire import installed, namespaces, places, signals
 from beowire.errors import BeowireError
 from beowire.lab import jobs
 from beowire.lab.lab import Lab, marked_processes
@@ -185,7 +185,7 @@ def check_settings(cluster: Cluster) -> None:
     if status != 0:
         raise BeowireError(
             said.strip().removeprefix("beowire-info: "),
-            f"Change or unset that variable; ./beowire lab exec {cluster.lab.name} "
+            f"Change or unset that variable; {installed.COMMAND} lab exec {cluster.lab.name} "
             f"{cluster.hosts[0]} -- {command[-2]} tells more.",
         )
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from beowire import places, settings
+from beowire import installed, places, settings
 from beowire.errors import BeowireError
 from beowire.run import key
 from beowire.run.key import Told
@@ -81,7 +81,7 @@ def _usable(file: Path) -> Told:
     told = key.look(file)
     if told.fingerprint is None:
         raise BeowireError(
-            f"{file} is no key: {told.why}.", f"./beowire key new {file}   makes one."
+            f"{file} is no key: {told.why}.", f"{installed.COMMAND} key new {file}   makes one."
         )
     return told
 

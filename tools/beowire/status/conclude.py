@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from beowire import installed
 from beowire.status import figures
 from beowire.status.job import Member
 from beowire.status.waits import Wait, cycle, end_of_chain
@@ -186,7 +187,7 @@ def _cut_off(case: Case) -> Conclusion | None:
             "cut-off",
             f"{where} is cut off: it has answered nothing for {age(longest)}.",
             f"See whether {where} lives, and its cable, switch port and firewall; "
-            "./beowire doctor on it looks at the interface.",
+            f"{installed.COMMAND} doctor on it looks at the interface.",
         )
     if len(hosts) > 2 and longest < _PAIR_S:
         return None
@@ -194,7 +195,8 @@ def _cut_off(case: Case) -> Conclusion | None:
     return Conclusion(
         "cut-off",
         f"{names} have not heard one another for {age(longest)}.",
-        "See the link between them: cables, switch, firewall; ./beowire doctor probe measures it.",
+        "See the link between them: cables, switch, firewall; "
+        f"{installed.COMMAND} doctor probe measures it.",
     )
 
 
@@ -222,8 +224,8 @@ def _lossy(case: Case) -> Conclusion | None:
     return Conclusion(
         "lossy",
         f"{what} loses packets: {100 * again / max(1, sent):.2g} % of them.",
-        "See error counters of the interfaces and the switch: ./beowire doctor there, "
-        "./beowire doctor probe between two nodes.",
+        f"See error counters of the interfaces and the switch: {installed.COMMAND} doctor there, "
+        f"{installed.COMMAND} doctor probe between two nodes.",
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from beowire import installed
 from beowire.errors import BeowireError
 from beowire.topology import build, toml_lines
 from beowire.topology.check import Problem, check, failure
@@ -207,7 +208,7 @@ def read(path: Path) -> Topology:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise BeowireError(
             f"{path} cannot be read: {why}.",
-            "Name a topology's file, or one of ./beowire lab topologies.",
+            f"Name a topology's file, or one of {installed.COMMAND} lab topologies.",
         ) from error
     return parse(text, path.stem, str(path))
 

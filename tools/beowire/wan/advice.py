@@ -8,6 +8,7 @@ import statistics
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from beowire import installed
 from beowire.bench.samples import Ratio
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
@@ -192,7 +193,7 @@ def next_steps(book: Book, link: Link, advices: list[Advice]) -> list[str]:
     option = f"delay={line.delay_ms:g}ms"
     option += f",rate={line.rate_mbit:g}M" if line.rate_mbit else ""
     option += f",loss={100 * line.loss:g}%" if line.loss else ""
-    again = f"./beowire wan profile --out {book.path}{_options(book)} --line {option} -- "
+    again = f"{installed.COMMAND} wan profile --out {book.path}{_options(book)} --line {option} -- "
     again += shlex.join(book.setting.program)
     if any(each.beyond for each in advices):
         steps.append(f"The line is worse than all that were measured; measure it too: {again}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Which lines a program's profile is made from, and what it then can be asked about."""
 
+from beowire import installed
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
 from beowire.topology.keys import parse_rate, parse_share, parse_time
@@ -55,5 +56,6 @@ def check_losses(book: Book, line: Line) -> None:
         raise BeowireError(
             f"{book.path} was measured without losses; it cannot tell what "
             f"{100 * line.loss:g} % do.",
-            "Measure some: ./beowire wan profile with --loss-max 0.2%, or leave the loss out.",
+            f"Measure some: {installed.COMMAND} wan profile with --loss-max 0.2%, "
+            "or leave the loss out.",
         )

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from beowire import __version__
+from beowire import __version__, installed
 from beowire.errors import BeowireError
 from beowire.run.launch import Transport
 from beowire.wan.grid import CLEAR, Line
@@ -172,7 +172,8 @@ class Book:
             text = path.read_text()
         except FileNotFoundError as error:
             raise BeowireError(
-                f"There is no {path}.", f"Make it: ./beowire wan profile --out {path} -- PROGRAM"
+                f"There is no {path}.",
+                f"Make it: {installed.COMMAND} wan profile --out {path} -- PROGRAM",
             ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise _unusable(path, str(error)) from error
@@ -187,7 +188,7 @@ class Book:
             raise BeowireError(
                 f"{path} is of Beowire {version}, format {number}; this is {__version__}, format "
                 f"{FORMAT}.",
-                "Measure it again: ./beowire wan profile --out NEW -- PROGRAM",
+                f"Measure it again: {installed.COMMAND} wan profile --out NEW -- PROGRAM",
             )
         try:
             return cls(

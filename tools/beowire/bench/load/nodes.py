@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from beowire import installed
 from beowire.bench import pingpong
 from beowire.bench.load.plan import NODES, Pattern, nap_us
 from beowire.errors import BeowireError
@@ -132,6 +133,6 @@ def _line_bits(given: Cluster, asked_bits: int) -> int:
     if not asked_bits and not found:
         raise BeowireError(
             f"Lab {given.lab.name} has no rate, of which loads could be shares.",
-            "Give its links one (./beowire lab set NAME --rate 1G), or leave --lab out.",
+            f"Give its links one ({installed.COMMAND} lab set NAME --rate 1G), or leave --lab out.",
         )
     return found or asked_bits

@@ -7,7 +7,7 @@ What is missing is named, in the store and so in its file, and never left out in
 from collections.abc import Callable
 from dataclasses import replace
 
-from beowire import places
+from beowire import installed, places
 from beowire.bench.matrix import stacks
 from beowire.bench.matrix.grid import Grid, Key, Series
 from beowire.bench.matrix.measure import stacks_of
@@ -63,7 +63,7 @@ def working(
         if not found[name]:
             raise BeowireError(
                 f"No software that speaks TCP works with {name} here. {store.missing[-1]['why']}",
-                "Try one by hand: ./beowire run --lab NAME -n 2 --transport tcp -- PROGRAM",
+                f"Try one: {installed.COMMAND} run --lab NAME -n 2 --transport tcp -- PROGRAM",
             )
     return found
 

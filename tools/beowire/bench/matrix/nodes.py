@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from beowire import installed
 from beowire.bench import pingpong
 from beowire.errors import BeowireError
 from beowire.lab import up
@@ -103,7 +104,7 @@ def chosen(lab: str | None, hosts: str | None, hostfile: Any, ssh: str, network:
     if len(given.hosts) < 2:
         raise BeowireError(
             f"A matrix needs two nodes; there is {given.hosts[0]} alone.",
-            "Give a lab of two nodes (./beowire lab up NAME --nodes 2), or two hosts.",
+            f"Give a lab of two nodes ({installed.COMMAND} lab up NAME --nodes 2), or two hosts.",
         )
     check_settings(given)
     return Nodes(replace(given, hosts=given.hosts[:2]))
