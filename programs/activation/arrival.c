@@ -50,7 +50,7 @@ void arrival_came(struct arrival *arrival, const struct arrival_message *message
 	if (memcmp(message->token, arrival_token, ARRIVAL_TOKEN) ||
 	    message->number != arrival->seen + 1)
 		act_fail("message %u is another one", arrival->seen + 1);
-	stamp = arrival_stamp(arrival->observer, message->number);
+	stamp = arrival_stamp(arrival, message->number);
 	if (++arrival->seen <= arrival->warm)
 		return;
 	act_samples_add(&arrival->one_way, message->sent, woke);
@@ -69,12 +69,13 @@ bool arrival_ended(const struct arrival *arrival)
 static void receive(int argc, char **argv)
 {
 	bool tcp = !strcmp(argv[2], "tcp");
-	struct arrival arrival = {.observer = arrival_observe()};
+	struct arrival arrival = {0};
 
 	if (argc != (tcp ? 6 : 5))
 		refuse();
 	arrival.count = number(argv[argc - 2], 1, ARRIVAL_COUNT_MAX);
 	arrival.warm = number(argv[argc - 1], 0, ARRIVAL_COUNT_MAX);
+	arrival_observe(&arrival);
 	act_samples_make(&arrival.arrived, "arrived_ns", arrival.count);
 	act_samples_make(&arrival.one_way, "one_way_ns", arrival.count);
 	if (tcp)

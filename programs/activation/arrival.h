@@ -20,7 +20,9 @@ struct arrival_message {
 /* Who waits: a message came, and this is the first that the program does about it. */
 struct arrival {
 	uint32_t warm, count;
-	int observer;
+	int observer; /* the packet socket */
+	uint64_t *
+		stamps; /* CLOCK_REALTIME in ns at which message i + 1 was first seen; 0: it was not */
 	uint32_t seen; /* messages so far */
 	uint32_t unstamped;
 	struct act_samples arrived, one_way;
@@ -28,10 +30,12 @@ struct arrival {
 
 extern const uint8_t arrival_token[ARRIVAL_TOKEN];
 
-/* observe.c: frames that come to this network namespace, with the kernel's time of arrival. */
-int arrival_observe(void);
-/* CLOCK_REALTIME of the first frame with that message, or 0 if none was seen. */
-uint64_t arrival_stamp(int observer, uint64_t number);
+/* observe.c: frames that come to this network namespace, with the kernel's time of arrival, from
+ * now on. `warm` and `count` stand. */
+void arrival_observe(struct arrival *arrival);
+/* CLOCK_REALTIME in ns of the first frame with that message (1, 2 ...), or 0 if none was seen. What
+ * came with it and behind it is kept for the next ones. */
+uint64_t arrival_stamp(struct arrival *arrival, uint64_t number);
 
 /* arrival.c */
 void arrival_came(struct arrival *arrival, const struct arrival_message *message);

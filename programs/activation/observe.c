@@ -9,6 +9,7 @@
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -17,9 +18,9 @@
 #define PACKET_IGNORE_OUTGOING 23 /* Linux 4.20 */
 #endif
 
-#define FRAME_HEAD 512 /* of a frame is looked at */
+#define FRAME_MAX (64u << 10) /* bytes of a frame, or of several that the kernel has joined */
 
-int arrival_observe(void)
+void arrival_observe(struct arrival *arrival)
 {
 	int on = 1, room = 1 << 20;
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htobe16(ETH_P_ALL));
@@ -30,18 +31,27 @@ int arrival_observe(void)
 	    setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof(on)))
 		act_fail("frames cannot be stamped: %s", strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room));
-	return fd;
+	arrival->stamps = calloc(arrival->warm + arrival->count, sizeof(*arrival->stamps));
+	if (!arrival->stamps)
+		act_fail("out of memory");
+	arrival->observer = fd;
 }
 
-/* The number of the message in these bytes; false if there is none. */
-static bool number_in(const uint8_t *bytes, size_t n, uint64_t *number)
+/* Notes the time of the messages in these bytes that were not seen before: a frame has several of
+ * them if its sender was late. */
+static void note(struct arrival *arrival, const uint8_t *bytes, size_t n, uint64_t stamp)
 {
-	const uint8_t *at = memmem(bytes, n, arrival_token, ARRIVAL_TOKEN);
+	const uint8_t *at = bytes, *end = bytes + n;
+	uint64_t number;
 
-	if (!at || n - (size_t)(at - bytes) < ARRIVAL_TOKEN + sizeof(*number))
-		return false;
-	memcpy(number, at + ARRIVAL_TOKEN, sizeof(*number));
-	return true;
+	while ((at = memmem(at, (size_t)(end - at), arrival_token, ARRIVAL_TOKEN))) {
+		at += ARRIVAL_TOKEN;
+		if ((size_t)(end - at) < sizeof(number))
+			return;
+		memcpy(&number, at, sizeof(number));
+		if (number - 1 < arrival->warm + arrival->count && !arrival->stamps[number - 1])
+			arrival->stamps[number - 1] = stamp;
+	}
 }
 
 static uint64_t stamp_of(struct msghdr *m)
@@ -57,13 +67,12 @@ static uint64_t stamp_of(struct msghdr *m)
 	return 0;
 }
 
-uint64_t arrival_stamp(int observer, uint64_t number)
+uint64_t arrival_stamp(struct arrival *arrival, uint64_t number)
 {
-	uint64_t found = 0, other;
-	uint8_t bytes[FRAME_HEAD];
+	static uint8_t bytes[FRAME_MAX];
 	ssize_t n;
 
-	for (;;) {
+	do {
 		char control[256];
 		struct iovec part = {bytes, sizeof(bytes)};
 		struct msghdr m = {.msg_iov = &part,
@@ -71,10 +80,9 @@ uint64_t arrival_stamp(int observer, uint64_t number)
 				   .msg_control = control,
 				   .msg_controllen = sizeof(control)};
 
-		n = recvmsg(observer, &m, 0);
-		if (n < 0 && errno != EINTR)
-			return found;
-		if (n > 0 && !found && number_in(bytes, (size_t)n, &other) && other == number)
-			found = stamp_of(&m);
-	}
+		n = recvmsg(arrival->observer, &m, 0);
+		if (n > 0)
+			note(arrival, bytes, (size_t)n, stamp_of(&m));
+	} while (n >= 0 || errno == EINTR);
+	return number - 1 < arrival->warm + arrival->count ? arrival->stamps[number - 1] : 0;
 }

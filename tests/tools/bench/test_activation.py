@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from beowire import places
 from beowire.bench import activation, activation_counted
@@ -122,21 +123,26 @@ def test_a_processor_that_is_not_there_is_said(monkeypatch: pytest.MonkeyPatch) 
 def test_the_load_ends_with_the_command() -> None:
     with activation.loaded() as processes:
         assert processes == len(os.sched_getaffinity(0))
-        mine = children()
+        mine = load()
         assert len(mine) == processes
     until = time.monotonic() + 60
-    while any(Path(f"/proc/{each}").exists() for each in mine) and time.monotonic() < until:
+    while any(runs(each) for each in mine) and time.monotonic() < until:
         time.sleep(0.01)
-    assert not [each for each in mine if Path(f"/proc/{each}").exists()]
+    assert not [each for each in mine if runs(each)]
 
 
-def children() -> list[int]:
-    """Of our children: the processes that load."""
-    found: list[int] = []
-    for child in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
-        inside = Path(f"/proc/{child}/task/{child}/children")
-        found += [int(each) for each in inside.read_text().split()]
-    return found
+def runs(process: psutil.Process) -> bool:
+    """Whoever inherits an ended one may be slow to reap it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def load() -> list[psutil.Process]:
+    """The processes that load: children of a child of ours."""
+    names = (each for each in psutil.Process().children() if each.cmdline()[1:2] == ["load"])
+    return [each for name in names for each in name.children()]
 
 
 @pytest.mark.parametrize("text", ["", "threads,fibres", ","])

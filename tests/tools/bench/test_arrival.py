@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -80,6 +81,33 @@ def test_the_stamp_lies_between_sender_and_receiver() -> None:
     if not found["unstamped"]:
         pairs = zip(found["arrived_ns"], found["one_way_ns"], strict=True)
         assert all(arrived <= one_way for arrived, one_way in pairs)
+
+
+@needs_root
+def test_who_is_late_has_the_stamps_of_all() -> None:
+    """All frames are there before the program looks at the first of them."""
+    program = places.product(arrival.PROGRAM)
+    words = [program, "receive", "tcp", "7313", "60", "10"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(signal.SIGSTOP)
+        send = [program, "send", "tcp", "127.0.0.1", "7313", "70", "1"]
+        with subprocess.Popen(send) as sender:
+            until = time.monotonic() + 60
+            while unread(7313) < 70 * 64 and time.monotonic() < until:
+                time.sleep(0.01)
+            child.send_signal(signal.SIGCONT)
+            found = arrival.checked(child.stdout.read())
+        assert sender.returncode == 0
+    assert len(found["one_way_ns"]) == 60
+
+
+def unread(port: int) -> int:
+    """Bytes that lie in the kernel for connections to this port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    here = [row for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "01"]
+    return sum(int(row[4].partition(":")[2], 16) for row in here)
 
 
 @needs_root
