@@ -20,10 +20,9 @@ struct arrival_message {
 /* Who waits: a message came, and this is the first that the program does about it. */
 struct arrival {
 	uint32_t warm, count;
-	int observer; /* the packet socket */
-	uint64_t *
-		stamps; /* CLOCK_REALTIME in ns at which message i + 1 was first seen; 0: it was not */
-	uint32_t seen; /* messages so far */
+	int observer;	  /* the packet socket */
+	uint64_t *stamps; /* CLOCK_REALTIME in ns: frame of message i + 1; 0: not seen */
+	uint32_t seen;	  /* messages so far */
 	uint32_t unstamped;
 	struct act_samples arrived, one_way;
 };
