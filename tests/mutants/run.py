@@ -381,7 +381,8 @@ class Workshop:
             libraries = ["-lcmocka", "-ldl", "-pthread"]
             programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
         below = [*engine.objects.values(), *user.values()]
-        return House(own, programs, below, USER_ENVIRONMENT, plugin_name="libbeowire-sockets.so")
+        plugin = "libbeowire-sockets.so"
+        return House(own, programs, below, USER_ENVIRONMENT, cpu_s=5, plugin_name=plugin)
 
     def _compile(
         self,

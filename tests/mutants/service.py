@@ -21,7 +21,7 @@ from pathlib import Path
 
 from run import Mutant, StuckError, Verdict, report, sample_now
 
-from tools import FAILED, PASSED, Defect, execute, summary
+from tools import FAILED, PASSED, PYTEST, Defect, execute, summary
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = Path(__file__).with_name("service.toml")
@@ -47,8 +47,7 @@ def load(path: Path) -> list[ServiceDefect]:
 
 def run_tests(tests: Sequence[str], place: Path, named: dict[str, str]) -> tuple[int, str]:
     """Exit status of pytest, and what it said."""
-    words = [sys.executable, "-P", "-m", "pytest", "-c", str(ROOT / "tools" / "pyproject.toml")]
-    words += ["--rootdir", str(ROOT), "-p", "no:cacheprovider", "-q", "--tb=no", "-rfEs"]
+    words = [*PYTEST, "-q", "--tb=no", "-rfEs"]
     words += [f"--basetemp={place / 'pytest'}", *(str(ROOT / test) for test in tests)]
     return execute(words, {**os.environ, **named}, place)
 

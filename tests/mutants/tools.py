@@ -34,6 +34,10 @@ PACKAGE = Path("tools/beowire")
 TABLE = Path(__file__).with_name("tools.toml")
 CPU_S = 120  # a process that computes longer hangs; wall time would depend on what else runs
 WALL_S = 900
+PYTEST = [sys.executable, "-P", "-m", "pytest", "-c", str(ROOT / "tools" / "pyproject.toml")]
+PYTEST += ["--rootdir", str(ROOT), "-p", "no:cacheprovider"]
+# To look for plugins takes longer than most of the tests.
+PYTEST += ["--disable-plugin-autoload", "-p", "pytest_timeout"]
 # Exit statuses of pytest.
 PASSED, FAILED = 0, 1
 
@@ -144,8 +148,7 @@ def execute(words: Sequence[str], variables: dict[str, str], cwd: Path) -> tuple
 
 def run_tests(tests: Sequence[str], place: Path, package: Path) -> tuple[int, str]:
     """Exit status of pytest, and what it said."""
-    words = [sys.executable, "-P", "-m", "pytest", "-c", str(ROOT / "tools" / "pyproject.toml")]
-    words += ["--rootdir", str(ROOT), "-p", "no:cacheprovider", "-q", "--tb=no", "-rfEs"]
+    words = [*PYTEST, "-q", "--tb=no", "-rfEs"]
     words += [f"--basetemp={place / 'tmp' / 'pytest'}", *(str(ROOT / test) for test in tests)]
     return execute(words, environment(place, package), place)
 

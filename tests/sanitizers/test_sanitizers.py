@@ -31,6 +31,8 @@ class Build:
     tests: tuple[str, ...]
     """Beginnings of the names of what runs; empty: all of the suites."""
     left_out: tuple[str, ...]
+    loaded: tuple[str, ...]
+    """Libraries that what runs there loads, beside those that it is linked with."""
     faults: dict[str, str]
 
 
@@ -42,6 +44,7 @@ ADDRESS = Build(
     ("local", "libfabric", "user", "sockets"),
     (),
     ("test_local_process", "test_local_sleep"),
+    (PROVIDER, ALONE, SOCKETS),
     {
         "leak": r"LeakSanitizer: detected memory leaks",
         "overrun": r"AddressSanitizer: heap-buffer-overflow[\s\S]*bw_ep_addr",
@@ -55,6 +58,7 @@ THREAD = Build(
     ("libfabric", "user"),
     ("test_threads", "test_helper", "test_look", "test_wait", "test_waiting local", "test_memory"),
     (),
+    (PROVIDER,),
     {"race": r"ThreadSanitizer: data race[\s\S]*(bw_wait|bw_progress|bw_ep_round)"},
 )
 THREAD_LONG = Build(
@@ -63,6 +67,7 @@ THREAD_LONG = Build(
     ("local", "libfabric", "user"),
     (),
     ("test_local_process",),
+    (PROVIDER, ALONE),
     {},
 )
 
@@ -80,7 +85,8 @@ def configured(of: Build) -> Path:
     if not (build / "build.ninja").exists():
         command = [places.program("meson", "meson"), "setup", str(build), str(places.root())]
         command += [f"-Db_sanitize={of.sanitizers}", "-Db_lto=false", "-Db_lundef=false"]
-        run([*command, "-Dshipped_lto=false", "-Doptimization=1"])
+        # Reports name functions and lines; nobody looks at variables.
+        run([*command, "-Dshipped_lto=false", "-Doptimization=1", "-Dc_args=-g1"])
     return build
 
 
@@ -102,7 +108,7 @@ def run(command: list[str]) -> str:
 def chosen(of: Build, build: Path) -> tuple[list[str], list[str]]:
     """The tests, and what is to be built for them and for the planted faults."""
     listed = run([places.program("meson", "meson"), "introspect", "--tests", str(build)])
-    tests, targets = [], {PROVIDER, ALONE, SOCKETS, "tests/sanitizers/planted"}
+    tests, targets = [], {*of.loaded, "tests/sanitizers/planted"}
     for each in json.loads(listed):
         program = Path(each["cmd"][0])
         suites = {suite.partition(":")[2] for suite in each["suite"]}

@@ -293,6 +293,23 @@ def test_a_test_that_was_chosen_and_did_not_run_is_a_failure(
     assert python_tests(place, *options) == ["failed", "passed"]
 
 
+def test_tests_are_compiled_before_they_are_dealt_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With their assertions rewritten, as workers want them; none of them runs by that."""
+    place = checkout(tmp_path, "from pathlib import Path\ndef test_x(): Path('ran').touch()\n")
+    monkeypatch.setenv("BEOWIRE_ROOT", str(place))
+    monkeypatch.setenv("BEOWIRE_BUILD", str(place / "build"))
+    run.compile_tests(run.Chosen())
+    made = {each.name.partition(".")[0] for each in place.rglob("__pycache__/*-pytest-*.pyc")}
+    assert made >= {"conftest", "test_some"}
+    assert not (place / "ran").exists()
+    before = set(place.rglob("*.pyc"))
+    assert [case.verdict for case in run.run_some(run.Chosen(), ["tests"])] == ["passed"]
+    assert set(place.rglob("*.pyc")) == before
+    assert (place / "ran").exists()
+
+
 def test_a_choice_of_no_tests_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = checkout(tmp_path, "def not_a_test(): pass\n")
     monkeypatch.setenv("BEOWIRE_ROOT", str(place))

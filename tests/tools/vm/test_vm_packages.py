@@ -2,6 +2,7 @@
 """Which kernel packages are found, with a package system that says what the tests want."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,11 @@ _APT_CACHE = r"""#!/bin/sh
 packages="linux-image-amd64 linux-image-6.12-amd64 linux-image-6.1.0-9-amd64
 linux-image-6.12.117-amd64 linux-image-6.12.95-amd64"
 newest=6.1.0-9
-[ "$1" != -o ] || { newest=$(cat "$2"); shift 2; }
+echo "$*" >>"${0%/*}/asked"
+while [ "$1" = -o ]; do
+    case $2 in Dir::Cache::*) ;; *) newest=$(cat "$2") ;; esac
+    shift 2
+done
 case $1 in
 show)
     for each in $packages; do
@@ -41,6 +46,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path) + ":" + os.environ["PATH"])
+    monkeypatch.setenv("BEOWIRE_CACHE", str(tmp_path / "cache"))
     newer = Archive(("-o", str(tmp_path / "newest")))
     monkeypatch.setattr(kernels, "backports", lambda: newer)
     monkeypatch.setattr(
@@ -52,6 +58,19 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
 def test_a_part_of_a_name_is_no_package(archive: Archive) -> None:
     assert archive.has("linux-image-6.12.95-amd64")
     assert not archive.has("linux-image-6.12")
+
+
+@pytest.mark.usefixtures("archive")
+def test_what_apt_made_of_the_lists_is_kept_for_each_archive(tmp_path: Path) -> None:
+    (tmp_path / "newest").write_text("6.13.2")
+    kernels._offered(kernels.NEWER)
+    asked = (tmp_path / "asked").read_text().splitlines()
+    places = [re.findall(r"Dir::Cache::pkgcache=(\S+)/pkgcache.bin ", line) for line in asked]
+    assert all(len(each) == 1 and Path(each[0]).is_dir() for each in places)
+    assert all(Path(each[0]).is_relative_to(tmp_path / "cache") for each in places)
+    of = [line.startswith(f"-o {tmp_path}") for line in asked]
+    assert len({(*each, other) for each, other in zip(places, of, strict=True)}) == 2
+    assert len({each[0] for each in places}) == 2
 
 
 @pytest.mark.parametrize(

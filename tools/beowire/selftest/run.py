@@ -94,6 +94,7 @@ def run_all(chosen: Chosen) -> list[Case]:
         compiled = _Meson(chosen, printed, passed)
         told_length(compiled.wanted, journal)
         try:
+            compile_tests(chosen)
             status, cases = _pytest(chosen, ["tests"], "not alone", _WORKERS, journal)
             compiled.wait()
         finally:
@@ -119,6 +120,18 @@ def _compile_tools() -> None:
     """Once, for the many commands that tests start, which keep nothing of the kind themselves."""
     command = [sys.executable, "-P", "-m", "compileall", "-q", str(places.root() / "tools/beowire")]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def compile_tests(chosen: Chosen) -> None:
+    """Once, for all workers: each reads all tests, and rewriting their assertions takes longer than
+    the rest of that."""
+    environment = chosen.environment()
+    del environment["PYTHONDONTWRITEBYTECODE"]
+    command = [*_command(), "--collect-only", "-q", str(places.root() / "tests")]
+    quiet = subprocess.DEVNULL
+    subprocess.run(
+        command, check=False, cwd=places.root(), env=environment, stdout=quiet, stderr=quiet
+    )
 
 
 def passed_compiled() -> dict[str, float]:
@@ -240,6 +253,13 @@ def without_verdict(wanted: Iterable[str], told: dict[str, str]) -> list[Case]:
     return found
 
 
+def _command() -> list[str]:
+    """That of pytest, without what it shall do."""
+    root = places.root()
+    command = [sys.executable, "-P", "-m", "pytest", "-c", str(root / "tools" / "pyproject.toml")]
+    return [*command, "--rootdir", str(root), "-p", "no:cacheprovider"]
+
+
 def _pytest(
     chosen: Chosen,
     paths: list[str],
@@ -251,8 +271,7 @@ def _pytest(
     are none is left to the caller to judge."""
     root = places.root()
     log = logs()[2 if marked == "alone" else 1]
-    command = [sys.executable, "-P", "-m", "pytest", "-c", str(root / "tools" / "pyproject.toml")]
-    command += ["--rootdir", str(root), f"--junitxml={log}", "-p", "no:cacheprovider", "-v"]
+    command = [*_command(), f"--junitxml={log}", "-v"]
     command += ["-m", marked] if marked else []
     command += ["-n", str(workers), *SIDE_BY_SIDE] if workers else []
     command += [str(root / each) for each in paths]
