@@ -23,7 +23,7 @@ REPORT = """\
 KERNELS_OWN = REPORT.format(mark="00", one="tick", other="tock", module="")
 MODULES = REPORT.format(mark="20", one="bwk_a", other="bwk_b", module=" [beowire]")
 
-INCLUDES = "#include <linux/delay.h>\n#include <linux/kthread.h>\n#include <linux/jiffies.h>\n"
+INCLUDES = "#include <linux/delay.h>\n#include <linux/kthread.h>\n#include <linux/sched/task.h>\n"
 COUNT = """
 static DEFINE_SPINLOCK(guard);
 static int counted;
@@ -32,9 +32,9 @@ static int count(void *unused)
 	unsigned long end = jiffies + 3 * HZ;
 
 	while (time_before(jiffies, end)) {
-		LOCK
+		BEFORE
 		counted++;
-		UNLOCK
+		AFTER
 		cond_resched();
 	}
 	return 0;
@@ -77,8 +77,8 @@ def test_a_planted_race_is_found(
     except BeowireError as error:
         pytest.skip(f"no such kernel for guests: {error}")
     main = vm_checkout.make(tmp_path / "checkout", monkeypatch) / "hosts/kernel/main.c"
-    code = COUNT.replace("UNLOCK", "spin_unlock(&guard);" if guarded else "")
-    code = code.replace("LOCK", "spin_lock(&guard);" if guarded else "(void)&guard;")
+    code = COUNT.replace("AFTER", "spin_unlock(&guard);" if guarded else "")
+    code = code.replace("BEFORE", "spin_lock(&guard);" if guarded else "(void)&guard;")
     text = main.read_text().replace("static int __init start(void)\n{\n", code)
     main.write_text(INCLUDES + text)
     outcome = machine.run(machine.Guest(["true"], debug.RACES, modules=True))
