@@ -14,7 +14,7 @@ static void bwk_bell_ready(struct sock *sk)
 
 	/* What is to be received is there before the bell rings. */
 	smp_mb__before_atomic();
-	atomic_inc(page_address(bs->bell));
+	atomic_inc(page_address(READ_ONCE(bs->bell)));
 	bs->ready(sk);
 }
 
@@ -38,5 +38,5 @@ int bwk_bell_mmap(struct file *file, struct socket *sock, struct vm_area_struct 
 			smp_store_release(&bs->sk.sk_data_ready, bwk_bell_ready);
 		}
 	}
-	return vm_insert_page(vma, vma->vm_start, bs->bell);
+	return vm_insert_page(vma, vma->vm_start, READ_ONCE(bs->bell));
 }

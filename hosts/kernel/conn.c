@@ -49,9 +49,10 @@ void bwk_conn_fail(struct bwk_sock *bs, int error)
 
 	if (sk->sk_state == TCP_CLOSE)
 		return;
-	sk->sk_err = error;
-	smp_wmb(); /* whoever sees the end sees why, and whoever sees the state sees both */
-	sk->sk_shutdown = SHUTDOWN_MASK;
+	smp_wmb(); /* whoever sees why sees what came before, too */
+	WRITE_ONCE(sk->sk_err, error);
+	/* Whoever sees the end sees why, and whoever sees the state sees both. */
+	bwk_sock_shut(sk, SHUTDOWN_MASK);
 	bwk_conn_set_state(sk, TCP_CLOSE);
 	sk->sk_state_change(sk);
 	sk_error_report(sk);
@@ -73,18 +74,18 @@ static struct bwk_sock *bwk_conn_child(struct bwk_sock *listener, struct bwk_pee
 	sk->sk_family = listener->sk.sk_family;
 	sk->sk_type = listener->sk.sk_type;
 	sk->sk_uid = listener->sk.sk_uid;
-	sk->sk_rcvbuf = listener->sk.sk_rcvbuf;
-	sk->sk_sndbuf = listener->sk.sk_sndbuf;
+	sk->sk_rcvbuf = READ_ONCE(listener->sk.sk_rcvbuf);
+	sk->sk_sndbuf = READ_ONCE(listener->sk.sk_sndbuf);
 	sk->sk_state = TCP_ESTABLISHED;
-	bs->busy_us = listener->busy_us;
-	bs->adaptive = listener->adaptive;
-	bs->copy_max = listener->copy_max;
-	bs->eager_max = listener->eager_max;
+	bs->busy_us = READ_ONCE(listener->busy_us);
+	bs->adaptive = READ_ONCE(listener->adaptive);
+	bs->copy_max = READ_ONCE(listener->copy_max);
+	bs->eager_max = READ_ONCE(listener->eager_max);
 	bs->port = listener->port;
 	bwk_port_join(bs->port);
 	refcount_inc(&peer->refs);
 	bs->peer = peer;
-	bs->to = peer->addr;
+	bwk_sock_direct(bs, &peer->addr);
 	bs->connected = true;
 	peer->conn = bs;
 	bwk_sock_show(bs);
@@ -112,14 +113,14 @@ static void bwk_conn_request(struct bwk_port *port, struct bwk_sock *listener,
 	}
 	list_add_tail(&bs->accept, &listener->accept);
 	sk_acceptq_added(&listener->sk);
-	listener->sk.sk_data_ready(&listener->sk);
+	bwk_sock_readable(&listener->sk);
 }
 
 static void bwk_conn_accepted(struct bwk_sock *bs)
 {
 	if (!bs || bs->sk.sk_state != TCP_SYN_SENT)
 		return;
-	bs->connected = true;
+	WRITE_ONCE(bs->connected, true);
 	bwk_conn_set_state(&bs->sk, TCP_ESTABLISHED);
 	bs->sk.sk_state_change(&bs->sk);
 	bs->sk.sk_write_space(&bs->sk);
@@ -151,9 +152,9 @@ static void bwk_conn_ended(struct bwk_port *port, struct bwk_peer *peer)
 		bwk_conn_fail(bs, ECONNREFUSED);
 		return;
 	}
-	bs->sk.sk_shutdown |= RCV_SHUTDOWN;
+	bwk_sock_shut(&bs->sk, RCV_SHUTDOWN);
 	bs->sk.sk_state_change(&bs->sk);
-	bs->sk.sk_data_ready(&bs->sk);
+	bwk_sock_readable(&bs->sk);
 }
 
 static void bwk_conn_message(void *owner, struct bwk_peer *peer, const struct bw_event *ev,
@@ -221,7 +222,7 @@ static void bwk_conn_peer_down(void *owner, struct bwk_peer *peer)
 	} else if (!peer->ended) {
 		bwk_conn_fail(bs, error == ETIMEDOUT ? ETIMEDOUT : ECONNRESET);
 	} else {
-		bs->sk.sk_shutdown = SHUTDOWN_MASK;
+		bwk_sock_shut(&bs->sk, SHUTDOWN_MASK);
 		bs->sk.sk_state_change(&bs->sk);
 	}
 }

@@ -27,8 +27,8 @@ static void bwk_conn_forget(struct bwk_sock *bs)
 		return;
 	peer->conn = NULL;
 	bs->peer = NULL;
-	bs->sk.sk_err = 0;
-	bs->sk.sk_shutdown = 0;
+	WRITE_ONCE(bs->sk.sk_err, 0);
+	WRITE_ONCE(bs->sk.sk_shutdown, 0);
 	bwk_peer_put(peer);
 }
 
@@ -62,8 +62,7 @@ static int bwk_conn_listen(struct socket *sock, int backlog)
 
 static bool bwk_conn_acceptable(const struct sock *sk)
 {
-	return !list_empty_careful(&bwk_sk(sk)->accept) ||
-	       (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
+	return !list_empty(&bwk_sk(sk)->accept) || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN);
 }
 
 /* The next connection that waits, or NULL. */
@@ -94,7 +93,7 @@ static int bwk_conn_accept(struct socket *sock, struct socket *new, BWK_ACCEPT_P
 		error = bwk_sock_wait(sk, bwk_conn_acceptable, &timeout);
 		if (error)
 			return error;
-		if (sk->sk_shutdown & RCV_SHUTDOWN)
+		if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 			return -EINVAL;
 	}
 	sock_graft(&bs->sk, new);
@@ -124,7 +123,7 @@ static int bwk_conn_begin(struct bwk_sock *bs, struct bwk_port *port,
 	refcount_inc(&peer->refs);
 	peer->conn = bs;
 	bs->peer = peer;
-	bs->to = *to;
+	bwk_sock_direct(bs, to);
 	bs->untold = true;
 	bwk_conn_set_state(&bs->sk, TCP_SYN_SENT);
 	bwk_port_run(port);
@@ -217,7 +216,7 @@ static int bwk_conn_end(struct bwk_sock *bs, bool reset)
 		if (said) {
 			refcount_inc(&bs->peer->refs);
 			b->end_of = bs->peer;
-			bs->sk.sk_shutdown |= SEND_SHUTDOWN;
+			bwk_sock_shut(&bs->sk, SEND_SHUTDOWN);
 			bwk_port_run(port);
 		}
 		bwk_port_unlock(port);
@@ -244,7 +243,7 @@ static int bwk_conn_shutdown(struct socket *sock, int how)
 	if (!listens && sk->sk_state != TCP_ESTABLISHED)
 		error = -ENOTCONN;
 	else if (how != SHUT_WR)
-		sk->sk_shutdown |= RCV_SHUTDOWN;
+		bwk_sock_shut(sk, RCV_SHUTDOWN);
 	bwk_port_unlock(port);
 	if (!error && !listens && how != SHUT_RD)
 		error = bwk_conn_end(bs, false);
@@ -313,10 +312,10 @@ static void bwk_conn_detach(struct bwk_sock *bs, bool reset)
 	struct bwk_peer *peer = bs->peer;
 	bool lost = false;
 
-	reset |= !skb_queue_empty(&bs->sk.sk_receive_queue);
+	reset |= !skb_queue_empty_lockless(&bs->sk.sk_receive_queue);
 	bwk_fetch_forget(bs);
 	if (peer && bwk_conn_state(&bs->sk) == TCP_ESTABLISHED &&
-	    (reset || !(bs->sk.sk_shutdown & SEND_SHUTDOWN)))
+	    (reset || !(READ_ONCE(bs->sk.sk_shutdown) & SEND_SHUTDOWN)))
 		lost = bwk_conn_end(bs, reset) != 0;
 	bwk_port_lock(port);
 	bwk_queue_press(bs, false);

@@ -14,7 +14,7 @@ static int bwk_conn_usable(const struct sock *sk)
 {
 	if (READ_ONCE(sk->sk_err))
 		return sock_error((struct sock *)sk);
-	if (sk->sk_shutdown & SEND_SHUTDOWN)
+	if (READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN)
 		return -EPIPE;
 	return bwk_conn_state(sk) == TCP_ESTABLISHED ? 0 : -ENOTCONN;
 }
@@ -48,8 +48,8 @@ static int bwk_conn_unsent(struct sock *sk, int error, int flags)
 static size_t bwk_conn_chunk(const struct bwk_sock *bs, bool copied)
 {
 	if (copied)
-		return min_t(size_t, bs->eager_max + 1, READ_ONCE(bs->sk.sk_sndbuf));
-	return min_t(size_t, BWK_CONN_CHUNK, bs->port->node->set.memory_max);
+		return min_t(size_t, READ_ONCE(bs->eager_max) + 1, READ_ONCE(bs->sk.sk_sndbuf));
+	return min_t(size_t, BWK_CONN_CHUNK, READ_ONCE(bs->port->node->set.memory_max));
 }
 
 int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
@@ -64,7 +64,7 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 	if (m->msg_flags & MSG_OOB)
 		return -EOPNOTSUPP;
 	if (m->msg_namelen)
-		return sk->sk_state == TCP_ESTABLISHED ? -EISCONN : -EOPNOTSUPP;
+		return bwk_conn_state(sk) == TCP_ESTABLISHED ? -EISCONN : -EOPNOTSUPP;
 	if (!stream && len > BEOWIRE_MSG_MAX)
 		return -EMSGSIZE;
 	error = bwk_conn_usable(sk);
@@ -83,11 +83,11 @@ int bwk_conn_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		error = bwk_send(bs, bs->port, &m->msg_iter, n, &s);
 		if (!error)
 			done += n;
-	} while (!error && done < len && sk->sk_state == TCP_ESTABLISHED &&
-		 !(sk->sk_shutdown & SEND_SHUTDOWN));
+	} while (!error && done < len && bwk_conn_state(sk) == TCP_ESTABLISHED &&
+		 !(READ_ONCE(sk->sk_shutdown) & SEND_SHUTDOWN));
 	/* What went wrong meanwhile is told by the next call: part of it is sent. */
 	if (done && (error == -ECONNRESET || error == -ETIMEDOUT))
-		sk->sk_err = -error;
+		WRITE_ONCE(sk->sk_err, -error);
 end:
 	return done || !error ? (int)done : bwk_conn_unsent(sk, error, m->msg_flags);
 }
@@ -206,6 +206,16 @@ static int bwk_conn_give(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 	return !stream && (flags & MSG_TRUNC) ? (int)whole : (int)n;
 }
 
+/* The first message, for the only reader: it stays until that takes it, and others add behind it.
+ * Who adds it has written it before: bwk_queue_message(). */
+static struct sk_buff *bwk_conn_first(const struct sock *sk)
+{
+	const struct sk_buff_head *queue = &sk->sk_receive_queue;
+	struct sk_buff *skb = smp_load_acquire(&queue->next);
+
+	return skb == (const struct sk_buff *)queue ? NULL : skb;
+}
+
 /* The next bytes of what has come: how many, -ENOMSG: there are none, or an error. Who may not wait
  * does not wait for another reader either. */
 static int bwk_conn_step(struct bwk_sock *bs, struct msghdr *m, size_t len, int flags,
@@ -219,7 +229,7 @@ static int bwk_conn_step(struct bwk_sock *bs, struct msghdr *m, size_t len, int 
 	if (*timeout && mutex_lock_interruptible(&bs->reading))
 		return sock_intr_errno(*timeout);
 	do {
-		skb = skb_peek(&bs->sk.sk_receive_queue);
+		skb = bwk_conn_first(&bs->sk);
 		got = skb ? bwk_conn_give(bs, skb, m, len, flags, timeout) : -ENOMSG;
 	} while (got == -ECANCELED);
 	mutex_unlock(&bs->reading);

@@ -48,7 +48,7 @@ static struct bwk_buf *bwk_fetch_room(struct bwk_sock *bs, struct iov_iter *to, 
 {
 	struct bwk_buf *b = ERR_PTR(-EAGAIN);
 
-	if (len > bs->copy_max)
+	if (len > READ_ONCE(bs->copy_max))
 		b = bwk_buf_pin(bs->account, to, len, BWK_PIN_WRITE);
 	if (b == ERR_PTR(-EDQUOT))
 		atomic_long_inc(&bs->port->memlock_limited);
@@ -141,7 +141,7 @@ struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb)
 {
 	const struct bwk_cb *cb = (const struct bwk_cb *)skb->cb;
 
-	return cb->event == BWK_EVENT_AHEAD ? bwk_buf_of(cb->key) : NULL;
+	return READ_ONCE(cb->event) == BWK_EVENT_AHEAD ? bwk_buf_of(cb->key) : NULL;
 }
 
 int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
@@ -155,7 +155,7 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	u64 id;
 	int error;
 
-	if (cb->len > bs->port->node->set.memory_max)
+	if (cb->len > READ_ONCE(bs->port->node->set.memory_max))
 		return -ENOBUFS;
 	if (test_and_set_bit(0, &bs->ahead))
 		return -EAGAIN; /* one at a time */
@@ -175,7 +175,7 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	spin_lock_bh(&bs->sk.sk_receive_queue.lock); /* others may look at it there */
 	cb->key = bwk_buf_cookie(b);
 	cb->off = 0;
-	cb->event = BWK_EVENT_AHEAD;
+	WRITE_ONCE(cb->event, BWK_EVENT_AHEAD); /* and by peeks without its lock */
 	spin_unlock_bh(&bs->sk.sk_receive_queue.lock);
 	return 0;
 }

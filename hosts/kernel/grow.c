@@ -21,7 +21,7 @@ static void *bwk_port_chunk(struct bwk_port *port, bool asked)
 	struct mem_cgroup *before;
 	void *chunk;
 
-	if (port->grown_bytes + BW_GROW_BYTES > port->node->set.memory_max)
+	if (port->grown_bytes + BW_GROW_BYTES > READ_ONCE(port->node->set.memory_max))
 		return ERR_PTR(-ENOBUFS);
 	if (!asked && !bwk_port_may_feed_peers(port))
 		return ERR_PTR(-ENOBUFS);

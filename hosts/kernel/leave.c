@@ -128,7 +128,7 @@ static int bwk_leave_direct(struct bwk_row *row, struct bwk_iface *iface)
 /* Is somebody shown what leaves? Each frame by itself then. */
 static bool bwk_leave_is_shown(const struct bwk_node *node, const struct net_device *dev)
 {
-	return node->set.taps && dev_nit_active((struct net_device *)dev);
+	return READ_ONCE(node->set.taps) && dev_nit_active((struct net_device *)dev);
 }
 
 static void bwk_leave_show(struct sk_buff *skb, struct net_device *dev)
@@ -149,7 +149,7 @@ static int bwk_leave_row(struct bwk_row *row, struct bwk_iface *iface)
 {
 	const struct bwk_node *node = iface->node;
 	struct net_device *dev = iface->dev;
-	bool own = bwk_leave_is_own(row->first), direct = !own && node->set.qdisc_bypass;
+	bool own = bwk_leave_is_own(row->first), direct = !own && row->direct;
 	bool shown = direct && bwk_leave_is_shown(node, dev);
 	struct sk_buff *skb;
 
@@ -175,7 +175,7 @@ static int bwk_leave_row(struct bwk_row *row, struct bwk_iface *iface)
 
 /* May this frame travel in a super-frame? Not if it refers to a program's own pages: the kernel
  * copies those for a receiver on the same machine in single frames only. */
-static enum bwk_row_joins bwk_leave_joins(const struct bwk_node *node, struct sk_buff *skb)
+static enum bwk_row_joins bwk_leave_joins(const struct bwk_row *row, struct sk_buff *skb)
 {
 	const struct net_device *dev = skb->dev;
 	bool taken;
@@ -185,7 +185,7 @@ static enum bwk_row_joins bwk_leave_joins(const struct bwk_node *node, struct sk
 		return BWK_ROW_APART;
 	if (bwk_leave_is_own(skb))
 		taken = true;
-	else if (node->set.qdisc_bypass)
+	else if (row->direct)
 		taken = bwk_row_taken(dev) &&
 			dev->netdev_ops->ndo_features_check == passthru_features_check;
 	else
@@ -194,16 +194,15 @@ static enum bwk_row_joins bwk_leave_joins(const struct bwk_node *node, struct sk
 }
 
 /* Does this frame leave together with those of the row? */
-static noinline bool bwk_leave_follows(const struct bwk_node *node, struct bwk_row *row,
-				       struct sk_buff *skb)
+static noinline bool bwk_leave_follows(struct bwk_row *row, struct sk_buff *skb)
 {
 	const struct bw_hdr *h = (const struct bw_hdr *)skb->data;
 	const struct bw_hdr *first = (const struct bw_hdr *)row->first->data;
 	const struct net_device *dev = skb->dev;
 
 	if (row->joins == BWK_ROW_UNKNOWN)
-		row->joins = bwk_leave_joins(node, row->first);
-	if (row->joins != bwk_leave_joins(node, skb) || row->first->dev != dev ||
+		row->joins = bwk_leave_joins(row, row->first);
+	if (row->joins != bwk_leave_joins(row, skb) || row->first->dev != dev ||
 	    row->shown != bwk_tx_cb(skb)->shown || skb->hash != row->first->hash ||
 	    !ether_addr_equal(eth_hdr(skb)->h_dest, eth_hdr(row->first)->h_dest))
 		return false;
@@ -224,8 +223,9 @@ static __always_inline bool bwk_leave_one(struct sk_buff *skb, struct bwk_iface 
 	int code = NETDEV_TX_BUSY;
 	u16 index;
 
-	if (unlikely(!iface->node->set.qdisc_bypass || bwk_leave_is_shown(iface->node, dev) ||
-		     bwk_leave_is_own(skb) || !bwk_leave_plain(skb, dev) || !netif_carrier_ok(dev)))
+	if (unlikely(!READ_ONCE(iface->node->set.qdisc_bypass) ||
+		     bwk_leave_is_shown(iface->node, dev) || bwk_leave_is_own(skb) ||
+		     !bwk_leave_plain(skb, dev) || !netif_carrier_ok(dev)))
 		return false;
 	index = bwk_leave_pick(iface, skb);
 	queue = netdev_get_tx_queue(dev, index);
@@ -251,14 +251,13 @@ static struct bwk_iface *bwk_leave_iface(const struct bwk_node *node, const stru
 
 /* The other frames of a list that leave together with its first one, which is in the row; the
  * frames behind them. */
-static noinline struct sk_buff *bwk_leave_cut(const struct bwk_node *node, struct bwk_row *row,
-					      struct sk_buff *next)
+static noinline struct sk_buff *bwk_leave_cut(struct bwk_row *row, struct sk_buff *next)
 {
 	do {
 		struct sk_buff *skb = next;
 
 		bwk_tx_finish(skb);
-		if (!bwk_leave_follows(node, row, skb))
+		if (!bwk_leave_follows(row, skb))
 			break;
 		next = skb->next;
 		bwk_row_add(row, skb);
@@ -282,9 +281,10 @@ static noinline struct sk_buff *bwk_leave_rows(const struct bwk_node *node, stru
 		row.bytes = skb->len;
 		row.link = bwk_tx_cb(skb)->link;
 		row.joins = BWK_ROW_UNKNOWN;
+		row.direct = READ_ONCE(node->set.qdisc_bypass);
 		row.shown = bwk_tx_cb(skb)->shown;
 		if (list)
-			list = bwk_leave_cut(node, &row, list);
+			list = bwk_leave_cut(&row, list);
 		row.last->next = NULL;
 		iface = bwk_leave_iface(node, skb);
 		if (unlikely(!iface)) {
@@ -317,7 +317,7 @@ inline struct sk_buff *bwk_leave(const struct bwk_node *node, struct sk_buff *li
 /* A frame of no port leaves at once. */
 static int bwk_leave_alone(struct bwk_iface *iface, struct sk_buff *skb, const u8 *to)
 {
-	struct bwk_row row = {0};
+	struct bwk_row row = {.direct = READ_ONCE(iface->node->set.qdisc_bypass)};
 
 	bwk_tx_address(skb, iface->dev, to, 0);
 	bwk_row_add(&row, skb);
@@ -366,7 +366,7 @@ void bwk_transmit_refusal(struct bwk_iface *iface, struct sk_buff *refused)
 	u8 key[BWK_REFUSAL_KEY];
 	const bool keyed = bwk_key_get_refusal(&iface->node->set.key, key);
 	const struct bw_refuser we = {
-		.cluster = iface->node->set.cluster,
+		.cluster = READ_ONCE(iface->node->set.cluster),
 		.name = iface->name,
 		.key = keyed ? key : NULL,
 		.crc32c = bwk_crc,

@@ -42,12 +42,12 @@ static void bwk_msg_peer_down(void *owner, struct bwk_peer *peer)
 
 	if (peer->status == BW_DOWN_EVICTED && !peer->known)
 		return; /* it is nothing to the program, which has taken all that it said */
-	if (bs->info_wanted) {
+	if (READ_ONCE(bs->info_wanted)) {
 		refcount_inc(&peer->refs);
 		list_add_tail(&peer->down, &bs->downs);
-		sk->sk_data_ready(sk);
+		bwk_sock_readable(sk);
 	} else if (peer->status != -ESHUTDOWN) {
-		sk->sk_err = -peer->status;
+		WRITE_ONCE(sk->sk_err, -peer->status);
 		sk_error_report(sk);
 	}
 }
@@ -56,9 +56,9 @@ static bool bwk_msg_region(void *owner)
 {
 	struct bwk_sock *bs = owner;
 
-	if (!bs->info_wanted)
+	if (!READ_ONCE(bs->info_wanted))
 		return false;
-	bs->sk.sk_data_ready(&bs->sk);
+	bwk_sock_readable(&bs->sk);
 	return true;
 }
 
@@ -81,7 +81,7 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 
 	if (m->msg_flags & MSG_OOB)
 		return -EOPNOTSUPP;
-	if (sock->sk->sk_shutdown & SEND_SHUTDOWN)
+	if (READ_ONCE(sock->sk->sk_shutdown) & SEND_SHUTDOWN)
 		return -EPIPE;
 	bwk_send_begin(&s, sock->sk, m, BW_EP_MESSAGES);
 	if (len > (bwk_reliable(bs->protocol) ? BEOWIRE_MSG_MAX : U16_MAX))
@@ -98,7 +98,7 @@ static int bwk_msg_sendmsg(struct socket *sock, struct msghdr *m, size_t len)
 		if (error)
 			return error;
 		s.to = &to;
-	} else if (!s.info.peer && !READ_ONCE(bs->to.sbw_port)) {
+	} else if (!s.info.peer && !READ_ONCE(bs->to_port)) {
 		return -EDESTADDRREQ;
 	}
 	port = bwk_sock_port(bs, &bwk_msg_port_ops, bs);
@@ -123,8 +123,8 @@ static bool bwk_msg_ready(const struct sock *sk)
 	const struct bwk_sock *bs = bwk_sk(sk);
 
 	return bwk_queue_ready(sk) ||
-	       (bs->info_wanted && (!list_empty_careful(&bs->done) ||
-				    !list_empty_careful(&bs->downs) || bwk_msg_asked(bs)));
+	       (READ_ONCE(bs->info_wanted) &&
+		(!list_empty(&bs->done) || !list_empty(&bs->downs) || bwk_msg_asked(bs)));
 }
 
 /* Or nothing more is to be received. */
@@ -148,7 +148,8 @@ static noinline int bwk_msg_describe(struct msghdr *m, const struct bwk_cb *cb)
 		.len = cb->len,
 		.key = cb->key,
 		.peer = cb->peer->number,
-		.event = cb->event == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE : cb->event,
+		.event = READ_ONCE(cb->event) == BWK_EVENT_AHEAD ? BEOWIRE_MESSAGE
+								 : READ_ONCE(cb->event),
 		.code = cb->code,
 	};
 
@@ -167,7 +168,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 	bool asked = false;
 	int error, n = 0;
 
-	if (list_empty_careful(&bs->done) && list_empty_careful(&bs->downs) && !bwk_msg_asked(bs))
+	if (list_empty(&bs->done) && list_empty(&bs->downs) && !bwk_msg_asked(bs))
 		return false;
 	bwk_port_lock(bs->port);
 	b = list_first_entry_or_null(&bs->done, struct bwk_buf, ended);
@@ -175,7 +176,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 		list_del(&b->ended);
 	} else if (bwk_region_take(bs->port, &info, &from)) {
 		asked = true;
-	} else if (skb_queue_empty(&bs->sk.sk_receive_queue)) {
+	} else if (skb_queue_empty_lockless(&bs->sk.sk_receive_queue)) {
 		peer = list_first_entry_or_null(&bs->downs, struct bwk_peer, down);
 		if (peer)
 			list_del_init(&peer->down);
@@ -255,15 +256,16 @@ static int bwk_msg_deliver(struct bwk_sock *bs, struct sk_buff *skb, struct msgh
 		error = _copy_to_iter(skb->data + cb->off, n, &m->msg_iter) == n ? 0 : -EFAULT;
 	else if (cb->event == BEOWIRE_MESSAGE)
 		error = skb_copy_datagram_msg(skb, cb->off, m, (int)n);
-	else if ((bs->info_wanted && cb->event == BEOWIRE_ENVELOPE) || (flags & MSG_PEEK))
+	else if ((READ_ONCE(bs->info_wanted) && cb->event == BEOWIRE_ENVELOPE) ||
+		 (flags & MSG_PEEK))
 		n = 0;
 	else
 		error = bwk_msg_fetch(bs, skb, m, n, flags & MSG_DONTWAIT, timeout);
-	if (!error && bs->info_wanted)
+	if (!error && READ_ONCE(bs->info_wanted))
 		error = bwk_msg_describe(m, cb);
 	if (error)
 		return error;
-	if (n < cb->len && !bs->info_wanted)
+	if (n < cb->len && !READ_ONCE(bs->info_wanted))
 		m->msg_flags |= MSG_TRUNC;
 	return flags & MSG_TRUNC ? (int)cb->len : (int)n;
 }
@@ -277,7 +279,7 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 	struct sk_buff *skb;
 
 	do {
-		if (bs->info_wanted && bwk_msg_take_event(bs, m, error))
+		if (READ_ONCE(bs->info_wanted) && bwk_msg_take_event(bs, m, error))
 			return NULL;
 		if (flags & MSG_PEEK) {
 			spin_lock_bh(&sk->sk_receive_queue.lock);
@@ -293,7 +295,7 @@ static struct sk_buff *bwk_msg_first(struct bwk_sock *bs, struct msghdr *m, int 
 		if (skb)
 			return skb;
 		*error = sock_error(sk);
-		if (*error || (sk->sk_shutdown & RCV_SHUTDOWN))
+		if (*error || (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN))
 			return NULL;
 		*error = bwk_sock_wait_busy(sk, bwk_msg_decided, timeout);
 	} while (!*error);
@@ -325,7 +327,7 @@ static int bwk_msg_recvmsg(struct socket *sock, struct msghdr *m, size_t len, in
 
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -EOPNOTSUPP;
-	if ((flags & MSG_PEEK) && bs->info_wanted)
+	if ((flags & MSG_PEEK) && READ_ONCE(bs->info_wanted))
 		return -EOPNOTSUPP; /* events are given once */
 	do {
 		skb = bwk_msg_first(bs, m, flags, &timeout, &error);
@@ -352,7 +354,7 @@ static struct bwk_buf *bwk_msg_pull_room(struct bwk_sock *bs, const struct beowi
 
 	if (error)
 		return ERR_PTR(error);
-	if (pull->len && (pull->len > bs->copy_max || !told))
+	if (pull->len && (pull->len > READ_ONCE(bs->copy_max) || !told))
 		b = bwk_buf_pin(bs->account, &to, pull->len, BWK_PIN_WRITE_LONG);
 	if (b == ERR_PTR(-EDQUOT) && told)
 		atomic_long_inc(&bs->port->memlock_limited);
@@ -380,7 +382,7 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
 	struct bwk_source from = {.key = pull->key, .off = pull->off};
-	bool told = pull->cookie && bs->info_wanted;
+	bool told = pull->cookie && READ_ONCE(bs->info_wanted);
 	struct bwk_peer *peer;
 	struct bwk_buf *b;
 	u64 id;
@@ -518,7 +520,7 @@ int bwk_msg_connect(struct socket *sock, bwk_sockaddr *addr, int len, int flags)
 	mutex_lock(&bs->lock);
 	if (bs->port)
 		bwk_port_lock(bs->port);
-	bs->to = to;
+	bwk_sock_direct(bs, &to);
 	if (bs->port)
 		bwk_port_unlock(bs->port);
 	mutex_unlock(&bs->lock);
@@ -529,13 +531,15 @@ static __poll_t bwk_msg_poll(struct file *file, struct socket *sock, poll_table 
 {
 	struct sock *sk = sock->sk;
 	__poll_t events = 0;
+	int shutdown;
 
 	sock_poll_wait(file, sock, wait);
-	if (sk->sk_err)
+	shutdown = READ_ONCE(sk->sk_shutdown);
+	if (READ_ONCE(sk->sk_err))
 		events |= EPOLLERR;
-	if (sk->sk_shutdown & RCV_SHUTDOWN)
+	if (shutdown & RCV_SHUTDOWN)
 		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
-	if (sk->sk_shutdown == SHUTDOWN_MASK)
+	if (shutdown == SHUTDOWN_MASK)
 		events |= EPOLLHUP;
 	if (bwk_msg_ready(sk))
 		events |= EPOLLIN | EPOLLRDNORM;
@@ -550,10 +554,10 @@ int bwk_msg_shutdown(struct socket *sock, int how)
 
 	if (how < SHUT_RD || how > SHUT_RDWR)
 		return -EINVAL;
-	if (!READ_ONCE(bwk_sk(sk)->to.sbw_port))
+	if (!READ_ONCE(bwk_sk(sk)->to_port))
 		return -ENOTCONN;
 	spin_lock_bh(&sk->sk_lock.slock);
-	sk->sk_shutdown |= how + 1;
+	bwk_sock_shut(sk, how + 1);
 	spin_unlock_bh(&sk->sk_lock.slock);
 	sk->sk_state_change(sk);
 	return 0;

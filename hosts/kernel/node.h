@@ -119,7 +119,7 @@ struct bwk_iface *bwk_iface_find(struct bwk_node *node, u32 ifindex);
 /* Bytes of the largest frame on this device, Ethernet header excluded. */
 static inline u32 bwk_iface_mtu(const struct net_device *dev)
 {
-	return min_t(u32, dev->mtu, BW_FRAME_MAX_MTU);
+	return min_t(u32, READ_ONCE(dev->mtu), BW_FRAME_MAX_MTU);
 }
 
 #endif

@@ -180,6 +180,14 @@ int bwk_key_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *len, 
 	return 0;
 }
 
+/* What is so from now on is told anew. */
+static void bwk_key_forget_open(struct bwk_key *key)
+{
+	spin_lock_bh(&key->lock);
+	key->open = 0;
+	spin_unlock_bh(&key->lock);
+}
+
 int bwk_encrypt_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *len, loff_t *at)
 {
 	struct bwk_node *node = container_of(table->data, struct bwk_node, set.encrypt);
@@ -187,6 +195,6 @@ int bwk_encrypt_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *l
 	if (write && !ns_capable(node->net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	if (write)
-		WRITE_ONCE(node->set.key.open, 0); /* what is so from now on is told anew */
+		bwk_key_forget_open(&node->set.key);
 	return proc_dointvec_minmax(table, write, buffer, len, at);
 }

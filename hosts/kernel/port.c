@@ -248,7 +248,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	struct bw_config cfg = {
 		.node = port->node->id,
 		.incarnation = port->inc,
-		.cluster = port->node->set.cluster,
+		.cluster = READ_ONCE(port->node->set.cluster),
 		.engine = port->number,
 		.rx_budget = attr->rx_budget,
 		.features = attr->checksum ? BW_FEATURE_CHECKSUM : 0,
@@ -306,13 +306,13 @@ static int bwk_port_enlist(struct bwk_port *port, struct bwk_account *account)
 	return error;
 }
 
-struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
+int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 {
 	struct bwk_port *port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
 	int error;
 
 	if (!port)
-		return ERR_PTR(-ENOMEM);
+		return -ENOMEM;
 	refcount_set(&port->refs, 2); /* the owner's, the table's */
 	spin_lock_init(&port->lock);
 	INIT_WORK(&port->work, bwk_port_work);
@@ -334,19 +334,20 @@ struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr
 	if (error) {
 		bwk_peer_exit(port);
 		kfree(port);
-		return ERR_PTR(error);
+		return error;
 	}
 	error = bwk_port_open_engine(port, attr);
 	if (error) {
 		bwk_port_unhash(port);
 		bwk_port_put(port);
-		return ERR_PTR(error);
+		return error;
 	}
 	port->module = attr->module;
 	bwk_port_lock(port);
 	port->dead = false;
+	smp_store_release(attr->place, port);
 	bwk_port_unlock(port);
-	return port;
+	return 0;
 }
 
 void bwk_port_join(struct bwk_port *port)

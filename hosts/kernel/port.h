@@ -136,6 +136,7 @@ struct bwk_port_attr {
 	struct module *module; /* a reference goes to the port */
 	const struct bwk_port_ops *ops;
 	void *owner;
+	struct bwk_port **place; /* of the owner: set before he is told anything */
 	struct bwk_account *account;
 	u16 number; /* 0: any that is free */
 	bool checksum;
@@ -143,9 +144,9 @@ struct bwk_port_attr {
 	u32 rx_budget; /* bytes under way to us */
 };
 
-/* port.c. Process context. ERR_PTR(-EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM,
- * -ENOBUFS (the user has too many, or holds too much)). */
-struct bwk_port *bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr);
+/* port.c. Process context. 0, -EADDRINUSE, -EADDRNOTAVAIL (no interface), -ENOMEM, -ENOBUFS (the
+ * user has too many, or holds too much). */
+int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr);
 /* One more socket uses the port. Lock held. */
 void bwk_port_join(struct bwk_port *port);
 /* A socket goes; `owner` is told nothing any more. With the last one the port ends, once its peers

@@ -35,7 +35,7 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 			sum.bad[i] += READ_ONCE(c->bad[i]);
 	}
 	seq_printf(f, "node %016llx\nfamily %d\ncluster %u\ncopy-max %u\n", node->id, bwk_family,
-		   node->set.cluster, node->set.copy_max ?: bwk_threshold);
+		   READ_ONCE(node->set.cluster), READ_ONCE(node->set.copy_max) ?: bwk_threshold);
 	rcu_read_lock();
 	for (i = 0; i < BWK_IFACES; i++) {
 		struct bwk_iface *iface = rcu_dereference(node->iface[i]);
@@ -91,10 +91,12 @@ static void bwk_proc_show_sock(struct seq_file *f, struct bwk_sock *bs)
 	const struct bwk_port *port = smp_load_acquire(&bs->port);
 	const struct bwk_server_port *remote = READ_ONCE(bs->remote);
 	u16 number = port ? port->number : remote ? remote->number : 0;
-	u16 to = READ_ONCE(bs->to.sbw_port);
+	/* It may change meanwhile: then parts of two addresses are shown, this once. */
+	const struct sockaddr_beowire to = data_race(bs->to);
+	u16 to_port = READ_ONCE(bs->to_port);
 
 	seq_printf(f, "%-9s %-10s %-5u %pM %-5u %-10d %-10d %-10u %-10lu %d\n", bwk_proc_type(sk),
-		   bwk_proc_state(bs, number, to), number, bs->to.sbw_mac, to,
+		   bwk_proc_state(bs, number, to_port), number, to.sbw_mac, to_port,
 		   sk_rmem_alloc_get(sk), atomic_read(&bs->sending),
 		   from_kuid_munged(seq_user_ns(f), sk->sk_uid), sock_i_ino((struct sock *)sk),
 		   READ_ONCE(bs->covered));
@@ -156,9 +158,10 @@ static int bwk_proc_show_servers(struct seq_file *f, void *unused)
 
 		if (s)
 			seq_printf(f, "%-6u %-15s %-10u %-6u %-10lu %-10lu %-10lu %lu\n", i,
-				   s->name, from_kuid_munged(seq_user_ns(f), s->uid), s->count,
-				   READ_ONCE(s->frames_in), READ_ONCE(s->dropped),
-				   READ_ONCE(s->frames_out), READ_ONCE(s->refused));
+				   s->name, from_kuid_munged(seq_user_ns(f), s->uid),
+				   READ_ONCE(s->count), READ_ONCE(s->frames_in),
+				   READ_ONCE(s->dropped), READ_ONCE(s->frames_out),
+				   READ_ONCE(s->refused));
 	}
 	mutex_unlock(&node->lock);
 	return 0;

@@ -23,7 +23,7 @@ void bwk_queue_press(struct bwk_sock *bs, bool on)
 
 	if (bs->pressed == on)
 		return;
-	bs->pressed = on;
+	WRITE_ONCE(bs->pressed, on);
 	port->pressing += on ? 1 : -1;
 	if (before != !!port->pressing && bwk_reliable(bs->protocol))
 		bwk_port_submit(port, &op);
@@ -126,7 +126,7 @@ static noinline bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *
 /* May this message be queued? If not, it is lost. */
 static bool bwk_queue_admits(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
-	u64 most = bwk_reliable(bs->protocol) ? bs->port->node->set.memory_max : 0;
+	u64 most = bwk_reliable(bs->protocol) ? READ_ONCE(bs->port->node->set.memory_max) : 0;
 
 	return bwk_queue_has_room(&bs->sk, most) || bwk_queue_lose(bs, peer);
 }
@@ -143,8 +143,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	/* A frame with several messages is queued several times. */
 	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
 	if (!skb) {
-		sk->sk_err = ENOBUFS;
-		sk->sk_data_ready(sk);
+		WRITE_ONCE(sk->sk_err, ENOBUFS);
+		bwk_sock_readable(sk);
 		return false;
 	}
 	cb = bwk_cb(skb);
@@ -172,8 +172,9 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	}
 	refcount_inc(&peer->refs);
 	cb->peer = peer;
+	smp_wmb(); /* pairs with bwk_conn_first(), which does not take the queue's lock */
 	skb_queue_tail(&sk->sk_receive_queue, skb);
-	sk->sk_data_ready(sk);
+	bwk_sock_readable(sk);
 	return true;
 }
 
@@ -196,7 +197,7 @@ void bwk_queue_put_back(struct bwk_sock *bs, struct sk_buff *skb)
 {
 	skb_queue_head(&bs->sk.sk_receive_queue, skb);
 	if (bwk_queue_ready(&bs->sk))
-		bs->sk.sk_data_ready(&bs->sk);
+		bwk_sock_readable(&bs->sk);
 }
 
 void bwk_queue_free(struct sk_buff *skb)

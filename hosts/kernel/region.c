@@ -31,11 +31,17 @@ struct bwk_region {
 	struct bwk_buf *buf; /* the pinned memory */
 };
 
+/* Programs look at their number without the lock. */
+static void bwk_region_asks(struct bwk_port *port, int more)
+{
+	WRITE_ONCE(port->region_asks, port->region_asks + more);
+}
+
 static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 {
 	list_del(&r->all);
 	port->region_count--;
-	port->region_asks -= r->state == BWK_REGION_ASKED;
+	bwk_region_asks(port, -(r->state == BWK_REGION_ASKED));
 	r->peer->questions--;
 	bwk_account_give(r->peer->account, sizeof(*r));
 	bwk_peer_put(r->peer);
@@ -167,7 +173,7 @@ static int bwk_region_ask(struct bwk_port *port, u32 handle, u64 key, u64 off, u
 	port->region_expire = min(port->region_expire, r->expire);
 	list_add_tail(&r->all, &port->regions);
 	port->region_count++;
-	port->region_asks++;
+	bwk_region_asks(port, 1);
 	return -EAGAIN;
 }
 
@@ -206,7 +212,7 @@ bool bwk_region_take(struct bwk_port *port, struct beowire_info *info,
 		if (r->state != BWK_REGION_ASKED)
 			continue;
 		r->state = BWK_REGION_TOLD;
-		port->region_asks--;
+		bwk_region_asks(port, -1);
 		info->event = BEOWIRE_REGION;
 		info->cookie = r->id;
 		info->peer = r->peer->number;

@@ -33,10 +33,11 @@ enum bwk_row_joins {
 struct bwk_row {
 	struct sk_buff *first, *last;
 	u32 frames;
-	u32 bytes;  /* of all frames, Ethernet headers excluded */
-	u8 link;    /* number of the interface that it leaves by */
-	u8 joins;   /* enum bwk_row_joins */
-	bool shown; /* to taps */
+	u32 bytes;   /* of all frames, Ethernet headers excluded */
+	u8 link;     /* number of the interface that it leaves by */
+	u8 joins;    /* enum bwk_row_joins */
+	bool direct; /* past the queueing discipline: the setting may change meanwhile */
+	bool shown;  /* to taps */
 };
 
 struct net_device;

@@ -108,7 +108,7 @@ static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bw
 	struct bwk_buf *b = s->buf;
 	struct bwk_peer *peer;
 
-	if (bs->sk.sk_shutdown & SEND_SHUTDOWN) /* since it began to wait */
+	if (READ_ONCE(bs->sk.sk_shutdown) & SEND_SHUTDOWN) /* since it began to wait */
 		return -EPIPE;
 	peer = bwk_send_peer(bs, port, s);
 	if (IS_ERR(peer))
@@ -119,7 +119,7 @@ static int bwk_send_submit(struct bwk_sock *bs, struct bwk_port *port, struct bw
 		pressed = bw_reliable_pressed(port->engine, peer->handle);
 	if (pressed && (s->info.flags & BEOWIRE_SEND_SHORT) && b->len > BWK_SEND_PRESSED)
 		return -EMSGSIZE;
-	if (fold && (b->len > bs->eager_max || b->kind == BWK_BUF_USER || pressed ||
+	if (fold && (b->len > READ_ONCE(bs->eager_max) || b->kind == BWK_BUF_USER || pressed ||
 		     (s->info.flags & BEOWIRE_SEND_LONG)))
 		return s->envelope ? bwk_send_long(port, peer->handle, s) : BWK_SEND_FOLD;
 	return bwk_send_eager(port, peer->handle, b, s, s->info.code);
@@ -139,12 +139,13 @@ static bool bwk_send_pins(const struct bwk_sock *bs, size_t len, const struct bw
 	if ((s->info.flags & BEOWIRE_SEND_ASYNC) && (s->info.flags & BEOWIRE_SEND_LONG))
 		return len != 0; /* it may take long: better the program's memory than ours */
 	return !(s->info.flags & BWK_SEND_FLAT) && len > sizeof(struct bw_envelope) &&
-	       len > bs->eager_max && len > bs->copy_max && bwk_send_attended(s);
+	       len > READ_ONCE(bs->eager_max) && len > READ_ONCE(bs->copy_max) &&
+	       bwk_send_attended(s);
 }
 
 struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t len)
 {
-	if (len > bs->port->node->set.memory_max)
+	if (len > READ_ONCE(bs->port->node->set.memory_max))
 		return ERR_PTR(-ENOBUFS);
 	return bwk_buf_copy(&bs->spares, bs->account, from, len);
 }
@@ -177,7 +178,7 @@ static int bwk_send_prepare(struct bwk_sock *bs, struct bwk_port *port, struct i
 	b->owner = bs;
 	b->use = BWK_BUF_SEND;
 	b->cookie = s->info.cookie;
-	b->notify = s->info.cookie && bs->info_wanted;
+	b->notify = s->info.cookie && READ_ONCE(bs->info_wanted);
 	b->awaited = b->kind == BWK_BUF_USER && !(s->info.flags & BEOWIRE_SEND_ASYNC);
 	b->sending = (u32)(len + BWK_SEND_COST);
 	s->last = atomic_read(&bs->sending) + (int)b->sending > READ_ONCE(bs->sk.sk_sndbuf);

@@ -166,7 +166,7 @@ static void bwk_server_end(struct bwk_server *server)
 	server->node->servers[server->number] = NULL;
 	mutex_unlock(&server->node->lock);
 	spin_lock_bh(&server->lock);
-	server->dead = true;
+	WRITE_ONCE(server->dead, true);
 	spin_unlock_bh(&server->lock);
 	for (i = 0; i < BEOWIRE_RINGS; i++) {
 		spin_lock_bh(&server->ring[i].lock);
@@ -235,9 +235,9 @@ bool bwk_server_frame(const struct bwk_iface *iface, struct sk_buff *skb, u16 nu
 	ring = &server->ring[BEOWIRE_FRAMES_IN];
 	spin_lock(&ring->lock);
 	if (bwk_server_put_frame(ring, port->id, iface, skb))
-		server->frames_in++;
+		WRITE_ONCE(server->frames_in, server->frames_in + 1);
 	else
-		server->dropped++;
+		WRITE_ONCE(server->dropped, server->dropped + 1);
 	spin_unlock(&ring->lock);
 	bwk_server_wake(server);
 	consume_skb(skb);

@@ -24,7 +24,7 @@ struct beowire_record *bwk_ring_reserve(struct bwk_ring *ring, u16 type, u32 id,
 	if (pad) {
 		record->len = pad;
 		record->type = BEOWIRE_PAD;
-		ring->at += pad;
+		WRITE_ONCE(ring->at, ring->at + pad);
 		record = (void *)ring->data;
 	}
 	memset(record, 0, sizeof(*record));
@@ -38,7 +38,7 @@ struct beowire_record *bwk_ring_reserve(struct bwk_ring *ring, u16 type, u32 id,
 void bwk_ring_commit(struct bwk_ring *ring, u32 bytes)
 {
 	/* Not by record->len, which the server may have changed. */
-	ring->at += sizeof(struct beowire_record) + ALIGN(bytes, 16);
+	WRITE_ONCE(ring->at, ring->at + (u32)sizeof(struct beowire_record) + ALIGN(bytes, 16));
 	smp_store_release(&ring->shared->head, ring->at);
 }
 

@@ -37,7 +37,7 @@ void bwk_server_port_forget(struct bwk_server_port *port)
 	port->sk = NULL;
 	list_del_init(&port->closing);
 	xa_erase(&server->ports, port->id);
-	server->count--;
+	WRITE_ONCE(server->count, server->count - 1);
 	spin_lock(&server->node->ports_lock);
 	hash_del_rcu(&port->hash);
 	bwk_port_drop(server->node, port->number);
@@ -124,7 +124,7 @@ static int bwk_server_port_add(struct bwk_server *server, struct bwk_server_port
 	if (error)
 		xa_erase(&server->ports, port->id);
 	else
-		server->count++;
+		WRITE_ONCE(server->count, server->count + 1);
 out:
 	spin_unlock_bh(&server->lock);
 	return error;
@@ -267,7 +267,7 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	struct sk_buff *skb = NULL;
 	int beyond = 0;
 
-	if (bwk_queue_has_room(sk, port->keep ? port->server->node->set.memory_max : 0))
+	if (bwk_queue_has_room(sk, port->keep ? READ_ONCE(port->server->node->set.memory_max) : 0))
 		skb = bwk_server_sock_skb(bytes, n);
 	if (skb)
 		beyond = bwk_queue_own(sk, skb);
@@ -276,7 +276,7 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 		atomic_inc(&sk->sk_drops);
 		if (port->keep) {
 			bwk_user_limited();
-			sk->sk_err = ENOBUFS;
+			WRITE_ONCE(sk->sk_err, ENOBUFS);
 			sk_error_report(sk);
 		}
 		return;
@@ -289,14 +289,14 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	skb_queue_tail(&sk->sk_receive_queue, skb);
 	if (beyond)
 		bwk_server_port_press(port, sk);
-	sk->sk_data_ready(sk);
+	bwk_sock_readable(sk);
 }
 
 void bwk_server_sock_reset(struct sock *sk)
 {
 	spin_lock_bh(&sk->sk_lock.slock);
-	sk->sk_err = ECONNRESET;
-	sk->sk_shutdown = SHUTDOWN_MASK;
+	WRITE_ONCE(sk->sk_err, ECONNRESET);
+	bwk_sock_shut(sk, SHUTDOWN_MASK);
 	spin_unlock_bh(&sk->sk_lock.slock);
 	sk->sk_state_change(sk);
 	sk_error_report(sk);
@@ -386,7 +386,7 @@ static int bwk_server_sock_sendmsg(struct socket *sock, struct msghdr *m, size_t
 
 	if (m->msg_flags & MSG_OOB)
 		return -EOPNOTSUPP;
-	if (bwk_server_sock_gone(bs) || (bs->sk.sk_shutdown & SEND_SHUTDOWN))
+	if (bwk_server_sock_gone(bs) || (READ_ONCE(bs->sk.sk_shutdown) & SEND_SHUTDOWN))
 		return -EPIPE;
 	error = bwk_server_sock_target(bs, m, &to);
 	if (error)
@@ -436,6 +436,7 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 {
 	struct sock *sk = sock->sk;
 	long timeout = sock_rcvtimeo(sk, flags & MSG_DONTWAIT);
+	struct bwk_server_port *port;
 	struct sk_buff *skb;
 	int error = 0, whole;
 	size_t n;
@@ -448,7 +449,7 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 			return error;
 		if (bwk_server_sock_gone(bwk_sk(sk)))
 			return -ECONNRESET;
-		if (sk->sk_shutdown & RCV_SHUTDOWN)
+		if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 			return 0;
 		error = bwk_sock_wait_busy(sk, bwk_server_sock_ready, &timeout);
 	}
@@ -461,8 +462,9 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 	}
 	consume_skb(skb);
 	smp_mb(); /* as in bwk_server_port_press() */
-	if (bwk_sk(sk)->remote && READ_ONCE(bwk_sk(sk)->remote->pressed))
-		bwk_server_port_press(bwk_sk(sk)->remote, sk);
+	port = smp_load_acquire(&bwk_sk(sk)->remote);
+	if (port && READ_ONCE(port->pressed))
+		bwk_server_port_press(port, sk);
 	if (error)
 		return error;
 	if ((int)n < whole)
@@ -477,11 +479,11 @@ static __poll_t bwk_server_sock_poll(struct file *file, struct socket *sock, pol
 	__poll_t events = 0;
 
 	sock_poll_wait(file, sock, wait);
-	if (sk->sk_err)
+	if (READ_ONCE(sk->sk_err))
 		events |= EPOLLERR;
 	if (bwk_server_sock_gone(bs))
 		events |= EPOLLERR | EPOLLHUP;
-	if (sk->sk_shutdown & RCV_SHUTDOWN)
+	if (READ_ONCE(sk->sk_shutdown) & RCV_SHUTDOWN)
 		events |= EPOLLRDHUP | EPOLLIN | EPOLLRDNORM;
 	if (bwk_server_sock_ready(sk))
 		events |= EPOLLIN | EPOLLRDNORM;

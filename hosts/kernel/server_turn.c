@@ -56,7 +56,7 @@ static int bwk_turn_failed(struct sock *sk, int status)
 {
 	if (!sk || !bwk_turn_is_error(status))
 		return -EINVAL;
-	sk->sk_err = -status;
+	WRITE_ONCE(sk->sk_err, -status);
 	sk_error_report(sk);
 	return 0;
 }
@@ -145,8 +145,8 @@ static int bwk_turn_ring(struct bwk_server *server, struct bwk_ring *ring,
 		if (error == -EBUSY)
 			return error;
 		if (act == bwk_turn_frame)
-			server->frames_out += !error;
-		server->refused += error != 0;
+			WRITE_ONCE(server->frames_out, server->frames_out + !error);
+		WRITE_ONCE(server->refused, server->refused + (error != 0));
 		bwk_ring_consume(ring, &record);
 		cond_resched();
 	}
@@ -166,7 +166,7 @@ static void bwk_turn_relief(struct bwk_server *server)
 	       !bwk_server_request(server, BEOWIRE_CLOSE, port->id, NULL, NULL, 0))
 		list_del_init(&port->closing);
 	if (server->untold) {
-		server->untold = false;
+		WRITE_ONCE(server->untold, false);
 		xa_for_each(&server->ports, id, port)
 			bwk_server_port_tell(port);
 	}
@@ -188,7 +188,7 @@ int bwk_server_turn(struct bwk_server *server)
 	error = bwk_turn_ring(server, &server->ring[BEOWIRE_ANSWERS], bwk_turn_answer);
 	busy = bwk_turn_ring(server, &server->ring[BEOWIRE_FRAMES_OUT], bwk_turn_frame);
 	if (READ_ONCE(server->starved) || READ_ONCE(server->untold) ||
-	    !list_empty_careful(&server->closing))
+	    !list_empty(&server->closing))
 		bwk_turn_relief(server);
 	mutex_unlock(&server->turn);
 	return error ? error : busy;

@@ -30,19 +30,18 @@ static int bwk_sock_open_port(struct bwk_sock *bs, u16 number, const struct bwk_
 		.module = bs->module,
 		.ops = ops,
 		.owner = owner,
+		.place = &bs->port,
 		.account = bs->account,
 		.number = number,
 		.checksum = bs->checksum,
 		.dead_ms = bs->dead_ms,
 		.rx_budget = max_t(u32, READ_ONCE(bs->sk.sk_rcvbuf), 65536),
 	};
-	struct bwk_port *port = bwk_port_open(bwk_node_of(sock_net(&bs->sk)), &attr);
+	int error = bwk_port_open(bwk_node_of(sock_net(&bs->sk)), &attr);
 
-	if (IS_ERR(port))
-		return PTR_ERR(port);
-	bs->module = NULL;
-	smp_store_release(&bs->port, port);
-	return 0;
+	if (!error)
+		bs->module = NULL;
+	return error;
 }
 
 struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner)
@@ -129,7 +128,7 @@ static bool bwk_sock_conn_tells(const struct bwk_sock *bs, int status)
 static bool bwk_sock_blames(const struct bwk_sock *bs, const struct bwk_buf *b)
 {
 	return b->status < 0 && b->status != -ECANCELED && b->use != BWK_BUF_PULL &&
-	       !bs->info_wanted && !(bs->peer && bwk_sock_conn_tells(bs, b->status));
+	       !READ_ONCE(bs->info_wanted) && !(bs->peer && bwk_sock_conn_tells(bs, b->status));
 }
 
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
@@ -141,15 +140,16 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 
 		smp_store_release(&b->done, true);
 		if (ahead)
-			bs->sk.sk_data_ready(&bs->sk);
+			bwk_sock_readable(&bs->sk);
 		else
 			wake_up_all(sk_sleep(&bs->sk));
 	} else if (b->notify) {
 		list_add_tail(&b->ended, &bs->done);
-		bs->sk.sk_data_ready(&bs->sk);
+		bwk_sock_readable(&bs->sk);
 	} else {
 		if (unlikely(b->status) && bwk_sock_blames(bs, b)) {
-			bs->sk.sk_err = b->status == -ESHUTDOWN ? ECONNRESET : -b->status;
+			WRITE_ONCE(bs->sk.sk_err,
+				   b->status == -ESHUTDOWN ? ECONNRESET : -b->status);
 			sk_error_report(&bs->sk);
 		}
 		if (!bwk_spares_keep(&bs->spares, b))
@@ -186,7 +186,7 @@ bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
 	mutex_init(&bs->opening);
 	mutex_init(&bs->reading);
 	bs->checksum = true;
-	bs->copy_max = bwk_node_of(sock_net(&bs->sk))->set.copy_max ?: bwk_threshold;
+	bs->copy_max = READ_ONCE(bwk_node_of(sock_net(&bs->sk))->set.copy_max) ?: bwk_threshold;
 	bs->eager_max = BWK_EAGER_MAX;
 	bs->dead_ms = BWK_DEAD_MS;
 	atomic_set(&bs->sending, 0);

@@ -29,6 +29,7 @@ struct bwk_sock {
 	struct module *module;		/* of the protocol, until a port takes over the reference */
 	struct sockaddr_beowire to; /* connect(): where messages go; port 0: nowhere. Written with
 					 * the port's lock held, while there is none with `lock` */
+	u16 to_port;		    /* of `to`, for who holds neither */
 	struct mutex lock;	    /* binding, connecting, options: never over a long wait */
 	struct mutex opening;	    /* of servers' sockets: one thread asks for the port */
 	struct hlist_node listed;   /* in node.socks */
@@ -54,6 +55,28 @@ struct bwk_sock {
 static inline struct bwk_sock *bwk_sk(const struct sock *sk)
 {
 	return (struct bwk_sock *)sk;
+}
+
+/* Where messages go from now on. Locked as `to` is. */
+static inline void bwk_sock_direct(struct bwk_sock *bs, const struct sockaddr_beowire *to)
+{
+	bs->to = *to;
+	WRITE_ONCE(bs->to_port, to->sbw_port);
+}
+
+/* Something is to be received, or has ended. The bell may be hung up meanwhile: bell.c. */
+static inline void bwk_sock_readable(struct sock *sk)
+{
+	typeof(sk->sk_data_ready) ready = smp_load_acquire(&sk->sk_data_ready);
+
+	ready(sk);
+}
+
+/* Nothing more is received, or sent, or both. Who sees it sees what was queued before. Writers
+ * exclude one another: of connections by the port's lock, of other types by sk_lock.slock. */
+static inline void bwk_sock_shut(struct sock *sk, int how)
+{
+	smp_store_release(&sk->sk_shutdown, sk->sk_shutdown | how);
 }
 
 /* May another send be charged? `sending`: bytes that are. */

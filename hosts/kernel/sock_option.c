@@ -15,41 +15,41 @@ static int bwk_sock_set(struct bwk_sock *bs, int name, int value)
 	case BEOWIRE_BUSY_US:
 		if (value < 0 || value > BWK_BUSY_MAX)
 			return -EINVAL;
-		bs->busy_us = value;
+		WRITE_ONCE(bs->busy_us, value);
 		return 0;
 	case BEOWIRE_WAIT:
 		if (value != BEOWIRE_WAIT_FIXED && value != BEOWIRE_WAIT_ADAPTIVE)
 			return -EINVAL;
-		bs->adaptive = value == BEOWIRE_WAIT_ADAPTIVE;
+		WRITE_ONCE(bs->adaptive, value == BEOWIRE_WAIT_ADAPTIVE);
 		return 0;
 	case BEOWIRE_CHECKSUM:
 		if (bs->port)
 			return -EISCONN;
 		if (value < 0 || value > 1)
 			return -EINVAL;
-		bs->checksum = value;
+		WRITE_ONCE(bs->checksum, value);
 		return 0;
 	case BEOWIRE_COPY_MAX:
 		if (value < 0)
 			return -EINVAL;
-		bs->copy_max = value;
+		WRITE_ONCE(bs->copy_max, value);
 		return 0;
 	case BEOWIRE_EAGER_MAX:
 		if (value < 0 || value > BW_EAGER_LIMIT)
 			return -EINVAL;
-		bs->eager_max = value;
+		WRITE_ONCE(bs->eager_max, value);
 		return 0;
 	case BEOWIRE_DEAD_MS:
 		if (bs->port)
 			return -EISCONN;
 		if (value < 1)
 			return -EINVAL;
-		bs->dead_ms = value;
+		WRITE_ONCE(bs->dead_ms, value);
 		return 0;
 	case BEOWIRE_INFO_WANTED:
 		if (bs->sk.sk_type != SOCK_RDM || value < 0 || value > 1)
 			return -EINVAL;
-		bs->info_wanted = value;
+		WRITE_ONCE(bs->info_wanted, value);
 		return 0;
 	case BEOWIRE_PRESSURE:
 		if (bs->sk.sk_type != SOCK_RDM || value < 0 || value > 1)
@@ -83,21 +83,21 @@ static int bwk_sock_get(const struct bwk_sock *bs, int name)
 {
 	switch (name) {
 	case BEOWIRE_BUSY_US:
-		return bs->busy_us;
+		return READ_ONCE(bs->busy_us);
 	case BEOWIRE_WAIT:
-		return bs->adaptive ? BEOWIRE_WAIT_ADAPTIVE : BEOWIRE_WAIT_FIXED;
+		return READ_ONCE(bs->adaptive) ? BEOWIRE_WAIT_ADAPTIVE : BEOWIRE_WAIT_FIXED;
 	case BEOWIRE_CHECKSUM:
-		return bs->checksum;
+		return READ_ONCE(bs->checksum);
 	case BEOWIRE_COPY_MAX:
-		return bs->copy_max;
+		return READ_ONCE(bs->copy_max);
 	case BEOWIRE_EAGER_MAX:
-		return bs->eager_max;
+		return READ_ONCE(bs->eager_max);
 	case BEOWIRE_DEAD_MS:
-		return bs->dead_ms;
+		return READ_ONCE(bs->dead_ms);
 	case BEOWIRE_INFO_WANTED:
-		return bs->info_wanted;
+		return READ_ONCE(bs->info_wanted);
 	case BEOWIRE_PRESSURE:
-		return bs->hold;
+		return READ_ONCE(bs->hold);
 	}
 	return -ENOPROTOOPT;
 }

@@ -73,7 +73,7 @@ static bool bwk_sock_spin(struct sock *sk, bool (*ready)(const struct sock *sk),
 	bool again = false, found;
 
 	for (; !(found = ready(sk)); again = true) {
-		if (signal_pending(current) || sk->sk_err)
+		if (signal_pending(current) || READ_ONCE(sk->sk_err))
 			break;
 		if (until && (ktime_get_ns() >= until || jiffies - begin >= patience))
 			break;
@@ -103,7 +103,8 @@ static noinline int bwk_sock_adapt(struct sock *sk, bool (*ready)(const struct s
 				   long *timeout)
 {
 	struct bwk_sock *bs = bwk_sk(sk);
-	u64 most = bs->busy_us * BW_US, mean = READ_ONCE(bs->waited_ns), begin = ktime_get_ns();
+	u64 most = READ_ONCE(bs->busy_us) * BW_US, mean = READ_ONCE(bs->waited_ns),
+	    begin = ktime_get_ns();
 	int error =
 		bwk_sock_look(sk, ready, mean <= most ? min(2 * mean + BW_US, most) : 0, timeout);
 
@@ -114,12 +115,13 @@ static noinline int bwk_sock_adapt(struct sock *sk, bool (*ready)(const struct s
 int bwk_sock_wait_busy(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)
 {
 	const struct bwk_sock *bs = bwk_sk(sk);
+	u32 busy_us = READ_ONCE(bs->busy_us);
 
-	if (!*timeout || !bs->busy_us)
+	if (!*timeout || !busy_us)
 		return bwk_sock_wait(sk, ready, timeout);
-	if (bs->adaptive)
+	if (READ_ONCE(bs->adaptive))
 		return bwk_sock_adapt(sk, ready, timeout);
-	return bwk_sock_look(sk, ready, bs->busy_us * BW_US, timeout);
+	return bwk_sock_look(sk, ready, busy_us * BW_US, timeout);
 }
 
 int bwk_sock_wait(struct sock *sk, bool (*ready)(const struct sock *sk), long *timeout)

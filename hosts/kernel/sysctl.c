@@ -108,8 +108,8 @@ bool bwk_sysctl_allows(struct bwk_node *node)
 
 	if (ns_capable(users, CAP_NET_RAW))
 		return true;
-	low = make_kgid(users, node->set.group_range[0]);
-	high = make_kgid(users, node->set.group_range[1]);
+	low = make_kgid(users, READ_ONCE(node->set.group_range[0]));
+	high = make_kgid(users, READ_ONCE(node->set.group_range[1]));
 	if (!gid_valid(low) || !gid_valid(high) || !gid_lte(low, high))
 		return false;
 	allowed = gid_lte(low, current_egid()) && gid_lte(current_egid(), high);

@@ -12,10 +12,12 @@
 
 #include "kframe.h"
 
-#define NODE  "/proc/net/beowire/node"
-#define CROWD 300
-#define VISIT 256 /* frames at most: host.c */
-#define END   64  /* the same of a port that ends: port.c */
+#define NODE	 "/proc/net/beowire/node"
+#define CROWD	 300
+#define VISIT	 256 /* frames at most: host.c */
+#define END	 64  /* the same of a port that ends: port.c */
+#define OPENS	 40
+#define OPENS_AT 777
 
 /* A socket of a's, and as many of b's that have met it. */
 struct crowd {
@@ -263,6 +265,53 @@ static void test_strangers(void **state)
 	kt_close(&p);
 }
 
+struct caller {
+	struct sockaddr_beowire to;
+	bool over;
+};
+
+/* Sends to a port whether it is there or not, until told to end. */
+static long call_again_and_again(void *arg)
+{
+	struct caller *c = arg;
+	int fd = kt_bound("a", SOCK_RDM, 0);
+	long heard = 0;
+
+	while (!__atomic_load_n(&c->over, __ATOMIC_RELAXED))
+		heard += sendto(fd, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&c->to,
+				sizeof(c->to)) == 1;
+	close(fd);
+	return heard;
+}
+
+/* Frames and messages come from the moment on at which a port is there. */
+static void test_called_while_it_opens(void **state)
+{
+	struct sockaddr_beowire self = {.sbw_family = AF_BEOWIRE, .sbw_port = OPENS_AT};
+	const struct timeval soon = {.tv_sec = KT_SOON_MS / 1000};
+	struct caller c = {.over = false};
+	struct kt_thread thread;
+	char byte;
+	int fd;
+
+	fd = kt_bound("b", SOCK_RDM, 0);
+	c.to = kt_at(fd);
+	close(fd);
+	c.to.sbw_port = OPENS_AT;
+	c.to.sbw_inc = 0;
+	kt_start(&thread, call_again_and_again, &c);
+	for (int i = 0; i < OPENS; i++) {
+		fd = kt_open("b", SOCK_RDM);
+		assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)), 0);
+		/* The one before lingers until its peer knows. */
+		kt_until(bind(fd, (struct sockaddr *)&self, sizeof(self)) == 0);
+		assert_int_equal(recv(fd, &byte, 1, 0), 1);
+		close(fd);
+	}
+	__atomic_store_n(&c.over, true, __ATOMIC_RELAXED);
+	assert_true(kt_join(&thread) > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -272,6 +321,7 @@ int main(void)
 		kt_test(test_the_rest_follows_at_once),
 		kt_test(test_none_goes_while_memory_comes_late),
 		kt_test(test_strangers),
+		kt_test(test_called_while_it_opens),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

@@ -18,7 +18,11 @@ from beowire.selftest import reports
 from beowire.vm import machine, module
 
 HERE = Path(__file__).resolve().parent
-LIMIT_S = {"": 400, "debug": 1500}  # of a guest, by kernel; its program has what is left
+LIMIT_S = {
+    "": 400,
+    "debug": 1500,
+    "kcsan": 1500,
+}  # of a guest, by kernel; its program has what is left
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,10 @@ module_exit(stop);
     "engine/sum.c": '#include "sum.h"\nint sum(int a, int b)\n{\n\treturn a + b;\n}\n',
 }
 
-OWN = ("hosts/kernel/Makefile", "hosts/kernel/dkms.conf", "meson.build", "tools/guest/debug.config")
+OWN = (
+    *("hosts/kernel/Makefile", "hosts/kernel/dkms.conf", "meson.build"),
+    *("tools/guest/debug.config", "tools/guest/kcsan.config"),
+)
 """What it has in common with the project's checkout."""
 
 

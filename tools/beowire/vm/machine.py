@@ -19,7 +19,7 @@ from pathlib import Path
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.terminal import note
-from beowire.vm import accel, debug, initrd, kernels, nodes, wire
+from beowire.vm import accel, debug, initrd, kernels, nodes, races, wire
 from beowire.vm.guest import BROKEN, Guest, Seat
 
 __all__ = ["BROKEN", "Guest", "Outcome", "complaints", "find_kernel", "run", "run_all"]
@@ -69,15 +69,18 @@ class Outcome:
 
 def complaints(console: str) -> list[str]:
     """The lines in which a kernel reports something that must not happen, and what did not end,
-    with all that the guest told of it."""
-    found = [each.group().strip() for each in _COMPLAINT.finditer(console)]
+    with all that the guest told of it. Of data races those that a module has a part in."""
+    found: list[str] = []
+    if "BUG: KCSAN: " in console:
+        found, console = races.split(console)
+    found += [each.group().strip() for each in _COMPLAINT.finditer(console)]
     late = ["\n".join(each[1].splitlines()[:_LATE_LINES]) for each in _LATE.finditer(console)]
     return found + late
 
 
 def find_kernel(name: str) -> kernels.Kernel:
     """The kernel that --kernel calls so; it is made ready if need be."""
-    return debug.find() if name == debug.NAME else kernels.find(name)
+    return debug.find(name) if name in debug.NAMES else kernels.find(name)
 
 
 def run(guest: Guest, output: int | None = None) -> Outcome:
@@ -112,8 +115,8 @@ class _Machine:
         self._command = command
         self._output = output
         self._patience_s = _SET_UP_COUNTED_S if guest.icount else _SET_UP_S
-        # A debugger's guest waits for it; the debug kernel takes long.
-        self._again = not (guest.debugger or guest.kernel == debug.NAME)
+        # A debugger's guest waits for it; kernels that look for defects take long.
+        self._again = not (guest.debugger or guest.kernel in debug.NAMES)
         self._start()
 
     def _start(self) -> None:
@@ -191,6 +194,8 @@ def _machine(guest: Guest, kernel: kernels.Kernel, initrd: Path, console: Path) 
     boot = guest.boot
     if not (guest.icount or accelerated):
         boot = f"tsc_early_khz={_tsc_rate_khz()} {_NO_WORD_COPIES} {boot}"
+    if guest.kernel == debug.RACES:  # the kernel has races of its own
+        boot = f"panic_on_warn=0 {boot}"
     arguments = [
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", *_processors(guest, accelerated)),
