@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * ncclnet PLUGIN CASE -p PROVIDER -s OWN [SERVER]: plays the part of NCCL to a plug-in for networks,
- * with memory of the host, and checks every byte. Without SERVER it waits for the other one at its
- * own address; they exchange the plug-in's handles by TCP. The plug-in's own headers say what it
- * exports (version 6 of its variant for hosts without CUDA).
+ * ncclnet PLUGIN CASE -p PROVIDER -s OWN [SERVER]: plays the part of NCCL to a plug-in for
+ * networks, with memory of the host, and checks every byte. Without SERVER it waits for the other
+ * one at its own address; they exchange the plug-in's handles by TCP. The plug-in's own headers say
+ * what it exports (version 6 of its variant for hosts without CUDA).
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
