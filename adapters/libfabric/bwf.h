@@ -12,6 +12,7 @@
 #define BWF_H
 
 #include <errno.h>
+#include <net/if.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
@@ -47,6 +48,9 @@
 #define BWF_CTX_SIZE	 1024	      /* stated depth of the queues; nothing is limited by it */
 #define BWF_OBJECT_MAX	 65536	      /* stated number of objects in a domain */
 
+/* An option of libfabric 1.18 that earlier headers do not name. */
+#define BWF_FI_OPT_CUDA_API_PERMITTED 10
+
 /* Capabilities of libfabric 2.x that its 1.x headers do not name. */
 #define BWF_FI_TAGGED_DIRECTED_RECV (1ULL << 45)
 #define BWF_FI_TAGGED_MULTI_RECV    (1ULL << 46)
@@ -78,9 +82,10 @@ struct bwf_domain {
 	struct fid_domain fid;
 	struct bwf_fabric *fabric;
 	atomic_int refs;
-	struct bwf_eq *eq; /* reports asynchronous operations; or NULL */
-	bool virt_addr;	   /* peers name memory by its address here, not by offset */
-	bool prov_key;	   /* keys are chosen here, not by the application */
+	struct bwf_eq *eq;	  /* reports asynchronous operations; or NULL */
+	char interface[IFNAMSIZ]; /* by which endpoints are opened; empty: by the settings */
+	bool virt_addr;		  /* peers name memory by its address here, not by offset */
+	bool prov_key;		  /* keys are chosen here, not by the application */
 	struct bwf_lock mr_lock;
 	struct bw_secret mr_secret; /* likewise: what keys are made of */
 	struct bwf_mr *mr[BWF_MR_BUCKETS];

@@ -5,6 +5,7 @@
  */
 #include "bwf.h"
 #include "name.h"
+#include "open.h"
 
 #include <stdlib.h>
 
@@ -131,6 +132,9 @@ static int bwf_ep_setopt(fid_t fid, int level, int name, const void *value, size
 {
 	struct bwf_ep *ep = BWF_OF(fid, struct bwf_face, fid.fid)->ep;
 
+	/* No function of CUDA is ever called: whoever forbids it gets what he asks for. */
+	if (level == FI_OPT_ENDPOINT && name == BWF_FI_OPT_CUDA_API_PERMITTED)
+		return len < sizeof(bool) ? -FI_EINVAL : *(const bool *)value ? -FI_EOPNOTSUPP : 0;
 	if (level != FI_OPT_ENDPOINT || name != FI_OPT_MIN_MULTI_RECV)
 		return -FI_ENOPROTOOPT;
 	if (len < sizeof(size_t))
@@ -289,7 +293,8 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ep->todo_end = &ep->todo;
 	ep->early_end = &ep->early;
 	bwf_unexpected_init(ep);
-	ret = bw_ep_open(&ep->bw, &(struct bw_ep_attr){.handlers = &bwf_handlers, .arg = ep}, &why);
+	ret = bw_ep_open_by(&ep->bw, &(struct bw_ep_attr){.handlers = &bwf_handlers, .arg = ep},
+			    ep->dom->interface[0] ? ep->dom->interface : NULL, &why);
 	if (ret) {
 		bwf_log(BWF_LOG_ERROR, "cannot open an endpoint: %s", why);
 		free(ep);

@@ -5,11 +5,13 @@
  * room to spare.
  */
 #include "bwf.h"
+#include "device.h"
 #include "name.h"
 
 #include <stdlib.h>
 
-#define BWF_INFO_BYTES 1024 /* per structure; the largest one in libfabric 2.x has about 250 */
+#define BWF_DEVICES_MAX 16   /* domains listed */
+#define BWF_INFO_BYTES	1024 /* per structure; the largest one in libfabric 2.x has about 250 */
 
 #define BWF_PRIMARY_CAPS (FI_MSG | FI_RMA | FI_TAGGED | FI_ATOMIC | FI_DIRECTED_RECV)
 #define BWF_TX_CAPS                                                                                \
@@ -102,14 +104,13 @@ static int bwf_info_mr_mode(uint32_t version, int asked)
 
 static bool bwf_info_fits_domain(const struct fi_domain_attr *h, uint32_t version)
 {
-	return (!h->name || strcmp(h->name, BWF_NAME) == 0) && h->threading <= FI_THREAD_ENDPOINT &&
-	       h->av_type <= FI_AV_TABLE && bwf_info_mr_mode(version, h->mr_mode) >= 0 &&
-	       h->mr_key_size <= sizeof(uint64_t) && h->cq_data_size <= sizeof(uint64_t) &&
-	       h->cq_cnt <= BWF_OBJECT_MAX && h->ep_cnt <= BWF_OBJECT_MAX &&
-	       h->max_ep_tx_ctx <= 1 && h->max_ep_rx_ctx <= 1 && !h->max_ep_stx_ctx &&
-	       !h->max_ep_srx_ctx && h->cntr_cnt <= BWF_OBJECT_MAX && h->mr_iov_limit <= 1 &&
-	       bwf_info_subset(h->caps, BWF_DOMAIN_CAPS) && !h->auth_key_size &&
-	       h->mr_cnt <= BWF_OBJECT_MAX;
+	return h->threading <= FI_THREAD_ENDPOINT && h->av_type <= FI_AV_TABLE &&
+	       bwf_info_mr_mode(version, h->mr_mode) >= 0 && h->mr_key_size <= sizeof(uint64_t) &&
+	       h->cq_data_size <= sizeof(uint64_t) && h->cq_cnt <= BWF_OBJECT_MAX &&
+	       h->ep_cnt <= BWF_OBJECT_MAX && h->max_ep_tx_ctx <= 1 && h->max_ep_rx_ctx <= 1 &&
+	       !h->max_ep_stx_ctx && !h->max_ep_srx_ctx && h->cntr_cnt <= BWF_OBJECT_MAX &&
+	       h->mr_iov_limit <= 1 && bwf_info_subset(h->caps, BWF_DOMAIN_CAPS) &&
+	       !h->auth_key_size && h->mr_cnt <= BWF_OBJECT_MAX;
 }
 
 static bool bwf_info_fits(const struct fi_info *h, uint32_t version)
@@ -139,6 +140,8 @@ static void bwf_info_free(struct fi_info *info)
 		free(info->domain_attr->name);
 	if (info->fabric_attr)
 		free(info->fabric_attr->name);
+	if (info->nic)
+		info->nic->fid.ops->close(&info->nic->fid);
 	free(info->src_addr);
 	free(info->dest_addr);
 	free(info->tx_attr);
@@ -149,7 +152,7 @@ static void bwf_info_free(struct fi_info *info)
 	free(info);
 }
 
-static struct fi_info *bwf_info_new(void)
+static struct fi_info *bwf_info_new(const char *domain)
 {
 	struct fi_info *info = calloc(1, BWF_INFO_BYTES);
 
@@ -162,7 +165,7 @@ static struct fi_info *bwf_info_new(void)
 	info->fabric_attr = calloc(1, BWF_INFO_BYTES);
 	info->src_addr = calloc(1, sizeof(struct bw_addr));
 	if (info->domain_attr)
-		info->domain_attr->name = strdup(BWF_NAME);
+		info->domain_attr->name = strdup(domain);
 	if (info->fabric_attr)
 		info->fabric_attr->name = strdup(BWF_NAME);
 	if (info->tx_attr && info->rx_attr && info->ep_attr && info->src_addr &&
@@ -257,9 +260,10 @@ static bool bwf_info_copy_addr(void **to, size_t *len, const void *from)
 	return true;
 }
 
-static struct fi_info *bwf_info_make(uint32_t version, const struct fi_info *hints)
+static struct fi_info *bwf_info_make(uint32_t version, const struct fi_info *hints,
+				     const struct bwf_device *device)
 {
-	struct fi_info *info = bwf_info_new();
+	struct fi_info *info = bwf_info_new(device->name);
 
 	if (!info)
 		return NULL;
@@ -282,6 +286,7 @@ static struct fi_info *bwf_info_make(uint32_t version, const struct fi_info *hin
 	bwf_info_fill_domain(info, version, hints ? hints->domain_attr : NULL);
 	info->fabric_attr->api_version = version;
 	info->fabric_attr->prov_version = FI_VERSION(0, 1);
+	info->nic = bwf_nic_new(device);
 	if (hints &&
 	    (!bwf_info_copy_addr(&info->src_addr, &info->src_addrlen, hints->src_addr) ||
 	     !bwf_info_copy_addr(&info->dest_addr, &info->dest_addrlen, hints->dest_addr))) {
@@ -313,10 +318,20 @@ static int bwf_info_name(struct fi_info *info, const char *node, const char *ser
 	return bwf_info_copy_addr(&info->dest_addr, &info->dest_addrlen, &addr) ? 0 : -FI_ENOMEM;
 }
 
+/* Those that the hints leave: one of a name, or all. */
+static int bwf_info_devices(const struct fi_info *hints, struct bwf_device *device)
+{
+	const char *name = hints && hints->domain_attr ? hints->domain_attr->name : NULL;
+
+	return name ? bwf_device_find(name, device) : bwf_device_list(device, BWF_DEVICES_MAX);
+}
+
 int bwf_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		const struct fi_info *hints, struct fi_info **info)
 {
-	int ret;
+	struct bwf_device device[BWF_DEVICES_MAX];
+	struct fi_info *first = NULL, **end = &first;
+	int ret = 0, n;
 
 	if (flags & FI_PROV_ATTR_ONLY) {
 		hints = NULL;
@@ -324,13 +339,22 @@ int bwf_getinfo(uint32_t version, const char *node, const char *service, uint64_
 	}
 	if (hints && !bwf_info_fits(hints, version))
 		return -FI_ENODATA;
-	*info = bwf_info_make(version, hints);
-	if (!*info)
-		return -FI_ENOMEM;
-	ret = bwf_info_name(*info, node, service, flags, hints);
-	if (ret) {
-		bwf_info_free(*info);
-		*info = NULL;
+	n = bwf_info_devices(hints, device);
+	for (int i = 0; i < n && !ret; i++) {
+		*end = bwf_info_make(version, hints, &device[i]);
+		ret = *end ? bwf_info_name(*end, node, service, flags, hints) : -FI_ENOMEM;
+		if (*end)
+			end = &(*end)->next;
 	}
-	return ret;
+	if (!ret && n) {
+		*info = first;
+		return 0;
+	}
+	while (first) {
+		struct fi_info *next = first->next;
+
+		bwf_info_free(first);
+		first = next;
+	}
+	return ret ? ret : -FI_ENODATA;
 }

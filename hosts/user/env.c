@@ -65,6 +65,15 @@ static bool bw_env_interfaces(struct bw_env *env, const char *text)
 	return true;
 }
 
+static bool bw_env_domains(struct bw_env *env, const char *text)
+{
+	static const char *const words[] = {"together", "each", NULL};
+	int word = bw_env_word(text, strlen(text), words);
+
+	env->each = word == 1;
+	return word >= 0;
+}
+
 static bool bw_env_stats(struct bw_env *env, const char *text)
 {
 	env->stats_dir = text;
@@ -318,6 +327,7 @@ static const struct {
 	{"BEOWIRE_INTERFACES",
 	 "a comma list of interface names, MAC addresses or IPv4 subnets a.b.c.d/n",
 	 bw_env_interfaces},
+	{"BEOWIRE_DOMAINS", "together or each", bw_env_domains},
 	{"BEOWIRE_LINKS", "a comma list of local, packet, udp and kernel", bw_env_links},
 	{"BEOWIRE_ETHERTYPE",
 	 "a hexadecimal number from 0600 to FFFF, and none of IP's, ARP's or VLANs'",

@@ -34,6 +34,7 @@ struct bw_env {
 	enum bw_log_level log;	   /* BEOWIRE_LOG */
 	bool checksum;		   /* BEOWIRE_CHECKSUM */
 	bool encrypt;		   /* BEOWIRE_ENCRYPT; not without a key */
+	bool each;		   /* BEOWIRE_DOMAINS: libfabric is told of each interface */
 	bool helper;		   /* BEOWIRE_HELPER */
 	bool fanout;		   /* BEOWIRE_FANOUT */
 	uint16_t ethertype;	   /* BEOWIRE_ETHERTYPE */

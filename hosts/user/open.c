@@ -407,10 +407,15 @@ static void bw_ep_tell_home(const struct bw_ep *ep)
 	bw_log(BW_LOG_INFO, "memory: %s", bw_home_tell(&ep->home, text));
 }
 
-static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char **why)
+static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const char *interface,
+		       const char **why)
 {
 	int error = bw_env_read(&ep->env, why);
 
+	if (interface) {
+		ep->env.interface = interface;
+		ep->env.interfaces = NULL;
+	}
 	if (!error)
 		error = bw_ep_open_key(ep, why);
 	if (!error)
@@ -434,7 +439,8 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 	return bw_ep_open_waiting(ep, attr, why);
 }
 
-int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **why)
+int bw_ep_open_by(struct bw_ep **out, const struct bw_ep_attr *attr, const char *interface,
+		  const char **why)
 {
 	struct bw_ep *ep;
 	int error;
@@ -460,7 +466,7 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	ep->dead = true;
 	bw_lock_take(&ep->lock);
 	bw_process_add(ep);
-	error = bw_ep_setup(ep, attr, why);
+	error = bw_ep_setup(ep, attr, interface, why);
 	if (error) {
 		bw_ep_free(ep);
 		return error;
@@ -471,4 +477,9 @@ int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **w
 	bw_lock_release(&ep->lock);
 	*out = ep;
 	return 0;
+}
+
+int bw_ep_open(struct bw_ep **out, const struct bw_ep_attr *attr, const char **why)
+{
+	return bw_ep_open_by(out, attr, NULL, why);
 }

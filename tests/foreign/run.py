@@ -39,7 +39,7 @@ from case import Case
 from command import Bench
 from network import NETWORKS, lab
 from record import Outcome
-from suites import fabtests, imb, mpi4py, mpich
+from suites import fabtests, imb, mpi4py, mpich, nccl
 
 Finder = Callable[[Path, Path, str, bool], list[Case]]
 """Source, where to build, the compiler (or the prefix of libfabric), the long form."""
@@ -48,7 +48,10 @@ SUITES: dict[str, Finder] = {
     "mpich": mpich.cases,
     "imb": imb.cases,
     "mpi4py": mpi4py.cases,
+    "aws-ofi-nccl": nccl.cases,
 }
+_WITHOUT_MPI = ("fabtests", "aws-ofi-nccl")
+"""They run on libfabric by themselves."""
 _PRODUCT = ("engine", "common", "hosts", "adapters", "tools/beowire")
 """What a change must touch for the tests to run again."""
 
@@ -104,7 +107,7 @@ def _options() -> argparse.Namespace:
         type=Path,
         default=Path("/usr"),
         metavar="DIR",
-        help="where the libfabric for fabtests is installed (default: /usr)",
+        help="where the libfabric for fabtests and aws-ofi-nccl is (default: /usr)",
     )
     add("--network", action="append", choices=list(NETWORKS), help="(default: all)")
     add("--match", action="append", metavar="PATTERN", help="only tests with such names")
@@ -144,7 +147,7 @@ def _run_all(sources: dict[str, Path], options: argparse.Namespace, results: Pat
             for number in range(max(1, options.jobs)):
                 benches.put(Bench(labs.enter_context(lab(network, number))))
             for suite, source in sources.items():
-                for library in [""] if suite == "fabtests" else options.mpi or ["openmpi"]:
+                for library in [""] if suite in _WITHOUT_MPI else options.mpi or ["openmpi"]:
                     try:
                         found = _find(suite, source, library, options)
                         record.set_size(results, suite, found.version, len(found.cases))

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "codes.h"
+#include "link/iface.h"
+#include "open.h"
 
 enum fake_kind { FAKE_SEND, FAKE_FETCH };
 
@@ -231,13 +233,37 @@ int bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 	return 1;
 }
 
-int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why)
+int bw_ep_open_by(struct bw_ep **ep, const struct bw_ep_attr *attr, const char *interface,
+		  const char **why)
 {
 	fake_ep = calloc(1, sizeof(*fake_ep));
 	fake_ep->handlers = attr->handlers;
 	fake_ep->arg = attr->arg;
 	*ep = fake_ep;
 	return 0;
+}
+
+/* There are no settings, and no interfaces. */
+int bw_env_read(struct bw_env *env, const char **why)
+{
+	return -EINVAL;
+}
+
+int bw_iface_list(struct bw_iface iface[BW_IFACE_MAX])
+{
+	return 0;
+}
+
+int bw_iface_choose_all(const struct bw_env *env, struct bw_iface *chosen, int most,
+			const char **why)
+{
+	return -ENODEV;
+}
+
+int bw_iface_choose_ip(const struct bw_env *env, const struct bw_iface *preferred,
+		       struct bw_iface *chosen, union bw_name *name, const char **why)
+{
+	return -ENODEV;
 }
 
 void bw_ep_close(struct bw_ep *ep, uint64_t timeout_ns)

@@ -117,6 +117,44 @@ static void dupinfo__copies_everything_inside(void **state)
 	fi_freeinfo(copy);
 }
 
+static struct fid_nic *nic_original;
+static int nic_closed;
+
+static int nic_close(struct fid *fid)
+{
+	nic_closed++;
+	return 0;
+}
+
+static int nic_control(struct fid *fid, int command, void *arg)
+{
+	static struct fid_nic copy;
+
+	assert_int_equal(command, FI_DUP);
+	assert_ptr_equal(fid, &nic_original->fid);
+	copy = *nic_original;
+	*(struct fid_nic **)arg = &copy;
+	return 0;
+}
+
+/* What describes the device knows how it is copied; each copy is closed once. */
+static void dupinfo__lets_the_device_copy_itself(void **state)
+{
+	struct fi_ops ops = {.size = sizeof(ops), .close = nic_close, .control = nic_control};
+	struct fid_nic nic = {.fid = {.fclass = FI_CLASS_NIC, .ops = &ops}};
+	struct fi_info *info = fi_allocinfo(), *copy;
+
+	nic_original = info->nic = &nic;
+	copy = fi_dupinfo(info);
+	assert_non_null(copy);
+	assert_non_null(copy->nic);
+	assert_ptr_not_equal(copy->nic, &nic);
+	fi_freeinfo(info);
+	assert_int_equal(nic_closed, 1);
+	fi_freeinfo(copy);
+	assert_int_equal(nic_closed, 2);
+}
+
 static void dupinfo__of_nothing_is_empty_hints(void **state)
 {
 	struct fi_info *hints = fi_allocinfo();
@@ -177,6 +215,7 @@ int main(void)
 		cmocka_unit_test(getinfo__is_told_which_provider),
 		cmocka_unit_test(getinfo__refuses_what_the_provider_refuses),
 		cmocka_unit_test(dupinfo__copies_everything_inside),
+		cmocka_unit_test(dupinfo__lets_the_device_copy_itself),
 		cmocka_unit_test(dupinfo__of_nothing_is_empty_hints),
 		cmocka_unit_test(fabric__of_another_provider_is_none),
 		cmocka_unit_test(strerror__has_words_for_all_errors),

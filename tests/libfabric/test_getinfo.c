@@ -162,6 +162,25 @@ static void limits__beyond_them_is_refused(void **state)
 	refused(NEW);
 }
 
+/* Options that plug-ins for GPUs set (libfabric 1.18 numbers them): of two the one is kept, as CUDA
+ * is never called; what would be ignored is refused. */
+static void options__of_gpus(void **state)
+{
+	enum { CUDA_API_PERMITTED = 10, SHARED_MEMORY_PERMITTED = 11 };
+	bool no = false, yes = true;
+	struct fid *ep;
+
+	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
+	ep = &a.ep->fid;
+	assert_int_equal(fi_setopt(ep, FI_OPT_ENDPOINT, CUDA_API_PERMITTED, &no, sizeof(no)), 0);
+	assert_int_equal(fi_setopt(ep, FI_OPT_ENDPOINT, CUDA_API_PERMITTED, &yes, sizeof(yes)),
+			 -FI_EOPNOTSUPP);
+	assert_int_equal(fi_setopt(ep, FI_OPT_ENDPOINT, CUDA_API_PERMITTED, &no, 0), -FI_EINVAL);
+	assert_int_equal(fi_setopt(ep, FI_OPT_ENDPOINT, SHARED_MEMORY_PERMITTED, &no, sizeof(no)),
+			 -FI_ENOPROTOOPT);
+	pair_close();
+}
+
 /* Plug-ins of NCCL and NIXL have room for so many bytes. */
 enum { ADDRESS = 56 };
 
@@ -294,6 +313,7 @@ int main(void)
 		TEST(choices__come_back_as_hinted),
 		TEST(mr_mode__for_every_version),
 		TEST(limits__beyond_them_is_refused),
+		TEST(options__of_gpus),
 		TEST(name__leads_to_the_endpoint),
 		TEST(name__late_answers_count),
 		TEST(name__only_questions_are_answered),

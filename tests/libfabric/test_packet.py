@@ -27,7 +27,15 @@ DAMAGE = f"""{PORTS}
 SIDES = {"PAIR_INTERFACE_A": "pair-a", "PAIR_INTERFACE_B": "pair-b"}
 # A node's messages to itself go by the local link.
 BY_PACKET = {"BEOWIRE_LINKS": "packet,local", **SIDES}
-PROGRAMS = ["test_bounds", "test_hostile", "test_memory", "test_messages", "test_waiting"]
+PROGRAMS = [
+    "test_bounds",
+    "test_hostile",
+    "test_memory",
+    "test_messages",
+    "test_plugin",
+    "test_rail",
+    "test_waiting",
+]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

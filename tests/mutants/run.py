@@ -108,6 +108,7 @@ WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
 PROVIDER_INSIDE = {
     "match": "",
     "atomic_ops": "",
+    "device": WRAPS,
     "kept": WRAPS,
     "early": WRAPS,
     "full": WRAPS,
@@ -120,8 +121,11 @@ PROVIDER_LOADED = (
     "memory",
     "messages",
     "objects",
+    "plugin",
+    "rail",
     "waiting",
 )
+PROVIDER_SHARED = ("pair", "plugin", "sides", "stranger")
 PROVIDER_ENVIRONMENT = {"FI_PROVIDER": "beowire", "BEOWIRE_LINKS": "local"}
 # Runs of the simulator: scenarios drawn from seeds, and those that bring about what is rare there.
 SIM_RUNS = {
@@ -351,8 +355,8 @@ class Workshop:
             programs[f"test_{name}"] = Program(parts, [*more.split(), *libraries])
         for name in PROVIDER_LOADED:
             ready = self.place / f"test_{name}"
-            own_tests = [tests[f"{room}/{each}.c"] for each in (f"test_{name}", "pair", "stranger")]
-            parts = [*own_tests, *below]
+            own_tests = (f"test_{name}", *PROVIDER_SHARED)
+            parts = [*(tests[f"{room}/{each}.c"] for each in own_tests), *below]
             cc(["-o", str(ready), *map(str, parts), *libraries])
             programs[f"test_{name}"] = Program([], ready=ready)
         return House(own, programs, below, PROVIDER_ENVIRONMENT, cpu_s=5)

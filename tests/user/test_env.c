@@ -180,12 +180,13 @@ static void words__are_whole_and_known(void **state)
 	static const struct {
 		const char *name, *word;
 	} right[] = {
-		{"BEOWIRE_WAIT", "spin"},  {"BEOWIRE_WAIT", "adaptive"},
-		{"BEOWIRE_WAIT", "block"}, {"BEOWIRE_LOG", "error"},
-		{"BEOWIRE_LOG", "warn"},   {"BEOWIRE_LOG", "info"},
-		{"BEOWIRE_LOG", "debug"},  {"BEOWIRE_CHECKSUM", "on"},
-		{"BEOWIRE_HELPER", "on"},  {"BEOWIRE_CHECKSUM", "off"},
-		{"BEOWIRE_HELPER", "off"}, {"BEOWIRE_UDP_OFFLOAD", "off"},
+		{"BEOWIRE_WAIT", "spin"},    {"BEOWIRE_WAIT", "adaptive"},
+		{"BEOWIRE_WAIT", "block"},   {"BEOWIRE_LOG", "error"},
+		{"BEOWIRE_LOG", "warn"},     {"BEOWIRE_LOG", "info"},
+		{"BEOWIRE_LOG", "debug"},    {"BEOWIRE_CHECKSUM", "on"},
+		{"BEOWIRE_HELPER", "on"},    {"BEOWIRE_CHECKSUM", "off"},
+		{"BEOWIRE_HELPER", "off"},   {"BEOWIRE_UDP_OFFLOAD", "off"},
+		{"BEOWIRE_DOMAINS", "each"}, {"BEOWIRE_DOMAINS", "together"},
 	};
 
 	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
@@ -202,6 +203,8 @@ static void words__are_whole_and_known(void **state)
 	assert_true(taken("BEOWIRE_HELPER", "off") && env.checksum && !env.helper);
 	assert_true(env.udp_offload);
 	assert_true(taken("BEOWIRE_UDP_OFFLOAD", "off") && !env.udp_offload && env.checksum);
+	assert_true(taken("BEOWIRE_DOMAINS", "each") && env.each);
+	assert_true(taken("BEOWIRE_DOMAINS", "together") && !env.each);
 	assert_true(taken("BEOWIRE_WAIT", "block"));
 	assert_int_equal(env.wait, BW_WAIT_BLOCK);
 	assert_true(taken("BEOWIRE_LOG", "debug"));

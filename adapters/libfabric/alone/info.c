@@ -112,7 +112,16 @@ static void bwa_copy_inside(struct fi_info *copy, bool *failed)
 	}
 }
 
-/* The device that may be described stays with the original, which closes it. */
+/* A description of the device copies itself. */
+static struct fid_nic *bwa_copy_nic(struct fid_nic *nic, bool *failed)
+{
+	struct fid_nic *copy = NULL;
+
+	if (nic && fi_control(&nic->fid, FI_DUP, &copy))
+		*failed = true;
+	return copy;
+}
+
 struct fi_info *bwa_dupinfo(const struct fi_info *info)
 {
 	bool failed = false;
@@ -124,7 +133,7 @@ struct fi_info *bwa_dupinfo(const struct fi_info *info)
 	if (!copy)
 		return NULL;
 	copy->next = NULL;
-	copy->nic = NULL;
+	copy->nic = bwa_copy_nic(info->nic, &failed);
 	copy->src_addr = bwa_copy(info->src_addr, info->src_addrlen, info->src_addrlen, &failed);
 	copy->dest_addr =
 		bwa_copy(info->dest_addr, info->dest_addrlen, info->dest_addrlen, &failed);

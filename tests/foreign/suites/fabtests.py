@@ -25,7 +25,7 @@ def version(prefix: Path) -> str:
             capture_output=True,
             text=True,
             check=True,
-            env=_environment(prefix),
+            env=environment(prefix),
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
         raise BeowireError(
@@ -36,7 +36,8 @@ def version(prefix: Path) -> str:
     return "libfabric " + output.partition("libfabric: ")[2].split()[0]
 
 
-def _environment(prefix: Path) -> dict[str, str]:
+def environment(prefix: Path) -> dict[str, str]:
+    """By which programs find it."""
     return {} if prefix == Path("/usr") else {"LD_LIBRARY_PATH": str(prefix.absolute() / "lib")}
 
 
@@ -63,7 +64,7 @@ def cases(source: Path, build_dir: Path, prefix: str, long: bool) -> list[Case]:
                     [str(place), *arguments],
                     by_status_and_skip(NOT_RUN),
                     limit_s=300.0 if group == "standard_tests" else 120.0,
-                    environment=_environment(Path(prefix)),
+                    environment=environment(Path(prefix)),
                 )
             )
     return made
