@@ -44,6 +44,13 @@ class Server:
         _, _, others = preloading.preload()["LD_PRELOAD"].partition(":")
         return {"LD_PRELOAD": ":".join([str(self.place / "library.so"), *filter(None, [others])])}
 
+    def directory(self, name: str) -> Path:
+        """Makes one beside its data, in which its user may write."""
+        made = self.place / name
+        made.mkdir()
+        shutil.chown(made, USER)
+        return made
+
     def words(self, *settings: str) -> list[str]:
         """Its command line, as its user."""
         given = (*SETTINGS, f"unix_socket_directories={self.place}", *settings)
@@ -101,8 +108,9 @@ def become() -> list[str]:
 
 
 @contextlib.contextmanager
-def made() -> Iterator[Server]:
-    """A server's data, gone afterwards: every database user is believed, pgbench has its tables."""
+def made(tables: bool = True) -> Iterator[Server]:
+    """A server's data, gone afterwards: every database user is believed. Pgbench has its tables, if
+    it is to have them."""
     found = programs()
     if found is None:
         raise BeowireError(lacking())
@@ -115,7 +123,8 @@ def made() -> Iterator[Server]:
         (server.data / "pg_hba.conf").write_text(
             "local all all trust\nhost all all 0.0.0.0/0 trust\nhost all all ::/0 trust\n"
         )
-        _fill(server)
+        if tables:
+            _fill(server)
         yield server
 
 
