@@ -148,7 +148,6 @@ def test_a_server_that_listens_may_not_answer(monkeypatch: pytest.MonkeyPatch) -
 
 
 @needs_root
-@pytest.mark.usefixtures("own_shm")
 def test_postgresql_is_measured() -> None:
     """Few transactions; more, if the last ones were over before their connections had left TCP.
     Each server is a new one with the same data."""
