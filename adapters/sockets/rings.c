@@ -70,6 +70,27 @@ bool bws_rings_here(uint64_t now)
 	return bws_rings.here;
 }
 
+/*
+ * Is the caller libuv, or a program with it? Python loads libraries for themselves alone
+ * (RTLD_LOCAL): what libuv in one of them exports is seen by that library's own handle only.
+ */
+static bool bws_rings_of_libuv(const void *caller)
+{
+	Dl_info calls, has;
+	void *library, *found;
+
+	if (dlsym(RTLD_DEFAULT, "uv_loop_init"))
+		return true;
+	if (!dladdr(caller, &calls))
+		return false;
+	library = dlopen(calls.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (!library)
+		return false;
+	found = dlsym(library, "uv_loop_init");
+	dlclose(library);
+	return found && dladdr(found, &has) && has.dli_fbase == calls.dli_fbase;
+}
+
 BWS_CALL long syscall(long number, ...)
 {
 	long args[BWS_RINGS_ARGS];
@@ -79,7 +100,8 @@ BWS_CALL long syscall(long number, ...)
 	for (int i = 0; i < BWS_RINGS_ARGS; i++)
 		args[i] = va_arg(more, long);
 	va_end(more);
-	if (number == SYS_io_uring_setup && bws.on && dlsym(RTLD_DEFAULT, "uv_loop_init")) {
+	if (number == SYS_io_uring_setup && bws.on &&
+	    bws_rings_of_libuv(__builtin_return_address(0))) {
 		errno = ENOSYS;
 		return -1;
 	}

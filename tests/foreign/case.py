@@ -13,6 +13,8 @@ Verdict = Literal["passed", "failed", "hung", "not run", "not built", "not launc
 `cut short`: it was ended before its own limit of time, as --limit says."""
 Judge = Callable[[int, str], Verdict]
 """What an exit status and all that was printed mean."""
+PartJudge = Callable[[str, str], Verdict]
+"""What all that was printed means for the part of this name."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,16 @@ class Case:
     environment: dict[str, str] = field(default_factory=dict)
     make: tuple[str, ...] = ()
     """The command that builds it, in its directory; empty: it is built already."""
+    script: str = ""
+    """A program in Python that runs it, given the lab's name, the transport and the arguments."""
+    parts: tuple[str, ...] = ()
+    """Tests that it consists of and that cannot run alone: these are recorded, not the whole."""
+    judge_part: PartJudge | None = None
+
+    @property
+    def recorded(self) -> tuple[str, ...]:
+        """The names under which its outcomes are kept."""
+        return self.parts or (self.name,)
 
 
 def by_status(status: int, _text: str) -> Verdict:

@@ -3,6 +3,7 @@
 
 import shlex
 import shutil
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +43,10 @@ class Bench:
 
     def command(self, case: Case, library: str, transport: str) -> Command:
         """What runs the case over this transport; `library` names the MPI, if there is one."""
+        if case.script:
+            assert self.cluster.lab is not None
+            words = [sys.executable, case.script, self.cluster.lab.name, transport]
+            return Command([*words, *case.arguments], case.environment)
         return self._mpi(case, library, transport) if library else self._pair(case, transport)
 
     def _mpi(self, case: Case, library: str, transport: str) -> Command:

@@ -39,7 +39,7 @@ from case import Case
 from command import Bench
 from network import NETWORKS, lab
 from record import Outcome
-from suites import fabtests, imb, mpi4py, mpich, nccl
+from suites import fabtests, imb, mpi4py, mpich, nccl, postgres
 
 Finder = Callable[[Path, Path, str, bool], list[Case]]
 """Source, where to build, the compiler (or the prefix of libfabric), the long form."""
@@ -49,9 +49,10 @@ SUITES: dict[str, Finder] = {
     "imb": imb.cases,
     "mpi4py": mpi4py.cases,
     "aws-ofi-nccl": nccl.cases,
+    "postgres": postgres.cases,
 }
-_WITHOUT_MPI = ("fabtests", "aws-ofi-nccl")
-"""They run on libfabric by themselves."""
+_WITHOUT_MPI = ("fabtests", "aws-ofi-nccl", "postgres")
+"""They run without an MPI."""
 _PRODUCT = ("engine", "common", "hosts", "adapters", "tools/beowire")
 """What a change must touch for the tests to run again."""
 
@@ -150,7 +151,8 @@ def _run_all(sources: dict[str, Path], options: argparse.Namespace, results: Pat
                 for library in [""] if suite in _WITHOUT_MPI else options.mpi or ["openmpi"]:
                     try:
                         found = _find(suite, source, library, options)
-                        record.set_size(results, suite, found.version, len(found.cases))
+                        size = sum(len(each.recorded) for each in found.cases)
+                        record.set_size(results, suite, found.version, size)
                         good &= run_suite(found, network, benches, options, results)
                     except BeowireError as error:
                         note(f"{suite}, {library or 'libfabric'}: left out. {error}")
@@ -172,14 +174,18 @@ class Suite:
 def _find(suite: str, source: Path, library: str, options: argparse.Namespace) -> Suite:
     if not source.is_dir():
         raise BeowireError(f"There is no directory {source}.", f"Fetch the source of {suite}.")
-    version = mpi.find(library).name if library else fabtests.version(options.libfabric)
     if library:
+        version = mpi.find(library).name
         family: str = mpi.find(library).family
         compiler = f"mpicc.{family}"
         if shutil.which(compiler) is None:
             raise BeowireError(f"There is no {compiler}.", "Install it: ./beowire test does.")
+    elif suite == "postgres":
+        version, compiler = postgres.version(source), "gcc"
+        family = version.replace(" ", "-")
     else:
-        family, compiler = version.replace(" ", "-"), str(options.libfabric.absolute())
+        version, compiler = fabtests.version(options.libfabric), str(options.libfabric.absolute())
+        family = version.replace(" ", "-")
     note(f"building {suite} with {compiler}")
     directory = options.build / f"{suite}-{family}"
     directory.mkdir(parents=True, exist_ok=True)
@@ -203,7 +209,8 @@ def run_suite(
         case
         for case in waiting
         if not any(
-            (each, suite.name, suite.version, network, case.name) in done for each in commits
+            all((each, suite.name, suite.version, network, name) in done for name in case.recorded)
+            for each in commits
         )
     ]
     stop = Event()
@@ -219,20 +226,24 @@ def run_suite(
                 return False
         finally:
             benches.put(bench)
-        outcome = Outcome(
-            commits[0],
-            date,
-            suite.name,
-            suite.version,
-            network,
-            case.name,
-            made.verdicts,
-            made.output,
-        )
-        record.append(results, [outcome])
-        shown = ", ".join(f"{key} {value}" for key, value in made.verdicts.items())
-        print(f"{suite.name}, {suite.version}, {network}: {case.name}: {shown}", flush=True)
-        return outcome.settled and not outcome.differs
+        outcomes = [
+            Outcome(
+                commits[0],
+                date,
+                suite.name,
+                suite.version,
+                network,
+                name,
+                each.verdicts,
+                each.output,
+            )
+            for name, each in made.by_name(case).items()
+        ]
+        record.append(results, outcomes)
+        for each in outcomes:
+            shown = ", ".join(f"{key} {value}" for key, value in each.verdicts.items())
+            print(f"{suite.name}, {suite.version}, {network}: {each.name}: {shown}", flush=True)
+        return all(each.settled and not each.differs for each in outcomes)
 
     with ThreadPoolExecutor(benches.qsize()) as pool:
         under_way = [pool.submit(run_one, case) for case in waiting]

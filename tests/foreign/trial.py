@@ -24,6 +24,21 @@ class Trial:
     """By transport."""
     output: dict[str, str] = field(default_factory=dict)
     """The last lines of what did not pass, by transport."""
+    parts: dict[str, "Trial"] = field(default_factory=dict)
+    """The same of each part, if it has any and they ran."""
+
+    def by_name(self, case: Case) -> "dict[str, Trial]":
+        """What is recorded, by name."""
+        return {name: self.parts.get(name, self) for name in case.recorded}
+
+    def add_parts(self, case: Case, transport: str, verdict: Verdict, text: str) -> None:
+        """What became of each part, also where the whole came to no end."""
+        for name in case.parts:
+            assert case.judge_part is not None
+            ended = case.judge_part(name, text)
+            if ended != "passed" and verdict not in ("passed", "failed"):
+                ended = verdict
+            self.parts.setdefault(name, Trial()).add(transport, ended, text)
 
     def add(self, transport: str, verdict: Verdict, text: str) -> None:
         self.verdicts[transport] = verdict
@@ -58,11 +73,16 @@ def run(case: Case, library: str, bench: Bench, limit_s: float, both: bool) -> T
 def _over_all(
     trial: Trial, case: Case, library: str, bench: Bench, limit_s: float, both: bool
 ) -> None:
-    trial.add("beowire", *_once(case, library, bench, "beowire", limit_s))
+    def over(transport: str) -> None:
+        verdict, text = _once(case, library, bench, transport, limit_s)
+        trial.add(transport, verdict, text)
+        trial.add_parts(case, transport, verdict, text)
+
+    over("beowire")
     if both or trial.verdicts["beowire"] not in ("passed", "not launched"):
-        trial.add("tcp", *_once(case, library, bench, "tcp", limit_s))
+        over("tcp")
     if library and differs(trial.verdicts):
-        trial.add(CONTROL, *_once(case, library, bench, CONTROL, limit_s))
+        over(CONTROL)
 
 
 def _once(

@@ -92,3 +92,25 @@ assert library.syscall(39) == os.getpid()
 exchange(one, by_beowire)
 """
     run(nodes, refused)
+
+
+def test_a_library_with_libuv_in_it_does_without(nodes: Nodes, tmp_path: Path) -> None:
+    """Of its own (RTLD_LOCAL), as Python loads its modules: nobody else sees what it exports, and a
+    ring of somebody else's is one."""
+    source, uv = tmp_path / "uv.c", tmp_path / "uv.so"
+    source.write_text("""
+#include <unistd.h>
+#include <sys/syscall.h>
+static char params[120];
+int uv_loop_init(void *loop) { return loop != 0; }
+long ring(void) { return syscall(SYS_io_uring_setup, 8, params); }
+""")
+    subprocess.run([places.program("cc", "gcc"), "-shared", "-fPIC", "-o", uv, source], check=True)
+    refused = f"""
+inside = ctypes.CDLL("{uv}", use_errno=True)
+assert inside.ring() == -1 and ctypes.get_errno() == errno.ENOSYS
+{CONNECT}
+exchange(one, by_beowire)
+assert ring() >= 0
+"""
+    run(nodes, refused)

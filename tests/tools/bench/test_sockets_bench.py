@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What `beowire bench sockets` reads and refuses, and one short run in a lab of its own."""
 
+import argparse
+import dataclasses
 import json
 import os
 import subprocess
@@ -8,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from beowire import places
-from beowire.bench import samples, sockets
-from beowire.bench.sockets import Figure, Measured, Report
+from beowire.bench import postgres, samples, sockets, sockets_programs
+from beowire.bench.sockets import Measured, Report
+from beowire.bench.sockets_figures import FIGURES, Figure
 from beowire.errors import BeowireError
 from beowire.lab import lab
 from beowire_cli import beowire
@@ -22,7 +25,7 @@ REDIS = """"test","rps","avg","min","p50","p95","p99","max"
 
 
 def figure(name: str) -> Figure:
-    return next(each for each in sockets.FIGURES if each.name == name)
+    return next(each for each in FIGURES if each.name == name)
 
 
 def test_what_programs_print() -> None:
@@ -33,7 +36,9 @@ def test_what_programs_print() -> None:
     assert figure("short").value('{"connections": 2, "ns_each": 1500}') == pytest.approx(1.5)
     said = "sockperf: ---> percentile 50.000 =    6.234\n"
     assert figure("sockperf").value(said) == pytest.approx(6.234)
-    for each in sockets.FIGURES:
+    said = "latency average = 0.1 ms\ntps = 7086.03 (without initial connection time)\n"
+    assert figure("pgbench-8").value(said) == pytest.approx(7086.03)
+    for each in FIGURES:
         with pytest.raises((ValueError, KeyError)):
             each.value("")
 
@@ -81,6 +86,95 @@ def test_a_short_run(tmp_path: Path) -> None:
         assert len(each["tcp"]) == len(each["beowire"]) == 1
         assert each["ratio"]["value"] == pytest.approx(each["beowire"][0] / each["tcp"][0])
     assert not [each for each in lab.names() if each.startswith("sockets-")]
+
+
+@pytest.mark.parametrize(
+    ("installed", "root", "mapped", "why"),
+    [
+        (False, True, 1 << 32, "not installed"),
+        (True, False, 1 << 32, "refuses root"),
+        (True, True, 1, "refuses root"),
+        (True, True, 1 << 32, ""),
+    ],
+)
+def test_where_there_is_no_postgresql(
+    installed: bool,
+    root: bool,
+    mapped: int,
+    why: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A version without all programs is none, and the newest counts. A namespace with one user has
+    nobody else."""
+    for number in ("9", "10", "11", "common"):
+        (tmp_path / number / "bin").mkdir(parents=True)
+    for number in ("9", "10", "common") if installed else ():
+        for name in ("initdb", "postgres", "pgbench", "pg_isready"):
+            (tmp_path / number / "bin" / name).touch()
+    (tmp_path / "11" / "bin" / "pgbench").touch()
+    (tmp_path / "users").write_text(f"{0:10} {0:10} {mapped:10}\n")
+    monkeypatch.setattr(postgres, "_INSTALLED", tmp_path)
+    monkeypatch.setattr(postgres, "_MAPPED", tmp_path / "users")
+    monkeypatch.setattr(postgres.shutil, "which", lambda _: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+    assert postgres.programs() == (tmp_path / "10" / "bin" if installed else None)
+    told = figure("pgbench-1").lacking()
+    assert why in told
+    assert bool(why) == bool(told)
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sockets.labs, "load_ready", lambda _: argparse.Namespace(nodes=2))
+    monkeypatch.setattr(postgres, "programs", lambda: None)
+    report = sockets.measure(sockets.chosen("pgbench-1,pgbench-8"), "lab", 1, lambda _: None)
+    assert set(report.missing) == {"pgbench-1", "pgbench-8"}
+    assert "PostgreSQL: not installed" in report.missing["pgbench-8"]
+    assert report.figures == []
+
+
+def test_a_server_that_listens_may_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is asked until it answers."""
+    listening, asked = iter([False, False, True, True, True]), []
+
+    def answers() -> bool:
+        asked.append(True)
+        return len(asked) == 3
+
+    monkeypatch.setattr(sockets_programs, "_listens", lambda *_: next(listening))
+    monkeypatch.setattr(sockets_programs.preloading, "where", lambda *_: [])
+    with sockets_programs.serving("lab", "node1", ["sleep", "600"], "sleep", 1, answers):
+        assert len(asked) == 3
+
+
+@needs_root
+def test_postgresql_is_measured() -> None:
+    """Few transactions; more, if the last ones were over before their connections had left TCP.
+    Each server is a new one with the same data."""
+    if postgres.lacking():
+        pytest.skip(postgres.lacking())
+    short = "no connection left TCP"
+    with sockets.own_lab(9000) as name:
+        for count in (1000, 4000, 16000, 64000):
+            figures = tuple(few(each, count) for each in sockets.chosen("pgbench-1,pgbench-8"))
+            try:
+                report = sockets.measure(figures, name, 1, lambda _: None)
+            except BeowireError as error:
+                if short not in str(error):
+                    raise
+            else:
+                break
+        else:
+            pytest.fail(short)
+    assert [each.figure.name for each in report.figures] == ["pgbench-1", "pgbench-8"]
+    assert all(each.tcp[0] > 0 and each.beowire[0] > 0 for each in report.figures)
+
+
+def few(figure: Figure, count: int) -> Figure:
+    """With so many transactions of a client, in place of its own."""
+    at = figure.client.index("-t") + 1
+    client = (*figure.client[:at], str(count), *figure.client[at + 1 :])
+    return dataclasses.replace(figure, client=client)
 
 
 @needs_root

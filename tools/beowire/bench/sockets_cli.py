@@ -11,6 +11,7 @@ from rich.table import Table
 from beowire import places
 from beowire.bench import result_file, sockets
 from beowire.bench.sockets import Report
+from beowire.bench.sockets_figures import NAMES
 from beowire.lab import up
 from beowire.terminal import note, out
 
@@ -19,7 +20,7 @@ def run(
     lab: Annotated[
         str | None, typer.Option(metavar="NAME", help="This lab, instead of one of its own.")
     ] = None,
-    figures: Annotated[str, typer.Option(help="With commas.")] = ",".join(sockets.NAMES),
+    figures: Annotated[str, typer.Option(help="With commas.")] = ",".join(NAMES),
     rounds: Annotated[int, typer.Option(min=1, help="Of TCP and Beowire.")] = 5,
     mtu: Annotated[int, typer.Option(min=576, max=65000, help="Of its own lab.")] = 9000,
     json_file: Annotated[
