@@ -37,8 +37,8 @@
 
 /* Limits, as fi_getinfo() states them. */
 #define BWF_NAME	 "beowire"
-#define BWF_ADDR_FORMAT	 (FI_PROV_SPECIFIC | 0xBE0A) /* struct bw_addr */
-#define BWF_PROTOCOL	 (FI_PROV_SPECIFIC | 0xBE0A)
+#define BWF_ADDR_FORMAT	 (BWF_PROV_SPECIFIC | 0xBE0A) /* struct bw_addr */
+#define BWF_PROTOCOL	 (BWF_PROV_SPECIFIC | 0xBE0A)
 #define BWF_INJECT_MAX	 16384	      /* bytes of one injected message or write */
 #define BWF_MESSAGE_MAX	 (1ULL << 40) /* bytes of one message or transfer */
 #define BWF_IOV_MAX	 4	      /* local and remote segments of one operation */
@@ -46,6 +46,12 @@
 #define BWF_ATOMIC_MAX	 4096	      /* bytes of each operand of one atomic operation */
 #define BWF_CTX_SIZE	 1024	      /* stated depth of the queues; nothing is limited by it */
 #define BWF_OBJECT_MAX	 65536	      /* stated number of objects in a domain */
+
+/* Values of libfabric 1.x that its 2.x headers do not name, or warn of. */
+#define BWF_PROV_SPECIFIC (1u << 31)
+#define BWF_MR_UNSPEC	  0
+#define BWF_MR_BASIC	  (1 << 0)
+#define BWF_MR_SCALABLE	  (1 << 1)
 
 /* Capabilities of libfabric 2.x that its 1.x headers do not name. */
 #define BWF_FI_TAGGED_DIRECTED_RECV (1ULL << 45)
