@@ -40,8 +40,8 @@ struct bws_conn *bws_table_conn(int fd)
 
 	if ((is & BWS_TABLE_KIND) != BWS_CONN)
 		return NULL;
-	/* Memory of connections stays memory of connections. In one order of all of them: whoever
-	 * takes it out of the table looks at the users after that, and we at the table after this. */
+	/* Memory of connections stays memory of connections. Whoever takes it out of the table
+	 * looks at the users after that, and we at the table after this: in one order of both. */
 	atomic_fetch_add(&c->users, 1);
 	if (atomic_load(&bws_table[fd]) == is)
 		return c;
