@@ -25,7 +25,7 @@ _FOR_A_BUILD = "apt-utils build-essential gpg libopenmpi-dev lintian python3-ven
 _OF_ARM64 = ("libc6-dev", "libcmocka-dev", "libfabric-dev", "libgcc-12-dev", "libsodium-dev")
 _PROGRAMS = {
     "pi": "-I examples examples/pi.c examples/common.c",
-    "onesided": "-I tests/mpi tests/mpi/onesided.c tests/mpi/check.c",
+    "onesided": "-I examples -I tests/mpi tests/mpi/onesided.c tests/mpi/check.c examples/common.c",
 }
 
 
@@ -97,7 +97,7 @@ def build(builder: Machine, shared: Path, revision: str) -> None:
     make = f"./beowire package deb --output /tmp/shared/packages --revision {revision}"
     builder.output(f"cd beowire && {make}", fetches=True, **of_pip)
     for name, sources in _PROGRAMS.items():
-        builder.output(f"cd beowire && mpicc -o /tmp/shared/{name} {sources} -lm")
+        builder.output(f"cd beowire && mpicc -o /tmp/shared/{name} -D_GNU_SOURCE {sources} -lm")
 
 
 def _lay_out(archive: Path) -> None:
