@@ -23,8 +23,8 @@ from package_machine import Machine
 pytestmark = [pytest.mark.long, pytest.mark.timeout(4 * 3600)]
 
 WANTED = ("beowire", "openmpi-beowire")
-"""What a user names; the provider comes with them."""
-INSTALLED = {*WANTED, "libfabric-beowire"}
+"""What a user names; the provider and the library come with them."""
+INSTALLED = {*WANTED, "libbeowire1", "libfabric-beowire"}
 OF_THE_DISTRIBUTION = (
     *("etc/ld.so.cache", "usr/sbin/policy-rc.d"),
     *("var/cache/", "var/log/", "var/lib/apt/", "var/lib/dpkg/"),
