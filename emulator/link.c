@@ -57,7 +57,7 @@ bool em_link_whole(struct em_link *l)
 		if (em_port_exists(&l->port[i]))
 			continue;
 		snprintf(l->gone, sizeof(l->gone),
-			 "interface %s is gone from this network namespace; make it again and "
+			 "interface %.15s is gone from this network namespace; make it again and "
 			 "start anew",
 			 l->port[i].name);
 		return false;

@@ -38,8 +38,8 @@
 
 /* Limits, as fi_getinfo() states them. */
 #define BWF_NAME	 "beowire"
-#define BWF_ADDR_FORMAT	 (FI_PROV_SPECIFIC | 0xBE0A) /* struct bw_addr */
-#define BWF_PROTOCOL	 (FI_PROV_SPECIFIC | 0xBE0A)
+#define BWF_ADDR_FORMAT	 (BWF_PROV_SPECIFIC | 0xBE0A) /* struct bw_addr */
+#define BWF_PROTOCOL	 (BWF_PROV_SPECIFIC | 0xBE0A)
 #define BWF_INJECT_MAX	 16384	      /* bytes of one injected message or write */
 #define BWF_MESSAGE_MAX	 (1ULL << 40) /* bytes of one message or transfer */
 #define BWF_IOV_MAX	 4	      /* local and remote segments of one operation */
@@ -50,6 +50,12 @@
 
 /* An option of libfabric 1.18 that earlier headers do not name. */
 #define BWF_FI_OPT_CUDA_API_PERMITTED 10
+
+/* Values of libfabric 1.x that its 2.x headers do not name, or warn of. */
+#define BWF_PROV_SPECIFIC (1u << 31)
+#define BWF_MR_UNSPEC	  0
+#define BWF_MR_BASIC	  (1 << 0)
+#define BWF_MR_SCALABLE	  (1 << 1)
 
 /* Capabilities of libfabric 2.x that its 1.x headers do not name. */
 #define BWF_FI_TAGGED_DIRECTED_RECV (1ULL << 45)

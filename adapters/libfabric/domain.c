@@ -115,8 +115,8 @@ int bwf_domain_open(struct fid_fabric *fid, struct fi_info *info, struct fid_dom
 	dom->fid.mr = &bwf_mr_ops;
 	dom->fabric = BWF_OF(fid, struct bwf_fabric, fid);
 	bwf_device_interface(info->domain_attr ? info->domain_attr->name : NULL, dom->interface);
-	dom->virt_addr = mode == FI_MR_BASIC || (mode & FI_MR_VIRT_ADDR);
-	dom->prov_key = mode == FI_MR_BASIC || (mode & FI_MR_PROV_KEY);
+	dom->virt_addr = mode == BWF_MR_BASIC || (mode & FI_MR_VIRT_ADDR);
+	dom->prov_key = mode == BWF_MR_BASIC || (mode & FI_MR_PROV_KEY);
 	atomic_fetch_add(&dom->fabric->refs, 1);
 	*out = &dom->fid;
 	return 0;

@@ -95,11 +95,11 @@ static bool bwf_info_fits_ep(const struct fi_ep_attr *h)
  * chosen here, at random, if it can take them. */
 static int bwf_info_mr_mode(uint32_t version, int asked)
 {
-	if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE)
+	if (asked == BWF_MR_BASIC || asked == BWF_MR_SCALABLE)
 		return asked;
 	if (FI_VERSION_GE(version, FI_VERSION(1, 5)))
 		return asked & FI_MR_PROV_KEY;
-	return asked == FI_MR_UNSPEC ? (int)FI_MR_SCALABLE : -1;
+	return asked == BWF_MR_UNSPEC ? BWF_MR_SCALABLE : -1;
 }
 
 static bool bwf_info_fits_domain(const struct fi_domain_attr *h, uint32_t version)

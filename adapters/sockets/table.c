@@ -40,9 +40,10 @@ struct bws_conn *bws_table_conn(int fd)
 
 	if ((is & BWS_TABLE_KIND) != BWS_CONN)
 		return NULL;
-	/* Memory of connections stays memory of connections. */
+	/* Memory of connections stays memory of connections. Whoever takes it out of the table
+	 * looks at the users after that, and we at the table after this: in one order of both. */
 	atomic_fetch_add(&c->users, 1);
-	if (bws_table_get(fd) == is)
+	if (atomic_load(&bws_table[fd]) == is)
 		return c;
 	bws_conn_put(c);
 	return NULL;
@@ -72,8 +73,7 @@ void bws_table_set(int fd, enum bws_table_kind kind, void *what)
 		return;
 	while (fd >= top && !atomic_compare_exchange_weak(&bws_table_top, &top, fd + 1))
 		;
-	atomic_store_explicit(&bws_table[fd], (uintptr_t)what | (uintptr_t)kind,
-			      memory_order_release);
+	atomic_store(&bws_table[fd], (uintptr_t)what | (uintptr_t)kind);
 }
 
 int bws_table_next(int fd)

@@ -25,6 +25,9 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+/* Modes of libfabric 1.x; the headers of 2.x warn of their names. */
+enum { MR_UNSPEC = 0, MR_BASIC = 1 << 0, MR_SCALABLE = 1 << 1 };
+
 /* One side: endpoint, queues and counters of its own, domain and fabric shared by both. */
 struct side {
 	struct fid_ep *ep;

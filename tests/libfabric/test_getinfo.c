@@ -111,11 +111,11 @@ static void mr_mode__for_every_version(void **state)
 		uint32_t version;
 		int asked, granted;
 	} table[] = {
-		{FI_VERSION(1, 0), FI_MR_UNSPEC, FI_MR_SCALABLE},
-		{FI_VERSION(1, 0), FI_MR_BASIC, FI_MR_BASIC},
-		{FI_VERSION(1, 4), FI_MR_SCALABLE, FI_MR_SCALABLE},
+		{FI_VERSION(1, 0), MR_UNSPEC, MR_SCALABLE},
+		{FI_VERSION(1, 0), MR_BASIC, MR_BASIC},
+		{FI_VERSION(1, 4), MR_SCALABLE, MR_SCALABLE},
 		{FI_VERSION(1, 5), 0, 0},
-		{FI_VERSION(1, 5), FI_MR_BASIC, FI_MR_BASIC},
+		{FI_VERSION(1, 5), MR_BASIC, MR_BASIC},
 		{FI_VERSION(1, 17), FI_MR_LOCAL | FI_MR_VIRT_ADDR, 0},
 		{FI_VERSION(1, 17), FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_PROV_KEY, FI_MR_PROV_KEY},
 	};

@@ -30,7 +30,7 @@ static int setup(void **state)
 
 static int setup_basic(void **state)
 {
-	return setup_mode(FI_MR_BASIC);
+	return setup_mode(MR_BASIC);
 }
 
 static int setup_prov_key(void **state)
@@ -251,7 +251,7 @@ static void memory__virtual_addresses_and_own_keys(void **state)
 {
 	uint64_t key = fi_mr_key(mr), at = (uintptr_t)theirs;
 
-	assert_int_equal(pair_info->domain_attr->mr_mode, FI_MR_BASIC);
+	assert_int_equal(pair_info->domain_attr->mr_mode, MR_BASIC);
 	assert_int_not_equal(key, 42);
 	pair_fill(mine, 1000, 3);
 	pair_retry(fi_write(a.ep, mine, 1000, NULL, a.peer, at + 10, key, mine));

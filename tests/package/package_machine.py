@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A machine to install packages on: this one's files, but what is written stays in memory.
+"""A machine to install packages on: the files of a root directory; what is written goes elsewhere.
 
-The root directory is an overlay over that of this machine, in namespaces of mounts, network and
-processes of their own. So the distribution's packages that ours need are there without being
-fetched; this checkout is not: an empty directory stands in its place.
+Its own root is an overlay over that directory, in namespaces of mounts, network and processes of
+their own. Over this machine's root the distribution's packages that ours need are there without
+being fetched; this checkout is not: an empty directory stands in its place.
 """
 
 import contextlib
@@ -17,8 +17,11 @@ from beowire import places
 _SETUP = """
 set -e
 mount -t tmpfs -o mode=755 beowire "$1"
-mkdir "$1/upper" "$1/work" "$1/root" "$1/shared"
-mount -t overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
+mkdir "$1/root" "$1/written"
+[ -z "$5" ] || mount --bind "$5" "$1/written"
+mkdir -p "$1/written/upper" "$1/written/work"
+over="upperdir=$1/written/upper,workdir=$1/written/work"
+mount -t overlay -o "lowerdir=$4,$over" overlay "$1/root"
 cd "$1/root"
 mount -t proc proc proc
 mount --rbind /sys sys
@@ -26,7 +29,8 @@ mount --rbind /dev dev
 for each in dev/shm run tmp; do mount -t tmpfs -o mode=1777 beowire "$each"; done
 mkdir run/lock tmp/shared
 mount --bind "$2" tmp/shared
-mount -t tmpfs -o mode=755 beowire "./$3"
+[ "$4" != / ] || mount -t tmpfs -o mode=755 beowire "./$3"
+[ -z "$6" ] || mount --bind "$6" var/cache/apt/archives
 printf '#!/bin/sh\\nexit 101\\n' >usr/sbin/policy-rc.d
 chmod 755 usr/sbin/policy-rc.d
 ip link set lo up
@@ -36,9 +40,9 @@ read -r line
 _WRITTEN = r"""
 cd "$1" && find . ! -type d -printf '%P\n' | while read -r name; do
 	if [ -L "$name" ]; then
-		[ "$(readlink "$name")" = "$(readlink "/$name")" ] && continue
+		[ "$(readlink "$name")" = "$(readlink "$2/$name")" ] && continue
 	elif [ -f "$name" ]; then
-		cmp -s "$name" "/$name" && continue
+		cmp -s "$name" "$2/$name" && continue
 	fi
 	echo "$name"
 done
@@ -56,13 +60,18 @@ _ENVIRONMENT = {
 class Machine:
     """Executes commands as root on it."""
 
-    def __init__(self, pid: int, root: Path) -> None:
+    def __init__(self, pid: int, root: Path, base: Path) -> None:
         self._pid = pid
         self._root = root
+        self._base = base
 
-    def run(self, command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        """What a shell there does with this command line."""
-        words = ["nsenter", f"--target={self._pid}", "--mount", "--net", "--pid"]
+    def run(
+        self, command: str, *, fetches: bool = False, **variables: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """What a shell there does with this command line; one that fetches packages has the network
+        of this machine."""
+        words = ["nsenter", f"--target={self._pid}", "--mount", "--pid"]
+        words += [] if fetches else ["--net"]
         words += ["chroot", str(self._root), "/bin/sh", "-c", f"cd /root && {command}"]
         return subprocess.run(
             words,
@@ -73,18 +82,17 @@ class Machine:
             check=False,
         )
 
-    def output(self, command: str, **variables: str) -> str:
+    def output(self, command: str, *, fetches: bool = False, **variables: str) -> str:
         """What it prints; it must succeed."""
-        done = self.run(command, **variables)
+        done = self.run(command, fetches=fetches, **variables)
         assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done.stdout
 
     def written(self) -> list[str]:
-        """All files and links that are not as on this machine: made, changed or removed."""
+        """All files and links that are not as in the directory: made, changed or removed."""
         words = ["nsenter", f"--target={self._pid}", "--mount", "sh", "-c", _WRITTEN, "sh"]
-        done = subprocess.run(
-            [*words, str(self._root.parent / "upper")], capture_output=True, text=True, check=True
-        )
+        words += [str(self._root.parent / "written" / "upper"), str(self._base)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
         return sorted(done.stdout.splitlines())
 
     def directories(self) -> list[str]:
@@ -94,15 +102,23 @@ class Machine:
 
 
 @contextlib.contextmanager
-def started(directory: Path) -> Iterator[Machine]:
-    """A machine on which /tmp/shared is the directory `shared` of this one."""
+def started(
+    directory: Path,
+    base: Path = Path("/"),
+    written: Path | None = None,
+    archives: Path | None = None,
+) -> Iterator[Machine]:
+    """A machine on which /tmp/shared is the directory `shared` of this one. What it writes is kept
+    in the directory `written`, or in memory; `archives` has the packages that apt fetched."""
     place = directory / "machine"
     shared = directory / "shared"
     for each in (place, shared):
         each.mkdir()
     words = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "sh", "-c", _SETUP]
+    words += ["sh", str(place), str(shared), str(places.root()), str(base)]
+    words += [str(each or "") for each in (written, archives)]
     with subprocess.Popen(
-        [*words, "sh", str(place), str(shared), str(places.root())],
+        words,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -115,7 +131,7 @@ def started(directory: Path) -> Iterator[Machine]:
             said = process.stdout.readline()
             assert said == "ready\n", process.stderr.read()
             children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
-            yield Machine(int(children.split()[0]), place / "root")
+            yield Machine(int(children.split()[0]), place / "root", base)
         finally:
             process.stdin.close()
             process.wait()

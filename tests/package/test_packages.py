@@ -14,14 +14,12 @@ from pathlib import Path
 import pytest
 from beowire import __version__, places
 from package_build import Packages
+from package_life import LAB, NAMES, SETTINGS, by_beowire, versions
 from package_machine import Machine, share
 
 pytestmark = pytest.mark.timeout(1800)  # the packages are built first
 
-NAMES = ("beowire", "beowire-dkms", "beowire-sockets", "beowired", "libbeowire-dev")
-NAMES += ("libbeowire1", "libfabric-beowire", "openmpi-beowire")
 OURS = "-o Dir::Etc::sourcelist=/etc/apt/sources.list.d/beowire.list -o Dir::Etc::sourceparts=-"
-SETTINGS = "/etc/beowire/openmpi.conf"
 UNIT = "beowired.service"
 OF_THE_DISTRIBUTION = (
     *("etc/ld.so.cache", "usr/sbin/policy-rc.d"),
@@ -137,12 +135,6 @@ def installed(node: Machine, packages: Packages, room: Path) -> Machine:
     return node
 
 
-def versions(node: Machine) -> dict[str, str]:
-    listed = node.output("dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\\n'")
-    rows = (line.split() for line in listed.splitlines() if "beowire" in line)
-    return {row[0]: row[1] for row in rows if row[2] == "ii"}
-
-
 def test_all_packages_are_installed(installed: Machine) -> None:
     assert versions(installed) == dict.fromkeys(NAMES, f"{__version__}-1")
 
@@ -197,31 +189,8 @@ def test_a_repository_is_made_without_a_checkout(installed: Machine) -> None:
 @pytest.fixture(scope="module")
 def cluster(installed: Machine) -> Machine:
     """Two nodes, in network namespaces on it."""
-    installed.output("beowire lab up try --nodes 2")
+    installed.output(f"beowire lab up {LAB} --nodes 2")
     return installed
-
-
-AGENT = "/usr/lib/beowire/beowire/run/agent.sh"
-MPIRUN = f"""beowire lab exec try node1 -- mpirun --allow-run-as-root --host node1,node2 -n 2 \\
- --bind-to none --mca plm_rsh_agent {AGENT} --mca oob_tcp_if_include $(cat /tmp/network)"""
-
-
-def by_beowire(
-    node: Machine, options: str = "", program: str = "pi --precision 1e-4", says: str = "on 2 ranks"
-) -> int:
-    """Bytes that two ranks of a plain mpirun sent in raw frames, by Beowire's own counters."""
-    node.output("beowire lab exec try node1 -- ip -4 -o route show scope link >/tmp/route")
-    node.output("cut -d' ' -f1 /tmp/route | head -n 1 >/tmp/network")
-    node.output("rm -rf /tmp/stats && mkdir -m 700 /tmp/stats")
-    words = f"{MPIRUN} -x BEOWIRE_STATS {options} /tmp/shared/{program}"
-    said = node.run(words, BEOWIRE_STATS="/tmp/stats")
-    assert said.returncode == 0, said.stdout + said.stderr
-    assert says in said.stdout
-    assert "WARNING" not in said.stderr, said.stderr
-    told = node.output("cat /dev/null $(find /tmp/stats -name '*.json')")
-    counters = [json.loads(each) for each in told.splitlines()]
-    assert len(counters) in (0, 2)
-    return sum(each["links"]["packet"]["tx_payload"] for each in counters)
 
 
 def test_a_plain_mpirun_goes_over_beowire(cluster: Machine) -> None:
@@ -261,9 +230,8 @@ def test_the_administrator_switches_it_off(cluster: Machine) -> None:
 
 
 def test_run_uses_what_is_installed(cluster: Machine) -> None:
-    done = cluster.run(
-        "beowire run --lab try -n 2 --transport beowire --prove -- /tmp/shared/pi --precision 1e-4"
-    )
+    words = f"beowire run --lab {LAB} -n 2 --transport beowire --prove"
+    done = cluster.run(f"{words} -- /tmp/shared/pi --precision 1e-4")
     assert done.returncode == 0, done.stderr
     assert "proved: payload over Beowire" in done.stderr
     assert "WARNING" not in done.stderr
@@ -281,7 +249,7 @@ def test_a_node_without_the_provider_is_reached_by_tcp(cluster: Machine) -> None
 def test_an_upgrade_keeps_what_the_administrator_changed(
     cluster: Machine, packages: Packages, room: Path
 ) -> None:
-    cluster.output("beowire lab down try")
+    cluster.output(f"beowire lab down {LAB}")
     cluster.output("echo 'users = root' >>/etc/beowire/beowired.conf")
     cluster.output(f"sed -i 's/^mtl/#mtl/' {SETTINGS}")
     shutil.rmtree(room / "shared" / "repository")

@@ -258,8 +258,10 @@ static int verdict(struct bw_local_peer *p, const struct bw_local_pull *x)
 {
 	if (!p->self && !bw_local_alive(p))
 		return -ECONNREFUSED;
+	/* All bytes were read before the word is: an acquiring load would order what follows it. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (x->slot != BW_LOCAL_NO_SLOT &&
-	    __atomic_load_n(&p->rx.states[x->slot], __ATOMIC_ACQUIRE) != BW_LOCAL_TAKEN)
+	    __atomic_load_n(&p->rx.states[x->slot], __ATOMIC_RELAXED) != BW_LOCAL_TAKEN)
 		return -ECANCELED;
 	return 0;
 }

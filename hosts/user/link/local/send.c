@@ -314,12 +314,17 @@ void bw_local_released(struct bw_local_peer *p, uint32_t slot, uint64_t fetched)
 void bw_local_slots_end(struct bw_local_peer *p, int status)
 {
 	for (uint32_t i = 0; i < p->slots; i++) {
+		if (p->slot[i].live && p->slot[i].envelope)
+			__atomic_store_n(&p->tx.states[i], BW_LOCAL_RETRACTED, __ATOMIC_RELAXED);
+	}
+	/* Pairs with that of verdict(): a peer that reads what the program puts into a buffer of
+	 * its own from here on finds that it was retracted. No store orders what comes after it. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < p->slots; i++) {
 		void *op = p->slot[i].op;
 
 		if (!p->slot[i].live)
 			continue;
-		if (p->slot[i].envelope)
-			__atomic_store_n(&p->tx.states[i], BW_LOCAL_RETRACTED, __ATOMIC_SEQ_CST);
 		slot_put(p, i);
 		if (op)
 			p->link->handlers->sent(p->link->arg, p->ctx, op, status);
