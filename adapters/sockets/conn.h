@@ -89,8 +89,8 @@ struct bws_conn {
 	uint8_t nonce[BWS_NONCE]; /* ours for the offer under way */
 	uint8_t peer_nonce[BWS_NONCE];
 	bool answered;
-	/* Both nonces prove who tells that Beowire is lost, also once there are new ones: the peer may
-	 * not know yet that we know. */
+	/* Both nonces prove who tells that Beowire is lost, also once there are new ones: the peer
+	 * may not know yet that we know. */
 	bool proven, retired; /* the peer knows both present ones; there are old ones */
 	uint8_t old_nonce[BWS_NONCE];
 	uint8_t old_peer_nonce[BWS_NONCE];

@@ -10,11 +10,9 @@
 #include "core.h"
 #include "flow.h"
 
-#define BWS_ENDPOINT_SOON (100 * BWS_MS) /* between the first try and the second, */
-#define BWS_ENDPOINT_LATE (60 * BWS_S)	 /* at most; doubled each time, */
-#define BWS_ENDPOINT_SHARE                                                                         \
-	4 /* and so many times what a try took at least, as fork() waits for it \
-			      */
+#define BWS_ENDPOINT_SOON  (100 * BWS_MS) /* between the first try and the second, */
+#define BWS_ENDPOINT_LATE  (60 * BWS_S)	  /* at most; doubled each time, */
+#define BWS_ENDPOINT_SHARE 4 /* at least so many times what the try took: fork() waits for it */
 
 static struct {
 	uint64_t at, pause; /* of the next try, and since the last one; 0: none was needed yet */

@@ -11,8 +11,8 @@
  *   So no byte of the old time is in doubt when new nonces are drawn.
  * - The peer may not know yet that we know what it told. It tells again, by the nonces of that
  *   time, which are kept for this: that is acknowledged, and changes nothing.
- * - No message of the old time comes: libbeowire gave the peer up (each side's PEER_DOWN is the last
- *   that is heard of it), and both forget it before they speak again (bw_peer_forget()).
+ * - No message of the old time comes: libbeowire gave the peer up (each side's PEER_DOWN is the
+ *   last that is heard of it), and both forget it before they speak again (bw_peer_forget()).
  *
  * Who loses the peer tells it also if nothing goes by Beowire yet: the peer, which may not have
  * noticed, would wait for a READY or SWITCH that never comes.
