@@ -124,7 +124,8 @@ class Program:
 
     def await_switch(self, peer: "Program") -> None:
         """Until its connection goes by Beowire in both directions."""
-        self._await(lambda: self.last[2] == BOTH, SWITCH_S, peer)
+        since = self.last[0]  # what it said before may be over
+        self._await(lambda: self.last[2] == BOTH and self.last[0] > since, SWITCH_S, peer)
 
     def await_word(self, word: str) -> None:
         """Until it has complained by this word."""
