@@ -89,6 +89,11 @@ struct bws_conn {
 	uint8_t nonce[BWS_NONCE]; /* ours for the offer under way */
 	uint8_t peer_nonce[BWS_NONCE];
 	bool answered;
+	/* Both nonces prove who tells that Beowire is lost, also once there are new ones: the peer
+	 * may not know yet that we know. */
+	bool proven, retired; /* the peer knows both present ones; there are old ones */
+	uint8_t old_nonce[BWS_NONCE];
+	uint8_t old_peer_nonce[BWS_NONCE];
 	struct bws_from peer_at; /* where the peer's offers or answers come from */
 	bool paired;		 /* both know each other's endpoint and name of it */
 	uint64_t pairing_until;	 /* it may leave TCP soon, at most until then; 0: it may not */
@@ -125,9 +130,12 @@ struct bws_conn {
 	} rx;
 	/* Beowire is lost, TCP is not: each side tells the other what it has taken. */
 	bool rescue, rescued; /* under way; the peer knows our offset */
+	bool rescue_idle;     /* neither needs the other's */
 	uint64_t rescue_from; /* what we had taken */
 	uint64_t rescue_at, rescue_until;
-	int error; /* Beowire lost it: positive errno for all calls */
+	uint32_t losses; /* how often that was so */
+	bool lost;	 /* and the two have not been paired since */
+	int error;	 /* Beowire lost it: positive errno for all calls */
 
 	/* For who is told of it at the end. */
 	uint64_t tx_beowire, rx_beowire; /* bytes */
@@ -160,6 +168,12 @@ void bws_conn_forking(struct bws_conn *c);
 void bws_conn_inherit(struct bws_conn *c);
 /* This process has none any more. */
 void bws_conn_leave(struct bws_conn *c);
+
+/* Beowire is lost, and a program's bytes depend on what the peer has taken. */
+static inline bool bws_conn_in_doubt(const struct bws_conn *c)
+{
+	return c->rescue && !c->rescue_idle;
+}
 
 /* Recompute `slow`: lock held. */
 void bws_conn_settle(struct bws_conn *c);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "endpoint.h"
 #include "flow.h"
 #include "hosts.h"
 #include "owned.h"
@@ -38,6 +39,7 @@ static struct {
 	struct bws_registrar registrar;
 	bool roused;  /* and has not begun to look since */
 	bool looking; /* this thread, with the lock */
+	bool wanting; /* some connection could leave TCP if there were an endpoint */
 	bool room;    /* while it looked, another one than was looked at began to wait for room */
 } bws_control = {.wake = -1, .offers = {-1, -1}};
 
@@ -82,16 +84,17 @@ bool bws_control_name(struct bws_conn *c)
 	return true;
 }
 
-static void bws_control_tell(struct bws_conn *c, enum bws_offer_kind kind,
+/* `old`: by the nonces of a time that is over. */
+static void bws_control_tell(struct bws_conn *c, enum bws_offer_kind kind, bool old,
 			     const struct bws_from *to)
 {
 	struct bws_offer o = {.kind = kind, .name = c->name, .id = c->id};
 	uint64_t taken = c->rescue_from;
 	uint8_t bytes[BWS_OFFER_BYTES];
 
-	memcpy(o.nonce, c->nonce, sizeof(o.nonce));
+	memcpy(o.nonce, old ? c->old_nonce : c->nonce, sizeof(o.nonce));
 	if (kind != BWS_OFFER)
-		memcpy(o.to_nonce, c->peer_nonce, sizeof(o.to_nonce));
+		memcpy(o.to_nonce, old ? c->old_peer_nonce : c->peer_nonce, sizeof(o.to_nonce));
 	if (kind <= BWS_ACCEPT)
 		bw_ep_addr(atomic_load(&bws.ep), &o.addr);
 	else
@@ -103,6 +106,17 @@ static void bws_control_tell(struct bws_conn *c, enum bws_offer_kind kind,
 static bool bws_control_draw(uint8_t *nonce)
 {
 	return getrandom(nonce, BWS_NONCE, 0) == BWS_NONCE;
+}
+
+/* New nonces are about to take the place of those that both know. */
+static void bws_control_retire(struct bws_conn *c)
+{
+	if (!c->proven)
+		return;
+	c->proven = false;
+	c->retired = true;
+	memcpy(c->old_nonce, c->nonce, sizeof(c->old_nonce));
+	memcpy(c->old_peer_nonce, c->peer_nonce, sizeof(c->old_peer_nonce));
 }
 
 static void bws_control_offer(struct bws_conn *c, uint64_t now)
@@ -117,12 +131,13 @@ static void bws_control_offer(struct bws_conn *c, uint64_t now)
 		c->offer_at = plain;
 		return;
 	}
+	bws_control_retire(c);
 	if (!bws_control_draw(c->nonce))
 		return;
 	c->answered = false;
 	c->why = "the peer has not answered";
 	c->offer_at = now + bws_control_pause(c->offers++);
-	bws_control_tell(c, BWS_OFFER, &to);
+	bws_control_tell(c, BWS_OFFER, false, &to);
 }
 
 /* May connections of this process leave TCP? Else those that have go back. Lock held. */
@@ -160,12 +175,16 @@ static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes
 	struct bws_offer o;
 	struct bws_conn *c;
 
-	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_OFFER || !bws_core_open())
+	/* Without an endpoint there is no answer; it is offered again. */
+	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_OFFER || !atomic_load(&bws.ep))
 		return;
 	bws_lock();
 	c = bws_control_find(&o, from);
-	if (c && !c->paired && !c->pinned && !c->error && !bws.held && bws_conn_alone(c) &&
-	    bws_control_may(bw_clock_now())) {
+	if (c && !c->paired && !c->rescue && !c->pinned && !c->error && !bws.held &&
+	    bws_conn_alone(c) && bws_control_may(bw_clock_now())) {
+		bws_control_retire(c);
+		/* Who offers anew after it was lost makes contact anew. */
+		bw_peer_forget(atomic_load(&bws.ep), &o.addr);
 		/* The same one again has the same answer. */
 		if (!c->answered || memcmp(c->peer_nonce, o.nonce, sizeof(o.nonce)))
 			c->answered = bws_control_draw(c->nonce);
@@ -173,7 +192,7 @@ static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes
 		c->peer_addr = o.addr;
 		c->peer_at = *from;
 		if (c->answered)
-			bws_control_tell(c, BWS_ACCEPT, from);
+			bws_control_tell(c, BWS_ACCEPT, false, from);
 	}
 	bws_unlock();
 }
@@ -187,8 +206,13 @@ static void bws_control_rescued(const struct bws_from *from, const struct bws_of
 	memcpy(&at, o->addr.bytes, sizeof(at));
 	bws_lock();
 	c = o->kind == BWS_OFFER ? NULL : bws_control_find(o, from);
-	if (c && !memcmp(c->nonce, o->to_nonce, sizeof(o->to_nonce)) &&
-	    !memcmp(c->peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port) {
+	if (c && c->retired && !memcmp(c->old_nonce, o->to_nonce, sizeof(o->to_nonce)) &&
+	    !memcmp(c->old_peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port) {
+		/* We know that already, else there were no new nonces. */
+		if (o->kind == BWS_RESCUE)
+			bws_control_tell(c, BWS_RESCUED, true, from);
+	} else if (c && !memcmp(c->nonce, o->to_nonce, sizeof(o->to_nonce)) &&
+		   !memcmp(c->peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port) {
 		if (o->kind == BWS_RESCUED) {
 			c->rescued = c->rescued || c->rescue;
 		} else {
@@ -196,11 +220,18 @@ static void bws_control_rescued(const struct bws_from *from, const struct bws_of
 				bws_lose(c);
 			if (c->tx.way == BWS_BW && !bws_tx_returned(c, at))
 				bws_break(c, ECONNRESET, "the peer breaks the rules");
-			bws_control_tell(c, BWS_RESCUED, from);
+			bws_control_tell(c, BWS_RESCUED, false, from);
 		}
 		bws_attend();
 	}
 	bws_unlock();
+}
+
+/* The peer at an address. It may be down for us since the time before: then both begin anew. */
+static bool bws_control_meet(const struct bw_addr *addr, bw_peer_no *peer)
+{
+	bw_peer_forget(atomic_load(&bws.ep), addr);
+	return !bw_peer_find(atomic_load(&bws.ep), addr, peer);
 }
 
 /* Our offer is answered: from now on the two speak by Beowire. */
@@ -218,15 +249,14 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 	}
 	bws_lock();
 	c = bws_control_find(&o, from);
-	if (c && !c->paired && !c->answered && !c->pinned && c->offers &&
-	    !memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce)) &&
-	    !bw_peer_find(atomic_load(&bws.ep), &o.addr, &peer)) {
+	if (c && !c->paired && !c->answered && !c->rescue && !c->pinned && c->offers &&
+	    !memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce)) && bws_control_meet(&o.addr, &peer)) {
 		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
 		c->peer_addr = o.addr;
 		c->peer = peer;
 		c->peer_at = *from;
 		c->peer_id = o.id;
-		c->answered = true;
+		c->answered = c->proven = true;
 		c->offer_at = bw_clock_now() + 5 * BWS_S;
 		c->why = "no answer by Beowire";
 		c->owed |= BWS_OWE_HELLO;
@@ -253,18 +283,17 @@ static void bws_control_orphan(struct bws_conn *c, uint64_t now)
 static uint64_t bws_control_rescue(struct bws_conn *c, uint64_t now)
 {
 	if (c->rescued && c->tx.way != BWS_BW) {
-		c->rescue = false;
-		bws_conn_settle(c);
+		bws_rescue_over(c);
 		return BWS_CONTROL_NEVER;
 	}
 	if (now >= c->rescue_until) {
-		c->rescue = false;
+		bws_rescue_over(c);
 		bws_break(c, ECONNRESET, "the peer's endpoint is gone");
 		return BWS_CONTROL_NEVER;
 	}
 	if (now >= c->rescue_at) {
 		c->rescue_at = now + BWS_CONTROL_RESCUE;
-		bws_control_tell(c, BWS_RESCUE, &c->peer_at);
+		bws_control_tell(c, BWS_RESCUE, false, &c->peer_at);
 	}
 	return c->rescue_at;
 }
@@ -324,7 +353,14 @@ static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 	/* It may not be connected yet. */
 	if (!bws_control_name(c))
 		return now + BWS_CONTROL_IDLE;
-	if (c->pinned || !c->connector)
+	if (c->pinned)
+		return BWS_CONTROL_NEVER;
+	if (!atomic_load(&bws.ep)) {
+		c->why = "no endpoint yet";
+		bws_control.wanting = true;
+		return BWS_CONTROL_NEVER;
+	}
+	if (!c->connector)
 		return BWS_CONTROL_NEVER;
 	/* The other end has moved as many bytes, but may not have looked yet. */
 	if (!c->offer_at)
@@ -355,6 +391,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	bws_control.roused = false;
 	bws_control.looking = true;
 	bws_control.room = false;
+	bws_control.wanting = false;
 	bws_push_all();
 	if (now >= bws_rings_due())
 		bws_control_may(now);
@@ -376,6 +413,8 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	if (bws_control.room || bws_push_waits())
 		at = bws_control_sooner(at, now + BWS_CONTROL_BUSY);
 	at = bws_control_sooner(at, bws_rings_due());
+	if (bws_control.wanting)
+		at = bws_control_sooner(at, bws_endpoint_due());
 	bws_control.looking = false;
 	atomic_store(&bws.pairing, pairing);
 	bws_unlock();
@@ -411,7 +450,11 @@ static void *bws_control_main(void *arg)
 		bws_control.offers[i] = bws_offer_socket(i, 0);
 	/* The port first: peers may ask already, and an endpoint takes its time. */
 	bws_registrar_seek(&bws_control.registrar, bw_clock_now());
-	while (bws_core_open()) {
+	bws_control.wanting = true;
+	for (;;) {
+		/* Whoever has the port serves it for others also without an endpoint. */
+		if (bws_control.wanting && !bws_endpoint_open() && bws.ep_failed)
+			break;
 		bws_registrar_seek(&bws_control.registrar, bw_clock_now());
 		fds[0] = (struct pollfd){.fd = bws_control.wake, .events = POLLIN};
 		fds[1] = (struct pollfd){.fd = bws_control.offers[0], .events = POLLIN};
@@ -428,6 +471,8 @@ static void *bws_control_main(void *arg)
 		bws_control_receive(fds + 1);
 		bws_registrar_serve(&bws_control.registrar, fds + 3, mine, bws_control_answer);
 	}
+	/* The port is for another process, which has an endpoint. */
+	bws_registrar_close(&bws_control.registrar);
 	return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The library's lock, settings and endpoint. See core.h. */
+/* The library's lock and settings. See core.h. */
 #include "core.h"
 
 #include <pthread.h>
@@ -20,7 +20,6 @@
 struct bws_core bws;
 
 static pthread_mutex_t bws_core_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static pthread_mutex_t bws_core_opening = PTHREAD_MUTEX_INITIALIZER;
 /* Where each thread's lock was taken: the endpoint may come between lock and unlock. */
 static __thread struct bw_ep *bws_core_taken[16];
 static __thread unsigned int bws_core_depth;
@@ -47,20 +46,9 @@ void bws_unlock(void)
 		bw_ep_unlock(ep);
 }
 
-void bws_core_hold(void)
-{
-	pthread_mutex_lock(&bws_core_opening);
-}
-
-void bws_core_release(void)
-{
-	pthread_mutex_unlock(&bws_core_opening);
-}
-
 void bws_core_in_child(void)
 {
 	bws_core_mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-	bws_core_opening = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	bws_core_depth = 0;
 }
 
@@ -78,28 +66,6 @@ int bws_progress(void)
 		bws_unlock();
 	}
 	return n;
-}
-
-bool bws_core_open(void)
-{
-	struct bw_ep_attr attr = {.handlers = &bws_flow_handlers, .spread = true};
-	struct bw_ep *ep;
-	const char *why;
-
-	if (atomic_load(&bws.ep) || bws.ep_failed)
-		return !bws.ep_failed;
-	pthread_mutex_lock(&bws_core_opening);
-	if (!atomic_load(&bws.ep) && !bws.ep_failed) {
-		bws.ep_failed = bw_ep_open(&ep, &attr, &why) != 0;
-		if (bws.ep_failed && bws.explain)
-			fprintf(stderr, "beowire: all connections stay on TCP: %s\n", why);
-		if (!bws.ep_failed) {
-			bw_ep_fd(ep);
-			atomic_store(&bws.ep, ep);
-		}
-	}
-	pthread_mutex_unlock(&bws_core_opening);
-	return !bws.ep_failed;
 }
 
 static bool bws_core_is_on(const char *name)

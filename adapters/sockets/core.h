@@ -27,7 +27,7 @@ struct bws_core {
 	const char *stats;    /* BEOWIRE_SOCKETS_STATS: a directory, or NULL */
 	uint64_t after;	      /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
 	_Atomic(struct bw_ep *) ep;
-	bool ep_failed;
+	bool ep_failed; /* there is none, and never will be */
 	/* Some connection is about to leave TCP: who waits makes progress, so that it is soon. */
 	_Atomic bool pairing;
 	const char *pinned; /* no connection of this process may leave TCP: why */
@@ -40,16 +40,11 @@ extern struct bws_core bws;
 void bws_lock(void);
 void bws_unlock(void);
 
-/* For fork(): no endpoint opens meanwhile. In a child nobody holds any lock. */
-void bws_core_hold(void);
-void bws_core_release(void);
+/* In a child of fork() nobody holds any lock. */
 void bws_core_in_child(void);
 
 /* Progress, if there is an endpoint; no lock held. What libbeowire had no room for is tried
  * again. */
 int bws_progress(void);
-
-/* Open the endpoint; may take milliseconds. False: there is none to be had. No lock held. */
-bool bws_core_open(void);
 
 #endif

@@ -191,7 +191,8 @@ void bws_break(struct bws_conn *c, int error, const char *why)
 bool bws_settled(const struct bws_conn *c)
 {
 	return c->rx.way == BWS_TCP && c->tx.way == BWS_TCP &&
-	       !(c->owed & (BWS_OWE_RETURN | BWS_OWE_BACK)) && !c->rx.returning && !c->rescue;
+	       !(c->owed & (BWS_OWE_RETURN | BWS_OWE_BACK)) && !c->rx.returning &&
+	       !bws_conn_in_doubt(c);
 }
 
 bool bws_is_back(struct bws_conn *c)

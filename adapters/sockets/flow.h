@@ -38,6 +38,8 @@ void bws_break(struct bws_conn *c, int error, const char *why);
 
 /* Beowire does not reach the peer any more. If TCP does, the two go on by TCP alone. */
 void bws_lose(struct bws_conn *c);
+/* Each knows what the other has taken: all goes by TCP, and is offered again in a while. */
+void bws_rescue_over(struct bws_conn *c);
 
 /* Begin to receive by Beowire, if nothing is against it. */
 void bws_rx_ready(struct bws_conn *c);

@@ -25,8 +25,8 @@ static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 {
 	if (!c->answered || c->paired || c->orphan || !bws_handler_knows(c, m))
 		return;
-	c->paired = true;
-	c->answered = false;
+	c->paired = c->proven = true;
+	c->answered = c->lost = false;
 	c->peer = m->peer;
 	c->peer_id = (uint32_t)m->imm;
 	c->rx.returned_final = false;

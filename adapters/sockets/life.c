@@ -16,6 +16,7 @@
 
 #include "control.h"
 #include "core.h"
+#include "endpoint.h"
 #include "fds.h"
 #include "flow.h"
 #include "owned.h"
@@ -34,7 +35,7 @@ static void bws_life_before(void)
 	if (!bws.on || bws.pid != getpid())
 		return;
 	bws.held++;
-	bws_core_hold();
+	bws_endpoint_hold();
 	bws_return_wait(NULL, false, BWS_LIFE_PATIENCE);
 	bws_lock();
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c))
@@ -49,7 +50,7 @@ static void bws_life_in_parent(void)
 	bws_life_held = false;
 	bws.held--;
 	bws_unlock();
-	bws_core_release();
+	bws_endpoint_release();
 }
 
 /* In a child: Beowire has this connection no more. What was not given back is the parent's to
@@ -57,7 +58,7 @@ static void bws_life_in_parent(void)
  * touched. */
 static void bws_life_leave(struct bws_conn *c)
 {
-	bool broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || c->rescue;
+	bool broken = c->rx.way != BWS_TCP || c->tx.way != BWS_TCP || bws_conn_in_doubt(c);
 
 	c->paired = c->rescue = false;
 	c->owed = 0;
@@ -85,8 +86,7 @@ static void bws_life_in_child(void)
 		return;
 	bws_life_held = false;
 	bws.pid = getpid();
-	atomic_store(&bws.ep, NULL);
-	bws.ep_failed = false;
+	bws_endpoint_forget();
 	bws.held = 0;
 	atomic_store(&bws.pairing, false);
 	bws_core_in_child();

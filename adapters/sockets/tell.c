@@ -34,6 +34,8 @@ const char *bws_tell_why(const struct bws_conn *c)
 {
 	if (c->error || c->pinned)
 		return c->why;
+	if (c->lost)
+		return "Beowire was lost";
 	if (c->tx_beowire || c->rx_beowire)
 		return "Beowire";
 	return bws.pinned ? bws.pinned : c->why;

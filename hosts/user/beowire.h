@@ -144,8 +144,13 @@ BW_API void bw_ep_unlock(struct bw_ep *ep);
 BW_API int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer);
 BW_API int bw_peer_addr(struct bw_ep *ep, bw_peer_no peer, struct bw_addr *addr);
 /* 0, or why it is down. A peer that is down stays down; its address's next incarnation is a new
- * peer. */
+ * peer. (But see bw_peer_forget().) */
 BW_API int bw_peer_status(struct bw_ep *ep, bw_peer_no peer);
+/* The program has done with a peer that is down: its number is void, and it may be found, or make
+ * contact, anew by the same address, if its program forgets us as well. Not in a handler. -EINVAL:
+ * not an address, -ENOENT: no such peer, -EBUSY: it is not down, or not all is told of what was
+ * under way. */
+BW_API int bw_peer_forget(struct bw_ep *ep, const struct bw_addr *addr);
 /* Keep an eye on an idle peer, so that peer_down is called soon after it dies. */
 BW_API void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on);
 /* Free text for messages to people: host name, engine number, link in use. Thread-local buffer. */

@@ -174,8 +174,7 @@ struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engin
 	return NULL;
 }
 
-/* Nobody refers to it any more. */
-static void bw_remote_forget(struct bw_remotes *r, struct bw_remote *p)
+void bw_remote_forget(struct bw_remotes *r, struct bw_remote *p)
 {
 	struct bw_remote **at = bw_remote_id_bucket(r, p->addr.node, p->addr.engine, p->addr.inc);
 

@@ -95,6 +95,8 @@ struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t e
 /* The same for one that made contact: NULL, too, if BW_REMOTE_GHOSTS that did so are down, since
  * the program may ask for each of these for ever. */
 struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engine, uint32_t inc);
+/* Nobody refers to it any more: its number is void. */
+void bw_remote_forget(struct bw_remotes *r, struct bw_remote *p);
 /* What it says its host is called: at most n bytes. */
 void bw_remote_name(struct bw_remote *p, const void *name, size_t n);
 struct bw_remote *bw_remote_by_handle(const struct bw_remotes *r, uint32_t handle);

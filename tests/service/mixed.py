@@ -4,7 +4,6 @@ them: deaths of programs and of services, cut cables. In the end nothing is left
 
 import contextlib
 import random
-import shutil
 import signal
 import subprocess
 import time
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import socket_load
 import user_net
-from beowire.sockets import cli
 from beowire.status import boards
 from mesh import BUSY_S, Mesh
 from own_shm import own_shared_memory
@@ -50,7 +48,7 @@ class Cluster:
         for port in PORTS:
             self.servers.append(socket_load.server(self.services[1], self.library, port))
             self.clients.append(self._client(port))
-        self.begin_anew()
+        self.await_switches()
 
     def _client(self, port: int) -> Program:
         seed = self.dice.randrange(1 << 30)
@@ -117,7 +115,7 @@ class Cluster:
             service.start()
 
         self._kept(restart)
-        # all peers have asked it; a socket program that had no answer in time stays on TCP
+        # all peers have asked it
         until = time.monotonic() + BUSY_S
         while (living := service.counts()["living"]) < SHARES:
             assert time.monotonic() < until, living
@@ -150,18 +148,10 @@ class Cluster:
         for program in self.clients:
             program.await_round()
 
-    def begin_anew(self) -> None:
-        """Connections that Beowire has lost stay on TCP, as do programs whose service was late to
-        answer: others take their places, and switch."""
-        until = time.monotonic() + 2 * BUSY_S
-        for k in range(len(PORTS)):
-            while not self.clients[k].switches():
-                self.happened["back on TCP"] = self.happened.get("back on TCP", 0) + 1
-                assert time.monotonic() < until, self.happened
-                self.clients[k].kill()
-                self.servers[k].kill()
-                self.servers[k] = socket_load.server(self.services[1], self.library, PORTS[k])
-                self.clients[k] = self._client(PORTS[k])
+    def await_switches(self) -> None:
+        """Nothing is in the way any more: all connections go by Beowire, or will."""
+        for each, its_server in zip(self.clients, self.servers, strict=True):
+            each.await_switch(its_server)
 
     def _await_connections(self, port: int, count: int) -> None:
         """Until a server has so many."""
@@ -173,7 +163,6 @@ class Cluster:
     def end(self) -> None:
         """Everybody leaves; the services have nothing left of them."""
         self.mesh.quiet()
-        self.begin_anew()
         self.mesh.close()
         for each in (*self.clients, *self.servers):
             each.kill()
@@ -240,7 +229,7 @@ def run(seconds: float, seed: int) -> dict[str, int]:
         before = [seen(node) for node in nodes]
         with served(nodes[0], POLICY) as one, served(nodes[1], POLICY) as two:
             first = [held(each) for each in (one, two)]
-            cluster = Cluster(nodes, (one, two), random.Random(seed), _library(one))
+            cluster = Cluster(nodes, (one, two), random.Random(seed), socket_load.library(one))
             with _removed(cluster):
                 cluster.begin()
                 _happen(cluster, seconds)
@@ -257,11 +246,6 @@ def run(seconds: float, seed: int) -> dict[str, int]:
             names = subprocess.run(command, capture_output=True, text=True, check=False).stdout
             assert not names
         return {**cluster.happened, "messages": cluster.mesh.messages}
-
-
-def _library(service: Service) -> Path:
-    """A copy of the preload library that its users may read."""
-    return Path(shutil.copy(cli.preload()["LD_PRELOAD"], service.directory / "library.so"))
 
 
 @contextlib.contextmanager
@@ -293,8 +277,11 @@ def _happen(cluster: Cluster, seconds: float) -> None:
         name = step.__name__
         step()
         cluster.mesh.quiet()
+        took = time.monotonic() - began
+        cluster.await_switches()
         cluster.happened[name] = cluster.happened.get(name, 0) + 1
-        print(f"{name}: {time.monotonic() - began:.1f} s", flush=True)
+        again = time.monotonic() - began - took
+        print(f"{name}: {took:.1f} s, by Beowire after {again:.1f} s", flush=True)
         time.sleep(cluster.dice.uniform(0, 1))
 
 

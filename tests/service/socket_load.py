@@ -3,6 +3,7 @@
 compare it, begin again when a connection ends, and tell how far they are."""
 
 import contextlib
+import shutil
 import signal
 import subprocess
 import threading
@@ -10,9 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from beowire.sockets import cli
 from served import OTHER, Service, as_user
 
 PATIENCE_S = 60.0
+SWITCH_S = 120.0
+"""In which a connection that may leave TCP does so, also on a busy machine."""
+BOTH = 3
+"""The ways of a connection that sends and receives by Beowire."""
 ADDRESS = "10.77.0.2"
 
 SERVER = """
@@ -84,8 +90,11 @@ class Program:
             text=True,
             cwd="/",
         )
-        for what in (self._listen, self._collect):
-            threading.Thread(target=what, daemon=True).start()
+        self.listening = [
+            threading.Thread(target=what, daemon=True) for what in (self._listen, self._collect)
+        ]
+        for each in self.listening:
+            each.start()
 
     def _listen(self) -> None:
         assert self.process.stdout is not None
@@ -113,26 +122,39 @@ class Program:
         """Until it has lost more connections than these."""
         self._await(lambda: self.last[1] > since)
 
-    def switches(self, within: int = 100) -> bool:
-        """Does its connection go by Beowire, now or after so many rounds at most?"""
-        last = self.last[0] + within
-        self._await(lambda: self.last[2] == 3 or self.last[0] >= last)
-        return self.last[2] == 3
+    def await_switch(self, peer: "Program") -> None:
+        """Until its connection goes by Beowire in both directions."""
+        since = self.last[0]  # what it said before may be over
+        self._await(lambda: self.last[2] == BOTH and self.last[0] > since, SWITCH_S, peer)
 
-    def _await(self, is_so: Callable[[], bool]) -> None:
-        until = time.monotonic() + PATIENCE_S
+    def await_word(self, word: str) -> None:
+        """Until it has complained by this word."""
+        self._await(lambda: word in self.complaints)
+
+    def _await(
+        self, is_so: Callable[[], bool], for_s: float = PATIENCE_S, peer: "Program | None" = None
+    ) -> None:
+        until = time.monotonic() + for_s
         while not is_so():
             assert self.process.poll() is None, (self.process.returncode, self.complaints)
-            assert time.monotonic() < until, self._why()
+            assert time.monotonic() < until, self.why() + (
+                f"; its peer: {peer.why()}" if peer else ""
+            )
             time.sleep(0.02)
 
-    def _why(self) -> str:
+    def why(self) -> str:
         """What it says of its connections at its end."""
         self.process.send_signal(signal.SIGINT)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(PATIENCE_S)
-        time.sleep(1)
+        for each in self.listening:
+            each.join(PATIENCE_S)
         return f"{self.last} {self.complaints}"
+
+
+def library(service: Service) -> Path:
+    """A copy of the preload library that its users may read."""
+    return Path(shutil.copy(cli.preload()["LD_PRELOAD"], service.directory / "library.so"))
 
 
 def server(service: Service, library: Path, port: int) -> Program:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Whom the control thread looks at again, where the rest of the library is the test's. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +15,7 @@
 #include "clock.h"
 #include "control.h"
 #include "core.h"
+#include "endpoint.h"
 #include "flow.h"
 #include "hosts.h"
 #include "offer.h"
@@ -30,6 +32,7 @@ struct bws_core bws;
 
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct bws_conn conn[2];
+static struct bws_shared shared;
 static void (*while_looking)(void); /* once, while the second one is looked at */
 static uint32_t drains;		    /* looks at the first one */
 static bool settled;		    /* is the first one */
@@ -48,9 +51,24 @@ void bws_unlock(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-bool bws_core_open(void)
+/* Opening fails by these errors, the last one first. */
+static int refusals[8];
+static int refused;
+static uint32_t tries;
+
+int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why)
 {
-	return true;
+	tries++;
+	*why = "it does not answer";
+	if (refused)
+		return refusals[--refused];
+	*ep = (struct bw_ep *)&bws;
+	return 0;
+}
+
+int bw_ep_fd(struct bw_ep *ep)
+{
+	return -1;
 }
 
 struct bws_conn *bws_conn_next(struct bws_conn *c)
@@ -132,15 +150,73 @@ int bws_registrar_fds(struct bws_registrar *r, struct pollfd *fds)
 	return 0;
 }
 
+/* The peer's datagrams: one at a time. What comes of offers comes by the registrar. */
+static int mail = -1;
+static bool offered;
+static struct bws_offer came, told[BWS_OFFER_KINDS];
+static uint32_t tells[BWS_OFFER_KINDS];
+static uint32_t forgotten, returned, closed;
+
 int bws_offer_socket(int family, uint16_t port)
 {
-	return -1;
+	return family ? -1 : mail;
 }
 
 int bws_offer_receive(int fd, struct bws_from *from, uint8_t *bytes, size_t room)
 {
-	return -1;
+	uint64_t n;
+
+	memset(from, 0, sizeof(*from));
+	return read(fd, &n, sizeof(n)) == sizeof(n) ? BWS_OFFER_BYTES : -1;
 }
+
+bool bws_offer_unpack(const uint8_t *bytes, size_t len, struct bws_offer *o)
+{
+	*o = came;
+	return true;
+}
+
+void bws_offer_pack(const struct bws_offer *o, uint8_t *bytes)
+{
+	told[o->kind] = *o;
+	tells[o->kind]++;
+}
+
+bool bws_name_mirrors(const struct bws_name *one, const struct bws_name *other)
+{
+	return true;
+}
+
+void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int n,
+			 void (*offer)(const struct bws_from *from, const uint8_t *bytes,
+				       size_t len))
+{
+	const struct bws_from from = {.port = 1};
+
+	if (offered)
+		offer(&from, NULL, 0);
+	offered = false;
+}
+
+void bws_registrar_close(struct bws_registrar *r)
+{
+	closed++;
+}
+
+bool bws_tx_returned(struct bws_conn *c, uint64_t from)
+{
+	returned++;
+	c->tx.way = BWS_TCP;
+	return true;
+}
+
+int bw_peer_forget(struct bw_ep *ep, const struct bw_addr *addr)
+{
+	forgotten++;
+	return 0;
+}
+
+const struct bw_handlers bws_flow_handlers;
 
 /* None of these has anything to do here. */
 #define NOTHING(name, ...)                                                                         \
@@ -155,26 +231,21 @@ int bws_offer_receive(int fd, struct bws_from *from, uint8_t *bytes, size_t room
 
 NOTHING(bws_registrar_init, struct bws_registrar *r)
 NOTHING(bws_registrar_seek, struct bws_registrar *r, uint64_t now)
-NOTHING(bws_registrar_close, struct bws_registrar *r)
-NOTHING(bws_registrar_serve, struct bws_registrar *r, const struct pollfd *fds, int n,
-	void (*offer)(const struct bws_from *from, const uint8_t *bytes, size_t len))
 NOTHING(bws_break, struct bws_conn *c, int error, const char *why)
 NOTHING(bws_conn_settle, struct bws_conn *c)
 NOTHING(bws_hosts_refused, const uint8_t *address, uint64_t now)
-NOTHING(bws_lose, struct bws_conn *c)
-NOTHING(bws_offer_pack, const struct bws_offer *o, uint8_t *bytes)
 NOTHING(bws_push, struct bws_conn *c)
+NOTHING(bws_queue_clear, struct bws_queue *q)
+NOTHING(bws_wake, struct bws_conn *c, uint32_t what)
+NOTHING(bws_watch_changed, struct bws_conn *c)
 NOTHING(bws_tell, struct bws_conn *c)
 NOTHING(bws_tx_switch, struct bws_conn *c)
 NOTHING(bw_ep_addr, struct bw_ep *ep, struct bw_addr *addr)
-NO(bws_name_mirrors, const struct bws_name *one, const struct bws_name *other)
 NO(bws_offer_address, const void *name, uint8_t *address, uint16_t *port)
 NO(bws_offer_refused, int fd, struct bws_from *by)
 NO(bws_offer_send, const int *sockets, const uint8_t *here, const struct bws_from *to,
    const uint8_t *bytes)
-NO(bws_offer_unpack, const uint8_t *bytes, size_t len, struct bws_offer *o)
 NO(bws_push_waits, void)
-NO(bws_tx_returned, struct bws_conn *c, uint64_t from)
 
 uint64_t bws_hosts_plain(const uint8_t *address, uint64_t now)
 {
@@ -335,7 +406,241 @@ static void control__looks_for_rings_when_it_is_due(void **state)
 	bws_attend();
 	bws_unlock();
 	assert_true(becomes(has_gone_back));
+	rings = false;
 	bws.pinned = NULL;
+}
+
+/* ---- the endpoint ---- */
+
+static bool is_tried_again(void)
+{
+	return tries == 3;
+}
+
+/* The service is not there, does not answer, and then does. It costs a try now and then. */
+static void endpoint__is_tried_until_it_is_there(void **state)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	conn[0].id = 1;
+	conn[0].fd = -1;
+	conn[0].named = conn[0].connector = conn[0].candidate = true;
+	atomic_store(&bws.ep, NULL);
+	refused = 4;
+	refusals[3] = -EACCES;
+	refusals[2] = -ECONNREFUSED;
+	refusals[1] = refusals[0] = -ETIMEDOUT;
+	tries = 0;
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(is_tried_again));
+	assert_string_equal(conn[0].why, "no endpoint yet");
+	assert_int_equal(conn[0].offers, 0);
+	assert_true(bws_endpoint_due() < bw_clock_now() + SOON_NS);
+	assert_true(becomes(is_offered));
+	assert_int_equal(tries, 5);
+	assert_true(bws_endpoint_due() == UINT64_MAX);
+}
+
+static bool has_looked(void)
+{
+	return looks == 1;
+}
+
+static bool has_looked_again(void)
+{
+	return looks == 2;
+}
+
+/* Nothing of the program could use one: no try, and the thread sleeps. */
+static void endpoint__is_not_tried_for_nobody(void **state)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	conn[0].id = 1;
+	conn[0].fd = -1;
+	conn[0].named = conn[0].pinned = conn[0].candidate = true;
+	atomic_store(&bws.ep, NULL);
+	tries = looks = 0;
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(has_looked));
+	bws_control_want(&conn[0]);
+	assert_true(becomes(has_looked_again));
+	assert_int_equal(tries, 0);
+	atomic_store(&bws.ep, (struct bw_ep *)&bws);
+}
+
+static bool is_given_up(void)
+{
+	return bws.ep_failed && closed;
+}
+
+/* With these settings there is none, ever. Others of the user have the port then. The thread ends:
+ * the last test. */
+static void endpoint__is_given_up_if_settings_are_wrong(void **state)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	conn[0].id = 1;
+	conn[0].fd = -1;
+	conn[0].named = conn[0].candidate = true;
+	atomic_store(&bws.ep, NULL);
+	refused = 1;
+	refusals[0] = -EINVAL;
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(is_given_up));
+	assert_true(bws_endpoint_due() == UINT64_MAX);
+}
+
+/* ---- loss ---- */
+
+static void write_to_it(enum bws_offer_kind kind, uint8_t nonce, uint8_t to_nonce)
+{
+	const uint64_t one = 1;
+
+	bws_lock();
+	memset(&came, 0, sizeof(came));
+	came.kind = kind;
+	memset(came.nonce, nonce, sizeof(came.nonce));
+	memset(came.to_nonce, to_nonce, sizeof(came.to_nonce));
+	if (kind == BWS_OFFER)
+		offered = true;
+	else
+		assert_int_equal(write(mail, &one, sizeof(one)), sizeof(one));
+	bws_attend();
+	bws_unlock();
+}
+
+static void lose(bool connector, enum bws_way way)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	memset(tells, 0, sizeof(tells));
+	forgotten = returned = 0;
+	conn[1].id = 2;
+	conn[1].fd = -1;
+	conn[1].named = conn[1].candidate = conn[1].paired = conn[1].proven = true;
+	conn[1].connector = connector;
+	conn[1].tx.way = way;
+	conn[1].peer_at.port = 1;
+	conn[1].shared = &shared;
+	memset(conn[1].nonce, 1, BWS_NONCE);
+	memset(conn[1].peer_nonce, 2, BWS_NONCE);
+	bws_lose(&conn[1]);
+	bws_unlock();
+}
+
+static bool says_what_it_has(void)
+{
+	return tells[BWS_RESCUE] > 0;
+}
+
+static bool knows_what_the_peer_has(void)
+{
+	return tells[BWS_RESCUED] > 0;
+}
+
+static bool is_over(void)
+{
+	return !conn[1].rescue;
+}
+
+static bool is_offered_again(void)
+{
+	return tells[BWS_OFFER] > 0;
+}
+
+static void settle_it(void)
+{
+	write_to_it(BWS_RESCUE, 2, 1);
+	assert_true(becomes(knows_what_the_peer_has));
+	assert_false(is_over());
+	write_to_it(BWS_RESCUED, 2, 1);
+	assert_true(becomes(is_over));
+	tells[BWS_RESCUED] = 0;
+}
+
+/* Once each knows what the other has taken. That the peer says so once more is acknowledged, and
+ * nothing more. */
+static void lost__is_offered_again(void **state)
+{
+	lose(true, BWS_BW);
+	assert_true(becomes(says_what_it_has));
+	assert_int_equal(tells[BWS_OFFER], 0);
+	settle_it();
+	assert_int_equal(returned, 1);
+	assert_true(becomes(is_offered_again));
+	assert_false(told[BWS_OFFER].nonce[0] == 1 && told[BWS_OFFER].nonce[1] == 1);
+	bws_lock();
+	conn[1].paired = true;
+	conn[1].tx.way = BWS_BW;
+	bws_unlock();
+	write_to_it(BWS_RESCUE, 2, 1);
+	assert_true(becomes(knows_what_the_peer_has));
+	assert_int_equal(told[BWS_RESCUED].nonce[0], 1);
+	assert_int_equal(told[BWS_RESCUED].to_nonce[0], 2);
+	assert_int_equal(returned, 1);
+	assert_int_equal(conn[1].losses, 1);
+	assert_true(conn[1].tx.way == BWS_BW);
+}
+
+static bool is_heard(void)
+{
+	return !offered;
+}
+
+static bool is_answered(void)
+{
+	return tells[BWS_ACCEPT] > 0;
+}
+
+static void lost__answers_no_offer_before_that(void **state)
+{
+	lose(false, BWS_BW);
+	assert_true(becomes(says_what_it_has));
+	write_to_it(BWS_OFFER, 3, 0);
+	assert_true(becomes(is_heard));
+	assert_int_equal(tells[BWS_ACCEPT], 0);
+	settle_it();
+	write_to_it(BWS_OFFER, 3, 0);
+	assert_true(becomes(is_answered));
+	assert_int_equal(forgotten, 1);
+	assert_int_equal(told[BWS_ACCEPT].to_nonce[0], 3);
+	assert_int_equal(conn[1].old_peer_nonce[0], 2);
+}
+
+/* Then nothing else waits for it. */
+static void lost__with_nothing_by_beowire_is_not_in_doubt(void **state)
+{
+	lose(true, BWS_TCP);
+	assert_true(conn[1].rescue);
+	assert_false(bws_conn_in_doubt(&conn[1]));
+	lose(true, BWS_BW);
+	assert_true(bws_conn_in_doubt(&conn[1]));
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	bws_unlock();
+}
+
+/* Each loss costs the program a stall: the next offer comes later and later. */
+static void lost__again_and_again_is_offered_rarer(void **state)
+{
+	uint64_t span = 0, now;
+
+	for (int i = 0; i < 8; i++) {
+		bws_lock();
+		memset(&conn[0], 0, sizeof(conn[0]));
+		conn[0].losses = (uint32_t)i + 1;
+		conn[0].rescue = true;
+		now = bw_clock_now();
+		bws_rescue_over(&conn[0]);
+		assert_true(i > 4 || conn[0].offer_at - now > 4 * span);
+		span = conn[0].offer_at - now;
+		assert_true(span < 5000 * BWS_S);
+		bws_unlock();
+	}
 }
 
 static bool has_begun(void)
@@ -347,6 +652,7 @@ static bool has_begun(void)
 static int all(void **state)
 {
 	bws.pid = getpid();
+	mail = eventfd(0, EFD_NONBLOCK);
 	bws_real_load();
 	bws_control_want(&conn[1]);
 	return becomes(has_begun) ? 0 : -1;
@@ -360,6 +666,13 @@ int main(void)
 		cmocka_unit_test(control__does_not_expect_a_switch_for_ever),
 		cmocka_unit_test(control__keeps_programs_with_rings_on_tcp),
 		cmocka_unit_test(control__looks_for_rings_when_it_is_due),
+		cmocka_unit_test(lost__is_offered_again),
+		cmocka_unit_test(lost__answers_no_offer_before_that),
+		cmocka_unit_test(lost__with_nothing_by_beowire_is_not_in_doubt),
+		cmocka_unit_test(lost__again_and_again_is_offered_rarer),
+		cmocka_unit_test(endpoint__is_tried_until_it_is_there),
+		cmocka_unit_test(endpoint__is_not_tried_for_nobody),
+		cmocka_unit_test(endpoint__is_given_up_if_settings_are_wrong),
 	};
 
 	return cmocka_run_group_tests(tests, all, NULL);

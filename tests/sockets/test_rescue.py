@@ -49,13 +49,28 @@ while way(one.fileno()) == 3:
     trade(random.randrange(1, 300000))
 for _ in range(50):
     trade(random.randrange(1, 300000))
+open("lost", "w").close()
+while way(one.fileno()) != 3 and not os.path.exists("enough"):
+    trade(random.randrange(1, 300000))
+for _ in range(50):
+    trade(random.randrange(1, 300000))
 one.shutdown(socket.SHUT_WR)
 assert one.recv(1) == b""
 open("client", "w").write(" ".join(each.hexdigest() for each in sums))
 """
 
 
-def test_transfer_survives_the_loss_of_beowire(tmp_path: Path) -> None:
+def _await(file: Path, client: "subprocess.Popen[bytes]") -> None:
+    until = time.monotonic() + 90
+    while not file.exists():
+        assert client.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_transfer_survives_the_loss_of_beowire(tmp_path: Path, again: bool) -> None:
+    """If its interface is up again, the connection goes by Beowire again."""
     if refusal := user_net.refusal():
         pytest.skip(refusal)
     with user_net.network() as net:
@@ -74,15 +89,18 @@ def test_transfer_survives_the_loss_of_beowire(tmp_path: Path) -> None:
         with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
             line = nodes.words(one, ["python3", "-c", CLIENT])
             with subprocess.Popen(line, cwd=tmp_path) as client:
-                until = time.monotonic() + 90
-                while not (tmp_path / "switched").exists():
-                    assert client.poll() is None
-                    assert time.monotonic() < until
-                    time.sleep(0.01)
+                _await(tmp_path / "switched", client)
                 user_net.link_set(one, "eth1", "down")
+                _await(tmp_path / "lost", client)
+                if again:
+                    user_net.link_set(one, "eth1", "up")
+                else:
+                    (tmp_path / "enough").touch()
                 assert client.wait(120) == 0
     assert (tmp_path / "client").read_text() == (tmp_path / "server").read_text()
     told = nodes.counted()
     assert told["lost"] == 0, told
     assert told["tx_beowire"] > 200_000, told
-    assert {each["why"] for each in told["each"]} == {"Beowire was lost"}, told
+    why = "Beowire" if again else "Beowire was lost"
+    assert {each["why"] for each in told["each"]} == {why}, told
+    assert told["switches"] == (4 if again else 2), told

@@ -205,6 +205,34 @@ static void peer__that_was_given_up_is_not_taken_back(void **state)
 	assert_int_equal(seen.messages, 1);
 }
 
+/* Unless the program has done with it, and nothing that is still to be told refers to it. */
+static void peer__that_is_forgotten_may_come_again(void **state)
+{
+	struct bw_event ev = up(0, "friend");
+	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev.peer);
+	struct bw_buffer sent;
+	struct bw_addr addr;
+
+	message_from(&ev);
+	assert_int_equal(bw_peer_addr(ep, p->number, &addr), 0);
+	assert_int_equal(bw_peer_forget(ep, &addr), -EBUSY);
+	p->handle = 0; /* as if the engine had none */
+	assert_int_equal(bw_peer_forget(ep, &addr), -EBUSY);
+	p->handle = ev.peer;
+	refuse(ev, -ETIMEDOUT);
+	p->sent = &sent;
+	assert_int_equal(bw_peer_forget(ep, &addr), -EBUSY);
+	p->sent = NULL;
+	assert_int_equal(ep->remotes.ghosts, 1);
+	assert_int_equal(bw_peer_forget(ep, &addr), 0);
+	assert_int_equal(ep->remotes.ghosts, 0);
+	assert_int_equal(bw_peer_forget(ep, &addr), -ENOENT);
+	up(0, "friend");
+	message_from(&ev);
+	assert_int_equal(seen.messages, 2);
+	assert_int_equal(seen.downs, 1);
+}
+
 /* A peer that the program does not need makes room: its number is void, and it may come again. */
 static void peer__that_is_not_needed_makes_room(void **state)
 {
@@ -468,6 +496,7 @@ int main(void)
 		TEST(stranger__leaves_nothing_behind),
 		TEST(number__of_a_known_peer_stays),
 		TEST(peer__that_was_given_up_is_not_taken_back),
+		TEST(peer__that_is_forgotten_may_come_again),
 		TEST(peer__that_is_not_needed_makes_room),
 		TEST(way__is_one_that_both_have),
 		TEST(address__holds_all_links),
