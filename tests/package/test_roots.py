@@ -33,7 +33,7 @@ OF_THE_DISTRIBUTION = (
 )
 """Where the distribution's tools keep their own records, and what package_machine.py wrote; the
 group of ssh, and /etc/hosts, over which a lab was."""
-KEPT = re.compile("/(add|del)(user|group)")
+KEPT = re.compile("/(add|del)(user|group)", re.IGNORECASE)
 """The distribution's packages that apt keeps once a dependency has brought them."""
 
 
