@@ -206,8 +206,9 @@ struct sk_buff_head {
 
 struct sock {
 	struct net *net;
-	int refs, sk_type, sk_err, sk_sndbuf;
+	int refs, sk_type, sk_err, sk_sndbuf, sk_shutdown;
 	void (*sk_state_change)(struct sock *sk), (*sk_write_space)(struct sock *sk);
+	void (*sk_data_ready)(struct sock *sk);
 	struct sk_buff_head sk_receive_queue;
 };
 struct socket {
