@@ -25,11 +25,11 @@ def told():
         return orders.recv(1, socket.MSG_DONTWAIT)
     except BlockingIOError:
         return b""
-while not told():
-    one.recv(1, socket.MSG_PEEK)
-    time.sleep(0.001)
 stream = bytearray()
 try:
+    while not told():
+        one.recv(1, socket.MSG_PEEK)
+        time.sleep(0.001)
     while got := one.recv(65536):
         stream += got
 except ConnectionResetError:

@@ -51,6 +51,7 @@ def test_nothing_but_his_own_files_is_taken(tmp_path: Path) -> None:
     given.mkdir()
     (given / "his.json").write_text("{}")
     os.chown(given / "his.json", NOBODY.pw_uid, NOBODY.pw_gid)
+    (given / "roots.json").write_text("secret")
     (given / "link.json").symlink_to(secret)
     (given / "hard.json").hardlink_to(secret)
     his, other = tmp_path / "his", tmp_path / "other"
