@@ -15,12 +15,13 @@ static bool bwf_device_settings(struct bw_env *env)
 
 static void bwf_device_put_name(struct bwf_device *device)
 {
+	char name[sizeof(device->name)] = BWF_NAME;
 	size_t used = 0;
 
-	snprintf(device->name, sizeof(device->name), "%s", BWF_NAME);
 	for (int i = 0; i < device->n; i++)
-		used += (size_t)snprintf(device->name + used, sizeof(device->name) - used, "%s%s",
-					 i ? "," : "", device->iface[i].name);
+		used += (size_t)snprintf(name + used, sizeof(name) - used, "%s%s", i ? "," : "",
+					 device->iface[i].name);
+	memcpy(device->name, name, sizeof(name));
 }
 
 /* What an endpoint uses by the settings. */

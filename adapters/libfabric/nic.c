@@ -176,7 +176,7 @@ static uint64_t bwf_nic_speed(const char *interface)
 
 	if (!bwf_nic_ask(interface, &command))
 		return 0;
-	mega = ethtool_cmd_speed(&command);
+	mega = (uint32_t)command.speed_hi << 16 | command.speed;
 	return mega == (uint32_t)SPEED_UNKNOWN ? 0 : mega * BWF_NIC_MEGA;
 }
 
