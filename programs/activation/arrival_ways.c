@@ -49,6 +49,32 @@ static struct addrinfo *resolve(const char *host, const char *port)
 	return found;
 }
 
+/* Calls with a limit of time end when the program is stopped and goes on: signal(7). */
+static int accept_one(int fd)
+{
+	int conn;
+
+	do
+		conn = accept(fd, NULL, NULL);
+	while (conn < 0 && errno == EINTR);
+	return conn;
+}
+
+static bool receive_whole(int conn, void *to, size_t n)
+{
+	uint8_t *at = to;
+	ssize_t some;
+
+	for (; n; at += some, n -= (size_t)some) {
+		do
+			some = recv(conn, at, n, MSG_WAITALL);
+		while (some < 0 && errno == EINTR);
+		if (some <= 0)
+			return false;
+	}
+	return true;
+}
+
 void arrival_tcp_receive(struct arrival *arrival, const char *port)
 {
 	struct addrinfo *at = resolve(NULL, port);
@@ -62,12 +88,12 @@ void arrival_tcp_receive(struct arrival *arrival, const char *port)
 		act_fail("port %s: %s", port, strerror(errno));
 	printf("ready\n");
 	fflush(stdout);
-	conn = accept(fd, NULL, NULL);
+	conn = accept_one(fd);
 	if (conn < 0)
 		act_fail("nobody called: %s", strerror(errno));
 	setsockopt(conn, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	while (!arrival_ended(arrival)) {
-		if (recv(conn, &m, sizeof(m), MSG_WAITALL) != sizeof(m))
+		if (!receive_whole(conn, &m, sizeof(m)))
 			act_fail("no message: %s", strerror(errno));
 		arrival_came(arrival, &m);
 	}

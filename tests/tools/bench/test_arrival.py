@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -63,16 +64,24 @@ def test_the_program_refuses(words: list[str]) -> None:
     assert not done.stdout
 
 
+def free_port() -> int:
+    with socket.socket() as other:
+        other.bind(("", 0))
+        port: int = other.getsockname()[1]
+    return port
+
+
 @needs_root
 def test_the_stamp_lies_between_sender_and_receiver() -> None:
     """By itself, over loopback."""
-    program = places.product(arrival.PROGRAM)
-    words = [program, "receive", "tcp", "7312", "60", "10"]
+    program, port = places.product(arrival.PROGRAM), free_port()
+    words = [program, "receive", "tcp", str(port), "60", "10"]
     began = time.monotonic_ns()
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
-        subprocess.run([program, "send", "tcp", "127.0.0.1", "7312", "70", "200"], check=True)
+        send = [program, "send", "tcp", "127.0.0.1", str(port), "70", "200"]
+        subprocess.run(send, check=True)
         found = arrival.checked(child.stdout.read())
     took = time.monotonic_ns() - began
     assert len(found["one_way_ns"]) == 60
@@ -86,16 +95,16 @@ def test_the_stamp_lies_between_sender_and_receiver() -> None:
 @needs_root
 def test_who_is_late_has_the_stamps_of_all() -> None:
     """All frames are there before the program looks at the first of them."""
-    program = places.product(arrival.PROGRAM)
-    words = [program, "receive", "tcp", "7313", "60", "10"]
+    program, port = places.product(arrival.PROGRAM), free_port()
+    words = [program, "receive", "tcp", str(port), "60", "10"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         child.send_signal(signal.SIGSTOP)
-        send = [program, "send", "tcp", "127.0.0.1", "7313", "70", "1"]
+        send = [program, "send", "tcp", "127.0.0.1", str(port), "70", "1"]
         with subprocess.Popen(send) as sender:
             until = time.monotonic() + 60
-            while unread(7313) < 70 * 64 and time.monotonic() < until:
+            while unread(port) < 70 * 64 and time.monotonic() < until:
                 time.sleep(0.01)
             child.send_signal(signal.SIGCONT)
             found = arrival.checked(child.stdout.read())
