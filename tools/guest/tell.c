@@ -11,7 +11,8 @@
 
 #define CONSOLE	     "/dev/console"
 #define LINE	     512
-#define THREADS_MOST 16 /* of a process */
+#define THREADS_MOST 16	 /* of a process */
+#define NO_LEVELS    "1" /* nothing of the kernel's between these lines */
 #define ALL_LEVELS   "8"
 #define ALL_BACK     "5" /* loglevel= of vm/machine.py */
 
@@ -97,14 +98,16 @@ void guest_tell(const char *why)
 		return; /* nobody would hear it */
 	setvbuf(out, NULL, _IOLBF, 0);
 	fprintf(out, "beowire guest: late: %s\n", why);
-	write_to("/proc/sys/kernel/printk", ALL_LEVELS);
-	write_to("/proc/sysrq-trigger", "l"); /* processors */
-	write_to("/proc/sysrq-trigger", "w"); /* blocked tasks */
-	write_to("/proc/sys/kernel/printk", ALL_BACK);
+	write_to("/proc/sys/kernel/printk", NO_LEVELS);
 	while ((entry = readdir(processes)))
 		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name))
 			tell_process(out, atoi(entry->d_name));
 	closedir(processes);
+	/* The kernel's own traces are long, and come last: a reader takes so many lines alone. */
+	write_to("/proc/sys/kernel/printk", ALL_LEVELS);
+	write_to("/proc/sysrq-trigger", "l"); /* processors */
+	write_to("/proc/sysrq-trigger", "w"); /* blocked tasks */
+	write_to("/proc/sys/kernel/printk", ALL_BACK);
 	fprintf(out, "beowire guest: told\n");
 	fclose(out);
 }
