@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #define BW_RING_MIN	 (256u << 10) /* bytes; a smaller ring is not worth having */
+#define BW_RING_DEFAULT	 (8u << 20)   /* bytes; BEOWIRE_RING says otherwise */
 #define BW_RING_BLOCK	 (64u << 10)  /* bytes; at least one slot */
 #define BW_RING_OVERHEAD 128	      /* bytes of a slot before the frame: header, padding */
 

@@ -114,8 +114,10 @@ static int bs_devices_open(struct bs_service *s, char why[BS_POLICY_WHY])
 		error = bs_device_look(d, &s->spaces);
 		if (!error)
 			error = bs_device_open(d, &s->spaces, s->policy.ethertype, s->most, &step);
-		if (!error)
+		if (!error) {
+			bs_makers_spare(&s->makers, d->mtu);
 			continue;
+		}
 		snprintf(why, BS_POLICY_WHY, "interface %s: %s: %s", d->name, step,
 			 error == -EPROTONOSUPPORT ? "it is none of Ethernet" : strerror(-error));
 		return error;

@@ -122,19 +122,24 @@ static void bs_unmake(struct bs_job *j)
 	j->packet = -1;
 }
 
-static void bs_make(struct bs_job *j)
+/* A socket with its ring; nothing arrives before it is bound. */
+static void bs_make_begun(struct bs_job *j)
 {
 	j->ring = NULL;
 	j->step = "a packet socket";
 	j->packet = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	j->error = j->packet < 0 ? -errno : 0;
 	if (!j->error) {
-		j->step = "its filter";
-		j->error = bs_make_filter(j->packet, j->engine);
-	}
-	if (!j->error) {
 		j->step = "its receive ring";
 		j->error = bs_make_ring(j);
+	}
+}
+
+static void bs_make_ended(struct bs_job *j)
+{
+	if (!j->error) {
+		j->step = "its filter";
+		j->error = bs_make_filter(j->packet, j->engine);
 	}
 	if (!j->error) {
 		j->step = "binding it";
@@ -147,6 +152,65 @@ static void bs_make(struct bs_job *j)
 	if (j->error)
 		bs_unmake(j);
 }
+
+/* ---- spare ones ---- */
+
+static bool bs_spares_want(const struct bs_makers *m)
+{
+	return m->spare_mtu && m->spares + m->spares_begun < BS_SPARES;
+}
+
+/* One that nobody wants as it is, since the MTU has changed. */
+static bool bs_spares_stale(const struct bs_makers *m)
+{
+	return m->spares && m->spare[m->spares - 1].mtu != m->spare_mtu;
+}
+
+/* The job has the socket and the ring of a spare one now. False: none fits. With the mutex held. */
+static bool bs_spare_use(struct bs_makers *m, struct bs_job *j)
+{
+	const struct bs_job *ready;
+
+	if (!m->spares || bs_spares_stale(m) || j->mtu != m->spare_mtu ||
+	    j->bytes != BW_RING_DEFAULT)
+		return false;
+	ready = &m->spare[--m->spares];
+	j->error = 0;
+	j->packet = ready->packet;
+	j->ring = ready->ring;
+	j->bytes = ready->bytes;
+	j->slot_bytes = ready->slot_bytes;
+	j->block_bytes = ready->block_bytes;
+	j->blocks = ready->blocks;
+	return true;
+}
+
+/* Makes one, or closes one. With the mutex held, but for that. */
+static void bs_spares_tend(struct bs_makers *m)
+{
+	struct bs_job one = {.mtu = m->spare_mtu, .bytes = BW_RING_DEFAULT};
+
+	if (bs_spares_stale(m)) {
+		one = m->spare[--m->spares];
+		pthread_mutex_unlock(&m->mutex);
+		bs_unmake(&one);
+		pthread_mutex_lock(&m->mutex);
+		return;
+	}
+	m->spares_begun++;
+	pthread_mutex_unlock(&m->mutex);
+	bs_make_begun(&one);
+	if (one.error)
+		bs_unmake(&one);
+	pthread_mutex_lock(&m->mutex);
+	m->spares_begun--;
+	if (one.error)
+		m->spare_mtu = 0; /* until somebody comes again */
+	else
+		m->spare[m->spares++] = one;
+}
+
+/* ---- the threads ---- */
 
 static void *bs_maker_main(void *arg)
 {
@@ -163,18 +227,27 @@ static void *bs_maker_main(void *arg)
 	for (;;) {
 		struct bs_job *j = m->todo;
 
+		bool begun;
+
 		if (!j) {
-			pthread_cond_wait(&m->more, &m->mutex);
+			if (bs_spares_stale(m) || bs_spares_want(m))
+				bs_spares_tend(m);
+			else
+				pthread_cond_wait(&m->more, &m->mutex);
 			continue;
 		}
 		m->todo = j->next;
 		if (!m->todo)
 			m->todo_end = &m->todo;
+		begun = !j->close && bs_spare_use(m, j);
 		pthread_mutex_unlock(&m->mutex);
-		if (j->close)
+		if (j->close) {
 			bs_unmake(j);
-		else
-			bs_make(j);
+		} else {
+			if (!begun)
+				bs_make_begun(j);
+			bs_make_ended(j);
+		}
 		pthread_mutex_lock(&m->mutex);
 		j->next = m->done;
 		m->done = j;
@@ -211,10 +284,20 @@ int bs_makers_start(struct bs_makers *m)
 	return error;
 }
 
+void bs_makers_spare(struct bs_makers *m, uint32_t mtu)
+{
+	pthread_mutex_lock(&m->mutex);
+	m->spare_mtu = mtu;
+	pthread_cond_broadcast(&m->more);
+	pthread_mutex_unlock(&m->mutex);
+}
+
 void bs_makers_give(struct bs_makers *m, struct bs_job *job)
 {
 	job->next = NULL;
 	pthread_mutex_lock(&m->mutex);
+	if (!job->close)
+		m->spare_mtu = job->mtu; /* that of who comes next as well, most likely */
 	*m->todo_end = job;
 	m->todo_end = &job->next;
 	pthread_cond_signal(&m->more);

@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "ring_shape.h"
 #include "service.h"
 #include "setting.h"
 #include "wire.h"
 
 #define BW_ENV_SEND_COPIES (64u << 20)
-#define BW_ENV_RING_BYTES  (8u << 20)
 #define BW_ENV_STATUS	   "/dev/shm" /* in memory on every Linux */
 #define BW_ENV_UDP_LO	   47100
 #define BW_ENV_UDP_HI	   47999
@@ -403,7 +403,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 	env->udp_lo = BW_ENV_UDP_LO;
 	env->udp_hi = BW_ENV_UDP_HI;
 	env->udp_offload = true;
-	env->ring_bytes = BW_ENV_RING_BYTES;
+	env->ring_bytes = BW_RING_DEFAULT;
 	env->send_copies = BW_ENV_SEND_COPIES;
 	env->dead_ns = 60 * BW_S;
 	bw_env_cluster(env, "default");
