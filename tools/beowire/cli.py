@@ -4,7 +4,6 @@
 import errno
 import sys
 from collections.abc import Sequence
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated
@@ -16,46 +15,90 @@ from beowire.errors import BeowireError
 from beowire.lab import rootless
 from beowire.terminal import note
 
-app = typer.Typer(
-    name="beowire",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
-)
-
-# Each command is `app`, or this function, of this module. Its options stop at the first argument
-# where what follows is another program's.
+# Each command is `app`, or this function, of this module; what it is for, as its own help begins. A
+# test compares the two: an overview of all commands takes half a second to load from them.
 _COMMANDS = {
-    "lab": ("lab.cli", "app"),
-    "bench": ("bench.cli", "app"),
-    "doctor": ("doctor.cli", "app"),
-    "model": ("model.cli", "app"),
-    "wan": ("wan.cli", "app"),
-    "evidence": ("evidence.cli", "evidence"),
-    "report": ("report.cli", "report"),
-    "demo": ("demo.cli", "demo_"),
-    "test": ("selftest.cli", "run_tests"),
-    "info": ("info.cli", "info"),
-    "env": ("env.cli", "env"),
-    "docs": ("documents.cli", "docs"),
-    "status": ("status.cli", "status"),
-    "report-bug": ("bug.cli", "report_bug"),
-    "key": ("run.key_cli", "app"),
-    "vm": ("vm.cli", "run"),
-    "run": ("run.cli", "run"),
-    "sockets": ("sockets.cli", "run"),
-    "place": ("placement.cli", "place"),
-    "replicate": ("replicate.cli", "run"),
-    "package": ("package.cli", "app"),
-    "completion": ("completion.cli", "completion"),
+    "lab": ("lab.cli", "app", "Make and use virtual clusters on this machine."),
+    "bench": ("bench.cli", "app", "Compare transports."),
+    "doctor": ("doctor.cli", "app", "Find what slows this node down, say why, and fix it."),
+    "model": ("model.cli", "app", "Speedup: fit it, measure it, bound it."),
+    "wan": ("wan.cli", "app", "Are distant nodes worth it for a program?"),
+    "evidence": (
+        "evidence.cli",
+        "evidence",
+        "Run the tables, figures and numbers of the papers again: do our measurements agree?",
+    ),
+    "report": (
+        "report.cli",
+        "report",
+        "One page of any results: tables that sort, charts with values, files compared.",
+    ),
+    "demo": (
+        "demo.cli",
+        "demo_",
+        "Show unmodified MPI programs over TCP and over Beowire, on a lab of four nodes.",
+    ),
+    "test": (
+        "selftest.cli",
+        "run_tests",
+        "Run all tests; the last line says how many passed, failed and were skipped.",
+    ),
+    "info": ("info.cli", "info", "Show the links usable here, and why the others are not."),
+    "env": ("env.cli", "env", "Print the settings by which a plain mpirun goes over Beowire."),
+    "docs": (
+        "documents.cli",
+        "docs",
+        "Build the documents as one site, with search; broken links are an error.",
+    ),
+    "status": (
+        "status.cli",
+        "status",
+        "Show the endpoints that run here, or on a cluster, and who is slow, silent or lossy.",
+    ),
+    "report-bug": (
+        "bug.cli",
+        "report_bug",
+        "Collect what a maintainer needs into one archive, with keys and names taken out.",
+    ),
+    "key": ("run.key_cli", "app", "The key that the nodes of a cluster share (BEOWIRE_KEY)."),
+    "vm": (
+        "vm.cli",
+        "run",
+        "Run a command under a stock kernel: vm -- CMD ARGS. Files are the host's, read-only.",
+    ),
+    "run": (
+        "run.cli",
+        "run",
+        "Run an MPI program: run --lab NAME -n 4 --transport beowire -- PROGRAM ARGS.",
+    ),
+    "sockets": (
+        "sockets.cli",
+        "run",
+        "Run a program whose TCP connections use Beowire where both ends have it.",
+    ),
+    "place": (
+        "placement.cli",
+        "place",
+        "Show on which NUMA nodes a process runs and has its memory; bring both together.",
+    ),
+    "replicate": (
+        "replicate.cli",
+        "run",
+        "Run a program from copies of its text and constants on the NUMA node where it runs.",
+    ),
+    "package": ("package.cli", "app", "Make packages for Debian, Ubuntu and distributions of rpm."),
+    "completion": (
+        "completion.cli",
+        "completion",
+        "Print a script that makes a shell complete this command's options and arguments.",
+    ),
 }
+# Their options stop at the first argument, as what follows is another program's.
 _RUNS_ANOTHER = ("vm", "run", "sockets", "replicate")
 
 
-@cache
-def _add(name: str) -> None:
-    module, what = _COMMANDS[name]
+def _add(app: typer.Typer, name: str) -> None:
+    module, what, _ = _COMMANDS[name]
     found = getattr(import_module(f"beowire.{module}"), what)
     if isinstance(found, typer.Typer):
         app.add_typer(found, name=name)
@@ -64,12 +107,35 @@ def _add(name: str) -> None:
         app.command(name, context_settings=settings)(found)
 
 
-def command_line(words: Sequence[str] = ()) -> typer.Typer:
-    """The commands that these words ask for, which may be all: they take half a second to load."""
-    named = next(iter(transcript.without(list(words))), "")
+def _outline(app: typer.Typer, name: str) -> None:
+    """What an overview tells of a command, without loading it."""
+    if _COMMANDS[name][1] == "app":
+        app.add_typer(typer.Typer(help=about(name)), name=name)
+    else:
+        app.command(name, help=about(name))(lambda: None)
+
+
+def command_line(words: Sequence[str] | None = None) -> typer.Typer:
+    """What these words of a command line ask for: a command, or an overview of all. None: all
+    commands, which take half a second to load."""
+    app = typer.Typer(
+        name="beowire",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        add_completion=False,
+    )
+    app.callback()(beowire)
+    app.command()(version)
+    named = None if words is None else next(iter(transcript.without(list(words))), "")
     for name in [named] if named in _COMMANDS else _COMMANDS:
-        _add(name)
+        (_add if named is None or named == name else _outline)(app, name)
     return app
+
+
+def about(name: str) -> str:
+    """What an overview tells of a command."""
+    return _COMMANDS[name][2]
 
 
 def names() -> list[str]:
@@ -83,7 +149,6 @@ def _tell(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def beowire(
     report_file: Annotated[
         Path | None,
@@ -101,7 +166,6 @@ def beowire(
         transcript.begin(report_file, sys.argv[1:])
 
 
-@app.command()
 def version() -> None:
     """Print the version."""
     print(f"beowire {__version__}")

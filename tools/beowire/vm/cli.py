@@ -93,7 +93,7 @@ def run(
         typer.Option(help="Write the guest kernel's messages to this file; several: FILE.1 ..."),
     ] = None,
 ) -> None:
-    """Run a command under a stock kernel: vm -- CMD ARGS. Files are the host's, to be read only."""
+    """Run a command under a stock kernel: vm -- CMD ARGS. Files are the host's, read-only."""
     for directory in share or []:
         if not directory.is_dir():
             raise BeowireError(f"{directory} is no directory.", "Name an existing one by --share.")
