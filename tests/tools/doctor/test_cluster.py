@@ -100,7 +100,7 @@ other*) echo '{other}' ;;
 down*) echo "ssh: connect to host $1 port 22: No route to host" >&2; exit 255 ;;
 bare*) echo "sh: 1: beowire: not found" >&2; exit 127 ;;
 mad*) echo 'Welcome!'; echo '{{"outcomes": 3' ;;
-slow*) exec sleep 1000 ;;
+slow*) echo $$ >{tmp_path}/slow; exec sleep 1000 ;;
 esac
 """
     )
@@ -108,7 +108,9 @@ esac
     return str(script)
 
 
-def test_nodes_that_fail_are_named_with_the_reason_and_the_rest_goes_on(agent: str) -> None:
+def test_nodes_that_fail_are_named_with_the_reason_and_the_rest_goes_on(
+    agent: str, tmp_path: Path
+) -> None:
     hosts = "good[1-3],down1,other1,bare1,mad1,slow1"
     found = ask(of_hosts([hosts], agent), ["--json"], fanout=64, timeout_s=5)
     assert set(found.told) == {"good1", "good2", "good3"}
@@ -120,6 +122,7 @@ def test_nodes_that_fail_are_named_with_the_reason_and_the_rest_goes_on(agent: s
         "slow1": "no answer within 5 s",
     }
     assert "is not there" in found.failed["bare1"]
+    assert not Path("/proc", (tmp_path / "slow").read_text().strip()).exists()
 
 
 def test_the_command_tells_them_and_ends_with_status_2(agent: str) -> None:

@@ -10,14 +10,19 @@ from beowire.run import asked, kept_facts
 
 
 def test_commands_run_beside_one_another(tmp_path: Path) -> None:
-    """Each waits for the other's file: one after the other they would wait for ever."""
-    meet = "touch $0; while [ ! -e $1 ]; do sleep 0.01; done; echo $0 >&2; exit 3"
+    """Each waits for the other's file: one after the other they would wait until nothing is left of
+    either."""
+    meet = "touch $0; while [ -e $0 -a ! -e $1 ]; do sleep 0.01; done; echo $0 >&2; exit 3"
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     commands = [["sh", "-c", meet, one, other], ["sh", "-c", meet, other, one]]
-    for command in commands:
-        asked.begin(command)
-    assert asked.answer(commands[0]) == (3, f"{one}\n")
-    assert asked.answer(commands[1]) == (3, f"{other}\n")
+    try:
+        for command in commands:
+            asked.begin(command)
+        assert asked.answer(commands[0]) == (3, f"{one}\n")
+        assert asked.answer(commands[1]) == (3, f"{other}\n")
+    finally:
+        for each in (one, other):
+            Path(each).unlink(missing_ok=True)
 
 
 def test_what_was_begun_answers_once() -> None:

@@ -29,7 +29,8 @@ class Answers:
 
 
 def command(cluster: Cluster, arguments: list[str]) -> str:
-    """The shell command that runs `beowire doctor ARGUMENTS` on a node, with %h for its name."""
+    """The shell command that runs `beowire doctor ARGUMENTS` on a node, with %h for its name. The
+    shell becomes it: who is late is killed, and not only the shell."""
     if cluster.lab is not None:
         # One machine: no bootstrap script for each node, and no more of Python than is needed.
         program = places.module("beowire.doctor")
@@ -39,7 +40,7 @@ def command(cluster: Cluster, arguments: list[str]) -> str:
     variables = [f"{name}={value}" for name, value in cluster.environment.items()]
     words = ["env", *variables, *cluster.reach(_HOST, remote)]
     escaped = [word if word == _HOST else word.replace("%", "%%") for word in words]
-    return f"{shlex.join(escaped)} </dev/null"
+    return f"exec {shlex.join(escaped)} </dev/null"
 
 
 def ask(cluster: Cluster, arguments: list[str], fanout: int, timeout_s: float) -> Answers:
