@@ -25,8 +25,11 @@ exec unshare --mount --net --pid --ipc --uts --cgroup --fork --kill-child sh -ec
 """
 _ROOT = """
 mount -t tmpfs -o mode=755 beowire "$1"
-mkdir "$1/root" "$1/upper" "$1/work"
-mount -t overlay -o "lowerdir=$4,upperdir=$1/upper,workdir=$1/work" overlay "$1/root"
+mkdir "$1/root" "$1/written"
+[ -z "$9" ] || mount --bind "$9" "$1/written"
+mkdir -p "$1/written/upper" "$1/written/work"
+over="upperdir=$1/written/upper,workdir=$1/written/work"
+mount -t overlay -o "lowerdir=$4,$over" overlay "$1/root"
 cd "$1/root"
 mount -t proc proc proc
 mount --bind proc/sys proc/sys
@@ -51,7 +54,7 @@ mkdir tmp/shared
 mount --bind "$2" tmp/shared
 [ "$4" != / ] || mount -t tmpfs -o mode=755 beowire "./$3"
 [ -z "$5" ] || mount --bind "$5" var/cache/apt/archives
-rm -rf etc/systemd/system/*.wants etc/rc?.d usr/sbin/policy-rc.d
+[ "$4" != / ] || rm -rf etc/systemd/system/*.wants etc/rc?.d usr/sbin/policy-rc.d
 ip link set lo up
 hostname machine
 pivot_root . mnt
@@ -133,17 +136,19 @@ def _remove(group: Path) -> None:
 def booted(
     directory: Path,
     base: Path = Path("/"),
+    written: Path | None = None,
     archives: Path | None = None,
     target: str = "basic.target",
 ) -> Iterator[Booted]:
     """A machine that has started as far as this target; /tmp/shared is the directory `shared` of
-    this one, and `archives` has the packages that apt fetched. No unit of others' is enabled."""
+    this one. What it writes is kept in the directory `written`, or in memory; `archives` has the
+    packages that apt fetched. Over this machine's root no unit is enabled."""
     place, shared = directory / "machine", directory / "shared"
     for each in (place, shared):
-        each.mkdir()
+        each.mkdir(exist_ok=True)
     with _group() as group:
         words = ["sh", "-c", _SETUP, "sh", str(place), str(shared), str(places.root())]
-        words += [str(base), str(archives or ""), str(group), _ROOT, target]
+        words += [str(base), str(archives or ""), str(group), _ROOT, target, str(written or "")]
         with subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         ) as process:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The unit of beowired under systemd: what its sandbox lets the service do, and what systemd does
-for it. The tests follow one another on one machine (package_boot.py)."""
+for it. All on one machine (package_boot.py), each test also by itself."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,9 @@ GOOD = f"groups = {GROUP}\\ninterfaces = eth0\\n"
 START_LIMIT = 5
 """So often systemd starts a unit within 10 s, unless the unit says otherwise."""
 SOCKET = "/run/beowire/beowired.sock"
+OVERRIDE = "/etc/systemd/system/beowired.service.d"
+UNIT = "BEOWIRE_TEST_UNIT"
+"""The variable that names another unit than the build's: one with a defect."""
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +35,24 @@ def machine(room: Path) -> Iterator[Booted]:
     if lacking := lacks():
         pytest.skip(lacking)
     with booted(room) as made:
-        for each in ("service/beowired", "service/beowired.service", "tests/user/actor"):
+        for each in ("service/beowired", "tests/user/actor"):
             shutil.copy(places.product(each), room / "shared")
+        given = os.environ.get(UNIT) or places.product("service/beowired.service")
+        shutil.copyfile(given, room / "shared" / "beowired.service")
         made.output("install -m 644 /tmp/shared/beowired.service /etc/systemd/system/")
         path = made.output("sed -n 's/^ExecStart=//p' /tmp/shared/beowired.service").strip()
         made.output(f"install -D /tmp/shared/beowired {path} && mkdir -p /etc/beowire")
         made.output(f"rm -f {POLICY} && systemctl daemon-reload")
         made.output(unit.PREPARED)
         yield made
+
+
+@pytest.fixture
+def serving(machine: Booted) -> Booted:
+    """The service runs."""
+    policy(machine, GOOD)
+    machine.output("systemctl start beowired")
+    return machine
 
 
 def cables(machine: Booted) -> list[str]:
@@ -48,17 +62,19 @@ def cables(machine: Booted) -> list[str]:
 
 def test_systemd_has_no_complaint(machine: Booted) -> None:
     assert machine.output("systemd-analyze verify --man=no beowired.service 2>&1") == ""
-    machine.output(f"systemd-analyze security --threshold={EXPOSURE} beowired.service")
+    file = machine.property("FragmentPath")
+    machine.output(f"systemd-analyze security --offline=yes --threshold={EXPOSURE} {file}")
 
 
 def test_without_a_policy_nothing_starts(machine: Booted) -> None:
-    machine.output("systemctl start beowired")
+    machine.output(f"rm -f {POLICY} && systemctl start beowired")
     assert machine.property("ConditionResult") == "no"
     assert machine.property("ActiveState") == "inactive"
 
 
 def test_a_bad_policy_is_told_and_not_tried_again(machine: Booted) -> None:
     policy(machine, "interfaces = eth0\\n")
+    machine.output("systemctl stop beowired")
     assert machine.run("systemctl start beowired").returncode != 0
     assert machine.property("ActiveState") == "failed"
     assert machine.property("ExecMainStatus") == "78"
@@ -68,7 +84,7 @@ def test_a_bad_policy_is_told_and_not_tried_again(machine: Booted) -> None:
 
 def test_what_has_started_is_ready(machine: Booted) -> None:
     policy(machine, GOOD)
-    machine.output("systemctl enable --now beowired")
+    machine.output("systemctl stop beowired && systemctl enable --now beowired")
     assert machine.property("ActiveState") == "active"
     assert machine.property("Type") == "notify"
     machine.output(f"test -S {SOCKET}")
@@ -78,81 +94,80 @@ def test_what_has_started_is_ready(machine: Booted) -> None:
     assert ready["PRIORITY"] == "5"
 
 
-def test_a_user_speaks_by_raw_frames(machine: Booted, room: Path) -> None:
-    with conversation(machine, room) as (one, other):
+def test_a_user_speaks_by_raw_frames(serving: Booted, room: Path) -> None:
+    with conversation(serving, room) as (one, other):
         exchange(one, other, 1)
         exchange(one, other, 11, 1_000_000)
         assert frames(one) > 1_000_000
-        opened = told(machine, f"opened uid={unit.number(machine, USER)} ")
+        opened = told(serving, f"opened uid={unit.number(serving, USER)} ")
         assert opened["PRIORITY"] == "6"
-    told(machine, f"closed uid={unit.number(machine, USER)} ")
-    unit.refused(machine, room, STRANGER)
-    assert told(machine, f"refused uid={unit.number(machine, STRANGER)} ")["PRIORITY"] == "5"
+    told(serving, f"closed uid={unit.number(serving, USER)} ")
+    unit.refused(serving, room, STRANGER)
+    assert told(serving, f"refused uid={unit.number(serving, STRANGER)} ")["PRIORITY"] == "5"
 
 
-def test_a_reload_takes_a_good_policy_alone(machine: Booted, room: Path) -> None:
+def test_a_reload_takes_a_good_policy_alone(serving: Booted, room: Path) -> None:
     """Names are looked up by then with the system calls that the service has left itself, also
     by plug-ins that were not loaded before: here that of systemd's own users."""
-    process = machine.property("MainPID")
-    policy(machine, "nonsense\\n")
-    assert machine.run("systemctl reload beowired").returncode != 0
-    assert machine.property("ActiveState") == "active"
-    machine.output(
+    process = serving.property("MainPID")
+    policy(serving, "nonsense\\n")
+    assert serving.run("systemctl reload beowired").returncode != 0
+    assert serving.property("ActiveState") == "active"
+    serving.output(
         "systemd-run --unit=ephemeral -p DynamicUser=yes -p User=ephemeral sleep infinity"
     )
-    machine.output("getent passwd ephemeral")
-    policy(machine, f"users = {STRANGER}, ephemeral\\n{GOOD}")
-    machine.output("systemctl reload beowired")
-    told(machine, "the policy was read anew")
-    machine.until("systemctl is-active beowired", "active")
-    with unit.speaker(machine, room, "stranger", f"runuser -u {STRANGER} --"):
+    serving.output("getent passwd ephemeral")
+    policy(serving, f"users = {STRANGER}, ephemeral\\n{GOOD}")
+    serving.output("systemctl reload beowired")
+    told(serving, "the policy was read anew")
+    serving.until("systemctl is-active beowired", "active")
+    with unit.speaker(serving, room, "stranger", f"runuser -u {STRANGER} --"):
         pass
-    assert machine.property("MainPID") == process
-    policy(machine, GOOD)
-    machine.output("systemctl stop ephemeral && systemctl reload beowired")
+    assert serving.property("MainPID") == process
+    policy(serving, GOOD)
+    serving.output("systemctl stop ephemeral && systemctl reload beowired")
 
 
-def test_a_conversation_outlives_the_service(machine: Booted, room: Path) -> None:
+def test_a_conversation_outlives_the_service(serving: Booted, room: Path) -> None:
     """Killed and restarted; what containers have mounted stays the same directory."""
-    directory = machine.output("stat -c %i /run/beowire")
-    with conversation(machine, room) as (one, other):
+    directory = serving.output("stat -c %i /run/beowire")
+    with conversation(serving, room) as (one, other):
         exchange(one, other, 1)
         for tag, command in ((11, "kill --signal=KILL"), (21, "restart")):
-            process = machine.property("MainPID")
-            machine.output(f"systemctl {command} beowired")
+            process = serving.property("MainPID")
+            serving.output(f"systemctl {command} beowired")
             exchange(one, other, tag)
-            machine.until("systemctl is-active beowired", "active")
-            fresh = machine.property("MainPID")
+            serving.until("systemctl is-active beowired", "active")
+            fresh = serving.property("MainPID")
             assert fresh != process
             opened = f"journalctl --sync; journalctl _PID={fresh} --grep=opened -o cat | wc -l"
-            machine.until(opened, "1")
+            serving.until(opened, "1")
             before = frames(one)
             exchange(one, other, tag + 2)
             assert frames(one) > before
-    assert machine.property("NRestarts") == "0"  # the restart has begun to count anew
-    assert len(cables(machine)) == 1
-    assert machine.output("stat -c %i /run/beowire") == directory
+    assert len(cables(serving)) == 1
+    assert serving.output("stat -c %i /run/beowire") == directory
 
 
-def test_an_interface_that_comes_late_is_served(machine: Booted) -> None:
+def test_an_interface_that_comes_late_is_served(serving: Booted) -> None:
     """However often the service was started in vain before."""
-    place = "/etc/systemd/system/beowired.service.d"
     settings = "[Service]\\nRestartSec=50ms\\nLimitNOFILE=72\\n"
-    machine.output(f"mkdir {place} && printf '{settings}' >{place}/override.conf")
-    machine.output("systemctl daemon-reload && ip link del eth0")
-    assert machine.run("systemctl restart beowired").returncode != 0
-    while int(machine.property("NRestarts")) <= START_LIMIT + 1:
-        assert machine.property("ActiveState") == "activating"
-    told(machine, "interface eth0: looking at it: No such device")
-    machine.output(unit.CABLE)
-    machine.until("systemctl is-active beowired", "active")
-    told(machine, "ready at .*, for up to 2 endpoints")
+    serving.output(f"mkdir {OVERRIDE} && printf '{settings}' >{OVERRIDE}/override.conf")
+    serving.output("systemctl daemon-reload && ip link del eth0")
+    assert serving.run("systemctl restart beowired").returncode != 0
+    while int(serving.property("NRestarts")) <= START_LIMIT + 1:
+        assert serving.property("ActiveState") == "activating"
+    told(serving, "interface eth0: looking at it: No such device")
+    serving.output(unit.CABLE)
+    serving.until("systemctl is-active beowired", "active")
+    told(serving, "ready at .*, for up to 2 endpoints")
+    serving.output(f"rm -r {OVERRIDE} && systemctl daemon-reload")
 
 
-def test_a_stop_leaves_nothing(machine: Booted) -> None:
-    machine.output("systemctl disable --now beowired")
-    assert machine.property("Result") == "success"
-    assert machine.property("ActiveState") == "inactive"
-    assert cables(machine) == []
-    assert machine.run(f"test -e {SOCKET}").returncode != 0
-    assert machine.run("test -e /sys/fs/cgroup/system.slice/beowired.service").returncode != 0
+def test_a_stop_leaves_nothing(serving: Booted) -> None:
+    serving.output("systemctl enable beowired && systemctl disable --now beowired")
+    assert serving.property("Result") == "success"
+    assert serving.property("ActiveState") == "inactive"
+    assert cables(serving) == []
+    assert serving.run(f"test -e {SOCKET}").returncode != 0
+    assert serving.run("test -e /sys/fs/cgroup/system.slice/beowired.service").returncode != 0
