@@ -6,6 +6,7 @@ from pathlib import Path
 import unit_machine as unit
 from package_boot import Booted
 
+_OVERRIDE = "/run/systemd/system/beowired.service.d"
 _ELSEWHERE = "! -path '*/apt/*' ! -path '/usr/share/keyrings/*'"
 _LEFT = f"find /etc /usr /var/lib /run -xdev -name '*beowire*' {_ELSEWHERE}"
 
@@ -56,14 +57,20 @@ def check_upgrade_of_a_stopped(machine: Booted, upgrade: str) -> None:
 
 
 def check_removal(machine: Booted) -> None:
-    """A removal stops it; a purge leaves nothing."""
+    """A removal stops it; a purge leaves nothing, though it had no chance to remove its socket."""
+    pause = "[Service]\\nRestartSec=infinity\\n"
+    machine.output(f"mkdir -p {_OVERRIDE} && printf '{pause}' >{_OVERRIDE}/pause.conf")
+    machine.output("systemctl daemon-reload && systemctl kill --signal=KILL beowired")
+    machine.until("systemctl is-active beowired", "activating")
+    machine.output("test -S /run/beowire/beowired.sock")
     machine.output("apt-get -q -y remove beowired")
     assert active(machine) == "inactive"
-    assert machine.output("cd /sys/class/net && ls -d beowired* || true") == ""
+    machine.until("cd /sys/class/net && ls -d beowired* || true", "")
     assert machine.run("test -e /run/beowire").returncode != 0
     assert machine.run("test -e /sys/fs/cgroup/system.slice/beowired.service").returncode != 0
     assert machine.run(f"grep -q {unit.GROUP} {unit.POLICY}").returncode == 0
     machine.output("apt-get -q -y purge beowired")
     assert machine.run("systemctl list-unit-files --no-legend 'beowire*'").stdout == ""
     assert machine.output("systemctl --failed --no-legend") == ""
+    machine.output(f"rm -r {_OVERRIDE}")
     assert machine.output(_LEFT) == ""
