@@ -61,6 +61,7 @@ struct bs_service {
 	unsigned int waiting; /* greeting, or lingering */
 	int epoll;
 	int listener;
+	int reader; /* of policies */
 	uint64_t now;
 	uint64_t look_at;
 };

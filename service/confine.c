@@ -21,7 +21,7 @@
 
 #define BS_KEPT (1ull << CAP_NET_RAW | 1ull << CAP_NET_ADMIN | 1ull << CAP_BPF)
 
-int bs_confine_rights(void)
+static int bs_confine_to(uint64_t rights)
 {
 	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct had[2], kept[2] = {0};
@@ -29,18 +29,28 @@ int bs_confine_rights(void)
 	if (syscall(SYS_capget, &head, had))
 		return -errno;
 	for (int i = 0; i < 2; i++) {
-		uint32_t mask = (uint32_t)(BS_KEPT >> (32 * i));
+		uint32_t mask = (uint32_t)(rights >> (32 * i));
 
 		kept[i].effective = kept[i].permitted = had[i].permitted & mask;
 	}
 	for (int cap = 0; cap <= CAP_LAST_CAP; cap++) {
-		if (!(BS_KEPT >> cap & 1))
+		if (!(rights >> cap & 1))
 			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
 	}
 	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_capset, &head, kept))
 		return -errno;
 	return 0;
+}
+
+int bs_confine_rights(void)
+{
+	return bs_confine_to(BS_KEPT);
+}
+
+int bs_confine_no_rights(void)
+{
+	return bs_confine_to(0);
 }
 
 #ifdef BS_ARCHITECTURE

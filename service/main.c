@@ -24,10 +24,13 @@
 #include "confine.h"
 #include "listener.h"
 #include "netlink.h"
+#include "notify.h"
 #include "owner.h"
+#include "reload.h"
 #include "service.h"
 
-enum bs_exit { BS_GOOD = 0, BS_FAILED = 1, BS_USAGE = 2 };
+/* The last is EX_CONFIG of sysexits.h: nobody mends a policy by starting the service anew. */
+enum bs_exit { BS_GOOD = 0, BS_FAILED = 1, BS_USAGE = 2, BS_UNFIT = 78 };
 
 /* What is waited for besides clients, which are numbers below. The last two are those of the first
  * interface; those of the others follow each. */
@@ -36,6 +39,7 @@ enum bs_event {
 	BS_SIGNAL,
 	BS_DONE,
 	BS_CHANGE,
+	BS_POLICY,
 	BS_WATCH,
 	BS_CLAIM = BS_WATCH + BS_DEVICES,
 };
@@ -227,34 +231,14 @@ static void bs_tell(struct bs_service *s)
 	bs_tell_drops(s, true);
 }
 
-/* A new policy holds for who comes from now on; interfaces and the EtherType stay. */
-static void bs_reload(struct bs_service *s, const char *path)
-{
-	struct bs_policy fresh;
-	char why[BS_POLICY_WHY];
-
-	if (bs_policy_read(&fresh, path, why)) {
-		bs_audit(BS_ERROR, "the policy stays as it is: %s", why);
-		return;
-	}
-	if (fresh.ethertype != s->policy.ethertype || fresh.interfaces != s->policy.interfaces ||
-	    memcmp(fresh.interface, s->policy.interface, sizeof(fresh.interface)) != 0)
-		bs_audit(BS_WARNING, "other interfaces, or another EtherType, need a restart");
-	fresh.ethertype = s->policy.ethertype;
-	fresh.interfaces = s->policy.interfaces;
-	memcpy(fresh.interface, s->policy.interface, sizeof(fresh.interface));
-	s->policy = fresh;
-	bs_audit(BS_NOTICE, "the policy was read anew");
-}
-
 /* False: end. */
-static bool bs_signal(struct bs_service *s, int signals, const char *policy)
+static bool bs_signal(struct bs_service *s, int signals)
 {
 	struct signalfd_siginfo info;
 
 	while (read(signals, &info, sizeof(info)) == sizeof(info)) {
 		if (info.ssi_signo == SIGHUP)
-			bs_reload(s, policy);
+			bs_reload_ask(s);
 		else if (info.ssi_signo == SIGUSR1)
 			bs_tell(s);
 		else
@@ -329,7 +313,7 @@ static int bs_patience_ms(const struct bs_service *s)
 	return s->look_at > now ? (int)((s->look_at - now) / BW_MS) + 1 : 0;
 }
 
-static void bs_run(struct bs_service *s, int signals, int changes, const char *policy)
+static void bs_run(struct bs_service *s, int signals, int changes)
 {
 	struct epoll_event event[BS_EVENTS];
 	uint64_t told_at = bw_clock_now() + BS_TOLD;
@@ -348,12 +332,14 @@ static void bs_run(struct bs_service *s, int signals, int changes, const char *p
 				bs_clients_made(s);
 			else if (event[i].data.u32 == BS_CHANGE)
 				bs_change(s, changes);
+			else if (event[i].data.u32 == BS_POLICY)
+				bs_reload_take(s);
 			else if (event[i].data.u32 >= BS_CLAIM)
 				bs_owner_answer(s->device[event[i].data.u32 - BS_CLAIM].claim);
 			else if (event[i].data.u32 >= BS_WATCH)
 				bs_watch(s, event[i].data.u32 - BS_WATCH);
 			else
-				go = bs_signal(s, signals, policy);
+				go = bs_signal(s, signals);
 		}
 		bs_clients_visit(s);
 		if (s->now >= told_at) {
@@ -378,8 +364,11 @@ static int bs_confine(void)
 static int bs_serve(struct bs_service *s, const struct bs_options *o)
 {
 	char why[BS_POLICY_WHY] = "";
-	int signals = bs_signals(), changes = bs_changes();
+	int signals = bs_signals(), changes;
 
+	if (bs_reload_start(s, o->policy))
+		return bs_fail("there can be no process that reads policies");
+	changes = bs_changes();
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	bs_clients_limit(s);
 	if (signals < 0 || changes < 0 || s->epoll < 0)
@@ -401,10 +390,13 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	bs_listen(s, signals, BS_SIGNAL);
 	bs_listen(s, s->makers.bell, BS_DONE);
 	bs_listen(s, changes, BS_CHANGE);
+	bs_listen(s, s->reader, BS_POLICY);
 	for (unsigned int i = 0; i < s->policy.interfaces; i++)
 		bs_listen_device(s, i);
 	bs_audit(BS_NOTICE, "ready at %s, for up to %u endpoints", o->socket, s->most);
-	bs_run(s, signals, changes, o->policy);
+	bs_notify("READY=1");
+	bs_run(s, signals, changes);
+	bs_notify("STOPPING=1");
 	bs_tell(s);
 	bs_devices_close(s);
 	bs_listener_close(s->listener, o->socket);
@@ -457,8 +449,10 @@ int main(int argc, char **argv)
 	if (status || !o.policy)
 		return status;
 	setvbuf(stderr, NULL, _IOLBF, 0);
-	if (bs_policy_read(&service.policy, o.policy, why))
-		return bs_fail(why);
+	if (bs_policy_read(&service.policy, o.policy, why)) {
+		bs_fail(why);
+		return BS_UNFIT;
+	}
 	if (o.check) {
 		puts("the policy is good");
 		return BS_GOOD;

@@ -3,7 +3,8 @@
 """Run tests of beowired with each seeded defect of service.toml; they must fail.
 
 For each defect the service is compiled with the changed file, and the tests that the defect names
-start that program; for a defect of libbeowire's side of it, a client is compiled. The same tests
+start that program; for a defect of libbeowire's side of it, a client is compiled. A changed unit of
+systemd is installed with the build's service. The same tests
 must pass with the sources as they are. It takes root, and the Python in which the tools are
 installed.
 """
@@ -28,6 +29,8 @@ TABLE = Path(__file__).with_name("service.toml")
 sys.path.insert(0, str(ROOT / "tests" / "service"))
 PROGRAM, CLIENT = "BEOWIRE_TEST_SERVICE", "BEOWIRE_TEST_ACTOR"
 """As in tests/service/served.py."""
+UNIT = "BEOWIRE_TEST_UNIT"
+"""As in tests/service/test_unit.py."""
 
 from compiled import compile_actor, compile_service  # noqa: E402
 
@@ -59,6 +62,9 @@ def compiled(place: Path, defect: ServiceDefect | None) -> tuple[str, dict[str, 
         return compile_service(program, ["-O1"], {}), {PROGRAM: str(program)}
     changed = place / Path(defect.file).name
     changed.write_text(defect.text())
+    if defect.file.endswith(".service"):
+        changed.write_text(changed.read_text().replace("@sbindir@", "/usr/local/sbin"))
+        return "", {UNIT: str(changed)}
     if defect.file.startswith(("service/", "common/")):
         problem = compile_service(program, ["-O1"], {changed.name: changed})
         return problem, {PROGRAM: str(program)}

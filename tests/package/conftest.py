@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "service"))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "user"))
 import beowire_cli
 import package_machine
 from package_build import Packages, build, earlier, repository

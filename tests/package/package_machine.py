@@ -47,7 +47,7 @@ cd "$1" && find . ! -type d -printf '%P\n' | while read -r name; do
 	echo "$name"
 done
 """
-_ENVIRONMENT = {
+ENVIRONMENT = {
     "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
     "HOME": "/root",
     "LC_ALL": "C.UTF-8",
@@ -65,17 +65,20 @@ class Machine:
         self._root = root
         self._base = base
 
+    def entered(self, *, fetches: bool = False) -> list[str]:
+        """What executes a command there."""
+        words = ["nsenter", f"--target={self._pid}", "--mount", "--pid"]
+        words += [] if fetches else ["--net"]
+        return [*words, "chroot", str(self._root)]
+
     def run(
         self, command: str, *, fetches: bool = False, **variables: str
     ) -> "subprocess.CompletedProcess[str]":
         """What a shell there does with this command line; one that fetches packages has the network
         of this machine."""
-        words = ["nsenter", f"--target={self._pid}", "--mount", "--pid"]
-        words += [] if fetches else ["--net"]
-        words += ["chroot", str(self._root), "/bin/sh", "-c", f"cd /root && {command}"]
         return subprocess.run(
-            words,
-            env=_ENVIRONMENT | variables,
+            [*self.entered(fetches=fetches), "/bin/sh", "-c", f"cd /root && {command}"],
+            env=ENVIRONMENT | variables,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -66,10 +66,13 @@ def for_arm64() -> Path:
 
 
 @contextlib.contextmanager
-def machine(name: str, directory: Path, *, builds: bool = False) -> Iterator[Machine]:
-    """A machine with this root: a fresh one, or the one that builds and keeps what is written."""
+def machine(
+    name: str, directory: Path, *, builds: bool = False, written: Path | None = None
+) -> Iterator[Machine]:
+    """A machine with this root: a fresh one, or the one that builds and keeps what is written. A
+    fresh one's writings are kept in `written`, if there is such a directory."""
     archives = PLACE / name / "archives"
-    written = PLACE / name / "builder" if builds else None
+    written = PLACE / name / "builder" if builds else written
     for each in (archives, written):
         if each:
             each.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import package_boot
+import package_service
 import pytest
+import unit_machine
 from beowire import __version__, places
 from package_build import Packages
 from package_life import LAB, NAMES, SETTINGS, by_beowire, versions
@@ -116,11 +119,15 @@ def test_the_version_is_the_projects(packages: Packages) -> None:
         assert said("dpkg-deb", "--field", each, "Version").strip() == f"{__version__}-2"
 
 
-def install(node: Machine, repository: Path, lines: list[str]) -> None:
+def use(node: Machine, repository: Path, lines: list[str]) -> None:
     """As the printed lines say, but for where the repository is seen from the machine."""
     for line in lines:
         node.output(line.replace(str(repository), "/tmp/shared/repository"))
     node.output(f"apt-get -q {OURS} update")
+
+
+def install(node: Machine, repository: Path, lines: list[str]) -> None:
+    use(node, repository, lines)
     node.output(f"apt-get -q -y {OURS} install --no-install-recommends {' '.join(NAMES)}")
 
 
@@ -260,6 +267,28 @@ def test_an_upgrade_keeps_what_the_administrator_changed(
     assert "users = root" in cluster.output("cat /etc/beowire/beowired.conf")
     assert "#mtl = ofi" in cluster.output(f"cat {SETTINGS}")
     assert cluster.output("beowire --version") == f"beowire {__version__}\n"
+
+
+def test_systemd_runs_the_service(packages: Packages, tmp_path: Path) -> None:
+    """On a machine of its own, on which systemd is the first process."""
+    if lacking := package_boot.lacks():
+        pytest.skip(lacking)
+    with package_boot.booted(tmp_path) as machine:
+        repository = tmp_path / "shared" / "repository"
+        shutil.copytree(packages.older_repository, repository)
+        share(tmp_path, places.product("tests/user/actor"))
+        machine.output(unit_machine.PREPARED)
+        use(machine, packages.older_repository, packages.lines)
+        machine.output(f"apt-get -q -y {OURS} install --no-install-recommends beowired")
+        package_service.check_installed(machine)
+        package_service.check_serves(machine)
+        shutil.rmtree(repository)
+        shutil.copytree(packages.newer_repository, repository)
+        upgrade = f"apt-get -q {OURS} update && apt-get -q -y {OURS} upgrade"
+        package_service.check_upgrade(machine, upgrade, tmp_path)
+        again = f"apt-get -q -y {OURS} install --reinstall beowired"
+        package_service.check_upgrade_of_a_stopped(machine, again)
+        package_service.check_removal(machine)
 
 
 def test_nothing_is_left_after_a_purge(cluster: Machine) -> None:

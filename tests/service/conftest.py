@@ -9,6 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "user"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "package"))
 
 from served import Service, served
 from user_fixtures import namespaces, nodes

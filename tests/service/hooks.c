@@ -8,11 +8,15 @@
  * the service waits until it is gone; once it listens it makes FILE.heard. BEOWIRE_HOOK_PAUSE=FILE:
  * at its first pause the service removes the file, and waits until FILE.heard is there; when it has
  * an abstract name itself it makes FILE.own.
+ * BEOWIRE_HOOK_NAMES=NAME: a user of this name is known by what lists directories, as plug-ins of
+ * nsswitch.conf do; he has the number 65533.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +49,23 @@ FILE *fopen(const char *path, const char *mode)
 FILE *fopen64(const char *path, const char *mode)
 {
 	return opened("fopen64", path, mode);
+}
+
+struct passwd *getpwnam(const char *name)
+{
+	struct passwd *(*real)(const char *) = dlsym(RTLD_NEXT, "getpwnam");
+	const char *known = getenv("BEOWIRE_HOOK_NAMES");
+	static struct passwd found = {.pw_uid = 65533};
+	int listed;
+	DIR *d;
+
+	if (!known || strcmp(known, name) != 0)
+		return real(name);
+	d = opendir("/");
+	listed = d && readdir(d);
+	if (d)
+		closedir(d);
+	return listed ? &found : NULL;
 }
 
 long syscall(long number, ...)
