@@ -270,10 +270,15 @@ class House:
 
 
 class Workshop:
-    """Objects of the unchanged rooms, their unit tests and the simulator."""
+    """Objects of the unchanged rooms, their unit tests and the simulator: what these mutants need
+    of them, and no other program of a room whose mutants all name theirs."""
 
-    def __init__(self, place: Path, jobs: int, rooms: set[str]) -> None:
+    def __init__(self, place: Path, jobs: int, mutants: Sequence[Mutant]) -> None:
         self.place = place
+        self._named: dict[str, set[str]] = {}
+        for mutant in mutants:
+            self._named.setdefault(mutant.room, set()).add(mutant.test)
+        rooms = set(self._named)
         engine = self._engine(jobs)
         self.houses = {"engine": engine}
         if "emulator" in rooms:
@@ -288,8 +293,14 @@ class Workshop:
         if SOCKETS in rooms:
             self.houses[SOCKETS] = self._sockets(jobs, engine)
 
+    def _wanted(self, room: str, program: str) -> bool:
+        """Whether the program is to notice a mutant of the room, which names it, or names none."""
+        return not self._named.get(room, set()).isdisjoint(("", program))
+
     def _engine(self, jobs: int) -> House:
         engine = self._compile("engine", sorted((ROOT / "engine").rglob("*.c")), jobs)
+        if "engine" not in self._named:
+            return House(engine, {})
         tests = self._compile("tests", sorted((ROOT / "tests" / "engine").glob("*.c")), jobs)
         later = self.place / "libengine-later.so"
         sources = [str(ROOT / name) for name in engine]
@@ -328,7 +339,10 @@ class Workshop:
     def _user(self, jobs: int, engine: House) -> House:
         user = self._compile("user", [*listed("hosts/user", USER_LIST), *COMMON], jobs)
         programs = {}
-        for folder, tests, shared in USER_TESTS:
+        for folder, all_tests, shared in USER_TESTS:
+            tests = [name for name in all_tests if self._wanted("hosts/user", f"test_{name}")]
+            if not tests:
+                continue
             files = [ROOT / "tests" / folder / f"{name}.c" for name in shared]
             files += [ROOT / "tests" / folder / f"test_{name}.c" for name in tests]
             place = f"tests-{folder}-{tests[0]}"
@@ -345,15 +359,30 @@ class Workshop:
     def _provider(self, jobs: int, below: Sequence[Path]) -> House:
         room = "tests/libfabric"
         own = self._compile("provider", listed("adapters/libfabric", PROVIDER_LIST), jobs)
-        tests = self._compile("tests-libfabric", sorted((ROOT / room).glob("*.c")), jobs)
+        wanted = [
+            name
+            for name in (*PROVIDER_INSIDE, *PROVIDER_LOADED)
+            if self._wanted("adapters/libfabric", f"test_{name}")
+        ]
+        parts_of = [f"test_{name}" for name in wanted]
+        if not set(wanted).isdisjoint(PROVIDER_LOADED):
+            parts_of += PROVIDER_SHARED
+        if any(PROVIDER_INSIDE.get(name) for name in wanted):
+            parts_of += ["pair", "inside"]
+        files = [ROOT / room / f"{name}.c" for name in dict.fromkeys(parts_of)]
+        tests = self._compile("tests-libfabric", files, jobs)
         libraries = ["-lcmocka", "-lfabric", "-lsodium", "-lpthread", "-lm"]
         programs = {}
         for name, more in PROVIDER_INSIDE.items():
+            if name not in wanted:
+                continue
             parts = [tests[f"{room}/test_{name}.c"], *below]
             if more:
                 parts += [tests[f"{room}/pair.c"], tests[f"{room}/inside.c"]]
             programs[f"test_{name}"] = Program(parts, [*more.split(), *libraries])
         for name in PROVIDER_LOADED:
+            if name not in wanted:
+                continue
             ready = self.place / f"test_{name}"
             own_tests = (f"test_{name}", *PROVIDER_SHARED)
             parts = [*(tests[f"{room}/{each}.c"] for each in own_tests), *below]
@@ -362,30 +391,38 @@ class Workshop:
         return House(own, programs, below, PROVIDER_ENVIRONMENT, cpu_s=5)
 
     def _sockets(self, jobs: int, engine: House) -> House:
+        programs = {}
+        files: set[Path] = set()
+        for name, list_ in (("flow", SOCKETS_FLOW_LIST), ("control", SOCKETS_CONTROL_LIST)):
+            if not self._wanted(SOCKETS, f"test_{name}"):
+                continue
+            unit = self._compile(
+                f"tests-{name}", [ROOT / f"tests/sockets/test_{name}.c"], jobs, ROOT / SOCKETS
+            )
+            files.update(listed(SOCKETS, list_))
+            of = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, list_)}
+            libraries = ["-lcmocka", "-ldl", "-pthread"]
+            programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
+        plugin = "libbeowire-sockets.so"
+        loaded = [name for name in ("differ", "quiet") if self._wanted(SOCKETS, name)]
+        if not loaded:
+            own = self._compile("sockets", sorted(files), jobs)
+            return House(own, programs, environment=USER_ENVIRONMENT, cpu_s=5)
         own = self._compile("sockets", listed(SOCKETS, SOCKETS_LIST), jobs)
         keyed = [ROOT / "common" / name for name in ("keyed.c", "sealing.c")]
         sources = {*listed("hosts/user", USER_LIST), *COMMON, *keyed}
         calls = ["-include", str(ROOT / SOCKETS / "own.h")]
         user = self._compile("sockets-user", sorted(sources), jobs, more=calls)
-        tests = self._compile(
-            "tests-sockets", sorted((ROOT / "tests/sockets").glob("differ*.c")), jobs
-        )
-        ready = self.place / "differ"
-        cc(["-o", str(ready), *map(str, tests.values())])
-        library = "FOLDER/libbeowire-sockets.so"
-        programs = {"differ": Program([], arguments=["both", "7", "150", library], ready=ready)}
-        quiet = self.place / "quiet"
-        cc([*FLAGS, "-o", str(quiet), str(ROOT / "tests/sockets/quiet.c")])
-        programs["quiet"] = Program([], arguments=[library], ready=quiet)
-        for name, list_ in (("flow", SOCKETS_FLOW_LIST), ("control", SOCKETS_CONTROL_LIST)):
-            unit = self._compile(
-                f"tests-{name}", [ROOT / f"tests/sockets/test_{name}.c"], jobs, ROOT / SOCKETS
-            )
-            of = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, list_)}
-            libraries = ["-lcmocka", "-ldl", "-pthread"]
-            programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
+        given = {"differ": ["both", "7", "150"], "quiet": []}
+        for name in loaded:
+            pattern = "differ*.c" if name == "differ" else "quiet.c"
+            tests = sorted((ROOT / "tests/sockets").glob(pattern))
+            ready = self.place / name
+            made = self._compile(f"tests-{name}", tests, jobs)
+            cc(["-o", str(ready), *map(str, made.values())])
+            arguments = [*given[name], f"FOLDER/{plugin}"]
+            programs[name] = Program([], arguments=arguments, ready=ready)
         below = [*engine.objects.values(), *user.values()]
-        plugin = "libbeowire-sockets.so"
         return House(own, programs, below, USER_ENVIRONMENT, cpu_s=5, plugin_name=plugin)
 
     def _compile(
@@ -624,7 +661,7 @@ def main() -> int:
         print(f"{len(mutants)} of {total} mutants are tried", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         try:
-            workshop = Workshop(Path(place), args.jobs, {m.room for m in mutants})
+            workshop = Workshop(Path(place), args.jobs, mutants)
             check_unchanged(workshop, mutants)
         except (CompileError, StuckError) as error:
             sys.exit(f"the unchanged sources or their tests cannot be built:\n{error}")

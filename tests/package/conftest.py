@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Packages that are built once for all tests of this folder, and a machine to install them on."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +15,17 @@ import beowire_cli
 import package_machine
 from package_build import Packages, build, earlier, repository
 
+QUICK = "optimize=-lto"
+"""Without optimization across files, which takes half of the build's time: the checkout's own build
+has it, by the same compiler. With long tests the packages are those that users get."""
+
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
     base = tmp_path_factory.mktemp("packages")
     for name in ("older", "newer"):
         (base / name).mkdir()
-    newer = build(base / "newer", "2")
+    newer = build(base / "newer", "2", "" if os.environ.get("BEOWIRE_TEST_LONG") else QUICK)
     older = earlier(newer, base / "older", ("1", "2"))
     repositories = {name: base / f"repository-{name}" for name in ("older", "newer")}
     lines = {name: repository(place, base / name) for name, place in repositories.items()}

@@ -23,10 +23,11 @@ class Packages:
     """What a machine has to do to use the first repository."""
 
 
-def build(directory: Path, revision: str) -> list[Path]:
+def build(directory: Path, revision: str, options: str = "") -> list[Path]:
+    """By the command, with these options of Debian's for builds."""
     told = directory / "built.json"
     words = ["--output", str(directory), "--revision", revision, "--json", str(told)]
-    done = beowire("package", "deb", *words)
+    done = beowire("package", "deb", *words, DEB_BUILD_OPTIONS=options)
     assert done.status == 0, done.errors
     return [Path(each) for each in json.loads(told.read_text())["files"]]
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def beowire(*arguments: str, text: str = "", **variables: str) -> Answer:
     return Answer(done.returncode, done.stdout, done.stderr)
 
 
+@cache
 def no_pair() -> str:
     """What a ping-pong between nodes of a lab needs and this machine lacks."""
     try:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What is printed of others' text: their characters, and none of their orders."""
 
+import subprocess
+import sys
+
 import pytest
 from beowire import terminal
 from rich.table import Table
@@ -46,3 +49,11 @@ def test_text_has_no_other_ends_of_lines_and_tables_fit(capsys: pytest.CaptureFi
     assert len(rest) > 5
     assert all(len(line) <= 132 for line in rest)
     assert said.err == f"beowire: {command}\n"
+
+
+def test_what_lays_tables_out_is_loaded_by_those_that_print_some() -> None:
+    """It takes a fifth of a command's start; most that scripts start print none."""
+    commands = "lab.cli, beowire.lab.status, beowire.run.cli, beowire.doctor.cli, beowire.vm.cli"
+    remark = "import sys, beowire.terminal; beowire.terminal.note('x'); "
+    code = f"import beowire.{commands}; {remark}sys.exit('rich.console' in sys.modules)"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True, stderr=subprocess.PIPE)

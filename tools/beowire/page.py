@@ -23,9 +23,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from beowire import suggested
 from beowire.chart import Chart
 from beowire.terminal import printable
@@ -217,6 +214,9 @@ _STANDARD = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "whit
 
 def terminal(words: str) -> str:
     """Text as a terminal shows it, colours and all."""
+    from rich.console import Console
+    from rich.text import Text
+
     console = Console(file=io.StringIO(), width=_WIDTH, highlight=False, color_system="standard")
     console.options.no_wrap = True
     parts = []

@@ -4,10 +4,12 @@
 import contextlib
 import time
 from collections.abc import Iterator
-
-from rich.status import Status
+from typing import TYPE_CHECKING
 
 from beowire.terminal import err
+
+if TYPE_CHECKING:
+    from rich.status import Status
 
 
 class Progress:

@@ -143,9 +143,10 @@ def test_a_whole_run(tmp_path: Path) -> None:
         BEOWIRE_BUILD=str(place / "build"),
     )
     assert answer.status == 1, answer.errors
-    *_, refused, times, last = answer.output.splitlines()
+    *_, refused, by_folder, in_all, last = answer.output.splitlines()
     assert refused.startswith("failed: tests.test_some: test_other: skipped, which it may not be")
-    assert re.fullmatch(r" +[0-9.]+ s +(?:[0-9.]+|-)  tests", times)
+    assert re.fullmatch(r" +[0-9.]+ s +(?:[0-9.]+|-)  tests", by_folder)
+    assert re.fullmatch(r" +[0-9.]+ s +[0-9.]+  in all, by the clock and of processors", in_all)
     assert last == "1 passed, 1 failed, 1 skipped"
 
 
@@ -335,6 +336,18 @@ def test_times_are_told_by_folder(tmp_path: Path) -> None:
         "     9.0 s        -  suite sim",
         "     3.5 s      0.2  tests/tools/doctor",
     ]
+    assert times.table({}, times.Time(61.0, 99.5)) == [
+        "    61.0 s     99.5  in all, by the clock and of processors"
+    ]
+
+
+def test_processor_time_of_what_was_run_is_told() -> None:
+    before = times.until_now()
+    busy = "import time\nwhile time.process_time() < 0.3: pass"
+    subprocess.run([sys.executable, "-S", "-c", busy], check=True)
+    after = times.until_now()
+    assert after.processor_s - before.processor_s >= 0.3
+    assert after.seconds > before.seconds > 0
 
 
 def test_each_seeded_defect_has_its_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from beowire.wan.grid import CLEAR, Line
 from beowire.wan.profile import Book, Case, Plan, Run, Setting
 from beowire.wan.results import Verdict
 from beowire_cli import beowire
-from scipy import stats
+from scipy import special
 
 Capture = pytest.CaptureFixture[str]
 
@@ -103,7 +103,7 @@ def test_the_interval_holds_the_truth_and_grows_with_the_noise(tmp_path: Path) -
 def test_the_interval_of_a_run_is_no_narrower_than_the_runs_scatter(tmp_path: Path) -> None:
     """Student's factor times the spread of runs, and what the line is unlike those measured."""
     law = fit.of_book(book(tmp_path / "p", 0.05), "tcp")
-    least = float(stats.t.ppf(0.975, law.freedom)) * law.spread
+    least = float(special.stdtrit(law.freedom, 0.975)) * law.spread
     for line in (*LINES, *check.LINES):
         told = law.within(line)
         assert math.log(told.high / told.value) > least

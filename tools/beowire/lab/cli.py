@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from beowire import installed
 from beowire.errors import BeowireError
@@ -129,6 +128,8 @@ def up_(
 @app.command()
 def topologies() -> None:
     """List the topologies that come with Beowire."""
+    from rich.table import Table
+
     from beowire.topology import catalogue
 
     table = Table("topology", "nodes", "what it is")
@@ -326,6 +327,8 @@ def check_rates(
 @app.command("counters")
 def counters_(name: Name, as_json: Json = False) -> None:
     """Show what the kernel counted on each node: bytes, frames, IP and TCP among them."""
+    from rich.table import Table
+
     read = counters.of_lab(lab.load_ready(name))
     if as_json:
         print(json.dumps({node: dataclasses.asdict(each) for node, each in read.items()}, indent=1))

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from beowire.errors import BeowireError
 from beowire.lab import lab
@@ -57,6 +56,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Show the links of a lab: how each is made and what it does in both directions."""
+    from rich.table import Table
+
     from beowire.lab import status
 
     made = lab.load(name)

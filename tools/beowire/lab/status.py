@@ -3,10 +3,7 @@
 
 import dataclasses
 import time
-from typing import Any
-
-from rich.live import Live
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from beowire import installed, namespaces
 from beowire.errors import BeowireError
@@ -15,6 +12,9 @@ from beowire.lab.lab import Lab, Wire
 from beowire.terminal import out
 from beowire.topology.keys import describe, settings
 from beowire.topology.topology import DIRECTIONS, Direction, Link
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 _PAUSE_S = 1.0
 
@@ -91,7 +91,9 @@ def remarks(lab: Lab) -> list[str]:
     ]
 
 
-def table(labs: list[Lab]) -> Table:
+def table(labs: list[Lab]) -> "Table":
+    from rich.table import Table
+
     shown = Table("lab", "topology", "nodes", "addresses", "MTU", "kind", "links", "processes")
     for lab in labs:
         models = [model for link in lab.topology.links for model in (link.ab, link.ba)]
@@ -126,6 +128,8 @@ def watch(lab: Lab) -> None:
             f"Lab {lab.name} runs on loopback addresses; it has no links to watch.",
             "Use a lab of namespaces: run as root where the kernel allows them.",
         )
+    from rich.live import Live
+
     before, then = flows(lab), time.monotonic()
     with Live(_rates(lab, before, before, 1.0), console=out(), auto_refresh=False) as live:
         try:
@@ -143,7 +147,9 @@ def _rates(
     before: dict[tuple[str, Direction], Flow],
     after: dict[tuple[str, Direction], Flow],
     seconds: float,
-) -> Table:
+) -> "Table":
+    from rich.table import Table
+
     shown = Table("link", "from", "to", "Mbit/s", "frames/s", "lost/s", "lost in all", "model")
     for (name, direction), flow in after.items():
         link = lab.link(name)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from beowire import installed, places, settings
 from beowire.errors import BeowireError
@@ -70,6 +69,8 @@ def check(
         whole = {"file": str(named), "same": usable, "hosts": hosts_told}
         print(places.json_text(whole), end="")
     else:
+        from rich.table import Table
+
         table = Table("host", "fingerprint", title=f"Key {named}", title_justify="left")
         for host, each in told.items():
             table.add_row(host, str(each))

@@ -52,7 +52,7 @@ def run_tests(
     if not paths and chosen.parts == 1:
         for each in skips.unused(cases, allowed):
             note(f"tests/allowed-skips.toml: nothing that is skipped matches {each.test}")
-    print(*times.table(times.by_folder(run.logs())), sep="\n")
+    print(*times.table(times.by_folder(run.logs()), times.until_now()), sep="\n")
     print(reports.summary(cases), flush=True)
     failed = any(case.verdict == "failed" for case in cases)
     none_ran = not any(case.verdict == "passed" for case in cases)
