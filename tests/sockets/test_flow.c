@@ -71,6 +71,13 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 	return -1;
 }
 
+static const char *link_now; /* of the peer */
+
+const char *bw_peer_link(struct bw_ep *ep, bw_peer_no peer)
+{
+	return link_now;
+}
+
 void bws_attend_room(void)
 {
 }
