@@ -379,8 +379,8 @@ static void forked__a_child_uses_what_it_inherited_again(void **state)
 	bws_conn_free(c);
 }
 
-/* Which link carries a connection is what libbeowire says when a direction of it leaves TCP. It stays
- * known once the peer is lost, of whom nothing is said any more. */
+/* Which link carries a connection is what libbeowire says when a direction of it leaves TCP. It
+ * stays known once the peer is lost, of whom nothing is said any more. */
 static void link__is_the_one_by_which_bytes_left_tcp(void **state)
 {
 	struct bws_conn *c = paired(1);
