@@ -99,7 +99,7 @@ messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
 messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
 BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true
 BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_anew" >"$out/anew" 2>&1 || true
-"$(dirname "$0")/sockets.sh" "$out/sockets" "$limit" "$library" "$traded" "$differ" "$seeds" 60 >"$out/sockets.log" 2>&1 ||
+"$BEOWIRE_BUILD/tools/guest/guest-limit" 500 "$(dirname "$0")/sockets.sh" "$out/sockets" "$limit" "$library" "$traded" "$differ" "$seeds" 60 >"$out/sockets.log" 2>&1 ||
 	echo "status $?" >>"$out/sockets.log"
 
 # A program's key is the node's, or it does not open an endpoint over the module.

@@ -15,7 +15,7 @@ differ=$5
 seeds=$6
 steps=$7
 there=10.78.8.2
-export BEOWIRE_SOCKETS_AFTER=0 BEOWIRE_SOCKETS_EXPLAIN=on BEOWIRE_DEAD_TIMEOUT=2
+export BEOWIRE_SOCKETS_AFTER=0 BEOWIRE_SOCKETS_EXPLAIN=on
 
 ip link add eth1 netns a type veth peer name eth1 netns b
 ip -n a link set eth1 mtu 9000 up
@@ -86,6 +86,7 @@ say "trade 2000000"
 say half
 ended
 
+export BEOWIRE_DEAD_TIMEOUT=3
 trading rescued 7302
 say "trade 100000"
 ip -n a link set eth0 down
@@ -97,6 +98,7 @@ say "trade 200000"
 say half
 ended
 
+unset BEOWIRE_DEAD_TIMEOUT
 trading server-killed 7303
 say "trade 100000"
 kill -KILL "$server_pid"

@@ -83,7 +83,7 @@ def run(seeds: str = str(SEED)) -> Told:
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]
         outcome = machine.run(
-            machine.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True)
+            machine.Guest(command, memory_mb=2048, limit_s=800, shares=[out], modules=True)
         )
         files = [each for each in out.rglob("*") if each.is_file()]
         texts = {str(each.relative_to(out)): each.read_text(errors="replace") for each in files}
@@ -162,7 +162,8 @@ def test_a_peer_that_begins_anew_is_told_of_and_forgotten_before_it_is_heard(gue
 
 
 def by_the_module(guest: Told, name: str, least: int) -> list[dict[str, Any]]:
-    """What both ends counted: so many bytes at least went each way, all by the module."""
+    """What both ends counted: so many bytes at least went each way by Beowire, all by the
+    module."""
     told = guest.counted(name)
     assert len(told) == 2, told
     assert {each["link"] for each in told} == {"kernel"}, told
@@ -194,10 +195,14 @@ def test_nothing_else_than_the_module_sends_frames_for_socket_programs(guest: To
 
 def test_a_connection_survives_the_loss_of_the_module_and_goes_by_it_again(guest: Told) -> None:
     assert guest.ended("rescued") == "client 0, server 0: the end"
-    for each in by_the_module(guest, "rescued", 300_000):
-        assert each["why"] == "Beowire"
-    switched = [line for line in guest.files["sockets/rescued/answers"].split() if "sw" in line]
-    assert len(switched) == 2
+    by_the_module(guest, "rescued", 100_000)
+    answers = guest.files["sockets/rescued/answers"].splitlines()
+    assert [each for each in answers if not each.startswith("trade")] == [
+        "switched",
+        "lost",
+        "switched",
+        "half",
+    ]
 
 
 @pytest.mark.parametrize(
