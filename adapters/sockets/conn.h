@@ -140,6 +140,7 @@ struct bws_conn {
 	/* For who is told of it at the end. */
 	uint64_t tx_beowire, rx_beowire; /* bytes */
 	uint64_t tx_switches, tx_returns;
+	const char *link; /* of libbeowire, when bytes last left TCP; NULL: they never did */
 	struct bws_watch *watches; /* epoll instances that it is in */
 };
 

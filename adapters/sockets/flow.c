@@ -98,6 +98,14 @@ static int bws_flow_pieces(struct bws_conn *c)
 	return rc;
 }
 
+void bws_flow_link(struct bws_conn *c)
+{
+	const char *link = bw_peer_link(atomic_load(&bws.ep), c->peer);
+
+	if (link)
+		c->link = link;
+}
+
 void bws_push(struct bws_conn *c)
 {
 	int rc = 1;

@@ -41,6 +41,9 @@ void bws_lose(struct bws_conn *c);
 /* Each knows what the other has taken: all goes by TCP, and is offered again in a while. */
 void bws_rescue_over(struct bws_conn *c);
 
+/* A direction leaves TCP: by which link is told at the end. */
+void bws_flow_link(struct bws_conn *c);
+
 /* Begin to receive by Beowire, if nothing is against it. */
 void bws_rx_ready(struct bws_conn *c);
 /* Receive by TCP again; `final`: this process will not ask for Beowire again. */

@@ -52,6 +52,7 @@ void bws_rx_switch(struct bws_conn *c, uint64_t epoch, uint64_t from)
 	}
 	c->rx.from = c->rx.next = from;
 	c->rx.told = c->shared->rx;
+	bws_flow_link(c);
 	atomic_store(&c->rx.way, BWS_UNTIL);
 	bws_watch_changed(c);
 	bws_rx_by_tcp(c, 0);

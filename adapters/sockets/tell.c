@@ -20,7 +20,7 @@
 struct bws_told {
 	struct bws_name name;
 	uint64_t tx, rx, tx_beowire, rx_beowire;
-	const char *why;
+	const char *why, *link;
 	bool connector;
 };
 
@@ -50,6 +50,18 @@ static void bws_tell_end(const uint8_t *address, uint16_t port, char *text, size
 	snprintf(text, room, v4 ? "%s:%u" : "[%s]:%u", name, port);
 }
 
+/* What a link of libbeowire is for people. */
+static const char *bws_tell_link(const char *link)
+{
+	if (!link)
+		return "";
+	if (!strcmp(link, "kernel"))
+		return " (the kernel module)";
+	if (!strcmp(link, "packet"))
+		return " (raw frames)";
+	return strcmp(link, "udp") ? " (shared memory)" : " (UDP)";
+}
+
 static void bws_tell_line(const struct bws_told *t)
 {
 	char here[80], there[80], line[512];
@@ -59,10 +71,10 @@ static void bws_tell_line(const struct bws_told *t)
 	bws_tell_end(t->name.there, t->name.there_port, there, sizeof(there));
 	n = snprintf(line, sizeof(line),
 		     "beowire: %s %s %s: sent %llu B, %llu by Beowire; received %llu B, %llu by "
-		     "Beowire: %s\n",
+		     "Beowire: %s%s\n",
 		     here, t->connector ? "to" : "from", there, (unsigned long long)t->tx,
 		     (unsigned long long)t->tx_beowire, (unsigned long long)t->rx,
-		     (unsigned long long)t->rx_beowire, t->why);
+		     (unsigned long long)t->rx_beowire, t->why, bws_tell_link(t->link));
 	bws_r()->write(STDERR_FILENO, line, (size_t)n < sizeof(line) ? (size_t)n : sizeof(line));
 }
 
@@ -80,6 +92,7 @@ void bws_tell(struct bws_conn *c)
 			      .tx_beowire = c->tx_beowire,
 			      .rx_beowire = c->rx_beowire,
 			      .why = bws_tell_why(c),
+			      .link = c->link,
 			      .connector = c->connector};
 
 	bws_told.connections++;
@@ -117,11 +130,12 @@ static void bws_tell_json(FILE *f)
 		bws_tell_end(t->name.there, t->name.there_port, there, sizeof(there));
 		fprintf(f,
 			"%s{\"here\":\"%s\",\"there\":\"%s\",\"connector\":%s,\"tx_bytes\":%llu,"
-			"\"rx_bytes\":%llu,\"tx_beowire\":%llu,\"rx_beowire\":%llu,\"why\":\"%s\"}",
+			"\"rx_bytes\":%llu,\"tx_beowire\":%llu,\"rx_beowire\":%llu,\"link\":\"%s\","
+			"\"why\":\"%s\"}",
 			i ? "," : "", here, there, t->connector ? "true" : "false",
 			(unsigned long long)t->tx, (unsigned long long)t->rx,
 			(unsigned long long)t->tx_beowire, (unsigned long long)t->rx_beowire,
-			t->why);
+			t->link ? t->link : "tcp", t->why);
 	}
 	fprintf(f, "]}\n");
 }

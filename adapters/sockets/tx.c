@@ -25,6 +25,7 @@ void bws_tx_switch(struct bws_conn *c)
 	c->tx.switch_at = c->tx.taken = c->shared->tx;
 	c->tx.back = false;
 	c->tx_switches++;
+	bws_flow_link(c);
 	c->owed |= BWS_OWE_SWITCH;
 	bws_conn_settle(c);
 	bws_watch_changed(c);

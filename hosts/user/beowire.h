@@ -153,6 +153,9 @@ BW_API int bw_peer_status(struct bw_ep *ep, bw_peer_no peer);
 BW_API int bw_peer_forget(struct bw_ep *ep, const struct bw_addr *addr);
 /* Keep an eye on an idle peer, so that peer_down is called soon after it dies. */
 BW_API void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on);
+/* By which link it is sent to now: `local`, `kernel`, `packet` or `udp`. NULL: none is chosen yet,
+ * or it is down. */
+BW_API const char *bw_peer_link(struct bw_ep *ep, bw_peer_no peer);
 /* Free text for messages to people: host name, engine number, link in use. Thread-local buffer. */
 BW_API const char *bw_peer_describe(struct bw_ep *ep, bw_peer_no peer);
 

@@ -248,7 +248,9 @@ bool bw_helper_brisk(struct bw_ep *ep);
 /* The program makes a round, which ends what the local link's peers know of sleepers: the helper,
  * if it is asleep, is to look how it goes on. */
 void bw_helper_rouse(struct bw_ep *ep);
-/* The engine's deadline moved: wake the helper if it would sleep past it. */
+/* Something is due then: wake the helper if it would sleep past that. */
+void bw_helper_at(struct bw_ep *ep, uint64_t at);
+/* The same; the engine's deadline moved. */
 void bw_helper_deadline(struct bw_ep *ep);
 
 /* process.c: all endpoints of this process, for fork() and exit(). They are known from before their

@@ -231,14 +231,19 @@ bool bw_helper_brisk(struct bw_ep *ep)
 	return true;
 }
 
-void bw_helper_deadline(struct bw_ep *ep)
+void bw_helper_at(struct bw_ep *ep, uint64_t at)
 {
 	struct bw_helper *h = &ep->helper;
 
-	if (!h->asleep || ep->deadline >= h->until)
+	if (!h->asleep || at >= h->until)
 		return;
-	h->until = ep->deadline;
+	h->until = at;
 	bw_helper_kick(h);
+}
+
+void bw_helper_deadline(struct bw_ep *ep)
+{
+	bw_helper_at(ep, ep->deadline);
 }
 
 void bw_helper_rouse(struct bw_ep *ep)

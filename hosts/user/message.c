@@ -240,8 +240,10 @@ uint32_t bw_eager_max(struct bw_ep *ep, bw_peer_no peer)
 
 	bw_lock_take(&ep->lock);
 	p = bw_remote_get(&ep->remotes, peer);
-	if (p && !p->status && !p->by)
+	if (p && !p->status && !p->by) {
+		bw_host_tick(ep);
 		bw_remote_connect(ep, p); /* if it cannot be connected now, the send will tell */
+	}
 	if (p)
 		max = p->by && !p->status ? p->by->eager_max(ep, p) : ep->eager_max;
 	bw_lock_release(&ep->lock);

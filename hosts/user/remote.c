@@ -429,42 +429,6 @@ void bw_peer_watch(struct bw_ep *ep, bw_peer_no peer, bool on)
 	bw_lock_release(&ep->lock);
 }
 
-const char *bw_peer_describe(struct bw_ep *ep, bw_peer_no peer)
-{
-	static _Thread_local char text[160];
-	struct bw_remote *p;
-	const char *link = ", not connected", *host = "unknown host";
-	uint64_t srtt;
-	uint32_t mtu;
-	uint8_t number;
-
-	bw_lock_take(&ep->lock);
-	p = bw_remote_get(&ep->remotes, peer);
-	if (!p) {
-		bw_lock_release(&ep->lock);
-		return "no such peer";
-	}
-	if (p->kernel)
-		bw_kernel_name(ep, p);
-	if (p->status)
-		link = ""; /* it has none any more */
-	else if (p->local)
-		link = ", local";
-	else if (bw_remote_by_kernel(p))
-		link = p->by ? ", kernel" : link;
-	else if (p->handle && !bw_reliable_path(ep->engine, p->handle, &srtt, &mtu, &number) &&
-		 number < BW_LINK_NUMBERS)
-		link = number < BW_LINK_NO_UDP ? ", packet" : ", udp";
-	if (p->name[0])
-		host = p->name;
-	else if (p->addr.node == ep->self.node)
-		host = ep->host;
-	snprintf(text, sizeof(text), "%s (node %016llx) engine %u%s", host,
-		 (unsigned long long)p->addr.node, p->addr.engine, link);
-	bw_lock_release(&ep->lock);
-	return text;
-}
-
 static void bw_remote_up(struct bw_ep *ep, const struct bw_event *ev)
 {
 	struct bw_remote *p = bw_remote_meet(ep, ev->node, ev->engine, ev->inc);

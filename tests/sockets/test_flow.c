@@ -71,6 +71,13 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 	return -1;
 }
 
+static const char *link_now; /* of the peer */
+
+const char *bw_peer_link(struct bw_ep *ep, bw_peer_no peer)
+{
+	return link_now;
+}
+
 void bws_attend_room(void)
 {
 }
@@ -372,9 +379,31 @@ static void forked__a_child_uses_what_it_inherited_again(void **state)
 	bws_conn_free(c);
 }
 
+/* Which link carries a connection is what libbeowire says when a direction of it leaves TCP. It
+ * stays known once the peer is lost, of whom nothing is said any more. */
+static void link__is_the_one_by_which_bytes_left_tcp(void **state)
+{
+	struct bws_conn *c = paired(1);
+
+	link_now = "udp";
+	bws_rx_ready(c);
+	assert_null(c->link);
+	bws_rx_switch(c, c->rx.epoch, 0);
+	assert_string_equal(c->link, "udp");
+	link_now = NULL;
+	bws_flow_link(c);
+	assert_string_equal(c->link, "udp");
+	link_now = "kernel";
+	c->tx.epoch = 1;
+	bws_tx_switch(c);
+	assert_string_equal(c->link, "kernel");
+	bws_conn_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(link__is_the_one_by_which_bytes_left_tcp, begin),
 		cmocka_unit_test_setup(retry__survives_a_place_that_is_used_again, begin),
 		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),
 		cmocka_unit_test_setup(pieces__that_wait_for_the_peer_need_little_memory, begin),

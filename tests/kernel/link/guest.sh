@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # What a guest runs, with the kernel module loaded. Results go to files of OUT.
 #
-#	guest.sh OUT LIMIT PROVIDER PROGRAMS ROOM TEST ...
+#	guest.sh OUT LIMIT PROVIDER PROGRAMS ROOM LIBRARY TRADED DIFFER SEEDS TEST ...
 #
 #	a ---- b		both attached, MTU 9000: the provider's tests in a, messages between the two
 #	c ---- r ---- d		c and d attached, but r forwards IP only: raw frames do not reach the other
@@ -12,7 +12,11 @@ limit=$2
 export FI_PROVIDER_PATH="$3" FI_PROVIDER=beowire
 programs=$4
 room=$5
-shift 5
+library=$6
+traded=$7
+differ=$8
+seeds=$9
+shift 9
 
 node() {
 	ip netns add "$1"
@@ -94,6 +98,9 @@ messages udp b udp a "" 10.78.9.2 --iterations 3 --size 8,1M
 messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
 messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
 BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true
+BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_anew" >"$out/anew" 2>&1 || true
+"$BEOWIRE_BUILD/tools/guest/guest-limit" 500 "$(dirname "$0")/sockets.sh" "$out/sockets" "$limit" "$library" "$traded" "$differ" "$seeds" 60 >"$out/sockets.log" 2>&1 ||
+	echo "status $?" >>"$out/sockets.log"
 
 # A program's key is the node's, or it does not open an endpoint over the module.
 digits=4242424242424242424242424242424242424242424242424242424242424242

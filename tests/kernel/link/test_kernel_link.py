@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """libbeowire over the kernel module, in a guest.
 
-The provider's tests with the kernel link alone, and messages between endpoints with and without
-the module, where raw frames pass and where they do not.
+The provider's tests with the kernel link alone, messages between endpoints with and without the
+module, where raw frames pass and where they do not, and socket programs.
 """
 
 import hashlib
 import json
+import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from remembered import remembered
 HERE = Path(__file__).resolve().parent
 PROGRAMS = ["test_cut", "test_getinfo", "test_memory", "test_messages", "test_waiting"]
 LIMIT_S = 120  # of one program
+SEED = 3  # of the calls that are compared with TCP's: a seed by which much goes each way
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,21 @@ class Told:
         links: dict[str, Any] = found[0]["links"]
         return {link: each["tx_payload"] for link, each in links.items() if each["tx_payload"]}
 
+    def counted(self, name: str) -> list[dict[str, Any]]:
+        """What the processes of a socket program counted of the connections that left TCP."""
+        told = [
+            json.loads(text)
+            for file, text in self.files.items()
+            if file.startswith(f"sockets/{name}/") and file.endswith(".json")
+        ]
+        assert told, self.files["sockets.log"]
+        assert not any(each["lost"] for each in told if "killed" not in name), told
+        return [each for process in told for each in process["each"] if each["link"] != "tcp"]
+
+    def ended(self, name: str) -> str:
+        """How the two processes of a socket program ended, and what the server said last."""
+        return self.files.get(f"sockets/{name}/ended", self.files["sockets.log"]).strip()
+
     def said(self, name: str) -> str:
         said = self.files[f"{name}/said"]
         assert "status" not in said, said + self.files[f"{name}/waiting"]
@@ -49,7 +66,7 @@ class Told:
 
 
 @remembered
-def run() -> Told:
+def run(seeds: str = str(SEED)) -> Told:
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         out = Path(name)
         command = [
@@ -59,10 +76,14 @@ def run() -> Told:
             str(places.provider_dir()),
             str(places.product("programs/beowire-attach").parent),
             str(places.product("tests/kernel/link_room")),
+            str(places.product("adapters/sockets/libbeowire-sockets.so")),
+            str(places.product("tests/kernel/link_traded")),
+            str(places.product("tests/sockets/differ")),
+            seeds,
         ]
         command += [str(places.product(f"tests/libfabric/{each}")) for each in PROGRAMS]
         outcome = machine.run(
-            machine.Guest(command, memory_mb=2048, limit_s=600, shares=[out], modules=True)
+            machine.Guest(command, memory_mb=2048, limit_s=800, shares=[out], modules=True)
         )
         files = [each for each in out.rglob("*") if each.is_file()]
         texts = {str(each.relative_to(out)): each.read_text(errors="replace") for each in files}
@@ -134,6 +155,95 @@ def test_udp_reaches_whom_raw_frames_do_not(name: str, guest: Told) -> None:
 
 def test_who_finds_no_room_for_a_send_is_woken(guest: Told) -> None:
     assert guest.files["room"] == "ok 0\n"
+
+
+def test_a_peer_that_begins_anew_is_told_of_and_forgotten_before_it_is_heard(guest: Told) -> None:
+    assert guest.files["anew"].splitlines()[-1] == "ok 0", guest.files["anew"]
+
+
+def by_the_module(guest: Told, name: str, least: int) -> list[dict[str, Any]]:
+    """What both ends counted: so many bytes at least went each way by Beowire, all by the
+    module."""
+    told = guest.counted(name)
+    assert len(told) == 2, told
+    assert {each["link"] for each in told} == {"kernel"}, told
+    for each in told:
+        assert each["tx_beowire"] >= least, told
+        assert each["rx_beowire"] >= least, told
+    return told
+
+
+@pytest.mark.parametrize("name", ["exchange", "default"])
+def test_connections_of_socket_programs_go_by_the_module(name: str, guest: Told) -> None:
+    """With the kernel link alone, and with all links that an endpoint has by default."""
+    least = 2_000_000 if name == "exchange" else 300_000
+    assert guest.ended(name) == "client 0, server 0: the end"
+    by_the_module(guest, name, least)
+    assert int(guest.files[f"sockets/{name}/carried"]) >= least
+    for side in ("client", "server"):
+        said = guest.files[f"sockets/{name}/{side}"]
+        assert said.endswith(": Beowire (the kernel module)\n"), said
+
+
+def test_nothing_else_than_the_module_sends_frames_for_socket_programs(guest: Told) -> None:
+    heading, *others = guest.files["sockets/exchange/packet-sockets"].splitlines()
+    assert heading.startswith("sk ")
+    assert not others
+    (port,) = guest.files["sockets/exchange/module-sockets"].splitlines()[1:]
+    assert port.split()[:2] == ["rdm", "bound"]
+
+
+def test_a_connection_survives_the_loss_of_the_module_and_goes_by_it_again(guest: Told) -> None:
+    assert guest.ended("rescued") == "client 0, server 0: the end"
+    by_the_module(guest, "rescued", 100_000)
+    answers = guest.files["sockets/rescued/answers"].splitlines()
+    assert [each for each in answers if not each.startswith("trade")] == [
+        "switched",
+        "lost",
+        "switched",
+        "half",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "ended"),
+    [
+        ("server-killed", "client 0, server 137: nothing"),
+        ("client-killed", "client 137, server 0: ECONNRESET"),
+    ],
+)
+def test_a_peer_that_is_killed_is_no_good_end(name: str, ended: str, guest: Told) -> None:
+    assert guest.ended(name) == ended
+    (left,) = guest.counted(name)
+    assert left["link"] == "kernel"
+    assert left["tx_beowire"] >= 100_000
+    assert left["rx_beowire"] >= 100_000
+
+
+def compared(guest: Told, seed: int, least: int) -> None:
+    """Calls on connections that go by the module and back return what they return over TCP."""
+    name = f"differ-{seed}"
+    assert guest.ended(name).startswith("client 0, server 0: "), guest.files[
+        f"sockets/{name}/client"
+    ]
+    told = guest.counted(name)
+    assert {each["link"] for each in told} == {"kernel"}, told
+    assert sum(each["tx_beowire"] for each in told) > least, told
+
+
+def test_calls_return_what_they_do_over_tcp(guest: Told) -> None:
+    compared(guest, SEED, 100_000)
+
+
+def test_redis(guest: Told) -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is missing")
+    assert guest.ended("redis") == "server 0"
+    value = f"{7:020000d}"
+    assert guest.files["sockets/redis/said"].splitlines()[-10:] == [value] * 10
+    (server, client) = guest.counted("redis")
+    assert {server["link"], client["link"]} == {"kernel"}
+    assert max(server["tx_beowire"], client["tx_beowire"]) >= 10 * len(value)
 
 
 def test_the_kernel_complains_of_nothing(guest: Told) -> None:

@@ -38,6 +38,8 @@ static int bw_kernel_note(struct bw_kernel *k, uint32_t number, struct bw_remote
 		k->peer = peer;
 		k->peers = peers;
 	}
+	if (p->kernel) /* what is told of that number later is not about this peer */
+		k->peer[p->kernel] = NULL;
 	k->peer[number] = p;
 	p->kernel = number;
 	if (!p->by)
@@ -88,7 +90,23 @@ void bw_kernel_name(const struct bw_ep *ep, struct bw_remote *p)
 		bw_remote_name(p, x.name, n);
 }
 
-/* Who sent this: known by number, or met for the first time. */
+/* The module does not speak with it any more. p may be no more afterwards. */
+static void bw_kernel_end(struct bw_ep *ep, struct bw_remote *p, int status)
+{
+	struct bw_kernel *k = ep->kernel;
+
+	k->peer[p->kernel] = NULL;
+	k->meetings -= p->meeting;
+	p->meeting = false;
+	p->kernel = 0;
+	if (p->by == &bw_by_engine && !p->met) /* raw frames do not reach it, as is known */
+		return;
+	bw_remote_down(ep, p, status);
+}
+
+/* Who sent this: known by number, or met for the first time. Who speaks by another number than
+ * before has begun anew, so the old conversation is over; the module tells that only once nothing
+ * waits to be taken, the first words of the new one included. */
 static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 					const struct sockaddr_beowire *from)
 {
@@ -97,6 +115,9 @@ static struct bw_remote *bw_kernel_peer(struct bw_ep *ep, uint32_t number,
 
 	if (p || !from->sbw_port)
 		return p;
+	p = bw_remote_find(&ep->remotes, from->sbw_node, from->sbw_port, from->sbw_inc);
+	if (p && p->by == &bw_by_kernel && p->kernel)
+		bw_kernel_end(ep, p, BW_DOWN_RESET);
 	p = bw_remote_meet(ep, from->sbw_node, from->sbw_port, from->sbw_inc);
 	if (!p || p->status || bw_kernel_note(k, number, p))
 		return NULL;
@@ -123,6 +144,7 @@ static int bw_kernel_error(struct bw_ep *ep)
 	case ENOBUFS:
 	case ENOMEM:
 		k->short_at = ep->now + BW_KERNEL_SHORT_NS;
+		bw_helper_at(ep, k->short_at);
 		return -EAGAIN;
 	default:
 		return -errno;
@@ -353,15 +375,9 @@ static void bw_kernel_down(struct bw_ep *ep, const struct beowire_info *info, co
 
 	if (!p)
 		return;
-	k->peer[info->peer] = NULL;
-	k->meetings -= p->meeting;
-	p->meeting = false;
-	p->kernel = 0;
-	if (p->by == &bw_by_engine && !p->met) /* raw frames do not reach it, as is known */
-		return;
 	if (info->len)
 		bw_remote_name(p, name, info->len);
-	bw_remote_down(ep, p, info->status);
+	bw_kernel_end(ep, p, info->status);
 }
 
 /* A peer wants to read memory of ours: the module serves it once it knows where that lies. */

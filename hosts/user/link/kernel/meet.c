@@ -75,7 +75,7 @@ static void bw_kernel_meet_soon(struct bw_ep *ep, uint64_t pause)
 
 	k->meet_pause = pause;
 	k->meet_at = ep->now + pause;
-	bw_helper_deadline(ep);
+	bw_helper_at(ep, k->meet_at);
 }
 
 int bw_kernel_meet(struct bw_ep *ep, struct bw_remote *p)
