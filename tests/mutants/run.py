@@ -55,6 +55,7 @@ MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 REPLICATE_LIST = re.compile(r"replicate_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
+SOCKETS_AWAY_LIST = re.compile(r"sockets_away_sources = files\(([^)]*)\)")
 SOCKETS_CONTROL_LIST = re.compile(r"sockets_control_sources = files\(([^)]*)\)")
 SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
@@ -374,10 +375,15 @@ class Workshop:
         cc(["-o", str(ready), *map(str, tests.values())])
         library = "FOLDER/libbeowire-sockets.so"
         programs = {"differ": Program([], arguments=["both", "7", "150", library], ready=ready)}
-        quiet = self.place / "quiet"
-        cc([*FLAGS, "-o", str(quiet), str(ROOT / "tests/sockets/quiet.c")])
-        programs["quiet"] = Program([], arguments=[library], ready=quiet)
-        for name, list_ in (("flow", SOCKETS_FLOW_LIST), ("control", SOCKETS_CONTROL_LIST)):
+        for name in ("quiet", "asleep"):
+            ready = self.place / name
+            cc([*FLAGS, "-pthread", "-o", str(ready), str(ROOT / f"tests/sockets/{name}.c")])
+            programs[name] = Program([], arguments=[library], ready=ready)
+        for name, list_ in (
+            ("away", SOCKETS_AWAY_LIST),
+            ("flow", SOCKETS_FLOW_LIST),
+            ("control", SOCKETS_CONTROL_LIST),
+        ):
             unit = self._compile(
                 f"tests-{name}", [ROOT / f"tests/sockets/test_{name}.c"], jobs, ROOT / SOCKETS
             )
