@@ -79,7 +79,9 @@ static bool bws_result_kernel(struct bws_result *r, const struct epoll_event *fr
 	return bell;
 }
 
-static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *events, int max)
+/* If `quiet` the kernel has nothing, or is asked later. */
+static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
+			  bool quiet)
 {
 	struct bws_result r = {.e = e, .events = events, .max = max};
 	bool bell = false;
@@ -87,8 +89,10 @@ static int bws_epoll_look(struct bws_epoll *e, int epfd, struct epoll_event *eve
 
 	e->round++;
 	bws_result_ready(&r);
+	if (r.n)
+		quiet = bws_skip(&e->skips, bw_clock_now());
 	do {
-		if (r.n < max)
+		if (r.n < max && !quiet)
 			n = bws_r()->epoll_pwait(epfd, events + r.n, max - r.n, 0, NULL);
 		bell = bws_result_kernel(&r, events + r.n, n);
 	} while (bell && !r.n);
@@ -140,8 +144,10 @@ static int bws_epoll_kernel(struct bws_epoll *e, int epfd, struct epoll_event *e
 int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, int max,
 		   uint64_t deadline, const sigset_t *mask)
 {
+	const struct bws_reason why = {.asleep = &e->sleepers};
 	uint64_t began = bw_clock_now();
 	struct pollfd fds[1 + BWS_WAIT_MORE];
+	bool quiet;
 	int n, rc;
 
 	while (!atomic_load(&e->masked) && !atomic_load(&bws.pairing)) {
@@ -153,21 +159,26 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 	}
 	bws_progress();
 	bws_lock();
+	/* Who is about to sleep asks the kernel by that. */
+	quiet = e->masked && deadline;
 	while (true) {
-		n = bws_epoll_look(e, epfd, events, max);
+		n = bws_epoll_look(e, epfd, events, max, quiet);
+		quiet = false;
 		if (n || bw_clock_now() >= deadline)
 			break;
 		if (e->masked && deadline) {
 			bws_unlock();
 			rc = bws_spin();
 			bws_lock();
-			if (rc)
+			/* Another thread may have taken what came, and rung for nobody. */
+			if (rc || e->ready)
 				continue;
 		}
 		fds[0] = (struct pollfd){.fd = epfd, .events = POLLIN};
-		atomic_fetch_add(&e->sleepers, 1);
-		rc = bws_sleep(NULL, fds, 1, deadline, mask);
-		atomic_fetch_sub(&e->sleepers, 1);
+		rc = bws_sleep(&why, fds, 1, deadline, mask);
+		quiet = !fds[0].revents;
+		if (quiet)
+			e->skips = (struct bws_skips){.asked = bw_clock_now()};
 		if (e->masked)
 			bws_spin_learn(bw_clock_now() - began);
 		if (rc < 0) {

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include "conn.h"
+#include "wait.h"
 
 struct bws_watch {
 	struct bws_epoll *epoll; /* NULL: not in use */
@@ -34,6 +35,7 @@ struct bws_epoll {
 	uint32_t watches;		      /* connections in it */
 	_Atomic uint32_t masked;	      /* of them, those that are not by TCP alone */
 	struct bws_watch *ready, *ready_last; /* to be looked at */
+	struct bws_skips skips;
 };
 
 int bws_epoll_ctl(struct bws_conn *c, int epfd, int op, int fd, struct epoll_event *event);

@@ -17,6 +17,8 @@
 
 #define BWS_POLL_FEW 64 /* descriptors without an allocation */
 
+static __thread struct bws_skips bws_poll_skips;
+
 struct bws_poll {
 	struct pollfd *asked; /* of the kernel, with room for BWS_WAIT_MORE */
 	struct bws_conn **conn;
@@ -80,6 +82,43 @@ static int bws_poll_tell(struct bws_poll *p, struct pollfd *fds, nfds_t n)
 	return told;
 }
 
+/* Is there one for which the kernel is asked more than whether the peer has ended? */
+static bool bws_poll_needs_kernel(const struct bws_poll *p, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++) {
+		if (p->asked[i].fd >= 0 && (!p->conn[i] || p->asked[i].events & ~POLLRDHUP))
+			return true;
+	}
+	return false;
+}
+
+/* What there is without a sleep. */
+static int bws_poll_look(struct bws_poll *p, struct pollfd *fds, nfds_t n, uint64_t deadline)
+{
+	uint64_t now = bw_clock_now();
+	int rc;
+
+	bws_poll_ask(p, fds, n);
+	if (!bws_poll_needs_kernel(p, n)) {
+		rc = bws_poll_tell(p, fds, n);
+		/* Who is about to sleep asks the kernel by that. */
+		if (rc ? bws_skip(&bws_poll_skips, now) : now < deadline)
+			return rc;
+	}
+	rc = bws_r()->ppoll(p->asked, n, &(struct timespec){0}, NULL);
+	return rc < 0 ? rc : bws_poll_tell(p, fds, n);
+}
+
+/* Has another thread taken what came, while this one slept not yet? */
+static bool bws_poll_come(const struct bws_poll *p, const struct pollfd *fds, nfds_t n)
+{
+	for (nfds_t i = 0; i < n; i++) {
+		if (p->conn[i] && bws_ready(p->conn[i]) & (fds[i].events | POLLERR | POLLHUP))
+			return true;
+	}
+	return false;
+}
+
 /* Without an endpoint all is by TCP: the kernel sleeps for us, and no peer may switch meanwhile. */
 static bool bws_poll_plain(struct bws_poll *p, struct pollfd *fds, nfds_t n,
 			   const struct timespec *span, const sigset_t *mask, int *rc)
@@ -103,6 +142,7 @@ static bool bws_poll_plain(struct bws_poll *p, struct pollfd *fds, nfds_t n,
 int bws_poll(struct pollfd *fds, nfds_t n, uint64_t deadline, const struct timespec *span,
 	     const sigset_t *mask)
 {
+	struct bws_reason why = {.n = (uint32_t)n};
 	struct bws_poll p;
 	uint64_t began;
 	int rc = 0;
@@ -117,27 +157,27 @@ int bws_poll(struct pollfd *fds, nfds_t n, uint64_t deadline, const struct times
 		return rc;
 	}
 	began = bw_clock_now();
+	why.conn = p.conn;
 	bws_progress();
 	bws_lock();
 	while (true) {
 		bool come;
 
-		bws_poll_ask(&p, fds, n);
-		rc = bws_r()->ppoll(p.asked, n, &(struct timespec){0}, NULL);
-		if (rc < 0)
-			break;
-		rc = bws_poll_tell(&p, fds, n);
+		rc = bws_poll_look(&p, fds, n, deadline);
 		if (rc || bw_clock_now() >= deadline)
 			break;
 		bws_unlock();
 		come = bws_spin();
 		bws_lock();
-		if (come)
+		if (come || bws_poll_come(&p, fds, n))
 			continue;
 		bws_poll_ask(&p, fds, n);
-		rc = bws_sleep(NULL, p.asked, (int)n, deadline, mask);
+		rc = bws_sleep(&why, p.asked, (int)n, deadline, mask);
 		bws_spin_learn(bw_clock_now() - began);
 		if (rc < 0)
+			break;
+		rc = bws_poll_tell(&p, fds, n);
+		if (rc)
 			break;
 	}
 	bws_unlock();

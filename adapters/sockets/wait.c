@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "away.h"
 #include "clock.h"
 #include "core.h"
 #include "crowd.h"
@@ -21,9 +22,13 @@
 #define BWS_SPIN_MAX 50000 /* about what sleeping and waking costs both sides */
 #define BWS_PAUSE_NS 50000
 #define BWS_WRITABLE (BWS_WINDOW / 3) /* bytes of room with which a connection is writable */
+#define BWS_FEW	     64		      /* connections among which one is looked for */
+#define BWS_SKIPS    8		      /* in a row, of asking the kernel */
+#define BWS_SKIP_NS  BWS_MS	      /* between two such questions */
 
 static struct bws_sleeper *bws_sleepers;
 static bool bws_driven; /* one of them sleeps on libbeowire's descriptor */
+static __thread struct bws_away bws_away;
 static _Atomic uint64_t bws_spin_ns = 20000;
 static __thread struct bws_sleeper bws_self = {.fd = -1};
 static __thread struct bw_crowd bws_crowd; /* each thread has a core of its own */
@@ -92,10 +97,22 @@ static void bws_ring(struct bws_sleeper *s)
 	bws_r()->write(s->fd, &one, sizeof(one));
 }
 
+/* Who waits for an epoll instance hears its bell. */
+static bool bws_sleeps_for(const struct bws_sleeper *s, const struct bws_conn *c)
+{
+	if (s->why->n > BWS_FEW)
+		return true;
+	for (uint32_t i = 0; i < s->why->n; i++) {
+		if (s->why->conn[i] == c)
+			return true;
+	}
+	return false;
+}
+
 void bws_wake(struct bws_conn *c, uint32_t what)
 {
 	for (struct bws_sleeper *s = bws_sleepers; s; s = s->next) {
-		if (!s->of || s->of == c)
+		if (bws_sleeps_for(s, c))
 			bws_ring(s);
 	}
 	if (what && c->watches)
@@ -139,7 +156,23 @@ static void bws_sleeper_leave(struct bws_sleeper *s)
 	s->rung = false;
 }
 
-int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
+/* The driver is awake. Whoever it has woken drives when it sleeps again; is there nobody, and is
+ * this one away for long, another one has to. Should it be away for long against all expectation,
+ * libbeowire's helper thread makes progress. */
+static void bws_hand_over(void)
+{
+	struct bws_sleeper *s = bws_sleepers;
+
+	bws_away_leave(&bws_away, bw_clock_now());
+	if (!s)
+		return;
+	while (s && !s->rung)
+		s = s->next;
+	if (!s && !bws_away_is_short(&bws_away))
+		bws_ring(bws_sleepers);
+}
+
+int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t deadline,
 	      const sigset_t *mask)
 {
 	struct bw_ep *ep = atomic_load(&bws.ep);
@@ -149,6 +182,7 @@ int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
 	struct timespec t;
 	int rc, error;
 
+	bws_away_back(&bws_away, now);
 	if (deadline != UINT64_MAX)
 		span = deadline > now ? deadline - now : 0;
 	/* Without descriptors left it looks again and again. */
@@ -164,7 +198,7 @@ int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
 			span = limit;
 	}
 	if (ready) {
-		*s = (struct bws_sleeper){.next = bws_sleepers, .of = of, .fd = s->fd};
+		*s = (struct bws_sleeper){.next = bws_sleepers, .why = why, .fd = s->fd};
 		bws_sleepers = s;
 		fds[n++] = (struct pollfd){.fd = s->fd, .events = POLLIN};
 	}
@@ -172,21 +206,38 @@ int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
 		bws_driven = true;
 		fds[n++] = (struct pollfd){.fd = bw_ep_fd(ep), .events = POLLIN};
 	}
+	if (why->asleep)
+		atomic_fetch_add(why->asleep, 1);
 	bws_unlock();
 	rc = bws_r()->ppoll(fds, (nfds_t)n, bw_clock_span(span, &t), mask);
 	error = errno;
-	if (ep)
-		bws_progress();
 	bws_lock();
-	if (drive)
-		bws_driven = false;
+	/* Before any handler runs: it would ring for whoever is awake. */
+	if (why->asleep)
+		atomic_fetch_sub(why->asleep, 1);
 	if (ready)
 		bws_sleeper_leave(s);
-	/* Somebody else has to drive now. */
-	if (drive && bws_sleepers)
-		bws_ring(bws_sleepers);
+	if (drive)
+		bws_driven = false;
+	/* With an endpoint that was there before the lock was taken. */
+	if (ep) {
+		bw_progress(ep);
+		bws_push_all();
+	}
+	if (drive)
+		bws_hand_over();
 	errno = error;
 	return rc;
+}
+
+bool bws_skip(struct bws_skips *s, uint64_t now)
+{
+	if (s->n < BWS_SKIPS && now - s->asked < BWS_SKIP_NS) {
+		s->n++;
+		return true;
+	}
+	*s = (struct bws_skips){.asked = now};
+	return false;
 }
 
 static void bws_crowd_begin(void)
@@ -229,6 +280,7 @@ void bws_spin_learn(uint64_t took_ns)
 
 int bws_await(struct bws_conn *c, short events, uint64_t deadline)
 {
+	const struct bws_reason why = {.conn = &c, .n = 1};
 	struct pollfd fds[1 + BWS_WAIT_MORE];
 	uint64_t began = bw_clock_now();
 	int rc;
@@ -241,7 +293,7 @@ int bws_await(struct bws_conn *c, short events, uint64_t deadline)
 	if (bws_ready(c) & events)
 		return 0;
 	fds[0] = (struct pollfd){.fd = c->fd, .events = bws_asked(c, events)};
-	rc = bws_sleep(c, fds, 1, deadline, NULL);
+	rc = bws_sleep(&why, fds, 1, deadline, NULL);
 	bws_spin_learn(bw_clock_now() - began);
 	if (rc < 0 && errno == EINTR)
 		return -EINTR;

@@ -2,7 +2,8 @@
 /*
  * Waiting for connections, by whichever way their bytes go. One thread at a time, the driver,
  * sleeps on libbeowire's descriptor as well and makes progress when it wakes; others are woken
- * by handlers.
+ * by handlers. A driver that wakes while others sleep lets one of them drive, unless it sleeps
+ * again soon, as a rule: to wake one costs both threads more than what they wait for.
  */
 #ifndef BWS_WAIT_H
 #define BWS_WAIT_H
@@ -17,10 +18,17 @@
 
 #define BWS_WAIT_MORE 2 /* descriptors that bws_sleep() adds */
 
+/* What a thread sleeps for. */
+struct bws_reason {
+	struct bws_conn *const *conn; /* any of these; NULLs in it stand for other descriptors */
+	uint32_t n;
+	_Atomic int *asleep; /* or an epoll instance, which has a bell: its threads that sleep */
+};
+
 /* A thread that sleeps. */
 struct bws_sleeper {
 	struct bws_sleeper *next;
-	struct bws_conn *of; /* wake it for this one; NULL: for any */
+	const struct bws_reason *why;
 	int fd;
 	bool rung;
 };
@@ -44,8 +52,17 @@ void bws_watch_more(struct bws_conn *c);
 /* Sleep until one of the n descriptors (with room for BWS_WAIT_MORE behind them) is ready, or some
  * handler rings; deadline as bw_clock_now(), UINT64_MAX: none. The lock is held once before and
  * after, not while asleep, and progress is made. As ppoll(), but for ringing: 0. */
-int bws_sleep(struct bws_conn *of, struct pollfd *fds, int n, uint64_t deadline,
+int bws_sleep(const struct bws_reason *why, struct pollfd *fds, int n, uint64_t deadline,
 	      const sigset_t *mask);
+
+/* Calls that find something by Beowire again and again ask the kernel for the rest only now and
+ * then. */
+struct bws_skips {
+	uint32_t n; /* in a row that did not */
+	uint64_t asked;
+};
+
+bool bws_skip(struct bws_skips *s, uint64_t now);
 
 /* Spin for a little, if that pays: true if something came. Lock not held. */
 bool bws_spin(void);

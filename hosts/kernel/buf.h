@@ -77,7 +77,7 @@ struct bwk_buf {
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */
 	struct page *whole;	    /* PIECE_OF: a reference */
 	struct sk_buff *skb, *tail; /* CHAIN: the first frame, and the last one beside it */
-	struct user_struct *user;   /* USER: charged for locked memory */
+	const struct cred *locker;  /* USER: whose user is charged for locked memory */
 	bool pinned;		    /* USER: by FOLL_PIN, else referred to */
 	struct ubuf_info lent;	    /* USER to be sent: frames refer to its pages. Counted are they,
 				     * and 1 until the owner is done with it; 0: nobody is */

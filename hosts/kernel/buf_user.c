@@ -37,14 +37,13 @@ MODULE_PARM_DESC(pinned_pages, "pages of programs that are in use now (read only
 static bool bwk_buf_charge(struct bwk_buf *b, u32 npages)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
-	struct user_struct *user = current_user();
-	long now = atomic_long_add_return(npages, &user->locked_vm);
+	long now = atomic_long_add_return(npages, &current_user()->locked_vm);
 
 	if (now > limit && !capable(CAP_IPC_LOCK)) {
-		atomic_long_sub(npages, &user->locked_vm);
+		atomic_long_sub(npages, &current_user()->locked_vm);
 		return false;
 	}
-	b->user = get_uid(user);
+	b->locker = get_current_cred();
 	b->charge = npages;
 	atomic_long_add(npages, &bwk_buf_pinned);
 	return true;
@@ -52,15 +51,15 @@ static bool bwk_buf_charge(struct bwk_buf *b, u32 npages)
 
 void bwk_buf_unpin(struct bwk_buf *b)
 {
-	if (!b->user)
+	if (!b->locker)
 		return;
 	if (b->pinned)
 		unpin_user_pages_dirty_lock(b->pages, b->npages, b->use == BWK_BUF_PULL);
 	else
 		bwk_buf_put_pages(b);
-	atomic_long_sub(b->charge, &b->user->locked_vm);
+	atomic_long_sub(b->charge, &b->locker->user->locked_vm);
 	atomic_long_sub(b->charge, &bwk_buf_pinned);
-	free_uid(b->user);
+	put_cred(b->locker);
 }
 
 /* ---- memory that frames refer to ----

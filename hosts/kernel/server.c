@@ -67,17 +67,17 @@ static int bwk_server_charge(struct bwk_server *server)
 		atomic_long_sub(pages, &user->locked_vm);
 		return -ENOMEM;
 	}
-	server->user = get_uid(user);
+	server->locker = get_current_cred();
 	return 0;
 }
 
 static void bwk_server_free_area(struct bwk_server *server)
 {
 	vfree(server->area);
-	if (!server->user)
+	if (!server->locker)
 		return;
-	atomic_long_sub(server->area_bytes >> PAGE_SHIFT, &server->user->locked_vm);
-	free_uid(server->user);
+	atomic_long_sub(server->area_bytes >> PAGE_SHIFT, &server->locker->user->locked_vm);
+	put_cred(server->locker);
 }
 
 /* The area: one page with all the rings' counts, then their data. */

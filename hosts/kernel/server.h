@@ -37,7 +37,7 @@ struct bwk_server {
 	bool untold;  /* a port's PRESSED found no room; `lock` */
 	void *area;
 	u64 area_bytes;
-	struct user_struct *user; /* whose locked memory the area is */
+	const struct cred *locker; /* whose user has the area among his locked memory */
 	/* Words, as others read them meanwhile. */
 	unsigned long frames_in, dropped;  /* FRAMES_IN's lock */
 	unsigned long frames_out, refused; /* `turn` */

@@ -96,6 +96,25 @@ static int bw_ep_look_at_udp(struct bw_ep *ep)
 	return rare ? bw_udp_receive_any(&ep->udp) : bw_udp_receive(&ep->udp);
 }
 
+/* So many datagrams came: do they carry what is said, or does that go by raw frames, and these are
+ * probes? */
+static bool bw_ep_udp_carries(struct bw_ep *ep, int n)
+{
+	uint64_t bytes = ep->udp.count.rx_payload + ep->udp.count.tx_payload, raw = 0;
+	bool carries;
+
+	for (int i = 0; i < ep->packets; i++)
+		raw += ep->packet[i].count.rx_frames;
+	if (raw != ep->udp_raw)
+		ep->udp_alone = 0;
+	if (ep->udp_alone < BW_UDP_ALONE)
+		ep->udp_alone += (unsigned int)n;
+	carries = bytes != ep->udp_bytes || ep->udp_alone >= BW_UDP_ALONE;
+	ep->udp_bytes = bytes;
+	ep->udp_raw = raw;
+	return carries;
+}
+
 /* The frames of one look that found some. */
 static int bw_ep_take_datagrams(struct bw_ep *ep)
 {
@@ -107,9 +126,10 @@ static int bw_ep_take_datagrams(struct bw_ep *ep)
 		if (!ep->kernel || bw_kernel_admits(ep, &f))
 			bw_host_receive(ep, &f);
 		ep->handled++;
-		ep->udp_hot = BW_UDP_HOT;
 		n++;
 	}
+	if (n && bw_ep_udp_carries(ep, n))
+		ep->udp_hot = BW_UDP_HOT;
 	return n;
 }
 
@@ -150,6 +170,9 @@ static void bw_ep_receive_udp(struct bw_ep *ep)
 		if (n)
 			all += bw_ep_take_datagrams(ep);
 	} while (n == BW_UDP_FRAMES && all < BW_EP_BATCH);
+	ep->udp_pause = all ? BW_UDP_PAUSE_NS
+			    : bw_max_u64(BW_UDP_PAUSE_NS,
+					 bw_min_u64(2 * ep->udp_pause, BW_UDP_PAUSE_MAX_NS));
 	if (n < 0)
 		bw_ep_receive_refusals(ep);
 	bw_ep_udp_connected(ep, connects);
@@ -165,7 +188,7 @@ static bool bw_ep_udp_always(const struct bw_ep *ep)
 
 static bool bw_ep_udp_due(struct bw_ep *ep)
 {
-	if (!bw_ep_udp_always(ep) && ep->now - ep->udp_seen < BW_UDP_PAUSE_NS)
+	if (!bw_ep_udp_always(ep) && ep->now - ep->udp_seen < ep->udp_pause)
 		return false;
 	ep->udp_hot -= ep->udp_hot != 0;
 	ep->udp_seen = ep->now;
@@ -290,8 +313,27 @@ static void bw_ep_rest(struct bw_ep *ep, uint32_t turn)
 	bw_look_allow(&ep->look, &ep->lock, ep->packet, ep->packets, sight, peers);
 }
 
+/* A sleep on all descriptors has ended: the kernel looked at those meanwhile of which looks cost a
+ * system call. Mostly it was none of them. */
+void bw_ep_slept(struct bw_ep *ep)
+{
+	ep->now = bw_clock_now();
+	ep->udp_seen = ep->now;
+	if (ep->local)
+		bw_local_looked(ep->local, ep->now);
+}
+
+/* But nothing has come by the others. */
+static void bw_ep_expect(struct bw_ep *ep)
+{
+	ep->udp_pause = 0;
+	if (ep->local)
+		bw_local_expect(ep->local);
+}
+
 int bw_progress(struct bw_ep *ep)
 {
+	bool armed;
 	uint32_t turn;
 	int n = 0;
 
@@ -301,9 +343,16 @@ int bw_progress(struct bw_ep *ep)
 	turn = bw_lock_turn(&ep->lock);
 	if (!ep->dead && !ep->dispatching) {
 		ep->rounds++;
+		armed = ep->armed;
 		ep->armed = false;
+		if (armed)
+			bw_ep_slept(ep);
 		ep->idle += bw_look_made(&ep->look);
 		n = bw_ep_round(ep);
+		if (!n && armed) {
+			bw_ep_expect(ep);
+			n = bw_ep_round(ep);
+		}
 		if (!n && bw_wait_yield(ep))
 			n = bw_ep_round(ep);
 		if (!n)

@@ -38,9 +38,11 @@
 #include "link/watch.h"
 
 #define BW_UDP_HOT                                                                                 \
-	256			     /* rounds without a datagram, then udp is looked at rarely;
+	256				 /* rounds without a datagram, then udp is looked at rarely;
 				      * rounds without a message from this node, then often */
-#define BW_UDP_PAUSE_NS (20 * BW_US) /* between such looks, while other links are in use */
+#define BW_UDP_ALONE	    32		 /* datagrams without a raw frame: raw frames do not pass */
+#define BW_UDP_PAUSE_NS	    (20 * BW_US) /* between such looks, while other links are in use; */
+#define BW_UDP_PAUSE_MAX_NS (500 * BW_US) /* doubled by each that finds nothing, up to this */
 
 struct bw_helper {
 	pthread_t thread;
@@ -86,6 +88,10 @@ struct bw_ep {
 	uint32_t udp_hot;   /* rounds for which the udp socket is looked at every time */
 	uint32_t local_hot; /* rounds for which the local link is taken for the one in use */
 	uint64_t udp_seen;  /* when it was looked at last */
+	uint64_t udp_pause; /* until the next look; 0: at once */
+	uint64_t udp_bytes; /* payload by udp, both ways, when datagrams came last, */
+	uint64_t udp_raw;   /* frames that had come by packet sockets by then, */
+	uint32_t udp_alone; /* and datagrams that have come since the last one of these */
 	struct bw_packet packet[BW_PACKET_LINKS];
 	int packets;		  /* of these in use, one for each interface */
 	struct bw_local *local;	  /* NULL: not in use */
@@ -110,6 +116,8 @@ struct bw_ep {
 	bool armed;		   /* a program sleeps on bw_ep_fd() */
 	int wake_fd;		   /* eventfd, for sleepers in bw_wait() */
 	_Atomic int poll_fd;	   /* eventfd, for one on bw_ep_fd(); -1 before its first use */
+	_Atomic uint64_t rings;	   /* that were written to it, or are about to be, */
+	uint64_t rings_seen;	   /* and those that were taken out of it */
 	int epoll_fd;		   /* bw_ep_fd(), likewise */
 	short epoll_kernel;	   /* what it waits for at the kernel link */
 	uint64_t spin_ns;	   /* how long bw_wait() spins now */
@@ -155,6 +163,7 @@ struct bw_ep {
 
 /* One round of progress, lock held: receive, deliver, transmit. What was handled. */
 int bw_ep_round(struct bw_ep *ep);
+void bw_ep_slept(struct bw_ep *ep);
 /* Take all frames that wait in a link's ring. Lock held, outside the handlers. */
 void bw_ep_drain(struct bw_ep *ep, struct bw_packet *p);
 

@@ -71,7 +71,9 @@ void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n)
 		if (!fds[i].revents)
 			continue;
 		if (ep->has_udp && bw_udp_seen(&ep->udp, fds[i].fd, fds[i].revents))
-			ep->udp_hot = BW_UDP_HOT;
+			ep->udp_pause = 0;
+		if (ep->local && fds[i].fd == bw_local_fd(ep->local))
+			bw_local_expect(ep->local);
 		for (int k = 0; k < ep->packets; k++) {
 			if (fds[i].fd == ep->packet[k].fanout.connection)
 				ep->chores_at = 0;
@@ -90,12 +92,25 @@ int bw_wait_arm(struct bw_ep *ep)
 	return ep->local ? bw_local_arm(ep->local) : 0;
 }
 
-/* Take the wake-ups out of one of the two descriptors that have them; false if it has none. */
-static bool bw_wait_drain(int fd)
+/* Take the wake-ups out of one of the two descriptors that have them: how many. */
+static uint64_t bw_wait_drain(int fd)
 {
 	uint64_t count;
 
-	return read(fd, &count, sizeof(count)) > 0;
+	return read(fd, &count, sizeof(count)) > 0 ? count : 0;
+}
+
+/* Has who sleeps on bw_ep_fd() been woken since? What is counted and not yet written is written
+ * soon, and seen then. */
+static bool bw_wait_rung(struct bw_ep *ep)
+{
+	uint64_t count;
+
+	if (ep->epoll_fd < 0 || ep->rings_seen == atomic_load(&ep->rings))
+		return false;
+	count = bw_wait_drain(ep->poll_fd);
+	ep->rings_seen += count;
+	return count != 0;
 }
 
 /* Sleep, lock held once before and after. 0, or -EINTR. */
@@ -124,6 +139,7 @@ static int bw_wait_sleep(struct bw_ep *ep, uint64_t timeout_ns)
 		bw_wait_drain(ep->wake_fd);
 	if (ep->local)
 		bw_local_disarm(ep->local);
+	bw_ep_slept(ep);
 	bw_wait_seen(ep, fds, n);
 	/* After a signal no round may follow. */
 	if (rc && ep->helper.asleep)
@@ -276,8 +292,10 @@ void bw_ep_wake(struct bw_ep *ep)
 
 	atomic_fetch_add(&ep->wakes, 1);
 	bw_wait_notify(ep->wake_fd);
-	if (poll_fd >= 0)
-		bw_wait_notify(poll_fd);
+	if (poll_fd < 0)
+		return;
+	atomic_fetch_add(&ep->rings, 1);
+	bw_wait_notify(poll_fd);
 }
 
 static void bw_wait_epoll(struct bw_ep *ep, int what, int fd, short events)
@@ -331,6 +349,8 @@ static void bw_wait_make_fd(struct bw_ep *ep)
 		close(fd);
 		return;
 	}
+	ep->rings_seen = 0;
+	atomic_store(&ep->rings, 1);
 	atomic_store(&ep->poll_fd, fd);
 	n = bw_wait_fds(ep, fds);
 	fds[0].fd = fd; /* the other one is for sleepers in bw_wait() */
@@ -364,7 +384,7 @@ int bw_ep_arm(struct bw_ep *ep, uint64_t *timeout_ns)
 	if (!error && !*timeout_ns)
 		error = -EAGAIN;
 	/* Woken since it was armed last? */
-	if (!error && ep->epoll_fd >= 0 && bw_wait_drain(ep->poll_fd))
+	if (!error && bw_wait_rung(ep))
 		error = -EAGAIN;
 	if (!error)
 		ep->armed = true;

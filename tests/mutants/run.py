@@ -55,6 +55,7 @@ MODEL_LIST = re.compile(r"emulator_pure_sources = files\(([^)]*)\)")
 USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 REPLICATE_LIST = re.compile(r"replicate_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
+SOCKETS_AWAY_LIST = re.compile(r"sockets_away_sources = files\(([^)]*)\)")
 SOCKETS_CONTROL_LIST = re.compile(r"sockets_control_sources = files\(([^)]*)\)")
 SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
@@ -393,7 +394,11 @@ class Workshop:
     def _sockets(self, jobs: int, engine: House) -> House:
         programs = {}
         files: set[Path] = set()
-        for name, list_ in (("flow", SOCKETS_FLOW_LIST), ("control", SOCKETS_CONTROL_LIST)):
+        for name, list_ in (
+            ("away", SOCKETS_AWAY_LIST),
+            ("flow", SOCKETS_FLOW_LIST),
+            ("control", SOCKETS_CONTROL_LIST),
+        ):
             if not self._wanted(SOCKETS, f"test_{name}"):
                 continue
             unit = self._compile(
@@ -404,7 +409,8 @@ class Workshop:
             libraries = ["-lcmocka", "-ldl", "-pthread"]
             programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
         plugin = "libbeowire-sockets.so"
-        loaded = [name for name in ("differ", "quiet") if self._wanted(SOCKETS, name)]
+        given = {"differ": ["both", "7", "150"], "quiet": [], "asleep": []}
+        loaded = [name for name in given if self._wanted(SOCKETS, name)]
         if not loaded:
             own = self._compile("sockets", sorted(files), jobs)
             return House(own, programs, environment=USER_ENVIRONMENT, cpu_s=5)
@@ -413,9 +419,8 @@ class Workshop:
         sources = {*listed("hosts/user", USER_LIST), *COMMON, *keyed}
         calls = ["-include", str(ROOT / SOCKETS / "own.h")]
         user = self._compile("sockets-user", sorted(sources), jobs, more=calls)
-        given = {"differ": ["both", "7", "150"], "quiet": []}
         for name in loaded:
-            pattern = "differ*.c" if name == "differ" else "quiet.c"
+            pattern = "differ*.c" if name == "differ" else f"{name}.c"
             tests = sorted((ROOT / "tests/sockets").glob(pattern))
             ready = self.place / name
             made = self._compile(f"tests-{name}", tests, jobs)

@@ -140,6 +140,8 @@ static void wake__is_told_once_by_the_descriptor(void **state)
 		assert_int_equal(bw_ep_arm(ep, &timeout_ns), -EAGAIN);
 		arm();
 		assert_false(readable(fd));
+		/* So that nobody looks for more in it. */
+		assert_int_equal(ep->rings_seen, atomic_load(&ep->rings));
 		bw_ep_wake(ep);
 	}
 	bw_ep_close(ep, 0);
@@ -194,6 +196,56 @@ static void descriptor__hears_sockets_of_later(void **state)
 	send_later(NULL);
 	assert_true(readable(fd));
 	endpoint_await(ep, asker, &told.messages, 1);
+	bw_ep_close(asker, 0);
+	bw_ep_close(ep, 0);
+}
+
+/* As with an endpoint that speaks by other links, and has just looked for datagrams in vain. */
+static void looked_in_vain(void)
+{
+	ep->local_hot = BW_UDP_HOT;
+	ep->udp_hot = 0;
+	ep->udp_seen = ep->now = bw_clock_now();
+	ep->udp_pause = BW_NEVER / 2;
+}
+
+/* A datagram has come. */
+static void ask(int fd)
+{
+	send_later(NULL);
+	while (!readable(fd))
+		usleep(100);
+}
+
+/* Datagrams are looked for at times only. But who has slept until there was something, and finds
+ * nothing by other links, looks for them at once. The helper thread has no part in it. */
+static void progress__looks_for_datagrams_after_a_sleep(void **state)
+{
+	struct told other;
+	int fd;
+
+	ep = endpoint_open("udp", &told);
+	fd = bw_ep_fd(ep);
+	asker = endpoint_open("udp", &other);
+	to_ep = endpoint_find(asker, ep);
+	send_later(NULL);
+	endpoint_await(ep, asker, &told.messages, 1);
+	bw_ep_lock(ep);
+	arm();
+	looked_in_vain();
+	ask(fd);
+	assert_true(bw_progress(ep) > 0);
+	assert_int_equal(told.messages, 2);
+
+	arm();
+	ep->armed = false;
+	looked_in_vain();
+	ask(fd);
+	assert_int_equal(bw_progress(ep), 0);
+	ep->udp_pause = 0;
+	assert_true(bw_progress(ep) > 0);
+	assert_int_equal(told.messages, 3);
+	bw_ep_unlock(ep);
 	bw_ep_close(asker, 0);
 	bw_ep_close(ep, 0);
 }
@@ -323,6 +375,7 @@ int main(void)
 		cmocka_unit_test(wake__is_told_once_by_the_descriptor),
 		cmocka_unit_test(wake__is_for_one_thread_at_the_descriptor),
 		cmocka_unit_test(descriptor__hears_sockets_of_later),
+		cmocka_unit_test(progress__looks_for_datagrams_after_a_sleep),
 		cmocka_unit_test(wait__is_ended_by_a_signal),
 		cmocka_unit_test(wait__ends_in_time),
 		cmocka_unit_test(wait__is_limited_by_what_is_due),

@@ -407,6 +407,17 @@ void bw_local_disarm(struct bw_local *l)
 		return;
 	awake(l);
 	/* A doorbell may have been rung: left unread, it would end the next sleep at once. */
+	l->look_soon |= l->peers > 0;
+}
+
+void bw_local_looked(struct bw_local *l, uint64_t now)
+{
+	l->looked_ns = now;
+	l->polls = 0;
+}
+
+void bw_local_expect(struct bw_local *l)
+{
 	l->look_soon = true;
 }
 

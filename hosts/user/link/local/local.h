@@ -223,6 +223,12 @@ int bw_local_sights(const struct bw_local *l, struct bw_local_sight *sight, int 
 /* Do peers ring? */
 bool bw_local_armed(const struct bw_local *l);
 
+/* A sleep on bw_local_fd() has ended: it would have ended for the sockets, too. */
+void bw_local_looked(struct bw_local *l, uint64_t now);
+
+/* The next poll looks at the sockets: one of them may have woken who slept. */
+void bw_local_expect(struct bw_local *l);
+
 const struct bw_local_counters *bw_local_counters(const struct bw_local *l);
 
 /* What is known of a peer, for people. What waits is counted up to BW_LOCAL_VIEW_MOST of a kind. */
