@@ -162,14 +162,15 @@ def booted(
 
 
 def _first(process: "subprocess.Popen[bytes]") -> int:
-    """The process that becomes systemd."""
+    """The process that is systemd: before, its root is still that of this machine."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + PATIENCE_S
     while process.poll() is None and time.monotonic() < deadline:
-        command = Path(f"/proc/{process.pid}/comm").read_text().strip()
-        if command == "unshare" and (found := children.read_text().split()):
-            return int(found[0])
+        for number in children.read_text().split():
+            if Path(f"/proc/{number}/comm").read_text() == "systemd\n":
+                return int(number)
         time.sleep(0.02)
+    process.kill()
     assert process.stderr is not None
     raise AssertionError(process.stderr.read())
 

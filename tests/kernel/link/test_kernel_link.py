@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 PROGRAMS = ["test_cut", "test_getinfo", "test_memory", "test_messages", "test_waiting"]
 LIMIT_S = 120  # of one program
 SEED = 3  # of the calls that are compared with TCP's: a seed by which much goes each way
+MORE_SEEDS = range(4, 10)
 
 
 @dataclass(frozen=True)
@@ -233,6 +234,13 @@ def compared(guest: Told, seed: int, least: int) -> None:
 
 def test_calls_return_what_they_do_over_tcp(guest: Told) -> None:
     compared(guest, SEED, 100_000)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", MORE_SEEDS)
+def test_calls_return_what_they_do_over_tcp_with_other_seeds(seed: int, guest: Told) -> None:
+    del guest  # there are guests here
+    compared(run(" ".join(str(each) for each in MORE_SEEDS)), seed, 50_000)
 
 
 def test_redis(guest: Told) -> None:

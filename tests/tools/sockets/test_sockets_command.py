@@ -48,13 +48,14 @@ def test_connections_between_nodes_use_beowire(two_nodes: Lab, tmp_path: Path) -
         assert answer.status == 0, answer.errors
         assert server.wait(60) == 0
     assert f":{PORT}: sent " in answer.errors
-    assert answer.errors.strip().endswith(": Beowire")
+    assert answer.errors.strip().endswith(": Beowire (raw frames)")
     for file in counted:
         told = json.loads(file.read_text())
         assert told["processes"] == told["switched"] == len(told["each"]) == 1
         assert told["tx_beowire"] > 100_000
         assert told["rx_beowire"] > 100_000
         assert told["lost"] == 0
+        assert told["each"][0]["link"] == "packet"
 
 
 @pytest.mark.parametrize("options", [(), ("--json", "FILE")])
