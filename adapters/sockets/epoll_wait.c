@@ -145,7 +145,7 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 		   uint64_t deadline, const sigset_t *mask)
 {
 	const struct bws_reason why = {.asleep = &e->sleepers};
-	uint64_t began = bw_clock_now();
+	uint64_t began = bw_clock_now(), now;
 	struct pollfd fds[1 + BWS_WAIT_MORE];
 	bool quiet;
 	int n, rc;
@@ -160,11 +160,12 @@ int bws_epoll_wait(struct bws_epoll *e, int epfd, struct epoll_event *events, in
 	bws_progress();
 	bws_lock();
 	/* Who is about to sleep asks the kernel by that. */
-	quiet = e->masked && deadline;
+	quiet = e->masked;
 	while (true) {
-		n = bws_epoll_look(e, epfd, events, max, quiet);
+		now = bw_clock_now();
+		n = bws_epoll_look(e, epfd, events, max, quiet && now < deadline);
 		quiet = false;
-		if (n || bw_clock_now() >= deadline)
+		if (n || now >= deadline)
 			break;
 		if (e->masked && deadline) {
 			bws_unlock();

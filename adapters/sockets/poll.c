@@ -92,17 +92,16 @@ static bool bws_poll_needs_kernel(const struct bws_poll *p, nfds_t n)
 	return false;
 }
 
-/* What there is without a sleep. */
-static int bws_poll_look(struct bws_poll *p, struct pollfd *fds, nfds_t n, uint64_t deadline)
+/* What there is without a sleep; the last look at it, or one of several? */
+static int bws_poll_look(struct bws_poll *p, struct pollfd *fds, nfds_t n, uint64_t now, bool last)
 {
-	uint64_t now = bw_clock_now();
 	int rc;
 
 	bws_poll_ask(p, fds, n);
 	if (!bws_poll_needs_kernel(p, n)) {
 		rc = bws_poll_tell(p, fds, n);
 		/* Who is about to sleep asks the kernel by that. */
-		if (rc ? bws_skip(&bws_poll_skips, now) : now < deadline)
+		if (rc ? bws_skip(&bws_poll_skips, now) : !last)
 			return rc;
 	}
 	rc = bws_r()->ppoll(p->asked, n, &(struct timespec){0}, NULL);
@@ -161,10 +160,11 @@ int bws_poll(struct pollfd *fds, nfds_t n, uint64_t deadline, const struct times
 	bws_progress();
 	bws_lock();
 	while (true) {
+		uint64_t now = bw_clock_now();
 		bool come;
 
-		rc = bws_poll_look(&p, fds, n, deadline);
-		if (rc || bw_clock_now() >= deadline)
+		rc = bws_poll_look(&p, fds, n, now, now >= deadline);
+		if (rc || now >= deadline)
 			break;
 		bws_unlock();
 		come = bws_spin();
