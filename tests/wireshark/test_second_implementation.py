@@ -499,7 +499,7 @@ def test_a_new_incarnation_is_a_new_peer(known: Pair) -> None:
             values = {"echo_token": old, "echo_conn": old_conn, "echo_engine": second.engine}
             answer = second.frame("REFUSE", token=0, conn=0)
             known.send(answer.add("refuse", why=1, echo_type=C["BW_FRAME_DATA"], **values))
-        elif frame.parts and frame.parts[0].kind == "MESSAGE":
+        elif frame.hdr["token"] != old and frame.parts and frame.parts[0].kind == "MESSAGE":
             echo = frame.parts[0].payload
         if question and echo:
             break
