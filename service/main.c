@@ -398,8 +398,9 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	bs_run(s, signals, changes);
 	bs_notify("STOPPING=1");
 	bs_tell(s);
-	bs_devices_close(s);
+	/* First, as clients ask anew as soon as their interface is gone. */
 	bs_listener_close(s->listener, o->socket);
+	bs_devices_close(s);
 	return BS_GOOD;
 }
 

@@ -65,8 +65,8 @@ class Service:
         self.await_line("ready at", since)
 
     def lines(self, since: int = 0) -> list[str]:
-        """What it has said."""
-        return self.log.read_text()[since:].splitlines()
+        """What it has said; a line that is being written has no end yet."""
+        return self.log.read_text()[since:].rpartition("\n")[0].splitlines()
 
     def await_line(self, word: str, since: int = 0) -> str:
         """The first line with this word in it, now or later."""

@@ -131,9 +131,9 @@ static int bw_service_hear(int fd, struct bw_service_answer *a, int *descriptor)
 	c = CMSG_FIRSTHDR(&m);
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(descriptor, CMSG_DATA(c), sizeof(*descriptor));
-	if ((size_t)n < sizeof(a->head))
+	if (n == 0)
 		return -ECONNRESET;
-	if (a->head.magic != BW_SERVICE_MAGIC)
+	if ((size_t)n < sizeof(a->head) || a->head.magic != BW_SERVICE_MAGIC)
 		return -EPROTO;
 	if (a->head.version != BW_SERVICE_VERSION)
 		return -EPROTONOSUPPORT;
@@ -389,6 +389,13 @@ static void bw_service_look(struct bw_ep *ep, struct bw_packet *p)
 	error = bw_service_hear(p->fanout.connection, &a, &fresh.fd);
 	if (error == -EAGAIN && ep->now < p->fanout.try_at)
 		return;
+	if (error == -ECONNRESET) { /* the call was in the queue of one that was ending */
+		p->refusals = 0;
+		bw_log(BW_LOG_DEBUG, "the service of raw frames on %s ended before it answered",
+		       p->name);
+		bw_service_hang_up(ep, p, BW_SERVICE_PAUSE);
+		return;
+	}
 	if (!error && p->asks == BW_SERVICE_ASKED && bw_service_waits(&a, fresh.fd)) {
 		p->asks = BW_SERVICE_TOLD_TO_WAIT;
 		p->fanout.try_at = ep->now + BW_SERVICE_MAKE_NS;
