@@ -88,8 +88,9 @@ class Cluster:
     def pids(self) -> set[int]:
         """What runs on the nodes beside Slurm's and Beowire's own."""
         own = {pid for each in self.lab.slurm.values() for pid in each.values()}
-        scripts = {pid for pid in self.lab.processes() if name_of(pid) in ("slurmscriptd", "")}
-        return set(self.lab.processes()) - own - scripts - set(self.lab.services.values())
+        names = ("slurmscriptd", "beowired", "")  # beowired is two: one reads its policy
+        others = {pid for pid in self.lab.processes() if name_of(pid) in names}
+        return set(self.lab.processes()) - own - others
 
     def left(self) -> list[str]:
         """What jobs leave behind that must not stay."""
