@@ -200,6 +200,9 @@ static void bs_spares_tend(struct bs_makers *m)
 	m->spares_begun++;
 	pthread_mutex_unlock(&m->mutex);
 	bs_make_begun(&one);
+	/* A ring that is smaller for want of memory is not kept for better times. */
+	if (!one.error && one.bytes != BW_RING_DEFAULT)
+		one.error = -ENOMEM;
 	if (one.error)
 		bs_unmake(&one);
 	pthread_mutex_lock(&m->mutex);
@@ -226,7 +229,6 @@ static void *bs_maker_main(void *arg)
 	pthread_cond_broadcast(&m->begins);
 	for (;;) {
 		struct bs_job *j = m->todo;
-
 		bool begun;
 
 		if (!j) {

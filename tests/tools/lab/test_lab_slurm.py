@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import beowire_cli
+import psutil
 import pytest
 from beowire import places
 from beowire.env import settings
@@ -88,9 +89,10 @@ class Cluster:
     def pids(self) -> set[int]:
         """What runs on the nodes beside Slurm's and Beowire's own."""
         own = {pid for each in self.lab.slurm.values() for pid in each.values()}
-        names = ("slurmscriptd", "beowired", "")  # beowired is two: one reads its policy
-        others = {pid for pid in self.lab.processes() if name_of(pid) in names}
-        return set(self.lab.processes()) - own - others
+        for pid in self.lab.services.values():  # and the process that reads its policy
+            own |= {pid, *(each.pid for each in psutil.Process(pid).children())}
+        scripts = {pid for pid in self.lab.processes() if name_of(pid) in ("slurmscriptd", "")}
+        return set(self.lab.processes()) - own - scripts
 
     def left(self) -> list[str]:
         """What jobs leave behind that must not stay."""

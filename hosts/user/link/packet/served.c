@@ -393,6 +393,7 @@ static void bw_service_look(struct bw_ep *ep, struct bw_packet *p)
 		p->refusals = 0;
 		bw_log(BW_LOG_DEBUG, "the service of raw frames on %s ended before it answered",
 		       p->name);
+		bw_packet_close(&fresh); /* it may have sent a descriptor and no byte */
 		bw_service_hang_up(ep, p, BW_SERVICE_PAUSE);
 		return;
 	}
