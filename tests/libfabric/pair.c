@@ -133,7 +133,11 @@ void pair_progress(void)
 void pair_order(void)
 {
 #ifdef __SANITIZE_THREAD__
-	pair_progress();
+	static char nothing;
+
+	/* A round of progress that finds nothing takes no lock; a search for an operation does. */
+	fi_cancel(&a.ep->fid, &nothing);
+	fi_cancel(&b.ep->fid, &nothing);
 #endif
 }
 
