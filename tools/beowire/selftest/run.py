@@ -25,6 +25,9 @@ from beowire.terminal import note
 
 _WORKERS = 4
 """More than two processors, as most tests wait most of the time."""
+_COMPILED = 4
+"""Compiled tests at a time: many wait, and those that are given a time (fuzz targets) take it
+together."""
 _APART = 3
 """Of tests that need the machine nearly to themselves: most of the time they wait for lines."""
 SIDE_BY_SIDE = ("--dist", "loadfile", "--no-loadscope-reorder", "--max-worker-restart", "0")
@@ -189,6 +192,7 @@ class _Meson:
         before = set(passed)
         self.wanted = [name for name in self._names(chosen) if name not in before]
         command = [self._meson, "test", "-C", str(self._build), "--no-rebuild"]
+        command += ["--num-processes", str(_COMPILED)]
         command += ["--print-errorlogs", "--timeout-multiplier", "20" if chosen.long else "3"]
         # Without a name Meson would run all.
         command += self.wanted or ["--list"]
