@@ -65,15 +65,20 @@ def end(pair: Couple, op: int) -> None:
 def test_long_messages_travel_by_both(slow: str | None) -> None:
     with striped(slow) as (pair, _):
         least = {"eth0": LONG, "eth1": LONG // 20 if slow else LONG}
-        for op in range(1, 33):  # on a busy machine one may be slow for a while
+        sent = carried(pair)
+        for op in range(1, 65):
+            before = sent
             transfer(pair, op)
             sent = carried(pair)
             assert sum(sent.values()) >= op * LONG
-            if op >= 8 and all(sent[each] > least[each] for each in least):
+            took = {each: sent[each] - before[each] for each in least}
+            # On a busy machine one may be slow for a while: the fast one loses what comes while its
+            # receiver has no core, the slow one does not.
+            in_order = not slow or took["eth0"] > took["eth1"]
+            if op >= 8 and in_order and all(sent[each] > least[each] for each in least):
                 break
         assert all(sent[each] > least[each] for each in least), sent
-        if slow:
-            assert sent["eth0"] > sent["eth1"]
+        assert in_order, took
 
 
 def test_short_messages_travel_by_one() -> None:
