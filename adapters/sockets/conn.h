@@ -60,6 +60,8 @@ enum bws_owed {
 	BWS_OWE_CREDIT = 16,
 	BWS_OWE_BACK = 32,
 	BWS_OWE_SWITCH = 64,
+	BWS_OWE_PARK = 128,
+	BWS_OWE_CROWDED = 256,
 };
 
 struct bws_conn {
@@ -97,6 +99,9 @@ struct bws_conn {
 	struct bws_from peer_at; /* where the peer's offers or answers come from */
 	bool paired;		 /* both know each other's endpoint and name of it */
 	uint64_t pairing_until;	 /* it may leave TCP soon, at most until then; 0: it may not */
+	/* We, or the peer, want it on TCP until further notice, as that moves more. */
+	bool parked, peer_parks;
+	uint64_t compared; /* bytes of the stream that the comparison with TCP has counted */
 	bw_peer_no peer;
 	uint32_t peer_id;
 	struct bw_addr peer_addr;

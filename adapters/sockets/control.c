@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "choice.h"
 #include "clock.h"
 #include "endpoint.h"
 #include "flow.h"
@@ -41,6 +42,10 @@ static struct {
 	bool looking; /* this thread, with the lock */
 	bool wanting; /* some connection could leave TCP if there were an endpoint */
 	bool room;    /* while it looked, another one than was looked at began to wait for room */
+	struct bws_choice choice;
+	uint64_t moved;		    /* bytes that connections have moved which are compared */
+	_Atomic uint64_t crowded;   /* clock, ns: until then cores are taken to be short */
+	_Atomic bool crowded_rouse; /* this thread wants to be roused when they are */
 } bws_control = {.wake = -1, .offers = {-1, -1}};
 
 /* When an offer goes without an answer: the next one after this. */
@@ -298,10 +303,11 @@ static uint64_t bws_control_rescue(struct bws_conn *c, uint64_t now)
 	return c->rescue_at;
 }
 
-/* It needs no help any more: all by Beowire, or ended, or by TCP for good. */
+/* It needs no help any more: all by Beowire, or ended, or by TCP for good or until told. */
 static bool bws_control_steady(const struct bws_conn *c)
 {
-	return c->pinned || c->error || (c->rx.open && (c->tx.way == BWS_BW || c->tx.shut));
+	return c->pinned || c->error || c->parked || c->peer_parks ||
+	       (c->rx.open && (c->tx.way == BWS_BW || c->tx.shut));
 }
 
 /* It may leave TCP soon. An end that never does is no reason to expect that for ever. */
@@ -318,6 +324,8 @@ static bool bws_control_pairs(struct bws_conn *c, uint64_t now)
  * fork() or other processes that have the connection, ends without a word. */
 static uint64_t bws_control_paired(struct bws_conn *c, uint64_t now)
 {
+	if (c->connector && c->parked != bws_control.choice.by_tcp)
+		bws_park(c, bws_control.choice.by_tcp);
 	bws_rx_ready(c);
 	if (c->tx.epoch && c->tx.way == BWS_TCP)
 		bws_tx_switch(c);
@@ -368,9 +376,66 @@ static uint64_t bws_control_look(struct bws_conn *c, uint64_t now)
 	if (now >= c->offer_at && bws_conn_alone(c)) {
 		if (!bws_control_may(now))
 			return BWS_CONTROL_NEVER;
+		if (bws_control.choice.by_tcp) {
+			c->why = BWS_WHY_PARKED;
+			return bws_control.choice.next;
+		}
 		bws_control_offer(c, now);
 	}
 	return c->offer_at > now ? c->offer_at : now + BWS_CONTROL_IDLE;
+}
+
+/* Of the connections that this process has made. Lock held. */
+static struct bws_choice_seen bws_control_seen(void)
+{
+	bool by_tcp = bws_control.choice.by_tcp, changed = true;
+
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		uint64_t bytes = c->shared->tx + c->shared->rx;
+
+		if (!c->connector || !c->paired)
+			continue;
+		bws_control.moved += bytes - c->compared;
+		c->compared = bytes;
+		if (by_tcp ? !bws_settled(c) : c->tx.way != BWS_BW || c->rx.way == BWS_TCP)
+			changed = false;
+	}
+	return (struct bws_choice_seen){.bytes = bws_control.moved, .changed = changed};
+}
+
+/* Who connected compares; others can tell that cores are short. */
+static void bws_control_tell_crowded(void)
+{
+	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
+		if (c->connector || !c->paired || c->peer_parks)
+			continue;
+		c->owed |= BWS_OWE_CROWDED;
+		bws_push(c);
+	}
+}
+
+/* Compares with TCP, while cores are short. When to look again. Lock held. */
+static uint64_t bws_control_choose(uint64_t now)
+{
+	struct bws_choice *choice = &bws_control.choice;
+	bool always = bws.compare == BWS_COMPARE_ALWAYS, begins = !choice->window;
+	bool crowded = always || now < atomic_load(&bws_control.crowded);
+	struct bws_choice_seen seen;
+	uint64_t at;
+
+	if (bws.compare == BWS_COMPARE_NEVER)
+		return BWS_CONTROL_NEVER;
+	if (always && begins)
+		choice->next = now;
+	if (bws_choice_due(choice, now, crowded)) {
+		seen = bws_control_seen();
+		bws_choice_look(choice, now, &seen);
+		if (begins && !choice->by_tcp)
+			bws_control_tell_crowded();
+	}
+	at = bws_choice_next(choice, now);
+	atomic_store(&bws_control.crowded_rouse, at == BWS_CHOICE_NEVER);
+	return at;
 }
 
 static uint64_t bws_control_sooner(uint64_t one, uint64_t other)
@@ -381,7 +446,7 @@ static uint64_t bws_control_sooner(uint64_t one, uint64_t other)
 /* When to look again; fds: sockets that are drained. */
 static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 {
-	uint64_t now = bw_clock_now(), at = BWS_CONTROL_NEVER;
+	uint64_t now = bw_clock_now(), at;
 	int most = *n + BWS_CONTROL_DRAIN;
 	struct bws_conn *c, *next;
 	bool candidates = false, pairing = false;
@@ -395,6 +460,7 @@ static uint64_t bws_control_looks(struct pollfd *fds, int *n)
 	bws_push_all();
 	if (now >= bws_rings_due())
 		bws_control_may(now);
+	at = bws_control_choose(now);
 	for (c = bws_conn_next(NULL); c; c = next) {
 		candidates |= c->candidate;
 		at = bws_control_sooner(at, bws_control_look(c, now));
@@ -520,6 +586,15 @@ void bws_attend(void)
 	bws_control.roused = true;
 }
 
+void bws_crowded(uint64_t until)
+{
+	if (until > atomic_load(&bws_control.crowded))
+		atomic_store(&bws_control.crowded, until);
+	if (atomic_load(&bws_control.crowded_rouse) &&
+	    atomic_exchange(&bws_control.crowded_rouse, false))
+		bws_control_rouse();
+}
+
 void bws_attend_room(void)
 {
 	/* It looks again soon, or when there is room in the socket: not at once. */
@@ -541,5 +616,8 @@ void bws_control_forget(void)
 	if (bws_control.wake >= 0)
 		bws_own_close(bws_control.wake);
 	bws_control.wake = -1;
+	bws_control.choice = (struct bws_choice){0};
+	atomic_store(&bws_control.crowded, 0);
+	atomic_store(&bws_control.crowded_rouse, false);
 	atomic_store(&bws_control.started, false);
 }

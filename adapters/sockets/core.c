@@ -83,6 +83,15 @@ static const char *bws_core_text(const char *name)
 	return value && *value ? strdup(value) : NULL;
 }
 
+static enum bws_compare bws_core_compare(void)
+{
+	const char *value = bw_setting("BEOWIRE_SOCKETS_COMPARE") ?: "";
+
+	if (!strcmp(value, "off") || !strcmp(value, "0"))
+		return BWS_COMPARE_NEVER;
+	return strcmp(value, "always") ? BWS_COMPARE_CROWDED : BWS_COMPARE_ALWAYS;
+}
+
 __attribute__((constructor)) static void bws_core_begin(void)
 {
 	const char *after;
@@ -95,6 +104,7 @@ __attribute__((constructor)) static void bws_core_begin(void)
 	bws.explain = bws_core_is_on("BEOWIRE_SOCKETS_EXPLAIN");
 	bws.within = bws_core_is_on("BEOWIRE_SOCKETS_WITHIN");
 	bws.rings_for_files = !strcmp(bw_setting("BEOWIRE_SOCKETS_IO_URING") ?: "", "files");
+	bws.compare = bws_core_compare();
 	bws.stats = bws_core_text("BEOWIRE_SOCKETS_STATS");
 	bws.after = after ? strtoull(after, NULL, 10) : BWS_CORE_AFTER;
 	bws_life_begin();

@@ -18,14 +18,22 @@
 #define BWS_MS 1000000ull
 #define BWS_S  1000000000ull
 
+/* When it is measured whether TCP moves more. */
+enum bws_compare {
+	BWS_COMPARE_CROWDED, /* while cores are short */
+	BWS_COMPARE_NEVER,
+	BWS_COMPARE_ALWAYS, /* again and again, for tests */
+};
+
 struct bws_core {
 	bool on;      /* the library follows connections */
 	int pid;      /* of the process whose memory this is; another one: a child of vfork() */
 	bool explain; /* BEOWIRE_SOCKETS_EXPLAIN: a line for each connection */
 	bool within;  /* BEOWIRE_SOCKETS_WITHIN: connections within a node as well */
-	bool rings_for_files; /* BEOWIRE_SOCKETS_IO_URING: not for connections */
-	const char *stats;    /* BEOWIRE_SOCKETS_STATS: a directory, or NULL */
-	uint64_t after;	      /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
+	bool rings_for_files;	  /* BEOWIRE_SOCKETS_IO_URING: not for connections */
+	enum bws_compare compare; /* BEOWIRE_SOCKETS_COMPARE */
+	const char *stats;	  /* BEOWIRE_SOCKETS_STATS: a directory, or NULL */
+	uint64_t after;		  /* BEOWIRE_SOCKETS_AFTER: bytes before a connection is offered */
 	_Atomic(struct bw_ep *) ep;
 	bool ep_failed; /* there is none, and never will be */
 	/* Some connection is about to leave TCP: who waits makes progress, so that it is soon. */

@@ -65,6 +65,10 @@ static int bws_flow_owed(struct bws_conn *c, enum bws_owed what)
 		return bws_flow_send(c, BWS_BACK, 0, NULL, 0, 0, NULL);
 	case BWS_OWE_SWITCH:
 		return bws_flow_send(c, BWS_SWITCH, c->tx.epoch, &at, sizeof(at), 0, NULL);
+	case BWS_OWE_PARK:
+		return bws_flow_send(c, BWS_PARK, c->parked, NULL, 0, 0, NULL);
+	case BWS_OWE_CROWDED:
+		return bws_flow_send(c, BWS_CROWDED, 0, NULL, 0, 0, NULL);
 	}
 	return 1;
 }
@@ -114,7 +118,7 @@ void bws_push(struct bws_conn *c)
 		return;
 	/* The order matters: what is returned is returned before it is asked for anew, and bytes
 	 * follow the switch. */
-	for (uint32_t what = 1; what <= BWS_OWE_SWITCH && rc >= 0; what <<= 1) {
+	for (uint32_t what = 1; what <= BWS_OWE_CROWDED && rc >= 0; what <<= 1) {
 		if (!(c->owed & what))
 			continue;
 		/* Handlers may run meanwhile. */
@@ -207,6 +211,21 @@ bool bws_is_back(struct bws_conn *c)
 {
 	c->overdue = c->overdue && !bws_settled(c);
 	return !c->overdue;
+}
+
+void bws_park(struct bws_conn *c, bool parked)
+{
+	c->parked = parked;
+	c->owed |= BWS_OWE_PARK;
+	c->why = parked ? BWS_WHY_PARKED : "paired";
+	if (parked) {
+		bws_return(c, false);
+	} else {
+		bws_rx_ready(c);
+		if (c->tx.epoch)
+			bws_tx_switch(c);
+	}
+	bws_push(c);
 }
 
 void bws_return(struct bws_conn *c, bool final)

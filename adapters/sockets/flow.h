@@ -20,6 +20,8 @@ enum bws_code {
 	BWS_CREDIT = 6,	 /* the tag says it */
 	BWS_RETURN = 7,	 /* imm: offset from which on bytes are to come by TCP; a byte: for good? */
 	BWS_BACK = 8,	 /* ask for RETURN */
+	BWS_PARK = 9,	 /* imm 1: RETURN, and no READY until further notice, which is imm 0 */
+	BWS_CROWDED = 10, /* cores are short here: compare with TCP */
 };
 
 extern const struct bw_handlers bws_flow_handlers;
@@ -77,6 +79,11 @@ bool bws_is_back(struct bws_conn *c);
 
 /* Nobody is at the other end any more; it may be asked anew in a while. */
 void bws_reoffer(struct bws_conn *c);
+
+#define BWS_WHY_PARKED "TCP moves more while cores are short"
+
+/* Stay on TCP, or leave it again; the peer does the same. */
+void bws_park(struct bws_conn *c, bool parked);
 
 /* All the way back. */
 void bws_return(struct bws_conn *c, bool final);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "flow.h"
 #include "real.h"
 #include "wait.h"
@@ -30,6 +31,8 @@ static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 	c->peer = m->peer;
 	c->peer_id = (uint32_t)m->imm;
 	c->rx.returned_final = false;
+	c->parked = c->peer_parks = false;
+	c->compared = c->shared->tx + c->shared->rx;
 	c->why = "paired";
 	if (m->code == BWS_HELLO)
 		c->owed |= BWS_OWE_WELCOME;
@@ -53,6 +56,17 @@ static void bws_handler_return(struct bws_conn *c, const struct bw_message *m)
 	c->paired = false;
 	if (!c->orphan)
 		bws_reoffer(c);
+}
+
+static void bws_handler_park(struct bws_conn *c, bool parks)
+{
+	c->peer_parks = parks;
+	if (parks)
+		bws_rx_return(c, false);
+	else
+		bws_rx_ready(c);
+	/* What is to be asked for while it is there changes. */
+	bws_attend();
 }
 
 static void bws_handler_paired(struct bws_conn *c, const struct bw_message *m)
@@ -80,6 +94,12 @@ static void bws_handler_paired(struct bws_conn *c, const struct bw_message *m)
 		break;
 	case BWS_BACK:
 		bws_rx_return(c, false);
+		break;
+	case BWS_PARK:
+		bws_handler_park(c, m->imm);
+		break;
+	case BWS_CROWDED:
+		bws_crowded(bw_clock_now() + BWS_CROWDED_THERE);
 		break;
 	default:
 		break;

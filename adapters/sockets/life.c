@@ -64,6 +64,7 @@ static void bws_life_leave(struct bws_conn *c)
 	c->owed = 0;
 	c->peer_id = 0;
 	c->rx.open = c->rx.wanted = false;
+	c->parked = c->peer_parks = false;
 	c->tx.epoch = 0;
 	c->tx.back = false;
 	c->tx.unsent = NULL;

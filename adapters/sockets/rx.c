@@ -13,7 +13,8 @@
 void bws_rx_ready(struct bws_conn *c)
 {
 	if (!c->paired || c->rx.open || c->rx.way != BWS_TCP || c->pinned || c->error ||
-	    c->orphan || c->rx.returning || bws.held || !bws_is_back(c) || !bws_conn_alone(c))
+	    c->orphan || c->rx.returning || c->parked || c->peer_parks || bws.held ||
+	    !bws_is_back(c) || !bws_conn_alone(c))
 		return;
 	/* A call that may sleep in the kernel would not notice what comes by Beowire. It looks at
 	 * `slow` after it has said that it is there. */

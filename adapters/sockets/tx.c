@@ -14,7 +14,7 @@
 void bws_tx_switch(struct bws_conn *c)
 {
 	if (!c->paired || !c->tx.epoch || c->tx.way != BWS_TCP || c->tx.shut || c->pinned ||
-	    c->error || c->orphan || bws.held || !bws_is_back(c) || !bws_conn_alone(c))
+	    c->error || c->orphan || c->parked || bws.held || !bws_is_back(c) || !bws_conn_alone(c))
 		return;
 	/* A call that is sending looks at the way after it has said that it is there. */
 	atomic_store(&c->tx.way, BWS_BW);

@@ -258,8 +258,10 @@ bool bws_spin(void)
 		bws_crowd = bws_crowd_first;
 	}
 	bw_crowd_sample(&bws_crowd, began);
-	if (bws_crowd.crowded)
+	if (bws_crowd.crowded) {
+		bws_crowded(began + BWS_CROWDED_HERE);
 		return bws_progress() > 0;
+	}
 	do {
 		if (bws_progress() > 0)
 			return true;

@@ -81,4 +81,11 @@ void bws_attend(void);
 /* The same for one that waits for room, in libbeowire or its socket. Lock held. */
 void bws_attend_room(void);
 
+#define BWS_CROWDED_HERE  (50 * BWS_MS) /* ns for which it holds that cores are short, as a */
+#define BWS_CROWDED_THERE (20 * BWS_S) /* thread here or a peer says; it says it again after 16 s */
+
+/* Cores are taken to be short until then, here or at a peer, by bw_clock_now(): whether TCP moves
+ * more is to be found out. Lock held or not. */
+void bws_crowded(uint64_t until);
+
 #endif

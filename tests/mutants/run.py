@@ -56,6 +56,7 @@ USER_LIST = re.compile(r"user_sources = files\(([^)]*)\)")
 REPLICATE_LIST = re.compile(r"replicate_sources = files\(([^)]*)\)")
 SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
 SOCKETS_AWAY_LIST = re.compile(r"sockets_away_sources = files\(([^)]*)\)")
+SOCKETS_CHOICE_LIST = re.compile(r"sockets_choice_sources = files\(([^)]*)\)")
 SOCKETS_CONTROL_LIST = re.compile(r"sockets_control_sources = files\(([^)]*)\)")
 SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
@@ -394,18 +395,20 @@ class Workshop:
     def _sockets(self, jobs: int, engine: House) -> House:
         programs = {}
         files: set[Path] = set()
-        for name, list_ in (
-            ("away", SOCKETS_AWAY_LIST),
-            ("flow", SOCKETS_FLOW_LIST),
-            ("control", SOCKETS_CONTROL_LIST),
+        for name, lists in (
+            ("away", [SOCKETS_AWAY_LIST]),
+            ("choice", [SOCKETS_CHOICE_LIST]),
+            ("flow", [SOCKETS_FLOW_LIST]),
+            ("control", [SOCKETS_CONTROL_LIST, SOCKETS_CHOICE_LIST]),
         ):
             if not self._wanted(SOCKETS, f"test_{name}"):
                 continue
             unit = self._compile(
                 f"tests-{name}", [ROOT / f"tests/sockets/test_{name}.c"], jobs, ROOT / SOCKETS
             )
-            files.update(listed(SOCKETS, list_))
-            of = {str(each.relative_to(ROOT)) for each in listed(SOCKETS, list_)}
+            sources = {each for one in lists for each in listed(SOCKETS, one)}
+            files.update(sources)
+            of = {str(each.relative_to(ROOT)) for each in sources}
             libraries = ["-lcmocka", "-ldl", "-pthread"]
             programs[f"test_{name}"] = Program(list(unit.values()), libraries, of=of)
         plugin = "libbeowire-sockets.so"
@@ -416,9 +419,9 @@ class Workshop:
             return House(own, programs, environment=USER_ENVIRONMENT, cpu_s=5)
         own = self._compile("sockets", listed(SOCKETS, SOCKETS_LIST), jobs)
         keyed = [ROOT / "common" / name for name in ("keyed.c", "sealing.c")]
-        sources = {*listed("hosts/user", USER_LIST), *COMMON, *keyed}
+        libbeowire = {*listed("hosts/user", USER_LIST), *COMMON, *keyed}
         calls = ["-include", str(ROOT / SOCKETS / "own.h")]
-        user = self._compile("sockets-user", sorted(sources), jobs, more=calls)
+        user = self._compile("sockets-user", sorted(libbeowire), jobs, more=calls)
         for name in loaded:
             pattern = "differ*.c" if name == "differ" else f"{name}.c"
             tests = sorted((ROOT / "tests/sockets").glob(pattern))

@@ -74,6 +74,7 @@ class Program:
         variables = {
             "LD_PRELOAD": str(library),
             "BEOWIRE_SOCKETS_AFTER": "0",
+            "BEOWIRE_SOCKETS_COMPARE": "off",
             "BEOWIRE_SERVICE": str(service.socket),
             "BEOWIRE_LINKS": "packet",
             "BEOWIRE_SOCKETS_EXPLAIN": "on",

@@ -215,6 +215,7 @@ static pid_t start(const char *library, const char *what, int number, bool trace
 	snprintf(text, sizeof(text), "%d", number);
 	setenv("LD_PRELOAD", library, 1);
 	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
+	setenv("BEOWIRE_SOCKETS_COMPARE", "off", 1);
 	setenv("BEOWIRE_SOCKETS_WITHIN", "on", 1);
 	setenv("BEOWIRE_LINKS", "udp", 1);
 	setenv("BEOWIRE_UDP_ADDRESS", "127.0.0.1", 1);

@@ -199,6 +199,8 @@ static pid_t begin(const char *library, int output, char **words)
 	alarm(PATIENCE_S);
 	setenv("LD_PRELOAD", library, 1);
 	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
+	/* unless the test is of that */
+	setenv("BEOWIRE_SOCKETS_COMPARE", "off", 0);
 	setenv("BEOWIRE_SOCKETS_WITHIN", "on", 1);
 	/* of an address sanitizer, that it comes behind the library */
 	setenv("ASAN_OPTIONS", "verify_asan_link_order=0:detect_leaks=0:abort_on_error=1", 1);

@@ -233,6 +233,7 @@ static pid_t start_client(const char *library, uint16_t port)
 	snprintf(text, sizeof(text), "%u", port);
 	setenv("LD_PRELOAD", library, 1);
 	setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
+	setenv("BEOWIRE_SOCKETS_COMPARE", "off", 1);
 	setenv("BEOWIRE_SOCKETS_WITHIN", "on", 1);
 	setenv("BEOWIRE_LINKS", "local,udp", 1);
 	setenv("BEOWIRE_UDP_ADDRESS", "127.0.0.1", 1);

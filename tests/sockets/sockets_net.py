@@ -18,6 +18,8 @@ from beowire.sockets import cli
 from beowire.status import boards
 
 HERE, THERE = "10.77.0.1", "10.77.0.2"
+UNCOMPARED = {"BEOWIRE_SOCKETS_COMPARE": "off"}
+"""Connections leave TCP also where cores are short and TCP moves more, as while tests run."""
 SOON_S = 60
 """For what takes a moment on an idle machine."""
 SWITCHED = "switched"
@@ -37,7 +39,7 @@ class Nodes:
 
     def words(self, node: str, words: list[str], library: bool = True) -> list[str]:
         """The command line that runs these on a node."""
-        variables = cli.preload() | {cli.STATS: str(self.place)} | self.variables
+        variables = cli.preload() | {cli.STATS: str(self.place)} | UNCOMPARED | self.variables
         line = cli.command(words, variables) if library else words
         return ["ip", "netns", "exec", node, *line]
 

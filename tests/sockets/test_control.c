@@ -410,6 +410,120 @@ static void control__looks_for_rings_when_it_is_due(void **state)
 	bws.pinned = NULL;
 }
 
+/* ---- the comparison with TCP ---- */
+
+void bws_park(struct bws_conn *c, bool parked)
+{
+	c->parked = parked;
+}
+
+/* Twice as fast by TCP; asked each millisecond. */
+static void moves(void)
+{
+	atomic_fetch_add(&shared.rx, conn[1].parked ? 20000 : 10000);
+}
+
+static bool is_parked(void)
+{
+	moves();
+	return conn[1].parked;
+}
+
+static bool is_not_parked(void)
+{
+	moves();
+	return !conn[1].parked;
+}
+
+static bool waits_for_the_result(void)
+{
+	moves();
+	return conn[0].why && !strcmp(conn[0].why, BWS_WHY_PARKED);
+}
+
+static bool is_compared_no_more(void)
+{
+	moves();
+	if (conn[1].parked)
+		return false;
+	bws.compare = BWS_COMPARE_NEVER;
+	return true;
+}
+
+/* The second one is by Beowire, the first one is to be offered. */
+static void compare(bool connector, enum bws_compare when)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	for (int i = 0; i < 2; i++) {
+		conn[i].id = i + 1;
+		conn[i].fd = -1;
+		conn[i].shared = &shared;
+		conn[i].named = true;
+		conn[i].connector = connector;
+	}
+	conn[1].paired = conn[1].rx.open = true;
+	conn[1].rx.way = conn[1].tx.way = BWS_BW;
+	settled = true;
+	bws.compare = when;
+	bws_attend();
+	bws_unlock();
+}
+
+/* Also for connections that are to be offered, which stay on TCP while it is used. */
+static void compare__is_for_all_connections(void **state)
+{
+	compare(true, BWS_COMPARE_ALWAYS);
+	assert_true(becomes(is_parked));
+	bws_lock();
+	conn[0].candidate = true;
+	bws_unlock();
+	assert_true(becomes(waits_for_the_result));
+	assert_true(becomes(is_not_parked));
+	assert_true(becomes(is_parked));
+	assert_true(becomes(is_compared_no_more));
+}
+
+/* Who accepted does not compare: two that do would measure each other. */
+static bool tells_of_it(void)
+{
+	return conn[1].owed & BWS_OWE_CROWDED && !conn[1].parked;
+}
+
+static void compare__is_asked_for_by_who_accepted(void **state)
+{
+	compare(false, BWS_COMPARE_CROWDED);
+	bws_crowded(bw_clock_now() + SOON_NS);
+	assert_true(becomes(tells_of_it));
+	bws.compare = BWS_COMPARE_NEVER;
+}
+
+static bool compares_the_other(void)
+{
+	atomic_fetch_add(&shared.rx, conn[0].parked ? 20000 : 10000);
+	return conn[0].parked;
+}
+
+static bool compares_no_more(void)
+{
+	if (!compares_the_other())
+		bws.compare = BWS_COMPARE_NEVER;
+	return bws.compare == BWS_COMPARE_NEVER;
+}
+
+/* A process that has connected and accepted. */
+static void compare__is_not_for_who_accepted(void **state)
+{
+	compare(false, BWS_COMPARE_ALWAYS);
+	bws_lock();
+	conn[0].connector = conn[0].paired = conn[0].rx.open = true;
+	conn[0].rx.way = conn[0].tx.way = BWS_BW;
+	bws_unlock();
+	assert_true(becomes(compares_the_other));
+	assert_false(conn[1].parked);
+	assert_true(becomes(compares_no_more));
+}
+
 /* ---- the endpoint ---- */
 
 static bool is_tried_again(void)
@@ -666,6 +780,9 @@ int main(void)
 		cmocka_unit_test(control__does_not_expect_a_switch_for_ever),
 		cmocka_unit_test(control__keeps_programs_with_rings_on_tcp),
 		cmocka_unit_test(control__looks_for_rings_when_it_is_due),
+		cmocka_unit_test(compare__is_for_all_connections),
+		cmocka_unit_test(compare__is_asked_for_by_who_accepted),
+		cmocka_unit_test(compare__is_not_for_who_accepted),
 		cmocka_unit_test(lost__is_offered_again),
 		cmocka_unit_test(lost__answers_no_offer_before_that),
 		cmocka_unit_test(lost__with_nothing_by_beowire_is_not_in_doubt),

@@ -7,11 +7,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "clock.h"
 #include "core.h"
 #include "flow.h"
 #include "real.h"
@@ -21,13 +23,19 @@ struct bws_core bws;
 
 static int answer; /* of bw_send() */
 static uint32_t told[16], tells;
-static uint64_t sent; /* bytes of the stream, in their order */
+static uint32_t codes; /* set of those that were sent */
+static uint64_t parks; /* what the last PARK said */
+static uint64_t sent;  /* bytes of the stream, in their order */
 
 int bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
 	    const void *data, uint64_t len, unsigned int flags, void *op)
 {
 	if (answer >= 0 && tells < 16)
 		told[tells++] = (uint32_t)(tag >> 32);
+	if (answer >= 0)
+		codes |= 1u << code;
+	if (answer >= 0 && code == BWS_PARK)
+		parks = imm;
 	if (answer >= 0 && code == BWS_DATA) {
 		assert_int_equal(imm, sent);
 		assert_int_equal(*(const uint8_t *)data, (uint8_t)sent);
@@ -84,6 +92,13 @@ void bws_attend_room(void)
 
 void bws_attend(void)
 {
+}
+
+static uint64_t crowded; /* until then */
+
+void bws_crowded(uint64_t until)
+{
+	crowded = until;
 }
 
 void bws_lose(struct bws_conn *c)
@@ -400,9 +415,135 @@ static void link__is_the_one_by_which_bytes_left_tcp(void **state)
 	bws_conn_free(c);
 }
 
+static void says(struct bws_conn *c, enum bws_code code, uint64_t imm)
+{
+	struct bw_message m = {
+		.peer = c->peer, .code = (uint8_t)code, .tag = (uint64_t)c->id << 32, .imm = imm};
+
+	codes = 0;
+	bws_flow_handlers.message(NULL, &m);
+}
+
+/* Both directions by Beowire, nothing untaken. */
+static struct bws_conn *switched(void)
+{
+	struct bws_conn *c = paired(1);
+
+	answer = 1;
+	bws_rx_ready(c);
+	bws_rx_switch(c, c->rx.epoch, 0);
+	says(c, BWS_READY, 1);
+	assert_int_equal(c->rx.way, BWS_BW);
+	assert_int_equal(c->tx.way, BWS_BW);
+	return c;
+}
+
+/* Parked means all the way back, on both sides, and calls that are the kernel's alone. */
+static void parked__connections_are_on_tcp_until_further_notice(void **state)
+{
+	struct bws_conn *c = switched();
+
+	codes = 0;
+	bws_park(c, true);
+	assert_int_equal(codes, 1u << BWS_RETURN | 1u << BWS_BACK | 1u << BWS_PARK);
+	assert_int_equal(parks, 1);
+	says(c, BWS_RETURN, 0);
+	assert_true(bws_settled(c));
+	assert_false(c->slow);
+	/* The other side may have said so before it was told. */
+	says(c, BWS_READY, 2);
+	assert_int_equal(c->tx.way, BWS_TCP);
+	says(c, BWS_RETURN, 0);
+	bws_rx_ready(c);
+	bws_tx_switch(c);
+	assert_int_equal(codes, 0);
+	assert_true(bws_settled(c));
+	assert_false(c->slow);
+	codes = 0;
+	bws_park(c, false);
+	assert_int_equal(codes, 1u << BWS_READY | 1u << BWS_PARK);
+	assert_int_equal(parks, 0);
+	says(c, BWS_READY, 3);
+	assert_int_equal(c->tx.way, BWS_BW);
+	bws_conn_free(c);
+}
+
+static void parked__by_the_peer_asks_for_nothing(void **state)
+{
+	struct bws_conn *c = switched();
+
+	says(c, BWS_PARK, 1);
+	assert_int_equal(codes, 1u << BWS_RETURN);
+	says(c, BWS_RETURN, 0);
+	bws_rx_ready(c);
+	assert_int_equal(codes, 0);
+	assert_true(bws_settled(c));
+	assert_false(c->slow);
+	says(c, BWS_PARK, 0);
+	assert_int_equal(codes, 1u << BWS_READY);
+	says(c, BWS_READY, 2);
+	assert_int_equal(c->tx.way, BWS_BW);
+	bws_conn_free(c);
+}
+
+/* There is no room for any of it at first. */
+static void parked__is_told_late(void **state)
+{
+	struct bws_conn *c = switched();
+
+	answer = -EAGAIN;
+	bws_park(c, true);
+	answer = 1;
+	codes = 0;
+	bws_push_all();
+	assert_int_equal(codes, 1u << BWS_RETURN | 1u << BWS_BACK | 1u << BWS_PARK);
+	bws_conn_free(c);
+}
+
+/* Bytes that the peer has not taken when it happens go by TCP, ahead of the rest. */
+static void parked__bytes_under_way_go_by_tcp(void **state)
+{
+	struct bws_conn *c;
+	char got[8];
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	c = switched();
+	c->fd = ends[0];
+	sent = 0;
+	assert_int_equal(bws_tx_add(c, "\0\1\2\3\4\5\6\7", 8), 8);
+	bws_park(c, true);
+	assert_int_equal(bws_tx_add(c, "x", 1), 1);
+	/* Three of them were taken. */
+	says(c, BWS_RETURN, 3);
+	assert_true(bws_settled(c));
+	assert_int_equal(read(ends[1], got, sizeof(got)), 6);
+	assert_memory_equal(got, "\3\4\5\6\7x", 6);
+	bws_conn_free(c);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* A side that accepted tells the other one, which compares. */
+static void crowded__is_what_a_peer_may_say(void **state)
+{
+	struct bws_conn *c = paired(1);
+	uint64_t before = bw_clock_now();
+
+	crowded = 0;
+	says(c, BWS_CROWDED, 0);
+	assert_in_range(crowded, before + BWS_CROWDED_THERE, bw_clock_now() + BWS_CROWDED_THERE);
+	bws_conn_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(parked__connections_are_on_tcp_until_further_notice, begin),
+		cmocka_unit_test_setup(parked__by_the_peer_asks_for_nothing, begin),
+		cmocka_unit_test_setup(parked__is_told_late, begin),
+		cmocka_unit_test_setup(parked__bytes_under_way_go_by_tcp, begin),
+		cmocka_unit_test_setup(crowded__is_what_a_peer_may_say, begin),
 		cmocka_unit_test_setup(link__is_the_one_by_which_bytes_left_tcp, begin),
 		cmocka_unit_test_setup(retry__survives_a_place_that_is_used_again, begin),
 		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),

@@ -77,7 +77,7 @@ for each in ours():
         assert error.errno == errno.EBADF, error
 os.closerange(one.fileno() + 1, 100000)
 for _ in range(1000):
-    echo(1000)
+    echo(50000)
 assert way(one.fileno()) == 3
 """
     with nodes.server(["python3", "-c", ECHO, str(PORT), "1"], PORT, ends=True):
@@ -93,6 +93,35 @@ with socket.create_server(("", int(sys.argv[1]))) as listener:
             while got := one.recv(65536):
                 one.sendall(got)
 """
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_calls_return_the_same_while_connections_change(nodes: Nodes, seed: int) -> None:
+    nodes.variables |= {"BEOWIRE_SOCKETS_AFTER": "0", "BEOWIRE_SOCKETS_COMPARE": "always"}
+    differ(nodes, seed, 200)
+    told = nodes.counted()
+    assert told["switches"] >= 2
+    assert told["lost"] == 0, told
+
+
+def test_beowire_and_tcp_are_tried_in_turn(nodes: Nodes) -> None:
+    """Both directions go to TCP and back again and again, and no byte is lost."""
+    nodes.variables |= {"BEOWIRE_SOCKETS_AFTER": "0", "BEOWIRE_SOCKETS_COMPARE": "always"}
+    script = f"""
+{CONNECTED}
+until = time.monotonic() + 60
+seen = []
+while len(seen) < 9:
+    assert time.monotonic() < until, seen
+    echo(50000)
+    now = way(one.fileno())
+    if now in (0, 3) and (seen[-1:] or [0]) != [now]:
+        seen.append(now)
+print(seen)
+"""
+    with nodes.server(["python3", "-c", ECHO, str(PORT), "1"], PORT, ends=True):
+        assert nodes.run(["python3", "-c", script]).strip() == str([3, 0] * 4 + [3])
+    by_beowire(nodes.counted(), 4_000)
 
 
 def test_a_peer_that_is_killed_is_no_good_end(nodes: Nodes) -> None:

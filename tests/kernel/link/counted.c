@@ -153,6 +153,7 @@ static pid_t begin(const struct bench_net *net, int side, const char *library, c
 		setenv("LD_PRELOAD", library, 1);
 		setenv("BEOWIRE_LINKS", link, 1);
 		setenv("BEOWIRE_SOCKETS_AFTER", "0", 1);
+		setenv("BEOWIRE_SOCKETS_COMPARE", "off", 1);
 		setenv("BEOWIRE_STATUS", "off", 1);
 	}
 	execl("/proc/self/exe", "counted", side ? "serve" : "drive", link, NULL);

@@ -177,7 +177,7 @@ FIGURES = (
         "transactions/s",
         False,
         _POSTGRES,
-        (*_SELECT, "-c", "8", "-j", "2", "-t", "5000", "postgres"),
+        (*_SELECT, "-c", "8", "-j", "2", "-t", "40000", "postgres"),
         _pgbench,
         postgres=True,
     ),
