@@ -16,7 +16,8 @@ from beowire import namespaces, places
 from beowire.errors import BeowireError
 from beowire.lab import lab, up
 
-COMMAND = [sys.executable, "-P", "-m", "beowire"]
+COMMAND = [sys.executable, "-P", "-S", str(places.root() / "tools/beowire/start.py")]
+"""As `./beowire` begins it, once nothing has to be set up."""
 
 NO_NAMESPACES = namespaces.refusal()
 """Why tests with namespaces and raw frames cannot run here; None when they can."""
