@@ -44,8 +44,9 @@ static void bws_choice_end_window(struct bws_choice *c, uint64_t now, uint64_t b
 {
 	double rate = (double)(bytes - c->bytes) * 1e9 / (double)(now - c->began);
 
-	/* Little is moved: nobody would notice, and chance would decide. */
+	/* Little is moved: nobody would notice, and chance would decide. It may be more soon. */
 	if (c->window == 1 && bytes - c->bytes < BWS_CHOICE_LEAST) {
+		c->hold_ns = 0;
 		bws_choice_hold(c, false, now);
 		return;
 	}

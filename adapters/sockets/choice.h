@@ -17,15 +17,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BWS_CHOICE_WINDOWS 8	      /* of a comparison: four by each */
-#define BWS_CHOICE_SETTLE  5000000ull /* ns from a change to the beginning of what is measured, */
-#define BWS_CHOICE_PATIENCE                                                                        \
-	50000000ull /* which waits so long for connections that have not changed */
-#define BWS_CHOICE_MEASURE 20000000ull	 /* ns of a window that are measured, at least */
-#define BWS_CHOICE_LEAST   4096		 /* bytes in the first window, else nothing is compared */
-#define BWS_CHOICE_HOLD	   1000000000ull /* ns for which a result holds, at first */
-#define BWS_CHOICE_LONGEST (16000000000ull) /* and at most */
-#define BWS_CHOICE_NEVER   UINT64_MAX
+#define BWS_CHOICE_WINDOWS  8		   /* of a comparison: four by each */
+#define BWS_CHOICE_SETTLE   5000000ull	   /* ns from a change to when it is measured */
+#define BWS_CHOICE_PATIENCE 50000000ull	   /* the same while connections have not changed yet */
+#define BWS_CHOICE_MEASURE  20000000ull	   /* ns of a window that are measured, at least */
+#define BWS_CHOICE_LEAST    4096	   /* bytes in the first window, else nothing is compared */
+#define BWS_CHOICE_HOLD	    1000000000ull  /* ns for which a result holds, at first */
+#define BWS_CHOICE_LONGEST  16000000000ull /* and at most */
+#define BWS_CHOICE_NEVER    UINT64_MAX
 
 /* All zero: by Beowire, and nothing has been compared. */
 struct bws_choice {

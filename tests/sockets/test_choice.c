@@ -211,6 +211,19 @@ static void choice__without_a_load_is_beowire(void **state)
 	assert_int_equal(l.changes, 0);
 }
 
+/* Little is moved for long, and then much: that is compared at once. */
+static void choice__of_a_load_that_begins_is_soon(void **state)
+{
+	struct load l = load_of(100, 100);
+
+	goes_on(&l, 60 * S);
+	assert_int_equal(l.changes, 0);
+	l.rate[0] = 3e6;
+	l.rate[1] = 6e6;
+	goes_on(&l, BWS_CHOICE_HOLD + BWS_CHOICE_MEASURE + WHOLE + 10 * MS);
+	assert_true(l.choice.result);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +238,7 @@ int main(void)
 		cmocka_unit_test(choice__waits_for_connections_that_change),
 		cmocka_unit_test(choice__does_without_those_that_never_change),
 		cmocka_unit_test(choice__without_a_load_is_beowire),
+		cmocka_unit_test(choice__of_a_load_that_begins_is_soon),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
