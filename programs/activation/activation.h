@@ -37,13 +37,26 @@ struct act_samples {
 	uint64_t *ns;
 };
 
+/* The kernel's account of a thread, which tells how long it stood in a processor's queue. */
+struct act_account {
+	int fd; /* -1: the kernel keeps none */
+};
+
 /* Prints why, and ends the process. */
 void act_fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
 void act_samples_make(struct act_samples *samples, const char *name, uint32_t room);
 /* Adds to - from; a clock that went back is a failure. */
 void act_samples_add(struct act_samples *samples, uint64_t from, uint64_t to);
+/* Adds what is such a figure already. */
+void act_samples_put(struct act_samples *samples, uint64_t ns);
 void act_samples_print(const struct act_samples *samples);
+
+/* Opens the account of the calling thread. */
+void act_account_open(struct act_account *account);
+/* How long it has been ready to run without a processor since it began, in nanoseconds; 0 without
+ * an account. Of the thread that opened it. */
+uint64_t act_account_queued(const struct act_account *account);
 
 /* What a reading of the clock costs, and its smallest step: printed as members of a JSON object. */
 void act_clock_print(void);

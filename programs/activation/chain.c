@@ -31,7 +31,8 @@ struct chain {
 	const struct act_settings *settings;
 	struct gate first, second, end;
 	uint64_t due, woke_first, left_first, woke_second, left_second;
-	uint64_t sink; /* what the work computed */
+	uint64_t queued_first; /* of the way to woke_first, in the queue of a processor */
+	uint64_t sink;	       /* what the work computed */
 };
 
 static void gate_make(struct gate *gate, bool by_fd)
@@ -80,19 +81,50 @@ static uint32_t chain_length(const struct chain *chain)
 	return chain->settings->warm + chain->settings->count;
 }
 
+/* The account of a thread as it was at a time. */
+struct look {
+	uint64_t queued, at;
+};
+
+static struct look look(const struct act_account *account)
+{
+	uint64_t queued = act_account_queued(account);
+
+	return (struct look){queued, bw_clock_now()};
+}
+
+/* The account when the event was due: of a thread that looked only later, as it had stood in the
+ * queue, that was the last it did. `before` is the account at the event before. */
+static uint64_t queued_until(uint64_t due, uint64_t before, struct look before_wait)
+{
+	uint64_t late = before_wait.at > due ? before_wait.at - due : 0;
+
+	return before_wait.queued - before > late ? before_wait.queued - late : before;
+}
+
 static void *first_main(void *arg)
 {
 	struct chain *chain = arg;
 	bool timer = chain->settings->event == ACT_TIMER;
+	struct act_account account;
+	struct look before_wait, woken;
+	uint64_t before;
 
+	act_account_open(&account);
+	before = act_account_queued(&account);
 	prctl(PR_SET_TIMERSLACK, 1); /* else the timer may be 50 us late on purpose */
 	act_take_place(chain->settings, ACT_FIRST);
 	for (uint32_t i = 1; i <= chain_length(chain); i++) {
+		before_wait = look(&account);
 		chain->woke_first = gate_wait(&chain->first, i);
 		if (timer) { /* the gate only told when the event is due */
+			before_wait = look(&account);
 			bw_clock_sleep(chain->due);
 			chain->woke_first = bw_clock_now();
 		}
+		woken = look(&account);
+		chain->queued_first = woken.queued - queued_until(chain->due, before, before_wait);
+		before = woken.queued;
 		chain->sink ^= act_work(chain->settings->work);
 		chain->left_first = bw_clock_now();
 		gate_open(&chain->second, i);
@@ -157,6 +189,7 @@ static void events(struct chain *chain, struct act_samples *samples)
 		act_samples_add(&samples[0], chain->due, chain->woke_first);
 		act_samples_add(&samples[1], chain->left_first, chain->woke_second);
 		act_samples_add(&samples[2], chain->due, chain->left_second);
+		act_samples_put(&samples[3], chain->queued_first);
 	}
 }
 
@@ -186,7 +219,7 @@ static void with_processes(struct chain *chain, struct act_samples *samples)
 void act_chain(const struct act_settings *settings)
 {
 	static const char *const events_by[] = {"timer", "futex", "eventfd"};
-	struct act_samples samples[3];
+	struct act_samples samples[4];
 	struct chain *chain = mmap(NULL, sizeof(*chain), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
@@ -199,6 +232,7 @@ void act_chain(const struct act_settings *settings)
 	act_samples_make(&samples[0], "first_ns", settings->count);
 	act_samples_make(&samples[1], "second_ns", settings->count);
 	act_samples_make(&samples[2], "whole_ns", settings->count);
+	act_samples_make(&samples[3], "queued_ns", settings->count);
 	if (settings->processes)
 		with_processes(chain, samples);
 	else
@@ -207,7 +241,7 @@ void act_chain(const struct act_settings *settings)
 	       settings->processes ? "processes" : "threads", events_by[settings->event],
 	       settings->work);
 	act_clock_print();
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		act_samples_print(&samples[i]);
 	printf("}\n");
 }

@@ -3,11 +3,13 @@
 #include "activation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define READINGS 10000
 
@@ -33,11 +35,16 @@ void act_samples_make(struct act_samples *samples, const char *name, uint32_t ro
 	memset(samples->ns, 0, bytes); /* no page is missing later */
 }
 
+void act_samples_put(struct act_samples *samples, uint64_t ns)
+{
+	samples->ns[samples->count++] = ns;
+}
+
 void act_samples_add(struct act_samples *samples, uint64_t from, uint64_t to)
 {
 	if (to < from)
 		act_fail("the clock went back by %" PRIu64 " ns", from - to);
-	samples->ns[samples->count++] = to - from;
+	act_samples_put(samples, to - from);
 }
 
 void act_samples_print(const struct act_samples *samples)
@@ -71,6 +78,22 @@ void act_clock_print(void)
 	qsort(took, READINGS, sizeof(took[0]), by_size);
 	printf("\"clock\": {\"reading_ns\": %" PRIu64 ", \"step_ns\": %" PRIu64 "}",
 	       took[READINGS / 2], step);
+}
+
+void act_account_open(struct act_account *account)
+{
+	account->fd = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
+}
+
+/* "RAN QUEUED TURNS": Documentation/scheduler/sched-stats.rst of the kernel. */
+uint64_t act_account_queued(const struct act_account *account)
+{
+	char text[128];
+	ssize_t n = account->fd < 0 ? 0 : pread(account->fd, text, sizeof(text) - 1, 0);
+	uint64_t queued;
+
+	text[n > 0 ? n : 0] = 0;
+	return sscanf(text, "%*u %" SCNu64, &queued) == 1 ? queued : 0;
 }
 
 void act_take_place(const struct act_settings *settings, enum act_role role)

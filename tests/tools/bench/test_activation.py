@@ -18,6 +18,10 @@ from beowire.vm import kernels
 from beowire_cli import beowire
 
 PROGRAM = activation.PROGRAM
+CLOCKS_NS = 1_000_000
+"""By which the scheduler's clock and CLOCK_MONOTONIC may run apart within one event."""
+TURN_NS = 100_000
+"""Longer than the way of who is not in a queue."""
 
 
 def program(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -75,6 +79,32 @@ def test_the_work_lies_in_the_whole_alone() -> None:
     found = json.loads(program(*words).stdout)
     parts = zip(found["first_ns"], found["second_ns"], found["whole_ns"], strict=True)
     assert min(whole - first - second for first, second, whole in parts) > 2 * 100 * 1024
+
+
+def test_time_in_the_queue_is_part_of_the_way() -> None:
+    """By the kernel's account; its clock may differ by a little from the one that is read."""
+    words = ("threads", "--count", "200", "--warm", "5", "--interval", "100")
+    with activation.loaded():
+        done = program(*words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert len(found["queued_ns"]) == 200
+    pairs = list(zip(found["queued_ns"], found["first_ns"], strict=True))
+    assert all(0 <= queued <= first + CLOCKS_NS for queued, first in pairs)
+
+
+def test_who_has_a_small_share_of_its_processor_waits_in_the_queue() -> None:
+    """The load has most of the processor that all threads of the chain share with it: any fair
+    scheduler makes them wait, the source of the events as well, and nothing else makes them as
+    late."""
+    first = min(os.sched_getaffinity(0))
+    words = ["threads", "--pin", f"{first},{first},{first}", "--count", "50", "--interval", "100"]
+    with activation.loaded():
+        line = ["nice", "-n", "19", str(places.product(PROGRAM)), *words]
+        done = subprocess.run(line, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert sum(found["first_ns"]) > 50 * TURN_NS
+    assert sum(found["queued_ns"]) > 0.5 * sum(found["first_ns"])
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ from beowire.evidence.figures import Figures
 from beowire.evidence.registry import ENTRIES
 from made_up import parts
 
-COMMANDS = ("activation", "place", "replicate")
-"""Experiments that are other commands, of which tests of their own tell."""
+COMMANDS = ("activation", "place", "replicate", "text")
+"""Experiments that are other commands, or guests, of which tests of their own tell."""
 
 
 class Address:
@@ -102,7 +102,8 @@ def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_seconds", lambda *_, **__: 1.0)
     monkeypatch.setattr(programs.up, "set_links", lambda *_: None)
     monkeypatch.setattr(files.namespaces, "within", lambda *_: {"passes": 1})
-    monkeypatch.setattr(files.stream, "transfer", lambda *_: 1.0)
+    transfer = files.stream.Transfer(1.0, 0.5)
+    monkeypatch.setattr(files.stream, "transfer", lambda *_: transfer)
     monkeypatch.setattr(pairs.line_flow, "report", pingpong)
     plain = SimpleNamespace(alone=[[1.0, 1.0]], together=[2.0], gain=pairs.samples.ratio([1], [1]))
     monkeypatch.setattr(pairs.stripe, "measure", lambda *_: plain)

@@ -3,9 +3,11 @@
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +17,18 @@ from beowire.lab.lab import Lab
 from beowire.topology.topology import End
 
 _SO_SNDBUFFORCE, _SO_RCVBUFFORCE = 32, 33
+_RWND_LIMITED = 176
+"""Offset of tcpi_rwnd_limited, in microseconds, in struct tcp_info (Linux 4.10 and later)."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What a transfer took."""
+
+    seconds: float
+    held_up_s: float
+    """Of them those in which the sender had data and the receiver's window no room, as the kernel
+    counts them."""
 
 
 def rx_bytes(lab: Lab, end: End) -> int:
@@ -30,9 +44,10 @@ def rx_bytes(lab: Lab, end: End) -> int:
     return namespaces.within(lab.namespace_path(end.device), read)
 
 
-def transfer(lab: Lab, sender: End, receiver: End, size: int, limit_s: float) -> float:
-    """The seconds until so many bytes have been sent and read, with the kernel's own buffers. It
+def transfer(lab: Lab, sender: End, receiver: End, size: int, limit_s: float) -> Transfer:
+    """What it takes until so many bytes have been sent and read, with the kernel's own buffers. It
     fails when they take longer than the limit."""
+    took_s = held_up_s = 0.0
     stream, sink = _connected(lab, sender, receiver, 0)
     with stream, sink:
         began_s = time.monotonic()
@@ -54,6 +69,8 @@ def transfer(lab: Lab, sender: End, receiver: End, size: int, limit_s: float) ->
                 left -= len(piece)
                 if time.monotonic() - began_s > limit_s:
                     break
+            took_s = time.monotonic() - began_s
+            held_up_s = _held_up_s(stream)
         except TimeoutError:
             pass
         finally:
@@ -63,7 +80,16 @@ def transfer(lab: Lab, sender: End, receiver: End, size: int, limit_s: float) ->
             thread.join()
         if left:
             raise BeowireError(f"A transfer of {size:,} bytes did not end in {limit_s:.0f} s.")
-        return time.monotonic() - began_s
+        return Transfer(took_s, held_up_s)
+
+
+def _held_up_s(stream: socket.socket) -> float:
+    """How long the receiver's window has held up this sender."""
+    told = stream.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _RWND_LIMITED + 8)
+    if len(told) < _RWND_LIMITED + 8:
+        raise BeowireError("This kernel does not tell what held up a TCP sender.")
+    microseconds: int = struct.unpack_from("Q", told, _RWND_LIMITED)[0]
+    return microseconds / 1e6
 
 
 def _connected(
