@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 from beowire import __version__
-from beowire.evidence import cli, gallery, plot, results
+from beowire.evidence import cli, gallery, host, plot, results
 from beowire.evidence.registry import ENTRIES
 from beowire_cli import COMMAND, beowire, no_pair
 
@@ -128,6 +128,8 @@ def _experiment(row: str) -> str:
         (("--only", ""), "--only ?"),
         (("--gallery", "/nowhere/at.json"), "cannot be read"),
         (("--gallery", str(RESULTS), "--quick"), "runs nothing"),
+        (("--gallery", str(RESULTS), "--update", str(RESULTS)), "runs nothing"),
+        (("--update", "/nowhere/at.json", "--only", "A10-amdahl"), "cannot be read"),
         (("--wrong",), "No such option"),
     ],
 )
@@ -182,6 +184,7 @@ def _in_entry(name: str, value: Any) -> Callable[[dict[str, Any]], object]:
         (_in_entry("ours", {"numbers": {"x": "NaN"}}), "damaged"),
         (_in_entry("id", "Z9"), "an entry Z9"),
         (_in_entry("criterion", "whatever"), "by another criterion"),
+        (_in_entry("load", [1, 2]), "damaged"),  # without a commit
         (lambda told: told["entries"].append(told["entries"][0]), "an entry twice"),
     ],
 )
@@ -232,6 +235,65 @@ def test_parts_of_one_run_go_together_and_of_two_hosts_do_not(tmp_path: Path) ->
     files[1].write_text(json.dumps(whole))
     with pytest.raises(results.BeowireError, match="in a file before it"):
         results.read(files)
+
+
+def _measured_here(place: Path) -> tuple[Path, dict[str, Any]]:
+    """The document's results as if this machine had measured them."""
+    told = {**_told(), "host": host.find()}
+    file = place / "kept.json"
+    file.write_text(json.dumps(told))
+    return file, told
+
+
+def test_an_entry_is_measured_anew_and_tells_when(tmp_path: Path) -> None:
+    file, before = _measured_here(tmp_path)
+    before["entries"][0]["why"] = "whatever"
+    file.write_text(json.dumps(before))
+    words = ("evidence", "--quick", "--only", "A10-amdahl", "--state", str(tmp_path / "state"))
+    done = beowire(*words, "--update", str(file))
+    assert done.status == 0, done.errors
+    after = json.loads(file.read_text())
+    first, others = after["entries"][0], after["entries"][1:]
+    assert "Amdahl@8 is 3.33" in first["why"]
+    assert first["commit"] == host.commit()
+    assert len(first["load"]) == 2
+    assert not [each["id"] for each in others if "load" in each or "commit" in each]
+    assert [each["why"] for each in others] == [each["why"] for each in before["entries"][1:]]
+    assert (after["commit"], after["load"]) == (before["commit"], before["load"])
+    shown = gallery.text(results.read([file]))
+    assert "1 were measured anew later" in shown
+    low, high = first["load"]
+    anew = f"- Measured anew at commit {host.commit()}, at a load of {low:.1f} to {high:.1f}."
+    assert shown.count("Measured anew") == shown.count(anew) == 1
+    # and once more, of what has been updated already
+    kept = results.read([file])
+    again = results.updated(file, replace(kept, outcomes=kept.outcomes[3:4], commit="later"))
+    assert [each.commit for each in again.outcomes[:5]] == [host.commit(), "", "", "later", ""]
+    assert len(again.outcomes) == len(kept.outcomes)
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"host": {"mark": "elsewhere"}}, "mark 'elsewhere', not '"),
+        ({"host": {**host.find(), "kernel": "6.0.0"}}, "kernel '6.0.0', not '"),
+        ({"run": "full"}, "run 'full', not 'quick'"),
+    ],
+    ids=["machine", "kernel", "run"],
+)
+def test_what_was_measured_otherwise_is_not_updated(
+    tmp_path: Path, other: dict[str, Any], why: str
+) -> None:
+    """It is refused before anything is measured, and stays as it is."""
+    file, told = _measured_here(tmp_path)
+    file.write_text(json.dumps({**told, **other}))
+    before, state = file.read_text(), tmp_path / "state"
+    words = ("evidence", "--quick", "--only", "A10-amdahl", "--state", str(state))
+    done = beowire(*words, "--update", str(file))
+    assert done.status == 2
+    assert why in " ".join(done.errors.split())
+    assert file.read_text() == before
+    assert not state.exists()
 
 
 def test_text_of_programs_is_text(tmp_path: Path) -> None:

@@ -35,6 +35,10 @@ def evidence(
     json_file: Annotated[
         Path | None, typer.Option("--json", help="Write every result to this file.")
     ] = None,
+    update: Annotated[
+        Path | None,
+        typer.Option(help="Write the results into this file of --json, for its own of them."),
+    ] = None,
     state_file: Annotated[
         Path | None,
         typer.Option("--state", help="Keep what is measured here; it is not measured again."),
@@ -52,7 +56,7 @@ def evidence(
 ) -> None:
     """Run the tables, figures and numbers of the papers again: do our measurements agree?"""
     if gallery:
-        if quick or only or list_ or json_file or state_file or fresh:
+        if quick or only or list_ or json_file or update or state_file or fresh:
             raise BeowireError("--gallery runs nothing.", "Give it alone.", WRONG_USE)
         _gallery(results.read(gallery), plots)
         return
@@ -64,9 +68,13 @@ def evidence(
         return
     if json_file is not None:
         places.check_output(json_file)
+    if update is not None:
+        results.check_updatable(update, host.find(), _kind(quick))
     found = _run(chosen, quick, state_file, fresh)
     if json_file is not None:
         places.write_json(json_file, found.as_json())
+    if update is not None:
+        places.write_json(update, results.updated(update, found).as_json())
     out().print(_told(found.outcomes))
     plot.add_to_report(found)
     if any(each.outcome == FAILED for each in found.outcomes):
@@ -103,8 +111,11 @@ def _run(chosen: list[Entry], quick: bool, file: Path | None, fresh: bool) -> Re
         note(f"what is measured stands in {file}; the same command goes on from there")
         raise
     loads += [*kept.loads(), host.load()]
-    run = "quick" if quick else "full"
-    return Results(run, commit, machine, (min(loads), max(loads)), outcomes)
+    return Results(_kind(quick), commit, machine, (min(loads), max(loads)), outcomes)
+
+
+def _kind(quick: bool) -> str:
+    return "quick" if quick else "full"
 
 
 def _listed(chosen: list[Entry]) -> Table:

@@ -27,6 +27,7 @@ falls, a knee; never for another decade's absolute time.
 ./beowire evidence --only C2 --only D4     # entries, labels, or a paper: C
 ./beowire evidence --list                  # what there is
 ./beowire evidence --quick --json docs/evidence.json
+./beowire evidence --quick --only E3 --update docs/evidence.json   # these entries anew
 ./beowire evidence --gallery docs/evidence.json --plots docs/evidence > docs/evidence.md
 ```
 
@@ -97,10 +98,12 @@ def _overview(results: Results) -> str:
     counts = Counter(each.outcome for each in results.outcomes)
     seconds = sum(each.seconds for each in results.outcomes)
     told = ", ".join(f"{counts[name]} {words}" for name, words in _COUNTED.items() if counts[name])
+    anew = sum(each.load is not None for each in results.outcomes)
+    later = f" {anew} were measured anew later, as they tell." if anew else ""
     missing = len(ENTRIES) - len(results.outcomes)
     not_run = f" {missing} entries were not run." if missing else ""
     lines = [
-        f"{len(results.outcomes)} entries in {seconds / 60:.0f} minutes: {told}.{not_run}\n",
+        f"{len(results.outcomes)} entries in {seconds / 60:.0f} minutes: {told}.{later}{not_run}\n",
         "| entry | what | outcome |",
         "|---|---|---|",
     ]
@@ -117,6 +120,12 @@ def _entry(found: Outcome, plots: str) -> str:
     lines = [f"### {found.id}\n", f"**{entry.title}.**\n", paper]
     lines.append(f"- **Criterion**: {_safe(entry.criterion.text())}.")
     lines.append(f"- **{found.outcome.capitalize()}**: {_safe(_ended(found.why))}")
+    if found.load is not None:
+        low, high = found.load
+        lines.append(
+            f"- Measured anew at commit {_safe(found.commit or 'unknown')}, at a load of {low:.1f} "
+            f"to {high:.1f}."
+        )
     if found.ours is not None:
         lines += [f"- {_safe(_ended(_begun(each)))}" for each in found.ours.remarks]
         table = _table(shown.curves(entry, found.ours), entry.across, entry.up)

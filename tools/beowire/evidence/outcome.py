@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What came of an entry, and how it is judged from figures."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from beowire.evidence.entry import Entry
@@ -22,8 +22,13 @@ class Outcome:
     """None: nothing was measured."""
     seconds: float
     """What measuring took; nothing where another entry had measured it already."""
+    commit: str = ""
+    load: tuple[float, float] | None = None
+    """Of an entry that was measured anew, later than the others of its file: its own commit, and
+    the least and the largest load of the machine."""
 
     def as_json(self, entry: Entry) -> dict[str, Any]:
+        anew = {} if self.load is None else {"commit": self.commit, "load": list(self.load)}
         return {
             "id": self.id,
             "label": entry.label,
@@ -38,6 +43,7 @@ class Outcome:
             "criterion": entry.criterion.text(),
             "why": self.why,
             "seconds": round(self.seconds, 1),
+            **anew,
         }
 
 
@@ -47,7 +53,11 @@ def read(told: Any) -> Outcome:
     if outcome not in OUTCOMES:
         raise ValueError(f"outcome {outcome}")
     ours = decode(told["ours"]) if told["ours"] is not None else None
-    return Outcome(str(told["id"]), outcome, str(told["why"]), ours, float(told["seconds"]))
+    found = Outcome(str(told["id"]), outcome, str(told["why"]), ours, float(told["seconds"]))
+    if "load" not in told:
+        return found
+    low, high = told["load"]
+    return replace(found, commit=str(told["commit"]), load=(float(low), float(high)))
 
 
 def judge(entry: Entry, ours: Figures, more: Figures | None, seconds: float) -> Outcome:

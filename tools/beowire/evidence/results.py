@@ -5,7 +5,7 @@ Files of parts of a run may be put together, if one machine and one version meas
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +72,30 @@ def read(files: list[Path]) -> Results:
         (min(low for low, _ in loads), max(high for _, high in loads)),
         tuple(found[each.id] for each in ENTRIES if each.id in found),
     )
+
+
+def updated(file: Path, found: Results) -> Results:
+    """What a file has, with these outcomes in the place of its own of the same entries; each of
+    them tells when it was measured. Raises BeowireError if another machine, or another kind of run,
+    measured what the file has."""
+    kept = read([file])
+    _check_same(file, kept, found.host, found.run)
+    anew = (replace(each, commit=found.commit, load=found.load) for each in found.outcomes)
+    both = {each.id: each for each in (*kept.outcomes, *anew)}
+    return replace(kept, outcomes=tuple(both[each.id] for each in ENTRIES if each.id in both))
+
+
+def check_updatable(file: Path, host: dict[str, Any], run: str) -> None:
+    """Raises BeowireError if what this machine measures in such a run cannot go into the file."""
+    _check_same(file, read([file]), host, run)
+
+
+def _check_same(file: Path, kept: Results, host: dict[str, Any], run: str) -> None:
+    mine, its = {**kept.host, "run": kept.run}, {**host, "run": run}
+    other = [name for name in {**mine, **its} if mine.get(name) != its.get(name)]
+    if other:
+        told = ", ".join(f"{name} {mine.get(name)!r}, not {its.get(name)!r}" for name in other)
+        raise _refused(f"{file} was measured otherwise: {told}.")
 
 
 def _short(value: Any) -> str:
