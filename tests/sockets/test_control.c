@@ -55,10 +55,19 @@ void bws_unlock(void)
 static int refusals[8];
 static int refused;
 static uint32_t tries;
+#define WATCHED 4 /* the try at which it is noted what the first connection is by then */
+static const char *why_then;
+static uint32_t offers_then;
 
 int bw_ep_open(struct bw_ep **ep, const struct bw_ep_attr *attr, const char **why)
 {
 	tries++;
+	if (tries == WATCHED) {
+		bws_lock();
+		why_then = conn[0].why;
+		offers_then = conn[0].offers;
+		bws_unlock();
+	}
 	*why = "it does not answer";
 	if (refused)
 		return refusals[--refused];
@@ -526,12 +535,8 @@ static void compare__is_not_for_who_accepted(void **state)
 
 /* ---- the endpoint ---- */
 
-static bool is_tried_again(void)
-{
-	return tries == 3;
-}
-
-/* The service is not there, does not answer, and then does. It costs a try now and then. */
+/* The service is not there, does not answer, and then does. It costs a try now and then. What is
+ * meanwhile is noted by the thread that tries: this one may come too late to see it. */
 static void endpoint__is_tried_until_it_is_there(void **state)
 {
 	bws_lock();
@@ -547,23 +552,18 @@ static void endpoint__is_tried_until_it_is_there(void **state)
 	tries = 0;
 	bws_attend();
 	bws_unlock();
-	assert_true(becomes(is_tried_again));
-	assert_string_equal(conn[0].why, "no endpoint yet");
-	assert_int_equal(conn[0].offers, 0);
-	assert_true(bws_endpoint_due() < bw_clock_now() + SOON_NS);
 	assert_true(becomes(is_offered));
 	assert_int_equal(tries, 5);
+	assert_string_equal(why_then, "no endpoint yet");
+	assert_int_equal(offers_then, 0);
 	assert_true(bws_endpoint_due() == UINT64_MAX);
 }
 
+static uint32_t looks_before;
+
 static bool has_looked(void)
 {
-	return looks == 1;
-}
-
-static bool has_looked_again(void)
-{
-	return looks == 2;
+	return looks > looks_before;
 }
 
 /* Nothing of the program could use one: no try, and the thread sleeps. */
@@ -575,12 +575,16 @@ static void endpoint__is_not_tried_for_nobody(void **state)
 	conn[0].fd = -1;
 	conn[0].named = conn[0].pinned = conn[0].candidate = true;
 	atomic_store(&bws.ep, NULL);
-	tries = looks = 0;
+	tries = 0;
+	looks_before = looks;
 	bws_attend();
 	bws_unlock();
 	assert_true(becomes(has_looked));
+	bws_lock();
+	looks_before = looks;
+	bws_unlock();
 	bws_control_want(&conn[0]);
-	assert_true(becomes(has_looked_again));
+	assert_true(becomes(has_looked));
 	assert_int_equal(tries, 0);
 	atomic_store(&bws.ep, (struct bw_ep *)&bws);
 }
