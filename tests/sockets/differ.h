@@ -35,7 +35,9 @@ int way_of(int fd);
  * Of the driver:
  */
 
-#define SOON_NS (20ull * 1000000000) /* for what has to come */
+/* For what has to come; longer than fork() waits for a peer. */
+#define SOON_MS 60000
+#define SOON_NS (SOON_MS * 1000000ull)
 
 extern struct sim_rng rng;
 extern uint64_t waiting; /* bytes that have come and were not read */

@@ -296,7 +296,7 @@ static void fill_up(void)
 	even_out();
 	for (int k = 0; k < 2; k++) {
 		p = (struct pollfd){.fd = streams[k], .events = POLLOUT};
-		if (poll(&p, 1, 20000) != 1 || p.revents != POLLOUT)
+		if (poll(&p, 1, SOON_MS) != 1 || p.revents != POLLOUT)
 			bad("not writable again: %x", p.revents);
 	}
 }
@@ -398,7 +398,7 @@ static void ends(void)
 	order(SHUT, 0, 0);
 	for (int k = 0; k < 2; k++) {
 		p = (struct pollfd){.fd = streams[k], .events = POLLIN};
-		if (poll(&p, 1, 20000) != 1 || p.revents != POLLIN)
+		if (poll(&p, 1, SOON_MS) != 1 || p.revents != POLLIN)
 			bad("no end is told: %x", p.revents);
 	}
 	for (int k = 0; k < 2; k++)

@@ -96,7 +96,7 @@ void back_by_epoll(void)
 	}
 	come(1);
 	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
+		if (epoll_wait(epolls[k], &e, 1, SOON_MS) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("epoll after a way back: %x, %u", e.events, e.data.u32);
 		epoll_ctl(adders[k], EPOLL_CTL_DEL, streams[k], NULL);
@@ -139,13 +139,13 @@ void once_of_both_ways(void)
 	come(size());
 	add(EPOLLIN | EPOLLONESHOT);
 	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 20000) != 1)
+		if (epoll_wait(epolls[k], &e, 1, SOON_MS) != 1)
 			bad("no event by TCP");
 	}
 	not_told_again("after TCP");
 	for (int k = 0; k < 2; k++) {
 		epoll_ctl(adders[k], EPOLL_CTL_MOD, streams[k], &again);
-		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
+		if (epoll_wait(epolls[k], &e, 1, SOON_MS) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("asked again, and not told: %x, %u", e.events, e.data.u32);
 	}
@@ -172,7 +172,7 @@ void edge_of_both_ways(void)
 	}
 	come(size());
 	for (int k = 0; k < 2; k++) {
-		if (epoll_wait(epolls[k], &e, 1, 20000) != 1 || e.events != EPOLLIN ||
+		if (epoll_wait(epolls[k], &e, 1, SOON_MS) != 1 || e.events != EPOLLIN ||
 		    e.data.u32 != 7)
 			bad("no edge for what came by Beowire behind TCP");
 		epoll_ctl(adders[k], EPOLL_CTL_DEL, streams[k], NULL);
