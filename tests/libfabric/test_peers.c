@@ -160,6 +160,24 @@ static void death__ends_what_it_began(void **state)
 	pair_nothing(b.rx);
 }
 
+/* Until the child's request is forgotten, and all else has been done that its end brings about:
+ * b's helper may be at it, with the lock. */
+static void await_its_end(void)
+{
+	while (inside(&b)->incoming)
+		pair_progress();
+	bw_ep_lock(inside(&b)->bw);
+	bw_ep_unlock(inside(&b)->bw);
+}
+
+/* The child is at fault. */
+static void refuse(void)
+{
+	bw_ep_lock(inside(&b)->bw);
+	bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming->peer, "lies");
+	bw_ep_unlock(inside(&b)->bw);
+}
+
 /* What b says while it sees the child die, or finds it at fault; at most `room` bytes of it. */
 static void said_of_the_child(bool dies, char *text, size_t room)
 {
@@ -172,9 +190,8 @@ static void said_of_the_child(bool dies, char *text, size_t room)
 	if (dies)
 		die();
 	else
-		bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming->peer, "lies");
-	while (inside(&b)->incoming)
-		pair_progress();
+		refuse();
+	await_its_end();
 	fflush(stderr);
 	dup2(before, STDERR_FILENO);
 	close(before);
@@ -215,8 +232,7 @@ static void named_after(void (*end)(void), char *text, size_t room)
 	assert_int_equal(fi_av_remove(b.av, &b.peer, 1, 0), 0);
 	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "anybody's"));
 	end();
-	while (inside(&b)->incoming)
-		pair_progress();
+	await_its_end();
 	pair_nothing(b.rx);
 	assert_int_equal(inside(&b)->crashed, 0);
 	assert_int_equal(dup2(fileno(told), STDERR_FILENO), STDERR_FILENO);
@@ -241,11 +257,6 @@ static void death__before_it_is_named_is_told_then(void **state)
 	assert_string_equal(pair_error(b.rx).op_context, "late");
 }
 
-static void refuse(void)
-{
-	bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming->peer, "lies");
-}
-
 static void refused__before_it_is_named_is_told_then(void **state)
 {
 	struct fi_cq_err_entry e;
@@ -264,8 +275,7 @@ static void death__before_it_is_named_ends_nothing_of_others(void **state)
 	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
 	pair_retry(fi_trecv(b.ep, other, 8, NULL, FI_ADDR_UNSPEC, 1, 0, "anybody's"));
 	die();
-	while (inside(&b)->incoming)
-		pair_progress();
+	await_its_end();
 	assert_int_equal(fi_av_insert(b.av, &child_addr, 1, &dead, 0, NULL), 1);
 	pair_nothing(b.rx);
 	assert_int_not_equal(inside(&b)->crashed, 0);
