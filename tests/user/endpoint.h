@@ -6,7 +6,7 @@
 
 #include "ep.h"
 
-#define SOON_MS 30000 /* far beyond what anything here takes */
+#define SOON_MS 120000 /* far beyond what anything here takes */
 
 /* What an endpoint's handlers were told. */
 struct told {

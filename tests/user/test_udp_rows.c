@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#define SOON_MS 30000 /* far beyond what anything here takes */
+#define SOON_MS 120000 /* far beyond what anything here takes */
 #define ENGINE	40000
 #define LO	47100
 #define HEAD	((uint32_t)sizeof(struct bw_hdr))
