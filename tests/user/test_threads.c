@@ -407,8 +407,8 @@ static void close__ends_the_waits_of_other_threads(void **state)
 }
 
 /* Of a child of this process with its threads. One that waits for a lock of ThreadSanitizer's
- * allocator (gcc 12: as for AddressSanitizer above), which a thread held that it does not have, says
- * nothing. */
+ * allocator (gcc 12: as for AddressSanitizer above), which a thread held that it does not have,
+ * says nothing. */
 static int status_of(pid_t pid)
 {
 	int status = 0;
