@@ -66,7 +66,8 @@ def request(engine, **other):
 def say(connection, data, *descriptors):
     """Sends a message, with descriptors."""
     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))]
-    connection.sendmsg([data], rights if descriptors else [])
+    with contextlib.suppress(BrokenPipeError):  # refused already: the answer says why
+        connection.sendmsg([data], rights if descriptors else [])
 
 
 class Answer:
@@ -99,8 +100,7 @@ class Endpoint:
     def __init__(self, engine=0, **other):
         self.claim, self.engine = claim(engine)
         self.connection = call()
-        with contextlib.suppress(BrokenPipeError):  # refused already
-            say(self.connection, request(self.engine, **other), self.claim.fileno())
+        say(self.connection, request(self.engine, **other), self.claim.fileno())
         self.answer = Answer(self.connection)
         self.socket = self.answer.socket
 
