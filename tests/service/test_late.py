@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import socket_load
 from served import Service, served
+from stopped import go_on, stop
 
 PORT = 7960
 
@@ -18,8 +19,8 @@ def _absent(service: Service) -> tuple[str, Callable[[], object]]:
 
 
 def _mute(service: Service) -> tuple[str, Callable[[], object]]:
-    service.process.send_signal(signal.SIGSTOP)
-    return "does not answer", lambda: service.process.send_signal(signal.SIGCONT)
+    stop(service.process.pid)
+    return "does not answer", lambda: go_on(service.process.pid)
 
 
 @pytest.mark.parametrize("late", [_absent, _mute])
