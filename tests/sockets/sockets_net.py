@@ -51,7 +51,7 @@ class Nodes:
             capture_output=True,
             text=True,
             check=False,
-            timeout=2 * SOON_S,
+            timeout=4 * SOON_S,  # a script may wait for a minute more than once
             cwd=self.place,
         )
         assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """fork() while a thread of the library opens the endpoint, and while a closed connection ends."""
 
-import signal
 import threading
 import time
 from collections.abc import Callable
 
 from sockets_net import SOON_S, THERE, Nodes
+from stopped import go_on, stop
 
 PORT = 7890
 ECHO = f"""
@@ -89,7 +89,7 @@ way = ctypes.CDLL(None).beowire_sockets_way
 first = socket.create_connection(("{THERE}", {PORT}))
 first.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
 one = socket.create_connection(("{THERE}", {PORT}))
-until = time.monotonic() + 60
+until = time.monotonic() + 180
 def switch():
     while way(one.fileno()) != 3:
         assert time.monotonic() < until
@@ -144,8 +144,8 @@ def test_a_stopped_peer_is_waited_for_once(nodes: Nodes) -> None:
         (nodes.place / said).touch()
 
     def stop_and_continue() -> None:
-        when("switched", lambda: server.send_signal(signal.SIGSTOP), "stopped")
-        when("forked", lambda: server.send_signal(signal.SIGCONT), "continued")
+        when("switched", lambda: stop(server.pid), "stopped")
+        when("forked", lambda: go_on(server.pid), "continued")
 
     with nodes.server(["python3", "-c", ECHO], PORT, ends=True) as server:
         other = threading.Thread(target=stop_and_continue)
@@ -153,6 +153,7 @@ def test_a_stopped_peer_is_waited_for_once(nodes: Nodes) -> None:
         said = nodes.run(["python3", "-c", FORKS_BESIDE_STOPPED])
         other.join()
     first, *others, _ = map(float, said.split())
-    assert first > 2 * sum(others), said
+    # One that waits again would take as long; the others take what a busy machine makes of a fork.
+    assert sum(others) < 0.9 * first, said
     # The children's copies, which never went back; the parent lost nothing, nor the last child.
     assert nodes.counted()["lost"] == 5

@@ -84,7 +84,7 @@ def test_transfer_survives_the_loss_of_beowire(tmp_path: Path, again: bool) -> N
             "BEOWIRE_SOCKETS_AFTER": "0",
             "BEOWIRE_LINKS": "packet",
             "BEOWIRE_INTERFACE": "eth1",
-            "BEOWIRE_DEAD_TIMEOUT": "2",
+            "BEOWIRE_DEAD_TIMEOUT": "6",  # longer than who lives stands still on a busy machine
         }
         with nodes.server(["python3", "-c", SERVER], PORT, ends=True):
             line = nodes.words(one, ["python3", "-c", CLIENT])
