@@ -21,7 +21,7 @@
 #define ACTOR_REGION_BYTES (4u << 20)
 #define ACTOR_OPS	   4096
 
-enum actor_policy { POLICY_PULL, POLICY_HOLD, POLICY_DISCARD, POLICY_TRUNCATE };
+enum actor_policy { POLICY_PULL, POLICY_HOLD, POLICY_DISCARD, POLICY_TRUNCATE, POLICY_STOP };
 enum actor_mode { MODE_WAIT, MODE_PROGRESS, MODE_FD, MODE_IDLE };
 
 /* A buffer of ours that libbeowire uses until the operation ends. */
@@ -159,6 +159,10 @@ static void on_message(void *arg, const struct bw_message *m)
 		break;
 	case POLICY_TRUNCATE:
 		pull(m->peer, &m->rndv, m->tag, actor_truncate, -1);
+		break;
+	case POLICY_STOP: /* the whole process, with a pull that has begun */
+		pull(m->peer, &m->rndv, m->tag, m->len, -1);
+		raise(SIGSTOP);
 		break;
 	}
 }
@@ -419,6 +423,7 @@ static void do_policy(const char *rest)
 	actor_policy = !strncmp(rest, "hold", 4)      ? POLICY_HOLD
 		       : !strncmp(rest, "discard", 7) ? POLICY_DISCARD
 		       : !strncmp(rest, "trunc", 5)   ? POLICY_TRUNCATE
+		       : !strncmp(rest, "stop", 4)    ? POLICY_STOP
 						      : POLICY_PULL;
 	if (actor_policy == POLICY_TRUNCATE)
 		actor_truncate = strtoull(rest + strlen("truncate"), NULL, 10);

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 import user_net
-from stopped import go_on, stop
-from user_actor import ACKED, LATER, SYNC, Couple, actor, couple
+from stopped import await_stopped, go_on, stop
+from user_actor import ACKED, LATER, PATIENCE_S, SYNC, Couple, actor, couple
 
 REFUSED, TIMED_OUT, SHUT_DOWN, RESET = -111, -110, -108, -104
+DEAD_S = "6"
+"""After so long a peer is given up; longer than one that lives stands still on a busy machine."""
 
 
 def acquaint(two: Couple) -> None:
@@ -65,9 +67,14 @@ def test_exit_with_an_error_is_no_good_order(each_link: Couple) -> None:
 
 
 def test_exit_in_the_middle_of_a_pull_is_told(each_link: Couple) -> None:
+    """Who pulls stands still meanwhile, or all may have arrived before."""
     acquaint(each_link)
-    # Both at once, or all may have arrived before the second.
-    each_link.a.tell(f"send {each_link.to_b} 1 5 200000000 0 5\nexit 0")
+    each_link.b.ask("policy stop", "policy")
+    assert each_link.a.send(each_link.to_b, tag=5, length=50_000_000, op=5) == LATER
+    await_stopped(each_link.b.pid)
+    each_link.a.tell("exit 0")
+    each_link.a.process.wait(PATIENCE_S)
+    go_on(each_link.b.pid)
     assert each_link.b.expect("pulled", tag=5)["status"] in (REFUSED, SHUT_DOWN)
     assert each_link.b.expect("down")["status"] in (REFUSED, SHUT_DOWN)
 
@@ -138,7 +145,7 @@ def test_killed_local_peer_is_told_without_traffic(nodes: tuple[str, str]) -> No
 def test_peer_that_is_gone_with_its_node_times_out(link: str) -> None:
     with (
         user_net.pair() as nodes,
-        couple(nodes, BEOWIRE_LINKS=link, BEOWIRE_DEAD_TIMEOUT="2") as two,
+        couple(nodes, BEOWIRE_LINKS=link, BEOWIRE_DEAD_TIMEOUT=DEAD_S) as two,
     ):
         acquaint(two)
         user_net.link_set(nodes[1], "eth0", "down")
@@ -156,7 +163,7 @@ def test_peer_that_never_was_times_out(nodes: tuple[str, str]) -> None:
 
 
 def test_watched_peer_is_missed_without_traffic(nodes: tuple[str, str]) -> None:
-    with couple(nodes, BEOWIRE_LINKS="packet", BEOWIRE_DEAD_TIMEOUT="2") as two:
+    with couple(nodes, BEOWIRE_LINKS="packet", BEOWIRE_DEAD_TIMEOUT=DEAD_S) as two:
         acquaint(two)
         two.a.ask(f"watch {two.to_b} 1", "watch")
         two.b.process.kill()
