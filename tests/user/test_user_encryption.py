@@ -49,9 +49,13 @@ class Tap:
         self._thread.start()
 
     def _keep(self) -> None:
-        while not self._ending:
-            with contextlib.suppress(TimeoutError):
+        """All that has come by its end, too: this thread may be behind."""
+        while True:
+            try:
                 self.frames.append(self._socket.recv(1 << 17))
+            except TimeoutError:
+                if self._ending:
+                    return
 
     def close(self) -> None:
         self._ending = True

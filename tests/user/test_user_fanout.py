@@ -26,7 +26,7 @@ def joined(one: Actor) -> int:
 
 def await_(what: Callable[[], bool]) -> None:
     """Until it is so; joining takes a grace period of the kernel or two."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while not what():
         assert time.monotonic() < until
         time.sleep(0.02)
@@ -217,7 +217,7 @@ bad = [
     call(good(40003), [right.fileno(), pipe[0], pipe[1]]),
 ]
 for s in bad:
-    s.settimeout(10)
+    s.settimeout(60)
     assert s.recv(1) == b"", "the keeper hangs up"
 almost = call(good(40004), [right.fileno()])
 print("done", flush=True)
@@ -275,8 +275,13 @@ def test_calls_that_are_no_endpoints_are_hung_up_on(nodes: tuple[str, str]) -> N
 
 
 def descriptors(one: Actor) -> int:
-    """How many the process has open."""
-    return len(list(Path(f"/proc/{one.pid}/fd").iterdir()))
+    """How many sockets and pipes the process has open. What it reads now and then of /proc it has
+    open for a moment."""
+    count = 0
+    for each in Path(f"/proc/{one.pid}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            count += str(each.readlink()).startswith(("socket:", "pipe:"))
+    return count
 
 
 def test_another_users_keeper_gets_no_socket(nodes: tuple[str, str]) -> None:

@@ -16,6 +16,8 @@ from stopped import go_on, stop
 from user_actor import ACKED, LATER, NOW, Actor, Couple, actor, couple
 from user_net import address, ip, link_set
 
+SOON_S = 120
+"""Far more than it takes."""
 NEED_VLANS = ("test_vlan", "test_frames_that_a_switch_tags_pass")
 
 
@@ -27,7 +29,7 @@ def prove(two: Couple, link: str) -> None:
         assert one.send(to, tag=2, length=2_000_000, flags=ACKED, op=2) == LATER
         assert other.expect("pulled", tag=2)["ok"]
         assert one.expect("sent", op=2)["status"] == 0
-        assert one.link(to) == link
+        await_link(one, to, other, link)
         links = one.stats()["links"]
         carried = links[link]["tx_payload"]
         if link == "packet":  # rows by udp may carry long ones instead
@@ -35,13 +37,27 @@ def prove(two: Couple, link: str) -> None:
         assert carried >= 2_000_008 or link == "local"
 
 
+def await_link(one: Actor, to: int, other: Actor, link: str) -> None:
+    """Messages go by this link. Answers that a busy machine brings late by it make another one the
+    better one for a while."""
+
+    def goes_by_it() -> bool:
+        if one.link(to) == link:
+            return True
+        one.send(to, tag=3, length=8, flags=ACKED, op=3)
+        assert other.expect("message", tag=3)["ok"]
+        assert one.expect("sent", op=3)["status"] == 0
+        return False
+
+    wait_until(f"{link} is used", goes_by_it)
+
+
 def wait_until(what: str, ready: Callable[[], bool]) -> None:
     """Polls until a condition holds."""
-    for _ in range(600):
-        if ready():
-            return
+    until = time.monotonic() + SOON_S
+    while not ready():
+        assert time.monotonic() < until, f"never happened: {what}"
         time.sleep(0.1)
-    raise AssertionError(f"never happened: {what}")
 
 
 def test_packet_comes_before_udp(nodes: tuple[str, str]) -> None:
@@ -245,12 +261,20 @@ def test_interface_that_is_down_is_named_with_its_mend() -> None:
 def test_frames_grow_to_what_passes() -> None:
     with user_net.pair(mtu=9000) as nodes, couple(nodes, BEOWIRE_LINKS="packet") as two:
         prove(two, "packet")
-        before = two.a.stats()["links"]["packet"]
-        two.a.send(two.to_b, tag=5, length=9_000_000, op=5)
-        two.a.expect("sent", op=5)
-        after = two.a.stats()["links"]["packet"]
-        per_frame = 9_000_000 / (after["tx_frames"] - before["tx_frames"])
-        assert per_frame > 6000
+
+        def grown() -> bool:  # a probe may be late, or frames are sent again, on a busy machine
+            return 9_000_000 / frames_of_9_mb(two, "packet") > 6000
+
+        wait_until("frames of 9000 bytes", grown)
+
+
+def frames_of_9_mb(two: Couple, link: str) -> int:
+    """Frames that the first one sends for one message."""
+    before = two.a.stats()["links"][link]["tx_frames"]
+    two.a.send(two.to_b, tag=5, length=9_000_000, op=5)
+    assert two.b.expect("pulled", tag=5)["ok"]
+    assert two.a.expect("sent", op=5)["status"] == 0
+    return int(two.a.stats()["links"][link]["tx_frames"]) - int(before)
 
 
 @pytest.mark.parametrize("offload", ["on", "off"])
@@ -261,17 +285,24 @@ def test_long_messages_travel_in_rows(offload: str) -> None:
         couple(nodes, BEOWIRE_LINKS="udp", BEOWIRE_UDP_OFFLOAD=offload) as two,
     ):
         prove(two, "udp")
-        two.a.send(two.to_b, tag=5, length=9_000_000, op=5)
-        two.a.expect("sent", op=5)
-        sent, received = two.a.stats(), two.b.stats()
-        frames = sent["links"]["udp"]["tx_frames"]
-        assert frames > 9_000_000 / 1500
+
+        def in_rows() -> bool:
+            """All but a few frames of a message, and many in each; what is sent again on a busy
+            machine goes by itself."""
+            before = two.a.stats()
+            frames = frames_of_9_mb(two, "udp")
+            assert frames > 9_000_000 / 1500
+            rows, row_frames = (
+                two.a.stats()[name] - before[name] for name in ("udp_tx_rows", "udp_tx_row_frames")
+            )
+            return bool(rows) and row_frames > 0.9 * frames and row_frames / rows > 8
+
         if offload == "off":
-            assert sent["udp_tx_rows"] == received["udp_rx_rows"] == 0
+            assert not in_rows()
+            assert two.a.stats()["udp_tx_rows"] == two.b.stats()["udp_rx_rows"] == 0
         else:
-            assert sent["udp_tx_row_frames"] > 0.9 * frames
-            assert sent["udp_tx_row_frames"] / sent["udp_tx_rows"] > 8
-            assert received["udp_rx_rows"] > 0
+            wait_until("rows", in_rows)
+            assert two.b.stats()["udp_rx_rows"] > 0
 
 
 def test_jumbo_frames_that_do_not_pass_are_not_used() -> None:

@@ -35,7 +35,9 @@ def test_the_board_tells_what_the_endpoint_counts(nodes: tuple[str, str], link: 
             two.a.send(two.to_b, tag=number, length=1000, flags=ACKED, op=1)
             two.a.expect("sent", op=1)
         counted = two.a.stats()
-        told = await_told(two.a.process.pid, tx_messages=3)
+        # A sheet of before the last message was acknowledged tells less.
+        again = {"retransmits": counted["retransmits"]}
+        told = await_told(two.a.process.pid, tx_messages=3, **again)
         assert told["engine"] == counted["engine"]
         assert told["identity"].startswith(counted["node"])
         assert told["program"] == "actor"
@@ -44,7 +46,6 @@ def test_the_board_tells_what_the_endpoint_counts(nodes: tuple[str, str], link: 
         assert peer["up"]
         assert peer["status"] == 0
         sent = 3 + counted["retransmits"]  # whose acknowledgement is late is sent again
-        assert told["retransmits"] == counted["retransmits"]
         assert told["by_link"][link]["tx_payload"] == counted["links"][link]["tx_payload"]
         assert counted["links"][link]["tx_payload"] == 1000 * sent
         if link != "local":
