@@ -195,16 +195,18 @@ class Link:
         self.report: dict[str, Any] = {}
         self.errors = ""
 
-    def settle(self, frames: int, to: str = "b") -> None:
-        """Waits until so many frames have come, and none of those that came is still held. (Not
-        for a link whose control socket is the test's.)"""
+    def settle(self, frames: int, to: str = "b", missed: bool = False) -> None:
+        """Waits until so many frames have come, or with `missed` have come or found the ring full,
+        and none of those that came is still held. (Not for a link whose control socket is the
+        test's.)"""
         patience = time.monotonic() + PATIENCE_S
         client = Control(self._control)
         while True:
             told = client.ask("stats")["ab" if to == "b" else "ba"]
             went = told["delivered"] - told["duplicated"]
             ended = went + told["lost"] + told["dropped_queue"] + told["too_long"]
-            if told["frames"] >= frames and ended == told["frames"]:
+            came = told["frames"] + (told["missed"] if missed else 0)
+            if came >= frames and ended == told["frames"]:
                 break
             assert time.monotonic() < patience, told
             time.sleep(0.01)

@@ -167,11 +167,12 @@ def test_corruption_is_one_bit_and_spares_arp(net: Net) -> None:
         net.raw("b") as receiver,
         net.raw("a") as sender,
         net.raw("b", 0x0806) as arps,
-        link(net, "corrupt=100%"),
+        link(net, "corrupt=100%") as running,
     ):
         for number in range(50):
             sender.send(frame(number.to_bytes(100, "big")))
             sender.send(frame(bytes(46), ethertype=0x0806))
+        running.settle(100)
         arrivals = received(receiver, 10, 50)
         spared = received(arps)
     assert len(arrivals) == 50
@@ -289,6 +290,7 @@ def test_marks_reach_the_receiver(net: Net, family: int) -> None:
                 sender.setsockopt(level, tos, 0xB8 | capable)
                 for _ in range(40):
                     sender.sendto(bytes(1000), to)
+            running.settle(81)
             seen = []
             try:
                 while True:
@@ -338,8 +340,13 @@ def test_coalesced_frames_come_together(net: Net) -> None:
 
 
 def test_raw_and_other_protocols_pass_alike(net: Net) -> None:
-    with net.raw("b", 3) as everything, net.raw("a") as sender, link(net, "ab.delay=1ms"):
+    with (
+        net.raw("b", 3) as everything,
+        net.raw("a") as sender,
+        link(net, "ab.delay=1ms") as running,
+    ):
         for ethertype in (0x88CC, 0x8809, 0x0842, ETHERTYPE):
             sender.send(frame(bytes(46), ethertype=ethertype))
+        running.settle(4)
         seen = {each.bytes[12:14].hex() for each in received(everything)}
     assert {"88cc", "8809", "0842", "88b6"} <= seen
