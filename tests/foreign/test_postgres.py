@@ -144,7 +144,7 @@ def test_a_run_by_tcp_is_none_over_beowire(
         assert cluster.lab is not None
         words = [sys.executable, database.__file__, cluster.lab.name, "beowire"]
         settings = {"BEOWIRE_SOCKETS": switch, "PATH": os.environ["PATH"]}
-        ended, text = sandbox.run([*words, "sh", "-c", ASK, "sh"], 120, tmp_path, settings)
+        ended, text = sandbox.run([*words, "sh", "-c", ASK, "sh"], 600, tmp_path, settings)
     assert ended == status, text
     assert "400" in text.split("\n")
     assert text.rstrip().endswith(last)
