@@ -28,7 +28,7 @@
 
 #define US	  65533
 #define STRANGER  65534
-#define SOON_S	  60   /* far beyond what a process does here */
+#define SOON_S	  240  /* far beyond what a process does here */
 #define FORMS	  8    /* of a claim's name */
 #define CALLS	  200  /* more than a listener keeps without a word */
 #define SHARE	  4096 /* names that one process takes */
