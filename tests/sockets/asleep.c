@@ -232,8 +232,6 @@ static pid_t start(const char *library, const char *what, int number, bool trace
 	setenv("BEOWIRE_LINKS", "udp", 1);
 	setenv("BEOWIRE_UDP_ADDRESS", "127.0.0.1", 1);
 	if (traced) {
-		/* Its helper thread is roused after each sleep so long that it sleeps, too. */
-		setenv("BEOWIRE_HELPER", "off", 1);
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		raise(SIGSTOP);
 	}
