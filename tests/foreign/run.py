@@ -16,6 +16,7 @@ import contextlib
 import datetime
 import fnmatch
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -113,6 +114,12 @@ def _options() -> argparse.Namespace:
     add("--network", action="append", choices=list(NETWORKS), help="(default: all)")
     add("--match", action="append", metavar="PATTERN", help="only tests with such names")
     add("--long", action="store_true", help="more sizes and ranks")
+    add(
+        "--shuffle",
+        type=int,
+        metavar="SEED",
+        help="in an order that the seed makes: what has run when it is interrupted is a sample",
+    )
     add("--jobs", type=int, default=1, metavar="N", help="tests at once, each in its own lab")
     add("--both", action="store_true", help="over TCP also what passes over Beowire")
     add("--limit", type=float, default=0, metavar="S", help="no test gets more seconds than these")
@@ -204,7 +211,9 @@ def run_suite(
     done: set[tuple[str, ...]] = set()
     if not options.again:
         done = {each.key for each in record.read(results) if each.settled}
-    waiting = [case for case in suite.cases if _wanted(case.name, options.match)]
+    waiting = [
+        case for case in _ordered(suite.cases, options.shuffle) if _wanted(case.name, options.match)
+    ]
     waiting = [
         case
         for case in waiting
@@ -254,6 +263,11 @@ def run_suite(
             if not all(each.done() for each in under_way):
                 stop.set()
                 sandbox.end_all()
+
+
+def _ordered(cases: list[Case], seed: int | None) -> list[Case]:
+    """As the suite has them, or as the seed says, whichever of them have run already."""
+    return cases if seed is None else random.Random(seed).sample(cases, len(cases))
 
 
 def _wanted(name: str, patterns: list[str] | None) -> bool:

@@ -235,7 +235,7 @@ def test_what_has_run_is_not_repeated(tmp_path: Path, monkeypatch: pytest.Monkey
     def again(*keep: str) -> list[str]:
         ran.clear()
         options = argparse.Namespace(
-            keep=list(keep), again=False, both=False, limit=0, match=["[a-c]"]
+            keep=list(keep), again=False, both=False, limit=0, match=["[a-c]"], shuffle=None
         )
         assert run.run_suite(suite, "raw", benches, options, results) == (not ran)
         return sorted(ran)
@@ -246,6 +246,42 @@ def test_what_has_run_is_not_repeated(tmp_path: Path, monkeypatch: pytest.Monkey
     unsettled[0] = "cut short"
     assert again() == ["c"]
     assert again() == ["c"]
+
+
+def test_a_shuffled_suite_goes_on_in_its_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a run that was interrupted are a sample, and the next run takes the others."""
+    ran: list[str] = []
+
+    def fake(case: Case, *_: object) -> trial.Trial:
+        ran.append(case.name)
+        return trial.Trial({"beowire": "passed"})
+
+    monkeypatch.setattr(trial, "run", fake)
+    monkeypatch.setattr(run, "_commit", lambda: "c1")
+    names = "abcdefghijklmnopqrst"
+    suite = run.Suite(
+        "mpich", "", "Open MPI 4.1", [Case("mpich", each, [], by_status) for each in names]
+    )
+    benches: Queue[Bench] = Queue()
+    benches.put(Bench(of_hosts(["n1"])))
+
+    def order(seed: int | None, already: list[str]) -> str:
+        ran.clear()
+        results = tmp_path / f"{seed}-{len(already)}.jsonl"
+        record.append(results, [outcome(each) for each in already])
+        options = argparse.Namespace(
+            keep=[], again=False, both=False, limit=0, match=None, shuffle=seed
+        )
+        assert run.run_suite(suite, "raw", benches, options, results)
+        return "".join(ran)
+
+    assert order(None, []) == names
+    shuffled = order(7, [])
+    assert sorted(shuffled) == list(names) != list(shuffled)
+    assert order(7, list(shuffled[:6])) == shuffled[6:]
+    assert order(8, []) not in (shuffled, names)
 
 
 def test_sizes_are_kept_by_suite_and_version(tmp_path: Path) -> None:

@@ -102,7 +102,9 @@ def test_parts_are_recorded_and_not_repeated(
 
     monkeypatch.setattr(trial, "run", fake)
     monkeypatch.setattr(run, "_commit", lambda: "c1")
-    options = argparse.Namespace(keep=[], again=False, both=False, limit=0, match=None)
+    options = argparse.Namespace(
+        keep=[], again=False, both=False, limit=0, match=None, shuffle=None
+    )
     benches: Queue[Bench] = Queue()
     benches.put(Bench(of_hosts(["n1"])))
     suite = run.Suite("postgres", "", "PostgreSQL 15", [whole(tmp_path)])
