@@ -426,6 +426,7 @@ static void *kt_thread_run(void *arg)
 {
 	struct kt_thread *t = arg;
 
+	t->number = gettid();
 	t->result = t->run(t->arg);
 	return NULL;
 }
@@ -456,7 +457,28 @@ void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg)
 {
 	t->run = run;
 	t->arg = arg;
+	t->number = 0;
 	assert_int_equal(pthread_create(&t->id, NULL, kt_thread_run, t), 0);
+}
+
+static bool sleeps_in(int thread, long call)
+{
+	char path[64];
+	long found;
+	bool sleeps;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", thread);
+	f = fopen(path, "r");
+	sleeps = f && fscanf(f, "%ld", &found) == 1 && found == call; /* else it is "running" */
+	if (f)
+		fclose(f);
+	return sleeps;
+}
+
+void kt_await_sleep(const struct kt_thread *t, long call)
+{
+	kt_until(t->number && sleeps_in(t->number, call));
 }
 
 long kt_join(struct kt_thread *t)

@@ -142,8 +142,11 @@ struct kt_thread {
 	long (*run)(void *arg);
 	void *arg;
 	long result;
+	volatile int number; /* the kernel's of it; 0: it does not run yet */
 };
 void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg);
+/* Until it sleeps in this system call (SYS_...), as a signal is to find it. */
+void kt_await_sleep(const struct kt_thread *t, long call);
 long kt_join(struct kt_thread *t);
 
 #endif

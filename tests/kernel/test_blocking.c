@@ -79,7 +79,6 @@ static void test_signals(void **state)
 	kt_option(p.a, BEOWIRE_BUSY_US, busy);
 	kt_interrupt_in_ms(50, 0);
 	kt_refused(recv(p.a, &byte, 1, 0), EINTR);
-	assert_int_equal(kt_signals, 1);
 	close(full);
 	kt_close(&p);
 }

@@ -313,11 +313,14 @@ static void test_waitall(void **state)
 	assert_int_equal(recv(p.b, got, 20, MSG_WAITALL), 20);
 	wait(NULL);
 	assert_int_equal(send(p.a, "abc", 3, 0), 3);
+	assert_int_equal(kt_events(p.b, POLLIN), POLLIN); /* it has come */
 	kt_interrupt_in_ms(100, 0);
 	assert_int_equal(recv(p.b, got, 20, MSG_WAITALL), 3); /* what there is, at a signal */
 	assert_int_equal(send(p.a, "abc", 3, 0), 3);
+	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
 	patience_ms(p.b, SO_RCVTIMEO, 100);
 	assert_int_equal(recv(p.b, got, 20, MSG_WAITALL), 3); /* at the time limit */
+	patience_ms(p.b, SO_RCVTIMEO, 0);
 	assert_int_equal(send(p.a, "abc", 3, 0), 3);
 	assert_int_equal(shutdown(p.a, SHUT_WR), 0);
 	assert_int_equal(recv(p.b, got, 20, MSG_WAITALL), 3); /* at the end */
@@ -435,7 +438,7 @@ static void test_readers_do_not_hinder_each_other(void **state)
 		usleep(50000);
 		kt_refused(recv(p.b, got, 1, MSG_DONTWAIT), EAGAIN);
 		kt_interrupt_in_ms(50, 0); /* of this thread or of that one */
-		usleep(100000);
+		kt_until(kt_signals);
 		patience_ms(p.b, SO_RCVTIMEO, 100);
 		kt_refused(recv(p.b, got, 1, 0), EAGAIN);
 		patience_ms(p.b, SO_RCVTIMEO, 0);

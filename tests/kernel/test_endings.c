@@ -98,7 +98,7 @@ static void test_nobody_has_the_address(void **state)
 
 	kt_option(fd, BEOWIRE_DEAD_MS, 1000);
 	assert_int_equal(kt_send_to(fd, "x", 1, &to), 1);
-	assert_int_equal(error_of(fd, 10000), ETIMEDOUT);
+	assert_int_equal(error_of(fd, KT_SOON_MS), ETIMEDOUT);
 	kt_refused(kt_send_to(fd, bytes, MIB, &to), ETIMEDOUT);
 	close(fd);
 	kt_becomes(kt_pinned(), 0, 0);

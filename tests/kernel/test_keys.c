@@ -396,7 +396,7 @@ static bool believes(void (*make)(struct kt_frame *to_a, const struct kt_frame *
 	kt_seal(&to_a);
 	before = dropped(p.a);
 	kt_inject(raw, &to_a);
-	for (int i = 0; i < 500 && !(believed = counts(&p)) && dropped(p.a) == before; i++)
+	for (int i = 0; i < 3000 && !(believed = counts(&p)) && dropped(p.a) == before; i++)
 		usleep(10000);
 	if (!believed) {
 		assert_int_equal(dropped(p.a), before + 1);

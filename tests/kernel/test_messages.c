@@ -615,7 +615,7 @@ static void test_events_unasked_for(void **state)
 	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
 	assert_int_equal(kt_send_info(p.a, "x", 1, &p.at_b, &info, 0), 0);
 	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
-	usleep(50000);
+	assert_int_equal(kt_events(p.a, POLLIN), POLLIN);
 	kt_option(p.a, BEOWIRE_INFO_WANTED, 0);
 	kt_refused(recv(p.a, &byte, 1, 0), EAGAIN);
 	kt_refused(recv(p.a, &byte, 1, MSG_PEEK), EAGAIN);

@@ -62,7 +62,7 @@ static struct kt_pair starved_pair(int type)
 	}
 	kt_option(p.a, BEOWIRE_COPY_MAX, 1000);
 	limit(p.a, SO_SNDTIMEO, LIMIT_MS);
-	limit(p.b, SO_RCVTIMEO, 20000);
+	limit(p.b, SO_RCVTIMEO, KT_SOON_MS);
 	return p;
 }
 

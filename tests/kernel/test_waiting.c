@@ -88,7 +88,7 @@ static struct kt_pair held_up(int type, size_t bytes, uint32_t seed)
 	room(p.a, (int)bytes + 4096);
 	kt_fill(out, bytes, seed);
 	assert_int_equal(send(p.a, out, bytes, MSG_DONTWAIT), bytes);
-	assert_int_equal(poll(&(struct pollfd){.fd = p.b, .events = POLLIN}, 1, 10000), 1);
+	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
 	cut();
 	return p;
 }
@@ -104,7 +104,7 @@ static bool have(int fd, size_t bytes, uint32_t seed, int flags)
 		ssize_t n = recv(fd, in + done, bytes - done, flags);
 
 		if (n < 0 && (flags & MSG_DONTWAIT) && errno == EAGAIN &&
-		    poll(&poller, 1, 20000) == 1)
+		    poll(&poller, 1, KT_SOON_MS) == 1)
 			continue;
 		if (n <= 0)
 			return false;
@@ -167,11 +167,13 @@ static long transmit(void *arg)
 	return n < 0 ? -errno : n;
 }
 
-/* The thread sleeps in its call when the signal comes. */
-static void disturb(const struct kt_thread *t)
+/* The thread sleeps in its call when the signal comes; and it has heard it afterwards. */
+static void disturb(const struct kt_thread *t, long call)
 {
-	usleep(300000);
+	kt_await_sleep(t, call);
+	heard = 0;
 	pthread_kill(t->id, SIGUSR1);
+	kt_until(heard == SIGUSR1);
 }
 
 static void test_signal_ends_a_receive(void **state)
@@ -185,7 +187,7 @@ static void test_signal_ends_a_receive(void **state)
 
 			handle(0);
 			kt_start(&t, receive, &c);
-			disturb(&t);
+			disturb(&t, SYS_recvfrom);
 			assert_int_equal(kt_join(&t), -EINTR);
 			assert_int_equal(heard, SIGUSR1);
 			mend();
@@ -208,8 +210,8 @@ static void test_signal_and_a_receive_that_goes_on(void **state)
 			handle(SA_RESTART);
 			memset(in, 0, MIB);
 			kt_start(&t, receive_whole, &c);
-			disturb(&t);
-			disturb(&t);
+			disturb(&t, SYS_recvfrom);
+			disturb(&t, SYS_recvfrom);
 			mend();
 			assert_int_equal(kt_join(&t), MIB);
 			assert_int_equal(heard, SIGUSR1);
@@ -230,7 +232,7 @@ static void test_signal_ends_a_send(void **state)
 
 			handle(0);
 			kt_start(&t, transmit, &c);
-			disturb(&t);
+			disturb(&t, SYS_sendto);
 			assert_int_equal(kt_join(&t), -EINTR);
 			kt_becomes(kt_pinned(), 0, 0);
 			assert_int_equal(send(p.a, "after", 5, 0),
@@ -255,8 +257,8 @@ static void test_signal_and_a_send_that_goes_on(void **state)
 			handle(SA_RESTART);
 			kt_fill(out, MIB, 3);
 			kt_start(&t, transmit, &c);
-			disturb(&t);
-			disturb(&t);
+			disturb(&t, SYS_sendto);
+			disturb(&t, SYS_sendto);
 			assert_true(have(p.b, MIB, 3, 0));
 			assert_int_equal(kt_join(&t), MIB);
 			kt_refused(recv(p.b, in, 1, MSG_DONTWAIT), EAGAIN); /* once */
@@ -300,7 +302,7 @@ static void test_receive_with_a_limit(void **state)
 			kt_refused(recv(p.b, in, MIB, 0), EAGAIN);
 			assert_in_range(kt_now_ns() - start, 250 * MS, KT_SOON_NS);
 			mend();
-			limit(p.b, SO_RCVTIMEO, 20000);
+			limit(p.b, SO_RCVTIMEO, KT_SOON_MS);
 			assert_true(have(p.b, MIB, 5, 0));
 			kt_close(&p);
 		}
@@ -410,7 +412,7 @@ static void test_receive_without_waiting(void **state)
 			kt_refused(recv(p.b, in, 5 * MIB, MSG_DONTWAIT), EAGAIN);
 			assert_int_equal(poll(&poller, 1, 100), 0); /* it is not there yet */
 			mend();
-			assert_int_equal(poll(&poller, 1, 20000), 1);
+			assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 			assert_true(have(p.b, 5 * MIB, 8, MSG_DONTWAIT));
 			assert_int_equal(kt_counters(p.b).drop[0], 0);
 			kt_close(&p);
@@ -424,11 +426,11 @@ static void test_edges_without_waiting(void **state)
 	int ep = epoll_create1(0);
 
 	assert_int_equal(epoll_ctl(ep, EPOLL_CTL_ADD, p.b, &event), 0);
-	assert_int_equal(epoll_wait(ep, &event, 1, 1000), 1);
+	assert_int_equal(epoll_wait(ep, &event, 1, KT_SOON_MS), 1);
 	kt_refused(recv(p.b, in, MIB, MSG_DONTWAIT), EAGAIN);
 	assert_int_equal(epoll_wait(ep, &event, 1, 100), 0);
 	mend();
-	assert_int_equal(epoll_wait(ep, &event, 1, 20000), 1);
+	assert_int_equal(epoll_wait(ep, &event, 1, KT_SOON_MS), 1);
 	assert_int_equal(recv(p.b, in, MIB, MSG_DONTWAIT), MIB);
 	assert_true(kt_filled(in, MIB, 9));
 	close(ep);
@@ -474,7 +476,7 @@ static void test_parts_of_what_is_fetched(void **state)
 
 	kt_refused(recv(p.b, in, MIB, MSG_DONTWAIT), EAGAIN);
 	mend();
-	assert_int_equal(poll(&poller, 1, 20000), 1);
+	assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 	assert_int_equal(recv(p.b, in, 100, MSG_PEEK | MSG_TRUNC), MIB);
 	assert_int_equal(recv(p.b, in, 100, MSG_TRUNC), MIB);
 	assert_true(kt_filled(in, 100, 12));
@@ -484,7 +486,7 @@ static void test_parts_of_what_is_fetched(void **state)
 	kt_refused(recv(p.b, in, 1, MSG_DONTWAIT), EAGAIN);
 	mend();
 	poller.fd = p.b;
-	assert_int_equal(poll(&poller, 1, 20000), 1);
+	assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 	for (size_t done = 0; done < 16384; done += 100)
 		assert_int_equal(recv(p.b, in + done, 100, MSG_WAITALL), 100);
 	assert_true(kt_filled(in, 16384, 13));

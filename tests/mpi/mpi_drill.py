@@ -7,6 +7,7 @@ waits for rounds, breaks something, and waits for more; when it returns the job 
 
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
@@ -41,9 +42,10 @@ class DrillError(Exception):
 class Onward:
     """The running job as a drill sees it."""
 
-    def __init__(self, cluster: Cluster, output: IO[bytes]) -> None:
+    def __init__(self, cluster: Cluster, output: IO[bytes], told: Path) -> None:
         self.lab: Lab = lab_behind(cluster)
         self._output = output
+        self._told = told
         self.ended = threading.Event()
         self.struck_at_s = 0.0
 
@@ -53,12 +55,12 @@ class Onward:
         return os.pread(self._output.fileno(), length, 0).decode(errors="replace")
 
     def rounds(self) -> int:
-        """The rounds that it has told of."""
-        told = re.findall(r"^round (\d+)$", self.text(), re.MULTILINE)
-        return int(told[-1]) if told else 0
+        """How many it has played, as it writes down itself: what its launcher passes on may be of
+        rounds before a strike."""
+        return int.from_bytes(self._told.read_bytes(), sys.byteorder) if self._told.exists() else 0
 
     def await_rounds(self, more: int) -> None:
-        """Waits until it told of so many rounds more than now."""
+        """Waits until it has played so many rounds more than now."""
         wanted = self.rounds() + more
         patience = time.monotonic() + LIMIT_S
         while self.rounds() < wanted:
@@ -143,7 +145,7 @@ def run_drill(
             mpi="openmpi",
             environment={**settings, **(environment or {})},
         )
-        onward = Onward(cluster, output)
+        onward = Onward(cluster, output, end.with_name(f"{end.name}.round"))
         with _beside(onward, drill, end):
             record = run(
                 job,

@@ -43,7 +43,7 @@ def test_an_application_is_compared(runs: Runs) -> None:
     assert not results.failed
     told = results.cells[Key("tridiagonal", PAIR)]
     assert len(told.tcp) == len(told.beowire) == 2
-    assert all(0 < each < 60 for each in told.tcp + told.beowire)
+    assert all(each > 0 for each in told.tcp + told.beowire)
     assert set(results.commands) == {"tridiagonal 2x2 tcp", "tridiagonal 2x2 beowire"}
 
 

@@ -9,6 +9,7 @@ import pytest
 from beowire import places
 from beowire.bench.matrix.figures import FIGURES
 from beowire.errors import BeowireError
+from beowire.lab.lab import MTU_DEFAULT_BYTES
 from beowire.run.cluster import Cluster
 from beowire.run.job import run_captured
 from beowire.run.launch import Job, Transport
@@ -62,8 +63,10 @@ def test_all_figures(
     if record.nodes:
         prove(record, moved)
     if transport == "beowire" and ranks == 2:
-        # The bound is all that there is, but for messages without data and those between cells.
-        assert record.payload_bytes < 1.01 * moved
+        # The bound is all that there is, but for messages without data and those between cells,
+        # and what came twice as its acknowledgement was late.
+        again = record.retransmits * MTU_DEFAULT_BYTES
+        assert record.payload_bytes - again < 1.01 * moved
 
 
 def test_what_moves_within_a_node_is_known(pair: Cluster) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from beowire import places
 from package_machine import Machine
 
-PATIENCE_S = 120.0
+PATIENCE_S = 400.0
 SYSTEMD = "lib/systemd/systemd"
 _SETUP = """
 set -e

@@ -60,7 +60,11 @@ class Terminal:
         deadline = time.monotonic() + PATIENCE_S
         while self._read(0.2) and self.process.poll() is None:
             assert time.monotonic() < deadline, self.output
-        return self.process.wait(PATIENCE_S)
+        status = self.process.wait(PATIENCE_S)
+        # What it said last may have come since it was read from last.
+        while select.select([self.descriptor], [], [], 0)[0] and self._read(0):
+            pass
+        return status
 
     def left(self) -> list[str]:
         """What the command has left: processes and temporary files."""

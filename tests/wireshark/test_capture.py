@@ -35,8 +35,9 @@ FIELDS += ["_ws.expert.message", "beowire.hello.node"]
 
 
 @contextlib.contextmanager
-def recorded(namespace: str, port: str, path: Path) -> Iterator[None]:
-    """Records Beowire's frames in both directions at a port of the switch; loses none."""
+def recorded(namespace: str, port: str, path: Path) -> Iterator[list[int]]:
+    """Records Beowire's frames in both directions at a port of the switch; loses none. The list is
+    for how many were sent: the last ones may come to the port late."""
     command = ["ip", "netns", "exec", namespace, places.program("tcpdump", "tcpdump")]
     command += ["-i", port, "-w", str(path), "-B", "65536", "-Z", "root", "-U", "--immediate-mode"]
     with subprocess.Popen(
@@ -47,8 +48,9 @@ def recorded(namespace: str, port: str, path: Path) -> Iterator[None]:
         while said and "listening on" not in said:
             said = process.stderr.readline()
         try:
-            yield
-            _await_the_last(process)
+            sent: list[int] = []
+            yield sent
+            _await_the_last(process, sum(sent))
         finally:
             process.send_signal(signal.SIGINT)
             said = process.stderr.read()
@@ -63,14 +65,15 @@ def _counts(said: str) -> list[int]:
     return [int(re.findall(rf"(\d+) packets? {each}", said)[-1]) for each in words]
 
 
-def _await_the_last(process: "subprocess.Popen[str]") -> None:
-    """Returns when the recorder has written all that came: what is in its ring is lost with it."""
+def _await_the_last(process: "subprocess.Popen[str]", least: int) -> None:
+    """Returns when so many frames have come at least and the recorder has written all that came:
+    what is in its ring is lost with it."""
     assert process.stderr is not None
     patience = time.monotonic() + HANG_S
     while time.monotonic() < patience:
         process.send_signal(signal.SIGUSR1)  # it says how many there are
         captured, received, _ = _counts(process.stderr.readline())
-        if captured == received:
+        if captured == received >= least:
             return
     raise AssertionError("the recorder does not come to an end")
 
@@ -97,9 +100,11 @@ def recorded_run(directory: Path, **environment: str) -> Run:
         program = [str(places.example("pingpong")), "--mode", "bandwidth"]
         program += ["--sizes", "8,3000,100000", "--iters", "2", "--window", "4", "--verify"]
         environment |= {"BEOWIRE_STATS": str(stats), "BEOWIRE_LINKS": "local,packet"}
-        with recorded(made.namespace("switch"), "node1", directory / "run.pcap"):
+        with recorded(made.namespace("switch"), "node1", directory / "run.pcap") as sent:
             job = Job(program, 2, "beowire", environment=environment)
             record, _ = run_captured(job, where, HANG_S)
+            counted = map(json.loads, map(Path.read_text, stats.glob("*.json")))
+            sent += [each["links"]["packet"]["tx_frames"] for each in counted]
         assert record.exit_status == 0
         whole = {
             each["node"]: each

@@ -215,7 +215,7 @@ def processes(networks: Iterable[Path]) -> list[int]:
     return found
 
 
-def kill(pids: Callable[[], list[int]], patience_s: float = 10.0) -> list[int]:
+def kill(pids: Callable[[], list[int]], patience_s: float = 60.0) -> list[int]:
     """Kills what `pids` lists until it lists nothing and all that were killed have closed their
     files: a process that is ending has no memory any more by which it could be listed, and closes
     them after that. Returns those that are still listed after `patience_s`."""

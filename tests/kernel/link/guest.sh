@@ -83,7 +83,9 @@ messages() {
 	mkdir -p "$out/$name/server" "$out/$name/client"
 	BEOWIRE_LINKS=$server_links BEOWIRE_STATS="$out/$name/server" \
 		inside "$server" "$programs/beowire-pingpong" --once --wait block >"$out/$name/waiting" 2>&1 &
-	sleep 1
+	until grep -q "waiting for a client" "$out/$name/waiting" || ! kill -0 $! 2>/dev/null; do
+		sleep 0.1
+	done
 	BEOWIRE_LINKS=$client_links BEOWIRE_STATS="$out/$name/client" \
 		inside "$client" "$programs/beowire-pingpong" --transport beowire --wait block --rounds 1 "$@" \
 		"$address" >"$out/$name/said" 2>&1 || echo "status $?" >>"$out/$name/said"
@@ -99,7 +101,7 @@ messages routed d "" c "" 10.78.2.1 --iterations 3 --size 8,1M
 messages routed-packet d packet,udp c "" 10.78.2.1 --iterations 3 --size 8,1M
 BEOWIRE_LINKS=kernel inside a "$room" >"$out/room" 2>&1 || true
 BEOWIRE_LINKS=kernel inside a "$(dirname "$room")/link_anew" >"$out/anew" 2>&1 || true
-"$BEOWIRE_BUILD/tools/guest/guest-limit" 500 "$(dirname "$0")/sockets.sh" "$out/sockets" "$limit" "$library" "$traded" "$differ" "$seeds" 60 >"$out/sockets.log" 2>&1 ||
+"$BEOWIRE_BUILD/tools/guest/guest-limit" 900 "$(dirname "$0")/sockets.sh" "$out/sockets" "$limit" "$library" "$traded" "$differ" "$seeds" 60 >"$out/sockets.log" 2>&1 ||
 	echo "status $?" >>"$out/sockets.log"
 
 # A program's key is the node's, or it does not open an endpoint over the module.

@@ -22,7 +22,7 @@ NAMES = re.findall(
 )
 # Nothing may be left that holds the modules, and what is freed late must be freed then.
 SCRIPT = """
-"$3" 200 "$1" "$2" 2>&1
+"$3" 400 "$1" "$2" 2>&1
 status=$?
 rmmod beowire_datagram beowire || exit 99
 exit $status
@@ -45,7 +45,7 @@ def run(kernel: str) -> Run:
     with tempfile.TemporaryFile("w+") as said:
         limit = places.product("tools/guest/guest-limit")
         command = ["sh", "-c", SCRIPT, "sh", str(program), str(server), str(limit)]
-        guest = machine.Guest(command, kernel, memory_mb=1024, limit_s=300, modules=True)
+        guest = machine.Guest(command, kernel, memory_mb=1024, limit_s=600, modules=True)
         outcome = machine.run(guest, said.fileno())
         said.seek(0)
         output = said.read()

@@ -14,14 +14,19 @@ pair() {
 	name=$1
 	link=$2
 	if [ "$BEOWIRE_GUEST" = 2 ]; then
-		BEOWIRE_LINKS=packet timeout 150 "$pingpong" --once --wait block >/dev/null &
+		BEOWIRE_LINKS=packet timeout 300 "$pingpong" --once --wait block >/dev/null 2>"/tmp/$name" &
 		server=$!
+		until grep -q "waiting for a client" "/tmp/$name" || ! kill -0 "$server" 2>/dev/null; do
+			sleep 0.1
+		done
 		meet "$name.open"
-		wait "$server"
+		wait "$server" || {
+			cat "/tmp/$name"
+			exit 1
+		}
 	else
 		meet "$name.open"
-		sleep 1
-		BEOWIRE_LINKS=$link timeout 150 "$pingpong" --transport beowire --wait block --rounds 1 \
+		BEOWIRE_LINKS=$link timeout 300 "$pingpong" --transport beowire --wait block --rounds 1 \
 			--iterations 4 --size 8,3000,30000 10.0.0.2
 	fi
 	meet "$name.over"

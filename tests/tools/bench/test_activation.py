@@ -171,8 +171,12 @@ def runs(process: psutil.Process) -> bool:
 
 def load() -> list[psutil.Process]:
     """The processes that load: children of a child of ours."""
-    names = (each for each in psutil.Process().children() if each.cmdline()[1:2] == ["load"])
-    return [each for name in names for each in name.children()]
+    return [
+        each
+        for name in psutil.Process().children()
+        if runs(name) and name.cmdline()[1:2] == ["load"]
+        for each in name.children()
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "threads,fibres", ","])

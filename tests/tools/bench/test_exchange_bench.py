@@ -12,7 +12,7 @@ import pytest
 from beowire.bench import caches, exchange, exchange_figures, exchange_plot
 from beowire.bench.exchange import Plan, Report
 from beowire.bench.exchange_figures import Setting
-from beowire_cli import NO_NAMESPACES, beowire
+from beowire_cli import NO_NAMESPACES, beowire, fresh_name
 
 MEMORY = Setting("memory", 8192)
 OURS = Setting("beowire", 8192)
@@ -149,7 +149,7 @@ def test_what_is_moved_is_known() -> None:
 
 @pytest.fixture
 def lab() -> Iterator[str]:
-    name = "test-exchange"
+    name = fresh_name()
     done = beowire("lab", "up", name, "--nodes", "2")
     assert done.status == 0, done.errors
     yield name

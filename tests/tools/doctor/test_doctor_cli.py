@@ -304,7 +304,9 @@ def test_another_terminal_can_confirm(made: World) -> None:
 
 def test_a_link_is_not_interrupted_while_a_job_runs(made: World) -> None:
     FAULTS["link.mtu"].plant(made)
-    script = f"OMPI_COMM_WORLD_RANK=3 sleep 1000 & {_INTERRUPTING}; s=$?; kill $!; exit $s"
+    begun = "until grep -q COMM_WORLD_RANK /proc/$!/environ; do sleep 0.05; done"
+    job = f"OMPI_COMM_WORLD_RANK=3 sleep 1000 & {begun}"
+    script = f"{job}; {_INTERRUPTING}; s=$?; kill $!; exit $s"
     answer = alone(made, script)
     assert answer.status == 2
     assert "Jobs run here: sleep (" in answer.errors

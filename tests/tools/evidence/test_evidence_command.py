@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,12 @@ import typer
 from beowire import __version__
 from beowire.evidence import cli, gallery, host, plot, results
 from beowire.evidence.registry import ENTRIES
+from beowire.lab import lab
 from beowire_cli import COMMAND, beowire, no_pair
 
 ROOT = Path(__file__).resolve().parents[3]
 LARGEST_BYTES = 500_000
+PATIENCE_S = 400.0
 DOCUMENT, RESULTS = ROOT / "docs" / "evidence.md", ROOT / "docs" / "evidence.json"
 
 
@@ -93,21 +96,25 @@ def test_a_path_of_mixed_frames_is_found_out(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(bool(no_pair()), reason=no_pair())
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is held up where it would make its lab, however late it is killed then."""
+    monkeypatch.setenv("BEOWIRE_STATE", str(tmp_path / "labs"))
     state = tmp_path / "state"
     words = ["evidence", "--quick", "--state", str(state)]
     words += ["--only", "A10-amdahl", "--only", "D6-path"]
-    process = subprocess.Popen(
-        [*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "D6-path" in line:
-            break
-    # Told to end, so that it takes its lab down; what it had measured is on the disk already.
-    process.send_signal(signal.SIGTERM)
-    said = process.stderr.read()
-    assert process.wait() == 128 + signal.SIGTERM
+    with lab.locked():
+        process = subprocess.Popen(
+            [*COMMAND, *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        until = time.monotonic() + PATIENCE_S
+        while not (state.exists() and state.read_text().count("\n") == 2):
+            assert time.monotonic() < until
+            assert process.poll() is None
+            time.sleep(0.01)
+        # Told to end, as one that has a lab to take down; what it had measured is on the disk.
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate()
+        assert process.returncode == 128 + signal.SIGTERM
     assert "goes on from there" in said
     assert [_experiment(each) for each in state.read_text().splitlines()[1:]] == ["law"]
     done = beowire(*words)

@@ -79,3 +79,23 @@ def test_what_is_offered_is_the_bits_of_the_frames_sent(monkeypatch: pytest.Monk
     (frame,) = frames
     assert len(frame) == 14 + lab.topology.mtu_bytes()
     assert told == (7.0, 1000 * len(frame) * 8 / 2.0)
+
+
+def test_a_clock_that_is_read_late_makes_no_rate_higher(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each second 1000 bytes come; the first look at them takes a second longer than the last."""
+    now, late_s = 100.0, iter([1.0, 0.0])
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def rx_bytes(*_: object) -> int:
+        nonlocal now
+        seen = int(1000 * now)
+        now += next(late_s)
+        return seen
+
+    monkeypatch.setattr(rates, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    monkeypatch.setattr(rates, "stream", SimpleNamespace(rx_bytes=rx_bytes))
+    lab: Any = None
+    assert rates._received_bits(lab, End("node2", "eth0"), 2.0) == pytest.approx(8000)

@@ -25,6 +25,7 @@ _SO_RCVBUFFORCE = 33
 _BROADCAST = b"\xff" * 6
 _SOURCE = bytes.fromhex("02beeeeeee01")  # a bridge forwards nothing from an address of zeros
 _PORT = 47000
+PATIENCE_S = 60.0
 
 
 @dataclass
@@ -33,6 +34,8 @@ class Received:
 
     frames: list[bytes] = field(default_factory=list)
     bytes: int = 0
+    least: int = 0
+    """So many frames have to come: before them no pause is the end, but for a long one."""
 
 
 def _raw_socket(ethertype: int) -> socket.socket:
@@ -48,20 +51,34 @@ def raw_frame(payload: bytes, ethertype: int = ETHERTYPE) -> bytes:
     return _BROADCAST + _SOURCE + ethertype.to_bytes(2, "big") + payload
 
 
+def until(holds: Callable[[], bool]) -> None:
+    """Waits for what the kernel may do late on a busy machine."""
+    patience = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < patience
+        time.sleep(0.01)
+
+
 @contextlib.contextmanager
-def receiving(lab: Lab, node: str, ethertype: int = ETHERTYPE) -> Iterator[Received]:
-    """Collects raw frames on a node until the context ends and the wire has been quiet."""
-    received = Received()
+def receiving(
+    lab: Lab, node: str, ethertype: int = ETHERTYPE, *, least: int = 0
+) -> Iterator[Received]:
+    """Collects raw frames on a node until the context ends, at least so many have come, and the
+    wire has been quiet."""
+    received = Received(least=least)
     raw = namespaces.within(lab.namespace_path(node), partial(_raw_socket, ethertype))
     ending = threading.Event()
 
     def collect() -> None:
+        patience = float("inf")
         while True:
             try:
                 frame = raw.recv(70000)
             except TimeoutError:
                 if ending.is_set():
-                    return
+                    patience = min(patience, time.monotonic() + PATIENCE_S)
+                    if len(received.frames) >= received.least or time.monotonic() > patience:
+                        return
                 continue
             received.frames.append(frame)
             received.bytes += len(frame)

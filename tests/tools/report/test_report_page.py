@@ -17,7 +17,8 @@ from made_results import matrix, written
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 BYTES_MOST = 3_000_000
 NODES_MOST = 20_000
-SECONDS_MOST = 60.0
+SECONDS_MOST = 200.0
+"""On a busy machine; two on an idle one. A page whose costs grow with the square takes minutes."""
 HOSTILE = (
     "</script><script>window.pwned = 1</script>",
     "<img src=x onerror='window.pwned = 1'>",
@@ -271,9 +272,9 @@ def test_the_policy_stops_what_escaping_let_through(page: Path, chromium: Chromi
     )
     changed = written(page.parent / "changed.html", text.replace("<main>", f"<main>{inside}"))
     shown = chromium.open(changed)
+    shown.await_that(lambda: len(shown.errors) >= 4)  # the console tells of them by and by
     assert shown.page.evaluate("window.pwned") is None
     assert shown.requests == []
-    assert len(shown.errors) >= 4
     assert shown.page.locator("h1").is_visible()
 
 

@@ -48,7 +48,8 @@ class Job:
     pid: int
 
     def look(self) -> dict[str, Any]:
-        answer = beowire("status", "--job", str(self.pid), "--json")
+        words = ["--timeout", str(PATIENCE_S), "--json"]
+        answer = beowire("status", "--job", str(self.pid), *words)
         assert answer.status == 0, answer.errors
         told: dict[str, Any] = json.loads(answer.output)
         return told
@@ -132,15 +133,29 @@ def test_a_stopped_rank(three_nodes: lab.Lab) -> None:
         pid = job.process(1)
         os.kill(pid, signal.SIGSTOP)
         try:
+            await_stopped(pid)
             told = job.look()
             assert told["conclusion"]["cause"] == "stopped"
             assert f"rank 1 (process {pid} on node2)" in told["conclusion"]["says"]
             assert f"kill -CONT {pid} on node2" in told["conclusion"]["mend"]
-            shown = beowire("status", "--job", str(job.pid)).output
+            words = ["--timeout", str(PATIENCE_S)]
+            shown = beowire("status", "--job", str(job.pid), *words).output
             assert f"Likely cause: rank 1 (process {pid} on node2) is stopped" in shown
         finally:
             os.kill(pid, signal.SIGCONT)
         assert job.look()["conclusion"]["cause"] != "stopped"
+
+
+def await_stopped(pid: int) -> None:
+    """A thread goes on until it has got a processor to stop on."""
+    until = time.monotonic() + PATIENCE_S
+    while not all(state(each) == "T" for each in Path(f"/proc/{pid}/task").iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def state(thread: Path) -> str:
+    return (thread / "stat").read_text().rpartition(") ")[2][0]
 
 
 @contextlib.contextmanager
@@ -171,7 +186,8 @@ def test_a_lossy_link(three_nodes: lab.Lab) -> None:
 def test_the_nodes_of_a_lab(three_nodes: lab.Lab) -> None:
     with hanging(three_nodes, "ring") as job:
         pids = {f"node{rank + 1}": job.process(rank) for rank in range(3)}
-        answer = beowire("status", "--lab", three_nodes.name, "--json")
+        words = ["--timeout", str(PATIENCE_S), "--json"]
+        answer = beowire("status", "--lab", three_nodes.name, *words)
         told = json.loads(answer.output)
         assert told["nodes"] == ["node1", "node2", "node3"]
         assert told["unreached"] == {}

@@ -61,7 +61,7 @@ class Served:
 
 @pytest.fixture
 def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
-    monkeypatch.setattr(metrics_server, "REQUEST_S", 1.0)
+    monkeypatch.setattr(metrics_server, "REQUEST_S", PATIENCE_S)  # whoever asks here may be slow
     one = Served(tmp_path / "sock")
     loop = asyncio.new_event_loop()
     monkeypatch.setattr(loop, "add_signal_handler", lambda *_: None)  # not of the main thread
@@ -135,10 +135,14 @@ def test_a_request_without_end_is_not_kept(served: Served) -> None:
     assert asked(served.path).startswith(b"HTTP/1.1 200")
 
 
-def test_a_slow_caller_is_given_up(served: Served) -> None:
+def test_a_slow_caller_is_given_up(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And keeps nobody waiting before."""
     with called(served.path) as caller:
         caller.sendall(b"GET /met")
         assert asked(served.path).startswith(b"HTTP/1.1 200")
+    monkeypatch.setattr(metrics_server, "REQUEST_S", 0.5)
+    with called(served.path) as caller:
+        caller.sendall(b"GET /met")
         assert all_of(caller) == b""
 
 

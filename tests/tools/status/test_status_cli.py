@@ -20,6 +20,8 @@ from terminal import on_terminal
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 240.0
+PATIENTLY = ("--timeout", str(PATIENCE_S))
+"""What a host may take that answers, on a busy machine."""
 
 
 @pytest.fixture
@@ -150,7 +152,7 @@ def test_hosts_are_asked_and_those_that_do_not_answer_are_named(
         'case $1 in good) shift; exec sh -c "$*";; *) echo no way >&2; exit 255;; esac',
     )
     arguments = ["status", "--json", "--hosts", "good,bad", "--ssh", ssh]
-    answer = beowire(*arguments, BEOWIRE_STATUS=str(place))
+    answer = beowire(*arguments, *PATIENTLY, BEOWIRE_STATUS=str(place))
     assert answer.status == 0
     told = json.loads(answer.output)
     assert told["nodes"] == ["good"]
@@ -169,16 +171,14 @@ def test_a_host_that_is_slow_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("said", ["", "nonsense", "[]", '{"form": 99}', '{"form": 1}'])
 def test_what_a_host_says_is_not_believed(tmp_path: Path, said: str) -> None:
     ssh = agent(tmp_path, f"printf '%s' '{said}'")
-    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert answer.status == 0, answer.errors
     assert list(json.loads(answer.output)["unreached"]) == ["one"]
 
 
 def test_an_answer_without_end_is_not_read(tmp_path: Path) -> None:
     ssh = agent(tmp_path, "exec yes")
-    answer = beowire(
-        "status", "--json", "--hosts", "one", "--ssh", ssh, "--timeout", str(PATIENCE_S)
-    )
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert json.loads(answer.output)["unreached"] == {"one": "it tells more than 32 MiB"}
 
 
@@ -189,10 +189,10 @@ def test_what_is_no_number_of_json_is_not_passed_on(tmp_path: Path, number: str)
     file = tmp_path / "answer"
     file.write_text(json.dumps(told).replace('"@"', f'{{"sockets": [], "new": {number}}}'))
     ssh = agent(tmp_path, f"cat {file}")
-    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert json.loads(answer.output)["unreached"] == {"one": "it tells what makes no sense"}
     file.write_text(json.dumps(told).replace('"@"', '{"sockets": [], "new": 1e99}'))
-    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert json.loads(answer.output)["unreached"] == {}
 
 
@@ -202,7 +202,8 @@ def test_an_answer_of_any_depth_is_refused(tmp_path: Path, depth: int, options: 
     told = {"form": 1, "endpoints": [], "processes": {}, "kernel": "@"}
     file = tmp_path / "answer"
     file.write_text(json.dumps(told).replace('"@"', "[" * depth + "]" * depth))
-    answer = beowire("status", *options, "--hosts", "one", "--ssh", agent(tmp_path, f"cat {file}"))
+    ssh = agent(tmp_path, f"cat {file}")
+    answer = beowire("status", *options, "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert answer.status == 0, answer.errors
     assert "one: " in answer.errors
 
@@ -213,10 +214,10 @@ def test_a_job_is_not_looked_for_in_what_makes_no_sense(tmp_path: Path) -> None:
     file = tmp_path / "answer"
     file.write_text(json.dumps(told))
     ssh = agent(tmp_path, f"cat {file}")
-    answer = beowire("status", "--job", str(1 << 30), "--hosts", "one", "--ssh", ssh)
+    answer = beowire("status", "--job", str(1 << 30), "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert answer.status == 1
     assert "No process of a job" in answer.errors
-    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh)
+    answer = beowire("status", "--json", "--hosts", "one", "--ssh", ssh, *PATIENTLY)
     assert json.loads(answer.output)["unreached"] == {"one": "it tells what makes no sense"}
 
 

@@ -136,7 +136,7 @@ def run(network: several.Network, script: str) -> tuple[several.Outcomes, list[s
     read, write = os.pipe()
     with os.fdopen(read) as output:
         try:
-            guest = machine.Guest(["sh", "-c", script], cpus=1, memory_mb=512, limit_s=240)
+            guest = machine.Guest(["sh", "-c", script], cpus=1, memory_mb=512, limit_s=400)
             outcomes = several.run(guest, network, write)
         finally:
             os.close(write)

@@ -162,8 +162,8 @@ def _run(lab: Lab, plan: Plan, flow: str) -> Run:
             flows.enter_context(line_flow.running(lab, plan.beside, SENDERS[1], RECEIVERS[1]))
         flows.enter_context(line_flow.running(lab, flow, SENDERS[0], RECEIVERS[0]))
         time.sleep(WARM_S)
+        begun = time.monotonic()  # before what is counted, and then after it: no rate is too high
         before = [line_flow.rx_bytes(lab, node) for node in RECEIVERS]
-        begun = time.monotonic()
         ping = _ping(lab) if plan.ping else None
         time.sleep(max(0.0, begun + plan.seconds - time.monotonic()))
         after = [line_flow.rx_bytes(lab, node) for node in RECEIVERS]

@@ -12,8 +12,9 @@ from beowire import child
 from beowire.errors import BeowireError
 from beowire.sockets import cli as preloading
 
-LIMIT_S = 120.0
-START_S = 20.0
+LIMIT_S = 300.0
+START_S = 120.0
+"""On a busy machine each look whether it listens may take seconds."""
 
 
 def output(words: list[str]) -> str:

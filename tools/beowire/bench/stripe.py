@@ -79,6 +79,8 @@ class Report:
     """By each link alone."""
     together: list[float] = field(default_factory=list)
     cuts: list[Cut] = field(default_factory=list)
+    parts: list[list[float]] = field(default_factory=list)
+    """By each link, of all together."""
 
     @property
     def gain(self) -> Ratio:
@@ -90,6 +92,7 @@ class Report:
             "plan": vars(self.plan),
             "alone_bits": self.alone,
             "together_bits": self.together,
+            "together_by_link_bits": self.parts,
             "together_to_sum": vars(self.gain),
             "cuts": [vars(cut) for cut in self.cuts],
         }
@@ -115,8 +118,9 @@ def measure(plan: Plan, tell: Callable[[str], None]) -> Report:
     with up.termination_raises(), _made(plan) as lab:
         for number in range(1, plan.rounds + 1):
             tell(f"round {number} of {plan.rounds}")
-            report.alone.append([_rate(lab, plan, [link]) for link in every])
-            report.together.append(_rate(lab, plan, every))
+            report.alone.append([sum(_rates(lab, plan, [link])) for link in every])
+            report.parts.append(_rates(lab, plan, every))
+            report.together.append(sum(report.parts[-1]))
             if plan.cut:
                 report.cuts.append(_cut(lab, plan, plan.cut - 1))
     return report
@@ -160,8 +164,9 @@ def _came(lab: Lab, plan: Plan) -> list[int]:
 
 
 def _bits(lab: Lab, plan: Plan, seconds: float) -> list[float]:
-    """Per second and link, in the time that follows."""
-    before, begun = _came(lab, plan), time.monotonic()
+    """Per second and link, in the time that follows. The clock is read before what came, and then
+    after it, so that no rate is too high."""
+    begun, before = time.monotonic(), _came(lab, plan)
     time.sleep(seconds)
     after, took_s = _came(lab, plan), time.monotonic() - begun
     return [8 * (b - a) / took_s for a, b in zip(before, after, strict=True)]
@@ -173,10 +178,11 @@ def _transfer(
     return line_flow.beowire(lab, SENDER, RECEIVER, plan.messages, _variables(links))
 
 
-def _rate(lab: Lab, plan: Plan, links: "range | list[int]") -> float:
+def _rates(lab: Lab, plan: Plan, links: "range | list[int]") -> list[float]:
+    """Of a transfer over these links, what comes by each link that there is."""
     with _transfer(lab, plan, links):
         time.sleep(WARM_S)
-        return sum(_bits(lab, plan, plan.seconds))
+        return _bits(lab, plan, plan.seconds)
 
 
 def _cut(lab: Lab, plan: Plan, link: int) -> Cut:

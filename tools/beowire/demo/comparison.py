@@ -34,7 +34,7 @@ from beowire.run.job import run_captured
 from beowire.run.launch import Job, Transport
 
 NODES = 4
-RUN_LIMIT_S = 120.0
+RUN_LIMIT_S = 300.0
 FRAMES_SHOWN = 3
 TRANSPORTS: tuple[Transport, ...] = ("tcp", "beowire")
 MATRIX = replace(QUICK, figures=("latency", "bandwidth"), links=("raw", "udp"))

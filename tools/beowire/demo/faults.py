@@ -20,10 +20,10 @@ from beowire.run.job import run, run_captured
 from beowire.run.launch import Job
 
 LOSS = 0.01
-RUN_LIMIT_S = 120.0
+RUN_LIMIT_S = 300.0
 KILL_RANK = 2
 KILL_AFTER_S = 1.5
-KILL_LIMIT_S = 90.0
+KILL_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ _PORTS = range(20000, 30000)
 """Below those that the kernel gives away by itself (net.ipv4.ip_local_port_range)."""
 _TRIES = 5
 _READY = "waiting for a client"
-_START_S = 20.0
+_START_S = 60.0
+_END_S = 30.0
 _SERVER = "{program} --port {port} </dev/null & p=$!; cat >/dev/null; kill $p; wait $p"
 _CLIENT = (
     "exec 3<&0; {words} </dev/null & p=$!; {{ cat <&3; kill $p; }} >/dev/null 2>&1 & w=$!; "
@@ -198,15 +199,16 @@ def _communicated(process: "subprocess.Popen[bytes]", limit_s: float) -> tuple[b
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """Closes its standard input, by which it ends, and waits; kills it if that does not help."""
+    """Closes its standard input, by which it ends, and waits; kills it if that does not help, with
+    all that it started here."""
     with signals.uninterrupted():
         if process.stdin is not None:
             with contextlib.suppress(OSError):
                 process.stdin.close()
         try:
-            process.wait(5)
+            process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for stream in (process.stdout, process.stderr):
             if stream is not None:

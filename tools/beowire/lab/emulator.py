@@ -21,8 +21,10 @@ from beowire.lab.lab import Lab
 from beowire.topology.keys import KEYS, settings
 from beowire.topology.topology import DIRECTIONS, Direction, Link, Model
 
-_READY_LIMIT_S = 10.0
-_ANSWER_LIMIT_S = 5.0
+_READY_LIMIT_S = 60.0
+_ANSWER_LIMIT_S = 60.0
+"""On a machine with much to do a process may stand still for seconds. One that is dead answers at
+once: there is nobody to connect to."""
 
 _DROPS = ("lost", "dropped_queue", "too_long", "missed", "refused", "dropped_device")
 """The counters of beowire-link's report that count such frames."""

@@ -13,7 +13,7 @@ from beowire.errors import BeowireError
 from beowire.lab import daemon, ebpf
 from beowire.lab.lab import Lab
 
-_READY_LIMIT_S = 20.0
+_READY_LIMIT_S = 60.0
 _DEVICES_MAX = 8
 
 

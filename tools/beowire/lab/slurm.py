@@ -21,8 +21,8 @@ from beowire.lab.lab import Lab
 
 _KEY_BYTES = 128
 _USERS_MIN = 65536
-_LIMIT_S = 60.0
-_ASKED_S = 10.0
+_LIMIT_S = 120.0
+_ASKED_S = 60.0
 _PAUSE_S = 0.01
 _SIZE = "1g"
 _PROGRAMS = {

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from beowire.run.cluster import Cluster
 from beowire.status import everywhere
 
-_LIMIT_S = 10.0
+_LIMIT_S = 30.0
 _FORM = "%A %U %N"
 """Of squeue(1): the job's number, its user's number, its nodes: no word that a user chooses."""
 _LINE = re.compile(r"(\d{1,10}) +(\d{1,10}) +(\S{1,65536})")
