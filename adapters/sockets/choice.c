@@ -4,6 +4,7 @@
 
 #define BWS_CHOICE_MORE 1.125 /* by which TCP must move more: else it is not worth a change */
 #define BWS_CHOICE_WINS 3     /* of four pairs of windows in which it must */
+#define BWS_CHOICE_FAR	1.5   /* by which one moves more: two pairs that agree are enough */
 
 /* Of each four windows the two in the middle are by the other one than is used so far. */
 static bool bws_choice_tries_tcp(const struct bws_choice *c)
@@ -40,6 +41,15 @@ static void bws_choice_hold(struct bws_choice *c, bool tcp, uint64_t now)
 	c->next = now + c->hold_ns;
 }
 
+/* After half of the windows, which are as fair as all of them. */
+static bool bws_choice_is_clear(const struct bws_choice *c)
+{
+	if (c->window != BWS_CHOICE_WINDOWS / 2)
+		return false;
+	return (c->tcp_wins == 2 && c->rate[1] > BWS_CHOICE_FAR * c->rate[0]) ||
+	       (c->tcp_wins == 0 && c->rate[0] > BWS_CHOICE_FAR * c->rate[1]);
+}
+
 static void bws_choice_end_window(struct bws_choice *c, uint64_t now, uint64_t bytes)
 {
 	double rate = (double)(bytes - c->bytes) * 1e9 / (double)(now - c->began);
@@ -55,7 +65,9 @@ static void bws_choice_end_window(struct bws_choice *c, uint64_t now, uint64_t b
 	if (c->window % 2 == 0)
 		c->tcp_wins += c->by_tcp ? rate > c->before : c->before > rate;
 	c->before = rate;
-	if (c->window++ < BWS_CHOICE_WINDOWS)
+	if (bws_choice_is_clear(c))
+		bws_choice_hold(c, c->rate[1] > c->rate[0], now);
+	else if (c->window++ < BWS_CHOICE_WINDOWS)
 		bws_choice_begin_window(c, now);
 	else
 		bws_choice_hold(c,

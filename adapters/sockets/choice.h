@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BWS_CHOICE_WINDOWS  8		   /* of a comparison: four by each */
+#define BWS_CHOICE_WINDOWS  8		   /* of a comparison: four by each, or two */
 #define BWS_CHOICE_SETTLE   5000000ull	   /* ns from a change to when it is measured */
 #define BWS_CHOICE_PATIENCE 50000000ull	   /* the same while connections have not changed yet */
 #define BWS_CHOICE_MEASURE  20000000ull	   /* ns of a window that are measured, at least */

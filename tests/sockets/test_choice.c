@@ -79,6 +79,19 @@ static void choice__is_beowire_where_it_moves_more(void **state)
 	assert_false(l.choice.by_tcp);
 }
 
+/* Twice as much is clear after half of it: the worse one is used no longer than that. */
+static void choice__is_soon_where_it_is_clear(void **state)
+{
+	for (int worse = 0; worse < 2; worse++) {
+		struct load l = load_of(worse ? 6e6 : 3e6, worse ? 3e6 : 6e6);
+
+		goes_on(&l, WHOLE / 2 + 10 * MS);
+		assert_int_equal(l.compared, 1);
+		assert_false(l.choice.window);
+		assert_int_equal(l.choice.result, !worse);
+	}
+}
+
 /* A little more is not worth a change. */
 static void choice__is_beowire_where_both_are_alike(void **state)
 {
@@ -229,6 +242,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(choice__is_tcp_where_it_moves_more),
 		cmocka_unit_test(choice__is_beowire_where_it_moves_more),
+		cmocka_unit_test(choice__is_soon_where_it_is_clear),
 		cmocka_unit_test(choice__is_beowire_where_both_are_alike),
 		cmocka_unit_test(choice__needs_cores_that_are_short),
 		cmocka_unit_test(choice__of_tcp_is_looked_at_again),
