@@ -118,8 +118,8 @@ static bool bws_poll_come(const struct bws_poll *p, const struct pollfd *fds, nf
 	return false;
 }
 
-/* If all is by TCP the kernel sleeps for us, and no peer may switch meanwhile. Where a connection is
- * about to leave TCP, or in an epoll instance, progress is made instead. */
+/* If all is by TCP the kernel sleeps for us, and no peer may switch meanwhile. Where a connection
+ * is about to leave TCP, or in an epoll instance, progress is made instead. */
 static bool bws_poll_plain(struct bws_poll *p, struct pollfd *fds, nfds_t n,
 			   const struct timespec *span, const sigset_t *mask, int *rc)
 {
