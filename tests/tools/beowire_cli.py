@@ -16,8 +16,7 @@ from beowire import namespaces, places
 from beowire.errors import BeowireError
 from beowire.lab import lab, up
 
-COMMAND = [sys.executable, "-P", "-S", str(places.root() / "tools/beowire/start.py")]
-"""As `./beowire` begins it, once nothing has to be set up."""
+COMMAND = [sys.executable, "-P", "-m", "beowire"]
 
 NO_NAMESPACES = namespaces.refusal()
 """Why tests with namespaces and raw frames cannot run here; None when they can."""
