@@ -118,19 +118,15 @@ static bool bws_poll_come(const struct bws_poll *p, const struct pollfd *fds, nf
 	return false;
 }
 
-/* If all is by TCP the kernel sleeps for us, and no peer may switch meanwhile. Where a connection
- * is about to leave TCP, or in an epoll instance, progress is made instead. */
+/* Without an endpoint all is by TCP: the kernel sleeps for us, and no peer may switch meanwhile. */
 static bool bws_poll_plain(struct bws_poll *p, struct pollfd *fds, nfds_t n,
 			   const struct timespec *span, const sigset_t *mask, int *rc)
 {
-	bool alone = !atomic_load(&bws.ep), entered = true;
+	bool entered = true;
 	nfds_t i;
 
-	if (!alone && atomic_load(&bws.pairing))
-		return false;
 	for (i = 0; i < n && entered; i++)
-		entered = p->conn[i] ? bws_rx_enter(p->conn[i])
-				     : alone || !bws_table_epoll(fds[i].fd);
+		entered = !p->conn[i] || bws_rx_enter(p->conn[i]);
 	if (entered)
 		*rc = bws_r()->ppoll(fds, n, span, mask);
 	else
@@ -155,7 +151,7 @@ int bws_poll(struct pollfd *fds, nfds_t n, uint64_t deadline, const struct times
 		errno = ENOMEM;
 		return -1;
 	}
-	if (bws_poll_plain(&p, fds, n, span, mask, &rc)) {
+	if (!atomic_load(&bws.ep) && bws_poll_plain(&p, fds, n, span, mask, &rc)) {
 		bws_poll_end(&p, n);
 		return rc;
 	}
