@@ -98,6 +98,18 @@ def test_a_long_name_and_no_process_that_stays(
     assert left == []
 
 
+def test_an_agent_that_is_slow_to_end_leaves_nothing_either(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = tmp_path / "gpgconf"
+    late.write_text(
+        f'#!/bin/sh\n{{ sleep 1; {shutil.which("gpgconf")} "$@"; }} >/dev/null 2>&1 &\n'
+    )
+    late.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    test_a_long_name_and_no_process_that_stays(packages, tmp_path, monkeypatch)
+
+
 def contents(directory: Path) -> dict[str, bytes]:
     return {each.name: each.read_bytes() for each in directory.iterdir()}
 

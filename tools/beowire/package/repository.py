@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ _SIGNED = "InRelease"
 _KEYS = "keys"
 """Keys that are made for repositories, below the directory of what the user keeps."""
 _OWNER = "Packages of Beowire"
+_AGENT_ENDS_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,15 @@ def _own_home() -> Iterator[Path]:
             words = ["gpgconf", "--homedir", str(short), "--kill", "gpg-agent"]
             with contextlib.suppress(FileNotFoundError):
                 subprocess.run(words, capture_output=True, check=False)
+                _await_no_socket(home)
+
+
+def _await_no_socket(home: Path) -> None:
+    """The agent ends some time after it was told to, and takes its sockets away by the short name,
+    which has to be there until then."""
+    until = time.monotonic() + _AGENT_ENDS_S
+    while time.monotonic() < until and any(each.is_socket() for each in home.iterdir()):
+        time.sleep(0.01)
 
 
 def _gpg(gpg: str, home: Path | None) -> list[str]:
