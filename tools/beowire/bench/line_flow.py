@@ -26,7 +26,7 @@ _BUFFER_BYTES = 64 << 20  # more than any line's product of rate and round trip 
 # A window is acknowledged by the receiving program, for which a round trip passes: a long one.
 _MESSAGE, _WINDOW, _FOR_EVER = "1M", 128, "1000000"
 _UDP = {"BEOWIRE_LINKS": "udp"}
-_PATIENCE_S = 20
+_PATIENCE_S = 120
 
 
 def controls() -> tuple[str, ...]:
