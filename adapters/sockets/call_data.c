@@ -18,15 +18,8 @@ static ssize_t bws_call_receive(struct bws_conn *c, int fd, void *to, size_t n, 
 {
 	struct iovec iov = {to, n};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t got;
+	ssize_t got = bws_recvmsg(c, fd, &m, flags);
 
-	/* By TCP without the kernel's way through a list of buffers. */
-	if (!(flags & (MSG_OOB | MSG_ERRQUEUE)) && bws_rx_enter(c)) {
-		got = bws_r()->recvfrom(fd, to, n, flags, NULL, NULL);
-		bws_rx_leave(c, flags & MSG_PEEK ? -1 : got);
-	} else {
-		got = bws_recvmsg(c, fd, &m, flags);
-	}
 	bws_conn_put(c);
 	return got;
 }
@@ -35,14 +28,8 @@ static ssize_t bws_call_send(struct bws_conn *c, int fd, const void *from, size_
 {
 	struct iovec iov = {(void *)from, n};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t sent;
+	ssize_t sent = bws_sendmsg(c, fd, &m, flags);
 
-	if (!(flags & (MSG_OOB | MSG_ZEROCOPY)) && bws_tx_enter(c)) {
-		sent = bws_r()->sendto(fd, from, n, flags, NULL, 0);
-		bws_tx_leave(c, sent);
-	} else {
-		sent = bws_sendmsg(c, fd, &m, flags);
-	}
 	bws_conn_put(c);
 	return sent;
 }

@@ -217,13 +217,11 @@ void bws_park(struct bws_conn *c, bool parked)
 {
 	c->parked = parked;
 	c->owed |= BWS_OWE_PARK;
-	c->why = parked ? BWS_WHY_PARKED : "paired";
 	if (parked) {
 		bws_return(c, false);
 	} else {
 		bws_rx_ready(c);
-		if (c->tx.epoch)
-			bws_tx_switch(c);
+		bws_tx_switch(c);
 	}
 	bws_push(c);
 }

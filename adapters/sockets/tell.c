@@ -12,6 +12,7 @@
 
 #include "control.h"
 #include "core.h"
+#include "flow.h"
 #include "real.h"
 #include "registrar.h"
 
@@ -36,6 +37,8 @@ const char *bws_tell_why(const struct bws_conn *c)
 		return c->why;
 	if (c->lost)
 		return "Beowire was lost";
+	if (c->parked || c->peer_parks)
+		return BWS_WHY_PARKED;
 	if (c->tx_beowire || c->rx_beowire)
 		return "Beowire";
 	return bws.pinned ? bws.pinned : c->why;

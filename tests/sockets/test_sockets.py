@@ -109,15 +109,18 @@ def test_beowire_and_tcp_are_tried_in_turn(nodes: Nodes) -> None:
     nodes.variables |= {"BEOWIRE_SOCKETS_AFTER": "0", "BEOWIRE_SOCKETS_COMPARE": "always"}
     script = f"""
 {CONNECTED}
+why = ctypes.CDLL(None).beowire_sockets_why
+why.restype = ctypes.c_char_p
 until = time.monotonic() + 60
-seen = []
-while len(seen) < 9:
+seen, whys = [], set()
+while len(seen) < 9 or not whys >= {{"Beowire", "TCP moves more while cores are short"}}:
     assert time.monotonic() < until, seen
     echo(50000)
     now = way(one.fileno())
     if now in (0, 3) and (seen[-1:] or [0]) != [now]:
         seen.append(now)
-print(seen)
+    whys.add(why(one.fileno()).decode())
+print(seen[:9])
 """
     with nodes.server(["python3", "-c", ECHO, str(PORT), "1"], PORT, ends=True):
         assert nodes.run(["python3", "-c", script]).strip() == str([3, 0] * 4 + [3])

@@ -2,7 +2,6 @@
 """A probe of a pair of nodes: what it measures, what it foretells, what trials of mends keep."""
 
 import contextlib
-import itertools
 import json
 import os
 import signal
@@ -28,8 +27,6 @@ _LOOSE = 0.2
 _NEARLY = 0.98
 """The emulator delivers no frame early; an interval of 95 % need not hold the delay to the last
 microsecond, though (one was 0.1 % short)."""
-_ATTEMPTS = 3
-"""To foretell, and to try mends: the machine can have become busier or less busy in between."""
 _PATIENCE_S = 240
 _SETTLE_S = 2
 _SCALING = Path("/proc/sys/net/ipv4/tcp_window_scaling")
@@ -102,11 +99,8 @@ def scripts(made: lab.Lab) -> list[str]:
     ],
 )
 def test_what_a_mend_brings_is_foretold(line: lab.Lab, fault: PairFault) -> None:
-    for _ in range(_ATTEMPTS):
-        found = pair_faults.foretell(line, fault, 3)
-        print(f"fault={fault.check} {found} error={found.error:+.3f}")
-        if found.brought > 2 and abs(found.error) < _LOOSE:
-            break
+    found = pair_faults.foretell(line, fault, 3)
+    print(f"fault={fault.check} {found} error={found.error:+.3f}")
     assert found.brought > 2
     assert abs(found.error) < _LOOSE
     assert strays(line) == []
@@ -135,30 +129,28 @@ def test_a_probe_tells_all_that_it_promises(line: lab.Lab) -> None:
     }
     one_way_s = pair_faults.LINE.delay_ns * 1e-9
     tcp = next(each for each in found["loggp"] if each["transport"] == "tcp")
-    assert tcp["L"]["value"] < 10 * one_way_s
+    assert tcp["L"]["value"] < 3 * one_way_s
     assert _NEARLY * one_way_s < tcp["L"]["high"]
     for each in found["parts"]:
         values_s = [part["value"] for part in each["parts_s"].values()]
         assert sum(values_s) == pytest.approx(each["whole_s"]["value"])
     files = {
-        each["buffer"]: each
+        each["buffer"]: each["value"]
         for each in found["figures"]
         if each["mode"] == "bandwidth" and each["buffer"]
     }
-    assert files[10_000]["value"] < files[1_000_000]["value"]  # by far; the others may be noisy
-    for small, large in itertools.pairwise((10_000, 100_000, 1_000_000)):
-        assert files[small]["low"] < files[large]["high"]
+    assert files[10_000] < files[100_000] < files[1_000_000]
 
 
 def test_a_trial_keeps_what_helps_and_takes_back_what_does_not(ill: lab.Lab) -> None:
     # Chance is in what a trial promises: with four series of eight rounds, one mend in 64 that does
-    # nothing is taken for a help or for a harm. What lets far more be under way helps in every
-    # round, unless the machine stands still in one. Neither comes again and again. (test_keep.py
-    # has trials without chance.)
-    for _ in range(_ATTEMPTS):
+    # nothing is taken for a help or for a harm. Twice in a row is none. What lets far more be under
+    # way helps in every round; no chance there. (test_keep.py has trials without chance.)
+    for _ in range(2):
         done = beowire_cli.beowire(*fix_words(ill))
         assert done.status == 0, done.errors
         scaling, stamps = values(ill)
+        assert scaling == "1"
         for name, value in (("window_scaling", scaling), ("timestamps", stamps)):
             assert f"{'kept' if value == '1' else 'taken back'}: tcp.{name}" in done.output
         undone = beowire_cli.beowire(
@@ -166,9 +158,9 @@ def test_a_trial_keeps_what_helps_and_takes_back_what_does_not(ill: lab.Lab) -> 
         )
         assert undone.status == 0, undone.errors
         assert values(ill) == ["0", "0"]
-        if (scaling, stamps) == ("1", "0"):
+        if stamps == "0":
             break
-    assert (scaling, stamps) == ("1", "0")
+    assert stamps == "0"
 
 
 def test_ctrl_c_in_a_trial_leaves_nothing_that_undo_does_not_mend(ill: lab.Lab) -> None:
