@@ -735,6 +735,8 @@ static inline struct bw_path *bw_carry_message(const struct bw_engine *e, struct
 		return t;
 	return p->path[bw_carry_instead(e, p, t)];
 }
+/* A frame to a peer with such paths: what is long by the one that carries, the rest by the best. */
+bool bw_carry_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* A frame is about to be sent by it, perhaps of something long; bytes of it were acknowledged. */
 void bw_carry_sent(struct bw_engine *e, struct bw_path *t, bool load);
 void bw_carry_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t bytes);

@@ -531,10 +531,10 @@ bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	if (!bw_send_clear(p))
 		return false;
 	flow = bw_send_flow(p, &only);
-	if (bw_list_empty(&p->serving) ? !only : flow || p->serving.next != p->serving.prev)
+	if (bw_list_empty(&p->serving) ? !only : flow != NULL)
 		return false;
 	b.t = flow ? bw_carry_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue)->len)
-		   : p->path[p->best];
+		   : p->path[bw_carry_instead(e, p, p->path[p->best])];
 	if (!bw_send_open(b.t))
 		return false;
 	bw_builder_begin(&b);
@@ -543,7 +543,7 @@ bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	bw_builder_end(&b);
 	if (flow)
 		p->eager_turn++;
-	else
+	else if (p->serving.next == p->serving.prev)
 		p->serve_turn = 0; /* there is no other one */
 	bw_send_plan(e, p, b.t, !bw_list_empty(flow ? &flow->tx : &p->serving));
 	return true;
@@ -562,7 +562,7 @@ bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f
 {
 	if (BW_UNLIKELY(p->striped))
 		return bw_stripe_frame(e, p, f);
-	if (bw_carry_contested(p) && bw_stripe_probe(e, p, f))
-		return true;
-	return bw_send_by(e, p, bw_carry_message(e, p, bw_send_length(p)), BW_SEND_ALL, f);
+	if (bw_carry_contested(p))
+		return bw_carry_frame(e, p, f);
+	return bw_send_by(e, p, p->path[p->best], BW_SEND_ALL, f);
 }

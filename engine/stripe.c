@@ -279,7 +279,7 @@ void bw_stripe_update(struct bw_peer *p)
 	bool before = p->striped;
 	uint8_t i;
 
-	p->striped = p->lines > 1 || (p->together > 1 && !bw_list_empty(&p->serves));
+	p->striped = p->lines > 1;
 	for (i = 0; p->striped && !before && i < p->npaths; i++)
 		p->path[i]->ask |= p->path[i]->state == BW_PATH_UP && p->path[i]->pto_count;
 }

@@ -44,7 +44,7 @@ struct bw_cc {
 		uint64_t least;	  /* ns; the shortest of its samples */
 		uint32_t samples; /* of it */
 		uint32_t slow;	  /* round trips since growth slowed down */
-	} delay;		  /* in slow start, distant paths only */
+	} delay;		  /* in slow start */
 	struct {
 		uint64_t from;	/* packet number from which losses are counted */
 		uint32_t count; /* of them */

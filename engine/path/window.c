@@ -14,6 +14,7 @@
 #define BW_HYSTART_MIN	   (4 * BW_MS)
 #define BW_HYSTART_MAX	   (16 * BW_MS)
 #define BW_HYSTART_SAMPLES 8
+#define BW_HYSTART_LOCAL   (500 * BW_US)
 #define BW_CSS_DIVISOR	   4
 #define BW_CSS_ROUNDS	   5
 
@@ -97,50 +98,57 @@ static void bw_cubic_acked(struct bw_engine *e, struct bw_path *t, uint64_t byte
 	c->cwnd = bw_max_u64(c->cwnd, c->cubic.w_reno);
 }
 
-/* Slow start ends when the delay says that a queue builds up, before a loss does. On a path of a
- * local network the smoothed round trip is compared, whose noise is large; on a distant one the
- * least of each round (HyStart++, RFC 9406): growth slows down at first, and goes on if the delay
- * was no queue's. */
-static void bw_slow_start(struct bw_engine *e, struct bw_path *t, uint64_t bytes)
+/*
+ * Slow start ends when the delay says that a queue builds up, before a loss does (HyStart++, RFC
+ * 9406). The least of a round trip's samples is compared: growth slows down at first, and goes on
+ * if the delay was no queue's. On a local network it mostly is not: the peer's program had not
+ * begun to receive yet, touched its buffer for the first time, or waited for a core.
+ */
+static void bw_slow_start(struct bw_path *t, uint64_t bytes)
 {
-	struct bw_cc *c = &t->cc;
-
-	if (!bw_rtt_distant(&t->rtt)) {
-		if (t->rtt.min && t->rtt.srtt > 2 * t->rtt.min + 500 * BW_US)
-			c->ssthresh = c->cwnd;
-		else
-			c->cwnd += bytes;
-		return;
-	}
-	c->cwnd += c->delay.slow ? bytes / BW_CSS_DIVISOR : bytes;
+	t->cc.cwnd += t->cc.delay.slow ? bytes / BW_CSS_DIVISOR : bytes;
 }
 
-/* The first samples of a round trip tell of the queue that the last one left behind. */
+/* The longest of the least samples of a round trip that tells of no queue. */
+static uint64_t bw_slow_start_bound(const struct bw_path *t)
+{
+	uint64_t min = t->rtt.min;
+
+	if (!bw_rtt_distant(&t->rtt))
+		return 2 * min + BW_HYSTART_LOCAL;
+	return min + bw_min_u64(bw_max_u64(min / 8, BW_HYSTART_MIN), BW_HYSTART_MAX);
+}
+
 static void bw_slow_start_round(struct bw_path *t)
 {
 	struct bw_cc *c = &t->cc;
-	uint64_t least = c->delay.least, bound = t->rtt.min / 8;
 
-	bound = t->rtt.min + bw_min_u64(bw_max_u64(bound, BW_HYSTART_MIN), BW_HYSTART_MAX);
-	if (least < bound)
+	if (c->delay.least < bw_slow_start_bound(t))
 		c->delay.slow = 0;
-	else if (c->cwnd < c->ssthresh && c->delay.slow++ == BW_CSS_ROUNDS)
+	else if (c->delay.slow++ == BW_CSS_ROUNDS)
 		c->ssthresh = c->cwnd;
 }
 
+/* Over a distance the first samples of a round trip decide, which tell of the queue that the last
+ * one left behind. On a local path, where a round trip may have but one or two, all of it do, and
+ * only if it filled the window. */
 void bw_window_sample(struct bw_path *t, uint64_t rtt, uint64_t pn)
 {
 	struct bw_cc *c = &t->cc;
+	bool distant;
 
-	if (!bw_rtt_distant(&t->rtt))
+	if (c->cwnd >= c->ssthresh)
 		return;
+	distant = bw_rtt_distant(&t->rtt);
 	if (pn >= c->delay.end) {
+		if (!distant && c->delay.end && c->delay.end <= c->limited_pn)
+			bw_slow_start_round(t);
 		c->delay.end = t->pn_next;
 		c->delay.samples = 0;
 		c->delay.least = rtt;
 	}
 	c->delay.least = bw_min_u64(c->delay.least, rtt);
-	if (++c->delay.samples == BW_HYSTART_SAMPLES)
+	if (++c->delay.samples == BW_HYSTART_SAMPLES && distant)
 		bw_slow_start_round(t);
 }
 
@@ -151,7 +159,7 @@ void bw_window_acked(struct bw_engine *e, struct bw_path *t, uint64_t bytes, uin
 	if (pn >= c->limited_pn || pn < c->recovery_pn)
 		return;
 	if (c->cwnd < c->ssthresh)
-		bw_slow_start(e, t, bytes);
+		bw_slow_start(t, bytes);
 	else
 		bw_cubic_acked(e, t, bytes);
 	c->cwnd = bw_min_u64(c->cwnd, BW_CWND_MAX);

@@ -254,7 +254,7 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 	}
 	if (!added)
 		bw_reliable.unsent(ep->engine, ep->now);
-	return added && f->len > BW_HOST_SHORT && !bw_batch_full(batch);
+	return added && f->len > BW_HOST_SHORT && !bw_batch_ripe(batch);
 }
 
 void bw_host_transmit(struct bw_ep *ep)

@@ -98,11 +98,9 @@ static void carry__one_path_carries(void **state)
 static void carry__messages_go_by_one_path_in_a_straight_line(void **state)
 {
 	meet_over_one_line();
-	assert_false(peer(A, B)->striped);
 	begin(1, 400000);
-	assert_true(peer(A, B)->striped);
+	assert_false(peer(A, B)->striped); /* one carries: there is nothing to deal out */
 	run(BW_S);
-	assert_false(peer(A, B)->striped);
 	path(A, B, 1)->rtt.min = 1; /* however fast the other one is */
 	bw_path_choose(engine(A), peer(A, B));
 	assert_int_equal(peer(A, B)->best, 0);
@@ -162,7 +160,7 @@ static void carry__trials_become_rare(void **state)
 	for (i = 0; i < 8; i++) {
 		before = path(A, B, 0)->carry.pause;
 		path(A, B, 0)->carry.warm = 0; /* and all that is measured */
-		path(A, B, 0)->carry.measured = 2 * MIB - 1;
+		path(A, B, 0)->carry.measured = 8 * MIB - 1;
 		path(A, B, 0)->carry.since = engine(A)->now;
 		trial(1000 * BW_US, 2000 * BW_US);
 		pause = path(A, B, 0)->carry.pause;
@@ -170,6 +168,20 @@ static void carry__trials_become_rare(void **state)
 		assert_int_equal(path(A, B, 0)->carry.warm, pause);
 	}
 	assert_int_equal(pause, 1u << 30);
+}
+
+/* Who carries has the fastest of 8 MiB to its credit. */
+static void carry__the_usual_pace_is_of_many_pieces(void **state)
+{
+	unsigned int i;
+
+	meet_over_one_line();
+	begin(1, 400000);
+	carrier()->carry.warm = 0;
+	for (i = 0; i < 256 && carrier() == path(A, B, 0); i++)
+		carried(MIB / 8, i < 8 ? 500 * BW_US : 1000 * BW_US);
+	assert_int_equal(i, 64);
+	assert_in_range(path(A, B, 0)->carry.rate, 2 * MIB - 1000, 2 * MIB);
 }
 
 static void carry__time_without_work_does_not_count(void **state)
@@ -208,19 +220,42 @@ static void carry__silence_is_stepped_in_for(void **state)
 	carrier(); /* one of them does */
 }
 
-/* What was set aside for the one that stepped in is not its any more, though it would be faster. */
+/* The one that stepped in leaves when the other answers, though it would be faster. */
+static void carry__what_stepped_in_leaves_again(void **state)
+{
+	meet_over_one_line();
+	begin(1, 4000000);
+	path(A, B, 0)->pto_count = 1;
+	flush(A);
+	assert_true(frames_with("A>B/1 DATA") > 0);
+	path(A, B, 0)->pto_count = 0;
+	path(A, B, 0)->rate = 1000;
+	path(A, B, 1)->rate = 1000000000;
+	forget_logs();
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 1 len 4000000"), 1);
+	assert_true(frames_with("A>B DATA") > 2000);
+	assert_true(frames_with("A>B/1 DATA") < 100);
+}
+
+/* Two lines, on which data were dealt out, turn out to be one: what was set aside for the path that
+ * yields now is not its any more, though it would be faster. */
 static void carry__what_was_set_aside_is_taken_over(void **state)
 {
 	meet_over_one_line();
+	engine(A)->cfg.link_line[1] = 2;
+	bw_path_choose(engine(A), peer(A, B));
 	begin(1, 400000);
-	path(A, B, 0)->pto_count = 1;
 	flush(A);
+	assert_true(peer(A, B)->striped);
 	assert_false(bw_list_empty(&path(A, B, 1)->share));
-	path(A, B, 0)->pto_count = 0;
+	engine(A)->cfg.link_line[1] = 1;
+	path(A, B, 1)->carry.yields = true;
 	path(A, B, 0)->rate = 1000;
 	path(A, B, 1)->rate = 1000000000;
 	run(BW_S);
 	assert_int_equal(events_with("B PULLED 1 len 400000"), 1);
+	assert_false(peer(A, B)->striped);
 }
 
 /* From now on the second path carries what is long. */
@@ -242,6 +277,25 @@ static void carry__messages_of_several_frames_go_by_it(void **state)
 	expect_events("B MESSAGE 1 len 5000", "B MESSAGE 2 len 8", "B MESSAGE 3 len 5000", NULL);
 	assert_true(frames_with("A>B/1 DATA") >= 8);
 	assert_int_equal(frames_with("A>B DATA"), 1);
+}
+
+/* Pulled data leave by the path that carries, short messages beside them by the best one. */
+static void carry__short_messages_do_not_wait_for_what_is_long(void **state)
+{
+	meet_over_one_line();
+	second_carries();
+	begin(1, 400000);
+	path(A, B, 1)->cc.cwnd = 0;
+	post(A, B, 2, 8);
+	settle();
+	assert_int_equal(events_with("B MESSAGE 2 len 8"), 1);
+	assert_int_equal(frames_with("A>B/1 DATA"), 0);
+	path(A, B, 1)->cc.cwnd = 1u << 20;
+	bw_peer_ready(engine(A), peer(A, B));
+	run(BW_S);
+	assert_int_equal(events_with("B PULLED 1 len 400000"), 1);
+	assert_true(frames_with("A>B/1 DATA") > 300);
+	assert_int_equal(frames_with("[BULK"), frames_with("A>B/1 DATA"));
 }
 
 static void carry__messages_go_by_another_one_if_it_is_silent(void **state)
@@ -323,6 +377,9 @@ static void carry__rows_come_first(void **state)
 	rows = false;
 	assert_ptr_equal(carrier(), path(A, B, 1));
 	assert_int_equal(peer(A, B)->best, 0);
+	/* And stay for longer before others are tried. */
+	assert_int_equal(carrier()->carry.warm, 64 * MIB);
+	assert_int_equal(carrier()->carry.pause, 64 * MIB);
 }
 
 /* Acknowledgements that come all at once are no measure, unless the piece began with nothing under
@@ -348,6 +405,31 @@ static void carry__a_burst_of_acknowledgements_is_no_measure(void **state)
 	assert_int_equal(t->carry.measured, 128 << 10);
 }
 
+/* What follows the warming begins in the midst of a message: a piece begins with the next one. */
+static void carry__the_rest_of_a_message_is_no_measure(void **state)
+{
+	struct bw_path *t;
+
+	meet_over_one_line();
+	begin(1, 400000);
+	t = carrier();
+	t->carry.warm = MIB / 2;
+	t->inflight = 0;
+	bw_carry_sent(engine(A), t, true);
+	t->inflight = MIB;
+	engine(A)->now += BW_MS;
+	bw_carry_acked(engine(A), peer(A, B), t, MIB / 2);
+	t->inflight = 0;
+	bw_carry_acked(engine(A), peer(A, B), t, MIB / 2); /* at once: no time at all */
+	assert_int_equal(t->carry.measured, 0);
+	bw_carry_sent(engine(A), t, true);
+	assert_int_equal(t->carry.bytes, 0);
+	engine(A)->now += BW_MS;
+	bw_carry_acked(engine(A), peer(A, B), t, MIB);
+	assert_int_equal(t->carry.measured, MIB);
+	assert_int_equal(t->carry.fastest, MIB);
+}
+
 static void carry__links_of_other_lines_are_no_rivals(void **state)
 {
 	meet_over_one_line();
@@ -369,17 +451,21 @@ int carry_tests(void)
 		TEST(carry__nor_does_one_that_is_hardly_faster),
 		TEST(carry__a_trial_that_fails_is_short),
 		TEST(carry__trials_become_rare),
+		TEST(carry__the_usual_pace_is_of_many_pieces),
 		TEST(carry__time_without_work_does_not_count),
 		TEST(carry__silence_is_stepped_in_for),
+		TEST(carry__what_stepped_in_leaves_again),
 		TEST(carry__what_was_set_aside_is_taken_over),
 		TEST(carry__links_of_other_lines_are_no_rivals),
 		TEST(carry__messages_of_several_frames_go_by_it),
+		TEST(carry__short_messages_do_not_wait_for_what_is_long),
 		TEST(carry__messages_go_by_another_one_if_it_is_silent),
 		TEST(carry__messages_come_back_to_it_when_it_answers),
 		TEST(carry__long_messages_are_measured_and_short_ones_not),
 		TEST(carry__measuring_asks_for_acknowledgements),
 		TEST(carry__rows_come_first),
 		TEST(carry__a_burst_of_acknowledgements_is_no_measure),
+		TEST(carry__the_rest_of_a_message_is_no_measure),
 	};
 
 	return cmocka_run_group_tests_name("carry", tests, NULL, NULL);

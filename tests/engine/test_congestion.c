@@ -154,18 +154,65 @@ static void loss__before_the_former_window_aims_lower(void **state)
 	assert_int_equal(sender()->cc.cubic.w_max, 680 * 1280);
 }
 
+/* Round trips of two samples each, the second `rtt_ns` long, that fill the window or do not. */
+static void local_rounds(unsigned int n, uint64_t rtt_ns, bool full)
+{
+	struct bw_path *t = sender();
+
+	while (n--) {
+		uint64_t pn = t->pn_next;
+
+		t->pn_next += 2;
+		t->cc.limited_pn = full ? UINT64_MAX : 0;
+		bw_window_sample(t, 2 * rtt_ns, pn);
+		bw_window_sample(t, rtt_ns, pn + 1);
+	}
+}
+
+/* 20 us at least: a queue shows itself by 540 us. */
 static void window__stops_doubling_when_queues_build_up(void **state)
+{
+	uint64_t cwnd = BW_CWND_INITIAL;
+
+	big_credit();
+	sender()->rtt.min = 20 * BW_US;
+	local_rounds(2, 539 * BW_US, true);
+	bw_window_acked(engine(A), sender(), 4000, sender()->pn_next);
+	assert_int_equal(sender()->cc.cwnd, cwnd + 4000);
+	local_rounds(1, 540 * BW_US, true);
+	local_rounds(1, 540 * BW_US, true); /* which tells of the one before */
+	bw_window_acked(engine(A), sender(), 4000, sender()->pn_next);
+	assert_int_equal(sender()->cc.cwnd, cwnd + 5000);
+	local_rounds(4, 540 * BW_US, true);
+	assert_int_equal(sender()->cc.ssthresh, UINT64_MAX);
+	local_rounds(1, 540 * BW_US, true);
+	assert_int_equal(sender()->cc.ssthresh, cwnd + 5000);
+}
+
+/* The peer's program came late, or waited for a core. */
+static void window__doubles_on_if_the_delay_was_no_queue_s(void **state)
+{
+	uint64_t cwnd = BW_CWND_INITIAL;
+
+	big_credit();
+	sender()->rtt.min = 20 * BW_US;
+	local_rounds(5, 10 * BW_MS, true);
+	local_rounds(1, 100 * BW_US, true);
+	local_rounds(5, 10 * BW_MS, true);
+	assert_int_equal(sender()->cc.ssthresh, UINT64_MAX);
+	local_rounds(2, 100 * BW_US, true);
+	bw_window_acked(engine(A), sender(), 4000, sender()->pn_next);
+	assert_int_equal(sender()->cc.cwnd, cwnd + 4000);
+}
+
+/* What did not fill the window has brought no queue about. */
+static void window__doubles_on_if_it_was_not_full(void **state)
 {
 	big_credit();
 	sender()->rtt.min = 20 * BW_US;
-	send_packets(200, 1);
-	while (world.wire_n)
-		deliver(0);
-	sender()->rtt.srtt = 2 * 20 * BW_US + 500 * BW_US + 100 * BW_US;
-	pass(600 * BW_US);
-	acknowledge();
-	assert_int_equal(sender()->cc.ssthresh, BW_CWND_INITIAL);
-	assert_true(sender()->cc.cwnd < BW_CWND_INITIAL + 2000);
+	local_rounds(100, 10 * BW_MS, false);
+	assert_int_equal(sender()->cc.ssthresh, UINT64_MAX);
+	assert_int_equal(sender()->cc.delay.slow, 0);
 }
 
 static void window__has_an_upper_limit(void **state)
@@ -376,6 +423,8 @@ int congestion_tests(void)
 		TEST(window__goes_on_with_its_curve_after_a_pause),
 		TEST(loss__before_the_former_window_aims_lower),
 		TEST(window__stops_doubling_when_queues_build_up),
+		TEST(window__doubles_on_if_the_delay_was_no_queue_s),
+		TEST(window__doubles_on_if_it_was_not_full),
 		TEST(window__has_an_upper_limit),
 		TEST(loss__shrinks_the_window_once_per_round_trip),
 		TEST(loss__never_shrinks_it_below_two_frames),

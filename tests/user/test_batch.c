@@ -98,6 +98,33 @@ static void batch__takes_no_more_than_it_holds(void **state)
 	assert_int_equal(batch->errors, 0);
 }
 
+/* Pieces of all frames together are those of one message at most. */
+static void batch__is_full_when_its_pieces_are(void **state)
+{
+	static uint8_t bytes[BW_BATCH_FLAT], frame[2 * BW_BATCH_FLAT];
+	struct bw_buffer b = {.data = bytes};
+	struct bw_tx_frame f = {.head_len = BW_TX_SEGMENTS, .segments = BW_TX_SEGMENTS};
+	unsigned int most = 1 + (BW_BATCH_ALL - BW_BATCH_PIECES) / (2 * BW_TX_SEGMENTS), come = 0;
+
+	for (uint32_t i = 0; i < BW_TX_SEGMENTS; i++) {
+		f.segment[i].head_end = i + 1;
+		f.segment[i].len = 200;
+		f.segment[i].buf = bw_buffer_cookie(&b);
+	}
+	f.len = BW_TX_SEGMENTS * 201;
+	while (bw_batch_add(batch, &f))
+		;
+	assert_int_equal(batch->count, most);
+	assert_true(batch->count < BW_BATCH_FRAMES && batch->pieces <= BW_BATCH_ALL);
+	while (!bw_batch_flush(batch, ours, 1)) {
+		while (recv(theirs, frame, sizeof(frame), 0) == PREFIX + (ssize_t)f.len)
+			come++;
+	}
+	while (recv(theirs, frame, sizeof(frame), 0) == PREFIX + (ssize_t)f.len)
+		come++;
+	assert_int_equal(come, most);
+}
+
 /* The memory that frames refer to is the program's again after a flush, whether it succeeds or not:
  * what the kernel did not take is sent as it was. */
 static void nothing_is_lost(uint32_t payload)
@@ -271,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(batch__takes_no_more_than_it_holds),
+		TEST(batch__is_full_when_its_pieces_are),
 		TEST(batch__loses_nothing_without_room),
 		TEST(batch__loses_no_short_frame_without_room),
 		TEST(batch__goes_on_after_an_error),

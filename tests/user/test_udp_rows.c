@@ -214,20 +214,26 @@ static void assert_message(int i, uint16_t cut, size_t bytes)
 	assert_int_equal(spy.bytes[i], bytes);
 }
 
+/* Frames of 1472 bytes that are one datagram. */
+#define ROW (BW_BATCH_ROW_BYTES / 1472)
+
 static void row__is_one_message_both_ways(void **state)
 {
-	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+	for (uint8_t i = 0; i < ROW; i++) {
+		assert_false(i && bw_batch_ripe(a.batch));
 		add(&b, i, 1472);
+	}
+	assert_true(bw_batch_ripe(a.batch)); /* as another one would be a datagram of its own */
 	flush();
 	assert_int_equal(spy.calls, 1);
 	assert_int_equal(spy.messages, 1);
-	assert_message(0, 1472, BW_BATCH_FRAMES * 1472);
-	assert_come(&b, 0, BW_BATCH_FRAMES - 1, 1472);
+	assert_message(0, 1472, ROW * 1472);
+	assert_come(&b, 0, ROW - 1, 1472);
 	assert_int_equal(a.batch->rows, 1);
-	assert_int_equal(a.batch->row_frames, BW_BATCH_FRAMES);
+	assert_int_equal(a.batch->row_frames, ROW);
 	assert_int_equal(b.rx_rows, 1);
-	assert_int_equal(b.count.rx_frames, BW_BATCH_FRAMES);
-	assert_int_equal(b.count.rx_bytes, BW_BATCH_FRAMES * 1472);
+	assert_int_equal(b.count.rx_frames, ROW);
+	assert_int_equal(b.count.rx_bytes, ROW * 1472);
 }
 
 /* Sealed ones lie in one piece as well, and travel together. */
@@ -237,16 +243,16 @@ static void row__of_sealed_frames(void **state)
 
 	assert_int_equal(bw_batch_make_room(a.batch, 9000), 0);
 	seal_key = key;
-	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+	for (uint8_t i = 0; i < ROW; i++)
 		add(&b, i, 1472);
 	memset(payload, 0xEE, sizeof(payload));
 	flush();
 	assert_int_equal(spy.calls, 1);
 	assert_int_equal(spy.messages, 1);
-	assert_message(0, 1472, BW_BATCH_FRAMES * 1472);
-	assert_int_equal(a.batch->row[0].whole.iov_len, BW_BATCH_FRAMES * 1472);
-	assert_come(&b, 0, BW_BATCH_FRAMES - 1, 1472);
-	assert_int_equal(a.batch->row_frames, BW_BATCH_FRAMES);
+	assert_message(0, 1472, ROW * 1472);
+	assert_int_equal(a.batch->row[0].whole.iov_len, ROW * 1472);
+	assert_come(&b, 0, ROW - 1, 1472);
+	assert_int_equal(a.batch->row_frames, ROW);
 	add(&b, 1, 9000); /* so long a frame is one piece, too, and odd ones lie where they fit */
 	add(&b, 2, 9000);
 	flush();

@@ -16,9 +16,6 @@
 #include "buffer.h"
 #include "sealing.h"
 
-/* A row is a run of pieces, of which one message has room for UIO_MAXIOV (1024). */
-_Static_assert(BW_BATCH_FRAMES *BW_BATCH_PIECES <= 1024, "a row has too many pieces");
-
 static void bw_batch_empty(struct bw_batch *b)
 {
 	for (unsigned int i = 0; i < b->count; i++) {
@@ -30,6 +27,7 @@ static void bw_batch_empty(struct bw_batch *b)
 	b->count = 0;
 	b->done = 0;
 	b->tries = 0;
+	b->bytes = 0;
 	b->pieces = 0;
 	b->next = b->flat + (b->prefix ? BW_BATCH_PREFIX : 0);
 	b->sealed = b->room + (b->room && b->prefix ? BW_BATCH_PREFIX : 0);
@@ -56,6 +54,16 @@ void bw_batch_free(struct bw_batch *b)
 		free(b->slot[i].spill);
 	free(b->room);
 	free(b);
+}
+
+bool bw_batch_full(const struct bw_batch *b)
+{
+	return b->count == BW_BATCH_FRAMES || b->pieces > BW_BATCH_ALL - BW_BATCH_PIECES;
+}
+
+bool bw_batch_ripe(const struct bw_batch *b)
+{
+	return bw_batch_full(b) || b->bytes + b->slot[b->count - 1].len > BW_BATCH_ROW_BYTES;
 }
 
 int bw_batch_make_room(struct bw_batch *b, uint32_t bytes)
@@ -154,6 +162,7 @@ struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame 
 	slot = &b->slot[b->count++];
 	slot->first = b->pieces;
 	slot->len = b->prefix + f->len;
+	b->bytes += slot->len;
 	slot->fd = -1;
 	slot->cut = BW_BATCH_WHOLE;
 	iov = b->piece + b->pieces;

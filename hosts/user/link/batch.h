@@ -21,12 +21,13 @@
 #include "link/name.h"
 #include "protocol.h"
 
-#define BW_BATCH_FRAMES 32
+#define BW_BATCH_FRAMES 64 /* a row of the shortest frames of long messages, and more */
 #define BW_BATCH_FLAT	2048
 #define BW_BATCH_PREFIX 16 /* room for the link's own header before a frame */
 #define BW_BATCH_TRIES	8  /* flushes that may fail for one frame with ENOBUFS */
 
 #define BW_BATCH_PIECES	   (2 * BW_TX_SEGMENTS + 2) /* of one frame, at most */
+#define BW_BATCH_ALL	   1024			    /* of all, which may be one row: UIO_MAXIOV */
 #define BW_BATCH_WHOLE	   UINT32_MAX /* a socket that cuts nothing unless it is told to */
 #define BW_BATCH_ROW	   64	      /* frames of a row: UDP_MAX_SEGMENTS of Linux 4.18 */
 #define BW_BATCH_ROW_BYTES 65507      /* of a row: the longest datagram over IPv4 */
@@ -69,8 +70,9 @@ struct bw_batch {
 	bool uncut;	     /* a socket that was to cut took nothing: reset by the link */
 	uint64_t rows;	     /* that the kernel took */
 	uint64_t row_frames; /* in these */
+	uint32_t bytes;	     /* of the frames collected */
 	uint32_t pieces;     /* of piece[] in use */
-	struct iovec piece[BW_BATCH_FRAMES * BW_BATCH_PIECES]; /* of all frames, in their order */
+	struct iovec piece[BW_BATCH_ALL];    /* of all frames, in their order */
 	struct mmsghdr msg[BW_BATCH_FRAMES]; /* of a call: entry n is for row[n] */
 	struct bw_batch_row row[BW_BATCH_FRAMES];
 	struct bw_batch_slot slot[BW_BATCH_FRAMES];
@@ -86,10 +88,12 @@ struct bw_batch {
 struct bw_batch *bw_batch_new(unsigned int prefix, bool named);
 void bw_batch_free(struct bw_batch *b);
 
-static inline bool bw_batch_full(const struct bw_batch *b)
-{
-	return b->count == BW_BATCH_FRAMES;
-}
+/* Is there no room for another frame? */
+bool bw_batch_full(const struct bw_batch *b);
+
+/* Is it time to give them to the kernel, if another one is as long as the last? A row is full:
+ * while the kernel carries it to the peer, the next one is checksummed. */
+bool bw_batch_ripe(const struct bw_batch *b);
 
 /* Frames of up to so many bytes may be sealed ones. 0 or -ENOMEM. */
 int bw_batch_make_room(struct bw_batch *b, uint32_t bytes);
