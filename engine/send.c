@@ -525,13 +525,13 @@ static void bw_send_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path 
 bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
 	struct bw_builder b = {.e = e, .p = p, .f = f};
+	bool served = !bw_list_empty(&p->serving), only;
 	struct bw_flow *flow;
-	bool only;
 
 	if (!bw_send_clear(p))
 		return false;
 	flow = bw_send_flow(p, &only);
-	if (bw_list_empty(&p->serving) ? !only : flow != NULL)
+	if (flow ? served || !only : !served)
 		return false;
 	b.t = flow ? bw_carry_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue)->len)
 		   : p->path[bw_carry_instead(e, p, p->path[p->best])];
