@@ -254,12 +254,7 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 	}
 	if (!added)
 		bw_reliable.unsent(ep->engine, ep->now);
-	if (!added || f->len <= BW_HOST_SHORT)
-		return false;
-	if (!bw_batch_ripe(batch))
-		return true;
-	batch->follows = true;
-	return false;
+	return added && f->len > BW_HOST_SHORT && !bw_batch_ripe(batch);
 }
 
 void bw_host_transmit(struct bw_ep *ep)
@@ -276,10 +271,6 @@ void bw_host_transmit(struct bw_ep *ep)
 		return;
 	if (BW_UNLIKELY(ep->stuck))
 		ep->stuck = !bw_host_flush(ep);
-	for (int i = 0; i < ep->packets; i++)
-		ep->packet[i].batch->follows = false;
-	if (ep->has_udp)
-		ep->udp.batch->follows = false;
 	while (more && !ep->stuck) {
 		at = bw_reliable.next_deadline(ep->engine);
 		more = at <= ep->now && bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);

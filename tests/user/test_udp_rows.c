@@ -219,7 +219,6 @@ static void assert_message(int i, uint16_t cut, size_t bytes)
 
 static void row__is_one_message_both_ways(void **state)
 {
-	a.batch->follows = true;
 	for (uint8_t i = 0; i < ROW; i++) {
 		assert_false(i && bw_batch_ripe(a.batch));
 		add(&b, i, 1472);
@@ -235,19 +234,6 @@ static void row__is_one_message_both_ways(void **state)
 	assert_int_equal(b.rx_rows, 1);
 	assert_int_equal(b.count.rx_frames, ROW);
 	assert_int_equal(b.count.rx_bytes, ROW * 1472);
-}
-
-/* The first of several is half as long: the peer need not wait for all of it. */
-static void row__that_comes_first_is_short(void **state)
-{
-	a.batch->follows = false;
-	for (uint8_t i = 0; i < ROW / 2; i++) {
-		assert_false(i && bw_batch_ripe(a.batch));
-		add(&b, i, 1472);
-	}
-	assert_true(bw_batch_ripe(a.batch));
-	flush();
-	assert_come(&b, 0, ROW / 2 - 1, 1472);
 }
 
 /* Sealed ones lie in one piece as well, and travel together. */
@@ -535,7 +521,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(row__is_one_message_both_ways),
-		TEST(row__that_comes_first_is_short),
 		TEST(row__of_sealed_frames),
 		TEST(row__is_cut_behind_a_single_frame),
 		TEST(row__is_no_longer_than_a_datagram),

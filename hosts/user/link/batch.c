@@ -63,9 +63,7 @@ bool bw_batch_full(const struct bw_batch *b)
 
 bool bw_batch_ripe(const struct bw_batch *b)
 {
-	uint32_t most = b->follows ? BW_BATCH_ROW_BYTES : BW_BATCH_ROW_BYTES / 2;
-
-	return bw_batch_full(b) || b->bytes + b->slot[b->count - 1].len > most;
+	return bw_batch_full(b) || b->bytes + b->slot[b->count - 1].len > BW_BATCH_ROW_BYTES;
 }
 
 int bw_batch_make_room(struct bw_batch *b, uint32_t bytes)

@@ -66,7 +66,6 @@ struct bw_batch {
 	uint64_t errors;     /* frames that the kernel refused for good or for too long: lost */
 	bool named;	     /* frames carry a destination address */
 	bool join;	     /* neighbours may go as rows: the link's choice, until EIO */
-	bool follows;	     /* a row went before it in the same turn of the host, who sets it */
 	bool singly;	     /* but not in this batch: the kernel did not take a row of it */
 	bool uncut;	     /* a socket that was to cut took nothing: reset by the link */
 	uint64_t rows;	     /* that the kernel took */
@@ -92,8 +91,8 @@ void bw_batch_free(struct bw_batch *b);
 /* Is there no room for another frame? */
 bool bw_batch_full(const struct bw_batch *b);
 
-/* Is it time to give them to the kernel, if another one is as long as the last? A row is full, or
- * half of one that nothing goes before: while the peer reads it, the next one is made. */
+/* Is it time to give them to the kernel, if another one is as long as the last? A row is full:
+ * while the kernel carries it to the peer, the next one is checksummed. */
 bool bw_batch_ripe(const struct bw_batch *b);
 
 /* Frames of up to so many bytes may be sealed ones. 0 or -ENOMEM. */
