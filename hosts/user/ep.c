@@ -160,6 +160,14 @@ static void bw_ep_receive_all(struct bw_ep *ep)
 	bw_ep_udp_connected(ep, connects);
 }
 
+/* Looking at the udp socket costs a system call: at every time only while datagrams come, or while
+ * nothing comes by another link. */
+static bool bw_ep_udp_always(const struct bw_ep *ep)
+{
+	return ep->udp_hot || ep->udp.batch->refused ||
+	       !(ep->has_packet || ep->kernel || ep->local_hot);
+}
+
 static void bw_ep_receive_udp(struct bw_ep *ep)
 {
 	uint64_t connects = ep->udp.connects;
@@ -170,20 +178,16 @@ static void bw_ep_receive_udp(struct bw_ep *ep)
 		if (n)
 			all += bw_ep_take_datagrams(ep);
 	} while (n == BW_UDP_FRAMES && all < BW_EP_BATCH);
-	ep->udp_pause = all ? BW_UDP_PAUSE_NS
-			    : bw_max_u64(BW_UDP_PAUSE_NS,
-					 bw_min_u64(2 * ep->udp_pause, BW_UDP_PAUSE_MAX_NS));
+	/* Looks become rare from when they are no longer made at every time: two that exchange by
+	 * udp, of whom one was late once, must not find each other's messages late for ever. */
+	if (all || bw_ep_udp_always(ep))
+		ep->udp_pause = BW_UDP_PAUSE_NS;
+	else
+		ep->udp_pause = bw_max_u64(BW_UDP_PAUSE_NS,
+					   bw_min_u64(2 * ep->udp_pause, BW_UDP_PAUSE_MAX_NS));
 	if (n < 0)
 		bw_ep_receive_refusals(ep);
 	bw_ep_udp_connected(ep, connects);
-}
-
-/* Looking at the udp socket costs a system call: at every time only while datagrams come, or while
- * nothing comes by another link. */
-static bool bw_ep_udp_always(const struct bw_ep *ep)
-{
-	return ep->udp_hot || ep->udp.batch->refused ||
-	       !(ep->has_packet || ep->kernel || ep->local_hot);
 }
 
 static bool bw_ep_udp_due(struct bw_ep *ep)

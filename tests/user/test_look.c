@@ -195,6 +195,27 @@ static void look__is_not_made_while_a_round_has_work(void **state)
 	assert_int_equal(looks(), BW_LOOKS);
 }
 
+/* As long as each round looks at udp, no look that finds nothing says that the next is to be late:
+ * only then does each double the pause. */
+static void look__at_udp_becomes_rare_step_by_step(void **state)
+{
+	uint64_t pause = 0;
+
+	bw_ep_lock(ep);
+	ep->udp_hot = 100;
+	ep->udp_pause = BW_UDP_PAUSE_NS;
+	while (ep->udp_hot) {
+		assert_int_equal(ep->udp_pause, BW_UDP_PAUSE_NS);
+		bw_progress(ep);
+	}
+	for (pause = ep->udp_pause; pause < BW_UDP_PAUSE_MAX_NS; pause = ep->udp_pause) {
+		while (ep->udp_pause == pause)
+			bw_progress(ep);
+		assert_int_equal(ep->udp_pause, bw_min_u64(2 * pause, BW_UDP_PAUSE_MAX_NS));
+	}
+	bw_ep_unlock(ep);
+}
+
 /* The calls that follow one another with no more than a look, after which a round is due: at once,
  * or when something has come. */
 static int looks_until_round(void)
@@ -436,6 +457,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(look__sees_a_frame_on_the_second_link, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(look__is_not_made_after_a_call, setup, teardown),
+		cmocka_unit_test_setup_teardown(look__at_udp_becomes_rare_step_by_step, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(look__is_not_made_while_a_round_has_work, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(look__sees_a_record_of_a_local_peer, setup,
