@@ -2,6 +2,7 @@
 """Budgets of instructions for a message, in budgets.toml: what they hold for, and new ones."""
 
 import datetime
+import json
 import math
 import os
 import platform
@@ -26,6 +27,11 @@ def compiler() -> str:
     return f"{name}-{found[2]} {platform.machine()}"
 
 
+def _quoted(text: str) -> str:
+    """A string of TOML: as it is between apostrophes, unless it has one of its own."""
+    return f"'{text}'" if "'" not in text else json.dumps(text)
+
+
 def record(owner: str, name: str, found: int, why: str) -> None:
     """A new budget, in front of those before it."""
     budgets = tomllib.loads(BUDGETS.read_text())
@@ -36,7 +42,7 @@ def record(owner: str, name: str, found: int, why: str) -> None:
     for each_owner, rows in sorted(budgets.items()):
         lines += ["", f'["{each_owner}"]']
         for row, entries in sorted(rows.items()):
-            quoted = ",\n".join(f"    '{each}'" for each in entries)
+            quoted = ",\n".join("    " + _quoted(each) for each in entries)
             lines.append(f'"{row}" = [\n{quoted},\n]')
     BUDGETS.write_text("\n".join(lines) + "\n")
 
