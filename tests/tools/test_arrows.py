@@ -40,7 +40,7 @@ USES = {
     "wan": {"topology", "lab", "run", "bench"},
     "model": {"topology", "lab", "run", "bench"},
     "demo": {"lab", "run", "bench"},
-    "evidence": {"topology", "lab", "run", "bench", "model", "wan", "doctor", "vm"},
+    "evidence": {"topology", "lab", "run", "bench", "replicate", "model", "wan", "doctor", "vm"},
     "report": {"bench", "evidence"},
     "doctor": {"lab", "run", "bench"},
     "status": {"run"},

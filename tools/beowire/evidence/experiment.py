@@ -87,4 +87,5 @@ EXPERIMENTS = {
     "activation": Experiment("nodes:activation", 10, 120, root=False),
     "place": Experiment("nodes:place", 2, 120, root=False),
     "replicate": Experiment("nodes:replicate", 2, 120, root=False),
+    "text": Experiment("text:text_pages", 60, 60, root=False),
 }

@@ -14,6 +14,7 @@ _LONGER = Measure(
 """Of which explanations are tested."""
 _PLACE = Measure("place", {}, {})
 _COPIES = Measure("replicate", {"more": ("--quick",)}, {"more": ()})
+_TEXT = Measure("text", {"nodes": 4}, {"nodes": 4})
 _TABLE = Figures({"plain, us": 34, "optimized, us": 20})
 
 ENTRIES = (
@@ -106,5 +107,26 @@ ENTRIES = (
         Stated("section 3", "no call fetches instructions from afar; part of 34 us to 20 us"),
         _COPIES,
         Ratio("replicate, average us", "none, average us", high=1.0),
+    ),
+    Entry(
+        "E3-text",
+        "E3",
+        "Pages of text on other nodes, of a program on each of four nodes",
+        Stated(
+            "section 3",
+            "copies of the kernel's text on each of four nodes: whatever node calls has it near",
+            Figures({"nodes": 4}),
+        ),
+        _TEXT,
+        Together(
+            (
+                Within("far, copies@most", high=0, says="with copies, pages on others, at most,"),
+                Within("near, copies@least", low=1024, says="pages on the own node, at least,"),
+                Within("far, files@most", low=1024, says="without copies, pages on others"),
+            )
+        ),
+        across="node",
+        up="pages",
+        drawn=("far, files", "far, copies", "near, files", "near, copies"),
     ),
 )
