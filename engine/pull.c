@@ -114,7 +114,6 @@ void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 		bw_late_ended(e, s->peer, s);
 	bw_list_del(&s->all);
 	bw_list_del(&s->turn);
-	bw_stripe_update(s->peer);
 	e->work--;
 	s->peer->asked--;
 	if (g && (s->final || g->released))
@@ -211,7 +210,6 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	bw_list_add_before(&p->serves, &s->all);
 	bw_list_add_before(&p->serving, &s->turn);
 	e->work++;
-	bw_stripe_update(p);
 	bw_stripe_retry(e, p);
 	bw_peer_ready(e, p);
 	return 0;

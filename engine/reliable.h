@@ -707,7 +707,7 @@ void bw_stripe_retry(struct bw_engine *e, struct bw_peer *p);
 uint64_t bw_stripe_unsent(const struct bw_peer *p, const struct bw_serve *s);
 void bw_stripe_forget(struct bw_engine *e, struct bw_peer *p, const struct bw_serve *s);
 
-/* What is served has changed: are several paths in use? */
+/* The paths that are up have changed: are several lines in use? */
 void bw_stripe_update(struct bw_peer *p);
 
 /* carry.c: which of several paths over one line carries pulled data and long messages */
