@@ -12,21 +12,19 @@
 #define BW_ACK_PACKETS_GAPS 2 /* packets per acknowledgement while something is missing */
 
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
-		 const struct bw_rx_frame *f, bool now)
+		 uint32_t packets, uint32_t marks, bool now)
 {
 	struct bw_rxset *x = &t->rx;
-	bool gap = x->any ? pn != x->max + 1 : pn != 1;
+	bool gap = pn != (x->any ? x->max : 0) + packets;
 
 	if (!x->any || pn > x->max) {
 		x->max = pn;
 		x->max_ns = e->now;
 	}
 	x->any = true;
-	x->unacked++;
-	if (f->mark) {
-		x->marks++;
-		e->count.marks_rx++;
-	}
+	x->unacked += packets;
+	x->marks += marks;
+	e->count.marks_rx += marks;
 	if (now || gap || x->unacked >= (x->got.n ? BW_ACK_PACKETS_GAPS : e->ack_packets))
 		x->ack_now = true;
 	if (x->ack_now)

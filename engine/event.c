@@ -67,6 +67,7 @@ BW_APART bool bw_event_next(struct bw_engine *e, struct bw_event *out)
 
 	if (!n)
 		return false;
+	e->row.peer = NULL; /* its peer, or what it was of, may go */
 	e->ev_first = n->next;
 	if (!e->ev_first)
 		e->ev_last = NULL;

@@ -296,8 +296,18 @@ struct bw_protocol {
 	int (*submit)(void *p, struct bw_op *op, uint64_t now);
 	/* 0 if the frame was used, else the negative of enum bw_drop, counted as such. */
 	int (*rx)(void *p, const struct bw_rx_frame *f, uint64_t now);
+	/* NULL, or: rx() of f[0], whose result it returns, and of those behind it, n in all, that
+	 * carry on where it ends: pieces of one message or pull, each checked, and accounted
+	 * together. *taken, at least 1: so many, of which events refer to f[0] alone. The others
+	 * are for the next call. */
+	int (*rx_row)(void *p, const struct bw_rx_frame *f, uint32_t n, uint32_t *taken,
+		      uint64_t now);
 	/* True and *f filled while there is a frame to send now. Runs timers that are due. */
 	bool (*next_frame)(void *p, struct bw_tx_frame *f, uint64_t now);
+	/* NULL, or: what next_frame() would do at this same time, where *f is as the call before
+	 * left it, and the frame now due is of the same length at most and goes the same way: *f
+	 * is changed where the two differ. False, and nothing done: ask next_frame(). */
+	bool (*next_alike)(void *p, struct bw_tx_frame *f);
 	bool (*next_event)(void *p, struct bw_event *e);
 	/* When next_frame() is to be called even if nothing else happens; BW_NEVER if not at
 	 * all; now (or before) while a frame or an event waits. */

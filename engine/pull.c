@@ -215,7 +215,7 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	return 0;
 }
 
-static struct bw_pull *bw_pull_get(struct bw_engine *e, uint64_t id)
+struct bw_pull *bw_pull_get(struct bw_engine *e, uint64_t id)
 {
 	struct bw_pull *u = bw_table_get(&e->pull_table, (uint32_t)id);
 
@@ -370,8 +370,7 @@ int bw_pull_abort(struct bw_engine *e, struct bw_op *op)
 	return 0;
 }
 
-/* Bytes [lo, hi) of a pull have come; each is credited once, wanted or not. */
-static void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, uint64_t hi)
+void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, uint64_t hi)
 {
 	uint64_t added = bw_spans_add(u->span, &u->nspans, lo, hi);
 

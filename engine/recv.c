@@ -180,8 +180,7 @@ static void bw_rxmsg_push(struct bw_engine *e, struct bw_flow *flow, struct bw_r
 	bw_event_push(e, &m->ev, BW_EV_MESSAGE);
 }
 
-/* Messages that were waiting for the one just delivered. */
-static void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
+void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
 {
 	while (!bw_list_empty(&flow->rx)) {
 		struct bw_rxmsg *m = bw_first(&flow->rx, struct bw_rxmsg, queue);
@@ -287,10 +286,27 @@ static struct bw_rxmsg *bw_flow_find(struct bw_flow *flow, uint64_t id, struct b
 	return NULL;
 }
 
+struct bw_rxmsg *bw_recv_arriving(struct bw_peer *p, const struct bw_part_msg *w)
+{
+	struct bw_flow *flow = bw_peer_flow_find(p, w->dst_ep, w->src_ep);
+	struct bw_list *before;
+
+	return flow ? bw_flow_find(flow, w->id, &before) : NULL;
+}
+
+void bw_recv_placed(struct bw_engine *e, struct bw_rxmsg *m, uint64_t lo, uint64_t hi)
+{
+	uint64_t added = bw_spans_add(m->span, &m->nspans, lo, hi);
+
+	m->received += added;
+	m->peer->arrived = e->now;
+	bw_duplex_received(e, added);
+}
+
 static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flow *flow,
 			   const struct bw_rx_frame *f, const struct bw_part_msg *w, uint32_t at)
 {
-	uint64_t lo = w->offset, hi = lo + w->part.plen, added;
+	uint64_t lo = w->offset, hi = lo + w->part.plen;
 	struct bw_list *before;
 	struct bw_rxmsg *m = bw_flow_find(flow, w->id, &before);
 
@@ -320,10 +336,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 		if (bw_ops(e)->place(e->host, m->buf, lo, f, at, w->part.plen, p->checksum,
 				     w->part.crc))
 			return -BW_DROP_DATA;
-		added = bw_spans_add(m->span, &m->nspans, lo, hi);
-		m->received += added;
-		p->arrived = e->now;
-		bw_duplex_received(e, added);
+		bw_recv_placed(e, m, lo, hi);
 	}
 	bw_flow_deliver(e, flow);
 	return 0;
@@ -505,7 +518,7 @@ int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct 
 	r = bw_recv_parts(e, p, f, h);
 	if (!r) {
 		bw_pnset_add(&t->rx.got, pn);
-		bw_ack_note(e, p, t, pn, f, h->flags & BW_HDR_ACK_NOW);
+		bw_ack_note(e, p, t, pn, 1, f->mark, h->flags & BW_HDR_ACK_NOW);
 	}
 	bw_peer_schedule(e, p);
 	return r;

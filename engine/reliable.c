@@ -61,6 +61,7 @@ static void bw_reliable_close(void *mem, uint64_t now)
 	struct bw_flow *flow;
 
 	e->now = now;
+	e->row.peer = NULL;
 	e->closed = true;
 	for (l = e->peers.next; l != &e->peers; l = l->next) {
 		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
@@ -141,6 +142,7 @@ static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
 	struct bw_engine *e = mem;
 
 	e->now = now;
+	e->row.peer = NULL;
 	switch (op->type) {
 	case BW_OP_CONNECT:
 		return bw_contact_connect(e, op);
@@ -206,10 +208,23 @@ static int bw_reliable_rx(void *mem, const struct bw_rx_frame *f, uint64_t now)
 	int r;
 
 	e->now = now;
+	e->row.peer = NULL;
 	e->count.rx_frames++;
 	r = bw_reliable_dispatch(e, f);
 	if (r)
 		e->count.drop[-r]++;
+	return r;
+}
+
+static int bw_reliable_rx_row(void *mem, const struct bw_rx_frame *f, uint32_t n, uint32_t *taken,
+			      uint64_t now)
+{
+	struct bw_engine *e = mem;
+	int r = bw_reliable_rx(mem, f, now);
+
+	*taken = 1;
+	if (!r && n > 1 && !e->ev_first)
+		*taken += bw_row_received(e, f, n);
 	return r;
 }
 
@@ -273,6 +288,7 @@ static bool bw_reliable_next_frame(void *mem, struct bw_tx_frame *f, uint64_t no
 	e->now = now;
 	e->last.peer = 0;
 	e->last.stray = false;
+	e->row.peer = NULL;
 	f->seal.key = NULL;
 	if (e->closed ? !bw_farewell_frame(e, f) : !bw_reliable_open_frame(e, f))
 		return false;
@@ -282,6 +298,13 @@ static bool bw_reliable_next_frame(void *mem, struct bw_tx_frame *f, uint64_t no
 	return true;
 }
 
+static bool bw_reliable_next_alike(void *mem, struct bw_tx_frame *f)
+{
+	struct bw_engine *e = mem;
+
+	return e->row.peer && bw_row_next(e, f);
+}
+
 static void bw_reliable_unsent(void *mem, uint64_t now)
 {
 	struct bw_engine *e = mem;
@@ -289,6 +312,7 @@ static void bw_reliable_unsent(void *mem, uint64_t now)
 	struct bw_path *t;
 
 	e->now = now;
+	e->row.peer = NULL;
 	e->count.tx_frames--;
 	if (e->last.stray) { /* it still lies there: nothing has been added since */
 		e->stray_tail--;
@@ -462,7 +486,9 @@ const struct bw_protocol bw_reliable = {
 	.grow = bw_reliable_grow,
 	.submit = bw_reliable_submit,
 	.rx = bw_reliable_rx,
+	.rx_row = bw_reliable_rx_row,
 	.next_frame = bw_reliable_next_frame,
+	.next_alike = bw_reliable_next_alike,
 	.next_event = bw_reliable_next_event,
 	.next_deadline = bw_reliable_next_deadline,
 	.hungry = bw_reliable_hungry,

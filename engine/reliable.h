@@ -354,6 +354,15 @@ struct bw_leave {
 	struct bw_ack ack;
 };
 
+/* Of what the frame sent last was a piece, alone in it, if more of the same may follow; until
+ * anything but that happens. Written by send.c and row.c. */
+struct bw_row {
+	struct bw_peer *peer; /* NULL: none */
+	struct bw_path *path;
+	struct bw_serve *serve; /* NULL: it was of the message */
+	struct bw_txmsg *msg;
+};
+
 struct bw_engine {
 	struct bw_config cfg;
 	const struct bw_host_ops *ops;
@@ -407,6 +416,7 @@ struct bw_engine {
 		bool answer, move; /* HELLO: was it an answer, or to path.hello.move.to? */
 		uint64_t pn;
 	} last;
+	struct bw_row row;
 	struct {			  /* see duplex.h */
 		uint64_t inflight;	  /* bytes under way to all peers */
 		uint64_t bytes, messages; /* sent since it was 0, not yet counted as at once */
@@ -621,8 +631,10 @@ void bw_path_size_lost(struct bw_engine *e, struct bw_peer *p, struct bw_path *t
 void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 		     const struct bw_hdr *h, const struct bw_ackblk *b, const struct bw_ack *a,
 		     const struct bw_range *r);
+/* So many packets in a row have come, the last of this number, some with a congestion mark; to be
+ * acknowledged at once, or not. */
 void bw_ack_note(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn,
-		 const struct bw_rx_frame *f, bool now);
+		 uint32_t packets, uint32_t marks, bool now);
 void bw_ack_block(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, struct bw_ackblk *b);
 bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* The same, but only what data by the best path would not take along: where several are in use. */
@@ -679,6 +691,12 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 /* The same of a frame that was opened, and is the peer's, by this path. */
 bool bw_single_opened(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
 		      struct bw_path *t, int *result);
+
+/* row.c: frames that carry on where the one before ends */
+/* Those behind f[0], which was taken just now, that do: how many of n - 1 were taken. */
+uint32_t bw_row_received(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t n);
+/* bw_protocol.next_alike() */
+bool bw_row_next(struct bw_engine *e, struct bw_tx_frame *f);
 
 /* stripe.c: several paths that carry pulled data together */
 bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
@@ -755,6 +773,13 @@ bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* Bytes of the message that is sent next; 0: there is none. */
 uint64_t bw_send_length(const struct bw_peer *p);
+/* The next so many bytes of a message, or of a serve, are in a frame for the first time. */
+void bw_send_message_left(struct bw_engine *e, struct bw_txmsg *m, uint32_t len);
+void bw_send_serve_left(struct bw_engine *e, struct bw_serve *s, uint32_t len);
+/* Is the last packet of the message to be acknowledged at once? */
+bool bw_send_urgent(const struct bw_path *t, const struct bw_txmsg *m);
+/* Some of the flow's only message, or of pulled data (NULL), has left alone: is there more? */
+void bw_send_rest(struct bw_peer *p, const struct bw_flow *flow);
 
 /* submit.c: life of a message that is sent */
 int bw_send_submit(struct bw_engine *e, struct bw_op *op);
@@ -767,6 +792,10 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 /* A MESSAGE part whose payload is at `at`: 0, or the negative of enum bw_drop. */
 int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		    const struct bw_part_msg *w, uint32_t at);
+/* The message that this is a segment of, if some of it has come and some has not; else NULL. */
+struct bw_rxmsg *bw_recv_arriving(struct bw_peer *p, const struct bw_part_msg *w);
+/* Bytes [lo, hi) of it are in place, of which some may have been before. */
+void bw_recv_placed(struct bw_engine *e, struct bw_rxmsg *m, uint64_t lo, uint64_t hi);
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
 /* Is the body of this ACK, or of a BYE that acknowledges, whole and right? 0, or the negative
  * reason to drop it. */
@@ -782,6 +811,8 @@ int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, const s
 		       uint32_t fixed);
 uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
+/* Messages that are whole, and whose turn has come. */
+void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow);
 
 /* pull.c */
 /* 32 bits that nobody can foresee; never 0. */
@@ -794,6 +825,9 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *m);
 int bw_pull_data(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		 const struct bw_part_bulk *b, uint32_t at);
+struct bw_pull *bw_pull_get(struct bw_engine *e, uint64_t id);
+/* Bytes [lo, hi) of a pull have come; each is credited once, wanted or not. */
+void bw_pull_count(struct bw_engine *e, struct bw_pull *u, uint64_t lo, uint64_t hi);
 void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status);
 void bw_pull_told(struct bw_engine *e, struct bw_pull *u);
 void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status);

@@ -108,14 +108,22 @@ struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, ui
 	return bw_record_made(e, kind, obj, off, len);
 }
 
-/* The last packet of a message is to be acknowledged at once if somebody waits for that, or if the
- * message is long and its path is being measured: it is when it is acknowledged that counts, not
- * when the peer has something to say. */
+static BW_WITHIN bool bw_send_loads(const struct bw_path *t, const struct bw_txmsg *m)
+{
+	return m->len > BW_LOAD_FRAMES * t->pmtu.mtu;
+}
+
+/* It is if somebody waits for that, or if the message is long and its path is being measured: it
+ * is when it is acknowledged that counts, not when the peer has something to say. */
+bool bw_send_urgent(const struct bw_path *t, const struct bw_txmsg *m)
+{
+	return m->urgent || (!t->carry.warm && bw_send_loads(t, m));
+}
+
 static BW_WITHIN void bw_builder_message(struct bw_builder *b, struct bw_record *r,
 					 const struct bw_txmsg *m, uint64_t off, uint32_t len)
 {
 	union bw_part_any *w = bw_builder_part(b, sizeof(w->msg));
-	bool loads = m->len > BW_LOAD_FRAMES * b->t->pmtu.mtu;
 
 	w->part.kind = m->kind;
 	w->part.code = m->code;
@@ -127,8 +135,8 @@ static BW_WITHIN void bw_builder_message(struct bw_builder *b, struct bw_record 
 	w->msg.dst_ep = m->flow->remote_ep;
 	w->msg.src_ep = m->flow->local_ep;
 	w->msg.status = m->wire_status;
-	b->load |= loads;
-	b->urgent |= off + len == m->len && (m->urgent || (!b->t->carry.warm && loads));
+	b->load |= bw_send_loads(b->t, m);
+	b->urgent |= off + len == m->len && bw_send_urgent(b->t, m);
 	bw_builder_payload(b, w, r, m->buf, m->buf_off + off, len, b->p->checksum);
 }
 
@@ -210,6 +218,32 @@ static BW_WITHIN bool bw_builder_credit(struct bw_builder *b, uint64_t charge)
 	return false;
 }
 
+void bw_send_message_left(struct bw_engine *e, struct bw_txmsg *m, uint32_t len)
+{
+	m->next_off += len;
+	bw_duplex_sent(e, len);
+	if (m->next_off == m->len)
+		bw_txmsg_left(e, m);
+}
+
+/* Its turn ends with its bytes, or if others wait. */
+void bw_send_serve_left(struct bw_engine *e, struct bw_serve *s, uint32_t len)
+{
+	struct bw_peer *p = s->peer;
+
+	s->next_off += len;
+	p->tx_used += len;
+	bw_duplex_sent(e, len);
+	if (s->next_off == s->len) {
+		bw_list_del(&s->turn);
+		p->serve_turn = 0;
+	} else if (++p->serve_turn >= BW_SERVE_TURN) {
+		bw_list_del(&s->turn);
+		bw_list_add_before(&p->serving, &s->turn);
+		p->serve_turn = 0;
+	}
+}
+
 /* The first message of a flow, or as much of it as fits into a frame of its own. */
 static BW_WITHIN bool bw_builder_next_message(struct bw_builder *b, struct bw_flow *flow)
 {
@@ -231,10 +265,7 @@ static BW_WITHIN bool bw_builder_next_message(struct bw_builder *b, struct bw_fl
 	b->p->tx_used += charge;
 	m->charged = true;
 	bw_builder_message(b, r, m, off, len);
-	m->next_off = off + len;
-	bw_duplex_sent(b->e, len);
-	if (m->next_off == m->len)
-		bw_txmsg_left(b->e, m);
+	bw_send_message_left(b->e, m, len);
 	return true;
 }
 
@@ -254,15 +285,6 @@ static bool bw_builder_next_control(struct bw_builder *b)
 	return bw_builder_some_message(b, &p->control);
 }
 
-/* Pulled data, which go out for the first time. */
-static BW_WITHIN void bw_builder_pulled(struct bw_builder *b, struct bw_record *r,
-					const struct bw_serve *s, uint64_t off, uint32_t len)
-{
-	b->p->tx_used += len;
-	bw_builder_bulk(b, r, s, off, len);
-	bw_duplex_sent(b->e, len);
-}
-
 /* Some of what is set aside for the path. */
 static bool bw_builder_share(struct bw_builder *b)
 {
@@ -279,7 +301,9 @@ static bool bw_builder_share(struct bw_builder *b)
 	if (!piece)
 		return false;
 	b->p->aside -= piece == r;
-	bw_builder_pulled(b, piece, piece->obj, piece->off, len);
+	b->p->tx_used += len;
+	bw_builder_bulk(b, piece, piece->obj, piece->off, len);
+	bw_duplex_sent(b->e, len);
 	return true;
 }
 
@@ -298,16 +322,8 @@ static BW_WITHIN bool bw_builder_next_bulk(struct bw_builder *b)
 	r = bw_record_made(b->e, BW_OWNED_BULK, s, off, len);
 	if (!r)
 		return false;
-	bw_builder_pulled(b, r, s, off, len);
-	s->next_off = off + len;
-	if (s->next_off == s->len) {
-		bw_list_del(&s->turn);
-		p->serve_turn = 0;
-	} else if (++p->serve_turn >= BW_SERVE_TURN) {
-		bw_list_del(&s->turn);
-		bw_list_add_before(&p->serving, &s->turn);
-		p->serve_turn = 0;
-	}
+	bw_builder_bulk(b, r, s, off, len);
+	bw_send_serve_left(b->e, s, len);
 	return true;
 }
 
@@ -508,18 +524,27 @@ static struct bw_flow *bw_send_flow(struct bw_peer *p, bool *only)
 	return flow;
 }
 
-/* When the peer needs attention next; with nothing left to be sent, it is no longer ready. */
-static void bw_send_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, bool left)
+/* With nothing left to be sent the peer is no longer ready; and a pull alone has all turns. */
+void bw_send_rest(struct bw_peer *p, const struct bw_flow *flow)
+{
+	if (flow)
+		p->eager_turn++;
+	else if (p->serving.next == p->serving.prev)
+		p->serve_turn = 0;
+	if (!bw_list_empty(flow ? &flow->tx : &p->serving))
+		return;
+	bw_list_del(&p->ready);
+	p->is_ready = false;
+}
+
+/* When the peer needs attention next. */
+static void bw_send_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	if (!p->waiting_since)
 		p->waiting_since = e->now ? e->now : 1;
 	bw_peer_sooner(e, p,
 		       bw_min_u64(e->now + bw_path_pto(e, t),
 				  bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns));
-	if (left)
-		return;
-	bw_list_del(&p->ready);
-	p->is_ready = false;
 }
 
 bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
@@ -541,11 +566,12 @@ bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	if (flow ? !bw_builder_next_message(&b, flow) : !bw_builder_next_bulk(&b))
 		return false;
 	bw_builder_end(&b);
-	if (flow)
-		p->eager_turn++;
-	else if (p->serving.next == p->serving.prev)
-		p->serve_turn = 0; /* there is no other one */
-	bw_send_plan(e, p, b.t, !bw_list_empty(flow ? &flow->tx : &p->serving));
+	bw_send_plan(e, p, b.t);
+	bw_send_rest(p, flow);
+	e->row = (struct bw_row){.peer = p->is_ready && !p->trailer ? p : NULL,
+				 .path = b.t,
+				 .serve = flow ? NULL : b.first->obj,
+				 .msg = flow ? b.first->obj : NULL};
 	return true;
 }
 

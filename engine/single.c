@@ -6,67 +6,7 @@
  * which also handles all this, and nothing is changed before that is certain.
  */
 #include "duplex.h"
-#include "reliable.h"
-
-/* The start of a DATA frame with one part. */
-struct bw_single {
-	struct bw_hdr h;
-	struct bw_ackblk b;
-	union {
-		struct bw_part part;
-		struct bw_part_msg msg;
-		struct bw_part_bulk bulk;
-	};
-};
-
-#define BW_SINGLE_FIXED (sizeof(struct bw_hdr) + sizeof(struct bw_ackblk))
-
-BW_ASSERT_LAYOUT(bw_single, BW_MESSAGE_HEAD);
-
-/* Bytes of the frame before the payload; 0: it carries something else. */
-static BW_WITHIN uint32_t bw_single_head(const struct bw_rx_frame *f, uint32_t trailer)
-{
-	const struct bw_single *s = f->head;
-	uint32_t size = BW_SINGLE_FIXED;
-
-	if (f->head_len < BW_SINGLE_FIXED + sizeof(s->part))
-		return 0;
-	if (s->part.kind == BW_PART_MESSAGE)
-		size += sizeof(s->msg);
-	else if (s->part.kind == BW_PART_BULK)
-		size += sizeof(s->bulk);
-	else
-		return 0;
-	return f->head_len >= size && s->h.len == size - sizeof(s->h) + s->part.plen + trailer
-		       ? size
-		       : 0;
-}
-
-static bool bw_single_genuine(struct bw_engine *e, const struct bw_peer *p, const struct bw_path *t,
-			      const struct bw_single *s, uint32_t head)
-{
-	struct bw_single copy;
-
-	if (p->trailer) /* it is to be opened first, and comes again */
-		return false;
-	memcpy(&copy, s, head);
-	return bw_key_tag(e, p->keys->rx.tag, &copy.h, head, t->rx.got.base) ==
-	       ((uint64_t)s->h.token << 32 | s->h.hcrc);
-}
-
-static BW_WITHIN bool bw_single_intact(struct bw_engine *e, const struct bw_single *s,
-				       uint32_t head)
-{
-	const uint8_t *from = (const uint8_t *)s;
-	uint64_t h[4]; /* the header, its check 0: the last four bytes */
-	uint32_t crc, i;
-
-	for (i = 0; i < 4; i++)
-		memcpy(&h[i], from + 8 * i, 8);
-	h[3] &= UINT32_MAX;
-	crc = bw_ops(e)->crc32c(0, h, sizeof(h));
-	return bw_ops(e)->crc32c(crc, &s->b, head - sizeof(h)) == s->h.hcrc;
-}
+#include "single.h"
 
 /* Has nothing to be said of the path but that another packet came? */
 static BW_WITHIN bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
@@ -164,19 +104,6 @@ static BW_WITHIN int bw_single_part(struct bw_engine *e, struct bw_peer *p,
 	return 0;
 }
 
-/* When the peer needs attention next. */
-static BW_WITHIN void bw_single_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
-				     const struct bw_single *s)
-{
-	if (s->part.kind == BW_PART_BULK && (!p->ping_pause || bw_list_empty(&p->pulls))) {
-		bw_peer_schedule(e, p);
-		return;
-	}
-	if (p->waiting_since && !bw_peer_waits(p))
-		p->waiting_since = 0;
-	bw_peer_sooner(e, p, bw_min_u64(t->rx.ack_at, t->loss_at));
-}
-
 /* What the frame brings is taken. */
 static BW_WITHIN int bw_single_take(struct bw_engine *e, const struct bw_rx_frame *f,
 				    struct bw_peer *p, struct bw_path *t, uint32_t head)
@@ -188,7 +115,7 @@ static BW_WITHIN int bw_single_take(struct bw_engine *e, const struct bw_rx_fram
 	bw_single_acked(e, p, t, s);
 	r = bw_single_part(e, p, f, s, head, &told);
 	if (!r)
-		bw_ack_note(e, p, t, t->rx.got.base++, f, s->h.flags & BW_HDR_ACK_NOW);
+		bw_ack_note(e, p, t, t->rx.got.base++, 1, f->mark, s->h.flags & BW_HDR_ACK_NOW);
 	bw_single_plan(e, p, t, s);
 	if (told)
 		bw_ops(e)->message(e->host, &e->told);
@@ -209,8 +136,7 @@ bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *r
 		return false;
 	t = bw_peer_path(p, s->h.path);
 	if (!t || !bw_link_same(&f->from, &t->to) || !bw_single_smooth(t, s) ||
-	    !(BW_UNLIKELY(p->keyed) ? bw_single_genuine(e, p, t, s, head)
-				    : bw_single_intact(e, s, head)))
+	    !bw_single_right(e, p, t, s, head))
 		return false;
 	*result = bw_single_take(e, f, p, t, head);
 	return true;

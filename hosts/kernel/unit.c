@@ -34,6 +34,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/recv.c"
 #include "engine/refuse.c"
 #include "engine/reliable.c"
+#include "engine/row.c"
 #include "engine/send.c"
 #include "engine/share.c"
 #include "engine/single.c"

@@ -31,6 +31,7 @@ void sim_batch_spec(const struct sim_batch *b, uint64_t seed, struct sim_spec *s
 		*spec = *b->scenario;
 	else
 		sim_scenario_draw(spec, seed);
+	spec->singly |= b->singly;
 	sim_scenario_defaults(spec);
 	if (b->protocol == &bw_reliable)
 		return;

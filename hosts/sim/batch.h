@@ -11,6 +11,7 @@ struct sim_batch {
 	uint64_t first, last;		 /* seeds */
 	uint64_t frames;		 /* stop after so many; 0: no limit */
 	uint32_t jobs;
+	bool singly; /* sim_spec.singly in all runs */
 	bool json;
 };
 

@@ -24,6 +24,7 @@ static const char sim_usage[] =
 	"  --jobs N         processes (default: one per core)\n"
 	"  --scenario NAME  one of --list instead of one drawn from the seed\n"
 	"  --protocol NAME  reliable (default), datagram, or what else engine/protocols.c lists\n"
+	"  --singly         no rows of frames: engines are asked for, and get, one at a time\n"
 	"  --trace          log every frame and event\n"
 	"  --report[=WHAT]  measure all, or one of loss, incast, tcp, ping, stripe, distance\n"
 	"  --json           results for machines\n";
@@ -116,6 +117,7 @@ int main(int argc, char **argv)
 						{"scenario", required_argument, NULL, 'c'},
 						{"protocol", required_argument, NULL, 'p'},
 						{"trace", no_argument, NULL, 't'},
+						{"singly", no_argument, NULL, 'y'},
 						{"report", optional_argument, NULL, 'r'},
 						{"json", no_argument, NULL, 'J'},
 						{"list", no_argument, NULL, 'l'},
@@ -161,6 +163,9 @@ int main(int argc, char **argv)
 			break;
 		case 't':
 			trace = true;
+			break;
+		case 'y':
+			b.singly = true;
 			break;
 		case 'r':
 			report = true;

@@ -100,6 +100,18 @@ static uint32_t sim_ops_payload_crc(void *host, uint64_t buf, uint64_t off, uint
 	return bw_checksum(0, sim_content(node->sim, b->base, off), n);
 }
 
+/* Is the frame one of those that the engine was given? */
+static bool sim_ops_shown(const struct sim_node *node, const struct sim_frame *frame)
+{
+	const struct sim_frame *f = node->current;
+	uint32_t i;
+
+	for (i = 0; i < node->shown && f; i++, f = f->next)
+		if (f == frame)
+			return true;
+	return false;
+}
+
 static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
 			 uint32_t at, uint32_t n, bool check, uint32_t crc)
 {
@@ -108,7 +120,7 @@ static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw
 	const uint8_t *from = (const uint8_t *)frame->data + at;
 	struct sim_buf *b;
 
-	if (frame != node->current || at > f->len || n > f->len - at) {
+	if (!sim_ops_shown(node, frame) || at > f->len || n > f->len - at) {
 		sim_fail(node->sim, "node %u places bytes that are not in the frame", node->number);
 		return -EBADMSG;
 	}

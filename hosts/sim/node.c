@@ -12,6 +12,7 @@
 #define SIM_CHECK_RUNS 512	    /* runs of a node between full checks of its engine */
 #define SIM_IDLE_RUNS  200	    /* wake-ups in a row that may have been for nothing */
 #define SIM_LIVELOCK   300000	    /* frames of all nodes without any progress */
+#define SIM_ROW	       16	    /* frames of the ring that are offered as a row */
 #define SIM_BATCH      8	    /* frames received before the engine is asked for frames */
 #define SIM_RETRY_NS   (10 * BW_US) /* after a frame that the wire did not refuse was not sent */
 
@@ -206,6 +207,17 @@ static void sim_node_send(struct sim_node *n, const struct bw_tx_frame *f)
 	sim_wire_send(s, flat);
 }
 
+/* again: *f is as the call before left it. */
+static bool sim_node_next(struct sim_node *n, struct bw_tx_frame *f, bool again)
+{
+	const struct bw_protocol *protocol = n->sim->protocol;
+
+	if (again && protocol->next_alike && !n->sim->spec.singly &&
+	    protocol->next_alike(n->engine, f))
+		return true;
+	return protocol->next_frame(n->engine, f, sim_node_clock(n));
+}
+
 /* Frames until there are none, or the link is full; true if there was one. */
 static bool sim_node_transmit(struct sim_node *n)
 {
@@ -213,8 +225,7 @@ static bool sim_node_transmit(struct sim_node *n)
 	struct bw_tx_frame f;
 	bool any = false;
 
-	while (n->blocked_until <= s->now &&
-	       s->protocol->next_frame(n->engine, &f, sim_node_clock(n))) {
+	while (n->blocked_until <= s->now && sim_node_next(n, &f, any)) {
 		any = true;
 		if (sim_wire_ready(s, n, f.to.link % SIM_PLANES) &&
 		    !sim_chance(&s->rng, s->spec.unsent_ppm)) {
@@ -331,25 +342,21 @@ void sim_node_wake(struct sim_node *n)
 			 SIM_IDLE_RUNS);
 }
 
-static void sim_node_rx(struct sim_node *n, struct sim_frame *f)
+static struct bw_rx_frame sim_node_frame(struct sim_frame *f)
+{
+	return (struct bw_rx_frame){.head = f->data,
+				    .head_len = f->len,
+				    .len = f->len,
+				    .from = sim_frame_from(f),
+				    .mark = f->mark,
+				    .cookie = f};
+}
+
+/* The engine has used the frame, or dropped it for this reason. */
+static void sim_node_taken(struct sim_node *n, const struct sim_frame *f, int r)
 {
 	struct sim *s = n->sim;
-	struct bw_rx_frame rx = {.head = f->data,
-				 .head_len = f->len,
-				 .len = f->len,
-				 .from = sim_frame_from(f),
-				 .mark = f->mark,
-				 .cookie = f};
-	int r;
 
-	if (s->spec.scatter && f->len > BW_HEAD_MAX) {
-		memcpy(n->head_copy, f->data, BW_HEAD_MAX);
-		rx.head = n->head_copy;
-		rx.head_len = BW_HEAD_MAX;
-	}
-	n->current = f;
-	n->idle_runs = 0;
-	r = s->protocol->rx(n->engine, &rx, sim_node_clock(n));
 	sim_audit_received(n, f, r);
 	if (s->trace)
 		sim_log(s, "      node%u takes #%llu%s%s%s", n->number,
@@ -357,9 +364,64 @@ static void sim_node_rx(struct sim_node *n, struct sim_frame *f)
 			r ? bw_drop_name((enum bw_drop)(-r)) : "");
 	if (r > 0 || r <= -BW_DROP_REASONS)
 		sim_fail(s, "node %u: rx() returned %d", n->number, r);
+}
+
+static void sim_node_rx(struct sim_node *n, struct sim_frame *f)
+{
+	struct sim *s = n->sim;
+	struct bw_rx_frame rx = sim_node_frame(f);
+
+	if (s->spec.scatter && f->len > BW_HEAD_MAX) {
+		memcpy(n->head_copy, f->data, BW_HEAD_MAX);
+		rx.head = n->head_copy;
+		rx.head_len = BW_HEAD_MAX;
+	}
+	n->current = f;
+	n->shown = 1;
+	n->idle_runs = 0;
+	sim_node_taken(n, f, s->protocol->rx(n->engine, &rx, sim_node_clock(n)));
 	sim_node_events(n);
 	n->current = NULL;
 	sim_frame_free(s, f);
+}
+
+static struct sim_frame *sim_node_unring(struct sim_node *n)
+{
+	struct sim_frame *f = n->ring_first;
+
+	n->ring_first = f->next;
+	n->ring_used--;
+	return f;
+}
+
+/* The first frame of the ring, and what carries it on: their number. */
+static uint32_t sim_node_rx_row(struct sim_node *n)
+{
+	struct sim *s = n->sim;
+	struct bw_rx_frame row[SIM_ROW];
+	struct sim_frame *f, *first;
+	uint32_t count = 0, taken, i;
+	int r;
+
+	for (f = n->ring_first; f && count < SIM_ROW; f = f->next)
+		row[count++] = sim_node_frame(f);
+	n->idle_runs = 0;
+	n->current = n->ring_first;
+	n->shown = count;
+	r = s->protocol->rx_row(n->engine, row, count, &taken, sim_node_clock(n));
+	first = sim_node_unring(n);
+	sim_node_taken(n, first, r);
+	if (taken < 1 || taken > count)
+		sim_fail(s, "node %u: rx_row() took %u of %u frames", n->number, taken, count);
+	for (i = 1; i < taken && n->ring_first; i++) {
+		f = sim_node_unring(n);
+		sim_node_taken(n, f, 0);
+		sim_frame_free(s, f);
+	}
+	sim_node_events(n);
+	n->current = NULL;
+	sim_frame_free(s, first);
+	return taken;
 }
 
 void sim_node_receive(struct sim_node *n, struct sim_frame *f)
@@ -405,17 +467,19 @@ void sim_node_receive(struct sim_node *n, struct sim_frame *f)
 void sim_node_serve(struct sim_node *n)
 {
 	struct sim *s = n->sim;
-	struct sim_frame *f = n->ring_first;
+	bool rows = s->protocol->rx_row && !s->spec.scatter && !s->spec.singly;
+	uint32_t taken = 1;
 
 	n->serving = false;
-	if (!f || n->paused || !n->engine)
+	if (!n->ring_first || n->paused || !n->engine)
 		return;
-	n->ring_first = f->next;
-	n->ring_used--;
-	sim_node_rx(n, f);
+	if (rows)
+		taken = sim_node_rx_row(n);
+	else
+		sim_node_rx(n, sim_node_unring(n));
 	if (n->ring_first) {
 		n->serving = true;
-		sim_queue_add(&s->queue, s->now + s->spec.rx_cost_ns, SIM_SERVE, n, 0);
+		sim_queue_add(&s->queue, s->now + taken * s->spec.rx_cost_ns, SIM_SERVE, n, 0);
 	}
 	if (!n->ring_first || ++n->batch % SIM_BATCH == 0)
 		sim_node_run(n);
@@ -430,13 +494,9 @@ static void sim_node_untaken(struct sim_node *n)
 
 	if (!f)
 		return;
-	rx = (struct bw_rx_frame){.head = f->data,
-				  .head_len = f->len,
-				  .len = f->len,
-				  .from = sim_frame_from(f),
-				  .mark = f->mark,
-				  .cookie = f};
+	rx = sim_node_frame(f);
 	n->current = f;
+	n->shown = 1;
 	sim_audit_received(n, f, n->sim->protocol->rx(n->engine, &rx, sim_node_clock(n)));
 	n->current = NULL;
 }

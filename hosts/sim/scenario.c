@@ -249,6 +249,7 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 		sim_draw_wire(r, &spec->wire[i]);
 	spec->uneven = sim_below(r, 2);
 	spec->direct = seed % 2;
+	spec->singly = seed % 8 == 6;
 	sim_draw_host(r, spec);
 	sim_draw_trouble(r, spec);
 	if (!spec->wire[0].corrupt_ppm && !sim_below(r, 8)) {

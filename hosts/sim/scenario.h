@@ -60,6 +60,7 @@ struct sim_spec {
 	uint64_t no_memory_ns;	/* grow() is withheld for up to so long */
 	uint32_t unsent_ppm;	/* frames that the host cannot send when they come */
 	bool direct;		/* hosts take messages at once where they may */
+	bool singly;		/* frames are sent and received one by one, never as rows */
 	bool scatter;		/* only the first BW_HEAD_MAX bytes of a frame lie in one piece */
 	bool no_checksum;	/* data checksum not offered */
 	bool keyed;		/* there is a cluster key */

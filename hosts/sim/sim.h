@@ -125,9 +125,12 @@ struct sim_node {
 	struct sim_frame *ring_first, *ring_last;
 	uint32_t ring_used;
 	bool serving, paused;
-	uint32_t batch;		   /* frames served, to run the engine after some */
-	struct sim_frame *current; /* the frame of the rx() under way or just made */
-	uint64_t *quiet;	   /* cookies of quiet sends that ended */
+	uint32_t batch; /* frames served, to run the engine after some */
+	/* The frame of the rx() under way or just made; and how many were offered with it, in the
+	 * order of the ring. */
+	struct sim_frame *current;
+	uint32_t shown;
+	uint64_t *quiet; /* cookies of quiet sends that ended */
 	uint32_t nquiet;
 	uint64_t *head_copy; /* its first bytes, where frames are scattered */
 

@@ -8,6 +8,7 @@
 #include "ep.h"
 
 #define BW_EP_BATCH	 64   /* frames taken from one link per round */
+#define BW_EP_ROW	 64   /* frames of one look that the engine takes together */
 #define BW_EP_LOOKS_MAX	 4096 /* at the udp sockets, for all that has arrived there */
 #define BW_EP_PASSES_MAX 4    /* over all links, until one finds nothing */
 #define BW_EP_CROWDED	 8    /* frames per look at how full the ring is */
@@ -115,18 +116,30 @@ static bool bw_ep_udp_carries(struct bw_ep *ep, int n)
 	return carries;
 }
 
+/* Those of some frames that are to be taken. */
+static void bw_ep_take_row(struct bw_ep *ep, const struct bw_rx_frame *f, int n)
+{
+	if (BW_LIKELY(!ep->kernel)) {
+		bw_host_receive_row(ep, f, (uint32_t)n);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		if (bw_kernel_admits(ep, &f[i]))
+			bw_host_receive(ep, &f[i]);
+	}
+}
+
 /* The frames of one look that found some. */
 static int bw_ep_take_datagrams(struct bw_ep *ep)
 {
-	struct bw_rx_frame f;
-	int n = 0;
+	struct bw_rx_frame f[BW_EP_ROW];
+	int n = 0, row;
 
 	ep->now = bw_clock_now();
-	while (bw_udp_frame(&ep->udp, &f)) {
-		if (!ep->kernel || bw_kernel_admits(ep, &f))
-			bw_host_receive(ep, &f);
-		ep->handled++;
-		n++;
+	while ((row = bw_udp_frames(&ep->udp, f, BW_EP_ROW))) {
+		bw_ep_take_row(ep, f, row);
+		ep->handled += (unsigned int)row;
+		n += row;
 	}
 	if (n && bw_ep_udp_carries(ep, n))
 		ep->udp_hot = BW_UDP_HOT;

@@ -188,6 +188,8 @@ bool bw_host_feed(struct bw_ep *ep);
 int bw_host_submit(struct bw_ep *ep, struct bw_op *op);
 /* Hand the engine a frame and deliver what comes of it. */
 void bw_host_receive(struct bw_ep *ep, const struct bw_rx_frame *f);
+/* The same of n frames, in their order. */
+void bw_host_receive_row(struct bw_ep *ep, const struct bw_rx_frame *f, uint32_t n);
 /* The time for an operation called by the program: handlers use that of their round. */
 static inline void bw_host_tick(struct bw_ep *ep)
 {

@@ -220,6 +220,18 @@ void bw_host_receive(struct bw_ep *ep, const struct bw_rx_frame *f)
 	bw_host_events(ep);
 }
 
+void bw_host_receive_row(struct bw_ep *ep, const struct bw_rx_frame *f, uint32_t n)
+{
+	uint32_t taken;
+
+	for (; n; f += taken, n -= taken) {
+		ep->rx_head = f->head;
+		ep->given = true;
+		bw_reliable.rx_row(ep->engine, f, n, &taken, ep->now);
+		bw_host_events(ep);
+	}
+}
+
 static bool bw_host_flush(struct bw_ep *ep)
 {
 	bool gone = true;
@@ -260,7 +272,7 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 void bw_host_transmit(struct bw_ep *ep)
 {
 	uint64_t at = 0;
-	bool more = true;
+	bool more = true, collected;
 
 	if (BW_UNLIKELY(!ep->looked && bw_host_parting(ep))) {
 		ep->given = true; /* the next round sends */
@@ -274,7 +286,10 @@ void bw_host_transmit(struct bw_ep *ep)
 	while (more && !ep->stuck) {
 		at = bw_reliable.next_deadline(ep->engine);
 		more = at <= ep->now && bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
-		if (!more || !bw_host_collect(ep, &ep->tx))
+		collected = more && bw_host_collect(ep, &ep->tx);
+		while (collected && bw_reliable.next_alike(ep->engine, &ep->tx))
+			collected = bw_host_collect(ep, &ep->tx);
+		if (!collected)
 			ep->stuck = !bw_host_flush(ep);
 	}
 	if (BW_UNLIKELY(bw_reliable.hungry(ep->engine)) && bw_host_feed(ep))

@@ -33,6 +33,7 @@ int refusal_tests(void);
 int farewell_tests(void);
 int pull_end_tests(void);
 int single_tests(void);
+int row_tests(void);
 int stripe_tests(void);
 int carry_tests(void);
 int hkdf_tests(void);

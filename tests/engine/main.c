@@ -20,6 +20,7 @@ static const struct {
 	{"datagram", datagram_tests}, {"refusal", refusal_tests},
 	{"farewell", farewell_tests}, {"pull_end", pull_end_tests},
 	{"single", single_tests},     {"stripe", stripe_tests},
+	{"row", row_tests},	      {"stripe", stripe_tests},
 	{"distance", distance_tests}, {"duplex", duplex_tests},
 	{"view", view_tests},	      {"late", late_tests},
 	{"places", places_tests},     {"size", size_tests},

@@ -80,16 +80,28 @@ static void introduce(struct frame *f)
 	frame_seal(f);
 }
 
+/* again: *t is as the call before left it. */
+static bool next(struct node *node, struct bw_tx_frame *t, bool again)
+{
+	if (again && node->protocol->next_alike && node->protocol->next_alike(node->mem, t)) {
+		world.alike++;
+		return true;
+	}
+	return node->protocol->next_frame(node->mem, t, world.now);
+}
+
 static void flush_once(int n)
 {
 	struct node *node = &world.node[n];
 	struct bw_tx_frame t;
 	char text[4096];
+	bool again = false;
 
-	while (node->mem && node->protocol->next_frame(node->mem, &t, world.now)) {
+	while (node->mem && next(node, &t, again)) {
 		struct frame *f = frame_new(&t, buffer_read);
 		enum fate fate;
 
+		again = true;
 		step();
 		f->from = n;
 		f->to = t.to.bytes[0] - 1;
@@ -332,24 +344,54 @@ static void tag_again(struct frame *f)
 	h->hcrc = (uint32_t)tag;
 }
 
-int receive(struct frame *f)
+/* The frame as its receiver sees it. */
+static struct bw_rx_frame seen(struct frame *f)
 {
-	struct node *node = &world.node[f->to];
 	struct bw_rx_frame rx = {.head = f->bytes,
 				 .head_len = f->len,
 				 .len = f->len,
 				 .from = address(f->from, f->link),
 				 .mark = f->mark};
-	int r;
 
 	rx.from.bytes[2] = f->place;
+	tag_again(f);
+	frame_encipher(f);
+	return rx;
+}
+
+int deliver_row(unsigned int n, uint32_t *taken)
+{
+	struct node *node = &world.node[world.wire[0]->to];
+	struct bw_rx_frame rx[WIRE_MAX];
+	unsigned int i;
+	int r, to = world.wire[0]->to;
+
+	step();
+	for (i = 0; i < n; i++)
+		rx[i] = seen(world.wire[i]);
+	take_events(to);
+	r = node->protocol->rx_row(node->mem, rx, n, taken, world.now);
+	assert_in_range(*taken, 1, n);
+	frame_free(node->last_rx);
+	node->last_rx = take(0);
+	for (i = 1; i < *taken; i++)
+		frame_free(take(0));
+	after(to);
+	return r;
+}
+
+int receive(struct frame *f)
+{
+	struct node *node = &world.node[f->to];
+	struct bw_rx_frame rx;
+	int r;
+
 	step();
 	if (!node->mem) {
 		frame_free(f);
 		return 0;
 	}
-	tag_again(f);
-	frame_encipher(f);
+	rx = seen(f);
 	take_events(f->to);
 	frame_free(node->last_rx);
 	node->last_rx = f;

@@ -66,6 +66,7 @@ struct world {
 	unsigned int wire_n;
 	enum fate (*fate)(const struct frame *f); /* what becomes of each frame; NULL: all pass */
 	bool quiet;				  /* frames are not logged */
+	unsigned int alike;			  /* frames that next_alike() made */
 	/* Callers have to show the cookies that they were told. Else HELLOs get the right one on
 	 * their way, so that most tests begin with what comes after that. */
 	bool strangers;
@@ -138,7 +139,10 @@ void meet_keyed(void);
 /* frames */
 void flush(int n);	     /* all that node n sends now goes onto the wire */
 int deliver(unsigned int i); /* frame i of the wire arrives; the result of rx() */
-void deliver_all(void);	     /* all frames on the wire arrive, HOP_NS later */
+/* The first n frames of the wire, of one sender to one node, arrive as a row: the result of
+ * rx_row(); *taken of them are gone. */
+int deliver_row(unsigned int n, uint32_t *taken);
+void deliver_all(void); /* all frames on the wire arrive, HOP_NS later */
 void drop(unsigned int i);
 void drop_all(void);
 struct frame *take(unsigned int i); /* out of the wire, now the test's own */

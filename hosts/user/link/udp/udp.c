@@ -49,7 +49,7 @@ static int bw_udp_memory(struct bw_udp *u, const struct bw_env *env)
 }
 
 /* Room for what a datagram may bring, which the sockets tell. */
-static int bw_udp_frames(struct bw_udp *u)
+static int bw_udp_room(struct bw_udp *u)
 {
 	u->stride = u->joined ? BW_UDP_ROW : (u->mtu + 63 + 64) & ~(size_t)63;
 	u->frames = aligned_alloc(64, u->stride * BW_UDP_FRAMES);
@@ -90,7 +90,7 @@ int bw_udp_open(struct bw_udp *u, const struct bw_env *env, const struct bw_ifac
 		error = bw_udp_socket_open(u, env, engine, why);
 	else
 		bw_fail(why, error, "out of memory");
-	if (!error && bw_udp_frames(u))
+	if (!error && bw_udp_room(u))
 		error = bw_fail(why, -ENOMEM, "out of memory");
 	if (error)
 		bw_udp_close(u);
@@ -242,6 +242,18 @@ bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f)
 	u->count.rx_frames++;
 	u->count.rx_bytes += f->len;
 	return true;
+}
+
+int bw_udp_frames(struct bw_udp *u, struct bw_rx_frame *f, int max)
+{
+	int n = 0;
+
+	while (n < max && bw_udp_frame(u, &f[n])) {
+		n++;
+		if (BW_UNLIKELY(u->at % 8)) /* the next one would move over the end of this one */
+			break;
+	}
+	return n;
 }
 
 /* Is this, from the error queue, what became of a datagram to a port that nobody has? */

@@ -93,12 +93,14 @@ void bw_udp_close(struct bw_udp *u);
 
 /* Look at the socket that brought the last datagram, now and then at another one first, by one
  * system call each: the number of datagrams, whose frames are then to be taken one by one with
- * bw_udp_frame(); 0 if there is none; -ECONNREFUSED if bw_udp_refusal() has something. */
+ * bw_udp_frames(); 0 if there is none; -ECONNREFUSED if bw_udp_refusal() has something. */
 int bw_udp_receive(struct bw_udp *u);
 /* The same at all sockets, until one has something. */
 int bw_udp_receive_any(struct bw_udp *u);
 /* The next frame, valid until the one behind it is taken; false when there is no more. */
 bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f);
+/* The next ones, up to so many, valid until one behind them is taken; 0 when there is no more. */
+int bw_udp_frames(struct bw_udp *u, struct bw_rx_frame *f, int max);
 
 /* poll() said this of one of the sockets: look at it next. False if it is none of them. */
 bool bw_udp_seen(struct bw_udp *u, int fd, short events);
