@@ -148,9 +148,10 @@ struct bw_ep {
 	struct bw_addr_fields self;
 	struct bw_iface iface; /* of the first packet link, or of the kernel's port */
 	struct bw_tx_frame tx;
-	struct bw_home home; /* where all this lies */
-	size_t engine_bytes; /* of the engine's own memory */
-	void *grown;	     /* chunks handed to the engine, chained through their first word */
+	struct bw_batch *ahead; /* while the engine makes the next frame like `tx`: where it goes */
+	struct bw_home home;	/* where all this lies */
+	size_t engine_bytes;	/* of the engine's own memory */
+	void *grown;		/* chunks handed to the engine, chained through their first word */
 	uint64_t grown_bytes;
 	int claim;	    /* descriptor that holds our engine number, -1: the local link has it */
 	bool borrowed;	    /* the number's name is not ours (number.h), */

@@ -22,7 +22,11 @@
 
 static uint32_t bw_host_payload_crc(void *host, uint64_t buf, uint64_t off, uint32_t n)
 {
-	return bw_checksum(0, bw_buffer_at(bw_buffer_of(buf), off), n);
+	struct bw_ep *ep = host;
+	const void *from = bw_buffer_at(bw_buffer_of(buf), off);
+	void *to = ep->ahead ? bw_batch_place(ep->ahead, ep->tx.head_len, from, n) : NULL;
+
+	return to ? bw_checksum_copy(0, to, from, n) : bw_checksum(0, from, n);
 }
 
 static int bw_host_place(void *host, uint64_t buf, uint64_t off, const struct bw_rx_frame *f,
@@ -247,8 +251,9 @@ static bool bw_host_flush(struct bw_ep *ep)
 
 /* Collect one frame; false when the batch is better sent now: it is full, or the frame is a short
  * one, which says that the engine has no more for its peer, and that somebody waits for it. A frame
- * that finds a full batch, which others have filled, goes back to the engine. */
-static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
+ * that finds a full batch, which others have filled, goes back to the engine. alike: next_alike()
+ * made it. */
+static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f, bool alike)
 {
 	struct bw_batch *batch;
 	bool added;
@@ -260,13 +265,27 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f)
 		added = bw_packet_add(p, f);
 	} else if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
 		batch = ep->udp.batch;
-		added = bw_udp_add(&ep->udp, f);
+		added = bw_udp_add(&ep->udp, f, alike);
 	} else {
 		return true; /* a link that was named by no one: the frame is lost */
 	}
 	if (!added)
 		bw_reliable.unsent(ep->engine, ep->now);
 	return added && f->len > BW_HOST_SHORT && !bw_batch_ripe(batch);
+}
+
+/* The frames that carry on the one collected last; false as above. */
+static bool bw_host_row(struct bw_ep *ep)
+{
+	bool collected = true;
+
+	ep->ahead = ep->tx.to.link < ep->packets ? ep->packet[ep->tx.to.link].batch
+		    : ep->has_udp		 ? ep->udp.batch
+						 : NULL;
+	while (collected && bw_reliable.next_alike(ep->engine, &ep->tx))
+		collected = bw_host_collect(ep, &ep->tx, true);
+	ep->ahead = NULL;
+	return collected;
 }
 
 void bw_host_transmit(struct bw_ep *ep)
@@ -286,9 +305,7 @@ void bw_host_transmit(struct bw_ep *ep)
 	while (more && !ep->stuck) {
 		at = bw_reliable.next_deadline(ep->engine);
 		more = at <= ep->now && bw_reliable.next_frame(ep->engine, &ep->tx, ep->now);
-		collected = more && bw_host_collect(ep, &ep->tx);
-		while (collected && bw_reliable.next_alike(ep->engine, &ep->tx))
-			collected = bw_host_collect(ep, &ep->tx);
+		collected = more && bw_host_collect(ep, &ep->tx, false) && bw_host_row(ep);
 		if (!collected)
 			ep->stuck = !bw_host_flush(ep);
 	}

@@ -54,7 +54,8 @@ static bool add(struct bw_buffer *b, uint8_t number, uint32_t payload)
 	struct bw_batch_slot *slot;
 
 	memset(f.head, number, HEAD);
-	memset(b->data, number, payload);
+	if (batch->placed != b->data)
+		memset(b->data, number, payload);
 	f.segment[0].head_end = HEAD;
 	f.segment[0].len = payload;
 	f.segment[0].buf = bw_buffer_cookie(b);
@@ -218,6 +219,54 @@ static void batch__that_goes_on_slowly_is_kept(void **state)
 	assert_int_equal(batch->errors, 0);
 }
 
+/* What was put there while it was read is not copied once more. */
+static void placed__payload_is_sent_as_it_lies_there(void **state)
+{
+	uint8_t bytes[100] = {0}, other[100];
+	struct bw_buffer b = {.data = bytes}, o = {.data = other};
+	void *to = bw_batch_place(batch, HEAD, bytes, sizeof(bytes));
+
+	assert_non_null(to);
+	memset(to, 7, sizeof(bytes));
+	assert_true(add(&b, 7, sizeof(bytes)));
+	bytes[5] = 99; /* it is not referred to */
+	bw_batch_flush(batch, ours, 1);
+	assert_int_equal(take(7, sizeof(bytes)), 8);
+	/* The next frame is copied, and one with another payload than was placed. */
+	assert_true(add(&b, 8, sizeof(bytes)));
+	memset(bw_batch_place(batch, HEAD, bytes, sizeof(bytes)), 99, sizeof(bytes));
+	assert_true(add(&o, 9, sizeof(other)));
+	assert_true(add(&b, 10, sizeof(bytes)));
+	bw_batch_flush(batch, ours, 1);
+	assert_int_equal(take(8, sizeof(bytes)), 11);
+}
+
+static void placed__is_nothing_for_another_flush(void **state)
+{
+	uint8_t bytes[100] = {0};
+	struct bw_buffer b = {.data = bytes};
+
+	assert_true(add(&b, 1, sizeof(bytes)));
+	memset(bw_batch_place(batch, HEAD, bytes, sizeof(bytes)), 99, sizeof(bytes));
+	bw_batch_flush(batch, ours, 1);
+	assert_int_equal(take(1, sizeof(bytes)), 2);
+	assert_true(add(&b, 2, sizeof(bytes)));
+	bw_batch_flush(batch, ours, 1);
+	assert_int_equal(take(2, sizeof(bytes)), 3);
+}
+
+static void placed__nowhere_if_long_or_full(void **state)
+{
+	static uint8_t bytes[BW_BATCH_FLAT];
+	struct bw_buffer b = {.data = bytes};
+
+	assert_non_null(bw_batch_place(batch, HEAD, bytes, BW_BATCH_FLAT - HEAD));
+	assert_null(bw_batch_place(batch, HEAD, bytes, BW_BATCH_FLAT - HEAD + 1));
+	for (uint8_t i = 0; i < BW_BATCH_FRAMES; i++)
+		assert_true(add(&b, i, 100));
+	assert_null(bw_batch_place(batch, HEAD, bytes, 100));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 static const uint8_t key[BW_SEAL_KEY] = "a key that nobody has to guess";
@@ -305,6 +354,9 @@ int main(void)
 		TEST(batch__is_given_up_in_time),
 		TEST(batch__that_goes_on_slowly_is_kept),
 		TEST(sealed__frames_are_no_ones_memory),
+		TEST(placed__payload_is_sent_as_it_lies_there),
+		TEST(placed__is_nothing_for_another_flush),
+		TEST(placed__nowhere_if_long_or_full),
 	};
 
 	return cmocka_run_group_tests_name("batch", tests, NULL, NULL);

@@ -130,6 +130,9 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* Carries on the frame before, as the engine says. */
+static bool alike;
+
 static void add_frame(struct bw_udp *from, const struct bw_udp *to, uint8_t number, uint32_t len)
 {
 	struct bw_hdr hdr = {
@@ -151,7 +154,7 @@ static void add_frame(struct bw_udp *from, const struct bw_udp *to, uint8_t numb
 	f.segment[0].head_end = sizeof(hdr);
 	f.segment[0].len = len - (uint32_t)sizeof(hdr);
 	f.segment[0].buf = bw_buffer_cookie(&buffer);
-	assert_true(bw_udp_add(from, &f));
+	assert_true(bw_udp_add(from, &f, alike));
 }
 
 static void send_frame(struct bw_udp *from, const struct bw_udp *to, uint8_t number, uint32_t len)
@@ -240,6 +243,39 @@ static void peer__gets_a_socket_once_it_is_active(void **state)
 	assert_int_equal(b.connects, 1);
 }
 
+/* It takes the way of the frame before it, if that waits still. */
+static void alike__goes_the_same_way(void **state)
+{
+	struct bw_rx_frame f[4];
+	uint64_t before;
+	uint32_t sent;
+
+	warm(&a, &b);
+	before = a.tx_connected;
+	sent = a.socket[1].sent;
+	for (uint8_t i = 0; i < 6; i++) {
+		alike = i > 0;
+		add_frame(&a, &b, i, SHORT);
+		assert_int_equal(a.batch->slot[i].fd, a.socket[1].fd);
+		assert_int_equal(a.batch->slot[i].same, alike);
+	}
+	assert_int_equal(a.tx_connected, before + 6);
+	assert_int_equal(a.socket[1].sent, sent + 6);
+	assert_true(bw_udp_flush(&a, 1));
+	assert_int_equal(a.batch->rows, 1);
+	alike = true;
+	add_frame(&a, &c, 1, SHORT); /* nothing waits: by its name */
+	add_frame(&a, &c, 2, SHORT); /* nor has that a socket of its own */
+	alike = false;
+	assert_int_equal(a.tx_connected, before + 6);
+	assert_true(bw_udp_flush(&a, 1));
+	assert_int_equal(find(&c), 1);
+	assert_int_equal(bw_udp_frames(&c, f, 4), 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(((const struct bw_hdr *)f[i].head)->pn, i + 1);
+	assert_int_equal(bw_udp_frames(&c, f, 4), 0);
+}
+
 static void stranger__is_heard_beside_it(void **state)
 {
 	uint64_t before;
@@ -264,7 +300,7 @@ static void stranger__gets_none(void **state)
 	bw_name_to_link(&f.to, &c.name);
 	memcpy(f.head, &hdr, sizeof(hdr));
 	for (int i = 0; i < 3 * WARM; i++) {
-		assert_true(bw_udp_add(&a, &f));
+		assert_true(bw_udp_add(&a, &f, false));
 		assert_true(bw_udp_flush(&a, 1));
 		assert_int_equal(bw_udp_receive(&a), 0);
 	}
@@ -725,6 +761,7 @@ int main(void)
 	static const bool four = false, six = true;
 	const struct CMUnitTest tests[] = {
 		TEST(peer__gets_a_socket_once_it_is_active),
+		TEST(alike__goes_the_same_way),
 		TEST(stranger__is_heard_beside_it),
 		TEST(stranger__gets_none),
 		TEST(strangers__between_bind_and_connect_are_themselves),

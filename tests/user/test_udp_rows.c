@@ -167,7 +167,7 @@ static void add(const struct bw_udp *to, uint8_t number, uint32_t len)
 	f.segment[0].len = len - head - trailer;
 	f.segment[0].buf = bw_buffer_cookie(&buffer);
 	bw_name_to_link(&f.to, &to->name);
-	assert_true(bw_udp_add(&a, &f));
+	assert_true(bw_udp_add(&a, &f, false));
 }
 
 static void flush(void)
@@ -432,9 +432,9 @@ static int frames_of(uint32_t len, uint32_t claim, uint32_t size)
 {
 	static uint8_t bytes[BW_UDP_ROW];
 	struct bw_hdr hdr = {.magic = BW_MAGIC, .len = (uint16_t)(claim - HEAD)};
-	struct bw_rx_frame f;
+	struct bw_rx_frame f[4];
 	uint32_t at = 0;
-	int n = 0;
+	int n = 0, some;
 
 	for (uint32_t i = 0; i < len; i++)
 		bytes[i] = (uint8_t)(i * 7 + i / 251);
@@ -443,15 +443,17 @@ static int frames_of(uint32_t len, uint32_t claim, uint32_t size)
 	spy.made_up = bytes;
 	spy.made_up_len = len;
 	assert_int_equal(bw_udp_receive(&b), 1);
-	for (; bw_udp_frame(&b, &f); n++) {
-		assert_int_equal((uintptr_t)f.head % 8, 0);
-		assert_int_equal(f.head_len, f.len);
-		assert_in_range(f.len, 0, len - at);
-		assert_memory_equal(f.head, bytes + at, f.len);
-		at += f.len;
+	for (; (some = bw_udp_frames(&b, f, 4)); n += some) {
+		for (int i = 0; i < some; i++) { /* none lies over another one */
+			assert_int_equal((uintptr_t)f[i].head % 8, 0);
+			assert_int_equal(f[i].head_len, f[i].len);
+			assert_in_range(f[i].len, 0, len - at);
+			assert_memory_equal(f[i].head, bytes + at, f[i].len);
+			at += f[i].len;
+		}
 	}
 	assert_int_equal(at, len);
-	assert_false(bw_udp_frame(&b, &f));
+	assert_int_equal(bw_udp_frames(&b, f, 4), 0);
 	return n;
 }
 

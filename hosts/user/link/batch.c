@@ -32,6 +32,7 @@ static void bw_batch_empty(struct bw_batch *b)
 	b->next = b->flat + (b->prefix ? BW_BATCH_PREFIX : 0);
 	b->sealed = b->room + (b->room && b->prefix ? BW_BATCH_PREFIX : 0);
 	b->singly = false;
+	b->placed = NULL;
 }
 
 struct bw_batch *bw_batch_new(unsigned int prefix, bool named)
@@ -82,6 +83,14 @@ static const uint8_t bw_batch_zeroes[BW_FRAME_MAX_MTU];
 static const void *bw_batch_payload(const struct bw_tx_segment *s)
 {
 	return s->buf ? bw_buffer_at(bw_buffer_of(s->buf), s->off) : bw_batch_zeroes;
+}
+
+void *bw_batch_place(struct bw_batch *b, uint32_t head_len, const void *from, uint32_t n)
+{
+	if (head_len + n > BW_BATCH_FLAT || bw_batch_full(b))
+		return NULL;
+	b->placed = from;
+	return b->next + head_len;
 }
 
 /* Head parts and payloads one after another in out. */
@@ -165,6 +174,7 @@ struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame 
 	b->bytes += slot->len;
 	slot->fd = -1;
 	slot->cut = BW_BATCH_WHOLE;
+	slot->same = false;
 	iov = b->piece + b->pieces;
 	slot->flat = b->next;
 	if (BW_UNLIKELY(f->seal.key)) {
@@ -173,7 +183,10 @@ struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame 
 		slot->pieces = 1;
 	} else if (f->len <= BW_BATCH_FLAT) {
 		b->next += b->prefix ? BW_BATCH_PREFIX + BW_BATCH_FLAT : f->len;
-		bw_batch_weave(slot->flat, f);
+		if (f->segments == 1 && b->placed == bw_batch_payload(&f->segment[0]))
+			memcpy(slot->flat, f->head, f->head_len);
+		else
+			bw_batch_weave(slot->flat, f);
 		*iov = (struct iovec){bw_batch_header(b, slot), slot->len};
 		slot->pieces = 1;
 	} else {
@@ -181,12 +194,8 @@ struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame 
 		slot->pieces = bw_batch_pieces(iov, slot, b->prefix, f);
 	}
 	b->pieces += slot->pieces;
+	b->placed = NULL;
 	return slot;
-}
-
-static bool bw_batch_same_way(const struct bw_batch_slot *a, const struct bw_batch_slot *b)
-{
-	return !memcmp(&a->to, &b->to, sizeof(a->to));
 }
 
 /* How many frames from the i-th on go as one message: those of its length and address, and behind
@@ -203,7 +212,7 @@ static unsigned int bw_batch_row(const struct bw_batch *b, unsigned int i)
 		last = &b->slot[i + n];
 		bytes += last->len;
 		if (last->len > first->len || bytes > BW_BATCH_ROW_BYTES ||
-		    !bw_batch_same_way(first, last))
+		    !(last->same || !memcmp(&first->to, &last->to, sizeof(first->to))))
 			break;
 	}
 	return n;

@@ -44,6 +44,7 @@ struct bw_batch_slot {
 	uint32_t cut;		/* bytes at which that cuts what is longer; BW_BATCH_WHOLE */
 	union bw_name to;	/* the destination, for the batch's */
 	void *spill;		/* malloc'ed copy while the kernel has no room */
+	bool same;		/* the way of the slot before it */
 };
 
 /* What one message to the kernel takes beside its struct msghdr. */
@@ -76,10 +77,11 @@ struct bw_batch {
 	struct mmsghdr msg[BW_BATCH_FRAMES]; /* of a call: entry n is for row[n] */
 	struct bw_batch_row row[BW_BATCH_FRAMES];
 	struct bw_batch_slot slot[BW_BATCH_FRAMES];
-	uint8_t *room;	 /* for whole frames that are sealed; NULL: there will be none */
-	uint8_t *sealed; /* within it: of the next one */
-	uint32_t stride; /* bytes of the longest, with the link's header before it */
-	uint8_t *next;	 /* within flat[]: of the next slot */
+	uint8_t *room;	    /* for whole frames that are sealed; NULL: there will be none */
+	uint8_t *sealed;    /* within it: of the next one */
+	uint32_t stride;    /* bytes of the longest, with the link's header before it */
+	uint8_t *next;	    /* within flat[]: of the next slot */
+	const void *placed; /* a payload that lies there already, see bw_batch_place(); NULL */
 	/* Of the slots. Without the link's headers short frames lie one behind the other. */
 	_Alignas(BW_BATCH_PREFIX) uint8_t flat[BW_BATCH_FRAMES * (BW_BATCH_PREFIX + BW_BATCH_FLAT)];
 };
@@ -87,6 +89,11 @@ struct bw_batch {
 /* prefix: bytes of the link's own header (0 to 16); named: frames carry a destination address. */
 struct bw_batch *bw_batch_new(unsigned int prefix, bool named);
 void bw_batch_free(struct bw_batch *b);
+
+/* Where the payload `from` of the next frame, behind so many bytes of head, will lie, if it is
+ * short enough to be copied and the frame is not to be sealed: whoever puts it there now, since it
+ * reads all of it, saves bw_batch_add() that. NULL: nowhere. */
+void *bw_batch_place(struct bw_batch *b, uint32_t head_len, const void *from, uint32_t n);
 
 /* Is there no room for another frame? */
 bool bw_batch_full(const struct bw_batch *b);
@@ -101,6 +108,15 @@ int bw_batch_make_room(struct bw_batch *b, uint32_t bytes);
 /* Collect a frame: its slot, where the link then writes its header or address. NULL if the batch is
  * full: nothing was collected. */
 struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame *f);
+
+/* This slot's frame goes where the one before it does, and as that. */
+static inline void bw_batch_same_way(struct bw_batch_slot *slot)
+{
+	slot->to = slot[-1].to;
+	slot->fd = slot[-1].fd;
+	slot->cut = slot[-1].cut;
+	slot->same = true;
+}
 
 /* Where the link's own header begins in a slot of this batch. */
 static inline uint8_t *bw_batch_header(const struct bw_batch *b, struct bw_batch_slot *slot)

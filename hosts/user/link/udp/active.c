@@ -51,6 +51,14 @@ static void bw_udp_halve(struct bw_udp *u)
 		u->sought[i].heat /= 2;
 }
 
+void bw_udp_active_again(struct bw_udp *u, int i)
+{
+	if (++u->sends == BW_UDP_SENDS)
+		bw_udp_halve(u);
+	u->socket[i].sent++;
+	u->tx_connected++;
+}
+
 int bw_udp_active_for(struct bw_udp *u, const struct bw_tx_frame *f)
 {
 	bool data = ((const struct bw_hdr *)f->head)->type == BW_FRAME_DATA;

@@ -23,6 +23,8 @@ void bw_udp_socket_cuts(struct bw_udp *u);
 /* active.c */
 /* Which socket to send a frame to this peer by, which is counted; 0: the one open to everybody. */
 int bw_udp_active_for(struct bw_udp *u, const struct bw_tx_frame *f);
+/* The same for a frame of data to the peer whose own socket this is. */
+void bw_udp_active_again(struct bw_udp *u, int i);
 /* Connect the peer that is wanted. Negative, or the datagrams that stood in its way: none is
  * connected until they have been taken. */
 int bw_udp_active_settle(struct bw_udp *u);

@@ -197,7 +197,7 @@ void bw_udp_socket_close(struct bw_udp *u, int i)
 	bw_batch_disown(u->batch, s->fd);
 	close(s->fd);
 	*s = u->socket[--u->sockets];
-	u->hot = u->other = u->due = 0;
+	u->hot = u->other = u->due = u->way = 0;
 	u->stay = u->streak = 0;
 }
 

@@ -334,22 +334,35 @@ static void bw_udp_row(struct bw_udp *u, int i, const struct bw_batch_slot *slot
 		u->due = i;
 }
 
-bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f)
+/* The frame in this slot goes by the socket of its peer, or by the one that is open to all. */
+static void bw_udp_way(struct bw_udp *u, struct bw_batch_slot *slot, const struct bw_tx_frame *f)
+{
+	int i;
+
+	bw_name_from_link(&slot->to, &f->to, u->interface);
+	u->way = i = bw_udp_active_for(u, f);
+	if (i) {
+		slot->fd = u->socket[i].fd;
+		slot->cut = u->socket[i].cut;
+		bw_udp_row(u, i, slot);
+	}
+}
+
+bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f, bool alike)
 {
 	struct bw_batch_slot *slot;
-	int i;
 
 	if (BW_UNLIKELY(u->due || u->batch->uncut) && !u->batch->count)
 		bw_udp_socket_cuts(u);
 	slot = bw_batch_add(u->batch, f);
 	if (!slot)
 		return false;
-	bw_name_from_link(&slot->to, &f->to, u->interface);
-	i = bw_udp_active_for(u, f);
-	if (i) {
-		slot->fd = u->socket[i].fd;
-		slot->cut = u->socket[i].cut;
-		bw_udp_row(u, i, slot);
+	if (alike && u->way && u->batch->count > 1) {
+		bw_batch_same_way(slot);
+		bw_udp_active_again(u, u->way);
+		bw_udp_row(u, u->way, slot);
+	} else {
+		bw_udp_way(u, slot, f);
 	}
 	u->count.tx_frames++;
 	u->count.tx_bytes += f->len;

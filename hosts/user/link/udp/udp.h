@@ -71,6 +71,7 @@ struct bw_udp {
 	int next;		    /* of these the one whose frames are being taken */
 	uint32_t at;		    /* bytes of it that have been taken */
 	uint64_t rx_rows;	    /* datagrams of several frames */
+	int way;		    /* the socket that the frame collected last goes by */
 	int due;		    /* the socket that is to cut rows of another length; 0: none */
 	bool whole;		    /* no socket cuts: one took nothing as it was to */
 	uint32_t sends;		    /* frames of data since `sent` and `heat` were halved */
@@ -110,8 +111,9 @@ bool bw_udp_seen(struct bw_udp *u, int fd, short events);
 bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *r,
 		    struct bw_rx_frame *f);
 
-/* Collect a frame for bw_udp_flush(); false if that has to come first. */
-bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f);
+/* Collect a frame for bw_udp_flush(); false if that has to come first. alike: it carries data to
+ * where the frame collected last goes, if some wait. */
+bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f, bool alike);
 static inline bool bw_udp_flush(struct bw_udp *u, uint64_t now)
 {
 	return bw_batch_flush(u->batch, u->socket[0].fd, now);
