@@ -568,10 +568,11 @@ bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	bw_builder_end(&b);
 	bw_send_plan(e, p, b.t);
 	bw_send_rest(p, flow);
-	e->row = (struct bw_row){.peer = p->is_ready && !p->trailer ? p : NULL,
-				 .path = b.t,
-				 .serve = flow ? NULL : b.first->obj,
-				 .msg = flow ? b.first->obj : NULL};
+	if (BW_UNLIKELY(p->is_ready) && !p->trailer)
+		e->row = (struct bw_row){.peer = p,
+					 .path = b.t,
+					 .serve = flow ? NULL : b.first->obj,
+					 .msg = flow ? b.first->obj : NULL};
 	return true;
 }
 

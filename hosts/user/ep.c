@@ -8,7 +8,7 @@
 #include "ep.h"
 
 #define BW_EP_BATCH	 64   /* frames taken from one link per round */
-#define BW_EP_ROW	 64   /* frames of one look that the engine takes together */
+#define BW_EP_ROW	 64   /* frames of one datagram that the engine takes together */
 #define BW_EP_LOOKS_MAX	 4096 /* at the udp sockets, for all that has arrived there */
 #define BW_EP_PASSES_MAX 4    /* over all links, until one finds nothing */
 #define BW_EP_CROWDED	 8    /* frames per look at how full the ring is */
@@ -117,9 +117,9 @@ static bool bw_ep_udp_carries(struct bw_ep *ep, int n)
 }
 
 /* Those of some frames that are to be taken. */
-static void bw_ep_take_row(struct bw_ep *ep, const struct bw_rx_frame *f, int n)
+static BW_APART void bw_ep_take_row(struct bw_ep *ep, const struct bw_rx_frame *f, int n)
 {
-	if (BW_LIKELY(!ep->kernel)) {
+	if (!ep->kernel) {
 		bw_host_receive_row(ep, f, (uint32_t)n);
 		return;
 	}
@@ -137,7 +137,10 @@ static int bw_ep_take_datagrams(struct bw_ep *ep)
 
 	ep->now = bw_clock_now();
 	while ((row = bw_udp_frames(&ep->udp, f, BW_EP_ROW))) {
-		bw_ep_take_row(ep, f, row);
+		if (BW_LIKELY(row == 1 && !ep->kernel))
+			bw_host_receive(ep, f);
+		else
+			bw_ep_take_row(ep, f, row);
 		ep->handled += (unsigned int)row;
 		n += row;
 	}

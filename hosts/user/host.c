@@ -253,7 +253,7 @@ static bool bw_host_flush(struct bw_ep *ep)
  * one, which says that the engine has no more for its peer, and that somebody waits for it. A frame
  * that finds a full batch, which others have filled, goes back to the engine. alike: next_alike()
  * made it. */
-static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f, bool alike)
+static BW_WITHIN bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f, bool alike)
 {
 	struct bw_batch *batch;
 	bool added;
@@ -265,7 +265,7 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f, bool 
 		added = bw_packet_add(p, f);
 	} else if (f->to.link == BW_LINK_NO_UDP && ep->has_udp) {
 		batch = ep->udp.batch;
-		added = bw_udp_add(&ep->udp, f, alike);
+		added = alike ? bw_udp_add_alike(&ep->udp, f) : bw_udp_add(&ep->udp, f);
 	} else {
 		return true; /* a link that was named by no one: the frame is lost */
 	}
@@ -275,7 +275,7 @@ static bool bw_host_collect(struct bw_ep *ep, const struct bw_tx_frame *f, bool 
 }
 
 /* The frames that carry on the one collected last; false as above. */
-static bool bw_host_row(struct bw_ep *ep)
+static BW_APART bool bw_host_row(struct bw_ep *ep)
 {
 	bool collected = true;
 

@@ -80,7 +80,7 @@ static void send_hello(struct bw_udp *from, const struct bw_udp *to, uint16_t en
 {
 	struct bw_tx_frame f = hello(to, engine, number);
 
-	assert_true(bw_udp_add(from, &f, false));
+	assert_true(bw_udp_add(from, &f));
 	assert_true(bw_udp_flush(from, 1));
 }
 

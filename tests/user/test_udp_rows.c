@@ -167,7 +167,7 @@ static void add(const struct bw_udp *to, uint8_t number, uint32_t len)
 	f.segment[0].len = len - head - trailer;
 	f.segment[0].buf = bw_buffer_cookie(&buffer);
 	bw_name_to_link(&f.to, &to->name);
-	assert_true(bw_udp_add(&a, &f, false));
+	assert_true(bw_udp_add(&a, &f));
 }
 
 static void flush(void)

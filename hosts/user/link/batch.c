@@ -183,7 +183,8 @@ struct bw_batch_slot *bw_batch_add(struct bw_batch *b, const struct bw_tx_frame 
 		slot->pieces = 1;
 	} else if (f->len <= BW_BATCH_FLAT) {
 		b->next += b->prefix ? BW_BATCH_PREFIX + BW_BATCH_FLAT : f->len;
-		if (f->segments == 1 && b->placed == bw_batch_payload(&f->segment[0]))
+		if (BW_UNLIKELY(b->placed) && f->segments == 1 &&
+		    b->placed == bw_batch_payload(&f->segment[0]))
 			memcpy(slot->flat, f->head, f->head_len);
 		else
 			bw_batch_weave(slot->flat, f);

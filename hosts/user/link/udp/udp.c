@@ -212,7 +212,7 @@ static uint32_t bw_udp_cut(const uint8_t *head, uint32_t bytes)
 	return magic == BW_MAGIC ? end : bytes;
 }
 
-bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f)
+static BW_WITHIN bool bw_udp_next(struct bw_udp *u, struct bw_rx_frame *f)
 {
 	struct bw_udp_slot *s = &u->slot[u->next];
 	struct mmsghdr *m = &u->rx[u->next];
@@ -244,16 +244,26 @@ bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f)
 	return true;
 }
 
+bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f)
+{
+	return bw_udp_next(u, f);
+}
+
+/* One that lies askew would move over the end of the one before it. */
+static BW_APART int bw_udp_rest(struct bw_udp *u, struct bw_rx_frame *f, int max)
+{
+	int n = 1;
+
+	while (u->at && !(u->at % 8) && n < max)
+		bw_udp_next(u, &f[n++]);
+	return n;
+}
+
 int bw_udp_frames(struct bw_udp *u, struct bw_rx_frame *f, int max)
 {
-	int n = 0;
-
-	while (n < max && bw_udp_frame(u, &f[n])) {
-		n++;
-		if (BW_UNLIKELY(u->at % 8)) /* the next one would move over the end of this one */
-			break;
-	}
-	return n;
+	if (!bw_udp_next(u, f))
+		return 0;
+	return BW_LIKELY(!u->at) ? 1 : bw_udp_rest(u, f, max);
 }
 
 /* Is this, from the error queue, what became of a datagram to a port that nobody has? */
@@ -334,38 +344,52 @@ static void bw_udp_row(struct bw_udp *u, int i, const struct bw_batch_slot *slot
 		u->due = i;
 }
 
-/* The frame in this slot goes by the socket of its peer, or by the one that is open to all. */
-static void bw_udp_way(struct bw_udp *u, struct bw_batch_slot *slot, const struct bw_tx_frame *f)
+static void bw_udp_added(struct bw_udp *u, const struct bw_tx_frame *f)
 {
-	int i;
-
-	bw_name_from_link(&slot->to, &f->to, u->interface);
-	u->way = i = bw_udp_active_for(u, f);
-	if (i) {
-		slot->fd = u->socket[i].fd;
-		slot->cut = u->socket[i].cut;
-		bw_udp_row(u, i, slot);
-	}
+	u->count.tx_frames++;
+	u->count.tx_bytes += f->len;
+	u->count.tx_payload += bw_batch_payload_bytes(f);
 }
 
-bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f, bool alike)
+static BW_WITHIN bool bw_udp_add_any(struct bw_udp *u, const struct bw_tx_frame *f)
 {
 	struct bw_batch_slot *slot;
+	int i;
 
 	if (BW_UNLIKELY(u->due || u->batch->uncut) && !u->batch->count)
 		bw_udp_socket_cuts(u);
 	slot = bw_batch_add(u->batch, f);
 	if (!slot)
 		return false;
-	if (alike && u->way && u->batch->count > 1) {
-		bw_batch_same_way(slot);
-		bw_udp_active_again(u, u->way);
-		bw_udp_row(u, u->way, slot);
-	} else {
-		bw_udp_way(u, slot, f);
+	bw_name_from_link(&slot->to, &f->to, u->interface);
+	i = bw_udp_active_for(u, f);
+	u->way = i;
+	if (i) {
+		slot->fd = u->socket[i].fd;
+		slot->cut = u->socket[i].cut;
+		bw_udp_row(u, i, slot);
 	}
-	u->count.tx_frames++;
-	u->count.tx_bytes += f->len;
-	u->count.tx_payload += bw_batch_payload_bytes(f);
+	bw_udp_added(u, f);
+	return true;
+}
+
+bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f)
+{
+	return bw_udp_add_any(u, f);
+}
+
+bool bw_udp_add_alike(struct bw_udp *u, const struct bw_tx_frame *f)
+{
+	struct bw_batch_slot *slot;
+
+	if (!u->way || !u->batch->count)
+		return bw_udp_add_any(u, f);
+	slot = bw_batch_add(u->batch, f);
+	if (!slot)
+		return false;
+	bw_batch_same_way(slot);
+	bw_udp_active_again(u, u->way);
+	bw_udp_row(u, u->way, slot);
+	bw_udp_added(u, f);
 	return true;
 }

@@ -100,7 +100,8 @@ int bw_udp_receive(struct bw_udp *u);
 int bw_udp_receive_any(struct bw_udp *u);
 /* The next frame, valid until the one behind it is taken; false when there is no more. */
 bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f);
-/* The next ones, up to so many, valid until one behind them is taken; 0 when there is no more. */
+/* The next ones of one datagram, up to so many, valid until one behind them is taken; 0 when there is
+ * no more. */
 int bw_udp_frames(struct bw_udp *u, struct bw_rx_frame *f, int max);
 
 /* poll() said this of one of the sockets: look at it next. False if it is none of them. */
@@ -111,9 +112,10 @@ bool bw_udp_seen(struct bw_udp *u, int fd, short events);
 bool bw_udp_refusal(struct bw_udp *u, uint32_t cluster, struct bw_refuse_frame *r,
 		    struct bw_rx_frame *f);
 
-/* Collect a frame for bw_udp_flush(); false if that has to come first. alike: it carries data to
- * where the frame collected last goes, if some wait. */
-bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f, bool alike);
+/* Collect a frame for bw_udp_flush(); false if that has to come first. */
+bool bw_udp_add(struct bw_udp *u, const struct bw_tx_frame *f);
+/* The same of one that carries data to where the frame collected last goes. */
+bool bw_udp_add_alike(struct bw_udp *u, const struct bw_tx_frame *f);
 static inline bool bw_udp_flush(struct bw_udp *u, uint64_t now)
 {
 	return bw_batch_flush(u->batch, u->socket[0].fd, now);
