@@ -137,6 +137,12 @@ def test_a_circle_of_receives() -> None:
     assert said.cause == "deadlock"
 
 
+def test_a_circle_that_is_not_old_enough_blames_nobody() -> None:
+    """The one who has waited long waits for somebody who waits as well."""
+    said = conclusion([endpoint(0, receives=[receive(1)]), endpoint(1, receives=[receive(0, 3.0)])])
+    assert said.cause == "unknown"
+
+
 def test_a_circle_through_a_rank_that_computes_is_none() -> None:
     said = conclusion(
         [
