@@ -100,8 +100,8 @@ int bw_udp_receive(struct bw_udp *u);
 int bw_udp_receive_any(struct bw_udp *u);
 /* The next frame, valid until the one behind it is taken; false when there is no more. */
 bool bw_udp_frame(struct bw_udp *u, struct bw_rx_frame *f);
-/* The next ones of one datagram, up to so many, valid until one behind them is taken; 0 when there is
- * no more. */
+/* The next ones of one datagram, up to so many, valid until one behind them is taken; 0 when there
+ * is no more. */
 int bw_udp_frames(struct bw_udp *u, struct bw_rx_frame *f, int max);
 
 /* poll() said this of one of the sockets: look at it next. False if it is none of them. */
