@@ -19,7 +19,7 @@ struct bw_row_place {
 	bool ack_now;
 };
 
-/* There it is, if some of the whole has come, and nothing behind `at`. */
+/* There it is, if nothing of the whole has come that lies behind this piece of it. */
 static bool bw_row_find(struct bw_engine *e, struct bw_peer *p, const struct bw_single *s,
 			struct bw_row_place *w)
 {

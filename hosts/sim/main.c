@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const char sim_usage[] =
-	"usage: beowire-sim --seed N [--scenario NAME] [--protocol NAME] [--trace]\n"
+	"usage: beowire-sim --seed N [--scenario NAME] [--protocol NAME] [--singly] [--trace]\n"
 	"       beowire-sim [--seeds A-B] [--frames N] [--jobs N] [--scenario NAME] [--json]\n"
 	"       beowire-sim --report[=WHAT] [--json]\n"
 	"       beowire-sim --list\n"

@@ -287,6 +287,21 @@ static void expect_end(void (*change)(struct frame *f))
 	assert_int_equal(path(B, A, 0)->rx.got.base, world.keyed ? 7 : 5);
 }
 
+/* Each of the changes, to what `begin` has put onto the wire, ends the row. */
+static void expect_ends(void **state, void (*begin)(void), uint32_t piece, unsigned int n,
+			void (*const change[])(struct frame *f))
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		begin();
+		expect_end(change[i]);
+		assert_int_equal(count(B)->rx_payload, 4 * piece);
+		world_teardown(state);
+		world_setup(state);
+	}
+}
+
 static void ends__where_a_pull_does_not_go_on(void **state)
 {
 	void (*const changes[])(struct frame * f) = {
@@ -294,15 +309,8 @@ static void ends__where_a_pull_does_not_go_on(void **state)
 		other_handle, other_path, other_engine, other_credit, other_type,
 		no_payload,   shorter,	  elsewhere,
 	};
-	unsigned int i;
 
-	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
-		meet_and_pull();
-		expect_end(changes[i]);
-		assert_int_equal(count(B)->rx_payload, 4 * BULK);
-		world_teardown(state);
-		world_setup(state);
-	}
+	expect_ends(state, meet_and_pull, BULK, sizeof(changes) / sizeof(changes[0]), changes);
 }
 
 static void other_message(struct frame *f)
@@ -346,15 +354,8 @@ static void ends__where_a_message_does_not_go_on(void **state)
 		other_message,	other_segment, other_total, other_tag,
 		other_endpoint, other_code,    other_part,
 	};
-	unsigned int i;
 
-	for (i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
-		meet_and_send();
-		expect_end(changes[i]);
-		assert_int_equal(count(B)->rx_payload, 4 * SEG);
-		world_teardown(state);
-		world_setup(state);
-	}
+	expect_ends(state, meet_and_send, SEG, sizeof(changes) / sizeof(changes[0]), changes);
 }
 
 /* What is damaged ends the row; rx() then says what is wrong with it, and it comes again. */

@@ -27,6 +27,7 @@ const uint8_t *fuzz_bytes(struct fuzz_input *in, uint32_t *n);
 
 /* An engine, its memory, and all that it was given. */
 #define FUZZ_GROWN 8
+#define FUZZ_ROW   8 /* frames that arrive as a row, at most */
 struct fuzz_host {
 	const struct bw_protocol *protocol;
 	struct bw_config cfg;
@@ -37,6 +38,10 @@ struct fuzz_host {
 	uint64_t now;
 	uint64_t drawn; /* random numbers, so that a run repeats from its input */
 	bool seals;	/* it has a key and encrypts: set before it is opened */
+	void (*seen)(const struct bw_event *e); /* told of what a frame brings; or NULL */
+	uint32_t hold; /* frames still to be held until the one behind them arrives with them */
+	uint32_t held;
+	struct bw_rx_frame row[FUZZ_ROW]; /* `held` of them */
 };
 
 #define FUZZ_MEMORY 200000u /* bytes of fuzz_host.memory */
@@ -48,7 +53,7 @@ void fuzz_close(struct fuzz_host *h);
 void fuzz_events(struct fuzz_host *h, void (*seen)(const struct bw_event *e));
 /* The next frame as flat bytes (at most BW_FRAME_MAX_MTU), and checked; 0: none. */
 uint32_t fuzz_next_frame(struct fuzz_host *h, uint8_t *flat);
-/* Let the bytes arrive. `scatter`: the engine sees BW_HEAD_MAX of them only. */
+/* Let the bytes arrive, or hold them. `scatter`: the engine sees BW_HEAD_MAX of them only. */
 int fuzz_receive(struct fuzz_host *h, const uint8_t *bytes, uint32_t len, bool scatter, bool mark);
 /* Grow where wanted, and abort if an invariant is broken. */
 void fuzz_after(struct fuzz_host *h);

@@ -224,9 +224,13 @@ static void begin(uint8_t where)
 	if (where % 3 == 0)
 		return;
 	fuzz_open(&world.them, &bw_reliable, THEM);
+	world.us.seen = seen_by_us;
+	world.them.seen = seen_by_them;
 	connect();
 	while (genuine(0, 0, false))
 		send_ours();
+	if (!world.their_peer)
+		fuzz_bad("the other engine knows nobody");
 	if (where % 3 == 2)
 		make_traffic();
 }
@@ -427,6 +431,8 @@ static void step_submit(struct fuzz_input *in)
 	case 7:
 		if (arg == 0xFF)
 			submit_other(BW_OP_DISCONNECT, 0, false);
+		else if (arg >= 0x100 - FUZZ_ROW)
+			world.us.hold = arg % FUZZ_ROW; /* frames, until one comes with them */
 		else if (world.them.mem)
 			submit_send(&world.them, world.their_peer, arg * 257u);
 	}
