@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The life of the package beowired on a machine with systemd: its scripts, step by step."""
 
-from pathlib import Path
-
 import unit_machine as unit
 from package_boot import Booted
 
@@ -31,9 +29,9 @@ def check_serves(machine: Booted) -> None:
     assert active(machine) == "active"
 
 
-def check_upgrade(machine: Booted, upgrade: str, directory: Path) -> None:
+def check_upgrade(machine: Booted, upgrade: str) -> None:
     """It goes on with its clients; what is new runs from a restart on."""
-    with unit.conversation(machine, directory) as (one, other):
+    with unit.conversation(machine) as (one, other):
         unit.exchange(one, other, 1)
         before, process = unit.frames(one), machine.property("MainPID")
         machine.output(upgrade)

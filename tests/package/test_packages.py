@@ -285,7 +285,7 @@ def test_systemd_runs_the_service(packages: Packages, tmp_path: Path) -> None:
         shutil.rmtree(repository)
         shutil.copytree(packages.newer_repository, repository)
         upgrade = f"apt-get -q {OURS} update && apt-get -q -y {OURS} upgrade"
-        package_service.check_upgrade(machine, upgrade, tmp_path)
+        package_service.check_upgrade(machine, upgrade)
         again = f"apt-get -q -y {OURS} install --reinstall beowired"
         package_service.check_upgrade_of_a_stopped(machine, again)
         package_service.check_removal(machine)

@@ -90,7 +90,7 @@ def machine(root: Root) -> Iterator[Booted]:
         yield made
 
 
-def test_all_packages_are_installed(root: Root, machine: Booted) -> None:
+def test_all_packages_are_installed(machine: Booted) -> None:
     wanted = " ".join(each for each in NAMES if each != "beowire-dkms")
     words = f"apt-get -q -y install --no-install-recommends {wanted}"
     machine.output(words, fetches=True)
@@ -101,7 +101,7 @@ def test_all_packages_are_installed(root: Root, machine: Booted) -> None:
     words = f"systemd-analyze security --offline=yes --threshold={EXPOSURE}"
     machine.output(f"{words} {machine.property('FragmentPath')}")
     package_service.check_serves(machine)
-    with unit.conversation(machine, root.directory) as (one, other):
+    with unit.conversation(machine) as (one, other):
         unit.exchange(one, other, 1)
         assert unit.frames(one) > 0
 
@@ -120,7 +120,7 @@ def test_an_enabled_service_is_there_after_the_next_start(root: Root, machine: B
     shutil.copytree(root.directory.parent / "newer", root.shared / "repository")
     upgrade = "apt-get -q -y upgrade"
     machine.output("apt-get -q update", fetches=True)
-    package_service.check_upgrade(machine, upgrade, root.directory)
+    package_service.check_upgrade(machine, upgrade)
     package_service.check_upgrade_of_a_stopped(
         machine, "apt-get -q -y install --reinstall beowired"
     )

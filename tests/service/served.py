@@ -164,13 +164,10 @@ def client(
     if not program.exists():  # users may not look into the directory of the build
         shutil.copy(os.environ.get(CLIENT) or places.product("tests/user/actor"), program)
         program.chmod(0o755)
-    start = service.directory / f"actor-{user}"
-    start.write_text("#!/bin/sh\nexec " + " ".join([*as_user(user), *within, str(program)]) + "\n")
-    start.chmod(0o755)
     made = user_actor.Actor(
         node or service.node,
         f"user{user}",
-        program=start,
+        words=[*as_user(user), *within, str(program)],
         **{
             "BEOWIRE_LINKS": "packet",
             "BEOWIRE_SERVICE": str(service.socket),

@@ -91,12 +91,12 @@ def test_root_of_a_rootless_container_is_no_root(
 
 
 def mounted_at(what: Path, make: str) -> list[str]:
-    """Words of a shell: a rootless container that has this at /mnt/run and nothing else of it."""
+    """The words that start a rootless container that has this at /mnt/run and nothing else of it."""
     script = (
         f"mount -t tmpfs -o mode=755 none /mnt && {make} /mnt/run && mount --bind {what} /mnt/run"
     )
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    return [*words, f"'{script} && exec \"$@\"'", "sh"]
+    return [*words, f'{script} && exec "$@"', "sh"]
 
 
 def test_a_rootless_container_has_frames_by_the_mounted_directory(
@@ -132,12 +132,12 @@ def test_a_container_without_a_network_speaks_by_the_services_frames(
         assert by_raw_frames(one)
 
 
-def container(networks: str = "") -> list[str]:
-    """Words of a shell: namespaces of mounts, processes and memory of its own, as a rootless
+def container(*networks: str) -> list[str]:
+    """The words that start in namespaces of mounts, processes and memory of its own, as a rootless
     run-time makes them, and of networks if asked for."""
     words = ["unshare", "--user", "--map-root-user", "--mount", "--ipc", "--pid", "--fork"]
-    words += [networks, "--mount-proc", "sh", "-c"]
-    return [*words, "'mount -t tmpfs none /dev/shm && exec \"$@\"'", "sh"]
+    words += [*networks, "--mount-proc", "sh", "-c"]
+    return [*words, 'mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
 
 
 def test_containers_in_one_network_share_memory(service: Service) -> None:

@@ -96,19 +96,19 @@ def test_what_has_started_is_ready(machine: Booted) -> None:
     assert ready["PRIORITY"] == "5"
 
 
-def test_a_user_speaks_by_raw_frames(serving: Booted, room: Path) -> None:
-    with conversation(serving, room) as (one, other):
+def test_a_user_speaks_by_raw_frames(serving: Booted) -> None:
+    with conversation(serving) as (one, other):
         exchange(one, other, 1)
         exchange(one, other, 11, 1_000_000)
         assert frames(one) > 1_000_000
         opened = told(serving, f"opened uid={unit.number(serving, USER)} ")
         assert opened["PRIORITY"] == "6"
     told(serving, f"closed uid={unit.number(serving, USER)} ")
-    unit.refused(serving, room, STRANGER)
+    unit.refused(serving, STRANGER)
     assert told(serving, f"refused uid={unit.number(serving, STRANGER)} ")["PRIORITY"] == "5"
 
 
-def test_a_reload_takes_a_good_policy_alone(serving: Booted, room: Path) -> None:
+def test_a_reload_takes_a_good_policy_alone(serving: Booted) -> None:
     """Names are looked up by then with the system calls that the service has left itself, also
     by plug-ins that were not loaded before: here that of systemd's own users."""
     process = serving.property("MainPID")
@@ -123,17 +123,17 @@ def test_a_reload_takes_a_good_policy_alone(serving: Booted, room: Path) -> None
     serving.output("systemctl reload beowired")
     told(serving, "the policy was read anew")
     serving.until("systemctl is-active beowired", "active")
-    with unit.speaker(serving, room, "stranger", f"runuser -u {STRANGER} --"):
+    with unit.speaker(serving, "stranger", "runuser", "-u", STRANGER, "--"):
         pass
     assert serving.property("MainPID") == process
     policy(serving, GOOD)
     serving.output("systemctl stop ephemeral && systemctl reload beowired")
 
 
-def test_a_conversation_outlives_the_service(serving: Booted, room: Path) -> None:
+def test_a_conversation_outlives_the_service(serving: Booted) -> None:
     """Killed and restarted; what containers have mounted stays the same directory."""
     directory = serving.output("stat -c %i /run/beowire")
-    with conversation(serving, room) as (one, other):
+    with conversation(serving) as (one, other):
         exchange(one, other, 1)
         for tag, command in ((11, "kill --signal=KILL"), (21, "restart")):
             process = serving.property("MainPID")

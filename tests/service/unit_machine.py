@@ -4,8 +4,7 @@ on another node, at the other end of the cable."""
 
 import contextlib
 import json
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from package_boot import Booted
@@ -54,20 +53,17 @@ def told(machine: Booted, text: str) -> dict[str, Any]:
 class Speaker(Actor):
     """A process on the machine that does as it is told."""
 
-    def __init__(self, machine: Booted, directory: Path, name: str, words: str) -> None:
-        start = directory / f"start-{name}"
-        command = " ".join([*machine.entered(), words, "/tmp/shared/actor"])
-        start.write_text(f"#!/bin/sh\nexec {command}\n")
-        start.chmod(0o755)
+    def __init__(self, machine: Booted, name: str, words: Sequence[str]) -> None:
+        command = [*machine.entered(), *words, "/tmp/shared/actor"]
         variables = {"BEOWIRE_NODE": name, "BEOWIRE_LINKS": "packet", "BEOWIRE_LOG": "info"}
-        super().__init__(None, name, program=start, **ENVIRONMENT, **variables)
+        super().__init__(None, name, words=command, **ENVIRONMENT, **variables)
         self.address = ""
 
 
 @contextlib.contextmanager
-def speaker(machine: Booted, directory: Path, name: str, words: str) -> Iterator[Speaker]:
+def speaker(machine: Booted, name: str, *words: str) -> Iterator[Speaker]:
     """With its endpoint open."""
-    made = Speaker(machine, directory, name, words)
+    made = Speaker(machine, name, words)
     try:
         made.address = made.open()
         yield made
@@ -80,19 +76,19 @@ def number(machine: Booted, user: str) -> str:
     return machine.output(f"id -u {user}").strip()
 
 
-def refused(machine: Booted, directory: Path, user: str) -> None:
+def refused(machine: Booted, user: str) -> None:
     """Has no endpoint."""
-    made = Speaker(machine, directory, "refused", f"runuser -u {user} --")
+    made = Speaker(machine, "refused", ["runuser", "-u", user, "--"])
     made.open_failure()
     made.leave()
 
 
 @contextlib.contextmanager
-def conversation(machine: Booted, directory: Path) -> Iterator[tuple[Speaker, Speaker]]:
+def conversation(machine: Booted) -> Iterator[tuple[Speaker, Speaker]]:
     """A user of the machine, and root on the other node."""
     with (
-        speaker(machine, directory, "near", f"runuser -u {USER} --") as one,
-        speaker(machine, directory, "far", "ip netns exec far") as other,
+        speaker(machine, "near", "runuser", "-u", USER, "--") as one,
+        speaker(machine, "far", "ip", "netns", "exec", "far") as other,
     ):
         yield one, other
 

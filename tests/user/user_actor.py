@@ -7,9 +7,8 @@ import os
 import queue
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from beowire import places
@@ -27,9 +26,10 @@ class Actor:
     """One process with one endpoint."""
 
     def __init__(
-        self, node: str | None, host: str, *, program: Path | None = None, **variables: str
+        self, node: str | None, host: str, *, words: Sequence[str] = (), **variables: str
     ) -> None:
-        command = [str(program or places.product("tests/user/actor"))]
+        """`words`: a command that becomes the actor, in place of the one that was built."""
+        command = [*words] or [str(places.product("tests/user/actor"))]
         if node is not None:
             named = ["unshare", "--uts", "sh", "-c", f'hostname {host}; exec "$0" "$@"']
             command = ["ip", "netns", "exec", node, *named, *command]

@@ -143,7 +143,8 @@ def test_a_whole_run(tmp_path: Path) -> None:
         BEOWIRE_BUILD=str(place / "build"),
     )
     assert answer.status == 1, answer.errors
-    *_, refused, by_folder, in_all, last = answer.output.splitlines()
+    *_, by_folder, in_all, allowed, refused, last = answer.output.splitlines()
+    assert allowed.startswith("skipped: ")
     assert refused.startswith("failed: tests.test_some: test_other: skipped, which it may not be")
     assert re.fullmatch(r" +[0-9.]+ s +(?:[0-9.]+|-)  tests", by_folder)
     assert re.fullmatch(r" +[0-9.]+ s +[0-9.]+  in all, by the clock and of processors", in_all)

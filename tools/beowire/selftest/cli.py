@@ -46,13 +46,14 @@ def run_tests(
     print()
     if require_all:
         cases = skips.refused(cases, allowed)
-    for case in cases:
-        if case.verdict != "passed":
-            print(f"{case.verdict}: {case.name}: {case.reason}")
+    print(*times.table(times.by_folder(run.logs()), times.until_now()), sep="\n")
     if not paths and chosen.parts == 1:
         for each in skips.unused(cases, allowed):
             note(f"tests/allowed-skips.toml: nothing that is skipped matches {each.test}")
-    print(*times.table(times.by_folder(run.logs()), times.until_now()), sep="\n")
+    for verdict in ("skipped", "failed"):  # failures last: ends of logs are what is kept and read
+        for case in cases:
+            if case.verdict == verdict:
+                print(f"{case.verdict}: {case.name}: {case.reason}")
     print(reports.summary(cases), flush=True)
     failed = any(case.verdict == "failed" for case in cases)
     none_ran = not any(case.verdict == "passed" for case in cases)
