@@ -180,7 +180,7 @@ static void bw_rxmsg_push(struct bw_engine *e, struct bw_flow *flow, struct bw_r
 	bw_event_push(e, &m->ev, BW_EV_MESSAGE);
 }
 
-void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
+BW_WITHIN void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
 {
 	while (!bw_list_empty(&flow->rx)) {
 		struct bw_rxmsg *m = bw_first(&flow->rx, struct bw_rxmsg, queue);
@@ -294,7 +294,7 @@ struct bw_rxmsg *bw_recv_arriving(struct bw_peer *p, const struct bw_part_msg *w
 	return flow ? bw_flow_find(flow, w->id, &before) : NULL;
 }
 
-void bw_recv_placed(struct bw_engine *e, struct bw_rxmsg *m, uint64_t lo, uint64_t hi)
+BW_WITHIN void bw_recv_placed(struct bw_engine *e, struct bw_rxmsg *m, uint64_t lo, uint64_t hi)
 {
 	uint64_t added = bw_spans_add(m->span, &m->nspans, lo, hi);
 

@@ -115,7 +115,7 @@ static BW_WITHIN bool bw_send_loads(const struct bw_path *t, const struct bw_txm
 
 /* It is if somebody waits for that, or if the message is long and its path is being measured: it
  * is when it is acknowledged that counts, not when the peer has something to say. */
-bool bw_send_urgent(const struct bw_path *t, const struct bw_txmsg *m)
+BW_WITHIN bool bw_send_urgent(const struct bw_path *t, const struct bw_txmsg *m)
 {
 	return m->urgent || (!t->carry.warm && bw_send_loads(t, m));
 }
@@ -218,7 +218,7 @@ static BW_WITHIN bool bw_builder_credit(struct bw_builder *b, uint64_t charge)
 	return false;
 }
 
-void bw_send_message_left(struct bw_engine *e, struct bw_txmsg *m, uint32_t len)
+BW_WITHIN void bw_send_message_left(struct bw_engine *e, struct bw_txmsg *m, uint32_t len)
 {
 	m->next_off += len;
 	bw_duplex_sent(e, len);
@@ -227,7 +227,7 @@ void bw_send_message_left(struct bw_engine *e, struct bw_txmsg *m, uint32_t len)
 }
 
 /* Its turn ends with its bytes, or if others wait. */
-void bw_send_serve_left(struct bw_engine *e, struct bw_serve *s, uint32_t len)
+BW_WITHIN void bw_send_serve_left(struct bw_engine *e, struct bw_serve *s, uint32_t len)
 {
 	struct bw_peer *p = s->peer;
 
@@ -525,7 +525,7 @@ static struct bw_flow *bw_send_flow(struct bw_peer *p, bool *only)
 }
 
 /* With nothing left to be sent the peer is no longer ready; and a pull alone has all turns. */
-void bw_send_rest(struct bw_peer *p, const struct bw_flow *flow)
+BW_WITHIN void bw_send_rest(struct bw_peer *p, const struct bw_flow *flow)
 {
 	if (flow)
 		p->eager_turn++;

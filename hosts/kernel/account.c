@@ -15,13 +15,42 @@ static atomic_long_t bwk_account_pages;
 static DEFINE_PER_CPU(int, bwk_account_forward);
 static int bwk_account_least; /* no socket has a part that is not counted */
 
-/* As net.ipv4.tcp_mem; only the last one is a limit here. */
+/* As net.ipv4.tcp_mem; but what is charged here is told of no pressure, and no socket has a part
+ * that is not counted, so that the kernel refuses what goes beyond the first of the three. */
 static long bwk_account_limits[3];
-static int bwk_account_limits_given;
-module_param_array_named(memory_pages, bwk_account_limits, long, &bwk_account_limits_given, 0644);
-MODULE_PARM_DESC(memory_pages, "pages that peers' bytes may take in all sockets together: low, "
-			       "pressure, high; the last one is the limit; default: half of the "
-			       "memory");
+
+static void bwk_account_limit(long pages)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(bwk_account_limits); i++)
+		WRITE_ONCE(bwk_account_limits[i], pages);
+}
+
+static int bwk_account_limit_set(const char *text, const struct kernel_param *param)
+{
+	long pages;
+	int error = kstrtol(text, 0, &pages);
+
+	if (!error && pages <= 0)
+		error = -EINVAL;
+	if (!error)
+		bwk_account_limit(pages);
+	return error;
+}
+
+static int bwk_account_limit_get(char *text, const struct kernel_param *param)
+{
+	return scnprintf(text, PAGE_SIZE, "%ld\n", READ_ONCE(bwk_account_limits[0]));
+}
+
+static const struct kernel_param_ops bwk_account_limit_ops = {
+	.set = bwk_account_limit_set,
+	.get = bwk_account_limit_get,
+};
+module_param_cb(memory_pages, &bwk_account_limit_ops, NULL, 0644);
+MODULE_PARM_DESC(memory_pages, "pages that all sockets together may be charged for; default: half "
+			       "of the memory");
 
 static struct proto bwk_account_proto = {
 	.name = "BEOWIRE-MEMORY",
@@ -102,10 +131,8 @@ void bwk_account_left(struct mem_cgroup *before)
 
 int bwk_account_init(void)
 {
-	int i;
-
-	for (i = bwk_account_limits_given; i < 3; i++)
-		bwk_account_limits[i] = (long)(totalram_pages() / 8 * (i + 2));
+	if (!bwk_account_limits[0])
+		bwk_account_limit(max_t(long, (long)(totalram_pages() / 2), 1));
 	return proto_register(&bwk_account_proto, 0);
 }
 

@@ -198,8 +198,6 @@ int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n
 {
 	if (at + n <= skb_headlen(skb))
 		return bwk_buf_place_part(b, off, skb->data + at, n, crc);
-	if (unlikely(!bwk_frags_readable(skb)))
-		return -EFAULT;
 	if (!IS_ENABLED(CONFIG_HIGHMEM) && !skb_has_frag_list(skb))
 		return bwk_buf_place_pages(b, off, skb, at, n, crc);
 	return bwk_buf_place_walk(b, off, skb, at, n, crc);

@@ -67,7 +67,8 @@ void bwk_buf_unpin(struct bwk_buf *b)
  * A frame may outlive its acknowledgement: one that was sent twice, and waits in a queueing
  * discipline or a slow ring. Until the last frame is gone the program must not get its memory back:
  * what it writes there would leave by that frame. Frames that somebody receives on this machine are
- * copied instead, by the kernel (skb_orphan_frags_rx()), as a receiver may keep them. */
+ * copied instead, by the kernel (skb_orphan_frags()), as a receiver may keep them: a frame that is
+ * cloned or handed to another interface of this machine as well. */
 
 static atomic_t bwk_buf_out; /* buffers whose owners are done with them, and frames are not */
 
@@ -154,7 +155,7 @@ static u32 bwk_buf_count_pieces(struct bwk_pieces p, u32 *npages)
 	return n;
 }
 
-/* What a send call gives is referred to, as MSG_ZEROCOPY does; what is written to is pinned, so
+/* What a send call gives is referred to, as MSG_ZEROCOPY does, if the call waits; what is written to is pinned, so
  * that its file system knows (Documentation/core-api/pin_user_pages.rst), and so is what a peer
  * reads. A pin that outlives its call lasts as long as a peer likes, which is that document's case
  * 2: FOLL_LONGTERM first moves the pages to where they keep nobody from using memory that is to be
@@ -209,7 +210,7 @@ static struct bwk_buf *bwk_buf_new_user(size_t len, u32 nparts, u32 npages, enum
 	b->pinned = how != BWK_PIN_READ;
 	if (!writing) {
 		BWK_LENT_SET(&b->lent, bwk_buf_gone);
-		b->lent.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
+		b->lent.flags = SKBFL_ZEROCOPY_FRAG;
 		refcount_set(&b->lent.refcnt, 1);
 	}
 	b->nparts = nparts;

@@ -8,6 +8,7 @@
 #include <linux/mm.h>
 
 #include "arrive.h"
+#include "compat.h"
 #include "crc.h"
 #include "keyed.h"
 #include "port.h"
@@ -16,6 +17,9 @@
 
 /* Frames and events of one visit: others wait for the processor and for the lock meanwhile. */
 #define BWK_VISIT_MOST 256
+
+/* Bytes of a frame behind which no other one carries on. */
+#define BWK_HOST_SHORT 256
 
 /* Of what is long who sends the frame makes the checksum, without the lock. */
 static u32 bwk_host_payload_crc(void *host, u64 buf, u64 off, u32 n)
@@ -40,12 +44,13 @@ static bool bwk_host_keeps(const struct bwk_buf *b, u32 at)
 static int bwk_host_check(const struct bw_rx_frame *f, u32 at, u32 n, u32 crc)
 {
 	u32 found = 0;
+	int error = 0;
 
 	if (at + n <= f->head_len)
 		found = bwk_crc(0, f->head + at, n);
 	else
-		bwk_buf_place(NULL, 0, f->cookie, at, n, &found);
-	return found == crc ? 0 : -EBADMSG;
+		error = bwk_buf_place(NULL, 0, f->cookie, at, n, &found);
+	return error || found != crc ? -EBADMSG : 0;
 }
 
 /* Data of many frames into their buffer. Apart: a message of one frame never comes here, and the
@@ -121,7 +126,7 @@ static void bwk_host_message(void *host, const struct bw_event *ev)
 	if (peer && port->ops && b) {
 		port->ops->message(port->owner, peer, ev, b->skb, 0, true);
 	} else if (peer && port->ops) {
-		port->ops->message(port->owner, peer, ev, port->frame.cookie, ev->frame_off,
+		port->ops->message(port->owner, peer, ev, port->rx->cookie, ev->frame_off,
 				   !port->rx_used);
 		port->rx_used = true;
 	}
@@ -292,14 +297,31 @@ void bwk_port_hear(struct bwk_port *port)
 	port->running = false;
 }
 
-/* One frame; false if there is none. */
-static bool bwk_port_transmit(struct bwk_port *port)
+/* Frames that carry on where the one before ends, at most so many, or until no more may wait. How
+ * many. Apart: a short message has none. */
+static noinline u32 bwk_port_row(struct bwk_port *port, u32 most)
+{
+	u32 n = 0;
+
+	while (n < most && !bwk_out_full(&port->out) &&
+	       bw_reliable.next_alike(port->engine, &port->tx)) {
+		bwk_transmit(port, &port->tx);
+		port->tx_bytes += port->tx.len;
+		n++;
+	}
+	return n;
+}
+
+/* One frame, and those that carry on where it ends, at most so many. How many. */
+static u32 bwk_port_transmit(struct bwk_port *port, u32 most)
 {
 	if (!bwk_engine(port, next_frame, &port->tx, port->now))
-		return false;
+		return 0;
 	bwk_transmit(port, &port->tx);
 	port->tx_bytes += port->tx.len;
-	return true;
+	if (likely(port->tx.len <= BWK_HOST_SHORT) || unlikely(!bwk_reliable(port->protocol)))
+		return 1;
+	return 1 + bwk_port_row(port, most - 1);
 }
 
 /* Has the engine anything to do, or an event to tell? */
@@ -337,7 +359,7 @@ static noinline void bwk_port_squeezed(struct bwk_port *port)
 
 void bwk_port_run(struct bwk_port *port)
 {
-	u32 left = BWK_VISIT_MOST;
+	u32 left = BWK_VISIT_MOST, sent;
 	bool busy;
 
 	if (port->running) /* called by an event's handler: the loop further out goes on */
@@ -345,11 +367,12 @@ void bwk_port_run(struct bwk_port *port)
 	port->running = true;
 	busy = unlikely(port->out.stuck);
 	while (left && bwk_port_due(port)) {
-		left--;
 		busy = busy || unlikely(bwk_out_full(&port->out));
-		if (!busy && bwk_port_transmit(port))
+		sent = busy ? 0 : bwk_port_transmit(port, left);
+		left -= sent;
+		if (sent)
 			continue;
-		left = bwk_port_events(port, left);
+		left = bwk_port_events(port, left - 1);
 		if (busy)
 			break;
 	}
@@ -425,24 +448,22 @@ static bool bwk_frame_is_malformed(int error)
 	       error == -BW_DROP_MALFORMED;
 }
 
-/* One frame, with all that it tells the owner. Lock held; its reference is used up. */
-static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
-			   const struct bwk_iface *iface)
+/* What the engine is to know of a frame; false: it is lost, and its reference used up. */
+static __always_inline bool bwk_port_prepare(struct bwk_port *port, struct sk_buff *skb,
+					     const struct bwk_iface *iface, struct bw_rx_frame *f)
 {
-	struct bw_rx_frame *f = &port->frame;
-	int error;
-
 	/* What is sealed is opened where it lies: nobody else may refer to it. */
-	if (unlikely(port->seals) && unlikely(skb_linearize_cow(skb))) {
+	if (unlikely(!bwk_frags_readable(skb)) ||
+	    (unlikely(port->seals) && unlikely(skb_linearize_cow(skb)))) {
 		this_cpu_inc(port->node->count->uncopied);
 		kfree_skb(skb);
-		return;
+		return false;
 	}
 	if (unlikely(!pskb_may_pull(skb, bwk_frame_head(skb)))) {
 		this_cpu_inc(port->node->count->malformed);
 		bwk_bad_frame(iface, skb, -BW_DROP_SHORT);
 		kfree_skb(skb);
-		return;
+		return false;
 	}
 	port->rx_bytes += skb->len;
 	f->head = skb->data;
@@ -451,35 +472,69 @@ static void bwk_port_frame(struct bwk_port *port, struct sk_buff *skb,
 	f->cookie = skb;
 	f->from.link = iface->link;
 	ether_addr_copy(f->from.bytes, eth_hdr(skb)->h_source);
+	return true;
+}
+
+/* A frame and those of n that carry on where it ends, with all that they tell the owner; how many.
+ * Lock held; their references are used up. One alone has code of its own. */
+static __always_inline u32 bwk_port_take(struct bwk_port *port, const struct bw_rx_frame *f, u32 n,
+					 const struct bwk_iface *iface)
+{
+	u32 taken = 1, i;
+	int error;
+
+	port->rx = f;
 	port->rx_used = false;
-	port->running = true; /* what is told meanwhile is followed by the run of the row */
-	error = bwk_engine(port, rx, f, port->now);
+	port->running = true; /* what is told meanwhile is followed by the run of all */
+	if (n == 1 || unlikely(!bwk_reliable(port->protocol)))
+		error = bwk_engine(port, rx, f, port->now);
+	else
+		error = bw_reliable.rx_row(port->engine, f, n, &taken, port->now);
 	if (unlikely(error < 0) && bwk_frame_is_malformed(error))
-		bwk_bad_frame(iface, skb, error);
+		bwk_bad_frame(iface, f->cookie, error);
 	if (bwk_port_due(port))
 		bwk_port_events(port, U32_MAX); /* one may lie in the frame */
 	port->running = false;
-	f->cookie = NULL;
+	port->rx = NULL;
 	/* A message's frame is charged to a socket, which may be closed once the lock is free. In
 	 * softirq a frame goes where the next one is taken from. */
-	napi_consume_skb(skb, 1);
+	for (i = 0; i < taken; i++)
+		napi_consume_skb(f[i].cookie, 1);
+	return taken;
+}
+
+/* The same of frames that came together, chained by `next`. */
+static noinline void bwk_port_take_all(struct bwk_port *port, struct sk_buff *skb,
+				       const struct bwk_iface *iface)
+{
+	struct sk_buff *next;
+	u32 n = 0, at;
+
+	for (; skb; skb = next) {
+		next = skb->next;
+		skb_mark_not_on_list(skb);
+		if (likely(bwk_port_prepare(port, skb, iface, &port->rx_row[n])))
+			n++;
+		if (next && n < BWK_PORT_ROW)
+			continue;
+		for (at = 0; at < n;)
+			at += bwk_port_take(port, &port->rx_row[at], n - at, iface);
+		n = 0;
+	}
 }
 
 void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct bwk_iface *iface)
 {
-	struct sk_buff *next;
-
 	spin_lock(&port->lock);
 	port->now = ktime_get_ns();
-	for (; skb; skb = next) {
-		next = skb->next;
-		skb_mark_not_on_list(skb);
-		if (likely(!port->dead))
-			bwk_port_frame(port, skb, iface);
-		else
-			kfree_skb(skb);
-	}
-	if (likely(!port->dead))
+	if (unlikely(port->dead)) {
+		kfree_skb_list(skb);
+	} else {
+		if (skb->next)
+			bwk_port_take_all(port, skb, iface);
+		else if (likely(bwk_port_prepare(port, skb, iface, port->rx_row)))
+			bwk_port_take(port, port->rx_row, 1, iface);
 		bwk_port_run(port);
+	}
 	bwk_port_unlock_soft(port);
 }

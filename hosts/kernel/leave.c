@@ -214,11 +214,20 @@ static noinline bool bwk_leave_follows(struct bwk_row *row, struct sk_buff *skb)
 	       first->dst_engine == h->dst_engine && first->cluster == h->cluster;
 }
 
+/* A driver that refuses a frame may have used what the kernel gives to who has it. Of the others of
+ * a row it is known again that they were shown. */
+static void bwk_leave_refused(struct sk_buff *skb, u8 link, bool shown)
+{
+	for (; skb; skb = skb->next)
+		*bwk_tx_cb(skb) = (struct bwk_tx_cb){.link = link, .shown = shown};
+}
+
 /* One frame in the straight line that most take: what bwk_leave_row() does with it, where nothing
  * is special. False: it has not left, and something may be. */
 static __always_inline bool bwk_leave_one(struct sk_buff *skb, struct bwk_iface *iface)
 {
 	struct net_device *dev = iface->dev;
+	bool shown = bwk_tx_cb(skb)->shown;
 	struct netdev_queue *queue;
 	int code = NETDEV_TX_BUSY;
 	u16 index;
@@ -238,6 +247,7 @@ static __always_inline bool bwk_leave_one(struct sk_buff *skb, struct bwk_iface 
 	if (likely(dev_xmit_complete(code)))
 		return true;
 	skb_pull(skb, ETH_HLEN);
+	bwk_leave_refused(skb, iface->link, shown);
 	return false;
 }
 
@@ -293,8 +303,7 @@ static noinline struct sk_buff *bwk_leave_rows(const struct bwk_node *node, stru
 		}
 		if (likely(bwk_leave_row(&row, iface) == 0))
 			continue;
-		/* The driver may have used what the kernel gives to who has the frame. */
-		*bwk_tx_cb(row.first) = (struct bwk_tx_cb){.link = row.link, .shown = row.shown};
+		bwk_leave_refused(row.first, row.link, row.shown);
 		row.last->next = list;
 		return row.first;
 	} while (list);

@@ -38,6 +38,7 @@ static int __init bwk_init(void)
 	if (error)
 		goto no_server;
 	bwk_row_init();
+	bwk_sock_ready();
 	return 0;
 no_server:
 	bwk_sock_exit();

@@ -19,7 +19,7 @@
 
 #define BWK_IFACES	     8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS	     10
-#define BWK_SERVER_PORT_BITS 6
+#define BWK_SERVER_PORT_BITS 10
 
 #define BWK_PATH_BITS  8
 #define BWK_PATH_KNOWN BIT(31)
@@ -58,8 +58,8 @@ struct bwk_node_counters {
 	unsigned long squeezed;		/* visits of ports that left something to be done */
 	unsigned long arriving_refused; /* they begin a message that there is no room for */
 	unsigned long arriving_expired; /* peers given up that let a message stand still */
-	unsigned long uncopied;		/* sealed, and there was no memory to open a copy in */
-	unsigned long dropped;		/* ours, by a queueing discipline or the device below it */
+	unsigned long uncopied; /* unreadable; sealed, and there was no memory to open a copy in */
+	unsigned long dropped;	/* ours, by a queueing discipline or the device below it */
 	unsigned long bad[BWK_BAD_KINDS];
 };
 

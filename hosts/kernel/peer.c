@@ -45,7 +45,7 @@ static u32 bwk_peer_hash_by_handle(const struct hlist_node *node, const void *po
 int bwk_peer_init(struct bwk_port *port)
 {
 	get_random_bytes(&port->key, sizeof(port->key));
-	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH);
+	xa_init_flags(&port->by_number, XA_FLAGS_LOCK_BH | XA_FLAGS_ALLOC1);
 	if (!bwk_table_init(&port->by_addr) && !bwk_table_init(&port->by_handle) &&
 	    !bwk_table_init(&port->by_identity))
 		return 0;
@@ -110,9 +110,9 @@ static struct bwk_peer *bwk_peer_new(struct bwk_port *port, const struct sockadd
 	if (!bwk_account_take(port->account, sizeof(*peer))) /* frames make them, too */
 		return ERR_PTR(-ENOBUFS);
 	peer = kzalloc(sizeof(*peer), GFP_ATOMIC);
-	if (peer)
-		peer->number = ++port->peers_made;
-	if (!peer || xa_is_err(xa_store(&port->by_number, peer->number, peer, GFP_ATOMIC))) {
+	/* Programs are told the number as an int. It comes again once all others were given. */
+	if (!peer || xa_alloc_cyclic(&port->by_number, &peer->number, peer, XA_LIMIT(1, INT_MAX),
+				     &port->peer_next, GFP_ATOMIC) < 0) {
 		bwk_account_give(port->account, sizeof(*peer));
 		kfree(peer);
 		return ERR_PTR(-ENOMEM);

@@ -309,7 +309,7 @@ static int bwk_port_enlist(struct bwk_port *port, struct bwk_account *account)
 int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 {
 	struct bwk_port *port = kzalloc(sizeof(*port), GFP_KERNEL_ACCOUNT);
-	int error;
+	int error, i;
 
 	if (!port)
 		return -ENOMEM;
@@ -320,7 +320,8 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;
-	port->frame.from.len = ETH_ALEN;
+	for (i = 0; i < BWK_PORT_ROW; i++)
+		port->rx_row[i].from.len = ETH_ALEN;
 	port->node = node;
 	port->protocol = attr->protocol;
 	port->ops = attr->ops;

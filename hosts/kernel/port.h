@@ -68,6 +68,7 @@ struct bwk_port_ops {
 	bool (*region)(void *owner);
 };
 
+#define BWK_PORT_ROW	16 /* frames that an engine is given at a time */
 #define BWK_GROWN_HEAD	64 /* bytes before each chunk of memory that an engine grew by */
 #define BWK_GROWN_BYTES (BW_GROW_BYTES + BWK_GROWN_HEAD)
 
@@ -91,10 +92,11 @@ struct bwk_port {
 	u64 arriving_bytes;	     /* charged for messages of which a part has come, and */
 	u64 arriving_paid;	     /* paid for already: arrive.c */
 
-	struct bw_rx_frame frame; /* in the engine's hands; its cookie is the socket buffer */
-	bool rx_used;		  /* a message of it was delivered */
-	bool running;		  /* inside bwk_port_run() */
-	bool lingering;		  /* its socket is closed; it ends when its peers have everything */
+	struct bw_rx_frame rx_row[BWK_PORT_ROW]; /* their cookies are the socket buffers */
+	const struct bw_rx_frame *rx; /* of them, in which events lie that are told now */
+	bool rx_used;		      /* a message of it was delivered */
+	bool running;		      /* inside bwk_port_run() */
+	bool lingering; /* its socket is closed; it ends when its peers have everything */
 	bool dead;
 	u64 linger_until;
 	u64 now;      /* as read when the lock was taken */
@@ -118,8 +120,8 @@ struct bwk_port {
 	u64 region_expire; /* the first one of them does; BW_NEVER: none */
 	bool region_begun; /* one has been given to the engine since then */
 
-	u32 pressing; /* sockets whose queues are too long */
-	u32 peers_made;
+	u32 pressing;		/* sockets whose queues are too long */
+	u32 peer_next;		/* number, if nobody has it */
 	struct bwk_peer *last;	/* found by its address, as the next one mostly is */
 	struct bwk_peer *heard; /* the same by its handle */
 	struct xarray by_number;

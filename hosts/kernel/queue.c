@@ -208,13 +208,18 @@ void bwk_queue_free(struct sk_buff *skb)
 	local_bh_enable();
 }
 
+void bwk_queue_spare(struct bwk_sock *bs, int used)
+{
+	if (unlikely(READ_ONCE(bs->covered) > used + 2 * BWK_QUEUE_STEP))
+		bwk_queue_uncover(bs, used);
+}
+
 void bwk_queue_relieve(struct bwk_sock *bs)
 {
 	struct bwk_port *port = bs->port;
 	int used = atomic_read(&bs->sk.sk_rmem_alloc);
 
-	if (unlikely(READ_ONCE(bs->covered) > used + 2 * BWK_QUEUE_STEP))
-		bwk_queue_uncover(bs, used);
+	bwk_queue_spare(bs, used);
 	if (!READ_ONCE(bs->pressed) || READ_ONCE(bs->hold) ||
 	    used > READ_ONCE(bs->sk.sk_rcvbuf) / 2)
 		return;

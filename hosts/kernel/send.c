@@ -154,10 +154,11 @@ struct bwk_buf *bwk_send_copy(struct bwk_sock *bs, struct iov_iter *from, size_t
 static struct bwk_buf *bwk_send_take(struct bwk_sock *bs, struct bwk_port *port,
 				     struct iov_iter *from, size_t len, const struct bwk_send *s)
 {
+	bool async = s->info.flags & BEOWIRE_SEND_ASYNC; /* the pin outlives the call */
 	struct bwk_buf *b;
 
 	if (bwk_send_pins(bs, len, s)) {
-		b = bwk_buf_pin(bs->account, from, len, BWK_PIN_READ);
+		b = bwk_buf_pin(bs->account, from, len, async ? BWK_PIN_READ_LONG : BWK_PIN_READ);
 		if (b == ERR_PTR(-EDQUOT))
 			atomic_long_inc(&port->memlock_limited);
 		else if (b != ERR_PTR(-EAGAIN))

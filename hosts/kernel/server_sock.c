@@ -349,19 +349,38 @@ static bool bwk_server_sock_roomy(const struct sock *sk)
 	return bwk_ring_roomy(&server->ring[BEOWIRE_REQUESTS]);
 }
 
+bool bwk_server_sock_untell(struct bwk_sock *bs, u32 charge)
+{
+	int told = atomic_read(&bs->told);
+
+	do {
+		if ((u32)told < charge)
+			return false;
+	} while (!atomic_try_cmpxchg(&bs->told, &told, told - (int)charge));
+	return true;
+}
+
 static int bwk_server_sock_send(struct bwk_sock *bs, struct bwk_server_port *port,
 				const struct sockaddr_beowire *to, const void *bytes, u32 n,
 				long *timeout)
 {
+	const u32 charge = n + BWK_SEND_COST;
 	int error;
 
-	while ((error = bwk_server_request(port->server, BEOWIRE_SEND, port->id, to, bytes, n)) ==
-	       -EAGAIN) {
-		error = bwk_sock_wait(&bs->sk, bwk_server_sock_roomy, timeout);
+	for (;;) {
+		atomic_add((int)charge, &bs->told);
+		error = bwk_server_request(port->server, BEOWIRE_SEND, port->id, to, bytes, n);
+		if (!error)
+			return 0;
+		/* The server was told nothing. One that says all the same that it is done has given
+		 * back what the caller of this gives back, too. */
+		if (unlikely(!bwk_server_sock_untell(bs, charge)))
+			atomic_add((int)charge, &bs->sending);
+		if (error == -EAGAIN)
+			error = bwk_sock_wait(&bs->sk, bwk_server_sock_roomy, timeout);
 		if (error)
 			return error;
 	}
-	return error;
 }
 
 static int bwk_server_sock_target(struct bwk_sock *bs, const struct msghdr *m,
@@ -461,6 +480,7 @@ static int bwk_server_sock_recvmsg(struct socket *sock, struct msghdr *m, size_t
 		m->msg_namelen = sizeof(struct sockaddr_beowire);
 	}
 	consume_skb(skb);
+	bwk_queue_spare(bwk_sk(sk), sk_rmem_alloc_get(sk));
 	smp_mb(); /* as in bwk_server_port_press() */
 	port = smp_load_acquire(&bwk_sk(sk)->remote);
 	if (port && READ_ONCE(port->pressed))

@@ -41,12 +41,11 @@ static int bwk_turn_opened(struct bwk_server_port *port, struct sock *sk,
 	return 0;
 }
 
-/* Only here is anything taken away, so that it cannot become less than nothing. */
 static int bwk_turn_done(struct sock *sk, u32 bytes)
 {
 	u32 charge = min_t(u32, bytes, BEOWIRE_SERVER_BYTES) + BWK_SEND_COST;
 
-	if (!sk || (u32)atomic_read(&bwk_sk(sk)->sending) < charge)
+	if (!sk || !bwk_server_sock_untell(bwk_sk(sk), charge))
 		return -EINVAL;
 	bwk_sock_uncharge(bwk_sk(sk), charge);
 	return 0;

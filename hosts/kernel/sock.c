@@ -249,6 +249,14 @@ void bwk_sock_end(struct sock *sk)
 	sock_put(sk);
 }
 
+/* A module whose start fails is gone at once, whoever refers to it. */
+static bool bwk_sock_is_ready;
+
+void bwk_sock_ready(void)
+{
+	smp_store_release(&bwk_sock_is_ready, true);
+}
+
 static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, int kern)
 {
 	struct bwk_node *node = bwk_node_of(net);
@@ -257,6 +265,8 @@ static int bwk_sock_create(struct net *net, struct socket *sock, int protocol, i
 	struct sock *sk;
 	int error;
 
+	if (!smp_load_acquire(&bwk_sock_is_ready))
+		return -EAFNOSUPPORT;
 	if (!kern && !bwk_sysctl_allows(node))
 		return -EACCES;
 	account = bwk_account_new(net);

@@ -44,8 +44,9 @@ struct bwk_sock {
 	struct page *bell;	 /* that the program looks at; NULL: it does not */
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
-	unsigned long ahead;		/* bit 0: one of what has arrived is fetched ahead */
-	u64 waited_ns;			/* lately, if adaptive */
+	atomic_t told;	     /* of them, those that the socket's server may say are sent */
+	unsigned long ahead; /* bit 0: one of what has arrived is fetched ahead */
+	u64 waited_ns;	     /* lately, if adaptive */
 	struct bwk_spares spares;
 	int covered; /* bytes of unread messages that are charged; the receive queue's lock */
 	struct list_head done;	/* buffers whose end is to be reported; port's lock */
@@ -116,6 +117,8 @@ void bwk_sock_hide(struct bwk_sock *bs);
 /* The last of a socket that its port no longer knows: what its program held of it. */
 void bwk_sock_end(struct sock *sk);
 int bwk_sock_init(void);
+/* Nothing of the module's start can fail any more: sockets may be opened. */
+void bwk_sock_ready(void);
 void bwk_sock_exit(void);
 /* The socket's port; one with any number is made if there is none. Process context. */
 struct bwk_port *bwk_sock_port(struct bwk_sock *bs, const struct bwk_port_ops *ops, void *owner);
@@ -191,6 +194,8 @@ bool bwk_queue_has_room(const struct sock *sk, u64 most);
 int bwk_queue_own(struct sock *sk, struct sk_buff *skb);
 /* All beyond so many bytes is charged no more. */
 void bwk_queue_uncover(struct bwk_sock *bs, int bytes);
+/* The same, if enough is charged for nothing. */
+void bwk_queue_spare(struct bwk_sock *bs, int used);
 /* After messages were taken. */
 void bwk_queue_relieve(struct bwk_sock *bs);
 /* The same while something is fetched ahead. */

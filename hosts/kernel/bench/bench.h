@@ -126,6 +126,14 @@ void bench_row_receive(struct bench_end *end, size_t bytes, unsigned count);
 void bench_measure(const struct bench_case *c, const struct bench_net *net,
 		   struct bench_result *result);
 
+/* On this processor from now on, where there are several. */
+void bench_pin(int cpu);
+
+/* crowd.c: exchanges a second with all of so many connections of one listener, by one processor
+ * and by two. The transport is one of connections. */
+void bench_crowd(const struct bench_case *c, const struct bench_net *net, unsigned connections,
+		 uint64_t *one, uint64_t *two);
+
 /* main.c */
 uint64_t bench_now(void);
 void bench_mark_begin(void);

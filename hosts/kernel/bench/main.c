@@ -23,14 +23,18 @@
 
 #include "bench.h"
 
+#define CROWD_MAX 4000 /* connections; a user has so many ports */
+
 static const char usage[] =
-	"usage: beowire-kernel-bench [--rounds N] [--monotonic] [--symbols] CASE ...\n"
+	"usage: beowire-kernel-bench [--rounds N] [--monotonic] [--symbols] [--crowd CONNECTIONS] "
+	"CASE ...\n"
 	"A case: transport=tcp|udp|raw|raw-all|rdm|seqpacket|datagram|stream|server|none, "
 	"and with commas\n"
 	"wait=block|poll|busy|one bytes=N count=N together=on|off mtu=N offloads=on|off\n"
 	"checksum=on|off bulk=N trips=N warmup=N profile=N\n";
 
 static bool monotonic;
+static unsigned crowd; /* connections of one listener; 0: round trips and rows are measured */
 
 uint64_t bench_now(void)
 {
@@ -122,10 +126,16 @@ static uint64_t *room(unsigned count)
 static void run_case(const struct bench_case *c, const struct bench_net *net, int number, int round)
 {
 	struct bench_result result;
+	uint64_t one, two;
 
 	printf("{\"case\": %d, \"round\": %d", number, round);
 	if (c->transport->here && !c->transport->here()) {
 		puts(", \"absent\": true}");
+		return;
+	}
+	if (crowd) {
+		bench_crowd(c, net, crowd, &one, &two);
+		printf(", \"one\": %" PRIu64 ", \"two\": %" PRIu64 "}\n", one, two);
 		return;
 	}
 	result.whole = room(c->trips);
@@ -191,12 +201,24 @@ static void run_rounds(char **texts, int cases, int rounds)
 	free(c);
 }
 
+static unsigned crowd_of(const char *text)
+{
+	char *end;
+	unsigned long n = strtoul(text, &end, 10);
+
+	errno = EINVAL;
+	if (!*text || *end || n < 2 || n > CROWD_MAX)
+		bench_fail("--crowd %s: not 2 to %d connections", text, CROWD_MAX);
+	return (unsigned)n;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"rounds", required_argument, NULL, 'r'},
 		{"monotonic", no_argument, NULL, 'm'},
 		{"symbols", no_argument, NULL, 's'},
+		{"crowd", required_argument, NULL, 'c'},
 		{NULL, 0, NULL, 0},
 	};
 	int rounds = 1;
@@ -209,6 +231,8 @@ int main(int argc, char **argv)
 			monotonic = true;
 		else if (o == 's')
 			symbols = true;
+		else if (o == 'c')
+			crowd = crowd_of(optarg);
 		else
 			return fputs(usage, stderr), 2;
 	}

@@ -195,7 +195,7 @@ static void run_trips(struct pair *p, struct pair *bulk, struct bench_result *re
 	trip(p, bulk);
 }
 
-static void pin(int cpu)
+void bench_pin(int cpu)
 {
 	cpu_set_t set;
 
@@ -213,7 +213,7 @@ static pid_t start_server(struct bench_end *end)
 		bench_fail("cannot start a process");
 	if (child)
 		return child;
-	pin(1);
+	bench_pin(1);
 	fill(end);
 	serve(end);
 	_exit(0);
@@ -239,7 +239,7 @@ void bench_measure(const struct bench_case *c, const struct bench_net *net,
 	if (c->bulk)
 		open_pair(&bulk, &beside, net);
 	alarm(LIMIT_S);
-	pin(0);
+	bench_pin(0);
 	if (c->wait != BENCH_ONE)
 		child = start_server(&pair.end[1]);
 	else
