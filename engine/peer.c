@@ -377,15 +377,8 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	bw_peer_end_records(e, &p->spare);
 	p->aside = 0;
 	bw_late_ended(e, p, NULL);
-	while (!bw_list_empty(&p->serves)) {
-		struct bw_serve *s = bw_first(&p->serves, struct bw_serve, all);
-
-		bw_list_del(&s->all);
-		bw_list_del(&s->turn);
-		e->work--;
-		e->serves_ended++;
-		bw_slab_free(&e->serves, s);
-	}
+	while (!bw_list_empty(&p->serves))
+		bw_serve_end(e, bw_first(&p->serves, struct bw_serve, all));
 	bw_peer_end_sends(e, p, status);
 	while (!bw_list_empty(&p->pulls))
 		bw_pull_end(e, bw_first(&p->pulls, struct bw_pull, all), status);

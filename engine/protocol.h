@@ -100,6 +100,10 @@ struct bw_host_ops {
 	 * yet, the request is to come again. */
 	int (*region_find)(void *host, uint32_t peer, uint64_t key, uint64_t off, uint64_t n,
 			   uint64_t *buf, uint64_t *buf_off);
+	/* What region_find() allowed is over: nothing more is read from this buffer for it. Once
+	 * for each time that it allowed anything, until close(). The protocol must not be called.
+	 * May be NULL. */
+	void (*served)(void *host, uint64_t buf);
 	/* 64 bits that nobody can foresee, whatever else of them he has seen: keys, tokens and
 	 * nonces are made of these. */
 	uint64_t (*random)(void *host);
@@ -423,9 +427,6 @@ bool bw_reliable_asked(void *p, uint64_t key);
 /* Are any bytes from..to (`to` excluded) of the host's own memory `buf` still being read for a
  * peer? Once region_find() forbids them and this is false, nothing refers to them any more. */
 bool bw_reliable_serving(void *p, uint64_t buf, uint64_t from, uint64_t to);
-
-/* Counts up whenever bw_reliable_serving() may have become false for something. */
-uint64_t bw_reliable_served(const void *p);
 
 /* Smoothed round trip (0 before the first sample) and frame size of the path in use. 0 or
  * -ENOTCONN. */

@@ -104,22 +104,36 @@ static bool bw_pull_answer(struct bw_engine *e, struct bw_peer *p, uint64_t pull
 	return true;
 }
 
+/* The host's memory `buf` is no longer read for what it allowed. */
+static void bw_pull_served(struct bw_engine *e, uint64_t buf)
+{
+	if (bw_ops(e)->served)
+		bw_ops(e)->served(e->host, buf);
+}
+
+void bw_serve_end(struct bw_engine *e, struct bw_serve *s)
+{
+	bw_list_del(&s->all);
+	bw_list_del(&s->turn);
+	e->work--;
+	if (s->hosts)
+		bw_pull_served(e, s->buf);
+	bw_slab_free(&e->serves, s);
+}
+
 void bw_serve_settle(struct bw_engine *e, struct bw_serve *s)
 {
 	struct bw_region *g = s->region;
+	bool final = s->final;
 
 	if (s->refs || (!s->aborted && s->next_off < s->len))
 		return;
 	if (s->peer->late)
 		bw_late_ended(e, s->peer, s);
-	bw_list_del(&s->all);
-	bw_list_del(&s->turn);
-	e->work--;
 	s->peer->asked--;
-	if (g && (s->final || g->released))
+	bw_serve_end(e, s);
+	if (g && (final || g->released))
 		bw_region_release(e, g);
-	e->serves_ended++;
-	bw_slab_free(&e->serves, s);
 }
 
 int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
@@ -173,6 +187,25 @@ static int32_t bw_pull_locate(struct bw_engine *e, struct bw_peer *p, const stru
 	return 0;
 }
 
+/* It ends without data: with this status. */
+static int bw_pull_told_why(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w,
+			    int32_t status)
+{
+	return w->imm && !bw_pull_answer(e, p, w->imm, status, 0) ? -BW_DROP_NO_BUFFER : 0;
+}
+
+static int bw_pull_of_nothing(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w,
+			      struct bw_region *g, uint64_t buf)
+{
+	int r = bw_pull_told_why(e, p, w, 0);
+
+	if (!g)
+		bw_pull_served(e, buf);
+	else if (!r && (w->status & BW_PULL_FINAL))
+		bw_region_release(e, g);
+	return r;
+}
+
 int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part_msg *w)
 {
 	struct bw_region *g;
@@ -185,23 +218,22 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	status = bw_pull_locate(e, p, w, &g, &buf, &off);
 	if (status == -EAGAIN) /* asked again when the request comes again */
 		return -BW_DROP_NO_BUFFER;
-	if ((status || !w->total) && w->imm && !bw_pull_answer(e, p, w->imm, status, 0))
-		return -BW_DROP_NO_BUFFER;
 	if (status)
-		return 0;
-	if (!w->total) {
-		if (g && (w->status & BW_PULL_FINAL))
-			bw_region_release(e, g);
-		return 0;
-	}
+		return bw_pull_told_why(e, p, w, status);
+	if (!w->total)
+		return bw_pull_of_nothing(e, p, w, g, buf);
 	s = bw_slab_alloc(&e->serves);
-	if (!s)
+	if (!s) {
+		if (!g)
+			bw_pull_served(e, buf);
 		return -BW_DROP_NO_BUFFER;
+	}
 	e->count.tx_pulls++;
 	p->asked++;
 	memset(s, 0, sizeof(*s));
 	s->peer = p;
 	s->region = g;
+	s->hosts = !g;
 	s->pull_id = w->imm;
 	s->buf = buf;
 	s->buf_off = off;

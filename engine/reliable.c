@@ -409,13 +409,6 @@ bool bw_reliable_pressed(void *mem, uint32_t peer)
 	return p && p->pressed;
 }
 
-uint64_t bw_reliable_served(const void *mem)
-{
-	const struct bw_engine *e = mem;
-
-	return e->serves_ended;
-}
-
 bool bw_reliable_serving(void *mem, uint64_t buf, uint64_t from, uint64_t to)
 {
 	struct bw_engine *e = mem;

@@ -156,11 +156,12 @@ struct bw_serve {
 	struct bw_list all;  /* in peer.serves */
 	struct bw_list turn; /* in peer.serving while bytes are unsent */
 	struct bw_peer *peer;
-	struct bw_region *region; /* NULL: host key, or the region was taken back */
+	struct bw_region *region; /* NULL: the host's memory, or the region was taken back */
 	uint64_t pull_id, buf, buf_off, len, next_off;
 	uint32_t refs;
 	bool final;
 	bool aborted; /* send nothing more of it */
+	bool hosts;   /* region_find() gave `buf` */
 };
 
 /* What one packet carried; packets with several parts have several records with the same number. */
@@ -384,7 +385,6 @@ struct bw_engine {
 	struct bw_peer *heap;
 	uint32_t ack_packets; /* that may wait for one acknowledgement */
 	uint64_t serial;
-	uint64_t serves_ended;
 	bool closed, pressure, starved;
 	bool crowded;  /* the host has said that it gives no memory, and has given none since */
 	bool failed;   /* closes, but not in good order */
@@ -832,5 +832,7 @@ void bw_pull_end(struct bw_engine *e, struct bw_pull *u, int32_t status);
 void bw_pull_told(struct bw_engine *e, struct bw_pull *u);
 void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status);
 void bw_serve_settle(struct bw_engine *e, struct bw_serve *s);
+/* Forgotten, whatever is still to be sent of it. */
+void bw_serve_end(struct bw_engine *e, struct bw_serve *s);
 
 #endif

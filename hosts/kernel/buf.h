@@ -70,9 +70,10 @@ struct bwk_buf {
 	u32 charge; /* pages that its user is charged for locked memory */
 	u32 nparts; /* of `parts` */
 	u64 to;	    /* PULL into pages of ours: the program's address; 0: none */
-	struct mm_struct *mm; /* whose address that is: a reference to the structure only */
-	u64 region;	      /* PULL: key to be given up once all is in place; 0: none */
-	bool ahead;	      /* PULL: nobody waits; the socket becomes readable */
+	struct mm_struct *mm;	     /* whose address that is: a reference to the structure only */
+	u64 region;		     /* PULL: key to be given up once all is in place; 0: none */
+	struct bwk_region *read_for; /* that it was given for; valid while a peer reads it */
+	bool ahead;		     /* PULL: nobody waits; the socket becomes readable */
 	struct page **pages;
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */
 	struct page *whole;	    /* PIECE_OF: a reference */

@@ -114,6 +114,11 @@ static int bwk_host_region_find(void *host, u32 peer, u64 key, u64 off, u64 n, u
 	return bwk_region_find(host, peer, key, off, n, buf);
 }
 
+static void bwk_host_served(void *host, u64 buf)
+{
+	bwk_region_served(host, bwk_buf_of(buf));
+}
+
 static void bwk_host_message(void *host, const struct bw_event *ev)
 {
 	struct bwk_port *port = host;
@@ -187,6 +192,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.buf_get = bwk_host_buf_get,
 	.buf_put = bwk_host_buf_put,
 	.region_find = bwk_host_region_find,
+	.served = bwk_host_served,
 	.random = bwk_host_random,
 	.siphash = bwk_host_siphash,
 	.hmac_sha256 = bwk_hmac_sha256,
@@ -376,7 +382,7 @@ void bwk_port_run(struct bwk_port *port)
 		if (busy)
 			break;
 	}
-	if (!list_empty(&port->regions))
+	if (unlikely(!list_empty(&port->read_over)) || unlikely(port->now >= port->region_expire))
 		bwk_region_collect(port);
 	port->running = false;
 	if (unlikely(bwk_engine(port, hungry)) && !port->hungry) {

@@ -317,6 +317,8 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	spin_lock_init(&port->lock);
 	INIT_WORK(&port->work, bwk_port_work);
 	INIT_LIST_HEAD(&port->regions);
+	INIT_LIST_HEAD(&port->read);
+	INIT_LIST_HEAD(&port->read_over);
 	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;

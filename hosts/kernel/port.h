@@ -113,12 +113,12 @@ struct bwk_port {
 	size_t secret;		/* bytes of `engine`, if it has keys in it and in `grown` */
 	bool seals;		/* and encrypts */
 	u64 grown_bytes;
-	struct list_head regions; /* of programs' memory that peers read: region.c */
+	/* Of programs' memory that peers read, region.c: questions; those that are answered and
+	 * read for; of these, those that nobody reads for any more. */
+	struct list_head regions, read, read_over;
 	u32 region_count, region_asks;
 	u64 region_ids;
-	u64 region_served; /* bw_reliable_served() when they were last looked at */
 	u64 region_expire; /* the first one of them does; BW_NEVER: none */
-	bool region_begun; /* one has been given to the engine since then */
 
 	u32 pressing;		/* sockets whose queues are too long */
 	u32 peer_next;		/* number, if nobody has it */
@@ -243,6 +243,8 @@ int bwk_port_feed_peers(struct bwk_port *port);
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf);
 /* What is neither read nor waited for any more is let go, if there may be some. Cheap if not. */
 void bwk_region_collect(struct bwk_port *port);
+/* What was found in this buffer is read by its peer no longer. */
+void bwk_region_served(struct bwk_port *port, struct bwk_buf *b);
 /* A peer is lost: its questions are answered to nobody. */
 void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer);
 void bwk_region_drop_all(struct bwk_port *port);

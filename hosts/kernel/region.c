@@ -9,7 +9,7 @@
 
 #include "sock.h"
 
-#define BWK_REGIONS_MAX	  256	      /* questions and answers of a port at a time */
+#define BWK_REGIONS_MAX	  256 /* questions of a port at a time, with answers not asked for */
 #define BWK_REGION_EXPIRE (10 * BW_S) /* an answer that nobody has asked for again is forgotten */
 
 enum bwk_region_state {
@@ -20,7 +20,7 @@ enum bwk_region_state {
 };
 
 struct bwk_region {
-	struct list_head all; /* in port.regions */
+	struct list_head all; /* in port.regions, or in port.read or port.read_over */
 	u64 id, key, off, n;
 	u64 at;		       /* its address in the program */
 	u64 expire;	       /* time */
@@ -37,12 +37,19 @@ static void bwk_region_asks(struct bwk_port *port, int more)
 	WRITE_ONCE(port->region_asks, port->region_asks + more);
 }
 
+/* It is no question any more. */
+static void bwk_region_answered(struct bwk_port *port, struct bwk_region *r)
+{
+	port->region_count--;
+	r->peer->questions--;
+}
+
 static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 {
 	list_del(&r->all);
-	port->region_count--;
 	bwk_region_asks(port, -(r->state == BWK_REGION_ASKED));
-	r->peer->questions--;
+	if (r->state != BWK_REGION_READ)
+		bwk_region_answered(port, r);
 	bwk_account_give(r->peer->account, sizeof(*r));
 	bwk_peer_put(r->peer);
 	if (r->buf && !r->buf->back) /* else with its last frame */
@@ -50,36 +57,36 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 	kfree(r);
 }
 
-static bool bwk_region_busy(struct bwk_port *port, const struct bwk_region *r)
+void bwk_region_served(struct bwk_port *port, struct bwk_buf *b)
 {
-	if (r->state == BWK_REGION_READ)
-		return bw_reliable_serving(port->engine, bwk_buf_cookie(r->buf), 0, r->n) ||
-		       !bwk_buf_over(r->buf, port);
-	return port->now < r->expire;
+	list_move_tail(&b->read_for->all, &port->read_over);
 }
 
-/* To look at all takes time, and this runs with each frame: only when something has ended, or may
- * never have begun. */
-static bool bwk_region_due(const struct bwk_port *port)
+/* A question that nobody has asked again for long. */
+static void bwk_region_expire(struct bwk_port *port)
 {
-	return port->region_begun || port->now >= port->region_expire ||
-	       bw_reliable_served(port->engine) != port->region_served;
+	struct bwk_region *r, *next;
+
+	port->region_expire = BW_NEVER;
+	list_for_each_entry_safe(r, next, &port->regions, all) {
+		if (port->now >= r->expire)
+			bwk_region_drop(port, r);
+		else
+			port->region_expire = min(port->region_expire, r->expire);
+	}
 }
 
 void bwk_region_collect(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
 
-	if (!bwk_region_due(port))
-		return;
-	port->region_begun = false;
-	port->region_served = bw_reliable_served(port->engine);
-	port->region_expire = BW_NEVER;
-	list_for_each_entry_safe(r, next, &port->regions, all) {
-		if (!bwk_region_busy(port, r))
+	if (unlikely(port->now >= port->region_expire))
+		bwk_region_expire(port);
+	list_for_each_entry_safe(r, next, &port->read_over, all) {
+		if (bwk_buf_over(r->buf, port))
 			bwk_region_drop(port, r);
-		else if (r->state != BWK_REGION_READ)
-			port->region_expire = min(port->region_expire, r->expire);
+		else
+			list_move_tail(&r->all, &port->read); /* until its last frame is gone */
 	}
 }
 
@@ -87,7 +94,7 @@ bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b)
 {
 	struct bwk_region *r;
 
-	list_for_each_entry(r, &port->regions, all) {
+	list_for_each_entry(r, &port->read, all) {
 		if (r->buf != b)
 			continue;
 		bwk_region_drop(port, r);
@@ -101,7 +108,7 @@ void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer)
 	struct bwk_region *r, *next;
 
 	list_for_each_entry_safe(r, next, &port->regions, all)
-		if (r->peer == peer && r->state != BWK_REGION_READ)
+		if (r->peer == peer)
 			bwk_region_drop(port, r);
 }
 
@@ -109,18 +116,19 @@ void bwk_region_drop_all(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
 
+	list_splice_init(&port->read, &port->regions);
+	list_splice_init(&port->read_over, &port->regions);
 	list_for_each_entry_safe(r, next, &port->regions, all)
 		bwk_region_drop(port, r);
 }
 
-/* The latest question of the peer that has most of them, if these are more than so many; NULL. What
- * is being read for is no question any more. */
+/* The latest question of the peer that has most of them, if these are more than so many; NULL. */
 static struct bwk_region *bwk_region_of_greediest(struct bwk_port *port, u32 most)
 {
 	struct bwk_region *r, *found = NULL;
 
 	list_for_each_entry(r, &port->regions, all) {
-		if (r->state == BWK_REGION_READ || r->peer->questions < most)
+		if (r->peer->questions < most)
 			continue;
 		most = r->peer->questions;
 		found = r;
@@ -183,8 +191,7 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 	int status;
 
 	list_for_each_entry(r, &port->regions, all) {
-		if (r->state == BWK_REGION_READ || r->handle != handle || r->key != key ||
-		    r->off != off || r->n != n)
+		if (r->handle != handle || r->key != key || r->off != off || r->n != n)
 			continue;
 		if (r->state != BWK_REGION_ANSWERED)
 			return -EAGAIN;
@@ -193,8 +200,9 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 			bwk_region_drop(port, r);
 			return status;
 		}
+		bwk_region_answered(port, r);
 		r->state = BWK_REGION_READ;
-		port->region_begun = true;
+		list_move_tail(&r->all, &port->read);
 		*buf = bwk_buf_cookie(r->buf);
 		return 0;
 	}
@@ -240,6 +248,8 @@ static int bwk_region_settle(struct bwk_port *port, const struct beowire_region 
 		r->state = BWK_REGION_ANSWERED;
 		r->status = b ? 0 : -EACCES;
 		r->buf = b;
+		if (b)
+			b->read_for = r;
 		r->at = answer->buf;
 		return 0;
 	}
@@ -279,18 +289,26 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 	return error;
 }
 
+static bool bwk_region_meets(const struct list_head *list, const struct beowire_region *what)
+{
+	const struct bwk_region *r;
+
+	list_for_each_entry(r, list, all)
+		if (r->buf && r->at < what->buf + what->len && what->buf < r->at + r->n)
+			return true;
+	return false;
+}
+
 int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
-	struct bwk_region *r;
-	int found = 0;
+	int found;
 
 	if (!port)
 		return 0;
 	bwk_port_lock(port);
 	bwk_region_collect(port);
-	list_for_each_entry(r, &port->regions, all)
-		found |= r->buf && r->at < what->buf + what->len && what->buf < r->at + r->n;
+	found = bwk_region_meets(&port->regions, what) || bwk_region_meets(&port->read, what);
 	bwk_port_unlock(port);
 	return found;
 }

@@ -93,7 +93,7 @@ void bwk_server_port_tell(struct bwk_server_port *port);
 void bwk_server_sock_reset(struct sock *sk);
 /* So many bytes of sends are no longer the server's to say of that they are done. False: it was
  * told of fewer. */
-bool bwk_server_sock_untell(struct bwk_sock *bs, u32 charge);
+bool bwk_server_untell(struct bwk_sock *bs, u32 charge);
 void bwk_server_port_put(struct bwk_server_port *port);
 /* Out of the tables; their reference is put. The server's lock held. */
 void bwk_server_port_forget(struct bwk_server_port *port);

@@ -349,17 +349,6 @@ static bool bwk_server_sock_roomy(const struct sock *sk)
 	return bwk_ring_roomy(&server->ring[BEOWIRE_REQUESTS]);
 }
 
-bool bwk_server_sock_untell(struct bwk_sock *bs, u32 charge)
-{
-	int told = atomic_read(&bs->told);
-
-	do {
-		if ((u32)told < charge)
-			return false;
-	} while (!atomic_try_cmpxchg(&bs->told, &told, told - (int)charge));
-	return true;
-}
-
 static int bwk_server_sock_send(struct bwk_sock *bs, struct bwk_server_port *port,
 				const struct sockaddr_beowire *to, const void *bytes, u32 n,
 				long *timeout)
@@ -374,7 +363,7 @@ static int bwk_server_sock_send(struct bwk_sock *bs, struct bwk_server_port *por
 			return 0;
 		/* The server was told nothing. One that says all the same that it is done has given
 		 * back what the caller of this gives back, too. */
-		if (unlikely(!bwk_server_sock_untell(bs, charge)))
+		if (unlikely(!bwk_server_untell(bs, charge)))
 			atomic_add((int)charge, &bs->sending);
 		if (error == -EAGAIN)
 			error = bwk_sock_wait(&bs->sk, bwk_server_sock_roomy, timeout);

@@ -41,11 +41,22 @@ static int bwk_turn_opened(struct bwk_server_port *port, struct sock *sk,
 	return 0;
 }
 
+bool bwk_server_untell(struct bwk_sock *bs, u32 charge)
+{
+	int told = atomic_read(&bs->told);
+
+	do {
+		if ((u32)told < charge)
+			return false;
+	} while (!atomic_try_cmpxchg(&bs->told, &told, told - (int)charge));
+	return true;
+}
+
 static int bwk_turn_done(struct sock *sk, u32 bytes)
 {
 	u32 charge = min_t(u32, bytes, BEOWIRE_SERVER_BYTES) + BWK_SEND_COST;
 
-	if (!sk || !bwk_server_sock_untell(bwk_sk(sk), charge))
+	if (!sk || !bwk_server_untell(bwk_sk(sk), charge))
 		return -EINVAL;
 	bwk_sock_uncharge(bwk_sk(sk), charge);
 	return 0;

@@ -196,7 +196,16 @@ static int sim_ops_region_find(void *host, uint32_t peer, uint64_t key, uint64_t
 		return -EINVAL;
 	*buf = node->host_buf;
 	*buf_off = off;
+	node->host_reads++;
 	return 0;
+}
+
+static void sim_ops_served(void *host, uint64_t buf)
+{
+	struct sim_node *node = host;
+
+	if (buf != node->host_buf || !node->host_reads--)
+		sim_fail(node->sim, "node %u: a read that it did not allow is over", node->number);
 }
 
 /* Dealt with after rx(), as the protocol must not be called now. */
@@ -243,8 +252,9 @@ static uint64_t sim_ops_random(void *host)
 #define SIM_HOST_OPS                                                                               \
 	.crc32c = bw_checksum, .payload_crc = sim_ops_payload_crc, .place = sim_ops_place,         \
 	.buf_get = sim_ops_buf_get, .buf_put = sim_ops_buf_put,                                    \
-	.region_find = sim_ops_region_find, .random = sim_ops_random, .siphash = bw_siphash,       \
-	.hmac_sha256 = bw_hmac_sha256, .sent = sim_ops_sent, .unseal = sim_ops_unseal
+	.region_find = sim_ops_region_find, .served = sim_ops_served, .random = sim_ops_random,    \
+	.siphash = bw_siphash, .hmac_sha256 = bw_hmac_sha256, .sent = sim_ops_sent,                \
+	.unseal = sim_ops_unseal
 
 const struct bw_host_ops sim_host_ops = {SIM_HOST_OPS};
 const struct bw_host_ops sim_host_ops_direct = {SIM_HOST_OPS, .message = sim_ops_message,

@@ -125,7 +125,7 @@ static void host_buf_put(void *host, uint64_t buf)
 static int host_region_find(void *host, uint32_t from, uint64_t key, uint64_t off, uint64_t n,
 			    uint64_t *buf, uint64_t *buf_off)
 {
-	const struct node *node = host;
+	struct node *node = host;
 
 	if (!node->host_key || key != node->host_key)
 		return -EACCES;
@@ -133,7 +133,16 @@ static int host_region_find(void *host, uint32_t from, uint64_t key, uint64_t of
 		return -EINVAL;
 	*buf = node->host_buf;
 	*buf_off = off;
+	node->host_reads++;
 	return 0;
+}
+
+static void host_served(void *host, uint64_t buf)
+{
+	struct node *node = host;
+
+	assert_int_equal(buf, node->host_buf);
+	assert_true(node->host_reads-- > 0);
 }
 
 static void take_event(int n, const struct bw_event *e);
@@ -211,8 +220,9 @@ static bool host_needed(void *host, uint32_t peer)
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
-	.random = host_random, .siphash = host_siphash, .hmac_sha256 = host_hmac_sha256,           \
-	.sent = host_sent, .unseal = host_unseal, .needed = host_needed
+	.served = host_served, .random = host_random, .siphash = host_siphash,                     \
+	.hmac_sha256 = host_hmac_sha256, .sent = host_sent, .unseal = host_unseal,                 \
+	.needed = host_needed
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {

@@ -266,6 +266,38 @@ static void pull__of_host_memory(void **state)
 	expect_credit_settled(A, B);
 }
 
+/* However it ends, the host is told once that nothing is read any more. */
+static void pull__of_host_memory_is_over_once(void **state)
+{
+	uint64_t key;
+
+	meet(A, B);
+	host_region(A, 0xFEED, 5, 4000);
+	pull(B, A, 0xFEED, 5, 0, 4000, BW_PULL_HOST_KEY);
+	flush(B);
+	deliver(0);
+	assert_int_equal(world.node[A].host_reads, 1);
+	settle();
+	assert_int_equal(world.node[A].host_reads, 0);
+
+	pull(B, A, 0xFEED, 6, 0, 0, BW_PULL_HOST_KEY); /* of nothing */
+	settle();
+	assert_int_equal(world.node[A].host_reads, 0);
+	expect_events("B PULLED 5 len 4000", "B PULLED 6 len 0", NULL);
+
+	key = expose(A, B, 1, 3000); /* memory that is not the host's own */
+	pull(B, A, key, 7, 0, 3000, BW_PULL_FINAL);
+	pull(B, A, 0xFEED, 8, 0, 4000, BW_PULL_HOST_KEY);
+	flush(B);
+	deliver(0);
+	assert_int_equal(world.node[A].host_reads, 1);
+	retract(A, key);
+	assert_int_equal(world.node[A].host_reads, 1);
+	disconnect(A, B);
+	assert_int_equal(world.node[A].host_reads, 0);
+	world.quiet = true;
+}
+
 static void pull__data_in_any_order_and_twice(void **state)
 {
 	struct frame *again;
@@ -540,6 +572,7 @@ int pull_tests(void)
 		TEST(pull__beyond_the_region),
 		TEST(pull__status_of_the_owner_is_one_of_a_few),
 		TEST(pull__of_host_memory),
+		TEST(pull__of_host_memory_is_over_once),
 		TEST(pull__data_in_any_order_and_twice),
 		TEST(pull__repeated_request_is_served_once),
 		TEST(pull__requests_in_any_order_are_each_served_once),

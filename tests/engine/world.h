@@ -50,6 +50,7 @@ struct node {
 	bool no_places;			/* buf_for() finds none */
 	int buffers_out;		/* buf_get() not yet put or delivered */
 	uint64_t host_key, host_len;	/* memory registered with the host, 0: none */
+	int host_reads;			/* that region_find() allowed, and that are not over */
 	uint64_t host_buf;
 	bool ignore_events; /* the host does not take events */
 	bool needs_nobody;  /* of whom something has come, but for `needs` */
