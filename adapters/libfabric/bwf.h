@@ -237,6 +237,10 @@ struct bwf_unexpected_pool {
 	size_t limit;  /* bytes above which peers send envelopes only */
 	size_t each;   /* messages that one peer may have waiting */
 	bool pressure; /* peers have been told */
+	/* stranger.c: of peers that are in no address vector */
+	size_t strangers;     /* bytes, of `bytes`, that hold their messages */
+	size_t strangers_max; /* bytes that these may be */
+	bool left;	      /* some may be of such that are gone */
 };
 
 enum bwf_op_state {
@@ -322,6 +326,7 @@ struct bwf_peer {
 	/* its messages without a receive, and bytes of those that pressure should have held back */
 	size_t unexpected;
 	uint64_t unexpected_bytes;
+	size_t unread;	  /* bytes of memory that all its messages without a receive take */
 	uint32_t guesses; /* keys that it named and nobody has, BWF_GUESSES_MAX at most */
 	bool refused;	  /* given up by us: nothing of it is taken any more */
 	int down;	  /* why it is gone: negative errno, 0 while it lives */

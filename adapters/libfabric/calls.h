@@ -206,6 +206,8 @@ void bwf_held_resume(struct bwf_ep *ep);
 /* Would that give them something? Not locked. */
 bool bwf_held_due(struct bwf_ep *ep);
 
+/* Forget a message that is in no queue any more; the sender of a long one is released. */
+void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u);
 struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m);
 void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u);
 void bwf_unexpected_free_all(struct bwf_ep *ep);
@@ -216,6 +218,18 @@ bool bwf_unexpected_admits(const struct bwf_ep *ep, const struct bw_message *m);
 /* Room for so many bytes of a message that is fetched early; false if there is none. */
 bool bwf_unexpected_reserve(struct bwf_ep *ep, size_t bytes);
 void bwf_unexpected_release(struct bwf_ep *ep, size_t bytes);
+
+/* stranger.c, all locked */
+/* Once the limit of unexpected messages is known. */
+void bwf_stranger_init(struct bwf_ep *ep);
+/* A peer is about to be in the address vector, or no longer: what it has left unread counts among
+ * strangers' no more, or again. */
+void bwf_stranger_named(struct bwf_ep *ep, bw_peer_no peer);
+void bwf_stranger_unnamed(struct bwf_ep *ep, bw_peer_no peer);
+/* A peer that is in no vector is gone, and did not say goodbye: nobody reads what it left. */
+void bwf_stranger_died(struct bwf_ep *ep, bw_peer_no peer);
+/* Strangers' unread messages are more than may be. Outside libbeowire; messages may be dropped. */
+void bwf_stranger_make_room(struct bwf_ep *ep);
 
 /* early.c, all locked */
 /* An unexpected message has come: fetch it now if that is worth it. */

@@ -5,8 +5,7 @@
  */
 #include "bwf.h"
 
-/* Forget a stored message; the sender of a long one is released. */
-static void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u)
+void bwf_rx_discard(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
 	if (u->envelope) {
 		bwf_early_drop(ep, u->peer, &u->rndv);

@@ -98,6 +98,7 @@ static int bwf_peer_lookup(struct bwf_ep *ep, fi_addr_t addr, bw_peer_no *out)
 	if (!peer)
 		return -FI_ENOMEM;
 	if (peer->addr == FI_ADDR_NOTAVAIL) {
+		bwf_stranger_named(ep, *out);
 		peer->addr = addr;
 		bwf_peer_named_late(ep, *out);
 	}
@@ -165,8 +166,10 @@ void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
 {
 	if (addr >= ep->peer_of_count || ep->peer_of[addr] == BW_PEER_NONE)
 		return;
-	if (ep->peer[ep->peer_of[addr]].addr == addr)
+	if (ep->peer[ep->peer_of[addr]].addr == addr) {
 		ep->peer[ep->peer_of[addr]].addr = FI_ADDR_NOTAVAIL;
+		bwf_stranger_unnamed(ep, ep->peer_of[addr]);
+	}
 	ep->peer_of[addr] = BW_PEER_NONE;
 }
 
@@ -233,6 +236,7 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 		return;
 	named = bwf_peer_named(ep, number);
 	ep->peer[number].refused = true;
+	ep->unexpected.left = true;
 	bwf_log(named ? BWF_LOG_WARN : BWF_LOG_INFO, "%s is given up, since it %s",
 		bw_peer_describe(ep->bw, number), why);
 	bwf_op_refuse_peer(ep, number, -FI_ECONNABORTED);
@@ -256,14 +260,17 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 		return;
 	}
 	peer->down = status;
+	ep->unexpected.left = true;
 	bwf_todo_fail_peer(ep, number, status);
 	bwf_op_fail_peer(ep, number, status);
 	bwf_target_fail_peer(ep, number);
 	bwf_rx_fail(ep, number, -status);
 	if (status == -ESHUTDOWN)
 		return;
-	if (!bwf_peer_named(ep, number))
+	if (!bwf_peer_named(ep, number)) {
+		bwf_stranger_died(ep, number);
 		return;
+	}
 	bwf_peer_mourn(ep, number, status);
 	ep->crashed = status;
 	bwf_peer_bereaved(ep);

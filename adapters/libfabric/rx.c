@@ -348,6 +348,8 @@ void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
 	if (u) {
 		bwf_match_store(queue, &u->arrived);
 		bwf_early_begin(ep, m);
+		if (ep->unexpected.strangers > ep->unexpected.strangers_max)
+			bwf_stranger_make_room(ep);
 	} else {
 		bwf_log(BWF_LOG_ERROR, "out of memory: a message of %s is lost",
 			bw_peer_describe(ep->bw, m->peer));

@@ -49,6 +49,7 @@ void bwf_unexpected_init(struct bwf_ep *ep)
 {
 	ep->unexpected.limit = bwf_unexpected_wish("BEOWIRE_UNEXPECTED_MAX", BWF_UNEXPECTED_MAX);
 	ep->unexpected.each = bwf_unexpected_wish("BEOWIRE_UNEXPECTED_EACH", BWF_UNEXPECTED_EACH);
+	bwf_stranger_init(ep);
 }
 
 /* What its sender is charged with, of bytes that it might have kept. */
@@ -105,10 +106,17 @@ static bool bwf_unexpected_grow(struct bwf_unexpected_pool *pool, uint8_t c)
 	return true;
 }
 
-static void bwf_unexpected_charge(struct bwf_ep *ep, size_t before)
+/* Account for `size` bytes more or, modulo SIZE_MAX + 1, less of one peer's. */
+static void bwf_unexpected_charge(struct bwf_ep *ep, bw_peer_no number, size_t size)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
+	struct bwf_peer *peer = &ep->peer[number];
+	size_t before = pool->bytes;
 
+	pool->bytes += size;
+	peer->unread += size;
+	if (peer->addr == FI_ADDR_NOTAVAIL)
+		pool->strangers += size;
 	if (pool->bytes > before && pool->bytes > pool->limit && !pool->pressure) {
 		pool->pressure = true;
 		bwf_log(BWF_LOG_INFO, "unexpected messages fill %zu bytes: peers send envelopes",
@@ -125,7 +133,6 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
 	size_t len = m->envelope ? 0 : m->len;
 	uint8_t c = bwf_unexpected_class(len);
-	size_t before = pool->bytes;
 	struct bwf_unexpected *u;
 
 	if (c == BWF_UNEXPECTED_CLASSES - 1) {
@@ -150,19 +157,18 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 		u->rndv = m->rndv;
 	else
 		memcpy(u->data, m->data, len);
-	pool->bytes += bwf_unexpected_bytes(u);
 	ep->peer[m->peer].unexpected++;
 	ep->peer[m->peer].unexpected_bytes += bwf_unexpected_burden(m->len, m->envelope);
-	bwf_unexpected_charge(ep, before);
+	bwf_unexpected_charge(ep, m->peer, bwf_unexpected_bytes(u));
 	return u;
 }
 
 void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
-	size_t before = pool->bytes;
+	size_t size = bwf_unexpected_bytes(u);
+	bw_peer_no peer = u->peer;
 
-	pool->bytes -= bwf_unexpected_bytes(u);
 	ep->peer[u->peer].unexpected--;
 	ep->peer[u->peer].unexpected_bytes -= bwf_unexpected_burden(u->len, u->envelope);
 	if (u->size_class == BWF_UNEXPECTED_CLASSES - 1) {
@@ -171,7 +177,7 @@ void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
 		u->next = pool->spare[u->size_class];
 		pool->spare[u->size_class] = u;
 	}
-	bwf_unexpected_charge(ep, before);
+	bwf_unexpected_charge(ep, peer, 0 - size);
 }
 
 void bwf_unexpected_message(const struct bwf_unexpected *u, struct bw_message *m)

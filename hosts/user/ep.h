@@ -20,6 +20,7 @@
 #include "buffer.h"
 #include "clock.h"
 #include "copies.h"
+#include "count.h"
 #include "crowd.h"
 #include "env.h"
 #include "home.h"
@@ -139,6 +140,7 @@ struct bw_ep {
 	bool crowded;		   /* there was no room for one */
 	uint64_t relief_at;	   /* no look at who takes it before */
 	uint64_t stale_peers;	   /* given up for that, ever */
+	_Atomic uint64_t counts[BW_COUNTS]; /* events, ever, as bw_count_event() tells */
 	struct bw_ep_board board;
 	uint64_t chores_at; /* next look at the watch and the peers' links, while rounds are made */
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */

@@ -81,6 +81,16 @@ void bw_stats_sum(struct bw_ep *ep, struct bw_stats_sums *s)
 	s->overruns = s->packet.rx_overruns + s->udp.rx_overruns;
 }
 
+void bw_count_event(struct bw_ep *ep, enum bw_count what)
+{
+	atomic_fetch_add_explicit(&ep->counts[what], 1, memory_order_relaxed);
+}
+
+static uint64_t bw_stats_count(const struct bw_ep *ep, enum bw_count what)
+{
+	return atomic_load_explicit(&ep->counts[what], memory_order_relaxed);
+}
+
 static void bw_stats_interfaces(FILE *f, const struct bw_ep *ep)
 {
 	fprintf(f, "\"interfaces\":{");
@@ -143,6 +153,9 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"fanout_links", bw_fanout_joined(ep)},
 		{"strangers", bw_claim_strangers()},
 		{"stale_peers", ep->stale_peers},
+		{"unread_dropped", bw_stats_count(ep, BW_COUNT_UNREAD_DROPPED)},
+		{"name_drops", bw_stats_count(ep, BW_COUNT_NAME_DROPS)},
+		{"key_guesses", bw_stats_count(ep, BW_COUNT_KEY_GUESSES)},
 		{"rounds", ep->rounds},
 		{"yields", ep->yields},
 		{"naps", ep->naps},

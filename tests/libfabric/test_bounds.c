@@ -113,6 +113,98 @@ static void unexpected__pressure_has_to_be_obeyed(void **state)
 	can_be_received(MOST, BYTES);
 }
 
+enum { CROWD = 20, CROWD_BYTES = 60000, CROWD_EACH = 500 };
+
+/* Endpoints that b's program knows nothing of. */
+static struct bw_ep *crowd[CROWD];
+static bw_peer_no crowd_victim[CROWD];
+
+static void crowd_open(void)
+{
+	struct bw_ep_attr attr = {.handlers = &stranger_handlers, .no_helper = true};
+	struct bw_addr addr;
+	size_t len = sizeof(addr);
+
+	assert_int_equal(fi_getname(&b.ep->fid, &addr, &len), 0);
+	for (int i = 0; i < CROWD; i++) {
+		assert_int_equal(bw_ep_open(&crowd[i], &attr, NULL), 0);
+		assert_int_equal(bw_peer_find(crowd[i], &addr, &crowd_victim[i]), 0);
+	}
+}
+
+static void crowd_close(void)
+{
+	for (int i = 0; i < CROWD; i++)
+		bw_ep_close(crowd[i], 0);
+}
+
+static void crowd_progress(void)
+{
+	pair_progress();
+	for (int i = 0; i < CROWD; i++)
+		bw_progress(crowd[i]);
+}
+
+static void crowd_say(int i, uint64_t tag, size_t len)
+{
+	while (bw_send(crowd[i], crowd_victim[i], BWF_CODE_TAGGED, tag, 0, mine, len, BW_SEND_EAGER,
+		       NULL) == -EAGAIN) {
+		crowd_progress();
+	}
+}
+
+/* What arrived with this tag and can be received by who takes anybody's, in bytes. */
+static uint64_t take_all(uint64_t tag)
+{
+	struct fi_cq_tagged_entry e;
+	uint64_t bytes = 0;
+
+	for (int idle = 0; idle < PATIENT;) {
+		pair_retry(fi_trecv(b.ep, mine, LONG, NULL, FI_ADDR_UNSPEC, tag, 0, mine));
+		for (idle = 0; idle < PATIENT && fi_cq_read(b.rx, &e, 1) != 1; idle++)
+			crowd_progress();
+		bytes += idle < PATIENT ? e.len : 0;
+	}
+	return bytes;
+}
+
+/* Each keeps to the bounds of a peer, but nobody has named any: 1 MB and 128 MiB is for all. Who
+ * has left little is spared. */
+static void unexpected__of_strangers_is_bounded_for_all_together(void **state)
+{
+	uint64_t taken;
+
+	crowd_open();
+	crowd_say(0, 2, 8);
+	for (int i = 1; i < CROWD; i++) {
+		for (int n = 0; n < CROWD_EACH; n++)
+			crowd_say(i, 1, CROWD_BYTES);
+	}
+	taken = take_all(1);
+	assert_in_range(taken, 60 << 20, 160 << 20);
+	assert_int_equal(take_all(2), 8);
+	crowd_close();
+}
+
+/* The same from those that are in the vector has room. */
+static void unexpected__of_named_peers_is_not_strangers(void **state)
+{
+	struct bw_addr addr;
+	fi_addr_t there;
+
+	crowd_open();
+	for (int i = 0; i < 6; i++) {
+		bw_ep_addr(crowd[i], &addr);
+		for (int n = 0; n < CROWD_EACH / 2; n++)
+			crowd_say(i, 1, CROWD_BYTES);
+		assert_int_equal(fi_av_insert(b.av, &addr, 1, &there, 0, NULL), 1);
+		for (int n = 0; n < CROWD_EACH / 2; n++)
+			crowd_say(i, 1, CROWD_BYTES);
+	}
+	assert_int_equal(take_all(1), 6 * CROWD_EACH * CROWD_BYTES);
+	crowd_close();
+}
+
 /* Requests of the stranger, which takes no answer, until it may not send either. */
 static void ask(const void *buf, size_t len, int enough)
 {
@@ -314,6 +406,8 @@ int main(void)
 		TEST(unexpected__messages_of_one_peer_are_counted),
 		TEST(unexpected__what_is_received_makes_room),
 		TEST(unexpected__pressure_has_to_be_obeyed),
+		TEST(unexpected__of_strangers_is_bounded_for_all_together),
+		TEST(unexpected__of_named_peers_is_not_strangers),
 		TEST(requests__wait_for_their_answers),
 		TEST(requests__wait_for_what_answers_bring),
 		TEST(keys__cannot_be_guessed_by_writes),

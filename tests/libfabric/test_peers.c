@@ -411,6 +411,116 @@ static void needed__is_who_is_in_the_vector_or_unread(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* A message of `len` bytes of a stranger's, which waits for a receive. */
+static void leave_unread(struct bw_ep *ep, bw_peer_no peer, bw_peer_no there, size_t len)
+{
+	size_t before = inside(&b)->peer[there].unexpected;
+
+	while (bw_send(ep, peer, BWF_CODE_TAGGED, 5, 0, buf, len, BW_SEND_EAGER, NULL) == -EAGAIN)
+		bw_progress(ep);
+	while (inside(&b)->peer[there].unexpected == before) {
+		pair_progress();
+		bw_progress(ep);
+	}
+}
+
+static bool counted(const char *text)
+{
+	char *stats = bw_ep_stats(inside(&b)->bw);
+	bool found = strstr(stats, text) != NULL;
+
+	free(stats);
+	return found;
+}
+
+/* Nobody who is not named leaves anything by dying. */
+static void unread__of_a_stranger_dies_with_it(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+
+	assert_int_equal(fi_av_remove(b.av, &dead, 1, 0), 0);
+	while (!in->tagged.arrived_count)
+		pair_progress();
+	assert_int_not_equal(in->unexpected.strangers, 0);
+	assert_int_equal(in->unexpected.strangers, in->unexpected.bytes);
+	die();
+	await_its_end();
+	assert_int_equal(in->tagged.arrived_count, 0);
+	assert_int_equal(in->unexpected.bytes, 0);
+	assert_int_equal(in->unexpected.strangers, 0);
+	assert_true(counted("\"unread_dropped\":1,"));
+}
+
+static void unread__of_a_named_one_stays_when_it_dies(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+
+	while (!in->tagged.arrived_count)
+		pair_progress();
+	assert_int_equal(bwf_peer_source(in, (bw_peer_no)in->incoming->peer), dead);
+	assert_int_equal(in->unexpected.strangers, 0);
+	die();
+	await_its_end();
+	assert_int_equal(in->tagged.arrived_count, 1);
+	assert_true(counted("\"unread_dropped\":0,"));
+}
+
+/* Who says goodbye has sent what it had to say; it is read, unless room is needed. */
+static void unread__of_who_said_goodbye_makes_room_first(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	bw_peer_no peer[2], there[2];
+	struct bw_addr addr;
+	struct bw_ep *ep[2];
+
+	for (int i = 0; i < 2; i++)
+		ep[i] = stranger(&addr, &peer[i], &there[i]);
+	leave_unread(ep[0], peer[0], there[0], 100);
+	bw_ep_close(ep[0], 1000000000);
+	while (!in->peer[there[0]].down)
+		pair_progress();
+	assert_int_equal(in->peer[there[0]].unexpected, 1);
+	in->unexpected.strangers_max = in->unexpected.strangers + 8;
+	leave_unread(ep[1], peer[1], there[1], 100);
+	assert_int_equal(in->peer[there[0]].unexpected, 0);
+	assert_false(in->peer[there[1]].refused);
+	assert_int_equal(in->unexpected.strangers, in->peer[there[1]].unread);
+	in->unexpected.strangers_max = in->unexpected.strangers;
+	while (bw_send(ep[1], peer[1], BWF_CODE_TAGGED, 5, 0, buf, 100, BW_SEND_EAGER, NULL) ==
+	       -EAGAIN)
+		bw_progress(ep[1]);
+	while (!in->peer[there[1]].refused) {
+		pair_progress();
+		bw_progress(ep[1]);
+	}
+	assert_int_equal(in->unexpected.strangers, 0);
+	assert_int_equal(in->unexpected.bytes, 0);
+	assert_true(counted("\"unread_dropped\":3,"));
+	bw_ep_close(ep[1], 0);
+}
+
+static void unread__of_who_is_named_later_is_no_strangers(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	bw_peer_no peer, there;
+	struct bw_addr addr;
+	struct bw_ep *ep = stranger(&addr, &peer, &there);
+	fi_addr_t src;
+
+	leave_unread(ep, peer, there, 100);
+	assert_int_equal(in->unexpected.strangers, in->unexpected.bytes);
+	assert_int_equal(fi_av_insert(b.av, &addr, 1, &src, 0, NULL), 1);
+	bw_ep_lock(in->bw);
+	assert_int_equal(bwf_peer_resolve(in, src, &there), 0);
+	bw_ep_unlock(in->bw);
+	assert_int_equal(in->unexpected.strangers, 0);
+	leave_unread(ep, peer, there, 100);
+	assert_int_equal(in->unexpected.strangers, 0);
+	assert_int_equal(fi_av_remove(b.av, &src, 1, 0), 0);
+	assert_int_equal(in->unexpected.strangers, in->unexpected.bytes);
+	bw_ep_close(ep, 0);
+}
+
 /* Its number may be another one's soon: nothing of it stays. */
 static void not_needed__leaves_nothing_behind(void **state)
 {
@@ -440,6 +550,12 @@ int main(void)
 		TEST(refused__before_it_is_named_is_told_then),
 		TEST(refused__of_one_that_is_in_no_vector_is_not_told),
 		TEST(refused__is_told_of_a_named_one),
+		TEST(unread__of_a_stranger_dies_with_it),
+		TEST(unread__of_a_named_one_stays_when_it_dies),
+		cmocka_unit_test_setup_teardown(unread__of_who_said_goodbye_makes_room_first,
+						pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(unread__of_who_is_named_later_is_no_strangers,
+						pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
 						pair_teardown),
 		cmocka_unit_test_setup_teardown(goodbye__before_it_is_named_is_no_loss, pair_setup,

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Strangers: peers that are in no address vector. They are legal, as a server learns of its clients
+ * by their messages, and whoever has an address can be any number of them, so that bounds for each
+ * peer hold nothing. What all of them together leave unread is bounded here: those that are gone
+ * make room first, then the live ones that have left most are given up.
+ */
+#include "bwf.h"
+#include "count.h"
+
+/* Bytes of all strangers' unread messages beyond the limit that pressure begins at, while what each
+ * peer has beyond it is bounded by a quarter of that: several honest clients of a server may all
+ * have sent ahead before they learn of pressure. */
+#define BWF_STRANGERS_AHEAD (128U << 20)
+
+void bwf_stranger_init(struct bwf_ep *ep)
+{
+	size_t limit = ep->unexpected.limit;
+
+	ep->unexpected.strangers_max =
+		limit > SIZE_MAX - BWF_STRANGERS_AHEAD ? SIZE_MAX : limit + BWF_STRANGERS_AHEAD;
+}
+
+void bwf_stranger_named(struct bwf_ep *ep, bw_peer_no number)
+{
+	ep->unexpected.strangers -= ep->peer[number].unread;
+}
+
+void bwf_stranger_unnamed(struct bwf_ep *ep, bw_peer_no number)
+{
+	ep->unexpected.strangers += ep->peer[number].unread;
+}
+
+static bool bwf_stranger_leaves(const struct bwf_ep *ep, bw_peer_no peer, bw_peer_no from)
+{
+	if (peer != BW_PEER_NONE)
+		return from == peer;
+	return ep->peer[from].addr == FI_ADDR_NOTAVAIL && bwf_peer_gone(&ep->peer[from]);
+}
+
+static void bwf_stranger_drop_in(struct bwf_ep *ep, struct bwf_match *queue, bw_peer_no peer)
+{
+	struct bwf_arrived *a = queue->arrived_head;
+
+	while (a && (peer == BW_PEER_NONE || ep->peer[peer].unexpected)) {
+		struct bwf_arrived *next = a->next;
+
+		if (bwf_stranger_leaves(ep, peer, a->peer)) {
+			bwf_match_unstore(queue, a);
+			bwf_rx_discard(ep, BWF_OF(a, struct bwf_unexpected, arrived));
+			bw_count_event(ep->bw, BW_COUNT_UNREAD_DROPPED);
+		}
+		a = next;
+	}
+}
+
+/* Drop the unread messages of one peer, or (BW_PEER_NONE) those of all strangers that are gone. */
+static void bwf_stranger_drop(struct bwf_ep *ep, bw_peer_no peer)
+{
+	bwf_stranger_drop_in(ep, &ep->msg, peer);
+	bwf_stranger_drop_in(ep, &ep->tagged, peer);
+}
+
+void bwf_stranger_died(struct bwf_ep *ep, bw_peer_no number)
+{
+	bwf_stranger_drop(ep, number);
+}
+
+/* What a stranger has left unread that is not given up yet, in bytes. */
+static size_t bwf_stranger_unread(const struct bwf_ep *ep, bw_peer_no number)
+{
+	const struct bwf_peer *p = &ep->peer[number];
+
+	return p->addr == FI_ADDR_NOTAVAIL && !bwf_peer_gone(p) ? p->unread : 0;
+}
+
+/* Give up strangers that have left as many bytes unread, until `excess` of them are. What is
+ * missing then. */
+static size_t bwf_stranger_refuse(struct bwf_ep *ep, size_t bytes, size_t excess)
+{
+	for (bw_peer_no i = 0; i < ep->peer_count && excess; i++) {
+		size_t unread = bwf_stranger_unread(ep, i);
+
+		if (unread < bytes)
+			continue;
+		bwf_peer_refuse(ep, i, "leaves most unread of those that nobody has named");
+		excess -= unread < excess ? unread : excess;
+	}
+	return excess;
+}
+
+/* Those that have left most unread go first. One eighth is made free at a time, so that the look at
+ * all peers and messages is one for many messages. */
+static void bwf_stranger_refuse_largest(struct bwf_ep *ep)
+{
+	const struct bwf_unexpected_pool *pool = &ep->unexpected;
+	size_t excess = pool->strangers - pool->strangers_max + pool->strangers_max / 8;
+	size_t most = 0;
+
+	for (bw_peer_no i = 0; i < ep->peer_count; i++) {
+		size_t unread = bwf_stranger_unread(ep, i);
+
+		if (unread > most)
+			most = unread;
+	}
+	for (; most && excess; most /= 2)
+		excess = bwf_stranger_refuse(ep, most, excess);
+}
+
+void bwf_stranger_make_room(struct bwf_ep *ep)
+{
+	struct bwf_unexpected_pool *pool = &ep->unexpected;
+
+	bwf_peer_seek(ep); /* their addresses may have been inserted since */
+	if (pool->strangers > pool->strangers_max && !pool->left)
+		bwf_stranger_refuse_largest(ep);
+	bwf_stranger_drop(ep, BW_PEER_NONE);
+	pool->left = false;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What callers of this project count among an endpoint's counters (stats.h). */
+#ifndef BW_COUNT_H
+#define BW_COUNT_H
+
+#include "beowire.h"
+
+enum bw_count {
+	BW_COUNT_UNREAD_DROPPED, /* messages dropped unread, whose peers nobody has named */
+	BW_COUNT_NAME_DROPS,	 /* questions for an endpoint's name that were none */
+	BW_COUNT_KEY_GUESSES,	 /* requests of peers that nobody has named, with unknown keys */
+	BW_COUNTS,
+};
+
+/* One more. From any thread, also without the lock. */
+void bw_count_event(struct bw_ep *ep, enum bw_count what);
+
+#endif
