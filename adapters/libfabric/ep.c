@@ -257,7 +257,7 @@ int bwf_ep_alias(struct bwf_face *of, const struct fi_alias *alias)
 /* Answer to the name that the application chose, if it did. */
 static int bwf_ep_open_name(struct bwf_ep *ep, const void *name, size_t len)
 {
-	struct bw_addr self, wish;
+	struct bw_addr wish;
 	int ret;
 
 	if (!name || len != sizeof(wish))
@@ -265,8 +265,7 @@ static int bwf_ep_open_name(struct bwf_ep *ep, const void *name, size_t len)
 	memcpy(&wish, name, sizeof(wish));
 	if (!bwf_name_has_port(&wish))
 		return 0;
-	bw_ep_addr(ep->bw, &self);
-	ret = bwf_names_open(&ep->names, &wish, &self);
+	ret = bwf_names_open(&ep->names, &wish, ep->bw);
 	if (ret)
 		bwf_log(BWF_LOG_ERROR, "cannot listen for the endpoint's name: %s", strerror(-ret));
 	return ret;

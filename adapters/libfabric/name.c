@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Names of endpoints: see name.h. A question is 16 bytes, an answer repeats them and adds the
- * address. Both are single datagrams; the asker repeats its question until it is answered.
+ * Names of endpoints: see name.h. A question is 16 bytes and padding, an answer repeats these bytes
+ * and adds the address. Both are single datagrams; the asker repeats its question until it is
+ * answered. A question's source may be forged, so that it is longer than its answer: nobody can
+ * have more bytes sent to a victim than he sends. An answer is no question, then: two such services
+ * do not answer each other for ever.
  */
 #include "bwf.h"
+#include "count.h"
 #include "name.h"
 
 #include <arpa/inet.h>
@@ -31,20 +35,28 @@ struct bwf_name {
 _Static_assert(sizeof(struct bwf_name) <= sizeof(struct bw_addr),
 	       "a name takes an address's place");
 
-struct bwf_name_question {
+struct bwf_name_head {
 	uint64_t magic;
-	uint64_t nonce;
+	uint64_t nonce; /* of the asker */
 };
 
 struct bwf_name_answer {
-	struct bwf_name_question question;
+	struct bwf_name_head head; /* the question's */
 	struct bw_addr addr;
 };
 
+struct bwf_name_question {
+	struct bwf_name_head head;
+	uint8_t padding[sizeof(struct bw_addr) + 8]; /* 0 */
+};
+_Static_assert(sizeof(struct bwf_name_question) > sizeof(struct bwf_name_answer),
+	       "an answer is shorter than its question");
+
 struct bwf_names {
 	pthread_t thread;
-	int fd, stop_fd;
-	struct bw_addr addr;
+	struct bw_ep *bw;    /* counts what is dropped; outlives this */
+	int fd, stop_fd;     /* questions come to fd; stop_fd ends the thread */
+	struct bw_addr addr; /* the answer */
 };
 
 bool bwf_name_is(const struct bw_addr *addr)
@@ -124,7 +136,7 @@ static bool bwf_name_read(int fd, const struct bwf_name_question *question, stru
 	struct bwf_name_answer answer;
 
 	if (recv(fd, &answer, sizeof(answer), MSG_DONTWAIT | MSG_TRUNC) != sizeof(answer) ||
-	    memcmp(&answer.question, question, sizeof(*question)) != 0)
+	    memcmp(&answer.head, &question->head, sizeof(answer.head)) != 0)
 		return false;
 	*addr = answer.addr;
 	return true;
@@ -151,7 +163,7 @@ static bool bwf_name_ask(int fd, const struct bwf_name_question *question, struc
 
 int bwf_name_resolve(struct bw_addr *addr)
 {
-	struct bwf_name_question question = {.magic = BWF_NAME_MAGIC};
+	struct bwf_name_question question = {.head.magic = BWF_NAME_MAGIC};
 	struct sockaddr_storage to;
 	struct bwf_name name;
 	socklen_t len;
@@ -166,13 +178,34 @@ int bwf_name_resolve(struct bw_addr *addr)
 	if (fd < 0)
 		return -errno;
 	/* One nonce for all tries: an answer may be later than the next question. */
-	if (getrandom(&question.nonce, sizeof(question.nonce), 0) == sizeof(question.nonce) &&
+	if (getrandom(&question.head.nonce, sizeof(question.head.nonce), 0) ==
+		    sizeof(question.head.nonce) &&
 	    connect(fd, (struct sockaddr *)&to, len) == 0) {
 		for (int i = 0; i < BWF_NAME_TRIES && !found; i++)
 			found = bwf_name_ask(fd, &question, addr);
 	}
 	close(fd);
 	return found ? 0 : -FI_EHOSTUNREACH;
+}
+
+/* Answer the datagram that has come, if it is a question. */
+static void bwf_names_answer(struct bwf_names *names)
+{
+	struct bwf_name_answer answer = {.addr = names->addr};
+	struct bwf_name_question question;
+	struct sockaddr_storage from;
+	socklen_t len = sizeof(from);
+	ssize_t n = recvfrom(names->fd, &question, sizeof(question), MSG_DONTWAIT | MSG_TRUNC,
+			     (struct sockaddr *)&from, &len);
+
+	if (n < 0)
+		return;
+	if (n != sizeof(question) || question.head.magic != BWF_NAME_MAGIC) {
+		bw_count_event(names->bw, BW_COUNT_NAME_DROPS);
+		return;
+	}
+	answer.head = question.head;
+	sendto(names->fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from, len);
 }
 
 static void *bwf_names_run(void *arg)
@@ -182,19 +215,8 @@ static void *bwf_names_run(void *arg)
 			      {.fd = names->stop_fd, .events = POLLIN}};
 
 	while (!(p[1].revents & POLLIN)) {
-		struct bwf_name_answer answer = {.addr = names->addr};
-		struct sockaddr_storage from;
-		socklen_t len = sizeof(from);
-
-		if (poll(p, 2, -1) < 0 || !(p[0].revents & POLLIN))
-			continue;
-		/* Of this length only: else two such services might answer each other for ever. */
-		if (recvfrom(names->fd, &answer.question, sizeof(answer.question),
-			     MSG_DONTWAIT | MSG_TRUNC, (struct sockaddr *)&from,
-			     &len) == sizeof(answer.question) &&
-		    answer.question.magic == BWF_NAME_MAGIC)
-			sendto(names->fd, &answer, sizeof(answer), 0, (struct sockaddr *)&from,
-			       len);
+		if (poll(p, 2, -1) >= 0 && (p[0].revents & POLLIN))
+			bwf_names_answer(names);
 	}
 	return NULL;
 }
@@ -219,7 +241,7 @@ static int bwf_names_socket(const struct bwf_name *name)
 	return ret;
 }
 
-int bwf_names_open(struct bwf_names **out, const struct bw_addr *addr, const struct bw_addr *self)
+int bwf_names_open(struct bwf_names **out, const struct bw_addr *addr, struct bw_ep *bw)
 {
 	struct bwf_names *names = calloc(1, sizeof(*names));
 	struct bwf_name name;
@@ -228,7 +250,8 @@ int bwf_names_open(struct bwf_names **out, const struct bw_addr *addr, const str
 	if (!names)
 		return -FI_ENOMEM;
 	memcpy(&name, addr->bytes, sizeof(name));
-	names->addr = *self;
+	names->bw = bw;
+	bw_ep_addr(bw, &names->addr);
 	names->fd = bwf_names_socket(&name);
 	names->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (names->fd < 0)

@@ -22,9 +22,9 @@ bool bwf_name_has_port(const struct bw_addr *addr);
 /* Replace a name by the address of the endpoint that answers to it. -FI_EHOSTUNREACH: none does. */
 int bwf_name_resolve(struct bw_addr *addr);
 
-/* Answer to `name` with `addr` from now on. Errors of socket(), bind() and pthread_create(). */
-int bwf_names_open(struct bwf_names **names, const struct bw_addr *name,
-		   const struct bw_addr *addr);
+/* Answer to `name` with the address of `bw`, which stays open, from now on. Errors of socket(),
+ * bind() and pthread_create(). */
+int bwf_names_open(struct bwf_names **names, const struct bw_addr *name, struct bw_ep *bw);
 void bwf_names_close(struct bwf_names *names); /* NULL is fine */
 
 #endif

@@ -12,6 +12,7 @@
 #include "addr.h"
 #include "bwf.h"
 #include "checksum.h"
+#include "count.h"
 #include "env.h"
 #include "fuzz.h"
 #include "name.h"
@@ -19,7 +20,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct fuzz_input *answers;
-static uint8_t question[16];
+enum { HEAD = 16, QUESTION = 80 }; /* bytes that an answer repeats, and of a question */
+static uint8_t question[QUESTION];
 
 /* In place of the network: every question is answered at once, by what the script says. */
 int connect(int fd, const struct sockaddr *to, socklen_t len)
@@ -43,13 +45,13 @@ int poll(struct pollfd *p, nfds_t n, int timeout)
 ssize_t recv(int fd, void *to, size_t room, int flags)
 {
 	uint8_t how = fuzz_u8(answers), all[256] = {0};
-	uint32_t n = how & 1 ? sizeof(question) + sizeof(struct bw_addr) : fuzz_u8(answers);
+	uint32_t n = how & 1 ? HEAD + sizeof(struct bw_addr) : fuzz_u8(answers);
 	uint32_t given = n;
 	const uint8_t *bytes = fuzz_bytes(answers, &given);
 
 	memcpy(all, bytes, given);
-	if (how & 2 && n >= sizeof(question))
-		memcpy(all, question, sizeof(question));
+	if (how & 2 && n >= HEAD)
+		memcpy(all, question, HEAD);
 	memcpy(to, all, n < room ? n : room);
 	return (ssize_t)(n < room ? n : room);
 }
@@ -60,6 +62,14 @@ int usleep(useconds_t us)
 }
 
 void bwf_log(enum bwf_log_level level, const char *format, ...)
+{
+}
+
+void bw_count_event(struct bw_ep *ep, enum bw_count what)
+{
+}
+
+void bw_ep_addr(struct bw_ep *ep, struct bw_addr *addr)
 {
 }
 

@@ -4,6 +4,7 @@
  * service.
  */
 #include <arpa/inet.h>
+#include <glob.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -225,20 +226,22 @@ static void name__leads_to_the_endpoint(void **state)
 	pair_close();
 }
 
-enum { QUESTION = 16, LATE_MS = 250, WRONG = 150 };
+/* Bytes that an answer repeats; a question with its padding. */
+enum { HEAD = 16, QUESTION = 80, LATE_MS = 250, WRONG = 150 };
 
 /* Answers questions for a name as a busy node does: late, and each twice, after more answers to
  * somebody else's questions than there are tries. Ends with a datagram of another length. */
 static void *answer_late(void *arg)
 {
 	int fd = *(int *)arg;
-	char answer[QUESTION + ADDRESS], wrong[QUESTION + ADDRESS] = {0};
+	char question[QUESTION], answer[HEAD + ADDRESS], wrong[HEAD + ADDRESS] = {0};
 	struct sockaddr_in from;
 	socklen_t len = sizeof(from);
 
-	memset(answer + QUESTION, 0x5A, ADDRESS);
-	while (recvfrom(fd, answer, QUESTION, MSG_TRUNC, (struct sockaddr *)&from, &len) ==
+	memset(answer + HEAD, 0x5A, ADDRESS);
+	while (recvfrom(fd, question, QUESTION, MSG_TRUNC, (struct sockaddr *)&from, &len) ==
 	       QUESTION) {
+		memcpy(answer, question, HEAD);
 		usleep(LATE_MS * 1000);
 		for (int i = 0; i < WRONG; i++)
 			sendto(fd, wrong, sizeof(wrong), 0, (struct sockaddr *)&from, len);
@@ -278,28 +281,67 @@ static void name__late_answers_count(void **state)
 	close(fd);
 }
 
-/* An answer must not be taken for a question: two such services would talk for ever. */
+/* The one file of counters in this directory has this text; both are removed. */
+static void counted(const char *dir, const char *text)
+{
+	char pattern[64], all[8192];
+	glob_t found;
+	FILE *f;
+
+	snprintf(pattern, sizeof(pattern), "%s/*.json", dir);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	assert_int_equal(found.gl_pathc, 1);
+	f = fopen(found.gl_pathv[0], "r");
+	assert_non_null(f);
+	all[fread(all, 1, sizeof(all) - 1, f)] = 0;
+	fclose(f);
+	assert_non_null(strstr(all, text));
+	unlink(found.gl_pathv[0]);
+	globfree(&found);
+	rmdir(dir);
+}
+
+/* A datagram of `n` bytes that begins as the question with this number. */
+static void ask(int fd, uint64_t magic, uint64_t number, size_t n)
+{
+	uint64_t datagram[32] = {magic, number};
+
+	assert_int_equal(send(fd, datagram, n, 0), n);
+}
+
+/* A question's source may be forged: no answer is longer than its question. And an answer must not
+ * be taken for a question: two such services would talk for ever. */
 static void name__only_questions_are_answered(void **state)
 {
+	static const uint64_t magic = 0x3F454D414E5742BEULL;
+	static const size_t others[] = {0, HEAD, HEAD + ADDRESS, QUESTION - 1, QUESTION + 1, 256};
 	struct sockaddr_in sin = {.sin_family = AF_INET,
 				  .sin_port = htons(47312),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	uint64_t datagram[10] = {0x3F454D414E5742BEULL, 1};
+	uint64_t answer[32];
 	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	char dir[] = "/tmp/test_getinfo-XXXXXX";
 	struct fi_info *server;
 	struct fid_ep *ep;
 
 	pair_open(&(struct pair_options){.wait_obj = FI_WAIT_UNSPEC});
 	assert_int_equal(fi_getinfo(NEW, "127.0.0.1", "47312", FI_SOURCE, hints, &server), 0);
+	assert_non_null(mkdtemp(dir));
+	setenv("BEOWIRE_STATS", dir, 1);
 	assert_int_equal(fi_endpoint(pair_domain, server, &ep, NULL), 0);
+	unsetenv("BEOWIRE_STATS");
 	assert_int_equal(connect(fd, (struct sockaddr *)&sin, sizeof(sin)), 0);
-	assert_int_equal(send(fd, datagram, sizeof(datagram), 0), sizeof(datagram));
-	datagram[1] = 2;
-	assert_int_equal(send(fd, datagram, QUESTION, 0), QUESTION);
-	assert_int_equal(recv(fd, datagram, sizeof(datagram), 0), QUESTION + ADDRESS);
-	assert_int_equal(datagram[1], 2); /* the first one was passed over */
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		ask(fd, magic, 1, others[i]);
+	ask(fd, magic + 1, 1, QUESTION);
+	ask(fd, magic, 2, QUESTION);
+	assert_int_equal(recv(fd, answer, sizeof(answer), 0), HEAD + ADDRESS);
+	assert_true(HEAD + ADDRESS <= QUESTION);
+	assert_int_equal(answer[1], 2); /* those before were passed over */
+	assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), -1);
 	close(fd);
 	assert_int_equal(fi_close(&ep->fid), 0);
+	counted(dir, "\"name_drops\":7,");
 	fi_freeinfo(server);
 	pair_close();
 }
