@@ -328,6 +328,7 @@ struct bwf_peer {
 	uint64_t unexpected_bytes;
 	size_t unread;	  /* bytes of memory that all its messages without a receive take */
 	uint32_t guesses; /* keys that it named and nobody has, BWF_GUESSES_MAX at most */
+	bool trusted;	  /* it has named a key that somebody has */
 	bool refused;	  /* given up by us: nothing of it is taken any more */
 	int down;	  /* why it is gone: negative errno, 0 while it lives */
 	bool known;	  /* traffic happened or an address was resolved */
@@ -387,6 +388,10 @@ struct bwf_ep {
 	atomic_bool held; /* messages wait although a multi-receive buffer fits them */
 	atomic_bool unsought; /* an address may be new, or the last peer gone: bwf_peer_seek() */
 	struct bwf_early *early, **early_end; /* fetched before their receive is posted */
+	/* stranger.c: keys that strangers named and nobody has, BWF_GUESSES_STRANGERS at most, less
+	 * one for each second; and since when (ns of bwf_now_ns()) none was taken off */
+	uint32_t guesses;
+	uint64_t guesses_ns;
 
 	struct bwf_op_pool ops;
 	struct bwf_incoming *incoming; /* their data are still to come */

@@ -228,6 +228,11 @@ void bwf_stranger_named(struct bwf_ep *ep, bw_peer_no peer);
 void bwf_stranger_unnamed(struct bwf_ep *ep, bw_peer_no peer);
 /* A peer that is in no vector is gone, and did not say goodbye: nobody reads what it left. */
 void bwf_stranger_died(struct bwf_ep *ep, bw_peer_no peer);
+/* May a peer that has named no key so far name one? Not if it is in no vector, and all such have
+ * named too many that nobody has. */
+bool bwf_stranger_may_guess(struct bwf_ep *ep, bw_peer_no peer);
+/* A peer, a stranger or not, has named a key that nobody has. */
+void bwf_stranger_guessed(struct bwf_ep *ep, bw_peer_no peer);
 /* Strangers' unread messages are more than may be. Outside libbeowire; messages may be dropped. */
 void bwf_stranger_make_room(struct bwf_ep *ep);
 

@@ -43,6 +43,10 @@ struct bwf_segment {
 #define BWF_ANSWERS_MAX	 (8U << 20)
 /* Keys of memory that one initiator may name although nobody has them; then it is given up. */
 #define BWF_GUESSES_MAX 64
+/* The same of all together that the target's program has not named, at a time; each second one more
+ * may be named. Beyond that such a peer is answered EACCES whatever it names, unless it has named a
+ * key before that the target has. */
+#define BWF_GUESSES_STRANGERS 1024
 /* Larger numbers are no errors of anybody's: an answer with one means EIO. */
 #define BWF_ERRNO_MAX 4095
 

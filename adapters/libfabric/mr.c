@@ -67,12 +67,20 @@ void *bwf_mr_ask(struct bwf_ep *ep, bw_peer_no number, uint64_t key, uint64_t ad
 	struct bwf_peer *peer = bwf_peer_get(ep, number);
 	void *p;
 
-	if (!peer || peer->refused || peer->guesses >= BWF_GUESSES_MAX)
+	if (!peer || peer->refused || peer->guesses >= BWF_GUESSES_MAX ||
+	    (!peer->trusted && !bwf_stranger_may_guess(ep, number)))
 		return NULL;
 	p = bwf_mr_find(ep->dom, key, addr, n, access, out);
-	if (!p && !bwf_mr_known(ep->dom, key) && ++peer->guesses == BWF_GUESSES_MAX)
+	if (p) {
+		peer->trusted = true;
+		return p;
+	}
+	if (bwf_mr_known(ep->dom, key))
+		return NULL;
+	bwf_stranger_guessed(ep, number);
+	if (++peer->guesses == BWF_GUESSES_MAX)
 		bwf_todo_refuse(ep, number, "names memory by keys that nobody has");
-	return p;
+	return NULL;
 }
 
 /* Until nothing of an endpoint touches the region any more. Called with the endpoint's lock. */

@@ -2,8 +2,9 @@
 /*
  * Strangers: peers that are in no address vector. They are legal, as a server learns of its clients
  * by their messages, and whoever has an address can be any number of them, so that bounds for each
- * peer hold nothing. What all of them together leave unread is bounded here: those that are gone
- * make room first, then the live ones that have left most are given up.
+ * peer hold nothing. Here it is bounded how many keys of memory all of them together may try, and
+ * what they leave unread: those that are gone make room first, then the live ones that have left
+ * most are given up.
  */
 #include "bwf.h"
 #include "count.h"
@@ -12,6 +13,9 @@
  * peer has beyond it is bounded by a quarter of that: several honest clients of a server may all
  * have sent ahead before they learn of pressure. */
 #define BWF_STRANGERS_AHEAD (128U << 20)
+
+/* ns; after which one guess of a key is forgotten. */
+#define BWF_GUESS_NS 1000000000ULL
 
 void bwf_stranger_init(struct bwf_ep *ep)
 {
@@ -116,4 +120,40 @@ void bwf_stranger_make_room(struct bwf_ep *ep)
 		bwf_stranger_refuse_largest(ep);
 	bwf_stranger_drop(ep, BW_PEER_NONE);
 	pool->left = false;
+}
+
+/* Nothing can be looked up here: until that is done, with the next progress, whose address may have
+ * been inserted is no stranger. */
+static bool bwf_stranger_is(struct bwf_ep *ep, bw_peer_no number)
+{
+	if (ep->peer[number].addr != FI_ADDR_NOTAVAIL)
+		return false;
+	if (!ep->av || ep->av_seen == atomic_load(&ep->av->inserted))
+		return true;
+	ep->unsought = true;
+	return false;
+}
+
+bool bwf_stranger_may_guess(struct bwf_ep *ep, bw_peer_no number)
+{
+	uint64_t seconds;
+
+	if (ep->guesses < BWF_GUESSES_STRANGERS || !bwf_stranger_is(ep, number))
+		return true;
+	seconds = (bwf_now_ns() - ep->guesses_ns) / BWF_GUESS_NS;
+	if (!seconds)
+		return false;
+	ep->guesses -= seconds < ep->guesses ? (uint32_t)seconds : ep->guesses;
+	ep->guesses_ns += seconds * BWF_GUESS_NS;
+	return true;
+}
+
+void bwf_stranger_guessed(struct bwf_ep *ep, bw_peer_no number)
+{
+	if (!bwf_stranger_is(ep, number))
+		return;
+	if (!ep->guesses)
+		ep->guesses_ns = bwf_now_ns();
+	ep->guesses++;
+	bw_count_event(ep->bw, BW_COUNT_KEY_GUESSES);
 }

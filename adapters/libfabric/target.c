@@ -61,7 +61,9 @@ static void bwf_target_locate(struct bwf_ep *ep, struct bwf_incoming *in)
 		const struct bwf_segment *s = &in->seg[i];
 
 		in->to[i].iov_len = s->len;
-		if (!s->len) { /* it says nothing of the key: the answer is the same for any */
+		/* It says nothing of the key to whom the program has named: the answer is the same
+		 * for any. */
+		if (!s->len && bwf_peer_source(ep, in->peer) != FI_ADDR_NOTAVAIL) {
 			bwf_mr_find(ep->dom, s->key, s->addr, 0, FI_REMOTE_WRITE, &in->mr[i]);
 			continue;
 		}

@@ -4,6 +4,7 @@
  * bounded amount of memory, and is given up; everybody else goes on.
  */
 #include <stdio.h>
+#include <time.h>
 
 #include "stranger.h"
 
@@ -399,6 +400,47 @@ static void keys__cannot_be_guessed_by_reads(void **state)
 	assert_string_equal(mine, "");
 }
 
+/* Requests of b's are answered to who of the crowd asked. */
+static void crowd_is(int i)
+{
+	bad = crowd[i];
+	victim = crowd_victim[i];
+}
+
+/* Each keeps to the bounds of a peer, but there could be any number of them. Who has a key goes on,
+ * and so does who is in the vector. */
+static void keys__cannot_be_guessed_by_many(void **state)
+{
+	enum { EACH_TRIES = BWF_GUESSES_MAX - 4 };
+	struct bw_ep *named = bad;
+	bw_peer_no named_victim = victim;
+	int tried = 0;
+
+	crowd_open();
+	crowd_is(0);
+	assert_int_equal(write_by(KEY, 0), 0);
+	for (int i = 1; i < CROWD - 1; i++) {
+		crowd_is(i);
+		for (int n = 0; n < EACH_TRIES; n++, tried++)
+			assert_int_equal(write_by(KEY + 1 + (uint64_t)n, 0), FI_EACCES);
+	}
+	assert_true(tried > BWF_GUESSES_STRANGERS);
+	crowd_is(CROWD - 1);
+	assert_int_equal(write_by(KEY, 0), FI_EACCES);
+	crowd_is(0);
+	assert_int_equal(write_by(KEY, 0), 0);
+	bad = named;
+	victim = named_victim;
+	assert_int_equal(write_by(KEY, 0), 0);
+	crowd_is(CROWD - 1);
+	for (time_t end = time(NULL) + 2; time(NULL) < end;)
+		crowd_progress();
+	assert_int_equal(write_by(KEY, 0), 0);
+	bad = named;
+	victim = named_victim;
+	crowd_close();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, stranger_teardown)
@@ -413,6 +455,7 @@ int main(void)
 		TEST(keys__cannot_be_guessed_by_writes),
 		TEST(keys__cannot_be_guessed_by_atomics),
 		TEST(keys__cannot_be_guessed_by_reads),
+		TEST(keys__cannot_be_guessed_by_many),
 	};
 	/* Elsewhere libbeowire itself takes what its program does not. */
 	const struct CMUnitTest local_tests[] = {

@@ -173,6 +173,61 @@ static void write__every_number_is_checked(void **state)
 		assert_int_equal(theirs[i], 0);
 }
 
+static void write_nothing(uint64_t key)
+{
+	struct bwf_write_request req = {.data = 4711, .flags = BWF_WRITE_HAS_DATA, .segments = 1};
+	struct bwf_segment seg = {.key = key};
+	char buf[sizeof(req) + sizeof(seg)];
+
+	memcpy(buf, &req, sizeof(req));
+	memcpy(buf + sizeof(req), &seg, sizeof(seg));
+	stranger_say(BWF_CODE_WRITE, 0, 0, buf, sizeof(buf));
+}
+
+static void add_with_data(uint64_t key)
+{
+	struct bwf_atomic_request req = {.data = 4711,
+					 .flags = BWF_WRITE_HAS_DATA,
+					 .type = FI_UINT64,
+					 .op = FI_SUM,
+					 .segments = 1};
+	struct bwf_segment seg = {.key = key};
+	char buf[sizeof(req) + sizeof(seg)];
+
+	memcpy(buf, &req, sizeof(req));
+	memcpy(buf + sizeof(req), &seg, sizeof(seg));
+	stranger_say(BWF_CODE_ATOMIC, 0, 0, buf, sizeof(buf));
+}
+
+/* Who is in no vector puts nothing into the completion queue unless it has a key; nor are remote
+ * writes counted. Whom the program has named needs none for a write of no bytes. */
+static void write__of_no_bytes_needs_a_key_of_a_stranger(void **state)
+{
+	uint64_t before = fi_cntr_read(b.remote_written);
+
+	assert_int_equal(fi_av_remove(b.av, &bad_addr, 1, 0), 0);
+	write_nothing(KEY + 1);
+	assert_int_equal(answers(1)->m.imm, FI_EACCES);
+	add_with_data(KEY + 1);
+	assert_int_not_equal(answers(2)->m.imm, 0);
+	pair_nothing(b.rx);
+	assert_int_equal(fi_cntr_read(b.remote_written), before);
+	write_nothing(KEY);
+	assert_int_equal(answers(3)->m.imm, 0);
+	assert_int_equal(pair_completion(b.rx).data, 4711);
+	pair_nothing(b.rx);
+}
+
+static void write__of_no_bytes_needs_no_key_of_a_named_one(void **state)
+{
+	write_nothing(KEY + 1);
+	assert_int_equal(answers(1)->m.imm, 0);
+	assert_int_equal(pair_completion(b.rx).data, 4711);
+	add_with_data(KEY + 1);
+	assert_int_not_equal(answers(2)->m.imm, 0);
+	pair_nothing(b.rx);
+}
+
 /* b writes to the hostile endpoint. The token of its request; the data can be fetched. */
 static uint64_t write_begin(void)
 {
@@ -331,6 +386,8 @@ int main(void)
 		TEST(write__no_more_wait_than_may),
 		TEST(write__a_silent_writer_does_not_keep_memory),
 		TEST(write__every_number_is_checked),
+		TEST(write__of_no_bytes_needs_a_key_of_a_stranger),
+		TEST(write__of_no_bytes_needs_no_key_of_a_named_one),
 		TEST(answer__counts_once),
 		TEST(answer__is_of_the_peer_that_was_asked),
 		TEST(answer__is_of_the_operations_kind),
