@@ -396,6 +396,7 @@ struct bwf_ep {
 	struct bwf_op_pool ops;
 	struct bwf_incoming *incoming; /* their data are still to come */
 	struct bwf_incoming *placing;  /* their data are being fetched */
+	uint64_t bounced; /* bytes that those of `placing` to several segments are fetched into */
 	struct bwf_todo *todo, **todo_end;
 	_Atomic size_t todo_count; /* calls kept, for a look without the lock */
 	uint32_t todo_round;

@@ -141,6 +141,8 @@ static void bwf_target_unlink(struct bwf_incoming **list, const struct bwf_incom
 static void bwf_target_put(struct bwf_ep *ep, struct bwf_incoming *in)
 {
 	ep->peer[in->peer].writes_in--;
+	if (in->bounce)
+		ep->bounced -= in->len;
 	free(in->bounce);
 	free(in);
 }
@@ -191,6 +193,21 @@ static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int stat
 	bwf_target_put(ep, in);
 }
 
+/* Memory for data on their way to several segments: all such together may take as much as unexpected
+ * messages, and one alone whatever its length. 0, or the error to answer. */
+static int bwf_target_bounce(struct bwf_ep *ep, struct bwf_incoming *in)
+{
+	uint64_t limit = ep->unexpected.limit;
+
+	if (ep->bounced && (ep->bounced > limit || in->len > limit - ep->bounced))
+		return -FI_ENOBUFS;
+	in->bounce = malloc(in->len ? in->len : 1);
+	if (!in->bounce)
+		return -FI_ENOMEM;
+	ep->bounced += in->len;
+	return 0;
+}
+
 static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_incoming *in = bwf_target_find(ep->incoming, m->peer, m->tag);
@@ -214,9 +231,8 @@ static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 	}
 	to = in->to[0].iov_base;
 	if (in->n > 1 && !in->status) {
-		to = in->bounce = malloc(in->len);
-		if (!to)
-			in->status = -FI_ENOMEM;
+		in->status = bwf_target_bounce(ep, in);
+		to = in->bounce;
 	}
 	in->next = ep->placing;
 	ep->placing = in;

@@ -27,8 +27,14 @@ static int pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, v
 	return full ? -EAGAIN : __real_bw_pull(ep, peer, rndv, to, len, op);
 }
 
+static atomic_int answered, no_room; /* writes of the stranger's; those refused for want of room */
+
 static void on_message(void *arg, const struct bw_message *m)
 {
+	if ((m->code & BWF_CODE_MASK) != BWF_CODE_WRITE_DONE)
+		return;
+	no_room += m->imm == FI_ENOBUFS;
+	answered++;
 }
 
 static void on_end(void *arg, void *op, int status)
@@ -521,6 +527,71 @@ static void unread__of_who_is_named_later_is_no_strangers(void **state)
 	bw_ep_close(ep, 0);
 }
 
+static int full_setup(void **state)
+{
+	full = true;
+	answered = no_room = 0;
+	inside_calls = (struct inside_calls){.pull = pull};
+	return pair_setup(state);
+}
+
+/* A write of `buf` to two segments, whose data b cannot fetch now. */
+static void write_to_two(struct bw_ep *ep, bw_peer_no peer, uint64_t token)
+{
+	struct bwf_write_request req = {.token = token, .len = LONG, .segments = 2};
+	struct bwf_segment seg[2] = {{.len = LONG / 2, .key = 42}, {.len = LONG / 2, .key = 42}};
+	char request[sizeof(req) + sizeof(seg)];
+
+	memcpy(request, &req, sizeof(req));
+	memcpy(request + sizeof(req), seg, sizeof(seg));
+	while (bw_send(ep, peer, BWF_CODE_WRITE_LONG, 0, 0, request, sizeof(request), BW_SEND_EAGER,
+		       NULL) == -EAGAIN)
+		bw_progress(ep);
+	while (bw_send(ep, peer, BWF_CODE_WRITE_DATA, token, 0, buf, LONG, BW_SEND_SYNC, buf) ==
+	       -EAGAIN)
+		bw_progress(ep);
+}
+
+static void drive(struct bw_ep *ep, const atomic_int *n, int until)
+{
+	while (*n < until) {
+		pair_progress();
+		bw_progress(ep);
+	}
+}
+
+/* What writes are fetched into on their way to several segments is bounded, for all together. */
+static void bounced__is_bounded(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	bw_peer_no peer, there;
+	struct bw_addr addr;
+	struct bw_ep *ep = stranger(&addr, &peer, &there);
+	struct fid_mr *mr;
+
+	assert_int_equal(fi_mr_reg(pair_domain, other, LONG, FI_REMOTE_WRITE, 0, 42, 0, &mr, NULL),
+			 0);
+	in->unexpected.limit = 5 * LONG / 2;
+	for (uint64_t i = 0; i < 4; i++)
+		write_to_two(ep, peer, i);
+	while (atomic_load(&in->todo_count) < 4) {
+		pair_progress();
+		bw_progress(ep);
+	}
+	assert_int_equal(in->bounced, 2 * LONG);
+	full = false;
+	drive(ep, &answered, 4);
+	assert_int_equal(no_room, 2);
+	assert_int_equal(in->bounced, 0);
+	in->unexpected.limit = 1; /* one alone is taken whatever its length */
+	write_to_two(ep, peer, 4);
+	drive(ep, &answered, 5);
+	assert_int_equal(no_room, 2);
+	assert_int_equal(in->bounced, 0);
+	assert_int_equal(fi_close(&mr->fid), 0);
+	bw_ep_close(ep, 0);
+}
+
 /* Its number may be another one's soon: nothing of it stays. */
 static void not_needed__leaves_nothing_behind(void **state)
 {
@@ -562,6 +633,7 @@ int main(void)
 						pair_teardown),
 		cmocka_unit_test_setup_teardown(needed__is_who_is_in_the_vector_or_unread,
 						pair_setup, pair_teardown),
+		cmocka_unit_test_setup_teardown(bounced__is_bounded, full_setup, teardown),
 		cmocka_unit_test_setup_teardown(not_needed__leaves_nothing_behind, pair_setup,
 						pair_teardown),
 	};
