@@ -91,10 +91,9 @@ def test_root_of_a_rootless_container_is_no_root(
 
 
 def mounted_at(what: Path, make: str) -> list[str]:
-    """The words that start a rootless container that has this at /mnt/run and nothing else of it."""
-    script = (
-        f"mount -t tmpfs -o mode=755 none /mnt && {make} /mnt/run && mount --bind {what} /mnt/run"
-    )
+    """What starts a rootless container that has this at /mnt/run and nothing else of it."""
+    script = "mount -t tmpfs -o mode=755 none /mnt"
+    script += f" && {make} /mnt/run && mount --bind {what} /mnt/run"
     words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     return [*words, f'{script} && exec "$@"', "sh"]
 
