@@ -164,8 +164,10 @@ static bool bws_control_may(uint64_t now)
 
 static struct bws_conn *bws_control_find(const struct bws_offer *o, const struct bws_from *from)
 {
-	if (memcmp(from->address, o->name.here, sizeof(from->address)))
+	if (memcmp(from->address, o->name.here, sizeof(from->address))) {
+		bws_offer_refuse();
 		return NULL;
+	}
 	for (struct bws_conn *c = bws_conn_next(NULL); c; c = bws_conn_next(c)) {
 		if (!c->orphan && bws_control_name(c) && bws_name_mirrors(&c->name, &o->name) &&
 		    (o->kind > BWS_ACCEPT || c->connector == (o->kind == BWS_ACCEPT)))
@@ -180,8 +182,12 @@ static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes
 	struct bws_offer o;
 	struct bws_conn *c;
 
+	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_OFFER) {
+		bws_offer_refuse();
+		return;
+	}
 	/* Without an endpoint there is no answer; it is offered again. */
-	if (!bws_offer_unpack(bytes, len, &o) || o.kind != BWS_OFFER || !atomic_load(&bws.ep))
+	if (!atomic_load(&bws.ep))
 		return;
 	bws_lock();
 	c = bws_control_find(&o, from);
@@ -202,6 +208,20 @@ static void bws_control_answer(const struct bws_from *from, const uint8_t *bytes
 	bws_unlock();
 }
 
+/* Do both nonces of the connection show that this is of its peer? */
+static bool bws_control_proven(const struct bws_conn *c, const struct bws_offer *o)
+{
+	return !memcmp(c->nonce, o->to_nonce, sizeof(o->to_nonce)) &&
+	       !memcmp(c->peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port;
+}
+
+/* Those of the time that is over? */
+static bool bws_control_proven_old(const struct bws_conn *c, const struct bws_offer *o)
+{
+	return c->retired && !memcmp(c->old_nonce, o->to_nonce, sizeof(o->to_nonce)) &&
+	       !memcmp(c->old_peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port;
+}
+
 /* Beowire is lost for this one, as the peer tells. */
 static void bws_control_rescued(const struct bws_from *from, const struct bws_offer *o)
 {
@@ -210,14 +230,12 @@ static void bws_control_rescued(const struct bws_from *from, const struct bws_of
 
 	memcpy(&at, o->addr.bytes, sizeof(at));
 	bws_lock();
-	c = o->kind == BWS_OFFER ? NULL : bws_control_find(o, from);
-	if (c && c->retired && !memcmp(c->old_nonce, o->to_nonce, sizeof(o->to_nonce)) &&
-	    !memcmp(c->old_peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port) {
+	c = bws_control_find(o, from);
+	if (c && bws_control_proven_old(c, o)) {
 		/* We know that already, else there were no new nonces. */
 		if (o->kind == BWS_RESCUE)
 			bws_control_tell(c, BWS_RESCUED, true, from);
-	} else if (c && !memcmp(c->nonce, o->to_nonce, sizeof(o->to_nonce)) &&
-		   !memcmp(c->peer_nonce, o->nonce, sizeof(o->nonce)) && c->peer_at.port) {
+	} else if (c && bws_control_proven(c, o)) {
 		if (o->kind == BWS_RESCUED) {
 			c->rescued = c->rescued || c->rescue;
 		} else {
@@ -228,6 +246,8 @@ static void bws_control_rescued(const struct bws_from *from, const struct bws_of
 			bws_control_tell(c, BWS_RESCUED, false, from);
 		}
 		bws_attend();
+	} else if (c) {
+		bws_offer_refuse();
 	}
 	bws_unlock();
 }
@@ -246,7 +266,12 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 	struct bws_conn *c;
 	bw_peer_no peer;
 
-	if (!bws_offer_unpack(bytes, len, &o) || !atomic_load(&bws.ep))
+	/* Offers come by the registrar alone. */
+	if (!bws_offer_unpack(bytes, len, &o) || o.kind == BWS_OFFER) {
+		bws_offer_refuse();
+		return;
+	}
+	if (!atomic_load(&bws.ep))
 		return;
 	if (o.kind != BWS_ACCEPT) {
 		bws_control_rescued(from, &o);
@@ -254,8 +279,11 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 	}
 	bws_lock();
 	c = bws_control_find(&o, from);
-	if (c && !c->paired && !c->answered && !c->rescue && !c->pinned && c->offers &&
-	    !memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce)) && bws_control_meet(&o.addr, &peer)) {
+	if (!c || c->paired || c->answered || c->rescue || c->pinned || !c->offers) {
+		/* Nothing is asked. */
+	} else if (memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce))) {
+		bws_offer_refuse();
+	} else if (bws_control_meet(&o.addr, &peer)) {
 		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
 		c->peer_addr = o.addr;
 		c->peer = peer;

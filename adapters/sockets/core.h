@@ -41,9 +41,16 @@ struct bws_core {
 	const char *pinned; /* no connection of this process may leave TCP: why */
 	/* No connection leaves TCP now: fork() or exec is under way, or the end. */
 	_Atomic int held;
+	/* Datagrams and HELLOs that were dropped: malformed, or not from who they say. */
+	_Atomic uint64_t offers_refused;
 };
 
 extern struct bws_core bws;
+
+static inline void bws_offer_refuse(void)
+{
+	atomic_fetch_add(&bws.offers_refused, 1);
+}
 
 void bws_lock(void);
 void bws_unlock(void);

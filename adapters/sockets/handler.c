@@ -24,8 +24,12 @@ static bool bws_handler_knows(struct bws_conn *c, const struct bw_message *m)
 
 static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 {
-	if (!c->answered || c->paired || c->orphan || !bws_handler_knows(c, m))
+	if (!c->answered || c->paired || c->orphan)
 		return;
+	if (!bws_handler_knows(c, m)) {
+		bws_offer_refuse();
+		return;
+	}
 	c->paired = c->proven = true;
 	c->answered = c->lost = false;
 	c->peer = m->peer;

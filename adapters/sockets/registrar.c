@@ -148,10 +148,9 @@ void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int 
 
 			if (len < 0)
 				break;
-			if (len != BWS_OFFER_BYTES)
-				continue;
-			offer(&from, bytes, BWS_OFFER_BYTES);
-			bws_registrar_hand(r, &from, bytes);
+			offer(&from, bytes, (size_t)len);
+			if (len == BWS_OFFER_BYTES)
+				bws_registrar_hand(r, &from, bytes);
 		}
 	}
 	/* Clients say nothing: what is readable is their end. The last one first, as places

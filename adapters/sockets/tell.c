@@ -120,12 +120,13 @@ static void bws_tell_json(FILE *f)
 	fprintf(f,
 		"{\"connections\":%llu,\"switched\":%llu,\"tx_bytes\":%llu,\"rx_bytes\":%llu,"
 		"\"tx_beowire\":%llu,\"rx_beowire\":%llu,\"switches\":%llu,\"returns\":%llu,"
-		"\"lost\":%llu,\"each\":[",
+		"\"lost\":%llu,\"offers_refused\":%llu,\"each\":[",
 		(unsigned long long)bws_told.connections, (unsigned long long)bws_told.switched,
 		(unsigned long long)bws_told.tx, (unsigned long long)bws_told.rx,
 		(unsigned long long)bws_told.tx_beowire, (unsigned long long)bws_told.rx_beowire,
 		(unsigned long long)bws_told.switches, (unsigned long long)bws_told.returns,
-		(unsigned long long)bws_told.lost);
+		(unsigned long long)bws_told.lost,
+		(unsigned long long)atomic_load(&bws.offers_refused));
 	for (uint32_t i = 0; i < bws_told.n; i++) {
 		const struct bws_told *t = &bws_told.one[i];
 
@@ -176,6 +177,20 @@ static void bws_tell_write(void)
 	}
 }
 
+static void bws_tell_refused(void)
+{
+	unsigned long long n = atomic_load(&bws.offers_refused);
+	char line[160];
+	int len;
+
+	len = snprintf(line, sizeof(line),
+		       "beowire: offers and HELLOs that were refused: %llu (malformed, or not from "
+		       "who they say)\n",
+		       n);
+	if (n)
+		bws_r()->write(STDERR_FILENO, line, (size_t)len);
+}
+
 void bws_tell_all(void)
 {
 	struct bws_conn *c;
@@ -183,6 +198,8 @@ void bws_tell_all(void)
 	bws_lock();
 	for (c = bws_conn_next(NULL); c; c = bws_conn_next(c))
 		bws_tell(c);
+	if (bws.explain)
+		bws_tell_refused();
 	if (bws.stats && bws_told.connections)
 		bws_tell_write();
 	bws_unlock();
@@ -191,4 +208,5 @@ void bws_tell_all(void)
 void bws_tell_forget(void)
 {
 	memset(&bws_told, 0, sizeof(bws_told));
+	atomic_store(&bws.offers_refused, 0);
 }

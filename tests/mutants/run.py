@@ -58,6 +58,8 @@ SOCKETS_LIST = re.compile(r"sockets_(?:\w+_)?sources = files\(([^)]*)\)")
 SOCKETS_AWAY_LIST = re.compile(r"sockets_away_sources = files\(([^)]*)\)")
 SOCKETS_CHOICE_LIST = re.compile(r"sockets_choice_sources = files\(([^)]*)\)")
 SOCKETS_CONTROL_LIST = re.compile(r"sockets_control_sources = files\(([^)]*)\)")
+SOCKETS_OFFER_LIST = re.compile(r"sockets_offer_sources = files\(([^)]*)\)")
+SOCKETS_REGISTRAR_LIST = re.compile(r"sockets_registrar_sources = files\(([^)]*)\)")
 SOCKETS_FLOW_LIST = re.compile(r"sockets_flow_sources = files\(([^)]*)\)")
 PROVIDER_LIST = re.compile(r"fi_(?:\w+_)?sources = files\(([^)]*)\)")
 # The C tests of the user host: a folder, its programs, and what these share.
@@ -399,6 +401,8 @@ class Workshop:
             ("away", [SOCKETS_AWAY_LIST]),
             ("choice", [SOCKETS_CHOICE_LIST]),
             ("flow", [SOCKETS_FLOW_LIST]),
+            ("offer", [SOCKETS_OFFER_LIST]),
+            ("registrar", [SOCKETS_REGISTRAR_LIST]),
             ("control", [SOCKETS_CONTROL_LIST, SOCKETS_CHOICE_LIST]),
         ):
             if not self._wanted(SOCKETS, f"test_{name}"):

@@ -165,6 +165,9 @@ static bool offered;
 static struct bws_offer came, told[BWS_OFFER_KINDS];
 static uint32_t tells[BWS_OFFER_KINDS];
 static uint32_t forgotten, returned, closed;
+static uint8_t sender[16]; /* whose datagrams they are */
+static _Atomic uint32_t heard;
+static _Atomic uint32_t handled; /* of the registrar's */
 
 int bws_offer_socket(int family, uint16_t port)
 {
@@ -176,13 +179,17 @@ int bws_offer_receive(int fd, struct bws_from *from, uint8_t *bytes, size_t room
 	uint64_t n;
 
 	memset(from, 0, sizeof(*from));
+	memcpy(from->address, sender, sizeof(sender));
 	return read(fd, &n, sizeof(n)) == sizeof(n) ? BWS_OFFER_BYTES : -1;
 }
+
+static bool malformed;
 
 bool bws_offer_unpack(const uint8_t *bytes, size_t len, struct bws_offer *o)
 {
 	*o = came;
-	return true;
+	heard++;
+	return !malformed;
 }
 
 void bws_offer_pack(const struct bws_offer *o, uint8_t *bytes)
@@ -200,11 +207,18 @@ void bws_registrar_serve(struct bws_registrar *r, const struct pollfd *fds, int 
 			 void (*offer)(const struct bws_from *from, const uint8_t *bytes,
 				       size_t len))
 {
-	const struct bws_from from = {.port = 1};
+	struct bws_from from = {.port = 1};
+	bool now;
 
-	if (offered)
-		offer(&from, NULL, 0);
+	/* The next one may come as soon as this one is handled. */
+	bws_lock();
+	memcpy(from.address, sender, sizeof(sender));
+	now = offered;
 	offered = false;
+	bws_unlock();
+	if (now)
+		offer(&from, NULL, 0);
+	handled += now;
 }
 
 void bws_registrar_close(struct bws_registrar *r)
@@ -261,9 +275,12 @@ uint64_t bws_hosts_plain(const uint8_t *address, uint64_t now)
 	return 0;
 }
 
+#define FOUND 7
+
 int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 {
-	return -1;
+	*peer = FOUND;
+	return 0;
 }
 
 /* The first one is an orphan that has to wait for its peer; the second one is in order. */
@@ -614,21 +631,36 @@ static void endpoint__is_given_up_if_settings_are_wrong(void **state)
 
 /* ---- loss ---- */
 
-static void write_to_it(enum bws_offer_kind kind, uint8_t nonce, uint8_t to_nonce)
+static bool astray; /* what comes by the registrar is no offer, and the other way round */
+
+static void deliver(const struct bws_offer *o)
 {
 	const uint64_t one = 1;
 
 	bws_lock();
-	memset(&came, 0, sizeof(came));
-	came.kind = kind;
-	memset(came.nonce, nonce, sizeof(came.nonce));
-	memset(came.to_nonce, to_nonce, sizeof(came.to_nonce));
-	if (kind == BWS_OFFER)
+	came = *o;
+	if ((came.kind == BWS_OFFER) != astray)
 		offered = true;
 	else
 		assert_int_equal(write(mail, &one, sizeof(one)), sizeof(one));
 	bws_attend();
 	bws_unlock();
+}
+
+static struct bws_offer letter(enum bws_offer_kind kind, uint8_t nonce, uint8_t to_nonce)
+{
+	struct bws_offer o = {.kind = kind};
+
+	memset(o.nonce, nonce, sizeof(o.nonce));
+	memset(o.to_nonce, to_nonce, sizeof(o.to_nonce));
+	return o;
+}
+
+static void write_to_it(enum bws_offer_kind kind, uint8_t nonce, uint8_t to_nonce)
+{
+	struct bws_offer o = letter(kind, nonce, to_nonce);
+
+	deliver(&o);
 }
 
 static void lose(bool connector, enum bws_way way)
@@ -704,9 +736,11 @@ static void lost__is_offered_again(void **state)
 	assert_true(conn[1].tx.way == BWS_BW);
 }
 
+static uint32_t handled_before;
+
 static bool is_heard(void)
 {
-	return !offered;
+	return handled > handled_before;
 }
 
 static bool is_answered(void)
@@ -718,6 +752,7 @@ static void lost__answers_no_offer_before_that(void **state)
 {
 	lose(false, BWS_BW);
 	assert_true(becomes(says_what_it_has));
+	handled_before = handled;
 	write_to_it(BWS_OFFER, 3, 0);
 	assert_true(becomes(is_heard));
 	assert_int_equal(tells[BWS_ACCEPT], 0);
@@ -761,6 +796,196 @@ static void lost__again_and_again_is_offered_rarer(void **state)
 	}
 }
 
+/* ---- who says it ---- */
+
+static uint32_t heard_before;
+
+static bool has_heard(void)
+{
+	return heard > heard_before;
+}
+
+/* Have it handled: how many were refused. */
+static uint64_t refusals_of(const struct bws_offer *o)
+{
+	uint64_t before = atomic_load(&bws.offers_refused);
+
+	heard_before = heard;
+	deliver(o);
+	assert_true(becomes(has_heard));
+	/* Its handling is followed by a look. */
+	bws_lock();
+	looks_before = looks;
+	bws_attend();
+	bws_unlock();
+	assert_true(becomes(has_looked));
+	return atomic_load(&bws.offers_refused) - before;
+}
+
+/* The second connection, of which nothing has left TCP; nobody is to offer it for now. */
+static void have_one(bool connector)
+{
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	memset(tells, 0, sizeof(tells));
+	memset(sender, 0, sizeof(sender));
+	returned = 0;
+	conn[1].id = 2;
+	conn[1].fd = -1;
+	conn[1].named = conn[1].candidate = true;
+	conn[1].connector = connector;
+	conn[1].offers = 1;
+	conn[1].offer_at = bw_clock_now() + BWS_ORPHAN;
+	conn[1].shared = &shared;
+	conn[1].peer_at.port = 1;
+	memset(conn[1].nonce, 1, BWS_NONCE);
+	bws_unlock();
+}
+
+/* Its name has another address as the peer's, if only in the last byte, or the first one. */
+static void letter__from_another_address_is_refused(void **state)
+{
+	struct bws_offer o = letter(BWS_OFFER, 2, 0);
+
+	for (int i = 0; i < 16; i += 15) {
+		have_one(false);
+		sender[i] = 1;
+		assert_int_equal(refusals_of(&o), 1);
+		assert_int_equal(tells[BWS_ACCEPT], 0);
+		sender[i] = 0;
+		assert_int_equal(refusals_of(&o), 0);
+		assert_int_equal(tells[BWS_ACCEPT], 1);
+	}
+}
+
+static void letter__of_another_form_is_refused(void **state)
+{
+	struct bws_offer offer = letter(BWS_OFFER, 2, 0), answer = letter(BWS_ACCEPT, 2, 1);
+
+	have_one(false);
+	malformed = true;
+	assert_int_equal(refusals_of(&offer), 1);
+	assert_int_equal(tells[BWS_ACCEPT], 0);
+	have_one(true);
+	assert_int_equal(refusals_of(&answer), 1);
+	assert_false(conn[1].answered);
+	malformed = false;
+	assert_int_equal(refusals_of(&answer), 0);
+	assert_true(conn[1].answered);
+}
+
+/* An answer that comes by the registrar, and an offer that does not, which has both nonces. */
+static void letter__of_the_wrong_kind_is_refused(void **state)
+{
+	struct bws_offer answer = letter(BWS_ACCEPT, 2, 1), offer = letter(BWS_OFFER, 2, 1);
+
+	astray = true;
+	have_one(true);
+	assert_int_equal(refusals_of(&answer), 1);
+	assert_int_equal(tells[BWS_ACCEPT], 0);
+	have_one(false);
+	bws_lock();
+	conn[1].paired = conn[1].proven = true;
+	conn[1].tx.way = BWS_BW;
+	memset(conn[1].peer_nonce, 2, BWS_NONCE);
+	bws_unlock();
+	assert_int_equal(refusals_of(&offer), 1);
+	assert_int_equal(returned, 0);
+	assert_false(conn[1].rescue);
+	astray = false;
+}
+
+static void answer__has_the_nonce_of_the_offer(void **state)
+{
+	struct bws_offer right = letter(BWS_ACCEPT, 2, 1), o;
+
+	have_one(true);
+	for (int i = 0; i < BWS_NONCE; i++) {
+		o = right;
+		o.to_nonce[i] ^= 1;
+		assert_int_equal(refusals_of(&o), 1);
+		assert_false(conn[1].answered);
+		assert_int_equal(conn[1].owed, 0);
+	}
+	sender[15] = 1;
+	assert_int_equal(refusals_of(&right), 1);
+	assert_false(conn[1].answered);
+	sender[15] = 0;
+	assert_int_equal(refusals_of(&right), 0);
+	assert_true(conn[1].answered);
+	assert_int_equal(conn[1].peer, FOUND);
+	assert_int_equal(conn[1].owed, BWS_OWE_HELLO);
+}
+
+static void assert_undisturbed(void)
+{
+	assert_true(conn[1].paired);
+	assert_false(conn[1].rescue);
+	assert_true(conn[1].tx.way == BWS_BW);
+	assert_int_equal(returned, 0);
+	assert_int_equal(tells[BWS_RESCUED], 0);
+}
+
+/* By one bit of one nonce, by either one instead of both, and by what goes the other way. */
+static void say_wrongly(uint8_t nonce, uint8_t to_nonce)
+{
+	struct bws_offer right = letter(BWS_RESCUE, nonce, to_nonce), o;
+
+	for (int i = 0; i < 2 * BWS_NONCE; i++) {
+		o = right;
+		*(i < BWS_NONCE ? o.nonce + i : o.to_nonce + i - BWS_NONCE) ^= 1;
+		assert_int_equal(refusals_of(&o), 1);
+		assert_undisturbed();
+	}
+	o = letter(BWS_RESCUE, nonce, nonce);
+	assert_int_equal(refusals_of(&o), 1);
+	o = letter(BWS_RESCUE, to_nonce, to_nonce);
+	assert_int_equal(refusals_of(&o), 1);
+	o = letter(BWS_RESCUE, to_nonce, nonce);
+	assert_int_equal(refusals_of(&o), 1);
+	sender[0] = 1;
+	assert_int_equal(refusals_of(&right), 1);
+	sender[0] = 0;
+	assert_undisturbed();
+}
+
+static void rescue__needs_both_nonces(void **state)
+{
+	struct bws_offer old = letter(BWS_RESCUE, 4, 3), now = letter(BWS_RESCUE, 2, 1);
+
+	have_one(true);
+	bws_lock();
+	conn[1].paired = conn[1].proven = true;
+	conn[1].tx.way = BWS_BW;
+	memset(conn[1].peer_nonce, 2, BWS_NONCE);
+	bws_unlock();
+	say_wrongly(2, 1);
+	/* No nonces are old ones yet, those of zeroes neither. */
+	say_wrongly(4, 3);
+	say_wrongly(0, 0);
+	bws_lock();
+	conn[1].retired = true;
+	memset(conn[1].old_nonce, 3, BWS_NONCE);
+	memset(conn[1].old_peer_nonce, 4, BWS_NONCE);
+	bws_unlock();
+	say_wrongly(4, 3);
+	say_wrongly(2, 1);
+	/* An old one and a new one. */
+	say_wrongly(4, 1);
+	say_wrongly(2, 3);
+	assert_int_equal(refusals_of(&old), 0);
+	assert_int_equal(tells[BWS_RESCUED], 1);
+	tells[BWS_RESCUED] = 0;
+	assert_undisturbed();
+	assert_int_equal(refusals_of(&now), 0);
+	assert_int_equal(tells[BWS_RESCUED], 1);
+	assert_int_equal(returned, 1);
+	assert_true(conn[1].rescue);
+	bws_lock();
+	memset(conn, 0, sizeof(conn));
+	bws_unlock();
+}
+
 static bool has_begun(void)
 {
 	return looks == 2;
@@ -791,6 +1016,11 @@ int main(void)
 		cmocka_unit_test(lost__answers_no_offer_before_that),
 		cmocka_unit_test(lost__with_nothing_by_beowire_is_not_in_doubt),
 		cmocka_unit_test(lost__again_and_again_is_offered_rarer),
+		cmocka_unit_test(letter__from_another_address_is_refused),
+		cmocka_unit_test(letter__of_another_form_is_refused),
+		cmocka_unit_test(letter__of_the_wrong_kind_is_refused),
+		cmocka_unit_test(answer__has_the_nonce_of_the_offer),
+		cmocka_unit_test(rescue__needs_both_nonces),
 		cmocka_unit_test(endpoint__is_tried_until_it_is_there),
 		cmocka_unit_test(endpoint__is_not_tried_for_nobody),
 		cmocka_unit_test(endpoint__is_given_up_if_settings_are_wrong),

@@ -74,9 +74,13 @@ int bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void 
 	return 0;
 }
 
+static int finds; /* of bw_peer_find(), and whom it finds */
+static bw_peer_no found;
+
 int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 {
-	return -1;
+	*peer = found;
+	return finds;
 }
 
 static const char *link_now; /* of the peer */
@@ -259,6 +263,271 @@ static void orphan__is_not_offered_anew(void **state)
 	}
 }
 
+/* ---- who says it ---- */
+
+static void says(struct bws_conn *c, enum bws_code code, uint64_t imm)
+{
+	struct bw_message m = {
+		.peer = c->peer, .code = (uint8_t)code, .tag = (uint64_t)c->id << 32, .imm = imm};
+
+	codes = 0;
+	bws_flow_handlers.message(NULL, &m);
+}
+
+/* Both directions by Beowire, nothing untaken. */
+static struct bws_conn *switched(void)
+{
+	struct bws_conn *c = paired(1);
+
+	answer = 1;
+	bws_rx_ready(c);
+	bws_rx_switch(c, c->rx.epoch, 0);
+	says(c, BWS_READY, 1);
+	assert_int_equal(c->rx.way, BWS_BW);
+	assert_int_equal(c->tx.way, BWS_BW);
+	return c;
+}
+
+/* A connection that the peer FOUND has offered, or whose offer it has answered. */
+#define FOUND 5
+
+static struct bws_conn *answered(void)
+{
+	struct bws_conn *c = bws_conn_new(-1, false);
+
+	assert_non_null(c);
+	c->answered = true;
+	memset(c->nonce, 1, BWS_NONCE);
+	memset(c->peer_nonce, 2, BWS_NONCE);
+	finds = 0;
+	found = FOUND;
+	answer = 1;
+	codes = 0;
+	return c;
+}
+
+static const uint8_t both[2 * BWS_NONCE] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,
+					    1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+static struct bw_message hello(const struct bws_conn *c, const uint8_t *nonces)
+{
+	return (struct bw_message){.peer = FOUND,
+				   .code = BWS_HELLO,
+				   .tag = (uint64_t)c->id << 32,
+				   .imm = 9,
+				   .data = nonces,
+				   .len = 2 * BWS_NONCE};
+}
+
+static void assert_refused(struct bws_conn *c, const struct bw_message *m)
+{
+	uint64_t before = atomic_load(&bws.offers_refused);
+	struct bw_message other = *m;
+
+	bws_flow_handlers.message(NULL, m);
+	other.code = BWS_WELCOME;
+	bws_flow_handlers.message(NULL, &other);
+	assert_false(c->paired);
+	assert_false(c->proven);
+	assert_int_equal(c->peer_id, 0);
+	assert_int_equal(codes, 0);
+	assert_int_equal(atomic_load(&bws.offers_refused), before + 2);
+}
+
+static void hello__has_both_nonces(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m;
+	uint8_t bad[2 * BWS_NONCE + 1];
+
+	for (size_t i = 0; i < sizeof(both); i++) {
+		memcpy(bad, both, sizeof(both));
+		bad[i] ^= 0x80;
+		m = hello(c, bad);
+		assert_refused(c, &m);
+	}
+	/* The peer's alone, ours alone, and the other way round. */
+	memset(bad, 2, sizeof(bad));
+	m = hello(c, bad);
+	assert_refused(c, &m);
+	memset(bad, 1, sizeof(bad));
+	assert_refused(c, &m);
+	memset(bad + BWS_NONCE, 2, BWS_NONCE);
+	assert_refused(c, &m);
+	memcpy(bad, both, sizeof(both));
+	bad[2 * BWS_NONCE] = 0;
+	for (m.len = 0; m.len <= sizeof(bad); m.len++) {
+		if (m.len != sizeof(both))
+			assert_refused(c, &m);
+	}
+	bws_conn_free(c);
+}
+
+static void hello__names_the_connection(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m = hello(c, both);
+
+	m.imm = 0;
+	assert_refused(c, &m);
+	m.imm = 1ull << 32;
+	assert_refused(c, &m);
+	bws_conn_free(c);
+}
+
+static void hello__is_of_the_endpoint_that_was_named(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m = hello(c, both);
+
+	m.peer = FOUND + 1;
+	assert_refused(c, &m);
+	m.peer = FOUND;
+	finds = -ENOENT;
+	assert_refused(c, &m);
+	bws_conn_free(c);
+}
+
+/* Nobody is expected: no offer was answered, or all is settled. */
+static void hello__is_expected(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m = hello(c, both);
+
+	c->answered = false;
+	bws_flow_handlers.message(NULL, &m);
+	assert_false(c->paired);
+	c->answered = c->orphan = true;
+	bws_flow_handlers.message(NULL, &m);
+	assert_false(c->paired);
+	c->orphan = false;
+	bws_flow_handlers.message(NULL, &m);
+	assert_true(c->paired);
+	assert_int_equal(c->peer, FOUND);
+	assert_int_equal(c->peer_id, 9);
+	assert_true(codes & 1u << BWS_WELCOME);
+	m.imm = 10;
+	c->answered = true;
+	bws_flow_handlers.message(NULL, &m);
+	assert_int_equal(c->peer_id, 9);
+	bws_conn_free(c);
+}
+
+/* The names of connections are no secret. */
+static void paired__hears_its_peer_alone(void **state)
+{
+	struct bws_conn *c = switched();
+	struct bw_message m = {.peer = c->peer + 1,
+			       .code = BWS_DATA,
+			       .tag = (uint64_t)c->id << 32,
+			       .data = "x",
+			       .len = 1};
+
+	bws_flow_handlers.message(NULL, &m);
+	assert_int_equal(c->rx.next, 0);
+	m.code = BWS_RETURN;
+	bws_flow_handlers.message(NULL, &m);
+	assert_true(c->tx.way == BWS_BW);
+	m.code = BWS_DATA;
+	m.peer = c->peer;
+	bws_flow_handlers.message(NULL, &m);
+	assert_int_equal(c->rx.next, 1);
+	/* Nor who was its peer until it was lost. */
+	c->peer_id = 0;
+	m.imm = 1;
+	bws_flow_handlers.message(NULL, &m);
+	assert_int_equal(c->rx.next, 1);
+	bws_conn_free(c);
+}
+
+/* ---- the window ---- */
+
+static uint8_t bytes[BWS_PIECE + 1];
+
+/* Receive up to this offset. */
+static void take_in(struct bws_conn *c, uint64_t to)
+{
+	while (c->rx.next < to) {
+		uint64_t n = to - c->rx.next < BWS_PIECE ? to - c->rx.next : BWS_PIECE;
+
+		bws_rx_data(c, c->rx.next, bytes, n);
+		assert_int_equal(c->error, 0);
+	}
+}
+
+static void assert_breaks(struct bws_conn *c, uint64_t off, uint64_t len)
+{
+	uint64_t next = c->rx.next;
+
+	bws_rx_data(c, off, bytes, len);
+	assert_int_equal(c->error, ECONNRESET);
+	assert_int_equal(c->rx.next, next);
+	bws_conn_free(c);
+}
+
+static struct bws_conn *receives(uint64_t by_tcp)
+{
+	struct bws_conn *c = paired(1);
+
+	answer = 1;
+	bws_rx_ready(c);
+	bws_rx_switch(c, c->rx.epoch, by_tcp);
+	assert_true(c->rx.way == (by_tcp ? BWS_UNTIL : BWS_BW));
+	return c;
+}
+
+static struct bws_conn *has(uint64_t n)
+{
+	struct bws_conn *c = receives(0);
+
+	take_in(c, n);
+	return c;
+}
+
+/* All but what comes next, of a length that there is, ends the connection. */
+static void data__follows_what_came(void **state)
+{
+	assert_breaks(has(100), 101, 10);
+	assert_breaks(has(100), 99, 10);
+	assert_breaks(has(100), 0, 100);
+	assert_breaks(has(100), 100 + (1ull << 32), 10);
+	assert_breaks(has(100), 100, 0);
+	assert_breaks(has(100), 100, BWS_PIECE + 1);
+}
+
+static void data__beyond_the_window_ends_it(void **state)
+{
+	struct bws_conn *c;
+
+	assert_breaks(has(BWS_WINDOW), BWS_WINDOW, 1);
+	assert_breaks(has(BWS_WINDOW - 10), BWS_WINDOW - 10, 11);
+	assert_breaks(has(BWS_WINDOW - 10), BWS_WINDOW - 10, BWS_PIECE);
+	/* What the program has taken makes room, and no more than that. */
+	c = has(BWS_WINDOW);
+	bws_rx_taken(c, 100);
+	take_in(c, BWS_WINDOW + 100);
+	assert_breaks(c, BWS_WINDOW + 100, 1);
+	c = has(BWS_WINDOW);
+	bws_rx_taken(c, 100);
+	assert_breaks(c, BWS_WINDOW, 101);
+}
+
+/* The window begins with the first byte by Beowire, however much of TCP's is not read yet. */
+static void data__behind_tcp_has_a_window_of_its_own(void **state)
+{
+	const uint64_t by_tcp = 3 * BWS_WINDOW;
+	struct bws_conn *c = receives(by_tcp);
+
+	take_in(c, by_tcp + BWS_WINDOW);
+	assert_breaks(c, by_tcp + BWS_WINDOW, 1);
+	c = receives(by_tcp);
+	take_in(c, by_tcp + BWS_WINDOW);
+	bws_rx_by_tcp(c, by_tcp);
+	bws_rx_taken(c, 10);
+	take_in(c, by_tcp + BWS_WINDOW + 10);
+	assert_breaks(c, by_tcp + BWS_WINDOW + 10, 1);
+}
+
 /* A process and its child, which says what it has to say by a byte, and ends when told. */
 struct child {
 	pid_t pid;
@@ -415,29 +684,6 @@ static void link__is_the_one_by_which_bytes_left_tcp(void **state)
 	bws_conn_free(c);
 }
 
-static void says(struct bws_conn *c, enum bws_code code, uint64_t imm)
-{
-	struct bw_message m = {
-		.peer = c->peer, .code = (uint8_t)code, .tag = (uint64_t)c->id << 32, .imm = imm};
-
-	codes = 0;
-	bws_flow_handlers.message(NULL, &m);
-}
-
-/* Both directions by Beowire, nothing untaken. */
-static struct bws_conn *switched(void)
-{
-	struct bws_conn *c = paired(1);
-
-	answer = 1;
-	bws_rx_ready(c);
-	bws_rx_switch(c, c->rx.epoch, 0);
-	says(c, BWS_READY, 1);
-	assert_int_equal(c->rx.way, BWS_BW);
-	assert_int_equal(c->tx.way, BWS_BW);
-	return c;
-}
-
 /* Parked means all the way back, on both sides, and calls that are the kernel's alone. */
 static void parked__connections_are_on_tcp_until_further_notice(void **state)
 {
@@ -545,6 +791,14 @@ int main(void)
 		cmocka_unit_test_setup(parked__bytes_under_way_go_by_tcp, begin),
 		cmocka_unit_test_setup(crowded__is_what_a_peer_may_say, begin),
 		cmocka_unit_test_setup(link__is_the_one_by_which_bytes_left_tcp, begin),
+		cmocka_unit_test_setup(hello__has_both_nonces, begin),
+		cmocka_unit_test_setup(hello__names_the_connection, begin),
+		cmocka_unit_test_setup(hello__is_of_the_endpoint_that_was_named, begin),
+		cmocka_unit_test_setup(hello__is_expected, begin),
+		cmocka_unit_test_setup(paired__hears_its_peer_alone, begin),
+		cmocka_unit_test_setup(data__follows_what_came, begin),
+		cmocka_unit_test_setup(data__beyond_the_window_ends_it, begin),
+		cmocka_unit_test_setup(data__behind_tcp_has_a_window_of_its_own, begin),
 		cmocka_unit_test_setup(retry__survives_a_place_that_is_used_again, begin),
 		cmocka_unit_test_setup(pieces__of_a_byte_need_little_memory, begin),
 		cmocka_unit_test_setup(pieces__that_wait_for_the_peer_need_little_memory, begin),

@@ -76,9 +76,44 @@ static void offer__of_another_form_is_none(void **state)
 	memcpy(bad, bytes, sizeof(bad));
 	bad[3] = 0;
 	assert_false(bws_offer_unpack(bad, sizeof(bad), &out));
-	/* no name, no ports */
-	memset(bytes + 4, 0, 4);
-	assert_false(bws_offer_unpack(bytes, BWS_OFFER_BYTES, &out));
+	for (int kind = 0; kind < 256; kind++) {
+		bytes[3] = (uint8_t)kind;
+		assert_int_equal(bws_offer_unpack(bytes, BWS_OFFER_BYTES, &out),
+				 kind >= BWS_OFFER && kind <= BWS_RESCUED);
+	}
+	bytes[3] = BWS_OFFER;
+	for (int version = 0; version < 256; version++) {
+		bytes[2] = (uint8_t)version;
+		assert_int_equal(bws_offer_unpack(bytes, BWS_OFFER_BYTES, &out),
+				 version == BWS_OFFER_VERSION);
+	}
+}
+
+static void offer__without_a_name_is_none(void **state)
+{
+	static const struct {
+		int at, n;
+	} field[] = {{4, 4}, {40, 2}, {42, 2}};
+	struct bws_offer o = one(), out;
+	uint8_t bytes[BWS_OFFER_BYTES];
+
+	for (size_t i = 0; i < sizeof(field) / sizeof(field[0]); i++) {
+		bws_offer_pack(&o, bytes);
+		assert_true(bws_offer_unpack(bytes, sizeof(bytes), &out));
+		memset(bytes + field[i].at, 0, (size_t)field[i].n);
+		assert_false(bws_offer_unpack(bytes, sizeof(bytes), &out));
+	}
+}
+
+/* Nothing behind the bytes of a short one is looked at. */
+static void offer__that_is_cut_is_none(void **state)
+{
+	struct bws_offer o = one(), out;
+	uint8_t bytes[BWS_OFFER_BYTES];
+
+	bws_offer_pack(&o, bytes);
+	for (size_t n = 0; n < sizeof(bytes); n++)
+		assert_false(bws_offer_unpack(bytes, n, &out));
 }
 
 static void name__mirrors_the_other_end_alone(void **state)
@@ -104,6 +139,8 @@ int main(void)
 		cmocka_unit_test(offer__is_the_same_when_unpacked),
 		cmocka_unit_test(offer__has_the_bytes_of_the_document),
 		cmocka_unit_test(offer__of_another_form_is_none),
+		cmocka_unit_test(offer__without_a_name_is_none),
+		cmocka_unit_test(offer__that_is_cut_is_none),
 		cmocka_unit_test(name__mirrors_the_other_end_alone),
 	};
 

@@ -76,8 +76,10 @@ echo()
 """
 
 
-@pytest.mark.parametrize("script", [GOOD, BAD], ids=["good", "bad"])
-def test_who_holds_the_connection_is_answered_alone(nodes: Nodes, script: str) -> None:
+@pytest.mark.parametrize(("script", "refused"), [(GOOD, 0), (BAD, 56)], ids=["good", "bad"])
+def test_who_holds_the_connection_is_answered_alone(
+    nodes: Nodes, script: str, refused: int
+) -> None:
     have = user_net.ip(f"-n {nodes.here} addr show dev eth0")
     if f"{STRANGER}/" not in have:
         user_net.address(nodes.here, "eth0", 9)
@@ -87,3 +89,4 @@ def test_who_holds_the_connection_is_answered_alone(nodes: Nodes, script: str) -
     told = nodes.counted()
     assert told["tx_beowire"] == told["rx_beowire"] == 0, told
     assert told["lost"] == 0, told
+    assert told["offers_refused"] == refused, told

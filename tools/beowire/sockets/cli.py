@@ -28,6 +28,7 @@ _COUNTS = (
     "switches",
     "returns",
     "lost",
+    "offers_refused",
 )
 
 
