@@ -193,8 +193,8 @@ static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int stat
 	bwf_target_put(ep, in);
 }
 
-/* Memory for data on their way to several segments: all such together may take as much as unexpected
- * messages, and one alone whatever its length. 0, or the error to answer. */
+/* Memory for data on their way to several segments: all such together may take as much as
+ * unexpected messages, and one alone whatever its length. 0, or the error to answer. */
 static int bwf_target_bounce(struct bwf_ep *ep, struct bwf_incoming *in)
 {
 	uint64_t limit = ep->unexpected.limit;

@@ -115,8 +115,8 @@ bool bwk_spares_keep(struct bwk_spares *spares, struct bwk_buf *b);
 void bwk_spares_free(struct bwk_spares *spares);
 /* What is done with the program's memory. */
 enum bwk_pin {
-	BWK_PIN_READ, /* it is sent */
-	BWK_PIN_READ_LONG, /* the same, of memory that peers read whenever they like: the call may be over */
+	BWK_PIN_READ,	    /* it is sent */
+	BWK_PIN_READ_LONG,  /* the same, for longer than the call: peers read it, or it waits */
 	BWK_PIN_WRITE,	    /* it is filled during this call of the program */
 	BWK_PIN_WRITE_LONG, /* or as long as peers take */
 };

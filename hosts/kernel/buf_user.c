@@ -155,13 +155,13 @@ static u32 bwk_buf_count_pieces(struct bwk_pieces p, u32 *npages)
 	return n;
 }
 
-/* What a send call gives is referred to, as MSG_ZEROCOPY does, if the call waits; what is written to is pinned, so
- * that its file system knows (Documentation/core-api/pin_user_pages.rst), and so is what a peer
- * reads. A pin that outlives its call lasts as long as a peer likes, which is that document's case
- * 2: FOLL_LONGTERM first moves the pages to where they keep nobody from using memory that is to be
- * movable, and refuses those of files that cannot be held so long, which are then copied. A receive
- * call gives its pins up whenever it ends, as direct I/O does (case 1), and is spared the search
- * for such pages. */
+/* What a send call that waits gives is referred to, as MSG_ZEROCOPY does; what is written to is
+ * pinned, so that its file system knows (Documentation/core-api/pin_user_pages.rst), and so is what
+ * a peer reads, and what is sent after the call is over. A pin that outlives its call lasts as long
+ * as a peer likes, which is that document's case 2: FOLL_LONGTERM first moves the pages to where
+ * they keep nobody from using memory that is to be movable, and refuses those of files that cannot
+ * be held so long, which are then copied. A receive call gives its pins up whenever it ends, as
+ * direct I/O does (case 1), and is spared the search for such pages. */
 static bool bwk_buf_pin_piece(struct bwk_buf *b, unsigned long at, u32 npages, enum bwk_pin how)
 {
 	unsigned int flags = (how == BWK_PIN_READ_LONG ? 0 : FOLL_WRITE) |
