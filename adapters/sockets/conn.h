@@ -88,6 +88,7 @@ struct bws_conn {
 	_Atomic bool candidate;
 	uint64_t offer_at; /* next offer; 0: none. Of an orphan: when it is given up */
 	uint32_t offers;
+	uint32_t awaited;	  /* offers that were sent, and of which no answer was seen */
 	uint8_t nonce[BWS_NONCE]; /* ours for the offer under way */
 	uint8_t peer_nonce[BWS_NONCE];
 	bool answered;

@@ -142,6 +142,7 @@ static void bws_control_offer(struct bws_conn *c, uint64_t now)
 	c->answered = false;
 	c->why = "the peer has not answered";
 	c->offer_at = now + bws_control_pause(c->offers++);
+	c->awaited++;
 	bws_control_tell(c, BWS_OFFER, false, &to);
 }
 
@@ -282,7 +283,11 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 	if (!c || c->paired || c->answered || c->rescue || c->pinned || !c->offers) {
 		/* Nothing is asked. */
 	} else if (memcmp(c->nonce, o.to_nonce, sizeof(o.to_nonce))) {
-		bws_offer_refuse();
+		/* It may answer an offer before the last one: who is busy answers late. */
+		if (c->awaited > 1)
+			c->awaited--;
+		else
+			bws_offer_refuse();
 	} else if (bws_control_meet(&o.addr, &peer)) {
 		memcpy(c->peer_nonce, o.nonce, sizeof(o.nonce));
 		c->peer_addr = o.addr;
@@ -290,6 +295,7 @@ static void bws_control_accepted(const struct bws_from *from, const uint8_t *byt
 		c->peer_at = *from;
 		c->peer_id = o.id;
 		c->answered = c->proven = true;
+		c->awaited = 0;
 		c->offer_at = bw_clock_now() + 5 * BWS_S;
 		c->why = "no answer by Beowire";
 		c->owed |= BWS_OWE_HELLO;

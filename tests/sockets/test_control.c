@@ -917,6 +917,25 @@ static void answer__has_the_nonce_of_the_offer(void **state)
 	assert_int_equal(conn[1].owed, BWS_OWE_HELLO);
 }
 
+/* Each offer may have an answer, which may come when the next one is sent: it is of no use, but no
+ * sign of a stranger either. */
+static void answer__that_is_late_is_not_counted(void **state)
+{
+	struct bws_offer late = letter(BWS_ACCEPT, 2, 9), right = letter(BWS_ACCEPT, 2, 1);
+
+	have_one(true);
+	bws_lock();
+	conn[1].awaited = 3;
+	bws_unlock();
+	assert_int_equal(refusals_of(&late), 0);
+	assert_int_equal(refusals_of(&late), 0);
+	assert_false(conn[1].answered);
+	assert_int_equal(refusals_of(&late), 1);
+	assert_false(conn[1].answered);
+	assert_int_equal(refusals_of(&right), 0);
+	assert_true(conn[1].answered);
+}
+
 static void assert_undisturbed(void)
 {
 	assert_true(conn[1].paired);
@@ -1020,6 +1039,7 @@ int main(void)
 		cmocka_unit_test(letter__of_another_form_is_refused),
 		cmocka_unit_test(letter__of_the_wrong_kind_is_refused),
 		cmocka_unit_test(answer__has_the_nonce_of_the_offer),
+		cmocka_unit_test(answer__that_is_late_is_not_counted),
 		cmocka_unit_test(rescue__needs_both_nonces),
 		cmocka_unit_test(endpoint__is_tried_until_it_is_there),
 		cmocka_unit_test(endpoint__is_not_tried_for_nobody),
