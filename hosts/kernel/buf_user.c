@@ -67,8 +67,8 @@ void bwk_buf_unpin(struct bwk_buf *b)
  * A frame may outlive its acknowledgement: one that was sent twice, and waits in a queueing
  * discipline or a slow ring. Until the last frame is gone the program must not get its memory back:
  * what it writes there would leave by that frame. Frames that somebody receives on this machine are
- * copied instead, by the kernel (skb_orphan_frags()), as a receiver may keep them: a frame that is
- * cloned or handed to another interface of this machine as well. */
+ * copied instead, by the kernel (skb_orphan_frags_rx()), as a receiver may keep them; a macvtap's
+ * program is no such receiver to the kernel, and holds the sender up while it does not read. */
 
 static atomic_t bwk_buf_out; /* buffers whose owners are done with them, and frames are not */
 
@@ -210,7 +210,7 @@ static struct bwk_buf *bwk_buf_new_user(size_t len, u32 nparts, u32 npages, enum
 	b->pinned = how != BWK_PIN_READ;
 	if (!writing) {
 		BWK_LENT_SET(&b->lent, bwk_buf_gone);
-		b->lent.flags = SKBFL_ZEROCOPY_FRAG;
+		b->lent.flags = SKBFL_ZEROCOPY_FRAG | SKBFL_DONT_ORPHAN;
 		refcount_set(&b->lent.refcnt, 1);
 	}
 	b->nparts = nparts;

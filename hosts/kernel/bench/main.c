@@ -236,7 +236,7 @@ int main(int argc, char **argv)
 		else
 			return fputs(usage, stderr), 2;
 	}
-	if (optind == argc || rounds < 1)
+	if (optind == argc || rounds < 1 || (crowd && !monotonic)) /* a rate is of time */
 		return fputs(usage, stderr), 2;
 	signal(SIGALRM, too_long);
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
