@@ -215,15 +215,40 @@ static const char *bw_check_asked(const struct bw_peer *p)
 	return n == p->asked ? NULL : "pulls of the peer miscounted";
 }
 
+/* Has it the last waiting message of each block, and nothing else? */
+static bool bw_check_index(const struct bw_flow *flow, const struct bw_flow_index *index)
+{
+	const struct bw_list *l;
+	uint32_t blocks = 0, i;
+
+	for (l = flow->rx.next; l != &flow->rx; l = l->next) {
+		const struct bw_rxmsg *m = bw_entry(l, struct bw_rxmsg, queue);
+		const struct bw_rxmsg *next = bw_entry(l->next, struct bw_rxmsg, queue);
+
+		if (l->next != &flow->rx && next->id / BW_QUEUE_BLOCK == m->id / BW_QUEUE_BLOCK)
+			continue;
+		if (index->last[m->id / BW_QUEUE_BLOCK % BW_QUEUE_BLOCKS] != m)
+			return false;
+		blocks++;
+	}
+	for (i = 0; i < BW_QUEUE_BLOCKS; i++)
+		blocks -= index->last[i] != NULL;
+	return !blocks;
+}
+
 static const char *bw_check_flow(const struct bw_flow *flow, uint32_t *arriving)
 {
 	const struct bw_list *l;
 	uint64_t next = flow->rx_next;
+	const struct bw_rxmsg *first = bw_first(&flow->rx, struct bw_rxmsg, queue);
+	uint32_t waiting = 0;
 	const char *bad;
 
 	for (l = flow->rx.next; l != &flow->rx; l = l->next) {
 		const struct bw_rxmsg *m = bw_entry(l, struct bw_rxmsg, queue);
 
+		if (m != first && m->index)
+			return "index of a flow at another message than the first";
 		if (m->id < next)
 			return "arriving messages out of order";
 		if (m->id == flow->rx_next && m->received == m->total)
@@ -235,8 +260,11 @@ static const char *bw_check_flow(const struct bw_flow *flow, uint32_t *arriving)
 			return bad;
 		next = m->id + 1;
 		++*arriving;
+		waiting++;
 	}
-	return NULL;
+	if (waiting && first->index && !bw_check_index(flow, first->index))
+		return "index of a flow differs from what waits";
+	return waiting == flow->waiting ? NULL : "waiting messages of a flow miscounted";
 }
 
 static const char *bw_check_peer(const struct bw_peer *p)

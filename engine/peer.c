@@ -75,24 +75,100 @@ struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no)
 	return NULL;
 }
 
-struct bw_flow *bw_peer_flow_find(struct bw_peer *p, uint16_t local_ep, uint16_t remote_ep)
+static bool bw_flow_joins(const struct bw_flow *f, uint16_t local_ep, uint16_t remote_ep)
+{
+	return f->local_ep == local_ep && f->remote_ep == remote_ep;
+}
+
+/* The peer chooses the endpoints: a keyed hash keeps it from choosing the bucket. */
+static uint16_t bw_flow_bucket(struct bw_engine *e, const struct bw_peer *p, uint16_t local_ep,
+			       uint16_t remote_ep)
+{
+	uint64_t key = (uint64_t)p->handle << 32 | (uint32_t)local_ep << 16 | remote_ep;
+
+	return bw_ops(e)->siphash(e->secret, &key, sizeof(key)) % BW_FLOW_BUCKETS;
+}
+
+static struct bw_flow *bw_flow_hashed(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+				      uint16_t remote_ep)
+{
+	struct bw_flow *f = p->flow_table->latest;
+	uint16_t bucket;
+
+	if (bw_flow_joins(f, local_ep, remote_ep))
+		return f;
+	bucket = bw_flow_bucket(e, p, local_ep, remote_ep);
+	for (f = p->flow_table->bucket[bucket]; f && f->bucket == bucket; f = f->next) {
+		e->steps++;
+		if (bw_flow_joins(f, local_ep, remote_ep))
+			return p->flow_table->latest = f;
+	}
+	return NULL;
+}
+
+struct bw_flow *bw_peer_flow_find(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+				  uint16_t remote_ep)
 {
 	struct bw_flow *f;
 
-	for (f = &p->app; f; f = f->next)
-		if (f->local_ep == local_ep && f->remote_ep == remote_ep)
+	if (BW_LIKELY(bw_flow_joins(&p->app, local_ep, remote_ep)))
+		return &p->app;
+	if (p->flow_table)
+		return bw_flow_hashed(e, p, local_ep, remote_ep);
+	for (f = p->app.next; f; f = f->next) {
+		e->steps++;
+		if (bw_flow_joins(f, local_ep, remote_ep))
 			return f;
+	}
 	return NULL;
+}
+
+/* Into the list, beside those of its bucket. */
+static void bw_flow_enter(struct bw_engine *e, struct bw_peer *p, struct bw_flow *f)
+{
+	struct bw_flow **first, **at = &p->app.next;
+
+	if (p->flow_table) {
+		f->bucket = bw_flow_bucket(e, p, f->local_ep, f->remote_ep);
+		first = &p->flow_table->bucket[f->bucket];
+		if (*first)
+			at = &(*first)->next;
+		else
+			*first = f;
+		p->flow_table->latest = f;
+	}
+	f->next = *at;
+	*at = f;
+}
+
+/* Can one more be found in few steps? If not, memory is short. */
+static bool bw_flow_room(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_flow *f, *next;
+
+	if (p->flows < BW_FLOWS_LISTED || p->flow_table)
+		return true;
+	p->flow_table = bw_slab_alloc(&e->flow_tables);
+	if (!p->flow_table)
+		return false;
+	memset(p->flow_table, 0, sizeof(*p->flow_table));
+	f = p->app.next;
+	p->app.next = NULL;
+	for (; f; f = next) {
+		next = f->next;
+		bw_flow_enter(e, p, f);
+	}
+	return true;
 }
 
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep)
 {
-	struct bw_flow *f = bw_peer_flow_find(p, local_ep, remote_ep);
+	struct bw_flow *f = bw_peer_flow_find(e, p, local_ep, remote_ep);
 
 	if (f)
 		return f;
-	f = bw_slab_alloc(&e->flows);
+	f = bw_flow_room(e, p) ? bw_slab_alloc(&e->flows) : NULL;
 	if (!f)
 		return NULL;
 	memset(f, 0, sizeof(*f));
@@ -100,8 +176,8 @@ struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t lo
 	f->remote_ep = remote_ep;
 	bw_list_init(&f->tx);
 	bw_list_init(&f->rx);
-	f->next = p->app.next;
-	p->app.next = f;
+	bw_flow_enter(e, p, f);
+	p->flows++;
 	return f;
 }
 
@@ -402,6 +478,8 @@ void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
 		p->app.next = f->next;
 		bw_slab_free(&e->flows, f);
 	}
+	if (p->flow_table)
+		bw_slab_free(&e->flow_tables, p->flow_table);
 	if (p->wire != p->handle)
 		bw_table_remove(&e->peer_table, p->wire);
 	bw_table_remove(&e->peer_table, p->handle);

@@ -187,19 +187,15 @@ BW_WITHIN void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
 
 		if (m->id != flow->rx_next || m->received != m->total)
 			return;
-		bw_list_del(&m->queue);
-		m->peer->arriving--;
-		bw_rxmsg_push(e, flow, m);
+		bw_rxmsg_push(e, flow, bw_queue_take(e, flow));
 	}
 }
 
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *flow)
 {
 	while (!bw_list_empty(&flow->rx)) {
-		struct bw_rxmsg *m = bw_first(&flow->rx, struct bw_rxmsg, queue);
+		struct bw_rxmsg *m = bw_queue_take(e, flow);
 
-		bw_list_del(&m->queue);
-		m->peer->arriving--;
 		if (m->buf)
 			bw_ops(e)->buf_put(e->host, m->buf);
 		bw_slab_free(&e->rxmsgs, m);
@@ -274,24 +270,24 @@ static int bw_recv_whole(struct bw_engine *e, struct bw_peer *p, struct bw_flow 
 }
 
 /* The arriving message with this number, or the place in the queue before which it belongs. */
-static struct bw_rxmsg *bw_flow_find(struct bw_flow *flow, uint64_t id, struct bw_list **before)
+static struct bw_rxmsg *bw_flow_find(struct bw_engine *e, struct bw_flow *flow, uint64_t id,
+				     struct bw_list **before)
 {
-	struct bw_list *l = flow->rx.prev;
+	struct bw_rxmsg *last = bw_entry(flow->rx.prev, struct bw_rxmsg, queue);
 
-	while (l != &flow->rx && bw_entry(l, struct bw_rxmsg, queue)->id > id)
-		l = l->prev;
-	*before = l->next;
-	if (l != &flow->rx && bw_entry(l, struct bw_rxmsg, queue)->id == id)
-		return bw_entry(l, struct bw_rxmsg, queue);
-	return NULL;
+	*before = &flow->rx;
+	if (bw_list_empty(&flow->rx) || last->id < id)
+		return NULL;
+	return last->id == id ? last : bw_queue_find(e, flow, id, before);
 }
 
-struct bw_rxmsg *bw_recv_arriving(struct bw_peer *p, const struct bw_part_msg *w)
+struct bw_rxmsg *bw_recv_arriving(struct bw_engine *e, struct bw_peer *p,
+				  const struct bw_part_msg *w)
 {
-	struct bw_flow *flow = bw_peer_flow_find(p, w->dst_ep, w->src_ep);
+	struct bw_flow *flow = bw_peer_flow_find(e, p, w->dst_ep, w->src_ep);
 	struct bw_list *before;
 
-	return flow ? bw_flow_find(flow, w->id, &before) : NULL;
+	return flow ? bw_flow_find(e, flow, w->id, &before) : NULL;
 }
 
 BW_WITHIN void bw_recv_placed(struct bw_engine *e, struct bw_rxmsg *m, uint64_t lo, uint64_t hi)
@@ -308,13 +304,16 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 {
 	uint64_t lo = w->offset, hi = lo + w->part.plen;
 	struct bw_list *before;
-	struct bw_rxmsg *m = bw_flow_find(flow, w->id, &before);
+	struct bw_rxmsg *m = bw_flow_find(e, flow, w->id, &before);
 
 	if (!m && !bw_credit_covers(p, bw_credit_charge(w->total, e->cfg.charge_min)))
 		return -BW_DROP_CREDIT;
 	if (!m && w->id == flow->rx_next && w->part.plen == w->total)
 		return bw_recv_whole(e, p, flow, f, w, at);
 	if (!m) {
+		/* The next one needs no index, as it is the first: so the rest can always go on. */
+		if (!bw_queue_room(e, flow) && w->id != flow->rx_next)
+			return -BW_DROP_NO_BUFFER;
 		m = bw_rxmsg_new(e, p, w);
 		if (!m)
 			return -BW_DROP_NO_BUFFER;
@@ -323,7 +322,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 			bw_rxmsg_undo(e, m);
 			return -BW_DROP_NO_BUFFER;
 		}
-		bw_list_add_before(before, &m->queue);
+		bw_queue_add(flow, m, before);
 		p->arrived = e->now;
 		if (!p->arriving++)
 			bw_peer_sooner(e, p, e->now + e->cfg.dead_ns);
@@ -346,7 +345,7 @@ static int bw_recv_segment(struct bw_engine *e, struct bw_peer *p, struct bw_flo
 static struct bw_flow *bw_recv_flow(struct bw_engine *e, struct bw_peer *p,
 				    const struct bw_part_msg *w)
 {
-	struct bw_flow *flow = bw_peer_flow_find(p, w->dst_ep, w->src_ep);
+	struct bw_flow *flow = bw_peer_flow_find(e, p, w->dst_ep, w->src_ep);
 
 	if (flow || p->flows_opened == BW_FLOWS_MAX)
 		return flow;

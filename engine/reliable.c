@@ -41,6 +41,8 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_slab_init(&e->serves, &e->arena, sizeof(struct bw_serve));
 	bw_slab_init(&e->records, &e->arena, sizeof(struct bw_record));
 	bw_slab_init(&e->keys, &e->arena, sizeof(struct bw_keys));
+	bw_slab_init(&e->indexes, &e->arena, sizeof(struct bw_flow_index));
+	bw_slab_init(&e->flow_tables, &e->arena, sizeof(struct bw_flow_table));
 	bw_table_init(&e->peer_table, &e->arena);
 	bw_table_init(&e->pull_table, &e->arena);
 	bw_table_init(&e->region_table, &e->arena);

@@ -53,6 +53,12 @@
 #define BW_BUCKETS   512 /* of the tables of peers */
 #define BW_NAMESAKES 8	 /* callers of no use of one node and engine number, at most */
 
+#define BW_FLOWS_LISTED 8   /* flows of a peer that are looked at one after another */
+#define BW_FLOW_BUCKETS 256 /* of the table of the flows of a peer that has more */
+#define BW_QUEUE_LISTED 64  /* waiting messages of a flow that are looked at one after another */
+#define BW_QUEUE_BLOCK	64  /* numbers for which the index of a flow with more has one entry */
+#define BW_QUEUE_BLOCKS 128 /* entries; more than there are blocks in a window */
+
 struct bw_engine;
 struct bw_peer;
 
@@ -64,12 +70,26 @@ struct bw_evnode {
 
 /* A numbered order of messages between two endpoints of the two engines. */
 struct bw_flow {
-	struct bw_flow *next; /* of the peer */
+	struct bw_flow *next; /* of the peer; those of one bucket follow each other */
 	uint16_t local_ep, remote_ep;
+	uint16_t waiting;  /* messages in `rx`; written by queue.c */
+	uint16_t bucket;   /* of peer.flow_table, if there is one */
 	uint64_t tx_next;  /* number of the next message submitted */
 	struct bw_list tx; /* bw_txmsg.queue: not yet completely sent */
 	uint64_t rx_next;  /* number of the next message to deliver */
 	struct bw_list rx; /* bw_rxmsg.queue: ahead of it or incomplete, by number */
+};
+
+/* Of a flow in which many messages wait: the last one of each block of numbers; NULL: none of the
+ * block waits. */
+struct bw_flow_index {
+	struct bw_rxmsg *last[BW_QUEUE_BLOCKS]; /* by number / BW_QUEUE_BLOCK, modulo entries */
+};
+
+/* The flows of a peer that has many, by endpoints; written by peer.c. */
+struct bw_flow_table {
+	struct bw_flow *latest;			 /* the one that was asked for last */
+	struct bw_flow *bucket[BW_FLOW_BUCKETS]; /* the first one in each; NULL: it is empty */
 };
 
 enum bw_owned_kind {
@@ -106,8 +126,9 @@ struct bw_txmsg {
 /* A message arriving. */
 struct bw_rxmsg {
 	struct bw_evnode ev;
-	struct bw_list queue; /* in flow.rx while not delivered */
-	struct bw_peer *peer; /* NULL once the peer is gone */
+	struct bw_list queue;	     /* in flow.rx while not delivered */
+	struct bw_peer *peer;	     /* NULL once the peer is gone */
+	struct bw_flow_index *index; /* of flow.rx, if it is the first there; NULL: there is none */
 	uint64_t id, tag, imm, total;
 	uint64_t buf;	   /* from buf_get(), 0: in the frame, or empty */
 	uint64_t received; /* bytes */
@@ -280,6 +301,7 @@ struct bw_peer {
 	uint32_t wire_token; /* what goes with `wire`: who shows both is the peer */
 	uint32_t conn_token; /* what goes with `conn` */
 	uint32_t inc;
+	uint32_t flows; /* behind `app`, whoever made them */
 	uint64_t node;
 	uint32_t charge_min;
 	int32_t down_status;
@@ -288,6 +310,7 @@ struct bw_peer {
 	char name[BW_NAME_MAX + 1];
 
 	struct bw_flow app, control;
+	struct bw_flow_table *flow_table; /* of those behind `app`; NULL: they are few */
 	uint64_t control_seen_base;
 	uint64_t control_seen[BW_CONTROL_MAX / 64]; /* bit id % BW_CONTROL_MAX */
 	struct bw_list txmsgs, controls, pulls, given_up, regions, serves, serving, again;
@@ -371,7 +394,7 @@ struct bw_engine {
 	uint64_t now;
 	struct bw_arena arena;
 	struct bw_slab peers_slab, paths, flows, txmsgs, rxmsgs, pulls, regions, serves, records,
-		keys;
+		keys, indexes, flow_tables;
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
 	struct bw_list names[BW_BUCKETS]; /* bw_peer.namesake, by node and engine number */
@@ -421,6 +444,7 @@ struct bw_engine {
 		uint64_t inflight;	  /* bytes under way to all peers */
 		uint64_t bytes, messages; /* sent since it was 0, not yet counted as at once */
 	} duplex;
+	uint64_t steps; /* along what peers make long: flows, waiting messages. Ever; for tests */
 	struct bw_counters count;
 };
 
@@ -491,7 +515,8 @@ void bw_peer_proven(struct bw_engine *e, struct bw_peer *p);
 void bw_peer_progress(struct bw_peer *p);
 struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no);
 /* The flow between two endpoints: NULL if there is none yet. */
-struct bw_flow *bw_peer_flow_find(struct bw_peer *p, uint16_t local_ep, uint16_t remote_ep);
+struct bw_flow *bw_peer_flow_find(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+				  uint16_t remote_ep);
 /* The same, made if need be; NULL if the pool is empty. */
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep);
@@ -793,7 +818,8 @@ void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m);
 int bw_recv_message(struct bw_engine *e, struct bw_peer *p, const struct bw_rx_frame *f,
 		    const struct bw_part_msg *w, uint32_t at);
 /* The message that this is a segment of, if some of it has come and some has not; else NULL. */
-struct bw_rxmsg *bw_recv_arriving(struct bw_peer *p, const struct bw_part_msg *w);
+struct bw_rxmsg *bw_recv_arriving(struct bw_engine *e, struct bw_peer *p,
+				  const struct bw_part_msg *w);
 /* Bytes [lo, hi) of it are in place, of which some may have been before. */
 void bw_recv_placed(struct bw_engine *e, struct bw_rxmsg *m, uint64_t lo, uint64_t hi);
 int bw_recv_data(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h);
@@ -813,6 +839,18 @@ uint64_t bw_unwrap(uint64_t near, uint32_t wire);
 void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
 /* Messages that are whole, and whose turn has come. */
 void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow);
+
+/* queue.c: messages of a flow that wait for others */
+/* May one more be added? If not, memory is short. */
+bool bw_queue_room(struct bw_engine *e, struct bw_flow *flow);
+/* One more, whose place bw_queue_find() has told. */
+void bw_queue_add(struct bw_flow *flow, struct bw_rxmsg *m, struct bw_list *before);
+/* The first one, which no longer waits; there is one. */
+struct bw_rxmsg *bw_queue_take(struct bw_engine *e, struct bw_flow *flow);
+/* The one with this number, or NULL and *before: the place in the queue before which it belongs.
+ * The number is less than that of the last one. */
+struct bw_rxmsg *bw_queue_find(struct bw_engine *e, struct bw_flow *flow, uint64_t id,
+			       struct bw_list **before);
 
 /* pull.c */
 /* 32 bits that nobody can foresee; never 0. */

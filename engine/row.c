@@ -37,7 +37,7 @@ static bool bw_row_find(struct bw_engine *e, struct bw_peer *p, const struct bw_
 		w->total = u->len;
 		w->lo = s->bulk.offset + s->part.plen;
 	} else {
-		struct bw_rxmsg *m = w->msg = bw_recv_arriving(p, &s->msg);
+		struct bw_rxmsg *m = w->msg = bw_recv_arriving(e, p, &s->msg);
 
 		if (!m || !m->buf || !m->nspans)
 			return false;
@@ -100,7 +100,7 @@ static void bw_row_account(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_pull_count(e, w->pull, w->lo, w->hi);
 	} else {
 		bw_recv_placed(e, w->msg, w->lo, w->hi);
-		bw_flow_deliver(e, bw_peer_flow_find(p, s->msg.dst_ep, s->msg.src_ep));
+		bw_flow_deliver(e, bw_peer_flow_find(e, p, s->msg.dst_ep, s->msg.src_ep));
 	}
 	bw_ack_note(e, p, t, t->rx.got.base - 1, w->packets, w->marks, w->ack_now);
 	bw_single_plan(e, p, t, s);

@@ -92,7 +92,7 @@ static BW_WITHIN int bw_single_part(struct bw_engine *e, struct bw_peer *p,
 
 	if (s->part.kind == BW_PART_BULK)
 		return bw_pull_data(e, p, f, &s->bulk, head);
-	flow = bw_peer_flow_find(p, s->msg.dst_ep, s->msg.src_ep);
+	flow = bw_peer_flow_find(e, p, s->msg.dst_ep, s->msg.src_ep);
 	if (!bw_single_due(e, p, flow, &s->msg))
 		return bw_recv_message(e, p, f, &s->msg, head);
 	if (s->part.plen &&

@@ -31,6 +31,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/path/window.c"
 #include "engine/peer.c"
 #include "engine/pull.c"
+#include "engine/queue.c"
 #include "engine/recv.c"
 #include "engine/refuse.c"
 #include "engine/reliable.c"

@@ -4,6 +4,7 @@
  * nothing comes again.
  */
 #include "groups.h"
+#include "host.h"
 #include "simple_peers.h"
 
 static void open_both(void)
@@ -242,7 +243,7 @@ static void handle__is_never_nobodys(void **state)
 	uint64_t count = 0;
 	uint32_t before;
 
-	bw_simple_peers_init(&s, &count);
+	bw_simple_peers_init(&s, &count, &host_ops, NULL);
 	s.serial = BW_SIMPLE_SERIALS - 2; /* the last place is taken first */
 	p = bw_simple_peer_meet(&s, &first, 1, &down);
 	before = p->handle;
@@ -255,6 +256,43 @@ static void handle__is_never_nobodys(void **state)
 	assert_null(bw_simple_peer(&s, before));
 	assert_ptr_equal(bw_simple_peer(&s, p->handle), p);
 	assert_int_equal(count, 1);
+}
+
+/* Each forged frame may name another address: none costs a look at all peers. */
+static void peers__are_found_in_few_steps(void **state)
+{
+	static struct bw_simple_peers s;
+	struct bw_link_addr addr = address(A, 0);
+	struct bw_event down;
+	uint64_t count = 0;
+	unsigned int i;
+
+	memset(&s, 0, sizeof(s));
+	bw_simple_peers_init(&s, &count, &host_ops, NULL);
+	for (i = 0; i < 3 * BW_SIMPLE_PEERS; i++) {
+		memcpy(addr.bytes + 2, &i, sizeof(i));
+		assert_non_null(bw_simple_peer_meet(&s, &addr, 1, &down));
+		assert_int_equal(down.type != 0, i >= BW_SIMPLE_PEERS);
+	}
+	assert_int_equal(count, BW_SIMPLE_PEERS);
+	s.steps = 0;
+	for (i = 2 * BW_SIMPLE_PEERS; i < 3 * BW_SIMPLE_PEERS; i++) {
+		memcpy(addr.bytes + 2, &i, sizeof(i));
+		assert_memory_equal(&bw_simple_peer_find(&s, &addr, 1)->addr, &addr, sizeof(addr));
+		assert_null(bw_simple_peer_find(&s, &addr, 2));
+		addr.bytes[8] ^= 1;
+		assert_null(bw_simple_peer_find(&s, &addr, 1));
+		addr.bytes[8] ^= 1;
+	}
+	assert_in_range(s.steps, BW_SIMPLE_PEERS, 12 * BW_SIMPLE_PEERS);
+	while (s.peer[0].handle) /* all of them can be forgotten, in any order */
+		for (i = 0; i < BW_SIMPLE_PEERS; i++)
+			if (s.peer[i].handle &&
+			    (i % 2 || !s.peer[(i + 1) % BW_SIMPLE_PEERS].handle))
+				bw_simple_peer_forget(&s, &s.peer[i]);
+	assert_int_equal(count, 0);
+	for (i = 0; i < BW_SIMPLE_BUCKETS; i++)
+		assert_int_equal(s.bucket[i], 0);
 }
 
 int datagram_tests(void)
@@ -271,6 +309,7 @@ int datagram_tests(void)
 		TEST(connect__the_idlest_gives_way),
 		TEST(receive__the_idlest_gives_way),
 		TEST(handle__is_never_nobodys),
+		TEST(peers__are_found_in_few_steps),
 	};
 
 	return cmocka_run_group_tests_name("datagram", tests, NULL, NULL);

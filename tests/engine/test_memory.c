@@ -199,6 +199,7 @@ static void objects__all_come_back(void **state)
 			assert_int_equal(e->peers_slab.in_use, 1);
 			assert_int_equal(e->paths.in_use, peer(i, B - i)->npaths);
 			assert_int_equal(e->flows.in_use, 0);
+			assert_int_equal(e->indexes.in_use, 0);
 			assert_false(bw_reliable.busy(e));
 		}
 		assert_int_equal(deadline(), BW_NEVER);
@@ -507,6 +508,171 @@ static void guests__that_are_needed_stay(void **state)
 	}
 }
 
+/* A frame of A's with a message of so many bytes, which crafted() makes others of. */
+static struct frame *to_be_crafted(uint32_t len)
+{
+	struct frame *f;
+
+	world.quiet = true;
+	meet(A, B);
+	peer(B, A)->rx_limit += 64u << 20; /* and A has used it already */
+	peer(A, B)->tx_limit += 64u << 20;
+	peer(A, B)->tx_used += 64u << 20;
+	post(A, B, 1, len);
+	flush(A);
+	f = take(0);
+	frame_hdr(f)->pn = 0;
+	return f;
+}
+
+/* The same in the next packet, as a part of the message with this number. */
+static int crafted(struct frame *f, uint64_t id)
+{
+	struct bw_part_msg *m = (struct bw_part_msg *)frame_part(f, 0);
+
+	m->id = id;
+	if (!m->part.plen)
+		m->tag = id;
+	frame_hdr(f)->pn++;
+	frame_seal(f);
+	return receive(frame_copy(f));
+}
+
+/* All numbers of a window but the first, out of order. */
+#define WAITING		(BW_FLOW_WINDOW - 1)
+#define WAITING_ID(i)	(1 + (uint64_t)(i)*1009 % WAITING)
+#define STEPS_OF_A_PART (BW_QUEUE_BLOCK + BW_QUEUE_BLOCKS)
+
+/* A peer leaves thousands of messages half sent, and goes on with any of them. */
+static void waiting__are_found_in_few_steps(void **state)
+{
+	struct frame *f = to_be_crafted(16);
+	struct bw_engine *e = engine(B);
+	uint64_t before, i;
+
+	((struct bw_part_msg *)frame_part(f, 0))->total = 32;
+	for (i = 0; i < WAITING; i++) {
+		before = e->steps;
+		assert_int_equal(crafted(f, WAITING_ID(i)), 0);
+		assert_in_range(e->steps - before, 0, STEPS_OF_A_PART);
+	}
+	assert_int_equal(peer(B, A)->arriving, WAITING);
+	assert_int_equal(peer(B, A)->app.waiting, WAITING);
+	assert_int_equal(e->indexes.in_use, 1);
+	before = e->steps;
+	assert_int_equal(crafted(f, WAITING), 0); /* the last one, and the first */
+	assert_int_equal(crafted(f, 1), 0);
+	assert_int_equal(e->steps, before);
+	for (i = 2; i < 1000; i++) {
+		before = e->steps;
+		assert_int_equal(crafted(f, i), 0);
+		assert_in_range(e->steps - before, 0, BW_QUEUE_BLOCK);
+	}
+	frame_free(f);
+	disconnect(B, A);
+	assert_int_equal(e->indexes.in_use, 0);
+	assert_int_equal(e->rxmsgs.in_use, 0);
+	node_kill(A);
+}
+
+static void waiting__are_delivered_in_their_order(void **state)
+{
+	struct frame *f = to_be_crafted(0);
+	char line[64], *at;
+	uint64_t round, i;
+
+	for (round = 0; round < 3; round++) {
+		/* Windows that begin anywhere in a block. */
+		uint64_t first = peer(B, A)->app.rx_next += 20 * round;
+
+		for (i = 0; i < WAITING; i++)
+			if (WAITING_ID(i) != WAITING / 2)
+				assert_int_equal(crafted(f, first + WAITING_ID(i)), 0);
+		assert_int_equal(events_with("MESSAGE"), 0);
+		assert_int_equal(crafted(f, first), 0);
+		assert_int_equal(events_with("MESSAGE"), WAITING / 2);
+		assert_int_equal(crafted(f, first + WAITING / 2), 0);
+		for (at = world.events, i = 0; i <= WAITING; i++) {
+			snprintf(line, sizeof(line), "B MESSAGE %llu len 0\n",
+				 (unsigned long long)(first + i));
+			assert_memory_equal(at, line, strlen(line));
+			at += strlen(line);
+		}
+		assert_int_equal(*at, 0);
+		assert_int_equal(engine(B)->indexes.in_use, 0);
+		forget_logs();
+	}
+	frame_free(f);
+	node_kill(A);
+}
+
+/* Without memory for the index more may not wait, but those that others wait for go on. */
+static void waiting__that_cannot_be_found_do_not_wait(void **state)
+{
+	struct frame *f = to_be_crafted(16);
+	struct bw_part_msg *m = (struct bw_part_msg *)frame_part(f, 0);
+	struct bw_engine *e = engine(B);
+	void *had[2 * BW_QUEUE_LISTED];
+	uint64_t i;
+
+	m->total = 32;
+	for (i = 0; i < 2 * BW_QUEUE_LISTED; i++)
+		had[i] = bw_slab_alloc(&e->rxmsgs);
+	while (i)
+		bw_slab_free(&e->rxmsgs, had[--i]);
+	while (bw_slab_alloc(&e->indexes)) /* somebody else took it all */
+		world.node[B].grow_max = 0;
+	for (i = 0; i < 2 * BW_QUEUE_LISTED; i++)
+		assert_int_equal(crafted(f, 2 + i), i < BW_QUEUE_LISTED ? 0 : -BW_DROP_NO_BUFFER);
+	assert_int_equal(crafted(f, 0), 0);
+	assert_int_equal(crafted(f, 1), -BW_DROP_NO_BUFFER);
+	assert_int_equal(peer(B, A)->app.waiting, BW_QUEUE_LISTED + 1);
+	frame_free(f);
+	node_kill(A);
+}
+
+/* A peer opens as many flows as it may, and uses one after another. */
+static void flows__are_found_in_few_steps(void **state)
+{
+	uint64_t before;
+	unsigned int i, round;
+
+	world.node[A].cfg.rx_budget = world.node[B].cfg.rx_budget = 64u << 20;
+	world.quiet = true;
+	meet(A, B);
+	for (round = 0; round < 2; round++) {
+		before = engine(B)->steps;
+		for (i = 0; i < BW_FLOWS_MAX; i++) {
+			struct bw_op op = op_send(A, B, i, 0);
+
+			op.send.src_ep = (uint16_t)(i % 32 + 1);
+			op.send.dst_ep = (uint16_t)(i / 32 + 1);
+			assert_int_equal(submit(A, &op), 0);
+		}
+		run(BW_S);
+		assert_int_equal(events_with("B MESSAGE"), BW_FLOWS_MAX);
+		assert_in_range(engine(B)->steps - before, 1, 8 * BW_FLOWS_MAX);
+		forget_logs();
+	}
+	for (i = 0; i < 101; i++) { /* the same one again and again */
+		struct bw_op op = op_send(A, B, i, 0);
+
+		op.send.src_ep = op.send.dst_ep = 32;
+		assert_int_equal(submit(A, &op), 0);
+		run(BW_MS);
+		if (!i)
+			before = engine(B)->steps;
+	}
+	assert_int_equal(events_with("B MESSAGE"), 101);
+	assert_int_equal(engine(B)->steps, before);
+	assert_int_equal(engine(B)->flow_tables.in_use, 1);
+	disconnect(B, A);
+	settle();
+	assert_int_equal(engine(B)->flow_tables.in_use, 0);
+	assert_int_equal(engine(A)->flow_tables.in_use, 0);
+	assert_int_equal(engine(B)->flows.in_use, 0);
+}
+
 int memory_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -528,6 +694,10 @@ int memory_tests(void)
 		TEST(guests__make_room_when_they_are_idle),
 		TEST(guests__go_by_the_time_for_which_they_are_idle),
 		TEST(guests__that_are_needed_stay),
+		TEST(waiting__are_found_in_few_steps),
+		TEST(waiting__are_delivered_in_their_order),
+		TEST(waiting__that_cannot_be_found_do_not_wait),
+		TEST(flows__are_found_in_few_steps),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
