@@ -369,7 +369,7 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 	bw_hello_adopt(e, p, b);
 	if (answer && !t->hello.repeated && t->state == BW_PATH_TRYING)
 		bw_rtt_sample(&t->rtt, e->now - t->hello.sent);
-	p->confirmed |= proof || h->conn == p->wire;
+	p->confirmed |= proof; /* that it names our handle shows nothing: that can be guessed */
 	if (answer)
 		bw_path_guess(e, t);
 	if (proof) {

@@ -283,7 +283,8 @@ struct bw_peer {
 	struct bw_list ready; /* in engine.ready while it may have something to send */
 	struct bw_evnode ev_up, ev_down;
 	uint8_t state;	/* enum bw_peer_state */
-	bool confirmed; /* it has used our handle: what we know of it is no old HELLO's tale */
+	bool confirmed; /* it has got a HELLO of ours, as an echo, token or tag shows: what we know
+			 * of it is neither an old HELLO's tale nor made up */
 	bool is_ready, watch, pressed, ping_due, checksum, credit_stalled;
 	bool stripes;	      /* it takes data by several paths together */
 	bool keyed;	      /* its frames have tags */

@@ -255,6 +255,47 @@ static void challenge__that_comes_again_and_again_is_answered_rarely(void **stat
 	assert_int_equal(count(B)->peers, 0);
 }
 
+/* Off path, A's first handle is easily guessed. Who says HELLO from B's address, in its name and with
+ * a handle and token of his own, does not keep A from the real B. */
+static void caller__that_guesses_a_handle_is_not_the_peer(void **state)
+{
+	struct frame *f;
+	struct bw_hello *b;
+
+	f = first_hello(); /* A's, of which nobody else sees anything */
+	node_kill(B);
+	post(A, B, 5, 8);
+	b = frame_body(f);
+	f->from = B;
+	f->to = A;
+	frame_hdr(f)->dst_engine = world.node[A].cfg.engine;
+	frame_hdr(f)->src_engine = b->engine = world.node[B].cfg.engine;
+	frame_hdr(f)->token = 0;
+	frame_hdr(f)->conn = peer(A, B)->wire; /* as guessed */
+	b->node = world.node[B].cfg.node;
+	b->inc = world.node[B].cfg.incarnation;
+	b->conn = 0x77777;
+	b->token = 0x1234;
+	b->nonce = 99;
+	b->echo = 0;
+	b->target_node = 0;
+	b->target_inc = 0;
+	memset(b->name, 0, sizeof(b->name));
+	b->name[0] = 'B';
+	frame_seal(f);
+	assert_int_equal(receive(f), world.keyed ? -BW_DROP_KEY : 0);
+	assert_int_equal(peer(A, B)->conn, world.keyed ? 0 : 0x77777);
+	assert_false(peer(A, B)->confirmed);
+	flush(A);
+	drop_all();
+	node_open(B);
+	run(5 * BW_S);
+	assert_int_equal(events_with("B MESSAGE 5 len 8"), 1);
+	assert_int_equal(events_with("A SENT 5"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_true(peer(A, B)->confirmed);
+}
+
 /* A CHALLENGE of this HELLO of A's, said by who has seen it and no key. */
 static struct frame *forged_challenge(const struct frame *hello, uint64_t cookie)
 {
@@ -471,6 +512,7 @@ int cookie_tests(void)
 		TEST(cookie__is_good_with_one_incarnation),
 		TEST(challenge__of_a_stranger_is_dropped),
 		TEST(challenge__that_comes_again_and_again_is_answered_rarely),
+		TEST(caller__that_guesses_a_handle_is_not_the_peer),
 		TEST(challenge__that_is_wrong_keeps_nobody_apart),
 		TEST(challenge__that_is_wrong_draws_few_hellos),
 		TEST(cookies__take_turns),

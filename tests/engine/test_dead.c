@@ -179,7 +179,7 @@ static void waiting__counts_from_when_it_began(void **state)
 	assert_int_equal(events_with("A PEER_DOWN B ETIMEDOUT"), 1);
 }
 
-/* It has used our handle, so that it is there, but no path has been proved yet. */
+/* It has named our handle, but nothing has proved yet that it is there. */
 static void silent__before_a_path_is_up(void **state)
 {
 	node_open(A);
@@ -193,7 +193,7 @@ static void silent__before_a_path_is_up(void **state)
 	bw_peer_ready(engine(A), peer(A, B));
 	flush(A);
 	deliver_all();
-	assert_true(peer(B, A)->confirmed);
+	assert_false(peer(B, A)->confirmed);
 	assert_int_equal(path(B, A, 0)->state, BW_PATH_TRYING);
 	node_kill(A);
 	drop_all();
