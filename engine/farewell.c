@@ -236,6 +236,24 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	return 0;
 }
 
+static uint32_t bw_leave_bytes(const struct bw_leave *l)
+{
+	uint32_t acknowledges = sizeof(struct bw_ackblk) + sizeof(struct bw_ack);
+
+	return sizeof(struct bw_hdr) + (l->acknowledges ? acknowledges : 0);
+}
+
+/* Was the peer there? */
+static bool bw_leave_at(const struct bw_leave *l, const struct bw_link_addr *from)
+{
+	uint8_t i;
+
+	for (i = 0; i < l->paths; i++)
+		if (bw_link_same(&l->at[i], from))
+			return true;
+	return false;
+}
+
 /* A BYE that was said before. */
 static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l,
 				   const struct bw_link_addr *to)
@@ -252,13 +270,12 @@ static void bw_farewell_repeat_bye(struct bw_engine *e, const struct bw_leave *l
 	h->dst_engine = l->engine;
 	h->token = l->conn_token;
 	h->conn = l->conn;
-	s->len = sizeof(*h);
+	s->len = bw_leave_bytes(l);
 	if (l->acknowledges) {
 		h->path = l->path;
 		b = (struct bw_ackblk *)(h + 1);
 		*b = l->ackblk;
 		memcpy(b + 1, &l->ack, sizeof(l->ack));
-		s->len += sizeof(*b) + sizeof(l->ack);
 	}
 	bw_head_seal(e, l->keyed ? l->tag : NULL, 0, s->head, s->len, s->len);
 }
@@ -326,6 +343,8 @@ void bw_farewell_bid_bye(struct bw_engine *e, struct bw_peer *p, bool acknowledg
 	l->keyed = p->keyed;
 	if (p->keyed)
 		memcpy(l->tag, p->keys->tx.tag, sizeof(l->tag));
+	for (l->paths = 0; l->paths < p->npaths; l->paths++)
+		l->at[l->paths] = p->path[l->paths]->to;
 	l->path = t->no;
 	l->acknowledges = acknowledge && p->confirmed && t->rx.any;
 	if (l->acknowledges) {
@@ -402,16 +421,18 @@ static void bw_farewell_say_gone(struct bw_engine *e, const struct bw_peer *p)
 					bw_peer_tag_key(p));
 }
 
+/* With a key nobody here can check the frame any more: its sender may be anybody, and its address
+ * made up. So BYE goes to where the peer was, and is no longer than what it answers. */
 void bw_farewell_unknown(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
 {
-	uint32_t i;
+	const struct bw_leave *l;
 
-	for (i = 0; h->conn && i < BW_LEAVES; i++) {
-		if (e->leave[i].wire != h->conn ||
-		    (e->leave[i].wire_token != h->token && !e->leave[i].keyed) ||
-		    e->leave[i].engine != h->src_engine)
+	for (l = e->leave; h->conn && l < e->leave + BW_LEAVES; l++) {
+		if (l->wire != h->conn || (l->wire_token != h->token && !l->keyed) ||
+		    l->engine != h->src_engine || !bw_leave_at(l, &f->from))
 			continue;
-		bw_farewell_repeat_bye(e, &e->leave[i], &f->from);
+		if (f->len >= bw_leave_bytes(l))
+			bw_farewell_repeat_bye(e, l, &f->from);
 		return;
 	}
 	bw_farewell_refuse(e, f, h, BW_REFUSAL_HANDLE);

@@ -377,6 +377,8 @@ struct bw_leave {
 	bool acknowledges; /* its BYE does, with these and no ranges */
 	struct bw_ackblk ackblk;
 	struct bw_ack ack;
+	uint8_t paths;			      /* used entries of `at` */
+	struct bw_link_addr at[BW_PATHS_MAX]; /* where the peer was; only there BYE is said again */
 };
 
 /* Of what the frame sent last was a piece, alone in it, if more of the same may follow; until

@@ -273,6 +273,112 @@ static void leave__and_quick_return(void **state)
 	assert_int_equal(count(B)->peers, 1);
 }
 
+/* Bytes that B says to a frame of so many bytes, by the handle and token of the peer that it left,
+ * from this part of A's addresses. */
+static uint32_t drawn(uint32_t wire, uint32_t token, uint32_t len, uint8_t place)
+{
+	struct frame *f = calloc(1, sizeof(*f));
+	uint32_t bytes = 0;
+
+	f->from = A;
+	f->to = B;
+	f->place = place;
+	f->len = len;
+	f->bytes = calloc(1, len);
+	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
+					.version = BW_VERSION,
+					.type = BW_FRAME_DATA,
+					.cluster = CLUSTER,
+					.dst_engine = world.node[B].cfg.engine,
+					.src_engine = world.node[A].cfg.engine,
+					.token = token,
+					.conn = wire,
+					.len = (uint16_t)(len - sizeof(struct bw_hdr))};
+	if (len > BW_DATA_HEAD) {
+		frame_part(f, 0)->kind = BW_PART_PAD;
+		frame_part(f, 0)->plen =
+			(uint16_t)(len - BW_DATA_HEAD - sizeof(struct bw_part_bulk));
+	}
+	if (len >= BW_DATA_HEAD)
+		frame_seal(f);
+	assert_true(receive(f) < 0);
+	flush(B);
+	while (world.wire_n) {
+		bytes += world.wire[0]->len;
+		drop(0);
+	}
+	return bytes;
+}
+
+/* Whatever its address, nothing that comes by the handle of a conversation that has ended draws
+ * more; and BYE is for who had the conversation. With a key the token shows nothing. */
+static void leave__draws_no_more_than_was_sent(void **state)
+{
+	uint32_t wire, token, len, keyed;
+
+	for (keyed = 0; keyed < 2; keyed++) {
+		if (keyed)
+			meet_keyed();
+		else
+			meet(A, B);
+		post(A, B, 3, 8);
+		run(BW_S);
+		wire = peer(B, A)->wire;
+		token = peer(B, A)->wire_token;
+		disconnect(B, A);
+		flush(B);
+		drop_all();
+		forget_logs();
+		for (len = sizeof(struct bw_hdr); len < 2 * FRAME_PING; len += 8) {
+			if (len == BW_DATA_HEAD + 8) /* the shortest part */
+				len = BW_DATA_HEAD + sizeof(struct bw_part_bulk);
+			assert_in_range(drawn(wire, token, len, 0), 0, len);
+			assert_in_range(drawn(wire, token, len, 77), 0, len);
+			assert_in_range(drawn(wire, token + 1, len, 0), 0, len);
+		}
+		assert_true(frames_with("B>A BYE") > 0);
+		forget_logs();
+		drawn(wire, token, 2 * FRAME_PING, 77);
+		assert_int_equal(frames_with("BYE"), 0);
+		drawn(wire, token, 2 * FRAME_PING, 0);
+		assert_int_equal(frames_with("BYE"), 1);
+		node_kill(A);
+		node_kill(B);
+		forget_logs();
+	}
+}
+
+/* By whichever of its addresses it speaks. */
+static void leave__is_said_again_by_each_path(void **state)
+{
+	struct bw_op op = op_connect(A, B);
+	uint32_t wire, token;
+
+	node_open(A);
+	node_open(B);
+	op.connect.paths = 2;
+	op.connect.path[1] = address(B, 1);
+	assert_int_equal(submit(A, &op), 0);
+	run(BW_S);
+	wire = peer(B, A)->wire;
+	token = peer(B, A)->wire_token;
+	assert_int_equal(peer(B, A)->npaths, 2);
+	disconnect(B, A);
+	flush(B);
+	drop_all();
+	post(A, B, 1, 8);
+	flush(A);
+	world.wire[0]->link = 1;
+	assert_int_equal(frame_hdr(world.wire[0])->conn, wire);
+	assert_int_equal(frame_hdr(world.wire[0])->token, token);
+	forget_logs();
+	deliver(0);
+	flush(B);
+	assert_int_equal(world.wire_n, 1);
+	assert_int_equal(world.wire[0]->link, 1);
+	assert_int_equal(frame_type(world.wire[0]), BW_FRAME_BYE);
+}
+
 static void leave__is_remembered_for_a_while_only(void **state)
 {
 	unsigned int i;
@@ -490,6 +596,8 @@ int refusal_tests(void)
 		TEST(restart__new_incarnation_is_a_new_peer),
 		TEST(leave__bye_that_got_lost_is_said_again),
 		TEST(leave__and_quick_return),
+		TEST(leave__draws_no_more_than_was_sent),
+		TEST(leave__is_said_again_by_each_path),
 		TEST(leave__is_remembered_for_a_while_only),
 		TEST(hello__that_is_dropped_adds_no_path),
 		TEST(restart__same_incarnation_with_a_new_handle),
