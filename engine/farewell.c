@@ -85,13 +85,28 @@ void bw_farewell_refuse(struct bw_engine *e, const struct bw_rx_frame *f, const 
 	bw_farewell_say_refused(e, &f->from, h->src_engine, &echo, NULL);
 }
 
+/* Does it refuse for its version, and speak none of ours? */
+static bool bw_farewell_other_version(const struct bw_refuse *b)
+{
+	return b->why == BW_REFUSAL_VERSION &&
+	       (b->version_min > BW_VERSION_MAX || b->version_max < BW_VERSION_MIN);
+}
+
+/* Does it echo the token of our HELLO, or come from who speaks no version in which that is done? */
+static bool bw_farewell_echoes(const struct bw_peer *p, const struct bw_refuse *b)
+{
+	return b->echo_hello == p->wire_token ||
+	       (!b->echo_hello && b->version_max < BW_VERSION_ECHOES &&
+		bw_farewell_other_version(b));
+}
+
 static struct bw_peer *bw_farewell_refused_peer(struct bw_engine *e, const struct bw_refuse *b)
 {
 	struct bw_peer *p;
 
 	if (b->echo_type == BW_FRAME_HELLO) {
 		p = bw_peer_get(e, b->echo_conn);
-		return p && p->wire == b->echo_conn && p->wire_token == b->echo_hello &&
+		return p && p->wire == b->echo_conn && bw_farewell_echoes(p, b) &&
 				       p->engine == b->echo_engine && p->inc == b->echo_token
 			       ? p
 			       : NULL;
@@ -115,16 +130,21 @@ static bool bw_farewell_other_path(struct bw_peer *p, const struct bw_link_addr 
 	return other;
 }
 
-/* With a key: is it about this very conversation, and said by who has the key? What refuses a HELLO
- * echoes the token in it; other frames show nothing that could not be an old conversation's. */
+/* Is it about this very conversation, and with a key, said by who has it? What refuses a HELLO
+ * echoes the token in it; with a key other frames show nothing that could not be an old
+ * conversation's. */
 static bool bw_farewell_believed(struct bw_engine *e, const struct bw_peer *p,
 				 const struct bw_hdr *h)
 {
 	const struct bw_refuse *b = (const struct bw_refuse *)(h + 1);
-	const uint8_t *key = b->echo_type == BW_FRAME_HELLO ? e->key.refuse
-			     : p->keyed			    ? p->keys->rx.tag
-							    : NULL;
+	bool hello = b->echo_type == BW_FRAME_HELLO;
+	const uint8_t *key;
 
+	if (hello && b->echo_hello != p->wire_token)
+		return false;
+	if (BW_LIKELY(!e->cfg.keyed))
+		return true;
+	key = hello ? e->key.refuse : p->keyed ? p->keys->rx.tag : NULL;
 	return key && b->auth == bw_key_auth(bw_ops(e)->siphash, key, h, BW_REFUSE_BYTES);
 }
 
@@ -179,12 +199,16 @@ static void bw_farewell_refused_as(struct bw_engine *e, struct bw_peer *p, int32
 }
 
 /* A refusal that anybody may have made up, or kept: the peer is asked by HELLO, whose refusal would
- * be believed. Who refuses our key may be right; the peer has some time to answer. */
+ * be believed. Who refuses our key or version may be right; the peer has some time to answer. */
 static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			       const struct bw_refuse *b)
 {
-	if (b->why == BW_REFUSAL_KEY && !p->confirmed && !p->keys->wrong) {
-		p->keys->wrong = e->now ? e->now : 1;
+	if ((b->why == BW_REFUSAL_KEY || bw_farewell_other_version(b)) && !p->confirmed &&
+	    !p->denied) {
+		p->denied = e->now ? e->now : 1;
+		p->denied_as = b->why;
+		p->version_min = b->version_min;
+		p->version_max = b->version_max;
 		bw_contact_name(p, b->name);
 		bw_peer_sooner(e, p, e->now + BW_KEY_PATIENCE);
 	}
@@ -197,7 +221,7 @@ static int bw_farewell_hearsay(struct bw_engine *e, struct bw_peer *p, struct bw
 		t->hello.due = true;
 		bw_peer_ready(e, p);
 	}
-	return -BW_DROP_KEY;
+	return e->cfg.keyed ? -BW_DROP_KEY : -BW_DROP_ECHO;
 }
 
 int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_hdr *h)
@@ -215,7 +239,7 @@ int bw_farewell_refused(struct bw_engine *e, const struct bw_rx_frame *f, const 
 		return -BW_DROP_ECHO;
 	if (!bw_contact_known_path(p, &f->from))
 		return -BW_DROP_ADDRESS;
-	if (BW_UNLIKELY(e->cfg.keyed) && !bw_farewell_believed(e, p, h))
+	if (!bw_farewell_believed(e, p, h))
 		return bw_farewell_hearsay(e, p, bw_contact_known_path(p, &f->from), b);
 	e->count.refusals_rx++;
 	if (b->why == BW_REFUSAL_NO_ENGINE && p->state == BW_PEER_HELLO &&

@@ -304,8 +304,8 @@ void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p)
 			p->waiting_since = e->now ? e->now : 1;
 		at = bw_min_u64(at, bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns);
 	}
-	if (!p->confirmed && p->keys && p->keys->wrong)
-		at = bw_min_u64(at, p->keys->wrong + BW_KEY_PATIENCE);
+	if (!p->confirmed && p->denied)
+		at = bw_min_u64(at, p->denied + BW_KEY_PATIENCE);
 	if (p->arriving)
 		at = bw_min_u64(at, p->arrived + e->cfg.dead_ns);
 	/* Never now: a timer whose work waits for something else must not be run again at once. */
@@ -384,9 +384,9 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT); /* who begins a message sends all of it */
 		return;
 	}
-	if (!p->confirmed && p->keys && p->keys->wrong &&
-	    e->now >= p->keys->wrong + BW_KEY_PATIENCE) {
-		bw_peer_down(e, p, BW_DOWN_KEY);
+	if (!p->confirmed && p->denied && e->now >= p->denied + BW_KEY_PATIENCE) {
+		bw_peer_down(e, p,
+			     p->denied_as == BW_REFUSAL_VERSION ? BW_DOWN_VERSION : BW_DOWN_KEY);
 		return;
 	}
 	for (i = 0; i < p->npaths; i++)

@@ -272,7 +272,6 @@ struct bw_key_pair {
 struct bw_keys {
 	struct bw_key_pair tx, rx; /* void while peer.keyed is false */
 	uint64_t random;	   /* drawn by us, goes with peer.wire */
-	uint64_t wrong;		   /* ns; when somebody first said that our key is; 0 */
 	uint64_t doubted; /* ns; since when it is said to be dead and has not answered; 0: is not */
 	uint64_t said;	  /* ns; when that was said last */
 	uint64_t ask_at;  /* ns; it is not asked again before */
@@ -309,6 +308,7 @@ struct bw_peer {
 	uint8_t version_min, version_max;
 	uint8_t version; /* of its frames: the highest that both speak; 0 before first contact */
 	char name[BW_NAME_MAX + 1];
+	int32_t gone_as; /* status, once gone_at has come */
 
 	struct bw_flow app, control;
 	struct bw_flow_table *flow_table; /* of those behind `app`; NULL: they are few */
@@ -318,10 +318,13 @@ struct bw_peer {
 	struct bw_list spare; /* bw_record: as path.share, but of a path that was given up */
 	uint32_t aside;	      /* records in spare and all shares */
 	uint32_t late;	      /* records in path.lost.late of all paths */
-	uint32_t eager_turn, serve_turn, quantum;
+	uint16_t eager_turn, quantum;
+	uint32_t serve_turn;
 	uint32_t flows_opened; /* flows that its messages made */
 	uint32_t arriving;     /* messages of its that wait in flows for what is missing */
-	uint32_t asked; /* its pulls that are being served, and answers not yet acknowledged */
+	uint32_t asked;	   /* its pulls that are being served, and answers not yet acknowledged */
+	bool in_heap;	   /* it has a deadline; written by timer.c */
+	uint8_t denied_as; /* enum bw_refusal: KEY or VERSION; of `denied` */
 
 	/* credit, bytes since first contact */
 	uint64_t tx_limit, tx_used;
@@ -338,8 +341,9 @@ struct bw_peer {
 	struct bw_peer *heap_child, *heap_next,
 		*heap_prev; /* pairing heap; prev: parent if first child */
 	uint64_t heap_key, deadline;
-	int32_t gone_as; /* status, once gone_at has come */
-	bool in_heap;
+	/* ns; when somebody first refused our HELLO for key or version, without proof; 0: nobody
+	 * has. Written by farewell.c */
+	uint64_t denied;
 
 	struct bw_keys *keys; /* NULL without a cluster key */
 
@@ -591,7 +595,8 @@ int bw_hello_received(struct bw_engine *e, const struct bw_rx_frame *f, const st
 bool bw_hello_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 
 /* key.c: the cluster's key, and what is made of it */
-#define BW_KEY_PATIENCE (3 * BW_S) /* who is said to have another key may answer for so long */
+/* Who is said to have another key, or another version, may answer for so long. */
+#define BW_KEY_PATIENCE (3 * BW_S)
 void bw_key_open(struct bw_engine *e);
 /* The keys of the conversation with a peer that has said all of HELLO; random: of its HELLO. */
 void bw_key_session(struct bw_engine *e, struct bw_peer *p, uint64_t random);

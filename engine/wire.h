@@ -231,9 +231,12 @@ struct bw_refuse {
 	uint32_t echo_conn;	   /* its hdr.conn; for a HELLO its hello.conn */
 	uint8_t name[BW_NAME_MAX]; /* host name of the refusing node */
 	uint32_t inc;		   /* the refusing engine's incarnation; 0: there is none */
-	uint32_t echo_hello;	   /* for a HELLO its hello.token, else 0 */
+	uint32_t echo_hello;	   /* for a HELLO its hello.token, else 0; 0 in versions before
+				    * BW_VERSION_ECHOES */
 	uint64_t auth; /* of the frame with this and hcrc 0, by the cluster key; else 0 */
 };
+
+#define BW_VERSION_ECHOES 2 /* the first whose REFUSE has echo_hello */
 
 /* Of the whole frame; no frame that is shorter is refused. */
 #define BW_REFUSE_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_refuse))

@@ -255,8 +255,8 @@ static void challenge__that_comes_again_and_again_is_answered_rarely(void **stat
 	assert_int_equal(count(B)->peers, 0);
 }
 
-/* Off path, A's first handle is easily guessed. Who says HELLO from B's address, in its name and with
- * a handle and token of his own, does not keep A from the real B. */
+/* Off path, A's first handle is easily guessed. Who says HELLO from B's address, in its name and
+ * with a handle and token of his own, does not keep A from the real B. */
 static void caller__that_guesses_a_handle_is_not_the_peer(void **state)
 {
 	struct frame *f;

@@ -113,6 +113,135 @@ static void later__alone_is_refused_and_says_which_it_is(void **state)
 	assert_int_equal(count(B)->peers, 0);
 }
 
+/* What an engine of version 1 says to A's HELLO: it echoes no token, and knows no key. */
+static struct frame *refused_by_version_1(void)
+{
+	struct frame *f = calloc(1, sizeof(*f));
+	struct bw_refuse *b;
+
+	f->from = B;
+	f->to = A;
+	f->len = BW_REFUSE_BYTES;
+	f->bytes = calloc(1, f->len);
+	*frame_hdr(f) = (struct bw_hdr){.magic = BW_MAGIC,
+					.version = 1,
+					.type = BW_FRAME_REFUSE,
+					.cluster = CLUSTER,
+					.dst_engine = world.node[A].cfg.engine,
+					.src_engine = world.node[B].cfg.engine,
+					.len = sizeof(*b)};
+	b = frame_body(f);
+	*b = (struct bw_refuse){.why = BW_REFUSAL_VERSION,
+				.version_min = 1,
+				.version_max = 1,
+				.echo_type = BW_FRAME_HELLO,
+				.echo_engine = world.node[B].cfg.engine,
+				.echo_token = peer(A, B)->inc,
+				.echo_conn = peer(A, B)->wire,
+				.name = "b"};
+	frame_seal(f);
+	return f;
+}
+
+/* A calls B, whose answers do not come. */
+static void call(uint8_t key)
+{
+	world.strangers = true;
+	open_keyed(A, key);
+	connect_to(A, B);
+	flush(A);
+	drop_all();
+}
+
+/* Anybody could say so; but who does not answer meanwhile is believed to speak version 1. */
+static void earlier__says_which_it_is(void **state)
+{
+	uint8_t key;
+
+	for (key = 0; key < 2; key++) {
+		call(key);
+		assert_int_equal(receive(refused_by_version_1()),
+				 key ? -BW_DROP_KEY : -BW_DROP_ECHO);
+		run(BW_KEY_PATIENCE - BW_MS);
+		assert_int_equal(events_with("PEER_DOWN"), 0);
+		run(2 * BW_MS);
+		assert_int_equal(events_with("A PEER_DOWN B EPROTONOSUPPORT 1..1"), 1);
+		assert_int_equal(count(A)->peers, 0);
+		node_kill(A);
+		forget_logs();
+	}
+}
+
+/* Nor is a peer lost of which it is said in vain. */
+static void earlier__is_not_who_answers(void **state)
+{
+	uint8_t key;
+
+	for (key = 0; key < 2; key++) {
+		call(key);
+		receive(refused_by_version_1());
+		open_keyed(B, key);
+		run(2 * BW_KEY_PATIENCE);
+		assert_int_equal(events_with("PEER_DOWN"), 0);
+		assert_int_equal(events_with("PEER_UP"), 2);
+		receive(refused_by_version_1());
+		run(2 * BW_KEY_PATIENCE);
+		assert_int_equal(events_with("PEER_DOWN"), 0);
+		node_kill(A);
+		node_kill(B);
+		forget_logs();
+	}
+}
+
+/* What it does echo must be right, and who speaks a version that echoes the token must do so. */
+static void earlier__must_echo_what_it_can(void **state)
+{
+	struct bw_refuse *b;
+	struct frame *f;
+	unsigned int what;
+	uint8_t key;
+
+	for (key = 0; key < 2; key++) {
+		call(key);
+		for (what = 0; what < 6; what++) {
+			f = refused_by_version_1();
+			b = frame_body(f);
+			b->echo_conn += what == 0;
+			b->echo_engine += what == 1;
+			b->echo_token += what == 2;
+			b->echo_hello += what == 3;
+			b->version_max += what == 4;
+			if (what == 5)
+				b->why = BW_REFUSAL_KEY;
+			frame_seal(f);
+			assert_int_equal(receive(f), -BW_DROP_ECHO);
+		}
+		run(2 * BW_KEY_PATIENCE);
+		assert_int_equal(events_with("PEER_DOWN"), 0);
+		node_kill(A);
+		forget_logs();
+	}
+}
+
+/* With a key, who speaks a later version only, and does not have it, is believed after a while. */
+static void later__is_believed_without_the_key_after_a_while(void **state)
+{
+	struct bw_refuse *b;
+	struct frame *f;
+
+	call(1);
+	f = refused_by_version_1();
+	b = frame_body(f);
+	b->version_min = b->version_max = LATER;
+	b->echo_hello = peer(A, B)->wire_token;
+	frame_seal(f);
+	assert_int_equal(receive(f), -BW_DROP_KEY);
+	run(BW_KEY_PATIENCE - BW_MS);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	run(2 * BW_MS);
+	assert_int_equal(events_with("A PEER_DOWN B EPROTONOSUPPORT 3..3"), 1);
+}
+
 /* The dead are refused on behalf of whatever version the caller speaks. */
 static void later__is_told_of_the_dead(void **state)
 {
@@ -169,6 +298,10 @@ int version_tests(void)
 		TEST(later__two_of_them_speak_the_later),
 		TEST(later__alone_is_refused_and_says_which_it_is),
 		TEST(later__is_told_of_the_dead),
+		TEST(earlier__says_which_it_is),
+		TEST(earlier__is_not_who_answers),
+		TEST(earlier__must_echo_what_it_can),
+		TEST(later__is_believed_without_the_key_after_a_while),
 		TEST(later__hello_is_no_longer),
 	};
 
