@@ -106,13 +106,11 @@ static struct bw_flow *bw_flow_hashed(struct bw_engine *e, struct bw_peer *p, ui
 	return NULL;
 }
 
-struct bw_flow *bw_peer_flow_find(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
-				  uint16_t remote_ep)
+BW_APART struct bw_flow *bw_peer_flow_seek(struct bw_engine *e, struct bw_peer *p,
+					   uint16_t local_ep, uint16_t remote_ep)
 {
 	struct bw_flow *f;
 
-	if (BW_LIKELY(bw_flow_joins(&p->app, local_ep, remote_ep)))
-		return &p->app;
 	if (p->flow_table)
 		return bw_flow_hashed(e, p, local_ep, remote_ep);
 	for (f = p->app.next; f; f = f->next) {

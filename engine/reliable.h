@@ -522,8 +522,15 @@ void bw_peer_proven(struct bw_engine *e, struct bw_peer *p);
 void bw_peer_progress(struct bw_peer *p);
 struct bw_path *bw_peer_path(struct bw_peer *p, uint8_t remote_no);
 /* The flow between two endpoints: NULL if there is none yet. */
-struct bw_flow *bw_peer_flow_find(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
+struct bw_flow *bw_peer_flow_seek(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 				  uint16_t remote_ep);
+static inline struct bw_flow *bw_peer_flow_find(struct bw_engine *e, struct bw_peer *p,
+						uint16_t local_ep, uint16_t remote_ep)
+{
+	if (BW_LIKELY(p->app.local_ep == local_ep && p->app.remote_ep == remote_ep))
+		return &p->app;
+	return bw_peer_flow_seek(e, p, local_ep, remote_ep);
+}
 /* The same, made if need be; NULL if the pool is empty. */
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep);
