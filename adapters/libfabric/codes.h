@@ -16,7 +16,8 @@ enum bwf_code {
 	BWF_CODE_WRITE_LONG =
 		4, /* payload: bwf_write_request, segments; data follow in WRITE_DATA */
 	BWF_CODE_WRITE_DATA = 5,  /* tag: token of the WRITE_LONG; payload: the data */
-	BWF_CODE_WRITE_DONE = 6,  /* tag: token; imm: 0 or a positive errno */
+	BWF_CODE_WRITE_DONE = 6,  /* tag: token; imm: 0 or a positive errno: EACCES, EALREADY,
+				   * ECANCELED, EINVAL, EIO, ENOBUFS, ENOMEM */
 	BWF_CODE_ATOMIC = 7,	  /* payload: bwf_atomic_request, segments, operands [, compare] */
 	BWF_CODE_ATOMIC_DONE = 8, /* tag: token; imm: as above; payload: the values before */
 };
@@ -47,8 +48,6 @@ struct bwf_segment {
  * may be named. Beyond that such a peer is answered EACCES whatever it names, unless it has named a
  * key before that the target has. */
 #define BWF_GUESSES_STRANGERS 1024
-/* Larger numbers are no errors of anybody's: an answer with one means EIO. */
-#define BWF_ERRNO_MAX 4095
 
 #define BWF_WRITE_HAS_DATA 0x1 /* `data` is to be put into the target's completion queue */
 

@@ -277,10 +277,23 @@ void bwf_target_give_up(struct bwf_ep *ep, const struct bwf_mr *mr)
 	}
 }
 
-/* What an answer says about the end of its operation. */
+/* What an answer says about the end of its operation: an error that targets answer with, or EIO.
+ * Else a peer could choose what the program takes for its own: a retry (EAGAIN), say, or its end. */
 static int bwf_target_status(const struct bw_message *m)
 {
-	return m->imm > BWF_ERRNO_MAX ? -FI_EIO : -(int)m->imm;
+	switch (m->imm) {
+	case 0:
+	case FI_EACCES:
+	case FI_EALREADY:
+	case FI_ECANCELED:
+	case FI_EINVAL:
+	case FI_EIO:
+	case FI_ENOBUFS:
+	case FI_ENOMEM:
+		return -(int)m->imm;
+	default:
+		return -FI_EIO;
+	}
 }
 
 static void bwf_target_write_done(struct bwf_ep *ep, const struct bw_message *m)

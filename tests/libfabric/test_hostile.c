@@ -332,6 +332,41 @@ static void answer__is_of_the_operations_kind(void **state)
 	assert_int_equal(pair_error(b.tx).err, FI_EACCES);
 }
 
+/* An answer says what targets say, whatever number the peer puts there. */
+static void answer__is_an_error_that_targets_answer_with(void **state)
+{
+	static const struct {
+		uint64_t said;
+		int told;
+	} answer[] = {
+		{FI_EACCES, FI_EACCES},
+		{FI_EALREADY, FI_EALREADY},
+		{FI_ECANCELED, FI_ECANCELED},
+		{FI_EINVAL, FI_EINVAL},
+		{FI_EIO, FI_EIO},
+		{FI_ENOBUFS, FI_ENOBUFS},
+		{FI_ENOMEM, FI_ENOMEM},
+		{FI_EAGAIN, FI_EIO},
+		{FI_EINTR, FI_EIO},
+		{FI_ECONNABORTED, FI_EIO},
+		{FI_ETRUNC, FI_EIO},
+		{4095, FI_EIO},
+		{4096, FI_EIO},
+		{UINT64_MAX, FI_EIO},
+		{1ULL << 32, FI_EIO},
+		{(1ULL << 32) + FI_EACCES, FI_EIO},
+	};
+
+	for (size_t i = 0; i < sizeof(answer) / sizeof(answer[0]); i++) {
+		struct bwf_write_request req;
+
+		pair_retry(fi_write(b.ep, mine, 8, NULL, bad_addr, 0, 1, NULL));
+		memcpy(&req, answers(i + 1)->data, sizeof(req));
+		stranger_say(BWF_CODE_WRITE_DONE, req.token, answer[i].said, NULL, 0);
+		assert_int_equal(pair_error(b.tx).err, answer[i].told);
+	}
+}
+
 /* The answer to an atomic has to bring all that was asked for. */
 static void answer__of_another_length_is_an_error(void **state)
 {
@@ -391,6 +426,7 @@ int main(void)
 		TEST(answer__counts_once),
 		TEST(answer__is_of_the_peer_that_was_asked),
 		TEST(answer__is_of_the_operations_kind),
+		TEST(answer__is_an_error_that_targets_answer_with),
 		TEST(answer__of_another_length_is_an_error),
 		TEST(message__noise_does_no_harm),
 	};
