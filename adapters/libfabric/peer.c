@@ -253,12 +253,14 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 	struct bwf_ep *ep = arg;
 	struct bwf_peer *peer = bwf_peer_get(ep, number);
 
-	if (!peer || peer->down)
+	if (!peer)
 		return;
 	if (status == -ENOBUFS) { /* it was not needed; its number may be another's soon */
 		*peer = (struct bwf_peer){.addr = FI_ADDR_NOTAVAIL};
 		return;
 	}
+	if (peer->down)
+		return;
 	peer->down = status;
 	ep->unexpected.left = true;
 	bwf_todo_fail_peer(ep, number, status);

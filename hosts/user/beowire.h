@@ -91,7 +91,7 @@ struct bw_handlers {
 	 * dead or its program ended by exit() with an error, -ECONNRESET gave us up, -ESHUTDOWN
 	 * closed in good order, -EPROTONOSUPPORT version, -EKEYREJECTED another key, -EPROTOTYPE
 	 * one encrypts and the other does not, -ENOBUFS it was not needed: its number is void now,
-	 * and may be given to another one).
+	 * and may be given to another one; this may follow another reason).
 	 * Called for peers that bw_peer_find() or a handler has told of.
 	 * Its pending operations end with the same status, before this call. */
 	void (*peer_down)(void *arg, bw_peer_no peer, int status);
@@ -109,7 +109,7 @@ struct bw_handlers {
 	void (*awaits)(void *arg, struct bw_program *told);
 	/* There is no room for peers that call. This one called, bw_peer_find() has not named it,
 	 * all that came of it has been delivered, and for a while nothing has come: do you need
-	 * it? If not, peer_down(-ENOBUFS) may follow. No function of libbeowire may be called. May
+	 * it? Asked as well of such that are down. If not, peer_down(-ENOBUFS) may follow. No function of libbeowire may be called. May
 	 * be NULL: you need all. */
 	bool (*peer_needed)(void *arg, bw_peer_no peer);
 };

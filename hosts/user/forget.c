@@ -13,7 +13,7 @@
 
 #include "ep.h"
 
-static bool bw_forget_waits(const struct bw_remote *p)
+bool bw_remote_in_use(const struct bw_remote *p)
 {
 	return p->handle || p->local || p->kernel || p->sent || p->arriving || p->copied ||
 	       p->gone || p->meeting;
@@ -31,10 +31,10 @@ int bw_peer_forget(struct bw_ep *ep, const struct bw_addr *addr)
 	p = bw_remote_find(&ep->remotes, a.node, a.engine, a.inc);
 	if (!p) {
 		error = -ENOENT;
-	} else if (!p->status || bw_forget_waits(p)) {
+	} else if (!p->status || bw_remote_in_use(p)) {
 		error = -EBUSY;
 	} else {
-		ep->remotes.ghosts -= p->ghost;
+		bw_remote_ghost(&ep->remotes, p, false);
 		ep->remotes.named -= p->complete;
 		bw_remote_forget(&ep->remotes, p);
 	}

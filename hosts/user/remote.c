@@ -12,6 +12,7 @@
 #include "place.h"
 #include "text.h"
 
+#define BW_REMOTE_ASKED	   16	      /* ghosts that may make room for one call */
 #define BW_REMOTE_BUCKETS  64	      /* at first; doubled when as many peers are known */
 #define BW_REMOTE_CHECK_NS (3 * BW_S) /* probing of links and frame sizes has ended by then */
 
@@ -161,16 +162,66 @@ struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t e
 	return p;
 }
 
+void bw_remote_ghost(struct bw_remotes *r, struct bw_remote *p, bool is)
+{
+	if (p->ghost == is)
+		return;
+	p->ghost = is;
+	if (is) {
+		r->ghosts++;
+		p->newer = NULL;
+		p->older = r->ghost_newest;
+		*(p->older ? &p->older->newer : &r->ghost_oldest) = p;
+		r->ghost_newest = p;
+		return;
+	}
+	r->ghosts--;
+	*(p->older ? &p->older->newer : &r->ghost_oldest) = p->newer;
+	*(p->newer ? &p->newer->older : &r->ghost_newest) = p->older;
+}
+
+/* May this ghost's number become void? */
+static bool bw_remote_needless(struct bw_ep *ep, const struct bw_remote *p)
+{
+	return !bw_remote_in_use(p) && ep->handlers->peer_needed &&
+	       !ep->handlers->peer_needed(ep->arg, p->number);
+}
+
+/* The oldest ghost that the program does not need goes. Those that it needs count as new, so that
+ * few are asked about for each call. */
+static bool bw_remote_lay_ghost(struct bw_ep *ep)
+{
+	struct bw_remotes *r = &ep->remotes;
+
+	for (int i = 0; i < BW_REMOTE_ASKED && r->ghost_oldest; i++) {
+		struct bw_remote *p = r->ghost_oldest;
+		bool goes = bw_remote_needless(ep, p);
+
+		bw_remote_ghost(r, p, false);
+		if (!goes) {
+			bw_remote_ghost(r, p, true);
+			continue;
+		}
+		r->ghosts_gone++;
+		p->known = false;
+		ep->handlers->peer_down(ep->arg, p->number, BW_DOWN_EVICTED);
+		bw_remote_forget(r, p);
+		return true;
+	}
+	return false;
+}
+
 struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engine, uint32_t inc)
 {
 	struct bw_remote *p = bw_remote_find(&ep->remotes, node, engine, inc);
 
-	if (p || ep->remotes.ghosts < BW_REMOTE_GHOSTS)
+	if (p || ep->remotes.ghosts < BW_REMOTE_GHOSTS || bw_remote_lay_ghost(ep))
 		return p ? p : bw_remote_make(&ep->remotes, node, engine, inc);
-	bw_log_once(BW_LOG_WARN, "ghosts",
-		    "%d peers that the program has not named have come and gone at %s: no more "
-		    "such are taken",
-		    BW_REMOTE_GHOSTS, ep->host);
+	bw_log_once(
+		BW_LOG_WARN, "ghosts",
+		"%d peers that the program has not named have come and gone at %s, and it needs "
+		"them: no more such are taken meanwhile",
+		BW_REMOTE_GHOSTS, ep->host);
 	return NULL;
 }
 
@@ -365,8 +416,7 @@ int bw_peer_find(struct bw_ep *ep, const struct bw_addr *addr, bw_peer_no *peer)
 		p->addr = a;
 		p->complete = true;
 		ep->remotes.named++;
-		ep->remotes.ghosts -= p->ghost;
-		p->ghost = false;
+		bw_remote_ghost(&ep->remotes, p, false);
 		/* It made contact before: now all its links are known. */
 		if (p->handle && !p->status && !bw_remote_by_kernel(p)) {
 			bw_host_tick(ep);
@@ -480,8 +530,8 @@ void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 		BW_PROBE3(peer_lost, p->addr.node, p->addr.engine, status);
 		p->status = status;
 		p->check_at = BW_NEVER;
-		p->ghost = p->known && !p->complete && status != BW_DOWN_EVICTED;
-		ep->remotes.ghosts += p->ghost;
+		if (p->known && !p->complete && status != BW_DOWN_EVICTED)
+			bw_remote_ghost(&ep->remotes, p, true);
 		bw_log(BW_LOG_INFO, "peer %s engine %u is down: %s",
 		       p->name[0] ? p->name : "(unknown)", p->addr.engine, strerror(-status));
 		if (p->known)

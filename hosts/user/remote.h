@@ -34,7 +34,7 @@ struct bw_remote {
 	bool known; /* the program named it, or was called with its number: it is told its end */
 	bool up;    /* the engine made first contact */
 	bool watch; /* bw_peer_watch() */
-	bool ghost; /* counted among those */
+	bool ghost; /* one of bw_remotes.ghosts */
 	bool gone;  /* nobody is there: its end is still to be told */
 	uint8_t offered;	       /* links named in CONNECT, bit per link number */
 	uint8_t passed;		       /* of these, those that were usable once */
@@ -59,14 +59,17 @@ struct bw_remote {
 	uint64_t exposed_since;	       /* and since when a message waits to be fetched */
 	char name[BW_NAME_MAX + 1];    /* its host name, printable; "" before contact */
 	struct bw_remote *next_id, *next_handle; /* hash chains */
+	struct bw_remote *older, *newer;	 /* ghosts, by when they went down */
 };
 
 struct bw_remotes {
 	struct bw_remote **at; /* by number; NULL: free again */
 	uint32_t count, room;
-	uint32_t vacant;		       /* of `count` */
-	uint32_t named;			       /* those that the program has named, and */
-	uint32_t ghosts;		       /* those that it has not, knows, and are down */
+	uint32_t vacant;      /* of `count` */
+	uint32_t named;	      /* those that the program has named, and */
+	uint32_t ghosts;      /* those that it has not, knows, and are down */
+	uint64_t ghosts_gone; /* of these, whose number became void, ever */
+	struct bw_remote *ghost_oldest, *ghost_newest;
 	uint32_t gone;			       /* those of which that is true */
 	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */
 	uint32_t buckets;
@@ -92,9 +95,14 @@ struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint
 /* The same, made if it is new; NULL without memory. */
 struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine,
 				 uint32_t inc);
-/* The same for one that made contact: NULL, too, if BW_REMOTE_GHOSTS that did so are down, since
- * the program may ask for each of these for ever. */
+/* The same for one that made contact. If BW_REMOTE_GHOSTS that did so are down, of which the program
+ * knows, the oldest that it does not need makes room: its number is void, as peer_down(-ENOBUFS)
+ * tells. NULL, too, if it needs all that were asked about. */
 struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engine, uint32_t inc);
+/* It is a ghost from now on, the newest, or no longer. */
+void bw_remote_ghost(struct bw_remotes *r, struct bw_remote *p, bool is);
+/* Is it connected, or anything of it under way? */
+bool bw_remote_in_use(const struct bw_remote *p);
 /* Nobody refers to it any more: its number is void. */
 void bw_remote_forget(struct bw_remotes *r, struct bw_remote *p);
 /* What it says its host is called: at most n bytes. */

@@ -153,6 +153,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"fanout_links", bw_fanout_joined(ep)},
 		{"strangers", bw_claim_strangers()},
 		{"stale_peers", ep->stale_peers},
+		{"ghosts_gone", ep->remotes.ghosts_gone},
 		{"unread_dropped", bw_stats_count(ep, BW_COUNT_UNREAD_DROPPED)},
 		{"name_drops", bw_stats_count(ep, BW_COUNT_NAME_DROPS)},
 		{"key_guesses", bw_stats_count(ep, BW_COUNT_KEY_GUESSES)},

@@ -10,6 +10,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -248,7 +249,50 @@ static void engine__grows_for_others_to_a_limit(void **state)
 	ep->grown_bytes = before + BW_GROW_BYTES;
 }
 
-/* The program was told of them, so that they stay. */
+/* One that the program knows comes and goes. */
+static void come_and_go(uint32_t i)
+{
+	struct bw_event ev = event(BW_EV_PEER_DOWN, i);
+
+	up(i);
+	bw_remote_by_handle(&ep->remotes, ev.peer)->known = true;
+	ev.status = BW_DOWN_REFUSED;
+	bw_remote_event(ep, &ev);
+}
+
+static bool is_there(uint32_t i)
+{
+	return bw_remote_find(&ep->remotes, 77, 40000, 1 + i) != NULL;
+}
+
+/* The program does not need them: the oldest make room for honest callers. */
+static void ghosts__make_room_when_they_are_not_needed(void **state)
+{
+	uint64_t downs;
+	char *text;
+
+	seen.needs_nobody = true;
+	for (uint32_t i = 0; i < BW_REMOTE_GHOSTS; i++)
+		come_and_go(i);
+	assert_true(is_there(0));
+	downs = seen.downs;
+	come_and_go(BW_REMOTE_GHOSTS);
+	assert_int_equal(seen.downs, downs + 2);
+	assert_false(is_there(0));
+	assert_true(is_there(1));
+	assert_true(is_there(BW_REMOTE_GHOSTS));
+	up(BW_REMOTE_GHOSTS + 1);
+	assert_int_equal(seen.status, BW_DOWN_EVICTED);
+	assert_int_equal(seen.peer, 1);
+	assert_false(is_there(1));
+	assert_int_equal(ep->remotes.ghosts, BW_REMOTE_GHOSTS - 1);
+	assert_int_equal(bw_peer_status(ep, 1), 0); /* the number is the caller's now */
+	text = bw_ep_stats(ep);
+	assert_non_null(strstr(text, "\"ghosts_gone\":2,"));
+	free(text);
+}
+
+/* The program was told of them and needs them, so that they stay. */
 static void ghosts__are_no_more_than_so_many(void **state)
 {
 	struct bw_addr_fields a = ep->self;
@@ -293,6 +337,7 @@ int main(void)
 		TEST(arriving__is_left_to_whom_we_hold_up_while_he_asks),
 		TEST(engine__grows_for_others_to_a_limit),
 		TEST(ghosts__are_no_more_than_so_many),
+		TEST(ghosts__make_room_when_they_are_not_needed),
 	};
 
 	return cmocka_run_group_tests_name("arriving", tests, NULL, NULL);
