@@ -278,7 +278,7 @@ void bwf_target_give_up(struct bwf_ep *ep, const struct bwf_mr *mr)
 }
 
 /* What an answer says about the end of its operation: an error that targets answer with, or EIO.
- * Else a peer could choose what the program takes for its own: a retry (EAGAIN), say, or its end. */
+ * Else a peer could choose what the program takes for its own: a retry (EAGAIN), say. */
 static int bwf_target_status(const struct bw_message *m)
 {
 	switch (m->imm) {

@@ -108,9 +108,9 @@ struct bw_handlers {
 	 */
 	void (*awaits)(void *arg, struct bw_program *told);
 	/* There is no room for peers that call. This one called, bw_peer_find() has not named it,
-	 * all that came of it has been delivered, and for a while nothing has come: do you need
-	 * it? Asked as well of such that are down. If not, peer_down(-ENOBUFS) may follow. No function of libbeowire may be called. May
-	 * be NULL: you need all. */
+	 * all that came of it has been delivered, and for a while nothing has come, or it is down:
+	 * do you need it? If not, peer_down(-ENOBUFS) may follow. No function of libbeowire may be
+	 * called. May be NULL: you need all. */
 	bool (*peer_needed)(void *arg, bw_peer_no peer);
 };
 

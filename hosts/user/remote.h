@@ -95,9 +95,9 @@ struct bw_remote *bw_remote_find(const struct bw_remotes *r, uint64_t node, uint
 /* The same, made if it is new; NULL without memory. */
 struct bw_remote *bw_remote_make(struct bw_remotes *r, uint64_t node, uint16_t engine,
 				 uint32_t inc);
-/* The same for one that made contact. If BW_REMOTE_GHOSTS that did so are down, of which the program
- * knows, the oldest that it does not need makes room: its number is void, as peer_down(-ENOBUFS)
- * tells. NULL, too, if it needs all that were asked about. */
+/* The same for one that made contact. If BW_REMOTE_GHOSTS that did so are down, of which the
+ * program knows, the oldest that it does not need makes room: its number is void, as
+ * peer_down(-ENOBUFS) tells. NULL, too, if it needs all that were asked about. */
 struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engine, uint32_t inc);
 /* It is a ghost from now on, the newest, or no longer. */
 void bw_remote_ghost(struct bw_remotes *r, struct bw_remote *p, bool is);
