@@ -37,9 +37,10 @@ static void bw_stats_link(FILE *f, const char *name, const struct bw_link_counte
 		(unsigned long long)c->rx_overruns, more ? "," : "");
 }
 
-static void bw_stats_local(const struct bw_ep *ep, struct bw_link_counters *c)
+static void bw_stats_local(const struct bw_ep *ep, struct bw_stats_sums *s)
 {
 	const struct bw_local_counters *l = bw_local_counters(ep->local);
+	struct bw_link_counters *c = &s->local;
 
 	c->tx_frames = l->tx_frames;
 	c->rx_frames = l->rx_frames;
@@ -47,6 +48,8 @@ static void bw_stats_local(const struct bw_ep *ep, struct bw_link_counters *c)
 	c->rx_bytes = l->rx_bytes;
 	c->tx_payload = l->tx_payload;
 	c->rx_payload = l->rx_payload;
+	s->turned_away = l->turned_away;
+	s->broken = l->broken;
 }
 
 static void bw_stats_add(struct bw_link_counters *sum, const struct bw_link_counters *c)
@@ -75,7 +78,7 @@ void bw_stats_sum(struct bw_ep *ep, struct bw_stats_sums *s)
 		s->send_errors += ep->udp.batch->errors;
 	}
 	if (ep->local)
-		bw_stats_local(ep, &s->local);
+		bw_stats_local(ep, s);
 	if (ep->kernel)
 		bw_kernel_counters(ep->kernel, &s->engine, &s->kernel);
 	s->overruns = s->packet.rx_overruns + s->udp.rx_overruns;
@@ -150,6 +153,8 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"keyed", ep->keyed},
 		{"encrypted", ep->env.encrypt},
 		{"credit_stalls", c->credit_stalls},
+		{"local_turned_away", sums.turned_away},
+		{"local_broken", sums.broken},
 		{"fanout_links", bw_fanout_joined(ep)},
 		{"strangers", bw_claim_strangers()},
 		{"stale_peers", ep->stale_peers},

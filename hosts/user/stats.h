@@ -16,6 +16,7 @@ struct bw_stats_sums {
 	struct bw_link_counters packet; /* all interfaces together */
 	struct bw_link_counters udp, local, kernel;
 	uint64_t overruns, send_errors;
+	uint64_t turned_away, broken; /* of the local link */
 };
 
 /* Bring the counters up to date, with a few system calls, and add them up; the lock is held. */

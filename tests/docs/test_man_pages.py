@@ -93,6 +93,27 @@ def test_no_option_is_invented() -> None:
     assert described <= known
 
 
+def counters() -> set[str]:
+    """All that the file of BEOWIRE_STATS has names for, as the sources print it."""
+    stats = (ROOT / "hosts" / "user" / "stats.c").read_text()
+    drops = (ROOT / "engine" / "drop.c").read_text()
+    known = set(re.findall(r'\\"(\w+)\\":', stats))
+    known |= set(re.findall(r'^\t\t\{"(\w+)",', stats, re.M))
+    known |= set(re.findall(r'bw_stats_link\(f, "(\w+)"', stats))
+    return known | set(re.findall(r'\[BW_DROP_\w+\] = "(\w+)"', drops)) - {"none"}
+
+
+def test_all_counters_are_described() -> None:
+    known = counters()
+    assert {"pid", "kernel", "rx_overruns", "evicted", "seal", "send_error", "peers"} <= known
+    _, _, text = page("beowire.7").read_text().partition(".Sh COUNTERS")
+    text, _, _ = text.partition(".Sh ")
+    listed = re.findall(r"^\.(?:It|Pq)? ?Cm (\w+(?: , \w+)*)", text, re.M)
+    described = {name for each in listed for name in each.split(" , ")}
+    assert known - described == set()
+    assert described - known == set()
+
+
 def test_the_simulators_options_are_described() -> None:
     help_text = subprocess.run(
         [places.product("hosts/sim/beowire-sim"), "--help"],

@@ -232,6 +232,23 @@ static void stats__tell_of_waiting(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* Who was refused or given up on this node. */
+static void stats__tell_of_the_local_link(void **state)
+{
+	struct bw_local_counters *l;
+
+	bw_ep_close(ep, 0);
+	unlink(path);
+	ep = endpoint_open("local", &seen);
+	snprintf(path, sizeof(path), "%s/%s-%d-%u.json", dir, ep->host, (int)getpid(), ep->serial);
+	l = (struct bw_local_counters *)bw_local_counters(ep->local);
+	l->turned_away = 7;
+	l->broken = 8;
+	assert_value("\"local_turned_away\":", "7,\"local_broken\":8,");
+	bw_ep_close(ep, 0);
+	assert_counters();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -244,6 +261,7 @@ int main(void)
 		TEST(stats__quote_names),
 		TEST(stats__add_interfaces_up),
 		TEST(stats__tell_of_waiting),
+		TEST(stats__tell_of_the_local_link),
 		TEST(child_of_fork__writes_nothing),
 		TEST(child_of_fork__closes_without_counters),
 	};
