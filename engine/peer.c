@@ -362,6 +362,20 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_loss_probe(e, p, t);
 }
 
+/* Timers run this late only if the host was stopped, or its clock jumped: nobody was asked meanwhile,
+ * and no answer was read. Such a time says nothing about the peer. */
+static void bw_peer_excuse(struct bw_engine *e, struct bw_peer *p)
+{
+	uint64_t late = e->now - p->deadline;
+
+	if (late < e->cfg.dead_ns / 4)
+		return;
+	if (p->waiting_since)
+		p->waiting_since =
+			bw_min_u64(bw_max_u64(p->proven, p->waiting_since) + late, e->now);
+	p->arrived = bw_min_u64(p->arrived + late, e->now);
+}
+
 void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 {
 	uint8_t i;
@@ -373,6 +387,7 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 			bw_peer_schedule(e, p);
 		return;
 	}
+	bw_peer_excuse(e, p);
 	if (p->waiting_since && bw_peer_waits(p) &&
 	    e->now >= bw_max_u64(p->proven, p->waiting_since) + e->cfg.dead_ns) {
 		bw_peer_down(e, p, BW_DOWN_TIMEOUT);

@@ -503,9 +503,40 @@ static void caller__with_many_incarnations_is_few_peers(void **state)
 	assert_int_equal(peer(B, A)->state, BW_PEER_UP);
 }
 
+/* Peers choose the numbers by which they are found: where they are kept depends on a secret of the
+ * engine, and names that differ in little are far apart. */
+static void buckets__are_not_for_peers_to_choose(void **state)
+{
+	static bool taken[BW_BUCKETS];
+	unsigned int alike = 0, used = 0, i;
+
+	world.strangers = true;
+	node_open(A);
+	node_open(B);
+	memset(taken, 0, sizeof(taken));
+	for (i = 1; i <= BW_BUCKETS; i++) {
+		long a = bw_contact_namesakes(engine(A), i << 16, 1) - engine(A)->names;
+		long b = bw_contact_namesakes(engine(B), i << 16, 1) - engine(B)->names;
+
+		assert_in_range(a, 0, BW_BUCKETS - 1);
+		alike += a == b;
+		used += !taken[a];
+		taken[a] = true;
+	}
+	/* By chance 1 of them is alike, and 324 are used. */
+	assert_true(alike < 20);
+	assert_in_range(used, 250, 400);
+	/* Both parts of a name count. */
+	for (alike = 0, i = 2; i < 100; i++)
+		alike += bw_contact_namesakes(engine(A), 1, 1) ==
+			 bw_contact_namesakes(engine(A), 1, (uint16_t)i);
+	assert_true(alike < 20);
+}
+
 int contact_tests(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(buckets__are_not_for_peers_to_choose),
 		TEST(address__of_frames_is_the_peers),
 		TEST(address__of_a_refusal_is_the_peers),
 		TEST(token__is_each_peers_own),

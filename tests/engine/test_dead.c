@@ -488,6 +488,124 @@ static void incomplete__message_may_take_long(void **state)
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
+/* ---- the host's clock ---- */
+
+#define HOUR (3600 * BW_S)
+
+/* Something is under way both ways that only the other one can bring to its end. */
+static void begin_exchange(void)
+{
+	uint64_t key;
+
+	meet(A, B);
+	key = expose(A, B, 1, 100000);
+	pull(B, A, key, 2, 0, 100000, BW_PULL_FINAL);
+	post(A, B, 3, 8);
+	post(B, A, 4, 8);
+	flush(A);
+	flush(B);
+}
+
+/* It comes to its end, and so does what begins now. */
+static void assert_goes_on(void)
+{
+	post(A, B, 5, 60000);
+	post(B, A, 6, 60000);
+	run(20 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	assert_int_equal(events_with("ETIMEDOUT"), 0);
+	assert_int_equal(events_with("B PULLED 2 len 100000"), 1);
+	assert_int_equal(events_with("A REGION_DONE 1"), 1);
+	assert_int_equal(events_with("A SENT 3"), 1);
+	assert_int_equal(events_with("B SENT 4"), 1);
+	assert_int_equal(events_with("A SENT 5"), 1);
+	assert_int_equal(events_with("B SENT 6"), 1);
+	assert_int_equal(events_with("MESSAGE"), 4);
+}
+
+/* A machine that slept: what had arrived before is read before timers run. */
+static void clock__jumps_ahead_while_frames_are_under_way(void **state)
+{
+	begin_exchange();
+	pass(HOUR);
+	deliver_all();
+	assert_goes_on();
+}
+
+/* And of what was sent meanwhile nothing is left. */
+static void clock__jumps_ahead_and_all_is_lost(void **state)
+{
+	begin_exchange();
+	drop_all();
+	pass(HOUR);
+	assert_goes_on();
+}
+
+/* Nor is so much of the time used up as it slept. */
+static void clock__jumps_ahead_by_nearly_all_of_the_time(void **state)
+{
+	begin_exchange();
+	drop_all();
+	pass(55 * BW_S);
+	world.fate = while_stopped;
+	stopped = true;
+	run(10 * BW_S);
+	stopped = false;
+	assert_goes_on();
+}
+
+/* Of a message the first half has come, and what is missing does at the end of the time. */
+static void clock__jumps_ahead_within_a_message(void **state)
+{
+	meet(A, B);
+	post(A, B, 3, 60000);
+	flush(A);
+	deliver(0);
+	drop_all();
+	assert_int_not_equal(peer(B, A)->arriving, 0);
+	pass(HOUR);
+	run(20 * BW_S);
+	assert_int_equal(events_with("B MESSAGE 3"), 1);
+	assert_int_equal(events_with("A SENT 3"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
+/* A peer that has died meanwhile is given up all the same, in the usual time. */
+static void clock__jumps_ahead_and_the_peer_is_dead(void **state)
+{
+	begin_exchange();
+	drop_all();
+	node_kill(B);
+	pass(HOUR);
+	run(50 * BW_S);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+	run(12 * BW_S);
+	assert_int_equal(events_with("A PEER_DOWN B ETIMEDOUT"), 1);
+	assert_int_equal(deadline(), BW_NEVER);
+}
+
+static void clock__goes_back(void **state)
+{
+	begin_exchange();
+	world.now -= BW_S;
+	deliver_all();
+	assert_goes_on();
+	forget_logs();
+	world.now -= BW_S;
+	post(A, B, 7, 8);
+	run(2 * BW_S);
+	assert_int_equal(events_with("A SENT 7"), 1);
+	assert_int_equal(events_with("PEER_DOWN"), 0);
+}
+
+static void clock__goes_back_and_all_is_lost(void **state)
+{
+	begin_exchange();
+	drop_all();
+	world.now -= BW_S;
+	assert_goes_on();
+}
+
 int dead_tests(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,6 +619,13 @@ int dead_tests(void)
 		TEST(silent__before_a_path_is_up),
 		TEST(silent__during_first_contact),
 		TEST(stopped__for_30_s_is_survived),
+		TEST(clock__jumps_ahead_while_frames_are_under_way),
+		TEST(clock__jumps_ahead_and_all_is_lost),
+		TEST(clock__jumps_ahead_by_nearly_all_of_the_time),
+		TEST(clock__jumps_ahead_within_a_message),
+		TEST(clock__jumps_ahead_and_the_peer_is_dead),
+		TEST(clock__goes_back),
+		TEST(clock__goes_back_and_all_is_lost),
 		TEST(pull__waits_for_a_living_peer),
 		TEST(pull__asks_a_living_peer_ever_rarer),
 		TEST(credit__is_asked_for_soon_though_a_pull_waits_long),
