@@ -104,8 +104,11 @@ USER_TESTS = (
     ),
     ("local", ("local_message", "local_read"), ("couple", "node")),
     ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
+    ("local", ("local_who",), ("node",)),
     ("local", ("local_way", "keyed"), ()),
 )
+USER_WRAPPED = {"setting": "getauxval", "local_who": "bw_who_may"}
+"""The function that a test has in the place of the real one."""
 USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
 WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
@@ -355,7 +358,7 @@ class Workshop:
             common += [made[f"tests/{folder}/{name}.c"] for name in shared]
             for name in tests:
                 own = [made[f"tests/{folder}/test_{name}.c"], *common]
-                more = ["-Wl,--wrap=getauxval"] if name == "setting" else []
+                more = [f"-Wl,--wrap={USER_WRAPPED[name]}"] if name in USER_WRAPPED else []
                 libraries = [*more, "-lcmocka", "-lsodium", "-lpthread"]
                 programs[f"test_{name}"] = Program(own, libraries)
         return House(user, programs, environment=USER_ENVIRONMENT)
