@@ -362,8 +362,8 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
 		bw_loss_probe(e, p, t);
 }
 
-/* Timers run this late only if the host was stopped, or its clock jumped: nobody was asked meanwhile,
- * and no answer was read. Such a time says nothing about the peer. */
+/* Timers run this late only if the host was stopped, or its clock jumped: nobody was asked
+ * meanwhile, and no answer was read. Such a time says nothing about the peer. */
 static void bw_peer_excuse(struct bw_engine *e, struct bw_peer *p)
 {
 	uint64_t late = e->now - p->deadline;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Each place at which the local link asks whether a process is of its user. The kernel says the same
- * at all of them, so that one hides what another one lacks: here the answer of one is the test's.
+ * Each place at which the local link asks whether a process is of its user. The kernel says the
+ * same at all of them, so that one hides what another one lacks: here the answer of one is the
+ * test's.
  */
 #include <errno.h>
 #include <setjmp.h>
