@@ -232,7 +232,8 @@ static bool bw_check_index(const struct bw_flow *flow, const struct bw_flow_inde
 		blocks++;
 	}
 	for (i = 0; i < BW_QUEUE_BLOCKS; i++)
-		blocks -= index->last[i] != NULL;
+		if (index->last[i])
+			blocks--;
 	return !blocks;
 }
 
