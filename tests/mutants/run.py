@@ -635,7 +635,7 @@ def arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
-    parser.add_argument("--only", metavar="NAME", help="try this mutant only")
+    parser.add_argument("--only", metavar="NAME[,NAME]", help="try these mutants only")
     parser.add_argument("--room", metavar="DIR", help="try those of this room only")
     parser.add_argument(
         "--sample",
@@ -667,7 +667,7 @@ def report(mutants: Sequence[Mutant], verdicts: Sequence[Verdict], as_json: bool
 def main() -> int:
     """Try all mutants, or the one asked for."""
     args = arguments()
-    mutants = [m for m in load(TABLES) if args.only in (None, m.name)]
+    mutants = [m for m in load(TABLES) if not args.only or m.name in args.only.split(",")]
     mutants = [m for m in mutants if args.room in (None, m.room)]
     if not mutants:
         sys.exit("no mutant is called so; their names stand in the tables")
