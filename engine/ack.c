@@ -111,7 +111,7 @@ bool bw_ack_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 
 bool bw_ack_urgent(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
-	const struct bw_path *way = bw_carry_message(e, p, bw_send_length(p));
+	const struct bw_path *way = bw_carry_message(e, p, bw_send_length(e, p));
 	uint8_t i;
 
 	for (i = 0; p->confirmed && i < p->npaths; i++) {

@@ -175,7 +175,7 @@ static struct bw_path *bw_carry_way(const struct bw_engine *e, const struct bw_p
 
 bool bw_carry_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
-	struct bw_path *way = bw_carry_message(e, p, bw_send_length(p)), *data;
+	struct bw_path *way = bw_carry_message(e, p, bw_send_length(e, p)), *data;
 	bool bulk = !bw_list_empty(&p->serving) || p->aside;
 	bool turn = bulk && p->eager_turn >= BW_EAGER_TURN;
 

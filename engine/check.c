@@ -140,9 +140,13 @@ static const char *bw_check_late(const struct bw_peer *p)
 	return n == p->late ? NULL : "what lost packets carried miscounted";
 }
 
-static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list *list)
+/* *queued: how many of them are to be sent. */
+static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list *list,
+				  uint32_t *queued)
 {
 	const struct bw_list *l;
+
+	*queued = 0;
 
 	for (l = list->next; l != list; l = l->next) {
 		const struct bw_txmsg *m = bw_entry(l, struct bw_txmsg, all);
@@ -156,6 +160,7 @@ static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list 
 			return "message sent and queued, or neither";
 		if (m->sent && (!m->refs || m->next_off != m->len))
 			return "message sent completely, but not settled";
+		*queued += !m->sent;
 	}
 	return NULL;
 }
@@ -273,7 +278,7 @@ static const char *bw_check_peer(const struct bw_peer *p)
 	const struct bw_flow *flow;
 	const struct bw_list *l;
 	const char *bad = NULL;
-	uint32_t arriving = 0;
+	uint32_t arriving = 0, unsent;
 	uint8_t i;
 
 	for (i = 0; i < p->npaths && !bad; i++)
@@ -283,9 +288,11 @@ static const char *bw_check_peer(const struct bw_peer *p)
 	if (!bad && arriving != p->arriving)
 		bad = "arriving messages miscounted";
 	if (!bad)
-		bad = bw_check_sends(p, &p->txmsgs);
+		bad = bw_check_sends(p, &p->controls, &unsent);
 	if (!bad)
-		bad = bw_check_sends(p, &p->controls);
+		bad = bw_check_sends(p, &p->txmsgs, &unsent);
+	if (!bad && unsent != p->unsent)
+		bad = "messages to be sent miscounted";
 	if (!bad)
 		bad = bw_check_serves(p);
 	if (!bad)

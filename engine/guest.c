@@ -52,17 +52,10 @@ bool bw_guest_gives_way(struct bw_engine *e, struct bw_peer *p)
 /* Is nothing under way between us, and all that came taken? */
 static bool bw_guest_quiet(const struct bw_peer *p)
 {
-	const struct bw_flow *f;
-
-	if (p->arriving || p->asked || p->rx_used != p->rx_taken || p->gone_at ||
-	    bw_peer_waits(p) || !bw_list_empty(&p->txmsgs) || !bw_list_empty(&p->controls) ||
-	    !bw_list_empty(&p->given_up) || !bw_list_empty(&p->regions) ||
-	    !bw_list_empty(&p->serves))
-		return false;
-	for (f = &p->app; f; f = f->next)
-		if (!bw_list_empty(&f->tx) || !bw_list_empty(&f->rx))
-			return false;
-	return !bw_guest_named(p);
+	return !p->arriving && !p->asked && p->rx_used == p->rx_taken && !p->gone_at &&
+	       !bw_peer_waits(p) && bw_list_empty(&p->txmsgs) && bw_list_empty(&p->controls) &&
+	       bw_list_empty(&p->given_up) && bw_list_empty(&p->regions) &&
+	       bw_list_empty(&p->serves) && !bw_guest_named(p);
 }
 
 /* When something of it came last. */

@@ -190,15 +190,11 @@ void bw_peer_ready(struct bw_engine *e, struct bw_peer *p)
 
 bool bw_peer_idle(const struct bw_peer *p)
 {
-	const struct bw_flow *f;
 	uint8_t i;
 
-	if (!bw_list_empty(&p->again) || !bw_list_empty(&p->control.tx) ||
+	if (p->unsent || !bw_list_empty(&p->again) || !bw_list_empty(&p->control.tx) ||
 	    !bw_list_empty(&p->serving) || p->aside || p->ping_due || p->striped)
 		return false;
-	for (f = &p->app; f; f = f->next)
-		if (!bw_list_empty(&f->tx))
-			return false;
 	for (i = 0; i < p->npaths; i++)
 		if (p->path[i]->rx.ack_now || p->path[i]->hello.due || p->path[i]->pmtu.probe ||
 		    p->path[i]->ask)
@@ -430,6 +426,7 @@ static void bw_peer_end_sends(struct bw_engine *e, struct bw_peer *p, int32_t st
 		e->work--;
 		bw_event_push(e, &m->ev, BW_EV_SENT);
 	}
+	p->unsent = 0;
 	while (!bw_list_empty(&p->controls)) {
 		struct bw_txmsg *m = bw_first(&p->controls, struct bw_txmsg, all);
 

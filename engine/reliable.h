@@ -320,11 +320,12 @@ struct bw_peer {
 	uint32_t late;	      /* records in path.lost.late of all paths */
 	uint16_t eager_turn, quantum;
 	uint32_t serve_turn;
-	uint32_t flows_opened; /* flows that its messages made */
-	uint32_t arriving;     /* messages of its that wait in flows for what is missing */
+	uint32_t unsent;   /* messages in bw_flow.tx of all flows but `control` */
+	uint32_t arriving; /* messages of its that wait in flows for what is missing */
 	uint32_t asked;	   /* its pulls that are being served, and answers not yet acknowledged */
 	bool in_heap;	   /* it has a deadline; written by timer.c */
 	uint8_t denied_as; /* enum bw_refusal: KEY or VERSION; of `denied` */
+	uint16_t flows_opened; /* flows that its messages made; at most BW_FLOWS_MAX */
 
 	/* credit, bytes since first contact */
 	uint64_t tx_limit, tx_used;
@@ -812,7 +813,7 @@ struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, ui
 bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 bool bw_send_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);
 /* Bytes of the message that is sent next; 0: there is none. */
-uint64_t bw_send_length(const struct bw_peer *p);
+uint64_t bw_send_length(struct bw_engine *e, struct bw_peer *p);
 /* The next so many bytes of a message, or of a serve, are in a frame for the first time. */
 void bw_send_message_left(struct bw_engine *e, struct bw_txmsg *m, uint32_t len);
 void bw_send_serve_left(struct bw_engine *e, struct bw_serve *s, uint32_t len);

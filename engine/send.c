@@ -327,11 +327,12 @@ static BW_WITHIN bool bw_builder_next_bulk(struct bw_builder *b)
 	return true;
 }
 
+/* Peers make flows, which nothing is sent by: without a message they are not looked at. */
 static bool bw_builder_next_eager(struct bw_builder *b)
 {
 	struct bw_flow *flow;
 
-	for (flow = &b->p->app; flow; flow = flow->next)
+	for (flow = b->p->unsent ? &b->p->app : NULL; flow; flow = flow->next, b->e->steps++)
 		if (!bw_list_empty(&flow->tx) && bw_builder_some_message(b, flow))
 			return true;
 	return false;
@@ -511,16 +512,15 @@ static bool bw_send_open(const struct bw_path *t)
 	       t->inflight < t->cc.cwnd && !bw_rtt_distant(&t->rtt);
 }
 
-/* The first flow with messages to be sent; *only: there is one message, no more. */
-static struct bw_flow *bw_send_flow(struct bw_peer *p, bool *only)
+/* The first flow with messages to be sent. */
+static struct bw_flow *bw_send_flow(struct bw_engine *e, struct bw_peer *p)
 {
-	struct bw_flow *flow = &p->app, *other;
+	struct bw_flow *flow = &p->app;
 
-	while (flow && bw_list_empty(&flow->tx))
-		flow = flow->next;
-	*only = flow && flow->tx.next == flow->tx.prev;
-	for (other = flow ? flow->next : NULL; other && *only; other = other->next)
-		*only = bw_list_empty(&other->tx);
+	if (!p->unsent)
+		return NULL;
+	for (; bw_list_empty(&flow->tx); flow = flow->next)
+		e->steps++;
 	return flow;
 }
 
@@ -550,13 +550,13 @@ static void bw_send_plan(struct bw_engine *e, struct bw_peer *p, struct bw_path 
 bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
 	struct bw_builder b = {.e = e, .p = p, .f = f};
-	bool served = !bw_list_empty(&p->serving), only;
+	bool served = !bw_list_empty(&p->serving);
 	struct bw_flow *flow;
 
 	if (!bw_send_clear(p))
 		return false;
-	flow = bw_send_flow(p, &only);
-	if (flow ? served || !only : !served)
+	flow = bw_send_flow(e, p);
+	if (flow ? served || p->unsent > 1 : !served)
 		return false;
 	b.t = flow ? bw_carry_message(e, p, bw_first(&flow->tx, struct bw_txmsg, queue)->len)
 		   : p->path[bw_carry_instead(e, p, p->path[p->best])];
@@ -576,12 +576,10 @@ bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *
 	return true;
 }
 
-uint64_t bw_send_length(const struct bw_peer *p)
+uint64_t bw_send_length(struct bw_engine *e, struct bw_peer *p)
 {
-	const struct bw_flow *flow = &p->app;
+	const struct bw_flow *flow = bw_send_flow(e, p);
 
-	while (flow && bw_list_empty(&flow->tx))
-		flow = flow->next;
 	return flow ? bw_first(&flow->tx, struct bw_txmsg, queue)->len : 0;
 }
 

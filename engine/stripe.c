@@ -195,7 +195,7 @@ static bool bw_stripe_data(struct bw_engine *e, struct bw_peer *p, struct bw_tx_
 
 bool bw_stripe_frame(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f)
 {
-	struct bw_path *way = bw_carry_message(e, p, bw_send_length(p));
+	struct bw_path *way = bw_carry_message(e, p, bw_send_length(e, p));
 	bool turn = p->eager_turn >= BW_EAGER_TURN && (!bw_list_empty(&p->serving) || p->aside);
 	uint8_t i;
 

@@ -10,8 +10,10 @@ void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
 {
 	m->sent = true;
 	bw_list_del(&m->queue);
-	if (m->kind == BW_PART_MESSAGE)
+	if (m->kind == BW_PART_MESSAGE) {
+		m->peer->unsent--;
 		bw_duplex_sent_message(e);
+	}
 }
 
 void bw_txmsg_settle(struct bw_engine *e, struct bw_txmsg *m)
@@ -68,13 +70,9 @@ static inline struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer 
 bool bw_reliable_takes(void *mem, uint32_t peer, uint64_t len)
 {
 	struct bw_peer *p = bw_peer_get(mem, peer);
-	const struct bw_flow *flow;
 
-	if (!p || !p->longs || p->pressed || p->lines > 1 || len > BW_LONG_LIMIT)
+	if (!p || !p->longs || p->pressed || p->lines > 1 || len > BW_LONG_LIMIT || p->unsent)
 		return false;
-	for (flow = &p->app; flow; flow = flow->next)
-		if (!bw_list_empty(&flow->tx))
-			return false;
 	return p->tx_used + bw_credit_charge(len, p->charge_min) <= p->tx_limit;
 }
 
@@ -102,6 +100,7 @@ static inline int bw_send_queue(struct bw_engine *e, struct bw_peer *p, const st
 	m->urgent = op->send.urgent;
 	m->quiet = op->send.quiet;
 	bw_list_add_before(&p->txmsgs, &m->all);
+	p->unsent++;
 	e->work++;
 	return 0;
 }

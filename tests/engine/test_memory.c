@@ -665,6 +665,14 @@ static void flows__are_found_in_few_steps(void **state)
 	}
 	assert_int_equal(events_with("B MESSAGE"), 101);
 	assert_int_equal(engine(B)->steps, before);
+	for (i = 0; i < 6; i++) { /* answers, some of them together, look at none of these flows */
+		post(B, A, i, 100);
+		if (i > 3)
+			run(BW_MS);
+	}
+	run(BW_S);
+	assert_int_equal(events_with("A MESSAGE"), 6);
+	assert_int_equal(engine(B)->steps, before);
 	assert_int_equal(engine(B)->flow_tables.in_use, 1);
 	disconnect(B, A);
 	settle();

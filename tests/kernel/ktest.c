@@ -96,8 +96,10 @@ void kt_shell(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(command, sizeof(command), format, args);
 	va_end(args);
-	if (system(command) != 0)
+	if (system(command) != 0) {
+		(void)!system("dmesg | tail -n 20 >&2"); /* a program may have crashed */
 		fail_msg("%s", command);
+	}
 }
 
 int kt_open(const char *node, int type)
