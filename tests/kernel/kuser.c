@@ -7,6 +7,7 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -14,15 +15,6 @@
 #include <unistd.h>
 
 #define PARAMETERS "/sys/module/beowire/parameters/"
-
-void kt_settings(const char *name, const char *value)
-{
-	const char *const nodes[] = {"a", "b"};
-
-	for (int i = 0; i < 2; i++)
-		kt_shell("ip netns exec %s sh -c 'echo %s >/proc/sys/net/beowire/%s'", nodes[i],
-			 value, name);
-}
 
 int kt_set(const char *name, const char *text)
 {
@@ -37,6 +29,20 @@ int kt_set(const char *name, const char *text)
 		error = -errno;
 	close(fd);
 	return error;
+}
+
+void kt_settings(const char *name, const char *value)
+{
+	const char *const nodes[] = {"a", "b"};
+	int before = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+
+	assert_true(before >= 0);
+	for (int i = 0; i < 2; i++) {
+		kt_enter(nodes[i]);
+		assert_int_equal(kt_set(name, value), 0);
+	}
+	assert_int_equal(setns(before, CLONE_NEWNET), 0);
+	close(before);
 }
 
 int kt_set_without_admin(const char *name, const char *text)
