@@ -6,8 +6,19 @@
  * what they receive, the answer is to take the acknowledgement along: so even after a few packets
  * it waits for a moment where the host says so.
  */
+#include "ack.h"
+#include "carry.h"
+#include "contact.h"
+#include "credit.h"
 #include "duplex.h"
+#include "late.h"
+#include "loss.h"
+#include "path.h"
+#include "peer.h"
+#include "recv.h"
 #include "reliable.h"
+#include "send.h"
+#include "stripe.h"
 
 #define BW_ACK_PACKETS_GAPS 2 /* packets per acknowledgement while something is missing */
 

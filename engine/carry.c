@@ -7,6 +7,9 @@
  * short trial, and carries from then on if it was clearly faster. Trials become rare as long as
  * they change nothing.
  */
+#include "carry.h"
+#include "reliable.h"
+#include "send.h"
 #include "stripe.h"
 
 #define BW_CARRY_WARM  (512u << 10) /* bytes of a trial that are not measured: the window opens */

@@ -5,6 +5,11 @@
  * frames, so that a frame for a dead incarnation or a forgotten peer is recognized and refused,
  * never delivered.
  */
+#include "contact.h"
+#include "guest.h"
+#include "keys.h"
+#include "path.h"
+#include "peer.h"
 #include "reliable.h"
 
 void bw_hdr_fill(struct bw_engine *e, const struct bw_peer *p, struct bw_hdr *h, uint8_t type)

@@ -6,6 +6,11 @@
  * 8.1.2) do. The cookie is a keyed hash of who calls from where, and of the time; we keep the key
  * alone.
  */
+#include "contact.h"
+#include "cookie.h"
+#include "farewell.h"
+#include "peer.h"
+#include "recv.h"
 #include "refuse.h"
 #include "reliable.h"
 

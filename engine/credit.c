@@ -4,6 +4,8 @@
  * the peers that sent lately, and tells each a limit for all it may ever have charged. Every peer
  * always has BW_SHARE_MIN.
  */
+#include "credit.h"
+#include "peer.h"
 #include "reliable.h"
 
 #define BW_EPOCH_SHIFT 22 /* an epoch lasts 2^22 ns, about 4 ms */

@@ -4,7 +4,11 @@
  * never fails; an object is freed when its last event is taken. A peer's PEER_DOWN comes after all
  * its other events.
  */
+#include "credit.h"
 #include "duplex.h"
+#include "event.h"
+#include "peer.h"
+#include "pull.h"
 #include "reliable.h"
 
 void bw_event_push(struct bw_engine *e, struct bw_evnode *n, enum bw_event_type type)

@@ -3,6 +3,12 @@
  * Farewell: frames that end a conversation, or that belong to none. REFUSE answers what nobody here
  * is meant by, BYE takes leave; neither is repeated by itself nor acknowledged.
  */
+#include "ack.h"
+#include "contact.h"
+#include "farewell.h"
+#include "keys.h"
+#include "peer.h"
+#include "recv.h"
 #include "refuse.h"
 #include "reliable.h"
 

@@ -5,6 +5,9 @@
  * another: first of one of whom nothing has come, the oldest first, then of one that has been idle
  * for long and that the host says nobody needs.
  */
+#include "farewell.h"
+#include "guest.h"
+#include "peer.h"
 #include "reliable.h"
 
 #define BW_GUEST_IDLE  BW_S /* who was heard of more recently is not idle */

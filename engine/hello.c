@@ -3,6 +3,18 @@
  * HELLO, first contact. It is repeated on every path until its answer comes; the answer carries the
  * same facts back, and the handles that both are to use from then on.
  */
+#include "contact.h"
+#include "cookie.h"
+#include "event.h"
+#include "farewell.h"
+#include "guest.h"
+#include "hello.h"
+#include "keys.h"
+#include "loss.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
+#include "recv.h"
 #include "reliable.h"
 
 #define BW_HELLO_BYTES (sizeof(struct bw_hdr) + sizeof(struct bw_hello))

@@ -7,6 +7,7 @@
  * recorded.
  */
 #include "hkdf.h"
+#include "keys.h"
 #include "refuse.h"
 #include "reliable.h"
 

@@ -6,7 +6,11 @@
  * or under way in a later packet, which then stays as one that carries nothing. Else a peer that
  * has everything, says so and takes leave would make a send fail that it has received.
  */
+#include "late.h"
+#include "loss.h"
+#include "pull.h"
 #include "reliable.h"
+#include "submit.h"
 
 static void bw_late_drop(struct bw_engine *e, struct bw_peer *p, struct bw_record *copy)
 {

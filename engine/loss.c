@@ -4,8 +4,17 @@
  * later ones were acknowledged beyond the reordering window (in packets, adaptive; or in time, RFC
  * 9002 6.1.2); a lost tail is found by a probe, which is the oldest packet sent again [B4].
  */
+#include "carry.h"
 #include "duplex.h"
+#include "event.h"
+#include "late.h"
+#include "loss.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
 #include "reliable.h"
+#include "stripe.h"
+#include "submit.h"
 
 #define BW_LOST_LIFE 4 /* smoothed round trips for which a lost packet is remembered */
 

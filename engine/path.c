@@ -3,7 +3,14 @@
  * What is known of one path to a peer: whether it is up, which of several is the best, and what
  * becomes of them when a frame size turns out to pass or not. Its parts: path/.
  */
+#include "carry.h"
+#include "event.h"
+#include "loss.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
 #include "reliable.h"
+#include "stripe.h"
 
 struct bw_path *bw_path_new(struct bw_engine *e, struct bw_peer *p, uint8_t no)
 {

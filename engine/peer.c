@@ -3,8 +3,18 @@
  * Life of a peer's state: made on first contact, scheduled by one deadline that stands for all its
  * timers, and taken down with every operation that hangs on it.
  */
+#include "credit.h"
 #include "duplex.h"
+#include "event.h"
+#include "keys.h"
+#include "late.h"
+#include "loss.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
+#include "recv.h"
 #include "reliable.h"
+#include "timer.h"
 
 static void bw_peer_init_lists(struct bw_peer *p)
 {

@@ -4,8 +4,15 @@
  * where it is wanted. Three objects: the region at its owner, the pull at who asked, and the serve,
  * which is a peer's pull as the owner works on it.
  */
+#include "credit.h"
 #include "duplex.h"
+#include "event.h"
+#include "late.h"
+#include "peer.h"
+#include "pull.h"
 #include "reliable.h"
+#include "stripe.h"
+#include "submit.h"
 
 uint32_t bw_nonce(struct bw_engine *e)
 {

@@ -5,6 +5,7 @@
  * send parts of the first ones only: where many wait, an index has the last one of each block of
  * numbers, so that no part costs more than a walk through one block.
  */
+#include "queue.h"
 #include "reliable.h"
 
 static struct bw_rxmsg **bw_queue_block(struct bw_flow_index *index, uint64_t id)

@@ -4,8 +4,20 @@
  * anything is believed; a packet is acknowledged only when all its parts were taken, so that
  * whatever could not be (no buffer, damaged payload) comes again.
  */
+#include "ack.h"
+#include "contact.h"
+#include "credit.h"
 #include "duplex.h"
+#include "event.h"
+#include "farewell.h"
+#include "keys.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
+#include "queue.h"
+#include "recv.h"
 #include "reliable.h"
+#include "single.h"
 
 #define BW_PARTS_MAX 64 /* parts of one frame that are believed */
 

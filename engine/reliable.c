@@ -4,7 +4,24 @@
  * engine, and which of its parts handles what comes in and what goes out. Retransmission and order
  * of work: see reliable.h.
  */
+#include "ack.h"
+#include "carry.h"
+#include "contact.h"
+#include "cookie.h"
+#include "event.h"
+#include "farewell.h"
+#include "hello.h"
+#include "keys.h"
+#include "loss.h"
+#include "peer.h"
+#include "pull.h"
+#include "recv.h"
 #include "reliable.h"
+#include "row.h"
+#include "send.h"
+#include "stripe.h"
+#include "submit.h"
+#include "timer.h"
 
 #define BW_FIRST_ARENA 131072 /* bytes; enough for the first pages of the tables and a few peers */
 

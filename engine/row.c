@@ -5,7 +5,16 @@
  * alone. What is the same is made, looked at and accounted once for all of them; each is a frame of
  * its own on the wire, is checked as such, and has a record of its own until it is acknowledged.
  */
+#include "ack.h"
+#include "contact.h"
+#include "credit.h"
 #include "duplex.h"
+#include "peer.h"
+#include "pull.h"
+#include "recv.h"
+#include "reliable.h"
+#include "row.h"
+#include "send.h"
 #include "single.h"
 
 /* Where the pieces of a row belong. */

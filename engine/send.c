@@ -4,8 +4,19 @@
  * pulled data in turns, as many parts as fit, within the window of the path and the credit of the
  * peer.
  */
+#include "ack.h"
+#include "carry.h"
+#include "contact.h"
+#include "credit.h"
 #include "duplex.h"
+#include "loss.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
 #include "reliable.h"
+#include "send.h"
+#include "stripe.h"
+#include "submit.h"
 
 #define BW_SERVE_TURN  32 /* frames one pull may send before the next one's turn */
 #define BW_LOAD_FRAMES 4  /* a message of more frames tells how fast its path carries */

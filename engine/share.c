@@ -6,6 +6,9 @@
  * (guided self-scheduling, Polychronopoulos and Kuck 1987), a path that is done takes over from the
  * one that would end last, and none takes what the others together would have delivered earlier.
  */
+#include "loss.h"
+#include "reliable.h"
+#include "send.h"
 #include "stripe.h"
 
 #define BW_STRIPE_LOOK	4	   /* serves looked at for how much there is to send */

@@ -5,8 +5,18 @@
  * like is foreseen ("header prediction", Jacobson 1988); whatever is not so is left to recv.c,
  * which also handles all this, and nothing is changed before that is certain.
  */
+#include "ack.h"
+#include "contact.h"
+#include "credit.h"
 #include "duplex.h"
+#include "event.h"
+#include "path.h"
+#include "peer.h"
+#include "pull.h"
+#include "recv.h"
+#include "reliable.h"
 #include "single.h"
+#include "submit.h"
 
 /* Has nothing to be said of the path but that another packet came? */
 static BW_WITHIN bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* A DATA frame of one part, in the order of its path: what single.c and row.c both look at. */
+/* A DATA frame of one part, in the order of its path: the common case (single.c), and the
+ * beginning of a row (row.c). */
 #ifndef BW_SINGLE_H
 #define BW_SINGLE_H
 
+#include "keys.h"
+#include "peer.h"
 #include "reliable.h"
 
 /* The start of a DATA frame with one part. */
@@ -87,5 +90,11 @@ static BW_WITHIN void bw_single_plan(struct bw_engine *e, struct bw_peer *p, str
 		p->waiting_since = 0;
 	bw_peer_sooner(e, p, bw_min_u64(t->rx.ack_at, t->loss_at));
 }
+
+/* False: nothing was done, the frame is for the general way. */
+bool bw_single_received(struct bw_engine *e, const struct bw_rx_frame *f, int *result);
+/* The same of a frame that was opened, and is the peer's, by this path. */
+bool bw_single_opened(struct bw_engine *e, const struct bw_rx_frame *f, struct bw_peer *p,
+		      struct bw_path *t, int *result);
 
 #endif

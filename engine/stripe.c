@@ -4,6 +4,12 @@
  * frame, and which are silent. In the end ranges that are under way on a slow path are sent again
  * by a faster one. What each is to send: share.c.
  */
+#include "carry.h"
+#include "late.h"
+#include "loss.h"
+#include "path.h"
+#include "reliable.h"
+#include "send.h"
 #include "stripe.h"
 
 bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a, const struct bw_path *b)

@@ -3,8 +3,13 @@
  * Life of a message that is sent: taken from the host, completely sent, acknowledged. What the
  * engine itself asks of a peer, by control messages, lives alike.
  */
+#include "credit.h"
 #include "duplex.h"
+#include "event.h"
+#include "late.h"
+#include "peer.h"
 #include "reliable.h"
+#include "submit.h"
 
 void bw_txmsg_left(struct bw_engine *e, struct bw_txmsg *m)
 {

@@ -4,6 +4,7 @@
  * every frame; the heap then keeps the earlier key and is set right only when that key comes up.
  */
 #include "reliable.h"
+#include "timer.h"
 
 static struct bw_peer *bw_heap_merge(struct bw_peer *a, struct bw_peer *b)
 {

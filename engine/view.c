@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A peer as people are told of it. Nothing here changes anything. */
+#include "peer.h"
 #include "reliable.h"
 
 static bool bw_view_more(uint64_t *n)

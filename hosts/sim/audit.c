@@ -4,6 +4,7 @@
  * in layout, checks and sizes, is each packet number new, is nothing sent beyond the credit that
  * was received, and nothing but HELLOs before the receiver has used the sender's handle?
  */
+#include "peer.h"
 #include "reliable.h"
 #include "sim.h"
 #include "spans.h"

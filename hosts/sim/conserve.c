@@ -5,6 +5,7 @@
  */
 #include "sim.h"
 
+#include "peer.h"
 #include "reliable.h"
 
 static struct bw_peer *sim_conserve_other(const struct sim *s, const struct bw_engine *e,

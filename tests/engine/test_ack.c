@@ -4,6 +4,7 @@
  * exactly that.
  */
 #include "groups.h"
+#include "peer.h"
 
 /* A sends n packets of one message each (numbers 1..n); all lie on the wire. */
 static void send_packets(unsigned int n)

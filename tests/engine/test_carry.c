@@ -3,7 +3,10 @@
  * Several paths over one line: one carries pulled data, the others have trials. Rates are told to
  * the engine here; how they come about is for the simulator.
  */
+#include "carry.h"
 #include "groups.h"
+#include "path.h"
+#include "peer.h"
 
 #define MIB (1u << 20)
 

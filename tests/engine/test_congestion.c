@@ -4,6 +4,7 @@
  * losses and marks at most once per round trip; an answer to a loss that was none is taken back.
  */
 #include "groups.h"
+#include "peer.h"
 
 static void send_packets(unsigned int n, uint64_t first_tag)
 {

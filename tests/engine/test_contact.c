@@ -3,7 +3,9 @@
  * First contact: HELLO and its answer, both at once, and what they exchange. Nothing that merely
  * went astray may begin anything.
  */
+#include "contact.h"
 #include "groups.h"
+#include "peer.h"
 
 static void connect__hello_is_answered(void **state)
 {

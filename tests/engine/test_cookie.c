@@ -4,6 +4,7 @@
  * frame for each of his, and no memory.
  */
 #include "groups.h"
+#include "peer.h"
 
 #include <stdlib.h>
 

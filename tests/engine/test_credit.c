@@ -5,7 +5,9 @@
  * each step that nobody knows of more credit than was granted, and nobody gives back more than was
  * charged.
  */
+#include "credit.h"
 #include "groups.h"
+#include "peer.h"
 
 static void charge__is_rounded_up_to_units(void **state)
 {

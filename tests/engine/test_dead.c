@@ -6,6 +6,7 @@
  */
 #include "groups.h"
 #include "host.h"
+#include "peer.h"
 
 static void silent__given_up_after_dead_ns_with_everything_reported(void **state)
 {

@@ -4,6 +4,7 @@
  * round trip, growth ends when a queue shows itself, and single losses without one change nothing.
  */
 #include "groups.h"
+#include "path.h"
 
 #define FAR_NS (50 * BW_MS)
 #define FRAME  1272 /* bytes, of a message of 1168 */

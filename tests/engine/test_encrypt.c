@@ -5,6 +5,7 @@
  */
 #include "groups.h"
 #include "host.h"
+#include "keys.h"
 
 #define SECRET 0xFACEB00C12345678u /* as a tag */
 

@@ -3,7 +3,9 @@
  * The cluster's key: who has it takes part; who has not, though he sees every frame and can send
  * from any address, ends nothing and says nothing. (Most other tests run with a key as well.)
  */
+#include "farewell.h"
 #include "groups.h"
+#include "keys.h"
 #include "refuse.h"
 
 #include <stdlib.h>

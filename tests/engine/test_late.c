@@ -4,6 +4,7 @@
  * to have arrived, whether it waits to be sent again or is under way again, and nothing else is.
  */
 #include "groups.h"
+#include "peer.h"
 
 static struct bw_path *sender(void)
 {

@@ -4,6 +4,8 @@
  * time; a lost tail is found by probes with growing pauses. Exactly the lost ranges are sent again.
  */
 #include "groups.h"
+#include "loss.h"
+#include "peer.h"
 
 static void send_packets(unsigned int n, uint64_t first_tag)
 {

@@ -4,6 +4,7 @@
  * is small. And of time: an idle engine has no deadline.
  */
 #include "groups.h"
+#include "peer.h"
 
 #include <stdio.h>
 

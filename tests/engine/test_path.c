@@ -4,6 +4,7 @@
  * change.
  */
 #include "groups.h"
+#include "peer.h"
 
 #define PATHS 2
 

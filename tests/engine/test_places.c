@@ -5,6 +5,7 @@
  * that would.
  */
 #include "groups.h"
+#include "peer.h"
 
 static bool second; /* frames of link 1 arrive */
 

@@ -4,6 +4,7 @@
  * requests are served once each, data counts once each.
  */
 #include "groups.h"
+#include "pull.h"
 
 #define BULK (1280 - 32 - 16 - 24) /* payload of a full frame */
 

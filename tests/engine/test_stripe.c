@@ -4,6 +4,8 @@
  * degrades, dies or returns, and that short messages stay on one path.
  */
 #include "groups.h"
+#include "path.h"
+#include "stripe.h"
 
 #define BULK  (1280 - 32 - 16 - 24) /* payload of a full frame */
 #define STALL (10 * BW_MS)	    /* nothing may wait longer for a path that is dead */

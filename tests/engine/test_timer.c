@@ -3,6 +3,7 @@
  * Peers by deadline: the heap against a plain array, at random, with deadlines that move both ways.
  */
 #include "groups.h"
+#include "timer.h"
 
 #define PEERS 50
 

@@ -5,6 +5,7 @@
  * is told what the other one speaks.
  */
 #include "groups.h"
+#include "keys.h"
 #include "refuse.h"
 
 #include <stdlib.h>

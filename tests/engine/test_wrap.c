@@ -3,6 +3,8 @@
  * Packet numbers are 64 bits wide, the wire carries 32: nothing happens when these wrap.
  */
 #include "groups.h"
+#include "peer.h"
+#include "recv.h"
 
 /* Both ends of the path from A to B go on at this number. */
 static void start_at(uint64_t pn)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Nodes, wire and clock of the test world; see world.h. */
 #include "host.h"
+#include "keys.h"
+#include "peer.h"
+#include "timer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

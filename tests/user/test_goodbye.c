@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "checksum.h"
+#include "peer.h"
 #include "refuse.h"
 #include "reliable.h"
 
