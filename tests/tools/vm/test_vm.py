@@ -31,7 +31,7 @@ def run(
     *words: str,
     limit_s: float = LIMIT_S,
     shares: tuple[Path, ...] = (),
-    cpus: int = 2,
+    cpus: int = 1,  # the second takes two fifths of a boot's processor time
     icount: bool = False,
     bare: bool = False,
     files: tuple[Path, ...] = (),
@@ -91,7 +91,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     }
     script = [f"{{ {step}; }} >{place}/{name} 2>&1" for name, step in steps.items()]
     script += ["echo two words", "exit 7"]
-    outcome, text = run("sh", "-c", "\n".join(script), shares=(place,), load=("veth",))
+    outcome, text = run("sh", "-c", "\n".join(script), shares=(place,), cpus=2, load=("veth",))
     return Told(outcome, text, place)
 
 

@@ -48,7 +48,7 @@ def test_modules_are_loaded_in_their_order(kernel: kernels.Kernel, checkout: Pat
     script = "dmesg | grep -o -e 'first: 7 .*' -e 'second: 11'; lsmod | grep -q libcrc32c"
     with read.open("w") as output:
         guest = machine.Guest(
-            ["sh", "-c", f"{script} && rmmod second first"], memory_mb=512, modules=True
+            ["sh", "-c", f"{script} && rmmod second first"], cpus=1, memory_mb=512, modules=True
         )
         outcome = machine.run(guest, output.fileno())
     said = read.read_text().split("\n")
@@ -71,7 +71,9 @@ def test_the_project_s_modules_come_and_go_with_the_newest_kernel() -> None:
 @pytest.mark.usefixtures("kernel", "checkout")
 def test_a_bare_guest_loads_modules() -> None:
     command = ["sh", "-c", "cd /sys/module/first && cd /sys/module/second"]
-    guest = machine.Guest(command, memory_mb=512, load=["crc32c_generic"], modules=True, bare=True)
+    guest = machine.Guest(
+        command, cpus=1, memory_mb=512, load=["crc32c_generic"], modules=True, bare=True
+    )
     outcome = machine.run(guest)
     assert (outcome.exit_status, outcome.complaints) == (0, [])
 
@@ -79,7 +81,7 @@ def test_a_bare_guest_loads_modules() -> None:
 def test_a_module_that_does_not_load_ends_the_guest(checkout: Path) -> None:
     main = checkout / "hosts/kernel/main.c"
     main.write_text(main.read_text().replace("return 0;", "return -ENODEV;"))
-    outcome = machine.run(machine.Guest(["true"], memory_mb=512, modules=True))
+    outcome = machine.run(machine.Guest(["true"], cpus=1, memory_mb=512, modules=True))
     assert outcome.exit_status == machine.BROKEN
 
 
@@ -182,6 +184,7 @@ def test_dkms_builds_signs_and_installs_what_a_kernel_loads(
     load = "; ".join(f"insmod {file}" for file in files)
     guest = machine.Guest(
         ["sh", "-ec", f"modprobe -a {needed}; {load}; test -e /proc/net/beowire/node"],
+        cpus=1,
         memory_mb=512,
     )
     outcome = machine.run(guest)
