@@ -61,9 +61,29 @@ static void bw_event_path(struct bw_path *t, struct bw_peer *p, struct bw_event 
 	out->from = t->to;
 }
 
+/* The next event to be told, or NULL. What a lost peer leaves behind ends when its own end would be
+ * the next: all of which an event tells goes before that. NULL with events left: not all of it has
+ * ended yet. */
+static struct bw_evnode *bw_event_first(struct bw_engine *e)
+{
+	struct bw_evnode *n = e->ev_first, *last = e->ev_last;
+	bool over;
+
+	if (!n || n->type != BW_EV_PEER_DOWN)
+		return n;
+	e->ev_first = e->ev_last = NULL;
+	over = bw_peer_shed(e, bw_entry(n, struct bw_peer, ev_down));
+	if (e->ev_first)
+		e->ev_last->next = n;
+	else
+		e->ev_first = n;
+	e->ev_last = last;
+	return over || e->ev_first != n ? e->ev_first : NULL;
+}
+
 BW_APART bool bw_event_next(struct bw_engine *e, struct bw_event *out)
 {
-	struct bw_evnode *n = e->ev_first;
+	struct bw_evnode *n = bw_event_first(e);
 	struct bw_txmsg *tx;
 	struct bw_pull *u;
 	struct bw_region *g;

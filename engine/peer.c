@@ -419,38 +419,97 @@ void bw_peer_timers(struct bw_engine *e, struct bw_peer *p)
 	bw_peer_schedule(e, p);
 }
 
-static void bw_peer_end_records(struct bw_engine *e, struct bw_list *l)
+/* Records of a peer, of one kind; NULL: it has none. */
+static struct bw_list *bw_peer_records(struct bw_peer *p)
 {
-	while (!bw_list_empty(l))
-		bw_record_forget(e, bw_first(l, struct bw_record, list));
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		if (!bw_list_empty(&p->path[i]->flight))
+			return &p->path[i]->flight;
+		if (!bw_list_empty(&p->path[i]->share))
+			return &p->path[i]->share;
+	}
+	if (!bw_list_empty(&p->again))
+		return &p->again;
+	return bw_list_empty(&p->spare) ? NULL : &p->spare;
 }
 
-static void bw_peer_end_sends(struct bw_engine *e, struct bw_peer *p, int32_t status)
+static void bw_peer_end_send(struct bw_engine *e, struct bw_peer *p)
 {
-	while (!bw_list_empty(&p->txmsgs)) {
-		struct bw_txmsg *m = bw_first(&p->txmsgs, struct bw_txmsg, all);
+	struct bw_txmsg *m = bw_first(&p->txmsgs, struct bw_txmsg, all);
 
-		bw_list_del(&m->all);
-		bw_list_del(&m->queue);
-		m->status = status;
-		e->work--;
-		bw_event_push(e, &m->ev, BW_EV_SENT);
-	}
-	p->unsent = 0;
-	while (!bw_list_empty(&p->controls)) {
-		struct bw_txmsg *m = bw_first(&p->controls, struct bw_txmsg, all);
+	bw_list_del(&m->all);
+	bw_list_del(&m->queue);
+	p->unsent -= !m->sent;
+	m->status = p->down_status;
+	e->work--;
+	bw_event_push(e, &m->ev, BW_EV_SENT);
+}
 
-		bw_list_del(&m->all);
-		bw_list_del(&m->queue);
-		if (m->pull)
-			m->pull->request = NULL;
-		bw_slab_free(&e->txmsgs, m);
-	}
+static void bw_peer_end_control(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_txmsg *m = bw_first(&p->controls, struct bw_txmsg, all);
+
+	bw_list_del(&m->all);
+	bw_list_del(&m->queue);
+	if (m->pull)
+		m->pull->request = NULL;
+	bw_slab_free(&e->txmsgs, m);
+}
+
+/* A message that waits in a flow is dropped, or a flow in which none does. False: there is neither,
+ * but for the flow that is a part of the peer. */
+static bool bw_peer_end_flow(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_flow *f = p->app.next ? p->app.next : &p->app;
+
+	if (bw_flow_drop_one(e, f))
+		return true;
+	if (f == &p->app)
+		return false;
+	p->app.next = f->next;
+	bw_slab_free(&e->flows, f);
+	return true;
+}
+
+/* One thing that a lost peer has left ends: first what owns ranges, then their owners, and flows
+ * behind all that lies in their lists. False: there is nothing. */
+static bool bw_peer_shed_one(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_list *records = bw_peer_records(p);
+
+	if (records)
+		bw_record_forget(e, bw_first(records, struct bw_record, list));
+	else if (!bw_list_empty(&p->serves))
+		bw_serve_end(e, bw_first(&p->serves, struct bw_serve, all));
+	else if (!bw_list_empty(&p->txmsgs))
+		bw_peer_end_send(e, p);
+	else if (!bw_list_empty(&p->controls))
+		bw_peer_end_control(e, p);
+	else if (!bw_list_empty(&p->pulls))
+		bw_pull_end(e, bw_first(&p->pulls, struct bw_pull, all), p->down_status);
+	else if (!bw_list_empty(&p->given_up))
+		bw_pull_end(e, bw_first(&p->given_up, struct bw_pull, all), p->down_status);
+	else if (!bw_list_empty(&p->regions))
+		bw_region_end(e, bw_first(&p->regions, struct bw_region, all), p->down_status);
+	else
+		return bw_peer_end_flow(e, p);
+	return true;
+}
+
+bool bw_peer_shed(struct bw_engine *e, struct bw_peer *p)
+{
+	uint32_t left;
+
+	for (left = e->cfg.piece; left && !e->ev_first; left--, e->looks++)
+		if (!bw_peer_shed_one(e, p))
+			return true;
+	return false;
 }
 
 void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 {
-	struct bw_flow *f;
 	uint8_t i;
 
 	if (p->state == BW_PEER_DOWN)
@@ -464,26 +523,10 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	e->parting -= p->gone_at != 0;
 	p->state = BW_PEER_DOWN;
 	p->down_status = status;
-	for (i = 0; i < p->npaths; i++) {
-		bw_peer_end_records(e, &p->path[i]->flight);
+	for (i = 0; i < p->npaths; i++)
 		bw_duplex_landed(e, p->path[i], p->path[i]->inflight);
-		bw_peer_end_records(e, &p->path[i]->share);
-	}
-	bw_peer_end_records(e, &p->again);
-	bw_peer_end_records(e, &p->spare);
 	p->aside = 0;
 	bw_late_ended(e, p, NULL);
-	while (!bw_list_empty(&p->serves))
-		bw_serve_end(e, bw_first(&p->serves, struct bw_serve, all));
-	bw_peer_end_sends(e, p, status);
-	while (!bw_list_empty(&p->pulls))
-		bw_pull_end(e, bw_first(&p->pulls, struct bw_pull, all), status);
-	while (!bw_list_empty(&p->given_up))
-		bw_pull_end(e, bw_first(&p->given_up, struct bw_pull, all), status);
-	while (!bw_list_empty(&p->regions))
-		bw_region_end(e, bw_first(&p->regions, struct bw_region, all), status);
-	for (f = &p->app; f; f = f->next)
-		bw_flow_drop(e, f);
 	bw_list_del(&p->all);
 	e->count.peers--;
 	bw_event_push(e, &p->ev_down, BW_EV_PEER_DOWN);
@@ -491,13 +534,8 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 
 void bw_peer_free(struct bw_engine *e, struct bw_peer *p)
 {
-	struct bw_flow *f;
 	uint8_t i;
 
-	while ((f = p->app.next)) {
-		p->app.next = f->next;
-		bw_slab_free(&e->flows, f);
-	}
 	if (p->flow_table)
 		bw_slab_free(&e->flow_tables, p->flow_table);
 	if (p->wire != p->handle)

@@ -12,7 +12,10 @@ struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle);
 void bw_peer_ready(struct bw_engine *e, struct bw_peer *p);
 /* Is there certainly nothing to send to it now? Saves a look that finds nothing. */
 bool bw_peer_idle(const struct bw_peer *p);
+/* It is lost. What it leaves behind ends in pieces, before the event of its own end. */
 void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status);
+/* A piece of that, up to the first thing of which an event tells; true: there is nothing left. */
+bool bw_peer_shed(struct bw_engine *e, struct bw_peer *p);
 void bw_peer_free(struct bw_engine *e, struct bw_peer *p);
 /* Recompute when the peer needs attention. Call after everything that changes its state. */
 void bw_peer_schedule(struct bw_engine *e, struct bw_peer *p);

@@ -11,6 +11,10 @@
  *	after submit()		next_frame() until false (send what comes), next_event() until false
  *	at next_deadline()	next_frame() until false, next_event() until false
  *
+ * A host that may not do much at a time says so (`piece`). Then no call does more than a piece of
+ * what peers or memory make long, and the rest is left to the next one: next_frame() and
+ * next_event() may be false though there is more, and next_deadline() is now until all is done.
+ *
  * Time is nanoseconds of one monotonic clock, never going back between calls. Buffers are 64-bit
  * cookies that only the host understands; 0 is never a valid cookie.
  */
@@ -149,6 +153,7 @@ struct bw_config {
 	uint64_t ack_soon_ns;  /* the same once BW_ACK_PACKETS wait for it: for so long a message of
 				* the program's, which takes it along, is worth waiting for; 0: not
 				* at all */
+	uint32_t piece;	       /* peers, or things of one, that a call looks at, at most; 0: all */
 	uint32_t link_mtu[8];  /* per host link number: largest frame (hdr included), in bytes */
 	uint8_t link_group[8]; /* per host link number: paths by links of one group carry pulled
 				* data together, if both sides offer BW_FEATURE_STRIPE; 0: none */
@@ -407,6 +412,11 @@ void bw_reliable_failed(void *p);
 /* A time that next_deadline() is not earlier than, found with less work; now or before if and only
  * if that is. */
 uint64_t bw_reliable_soonest(const void *p);
+
+/* Does an event wait; and is it one of those that a call of rx() has brought, such as a message of
+ * its frame? The end of a lost peer's operations and its own may be many, and lie in no frame. */
+bool bw_reliable_untold(const void *p);
+bool bw_reliable_tells(const void *p);
 
 /* Has this peer asked for envelopes only? An unknown one has not. */
 bool bw_reliable_pressed(void *p, uint32_t peer);

@@ -57,7 +57,7 @@ static struct bw_region *bw_region_get(struct bw_engine *e, uint64_t key)
 {
 	struct bw_region *g = bw_table_get(&e->region_table, (uint32_t)key);
 
-	return g && g->key == key ? g : NULL;
+	return g && g->key == key && g->peer->state != BW_PEER_DOWN ? g : NULL;
 }
 
 bool bw_reliable_begun(void *p, uint64_t key)
@@ -258,7 +258,7 @@ struct bw_pull *bw_pull_get(struct bw_engine *e, uint64_t id)
 {
 	struct bw_pull *u = bw_table_get(&e->pull_table, (uint32_t)id);
 
-	return u && u->id == id ? u : NULL;
+	return u && u->id == id && u->peer->state != BW_PEER_DOWN ? u : NULL;
 }
 
 /* Nothing more can come of it, all its credit is given back: its id is forgotten. */

@@ -203,15 +203,17 @@ BW_WITHIN void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow)
 	}
 }
 
-void bw_flow_drop(struct bw_engine *e, struct bw_flow *flow)
+bool bw_flow_drop_one(struct bw_engine *e, struct bw_flow *flow)
 {
-	while (!bw_list_empty(&flow->rx)) {
-		struct bw_rxmsg *m = bw_queue_take(e, flow);
+	struct bw_rxmsg *m;
 
-		if (m->buf)
-			bw_ops(e)->buf_put(e->host, m->buf);
-		bw_slab_free(&e->rxmsgs, m);
-	}
+	if (bw_list_empty(&flow->rx))
+		return false;
+	m = bw_queue_take(e, flow);
+	if (m->buf)
+		bw_ops(e)->buf_put(e->host, m->buf);
+	bw_slab_free(&e->rxmsgs, m);
+	return true;
 }
 
 static struct bw_rxmsg *bw_rxmsg_new(struct bw_engine *e, struct bw_peer *p,

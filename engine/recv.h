@@ -27,7 +27,8 @@ bool bw_recv_head_ok(struct bw_engine *e, const struct bw_rx_frame *f, uint32_t 
 int bw_recv_peers_head(struct bw_engine *e, const struct bw_rx_frame *f, const struct bw_peer *p,
 		       uint32_t fixed);
 uint64_t bw_unwrap(uint64_t near, uint32_t wire);
-void bw_flow_drop(struct bw_engine *e, struct bw_flow *fl);
+/* The first message that waits is dropped; false: there is none. */
+bool bw_flow_drop_one(struct bw_engine *e, struct bw_flow *flow);
 /* Messages that are whole, and whose turn has come. */
 void bw_flow_deliver(struct bw_engine *e, struct bw_flow *flow);
 

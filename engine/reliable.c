@@ -43,6 +43,8 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	e->cfg = *cfg;
 	if (!e->cfg.ack_delay_ns)
 		e->cfg.ack_delay_ns = BW_ACK_DELAY;
+	if (!e->cfg.piece)
+		e->cfg.piece = UINT32_MAX;
 	e->ack_packets = e->cfg.ack_soon_ns ? BW_ACK_PACKETS_MAX : BW_ACK_PACKETS;
 	e->ops = ops;
 	e->host = host;
@@ -73,26 +75,33 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	return 0;
 }
 
+/* Buffers of messages that have not arrived completely. */
+static void bw_reliable_drop_flows(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_flow *flow;
+
+	for (flow = &p->app; flow; flow = flow->next)
+		while (bw_flow_drop_one(e, flow))
+			;
+}
+
 static void bw_reliable_close(void *mem, uint64_t now)
 {
 	struct bw_engine *e = mem;
 	struct bw_list *l;
-	struct bw_flow *flow;
 
 	e->now = now;
 	e->row.peer = NULL;
 	e->closed = true;
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
-
-		for (flow = &p->app; flow; flow = flow->next)
-			bw_flow_drop(e, flow);
-	}
+	for (l = e->peers.next; l != &e->peers; l = l->next)
+		bw_reliable_drop_flows(e, bw_entry(l, struct bw_peer, all));
 	while (e->ev_first) { /* buffers of messages that nobody took */
 		struct bw_evnode *n = e->ev_first;
 		struct bw_rxmsg *m = bw_entry(n, struct bw_rxmsg, ev);
 
 		e->ev_first = n->next;
+		if (n->type == BW_EV_PEER_DOWN)
+			bw_reliable_drop_flows(e, bw_entry(n, struct bw_peer, ev_down));
 		if (n->type == BW_EV_MESSAGE && m->buf)
 			bw_ops(e)->buf_put(e->host, m->buf);
 	}
@@ -270,15 +279,21 @@ static void bw_reliable_rest(struct bw_engine *e, struct bw_peer *p)
 	bw_peer_schedule(e, p);
 }
 
+/* False with peers left that are due or ready: it is to be asked again, and the next deadline says
+ * so. */
 static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 {
+	uint32_t left;
 	struct bw_peer *p;
 
-	while ((p = bw_timer_due(e, e->now)))
+	for (left = e->cfg.piece; left && (p = bw_timer_due(e, e->now)); left--) {
+		e->looks++;
 		bw_peer_timers(e, p);
+	}
 	if (bw_stray_frame(e, f))
 		return true;
-	while (!bw_list_empty(&e->ready)) {
+	for (left = e->cfg.piece; left && !bw_list_empty(&e->ready); left--) {
+		e->looks++;
 		p = bw_first(&e->ready, struct bw_peer, ready);
 		e->last.peer = p->handle;
 		if (!bw_send_single(e, p, f)) {
@@ -384,6 +399,20 @@ uint64_t bw_reliable_soonest(const void *mem)
 	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
 		return e->now;
 	return e->heap ? e->heap->heap_key : BW_NEVER;
+}
+
+bool bw_reliable_untold(const void *mem)
+{
+	const struct bw_engine *e = mem;
+
+	return e->ev_first;
+}
+
+bool bw_reliable_tells(const void *mem)
+{
+	const struct bw_engine *e = mem;
+
+	return e->ev_first && e->ev_first->type != BW_EV_PEER_DOWN;
 }
 
 static bool bw_reliable_hungry(void *mem)

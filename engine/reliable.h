@@ -453,6 +453,7 @@ struct bw_engine {
 		uint64_t bytes, messages; /* sent since it was 0, not yet counted as at once */
 	} duplex;
 	uint64_t steps; /* along what peers make long: flows, waiting messages. Ever; for tests */
+	uint64_t looks; /* at peers and at what they leave, by calls that do a piece. The same */
 	struct bw_counters count;
 };
 

@@ -94,9 +94,11 @@ void bw_timer_set(struct bw_engine *e, struct bw_peer *p, uint64_t deadline)
 
 uint64_t bw_timer_next(struct bw_engine *e)
 {
+	uint32_t left = e->cfg.piece;
 	struct bw_peer *p;
 
-	while ((p = e->heap) && p->heap_key < p->deadline) {
+	while ((p = e->heap) && p->heap_key < p->deadline && left--) {
+		e->looks++;
 		bw_timer_remove(e, p);
 		if (p->deadline != BW_NEVER)
 			bw_heap_insert(e, p, p->deadline);
@@ -111,6 +113,8 @@ struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now)
 	if (BW_LIKELY(!e->heap || e->heap->heap_key > now) || bw_timer_next(e) > now)
 		return NULL;
 	p = e->heap;
+	if (p->deadline > now)
+		return NULL; /* those before it have not all been looked at */
 	bw_timer_remove(e, p);
 	return p;
 }

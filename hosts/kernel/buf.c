@@ -11,6 +11,8 @@
 
 #define BWK_BUF_PIECE 32768 /* bytes; of the fragment that a task copies into */
 #define BWK_SPARES    64    /* small buffers that a socket keeps */
+#define BWK_BUF_AT_ONCE                                                                            \
+	64 /* pages that are let go where a buffer ends, under a lock or in softirq */
 
 struct bwk_buf *bwk_buf_new(u8 kind, u64 len, size_t flat, gfp_t gfp)
 {
@@ -293,7 +295,8 @@ void bwk_buf_free_now(struct bwk_buf *b)
 	kfree(b);
 }
 
-/* Marking a page as written to sleeps, and so may the end of a program. */
+/* Marking a page as written to sleeps, and so may the end of a program; and a long buffer has many
+ * pages. */
 static void bwk_buf_work_run(struct work_struct *work)
 {
 	struct llist_node *list = llist_del_all(&bwk_buf_later);
@@ -308,16 +311,17 @@ static void bwk_buf_work_run(struct work_struct *work)
 			bwk_buf_free_now(b);
 		if (payer)
 			bwk_account_put(payer);
+		cond_resched();
 	}
 }
 
 void bwk_buf_free(struct bwk_buf *b)
 {
-	if ((b->kind == BWK_BUF_USER && b->use == BWK_BUF_PULL) || b->mm) {
+	if ((b->kind == BWK_BUF_USER && b->use == BWK_BUF_PULL) || b->mm ||
+	    b->npages > BWK_BUF_AT_ONCE)
 		bwk_buf_put_off(b);
-	} else {
+	else
 		bwk_buf_free_now(b);
-	}
 }
 
 void bwk_buf_flush(void)

@@ -9,6 +9,7 @@
 
 #include <linux/list.h>
 #include <linux/llist.h>
+#include <linux/rbtree.h>
 #include <linux/skbuff.h>
 #include <linux/uio.h>
 
@@ -44,14 +45,18 @@ enum bwk_buf_use {
 };
 
 struct bwk_buf {
-	struct hlist_node held; /* in port.bufs while the engine has it */
-	struct list_head ended; /* in sock.done, perhaps, afterwards */
-	u8 kind;		/* enum bwk_buf_kind */
-	u8 use;			/* enum bwk_buf_use */
-	bool notify;		/* its end is an event for the program */
-	bool awaited;		/* a thread sleeps until it is done */
-	bool done;		/* it has ended: `status` and `got` are valid */
-	bool small;		/* there is room for BWK_BUF_SMALL bytes in it */
+	struct hlist_node held; /* while the engine has it: in its socket's list, or in port.bufs */
+	union {
+		struct rb_node named;	/* in sock.cookies meanwhile, perhaps */
+		struct list_head ended; /* in sock.done, perhaps, afterwards */
+	};
+	u8 kind;      /* enum bwk_buf_kind */
+	u8 use;	      /* enum bwk_buf_use */
+	bool notify;  /* its end is an event for the program */
+	bool awaited; /* a thread sleeps until it is done */
+	bool done;    /* it has ended: `status` and `got` are valid */
+	bool small;   /* there is room for BWK_BUF_SMALL bytes in it */
+	bool found;   /* it is in sock.cookies */
 	int status;
 	u32 peer;    /* number in its socket */
 	u32 handle;  /* of the peer in the engine */
@@ -72,7 +77,7 @@ struct bwk_buf {
 	u64 to;	    /* PULL into pages of ours: the program's address; 0: none */
 	struct mm_struct *mm;	     /* whose address that is: a reference to the structure only */
 	u64 region;		     /* PULL: key to be given up once all is in place; 0: none */
-	struct bwk_region *read_for; /* that it was given for; valid while a peer reads it */
+	struct bwk_region *read_for; /* that it was given for; NULL once that is gone */
 	bool ahead;		     /* PULL: nobody waits; the socket becomes readable */
 	struct page **pages;
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */
@@ -131,8 +136,8 @@ struct bwk_buf *bwk_buf_empty(void);
 /* Room for any number of bytes, such as are to be filled by a pull and copied out of later. Sleeps.
  * ERR_PTR(-ENOMEM, -ENOBUFS). */
 struct bwk_buf *bwk_buf_held(struct bwk_account *account, size_t len);
-/* Any context. Pages that were written to are let go a little later, by a work queue; those that
- * frames still refer to, with the last frame. */
+/* Any context. Pages that were written to, and those of long buffers, are let go a little later, by
+ * a work queue; those that frames still refer to, with the last frame. */
 void bwk_buf_free(struct bwk_buf *b);
 /* The same at once, in process context without locks. */
 void bwk_buf_free_now(struct bwk_buf *b);

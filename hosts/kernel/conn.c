@@ -128,14 +128,8 @@ static void bwk_conn_accepted(struct bwk_sock *bs)
 
 void bwk_conn_part(struct bwk_port *port, const struct bwk_peer *peer)
 {
-	const struct bwk_buf *b;
-
-	if (peer->conn || !peer->ended || !peer->end_acked)
-		return;
-	hlist_for_each_entry(b, &port->bufs, held)
-		if (b->use == BWK_BUF_EXPOSED && b->handle == peer->handle)
-			return; /* it has yet to fetch a long message */
-	bwk_peer_leave(port, peer);
+	if (!peer->conn && peer->ended && peer->end_acked && !peer->unfetched)
+		bwk_peer_leave(port, peer);
 }
 
 /* The other side sends nothing more. */
@@ -203,7 +197,9 @@ static void bwk_conn_done(void *owner, struct bwk_buf *b)
 		bwk_sock_done(bs, b);
 		return;
 	}
-	if (peer && b->use != BWK_BUF_EXPOSED)
+	if (peer && b->use == BWK_BUF_EXPOSED)
+		peer->unfetched--;
+	else if (peer)
 		peer->end_acked = true;
 	if (peer)
 		bwk_conn_part(peer->port, peer);

@@ -287,21 +287,15 @@ static __poll_t bwk_conn_poll(struct file *file, struct socket *sock, poll_table
 	return events;
 }
 
-/* Nobody will hear of these buffers; a long message among them is still to be fetched.
- * Lock held. */
-static void bwk_conn_disown(struct bwk_sock *bs)
+/* Nobody will hear of this buffer; a long message is still to be fetched. Lock held. */
+static void bwk_conn_disown(struct bwk_sock *bs, struct bwk_buf *b)
 {
-	struct bwk_buf *b;
-
-	hlist_for_each_entry(b, &bs->port->bufs, held) {
-		if (b->owner != bs)
-			continue;
-		b->owner = NULL;
-		if (b->use != BWK_BUF_EXPOSED)
-			continue;
-		b->end_of = bs->peer;
-		refcount_inc(&bs->peer->refs);
-	}
+	b->owner = NULL;
+	if (b->use != BWK_BUF_EXPOSED)
+		return;
+	b->end_of = bs->peer;
+	refcount_inc(&bs->peer->refs);
+	bs->peer->unfetched++;
 }
 
 /* A socket leaves its peer; what it sent still arrives. The peer is told that something was left
@@ -318,8 +312,9 @@ static void bwk_conn_detach(struct bwk_sock *bs, bool reset)
 	    (reset || !(READ_ONCE(bs->sk.sk_shutdown) & SEND_SHUTDOWN)))
 		lost = bwk_conn_end(bs, reset) != 0;
 	bwk_port_lock(port);
+	bwk_sock_disown(bs, bwk_conn_disown);
+	/* What came until now may have pressed. The lock is kept until nothing more comes. */
 	bwk_queue_press(bs, false);
-	bwk_conn_disown(bs);
 	if (peer) {
 		peer->conn = NULL;
 		if (lost || bs->sk.sk_state != TCP_ESTABLISHED)

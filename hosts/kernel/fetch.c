@@ -29,7 +29,9 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 		if (!error) {
 			*id = b->key = op.pull.id;
 			b->handle = from->handle;
-			hlist_add_head(&b->held, &port->bufs);
+			bwk_sock_lent(port, b);
+			if (b->notify) /* nobody waits for it */
+				bwk_sock_name_buf(b->owner, b);
 			bwk_port_run(port);
 		}
 		bwk_port_unlock(port);

@@ -303,6 +303,28 @@ void bwk_port_hear(struct bwk_port *port)
 	port->running = false;
 }
 
+/* All but the ends of lost peers, and of what these leave behind: messages may lie in a frame that
+ * is about to go. */
+static noinline void bwk_port_tell(struct bwk_port *port)
+{
+	while (bwk_reliable(port->protocol)
+		       ? bw_reliable_tells(port->engine)
+		       : port->protocol->next_deadline(port->engine) <= port->now)
+		if (bwk_port_events(port, 1))
+			break;
+}
+
+/* Events of earlier visits are still to be told, of which there are more than one visit may tell.
+ * True: they come first, and what a frame brought would come too late for it. */
+static noinline bool bwk_port_behind(struct bwk_port *port)
+{
+	port->running = true;
+	bwk_port_events(port, BWK_VISIT_MOST);
+	bwk_port_tell(port);
+	port->running = false;
+	return bw_reliable_untold(port->engine);
+}
+
 /* Frames that carry on where the one before ends, at most so many, or until no more may wait. How
  * many. Apart: a short message has none. */
 static noinline u32 bwk_port_row(struct bwk_port *port, u32 most)
@@ -489,6 +511,12 @@ static __always_inline u32 bwk_port_take(struct bwk_port *port, const struct bw_
 	u32 taken = 1, i;
 	int error;
 
+	if (bwk_reliable(port->protocol) && unlikely(bw_reliable_untold(port->engine)) &&
+	    bwk_port_behind(port)) {
+		this_cpu_inc(port->node->count->squeezed);
+		kfree_skb(f->cookie); /* it comes again */
+		return 1;
+	}
 	port->rx = f;
 	port->rx_used = false;
 	port->running = true; /* what is told meanwhile is followed by the run of all */
@@ -498,8 +526,8 @@ static __always_inline u32 bwk_port_take(struct bwk_port *port, const struct bw_
 		error = bw_reliable.rx_row(port->engine, f, n, &taken, port->now);
 	if (unlikely(error < 0) && bwk_frame_is_malformed(error))
 		bwk_bad_frame(iface, f->cookie, error);
-	if (bwk_port_due(port))
-		bwk_port_events(port, U32_MAX); /* one may lie in the frame */
+	if (bwk_port_due(port) && unlikely(!bwk_port_events(port, BWK_VISIT_MOST)))
+		bwk_port_tell(port); /* one may lie in the frame */
 	port->running = false;
 	port->rx = NULL;
 	/* A message's frame is charged to a socket, which may be closed once the lock is free. In

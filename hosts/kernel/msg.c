@@ -416,12 +416,6 @@ int bwk_msg_pull(struct bwk_sock *bs, const struct beowire_pull *pull)
 	return error;
 }
 
-/* Of pulls those whose end is told: one that a thread waits for is that thread's. */
-static bool bwk_msg_cancels(const struct bwk_buf *b)
-{
-	return b->use == BWK_BUF_EXPOSED || (b->use == BWK_BUF_PULL && b->notify && !b->awaited);
-}
-
 /* A send that its receiver fetches goes on; a pull ends at once, whatever it has fetched. */
 static int bwk_msg_cancel_buf(struct bwk_port *port, const struct bwk_buf *b)
 {
@@ -446,12 +440,9 @@ int bwk_msg_cancel(struct bwk_sock *bs, u64 cookie)
 	if (!port)
 		return -ENOENT;
 	bwk_port_lock(port);
-	hlist_for_each_entry(b, &port->bufs, held) {
-		if (b->cookie != cookie || b->owner != bs || !bwk_msg_cancels(b))
-			continue;
+	b = bwk_sock_named(bs, cookie);
+	if (b)
 		error = bwk_msg_cancel_buf(port, b);
-		break;
-	}
 	bwk_port_run(port);
 	bwk_port_unlock(port);
 	return error;
@@ -564,25 +555,26 @@ int bwk_msg_shutdown(struct socket *sock, int how)
 }
 
 /* The memory of a program that goes is used no longer; what was copied is still sent. */
-static void bwk_msg_abandon(struct bwk_port *port)
+static void bwk_msg_abandon_buf(struct bwk_sock *bs, struct bwk_buf *b)
 {
-	struct bwk_buf *b;
+	struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
 
-	bwk_port_lock(port);
-	hlist_for_each_entry(b, &port->bufs, held) {
-		struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
-
-		if (b->kind != BWK_BUF_USER)
-			continue;
-		op.expose.key = b->key;
-		if (b->use == BWK_BUF_PULL) {
-			op.type = BW_OP_CANCEL_PULL;
-			op.pull_id = b->key;
-		}
-		bwk_port_submit(port, &op);
+	if (b->kind != BWK_BUF_USER)
+		return;
+	op.expose.key = b->key;
+	if (b->use == BWK_BUF_PULL) {
+		op.type = BW_OP_CANCEL_PULL;
+		op.pull_id = b->key;
 	}
-	bwk_port_run(port);
-	bwk_port_unlock(port);
+	bwk_port_submit(bs->port, &op);
+}
+
+static void bwk_msg_abandon(struct bwk_sock *bs)
+{
+	bwk_port_lock(bs->port);
+	bwk_sock_disown(bs, bwk_msg_abandon_buf);
+	bwk_port_run(bs->port);
+	bwk_port_unlock(bs->port);
 }
 
 static int bwk_msg_release(struct socket *sock)
@@ -596,7 +588,7 @@ static int bwk_msg_release(struct socket *sock)
 	bwk_sock_hide(bs);
 	if (bs->port) {
 		bwk_fetch_forget(bs);
-		bwk_msg_abandon(bs->port);
+		bwk_msg_abandon(bs);
 		bwk_port_release(bs->port, bs);
 	}
 	/* From here on the port tells nothing any more. */

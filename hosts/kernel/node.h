@@ -55,7 +55,7 @@ enum bwk_bad { BWK_BAD_ADDRESS, BWK_BAD_OPTION, BWK_BAD_IOCTL, BWK_BAD_KINDS };
 /* Frames that no port counts, and malformed calls. Words, as others read them meanwhile. */
 struct bwk_node_counters {
 	unsigned long foreign, unclaimed, refused, malformed;
-	unsigned long squeezed;		/* visits of ports that left something to be done */
+	unsigned long squeezed;		/* pieces of what is long that left something to be done */
 	unsigned long arriving_refused; /* they begin a message that there is no room for */
 	unsigned long arriving_expired; /* peers given up that let a message stand still */
 	unsigned long uncopied; /* unreadable; sealed, and there was no memory to open a copy in */
@@ -74,6 +74,8 @@ struct bwk_node {
 	DECLARE_HASHTABLE(ports, BWK_PORT_BITS);
 	spinlock_t socks_lock;	 /* `socks` */
 	struct hlist_head socks; /* bwk_sock.listed */
+	struct mutex telling;	 /* one at a time tells all of `socks`, in pieces */
+	struct hlist_node told;	 /* its place in them between two pieces */
 	struct ratelimit_state refusals;
 	DECLARE_HASHTABLE(server_ports, BWK_SERVER_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	       /* by number; `lock` */

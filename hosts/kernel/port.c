@@ -17,7 +17,8 @@
  * for an acknowledgement asks for it at once. */
 #define BWK_ACK_DELAY (500 * BW_US)
 
-#define BWK_END_MOST 64 /* peers, or frames, that a port's end deals with at a time */
+#define BWK_PIECE    64 /* peers, or things of one, that the engine looks at in a call */
+#define BWK_END_MOST 64 /* peers, buffers or frames that an end deals with at a time */
 
 static struct workqueue_struct *bwk_port_queue;
 
@@ -167,11 +168,13 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 	}
 }
 
-/* The lock is given away for a moment now and then, by who does much under it. */
-static void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock)
+void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock)
 {
 	if (++*done % BWK_END_MOST)
 		return;
+	this_cpu_inc(port->node->count->squeezed);
+	if (!port->dead)
+		bwk_port_run(port);
 	bwk_port_unlock(port);
 	cond_resched();
 	bwk_port_lock(port);
@@ -254,6 +257,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.features = attr->checksum ? BW_FEATURE_CHECKSUM : 0,
 		.dead_ns = attr->dead_ms * BW_MS,
 		.ack_delay_ns = BWK_ACK_DELAY,
+		.piece = BWK_PIECE,
 	};
 	int i, usable = 0, error;
 	size_t size;

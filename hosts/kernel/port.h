@@ -46,8 +46,9 @@ struct bwk_peer {
 	struct bwk_port *port;
 	struct bwk_account *account; /* who is charged for it; a reference */
 	u32 questions;		     /* of its that wait or are read for: region.c */
-	bool in_part;		     /* it has ended with messages that were not complete */
-	bool known;		     /* the program has sent to it, or was told its number */
+	u32 unfetched; /* long messages of a closed connection that it has yet to fetch */
+	bool in_part;  /* it has ended with messages that were not complete */
+	bool known;    /* the program has sent to it, or was told its number */
 	/* connections */
 	void *conn;	/* its socket */
 	bool ended;	/* it sends nothing more */
@@ -108,7 +109,7 @@ struct bwk_port {
 	struct bw_tx_frame tx;
 	u32 checks; /* of payloads in `tx`, that are put off */
 	struct bwk_out out;
-	struct hlist_head bufs; /* buffers that the engine has */
+	struct hlist_head bufs; /* buffers that the engine has, and no socket */
 	void *grown;		/* chained through the first word */
 	size_t secret;		/* bytes of `engine`, if it has keys in it and in `grown` */
 	bool seals;		/* and encrypts */
@@ -209,6 +210,10 @@ static inline void bwk_port_unlock(struct bwk_port *port)
 	else
 		spin_unlock_bh(&port->lock);
 }
+
+/* By who does much under the lock, for each piece of it: now and then the lock is given away for a
+ * moment, and the processor to who wants it. Process context. */
+void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock);
 
 /* host.c: the rest with the port's lock held */
 extern const struct bw_host_ops bwk_host_ops;

@@ -8,6 +8,8 @@
 #include "sock.h"
 #include "threshold.h"
 
+#define BWK_PROC_PIECE 64 /* sockets that are told of at a time */
+
 static struct bwk_node *bwk_proc_node(struct seq_file *f)
 {
 	return bwk_node_of(seq_file_single_net(f));
@@ -102,19 +104,47 @@ static void bwk_proc_show_sock(struct seq_file *f, struct bwk_sock *bs)
 		   READ_ONCE(bs->covered));
 }
 
+/* So many sockets from `next` on; where the next piece begins, or NULL. The list's lock held. */
+static struct hlist_node *bwk_proc_show_piece(struct seq_file *f, struct hlist_node *next)
+{
+	u32 left = BWK_PROC_PIECE;
+
+	rcu_read_lock(); /* ports of servers */
+	for (; next && left; next = next->next, left--)
+		bwk_proc_show_sock(f, hlist_entry(next, struct bwk_sock, listed));
+	rcu_read_unlock();
+	return next;
+}
+
+/* Between two pieces others get the list's lock, and the processor. */
+static void bwk_proc_show_all(struct seq_file *f, struct bwk_node *node)
+{
+	struct hlist_node *next;
+
+	spin_lock_bh(&node->socks_lock);
+	next = bwk_proc_show_piece(f, node->socks.first);
+	while (next) {
+		hlist_add_before(&node->told, next);
+		this_cpu_inc(node->count->squeezed);
+		spin_unlock_bh(&node->socks_lock);
+		cond_resched();
+		spin_lock_bh(&node->socks_lock);
+		next = node->told.next;
+		hlist_del_init(&node->told);
+		next = bwk_proc_show_piece(f, next);
+	}
+	spin_unlock_bh(&node->socks_lock);
+}
+
 static int bwk_proc_show_sockets(struct seq_file *f, void *unused)
 {
 	struct bwk_node *node = bwk_proc_node(f);
-	struct bwk_sock *bs;
 
 	seq_puts(f, "type      state      port  to                      waiting    sending    "
 		    "uid        inode      charged\n");
-	spin_lock_bh(&node->socks_lock);
-	rcu_read_lock(); /* ports of servers */
-	hlist_for_each_entry(bs, &node->socks, listed)
-		bwk_proc_show_sock(f, bs);
-	rcu_read_unlock();
-	spin_unlock_bh(&node->socks_lock);
+	mutex_lock(&node->telling);
+	bwk_proc_show_all(f, node);
+	mutex_unlock(&node->telling);
 	return 0;
 }
 

@@ -52,6 +52,8 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 		bwk_region_answered(port, r);
 	bwk_account_give(r->peer->account, sizeof(*r));
 	bwk_peer_put(r->peer);
+	if (r->buf)
+		r->buf->read_for = NULL;
 	if (r->buf && !r->buf->back) /* else with its last frame */
 		bwk_buf_free(r->buf);
 	kfree(r);
@@ -92,15 +94,10 @@ void bwk_region_collect(struct bwk_port *port)
 
 bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b)
 {
-	struct bwk_region *r;
-
-	list_for_each_entry(r, &port->read, all) {
-		if (r->buf != b)
-			continue;
-		bwk_region_drop(port, r);
-		return true;
-	}
-	return false;
+	if (!b->read_for)
+		return false;
+	bwk_region_drop(port, b->read_for);
+	return true;
 }
 
 void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer)

@@ -31,7 +31,7 @@ static int bwk_send_eager(struct bwk_port *port, u32 handle, struct bwk_buf *b,
 	op.send.quiet = true;
 	error = bwk_port_submit(port, &op);
 	if (!error)
-		hlist_add_head(&b->held, &port->bufs);
+		bwk_sock_lent(port, b);
 	return error;
 }
 
@@ -51,11 +51,12 @@ static int bwk_send_long(struct bwk_port *port, u32 handle, struct bwk_send *s)
 		return error;
 	b->use = BWK_BUF_EXPOSED;
 	b->key = envelope.key = op.expose.key;
-	hlist_add_head(&b->held, &port->bufs);
+	bwk_sock_lent(port, b);
 	memcpy(s->envelope->flat, &envelope, sizeof(envelope));
 	error = bwk_send_eager(port, handle, s->envelope, s, s->info.code | BW_CODE_ENVELOPE);
 	if (!error) {
 		s->envelope = NULL;
+		bwk_sock_name_buf(b->owner, b);
 		return 0;
 	}
 	op.type = BW_OP_RETRACT;

@@ -131,8 +131,55 @@ static bool bwk_sock_blames(const struct bwk_sock *bs, const struct bwk_buf *b)
 	       !READ_ONCE(bs->info_wanted) && !(bs->peer && bwk_sock_conn_tells(bs, b->status));
 }
 
+static bool bwk_sock_cookie_less(struct rb_node *a, const struct rb_node *b)
+{
+	return rb_entry(a, struct bwk_buf, named)->cookie <
+	       rb_entry(b, struct bwk_buf, named)->cookie;
+}
+
+static int bwk_sock_cookie_compare(const void *wanted, const struct rb_node *node)
+{
+	u64 cookie = *(const u64 *)wanted, other = rb_entry(node, struct bwk_buf, named)->cookie;
+
+	return cookie < other ? -1 : cookie > other;
+}
+
+void bwk_sock_name_buf(struct bwk_sock *bs, struct bwk_buf *b)
+{
+	if (!b->cookie)
+		return;
+	rb_add(&b->named, &bs->cookies, bwk_sock_cookie_less);
+	b->found = true;
+}
+
+struct bwk_buf *bwk_sock_named(const struct bwk_sock *bs, u64 cookie)
+{
+	struct rb_node *node = rb_find_first(&cookie, &bs->cookies, bwk_sock_cookie_compare);
+
+	return node ? rb_entry(node, struct bwk_buf, named) : NULL;
+}
+
+void bwk_sock_disown(struct bwk_sock *bs, void (*each)(struct bwk_sock *bs, struct bwk_buf *b))
+{
+	struct bwk_port *port = bs->port;
+	struct bwk_buf *b;
+	u32 done = 0;
+
+	while (!hlist_empty(&bs->bufs)) {
+		b = hlist_entry(bs->bufs.first, struct bwk_buf, held);
+		hlist_del(&b->held);
+		hlist_add_head(&b->held, &port->bufs);
+		each(bs, b);
+		bwk_port_breathe(port, &done);
+	}
+}
+
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 {
+	if (unlikely(b->found)) {
+		rb_erase(&b->named, &bs->cookies);
+		b->found = false;
+	}
 	if (b->sending)
 		bwk_sock_uncharge(bs, b->sending);
 	if (b->awaited) {

@@ -48,6 +48,8 @@ struct bwk_sock {
 	unsigned long ahead; /* bit 0: one of what has arrived is fetched ahead */
 	u64 waited_ns;	     /* lately, if adaptive */
 	struct bwk_spares spares;
+	struct hlist_head bufs; /* buffers that the engine has; port's lock */
+	struct rb_root cookies; /* of them, those that bwk_msg_cancel() is to find; port's lock */
 	int covered; /* bytes of unread messages that are charged; the receive queue's lock */
 	struct list_head done;	/* buffers whose end is to be reported; port's lock */
 	struct list_head downs; /* peers likewise */
@@ -177,6 +179,21 @@ int bwk_sock_await(struct bwk_sock *bs, const struct bwk_buf *b, long *timeout);
  * Port's lock held for STOP_LOCKED. */
 bool bwk_sock_stop(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
 bool bwk_sock_stop_locked(struct bwk_port *port, struct bwk_buf *b, struct bw_op *op);
+/* The engine has this buffer from now on. Port's lock held. */
+static inline void bwk_sock_lent(struct bwk_port *port, struct bwk_buf *b)
+{
+	struct bwk_sock *bs = b->owner;
+
+	hlist_add_head(&b->held, bs ? &bs->bufs : &port->bufs);
+}
+
+/* It is found by its cookie, if it has one, until it comes back. Port's lock held. */
+void bwk_sock_name_buf(struct bwk_sock *bs, struct bwk_buf *b);
+/* The one with this cookie, or NULL; of several the oldest. Port's lock held. */
+struct bwk_buf *bwk_sock_named(const struct bwk_sock *bs, u64 cookie);
+/* A socket goes: its buffers that the engine has are the port's alone, each after `each`. Port's
+ * lock held, which is given away now and then; nobody sends by the socket any more. */
+void bwk_sock_disown(struct bwk_sock *bs, void (*each)(struct bwk_sock *bs, struct bwk_buf *b));
 /* A buffer has come back from the engine: told to who waits for it, or freed. Port's lock held. */
 void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b);
 

@@ -28,6 +28,7 @@ int slab_tests(void);
 int timer_tests(void);
 int wrap_tests(void);
 int memory_tests(void);
+int pieces_tests(void);
 int datagram_tests(void);
 int refusal_tests(void);
 int farewell_tests(void);

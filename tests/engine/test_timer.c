@@ -34,6 +34,7 @@ static void timer__like_a_plain_array(void **state)
 
 	for (seed = 1; seed < 20; seed++) {
 		memset(&e, 0, sizeof(e));
+		e.cfg.piece = UINT32_MAX;
 		memset(p, 0, sizeof(p));
 		for (i = 0; i < PEERS; i++)
 			p[i].deadline = BW_NEVER;
@@ -78,6 +79,7 @@ static void timer__moved_later_is_not_due_early(void **state)
 	static struct bw_peer p;
 
 	memset(&e, 0, sizeof(e));
+	e.cfg.piece = UINT32_MAX;
 	memset(&p, 0, sizeof(p));
 	bw_timer_set(&e, &p, 100);
 	bw_timer_set(&e, &p, 200);

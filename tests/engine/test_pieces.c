@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What only memory bounds is done in pieces: no call looks at more peers, or at more of what a lost
+ * one leaves, than a piece has; and in the end all is done.
+ */
+#include "groups.h"
+#include "host.h"
+
+#define PIECE 64
+#define SENDS 1000
+#define PEERS 500
+
+/* The next event of a, within a piece; false: there is none, perhaps not yet. */
+static bool next_event(struct bw_event *ev)
+{
+	struct bw_engine *e = engine(A);
+	uint64_t before = e->looks;
+	bool told = bw_reliable.next_event(e, ev);
+
+	assert_in_range(e->looks - before, 0, PIECE);
+	return told;
+}
+
+/* Ranges under way, messages, pulls and regions of a peer. */
+static void lost__ends_in_pieces(void **state)
+{
+	struct bw_engine *e;
+	struct bw_event ev;
+	uint64_t i, before, calls = 0, sent = 0, pulled = 0, done = 0, key;
+
+	world.node[A].cfg.piece = PIECE;
+	meet(A, B);
+	e = engine(A);
+	key = expose(B, A, 9, 100);
+	for (i = 0; i < SENDS; i++)
+		post(A, B, 1 + i, 8);
+	flush(A);
+	drop_all();
+	assert_true(e->records.in_use > PIECE);
+	for (i = 0; i < SENDS; i++) {
+		pull(A, B, key, SENDS + i, 0, 100, 0);
+		expose(A, B, 2 * SENDS + i, 100);
+	}
+	world.node[A].ignore_events = true;
+	before = e->looks;
+	disconnect(A, B);
+	assert_int_equal(e->looks, before);
+	assert_int_equal(e->regions.in_use, SENDS);
+	for (; bw_reliable_untold(e); calls++) {
+		assert_false(bw_reliable_tells(e));
+		if (!next_event(&ev))
+			continue;
+		sent += ev.type == BW_EV_SENT;
+		pulled += ev.type == BW_EV_PULLED;
+		done += ev.type == BW_EV_REGION_DONE;
+		assert_int_equal(ev.type == BW_EV_PEER_DOWN, !bw_reliable_untold(e));
+		assert_int_equal(ev.status, BW_DOWN_CANCELED);
+	}
+	assert_int_equal(sent, SENDS);
+	assert_int_equal(pulled, SENDS);
+	assert_int_equal(done, SENDS);
+	assert_true(calls > 3 * SENDS);
+	assert_false(bw_reliable.busy(e));
+	assert_int_equal(e->records.in_use, 0);
+	assert_int_equal(e->txmsgs.in_use, 0);
+	assert_int_equal(e->pulls.in_use, 0);
+	assert_int_equal(e->regions.in_use, 0);
+	assert_int_equal(e->flows.in_use, 0);
+	assert_int_equal(e->peers_slab.in_use, 0);
+}
+
+/* What it leaves is nobody's meanwhile: neither taken back nor ended again. */
+static void lost__cannot_be_taken_back(void **state)
+{
+	struct bw_event ev;
+	uint64_t key, other, id;
+
+	meet(A, B);
+	other = expose(B, A, 9, 100);
+	key = expose(A, B, 1, 100);
+	id = pull(A, B, other, 2, 0, 100, 0);
+	world.node[A].ignore_events = true;
+	disconnect(A, B);
+	assert_int_equal(retract(A, key), -ENOENT);
+	assert_int_equal(cancel(A, id), -ENOENT);
+	assert_false(bw_reliable_asked(engine(A), key));
+	assert_true(next_event(&ev));
+	assert_int_equal(ev.type, BW_EV_PULLED);
+	assert_int_equal(ev.status, BW_DOWN_CANCELED);
+	assert_true(next_event(&ev));
+	assert_int_equal(ev.type, BW_EV_REGION_DONE);
+	assert_int_equal(ev.status, BW_DOWN_CANCELED);
+}
+
+/* Buffers of a lost peer's messages, of which a part had come, are put back by who closes. */
+static void lost__before_the_end_of_all(void **state)
+{
+	meet(A, B);
+	post(B, A, 1, 60000);
+	flush(B);
+	assert_int_equal(deliver(0), 0);
+	assert_int_equal(world.node[A].buffers_out, 1);
+	world.node[A].ignore_events = true;
+	disconnect(A, B);
+	assert_int_equal(world.node[A].buffers_out, 1);
+	node_close(A);
+}
+
+/* The next frame of a, within a piece of timers and one of peers that are ready. */
+static bool next_frame(struct bw_tx_frame *f)
+{
+	struct bw_engine *e = engine(A);
+	uint64_t before = e->looks;
+	bool found = bw_reliable.next_frame(e, f, world.now);
+
+	assert_in_range(e->looks - before, 0, 3 * PIECE);
+	return found;
+}
+
+/* All that a says now. */
+static uint32_t all_frames(void)
+{
+	static struct bw_tx_frame f;
+	uint32_t n = 0;
+
+	while (bw_reliable.next_deadline(engine(A)) <= world.now)
+		n += next_frame(&f);
+	return n;
+}
+
+static void meet_many(void)
+{
+	uint32_t i;
+
+	world.node[A].cfg.piece = PIECE;
+	node_open(A);
+	for (i = 0; i < PEERS; i++) {
+		struct bw_op op = op_connect(A, B);
+
+		op.connect.node = 1000 + i;
+		assert_int_equal(submit(A, &op), 0);
+	}
+	assert_int_equal(all_frames(), PEERS);
+}
+
+/* Peers that are all due at once. */
+static void due__are_asked_in_pieces(void **state)
+{
+	uint32_t rounds;
+
+	meet_many();
+	for (rounds = 0; rounds < 3; rounds++) {
+		world.now += BW_S;
+		assert_in_range(all_frames(), 1, 4 * PEERS);
+	}
+}
+
+/* Peers that are ready, and have nothing to say. */
+static void ready__are_looked_at_in_pieces(void **state)
+{
+	struct bw_list *l;
+
+	meet_many();
+	for (l = engine(A)->peers.next; l != &engine(A)->peers; l = l->next)
+		bw_peer_ready(engine(A), bw_entry(l, struct bw_peer, all));
+	assert_int_equal(all_frames(), 0);
+}
+
+/* Peers whose deadlines have all moved later. */
+static void lagging__are_set_right_in_pieces(void **state)
+{
+	struct bw_engine *e;
+	struct bw_list *l;
+	uint64_t before;
+
+	meet_many();
+	e = engine(A);
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+
+		bw_timer_set(e, p, p->deadline + BW_S);
+	}
+	before = e->looks;
+	assert_true(bw_reliable.next_deadline(e) < world.now + BW_S);
+	assert_in_range(e->looks - before, 1, PIECE);
+	world.now = e->heap->heap_key;
+	assert_int_equal(all_frames(), 0);
+	assert_true(bw_reliable.next_deadline(e) >= world.now + BW_S / 2);
+}
+
+int pieces_tests(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(lost__ends_in_pieces),	      TEST(lost__cannot_be_taken_back),
+		TEST(lost__before_the_end_of_all),    TEST(due__are_asked_in_pieces),
+		TEST(ready__are_looked_at_in_pieces), TEST(lagging__are_set_right_in_pieces),
+	};
+
+	return cmocka_run_group_tests_name("pieces", tests, NULL, NULL);
+}
