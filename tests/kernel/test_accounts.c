@@ -84,6 +84,31 @@ static uint64_t arriving(int fd)
 
 #define UNREAD 300
 
+static int set_pages(const char *text)
+{
+	int fd = open("/sys/module/beowire/parameters/memory_pages", O_WRONLY), error = 0;
+
+	assert_true(fd >= 0);
+	if (write(fd, text, strlen(text)) < 0)
+		error = errno;
+	close(fd);
+	return error;
+}
+
+/* One number bounds what is charged, and nothing else is taken for one. */
+static void test_pages_of_all_sockets(void **state)
+{
+	const uint64_t before = kt_parameter("memory_pages");
+
+	assert_int_equal(set_pages("0"), EINVAL);
+	assert_int_equal(set_pages("-1"), EINVAL);
+	assert_int_equal(set_pages("9,9,9"), EINVAL);
+	assert_int_equal(kt_parameter("memory_pages"), before);
+	kt_set_parameter("memory_pages", before - 1);
+	assert_int_equal(kt_parameter("memory_pages"), before - 1);
+	kt_set_parameter("memory_pages", before);
+}
+
 static void test_unread_messages(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
@@ -487,6 +512,7 @@ static void test_control_group(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		kt_test(test_pages_of_all_sockets),
 		kt_test(test_unread_messages),
 		kt_test(test_unread_messages_of_many_sockets),
 		kt_test(test_root_of_a_container),

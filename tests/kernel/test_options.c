@@ -2,6 +2,7 @@
 /*
  * Options, ioctls and control messages of sockets without connections.
  */
+#include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -230,6 +231,72 @@ static void test_control_messages(void **state)
 	kt_close(&p);
 }
 
+/* A number that was a peer's is not at once another one's. */
+static void test_peers_are_numbered_anew(void **state)
+{
+	struct beowire_info info;
+	char byte;
+	int a = kt_bound("a", SOCK_RDM, 0);
+	struct sockaddr_beowire at = kt_at(a);
+
+	at.sbw_ifindex = 0;
+	kt_option(a, BEOWIRE_INFO_WANTED, 1);
+	for (uint32_t i = 1; i < 4; i++) {
+		int b = kt_bound("b", SOCK_RDM, 0);
+
+		assert_int_equal(kt_send_to(b, "x", 1, &at), 1);
+		assert_int_equal(kt_recv_info(a, &byte, 1, &info, 0), 0);
+		assert_int_equal(info.event, BEOWIRE_MESSAGE);
+		assert_int_equal(info.peer, i);
+		close(b);
+		assert_int_equal(kt_recv_info(a, &byte, 1, &info, 0), 0);
+		assert_int_equal(info.event, BEOWIRE_DOWN);
+		assert_int_equal(info.peer, i);
+	}
+	close(a);
+}
+
+struct elsewhere {
+	struct sockaddr_beowire to;
+};
+
+/* From a host of another name, as a container has one. */
+static long send_from_elsewhere(void *arg)
+{
+	const struct elsewhere *e = arg;
+	int fd;
+
+	if (unshare(CLONE_NEWUTS) || sethostname("elsewhere", 9))
+		return -1;
+	fd = kt_bound("b", SOCK_RDM, 0);
+	return kt_send_to(fd, "x", 1, &e->to) == 1 ? fd : -1;
+}
+
+static void test_name_of_a_container(void **state)
+{
+	struct kt_thread thread;
+	struct elsewhere e;
+	union {
+		char name[256];
+		uint32_t number;
+	} u;
+	socklen_t len = sizeof(u);
+	int a = kt_bound("a", SOCK_RDM, 0), fd;
+	char byte;
+
+	e.to = kt_at(a);
+	e.to.sbw_ifindex = 0;
+	kt_start(&thread, send_from_elsewhere, &e);
+	assert_int_equal(recv(a, &byte, 1, 0), 1);
+	fd = (int)kt_join(&thread);
+	assert_true(fd >= 0);
+	u.number = 1;
+	assert_int_equal(getsockopt(a, SOL_BEOWIRE, BEOWIRE_PEER_NAME, &u, &len), 0);
+	assert_string_equal(u.name, "elsewhere");
+	close(fd);
+	close(a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +304,8 @@ int main(void)
 		kt_test(test_measured_threshold),
 		kt_test(test_option_counters),
 		kt_test(test_option_peer_number),
+		kt_test(test_peers_are_numbered_anew),
+		kt_test(test_name_of_a_container),
 		kt_test(test_options_of_sockets),
 		kt_test(test_ioctl),
 		kt_test(test_attach_again),

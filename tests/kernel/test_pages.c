@@ -269,12 +269,38 @@ static void test_memory_that_is_read(void **state)
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
+/* Pins of pages in the whole system, ever. */
+static uint64_t pins(void)
+{
+	kt_shell("echo 1 >/proc/sys/vm/stat_refresh");
+	return kt_number(NULL, "/proc/vmstat", "nr_foll_pin_acquired");
+}
+
+/* Memory of a send that outlives its call is pinned, as nothing else tells the kernel that it
+ * stays in use: by pins for long, for which it leaves memory that is to be movable. */
+static void test_memory_of_asynchronous_sends(void **state)
+{
+	const struct beowire_info sent = {.cookie = 5, .flags = BEOWIRE_SEND_ASYNC};
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	uint64_t before;
+
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	memset(bytes, 'o', MIB);
+	before = pins();
+	assert_int_equal(kt_send_info(p.a, bytes, MIB, &p.at_b, &sent, 0), 0);
+	assert_in_range(pins() - before, MIB / 4096, 2 * MIB / 4096);
+	kt_close(&p);
+	kt_becomes(kt_pinned(), 0, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_kept_on_the_same_machine),	  kt_test(test_leaving_late),
-		kt_test(test_sent_again_after_the_end),	  kt_test(test_interrupted_after_the_end),
-		kt_test(test_taken_back_while_it_leaves), kt_test(test_memory_that_is_read),
+		kt_test(test_kept_on_the_same_machine),	    kt_test(test_leaving_late),
+		kt_test(test_sent_again_after_the_end),	    kt_test(test_interrupted_after_the_end),
+		kt_test(test_taken_back_while_it_leaves),   kt_test(test_memory_that_is_read),
+		kt_test(test_memory_of_asynchronous_sends),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);
