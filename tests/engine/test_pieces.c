@@ -5,6 +5,8 @@
  */
 #include "groups.h"
 #include "host.h"
+#include "peer.h"
+#include "timer.h"
 
 #define PIECE 64
 #define SENDS 1000
