@@ -107,6 +107,12 @@ struct hlist_head {
 struct llist_node {
 	struct llist_node *next;
 };
+struct rb_node {
+	struct rb_node *left, *right;
+};
+struct rb_root {
+	struct rb_node *rb_node;
+};
 struct llist_head {
 	struct llist_node *first;
 };
