@@ -67,6 +67,7 @@ struct mutex {
 	bool held;
 };
 #define __releases(lock)
+#define __must_hold(lock)
 #define spin_lock_bh(lock)	    ((lock)->held = true)
 #define spin_unlock_bh(lock)	    ((lock)->held = false)
 #define mutex_lock(lock)	    ((lock)->held = true)
