@@ -26,6 +26,7 @@ ALL_PROGRAMS = tuple(sorted(source.stem for source in HERE.glob("test_*.c")))
 LIMIT_S = 400  # of one program, if so much is left of the guest's time
 GUEST_S = 1500  # of them all, 350 where the machine has nothing else to do
 TEST_S = GUEST_S + 100  # of the test that starts it: the guest tells before what it does
+LAST_LINES = 40
 HOUR_S = int(os.environ.get("BEOWIRE_TEST_HOUR_S", "3600"))
 SLOWER = 10  # the kernel that looks for defects, at most
 COVERAGE_LEAST = 0.8
@@ -44,6 +45,7 @@ class Run:
     """What each program wrote to its standard error."""
     complaints: list[str]
     lines: dict[Path, coverage.Lines] = field(default_factory=dict)
+    console: str = ""
 
     def check(self, program: str, test: str) -> None:
         """This test passed."""
@@ -52,10 +54,11 @@ class Run:
         assert case.verdict == "passed", f"{case.reason}\n{self.errors[program]}\n{self.told()}"
 
     def told(self) -> str:
-        """What may have kept others from running: tests that did not end, and where all
-        processes were then."""
+        """What may have kept others from running: tests that did not end, where all processes
+        were then, and what the kernel said last."""
         stuck = [name for name, each in self.cases.items() if each.reason == reports.NO_END]
-        return "\n".join([*(f"{name} did not end" for name in stuck), *self.complaints])
+        last = self.console.splitlines()[-LAST_LINES:]
+        return "\n".join([*(f"{name} did not end" for name in stuck), *self.complaints, *last])
 
 
 def cases_of(program: str) -> list[str]:
@@ -110,7 +113,7 @@ def run(
         errors[program] = read.get(f"{program}.err", "it did not run")
         for case in reports.cmocka_cases(program, said, errors[program]):
             cases[case.name] = case
-    return Run(cases, errors, outcome.complaints, lines)
+    return Run(cases, errors, outcome.complaints, lines, outcome.console)
 
 
 @pytest.mark.timeout(TEST_S)
