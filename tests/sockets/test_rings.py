@@ -35,7 +35,7 @@ def by_tcp(one):
 def exchange(one, done):
     until = time.monotonic() + 60
     while not done(one):
-        assert time.monotonic() < until
+        assert time.monotonic() < until, library.beowire_sockets_why(one.fileno())
         one.sendall(b"0" * 1000)
         assert one.recv(1000, socket.MSG_WAITALL) == b"0" * 1000
 """
