@@ -18,14 +18,16 @@ from user_actor import Actor, actor
 
 @contextlib.contextmanager
 def standing_in(service: Service) -> Iterator[socket.socket]:
-    """Listens where a service was killed; what the kernel does for it goes on."""
-    service.stop(signal.SIGKILL)
-    service.socket.unlink()
+    """Listens in the place of a service that is killed; what the kernel does for it goes on. There
+    is no moment without either."""
+    aside = service.socket.with_suffix(".aside")
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(str(service.socket))
-        service.socket.chmod(0o666)
+        listener.bind(str(aside))
+        aside.chmod(0o666)
         listener.listen()
         listener.settimeout(60)
+        aside.rename(service.socket)
+        service.stop(signal.SIGKILL)
         yield listener
 
 
