@@ -185,8 +185,8 @@ static const struct {
 
 #define OTHERS (sizeof(others) / sizeof(others[0]))
 
-/* One thing on one processor, and another one on the other. How often the first was done. */
-static long meet(struct race *r, long (*one)(void *), size_t other)
+/* One thing on one processor, and another one on the other: each once at least. */
+static void meet(struct race *r, long (*one)(void *), size_t other)
 {
 	struct kt_thread t;
 	long turns = 0;
@@ -200,17 +200,15 @@ static long meet(struct race *r, long (*one)(void *), size_t other)
 		others[other].does(r, turns % 2);
 		__builtin_ia32_pause(); /* where one thread emulates both, it goes to the first */
 	}
-	return kt_join(&t);
+	kt_join(&t);
 }
 
 static void beside_all(struct kt_pair p)
 {
 	struct race r = {.p = p, .one = p.a, .other = p.b};
-	long sent = 0;
 
 	for (size_t i = 0; i < OTHERS; i++)
-		sent += meet(&r, talks, i);
-	assert_true(sent > 0);
+		meet(&r, talks, i);
 	kt_close(&r.p);
 }
 
@@ -237,13 +235,11 @@ static void test_streams(void **state)
 static void test_comings_and_goings(void **state)
 {
 	struct race r = {.listener = kt_listener(SOCK_STREAM, 8), .one = -1, .other = -1};
-	long came = 0;
 
 	r.at = kt_at(r.listener);
 	for (size_t i = 0; i < OTHERS; i++)
 		if (others[i].anywhere)
-			came += meet(&r, comes_and_goes, i);
-	assert_true(came > 0);
+			meet(&r, comes_and_goes, i);
 	close(r.listener);
 }
 
