@@ -56,6 +56,7 @@ def test_copies_take_no_more_than_they_may(nodes: tuple[str, str]) -> None:
             pull(two, tag)
         two.a.expect("sent", op=3)
         assert two.a.send(two.to_b, tag=4, length=LENGTH, op=4) == NOW
+        two.b.expect("message", tag=4)
         pull(two, 4)
 
 
