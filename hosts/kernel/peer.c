@@ -141,6 +141,13 @@ bool bwk_peer_matches(const struct bwk_peer *peer, const struct sockaddr_beowire
 }
 
 /* First contact. */
+static void bwk_peer_disconnect(struct bwk_port *port, u32 handle)
+{
+	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = handle};
+
+	bwk_port_submit(port, &op);
+}
+
 static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
 					       const struct sockaddr_beowire *addr)
 {
@@ -177,12 +184,10 @@ static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
 	peer = bwk_peer_by_handle(port, op.peer);
 	if (!peer)
 		peer = bwk_peer_new(port, &full, op.peer);
-	if (IS_ERR(peer)) {
-		op.type = BW_OP_DISCONNECT;
-		bwk_port_submit(port, &op);
-	} else {
+	if (IS_ERR(peer))
+		bwk_peer_disconnect(port, op.peer);
+	else
 		bwk_peer_tell(peer);
-	}
 	return peer;
 }
 
@@ -217,10 +222,8 @@ bool bwk_peer_needed(struct bwk_port *port, u32 handle)
 
 void bwk_peer_leave(struct bwk_port *port, const struct bwk_peer *peer)
 {
-	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = peer->handle};
-
 	if (peer->handle)
-		bwk_port_submit(port, &op);
+		bwk_peer_disconnect(port, peer->handle);
 }
 
 static void bwk_peer_unhash(struct bwk_peer *peer)
@@ -242,7 +245,6 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 {
 	struct bwk_peer *peer = bwk_peer_by_handle(port, ev->peer);
 	struct sockaddr_beowire addr = {.sbw_port = ev->engine};
-	struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = ev->peer};
 	struct bwk_iface *iface;
 
 	if (!peer) {
@@ -254,7 +256,7 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 		peer = bwk_peer_new(port, &addr, ev->peer);
 	}
 	if (IS_ERR(peer)) {
-		bwk_port_submit(port, &op);
+		bwk_peer_disconnect(port, ev->peer);
 		return;
 	}
 	memcpy(peer->name, ev->name, sizeof(peer->name));

@@ -215,6 +215,31 @@ static void test_receives(void **state)
 	each_length(receive_one, SOCK_SEQPACKET);
 }
 
+/* To a peer that is new each time, of whose node the sender knows the name. */
+static int send_first(void *arg)
+{
+	const struct kt_pair *p = arg;
+	int error, fd = kt_open("a", SOCK_RDM);
+
+	arm();
+	error = sendto(fd, "first", 5, 0, (const struct sockaddr *)&p->at_b, sizeof(p->at_b)) < 0
+			? errno
+			: 0;
+	disarm();
+	if (!error)
+		assert_int_equal(recv(p->b, in, sizeof(in), 0), 5);
+	close(fd);
+	return error;
+}
+
+static void test_first_contact(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+
+	assert_true(without_each(send_first, &p));
+	kt_close(&p);
+}
+
 /* What the task has at hand is taken by another message, which waits for its receiver: pages for
  * several are wanted, and there may be only single ones. */
 static int send_beside(void *arg)
@@ -268,9 +293,9 @@ static void test_protocol_servers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_sockets),		kt_test(test_sends),
-		kt_test(test_receives),		kt_test(test_single_pages),
-		kt_test(test_protocol_servers),
+		kt_test(test_sockets),	     kt_test(test_sends),
+		kt_test(test_receives),	     kt_test(test_single_pages),
+		kt_test(test_first_contact), kt_test(test_protocol_servers),
 	};
 
 	return cmocka_run_group_tests(tests, allow_failures, NULL);
