@@ -65,12 +65,14 @@ static void bw_check_owners(const struct bw_list *l, const void *obj, struct bw_
 	}
 }
 
-static struct bw_check_owned bw_check_owned(const struct bw_peer *p, const void *obj)
+static struct bw_check_owned bw_check_owned(const struct bw_peer *p, const void *obj,
+					    const struct bw_again *again)
 {
 	struct bw_check_owned sum = {0};
 	uint8_t i;
 
-	bw_check_owners(&p->again, obj, &sum);
+	if (again->near)
+		bw_check_owners(&again->ranges, obj, &sum);
 	bw_check_owners(&p->spare, obj, &sum);
 	for (i = 0; i < p->npaths; i++) {
 		bw_check_owners(&p->path[i]->flight, obj, &sum);
@@ -150,7 +152,7 @@ static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list 
 
 	for (l = list->next; l != list; l = l->next) {
 		const struct bw_txmsg *m = bw_entry(l, struct bw_txmsg, all);
-		struct bw_check_owned owned = bw_check_owned(p, m);
+		struct bw_check_owned owned = bw_check_owned(p, m, &m->again);
 
 		if (m->refs != owned.records)
 			return "message's ranges miscounted";
@@ -171,7 +173,7 @@ static const char *bw_check_serves(const struct bw_peer *p)
 
 	for (l = p->serves.next; l != &p->serves; l = l->next) {
 		const struct bw_serve *s = bw_entry(l, struct bw_serve, all);
-		struct bw_check_owned owned = bw_check_owned(p, s);
+		struct bw_check_owned owned = bw_check_owned(p, s, &s->again);
 
 		if (s->refs != owned.records)
 			return "serve's ranges miscounted";

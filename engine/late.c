@@ -7,6 +7,8 @@
  * has everything, says so and takes leave would make a send fail that it has received.
  */
 #include "late.h"
+
+#include "again.h"
 #include "loss.h"
 #include "pull.h"
 #include "reliable.h"
@@ -80,10 +82,11 @@ static bool bw_late_within(const struct bw_record *r, const struct bw_record *co
 
 static void bw_late_range(struct bw_engine *e, struct bw_peer *p, const struct bw_record *copy)
 {
-	struct bw_list *l, *next;
+	const struct bw_again *a = bw_again_of(copy);
+	struct bw_list *l = a->near ? a->ranges.next : NULL, *next;
 	uint8_t i;
 
-	for (l = p->again.next; l != &p->again; l = next) {
+	for (; a->near && l != &a->ranges; l = next) {
 		next = l->next;
 		if (bw_late_within(bw_entry(l, struct bw_record, list), copy))
 			bw_record_forget(e, bw_entry(l, struct bw_record, list));

@@ -4,6 +4,7 @@
  * later ones were acknowledged beyond the reordering window (in packets, adaptive; or in time, RFC
  * 9002 6.1.2); a lost tail is found by a probe, which is the oldest packet sent again [B4].
  */
+#include "again.h"
 #include "carry.h"
 #include "duplex.h"
 #include "event.h"
@@ -26,6 +27,7 @@ static void bw_record_drop(struct bw_engine *e, struct bw_record *r)
 
 void bw_record_forget(struct bw_engine *e, struct bw_record *r)
 {
+	bw_again_leave(r);
 	bw_record_vacate(r);
 	bw_record_drop(e, r);
 }
@@ -58,27 +60,6 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 		bw_late_acked(e, p, t, pn);
 }
 
-/* To the end of the retransmission queue, or before what follows it in the same message or serve: a
- * receiver that remembers as many ranges as it can takes only what touches one, as the lowest that
- * is missing does. */
-static void bw_record_queue(struct bw_peer *p, struct bw_record *r)
-{
-	struct bw_list *at = &p->again, *l = at->prev;
-
-	if (l != at && bw_entry(l, struct bw_record, list)->obj == r->obj &&
-	    bw_entry(l, struct bw_record, list)->off < r->off) {
-		bw_list_add_before(at, &r->list);
-		return;
-	}
-	for (l = at->next; l != at; l = l->next) {
-		const struct bw_record *o = bw_entry(l, struct bw_record, list);
-
-		if (o->obj == r->obj && o->off > r->off)
-			break;
-	}
-	bw_list_add_before(l, &r->list);
-}
-
 /* The range of a packet that is taken for lost, or never left, goes back to the retransmission
  * queue. */
 static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
@@ -104,7 +85,7 @@ static void bw_record_again(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		bw_serve_settle(e, s);
 	} else {
 		bw_list_del(&r->list);
-		bw_record_queue(p, r);
+		bw_again_add(e, p, r);
 	}
 	bw_peer_ready(e, p);
 }

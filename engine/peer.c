@@ -431,7 +431,7 @@ static struct bw_list *bw_peer_records(struct bw_peer *p)
 			return &p->path[i]->share;
 	}
 	if (!bw_list_empty(&p->again))
-		return &p->again;
+		return &bw_first(&p->again, struct bw_again, turn)->ranges;
 	return bw_list_empty(&p->spare) ? NULL : &p->spare;
 }
 

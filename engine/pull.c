@@ -47,6 +47,7 @@ int bw_pull_expose(struct bw_engine *e, struct bw_op *op)
 	g->buf = op->expose.buf;
 	g->buf_off = op->expose.buf_off;
 	g->len = op->expose.len;
+	bw_list_init(&g->serves);
 	bw_list_add_before(&p->regions, &g->all);
 	e->work++;
 	op->expose.key = g->key;
@@ -86,13 +87,9 @@ void bw_region_end(struct bw_engine *e, struct bw_region *g, int32_t status)
 /* The asker has no more use for it: it ends as soon as nothing is read from it any more. */
 static void bw_region_release(struct bw_engine *e, struct bw_region *g)
 {
-	struct bw_list *l;
-
 	g->released = true;
-	for (l = g->peer->serves.next; l != &g->peer->serves; l = l->next)
-		if (bw_entry(l, struct bw_serve, all)->region == g)
-			return;
-	bw_region_end(e, g, 0);
+	if (bw_list_empty(&g->serves))
+		bw_region_end(e, g, 0);
 }
 
 /* The end of a pull that data does not bring about: an error, or 0 for a pull of nothing.
@@ -121,6 +118,7 @@ static void bw_pull_served(struct bw_engine *e, uint64_t buf)
 void bw_serve_end(struct bw_engine *e, struct bw_serve *s)
 {
 	bw_list_del(&s->all);
+	bw_list_del(&s->sibling);
 	bw_list_del(&s->turn);
 	e->work--;
 	if (s->hosts)
@@ -150,18 +148,17 @@ int bw_pull_retract(struct bw_engine *e, struct bw_op *op)
 
 	if (!g)
 		return -ENOENT;
-	for (l = g->peer->serves.next; l != &g->peer->serves; l = next) {
-		struct bw_serve *s = bw_entry(l, struct bw_serve, all);
+	for (l = g->serves.next; l != &g->serves; l = next) {
+		struct bw_serve *s = bw_entry(l, struct bw_serve, sibling);
 
 		next = l->next;
-		if (s->region != g)
-			continue;
 		if (!bw_pull_answer(e, g->peer, s->pull_id, -ECANCELED,
 				    s->next_off - bw_stripe_unsent(g->peer, s)))
 			return -EAGAIN;
 		s->aborted = true;
 		bw_stripe_forget(e, g->peer, s);
 		s->region = NULL;
+		bw_list_del(&s->sibling);
 		bw_list_del(&s->turn);
 		bw_serve_settle(e, s);
 	}
@@ -246,6 +243,9 @@ int bw_pull_request(struct bw_engine *e, struct bw_peer *p, const struct bw_part
 	s->buf_off = off;
 	s->len = w->total;
 	s->final = w->status & BW_PULL_FINAL;
+	bw_list_init(&s->sibling);
+	if (g)
+		bw_list_add_before(&g->serves, &s->sibling);
 	bw_list_add_before(&p->serves, &s->all);
 	bw_list_add_before(&p->serving, &s->turn);
 	e->work++;

@@ -101,6 +101,14 @@ enum bw_owned_kind {
 };
 
 /* A message being sent: eager, or a control message (PULL, PULL_ERROR). */
+/* What of a message or serve is to be sent again (again.h). */
+struct bw_again {
+	struct bw_list turn;	/* in peer.again while ranges wait */
+	struct bw_list ranges;	/* the records, ascending; set up when the first one comes */
+	struct bw_record *near; /* where the last one went that was not the highest; NULL: none
+				 * waits */
+};
+
 struct bw_txmsg {
 	struct bw_evnode ev;
 	struct bw_list queue; /* in flow.tx until completely sent, then unlinked */
@@ -110,6 +118,7 @@ struct bw_txmsg {
 	struct bw_pull *pull; /* PULL: whose request this is, while it lives */
 	uint64_t id, tag, imm, offset, total;
 	uint64_t buf, buf_off, cookie;
+	struct bw_again again;
 	uint32_t len;	     /* payload bytes */
 	uint32_t next_off;   /* first byte never sent */
 	uint32_t refs;	     /* records that own a range of it */
@@ -161,7 +170,8 @@ struct bw_pull {
 /* A buffer that a peer may pull. */
 struct bw_region {
 	struct bw_evnode ev;
-	struct bw_list all; /* in peer.regions */
+	struct bw_list all;    /* in peer.regions */
+	struct bw_list serves; /* that read it */
 	struct bw_peer *peer;
 	uint64_t key; /* nonce << 32 | handle */
 	uint64_t cookie, buf, buf_off, len;
@@ -178,6 +188,8 @@ struct bw_serve {
 	struct bw_list turn; /* in peer.serving while bytes are unsent */
 	struct bw_peer *peer;
 	struct bw_region *region; /* NULL: the host's memory, or the region was taken back */
+	struct bw_list sibling;	  /* in region.serves */
+	struct bw_again again;
 	uint64_t pull_id, buf, buf_off, len, next_off;
 	uint32_t refs;
 	bool final;
@@ -187,13 +199,14 @@ struct bw_serve {
 
 /* What one packet carried; packets with several parts have several records with the same number. */
 struct bw_record {
-	struct bw_list list; /* in path.flight, peer.again, path.share, peer.spare or
-			      * path.lost.late */
+	struct bw_list list; /* in path.flight, again.ranges of its message or serve, path.share,
+			      * peer.spare or path.lost.late */
 	void *obj;	     /* bw_txmsg or bw_serve; NULL for PING, PAD and MOVED */
 	uint64_t pn, sent_ns, off;
 	uint32_t len;	    /* bytes of the range; PAD: frame size probed */
 	uint32_t frame_len; /* bytes of the whole frame, on its first record only */
 	uint8_t kind;	    /* enum bw_owned_kind */
+	bool waits;	    /* to be sent again */
 };
 
 #define BW_PATH_UNKNOWN 0xFF

@@ -9,6 +9,7 @@
 #include "contact.h"
 #include "credit.h"
 #include "duplex.h"
+#include "again.h"
 #include "loss.h"
 #include "path.h"
 #include "peer.h"
@@ -106,6 +107,7 @@ static BW_WITHIN struct bw_record *bw_record_made(struct bw_engine *e, uint8_t k
 	r->obj = obj;
 	r->off = off;
 	r->len = len;
+	r->waits = false;
 	if (kind == BW_OWNED_MESSAGE)
 		((struct bw_txmsg *)obj)->refs++;
 	else if (kind == BW_OWNED_BULK)
@@ -179,14 +181,14 @@ static struct bw_record *bw_builder_piece(struct bw_builder *b, struct bw_record
 		r->off += len;
 		r->len -= len;
 	}
-	bw_list_del(&piece->list);
+	bw_again_leave(piece);
 	return piece;
 }
 
 /* One range of the retransmission queue, as much of it as fits. False: nothing was added. */
 static bool bw_builder_again(struct bw_builder *b)
 {
-	struct bw_record *r = bw_first(&b->p->again, struct bw_record, list);
+	struct bw_record *r = bw_again_first(b->p);
 	bool bulk = r->kind == BW_OWNED_BULK;
 	uint32_t room =
 		bw_builder_room(b, bulk ? sizeof(struct bw_part_bulk) : sizeof(struct bw_part_msg));

@@ -6,6 +6,7 @@
  */
 #include "carry.h"
 #include "late.h"
+#include "again.h"
 #include "loss.h"
 #include "path.h"
 #include "reliable.h"
@@ -164,7 +165,7 @@ static struct bw_path *bw_stripe_hurry(struct bw_engine *e, struct bw_peer *p)
 	again = bw_record_new(e, BW_OWNED_BULK, r->obj, r->off, r->len);
 	if (!again)
 		return NULL;
-	bw_list_add_before(&p->again, &again->list);
+	bw_again_add(e, p, again);
 	bw_late_keep(e, p, slow, r);
 	bw_record_vacate(r);
 	return fast;

@@ -37,7 +37,8 @@ static void bws_handler_pair(struct bws_conn *c, const struct bw_message *m)
 	c->rx.returned_final = false;
 	c->parked = c->peer_parks = false;
 	c->compared = c->shared->tx + c->shared->rx;
-	c->why = "paired";
+	if (!c->pinned)
+		c->why = "paired";
 	if (m->code == BWS_HELLO)
 		c->owed |= BWS_OWE_WELCOME;
 	bws_push(c);

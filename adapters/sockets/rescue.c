@@ -53,7 +53,8 @@ void bws_lose(struct bws_conn *c)
 	c->paired = c->answered = false;
 	c->losses++;
 	c->lost = true;
-	c->why = "Beowire was lost";
+	if (!c->pinned)
+		c->why = "Beowire was lost";
 	c->peer_id = 0;
 	c->owed = 0;
 	c->tx.epoch = 0;

@@ -14,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "clock.h"
@@ -58,15 +59,27 @@ uint64_t bws_rings_due(void)
 	return bws_rings.asked ? bws_rings.next : UINT64_MAX;
 }
 
+/* Of this thread, in ns: that others had the processor meanwhile is no cost of a look. */
+static uint64_t bws_rings_cost(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * BWS_S + (uint64_t)t.tv_nsec;
+}
+
 bool bws_rings_here(uint64_t now)
 {
+	uint64_t cost;
+
 	if (bws_rings.here || bws.rings_for_files)
 		return bws_rings.here;
 	bws_rings.asked = now < bws_rings.next;
 	if (bws_rings.asked)
 		return false;
+	cost = bws_rings_cost();
 	bws_rings.here = bws_rings_look();
-	bws_rings.next = now + BWS_RINGS_SHARE * (bw_clock_now() - now);
+	bws_rings.next = bw_clock_now() + BWS_RINGS_SHARE * (bws_rings_cost() - cost);
 	return bws_rings.here;
 }
 

@@ -336,18 +336,24 @@ static int bwk_server_claim(struct bwk_server_file *f, void __user *user)
 	return error;
 }
 
+/* Negative: without an end. */
 static int bwk_server_wait(struct bwk_server *server, s64 timeout_ns)
 {
-	int error;
+	ktime_t until = ktime_add_safe(ktime_get(), ns_to_ktime(timeout_ns));
+	DEFINE_WAIT(wait);
+	int error = 0;
 
-	if (!timeout_ns || bwk_server_readable(server))
+	if (!timeout_ns)
 		return 0;
-	if (timeout_ns < 0)
-		error = wait_event_interruptible(server->wait, bwk_server_readable(server));
-	else
-		error = wait_event_interruptible_hrtimeout(
-			server->wait, bwk_server_readable(server), ns_to_ktime(timeout_ns));
-	return error == -ERESTARTSYS ? -EINTR : 0;
+	do {
+		prepare_to_wait(&server->wait, &wait, TASK_INTERRUPTIBLE);
+		if (bwk_server_readable(server))
+			break;
+		if (signal_pending(current))
+			error = -EINTR;
+	} while (!error && schedule_hrtimeout(timeout_ns < 0 ? NULL : &until, HRTIMER_MODE_ABS));
+	finish_wait(&server->wait, &wait);
+	return error;
 }
 
 static int bwk_server_ioctl_turn(struct bwk_server *server, const void __user *user)

@@ -9,6 +9,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #define BW_HOST_OPS bwk_host_ops
 
 #include "engine/ack.c"
+#include "engine/again.c"
 #include "engine/carry.c"
 #include "engine/check.c"
 #include "engine/contact.c"

@@ -3,6 +3,7 @@
  * Loss: concluded from later acknowledgements, beyond a reordering window that adapts, or from
  * time; a lost tail is found by probes with growing pauses. Exactly the lost ranges are sent again.
  */
+#include "again.h"
 #include "groups.h"
 #include "loss.h"
 #include "peer.h"
@@ -133,8 +134,8 @@ static void evidence__ranges_go_again_in_their_order(void **state)
 	flush(A);
 	assert_int_equal(count(A)->retransmits, 1);
 	bw_loss_requeue_path(engine(A), peer(A, B), sender());
-	again = &peer(A, B)->again;
-	assert_int_equal(bw_first(again, struct bw_record, list)->off, 2416);
+	assert_int_equal(bw_again_first(peer(A, B))->off, 2416);
+	again = &bw_again_of(bw_again_first(peer(A, B)))->ranges;
 	for (l = again->next; l != again; l = l->next) {
 		assert_true(bw_entry(l, const struct bw_record, list)->off > off);
 		off = bw_entry(l, const struct bw_record, list)->off;
@@ -142,6 +143,46 @@ static void evidence__ranges_go_again_in_their_order(void **state)
 	assert_int_equal(off, 10872);
 	run(BW_S);
 	assert_int_equal(events_with("B PULLED 2 len 12080"), 1);
+}
+
+/* Parts that are lost again come before those that still wait, of many messages or of one. */
+static void again__finds_places_in_few_steps(void **state)
+{
+	const uint64_t part = 1208;
+	uint64_t pulls, before, key;
+
+	for (pulls = 1; pulls <= 128; pulls *= 128) {
+		uint64_t parts = 256 / pulls, i;
+
+		world_setup(state);
+		world.node[B].cfg.rx_budget = 4u << 20;
+		meet(A, B);
+		sender()->cc.cwnd = 4u << 20;
+		key = expose(A, B, 1, 256 * part);
+		for (i = 0; i < pulls; i++)
+			pull(B, A, key, 2 + i, i * parts * part, parts * part, 0);
+		flush(B);
+		deliver_all();
+		flush(A);
+		drop_all();
+		bw_loss_requeue_path(engine(A), peer(A, B), sender());
+		sender()->cc.cwnd = 128 * 1500;
+		flush(A);
+		drop_all();
+		assert_in_range(count(A)->retransmits, 64, 192);
+		before = engine(A)->steps;
+		bw_loss_requeue_path(engine(A), peer(A, B), sender());
+		assert_in_range(engine(A)->steps - before, 0, 256);
+		flush(A);
+		drop_all();
+		before = engine(A)->steps;
+		for (i = sender()->pn_next; i--;) /* the last one first */
+			bw_loss_requeue_packet(engine(A), peer(A, B), sender(), i);
+		assert_in_range(engine(A)->steps - before, 0, 256);
+		run(BW_S);
+		assert_int_equal(events_with("B PULLED"), pulls);
+		world_teardown(state);
+	}
 }
 
 static void evidence__by_time(void **state)
@@ -395,8 +436,8 @@ static void reordering__window_has_a_limit(void **state)
 	peer(A, B)->tx_limit += 0;
 	post(A, B, 0, 8);
 	run(BW_MS);
-	send_packets(700, 1);
-	assert_int_equal(world.wire_n, 700);
+	send_packets(600, 1);
+	assert_int_equal(world.wire_n, 600);
 	late = take(0);
 	while (world.wire_n)
 		deliver(0);
@@ -546,6 +587,7 @@ int loss_tests(void)
 		TEST(evidence__exactly_what_was_lost_is_sent_again),
 		TEST(evidence__bulk_ranges),
 		TEST(evidence__ranges_go_again_in_their_order),
+		TEST(again__finds_places_in_few_steps),
 		TEST(evidence__by_time),
 		TEST(evidence__time_is_some_round_trips),
 		TEST(tail__probe_sends_the_oldest_packet_again),

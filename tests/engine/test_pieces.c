@@ -9,7 +9,7 @@
 #include "timer.h"
 
 #define PIECE 64
-#define SENDS 1000
+#define SENDS 800
 #define PEERS 500
 
 /* The next event of a, within a piece; false: there is none, perhaps not yet. */

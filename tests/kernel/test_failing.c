@@ -236,7 +236,9 @@ static void test_first_contact(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
 
-	assert_true(without_each(send_first, &p));
+	/* What is asked for once alone is there the second time, and moves nothing. */
+	for (int i = 0; i < 2; i++)
+		assert_true(without_each(send_first, &p));
 	kt_close(&p);
 }
 

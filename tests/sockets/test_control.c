@@ -702,6 +702,21 @@ static bool is_offered_again(void)
 	return tells[BWS_OFFER] > 0;
 }
 
+/* Of one that is on TCP for good the loss is no news. */
+static void lost__leaves_the_reason_for_tcp(void **state)
+{
+	lose(true, BWS_TCP);
+	assert_string_equal(conn[1].why, "Beowire was lost");
+	bws_lock();
+	conn[1].paired = conn[1].pinned = true;
+	conn[1].rescue = false;
+	conn[1].why = "a reason";
+	bws_lose(&conn[1]);
+	assert_string_equal(conn[1].why, "a reason");
+	conn[1].pinned = false;
+	bws_unlock();
+}
+
 static void settle_it(void)
 {
 	write_to_it(BWS_RESCUE, 2, 1);
@@ -1032,6 +1047,7 @@ int main(void)
 		cmocka_unit_test(compare__is_asked_for_by_who_accepted),
 		cmocka_unit_test(compare__is_not_for_who_accepted),
 		cmocka_unit_test(lost__is_offered_again),
+		cmocka_unit_test(lost__leaves_the_reason_for_tcp),
 		cmocka_unit_test(lost__answers_no_offer_before_that),
 		cmocka_unit_test(lost__with_nothing_by_beowire_is_not_in_doubt),
 		cmocka_unit_test(lost__again_and_again_is_offered_rarer),

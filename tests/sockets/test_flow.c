@@ -413,6 +413,20 @@ static void hello__is_expected(void **state)
 	bws_conn_free(c);
 }
 
+/* It was to stay on TCP while its peer was asked. */
+static void hello__leaves_the_reason_for_tcp(void **state)
+{
+	struct bws_conn *c = answered();
+	struct bw_message m = hello(c, both);
+
+	c->pinned = true;
+	c->why = "a reason";
+	bws_flow_handlers.message(NULL, &m);
+	assert_true(c->paired);
+	assert_string_equal(c->why, "a reason");
+	bws_conn_free(c);
+}
+
 /* The names of connections are no secret. */
 static void paired__hears_its_peer_alone(void **state)
 {
@@ -795,6 +809,7 @@ int main(void)
 		cmocka_unit_test_setup(hello__names_the_connection, begin),
 		cmocka_unit_test_setup(hello__is_of_the_endpoint_that_was_named, begin),
 		cmocka_unit_test_setup(hello__is_expected, begin),
+		cmocka_unit_test_setup(hello__leaves_the_reason_for_tcp, begin),
 		cmocka_unit_test_setup(paired__hears_its_peer_alone, begin),
 		cmocka_unit_test_setup(data__follows_what_came, begin),
 		cmocka_unit_test_setup(data__beyond_the_window_ends_it, begin),
