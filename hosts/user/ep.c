@@ -8,7 +8,9 @@
 #include "ep.h"
 
 #define BW_EP_BATCH	 64   /* frames taken from one link per round */
-#define BW_EP_ROW	 64   /* frames of one datagram that the engine takes together */
+#define BW_EP_ROW	 64   /* frames that the engine takes together */
+#define BW_EP_LONG	 1024 /* bytes; others may carry on a longer frame */
+#define BW_EP_SHARE	 4    /* of the slots of a ring, which hold frames until they are taken */
 #define BW_EP_LOOKS_MAX	 4096 /* at the udp sockets, for all that has arrived there */
 #define BW_EP_PASSES_MAX 4    /* over all links, until one finds nothing */
 #define BW_EP_CROWDED	 8    /* frames per look at how full the ring is */
@@ -50,6 +52,40 @@ static bool bw_ep_ours(const struct bw_ep *ep, const struct bw_rx_frame *f)
 	return f->len >= sizeof(*h) && h->dst_engine == ep->self.engine && h->magic == BW_MAGIC;
 }
 
+static BW_WITHIN void bw_ep_foreign(struct bw_ep *ep, const struct bw_rx_frame *f)
+{
+	bw_watch_frame(ep, f);
+	bw_packet_release(f);
+}
+
+/* A long frame of ours that was taken, and those of its length that lie behind it, up to one of
+ * another: they carry on one another, mostly. They stay in their slots until the engine has all of
+ * them, and most of the ring is the kernel's. How many were taken. */
+static BW_APART int bw_ep_receive_row(struct bw_ep *ep, struct bw_packet *p,
+				      struct bw_rx_frame *first)
+{
+	struct bw_rx_frame f[BW_EP_ROW];
+	uint32_t most = p->slots / BW_EP_SHARE < BW_EP_ROW ? p->slots / BW_EP_SHARE : BW_EP_ROW;
+	uint32_t taken = 1, n = 1;
+
+	f[0] = *first;
+	for (; taken < most && f[n - 1].len == f->len && bw_packet_ready(p); taken++) {
+		f[n].mark = taken % BW_EP_CROWDED ? f[n - 1].mark : bw_packet_crowded(p);
+		bw_packet_take(p, &f[n]);
+		if (BW_LIKELY(bw_ep_ours(ep, &f[n])))
+			n++;
+		else
+			bw_ep_foreign(ep, &f[n]);
+	}
+	p->rx_rows += n > 1;
+	p->rx_row_frames += n > 1 ? n : 0;
+	bw_host_receive_row(ep, f, n);
+	for (uint32_t i = 0; i < n; i++)
+		bw_packet_release(&f[i]);
+	first->mark = f[n - 1].mark;
+	return (int)taken;
+}
+
 static void bw_ep_receive_packet(struct bw_ep *ep, struct bw_packet *p)
 {
 	struct bw_rx_frame f;
@@ -62,13 +98,17 @@ static void bw_ep_receive_packet(struct bw_ep *ep, struct bw_packet *p)
 		/* A look far ahead in the ring misses every cache: only after some frames. */
 		if (n % BW_EP_CROWDED == BW_EP_CROWDED - 1)
 			f.mark = bw_packet_crowded(p);
-		bw_packet_frame(p, &f);
-		if (BW_LIKELY(bw_ep_ours(ep, &f)))
+		bw_packet_take(p, &f);
+		n++;
+		if (BW_UNLIKELY(!bw_ep_ours(ep, &f))) {
+			bw_ep_foreign(ep, &f);
+		} else if (f.len > BW_EP_LONG && bw_packet_ready(p)) {
+			n += bw_ep_receive_row(ep, p, &f) - 1;
+		} else {
 			bw_host_receive(ep, &f);
-		else
-			bw_watch_frame(ep, &f);
-		bw_packet_release(p);
-	} while (++n < BW_EP_BATCH && bw_packet_ready(p));
+			bw_packet_release(&f);
+		}
+	} while (n < BW_EP_BATCH && bw_packet_ready(p));
 	ep->handled += (unsigned int)n;
 }
 

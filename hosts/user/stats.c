@@ -69,6 +69,8 @@ void bw_stats_sum(struct bw_ep *ep, struct bw_stats_sums *s)
 	s->engine.drop[BW_DROP_FOREIGN] += ep->watch.foreign;
 	for (int i = 0; i < ep->packets; i++) {
 		bw_packet_overruns(&ep->packet[i]);
+		s->packet_rx_rows += ep->packet[i].rx_rows;
+		s->packet_rx_row_frames += ep->packet[i].rx_row_frames;
 		bw_stats_add(&s->packet, &ep->packet[i].count);
 		s->send_errors += ep->packet[i].batch->errors;
 	}
@@ -130,6 +132,8 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"tx_copies", ep->copies.taken},
 		{"rx_early", ep->early},
 		{"rx_placed", ep->placed},
+		{"packet_rx_rows", sums.packet_rx_rows},
+		{"packet_rx_row_frames", sums.packet_rx_row_frames},
 		{"udp_tx_rows", ep->has_udp ? ep->udp.batch->rows : 0},
 		{"udp_tx_row_frames", ep->has_udp ? ep->udp.batch->row_frames : 0},
 		{"udp_rx_rows", ep->udp.rx_rows},

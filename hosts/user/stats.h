@@ -15,6 +15,7 @@ struct bw_stats_sums {
 	struct bw_counters engine;	/* and the kernel module's, if it has one there */
 	struct bw_link_counters packet; /* all interfaces together */
 	struct bw_link_counters udp, local, kernel;
+	uint64_t packet_rx_rows, packet_rx_row_frames;
 	uint64_t overruns, send_errors;
 	uint64_t turned_away, broken; /* of the local link */
 };

@@ -77,6 +77,7 @@ USER_TESTS = (
             "names",
             "place",
             "remote",
+            "ring",
             "setting",
             "short",
             "stats",
@@ -107,8 +108,12 @@ USER_TESTS = (
     ("local", ("local_who",), ("node",)),
     ("local", ("local_way", "keyed"), ()),
 )
-USER_WRAPPED = {"setting": "getauxval", "local_who": "bw_who_may"}
-"""The function that a test has in the place of the real one."""
+USER_WRAPPED = {
+    "setting": ("getauxval",),
+    "local_who": ("bw_who_may",),
+    "ring": ("bw_host_receive", "bw_host_receive_row"),
+}
+"""The functions that a test has in the place of the real ones."""
 USER_ENVIRONMENT = {"BEOWIRE_LINKS": "local", "BEOWIRE_UDP_ADDRESS": "127.0.0.1"}
 # Those of the provider: linked with its files, with these arguments, and loading it by libfabric.
 WRAPS = f"@{ROOT}/tests/libfabric/wraps.txt"
@@ -358,7 +363,7 @@ class Workshop:
             common += [made[f"tests/{folder}/{name}.c"] for name in shared]
             for name in tests:
                 own = [made[f"tests/{folder}/test_{name}.c"], *common]
-                more = [f"-Wl,--wrap={USER_WRAPPED[name]}"] if name in USER_WRAPPED else []
+                more = [f"-Wl,--wrap={each}" for each in USER_WRAPPED.get(name, ())]
                 libraries = [*more, "-lcmocka", "-lsodium", "-lpthread"]
                 programs[f"test_{name}"] = Program(own, libraries)
         return House(user, programs, environment=USER_ENVIRONMENT)

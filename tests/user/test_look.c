@@ -404,6 +404,7 @@ static _Atomic uint32_t all;
 
 static void *looker(void *arg)
 {
+	struct bw_rx_frame f;
 	uint32_t empty = 0;
 
 	while (atomic_load(&all) < FRAMES) {
@@ -417,7 +418,8 @@ static void *looker(void *arg)
 		bw_look_made(&look);
 		if (bw_packet_ready(&ring)) {
 			atomic_thread_fence(memory_order_acquire);
-			bw_packet_release(&ring);
+			bw_packet_take(&ring, &f);
+			bw_packet_release(&f);
 			atomic_store(&all, ++taken);
 		} else {
 			bw_look_allow(&look, &lock, &ring, 1, NULL, 0);

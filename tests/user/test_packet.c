@@ -92,7 +92,7 @@ static void take(uint32_t number, uint32_t kept)
 	const uint8_t *byte;
 
 	assert_true(bw_packet_ready(&p));
-	bw_packet_frame(&p, &f);
+	bw_packet_take(&p, &f);
 	assert_int_equal(f.len, kept);
 	assert_int_equal(f.head_len, kept);
 	byte = f.head;
@@ -101,7 +101,7 @@ static void take(uint32_t number, uint32_t kept)
 	assert_int_equal(f.from.link, BW_LINK_NO_PACKET + 1);
 	assert_int_equal(f.from.len, 6);
 	assert_memory_equal(f.from.bytes, others, 6);
-	bw_packet_release(&p);
+	bw_packet_release(&f);
 	assert_int_equal(slot_of(number)->tp_status, TP_STATUS_KERNEL);
 }
 
@@ -124,6 +124,31 @@ static void ring__is_read_in_order_round_after_round(void **state)
 	}
 	assert_int_equal(p.count.rx_frames, out);
 	assert_int_equal(p.count.rx_bytes, bytes);
+}
+
+/* Several at a time, as long as one likes; the kernel gets each slot back by itself. */
+static void frames__are_held_until_each_is_released(void **state)
+{
+	struct bw_rx_frame f[SLOTS];
+	uint32_t in = 0;
+
+	for (uint32_t begin = 0; begin < 2 * SLOTS; begin++) {
+		uint32_t n = 1 + begin % SLOTS, first = in;
+
+		for (uint32_t i = 0; i < n; i++)
+			fill(in++, 60, 60);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_true(bw_packet_ready(&p));
+			bw_packet_take(&p, &f[i]);
+		}
+		for (uint32_t i = n; i-- > 0;) {
+			assert_int_equal(*(const uint8_t *)f[i].head, (uint8_t)(first + i));
+			assert_int_equal(slot_of(first + i)->tp_status, TP_STATUS_USER);
+			bw_packet_release(&f[i]);
+			assert_int_equal(slot_of(first + i)->tp_status, TP_STATUS_KERNEL);
+		}
+		assert_false(bw_packet_ready(&p));
+	}
 }
 
 /* The filter of the watch keeps the first bytes only: behind them lies another frame's rest. */
@@ -197,6 +222,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(ring__is_read_in_order_round_after_round),
+		TEST(frames__are_held_until_each_is_released),
 		TEST(frame__is_as_long_as_what_was_kept),
 		TEST(ring__is_crowded_when_more_than_half_waits),
 		TEST(frame__is_sent_with_its_header),

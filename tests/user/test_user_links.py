@@ -305,6 +305,21 @@ def test_long_messages_travel_in_rows(offload: str) -> None:
             assert two.b.stats()["udp_rx_rows"] > 0
 
 
+def test_long_messages_are_taken_in_rows() -> None:
+    """From the ring of raw frames, where many have come while others were taken."""
+    with user_net.pair(mtu=1500) as nodes, couple(nodes, BEOWIRE_LINKS="packet") as two:
+        prove(two, "packet")
+
+        def in_rows() -> bool:
+            names = ("packet_rx_rows", "packet_rx_row_frames")
+            before = two.b.stats()
+            frames_of_9_mb(two, "packet")
+            rows, row_frames = (two.b.stats()[name] - before[name] for name in names)
+            return bool(rows) and row_frames / rows > 8
+
+        wait_until("rows", in_rows)
+
+
 def test_jumbo_frames_that_do_not_pass_are_not_used() -> None:
     """The switch's ports take 1500 bytes, the nodes believe in 9000: works, with one warning."""
     with user_net.network() as net:

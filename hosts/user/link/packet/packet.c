@@ -216,9 +216,24 @@ static struct tpacket2_hdr *bw_packet_slot(const struct bw_packet *p, uint32_t i
 				       (size_t)(index % p->per_block) * p->slot_bytes);
 }
 
-void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f)
+/* On to the slot behind this one. */
+static void bw_packet_advance(struct bw_packet *p, struct tpacket2_hdr *slot)
 {
-	const struct tpacket2_hdr *slot = p->next;
+	if (++p->index == p->slots)
+		p->index = p->in_block = 0;
+	else
+		p->in_block++;
+	/* A division for each block, none for each slot. */
+	if (p->in_block == p->per_block)
+		p->in_block = 0;
+	p->next = p->in_block ? (struct tpacket2_hdr *)((uint8_t *)slot + p->slot_bytes)
+			      : bw_packet_slot(p, p->index);
+	__builtin_prefetch(p->next);
+}
+
+void bw_packet_take(struct bw_packet *p, struct bw_rx_frame *f)
+{
+	struct tpacket2_hdr *slot = p->next;
 	const uint8_t *mac;
 
 	/* The status was seen; now what it stands for. */
@@ -231,25 +246,16 @@ void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f)
 	f->from.link = p->link;
 	f->from.len = 6;
 	memcpy(f->from.bytes, mac + 6, 6);
-	f->cookie = NULL;
+	f->cookie = slot;
 	p->count.rx_frames++;
 	p->count.rx_bytes += f->len;
+	bw_packet_advance(p, slot);
 }
 
-void bw_packet_release(struct bw_packet *p)
+void bw_packet_release(const struct bw_rx_frame *f)
 {
-	struct tpacket2_hdr *slot = p->next;
+	struct tpacket2_hdr *slot = f->cookie;
 
-	if (++p->index == p->slots)
-		p->index = p->in_block = 0;
-	else
-		p->in_block++;
-	/* A division for each block, none for each slot. */
-	if (p->in_block == p->per_block)
-		p->in_block = 0;
-	p->next = p->in_block ? (struct tpacket2_hdr *)((uint8_t *)slot + p->slot_bytes)
-			      : bw_packet_slot(p, p->index);
-	__builtin_prefetch(p->next);
 	/* All reads of the slot come before the kernel may write to it again. */
 	atomic_thread_fence(memory_order_release);
 	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELAXED);

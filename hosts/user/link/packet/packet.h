@@ -21,7 +21,7 @@
 struct bw_packet {
 	int fd;
 	uint8_t *ring;		   /* mapped; slots of slot_bytes, blocks of block_bytes */
-	struct tpacket2_hdr *next; /* the slot that the kernel fills next */
+	struct tpacket2_hdr *next; /* the slot behind those that were taken */
 	uint32_t index;		   /* of that slot, in the ring */
 	uint32_t in_block;	   /* and in its block */
 	uint32_t slots;		   /* in the ring */
@@ -41,6 +41,8 @@ struct bw_packet {
 	struct bw_batch *batch;
 	struct bw_fanout fanout;
 	struct bw_link_counters count;
+	uint64_t rx_rows;	/* several frames that the engine was given together */
+	uint64_t rx_row_frames; /* in these */
 };
 
 /* Open on this interface for the engine of this number, which `claim` holds, as the link of that
@@ -81,9 +83,10 @@ static inline void bw_packet_prefetch(const struct bw_packet *p)
 	__builtin_prefetch((const uint8_t *)p->next + 128);
 }
 
-/* The frame in the slot that bw_packet_ready() found; valid until bw_packet_release(). */
-void bw_packet_frame(struct bw_packet *p, struct bw_rx_frame *f);
-void bw_packet_release(struct bw_packet *p);
+/* The frame in the slot that bw_packet_ready() found, which is ours until bw_packet_release(); the
+ * slot behind it is the next one. Who holds all slots finds the first of them again. */
+void bw_packet_take(struct bw_packet *p, struct bw_rx_frame *f);
+void bw_packet_release(const struct bw_rx_frame *f);
 
 /* Is the ring more than half full? */
 bool bw_packet_crowded(const struct bw_packet *p);
