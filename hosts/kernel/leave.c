@@ -200,10 +200,12 @@ static noinline bool bwk_leave_follows(struct bwk_row *row, struct sk_buff *skb)
 	const struct bw_hdr *first = (const struct bw_hdr *)row->first->data;
 	const struct net_device *dev = skb->dev;
 
+	if (row->first->dev != dev) /* which need not be there any more */
+		return false;
 	if (row->joins == BWK_ROW_UNKNOWN)
 		row->joins = bwk_leave_joins(row, row->first);
-	if (row->joins != bwk_leave_joins(row, skb) || row->first->dev != dev ||
-	    row->shown != bwk_tx_cb(skb)->shown || skb->hash != row->first->hash ||
+	if (row->joins != bwk_leave_joins(row, skb) || row->shown != bwk_tx_cb(skb)->shown ||
+	    skb->hash != row->first->hash ||
 	    !ether_addr_equal(eth_hdr(skb)->h_dest, eth_hdr(row->first)->h_dest))
 		return false;
 	if (row->joins == BWK_ROW_APART)
@@ -285,6 +287,12 @@ static noinline struct sk_buff *bwk_leave_rows(const struct bwk_node *node, stru
 		struct sk_buff *skb = list;
 
 		list = skb->next;
+		iface = bwk_leave_iface(node, skb);
+		if (unlikely(!iface)) { /* not even its device need be there */
+			skb_mark_not_on_list(skb);
+			bwk_tx_drop(skb);
+			continue;
+		}
 		bwk_tx_finish(skb);
 		row.first = row.last = skb;
 		row.frames = 1;
@@ -296,11 +304,6 @@ static noinline struct sk_buff *bwk_leave_rows(const struct bwk_node *node, stru
 		if (list)
 			list = bwk_leave_cut(&row, list);
 		row.last->next = NULL;
-		iface = bwk_leave_iface(node, skb);
-		if (unlikely(!iface)) {
-			bwk_row_drop(&row);
-			continue;
-		}
 		if (likely(bwk_leave_row(&row, iface) == 0))
 			continue;
 		bwk_leave_refused(row.first, row.link, row.shown);

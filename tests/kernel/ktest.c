@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,6 +87,16 @@ void kt_enter(const char *node)
 		abort();
 	}
 	close(fd);
+}
+
+void kt_driver(char *path, size_t n, const char *program, const char *name)
+{
+	const char *end = strrchr(program, '/');
+	struct utsname self;
+
+	uname(&self);
+	snprintf(path, n, "%.*s/drivers/%s/%s.ko", (int)(end ? end - program : 0), program,
+		 self.release, name);
 }
 
 void kt_shell(const char *format, ...)

@@ -55,6 +55,8 @@ int kt_end(void **state);
 
 /* The calling thread goes to a node: "a" or "b", or another namespace. */
 void kt_enter(const char *node);
+/* Where a module of the tests' own lies (drivers/): beside this program, for the running kernel. */
+void kt_driver(char *path, size_t n, const char *program, const char *name);
 /* Runs a command of the shell, which must succeed. */
 void kt_shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import kernel_drivers
 import pytest
 from beowire import places
 from beowire.errors import BeowireError
@@ -82,7 +83,7 @@ def run(
     """These programs, each with its arguments, one after another in a guest with this kernel. One
     that takes longer than `limit_s`, or than what is left to the guest, is ended."""
     try:
-        machine.find_kernel(kernel)
+        kernel_drivers.build(machine.find_kernel(kernel))
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
     with (
@@ -102,6 +103,7 @@ def run(
             shares=[out],
             modules=True,
             coverage=Path(counts) if with_coverage else None,
+            boot=kernel_drivers.BOOT,
         )
         outcome = machine.run(guest)
         read = {each.name: each.read_text(errors="replace") for each in out.iterdir()}

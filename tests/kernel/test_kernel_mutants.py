@@ -11,15 +11,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import kernel_drivers
 import pytest
 from beowire import places
 from beowire.errors import BeowireError
 from beowire.selftest import reports
-from beowire.vm import debug, machine, module
+from beowire.vm import debug, kernels, machine, module
 
 HERE = Path(__file__).resolve().parent
 LIMIT_S = {
     "": 400,
+    kernels.NEWER: 400,
     "debug": 1500,
     "kcsan": 1500,
 }  # of a guest, by kernel; its program has what is left
@@ -27,7 +29,8 @@ LIMIT_S = {
 
 @dataclass(frozen=True)
 class Mutant:
-    """A defect: `old`, which occurs once in `file`, becomes `new`."""
+    """A defect: `old`, which occurs once in `file`, becomes `new`. In `arguments` of the program
+    {modules} is where the modules with the defect are, {build} the build's own folder."""
 
     name: str
     file: str
@@ -86,6 +89,9 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
     Nothing for a host without defects."""
     limit_s = LIMIT_S[mutant.kernel]
     program = places.product(f"tests/kernel/{mutant.program}")
+    arguments = mutant.arguments.format(modules=modules[0].parent, build=places.build_dir())
+    short = Path(mutant.program).name
+    kernel_drivers.build(machine.find_kernel(mutant.kernel))
     needs = subprocess.run(
         [places.program("modinfo", "kmod"), "-F", "depends", str(modules[0])],
         capture_output=True,
@@ -94,7 +100,7 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
     ).stdout
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         script = f"insmod {modules[0]} && insmod {modules[1]} && exec {HERE}/guest.sh {name} "
-        script += f"{limit_s} {program} {mutant.arguments}"
+        script += f"{limit_s} {program} {arguments}"
         guest = machine.Guest(
             ["sh", "-c", script],
             mutant.kernel,
@@ -102,14 +108,15 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
             limit_s=limit_s,
             shares=[Path(name)],
             load=needs.strip().replace(",", " ").split(),
+            boot=kernel_drivers.BOOT,
         )
         outcome = machine.run(guest)
-        said, errors = (Path(name) / f"{mutant.program}.{each}" for each in ("out", "err"))
+        said, errors = (Path(name) / f"{short}.{each}" for each in ("out", "err"))
         text = said.read_text() if said.exists() else ""
         if unloaded := re.findall("beowire: .* gives wrong numbers", outcome.console):
             return unloaded
         assert "[ RUN " in text, f"it did not run: {outcome.console}"
-        cases = reports.cmocka_cases(mutant.program, text, errors.read_text())
+        cases = reports.cmocka_cases(short, text, errors.read_text())
     if mutant.kernel == debug.RACES:
         return [each for each in outcome.complaints if "KCSAN: data-race" in each]
     noticed = [f"{each.name}: {each.reason}" for each in cases if each.verdict != "passed"]
