@@ -11,6 +11,8 @@
 
 #include "ktest.h"
 
+static char numbers[512]; /* the file of the module kt_numbers */
+
 /* ---- socket, bind, names ---- */
 
 static void test_socket_types(void **state)
@@ -297,7 +299,53 @@ static void test_close_after_send(void **state)
 	close(p.b);
 }
 
-int main(void)
+/* ---- numbers of peers ---- */
+
+/* What this socket calls the peer at this address; it is met if need be. */
+static int number_of(int fd, const struct sockaddr_beowire *at)
+{
+	union {
+		struct sockaddr_beowire addr;
+		int number;
+	} who = {.addr = *at};
+	socklen_t len = sizeof(who);
+
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &len), 0);
+	return who.number;
+}
+
+/* Behind the last number that an int holds comes the first one that nobody has, and programs reach
+ * each peer by its own (drivers/kt_numbers.c). */
+static void test_numbers_of_peers_begin_anew(void **state)
+{
+	int a = kt_bound("a", SOCK_RDM, 0), b[3], number[3];
+	char byte;
+
+	kt_shell("insmod %s", numbers);
+	for (int i = 0; i < 3; i++) {
+		struct sockaddr_beowire at;
+
+		b[i] = kt_bound("b", SOCK_RDM, 0);
+		at = kt_at(b[i]);
+		if (i == 1)
+			kt_shell("echo %d >/sys/module/kt_numbers/parameters/thread", gettid());
+		number[i] = number_of(a, &at);
+	}
+	kt_shell("rmmod kt_numbers");
+	assert_int_equal(number[0], 1);
+	assert_int_equal(number[1], INT32_MAX);
+	assert_int_equal(number[2], 2);
+	for (int i = 0; i < 3; i++) {
+		const struct beowire_info info = {.peer = (uint32_t)number[i]};
+
+		assert_int_equal(kt_send_info(a, "x", 1, NULL, &info, 0), 0);
+		assert_int_equal(recv(b[i], &byte, 1, 0), 1);
+		close(b[i]);
+	}
+	close(a);
+}
+
+int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
 		kt_test(test_socket_types),
@@ -316,7 +364,9 @@ int main(void)
 		kt_test(test_shutdown_wakes_a_receiver),
 		kt_test(test_fork_and_dup),
 		kt_test(test_close_after_send),
+		kt_test(test_numbers_of_peers_begin_anew),
 	};
 
+	kt_driver(numbers, sizeof(numbers), words[0], "kt_numbers");
 	return cmocka_run_group_tests(tests, kt_attach, NULL);
 }
