@@ -39,6 +39,7 @@
 #include "wire.h"
 
 #define MANY	    200
+#define OWN_LIMIT   100	  /* bytes of a message to a server of the tests' own */
 #define PATIENCE_MS 30000 /* on a busy machine, and it is never meant to pass */
 
 /* ---- a server in each of two nodes ---- */
@@ -269,19 +270,26 @@ static void nothing_is_lost_by_a_full_buffer(void **state)
 	close(idle);
 }
 
-/* Bytes that sockets of servers have under way in this node. */
-static int under_way(void)
+/* Bytes that sockets of servers have under way in this node; `charged`: that are charged to them
+ * for unread messages, instead. */
+static int bytes_of_sockets(bool charged)
 {
 	FILE *f = fopen("/proc/net/beowire/sockets", "r");
-	int sum = 0, sending;
+	int sum = 0, sending, unread;
 	char line[256];
 
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "server %*s %*u %*s %*u %*d %d", &sending) == 1)
-			sum += sending;
+		if (sscanf(line, "server %*s %*u %*s %*u %*d %d %*u %*u %d", &sending, &unread) ==
+		    2)
+			sum += charged ? unread : sending;
 	fclose(f);
 	return sum;
+}
+
+static int under_way(void)
+{
+	return bytes_of_sockets(false);
 }
 
 /* The last frames of a port are taken before its number is free. */
@@ -475,7 +483,7 @@ static int own_server(struct rings *r, uint32_t *id, uint16_t port)
 	*id = open->socket;
 	rings_consume(r, BEOWIRE_REQUESTS, open);
 	answer = rings_reserve(r, BEOWIRE_ANSWERS, BEOWIRE_OPENED, *id, 0);
-	answer->result.bytes = 100;
+	answer->result.bytes = OWN_LIMIT;
 	rings_commit(r, BEOWIRE_ANSWERS, answer);
 	assert_int_equal(rings_turn(r, 0), 0);
 	assert_ended(binding, 0);
@@ -589,6 +597,107 @@ static void answers_to_nothing(void **state)
 	assert_int_equal(rings_turn(&r, 0), 0);
 	st_refused(recv(fd, &id, 1, MSG_DONTWAIT), EHOSTUNREACH);
 	st_refused(recv(fd, &id, 1, MSG_DONTWAIT), EAGAIN);
+	own_end(&r, fd);
+}
+
+struct sender {
+	int fd, number; /* of the thread */
+};
+
+static const struct sockaddr_beowire nobody = {
+	.sbw_family = AF_BEOWIRE, .sbw_port = 9, .sbw_mac = {2}};
+
+static void *send_one(void *arg)
+{
+	struct sender *s = arg;
+	char bytes[OWN_LIMIT] = {0};
+
+	__atomic_store_n(&s->number, gettid(), __ATOMIC_RELEASE);
+	return (void *)(intptr_t)(st_send_to(s->fd, bytes, sizeof(bytes), &nobody) < 0 ? errno : 0);
+}
+
+/* The thread's call sleeps. */
+static bool sleeps(int thread)
+{
+	char path[64], letter = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", thread);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &letter), 1);
+	fclose(f);
+	return letter == 'S';
+}
+
+/* A server that says of a send twice that it is done gives back nothing of another one, of which
+ * it was not told: one that waits for room in the ring. */
+static void done_twice(void **state)
+{
+	const struct beowire_record *request;
+	struct rings r;
+	uint32_t id, sent = 0;
+	int fd = own_server(&r, &id, 0), room = 1 << 24, one;
+	struct sender sender = {.fd = fd};
+	char bytes[OWN_LIMIT] = {0};
+	pthread_t waiting;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
+	while (sendto(fd, bytes, sizeof(bytes), MSG_DONTWAIT, (const struct sockaddr *)&nobody,
+		      sizeof(nobody)) > 0)
+		sent++;
+	assert_int_equal(errno, EAGAIN);
+	one = under_way() / (int)sent;
+	assert_true(one >= OWN_LIMIT);
+	for (uint32_t i = 0; i < sent; i++) {
+		answer(&r, id, BEOWIRE_DONE, 0, sizeof(bytes));
+		assert_int_equal(rings_turn(&r, 0), 0);
+	}
+	assert_int_equal(under_way(), 0);
+	assert_int_equal(pthread_create(&waiting, NULL, send_one, &sender), 0);
+	for (int i = 0; under_way() != one || !sleeps(sender.number); i++) {
+		assert_true(i < PATIENCE_MS);
+		usleep(1000);
+	}
+	assert_int_equal(st_listed(REFUSED), 0);
+	answer(&r, id, BEOWIRE_DONE, 0, sizeof(bytes));
+	assert_int_equal(rings_turn(&r, 0), 0);
+	assert_int_equal(st_listed(REFUSED), 1);
+	assert_int_equal(under_way(), one);
+	while ((request = rings_next(&r, BEOWIRE_REQUESTS)))
+		rings_consume(&r, BEOWIRE_REQUESTS, request);
+	assert_int_equal(rings_turn(&r, 0), 0);
+	assert_ended(waiting, 0);
+	answer(&r, id, BEOWIRE_DONE, 0, sizeof(bytes));
+	assert_int_equal(rings_turn(&r, 0), 0);
+	assert_int_equal(st_listed(REFUSED), 1);
+	assert_int_equal(under_way(), 0);
+	own_end(&r, fd);
+}
+
+/* What is charged for unread messages is given back when they have been read. */
+static void unread_messages_are_charged(void **state)
+{
+	enum { COUNT = 40, BYTES = 8000, KEPT = 48 << 10 };
+	static char bytes[BYTES];
+	struct rings r;
+	uint32_t id;
+	int fd = own_server(&r, &id, 0), room = 1 << 22;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)), 0);
+	for (int i = 0; i < COUNT; i++) {
+		struct beowire_record *record =
+			rings_reserve(&r, BEOWIRE_ANSWERS, BEOWIRE_ARRIVED, id, BYTES);
+
+		assert_non_null(record);
+		record->addr = nobody;
+		rings_commit(&r, BEOWIRE_ANSWERS, record);
+		assert_int_equal(rings_turn(&r, 0), 0);
+	}
+	assert_true(bytes_of_sockets(true) >= COUNT * BYTES);
+	for (int i = 0; i < COUNT; i++)
+		assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), BYTES);
+	assert_in_range(bytes_of_sockets(true), 0, KEPT);
 	own_end(&r, fd);
 }
 
@@ -774,6 +883,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_server_without_words, NULL, NULL),
 		cmocka_unit_test_setup_teardown(forged_frames, NULL, NULL),
 		cmocka_unit_test_setup_teardown(answers_to_nothing, NULL, NULL),
+		cmocka_unit_test_setup_teardown(done_twice, NULL, NULL),
+		cmocka_unit_test_setup_teardown(unread_messages_are_charged, NULL, NULL),
 		cmocka_unit_test_setup_teardown(records_without_sense, NULL, NULL),
 		cmocka_unit_test_setup_teardown(random_rings, pair_begin, pair_end),
 		cmocka_unit_test_setup_teardown(who_may_serve, NULL, NULL),
