@@ -3,14 +3,18 @@
  * Frames that refer to a program's own pages: whoever keeps such a frame never reads what the
  * program writes there after it got its memory back, be it on this machine or behind the wire.
  */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <linux/ethtool.h>
 #include <linux/if_ether.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -276,6 +280,57 @@ static uint64_t pins(void)
 	return kt_number(NULL, "/proc/vmstat", "nr_foll_pin_acquired");
 }
 
+/* The pages of the zone that is to be movable (the kernel's option movablecore=), by number. */
+static void find_movable(uint64_t *first, uint64_t *count)
+{
+	FILE *f = fopen("/proc/zoneinfo", "r");
+	bool movable = false;
+	char line[256], zone[32];
+
+	assert_non_null(f);
+	*first = *count = 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Node %*d, zone %31s", zone) == 1)
+			movable = !strcmp(zone, "Movable");
+		else if (movable && !*count)
+			sscanf(line, " spanned %" SCNu64, count);
+		else if (movable)
+			sscanf(line, " start_pfn: %" SCNu64, first);
+	}
+	fclose(f);
+	if (!*count)
+		fail_msg("no memory is to be movable: boot with movablecore=256M");
+}
+
+/* How many pages of `bytes` lie in there. */
+static uint64_t movable_pages(void)
+{
+	int map = open("/proc/self/pagemap", O_RDONLY);
+	uint64_t first, count, entry[MIB / 4096], found = 0;
+
+	find_movable(&first, &count);
+	assert_true(map >= 0);
+	assert_int_equal(pread(map, entry, sizeof(entry), (off_t)((uintptr_t)bytes / 4096 * 8)),
+			 sizeof(entry));
+	close(map);
+	for (size_t i = 0; i < MIB / 4096; i++) {
+		const uint64_t number = entry[i] & ((1ull << 55) - 1);
+
+		assert_true(entry[i] >> 63); /* it is in memory */
+		found += number >= first && number < first + count;
+	}
+	return found;
+}
+
+/* `bytes` get pages anew, such as are to be movable. */
+static void renew_pages(void)
+{
+	kt_shell("echo 3 >/proc/sys/vm/drop_caches"); /* most of them may be of files */
+	assert_int_equal(madvise(bytes, MIB, MADV_DONTNEED), 0);
+	memset(bytes, 'o', MIB);
+	assert_in_range(movable_pages(), MIB / 4096 / 2, MIB / 4096);
+}
+
 /* Memory of a send that outlives its call is pinned, as nothing else tells the kernel that it
  * stays in use: by pins for long, for which it leaves memory that is to be movable. */
 static void test_memory_of_asynchronous_sends(void **state)
@@ -286,10 +341,11 @@ static void test_memory_of_asynchronous_sends(void **state)
 
 	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
 	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
-	memset(bytes, 'o', MIB);
+	renew_pages();
 	before = pins();
 	assert_int_equal(kt_send_info(p.a, bytes, MIB, &p.at_b, &sent, 0), 0);
 	assert_in_range(pins() - before, MIB / 4096, 2 * MIB / 4096);
+	assert_int_equal(movable_pages(), 0);
 	kt_close(&p);
 	kt_becomes(kt_pinned(), 0, 0);
 }
