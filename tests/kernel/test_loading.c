@@ -6,6 +6,7 @@
  *	test_loading [ROUNDS [FOLDER]]		FOLDER: of the modules
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
@@ -26,6 +27,7 @@
 
 static unsigned long rounds = 4; /* more by the argument */
 static char folder[512];	 /* of the modules */
+static char taken[512];		 /* the file of the one that has the module's device: drivers/ */
 
 /* Both, if both are there; the last socket is forgotten a moment after its close, and a port whose
  * last words were not acknowledged when it gives its peer up. */
@@ -123,6 +125,56 @@ static void test_not_with_sockets_open(void **state)
 	}
 }
 
+/* ---- a start that fails ---- */
+
+static long open_the_device(void *arg)
+{
+	return open("/dev/beowire", O_RDWR) < 0 ? errno : 0;
+}
+
+static long load_in_vain(void *arg)
+{
+	return loads_with("");
+}
+
+static bool somebody_opens(void)
+{
+	FILE *f = fopen("/sys/module/kt_taken/parameters/opening", "r");
+	int letter;
+
+	assert_non_null(f);
+	letter = fgetc(f);
+	fclose(f);
+	return letter == 'Y';
+}
+
+/* The module's device has a name that is taken, so that its start fails; while somebody opens the
+ * other device it stands still before that, when its sockets' family is registered. Nobody gets a
+ * socket: the module would go away under it. */
+static void test_no_socket_of_a_start_that_fails(void **state)
+{
+	struct kt_thread opener, loader;
+
+	assert_true(unload());
+	kt_shell("insmod %s", taken);
+	kt_start(&opener, open_the_device, NULL);
+	kt_until(somebody_opens());
+	kt_start(&loader, load_in_vain, NULL);
+	kt_until(system("grep -qs misc_register /proc/[0-9]*/stack") == 0);
+	for (const char *node = "ab"; *node; node++) {
+		kt_enter(*node == 'a' ? "a" : "b");
+		kt_refused(socket(AF_BEOWIRE, SOCK_RDM, 0), EAFNOSUPPORT);
+		kt_refused(socket(AF_BEOWIRE, SOCK_STREAM, 0), EAFNOSUPPORT);
+	}
+	kt_shell("echo 1 >/sys/module/kt_taken/parameters/go_on");
+	assert_int_equal(kt_join(&opener), EBUSY);
+	assert_int_not_equal(kt_join(&loader), 0);
+	kt_shell("rmmod kt_taken");
+	load();
+}
+
+/* ---- under traffic ---- */
+
 /* Frames for a's module, whether it is there or not. */
 static pid_t begin_traffic(struct kt_pair *p)
 {
@@ -183,6 +235,7 @@ int main(int count, char **words)
 		kt_test(test_parameters_that_are_none),
 		kt_test(test_another_number_of_the_family),
 		kt_test(test_not_with_sockets_open),
+		kt_test(test_no_socket_of_a_start_that_fails),
 		kt_test(test_again_and_again_under_traffic),
 	};
 	struct utsname self;
@@ -192,6 +245,7 @@ int main(int count, char **words)
 		rounds = strtoul(words[1], NULL, 10);
 	if (uname(&self) || !realpath(words[0], program))
 		return 1;
+	kt_driver(taken, sizeof(taken), program, "kt_taken");
 	*strrchr(program, '/') = 0;
 	snprintf(folder, sizeof(folder), "%s/../../kernel/%s", program, self.release);
 	if (count > 2)
