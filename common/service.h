@@ -16,14 +16,22 @@
 #define BW_SERVICE_VERSION 1
 #define BW_SERVICE_DEVICE  "beowired" /* how the names of its own interfaces begin */
 
-#define BW_SERVICE_NAME 16  /* bytes of an interface's name, zero-padded */
-#define BW_SERVICE_TEXT 160 /* bytes of a reason, zero-terminated */
+#define BW_SERVICE_NAME	     16	 /* bytes of an interface's name, zero-padded */
+#define BW_SERVICE_TEXT	     160 /* bytes of a reason, zero-terminated */
+#define BW_SERVICE_KEY_BYTES 32
 
 enum bw_service_kind {
 	BW_SERVICE_OPEN = 1,
 	BW_SERVICE_WAIT = 2,
 	BW_SERVICE_READY = 3,
 	BW_SERVICE_REFUSED = 4,
+};
+
+/* What "ready" has besides, which a client may do without: an earlier service gives nothing, and an
+ * earlier client does not look. */
+enum bw_service_flag {
+	BW_SERVICE_KEYED = 1 << 0,    /* `key` is the cluster's */
+	BW_SERVICE_ENCRYPTS = 1 << 1, /* and who has it from here encrypts */
 };
 
 /* How every message begins, in all versions. */
@@ -48,13 +56,16 @@ struct bw_service_answer {
 	int32_t error; /* a negative errno, if refused */
 	uint32_t mtu;
 	uint8_t mac[6];
-	uint16_t zero;
-	uint32_t zero2;
+	uint16_t flags;
+	uint32_t zero;
 	uint32_t slot_bytes; /* of the receive ring */
 	uint32_t block_bytes;
 	uint32_t blocks;
 	char interface[BW_SERVICE_NAME];
-	char text[BW_SERVICE_TEXT];
+	union {
+		char text[BW_SERVICE_TEXT];	   /* if refused */
+		uint8_t key[BW_SERVICE_KEY_BYTES]; /* if ready */
+	};
 };
 
 _Static_assert(sizeof(struct bw_service_request) == 40, "bw_service_request");

@@ -10,7 +10,7 @@
 #include "protocol.h"
 
 #define BS_AUDIT_LINES 10 /* a second */
-#define BS_AUDIT_LINE  400
+#define BS_AUDIT_LINE  600
 
 static void bs_audit_line(enum bs_level level, const char *format, va_list arguments)
 {

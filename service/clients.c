@@ -14,6 +14,7 @@
 
 #include "audit.h"
 #include "number.h"
+#include "refuse.h"
 #include "request.h"
 
 #define BS_ACCEPTS 64  /* calls taken at a time */
@@ -153,6 +154,19 @@ void bs_clients_accept(struct bs_service *s)
 			return;
 		bs_client_begin(s, fd);
 	}
+}
+
+void bs_clients_key(struct bs_service *s)
+{
+	char text[BW_KEY_FINGERPRINT];
+
+	bw_wipe(s->refusal_key, sizeof(s->refusal_key));
+	if (!s->policy.key_file[0])
+		return;
+	bw_key_of_refusals(s->refusal_key, s->policy.key, bw_hmac_sha256);
+	bw_key_fingerprint(text, s->policy.key);
+	bs_audit(BS_NOTICE, "endpoints get the key %s of %s%s", text, s->policy.key_file,
+		 s->policy.encrypts ? ", and encrypt" : "");
 }
 
 /* ---- a request ---- */
@@ -367,6 +381,10 @@ static void bs_client_ready(struct bs_service *s, struct bs_client *c)
 		.blocks = c->job.blocks,
 	};
 
+	if (s->policy.key_file[0]) {
+		a.flags = BW_SERVICE_KEYED | (s->policy.encrypts ? BW_SERVICE_ENCRYPTS : 0);
+		memcpy(a.key, s->policy.key, sizeof(a.key));
+	}
 	memcpy(a.mac, d->mac, sizeof(a.mac));
 	memcpy(a.interface, d->name, sizeof(a.interface));
 	bs_client_state(s, c, BS_LIVES);
@@ -375,6 +393,7 @@ static void bs_client_ready(struct bs_service *s, struct bs_client *c)
 		 c->who.uid, c->who.pid, d->name, c->engine, c->cluster, c->job.bytes);
 	if (c->gone || bs_request_answer(c->fd, &a, c->job.packet))
 		bs_client_end(s, c);
+	bw_wipe(a.key, sizeof(a.key));
 }
 
 static void bs_client_made(struct bs_service *s, struct bs_client *c)

@@ -9,6 +9,7 @@
 
 #include "clock.h"
 #include "device.h"
+#include "keyed.h"
 #include "maker.h"
 #include "policy.h"
 #include "protocol.h"
@@ -62,10 +63,14 @@ struct bs_service {
 	int epoll;
 	int listener;
 	int reader; /* of policies */
+	/* Signs refusals in the place of the dead; made of the policy's key, if there is one. */
+	uint8_t refusal_key[BW_KEYED_SIP_KEY];
 	uint64_t now;
 	uint64_t look_at;
 };
 
+/* The policy has another key, or none: make of it what is needed, and tell its fingerprint. */
+void bs_clients_key(struct bs_service *s);
 /* Take all calls that wait. */
 void bs_clients_accept(struct bs_service *s);
 /* Something came by the connection of this client. */

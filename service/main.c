@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -300,7 +301,8 @@ static void bs_watch(struct bs_service *s, unsigned int device)
 {
 	struct bs_device *d = &s->device[device];
 
-	bs_watch_visit(&d->watch, &d->gate, d->mac, s->policy.ethertype, s->now);
+	bs_watch_visit(&d->watch, &d->gate, d->mac, s->policy.ethertype,
+		       s->policy.key_file[0] ? s->refusal_key : NULL, s->now);
 }
 
 /* Until something is due. */
@@ -366,8 +368,6 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	char why[BS_POLICY_WHY] = "";
 	int signals = bs_signals(), changes;
 
-	if (bs_reload_start(s, o->policy))
-		return bs_fail("there can be no process that reads policies");
 	changes = bs_changes();
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	bs_clients_limit(s);
@@ -393,6 +393,7 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	bs_listen(s, s->reader, BS_POLICY);
 	for (unsigned int i = 0; i < s->policy.interfaces; i++)
 		bs_listen_device(s, i);
+	bs_clients_key(s);
 	bs_audit(BS_NOTICE, "ready at %s, for up to %u endpoints", o->socket, s->most);
 	bs_notify("READY=1");
 	bs_run(s, signals, changes);
@@ -401,6 +402,8 @@ static int bs_serve(struct bs_service *s, const struct bs_options *o)
 	/* First, as clients ask anew as soon as their interface is gone. */
 	bs_listener_close(s->listener, o->socket);
 	bs_devices_close(s);
+	bw_wipe(s->policy.key, sizeof(s->policy.key));
+	bw_wipe(s->refusal_key, sizeof(s->refusal_key));
 	return BS_GOOD;
 }
 
@@ -450,11 +453,17 @@ int main(int argc, char **argv)
 	if (status || !o.policy)
 		return status;
 	setvbuf(stderr, NULL, _IOLBF, 0);
+	prctl(PR_SET_DUMPABLE, 0); /* no core dump has the key */
+	if (!bw_keyed_start())
+		return bs_fail("libsodium cannot be used here");
+	if (!o.check && bs_reload_start(&service, o.policy))
+		return bs_fail("there can be no process that reads policies");
 	if (bs_policy_read(&service.policy, o.policy, why)) {
 		bs_fail(why);
 		return BS_UNFIT;
 	}
 	if (o.check) {
+		bw_wipe(service.policy.key, sizeof(service.policy.key));
 		puts("the policy is good");
 		return BS_GOOD;
 	}

@@ -124,6 +124,20 @@ static bool bs_take_rings(struct bs_policy *p, const char *value)
 	return true;
 }
 
+static bool bs_take_key(struct bs_policy *p, const char *value)
+{
+	if (*value != '/' || strlen(value) >= sizeof(p->key_file))
+		return false;
+	memcpy(p->key_file, value, strlen(value) + 1);
+	return true;
+}
+
+static bool bs_take_encrypt(struct bs_policy *p, const char *value)
+{
+	p->encrypts = !strcmp(value, "yes");
+	return p->encrypts || !strcmp(value, "no");
+}
+
 static const struct bs_key bs_keys[] = {
 	{"users", "users of this node, by name or number, or * for all", bs_take_user},
 	{"groups", "groups of this node, by name or number", bs_take_group},
@@ -132,6 +146,8 @@ static const struct bs_key bs_keys[] = {
 	{"endpoints", "1 to 4096", bs_take_endpoints},
 	{"ring-memory", "1M to 1024G, in bytes or with K, M or G", bs_take_rings},
 	{"attempts", "1 to 100000", bs_take_attempts},
+	{"key", "the path of a file, from / on, of at most 127 bytes", bs_take_key},
+	{"encrypt", "yes or no", bs_take_encrypt},
 };
 
 #define BS_KEYS (sizeof(bs_keys) / sizeof(bs_keys[0]))
@@ -201,7 +217,7 @@ int bs_policy_line(struct bs_policy *p, char *line, char why[BS_POLICY_WHY])
 	}
 	snprintf(why, BS_POLICY_WHY,
 		 "there is no key '%.40s'; keys are users, groups, interfaces, ethertype, "
-		 "endpoints, ring-memory, attempts",
+		 "endpoints, ring-memory, attempts, key, encrypt",
 		 name);
 	return -EINVAL;
 }
@@ -212,6 +228,8 @@ int bs_policy_check(const struct bs_policy *p, char why[BS_POLICY_WHY])
 		snprintf(why, BS_POLICY_WHY, "nobody is allowed; add 'groups = NAME' or 'users'");
 	else if (!p->interfaces)
 		snprintf(why, BS_POLICY_WHY, "no interface is named; add 'interfaces = NAME'");
+	else if (p->encrypts && !p->key_file[0])
+		snprintf(why, BS_POLICY_WHY, "encrypt needs a key; add 'key = FILE'");
 	else
 		return 0;
 	return -EINVAL;
@@ -240,6 +258,22 @@ static int bs_policy_lines(struct bs_policy *p, FILE *f, const char *path, char 
 		return 0;
 	snprintf(why, BS_POLICY_WHY, "%.80s: %.150s", path, cause);
 	return -EINVAL;
+}
+
+/* What cannot be read must not be taken for none. */
+static int bs_policy_key(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY])
+{
+	char cause[BS_POLICY_WHY];
+	int error;
+
+	if (!p->key_file[0])
+		return 0;
+	error = bw_key_load(p->key_file, p->key, cause, sizeof(cause));
+	if (error)
+		snprintf(why, BS_POLICY_WHY,
+			 "%.80s: key: %.370s; it is to be a file of root's with mode 0600", path,
+			 cause);
+	return error;
 }
 
 int bs_policy_read(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY])
@@ -271,7 +305,8 @@ int bs_policy_read(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY
 	bs_policy_init(p);
 	error = bs_policy_lines(p, f, path, why);
 	fclose(f);
-	return error;
+	/* At the end: what looks up names of users has nothing to do with it. */
+	return error ? error : bs_policy_key(p, path, why);
 }
 
 static bool bs_ids_have(const struct bs_ids *ids, uint32_t id)

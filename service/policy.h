@@ -8,10 +8,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "key.h"
+
 #define BS_POLICY_FILE	"/etc/beowire/beowired.conf"
 #define BS_POLICY_IDS	64   /* users, and groups, that may be named */
 #define BS_POLICY_LINE	1024 /* bytes of a line */
-#define BS_POLICY_WHY	256  /* bytes of a reason */
+#define BS_POLICY_WHY	512  /* bytes of a reason */
+#define BS_POLICY_PATH	128  /* bytes of the key's path, with the zero byte */
 #define BS_DEVICES	8    /* interfaces */
 #define BS_ENDPOINTS	4096 /* of all users */
 #define BS_ENDPOINTS_OF 64   /* default of `endpoints` */
@@ -32,7 +35,12 @@ struct bs_policy {
 	uint32_t endpoints;  /* of one user, at most */
 	uint64_t ring_bytes; /* of one user's endpoints together */
 	uint32_t attempts;   /* of one user in a second, as many at once */
-	uint32_t set;	     /* keys seen, by their place in the table */
+	/* The cluster's key: its file ("": none), and what was read there. Wiped wherever a copy is
+	 * not needed any more. */
+	char key_file[BS_POLICY_PATH];
+	uint8_t key[BW_KEY_BYTES];
+	bool encrypts; /* who has the key from us encrypts, too */
+	uint32_t set;  /* keys seen, by their place in the table */
 };
 
 void bs_policy_init(struct bs_policy *p);
@@ -40,7 +48,8 @@ void bs_policy_init(struct bs_policy *p);
 int bs_policy_line(struct bs_policy *p, char *line, char why[BS_POLICY_WHY]);
 /* Is all there that is needed? */
 int bs_policy_check(const struct bs_policy *p, char why[BS_POLICY_WHY]);
-/* Read the file: 0, or a negative errno with the file, the line and the cause. */
+/* Read the file, and that of the key: 0, or a negative errno with the file, the line and the cause.
+ * `p` has no key then. */
 int bs_policy_read(struct bs_policy *p, const char *path, char why[BS_POLICY_WHY]);
 
 /* May a process of this user and these groups have endpoints? */

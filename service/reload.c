@@ -3,12 +3,14 @@
 #include "reload.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "audit.h"
 #include "confine.h"
+#include "keyed.h"
 #include "notify.h"
 
 /* From that process to ours. */
@@ -20,31 +22,44 @@ struct bs_reading {
 
 static void bs_reload_read(int fd, const char *path)
 {
+	bool gone;
 	char ask;
 
 	while (read(fd, &ask, sizeof(ask)) == sizeof(ask)) {
 		struct bs_reading r = {0};
 
 		r.error = bs_policy_read(&r.policy, path, r.why);
-		if (send(fd, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r))
+		gone = send(fd, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r);
+		bw_wipe(r.policy.key, sizeof(r.policy.key));
+		if (gone)
 			return;
 	}
 }
 
 int bs_reload_start(struct bs_service *s, const char *path)
 {
+	sigset_t ours, before;
 	int pair[2];
 	pid_t pid;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
 		return -errno;
+	/* Signals for the service, which its whole group may get, do not end this process. */
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGINT);
+	sigaddset(&ours, SIGTERM);
+	sigaddset(&ours, SIGHUP);
+	sigaddset(&ours, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &ours, &before);
 	pid = fork();
 	if (!pid) {
 		close(pair[0]);
+		signal(SIGPIPE, SIG_IGN);
 		if (!bs_confine_no_rights())
 			bs_reload_read(pair[1], path);
 		_exit(0);
 	}
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(pair[1]);
 	s->reader = pair[0];
 	return pid < 0 ? -errno : 0;
@@ -71,6 +86,7 @@ static void bs_reload_apply(struct bs_service *s, struct bs_policy *fresh)
 	memcpy(fresh->interface, s->policy.interface, sizeof(fresh->interface));
 	s->policy = *fresh;
 	bs_audit(BS_NOTICE, "the policy was read anew");
+	bs_clients_key(s);
 }
 
 void bs_reload_take(struct bs_service *s)
@@ -89,5 +105,6 @@ void bs_reload_take(struct bs_service *s)
 	} else {
 		bs_reload_apply(s, &r.policy);
 	}
+	bw_wipe(r.policy.key, sizeof(r.policy.key));
 	bs_notify("READY=1");
 }

@@ -9,7 +9,8 @@
 
 #include "clients.h"
 
-/* Start the process that reads this file: 0 or a negative errno. */
+/* Start the process that reads this file, before anybody has read a key, so that it inherits none. 0
+ * or a negative errno. */
 int bs_reload_start(struct bs_service *s, const char *path);
 
 /* Have the file read. */

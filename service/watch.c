@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Refusing for the dead; see watch.h. The service has no cluster key: where there is one, peers
- * believe refusals of those who have it only, and learn of deaths by silence.
+ * Refusing for the dead; see watch.h. Peers that have a cluster key believe refusals of those who
+ * have it only: what is said with another key, or none, after a silence.
  */
 #include "watch.h"
 
@@ -16,6 +16,7 @@
 
 #include "checksum.h"
 #include "code.h"
+#include "keyed.h"
 #include "number.h"
 #include "refuse.h"
 
@@ -115,7 +116,7 @@ void bs_watch_learn_name(void)
 }
 
 static void bs_watch_refuse(struct bs_watch *w, const uint8_t *frame, uint32_t len, uint32_t whole,
-			    const uint8_t mac[6], uint16_t ethertype)
+			    const uint8_t mac[6], uint16_t ethertype, const uint8_t *key)
 {
 	struct {
 		struct ethhdr ether;
@@ -123,7 +124,8 @@ static void bs_watch_refuse(struct bs_watch *w, const uint8_t *frame, uint32_t l
 	} __attribute__((packed)) out;
 	struct bw_refuse_frame refusal;
 	struct bw_hdr h;
-	struct bw_refuser by = {.name = bs_watch_host, .crc32c = bw_checksum};
+	struct bw_refuser by = {
+		.name = bs_watch_host, .key = key, .crc32c = bw_checksum, .siphash = bw_siphash};
 
 	memcpy(&h, frame + ETH_HLEN, sizeof(h));
 	by.cluster = h.cluster;
@@ -148,7 +150,7 @@ static bool bs_watch_lives(uint16_t engine)
 }
 
 void bs_watch_visit(struct bs_watch *w, const struct bs_gate *g, const uint8_t mac[6],
-		    uint16_t ethertype, uint64_t now)
+		    uint16_t ethertype, const uint8_t *key, uint64_t now)
 {
 	uint8_t frame[BS_CUT];
 	struct bw_hdr h;
@@ -169,6 +171,6 @@ void bs_watch_visit(struct bs_watch *w, const struct bs_gate *g, const uint8_t m
 		if (bs_watch_lives(h.dst_engine))
 			bs_gate_forget(g, h.dst_engine);
 		else
-			bs_watch_refuse(w, frame, len, (uint32_t)whole, mac, ethertype);
+			bs_watch_refuse(w, frame, len, (uint32_t)whole, mac, ethertype, key);
 	}
 }

@@ -30,8 +30,8 @@ void bs_watch_close(struct bs_watch *w);
 /* This endpoint has ended: its rights were taken from it just now. */
 void bs_watch_bury(struct bs_watch *w, const struct bs_gate *g, uint16_t engine);
 
-/* Refuse what waits. */
+/* Refuse what waits. key: that of bw_key_of_refusals(); NULL: none. */
 void bs_watch_visit(struct bs_watch *w, const struct bs_gate *g, const uint8_t mac[6],
-		    uint16_t ethertype, uint64_t now);
+		    uint16_t ethertype, const uint8_t *key, uint64_t now);
 
 #endif

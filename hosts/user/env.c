@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "env.h"
+#include "link/packet/served.h"
 #include "ring_shape.h"
 #include "service.h"
 #include "setting.h"
@@ -417,7 +418,7 @@ int bw_env_read(struct bw_env *env, const char **why)
 		return bw_env_wrong(why, bw_env_table[i].name, &setting, allowed);
 	}
 	encrypt = bw_setting_find("BEOWIRE_ENCRYPT");
-	if (env->encrypt && !env->key)
+	if (env->encrypt && !env->key && !bw_service_there(env))
 		return bw_env_wrong(why, "BEOWIRE_ENCRYPT", &encrypt,
 				    " without BEOWIRE_KEY, the file with the key");
 	bw_log_limit = env->log;

@@ -33,7 +33,7 @@ struct bw_env {
 	enum bw_env_wait wait;	   /* BEOWIRE_WAIT */
 	enum bw_log_level log;	   /* BEOWIRE_LOG */
 	bool checksum;		   /* BEOWIRE_CHECKSUM */
-	bool encrypt;		   /* BEOWIRE_ENCRYPT; not without a key */
+	bool encrypt;		   /* BEOWIRE_ENCRYPT; not without a key, or who may give it */
 	bool each;		   /* BEOWIRE_DOMAINS: libfabric is told of each interface */
 	bool helper;		   /* BEOWIRE_HELPER */
 	bool fanout;		   /* BEOWIRE_FANOUT */

@@ -146,6 +146,7 @@ struct bw_ep {
 	uint64_t links_at;  /* earliest check_at of a peer; BW_NEVER */
 	struct bw_env env;
 	bool keyed;		   /* frames carry tags that only who has the key can make */
+	bool key_given;		   /* if so: by beowired, as BEOWIRE_KEY names none */
 	uint8_t key[BW_KEY_BYTES]; /* the cluster's, if so */
 	struct bw_addr_fields self;
 	struct bw_iface iface; /* of the first packet link, or of the kernel's port */

@@ -82,6 +82,48 @@ static int bw_ep_settle(struct bw_ep *ep, const char *interface, const char **wh
 	return error;
 }
 
+static int bw_ep_keyed(struct bw_ep *ep)
+{
+	if (!bw_keyed_start())
+		return -EOPNOTSUPP;
+	ep->keyed = true;
+	bw_key_of_refusals(ep->watch.key, ep->key, bw_hmac_sha256);
+	return 0;
+}
+
+static void bw_ep_tell_keys(const struct bw_ep *ep, const struct bw_packet *p)
+{
+	char ours[BW_KEY_FINGERPRINT], given[BW_KEY_FINGERPRINT];
+
+	bw_key_fingerprint(ours, ep->key);
+	bw_key_fingerprint(given, p->key);
+	bw_log_once(BW_LOG_WARN, "two-keys",
+		    "the key of BEOWIRE_KEY (%s) is used, not that of beowired (%s), which other "
+		    "programs of this node have; mend: no BEOWIRE_KEY, or the same key in both",
+		    ours, given);
+}
+
+/* The cluster's key, as the service gave it with a socket. The program's own goes first. */
+static int bw_ep_take_key(struct bw_ep *ep, struct bw_packet *p)
+{
+	const char *said = bw_setting("BEOWIRE_ENCRYPT");
+	int error = 0;
+
+	if (!p->keyed)
+		return 0;
+	if (!ep->keyed) {
+		memcpy(ep->key, p->key, sizeof(ep->key));
+		error = bw_ep_keyed(ep);
+		ep->key_given = !error;
+	}
+	if (!error && !bw_same(ep->key, p->key, sizeof(ep->key)))
+		bw_ep_tell_keys(ep, p);
+	else if (p->encrypts && !ep->packets && (!said || !*said)) /* the first one decides */
+		ep->env.encrypt = true;
+	bw_wipe(p->key, sizeof(p->key));
+	return error;
+}
+
 /* Raw frames by one more interface. */
 static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, const char **why)
 {
@@ -92,6 +134,7 @@ static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, cons
 			       (uint8_t)(BW_LINK_NO_PACKET + n), why);
 	if (error)
 		return error;
+	error = bw_ep_take_key(ep, &ep->packet[n]);
 	bw_fanout_init(ep, ep->packets++);
 	if (n) {
 		memcpy(ep->self.more_mac[n - 1], ep->packet[n].mac, 6);
@@ -100,7 +143,7 @@ static int bw_ep_add_packet(struct bw_ep *ep, const struct bw_iface *iface, cons
 		ep->iface = *iface;
 		memcpy(ep->self.mac, ep->packet[n].mac, 6);
 	}
-	return 0;
+	return error ? bw_fail(why, error, "libsodium cannot be used here") : 0;
 }
 
 /* A namespace without an interface of its own, as of a container, has the service's. */
@@ -253,6 +296,11 @@ static int bw_ep_open_links(struct bw_ep *ep, const char **why)
 		error = bw_ep_open_local(ep, ep->claim, why);
 	if (error)
 		return error;
+	if (ep->env.encrypt && !ep->keyed)
+		return bw_fail(why, -EINVAL,
+			       "BEOWIRE_ENCRYPT is on, and there is no key: BEOWIRE_KEY names "
+			       "none, and beowired gave none; mend: BEOWIRE_KEY, or 'key' in "
+			       "beowired.conf");
 	if (!ep->self.links)
 		return bw_fail(why, -ENODEV,
 			       "none of the links that BEOWIRE_LINKS allows can be used here; "
@@ -381,14 +429,11 @@ static int bw_ep_open_key(struct bw_ep *ep, const char **why)
 
 	if (!ep->env.key)
 		return 0;
-	if (!bw_keyed_start())
-		return bw_fail(why, -EOPNOTSUPP, "libsodium cannot be used here");
 	error = bw_key_load(ep->env.key, ep->key, text, sizeof(text));
 	if (error)
 		return bw_fail(why, error, "BEOWIRE_KEY: %s", text);
-	ep->keyed = true;
-	bw_key_of_refusals(ep->watch.key, ep->key, bw_hmac_sha256);
-	return 0;
+	error = bw_ep_keyed(ep);
+	return error ? bw_fail(why, error, "libsodium cannot be used here") : 0;
 }
 
 /* Once for a job on this node, what is short of what was asked for louder than what is as asked. */

@@ -569,8 +569,8 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 		bw_log_once(
 			BW_LOG_ERROR, "key",
 			"%s and %s do not have the same cluster key, so engine %u there does "
-			"not talk to us; mend: set BEOWIRE_KEY to the same key on both (`beowire "
-			"key check --hosts ...` compares them), or on neither",
+			"not talk to us; mend: the same key on both, of BEOWIRE_KEY (`beowire key "
+			"check --hosts ...` compares them) or of beowired, or none on either",
 			ep->host, p->name[0] ? p->name : "a peer", p->addr.engine);
 	if (ev->status == BW_DOWN_ENCRYPT && p->known)
 		bw_log_once(BW_LOG_ERROR, "encrypt",

@@ -238,6 +238,9 @@ static void links_find(struct info *info, const struct bw_env *env)
 		snprintf(info->trouble, sizeof(info->trouble), "%s", why);
 	else {
 		snprintf(info->memory, sizeof(info->memory), "%s", bw_home_tell(&ep->home, text));
+		info->key_given = ep->key_given;
+		info->keyed = ep->keyed;
+		info->encrypted = ep->env.encrypt;
 		bw_ep_close(ep, 0);
 	}
 }

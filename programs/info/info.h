@@ -53,7 +53,8 @@ struct info {
 	const char *version;
 	const char *checksum;
 	const char *sodium;
-	bool keyed, encrypted; /* as the settings have it */
+	bool keyed, encrypted; /* as a program's endpoint is, or as the settings have it */
+	bool key_given;	       /* by the service */
 	unsigned int cores_online, cores_allowed;
 	double cores_granted; /* by cpuset and quota */
 	bool cma;

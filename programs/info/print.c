@@ -48,7 +48,15 @@ static const char *openness(const struct info *info)
 		return "nobody without the key can forge frames, but whoever sees them can read "
 		       "payloads, and change them on their way (BEOWIRE_ENCRYPT is off)";
 	return "whoever sees frames can read payloads, change them, and forge others (no "
-	       "BEOWIRE_KEY)";
+	       "BEOWIRE_KEY, and none by beowired)";
+}
+
+/* Whose the cluster's key is; "": there is none. */
+static const char *key_source(const struct info *info)
+{
+	if (!info->keyed)
+		return "";
+	return info->key_given ? "beowired" : "BEOWIRE_KEY";
 }
 
 /* What files say, as text and nothing else. */
@@ -92,6 +100,8 @@ void info_print(const struct info *info)
 	printf("Checksum (CRC32C): %s\n", info->checksum);
 	printf("Computing with keys: libsodium %s\n", info->sodium);
 	printf("Between nodes: %s\n", openness(info));
+	if (info->keyed)
+		printf("Cluster key: by %s\n", key_source(info));
 	printf("Cores: %.4g granted, %u allowed, %u online\n", info->cores_granted,
 	       info->cores_allowed, info->cores_online);
 	if (info->memory[0])
@@ -275,10 +285,12 @@ void info_print_json(const struct info *info, const struct info_peer *peer)
 	printf("},\n \"cma\": {\"usable\": %s, \"why\": ", truth(info->cma));
 	quoted(info->cma_why);
 	printf("},\n \"checksum\": \"%s\",\n \"libsodium\": \"%s\",\n \"keyed\": %s,\n "
-	       "\"encrypted\": %s,\n \"cores\": {\"granted\": %.4g, \"allowed\": %u, \"online\": "
+	       "\"key_source\": \"%s\",\n \"encrypted\": %s,\n \"cores\": {\"granted\": %.4g, "
+	       "\"allowed\": %u, \"online\": "
 	       "%u},\n \"memory\": ",
-	       info->checksum, info->sodium, truth(info->keyed), truth(info->encrypted),
-	       info->cores_granted, info->cores_allowed, info->cores_online);
+	       info->checksum, info->sodium, truth(info->keyed), key_source(info),
+	       truth(info->encrypted), info->cores_granted, info->cores_allowed,
+	       info->cores_online);
 	quoted(info->memory);
 	printf(",\n \"environment\": {");
 	json_environment(info);

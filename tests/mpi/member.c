@@ -19,7 +19,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../hosts/user/key.h"
+#include "../../common/key.h"
 #include "keyed.h"
 #include "plain.h"
 #include "segment.h"

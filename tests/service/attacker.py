@@ -87,7 +87,8 @@ class Answer:
             fields = ANSWER.unpack(data)
             self.kind, self.error, self.mtu, self.mac = fields[2:6]
             self.block_bytes, self.blocks = fields[9:11]
-            self.text = fields[12].rstrip(b"\0").decode()
+            self.flags, self.rest = fields[6], fields[12]
+            self.text = "" if self.kind == READY else self.rest.rstrip(b"\0").decode()
             for _, _, got in rights:
                 self.socket = socket.socket(fileno=array.array("i", got)[0])
             if self.kind != WAIT:

@@ -9,21 +9,31 @@ from beowire import places
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOM = ROOT / "service"
-CLAIM = ("claim.c", "who.c")
-"""What the service compiles of common/: claim_sources of its meson.build."""
+OF_COMMON = ("claim.c", "key.c", "who.c")
+"""What the service compiles of common/: claim_sources and key_sources of its meson.build."""
 
 
 def compile_service(target: Path, flags: Sequence[str], instead: dict[str, Path]) -> str:
     """Compiles the service with these flags, and files in place of those of these names: what the
     compiler complains of, "" if nothing."""
-    files = [*sorted(ROOM.glob("*.c")), *(ROOT / "common" / name for name in CLAIM)]
+    files = [*sorted(ROOM.glob("*.c")), *(ROOT / "common" / name for name in OF_COMMON)]
     sources = [str(instead.get(each.name, each)) for each in files]
     build = places.build_dir()
-    shared = [build / "common/libbeowire-common.a", build / "engine/libbeowire-engine.a"]
+    names = ("common/libbeowire-common", "common/libbeowire-keyed", "engine/libbeowire-engine")
+    shared = [build / f"{name}.a" for name in names]
     words = ["cc", "-std=gnu11", "-D_GNU_SOURCE", "-w", "-fno-strict-aliasing", *flags]
     words += [f"-I{ROOM}", f"-I{ROOT / 'common'}", f"-I{ROOT / 'engine'}", '-DBS_VERSION="test"']
     done = subprocess.run(
-        [*words, *sources, "-o", str(target), *map(str, shared), "-lpthread"],
+        [
+            *words,
+            *sources,
+            "-o",
+            str(target),
+            *map(str, shared),
+            "-lsodium",
+            "-lpthread",
+            "-Wl,-z,now",
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -130,6 +130,25 @@ def test_a_reload_takes_a_good_policy_alone(serving: Booted) -> None:
     serving.output("systemctl stop ephemeral && systemctl reload beowired")
 
 
+def test_a_key_of_roots_is_read_within_the_sandbox(serving: Booted) -> None:
+    """At a reload, by a process without any right, and at a start; one in a home is not seen."""
+    serving.output(
+        "umask 077; printf '%064d\\n' 7 >/etc/beowire/key; cp /etc/beowire/key /root/key"
+    )
+    policy(serving, f"{GOOD}key = /etc/beowire/key\\n")
+    serving.output("systemctl reload beowired")
+    fresh = told(serving, "endpoints get the key .* of /etc/beowire/key")
+    serving.output("systemctl restart beowired")
+    again = told(serving, "endpoints get the key .* of /etc/beowire/key")
+    assert again["MESSAGE"] == fresh["MESSAGE"]
+    assert again["_PID"] != fresh["_PID"]
+    policy(serving, f"{GOOD}key = /root/key\\n")
+    assert serving.run("systemctl restart beowired").returncode != 0
+    assert told(serving, "key: /root/key cannot be opened: Permission denied")["PRIORITY"] == "3"
+    policy(serving, GOOD)
+    serving.output("rm /root/key /etc/beowire/key; systemctl start beowired")
+
+
 def test_a_conversation_outlives_the_service(serving: Booted) -> None:
     """Killed and restarted; what containers have mounted stays the same directory."""
     directory = serving.output("stat -c %i /run/beowire")

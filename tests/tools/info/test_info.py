@@ -31,6 +31,7 @@ def test_what_is_open_to_others_is_said(tmp_path: Path) -> None:
         assert said in beowire("info", **variables).output
         answer = json.loads(beowire("info", "--json", **variables).output)
         assert [answer["keyed"], answer["encrypted"]] == told
+        assert answer["key_source"] == ("BEOWIRE_KEY" if told[0] else "")
 
 
 def test_a_listening_node_is_reached(job_lab: lab.Lab) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Tells whether the file $file holds a key that libbeowire would take on this host, by the rules of
-# hosts/user/key.c: the line `key FINGERPRINT`, or one with what is wrong. The key itself stays in
+# common/key.c: the line `key FINGERPRINT`, or one with what is wrong. The key itself stays in
 # this shell: printf is one of its own commands, and no other gets the key as an argument.
 LC_ALL=C
 export LC_ALL

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "keyed.h"
 #include "link/filter.h"
 #include "link/packet/packet.h"
 #include "link/packet/served.h"
@@ -135,7 +136,8 @@ int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct b
 	p->claim = !error && p->service ? fcntl(claim, F_DUPFD_CLOEXEC, 0) : -1;
 	if (!error) {
 		p->batch = bw_batch_new(ETH_HLEN, false);
-		if (!p->batch || (env->encrypt && bw_batch_make_room(p->batch, p->mtu)))
+		if (!p->batch ||
+		    ((env->encrypt || p->encrypts) && bw_batch_make_room(p->batch, p->mtu)))
 			error = bw_fail(why, -ENOMEM, "out of memory");
 	}
 	if (error)
@@ -145,6 +147,7 @@ int bw_packet_open(struct bw_packet *p, const struct bw_env *env, const struct b
 
 void bw_packet_close(struct bw_packet *p)
 {
+	bw_wipe(p->key, sizeof(p->key));
 	if (p->ring)
 		munmap(p->ring, p->ring_bytes);
 	if (p->fd >= 0)

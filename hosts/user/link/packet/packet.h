@@ -13,6 +13,7 @@
 
 #include "link/batch.h"
 #include "env.h"
+#include "key.h"
 #include "link/iface.h"
 #include "link/link.h"
 #include "link/packet/fanout.h"
@@ -37,7 +38,10 @@ struct bw_packet {
 	bool service;	    /* the socket is from beowired, whose connection is fanout's */
 	uint8_t asks;	    /* if so: it is asked for another socket, see served.c */
 	uint8_t refusals;   /* and gave none that was of use, so many times in a row at least */
-	int claim;	    /* if so, holds the engine number as well; else -1 */
+	bool keyed;	    /* it gave the cluster's key as well, until that is taken from here */
+	bool encrypts;	    /* and whoever has it from there encrypts */
+	uint8_t key[BW_KEY_BYTES];
+	int claim; /* if from beowired, holds the engine number as well; else -1 */
 	struct bw_batch *batch;
 	struct bw_fanout fanout;
 	struct bw_link_counters count;

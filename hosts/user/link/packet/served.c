@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "ep.h"
+#include "keyed.h"
 #include "link/packet/served.h"
 #include "service.h"
 #include "text.h"
@@ -257,6 +258,15 @@ static int bw_service_learn(struct bw_packet *p, const struct bw_env *env,
 	return 0;
 }
 
+/* The key that came with a socket for a new endpoint. */
+static void bw_service_take_key(struct bw_packet *p, const struct bw_service_answer *a)
+{
+	p->keyed = a->flags & BW_SERVICE_KEYED;
+	p->encrypts = a->flags & BW_SERVICE_ENCRYPTS;
+	if (p->keyed)
+		memcpy(p->key, a->key, sizeof(p->key));
+}
+
 static int bw_service_map(struct bw_packet *p, const char **why)
 {
 	int error = bw_packet_attach(p, p->ring_bytes);
@@ -300,6 +310,9 @@ int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engi
 		error = bw_service_learn(p, env, &a, why);
 	if (!error)
 		error = bw_service_map(p, why);
+	if (!error)
+		bw_service_take_key(p, &a);
+	bw_wipe(a.key, sizeof(a.key));
 	if (error) {
 		close(fd);
 		return error;
@@ -406,6 +419,7 @@ static void bw_service_look(struct bw_ep *ep, struct bw_packet *p)
 				 &why);
 	if (!error)
 		error = bw_service_learn(&fresh, &ep->env, &a, &why);
+	bw_wipe(a.key, sizeof(a.key)); /* an endpoint keeps the one that it began with */
 	if (!error)
 		error = bw_service_suits(p, &fresh, &why);
 	if (!error)

@@ -18,9 +18,9 @@ struct bw_packet;
 bool bw_service_there(const struct bw_env *env);
 
 /* Ask for a socket for this engine on p's interface: p has its socket and ring then, and address,
- * MTU and name of the interface that it is for. `claim` holds the engine number. Waits for up to
- * 100 ms for a sign of life, or 5 s where no other link between nodes is allowed. 0 or a negative
- * errno with *why. */
+ * MTU and name of the interface that it is for, and the cluster's key, if there is one. `claim`
+ * holds the engine number. Waits for up to 100 ms for a sign of life, or 5 s where no other link
+ * between nodes is allowed. 0 or a negative errno with *why. */
 int bw_service_open(struct bw_packet *p, const struct bw_env *env, uint16_t engine, int claim,
 		    const char **why);
 
