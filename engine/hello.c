@@ -224,7 +224,7 @@ static int bw_hello_rebind(struct bw_engine *e, struct bw_peer *p, bool answer, 
 		p->ping_due |= !answer;
 		return -BW_DROP_EARLY;
 	}
-	wire = bw_table_add(&e->peer_table, p);
+	wire = bw_table_add(&e->peer_table, p, bw_nonce(e));
 	if (!wire)
 		return -BW_DROP_NO_BUFFER;
 	if (p->wire != p->handle)

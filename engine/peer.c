@@ -45,7 +45,8 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	p->path[0] = bw_path_new(e, p, 0);
 	if (e->cfg.keyed)
 		p->keys = bw_slab_alloc(&e->keys);
-	p->handle = p->path[0] && (p->keys || !e->cfg.keyed) ? bw_table_add(&e->peer_table, p) : 0;
+	if (p->path[0] && (p->keys || !e->cfg.keyed))
+		p->handle = bw_table_add(&e->peer_table, p, bw_nonce(e));
 	if (!p->handle) {
 		if (p->path[0])
 			bw_slab_free(&e->paths, p->path[0]);

@@ -34,7 +34,7 @@ int bw_pull_expose(struct bw_engine *e, struct bw_op *op)
 	g = bw_slab_alloc(&e->regions);
 	if (!g)
 		return -EAGAIN;
-	handle = bw_table_add(&e->region_table, g);
+	handle = bw_table_add(&e->region_table, g, 0);
 	if (!handle) {
 		bw_slab_free(&e->regions, g);
 		return -EAGAIN;
@@ -372,7 +372,7 @@ int bw_pull_submit(struct bw_engine *e, struct bw_op *op)
 	if (!u)
 		return -EAGAIN;
 	memset(u, 0, offsetof(struct bw_pull, span));
-	handle = bw_table_add(&e->pull_table, u);
+	handle = bw_table_add(&e->pull_table, u, 0);
 	m = handle ? bw_send_control(e, p, BW_PART_PULL) : NULL;
 	if (!m) {
 		if (handle)

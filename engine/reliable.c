@@ -62,9 +62,9 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	bw_slab_init(&e->keys, &e->arena, sizeof(struct bw_keys));
 	bw_slab_init(&e->indexes, &e->arena, sizeof(struct bw_flow_index));
 	bw_slab_init(&e->flow_tables, &e->arena, sizeof(struct bw_flow_table));
-	bw_table_init(&e->peer_table, &e->arena);
-	bw_table_init(&e->pull_table, &e->arena);
-	bw_table_init(&e->region_table, &e->arena);
+	bw_table_init(&e->peer_table, &e->arena, bw_nonce(e));
+	bw_table_init(&e->pull_table, &e->arena, 0); /* that are named in conversations alone */
+	bw_table_init(&e->region_table, &e->arena, 0);
 	bw_list_init(&e->peers);
 	bw_list_init(&e->ready);
 	bw_list_init(&e->callers);

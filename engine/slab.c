@@ -66,10 +66,19 @@ void bw_slab_free(struct bw_slab *s, void *obj)
 	s->in_use--;
 }
 
-void bw_table_init(struct bw_table *t, struct bw_arena *a)
+_Static_assert(BW_HANDLE_INDEX + 1u == 1u << BW_HANDLE_BITS, "slots have so many bits");
+
+void bw_table_init(struct bw_table *t, struct bw_arena *a, uint32_t random)
 {
 	memset(t, 0, sizeof(*t));
 	t->arena = a;
+	t->where = random % BW_TABLE_PAGES;
+}
+
+/* The i-th slot that was made. */
+static struct bw_slot *bw_table_made(const struct bw_table *t, uint32_t i)
+{
+	return &t->page[i / BW_TABLE_PAGE ^ t->where][i % BW_TABLE_PAGE];
 }
 
 static struct bw_slot *bw_table_slot(const struct bw_table *t, uint32_t index)
@@ -77,58 +86,59 @@ static struct bw_slot *bw_table_slot(const struct bw_table *t, uint32_t index)
 	return &t->page[index / BW_TABLE_PAGE][index % BW_TABLE_PAGE];
 }
 
+/* Called when no slot is free. */
 static bool bw_table_extend(struct bw_table *t)
 {
+	uint32_t i, at = t->slots / BW_TABLE_PAGE ^ t->where;
 	struct bw_slot *page;
-	uint32_t i;
 
 	if (t->slots == BW_TABLE_PAGE * BW_TABLE_PAGES)
 		return false;
 	page = bw_arena_take(t->arena, BW_TABLE_PAGE * sizeof(*page));
 	if (!page)
 		return false;
-	t->page[t->slots / BW_TABLE_PAGE] = page;
-	for (i = BW_TABLE_PAGE; i-- > 0;) {
-		page[i].gen = 1;
-		page[i].next = t->free;
-		t->free = t->slots + i + 1;
-	}
+	t->page[at] = page;
 	t->slots += BW_TABLE_PAGE;
+	for (i = 0; i < BW_TABLE_PAGE; i++)
+		bw_table_made(t, i)->free = at * BW_TABLE_PAGE + i;
+	t->free = BW_TABLE_PAGE;
 	return true;
 }
 
-uint32_t bw_table_add(struct bw_table *t, void *obj)
+/* Any of the free slots, by the high bits of the number; the low ones go into its generation. */
+uint32_t bw_table_add(struct bw_table *t, void *obj, uint32_t random)
 {
-	struct bw_slot *slot;
-	uint32_t index;
+	struct bw_slot *from, *slot;
+	uint32_t index, gen;
 
 	if (!t->free && !bw_table_extend(t))
 		return 0;
-	index = t->free - 1;
+	from = bw_table_made(t, (uint32_t)((uint64_t)random * t->free >> 32));
+	index = from->free;
+	from->free = bw_table_made(t, --t->free)->free;
 	slot = bw_table_slot(t, index);
-	t->free = slot->next;
+	gen = slot->gen ? slot->gen + 1 + random % BW_HANDLE_STEP : random;
+	gen %= 1u << (32 - BW_HANDLE_BITS);
+	slot->gen = gen ? gen : 1;
 	slot->obj = obj;
-	return slot->gen << 20 | index;
+	return slot->gen << BW_HANDLE_BITS | index;
 }
 
 void *bw_table_get(const struct bw_table *t, uint32_t handle)
 {
-	uint32_t index = handle & BW_HANDLE_INDEX;
-	struct bw_slot *slot;
+	const struct bw_slot *page = t->page[(handle & BW_HANDLE_INDEX) / BW_TABLE_PAGE];
+	const struct bw_slot *slot;
 
-	if (index >= t->slots)
+	if (!page)
 		return NULL;
-	slot = bw_table_slot(t, index);
-	return slot->gen == handle >> 20 ? slot->obj : NULL;
+	slot = &page[handle % BW_TABLE_PAGE];
+	return slot->gen == handle >> BW_HANDLE_BITS ? slot->obj : NULL;
 }
 
 void bw_table_remove(struct bw_table *t, uint32_t handle)
 {
 	uint32_t index = handle & BW_HANDLE_INDEX;
-	struct bw_slot *slot = bw_table_slot(t, index);
 
-	slot->obj = NULL;
-	slot->gen = slot->gen == 0xFFF ? 1 : slot->gen + 1;
-	slot->next = t->free;
-	t->free = index + 1;
+	bw_table_slot(t, index)->obj = NULL;
+	bw_table_made(t, t->free++)->free = index;
 }

@@ -38,25 +38,34 @@ void bw_slab_free(struct bw_slab *s, void *obj);
 
 #define BW_TABLE_PAGE  256
 #define BW_TABLE_PAGES 2048
-/* Low 20 bits of a handle; the high 12 are its generation, never 0. */
-#define BW_HANDLE_INDEX 0xFFFFFu
+/* Low 19 bits of a handle are its slot; the high 13 are its generation, never 0. */
+#define BW_HANDLE_BITS	19
+#define BW_HANDLE_INDEX (BW_TABLE_PAGE * BW_TABLE_PAGES - 1u)
+/* A slot has a handle again after 64 others at the earliest: by so much its generation grows at
+ * most. */
+#define BW_HANDLE_STEP 128
 
 struct bw_slot {
 	void *obj;     /* NULL: free */
-	uint32_t gen;  /* generation of the current or next user */
-	uint32_t next; /* free list: index + 1 */
+	uint32_t gen;  /* generation of the current or last user; 0: none yet */
+	uint32_t free; /* of the i-th slot: index of the i-th free one (bw_table.free) */
 };
 
+/* Who has seen no handle of a table has 32 bits to guess, but for those that the number of slots in
+ * use gives away. Who was given handles himself knows where its pages are; he has to guess which of
+ * the free slots another one got, and 13 bits of its generation; 7, if he has had that slot. */
 struct bw_table {
 	struct bw_arena *arena;
 	struct bw_slot *page[BW_TABLE_PAGES];
+	uint32_t where; /* the i-th page is page[i ^ where] */
 	uint32_t slots; /* in existing pages */
-	uint32_t free;	/* index + 1 of the first free slot, 0: none */
+	uint32_t free;	/* slots that are free */
 };
 
-void bw_table_init(struct bw_table *t, struct bw_arena *a);
+/* random: a number that nobody else knows, here and in the next; 0, if handles may be guessed. */
+void bw_table_init(struct bw_table *t, struct bw_arena *a, uint32_t random);
 /* A fresh handle (never 0) for obj; 0 when memory is short. */
-uint32_t bw_table_add(struct bw_table *t, void *obj);
+uint32_t bw_table_add(struct bw_table *t, void *obj, uint32_t random);
 /* The object, or NULL if the handle is stale. */
 void *bw_table_get(const struct bw_table *t, uint32_t handle);
 void bw_table_remove(struct bw_table *t, uint32_t handle);

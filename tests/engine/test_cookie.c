@@ -256,8 +256,27 @@ static void challenge__that_comes_again_and_again_is_answered_rarely(void **stat
 	assert_int_equal(count(B)->peers, 0);
 }
 
-/* Off path, A's first handle is easily guessed. Who says HELLO from B's address, in its name and
- * with a handle and token of his own, does not keep A from the real B. */
+/* Who knows no number that the engine has drawn does not know the handles by which it is found. */
+static void caller__does_not_know_the_handles_of_others(void **state)
+{
+	uint32_t first, second;
+
+	open_strangers();
+	connect_to(A, B);
+	first = peer(A, B)->wire;
+	node_kill(A);
+	node_open(A);
+	connect_to(A, B);
+	second = peer(A, B)->wire;
+	/* page, slot and generation of the first handle are other ones in each engine */
+	assert_int_not_equal(first / BW_TABLE_PAGE % BW_TABLE_PAGES,
+			     second / BW_TABLE_PAGE % BW_TABLE_PAGES);
+	assert_int_not_equal(first % BW_TABLE_PAGE, second % BW_TABLE_PAGE);
+	assert_int_not_equal(first >> BW_HANDLE_BITS, second >> BW_HANDLE_BITS);
+}
+
+/* A handle may become known. Who says HELLO from B's address, in its name and with a handle and
+ * token of his own, does not keep A from the real B. */
 static void caller__that_guesses_a_handle_is_not_the_peer(void **state)
 {
 	struct frame *f;
@@ -513,6 +532,7 @@ int cookie_tests(void)
 		TEST(cookie__is_good_with_one_incarnation),
 		TEST(challenge__of_a_stranger_is_dropped),
 		TEST(challenge__that_comes_again_and_again_is_answered_rarely),
+		TEST(caller__does_not_know_the_handles_of_others),
 		TEST(caller__that_guesses_a_handle_is_not_the_peer),
 		TEST(challenge__that_is_wrong_keeps_nobody_apart),
 		TEST(challenge__that_is_wrong_draws_few_hellos),

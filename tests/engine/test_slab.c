@@ -65,29 +65,27 @@ static void table__stale_handles_are_recognized(void **state)
 	uint32_t old, h, i;
 	int x, y;
 
-	bw_table_init(&t, &a);
-	assert_int_equal(bw_table_add(&t, &x), 0);
+	bw_table_init(&t, &a, 0);
+	assert_int_equal(bw_table_add(&t, &x, 0), 0);
 	assert_null(bw_table_get(&t, 0));
 	bw_arena_add(&a, memory[0], BW_GROW_BYTES);
-	h = bw_table_add(&t, &x);
+	h = bw_table_add(&t, &x, 0);
 	assert_int_not_equal(h, 0);
 	assert_ptr_equal(bw_table_get(&t, h), &x);
 	assert_null(bw_table_get(&t, h + 1));
 	assert_null(bw_table_get(&t, h | BW_HANDLE_INDEX));
-	/* each generation of a slot has another handle, none is 0, and after all of them it begins
-	 * anew */
-	for (i = 0; i < 0xFFF; i++) {
+	/* no handle of those that follow is that of before, or 0 */
+	for (i = 0; i < 2 * (1u << (32 - BW_HANDLE_BITS)); i++) {
 		old = h;
 		bw_table_remove(&t, old);
 		assert_null(bw_table_get(&t, old));
-		h = bw_table_add(&t, &y);
+		h = bw_table_add(&t, &y, 0);
 		assert_int_not_equal(h, 0);
 		assert_int_not_equal(h, old);
-		assert_true(h >> 20 != 0);
+		assert_true(h >> BW_HANDLE_BITS != 0);
 		assert_null(bw_table_get(&t, old));
 		assert_ptr_equal(bw_table_get(&t, h), &y);
 	}
-	assert_int_equal(h >> 20, 1);
 }
 
 static void table__grows_page_by_page(void **state)
@@ -97,15 +95,136 @@ static void table__grows_page_by_page(void **state)
 	struct bw_table t;
 	uint32_t i;
 
-	bw_table_init(&t, &a);
+	bw_table_init(&t, &a, 0);
 	bw_arena_add(&a, memory[0], BW_GROW_BYTES);
 	for (i = 0; i < 3 * BW_TABLE_PAGE; i++) {
-		handle[i] = bw_table_add(&t, &handle[i]);
+		handle[i] = bw_table_add(&t, &handle[i], 0);
 		assert_int_not_equal(handle[i], 0);
 	}
 	for (i = 0; i < 3 * BW_TABLE_PAGE; i++)
 		assert_ptr_equal(bw_table_get(&t, handle[i]), &handle[i]);
 	assert_int_equal(t.slots, 3 * BW_TABLE_PAGE);
+}
+
+/* A number of 32 bits, other ones for each seed. */
+static uint32_t drawn(uint32_t *seed)
+{
+	uint32_t x = *seed += 0x9E3779B9u;
+
+	x = (x ^ x >> 16) * 0x85EBCA6Bu;
+	x = (x ^ x >> 13) * 0xC2B2AE35u;
+	return x ^ x >> 16;
+}
+
+/* Bits that some of n numbers have and others have not. */
+static uint32_t bits_that_differ(const uint32_t *of, uint32_t n)
+{
+	uint32_t all = UINT32_MAX, any = 0, i;
+
+	for (i = 0; i < n; i++) {
+		all &= of[i];
+		any |= of[i];
+	}
+	return any & ~all;
+}
+
+/* Nobody who has not seen them knows a bit of them: the first handles of tables. */
+static void table__first_handles_have_32_bits_to_guess(void **state)
+{
+	uint32_t handle[64], seed = 1, i, j;
+
+	for (i = 0; i < 64; i++) {
+		struct bw_arena a = {0};
+		struct bw_table t;
+
+		bw_table_init(&t, &a, drawn(&seed));
+		bw_arena_add(&a, memory[0], BW_GROW_BYTES);
+		handle[i] = bw_table_add(&t, &t, drawn(&seed));
+		assert_ptr_equal(bw_table_get(&t, handle[i]), &t);
+		for (j = 0; j < i; j++)
+			assert_int_not_equal(handle[i], handle[j]);
+	}
+	assert_int_equal(bits_that_differ(handle, 64), UINT32_MAX);
+}
+
+/* Who was given one, keeps it, and knows that the next handle is given now: neither its slot nor
+ * its generation is near. */
+static void table__handles_of_others_are_not_near(void **state)
+{
+	uint32_t slot[64], gen[64], seed = 2, i;
+	struct bw_arena a = {0};
+	struct bw_table t;
+
+	bw_table_init(&t, &a, drawn(&seed));
+	bw_arena_add(&a, memory[0], BW_GROW_BYTES);
+	for (i = 0; i < 64; i++) {
+		uint32_t mine = bw_table_add(&t, &slot, drawn(&seed));
+		uint32_t other = bw_table_add(&t, &gen, drawn(&seed));
+
+		slot[i] = (other - mine) % BW_TABLE_PAGE;
+		gen[i] = (other >> BW_HANDLE_BITS) - (mine >> BW_HANDLE_BITS);
+	}
+	assert_int_equal(bits_that_differ(slot, 64), BW_TABLE_PAGE - 1);
+	assert_int_equal(bits_that_differ(gen, 64) << BW_HANDLE_BITS >> BW_HANDLE_BITS,
+			 (1u << (32 - BW_HANDLE_BITS)) - 1);
+}
+
+/* Who gives his handle back does not know that of the next one by it: where one slot is free, its
+ * generation has grown by any of 128. But the slot has no handle twice among 64. */
+static void table__a_slot_has_other_handles_for_long(void **state)
+{
+	uint32_t handle[64], step[64], seed = 3, mine = 0, turn, i, j;
+	struct bw_arena a = {0};
+	struct bw_table t;
+
+	bw_table_init(&t, &a, drawn(&seed));
+	bw_arena_add(&a, memory[0], BW_GROW_BYTES);
+	for (i = 0; i < BW_TABLE_PAGE; i++)
+		mine = bw_table_add(&t, &t, drawn(&seed));
+	for (turn = 0; turn < 256; turn++) {
+		for (i = 0; i < 64; i++) {
+			bw_table_remove(&t, mine);
+			handle[i] = bw_table_add(&t, &t, drawn(&seed));
+			assert_int_equal((handle[i] ^ mine) & BW_HANDLE_INDEX, 0);
+			for (j = 0; j < i; j++)
+				assert_int_not_equal(handle[i], handle[j]);
+			step[i] = (handle[i] >> BW_HANDLE_BITS) - (mine >> BW_HANDLE_BITS);
+			mine = handle[i];
+		}
+		assert_int_equal(bits_that_differ(step, 64) & (BW_HANDLE_STEP - 1),
+				 BW_HANDLE_STEP - 1);
+	}
+}
+
+/* All slots are given once before the table grows, whichever are given back meanwhile. */
+static void table__all_slots_are_used(void **state)
+{
+	static uint32_t handle[2 * BW_TABLE_PAGE];
+	uint32_t seed = 4, i, j;
+	struct bw_arena a = {0};
+	struct bw_table t;
+
+	bw_table_init(&t, &a, drawn(&seed));
+	bw_arena_add(&a, memory[0], BW_GROW_BYTES);
+	for (i = 0; i < 2 * BW_TABLE_PAGE; i++)
+		handle[i] = bw_table_add(&t, &handle[i], drawn(&seed));
+	for (i = 0; i < 10000; i++) {
+		j = drawn(&seed) % (2 * BW_TABLE_PAGE);
+		assert_ptr_equal(bw_table_get(&t, handle[j]), &handle[j]);
+		bw_table_remove(&t, handle[j]);
+		if (i % 2) {
+			uint32_t k = drawn(&seed) % (2 * BW_TABLE_PAGE);
+
+			if (k != j) {
+				bw_table_remove(&t, handle[k]);
+				handle[k] = bw_table_add(&t, &handle[k], drawn(&seed));
+			}
+		}
+		handle[j] = bw_table_add(&t, &handle[j], drawn(&seed));
+	}
+	assert_int_equal(t.slots, 2 * BW_TABLE_PAGE);
+	for (i = 0; i < 2 * BW_TABLE_PAGE; i++)
+		assert_ptr_equal(bw_table_get(&t, handle[i]), &handle[i]);
 }
 
 int slab_tests(void)
@@ -115,6 +234,10 @@ int slab_tests(void)
 		cmocka_unit_test(slab__objects_are_apart_and_come_again),
 		cmocka_unit_test(table__stale_handles_are_recognized),
 		cmocka_unit_test(table__grows_page_by_page),
+		cmocka_unit_test(table__first_handles_have_32_bits_to_guess),
+		cmocka_unit_test(table__handles_of_others_are_not_near),
+		cmocka_unit_test(table__a_slot_has_other_handles_for_long),
+		cmocka_unit_test(table__all_slots_are_used),
 	};
 
 	return cmocka_run_group_tests_name("slab", tests, NULL, NULL);
