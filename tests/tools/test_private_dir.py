@@ -98,11 +98,13 @@ def test_where_it_lies_without_a_session(monkeypatch: pytest.MonkeyPatch) -> Non
     assert checked == [Path(f"/tmp/beowire-{NOBODY}")]
 
 
-@pytest.mark.parametrize("there", ["nothing", "ours", "link", "file"])
+@pytest.mark.parametrize("there", ["nothing", "ours", "group's", "everybody's", "link", "file"])
 def test_the_same_on_other_hosts(there: str, tmp_path: Path) -> None:
+    modes = {"ours": 0o755, "group's": 0o770, "everybody's": 0o1707}
     place = tmp_path / "a b"
-    if there == "ours":
+    if there in modes:
         place.mkdir()
+        place.chmod(modes[there])
     elif there == "link":
         place.symlink_to(tmp_path)
     elif there == "file":

@@ -53,7 +53,8 @@ def make(directory: Path) -> None:
 
 def make_script(quoted: str) -> str:
     """The same as commands of a shell, for other hosts; the name is quoted already."""
-    ours = f"[ -d {quoted} ] && [ -O {quoted} ] && [ ! -L {quoted} ]"
+    alone = f"find {quoted} -prune -type d ! -perm -020 ! -perm -002"
+    ours = f'[ -O {quoted} ] && [ -n "$({alone})" ]'
     return f"{{ mkdir -m 700 {quoted} 2>/dev/null || {{ {ours}; }}; }}"
 
 
