@@ -373,10 +373,16 @@ static void bw_path_timers(struct bw_engine *e, struct bw_peer *p, struct bw_pat
  * meanwhile, and no answer was read. Such a time says nothing about the peer. */
 static void bw_peer_excuse(struct bw_engine *e, struct bw_peer *p)
 {
-	uint64_t late = e->now - p->deadline;
+	uint64_t late = e->now - p->deadline, least = e->cfg.dead_ns / 4;
 
-	if (late < e->cfg.dead_ns / 4)
+	if (late < least)
 		return;
+	/* the first peer of each such time tells it */
+	if ((p->waiting_since || p->arriving) && (!e->late || e->now - e->late >= least)) {
+		e->late = e->now;
+		if (bw_ops(e)->excused)
+			bw_ops(e)->excused(e->host, late);
+	}
 	if (p->waiting_since)
 		p->waiting_since =
 			bw_min_u64(bw_max_u64(p->proven, p->waiting_since) + late, e->now);

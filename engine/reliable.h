@@ -432,6 +432,7 @@ struct bw_engine {
 	bool closed, pressure, starved;
 	bool crowded;  /* the host has said that it gives no memory, and has given none since */
 	bool failed;   /* closes, but not in good order */
+	uint64_t late; /* when ops->excused() was called last; 0: not yet */
 	uint64_t work; /* txmsgs, regions and serves alive */
 
 	/* credit across all senders */

@@ -132,6 +132,17 @@ static uint64_t bw_host_random(void *host)
 	return bw_secret_draw(&ep->secret);
 }
 
+/* Where no helper serves peers while the program computes, that is how programs are. */
+static void bw_host_excused(void *host, uint64_t late_ns)
+{
+	const struct bw_ep *ep = host;
+
+	bw_log_once(ep->helper.wanted ? BW_LOG_WARN : BW_LOG_INFO, "excused",
+		    "this process stood still, or the clock jumped, by %llu ms at least; no peer "
+		    "is given up for that",
+		    (unsigned long long)(late_ns / BW_MS));
+}
+
 const struct bw_host_ops bw_host_ops = {
 	.crc32c = bw_checksum,
 	.payload_crc = bw_host_payload_crc,
@@ -147,6 +158,7 @@ const struct bw_host_ops bw_host_ops = {
 	.needed = bw_host_needed,
 	.message = bw_host_message,
 	.unseal = bw_host_unseal,
+	.excused = bw_host_excused,
 };
 
 /* More memory for the engine. */

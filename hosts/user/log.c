@@ -18,13 +18,13 @@ _Atomic enum bw_log_level bw_log_limit = BW_LOG_WARN;
 
 static const char *const bw_log_names[] = {"error", "warning", "info", "debug"};
 
-static void bw_log_line(enum bw_log_level level, const char *format, va_list args)
+static void bw_log_write(enum bw_log_level level, const char *who, const char *format, va_list args)
 {
-	char line[1024], host[65] = "";
+	char line[1024];
 	int n;
 
-	gethostname(host, sizeof(host) - 1);
-	n = snprintf(line, sizeof(line), "beowire: %s: %s: ", host, bw_log_names[level]);
+	n = snprintf(line, sizeof(line), "beowire: %s%s%s: ", who, *who ? ": " : "",
+		     bw_log_names[level]);
 	n += vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
 	if ((size_t)n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
@@ -34,6 +34,14 @@ static void bw_log_line(enum bw_log_level level, const char *format, va_list arg
 	 * fails. */
 	if (write(STDERR_FILENO, line, (size_t)n + 1) < 0)
 		return;
+}
+
+static void bw_log_line(enum bw_log_level level, const char *format, va_list args)
+{
+	char host[65] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	bw_log_write(level, host, format, args);
 }
 
 void bw_log(enum bw_log_level level, const char *format, ...)
@@ -87,6 +95,17 @@ void bw_log_once(enum bw_log_level level, const char *what, const char *format, 
 		return;
 	va_start(args, format);
 	bw_log_line(level, format, args);
+	va_end(args);
+}
+
+void bw_log_both(enum bw_log_level level, const char *what, const char *format, ...)
+{
+	va_list args;
+
+	if (!bw_log_first(level, what))
+		return;
+	va_start(args, format);
+	bw_log_write(level, "", format, args);
 	va_end(args);
 }
 

@@ -21,6 +21,11 @@ BW_LOG_FORMAT(2, 3) void bw_log(enum bw_log_level level, const char *format, ...
 BW_LOG_FORMAT(3, 4)
 void bw_log_once(enum bw_log_level level, const char *what, const char *format, ...);
 
+/* The same, of what another node says as well: the line does not tell who says it, so that it is
+ * the same on both and `beowire run` passes on one of them. */
+BW_LOG_FORMAT(3, 4)
+void bw_log_both(enum bw_log_level level, const char *what, const char *format, ...);
+
 /* Whether this process is that one, and this is its first call: for what takes several lines. */
 bool bw_log_first(enum bw_log_level level, const char *what);
 

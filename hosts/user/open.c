@@ -467,7 +467,7 @@ static int bw_ep_setup(struct bw_ep *ep, const struct bw_ep_attr *attr, const ch
 		error = bw_ep_open_kernel(ep, why);
 	if (!error)
 		error = bw_ep_open_identity(ep, why);
-	if (!error && bw_remote_init(&ep->remotes))
+	if (!error && bw_remote_init(&ep->remotes, &ep->secret))
 		error = bw_fail(why, -ENOMEM, "out of memory");
 	if (!error)
 		error = bw_ep_open_links(ep, why);

@@ -16,9 +16,15 @@
 #define BW_REMOTE_BUCKETS  64	      /* at first; doubled when as many peers are known */
 #define BW_REMOTE_CHECK_NS (3 * BW_S) /* probing of links and frame sizes has ended by then */
 
-int bw_remote_init(struct bw_remotes *r)
+int bw_remote_init(struct bw_remotes *r, struct bw_secret *secret)
 {
+	uint64_t half;
+
 	memset(r, 0, sizeof(*r));
+	for (size_t i = 0; i < sizeof(r->key); i += sizeof(half)) {
+		half = bw_secret_draw(secret);
+		memcpy(r->key + i, &half, sizeof(half));
+	}
 	r->buckets = BW_REMOTE_BUCKETS;
 	r->by_id = calloc(r->buckets, sizeof(*r->by_id));
 	r->by_handle = calloc(r->buckets, sizeof(*r->by_handle));
@@ -38,9 +44,9 @@ void bw_remote_free_all(struct bw_remotes *r)
 static struct bw_remote **bw_remote_id_bucket(const struct bw_remotes *r, uint64_t node,
 					      uint16_t engine, uint32_t inc)
 {
-	uint64_t hash = (node ^ (uint64_t)inc << 16 ^ engine) * 0x9E3779B97F4A7C15u;
+	uint64_t who[2] = {node, (uint64_t)inc << 16 | engine};
 
-	return &r->by_id[(hash >> 32) & (r->buckets - 1)];
+	return &r->by_id[bw_siphash(r->key, who, sizeof(who)) & (r->buckets - 1)];
 }
 
 static struct bw_remote **bw_remote_handle_bucket(const struct bw_remotes *r, uint32_t handle)
@@ -543,6 +549,30 @@ void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 		bw_remote_forget(&ep->remotes, p);
 }
 
+/* Both sides tell it, by the same line. */
+static void bw_remote_other_key(const struct bw_ep *ep, const struct bw_remote *p)
+{
+	const char *them = p->name[0] ? p->name : "a peer";
+	bool us_first = !p->name[0] || strcmp(ep->host, them) <= 0;
+
+	bw_log_both(BW_LOG_ERROR, "key",
+		    "%s and %s do not have the same cluster key, so they do not talk to each "
+		    "other; mend: the same key on both, of BEOWIRE_KEY (`beowire key check "
+		    "--hosts ...` compares them) or of beowired, or none on either",
+		    us_first ? ep->host : them, us_first ? them : ep->host);
+}
+
+/* The same. */
+static void bw_remote_encrypts_not(const struct bw_ep *ep, const struct bw_remote *p)
+{
+	const char *them = p->name[0] ? p->name : "a peer";
+
+	bw_log_both(BW_LOG_ERROR, "encrypt",
+		    "%s encrypts, and %s does not, so they do not talk to each other; mend: set "
+		    "BEOWIRE_ENCRYPT=1 on both, or on neither",
+		    ep->env.encrypt ? ep->host : them, ep->env.encrypt ? them : ep->host);
+}
+
 static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 {
 	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
@@ -566,19 +596,9 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 			    p->name[0] ? p->name : "a peer", p->addr.engine, ev->version_min,
 			    ev->version_max, ep->host, BW_VERSION);
 	if (ev->status == BW_DOWN_KEY && p->known)
-		bw_log_once(
-			BW_LOG_ERROR, "key",
-			"%s and %s do not have the same cluster key, so engine %u there does "
-			"not talk to us; mend: the same key on both, of BEOWIRE_KEY (`beowire key "
-			"check --hosts ...` compares them) or of beowired, or none on either",
-			ep->host, p->name[0] ? p->name : "a peer", p->addr.engine);
+		bw_remote_other_key(ep, p);
 	if (ev->status == BW_DOWN_ENCRYPT && p->known)
-		bw_log_once(BW_LOG_ERROR, "encrypt",
-			    "%s %s, and %s %s, so engine %u there is not talked to; mend: set "
-			    "BEOWIRE_ENCRYPT=1 on both, or on neither",
-			    ep->host, ep->env.encrypt ? "encrypts" : "does not encrypt",
-			    p->name[0] ? p->name : "a peer", ep->env.encrypt ? "does not" : "does",
-			    p->addr.engine);
+		bw_remote_encrypts_not(ep, p);
 	bw_remote_down(ep, p, ev->status);
 }
 

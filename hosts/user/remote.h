@@ -9,9 +9,11 @@
 #define BW_REMOTE_H
 
 #include "addr.h"
+#include "keyed.h"
 #include "link/link.h"
 #include "link/local/local.h"
 #include "protocol.h"
+#include "secret.h"
 #include "transport.h"
 
 struct bw_ep;
@@ -73,9 +75,10 @@ struct bw_remotes {
 	uint32_t gone;			       /* those of which that is true */
 	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */
 	uint32_t buckets;
+	uint8_t key[BW_KEYED_SIP_KEY]; /* of by_id: strangers choose their identities */
 };
 
-int bw_remote_init(struct bw_remotes *r);
+int bw_remote_init(struct bw_remotes *r, struct bw_secret *secret);
 void bw_remote_free_all(struct bw_remotes *r);
 
 static inline struct bw_remote *bw_remote_get(const struct bw_remotes *r, uint32_t number)

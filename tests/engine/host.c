@@ -217,12 +217,20 @@ static bool host_needed(void *host, uint32_t peer)
 	return !node->needs_nobody || peer == node->needs;
 }
 
+static void host_excused(void *host, uint64_t late_ns)
+{
+	struct node *node = host;
+
+	node->excused++;
+	node->excused_ns = late_ns;
+}
+
 #define HOST_OPS                                                                                   \
 	.crc32c = bw_crc32c, .payload_crc = host_payload_crc, .place = host_place,                 \
 	.buf_get = host_buf_get, .buf_put = host_buf_put, .region_find = host_region_find,         \
 	.served = host_served, .random = host_random, .siphash = host_siphash,                     \
 	.hmac_sha256 = host_hmac_sha256, .sent = host_sent, .unseal = host_unseal,                 \
-	.needed = host_needed
+	.needed = host_needed, .excused = host_excused
 
 static uint64_t host_buf_for(void *host, const struct bw_event *e)
 {

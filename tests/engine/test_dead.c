@@ -585,6 +585,44 @@ static void clock__jumps_ahead_and_the_peer_is_dead(void **state)
 	assert_int_equal(deadline(), BW_NEVER);
 }
 
+/* The host is told once for each time, and by how much, however many peers were waited for. */
+static void clock__that_jumps_is_told_to_the_host(void **state)
+{
+	meet(A, C);
+	begin_exchange();
+	post(A, C, 7, 8);
+	flush(A);
+	drop_all();
+	assert_int_equal(world.node[A].excused, 0);
+	pass(HOUR);
+	run(BW_MS);
+	assert_int_equal(world.node[A].excused, 1);
+	assert_in_range(world.node[A].excused_ns, HOUR - BW_S, HOUR);
+	run(BW_S);
+	assert_int_equal(world.node[A].excused, 1);
+	post(A, B, 8, 8);
+	flush(A);
+	drop_all();
+	pass(16 * BW_S);
+	run(BW_MS);
+	assert_int_equal(world.node[A].excused, 2);
+	assert_in_range(world.node[A].excused_ns, 15 * BW_S, 16 * BW_S);
+}
+
+/* Nor is it told of what gives nobody up: a shorter time, and one in which nobody is waited for. */
+static void clock__that_jumps_without_harm_is_not_told(void **state)
+{
+	begin_exchange();
+	drop_all();
+	pass(14 * BW_S);
+	run(20 * BW_S);
+	assert_int_equal(events_with("A SENT 3"), 1);
+	pass(HOUR);
+	run(20 * BW_S);
+	assert_int_equal(world.node[A].excused, 0);
+	assert_int_equal(world.node[B].excused, 0);
+}
+
 static void clock__goes_back(void **state)
 {
 	begin_exchange();
@@ -625,6 +663,8 @@ int dead_tests(void)
 		TEST(clock__jumps_ahead_by_nearly_all_of_the_time),
 		TEST(clock__jumps_ahead_within_a_message),
 		TEST(clock__jumps_ahead_and_the_peer_is_dead),
+		TEST(clock__that_jumps_is_told_to_the_host),
+		TEST(clock__that_jumps_without_harm_is_not_told),
 		TEST(clock__goes_back),
 		TEST(clock__goes_back_and_all_is_lost),
 		TEST(pull__waits_for_a_living_peer),

@@ -84,7 +84,7 @@ def test_users_have_the_key_of_root(nodes: tuple[str, str]) -> None:
         to_bare = one.find(bare.addr)  # type: ignore[attr-defined]
         one.send(to_bare, tag=21, length=10, flags=SYNC, op=21)
         assert one.expect("sent", op=21)["status"] == REJECTED
-        said = f"user{USER} and keyless do not have the same cluster key"
+        said = f"keyless and user{USER} do not have the same cluster key"
         await_complaint(one, said)
         assert not bare.has_said("message")
         # Its socket is another one afterwards, and its key the same.

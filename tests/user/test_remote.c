@@ -63,6 +63,16 @@ static const char *said(int before)
 	return text;
 }
 
+/* A job of its own from now on, in which nothing was said yet. */
+static void said_nothing_yet(void)
+{
+	static int jobs;
+	char job[48];
+
+	snprintf(job, sizeof(job), "test-remote-%d-%d", (int)getpid(), ++jobs);
+	setenv("PMIX_NAMESPACE", job, 1);
+}
+
 /* The n-th stranger makes contact; the engine itself knows nothing of it. */
 static struct bw_event up(uint32_t n, const char *name)
 {
@@ -446,9 +456,20 @@ static void version__of_a_known_peer_is_told_once(void **state)
 	assert_int_equal(seen.downs, 2);
 }
 
+/* Our name and another one as both sides say them. */
+static const char *names_in_order(const char *other)
+{
+	static char text[200];
+	bool we = strcmp(ep->host, other) < 0;
+
+	snprintf(text, sizeof(text), "%s and %s do not", we ? ep->host : other,
+		 we ? other : ep->host);
+	return text;
+}
+
 static void key__that_differs_is_told_once(void **state)
 {
-	struct bw_event one = up(0, "one\033[m"), other = up(1, "other");
+	struct bw_event one = up(0, "one\033[m"), other = up(1, "second");
 	int before = listen_up();
 
 	message_from(&one);
@@ -457,16 +478,16 @@ static void key__that_differs_is_told_once(void **state)
 	refuse(other, BW_DOWN_KEY);
 	const char *text = said(before);
 
-	assert_non_null(strstr(text, "one?[m do not have the same cluster key"));
-	assert_non_null(strstr(text, ep->host));
+	assert_non_null(strstr(text, names_in_order("one?[m")));
+	assert_non_null(strstr(text, "do not have the same cluster key, so they do not talk"));
 	assert_non_null(strstr(text, "BEOWIRE_KEY"));
-	assert_null(strstr(text, "other"));
+	assert_null(strstr(text, "second"));
 	assert_int_equal(seen.downs, 2);
 }
 
 static void encryption__that_differs_is_told_once(void **state)
 {
-	struct bw_event one = up(0, "one"), other = up(1, "other");
+	struct bw_event one = up(0, "one"), other = up(1, "second");
 	char expected[200];
 	int before = listen_up();
 
@@ -476,12 +497,95 @@ static void encryption__that_differs_is_told_once(void **state)
 	refuse(other, BW_DOWN_ENCRYPT);
 	const char *text = said(before);
 
-	snprintf(expected, sizeof(expected), "%s does not encrypt, and one does, so engine 40000",
+	snprintf(expected, sizeof(expected), "one encrypts, and %s does not, so they do not talk",
 		 ep->host);
 	assert_non_null(strstr(text, expected));
 	assert_non_null(strstr(text, "BEOWIRE_ENCRYPT=1 on both"));
-	assert_null(strstr(text, "other"));
+	assert_null(strstr(text, "second"));
 	assert_int_equal(seen.downs, 2);
+}
+
+/* Both sides say the same line: whichever name is ours, the first one in their order is first. */
+static void key__that_differs_is_told_by_one_line(void **state)
+{
+	struct bw_event first = up(0, "!first"), last = up(1, "~last");
+	char expected[200];
+	const char *text;
+	int before;
+
+	message_from(&first);
+	message_from(&last);
+	for (int i = 0; i < 2; i++) {
+		said_nothing_yet();
+		before = listen_up();
+		refuse(i ? last : first, BW_DOWN_KEY);
+		text = said(before);
+		snprintf(expected, sizeof(expected),
+			 "beowire: error: %s and %s do not have the same", i ? ep->host : "!first",
+			 i ? "~last" : ep->host);
+		assert_ptr_equal(strstr(text, expected), text);
+		assert_null(strstr(text, "engine"));
+	}
+}
+
+/* Which peers it is that were waited for is nothing to people. */
+static void clock__that_jumped_is_told_once(void **state)
+{
+	char expected[200], host[65] = "";
+	int before = listen_up();
+	const char *text;
+
+	said_nothing_yet();
+	ep->helper.wanted = false;
+	bw_host_ops.excused(ep, 19 * BW_S);
+	ep->helper.wanted = true;
+	bw_host_ops.excused(ep, 20 * BW_S);
+	bw_host_ops.excused(ep, 21 * BW_S);
+	ep->helper.wanted = false;
+	text = said(before);
+	gethostname(host, sizeof(host) - 1);
+	snprintf(expected, sizeof(expected),
+		 "beowire: %s: warning: this process stood still, or the clock jumped, by 20000 ms "
+		 "at least; no peer is given up for that\n",
+		 host);
+	assert_string_equal(text, expected);
+}
+
+#define CHAIN 4096
+
+/* A stranger chooses node, engine number and incarnation. With the hash that had no key he found
+ * such as have one bucket, here by their sums; with each key they have others. */
+static void identities__that_a_stranger_chooses_are_spread(void **state)
+{
+	struct bw_secret secret = {.left = 0};
+	struct bw_remotes r, other;
+	uint32_t steps = 0, same = 0;
+
+	assert_int_equal(bw_remote_init(&r, &secret), 0);
+	assert_int_equal(bw_remote_init(&other, &secret), 0);
+	for (uint32_t i = 1; i <= CHAIN; i++) { /* node ^ inc << 16 ^ engine is the same for all */
+		struct bw_remote *p = bw_remote_make(&r, 77 ^ (uint64_t)i << 16, 40000, i);
+		struct bw_remote *q = bw_remote_make(&other, 77 ^ (uint64_t)i << 16, 40000, i);
+
+		assert_non_null(p);
+		assert_non_null(q);
+	}
+	assert_int_equal(r.buckets, CHAIN);
+	for (uint32_t b = 0; b < r.buckets; b++) {
+		uint32_t length = 0;
+
+		for (const struct bw_remote *p = r.by_id[b]; p; p = p->next_id)
+			length++;
+		if (length > steps)
+			steps = length;
+		if (r.by_id[b] && other.by_id[b] &&
+		    r.by_id[b]->addr.inc == other.by_id[b]->addr.inc)
+			same++;
+	}
+	assert_in_range(steps, 2, 16);	      /* 4096 in as many buckets: 7, by chance */
+	assert_in_range(same, 0, CHAIN / 64); /* that two keys put into one bucket: 1 or 2 */
+	bw_remote_free_all(&r);
+	bw_remote_free_all(&other);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -505,12 +609,12 @@ int main(void)
 		TEST(path__is_remembered_at_its_best),
 		TEST(version__of_a_known_peer_is_told_once),
 		TEST(key__that_differs_is_told_once),
+		TEST(key__that_differs_is_told_by_one_line),
 		TEST(encryption__that_differs_is_told_once),
+		TEST(clock__that_jumped_is_told_once),
+		TEST(identities__that_a_stranger_chooses_are_spread),
 	};
-	char job[32];
 
-	/* A job of its own, in which nothing was said yet. */
-	snprintf(job, sizeof(job), "test-remote-%d", (int)getpid());
-	setenv("PMIX_NAMESPACE", job, 1);
+	said_nothing_yet();
 	return cmocka_run_group_tests_name("remote", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Encryption over real links: what a tap sees, what still arrives, and who is not spoken with."""
+"""Keys and encryption over real links: what a tap sees, what arrives, who is not spoken with."""
 
 import contextlib
 import socket
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from beowire import namespaces
+from beowire.run.once import Once
 from user_actor import ACKED, LATER, NOW, actor, couple
 
 _ETH_P_ALL = 3
@@ -16,12 +17,16 @@ TAG = 77
 LONG = 1_000_000
 
 
+def key_file(file: Path, start: str) -> dict[str, str]:
+    """A key that begins so."""
+    file.touch(0o600)
+    file.write_text(start + "5a" * 29 + "\n")
+    return {"BEOWIRE_KEY": str(file)}
+
+
 @pytest.fixture
 def keyed(tmp_path: Path) -> dict[str, str]:
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text("c0ffee" + "5a" * 29 + "\n")
-    return {"BEOWIRE_KEY": str(file)}
+    return key_file(tmp_path / "key", "c0ffee")
 
 
 def payload(start: int, count: int) -> bytes:
@@ -113,7 +118,34 @@ def test_who_does_not_encrypt_is_not_spoken_with(
             to = a.find(b.open())
             a.send(to, tag=1, length=8)
             assert a.expect("down", peer=to)["status"] == -91  # EPROTOTYPE
-            words = ("encrypts", "does not") if caller == "1" else ("does not encrypt", "does")
+            names = ("alpha", "beta") if caller == "1" else ("beta", "alpha")
             a.leave()
-            assert f"alpha {words[0]}, and beta {words[1]}, so engine" in a.complaints
+            assert f"{names[0]} encrypts, and {names[1]} does not, so" in a.complaints
             assert b.stats()["rx_messages"] == 0
+
+
+@pytest.mark.parametrize("link", ["packet", "udp"])
+@pytest.mark.parametrize("other", ["another", "none"])
+def test_who_has_another_key_is_not_spoken_with(
+    link: str, other: str, nodes: tuple[str, str], keyed: dict[str, str], tmp_path: Path
+) -> None:
+    """Both sides call, and are told by one line, which `beowire run` passes on once."""
+    their = key_file(tmp_path / "other", "decade") if other == "another" else {}
+    one, two = {"BEOWIRE_LINKS": link, **keyed}, {"BEOWIRE_LINKS": link, **their}
+    with actor(nodes[0], "alpha", **one) as a, actor(nodes[1], "beta", **two) as b:
+        addr_a, addr_b = a.open(), b.open()
+        to_a, to_b = b.find(addr_a), a.find(addr_b)
+        a.send(to_b, tag=1, length=8)
+        b.send(to_a, tag=2, length=8)
+        assert a.expect("down", peer=to_b)["status"] == -129  # EKEYREJECTED
+        assert b.expect("down", peer=to_a)["status"] == -129
+        assert [each.stats()["rx_messages"] for each in (a, b)] == [0, 0]
+        a.leave()
+        b.leave()
+    once = Once()
+    passed = b"".join(once.feed(each.complaints.encode()) for each in (a, b))
+    line = b"beowire: error: alpha and beta do not have the same cluster key, so they do not talk"
+    assert [text for text in passed.splitlines() if b"cluster key" in text] == [
+        text for text in passed.splitlines() if text.startswith(line)
+    ]
+    assert passed.count(line) == 1
