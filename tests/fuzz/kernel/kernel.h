@@ -105,6 +105,13 @@ struct hlist_node {
 struct hlist_head {
 	struct hlist_node *first;
 };
+
+static inline void hlist_add_head(struct hlist_node *n, struct hlist_head *list)
+{
+	n->next = list->first;
+	list->first = n;
+}
+
 struct llist_node {
 	struct llist_node *next;
 };
