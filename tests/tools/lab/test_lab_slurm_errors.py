@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from beowire import namespaces, places
 from beowire.errors import BeowireError
-from beowire.lab import lab, slurm, slurm_conf, up
+from beowire.lab import daemon, lab, slurm, slurm_conf, up
 from beowire_cli import COMMAND, NO_NAMESPACES, beowire, traces
 
 needs_namespaces = pytest.mark.skipif(
@@ -131,6 +132,18 @@ def test_an_interrupted_making_leaves_nothing(lab_name: str, number: int, tmp_pa
     else:
         assert making.returncode == 130
     nothing_left(lab_name)
+
+
+def test_who_has_not_come_to_its_node_yet_is_ended(tmp_path: Path) -> None:
+    """Who removes a lab finds a node's processes by its namespace, and waits for its own."""
+    pid = daemon.spawn([places.program("sleep", "coreutils"), "infinity"], tmp_path / "log")
+    removal = threading.Thread(target=daemon.reap, args=(pid,), daemon=True)
+    removal.start()
+    removal.join(30)
+    assert not removal.is_alive()
+    assert not Path(f"/proc/{pid}").exists()
+    daemon.reap(pid)
+    daemon.reap(1)  # not ours
 
 
 @needs_namespaces

@@ -88,6 +88,9 @@ def kill(pid: int) -> None:
 
 
 def reap(pid: int) -> None:
-    """Takes the status of a killed process, if this one had started it."""
+    """Takes the status of a process that this one has started. It has been killed, but for one
+    that had not come to its node yet, where such are looked for: it is killed here."""
     with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, 0)
+        if os.waitpid(pid, os.WNOHANG) == (0, 0):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
