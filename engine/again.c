@@ -35,18 +35,18 @@ void bw_again_add(struct bw_engine *e, struct bw_peer *p, struct bw_record *r)
 	struct bw_again *a = bw_again_of(r);
 	struct bw_list *at;
 
-	if (!a->near) {
+	if (a->near) {
+		at = bw_again_place(e, a, r);
+		if (at != &a->ranges)
+			a->near = r;
+	} else {
 		bw_list_init(&a->ranges);
 		bw_list_init(&a->turn);
 		bw_list_add_before(&p->again, &a->turn);
+		at = &a->ranges;
 		a->near = r;
-		bw_list_add_before(&a->ranges, &r->list);
-	} else {
-		at = bw_again_place(e, a, r);
-		bw_list_add_before(at, &r->list);
-		if (at != &a->ranges)
-			a->near = r;
 	}
+	bw_list_add_before(at, &r->list);
 	r->waits = true;
 }
 

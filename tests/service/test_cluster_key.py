@@ -27,7 +27,14 @@ from served import (
 )
 from test_policy import GOOD, UNFIT, beowired
 from test_reload import reader, reload
-from test_served import PEER, REFUSED, await_complaint, by_raw_frames, exchange, opened
+from test_served import (
+    PEER,
+    await_complaint,
+    by_raw_frames,
+    exchange,
+    is_refused_for_the_dead,
+    opened,
+)
 from user_actor import SYNC, Actor, actor
 
 KEY, ANOTHER = "c0ffee" + "5a" * 29, "0b" * 32
@@ -115,14 +122,7 @@ def test_the_dead_are_refused_with_the_key(nodes: tuple[str, str]) -> None:
         client(service) as one,
         actor(nodes[1], "peer", BEOWIRE_KEY=str(file_of(service)), **PEER) as peer,
     ):
-        opened(one)
-        opened(peer)
-        exchange(one, peer)
-        to_one = peer.find(one.addr)  # type: ignore[attr-defined]
-        one.process.kill()
-        service.await_line("closed uid=")
-        peer.send(to_one, tag=9, length=10, flags=SYNC, op=9)
-        assert peer.expect("sent", op=9)["status"] == REFUSED
+        is_refused_for_the_dead(service, one, peer)
         assert peer.stats()["refusals_rx"] == 1
         assert service.counts()["told"] >= 1
 

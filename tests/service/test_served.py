@@ -48,6 +48,18 @@ def exchange(one: Actor, other: Actor, length: int = 300, tag: int = 1) -> None:
         assert sender.expect("sent", op=op)["status"] == 0
 
 
+def is_refused_for_the_dead(service: Service, one: Actor, peer: Actor) -> None:
+    """The client is killed after an exchange, and the service answers its peer."""
+    opened(one)
+    opened(peer)
+    exchange(one, peer)
+    to_one = peer.find(one.addr)  # type: ignore[attr-defined]
+    one.process.kill()
+    service.await_line("closed uid=")
+    peer.send(to_one, tag=9, length=10, flags=SYNC, op=9)
+    assert peer.expect("sent", op=9)["status"] == REFUSED
+
+
 def opened(one: Actor) -> Actor:
     one.addr = one.open()  # type: ignore[attr-defined]
     return one
@@ -292,14 +304,7 @@ def test_the_dead_are_refused(nodes: tuple[str, str]) -> None:
         actor(nodes[1], "peer", **PEER) as peer,
         listening(nodes[1]) as tap,
     ):
-        opened(one)
-        opened(peer)
-        exchange(one, peer)
-        to_one = peer.find(one.addr)  # type: ignore[attr-defined]
-        one.process.kill()
-        service.await_line("closed uid=")
-        peer.send(to_one, tag=9, length=10, flags=SYNC, op=9)
-        assert peer.expect("sent", op=9)["status"] == REFUSED
+        is_refused_for_the_dead(service, one, peer)
         assert refuser(tap) == host.encode()[:32]
         assert service.counts()["told"] >= 1
 

@@ -258,6 +258,8 @@ static int bw_service_learn(struct bw_packet *p, const struct bw_env *env,
 	return 0;
 }
 
+_Static_assert(BW_SERVICE_KEY_BYTES == BW_KEY_BYTES, "the key of an answer");
+
 /* The key that came with a socket for a new endpoint. */
 static void bw_service_take_key(struct bw_packet *p, const struct bw_service_answer *a)
 {
