@@ -55,19 +55,18 @@ void bw_again_leave(struct bw_record *r)
 	struct bw_list *near = r->list.prev;
 	struct bw_again *a;
 
-	if (r->waits) {
-		a = bw_again_of(r);
-		if (near == &a->ranges)
-			near = r->list.next;
-		if (near == &a->ranges) {
-			a->near = NULL;
-			bw_list_del(&a->turn);
-		} else if (a->near == r) {
-			a->near = bw_entry(near, struct bw_record, list);
-		}
-		r->waits = false;
+	if (!r->waits)
+		return;
+	a = bw_again_of(r);
+	if (near == &a->ranges)
+		near = r->list.next;
+	if (near == &a->ranges) {
+		a->near = NULL;
+		bw_list_del(&a->turn);
+	} else if (a->near == r) {
+		a->near = bw_entry(near, struct bw_record, list);
 	}
-	bw_list_del(&r->list);
+	r->waits = false;
 }
 
 struct bw_record *bw_again_first(const struct bw_peer *p)

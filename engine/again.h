@@ -14,7 +14,7 @@
  * receiver that remembers as many ranges as it can takes only what touches one, as the lowest that
  * is missing does. `r` is in no list. */
 void bw_again_add(struct bw_engine *e, struct bw_peer *p, struct bw_record *r);
-/* The record leaves the queue, if it is there, or whatever other list it is in. */
+/* The record does not wait any more, if it did. The caller takes it out of its list afterwards. */
 void bw_again_leave(struct bw_record *r);
 /* The range whose turn it is, or NULL. */
 struct bw_record *bw_again_first(const struct bw_peer *p);

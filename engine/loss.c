@@ -49,7 +49,8 @@ void bw_record_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, 
 	uint32_t size = r->len;
 	uint64_t pn = r->pn;
 
-	bw_record_forget(e, r);
+	bw_record_vacate(r); /* it was under way: it does not wait to be sent again */
+	bw_record_drop(e, r);
 	if (kind == BW_OWNED_MESSAGE)
 		bw_txmsg_settle(e, obj);
 	else if (kind == BW_OWNED_BULK)

@@ -182,6 +182,7 @@ static struct bw_record *bw_builder_piece(struct bw_builder *b, struct bw_record
 		r->len -= len;
 	}
 	bw_again_leave(piece);
+	bw_list_del(&piece->list);
 	return piece;
 }
 
