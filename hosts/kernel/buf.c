@@ -99,6 +99,44 @@ static struct bwk_buf *bwk_buf_space(struct bwk_account *account, size_t len)
 	return b;
 }
 
+struct bwk_buf *bwk_buf_growing(struct bwk_account *account, size_t len)
+{
+	u32 npages = DIV_ROUND_UP(len, PAGE_SIZE);
+	struct bwk_buf *b = bwk_buf_new_pages(BWK_BUF_GROWING, len, npages);
+
+	if (!b)
+		return ERR_PTR(-ENOMEM);
+	memset(b->pages, 0, npages * sizeof(*b->pages));
+	b->npages = npages;
+	b->moved = (u32)jiffies;
+	if (bwk_buf_pay(b, account, sizeof(*b) + npages * sizeof(*b->pages)) ||
+	    !bwk_account_charge(account, (u64)npages * PAGE_SIZE)) {
+		bwk_buf_free_now(b);
+		return ERR_PTR(-ENOBUFS);
+	}
+	bwk_account_uncharge(account, (u64)npages * PAGE_SIZE);
+	return b;
+}
+
+int bwk_buf_grow(struct bwk_buf *b, u64 off, u32 n)
+{
+	u64 end = (off + n + PAGE_SIZE - 1) >> PAGE_SHIFT, i;
+
+	for (i = off >> PAGE_SHIFT; i < end; i++) {
+		if (b->pages[i])
+			continue;
+		if (!bwk_account_take(b->payer, PAGE_SIZE))
+			return -ENOBUFS;
+		b->pages[i] = alloc_page(GFP_ATOMIC | __GFP_NOWARN);
+		if (!b->pages[i]) {
+			bwk_account_give(b->payer, PAGE_SIZE);
+			return -ENOMEM;
+		}
+	}
+	b->moved = (u32)jiffies;
+	return 0;
+}
+
 struct bwk_buf *bwk_buf_empty(void)
 {
 	return bwk_buf_new(BWK_BUF_IN, 0, 0, GFP_KERNEL_ACCOUNT);
@@ -255,6 +293,50 @@ static void bwk_buf_work_run(struct work_struct *work);
 static DECLARE_WORK(bwk_buf_work, bwk_buf_work_run);
 static LLIST_HEAD(bwk_buf_later);
 
+/* Those that there are, and what was charged for them. */
+static void bwk_buf_put_grown(const struct bwk_grown *grown)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < grown->npages; i++) {
+		if (!grown->pages[i])
+			continue;
+		put_page(grown->pages[i]);
+		n++;
+	}
+	if (n)
+		bwk_account_give(grown->payer, n * PAGE_SIZE); /* memory_max is 1 GiB at most */
+}
+
+void bwk_buf_strip(struct bwk_buf *b, struct bwk_grown *grown)
+{
+	grown->payer = b->payer;
+	grown->pages = b->pages;
+	grown->npages = b->npages;
+	b->kind = BWK_BUF_IN;
+	b->paid -= b->npages * sizeof(*b->pages);
+	b->pages = NULL;
+	b->npages = 0;
+}
+
+void bwk_grown_free(const struct bwk_grown *grown)
+{
+	if (!grown->pages)
+		return;
+	bwk_buf_put_grown(grown);
+	if (grown->payer)
+		bwk_account_uncharge(grown->payer, grown->npages * sizeof(*grown->pages));
+	kvfree(grown->pages);
+}
+
+static noinline void bwk_buf_free_grown(struct bwk_buf *b)
+{
+	struct bwk_grown grown;
+
+	bwk_buf_strip(b, &grown);
+	bwk_grown_free(&grown);
+}
+
 void bwk_buf_put_off(struct bwk_buf *b)
 {
 	if (b->payer)
@@ -267,9 +349,12 @@ void bwk_buf_free_now(struct bwk_buf *b)
 {
 	if (!bwk_buf_let_go(b))
 		return;
+	if (unlikely(b->kind == BWK_BUF_GROWING))
+		bwk_buf_free_grown(b);
 	bwk_buf_unpay(b);
 	switch (b->kind) {
 	case BWK_BUF_IN:
+	case BWK_BUF_GROWING:
 		break;
 	case BWK_BUF_PAGES:
 		bwk_buf_put_pages(b);

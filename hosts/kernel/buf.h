@@ -34,6 +34,7 @@ enum bwk_buf_kind {
 	BWK_BUF_PAGES,
 	BWK_BUF_PIECE_OF, /* bytes in one piece of `whole`, a compound page */
 	BWK_BUF_USER,	  /* pinned pages */
+	BWK_BUF_GROWING,  /* pages, each allocated when bytes for it come: from here on by frames */
 	BWK_BUF_CHAIN,	  /* arriving, so far in order: the frames themselves */
 	BWK_BUF_SKB,	  /* arriving in any order: copied */
 };
@@ -42,6 +43,13 @@ enum bwk_buf_use {
 	BWK_BUF_SEND = 1, /* an eager message */
 	BWK_BUF_EXPOSED,  /* a long one, to be pulled */
 	BWK_BUF_PULL,	  /* destination of a pull */
+};
+
+/* What a growing buffer had. */
+struct bwk_grown {
+	struct bwk_account *payer;
+	struct page **pages; /* NULL: nothing */
+	u32 npages;
 };
 
 struct bwk_buf {
@@ -69,16 +77,23 @@ struct bwk_buf {
 	void *owner;		 /* its socket; NULL once that is closed */
 	/* From here on the same in small buffers, all the time. */
 	struct bwk_account *payer; /* who is charged for it; NULL: nobody */
-	u64 paid;		   /* bytes */
+	u64 paid;		   /* bytes, without the pages of a growing one */
 	u32 first;  /* offset of its first byte in the first page, if that is where all follow */
 	u32 npages; /* of `pages` */
-	u32 charge; /* pages that its user is charged for locked memory */
+	union {
+		u32 charge; /* USER: pages that its user is charged for locked memory */
+		u32 moved;  /* GROWING: jiffies when bytes last came */
+	};
 	u32 nparts; /* of `parts` */
-	u64 to;	    /* PULL into pages of ours: the program's address; 0: none */
+	union {
+		u64 to;	    /* PULL into pages of ours: the program's address; 0: none */
+		u64 source; /* PULL ahead: of its first byte in the message */
+	};
 	struct mm_struct *mm;	     /* whose address that is: a reference to the structure only */
 	u64 region;		     /* PULL: key to be given up once all is in place; 0: none */
 	struct bwk_region *read_for; /* that it was given for; NULL once that is gone */
 	bool ahead;		     /* PULL: nobody waits; the socket becomes readable */
+	bool stale;		     /* such a one that was given up: its pages are gone */
 	struct page **pages;
 	struct bwk_part *parts;	    /* USER, scattered; else NULL */
 	struct page *whole;	    /* PIECE_OF: a reference */
@@ -136,6 +151,13 @@ struct bwk_buf *bwk_buf_empty(void);
 /* Room for any number of bytes, such as are to be filled by a pull and copied out of later. Sleeps.
  * ERR_PTR(-ENOMEM, -ENOBUFS). */
 struct bwk_buf *bwk_buf_held(struct bwk_account *account, size_t len);
+/* The same whose pages are allocated as bytes come, so that who promises many and sends none costs
+ * a few; it is refused nevertheless if not all of it may be charged now. */
+struct bwk_buf *bwk_buf_growing(struct bwk_account *account, size_t len);
+/* Its pages, and what was charged for them, go to `grown`: nothing is placed any more. Then
+ * GROWN_FREE, without a lock; it does nothing where no buffer was stripped. */
+void bwk_buf_strip(struct bwk_buf *b, struct bwk_grown *grown);
+void bwk_grown_free(const struct bwk_grown *grown);
 /* Any context. Pages that were written to, and those of long buffers, are let go a little later, by
  * a work queue; those that frames still refer to, with the last frame. */
 void bwk_buf_free(struct bwk_buf *b);
@@ -180,6 +202,8 @@ void bwk_buf_put_off(struct bwk_buf *b);
 void bwk_buf_unpin(struct bwk_buf *b);
 /* Its owner is done with it; true: so are all frames. Any context. */
 bool bwk_buf_let_go(struct bwk_buf *b);
+/* Pages of a growing one for n bytes at `off`. 0, -ENOBUFS or -ENOMEM. Any context. */
+int bwk_buf_grow(struct bwk_buf *b, u64 off, u32 n);
 /* A chain becomes memory that can be filled in any order. 0 or a negative errno. Any context. */
 int bwk_buf_unchain(struct bwk_buf *b);
 

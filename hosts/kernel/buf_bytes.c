@@ -122,8 +122,16 @@ u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n)
 
 static int bwk_buf_write_arriving(struct bwk_buf *b, u64 off, void *from, u32 n)
 {
-	int error = b->kind == BWK_BUF_CHAIN ? bwk_buf_unchain(b) : 0;
+	int error = 0;
 
+	if (b->kind == BWK_BUF_GROWING) {
+		error = bwk_buf_grow(b, off, n);
+		if (!error)
+			bwk_buf_move(b, off, from, n, true);
+		return error;
+	}
+	if (b->kind == BWK_BUF_CHAIN)
+		error = bwk_buf_unchain(b);
 	return error ? error : skb_store_bits(b->skb, off, from, n);
 }
 
@@ -131,7 +139,7 @@ static inline int bwk_buf_write(struct bwk_buf *b, u64 off, void *from, u32 n)
 {
 	u64 at = b->first + off;
 
-	if (b->kind == BWK_BUF_CHAIN || b->kind == BWK_BUF_SKB)
+	if (b->kind >= BWK_BUF_GROWING)
 		return bwk_buf_write_arriving(b, off, from, n);
 	if (b->kind == BWK_BUF_IN)
 		memcpy(b->flat + off, from, n);

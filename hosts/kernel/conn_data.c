@@ -165,12 +165,14 @@ static int bwk_conn_take(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 
 	if (cb->event == BEOWIRE_MESSAGE)
 		return skb_copy_datagram_msg(skb, cb->off, m, (int)n);
-	if (cb->event == BEOWIRE_ENVELOPE) {
-		error = bwk_conn_fetch(bs, skb, m, n, last, timeout);
-		if (error || cb->event == BEOWIRE_ENVELOPE)
-			return error;
-	}
-	error = bwk_fetch_await(bs, skb, timeout);
+	do {
+		if (cb->event == BEOWIRE_ENVELOPE) {
+			error = bwk_conn_fetch(bs, skb, m, n, last, timeout);
+			if (error || cb->event == BEOWIRE_ENVELOPE)
+				return error;
+		}
+		error = bwk_fetch_await(bs, skb, timeout);
+	} while (error == -ESTALE);
 	return error ? error : bwk_buf_to_iter(bwk_fetch_found(skb), cb->off, n, &m->msg_iter);
 }
 

@@ -32,6 +32,8 @@ int bwk_fetch(struct bwk_port *port, const struct bwk_source *from, struct bwk_b
 			bwk_sock_lent(port, b);
 			if (b->notify) /* nobody waits for it */
 				bwk_sock_name_buf(b->owner, b);
+			if (b->ahead)
+				bwk_sk(b->owner)->fetching = b;
 			bwk_port_run(port);
 		}
 		bwk_port_unlock(port);
@@ -137,7 +139,61 @@ int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov
 	return error;
 }
 
-/* ---- ahead ---- */
+/* ---- ahead ----
+ *
+ * A peer that answers, and sends nothing of what it has announced, is waited for as long as the
+ * program likes. Ahead of the program's next call it holds no more memory than it has sent bytes,
+ * and not even that once nothing more has come for BEOWIRE_DEAD_MS: the fetch is given up, and the
+ * socket becomes readable, so that a program that still wants the message begins anew. The message
+ * is the sender's until all of it is here.
+ */
+
+static unsigned long bwk_fetch_patience(const struct bwk_sock *bs)
+{
+	return msecs_to_jiffies(bs->port->dead_ms) + 1;
+}
+
+/* Jiffies until it is to be looked at again; 0: not at all. What it held goes to `grown` if it has
+ * stood still. Port's lock held. */
+static unsigned long bwk_fetch_judge(struct bwk_sock *bs, struct bwk_grown *grown)
+{
+	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL};
+	unsigned long patience = bwk_fetch_patience(bs), idle;
+	struct bwk_buf *b = bs->fetching;
+
+	if (!b || b->kind != BWK_BUF_GROWING)
+		return 0;
+	idle = (u32)jiffies - b->moved;
+	if (idle < patience)
+		return patience - idle;
+	cancel.peer = b->handle;
+	cancel.pull_id = b->key;
+	if (bwk_port_submit(bs->port, &cancel))
+		return 0; /* it has ended */
+	b->stale = true;
+	bwk_buf_strip(b, grown);
+	bwk_port_run(bs->port);
+	return 0;
+}
+
+static void bwk_fetch_look(struct work_struct *work)
+{
+	struct bwk_sock *bs = container_of(to_delayed_work(work), struct bwk_sock, look);
+	struct bwk_grown grown = {.pages = NULL};
+	unsigned long again;
+
+	bwk_port_lock(bs->port);
+	again = bwk_fetch_judge(bs, &grown);
+	bwk_port_unlock(bs->port);
+	bwk_grown_free(&grown);
+	if (again)
+		schedule_delayed_work(&bs->look, again);
+}
+
+void bwk_fetch_init(struct bwk_sock *bs)
+{
+	INIT_DELAYED_WORK(&bs->look, bwk_fetch_look);
+}
 
 struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb)
 {
@@ -149,10 +205,8 @@ struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb)
 int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 {
 	struct bwk_cb *cb = bwk_cb(skb);
-	struct bwk_source from = {.handle = READ_ONCE(cb->peer->handle),
-				  .key = cb->key,
-				  .off = cb->off,
-				  .last = true};
+	struct bwk_source from = {
+		.handle = READ_ONCE(cb->peer->handle), .key = cb->key, .off = cb->off};
 	struct bwk_buf *b;
 	u64 id;
 	int error;
@@ -161,11 +215,13 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 		return -ENOBUFS;
 	if (test_and_set_bit(0, &bs->ahead))
 		return -EAGAIN; /* one at a time */
-	b = bwk_buf_held(bs->account, cb->len);
+	b = cb->len ? bwk_buf_growing(bs->account, cb->len) : bwk_buf_held(bs->account, 0);
 	error = PTR_ERR_OR_ZERO(b);
 	if (!error) {
 		b->owner = bs;
 		b->awaited = b->ahead = true;
+		b->region = from.key; /* all may have been sent, and not be here, when we give up */
+		b->source = from.off;
 		error = bwk_fetch(bs->port, &from, b, &id);
 	}
 	if (error) {
@@ -179,21 +235,42 @@ int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb)
 	cb->off = 0;
 	WRITE_ONCE(cb->event, BWK_EVENT_AHEAD); /* and by peeks without its lock */
 	spin_unlock_bh(&bs->sk.sk_receive_queue.lock);
+	schedule_delayed_work(&bs->look, bwk_fetch_patience(bs));
 	return 0;
-}
-
-int bwk_fetch_await(struct bwk_sock *bs, const struct sk_buff *skb, long *timeout)
-{
-	const struct bwk_buf *b = bwk_fetch_found(skb);
-	int error = bwk_sock_await(bs, b, timeout);
-
-	return error ? error : bwk_fetch_status(b);
 }
 
 void bwk_fetch_taken(struct bwk_sock *bs, struct bwk_buf *b)
 {
+	if (b->region && !b->status)
+		bwk_fetch_give_up(bs->port, b->handle, b->region);
 	clear_bit(0, &bs->ahead);
 	bwk_buf_free_now(b);
+}
+
+/* It was given up: an envelope again, to be fetched as if it never had been. */
+static void bwk_fetch_renew(struct bwk_sock *bs, struct sk_buff *skb, struct bwk_buf *b)
+{
+	struct bwk_cb *cb = bwk_cb(skb);
+
+	spin_lock_bh(&bs->sk.sk_receive_queue.lock);
+	cb->key = b->region;
+	cb->off = (u32)b->source;
+	WRITE_ONCE(cb->event, BEOWIRE_ENVELOPE);
+	spin_unlock_bh(&bs->sk.sk_receive_queue.lock);
+	bwk_fetch_taken(bs, b);
+}
+
+int bwk_fetch_await(struct bwk_sock *bs, struct sk_buff *skb, long *timeout)
+{
+	struct bwk_buf *b = bwk_fetch_found(skb);
+	int error = bwk_sock_await(bs, b, timeout);
+
+	if (error)
+		return error;
+	if (!b->stale)
+		return bwk_fetch_status(b);
+	bwk_fetch_renew(bs, skb, b);
+	return -ESTALE;
 }
 
 /* There is one at most. */
@@ -221,6 +298,7 @@ void bwk_fetch_forget(struct bwk_sock *bs)
 	struct bw_op cancel = {.type = BW_OP_CANCEL_PULL};
 	struct bwk_buf *b;
 
+	cancel_delayed_work_sync(&bs->look);
 	if (!test_bit(0, &bs->ahead))
 		return;
 	b = bwk_fetch_find_ahead(bs);

@@ -215,21 +215,24 @@ static int bwk_msg_fetch(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 			 bool nonblock, long *timeout)
 {
 	const struct bwk_cb *cb = bwk_cb(skb);
-	const struct bwk_source from = {
-		.handle = READ_ONCE(cb->peer->handle), .key = cb->key, .last = true};
+	struct bwk_source from = {.handle = READ_ONCE(cb->peer->handle), .last = true};
 	const struct bwk_buf *b;
-	int error = 0;
+	int error;
 
-	if (nonblock && cb->event == BEOWIRE_ENVELOPE)
-		error = bwk_fetch_ahead(bs, skb);
-	b = bwk_fetch_found(skb);
-	if (b) {
+	do {
+		if (nonblock && cb->event == BEOWIRE_ENVELOPE) {
+			error = bwk_fetch_ahead(bs, skb);
+			if (error)
+				return error;
+		}
+		b = bwk_fetch_found(skb);
+		if (!b) {
+			from.key = cb->key;
+			return bwk_fetch_now(bs, &from, &m->msg_iter, n, timeout);
+		}
 		error = bwk_fetch_await(bs, skb, timeout);
-		return error ? error : bwk_buf_to_iter(b, cb->off, n, &m->msg_iter);
-	}
-	if (!error)
-		error = bwk_fetch_now(bs, &from, &m->msg_iter, n, timeout);
-	return error;
+	} while (error == -ESTALE);
+	return error ? error : bwk_buf_to_iter(b, cb->off, n, &m->msg_iter);
 }
 
 /* Is the message still there for another call? */

@@ -277,6 +277,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	if (!bwk_account_charge(port->account, sizeof(*port) + size))
 		return -ENOBUFS;
 	port->paid = sizeof(*port) + size;
+	port->dead_ms = attr->dead_ms;
 	port->engine = kvzalloc(size, GFP_KERNEL_ACCOUNT);
 	if (!port->engine)
 		return -ENOMEM;

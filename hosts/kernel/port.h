@@ -85,7 +85,8 @@ struct bwk_port {
 	void *engine;
 	const struct bwk_port_ops *ops; /* NULL once the socket is closed */
 	void *owner;
-	u32 users; /* sockets */
+	u32 users;   /* sockets */
+	u32 dead_ms; /* as its engine knows it */
 	kuid_t uid;
 	u32 priority;		     /* SO_PRIORITY of the socket that sent last */
 	struct bwk_account *account; /* who is charged; a reference */

@@ -185,6 +185,8 @@ void bwk_sock_done(struct bwk_sock *bs, struct bwk_buf *b)
 	if (b->awaited) {
 		bool ahead = b->ahead;
 
+		if (ahead)
+			bs->fetching = NULL;
 		smp_store_release(&b->done, true);
 		if (ahead)
 			bwk_sock_readable(&bs->sk);
@@ -240,6 +242,7 @@ bool bwk_sock_begin(struct bwk_sock *bs, const struct bw_protocol *protocol,
 	INIT_LIST_HEAD(&bs->done);
 	INIT_LIST_HEAD(&bs->downs);
 	INIT_LIST_HEAD(&bs->accept);
+	bwk_fetch_init(bs);
 	return bs->counted;
 }
 

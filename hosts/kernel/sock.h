@@ -44,9 +44,11 @@ struct bwk_sock {
 	struct page *bell;	 /* that the program looks at; NULL: it does not */
 	void (*ready)(struct sock *sk); /* sk_data_ready without the bell */
 	atomic_t sending;		/* bytes charged for sends under way */
-	atomic_t told;	     /* of them, those that the socket's server may say are sent */
-	unsigned long ahead; /* bit 0: one of what has arrived is fetched ahead */
-	u64 waited_ns;	     /* lately, if adaptive */
+	atomic_t told;		  /* of them, those that the socket's server may say are sent */
+	unsigned long ahead;	  /* bit 0: one of what has arrived is fetched ahead */
+	struct bwk_buf *fetching; /* its buffer, until that has ended; port's lock */
+	struct delayed_work look; /* whether it stands still */
+	u64 waited_ns;		  /* lately, if adaptive */
 	struct bwk_spares spares;
 	struct hlist_head bufs; /* buffers that the engine has; port's lock */
 	struct rb_root cookies; /* of them, those that bwk_msg_cancel() is to find; port's lock */
@@ -272,11 +274,13 @@ int bwk_fetch_now(struct bwk_sock *bs, const struct bwk_source *from, struct iov
 int bwk_fetch_ahead(struct bwk_sock *bs, struct sk_buff *skb);
 /* The buffer of what is fetched ahead, or NULL. */
 struct bwk_buf *bwk_fetch_found(const struct sk_buff *skb);
-/* Wait for its end. 0, or as bwk_fetch_now(). */
-int bwk_fetch_await(struct bwk_sock *bs, const struct sk_buff *skb, long *timeout);
-/* It has been used up; its envelope is in no queue any more. */
+/* Wait for its end. 0, or as bwk_fetch_now(); -ESTALE: it stood still and was given up, and is an
+ * envelope again. */
+int bwk_fetch_await(struct bwk_sock *bs, struct sk_buff *skb, long *timeout);
+/* It has been used up, or given up; its envelope is in no queue any more, or one again. */
 void bwk_fetch_taken(struct bwk_sock *bs, struct bwk_buf *b);
-/* Before a socket leaves its port: nothing of it is fetched any more. */
+/* How that begins, and before a socket leaves its port: nothing of it is fetched any more. */
+void bwk_fetch_init(struct bwk_sock *bs);
 void bwk_fetch_forget(struct bwk_sock *bs);
 
 /* msg.c */

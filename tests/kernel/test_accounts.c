@@ -19,37 +19,44 @@
 #include "kframe.h"
 #include "kuser.h"
 
-#define KIB    1024u
-#define MIB    (1024 * KIB)
-#define SOCKET 8192 /* bytes that one costs: account.h */
-#define NODE   "/proc/net/beowire/node"
-#define GROUP  "/tmp/groups/tested"
+#define KIB	1024u
+#define MIB	(1024 * KIB)
+#define ARRIVED (4 * MIB) /* of a long message */
+#define SOCKET	8192	  /* bytes that one costs: account.h */
+#define NODE	"/proc/net/beowire/node"
+#define GROUP	"/tmp/groups/tested"
 
 static uint64_t held(int fd)
 {
 	return kt_parameter("held_bytes");
 }
 
-/* Of a socket of b's, as the list of sockets has it in its last column. */
-static uint64_t charged(int fd)
+/* What the list of sockets says of one in this namespace: bytes of sends under way, and of unread
+ * messages that are charged. */
+static uint64_t listed(const char *netns, int fd, bool sends)
 {
+	uint64_t bytes = 0, sending = 0;
 	unsigned long inode;
-	uint64_t bytes = 0;
 	char line[256];
 	struct stat st;
 	FILE *f;
 
 	assert_int_equal(fstat(fd, &st), 0);
-	kt_enter("b");
+	kt_enter(netns);
 	f = fopen("/proc/thread-self/net/beowire/sockets", "r");
 	assert_non_null(f);
 	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %*s %*s %lu %" SCNu64, &inode, &bytes) ==
-			    2 &&
+		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %" SCNu64 " %*s %lu %" SCNu64, &sending,
+			   &inode, &bytes) == 3 &&
 		    inode == st.st_ino)
 			break;
 	fclose(f);
-	return bytes;
+	return sends ? sending : bytes;
+}
+
+static uint64_t charged(int fd)
+{
+	return listed("b", fd, false);
 }
 
 /* Of the port of a socket of b's: what its engine has grown by, and of messages of which a part has
@@ -310,15 +317,22 @@ static void test_accepted_sockets_cost(void **state)
 /* What the relay does to frames of data. */
 enum {
 	HURT_NOTHING,
-	HURT_REST,  /* of a message only the first frame arrives */
-	HURT_LONGER /* a message of one frame says that it has 63 bytes more, which never come */
+	HURT_REST,   /* of a message only the first frame arrives */
+	HURT_LONGER, /* a message of one frame says that it has 63 bytes more, which never come */
+	HURT_PULLED, /* nothing of a long message arrives */
+	HURT_BEHIND  /* but what begins within its first 4 MiB */
 };
 
 static void hurt(struct kt_frame *f, long wanted)
 {
-	uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0);
+	uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0), *bulk = kt_part(f, BW_PART_BULK, 0);
+	struct bw_part_bulk b;
 	struct bw_part_msg m;
 
+	if (bulk)
+		memcpy(&b, bulk, sizeof(b));
+	if (bulk && (wanted == HURT_PULLED || (wanted == HURT_BEHIND && b.offset >= ARRIVED)))
+		f->len = 0;
 	if (!part)
 		return;
 	memcpy(&m, part, sizeof(m));
@@ -450,6 +464,154 @@ static void test_parts_of_all_ports(void **state)
 	kt_set_parameter("overflow_max", 0);
 }
 
+/* ---- what is fetched ahead of the program's next call ---- */
+
+#define LONG   (12 * MIB)
+#define PLACES (LONG / 4096 * sizeof(void *)) /* what tells which pages there are */
+#define COSTS  512			      /* bytes that describe a buffer, at most */
+#define FRAME  (3 * 4096)		      /* in whole pages, at most */
+
+static uint8_t announced[LONG], had[LONG];
+/* It stays open: what a closed one was charged would stay charged to the account that it shares
+ * with the sockets it has accepted, and pages would be taken from that first. -1: there is none. */
+static int listener;
+
+/* Sockets of this type that speak by the relay; b's hears of a peer's death, or stillness, after a
+ * while in which frames that were lost have come again, in slow guests as well. */
+static struct kt_pair announcing_pair(struct kt_relay *r, int type)
+{
+	int bytes = LONG + 4096, server = kt_open("b", type);
+	struct kt_pair p = {.a = kt_open("a", type)};
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE}, to;
+
+	kt_relay_begin(r, hurt);
+	kt_option(server, BEOWIRE_DEAD_MS, 4000);
+	assert_int_equal(bind(server, (struct sockaddr *)&any, sizeof(any)), 0);
+	p.at_b = kt_at(server);
+	to = kt_relayed(&p.at_b);
+	if (type != SOCK_RDM)
+		assert_int_equal(listen(server, 1), 0);
+	assert_int_equal(kt_connect(p.a, &to), 0);
+	p.b = type == SOCK_RDM ? server : accept(server, NULL, NULL);
+	assert_true(p.b >= 0);
+	listener = type == SOCK_RDM ? -1 : server;
+	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)), 0);
+	return p;
+}
+
+static void end_announcing(struct kt_relay *r, struct kt_pair *p)
+{
+	if (listener >= 0)
+		close(listener);
+	end_pair(r, p);
+}
+
+/* A long message is announced, and nothing of it comes yet. A byte behind it that has been
+ * acknowledged says that the announcement has: its sender holds nothing for it any more. */
+static struct kt_pair announcement(struct kt_relay *r, int type, uint32_t seed)
+{
+	struct kt_pair p = announcing_pair(r, type);
+	uint64_t sending;
+
+	kt_fill(announced, LONG, seed);
+	r->wanted = HURT_PULLED;
+	assert_int_equal(send(p.a, announced, LONG, MSG_DONTWAIT), LONG);
+	sending = listed("a", p.a, true);
+	assert_in_range(sending, LONG, LONG + 1024);
+	assert_int_equal(send(p.a, "", 1, MSG_DONTWAIT), 1);
+	kt_becomes(listed("a", p.a, true), sending, sending);
+	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
+	return p;
+}
+
+/* Who announces many bytes and sends none has no memory held for them; who sends some, for those,
+ * until nothing more comes for BEOWIRE_DEAD_MS, though he answers. Nothing is lost by that: the
+ * program is told to begin anew. */
+static void test_what_is_announced(void **state)
+{
+	uint64_t before = kt_parameter("held_bytes"), base;
+
+	kt_each_type_(type, SOCK_RDM, SOCK_SEQPACKET)
+	{
+		struct kt_relay r;
+		struct kt_pair p = announcement(&r, *type, 3);
+		struct pollfd poller = {.fd = p.b, .events = POLLIN};
+
+		base = held(0);
+		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
+		assert_in_range(held(0), base + PLACES, base + PLACES + COSTS);
+		r.wanted = HURT_BEHIND;
+		kt_becomes(held(0), base + PLACES + ARRIVED,
+			   base + PLACES + COSTS + ARRIVED + FRAME);
+		assert_int_equal(poll(&poller, 1, 0), 0);
+		kt_becomes(held(0), base, base + COSTS);
+		assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
+		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
+		r.wanted = HURT_NOTHING;
+		assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
+		memset(had, 0, LONG);
+		assert_int_equal(recv(p.b, had, LONG, MSG_DONTWAIT), LONG);
+		assert_true(kt_filled(had, LONG, 3));
+		end_announcing(&r, &p);
+		kt_becomes(held(0), 0, before);
+	}
+}
+
+static long receive_long(void *arg)
+{
+	return recv(*(int *)arg, had, LONG, MSG_WAITALL);
+}
+
+/* Who waits meanwhile has the message all the same, when it comes. */
+static void test_waiting_for_what_was_given_up(void **state)
+{
+	kt_each_type_(type, SOCK_RDM, SOCK_SEQPACKET)
+	{
+		struct kt_relay r;
+		struct kt_pair p = announcement(&r, *type, 4);
+		uint64_t base = held(0);
+		struct kt_thread t;
+
+		r.wanted = HURT_BEHIND;
+		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
+		kt_becomes(held(0), base + PLACES + ARRIVED,
+			   base + PLACES + COSTS + ARRIVED + FRAME);
+		kt_start(&t, receive_long, &p.b);
+		kt_until(held(0) < base + ARRIVED);
+		r.wanted = HURT_NOTHING;
+		assert_int_equal(kt_join(&t), LONG);
+		assert_true(kt_filled(had, LONG, 4));
+		end_announcing(&r, &p);
+	}
+}
+
+static long send_long(void *arg)
+{
+	return send(*(int *)arg, announced, LONG / 2, 0);
+}
+
+/* Of a stream what was had before stays had. */
+static void test_the_rest_of_a_stream_that_was_given_up(void **state)
+{
+	struct kt_relay r;
+	struct kt_pair p = announcing_pair(&r, SOCK_STREAM);
+	const size_t part = MIB + 4321, rest = LONG / 2 - part; /* the bytes repeat themselves */
+	struct kt_thread t;
+
+	kt_fill(announced, LONG / 2, 5);
+	kt_start(&t, send_long, &p.a);
+	assert_int_equal(recv(p.b, had, part, MSG_WAITALL), part);
+	r.wanted = HURT_PULLED;
+	kt_refused(recv(p.b, had + part, part, MSG_DONTWAIT), EAGAIN);
+	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
+	kt_refused(recv(p.b, had + part, part, MSG_DONTWAIT), EAGAIN);
+	r.wanted = HURT_NOTHING;
+	assert_int_equal(recv(p.b, had + part, rest, MSG_WAITALL), rest);
+	assert_true(kt_filled(had, LONG / 2, 5));
+	assert_int_equal(kt_join(&t), LONG / 2);
+	end_announcing(&r, &p);
+}
+
 /* ---- control groups ---- */
 
 /* This process is in a control group of its own until it leaves. */
@@ -524,6 +686,9 @@ int main(void)
 		kt_test(test_short_parts),
 		kt_test(test_parts_of_a_port),
 		kt_test(test_parts_of_all_ports),
+		kt_test(test_what_is_announced),
+		kt_test(test_waiting_for_what_was_given_up),
+		kt_test(test_the_rest_of_a_stream_that_was_given_up),
 		kt_test(test_control_group),
 	};
 

@@ -182,6 +182,9 @@ struct hrtimer {
 struct work_struct {
 	int unused;
 };
+struct delayed_work {
+	int unused;
+};
 struct rcu_work {
 	int unused;
 };
