@@ -4,6 +4,7 @@
  * and poll(), until a time limit or a signal.
  */
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -232,6 +233,41 @@ static void test_adaptive_waiting(void **state)
 	kt_close(&p);
 }
 
+static long send_byte(void *arg)
+{
+	return send(*(const int *)arg, "x", 1, 0);
+}
+
+/* Who looks gives the processor to its equals, though of a real-time class nobody takes it away:
+ * the one that sends has this processor alone, and is never waited for asleep. */
+static void test_looking_lets_others_run(void **state)
+{
+	const struct sched_param first = {.sched_priority = 1}, last = {0};
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct kt_thread t;
+	cpu_set_t all, one;
+	long slept;
+	char byte;
+
+	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
+	CPU_ZERO(&one);
+	CPU_SET(0, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	kt_option(p.a, BEOWIRE_BUSY_US, 1000000);
+	assert_int_equal(send(p.b, "x", 1, 0), 1); /* contact is made */
+	assert_int_equal(recv(p.a, &byte, 1, 0), 1);
+	assert_int_equal(sched_setscheduler(0, SCHED_FIFO, &first), 0);
+	kt_start(&t, send_byte, &p.b);
+	slept = sleeps();
+	assert_int_equal(recv(p.a, &byte, 1, 0), 1);
+	slept = sleeps() - slept;
+	assert_int_equal(sched_setscheduler(0, SCHED_OTHER, &last), 0);
+	assert_int_equal(kt_join(&t), 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(all), &all), 0);
+	assert_int_equal(slept, 0);
+	kt_close(&p);
+}
+
 static void test_restart_after_a_signal(void **state)
 {
 	struct kt_pair p = kt_couple(SOCK_RDM);
@@ -317,6 +353,7 @@ int main(void)
 		kt_test(test_signals),
 		kt_test(test_busy_waiting_has_bounds),
 		kt_test(test_adaptive_waiting),
+		kt_test(test_looking_lets_others_run),
 		kt_test(test_restart_after_a_signal),
 		kt_test(test_poll),
 		kt_test(test_epoll),
