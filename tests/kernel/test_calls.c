@@ -5,6 +5,7 @@
  * how calls wait in test_blocking.c, options in test_options.c.
  */
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "ktest.h"
 
 static char numbers[512]; /* the file of the module kt_numbers */
+static char hashes[512];  /* the same of another one */
 
 /* ---- socket, bind, names ---- */
 
@@ -104,6 +106,14 @@ static void test_bind_without_interface(void **state)
 	kt_shell("ip netns del bare");
 }
 
+/* Of an address that the kernel tells all bytes are told. */
+static void has_no_others(const struct sockaddr_beowire *name)
+{
+	const struct sockaddr_beowire none = {0};
+
+	assert_memory_equal(name->sbw_zero, none.sbw_zero, sizeof(none.sbw_zero));
+}
+
 static void test_names(void **state)
 {
 	struct sockaddr_beowire name,
@@ -130,6 +140,7 @@ static void test_names(void **state)
 	name = kt_at(fd);
 	assert_in_range(name.sbw_port, 1, BEOWIRE_PORTS);
 	assert_true(name.sbw_inc && name.sbw_node && !(name.sbw_mac[0] & 1));
+	has_no_others(&name);
 	close(fd);
 }
 
@@ -345,6 +356,71 @@ static void test_numbers_of_peers_begin_anew(void **state)
 	close(a);
 }
 
+static uint64_t hashed(const char *parameter)
+{
+	char path[128];
+	unsigned long long value = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/sys/module/kt_hashed/parameters/%s", parameter);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu", &value), 1);
+	fclose(f);
+	return value;
+}
+
+/* Keys by which one socket finds peers: by address, and by node, port and incarnation. */
+struct keys {
+	uint64_t address, identity;
+};
+
+static struct keys keys_of(int fd, const struct sockaddr_beowire at[2])
+{
+	union {
+		struct sockaddr_beowire addr;
+		int up;
+	} who = {.addr = at[0]};
+	socklen_t len = sizeof(who);
+	uint64_t one, two;
+	struct keys keys;
+
+	number_of(fd, &at[0]);
+	number_of(fd, &at[1]); /* the last one is found without its hash */
+	kt_shell("echo %d >/sys/module/kt_hashed/parameters/thread", gettid());
+	one = hashed("one");
+	number_of(fd, &at[0]);
+	keys.address = hashed("one_by");
+	assert_int_equal(hashed("one"), one + 1);
+	two = hashed("two");
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_UP, &who, &len), 0);
+	keys.identity = hashed("two_by");
+	assert_int_equal(hashed("two"), two + 1);
+	kt_shell("echo 0 >/sys/module/kt_hashed/parameters/thread");
+	return keys;
+}
+
+/* Who chooses addresses does not choose where a port looks for them: each has a key of its own
+ * (drivers/kt_hashed.c). */
+static void test_ports_have_keys_to_find_peers_by(void **state)
+{
+	int one = kt_bound("a", SOCK_RDM, 0), other = kt_bound("a", SOCK_RDM, 0),
+	    b[2] = {kt_bound("b", SOCK_RDM, 0), kt_bound("b", SOCK_RDM, 0)};
+	const struct sockaddr_beowire at[2] = {kt_at(b[0]), kt_at(b[1])};
+	struct keys of_one, of_other;
+
+	kt_shell("insmod %s", hashes);
+	of_one = keys_of(one, at);
+	of_other = keys_of(other, at);
+	kt_shell("rmmod kt_hashed");
+	assert_true(of_one.address != of_other.address);
+	assert_true(of_one.identity != of_other.identity);
+	close(b[0]);
+	close(b[1]);
+	close(one);
+	close(other);
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,8 +441,10 @@ int main(int count, char **words)
 		kt_test(test_fork_and_dup),
 		kt_test(test_close_after_send),
 		kt_test(test_numbers_of_peers_begin_anew),
+		kt_test(test_ports_have_keys_to_find_peers_by),
 	};
 
 	kt_driver(numbers, sizeof(numbers), words[0], "kt_numbers");
+	kt_driver(hashes, sizeof(hashes), words[0], "kt_hashed");
 	return cmocka_run_group_tests(tests, kt_attach, NULL);
 }
