@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,54 @@ static void test_root_of_a_container(void **state)
 	assert_int_equal(kt_as(0, bind_many, &most), 8);
 	kt_set_parameter("user_ports_max", 4096);
 	close(kept);
+}
+
+/* Root of the machine has put it into a user namespace. */
+struct contained {
+	int most, ready[2], go[2];
+};
+
+static int bind_contained(void *arg)
+{
+	struct contained *c = arg;
+	int n;
+	char byte;
+
+	if (unshare(CLONE_NEWUSER))
+		return 97;
+	n = bind_many(&c->most);
+	if (write(c->ready[1], "", 1) != 1 || read(c->go[0], &byte, 1) != 1)
+		return 98;
+	return n;
+}
+
+static pid_t begin_contained(struct contained *c, const char *node, int most)
+{
+	pid_t pid;
+	char byte;
+
+	c->most = most;
+	assert_int_equal(pipe(c->ready) | pipe(c->go), 0);
+	kt_enter(node);
+	pid = kt_begin_as(0, KT_BOB, KT_BOB, bind_contained, c); /* whose group may open */
+	close(c->ready[1]);					 /* if it dies, that is seen */
+	assert_int_equal(read(c->ready[0], &byte, 1), 1);
+	return pid;
+}
+
+/* In user namespaces it is the same user in all network namespaces, and bounded. */
+static void test_root_in_user_namespaces(void **state)
+{
+	struct contained first, second;
+	pid_t one, other;
+
+	kt_set_parameter("user_ports_max", 8);
+	one = begin_contained(&first, "b", 5);
+	other = begin_contained(&second, "a", 20);
+	kt_set_parameter("user_ports_max", 4096);
+	assert_int_equal(write(first.go[1], "", 1) + write(second.go[1], "", 1), 2);
+	assert_int_equal(kt_end_of(one), 5);
+	assert_int_equal(kt_end_of(other), 3);
 }
 
 static void test_root_of_the_machine(void **state)
@@ -678,6 +727,7 @@ int main(void)
 		kt_test(test_unread_messages),
 		kt_test(test_unread_messages_of_many_sockets),
 		kt_test(test_root_of_a_container),
+		kt_test(test_root_in_user_namespaces),
 		kt_test(test_root_of_the_machine),
 		kt_test(test_sockets_cost),
 		kt_test(test_accepted_sockets_cost),
