@@ -64,8 +64,27 @@ def sources(endings: str) -> list[str]:
     root = places.root()
     found = [*(root / "hosts" / "kernel").glob(f"*.{endings}")]
     found += (root / "engine").rglob(f"*.{endings}")
-    found += (root / "common").glob("beowire_socket.h") if "h" in endings else []
+    found += [root / "common" / name for name in shared() if fnmatch(name, f"*.{endings}")]
     return sorted(str(each.relative_to(root)) for each in found)
+
+
+def shared() -> list[str]:
+    """The files of common/ that the module's Makefile lays beside it."""
+    makefile = (places.root() / "hosts" / "kernel" / "Makefile").read_text()
+    patterns = re.findall(r"\$\(ROOT\)/common/([^ )]+)", makefile)
+    there = sorted(each.name for each in (places.root() / "common").iterdir())
+    return [name for name in there if any(fnmatch(name, pattern) for pattern in patterns)]
+
+
+def test_every_file_of_the_module_is_looked_at() -> None:
+    """All that its own files include between quotes lies in one of them, or in the engine."""
+    looked_at = sources("[ch]")
+    names = {Path(each).name for each in looked_at}
+    assert {"sealing.c", "sealing.h", "beowire_socket.h"} <= set(shared())
+    for file in looked_at:
+        text = (places.root() / file).read_text()
+        for named in re.findall(r'^#include "(.+)"$', text, re.MULTILINE):
+            assert Path(named).name in names, f"{file} includes {named}"
 
 
 def finding(file: str, line: int, says: str) -> Finding:
@@ -128,6 +147,7 @@ def test_sparse_is_content() -> None:
     found = []
     for name, line, says in said:
         file = name if name.startswith("engine/") else f"hosts/kernel/{name}"
+        file = f"common/{name}" if name in shared() else file
         found.append(finding(file, int(line), says))
     judge("sparse", found)
 
@@ -137,7 +157,7 @@ def _by_rule(rule: Path, files: list[str]) -> tuple[str, str]:
     options = re.search(r"^// Options: *(.*)$", rule.read_text(), re.MULTILINE)
     command = [places.program("spatch", "coccinelle"), "-D", "report", "--very-quiet"]
     command += ["--cocci-file", str(rule), *(options[1].split() if options else [])]
-    command += ["-I", "engine", "-I", "hosts/kernel", *files]
+    command += ["-I", "engine", "-I", "hosts/kernel", "-I", "common", *files]
     done = subprocess.run(
         command, cwd=places.root(), capture_output=True, text=True, check=False, timeout=LIMIT_S
     )
