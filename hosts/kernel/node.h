@@ -63,6 +63,9 @@ struct bwk_node_counters {
 	unsigned long bad[BWK_BAD_KINDS];
 };
 
+struct bwk_peer;
+struct bw_event;
+
 struct bwk_node {
 	struct net *net;
 	u64 id;
@@ -77,6 +80,7 @@ struct bwk_node {
 	struct mutex telling;	 /* one at a time tells all of `socks`, in pieces */
 	struct hlist_node told;	 /* its place in them between two pieces */
 	struct ratelimit_state refusals;
+	atomic64_t other_version;			       /* bwk_is_news() */
 	DECLARE_HASHTABLE(server_ports, BWK_SERVER_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	       /* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
@@ -98,6 +102,12 @@ void bwk_node_exit(void);
 int bwk_bad_call(const struct bwk_node *node, enum bwk_bad kind, int error);
 /* The same of a frame, which is counted by its reason already. */
 void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff *skb, int reason);
+/* Is the log to be told something of this peer? Not if it was told the same of the same address
+ * last, which `last` is (0: of none), and not more often than of what is malformed. */
+bool bwk_is_news(atomic64_t *last, const struct sockaddr_beowire *peer);
+/* Tells the log that a peer speaks no version that this node does. */
+void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,
+		      const struct bw_event *down);
 
 /* sysctl.c */
 int bwk_sysctl_init(struct bwk_node *node);

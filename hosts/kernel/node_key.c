@@ -7,9 +7,7 @@
 #include "node_key.h"
 
 #include <linux/capability.h>
-#include <linux/etherdevice.h>
 #include <linux/kernel.h>
-#include <linux/net.h>
 #include <linux/printk.h>
 #include <linux/string.h>
 
@@ -24,7 +22,8 @@ void bwk_key_init(struct bwk_key *key)
 {
 	spin_lock_init(&key->lock);
 	key->set = false;
-	key->differs = key->open = 0;
+	atomic64_set(&key->differs, 0);
+	atomic64_set(&key->open, 0);
 }
 
 bool bwk_key_get(struct bwk_key *key, u8 bytes[BWK_KEY_BYTES])
@@ -56,29 +55,16 @@ bool bwk_key_is_set(const struct bwk_key *key)
 	return READ_ONCE(key->set);
 }
 
-/* Is the log to be told of this peer? It was not the last one that it was told of, so. */
-static bool bwk_key_tells(struct bwk_key *key, u64 *last, const struct sockaddr_beowire *peer)
-{
-	u64 address = ether_addr_to_u64(peer->sbw_mac);
-	bool told;
-
-	spin_lock_bh(&key->lock);
-	told = *last == address;
-	*last = address;
-	spin_unlock_bh(&key->lock);
-	return !told && net_ratelimit();
-}
-
 void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer)
 {
-	if (bwk_key_tells(&node->set.key, &node->set.key.differs, peer))
+	if (bwk_is_news(&node->set.key.differs, peer))
 		pr_info("beowire: node %016llx at %pM and this node %016llx have different keys\n",
 			peer->sbw_node, peer->sbw_mac, node->id);
 }
 
 void bwk_key_tell_encrypts(struct bwk_node *node, const struct sockaddr_beowire *peer)
 {
-	if (bwk_key_tells(&node->set.key, &node->set.key.open, peer))
+	if (bwk_is_news(&node->set.key.open, peer))
 		pr_info("beowire: node %016llx at %pM or this node %016llx encrypts, the other "
 			"does not\n",
 			peer->sbw_node, peer->sbw_mac, node->id);
@@ -93,7 +79,7 @@ static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])
 	WRITE_ONCE(key->set, true);
 	memcpy(key->bytes, bytes, BWK_KEY_BYTES);
 	memcpy(key->refusal, refusal, sizeof(refusal));
-	key->differs = 0;
+	atomic64_set(&key->differs, 0);
 	spin_unlock_bh(&key->lock);
 	memzero_explicit(refusal, sizeof(refusal));
 }
@@ -104,7 +90,7 @@ void bwk_key_wipe(struct bwk_key *key)
 	WRITE_ONCE(key->set, false);
 	memzero_explicit(key->bytes, BWK_KEY_BYTES);
 	memzero_explicit(key->refusal, BWK_REFUSAL_KEY);
-	key->differs = 0;
+	atomic64_set(&key->differs, 0);
 	spin_unlock_bh(&key->lock);
 }
 
@@ -180,14 +166,6 @@ int bwk_key_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *len, 
 	return 0;
 }
 
-/* What is so from now on is told anew. */
-static void bwk_key_forget_open(struct bwk_key *key)
-{
-	spin_lock_bh(&key->lock);
-	key->open = 0;
-	spin_unlock_bh(&key->lock);
-}
-
 int bwk_encrypt_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *len, loff_t *at)
 {
 	struct bwk_node *node = container_of(table->data, struct bwk_node, set.encrypt);
@@ -195,6 +173,6 @@ int bwk_encrypt_handler(BWK_CTL_TABLE *table, int write, void *buffer, size_t *l
 	if (write && !ns_capable(node->net->user_ns, CAP_NET_ADMIN))
 		return -EPERM;
 	if (write)
-		bwk_key_forget_open(&node->set.key);
+		atomic64_set(&node->set.key.open, 0); /* what is so from now on is told anew */
 	return proc_dointvec_minmax(table, write, buffer, len, at);
 }

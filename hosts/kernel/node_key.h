@@ -3,6 +3,7 @@
 #ifndef BWK_NODE_KEY_H
 #define BWK_NODE_KEY_H
 
+#include <linux/atomic.h>
 #include <linux/spinlock.h>
 #include <linux/sysctl.h>
 #include <linux/types.h>
@@ -12,12 +13,12 @@
 #define BWK_REFUSAL_KEY 16
 
 struct bwk_key {
-	spinlock_t lock; /* of all that follows */
+	spinlock_t lock; /* of key and refusal */
 	bool set;
 	u8 bytes[BWK_KEY_BYTES];
 	u8 refusal[BWK_REFUSAL_KEY]; /* made of it, for refusals that no port says */
-	u64 differs; /* the address whose key was last told to be another one, or 0 */
-	u64 open;    /* the same of who encrypts otherwise */
+	/* bwk_is_news(), without the lock: of who has another key, and of who encrypts otherwise */
+	atomic64_t differs, open;
 };
 
 void bwk_key_init(struct bwk_key *key);

@@ -295,6 +295,8 @@ void bwk_peer_event(struct bwk_port *port, const struct bw_event *ev)
 		peer = bwk_peer_by_handle(port, ev->peer);
 		if (peer && ev->name[0])
 			memcpy(peer->name, ev->name, sizeof(peer->name));
+		if (peer && ev->status == BW_DOWN_VERSION)
+			bwk_tell_version(port->node, peer, ev);
 		if (peer)
 			bwk_peer_went(port, peer, ev->status);
 	}

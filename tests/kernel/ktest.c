@@ -466,6 +466,18 @@ int kt_logged_of(const struct kt_pair *pair, const char *what)
 	return kt_logged(words, other);
 }
 
+/* The setting is in the first namespace only. */
+void kt_log_every_line(bool on)
+{
+	int first = open("/proc/1/ns/net", O_RDONLY);
+
+	assert_true(first >= 0);
+	assert_int_equal(setns(first, CLONE_NEWNET), 0);
+	close(first);
+	kt_shell("echo %d >/proc/sys/net/core/message_cost", on ? 0 : 5);
+	kt_enter("a");
+}
+
 void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg)
 {
 	t->run = run;

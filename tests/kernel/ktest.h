@@ -129,6 +129,8 @@ uint64_t kt_number(const char *node, const char *file, const char *word);
 int kt_logged(const char *one, const char *other);
 /* Those that say this of the node of `a`, and name the node of `b`. */
 int kt_logged_of(const struct kt_pair *pair, const char *what);
+/* The log has no bound: what earlier tests complained of would count towards it. Then a's node. */
+void kt_log_every_line(bool on);
 /* Pages that are pinned now, in the whole system. */
 uint64_t kt_pinned(void);
 

@@ -226,19 +226,6 @@ static unsigned log_count(int log, const char *what)
 	return n;
 }
 
-/* Without a bound: what earlier tests complained of would count towards it. The setting is in the
- * first namespace only. */
-static void log_every_line(bool on)
-{
-	int first = open("/proc/1/ns/net", O_RDONLY);
-
-	assert_true(first >= 0);
-	assert_int_equal(setns(first, CLONE_NEWNET), 0);
-	close(first);
-	kt_shell("echo %d >/proc/sys/net/core/message_cost", on ? 0 : 5);
-	kt_enter("a");
-}
-
 static void test_malformed_calls(void **state)
 {
 	struct sockaddr_beowire wrong = {.sbw_family = AF_INET};
@@ -247,7 +234,7 @@ static void test_malformed_calls(void **state)
 	uint64_t options = kt_number("a", NODE, "bad-options");
 	uint64_t ioctls = kt_number("a", NODE, "bad-ioctls");
 
-	log_every_line(true);
+	kt_log_every_line(true);
 	log = log_open();
 	kt_refused(bind(fd, (struct sockaddr *)&wrong, 4), EINVAL);
 	kt_refused(bind(fd, (struct sockaddr *)&wrong, sizeof(wrong)), EAFNOSUPPORT);
@@ -260,7 +247,7 @@ static void test_malformed_calls(void **state)
 	assert_int_equal(kt_number("a", NODE, "bad-options"), options + 2);
 	assert_int_equal(kt_number("a", NODE, "bad-ioctls"), ioctls + 1);
 	assert_int_equal(log_count(log, "malformed address"), 3);
-	log_every_line(false);
+	kt_log_every_line(false);
 	close(fd);
 }
 
@@ -299,12 +286,12 @@ static void test_malformed_frames(void **state)
 	memcpy(frame, p.at_a.sbw_mac, 6);
 	memcpy(frame + 6, p.at_b.sbw_mac, 6);
 	memcpy(frame + 12, &type, 2);
-	log_every_line(true);
+	kt_log_every_line(true);
 	log = log_open();
 	assert_int_equal(send(raw, frame, sizeof(frame), 0), sizeof(frame));
 	kt_becomes(kt_number("a", NODE, "malformed"), before + 1, before + 1);
 	assert_int_equal(log_count(log, "malformed frame"), 1);
-	log_every_line(false);
+	kt_log_every_line(false);
 	close(raw);
 	kt_close(&p);
 }

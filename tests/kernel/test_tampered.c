@@ -5,6 +5,8 @@
  * call returns, or keep a receiver from what comes next.
  */
 #include <limits.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -127,9 +129,53 @@ static void test_length_of_a_peer(void **state)
 	kt_relay_end(&r);
 }
 
+#define LATER (BW_VERSION + 1)
+
+/* Both speak a later version of the wire, and no other; so each is for the other. */
+static void change_version(struct kt_frame *f, long wanted)
+{
+	struct bw_hello *hello = (struct bw_hello *)(kt_header(f) + 1);
+	struct bw_refuse *refusal = (struct bw_refuse *)(kt_header(f) + 1);
+
+	if (kt_header(f)->type == BW_FRAME_HELLO)
+		hello->version_min = hello->version_max = LATER;
+	else if (kt_header(f)->type == BW_FRAME_REFUSE)
+		refusal->version_min = refusal->version_max = LATER;
+	kt_header(f)->version = LATER;
+}
+
+/* The log names both nodes, and says what to do, once. */
+static void test_version_of_a_peer(void **state)
+{
+	char name[64], versions[64];
+	struct sockaddr_beowire to;
+	struct kt_relay r;
+
+	kt_log_every_line(true);
+	kt_relay_begin(&r, change_version);
+	for (int i = 0; i < 2; i++) {
+		struct kt_pair p = kt_pair(SOCK_RDM);
+
+		snprintf(name, sizeof(name), "(engine %u of ", p.at_b.sbw_port);
+		snprintf(versions, sizeof(versions), "speaks versions %d to %d of", LATER, LATER);
+		to = kt_relayed(&p.at_b);
+		assert_int_equal(kt_connect(p.a, &to), 0);
+		assert_int_equal(send(p.a, "x", 1, MSG_DONTWAIT), 1);
+		kt_until(kt_events(p.a, POLLERR) & POLLERR);
+		assert_int_equal(kt_error(p.a), EPROTONOSUPPORT);
+		assert_int_equal(kt_logged_of(&p, "speaks 2, "), 1);
+		assert_int_equal(kt_logged(name, versions), i == 0);
+		assert_int_equal(kt_logged(name, "install the same Beowire on both"), i == 0);
+		kt_close(&p);
+	}
+	kt_relay_end(&r);
+	kt_log_every_line(false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		kt_test(test_version_of_a_peer),
 		kt_test(test_status_of_a_peer),
 		kt_test(test_length_of_a_peer),
 	};

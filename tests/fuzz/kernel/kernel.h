@@ -82,6 +82,9 @@ typedef struct {
 typedef struct {
 	long n;
 } atomic_long_t;
+typedef struct {
+	long long n;
+} atomic64_t;
 typedef atomic_t refcount_t;
 #define atomic_read(a)	    ((a)->n)
 #define atomic_long_read(a) ((a)->n)
