@@ -38,6 +38,7 @@ static int __net_init bwk_node_begin(struct net *net)
 	spin_lock_init(&node->socks_lock);
 	INIT_HLIST_HEAD(&node->socks);
 	mutex_init(&node->telling);
+	bwk_tally_init(&node->tally);
 	ratelimit_state_init(&node->refusals, HZ, BWK_REFUSALS);
 	ratelimit_set_flags(&node->refusals, RATELIMIT_MSG_ON_RELEASE); /* it is no complaint */
 	hash_init(node->server_ports);

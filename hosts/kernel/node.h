@@ -16,6 +16,7 @@
 #include "beowire_protocol.h"
 #include "beowire_socket.h"
 #include "node_key.h"
+#include "tally.h"
 
 #define BWK_IFACES	     8 /* interfaces in use at a time: the engine's link numbers */
 #define BWK_PORT_BITS	     10
@@ -84,6 +85,7 @@ struct bwk_node {
 	DECLARE_HASHTABLE(server_ports, BWK_SERVER_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	       /* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
+	struct bwk_tally tally;
 	struct ctl_table_header *sysctl;
 	struct ctl_table *table;
 };

@@ -222,6 +222,7 @@ static void bwk_port_end(struct bwk_port *port)
 	hrtimer_cancel(&port->timer);
 	bwk_port_lock(port);
 	bwk_port_clear(port);
+	bwk_tally_end(port);
 	bwk_port_unlock(port);
 	bwk_port_unhash(port);
 }
@@ -353,6 +354,7 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	port->module = attr->module;
 	bwk_port_lock(port);
 	port->dead = false;
+	bwk_tally_begin(port);
 	smp_store_release(attr->place, port);
 	bwk_port_unlock(port);
 	return 0;

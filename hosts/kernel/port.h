@@ -132,6 +132,8 @@ struct bwk_port {
 	u64 tx_bytes, rx_bytes; /* of frames */
 	u64 copied_tx, copied_rx, pinned, tx_busy;
 	atomic_long_t memlock_limited; /* counted without the lock */
+	bool tallied;		       /* readings of the node's tally ask its engine */
+	u64 reading;		       /* the last one that did */
 	struct rcu_work free;
 };
 

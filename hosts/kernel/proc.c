@@ -175,6 +175,21 @@ static int bwk_proc_show_ports(struct seq_file *f, void *unused)
 	return 0;
 }
 
+/* By the names that BEOWIRE_STATS has for them. */
+static int bwk_proc_show_counters(struct seq_file *f, void *unused)
+{
+	struct bwk_sums sums;
+	int i;
+
+	bwk_tally_read(bwk_proc_node(f), &sums);
+	seq_printf(f, "refusals_tx %llu\nrefusals_rx %llu\n", sums.refusals_tx, sums.refusals_rx);
+	seq_printf(f, "challenges_tx %llu\nchallenges_rx %llu\nevicted %llu\n", sums.challenges_tx,
+		   sums.challenges_rx, sums.evicted);
+	for (i = BW_DROP_NONE + 1; i < BW_DROP_REASONS; i++)
+		seq_printf(f, "drops.%s %llu\n", bw_drop_name(i), sums.drop[i]);
+	return 0;
+}
+
 static int bwk_proc_show_servers(struct seq_file *f, void *unused)
 {
 	struct bwk_node *node = bwk_proc_node(f);
@@ -206,6 +221,7 @@ int bwk_proc_init(struct bwk_node *node)
 	if (proc_create_net_single("node", 0444, folder, bwk_proc_show_node, NULL) &&
 	    proc_create_net_single("sockets", 0444, folder, bwk_proc_show_sockets, NULL) &&
 	    proc_create_net_single("ports", 0444, folder, bwk_proc_show_ports, NULL) &&
+	    proc_create_net_single("counters", 0444, folder, bwk_proc_show_counters, NULL) &&
 	    proc_create_net_single("servers", 0444, folder, bwk_proc_show_servers, NULL))
 		return 0;
 	remove_proc_subtree("beowire", node->net->proc_net);

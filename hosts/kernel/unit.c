@@ -86,6 +86,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "sock_wait.c"
 #include "sysctl.c"
 #include "table.c"
+#include "tally.c"
 #include "threshold.c"
 #include "tx.c"
 #include "user.c"

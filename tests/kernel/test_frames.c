@@ -20,6 +20,7 @@
 #include "kframe.h"
 
 #define NODE	   "/proc/net/beowire/node"
+#define COUNTERS   "/proc/thread-self/net/beowire/counters"
 #define CORPUS_MAX 256
 
 static unsigned long seconds;
@@ -163,6 +164,43 @@ static void test_counted_by_the_port(void **state)
 	kt_close(&p);
 }
 
+/* Has the port of this number gone? */
+static bool is_free(const char *node, uint16_t number)
+{
+	struct sockaddr_beowire addr = {.sbw_family = AF_BEOWIRE, .sbw_port = number};
+	int fd = kt_open(node, SOCK_RDM);
+	bool is = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+
+	close(fd);
+	return is;
+}
+
+/* Such frames to a port of a's, which then ends: what is told of both nodes' ports after each. */
+static void dropped_by_one(uint64_t before, uint64_t at_b)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct kt_frame f = frame_to(&p, BW_FRAME_ACK, 32); /* no checksum */
+
+	for (int i = 0; i < 3; i++)
+		count_in_port(p.a, BW_DROP_HEADER, &f);
+	assert_int_equal(kt_number("a", COUNTERS, "drops.header"), before + 3);
+	kt_close(&p);
+	kt_until(is_free("a", p.at_a.sbw_port));
+	assert_int_equal(kt_number("a", COUNTERS, "drops.header"), before + 3);
+	assert_int_equal(kt_number("b", COUNTERS, "drops.header"), at_b);
+}
+
+/* The administrator sees what all ports of the node have counted, those that have ended
+ * included. */
+static void test_counted_for_all_ports(void **state)
+{
+	uint64_t before = kt_number("a", COUNTERS, "drops.header");
+	uint64_t at_b = kt_number("b", COUNTERS, "drops.header");
+
+	dropped_by_one(before, at_b);
+	dropped_by_one(before + 3, at_b);
+}
+
 /* Frames for engines of user space, to others, and of other protocols are none of the module's. */
 static void test_not_ours(void **state)
 {
@@ -203,6 +241,7 @@ static void test_a_caller_shows_a_cookie(void **state)
 {
 	struct kt_pair p = {.a = kt_bound("a", SOCK_RDM, 0), .at_b.sbw_port = BEOWIRE_PORTS + 2};
 	int raw = kt_raw("b", "eth0", BW_ETHERTYPE);
+	uint64_t asked = kt_number("a", COUNTERS, "challenges_tx");
 	struct bw_challenge c;
 	struct kt_frame f;
 
@@ -228,6 +267,7 @@ static void test_a_caller_shows_a_cookie(void **state)
 	assert_int_equal(kt_header(&f)->type, BW_FRAME_HELLO);
 	assert_int_equal(kt_header(&f)->flags, BW_HDR_ANSWER);
 	assert_int_equal(kt_counters(p.a).peers, 1);
+	assert_int_equal(kt_number("a", COUNTERS, "challenges_tx"), asked + 2);
 	close(raw);
 	close(p.a);
 }
@@ -455,11 +495,9 @@ static void test_scattered_and_shared(void **state)
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_counted_by_the_node),
-		kt_test(test_counted_by_the_port),
-		kt_test(test_not_ours),
-		kt_test(test_a_caller_shows_a_cookie),
-		kt_test(test_scattered_and_shared),
+		kt_test(test_counted_by_the_node),     kt_test(test_counted_by_the_port),
+		kt_test(test_counted_for_all_ports),   kt_test(test_not_ours),
+		kt_test(test_a_caller_shows_a_cookie), kt_test(test_scattered_and_shared),
 		kt_test(test_invented_frames),
 	};
 

@@ -18,6 +18,11 @@ interface eth0 2 02:00:00:00:00:01 1500
 foreign 3
 malformed 0
 """
+COUNTERS = """challenges_tx 5
+challenges_rx 0
+drops.header 3
+drops.no_buffer 18446744073709551615
+"""
 
 
 def test_a_module_that_is_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -29,10 +34,13 @@ def test_what_the_files_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(kernel, "PLACE", tmp_path)
     (tmp_path / "node").write_text(NODE)
     (tmp_path / "sockets").write_text(SOCKETS)
+    (tmp_path / "counters").write_text(COUNTERS)
     told = kernel.look()
     assert told is not None
     assert told["node"]["foreign"] == 3
     assert told["node"]["copy_max"] == 16384
+    assert told["counters"] == {"challenges_tx": 5, "challenges_rx": 0}
+    assert told["drops"] == {"header": 3, "no_buffer": 2**64 - 1}
     assert told["interfaces"] == ["eth0 2 02:00:00:00:00:01 1500"]
     assert [each["inode"] for each in told["sockets"]] == [4711, 4712]
     assert told["sockets"][1]["to"] == "02:00:00:00:00:01"
