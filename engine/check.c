@@ -156,6 +156,8 @@ static const char *bw_check_sends(const struct bw_peer *p, const struct bw_list 
 
 		if (m->refs != owned.records)
 			return "message's ranges miscounted";
+		if (m->again.late)
+			return "message settled by a copy that is gone";
 		if (owned.bytes > m->next_off)
 			return "bytes of a message with two owners";
 		if (m->sent != bw_list_empty(&m->queue))
@@ -177,6 +179,8 @@ static const char *bw_check_serves(const struct bw_peer *p)
 
 		if (s->refs != owned.records)
 			return "serve's ranges miscounted";
+		if (s->again.late)
+			return "serve settled by a copy that is gone";
 		if (owned.bytes > s->next_off)
 			return "bytes of a serve with two owners";
 		if (!s->refs && (s->aborted || s->next_off == s->len))

@@ -37,14 +37,17 @@ void bw_late_keep(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 	p->late++;
 }
 
-/* The first copy for a packet, or NULL. */
-static struct bw_record *bw_late_find(const struct bw_path *t, uint64_t pn)
+/* The first copy for a packet, of those that are settled now or of all; or NULL. */
+static struct bw_record *bw_late_find(const struct bw_path *t, uint64_t pn, bool now)
 {
+	struct bw_record *copy;
 	struct bw_list *l;
 
-	for (l = t->lost.late.next; l != &t->lost.late; l = l->next)
-		if (bw_entry(l, struct bw_record, list)->pn == pn)
-			return bw_entry(l, struct bw_record, list);
+	for (l = t->lost.late.next; l != &t->lost.late; l = l->next) {
+		copy = bw_entry(l, struct bw_record, list);
+		if (copy->pn == pn && (!now || bw_again_of(copy)->late == copy))
+			return copy;
+	}
 	return NULL;
 }
 
@@ -52,7 +55,7 @@ void bw_late_forget(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, u
 {
 	struct bw_record *copy;
 
-	while (p->late && (copy = bw_late_find(t, pn)))
+	while (p->late && (copy = bw_late_find(t, pn, false)))
 		bw_late_drop(e, p, copy);
 }
 
@@ -80,34 +83,67 @@ static bool bw_late_within(const struct bw_record *r, const struct bw_record *co
 	       r->off + r->len <= copy->off + copy->len;
 }
 
-static void bw_late_range(struct bw_engine *e, struct bw_peer *p, const struct bw_record *copy)
+/* One copy for each message or serve of the packet, the first, tells it what to settle. */
+static void bw_late_mark(const struct bw_path *t, uint64_t pn)
 {
-	const struct bw_again *a = bw_again_of(copy);
-	struct bw_list *l = a->near ? a->ranges.next : NULL, *next;
+	struct bw_record *copy;
+	struct bw_list *l;
+
+	for (l = t->lost.late.prev; l != &t->lost.late; l = l->prev) {
+		copy = bw_entry(l, struct bw_record, list);
+		if (copy->pn == pn)
+			bw_again_of(copy)->late = copy;
+	}
+}
+
+/* Packets that carry what is settled carry it no more. A peer decides how many are under way: they
+ * are gone through once, whatever the packet held. */
+static void bw_late_vacate(struct bw_engine *e, struct bw_peer *p)
+{
+	struct bw_record *r;
+	struct bw_list *l;
 	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++) {
+		for (l = p->path[i]->flight.next; l != &p->path[i]->flight; l = l->next) {
+			r = bw_entry(l, struct bw_record, list);
+			e->steps++;
+			if ((r->kind == BW_OWNED_MESSAGE || r->kind == BW_OWNED_BULK) &&
+			    bw_again_of(r)->late && bw_late_within(r, bw_again_of(r)->late))
+				bw_record_vacate(r);
+		}
+	}
+}
+
+/* The range of a copy, which is gone afterwards, and what waits of it to be sent again. */
+static void bw_late_settle(struct bw_engine *e, struct bw_peer *p, struct bw_record *copy)
+{
+	struct bw_again *a = bw_again_of(copy);
+	struct bw_list *l = a->near ? a->ranges.next : NULL, *next;
+	uint8_t kind = copy->kind;
+	void *obj = copy->obj;
 
 	for (; a->near && l != &a->ranges; l = next) {
 		next = l->next;
 		if (bw_late_within(bw_entry(l, struct bw_record, list), copy))
 			bw_record_forget(e, bw_entry(l, struct bw_record, list));
 	}
-	for (i = 0; i < p->npaths; i++)
-		for (l = p->path[i]->flight.next; l != &p->path[i]->flight; l = l->next)
-			if (bw_late_within(bw_entry(l, struct bw_record, list), copy))
-				bw_record_vacate(bw_entry(l, struct bw_record, list));
-	if (copy->kind == BW_OWNED_MESSAGE)
-		bw_txmsg_settle(e, copy->obj);
+	a->late = NULL;
+	bw_late_drop(e, p, copy);
+	if (kind == BW_OWNED_MESSAGE)
+		bw_txmsg_settle(e, obj);
 	else
-		bw_serve_settle(e, copy->obj);
+		bw_serve_settle(e, obj);
 }
 
 void bw_late_acked(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint64_t pn)
 {
-	struct bw_record *copy, range;
+	struct bw_record *copy;
 
-	while (p->late && (copy = bw_late_find(t, pn))) {
-		range = *copy;
-		bw_late_drop(e, p, copy);
-		bw_late_range(e, p, &range);
+	while (p->late && bw_late_find(t, pn, false)) {
+		bw_late_mark(t, pn);
+		bw_late_vacate(e, p);
+		while (p->late && (copy = bw_late_find(t, pn, true)))
+			bw_late_settle(e, p, copy);
 	}
 }

@@ -100,15 +100,16 @@ enum bw_owned_kind {
 	BW_OWNED_MOVED, /* nothing any more: another packet has the range, or it is settled */
 };
 
-/* A message being sent: eager, or a control message (PULL, PULL_ERROR). */
-/* What of a message or serve is to be sent again (again.h). */
+/* What of a message or serve is to be sent again (again.h), or was and is not any more (late.c). */
 struct bw_again {
 	struct bw_list turn;	/* in peer.again while ranges wait */
 	struct bw_list ranges;	/* the records, ascending; set up when the first one comes */
 	struct bw_record *near; /* where the last one went that was not the highest; NULL: none
 				 * waits */
+	struct bw_record *late; /* a copy whose range is settled now; NULL otherwise */
 };
 
+/* A message being sent: eager, or a control message (PULL, PULL_ERROR). */
 struct bw_txmsg {
 	struct bw_evnode ev;
 	struct bw_list queue; /* in flow.tx until completely sent, then unlinked */

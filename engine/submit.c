@@ -61,7 +61,7 @@ static inline struct bw_txmsg *bw_txmsg_new(struct bw_engine *e, struct bw_peer 
 	m->id = flow->tx_next++;
 	m->tag = m->imm = m->offset = m->total = 0;
 	m->buf = m->buf_off = m->cookie = 0;
-	m->again.near = NULL;
+	m->again.near = m->again.late = NULL;
 	m->len = m->next_off = m->refs = 0;
 	m->wire_status = m->status = 0;
 	m->kind = m->code = 0;

@@ -4,6 +4,7 @@
  * to have arrived, whether it waits to be sent again or is under way again, and nothing else is.
  */
 #include "groups.h"
+#include "loss.h"
 #include "peer.h"
 
 static struct bw_path *sender(void)
@@ -208,6 +209,62 @@ static void late__pieces_under_way_and_waiting_are_settled(void **state)
 	assert_int_equal(events_with("B MESSAGE"), 4);
 }
 
+/* Two packets of a message were lost, and travelled again in one, which is late. */
+static void late__all_ranges_of_a_message_in_a_packet_are_settled(void **state)
+{
+	struct frame *late;
+
+	meet(A, B);
+	sender()->pmtu.mtu = 700;
+	post(A, B, 1, 1100);
+	flush(A);
+	assert_int_equal(world.wire_n, 2);
+	drop_all();
+	bw_loss_requeue_path(engine(A), peer(A, B), sender());
+	sender()->pmtu.mtu = 1280;
+	flush(A);
+	assert_int_equal(world.wire_n, 1);
+	late = take(0);
+	bw_loss_requeue_path(engine(A), peer(A, B), sender());
+	assert_false(bw_list_empty(&peer(A, B)->again));
+	receive(late);
+	acknowledge();
+	assert_int_equal(events_with("A SENT 1"), 1);
+	assert_true(bw_list_empty(&peer(A, B)->again));
+	settle();
+	assert_int_equal(count(A)->retransmits, 2);
+}
+
+/* However many messages a late packet held: what is under way is gone through once. */
+static void late__many_messages_of_a_packet_in_few_steps(void **state)
+{
+	const unsigned int parts = 12, others = 64;
+	struct frame *late;
+	unsigned int i;
+	uint64_t before;
+
+	meet(A, B);
+	sender()->cc.cwnd = 4u << 20;
+	for (i = 1; i <= parts; i++)
+		post(A, B, i, 8);
+	flush(A);
+	assert_int_equal(world.wire_n, 1);
+	late = take(0);
+	bw_loss_requeue_path(engine(A), peer(A, B), sender());
+	flush(A);
+	for (; i <= parts + others; i++) {
+		post(A, B, i, 1100);
+		flush(A);
+	}
+	assert_int_equal(world.wire_n, 1 + others);
+	drop_all();
+	receive(late);
+	before = engine(A)->steps;
+	acknowledge();
+	assert_in_range(engine(A)->steps - before, others, 2 * others);
+	assert_int_equal(events_with("A SENT"), parts);
+}
+
 /* Of a message of several packets one is late and another one lost: only the former is settled. */
 static void late__nothing_else_of_the_message_is_settled(void **state)
 {
@@ -388,6 +445,8 @@ int late_tests(void)
 		TEST(late__packets_before_a_silence_are_told_one_by_one),
 		TEST(late__all_parts_of_a_packet_are_settled),
 		TEST(late__pieces_under_way_and_waiting_are_settled),
+		TEST(late__all_ranges_of_a_message_in_a_packet_are_settled),
+		TEST(late__many_messages_of_a_packet_in_few_steps),
 		TEST(late__nothing_else_of_the_message_is_settled),
 		TEST(late__pulled_data_too),
 		TEST(late__a_message_that_has_ended_is_forgotten),
