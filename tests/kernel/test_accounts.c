@@ -231,6 +231,7 @@ static int bind_many(void *arg)
  * share. */
 static void test_root_of_a_container(void **state)
 {
+	uint64_t before = kt_parameter("held_bytes");
 	int most = 20, kept = kt_bound("b", SOCK_RDM, 0);
 
 	kt_set_parameter("user_ports_max", 8);
@@ -240,6 +241,7 @@ static void test_root_of_a_container(void **state)
 	assert_int_equal(kt_as(0, bind_many, &most), 8);
 	kt_set_parameter("user_ports_max", 4096);
 	close(kept);
+	kt_becomes(held(0), 0, before);
 }
 
 /* Root of the machine has put it into a user namespace. */
@@ -278,6 +280,7 @@ static pid_t begin_contained(struct contained *c, const char *node, int most)
 /* In user namespaces it is the same user in all network namespaces, and bounded. */
 static void test_root_in_user_namespaces(void **state)
 {
+	uint64_t before = kt_parameter("held_bytes");
 	struct contained first, second;
 	pid_t one, other;
 
@@ -288,11 +291,13 @@ static void test_root_in_user_namespaces(void **state)
 	assert_int_equal(write(first.go[1], "", 1) + write(second.go[1], "", 1), 2);
 	assert_int_equal(kt_end_of(one), 5);
 	assert_int_equal(kt_end_of(other), 3);
+	kt_becomes(held(0), 0, before);
 }
 
 static void test_root_of_the_machine(void **state)
 {
 	struct beowire_iface interface = {.name = "m1"};
+	uint64_t before = kt_parameter("held_bytes");
 	int most = 20, fd;
 
 	kt_enter("../../../proc/1/ns/net");
@@ -306,6 +311,7 @@ static void test_root_of_the_machine(void **state)
 	close(fd);
 	kt_shell("ip link del m1");
 	kt_enter("a");
+	kt_becomes(held(0), 0, before);
 }
 
 /* ---- sockets ---- */
