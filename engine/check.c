@@ -5,6 +5,7 @@
  * steps.
  */
 #include "reliable.h"
+#include "timer.h"
 
 static const char *bw_check_spans(const struct bw_span *s, uint32_t n, uint32_t max)
 {
@@ -332,6 +333,50 @@ static uint64_t bw_check_inflight(const struct bw_peer *p)
 	return bytes;
 }
 
+static uint8_t bw_check_rank(const struct bw_peer *p)
+{
+	return p ? p->heap_rank : 0;
+}
+
+static const char *bw_check_heap_peer(const struct bw_peer *p)
+{
+	const struct bw_peer *left = p->heap_left, *right = p->heap_right;
+
+	if (bw_check_rank(left) < bw_check_rank(right))
+		return "shortest way down in the heap of deadlines not to the right";
+	if (p->heap_rank != bw_check_rank(right) + 1)
+		return "wrong rank in the heap of deadlines";
+	if ((left && left->heap_up != p) || (right && right->heap_up != p))
+		return "peer in the heap of deadlines does not know who is above";
+	if ((left && left->heap_key < p->heap_key) || (right && right->heap_key < p->heap_key))
+		return "heap of deadlines out of order";
+	if (p->deadline < p->heap_key)
+		return "deadline before its key in the heap";
+	return NULL;
+}
+
+/* The next one of the heap: below, or right of it or of who is above. */
+static const struct bw_peer *bw_check_heap_next(const struct bw_peer *p)
+{
+	if (p->heap_left)
+		return p->heap_left; /* the right one is there only if this one is */
+	while (p->heap_up && (p->heap_up->heap_right == p || !p->heap_up->heap_right))
+		p = p->heap_up;
+	return p->heap_up ? p->heap_up->heap_right : NULL;
+}
+
+const char *bw_timer_check(const struct bw_engine *e)
+{
+	const struct bw_peer *p;
+	const char *bad = NULL;
+
+	if (e->heap && e->heap->heap_up)
+		return "somebody above the first one in the heap of deadlines";
+	for (p = e->heap; p && !bad; p = bw_check_heap_next(p))
+		bad = bw_check_heap_peer(p);
+	return bad;
+}
+
 const char *bw_reliable_check(void *mem)
 {
 	struct bw_engine *e = mem;
@@ -344,6 +389,8 @@ const char *bw_reliable_check(void *mem)
 		inflight += bw_check_inflight(bw_entry(l, struct bw_peer, all));
 		peers++;
 	}
+	if (!bad)
+		bad = bw_timer_check(e);
 	if (!bad && !e->closed && peers != e->count.peers)
 		bad = "peers miscounted";
 	if (!bad && !e->closed && inflight != e->duplex.inflight)

@@ -14,6 +14,7 @@
 #include "pull.h"
 #include "recv.h"
 #include "reliable.h"
+#include "sweep.h"
 #include "timer.h"
 
 static void bw_peer_init_lists(struct bw_peer *p)
@@ -331,7 +332,7 @@ void bw_peer_part(struct bw_engine *e, struct bw_peer *p, int32_t status)
 
 void bw_peer_sooner(struct bw_engine *e, struct bw_peer *p, uint64_t at)
 {
-	if (!p->in_heap || at < p->deadline)
+	if (!p->heap_rank || at < p->deadline)
 		bw_timer_set(e, p, bw_max_u64(at, e->now + 1));
 }
 
@@ -534,6 +535,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 		bw_duplex_landed(e, p->path[i], p->path[i]->inflight);
 	p->aside = 0;
 	bw_late_ended(e, p, NULL);
+	bw_sweep_leave(e, p);
 	bw_list_del(&p->all);
 	e->count.peers--;
 	bw_event_push(e, &p->ev_down, BW_EV_PEER_DOWN);

@@ -21,6 +21,7 @@
 #include "send.h"
 #include "stripe.h"
 #include "submit.h"
+#include "sweep.h"
 #include "timer.h"
 
 #define BW_FIRST_ARENA 131072 /* bytes; enough for the first pages of the tables and a few peers */
@@ -111,7 +112,6 @@ static void bw_reliable_close(void *mem, uint64_t now)
 static void bw_reliable_grow(void *mem, void *more)
 {
 	struct bw_engine *e = mem;
-	struct bw_list *l;
 
 	e->crowded = !more;
 	if (!more)
@@ -120,8 +120,7 @@ static void bw_reliable_grow(void *mem, void *more)
 	if (!e->starved)
 		return;
 	e->starved = false;
-	for (l = e->peers.next; l != &e->peers; l = l->next)
-		bw_peer_ready(e, bw_entry(l, struct bw_peer, all));
+	bw_sweep_fed(e);
 }
 
 static int bw_reliable_watch(struct bw_engine *e, struct bw_op *op)
@@ -150,19 +149,10 @@ static int bw_reliable_disconnect(struct bw_engine *e, struct bw_op *op)
 
 static void bw_reliable_pressure(struct bw_engine *e, bool on)
 {
-	struct bw_list *l;
-
 	if (e->pressure == on)
 		return;
 	e->pressure = on;
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
-
-		if (p->state != BW_PEER_UP)
-			continue;
-		p->path[p->best]->rx.ack_now = true;
-		bw_peer_ready(e, p);
-	}
+	bw_sweep_pressure(e);
 }
 
 static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
@@ -292,6 +282,8 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 	}
 	if (bw_stray_frame(e, f))
 		return true;
+	if (BW_UNLIKELY(e->sweep.left))
+		bw_sweep_piece(e);
 	for (left = e->cfg.piece; left && !bw_list_empty(&e->ready); left--) {
 		e->looks++;
 		p = bw_first(&e->ready, struct bw_peer, ready);
@@ -379,13 +371,20 @@ static bool bw_reliable_next_event(void *mem, struct bw_event *out)
 	return BW_UNLIKELY(e->ev_first) && bw_event_next(e, out);
 }
 
+/* Is there something to tell, to send or to look at now? */
+static inline bool bw_reliable_at_once(const struct bw_engine *e)
+{
+	return e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail ||
+	       e->sweep.left;
+}
+
 static uint64_t bw_reliable_next_deadline(void *mem)
 {
 	struct bw_engine *e = mem;
 
 	if (BW_UNLIKELY(e->closed))
 		return bw_farewell_deadline(e);
-	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
+	if (bw_reliable_at_once(e))
 		return e->now;
 	return bw_timer_next(e);
 }
@@ -396,7 +395,7 @@ uint64_t bw_reliable_soonest(const void *mem)
 
 	if (BW_UNLIKELY(e->closed))
 		return bw_farewell_deadline(e);
-	if (e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail)
+	if (bw_reliable_at_once(e))
 		return e->now;
 	return e->heap ? e->heap->heap_key : BW_NEVER;
 }

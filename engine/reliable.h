@@ -337,7 +337,8 @@ struct bw_peer {
 	uint32_t unsent;   /* messages in bw_flow.tx of all flows but `control` */
 	uint32_t arriving; /* messages of its that wait in flows for what is missing */
 	uint32_t asked;	   /* its pulls that are being served, and answers not yet acknowledged */
-	bool in_heap;	   /* it has a deadline; written by timer.c */
+	uint8_t heap_rank; /* peers on the shortest way down to a missing child; 0: it is in no
+			    * heap, as it has no deadline; written by timer.c */
 	uint8_t denied_as; /* enum bw_refusal: KEY or VERSION; of `denied` */
 	uint16_t flows_opened; /* flows that its messages made; at most BW_FLOWS_MAX */
 
@@ -353,8 +354,7 @@ struct bw_peer {
 	uint64_t arrived;	/* when something of what is arriving came last */
 	uint64_t gone_at;	/* it has said BYE, or was refused for: gone at this time; 0: not */
 	uint64_t ping_at, ping_pause, ping_first; /* pause: the present one; first: the shortest */
-	struct bw_peer *heap_child, *heap_next,
-		*heap_prev; /* pairing heap; prev: parent if first child */
+	struct bw_peer *heap_left, *heap_right, *heap_up; /* in the heap of engine.heap */
 	uint64_t heap_key, deadline;
 	/* ns; when somebody first refused our HELLO for key or version, without proof; 0: nobody
 	 * has. Written by farewell.c */
@@ -409,6 +409,14 @@ struct bw_row {
 	struct bw_txmsg *msg;
 };
 
+/* Peers that something concerns all at once. Written by sweep.c. */
+struct bw_sweep {
+	struct bw_list *next; /* bw_peer.all of the next one, or engine.peers; NULL at first */
+	uint32_t left;	      /* peers still to be looked at; 0: none of this is under way */
+	bool pressure;	      /* each is to be told whether there is room for messages */
+	bool fed;	      /* each may have waited for memory */
+};
+
 struct bw_engine {
 	struct bw_config cfg;
 	const struct bw_host_ops *ops;
@@ -428,6 +436,7 @@ struct bw_engine {
 	struct bw_evnode *ev_first, *ev_last;
 	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
+	struct bw_sweep sweep;
 	uint32_t ack_packets; /* that may wait for one acknowledgement */
 	uint64_t serial;
 	bool closed, pressure, starved;

@@ -1,90 +1,94 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Peers by deadline, in a pairing heap (Fredman et al. 1986). Deadlines mostly move later, with
- * every frame; the heap then keeps the earlier key and is set right only when that key comes up.
+ * Peers by deadline, in a leftist heap (Crane 1972; Knuth, The Art of Computer Programming, vol. 3,
+ * 5.2.3): the way to the right is the shortest one to a missing child, and so of at most log2(n + 1)
+ * peers. Every operation follows such ways alone, so that none takes long because of what others
+ * before it left undone. Deadlines mostly move later, with every frame; the heap then keeps the
+ * earlier key and is set right only when that key comes up.
  */
 #include "reliable.h"
 #include "timer.h"
 
-static struct bw_peer *bw_heap_merge(struct bw_peer *a, struct bw_peer *b)
+static inline uint8_t bw_heap_rank(const struct bw_peer *p)
 {
-	struct bw_peer *t;
-
-	if (!a)
-		return b;
-	if (!b)
-		return a;
-	if (b->heap_key < a->heap_key) {
-		t = a;
-		a = b;
-		b = t;
-	}
-	b->heap_prev = a;
-	b->heap_next = a->heap_child;
-	if (a->heap_child)
-		a->heap_child->heap_prev = b;
-	a->heap_child = b;
-	return a;
+	return p ? p->heap_rank : 0;
 }
 
-/* Merge a list of siblings: in pairs from the left, then the pairs from the right. */
-static struct bw_peer *bw_heap_merge_list(struct bw_peer *list)
+/* Of the children of `p` and of those above it one has changed. A rank that stays as it was changes
+ * nothing above; `all`: it may have been wrong before, so that this proves nothing. */
+static void bw_heap_mend(struct bw_peer *p, bool all)
 {
-	struct bw_peer *pairs = NULL, *a, *b, *root = NULL;
+	uint8_t rank;
 
-	while (list) {
-		a = list;
-		b = a->heap_next;
-		list = b ? b->heap_next : NULL;
-		a->heap_next = a->heap_prev = NULL;
-		if (b)
-			b->heap_next = b->heap_prev = NULL;
-		a = bw_heap_merge(a, b);
-		a->heap_next = pairs;
-		pairs = a;
+	for (; p; p = p->heap_up) {
+		if (bw_heap_rank(p->heap_left) < bw_heap_rank(p->heap_right)) {
+			struct bw_peer *t = p->heap_left;
+
+			p->heap_left = p->heap_right;
+			p->heap_right = t;
+		}
+		rank = bw_heap_rank(p->heap_right) + 1;
+		if (rank == p->heap_rank && !all)
+			return;
+		p->heap_rank = rank;
 	}
-	while (pairs) {
-		a = pairs;
-		pairs = a->heap_next;
-		a->heap_next = NULL;
-		root = bw_heap_merge(root, a);
+}
+
+/* Both ways to the right become one, ordered by key. */
+static struct bw_peer *bw_heap_merge(struct bw_peer *a, struct bw_peer *b)
+{
+	struct bw_peer *first = NULL, **at = &first, *up = NULL, *t;
+
+	while (a && b) {
+		if (b->heap_key < a->heap_key) {
+			t = a;
+			a = b;
+			b = t;
+		}
+		*at = a;
+		a->heap_up = up;
+		up = a;
+		at = &a->heap_right;
+		a = *at;
 	}
-	return root;
+	*at = a ? a : b;
+	if (*at)
+		(*at)->heap_up = up;
+	bw_heap_mend(up, true);
+	return first;
 }
 
 static void bw_heap_insert(struct bw_engine *e, struct bw_peer *p, uint64_t key)
 {
 	p->heap_key = key;
-	p->heap_child = p->heap_next = p->heap_prev = NULL;
-	p->in_heap = true;
+	p->heap_left = p->heap_right = p->heap_up = NULL;
+	p->heap_rank = 1;
 	e->heap = bw_heap_merge(e->heap, p);
 }
 
 void bw_timer_remove(struct bw_engine *e, struct bw_peer *p)
 {
-	struct bw_peer *rest;
+	struct bw_peer *up = p->heap_up, *rest;
 
-	if (!p->in_heap)
+	if (!p->heap_rank)
 		return;
-	p->in_heap = false;
-	rest = bw_heap_merge_list(p->heap_child);
-	if (e->heap == p) {
+	p->heap_rank = 0;
+	rest = bw_heap_merge(p->heap_left, p->heap_right);
+	if (rest)
+		rest->heap_up = up;
+	if (!up)
 		e->heap = rest;
-		return;
-	}
-	if (p->heap_prev->heap_child == p)
-		p->heap_prev->heap_child = p->heap_next;
+	else if (up->heap_left == p)
+		up->heap_left = rest;
 	else
-		p->heap_prev->heap_next = p->heap_next;
-	if (p->heap_next)
-		p->heap_next->heap_prev = p->heap_prev;
-	e->heap = bw_heap_merge(e->heap, rest);
+		up->heap_right = rest;
+	bw_heap_mend(up, false);
 }
 
 void bw_timer_set(struct bw_engine *e, struct bw_peer *p, uint64_t deadline)
 {
 	p->deadline = deadline;
-	if (p->in_heap && p->heap_key <= deadline)
+	if (p->heap_rank && p->heap_key <= deadline)
 		return;
 	if (deadline == BW_NEVER)
 		return;

@@ -12,5 +12,7 @@ uint64_t bw_timer_next(struct bw_engine *e);
 /* A peer whose deadline has come, taken out of the heap; NULL if there is none, or none was found
  * among the first. */
 struct bw_peer *bw_timer_due(struct bw_engine *e, uint64_t now);
+/* What is wrong in the heap, or NULL (check.c). Goes over all of it. */
+const char *bw_timer_check(const struct bw_engine *e);
 
 #endif

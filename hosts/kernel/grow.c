@@ -78,9 +78,23 @@ static int bwk_port_give(struct bwk_port *port, bool asked)
 	return error;
 }
 
+/* Who has gone makes room with the last event of what is left behind. True: some were told. */
+static bool bwk_port_clears(struct bwk_port *port)
+{
+	bool behind;
+
+	bwk_port_lock(port);
+	behind = !port->dead && port->crowded && bwk_reliable(port->protocol) &&
+		 bw_reliable_untold(port->engine);
+	if (behind)
+		bwk_port_run(port);
+	bwk_port_unlock(port);
+	return behind;
+}
+
 int bwk_port_feed(struct bwk_port *port)
 {
-	return bwk_port_give(port, true);
+	return bwk_port_clears(port) ? 0 : bwk_port_give(port, true);
 }
 
 int bwk_port_feed_peers(struct bwk_port *port)

@@ -294,15 +294,6 @@ static noinline u32 bwk_port_events(struct bwk_port *port, u32 most)
 	return most;
 }
 
-void bwk_port_hear(struct bwk_port *port)
-{
-	if (port->running)
-		return;
-	port->running = true;
-	bwk_port_events(port, U32_MAX);
-	port->running = false;
-}
-
 /* All but the ends of lost peers, and of what these leave behind: messages may lie in a frame that
  * is about to go. */
 static noinline void bwk_port_tell(struct bwk_port *port)
@@ -405,7 +396,7 @@ void bwk_port_run(struct bwk_port *port)
 			break;
 	}
 	if (unlikely(!list_empty(&port->read_over)) || unlikely(port->now >= port->region_expire))
-		bwk_region_collect(port);
+		left = bwk_region_collect(port, BWK_VISIT_MOST) ? 0 : left;
 	port->running = false;
 	if (unlikely(bwk_engine(port, hungry)) && !port->hungry) {
 		port->hungry = true;

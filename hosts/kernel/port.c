@@ -193,7 +193,7 @@ static void bwk_port_clear(struct bwk_port *port)
 			bwk_buf_free(b);
 		bwk_port_breathe(port, &done);
 	}
-	bwk_region_drop_all(port);
+	bwk_region_drop_all(port, &done);
 	bwk_arrive_close(port);
 }
 
@@ -325,6 +325,7 @@ int bwk_port_open(struct bwk_node *node, const struct bwk_port_attr *attr)
 	INIT_LIST_HEAD(&port->regions);
 	INIT_LIST_HEAD(&port->read);
 	INIT_LIST_HEAD(&port->read_over);
+	port->answered = RB_ROOT_CACHED;
 	port->region_expire = BW_NEVER;
 	bwk_hrtimer_setup(&port->timer, bwk_port_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	port->timer_at = BW_NEVER;

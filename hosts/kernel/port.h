@@ -118,6 +118,7 @@ struct bwk_port {
 	/* Of programs' memory that peers read, region.c: questions; those that are answered and
 	 * read for; of these, those that nobody reads for any more. */
 	struct list_head regions, read, read_over;
+	struct rb_root_cached answered; /* those with memory, by its address in the program */
 	u32 region_count, region_asks;
 	u64 region_ids;
 	u64 region_expire; /* the first one of them does; BW_NEVER: none */
@@ -224,8 +225,6 @@ extern const struct bw_host_ops bwk_host_ops;
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
 /* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
-/* Events that wait are delivered, and no more. */
-void bwk_port_hear(struct bwk_port *port);
 /* Make frames, deliver events, and set the timer. */
 void bwk_port_run(struct bwk_port *port);
 /* The timer goes off at `deadline`, or earlier. */
@@ -240,8 +239,9 @@ void bwk_port_receive(struct bwk_port *port, struct sk_buff *skb, const struct b
 void bwk_port_back(struct bwk_port *port, struct bwk_buf *b);
 enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
 
-/* grow.c: more memory for the engine, for what its program asks. Process context, lock not held. 0:
- * try again; -ENOMEM, -ENOBUFS (its limit). */
+/* grow.c: more memory for the engine, for what its program asks; where there is none, peers whom
+ * nobody needs go, in pieces. Process context, lock not held. 0: try again; -ENOMEM, -ENOBUFS (its
+ * limit). */
 int bwk_port_feed(struct bwk_port *port);
 /* The same for what peers send, who do not get all. */
 int bwk_port_feed_peers(struct bwk_port *port);
@@ -249,13 +249,15 @@ int bwk_port_feed_peers(struct bwk_port *port);
 /* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is
  * asked. */
 int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, u64 *buf);
-/* What is neither read nor waited for any more is let go, if there may be some. Cheap if not. */
-void bwk_region_collect(struct bwk_port *port);
+/* What is neither read nor waited for any more is let go, of what was read at most so much. True:
+ * there may be more. Cheap if there is none. */
+bool bwk_region_collect(struct bwk_port *port, u32 most);
 /* What was found in this buffer is read by its peer no longer. */
 void bwk_region_served(struct bwk_port *port, struct bwk_buf *b);
 /* A peer is lost: its questions are answered to nobody. */
 void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer);
-void bwk_region_drop_all(struct bwk_port *port);
+/* The lock is given away now and then, as by bwk_port_breathe(). */
+void bwk_region_drop_all(struct bwk_port *port, u32 *done);
 /* No frame refers to this buffer any more. False: it is no region's. */
 bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b);
 /* A question to the program, if there is one, and who asks. */

@@ -5,6 +5,7 @@
  * again, until the answer is there. Then the pages are pinned while they are read, and the program
  * is not involved.
  */
+#include <linux/interval_tree_generic.h>
 #include <linux/slab.h>
 
 #include "sock.h"
@@ -22,7 +23,9 @@ enum bwk_region_state {
 struct bwk_region {
 	struct list_head all; /* in port.regions, or in port.read or port.read_over */
 	u64 id, key, off, n;
-	u64 at;		       /* its address in the program */
+	struct rb_node answered; /* in port.answered, with memory */
+	u64 at;			 /* its address in the program */
+	u64 last_below;		 /* the last address of it and those below it in port.answered */
 	u64 expire;	       /* time */
 	u32 handle;	       /* of the peer */
 	struct bwk_peer *peer; /* a reference */
@@ -30,6 +33,11 @@ struct bwk_region {
 	int status;	     /* of the answer */
 	struct bwk_buf *buf; /* the pinned memory */
 };
+
+#define BWK_REGION_FIRST(r) ((r)->at)
+#define BWK_REGION_LAST(r)  ((r)->at + (r)->n - 1)
+INTERVAL_TREE_DEFINE(struct bwk_region, answered, u64, last_below, BWK_REGION_FIRST,
+		     BWK_REGION_LAST, static inline, bwk_answered)
 
 /* Programs look at their number without the lock. */
 static void bwk_region_asks(struct bwk_port *port, int more)
@@ -52,6 +60,8 @@ static void bwk_region_drop(struct bwk_port *port, struct bwk_region *r)
 		bwk_region_answered(port, r);
 	bwk_account_give(r->peer->account, sizeof(*r));
 	bwk_peer_put(r->peer);
+	if (r->buf && r->n)
+		bwk_answered_remove(r, &port->answered);
 	if (r->buf)
 		r->buf->read_for = NULL;
 	if (r->buf && !r->buf->back) /* else with its last frame */
@@ -78,18 +88,20 @@ static void bwk_region_expire(struct bwk_port *port)
 	}
 }
 
-void bwk_region_collect(struct bwk_port *port)
+bool bwk_region_collect(struct bwk_port *port, u32 most)
 {
-	struct bwk_region *r, *next;
+	struct bwk_region *r;
 
 	if (unlikely(port->now >= port->region_expire))
 		bwk_region_expire(port);
-	list_for_each_entry_safe(r, next, &port->read_over, all) {
+	for (; most && !list_empty(&port->read_over); most--) {
+		r = list_first_entry(&port->read_over, struct bwk_region, all);
 		if (bwk_buf_over(r->buf, port))
 			bwk_region_drop(port, r);
 		else
 			list_move_tail(&r->all, &port->read); /* until its last frame is gone */
 	}
+	return !list_empty(&port->read_over);
 }
 
 bool bwk_region_back(struct bwk_port *port, struct bwk_buf *b)
@@ -109,14 +121,14 @@ void bwk_region_leave(struct bwk_port *port, const struct bwk_peer *peer)
 			bwk_region_drop(port, r);
 }
 
-void bwk_region_drop_all(struct bwk_port *port)
+void bwk_region_drop_all(struct bwk_port *port, u32 *done)
 {
-	struct bwk_region *r, *next;
-
 	list_splice_init(&port->read, &port->regions);
 	list_splice_init(&port->read_over, &port->regions);
-	list_for_each_entry_safe(r, next, &port->regions, all)
-		bwk_region_drop(port, r);
+	while (!list_empty(&port->regions)) {
+		bwk_region_drop(port, list_first_entry(&port->regions, struct bwk_region, all));
+		bwk_port_breathe(port, done);
+	}
 }
 
 /* The latest question of the peer that has most of them, if these are more than so many; NULL. */
@@ -245,9 +257,11 @@ static int bwk_region_settle(struct bwk_port *port, const struct beowire_region 
 		r->state = BWK_REGION_ANSWERED;
 		r->status = b ? 0 : -EACCES;
 		r->buf = b;
+		r->at = answer->buf;
 		if (b)
 			b->read_for = r;
-		r->at = answer->buf;
+		if (b && r->n)
+			bwk_answered_insert(r, &port->answered);
 		return 0;
 	}
 	return -ENOENT;
@@ -286,26 +300,21 @@ int bwk_region_answer(struct bwk_sock *bs, const struct beowire_region *answer)
 	return error;
 }
 
-static bool bwk_region_meets(const struct list_head *list, const struct beowire_region *what)
-{
-	const struct bwk_region *r;
-
-	list_for_each_entry(r, list, all)
-		if (r->buf && r->at < what->buf + what->len && what->buf < r->at + r->n)
-			return true;
-	return false;
-}
-
 int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what)
 {
 	struct bwk_port *port = smp_load_acquire(&bs->port);
+	u64 last = what->buf + what->len - 1;
+	u32 done = 0;
 	int found;
 
-	if (!port)
+	if (!port || !what->len)
 		return 0;
+	if (last < what->buf)
+		last = U64_MAX;
 	bwk_port_lock(port);
-	bwk_region_collect(port);
-	found = bwk_region_meets(&port->regions, what) || bwk_region_meets(&port->read, what);
+	while (bwk_region_collect(port, 1))
+		bwk_port_breathe(port, &done);
+	found = bwk_answered_iter_first(&port->answered, what->buf, last) != NULL;
 	bwk_port_unlock(port);
 	return found;
 }

@@ -153,16 +153,18 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bo
 		return number;
 	if (!ask && (!addr.sbw_port || !is_valid_ether_addr(addr.sbw_mac)))
 		return -EINVAL; /* no single port of a single node */
-	bwk_port_lock(port);
-	if (ask) {
-		number = bwk_peer_is_up(port, &addr);
-	} else {
-		peer = bwk_peer_find(port, &addr);
-		number = IS_ERR(peer) ? PTR_ERR(peer) : (int)peer->number;
-		bwk_port_run(port);
-	}
-	bwk_port_unlock(port);
-	return number;
+	do {
+		bwk_port_lock(port);
+		if (ask) {
+			number = bwk_peer_is_up(port, &addr);
+		} else {
+			peer = bwk_peer_find(port, &addr);
+			number = IS_ERR(peer) ? PTR_ERR(peer) : (int)peer->number;
+			bwk_port_run(port);
+		}
+		bwk_port_unlock(port);
+	} while (number == -EAGAIN && bwk_port_feed(port) == 0);
+	return number == -EAGAIN ? -ENOBUFS : number;
 }
 
 /* Name of the host of the peer whose number is at `from`. Its length with the 0, or an error. */

@@ -44,6 +44,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/spans.c"
 #include "engine/stripe.c"
 #include "engine/submit.c"
+#include "engine/sweep.c"
 #include "engine/timer.c"
 
 #include "sealing.c"

@@ -214,8 +214,10 @@ def test_a_page_of_each_section_opens(served: str, chromium: Chromium) -> None:
 def test_the_search_finds(served: str, chromium: Chromium) -> None:
     shown = chromium.open(served, allowed=(served,))
     query = shown.page.locator("[data-md-component=search-query]")
+    state = shown.page.locator(".md-search-result__meta")
     query.focus()
-    query.fill("ptrace_scope")
+    shown.await_that(lambda: state.text_content() == "Type to start searching")
+    query.press_sequentially("ptrace_scope")  # it looks at each key
     results = shown.page.locator("[data-md-component=search-result] a[href*='docs/architecture']")
     results.first.wait_for(state="attached")
     is_quiet(shown)

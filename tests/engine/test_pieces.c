@@ -168,6 +168,62 @@ static void ready__are_looked_at_in_pieces(void **state)
 	assert_int_equal(all_frames(), 0);
 }
 
+/* Peers of whom each may have waited for memory, when some has come. */
+static void fed__are_ready_in_pieces(void **state)
+{
+	static uint8_t more[2][BW_GROW_BYTES] __attribute__((aligned(64)));
+	struct bw_engine *e;
+	uint64_t before;
+
+	meet_many();
+	e = engine(A);
+	e->starved = true;
+	before = e->looks;
+	bw_reliable.grow(e, more[0]);
+	assert_int_equal(e->looks - before, PIECE);
+	assert_int_equal(all_frames(), 0);
+	assert_in_range(e->looks - before, 2 * PEERS, 2 * PEERS + PIECE);
+	assert_false(e->sweep.left);
+
+	/* more of it comes meanwhile: once around from there */
+	e->starved = true;
+	bw_reliable.grow(e, more[0]);
+	e->starved = true;
+	before = e->looks;
+	bw_reliable.grow(e, more[1]);
+	assert_int_equal(e->looks - before, PIECE);
+	assert_int_equal(e->sweep.left, PEERS - PIECE);
+	assert_int_equal(all_frames(), 0);
+	assert_in_range(e->looks - before, 2 * PEERS, 2 * PEERS + PIECE);
+}
+
+/* Those that go while others are looked at, the next one among them. */
+static void fed__while_they_go(void **state)
+{
+	static uint8_t more[BW_GROW_BYTES] __attribute__((aligned(64)));
+	struct bw_engine *e;
+	struct bw_event ev;
+
+	meet_many();
+	e = engine(A);
+	world.node[A].ignore_events = true;
+	e->starved = true;
+	bw_reliable.grow(e, more);
+	while (e->count.peers) {
+		struct bw_op op = {.type = BW_OP_DISCONNECT};
+
+		op.peer = bw_entry(e->sweep.next == &e->peers ? e->peers.next : e->sweep.next,
+				   struct bw_peer, all)
+				  ->handle;
+		assert_int_equal(submit(A, &op), 0);
+		while (bw_reliable_untold(e))
+			next_event(&ev);
+	}
+	assert_int_equal(e->peers_slab.in_use, 0);
+	all_frames();
+	assert_false(e->sweep.left);
+}
+
 /* Peers whose deadlines have all moved later. */
 static void lagging__are_set_right_in_pieces(void **state)
 {
@@ -196,6 +252,7 @@ int pieces_tests(void)
 		TEST(lost__ends_in_pieces),	      TEST(lost__cannot_be_taken_back),
 		TEST(lost__before_the_end_of_all),    TEST(due__are_asked_in_pieces),
 		TEST(ready__are_looked_at_in_pieces), TEST(lagging__are_set_right_in_pieces),
+		TEST(fed__are_ready_in_pieces),	      TEST(fed__while_they_go),
 	};
 
 	return cmocka_run_group_tests_name("pieces", tests, NULL, NULL);

@@ -53,6 +53,7 @@ static void timer__like_a_plain_array(void **state)
 				bw_timer_set(&e, which, now + 1 + next_random() % 100);
 			}
 			assert_int_equal(bw_timer_next(&e), earliest(p));
+			assert_null(bw_timer_check(&e));
 			now += next_random() % 10;
 			while ((due = bw_timer_due(&e, now))) {
 				assert_true(due->deadline <= now);
@@ -61,6 +62,34 @@ static void timer__like_a_plain_array(void **state)
 			}
 			assert_true(earliest(p) > now);
 		}
+	}
+}
+
+/* Ways that an operation follows are short, whoever came and went before, and in whatever order. */
+static void timer__ways_are_short(void **state)
+{
+	static struct bw_peer p[1000];
+	static struct bw_engine e;
+	uint32_t i;
+	int how;
+
+	for (how = 0; how < 3; how++) {
+		memset(&e, 0, sizeof(e));
+		e.cfg.piece = UINT32_MAX;
+		memset(p, 0, sizeof(p));
+		for (i = 0; i < 1000; i++)
+			bw_timer_set(&e, &p[i], how == 0 ? 5000 - i : 5000 + i % 7 * i);
+		assert_null(bw_timer_check(&e));
+		assert_in_range(e.heap->heap_rank, 1, 9); /* log2(1001) */
+		for (i = 0; how == 2 && i < 1000; i += 3) {
+			bw_timer_remove(&e, &p[i]);
+			assert_null(bw_timer_check(&e));
+		}
+		for (i = 0; e.heap; i++) {
+			bw_timer_remove(&e, e.heap);
+			assert_null(bw_timer_check(&e));
+		}
+		assert_int_equal(i, how == 2 ? 666 : 1000);
 	}
 }
 
@@ -93,6 +122,7 @@ int timer_tests(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timer__like_a_plain_array),
+		cmocka_unit_test(timer__ways_are_short),
 		cmocka_unit_test(timer__none),
 		cmocka_unit_test(timer__moved_later_is_not_due_early),
 	};

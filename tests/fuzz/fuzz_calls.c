@@ -91,7 +91,14 @@ struct bwk_peer *bwk_peer_find(struct bwk_port *port, const struct sockaddr_beow
 	if (addr->sbw_family != AF_BEOWIRE || !addr->sbw_port ||
 	    !is_valid_ether_addr(addr->sbw_mac))
 		fuzz_bad("a peer at an address of nobody");
-	return any_bool() ? &peer : ERR_PTR(-EHOSTUNREACH);
+	return any_bool() ? &peer : ERR_PTR(any_bool() ? -EAGAIN : -EHOSTUNREACH);
+}
+
+int bwk_port_feed(struct bwk_port *port)
+{
+	if (port->lock.held)
+		fuzz_bad("memory is asked for with the port's lock held");
+	return any_bool() ? 0 : -ENOBUFS;
 }
 
 struct bwk_peer *bwk_peer_by_number(struct bwk_port *port, u32 number)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* See ktest.h. */
 #include "ktest.h"
+#include "kuser.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -71,6 +72,7 @@ int kt_end(void **state)
 	}
 	if (dir)
 		closedir(dir);
+	kt_restore_parameters();
 	return 0;
 }
 

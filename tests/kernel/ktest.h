@@ -52,6 +52,9 @@ int kt_attach(void **state);
 /* After each test: nothing that it forgot to close. */
 int kt_end(void **state);
 #define kt_test(f) cmocka_unit_test_teardown(f, kt_end)
+/* A test that counts memory: no socket of an earlier one holds any. */
+int kt_begin_counting(void **state);
+#define kt_counting_test(f) cmocka_unit_test_setup_teardown(f, kt_begin_counting, kt_end)
 
 /* The calling thread goes to a node: "a" or "b", or another namespace. */
 void kt_enter(const char *node);

@@ -16,7 +16,10 @@ int kt_set(const char *name, const char *text);
 int kt_set_without_admin(const char *name, const char *text);
 /* A parameter of the module. */
 uint64_t kt_parameter(const char *name);
+/* Until the test ends. The name is kept. */
 void kt_set_parameter(const char *name, uint64_t value);
+/* What the test has set is as it was before. */
+void kt_restore_parameters(void);
 /* Before all tests of a program: kt_attach(), and users may open sockets. */
 int kt_open_to_all(void **state);
 /* A process of this user and these groups runs `f` and exits with what that gives. */

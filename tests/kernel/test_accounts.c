@@ -231,7 +231,6 @@ static int bind_many(void *arg)
  * share. */
 static void test_root_of_a_container(void **state)
 {
-	uint64_t before = kt_parameter("held_bytes");
 	int most = 20, kept = kt_bound("b", SOCK_RDM, 0);
 
 	kt_set_parameter("user_ports_max", 8);
@@ -241,7 +240,6 @@ static void test_root_of_a_container(void **state)
 	assert_int_equal(kt_as(0, bind_many, &most), 8);
 	kt_set_parameter("user_ports_max", 4096);
 	close(kept);
-	kt_becomes(held(0), 0, before);
 }
 
 /* Root of the machine has put it into a user namespace. */
@@ -280,7 +278,6 @@ static pid_t begin_contained(struct contained *c, const char *node, int most)
 /* In user namespaces it is the same user in all network namespaces, and bounded. */
 static void test_root_in_user_namespaces(void **state)
 {
-	uint64_t before = kt_parameter("held_bytes");
 	struct contained first, second;
 	pid_t one, other;
 
@@ -291,13 +288,11 @@ static void test_root_in_user_namespaces(void **state)
 	assert_int_equal(write(first.go[1], "", 1) + write(second.go[1], "", 1), 2);
 	assert_int_equal(kt_end_of(one), 5);
 	assert_int_equal(kt_end_of(other), 3);
-	kt_becomes(held(0), 0, before);
 }
 
 static void test_root_of_the_machine(void **state)
 {
 	struct beowire_iface interface = {.name = "m1"};
-	uint64_t before = kt_parameter("held_bytes");
 	int most = 20, fd;
 
 	kt_enter("../../../proc/1/ns/net");
@@ -311,7 +306,6 @@ static void test_root_of_the_machine(void **state)
 	close(fd);
 	kt_shell("ip link del m1");
 	kt_enter("a");
-	kt_becomes(held(0), 0, before);
 }
 
 /* ---- sockets ---- */
@@ -579,6 +573,21 @@ static struct kt_pair announcement(struct kt_relay *r, int type, uint32_t seed)
 	return p;
 }
 
+/* Is so much held, of a message that has come in part? Where a guest is slow the rest may stay away
+ * for so long that the fetch is given up: it is begun anew. */
+static bool is_held_in_part(int fd, uint64_t least, uint64_t most)
+{
+	struct pollfd poller = {.fd = fd, .events = POLLIN};
+	bool readable = poll(&poller, 1, 0);
+	uint64_t now = held(0);
+
+	if (now >= least && now <= most)
+		return !readable;
+	if (readable)
+		kt_refused(recv(fd, had, LONG, MSG_DONTWAIT), EAGAIN);
+	return false;
+}
+
 /* Who announces many bytes and sends none has no memory held for them; who sends some, for those,
  * until nothing more comes for BEOWIRE_DEAD_MS, though he answers. Nothing is lost by that: the
  * program is told to begin anew. */
@@ -596,9 +605,8 @@ static void test_what_is_announced(void **state)
 		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
 		assert_in_range(held(0), base + PLACES, base + PLACES + COSTS);
 		r.wanted = HURT_BEHIND;
-		kt_becomes(held(0), base + PLACES + ARRIVED,
-			   base + PLACES + COSTS + ARRIVED + FRAME);
-		assert_int_equal(poll(&poller, 1, 0), 0);
+		kt_until(is_held_in_part(p.b, base + PLACES + ARRIVED,
+					 base + PLACES + COSTS + ARRIVED + FRAME));
 		kt_becomes(held(0), base, base + COSTS);
 		assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1);
 		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
@@ -629,8 +637,8 @@ static void test_waiting_for_what_was_given_up(void **state)
 
 		r.wanted = HURT_BEHIND;
 		kt_refused(recv(p.b, had, LONG, MSG_DONTWAIT), EAGAIN);
-		kt_becomes(held(0), base + PLACES + ARRIVED,
-			   base + PLACES + COSTS + ARRIVED + FRAME);
+		kt_until(is_held_in_part(p.b, base + PLACES + ARRIVED,
+					 base + PLACES + COSTS + ARRIVED + FRAME));
 		kt_start(&t, receive_long, &p.b);
 		kt_until(held(0) < base + ARRIVED);
 		r.wanted = HURT_NOTHING;
@@ -729,23 +737,23 @@ static void test_control_group(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		kt_test(test_pages_of_all_sockets),
-		kt_test(test_unread_messages),
-		kt_test(test_unread_messages_of_many_sockets),
-		kt_test(test_root_of_a_container),
-		kt_test(test_root_in_user_namespaces),
-		kt_test(test_root_of_the_machine),
-		kt_test(test_sockets_cost),
-		kt_test(test_accepted_sockets_cost),
-		kt_test(test_a_message_that_stands_still),
-		kt_test(test_a_message_that_goes_on),
-		kt_test(test_short_parts),
-		kt_test(test_parts_of_a_port),
-		kt_test(test_parts_of_all_ports),
-		kt_test(test_what_is_announced),
-		kt_test(test_waiting_for_what_was_given_up),
-		kt_test(test_the_rest_of_a_stream_that_was_given_up),
-		kt_test(test_control_group),
+		kt_counting_test(test_pages_of_all_sockets),
+		kt_counting_test(test_unread_messages),
+		kt_counting_test(test_unread_messages_of_many_sockets),
+		kt_counting_test(test_root_of_a_container),
+		kt_counting_test(test_root_in_user_namespaces),
+		kt_counting_test(test_root_of_the_machine),
+		kt_counting_test(test_sockets_cost),
+		kt_counting_test(test_accepted_sockets_cost),
+		kt_counting_test(test_a_message_that_stands_still),
+		kt_counting_test(test_a_message_that_goes_on),
+		kt_counting_test(test_short_parts),
+		kt_counting_test(test_parts_of_a_port),
+		kt_counting_test(test_parts_of_all_ports),
+		kt_counting_test(test_what_is_announced),
+		kt_counting_test(test_waiting_for_what_was_given_up),
+		kt_counting_test(test_the_rest_of_a_stream_that_was_given_up),
+		kt_counting_test(test_control_group),
 	};
 
 	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);

@@ -3,8 +3,11 @@
 and others run all the same, as long as there is time."""
 
 import re
+import subprocess
+from pathlib import Path
 
 import pytest
+from beowire import places
 from test_kernel_module import run
 
 LIMIT_S = 60  # of a program: the one that ends takes a fraction of it
@@ -26,3 +29,15 @@ def test_what_hangs_is_named() -> None:
     assert "bwk_msg_recvmsg" in here[1], said
     found.check("hang", "test_that_ends")
     found.check("test_compat", "test_every_ioctl")
+
+
+def test_what_a_program_leaves_behind_ends_with_it() -> None:
+    """Processes of a test that failed would keep sockets, and the module, from those that follow."""
+    limit = str(places.product("tools/guest/guest-limit"))
+    leaves = "sleep 1000 >/dev/null 2>&1 & echo $!; exit 3"
+    done = subprocess.run(
+        [limit, "60", "sh", "-c", leaves], stdout=subprocess.PIPE, text=True, check=False
+    )
+    assert done.returncode == 3
+    state = Path(f"/proc/{int(done.stdout)}/stat")
+    assert not state.exists() or state.read_text().rpartition(") ")[2][0] in "ZX"

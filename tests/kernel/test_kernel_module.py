@@ -65,7 +65,7 @@ class Run:
 def cases_of(program: str) -> list[str]:
     """The tests that a program registers, by name."""
     text = (HERE / f"{program}.c").read_text()
-    return re.findall(r"(?<!#define )\bkt_test\((\w+)\)", text)
+    return re.findall(r"(?<!#define )\bkt_(?:counting_)?test\((\w+)\)", text)
 
 
 CASES = [(program, test) for program in PROGRAMS for test in cases_of(program)]

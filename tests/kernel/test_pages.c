@@ -234,10 +234,20 @@ static void answer(int fd, const struct beowire_info *asked)
 	assert_int_equal(ioctl(fd, BEOWIRE_IOC_REGION, &region), 0);
 }
 
+/* Is any of `n` bytes at `at` read by peers, or about to be? */
+static bool serving(int fd, uintptr_t at, uint64_t n)
+{
+	struct beowire_region what = {.buf = at, .len = n};
+	int got = ioctl(fd, BEOWIRE_IOC_SERVING, &what);
+
+	assert_in_range(got, 0, 1);
+	return got;
+}
+
 static void test_memory_that_is_read(void **state)
 {
+	const uintptr_t at = (uintptr_t)bytes;
 	struct kt_pair p = kt_couple(SOCK_RDM);
-	struct beowire_region what = {.buf = (uintptr_t)bytes, .len = MIB};
 	struct beowire_pull pull = {.flags = BEOWIRE_PULL_MEMORY, .len = MIB, .cookie = 1};
 	static uint8_t got[MIB];
 	struct beowire_info info;
@@ -256,11 +266,16 @@ static void test_memory_that_is_read(void **state)
 	pull.buf = (uintptr_t)got;
 	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
 	assert_int_equal(kt_recv_info(p.a, &byte, 1, &info, 0), 0);
+	assert_false(serving(p.a, at, MIB));
 	answer(p.a, &info);
+	assert_true(serving(p.a, at, MIB));
+	assert_true(serving(p.a, at - 1, 2) && serving(p.a, at + MIB - 1, 1));
+	assert_true(serving(p.a, 1, UINT64_MAX));
+	assert_false(serving(p.a, at - 1, 1) || serving(p.a, at + MIB, 1) || serving(p.a, at, 0));
 	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
 	assert_int_equal(info.event, BEOWIRE_PULLED);
 	assert_int_equal(info.status, 0);
-	while (ioctl(p.a, BEOWIRE_IOC_SERVING, &what) == 1)
+	while (serving(p.a, at, MIB))
 		usleep(1000);
 	memset(bytes, 's', MIB);
 	count_frames(raw, &public, &secret);

@@ -2,7 +2,8 @@
 /*
  * Runs a program in a guest for so many seconds at most, and no longer than what is left of the
  * guest's own time. One that has not ended by then is named on the console, with the stacks of all
- * processes, and killed with all of its group. How many seconds it has is told it by GUEST_LEFT_S.
+ * processes, and killed. All of its group end with it, also when it ends by itself: who runs next
+ * does not find them. How many seconds it has is told it by GUEST_LEFT_S.
  *
  *	guest-limit SECONDS PROGRAM [ARG ...]
  *
@@ -46,6 +47,21 @@ static bool ends_within(pid_t pid, long seconds, int *status)
 		sigtimedwait(&child, NULL, &left);
 	}
 	return true;
+}
+
+/* What a program has left behind is killed, and waited for. */
+static void end_group(pid_t group)
+{
+	const struct timespec pause = {.tv_nsec = 5000000};
+	struct timespec now;
+	long end;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	end = now.tv_sec + DIES_WITHIN;
+	while (kill(-group, SIGKILL) == 0 && now.tv_sec < end) {
+		nanosleep(&pause, NULL);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	}
 }
 
 /* Of `most` those that are left: the guest is to have ended BEOWIRE_LIMIT_S after its boot. */
@@ -92,8 +108,10 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s: %s\n", argv[2], strerror(errno));
 		_exit(127);
 	}
-	if (ends_within(pid, seconds, &status))
+	if (ends_within(pid, seconds, &status)) {
+		end_group(pid);
 		return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+	}
 	snprintf(why, sizeof(why), "%.100s did not end within %ld s", basename(argv[2]), seconds);
 	guest_tell(why);
 	kill(-pid, SIGKILL);

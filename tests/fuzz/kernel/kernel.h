@@ -124,6 +124,10 @@ struct rb_node {
 struct rb_root {
 	struct rb_node *rb_node;
 };
+struct rb_root_cached {
+	struct rb_root rb_root;
+	struct rb_node *rb_leftmost;
+};
 struct llist_head {
 	struct llist_node *first;
 };

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -393,6 +394,35 @@ def test_shared_memory_of_the_job_is_swept(job_lab: lab.Lab, shared_memory: Path
         assert there == [True, True, True, False, True]
     finally:
         other.unlink(missing_ok=True)
+
+
+LARGE = """
+import sys
+file = open(sys.argv[1], "wb")
+memory = bytearray(b"x") * (512 << 20)
+print(flush=True)
+import signal
+signal.pause()
+"""
+
+
+def test_who_is_ending_keeps_no_shared_memory(tmp_path: Path, shared_memory: Path) -> None:
+    """Such a process gives its memory back, which takes a while, and closes its files after that.
+    Nobody else knows of it by then who could wait for its end."""
+    began = tmp_path / "began"
+    began.touch()
+    sweep = ["sh", str(places.package_file("run/sweep.sh")), str(began)]
+    command = [sys.executable, "-c", LARGE, str(shared_memory)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"\n"
+        subprocess.run(sweep, check=True)
+        assert shared_memory.exists()
+        child.kill()
+        while Path(f"/proc/{child.pid}/cmdline").read_bytes():
+            pass
+        subprocess.run(sweep, check=True)
+    assert not shared_memory.exists()
 
 
 @pytest.mark.parametrize("name", ["mpich", "mpich5", "openmpi5"])

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What concerns all peers at once reaches them in pieces (sweep.c). */
+#ifndef BW_SWEEP_H
+#define BW_SWEEP_H
+
+#include "reliable.h"
+
+/* PRESSURE, or its end, is to be told; those that wanted memory may have it now. The first piece is
+ * done at once. */
+void bw_sweep_pressure(struct bw_engine *e);
+void bw_sweep_fed(struct bw_engine *e);
+/* The next piece. */
+void bw_sweep_piece(struct bw_engine *e);
+/* A peer is about to leave engine.peers. */
+void bw_sweep_leave(struct bw_engine *e, const struct bw_peer *p);
+
+#endif
