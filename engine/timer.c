@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Peers by deadline, in a leftist heap (Crane 1972; Knuth, The Art of Computer Programming, vol. 3,
- * 5.2.3): the way to the right is the shortest one to a missing child, and so of at most log2(n + 1)
- * peers. Every operation follows such ways alone, so that none takes long because of what others
+ * 5.2.3): the way to the right is the shortest one to a missing child, and so of log2(n + 1) peers
+ * at most. Every operation follows such ways alone, so that none takes long because of what others
  * before it left undone. Deadlines mostly move later, with every frame; the heap then keeps the
  * earlier key and is set right only when that key comes up.
  */

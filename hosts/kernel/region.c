@@ -26,9 +26,9 @@ struct bwk_region {
 	struct rb_node answered; /* in port.answered, with memory */
 	u64 at;			 /* its address in the program */
 	u64 last_below;		 /* the last address of it and those below it in port.answered */
-	u64 expire;	       /* time */
-	u32 handle;	       /* of the peer */
-	struct bwk_peer *peer; /* a reference */
+	u64 expire;		 /* time */
+	u32 handle;		 /* of the peer */
+	struct bwk_peer *peer;	 /* a reference */
 	u8 state;
 	int status;	     /* of the answer */
 	struct bwk_buf *buf; /* the pinned memory */

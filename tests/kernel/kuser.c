@@ -113,8 +113,8 @@ int kt_open_to_all(void **state)
 	return kt_attach(state);
 }
 
-/* Closed sockets hold memory until their peers have everything: what is held must not shrink while a
- * test counts because those of an earlier one are done. */
+/* Closed sockets hold memory until their peers have everything: what is held must not shrink while
+ * a test counts because those of an earlier one are done. */
 int kt_begin_counting(void **state)
 {
 	kt_becomes(kt_parameter("held_bytes"), 0, 0);

@@ -32,7 +32,7 @@ def test_what_hangs_is_named() -> None:
 
 
 def test_what_a_program_leaves_behind_ends_with_it() -> None:
-    """Processes of a test that failed would keep sockets, and the module, from those that follow."""
+    """Processes of a test that failed would keep sockets from those that follow, and the module."""
     limit = str(places.product("tools/guest/guest-limit"))
     leaves = "sleep 1000 >/dev/null 2>&1 & echo $!; exit 3"
     done = subprocess.run(
