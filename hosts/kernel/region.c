@@ -34,10 +34,18 @@ struct bwk_region {
 	struct bwk_buf *buf; /* the pinned memory */
 };
 
-#define BWK_REGION_FIRST(r) ((r)->at)
-#define BWK_REGION_LAST(r)  ((r)->at + (r)->n - 1)
-INTERVAL_TREE_DEFINE(struct bwk_region, answered, u64, last_below, BWK_REGION_FIRST,
-		     BWK_REGION_LAST, static inline, bwk_answered)
+static inline u64 bwk_region_first(const struct bwk_region *r)
+{
+	return r->at;
+}
+
+static inline u64 bwk_region_last(const struct bwk_region *r)
+{
+	return r->at + r->n - 1;
+}
+
+INTERVAL_TREE_DEFINE(struct bwk_region, answered, u64, last_below, bwk_region_first,
+		     bwk_region_last, static inline, bwk_answered)
 
 /* Programs look at their number without the lock. */
 static void bwk_region_asks(struct bwk_port *port, int more)
@@ -314,7 +322,7 @@ int bwk_region_serving(struct bwk_sock *bs, const struct beowire_region *what)
 	bwk_port_lock(port);
 	while (bwk_region_collect(port, 1))
 		bwk_port_breathe(port, &done);
-	found = bwk_answered_iter_first(&port->answered, what->buf, last) != NULL;
+	found = !!bwk_answered_iter_first(&port->answered, what->buf, last);
 	bwk_port_unlock(port);
 	return found;
 }
