@@ -73,6 +73,7 @@ static void sim_node_configure(struct sim_node *n)
 		.dead_ns = spec->dead_ns,
 		.ack_delay_ns = spec->ack_delay_ns,
 		.ack_soon_ns = spec->ack_soon_ns,
+		.piece = spec->piece,
 	};
 	for (i = 0; i < 8; i++) {
 		n->cfg.link_mtu[i] = spec->wire[i < spec->planes ? i : 0].mtu;
@@ -241,6 +242,23 @@ static bool sim_node_transmit(struct sim_node *n)
 	return any;
 }
 
+/* Of a lost peer a call may have told nothing yet. */
+static bool sim_node_untold(const struct sim_node *n)
+{
+	return n->sim->reliable && bw_reliable_untold(n->engine);
+}
+
+static bool sim_node_event(struct sim_node *n, struct bw_event *e)
+{
+	bool found;
+
+	do {
+		found = n->sim->protocol->next_event(n->engine, e);
+	} while (!found && sim_node_untold(n));
+	return found;
+}
+
+/* All of them: messages may lie in the frame that was received. */
 static bool sim_node_events(struct sim_node *n)
 {
 	struct bw_event *e = &n->sim->event; /* all zero, but while one is taken */
@@ -250,7 +268,7 @@ static bool sim_node_events(struct sim_node *n)
 	for (i = 0; i < n->nquiet; i++)
 		sim_event_quiet(n, n->quiet[i]);
 	n->nquiet = 0;
-	while (!n->sim->failed && n->sim->protocol->next_event(n->engine, e)) {
+	while (!n->sim->failed && sim_node_event(n, e)) {
 		sim_event_take(n, e);
 		any = true;
 		memset(e, 0, sizeof(*e));

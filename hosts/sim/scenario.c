@@ -98,6 +98,7 @@ const struct sim_spec sim_scenarios[] = {
 	 .unsent_ppm = 20000, .wire = {{.loss_ppm = 5000}}},
 	{.name = "starve", .about = "memory for a fraction of what is wanted, and late",
 	 .nodes = 8, .steady = true, .quiet = true, .no_memory_ns = 200 * BW_MS, .pending = 2000,
+	 .piece = 3,
 	 .gap_ns = BW_US, .eager_max = 64, .bulk_max = 2000, .work_ns = 3 * BW_MS},
 	{.name = "killed", .about = "hosts ended while frames lie unserved",
 	 .nodes = 4, .restart_every_ns = 5 * BW_MS, .restart_for_ns = 5 * BW_MS,
@@ -275,6 +276,7 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 	spec->keyed = (seed >> 4) % 2;
 	spec->encrypted = spec->keyed && seed % 2;
 	spec->ack_soon_ns = (seed >> 3) % 2 ? 20 * BW_US : 0;
+	spec->piece = (seed >> 5) % 2 ? 1 + (seed >> 6) % 5 : 0;
 	if (!sim_below(r, 4))
 		spec->replay_every_ns = sim_scale(r, 100 * BW_US, BW_S);
 	if (!sim_below(r, 6))

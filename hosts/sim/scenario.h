@@ -70,6 +70,7 @@ struct sim_spec {
 	/* protocol */
 	uint64_t dead_ns, ack_delay_ns, ack_soon_ns;
 	uint32_t rx_budget, charge_min;
+	uint32_t piece; /* peers that a call looks at, at most; 0: all */
 
 	/* events, every so many ns on average over all nodes, and how long they last at most */
 	uint64_t restart_every_ns, restart_for_ns;
