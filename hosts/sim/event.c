@@ -172,11 +172,26 @@ static void sim_event_up(struct sim_node *n, const struct bw_event *e)
 	p->remote_inc = e->inc;
 }
 
+/* Has its host never meant it, nor got anything of it? Such a peer makes room where memory is short,
+ * and others wait for it (engine/guest.c). */
+static bool sim_peer_useless(const struct sim_peer *p)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < SIM_EPS; i++)
+		for (k = 0; k < SIM_EPS; k++)
+			if (p->tx_seq[i][k] || p->rx_seq[i][k])
+				return false;
+	return !p->named;
+}
+
 /* Is there a reason for a peer to be lost in this way? */
 static bool sim_down_excused(const struct sim *s, const struct sim_peer *p, int32_t status)
 {
 	if (s->spec.steady)
 		return false;
+	if (status == BW_DOWN_EVICTED)
+		return s->spec.no_memory_ns && sim_peer_useless(p);
 	return status == BW_DOWN_TIMEOUT || status == BW_DOWN_REFUSED || status == BW_DOWN_RESET ||
 	       status == BW_DOWN_CLOSED || (status == BW_DOWN_CANCELED && p->leaving);
 }

@@ -77,6 +77,7 @@ struct sim_peer {
 	uint32_t remote_inc;	   /* 0: unknown */
 	uint32_t pending, exposed; /* operations not completed; regions among them */
 	bool up, gone, leaving;	   /* leaving: DISCONNECT was submitted */
+	bool named;		   /* CONNECT was */
 	bool lost;		   /* an operation found it not connected: PEER_DOWN must follow */
 	int32_t failing;	   /* status of operations that failed; PEER_DOWN must follow */
 	struct sim_peer *rx_from;  /* the other side's view whose messages come here */

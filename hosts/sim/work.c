@@ -34,6 +34,7 @@ static struct sim_peer *sim_work_connect(struct sim_node *n, uint32_t remote)
 	p = sim_peer_find(n, op.peer);
 	if (!p)
 		p = sim_peer_new(n, op.peer, (int32_t)remote);
+	p->named = true;
 	sim_log(s, "node%u: CONNECT node%u is peer %x", n->number, remote, op.peer);
 	n->live[remote] = p;
 	return p;
