@@ -172,8 +172,8 @@ static void sim_event_up(struct sim_node *n, const struct bw_event *e)
 	p->remote_inc = e->inc;
 }
 
-/* Has its host never meant it, nor got anything of it? Such a peer makes room where memory is short,
- * and others wait for it (engine/guest.c). */
+/* Has its host never meant it, nor got anything of it? Such a peer makes room where memory is short
+ * and others wait (engine/guest.c). */
 static bool sim_peer_useless(const struct sim_peer *p)
 {
 	uint32_t i, k;
