@@ -224,6 +224,36 @@ static void fed__while_they_go(void **state)
 	assert_false(e->sweep.left);
 }
 
+/* Peers that are connected, of whom each is to hear of pressure. */
+static void pressure__reaches_peers_in_pieces(void **state)
+{
+	struct bw_engine *e;
+	uint64_t before;
+
+	world.node[A].cfg.piece = 1;
+	meet(A, B);
+	meet(A, C);
+	e = engine(A);
+	before = e->looks;
+	pressure(A, true);
+	assert_int_equal(e->looks - before, 1);
+	assert_int_equal(path(A, B, 0)->rx.ack_now + path(A, C, 0)->rx.ack_now, 1);
+	settle();
+	assert_int_equal(frames_with("pressure"), 2);
+	assert_true(bw_reliable_pressed(engine(B), world.node[B].peer[A]));
+	assert_true(bw_reliable_pressed(engine(C), world.node[C].peer[A]));
+
+	/* it ends, and comes again before all have heard of the end: none of them is left out */
+	pressure(A, false);
+	assert_int_equal(e->sweep.left, 1);
+	pressure(A, true);
+	pressure(A, false);
+	settle();
+	assert_false(bw_reliable_pressed(engine(B), world.node[B].peer[A]));
+	assert_false(bw_reliable_pressed(engine(C), world.node[C].peer[A]));
+	assert_false(e->sweep.left || e->sweep.pressure);
+}
+
 /* Peers whose deadlines have all moved later. */
 static void lagging__are_set_right_in_pieces(void **state)
 {
@@ -249,10 +279,15 @@ static void lagging__are_set_right_in_pieces(void **state)
 int pieces_tests(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(lost__ends_in_pieces),	      TEST(lost__cannot_be_taken_back),
-		TEST(lost__before_the_end_of_all),    TEST(due__are_asked_in_pieces),
-		TEST(ready__are_looked_at_in_pieces), TEST(lagging__are_set_right_in_pieces),
-		TEST(fed__are_ready_in_pieces),	      TEST(fed__while_they_go),
+		TEST(lost__ends_in_pieces),
+		TEST(lost__cannot_be_taken_back),
+		TEST(lost__before_the_end_of_all),
+		TEST(due__are_asked_in_pieces),
+		TEST(ready__are_looked_at_in_pieces),
+		TEST(lagging__are_set_right_in_pieces),
+		TEST(fed__are_ready_in_pieces),
+		TEST(fed__while_they_go),
+		TEST(pressure__reaches_peers_in_pieces),
 	};
 
 	return cmocka_run_group_tests_name("pieces", tests, NULL, NULL);
