@@ -36,7 +36,7 @@ static int datagram_open(void *mem, const struct bw_config *cfg, const struct bw
 	struct datagram *d = mem;
 	int error = bw_simple_open(mem, sizeof(*d), cfg, ops, host);
 
-	bw_simple_peers_init(&d->peers, &d->base.count.peers, ops, host);
+	bw_simple_peers_init(&d->peers, &d->base.count, ops, host);
 	return error;
 }
 

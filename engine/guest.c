@@ -23,18 +23,14 @@ static bool bw_guest_named(const struct bw_peer *p)
 	return false;
 }
 
-/* Has the host never meant this peer, and never got anything of it? */
+/* Has the host never meant this peer, and never got anything of it? Who has several flows has sent
+ * something: each is made by a message. */
 static bool bw_guest_useless(const struct bw_peer *p)
 {
-	const struct bw_flow *f;
-
 	if (p->watch || p->control.tx_next || p->control_seen_base || p->control_seen[0] ||
 	    !bw_list_empty(&p->regions) || !bw_list_empty(&p->serves))
 		return false;
-	for (f = &p->app; f; f = f->next)
-		if (f->tx_next || f->rx_next)
-			return false;
-	return !bw_guest_named(p);
+	return !p->app.tx_next && !p->app.rx_next && !p->app.next && !bw_guest_named(p);
 }
 
 static void bw_guest_dismiss(struct bw_engine *e, struct bw_peer *p)
@@ -99,9 +95,11 @@ static void bw_guest_dismiss_idle(struct bw_engine *e)
 
 void bw_guest_make_room(struct bw_engine *e)
 {
+	uint32_t left;
+
 	if (!e->crowded)
 		return;
-	while (!bw_list_empty(&e->callers)) {
+	for (left = e->cfg.piece; left && !bw_list_empty(&e->callers); left--) {
 		struct bw_peer *p = bw_first(&e->callers, struct bw_peer, caller);
 
 		if (bw_guest_gives_way(e, p))

@@ -67,6 +67,7 @@ struct bw_peer *bw_peer_new(struct bw_engine *e)
 	bw_credit_start(e, p);
 	bw_list_add_before(&e->peers, &p->all);
 	e->count.peers++;
+	bw_sweep_join(e);
 	return p;
 }
 

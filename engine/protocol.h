@@ -413,6 +413,14 @@ const struct bw_protocol *bw_protocol_find(const char *name);
  * that this incarnation is gone (BW_DOWN_REFUSED), and not that it closed in good order. */
 void bw_reliable_failed(void *p);
 
+/* close() in pieces, for a host that may not stay away for long: first the beginning, then pieces
+ * until one returns false, when no more is left. In between nothing else is called. */
+void bw_reliable_close_begin(void *p, uint64_t now);
+bool bw_reliable_close_piece(void *p);
+
+/* Is there a message, or an answer, for which the engine finds no memory? */
+bool bw_reliable_starved(const void *p);
+
 /* A time that next_deadline() is not earlier than, found with less work; now or before if and only
  * if that is. */
 uint64_t bw_reliable_soonest(const void *p);

@@ -318,6 +318,7 @@ void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_
 {
 	struct bw_pull *u = bw_pull_get(e, w->tag);
 	uint64_t missing;
+	int32_t status;
 
 	if (!u || u->peer != p)
 		return;
@@ -328,7 +329,10 @@ void bw_pull_error(struct bw_engine *e, struct bw_peer *p, const struct bw_part_
 		p->rx_used += missing;
 		bw_credit_taken(e, p, missing);
 	}
-	bw_pull_end(e, u, bw_pull_wire_status(w->status, u->len));
+	status = bw_pull_wire_status(w->status, u->len);
+	if (status != w->status)
+		e->count.drop[BW_DROP_MALFORMED]++;
+	bw_pull_end(e, u, status);
 }
 
 /* What a pull asks for, under this id; 0: without an answer. */

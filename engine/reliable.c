@@ -76,37 +76,69 @@ static int bw_reliable_open(void *mem, const struct bw_config *cfg, const struct
 	return 0;
 }
 
-/* Buffers of messages that have not arrived completely. */
-static void bw_reliable_drop_flows(struct bw_engine *e, struct bw_peer *p)
-{
-	struct bw_flow *flow;
-
-	for (flow = &p->app; flow; flow = flow->next)
-		while (bw_flow_drop_one(e, flow))
-			;
-}
-
-static void bw_reliable_close(void *mem, uint64_t now)
+void bw_reliable_close_begin(void *mem, uint64_t now)
 {
 	struct bw_engine *e = mem;
-	struct bw_list *l;
 
 	e->now = now;
 	e->row.peer = NULL;
 	e->closed = true;
-	for (l = e->peers.next; l != &e->peers; l = l->next)
-		bw_reliable_drop_flows(e, bw_entry(l, struct bw_peer, all));
-	while (e->ev_first) { /* buffers of messages that nobody took */
+	e->sweep.next = e->peers.next;
+	e->dropping = NULL;
+}
+
+/* Buffers of messages of a peer that have not arrived completely, so many of them, and flows. True:
+ * there are none left. */
+static bool bw_reliable_drop_flows(struct bw_engine *e, struct bw_peer *p, uint32_t *left)
+{
+	struct bw_flow *flow = e->dropping ? e->dropping : &p->app;
+
+	for (; flow && *left; --*left)
+		if (!bw_flow_drop_one(e, flow))
+			flow = flow->next;
+	e->dropping = flow;
+	return !flow;
+}
+
+/* The same of messages that nobody took. */
+static void bw_reliable_drop_events(struct bw_engine *e, uint32_t *left)
+{
+	while (e->ev_first && *left) {
 		struct bw_evnode *n = e->ev_first;
 		struct bw_rxmsg *m = bw_entry(n, struct bw_rxmsg, ev);
 
+		if (n->type == BW_EV_PEER_DOWN &&
+		    !bw_reliable_drop_flows(e, bw_entry(n, struct bw_peer, ev_down), left))
+			return;
 		e->ev_first = n->next;
-		if (n->type == BW_EV_PEER_DOWN)
-			bw_reliable_drop_flows(e, bw_entry(n, struct bw_peer, ev_down));
 		if (n->type == BW_EV_MESSAGE && m->buf)
 			bw_ops(e)->buf_put(e->host, m->buf);
+		*left -= *left != 0;
 	}
-	e->ev_last = NULL;
+	if (!e->ev_first)
+		e->ev_last = NULL;
+}
+
+bool bw_reliable_close_piece(void *mem)
+{
+	struct bw_engine *e = mem;
+	uint32_t left = e->cfg.piece;
+
+	while (left && e->sweep.next != &e->peers) {
+		if (!bw_reliable_drop_flows(e, bw_entry(e->sweep.next, struct bw_peer, all), &left))
+			break;
+		e->sweep.next = e->sweep.next->next;
+		left -= left != 0;
+	}
+	bw_reliable_drop_events(e, &left);
+	return e->sweep.next != &e->peers || e->ev_first;
+}
+
+static void bw_reliable_close(void *mem, uint64_t now)
+{
+	bw_reliable_close_begin(mem, now);
+	while (bw_reliable_close_piece(mem))
+		;
 }
 
 static void bw_reliable_grow(void *mem, void *more)
@@ -419,6 +451,13 @@ static bool bw_reliable_hungry(void *mem)
 	struct bw_engine *e = mem;
 
 	return bw_arena_low(&e->arena);
+}
+
+bool bw_reliable_starved(const void *mem)
+{
+	const struct bw_engine *e = mem;
+
+	return e->starved;
 }
 
 static bool bw_reliable_parting(void *mem)

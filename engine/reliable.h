@@ -460,7 +460,8 @@ struct bw_engine {
 	uint32_t parting; /* peers with gone_at */
 
 	/* closed */
-	struct bw_list left; /* bw_peer.all: told by BYE; told again at `bye_at` */
+	struct bw_flow *dropping; /* of the peer whose messages are dropped; NULL: its first one */
+	struct bw_list left;	  /* bw_peer.all: told by BYE; told again at `bye_at` */
 	uint64_t bye_at;
 	uint32_t byes; /* times that they were told again */
 

@@ -26,7 +26,7 @@ struct bw_simple_peer {
 struct bw_simple_peers {
 	struct bw_simple_peer peer[BW_SIMPLE_PEERS];
 	struct bw_list idle;		    /* all of them, those that are not used at the end */
-	uint64_t *count;		    /* of those that are used */
+	struct bw_counters *count;	    /* `peers` that are used, and those `evicted` */
 	uint32_t serial;		    /* of the latest */
 	uint16_t bucket[BW_SIMPLE_BUCKETS]; /* index + 1 of the first one in it; 0: it is empty */
 	const struct bw_host_ops *ops;	    /* for random() and siphash() */
@@ -34,7 +34,7 @@ struct bw_simple_peers {
 	uint64_t steps;			    /* along chains, ever; for tests */
 };
 
-static inline void bw_simple_peers_init(struct bw_simple_peers *s, uint64_t *count,
+static inline void bw_simple_peers_init(struct bw_simple_peers *s, struct bw_counters *count,
 					const struct bw_host_ops *ops, void *host)
 {
 	uint64_t half[2] = {ops->random(host), ops->random(host)};
@@ -90,7 +90,7 @@ static inline void bw_simple_peer_forget(struct bw_simple_peers *s, struct bw_si
 {
 	bw_simple_peer_unchain(s, p);
 	p->handle = 0;
-	--*s->count;
+	s->count->peers--;
 	bw_list_del(&p->idle);
 	bw_list_add_before(&s->idle, &p->idle);
 }
@@ -153,8 +153,9 @@ static inline struct bw_simple_peer *bw_simple_peer_meet(struct bw_simple_peers 
 						  .peer = p->handle,
 						  .engine = p->engine};
 			bw_simple_peer_unchain(s, p);
+			s->count->evicted++;
 		} else {
-			++*s->count;
+			s->count->peers++;
 		}
 		p->handle = bw_simple_peers_handle(s, (uint32_t)(p - s->peer));
 		p->addr = *addr;

@@ -37,11 +37,16 @@ void bw_sweep_piece(struct bw_engine *e)
 		e->sweep.pressure = e->sweep.fed = false;
 }
 
+/* Soon; once around from where the last one has come to. */
+static void bw_sweep_start(struct bw_engine *e)
+{
+	if (!e->closed) /* all of them hear farewells, and nothing else */
+		e->sweep.left = (uint32_t)e->count.peers;
+}
+
 static void bw_sweep_begin(struct bw_engine *e)
 {
-	if (e->closed) /* all of them hear farewells, and nothing else */
-		return;
-	e->sweep.left = (uint32_t)e->count.peers;
+	bw_sweep_start(e);
 	bw_sweep_piece(e);
 }
 
@@ -55,6 +60,19 @@ void bw_sweep_fed(struct bw_engine *e)
 {
 	e->sweep.fed = true;
 	bw_sweep_begin(e);
+}
+
+void bw_sweep_record(struct bw_engine *e)
+{
+	e->starved = false;
+	e->sweep.fed = true;
+	bw_sweep_start(e);
+}
+
+void bw_sweep_join(struct bw_engine *e)
+{
+	if (e->sweep.left) /* it comes before those from whom the sweep started */
+		e->sweep.left++;
 }
 
 void bw_sweep_leave(struct bw_engine *e, const struct bw_peer *p)

@@ -5,6 +5,7 @@
  * checked before it is used.
  */
 #include "bwf.h"
+#include "count.h"
 
 /* The target's side: carry it out on each segment, answer with the values before. */
 static int bwf_atomic_execute(struct bwf_ep *ep, bw_peer_no peer,
@@ -91,6 +92,8 @@ void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m)
 					  .data = req.data,
 					  .src = ep->source ? bwf_peer_source(ep, m->peer)
 							    : FI_ADDR_NOTAVAIL});
+	if (status)
+		bw_count_event(ep->bw, BW_COUNT_WRITES_REFUSED);
 	bwf_todo_answer(ep, m->peer, BWF_CODE_ATOMIC_DONE, req.token, (uint64_t)-status, old,
 			!status && fetch ? bytes : 0);
 }

@@ -4,6 +4,7 @@
  * closed in good order. An alias shares everything with it but the default flags of operations.
  */
 #include "bwf.h"
+#include "log.h"
 #include "name.h"
 #include "open.h"
 
@@ -295,7 +296,8 @@ int bwf_ep_open(struct fid_domain *fid, struct fi_info *info, struct fid_ep **ou
 	ret = bw_ep_open_by(&ep->bw, &(struct bw_ep_attr){.handlers = &bwf_handlers, .arg = ep},
 			    ep->dom->interface[0] ? ep->dom->interface : NULL, &why);
 	if (ret) {
-		bwf_log(BWF_LOG_ERROR, "cannot open an endpoint: %s", why);
+		/* all ranks of a job are told the same */
+		bw_log_once(BW_LOG_ERROR, "open", "cannot open an endpoint: %s", why);
 		free(ep);
 		return ret;
 	}

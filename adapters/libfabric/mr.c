@@ -6,6 +6,7 @@
  * is chosen here cannot be guessed, and who names keys that nobody has is given up.
  */
 #include "bwf.h"
+#include "count.h"
 
 #include <stdlib.h>
 
@@ -77,6 +78,7 @@ void *bwf_mr_ask(struct bwf_ep *ep, bw_peer_no number, uint64_t key, uint64_t ad
 	}
 	if (bwf_mr_known(ep->dom, key))
 		return NULL;
+	bw_count_event(ep->bw, BW_COUNT_KEY_GUESSES);
 	bwf_stranger_guessed(ep, number);
 	if (++peer->guesses == BWF_GUESSES_MAX)
 		bwf_todo_refuse(ep, number, "names memory by keys that nobody has");

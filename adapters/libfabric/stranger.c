@@ -155,5 +155,4 @@ void bwf_stranger_guessed(struct bwf_ep *ep, bw_peer_no number)
 	if (!ep->guesses)
 		ep->guesses_ns = bwf_now_ns();
 	ep->guesses++;
-	bw_count_event(ep->bw, BW_COUNT_KEY_GUESSES);
 }

@@ -5,6 +5,7 @@
  * another process and is checked before it is used.
  */
 #include "bwf.h"
+#include "count.h"
 
 #include <stdlib.h>
 
@@ -102,6 +103,8 @@ static void bwf_target_finish(struct bwf_ep *ep, const struct bwf_incoming *in)
 			bwf_cntr_count(ep->cntr[BWF_CNTR_REMOTE_WRITE], 0);
 		if (in->mr[0] && in->mr[0]->cntr)
 			bwf_cntr_count(in->mr[0]->cntr, 0);
+	} else {
+		bw_count_event(ep->bw, BW_COUNT_WRITES_REFUSED);
 	}
 	bwf_todo_answer(ep, in->peer, BWF_CODE_WRITE_DONE, in->token, (uint64_t)-in->status, NULL,
 			0);

@@ -115,6 +115,16 @@ static void bwk_conn_drop(struct bwk_sock *bs, struct sk_buff *skb)
 	bwk_queue_relieve(bs);
 }
 
+/* The first message, for the only reader: it stays until that takes it, and others add behind it.
+ * Who adds it has written it before: bwk_queue_message(). */
+static struct sk_buff *bwk_conn_first(const struct sock *sk)
+{
+	const struct sk_buff_head *queue = &sk->sk_receive_queue;
+	struct sk_buff *skb = smp_load_acquire(&queue->next);
+
+	return skb == (const struct sk_buff *)queue ? NULL : skb;
+}
+
 /* Its sender cannot give the first message any more. -ECANCELED: nobody has missed it, the next one
  * is to be taken instead. */
 static int bwk_conn_lost(struct bwk_sock *bs, struct sk_buff *skb, int error)
@@ -123,7 +133,9 @@ static int bwk_conn_lost(struct bwk_sock *bs, struct sk_buff *skb, int error)
 
 	bwk_conn_drop(bs, skb);
 	if (error == -ECANCELED && !begun)
-		return -ECANCELED; /* taken back: that call sent nothing */
+		return -ECANCELED;		/* taken back: that call sent nothing */
+	while ((skb = bwk_conn_first(&bs->sk))) /* nothing is given from behind a hole */
+		bwk_conn_drop(bs, skb);
 	bwk_port_lock(bs->port);
 	if (bs->sk.sk_state == TCP_ESTABLISHED) {
 		bwk_conn_say(bs->port, bs->peer, BW_CONN_RESET, 0, NULL);
@@ -208,16 +220,6 @@ static int bwk_conn_give(struct bwk_sock *bs, struct sk_buff *skb, struct msghdr
 	return !stream && (flags & MSG_TRUNC) ? (int)whole : (int)n;
 }
 
-/* The first message, for the only reader: it stays until that takes it, and others add behind it.
- * Who adds it has written it before: bwk_queue_message(). */
-static struct sk_buff *bwk_conn_first(const struct sock *sk)
-{
-	const struct sk_buff_head *queue = &sk->sk_receive_queue;
-	struct sk_buff *skb = smp_load_acquire(&queue->next);
-
-	return skb == (const struct sk_buff *)queue ? NULL : skb;
-}
-
 /* The next bytes of what has come: how many, -ENOMSG: there are none, or an error. Who may not wait
  * does not wait for another reader either. */
 static int bwk_conn_step(struct bwk_sock *bs, struct msghdr *m, size_t len, int flags,
@@ -283,5 +285,7 @@ int bwk_conn_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flag
 		if (error == -ENOMSG)
 			error = bwk_conn_await(sk, done, flags, &timeout);
 	} while (!error);
+	if (done && error < 0 && !bwk_conn_stays(error))
+		WRITE_ONCE(sk->sk_err, -error); /* for the next call */
 	return done || error > 0 ? (int)done : error;
 }

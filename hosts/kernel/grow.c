@@ -4,6 +4,8 @@
 
 #include "port.h"
 
+#define BWK_CLEARS_MOST 1024 /* pieces for which one try waits */
+
 /* Of what an engine may grow by, and of what its user may still hold, peers leave a part to what
  * the program itself asks. */
 static bool bwk_port_may_feed_peers(const struct bwk_port *port)
@@ -14,6 +16,11 @@ static bool bwk_port_may_feed_peers(const struct bwk_port *port)
 	       bwk_user_room(port->account->user) >= 2 * BWK_GROWN_BYTES;
 }
 
+static bool bwk_port_is_large(const struct bwk_port *port)
+{
+	return port->grown_bytes + BW_GROW_BYTES > READ_ONCE(port->node->set.memory_max);
+}
+
 /* ERR_PTR(-ENOMEM, -ENOBUFS). */
 static void *bwk_port_chunk(struct bwk_port *port, bool asked)
 {
@@ -21,7 +28,7 @@ static void *bwk_port_chunk(struct bwk_port *port, bool asked)
 	struct mem_cgroup *before;
 	void *chunk;
 
-	if (port->grown_bytes + BW_GROW_BYTES > READ_ONCE(port->node->set.memory_max))
+	if (bwk_port_is_large(port))
 		return ERR_PTR(-ENOBUFS);
 	if (!asked && !bwk_port_may_feed_peers(port))
 		return ERR_PTR(-ENOBUFS);
@@ -55,6 +62,8 @@ static int bwk_port_refuse(struct bwk_port *port, bool asked, int error)
 
 	port->crowded = true;
 	port->protocol->grow(port->engine, NULL);
+	if (asked) /* the worker would be called again for that */
+		bwk_port_run(port);
 	return asked && first ? 0 : error;
 }
 
@@ -62,34 +71,40 @@ static int bwk_port_give(struct bwk_port *port, bool asked)
 {
 	void *chunk = bwk_port_chunk(port, asked);
 	int error = PTR_ERR_OR_ZERO(chunk);
+	bool grown = false;
 
 	bwk_port_lock(port);
+	if (!error && bwk_port_is_large(port)) /* by another thread's */
+		error = -ENOBUFS;
 	if (port->dead)
 		error = error ?: -ESHUTDOWN;
 	else if (error)
 		error = bwk_port_refuse(port, asked, error);
 	else
+		grown = true;
+	if (grown)
 		bwk_port_grow(port, chunk);
 	bwk_port_unlock(port);
-	if (error && !IS_ERR(chunk)) {
+	if (!grown && !IS_ERR(chunk)) {
 		kvfree(chunk);
 		bwk_account_uncharge(port->account, BWK_GROWN_BYTES);
 	}
 	return error;
 }
 
-/* Who has gone makes room with the last event of what is left behind. True: some were told. */
+/* Those that have gone for others make room, in pieces. True: some have. */
 static bool bwk_port_clears(struct bwk_port *port)
 {
-	bool behind;
+	u32 left = BWK_CLEARS_MOST;
+	bool heard;
 
-	bwk_port_lock(port);
-	behind = !port->dead && port->crowded && bwk_reliable(port->protocol) &&
-		 bw_reliable_untold(port->engine);
-	if (behind)
-		bwk_port_run(port);
-	bwk_port_unlock(port);
-	return behind;
+	do {
+		bwk_port_lock(port);
+		heard = !port->dead && port->crowded && bwk_port_hear(port);
+		bwk_port_unlock(port);
+		cond_resched();
+	} while (heard && --left);
+	return left < BWK_CLEARS_MOST;
 }
 
 int bwk_port_feed(struct bwk_port *port)
@@ -97,7 +112,7 @@ int bwk_port_feed(struct bwk_port *port)
 	return bwk_port_clears(port) ? 0 : bwk_port_give(port, true);
 }
 
-int bwk_port_feed_peers(struct bwk_port *port)
+int bwk_port_feed_peers(struct bwk_port *port, bool starved)
 {
-	return bwk_port_give(port, false);
+	return bwk_port_give(port, starved);
 }

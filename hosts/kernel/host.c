@@ -17,6 +17,7 @@
 
 /* Frames and events of one visit: others wait for the processor and for the lock meanwhile. */
 #define BWK_VISIT_MOST 256
+#define BWK_VISIT_LOOK 16 /* of them, for an answer of the engine that there is nothing to send */
 
 /* Bytes of a frame behind which no other one carries on. */
 #define BWK_HOST_SHORT 256
@@ -294,6 +295,16 @@ static noinline u32 bwk_port_events(struct bwk_port *port, u32 most)
 	return most;
 }
 
+bool bwk_port_hear(struct bwk_port *port)
+{
+	if (port->running || !bwk_reliable(port->protocol) || !bw_reliable_untold(port->engine))
+		return false;
+	port->running = true;
+	bwk_port_events(port, BWK_VISIT_MOST);
+	port->running = false;
+	return true;
+}
+
 /* All but the ends of lost peers, and of what these leave behind: messages may lie in a frame that
  * is about to go. */
 static noinline void bwk_port_tell(struct bwk_port *port)
@@ -391,7 +402,8 @@ void bwk_port_run(struct bwk_port *port)
 		left -= sent;
 		if (sent)
 			continue;
-		left = bwk_port_events(port, left - 1);
+		/* To find nothing to send the engine may have looked at many peers. */
+		left = bwk_port_events(port, left - min_t(u32, left, BWK_VISIT_LOOK));
 		if (busy)
 			break;
 	}
@@ -403,9 +415,10 @@ void bwk_port_run(struct bwk_port *port)
 		bwk_port_later(port);
 	}
 	if (unlikely(port->lingering)) {
-		if (!port->protocol->busy(port->engine))
+		if (!port->protocol->busy(port->engine) || port->now >= port->linger_until)
 			bwk_port_later(port);
-		bwk_port_timer_set(port, port->linger_until);
+		else
+			bwk_port_timer_set(port, port->linger_until);
 	}
 	if (unlikely(busy)) /* the engine is asked again by who sends, when there is room */
 		port->out.more = true;

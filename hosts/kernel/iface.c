@@ -258,9 +258,10 @@ void bwk_iface_detach_all(struct bwk_node *node)
 static int bwk_iface_event(struct notifier_block *block, unsigned long event, void *info)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(info);
+	struct bwk_node *node = bwk_node_of(dev_net(dev)); /* NULL if its start has failed */
 
-	if (event == NETDEV_UNREGISTER || event == NETDEV_PRE_TYPE_CHANGE)
-		bwk_iface_detach(bwk_node_of(dev_net(dev)), dev);
+	if (node && (event == NETDEV_UNREGISTER || event == NETDEV_PRE_TYPE_CHANGE))
+		bwk_iface_detach(node, dev);
 	return NOTIFY_DONE;
 }
 

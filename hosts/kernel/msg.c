@@ -561,6 +561,7 @@ int bwk_msg_shutdown(struct socket *sock, int how)
 static void bwk_msg_abandon_buf(struct bwk_sock *bs, struct bwk_buf *b)
 {
 	struct bw_op op = {.type = BW_OP_RETRACT, .peer = b->handle};
+	const struct bwk_peer *peer;
 
 	if (b->kind != BWK_BUF_USER)
 		return;
@@ -569,7 +570,10 @@ static void bwk_msg_abandon_buf(struct bwk_sock *bs, struct bwk_buf *b)
 		op.type = BW_OP_CANCEL_PULL;
 		op.pull_id = b->key;
 	}
-	bwk_port_submit(bs->port, &op);
+	peer = bwk_port_submit(bs->port, &op) == -EAGAIN ? bwk_peer_by_handle(bs->port, b->handle)
+							 : NULL;
+	if (peer) /* there is no memory to tell it */
+		bwk_peer_leave(bs->port, peer);
 }
 
 static void bwk_msg_abandon(struct bwk_sock *bs)

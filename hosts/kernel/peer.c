@@ -175,6 +175,10 @@ static noinline struct bwk_peer *bwk_peer_meet(struct bwk_port *port,
 	op.connect.path[0].len = ETH_ALEN;
 	ether_addr_copy(op.connect.path[0].bytes, addr->sbw_mac);
 	error = bwk_port_submit(port, &op);
+	/* The place of who has gone for this one is taken before others see it. */
+	if (error == -EAGAIN && port->crowded && bwk_port_hear(port) &&
+	    !bw_reliable_untold(port->engine))
+		error = bwk_port_submit(port, &op);
 	if (error)
 		return ERR_PTR(error);
 	peer = bwk_peer_by_handle(port, op.peer);

@@ -168,16 +168,20 @@ static void bwk_port_farewell_again(struct bwk_port *port, u64 at)
 	}
 }
 
-void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock)
+static void bwk_port_give_way(struct bwk_port *port) __must_hold(&port->lock)
 {
-	if (++*done % BWK_END_MOST)
-		return;
 	this_cpu_inc(port->node->count->squeezed);
 	if (!port->dead)
 		bwk_port_run(port);
 	bwk_port_unlock(port);
 	cond_resched();
 	bwk_port_lock(port);
+}
+
+void bwk_port_breathe(struct bwk_port *port, u32 *done) __must_hold(&port->lock)
+{
+	if (++*done % BWK_END_MOST == 0)
+		bwk_port_give_way(port);
 }
 
 /* What a dead port has left: nothing is added any more. Lock held. */
@@ -197,6 +201,18 @@ static void bwk_port_clear(struct bwk_port *port)
 	bwk_arrive_close(port);
 }
 
+/* Close the engine, in pieces: peers may have left much that has not arrived completely. */
+static void bwk_port_close(struct bwk_port *port) __must_hold(&port->lock)
+{
+	if (!bwk_reliable(port->protocol)) {
+		port->protocol->close(port->engine, ktime_get_ns());
+		return;
+	}
+	bw_reliable_close_begin(port->engine, ktime_get_ns());
+	while (bw_reliable_close_piece(port->engine))
+		bwk_port_give_way(port);
+}
+
 /* End the engine: farewells, and every buffer back. Nothing happens to the port afterwards. Sleeps
  * for less than a millisecond if there is a peer, and a little longer for thousands. */
 static void bwk_port_end(struct bwk_port *port)
@@ -209,7 +225,7 @@ static void bwk_port_end(struct bwk_port *port)
 	gone = port->dead;
 	port->dead = true;
 	if (!gone) {
-		port->protocol->close(port->engine, ktime_get_ns());
+		bwk_port_close(port);
 		at = bwk_port_farewell(port, ktime_get_ns());
 		while (bwk_peer_end_one(port))
 			bwk_port_breathe(port, &done);
@@ -230,14 +246,15 @@ static void bwk_port_end(struct bwk_port *port)
 static void bwk_port_work(struct work_struct *work)
 {
 	struct bwk_port *port = container_of(work, struct bwk_port, work);
-	bool over, hungry;
+	bool over, hungry, starved;
 
 	bwk_port_lock(port);
 	hungry = port->hungry;
 	port->hungry = false; /* if there is no memory now, it will ask again */
+	starved = !port->dead && bwk_reliable(port->protocol) && bw_reliable_starved(port->engine);
 	bwk_port_unlock(port);
 	if (hungry)
-		bwk_port_feed_peers(port);
+		bwk_port_feed_peers(port, starved);
 	bwk_port_lock(port);
 	over = port->lingering &&
 	       (!port->protocol->busy(port->engine) || ktime_get_ns() >= port->linger_until);

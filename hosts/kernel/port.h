@@ -225,6 +225,9 @@ extern const struct bw_host_ops bwk_host_ops;
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op);
 /* A peer's long message is needed no longer: its buffer is free. As bwk_port_submit(). */
 int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key);
+/* Deliver events, as many as belong to a visit: who has gone makes room with the last one of what
+ * is left behind. False: there were none. */
+bool bwk_port_hear(struct bwk_port *port);
 /* Make frames, deliver events, and set the timer. */
 void bwk_port_run(struct bwk_port *port);
 /* The timer goes off at `deadline`, or earlier. */
@@ -243,8 +246,8 @@ enum hrtimer_restart bwk_port_timer(struct hrtimer *timer);
  * nobody needs go, in pieces. Process context, lock not held. 0: try again; -ENOMEM, -ENOBUFS (its
  * limit). */
 int bwk_port_feed(struct bwk_port *port);
-/* The same for what peers send, who do not get all. */
-int bwk_port_feed_peers(struct bwk_port *port);
+/* The same for what peers send, who do not get all unless what the program sends is `starved`. */
+int bwk_port_feed_peers(struct bwk_port *port, bool starved);
 
 /* region.c: all with the port's lock held. FIND: 0 and the buffer, -EAGAIN: the program is
  * asked. */

@@ -301,7 +301,7 @@ static int bwk_send_message(struct bwk_sock *bs, struct bwk_port *port, struct b
 		/* Of a row of messages the last one takes all along, if it comes. */
 		if (s->more && !error && !awaited)
 			bwk_port_run_soon(port);
-		else
+		else if (taken || error != -EAGAIN) /* else bwk_port_feed() does */
 			bwk_port_run(port);
 		bwk_port_unlock(port);
 	} while (!taken && bwk_send_mends(bs, port, s, &error));

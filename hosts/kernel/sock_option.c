@@ -160,7 +160,8 @@ static int bwk_sock_peer_number(struct bwk_sock *bs, const void __user *from, bo
 		} else {
 			peer = bwk_peer_find(port, &addr);
 			number = IS_ERR(peer) ? PTR_ERR(peer) : (int)peer->number;
-			bwk_port_run(port);
+			if (number != -EAGAIN) /* else bwk_port_feed() does */
+				bwk_port_run(port);
 		}
 		bwk_port_unlock(port);
 	} while (number == -EAGAIN && bwk_port_feed(port) == 0);

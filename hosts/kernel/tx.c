@@ -269,8 +269,10 @@ void bwk_transmit(struct bwk_port *port, struct bw_tx_frame *f)
 	struct sk_buff *skb;
 	bool later = false;
 
-	if (!iface || f->len > bwk_iface_mtu(iface->dev))
+	if (unlikely(!iface || f->len > bwk_iface_mtu(iface->dev))) {
+		port->checks = 0; /* those of this frame */
 		return;
+	}
 	if (unlikely(port->checks)) {
 		port->checks = 0;
 		later = bwk_tx_is_single(f) && bwk_tx_far(f);

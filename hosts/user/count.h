@@ -8,7 +8,8 @@
 enum bw_count {
 	BW_COUNT_UNREAD_DROPPED, /* messages dropped unread, whose peers nobody has named */
 	BW_COUNT_NAME_DROPS,	 /* questions for an endpoint's name that were none */
-	BW_COUNT_KEY_GUESSES,	 /* requests of peers that nobody has named, with unknown keys */
+	BW_COUNT_KEY_GUESSES,	 /* requests of peers with keys of memory that nobody has */
+	BW_COUNT_WRITES_REFUSED, /* writes and atomics of peers that came to nothing */
 	BW_COUNTS,
 };
 

@@ -549,11 +549,16 @@ void bw_remote_down(struct bw_ep *ep, struct bw_remote *p, int status)
 		bw_remote_forget(&ep->remotes, p);
 }
 
-/* Both sides tell it, by the same line. */
+/* Both sides tell what keeps them apart, by the same line: which of them is named first? */
+static bool bw_remote_we_first(const struct bw_ep *ep, const struct bw_remote *p)
+{
+	return !p->name[0] || strcmp(ep->host, p->name) <= 0;
+}
+
 static void bw_remote_other_key(const struct bw_ep *ep, const struct bw_remote *p)
 {
 	const char *them = p->name[0] ? p->name : "a peer";
-	bool us_first = !p->name[0] || strcmp(ep->host, them) <= 0;
+	bool us_first = bw_remote_we_first(ep, p);
 
 	bw_log_both(BW_LOG_ERROR, "key",
 		    "%s and %s do not have the same cluster key, so they do not talk to each "
@@ -573,6 +578,23 @@ static void bw_remote_encrypts_not(const struct bw_ep *ep, const struct bw_remot
 		    ep->env.encrypt ? ep->host : them, ep->env.encrypt ? them : ep->host);
 }
 
+static void bw_remote_other_version(const struct bw_ep *ep, const struct bw_remote *p,
+				    const struct bw_event *ev)
+{
+	struct {
+		const char *name;
+		unsigned int min, max;
+	} who[2] = {{ep->host, BW_VERSION_MIN, BW_VERSION_MAX},
+		    {p->name[0] ? p->name : "a peer", ev->version_min, ev->version_max}};
+	unsigned int first = bw_remote_we_first(ep, p) ? 0 : 1, last = 1 - first;
+
+	bw_log_both(BW_LOG_ERROR, "version",
+		    "%s speaks versions %u to %u of the wire protocol and %s versions %u to %u, so "
+		    "they do not talk to each other; mend: install the same Beowire on both",
+		    who[first].name, who[first].min, who[first].max, who[last].name, who[last].min,
+		    who[last].max);
+}
+
 static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 {
 	struct bw_remote *p = bw_remote_by_handle(&ep->remotes, ev->peer);
@@ -589,12 +611,7 @@ static void bw_remote_gone(struct bw_ep *ep, const struct bw_event *ev)
 	if (ev->name[0])
 		bw_remote_name(p, ev->name, sizeof(ev->name));
 	if (ev->status == BW_DOWN_VERSION && p->known)
-		bw_log_once(BW_LOG_ERROR, "version",
-			    "%s engine %u does not talk to us: it says that it speaks versions %u "
-			    "to %u of the wire protocol, %s speaks %u; mend: install the same "
-			    "Beowire on both",
-			    p->name[0] ? p->name : "a peer", p->addr.engine, ev->version_min,
-			    ev->version_max, ep->host, BW_VERSION);
+		bw_remote_other_version(ep, p, ev);
 	if (ev->status == BW_DOWN_KEY && p->known)
 		bw_remote_other_key(ep, p);
 	if (ev->status == BW_DOWN_ENCRYPT && p->known)

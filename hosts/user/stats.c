@@ -166,6 +166,7 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"unread_dropped", bw_stats_count(ep, BW_COUNT_UNREAD_DROPPED)},
 		{"name_drops", bw_stats_count(ep, BW_COUNT_NAME_DROPS)},
 		{"key_guesses", bw_stats_count(ep, BW_COUNT_KEY_GUESSES)},
+		{"writes_refused", bw_stats_count(ep, BW_COUNT_WRITES_REFUSED)},
 		{"rounds", ep->rounds},
 		{"yields", ep->yields},
 		{"naps", ep->naps},

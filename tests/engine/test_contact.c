@@ -412,6 +412,47 @@ static void answer__must_come_from_whom_it_was_asked(void **state)
 	assert_int_equal(peer(A, B)->state, BW_PEER_UP);
 }
 
+/* A copy of an answer that was taken changes nothing, whatever came since: whoever has kept one
+ * cannot make a dead peer seem to live. */
+static void answer__counts_once(void **state)
+{
+	struct bw_path was, *t;
+	struct frame *f;
+	uint64_t proven;
+	unsigned int i;
+
+	world.node[A].cfg.dead_ns = BW_S;
+	node_open(A);
+	node_open(B);
+	connect_to(A, B);
+	flush(A);
+	deliver(0);
+	flush(B);
+	f = frame_copy(world.wire[0]);
+	run(BW_S);
+	t = path(A, B, 0);
+	for (i = 1; i <= 4; i++) { /* so many answers have come */
+		assert_int_equal(frames_with("B>A HELLO answer"), i);
+		memcpy(&was, t, sizeof(was));
+		was.hello.heard = world.now;
+		proven = peer(A, B)->proven;
+		assert_int_equal(receive(frame_copy(f)), -BW_DROP_ECHO);
+		assert_memory_equal(t, &was, sizeof(was));
+		assert_true(proven < world.now && peer(A, B)->proven == proven);
+		t->hello.due = true;
+		bw_peer_ready(engine(A), peer(A, B));
+		run(BW_MS);
+	}
+	node_kill(B);
+	post(A, B, 1, 8);
+	for (i = 0; i < 21; i++) {
+		run(50 * BW_MS);
+		assert_true(receive(frame_copy(f)) < 0);
+	}
+	frame_free(f);
+	assert_int_equal(events_with("A PEER_DOWN B ETIMEDOUT"), 1);
+}
+
 /* A frame of the peer's that comes from somewhere else, as sent by whoever has seen it. */
 static struct frame *from_elsewhere(struct frame *f)
 {
@@ -458,20 +499,25 @@ static void address__of_a_refusal_is_the_peers(void **state)
 	assert_int_equal(events_with("A PEER_DOWN B ECONNREFUSED"), 1);
 }
 
-/* Two peers, and one after the other at the same place, get tokens that say nothing of each
- * other. */
+/* Two peers, and one after the other at the same place, get tokens that say nothing of each other;
+ * nor do their handles say anything of them. */
 static void token__is_each_peers_own(void **state)
 {
-	uint32_t first;
+	uint32_t first, other;
 
 	meet(A, B);
 	meet(C, B);
 	first = peer(B, A)->wire_token;
-	assert_int_not_equal(first, peer(B, C)->wire_token);
+	other = peer(B, C)->wire_token;
+	assert_true(unrelated(first, other));
 	assert_int_equal(first, peer(A, B)->conn_token);
+	assert_true(unrelated(first, peer(B, A)->wire));
+	assert_true(unrelated(other, peer(B, C)->wire));
 	node_restart(A);
 	meet(A, B);
-	assert_int_not_equal(peer(B, A)->wire_token, first);
+	assert_true(unrelated(peer(B, A)->wire_token, first));
+	assert_true(unrelated(peer(B, A)->wire_token, other));
+	assert_true(unrelated(peer(B, A)->wire_token, peer(B, A)->wire));
 }
 
 /* One who claims to be many incarnations of one engine is kept as few. */
@@ -563,6 +609,7 @@ int contact_tests(void)
 		TEST(data__before_the_answer_waits),
 		TEST(hello__contradicting_itself_is_dropped),
 		TEST(answer__must_come_from_whom_it_was_asked),
+		TEST(answer__counts_once),
 	};
 
 	return cmocka_run_group_tests_name("contact", tests, NULL, NULL);

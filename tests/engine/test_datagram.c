@@ -231,6 +231,7 @@ static void receive__the_idlest_gives_way(void **state)
 	assert_int_equal(events_with("A PEER_UP B"), 1);
 	assert_int_equal(events_with("A MESSAGE 0 len 8"), 1);
 	assert_int_equal(count(A)->peers, 1024);
+	assert_int_equal(count(A)->evicted, 2);
 }
 
 /* 0 is nobody's, also when the numbers of peers begin again. */
@@ -240,7 +241,7 @@ static void handle__is_never_nobodys(void **state)
 	const struct bw_link_addr first = address(A, 0), other = address(B, 0);
 	struct bw_simple_peer *p;
 	struct bw_event down;
-	uint64_t count = 0;
+	struct bw_counters count = {0};
 	uint32_t before;
 
 	bw_simple_peers_init(&s, &count, &host_ops, NULL);
@@ -250,12 +251,12 @@ static void handle__is_never_nobodys(void **state)
 	assert_int_not_equal(before, 0);
 	assert_ptr_equal(bw_simple_peer(&s, before), p);
 	assert_ptr_equal(bw_simple_peer_find(&s, &first, 1), p);
-	assert_int_equal(count, 1);
+	assert_int_equal(count.peers, 1);
 	bw_simple_peer_forget(&s, p);
 	assert_ptr_equal(bw_simple_peer_meet(&s, &other, 1, &down), p);
 	assert_null(bw_simple_peer(&s, before));
 	assert_ptr_equal(bw_simple_peer(&s, p->handle), p);
-	assert_int_equal(count, 1);
+	assert_int_equal(count.peers, 1);
 }
 
 /* Of node A, which has these behind what all simple protocols begin with. */

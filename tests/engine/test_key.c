@@ -31,23 +31,32 @@ static void key__is_used_by_both(void **state)
 	assert_memory_not_equal(peer(A, B)->keys->rx.tag, peer(A, B)->keys->tx.tag, 16);
 }
 
-/* The next conversation of the same two has other keys, and so has each with another peer. */
+/* The next conversation of the same two has other keys, and so has each with another peer: both
+ * sides draw 64 bits for it. */
 static void key__of_each_conversation_is_its_own(void **state)
 {
 	struct bw_key_pair first;
+	uint64_t drawn, others;
 
 	meet_keyed();
 	first = peer(A, B)->keys->tx;
+	drawn = peer(A, B)->keys->random;
+	others = peer(B, A)->keys->random;
+	assert_true(drawn >> 32 && others >> 32);
+	assert_true(drawn != others);
 	open_keyed(C, 1);
 	connect_to(C, A);
 	run(BW_S);
 	assert_memory_not_equal(peer(C, A)->keys->tx.tag, first.tag, 16);
+	assert_true(peer(A, C)->keys->random != drawn);
 	disconnect(A, B);
 	settle();
 	connect_to(A, B);
 	connect_to(B, A);
 	run(BW_S);
 	assert_memory_not_equal(peer(A, B)->keys->tx.tag, first.tag, 16);
+	assert_true(peer(A, B)->keys->random != drawn);
+	assert_true(peer(B, A)->keys->random != others);
 }
 
 /* Keys of A and B (0: none), and who is told that they differ, after a while where it could be a
@@ -357,11 +366,23 @@ static void sniffer__draws_few_questions(void **state)
 	assert_in_range(frames_with("A>B HELLO"), 1, 1000 / 100 + 1);
 }
 
+/* Frames that a node has dropped, for whatever reason. */
+static uint64_t dropped(int n)
+{
+	uint64_t sum = 0;
+	int why;
+
+	for (why = 0; why < BW_DROP_REASONS; why++)
+		sum += count(n)->drop[why];
+	return sum;
+}
+
 /* Whatever was recorded of an earlier conversation says nothing in this one. */
 static void replay__of_another_conversation_has_no_effect(void **state)
 {
 	struct frame *kept[64];
-	unsigned int n = 0, i;
+	unsigned int n = 0, refused = 0, spoken = 0, i;
+	uint64_t before;
 
 	world.strangers = true;
 	open_keyed(A, 1);
@@ -390,14 +411,45 @@ static void replay__of_another_conversation_has_no_effect(void **state)
 	post(A, B, 2, 8);
 	run(BW_S);
 	forget_logs();
-	for (i = 0; i < n; i++)
-		receive(kept[i]);
+	before = dropped(B);
+	for (i = 0; i < n; i++) {
+		bool hello = frame_type(kept[i]) == BW_FRAME_HELLO;
+		int r = receive(kept[i]);
+
+		assert_true(r < 0 || hello);
+		refused += r < 0;
+		spoken += !hello;
+	}
+	assert_true(spoken >= 2);
+	assert_int_equal(dropped(B) - before, refused);
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE"), 0);
 	assert_int_equal(events_with("A PEER_DOWN"), 0);
 	post(A, B, 3, 8);
 	run(BW_S);
 	assert_int_equal(events_with("B MESSAGE 3 len 8"), 1);
+}
+
+/* What was recorded of the same one has packet numbers that have come before. */
+static void replay__within_the_conversation_has_no_effect(void **state)
+{
+	struct frame *kept[4];
+	unsigned int i;
+
+	meet_keyed();
+	for (i = 0; i < 4; i++) {
+		post(A, B, 3 + i, 8);
+		flush(A);
+		kept[i] = frame_copy(world.wire[0]);
+		assert_int_equal(frame_type(kept[i]), BW_FRAME_DATA);
+		run(i % 2 ? BW_S : BW_MS);
+	}
+	forget_logs();
+	for (i = 0; i < 4; i++)
+		assert_int_equal(receive(kept[i]), -BW_DROP_DUPLICATE);
+	expect_drop(B, BW_DROP_DUPLICATE, 4);
+	run(BW_S);
+	assert_int_equal(events_with("MESSAGE"), 0);
 }
 
 /* What was sent long ago has not the number that it would need to count now. */
@@ -587,6 +639,7 @@ int key_tests(void)
 		TEST(challenge__of_another_address_keeps_nobody_apart),
 		TEST(challenge__of_another_hello_has_no_effect),
 		TEST(replay__of_another_conversation_has_no_effect),
+		TEST(replay__within_the_conversation_has_no_effect),
 		TEST(replay__after_2_to_the_32_packets_is_noticed),
 		TEST(restart__is_noticed),
 		TEST(forgotten__is_noticed),

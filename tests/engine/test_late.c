@@ -114,6 +114,32 @@ static void late__a_lost_second_packet_is_not_missed(void **state)
 	assert_false(bw_reliable.busy(engine(A)));
 }
 
+/* What a late packet was remembered by comes back, and is what another peer waits for. */
+static void late__what_comes_back_wakes_who_found_no_record(void **state)
+{
+	struct frame *late;
+
+	world.node[A].grow_max = 0;
+	meet(A, B);
+	meet(A, C);
+	late = first_is_late(4, 1100);
+	flush(A); /* it is under way again */
+	post(A, C, 9, 8);
+	while (bw_slab_alloc(&engine(A)->records)) /* somebody else took it all */
+		;
+	flush(A);
+	assert_int_equal(frames_with("A>C"), 0);
+	assert_true(bw_reliable_starved(engine(A)));
+	receive(late);
+	acknowledge();
+	assert_int_equal(sender()->inflight, world.wire[0]->len);
+	flush(A);
+	assert_int_equal(frames_with("A>C DATA"), 1);
+	run(BW_MS);
+	assert_int_equal(events_with("A SENT 1"), 1);
+	assert_int_equal(events_with("A SENT 9"), 1);
+}
+
 /* A busy peer: several probes lie unread when it reads the first packet, and takes leave. */
 static void late__a_peer_that_leaves_at_once_fails_nothing(void **state)
 {
@@ -441,6 +467,7 @@ int late_tests(void)
 		TEST(late__what_waits_to_be_sent_again_is_settled),
 		TEST(late__what_is_under_way_again_is_settled),
 		TEST(late__a_lost_second_packet_is_not_missed),
+		TEST(late__what_comes_back_wakes_who_found_no_record),
 		TEST(late__a_peer_that_leaves_at_once_fails_nothing),
 		TEST(late__packets_before_a_silence_are_told_one_by_one),
 		TEST(late__all_parts_of_a_packet_are_settled),

@@ -99,6 +99,84 @@ static void grow__wakes_what_waited_for_memory(void **state)
 	assert_int_equal(events_with("A SENT 1"), 1);
 }
 
+/* Somebody else took all records of A's but so many, and with them all its memory. */
+static void leave_records(unsigned int n)
+{
+	struct bw_slab *records = &engine(A)->records;
+	void *left[8];
+	unsigned int i;
+
+	assert_in_range(n, 0, 8);
+	for (i = 0; i < n; i++)
+		left[i] = bw_slab_alloc(records);
+	while (bw_slab_alloc(records))
+		;
+	while (i)
+		bw_slab_free(records, left[--i]);
+}
+
+/* A, whose host gives no memory, has got all records under way to B, and none for C. */
+static void hold_records(unsigned int n)
+{
+	unsigned int i;
+
+	world.node[A].grow_max = 0;
+	meet(A, B);
+	meet(A, C);
+	post(A, B, 1, 8);
+	post(B, A, 2, 8);
+	run(BW_S);
+	for (i = 0; i < n; i++)
+		post(A, B, 10 + i, 1100);
+	post(A, C, 30, 8);
+	leave_records(n);
+	forget_logs();
+	assert_false(bw_reliable_starved(engine(A)));
+	flush(A);
+	assert_int_equal(frames_with("A>B DATA"), n);
+	assert_int_equal(frames_with("A>C"), 0);
+	assert_true(bw_reliable_starved(engine(A)));
+	assert_true(bw_reliable.next_deadline(engine(A)) > world.now);
+	deliver_all();
+}
+
+/* What B has said lets the message to C leave, without anything else. */
+static void expect_woken(unsigned int sent)
+{
+	deliver_all();
+	assert_int_equal(events_with("A SENT"), sent);
+	assert_true(bw_reliable.next_deadline(engine(A)) <= world.now);
+	assert_true(bw_reliable_soonest(engine(A)) <= world.now);
+	assert_false(bw_reliable_starved(engine(A)));
+	flush(A);
+	assert_int_equal(frames_with("A>C DATA"), 1);
+	assert_false(engine(A)->sweep.left || bw_reliable_starved(engine(A)));
+	run(BW_MS);
+	assert_int_equal(events_with("C MESSAGE 30"), 1);
+	assert_int_equal(events_with("A SENT 30"), 1);
+	assert_int_equal(deadline(), BW_NEVER);
+}
+
+static void records__that_come_back_wake_who_found_none(void **state)
+{
+	hold_records(8);
+	path(B, A, 0)->rx.ack_now = true;
+	bw_peer_ready(engine(B), peer(B, A));
+	flush(B);
+	expect_woken(8);
+}
+
+/* The same by a message that takes the acknowledgement along. */
+static void records__that_come_back_with_a_message(void **state)
+{
+	hold_records(1);
+	post(B, A, 40, 8);
+	flush(B);
+	assert_int_equal(frames_with("B>A ACK"), 0);
+	expect_woken(1);
+	assert_int_equal(events_with("A MESSAGE 40"), 1);
+}
+
 static void connect__again_when_the_pool_is_empty(void **state)
 {
 	struct bw_op op;
@@ -509,6 +587,51 @@ static void guests__that_are_needed_stay(void **state)
 	}
 }
 
+static uint32_t members(const struct bw_list *list)
+{
+	const struct bw_list *l;
+	uint32_t n = 0;
+
+	for (l = list->next; l != list; l = l->next)
+		n++;
+	return n;
+}
+
+/* Those who have said something are set apart in pieces; behind them is one of no use. */
+static void guests__are_set_apart_in_pieces(void **state)
+{
+	const uint32_t piece = 8, spoke = 2 * piece + 4;
+	struct bw_engine *e;
+	struct frame *hello;
+	uint32_t n, callers;
+
+	world.node[B].grow_max = 2;
+	world.node[B].cfg.piece = piece;
+	world.quiet = true;
+	node_open(B);
+	hello = hello_of_the_dead();
+	e = engine(B);
+	for (n = 0; n < spoke; n++)
+		assert_true(speak(n));
+	assert_int_equal(members(&e->callers), spoke);
+	while (!call(hello, n++)) /* the last one finds no room */
+		assert_true(bw_list_empty(&e->guests));
+	callers = (uint32_t)count(B)->peers;
+	assert_int_equal(members(&e->guests), piece);
+	assert_int_equal(members(&e->callers), callers - piece);
+	assert_int_equal(count(B)->evicted, 0);
+	assert_true(call(hello, n++));
+	assert_int_equal(members(&e->guests), 2 * piece);
+	assert_int_equal(count(B)->evicted, 0);
+	assert_true(call(hello, n++));
+	assert_int_equal(members(&e->guests), spoke);
+	assert_int_equal(members(&e->callers), callers - spoke - 1);
+	assert_int_equal(count(B)->evicted, 1);
+	assert_false(call(hello, n++));
+	assert_int_equal(members(&e->callers), callers - spoke);
+	frame_free(hello);
+}
+
 /* A frame of A's with a message of so many bytes, which crafted() makes others of. */
 static struct frame *to_be_crafted(uint32_t len)
 {
@@ -537,6 +660,32 @@ static int crafted(struct frame *f, uint64_t id)
 	frame_hdr(f)->pn++;
 	frame_seal(f);
 	return receive(frame_copy(f));
+}
+
+/* Of all that a guest said nothing was taken, but it did speak: it is no caller of no use. */
+static void guests__that_spoke_in_vain_stay(void **state)
+{
+	struct frame *f, *hello;
+	uint32_t n, eps;
+
+	world.node[B].grow_max = 2;
+	f = to_be_crafted(8);
+	for (eps = 1; eps <= 2 * BW_FLOWS_LISTED; eps++) {
+		((struct bw_part_msg *)frame_part(f, 0))->dst_ep = (uint16_t)eps;
+		assert_int_equal(crafted(f, BW_FLOW_WINDOW), -BW_DROP_WINDOW);
+	}
+	assert_int_equal(peer(B, A)->flows, 2 * BW_FLOWS_LISTED);
+	assert_int_equal(peer(B, A)->app.rx_next, 0);
+	assert_ptr_equal(engine(B)->callers.next, &peer(B, A)->caller);
+	frame_free(f);
+	node_kill(A);
+	hello = hello_of_the_dead();
+	for (n = 0; count(B)->evicted < 3; n++)
+		call(hello, n);
+	assert_int_equal(events_with("B PEER_DOWN A"), 0);
+	assert_non_null(peer(B, A));
+	assert_ptr_equal(engine(B)->guests.next, &peer(B, A)->caller);
+	frame_free(hello);
 }
 
 /* All numbers of a window but the first, out of order. */
@@ -689,6 +838,8 @@ int memory_tests(void)
 		TEST(open__refuses_what_cannot_work),
 		TEST(submit__again_when_the_pool_is_empty),
 		TEST(grow__wakes_what_waited_for_memory),
+		TEST(records__that_come_back_wake_who_found_none),
+		TEST(records__that_come_back_with_a_message),
 		TEST(connect__again_when_the_pool_is_empty),
 		TEST(connect__again_finds_what_there_was_room_for),
 		TEST(receiver__without_memory_drops_and_recovers),
@@ -703,6 +854,8 @@ int memory_tests(void)
 		TEST(guests__make_room_when_they_are_idle),
 		TEST(guests__go_by_the_time_for_which_they_are_idle),
 		TEST(guests__that_are_needed_stay),
+		TEST(guests__are_set_apart_in_pieces),
+		TEST(guests__that_spoke_in_vain_stay),
 		TEST(waiting__are_found_in_few_steps),
 		TEST(waiting__are_delivered_in_their_order),
 		TEST(waiting__that_cannot_be_found_do_not_wait),

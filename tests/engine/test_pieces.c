@@ -6,11 +6,13 @@
 #include "groups.h"
 #include "host.h"
 #include "peer.h"
+#include "sweep.h"
 #include "timer.h"
 
 #define PIECE 64
 #define SENDS 800
 #define PEERS 500
+#define HALF  16
 
 /* The next event of a, within a piece; false: there is none, perhaps not yet. */
 static bool next_event(struct bw_event *ev)
@@ -224,6 +226,38 @@ static void fed__while_they_go(void **state)
 	assert_false(e->sweep.left);
 }
 
+/* Those that come while others are looked at, and do not take the turn of any of them. */
+static void fed__while_others_come(void **state)
+{
+	static uint8_t more[2][BW_GROW_BYTES] __attribute__((aligned(64)));
+	static struct bw_tx_frame f;
+	struct bw_engine *e;
+	struct bw_list *l;
+	uint32_t i;
+
+	meet_many();
+	e = engine(A);
+	assert_false(e->sweep.left);
+	e->starved = true;
+	bw_reliable.grow(e, more[0]);
+	assert_false(next_frame(&f)); /* those of the first piece have had their turn */
+	assert_false(bw_entry(e->peers.next, struct bw_peer, all)->is_ready);
+	e->starved = true;
+	bw_reliable.grow(e, more[1]);
+	assert_int_equal(e->sweep.left, PEERS - PIECE);
+	for (i = 0; i < 2 * PIECE; i++) {
+		struct bw_op op = op_connect(A, B);
+
+		op.connect.node = 1000 + PEERS + i;
+		assert_int_equal(submit(A, &op), 0);
+	}
+	for (i = 0; e->sweep.left && i < PEERS; i++)
+		bw_sweep_piece(e);
+	assert_false(e->sweep.left);
+	for (l = e->peers.next, i = 0; i < PEERS; l = l->next, i++)
+		assert_true(bw_entry(l, struct bw_peer, all)->is_ready);
+}
+
 /* Peers that are connected, of whom each is to hear of pressure. */
 static void pressure__reaches_peers_in_pieces(void **state)
 {
@@ -252,6 +286,112 @@ static void pressure__reaches_peers_in_pieces(void **state)
 	assert_false(bw_reliable_pressed(engine(B), world.node[B].peer[A]));
 	assert_false(bw_reliable_pressed(engine(C), world.node[C].peer[A]));
 	assert_false(e->sweep.left || e->sweep.pressure);
+}
+
+/* The n-th caller of B's, who is not heard of any more: a frame of it with half a message. */
+static struct frame *half_of_caller(uint32_t n)
+{
+	struct frame *f;
+
+	world.node[A].cfg.node = 0x10000 + n;
+	world.node[A].cfg.incarnation = n + 1;
+	world.node[A].place = (uint8_t)n;
+	meet(A, B);
+	peer(B, A)->rx_limit += 64u << 20;
+	post(A, B, 1, HALF);
+	flush(A);
+	f = take(0);
+	((struct bw_part_msg *)frame_part(f, 0))->total = 2 * HALF;
+	frame_hdr(f)->pn = 0;
+	node_kill(A);
+	return f;
+}
+
+/* The next frame of such a caller: a half of the message with this number, of one of its flows. */
+static void half_comes(struct frame *f, uint32_t flow, uint64_t id, bool second)
+{
+	struct bw_part_msg *m = (struct bw_part_msg *)frame_part(f, 0);
+
+	m->src_ep = (uint16_t)(flow % 32 + 1);
+	m->dst_ep = (uint16_t)(flow / 32 + 1);
+	m->id = id;
+	m->offset = second ? HALF : 0;
+	frame_hdr(f)->pn++;
+	frame_seal(f);
+	assert_int_equal(receive(frame_copy(f)), 0);
+}
+
+/* What it leaves in that many flows: in each fourth one nothing, as its message is complete, and not
+ * told; in the first one many messages, in the others one or two. Returns how many buffers. */
+static uint32_t halves_come(struct frame *f, uint32_t flows)
+{
+	uint32_t flow, n = 0;
+
+	for (flow = 0; flow < flows; flow++) {
+		uint64_t id = 0, ids = flow ? 1 + flow % 2 : 2 * BW_QUEUE_LISTED;
+
+		for (; id < ids; id++, n++)
+			half_comes(f, flow, id, false);
+		if (flow % 4 == 2)
+			half_comes(f, flow, 0, true);
+	}
+	return n;
+}
+
+/* Who closes puts all buffers back: of messages that have come in part, in many flows of a peer and
+ * of one that was lost; of complete ones, of which nobody was told, before its end and behind. */
+static void close_in_pieces(uint32_t piece)
+{
+	struct frame *first, *last;
+	struct bw_engine *e;
+	uint32_t n, least, most, pieces = 0;
+	int before;
+	bool more;
+
+	world.node[B].cfg.piece = piece;
+	first = half_of_caller(1);
+	frame_free(half_of_caller(2)); /* it said nothing */
+	last = half_of_caller(3);
+	world.node[B].ignore_events = true;
+	n = halves_come(first, BW_FLOWS_MAX) + halves_come(last, BW_FLOWS_MAX / 4);
+	disconnect(B, A);
+	half_comes(first, 2, 1, false);
+	half_comes(first, 2, 1, true);
+	n++;
+	frame_free(first);
+	frame_free(last);
+	assert_int_equal(world.node[B].buffers_out, n);
+	assert_true(n > 2000);
+
+	e = engine(B);
+	least = (n + BW_FLOWS_MAX + BW_FLOWS_MAX / 4) / piece;
+	most = least + 2 + 8 / piece; /* with the flows and the ends of the three */
+	bw_reliable_close_begin(e, world.now);
+	assert_int_equal(world.node[B].buffers_out, n);
+	do {
+		before = world.node[B].buffers_out;
+		more = bw_reliable_close_piece(e);
+		assert_in_range(before - world.node[B].buffers_out, 0, piece);
+	} while (++pieces < most && more);
+	assert_false(more);
+	assert_true(pieces >= least);
+	assert_int_equal(world.node[B].buffers_out, 0);
+	assert_false(bw_reliable_untold(e));
+	forget_logs();
+	world.node[B].ignore_events = false;
+	flush(B);
+	assert_int_equal(frames_with("BYE"), 3);
+	node_kill(B);
+}
+
+static void close__puts_buffers_back_in_pieces(void **state)
+{
+	close_in_pieces(PIECE);
+}
+
+static void close__puts_buffers_back_one_by_one(void **state)
+{
+	close_in_pieces(1);
 }
 
 /* Peers whose deadlines have all moved later. */
@@ -287,7 +427,10 @@ int pieces_tests(void)
 		TEST(lagging__are_set_right_in_pieces),
 		TEST(fed__are_ready_in_pieces),
 		TEST(fed__while_they_go),
+		TEST(fed__while_others_come),
 		TEST(pressure__reaches_peers_in_pieces),
+		TEST(close__puts_buffers_back_in_pieces),
+		TEST(close__puts_buffers_back_one_by_one),
 	};
 
 	return cmocka_run_group_tests_name("pieces", tests, NULL, NULL);

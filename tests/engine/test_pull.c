@@ -63,6 +63,29 @@ static void pull__of_nothing_releases_the_region(void **state)
 	expect_events("A REGION_DONE 1", "B PULLED 2 len 0", NULL);
 }
 
+/* Who was given one key cannot guess another. */
+static void region__key_says_nothing_of_others(void **state)
+{
+	uint32_t drawn[4], handle[4];
+	unsigned int i, k;
+
+	meet(A, B);
+	for (i = 0; i < 4; i++) {
+		uint64_t key = expose(A, B, i, 3000);
+
+		drawn[i] = (uint32_t)(key >> 32);
+		handle[i] = (uint32_t)key;
+		assert_true(unrelated(drawn[i], 0));
+		if (i == 1) /* another may get its place */
+			assert_int_equal(retract(A, key), 0);
+	}
+	for (i = 0; i < 4; i++)
+		for (k = 0; k < 4; k++) {
+			assert_true(i == k || unrelated(drawn[i], drawn[k]));
+			assert_true(unrelated(drawn[i], handle[k]));
+		}
+}
+
 /* Neither the owner nor the engine says anything about it. */
 static void pull__that_gives_up_is_not_answered(void **state)
 {
@@ -250,7 +273,12 @@ static void pull__status_of_the_owner_is_one_of_a_few(void **state)
 		frame_seal(world.wire[0]);
 		settle();
 		expect_events("B PULLED 2 EIO", NULL);
+		assert_int_equal(count(B)->drop[BW_DROP_MALFORMED], i + 1);
 	}
+	pull(B, A, 1234, 2, 0, 100, 0);
+	settle();
+	expect_events("B PULLED 2 ENOENT", NULL);
+	assert_int_equal(count(B)->drop[BW_DROP_MALFORMED], i);
 }
 
 static void pull__of_host_memory(void **state)
@@ -562,6 +590,7 @@ int pull_tests(void)
 		TEST(pull__fetches_a_region),
 		TEST(pull__of_a_part_leaves_the_region),
 		TEST(pull__of_nothing_releases_the_region),
+		TEST(region__key_says_nothing_of_others),
 		TEST(pull__that_gives_up_is_not_answered),
 		TEST(pull__of_nothing_without_final_changes_nothing),
 		TEST(pull__with_an_unknown_key),

@@ -4,6 +4,7 @@
  * only a receiver of ours can know; an old frame cannot end a living peer; versions.
  */
 #include "groups.h"
+#include "refuse.h"
 
 static void hello__for_another_incarnation_is_refused(void **state)
 {
@@ -118,6 +119,37 @@ static void refuse__echoes_the_frame(void **state)
 	assert_int_equal(b->echo_hello, peer(A, B)->wire_token);
 	assert_int_equal(b->inc, inc + 1);
 	assert_string_equal((const char *)b->name, "B");
+}
+
+/* A refusal in the name of a dead engine is no longer than what it refuses; and what is an answer
+ * or a farewell itself is never refused. */
+static void refuse__for_the_dead_is_no_longer_than_the_question(void **state)
+{
+	static const uint8_t asks[] = {BW_FRAME_DATA, BW_FRAME_ACK};
+	static const uint8_t never[] = {BW_FRAME_REFUSE, BW_FRAME_BYE, BW_FRAME_CHALLENGE};
+	struct bw_refuser by = {.cluster = CLUSTER, .name = "B", .crc32c = bw_crc32c};
+	struct {
+		struct bw_hdr h;
+		struct bw_hello b;
+	} f = {.h = {.magic = BW_MAGIC, .version = BW_VERSION, .cluster = CLUSTER}};
+	struct bw_refuse_frame r;
+	unsigned int i;
+
+	assert_int_equal(sizeof(r), BW_REFUSE_BYTES);
+	for (i = 0; i < sizeof(asks); i++) {
+		f.h.type = asks[i];
+		assert_false(bw_refuse_build(&r, &by, &f, sizeof(f.h), sizeof(r) - 1));
+		assert_true(bw_refuse_build(&r, &by, &f, sizeof(f.h), sizeof(r)));
+		assert_int_equal(r.body.echo_type, asks[i]);
+		assert_false(bw_refuse_build(&r, &by, &f, sizeof(f.h) - 1, sizeof(r)));
+	}
+	f.h.type = BW_FRAME_HELLO;
+	assert_false(bw_refuse_build(&r, &by, &f, sizeof(f) - 1, sizeof(f)));
+	assert_true(bw_refuse_build(&r, &by, &f, sizeof(f), sizeof(f)));
+	for (i = 0; i < sizeof(never); i++) {
+		f.h.type = never[i];
+		assert_false(bw_refuse_build(&r, &by, &f, sizeof(f), sizeof(f)));
+	}
 }
 
 /* A refusal made by somebody who has not seen our frames. */
@@ -524,27 +556,40 @@ static void restart__handle_told_before_an_old_hello_came(void **state)
 	assert_int_equal(events_with("PEER_DOWN"), 0);
 }
 
+/* A speaks later versions than B only, or earlier ones only. */
 static void version__none_in_common_names_both(void **state)
 {
+	static const struct {
+		uint8_t min, max;
+	} spoken[] = {
+		{BW_VERSION + 1, BW_VERSION + 2},
+		{BW_VERSION + 1, BW_VERSION + 1},
+		{1, BW_VERSION - 1},
+	};
 	struct bw_hello *b;
 	struct frame *f;
+	unsigned int i;
 
-	node_open(A);
-	node_open(B);
-	connect_to(A, B);
-	flush(A);
-	f = take(0);
-	b = frame_body(f);
-	b->version_min = BW_VERSION + 1;
-	b->version_max = BW_VERSION + 2;
-	frame_hdr(f)->version = BW_VERSION + 2;
-	frame_seal(f);
-	assert_int_equal(receive(f), -BW_DROP_VERSION);
-	flush(B);
-	expect_frames("A>B HELLO", "B>A REFUSE version", NULL);
-	deliver_all();
-	expect_events("A PEER_DOWN B EPROTONOSUPPORT 2..2", NULL);
-	assert_int_equal(count(B)->peers, 0);
+	for (i = 0; i < sizeof(spoken) / sizeof(spoken[0]); i++) {
+		node_open(A);
+		node_open(B);
+		connect_to(A, B);
+		flush(A);
+		f = take(0);
+		b = frame_body(f);
+		b->version_min = spoken[i].min;
+		b->version_max = spoken[i].max;
+		frame_hdr(f)->version = spoken[i].max;
+		frame_seal(f);
+		assert_int_equal(receive(f), -BW_DROP_VERSION);
+		flush(B);
+		expect_frames("A>B HELLO", "B>A REFUSE version", NULL);
+		deliver_all();
+		expect_events("A PEER_DOWN B EPROTONOSUPPORT 2..2", NULL);
+		assert_int_equal(count(B)->peers, 0);
+		node_kill(A);
+		node_kill(B);
+	}
 }
 
 static void version__other_versions_of_data_are_not_parsed(void **state)
@@ -590,6 +635,7 @@ int refusal_tests(void)
 		TEST(data__of_a_forgotten_peer_is_refused),
 		TEST(data__with_the_handle_of_another_engine_is_refused),
 		TEST(refuse__echoes_the_frame),
+		TEST(refuse__for_the_dead_is_no_longer_than_the_question),
 		TEST(refuse__without_a_right_echo_is_ignored),
 		TEST(refuse__may_overtake_the_last_words),
 		TEST(refuse__ends_the_sending_at_once),

@@ -112,6 +112,12 @@ struct bw_path *path(int n, int of, unsigned int no);
 const struct bw_counters *count(int n);
 struct bw_link_addr address(int n, uint8_t link);
 
+/* Two numbers that were drawn: not the same, nor is one of them a few more than the other. */
+static inline bool unrelated(uint32_t a, uint32_t b)
+{
+	return a - b > 1u << 10 && b - a > 1u << 10;
+}
+
 /* operations; their cookie, and the pattern of their bytes, is `tag` */
 int submit(int n, struct bw_op *op);
 struct bw_op op_connect(int n, int to);

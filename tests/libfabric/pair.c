@@ -2,7 +2,10 @@
 /* Two endpoints in one process: see pair.h. */
 #include "pair.h"
 
+#include <glob.h>
 #include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #define QUIET_ROUNDS 2000 /* rounds of progress after which nothing more is expected to happen */
 
@@ -199,4 +202,26 @@ bool pair_filled(const void *buf, size_t n, uint32_t seed)
 			return false;
 	}
 	return true;
+}
+
+void pair_counted(const char *dir, const char *text)
+{
+	char pattern[64], all[8192];
+	bool said = !text;
+	glob_t found;
+	FILE *f;
+
+	snprintf(pattern, sizeof(pattern), "%s/*.json", dir);
+	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		f = fopen(found.gl_pathv[i], "r");
+		assert_non_null(f);
+		all[fread(all, 1, sizeof(all) - 1, f)] = 0;
+		fclose(f);
+		said |= text && strstr(all, text);
+		unlink(found.gl_pathv[i]);
+	}
+	globfree(&found);
+	rmdir(dir);
+	assert_true(said);
 }

@@ -91,4 +91,8 @@ void pair_count(struct fid_cntr *cntr, uint64_t count);
 void pair_fill(void *buf, size_t n, uint32_t seed);
 bool pair_filled(const void *buf, size_t n, uint32_t seed);
 
+/* Of the endpoints that left counters in `dir` (BEOWIRE_STATS) when they were closed one says
+ * `text`; NULL: whatever they say. The directory is removed. */
+void pair_counted(const char *dir, const char *text);
+
 #endif

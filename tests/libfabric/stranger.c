@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* A peer that does not keep to the provider's protocol: see stranger.h. */
+#include <stdio.h>
+#include <string.h>
+
 #include "stranger.h"
 
 struct bw_ep *bad;
@@ -10,6 +13,9 @@ int sent_count, pulled_count, pulled_status;
 fi_addr_t bad_addr;
 struct fid_mr *mr;
 char *theirs, *mine;
+
+static char counters[32];  /* directory of the endpoints' counters */
+static char expected[100]; /* that they say; empty: nothing is expected */
 
 static void on_message(void *arg, const struct bw_message *m)
 {
@@ -38,16 +44,26 @@ static void on_down(void *arg, bw_peer_no peer, int status)
 const struct bw_handlers stranger_handlers = {
 	.message = on_message, .sent = on_sent, .pulled = on_pulled, .peer_down = on_down};
 
+void stranger_counts(const char *name, uint64_t value)
+{
+	snprintf(expected, sizeof(expected), "\"%s\":%llu,", name, (unsigned long long)value);
+}
+
 int stranger_setup(void **state)
 {
 	struct bw_addr addr;
 	size_t len = sizeof(addr);
 
+	expected[0] = 0;
+	strcpy(counters, "/tmp/beowire-test-XXXXXX");
+	assert_non_null(mkdtemp(counters));
 	seen_count = 0;
 	sent_count = pulled_count = 0;
 	theirs = calloc(1, LONG);
 	mine = calloc(1, LONG);
+	setenv("BEOWIRE_STATS", counters, 1);
 	pair_setup(state);
+	unsetenv("BEOWIRE_STATS");
 	pair_place(PAIR_A);
 	assert_int_equal(
 		bw_ep_open(&bad,
@@ -76,6 +92,7 @@ int stranger_teardown(void **state)
 	pair_teardown(state);
 	free(theirs);
 	free(mine);
+	pair_counted(counters, expected[0] ? expected : NULL);
 	return 0;
 }
 

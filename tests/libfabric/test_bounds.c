@@ -373,6 +373,7 @@ static void guess(int (*by)(uint64_t key, uint64_t addr))
 		assert_int_equal(by(KEY, LONG), FI_EACCES);
 	pair_nothing(b.rx);
 	assert_int_equal(by(KEY + BWF_GUESSES_MAX, 0), FI_EACCES);
+	stranger_counts("key_guesses", BWF_GUESSES_MAX);
 	given_up();
 	memcpy(theirs, text, sizeof(text));
 	memset(mine, 0, sizeof(text));

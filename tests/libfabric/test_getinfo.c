@@ -4,7 +4,6 @@
  * service.
  */
 #include <arpa/inet.h>
-#include <glob.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -281,26 +280,6 @@ static void name__late_answers_count(void **state)
 	close(fd);
 }
 
-/* The one file of counters in this directory has this text; both are removed. */
-static void counted(const char *dir, const char *text)
-{
-	char pattern[64], all[8192];
-	glob_t found;
-	FILE *f;
-
-	snprintf(pattern, sizeof(pattern), "%s/*.json", dir);
-	assert_int_equal(glob(pattern, 0, NULL, &found), 0);
-	assert_int_equal(found.gl_pathc, 1);
-	f = fopen(found.gl_pathv[0], "r");
-	assert_non_null(f);
-	all[fread(all, 1, sizeof(all) - 1, f)] = 0;
-	fclose(f);
-	assert_non_null(strstr(all, text));
-	unlink(found.gl_pathv[0]);
-	globfree(&found);
-	rmdir(dir);
-}
-
 /* A datagram of `n` bytes that begins as the question with this number. */
 static void ask(int fd, uint64_t magic, uint64_t number, size_t n)
 {
@@ -341,7 +320,7 @@ static void name__only_questions_are_answered(void **state)
 	assert_int_equal(recv(fd, answer, sizeof(answer), MSG_DONTWAIT), -1);
 	close(fd);
 	assert_int_equal(fi_close(&ep->fid), 0);
-	counted(dir, "\"name_drops\":7,");
+	pair_counted(dir, "\"name_drops\":7,");
 	fi_freeinfo(server);
 	pair_close();
 }

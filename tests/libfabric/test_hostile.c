@@ -56,6 +56,7 @@ static void write__a_token_is_used_once_at_a_time(void **state)
 	last = answers(1);
 	assert_int_equal(last->m.code, BWF_CODE_WRITE_DONE);
 	assert_int_equal(last->m.imm, FI_EALREADY);
+	stranger_counts("writes_refused", 1);
 	offer(5, mine, LONG);
 	offer(5, mine, LONG);
 	assert_int_equal(answers(2)->m.imm, 0);
@@ -97,6 +98,7 @@ static void write__no_more_wait_than_may(void **state)
 	ask_long(BWF_WRITES_MAX + 1, LONG);
 	assert_int_equal(answers(2)->m.imm, FI_ENOBUFS);
 	assert_int_equal(seen[1].m.tag, BWF_WRITES_MAX + 1);
+	stranger_counts("writes_refused", 2);
 }
 
 /* The stranger lives, but does not send what b fetches into memory that the program closes. That

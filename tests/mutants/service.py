@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from run import Mutant, StuckError, Verdict, report, sample_now
+from run import StuckError, Verdict, report, sample_now
 
 from tools import FAILED, PASSED, PYTEST, Defect, execute, summary
 
@@ -35,17 +35,10 @@ UNIT = "BEOWIRE_TEST_UNIT"
 from compiled import compile_actor, compile_service  # noqa: E402
 
 
-class ServiceDefect(Defect):
-    """A defect of the service, which is C."""
-
-    def _text_of_function(self, source: str) -> str:
-        return Mutant._text_of_function(self, source)
-
-
-def load(path: Path) -> list[ServiceDefect]:
+def load(path: Path) -> list[Defect]:
     """Read the table."""
     rows = tomllib.loads(path.read_text())["mutant"]
-    return [ServiceDefect(**row | {"tests": tuple(row["tests"])}) for row in rows]
+    return [Defect(**row | {"tests": tuple(row["tests"])}) for row in rows]
 
 
 def run_tests(tests: Sequence[str], place: Path, named: dict[str, str]) -> tuple[int, str]:
@@ -55,7 +48,7 @@ def run_tests(tests: Sequence[str], place: Path, named: dict[str, str]) -> tuple
     return execute(words, {**os.environ, **named}, place)
 
 
-def compiled(place: Path, defect: ServiceDefect | None) -> tuple[str, dict[str, str]]:
+def compiled(place: Path, defect: Defect | None) -> tuple[str, dict[str, str]]:
     """What the compiler complains of, and the variables that name what was made."""
     program = place / "made"
     if defect is None:
@@ -71,7 +64,7 @@ def compiled(place: Path, defect: ServiceDefect | None) -> tuple[str, dict[str, 
     return compile_actor(program, changed), {CLIENT: str(program)}
 
 
-def examine(defect: ServiceDefect, place: Path) -> Verdict:
+def examine(defect: Defect, place: Path) -> Verdict:
     """Try one defect."""
     begin = time.monotonic()
     place.mkdir()
@@ -90,7 +83,7 @@ def examine(defect: ServiceDefect, place: Path) -> Verdict:
     return Verdict(defect.name, "" if problem else caught_by, problem, time.monotonic() - begin)
 
 
-def check_unchanged(defects: Sequence[ServiceDefect], place: Path) -> None:
+def check_unchanged(defects: Sequence[Defect], place: Path) -> None:
     """All tests pass with the service as it is, and none is skipped."""
     place.mkdir()
     problem, named = compiled(place, None)

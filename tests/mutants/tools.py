@@ -3,7 +3,9 @@
 """Run tests of the tools with each seeded defect of tools.toml; they must fail.
 
 The package is copied into a directory of its own for each defect, which stands before all others
-in PYTHONPATH. A defect names the tests that must notice it, and only these run; the same tests must
+in PYTHONPATH, and so is the dissector, whose tests are told where it lies. For a defect of the
+program behind `beowire info` that is compiled, and takes its place in a copy of the build's
+directory. A defect names the tests that must notice it, and only these run; the same tests must
 pass with an unchanged copy. It takes the Python in which the tools are installed.
 """
 
@@ -27,10 +29,36 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from run import Mutant, StuckError, Verdict, report, sample_now
+from beowire import places
+from run import (
+    FLAGS,
+    INCLUDE,
+    CompileError,
+    Mutant,
+    StuckError,
+    Verdict,
+    cc,
+    report,
+    sample_now,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = Path("tools/beowire")
+PACKAGE, DISSECTOR = Path("tools/beowire"), Path("tools/wireshark")
+INFO = Path("programs/info")
+"""The C program behind `beowire info`."""
+COPIES = {PACKAGE: "package/beowire", DISSECTOR: "wireshark", INFO: "info"}
+"""What defects are of, and where its copy lies."""
+DISSECTOR_VARIABLE = "BEOWIRE_TEST_DISSECTOR"
+"""As in tests/wireshark/tshark.py."""
+INFO_PROGRAM = "programs/beowire-info"
+"""As places.product() has it."""
+LIBRARIES = (
+    "hosts/user/libbeowire-user.a",
+    "engine/libbeowire-engine.a",
+    "common/libbeowire-common.a",
+    "common/libbeowire-keyed.a",
+)
+"""Of the build, for that program."""
 TABLE = Path(__file__).with_name("tools.toml")
 CPU_S = 120  # a process that computes longer hangs; wall time would depend on what else runs
 WALL_S = 900
@@ -44,13 +72,15 @@ PASSED, FAILED = 0, 1
 
 @dataclass(frozen=True)
 class Defect(Mutant):
-    """A defect of the tools: `function` may be NAME or CLASS.NAME; without one, `old` stands
-    once in the file."""
+    """A defect of the tools: in Python `function` may be NAME or CLASS.NAME, in C it is NAME;
+    without one, `old` stands once in the file."""
 
     tests: tuple[str, ...] = ()
     """Each must fail by it: FILE::TEST of pytest, below tests/."""
 
     def _text_of_function(self, source: str) -> str:
+        if not self.file.endswith(".py"):
+            return super()._text_of_function(source)
         lines = source.splitlines(keepends=True)
         first, last = self._lines(source)
         words = r"\s+".join(re.escape(word) for word in self.old.split())
@@ -82,32 +112,71 @@ def load(path: Path) -> list[Defect]:
         if times > 1:
             sys.exit(f'two defects are called "{name}"; rename one')
     for defect in defects:
-        if not defect.tests or not Path(defect.file).is_relative_to(PACKAGE):
-            sys.exit(f'"{defect.name}" needs tests, and a file of {PACKAGE}')
+        if not defect.tests or room_of(defect) is None:
+            rooms = ", ".join(map(str, COPIES))
+            sys.exit(f'"{defect.name}" needs tests, and a file of one of {rooms}')
     return defects
 
 
-def copied(place: Path, defect: Defect | None = None) -> Path:
-    """A directory with the package in it, changed or not, and room for what its tests write."""
-    target = place / "package" / "beowire"
-    shutil.copytree(ROOT / PACKAGE, target)
-    if defect is not None:
-        file = target / Path(defect.file).relative_to(PACKAGE)
-        text = defect.text()
-        if file.suffix == ".py":
-            ast.parse(text)
-        file.write_text(text)
-        for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
-            compiled.unlink()
+def room_of(defect: Defect) -> Path | None:
+    """What it is of; None: of nothing that is tried here."""
+    file = Path(defect.file)
+    return next((room for room in COPIES if file.is_relative_to(room)), None)
+
+
+def copy(place: Path, room: Path | None, defect: Defect | None = None) -> None:
+    """Fills a directory with copies, changed or not, for tests of a room, and makes room for what
+    the tests write."""
+    for source, name in COPIES.items():
+        shutil.copytree(ROOT / source, place / name)
     for name in ("tmp", "state"):
         (place / name).mkdir(mode=0o700)
-    return target.parent
+    if defect is not None:
+        change(place, defect)
+    if room == INFO:
+        build_info(place)
 
 
-def environment(place: Path, package: Path) -> dict[str, str]:
-    """The variables of the tests: all that they write lies in `place`."""
-    changed = {
-        "PYTHONPATH": str(package),
+def change(place: Path, defect: Defect) -> None:
+    """Changes the copy. SyntaxError if it cannot be read any more; C is left to the compiler."""
+    room = room_of(defect)
+    assert room is not None
+    file = place / COPIES[room] / Path(defect.file).relative_to(room)
+    file.write_text(defect.text())
+    if file.suffix == ".py":
+        ast.parse(file.read_text())
+    elif file.suffix == ".lua":
+        words = ["tshark", "-X", f"lua_script:{file}", "-v"]
+        _, said = execute(words, dict(os.environ), place)
+        if wrong := re.search(r"Lua: (syntax error.*)", said):
+            raise SyntaxError(wrong[1])
+    for compiled in (file.parent / "__pycache__").glob(f"{file.stem}.*"):
+        compiled.unlink()
+
+
+def build_info(place: Path) -> None:
+    """Compiles the copy of the program into place/build, which has all else that the build has."""
+    there, here = places.build_dir().resolve(), place / "build"
+    own = there / INFO_PROGRAM
+    for folder in (there, own.parent):
+        (here / folder.relative_to(there)).mkdir()
+        for each in folder.iterdir():
+            if each not in (own, own.parent):
+                (here / each.relative_to(there)).symlink_to(each)
+    sources = sorted((place / COPIES[INFO]).glob("*.c"))
+    words = [*FLAGS, *INCLUDE, '-DINFO_VERSION="test"', "-fno-lto", *map(str, sources)]
+    words += ["-Wl,--start-group", *(str(there / name) for name in LIBRARIES), "-Wl,--end-group"]
+    cc([*words, "-lsodium", "-lpthread", "-o", str(here / INFO_PROGRAM)])
+
+
+def environment(place: Path) -> dict[str, str]:
+    """The variables of the tests, which have the copies in `place`: all that they write lies there,
+    too."""
+    build = place / "build"
+    changed = {"BEOWIRE_BUILD": str(build)} if build.exists() else {}
+    changed |= {
+        "PYTHONPATH": str((place / COPIES[PACKAGE]).parent),
+        DISSECTOR_VARIABLE: str(place / COPIES[DISSECTOR]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "BEOWIRE_ROOT": str(ROOT),
         "BEOWIRE_STATE": str(place / "state"),
@@ -146,11 +215,11 @@ def execute(words: Sequence[str], variables: dict[str, str], cwd: Path) -> tuple
     return child.returncode, said
 
 
-def run_tests(tests: Sequence[str], place: Path, package: Path) -> tuple[int, str]:
+def run_tests(tests: Sequence[str], place: Path) -> tuple[int, str]:
     """Exit status of pytest, and what it said."""
     words = [*PYTEST, "-q", "--tb=no", "-rfEs"]
     words += [f"--basetemp={place / 'tmp' / 'pytest'}", *(str(ROOT / test) for test in tests)]
-    return execute(words, environment(place, package), place)
+    return execute(words, environment(place), place)
 
 
 def summary(said: str, kinds: str) -> list[str]:
@@ -161,13 +230,20 @@ def summary(said: str, kinds: str) -> list[str]:
 
 def check_unchanged(defects: Sequence[Defect], place: Path) -> None:
     """A copy as it is is what the tests import, and all of them pass with it; none is skipped."""
-    package = copied(place)
+    for room in sorted({room_of(defect) or PACKAGE for defect in defects}):
+        of_room = [defect for defect in defects if room_of(defect) == room]
+        check_room(room, of_room, place / room.name)
+
+
+def check_room(room: Path, defects: Sequence[Defect], place: Path) -> None:
+    """The same for the tests of one room."""
+    copy(place, room)
     where = [sys.executable, "-P", "-c", "import beowire; print(beowire.__file__)"]
-    _, said = execute(where, environment(place, package), place)
-    if not Path(said.strip()).is_relative_to(package):
+    _, said = execute(where, environment(place), place)
+    if not Path(said.strip()).is_relative_to(place / COPIES[PACKAGE]):
         sys.exit(f"the tests would not import the copy of the package: {said.strip()}")
     tests = sorted({test for defect in defects for test in defect.tests})
-    status, said = run_tests(tests, place, package)
+    status, said = run_tests(tests, place)
     wrong = summary(said, "FAILED|ERROR|SKIPPED")
     if status != PASSED or wrong:
         told = "\n".join(wrong) or said
@@ -176,12 +252,12 @@ def check_unchanged(defects: Sequence[Defect], place: Path) -> None:
 
 def noticed(defect: Defect, place: Path) -> tuple[str, str]:
     """By what the defect was noticed, "" if by nothing, and why then."""
-    package = copied(place, defect)
+    copy(place, room_of(defect), defect)
     found = []
     for test in defect.tests:
         shutil.rmtree(place / "tmp")
         (place / "tmp").mkdir(mode=0o700)
-        status, said = run_tests([test], place, package)
+        status, said = run_tests([test], place)
         failed = summary(said, "FAILED|ERROR")
         if status == PASSED:
             return "", f"{test} passes"
@@ -199,7 +275,7 @@ def examine(defect: Defect, place: Path) -> Verdict:
     caught_by = problem = ""
     try:
         caught_by, problem = noticed(defect, place)
-    except (ValueError, SyntaxError, StuckError) as error:
+    except (ValueError, SyntaxError, CompileError, StuckError) as error:
         problem = str(error)
     finally:
         shutil.rmtree(place, ignore_errors=True)
@@ -241,7 +317,7 @@ def main() -> int:
         (place / "unchanged").mkdir()
         try:
             check_unchanged(defects, place / "unchanged")
-        except StuckError as error:
+        except (CompileError, StuckError) as error:
             sys.exit(f"with the unchanged tools {error}")
         with ThreadPoolExecutor(args.jobs) as pool:
             verdicts = list(pool.map(lambda d: examine(d, place / d.name), defects))

@@ -441,7 +441,7 @@ static void path__is_remembered_at_its_best(void **state)
 /* Said once for a job, and only of a peer that the program has to do with. */
 static void version__of_a_known_peer_is_told_once(void **state)
 {
-	struct bw_event one = up(0, "one\033[m"), other = up(1, "other");
+	struct bw_event one = up(0, "one\033[m"), other = up(1, "second");
 	int before = listen_up();
 
 	message_from(&one);
@@ -450,10 +450,44 @@ static void version__of_a_known_peer_is_told_once(void **state)
 	refuse(other, BW_DOWN_VERSION);
 	const char *text = said(before);
 
-	assert_non_null(strstr(text, "one?[m engine 40000"));
-	assert_non_null(strstr(text, "says that it speaks versions 200 to 200"));
-	assert_null(strstr(text, "other"));
+	assert_non_null(strstr(text, "one?[m"));
+	assert_non_null(strstr(text, ep->host));
+	assert_non_null(strstr(text, "versions 200 to 200"));
+	assert_null(strstr(text, "second"));
 	assert_int_equal(seen.downs, 2);
+}
+
+/* Both sides say the same line: whichever name is ours, the first one in their order is first, with
+ * its versions. */
+static void version__none_in_common_is_told_by_one_line(void **state)
+{
+	struct bw_event first = up(0, "!first"), last = up(1, "~last");
+	char expected[300];
+	const char *text;
+	int before;
+
+	message_from(&first);
+	message_from(&last);
+	said_nothing_yet();
+	before = listen_up();
+	refuse(first, BW_DOWN_VERSION);
+	text = said(before);
+	snprintf(expected, sizeof(expected),
+		 "beowire: error: !first speaks versions 200 to 200 of the wire protocol and %s "
+		 "versions %u to %u, so they do not talk to each other; mend: install the same "
+		 "Beowire on both\n",
+		 ep->host, BW_VERSION_MIN, BW_VERSION_MAX);
+	assert_string_equal(text, expected);
+	said_nothing_yet();
+	before = listen_up();
+	refuse(last, BW_DOWN_VERSION);
+	text = said(before);
+	snprintf(expected, sizeof(expected),
+		 "beowire: error: %s speaks versions %u to %u of the wire protocol and ~last "
+		 "versions 200 to 200, so they do not talk to each other; mend: install the same "
+		 "Beowire on both\n",
+		 ep->host, BW_VERSION_MIN, BW_VERSION_MAX);
+	assert_string_equal(text, expected);
 }
 
 /* Our name and another one as both sides say them. */
@@ -588,6 +622,21 @@ static void identities__that_a_stranger_chooses_are_spread(void **state)
 	bw_remote_free_all(&other);
 }
 
+/* What was given is nowhere to be found any more, and no number is given again. */
+static void secret__is_forgotten_once_given(void **state)
+{
+	struct bw_secret secret = {.left = 0};
+	uint64_t word[2 * BW_SECRET_WORDS];
+
+	for (int i = 0; i < 2 * BW_SECRET_WORDS; i++) {
+		word[i] = bw_secret_draw(&secret);
+		assert_int_equal(secret.word[secret.left], 0);
+		for (int before = 0; before < i; before++)
+			assert_true(word[i] != word[before]);
+	}
+	assert_int_equal(secret.left, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -608,11 +657,13 @@ int main(void)
 		TEST(address__of_another_cluster_is_refused),
 		TEST(path__is_remembered_at_its_best),
 		TEST(version__of_a_known_peer_is_told_once),
+		TEST(version__none_in_common_is_told_by_one_line),
 		TEST(key__that_differs_is_told_once),
 		TEST(key__that_differs_is_told_by_one_line),
 		TEST(encryption__that_differs_is_told_once),
 		TEST(clock__that_jumped_is_told_once),
 		TEST(identities__that_a_stranger_chooses_are_spread),
+		cmocka_unit_test(secret__is_forgotten_once_given),
 	};
 
 	said_nothing_yet();

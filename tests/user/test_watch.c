@@ -6,6 +6,7 @@
  */
 #include "claim.h"
 #include "number.h"
+#include "refuse.h"
 #include "endpoint.h"
 
 #include <errno.h>
@@ -245,6 +246,31 @@ static void watch__counts_what_is_foreign(void **state)
 	assert_int_equal(ep->packet[0].batch->count, 0);
 }
 
+/* Whoever says things in another's name gets no more sent there than he has sent. */
+static void watch__refuses_nothing_that_is_shorter_than_a_refusal(void **state)
+{
+	uint64_t bytes[sizeof(struct bw_refuse_frame) / 8] = {0};
+	struct bw_hdr *h = (struct bw_hdr *)bytes;
+	struct bw_rx_frame f = {.head = bytes};
+
+	assert_int_equal(sizeof(bytes), 96);
+	h->magic = BW_MAGIC;
+	h->version = BW_VERSION;
+	h->type = BW_FRAME_DATA;
+	h->flags = BW_HDR_ACK_NOW;
+	h->cluster = ep->self.cluster;
+	h->src_engine = 7;
+	h->dst_engine = free_engine();
+	f.from.link = BW_LINK_NO_PACKET;
+	f.from.len = 6;
+	f.len = f.head_len = sizeof(bytes) - 1;
+	bw_watch_frame(ep, &f);
+	assert_int_equal(ep->watch.refused, 0);
+	f.len = f.head_len = sizeof(bytes);
+	bw_watch_frame(ep, &f);
+	assert_int_equal(ep->watch.refused, 1);
+}
+
 /* However a batch came to be full: it is sent before the next frame is collected. */
 static void transmit__empties_a_full_batch_first(void **state)
 {
@@ -312,6 +338,7 @@ int main(void)
 		TEST(watch__asks_again_who_lives),
 		TEST(watch__is_taken_over),
 		TEST(watch__counts_what_is_foreign),
+		TEST(watch__refuses_nothing_that_is_shorter_than_a_refusal),
 		TEST(transmit__empties_a_full_batch_first),
 		TEST(transmit__repeats_what_found_no_room),
 		TEST(transmit__in_vain_ends_with_the_peer),

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import keyed
 import pytest
-from wire_layout import ROOT
+from tshark import ROOM
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed: apt-get install tshark"
 )
 
-MODULE = ROOT / "tools" / "wireshark" / "beowire_crypto.lua"
+MODULE = ROOM / "beowire_crypto.lua"
 DIGITS = "000102030405060708090a0b0c0d0e0f101112131415161718191A1B1C1D1E1F"
 
 

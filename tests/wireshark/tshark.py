@@ -13,7 +13,10 @@ from pathlib import Path
 
 from wire_layout import ROOT
 
-DISSECTOR = ROOT / "tools" / "wireshark" / "beowire.lua"
+VARIABLE = "BEOWIRE_TEST_DISSECTOR"
+"""Names the directory of another dissector than the project's: one with a defect."""
+ROOM = Path(os.environ.get(VARIABLE) or ROOT / "tools" / "wireshark")
+DISSECTOR = ROOM / "beowire.lua"
 
 
 @dataclass(frozen=True)
