@@ -83,6 +83,7 @@ void bw_reliable_close_begin(void *mem, uint64_t now)
 	e->now = now;
 	e->row.peer = NULL;
 	e->closed = true;
+	e->sweep.left = 0;
 	e->sweep.next = e->peers.next;
 	e->dropping = NULL;
 }
