@@ -2,23 +2,31 @@
 """Many nodes side by side: what they have in common, the one that differs, those that fail."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import beowire_cli
 import pytest
 from beowire import __version__, namespaces
-from beowire.doctor import answers
+from beowire.doctor import answers, report
 from beowire.doctor.cli import app
 from beowire.doctor.everywhere import ask
+from beowire.doctor.examine import examine
+from beowire.doctor.node import Goal, Node
+from beowire.doctor.registry import ALL
+from beowire.doctor.sensible import sensible
+from beowire.doctor.source import Source
 from beowire.doctor.uniformity import differences, duplicates, findings
 from beowire.errors import BeowireError
 from beowire.lab import lab, up
 from beowire.run.cluster import of_hosts
 from pyroute2 import IPRoute
+from terminal import on_terminal
 from typer.testing import CliRunner
 
 _PATIENCE_S = 240
+NONSENSE = "it tells what makes no sense"
 
 
 def told(facts: dict[str, str], **states: str) -> dict[str, Any]:
@@ -102,7 +110,9 @@ other*) echo '{other}' ;;
 down*) echo "ssh: connect to host $1 port 22: No route to host" >&2; exit 255 ;;
 bare*) echo "sh: 1: beowire: not found" >&2; exit 127 ;;
 mad*) echo 'Welcome!'; echo '{{"outcomes": 3' ;;
-slow*) echo $$ >{tmp_path}/slow; exec sleep 1000 ;;
+ill*) cat {tmp_path}/"$1" ;;
+flood*) exec head -c 64M /dev/zero ;;
+slow*) echo "$1" >>{tmp_path}/asked; echo $$ >{tmp_path}/slow; exec sleep 1000 ;;
 esac
 """
     )
@@ -118,7 +128,7 @@ def test_nodes_that_fail_are_named_with_the_reason_and_the_rest_goes_on(agent: s
         "down1": "it is not reached: ssh: connect to host down1 port 22: No route to host",
         "other1": f"it has version 0.0.1 of beowire, here is {__version__}",
         "bare1": found.failed["bare1"].partition("(")[0],
-        "mad1": "it told nothing; status 0",
+        "mad1": NONSENSE,
     }
     assert "is not there" in found.failed["bare1"]
 
@@ -130,6 +140,126 @@ def test_a_node_that_does_not_answer_in_time_is_given_up(agent: str, tmp_path: P
     assert found.failed == {"slow1": "no answer within 5 s"}
     begun = tmp_path / "slow"
     assert not (begun.exists() and Path("/proc", begun.read_text().strip()).exists())
+
+
+def ill(name: str, told: str, place: Path) -> str:
+    """The name of a host that answers so."""
+    host = f"ill-{name}"
+    (place / host).write_text(told)
+    return host
+
+
+def with_finding(**changed: Any) -> dict[str, Any]:
+    """What a node tells that has a finding, some of which is wrong."""
+    wrong = told({"kernel": "6.1"}, tcp_sack="0")
+    wrong["outcomes"][0] |= changed
+    return wrong
+
+
+def without(name: str) -> dict[str, Any]:
+    whole = told({"kernel": "6.1"})
+    del whole[name]
+    return whole
+
+
+WELL = told({"kernel": "6.1"})
+ILL: dict[str, Any] = {
+    "outcomes": WELL | {"outcomes": 3},
+    "outcome": WELL | {"outcomes": [{"check": "tcp.sack"}]},
+    "check": with_finding(check=["tcp.sack"]),
+    "weight": with_finding(weight="huge"),
+    "changes": with_finding(changes=[{"setting": "x"}]),
+    "facts": WELL | {"facts": []},
+    "fact": WELL | {"facts": {"kernel": 6}},
+    "unlike": WELL | {"facts": {"kernel": ["6.1"]}},
+    "settings": WELL | {"settings": ["x"]},
+    "interfaces": WELL | {"interfaces": [{"hardware": "02::1", "addresses": 1}]},
+    "no-troubles": without("troubles"),
+    "trouble": WELL | {"troubles": [1]},
+    "no-version": without("version"),
+    "version": WELL | {"version": ["0.0.1"]},
+    "long-version": WELL | {"version": "0" * 1000},
+    "version-of-lines": WELL | {"version": "0\nbeowire: all is well"},
+    "list": [WELL],
+    "below": WELL | {"more": json.loads("[" * 60 + "]" * 60)},
+    "no-text": WELL | {"facts": {"kernel": "\udcff"}},
+}
+TEXTS = {
+    "deep": "[" * 100_000,
+    "no-number": json.dumps(WELL | {"more": float("nan")}),
+    "beyond": json.dumps(WELL | {"more": "@"}).replace('"@"', "1e999"),
+    **{name: json.dumps(each) for name, each in ILL.items()},
+}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_malformed_answer_is_its_nodes_own_matter(
+    agent: str, tmp_path: Path, name: str, as_json: bool
+) -> None:
+    host = ill(name, TEXTS[name], tmp_path)
+    words = ["cluster", "-w", f"good[1-2],{host}", "--ssh", agent, "--timeout", str(_PATIENCE_S)]
+    result = CliRunner().invoke(app, [*words, "--json"] if as_json else words)
+    assert (type(result.exception), result.exit_code) == (SystemExit, 2), result.exception
+    assert f"{host} cannot be examined: {NONSENSE}" in result.stderr
+    if as_json:
+        found = json.loads(result.stdout, parse_constant=pytest.fail)
+        assert (list(found["nodes"]), found["failed"]) == (["good1", "good2"], {host: NONSENSE})
+    else:
+        assert "2 of 3 nodes examined" in result.stdout
+
+
+def test_malformed_answers_of_many_nodes(agent: str, tmp_path: Path) -> None:
+    """As a user sees them."""
+    hosts = [ill(name, text, tmp_path) for name, text in TEXTS.items()]
+    words = ("doctor", "cluster", "-w", ",".join([*hosts, "good[1-2]"]), "--ssh", agent)
+    answer = beowire_cli.beowire(*words, "--timeout", str(_PATIENCE_S))
+    assert answer.status == 2
+    assert f"2 of {len(hosts) + 2} nodes examined" in answer.output
+    assert "Traceback" not in answer.errors
+    (line,) = (each for each in answer.errors.splitlines() if NONSENSE in each)
+    assert all(host in line for host in hosts)
+
+
+def test_an_answer_without_end_is_not_read(agent: str) -> None:
+    found = ask(of_hosts(["good1,flood1"], agent), ["--json"], fanout=64, timeout_s=_PATIENCE_S)
+    assert list(found.told) == ["good1"]
+    assert found.failed == {"flood1": "it tells more than 8 MiB"}
+
+
+def test_ctrl_c_asks_no_more_nodes(agent: str, tmp_path: Path) -> None:
+    words = ["doctor", "cluster", "-w", "slow[1-3]", "--ssh", agent, "--fanout", "1"]
+    begun, temporary = tmp_path / "slow", tmp_path / "temporary"
+    temporary.mkdir()
+    with on_terminal(temporary, *words) as terminal:
+        until = time.monotonic() + _PATIENCE_S
+        while not (begun.exists() and begun.read_text().strip()):
+            assert time.monotonic() < until, terminal.output
+            time.sleep(0.05)
+        terminal.press_ctrl_c()
+        assert terminal.wait() in (130, -2), terminal.output
+        assert "Traceback" not in terminal.output
+        assert terminal.left() == []
+    assert len((tmp_path / "asked").read_text().splitlines()) == 1
+
+
+def test_an_agent_that_is_not_there_is_named(tmp_path: Path) -> None:
+    agent = str(tmp_path / "none")
+    found = ask(of_hosts(["n[1-2]"], agent), ["--json"], fanout=1, timeout_s=_PATIENCE_S)
+    assert found.told == {}
+    assert set(found.failed.values()) == {f"{agent} cannot be executed: No such file or directory"}
+
+
+def test_what_a_node_tells_makes_sense() -> None:
+    """Of this one, and of one with a finding."""
+    source = Source()
+    try:
+        done = examine(Node(source, Goal.LATENCY), ALL.values())
+        assert sensible(json.loads(json.dumps(report.as_json(done))))
+    finally:
+        source.close()
+    assert sensible(with_finding())
+    assert sensible(with_finding(changes=[{"command": "sysctl -w x=1"}]))
 
 
 def test_the_command_tells_them_and_ends_with_status_2(agent: str) -> None:

@@ -177,10 +177,11 @@ def test_a_torn_line_is_of_a_change_that_was_not_made(ill: World) -> None:
     assert len(journal.read(past.path).entries) == 1
 
 
-def test_a_damaged_journal_is_named(ill: World) -> None:
+@pytest.mark.parametrize("line", [b"{]", b"[" * 100_000], ids=["torn", "deep"])
+def test_a_damaged_journal_is_named(ill: World, line: bytes) -> None:
     mend(ill)
     past = journal.pending()[0]
-    past.path.write_bytes(b"{]\n" + past.path.read_bytes())
+    past.path.write_bytes(line + b"\n" + past.path.read_bytes())
     with pytest.raises(BeowireError, match=r"damaged.*no JSON"):
         journal.read(past.path)
 

@@ -108,6 +108,7 @@ def test_a_record_goes_into_no_folder_that_is_there(tmp_path: Path) -> None:
         Recorder(tmp_path / "there2")
 
 
+DEEP = "[" * 100_000
 _LINK = {"name": "n0", "index": 2, "up": True, "addresses": ["10.0.0.1/8"], "master": None} | {
     "below": None,
     "carrier": 1,
@@ -129,7 +130,9 @@ def tree_of(path: Path, links: str, **answers: str) -> Recorded:
 
 
 @pytest.mark.parametrize(
-    "links", ["", "{", "[3]", '[{"name": "n0"}]', '{"n0": 1}', "null", "\udcff"], ids=repr
+    "links",
+    ["", "{", "[3]", '[{"name": "n0"}]', '{"n0": 1}', "null", "\udcff", DEEP],
+    ids=lambda links: repr(links[:20]),
 )
 def test_damaged_answers_of_interfaces_are_told(tmp_path: Path, links: str) -> None:
     source = tree_of(tmp_path, "[]")
@@ -153,6 +156,18 @@ def test_other_damaged_answers_end_their_checks_alone(tmp_path: Path) -> None:
     assert states["link.mtu"] is State.BAD
     for name in ("qdisc.shaping", "clock.synchronized", "kernel.debugging"):
         assert states[name] is State.FAILED, name
+
+
+def test_an_answer_of_any_depth_ends_its_check_alone(tmp_path: Path) -> None:
+    tree_of(tmp_path, json.dumps([_LINK]), qdiscs=DEEP)
+    release = tmp_path / "proc" / "sys" / "kernel" / "osrelease"
+    release.parent.mkdir(parents=True)
+    release.write_text("6.12.0\n")
+    told = beowire_cli.beowire("doctor", "--json", "--root", str(tmp_path))
+    assert "Traceback" not in told.errors
+    states = {each["check"]: each["state"] for each in json.loads(told.output)["outcomes"]}
+    assert states["qdisc.shaping"] == State.FAILED
+    assert states["link.mtu"] == State.BAD
 
 
 def test_a_record_of_others_gives_the_terminal_no_orders(tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def read(path: Path) -> Past:
     for line in _content(path).split(b"\n")[:-1]:  # what follows the last newline is torn
         try:
             values.append(json.loads(line))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _damaged(path, "it has a line that is no JSON") from None
     if not all(isinstance(value, dict) for value in values):
         raise _damaged(path, "it has a line that is no change")

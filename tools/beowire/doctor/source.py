@@ -166,7 +166,7 @@ class Recorded(Source):
             return json.loads(self._file(name).read_bytes())
         except FileNotFoundError:
             raise OSError(errno.EOPNOTSUPP, f"not recorded: {name}") from None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise OSError(errno.EIO, f"damaged: answers/{name}.json is no JSON") from None
 
 

@@ -10,7 +10,8 @@ from ClusterShell.NodeSet import NodeSet
 Told = dict[str, Any]
 """What report.as_json() tells of a node."""
 
-_WEIGHTS = ("severe", "costly", "slight")
+WEIGHTS = ("severe", "costly", "slight")
+"""Of findings, the worst first."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def findings(told: dict[str, Told]) -> list[Finding]:
     found = [_finding(key, outcomes, judged[key]) for key, outcomes in bad.items()]
     return sorted(
         found,
-        key=lambda each: (_WEIGHTS.index(each.weight), each.count, each.check, each.interface),
+        key=lambda each: (WEIGHTS.index(each.weight), each.count, each.check, each.interface),
     )
 
 
@@ -125,7 +126,7 @@ def _finding(key: tuple[str, str], outcomes: dict[str, Told], of: int) -> Findin
     return Finding(
         check=key[0],
         interface=key[1],
-        weight=min((str(each["weight"]) for each in outcomes.values()), key=_WEIGHTS.index),
+        weight=min((str(each["weight"]) for each in outcomes.values()), key=WEIGHTS.index),
         nodes=folded(list(outcomes)),
         count=len(outcomes),
         of=of,
