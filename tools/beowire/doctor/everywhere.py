@@ -1,33 +1,23 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Examines many nodes at once; a node that fails is named, the rest goes on."""
 
-import json
-import math
 import os
-import selectors
 import shlex
-import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from beowire import __version__, places
 from beowire.doctor.sensible import sensible
 from beowire.doctor.uniformity import Told
+from beowire.run.answer import TooMuchError, execute, read_json
 from beowire.run.cluster import Cluster
 
 _NOT_FOUND = 127
 _UNREACHED = 255
 _BYTES_MAX = 8 << 20
 """What a node may tell: one with four interfaces tells 40 KiB."""
-_ERRORS_MAX = 65536
-_READ_BYTES = 65536
 _VERSION_MAX = 64
 _NONSENSE = "it tells what makes no sense"
-
-
-class TooMuchError(Exception):
-    """A node tells more than is read."""
 
 
 @dataclass
@@ -71,8 +61,8 @@ def ask(cluster: Cluster, arguments: list[str], fanout: int, timeout_s: float) -
 def _one(cluster: Cluster, node: str, remote: str, limit_s: float) -> Told | str:
     """What a node told, or why it did not."""
     try:
-        status, output, errors = _execute(
-            cluster.reach(node, remote), os.environ | cluster.environment, limit_s
+        status, output, errors = execute(
+            cluster.reach(node, remote), os.environ | cluster.environment, limit_s, _BYTES_MAX
         )
     except TimeoutError:
         return f"no answer within {limit_s:g} s"
@@ -81,63 +71,10 @@ def _one(cluster: Cluster, node: str, remote: str, limit_s: float) -> Told | str
     except OSError as error:
         return f"{cluster.agent[0]} cannot be executed: {error.strerror}"
     try:
-        told = json.loads(output, parse_constant=_no_number, parse_float=_finite)
+        told = read_json(output)
     except (ValueError, RecursionError):
         return _reason(status, output, errors.decode(errors="replace").strip())
     return _judged(told)
-
-
-def _execute(
-    words: list[str], environment: dict[str, str], limit_s: float
-) -> tuple[int, bytes, bytes]:
-    """Status, output and errors of a command; TimeoutError if it has not ended by then."""
-    until = time.monotonic() + limit_s
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        words, stdin=nothing, stdout=pipe, stderr=pipe, env=environment
-    ) as process:
-        try:
-            answer, errors = _collect(process, until)
-            status = process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError from error
-        finally:
-            process.kill()  # which does nothing to one that has ended
-    return status, answer, errors
-
-
-def _collect(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, bytes]:
-    """What a process says on both ways, so much of it and until then."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    said = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-    answer, errors = said.values()
-    with selectors.DefaultSelector() as ready:
-        for file in said:
-            ready.register(file, selectors.EVENT_READ)
-        while ready.get_map():
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            for key, _ in ready.select(left):
-                data = os.read(key.fd, _READ_BYTES)
-                said[key.fd] += data
-                if not data:
-                    ready.unregister(key.fd)
-            del errors[:-_ERRORS_MAX]
-            if len(answer) > _BYTES_MAX:
-                raise TooMuchError
-    return bytes(answer), bytes(errors)
-
-
-def _no_number(text: str) -> float:
-    """NaN and Infinity are no numbers of JSON (RFC 8259), though Python reads and writes them."""
-    raise ValueError(text)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _no_number(text)
 
 
 def _judged(told: object) -> Told | str:

@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The same question to many nodes at once, by the way that jobs are started there."""
 
-import json
-import math
 import os
-import selectors
 import shlex
-import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 from beowire import places
+from beowire.run.answer import TooMuchError, execute, read_json
 from beowire.run.cluster import Cluster
 from beowire.status.node import FORM
 
@@ -20,12 +16,6 @@ _FANOUT = 64
 _UNREACHED = 255
 _BYTES_MAX = 32 << 20
 """What a node may tell: of some hundred endpoints, all with as many peers as a board has."""
-_ERRORS_MAX = 65536
-_READ_BYTES = 65536
-
-
-class TooMuchError(Exception):
-    """A node tells more than is read."""
 
 
 @dataclass
@@ -46,64 +36,11 @@ def _command(cluster: Cluster, ranks: bool) -> str:
     return shlex.join([*places.module("beowire.status"), *options])
 
 
-def _collect(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, bytes]:
-    """What a process says on both ways, so much of it and until then."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    said = {process.stdout.fileno(): bytearray(), process.stderr.fileno(): bytearray()}
-    answer, errors = said.values()
-    with selectors.DefaultSelector() as ready:
-        for file in said:
-            ready.register(file, selectors.EVENT_READ)
-        while ready.get_map():
-            left = until - time.monotonic()
-            if left <= 0:
-                raise TimeoutError
-            for key, _ in ready.select(left):
-                data = os.read(key.fd, _READ_BYTES)
-                said[key.fd] += data
-                if not data:
-                    ready.unregister(key.fd)
-            del errors[:-_ERRORS_MAX]
-            if len(answer) > _BYTES_MAX:
-                raise TooMuchError
-    return bytes(answer), bytes(errors)
-
-
-def execute(
-    words: list[str], environment: dict[str, str], limit_s: float
-) -> tuple[int, bytes, bytes]:
-    """Status, output and errors of a command; TimeoutError if it has not ended by then."""
-    until = time.monotonic() + limit_s
-    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
-    with subprocess.Popen(
-        words, stdin=nothing, stdout=pipe, stderr=pipe, env=environment
-    ) as process:
-        try:
-            answer, errors = _collect(process, until)
-            status = process.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired as error:
-            raise TimeoutError from error
-        finally:
-            process.kill()  # which does nothing to one that has ended
-    return status, answer, errors
-
-
-def _no_number(text: str) -> float:
-    """NaN and Infinity are no numbers of JSON (RFC 8259), though Python reads and writes them."""
-    raise ValueError(text)
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    return value if math.isfinite(value) else _no_number(text)
-
-
 def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str, Any] | str:
     """What a node told, or why it did not."""
     try:
         status, answer, errors = execute(
-            cluster.reach(host, command), os.environ | cluster.environment, limit_s
+            cluster.reach(host, command), os.environ | cluster.environment, limit_s, _BYTES_MAX
         )
     except TimeoutError:
         return f"no answer within {limit_s:g} s"
@@ -112,7 +49,7 @@ def _one(cluster: Cluster, host: str, command: str, limit_s: float) -> dict[str,
     except OSError as error:
         return f"{cluster.agent[0]} cannot be executed: {error.strerror}"
     try:
-        told = json.loads(answer, parse_constant=_no_number, parse_float=_finite)
+        told = read_json(answer)
         form = told["form"]
     except (ValueError, KeyError, TypeError, RecursionError):
         words = errors.decode(errors="replace").strip().splitlines()

@@ -9,9 +9,10 @@ import re
 import shutil
 from dataclasses import dataclass
 
+from beowire.run.answer import TooMuchError, execute
 from beowire.run.cluster import Cluster
-from beowire.status import everywhere
 
+_BYTES_MAX = 1 << 20  # that Slurm may tell of one job
 _LIMIT_S = 30.0
 _FORM = "%A %U %N"
 """Of squeue(1): the job's number, its user's number, its nodes: no word that a user chooses."""
@@ -40,8 +41,8 @@ def ask(number: int, where: Cluster | None) -> Known | None:
         return None
     words = [*head, "squeue", "--noheader", f"--jobs={number}", f"--format={_FORM}"]
     try:
-        status, answer, _ = everywhere.execute(words, dict(os.environ), _LIMIT_S)
-    except (OSError, TimeoutError, everywhere.TooMuchError):
+        status, answer, _ = execute(words, dict(os.environ), _LIMIT_S, _BYTES_MAX)
+    except (OSError, TimeoutError, TooMuchError):
         return None
     return None if status else read(number, answer.decode(errors="replace"))
 
