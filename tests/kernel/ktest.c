@@ -63,6 +63,7 @@ int kt_end(void **state)
 	DIR *dir = opendir("/proc/self/fd");
 
 	kt_interrupt_no_more();
+	kt_release_workers();
 	/* A test that failed has left its sockets open. */
 	while (dir && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
@@ -375,6 +376,22 @@ uint64_t kt_number(const char *node, const char *file, const char *word)
 	return found;
 }
 
+bool kt_port_is_there(const char *node, uint16_t number)
+{
+	char line[256];
+	bool found = false;
+	unsigned port;
+	FILE *f;
+
+	kt_enter(node);
+	f = fopen("/proc/thread-self/net/beowire/ports", "r");
+	assert_non_null(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%u ", &port) == 1 && port == number;
+	fclose(f);
+	return found;
+}
+
 static uint64_t pinned_by_the_kernel(void)
 {
 	FILE *f = fopen("/proc/sys/vm/stat_refresh", "w"); /* each processor counts for itself */
@@ -512,4 +529,61 @@ long kt_join(struct kt_thread *t)
 {
 	pthread_join(t->id, NULL);
 	return t->result;
+}
+
+/* ---- workers that have no processor ---- */
+
+#define WORKERS	 "/sys/devices/virtual/workqueue/cpumask"
+#define NO_LIMIT "/proc/sys/kernel/sched_rt_runtime_us"
+
+/* Leaves its processor to nobody, until it is told to end. */
+static struct kt_hog {
+	struct kt_thread thread;
+	cpu_set_t before; /* where the caller may run */
+	bool begun;
+	volatile bool has_it, over;
+} kt_hog;
+
+static void kt_move_to(int processor)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET((size_t)processor, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+static long kt_occupy(void *arg)
+{
+	const struct sched_param first = {.sched_priority = 50};
+	struct kt_hog *hog = arg;
+
+	kt_move_to(1);
+	if (sched_setscheduler(0, SCHED_FIFO, &first))
+		return -errno;
+	hog->has_it = true;
+	while (!hog->over)
+		;
+	return 0;
+}
+
+void kt_hold_workers(void)
+{
+	kt_hog = (struct kt_hog){.begun = true};
+	assert_int_equal(sched_getaffinity(0, sizeof(kt_hog.before), &kt_hog.before), 0);
+	kt_shell("echo 2 >" WORKERS " && echo -1 >" NO_LIMIT);
+	kt_move_to(0);
+	kt_start(&kt_hog.thread, kt_occupy, &kt_hog);
+	kt_until(kt_hog.has_it);
+}
+
+void kt_release_workers(void)
+{
+	if (!kt_hog.begun)
+		return;
+	kt_hog.over = true;
+	kt_join(&kt_hog.thread);
+	kt_hog.begun = false;
+	sched_setaffinity(0, sizeof(kt_hog.before), &kt_hog.before);
+	kt_shell("echo 3 >" WORKERS " && echo 950000 >" NO_LIMIT);
 }

@@ -128,6 +128,8 @@ void kt_fail_late(const struct kt_wait *wait, const char *what, const char *file
 
 /* The number behind a word in a file such as /proc/vmstat; `node`: of this namespace, or NULL. */
 uint64_t kt_number(const char *node, const char *file, const char *word);
+/* Is there a port of this number in the node, open or lingering? */
+bool kt_port_is_there(const char *node, uint16_t number);
 /* Lines of the kernel's log that have both of these words. */
 int kt_logged(const char *one, const char *other);
 /* Those that say this of the node of `a`, and name the node of `b`. */
@@ -155,5 +157,10 @@ void kt_start(struct kt_thread *t, long (*run)(void *arg), void *arg);
 /* Until it sleeps in this system call (SYS_...), as a signal is to find it. */
 void kt_await_sleep(const struct kt_thread *t, long call);
 long kt_join(struct kt_thread *t);
+
+/* The kernel's workers that are bound to no processor have none, and the calling thread has another
+ * one for itself: until RELEASE, or the test ends. */
+void kt_hold_workers(void);
+void kt_release_workers(void);
 
 #endif

@@ -575,6 +575,113 @@ static void test_sender_is_killed_while_it_is_read(void **state)
 	kt_close(&p);
 }
 
+#define TRIES  10
+#define BEHIND 100 /* messages */
+
+/* The same while others send on behind it: nothing of that is given, not even what comes in the
+ * very moment. */
+static void test_sender_is_killed_while_others_go_on(void **state)
+{
+	for (int i = 0; i < TRIES; i++) {
+		struct kt_pair p = kt_connection(SOCK_STREAM);
+		const int room = 4 * MIB;
+		pid_t pid, other;
+
+		setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room));
+		pid = fork();
+		if (pid == 0) {
+			send(p.a, bytes, MIB, 0);
+			_exit(0);
+		}
+		assert_int_equal(recv(p.b, got, 1000, 0), 1000);
+		other = fork();
+		if (other == 0) {
+			while (send(p.a, "x", 1, MSG_NOSIGNAL) == 1)
+				;
+			_exit(0);
+		}
+		kt_becomes(kt_counters(p.b).rx_messages, BEHIND, UINT64_MAX);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		kt_refused(recv(p.b, got, 1000, 0), ECONNRESET);
+		assert_int_equal(recv(p.b, got, 1000, 0), 0);
+		waitpid(other, NULL, 0);
+		kt_close(&p);
+	}
+}
+
+/* ---- holes: bytes of which the rest cannot be had ---- */
+
+#define SHORT	1000u
+#define LONG	20000u /* longer than what is sent at once: it is fetched */
+#define GIVE_UP 3000   /* ms */
+
+/* A stream whose sides give the other up after so long, to which a has sent a short message and a
+ * long one, and, if `more`, another short one: all that waits in b's queue. */
+static struct kt_pair with_a_long_one(int dead_ms_of_a, int dead_ms_of_b, bool more)
+{
+	struct sockaddr_beowire any = {.sbw_family = AF_BEOWIRE};
+	int listener = kt_open("b", SOCK_STREAM);
+	struct kt_pair p = {.a = kt_open("a", SOCK_STREAM)};
+	uint64_t before;
+
+	kt_option(p.a, BEOWIRE_DEAD_MS, dead_ms_of_a);
+	kt_option(p.a, BEOWIRE_EAGER_MAX, LONG - 1);
+	kt_option(listener, BEOWIRE_DEAD_MS, dead_ms_of_b);
+	assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	p.at_b = kt_at(listener);
+	assert_int_equal(kt_connect(p.a, &p.at_b), 0);
+	p.b = accept(listener, NULL, NULL);
+	assert_true(p.b >= 0);
+	p.at_a = kt_at(p.a);
+	close(listener);
+	before = kt_counters(p.b).rx_messages;
+	kt_fill(bytes, SHORT, 1);
+	assert_int_equal(send(p.a, bytes, SHORT, 0), SHORT);
+	assert_int_equal(send(p.a, bytes, LONG, MSG_DONTWAIT), LONG);
+	if (more)
+		assert_int_equal(send(p.a, bytes, SHORT, 0), SHORT);
+	kt_becomes(kt_counters(p.b).rx_messages, before + 2 + more, before + 2 + more);
+	return p;
+}
+
+/* What came before the hole, why nothing follows, and then the end. */
+static void check_hole(int fd, int error)
+{
+	memset(got, 0, SHORT);
+	assert_int_equal(recv(fd, got, sizeof(got), 0), SHORT);
+	assert_true(kt_filled(got, SHORT, 1));
+	kt_refused(recv(fd, got, sizeof(got), 0), error);
+	assert_int_equal(recv(fd, got, sizeof(got), 0), 0);
+	assert_int_equal(kt_error(fd), 0);
+}
+
+/* A stream whose sender's node is gone, or of which the sender died and could not say so: nothing
+ * is given from behind what cannot be had any more, and the next call tells of it. */
+static void test_nothing_from_behind_a_hole(void **state)
+{
+	struct kt_pair dead[2], cut[2];
+
+	for (int i = 0; i < 2; i++) {
+		dead[i] = with_a_long_one(GIVE_UP, KT_SOON_MS, i);
+		cut[i] = with_a_long_one(KT_SOON_MS, GIVE_UP, i);
+	}
+	kt_link_of_b("down");
+	for (int i = 0; i < 2; i++)
+		close(dead[i].a);
+	for (int i = 0; i < 2; i++)
+		check_hole(cut[i].b, ETIMEDOUT);
+	for (int i = 0; i < 2; i++)
+		kt_until(!kt_port_is_there("a", dead[i].at_a.sbw_port));
+	kt_link_of_b("up");
+	for (int i = 0; i < 2; i++) {
+		check_hole(dead[i].b, ECONNRESET);
+		close(dead[i].b);
+		kt_close(&cut[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -597,6 +704,8 @@ int main(void)
 		kt_test(test_sender_is_killed_in_a_long_send),
 		kt_test(test_receiver_goes_in_a_long_send),
 		kt_test(test_sender_is_killed_while_it_is_read),
+		kt_test(test_sender_is_killed_while_others_go_on),
+		kt_test(test_nothing_from_behind_a_hole),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

@@ -3,8 +3,6 @@
  * Many peers of one port: each is found, none is forgotten, and what is to be said to all of them
  * at once is said in several visits, between which others have the processor and the port's lock.
  */
-#include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -16,6 +14,7 @@
 #define CROWD	 300
 #define VISIT	 256 /* frames at most: host.c */
 #define END	 64  /* the same of a port that ends: port.c */
+#define UNMET	 (5 * END)
 #define OPENS	 40
 #define OPENS_AT 777
 
@@ -91,7 +90,16 @@ static void test_each_is_found(void **state)
 	disperse(&c);
 }
 
-/* A port that ends says so to all. */
+/* The i-th of addresses that nobody has. */
+static struct sockaddr_beowire nobody(int i)
+{
+	struct sockaddr_beowire to = {.sbw_family = AF_BEOWIRE, .sbw_port = 5};
+
+	memcpy(to.sbw_mac, (uint8_t[]){2, 0, 0, 1, (uint8_t)(i >> 8), (uint8_t)i}, 6);
+	return to;
+}
+
+/* A port that ends says so to all, and forgets them, in pieces. */
 static void test_each_hears_the_end(void **state)
 {
 	static struct crowd c;
@@ -107,9 +115,26 @@ static void test_each_hears_the_end(void **state)
 		assert_int_equal(info.event, BEOWIRE_DOWN);
 		assert_int_equal(info.status, -ESHUTDOWN);
 	}
-	assert_true(kt_number("a", NODE, "squeezed") >= before + CROWD / END);
+	/* What it says to them, and what it forgets of them. */
+	assert_true(kt_number("a", NODE, "squeezed") >= before + 2 * (CROWD / END));
 	c.one = kt_open("a", SOCK_RDM);
 	disperse(&c);
+}
+
+/* Peers that have never answered are said nothing to: they are forgotten in pieces all the same. */
+static void test_each_is_forgotten(void **state)
+{
+	int fd = kt_bound("a", SOCK_RDM, 0);
+	uint64_t before;
+
+	for (int i = 0; i < UNMET; i++) {
+		struct sockaddr_beowire to = nobody(i);
+
+		assert_true(asked(fd, BEOWIRE_PEER_NUMBER, &to) > 0);
+	}
+	before = kt_number("a", NODE, "squeezed");
+	close(fd);
+	assert_true(kt_number("a", NODE, "squeezed") >= before + UNMET / END);
 }
 
 /* What one call makes the port say to all of them leaves in several visits. */
@@ -169,60 +194,11 @@ static void test_the_rest_follows_at_once(void **state)
 
 /* ---- memory that comes late ---- */
 
-#define WORKERS	 "/sys/devices/virtual/workqueue/cpumask"
-#define NO_LIMIT "/proc/sys/kernel/sched_rt_runtime_us"
-
-static void move_to(int processor)
-{
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(processor, &set);
-	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
-}
-
-/* Leaves its processor to nobody, until it is told to end. */
-struct hog {
-	struct kt_thread thread;
-	volatile bool has_it, over;
-};
-
-static long occupy(void *arg)
-{
-	const struct sched_param first = {.sched_priority = 50};
-	struct hog *h = arg;
-
-	move_to(1);
-	if (sched_setscheduler(0, SCHED_FIFO, &first))
-		return -errno;
-	h->has_it = true;
-	while (!h->over)
-		;
-	return 0;
-}
-
-/* No engine gets memory for what its peers send: who gives it has no processor. */
-static void hold_memory_back(struct hog *h)
-{
-	kt_shell("echo 2 >" WORKERS " && echo -1 >" NO_LIMIT);
-	move_to(0);
-	kt_start(&h->thread, occupy, h);
-	kt_until(h->has_it);
-}
-
-static void give_memory(struct hog *h)
-{
-	h->over = true;
-	assert_int_equal(kt_join(&h->thread), 0);
-	kt_shell("echo 3 >" WORKERS " && echo 950000 >" NO_LIMIT);
-}
-
 /* Callers for whom there is no memory yet wait for it, and nobody has to go for them: all that they
  * sent arrives. */
 static void test_none_goes_while_memory_comes_late(void **state)
 {
 	static struct crowd c;
-	struct hog hog = {0};
 	bool came[CROWD] = {0};
 	uint16_t i;
 
@@ -230,12 +206,12 @@ static void test_none_goes_while_memory_comes_late(void **state)
 	c.at = kt_at(c.one);
 	for (i = 0; i < CROWD; i++)
 		c.fd[i] = kt_bound("b", SOCK_RDM, 0);
-	hold_memory_back(&hog);
+	kt_hold_workers(); /* who give engines memory for what peers send */
 	for (i = 0; i < CROWD; i++)
 		assert_int_equal(kt_send_to(c.fd[i], &i, sizeof(i), &c.at), sizeof(i));
 	/* All have called, and shown that they are where they say. */
 	kt_becomes(kt_counters(c.one).rx_frames, 2 * CROWD, UINT64_MAX);
-	give_memory(&hog);
+	kt_release_workers();
 	for (int n = 0; n < CROWD; n++) {
 		kt_until(recv(c.one, &i, sizeof(i), MSG_DONTWAIT) == sizeof(i));
 		assert_in_range(i, 0, CROWD - 1);
@@ -250,11 +226,11 @@ static void test_none_goes_while_memory_comes_late(void **state)
 static void test_strangers(void **state)
 {
 	struct kt_pair p = kt_pair(SOCK_DGRAM);
-	struct sockaddr_beowire to = {.sbw_family = AF_BEOWIRE, .sbw_port = 5};
 	char byte;
 
 	for (int i = 0; i < 1500; i++) {
-		memcpy(to.sbw_mac, (uint8_t[]){2, 0, 0, 1, (uint8_t)(i >> 8), (uint8_t)i}, 6);
+		struct sockaddr_beowire to = nobody(i);
+
 		assert_int_equal(kt_send_to(p.a, "x", 1, &to), 1);
 	}
 	assert_int_equal(kt_send_to(p.b, "y", 1, &p.at_a), 1);
@@ -317,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		kt_test(test_each_is_found),
 		kt_test(test_each_hears_the_end),
+		kt_test(test_each_is_forgotten),
 		kt_test(test_each_is_spoken_to),
 		kt_test(test_the_rest_follows_at_once),
 		kt_test(test_none_goes_while_memory_comes_late),

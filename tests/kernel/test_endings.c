@@ -23,6 +23,7 @@
 
 #define MIB	  (1u << 20)
 #define MIB_PAGES 256
+#define OF_TWO	  12000 /* bytes; a message of two frames */
 
 static _Alignas(4096) uint8_t bytes[4 * MIB];
 
@@ -43,18 +44,18 @@ static int error_of(int fd, int ms)
  * that its frame comes in by: the frame must be let go before the socket it is charged to. */
 static long take_one_and_close(void *arg)
 {
+	static uint8_t got[OF_TWO];
 	int *row = arg, i;
-	char byte;
 
 	for (i = 0; row[i] >= 0; i++) {
-		if (recv(row[i], &byte, 1, 0) != 1)
+		if (recv(row[i], got, sizeof(got), 0) <= 0)
 			break;
 		close(row[i]);
 	}
 	return i;
 }
 
-static void test_closed_at_once(void **state)
+static void close_at_once(size_t len)
 {
 	enum { ROW = 50 };
 	struct sockaddr_beowire at[ROW];
@@ -69,9 +70,15 @@ static void test_closed_at_once(void **state)
 	row[ROW] = -1;
 	kt_start(&t, take_one_and_close, row);
 	for (int i = 0; i < ROW; i++)
-		assert_int_equal(kt_send_to(from, "x", 1, &at[i]), 1);
+		assert_int_equal(kt_send_to(from, bytes, len, &at[i]), len);
 	assert_int_equal(kt_join(&t), ROW);
 	close(from);
+}
+
+static void test_closed_at_once(void **state)
+{
+	close_at_once(1);
+	close_at_once(OF_TWO);
 }
 
 /* ---- peers that are not there ---- */

@@ -11,6 +11,7 @@
 #include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define NODE	   "/proc/net/beowire/node"
 #define COUNTERS   "/proc/thread-self/net/beowire/counters"
 #define CORPUS_MAX 256
+#define ELSEWHERE  "elsewhere"
 
 static unsigned long seconds;
 static uint64_t seed = 1;
@@ -459,6 +461,42 @@ static int seen(int raw, const struct kt_frame *f)
 	return times;
 }
 
+/* From a host of another name, as a container has one. */
+static long attach_elsewhere(void *arg)
+{
+	if (unshare(CLONE_NEWUTS) || sethostname(ELSEWHERE, strlen(ELSEWHERE)))
+		return -errno;
+	attach_anew("a");
+	return 0;
+}
+
+/* Who refuses for a number that nobody has says which host it is: as it was called where the
+ * interface was attached. */
+static void test_refusals_name_the_host(void **state)
+{
+	struct kt_pair p = {.a = kt_bound("a", SOCK_RDM, 0), .at_b.sbw_port = BEOWIRE_PORTS + 3};
+	int raw = kt_raw("b", "eth0", BW_ETHERTYPE);
+	char name[BW_NAME_MAX] = ELSEWHERE;
+	struct kt_thread thread;
+	struct bw_refuse said;
+	struct kt_frame f;
+
+	kt_start(&thread, attach_elsewhere, NULL);
+	assert_int_equal(kt_join(&thread), 0);
+	p.at_a = kt_at(p.a);
+	memcpy(p.at_b.sbw_mac, "\x02\0\0\0\0\x08", 6);
+	f = frame_to(&p, BW_FRAME_DATA, sizeof(said));
+	kt_header(&f)->dst_engine = 3;
+	kt_seal(&f);
+	assert_int_equal(answers_to(raw, &f), 1);
+	assert_int_equal(kt_header(&f)->type, BW_FRAME_REFUSE);
+	memcpy(&said, kt_header(&f) + 1, sizeof(said));
+	assert_memory_equal(said.name, name, sizeof(name));
+	attach_anew("a");
+	close(raw);
+	close(p.a);
+}
+
 /* A frame in pieces, that others look at as well: it must be put together in a copy. */
 static void test_scattered_and_shared(void **state)
 {
@@ -497,8 +535,8 @@ int main(int count, char **words)
 	const struct CMUnitTest tests[] = {
 		kt_test(test_counted_by_the_node),     kt_test(test_counted_by_the_port),
 		kt_test(test_counted_for_all_ports),   kt_test(test_not_ours),
-		kt_test(test_a_caller_shows_a_cookie), kt_test(test_scattered_and_shared),
-		kt_test(test_invented_frames),
+		kt_test(test_a_caller_shows_a_cookie), kt_test(test_refusals_name_the_host),
+		kt_test(test_scattered_and_shared),    kt_test(test_invented_frames),
 	};
 
 	seconds = count > 1 ? strtoul(words[1], NULL, 10) : 0;

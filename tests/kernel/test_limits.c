@@ -5,14 +5,17 @@
  */
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "kframe.h"
 #include "kuser.h"
 
 #define MIB   (1u << 20)
@@ -553,6 +556,212 @@ static void test_one_users_unread_messages(void **state)
 	kt_becomes(kt_parameter("held_bytes"), 0, before);
 }
 
+/* ---- messages of which a part has come ---- */
+
+#define NODE  "/proc/net/beowire/node"
+#define PIECE 64 /* port.c */
+#define PARTS (5 * PIECE)
+
+/* A message says that it has more bytes than come. */
+static void lengthen(struct kt_frame *f, long wanted)
+{
+	uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0);
+	struct bw_part_msg m;
+
+	if (!part || !wanted)
+		return;
+	memcpy(&m, part, sizeof(m));
+	if (m.part.plen)
+		m.total = m.part.plen + (uint32_t)wanted;
+	memcpy(part, &m, sizeof(m));
+}
+
+/* A message of which all that comes is there: it is acknowledged. */
+static void send_part(int fd)
+{
+	const struct beowire_info info = {.cookie = 1};
+	struct beowire_info told;
+	char byte;
+
+	assert_int_equal(kt_send_info(fd, "x", 1, NULL, &info, 0), 0);
+	assert_int_equal(kt_recv_info(fd, &byte, 1, &told, 0), 0);
+	assert_int_equal(told.event, BEOWIRE_SENT);
+	assert_int_equal(told.status, 0);
+}
+
+/* What a peer has left of them goes in pieces when the port ends, between which others have the
+ * processor. */
+static void test_many_parts(void **state)
+{
+	struct kt_pair p = {.a = kt_open("a", SOCK_RDM), .b = kt_bound("b", SOCK_RDM, 0)};
+	struct sockaddr_beowire to;
+	struct kt_relay r;
+	uint64_t before;
+	char byte;
+
+	p.at_b = kt_at(p.b);
+	kt_relay_begin(&r, lengthen);
+	kt_option(p.a, BEOWIRE_DEAD_MS, 3000); /* else its port would linger */
+	to = kt_relayed(&p.at_b);
+	assert_int_equal(kt_connect(p.a, &to), 0);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	r.wanted = 63;
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	for (int i = 0; i < PARTS; i++)
+		send_part(p.a);
+	before = kt_number("b", NODE, "squeezed");
+	close(p.b);
+	assert_in_range(kt_number("b", NODE, "squeezed"), before + PARTS / PIECE, UINT64_MAX);
+	kt_relay_end(&r);
+	close(p.a);
+}
+
+/* ---- engines that are full ---- */
+
+#define LEAST_MEMORY "1048576"
+#define AT_ONCE_NS   10000000000 /* far less than what a port lingers for */
+
+/* Frames of what is fetched, which are lost. */
+static volatile int fetched;
+
+static void starve(struct kt_frame *f, long wanted)
+{
+	if (!kt_part(f, BW_PART_BULK, 0))
+		return;
+	f->len = 0;
+	fetched++;
+}
+
+/* Messages to nobody, until the engine has no memory for one more. */
+static void fill_engine(int fd)
+{
+	const int room = 64 * MIB;
+	const struct sockaddr_beowire to = nowhere();
+	long n = 0;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
+	while (sendto(fd, "x", 1, MSG_DONTWAIT, (const struct sockaddr *)&to, sizeof(to)) == 1)
+		assert_in_range(++n, 1, 100000);
+	assert_int_equal(errno, ENOBUFS);
+}
+
+/* The memory of a program that goes while a peer fetches it is let go, though there is none to tell
+ * the peer by. */
+static void test_a_full_engine_lets_memory_go(void **state)
+{
+	static _Alignas(4096) uint8_t bytes[MIB];
+	const struct beowire_info info = {.flags = BEOWIRE_SEND_ASYNC | BEOWIRE_SEND_LONG};
+	struct kt_pair p = {.a = kt_open("a", SOCK_RDM), .b = kt_bound("b", SOCK_RDM, 0)};
+	struct sockaddr_beowire to;
+	struct kt_relay r;
+	uint64_t begun;
+
+	p.at_b = kt_at(p.b);
+	kt_relay_begin(&r, starve);
+	to = kt_relayed(&p.at_b);
+	kt_enter("a");
+	assert_int_equal(kt_set("memory_max", LEAST_MEMORY), 0);
+	memset(bytes, 1, sizeof(bytes)); /* pages of their own */
+	kt_option(p.a, BEOWIRE_COPY_MAX, 1000);
+	assert_int_equal(kt_send_info(p.a, bytes, MIB, &to, &info, 0), 0);
+	kt_becomes(kt_pinned(), MIB / 4096, MIB / 4096);
+	kt_until(recv(p.b, bytes, MIB, MSG_DONTWAIT) < 0 && fetched);
+	fill_engine(p.a);
+	begun = kt_now_ns();
+	close(p.a);
+	kt_becomes(kt_pinned(), 0, 0);
+	assert_in_range(kt_now_ns() - begun, 0, AT_ONCE_NS);
+	assert_true(recv(p.b, bytes, MIB, 0) < 0); /* nor does the peer wait for ever */
+	close(p.b);
+	kt_relay_end(&r);
+	kt_settings("memory_max", "67108864");
+}
+
+/* ---- time ---- */
+
+#define LINGER_NS 60000000000 /* port.c */
+#define LOOK_US	  200000
+#define TIMERS	  500 /* that go off in that time, at most, where nothing goes on */
+
+/* A port of a's whose socket was closed when the program began. */
+static struct {
+	uint64_t since; /* at this time */
+	uint16_t number;
+	pid_t holder;	 /* has the socket that does not read what was sent to it */
+	bool there;	 /* once it was closed */
+	uint64_t timers; /* that went off in the moment after that */
+} lingering;
+
+/* Of the kernel, in softirq, as those of ports do. */
+static uint64_t timers_gone_off(void)
+{
+	uint64_t sum = 0;
+	char line[4096];
+	FILE *f = fopen("/proc/softirqs", "r");
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		char *at = strstr(line, "HRTIMER:"), *next;
+
+		for (at = at ? at + 8 : NULL; at; at = next > at ? next : NULL)
+			sum += strtoull(at, &next, 10);
+	}
+	fclose(f);
+	return sum;
+}
+
+/* A copy that waits to be fetched outlives its socket. */
+static int leave_one_lingering(void **state)
+{
+	static const uint8_t unread[100000];
+	struct kt_pair p;
+	int status = kt_open_to_all(state);
+
+	if (status)
+		return status;
+	p = kt_couple(SOCK_RDM);
+	assert_int_equal(send(p.a, unread, sizeof(unread), MSG_DONTWAIT), sizeof(unread));
+	kt_becomes(kt_counters(p.b).rx_messages, 1, 1);
+	lingering.holder = fork();
+	if (lingering.holder == 0) {
+		close(p.a);
+		pause();
+		_exit(0);
+	}
+	lingering.number = p.at_a.sbw_port;
+	lingering.since = kt_now_ns();
+	kt_close(&p);
+	lingering.there = kt_port_is_there("a", lingering.number);
+	lingering.timers = timers_gone_off();
+	usleep(LOOK_US);
+	lingering.timers = timers_gone_off() - lingering.timers;
+	return 0;
+}
+
+/* It is kept for a peer that never fetches it, but not for ever, and costs no time meanwhile. */
+static void test_lingering(void **state)
+{
+	const struct sockaddr_beowire self = {.sbw_family = AF_BEOWIRE,
+					      .sbw_port = lingering.number};
+	int fd;
+
+	assert_true(lingering.there);
+	assert_in_range(lingering.timers, 0, TIMERS);
+	kt_until(!kt_port_is_there("a", lingering.number));
+	assert_true(kt_now_ns() >= lingering.since + LINGER_NS);
+	fd = kt_open("a", SOCK_RDM);
+	kt_until(bind(fd, (const struct sockaddr *)&self, sizeof(self)) == 0);
+	close(fd);
+}
+
+static int end_holder(void **state)
+{
+	kill(lingering.holder, SIGKILL);
+	waitpid(lingering.holder, NULL, 0);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -568,7 +777,10 @@ int main(void)
 		kt_test(test_ports),
 		kt_test(test_nobody_becomes_another),
 		kt_test(test_one_users_unread_messages),
+		kt_test(test_many_parts),
+		kt_test(test_a_full_engine_lets_memory_go),
+		kt_test(test_lingering),
 	};
 
-	return cmocka_run_group_tests(tests, kt_open_to_all, NULL);
+	return cmocka_run_group_tests(tests, leave_one_lingering, end_holder);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "ktest.h"
+#include "protocol.h"
 
 #define MIB (1u << 20)
 
@@ -311,7 +312,7 @@ static void test_empty_messages(void **state)
 static void test_source_address(void **state)
 {
 	struct kt_pair p = kt_pair(SOCK_RDM);
-	struct sockaddr_beowire from;
+	struct sockaddr_beowire from, none = {0};
 	socklen_t len = sizeof(from);
 	char byte;
 
@@ -321,6 +322,7 @@ static void test_source_address(void **state)
 	assert_int_equal(from.sbw_family, AF_BEOWIRE);
 	assert_int_equal(from.sbw_node, p.at_a.sbw_node);
 	assert_int_equal(from.sbw_inc, p.at_a.sbw_inc);
+	assert_memory_equal(from.sbw_zero, none.sbw_zero, sizeof(none.sbw_zero));
 	assert_int_equal(kt_send_to(p.b, "a", 1, &from), 1); /* an answer */
 	assert_int_equal(recv(p.a, &byte, 1, 0), 1);
 	kt_close(&p);
@@ -689,6 +691,49 @@ static void test_peeking_beside_receiving(void **state)
 	kt_close(&p);
 }
 
+/* ---- frames that cannot leave ---- */
+
+#define LARGE 8000u /* in one frame */
+#define FITS  4000  /* what the interface takes of one meanwhile */
+#define PIECE 2000u /* in a page, and not so long that its checksum is made later */
+
+/* A message in one frame, once the way to that peer is known to take it. */
+static bool large_frames_leave(const struct kt_pair *p, uint8_t *bytes)
+{
+	uint64_t before = kt_counters(p->a).tx_frames;
+
+	assert_int_equal(kt_send_to(p->a, bytes, LARGE, &p->at_b), LARGE);
+	assert_int_equal(recv(p->b, bytes, LARGE, 0), LARGE);
+	return kt_counters(p->a).tx_frames == before + 1;
+}
+
+/* The interface's frames become shorter. What was to be done for the one that did not leave is not
+ * done to the next one, which goes to another peer: it arrives, and is right. */
+static void test_a_frame_that_does_not_leave(void **state)
+{
+	struct kt_pair p = kt_pair(SOCK_RDM);
+	int other = kt_bound("b", SOCK_RDM, 0);
+	struct sockaddr_beowire to = kt_at(other);
+	static uint8_t bytes[LARGE];
+	char byte;
+
+	assert_int_equal(kt_send_to(p.a, "x", 1, &to), 1);
+	assert_int_equal(recv(other, &byte, 1, 0), 1);
+	kt_until(large_frames_leave(&p, bytes));
+	kt_shell("ip -n a link set dev eth0 mtu %d", FITS);
+	assert_int_equal(kt_send_to(p.a, bytes, LARGE, &p.at_b), LARGE);
+	kt_fill(bytes, PIECE, 1);
+	assert_int_equal(kt_send_to(p.a, bytes, PIECE, &to), PIECE);
+	memset(bytes, 0, PIECE);
+	assert_int_equal(recv(other, bytes, PIECE, 0), PIECE);
+	assert_true(kt_filled(bytes, PIECE, 1));
+	assert_int_equal(kt_counters(other).drop[BW_DROP_HEADER], 0);
+	assert_int_equal(recv(p.b, bytes, LARGE, 0), LARGE); /* in shorter ones */
+	kt_shell("ip -n a link set dev eth0 mtu 9000");
+	close(other);
+	kt_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -715,6 +760,7 @@ int main(void)
 		kt_test(test_events_unasked_for),
 		kt_test(test_down_is_an_event),
 		kt_test(test_peeking_beside_receiving),
+		kt_test(test_a_frame_that_does_not_leave),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

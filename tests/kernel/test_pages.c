@@ -225,68 +225,7 @@ static void test_taken_back_while_it_leaves(void **state)
 	kt_becomes(kt_pinned(), 0, 0);
 }
 
-/* The program has answered a question about its memory: until it is read, and no longer. */
-static void answer(int fd, const struct beowire_info *asked)
-{
-	struct beowire_region region = {.id = asked->cookie, .buf = (uintptr_t)bytes, .len = MIB};
-
-	assert_int_equal(asked->event, BEOWIRE_REGION);
-	assert_int_equal(ioctl(fd, BEOWIRE_IOC_REGION, &region), 0);
-}
-
-/* Is any of `n` bytes at `at` read by peers, or about to be? */
-static bool serving(int fd, uintptr_t at, uint64_t n)
-{
-	struct beowire_region what = {.buf = at, .len = n};
-	int got = ioctl(fd, BEOWIRE_IOC_SERVING, &what);
-
-	assert_in_range(got, 0, 1);
-	return got;
-}
-
-static void test_memory_that_is_read(void **state)
-{
-	const uintptr_t at = (uintptr_t)bytes;
-	struct kt_pair p = kt_couple(SOCK_RDM);
-	struct beowire_pull pull = {.flags = BEOWIRE_PULL_MEMORY, .len = MIB, .cookie = 1};
-	static uint8_t got[MIB];
-	struct beowire_info info;
-	int raw, public, secret;
-	char byte;
-
-	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
-	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
-	assert_int_equal(send(p.a, "x", 1, 0), 1);
-	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
-	raw = tap_of_b("eth0");
-	memset(bytes, 'o', MIB);
-	slow_wire(true);
-	super_frames_of_a(false); /* else frames to a veth are copies */
-	pull.peer = info.peer;
-	pull.buf = (uintptr_t)got;
-	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
-	assert_int_equal(kt_recv_info(p.a, &byte, 1, &info, 0), 0);
-	assert_false(serving(p.a, at, MIB));
-	answer(p.a, &info);
-	assert_true(serving(p.a, at, MIB));
-	assert_true(serving(p.a, at - 1, 2) && serving(p.a, at + MIB - 1, 1));
-	assert_true(serving(p.a, 1, UINT64_MAX));
-	assert_false(serving(p.a, at - 1, 1) || serving(p.a, at + MIB, 1) || serving(p.a, at, 0));
-	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
-	assert_int_equal(info.event, BEOWIRE_PULLED);
-	assert_int_equal(info.status, 0);
-	while (serving(p.a, at, MIB))
-		usleep(1000);
-	memset(bytes, 's', MIB);
-	count_frames(raw, &public, &secret);
-	super_frames_of_a(true);
-	slow_wire(false);
-	assert_in_range(public, MIB / 65536, 10000);
-	assert_int_equal(secret, 0);
-	close(raw);
-	kt_close(&p);
-	kt_becomes(kt_pinned(), 0, 0);
-}
+/* ---- where pinned memory lies ---- */
 
 /* Pins of pages in the whole system, ever. */
 static uint64_t pins(void)
@@ -317,15 +256,15 @@ static void find_movable(uint64_t *first, uint64_t *count)
 		fail_msg("no memory is to be movable: boot with movablecore=256M");
 }
 
-/* How many pages of `bytes` lie in there. */
-static uint64_t movable_pages(void)
+/* How many pages of the MiB at `at` lie in there. */
+static uint64_t movable_pages(const void *at)
 {
 	int map = open("/proc/self/pagemap", O_RDONLY);
 	uint64_t first, count, entry[MIB / 4096], found = 0;
 
 	find_movable(&first, &count);
 	assert_true(map >= 0);
-	assert_int_equal(pread(map, entry, sizeof(entry), (off_t)((uintptr_t)bytes / 4096 * 8)),
+	assert_int_equal(pread(map, entry, sizeof(entry), (off_t)((uintptr_t)at / 4096 * 8)),
 			 sizeof(entry));
 	close(map);
 	for (size_t i = 0; i < MIB / 4096; i++) {
@@ -337,13 +276,85 @@ static uint64_t movable_pages(void)
 	return found;
 }
 
-/* `bytes` get pages anew, such as are to be movable. */
-static void renew_pages(void)
+/* The MiB at `at` gets pages anew, such as are to be movable. */
+static void renew_pages(void *at)
 {
 	kt_shell("echo 3 >/proc/sys/vm/drop_caches"); /* most of them may be of files */
-	assert_int_equal(madvise(bytes, MIB, MADV_DONTNEED), 0);
-	memset(bytes, 'o', MIB);
-	assert_in_range(movable_pages(), MIB / 4096 / 2, MIB / 4096);
+	madvise(at, MIB, MADV_NOHUGEPAGE);	      /* that may lie elsewhere */
+	assert_int_equal(madvise(at, MIB, MADV_DONTNEED), 0);
+	memset(at, 'o', MIB);
+	assert_in_range(movable_pages(at), MIB / 4096 / 2, MIB / 4096);
+}
+
+/* ---- pins that outlive their call ---- */
+
+/* The program has answered a question about its memory: until it is read, and no longer. */
+static void answer(int fd, const struct beowire_info *asked)
+{
+	struct beowire_region region = {.id = asked->cookie, .buf = (uintptr_t)bytes, .len = MIB};
+
+	assert_int_equal(asked->event, BEOWIRE_REGION);
+	assert_int_equal(ioctl(fd, BEOWIRE_IOC_REGION, &region), 0);
+}
+
+/* Is any of `n` bytes at `at` read by peers, or about to be? */
+static bool serving(int fd, uintptr_t at, uint64_t n)
+{
+	struct beowire_region what = {.buf = at, .len = n};
+	int got = ioctl(fd, BEOWIRE_IOC_SERVING, &what);
+
+	assert_in_range(got, 0, 1);
+	return got;
+}
+
+/* It is pinned, as is where a peer's memory is to go: both by pins for long, for which they leave
+ * memory that is to be movable. */
+static void test_memory_that_is_read(void **state)
+{
+	const uintptr_t at = (uintptr_t)bytes;
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	struct beowire_pull pull = {.flags = BEOWIRE_PULL_MEMORY, .len = MIB, .cookie = 1};
+	static _Alignas(4096) uint8_t got[MIB];
+	struct beowire_info info;
+	int raw, public, secret;
+	char byte;
+
+	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
+	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
+	raw = tap_of_b("eth0");
+	renew_pages(bytes);
+	renew_pages(got);
+	slow_wire(true);
+	super_frames_of_a(false); /* else frames to a veth are copies */
+	pull.peer = info.peer;
+	pull.buf = (uintptr_t)got;
+	assert_int_equal(ioctl(p.b, BEOWIRE_IOC_PULL, &pull), 0);
+	assert_int_equal(movable_pages(got), 0);
+	assert_int_equal(kt_recv_info(p.a, &byte, 1, &info, 0), 0);
+	assert_false(serving(p.a, at, MIB));
+	assert_in_range(movable_pages(bytes), MIB / 4096 / 2, MIB / 4096);
+	answer(p.a, &info);
+	assert_int_equal(movable_pages(bytes), 0);
+	assert_true(serving(p.a, at, MIB));
+	assert_true(serving(p.a, at - 1, 2) && serving(p.a, at + MIB - 1, 1));
+	assert_true(serving(p.a, 1, UINT64_MAX));
+	assert_false(serving(p.a, at - 1, 1) || serving(p.a, at + MIB, 1) || serving(p.a, at, 0));
+	assert_int_equal(kt_recv_info(p.b, &byte, 1, &info, 0), 0);
+	assert_int_equal(info.event, BEOWIRE_PULLED);
+	assert_int_equal(info.status, 0);
+	while (serving(p.a, at, MIB))
+		usleep(1000);
+	memset(bytes, 's', MIB);
+	count_frames(raw, &public, &secret);
+	super_frames_of_a(true);
+	slow_wire(false);
+	assert_in_range(public, MIB / 65536, 10000);
+	assert_int_equal(secret, 0);
+	close(raw);
+	kt_close(&p);
+	kt_becomes(kt_pinned(), 0, 0);
 }
 
 /* Memory of a send that outlives its call is pinned, as nothing else tells the kernel that it
@@ -356,11 +367,11 @@ static void test_memory_of_asynchronous_sends(void **state)
 
 	kt_option(p.a, BEOWIRE_INFO_WANTED, 1);
 	kt_option(p.b, BEOWIRE_INFO_WANTED, 1);
-	renew_pages();
+	renew_pages(bytes);
 	before = pins();
 	assert_int_equal(kt_send_info(p.a, bytes, MIB, &p.at_b, &sent, 0), 0);
 	assert_in_range(pins() - before, MIB / 4096, 2 * MIB / 4096);
-	assert_int_equal(movable_pages(), 0);
+	assert_int_equal(movable_pages(bytes), 0);
 	kt_close(&p);
 	kt_becomes(kt_pinned(), 0, 0);
 }

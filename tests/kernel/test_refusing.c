@@ -17,11 +17,14 @@
 
 #include "kframe.h"
 
-#define MTU   1500
-#define TIMES 60
-#define SHORT 100
-#define EAGER 12000 /* bytes; a message of several frames */
-#define LONG  300000
+#define MTU	1500
+#define TIMES	60
+#define SHORT	100
+#define EAGER	12000 /* bytes; a message of several frames */
+#define LONG	300000
+#define FULL	1400 /* bytes; a message that fills a frame */
+#define MANY	240
+#define WAITING (256 << 10) /* bytes of memory that frames of one port may take: out.h */
 
 static uint8_t bytes[LONG], got[LONG];
 static char driver[512]; /* the module's file */
@@ -89,6 +92,7 @@ static int begin(void **state)
 
 static int end(void **state)
 {
+	set("hold", 0); /* a test that failed may have left it */
 	kt_shell("rmmod kt_refusing");
 	return kt_attach(NULL) || kt_end(state);
 }
@@ -257,6 +261,54 @@ static void test_what_was_refused_goes_first(void **state)
 	add_meanwhile(2); /* as one frame, and as a row of one */
 }
 
+/* Messages that fill a frame each: how many were taken. */
+static uint32_t send_many(int fd)
+{
+	uint32_t n = 0;
+
+	do
+		kt_fill(bytes, FULL, n);
+	while (n < MANY && send(fd, bytes, FULL, MSG_DONTWAIT) == FULL && ++n);
+	return n;
+}
+
+/* While a sender stands in the driver only so many frames are made for the port's list as fill its
+ * bound of memory: the engine keeps what is beyond that, and all of it leaves later. Nothing is
+ * judged meanwhile: whoever tells of a failure may need the processor that the driver has. */
+static void test_what_waits_is_bounded(void **state)
+{
+	const int room = 4 << 20;
+	struct kt_pair p = kt_couple(SOCK_DGRAM);
+	struct kt_thread t;
+	uint64_t before, frames;
+	uint32_t taken;
+	bool held;
+
+	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
+	assert_int_equal(setsockopt(p.b, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)), 0);
+	move_to(1);
+	set("hold", 1);
+	kt_start(&t, send_one, &p.a);
+	kt_until(is_held());
+	before = kt_counters(p.a).tx_frames;
+	taken = send_many(p.a);
+	frames = kt_counters(p.a).tx_frames - before;
+	held = is_held();
+	set("hold", 0);
+	assert_int_equal(kt_join(&t), 5);
+	assert_true(held);
+	assert_int_equal(taken, MANY);
+	assert_in_range(frames, WAITING / 4096, WAITING / FULL);
+	assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
+	assert_int_equal(recv(p.b, got, sizeof(got), MSG_DONTWAIT), 5);
+	for (uint32_t i = 0; i < MANY; i++) {
+		assert_int_equal(kt_events(p.b, POLLIN), POLLIN);
+		assert_int_equal(recv(p.b, got, sizeof(got), MSG_DONTWAIT), FULL);
+		assert_true(kt_filled(got, FULL, i));
+	}
+	kt_close(&p);
+}
+
 /* ---- what the driver may give ---- */
 
 static bool has_unreadable_frames(void)
@@ -299,6 +351,7 @@ int main(int count, char **words)
 	const struct CMUnitTest tests[] = {
 		kt_test(test_nothing_is_left_behind),
 		kt_test(test_what_was_refused_goes_first),
+		kt_test(test_what_waits_is_bounded),
 		kt_test(test_datagrams),
 		kt_test(test_messages),
 		kt_test(test_shown_once),

@@ -11,9 +11,12 @@
 
 #include "kuser.h"
 
-#define CROWD  600
-#define FEW    8
-#define MEMORY "1048576" /* not half of the crowd fits into that */
+#define CROWD	600
+#define FEW	8
+#define CALLERS 250	  /* they fit into it */
+#define CALLED	260	  /* beside them not all of these do */
+#define IDLE_US 1100000	  /* who is silent for that long may go: guest.c of the engine */
+#define MEMORY	"1048576" /* not half of the crowd fits into that */
 
 static int crowd[CROWD];
 
@@ -167,6 +170,40 @@ static void test_a_connection_stays(void **state)
 	close(listener);
 }
 
+/* The callers have the memory that is theirs, and nobody has been refused any yet: whom the program
+ * calls has the rest, and then their places, though nothing has told the engine before that there
+ * is no more. */
+static void test_room_is_made(void **state)
+{
+	int fd = kt_bound("a", SOCK_SEQPACKET, 0), listener = kt_listener(SOCK_SEQPACKET, 1);
+	struct sockaddr_beowire at = kt_at(fd);
+	int called[CALLED];
+
+	for (int i = 0; i < CALLERS; i++) {
+		crowd[i] = kt_open("b", SOCK_SEQPACKET);
+		assert_int_equal(kt_connect(crowd[i], &at), -ECONNREFUSED);
+	}
+	for (int i = 0; i < CALLED; i++)
+		called[i] = kt_bound("b", SOCK_SEQPACKET, 0);
+	usleep(IDLE_US);
+	kt_hold_workers(); /* who would tell it, as soon as peers get no more */
+	assert_int_equal(kt_counters(fd).evicted, 0);
+	for (int i = 0; i < CALLED; i++) {
+		at = kt_at(called[i]);
+		assert_int_equal(kt_connect(fd, &at), -ECONNREFUSED);
+	}
+	assert_in_range(kt_counters(fd).evicted, 1, CALLERS);
+	at = kt_at(listener);
+	assert_int_equal(kt_connect(fd, &at), 0);
+	kt_release_workers();
+	for (int i = 0; i < CALLED; i++)
+		close(called[i]);
+	for (int i = 0; i < CALLERS; i++)
+		close(crowd[i]);
+	close(fd);
+	close(listener);
+}
+
 #undef kt_test
 #define kt_test(f) cmocka_unit_test_setup_teardown(f, open_many, close_all)
 
@@ -175,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		kt_test(test_whom_the_program_means_stays),
 		kt_test(test_a_connection_stays),
+		kt_test(test_room_is_made),
 	};
 
 	return cmocka_run_group_tests(tests, kt_attach, NULL);

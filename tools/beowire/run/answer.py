@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Commands whose output is another node's word: so much of it is read, for so long, and of JSON only
-what is JSON."""
+"""Commands whose output is another node's word: so much of it is read, for so long, and of JSON
+only what is JSON."""
 
 import json
 import math
@@ -8,6 +8,7 @@ import os
 import selectors
 import subprocess
 import time
+from typing import Any
 
 _ERRORS_MAX = 65536
 _READ_BYTES = 65536
@@ -44,8 +45,8 @@ def _collect(process: subprocess.Popen[bytes], until: float, most: int) -> tuple
 def execute(
     words: list[str], environment: dict[str, str], limit_s: float, most: int
 ) -> tuple[int, bytes, bytes]:
-    """Status, output and errors of a command. TimeoutError if it has not ended by then; TooMuchError
-    if it says more than `most` bytes, while of its errors the last are kept."""
+    """Status, output and errors of a command. TimeoutError if it has not ended by then;
+    TooMuchError if it says more than `most` bytes, while of its errors the last are kept."""
     until = time.monotonic() + limit_s
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(
@@ -71,7 +72,6 @@ def _finite(text: str) -> float:
     return value if math.isfinite(value) else _no_number(text)
 
 
-def read_json(text: bytes) -> object:
+def read_json(text: bytes) -> Any:
     """ValueError if it is not JSON; RecursionError if it is nested beyond what Python reads."""
-    value: object = json.loads(text, parse_constant=_no_number, parse_float=_finite)
-    return value
+    return json.loads(text, parse_constant=_no_number, parse_float=_finite)
