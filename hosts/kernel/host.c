@@ -218,7 +218,7 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
 
 /* How an operation ended goes on to programs, as what a call returns, and decides whether it is
  * tried again. A peer may have said it: of errors only those that an engine makes are believed. */
-static int bwk_port_status(int status)
+static int bwk_port_status(const struct bwk_port *port, int status)
 {
 	switch (status) {
 	case -ENOENT: /* of a pull, by its peer: there is no such message, or memory */
@@ -234,7 +234,10 @@ static int bwk_port_status(int status)
 	case BW_DOWN_CLOSED:
 		return status;
 	}
-	return status ? -EIO : 0;
+	if (!status)
+		return 0;
+	this_cpu_inc(port->node->count->bad_words);
+	return -EIO;
 }
 
 static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
@@ -243,7 +246,7 @@ static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
 
 	if (!b)
 		return;
-	b->status = bwk_port_status(ev->status);
+	b->status = bwk_port_status(port, ev->status);
 	b->got = ev->len;
 	/* Now, so that it goes along with the acknowledgement of the last bytes. */
 	if (b->region && !b->status && bwk_port_give_up(port, ev->peer, b->region) == 0)

@@ -61,6 +61,9 @@ struct bwk_node_counters {
 	unsigned long arriving_expired; /* peers given up that let a message stand still */
 	unsigned long uncopied; /* unreadable; sealed, and there was no memory to open a copy in */
 	unsigned long dropped;	/* ours, by a queueing discipline or the device below it */
+	unsigned long bad_readers; /* calls of others than who asked for bytes: they get none */
+	unsigned long bad_words;   /* by peers, of a pull's end or a message's length */
+	unsigned long questions_refused; /* of peers, where a port has as many as it may */
 	unsigned long bad[BWK_BAD_KINDS];
 };
 
