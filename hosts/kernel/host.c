@@ -185,6 +185,13 @@ static u64 bwk_host_siphash(const u8 key[16], const void *p, size_t n)
 	return bwk_siphash(key, p, n);
 }
 
+static void bwk_host_excused(void *host, u32 handle, u64 late_ns)
+{
+	struct bwk_port *port = host;
+
+	bwk_tell_still(port->node, bwk_peer_by_handle(port, handle), port->now, late_ns);
+}
+
 const struct bw_host_ops bwk_host_ops = {
 	.crc32c = bwk_crc,
 	.payload_crc = bwk_host_payload_crc,
@@ -200,6 +207,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.needed = bwk_host_needed,
 	.message = bwk_host_message,
 	.unseal = bwk_host_unseal,
+	.excused = bwk_host_excused,
 };
 
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
