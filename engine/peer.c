@@ -383,7 +383,7 @@ static void bw_peer_excuse(struct bw_engine *e, struct bw_peer *p)
 	if ((p->waiting_since || p->arriving) && (!e->late || e->now - e->late >= least)) {
 		e->late = e->now;
 		if (bw_ops(e)->excused)
-			bw_ops(e)->excused(e->host, late);
+			bw_ops(e)->excused(e->host, p->handle, late);
 	}
 	if (p->waiting_since)
 		p->waiting_since =

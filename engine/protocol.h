@@ -133,10 +133,11 @@ struct bw_host_ops {
 	 * BW_FEATURE_ENCRYPT is not configured, for which frames have to be sealed as well. */
 	int (*unseal)(void *host, const struct bw_rx_frame *f, uint32_t end,
 		      const struct bw_seal_by *by);
-	/* Timers ran so late while a peer was waited for that the host must have stood still, or
+	/* Timers ran so late while this peer was waited for that the host must have stood still, or
 	 * its clock jumped: that time does not count against peers. Told once for each such time,
-	 * whichever peers. The protocol must not be called. May be NULL. */
-	void (*excused)(void *host, uint64_t late_ns);
+	 * of one of the peers that were waited for. The protocol must not be called. May be
+	 * NULL. */
+	void (*excused)(void *host, uint32_t peer, uint64_t late_ns);
 };
 
 #define BW_CLUSTER_KEY 32 /* bytes */

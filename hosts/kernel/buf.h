@@ -20,6 +20,7 @@
 #define BWK_BUF_LINEAR 2048 /* bytes of what arrives in pieces; longer copies lie in pages */
 #define BWK_BUF_SMALL  256  /* bytes; shorter ones are kept by their socket for its next send */
 
+struct bwk_node;
 struct bwk_peer;
 
 /* A stretch of a buffer that lies in consecutive entries of `pages`. */
@@ -180,9 +181,9 @@ u32 bwk_buf_crc(const struct bwk_buf *b, u64 off, u32 n);
  * may be NULL: only the CRC. */
 int bwk_buf_place(struct bwk_buf *b, u64 off, struct sk_buff *skb, u32 at, u32 n, u32 *crc);
 /* The caller is to have the bytes at this address, once they are there: not earlier than that a
- * thread of the same program asks. OUT: -EFAULT, and for any other program. */
+ * thread of the same program asks. OUT: -EFAULT, and for any other program, which is counted. */
 void bwk_buf_copy_later(struct bwk_buf *b, u64 to);
-int bwk_buf_copy_out(const struct bwk_buf *b);
+int bwk_buf_copy_out(struct bwk_node *node, const struct bwk_buf *b);
 /* Copy n bytes from `off` on to a program. -EFAULT. */
 int bwk_buf_to_iter(const struct bwk_buf *b, u64 off, size_t n, struct iov_iter *to);
 

@@ -237,14 +237,16 @@ void bwk_buf_copy_later(struct bwk_buf *b, u64 to)
 
 /* Who receives need not be who asked: a descriptor goes to other programs, and through execve(). An
  * address means nothing there. */
-int bwk_buf_copy_out(const struct bwk_buf *b)
+int bwk_buf_copy_out(struct bwk_node *node, const struct bwk_buf *b)
 {
 	struct iov_iter to;
 	struct iovec part;
 	int error;
 
-	if (current->mm != b->mm || b->got > b->len)
+	if (current->mm != b->mm || b->got > b->len) {
+		this_cpu_inc(node->count->bad_readers);
 		return -EFAULT;
+	}
 	error = bwk_iter_user((void __user *)b->to, b->got, &part, &to);
 	return error ? error : bwk_buf_to_iter(b, 0, b->got, &to);
 }

@@ -186,6 +186,13 @@ static u64 bwk_host_siphash(const u8 key[16], const void *p, size_t n)
 	return bwk_siphash(key, p, n);
 }
 
+static void bwk_host_excused(void *host, u32 handle, u64 late_ns)
+{
+	struct bwk_port *port = host;
+
+	bwk_tell_still(port->node, bwk_peer_by_handle(port, handle), port->now, late_ns);
+}
+
 const struct bw_host_ops bwk_host_ops = {
 	.crc32c = bwk_crc,
 	.payload_crc = bwk_host_payload_crc,
@@ -201,6 +208,7 @@ const struct bw_host_ops bwk_host_ops = {
 	.needed = bwk_host_needed,
 	.message = bwk_host_message,
 	.unseal = bwk_host_unseal,
+	.excused = bwk_host_excused,
 };
 
 int bwk_port_submit(struct bwk_port *port, struct bw_op *op)
@@ -219,7 +227,7 @@ int bwk_port_give_up(struct bwk_port *port, u32 handle, u64 key)
 
 /* How an operation ended goes on to programs, as what a call returns, and decides whether it is
  * tried again. A peer may have said it: of errors only those that an engine makes are believed. */
-static int bwk_port_status(int status)
+static int bwk_port_status(const struct bwk_port *port, int status)
 {
 	switch (status) {
 	case -ENOENT: /* of a pull, by its peer: there is no such message, or memory */
@@ -235,7 +243,10 @@ static int bwk_port_status(int status)
 	case BW_DOWN_CLOSED:
 		return status;
 	}
-	return status ? -EIO : 0;
+	if (!status)
+		return 0;
+	this_cpu_inc(port->node->count->bad_words);
+	return -EIO;
 }
 
 static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
@@ -244,7 +255,7 @@ static void bwk_port_done(struct bwk_port *port, const struct bw_event *ev)
 
 	if (!b)
 		return;
-	b->status = bwk_port_status(ev->status);
+	b->status = bwk_port_status(port, ev->status);
 	b->got = ev->len;
 	/* Now, so that it goes along with the acknowledgement of the last bytes. */
 	if (b->region && !b->status && bwk_port_give_up(port, ev->peer, b->region) == 0)

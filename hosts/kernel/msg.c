@@ -188,7 +188,7 @@ static noinline bool bwk_msg_take_event(struct bwk_sock *bs, struct msghdr *m, i
 		info.status = b->status;
 		info.len = b->got;
 		info.peer = b->peer;
-		if (b->to && !b->status && bwk_buf_copy_out(b))
+		if (b->to && !b->status && bwk_buf_copy_out(bs->port->node, b))
 			info.status = -EFAULT;
 		bwk_buf_free_now(b);
 	} else if (peer) {

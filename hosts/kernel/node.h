@@ -61,6 +61,9 @@ struct bwk_node_counters {
 	unsigned long arriving_expired; /* peers given up that let a message stand still */
 	unsigned long uncopied; /* unreadable; sealed, and there was no memory to open a copy in */
 	unsigned long dropped;	/* ours, by a queueing discipline or the device below it */
+	unsigned long bad_readers; /* calls of others than who asked for bytes: they get none */
+	unsigned long bad_words;   /* by peers, of a pull's end or a message's length */
+	unsigned long questions_refused; /* of peers, where a port has as many as it may */
 	unsigned long bad[BWK_BAD_KINDS];
 };
 
@@ -81,7 +84,8 @@ struct bwk_node {
 	struct mutex telling;	 /* one at a time tells all of `socks`, in pieces */
 	struct hlist_node told;	 /* its place in them between two pieces */
 	struct ratelimit_state refusals;
-	atomic64_t other_version;			       /* bwk_is_news() */
+	atomic64_t other_version; /* bwk_is_news() */
+	atomic64_t still;	  /* when bwk_tell_still() told last, ns (monotonic); 0: never */
 	DECLARE_HASHTABLE(server_ports, BWK_SERVER_PORT_BITS); /* of protocol servers */
 	struct bwk_server *servers[BEOWIRE_PROTOCOLS];	       /* by number; `lock` */
 	struct bwk_node_counters __percpu *count;
@@ -107,9 +111,17 @@ void bwk_bad_frame(const struct bwk_iface *iface, const struct sk_buff *skb, int
 /* Is the log to be told something of this peer? Not if it was told the same of the same address
  * last, which `last` is (0: of none), and not more often than of what is malformed. */
 bool bwk_is_news(atomic64_t *last, const struct sockaddr_beowire *peer);
-/* Tells the log that a peer speaks no version that this node does. */
+/* These tell the log of a peer of this node, which has its name, address and identity, what is so
+ * and how it is mended: that it speaks no version that this node does; */
 void bwk_tell_version(struct bwk_node *node, const struct bwk_peer *peer,
 		      const struct bw_event *down);
+/* that one of the two has another key, or none; */
+void bwk_tell_key(struct bwk_node *node, const struct bwk_peer *peer);
+/* that one of the two encrypts, and the other does not; */
+void bwk_tell_encrypts(struct bwk_node *node, const struct bwk_peer *peer);
+/* that timers ran so late, at the time `now`, while it was waited for that this node must have
+ * stood still; once for all ports and peers. It may be NULL: not known. */
+void bwk_tell_still(struct bwk_node *node, const struct bwk_peer *peer, u64 now, u64 late_ns);
 
 /* sysctl.c */
 int bwk_sysctl_init(struct bwk_node *node);

@@ -8,7 +8,6 @@
 
 #include <linux/capability.h>
 #include <linux/kernel.h>
-#include <linux/printk.h>
 #include <linux/string.h>
 
 #include "compat.h"
@@ -53,21 +52,6 @@ bool bwk_key_get_refusal(struct bwk_key *key, u8 bytes[BWK_REFUSAL_KEY])
 bool bwk_key_is_set(const struct bwk_key *key)
 {
 	return READ_ONCE(key->set);
-}
-
-void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer)
-{
-	if (bwk_is_news(&node->set.key.differs, peer))
-		pr_info("beowire: node %016llx at %pM and this node %016llx have different keys\n",
-			peer->sbw_node, peer->sbw_mac, node->id);
-}
-
-void bwk_key_tell_encrypts(struct bwk_node *node, const struct sockaddr_beowire *peer)
-{
-	if (bwk_is_news(&node->set.key.open, peer))
-		pr_info("beowire: node %016llx at %pM or this node %016llx encrypts, the other "
-			"does not\n",
-			peer->sbw_node, peer->sbw_mac, node->id);
 }
 
 static void bwk_key_put(struct bwk_key *key, const u8 bytes[BWK_KEY_BYTES])

@@ -30,16 +30,6 @@ bool bwk_key_is_set(const struct bwk_key *key);
 /* Forgets it. */
 void bwk_key_wipe(struct bwk_key *key);
 
-struct bwk_node;
-struct sockaddr_beowire;
-
-/* Tells the log that the node with this address has another key; once, until it is another one's
- * turn, or ours changes. */
-void bwk_key_tell_differs(struct bwk_node *node, const struct sockaddr_beowire *peer);
-
-/* The same of one who encrypts where this node does not, or does not where it does. */
-void bwk_key_tell_encrypts(struct bwk_node *node, const struct sockaddr_beowire *peer);
-
 /* The sysctls; `data` of their tables is the key of a node, and whether it encrypts. */
 proc_handler bwk_key_handler, bwk_encrypt_handler;
 

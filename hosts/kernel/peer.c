@@ -272,9 +272,9 @@ static void bwk_peer_went(struct bwk_port *port, struct bwk_peer *peer, int stat
 	if (!peer->status)
 		peer->status = status;
 	if (status == BW_DOWN_KEY)
-		bwk_key_tell_differs(port->node, &peer->addr);
+		bwk_tell_key(port->node, peer);
 	if (status == BW_DOWN_ENCRYPT)
-		bwk_key_tell_encrypts(port->node, &peer->addr);
+		bwk_tell_encrypts(port->node, peer);
 	if (peer->in_part && status == BW_DOWN_TIMEOUT)
 		this_cpu_inc(port->node->count->arriving_expired);
 	bwk_peer_unhash(peer);

@@ -33,6 +33,9 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.arriving_refused += READ_ONCE(c->arriving_refused);
 		sum.arriving_expired += READ_ONCE(c->arriving_expired);
 		sum.uncopied += READ_ONCE(c->uncopied);
+		sum.bad_readers += READ_ONCE(c->bad_readers);
+		sum.bad_words += READ_ONCE(c->bad_words);
+		sum.questions_refused += READ_ONCE(c->questions_refused);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
 			sum.bad[i] += READ_ONCE(c->bad[i]);
 	}
@@ -54,6 +57,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		   sum.squeezed, sum.arriving_refused, sum.arriving_expired, sum.uncopied);
 	seq_printf(f, "bad-addresses %lu\nbad-options %lu\nbad-ioctls %lu\n",
 		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
+	seq_printf(f, "bad-readers %lu\nbad-words %lu\nquestions-refused %lu\n", sum.bad_readers,
+		   sum.bad_words, sum.questions_refused);
 	return 0;
 }
 

@@ -157,6 +157,7 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	cb->code = ev->code & ~BW_CODE_ENVELOPE;
 	if ((ev->code & BW_CODE_ENVELOPE) && bwk_reliable(bs->protocol) &&
 	    !bwk_queue_open_envelope(skb, cb)) {
+		this_cpu_inc(bs->port->node->count->bad_words);
 		bwk_peer_leave(bs->port, peer); /* else it would wait for ever */
 		kfree_skb(skb);
 		return false;

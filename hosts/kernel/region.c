@@ -159,10 +159,11 @@ static bool bwk_region_make_room(struct bwk_port *port, const struct bwk_peer *p
 {
 	struct bwk_region *r;
 
+	if (port->region_count < BWK_REGIONS_MAX && peer->questions < BWK_REGIONS_MAX / 2)
+		return true;
+	this_cpu_inc(port->node->count->questions_refused);
 	if (peer->questions >= BWK_REGIONS_MAX / 2)
 		return false;
-	if (port->region_count < BWK_REGIONS_MAX)
-		return true;
 	r = bwk_region_of_greediest(port, peer->questions + 2);
 	if (!r)
 		return false;

@@ -5,6 +5,8 @@
 #include "port.h"
 #include "server.h"
 
+#define BWK_TURN_MOST 64 /* ports that are looked at before others get the server's lock */
+
 /* The server's port of this number, with a reference to its socket in *sk, if that is still there.
  * Only bwk_server_turn() may call it: nobody else removes ports of a server that lives. */
 static struct bwk_server_port *bwk_turn_port(struct bwk_server *server, u32 id, struct sock **sk)
@@ -163,28 +165,47 @@ static int bwk_turn_ring(struct bwk_server *server, struct bwk_ring *ring,
 	return 0;
 }
 
+/* One more port was looked at: now and then others get the server's lock, and the processor. */
+static void bwk_turn_breathe(struct bwk_server *server, u32 *done) __must_hold(&server->lock)
+{
+	if (++*done % BWK_TURN_MOST)
+		return;
+	this_cpu_inc(server->node->count->squeezed);
+	spin_unlock_bh(&server->lock);
+	cond_resched();
+	spin_lock_bh(&server->lock);
+}
+
 /* Requests that found no room: the ends of ports, words of pressure, and whoever waits with a
- * send. */
+ * send. Ports that come while the lock is given away may be passed over: what they want meanwhile
+ * is for the next turn. */
 static void bwk_turn_relief(struct bwk_server *server)
 {
 	struct bwk_server_port *port;
 	unsigned long id;
+	u32 done = 0;
 
 	spin_lock_bh(&server->lock);
 	while ((port = list_first_entry_or_null(&server->closing, struct bwk_server_port,
 						closing)) &&
-	       !bwk_server_request(server, BEOWIRE_CLOSE, port->id, NULL, NULL, 0))
+	       !bwk_server_request(server, BEOWIRE_CLOSE, port->id, NULL, NULL, 0)) {
 		list_del_init(&port->closing);
+		bwk_turn_breathe(server, &done);
+	}
 	if (server->untold) {
 		WRITE_ONCE(server->untold, false);
-		xa_for_each(&server->ports, id, port)
+		xa_for_each(&server->ports, id, port) {
 			bwk_server_port_tell(port);
+			bwk_turn_breathe(server, &done);
+		}
 	}
 	if (READ_ONCE(server->starved) && bwk_ring_roomy(&server->ring[BEOWIRE_REQUESTS])) {
 		WRITE_ONCE(server->starved, false);
-		xa_for_each(&server->ports, id, port)
+		xa_for_each(&server->ports, id, port) {
 			if (port->sk)
 				port->sk->sk_write_space(port->sk);
+			bwk_turn_breathe(server, &done);
+		}
 	}
 	spin_unlock_bh(&server->lock);
 }

@@ -65,6 +65,8 @@ static inline struct bwk_sock *bwk_sk(const struct sock *sk)
 /* Where messages go from now on. Locked as `to` is. */
 static inline void bwk_sock_direct(struct bwk_sock *bs, const struct sockaddr_beowire *to)
 {
+	if (bs->port)
+		lockdep_assert_held(&bs->port->lock);
 	bs->to = *to;
 	WRITE_ONCE(bs->to_port, to->sbw_port);
 }

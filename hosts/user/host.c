@@ -133,14 +133,17 @@ static uint64_t bw_host_random(void *host)
 }
 
 /* Where no helper serves peers while the program computes, that is how programs are. */
-static void bw_host_excused(void *host, uint64_t late_ns)
+static void bw_host_excused(void *host, uint32_t peer, uint64_t late_ns)
 {
 	const struct bw_ep *ep = host;
+	const struct bw_remote *p = bw_remote_by_handle(&ep->remotes, peer);
+	const char *them = p && p->name[0] ? p->name : "a peer";
 
 	bw_log_once(ep->helper.wanted ? BW_LOG_WARN : BW_LOG_INFO, "excused",
-		    "this process stood still, or the clock jumped, by %llu ms at least; no peer "
-		    "is given up for that",
-		    (unsigned long long)(late_ns / BW_MS));
+		    "this process stood still, or the clock jumped, by %llu ms at least%s%s; no "
+		    "peer is given up for that",
+		    (unsigned long long)(late_ns / BW_MS), p ? " while it waited for " : "",
+		    p ? them : "");
 }
 
 const struct bw_host_ops bw_host_ops = {

@@ -217,12 +217,13 @@ static bool host_needed(void *host, uint32_t peer)
 	return !node->needs_nobody || peer == node->needs;
 }
 
-static void host_excused(void *host, uint64_t late_ns)
+static void host_excused(void *host, uint32_t peer, uint64_t late_ns)
 {
 	struct node *node = host;
 
 	node->excused++;
 	node->excused_ns = late_ns;
+	node->excused_peer = peer;
 }
 
 #define HOST_OPS                                                                                   \

@@ -551,6 +551,25 @@ static void caller__with_many_incarnations_is_few_peers(void **state)
 	assert_int_equal(peer(B, A)->state, BW_PEER_UP);
 }
 
+/* Peers of one engine number that have given these handles and tokens: how many buckets they are
+ * in. */
+static unsigned int buckets_of_givers(uint32_t conn, uint32_t token)
+{
+	static struct bw_peer peers[200];
+	unsigned int used = 0, i;
+
+	for (i = 0; i < 200; i++) {
+		bw_list_init(&peers[i].given);
+		peers[i].engine = 1;
+		bw_contact_given(engine(A), &peers[i], 1 + i * conn, 1 + i * token);
+	}
+	for (i = 0; i < BW_BUCKETS; i++)
+		used += !bw_list_empty(&engine(A)->given[i]);
+	for (i = 0; i < 200; i++)
+		bw_contact_given(engine(A), &peers[i], 0, 0);
+	return used;
+}
+
 /* Peers choose the numbers by which they are found: where they are kept depends on a secret of the
  * engine, and names that differ in little are far apart. */
 static void buckets__are_not_for_peers_to_choose(void **state)
@@ -579,6 +598,9 @@ static void buckets__are_not_for_peers_to_choose(void **state)
 		alike += bw_contact_namesakes(engine(A), 1, 1) ==
 			 bw_contact_namesakes(engine(A), 1, (uint16_t)i);
 	assert_true(alike < 20);
+	/* By chance 200 are in 166; what this host's hash spreads by a handle alone are 64. */
+	assert_in_range(buckets_of_givers(0, 1), 140, 190);
+	assert_in_range(buckets_of_givers(1, 0), 50, 190);
 }
 
 int contact_tests(void)

@@ -585,7 +585,8 @@ static void clock__jumps_ahead_and_the_peer_is_dead(void **state)
 	assert_int_equal(deadline(), BW_NEVER);
 }
 
-/* The host is told once for each time, and by how much, however many peers were waited for. */
+/* The host is told once for each time, by how much, and of one peer that was waited for, however
+ * many these are. */
 static void clock__that_jumps_is_told_to_the_host(void **state)
 {
 	meet(A, C);
@@ -607,6 +608,7 @@ static void clock__that_jumps_is_told_to_the_host(void **state)
 	run(BW_MS);
 	assert_int_equal(world.node[A].excused, 2);
 	assert_in_range(world.node[A].excused_ns, 15 * BW_S, 16 * BW_S);
+	assert_int_equal(world.node[A].excused_peer, world.node[A].peer[B]);
 }
 
 /* Nor is it told of what gives nobody up: a shorter time, and one in which nobody is waited for. */

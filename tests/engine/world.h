@@ -52,12 +52,13 @@ struct node {
 	uint64_t host_key, host_len;	/* memory registered with the host, 0: none */
 	int host_reads;			/* that region_find() allowed, and that are not over */
 	uint64_t host_buf;
-	bool ignore_events;   /* the host does not take events */
-	bool needs_nobody;    /* of whom something has come, but for `needs` */
-	uint32_t needs;	      /* handle of a peer */
-	unsigned int excused; /* times that excused() was called, */
-	uint64_t excused_ns;  /* and for how long the last time */
-	uint8_t place;	      /* part of its addresses: changes when its interfaces are exchanged */
+	bool ignore_events;    /* the host does not take events */
+	bool needs_nobody;     /* of whom something has come, but for `needs` */
+	uint32_t needs;	       /* handle of a peer */
+	unsigned int excused;  /* times that excused() was called, */
+	uint64_t excused_ns;   /* and for how long the last time, */
+	uint32_t excused_peer; /* and of whom */
+	uint8_t place; /* part of its addresses: changes when its interfaces are exchanged */
 };
 
 enum fate { PASS, LOSE, MARK };

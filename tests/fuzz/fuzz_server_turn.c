@@ -21,7 +21,8 @@ const struct bw_protocol bw_reliable;
 
 static struct fuzz_input input;
 static struct bwk_server *server;
-static struct bwk_node node;
+static struct bwk_node_counters counters;
+static struct bwk_node node = {.count = &counters};
 static struct bwk_sock *sock[PORTS];
 static uint64_t sink; /* so that reads are not left out */
 

@@ -421,6 +421,28 @@ static void test_ports_have_keys_to_find_peers_by(void **state)
 	close(other);
 }
 
+#define MANY 300
+
+/* Tables in which a port finds its peers grow with their number, and that costs little: each peer
+ * is looked for and put there, 32 are put into the first larger table, and 128 into the next. */
+static void test_tables_of_peers_grow(void **state)
+{
+	struct sockaddr_beowire nobody = {.sbw_family = AF_BEOWIRE, .sbw_mac = {2}};
+	int fd = kt_bound("a", SOCK_RDM, 0);
+	uint64_t before;
+
+	kt_shell("insmod %s", hashes);
+	kt_shell("echo %d >/sys/module/kt_hashed/parameters/thread", gettid());
+	before = hashed("one");
+	for (int i = 1; i <= MANY; i++) {
+		nobody.sbw_port = (uint16_t)i;
+		number_of(fd, &nobody);
+	}
+	assert_in_range(hashed("one") - before, 700, 1200);
+	kt_shell("rmmod kt_hashed");
+	close(fd);
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
@@ -442,6 +464,7 @@ int main(int count, char **words)
 		kt_test(test_close_after_send),
 		kt_test(test_numbers_of_peers_begin_anew),
 		kt_test(test_ports_have_keys_to_find_peers_by),
+		kt_test(test_tables_of_peers_grow),
 	};
 
 	kt_driver(numbers, sizeof(numbers), words[0], "kt_numbers");

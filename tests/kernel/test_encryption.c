@@ -252,9 +252,11 @@ static void test_who_does_not_encrypt_is_rejected(void **state)
 		uint64_t begin = kt_now_ns();
 		struct kt_pair p;
 		int before, fd, listener;
+		char of_b[32];
 
 		nodes(KEY, i ? "0" : "1", i ? "1" : "0");
 		p = kt_couple(SOCK_RDM);
+		snprintf(of_b, sizeof(of_b), "(engine %u of ", p.at_b.sbw_port);
 		before = kt_logged_of(&p, "encrypts");
 		assert_int_equal(send(p.a, "x", 1, MSG_DONTWAIT), 1);
 		while (!(kt_events(p.a, POLLERR) & POLLERR))
@@ -270,6 +272,7 @@ static void test_who_does_not_encrypt_is_rejected(void **state)
 		fd = kt_open("a", SOCK_STREAM);
 		assert_int_equal(kt_connect(fd, &p.at_b), -EPROTOTYPE);
 		assert_int_equal(kt_logged_of(&p, "encrypts"), before + 1);
+		assert_true(kt_logged(of_b, "; mend: net.beowire.encrypt = 1 on both, or 0 on"));
 		close(fd);
 		close(listener);
 		kt_close(&p);

@@ -250,9 +250,11 @@ static void test_other_keys_are_rejected(void **state)
 		uint64_t begin = kt_now_ns();
 		struct kt_pair p;
 		int before, fd, listener;
+		char of_b[32];
 
 		keys(of[i][0], of[i][1]);
 		p = kt_couple(SOCK_RDM);
+		snprintf(of_b, sizeof(of_b), "(engine %u of ", p.at_b.sbw_port);
 		before = kt_logged_of(&p, "have different keys");
 		assert_int_equal(send(p.a, "x", 1, MSG_DONTWAIT), 1);
 		while (!(kt_events(p.a, POLLERR) & POLLERR))
@@ -265,6 +267,8 @@ static void test_other_keys_are_rejected(void **state)
 		assert_int_equal(kt_connect(fd, &p.at_b), -EKEYREJECTED);
 		assert_in_range(kt_now_ns() - begin, 0, KT_SOON_NS);
 		assert_int_equal(kt_logged_of(&p, "have different keys"), before + 1);
+		assert_true(kt_logged(of_b, "; mend: the same key in net.beowire.key of both, or "
+					    "none on either"));
 		close(fd);
 		close(listener);
 		kt_close(&p);

@@ -239,6 +239,7 @@ static void begin_with(struct idler *idler, uid_t user, int (*f)(void *))
 }
 
 #define GREEDY	  4
+#define NODE	  "/proc/net/beowire/node"
 #define QUESTIONS 20 /* more than answers that there is room for */
 
 static int watching(const char *node)
@@ -334,6 +335,7 @@ static void test_one_peers_questions(void **state)
 	int fd = watching("a"), many = watching("b"), one = watching("b"), n = 0;
 	struct sockaddr_beowire at = kt_at(fd);
 	struct beowire_info asked = {0};
+	uint64_t before = kt_number("a", NODE, "questions-refused");
 	uint32_t first = 0;
 	char byte;
 
@@ -348,6 +350,7 @@ static void test_one_peers_questions(void **state)
 			ask(one, &at, 1, 1);
 	} while (asked.peer == first && n < 300);
 	assert_int_equal(n, 129);
+	kt_becomes(kt_number("a", NODE, "questions-refused"), before + 1, UINT64_MAX);
 }
 
 /* Several that fill it together give way to one that has asked for less. */
@@ -358,6 +361,7 @@ static void test_many_peers_questions(void **state)
 	struct sockaddr_beowire at = kt_at(fd);
 	struct beowire_info asked = {0};
 	unsigned count[16] = {0}, new = 0;
+	uint64_t before;
 	char byte;
 
 	at.sbw_ifindex = 0;
@@ -368,6 +372,7 @@ static void test_many_peers_questions(void **state)
 	}
 	while (kt_recv_info(fd, &byte, 1, &asked, 0) == 0)
 		count[asked.peer % 16] = UINT16_MAX;
+	before = kt_number("a", NODE, "questions-refused");
 	ask(one, &at, 1, 20);
 	for (int n = 0; n < 1000 && count[new] != 20; n++) {
 		if (kt_recv_info(fd, &byte, 1, &asked, 0))
@@ -375,6 +380,7 @@ static void test_many_peers_questions(void **state)
 		new = ++count[asked.peer % 16] < UINT16_MAX ? asked.peer % 16 : new;
 	}
 	assert_int_equal(count[new], 20);
+	assert_true(kt_number("a", NODE, "questions-refused") >= before + 20);
 	for (int i = 0; i < GREEDY; i++)
 		close(greedy[i]);
 	close(one);

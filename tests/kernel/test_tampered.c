@@ -15,6 +15,7 @@
 #include "kframe.h"
 
 #define LONG 100000
+#define NODE "/proc/net/beowire/node"
 
 static void change_status(struct kt_frame *f, long wanted)
 {
@@ -94,14 +95,19 @@ static void test_status_of_a_peer(void **state)
 				   -EFAULT,
 				   -1,
 				   INT_MIN};
+	const size_t count = sizeof(told) / sizeof(*told);
+	uint64_t before = kt_number("a", NODE, "bad-words");
 	struct kt_relay r;
 
 	kt_relay_begin(&r, change_status);
-	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+	for (size_t i = 0; i < count; i++)
 		receive_what_was_taken_back(&r, SOCK_RDM, told[i], EIO);
+	assert_int_equal(kt_number("a", NODE, "bad-words"), before + count);
 	receive_what_was_taken_back(&r, SOCK_RDM, -EACCES, EACCES);
+	assert_int_equal(kt_number("a", NODE, "bad-words"), before + count);
 	receive_what_was_taken_back(&r, SOCK_SEQPACKET, -EFAULT, ECONNRESET);
 	receive_what_was_taken_back(&r, SOCK_SEQPACKET, -EAGAIN, ECONNRESET);
+	assert_int_equal(kt_number("a", NODE, "bad-words"), before + count + 2);
 	kt_relay_end(&r);
 }
 
@@ -120,12 +126,15 @@ static void receive_too_long(struct kt_relay *r, int type, long len, int at_b, i
 static void test_length_of_a_peer(void **state)
 {
 	static const long told[] = {1l << 31, UINT_MAX, 1l << 32, LONG_MAX, -1};
+	const size_t count = sizeof(told) / sizeof(*told);
+	uint64_t before = kt_number("a", NODE, "bad-words");
 	struct kt_relay r;
 
 	kt_relay_begin(&r, change_length);
-	for (size_t i = 0; i < sizeof(told) / sizeof(*told); i++)
+	for (size_t i = 0; i < count; i++)
 		receive_too_long(&r, SOCK_RDM, told[i], ESHUTDOWN, ECANCELED);
 	receive_too_long(&r, SOCK_SEQPACKET, 1l << 31, ECONNRESET, ECONNRESET);
+	assert_int_equal(kt_number("a", NODE, "bad-words"), before + count + 1);
 	kt_relay_end(&r);
 }
 

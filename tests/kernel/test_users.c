@@ -17,7 +17,8 @@
 #include "kuser.h"
 #include "wire.h"
 
-#define MIB (1u << 20)
+#define MIB  (1u << 20)
+#define NODE "/proc/net/beowire/node"
 
 static int open_socket(void *arg)
 {
@@ -162,6 +163,7 @@ static void test_pulled_bytes_are_for_who_asked(void **state)
 	struct beowire_pull pull = {.len = MIB, .cookie = 9};
 	char *bytes = malloc(MIB), *room = calloc(1, MIB);
 	struct heir heir = {p.b, room};
+	uint64_t before = kt_number("b", NODE, "bad-readers");
 	struct beowire_info got;
 
 	memset(bytes, 'a', MIB);
@@ -181,6 +183,7 @@ static void test_pulled_bytes_are_for_who_asked(void **state)
 	assert_int_equal(kt_recv_info(p.b, &got, 1, &got, 0), 0);
 	assert_int_equal(got.status, 0);
 	assert_memory_equal(room, bytes, MIB);
+	assert_int_equal(kt_number("b", NODE, "bad-readers"), before + 1);
 	free(bytes);
 	free(room);
 	kt_close(&p);

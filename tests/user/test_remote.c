@@ -562,27 +562,37 @@ static void key__that_differs_is_told_by_one_line(void **state)
 	}
 }
 
-/* Which peers it is that were waited for is nothing to people. */
-static void clock__that_jumped_is_told_once(void **state)
+/* The process was told of a jump while it waited for this peer, and says so, with its own name. */
+static void assert_tells_jump(uint32_t peer, const char *whom)
 {
-	char expected[200], host[65] = "";
+	char expected[300], host[65] = "";
 	int before = listen_up();
 	const char *text;
 
 	said_nothing_yet();
 	ep->helper.wanted = false;
-	bw_host_ops.excused(ep, 19 * BW_S);
+	bw_host_ops.excused(ep, peer, 19 * BW_S);
 	ep->helper.wanted = true;
-	bw_host_ops.excused(ep, 20 * BW_S);
-	bw_host_ops.excused(ep, 21 * BW_S);
+	bw_host_ops.excused(ep, peer, 20 * BW_S);
+	bw_host_ops.excused(ep, peer, 21 * BW_S);
 	ep->helper.wanted = false;
 	text = said(before);
 	gethostname(host, sizeof(host) - 1);
 	snprintf(expected, sizeof(expected),
 		 "beowire: %s: warning: this process stood still, or the clock jumped, by 20000 ms "
-		 "at least; no peer is given up for that\n",
-		 host);
+		 "at least%s; no peer is given up for that\n",
+		 host, whom);
 	assert_string_equal(text, expected);
+}
+
+/* The peer that was waited for is named, if it is known. */
+static void clock__that_jumped_is_told_once(void **state)
+{
+	struct bw_event one = up(0, "one\033[m"), nameless = up(1, "");
+
+	assert_tells_jump(one.peer, " while it waited for one?[m");
+	assert_tells_jump(nameless.peer, " while it waited for a peer");
+	assert_tells_jump(nameless.peer + 1, "");
 }
 
 #define CHAIN 4096

@@ -45,6 +45,7 @@ typedef unsigned int gfp_t;
 #define smp_store_release(p, value) __atomic_store_n(p, value, __ATOMIC_RELEASE)
 #define barrier()		    __asm__ volatile("" ::: "memory")
 #define cond_resched()		    ((void)0)
+#define this_cpu_inc(word)	    ((void)(word)++)
 #define min_t(type, a, b)	    ((type)(a) < (type)(b) ? (type)(a) : (type)(b))
 #define min(a, b)		    ((a) < (b) ? (a) : (b))
 #define ALIGN(x, to)		    (((x) + (to)-1) & ~((to)-1u))

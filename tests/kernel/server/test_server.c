@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -461,17 +462,14 @@ static uint64_t draw(void)
 	return randomness;
 }
 
-/* A server of our own with a socket that it has opened; its number in *id. */
-static int own_server(struct rings *r, uint32_t *id, uint16_t port)
+/* One more socket that a server of our own has opened; its number in *id. */
+static int own_socket(struct rings *r, uint32_t *id)
 {
 	const struct beowire_record *open;
 	struct beowire_record *answer;
 	pthread_t binding;
-	int fd;
+	int fd = st_open_socket("a", 3);
 
-	st_enter("a");
-	assert_int_equal(rings_open(r, 3, "own"), 0);
-	fd = st_open_socket("a", 3);
 	assert_true(fd >= 0);
 	assert_int_equal(st_bind_to(fd, 40000), -1);
 	*id = 0;
@@ -488,6 +486,14 @@ static int own_server(struct rings *r, uint32_t *id, uint16_t port)
 	assert_int_equal(rings_turn(r, 0), 0);
 	assert_ended(binding, 0);
 	return fd;
+}
+
+/* A server of our own with one such socket. */
+static int own_server(struct rings *r, uint32_t *id, uint16_t port)
+{
+	st_enter("a");
+	assert_int_equal(rings_open(r, 3, "own"), 0);
+	return own_socket(r, id);
 }
 
 /* A server that says nothing holds up who waits for its word, and nobody else. */
@@ -630,11 +636,23 @@ static bool sleeps(int thread)
 	return letter == 'S';
 }
 
+/* A server reads all that it was asked for: how many of this type. */
+static int read_requests(struct rings *r, uint16_t type)
+{
+	const struct beowire_record *request;
+	int count = 0;
+
+	while ((request = rings_next(r, BEOWIRE_REQUESTS))) {
+		count += request->type == type;
+		rings_consume(r, BEOWIRE_REQUESTS, request);
+	}
+	return count;
+}
+
 /* A server that says of a send twice that it is done gives back nothing of another one, of which
  * it was not told: one that waits for room in the ring. */
 static void done_twice(void **state)
 {
-	const struct beowire_record *request;
 	struct rings r;
 	uint32_t id, sent = 0;
 	int fd = own_server(&r, &id, 0), room = 1 << 24, one;
@@ -664,8 +682,7 @@ static void done_twice(void **state)
 	assert_int_equal(rings_turn(&r, 0), 0);
 	assert_int_equal(st_listed(REFUSED), 1);
 	assert_int_equal(under_way(), one);
-	while ((request = rings_next(&r, BEOWIRE_REQUESTS)))
-		rings_consume(&r, BEOWIRE_REQUESTS, request);
+	read_requests(&r, BEOWIRE_SEND);
 	assert_int_equal(rings_turn(&r, 0), 0);
 	assert_ended(waiting, 0);
 	answer(&r, id, BEOWIRE_DONE, 0, sizeof(bytes));
@@ -673,6 +690,101 @@ static void done_twice(void **state)
 	assert_int_equal(st_listed(REFUSED), 1);
 	assert_int_equal(under_way(), 0);
 	own_end(&r, fd);
+}
+
+/* A server reads nothing, until there is no room for what it is asked for, be it ever so short. */
+static void fill_requests(int fd)
+{
+	char bytes[OWN_LIMIT] = {0};
+
+	for (int left = 1; left >= 0; left--) {
+		while (sendto(fd, bytes, left ? sizeof(bytes) : 0, MSG_DONTWAIT,
+			      (const struct sockaddr *)&nobody, sizeof(nobody)) >= 0)
+			;
+		assert_int_equal(errno, EAGAIN);
+	}
+}
+
+/* Pieces of what is long that left something to be done, in this node. */
+static uint64_t squeezed(void)
+{
+	FILE *f = fopen("/proc/net/beowire/node", "r");
+	unsigned long count = 0;
+	char line[256];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "squeezed %lu", &count);
+	fclose(f);
+	return count;
+}
+
+enum { WAITING = 320, PIECE = 64 };
+
+/* Sockets that wait for room, each of which is told by itself, and words for the server. */
+struct waiting {
+	struct rings r;
+	int filler, epoll, fd[WAITING];
+	uint32_t id[WAITING];
+};
+
+static void waiting_begin(struct waiting *w)
+{
+	struct epoll_event out = {.events = EPOLLOUT | EPOLLET};
+	int room = 1 << 24, small = 1;
+	struct beowire_record *record;
+	uint32_t id;
+
+	w->filler = own_server(&w->r, &id, 0);
+	w->epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(setsockopt(w->filler, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
+	for (int i = 0; i < WAITING; i++) {
+		w->fd[i] = own_socket(&w->r, &w->id[i]);
+		setsockopt(w->fd[i], SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	}
+	fill_requests(w->filler);
+	for (int i = 0; i < WAITING; i++) { /* each is more than SO_RCVBUF */
+		record = rings_reserve(&w->r, BEOWIRE_ANSWERS, BEOWIRE_ARRIVED, w->id[i], 8000);
+		assert_non_null(record);
+		record->addr = nobody;
+		rings_commit(&w->r, BEOWIRE_ANSWERS, record);
+		assert_int_equal(rings_turn(&w->r, 0), 0);
+	}
+	for (int i = 0; i < WAITING; i++)
+		assert_int_equal(epoll_ctl(w->epoll, EPOLL_CTL_ADD, w->fd[i], &out), 0);
+}
+
+/* Once a server has read everything each of many sockets that waited is told, and the server is
+ * told of each what there had been no room for. Between 64 and the next others get its lock. */
+static void many_that_wait(void **state)
+{
+	static struct epoll_event events[WAITING];
+	static struct waiting w;
+	uint64_t before;
+
+	waiting_begin(&w);
+	assert_int_equal(epoll_wait(w.epoll, events, WAITING, 0), 0);
+	assert_int_equal(read_requests(&w.r, BEOWIRE_PRESSED), 0);
+	before = squeezed();
+	assert_int_equal(rings_turn(&w.r, 0), 0);
+	assert_int_equal(epoll_wait(w.epoll, events, WAITING, 0), WAITING);
+	assert_int_equal(squeezed() - before, 2 * (WAITING + 1) / PIECE);
+	assert_int_equal(read_requests(&w.r, BEOWIRE_PRESSED), WAITING);
+	assert_int_equal(rings_turn(&w.r, 0), 0);
+	fill_requests(w.filler);
+	for (int i = 0; i < WAITING; i++)
+		close(w.fd[i]);
+	assert_int_equal(read_requests(&w.r, BEOWIRE_CLOSE), 0);
+	before = squeezed();
+	assert_int_equal(rings_turn(&w.r, 0), 0);
+	assert_int_equal(squeezed() - before, WAITING / PIECE);
+	assert_int_equal(read_requests(&w.r, BEOWIRE_CLOSE), WAITING);
+	for (int i = 0; i < WAITING; i++)
+		answer(&w.r, w.id[i], BEOWIRE_CLOSED, 0, 0);
+	assert_int_equal(rings_turn(&w.r, 0), 0);
+	assert_int_equal(st_listed(PORTS), 1);
+	close(w.epoll);
+	own_end(&w.r, w.filler);
 }
 
 /* What is charged for unread messages is given back when they have been read. */
@@ -884,6 +996,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(forged_frames, NULL, NULL),
 		cmocka_unit_test_setup_teardown(answers_to_nothing, NULL, NULL),
 		cmocka_unit_test_setup_teardown(done_twice, NULL, NULL),
+		cmocka_unit_test_setup_teardown(many_that_wait, NULL, NULL),
 		cmocka_unit_test_setup_teardown(unread_messages_are_charged, NULL, NULL),
 		cmocka_unit_test_setup_teardown(records_without_sense, NULL, NULL),
 		cmocka_unit_test_setup_teardown(random_rings, pair_begin, pair_end),
