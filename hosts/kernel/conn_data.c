@@ -133,9 +133,7 @@ static int bwk_conn_lost(struct bwk_sock *bs, struct sk_buff *skb, int error)
 
 	bwk_conn_drop(bs, skb);
 	if (error == -ECANCELED && !begun)
-		return -ECANCELED;		/* taken back: that call sent nothing */
-	while ((skb = bwk_conn_first(&bs->sk))) /* nothing is given from behind a hole */
-		bwk_conn_drop(bs, skb);
+		return -ECANCELED; /* taken back: that call sent nothing */
 	bwk_port_lock(bs->port);
 	if (bs->sk.sk_state == TCP_ESTABLISHED) {
 		bwk_conn_say(bs->port, bs->peer, BW_CONN_RESET, 0, NULL);
@@ -143,6 +141,9 @@ static int bwk_conn_lost(struct bwk_sock *bs, struct sk_buff *skb, int error)
 		bwk_port_run(bs->port);
 	}
 	bwk_port_unlock(bs->port);
+	/* Nothing is given from behind the hole, and now nothing more comes. */
+	while ((skb = bwk_conn_first(&bs->sk)))
+		bwk_conn_drop(bs, skb);
 	error = sock_error(&bs->sk);
 	return error ? error : -ECONNRESET;
 }
