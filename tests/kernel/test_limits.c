@@ -564,7 +564,6 @@ static void test_one_users_unread_messages(void **state)
 
 /* ---- messages of which a part has come ---- */
 
-#define NODE  "/proc/net/beowire/node"
 #define PIECE 64 /* port.c */
 #define PARTS (5 * PIECE)
 
