@@ -7,6 +7,7 @@ waits for rounds, breaks something, and waits for more; when it returns the job 
 
 import os
 import re
+import shlex
 import sys
 import tempfile
 import threading
@@ -23,6 +24,7 @@ from beowire.lab.lab import Lab, Shape
 from beowire.run.cluster import Cluster
 from beowire.run.job import run
 from beowire.run.launch import Job
+from beowire.run.mpi import Mpi
 from beowire.run.path import JobRecord
 from mpi_lab import lab_behind
 from mpi_programs import executable
@@ -129,8 +131,14 @@ def run_drill(
     drill: Drill,
     give_up_s: int,
     environment: Mapping[str, str] | None = None,
+    mpi: Mpi = "openmpi",
+    without_stderr: bool = False,
 ) -> Outcome:
-    """Runs the job with a drill beside it; peers are given up after so many seconds."""
+    """Runs the job with a drill beside it; peers are given up after so many seconds.
+    `without_stderr`: what the ranks write to stderr is lost."""
+    program = [str(executable("tests/mpi/onward", mpi))]
+    if without_stderr:
+        program = ["sh", "-c", f"exec {shlex.quote(program[0])} 2>/dev/null"]
     with tempfile.TemporaryDirectory() as directory, tempfile.TemporaryFile() as output:
         end = Path(directory) / "end"
         settings = {
@@ -139,10 +147,10 @@ def run_drill(
             **LINKS,
         }
         job = Job(
-            [str(executable("tests/mpi/onward", "openmpi"))],
+            program,
             2,
             "beowire",
-            mpi="openmpi",
+            mpi=mpi,
             environment={**settings, **(environment or {})},
         )
         onward = Onward(cluster, output, end.with_name(f"{end.name}.round"))

@@ -13,6 +13,7 @@ import pytest
 from beowire.lab import up
 from beowire.lab.lab import Lab, Shape, load_ready
 from beowire.run.cluster import Cluster
+from beowire.run.mpi import Mpi
 from mpi_drill import Onward, left_behind, run_drill
 from mpi_lab import lab_behind, lab_of
 from mpi_replay import Hello, ear, stranger
@@ -106,24 +107,26 @@ def test_an_ethernet_address_that_changes(node: str, place: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "silent",
+    ("silent", "mpi", "without_stderr"),
     [
-        ("node1", "node2"),
-        ("node1",),
-        pytest.param(("node2",), marks=pytest.mark.long),
+        ("node1 node2", "openmpi", False),
+        ("node1 node2", "openmpi", True),
+        ("node1", "openmpi", False),
+        ("node1", "mpich", False),
+        pytest.param("node2", "openmpi", False, marks=pytest.mark.long),
     ],
-    ids="-".join,
 )
-def test_a_cut_that_stays(silent: tuple[str, ...], place: Cluster) -> None:
+def test_a_cut_that_stays(silent: str, mpi: Mpi, without_stderr: bool, place: Cluster) -> None:
     """Nothing that these nodes send arrives any more, the launcher's words neither: each rank is
-    told in time, and not before; the job ends, says why once for each, and leaves nothing."""
+    told in time, and not before; the job ends, says why once for each, wherever its stderr goes,
+    and leaves nothing."""
 
     def cut(job: Onward) -> None:
         job.await_rounds(MANY)
-        job.strike(dict.fromkeys(silent, Shape(loss=1.0)))
+        job.strike(dict.fromkeys(silent.split(), Shape(loss=1.0)))
         job.ended.wait()
 
-    outcome = run_drill(place, cut, GIVE_UP_S)
+    outcome = run_drill(place, cut, GIVE_UP_S, mpi=mpi, without_stderr=without_stderr)
     print(f"told after {dict(outcome.told_s)} s, ended after {outcome.after_s:.1f} s")
     # A rank may be ended by the launcher before its time, once the other one was told.
     assert outcome.told_s, outcome.text

@@ -2,7 +2,6 @@
 """A host's name means nothing else to any shell, to ssh or to what asks many nodes at once."""
 
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -110,6 +109,12 @@ def test_options_for_ssh_end_before_the_host() -> None:
     ]
 
 
+def test_ssh_does_not_wait_for_ever() -> None:
+    """Neither for a host that is lost, nor for an answer of one that takes calls and is silent."""
+    words = cluster.of_hosts(["a"]).reach("a", "true")
+    assert words == ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "--", "a", "true"]
+
+
 @pytest.fixture
 def agent(tmp_path: Path) -> Path:
     """An agent, at a path with all that must be quoted, that tells what it was given."""
@@ -126,12 +131,10 @@ def test_what_reaches_the_agent(agent: Path) -> None:
     assert told == ["2", "me@fe80::1%eth0", script]
 
 
-def test_what_reaches_the_agent_from_many_at_once(agent: Path) -> None:
+def test_what_the_doctor_asks_reaches_the_agent(agent: Path) -> None:
     where = cluster.of_hosts(["me@a"], shlex.quote(str(agent)))
     options = ["--goal", "50% of '$x' %h"]
-    template = everywhere.command(where, options)
-    filled = template.replace("%%", "\0").replace("%h", "me@a").replace("\0", "%")
-    told = subprocess.run(["sh", "-c", filled], capture_output=True, text=True, check=True).stdout
+    told = remote.execute(where, where.hosts[0], everywhere.command(where, options)).decode()
     count, host, command = told.splitlines()
     assert (count, host) == ("2", "me@a")
     assert shlex.split(command) == [str(places.root() / "beowire"), "doctor", *options]

@@ -2,8 +2,11 @@
 """Jobs on hosts reached by a command, as over ssh: here the nodes of a lab on loopback addresses,
 entered by the lab's agent."""
 
+import json
+import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,8 +25,15 @@ pytestmark = pytest.mark.skipif(
 
 AGENT = """#!/bin/sh
 printf "%s\\n" "$*" >>"$0.log"
+if [ -e "$0.struck" ] && [ "$1" = node2 ]; then
+	echo $$ >>"$0.pids"
+	. "$0.fault"
+	exit
+fi
 exec {agent} "$@"
 """
+LIMIT_S = 300.0
+"""A command that takes longer hangs; nothing is measured by it."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,22 @@ class Reached:
 
     lab: lab.Lab
     agent: Path
+
+    @property
+    def struck(self) -> Path:
+        """Once this file is there, node2 is not reached any more: a fault befalls who tries."""
+        return Path(f"{self.agent}.struck")
+
+    @property
+    def fault(self) -> Path:
+        """What the agent executes then, in place of what it is told."""
+        return Path(f"{self.agent}.fault")
+
+    def held(self) -> list[Path]:
+        """The processes with that fault that are still there."""
+        pids = Path(f"{self.agent}.pids").read_text().split()
+        assert pids
+        return [each for pid in pids if (each := Path(f"/proc/{pid}")).exists()]
 
     def directories(self) -> set[Path]:
         """Those for temporary files on the hosts: others that run at the same time have some as
@@ -52,7 +78,10 @@ def reached(lab_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     there = Reached(made, agent)
     yield there
     assert there.directories()
-    assert [each for each in there.directories() if each.exists()] == []
+    left = [each for each in there.directories() if each.exists()]
+    for each in left:
+        shutil.rmtree(each)
+    assert left == []
 
 
 APART = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
@@ -60,17 +89,27 @@ APART = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
 interface is others' too."""
 
 
-def run(reached: Reached, hosts: str, transport: str, *more: str) -> Answer:
+PI = (str(places.example("pi")), "--precision", "1e-5")
+
+
+def run(
+    reached: Reached, hosts: str, transport: str, *more: str, program: tuple[str, ...] = PI
+) -> Answer:
     reach = ["--hosts", hosts, "--ssh", str(reached.agent), "--network", "127.0.0.0/8"]
     words = ["run", *reach, "-n", "2", "--transport", transport, *more]
-    program = [str(places.example("pi")), "--precision", "1e-5"]
-    done = subprocess.run(
+    with subprocess.Popen(
         [*([] if NO_NAMESPACES else APART), *COMMAND, *words, "--", *program],
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
+        start_new_session=True,
+    ) as process:
+        try:
+            output, errors = process.communicate(timeout=LIMIT_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return Answer(process.returncode, output, errors)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "beowire"])
@@ -88,6 +127,38 @@ def test_a_job_runs_and_is_proved(transport: str, reached: Reached, tmp_path: Pa
 def test_a_host_that_does_not_answer(reached: Reached) -> None:
     answer = run(reached, "node1,node9", "beowire")
     assert answer.status == 1
-    assert "node9 did not do as asked" in answer.errors
+    assert answer.errors.count("node9 did not do as asked") == 1
     assert "Try it by hand" in answer.errors
+    assert reached.lab.processes() == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "swept"),
+    [
+        ("exec sleep 30", "node2 did not answer within 10 s.", False),
+        ("exit 255", "node2 did not do as asked: status 255", False),
+        ("echo nonsense", "it tells what makes no sense.", True),
+    ],
+    ids=["silent", "refuses", "nonsense"],
+)
+def test_a_host_that_is_lost_for_good(
+    fault: str, said: str, swept: bool, reached: Reached, tmp_path: Path
+) -> None:
+    """It takes neither time without end, nor the job's own status, nor what the others counted."""
+    stats = tmp_path / "stats"
+    reached.fault.write_text(fault)
+    wait = '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exec sleep 1000'
+    program = ("sh", "-c", f"{' '.join(PI)}; {wait}; touch {reached.struck}; exit 7")
+    answer = run(reached, "node[1-2]", "beowire", "--stats", str(stats), program=program)
+    assert answer.status == 7, answer.errors
+    assert reached.held() == []
+    notes = [line for line in answer.errors.splitlines() if line.startswith("beowire: what ")]
+    assert notes == [
+        f"beowire: what was counted on node2 is not known: {said}",
+        *([] if swept else [f"beowire: what the job left on node2 was not removed: {said}"]),
+    ]
+    told = json.loads((stats / "job.json").read_text())
+    assert (told["exit_status"], told["unheard"]) == (7, ["node2"])
+    assert told["endpoints"] > 0
+    assert told["tcp_bytes"] > 0  # node1's kernel counted them
     assert reached.lab.processes() == []

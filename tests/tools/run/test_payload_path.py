@@ -116,6 +116,17 @@ def test_each_doubt_is_told(record: JobRecord, said: str) -> None:
     assert ";" not in told  # nothing else
 
 
+def test_nothing_is_proved_where_a_host_did_not_answer() -> None:
+    """Its endpoints' counters are missing as well, and tell nothing of the program."""
+    left = replace(RECORD, endpoints=[SENDER], nodes={"node1": counted(CARRIED)})
+    assert path.unmet(left) != ""
+    lost = replace(left, unheard=["node2"])
+    assert path.unmet(lost) == ""
+    for job in (lost.job, replace(lost.job, transport="tcp")):
+        with pytest.raises(BeowireError, match="cannot be judged: what was counted on node2 is"):
+            path.prove(replace(lost, job=job, endpoints=[]))
+
+
 def test_of_other_jobs_only_what_they_may_have_sent_is_no_evidence() -> None:
     nodes = {"node1": counted(CARRIED, ip=PAYLOAD), "node2": counted()}
     with pytest.raises(BeowireError, match="cannot be judged: another job ran on this lab"):

@@ -22,6 +22,7 @@ from beowire.run import asked, cluster, launch, mpi, path
 from beowire.run.job import (
     Ending,
     _execute,
+    _loss_seen,
     _with_late_signal,
     check_settings,
     run,
@@ -168,13 +169,53 @@ GONE = (
 
 def launched(script: str) -> Ending:
     """How a launcher ended that is this script of a shell."""
-    with tempfile.TemporaryFile() as errors, told_once(errors) as told:
-        return _execute(Command(["sh", "-c", script], {}), "BEOWIRE_JOB=test", None, told, LIMIT_S)
+    with (
+        tempfile.TemporaryDirectory() as stats,
+        tempfile.TemporaryFile() as errors,
+        told_once(errors) as told,
+    ):
+        command = Command(["sh", "-c", script], {"BEOWIRE_STATS": stats})
+        lost = _loss_seen(told, "", Path(stats))
+        return _execute(command, "BEOWIRE_JOB=test", None, told, lost, LIMIT_S)
 
 
-def test_a_launcher_that_waits_for_a_lost_node_is_ended() -> None:
-    ending = launched(f"trap '' TERM INT; echo '{GONE}' >&2; exec sleep 1000")
+@pytest.mark.parametrize("to", ["&2", "$BEOWIRE_STATS/x.told"], ids=["stderr", "file"])
+def test_a_launcher_that_waits_for_a_lost_node_is_ended(to: str) -> None:
+    ending = launched(f"trap '' TERM INT; echo '{GONE}' >{to}; exec sleep 1000")
     assert ending == Ending(1, timed_out=False, interrupted_by=0, lost=True)
+
+
+KEPT = f"echo '{GONE}' >$BEOWIRE_STATS/x.told; trap '' TERM INT; exec sleep 1000"
+
+
+@pytest.mark.parametrize("user", ["", "nobody"])
+def test_a_loss_that_is_not_on_stderr_ends_the_job(user: str, lab_name: str) -> None:
+    """A launcher that serves it late, or a rank whose stderr goes elsewhere, hides nothing."""
+    if user and os.geteuid() != 0:
+        pytest.skip("ranks of another user take root")
+    up.up(lab_name, 2, 9000)
+    job = Job(["sh", "-c", KEPT], 2, "tcp", user=user)
+    with tempfile.TemporaryFile() as errors:
+        where = cluster.of_lab(lab_name)
+        record = run(job, where, output=errors, errors=errors, announce=False, limit_s=LIMIT_S)
+        errors.seek(0)
+        said = errors.read().decode()
+    assert not record.timed_out
+    assert record.exit_status == 1
+    assert said.count(GONE) == 1
+    assert lab.load(lab_name).processes() == []
+
+
+def test_what_else_is_in_a_job_s_files_ends_nothing(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile() as errors, told_once(errors) as told:
+        lost = _loss_seen(told, "", tmp_path)
+        assert not lost()
+        (tmp_path / "x.json").write_text(f"{GONE}\n")
+        (tmp_path / "x.told").write_text("beowire: node2 is slow\n")
+        os.mkfifo(tmp_path / "y.told")
+        assert not lost()
+        (tmp_path / "z.told").write_text(f"{GONE}\n")
+        assert lost()
 
 
 def test_a_launcher_that_ends_by_itself_has_its_own_status(monkeypatch: pytest.MonkeyPatch) -> None:

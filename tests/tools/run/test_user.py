@@ -63,6 +63,9 @@ def test_nothing_but_his_own_files_is_taken(tmp_path: Path) -> None:
     os.mkfifo(given / "pipe.json")
     os.chown(given / "pipe.json", NOBODY.pw_uid, NOBODY.pw_gid)
     (given / "directory.json").mkdir()
+    assert user.look(NOBODY.pw_uid, given, ".json") == [b"{}"]
+    assert user.look(NOBODY.pw_uid, given, ".told") == []
+    assert user.look(NOBODY.pw_uid, tmp_path / "gone", ".json") == []
     taken = user.take(NAME, given, tmp_path)
     assert [(each.name, each.read_text()) for each in taken.iterdir()] == [("his.json", "{}")]
     assert taken.stat().st_uid == 0

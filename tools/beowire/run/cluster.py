@@ -11,6 +11,10 @@ from beowire.errors import BeowireError
 from beowire.lab.lab import Lab, load_ready
 from beowire.run import host_names, host_sets
 
+_OPTIONS = ["-o", "BatchMode=yes", "-o", "ConnectTimeout=30"]
+"""Of ssh, unless its options are named: it asks nobody, and TCP alone would wait for a node that is
+lost for two minutes, or for ever for one that takes calls and is silent."""
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -86,7 +90,7 @@ def _agent(ssh: str) -> list[str]:
         raise BeowireError(f"--ssh {ssh} cannot be read: {error}.", "Close the quotes.") from error
     if not words:
         raise BeowireError("--ssh names no command.", "Leave it out, or name one such as ssh.")
-    return [*words, "-o", "BatchMode=yes"] if ssh == "ssh" else words
+    return [*words, *_OPTIONS] if ssh == "ssh" else words
 
 
 def _checked(network: str) -> str:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 _LOST = re.compile(rb"beowire: .+ is gone \(.+\): operations with it end with an error")
 
+LEFT = ".told"
+"""How the names of files in BEOWIRE_STATS end that have such a line."""
 _LONGEST = 4096  # bytes of a line
 
 
@@ -20,14 +22,19 @@ def tells_of_a_loss(line: bytes) -> bool:
 
 
 def read_losses(directory: Path) -> bytes:
-    """The lines on lost peers that a job's ranks left in BEOWIRE_STATS (`*.told`)."""
+    """The lines on lost peers that a job's ranks left in BEOWIRE_STATS."""
     lines = b""
-    for path in sorted(directory.glob("*.told")):
+    for path in sorted(directory.glob(f"*{LEFT}")):
         with path.open("rb") as file:
-            line = file.read(_LONGEST).removesuffix(b"\n")
-        if tells_of_a_loss(line):
-            lines += line + b"\n"
+            text = file.read(_LONGEST)
+        if is_a_loss(text):
+            lines += text.removesuffix(b"\n") + b"\n"
     return lines
+
+
+def is_a_loss(text: bytes) -> bool:
+    """Whether what is in such a file is a line on a lost peer."""
+    return tells_of_a_loss(text.removesuffix(b"\n"))
 
 
 def report_of_death(output: str, rank: int, hosts: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from beowire.lab import jobs
 from beowire.lab.lab import Lab, marked_processes
 from beowire.run import asked, key, launch, mpi, user
 from beowire.run.cluster import Cluster
-from beowire.run.endings import read_losses
+from beowire.run.endings import LEFT, is_a_loss, read_losses
 from beowire.run.launch import Command, Job
 from beowire.run.observer import observed
 from beowire.run.once import Passage, told_once
@@ -86,7 +86,8 @@ def run(
                 environment = {"BEOWIRE_STATS": observation.stats_dir, **job.environment}
                 command = launch.command(replace(job, environment=environment), cluster, place)
                 started_ns = time.monotonic_ns()
-                ending = _execute_whole(command, directory, output, told, limit_s)
+                lost = _loss_seen(told, job.user, stats_dir)
+                ending = _execute_whole(command, directory, output, told, lost, limit_s)
                 elapsed_ns = time.monotonic_ns() - started_ns
             stats_dir = user.take(job.user, stats_dir, directory)
             # A launcher that ends its job may lose what a rank said last.
@@ -107,9 +108,21 @@ def run(
             elapsed_ns=elapsed_ns,
             nodes=observation.nodes,
             exclusive=observation.exclusive,
+            unheard=observation.unheard,
             others=others(),
             endpoints=read_endpoints(stats_dir),
         )
+
+
+def _loss_seen(told: Passage, user_name: str, stats_dir: Path) -> Callable[[], bool]:
+    """What tells whether the job has lost a rank by now. Its ranks say so on stderr, which may go
+    elsewhere or come late, and in files, which are at hand in a lab."""
+    owner = user.ranks_uid(user_name)
+
+    def seen() -> bool:
+        return told.loss_was_told() or any(map(is_a_loss, user.look(owner, stats_dir, LEFT)))
+
+    return seen
 
 
 def _execute_whole(
@@ -117,6 +130,7 @@ def _execute_whole(
     directory: Path,
     output: IO[bytes] | int | None,
     told: Passage,
+    lost: Callable[[], bool],
     limit_s: float | None,
 ) -> Ending:
     """Executes the command, and kills and removes what is left of the job afterwards."""
@@ -124,7 +138,7 @@ def _execute_whole(
     began = directory / "began"
     began.touch()
     try:
-        return _execute(command, mark, output, told, limit_s)
+        return _execute(command, mark, output, told, lost, limit_s)
     finally:
         with signals.uninterrupted():
             left = namespaces.kill(lambda: marked_processes(mark))
@@ -251,10 +265,11 @@ def _execute(
     mark: str,
     output: IO[bytes] | int | None,
     told: Passage,
+    lost: Callable[[], bool],
     limit_s: float | None,
 ) -> Ending:
     """Starts the command and waits, passing on signals that only we got. The status is that of
-    a shell: 128 + N when signal N ended it."""
+    a shell: 128 + N when signal N ended it. `lost` tells whether the job lost a rank."""
     name, _, value = mark.partition("=")
     environment = {**os.environ, **command.environment, name: value}
     waited = {*signals.ENDING, signal.SIGCHLD}
@@ -275,7 +290,7 @@ def _execute(
             stderr=told.descriptor,
             preexec_fn=in_child,
         )
-        return _with_late_signal(_wait(child, waited, told, limit_s), waited)
+        return _with_late_signal(_wait(child, waited, lost, limit_s), waited)
     finally:
         # A signal that came for the job was dealt with; none may strike twice.
         while signal.sigtimedwait(waited, 0) is not None:
@@ -295,7 +310,7 @@ def _with_late_signal(ending: Ending, waited: set[signal.Signals]) -> Ending:
 def _wait(
     child: "subprocess.Popen[bytes]",
     waited: set[signal.Signals],
-    told: Passage,
+    lost: Callable[[], bool],
     limit_s: float | None,
 ) -> Ending:
     deadline = time.monotonic() + limit_s if limit_s else None
@@ -304,7 +319,7 @@ def _wait(
     interrupted_by = 0
     while child.poll() is None:
         now = time.monotonic()
-        if lost_at is None and told.loss_was_told():
+        if lost_at is None and lost():
             lost_at = now
         left = max(deadline - now, 0) if deadline else _LOOK_S
         received = signal.sigtimedwait(waited, min(left, _LOOK_S))

@@ -3,26 +3,33 @@
 directory into which Beowire's endpoints write theirs.
 
 In a lab both are at hand; on real hosts they are fetched over ssh, and what else the hosts send
-meanwhile is counted too. What a job left in the hosts' shared memory is removed on the same way.
+meanwhile is counted too. What a job left in the hosts' shared memory is removed on the same way. A
+host that was lost with the job does not answer then: that is noted, and the others are asked all
+the same.
 """
 
 import base64
 import contextlib
 import shlex
+import tarfile
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from beowire import places, private_dir
+from beowire.errors import BeowireError
 from beowire.lab import counters
 from beowire.lab.counters import NodeCounters
 from beowire.run import remote
 from beowire.run.cluster import Cluster
+from beowire.terminal import note
 
 _SEPARATOR = "-- beowire --"
 _BEGAN = ".began"
 """A file that was made when the job began."""
+_LIMIT_S = 10.0
+"""For a host to answer when the job has ended."""
 
 
 @dataclass
@@ -34,6 +41,8 @@ class Observation:
     nodes: dict[str, NodeCounters] = field(default_factory=dict)
     exclusive: bool = True
     """The nodes' counters hold nothing but this job's traffic."""
+    unheard: list[str] = field(default_factory=list)
+    """Hosts of which nothing is known, as they did not answer when the job had ended."""
 
 
 @contextlib.contextmanager
@@ -60,22 +69,47 @@ def _observed_hosts(cluster: Cluster, directory: Path) -> Iterator[Observation]:
     distant = f"/tmp/beowire-{uuid.uuid4()}"
     observation = Observation(distant, exclusive=False)
     name = shlex.quote(distant)
+    began: dict[str, bytes] = {}
     try:
         start = f"{private_dir.make_script(name)} && touch {name}/{_BEGAN} && {_READ_COUNTERS}"
         began = remote.execute_everywhere(cluster, start)
         yield observation
-        pack = f"tar -C {name} --exclude {_BEGAN} -cf - . | base64"
-        collect = f"{_READ_COUNTERS}; echo '{_SEPARATOR}'; {pack}"
-        ended = remote.execute_everywhere(cluster, collect)
+        _collect(cluster, began, observation, directory)
     finally:
-        sweep = shlex.quote(places.package_file("run/sweep.sh").read_text())
-        end = f"sh -c {sweep} sweep.sh {name}/{_BEGAN}; rm -rf {name}"
-        remote.execute_everywhere(cluster, end)
-    for host, told in ended.items():
-        *texts, archive = told.decode().split(f"{_SEPARATOR}\n")
-        before = _parsed(began[host].decode().split(f"{_SEPARATOR}\n"))
-        observation.nodes[host] = _parsed(texts).since(before)
-        remote.unpack(base64.b64decode(archive), directory)
+        left = _sweep(cluster, name)
+        for host, error in left.items() if began else ():
+            note(f"what the job left on {host} was not removed: {error.what}")
+
+
+def _collect(
+    cluster: Cluster, began: dict[str, bytes], observation: Observation, directory: Path
+) -> None:
+    """Fetches what was counted on each host."""
+    name = shlex.quote(observation.stats_dir)
+    pack = f"tar -C {name} --exclude {_BEGAN} -cf - . | base64"
+    script = f"{_READ_COUNTERS}; echo '{_SEPARATOR}'; {pack}"
+    ended = remote.ask_everywhere(cluster, script, limit_s=_LIMIT_S)
+    unknown = {host: error.what for host, error in ended.failed.items()}
+    for host, told in ended.told.items():
+        try:
+            *texts, archive = told.decode().split(f"{_SEPARATOR}\n")
+            before = _parsed(began[host].decode().split(f"{_SEPARATOR}\n"))
+            counted = _parsed(texts).since(before)
+            remote.unpack(base64.b64decode(archive), directory)
+        except (ValueError, LookupError, tarfile.TarError):
+            unknown[host] = "it tells what makes no sense."
+        else:
+            observation.nodes[host] = counted
+    observation.unheard += unknown
+    for host, why in unknown.items():
+        note(f"what was counted on {host} is not known: {why}")
+
+
+def _sweep(cluster: Cluster, name: str) -> dict[str, BeowireError]:
+    """Removes what the job left on the hosts; the failures of those where it stays."""
+    sweep = shlex.quote(places.package_file("run/sweep.sh").read_text())
+    script = f"sh -c {sweep} sweep.sh {name}/{_BEGAN}; rm -rf {name}"
+    return remote.ask_everywhere(cluster, script, limit_s=_LIMIT_S).failed
 
 
 _READ_COUNTERS = f" && echo '{_SEPARATOR}' && ".join(

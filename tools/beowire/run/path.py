@@ -105,6 +105,8 @@ class JobRecord:
     hosts."""
     others: int = 0
     """How many other jobs ran on the same lab meanwhile, whose traffic was counted too."""
+    unheard: list[str] = field(default_factory=list)
+    """Hosts of which nothing is known, as they did not answer when the job had ended."""
 
     def sum(self, counter: str, *links: str) -> int:
         """A counter of all endpoints over the given links."""
@@ -157,6 +159,7 @@ class JobRecord:
             "interface_raw_bytes": self.raw_bytes,
             "tcp_bytes": self.tcp_octets,
             "other_jobs": self.others,
+            "unheard": self.unheard,
         }
 
 
@@ -165,6 +168,8 @@ def unmet(record: JobRecord) -> str:
     another MPI, of which each believes that it is alone and ends well; empty: nothing does."""
     ranks = record.job.ranks
     if record.job.transport != "beowire" or ranks == 1 or record.exit_status != 0:
+        return ""
+    if record.unheard:  # the counters of some ranks are missing for another reason
         return ""
     used = len(record.endpoints)
     if used < ranks:
@@ -235,6 +240,13 @@ def prove(record: JobRecord, payload_bytes: int = 0, local_bytes: int = 0) -> No
     `payload_bytes` is what the program is known to have sent between nodes, `local_bytes` within
     nodes (lower bounds).
     """
+    if record.unheard:
+        raise BeowireError(
+            f"Whether the job went over {record.job.transport} cannot be judged: what was counted "
+            f"on {', '.join(record.unheard)} is not known.",
+            "Run it again when all hosts answer.",
+            code=4,
+        )
     if record.job.transport == "beowire":
         faults = [*_beowire_faults(record, payload_bytes), *_local_faults(record, local_bytes)]
     elif record.job.transport == "tcp":

@@ -6,10 +6,18 @@ import subprocess
 import tarfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 from beowire import signals
 from beowire.errors import BeowireError
 from beowire.run.cluster import Cluster
+
+
+class Answers(NamedTuple):
+    """What hosts put out, and why the others did not."""
+
+    told: dict[str, bytes]
+    failed: dict[str, BeowireError]
 
 
 def execute(
@@ -45,12 +53,29 @@ def execute(
 
 
 def execute_everywhere(cluster: Cluster, script: str, data: bytes = b"") -> dict[str, bytes]:
-    """The same script on all hosts at once; the outputs by host."""
+    """The same script on all hosts at once; the outputs by host. The failure of any is an error."""
+    answers = ask_everywhere(cluster, script, data)
+    for error in answers.failed.values():
+        raise error
+    return answers.told
+
+
+def ask_everywhere(
+    cluster: Cluster, script: str, data: bytes = b"", limit_s: float | None = None
+) -> Answers:
+    """The same of hosts any of which may fail, or take longer than `limit_s`, by itself."""
+    answers = Answers({}, {})
     with signals.uninterrupted(), ThreadPoolExecutor(max_workers=32) as pool:
         futures = {
-            host: pool.submit(execute, cluster, host, script, data) for host in cluster.hosts
+            host: pool.submit(execute, cluster, host, script, data, limit_s)
+            for host in cluster.hosts
         }
-        return {host: future.result() for host, future in futures.items()}
+        for host, future in futures.items():
+            try:
+                answers.told[host] = future.result()
+            except BeowireError as error:
+                answers.failed[host] = error
+    return answers
 
 
 def packed(files: dict[str, Path | str]) -> bytes:

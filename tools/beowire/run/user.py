@@ -92,18 +92,37 @@ def give(name: str, place: Path) -> None:
         os.chown(place, found.pw_uid, found.pw_gid, follow_symlinks=False)
 
 
+def ranks_uid(name: str) -> int:
+    """Who the ranks, and their files, belong to: without a user to who runs the launcher."""
+    return _known(name).pw_uid if name else os.geteuid()
+
+
+def look(owner: int, given: Path, ending: str) -> list[bytes]:
+    """What is in files of a directory that was given, whose names end so, while ranks go on writing
+    there. Files that take() would not copy are passed over."""
+    try:
+        place = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            return [data for _, data in _files(place, owner, ending)]
+        finally:
+            os.close(place)
+    except OSError:
+        return []
+
+
 def take(name: str, given: Path, to: Path) -> Path:
     """Copies what the user left in a directory of his to a new one in `to`: plain files that are
     his, whatever else he has put there. Without a user it is read where it is."""
     if not name:
         return given
-    owner = _known(name).pw_uid
+    owner = ranks_uid(name)
     copies = to / f"{given.name}-taken"
     try:
         copies.mkdir(mode=0o700)
         place = os.open(given, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
-            _copy(place, owner, copies)
+            for each, data in _files(place, owner):
+                (copies / each).write_bytes(data)
         finally:
             os.close(place)
     except OSError as error:
@@ -114,15 +133,17 @@ def take(name: str, given: Path, to: Path) -> Path:
     return copies
 
 
-def _copy(place: int, owner: int, copies: Path) -> None:
-    """Copies files of a directory, in order, until there is no more room for them."""
+def _files(place: int, owner: int, ending: str = "") -> Iterator[tuple[str, bytes]]:
+    """Files of a directory whose names end so, in order, and what is in them, until there is no
+    more room for it."""
     room = _BYTES
     with os.scandir(place) as entries:  # one after another: there may be any number
-        names = sorted(entry.name for entry in islice(entries, _FILES))
+        listed = [entry.name for entry in islice(entries, _FILES)]
+    names = sorted(name for name in listed if name.endswith(ending))
     for name in names:
         data = _read(place, name, owner, min(room, _FILE_BYTES))
         if data is not None:
-            (copies / name).write_bytes(data)
+            yield name, data
             room -= len(data)
 
 
