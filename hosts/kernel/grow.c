@@ -62,8 +62,6 @@ static int bwk_port_refuse(struct bwk_port *port, bool asked, int error)
 
 	port->crowded = true;
 	port->protocol->grow(port->engine, NULL);
-	if (asked) /* the worker would be called again for that */
-		bwk_port_run(port);
 	return asked && first ? 0 : error;
 }
 
@@ -109,9 +107,21 @@ static bool bwk_port_clears(struct bwk_port *port)
 
 int bwk_port_feed(struct bwk_port *port)
 {
-	return bwk_port_clears(port) ? 0 : bwk_port_give(port, true);
+	int error;
+
+	if (bwk_port_clears(port))
+		return 0;
+	error = bwk_port_give(port, true);
+	if (error) { /* what was to be told and sent was left to this */
+		bwk_port_lock(port);
+		if (!port->dead)
+			bwk_port_run(port);
+		bwk_port_unlock(port);
+	}
+	return error;
 }
 
+/* By the worker, which running the port would only call again: it is as hungry as before. */
 int bwk_port_feed_peers(struct bwk_port *port, bool starved)
 {
 	return bwk_port_give(port, starved);

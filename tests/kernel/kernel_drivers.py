@@ -20,7 +20,8 @@ def build(kernel: Kernel) -> None:
     with one_at_a_time(stage.parent):
         for file in SOURCE.iterdir():
             link = stage / file.name
-            if not link.is_symlink():
+            if not link.is_symlink() or link.readlink() != file:  # of a tree that has moved
+                link.unlink(missing_ok=True)
                 link.symlink_to(file)
         command = [places.program("make", "make"), "-s", "-C", str(module.headers(kernel))]
         command += [f"M={stage}", "KCFLAGS=-Werror", "CONFIG_DEBUG_INFO_BTF_MODULES=", "modules"]
