@@ -286,6 +286,8 @@ static void test_what_waits_is_bounded(void **state)
 
 	assert_int_equal(setsockopt(p.a, SOL_SOCKET, SO_SNDBUFFORCE, &room, sizeof(room)), 0);
 	assert_int_equal(setsockopt(p.b, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)), 0);
+	send_short(&p, 1);
+	receive_short(&p, 1);
 	move_to(1);
 	set("hold", 1);
 	kt_start(&t, send_one, &p.a);

@@ -14,7 +14,8 @@ fi_addr_t bad_addr;
 struct fid_mr *mr;
 char *theirs, *mine;
 
-static char counters[32];  /* directory of the endpoints' counters */
+static bool counted;	   /* the endpoints' counters are looked at */
+static char counters[32];  /* their directory */
 static char expected[100]; /* that they say; empty: nothing is expected */
 
 static void on_message(void *arg, const struct bw_message *m)
@@ -55,15 +56,19 @@ int stranger_setup(void **state)
 	size_t len = sizeof(addr);
 
 	expected[0] = 0;
-	strcpy(counters, "/tmp/beowire-test-XXXXXX");
-	assert_non_null(mkdtemp(counters));
+	counted = !getenv("BEOWIRE_STATS"); /* else who runs the program reads them */
+	if (counted) {
+		strcpy(counters, "/tmp/beowire-test-XXXXXX");
+		assert_non_null(mkdtemp(counters));
+		setenv("BEOWIRE_STATS", counters, 1);
+	}
 	seen_count = 0;
 	sent_count = pulled_count = 0;
 	theirs = calloc(1, LONG);
 	mine = calloc(1, LONG);
-	setenv("BEOWIRE_STATS", counters, 1);
 	pair_setup(state);
-	unsetenv("BEOWIRE_STATS");
+	if (counted)
+		unsetenv("BEOWIRE_STATS");
 	pair_place(PAIR_A);
 	assert_int_equal(
 		bw_ep_open(&bad,
@@ -92,7 +97,8 @@ int stranger_teardown(void **state)
 	pair_teardown(state);
 	free(theirs);
 	free(mine);
-	pair_counted(counters, expected[0] ? expected : NULL);
+	if (counted)
+		pair_counted(counters, expected[0] ? expected : NULL);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ extern char *theirs, *mine;
 int stranger_setup(void **state);
 /* An honest write still arrives; then all ends well. */
 int stranger_teardown(void **state);
-/* When all has ended, b's counters say this. */
+/* When all has ended, b's counters say this; looked at unless BEOWIRE_STATS names a directory. */
 void stranger_counts(const char *name, uint64_t value);
 /* Drive all three. */
 void stranger_progress(void);
