@@ -64,7 +64,7 @@ int kt_end(void **state)
 
 	kt_interrupt_no_more();
 	kt_release_workers();
-	/* A test that failed has left its sockets open. */
+	/* A test that failed has left its sockets open, and its processes. */
 	while (dir && (entry = readdir(dir))) {
 		int fd = atoi(entry->d_name);
 
@@ -73,6 +73,7 @@ int kt_end(void **state)
 	}
 	if (dir)
 		closedir(dir);
+	kt_end_begun();
 	kt_restore_parameters();
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -121,15 +122,30 @@ int kt_begin_counting(void **state)
 	return 0;
 }
 
+/* Processes of the running test that have not ended. */
+static pid_t begun[16];
+
+static pid_t *begun_at(pid_t pid)
+{
+	unsigned i = 0;
+
+	while (i < sizeof(begun) / sizeof(*begun) && begun[i] != pid)
+		i++;
+	assert_in_range(i, 0, sizeof(begun) / sizeof(*begun) - 1);
+	return &begun[i];
+}
+
 pid_t kt_begin_as(uid_t user, gid_t group, gid_t other, int (*f)(void *), void *arg)
 {
-	pid_t pid = fork();
+	pid_t *place = begun_at(0), pid = fork();
 
 	if (pid == 0) {
 		if (setgroups(1, &other) || setgid(group) || setuid(user))
 			_exit(99);
 		_exit(f(arg));
 	}
+	assert_true(pid > 0);
+	*place = pid;
 	return pid;
 }
 
@@ -138,7 +154,19 @@ int kt_end_of(pid_t pid)
 	int status = 0;
 
 	waitpid(pid, &status, 0);
+	*begun_at(pid) = 0;
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+void kt_end_begun(void)
+{
+	for (unsigned i = 0; i < sizeof(begun) / sizeof(*begun); i++) {
+		if (begun[i] == 0)
+			continue;
+		kill(begun[i], SIGKILL);
+		waitpid(begun[i], NULL, 0);
+		begun[i] = 0;
+	}
 }
 
 int kt_as(uid_t user, int (*f)(void *), void *arg)

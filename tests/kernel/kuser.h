@@ -22,11 +22,14 @@ void kt_set_parameter(const char *name, uint64_t value);
 void kt_restore_parameters(void);
 /* Before all tests of a program: kt_attach(), and users may open sockets. */
 int kt_open_to_all(void **state);
-/* A process of this user and these groups runs `f` and exits with what that gives. */
+/* A process of this user and these groups runs `f` and exits with what that gives. It ends with
+ * the test at the latest. */
 pid_t kt_begin_as(uid_t user, gid_t group, gid_t other, int (*f)(void *), void *arg);
 /* Its exit status, or 128 and the signal. */
 int kt_end_of(pid_t pid);
-/* Both. */
+/* Those that the test has begun and that have not ended are killed. */
+void kt_end_begun(void);
+/* kt_begin_as() and kt_end_of(). */
 int kt_as(uid_t user, int (*f)(void *), void *arg);
 
 #endif
