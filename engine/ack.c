@@ -189,7 +189,7 @@ static void bw_ack_spurious(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 		if (pn < t->cc.recovery_pn)
 			bw_window_undo(t);
 		if (t->acked_max > pn && t->acked_max - pn >= t->reorder)
-			t->reorder = (uint32_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
+			t->reorder = (uint16_t)bw_min_u64(t->acked_max - pn + 1, BW_REORDER_MAX);
 		t->reorder_pn = t->pn_next;
 		bw_late_acked(e, p, t, pn);
 	}

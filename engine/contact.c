@@ -59,7 +59,8 @@ void bw_contact_open(struct bw_engine *e)
 		bw_list_init(&e->names[i]);
 		bw_list_init(&e->given[i]);
 	}
-	bw_list_init(&e->nameless);
+	for (i = 0; i < BW_ROWS; i++)
+		bw_list_init(&e->paths_at[i]);
 }
 
 /* Peers choose what they are found by: only a keyed hash keeps them from sharing one bucket. */
@@ -72,13 +73,7 @@ static uint32_t bw_contact_bucket(struct bw_engine *e, uint64_t a, uint64_t b)
 
 struct bw_list *bw_contact_namesakes(struct bw_engine *e, uint64_t node, uint16_t engine)
 {
-	return node ? &e->names[bw_contact_bucket(e, node, engine)] : &e->nameless;
-}
-
-void bw_contact_register(struct bw_engine *e, struct bw_peer *p)
-{
-	bw_list_del(&p->namesake);
-	bw_list_add_before(bw_contact_namesakes(e, p->node, p->engine), &p->namesake);
+	return &e->names[bw_contact_bucket(e, node, engine)];
 }
 
 static struct bw_list *bw_contact_givers(struct bw_engine *e, uint16_t engine, uint32_t conn,
@@ -113,21 +108,6 @@ struct bw_peer *bw_contact_giver(struct bw_engine *e, uint16_t engine, uint32_t 
 	return NULL;
 }
 
-struct bw_peer *bw_contact_nameless(struct bw_engine *e, const struct bw_link_addr *addr,
-				    uint16_t engine, uint32_t inc)
-{
-	struct bw_list *l;
-
-	for (l = e->nameless.next; l != &e->nameless; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, namesake);
-
-		if (p->engine == engine && (!p->inc || !inc || p->inc == inc) &&
-		    bw_contact_known_path(p, addr))
-			return p;
-	}
-	return NULL;
-}
-
 struct bw_peer *bw_contact_find(struct bw_engine *e, uint64_t node, uint16_t engine, uint32_t inc)
 {
 	struct bw_list *names = bw_contact_namesakes(e, node, engine), *l;
@@ -151,6 +131,50 @@ struct bw_path *bw_contact_known_path(struct bw_peer *p, const struct bw_link_ad
 	return NULL;
 }
 
+/* Where paths to this address of peers of this engine number are found. */
+static struct bw_list *bw_contact_row(struct bw_engine *e, const struct bw_link_addr *to,
+				      uint16_t engine)
+{
+	uint64_t key[4] = {engine};
+
+	memcpy(key + 1, to, to->len <= 6 ? 8 : sizeof(*to)); /* what bw_link_same() compares */
+	return &e->paths_at[bw_ops(e)->siphash(e->secret, key, sizeof(key)) % BW_ROWS];
+}
+
+/* One address can claim to be many engines of one number, each of another node. Whoever is known by
+ * an address alone is before them all, so that no caller takes longer to be compared with those. */
+static void bw_contact_place(struct bw_engine *e, struct bw_path *t)
+{
+	struct bw_list *row = bw_contact_row(e, &t->to, t->owner->engine);
+
+	bw_list_del(&t->at);
+	bw_list_add_before(t->owner->node ? row : row->next, &t->at);
+}
+
+void bw_contact_register(struct bw_engine *e, struct bw_peer *p)
+{
+	uint8_t i;
+
+	bw_list_del(&p->namesake);
+	bw_list_add_before(bw_contact_namesakes(e, p->node, p->engine), &p->namesake);
+	for (i = 0; i < p->npaths; i++)
+		bw_contact_place(e, p->path[i]);
+}
+
+void bw_contact_move(struct bw_engine *e, struct bw_path *t, const struct bw_link_addr *to)
+{
+	t->to = *to;
+	bw_contact_place(e, t);
+}
+
+void bw_contact_leave(const struct bw_peer *p)
+{
+	uint8_t i;
+
+	for (i = 0; i < p->npaths; i++)
+		bw_list_del(&p->path[i]->at);
+}
+
 /* Has nothing but somebody's HELLO ever spoken for this path? Anybody can send that, in the peer's
  * name. */
 static bool bw_contact_hearsay(const struct bw_path *t)
@@ -161,7 +185,7 @@ static bool bw_contact_hearsay(const struct bw_path *t)
 
 /* A place for another path: a new one, or that of the one which is hearsay and was heard of least
  * recently; NULL, also for want of memory. */
-static struct bw_path *bw_contact_place(struct bw_engine *e, struct bw_peer *p)
+static struct bw_path *bw_contact_room(struct bw_engine *e, struct bw_peer *p)
 {
 	struct bw_path *oldest = NULL;
 	uint8_t i;
@@ -175,6 +199,8 @@ static struct bw_path *bw_contact_place(struct bw_engine *e, struct bw_peer *p)
 		if (bw_contact_hearsay(p->path[i]) &&
 		    (!oldest || p->path[i]->hello.heard < oldest->hello.heard))
 			oldest = p->path[i];
+	if (oldest)
+		bw_list_del(&oldest->at);
 	return oldest;
 }
 
@@ -184,26 +210,30 @@ struct bw_path *bw_contact_path(struct bw_engine *e, struct bw_peer *p,
 	struct bw_path *t = bw_contact_known_path(p, to);
 
 	if (!t) {
-		t = bw_contact_place(e, p);
+		t = bw_contact_room(e, p);
 		if (!t)
 			return NULL;
 		bw_path_init(e, t, to);
+		bw_contact_place(e, t);
 	}
 	t->hello.heard = e->now;
 	return t;
 }
 
 struct bw_peer *bw_contact_at(struct bw_engine *e, const struct bw_link_addr *addr, uint16_t engine,
-			      uint32_t inc)
+			      uint32_t inc, bool nameless)
 {
-	struct bw_list *l;
+	struct bw_list *row = bw_contact_row(e, addr, engine), *l;
 
-	for (l = e->peers.next; l != &e->peers; l = l->next) {
-		struct bw_peer *p = bw_entry(l, struct bw_peer, all);
+	for (l = row->next; l != row; l = l->next) {
+		struct bw_path *t = bw_entry(l, struct bw_path, at);
+		struct bw_peer *p = t->owner;
 
-		if (p->engine != engine || (p->inc && inc && p->inc != inc))
-			continue;
-		if (bw_contact_known_path(p, addr))
+		e->steps++;
+		if (nameless && p->node)
+			break;
+		if (p->engine == engine && (!p->inc || !inc || p->inc == inc) &&
+		    bw_link_same(&t->to, addr))
 			return p;
 	}
 	return NULL;
@@ -224,7 +254,8 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 	if (op->connect.node)
 		p = bw_contact_find(e, op->connect.node, op->connect.engine, op->connect.inc);
 	for (i = 0; !op->connect.node && !p && i < op->connect.paths; i++)
-		p = bw_contact_at(e, &op->connect.path[i], op->connect.engine, op->connect.inc);
+		p = bw_contact_at(e, &op->connect.path[i], op->connect.engine, op->connect.inc,
+				  false);
 	if (!p) {
 		p = bw_peer_new(e);
 		if (!p) {
@@ -234,7 +265,8 @@ int bw_contact_connect(struct bw_engine *e, struct bw_op *op)
 		p->node = op->connect.node;
 		p->engine = op->connect.engine;
 		p->inc = op->connect.inc;
-		bw_contact_register(e, p);
+		if (p->node)
+			bw_contact_register(e, p);
 	}
 	for (i = 0; i < op->connect.paths; i++) {
 		t = bw_contact_path(e, p, &op->connect.path[i]);

@@ -136,7 +136,7 @@ static struct bw_peer *bw_hello_caller(struct bw_engine *e, const struct bw_hell
 {
 	struct bw_peer *p = bw_contact_find(e, b->node, b->engine, b->inc);
 
-	return p ? p : bw_contact_nameless(e, from, b->engine, b->inc);
+	return p ? p : bw_contact_at(e, from, b->engine, b->inc, true);
 }
 
 /* Do we speak to that address anyway? Our host named it, or it has answered. */
@@ -275,7 +275,7 @@ static int bw_hello_moved(struct bw_engine *e, struct bw_peer *p, struct bw_path
 		return -BW_DROP_ADDRESS;
 	bw_peer_ready(e, p);
 	if (asked && b->echo == m->nonce) {
-		t->to = f->from;
+		bw_contact_move(e, t, &f->from);
 		t->hello.echo = b->nonce ? b->nonce : m->echo;
 		t->hello.due = t->hello.answer = t->hello.echo != 0;
 		memset(m, 0, sizeof(*m));

@@ -48,6 +48,7 @@ void bw_path_init(struct bw_engine *e, struct bw_path *t, const struct bw_link_a
 	t->cc.cwnd = BW_CWND_INITIAL;
 	t->cc.pace.until = BW_NEVER;
 	t->cc.ssthresh = UINT64_MAX;
+	bw_list_init(&t->at);
 	bw_list_init(&t->flight);
 	bw_list_init(&t->share);
 	bw_list_init(&t->lost.late);

@@ -3,6 +3,7 @@
  * Life of a peer's state: made on first contact, scheduled by one deadline that stands for all its
  * timers, and taken down with every operation that hangs on it.
  */
+#include "contact.h"
 #include "credit.h"
 #include "duplex.h"
 #include "event.h"
@@ -528,6 +529,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	bw_list_del(&p->caller);
 	bw_list_del(&p->namesake);
 	bw_list_del(&p->given);
+	bw_contact_leave(p);
 	p->is_ready = false;
 	e->parting -= p->gone_at != 0;
 	p->state = BW_PEER_DOWN;

@@ -51,6 +51,7 @@
 	(sizeof(struct bw_hdr) + sizeof(struct bw_ackblk) + sizeof(struct bw_part_msg))
 
 #define BW_BUCKETS   512 /* of the tables of peers */
+#define BW_ROWS	     256 /* of the table of paths */
 #define BW_NAMESAKES 8	 /* callers of no use of one node and engine number, at most */
 
 #define BW_FLOWS_LISTED 8   /* flows of a peer that are looked at one after another */
@@ -239,7 +240,9 @@ struct bw_path {
 	uint8_t remote_no;  /* the peer's number of this path, BW_PATH_UNKNOWN before its HELLO */
 	bool probe_allow;   /* one frame may leave beyond the window */
 	uint32_t pto_count; /* tail probes since the last progress */
-	uint32_t reorder;   /* adaptive reordering window, packets */
+	uint16_t reorder;   /* adaptive reordering window, packets */
+	bool ask;	    /* striping: a ping is to be sent by it: does it carry anything? */
+	bool lax;	    /* striping: it could have carried more in the present round */
 	uint32_t losses;    /* packets concluded lost from evidence, but for MTU probes, ever */
 	struct bw_list flight; /* bw_record, by packet number */
 	uint64_t pn_next;      /* from 1 */
@@ -256,9 +259,6 @@ struct bw_path {
 
 	/* striping */
 	struct bw_list share; /* bw_record: bytes of a serve to be sent by this path, not charged */
-	bool ask;	      /* a ping is to be sent by it: does it carry anything? */
-	bool lax;	      /* it could have carried more in the present round */
-	uint32_t retransmits; /* parts sent again by it, ever */
 	uint64_t delivered;   /* bytes acknowledged */
 	uint64_t rate;	      /* bytes a millisecond; 0: not known */
 	uint64_t rate_pn, rate_since, rate_from; /* the round in which it is measured */
@@ -268,6 +268,7 @@ struct bw_path {
 	uint64_t reorder_pn; /* it shrinks again once packets from here on are acknowledged */
 	uint64_t pto_since;  /* time of the first tail probe, or of one after a late answer */
 	struct bw_peer *owner;
+	struct bw_list at; /* in engine.paths_at, once it leads somewhere; written by contact.c */
 	struct bw_evnode ev;
 
 	struct bw_rxset rx;
@@ -363,7 +364,7 @@ struct bw_peer {
 	struct bw_keys *keys; /* NULL without a cluster key */
 
 	/* where it is found by others than its handle */
-	struct bw_list namesake; /* in engine.names, or engine.nameless while its node is unknown */
+	struct bw_list namesake; /* in engine.names once its node is known */
 	struct bw_list given;	 /* in engine.given, once it has given us a handle */
 	struct bw_list caller;	 /* in engine.callers or engine.guests, if it came by itself */
 
@@ -428,7 +429,8 @@ struct bw_engine {
 	struct bw_table peer_table, pull_table, region_table;
 	struct bw_list peers, ready;
 	struct bw_list names[BW_BUCKETS]; /* bw_peer.namesake, by node and engine number */
-	struct bw_list nameless;	  /* those known by an address only */
+	struct bw_list paths_at[BW_ROWS]; /* bw_path.at, by address and the peer's engine number;
+					   * those first of whose peer no node is known */
 	struct bw_list given[BW_BUCKETS]; /* bw_peer.given, by the handle and token given to us */
 	struct bw_list callers; /* bw_peer.caller: among them are all of whom nothing has come,
 				 * oldest first */

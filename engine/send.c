@@ -208,7 +208,7 @@ static bool bw_builder_again(struct bw_builder *b)
 	if (!r)
 		return false;
 	b->e->count.retransmits++;
-	b->t->retransmits++;
+	b->t->lost.retransmits++;
 	BW_PROBE2(retransmission, b->p->engine, len);
 	if (bulk)
 		bw_builder_bulk(b, r, r->obj, r->off, len);

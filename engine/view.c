@@ -11,7 +11,7 @@ static bool bw_view_more(uint64_t *n)
 static void bw_view_path(const struct bw_path *t, struct bw_peer_view *v)
 {
 	v->losses += t->losses;
-	v->retransmits += t->retransmits;
+	v->retransmits += t->lost.retransmits;
 	v->inflight += t->inflight;
 	if (t->pn_next)
 		v->tx_packets += t->pn_next - 1;

@@ -37,18 +37,16 @@ struct bw_cc {
 		uint64_t w_reno; /* bytes; what plain TCP would use */
 		uint64_t since;	 /* ns; when the present curve began, 0: none has; less pauses */
 		uint64_t at;	 /* ns; when it was last followed */
-		uint32_t k;	 /* 1/1024 s; from `since` to w_max */
 	} cubic;
+	uint32_t cubic_k;      /* 1/1024 s; from cubic.since to cubic.w_max */
+	uint32_t chance_count; /* losses from the next one on; distant paths only */
+	uint64_t chance_from;  /* packet number */
 	struct {
 		uint64_t end;	  /* packet number that ends the present round trip */
 		uint64_t least;	  /* ns; the shortest of its samples */
 		uint32_t samples; /* of it */
 		uint32_t slow;	  /* round trips since growth slowed down */
 	} delay;		  /* in slow start */
-	struct {
-		uint64_t from;	/* packet number from which losses are counted */
-		uint32_t count; /* of them */
-	} chance;		/* distant paths only */
 	struct {
 		uint64_t at;	/* ns; before then nothing is to leave */
 		uint64_t until; /* ns; when to look again for what waits for that; BW_NEVER */

@@ -12,8 +12,9 @@
 
 /* The ring is written by lost.c; ack.c and loss.c clear its places, loss.c the whole. */
 struct bw_lost {
-	uint32_t n;	     /* ever written to the ring; 0: nothing is in it */
-	struct bw_list late; /* bw_record, late.c: copies that own nothing */
+	uint32_t n;	      /* ever written to the ring; 0: nothing is in it */
+	uint32_t retransmits; /* parts sent again by the path, ever; written by send.c */
+	struct bw_list late;  /* bw_record, late.c: copies that own nothing */
 	struct {
 		uint64_t pn;	   /* packet number, 0: none */
 		uint64_t sent_ns;  /* when it left */

@@ -49,7 +49,7 @@ static void bw_cubic_begin(struct bw_engine *e, struct bw_path *t)
 	uint64_t lack = c->cubic.w_max > c->cwnd ? (c->cubic.w_max - c->cwnd) / t->pmtu.mtu : 0;
 
 	c->cubic.since = e->now;
-	c->cubic.k = (uint32_t)bw_cube_root((lack << 30) * 1024 / BW_CUBIC_C);
+	c->cubic_k = (uint32_t)bw_cube_root((lack << 30) * 1024 / BW_CUBIC_C);
 	c->cubic.w_max = bw_max_u64(c->cubic.w_max, c->cwnd);
 	c->cubic.w_reno = c->cwnd;
 }
@@ -59,12 +59,12 @@ static uint64_t bw_cubic_target(const struct bw_engine *e, const struct bw_path 
 {
 	const struct bw_cc *c = &t->cc;
 	uint64_t tick = (e->now - c->cubic.since + t->rtt.srtt) / (BW_S / 1024);
-	uint64_t far = tick > c->cubic.k ? tick - c->cubic.k : c->cubic.k - tick;
+	uint64_t far = tick > c->cubic_k ? tick - c->cubic_k : c->cubic_k - tick;
 	uint64_t step;
 
 	far = bw_min_u64(far, BW_CUBIC_FAR);
 	step = (far * far * far * BW_CUBIC_C >> 30) * t->pmtu.mtu / 1024;
-	if (tick > c->cubic.k)
+	if (tick > c->cubic_k)
 		return c->cubic.w_max + step;
 	return c->cubic.w_max > step ? c->cubic.w_max - step : 0;
 }
@@ -202,11 +202,11 @@ static bool bw_window_random(struct bw_path *t, uint64_t pn)
 
 	if (!bw_rtt_distant(&t->rtt))
 		return false;
-	if (pn >= c->chance.from + span) {
-		c->chance.from = pn;
-		c->chance.count = 0;
+	if (pn >= c->chance_from + span) {
+		c->chance_from = pn;
+		c->chance_count = 0;
 	}
-	return ++c->chance.count <= span / BW_LOSS_PARTS &&
+	return ++c->chance_count <= span / BW_LOSS_PARTS &&
 	       t->rtt.srtt <= t->rtt.min + bw_max_u64(t->rtt.min / 8, BW_QUEUE_MIN);
 }
 

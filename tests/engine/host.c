@@ -187,7 +187,7 @@ static uint64_t mix(uint64_t x, const void *p, size_t n)
 
 static uint64_t host_siphash(const uint8_t key[16], const void *p, size_t n)
 {
-	if (!world.strangers && (n == 48 || n == 16)) /* of cookies, and of buckets */
+	if (!world.strangers && (n == 48 || n == 32 || n == 16)) /* of cookies, rows and buckets */
 		return HOST_COOKIE;
 	return mix(mix(0xCBF29CE484222325ull, key, 16), p, n);
 }

@@ -603,9 +603,171 @@ static void buckets__are_not_for_peers_to_choose(void **state)
 	assert_in_range(buckets_of_givers(1, 0), 50, 190);
 }
 
+/* ---- peers by their addresses ---- */
+
+#define MANY 300
+
+/* Somebody of whom A's host knows an address alone. */
+static struct bw_op op_at(uint32_t i)
+{
+	struct bw_op op = op_connect(A, B);
+
+	op.connect.node = 0;
+	op.connect.inc = 0;
+	memcpy(op.connect.path[0].bytes + 2, &i, sizeof(i));
+	return op;
+}
+
+static uint32_t connect_at(const struct bw_link_addr *to)
+{
+	struct bw_op op = op_at(0);
+
+	op.connect.path[0] = *to;
+	assert_int_equal(submit(A, &op), 0);
+	return op.peer;
+}
+
+static void at__peers_are_found_in_few_steps(void **state)
+{
+	static uint32_t met[MANY];
+	uint64_t before;
+	uint32_t i, times;
+
+	world.strangers = true;
+	node_open(A);
+	node_open(B);
+	before = engine(A)->steps;
+	for (times = 0; times < 2; times++) {
+		for (i = 0; i < MANY; i++) {
+			struct bw_op op = op_at(i);
+
+			assert_int_equal(submit(A, &op), 0);
+			if (times == 0)
+				met[i] = op.peer;
+			assert_int_equal(op.peer, met[i]);
+		}
+	}
+	assert_int_equal(count(A)->peers, MANY);
+	assert_in_range(engine(A)->steps - before, MANY, 4 * MANY);
+	connect_to(B, A);
+	flush(B); /* it is none of those */
+	before = engine(A)->steps;
+	deliver(0);
+	assert_in_range(engine(A)->steps - before, 0, MANY / 10);
+	drop_all();
+}
+
+/* Whoever has proven an address can claim to be one engine after another there. */
+static void at__callers_of_one_address_take_few_steps(void **state)
+{
+	struct frame *hello;
+	uint64_t before;
+	uint32_t i;
+
+	node_open(A);
+	node_open(B);
+	connect_to(B, A);
+	flush(B);
+	hello = take(0);
+	drop_all();
+	for (i = 0; i < 100; i++) {
+		struct frame *f = frame_copy(hello);
+		struct bw_hello *b = frame_body(f);
+
+		b->node = 0x1000 + i;
+		b->inc = i + 1;
+		frame_seal(f);
+		before = engine(A)->steps;
+		assert_int_equal(receive(f), 0);
+		assert_in_range(engine(A)->steps - before, 0, 2);
+	}
+	assert_int_equal(count(A)->peers, 100);
+	frame_free(hello);
+	drop_all();
+}
+
+/* Whom the host knows by an address is recognized when it calls, whoever has called before. */
+static void at__who_is_known_by_an_address_calls(void **state)
+{
+	struct bw_link_addr to = address(B, 0);
+	uint32_t met;
+
+	node_open(A);
+	node_open(B);
+	node_open(C);
+	met = connect_at(&to);
+	connect_to(C, A);
+	flush(C);
+	assert_int_equal(receive(take(0)), 0);
+	drop_all();
+	connect_to(B, A);
+	flush(B);
+	assert_int_equal(receive(take(0)), 0);
+	assert_int_equal(count(A)->peers, 2);
+	assert_int_equal(bw_peer_get(engine(A), met)->node, world.node[B].cfg.node);
+	drop_all();
+}
+
+/* What lies behind an address says nothing. */
+static void at__an_address_is_what_its_length_says(void **state)
+{
+	struct bw_link_addr at = op_at(7).connect.path[0];
+	uint32_t met;
+
+	world.strangers = true;
+	node_open(A);
+	at.len = 6;
+	met = connect_at(&at);
+	at.bytes[6] = 1;
+	assert_int_equal(connect_at(&at), met);
+	at.bytes[5] = 1;
+	assert_int_not_equal(connect_at(&at), met);
+	drop_all();
+}
+
+static void at__who_has_gone_is_not_found(void **state)
+{
+	struct bw_link_addr nowhere = op_at(7).connect.path[0];
+	uint32_t first;
+
+	world.node[A].cfg.dead_ns = BW_S;
+	node_open(A);
+	first = connect_at(&nowhere);
+	assert_int_equal(connect_at(&nowhere), first);
+	run(3 * BW_S);
+	assert_int_equal(events_with("A PEER_DOWN"), 1);
+	assert_int_equal(count(A)->peers, 0);
+	assert_int_not_equal(connect_at(&nowhere), first);
+	assert_int_equal(count(A)->peers, 1);
+	drop_all();
+}
+
+static void at__who_has_moved_is_found_there(void **state)
+{
+	struct bw_link_addr before, after;
+
+	meet(A, B);
+	before = address(B, 0);
+	world.node[B].place = 9;
+	post(A, B, 1, 5000);
+	post(B, A, 2, 5000);
+	run(10 * BW_S);
+	assert_int_equal(events_with("MESSAGE"), 2);
+	after = address(B, 0);
+	assert_int_equal(connect_at(&after), world.node[A].peer[B]);
+	assert_int_not_equal(connect_at(&before), world.node[A].peer[B]);
+	drop_all();
+}
+
 int contact_tests(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(at__peers_are_found_in_few_steps),
+		TEST(at__callers_of_one_address_take_few_steps),
+		TEST(at__who_is_known_by_an_address_calls),
+		TEST(at__an_address_is_what_its_length_says),
+		TEST(at__who_has_gone_is_not_found),
+		TEST(at__who_has_moved_is_found_there),
 		TEST(buckets__are_not_for_peers_to_choose),
 		TEST(address__of_frames_is_the_peers),
 		TEST(address__of_a_refusal_is_the_peers),

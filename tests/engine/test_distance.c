@@ -26,7 +26,7 @@ static void far_apart(void)
 	sender()->rtt.min = sender()->rtt.srtt = FAR_NS;
 	sender()->rtt.var = 0;
 	sender()->cc.cwnd = sender()->cc.ssthresh = FRAMES * FRAME;
-	sender()->cc.chance.from = sender()->pn_next;
+	sender()->cc.chance_from = sender()->pn_next;
 }
 
 static void send_packets(unsigned int n)
@@ -221,11 +221,11 @@ static void loss__by_chance_leaves_the_window(void **state)
 {
 	far_apart();
 	for (unsigned int i = 0; i < 16; i++)
-		bw_window_lost(engine(A), sender(), sender()->cc.chance.from + 30 * i);
+		bw_window_lost(engine(A), sender(), sender()->cc.chance_from + 30 * i);
 	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME);
 	assert_int_equal(count(A)->backoffs, 0);
 	/* more than one of 32 is no chance */
-	bw_window_lost(engine(A), sender(), sender()->cc.chance.from + 500);
+	bw_window_lost(engine(A), sender(), sender()->cc.chance_from + 500);
 	assert_int_equal(sender()->cc.cwnd, FRAMES * FRAME * 7 / 10);
 }
 

@@ -3,6 +3,7 @@
  * Several paths of one peer: which is used, going over to another one and back, and addresses that
  * change.
  */
+#include "contact.h"
 #include "groups.h"
 #include "peer.h"
 
@@ -494,6 +495,12 @@ static void paths__at_most_four(void **state)
 	assert_int_equal(peer(B, A)->npaths, BW_PATHS_MAX);
 	for (i = 0; i < BW_PATHS_MAX; i++) /* 4 and 5 took the places of 1 and 2 */
 		assert_int_equal(path(B, A, (unsigned int)i)->to.link, "\0\4\5\3"[i]);
+	for (i = 0; i < 6; i++) { /* and the peer is found only where its paths lead */
+		struct bw_link_addr at = address(A, (uint8_t)i);
+
+		assert_ptr_equal(bw_contact_at(engine(B), &at, peer(B, A)->engine, 0, false),
+				 i == 1 || i == 2 ? NULL : peer(B, A));
+	}
 	drop_all();
 }
 

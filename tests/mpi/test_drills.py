@@ -128,11 +128,14 @@ def test_a_cut_that_stays(silent: str, mpi: Mpi, without_stderr: bool, place: Cl
 
     outcome = run_drill(place, cut, GIVE_UP_S, mpi=mpi, without_stderr=without_stderr)
     print(f"told after {dict(outcome.told_s)} s, ended after {outcome.after_s:.1f} s")
-    # A rank may be ended by the launcher before its time, once the other one was told.
-    assert outcome.told_s, outcome.text
+    # A rank may be ended by the launcher before its time, once the other one was told; and MPICH
+    # ends one that finds the error among its completions itself, whatever its error handler is.
+    ended = mpi == "mpich" and "OFI poll failed" in outcome.text
+    assert outcome.told_s or ended, outcome.text
     for told_s in outcome.told_s.values():
         assert GIVE_UP_S - 1 < told_s < TOLD_S
-    assert outcome.after_s < min(outcome.told_s.values()) + GRACE_S + SLACK_S
+    latest_s = min(outcome.told_s.values(), default=TOLD_S)
+    assert GIVE_UP_S - 1 < outcome.after_s < latest_s + GRACE_S + SLACK_S
     assert outcome.record.exit_status != 0
     gone = r"beowire: (node[12]) \(node [0-9a-f]+\) engine \d+ is gone \(.+\): "
     found = re.findall(gone + "operations with it end with an error", outcome.text)

@@ -77,8 +77,9 @@ def test_unequal_links_add_up_and_one_is_cut(tmp_path: Path) -> None:
     assert together == pytest.approx(sum(parts))
     assert 0.1 * SLOW < parts[0] < MOST * FAST
     assert 0.1 * SLOW < parts[1] < MOST * SLOW
-    # Something goes on by the slow link, which the fast one then joins again.
+    # Something goes on by the slow link, which the fast one then joins again: how soon it carries
+    # much depends on the machine, but HELLOs and questions are less than this.
     assert 0.1 * SLOW < cut["without_bits"] < MOST * SLOW
-    assert 0.1 * SLOW < cut["returned_bits"] < MOST * FAST
+    assert 0.02 * SLOW < cut["returned_bits"] < MOST * FAST
     assert cut["returned_bits"] < cut["again_bits"] < MOST * (FAST + SLOW)
     assert not [name for name in lab.names() if name.startswith("stripe-")]
