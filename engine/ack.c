@@ -260,6 +260,8 @@ void bw_ack_received(struct bw_engine *e, struct bw_peer *p, struct bw_path *t,
 			bw_ack_span(e, p, t, &at, lo, hi, &sum);
 		}
 		bw_ack_progress(e, p, t, b, a, &sum);
+		if (a && a->ranges == BW_ACK_RANGES_MAX)
+			bw_loss_settle(e, p, t);
 		news |= sum.packets != 0;
 	}
 	if (news && !p->is_ready && !bw_peer_idle(p))

@@ -221,6 +221,21 @@ void bw_loss_requeue_packet(struct bw_engine *e, struct bw_peer *p, struct bw_pa
 	bw_loss_floor(e, p, t);
 }
 
+void bw_loss_settle(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
+{
+	uint32_t i;
+
+	for (i = 0; t->lost.n && i < BW_LOST_RING; i++) {
+		uint64_t pn = t->lost.ring[i].pn;
+
+		if (!pn || pn >= t->acked_max)
+			continue;
+		bw_late_forget(e, p, t, pn);
+		t->lost.ring[i].pn = 0;
+	}
+	bw_loss_floor(e, p, t);
+}
+
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t)
 {
 	uint64_t floor = t->pn_next, life = BW_LOST_LIFE * bw_rtt_smooth(&t->rtt);

@@ -8,6 +8,10 @@
 void bw_loss_detect(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_probe(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 void bw_loss_floor(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
+/* The peer cannot remember one gap more, and drops what comes behind the last one: what was taken
+ * for lost before that is lost. Else, where all under way is behind it, no answer would come that
+ * ends the wait for late ones. */
+void bw_loss_settle(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* All packets of a path that is given up, or those of one number, go back to be sent again. */
 void bw_loss_requeue_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *t);
 /* It carries nothing any more, and is tried by HELLO. */

@@ -183,12 +183,15 @@ static void sim_audit_message(struct sim_node *n, struct sim_audit_peer *p,
 			      const struct sim_frame *flat, const struct bw_part_msg *m)
 {
 	uint64_t *next, least = p->charge_min ? p->charge_min : 1;
-	uint64_t bytes = m->total > least ? m->total : least;
+	uint64_t bytes = m->total > least ? m->total : least, number;
 
 	if (m->src_ep >= SIM_EPS || m->dst_ep >= SIM_EPS) {
 		sim_audit_fail(n, flat, "unknown endpoint");
 		return;
 	}
+	number = sim_oracle_number(n->sim, m->tag);
+	if (number < n->sim->nmsgs)
+		sim_prompt_left(n, flat->dst, &n->sim->msgs[number], m->offset + m->part.plen);
 	next = &p->next_id[m->src_ep][m->dst_ep];
 	if (m->id < *next)
 		return;

@@ -69,9 +69,18 @@ bool sim_fault_loses(struct sim *s, const struct sim_frame *f)
 uint64_t sim_fault_since(const struct sim *s, uint32_t a, uint32_t b)
 {
 	const struct sim_fault *fault = s->fault;
-	uint64_t x = fault->way[a][b].since, y = fault->way[b][a].since;
+	uint64_t x, y;
 
+	if (!fault)
+		return 0;
+	x = fault->way[a][b].since;
+	y = fault->way[b][a].since;
 	return x > y ? x : y;
+}
+
+uint32_t sim_fault_cut(const struct sim *s, uint32_t a, uint32_t b)
+{
+	return s->fault ? s->fault->way[a][b].cut | s->fault->way[b][a].cut : 0;
 }
 
 void sim_fault_sever(struct sim *s)
@@ -83,8 +92,8 @@ void sim_fault_sever(struct sim *s)
 
 	b += b >= a;
 	cut = (uint8_t)(fault->way[a][b].cut | 1u << plane);
-	/* Where no peer may be lost some plane must work in both directions. */
-	if (s->spec.steady && (cut | fault->way[b][a].cut) == (1u << s->spec.planes) - 1)
+	/* Some plane must work in both directions, but where the last one may be cut, too. */
+	if (!s->spec.sever_all && (cut | fault->way[b][a].cut) == (1u << s->spec.planes) - 1)
 		return;
 	if (cut == fault->way[a][b].cut)
 		return;

@@ -11,7 +11,7 @@
 static const char sim_usage[] =
 	"usage: beowire-sim --seed N [--scenario NAME] [--protocol NAME] [--singly] [--trace]\n"
 	"       beowire-sim [--seeds A-B] [--frames N] [--jobs N] [--scenario NAME] [--json]\n"
-	"       beowire-sim --report[=WHAT] [--json]\n"
+	"       beowire-sim --report[=WHAT] [--seeds A-B] [--json]\n"
 	"       beowire-sim --list\n"
 	"\n"
 	"Runs many protocol engines on a virtual clock, over links with seeded faults, and checks\n"
@@ -19,7 +19,8 @@ static const char sim_usage[] =
 	"ended. Whatever fails is repeated exactly by its seed.\n"
 	"\n"
 	"  --seed N         one run\n"
-	"  --seeds A-B      runs with all these seeds (default 1 to the end of --frames)\n"
+	"  --seeds A-B      runs with all these seeds (default 1 to the end of --frames); with\n"
+	"                   --report=stripe these (default 1-3)\n"
 	"  --frames N       enough runs for so many frames in total\n"
 	"  --jobs N         processes (default: one per core)\n"
 	"  --scenario NAME  one of --list instead of one drawn from the seed\n"
@@ -57,9 +58,9 @@ static int sim_list(void)
 {
 	const struct sim_spec *spec;
 
-	printf("%-12s everything mixed, drawn from the seed (the default)\n", "random");
+	printf("%-14s everything mixed, drawn from the seed (the default)\n", "random");
 	for (spec = sim_scenarios; spec->name; spec++)
-		printf("%-12s %s\n", spec->name, spec->about);
+		printf("%-14s %s\n", spec->name, spec->about);
 	return 0;
 }
 
@@ -189,7 +190,8 @@ int main(int argc, char **argv)
 		return sim_bad("unexpected argument", argv[optind]);
 	b.jobs = (uint32_t)jobs;
 	if (report)
-		return sim_report(only, b.json);
+		return sim_report(only, b.json, b.first,
+				  b.last == UINT64_MAX ? SIM_REPORT_SEEDS : b.last);
 	if (one)
 		return sim_one(&b, trace);
 	if (!bounded)

@@ -34,6 +34,7 @@ uint64_t sim_buf_new(struct sim_node *n, enum sim_buf_kind kind, uint64_t len, u
 	b->kind = kind;
 	b->len = len;
 	b->base = base % SIM_PATTERN;
+	b->op = 0;
 	b->mem = NULL;
 	if (kind == SIM_BUF_TARGET || kind == SIM_BUF_MESSAGE) {
 		b->mem = malloc(len ? len : 1);
@@ -139,6 +140,8 @@ static int sim_ops_place(void *host, uint64_t buf, uint64_t off, const struct bw
 		return -EBADMSG;
 	}
 	memcpy(b->mem + off, from, n);
+	if (b->op)
+		sim_prompt_came(node, frame->src, sim_op_get(node, b->op), n);
 	node->sim->progress_frames = node->sim->frames;
 	return 0;
 }

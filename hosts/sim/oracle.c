@@ -2,8 +2,7 @@
 /*
  * What must become of messages: each is delivered exactly once, whole, in the order of its pair of
  * endpoints, to the incarnation it was sent to; and one that was acknowledged is delivered unless a
- * side of it ended. Where a scenario promises it, nothing waits for longer than peers are waited
- * for.
+ * side of it ended.
  */
 #include "sim.h"
 
@@ -11,14 +10,13 @@
 
 #define SIM_TAG_FACTOR	0x9E3779B97F4A7C15ull
 #define SIM_TAG_INVERSE 0xF1DE83E19937733Dull /* the factor's inverse modulo 2^64 */
-#define SIM_OVERDUE_NS	BW_S
 
 uint64_t sim_oracle_tag(const struct sim *s, uint64_t number)
 {
 	return (number ^ s->seed << 32) * SIM_TAG_FACTOR;
 }
 
-static uint64_t sim_tag_number(const struct sim *s, uint64_t tag)
+uint64_t sim_oracle_number(const struct sim *s, uint64_t tag)
 {
 	return tag * SIM_TAG_INVERSE ^ s->seed << 32;
 }
@@ -125,7 +123,8 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 			return sim_oracle_wrong(n, e, 0, "not in the frame just received");
 		bytes = (const uint8_t *)n->current->data + e->frame_off;
 	}
-	number = s->reliable ? sim_tag_number(s, e->tag) : sim_oracle_recognize(s, bytes, e->len);
+	number =
+		s->reliable ? sim_oracle_number(s, e->tag) : sim_oracle_recognize(s, bytes, e->len);
 	if (number >= s->nmsgs)
 		return sim_oracle_wrong(n, e, number, "never sent");
 	m = &s->msgs[number];
@@ -146,6 +145,7 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 	n->got_bytes += e->len;
 	m->from->node->gave_bytes += e->len;
 	n->got_items++;
+	sim_prompt_came(n, m->from->node->number, NULL, e->len);
 	if (b) {
 		n->engine_bufs--;
 		sim_buf_end(n, e->buf);
@@ -156,42 +156,13 @@ struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 void sim_oracle_due(struct sim_node *n, const struct bw_event *e)
 {
 	struct sim_peer *p = sim_peer_find(n, e->peer);
-	uint64_t number = sim_tag_number(n->sim, e->tag);
+	uint64_t number = sim_oracle_number(n->sim, e->tag);
 	const struct sim_msg *m = &n->sim->msgs[number];
 
 	if (!p || number >= n->sim->nmsgs)
 		sim_oracle_wrong(n, e, number, "never sent, and a place is asked for it");
 	else if (m->len != e->len || p->rx_seq[m->dst_ep][m->src_ep] != m->seq)
 		sim_oracle_wrong(n, e, number, "not the next, and a place is asked for it");
-}
-
-/* The longest that an operation may take: until its peer is given up, counted from when the ways
- * between the two last changed, and some time to find a way that works. */
-static uint64_t sim_overdue_at(const struct sim *s, const struct sim_op *op, uint32_t node)
-{
-	uint64_t since = sim_fault_since(s, node, (uint32_t)op->peer->remote);
-
-	since = op->since > since ? op->since : since;
-	return since + s->spec.dead_ns + s->spec.dead_ns / 2 + SIM_OVERDUE_NS;
-}
-
-void sim_oracle_overdue(struct sim *s)
-{
-	uint32_t i, k;
-
-	for (i = 0; i < s->spec.nodes; i++)
-		for (k = 0; k < s->nodes[i].nops; k++) {
-			const struct sim_op *op = &s->nodes[i].ops[k];
-
-			if ((op->type != BW_OP_SEND && op->type != BW_OP_PULL) ||
-			    op->peer->remote < 0 || s->now < sim_overdue_at(s, op, i))
-				continue;
-			sim_fail(s, "node %u: %s to node %d, begun at %llu us, takes too long", i,
-				 op->type == BW_OP_SEND ? "SEND" : "PULL", op->peer->remote,
-				 (unsigned long long)(op->since / 1000));
-		}
-	if (s->working || s->pending)
-		sim_queue_add(&s->queue, s->now + SIM_OVERDUE_NS / 10, SIM_OVERDUE, NULL, 0);
 }
 
 /* Does the receiver still have the session in which the message was sent? */

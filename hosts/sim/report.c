@@ -249,9 +249,9 @@ static bool report_wanted(const char *only, const char *what)
 	return !only || !strcmp(only, what);
 }
 
-int sim_report(const char *only, bool json)
+int sim_report(const char *only, bool json, uint64_t first, uint64_t last)
 {
-	struct report r = {.json = json};
+	struct report r = {.json = json, .first = first, .last = last};
 
 	if (json)
 		printf("[");

@@ -7,11 +7,12 @@
 
 #define GBIT	     1000000000ull /* bits per second */
 #define REPORT_WARM  (200 * BW_MS)
-#define REPORT_SEEDS 3
+#define REPORT_SEEDS SIM_REPORT_SEEDS
 
 struct report {
 	bool json;
 	uint32_t rows;
+	uint64_t first, last; /* seeds: of what is measured with paths that carry together */
 };
 
 /* One line: for people as it is; the same name=value pairs for machines. */

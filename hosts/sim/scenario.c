@@ -10,6 +10,8 @@
 #include <stdio.h>
 
 #define GBIT 1000000000ull
+/* Of the sequence of ways that are cut; those runs that found defects have none. */
+#define SIM_DRAW_SEVERED 1780
 
 /* A table, each scenario in a few lines. */
 /* clang-format off */
@@ -76,11 +78,20 @@ const struct sim_spec sim_scenarios[] = {
 	 .wire = {{.loss_ppm = 1000}, {.loss_ppm = 1000}, {.dup_ppm = 10000}}},
 	{.name = "oneway",
 	 .about = "paths that are cut in one direction for good, never the last one", .nodes = 3,
-	 .planes = 2, .steady = true, .prompt = true, .sever_every_ns = 500 * BW_MS,
+	 .planes = 2, .steady = true, .prompt = true, .sever_every_ns = 100 * BW_MS,
 	 .dead_ns = 3 * BW_S, .gap_ns = 4 * BW_MS, .work_ns = 8 * BW_S},
+	{.name = "oneway-striped",
+	 .about = "the same with three that carry data together, in rows and pieces, with a key",
+	 .nodes = 3, .planes = 3, .stripe = true, .uneven = true, .steady = true, .prompt = true,
+	 .keyed = true, .longs = true, .piece = 2, .rx_cost_ns = 300,
+	 .sever_every_ns = 150 * BW_MS, .dead_ns = 3 * BW_S, .gap_ns = 4 * BW_MS,
+	 .bulk_max = 200000, .work_ns = 8 * BW_S,
+	 .wire = {{.rate_bps = GBIT, .queue_bytes = 200000},
+		  {.rate_bps = GBIT, .queue_bytes = 200000, .loss_ppm = 1000},
+		  {.rate_bps = GBIT / 10, .queue_bytes = 200000}}},
 	{.name = "deaf",
 	 .about = "all paths are cut in one direction, one after the other, for good", .nodes = 4,
-	 .planes = 2, .prompt = true, .sever_every_ns = 200 * BW_MS,
+	 .planes = 2, .prompt = true, .sever_every_ns = 200 * BW_MS, .sever_all = true,
 	 .dead_ns = 2 * BW_S, .gap_ns = 4 * BW_MS, .work_ns = 12 * BW_S},
 	{.name = "moved", .about = "hosts whose address changes on one of two paths",
 	 .nodes = 3, .planes = 2, .steady = true, .prompt = true, .move_every_ns = 300 * BW_MS,
@@ -237,6 +248,37 @@ static void sim_draw_host(struct sim_rng *r, struct sim_spec *spec)
 		spec->ack_delay_ns = sim_scale(r, 1000, 10 * BW_MS);
 }
 
+/* From a sequence of its own: what is drawn otherwise stays what it is. Where hosts have several
+ * planes ways are cut more often, and mostly nothing else happens that excuses a long wait. */
+static void sim_draw_severed(struct sim_spec *spec, uint64_t seed)
+{
+	struct sim_rng rng = {.state = sim_mix(seed ^ SIM_DRAW_SEVERED)}, *r = &rng;
+	uint32_t i;
+
+	if (sim_below(r, 20) >= (spec->planes > 1 ? 8 : 1))
+		return;
+	spec->sever_every_ns = sim_scale(r, BW_MS, 500 * BW_MS);
+	spec->sever_all = spec->planes == 1 || sim_below(r, 2);
+	if (!sim_below(r, 4))
+		return;
+	spec->restart_every_ns = spec->pause_every_ns = 0;
+	spec->cut_every_ns = spec->path_every_ns = 0;
+	for (i = 0; i < spec->planes; i++)
+		spec->wire[i].burst_ppm = 0;
+}
+
+/* Does anything happen that makes an operation wait for as long as that lasts? See prompt.c. */
+static bool sim_draw_prompt(const struct sim_spec *spec)
+{
+	bool prompt = !spec->restart_every_ns && !spec->pause_every_ns && !spec->cut_every_ns &&
+		      !spec->path_every_ns;
+	uint32_t i;
+
+	for (i = 0; i < spec->planes; i++)
+		prompt &= !spec->wire[i].burst_ppm;
+	return prompt;
+}
+
 void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 {
 	struct sim_rng rng = {.state = sim_mix(~seed)}, *r = &rng;
@@ -281,6 +323,8 @@ void sim_scenario_draw(struct sim_spec *spec, uint64_t seed)
 		spec->replay_every_ns = sim_scale(r, 100 * BW_US, BW_S);
 	if (!sim_below(r, 6))
 		spec->move_every_ns = sim_scale(r, 10 * BW_MS, 5 * BW_S);
+	sim_draw_severed(spec, seed);
+	spec->prompt = sim_draw_prompt(spec);
 	sim_scenario_defaults(spec);
 }
 

@@ -78,6 +78,7 @@ struct sim_spec {
 	uint64_t cut_every_ns, cut_for_ns;   /* the network falls into two parts */
 	uint64_t path_every_ns, path_for_ns; /* one plane of one node is dead */
 	uint64_t sever_every_ns; /* one plane is cut in one direction between two nodes, for good */
+	bool sever_all;		 /* the last one, too, that worked in both */
 	uint64_t move_every_ns;	 /* a node's address on plane 0 changes */
 	uint64_t replay_every_ns; /* an old HELLO comes again from elsewhere */
 
@@ -97,7 +98,7 @@ struct sim_spec {
 	bool quiet;  /* no cancels, retracts, disconnects, wrong keys, pressure */
 	bool steady; /* nothing happens that excuses the loss of a peer */
 	bool clean;  /* nothing happens that excuses sending anything twice */
-	bool prompt; /* every operation must end soon, or fail with its peer after dead_ns */
+	bool prompt; /* every operation must end soon, or fail with its peer (prompt.c) */
 };
 
 /* The fixed scenarios, ended by one without name. */

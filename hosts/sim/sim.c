@@ -150,7 +150,7 @@ static void sim_dispatch(struct sim *s, const struct sim_event *e)
 		sim_tcp_timer(e->what, e->arg);
 		break;
 	case SIM_OVERDUE:
-		sim_oracle_overdue(s);
+		sim_prompt_check(s);
 		break;
 	}
 }
@@ -186,8 +186,7 @@ void sim_begin(struct sim *s)
 	for (i = 0; i < s->spec.nodes; i++)
 		sim_node_start(&s->nodes[i]);
 	sim_trouble_plan(s);
-	if (s->spec.prompt)
-		sim_oracle_overdue(s);
+	sim_prompt_begin(s);
 }
 
 /* No new operations, and nothing goes wrong any more but what the wires always do. */
@@ -351,6 +350,7 @@ void sim_free(struct sim *s)
 	}
 	sim_tcp_free(s);
 	sim_fault_free(s);
+	free(s->prompt);
 	free(s->nodes);
 	free(s->msgs);
 	free(s->regions);

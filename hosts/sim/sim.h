@@ -78,6 +78,7 @@ struct sim_peer {
 	uint32_t pending, exposed; /* operations not completed; regions among them */
 	bool up, gone, leaving;	   /* leaving: DISCONNECT was submitted */
 	bool named;		   /* CONNECT was */
+	uint8_t planes;		   /* that it named addresses of */
 	bool lost;		   /* an operation found it not connected: PEER_DOWN must follow */
 	int32_t failing;	   /* status of operations that failed; PEER_DOWN must follow */
 	struct sim_peer *rx_from;  /* the other side's view whose messages come here */
@@ -95,6 +96,9 @@ struct sim_op {
 	uint64_t pull_id;   /* PULL */
 	uint64_t base, len; /* PULL: what must arrive */
 	uint64_t since;	    /* ns */
+	uint64_t moved;	    /* PULL: when bytes of it came last */
+	uint64_t passed;    /* late PULL: what had come of its peer when that was found, and ... */
+	uint32_t ahead;	    /* ... how many operations there were; 0: it is not late */
 	bool canceled, final, host_key, must_fail, quiet;
 };
 
@@ -105,6 +109,7 @@ struct sim_buf {
 	uint32_t gen, next_free;
 	uint64_t len;
 	uint64_t base; /* SOURCE, HOST: where in the pattern its first byte lies */
+	uint64_t op;   /* TARGET: cookie of the pull */
 	uint8_t *mem;  /* TARGET, MESSAGE: real memory */
 };
 
@@ -177,6 +182,8 @@ struct sim_msg {
 	uint8_t code;
 	bool delivered, acked;
 	uint64_t imm;
+	uint64_t left;	   /* when bytes of it left last that had not before; 0: none has */
+	uint32_t left_end; /* so many have */
 };
 
 /* A region exposed to one peer. */
@@ -216,6 +223,7 @@ struct sim {
 	uint64_t checks;
 	uint64_t progress_frames; /* frames when the last payload was placed or operation ended */
 	struct sim_fault *fault;
+	struct sim_prompt *prompt; /* NULL: it is not promised */
 
 	struct bw_counters ended; /* sums over the engines that have ended */
 
@@ -324,6 +332,7 @@ uint64_t sim_oracle_message(struct sim *s, struct sim_peer *p, uint32_t len);
 uint64_t sim_oracle_region(struct sim *s, struct sim_peer *p, uint64_t len);
 /* Tags are spread over 64 bits; the number comes back out of them. */
 uint64_t sim_oracle_tag(const struct sim *s, uint64_t number);
+uint64_t sim_oracle_number(const struct sim *s, uint64_t tag);
 /* Check a delivery in every respect; the message, or NULL after a failure. */
 struct sim_msg *sim_oracle_delivered(struct sim_node *n, struct sim_peer *p,
 				     const struct bw_event *e);
@@ -332,8 +341,14 @@ void sim_oracle_due(struct sim_node *n, const struct bw_event *e);
 /* After the run. */
 void sim_oracle_final(struct sim *s);
 
+/* prompt.c: what was promised ends in time, or fails with its peer */
+void sim_prompt_begin(struct sim *s);
 /* Has anything been under way for longer than peers are waited for? Comes again by itself. */
-void sim_oracle_overdue(struct sim *s);
+void sim_prompt_check(struct sim *s);
+/* A message, up to this byte, is in a frame that leaves. */
+void sim_prompt_left(struct sim_node *n, uint32_t to, struct sim_msg *m, uint32_t end);
+/* Payload has come; op: the pull that it is of, NULL: a message. */
+void sim_prompt_came(struct sim_node *n, uint32_t from, struct sim_op *op, uint64_t bytes);
 
 #define SIM_FORGED 0x80 /* places of nobody begin here */
 
@@ -344,6 +359,8 @@ void sim_fault_free(struct sim *s);
 bool sim_fault_loses(struct sim *s, const struct sim_frame *f);
 /* Since when the ways between two nodes have been as they are. */
 uint64_t sim_fault_since(const struct sim *s, uint32_t a, uint32_t b);
+/* The planes on which something is cut between them for good. */
+uint32_t sim_fault_cut(const struct sim *s, uint32_t a, uint32_t b);
 /* From now on what one host sends to another is lost on one plane. */
 void sim_fault_sever(struct sim *s);
 /* A host's interface of plane 0 is exchanged: it has another address. */
@@ -378,8 +395,10 @@ uint64_t sim_tcp_bytes(const struct sim_tcp *t);
 void sim_tcp_free(struct sim *s);
 
 /* report.c */
-/* Measure and print, perhaps only "loss", "incast", "tcp" or "ping"; the exit status. */
-int sim_report(const char *only, bool json);
+/* Measure and print, perhaps only "loss", "incast", "tcp" or "ping"; the exit status. What may take
+ * other seeds than 1 to SIM_REPORT_SEEDS takes those. */
+#define SIM_REPORT_SEEDS 3
+int sim_report(const char *only, bool json, uint64_t first, uint64_t last);
 bool sim_report_known(const char *only);
 
 #endif

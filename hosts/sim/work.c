@@ -35,6 +35,8 @@ static struct sim_peer *sim_work_connect(struct sim_node *n, uint32_t remote)
 	if (!p)
 		p = sim_peer_new(n, op.peer, (int32_t)remote);
 	p->named = true;
+	for (plane = 0; plane < op.connect.paths; plane++)
+		p->planes |= (uint8_t)(1u << op.connect.path[plane].link);
 	sim_log(s, "node%u: CONNECT node%u is peer %x", n->number, remote, op.peer);
 	n->live[remote] = p;
 	return p;
@@ -142,6 +144,7 @@ static bool sim_work_pull(struct sim_node *n, struct sim_peer *p, const struct s
 	mine->host_key = w->host_key;
 	mine->must_fail = w->must_fail;
 	mine->buf = sim_buf_new(n, SIM_BUF_TARGET, SIM_TARGET_OFF + w->len, 0);
+	sim_buf_get(n, mine->buf)->op = op.cookie;
 	op.pull.buf = mine->buf;
 	op.pull.buf_off = SIM_TARGET_OFF;
 	op.pull.key = w->key;

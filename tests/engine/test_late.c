@@ -4,6 +4,7 @@
  * to have arrived, whether it waits to be sent again or is under way again, and nothing else is.
  */
 #include "groups.h"
+#include "late.h"
 #include "loss.h"
 #include "peer.h"
 
@@ -291,6 +292,40 @@ static void late__many_messages_of_a_packet_in_few_steps(void **state)
 	assert_int_equal(events_with("A SENT"), parts);
 }
 
+/* The peer can remember no more gaps, and drops all that is under way, which lies behind the last
+ * one: that one before them might have been late only must not keep them all for as long as the
+ * path is silent. */
+static void late__is_forgotten_where_the_peer_is_full_of_gaps(void **state)
+{
+	const unsigned int n = 2 * BW_PNSET_SPANS + 2;
+	struct bw_path *t;
+	unsigned int i;
+
+	meet(A, B);
+	t = sender();
+	t->cc.cwnd = 4u << 20;
+	for (i = 1; i <= n; i++) {
+		post(A, B, i, 1100);
+		flush(A);
+		if (i % 2)
+			drop(0);
+		else
+			deliver(0);
+	}
+	acknowledge();
+	assert_int_equal(path(B, A, 0)->rx.got.n, BW_PNSET_SPANS);
+	for (i = 0; i < BW_LOST_RING; i++) { /* all but one were settled meanwhile */
+		bw_late_forget(engine(A), peer(A, B), t, t->lost.ring[i].pn);
+		t->lost.ring[i].pn = 0;
+	}
+	t->lost.ring[0].pn = t->floor = path(B, A, 0)->rx.got.base;
+	t->lost.ring[0].since_ns = world.now + BW_S;
+	t->lost.n = 1;
+	run(200 * BW_MS);
+	assert_int_equal(events_with("B MESSAGE"), n);
+	assert_int_equal(events_with("A SENT"), n);
+}
+
 /* Of a message of several packets one is late and another one lost: only the former is settled. */
 static void late__nothing_else_of_the_message_is_settled(void **state)
 {
@@ -474,6 +509,7 @@ int late_tests(void)
 		TEST(late__pieces_under_way_and_waiting_are_settled),
 		TEST(late__all_ranges_of_a_message_in_a_packet_are_settled),
 		TEST(late__many_messages_of_a_packet_in_few_steps),
+		TEST(late__is_forgotten_where_the_peer_is_full_of_gaps),
 		TEST(late__nothing_else_of_the_message_is_settled),
 		TEST(late__pulled_data_too),
 		TEST(late__a_message_that_has_ended_is_forgotten),
