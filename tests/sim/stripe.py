@@ -22,7 +22,7 @@ SHARE = {
     ("lossy", 4): 0.88,
 }
 """Of the sum of what each path gives alone, by case and messages under way; at least."""
-STALL_MS = {("equal", 0): 70, ("equal", 1): 20, ("unequal", 0): 200, ("unequal", 1): 5}
+STALL_MS = {("equal", 0): 40, ("equal", 1): 10, ("unequal", 0): 140, ("unequal", 1): 2}
 """The longest time in which nothing arrives when one of two is cut, by case and path; at most."""
 OTHER = 0.92
 """Of what the other path carries alone, while one is cut; at least."""
