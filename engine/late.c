@@ -13,12 +13,11 @@
 #include "pull.h"
 #include "reliable.h"
 #include "submit.h"
-#include "sweep.h"
 
 static void bw_late_drop(struct bw_engine *e, struct bw_peer *p, struct bw_record *copy)
 {
 	bw_list_del(&copy->list);
-	bw_record_put(e, copy);
+	bw_slab_free(&e->records, copy);
 	p->late--;
 }
 

@@ -16,14 +16,13 @@
 #include "reliable.h"
 #include "stripe.h"
 #include "submit.h"
-#include "sweep.h"
 
 #define BW_LOST_LIFE 4 /* smoothed round trips for which a lost packet is remembered */
 
 static void bw_record_drop(struct bw_engine *e, struct bw_record *r)
 {
 	bw_list_del(&r->list);
-	bw_record_put(e, r);
+	bw_slab_free(&e->records, r);
 }
 
 void bw_record_forget(struct bw_engine *e, struct bw_record *r)

@@ -15,6 +15,7 @@
 #include "pull.h"
 #include "recv.h"
 #include "reliable.h"
+#include "starve.h"
 #include "sweep.h"
 #include "timer.h"
 
@@ -200,6 +201,15 @@ void bw_peer_ready(struct bw_engine *e, struct bw_peer *p)
 	p->is_ready = true;
 	p->quantum = BW_QUANTUM;
 	bw_list_add_before(&e->ready, &p->ready);
+}
+
+void bw_peer_first(struct bw_engine *e, struct bw_peer *p)
+{
+	bw_peer_ready(e, p);
+	if (!p->is_ready)
+		return;
+	bw_list_del(&p->ready);
+	bw_list_add_before(e->ready.next, &p->ready);
 }
 
 bool bw_peer_idle(const struct bw_peer *p)
@@ -539,6 +549,7 @@ void bw_peer_down(struct bw_engine *e, struct bw_peer *p, int32_t status)
 	p->aside = 0;
 	bw_late_ended(e, p, NULL);
 	bw_sweep_leave(e, p);
+	bw_starve_leave(e, p);
 	bw_list_del(&p->all);
 	e->count.peers--;
 	bw_event_push(e, &p->ev_down, BW_EV_PEER_DOWN);

@@ -10,6 +10,8 @@ struct bw_peer *bw_peer_new(struct bw_engine *e);
 void bw_peer_draw(struct bw_engine *e, struct bw_peer *p);
 struct bw_peer *bw_peer_get(struct bw_engine *e, uint32_t handle);
 void bw_peer_ready(struct bw_engine *e, struct bw_peer *p);
+/* The same, and before all others. */
+void bw_peer_first(struct bw_engine *e, struct bw_peer *p);
 /* Is there certainly nothing to send to it now? Saves a look that finds nothing. */
 bool bw_peer_idle(const struct bw_peer *p);
 /* It is lost. What it leaves behind ends in pieces, before the event of its own end. */

@@ -21,6 +21,7 @@
 #include "send.h"
 #include "stripe.h"
 #include "submit.h"
+#include "starve.h"
 #include "sweep.h"
 #include "timer.h"
 
@@ -147,13 +148,8 @@ static void bw_reliable_grow(void *mem, void *more)
 	struct bw_engine *e = mem;
 
 	e->crowded = !more;
-	if (!more)
-		return;
-	bw_arena_add(&e->arena, more, BW_GROW_BYTES);
-	if (!e->starved)
-		return;
-	e->starved = false;
-	bw_sweep_fed(e);
+	if (more)
+		bw_arena_add(&e->arena, more, BW_GROW_BYTES);
 }
 
 static int bw_reliable_watch(struct bw_engine *e, struct bw_op *op)
@@ -185,7 +181,7 @@ static void bw_reliable_pressure(struct bw_engine *e, bool on)
 	if (e->pressure == on)
 		return;
 	e->pressure = on;
-	bw_sweep_pressure(e);
+	bw_sweep_begin(e);
 }
 
 static int bw_reliable_submit(void *mem, struct bw_op *op, uint64_t now)
@@ -317,6 +313,8 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 		return true;
 	if (BW_UNLIKELY(e->sweep.left))
 		bw_sweep_piece(e);
+	if (bw_starve_ends(e) && !bw_starve_turn(e))
+		return false;
 	for (left = e->cfg.piece; left && !bw_list_empty(&e->ready); left--) {
 		e->looks++;
 		p = bw_first(&e->ready, struct bw_peer, ready);
@@ -408,7 +406,7 @@ static bool bw_reliable_next_event(void *mem, struct bw_event *out)
 static inline bool bw_reliable_at_once(const struct bw_engine *e)
 {
 	return e->ev_first || !bw_list_empty(&e->ready) || e->stray_head != e->stray_tail ||
-	       e->sweep.left;
+	       e->sweep.left || bw_starve_ends(e);
 }
 
 static uint64_t bw_reliable_next_deadline(void *mem)
@@ -458,7 +456,7 @@ bool bw_reliable_starved(const void *mem)
 {
 	const struct bw_engine *e = mem;
 
-	return e->starved;
+	return e->starve.peers;
 }
 
 static bool bw_reliable_parting(void *mem)

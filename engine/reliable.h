@@ -333,7 +333,9 @@ struct bw_peer {
 	struct bw_list spare; /* bw_record: as path.share, but of a path that was given up */
 	uint32_t aside;	      /* records in spare and all shares */
 	uint32_t late;	      /* records in path.lost.late of all paths */
-	uint16_t eager_turn, quantum;
+	uint16_t eager_turn;
+	uint8_t quantum; /* frames before the next one's turn */
+	bool starved;	 /* it found no memory for a record: counted in engine.starve */
 	uint32_t serve_turn;
 	uint32_t unsent;   /* messages in bw_flow.tx of all flows but `control` */
 	uint32_t arriving; /* messages of its that wait in flows for what is missing */
@@ -413,9 +415,14 @@ struct bw_row {
 /* Peers that something concerns all at once. Written by sweep.c. */
 struct bw_sweep {
 	struct bw_list *next; /* bw_peer.all of the next one, or engine.peers; NULL at first */
-	uint32_t left;	      /* peers still to be looked at; 0: none of this is under way */
-	bool pressure;	      /* each is to be told whether there is room for messages */
-	bool fed;	      /* each may have waited for memory */
+	uint32_t left;	      /* peers still to be told whether there is room for messages */
+};
+
+/* Peers that found no memory for a record. Written by starve.c. */
+struct bw_starve {
+	struct bw_list *next; /* bw_peer.all of the first that may be the next, or engine.peers;
+			       * NULL at first */
+	uint32_t peers;	      /* so many */
 };
 
 struct bw_engine {
@@ -439,9 +446,10 @@ struct bw_engine {
 	struct bw_event told; /* for ops->message() and ops->buf_for() */
 	struct bw_peer *heap;
 	struct bw_sweep sweep;
+	struct bw_starve starve;
 	uint32_t ack_packets; /* that may wait for one acknowledgement */
 	uint64_t serial;
-	bool closed, pressure, starved;
+	bool closed, pressure;
 	bool crowded;  /* the host has said that it gives no memory, and has given none since */
 	bool failed;   /* closes, but not in good order */
 	uint64_t late; /* when ops->excused() was called last; 0: not yet */

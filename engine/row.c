@@ -211,7 +211,7 @@ bool bw_row_next(struct bw_engine *e, struct bw_tx_frame *f)
 	len = (uint32_t)bw_min_u64(c.left, g->len);
 	if (w.serve && w.peer->tx_used + len > w.peer->tx_limit)
 		return false;
-	r = bw_record_new(e, c.kind, c.obj, c.off, len);
+	r = bw_record_new(e, w.peer, c.kind, c.obj, c.off, len);
 	if (!r)
 		return false;
 	f->len = f->head_len + len;

@@ -16,6 +16,7 @@
 #include "pull.h"
 #include "reliable.h"
 #include "send.h"
+#include "starve.h"
 #include "stripe.h"
 #include "submit.h"
 
@@ -93,13 +94,14 @@ static BW_WITHIN void bw_builder_payload(struct bw_builder *b, union bw_part_any
 	bw_list_add_before(&b->t->flight, &r->list);
 }
 
-static BW_WITHIN struct bw_record *bw_record_made(struct bw_engine *e, uint8_t kind, void *obj,
-						  uint64_t off, uint32_t len)
+static BW_WITHIN struct bw_record *bw_record_made(struct bw_engine *e, struct bw_peer *p,
+						  uint8_t kind, void *obj, uint64_t off,
+						  uint32_t len)
 {
 	struct bw_record *r = bw_slab_alloc(&e->records);
 
 	if (!r) {
-		e->starved = true;
+		bw_starve_enter(e, p);
 		return NULL;
 	}
 	bw_list_init(&r->list);
@@ -115,10 +117,10 @@ static BW_WITHIN struct bw_record *bw_record_made(struct bw_engine *e, uint8_t k
 	return r;
 }
 
-struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
-				uint32_t len)
+struct bw_record *bw_record_new(struct bw_engine *e, struct bw_peer *p, uint8_t kind, void *obj,
+				uint64_t off, uint32_t len)
 {
-	return bw_record_made(e, kind, obj, off, len);
+	return bw_record_made(e, p, kind, obj, off, len);
 }
 
 static BW_WITHIN bool bw_send_loads(const struct bw_path *t, const struct bw_txmsg *m)
@@ -175,7 +177,7 @@ static struct bw_record *bw_builder_piece(struct bw_builder *b, struct bw_record
 	struct bw_record *piece = r;
 
 	if (len < r->len) {
-		piece = bw_record_new(b->e, r->kind, r->obj, r->off, len);
+		piece = bw_record_new(b->e, b->p, r->kind, r->obj, r->off, len);
 		if (!piece)
 			return NULL;
 		r->off += len;
@@ -273,7 +275,7 @@ static BW_WITHIN bool bw_builder_next_message(struct bw_builder *b, struct bw_fl
 		return false;
 	if (!bw_builder_credit(b, charge))
 		return false;
-	r = bw_record_made(b->e, BW_OWNED_MESSAGE, m, off, len);
+	r = bw_record_made(b->e, b->p, BW_OWNED_MESSAGE, m, off, len);
 	if (!r)
 		return false;
 	b->p->tx_used += charge;
@@ -333,7 +335,7 @@ static BW_WITHIN bool bw_builder_next_bulk(struct bw_builder *b)
 
 	if (b->parts || !room || !bw_builder_credit(b, len))
 		return false;
-	r = bw_record_made(b->e, BW_OWNED_BULK, s, off, len);
+	r = bw_record_made(b->e, b->p, BW_OWNED_BULK, s, off, len);
 	if (!r)
 		return false;
 	bw_builder_bulk(b, r, s, off, len);
@@ -437,7 +439,7 @@ static BW_WITHIN void bw_builder_end(struct bw_builder *b)
 /* A frame of padding alone with a record of its own: a ping, or a probe of the frame size. */
 static bool bw_builder_alone(struct bw_builder *b, uint8_t kind, uint32_t size)
 {
-	struct bw_record *r = bw_record_new(b->e, kind, NULL, 0, size);
+	struct bw_record *r = bw_record_new(b->e, b->p, kind, NULL, 0, size);
 	union bw_part_any *w;
 
 	if (!r)

@@ -9,9 +9,10 @@ enum bw_send_what { BW_SEND_AGAIN = 1, BW_SEND_MESSAGES = 2, BW_SEND_BULK = 4, B
 /* A frame of some of this by one path. */
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f);
-/* It owns this range from now on. */
-struct bw_record *bw_record_new(struct bw_engine *e, uint8_t kind, void *obj, uint64_t off,
-				uint32_t len);
+/* It owns this range, of what goes to the peer, from now on. NULL: there is no memory, and the peer
+ * is next when there is. */
+struct bw_record *bw_record_new(struct bw_engine *e, struct bw_peer *p, uint8_t kind, void *obj,
+				uint64_t off, uint32_t len);
 /* One message or piece of a pull alone in its frame, where nothing else is to be sent and nothing
  * was lost; the peer is then no longer ready if that was all. False: it is for bw_send_frame(). */
 bool bw_send_single(struct bw_engine *e, struct bw_peer *p, struct bw_tx_frame *f);

@@ -91,7 +91,7 @@ static struct bw_record *bw_stripe_assign(struct bw_engine *e, struct bw_peer *p
 
 	len = bw_min_u64(bw_max_u64(len, BW_STRIPE_LEAST * room), bw_max_u64(most, room));
 	len = bw_min_u64(len - len % room, left);
-	r = bw_record_new(e, BW_OWNED_BULK, s, s->next_off, (uint32_t)len);
+	r = bw_record_new(e, p, BW_OWNED_BULK, s, s->next_off, (uint32_t)len);
 	if (!r)
 		return NULL;
 	s->next_off += len;
@@ -145,7 +145,7 @@ static struct bw_record *bw_stripe_take_over(struct bw_engine *e, struct bw_peer
 	if (bw_stripe_eta(t, take) >= eta)
 		return NULL;
 	if (take < r->len) {
-		part = bw_record_new(e, BW_OWNED_BULK, r->obj, r->off + r->len - take,
+		part = bw_record_new(e, p, BW_OWNED_BULK, r->obj, r->off + r->len - take,
 				     (uint32_t)take);
 		if (!part)
 			return NULL;

@@ -17,7 +17,6 @@
 #include "reliable.h"
 #include "single.h"
 #include "submit.h"
-#include "sweep.h"
 
 /* Has nothing to be said of the path but that another packet came? */
 static BW_WITHIN bool bw_single_smooth(const struct bw_path *t, const struct bw_single *s)
@@ -65,7 +64,7 @@ static BW_WITHIN void bw_single_acked(struct bw_engine *e, struct bw_peer *p, st
 		if (e->now - r->sent_ns < t->rtt.srtt) /* else the program took its time */
 			bw_rtt_sample(&t->rtt, e->now - r->sent_ns);
 		bw_list_init(&t->flight);
-		bw_record_put(e, r);
+		bw_slab_free(&e->records, r);
 		bw_txmsg_settle(e, m);
 	}
 	if (!p->is_ready && !bw_peer_idle(p))

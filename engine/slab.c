@@ -66,6 +66,13 @@ void bw_slab_free(struct bw_slab *s, void *obj)
 	s->in_use--;
 }
 
+bool bw_slab_roomy(const struct bw_slab *s)
+{
+	const struct bw_arena *a = s->arena;
+
+	return s->free || a->chunks || (size_t)(a->end - a->at) >= s->size;
+}
+
 _Static_assert(BW_HANDLE_INDEX + 1u == 1u << BW_HANDLE_BITS, "slots have so many bits");
 
 void bw_table_init(struct bw_table *t, struct bw_arena *a, uint32_t random)

@@ -35,6 +35,8 @@ void bw_slab_init(struct bw_slab *s, struct bw_arena *a, uint32_t size);
 /* An object with undefined contents, or NULL. */
 void *bw_slab_alloc(struct bw_slab *s);
 void bw_slab_free(struct bw_slab *s, void *obj);
+/* Would bw_slab_alloc() find one? */
+bool bw_slab_roomy(const struct bw_slab *s);
 
 #define BW_TABLE_PAGE  256
 #define BW_TABLE_PAGES 2048

@@ -162,7 +162,7 @@ static struct bw_path *bw_stripe_hurry(struct bw_engine *e, struct bw_peer *p)
 	}
 	if (!slow || eta - eta / 4 < bw_stripe_eta(fast, r->len) + BW_PTO_MIN)
 		return NULL;
-	again = bw_record_new(e, BW_OWNED_BULK, r->obj, r->off, r->len);
+	again = bw_record_new(e, p, BW_OWNED_BULK, r->obj, r->off, r->len);
 	if (!again)
 		return NULL;
 	bw_again_add(e, p, again);

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What concerns all peers at once: there is memory again, or no room for messages. Peers become
- * ready in pieces, in the order of engine.peers. A sweep that begins during another one goes on
- * where that is, once around, so that nobody waits for ever.
+ * All peers are told that there is no room for messages, or room again. They become ready in
+ * pieces, in the order of engine.peers. A sweep that begins during another one goes on where that
+ * is, once around, so that nobody waits for ever.
  */
 #include "peer.h"
 #include "sweep.h"
 
 static void bw_sweep_peer(struct bw_engine *e, struct bw_peer *p)
 {
-	if (e->sweep.pressure && p->state == BW_PEER_UP) {
-		p->path[p->best]->rx.ack_now = true;
-		bw_peer_ready(e, p);
-	}
-	if (e->sweep.fed)
-		bw_peer_ready(e, p);
+	if (p->state != BW_PEER_UP)
+		return;
+	p->path[p->best]->rx.ack_now = true;
+	bw_peer_ready(e, p);
 }
 
 void bw_sweep_piece(struct bw_engine *e)
@@ -33,40 +31,13 @@ void bw_sweep_piece(struct bw_engine *e)
 		bw_sweep_peer(e, bw_entry(e->sweep.next, struct bw_peer, all));
 		e->sweep.next = e->sweep.next->next;
 	}
-	if (!e->sweep.left)
-		e->sweep.pressure = e->sweep.fed = false;
 }
 
-/* Soon; once around from where the last one has come to. */
-static void bw_sweep_start(struct bw_engine *e)
+void bw_sweep_begin(struct bw_engine *e)
 {
 	if (!e->closed) /* all of them hear farewells, and nothing else */
 		e->sweep.left = (uint32_t)e->count.peers;
-}
-
-static void bw_sweep_begin(struct bw_engine *e)
-{
-	bw_sweep_start(e);
 	bw_sweep_piece(e);
-}
-
-void bw_sweep_pressure(struct bw_engine *e)
-{
-	e->sweep.pressure = true;
-	bw_sweep_begin(e);
-}
-
-void bw_sweep_fed(struct bw_engine *e)
-{
-	e->sweep.fed = true;
-	bw_sweep_begin(e);
-}
-
-void bw_sweep_record(struct bw_engine *e)
-{
-	e->starved = false;
-	e->sweep.fed = true;
-	bw_sweep_start(e);
 }
 
 void bw_sweep_join(struct bw_engine *e)

@@ -5,23 +5,12 @@
 
 #include "reliable.h"
 
-/* PRESSURE, or its end, is to be told; those that wanted memory may have it now. The first piece is
- * done at once. */
-void bw_sweep_pressure(struct bw_engine *e);
-void bw_sweep_fed(struct bw_engine *e);
+/* PRESSURE, or its end, is to be told. The first piece is done at once. */
+void bw_sweep_begin(struct bw_engine *e);
 /* The next piece. */
 void bw_sweep_piece(struct bw_engine *e);
 /* A peer has come to the end of engine.peers, or is about to leave it. */
 void bw_sweep_join(struct bw_engine *e);
 void bw_sweep_leave(struct bw_engine *e, const struct bw_peer *p);
-/* A record has come back: those that found none are to try again, soon. */
-void bw_sweep_record(struct bw_engine *e);
-
-static inline void bw_record_put(struct bw_engine *e, struct bw_record *r)
-{
-	bw_slab_free(&e->records, r);
-	if (BW_UNLIKELY(e->starved))
-		bw_sweep_record(e);
-}
 
 #endif

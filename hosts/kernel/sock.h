@@ -150,11 +150,22 @@ int bwk_sock_charge(struct bwk_sock *bs, size_t len, long *timeout);
 /* Wake those who wait for that, if there was no room before, or all is sent. */
 void bwk_sock_uncharged(struct bwk_sock *bs, int before, int now);
 
+/* May close() wait for the end of what is sent? Asked in softirq, while setsockopt() may be setting
+ * it under the socket's lock. The close() that is to wait comes after that call, and looks at
+ * `sending` after the full barrier of bwk_sock_wait() before it sleeps; who asks here has changed
+ * `sending` by an atomic operation with a full barrier. So either close() finds nothing under way,
+ * or it is seen here that it may wait. */
+static inline bool bwk_sock_lingers(const struct sock *sk)
+{
+	/* as above: an old value is as good */
+	return data_race(sock_flag(sk, SOCK_LINGER));
+}
+
 static inline void bwk_sock_uncharge(struct bwk_sock *bs, u32 charge)
 {
 	int now = atomic_sub_return(charge, &bs->sending), before = now + (int)charge;
 
-	if (unlikely(!bwk_sock_roomy(&bs->sk, before) || sock_flag(&bs->sk, SOCK_LINGER)))
+	if (unlikely(!bwk_sock_roomy(&bs->sk, before) || bwk_sock_lingers(&bs->sk)))
 		bwk_sock_uncharged(bs, before, now);
 }
 

@@ -52,7 +52,7 @@ noinline void bwk_sock_uncharged(struct bwk_sock *bs, int before, int now)
 	struct sock *sk = &bs->sk;
 
 	if ((!bwk_sock_roomy(sk, before) && bwk_sock_has_room(sk)) ||
-	    (!now && sock_flag(sk, SOCK_LINGER))) /* close() may wait */
+	    (!now && bwk_sock_lingers(sk)))
 		sk->sk_write_space(sk);
 }
 

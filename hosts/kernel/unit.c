@@ -42,6 +42,7 @@ extern const struct bw_host_ops bwk_host_ops;
 #include "engine/single.c"
 #include "engine/slab.c"
 #include "engine/spans.c"
+#include "engine/starve.c"
 #include "engine/stripe.c"
 #include "engine/submit.c"
 #include "engine/sweep.c"

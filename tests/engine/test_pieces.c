@@ -6,6 +6,7 @@
 #include "groups.h"
 #include "host.h"
 #include "peer.h"
+#include "starve.h"
 #include "sweep.h"
 #include "timer.h"
 
@@ -175,67 +176,104 @@ static void ready__are_looked_at_in_pieces(void **state)
 	assert_int_equal(all_frames(), 0);
 }
 
-/* Peers of whom each may have waited for memory, when some has come. */
-static void fed__are_ready_in_pieces(void **state)
+static void disconnect_peer(const struct bw_list *all)
 {
-	static uint8_t more[2][BW_GROW_BYTES] __attribute__((aligned(64)));
+	struct bw_op op = {.type = BW_OP_DISCONNECT};
+	struct bw_engine *e = engine(A);
+	struct bw_event ev;
+
+	op.peer = bw_entry(all == &e->peers ? e->peers.next : all, struct bw_peer, all)->handle;
+	assert_int_equal(submit(A, &op), 0);
+	while (bw_reliable_untold(e))
+		next_event(&ev);
+}
+
+static struct bw_peer *last_peer(void)
+{
+	return bw_entry(engine(A)->peers.prev, struct bw_peer, all);
+}
+
+/* Peers that found no record, when there are some. */
+static void starving__have_their_turn_in_pieces(void **state)
+{
+	static struct bw_tx_frame f;
+	struct bw_engine *e;
+	struct bw_list *l;
+	uint64_t before;
+
+	meet_many();
+	e = engine(A);
+	for (l = e->peers.next; l != &e->peers; l = l->next) {
+		bw_starve_enter(e, bw_entry(l, struct bw_peer, all));
+		bw_starve_enter(e, bw_entry(l, struct bw_peer, all));
+	}
+	assert_int_equal(e->starve.peers, PEERS);
+	assert_int_equal(bw_reliable.next_deadline(e), world.now);
+	before = e->looks;
+	assert_int_equal(all_frames(), 0); /* they have nothing to say any more */
+	assert_int_equal(e->looks - before, 2 * PEERS);
+	assert_false(bw_reliable_starved(e));
+
+	/* one of them is far away, and nobody sends before it */
+	bw_starve_enter(e, last_peer());
+	bw_peer_ready(e, bw_entry(e->peers.next, struct bw_peer, all));
+	before = e->looks;
+	while (bw_reliable_starved(e)) {
+		assert_true(bw_entry(e->peers.next, struct bw_peer, all)->is_ready);
+		assert_int_equal(bw_reliable.next_deadline(e), world.now);
+		assert_false(next_frame(&f));
+	}
+	assert_int_equal(e->looks - before, PEERS + 2);
+}
+
+/* Those that go meanwhile, the next one among them. */
+static void starving__while_they_go(void **state)
+{
+	static struct bw_tx_frame f;
+	struct bw_engine *e;
+	struct bw_list *l;
+
+	meet_many();
+	e = engine(A);
+	world.node[A].ignore_events = true;
+	for (l = e->peers.next; l != &e->peers; l = l->next)
+		bw_starve_enter(e, bw_entry(l, struct bw_peer, all));
+	assert_false(next_frame(&f));
+	assert_int_equal(e->starve.peers, PEERS - 1);
+	while (e->count.peers)
+		disconnect_peer(e->starve.next);
+	assert_int_equal(e->peers_slab.in_use, 0);
+	assert_int_equal(all_frames(), 0);
+	assert_false(bw_reliable_starved(e));
+}
+
+/* Peers that are not connected hear nothing of it; they are looked at all the same, and some go
+ * meanwhile, the next one among them. */
+static void pressure__while_they_go(void **state)
+{
 	struct bw_engine *e;
 	uint64_t before;
 
 	meet_many();
 	e = engine(A);
-	e->starved = true;
-	before = e->looks;
-	bw_reliable.grow(e, more[0]);
-	assert_int_equal(e->looks - before, PIECE);
-	assert_int_equal(all_frames(), 0);
-	assert_in_range(e->looks - before, 2 * PEERS, 2 * PEERS + PIECE);
-	assert_false(e->sweep.left);
-
-	/* more of it comes meanwhile: once around from there */
-	e->starved = true;
-	bw_reliable.grow(e, more[0]);
-	e->starved = true;
-	before = e->looks;
-	bw_reliable.grow(e, more[1]);
-	assert_int_equal(e->looks - before, PIECE);
-	assert_int_equal(e->sweep.left, PEERS - PIECE);
-	assert_int_equal(all_frames(), 0);
-	assert_in_range(e->looks - before, 2 * PEERS, 2 * PEERS + PIECE);
-}
-
-/* Those that go while others are looked at, the next one among them. */
-static void fed__while_they_go(void **state)
-{
-	static uint8_t more[BW_GROW_BYTES] __attribute__((aligned(64)));
-	struct bw_engine *e;
-	struct bw_event ev;
-
-	meet_many();
-	e = engine(A);
 	world.node[A].ignore_events = true;
-	e->starved = true;
-	bw_reliable.grow(e, more);
-	while (e->count.peers) {
-		struct bw_op op = {.type = BW_OP_DISCONNECT};
-
-		op.peer = bw_entry(e->sweep.next == &e->peers ? e->peers.next : e->sweep.next,
-				   struct bw_peer, all)
-				  ->handle;
-		assert_int_equal(submit(A, &op), 0);
-		while (bw_reliable_untold(e))
-			next_event(&ev);
-	}
+	before = e->looks;
+	pressure(A, true);
+	assert_int_equal(e->looks - before, PIECE);
+	assert_int_equal(bw_reliable.next_deadline(e), world.now);
+	assert_int_equal(all_frames(), 0);
+	assert_int_equal(e->looks - before, PEERS);
+	pressure(A, false);
+	while (e->count.peers)
+		disconnect_peer(e->sweep.next);
 	assert_int_equal(e->peers_slab.in_use, 0);
-	all_frames();
+	assert_int_equal(all_frames(), 0);
 	assert_false(e->sweep.left);
 }
 
-/* Those that come while others are looked at, and do not take the turn of any of them. */
-static void fed__while_others_come(void **state)
+/* Those that come while others are told of pressure, and do not take the turn of any of them. */
+static void pressure__while_others_come(void **state)
 {
-	static uint8_t more[2][BW_GROW_BYTES] __attribute__((aligned(64)));
-	static struct bw_tx_frame f;
 	struct bw_engine *e;
 	struct bw_list *l;
 	uint32_t i;
@@ -245,12 +283,12 @@ static void fed__while_others_come(void **state)
 	come(PEERS);
 	assert_false(e->sweep.left); /* nobody is looked at for its sake */
 	assert_int_equal(all_frames(), 1);
-	e->starved = true;
-	bw_reliable.grow(e, more[0]);
-	assert_false(next_frame(&f)); /* those of the first piece have had their turn */
-	assert_false(bw_entry(e->peers.next, struct bw_peer, all)->is_ready);
-	e->starved = true;
-	bw_reliable.grow(e, more[1]);
+	for (l = e->peers.next; l != &e->peers; l = l->next)
+		bw_entry(l, struct bw_peer, all)->state = BW_PEER_UP;
+	pressure(A, true);
+	for (l = e->peers.next; l != &e->peers; l = l->next)
+		bw_entry(l, struct bw_peer, all)->path[0]->rx.ack_now = false;
+	pressure(A, false);
 	assert_int_equal(e->sweep.left, PEERS + 1 - PIECE);
 	for (i = 1; i <= 2 * PIECE; i++)
 		come(PEERS + i);
@@ -258,7 +296,7 @@ static void fed__while_others_come(void **state)
 		bw_sweep_piece(e);
 	assert_false(e->sweep.left);
 	for (l = e->peers.next, i = 0; i <= PEERS; l = l->next, i++)
-		assert_true(bw_entry(l, struct bw_peer, all)->is_ready);
+		assert_true(bw_entry(l, struct bw_peer, all)->path[0]->rx.ack_now);
 }
 
 /* Peers that are connected, of whom each is to hear of pressure. */
@@ -288,7 +326,7 @@ static void pressure__reaches_peers_in_pieces(void **state)
 	settle();
 	assert_false(bw_reliable_pressed(engine(B), world.node[B].peer[A]));
 	assert_false(bw_reliable_pressed(engine(C), world.node[C].peer[A]));
-	assert_false(e->sweep.left || e->sweep.pressure);
+	assert_false(e->sweep.left);
 }
 
 /* The n-th caller of B's, who is not heard of any more: a frame of it with half a message. */
@@ -429,9 +467,10 @@ int pieces_tests(void)
 		TEST(due__are_asked_in_pieces),
 		TEST(ready__are_looked_at_in_pieces),
 		TEST(lagging__are_set_right_in_pieces),
-		TEST(fed__are_ready_in_pieces),
-		TEST(fed__while_they_go),
-		TEST(fed__while_others_come),
+		TEST(starving__have_their_turn_in_pieces),
+		TEST(starving__while_they_go),
+		TEST(pressure__while_they_go),
+		TEST(pressure__while_others_come),
 		TEST(pressure__reaches_peers_in_pieces),
 		TEST(close__puts_buffers_back_in_pieces),
 		TEST(close__puts_buffers_back_one_by_one),

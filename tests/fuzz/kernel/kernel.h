@@ -39,6 +39,7 @@ typedef unsigned int gfp_t;
 #define ERESTARTSYS 512
 #define ENOIOCTLCMD 515
 
+#define data_race(x)		    (x)
 #define READ_ONCE(x)		    __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define WRITE_ONCE(x, value)	    __atomic_store_n(&(x), value, __ATOMIC_RELAXED)
 #define smp_load_acquire(p)	    __atomic_load_n(p, __ATOMIC_ACQUIRE)
