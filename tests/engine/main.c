@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Runs the groups of unit tests named on the command line, all of them without one; with --keyed
- * first, all engines have a cluster key, with --encrypted they seal with it as well. */
+/* Runs the groups of unit tests named on the command line, all of them without one. Before them: with
+ * --keyed all engines have a cluster key, with --encrypted they seal with it as well, and with
+ * --first a group in which a test fails is the last. */
 #include "groups.h"
 
 #include <stdio.h>
@@ -21,13 +22,12 @@ static const struct {
 	{"refusal", refusal_tests},   {"farewell", farewell_tests},
 	{"pull_end", pull_end_tests}, {"single", single_tests},
 	{"stripe", stripe_tests},     {"row", row_tests},
-	{"stripe", stripe_tests},     {"distance", distance_tests},
-	{"duplex", duplex_tests},     {"view", view_tests},
-	{"late", late_tests},	      {"places", places_tests},
-	{"size", size_tests},	      {"carry", carry_tests},
-	{"cookie", cookie_tests},     {"hkdf", hkdf_tests},
-	{"key", key_tests},	      {"encrypt", encrypt_tests},
-	{"version", version_tests},
+	{"distance", distance_tests}, {"duplex", duplex_tests},
+	{"view", view_tests},	      {"late", late_tests},
+	{"places", places_tests},     {"size", size_tests},
+	{"carry", carry_tests},	      {"cookie", cookie_tests},
+	{"hkdf", hkdf_tests},	      {"key", key_tests},
+	{"encrypt", encrypt_tests},   {"version", version_tests},
 };
 
 #define GROUPS (sizeof(groups) / sizeof(groups[0]))
@@ -48,15 +48,17 @@ static int run_group(const char *name)
 
 int main(int argc, char **argv)
 {
+	bool first = false;
 	int failed = 0, i;
 
-	world_encrypted = argc > 1 && !strcmp(argv[1], "--encrypted");
-	world_keyed = world_encrypted || (argc > 1 && !strcmp(argv[1], "--keyed"));
-	argv += world_keyed;
-	argc -= world_keyed;
-	for (i = 1; i < argc; i++)
+	for (argv++; *argv && !strncmp(*argv, "--", 2); argv++) {
+		first |= !strcmp(*argv, "--first");
+		world_encrypted |= !strcmp(*argv, "--encrypted");
+		world_keyed |= world_encrypted || !strcmp(*argv, "--keyed");
+	}
+	for (i = 0; argv[i]; i++)
 		failed += run_group(argv[i]);
-	for (i = 0; argc == 1 && i < (int)GROUPS; i++)
+	for (; !argv[0] && i < (int)GROUPS && !(first && failed); i++)
 		failed += groups[i].run();
 	return failed ? 1 : 0;
 }

@@ -11,7 +11,7 @@
 #include "timer.h"
 
 #define PIECE 64
-#define SENDS 800
+#define SENDS 200
 #define PEERS 500
 #define HALF  16
 

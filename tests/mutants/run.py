@@ -265,6 +265,8 @@ class Program:
     """The program itself, if it loads the room's objects."""
     of: Collection[str] = ()
     """The only files of the room that it is linked with; empty: all."""
+    cpu_s: int = 0
+    """Seconds of a processor after which it does not end; 0: those of its house."""
 
 
 @dataclass(frozen=True)
@@ -327,6 +329,8 @@ class Workshop:
             "unit": Program(
                 [*tests.values(), *keyed.values()],
                 [str(later), f"-Wl,-rpath,{self.place}", "-lcmocka", "-lsodium"],
+                ["--first"],
+                cpu_s=8,
             ),
         }
         if "hosts/sim/main.c" in sim:
@@ -526,7 +530,7 @@ class Workshop:
                 **house.environment,
                 "FI_PROVIDER_PATH": str(folder),
             }
-            complaint = run(call, environment, house.cpu_s, sleeps)
+            complaint = run(call, environment, program.cpu_s or house.cpu_s, sleeps)
             if complaint:
                 return name, complaint
         return "", ""
