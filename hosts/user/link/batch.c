@@ -16,6 +16,12 @@
 #include "buffer.h"
 #include "sealing.h"
 
+/* Where the first frame begins in what may not be there. */
+static uint8_t *bw_batch_first(const struct bw_batch *b, uint8_t *room)
+{
+	return room && b->prefix ? room + BW_BATCH_PREFIX : room;
+}
+
 static void bw_batch_empty(struct bw_batch *b)
 {
 	for (unsigned int i = 0; i < b->count; i++) {
@@ -29,8 +35,8 @@ static void bw_batch_empty(struct bw_batch *b)
 	b->tries = 0;
 	b->bytes = 0;
 	b->pieces = 0;
-	b->next = b->flat + (b->prefix ? BW_BATCH_PREFIX : 0);
-	b->sealed = b->room + (b->room && b->prefix ? BW_BATCH_PREFIX : 0);
+	b->next = bw_batch_first(b, b->flat);
+	b->sealed = bw_batch_first(b, b->room);
 	b->singly = false;
 	b->placed = NULL;
 }
