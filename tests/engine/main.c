@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Runs the groups of unit tests named on the command line, all of them without one. Before them: with
- * --keyed all engines have a cluster key, with --encrypted they seal with it as well, and with
+/* Runs the groups of unit tests named on the command line, all of them without one. Before them:
+ * with --keyed all engines have a cluster key, with --encrypted they seal with it as well, and with
  * --first a group in which a test fails is the last. */
 #include "groups.h"
 
