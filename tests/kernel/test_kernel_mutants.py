@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The kernel host with each seeded defect of mutants.toml: the program named there must notice it,
-or the guest's kernel."""
+or the guest's kernel. That a program did not end is no notice, as on a busy machine any may be
+late; unless the defect is one by which something waits or spins for ever (`hangs`)."""
 
 import re
 import shutil
@@ -40,6 +41,21 @@ class Mutant:
     new: str
     kernel: str = ""
     arguments: str = ""
+    hangs: bool = False
+    """Something waits or spins for ever: that the program does not end is what is to be noticed."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was seen of a host with a defect, or without."""
+
+    noticed: list[str]
+    late: list[str]
+    """What did not end in time, or stood still for long: any program may, on a busy machine."""
+
+    def tells(self, mutant: Mutant) -> list[str]:
+        """What counts as having noticed this defect."""
+        return [*self.noticed, *(self.late if mutant.hangs else [])]
 
 
 MUTANTS = [Mutant(**row) for row in tomllib.loads((HERE / "mutants.toml").read_text())["mutant"]]
@@ -84,7 +100,30 @@ def workshop() -> Iterator[Workshop]:
         yield Workshop(Path(name))
 
 
-def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
+# The first line of a complaint about time: of the guest (tools/guest/limit.c, vm/machine.py), and
+# of its kernel's watchdogs.
+LATE = re.compile(
+    r"did not end within|ended before its command did|cannot be killed|detected stall|"
+    r"soft lockup|INFO: task .* blocked"
+)
+ENDED = re.compile(r"^status (?!12[45]$)\d+$", re.MULTILINE)
+"""What guest.sh adds of a program that failed by itself: not of one that it ended."""
+
+
+def judged(cases: list[reports.Case], errors: str, complaints: list[str]) -> Found:
+    """What a program's cases say, and what the kernel complains of. A case that began and did not
+    end is late, unless its program ended by itself: by a signal, for example."""
+    failed = [each for each in cases if each.verdict == "failed"]
+    late = [each for each in failed if each.reason == reports.NO_END and not ENDED.search(errors)]
+    slow = [each for each in complaints if LATE.search(each.partition("\n")[0])]
+    return Found(
+        [f"{each.name}: {each.reason}" for each in failed if each not in late]
+        + [each for each in complaints if each not in slow],
+        [f"{each.name}: {each.reason}" for each in late] + slow,
+    )
+
+
+def what_is_found(modules: list[Path], mutant: Mutant) -> Found:
     """By the program, and by the kernel; of data races what the kernel says of them counts alone.
     Nothing for a host without defects."""
     limit_s = LIMIT_S[mutant.kernel]
@@ -114,13 +153,15 @@ def what_is_noticed(modules: list[Path], mutant: Mutant) -> list[str]:
         said, errors = (Path(name) / f"{short}.{each}" for each in ("out", "err"))
         text = said.read_text() if said.exists() else ""
         if unloaded := re.findall("beowire: .* gives wrong numbers", outcome.console):
-            return unloaded
+            return Found(unloaded, [])
         assert "[ RUN " in text, f"it did not run: {outcome.console}"
-        cases = reports.cmocka_cases(short, text, errors.read_text())
+        complaints = errors.read_text()
+        cases = reports.cmocka_cases(short, text, complaints)
     if mutant.kernel == debug.RACES:
-        return [each for each in outcome.complaints if "KCSAN: data-race" in each]
-    noticed = [f"{each.name}: {each.reason}" for each in cases if each.verdict != "passed"]
-    return noticed + outcome.complaints
+        return Found([each for each in outcome.complaints if "KCSAN: data-race" in each], [])
+    if mutant in UNCHANGED:
+        assert all(each.verdict == "passed" for each in cases), cases
+    return judged(cases, complaints, outcome.complaints)
 
 
 def test_the_table_fits() -> None:
@@ -130,6 +171,56 @@ def test_the_table_fits() -> None:
         assert (HERE / f"{mutant.program}.c").exists(), mutant.name
 
 
+BEGUN = "[ RUN      ] test_a\n[       OK ] test_a\n[ RUN      ] test_b\n"
+FAILED = "[  ERROR   ] --- 1 != 2\n[  FAILED  ] test_b\nstatus 1\n"
+WAITS = [each for each in MUTANTS if each.hangs][:1]
+OTHERS = [each for each in MUTANTS if not each.hangs][:1]
+
+
+@pytest.mark.parametrize("mutant", [*WAITS, *OTHERS], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    ("errors", "complaints"),
+    [
+        ("status 124\n", ["test_x did not end within 370 s\nprocess 7: test_x\n  BUG: words"]),
+        ("status 125\n", ["test_x did not end within 9 s", "test_x cannot be killed"]),
+        ("", ["the job did not end within 370 s of the guest"]),
+        ("", ["the guest did not end within 400 s"]),
+        ("", ["the guest ended before its command did"]),
+        ("", ["[ 130.1] watchdog: BUG: soft lockup - CPU#0 stuck for 134s! [test_x:7]"]),
+        ("", ["[ 130.1] rcu: INFO: rcu_preempt self-detected stall on CPU"]),
+    ],
+)
+def test_what_is_late_has_noticed_nothing(
+    errors: str, complaints: list[str], mutant: Mutant
+) -> None:
+    """Unless the defect is that something does not end."""
+    found = judged(reports.cmocka_cases("test_x", BEGUN, errors), errors, complaints)
+    assert not found.noticed
+    assert found.late == ["test_x: test_b: did not end", *complaints]
+    assert bool(found.tells(mutant)) == mutant.hangs
+
+
+@pytest.mark.parametrize(
+    ("errors", "complaints", "what"),
+    [
+        (FAILED, [], "test_x: test_b: 1 != 2"),
+        ("status 139\n", [], "test_x: test_b: did not end"),  # a signal ended it
+        (FAILED, ["test_x did not end within 370 s"], "test_x: test_b: 1 != 2"),
+        ("", ["[ 9.1] BUG: KASAN: use-after-free in bwk_x"], "[ 9.1] BUG: KASAN: use-after-free"),
+        ("", ["the guest did not end within 400 s", "WARNING: CPU: 0"], "WARNING: CPU: 0"),
+    ],
+)
+def test_what_failed_has_noticed(errors: str, complaints: list[str], what: str) -> None:
+    found = judged(reports.cmocka_cases("test_x", BEGUN, errors), errors, complaints)
+    assert len(found.noticed) == 1
+    assert found.noticed[0].startswith(what)
+
+
+def test_what_was_skipped_has_noticed_nothing() -> None:
+    said = "[ RUN      ] test_a\nthere is no such device\n[  SKIPPED ] test_a\n"
+    assert judged(reports.cmocka_cases("test_x", said, ""), "", []) == Found([], [])
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mutant", [*UNCHANGED, *MUTANTS], ids=lambda mutant: mutant.name)
 def test_mutant(mutant: Mutant, workshop: Workshop) -> None:
@@ -137,6 +228,9 @@ def test_mutant(mutant: Mutant, workshop: Workshop) -> None:
         machine.find_kernel(mutant.kernel)
     except BeowireError as error:
         pytest.skip(f"there are no guests with this kernel here: {error}")
-    noticed = what_is_noticed(workshop.modules(mutant), mutant)
-    print(noticed[:3])
-    assert bool(noticed) == (mutant not in UNCHANGED), noticed or mutant.says
+    found = what_is_found(workshop.modules(mutant), mutant)
+    print(found.noticed[:3], found.late[:3])
+    if mutant in UNCHANGED:
+        assert found == Found([], [])
+    else:
+        assert found.tells(mutant), f"{mutant.says}; it was only late: {found.late[:3]}"
