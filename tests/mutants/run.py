@@ -609,7 +609,7 @@ def check_unchanged(workshop: Workshop, mutants: Sequence[Mutant]) -> None:
 
 
 def git(*words: str) -> str:
-    """What git says; nothing where there is no history."""
+    """What git says; nothing where it fails, or there is none."""
     try:
         done = subprocess.run(
             ["git", "-C", str(ROOT), *words],
@@ -622,22 +622,51 @@ def git(*words: str) -> str:
     return "" if done.returncode else done.stdout
 
 
-def sample(mutants: Sequence[Mutant], every: int, changed: set[str], turn: int) -> list[Mutant]:
-    """Those of changed files, if there are not too many, and every so many of the others; `turn`
-    says which. Those that no longer fit the sources are always among them, and fail."""
+def changed_now() -> set[str]:
+    """The files that differ from where this branch left the one that it is to go to; where it has
+    no commits of its own, from the commit before. What is not committed counts, too."""
+    head = git("rev-parse", "-q", "--verify", "HEAD^{commit}").strip()
+    if not head:
+        print("git tells no history here: no files count as changed", file=sys.stderr)
+        return set()
+    for upstream in ("@{upstream}", "origin/HEAD"):
+        base = git("merge-base", "HEAD", upstream).strip()
+        if base and base != head:
+            return _names("diff", "--name-only", base)
+    if git("rev-parse", "-q", "--verify", "HEAD~1^{commit}"):
+        return _names("diff", "--name-only", "HEAD~1")
+    print(
+        "the commit before this one is not here (a shallow clone?): "
+        "all files of this commit count as changed",
+        file=sys.stderr,
+    )
+    return _names("show", "--format=", "--name-only", "HEAD") | _names(
+        "diff", "--name-only", "HEAD"
+    )
+
+
+def _names(*words: str) -> set[str]:
+    return set(git(*words).splitlines())
+
+
+def sample(
+    mutants: Sequence[Mutant], every: int, changed: set[str], turn: int, most: int = CHANGED_MOST
+) -> list[Mutant]:
+    """Those of changed files, `most` of them, and every so many of the others; `turn` says which.
+    Those that no longer fit the sources are always among them, and fail."""
     near = [mutant for mutant in mutants if mutant.file in changed]
     far = [mutant for mutant in mutants if mutant.file not in changed]
-    step = -(-len(near) // CHANGED_MOST) or 1
+    step = -(-len(near) // most) or 1
     chosen = {mutant.name for mutant in (*near[turn % step :: step], *far[turn % every :: every])}
     chosen |= {mutant.name for mutant in mutants if not mutant.fits()}
     return [mutant for mutant in mutants if mutant.name in chosen]
 
 
-def sample_now(mutants: Sequence[Mutant], every: int) -> list[Mutant]:
+def sample_now(mutants: Sequence[Mutant], every: int, most: int = CHANGED_MOST) -> list[Mutant]:
     """The sample whose turn it is with this commit, without history on this day."""
-    changed = set(git("diff", "--name-only", "HEAD~1").split("\n"))
     commit = git("rev-parse", "HEAD").strip()
-    return sample(mutants, every, changed, int(commit, 16) if commit else int(time.time() / 86400))
+    turn = int(commit, 16) if commit else int(time.time() / 86400)
+    return sample(mutants, every, changed_now(), turn, most)
 
 
 def arguments() -> argparse.Namespace:

@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from run import StuckError, Verdict, report, sample_now
+from run import CHANGED_MOST, StuckError, Verdict, report, sample_now
 
 from tools import FAILED, PASSED, PYTEST, Defect, execute, summary
 
@@ -100,6 +100,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--only", metavar="NAME[,NAME]", help="try these defects only")
     parser.add_argument("--sample", type=int, metavar="N", help="as of run.py")
+    parser.add_argument(
+        "--changed-most",
+        type=int,
+        default=CHANGED_MOST,
+        metavar="N",
+        help="of a sample, so many of the files that changed last (%(default)s)",
+    )
+    parser.add_argument("--list", action="store_true", help="tell which, and try none")
     parser.add_argument("--json", action="store_true", help="print results for machines")
     args = parser.parse_args()
     every = load(TABLE)
@@ -108,8 +116,13 @@ def main() -> int:
     if len(defects) < len(only):
         sys.exit(f"no such defect; their names stand in {TABLE}")
     if args.sample:
-        chosen = {mutant.name for mutant in sample_now(defects, args.sample)}
+        of_turn = sample_now(defects, args.sample, args.changed_most)
+        chosen = {mutant.name for mutant in of_turn}
         defects = [defect for defect in defects if defect.name in chosen]
+        print(f"{len(defects)} of {len(every)} defects are tried", file=sys.stderr)
+    if args.list:
+        print("\n".join(defect.name for defect in defects))
+        return 0
     with tempfile.TemporaryDirectory(prefix="service-") as name:
         place = Path(name)
         check_unchanged(defects, place / "unchanged")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Seeded defects of the tools, each of which its tests must notice: see tests/mutants/tools.py."""
+"""Seeded defects of the tools, each of which its tests must notice: see tests/mutants/tools.py. And
+which of a table a sample has: see tests/mutants/run.py."""
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -99,3 +101,91 @@ def test_tests_that_fail_anyway_or_are_skipped_prove_nothing(tmp_path: Path) -> 
         status, told, errors = tried("--table", str(table))
         assert (status, told) == (1, {})
         assert why in errors
+
+
+GIT_ENVIRONMENT = {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
+ALL_FILES = {"first.c", "second.c", "third.c", "fourth.c"}
+SAMPLE_OF = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(MUTANTS)!r})
+import run
+run.ROOT = Path(sys.argv[1])
+mutants = [run.Mutant(name, name, "", "word", "") for name in {sorted(ALL_FILES)}]
+print(*(each.file for each in run.sample_now(mutants, 10**9)))
+"""
+"""Of tables with one defect in each file of a repository, those of changed files."""
+
+
+def git(repository: Path, *words: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(
+        ["git", "-C", str(repository), *who, *words],
+        env={**os.environ, **GIT_ENVIRONMENT},
+        check=True,
+        capture_output=True,
+    )
+
+
+def sampled(repository: Path) -> tuple[set[str], str]:
+    """The files of the sample, and what was said."""
+    done = subprocess.run(
+        [sys.executable, "-c", SAMPLE_OF, str(repository)],
+        env={**os.environ, **GIT_ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split()), done.stderr
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A repository with a commit for each file."""
+    made = tmp_path / "made"
+    made.mkdir()
+    git(made, "init", "-b", "main")
+    for name in ("fourth.c", "first.c", "second.c", "third.c"):
+        (made / name).write_text("word\n")
+        git(made, "add", ".")
+        git(made, "commit", "-m", name)
+    return made
+
+
+def test_without_an_upstream_the_last_commit_has_what_changed(history: Path) -> None:
+    assert sampled(history) == ({"third.c"}, "")
+    (history / "first.c").write_text("word and more\n")
+    assert sampled(history) == ({"first.c", "third.c"}, "")
+
+
+def test_all_commits_of_a_branch_have_what_changed(history: Path, tmp_path: Path) -> None:
+    """Not the last one alone; and nothing that its upstream has got since."""
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", str(history), str(clone))
+    assert sampled(clone) == ({"third.c"}, "")  # no commits of its own
+    for name in ("first.c", "second.c"):
+        (clone / name).write_text("word and more\n")
+        git(clone, "commit", "-am", name)
+    assert sampled(clone) == ({"first.c", "second.c"}, "")
+    (history / "fourth.c").write_text("word and more\n")
+    git(history, "commit", "-am", "others")
+    git(clone, "fetch")
+    assert sampled(clone) == ({"first.c", "second.c"}, "")
+    git(clone, "checkout", "--detach")
+    assert sampled(clone) == ({"first.c", "second.c"}, "")
+
+
+def test_a_shallow_clone_says_that_it_is_one(history: Path, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--depth", "1", history.as_uri(), str(clone))
+    found, said = sampled(clone)
+    assert found == ALL_FILES
+    assert "shallow clone" in said
+
+
+def test_without_history_nothing_counts_as_changed_and_that_is_said(tmp_path: Path) -> None:
+    for name in ALL_FILES:
+        (tmp_path / name).write_text("word\n")
+    found, said = sampled(tmp_path)
+    assert len(found) <= 1
+    assert "no history" in said
