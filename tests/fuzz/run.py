@@ -5,15 +5,23 @@
 Each run draws a seed of its own and prints it. An input that breaks something is printed in
 hexadecimal digits and kept in a file; its target run with that file as its only argument shows
 the failure again. A line in seeds_TARGET.hex makes it part of every run.
+
+Inputs that reach something new are kept in the build's directory for the next run. A target that
+did not get to enough new inputs in its time, on a busy machine, is given the same time once more.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import random
+import re
 import secrets
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -29,13 +37,42 @@ def plant(target: str, corpus: Path) -> None:
         (corpus / f"seed-{number}").write_bytes(bytes.fromhex(line))
 
 
-def fuzz(target: str, args: argparse.Namespace, corpus: Path) -> bool:
-    """Run one target; False, and a file kept, if it finds something."""
+NEW_INPUTS = 1000
+"""So many are tried at least, beside those that are there already."""
+CORPUS_MOST = 400
+"""Inputs kept of a target: to read them takes time from what is new."""
+DONE = re.compile(r"^Done (\d+) runs in \d+ second\(s\)$", re.MULTILINE)
+
+
+def fuzz(target: str, args: argparse.Namespace, corpus: Path, seeds: Path) -> bool:
+    """Run one target; False, and a file kept, if it finds something, or gets nowhere."""
     program = args.programs / f"fuzz-{target}"
     if not program.exists():
         sys.exit(f"{program} is missing: it is built with clang, by ninja -C {ROOT / 'build'}")
-    plant(target, corpus)
+    plant(target, seeds)
     seed = args.seed or secrets.randbelow(2**31) + 1
+    new = 0
+    with bounded(target, program, corpus, seeds):
+        for again in (False, True):
+            if again:
+                print(f"{target}: only {new} new inputs in {args.seconds} s; the same time again")
+                seed += 1
+            there = count(corpus) + count(seeds)
+            lines, runs = run(target, program, args, seed, [corpus, seeds])
+            if runs is None:
+                return False
+            new += max(0, runs - there)
+            print(f"{target}: seed {seed}: {new} new inputs: {lines[-1] if lines else 'done'}")
+            if new >= NEW_INPUTS:
+                return True
+    print(f"{target}: failed: only {new} new inputs were tried, not {NEW_INPUTS}")
+    return False
+
+
+def run(
+    target: str, program: Path, args: argparse.Namespace, seed: int, corpora: list[Path]
+) -> tuple[list[str], int | None]:
+    """What the target said, and how many inputs it says to have run; None if it found something."""
     kept: Path = args.keep / f"fuzz-{target}-{seed}"
     command = [
         str(program),
@@ -45,19 +82,60 @@ def fuzz(target: str, args: argparse.Namespace, corpus: Path) -> bool:
         f"-exact_artifact_path={kept}",
         f"-max_total_time={args.seconds}",
         "-timeout=100",
-        str(corpus),
+        *map(str, corpora),
     ]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     lines = done.stderr.splitlines()
     if done.returncode == 0:
-        print(f"{target}: seed {seed}: {lines[-1] if lines else 'done'}")
-        return True
+        said = DONE.findall(done.stderr)
+        return lines, int(said[-1]) if said else 0
     print("\n".join(lines[-60:]))
     print(f"{target}: failed with seed {seed}")
     if kept.exists():
         print(f"the input, also in {kept}: {kept.read_bytes().hex()}")
         print(f"again: {program} {kept}")
-    return False
+    return lines, None
+
+
+def count(place: Path) -> int:
+    """How many inputs lie there."""
+    return sum(1 for _ in place.iterdir())
+
+
+@contextmanager
+def bounded(target: str, program: Path, corpus: Path, seeds: Path) -> Iterator[None]:
+    """Makes the directory, or removes what is too much; while nobody else has it in use."""
+    corpus.mkdir(parents=True, exist_ok=True)
+    with corpus.with_name(f"{corpus.name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pass
+        else:
+            bound(target, program, corpus, seeds)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+def bound(target: str, program: Path, corpus: Path, seeds: Path) -> None:
+    """Of too many inputs those stay that reach what others do not; of these any."""
+    if count(corpus) <= CORPUS_MOST:
+        return
+    with tempfile.TemporaryDirectory(dir=corpus.parent) as place:
+        merged, artifact = Path(place) / "merged", Path(place) / "artifact"
+        merged.mkdir()
+        command = [str(program), "-merge=1", "-max_len=4096", f"-exact_artifact_path={artifact}"]
+        command += [str(merged), str(seeds), str(corpus)]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode or artifact.exists():
+            return  # one breaks something: it must be there for the run to find it
+        stay = {each.name for each in merged.iterdir() if (corpus / each.name).exists()}
+    if len(stay) > CORPUS_MOST:
+        stay = set(random.sample(sorted(stay), CORPUS_MOST))
+    for each in list(corpus.iterdir()):
+        if each.name not in stay:
+            each.unlink()
+    print(f"{target}: {count(corpus)} inputs of earlier runs are kept")
 
 
 def arguments() -> argparse.Namespace:
@@ -66,7 +144,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--target", choices=TARGETS, help="this one only")
     parser.add_argument("--seconds", type=int, default=5, metavar="N", help="each (%(default)s)")
     parser.add_argument("--seed", type=int, metavar="N", help="of libFuzzer's (drawn)")
-    parser.add_argument("--corpus", type=Path, metavar="DIR", help="keep interesting inputs here")
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="DIR",
+        help="keep interesting inputs here (fuzz-corpus in the build's directory)",
+    )
     parser.add_argument("--keep", type=Path, default=Path(), metavar="DIR", help="for failures")
     parser.add_argument(
         "--programs",
@@ -82,9 +165,12 @@ def main() -> int:
     """Fuzz as asked."""
     args = arguments()
     targets = [args.target] if args.target else list(TARGETS)
-    with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
-        corpora = args.corpus or Path(place)
-        failed = sum(not fuzz(target, args, corpora / target) for target in targets)
+    # The programs lie in tests/fuzz of the build.
+    corpora = args.corpus or args.programs.resolve().parents[1] / "fuzz-corpus"
+    failed = 0
+    for target in targets:
+        with tempfile.TemporaryDirectory(prefix="fuzz-") as place:
+            failed += not fuzz(target, args, corpora / target, Path(place))
     print(f"{len(targets) - failed} passed, {failed} failed")
     return 1 if failed else 0
 

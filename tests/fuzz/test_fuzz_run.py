@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What tests/fuzz/run.py makes of a target: one that tries next to nothing has not passed, and
+what it found of interest is there again in the next run."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from beowire import places
+
+RUN = places.root() / "tests" / "fuzz" / "run.py"
+TARGET = "key"
+SEEDS = len((RUN.parent / f"seeds_{TARGET}.hex").read_text().split())
+
+# In the place of a target: it says of its runs what `told` has in a line for each, logs its words,
+# keeps an input as libFuzzer does, and for -merge=1 takes each second of those there are.
+FAKE = """#!/bin/sh
+here=$(dirname "$0")
+echo "$*" >>"$here/calls"
+for word; do
+	case $word in
+	-merge=1) merge=y ;;
+	-*) ;;
+	*) [ "${first:-}" ] && last=$word || first=$word ;;
+	esac
+done
+if [ "${merge:-}" ]; then
+	[ ! -e "$here/breaks" ] || exit 77
+	ls "$last" | awk 'NR % 2' | while read -r each; do cp "$last/$each" "$first/"; done
+	exit 0
+fi
+ls "$first" >>"$here/read"
+echo $$ >"$first/input-$$"
+runs=$(head -n 1 "$here/told")
+sed -i 1d "$here/told"
+[ "$runs" != crash ] || exit 77
+[ ! "$runs" ] || echo "Done $runs runs in 1 second(s)" >&2
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """The directory of targets in a build."""
+    made = tmp_path / "build" / "tests" / "fuzz"
+    made.mkdir(parents=True)
+    (made / f"fuzz-{TARGET}").write_text(FAKE)
+    (made / f"fuzz-{TARGET}").chmod(0o755)
+    return made
+
+
+def tried(programs: Path, *told: str) -> tuple[int, str, int]:
+    """Exit status, what was said, and how often the target ran."""
+    (programs / "told").write_text("\n".join(told) + "\n")
+    (programs / "calls").write_text("")
+    words = ["--target", TARGET, "--seconds", "1"]
+    words += ["--programs", str(programs), "--keep", str(programs)]
+    done = subprocess.run(
+        [sys.executable, str(RUN), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    calls = (programs / "calls").read_text().splitlines()
+    return done.returncode, done.stdout + done.stderr, len(calls)
+
+
+def test_a_target_that_tries_enough_passes(programs: Path) -> None:
+    status, said, runs = tried(programs, str(SEEDS + 1000))
+    assert (status, runs) == (0, 1), said
+
+
+@pytest.mark.parametrize("told", ["", "0", str(SEEDS), str(SEEDS + 499)])
+def test_a_target_that_tries_next_to_nothing_fails(told: str, programs: Path) -> None:
+    """Though it finds nothing, and twice."""
+    status, said, runs = tried(programs, told, told)
+    assert (status, runs) == (1, 2), said
+    assert "the same time again" in said
+    assert "failed: only" in said
+
+
+def test_a_target_that_is_slow_has_the_time_twice(programs: Path) -> None:
+    status, said, runs = tried(programs, str(SEEDS + 600), str(SEEDS + 601))
+    assert (status, runs) == (0, 2), said
+    assert "only 600 new inputs in 1 s; the same time again" in said
+
+
+def test_what_is_found_is_not_tried_again(programs: Path) -> None:
+    status, said, runs = tried(programs, "crash", "1000000")
+    assert (status, runs) == (1, 1), said
+
+
+def test_inputs_of_interest_are_there_in_the_next_run(programs: Path) -> None:
+    corpus = programs.parents[1] / "fuzz-corpus" / TARGET
+    assert tried(programs, "1000000")[0] == 0
+    (kept,) = corpus.iterdir()
+    assert (programs / "read").read_text() == ""
+    assert tried(programs, "1000000")[0] == 0
+    assert kept.name in (programs / "read").read_text()
+
+
+@pytest.mark.parametrize("there", [500, 2000])
+def test_kept_inputs_are_bounded(there: int, programs: Path) -> None:
+    corpus = programs.parents[1] / "fuzz-corpus" / TARGET
+    corpus.mkdir(parents=True)
+    for number in range(there):
+        (corpus / f"{number}").write_text(f"{number}")
+    status, said, calls = tried(programs, "1000000")
+    assert (status, calls) == (0, 2), said
+    assert len(list(corpus.iterdir())) == min(there // 2, 400) + 1
+
+
+def test_an_input_that_breaks_something_stays(programs: Path) -> None:
+    corpus = programs.parents[1] / "fuzz-corpus" / TARGET
+    corpus.mkdir(parents=True)
+    for number in range(500):
+        (corpus / f"{number}").write_text(f"{number}")
+    (programs / "breaks").touch()
+    status, said, calls = tried(programs, "crash")
+    assert (status, calls) == (1, 2), said
+    assert len(list(corpus.iterdir())) == 501
