@@ -57,8 +57,10 @@ void bwf_atomic_target(struct bwf_ep *ep, const struct bw_message *m)
 	size_t size, bytes, want;
 	int status;
 
-	if (!m->data || m->len < sizeof(req))
+	if (!m->data || m->len < sizeof(req)) {
+		bw_count_event(ep->bw, BW_COUNT_MALFORMED);
 		return;
+	}
 	memcpy(&req, at, sizeof(req));
 	at += sizeof(req);
 	fetch = req.kind != BWF_ATOMIC_BASE;

@@ -299,7 +299,9 @@ struct bwf_todo {
 /* A remote write whose data follows its request. */
 struct bwf_incoming {
 	struct bwf_done done;
-	struct bwf_incoming *next;
+	struct bwf_incoming *next;	     /* in bwf_peer.writes */
+	struct bwf_incoming *before, *after; /* in bwf_ep.incoming or bwf_ep.placing */
+	bool placing;			     /* in the latter */
 	uint32_t peer;
 	int status;
 	uint64_t token, data, len;
@@ -311,15 +313,24 @@ struct bwf_incoming {
 	void *bounce;
 };
 
+/* In the order in which they came. */
+struct bwf_incoming_list {
+	struct bwf_incoming *first, *last;
+};
+
 /* What an endpoint keeps for each bw_peer_no. */
 struct bwf_peer {
-	fi_addr_t addr;	     /* FI_ADDR_NOTAVAIL until it is looked up */
-	uint32_t busy;	     /* operations of ours that are not finished */
-	uint32_t writes_out; /* long writes of ours among them, BWF_WRITES_MAX at most */
-	uint32_t writes_in;  /* its long writes that are not answered, likewise */
+	fi_addr_t addr;		     /* FI_ADDR_NOTAVAIL until it is looked up */
+	uint32_t busy;		     /* operations of ours that are not finished */
+	uint32_t writes_out;	     /* long writes of ours among them, BWF_WRITES_MAX at most */
+	uint32_t writes_in;	     /* its long writes that are not answered, likewise */
+	uint32_t asked;		     /* those of them whose data are still to come */
+	struct bwf_incoming *writes; /* all of them, the newest first */
 	/* ours that wait for its answers, and bytes of those: codes.h has their limits */
 	uint32_t requests_out;
 	uint64_t answers_out;
+	uint32_t calls; /* in bwf_ep.todo, to it */
+	uint32_t early; /* in bwf_ep.early, of it */
 	/* calls kept for what it asked, and bytes of answers among them */
 	uint32_t kept;
 	uint64_t kept_bytes;
@@ -392,10 +403,15 @@ struct bwf_ep {
 	 * one for each second; and since when (ns of bwf_now_ns()) none was taken off */
 	uint32_t guesses;
 	uint64_t guesses_ns;
+	/* stranger.c: what is held for all strangers that are not given up: sums of these of theirs */
+	struct {
+		uint32_t asked, kept;
+		uint64_t kept_bytes;
+	} strangers;
 
 	struct bwf_op_pool ops;
-	struct bwf_incoming *incoming; /* their data are still to come */
-	struct bwf_incoming *placing;  /* their data are being fetched */
+	struct bwf_incoming_list incoming; /* their data are still to come */
+	struct bwf_incoming_list placing;  /* their data are being fetched */
 	uint64_t bounced; /* bytes that those of `placing` to several segments are fetched into */
 	struct bwf_todo *todo, **todo_end;
 	_Atomic size_t todo_count; /* calls kept, for a look without the lock */

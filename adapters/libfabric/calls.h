@@ -226,6 +226,19 @@ void bwf_stranger_init(struct bwf_ep *ep);
  * strangers' no more, or again. */
 void bwf_stranger_named(struct bwf_ep *ep, bw_peer_no peer);
 void bwf_stranger_unnamed(struct bwf_ep *ep, bw_peer_no peer);
+/* It is about to be given up. */
+void bwf_stranger_refused(struct bwf_ep *ep, bw_peer_no peer);
+/* Is what is held for it part of bwf_ep.strangers? */
+bool bwf_stranger_counts(const struct bwf_ep *ep, bw_peer_no peer);
+/* May one more request of this peer wait for its data, or is another one's to make room? */
+bool bwf_stranger_may_ask(struct bwf_ep *ep, bw_peer_no peer);
+/* So many calls (1, or -1: one less) are kept for what this peer asked, with so many bytes. */
+void bwf_stranger_keeps(struct bwf_ep *ep, bw_peer_no peer, int calls, uint64_t bytes);
+/* May one more be? If all strangers have too many, who has most of them is given up: false if that
+ * is this one. */
+bool bwf_stranger_may_keep(struct bwf_ep *ep, bw_peer_no peer, uint64_t bytes);
+/* Why. */
+#define BWF_TODO_TOO_MANY "asks for more than it takes answers to"
 /* A peer that is in no vector is gone, and did not say goodbye: nobody reads what it left. */
 void bwf_stranger_died(struct bwf_ep *ep, bw_peer_no peer);
 /* May a peer that has named no key so far name one? Not if it is in no vector, and all such have

@@ -37,11 +37,18 @@ struct bwf_segment {
 /* WRITE_LONG requests of one initiator that one target keeps at a time: the initiator starts no
  * more, the target refuses more with ENOBUFS. */
 #define BWF_WRITES_MAX 1024
+/* The same of all initiators together that the target's program has not named, and whose data are
+ * still to come: the oldest of them is then refused in the place of the newest. */
+#define BWF_WRITES_STRANGERS 16384
 /* Requests (WRITE, WRITE_LONG, ATOMIC) of one initiator to one target that are not answered, and
  * bytes that their answers bring: the initiator starts no more. Who has more answers than that kept
  * for it, since it does not take them, is given up. */
 #define BWF_REQUESTS_MAX 16384
 #define BWF_ANSWERS_MAX	 (8U << 20)
+/* The same of all together that the target's program has not named: who has most of them is given
+ * up. */
+#define BWF_KEPT_STRANGERS    65536
+#define BWF_ANSWERS_STRANGERS (64U << 20)
 /* Keys of memory that one initiator may name although nobody has them; then it is given up. */
 #define BWF_GUESSES_MAX 64
 /* The same of all together that the target's program has not named, at a time; each second one more

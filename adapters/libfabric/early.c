@@ -32,6 +32,7 @@ static void bwf_early_free(struct bwf_ep *ep, struct bwf_early *early)
 	*at = early->next;
 	if (!early->next)
 		ep->early_end = at;
+	ep->peer[early->peer].early--;
 	bwf_unexpected_release(ep, sizeof(*early) + early->len);
 	free(early);
 }
@@ -77,6 +78,7 @@ void bwf_early_begin(struct bwf_ep *ep, const struct bw_message *m)
 		if (!bw_pull_early(ep->bw, m->peer, &m->rndv, early->data, m->len, &early->done)) {
 			*ep->early_end = early;
 			ep->early_end = &early->next;
+			ep->peer[early->peer].early++;
 			return;
 		}
 		free(early);

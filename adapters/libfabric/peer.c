@@ -5,6 +5,7 @@
  * operation with it ends with an error, and so do receives from anybody once nobody is left.
  */
 #include "bwf.h"
+#include "count.h"
 
 #include <stdlib.h>
 
@@ -152,9 +153,8 @@ bool bwf_peer_needed(void *arg, bw_peer_no number)
 	if (number >= ep->peer_count)
 		return false;
 	p = &ep->peer[number];
-	if (p->addr != FI_ADDR_NOTAVAIL || p->busy || p->requests_out || p->writes_in || p->kept ||
-	    p->unexpected || p->row_head || ep->todo || ep->claimed || ep->early || ep->incoming ||
-	    ep->placing)
+	if (p->addr != FI_ADDR_NOTAVAIL || p->busy || p->requests_out || p->writes_in || p->calls ||
+	    p->early || p->unexpected || p->row_head)
 		return true;
 	if (!ep->av || ep->av_seen == atomic_load(&ep->av->inserted))
 		return false;
@@ -162,15 +162,30 @@ bool bwf_peer_needed(void *arg, bw_peer_no number)
 	return true;
 }
 
+/* The peer that was found to have this address, also if nothing was ever sent to it. */
+static bw_peer_no bwf_peer_with(const struct bwf_ep *ep, fi_addr_t addr)
+{
+	bw_peer_no number = 0;
+
+	while (number < ep->peer_count && ep->peer[number].addr != addr)
+		number++;
+	return number < ep->peer_count ? number : BW_PEER_NONE;
+}
+
 void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
 {
-	if (addr >= ep->peer_of_count || ep->peer_of[addr] == BW_PEER_NONE)
-		return;
-	if (ep->peer[ep->peer_of[addr]].addr == addr) {
-		ep->peer[ep->peer_of[addr]].addr = FI_ADDR_NOTAVAIL;
-		bwf_stranger_unnamed(ep, ep->peer_of[addr]);
+	bw_peer_no number = BW_PEER_NONE;
+
+	if (addr < ep->peer_of_count) {
+		number = ep->peer_of[addr];
+		ep->peer_of[addr] = BW_PEER_NONE;
 	}
-	ep->peer_of[addr] = BW_PEER_NONE;
+	if (number == BW_PEER_NONE || ep->peer[number].addr != addr)
+		number = bwf_peer_with(ep, addr);
+	if (number == BW_PEER_NONE)
+		return;
+	ep->peer[number].addr = FI_ADDR_NOTAVAIL;
+	bwf_stranger_unnamed(ep, number);
 }
 
 /* Is there anybody else from whom a message could come? Peers not talked to so far are looked up
@@ -235,6 +250,8 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 	if (bwf_peer_gone(peer))
 		return;
 	named = bwf_peer_named(ep, number);
+	bw_count_event(ep->bw, BW_COUNT_PEERS_GIVEN_UP);
+	bwf_stranger_refused(ep, number);
 	ep->peer[number].refused = true;
 	ep->unexpected.left = true;
 	bwf_log(named ? BWF_LOG_WARN : BWF_LOG_INFO, "%s is given up, since it %s",

@@ -25,14 +25,44 @@ void bwf_stranger_init(struct bwf_ep *ep)
 		limit > SIZE_MAX - BWF_STRANGERS_AHEAD ? SIZE_MAX : limit + BWF_STRANGERS_AHEAD;
 }
 
+bool bwf_stranger_counts(const struct bwf_ep *ep, bw_peer_no number)
+{
+	return ep->peer[number].addr == FI_ADDR_NOTAVAIL && !ep->peer[number].refused;
+}
+
+/* What is held for it is part of the sums from now on. */
+static void bwf_stranger_enter(struct bwf_ep *ep, const struct bwf_peer *p)
+{
+	ep->strangers.asked += p->asked;
+	ep->strangers.kept += p->kept;
+	ep->strangers.kept_bytes += p->kept_bytes;
+}
+
+static void bwf_stranger_leave(struct bwf_ep *ep, const struct bwf_peer *p)
+{
+	ep->strangers.asked -= p->asked;
+	ep->strangers.kept -= p->kept;
+	ep->strangers.kept_bytes -= p->kept_bytes;
+}
+
 void bwf_stranger_named(struct bwf_ep *ep, bw_peer_no number)
 {
 	ep->unexpected.strangers -= ep->peer[number].unread;
+	if (!ep->peer[number].refused)
+		bwf_stranger_leave(ep, &ep->peer[number]);
 }
 
 void bwf_stranger_unnamed(struct bwf_ep *ep, bw_peer_no number)
 {
 	ep->unexpected.strangers += ep->peer[number].unread;
+	if (!ep->peer[number].refused)
+		bwf_stranger_enter(ep, &ep->peer[number]);
+}
+
+void bwf_stranger_refused(struct bwf_ep *ep, bw_peer_no number)
+{
+	if (ep->peer[number].addr == FI_ADDR_NOTAVAIL)
+		bwf_stranger_leave(ep, &ep->peer[number]);
 }
 
 static bool bwf_stranger_leaves(const struct bwf_ep *ep, bw_peer_no peer, bw_peer_no from)
@@ -132,6 +162,57 @@ static bool bwf_stranger_is(struct bwf_ep *ep, bw_peer_no number)
 		return true;
 	ep->unsought = true;
 	return false;
+}
+
+bool bwf_stranger_may_ask(struct bwf_ep *ep, bw_peer_no number)
+{
+	return ep->strangers.asked < BWF_WRITES_STRANGERS || !bwf_stranger_is(ep, number);
+}
+
+void bwf_stranger_keeps(struct bwf_ep *ep, bw_peer_no number, int calls, uint64_t bytes)
+{
+	struct bwf_peer *p = &ep->peer[number];
+
+	bytes = calls < 0 ? 0 - bytes : bytes;
+	p->kept += (uint32_t)calls;
+	p->kept_bytes += bytes;
+	if (!bwf_stranger_counts(ep, number))
+		return;
+	ep->strangers.kept += (uint32_t)calls;
+	ep->strangers.kept_bytes += bytes;
+}
+
+/* The stranger for which most is kept, by its share of what may be kept for all. */
+static bw_peer_no bwf_stranger_greediest(const struct bwf_ep *ep)
+{
+	bw_peer_no found = BW_PEER_NONE;
+	uint64_t most = 0;
+
+	for (bw_peer_no i = 0; i < ep->peer_count; i++) {
+		const struct bwf_peer *p = &ep->peer[i];
+		uint64_t share = p->kept_bytes +
+				 (uint64_t)p->kept * (BWF_ANSWERS_STRANGERS / BWF_KEPT_STRANGERS);
+
+		if (share <= most || !bwf_stranger_counts(ep, i))
+			continue;
+		most = share;
+		found = i;
+	}
+	return found;
+}
+
+bool bwf_stranger_may_keep(struct bwf_ep *ep, bw_peer_no number, uint64_t bytes)
+{
+	bw_peer_no greediest;
+
+	if ((ep->strangers.kept < BWF_KEPT_STRANGERS &&
+	     ep->strangers.kept_bytes + bytes <= BWF_ANSWERS_STRANGERS) ||
+	    !bwf_stranger_is(ep, number))
+		return true;
+	greediest = bwf_stranger_greediest(ep);
+	if (greediest != BW_PEER_NONE)
+		bwf_peer_refuse(ep, greediest, BWF_TODO_TOO_MANY);
+	return greediest != number;
 }
 
 bool bwf_stranger_may_guess(struct bwf_ep *ep, bw_peer_no number)

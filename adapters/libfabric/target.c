@@ -115,8 +115,10 @@ static void bwf_target_write(struct bwf_ep *ep, const struct bw_message *m)
 	struct bwf_incoming in;
 	const char *data = bwf_target_parse(m, &in);
 
-	if (!data)
+	if (!data) {
+		bw_count_event(ep->bw, BW_COUNT_MALFORMED);
 		return;
+	}
 	bwf_target_locate(ep, &in);
 	if (m->len - (uint64_t)(data - (const char *)m->data) != in.len)
 		in.status = -FI_EINVAL;
@@ -125,29 +127,65 @@ static void bwf_target_write(struct bwf_ep *ep, const struct bw_message *m)
 	bwf_target_finish(ep, &in);
 }
 
-static struct bwf_incoming *bwf_target_find(struct bwf_incoming *list, bw_peer_no peer,
+static struct bwf_incoming *bwf_target_find(const struct bwf_ep *ep, bw_peer_no peer,
 					    uint64_t token)
 {
-	while (list && (list->token != token || list->peer != peer))
-		list = list->next;
-	return list;
+	struct bwf_incoming *in = ep->peer[peer].writes;
+
+	while (in && in->token != token)
+		in = in->next;
+	return in;
 }
 
-static void bwf_target_unlink(struct bwf_incoming **list, const struct bwf_incoming *in)
+static void bwf_target_enter(struct bwf_incoming_list *l, struct bwf_incoming *in)
 {
-	while (*list != in)
-		list = &(*list)->next;
-	*list = in->next;
+	in->before = l->last;
+	in->after = NULL;
+	*(in->before ? &in->before->after : &l->first) = in;
+	l->last = in;
 }
 
-/* Forget a request that is in no list any more. */
-static void bwf_target_put(struct bwf_ep *ep, struct bwf_incoming *in)
+static void bwf_target_leave(struct bwf_incoming_list *l, struct bwf_incoming *in)
 {
+	*(in->before ? &in->before->after : &l->first) = in->after;
+	*(in->after ? &in->after->before : &l->last) = in->before;
+}
+
+/* Its data are no longer waited for. */
+static void bwf_target_came(struct bwf_ep *ep, struct bwf_incoming *in)
+{
+	bwf_target_leave(&ep->incoming, in);
+	ep->peer[in->peer].asked--;
+	if (bwf_stranger_counts(ep, in->peer))
+		ep->strangers.asked--;
+}
+
+/* It is in no list any more. */
+static void bwf_target_forget(struct bwf_ep *ep, const struct bwf_incoming *in)
+{
+	struct bwf_incoming **at = &ep->peer[in->peer].writes;
+
+	while (*at != in)
+		at = &(*at)->next;
+	*at = in->next;
 	ep->peer[in->peer].writes_in--;
 	if (in->bounce)
 		ep->bounced -= in->len;
+}
+
+static void bwf_target_free(struct bwf_incoming *in)
+{
 	free(in->bounce);
 	free(in);
+}
+
+/* A request that is in no list but its peer's is over. It is forgotten first: the answer may be one
+ * too many, and the peer be given up with all that it has asked for. */
+static void bwf_target_end(struct bwf_ep *ep, struct bwf_incoming *in)
+{
+	bwf_target_forget(ep, in);
+	bwf_target_finish(ep, in);
+	bwf_target_free(in);
 }
 
 /* Is a request to be kept until its data come? 0, or the error to answer. */
@@ -155,10 +193,24 @@ static int bwf_target_admit(const struct bwf_ep *ep, const struct bwf_incoming *
 {
 	if (ep->peer[in->peer].writes_in >= BWF_WRITES_MAX)
 		return -FI_ENOBUFS;
-	if (bwf_target_find(ep->incoming, in->peer, in->token) ||
-	    bwf_target_find(ep->placing, in->peer, in->token))
+	if (bwf_target_find(ep, in->peer, in->token))
 		return -FI_EALREADY;
 	return 0;
+}
+
+/* Refuse the stranger's that has waited longest for its data. Those of peers that have been named
+ * meanwhile count as new. */
+static void bwf_target_make_room(struct bwf_ep *ep)
+{
+	struct bwf_incoming *in;
+
+	while (!bwf_stranger_counts(ep, (in = ep->incoming.first)->peer)) {
+		bwf_target_leave(&ep->incoming, in);
+		bwf_target_enter(&ep->incoming, in);
+	}
+	bwf_target_came(ep, in);
+	in->status = -FI_ENOBUFS;
+	bwf_target_end(ep, in);
 }
 
 static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
@@ -166,8 +218,10 @@ static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
 	struct bwf_incoming request, *in;
 	int ret;
 
-	if (!bwf_target_parse(m, &request))
+	if (!bwf_target_parse(m, &request)) {
+		bw_count_event(ep->bw, BW_COUNT_MALFORMED);
 		return;
+	}
 	ret = bwf_target_admit(ep, &request);
 	in = ret ? NULL : malloc(sizeof(*in));
 	if (!in) {
@@ -175,25 +229,30 @@ static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
 		bwf_target_finish(ep, &request);
 		return;
 	}
+	if (!bwf_stranger_may_ask(ep, request.peer))
+		bwf_target_make_room(ep);
 	*in = request;
-	in->next = ep->incoming;
-	ep->incoming = in;
+	bwf_target_enter(&ep->incoming, in);
+	in->next = ep->peer[in->peer].writes;
+	ep->peer[in->peer].writes = in;
 	ep->peer[in->peer].writes_in++;
+	ep->peer[in->peer].asked++;
+	if (bwf_stranger_counts(ep, in->peer))
+		ep->strangers.asked++;
 }
 
 static void bwf_target_pulled(struct bwf_ep *ep, struct bwf_done *done, int status, uint64_t len)
 {
 	struct bwf_incoming *in = BWF_OF(done, struct bwf_incoming, done);
 
-	bwf_target_unlink(&ep->placing, in);
+	bwf_target_leave(&ep->placing, in);
 	if (!in->status)
 		in->status = status;
 	if (!in->status && len != in->len)
 		in->status = -FI_EIO;
 	if (!in->status && in->bounce)
 		bwf_target_scatter(in, in->bounce);
-	bwf_target_finish(ep, in);
-	bwf_target_put(ep, in);
+	bwf_target_end(ep, in);
 }
 
 /* Memory for data on their way to several segments: all such together may take as much as
@@ -213,23 +272,22 @@ static int bwf_target_bounce(struct bwf_ep *ep, struct bwf_incoming *in)
 
 static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 {
-	struct bwf_incoming *in = bwf_target_find(ep->incoming, m->peer, m->tag);
+	struct bwf_incoming *in = bwf_target_find(ep, m->peer, m->tag);
 	void *to;
 
-	if (!in) {
+	if (!in || in->placing) {
 		if (m->envelope)
 			bwf_todo_discard(ep, m->peer, &m->rndv);
 		return;
 	}
-	bwf_target_unlink(&ep->incoming, in);
+	bwf_target_came(ep, in);
 	if (m->len != in->len && !in->status)
 		in->status = -FI_EINVAL;
 	bwf_target_locate(ep, in);
 	if (!m->envelope) {
 		if (!in->status)
 			bwf_target_scatter(in, m->data);
-		bwf_target_finish(ep, in);
-		bwf_target_put(ep, in);
+		bwf_target_end(ep, in);
 		return;
 	}
 	to = in->to[0].iov_base;
@@ -237,8 +295,8 @@ static void bwf_target_write_data(struct bwf_ep *ep, const struct bw_message *m)
 		in->status = bwf_target_bounce(ep, in);
 		to = in->bounce;
 	}
-	in->next = ep->placing;
-	ep->placing = in;
+	in->placing = true;
+	bwf_target_enter(&ep->placing, in);
 	bwf_todo_pull(ep, m->peer, &m->rndv, to, in->status ? 0 : in->len, &in->done);
 }
 
@@ -255,7 +313,7 @@ uint64_t bwf_target_placing(const struct bwf_ep *ep, const struct bwf_mr *mr)
 {
 	uint64_t len = 0;
 
-	for (const struct bwf_incoming *in = ep->placing; in; in = in->next) {
+	for (const struct bwf_incoming *in = ep->placing.first; in; in = in->after) {
 		if (bwf_target_touches(in, mr))
 			len += in->len;
 	}
@@ -264,7 +322,7 @@ uint64_t bwf_target_placing(const struct bwf_ep *ep, const struct bwf_mr *mr)
 
 bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr)
 {
-	for (const struct bwf_incoming *in = ep->placing; in; in = in->next) {
+	for (const struct bwf_incoming *in = ep->placing.first; in; in = in->after) {
 		if (bwf_target_touches(in, mr))
 			return true;
 	}
@@ -274,7 +332,7 @@ bool bwf_target_uses(struct bwf_ep *ep, const struct bwf_mr *mr)
 /* Their initiators are told. */
 void bwf_target_give_up(struct bwf_ep *ep, const struct bwf_mr *mr)
 {
-	for (struct bwf_incoming *in = ep->placing; in; in = in->next) {
+	for (struct bwf_incoming *in = ep->placing.first; in; in = in->after) {
 		if (bwf_target_touches(in, mr))
 			bw_pull_cancel(ep->bw, in->peer, &in->done);
 	}
@@ -350,6 +408,7 @@ void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m)
 		bwf_target_atomic_done(ep, m);
 		break;
 	default:
+		bw_count_event(ep->bw, BW_COUNT_MALFORMED);
 		if (m->envelope)
 			bwf_todo_discard(ep, m->peer, &m->rndv);
 	}
@@ -358,33 +417,30 @@ void bwf_target_message(struct bwf_ep *ep, const struct bw_message *m)
 /* Writes whose data will never come. */
 void bwf_target_fail_peer(struct bwf_ep *ep, bw_peer_no peer)
 {
-	struct bwf_incoming **at = &ep->incoming;
+	struct bwf_incoming *in = ep->peer[peer].writes, *next;
 
-	while (*at) {
-		struct bwf_incoming *in = *at;
-
-		if (in->peer == peer) {
-			*at = in->next;
-			bwf_target_put(ep, in);
-		} else {
-			at = &in->next;
-		}
+	for (; in; in = next) {
+		next = in->next;
+		if (in->placing) /* the end of the fetch tells of it */
+			continue;
+		bwf_target_came(ep, in);
+		bwf_target_forget(ep, in);
+		bwf_target_free(in);
 	}
 }
 
 static void bwf_target_free_list(struct bwf_incoming *in)
 {
 	while (in) {
-		struct bwf_incoming *next = in->next;
+		struct bwf_incoming *next = in->after;
 
-		free(in->bounce);
-		free(in);
+		bwf_target_free(in);
 		in = next;
 	}
 }
 
 void bwf_target_free_all(struct bwf_ep *ep)
 {
-	bwf_target_free_list(ep->incoming);
-	bwf_target_free_list(ep->placing);
+	bwf_target_free_list(ep->incoming.first);
+	bwf_target_free_list(ep->placing.first);
 }

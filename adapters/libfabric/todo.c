@@ -55,10 +55,9 @@ static void bwf_todo_keep(struct bwf_ep *ep, const struct bwf_todo *t)
 	*ep->todo_end = kept;
 	ep->todo_end = &kept->next;
 	atomic_fetch_add_explicit(&ep->todo_count, 1, memory_order_relaxed);
-	if (t->charged) {
-		ep->peer[t->peer].kept++;
-		ep->peer[t->peer].kept_bytes += t->len;
-	}
+	ep->peer[t->peer].calls++;
+	if (t->charged)
+		bwf_stranger_keeps(ep, t->peer, 1, t->len);
 }
 
 void bwf_todo_refuse(struct bwf_ep *ep, bw_peer_no peer, const char *why)
@@ -81,10 +80,9 @@ static void bwf_todo_start(struct bwf_ep *ep, const struct bwf_todo *t)
 static void bwf_todo_put(struct bwf_ep *ep, struct bwf_todo *t, int ret)
 {
 	atomic_fetch_sub_explicit(&ep->todo_count, 1, memory_order_relaxed);
-	if (t->charged) {
-		ep->peer[t->peer].kept--;
-		ep->peer[t->peer].kept_bytes -= t->len;
-	}
+	ep->peer[t->peer].calls--;
+	if (t->charged)
+		bwf_stranger_keeps(ep, t->peer, -1, t->len);
 	bwf_todo_finish(ep, t, ret);
 	free(t);
 }
@@ -132,8 +130,8 @@ static bool bwf_todo_charge(struct bwf_ep *ep, bw_peer_no number, uint64_t bytes
 	if (peer->refused)
 		return false;
 	if (peer->kept < BWF_TODO_KEPT_MAX && peer->kept_bytes + bytes <= BWF_ANSWERS_MAX)
-		return true;
-	bwf_peer_refuse(ep, number, "asks for more than it takes answers to");
+		return bwf_stranger_may_keep(ep, number, bytes);
+	bwf_peer_refuse(ep, number, BWF_TODO_TOO_MANY);
 	return false;
 }
 
@@ -193,7 +191,9 @@ void bwf_todo_retry(struct bwf_ep *ep)
 		int ret = -EAGAIN;
 
 		list = t->next;
-		if (ep->peer[t->peer].blocked != round)
+		if (t->charged && ep->peer[t->peer].refused)
+			ret = -FI_ECONNABORTED;
+		else if (ep->peer[t->peer].blocked != round)
 			ret = bwf_todo_try(ep, t);
 		if (ret == -EAGAIN) {
 			ep->peer[t->peer].blocked = round;

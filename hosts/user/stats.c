@@ -167,6 +167,8 @@ void bw_stats_print(struct bw_ep *ep, FILE *f)
 		{"name_drops", bw_stats_count(ep, BW_COUNT_NAME_DROPS)},
 		{"key_guesses", bw_stats_count(ep, BW_COUNT_KEY_GUESSES)},
 		{"writes_refused", bw_stats_count(ep, BW_COUNT_WRITES_REFUSED)},
+		{"peers_given_up", bw_stats_count(ep, BW_COUNT_PEERS_GIVEN_UP)},
+		{"malformed", bw_stats_count(ep, BW_COUNT_MALFORMED)},
 		{"rounds", ep->rounds},
 		{"yields", ep->yields},
 		{"naps", ep->naps},

@@ -27,6 +27,14 @@ static int pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, v
 	return full ? -EAGAIN : __real_bw_pull(ep, peer, rndv, to, len, op);
 }
 
+static int no_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag, uint64_t imm,
+		   const void *bytes, uint64_t len, unsigned flags, void *op)
+{
+	if (full && ep == inside(&b)->bw)
+		return -EAGAIN;
+	return __real_bw_send(ep, peer, code, tag, imm, bytes, len, flags, op);
+}
+
 static atomic_int answered, no_room; /* writes of the stranger's; those refused for want of room */
 
 static void on_message(void *arg, const struct bw_message *m)
@@ -96,7 +104,7 @@ static int setup(void **state)
 	assert_true(child >= 0);
 	if (!child)
 		live(&addr, ends[1]);
-	while (!inside(&b)->incoming) /* it is there, and b has taken its request */
+	while (!inside(&b)->incoming.first) /* it is there, and b has taken its request */
 		pair_progress();
 	assert_int_equal(read(ends[0], &child_addr, sizeof(child_addr)), sizeof(child_addr));
 	close(ends[0]);
@@ -162,7 +170,7 @@ static void death__ends_what_it_began(void **state)
 	die();
 	assert_string_equal(pair_error(b.rx).op_context, "long");
 	assert_int_equal(atomic_load(&inside(&b)->todo_count), 0);
-	assert_null(inside(&b)->incoming);
+	assert_null(inside(&b)->incoming.first);
 	pair_nothing(b.rx);
 }
 
@@ -170,7 +178,7 @@ static void death__ends_what_it_began(void **state)
  * b's helper may be at it, with the lock. */
 static void await_its_end(void)
 {
-	while (inside(&b)->incoming)
+	while (inside(&b)->incoming.first)
 		pair_progress();
 	bw_ep_lock(inside(&b)->bw);
 	bw_ep_unlock(inside(&b)->bw);
@@ -180,7 +188,7 @@ static void await_its_end(void)
 static void refuse(void)
 {
 	bw_ep_lock(inside(&b)->bw);
-	bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming->peer, "lies");
+	bwf_peer_refuse(inside(&b), (bw_peer_no)inside(&b)->incoming.first->peer, "lies");
 	bw_ep_unlock(inside(&b)->bw);
 }
 
@@ -361,6 +369,27 @@ static void source__is_known_when_its_address_is(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* Its address is removed although nothing was ever sent there, and the next one gets its place. */
+static void source__is_nobodys_place_that_was_removed(void **state)
+{
+	struct bw_addr addr, another;
+	bw_peer_no peer, there;
+	struct bw_ep *ep = stranger(&addr, &peer, &there), *next;
+	fi_addr_t src, place;
+
+	assert_int_equal(fi_av_insert(b.av, &addr, 1, &src, 0, NULL), 1);
+	assert_int_equal(source_of_next(ep, peer), src);
+	assert_int_equal(fi_av_remove(b.av, &src, 1, 0), 0);
+	assert_int_equal(source_of_next(ep, peer), FI_ADDR_NOTAVAIL);
+	assert_int_equal(bw_ep_open(&next, &(struct bw_ep_attr){.handlers = &handlers}, NULL), 0);
+	bw_ep_addr(next, &another);
+	assert_int_equal(fi_av_insert(b.av, &another, 1, &place, 0, NULL), 1);
+	assert_int_equal(place, src);
+	assert_int_equal(source_of_next(ep, peer), FI_ADDR_NOTAVAIL);
+	bw_ep_close(next, 0);
+	bw_ep_close(ep, 0);
+}
+
 /* Who said goodbye before he is named leaves nobody waiting in vain. */
 static void goodbye__before_it_is_named_is_no_loss(void **state)
 {
@@ -463,7 +492,7 @@ static void unread__of_a_named_one_stays_when_it_dies(void **state)
 
 	while (!in->tagged.arrived_count)
 		pair_progress();
-	assert_int_equal(bwf_peer_source(in, (bw_peer_no)in->incoming->peer), dead);
+	assert_int_equal(bwf_peer_source(in, (bw_peer_no)in->incoming.first->peer), dead);
 	assert_int_equal(in->unexpected.strangers, 0);
 	die();
 	await_its_end();
@@ -535,8 +564,8 @@ static int full_setup(void **state)
 	return pair_setup(state);
 }
 
-/* A write of `buf` to two segments, whose data b cannot fetch now. */
-static void write_to_two(struct bw_ep *ep, bw_peer_no peer, uint64_t token)
+/* A request to write to two segments; the data follow. */
+static void ask_to_write(struct bw_ep *ep, bw_peer_no peer, uint64_t token)
 {
 	struct bwf_write_request req = {.token = token, .len = LONG, .segments = 2};
 	struct bwf_segment seg[2] = {{.len = LONG / 2, .key = 42}, {.len = LONG / 2, .key = 42}};
@@ -547,6 +576,12 @@ static void write_to_two(struct bw_ep *ep, bw_peer_no peer, uint64_t token)
 	while (bw_send(ep, peer, BWF_CODE_WRITE_LONG, 0, 0, request, sizeof(request), BW_SEND_EAGER,
 		       NULL) == -EAGAIN)
 		bw_progress(ep);
+}
+
+/* A write of `buf` to two segments, whose data b cannot fetch now. */
+static void write_to_two(struct bw_ep *ep, bw_peer_no peer, uint64_t token)
+{
+	ask_to_write(ep, peer, token);
 	while (bw_send(ep, peer, BWF_CODE_WRITE_DATA, token, 0, buf, LONG, BW_SEND_SYNC, buf) ==
 	       -EAGAIN)
 		bw_progress(ep);
@@ -592,6 +627,142 @@ static void bounced__is_bounded(void **state)
 	bw_ep_close(ep, 0);
 }
 
+/* Two strangers of b's: their endpoints, and how they and b name one another. */
+struct two {
+	struct bw_ep *ep[2];
+	struct bw_addr addr[2];
+	bw_peer_no peer[2], there[2];
+};
+
+static void two_strangers(struct two *s)
+{
+	for (int i = 0; i < 2; i++)
+		s->ep[i] = stranger(&s->addr[i], &s->peer[i], &s->there[i]);
+}
+
+static void two_progress(const struct two *s)
+{
+	pair_progress();
+	for (int i = 0; i < 2; i++)
+		bw_progress(s->ep[i]);
+}
+
+static void two_close(const struct two *s)
+{
+	for (int i = 0; i < 2; i++)
+		bw_ep_close(s->ep[i], 0);
+	while (!inside(&b)->peer[s->there[0]].down || !inside(&b)->peer[s->there[1]].down)
+		pair_progress();
+}
+
+/* The i-th one asks; until b keeps `asked` of its requests, and so many answers have come. */
+static void two_ask(const struct two *s, int i, uint64_t token, uint32_t asked, int answers)
+{
+	ask_to_write(s->ep[i], s->peer[i], token);
+	while (answered < answers)
+		two_progress(s);
+	while (inside(&b)->peer[s->there[i]].asked != asked)
+		two_progress(s);
+}
+
+/* Requests whose data do not come are bounded for all strangers together, and the oldest goes;
+ * those of a peer that is named do not count. Who asked is needed, and nobody else for that. */
+static void asked__of_strangers_is_bounded(void **state)
+{
+	const uint32_t others = BWF_WRITES_STRANGERS - 2;
+	struct bwf_ep *in = inside(&b);
+	struct two s;
+	fi_addr_t src;
+
+	two_strangers(&s);
+	two_ask(&s, 0, 1, 1, 0);
+	assert_true(bwf_peer_needed(in, s.there[0]));
+	assert_false(bwf_peer_needed(in, s.there[1]));
+	assert_int_equal(in->strangers.asked, 1);
+	in->strangers.asked += others;
+	two_ask(&s, 1, 2, 1, 0);
+	two_ask(&s, 1, 3, 2, 1); /* in the place of the first one's */
+	assert_int_equal(no_room, 1);
+	assert_int_equal(in->peer[s.there[0]].asked, 0);
+	assert_int_equal(in->peer[s.there[0]].writes_in, 0);
+	assert_false(bwf_peer_needed(in, s.there[0]));
+
+	assert_int_equal(fi_av_insert(b.av, &s.addr[1], 1, &src, 0, NULL), 1);
+	assert_int_equal(bwf_peer_source(in, s.there[1]), src);
+	assert_int_equal(in->strangers.asked, others);
+	two_ask(&s, 0, 4, 1, 1);
+	two_ask(&s, 0, 5, 2, 1);
+	two_ask(&s, 0, 6, 2, 2); /* in the place of its own, not of older ones of the named one */
+	assert_int_equal(no_room, 2);
+	assert_int_equal(in->peer[s.there[1]].asked, 2);
+	assert_int_equal(in->incoming.last->token, 6);
+	assert_int_equal(fi_av_remove(b.av, &src, 1, 0), 0);
+	assert_int_equal(in->strangers.asked, others + 4);
+	two_close(&s);
+	assert_int_equal(in->strangers.asked, others);
+	assert_null(in->incoming.first);
+	assert_null(in->incoming.last);
+}
+
+/* It names a key that nobody has; until so many answers are kept for it. */
+static void two_err(const struct two *s, int i, uint64_t token, uint32_t kept)
+{
+	struct bwf_write_request req = {.token = token, .len = 8, .segments = 1};
+	struct bwf_segment seg = {.len = 8, .key = 4242};
+	char request[sizeof(req) + sizeof(seg) + 8] = {0};
+
+	memcpy(request, &req, sizeof(req));
+	memcpy(request + sizeof(req), &seg, sizeof(seg));
+	while (bw_send(s->ep[i], s->peer[i], BWF_CODE_WRITE, 0, 0, request, sizeof(request),
+		       BW_SEND_EAGER, NULL) == -EAGAIN)
+		bw_progress(s->ep[i]);
+	while (inside(&b)->peer[s->there[i]].kept != kept)
+		two_progress(s);
+}
+
+/* Answers that nobody takes are bounded for all strangers together: who has most is given up. */
+static void kept__of_strangers_is_bounded(void **state)
+{
+	struct bwf_ep *in = inside(&b);
+	struct two s;
+
+	inside_calls.send = no_send;
+	full = false;
+	two_strangers(&s);
+	full = true;
+	two_err(&s, 0, 1, 1);
+	two_err(&s, 0, 2, 2);
+	two_err(&s, 1, 3, 1);
+	assert_true(bwf_peer_needed(in, s.there[0]) && bwf_peer_needed(in, s.there[1]));
+	assert_int_equal(in->strangers.kept, 3);
+	in->strangers.kept += BWF_KEPT_STRANGERS - 3;
+	two_err(&s, 1, 4, 2);
+	assert_true(in->peer[s.there[0]].refused);
+	assert_false(in->peer[s.there[1]].refused);
+	assert_int_equal(in->strangers.kept, BWF_KEPT_STRANGERS - 1);
+	full = false;
+	drive(s.ep[1], &answered, 2);
+	while (atomic_load(&in->todo_count))
+		two_progress(&s);
+	for (int i = 0; i < 100; i++)
+		two_progress(&s);
+	assert_int_equal(answered, 2); /* nothing is answered to the other one */
+	assert_int_equal(in->peer[s.there[0]].kept + in->peer[s.there[1]].kept, 0);
+	assert_int_equal(in->strangers.kept, BWF_KEPT_STRANGERS - 3);
+	assert_false(bwf_peer_needed(in, s.there[1]));
+
+	/* by their bytes as well, and who asks is given up himself if it is he who has most */
+	full = true;
+	in->strangers.kept = 0;
+	two_err(&s, 1, 5, 1);
+	in->strangers.kept_bytes = BWF_ANSWERS_STRANGERS + 1;
+	two_err(&s, 1, 6, 1);
+	while (!in->peer[s.there[1]].refused)
+		two_progress(&s);
+	full = false;
+	two_close(&s);
+}
+
 /* Its number may be another one's soon: nothing of it stays. */
 static void not_needed__leaves_nothing_behind(void **state)
 {
@@ -632,11 +803,17 @@ int main(void)
 						pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(source__is_known_when_its_address_is, pair_setup,
 						pair_teardown),
+		cmocka_unit_test_setup_teardown(source__is_nobodys_place_that_was_removed,
+						pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(goodbye__before_it_is_named_is_no_loss, pair_setup,
 						pair_teardown),
 		cmocka_unit_test_setup_teardown(needed__is_who_is_in_the_vector_or_unread,
 						pair_setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(bounced__is_bounded, full_setup, teardown),
+		cmocka_unit_test_setup_teardown(asked__of_strangers_is_bounded, full_setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(kept__of_strangers_is_bounded, full_setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(not_needed__leaves_nothing_behind, pair_setup,
 						pair_teardown),
 	};
