@@ -403,7 +403,8 @@ struct bwf_ep {
 	 * one for each second; and since when (ns of bwf_now_ns()) none was taken off */
 	uint32_t guesses;
 	uint64_t guesses_ns;
-	/* stranger.c: what is held for all strangers that are not given up: sums of these of theirs */
+	/* stranger.c: what is held for all strangers that are not given up: sums of their
+	 * bwf_peer.asked ... */
 	struct {
 		uint32_t asked, kept;
 		uint64_t kept_bytes;
