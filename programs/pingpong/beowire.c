@@ -24,10 +24,11 @@
 
 struct beowire {
 	struct bw_ep *ep;
-	bw_peer_no peer;
-	pid_t idle; /* process that holds endpoints which do nothing; 0: none */
+	bw_peer_no peer; /* the partner; messages of others are none of ours */
+	pid_t idle;	 /* process that holds endpoints which do nothing; 0: none */
 	bool spin;
 	int down;
+	bool flooded;			   /* the partner sent more envelopes than may wait */
 	uint64_t arrived, taken;	   /* messages that came, and that a receive asked for */
 	uint64_t begun, ended;		   /* sends that did not end at once */
 	struct bw_rndv waiting[PULLS_MAX]; /* envelopes without a pull, a ring */
@@ -40,7 +41,15 @@ static void on_message(void *arg, const struct bw_message *m)
 {
 	struct beowire *b = arg;
 
-	b->peer = m->peer;
+	if (m->peer != b->peer) {
+		if (m->envelope && b->ep)
+			bw_pull(b->ep, m->peer, &m->rndv, NULL, 0, NULL);
+		return;
+	}
+	if (m->envelope && b->wait_end - b->wait_first == PULLS_MAX) {
+		b->flooded = true;
+		return;
+	}
 	if (m->envelope) {
 		b->waiting[b->wait_end++ % PULLS_MAX] = m->rndv;
 		return;
@@ -66,7 +75,15 @@ static void on_pulled(void *arg, void *op, int status, uint64_t len)
 
 static void on_down(void *arg, bw_peer_no peer, int status)
 {
-	((struct beowire *)arg)->down = status;
+	struct beowire *b = arg;
+
+	if (peer == b->peer)
+		b->down = status;
+}
+
+static bool on_asked(void *arg, bw_peer_no peer)
+{
+	return peer == ((struct beowire *)arg)->peer;
 }
 
 static const struct bw_handlers handlers = {
@@ -74,12 +91,13 @@ static const struct bw_handlers handlers = {
 	.sent = on_sent,
 	.pulled = on_pulled,
 	.peer_down = on_down,
+	.peer_needed = on_asked,
 };
 
 /* Endpoints that do nothing until this process is ended. */
 static void idle_run(unsigned long n, int told)
 {
-	struct beowire none = {0};
+	static struct beowire none = {.peer = BW_PEER_NONE};
 	struct bw_ep_attr attr = {.handlers = &handlers, .arg = &none};
 	struct bw_ep *ep;
 	const char *why = "";
@@ -158,6 +176,7 @@ static void *beowire_open(const struct pp_place *place, struct pp_card *mine)
 		beowire_close(b);
 		return NULL;
 	}
+	b->peer = BW_PEER_NONE;
 	setenv("BEOWIRE_WAIT", wait[place->wait], 1);
 	b->spin = place->wait == PP_SPIN;
 	if (bw_ep_open(&b->ep, &attr, &why) < 0) {
@@ -177,7 +196,9 @@ static int beowire_meet(void *state, const struct pp_card *theirs)
 	int error;
 
 	memcpy(&addr, theirs->bytes, sizeof(addr));
+	bw_ep_lock(b->ep);
 	error = bw_peer_find(b->ep, &addr, &b->peer);
+	bw_ep_unlock(b->ep);
 	return error < 0 ? pp_fail("cannot reach the other side: %s", strerror(-error)) : 0;
 }
 
@@ -200,6 +221,8 @@ static int turn(struct beowire *b)
 {
 	if (b->down)
 		return pp_fail("the other side is down: %s", strerror(-b->down));
+	if (b->flooded)
+		return pp_fail("the other side sent more than %d long messages ahead", PULLS_MAX);
 	if (b->wait_first != __atomic_load_n(&b->wait_end, __ATOMIC_RELAXED) && pulls_begin(b) < 0)
 		return -1;
 	if (b->spin)

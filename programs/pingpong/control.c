@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -29,13 +30,28 @@ int pp_say(struct pp_control *c, const char *format, ...)
 	return fflush(c->out) == 0 ? 0 : pp_fail("the other side is gone");
 }
 
-/* One line without its end, printable. A line "error ..." of the other side is a failure. */
+/* One line of the other side, whole, without its end, printable: 1. 0 if no more comes. */
+int pp_line(struct pp_control *c, char line[PP_LINE])
+{
+	char *end;
+
+	if (!fgets(line, PP_LINE, c->in))
+		return 0;
+	end = strchr(line, '\n');
+	if (!end)
+		return pp_fail("the other side speaks another language");
+	*end = 0;
+	bw_text_printable(line, PP_LINE, line, PP_LINE);
+	return 1;
+}
+
+/* The other side's answer. A line "error ..." is a failure. */
 int pp_hear(struct pp_control *c, char line[PP_LINE])
 {
-	if (!fgets(line, PP_LINE, c->in))
-		return pp_fail("the other side closed the connection");
-	line[strcspn(line, "\n")] = 0;
-	bw_text_printable(line, PP_LINE, line, PP_LINE);
+	int got = pp_line(c, line);
+
+	if (got <= 0)
+		return got < 0 ? -1 : pp_fail("the other side closed the connection");
 	if (strncmp(line, "error ", 6) == 0)
 		return pp_fail("the other side: %.200s", line + 6);
 	return 0;
@@ -47,14 +63,15 @@ void pp_card_print(const struct pp_card *card, char text[2 * PP_CARD_BYTES + 1])
 		snprintf(text + 2 * i, 3, "%02x", card->bytes[i]);
 }
 
+/* Of a text that is a card and nothing else. */
 int pp_card_scan(const char *text, struct pp_card *card)
 {
+	if (strspn(text, "0123456789abcdef") != 2 * PP_CARD_BYTES || text[2 * PP_CARD_BYTES])
+		return pp_fail("the other side speaks another language");
 	for (int i = 0; i < PP_CARD_BYTES; i++) {
-		unsigned int byte;
+		const char digits[] = {text[2 * i], text[2 * i + 1], 0};
 
-		if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-			return pp_fail("the other side speaks another language");
-		card->bytes[i] = (uint8_t)byte;
+		card->bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
 	}
 	return 0;
 }

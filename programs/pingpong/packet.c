@@ -27,8 +27,9 @@
 #define AHEAD_BYTES                                                                                \
 	(4u << 20)	/* of ring that may be under way; a credit is sent for each half of it */
 #define BATCH	     32 /* frames per system call */
-#define CREDIT	     1
 #define DATA	     0
+#define CREDIT	     1
+#define COUNTED	     2	   /* a credit that was counted while messages before it wait */
 #define SPINS_A_LOOK 65536 /* between two looks at the clock while spinning */
 
 struct head {
@@ -47,6 +48,8 @@ struct packet {
 	char name[IFNAMSIZ];
 	uint64_t ahead; /* ring bytes sent and not yet credited */
 	uint64_t owed;	/* ring bytes received and not yet credited */
+	uint64_t looks; /* while spinning */
+	uint64_t since; /* when waiting for the partner began; 0: it did not */
 };
 
 static void packet_close(void *state)
@@ -155,35 +158,70 @@ static void *packet_open(const struct pp_place *place, struct pp_card *mine)
 
 static int packet_meet(void *state, const struct pp_card *theirs)
 {
+	if (theirs->bytes[0] & 1)
+		return pp_fail("the other side has no address of its own");
 	memcpy(((struct packet *)state)->head.ether.ether_dhost, theirs->bytes, ETH_ALEN);
 	return 0;
 }
 
-static struct tpacket2_hdr *slot(struct packet *p)
+static struct tpacket2_hdr *slot(struct packet *p, uint32_t at)
 {
-	return (struct tpacket2_hdr *)(p->ring + (size_t)(p->next / p->per_block) * BLOCK_BYTES +
-				       (size_t)(p->next % p->per_block) * p->slot_bytes);
+	return (struct tpacket2_hdr *)(p->ring + (size_t)(at / p->per_block) * BLOCK_BYTES +
+				       (size_t)(at % p->per_block) * p->slot_bytes);
 }
 
-static bool arrived(struct packet *p)
+static bool arrived(struct packet *p, uint32_t at)
 {
-	return __atomic_load_n(&slot(p)->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER;
+	return __atomic_load_n(&slot(p, at)->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_USER;
 }
 
-/* Wait for a frame, with a bound: nobody sends a lost one again. */
-static int await_frame(struct packet *p)
+/* The frame in a slot. NULL: it is none that the partner sent to us, or has nothing more to say;
+ * anybody on the segment may send frames of this EtherType, of any length. */
+static struct head *frame_in(struct packet *p, uint32_t at)
+{
+	const struct ether_header *ours = &p->head.ether;
+	struct tpacket2_hdr *h = slot(p, at);
+	struct head *head = (struct head *)((uint8_t *)h + h->tp_mac);
+
+	if (h->tp_snaplen < sizeof(*head) ||
+	    memcmp(head->ether.ether_shost, ours->ether_dhost, ETH_ALEN) != 0 ||
+	    memcmp(head->ether.ether_dhost, ours->ether_shost, ETH_ALEN) != 0)
+		return NULL;
+	return head->kind == DATA || head->kind == CREDIT ? head : NULL;
+}
+
+/* The kernel may have the next slot again. */
+static void slot_free(struct packet *p)
+{
+	__atomic_store_n(&slot(p, p->next)->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+	p->next = (p->next + 1) % p->slots;
+}
+
+/* Whether nothing came from the partner for too long: nobody sends a lost frame again, and those
+ * of others do not count. */
+static bool stuck(struct packet *p)
+{
+	if (p->spin && ++p->looks % SPINS_A_LOOK)
+		return false;
+	p->since = p->since ? p->since : pp_now();
+	return pp_now() - p->since > PP_STUCK_NS;
+}
+
+static int lost(struct packet *p)
+{
+	return pp_fail("a bare frame was lost on %s", p->name);
+}
+
+/* Wait for a frame in this slot, whoever sent it. */
+static int await_frame(struct packet *p, uint32_t at)
 {
 	struct pollfd fd = {.fd = p->fd, .events = POLLIN};
-	uint64_t begin = 0;
 
-	for (uint64_t spins = 0; !arrived(p); spins++) {
+	while (!arrived(p, at)) {
 		if (!p->spin && poll(&fd, 1, (int)(PP_STUCK_NS / 1000000)) == 0)
-			return pp_fail("a bare frame was lost on %s", p->name);
-		if (spins % SPINS_A_LOOK != SPINS_A_LOOK - 1)
-			continue;
-		begin = begin ? begin : pp_now();
-		if (pp_now() - begin > PP_STUCK_NS)
-			return pp_fail("a bare frame was lost on %s", p->name);
+			return lost(p);
+		if (!arrived(p, at) && stuck(p))
+			return lost(p);
 	}
 	return 0;
 }
@@ -211,35 +249,71 @@ static int credit_send(struct packet *p)
 	return frames_send(p, &m, 1);
 }
 
-/* Take one frame: its message bytes go to buf (at most n). Their number, 0 for a credit, -1. */
+/* The partner's ring has room again, for half of what may be under way. */
+static int credit_count(struct packet *p, struct head *head)
+{
+	if (p->ahead < AHEAD_BYTES / 2)
+		return pp_fail("the other side took more than was sent: is its MTU another one?");
+	p->ahead -= AHEAD_BYTES / 2;
+	p->since = 0;
+	head->kind = COUNTED;
+	return 0;
+}
+
+/* Take one frame: its message bytes go to buf (at most n). Their number, 0 for a credit or a frame
+ * of somebody else, -1. */
 static int64_t frame_take(struct packet *p, uint8_t *buf, size_t n)
 {
-	struct tpacket2_hdr *h = slot(p);
-	const struct head *head = (const void *)((uint8_t *)h + h->tp_mac);
+	struct head *head = frame_in(p, p->next);
 	size_t len = 0;
 
-	if (head->kind == CREDIT) {
-		p->ahead -= AHEAD_BYTES / 2;
-	} else {
-		len = h->tp_snaplen - sizeof(*head);
+	if (!head && stuck(p))
+		return lost(p);
+	if (head && head->kind == CREDIT) {
+		if (credit_count(p, head) < 0)
+			return -1;
+	} else if (head) {
+		len = slot(p, p->next)->tp_snaplen - sizeof(*head);
 		len = len < n ? len : n; /* Ethernet pads short frames */
 		memcpy(buf, head + 1, len);
 		p->owed += p->slot_bytes;
+		p->since = 0;
 	}
-	__atomic_store_n(&h->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
-	p->next = (p->next + 1) % p->slots;
+	slot_free(p);
 	if (p->owed >= AHEAD_BYTES / 2 && credit_send(p) < 0)
 		return -1;
 	return (int64_t)len;
 }
 
-/* Wait until `frames` more may be sent. While we do so only credits can arrive. */
+/*
+ * Wait until `frames` more may be sent. Messages that come meanwhile stay in the ring until they
+ * are wanted; a credit behind them is counted where it lies.
+ */
 static int ahead_check(struct packet *p, unsigned int frames)
 {
-	while (p->ahead + (uint64_t)frames * p->slot_bytes > AHEAD_BYTES)
-		if (await_frame(p) < 0 || frame_take(p, NULL, 0) < 0)
+	const uint64_t wanted = (uint64_t)frames * p->slot_bytes;
+	uint32_t at = p->next;
+
+	p->since = 0;
+	while (p->ahead + wanted > AHEAD_BYTES) {
+		struct head *head;
+		bool message;
+
+		if (await_frame(p, at) < 0)
 			return -1;
-	p->ahead += (uint64_t)frames * p->slot_bytes;
+		head = frame_in(p, at);
+		message = head && head->kind == DATA;
+		if (!head && stuck(p))
+			return lost(p);
+		if (head && !message && credit_count(p, head) < 0)
+			return -1;
+		if (at == p->next && !message)
+			slot_free(p);
+		else if ((at + 1) % p->slots == p->next)
+			return pp_fail("the other side sends where it should receive");
+		at = (at + 1) % p->slots;
+	}
+	p->ahead += wanted;
 	return 0;
 }
 
@@ -275,8 +349,9 @@ static int packet_receive(void *state, void *buf, size_t n)
 	struct packet *p = state;
 	uint8_t *to = buf;
 
+	p->since = 0;
 	while (n > 0) {
-		int64_t len = await_frame(p) < 0 ? -1 : frame_take(p, to, n);
+		int64_t len = await_frame(p, p->next) < 0 ? -1 : frame_take(p, to, n);
 
 		if (len < 0)
 			return -1;

@@ -354,11 +354,11 @@ static int option_parse(int option)
 	case 'r':
 		return number_parse(optarg, 1, 10000, &pp_opt.rounds);
 	case 'n':
-		return number_parse(optarg, 1, 10000000, &pp_opt.iterations);
+		return number_parse(optarg, 1, PP_ROUND_MAX, &pp_opt.iterations);
 	case 'W':
-		return number_parse(optarg, 1, 4096, &pp_opt.window);
+		return number_parse(optarg, 1, PP_WINDOW_MAX, &pp_opt.window);
 	case 'B':
-		return number_parse(optarg, 1, 1ul << 30, &pp_opt.receive_buffer);
+		return number_parse(optarg, 1, PP_BUFFER_MAX, &pp_opt.receive_buffer);
 	case 'I':
 		return number_parse(optarg, 0, PP_IDLE_MAX, &pp_opt.idle);
 	case 'i':

@@ -15,6 +15,9 @@
 #define PP_CARRIERS   3
 #define PP_SIZES_MAX  32
 #define PP_SIZE_MAX   (64u << 20) /* bytes of a message */
+#define PP_ROUND_MAX  10000000	  /* messages in a round */
+#define PP_WINDOW_MAX 4096
+#define PP_BUFFER_MAX (1ul << 30) /* bytes of TCP's receive buffer */
 #define PP_LINE	      512	  /* bytes of a line on the control connection */
 #define PP_CARD_BYTES 64
 #define PP_TEXT	      256
@@ -103,6 +106,7 @@ struct pp_control {
 int pp_control_init(struct pp_control *c, int fd);
 void pp_control_close(struct pp_control *c);
 __attribute__((format(printf, 2, 3))) int pp_say(struct pp_control *c, const char *format, ...);
+int pp_line(struct pp_control *c, char line[PP_LINE]);
 int pp_hear(struct pp_control *c, char line[PP_LINE]);
 void pp_card_print(const struct pp_card *card, char text[2 * PP_CARD_BYTES + 1]);
 int pp_card_scan(const char *text, struct pp_card *card);

@@ -129,8 +129,8 @@ static int serve_open(struct pp_control *c, const char *line)
 
 	if (sscanf(line, "open %15s %d %128s %lu %lu", name, &wait, card_text,
 		   &place.receive_buffer, &place.idle) < 3 ||
-	    place.idle > PP_IDLE_MAX || wait < 0 || wait > PP_ADAPTIVE ||
-	    strlen(card_text) != sizeof(card_text) - 1 || pp_card_scan(card_text, &theirs) < 0)
+	    place.idle > PP_IDLE_MAX || place.receive_buffer > PP_BUFFER_MAX || wait < 0 ||
+	    wait > PP_ADAPTIVE || pp_card_scan(card_text, &theirs) < 0)
 		return pp_fail("bad request");
 	place.wait = (enum pp_wait)wait;
 	i = pp_carrier_index(name);
@@ -153,7 +153,8 @@ static int serve_run(struct pp_control *c, const char *line)
 	int mode, i;
 
 	if (sscanf(line, "run %15s %d %lu %lu %lu", name, &mode, &size, &count, &window) != 5 ||
-	    size == 0 || size > PP_SIZE_MAX || window == 0)
+	    mode < 0 || mode >= PP_MODES || size == 0 || size > PP_SIZE_MAX || window == 0 ||
+	    window > PP_WINDOW_MAX || count > PP_ROUND_MAX + PP_WINDOW_MAX + PP_REHEARSALS)
 		return pp_fail("bad request");
 	i = pp_carrier_index(name);
 	if (i < 0 || !pp_state[i])
@@ -170,16 +171,16 @@ static int serve(struct pp_control *c)
 	char line[PP_LINE];
 	int error = 0;
 
-	while (error == 0 && fgets(line, sizeof(line), c->in)) {
+	while (error >= 0 && (error = pp_line(c, line)) > 0) {
 		if (strncmp(line, "open ", 5) == 0)
 			error = serve_open(c, line);
 		else if (strncmp(line, "run ", 4) == 0)
 			error = serve_run(c, line);
 		else
 			error = pp_fail("bad request");
-		if (error < 0)
-			pp_say(c, "error %s\n", pp_error);
 	}
+	if (error < 0)
+		pp_say(c, "error %s\n", pp_error);
 	pp_carriers_close();
 	return error;
 }
