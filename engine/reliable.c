@@ -302,8 +302,9 @@ static void bw_reliable_rest(struct bw_engine *e, struct bw_peer *p)
  * so. */
 static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 {
+	const struct bw_hdr *h = (const struct bw_hdr *)f->head;
+	struct bw_peer *p, *turn = NULL;
 	uint32_t left;
-	struct bw_peer *p;
 
 	for (left = e->cfg.piece; left && (p = bw_timer_due(e, e->now)); left--) {
 		e->looks++;
@@ -313,8 +314,8 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 		return true;
 	if (BW_UNLIKELY(e->sweep.left))
 		bw_sweep_piece(e);
-	if (bw_starve_ends(e) && !bw_starve_turn(e))
-		return false;
+	if (bw_starve_ends(e))
+		turn = bw_starve_turn(e);
 	for (left = e->cfg.piece; left && !bw_list_empty(&e->ready); left--) {
 		e->looks++;
 		p = bw_first(&e->ready, struct bw_peer, ready);
@@ -332,6 +333,8 @@ static bool bw_reliable_open_frame(struct bw_engine *e, struct bw_tx_frame *f)
 			bw_list_del(&p->ready);
 			bw_list_add_before(&e->ready, &p->ready);
 		}
+		if (BW_UNLIKELY(p == turn) && h->type != BW_FRAME_DATA)
+			bw_starve_enter(e, p); /* it still wants its record */
 		return true;
 	}
 	return false;
@@ -456,7 +459,7 @@ bool bw_reliable_starved(const void *mem)
 {
 	const struct bw_engine *e = mem;
 
-	return e->starve.peers;
+	return e->starve.peers && !bw_slab_roomy(&e->records);
 }
 
 static bool bw_reliable_parting(void *mem)

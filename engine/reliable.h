@@ -423,6 +423,7 @@ struct bw_starve {
 	struct bw_list *next; /* bw_peer.all of the first that may be the next, or engine.peers;
 			       * NULL at first */
 	uint32_t peers;	      /* so many */
+	bool seeks;	      /* there are records; who is to have them is looked for */
 };
 
 struct bw_engine {

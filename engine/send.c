@@ -98,7 +98,7 @@ static BW_WITHIN struct bw_record *bw_record_made(struct bw_engine *e, struct bw
 						  uint8_t kind, void *obj, uint64_t off,
 						  uint32_t len)
 {
-	struct bw_record *r = bw_slab_alloc(&e->records);
+	struct bw_record *r = BW_LIKELY(!e->starve.seeks) ? bw_slab_alloc(&e->records) : NULL;
 
 	if (!r) {
 		bw_starve_enter(e, p);

@@ -9,8 +9,8 @@ enum bw_send_what { BW_SEND_AGAIN = 1, BW_SEND_MESSAGES = 2, BW_SEND_BULK = 4, B
 /* A frame of some of this by one path. */
 bool bw_send_by(struct bw_engine *e, struct bw_peer *p, struct bw_path *t, uint32_t what,
 		struct bw_tx_frame *f);
-/* It owns this range, of what goes to the peer, from now on. NULL: there is no memory, and the peer
- * is next when there is. */
+/* It owns this range, of what goes to the peer, from now on. NULL: there is no memory, or it
+ * is another peer's; this one will have its turn. */
 struct bw_record *bw_record_new(struct bw_engine *e, struct bw_peer *p, uint8_t kind, void *obj,
 				uint64_t off, uint32_t len);
 /* One message or piece of a pull alone in its frame, where nothing else is to be sent and nothing

@@ -4,7 +4,7 @@
  * other peers. Who found none waits, and is the next to send when there is one, before the peer
  * whose acknowledgement gave it back. All that wait are served in turn, one frame or row of frames
  * each: in the order of engine.peers, from where the last one was found. They are looked for in
- * pieces.
+ * pieces; until one is found all that want a record wait, and only what needs none is sent.
  */
 #include "peer.h"
 #include "starve.h"
@@ -24,26 +24,30 @@ static void bw_starve_served(struct bw_engine *e, struct bw_peer *p)
 void bw_starve_leave(struct bw_engine *e, struct bw_peer *p)
 {
 	bw_starve_served(e, p);
+	if (!e->starve.peers)
+		e->starve.seeks = false;
 	if (e->starve.next == &p->all)
 		e->starve.next = p->all.next;
 }
 
-bool bw_starve_turn(struct bw_engine *e)
+struct bw_peer *bw_starve_turn(struct bw_engine *e)
 {
-	struct bw_peer *p;
+	struct bw_peer *p = NULL;
 	uint32_t left;
 
-	for (left = e->cfg.piece; left && e->starve.peers; left--) {
+	for (left = e->cfg.piece; left && e->starve.peers && !p; left--) {
 		if (!e->starve.next || e->starve.next == &e->peers)
 			e->starve.next = e->peers.next;
 		p = bw_entry(e->starve.next, struct bw_peer, all);
 		e->starve.next = p->all.next;
 		e->looks++;
 		if (!p->starved)
-			continue;
-		bw_starve_served(e, p);
-		bw_peer_first(e, p);
-		return true;
+			p = NULL;
 	}
-	return !e->starve.peers;
+	e->starve.seeks = !p;
+	if (!p)
+		return NULL;
+	bw_starve_served(e, p);
+	bw_peer_first(e, p);
+	return p;
 }

@@ -47,8 +47,8 @@ struct bwf_segment {
 #define BWF_ANSWERS_MAX	 (8U << 20)
 /* The same of all together that the target's program has not named: who has most of them is given
  * up. */
-#define BWF_KEPT_STRANGERS    65536
-#define BWF_ANSWERS_STRANGERS (64U << 20)
+#define BWF_KEPT_STRANGERS    262144
+#define BWF_ANSWERS_STRANGERS (128U << 20)
 /* Keys of memory that one initiator may name although nobody has them; then it is given up. */
 #define BWF_GUESSES_MAX 64
 /* The same of all together that the target's program has not named, at a time; each second one more

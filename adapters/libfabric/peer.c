@@ -176,6 +176,9 @@ void bwf_peer_forget_addr(struct bwf_ep *ep, fi_addr_t addr)
 {
 	bw_peer_no number = BW_PEER_NONE;
 
+	if (addr == FI_ADDR_NOTAVAIL)
+		return;
+	ep->av_seen = UINT64_MAX; /* the vector may have the same address once more */
 	if (addr < ep->peer_of_count) {
 		number = ep->peer_of[addr];
 		ep->peer_of[addr] = BW_PEER_NONE;

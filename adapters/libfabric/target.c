@@ -202,12 +202,15 @@ static int bwf_target_admit(const struct bwf_ep *ep, const struct bwf_incoming *
  * meanwhile count as new. */
 static void bwf_target_make_room(struct bwf_ep *ep)
 {
+	const struct bwf_incoming *last = ep->incoming.last;
 	struct bwf_incoming *in;
 
-	while (!bwf_stranger_counts(ep, (in = ep->incoming.first)->peer)) {
+	while ((in = ep->incoming.first) != last && !bwf_stranger_counts(ep, in->peer)) {
 		bwf_target_leave(&ep->incoming, in);
 		bwf_target_enter(&ep->incoming, in);
 	}
+	if (!in || !bwf_stranger_counts(ep, in->peer))
+		return;
 	bwf_target_came(ep, in);
 	in->status = -FI_ENOBUFS;
 	bwf_target_end(ep, in);
@@ -231,6 +234,10 @@ static void bwf_target_write_long(struct bwf_ep *ep, const struct bw_message *m)
 	}
 	if (!bwf_stranger_may_ask(ep, request.peer))
 		bwf_target_make_room(ep);
+	if (bwf_peer_gone(&ep->peer[request.peer])) { /* given up for the answer to that one */
+		free(in);
+		return;
+	}
 	*in = request;
 	bwf_target_enter(&ep->incoming, in);
 	in->next = ep->peer[in->peer].writes;

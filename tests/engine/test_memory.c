@@ -147,6 +147,7 @@ static void expect_woken(unsigned int sent)
 	assert_int_equal(events_with("A SENT"), sent);
 	assert_true(bw_reliable.next_deadline(engine(A)) <= world.now);
 	assert_true(bw_reliable_soonest(engine(A)) <= world.now);
+	assert_false(bw_reliable_starved(engine(A)));
 	flush(A);
 	assert_int_equal(frames_with("A>C DATA"), 1);
 	assert_false(bw_reliable_starved(engine(A)));

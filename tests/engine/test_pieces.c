@@ -6,6 +6,7 @@
 #include "groups.h"
 #include "host.h"
 #include "peer.h"
+#include "send.h"
 #include "starve.h"
 #include "sweep.h"
 #include "timer.h"
@@ -197,6 +198,7 @@ static struct bw_peer *last_peer(void)
 static void starving__have_their_turn_in_pieces(void **state)
 {
 	static struct bw_tx_frame f;
+	struct bw_peer *first;
 	struct bw_engine *e;
 	struct bw_list *l;
 	uint64_t before;
@@ -212,18 +214,52 @@ static void starving__have_their_turn_in_pieces(void **state)
 	before = e->looks;
 	assert_int_equal(all_frames(), 0); /* they have nothing to say any more */
 	assert_int_equal(e->looks - before, 2 * PEERS);
-	assert_false(bw_reliable_starved(e));
+	assert_int_equal(e->starve.peers, 0);
 
-	/* one of them is far away, and nobody sends before it */
+	/* one of them is far away: nobody gets a record before it, but what needs none is sent */
+	first = bw_entry(e->peers.next, struct bw_peer, all);
 	bw_starve_enter(e, last_peer());
-	bw_peer_ready(e, bw_entry(e->peers.next, struct bw_peer, all));
+	first->path[0]->hello.due = true;
+	bw_peer_ready(e, first);
+	assert_true(next_frame(&f));
 	before = e->looks;
-	while (bw_reliable_starved(e)) {
-		assert_true(bw_entry(e->peers.next, struct bw_peer, all)->is_ready);
+	while (last_peer()->starved) {
+		assert_null(bw_record_new(e, first, BW_OWNED_PING, NULL, 0, 0));
 		assert_int_equal(bw_reliable.next_deadline(e), world.now);
 		assert_false(next_frame(&f));
 	}
-	assert_int_equal(e->looks - before, PEERS + 2);
+	assert_in_range(e->looks - before, PEERS - PIECE, PEERS + 2);
+	assert_int_equal(e->starve.peers, 1);
+	assert_true(first->starved);
+	assert_int_equal(all_frames(), 0);
+	assert_int_equal(e->starve.peers, 0);
+
+	/* while it is looked for the last of them goes */
+	bw_starve_enter(e, last_peer());
+	assert_false(next_frame(&f));
+	assert_true(e->starve.seeks);
+	world.node[A].ignore_events = true;
+	disconnect_peer(e->peers.prev);
+	assert_false(e->starve.seeks);
+}
+
+/* A turn in which something else is sent is not its turn. */
+static void starving__has_another_turn_for_what_it_waits_for(void **state)
+{
+	static struct bw_tx_frame f;
+	struct bw_engine *e;
+	struct bw_peer *p;
+
+	meet_many();
+	e = engine(A);
+	p = last_peer();
+	bw_starve_enter(e, p);
+	p->path[0]->hello.due = true;
+	while (!next_frame(&f))
+		assert_true(p->starved);
+	assert_true(p->starved);
+	assert_int_equal(all_frames(), 0);
+	assert_false(p->starved);
 }
 
 /* Those that go meanwhile, the next one among them. */
@@ -244,7 +280,7 @@ static void starving__while_they_go(void **state)
 		disconnect_peer(e->starve.next);
 	assert_int_equal(e->peers_slab.in_use, 0);
 	assert_int_equal(all_frames(), 0);
-	assert_false(bw_reliable_starved(e));
+	assert_int_equal(e->starve.peers, 0);
 }
 
 /* Peers that are not connected hear nothing of it; they are looked at all the same, and some go
@@ -469,6 +505,7 @@ int pieces_tests(void)
 		TEST(lagging__are_set_right_in_pieces),
 		TEST(starving__have_their_turn_in_pieces),
 		TEST(starving__while_they_go),
+		TEST(starving__has_another_turn_for_what_it_waits_for),
 		TEST(pressure__while_they_go),
 		TEST(pressure__while_others_come),
 		TEST(pressure__reaches_peers_in_pieces),

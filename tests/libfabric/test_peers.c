@@ -679,6 +679,9 @@ static void asked__of_strangers_is_bounded(void **state)
 	assert_true(bwf_peer_needed(in, s.there[0]));
 	assert_false(bwf_peer_needed(in, s.there[1]));
 	assert_int_equal(in->strangers.asked, 1);
+	src = FI_ADDR_NOTAVAIL; /* as of an address that could not be inserted */
+	assert_int_equal(fi_av_remove(b.av, &src, 1, 0), -FI_EINVAL);
+	assert_int_equal(in->strangers.asked, 1);
 	in->strangers.asked += others;
 	two_ask(&s, 1, 2, 1, 0);
 	two_ask(&s, 1, 3, 2, 1); /* in the place of the first one's */
