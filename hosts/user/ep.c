@@ -418,7 +418,7 @@ int bw_progress(struct bw_ep *ep)
 		if (!n)
 			bw_ep_rest(ep, turn);
 		if (n && atomic_load_explicit(&ep->sleepers, memory_order_relaxed))
-			bw_ep_wake(ep);
+			bw_wait_rouse(ep);
 	} else if (ep->inherited) {
 		bw_ep_complain(ep);
 	}

@@ -233,6 +233,9 @@ int bw_wait_arm(struct bw_ep *ep);
 #define BW_WAIT_FDS (4 + 2 * BW_PACKET_LINKS + BW_UDP_SOCKETS)
 struct pollfd;
 int bw_wait_fds(const struct bw_ep *ep, struct pollfd *fds);
+/* Who sleeps is to look for himself: bw_wait() goes on if nothing was handled, unlike after
+ * bw_ep_wake(). From any thread, also without the lock. */
+void bw_wait_rouse(struct bw_ep *ep);
 /* What poll() said of them. */
 void bw_wait_seen(struct bw_ep *ep, const struct pollfd *fds, int n);
 /* The udp link has another socket: whoever sleeps has to sleep on it, too. */

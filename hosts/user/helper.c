@@ -75,7 +75,7 @@ static void bw_helper_serve(struct bw_ep *ep)
 	ep->now = bw_clock_now();
 	n = bw_ep_round(ep);
 	if (ep->handled != handled && (ep->armed || atomic_load(&ep->sleepers)))
-		bw_ep_wake(ep);
+		bw_wait_rouse(ep);
 	if (n || bw_wait_arm(ep))
 		return;
 	ep->now = bw_clock_now();
@@ -107,7 +107,7 @@ static void bw_helper_watch(struct bw_ep *ep)
 
 	/* A round of another thread may have ended what the sleeper armed: peers would not ring. */
 	if (ep->local && !bw_local_armed(ep->local) && bw_local_arm(ep->local)) {
-		bw_ep_wake(ep);
+		bw_wait_rouse(ep);
 		ep->armed = false;
 		bw_helper_serve(ep);
 		return;
@@ -124,7 +124,7 @@ static void bw_helper_watch(struct bw_ep *ep)
 	if (kicked || h->stop || ep->dead || ep->rounds != h->rounds)
 		return;
 	/* Late. Should it sleep after all, it has to arm again. */
-	bw_ep_wake(ep);
+	bw_wait_rouse(ep);
 	ep->armed = false;
 	bw_wait_seen(ep, fds, n);
 	bw_helper_serve(ep);

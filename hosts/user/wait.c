@@ -288,9 +288,14 @@ static bool bw_wait_notify(int fd)
 
 void bw_ep_wake(struct bw_ep *ep)
 {
+	atomic_fetch_add(&ep->wakes, 1);
+	bw_wait_rouse(ep);
+}
+
+void bw_wait_rouse(struct bw_ep *ep)
+{
 	int poll_fd = atomic_load(&ep->poll_fd);
 
-	atomic_fetch_add(&ep->wakes, 1);
 	bw_wait_notify(ep->wake_fd);
 	if (poll_fd < 0)
 		return;
@@ -311,7 +316,7 @@ void bw_wait_udp(struct bw_ep *ep)
 	for (int i = 1; i < ep->udp.sockets && ep->epoll_fd >= 0; i++)
 		bw_wait_epoll(ep, EPOLL_CTL_ADD, ep->udp.socket[i].fd, POLLIN);
 	if (atomic_load(&ep->sleepers))
-		bw_ep_wake(ep);
+		bw_wait_rouse(ep);
 }
 
 void bw_wait_listen(struct bw_ep *ep, int fd)

@@ -123,6 +123,41 @@ static void wake__is_left_for_the_descriptor(void **state)
 	bw_ep_close(ep, 0);
 }
 
+#define PATIENCE (200 * BW_MS)
+
+static uint64_t waited; /* ns */
+static int found;
+
+static void *wait_once(void *arg)
+{
+	uint64_t began = bw_clock_now();
+
+	found = bw_wait(ep, PATIENCE);
+	waited = bw_clock_now() - began;
+	return NULL;
+}
+
+/* Who is only to look for himself finds nothing, and waits for as long as he was to. */
+static void roused__waits_on(void **state)
+{
+	pthread_t thread;
+
+	setenv("BEOWIRE_WAIT", "block", 1);
+	ep = endpoint_open("udp", &told);
+	unsetenv("BEOWIRE_WAIT");
+	assert_int_equal(pthread_create(&thread, NULL, wait_once, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		while (!atomic_load(&ep->sleepers) && !waited)
+			usleep(20);
+		bw_wait_rouse(ep);
+		usleep(1000);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(found, 0);
+	assert_true(waited >= PATIENCE);
+	bw_ep_close(ep, 0);
+}
+
 /* One wake-up is told once, whether the descriptor was there before or not, and its descriptor is
  * quiet afterwards. */
 static void wake__is_told_once_by_the_descriptor(void **state)
@@ -384,6 +419,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(wake__is_for_every_sleeper),
 		cmocka_unit_test(wake__is_left_for_the_descriptor),
+		cmocka_unit_test(roused__waits_on),
 		cmocka_unit_test(wake__is_told_once_by_the_descriptor),
 		cmocka_unit_test(wake__is_for_one_thread_at_the_descriptor),
 		cmocka_unit_test(descriptor__hears_sockets_of_later),

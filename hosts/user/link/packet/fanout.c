@@ -161,7 +161,7 @@ static void bw_fanout_renew(struct bw_ep *ep, struct bw_packet *p)
 	bw_wait_unlisten(ep, old);
 	bw_wait_listen(ep, p->fd);
 	/* Who sleeps does so on the old one. */
-	bw_ep_wake(ep);
+	bw_wait_rouse(ep);
 	bw_fanout_discard(ep, old);
 }
 

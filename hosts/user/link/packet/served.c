@@ -385,7 +385,7 @@ static int bw_service_exchange(struct bw_ep *ep, struct bw_packet *p, struct bw_
 	p->refusals = 0;
 	bw_wait_unlisten(ep, old);
 	bw_wait_listen(ep, p->fd);
-	bw_ep_wake(ep);
+	bw_wait_rouse(ep);
 	bw_fanout_discard(ep, old);
 	bw_log(BW_LOG_INFO, "raw frames on %s again, by the service", p->name);
 	return 0;
