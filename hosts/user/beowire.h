@@ -229,9 +229,10 @@ BW_API void bw_ep_pressure(struct bw_ep *ep, bool on);
 BW_API int bw_progress(struct bw_ep *ep);
 
 /* Progress, and wait for more: spin, then sleep, as BEOWIRE_WAIT says. Returns as bw_progress() as
- * soon as something was handled, 0 after timeout_ns (UINT64_MAX: none), -EINTR on a signal. It
- * gives bw_ep_lock() away while it sleeps: who waits for what a handler sets holds the lock from
- * its look at that on, else the helper thread may call the handler between look and sleep. */
+ * soon as something was handled, 0 after timeout_ns (UINT64_MAX: none) or bw_ep_wake(), -EINTR on a
+ * signal. It gives bw_ep_lock() away while it sleeps: who waits for what a handler sets holds the
+ * lock from its look at that on, else the helper thread may call the handler between look and
+ * sleep. */
 BW_API int bw_wait(struct bw_ep *ep, uint64_t timeout_ns);
 
 /* A descriptor that polls readable when bw_progress() may have work. Before sleeping on it call

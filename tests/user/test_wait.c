@@ -125,7 +125,7 @@ static void wake__is_left_for_the_descriptor(void **state)
 
 #define PATIENCE (200 * BW_MS)
 
-static uint64_t waited; /* ns */
+static _Atomic uint64_t waited; /* ns */
 static int found;
 
 static void *wait_once(void *arg)
