@@ -33,8 +33,10 @@ struct bw_link_addr {
 
 struct bw_event;
 
-/* Versions of the wire that this engine speaks. (Tests make a later one that speaks more.) */
+/* Versions of the wire that this engine speaks. (Tests make later ones that speak others.) */
+#ifndef BW_VERSION_MIN
 #define BW_VERSION_MIN BW_VERSION
+#endif
 #ifndef BW_VERSION_MAX
 #define BW_VERSION_MAX BW_VERSION
 #endif
