@@ -11,28 +11,27 @@ limit=$2
 shift 2
 
 ip link set lo up
-for node in a b; do
-	ip netns add $node
-	ip -n $node link set lo up
-done
-ip link add eth0 netns a type veth peer name eth0 netns b
 
-# The nodes as each program finds them: a test that failed may have left them otherwise.
-tidy() {
+# The nodes as each program finds them, made anew: what another one has closed may linger, and speak.
+begin() {
+	for node in a b m; do
+		[ ! -e /run/netns/$node ] || ip netns del $node
+	done
 	for node in a b; do
-		ip -n $node link set eth0 mtu 9000 up
-		ip netns exec $node sh -c 'echo 67108864 >/proc/sys/net/beowire/memory_max; echo none >/proc/sys/net/beowire/key'
+		ip netns add $node
+		ip -n $node link set lo up
+	done
+	ip link add eth0 netns a mtu 9000 type veth peer name eth0 netns b mtu 9000
+	for node in a b; do
+		ip -n $node link set eth0 up
 	done
 	for each in user_memory_max=0 user_ports_max=4096 overflow_max=0; do
 		echo "${each#*=}" >"/sys/module/beowire/parameters/${each%=*}"
 	done
-	if [ -e /run/netns/m ]; then
-		ip netns del m
-	fi
 }
 
-tidy
 while [ $# -gt 0 ]; do
+	begin
 	name=${1##*/}
 	command=
 	while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -46,5 +45,4 @@ while [ $# -gt 0 ]; do
 	[ $status -ne 0 ] || continue
 	echo "status $status" >>"$out/$name.err"
 	[ $status -ne 125 ] || exit 1 # it cannot be killed: nothing can be said of others
-	tidy
 done
