@@ -150,6 +150,7 @@ void bw_loss_leave_path(struct bw_engine *e, struct bw_peer *p, struct bw_path *
 	t->ask = false;
 	t->state = BW_PATH_TRYING;
 	bw_hellos_hasten(&t->hello, e->now);
+	t->hello.repeated = true; /* the first one left long ago */
 	bw_event_push(e, &t->ev, BW_EV_PATH);
 	bw_path_choose(e, p);
 }

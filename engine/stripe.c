@@ -20,16 +20,16 @@ bool bw_stripe_together(const struct bw_engine *e, const struct bw_path *a, cons
 	return group && group == e->cfg.link_group[b->to.link % 8];
 }
 
-uint64_t bw_stripe_rate(const struct bw_path *t)
-{
-	uint64_t rate = t->rate ? t->rate : t->cc.cwnd * BW_MS / bw_rtt_smooth(&t->rtt);
-
-	return bw_max_u64(rate, 1);
-}
-
 uint64_t bw_stripe_rtt(const struct bw_path *t)
 {
 	return t->rtt.min ? t->rtt.min : BW_RTT_INITIAL;
+}
+
+uint64_t bw_stripe_rate(const struct bw_path *t)
+{
+	uint64_t rate = t->rate ? t->rate : t->cc.cwnd * BW_MS / bw_stripe_rtt(t);
+
+	return bw_max_u64(rate, 1);
 }
 
 /* Time at which the last of so many bytes under way arrives, from now: half a round trip of what

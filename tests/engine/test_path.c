@@ -91,6 +91,7 @@ static void paths__a_returning_one_is_used_again(void **state)
 	dead = 0;
 	run(BW_HELLO_RETRY + BW_S);
 	assert_int_equal(peer(A, B)->best, 0);
+	assert_true(path(A, B, 0)->rtt.srtt < 10 * HOP_NS); /* not the time since first contact */
 	assert_int_equal(events_with("A PATH B link 0 mtu 1280"), 1);
 	forget_logs();
 	post(A, B, 2, 8);

@@ -332,6 +332,20 @@ static void stripe__a_returning_path_is_used_again(void **state)
 	assert_true(bulk_by(1) > 50);
 }
 
+/* Acknowledgements of what had arrived before a path was cut come when it is back, and look like
+ * long ways. It is tried by data nonetheless, and measured. */
+static void stripe__a_returning_path_is_measured_anew(void **state)
+{
+	meet_both();
+	believe(0, 100000, 2 * HOP_NS);
+	believe(1, 0, 2 * HOP_NS);
+	path(A, B, 1)->rtt.srtt = BW_S;
+	begin(600000);
+	run(BW_S);
+	ended();
+	assert_true(bulk_by(1) > 50);
+}
+
 static void stripe__data_brings_a_path_back_soon(void **state)
 {
 	meet_both();
@@ -462,6 +476,7 @@ int stripe_tests(void)
 		TEST(stripe__the_best_path_dies),
 		TEST(stripe__a_silent_path_gets_nothing_but_probes),
 		TEST(stripe__a_returning_path_is_used_again),
+		TEST(stripe__a_returning_path_is_measured_anew),
 		TEST(stripe__data_brings_a_path_back_soon),
 		TEST(stripe__a_busy_peer_is_no_dead_path),
 		TEST(stripe__a_region_is_taken_back_meanwhile),
