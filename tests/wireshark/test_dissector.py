@@ -413,18 +413,28 @@ def test_contradictions_are_named(tmp_path: Path, problem: str) -> None:
 
 
 def test_random_bytes_never_break_the_dissector(tmp_path: Path) -> None:
-    """Random bodies behind good headers, and random bytes behind the magic."""
+    """Random bodies behind good headers, good frames with some bytes changed, cut off or with some
+    more, and random bytes behind the magic and a version."""
     source = random.Random(1)
+    good = [hello(), data(), ack(), refuse(), challenge(), bye(), last_bye(), dgram()]
+    kinds = ["HELLO", "DATA", "ACK", "REFUSE", "BYE", "DGRAM", "CHALLENGE"]
     packets = []
-    for number in range(600):
-        if number % 2:
-            frame = header(source.choice(["HELLO", "DATA", "ACK", "REFUSE", "BYE", "DGRAM"]))
+    for number in range(900):
+        if number % 3 == 0:
+            frame = header(source.choice(kinds))
             frame.payload(source.randbytes(source.randrange(300)))
             frame.set("hdr.len", source.randrange(300))
             content = bytes(frame.data)
+        elif number % 3 == 1:
+            changed = bytearray(source.choice(good).seal().data)
+            for _ in range(source.randrange(4)):
+                changed[source.randrange(4, len(changed))] = source.randrange(256)
+            content = bytes(changed[: source.randrange(4, len(changed) + 1)])
+            content += source.randbytes(source.choice([0, 0, 20]))
         else:
             magic = C["BW_MAGIC"].to_bytes(2, "little")
-            content = magic + b"\1" + source.randbytes(source.randrange(300))
+            version = source.choice([1, C["BW_VERSION"], C["BW_VERSION"], 3])
+            content = magic + bytes([version]) + source.randbytes(source.randrange(300))
         packets.append(raw(content))
     decoded = show(tmp_path, packets)
     assert len(decoded) == len(packets)
