@@ -261,6 +261,7 @@ static void hostile__each_wrong_length_is_noticed(void **state)
 static void hostile__a_release_ends_the_sending(void **state)
 {
 	uint8_t *mine = malloc(200000);
+	uint64_t pos;
 
 	setup_seed(3);
 	bw_local_offer(victim.peer, 1, 1, 1, mine, 200000, "op");
@@ -279,10 +280,11 @@ static void hostile__a_release_ends_the_sending(void **state)
 		}
 	}
 	assert_null(mine);
-	enemy.peer->rx.control->head = enemy.peer->rx.pos = victim.peer->tx.pos;
+	enemy.peer->rx.control->head = enemy.peer->rx.pos = pos = victim.peer->tx.pos;
 	for (int i = 0; i < 5; i++)
 		node_poll(&victim);
 	assert_int_equal(victim.downs, 0);
+	assert_in_range(victim.peer->tx.pos - pos, 0, bw_local_record_bytes(0)); /* no data */
 	aftermath();
 }
 
@@ -291,6 +293,29 @@ static void victim_poll_blind(int times)
 {
 	for (int i = 0; i < times; i++)
 		bw_local_poll(victim.link, 0, false);
+}
+
+static void say_another(struct node *n, const struct bw_local_message *m)
+{
+	lie(BW_LOCAL_MESSAGE, BW_LOCAL_NO_SLOT, 8, 0, 0);
+}
+
+/* Its socket is closed, and it says one message after another by the ring: no more are taken than
+ * it holds. */
+static void hostile__who_is_gone_is_not_heard_without_end(void **state)
+{
+	uint32_t most;
+
+	setup_seed(2);
+	most = victim.peer->rx.bytes / 64;
+	victim.on_message = say_another;
+	lie(BW_LOCAL_MESSAGE, BW_LOCAL_NO_SLOT, 8, 0, 0);
+	shutdown(enemy.peer->conn[enemy.peer->conn[0] ? 0 : 1]->fd, SHUT_RDWR);
+	for (uint32_t i = 0; victim.downs == 0 && i < most; i++) /* each takes some */
+		node_poll(&victim);
+	assert_int_equal(victim.downs, 1);
+	assert_in_range(victim.messages, 1, most + 64); /* of the last poll */
+	aftermath();
 }
 
 /* The two cases in which data read by cross-memory attach is not the message any more. */
@@ -347,6 +372,7 @@ int main(void)
 		cmocka_unit_test(hostile__each_lie_is_noticed),
 		cmocka_unit_test(hostile__each_wrong_length_is_noticed),
 		cmocka_unit_test(hostile__a_release_ends_the_sending),
+		cmocka_unit_test(hostile__who_is_gone_is_not_heard_without_end),
 		cmocka_unit_test(hostile__memory_of_another_process_is_not_read),
 	};
 	const struct CMUnitTest attach_tests[] = {
