@@ -280,6 +280,13 @@ static const char *bw_check_flow(const struct bw_flow *flow, uint32_t *arriving)
 	return waiting == flow->waiting ? NULL : "waiting messages of a flow miscounted";
 }
 
+/* Would its messages be looked for, if it has some to be sent? */
+static bool bw_check_sends_of(const struct bw_peer *p, const struct bw_flow *flow)
+{
+	return flow == &p->app || !p->flow_table || bw_list_empty(&flow->tx) ||
+	       (p->flow_table->sends[flow->bucket / 64] >> flow->bucket % 64 & 1);
+}
+
 static const char *bw_check_peer(const struct bw_peer *p)
 {
 	const struct bw_flow *flow;
@@ -290,8 +297,11 @@ static const char *bw_check_peer(const struct bw_peer *p)
 
 	for (i = 0; i < p->npaths && !bad; i++)
 		bad = bw_check_path(p->path[i]);
-	for (flow = &p->app; flow && !bad; flow = flow->next)
+	for (flow = &p->app; flow && !bad; flow = flow->next) {
 		bad = bw_check_flow(flow, &arriving);
+		if (!bw_check_sends_of(p, flow))
+			bad = "a flow's messages would not be found";
+	}
 	if (!bad && arriving != p->arriving)
 		bad = "arriving messages miscounted";
 	if (!bad)

@@ -149,6 +149,8 @@ static void bw_flow_enter(struct bw_engine *e, struct bw_peer *p, struct bw_flow
 		else
 			*first = f;
 		p->flow_table->latest = f;
+		if (!bw_list_empty(&f->tx))
+			bw_flow_sends(p, f);
 	}
 	f->next = *at;
 	*at = f;

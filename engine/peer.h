@@ -44,6 +44,12 @@ static inline struct bw_flow *bw_peer_flow_find(struct bw_engine *e, struct bw_p
 		return &p->app;
 	return bw_peer_flow_seek(e, p, local_ep, remote_ep);
 }
+/* A message of it is to be sent. */
+static inline void bw_flow_sends(struct bw_peer *p, const struct bw_flow *f)
+{
+	if (BW_UNLIKELY(f != &p->app) && p->flow_table)
+		p->flow_table->sends[f->bucket / 64] |= 1ull << f->bucket % 64;
+}
 /* The same, made if need be; NULL if the pool is empty. */
 struct bw_flow *bw_peer_flow(struct bw_engine *e, struct bw_peer *p, uint16_t local_ep,
 			     uint16_t remote_ep);

@@ -152,6 +152,58 @@ static void bw_reliable_grow(void *mem, void *more)
 		bw_arena_add(&e->arena, more, BW_GROW_BYTES);
 }
 
+#define BW_SLABS 12
+
+static void bw_reliable_slabs(struct bw_engine *e, struct bw_slab *slab[BW_SLABS])
+{
+	struct bw_slab *all[] = {&e->peers_slab, &e->paths, &e->flows,	 &e->txmsgs,
+				 &e->rxmsgs,	 &e->pulls, &e->regions, &e->serves,
+				 &e->records,	 &e->keys,  &e->indexes, &e->flow_tables};
+
+	_Static_assert(sizeof(all) / sizeof(all[0]) == BW_SLABS, "all of them");
+	memcpy(slab, all, sizeof(all));
+}
+
+/* Of a piece in which nothing lies so much may be missing, as too little to be noted. */
+#define BW_GROWN_LOST (sizeof(void *) * 2 - 1)
+
+uint32_t bw_reliable_shrink(void *mem, struct bw_grown *piece, uint32_t n)
+{
+	struct bw_engine *e = mem;
+	struct bw_slab *slab[BW_SLABS];
+	uint32_t gone = 0, i;
+
+	bw_reliable_slabs(e, slab);
+	for (i = 0; i < n; i++)
+		piece[i].free = 0;
+	for (i = 0; i < BW_SLABS; i++)
+		bw_slab_count_free(slab[i], piece, n);
+	bw_arena_count_free(&e->arena, piece, n);
+	for (i = 0; i < n; i++) {
+		piece[i].gone = piece[i].free + BW_GROWN_LOST >= BW_GROW_BYTES;
+		gone += piece[i].gone;
+	}
+	for (i = 0; gone && i < BW_SLABS; i++)
+		bw_slab_forget(slab[i], piece, n);
+	if (gone) {
+		bw_arena_forget(&e->arena, piece, n);
+		e->crowded = false; /* the host has room again */
+	}
+	return gone;
+}
+
+uint64_t bw_reliable_used(void *mem)
+{
+	struct bw_slab *slab[BW_SLABS];
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	bw_reliable_slabs(mem, slab);
+	for (i = 0; i < BW_SLABS; i++)
+		bytes += (uint64_t)slab[i]->in_use * slab[i]->size;
+	return bytes;
+}
+
 static int bw_reliable_watch(struct bw_engine *e, struct bw_op *op)
 {
 	struct bw_peer *p = bw_peer_get(e, op->peer);

@@ -91,6 +91,8 @@ struct bw_flow_index {
 struct bw_flow_table {
 	struct bw_flow *latest;			 /* the one that was asked for last */
 	struct bw_flow *bucket[BW_FLOW_BUCKETS]; /* the first one in each; NULL: it is empty */
+	uint64_t sends[BW_FLOW_BUCKETS / 64];	 /* a bit for each with messages to be sent, or with
+						  * such that have left since */
 };
 
 enum bw_owned_kind {

@@ -343,13 +343,69 @@ static BW_WITHIN bool bw_builder_next_bulk(struct bw_builder *b)
 	return true;
 }
 
-/* Peers make flows, which nothing is sent by: without a message they are not looked at. */
-static bool bw_builder_next_eager(struct bw_builder *b)
+/* The first flow with messages to be sent from this one on, within its bucket if there are any. */
+static struct bw_flow *bw_send_flow_from(struct bw_engine *e, const struct bw_peer *p,
+					 struct bw_flow *flow)
+{
+	uint16_t bucket = flow ? flow->bucket : 0;
+
+	for (; flow && (!p->flow_table || flow->bucket == bucket); flow = flow->next) {
+		e->steps++;
+		if (!bw_list_empty(&flow->tx))
+			return flow;
+	}
+	return NULL;
+}
+
+/* The first flow with messages to be sent in these buckets and those behind them. */
+static struct bw_flow *bw_send_flow_in(struct bw_engine *e, struct bw_peer *p, uint32_t bucket)
+{
+	struct bw_flow_table *t = p->flow_table;
+	struct bw_flow *flow;
+
+	while (bucket < BW_FLOW_BUCKETS) {
+		uint64_t rest = t->sends[bucket / 64] >> bucket % 64;
+
+		if (!rest) {
+			bucket = (bucket | 63) + 1;
+			continue;
+		}
+		bucket += (uint32_t)__builtin_ctzll(rest);
+		flow = bw_send_flow_from(e, p, t->bucket[bucket]);
+		if (flow)
+			return flow;
+		t->sends[bucket / 64] &= ~(1ull << bucket % 64); /* all of it has left */
+		bucket++;
+	}
+	return NULL;
+}
+
+/* The next flow with messages to be sent behind this one, which may be `app`. A peer makes many by
+ * which nothing is sent: they are not looked at. */
+static BW_APART struct bw_flow *bw_send_flow_after(struct bw_engine *e, struct bw_peer *p,
+						   const struct bw_flow *last)
 {
 	struct bw_flow *flow;
 
-	for (flow = b->p->unsent ? &b->p->app : NULL; flow; flow = flow->next, b->e->steps++)
-		if (!bw_list_empty(&flow->tx) && bw_builder_some_message(b, flow))
+	if (!p->flow_table)
+		return bw_send_flow_from(e, p, last->next);
+	if (last == &p->app)
+		return bw_send_flow_in(e, p, 0);
+	flow = last->next && last->next->bucket == last->bucket ? last->next : NULL;
+	flow = bw_send_flow_from(e, p, flow);
+	return flow ? flow : bw_send_flow_in(e, p, last->bucket + 1u);
+}
+
+static bool bw_builder_next_eager(struct bw_builder *b)
+{
+	struct bw_flow *flow = &b->p->app;
+
+	if (!b->p->unsent)
+		return false;
+	if (!bw_list_empty(&flow->tx) && bw_builder_some_message(b, flow))
+		return true;
+	while (flow->next && (flow = bw_send_flow_after(b->e, b->p, flow)))
+		if (bw_builder_some_message(b, flow))
 			return true;
 	return false;
 }
@@ -531,13 +587,9 @@ static bool bw_send_open(const struct bw_path *t)
 /* The first flow with messages to be sent. */
 static struct bw_flow *bw_send_flow(struct bw_engine *e, struct bw_peer *p)
 {
-	struct bw_flow *flow = &p->app;
-
 	if (!p->unsent)
 		return NULL;
-	for (; bw_list_empty(&flow->tx); flow = flow->next)
-		e->steps++;
-	return flow;
+	return bw_list_empty(&p->app.tx) ? bw_send_flow_after(e, p, &p->app) : &p->app;
 }
 
 /* With nothing left to be sent the peer is no longer ready; and a pull alone has all turns. */

@@ -14,6 +14,25 @@ void bw_arena_add(struct bw_arena *a, void *mem, size_t bytes)
 	a->spare++;
 }
 
+/* At the end of a chunk. */
+struct bw_rest {
+	struct bw_rest *next;
+	uint64_t bytes;
+};
+
+/* The current chunk is used up but for this. */
+static void bw_arena_leave_rest(struct bw_arena *a)
+{
+	size_t bytes = (size_t)(a->end - a->at);
+	struct bw_rest *rest = (struct bw_rest *)a->at;
+
+	if (bytes < sizeof(*rest))
+		return;
+	rest->next = a->rests;
+	rest->bytes = bytes;
+	a->rests = rest;
+}
+
 void *bw_arena_take(struct bw_arena *a, uint32_t bytes)
 {
 	void *mem;
@@ -21,6 +40,7 @@ void *bw_arena_take(struct bw_arena *a, uint32_t bytes)
 	if ((size_t)(a->end - a->at) < bytes) {
 		if (!a->chunks || bytes > BW_GROW_BYTES)
 			return NULL;
+		bw_arena_leave_rest(a);
 		mem = a->chunks;
 		a->chunks = *(void **)mem;
 		a->spare--;
@@ -31,6 +51,57 @@ void *bw_arena_take(struct bw_arena *a, uint32_t bytes)
 	a->at += bytes;
 	memset(mem, 0, bytes);
 	return mem;
+}
+
+/* The piece in which something lies; NULL: none of these. */
+static struct bw_grown *bw_grown_with(struct bw_grown *piece, uint32_t n, const void *at)
+{
+	uint32_t low = 0, high = n;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if ((uintptr_t)piece[mid].mem <= (uintptr_t)at)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low || (uintptr_t)at - (uintptr_t)piece[low - 1].mem >= BW_GROW_BYTES)
+		return NULL;
+	return &piece[low - 1];
+}
+
+static bool bw_grown_gone(struct bw_grown *piece, uint32_t n, const void *at)
+{
+	const struct bw_grown *p = bw_grown_with(piece, n, at);
+
+	return p && p->gone;
+}
+
+void bw_arena_count_free(const struct bw_arena *a, struct bw_grown *piece, uint32_t n)
+{
+	const struct bw_rest *rest;
+
+	for (rest = a->rests; rest; rest = rest->next) {
+		struct bw_grown *p = bw_grown_with(piece, n, rest);
+
+		if (p)
+			p->free += (uint32_t)rest->bytes;
+	}
+}
+
+void bw_arena_forget(struct bw_arena *a, struct bw_grown *piece, uint32_t n)
+{
+	struct bw_rest *rest = a->rests, *next;
+
+	a->rests = NULL;
+	for (; rest; rest = next) {
+		next = rest->next;
+		if (bw_grown_gone(piece, n, rest))
+			continue;
+		rest->next = a->rests;
+		a->rests = rest;
+	}
 }
 
 bool bw_arena_low(const struct bw_arena *a)
@@ -64,6 +135,30 @@ void bw_slab_free(struct bw_slab *s, void *obj)
 	*(void **)obj = s->free;
 	s->free = obj;
 	s->in_use--;
+}
+
+void bw_slab_count_free(const struct bw_slab *s, struct bw_grown *piece, uint32_t n)
+{
+	const void *obj;
+
+	for (obj = s->free; obj; obj = *(void *const *)obj) {
+		struct bw_grown *p = bw_grown_with(piece, n, obj);
+
+		if (p)
+			p->free += s->size;
+	}
+}
+
+void bw_slab_forget(struct bw_slab *s, struct bw_grown *piece, uint32_t n)
+{
+	void **at = &s->free;
+
+	while (*at) {
+		if (bw_grown_gone(piece, n, *at))
+			*at = *(void **)*at;
+		else
+			at = *at;
+	}
 }
 
 bool bw_slab_roomy(const struct bw_slab *s)

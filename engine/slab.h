@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Pools of equal objects, carved from memory that the host hands in, and tables of handles whose
- * generation number makes a stale handle recognizable. Objects go back to their pool, never to the
- * host.
+ * generation number makes a stale handle recognizable. Objects go back to their pool. A piece of
+ * memory of which all objects are there can go back to the host: which do is found out when the
+ * host asks, by a look at all free objects, so that those in use are not counted piece by piece.
+ * Pages of tables stay, as the generations in them have to.
  */
 #ifndef BW_SLAB_H
 #define BW_SLAB_H
@@ -16,6 +18,7 @@ struct bw_arena {
 	uint8_t *end;
 	void *chunks;
 	uint32_t spare; /* untouched chunks */
+	void *rests;	/* what was left at the end of chunks, bw_rest */
 };
 
 struct bw_slab {
@@ -31,10 +34,18 @@ void *bw_arena_take(struct bw_arena *a, uint32_t bytes);
 /* True when less than half a chunk is left. */
 bool bw_arena_low(const struct bw_arena *a);
 
+/* How much of each of n pieces, in the order of their addresses, is at the ends of chunks that are
+ * used up; those that have gone are forgotten. */
+void bw_arena_count_free(const struct bw_arena *a, struct bw_grown *piece, uint32_t n);
+void bw_arena_forget(struct bw_arena *a, struct bw_grown *piece, uint32_t n);
+
 void bw_slab_init(struct bw_slab *s, struct bw_arena *a, uint32_t size);
 /* An object with undefined contents, or NULL. */
 void *bw_slab_alloc(struct bw_slab *s);
 void bw_slab_free(struct bw_slab *s, void *obj);
+/* The same of the pool's free objects. */
+void bw_slab_count_free(const struct bw_slab *s, struct bw_grown *piece, uint32_t n);
+void bw_slab_forget(struct bw_slab *s, struct bw_grown *piece, uint32_t n);
 /* Would bw_slab_alloc() find one? */
 bool bw_slab_roomy(const struct bw_slab *s);
 

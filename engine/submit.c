@@ -94,6 +94,7 @@ static inline int bw_send_queue(struct bw_engine *e, struct bw_peer *p, const st
 	m = flow ? bw_txmsg_new(e, p, flow) : NULL;
 	if (!m)
 		return -EAGAIN;
+	bw_flow_sends(p, flow);
 	m->kind = BW_PART_MESSAGE;
 	m->code = op->send.code;
 	m->tag = op->send.tag;

@@ -219,11 +219,14 @@ struct bwf_unexpected {
 	uint64_t imm, len;
 	struct bw_rndv rndv;
 	void *claimed_by; /* context of the FI_CLAIM that owns it, once it is out of the queue */
+	struct bwf_unexpected *older, *newer; /* of its peer */
+	uint64_t since; /* ns of bwf_now_ns(), of a peer in no address vector; when it came */
 	struct bwf_unexpected *next; /* list of claimed ones, or of free ones */
 	uint32_t peer;
 	uint8_t code;
 	uint8_t size_class;
 	bool envelope;
+	bool claimed;
 	char data[];
 };
 
@@ -337,7 +340,9 @@ struct bwf_peer {
 	/* its messages without a receive, and bytes of those that pressure should have held back */
 	size_t unexpected;
 	uint64_t unexpected_bytes;
-	size_t unread;	  /* bytes of memory that all its messages without a receive take */
+	size_t unread; /* bytes of memory that all its messages without a receive take */
+	struct bwf_unexpected *oldest, *newest; /* of them, */
+	uint32_t claimed;			/* and how many a FI_CLAIM owns */
 	uint32_t guesses; /* keys that it named and nobody has, BWF_GUESSES_MAX at most */
 	bool trusted;	  /* it has named a key that somebody has */
 	bool refused;	  /* given up by us: nothing of it is taken any more */

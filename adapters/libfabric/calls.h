@@ -241,6 +241,10 @@ bool bwf_stranger_may_keep(struct bwf_ep *ep, bw_peer_no peer, uint64_t bytes);
 #define BWF_TODO_TOO_MANY "asks for more than it takes answers to"
 /* A peer that is in no vector is gone, and did not say goodbye: nobody reads what it left. */
 void bwf_stranger_died(struct bwf_ep *ep, bw_peer_no peer);
+/* Has a message of this peer lain unread for so long that it must not keep others out? */
+bool bwf_stranger_overdue(const struct bwf_ep *ep, bw_peer_no peer);
+/* A peer that was not needed has made room for another one. */
+void bwf_stranger_evicted(struct bwf_ep *ep, bw_peer_no peer);
 /* May a peer that has named no key so far name one? Not if it is in no vector, and all such have
  * named too many that nobody has. */
 bool bwf_stranger_may_guess(struct bwf_ep *ep, bw_peer_no peer);

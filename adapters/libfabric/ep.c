@@ -4,6 +4,7 @@
  * closed in good order. An alias shares everything with it but the default flags of operations.
  */
 #include "bwf.h"
+#include "count.h"
 #include "log.h"
 #include "name.h"
 #include "open.h"
@@ -20,13 +21,17 @@ static void bwf_ep_message(void *arg, const struct bw_message *m)
 	if (m->peer >= ep->peer_count || !ep->peer[m->peer].known) {
 		struct bwf_peer *peer = bwf_peer_get(ep, m->peer);
 
-		if (!peer)
+		if (!peer) {
+			bw_count_event(ep->bw, BW_COUNT_MESSAGES_LOST);
 			return;
+		}
 		peer->known = true;
 		bw_peer_watch(ep->bw, m->peer, true);
 	}
-	if (ep->peer[m->peer].refused)
+	if (ep->peer[m->peer].refused) {
+		bw_count_event(ep->bw, BW_COUNT_MESSAGES_LOST);
 		return;
+	}
 	switch (m->code & BWF_CODE_MASK) {
 	case BWF_CODE_MSG:
 	case BWF_CODE_TAGGED:

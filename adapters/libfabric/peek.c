@@ -68,6 +68,8 @@ static ssize_t bwf_rx_peek_locked(struct bwf_ep *ep, const struct bwf_rx_args *a
 		bwf_rx_discard(ep, u);
 	} else {
 		u->claimed_by = a->context;
+		u->claimed = true;
+		ep->peer[u->peer].claimed++;
 		u->next = ep->claimed;
 		ep->claimed = u;
 	}

@@ -154,7 +154,9 @@ bool bwf_peer_needed(void *arg, bw_peer_no number)
 		return false;
 	p = &ep->peer[number];
 	if (p->addr != FI_ADDR_NOTAVAIL || p->busy || p->requests_out || p->writes_in || p->calls ||
-	    p->early || p->unexpected || p->row_head)
+	    p->early || p->row_head)
+		return true;
+	if (p->unexpected && !bwf_stranger_overdue(ep, number))
 		return true;
 	if (!ep->av || ep->av_seen == atomic_load(&ep->av->inserted))
 		return false;
@@ -268,6 +270,24 @@ void bwf_peer_refuse(struct bwf_ep *ep, bw_peer_no number, const char *why)
 	bwf_peer_bereaved(ep);
 }
 
+/* It was not needed; its number may be another one's soon. */
+static void bwf_peer_void(struct bwf_ep *ep, bw_peer_no number)
+{
+	struct bwf_peer *peer = &ep->peer[number];
+
+	bwf_stranger_evicted(ep, number);
+	*peer = (struct bwf_peer){
+		.addr = FI_ADDR_NOTAVAIL,
+		/* what the program has claimed since it was asked */
+		.unexpected = peer->unexpected,
+		.unexpected_bytes = peer->unexpected_bytes,
+		.unread = peer->unread,
+		.oldest = peer->oldest,
+		.newest = peer->newest,
+		.claimed = peer->claimed,
+	};
+}
+
 void bwf_peer_down(void *arg, bw_peer_no number, int status)
 {
 	struct bwf_ep *ep = arg;
@@ -275,8 +295,8 @@ void bwf_peer_down(void *arg, bw_peer_no number, int status)
 
 	if (!peer)
 		return;
-	if (status == -ENOBUFS) { /* it was not needed; its number may be another's soon */
-		*peer = (struct bwf_peer){.addr = FI_ADDR_NOTAVAIL};
+	if (status == -ENOBUFS) {
+		bwf_peer_void(ep, number);
 		return;
 	}
 	if (peer->down)

@@ -15,6 +15,7 @@
  *    and whoever gets it reads the buffer.
  */
 #include "bwf.h"
+#include "count.h"
 
 #include <stdlib.h>
 
@@ -264,6 +265,13 @@ static void bwf_rx_take(struct bwf_ep *ep, struct bwf_rx *rx, const struct bw_me
 	bwf_rx_complete(ep, rx, 0);
 }
 
+static void bwf_rx_lost(struct bwf_ep *ep, const struct bw_message *m)
+{
+	bw_count_event(ep->bw, BW_COUNT_MESSAGES_LOST);
+	bwf_log(BWF_LOG_ERROR, "out of memory: a message of %s is lost",
+		bw_peer_describe(ep->bw, m->peer));
+}
+
 /* Reserve the message's place in a multi-receive buffer, which leaves the queue when too little is
  * left. */
 static void bwf_rx_take_part(struct bwf_ep *ep, struct bwf_rx *parent, const struct bw_message *m)
@@ -272,8 +280,7 @@ static void bwf_rx_take_part(struct bwf_ep *ep, struct bwf_rx *parent, const str
 	struct bwf_rx *child = bwf_rx_new(ep);
 
 	if (!child) {
-		bwf_log(BWF_LOG_ERROR, "out of memory: a message of %s is lost",
-			bw_peer_describe(ep->bw, m->peer));
+		bwf_rx_lost(ep, m);
 		return;
 	}
 	child->tagged = parent->tagged;
@@ -341,6 +348,7 @@ void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
 		return;
 	}
 	if (!bwf_unexpected_admits(ep, m)) {
+		bw_count_event(ep->bw, BW_COUNT_MESSAGES_LOST);
 		bwf_peer_refuse(ep, m->peer, "sends more than may wait for a receive");
 		return;
 	}
@@ -351,8 +359,7 @@ void bwf_rx_message(struct bwf_ep *ep, const struct bw_message *m)
 		if (ep->unexpected.strangers > ep->unexpected.strangers_max)
 			bwf_stranger_make_room(ep);
 	} else {
-		bwf_log(BWF_LOG_ERROR, "out of memory: a message of %s is lost",
-			bw_peer_describe(ep->bw, m->peer));
+		bwf_rx_lost(ep, m);
 	}
 }
 

@@ -4,7 +4,8 @@
  * by their messages, and whoever has an address can be any number of them, so that bounds for each
  * peer hold nothing. Here it is bounded how many keys of memory all of them together may try, and
  * what they leave unread: those that are gone make room first, then the live ones that have left
- * most are given up.
+ * most are given up. A message that is unread keeps its sender, so that the program can answer; but
+ * not for ever where there is no room for other peers.
  */
 #include "bwf.h"
 #include "count.h"
@@ -13,6 +14,11 @@
  * peer has beyond it is bounded by a quarter of that: several honest clients of a server may all
  * have sent ahead before they learn of pressure. */
 #define BWF_STRANGERS_AHEAD (128U << 20)
+
+/* ns; a message that has been unread for so long keeps its sender no more, if others need its room.
+ * For as long Beowire waits for a peer that does not answer before it gives him up; a client whose
+ * server takes longer to look at a request has mostly given up by itself. */
+#define BWF_UNREAD_NS 60000000000ULL
 
 /* ns; after which one guess of a key is forgotten. */
 #define BWF_GUESS_NS 1000000000ULL
@@ -54,7 +60,11 @@ void bwf_stranger_named(struct bwf_ep *ep, bw_peer_no number)
 
 void bwf_stranger_unnamed(struct bwf_ep *ep, bw_peer_no number)
 {
+	uint64_t now = bwf_now_ns();
+
 	ep->unexpected.strangers += ep->peer[number].unread;
+	for (struct bwf_unexpected *u = ep->peer[number].oldest; u; u = u->newer)
+		u->since = now;
 	if (!ep->peer[number].refused)
 		bwf_stranger_enter(ep, &ep->peer[number]);
 }
@@ -65,39 +75,64 @@ void bwf_stranger_refused(struct bwf_ep *ep, bw_peer_no number)
 		bwf_stranger_leave(ep, &ep->peer[number]);
 }
 
-static bool bwf_stranger_leaves(const struct bwf_ep *ep, bw_peer_no peer, bw_peer_no from)
+static void bwf_stranger_drop(struct bwf_ep *ep, struct bwf_unexpected *u)
 {
-	if (peer != BW_PEER_NONE)
-		return from == peer;
-	return ep->peer[from].addr == FI_ADDR_NOTAVAIL && bwf_peer_gone(&ep->peer[from]);
+	bool tagged = (u->code & BWF_CODE_MASK) == BWF_CODE_TAGGED;
+
+	bwf_match_unstore(tagged ? &ep->tagged : &ep->msg, &u->arrived);
+	bwf_rx_discard(ep, u);
+	bw_count_event(ep->bw, BW_COUNT_UNREAD_DROPPED);
 }
 
-static void bwf_stranger_drop_in(struct bwf_ep *ep, struct bwf_match *queue, bw_peer_no peer)
+/* Drop the unread messages of one peer. */
+static void bwf_stranger_drop_of(struct bwf_ep *ep, bw_peer_no peer)
+{
+	struct bwf_unexpected *u = ep->peer[peer].oldest;
+
+	while (u) {
+		struct bwf_unexpected *next = u->newer;
+
+		if (!u->claimed)
+			bwf_stranger_drop(ep, u);
+		u = next;
+	}
+}
+
+/* Drop those of all strangers that are gone. */
+static void bwf_stranger_drop_gone(struct bwf_ep *ep, const struct bwf_match *queue)
 {
 	struct bwf_arrived *a = queue->arrived_head;
 
-	while (a && (peer == BW_PEER_NONE || ep->peer[peer].unexpected)) {
+	while (a) {
 		struct bwf_arrived *next = a->next;
+		const struct bwf_peer *peer = &ep->peer[a->peer];
 
-		if (bwf_stranger_leaves(ep, peer, a->peer)) {
-			bwf_match_unstore(queue, a);
-			bwf_rx_discard(ep, BWF_OF(a, struct bwf_unexpected, arrived));
-			bw_count_event(ep->bw, BW_COUNT_UNREAD_DROPPED);
-		}
+		if (peer->addr == FI_ADDR_NOTAVAIL && bwf_peer_gone(peer))
+			bwf_stranger_drop(ep, BWF_OF(a, struct bwf_unexpected, arrived));
 		a = next;
 	}
 }
 
-/* Drop the unread messages of one peer, or (BW_PEER_NONE) those of all strangers that are gone. */
-static void bwf_stranger_drop(struct bwf_ep *ep, bw_peer_no peer)
-{
-	bwf_stranger_drop_in(ep, &ep->msg, peer);
-	bwf_stranger_drop_in(ep, &ep->tagged, peer);
-}
-
 void bwf_stranger_died(struct bwf_ep *ep, bw_peer_no number)
 {
-	bwf_stranger_drop(ep, number);
+	bwf_stranger_drop_of(ep, number);
+}
+
+bool bwf_stranger_overdue(const struct bwf_ep *ep, bw_peer_no number)
+{
+	const struct bwf_peer *p = &ep->peer[number];
+
+	return p->oldest && !p->claimed && bwf_now_ns() - p->oldest->since >= BWF_UNREAD_NS;
+}
+
+void bwf_stranger_evicted(struct bwf_ep *ep, bw_peer_no number)
+{
+	if (!ep->peer[number].unexpected)
+		return;
+	bw_count_event(ep->bw, BW_COUNT_PEERS_GIVEN_UP);
+	bwf_log(BWF_LOG_INFO, "%s is given up for others, since nobody reads what it said",
+		bw_peer_describe(ep->bw, number));
+	bwf_stranger_drop_of(ep, number);
 }
 
 /* What a stranger has left unread that is not given up yet, in bytes. */
@@ -148,7 +183,8 @@ void bwf_stranger_make_room(struct bwf_ep *ep)
 	bwf_peer_seek(ep); /* their addresses may have been inserted since */
 	if (pool->strangers > pool->strangers_max && !pool->left)
 		bwf_stranger_refuse_largest(ep);
-	bwf_stranger_drop(ep, BW_PEER_NONE);
+	bwf_stranger_drop_gone(ep, &ep->msg);
+	bwf_stranger_drop_gone(ep, &ep->tagged);
 	pool->left = false;
 }
 

@@ -128,6 +128,27 @@ static void bwf_unexpected_charge(struct bwf_ep *ep, bw_peer_no number, size_t s
 	}
 }
 
+/* It is the newest of its peer's. */
+static void bwf_unexpected_link(struct bwf_ep *ep, struct bwf_unexpected *u)
+{
+	struct bwf_peer *peer = &ep->peer[u->peer];
+
+	u->older = peer->newest;
+	u->newer = NULL;
+	*(u->older ? &u->older->newer : &peer->oldest) = u;
+	peer->newest = u;
+	u->since = peer->addr == FI_ADDR_NOTAVAIL ? bwf_now_ns() : 0;
+}
+
+static void bwf_unexpected_unlink(struct bwf_ep *ep, const struct bwf_unexpected *u)
+{
+	struct bwf_peer *peer = &ep->peer[u->peer];
+
+	*(u->older ? &u->older->newer : &peer->oldest) = u->newer;
+	*(u->newer ? &u->newer->older : &peer->newest) = u->older;
+	peer->claimed -= u->claimed;
+}
+
 struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_message *m)
 {
 	struct bwf_unexpected_pool *pool = &ep->unexpected;
@@ -149,6 +170,7 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 	u->arrived.tag = (m->code & BWF_CODE_MASK) == BWF_CODE_TAGGED ? m->tag : 0;
 	u->arrived.peer = m->peer;
 	u->peer = m->peer;
+	u->claimed = false;
 	u->code = m->code;
 	u->imm = m->imm;
 	u->len = m->len;
@@ -160,6 +182,7 @@ struct bwf_unexpected *bwf_unexpected_new(struct bwf_ep *ep, const struct bw_mes
 	ep->peer[m->peer].unexpected++;
 	ep->peer[m->peer].unexpected_bytes += bwf_unexpected_burden(m->len, m->envelope);
 	bwf_unexpected_charge(ep, m->peer, bwf_unexpected_bytes(u));
+	bwf_unexpected_link(ep, u);
 	return u;
 }
 
@@ -169,6 +192,7 @@ void bwf_unexpected_put(struct bwf_ep *ep, struct bwf_unexpected *u)
 	size_t size = bwf_unexpected_bytes(u);
 	bw_peer_no peer = u->peer;
 
+	bwf_unexpected_unlink(ep, u);
 	ep->peer[u->peer].unexpected--;
 	ep->peer[u->peer].unexpected_bytes -= bwf_unexpected_burden(u->len, u->envelope);
 	if (u->size_class == BWF_UNEXPECTED_CLASSES - 1) {

@@ -296,6 +296,39 @@ static void sim_node_feed(struct sim_node *n)
 	s->protocol->grow(n->engine, n->chunks[n->nchunks++]);
 }
 
+static int sim_node_order(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t)((const struct bw_grown *)a)->mem;
+	uintptr_t y = (uintptr_t)((const struct bw_grown *)b)->mem;
+
+	return (x > y) - (x < y);
+}
+
+/* What the engine needs no more goes, and nobody may look at it then. */
+static void sim_node_shrink(struct sim_node *n)
+{
+	struct bw_grown *piece;
+	uint32_t i, kept = 0;
+
+	if (n->sim->protocol != &bw_reliable || !n->nchunks)
+		return;
+	piece = calloc(n->nchunks, sizeof(*piece));
+	if (!piece)
+		abort();
+	for (i = 0; i < n->nchunks; i++)
+		piece[i].mem = n->chunks[i];
+	qsort(piece, n->nchunks, sizeof(*piece), sim_node_order);
+	bw_reliable_shrink(n->engine, piece, n->nchunks);
+	for (i = 0; i < n->nchunks; i++) {
+		if (piece[i].gone)
+			free(piece[i].mem);
+		else
+			n->chunks[kept++] = piece[i].mem;
+	}
+	n->nchunks = kept;
+	free(piece);
+}
+
 /* Deadlines mostly move later: an event that comes too early is only put off when it comes. */
 static void sim_node_alarm(struct sim_node *n)
 {
@@ -338,8 +371,10 @@ bool sim_node_run(struct sim_node *n)
 	} while (more && !s->failed && n->blocked_until <= s->now);
 	if (s->frames - s->progress_frames > SIM_LIVELOCK)
 		sim_fail(s, "%u frames without any progress", SIM_LIVELOCK);
-	if (++n->runs % SIM_CHECK_RUNS == 0)
+	if (++n->runs % SIM_CHECK_RUNS == 0) {
 		sim_node_check(n);
+		sim_node_shrink(n);
+	}
 	sim_node_plan(n);
 	return any;
 }

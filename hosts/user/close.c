@@ -52,10 +52,10 @@ static void bw_ep_end(struct bw_ep *ep)
 		bw_wipe(ep->engine, ep->engine_bytes);
 	bw_area_put(&ep->home.areas, ep->engine);
 	while (ep->grown) {
-		void *next = *(void **)ep->grown;
+		struct bw_chunk *next = ep->grown->next;
 
 		if (ep->keyed)
-			bw_wipe(ep->grown, BW_GROW_BYTES + 64);
+			bw_wipe(ep->grown, sizeof(*next) + BW_GROW_BYTES);
 		bw_area_put(&ep->home.areas, ep->grown);
 		ep->grown = next;
 	}

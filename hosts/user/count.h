@@ -11,6 +11,7 @@ enum bw_count {
 	BW_COUNT_KEY_GUESSES,	 /* requests of peers with keys of memory that nobody has */
 	BW_COUNT_WRITES_REFUSED, /* writes and atomics of peers that came to nothing */
 	BW_COUNT_PEERS_GIVEN_UP, /* peers that asked for too much, or took too little */
+	BW_COUNT_MESSAGES_LOST,	 /* messages, for want of memory or as their peers are given up */
 	BW_COUNT_MALFORMED,	 /* messages between providers that are of no form that there is */
 	BW_COUNTS,
 };

@@ -268,6 +268,7 @@ static void bw_ep_chores(struct bw_ep *ep)
 	}
 	if (BW_UNLIKELY(ep->remotes.gone))
 		bw_remote_bury(ep);
+	bw_host_shrink(ep);
 	if (!ep->has_packet)
 		return;
 	for (int i = 0; i < ep->packets; i++)

@@ -154,8 +154,9 @@ struct bw_ep {
 	struct bw_batch *ahead; /* while the engine makes the next frame like `tx`: where it goes */
 	struct bw_home home;	/* where all this lies */
 	size_t engine_bytes;	/* of the engine's own memory */
-	void *grown;		/* chunks handed to the engine, chained through their first word */
+	struct bw_chunk *grown; /* what the engine grew by */
 	uint64_t grown_bytes;
+	uint64_t shrunk_free; /* bytes of these that were not in use after the last bw_shrink() */
 	int claim;	    /* descriptor that holds our engine number, -1: the local link has it */
 	bool borrowed;	    /* the number's name is not ours (number.h), */
 	int number;	    /* until it is free and held by this descriptor */
@@ -179,6 +180,14 @@ void bw_ep_free(struct bw_ep *ep);
 void bw_ep_farewell(struct bw_ep *ep);
 /* In a child of fork(): give up all descriptors, touch nothing that the parent shares. */
 void bw_ep_abandon(struct bw_ep *ep);
+
+/* Before a piece of memory that the engine grew by. */
+struct bw_chunk {
+	struct bw_chunk *next;
+} __attribute__((aligned(64)));
+
+/* shrink.c: now and then, outside the handlers: what the engine needs no more goes. */
+void bw_host_shrink(struct bw_ep *ep);
 
 /* host.c */
 extern const struct bw_host_ops bw_host_ops;

@@ -167,19 +167,17 @@ const struct bw_host_ops bw_host_ops = {
 /* More memory for the engine. */
 static bool bw_host_grow(struct bw_ep *ep)
 {
-	struct {
-		void *next;
-	} * chunk;
+	struct bw_chunk *chunk;
 
 	if (ep->grown_bytes >= BW_HOST_GROWN_MAX)
 		return false;
-	chunk = bw_area_get(&ep->home.areas, BW_GROW_BYTES + 64);
+	chunk = bw_area_get(&ep->home.areas, sizeof(*chunk) + BW_GROW_BYTES);
 	if (!chunk)
 		return false;
 	chunk->next = ep->grown;
 	ep->grown = chunk;
 	ep->grown_bytes += BW_GROW_BYTES;
-	bw_reliable.grow(ep->engine, (uint8_t *)chunk + 64);
+	bw_reliable.grow(ep->engine, chunk + 1);
 	return true;
 }
 

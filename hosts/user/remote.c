@@ -221,8 +221,14 @@ struct bw_remote *bw_remote_meet(struct bw_ep *ep, uint64_t node, uint16_t engin
 {
 	struct bw_remote *p = bw_remote_find(&ep->remotes, node, engine, inc);
 
-	if (p || ep->remotes.ghosts < BW_REMOTE_GHOSTS || bw_remote_lay_ghost(ep))
-		return p ? p : bw_remote_make(&ep->remotes, node, engine, inc);
+	if (p)
+		return p;
+	if (ep->remotes.ghosts < BW_REMOTE_GHOSTS || bw_remote_lay_ghost(ep)) {
+		p = bw_remote_make(&ep->remotes, node, engine, inc);
+		ep->remotes.callers_refused += !p;
+		return p;
+	}
+	ep->remotes.callers_refused++;
 	bw_log_once(
 		BW_LOG_WARN, "ghosts",
 		"%d peers that the program has not named have come and gone at %s, and it needs "

@@ -67,10 +67,11 @@ struct bw_remote {
 struct bw_remotes {
 	struct bw_remote **at; /* by number; NULL: free again */
 	uint32_t count, room;
-	uint32_t vacant;      /* of `count` */
-	uint32_t named;	      /* those that the program has named, and */
-	uint32_t ghosts;      /* those that it has not, knows, and are down */
-	uint64_t ghosts_gone; /* of these, whose number became void, ever */
+	uint32_t vacant;	  /* of `count` */
+	uint32_t named;		  /* those that the program has named, and */
+	uint32_t ghosts;	  /* those that it has not, knows, and are down */
+	uint64_t ghosts_gone;	  /* of these, whose number became void, ever */
+	uint64_t callers_refused; /* there was no room for them, ever */
 	struct bw_remote *ghost_oldest, *ghost_newest;
 	uint32_t gone;			       /* those of which that is true */
 	struct bw_remote **by_id, **by_handle; /* hash tables of `buckets`, a power of two */

@@ -509,6 +509,66 @@ static void callers__stay_until_the_host_has_no_memory(void **state)
 	frame_free(hello);
 }
 
+/* Strangers make the engine grow, and are gone: most of the memory goes back, and who is left goes
+ * on with what stays. */
+static void shrink__gives_back_what_strangers_have_left(void **state)
+{
+	struct frame *hello;
+	unsigned int turn, grown;
+	uint32_t n = 0, i;
+
+	world.quiet = true;
+	world.node[B].cfg.rx_budget = 64u << 20;
+	meet(A, B);
+	assert_int_equal(shrink(B), 0);
+	for (turn = 0; turn < 2; turn++) {
+		hello = hello_of_the_dead();
+		for (i = 0; i < 300; i++)
+			assert_int_equal(call(hello, n++), 0);
+		frame_free(hello);
+		post(A, B, 1 + turn, 100); /* with what lies in the last piece */
+		run(BW_S);
+		grown = world.node[B].grown_n;
+		assert_in_range(grown, 8, 20);
+		assert_true(bw_reliable_used(world.node[B].mem) > 150 * bw_reliable_peer_bytes(1));
+		assert_in_range(shrink(B), 0, 2);
+		run(61 * BW_S);
+		assert_int_equal(count(B)->peers, 1);
+		assert_true(bw_reliable_used(world.node[B].mem) < 16384);
+		assert_in_range(shrink(B), grown * 2 / 3, grown);
+		assert_int_equal(shrink(B), 0);
+		post(B, A, 10 + turn, 60000);
+		post(A, B, 20 + turn, 60000);
+		run(BW_S);
+	}
+	assert_int_equal(events_with("B MESSAGE"), 4);
+	assert_int_equal(events_with("A MESSAGE"), 2);
+}
+
+/* The host gave none, and has room again. */
+static void shrink__ends_the_want_of_memory(void **state)
+{
+	struct frame *hello;
+	uint32_t n = 0;
+	uint64_t gone;
+
+	world.quiet = true;
+	world.node[B].grow_max = 4;
+	node_open(B);
+	hello = hello_of_the_dead();
+	while (!call(hello, n))
+		n++;
+	assert_true(engine(B)->crowded);
+	run(61 * BW_S);
+	gone = count(B)->evicted;
+	assert_in_range(shrink(B), 2, 4);
+	assert_false(engine(B)->crowded);
+	for (n = 0; n < 100; n++)
+		assert_int_equal(call(hello, n), 0);
+	assert_int_equal(count(B)->evicted, gone);
+	frame_free(hello);
+}
+
 /* A guest of B's from an address of his own says something, and is not heard of any more. Did it
  * come? */
 static bool speak(uint32_t n)
@@ -803,6 +863,56 @@ static void waiting__that_cannot_be_found_do_not_wait(void **state)
 	node_kill(A);
 }
 
+/* B sends to A between endpoints of its own. */
+static void send_between(uint16_t eps, uint64_t tag, uint32_t len)
+{
+	struct bw_op op = op_send(B, A, tag, len);
+
+	op.send.src_ep = op.send.dst_ep = eps;
+	assert_int_equal(submit(B, &op), 0);
+}
+
+/* A peer makes as many flows as it may: a program that sends by others does not walk over them, nor
+ * over those by which it has sent before. */
+static void flows__are_no_burden_for_who_sends(void **state)
+{
+	uint64_t before;
+	struct bw_op op;
+	uint16_t i;
+
+	world.node[A].cfg.rx_budget = world.node[B].cfg.rx_budget = 64u << 20;
+	world.quiet = true;
+	meet(A, B);
+	for (i = 0; i < BW_FLOWS_MAX; i++) {
+		op = op_send(A, B, i, 0);
+		op.send.src_ep = i % 32 + 1;
+		op.send.dst_ep = i / 32 + 1;
+		assert_int_equal(submit(A, &op), 0);
+	}
+	run(BW_S);
+	assert_int_equal(events_with("B MESSAGE"), BW_FLOWS_MAX);
+	before = engine(B)->steps;
+	for (i = 0; i < 20; i++) {
+		send_between(100 + i % 2, i, i % 3 ? 1000 : 8);
+		if (i > 10)
+			run(BW_MS);
+	}
+	run(BW_S);
+	assert_int_equal(events_with("A MESSAGE"), 20);
+	assert_in_range(engine(B)->steps - before, 1, 600);
+	for (i = 0; i < 300; i++)
+		send_between(100 + i, i, 8);
+	run(BW_S);
+	assert_int_equal(events_with("A MESSAGE"), 320);
+	before = engine(B)->steps;
+	for (i = 0; i < 20; i++) {
+		send_between(399, i, 8);
+		run(BW_MS);
+	}
+	assert_int_equal(events_with("A MESSAGE"), 340);
+	assert_in_range(engine(B)->steps - before, 1, 1000);
+}
+
 /* A peer opens as many flows as it may, and uses one after another. */
 static void flows__are_found_in_few_steps(void **state)
 {
@@ -874,6 +984,8 @@ int memory_tests(void)
 		TEST(callers__make_room_for_whom_the_host_means),
 		TEST(callers__stay_while_there_is_memory),
 		TEST(callers__stay_until_the_host_has_no_memory),
+		TEST(shrink__gives_back_what_strangers_have_left),
+		TEST(shrink__ends_the_want_of_memory),
 		TEST(guests__make_room_when_they_are_idle),
 		TEST(guests__go_by_the_time_for_which_they_are_idle),
 		TEST(guests__that_are_needed_stay),
@@ -883,6 +995,7 @@ int memory_tests(void)
 		TEST(waiting__are_delivered_in_their_order),
 		TEST(waiting__that_cannot_be_found_do_not_wait),
 		TEST(flows__are_found_in_few_steps),
+		TEST(flows__are_no_burden_for_who_sends),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);

@@ -58,6 +58,55 @@ static void slab__objects_are_apart_and_come_again(void **state)
 	assert_null(bw_slab_alloc(&s));
 }
 
+/* A piece of which one object is in use stays; what was left at its end counts as free. */
+static void slab__pieces_go_when_all_of_them_is_free(void **state)
+{
+	struct bw_grown piece[3] = {{.mem = memory[1]}, {.mem = memory[2]}, {.mem = memory[3]}};
+	struct bw_arena a = {0};
+	struct bw_slab s, other;
+	void *obj[256], *last;
+	unsigned int n = 0, i;
+
+	bw_slab_init(&s, &a, 1000);
+	bw_slab_init(&other, &a, 64);
+	for (i = 0; i < 3; i++)
+		bw_arena_add(&a, memory[3 - i], BW_GROW_BYTES);
+	while (n < 256 && (obj[n] = bw_slab_alloc(&s)))
+		n++;
+	assert_int_equal(n, 3 * (BW_GROW_BYTES / 1000));
+	last = bw_slab_alloc(&other); /* in what is left of the last one */
+	assert_non_null(last);
+	for (i = 0; i < n; i++) {
+		if (i != n / 2)
+			bw_slab_free(&s, obj[i]);
+	}
+	for (i = 0; i < 3; i++)
+		piece[i].free = 0;
+	bw_slab_count_free(&s, piece, 3);
+	bw_slab_count_free(&other, piece, 3);
+	bw_arena_count_free(&a, piece, 3);
+	assert_int_equal(piece[0].free, BW_GROW_BYTES);
+	assert_int_equal(piece[1].free, BW_GROW_BYTES - 1000);
+	assert_int_equal(piece[2].free, BW_GROW_BYTES / 1000 * 1000);
+	piece[0].free = 0;
+	bw_slab_count_free(&s, piece, 1); /* what lies behind it is of another one */
+	assert_int_equal(piece[0].free, BW_GROW_BYTES / 1000 * 1000);
+	piece[0].gone = true;
+	piece[1].gone = piece[2].gone = false;
+	bw_slab_forget(&s, piece, 3);
+	bw_arena_forget(&a, piece, 3);
+	memset(memory[1], 0xFF, BW_GROW_BYTES); /* is another one's */
+	for (i = 0; i < 2 * (BW_GROW_BYTES / 1000) - 1; i++) {
+		obj[0] = bw_slab_alloc(&s);
+		assert_true((uintptr_t)obj[0] - (uintptr_t)memory[2] < 2 * BW_GROW_BYTES);
+	}
+	assert_null(bw_slab_alloc(&s));
+	piece[0].free = piece[1].free = 0;
+	bw_arena_count_free(&a, piece, 3);
+	assert_int_equal(piece[0].free, 0);
+	assert_int_equal(piece[1].free, BW_GROW_BYTES % 1000);
+}
+
 static void table__stale_handles_are_recognized(void **state)
 {
 	struct bw_arena a = {0};
@@ -232,6 +281,7 @@ int slab_tests(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arena__takes_one_chunk_after_the_other),
 		cmocka_unit_test(slab__objects_are_apart_and_come_again),
+		cmocka_unit_test(slab__pieces_go_when_all_of_them_is_free),
 		cmocka_unit_test(table__stale_handles_are_recognized),
 		cmocka_unit_test(table__grows_page_by_page),
 		cmocka_unit_test(table__first_handles_have_32_bits_to_guess),

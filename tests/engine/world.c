@@ -71,6 +71,38 @@ static void after(int n)
 	check(n);
 }
 
+static int by_address(const void *a, const void *b)
+{
+	uintptr_t x = (uintptr_t)((const struct bw_grown *)a)->mem;
+	uintptr_t y = (uintptr_t)((const struct bw_grown *)b)->mem;
+
+	return (x > y) - (x < y);
+}
+
+unsigned int shrink(int n)
+{
+	struct node *node = &world.node[n];
+	struct bw_grown piece[64];
+	unsigned int i, had = node->grown_n;
+	uint32_t gone;
+
+	for (i = 0; i < had; i++)
+		piece[i].mem = node->grown[i];
+	qsort(piece, had, sizeof(piece[0]), by_address);
+	gone = bw_reliable_shrink(node->mem, piece, had);
+	node->grown_n = 0;
+	for (i = 0; i < had; i++) {
+		assert_true(piece[i].free <= BW_GROW_BYTES);
+		if (piece[i].gone)
+			free(piece[i].mem);
+		else
+			node->grown[node->grown_n++] = piece[i].mem;
+	}
+	assert_int_equal(had - node->grown_n, gone);
+	check(n);
+	return gone;
+}
+
 /* HOST_COOKIE is right at every engine. */
 static void introduce(struct frame *f)
 {

@@ -122,6 +122,8 @@ static inline bool unrelated(uint32_t a, uint32_t b)
 /* operations; their cookie, and the pattern of their bytes, is `tag` */
 int submit(int n, struct bw_op *op);
 struct bw_op op_connect(int n, int to);
+/* Have the engine give back what nothing lies in. How many pieces. */
+unsigned int shrink(int n);
 struct bw_op op_send(int n, int to, uint64_t tag, uint32_t len);
 void connect_to(int n, int to);
 void post(int n, int to, uint64_t tag, uint32_t len);

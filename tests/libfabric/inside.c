@@ -3,6 +3,7 @@
 #include "inside.h"
 
 struct inside_calls inside_calls;
+atomic_size_t inside_malloc_max = SIZE_MAX;
 
 int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct fi_info **info);
@@ -16,6 +17,13 @@ int __wrap_bw_send(struct bw_ep *ep, bw_peer_no peer, uint8_t code, uint64_t tag
 bool __real_bw_send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len);
 bool __wrap_bw_send_copies(struct bw_ep *ep, bw_peer_no peer, uint64_t len);
 int __wrap_bw_wait(struct bw_ep *ep, uint64_t timeout_ns);
+void *__real_malloc(size_t n);
+void *__wrap_malloc(size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+	return n > inside_malloc_max ? NULL : __real_malloc(n);
+}
 
 int __wrap_fi_getinfo(uint32_t version, const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct fi_info **info)

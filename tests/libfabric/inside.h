@@ -37,4 +37,7 @@ struct inside_calls {
 
 extern struct inside_calls inside_calls;
 
+/* Bytes; malloc() of more fails, in the provider and in libbeowire. SIZE_MAX at first. */
+extern atomic_size_t inside_malloc_max;
+
 #endif

@@ -103,7 +103,7 @@ USER_TESTS = (
         ),
         (),
     ),
-    ("local", ("local_message", "local_read"), ("couple", "node")),
+    ("local", ("local_contact", "local_message", "local_read"), ("couple", "node")),
     ("local", ("local_hostile", "local_lies"), ("hostile", "node")),
     ("local", ("local_who",), ("node",)),
     ("local", ("local_way", "keyed"), ()),
@@ -125,6 +125,7 @@ PROVIDER_INSIDE = {
     "early": WRAPS,
     "full": WRAPS,
     "peers": WRAPS,
+    "strangers": WRAPS,
 }
 PROVIDER_LOADED = (
     "bounds",

@@ -249,6 +249,62 @@ static void engine__grows_for_others_to_a_limit(void **state)
 	ep->grown_bytes = before + BW_GROW_BYTES;
 }
 
+/* The engine knows so many peers at once, and then none of them. */
+static void meet_and_part(uint32_t n)
+{
+	uint32_t *handle = calloc(n, sizeof(*handle));
+
+	assert_non_null(handle);
+	for (uint32_t i = 0; i < n; i++) {
+		struct bw_op op = {.type = BW_OP_CONNECT};
+
+		op.connect.node = 1000 + i;
+		op.connect.engine = 40000;
+		op.connect.paths = 1;
+		op.connect.path[0] = event(BW_EV_PEER_UP, i).from;
+		assert_int_equal(bw_host_submit(ep, &op), 0);
+		handle[i] = op.peer;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		struct bw_op op = {.type = BW_OP_DISCONNECT, .peer = handle[i]};
+
+		assert_int_equal(bw_host_submit(ep, &op), 0);
+	}
+	bw_host_events(ep);
+	free(handle);
+}
+
+/* Memory that was taken for peers that are gone is the system's again, but for what tables need;
+ * little of it, and that of areas of our own, stays. */
+static void engine__gives_back_what_it_needs_no_more(void **state)
+{
+	uint64_t before, most;
+
+	bw_ep_lock(ep);
+	meet_and_part(100);
+	before = ep->grown_bytes;
+	bw_host_shrink(ep);
+	assert_int_equal(ep->grown_bytes, before);
+	for (int turn = 0; turn < 3; turn++) {
+		meet_and_part(8000);
+		most = ep->grown_bytes;
+		assert_true(most > 16 << 20);
+		ep->home.areas.own = true;
+		bw_host_shrink(ep);
+		ep->home.areas.own = false;
+		ep->dispatching = true;
+		bw_host_shrink(ep);
+		ep->dispatching = false;
+		assert_int_equal(ep->grown_bytes, most);
+		bw_host_shrink(ep);
+		assert_in_range(ep->grown_bytes, 1, most / 4);
+		before = ep->grown_bytes;
+		bw_host_shrink(ep);
+		assert_int_equal(ep->grown_bytes, before);
+	}
+	bw_ep_unlock(ep);
+}
+
 /* One that the program knows comes and goes. */
 static void come_and_go(uint32_t i)
 {
@@ -298,6 +354,7 @@ static void ghosts__are_no_more_than_so_many(void **state)
 	struct bw_addr_fields a = ep->self;
 	struct bw_addr addr;
 	bw_peer_no number;
+	char *text;
 
 	for (uint32_t i = 0; i < BW_REMOTE_GHOSTS + 10; i++) {
 		struct bw_event ev = event(BW_EV_PEER_DOWN, i);
@@ -312,6 +369,9 @@ static void ghosts__are_no_more_than_so_many(void **state)
 		bw_remote_event(ep, &ev);
 	}
 	assert_int_equal(ep->remotes.count - ep->remotes.vacant, BW_REMOTE_GHOSTS);
+	text = bw_ep_stats(ep);
+	assert_non_null(strstr(text, "\"callers_refused\":10,"));
+	free(text);
 	/* whom the program names is taken, */
 	a.inc++;
 	bw_addr_pack(&a, &addr);
@@ -336,6 +396,7 @@ int main(void)
 		TEST(arriving__is_left_to_whom_we_hold_up),
 		TEST(arriving__is_left_to_whom_we_hold_up_while_he_asks),
 		TEST(engine__grows_for_others_to_a_limit),
+		TEST(engine__gives_back_what_it_needs_no_more),
 		TEST(ghosts__are_no_more_than_so_many),
 		TEST(ghosts__make_room_when_they_are_not_needed),
 	};
