@@ -230,7 +230,7 @@ struct bwf_unexpected {
 	char data[];
 };
 
-#define BWF_UNEXPECTED_CLASSES 5
+#define BWF_UNEXPECTED_CLASSES 9
 
 struct bwf_unexpected_pool {
 	struct bwf_unexpected *spare[BWF_UNEXPECTED_CLASSES];

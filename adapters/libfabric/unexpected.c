@@ -23,7 +23,10 @@
 /* Bytes of a message that is no burden: libbeowire sends those under pressure as before. */
 #define BWF_UNEXPECTED_SHORT 64
 
-static const size_t bwf_unexpected_size[BWF_UNEXPECTED_CLASSES] = {16, 64, 512, 4096, SIZE_MAX};
+/* Bytes of data, each class twice the one before, so that a peer takes little more than what it is
+ * charged with. */
+static const size_t bwf_unexpected_size[BWF_UNEXPECTED_CLASSES] = {16,	 64,   128,  256,     512,
+								   1024, 2048, 4096, SIZE_MAX};
 
 struct bwf_slab {
 	struct bwf_slab *next;

@@ -200,6 +200,25 @@ static void leave_unread(struct bw_ep *ep, bw_peer_no peer, bw_peer_no there, si
 	}
 }
 
+/* Bounds count bytes of messages: memory must not be many times as much. */
+static void unread__takes_no_more_than_twice_its_length(void **state)
+{
+	static const size_t lengths[] = {65, 129, 257, 513, 1025, 2049, 4000, 5000};
+	struct bwf_ep *in = inside(&b);
+	bw_peer_no peer, there;
+	struct bw_addr addr;
+	struct bw_ep *ep = stranger(&addr, &peer, &there);
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		size_t before = in->peer[there].unread;
+
+		leave_unread(ep, peer, there, lengths[i]);
+		assert_in_range(in->peer[there].unread - before, lengths[i],
+				sizeof(struct bwf_unexpected) + 2 * lengths[i]);
+	}
+	bw_ep_close(ep, 0);
+}
+
 static bool counted(const char *text)
 {
 	char *stats = bw_ep_stats(inside(&b)->bw);
@@ -748,6 +767,7 @@ int main(void)
 #define FULL(f) cmocka_unit_test_setup_teardown(f, full_setup, full_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(unread__of_who_said_goodbye_makes_room_first),
+		TEST(unread__takes_no_more_than_twice_its_length),
 		TEST(unread__of_who_is_named_later_is_no_strangers),
 		TEST(source__is_known_when_its_address_is),
 		TEST(source__is_nobodys_place_that_was_removed),
