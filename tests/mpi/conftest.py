@@ -2,6 +2,7 @@
 """The labs in which the MPI programs run, made once for all tests of this directory."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from beowire.run.cluster import Cluster
@@ -20,6 +21,22 @@ def four() -> Iterator[Cluster]:
     """Four nodes."""
     with lab_of(4) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Cluster]:
+    """Three nodes, of which the last is a hostile program's."""
+    with lab_of(3) as made:
+        yield made
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> str:
+    """A file with a cluster's key."""
+    file = tmp_path / "key"
+    file.touch(0o600)
+    file.write_text("c0ffee" + "5a" * 29 + "\n")
+    return str(file)
 
 
 @pytest.fixture

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A hostile engine on the segment of a running job, whose ranks have the same cluster key, if any:
- * member VICTIM OWN INTERFACE RATE SEED raw|udp [KEY [encrypt]]. From the network namespace OWN it
- * makes contact with the engine that is heard of at the interface INTERFACE of the namespace VICTIM
- * and sends it messages of random bytes, or of those that were captured, with codes of the
- * provider, asks for memory, and says each of its frames as it is, once more, and changed, with the
- * checksums, tags and seals that a receiver wants to see; up to RATE in a second, until SIGTERM.
- * Then it says how many, how many of these were changed, and how often it was made a peer.
+ * member VICTIM OWN INTERFACE RATE SEED raw|udp [key=FILE] [encrypt] [told=FILE]. From the network
+ * namespace OWN it makes contact with the engine that is heard of at the interface INTERFACE of the
+ * namespace VICTIM and sends it messages of random bytes, or of those that were captured, with
+ * codes of the provider, asks for memory, and says each of its frames as it is, once more, and
+ * changed, with the checksums, tags and seals that a receiver wants to see; up to RATE in a second,
+ * until SIGTERM. Then it says how many, how many of these were changed, and how often it was made a
+ * peer.
+ *
+ * With `told` it tells the victim's program its address by this file, to be named by it. Then it
+ * has a habit for a second each: its engines do all of the above, or they send messages alone, or
+ * requests of the right form to write memory, whose frames are repeated and not changed, so that
+ * they are understood. They do not hear that their victim wants less.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,12 +21,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "../../common/key.h"
+#include "addr.h"
+#include "codes.h"
+#include "env.h"
 #include "keyed.h"
+#include "peer.h"
 #include "plain.h"
 #include "segment.h"
 
@@ -29,9 +40,11 @@
 #define AHEAD	   256	     /* packet numbers */
 #define NAP_NS	   1000000   /* while nobody speaks */
 #define LIFE_NS	   300000000 /* of an engine */
+#define HABIT_NS   1000000000
 #define MESSAGE	   65536
 #define SENDS	   32 /* under way at a time */
 #define GROWN	   256
+#define SEGMENTS   4 /* of a request */
 #define ETHER_HEAD 14
 
 static const struct bw_protocol *const protocol = &bw_reliable;
@@ -56,6 +69,9 @@ static struct past {
 static uint32_t past_n, past_next;
 static uint32_t top; /* packet number, changed ones too */
 static uint64_t sent, changed, made_peer;
+static enum habit { ANYTHING, MESSAGES, REQUESTS, HABITS } habit;
+static const char *told; /* the file with its address; or NULL */
+static struct bw_addr_fields told_addr;
 static volatile sig_atomic_t told_to_end;
 
 static void end_now(int signal)
@@ -278,10 +294,10 @@ static void speak(void)
 		if (more)
 			say_own(&f);
 	}
-	for (uint32_t i = past_n ? BURST : 0; i; i--) {
+	for (uint32_t i = past_n ? (habit == ANYTHING ? BURST : draw(2)) : 0; i; i--) {
 		const struct past *p = &past[draw(past_n)];
 
-		if (draw(8))
+		if (habit == ANYTHING && draw(8))
 			say_changed(p);
 		else
 			say(p->whole, p->len);
@@ -289,6 +305,37 @@ static void speak(void)
 }
 
 /* ---- the engine ---- */
+
+/* Its victim's operation that this asks for ends, well or not. */
+static void answer(const struct bw_event *e)
+{
+	static const uint8_t ends[] = {0, 0, EACCES, EAGAIN, EIO, ENOBUFS, 200};
+	struct bw_op op = {.type = BW_OP_SEND, .peer = peer};
+
+	if (e->len < sizeof(op.send.tag))
+		return;
+	memcpy(&op.send.tag, plain_buffer_of(e->buf)->bytes, sizeof(op.send.tag));
+	op.send.code = BWF_CODE_WRITE_DONE;
+	op.send.imm = ends[draw(sizeof(ends))];
+	sends += !protocol->submit(engine, &op, now_ns());
+}
+
+static void take_event(const struct bw_event *e)
+{
+	uint8_t code = e->code & BWF_CODE_MASK;
+
+	if (e->type == BW_EV_PEER_UP) {
+		made_peer++;
+	} else if (e->type == BW_EV_PEER_DOWN) {
+		down = true;
+	} else if (e->type == BW_EV_SENT || e->type == BW_EV_PULLED) {
+		sends--;
+	} else if (e->type == BW_EV_MESSAGE && e->buf) {
+		if (told && (code == BWF_CODE_WRITE || code == BWF_CODE_WRITE_LONG))
+			answer(e);
+		free(plain_buffer_of(e->buf));
+	}
+}
 
 static void hear(void)
 {
@@ -309,17 +356,39 @@ static void hear(void)
 		memcpy(f.from.bytes, ear.victim_mac, 6); /* it speaks with nobody else */
 		f.len = f.head_len = (uint32_t)n - head;
 		protocol->rx(engine, &f, now_ns());
-		while (memset(&e, 0, sizeof(e)), protocol->next_event(engine, &e)) {
-			if (e.type == BW_EV_PEER_UP)
-				made_peer++;
-			else if (e.type == BW_EV_PEER_DOWN)
-				down = true;
-			else if (e.type == BW_EV_SENT || e.type == BW_EV_PULLED)
-				sends--;
-			else if (e.type == BW_EV_MESSAGE && e.buf)
-				free(plain_buffer_of(e.buf));
-		}
+		if (told && peer && bw_peer_get(engine, peer))
+			bw_peer_get(engine, peer)->pressed = false;
+		while (memset(&e, 0, sizeof(e)), protocol->next_event(engine, &e))
+			take_event(&e);
 	}
+}
+
+/* What it began is not waited for any more. */
+static void leave(void)
+{
+	struct bw_tx_frame f;
+
+	protocol->close(engine, now_ns());
+	while (protocol->next_frame(engine, &f, now_ns()))
+		say_own(&f);
+}
+
+/* Its victim reads the address whole, or that of before. */
+static void tell_address(void)
+{
+	char next[4096];
+	struct bw_addr addr;
+	FILE *f;
+
+	told_addr.cluster = cfg.cluster;
+	told_addr.node = cfg.node;
+	told_addr.inc = cfg.incarnation;
+	told_addr.engine = cfg.engine;
+	bw_addr_pack(&told_addr, &addr);
+	snprintf(next, sizeof(next), "%s.next", told);
+	f = fopen(next, "w");
+	if (!f || fwrite(&addr, sizeof(addr), 1, f) != 1 || fclose(f) || rename(next, told))
+		segment_fail(told);
 }
 
 /* An engine that nobody has heard of yet, and its first words to the victim. */
@@ -328,6 +397,8 @@ static void engine_begin(void)
 	struct bw_op op = {.type = BW_OP_CONNECT, .connect = {.paths = 1}};
 	const struct bw_hdr *heard = (const void *)ear.kept[draw(ear.kept_n)].bytes;
 
+	if (told && engine)
+		leave();
 	free(engine);
 	while (grown_n)
 		free(grown[--grown_n]);
@@ -337,6 +408,8 @@ static void engine_begin(void)
 	engine = aligned_alloc(64, (protocol->size(&cfg) + 63) & ~(size_t)63);
 	if (!engine || protocol->open(engine, &cfg, &ops, NULL, now_ns()))
 		segment_fail("engine");
+	if (told)
+		tell_address();
 	op.connect.engine = ear.engine;
 	op.connect.path[0].len = 6;
 	memcpy(op.connect.path[0].bytes, ear.victim_mac, 6);
@@ -357,18 +430,61 @@ static void message_fill(void)
 			message->bytes[at + i] = (uint8_t)(draw(2) ? draw(256) : 0);
 }
 
+/* A request to write memory, mostly of the right form, and perhaps its data. Its length. */
+static uint32_t request_fill(uint8_t *to, uint8_t code)
+{
+	struct bwf_write_request r = {.token = draw(1 << draw(16)),
+				      .data = draw(UINT32_MAX),
+				      .flags = draw(4),
+				      .segments = 1 + draw(draw(8) ? SEGMENTS : 2 * SEGMENTS)};
+	uint32_t n = sizeof(r);
+
+	for (uint32_t i = 0; i < r.segments; i++) {
+		struct bwf_segment s = {.addr = (uint64_t)draw(UINT32_MAX) << draw(33),
+					.len = draw(4) ? draw(1 << draw(13)) : 0,
+					.key = (uint64_t)draw(UINT32_MAX) << draw(33) | draw(16)};
+
+		r.len += s.len;
+		memcpy(to + n, &s, sizeof(s));
+		n += sizeof(s);
+	}
+	memcpy(to, &r, sizeof(r));
+	n += code == BWF_CODE_WRITE ? (uint32_t)r.len : 0;
+	return draw(8) ? n : draw(n);
+}
+
+/* What a provider's message is made of, by habit. */
+static void send_fill(struct bw_op *op)
+{
+	static const uint8_t requests[] = {BWF_CODE_WRITE, BWF_CODE_WRITE_LONG, BWF_CODE_WRITE_LONG,
+					   BWF_CODE_WRITE_DATA};
+
+	op->send.len = draw(2) ? draw(200) : draw(8) ? draw(8000) : draw(MESSAGE);
+	op->send.buf_off = draw(MESSAGE - op->send.len);
+	op->send.code = (uint8_t)(draw(4) ? 1 + draw(8) : draw(256));
+	op->send.tag = (uint64_t)draw(UINT32_MAX) << draw(33);
+	if (habit == MESSAGES) {
+		op->send.code = (uint8_t)(1 + draw(2));
+	} else if (habit == REQUESTS) {
+		op->send.code = requests[draw(sizeof(requests))];
+		op->send.tag = draw(1 << draw(16));
+		if (op->send.code != BWF_CODE_WRITE_DATA) {
+			op->send.buf_off = draw(MESSAGE / 4);
+			op->send.len =
+				request_fill(message->bytes + op->send.buf_off, op->send.code);
+		}
+	}
+	op->send.buf = op->send.len ? (uintptr_t)message : 0;
+}
+
 /* Something to be sent; what the engine does not take is left out. */
 static void submit_one(void)
 {
 	struct bw_op op = {.type = BW_OP_SEND, .peer = peer};
 
 	message_fill();
-	if (draw(8)) {
-		op.send.len = draw(2) ? draw(200) : draw(8) ? draw(8000) : draw(MESSAGE);
-		op.send.buf_off = draw(MESSAGE - op.send.len);
-		op.send.buf = op.send.len ? (uintptr_t)message : 0;
-		op.send.code = (uint8_t)(draw(4) ? 1 + draw(8) : draw(256));
-		op.send.tag = (uint64_t)draw(UINT32_MAX) << draw(33);
+	if (habit == MESSAGES || draw(8)) {
+		send_fill(&op);
 		op.send.imm = (uint64_t)draw(UINT32_MAX) << draw(33);
 		op.send.dst_ep = (uint16_t)(draw(8) ? 0 : draw(65535));
 		op.send.src_ep = (uint16_t)(draw(8) ? 0 : draw(65535));
@@ -402,7 +518,9 @@ static void grow(void)
 
 static void flood(uint64_t frame_ns)
 {
-	uint64_t due = 0, end = 0;
+	uint32_t most = told ? 8 * SENDS : SENDS;
+	int each = told ? 16 : 4;
+	uint64_t due = 0, end = 0, habit_end = 0;
 
 	while (!told_to_end) {
 		uint64_t before = sent, now = now_ns();
@@ -412,11 +530,15 @@ static void flood(uint64_t frame_ns)
 			sleep_until(now + NAP_NS);
 			continue;
 		}
-		if (other || down || now > end || !engine) {
+		if (told && now > habit_end) {
+			habit = (habit + 1) % HABITS;
+			habit_end = end = now + HABIT_NS;
 			engine_begin();
-			end = now + LIFE_NS;
+		} else if (other || down || now > end || !engine) {
+			engine_begin();
+			end = now + (told ? HABIT_NS : LIFE_NS);
 		}
-		for (int i = 0; peer && i < 4 && sends < SENDS; i++)
+		for (int i = 0; peer && i < each && sends < most; i++)
 			submit_one();
 		speak();
 		grow();
@@ -427,13 +549,57 @@ static void flood(uint64_t frame_ns)
 	}
 }
 
+/* The words that need not be there. */
+static void options(char **word)
+{
+	char why[200];
+
+	for (; *word; word++) {
+		if (!strncmp(*word, "key=", 4)) {
+			cfg.keyed = true;
+			if (bw_key_load(*word + 4, cfg.key, why, sizeof(why)))
+				segment_fail(why);
+		} else if (!strncmp(*word, "told=", 5)) {
+			told = *word + 5;
+		} else if (!strcmp(*word, "encrypt")) {
+			cfg.features |= BW_FEATURE_ENCRYPT;
+		} else {
+			segment_fail(*word);
+		}
+	}
+}
+
+/* Where it is to be found: by `mouth`. */
+static void own_address(const char *interface)
+{
+	struct ifreq ifr = {0};
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	socklen_t len = sizeof(at);
+
+	told_addr.links = by_udp ? BW_LINK_UDP : BW_LINK_PACKET;
+	told_addr.packet_mtu = told_addr.udp_mtu = MTU;
+	if (!by_udp) {
+		told_addr.ethertype = BW_ETHERTYPE;
+		memcpy(told_addr.mac, own_mac, sizeof(told_addr.mac));
+		return;
+	}
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", interface);
+	if (ioctl(mouth, SIOCGIFADDR, &ifr))
+		segment_fail(interface);
+	memcpy(&at.sin_addr, &((struct sockaddr_in *)&ifr.ifr_addr)->sin_addr, sizeof(at.sin_addr));
+	if (bind(mouth, (struct sockaddr *)&at, sizeof(at)) ||
+	    getsockname(mouth, (struct sockaddr *)&at, &len))
+		segment_fail("address");
+	memcpy(told_addr.ip, &at.sin_addr, sizeof(told_addr.ip));
+	told_addr.udp_port = ntohs(at.sin_port);
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction on_end = {.sa_handler = end_now};
-	char why[200];
 	uint64_t rate;
 
-	if (argc < 7 || argc > 9)
+	if (argc < 7)
 		return 2;
 	rate = strtoull(argv[4], NULL, 10);
 	segment_seed = strtoull(argv[5], NULL, 10) * 0x9E3779B97F4A7C15ull | 1;
@@ -447,11 +613,7 @@ int main(int argc, char **argv)
 				 .name = "member"};
 	for (int i = 0; i < 8; i++)
 		cfg.link_mtu[i] = MTU;
-	cfg.keyed = argc > 7;
-	if (cfg.keyed && bw_key_load(argv[7], cfg.key, why, sizeof(why)))
-		segment_fail(why);
-	if (argc > 8)
-		cfg.features |= BW_FEATURE_ENCRYPT;
+	options(argv + 7);
 	ops = plain_host_ops;
 	ops.siphash = tag;
 	ops.unseal = unseal;
@@ -468,6 +630,7 @@ int main(int argc, char **argv)
 		close(mouth);
 		mouth = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	}
+	own_address(argv[3]);
 	flood(1000000000ull / rate);
 	printf("%llu sent, %llu changed, %llu contacts\n", (unsigned long long)sent,
 	       (unsigned long long)changed, (unsigned long long)made_peer);

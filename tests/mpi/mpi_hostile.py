@@ -41,6 +41,8 @@ SANITIZED_ALONE_KIB = 160 * 1024
 LOOK_S = 0.2
 """Between two looks at the processes of the lab. A job may take no longer than a second."""
 PROGRAM = "storm"
+BETWEEN = ("packet", "udp", "kernel")
+"""Links between nodes."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,9 @@ class Build:
     """Hostile frames in a second, about as many as a rank can look at beside its work."""
     rounds: int
     """Of one job."""
+    payload_bytes: int = MEBI
+    """That its ranks send each other at least."""
+    least: int = LEAST
 
 
 def release() -> Build:
@@ -162,7 +167,7 @@ def run_loudly(cluster: Cluster, build: Build, way: Way) -> tuple[JobRecord, str
         text = output.read().decode(errors="replace")
     assert record.exit_status == 0, text
     assert f"ok {PROGRAM}" in text.splitlines(), text
-    assert record.sum("tx_payload", "packet", "udp") > MEBI
+    assert record.sum("tx_payload", *BETWEEN) > build.payload_bytes
     assert all(each.keyed == bool(way.key) for each in record.endpoints)
     assert all(each.encrypted == way.encrypt for each in record.endpoints)
     return record, text
@@ -195,22 +200,16 @@ class Sum:
         self.runs += 1
         self.seen += dropped - record.retransmits  # what a rank sent twice is no stranger's
         self.drops += drops
-        links = ("packet", "udp")
-        self.heard += record.sum("rx_frames", *links) - record.sum("tx_frames", *links)
+        self.heard += record.sum("rx_frames", *BETWEEN) - record.sum("tx_frames", *BETWEEN)
         self.overrun += drops["overrun"]
         self.heard_by_udp += record.sum("rx_frames", "udp")
         self.payload_by_udp += record.sum("tx_payload", "udp")
         self.again += record.retransmits
 
 
-def run_alone(cluster: Cluster, build: Build, way: Way) -> None:
-    """A job without anybody else."""
-    run_loudly(cluster, build, way)
-
-
-def most_memory(run_all: Callable[[], None], lab: Lab, look_s: float) -> int:
+def most_memory(run_all: Callable[[], None], name: str, lab: Lab, look_s: float) -> int:
     """The most memory in KiB that a rank had meanwhile."""
-    memory = Memory(PROGRAM, lab, look_s)
+    memory = Memory(name, lab, look_s)
     memory.start()
     try:
         run_all()
@@ -220,42 +219,58 @@ def most_memory(run_all: Callable[[], None], lab: Lab, look_s: float) -> int:
     return memory.most_kib
 
 
+def member(seed: int, way: Way, *words: str) -> tuple[str, ...]:
+    """The hostile program that is an engine of the job's cluster."""
+    links = "udp" if way.links == "udp" else "raw"
+    key = [f"key={way.key}"] if way.key else []
+    encrypt = ["encrypt"] if way.encrypt else []
+    return ("member", str(seed), links, *key, *encrypt, *words)
+
+
 def beside(
     cluster: Cluster,
     build: Build,
     way: Way,
     program: Callable[[int], Sequence[str]],
     enough: Callable[[Sum], bool],
+    *,
+    job: Callable[[Cluster, Build, Way], tuple[JobRecord, str]] = run_loudly,
+    name: str = PROGRAM,
 ) -> tuple[Sum, list[int]]:
     """Runs jobs beside a hostile program, whose words are made of a seed, until there were enough.
-    What the jobs went through, and the numbers that the program said of itself."""
+    What the jobs went through, and the numbers that the program said of itself. `job` runs one of
+    them, whose ranks' program has the name `name`."""
     lab = lab_behind(cluster)
     if lab.mode == "loopback":
         pytest.skip(f"no segment on which anybody else could be: {lab.reason}")
     first, _, last = lab.node_names()
     seed = secrets.randbelow(2**31) + 1
-    name, *arguments = program(seed)
+    hostile_name, *arguments = program(seed)
     where = [str(lab.namespace_path(first)), str(lab.namespace_path(last)), "eth0"]
     command = [
-        str(places.product(f"tests/mpi/{name}")),
+        str(places.product(f"tests/mpi/{hostile_name}")),
         *where,
         str(build.rate),
         *arguments,
     ]
+
+    def run_one() -> None:
+        job(cluster, build, way)
+
     alone_kib = 0
     while not alone_kib:  # a job that was over before anybody had looked tells nothing
-        alone_kib = most_memory(lambda: run_alone(cluster, build, way), lab, LOOK_S)
+        alone_kib = most_memory(run_one, name, lab, LOOK_S)
     jobs, began_s, said = Sum(), time.monotonic(), ""
 
     def run_all() -> None:
         while not enough(jobs):
-            jobs.add(*run_loudly(cluster, build, way))
+            jobs.add(*job(cluster, build, way))
             assert hostile.poll() is None
-            assert jobs.runs < IN_VAIN or jobs.seen > LEAST * jobs.runs
+            assert jobs.runs < IN_VAIN or jobs.seen > build.least * jobs.runs
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as hostile:
         try:
-            most_kib = most_memory(run_all, lab, LOOK_S)
+            most_kib = most_memory(run_all, name, lab, LOOK_S)
         finally:
             hostile.send_signal(signal.SIGTERM)
             said, _ = hostile.communicate()
@@ -267,7 +282,7 @@ def beside(
             )
     print(f"memory of a rank: {alone_kib} KiB alone, {most_kib} KiB")
     assert hostile.returncode == 0
-    assert jobs.seen > LEAST * jobs.runs
+    assert jobs.seen > build.least * jobs.runs
     assert 0 < alone_kib < build.alone_kib
     assert 0 < most_kib < build.resident_kib
     return jobs, [int(word) for word in said.split() if word.isdigit()]

@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """MPI programs whose cluster has a key: all is as without, by both links between nodes."""
 
-from pathlib import Path
-
 import pytest
 from beowire.run.cluster import Cluster
 from beowire.run.mpi import Mpi
 from mpi_programs import run_program
-
-
-@pytest.fixture
-def key(tmp_path: Path) -> str:
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text("c0ffee" + "5a" * 29 + "\n")
-    return str(file)
 
 
 @pytest.mark.parametrize("links", ["packet,local", "udp"])

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A third node of the segment speaks to a running job to which it does not belong."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from beowire.run.cluster import Cluster
-from mpi_hostile import Build, Way, beside, release, sanitized
-from mpi_lab import lab_of
+from mpi_hostile import Build, Way, beside, member, release, sanitized
 
 FRAMES = 100_000
 """Hostile frames that jobs' ranks must have looked at."""
@@ -17,21 +15,6 @@ PARTS, PART_FRAMES = 10, 1_000_000
 MEMBER_KIB = (128 + 64 + 32) * 1024
 """What peers may fill: by messages that they begin, by those that nobody receives, and beyond that
 until one of them feels the pressure."""
-
-
-@pytest.fixture(scope="module")
-def three() -> Iterator[Cluster]:
-    """Three nodes, of which the last is the stranger's."""
-    with lab_of(3) as made:
-        yield made
-
-
-@pytest.fixture
-def key(tmp_path: Path) -> str:
-    file = tmp_path / "key"
-    file.touch(0o600)
-    file.write_text("c0ffee" + "5a" * 29 + "\n")
-    return str(file)
 
 
 def flood(cluster: Cluster, build: Build, way: Way, frames: int) -> None:
@@ -58,13 +41,11 @@ def flood(cluster: Cluster, build: Build, way: Way, frames: int) -> None:
 
 def flood_member(cluster: Cluster, build: Build, way: Way, frames: int) -> None:
     """Every byte is right, whatever the member says."""
-    words = ["udp" if way.links == "udp" else "raw", *filter(None, [way.key])]
-    words += ["encrypt"] if way.encrypt else []
     jobs, (sent, changed, contacts) = beside(
         cluster,
         replace(build, resident_kib=build.resident_kib + MEMBER_KIB),
         way,
-        lambda seed: ("member", str(seed), *words),
+        lambda seed: member(seed, way),
         lambda jobs: jobs.heard >= frames,
     )
     assert changed > sent // 4

@@ -293,3 +293,40 @@ def test_what_is_sealed_arrives(name: str, guest: Told) -> None:
     server = "packet" if name == "sealed-packet" else "kernel"
     assert list(guest.carried(name, "client")) == ["kernel"]
     assert list(guest.carried(name, "server")) == [server]
+
+
+HOSTILE = ["stranger-plain", "member-plain", "member-encrypted"]
+HEARD = 1000
+"""Hostile frames that the first port must have looked at; it is given some thousands."""
+MEMORY_MAX = 64 << 20
+"""Bytes that a port's engine may take, and that may wait in its socket (`memory_max`)."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_frames_do_no_harm(name: str, guest: Told) -> None:
+    """A third node speaks to one of two whose bytes are checked: none is wrong, no conversation
+    ends, and the module's memory is bounded. It is a stranger, or has the cluster's key."""
+    files = {
+        file.removeprefix(f"hostile/{name}/"): text
+        for file, text in guest.files.items()
+        if file.startswith(f"hostile/{name}/")
+    }
+    assert "held" in files, guest.files["hostile.log"]
+    for side in "01":
+        assert files[f"said-{side}"].startswith("ok named: "), files
+        assert "status" not in files[f"said-{side}"], files
+    assert "status" not in files["spoke"], files
+    told = [json.loads(text) for file, text in files.items() if file.endswith(".json")]
+    assert len(told) == 2
+    heard = [each["links"]["kernel"] for each in told]
+    assert sum(each["rx_frames"] - each["tx_frames"] for each in heard) > HEARD, files
+    assert all(each["encrypted"] == name.endswith("encrypted") for each in told)
+    numbers = [int(word) for word in files["spoke"].split() if word.isdigit()]
+    assert min(numbers[:1] + numbers[2:] if name.startswith("stranger") else numbers) > 0, files
+    before, most = map(int, files["held"].split())
+    assert before < most < before + 2 * 2 * MEMORY_MAX
+
+
+def test_nothing_is_held_at_the_end(guest: Told) -> None:
+    assert guest.files["held"] == "0\n"
+    assert guest.complaints == []

@@ -25,13 +25,17 @@ LIMIT_S = 6000.0
 
 
 @remembered
-def run(tests: tuple[str, ...], without: int) -> dict[str, str]:
-    """The verdict of each test in the guest, where so many nodes of a lab do not use the module."""
+def run(
+    tests: tuple[str, ...], without: int, variables: tuple[str, ...] = (), part: int = 0
+) -> dict[str, str]:
+    """The verdict of each test in the guest, where so many nodes of a lab do not use the module.
+    Each part of the same tests is a run of its own."""
+    assert part >= 0
     root = places.root()
     with tempfile.TemporaryDirectory(dir=places.build_dir()) as name:
         share = Path(name)
         settings = ["BEOWIRE_STATE=/tmp/state", "HOME=/tmp", f"PYTHONPATH={root}/tools"]
-        settings.append(f"BEOWIRE_TEST_NODES_WITHOUT_MODULE={without}")
+        settings += [f"BEOWIRE_TEST_NODES_WITHOUT_MODULE={without}", *variables]
         command = ["env", "--chdir=/tmp", *settings, sys.executable, "-P", "-m", "pytest", "-q"]
         command += ["-p", "no:cacheprovider", "-c", str(root / "tools" / "pyproject.toml")]
         command += [f"--junitxml={share}/report.xml", *(f"{root}/{each}" for each in tests)]
