@@ -160,7 +160,7 @@ static void bw_reliable_slabs(struct bw_engine *e, struct bw_slab *slab[BW_SLABS
 				 &e->rxmsgs,	 &e->pulls, &e->regions, &e->serves,
 				 &e->records,	 &e->keys,  &e->indexes, &e->flow_tables};
 
-	_Static_assert(sizeof(all) / sizeof(all[0]) == BW_SLABS, "all of them");
+	_Static_assert(sizeof(all) == BW_SLABS * sizeof(*slab), "all of them");
 	memcpy(slab, all, sizeof(all));
 }
 
