@@ -385,6 +385,8 @@ void bwk_port_timer_set(struct bwk_port *port, u64 deadline)
 /* The same for the engine's next deadline, which need not be known if it is not earlier. */
 static void bwk_port_timer_follow(struct bwk_port *port)
 {
+	if (unlikely(port->region_expire < port->timer_at))
+		bwk_port_timer_set(port, port->region_expire);
 	if (bwk_reliable(port->protocol) && bw_reliable_soonest(port->engine) >= port->timer_at)
 		return;
 	bwk_port_timer_set(port, bwk_engine(port, next_deadline));
@@ -491,6 +493,19 @@ static bool bwk_frame_is_malformed(int error)
 	       error == -BW_DROP_MALFORMED;
 }
 
+/* The head of a frame does not lie in one piece: it is not all there, or there is no memory. */
+static noinline void bwk_port_unpulled(struct bwk_port *port, struct sk_buff *skb,
+				       const struct bwk_iface *iface)
+{
+	if (skb->len < bwk_frame_head(skb)) {
+		this_cpu_inc(port->node->count->malformed);
+		bwk_bad_frame(iface, skb, -BW_DROP_SHORT);
+	} else {
+		this_cpu_inc(port->node->count->uncopied);
+	}
+	kfree_skb(skb);
+}
+
 /* What the engine is to know of a frame; false: it is lost, and its reference used up. */
 static __always_inline bool bwk_port_prepare(struct bwk_port *port, struct sk_buff *skb,
 					     const struct bwk_iface *iface, struct bw_rx_frame *f)
@@ -503,9 +518,7 @@ static __always_inline bool bwk_port_prepare(struct bwk_port *port, struct sk_bu
 		return false;
 	}
 	if (unlikely(!pskb_may_pull(skb, bwk_frame_head(skb)))) {
-		this_cpu_inc(port->node->count->malformed);
-		bwk_bad_frame(iface, skb, -BW_DROP_SHORT);
-		kfree_skb(skb);
+		bwk_port_unpulled(port, skb, iface);
 		return false;
 	}
 	port->rx_bytes += skb->len;

@@ -102,10 +102,15 @@ static void bwk_arrivals_add(struct bwk_arrivals *a, struct sk_buff *skb)
 static void bwk_arrivals_take(struct bwk_arrivals *a, struct sk_buff *skb)
 {
 	struct sk_buff *next;
+	u32 lost = 0;
 
 	skb = skb_share_check(skb, GFP_ATOMIC);
-	if (skb && skb_is_gso(skb))
-		skb = bwk_row_split(skb);
+	if (unlikely(!skb))
+		lost = 1;
+	else if (skb_is_gso(skb))
+		skb = bwk_row_split(skb, &lost);
+	if (unlikely(lost))
+		this_cpu_add(a->iface->node->count->uncopied, lost);
 	for (; skb; skb = next) {
 		next = skb->next;
 		skb_mark_not_on_list(skb);
@@ -135,8 +140,10 @@ static int bwk_iface_frame(struct sk_buff *skb, struct net_device *dev, struct p
 	if (number < 0)
 		return NET_RX_DROP;
 	skb = skb_share_check(skb, GFP_ATOMIC);
-	if (!skb)
+	if (!skb) {
+		this_cpu_inc(iface->node->count->uncopied);
 		return NET_RX_DROP;
+	}
 	skb_mark_not_on_list(skb);
 	bwk_iface_give(iface, skb, (u16)number);
 	return NET_RX_SUCCESS;
@@ -199,7 +206,7 @@ static int bwk_iface_add(struct bwk_node *node, struct net_device *dev)
 	iface->dev = dev;
 	iface->node = node;
 	iface->link = (u8)at;
-	strncpy(iface->name, utsname()->nodename, BW_NAME_MAX);
+	strscpy(iface->name, utsname()->nodename, sizeof(iface->name));
 	dev_hold(dev);
 	rcu_assign_pointer(node->iface[at], iface);
 	dev_add_pack(&iface->type);

@@ -256,6 +256,7 @@ static void bwk_peer_came(struct bwk_port *port, const struct bw_event *ev)
 		peer = bwk_peer_new(port, &addr, ev->peer);
 	}
 	if (IS_ERR(peer)) {
+		this_cpu_inc(port->node->count->peers_refused);
 		bwk_peer_disconnect(port, ev->peer);
 		return;
 	}

@@ -277,6 +277,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 		.ack_delay_ns = BWK_ACK_DELAY,
 		.piece = BWK_PIECE,
 	};
+	const char *name = utsname()->nodename; /* as its program sees it */
 	int i, usable = 0, error;
 	size_t size;
 
@@ -290,7 +291,7 @@ static int bwk_port_open_engine(struct bwk_port *port, const struct bwk_port_att
 	rcu_read_unlock();
 	if (!usable)
 		return -EADDRNOTAVAIL;
-	strncpy(cfg.name, utsname()->nodename, sizeof(cfg.name)); /* as its program sees it */
+	memcpy_and_pad(cfg.name, sizeof(cfg.name), name, strnlen(name, sizeof(cfg.name)), 0);
 	size = port->protocol->size(&cfg);
 	if (!bwk_account_charge(port->account, sizeof(*port) + size))
 		return -ENOBUFS;

@@ -36,6 +36,9 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		sum.bad_readers += READ_ONCE(c->bad_readers);
 		sum.bad_words += READ_ONCE(c->bad_words);
 		sum.questions_refused += READ_ONCE(c->questions_refused);
+		sum.questions_expired += READ_ONCE(c->questions_expired);
+		sum.peers_refused += READ_ONCE(c->peers_refused);
+		sum.unqueued += READ_ONCE(c->unqueued);
 		for (i = 0; i < BWK_BAD_KINDS; i++)
 			sum.bad[i] += READ_ONCE(c->bad[i]);
 	}
@@ -59,6 +62,8 @@ static int bwk_proc_show_node(struct seq_file *f, void *unused)
 		   sum.bad[BWK_BAD_ADDRESS], sum.bad[BWK_BAD_OPTION], sum.bad[BWK_BAD_IOCTL]);
 	seq_printf(f, "bad-readers %lu\nbad-words %lu\nquestions-refused %lu\n", sum.bad_readers,
 		   sum.bad_words, sum.questions_refused);
+	seq_printf(f, "questions-expired %lu\npeers-refused %lu\nunqueued %lu\n",
+		   sum.questions_expired, sum.peers_refused, sum.unqueued);
 	return 0;
 }
 

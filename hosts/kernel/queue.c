@@ -115,6 +115,7 @@ int bwk_queue_own(struct sock *sk, struct sk_buff *skb)
 static noinline bool bwk_queue_lose(struct bwk_sock *bs, const struct bwk_peer *peer)
 {
 	atomic_inc(&bs->sk.sk_drops);
+	this_cpu_inc(bs->port->node->count->unqueued);
 	if (!bwk_reliable(bs->protocol))
 		return false;
 	bwk_user_limited();
@@ -143,6 +144,8 @@ bool bwk_queue_message(struct bwk_sock *bs, struct bwk_peer *peer, const struct 
 	/* A frame with several messages is queued several times. */
 	skb = whole ? skb_get(skb) : skb_clone(skb, GFP_ATOMIC);
 	if (!skb) {
+		atomic_inc(&sk->sk_drops);
+		this_cpu_inc(bs->port->node->count->unqueued);
 		WRITE_ONCE(sk->sk_err, ENOBUFS);
 		bwk_sock_readable(sk);
 		return false;

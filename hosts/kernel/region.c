@@ -11,7 +11,7 @@
 #include "sock.h"
 
 #define BWK_REGIONS_MAX	  256 /* questions of a port at a time, with answers not asked for */
-#define BWK_REGION_EXPIRE (10 * BW_S) /* an answer that nobody has asked for again is forgotten */
+#define BWK_REGION_EXPIRE (10 * BW_S) /* a question that nobody has asked again is forgotten */
 
 enum bwk_region_state {
 	BWK_REGION_ASKED = 1,
@@ -82,17 +82,20 @@ void bwk_region_served(struct bwk_port *port, struct bwk_buf *b)
 	list_move_tail(&b->read_for->all, &port->read_over);
 }
 
-/* A question that nobody has asked again for long. */
+/* Questions that nobody has asked again for long, with their answers. A peer that still waits asks
+ * at least once in a second. */
 static void bwk_region_expire(struct bwk_port *port)
 {
 	struct bwk_region *r, *next;
 
 	port->region_expire = BW_NEVER;
 	list_for_each_entry_safe(r, next, &port->regions, all) {
-		if (port->now >= r->expire)
-			bwk_region_drop(port, r);
-		else
+		if (port->now < r->expire) {
 			port->region_expire = min(port->region_expire, r->expire);
+			continue;
+		}
+		this_cpu_inc(port->node->count->questions_expired);
+		bwk_region_drop(port, r);
 	}
 }
 
@@ -211,8 +214,10 @@ int bwk_region_find(struct bwk_port *port, u32 handle, u64 key, u64 off, u64 n, 
 	list_for_each_entry(r, &port->regions, all) {
 		if (r->handle != handle || r->key != key || r->off != off || r->n != n)
 			continue;
-		if (r->state != BWK_REGION_ANSWERED)
+		if (r->state != BWK_REGION_ANSWERED) {
+			r->expire = port->now + BWK_REGION_EXPIRE; /* it is still waited for */
 			return -EAGAIN;
+		}
 		status = r->status;
 		if (status) {
 			bwk_region_drop(port, r);

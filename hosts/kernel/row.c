@@ -99,7 +99,7 @@ static struct sk_buff *bwk_row_own(struct sk_buff *skb, u32 room)
 	return own;
 }
 
-struct sk_buff *bwk_row_split(struct sk_buff *skb)
+struct sk_buff *bwk_row_split(struct sk_buff *skb, u32 *lost)
 {
 	struct sk_buff *rest, *frame, **end = &skb->next;
 
@@ -109,14 +109,17 @@ struct sk_buff *bwk_row_split(struct sk_buff *skb)
 	}
 	rest = bwk_row_rest(skb);
 	if (!rest) {
+		*lost += max_t(u32, skb_shinfo(skb)->gso_segs, 1);
 		kfree_skb(skb);
 		return NULL;
 	}
 	while ((frame = rest)) {
 		rest = frame->next;
 		frame = bwk_row_own(frame, 0);
-		if (!frame)
+		if (!frame) {
+			++*lost;
 			continue;
+		}
 		if (unlikely(!skb_mac_header_was_set(frame))) {
 			kfree_skb(frame);
 			continue;

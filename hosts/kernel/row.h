@@ -49,9 +49,9 @@ void bwk_row_add(struct bwk_row *row, struct sk_buff *skb);
 void bwk_row_drop(struct bwk_row *row);
 /* The frames become one super-frame, the only one of the row. */
 void bwk_row_join(struct bwk_row *row);
-/* The frames of a super-frame that has arrived, chained by `next`. It is used up. NULL: they are
- * lost. */
-struct sk_buff *bwk_row_split(struct sk_buff *skb);
+/* The frames of a super-frame that has arrived, chained by `next`. It is used up. NULL: there are
+ * none. LOST grows by those for which there was no memory. */
+struct sk_buff *bwk_row_split(struct sk_buff *skb, u32 *lost);
 
 /* The kernel is told how super-frames are taken apart, and what is joined. EXIT waits for its
  * readers. */

@@ -274,6 +274,7 @@ void bwk_server_sock_deliver(struct bwk_server_port *port, struct sock *sk,
 	if (!skb || beyond < 0) {
 		kfree_skb(skb);
 		atomic_inc(&sk->sk_drops);
+		this_cpu_inc(port->server->node->count->unqueued);
 		if (port->keep) {
 			bwk_user_limited();
 			WRITE_ONCE(sk->sk_err, ENOBUFS);

@@ -2,6 +2,7 @@
 """What the document on security names as tests exists: its files, and the functions in them."""
 
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,22 @@ def test_what_is_named_exists() -> None:
         assert path.is_file(), file
         if function:
             assert re.search(rf"\b{function}\(", path.read_text()), (file, function)
+
+
+def seeded() -> set[str]:
+    """The names of all seeded defects."""
+    tables = [ROOT / "tests" / "kernel" / "mutants.toml", *(ROOT / "tests/mutants").glob("*.toml")]
+    read = [tomllib.loads(table.read_text()) for table in tables]
+    return {defect["name"] for table in read for defect in table["mutant"]}
+
+
+def test_the_seeded_defects_exist() -> None:
+    _, _, text = DOCUMENT.read_text().partition("\n## 6. ")
+    rows = re.findall(r"^\|([^|]*)\|[^|]*\|[^|]*\|([^|]*)\|[^|]*\|$", text, re.MULTILINE)[2:]
+    assert len(rows) > 30
+    known = seeded()
+    for defect, cell in rows:
+        assert set(re.findall(r"`([^`]+)`", cell)) <= known, defect
 
 
 def test_a_name_is_found_by_its_place() -> None:

@@ -297,6 +297,35 @@ struct beowire_counters kt_counters(int fd)
 	return c;
 }
 
+int kt_watching(const char *node)
+{
+	int fd = kt_bound(node, SOCK_RDM, 0);
+
+	kt_option(fd, BEOWIRE_INFO_WANTED, 1);
+	return fd;
+}
+
+void kt_want(int fd, const struct sockaddr_beowire *at, uint64_t len, int times)
+{
+	static _Alignas(4096) uint8_t bytes[1 << 20];
+	union {
+		struct sockaddr_beowire addr;
+		int number;
+	} who = {.addr = *at};
+	socklen_t size = sizeof(who);
+	struct beowire_pull pull = {
+		.flags = BEOWIRE_PULL_MEMORY, .len = len, .buf = (uintptr_t)bytes};
+
+	assert_in_range(len, 0, sizeof(bytes));
+	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &size), 0);
+	pull.peer = (uint32_t)who.number;
+	for (int i = 0; i < times; i++) {
+		pull.cookie = (uint64_t)i + 1;
+		pull.off = len * (uint64_t)i;
+		assert_int_equal(ioctl(fd, BEOWIRE_IOC_PULL, &pull), 0);
+	}
+}
+
 static uint8_t kt_byte(uint32_t seed, size_t i)
 {
 	return (uint8_t)((seed * 2654435761u + i * 40503u) >> 11);

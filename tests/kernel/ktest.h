@@ -95,6 +95,11 @@ int kt_send_info(int fd, const void *p, size_t n, const struct sockaddr_beowire 
 		 const struct beowire_info *info, int flags);
 int kt_recv_info(int fd, void *p, size_t n, struct beowire_info *info, int flags);
 struct beowire_counters kt_counters(int fd);
+/* A socket that is told of all that happens. */
+int kt_watching(const char *node);
+/* This many times so many bytes of the program's memory at `at` are wanted, each time other ones;
+ * the ends have cookies from 1 on. */
+void kt_want(int fd, const struct sockaddr_beowire *at, uint64_t len, int times);
 
 /* Bytes that follow from a seed. */
 void kt_fill(void *p, size_t n, uint32_t seed);

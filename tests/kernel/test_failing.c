@@ -4,6 +4,7 @@
  * call needs no more. It fails with an error for that or does what it should, and nothing is kept.
  * Under the kernel that looks for defects, which fails an allocation when told to.
  */
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 #include "beowire_server.h"
-#include "ktest.h"
+#include "kframe.h"
 
 #define LONG  100000u
 #define PAGES 20000u /* of which two do not fit into what a task has at hand for copies */
@@ -331,13 +332,84 @@ static void test_namespaces(void **state)
 	kt_close(&p);
 }
 
+/* ---- frames ---- */
+
+#define NODE	  "/proc/net/beowire/node"
+#define SCATTERED 7000 /* bytes of a frame that arrives in pieces */
+
+/* No allocation succeeds that may not wait, of whoever's. */
+static void fail_all_at_once(bool on)
+{
+	set_file("/sys/kernel/debug/failslab/probability", "0");
+	set_file("/sys/kernel/debug/failslab/ignore-gfp-wait", on ? "Y" : "N");
+	set_file("/sys/kernel/debug/failslab/times", on ? "1000000" : "1");
+	set_file("/sys/kernel/debug/failslab/probability", on ? "100" : "0");
+}
+
+static void attach_anew(const char *node)
+{
+	struct beowire_iface interface = {.name = "eth0"};
+	int fd = kt_open(node, SOCK_RDM);
+
+	assert_int_equal(ioctl(fd, BEOWIRE_IOC_DETACH, &interface), 0);
+	assert_int_equal(ioctl(fd, BEOWIRE_IOC_ATTACH, &interface), 0);
+	close(fd);
+}
+
+static void lose_frames(const struct kt_frame *f, int raw)
+{
+	uint64_t before = kt_number("a", NODE, "uncopied");
+
+	fail_all_at_once(true);
+	for (int i = 0; i < 3; i++)
+		kt_send_in_pieces(raw, f, KT_ETHERNET);
+	usleep(100000);
+	fail_all_at_once(false);
+	kt_becomes(kt_number("a", NODE, "uncopied"), before + 3, before + 3);
+}
+
+/* Those whose heads cannot be put together, and those that others look at as well, are lost, and
+ * are not taken for malformed ones. */
+static void test_frames(void **state)
+{
+	struct kt_pair p = kt_couple(SOCK_RDM);
+	const struct bw_hdr h = {.magic = BW_MAGIC,
+				 .version = BW_VERSION,
+				 .type = BW_FRAME_DATA,
+				 .cluster = BW_CLUSTER_DEFAULT,
+				 .dst_engine = p.at_a.sbw_port,
+				 .src_engine = p.at_b.sbw_port,
+				 .len = SCATTERED};
+	struct kt_frame f = {.len = (uint32_t)(KT_ETHERNET + sizeof(h) + SCATTERED)};
+	uint64_t malformed = kt_number("a", NODE, "malformed");
+	const uint16_t ethertype = htons(BW_ETHERTYPE);
+	int raw = kt_raw_in_pieces("b", "eth0"), other;
+	char byte;
+
+	memcpy(f.bytes, p.at_a.sbw_mac, 6);
+	memcpy(f.bytes + 6, p.at_b.sbw_mac, 6);
+	memcpy(f.bytes + 12, &ethertype, 2);
+	memcpy(f.bytes + KT_ETHERNET, &h, sizeof(h));
+	kt_seal(&f);
+	lose_frames(&f, raw);
+	other = kt_raw("a", "eth0", BW_ETHERTYPE);
+	attach_anew("a");
+	lose_frames(&f, raw);
+	assert_int_equal(kt_number("a", NODE, "malformed"), malformed);
+	assert_int_equal(send(p.a, "x", 1, 0), 1);
+	assert_int_equal(recv(p.b, &byte, 1, 0), 1);
+	close(other);
+	close(raw);
+	kt_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		kt_test(test_sockets),	     kt_test(test_sends),
 		kt_test(test_receives),	     kt_test(test_single_pages),
 		kt_test(test_first_contact), kt_test(test_protocol_servers),
-		kt_test(test_namespaces),
+		kt_test(test_namespaces),    kt_test(test_frames),
 	};
 
 	return cmocka_run_group_tests(tests, allow_failures, NULL);

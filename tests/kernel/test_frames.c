@@ -9,7 +9,6 @@
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
-#include <linux/virtio_net.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -102,6 +101,7 @@ static void not_counted(const char *word, const struct kt_frame *f, const struct
 
 static void test_counted_by_the_node(void **state)
 {
+	const struct bw_part_msg part = {.part.kind = BW_PART_MESSAGE};
 	struct kt_pair p = kt_pair(SOCK_RDM);
 	struct kt_frame f = frame_to(&p, BW_FRAME_ACK, 0);
 
@@ -112,6 +112,11 @@ static void test_counted_by_the_node(void **state)
 	f = frame_to(&p, BW_FRAME_ACK, 0);
 	kt_header(&f)->magic ^= 1;
 	count_in_node("foreign", &f, 4);
+	f = frame_to(&p, BW_FRAME_DATA, sizeof(struct bw_ackblk) + sizeof(part));
+	memcpy(kt_header(&f) + 1, &(struct bw_ackblk){0}, sizeof(struct bw_ackblk));
+	memcpy((uint8_t *)(kt_header(&f) + 1) + sizeof(struct bw_ackblk), &part, sizeof(part));
+	f.len -= sizeof(part) - sizeof(part.part); /* of the part's own head the beginning */
+	count_in_node("malformed", &f, 3);
 	f = frame_to(&p, BW_FRAME_DATA, sizeof(struct bw_refuse));
 	kt_header(&f)->dst_engine = 3; /* nobody's */
 	count_in_node("unclaimed", &f, 5);
@@ -500,12 +505,8 @@ static void test_refusals_name_the_host(void **state)
 /* A frame in pieces, that others look at as well: it must be put together in a copy. */
 static void test_scattered_and_shared(void **state)
 {
-	struct {
-		struct virtio_net_hdr head;
-		uint8_t bytes[8000];
-	} __attribute__((packed)) whole = {.head = {.hdr_len = KT_ETHERNET}};
 	int other = kt_raw("a", "eth0", BW_ETHERTYPE), third = kt_raw("a", "eth0", BW_ETHERTYPE);
-	int raw = kt_raw("b", "eth0", ETH_P_IP), on = 1;
+	int raw = kt_raw_in_pieces("b", "eth0");
 	struct kt_pair p;
 	struct kt_frame f;
 	uint64_t before;
@@ -515,11 +516,8 @@ static void test_scattered_and_shared(void **state)
 	f = frame_to(&p, BW_FRAME_DATA, 7000);
 	kt_seal(&f);
 	before = kt_counters(p.a).drop[BW_DROP_MALFORMED]; /* not cut short */
-	assert_int_equal(setsockopt(raw, SOL_PACKET, PACKET_VNET_HDR, &on, sizeof(on)), 0);
-	memcpy(whole.bytes, f.bytes, f.len);
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(send(raw, &whole, sizeof(whole.head) + f.len, 0),
-				 sizeof(whole.head) + f.len);
+		kt_send_in_pieces(raw, &f, KT_ETHERNET);
 	kt_becomes(kt_counters(p.a).drop[BW_DROP_MALFORMED], before + 10, before + 10);
 	exchange();
 	assert_int_equal(seen(other, &f), 10);
@@ -530,13 +528,95 @@ static void test_scattered_and_shared(void **state)
 	kt_close(&p);
 }
 
+/* ---- frames in pieces ---- */
+
+#define LONG  100000
+#define WHOLE 6000 /* in one frame, which arrives in pieces */
+
+/* Frames of a page and more that begin with a short message, so that the head of another one lies
+ * behind it. */
+static volatile int several;
+
+static void look_for_several(struct kt_frame *f, long wanted)
+{
+	const uint8_t *part = kt_part(f, BW_PART_MESSAGE, 0);
+	struct bw_part first;
+
+	if (!part || f->len < 4096)
+		return;
+	memcpy(&first, part, sizeof(first));
+	several += first.plen < WHOLE;
+}
+
+static void receive(int fd, uint32_t seed, size_t n)
+{
+	static uint8_t bytes[LONG];
+
+	assert_int_equal(kt_events(fd, POLLIN), POLLIN);
+	assert_int_equal(recv(fd, bytes, sizeof(bytes), 0), n);
+	assert_true(kt_filled(bytes, n, seed));
+}
+
+static void send_two(int fd, uint8_t *bytes)
+{
+	struct iovec part[] = {{bytes, 5}, {bytes, WHOLE}};
+	struct mmsghdr two[] = {{.msg_hdr = {.msg_iov = &part[0], .msg_iovlen = 1}},
+				{.msg_hdr = {.msg_iov = &part[1], .msg_iovlen = 1}}};
+
+	assert_int_equal(sendmmsg(fd, two, 2, 0), 2);
+}
+
+/* However little of a frame lies in its first piece, the heads of all its parts are put together:
+ * of a message, of bytes that are fetched, and of several parts in a frame. */
+static void test_pieces_of_any_length(void **state)
+{
+	const uint32_t fixed = KT_ETHERNET + sizeof(struct bw_hdr) + sizeof(struct bw_ackblk);
+	const uint32_t lengths[] = {KT_ETHERNET,
+				    KT_ETHERNET + sizeof(struct bw_hdr),
+				    fixed,
+				    fixed + sizeof(struct bw_part),
+				    fixed + sizeof(struct bw_part_msg),
+				    fixed + 2 * sizeof(struct bw_part_msg)};
+	static uint8_t bytes[LONG];
+	struct sockaddr_beowire to;
+	struct kt_relay r;
+	struct kt_pair p;
+
+	kt_relay_begin(&r, look_for_several);
+	p = kt_pair(SOCK_RDM); /* now: ports know of no longer frames by an interface that comes */
+	to = kt_relayed(&p.at_b);
+	assert_int_equal(kt_connect(p.a, &to), 0);
+	for (uint32_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+		r.piece = lengths[i];
+		several = 0;
+		kt_fill(bytes, LONG, i);
+		/* until frames may be that long, and both messages go together */
+		for (int tries = 0; !several && tries < 1000; tries++) {
+			send_two(p.a, bytes);
+			receive(p.b, i, 5);
+			receive(p.b, i, WHOLE);
+		}
+		assert_true(several > 0);
+		assert_int_equal(send(p.a, bytes, WHOLE, 0), WHOLE);
+		receive(p.b, i, WHOLE);
+		assert_int_equal(send(p.a, bytes, LONG, MSG_DONTWAIT), LONG);
+		receive(p.b, i, LONG);
+		/* Else it was sent again, in frames so short that they lie in one piece. */
+		assert_int_equal(kt_counters(p.b).drop[BW_DROP_MALFORMED], 0);
+		assert_int_equal(kt_counters(p.b).drop[BW_DROP_SHORT], 0);
+	}
+	kt_relay_end(&r);
+	kt_close(&p);
+}
+
 int main(int count, char **words)
 {
 	const struct CMUnitTest tests[] = {
 		kt_test(test_counted_by_the_node),     kt_test(test_counted_by_the_port),
 		kt_test(test_counted_for_all_ports),   kt_test(test_not_ours),
 		kt_test(test_a_caller_shows_a_cookie), kt_test(test_refusals_name_the_host),
-		kt_test(test_scattered_and_shared),    kt_test(test_invented_frames),
+		kt_test(test_scattered_and_shared),    kt_test(test_pieces_of_any_length),
+		kt_test(test_invented_frames),
 	};
 
 	seconds = count > 1 ? strtoul(words[1], NULL, 10) : 0;

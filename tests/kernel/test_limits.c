@@ -238,38 +238,8 @@ static void begin_with(struct idler *idler, uid_t user, int (*f)(void *))
 	idler->at.sbw_ifindex = 0;
 }
 
-#define GREEDY	  4
 #define NODE	  "/proc/net/beowire/node"
 #define QUESTIONS 20 /* more than answers that there is room for */
-
-static int watching(const char *node)
-{
-	int fd = kt_bound(node, SOCK_RDM, 0);
-
-	kt_option(fd, BEOWIRE_INFO_WANTED, 1);
-	return fd;
-}
-
-/* This many times memory of `at` is wanted, each time another piece. */
-static void ask(int fd, const struct sockaddr_beowire *at, uint64_t len, int times)
-{
-	static _Alignas(4096) uint8_t bytes[MIB];
-	union {
-		struct sockaddr_beowire addr;
-		int number;
-	} who = {.addr = *at};
-	socklen_t size = sizeof(who);
-	struct beowire_pull pull = {
-		.flags = BEOWIRE_PULL_MEMORY, .len = len, .buf = (uintptr_t)bytes};
-
-	assert_int_equal(getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &size), 0);
-	pull.peer = (uint32_t)who.number;
-	for (int i = 0; i < times; i++) {
-		pull.cookie = (uint64_t)i + 1;
-		pull.off = len * (uint64_t)i;
-		assert_int_equal(ioctl(fd, BEOWIRE_IOC_PULL, &pull), 0);
-	}
-}
 
 /* Is asked about its memory, and answers all when told to: by copies, as nothing may be locked. */
 static int answer_all(void *arg)
@@ -311,11 +281,11 @@ static int answer_all(void *arg)
 static void test_answers_to_peers(void **state)
 {
 	uint64_t before = kt_parameter("held_bytes"), met = kt_parameter("user_limited");
-	int fd = watching("b"), n = 0, status;
+	int fd = kt_watching("b"), n = 0, status;
 	struct idler bob;
 
 	begin_with(&bob, KT_BOB, answer_all);
-	ask(fd, &bob.at, MIB, QUESTIONS);
+	kt_want(fd, &bob.at, MIB, QUESTIONS);
 	assert_int_equal(read(bob.count[0], &n, sizeof(n)), sizeof(n));
 	/* Not before: who asks may have closed sockets that still hold more. */
 	kt_set_parameter("user_memory_max", 4 * MIB);
@@ -328,88 +298,6 @@ static void test_answers_to_peers(void **state)
 	assert_true(kt_parameter("user_limited") > met);
 	kt_set_parameter("user_memory_max", 0);
 	kt_becomes(kt_parameter("held_bytes"), 0, before);
-}
-
-/* One peer that asks for whatever there is leaves room for another's question. */
-static void test_one_peers_questions(void **state)
-{
-	int fd = watching("a"), many = watching("b"), one = watching("b"), n = 0;
-	struct sockaddr_beowire at = kt_at(fd);
-	struct beowire_info asked = {0};
-	uint64_t before = kt_number("a", NODE, "questions-refused");
-	uint32_t first = 0;
-	char byte;
-
-	at.sbw_ifindex = 0;
-	ask(many, &at, 1, 300);
-	do {
-		assert_int_equal(kt_recv_info(fd, &byte, 1, &asked, 0), 0);
-		assert_int_equal(asked.event, BEOWIRE_REGION);
-		if (n++ == 0)
-			first = asked.peer;
-		if (n == 128)
-			ask(one, &at, 1, 1);
-	} while (asked.peer == first && n < 300);
-	assert_int_equal(n, 129);
-	kt_becomes(kt_number("a", NODE, "questions-refused"), before + 1, UINT64_MAX);
-}
-
-/* Several that fill it together give way to one that has asked for less. */
-static void test_many_peers_questions(void **state)
-{
-	const struct timeval patience = {.tv_sec = 2};
-	int fd = watching("a"), greedy[GREEDY], one = watching("b");
-	struct sockaddr_beowire at = kt_at(fd);
-	struct beowire_info asked = {0};
-	unsigned count[16] = {0}, new = 0;
-	uint64_t before;
-	char byte;
-
-	at.sbw_ifindex = 0;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	for (int i = 0; i < GREEDY; i++) {
-		greedy[i] = watching("b");
-		ask(greedy[i], &at, 1, 100);
-	}
-	while (kt_recv_info(fd, &byte, 1, &asked, 0) == 0)
-		count[asked.peer % 16] = UINT16_MAX;
-	before = kt_number("a", NODE, "questions-refused");
-	ask(one, &at, 1, 20);
-	for (int n = 0; n < 1000 && count[new] != 20; n++) {
-		if (kt_recv_info(fd, &byte, 1, &asked, 0))
-			break;
-		new = ++count[asked.peer % 16] < UINT16_MAX ? asked.peer % 16 : new;
-	}
-	assert_int_equal(count[new], 20);
-	assert_true(kt_number("a", NODE, "questions-refused") >= before + 20);
-	for (int i = 0; i < GREEDY; i++)
-		close(greedy[i]);
-	close(one);
-	close(fd);
-}
-
-/* Questions of a peer that has gone are not there any more, and nobody is woken for them. */
-static void test_questions_of_who_has_gone(void **state)
-{
-	int fd = watching("a"), other = watching("b");
-	struct pollfd poller = {.fd = fd, .events = POLLIN};
-	struct sockaddr_beowire at = kt_at(fd);
-	struct beowire_info told;
-	char byte;
-	int n = 0;
-
-	at.sbw_ifindex = 0;
-	ask(other, &at, 1, QUESTIONS);
-	assert_int_equal(kt_recv_info(fd, &byte, 1, &told, 0), 0);
-	assert_int_equal(told.event, BEOWIRE_REGION);
-	assert_int_equal(poll(&poller, 1, KT_SOON_MS), 1); /* another one */
-	close(other);
-	kt_becomes(kt_counters(fd).peers, 0, 0);
-	while (kt_recv_info(fd, &byte, 1, &told, MSG_DONTWAIT) == 0)
-		n += told.event == BEOWIRE_REGION;
-	assert_int_equal(n, 0);
-	assert_int_equal(poll(&poller, 1, 0), 0);
-	close(fd);
 }
 
 /* ---- numbers ---- */
@@ -543,7 +431,7 @@ static int flood(const struct sockaddr_beowire *to, int most)
 /* Of the room for what is unread beyond SO_RCVBUF one who reads nothing leaves half to others. */
 static void test_one_users_unread_messages(void **state)
 {
-	uint64_t before = kt_parameter("held_bytes");
+	uint64_t before = kt_parameter("held_bytes"), unqueued = kt_number("a", NODE, "unqueued");
 	struct idler bob[3], alice;
 	int i, n;
 
@@ -552,6 +440,7 @@ static void test_one_users_unread_messages(void **state)
 		begin_with(&bob[i], KT_BOB, idle);
 		flood(&bob[i].at, 20000);
 	}
+	assert_true(kt_number("a", NODE, "unqueued") > unqueued);
 	begin_with(&alice, KT_ALICE, idle);
 	assert_int_equal(flood(&alice.at, 1000), 1000); /* four times what SO_RCVBUF takes */
 	assert_int_equal(end_idling(&alice), 1000);
@@ -561,6 +450,79 @@ static void test_one_users_unread_messages(void **state)
 	}
 	kt_set_parameter("overflow_max", 0);
 	kt_becomes(kt_parameter("held_bytes"), 0, before);
+}
+
+/* A socket of a user who holds much, and knows so many peers that there is no memory for one more
+ * when he is told so. */
+static int know_many(void *arg)
+{
+	union {
+		struct sockaddr_beowire addr;
+		int number;
+	} who;
+	const struct idler *idler = arg;
+	struct sockaddr_beowire at = {.sbw_family = AF_BEOWIRE}, to = nowhere();
+	socklen_t len = sizeof(at);
+	int fd = socket(AF_BEOWIRE, SOCK_RDM, 0), most = 20, error = 0;
+	char byte;
+
+	if (bind_many(&most) != most || bind(fd, (struct sockaddr *)&at, len) ||
+	    getsockname(fd, (struct sockaddr *)&at, &len) ||
+	    write(idler->count[1], &at, sizeof(at)) != sizeof(at) ||
+	    read(idler->told[0], &byte, 1) != 1)
+		return 98;
+	for (int i = 0; i < 1000 && !error; i++) {
+		memcpy(to.sbw_mac + 2, &i, sizeof(i));
+		who.addr = to;
+		len = sizeof(who);
+		error = getsockopt(fd, SOL_BEOWIRE, BEOWIRE_PEER_NUMBER, &who, &len) ? errno : 0;
+	}
+	if (write(idler->count[1], &error, sizeof(error)) != sizeof(error) ||
+	    read(idler->told[0], &byte, 1) != 1)
+		return 97;
+	return 0;
+}
+
+/* A caller for whom there is no memory is left, and told so, and is counted. */
+static void test_a_caller_without_memory(void **state)
+{
+	uint64_t refused = kt_number("a", NODE, "peers-refused");
+	uint64_t held = kt_parameter("held_bytes");
+	struct idler bob;
+	int fd, error;
+
+	begin_with(&bob, KT_BOB, know_many);
+	kt_set_parameter("user_memory_max", kt_parameter("held_bytes") - held);
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	assert_int_equal(read(bob.count[0], &error, sizeof(error)), sizeof(error));
+	assert_int_equal(error, ENOBUFS);
+	fd = kt_bound("b", SOCK_RDM, 0);
+	assert_int_equal(kt_send_to(fd, "x", 1, &bob.at), 1);
+	kt_until(kt_error(fd) == ECONNRESET);
+	assert_int_equal(kt_number("a", NODE, "peers-refused"), refused + 1);
+	close(fd);
+	kt_set_parameter("user_memory_max", 0);
+	assert_int_equal(write(bob.told[1], "", 1), 1);
+	assert_int_equal(kt_end_of(bob.pid), 0);
+}
+
+/* Datagrams beyond SO_RCVBUF. */
+static void test_datagrams_without_room(void **state)
+{
+	uint64_t unqueued = kt_number("b", NODE, "unqueued");
+	struct kt_pair p = kt_couple(SOCK_DGRAM);
+	static char bytes[1000];
+	int small = 1, n = 0;
+
+	assert_int_equal(setsockopt(p.b, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	for (int i = 0; i < 100; i++)
+		assert_int_equal(send(p.a, bytes, sizeof(bytes), 0), sizeof(bytes));
+	kt_until(kt_counters(p.b).rx_frames >= 100);
+	while (recv(p.b, bytes, sizeof(bytes), MSG_DONTWAIT) == sizeof(bytes))
+		n++;
+	assert_in_range(n, 1, 99);
+	assert_int_equal(kt_number("b", NODE, "unqueued"), unqueued + 100 - n);
+	kt_close(&p);
 }
 
 /* ---- messages of which a part has come ---- */
@@ -777,12 +739,11 @@ int main(void)
 		kt_test(test_events_untaken),
 		kt_test(test_peers),
 		kt_test(test_answers_to_peers),
-		kt_test(test_one_peers_questions),
-		kt_test(test_many_peers_questions),
-		kt_test(test_questions_of_who_has_gone),
 		kt_test(test_ports),
 		kt_test(test_nobody_becomes_another),
 		kt_test(test_one_users_unread_messages),
+		kt_test(test_a_caller_without_memory),
+		kt_test(test_datagrams_without_room),
 		kt_test(test_many_parts),
 		kt_test(test_a_full_engine_lets_memory_go),
 		kt_test(test_lingering),

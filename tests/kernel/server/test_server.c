@@ -606,6 +606,62 @@ static void answers_to_nothing(void **state)
 	own_end(&r, fd);
 }
 
+/* What this node counts by this name. */
+static uint64_t counted(const char *name)
+{
+	FILE *f = fopen("/proc/thread-self/net/beowire/node", "r");
+	unsigned long count = 0, value;
+	char line[256], word[64];
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "%63s %lu", word, &value) == 2 && !strcmp(word, name))
+			count = value;
+	fclose(f);
+	return count;
+}
+
+static void deliver(struct rings *r, uint32_t id, const struct sockaddr_beowire *from, uint32_t n)
+{
+	struct beowire_record *record = rings_reserve(r, BEOWIRE_ANSWERS, BEOWIRE_ARRIVED, id, n);
+
+	assert_non_null(record);
+	record->addr = *from;
+	rings_commit(r, BEOWIRE_ANSWERS, record);
+	assert_int_equal(rings_turn(r, 0), 0);
+}
+
+/* Bytes of an address that mean nothing do not come from a server to a program; and what a socket
+ * has no room for is counted. */
+static void what_a_server_delivers(void **state)
+{
+	static const uint8_t zero[sizeof(((struct sockaddr_beowire *)NULL)->sbw_zero)];
+	struct sockaddr_beowire told = {.sbw_family = AF_UNIX, .sbw_port = 9, .sbw_mac = {2}}, from;
+	socklen_t len = sizeof(from);
+	char bytes[OWN_LIMIT];
+	uint64_t before;
+	struct rings r;
+	uint32_t id;
+	int fd = own_server(&r, &id, 0), small = 1;
+
+	memset(told.sbw_zero, 0xa5, sizeof(told.sbw_zero));
+	deliver(&r, id, &told, 1);
+	assert_int_equal(recvfrom(fd, bytes, 1, 0, (struct sockaddr *)&from, &len), 1);
+	assert_int_equal(len, sizeof(from));
+	assert_int_equal(from.sbw_family, AF_BEOWIRE);
+	assert_int_equal(from.sbw_port, told.sbw_port);
+	assert_memory_equal(from.sbw_mac, told.sbw_mac, sizeof(told.sbw_mac));
+	assert_memory_equal(from.sbw_zero, zero, sizeof(zero));
+	assert_int_equal(st_send_to(fd, bytes, 1, &from), 1);
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	before = counted("unqueued");
+	for (int i = 0; i < 4; i++)
+		deliver(&r, id, &told, 8000); /* each is more than SO_RCVBUF */
+	assert_int_equal(counted("unqueued"), before + 3);
+	own_end(&r, fd);
+}
+
 struct sender {
 	int fd, number; /* of the thread */
 };
@@ -705,20 +761,6 @@ static void fill_requests(int fd)
 	}
 }
 
-/* Pieces of what is long that left something to be done, in this node. */
-static uint64_t squeezed(void)
-{
-	FILE *f = fopen("/proc/net/beowire/node", "r");
-	unsigned long count = 0;
-	char line[256];
-
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		sscanf(line, "squeezed %lu", &count);
-	fclose(f);
-	return count;
-}
-
 enum { WAITING = 320, PIECE = 64 };
 
 /* Sockets that wait for room, each of which is told by itself, and words for the server. */
@@ -765,19 +807,19 @@ static void many_that_wait(void **state)
 	waiting_begin(&w);
 	assert_int_equal(epoll_wait(w.epoll, events, WAITING, 0), 0);
 	assert_int_equal(read_requests(&w.r, BEOWIRE_PRESSED), 0);
-	before = squeezed();
+	before = counted("squeezed");
 	assert_int_equal(rings_turn(&w.r, 0), 0);
 	assert_int_equal(epoll_wait(w.epoll, events, WAITING, 0), WAITING);
-	assert_int_equal(squeezed() - before, 2 * (WAITING + 1) / PIECE);
+	assert_int_equal(counted("squeezed") - before, 2 * (WAITING + 1) / PIECE);
 	assert_int_equal(read_requests(&w.r, BEOWIRE_PRESSED), WAITING);
 	assert_int_equal(rings_turn(&w.r, 0), 0);
 	fill_requests(w.filler);
 	for (int i = 0; i < WAITING; i++)
 		close(w.fd[i]);
 	assert_int_equal(read_requests(&w.r, BEOWIRE_CLOSE), 0);
-	before = squeezed();
+	before = counted("squeezed");
 	assert_int_equal(rings_turn(&w.r, 0), 0);
-	assert_int_equal(squeezed() - before, WAITING / PIECE);
+	assert_int_equal(counted("squeezed") - before, WAITING / PIECE);
 	assert_int_equal(read_requests(&w.r, BEOWIRE_CLOSE), WAITING);
 	for (int i = 0; i < WAITING; i++)
 		answer(&w.r, w.id[i], BEOWIRE_CLOSED, 0, 0);
@@ -995,6 +1037,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(a_server_without_words, NULL, NULL),
 		cmocka_unit_test_setup_teardown(forged_frames, NULL, NULL),
 		cmocka_unit_test_setup_teardown(answers_to_nothing, NULL, NULL),
+		cmocka_unit_test_setup_teardown(what_a_server_delivers, NULL, NULL),
 		cmocka_unit_test_setup_teardown(done_twice, NULL, NULL),
 		cmocka_unit_test_setup_teardown(many_that_wait, NULL, NULL),
 		cmocka_unit_test_setup_teardown(unread_messages_are_charged, NULL, NULL),
