@@ -348,9 +348,32 @@ static void ghosts__make_room_when_they_are_not_needed(void **state)
 	free(text);
 }
 
+/* A peer that the engine has, for a caller. */
+static uint32_t engine_peer(uint32_t n)
+{
+	struct bw_op op = {.type = BW_OP_CONNECT};
+
+	op.connect.node = 77;
+	op.connect.engine = 40000;
+	op.connect.inc = 1 + n;
+	op.connect.paths = 1;
+	op.connect.path[0] = event(BW_EV_PEER_UP, n).from;
+	assert_int_equal(bw_host_submit(ep, &op), 0);
+	return op.peer;
+}
+
+/* Does the engine still speak with it? */
+static bool engine_has(uint32_t peer)
+{
+	struct bw_op op = {.type = BW_OP_SEND, .peer = peer};
+
+	return bw_host_submit(ep, &op) != -ENOTCONN;
+}
+
 /* The program was told of them and needs them, so that they stay. */
 static void ghosts__are_no_more_than_so_many(void **state)
 {
+	struct bw_event caller = event(BW_EV_PEER_UP, BW_REMOTE_GHOSTS + 10);
 	struct bw_addr_fields a = ep->self;
 	struct bw_addr addr;
 	bw_peer_no number;
@@ -372,6 +395,11 @@ static void ghosts__are_no_more_than_so_many(void **state)
 	text = bw_ep_stats(ep);
 	assert_non_null(strstr(text, "\"callers_refused\":10,"));
 	free(text);
+	/* the engine forgets who is refused, */
+	caller.peer = engine_peer(BW_REMOTE_GHOSTS + 10);
+	assert_true(engine_has(caller.peer));
+	bw_remote_event(ep, &caller);
+	assert_false(engine_has(caller.peer));
 	/* whom the program names is taken, */
 	a.inc++;
 	bw_addr_pack(&a, &addr);
