@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Memory that the engine grew by, mostly for what others sent, and needs no more. A look at all of
- * it takes tens of milliseconds for 256 MiB; so it is taken when twice as much is free as after the
- * last one, and then it brings something, or comes later still.
+ * it takes 0.6 us for each free object, with the endpoint's lock: 0.3 s for 256 MiB of objects of
+ * 512 bytes. So it is taken when twice as much is free as after the last one, and then it brings
+ * something, or comes later still.
  */
 #include <stdlib.h>
 
