@@ -68,3 +68,12 @@ int __wrap_bw_wait(struct bw_ep *ep, uint64_t timeout_ns)
 {
 	return (inside_calls.wait ? inside_calls.wait : __real_bw_wait)(ep, timeout_ns);
 }
+
+bool inside_counted(const char *text)
+{
+	char *stats = bw_ep_stats(inside(&b)->bw);
+	bool found = strstr(stats, text) != NULL;
+
+	free(stats);
+	return found;
+}

@@ -15,6 +15,9 @@ static inline struct bwf_ep *inside(const struct side *s)
 	return bwf_ep_of(s->ep);
 }
 
+/* Do side b's statistics have this text? */
+bool inside_counted(const char *text);
+
 /* What libbeowire's calls do, as beowire.h says. */
 int __real_bw_pull(struct bw_ep *ep, bw_peer_no peer, const struct bw_rndv *rndv, void *buf,
 		   uint64_t len, void *op);

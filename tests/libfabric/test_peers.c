@@ -303,15 +303,6 @@ static void refused__is_told_of_a_named_one(void **state)
 	die();
 }
 
-static bool counted(const char *text)
-{
-	char *stats = bw_ep_stats(inside(&b)->bw);
-	bool found = strstr(stats, text) != NULL;
-
-	free(stats);
-	return found;
-}
-
 /* Nobody who is not named leaves anything by dying. */
 static void unread__of_a_stranger_dies_with_it(void **state)
 {
@@ -327,7 +318,7 @@ static void unread__of_a_stranger_dies_with_it(void **state)
 	assert_int_equal(in->tagged.arrived_count, 0);
 	assert_int_equal(in->unexpected.bytes, 0);
 	assert_int_equal(in->unexpected.strangers, 0);
-	assert_true(counted("\"unread_dropped\":1,"));
+	assert_true(inside_counted("\"unread_dropped\":1,"));
 }
 
 static void unread__of_a_named_one_stays_when_it_dies(void **state)
@@ -341,7 +332,7 @@ static void unread__of_a_named_one_stays_when_it_dies(void **state)
 	die();
 	await_its_end();
 	assert_int_equal(in->tagged.arrived_count, 1);
-	assert_true(counted("\"unread_dropped\":0,"));
+	assert_true(inside_counted("\"unread_dropped\":0,"));
 }
 
 int main(void)

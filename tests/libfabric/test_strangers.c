@@ -219,15 +219,6 @@ static void unread__takes_no_more_than_twice_its_length(void **state)
 	bw_ep_close(ep, 0);
 }
 
-static bool counted(const char *text)
-{
-	char *stats = bw_ep_stats(inside(&b)->bw);
-	bool found = strstr(stats, text) != NULL;
-
-	free(stats);
-	return found;
-}
-
 /* Who says goodbye has sent what it had to say; it is read, unless room is needed. */
 static void unread__of_who_said_goodbye_makes_room_first(void **state)
 {
@@ -258,7 +249,7 @@ static void unread__of_who_said_goodbye_makes_room_first(void **state)
 	}
 	assert_int_equal(in->unexpected.strangers, 0);
 	assert_int_equal(in->unexpected.bytes, 0);
-	assert_true(counted("\"unread_dropped\":3,"));
+	assert_true(inside_counted("\"unread_dropped\":3,"));
 	bw_ep_close(ep[1], 0);
 }
 
@@ -293,7 +284,7 @@ static void say(struct bw_ep *ep, bw_peer_no peer, size_t len)
 
 static void until_counted(struct bw_ep *ep, const char *text)
 {
-	while (!counted(text)) {
+	while (!inside_counted(text)) {
 		pair_progress();
 		bw_progress(ep);
 	}
@@ -308,21 +299,21 @@ static void lost__is_counted(void **state)
 	struct bw_addr addr;
 	struct bw_ep *ep = stranger(&addr, &peer, &there);
 
-	assert_true(counted("\"messages_lost\":0,"));
+	assert_true(inside_counted("\"messages_lost\":0,"));
 	inside_malloc_max = 100000; /* there is none for a slab of the provider's */
 	say(ep, peer, 100);
 	until_counted(ep, "\"messages_lost\":1,");
 	inside_malloc_max = SIZE_MAX;
 	assert_int_equal(in->tagged.arrived_count, 0);
-	assert_true(counted("\"peers_given_up\":0,"));
+	assert_true(inside_counted("\"peers_given_up\":0,"));
 	in->unexpected.each = 1;
 	leave_unread(ep, peer, there, 100);
 	say(ep, peer, 100);
 	until_counted(ep, "\"messages_lost\":2,");
-	assert_true(counted("\"peers_given_up\":1,"));
+	assert_true(inside_counted("\"peers_given_up\":1,"));
 	say(ep, peer, 100);
 	until_counted(ep, "\"messages_lost\":3,");
-	assert_true(counted("\"peers_given_up\":1,"));
+	assert_true(inside_counted("\"peers_given_up\":1,"));
 	bw_ep_close(ep, 0);
 }
 
@@ -425,14 +416,14 @@ static void unread__of_one_that_made_room_goes(void **state)
 	assert_int_equal(in->tagged.arrived_count, 3);
 	assert_int_equal(in->peer[there[1]].unexpected, 3);
 	assert_int_equal(in->peer[there[0]].unexpected, 1);
-	assert_true(counted("\"unread_dropped\":2,"));
-	assert_true(counted("\"peers_given_up\":1,"));
+	assert_true(inside_counted("\"unread_dropped\":2,"));
+	assert_true(inside_counted("\"peers_given_up\":1,"));
 	pair_retry(fi_trecvmsg(b.ep, &claim, FI_CLAIM));
 	pair_completion(b.rx);
 	assert_int_equal(in->peer[there[0]].unexpected, 0);
 	assert_int_equal(in->unexpected.strangers, in->peer[there[1]].unread);
 	evict(there[0]); /* one that left nothing is not given up */
-	assert_true(counted("\"peers_given_up\":1,"));
+	assert_true(inside_counted("\"peers_given_up\":1,"));
 	for (int i = 0; i < 2; i++)
 		bw_ep_close(ep[i], 0);
 }
@@ -511,12 +502,12 @@ static void room__is_made_by_whom_nobody_reads(void **state)
 		;
 	full = c.n;
 	assert_in_range(full, 8, CROWD_MOST - 2);
-	assert_true(counted("\"evicted\":0,"));
+	assert_true(inside_counted("\"evicted\":0,"));
 	grow_older(c.there[3], 60 * SECOND);
 	assert_true(crowd_joins(&c, 10 * SECOND));
-	assert_true(counted("\"evicted\":1,"));
-	assert_true(counted("\"unread_dropped\":1,"));
-	assert_true(counted("\"peers_given_up\":1,"));
+	assert_true(inside_counted("\"evicted\":1,"));
+	assert_true(inside_counted("\"unread_dropped\":1,"));
+	assert_true(inside_counted("\"peers_given_up\":1,"));
 	assert_int_equal(in->tagged.arrived_count, full);
 	for (int i = 0; i < c.n; i++)
 		assert_true(i == 3 || in->peer[c.there[i]].unexpected == 1);

@@ -123,15 +123,15 @@ def run_example(
 
 def _run_badly(job: Job, cluster: Cluster) -> tuple[JobRecord, str]:
     """Runs a job that ends, but not well. Its record, and all that was said."""
-    record, text = _run_to_its_end(job, cluster)
+    record, text = run_to_its_end(job, cluster)
     assert record.exit_status != 0, text
     return record, text
 
 
-def _run_to_its_end(job: Job, cluster: Cluster) -> tuple[JobRecord, str]:
+def run_to_its_end(job: Job, cluster: Cluster, limit_s: float = HANG_S) -> tuple[JobRecord, str]:
     """Runs a job that ends, well or not. Its record, and all that was said."""
     with tempfile.TemporaryFile() as output:
-        record = run(job, cluster, output=output, errors=output, announce=False, limit_s=HANG_S)
+        record = run(job, cluster, output=output, errors=output, announce=False, limit_s=limit_s)
         output.seek(0)
         text = output.read().decode(errors="replace")
     assert not record.timed_out, text
@@ -175,7 +175,7 @@ def run_given_up(
         with pytest.MonkeyPatch.context() as patch:
             for name, value in LEAVE_IT_TO_THE_RANKS.items():
                 patch.setenv(name, value)
-            text = _run_to_its_end(job, cluster)[1]
+            text = run_to_its_end(job, cluster)[1]
     else:
         text = _run_badly(job, cluster)[1]
     host = "|".join(re.escape(each) for each in _last_hosts(job, cluster))

@@ -10,12 +10,11 @@ import pytest
 from beowire import places
 from beowire.run import path
 from beowire.run.cluster import Cluster
-from beowire.run.job import run
 from beowire.run.launch import Job
 from beowire.run.mpi import Mpi, find
 from beowire.run.path import JobRecord
 from mpi_lab import lab_behind
-from mpi_programs import HANG_S, executable
+from mpi_programs import HANG_S, executable, run_to_its_end
 
 RANKS = 4
 TOLD_S = 30.0
@@ -46,12 +45,7 @@ def run_mixed(
             mpi=mpi,
             environment={"BEOWIRE_LINKS": links},
         )
-        with tempfile.TemporaryFile() as said:
-            record = run(job, cluster, output=said, errors=said, announce=False, limit_s=limit_s)
-            said.seek(0)
-            text = said.read().decode(errors="replace")
-    assert not record.timed_out, text
-    return record, text
+        return run_to_its_end(job, cluster, limit_s)
 
 
 @pytest.mark.parametrize("links", ["packet,local", "udp"])
